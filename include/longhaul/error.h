@@ -1,0 +1,55 @@
+/*
+ * error.h - every error that Longhaul returns, and the words that go with the last one.
+ *
+ * Calls named lh_… return 0 (or a count) on success and a negative code, -LH_E…, on failure; outputs are
+ * set only on success. lh_last_error() then names what was wrong, the value, and what to do about it.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef LONGHAUL_ERROR_H
+#define LONGHAUL_ERROR_H
+
+#include <longhaul/types.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* X(name, number, words). Numbers are part of the binary interface: add at the end, never reuse. */
+#define LH_ERRORS(X)                                                                                         \
+    X(LH_EINVAL, 1, "invalid argument")                                                                      \
+    X(LH_ENOMEM, 2, "out of memory")                                                                         \
+    X(LH_EAGAIN, 3, "not possible now, try again")                                                           \
+    X(LH_ERANGE, 4, "value out of range")                                                                    \
+    X(LH_EADDR, 5, "address cannot be used")                                                                 \
+    X(LH_EMTU, 6, "MTU does not fit the path")                                                               \
+    X(LH_EDEVICE, 7, "device cannot be used")                                                                \
+    X(LH_EHANDSHAKE, 8, "handshake refused")                                                                 \
+    X(LH_EVERSION, 9, "versions do not match")                                                               \
+    X(LH_EPEER, 10, "peer is gone")                                                                          \
+    X(LH_ECLOSED, 11, "connection is closed")                                                                \
+    X(LH_ETIMEDOUT, 12, "deadline passed")                                                                   \
+    X(LH_ECANCELED, 13, "canceled")                                                                          \
+    X(LH_ETRUNCATED, 14, "message is longer than the receive buffer")                                        \
+    X(LH_EKEY, 15, "memory key does not cover the range")                                                    \
+    X(LH_ESTATE, 16, "call is not allowed in this state")                                                    \
+    X(LH_ESYSTEM, 17, "system call failed")                                                                  \
+    X(LH_EUNSUPPORTED, 18, "not supported here")                                                             \
+    X(LH_EPROTOCOL, 19, "peer broke the protocol")
+
+enum lh_error {
+#define LH_ERROR_ENUM(name, number, words) name = number,
+    LH_ERRORS(LH_ERROR_ENUM)
+#undef LH_ERROR_ENUM
+};
+
+/* Words for a code, with or without its minus sign; never NULL. */
+LH_API const char *lh_strerror(int code);
+
+/* What the last failing call of this thread said; "" when none failed yet. Valid until the next failure. */
+LH_API const char *lh_last_error(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

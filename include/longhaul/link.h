@@ -1,0 +1,61 @@
+/*
+ * link.h - one grammar for an emulated (or simulated) link, the same everywhere.
+ *
+ *   rtt=25ms,rate=10Gbit,loss=1e-4
+ *
+ * Keys, comma separated, each at most once, in any order:
+ *   rtt=TIME        round trip; each direction gets half (not with delay)
+ *   delay=TIME      one way delay of each direction (not with rtt)
+ *   rate=RATE       bottleneck; a packet takes its wire bits / rate; 0 or absent: no limit
+ *   queue=SIZE      bytes that may wait for the bottleneck; default 64KiB. A full queue pushes back on the
+ *                   sender, as a NIC's send queue does; with drop=tail it drops instead
+ *   drop=tail       see queue
+ *   loss=RATIO      independent loss of each packet
+ *   burst=N         mean length, in packets, of a loss burst: loss= becomes Gilbert-Elliott with that mean
+ *                   burst length and the same average loss (bad state loses every packet)
+ *   reorder=RATIO   share of packets that are held back by one extra jitter span (or rtt/8 without jitter)
+ *   duplicate=RATIO share of packets that arrive twice
+ *   corrupt=RATIO   share of packets in which one bit flips on the wire
+ *   jitter=TIME     extra delay, uniform in 0..TIME, drawn for each packet (so packets may overtake)
+ *   seed=N          of the random generator; default 1
+ * The empty text and "none" mean no emulation.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef LONGHAUL_LINK_H
+#define LONGHAUL_LINK_H
+
+#include <longhaul/types.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct lh_link_spec {
+    lh_time delay_ns; /* one way */
+    lh_time jitter_ns;
+    uint64_t rate_bps;    /* 0: no limit */
+    uint64_t queue_bytes; /* 0: the default */
+    double loss;
+    double burst_packets; /* 0 or 1: independent loss */
+    double reorder;
+    double duplicate;
+    double corrupt;
+    uint64_t seed;
+    bool drop_tail;
+};
+
+/* Longest text that lh_link_format makes, with the final zero. */
+#define LH_LINK_TEXT_MAX 256
+
+/* -LH_EINVAL or -LH_ERANGE with the key and the value named by lh_last_error(). */
+LH_API int lh_link_parse(const char *text, struct lh_link_spec *spec);
+/* The text that parses to this spec, into out; returns out. "none" when nothing is emulated. */
+LH_API char *lh_link_format(const struct lh_link_spec *spec, char *out, size_t size);
+/* Whether the spec changes anything at all. */
+LH_API bool lh_link_is_none(const struct lh_link_spec *spec);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

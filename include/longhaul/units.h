@@ -1,0 +1,37 @@
+/*
+ * units.h - sizes, rates and times as people write them: 128MiB, 10Gbit, 25ms.
+ *
+ * Sizes: B, kB, MB, GB, TB (powers of 1000), KiB, MiB, GiB, TiB (powers of 1024); a bare number is bytes.
+ * Rates: bit, kbit, Mbit, Gbit, Tbit (powers of 1000), with or without "/s" or "ps"; a unit is required
+ * (save for 0). Times: ns, us, ms, s, min; a unit is required (save for 0). Ratios: 1e-4, 0.0001, 0.01%.
+ * A decimal fraction is allowed (1.5GiB). Anything else is -LH_EINVAL, too large a value -LH_ERANGE, and
+ * lh_last_error() names the text and an example of what would be right.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef LONGHAUL_UNITS_H
+#define LONGHAUL_UNITS_H
+
+#include <longhaul/types.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+LH_API int lh_parse_size(const char *text, uint64_t *bytes);
+LH_API int lh_parse_rate(const char *text, uint64_t *bps);
+LH_API int lh_parse_time(const char *text, lh_time *ns);
+LH_API int lh_parse_ratio(const char *text, double *ratio); /* 0 to 1 */
+
+/* Bytes that any of the formatters below may need, with the final zero. */
+#define LH_FORMAT_MAX 32
+
+/* Short text with three significant digits, into out[size]; returns out. Never fails; cuts at size. */
+LH_API char *lh_format_size(uint64_t bytes, char *out, size_t size);
+LH_API char *lh_format_rate(double bps, char *out, size_t size);
+LH_API char *lh_format_time(double seconds, char *out, size_t size);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,15 @@
+/*
+ * error.h - setting the last error of a thread, where it arises.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef LH_BASE_ERROR_H
+#define LH_BASE_ERROR_H
+
+#include <longhaul/error.h>
+
+/* Keeps the formatted words for lh_last_error() and returns -code. Words name what was wrong, the value
+ * and the remedy; they end without a full stop or newline. */
+__attribute__((format(printf, 2, 3))) int lh_fail(enum lh_error code, const char *format, ...);
+
+#endif

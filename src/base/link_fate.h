@@ -1,0 +1,44 @@
+/*
+ * link_fate.h - what a link does to each packet: the one place where loss, delay and damage are drawn.
+ *
+ * The link emulation and the simulator both ask here, so a link text means the same in both.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef LH_BASE_LINK_FATE_H
+#define LH_BASE_LINK_FATE_H
+
+#include <longhaul/link.h>
+
+#include "base/prng.h"
+
+/* Bytes that wait at most for the bottleneck when the text gives no queue=. */
+#define LH_LINK_QUEUE_DEFAULT_BYTES ((uint64_t)64 * 1024)
+
+/* One direction of a link. */
+struct lh_link_state {
+    struct lh_link_spec spec;
+    struct lh_prng loss_prng;   /* one generator a fault, so that faults do not shift each other's draws */
+    struct lh_prng timing_prng; /* jitter and reordering */
+    struct lh_prng damage_prng; /* duplication and corruption */
+    lh_time bottleneck_free_ns; /* when the last accepted packet has left the bottleneck */
+    bool in_burst;              /* Gilbert-Elliott: in the bad state */
+};
+
+struct lh_link_fate {
+    bool accepted;          /* false: the queue is full, and the link pushes back; ask again later */
+    bool dropped;           /* lost (or tail-dropped) */
+    bool corrupted;         /* one bit flips: bit corrupt_bit % (8 * wire bytes) */
+    bool reordered;         /* held back */
+    unsigned copies;        /* 1, or 2 when duplicated; 0 when dropped */
+    uint32_t corrupt_bit;
+    lh_time arrive_ns[2];   /* of each copy; never before `now` */
+};
+
+void lh_link_state_init(struct lh_link_state *link, const struct lh_link_spec *spec, uint64_t direction);
+/* Decides one packet of that many bytes on the wire, offered at `now` (which never goes back). */
+struct lh_link_fate lh_link_decide(struct lh_link_state *link, lh_time now, uint32_t wire_bytes);
+/* When a packet that was not accepted at `now` would be. */
+lh_time lh_link_ready_ns(const struct lh_link_state *link, lh_time now);
+
+#endif

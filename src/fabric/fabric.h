@@ -1,0 +1,177 @@
+/*
+ * fabric.h - the narrow interface to what moves packets: UDP sockets, verbs, or a simulated network.
+ *
+ * A fabric offers unreliable one-packet writes with immediate. It has no order, no acknowledgement and no
+ * memory of what it sent. Everything is batched and nothing blocks.
+ *
+ * An *endpoint* belongs to one SDR queue pair: channels x generations data QPs and one control QP. The message
+ * table of a receiver is told to the fabric slot by slot: a bound slot takes writes of its generation into
+ * its buffer; an unbound one takes none, from the moment that unbind returns (late-packet protection, paper
+ * section 3.3).
+ *
+ * Threads: calls on different channels of an endpoint may run in parallel; calls on the same channel, and
+ * control calls, are serialised by the caller. slot_bind and slot_unbind are called while no poll of any
+ * channel of that endpoint runs (the SDR layer holds their locks). The arrivals that a poll returned have
+ * been handed to the bitmap before the next poll of that channel.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef LH_FABRIC_FABRIC_H
+#define LH_FABRIC_FABRIC_H
+
+#include <stdatomic.h>
+
+#include <longhaul/stats.h>
+#include <longhaul/types.h>
+
+#include "wire/control.h"
+#include "wire/immediate.h"
+#include "wire/qp_info.h"
+
+#define FABRIC_BATCH_MAX       64u /* writes in one call, arrivals from one poll */
+#define FABRIC_POLL_FDS_MAX    4u
+#define FABRIC_NAME_MAX        64u
+
+struct fabric;
+struct fabric_endpoint;
+
+struct fabric_attr {
+    const char *address;       /* device name after the colon: "[::1]", "127.0.0.1", "world/host" */
+    uint64_t receive_buffer_bytes; /* asked of each data socket; 0: the default (32 MiB) */
+};
+
+struct fabric_endpoint_attr {
+    uint32_t channels;    /* 1 … QP_INFO_CHANNELS_MAX */
+    uint32_t generations; /* 1 … QP_INFO_GENERATIONS_MAX */
+    uint32_t mtu_bytes;   /* payload of a full packet */
+    uint32_t slots;       /* size of the message table */
+    uint64_t slot_bytes;
+    uint32_t stripe_packets; /* packet p of a message travels on channel (p / stripe_packets) % channels */
+    struct immediate_split split;
+    struct lh_stats *stats; /* counters to add to; several threads add, with fabric_count() */
+    /* Called (from any thread, rarely) when work for a channel was put aside by another channel's poll, so that
+     * a sleeping owner wakes. May be NULL. */
+    void (*wake)(void *wake_context, uint32_t channel);
+    void *wake_context;
+};
+
+/* A receive that is posted. */
+struct fabric_slot {
+    uint8_t *base;
+    uint64_t length_bytes;
+    uint32_t lkey;
+    uint8_t generation;
+    const _Atomic uint64_t *received; /* one bit a packet; a guess may only point at packets whose bit is 0 */
+};
+
+/* What the sender must put into its writes to reach a bound slot. */
+struct fabric_slot_key {
+    uint32_t rkey;
+    uint64_t base;
+};
+
+/* One packet to send. */
+struct fabric_write {
+    const uint8_t *payload; /* must stay valid and unchanged until the call returns */
+    uint32_t bytes;         /* 0 … mtu */
+    uint32_t lkey;
+    uint64_t va;
+    uint32_t rkey;
+    uint32_t immediate;
+    uint32_t corrupt_bit; /* link emulation: flip bit corrupt_bit - 1 (mod packet bits) on the wire; 0: none */
+    uint8_t generation;
+};
+
+/* One packet that arrived, was checked and whose payload is in place. */
+struct fabric_arrival {
+    uint32_t immediate;
+    uint16_t bytes;
+    uint8_t generation;
+};
+
+struct fabric_datagram {
+    const uint8_t *data;
+    uint32_t bytes;       /* at most CONTROL_MESSAGE_MAX */
+    uint32_t corrupt_bit; /* as above */
+};
+
+struct fabric_control_arrival {
+    uint8_t data[CONTROL_MESSAGE_MAX];
+    uint32_t bytes;
+};
+
+struct fabric_ops {
+    const char *name; /* "udp", "verbs", "sim" */
+
+    /* 0, or a negative lh_error with lh_last_error() set. */
+    int (*open)(const struct fabric_attr *attr, struct fabric **fabric);
+    void (*close)(struct fabric *fabric); /* all its endpoints are destroyed before */
+    lh_time (*now)(struct fabric *fabric);
+
+    int (*endpoint_create)(struct fabric *fabric, const struct fabric_endpoint_attr *attr,
+                           struct fabric_endpoint **endpoint);
+    void (*endpoint_destroy)(struct fabric_endpoint *endpoint);
+    void (*endpoint_info)(struct fabric_endpoint *endpoint, struct qp_info_endpoint *info);
+    /* Checks that the peer can be reached from here at this MTU: -LH_EADDR, -LH_EMTU, -LH_EHANDSHAKE. */
+    int (*endpoint_connect)(struct fabric_endpoint *endpoint, const struct qp_info_endpoint *peer);
+
+    int (*slot_bind)(struct fabric_endpoint *endpoint, uint32_t slot, const struct fabric_slot *what,
+                     struct fabric_slot_key *key);
+    void (*slot_unbind)(struct fabric_endpoint *endpoint, uint32_t slot);
+
+    /* How many of the writes were taken: fewer than count means full for now. Negative: the device is gone. */
+    int (*post_writes)(struct fabric_endpoint *endpoint, uint32_t channel, const struct fabric_write *writes,
+                       uint32_t count);
+    /* Arrivals, 0 … count. Bad packets were counted and dropped. Negative: the device is gone. */
+    int (*poll)(struct fabric_endpoint *endpoint, uint32_t channel, struct fabric_arrival *arrivals,
+                uint32_t count);
+
+    /* Control datagrams may be dropped like any packet; returns how many were taken. */
+    int (*control_send)(struct fabric_endpoint *endpoint, const struct fabric_datagram *datagrams,
+                        uint32_t count);
+    int (*control_poll)(struct fabric_endpoint *endpoint, struct fabric_control_arrival *arrivals,
+                        uint32_t count);
+
+    /* Memory that packets may be sent from or land in. NULL ops: nothing to register, lkey is 0. */
+    int (*memory_register)(struct fabric *fabric, void *address, size_t bytes, uint32_t *lkey, void **handle);
+    void (*memory_deregister)(struct fabric *fabric, void *handle);
+
+    /* Descriptors that become readable when a channel has arrivals; FABRIC_CONTROL for the control QP. Returns how
+     * many were written, at most FABRIC_POLL_FDS_MAX. */
+    uint32_t (*poll_fds)(struct fabric_endpoint *endpoint, uint32_t channel, int *fds);
+    /* Does what time alone demands (an emulated link lets packets go); returns when it must be called again. NULL
+     * ops: never. */
+    lh_time (*pump)(struct fabric_endpoint *endpoint, lh_time now);
+    /* Bytes that were taken but have not left yet (an emulated link's queue). NULL ops: 0. */
+    uint64_t (*queued_bytes)(struct fabric_endpoint *endpoint);
+};
+
+/* The channel argument of poll_fds that means the control QP. */
+#define FABRIC_CONTROL UINT32_MAX
+
+/* Every implementation starts its struct with this, so that a fabric can be used without knowing which. */
+struct fabric {
+    const struct fabric_ops *ops;
+};
+
+struct fabric_endpoint {
+    struct fabric *fabric;
+};
+
+/* Adds to a counter that several threads add to. */
+#define fabric_count(stats, field, n)                                                                        \
+    ((void)__atomic_fetch_add(&(stats)->field, (uint64_t)(n), __ATOMIC_RELAXED))
+
+static inline uint32_t fabric_channel_of(uint32_t packet, uint32_t stripe_packets, uint32_t channels)
+{
+    return channels == 1 ? 0 : (packet / stripe_packets) % channels;
+}
+
+/* Opens the fabric that a device name picks: "udp:[::1]", "udp:127.0.0.1", "sim:<world>/<host>", later "verbs:…".
+ * -LH_EDEVICE names the kinds there are. */
+int fabric_open(const char *device, uint64_t receive_buffer_bytes, struct fabric **fabric);
+
+/* The fabrics of this build, ended by NULL. */
+extern const struct fabric_ops *const fabric_all[];
+
+#endif

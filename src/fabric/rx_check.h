@@ -1,0 +1,49 @@
+/*
+ * rx_check.h - what a fabric in software checks of a data packet before it touches memory, in one place.
+ *
+ * A pure decision over the slot table: which slot, where in its buffer, or why not. The udp and sim fabrics
+ * both decide here; verbs leaves it to the NIC.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef LH_FABRIC_RX_CHECK_H
+#define LH_FABRIC_RX_CHECK_H
+
+#include "fabric/fabric.h"
+#include "wire/roce.h"
+
+struct rx_slot {
+    struct fabric_slot bound; /* base NULL and length 0: see open */
+    uint32_t rkey;
+    bool open;
+};
+
+/* The receiving half of an endpoint. Slot i covers the VA range [i * slot_bytes, (i + 1) * slot_bytes) (paper
+ * section 3.2.2); each binding gets a key of its own, so that what an earlier binding left on the way does
+ * not fit. */
+struct rx_table {
+    struct rx_slot *slots; /* attr.slots of them, owned by the caller */
+    struct fabric_endpoint_attr attr;
+    uint32_t key_salt; /* random in each life of the endpoint */
+};
+
+enum rx_verdict {
+    RX_TAKE = 0,   /* place the payload at *place */
+    RX_DUPLICATE,  /* its bit is set: do not touch memory; still reported as an arrival */
+    RX_LATE,       /* slot is closed, or of another generation */
+    RX_BAD_KEY,
+    RX_BAD_RANGE,
+    RX_BAD_LENGTH, /* not a full MTU and not the end of the buffer … see .c */
+    RX_BAD_CHANNEL,
+};
+
+void rx_table_bind(struct rx_table *table, uint32_t slot, const struct fabric_slot *what,
+                   struct fabric_slot_key *key);
+void rx_table_unbind(struct rx_table *table, uint32_t slot);
+/* Judges a decoded WRITE_ONLY_IMM that came to the data QP of (channel, generation). place is set on RX_TAKE. */
+enum rx_verdict rx_check(const struct rx_table *table, const struct roce_packet *packet, uint32_t channel,
+                         uint8_t generation, uint8_t **place);
+/* Adds one to the counter that goes with the verdict (none for RX_TAKE). */
+void rx_count(struct lh_stats *stats, enum rx_verdict verdict);
+
+#endif

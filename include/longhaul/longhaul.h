@@ -1,0 +1,35 @@
+/*
+ * longhaul.h - everything that is public, and the version.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef LONGHAUL_LONGHAUL_H
+#define LONGHAUL_LONGHAUL_H
+
+#include <sdr.h>
+#include <sdr_mr.h>
+
+#include <longhaul/connection.h>
+#include <longhaul/error.h>
+#include <longhaul/link.h>
+#include <longhaul/scheme.h>
+#include <longhaul/sdr_ext.h>
+#include <longhaul/stats.h>
+#include <longhaul/types.h>
+#include <longhaul/units.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define LH_VERSION_MAJOR 0
+#define LH_VERSION_MINOR 1
+#define LH_VERSION_PATCH 0
+
+/* "0.1.0": of the library that is loaded. */
+LH_API const char *lh_version(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,22 @@
+/*
+ * driver.h - lets the layer above run its protocol step on the QP's control worker.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef LH_SDR_DRIVER_H
+#define LH_SDR_DRIVER_H
+
+#include <sdr.h>
+
+#include <longhaul/types.h>
+
+/* Called in each round of the control worker (or of lh_sdr_progress), with no SDR lock held; may call the SDK. Must
+ * be cheap when nothing happened. Returns when it wants to be called again at the latest. */
+typedef lh_time sdr_driver_step(void *context, lh_time now);
+
+/* step NULL takes the driver away, and returns only when no step runs any more (not from within a step). */
+int sdr_qp_driver_set(struct sdr_qp *qp, sdr_driver_step *step, void *context);
+/* Wakes the control worker when it sleeps; from any thread, cheap when it does not sleep. */
+void sdr_qp_driver_kick(struct sdr_qp *qp);
+
+#endif

@@ -1,0 +1,61 @@
+# A thin front to CMake and ctest. Each target first installs what it misses (.ci/packages says what).
+BUILD ?= build
+JOBS ?= $(shell nproc)
+PREFIX ?= /usr/local
+FUZZ_SECONDS ?= 600
+WERROR ?= OFF
+# CTEST_ARGS: more for ctest, for instance CTEST_ARGS='-L unit -R prng'
+CTEST_ARGS ?=
+
+.DEFAULT_GOAL := all
+.PHONY: all demo test test-asan test-tsan bench install fuzz format lint clean help
+
+all: ## build the library, the command and the tests
+	@.ci/install-deps build test
+	@.ci/build $(BUILD) -DLH_WERROR=$(WERROR) -DCMAKE_INSTALL_PREFIX=$(PREFIX)
+
+demo: all ## see it work: a transfer over an emulated ocean, on this machine
+	@$(BUILD)/longhaul demo
+
+test: ## build and run every test; ends with "N passed, N failed"
+	@.ci/install-deps build test
+	@.ci/build $(BUILD) -DLH_WERROR=ON -DCMAKE_INSTALL_PREFIX=$(PREFIX)
+	@.ci/ctest $(BUILD) $(CTEST_ARGS)
+
+test-asan: ## the same tests under the address and undefined behaviour sanitizers
+	@.ci/install-deps build test
+	@.ci/build $(BUILD)-asan -DLH_WERROR=ON -DLH_SANITIZE=address,undefined
+	@.ci/ctest $(BUILD)-asan $(CTEST_ARGS)
+
+test-tsan: ## the same tests under the thread sanitizer
+	@.ci/install-deps build test
+	@.ci/build $(BUILD)-tsan -DLH_WERROR=ON -DLH_SANITIZE=thread
+	@.ci/ctest $(BUILD)-tsan $(CTEST_ARGS)
+
+bench: ## build and run the benchmarks (bench/run)
+	@.ci/install-deps build test bench
+	@.ci/build $(BUILD) -DLH_WERROR=$(WERROR) -DCMAKE_INSTALL_PREFIX=$(PREFIX)
+	@BUILD=$(BUILD) bench/run $(BENCH_ARGS)
+
+install: all ## install to PREFIX (default /usr/local), below DESTDIR when set
+	@cmake --install $(BUILD) --prefix $(PREFIX)
+	@if [ -z "$(DESTDIR)" ] && [ "$$(id -u)" -eq 0 ]; then ldconfig; fi
+
+fuzz: ## run each fuzz target for FUZZ_SECONDS (default 600)
+	@.ci/install-deps build test fuzz
+	@.ci/fuzz $(BUILD)-fuzz $(FUZZ_SECONDS)
+
+format: ## format every C file
+	@.ci/install-deps format
+	@git ls-files -z '*.c' '*.h' | xargs -0 -r clang-format -i
+
+lint: ## check the format, run clang-tidy and the structure tests
+	@.ci/install-deps build test format
+	@.ci/build $(BUILD) -DLH_WERROR=$(WERROR) -DCMAKE_INSTALL_PREFIX=$(PREFIX)
+	@.ci/lint $(BUILD)
+
+clean: ## remove what was built
+	@rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-tsan $(BUILD)-fuzz
+
+help: ## this list
+	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20

@@ -1,0 +1,33 @@
+#!/bin/bash
+# Installs the tree into a folder of its own, then builds and runs a program against it with pkg-config alone.
+# Needs LH_BUILD_DIR, CC and CMAKE in the environment, as ctest gives them.
+set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+if [ ! -e "$here/../../include/longhaul/longhaul.h" ] || [ ! -e "$here/../../include/sdr.h" ]; then
+    echo "no public header yet: nothing to install for"
+    exit 77
+fi
+
+stage=$(mktemp -d)
+trap 'rm -rf "$stage"' EXIT
+"$CMAKE" --install "$LH_BUILD_DIR" --prefix "$stage/usr" >"$stage/install.log" || { cat "$stage/install.log"; exit 1; }
+
+library=$(dirname "$(find "$stage" -name liblonghaul.so)")
+[ -e "$library/liblonghaul.a" ] || { echo "liblonghaul.a was not installed"; exit 1; }
+# The prefix of a .pc file is fixed at configure time; pkg-config moves it to where the file stands.
+export PKG_CONFIG_PATH=$library/pkgconfig
+prefix="--define-variable=prefix=$stage/usr --define-variable=includedir=$stage/usr/include"
+prefix="$prefix --define-variable=libdir=$library"
+# shellcheck disable=SC2046,SC2086  # flags are words
+"$CC" -std=c17 -Wall -Wextra -Wpedantic -Werror "$here/consumer.c" -o "$stage/consumer" \
+    $(pkg-config $prefix --cflags --libs longhaul)
+printed=$(LD_LIBRARY_PATH=$library "$stage/consumer")
+wanted=$(pkg-config --modversion longhaul)
+if [ "$printed" != "$wanted" ]; then
+    echo "lh_version() says '$printed', longhaul.pc says '$wanted': make include/longhaul/longhaul.h and project(VERSION) agree"
+    exit 1
+fi
+if [ -e "$LH_BUILD_DIR/longhaul" ]; then
+    "$stage/usr/bin/longhaul" --version >/dev/null || { echo "the installed command does not run"; exit 1; }
+fi
+echo "consumer built against the installed tree: $printed"

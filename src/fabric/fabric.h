@@ -9,8 +9,8 @@
  * its buffer; an unbound one takes none, from the moment that unbind returns (late-packet protection, paper
  * section 3.3).
  *
- * Threads: calls on different channels of an endpoint may run in parallel; calls on the same channel, and
- * control calls, are serialised by the caller. slot_bind and slot_unbind are called while no poll of any
+ * Threads: calls on different channels of an endpoint may run in parallel; calls on the same channel (pump too),
+ * and control calls, are serialised by the caller. slot_bind and slot_unbind are called while no poll of any
  * channel of that endpoint runs (the SDR layer holds their locks). The arrivals that a poll returned have
  * been handed to the bitmap before the next poll of that channel.
  *
@@ -139,14 +139,15 @@ struct fabric_ops {
     /* Descriptors that become readable when a channel has arrivals; FABRIC_CONTROL for the control QP. Returns how
      * many were written, at most FABRIC_POLL_FDS_MAX. */
     uint32_t (*poll_fds)(struct fabric_endpoint *endpoint, uint32_t channel, int *fds);
-    /* Does what time alone demands (an emulated link lets packets go); returns when it must be called again. NULL
-     * ops: never. */
-    lh_time (*pump)(struct fabric_endpoint *endpoint, lh_time now);
+    /* Does what time alone demands of one channel, or of the control QP (an emulated link lets its packets go), and
+     * returns when it must be called again for it: a packet falls due then, or what post_writes or control_send
+     * did not take will be taken. The owner of a channel calls it once a round, before it sleeps. NULL ops: never. */
+    lh_time (*pump)(struct fabric_endpoint *endpoint, uint32_t channel, lh_time now);
     /* Bytes that were taken but have not left yet (an emulated link's queue). NULL ops: 0. */
     uint64_t (*queued_bytes)(struct fabric_endpoint *endpoint);
 };
 
-/* The channel argument of poll_fds that means the control QP. */
+/* The channel argument of poll_fds and pump that means the control QP. */
 #define FABRIC_CONTROL UINT32_MAX
 
 /* Every implementation starts its struct with this, so that a fabric can be used without knowing which. */

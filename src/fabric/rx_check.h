@@ -13,14 +13,15 @@
 #include "wire/roce.h"
 
 struct rx_slot {
-    struct fabric_slot bound; /* base NULL and length 0: see open */
+    struct fabric_slot bound; /* counts only while open */
     uint32_t rkey;
+    uint32_t binds; /* how often the slot was bound; makes each binding's key another */
     bool open;
 };
 
-/* The receiving half of an endpoint. Slot i covers the VA range [i * slot_bytes, (i + 1) * slot_bytes) (paper
- * section 3.2.2); each binding gets a key of its own, so that what an earlier binding left on the way does
- * not fit. */
+/* The receiving half of an endpoint. Slot i covers the VA range [i * slot_bytes, (i + 1) * slot_bytes)
+ * (paper section 3.2.2); each binding gets a key of its own, so that what an earlier binding left on the
+ * way does not fit. */
 struct rx_table {
     struct rx_slot *slots; /* attr.slots of them, owned by the caller */
     struct fabric_endpoint_attr attr;
@@ -28,22 +29,26 @@ struct rx_table {
 };
 
 enum rx_verdict {
-    RX_TAKE = 0,   /* place the payload at *place */
-    RX_DUPLICATE,  /* its bit is set: do not touch memory; still reported as an arrival */
-    RX_LATE,       /* slot is closed, or of another generation */
+    RX_TAKE = 0,  /* place the payload at *place */
+    RX_DUPLICATE, /* its bit is set: do not touch memory; still reported as an arrival */
+    RX_LATE,      /* slot is closed, or of another generation */
     RX_BAD_KEY,
-    RX_BAD_RANGE,
-    RX_BAD_LENGTH, /* not a full MTU and not the end of the buffer … see .c */
-    RX_BAD_CHANNEL,
+    RX_BAD_RANGE,   /* no such slot, outside the buffer, or VA and immediate name different places */
+    RX_BAD_LENGTH,  /* over the MTU, or empty and not the first packet */
+    RX_BAD_CHANNEL, /* its packet index travels on another channel */
 };
 
+/* slot < attr.slots, and what->length_bytes is at most attr.slot_bytes. Key is what a sender needs. */
 void rx_table_bind(struct rx_table *table, uint32_t slot, const struct fabric_slot *what,
                    struct fabric_slot_key *key);
+/* From here on the slot takes nothing. Harmless on a closed slot. */
 void rx_table_unbind(struct rx_table *table, uint32_t slot);
-/* Judges a decoded WRITE_ONLY_IMM that came to the data QP of (channel, generation). place is set on RX_TAKE. */
+/* Judges a decoded WRITE_ONLY_IMM that came to the data QP of (channel, generation). place is set on
+ * RX_TAKE. */
 enum rx_verdict rx_check(const struct rx_table *table, const struct roce_packet *packet, uint32_t channel,
                          uint8_t generation, uint8_t **place);
-/* Adds one to the counter that goes with the verdict (none for RX_TAKE). */
+/* Adds one to the counter that goes with the verdict (none for RX_TAKE and RX_DUPLICATE: the SDR layer
+ * counts those). */
 void rx_count(struct lh_stats *stats, enum rx_verdict verdict);
 
 #endif

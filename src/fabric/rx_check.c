@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "fabric/rx_check.h"
+
+#include <assert.h>
+
+/* A bijection of 32 bits that spreads every input bit over all output bits (Wellons, "lowbias32"). */
+static uint32_t mix(uint32_t x)
+{
+    x ^= x >> 16;
+    x *= 0x7FEB352Du;
+    x ^= x >> 15;
+    x *= 0x846CA68Bu;
+    x ^= x >> 16;
+    return x;
+}
+
+/* For one slot this is a bijection of the bind counter, so neighbouring bindings never share a key. */
+static uint32_t binding_key(uint32_t salt, uint32_t slot, uint32_t binds)
+{
+    return mix(mix(mix(salt) ^ slot) + binds);
+}
+
+void rx_table_bind(struct rx_table *table, uint32_t slot, const struct fabric_slot *what,
+                   struct fabric_slot_key *key)
+{
+    assert(slot < table->attr.slots);
+    assert(what->length_bytes <= table->attr.slot_bytes);
+    assert(what->received != NULL);
+    assert(what->base != NULL || what->length_bytes == 0);
+    struct rx_slot *entry = &table->slots[slot];
+    assert(!entry->open);
+    entry->bound = *what;
+    entry->binds++;
+    entry->rkey = binding_key(table->key_salt, slot, entry->binds);
+    entry->open = true;
+    key->rkey = entry->rkey;
+    key->base = (uint64_t)slot * table->attr.slot_bytes;
+}
+
+void rx_table_unbind(struct rx_table *table, uint32_t slot)
+{
+    assert(slot < table->attr.slots);
+    table->slots[slot].open = false;
+}
+
+/* The VA and the immediate both say where a packet goes; they must agree, and it must lie in the buffer. */
+static enum rx_verdict check_place(const struct rx_table *table, const struct rx_slot *entry,
+                                   const struct roce_packet *packet, uint32_t slot,
+                                   struct immediate_fields fields)
+{
+    uint64_t offset = packet->va - (uint64_t)slot * table->attr.slot_bytes;
+    if (fields.message != slot || offset != (uint64_t)fields.packet * table->attr.mtu_bytes)
+        return RX_BAD_RANGE;
+    if (packet->payload_bytes > table->attr.mtu_bytes)
+        return RX_BAD_LENGTH;
+    /* An empty packet only carries an empty message. */
+    if (packet->payload_bytes == 0 && offset != 0)
+        return RX_BAD_LENGTH;
+    /* A short packet is the last of its message, which may be shorter than the buffer: any end inside will
+     * do. */
+    if (offset > entry->bound.length_bytes || packet->payload_bytes > entry->bound.length_bytes - offset)
+        return RX_BAD_RANGE;
+    return RX_TAKE;
+}
+
+enum rx_verdict rx_check(const struct rx_table *table, const struct roce_packet *packet, uint32_t channel,
+                         uint8_t generation, uint8_t **place)
+{
+    const struct fabric_endpoint_attr *attr = &table->attr;
+    uint64_t slot = packet->va / attr->slot_bytes;
+    if (slot >= attr->slots)
+        return RX_BAD_RANGE;
+    const struct rx_slot *entry = &table->slots[slot];
+    if (!entry->open || entry->bound.generation != generation)
+        return RX_LATE;
+    if (packet->rkey != entry->rkey)
+        return RX_BAD_KEY;
+    struct immediate_fields fields = immediate_part(attr->split, packet->immediate);
+    enum rx_verdict verdict = check_place(table, entry, packet, (uint32_t)slot, fields);
+    if (verdict != RX_TAKE)
+        return verdict;
+    if (fabric_channel_of(fields.packet, attr->stripe_packets, attr->channels) != channel)
+        return RX_BAD_CHANNEL;
+    uint64_t word = atomic_load_explicit(&entry->bound.received[fields.packet / 64], memory_order_relaxed);
+    if ((word >> (fields.packet % 64)) & 1)
+        return RX_DUPLICATE;
+    /* Without a buffer (an empty receive) there is no place, and nothing to put there. */
+    *place =
+        entry->bound.base == NULL ? NULL : entry->bound.base + (uint64_t)fields.packet * attr->mtu_bytes;
+    return RX_TAKE;
+}
+
+void rx_count(struct lh_stats *stats, enum rx_verdict verdict)
+{
+    switch (verdict) {
+    case RX_TAKE:
+    case RX_DUPLICATE: /* the SDR layer counts those, it owns the bitmap */
+        break;
+    case RX_LATE:
+        fabric_count(stats, rx_late_packets, 1);
+        break;
+    case RX_BAD_KEY:
+        fabric_count(stats, bad_key, 1);
+        break;
+    case RX_BAD_RANGE:
+        fabric_count(stats, bad_range, 1);
+        break;
+    case RX_BAD_LENGTH:
+        fabric_count(stats, bad_length, 1);
+        break;
+    case RX_BAD_CHANNEL:
+        fabric_count(stats, bad_channel, 1);
+        break;
+    }
+}

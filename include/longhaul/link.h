@@ -18,6 +18,7 @@
  *   corrupt=RATIO   share of packets in which one bit flips on the wire
  *   jitter=TIME     extra delay, uniform in 0..TIME, drawn for each packet (so packets may overtake)
  *   seed=N          of the random generator; default 1
+ * A TIME is at most an hour. burst=N needs loss of at most N / (N + 1): one packet passes between two bursts.
  * The empty text and "none" mean no emulation.
  *
  * SPDX-License-Identifier: BSD-3-Clause
@@ -45,8 +46,12 @@ struct lh_link_spec {
     bool drop_tail;
 };
 
-/* Longest text that lh_link_format makes, with the final zero. */
-#define LH_LINK_TEXT_MAX 256
+/* Longest rtt, delay or jitter, and mean burst, that a text may ask for. */
+#define LH_LINK_TIME_MAX  ((lh_time)3600 * LH_NS_PER_S)
+#define LH_LINK_BURST_MAX 1e9
+
+/* Bytes that hold any text that lh_link_format makes, with the final zero. */
+#define LH_LINK_TEXT_MAX 384
 
 /* -LH_EINVAL or -LH_ERANGE with the key and the value named by lh_last_error(). */
 LH_API int lh_link_parse(const char *text, struct lh_link_spec *spec);

@@ -2,10 +2,11 @@
  * units.h - sizes, rates and times as people write them: 128MiB, 10Gbit, 25ms.
  *
  * Sizes: B, kB, MB, GB, TB (powers of 1000), KiB, MiB, GiB, TiB (powers of 1024); a bare number is bytes.
- * Rates: bit, kbit, Mbit, Gbit, Tbit (powers of 1000), with or without "/s" or "ps"; a unit is required
- * (save for 0). Times: ns, us, ms, s, min; a unit is required (save for 0). Ratios: 1e-4, 0.0001, 0.01%.
- * A decimal fraction is allowed (1.5GiB). Anything else is -LH_EINVAL, too large a value -LH_ERANGE, and
- * lh_last_error() names the text and an example of what would be right.
+ * Rates: bit, kbit, Mbit, Gbit, Tbit (powers of 1000), with or without "/s" or "ps", or bps, kbps … Tbps; a
+ * unit is required (save for 0). Times: ns, us, ms, s, min; a unit is required (save for 0). Ratios: 1e-4, 0.0001, 0.01%.
+ * A decimal fraction is allowed (1.5GiB; the result is rounded to a whole byte, bit/s or ns). Anything else is
+ * -LH_EINVAL, too large a value, or one that would round to 0, -LH_ERANGE, and lh_last_error() names the text
+ * and an example of what would be right.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

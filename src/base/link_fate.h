@@ -21,7 +21,8 @@ struct lh_link_state {
     struct lh_prng loss_prng;   /* one generator a fault, so that faults do not shift each other's draws */
     struct lh_prng timing_prng; /* jitter and reordering */
     struct lh_prng damage_prng; /* duplication and corruption */
-    lh_time bottleneck_free_ns; /* when the last accepted packet has left the bottleneck */
+    lh_time bottleneck_free_ns; /* when the last accepted packet has left the bottleneck, rounded down */
+    uint64_t bottleneck_rest;   /* what was rounded off, in units of 1 / rate_bps nanoseconds */
     bool in_burst;              /* Gilbert-Elliott: in the bad state */
 };
 
@@ -36,7 +37,9 @@ struct lh_link_fate {
 };
 
 void lh_link_state_init(struct lh_link_state *link, const struct lh_link_spec *spec, uint64_t direction);
-/* Decides one packet of that many bytes on the wire, offered at `now` (which never goes back). */
+/* Decides one packet of that many bytes on the wire, offered at `now` (which never goes back). A packet is
+ * taken while the bytes before it that have not passed the bottleneck do not exceed the queue; so an idle link
+ * takes any packet. */
 struct lh_link_fate lh_link_decide(struct lh_link_state *link, lh_time now, uint32_t wire_bytes);
 /* When a packet that was not accepted at `now` would be. */
 lh_time lh_link_ready_ns(const struct lh_link_state *link, lh_time now);

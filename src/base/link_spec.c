@@ -1,0 +1,295 @@
+/*
+ * link_spec.c - the text of an emulated link, to and fro.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include <longhaul/link.h>
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <longhaul/units.h>
+
+#include "base/decimal.h"
+#include "base/error.h"
+
+/* Longer values are no number that we take. */
+#define VALUE_BYTES_MAX 64
+
+/* The spec in the making, with which keys were there. */
+struct link_text {
+    struct lh_link_spec spec;
+    bool seen_rtt;
+    bool seen_delay;
+};
+
+static int parse_span(const char *value, lh_time *ns)
+{
+    lh_time parsed = 0;
+    int rc = lh_parse_time(value, &parsed);
+    if (rc != 0)
+        return rc;
+    if (parsed > LH_LINK_TIME_MAX)
+        return lh_fail(LH_ERANGE, "is over an hour; write it like 25ms");
+    *ns = parsed;
+    return 0;
+}
+
+static int set_rtt(struct link_text *link, const char *value)
+{
+    lh_time rtt = 0;
+    int rc = parse_span(value, &rtt);
+    link->spec.delay_ns = rtt / 2;
+    link->seen_rtt = true;
+    return rc;
+}
+
+static int set_delay(struct link_text *link, const char *value)
+{
+    link->seen_delay = true;
+    return parse_span(value, &link->spec.delay_ns);
+}
+
+static int set_jitter(struct link_text *link, const char *value)
+{
+    return parse_span(value, &link->spec.jitter_ns);
+}
+
+static int set_rate(struct link_text *link, const char *value)
+{
+    return lh_parse_rate(value, &link->spec.rate_bps);
+}
+
+static int set_queue(struct link_text *link, const char *value)
+{
+    return lh_parse_size(value, &link->spec.queue_bytes);
+}
+
+static int set_drop(struct link_text *link, const char *value)
+{
+    if (strcmp(value, "tail") != 0)
+        return lh_fail(LH_EINVAL, "is unknown; write drop=tail, or leave it out");
+    link->spec.drop_tail = true;
+    return 0;
+}
+
+static int set_loss(struct link_text *link, const char *value)
+{
+    return lh_parse_ratio(value, &link->spec.loss);
+}
+
+static int set_burst(struct link_text *link, const char *value)
+{
+    const char *at = value;
+    double packets = 0;
+    int rc = lh_decimal_read_double(&at, &packets);
+    if (rc == -LH_EINVAL || (rc == 0 && *at != '\0'))
+        return lh_fail(LH_EINVAL, "is not a number; write packets like burst=8");
+    if (rc != 0 || packets < 1 || packets > LH_LINK_BURST_MAX)
+        return lh_fail(LH_ERANGE, "is not 1 to 1e9 packets; write it like burst=8");
+    link->spec.burst_packets = packets;
+    return 0;
+}
+
+static int set_reorder(struct link_text *link, const char *value)
+{
+    return lh_parse_ratio(value, &link->spec.reorder);
+}
+
+static int set_duplicate(struct link_text *link, const char *value)
+{
+    return lh_parse_ratio(value, &link->spec.duplicate);
+}
+
+static int set_corrupt(struct link_text *link, const char *value)
+{
+    return lh_parse_ratio(value, &link->spec.corrupt);
+}
+
+static int set_seed(struct link_text *link, const char *value)
+{
+    struct lh_decimal seed = {0};
+    const char *at = value;
+    int rc = lh_decimal_read(&at, &seed);
+    if (rc == -LH_ERANGE)
+        return lh_fail(LH_ERANGE, "exceeds 64 bits; write it like seed=7");
+    if (rc != 0 || *at != '\0' || seed.fraction_digits != 0)
+        return lh_fail(LH_EINVAL, "is not an integer; write it like seed=7");
+    link->spec.seed = seed.whole;
+    return 0;
+}
+
+static const struct link_key {
+    const char *name;
+    int (*set)(struct link_text *link, const char *value);
+} link_keys[] = {
+    {"rtt", set_rtt},         {"delay", set_delay},
+    {"rate", set_rate},       {"queue", set_queue},
+    {"drop", set_drop},       {"loss", set_loss},
+    {"burst", set_burst},     {"reorder", set_reorder},
+    {"jitter", set_jitter},   {"duplicate", set_duplicate},
+    {"corrupt", set_corrupt}, {"seed", set_seed},
+};
+
+#define LINK_KEYS (sizeof link_keys / sizeof link_keys[0])
+#define LINK_KEY_NAMES                                                                                     \
+    "rtt, delay, rate, queue, drop, loss, burst, reorder, jitter, duplicate, corrupt, seed"
+
+static size_t find_key(const char *name, size_t length)
+{
+    size_t i = 0;
+    while (i < LINK_KEYS &&
+           (strlen(link_keys[i].name) != length || memcmp(link_keys[i].name, name, length) != 0))
+        i++;
+    return i;
+}
+
+/* One "key=value" of that length. */
+static int parse_item(struct link_text *link, const char *item, size_t length, uint32_t *seen)
+{
+    const char *equals = memchr(item, '=', length);
+    size_t name_length = equals == NULL ? length : (size_t)(equals - item);
+    int shown = length < 80 ? (int)length : 80;
+    size_t key = find_key(item, name_length);
+    if (equals == NULL || key == LINK_KEYS)
+        return lh_fail(LH_EINVAL, "link: \"%.*s\" is not key=value with a key of " LINK_KEY_NAMES, shown,
+                       item);
+    if (*seen & 1u << key)
+        return lh_fail(LH_EINVAL, "link: %s= is given twice, the second time as \"%.*s\"; give it once",
+                       link_keys[key].name, shown, item);
+    size_t value_length = length - name_length - 1;
+    char value[VALUE_BYTES_MAX];
+    if (value_length >= sizeof value)
+        return lh_fail(LH_EINVAL, "link: \"%.*s…\" is too long for a value", shown, item);
+    memcpy(value, equals + 1, value_length);
+    value[value_length] = '\0';
+    *seen |= 1u << key;
+    int rc = link_keys[key].set(link, value);
+    /* The key's words say what is wrong with its value; which key and value is said here for all. */
+    return rc == 0 ? 0
+                   : lh_fail((enum lh_error) - rc, "link: %s=%s: %s", link_keys[key].name, value,
+                             lh_last_error());
+}
+
+static int check_together(const struct link_text *link)
+{
+    const struct lh_link_spec *spec = &link->spec;
+    if (link->seen_rtt && link->seen_delay)
+        return lh_fail(LH_EINVAL, "link: rtt= and delay= say the same thing; give one of them");
+    /* Between two bursts at least one packet passes, so at most N of N + 1 are lost. */
+    if (spec->burst_packets > 1 && spec->loss > spec->burst_packets / (spec->burst_packets + 1)) {
+        char loss[LH_DECIMAL_DOUBLE_MAX];
+        char burst[LH_DECIMAL_DOUBLE_MAX];
+        return lh_fail(LH_ERANGE,
+                       "link: loss=%s cannot come in bursts of %s packets in the mean; raise burst=",
+                       lh_decimal_format_double(spec->loss, loss, sizeof loss),
+                       lh_decimal_format_double(spec->burst_packets, burst, sizeof burst));
+    }
+    return 0;
+}
+
+int lh_link_parse(const char *text, struct lh_link_spec *spec)
+{
+    struct link_text link = {.spec.seed = 1};
+    uint32_t seen = 0;
+    bool more = *text != '\0' && strcmp(text, "none") != 0;
+    for (const char *item = text; more;) {
+        size_t length = strcspn(item, ",");
+        int rc = parse_item(&link, item, length, &seen);
+        if (rc != 0)
+            return rc;
+        more = item[length] == ',';
+        item += length + 1;
+    }
+    int rc = check_together(&link);
+    if (rc == 0)
+        *spec = link.spec;
+    return rc;
+}
+
+bool lh_link_is_none(const struct lh_link_spec *spec)
+{
+    return spec->delay_ns == 0 && spec->jitter_ns == 0 && spec->rate_bps == 0 && !(spec->loss > 0) &&
+           !(spec->reorder > 0) && !(spec->duplicate > 0) && !(spec->corrupt > 0);
+}
+
+/* Text that grows and is cut at its size. */
+struct text_out {
+    char *out;
+    size_t size;
+    size_t used;
+};
+
+static void put_item(struct text_out *text, const char *key, const char *value)
+{
+    if (text->used >= text->size)
+        return;
+    const char *comma = text->used == 0 ? "" : ",";
+    int length = snprintf(text->out + text->used, text->size - text->used, "%s%s=%s", comma, key, value);
+    text->used += (size_t)length;
+}
+
+struct scale {
+    const char *name;
+    uint64_t scale;
+};
+
+static const struct scale time_scales[] = {
+    {"s", LH_NS_PER_S}, {"ms", LH_NS_PER_MS}, {"us", LH_NS_PER_US}, {"ns", 1}, {NULL, 0}};
+static const struct scale rate_scales[] = {{"Tbit", 1000000000000}, {"Gbit", 1000000000}, {"Mbit", 1000000},
+                                           {"kbit", 1000},          {"bit", 1},           {NULL, 0}};
+static const struct scale size_scales[] = {{"GiB", (uint64_t)1 << 30},
+                                           {"MiB", (uint64_t)1 << 20},
+                                           {"KiB", (uint64_t)1 << 10},
+                                           {"B", 1},
+                                           {NULL, 0}};
+
+/* In the largest unit that divides it, so that nothing is lost; nothing for 0. */
+static void put_integer(struct text_out *text, const char *key, uint64_t value, const struct scale *scales)
+{
+    if (value == 0)
+        return;
+    while (value % scales->scale != 0)
+        scales++;
+    char number[LH_FORMAT_MAX];
+    snprintf(number, sizeof number, "%llu%s", (unsigned long long)(value / scales->scale), scales->name);
+    put_item(text, key, number);
+}
+
+static void put_double(struct text_out *text, const char *key, double value)
+{
+    char number[LH_DECIMAL_DOUBLE_MAX];
+    if (value > 0)
+        put_item(text, key, lh_decimal_format_double(value, number, sizeof number));
+}
+
+char *lh_link_format(const struct lh_link_spec *spec, char *out, size_t size)
+{
+    struct text_out text = {.out = out, .size = size};
+    if (lh_link_is_none(spec)) {
+        snprintf(out, size, "none");
+        return out;
+    }
+    /* People think in round trips; but twice the longest delay would be refused as a round trip. */
+    if (spec->delay_ns <= LH_LINK_TIME_MAX / 2)
+        put_integer(&text, "rtt", 2 * spec->delay_ns, time_scales);
+    else
+        put_integer(&text, "delay", spec->delay_ns, time_scales);
+    put_integer(&text, "jitter", spec->jitter_ns, time_scales);
+    put_integer(&text, "rate", spec->rate_bps, rate_scales);
+    put_integer(&text, "queue", spec->queue_bytes, size_scales);
+    if (spec->drop_tail)
+        put_item(&text, "drop", "tail");
+    put_double(&text, "loss", spec->loss);
+    put_double(&text, "burst", spec->burst_packets);
+    put_double(&text, "reorder", spec->reorder);
+    put_double(&text, "duplicate", spec->duplicate);
+    put_double(&text, "corrupt", spec->corrupt);
+    if (spec->seed != 1) {
+        char number[LH_FORMAT_MAX];
+        snprintf(number, sizeof number, "%llu", (unsigned long long)spec->seed);
+        put_item(&text, "seed", number);
+    }
+    return out;
+}

@@ -1,0 +1,128 @@
+/*
+ * units_parse.c - sizes, rates, times and ratios from text.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include <longhaul/units.h>
+
+#include <string.h>
+
+#include "base/decimal.h"
+#include "base/error.h"
+
+struct unit {
+    const char *name;
+    uint64_t scale;
+};
+
+/* What can be parsed: its units, and the words of its errors. */
+struct quantity {
+    const char *name;
+    const char *example;
+    const struct unit *units; /* ends with a NULL name */
+    bool bare;                /* a number without a unit will do */
+};
+
+#define KIBI ((uint64_t)1024)
+
+static const struct unit size_units[] = {
+    {"B", 1},
+    {"kB", 1000},
+    {"MB", 1000000},
+    {"GB", 1000000000},
+    {"TB", 1000000000000},
+    {"KiB", KIBI},
+    {"MiB", KIBI *KIBI},
+    {"GiB", KIBI *KIBI *KIBI},
+    {"TiB", KIBI *KIBI *KIBI *KIBI},
+    {NULL, 0},
+};
+
+#define RATE_UNIT(prefix, scale)                                                                           \
+    {prefix "bit", scale}, {prefix "bit/s", scale}, {prefix "bitps", scale},                               \
+    {                                                                                                      \
+        prefix "bps", scale                                                                                \
+    }
+
+static const struct unit rate_units[] = {
+    RATE_UNIT("", 1),           RATE_UNIT("k", 1000),          RATE_UNIT("M", 1000000),
+    RATE_UNIT("G", 1000000000), RATE_UNIT("T", 1000000000000), {NULL, 0},
+};
+
+static const struct unit time_units[] = {
+    {"ns", 1},          {"us", LH_NS_PER_US},      {"ms", LH_NS_PER_MS},
+    {"s", LH_NS_PER_S}, {"min", 60 * LH_NS_PER_S}, {NULL, 0},
+};
+
+static const struct quantity size_quantity = {"size", "128MiB", size_units, true};
+static const struct quantity rate_quantity = {"rate", "10Gbit", rate_units, false};
+static const struct quantity time_quantity = {"time", "25ms", time_units, false};
+
+static int refuse(enum lh_error code, const char *name, const char *text, const char *why,
+                  const char *example)
+{
+    return lh_fail(code, "%s \"%.64s\" %s; write it like %s", name, text, why, example);
+}
+
+/* 0 when there is none of that name. */
+static uint64_t find_unit(const struct unit *units, const char *name)
+{
+    for (; units->name != NULL; units++) {
+        if (strcmp(units->name, name) == 0)
+            return units->scale;
+    }
+    return 0;
+}
+
+static int parse(const struct quantity *quantity, const char *text, uint64_t *value)
+{
+    struct lh_decimal number;
+    const char *at = text;
+    int rc = lh_decimal_read(&at, &number);
+    if (rc == -LH_ERANGE)
+        return refuse(LH_ERANGE, quantity->name, text, "is too large", quantity->example);
+    if (rc != 0)
+        return refuse(LH_EINVAL, quantity->name, text, "does not begin with a number", quantity->example);
+    bool has_unit = *at != '\0';
+    uint64_t scale = has_unit ? find_unit(quantity->units, at) : 1;
+    if (scale == 0)
+        return refuse(LH_EINVAL, quantity->name, text, "has an unknown unit", quantity->example);
+    if (!has_unit && !quantity->bare && (number.whole | number.fraction) != 0)
+        return refuse(LH_EINVAL, quantity->name, text, "lacks its unit", quantity->example);
+    if (lh_decimal_scale(&number, scale, value) != 0)
+        return refuse(LH_ERANGE, quantity->name, text, "is too large or too small", quantity->example);
+    return 0;
+}
+
+int lh_parse_size(const char *text, uint64_t *bytes)
+{
+    return parse(&size_quantity, text, bytes);
+}
+
+int lh_parse_rate(const char *text, uint64_t *bps)
+{
+    return parse(&rate_quantity, text, bps);
+}
+
+int lh_parse_time(const char *text, lh_time *ns)
+{
+    return parse(&time_quantity, text, ns);
+}
+
+int lh_parse_ratio(const char *text, double *ratio)
+{
+    static const char example[] = "1e-4, 0.0001 or 0.01%";
+    const char *at = text;
+    double value = 0;
+    int rc = lh_decimal_read_ratio(&at, &value);
+    if (rc == -LH_ERANGE)
+        return refuse(LH_ERANGE, "ratio", text, "is too large or too small", example);
+    if (rc != 0)
+        return refuse(LH_EINVAL, "ratio", text, "does not begin with a number", example);
+    if (*at != '\0')
+        return refuse(LH_EINVAL, "ratio", text, "ends in something else than a number or %", example);
+    if (value > 1)
+        return refuse(LH_ERANGE, "ratio", text, "is over 1", example);
+    *ratio = value;
+    return 0;
+}

@@ -1,0 +1,154 @@
+/*
+ * control.c - control messages: encode, decode.
+ *
+ * Only the exact length of its type makes a message valid; the number of CTS entries follows from it.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include "wire/control.h"
+
+#include <assert.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "base/big_endian.h"
+
+static_assert(CONTROL_HEADER_BYTES + CONTROL_CTS_MAX * CONTROL_CTS_BYTES <= CONTROL_MESSAGE_MAX,
+              "a full CTS fits a message");
+
+static void encode_cts(const struct control_cts *cts, uint8_t *out)
+{
+    lh_put_be32(out, cts->sequence);
+    lh_put_be16(out + 4, cts->slot);
+    out[6] = cts->generation;
+    out[7] = 0;
+    lh_put_be32(out + 8, cts->length_bytes);
+    lh_put_be32(out + 12, cts->rkey);
+    lh_put_be64(out + 16, cts->base);
+    memcpy(out + 24, cts->upper, CONTROL_UPPER_BYTES);
+}
+
+static int decode_cts(const uint8_t *data, struct control_cts *cts)
+{
+    if (data[7] != 0)
+        return -1;
+    cts->sequence = lh_get_be32(data);
+    cts->slot = lh_get_be16(data + 4);
+    cts->generation = data[6];
+    cts->length_bytes = lh_get_be32(data + 8);
+    cts->rkey = lh_get_be32(data + 12);
+    cts->base = lh_get_be64(data + 16);
+    memcpy(cts->upper, data + 24, CONTROL_UPPER_BYTES);
+    return 0;
+}
+
+/* Bytes of the body, written at out. */
+static size_t encode_body(const struct control_message *message, uint8_t *out)
+{
+    switch (message->header.type) {
+    case CONTROL_PING:
+    case CONTROL_PONG:
+        return 0;
+    case CONTROL_CTS:
+        assert(message->body.cts.count >= 1 && message->body.cts.count <= CONTROL_CTS_MAX);
+        for (uint32_t i = 0; i < message->body.cts.count; i++)
+            encode_cts(&message->body.cts.entries[i], out + i * CONTROL_CTS_BYTES);
+        return message->body.cts.count * CONTROL_CTS_BYTES;
+    case CONTROL_CTS_HEARD:
+        lh_put_be32(out, message->body.cts_heard_next);
+        return 4;
+    case CONTROL_UPPER:
+        assert(message->body.upper.bytes >= 1 && message->body.upper.bytes <= CONTROL_PAYLOAD_MAX);
+        memcpy(out, message->body.upper.data, message->body.upper.bytes);
+        return message->body.upper.bytes;
+    case CONTROL_CLOSE:
+        assert(message->body.close_reason <= INT32_MAX);
+        lh_put_be32(out, message->body.close_reason);
+        return 4;
+    }
+    assert(false); /* a control message has one of the types above */
+    return 0;
+}
+
+size_t control_encode(const struct control_message *message, uint8_t *out)
+{
+    size_t bytes = CONTROL_HEADER_BYTES + encode_body(message, out + CONTROL_HEADER_BYTES);
+    assert(bytes <= CONTROL_MESSAGE_MAX);
+    out[0] = CONTROL_VERSION;
+    out[1] = (uint8_t)message->header.type;
+    lh_put_be16(out + 2, (uint16_t)bytes);
+    lh_put_be32(out + 4, message->header.token);
+    lh_put_be64(out + 8, message->header.sent_ns);
+    lh_put_be64(out + 16, message->header.echo_ns);
+    lh_put_be32(out + 24, message->header.echo_delay_ns);
+    lh_put_be32(out + 28, 0);
+    return bytes;
+}
+
+static int decode_cts_entries(const uint8_t *data, size_t bytes, struct control_message *message)
+{
+    size_t count = bytes / CONTROL_CTS_BYTES;
+    if (bytes % CONTROL_CTS_BYTES != 0 || count < 1 || count > CONTROL_CTS_MAX)
+        return -1;
+    message->body.cts.count = (uint32_t)count;
+    for (size_t i = 0; i < count; i++) {
+        if (decode_cts(data + i * CONTROL_CTS_BYTES, &message->body.cts.entries[i]) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int decode_upper(const uint8_t *data, size_t bytes, struct control_message *message)
+{
+    if (bytes < 1 || bytes > CONTROL_PAYLOAD_MAX)
+        return -1;
+    message->body.upper.data = data;
+    message->body.upper.bytes = (uint32_t)bytes;
+    return 0;
+}
+
+static int decode_close(const uint8_t *data, size_t bytes, struct control_message *message)
+{
+    /* Codes that we do not know may come from a newer peer; but a code must be an int. */
+    if (bytes != 4 || lh_get_be32(data) > INT32_MAX)
+        return -1;
+    message->body.close_reason = lh_get_be32(data);
+    return 0;
+}
+
+static int decode_body(const uint8_t *data, size_t bytes, struct control_message *message)
+{
+    switch (message->header.type) {
+    case CONTROL_PING:
+    case CONTROL_PONG:
+        return bytes == 0 ? 0 : -1;
+    case CONTROL_CTS:
+        return decode_cts_entries(data, bytes, message);
+    case CONTROL_CTS_HEARD:
+        if (bytes != 4)
+            return -1;
+        message->body.cts_heard_next = lh_get_be32(data);
+        return 0;
+    case CONTROL_UPPER:
+        return decode_upper(data, bytes, message);
+    case CONTROL_CLOSE:
+        return decode_close(data, bytes, message);
+    }
+    return -1;
+}
+
+int control_decode(const uint8_t *data, size_t bytes, struct control_message *message)
+{
+    if (bytes < CONTROL_HEADER_BYTES || bytes > CONTROL_MESSAGE_MAX)
+        return -1;
+    if (data[0] != CONTROL_VERSION || lh_get_be16(data + 2) != bytes || lh_get_be32(data + 28) != 0)
+        return -1;
+    message->header = (struct control_header){
+        .type = (enum control_type)data[1],
+        .token = lh_get_be32(data + 4),
+        .sent_ns = lh_get_be64(data + 8),
+        .echo_ns = lh_get_be64(data + 16),
+        .echo_delay_ns = lh_get_be32(data + 24),
+    };
+    return decode_body(data + CONTROL_HEADER_BYTES, bytes - CONTROL_HEADER_BYTES, message);
+}

@@ -1,0 +1,178 @@
+/*
+ * icrc.c - the invariant CRC, and the IP ID that a plain IPv4 socket does not show.
+ *
+ * States are what zlib calls a CRC: the final inversion is done, and ISA-L undoes it when it goes on.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include "wire/icrc.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include <isa-l/crc.h>
+
+#include "base/big_endian.h"
+
+#define ICRC_BYTES      4u
+#define BTH_BYTES       12u
+#define BTH_MASKED_BYTE 4u /* F, B and reserved bits: switches set congestion marks there */
+#define UDP_BYTES       8u
+#define IPV4_BYTES      20u
+#define IPV6_BYTES      40u
+#define IP_PROTOCOL_UDP 17u
+/* Largest UDP payload of an IPv4 datagram; IPv6 takes 20 more, but no RoCE packet comes near. */
+#define UDP_PAYLOAD_MAX (65535u - UDP_BYTES - IPV4_BYTES)
+
+/* After eight bytes of ones, which stand for the InfiniBand local route header that Ethernet lacks. */
+#define STATE_AFTER_LRH 0x2144DF1Cu
+
+static uint8_t *put_ipv4(uint8_t *out, const struct icrc_flow *flow, uint32_t udp_bytes, uint16_t ip_id,
+                         bool dont_fragment)
+{
+    out[0] = 0x45;
+    out[1] = 0xFF; /* type of service */
+    lh_put_be16(out + 2, (uint16_t)(IPV4_BYTES + udp_bytes));
+    lh_put_be16(out + 4, ip_id);
+    lh_put_be16(out + 6, dont_fragment ? 0x4000 : 0);
+    out[8] = 0xFF; /* time to live */
+    out[9] = IP_PROTOCOL_UDP;
+    lh_put_be16(out + 10, 0xFFFF); /* header checksum */
+    memcpy(out + 12, flow->source, 4);
+    memcpy(out + 16, flow->destination, 4);
+    return out + IPV4_BYTES;
+}
+
+static uint8_t *put_ipv6(uint8_t *out, const struct icrc_flow *flow, uint32_t udp_bytes)
+{
+    lh_put_be32(out, 0x6FFFFFFF); /* traffic class and flow label */
+    lh_put_be16(out + 4, (uint16_t)udp_bytes);
+    out[6] = IP_PROTOCOL_UDP;
+    out[7] = 0xFF; /* hop limit */
+    memcpy(out + 8, flow->source, 16);
+    memcpy(out + 24, flow->destination, 16);
+    return out + IPV6_BYTES;
+}
+
+uint32_t icrc_begin(const struct icrc_flow *flow, uint32_t udp_payload_bytes, uint16_t ip_id,
+                    bool dont_fragment)
+{
+    assert(udp_payload_bytes >= BTH_BYTES + ICRC_BYTES && udp_payload_bytes <= UDP_PAYLOAD_MAX);
+    uint8_t pseudo[IPV6_BYTES + UDP_BYTES];
+    uint32_t udp_bytes = UDP_BYTES + udp_payload_bytes;
+    uint8_t *udp = flow->ipv4 ? put_ipv4(pseudo, flow, udp_bytes, ip_id, dont_fragment)
+                              : put_ipv6(pseudo, flow, udp_bytes);
+    lh_put_be16(udp, flow->source_port);
+    lh_put_be16(udp + 2, flow->destination_port);
+    lh_put_be16(udp + 4, (uint16_t)udp_bytes);
+    lh_put_be16(udp + 6, 0xFFFF); /* checksum */
+    return crc32_gzip_refl(STATE_AFTER_LRH, pseudo, (uint64_t)(udp + UDP_BYTES - pseudo));
+}
+
+uint32_t icrc_add_header(uint32_t state, const uint8_t *header, size_t bytes)
+{
+    assert(bytes >= BTH_BYTES);
+    uint8_t masked[BTH_BYTES];
+    memcpy(masked, header, BTH_BYTES);
+    masked[BTH_MASKED_BYTE] = 0xFF;
+    state = crc32_gzip_refl(state, masked, BTH_BYTES);
+    return icrc_add(state, header + BTH_BYTES, bytes - BTH_BYTES);
+}
+
+uint32_t icrc_add(uint32_t state, const uint8_t *data, size_t bytes)
+{
+    /* ISA-L returns another state for no bytes than the one that it was given, in some of its versions. */
+    return bytes == 0 ? state : crc32_gzip_refl(state, data, bytes);
+}
+
+uint32_t icrc_finish(uint32_t state)
+{
+    return state;
+}
+
+void icrc_store(uint32_t state, uint8_t out[4])
+{
+    uint32_t value = icrc_finish(state);
+    for (unsigned i = 0; i < 4; i++)
+        out[i] = (uint8_t)(value >> 8 * i);
+}
+
+uint32_t icrc_load(const uint8_t in[4])
+{
+    return (uint32_t)in[0] | (uint32_t)in[1] << 8 | (uint32_t)in[2] << 16 | (uint32_t)in[3] << 24;
+}
+
+bool icrc_check(const struct icrc_flow *flow, const uint8_t *udp_payload, size_t bytes)
+{
+    if (bytes < BTH_BYTES + ICRC_BYTES || bytes > UDP_PAYLOAD_MAX)
+        return false;
+    uint32_t length = (uint32_t)bytes;
+    uint32_t state = icrc_begin(flow, length, 0, true);
+    uint32_t found = icrc_finish(icrc_add_header(state, udp_payload, bytes - ICRC_BYTES));
+    uint32_t wanted = icrc_load(udp_payload + bytes - ICRC_BYTES);
+    if (found == wanted)
+        return true;
+    uint16_t ip_id;
+    return flow->ipv4 && icrc_solve_ip_id(found, wanted, length, &ip_id);
+}
+
+/*
+ * Solving for the IP ID.
+ *
+ * Seen as polynomials over GF(2), a change d(x) of the ID, which n bits follow, changes the CRC by
+ * d(x) * x^(n + 32) mod P. P is irreducible, so x has an inverse, and multiplying the difference of two
+ * CRCs by x^-(n + 32) gives d(x) back. Only a difference that the ID made leaves a polynomial of fewer than
+ * 16 terms: the upper half of the result being zero is the residual check.
+ *
+ * Polynomials are stored reflected, as the CRC is: bit 31 is the coefficient of x^0.
+ */
+#define POLYNOMIAL  0xEDB88320u
+#define X_TO_0      0x80000000u
+#define X_TO_MINUS1 0xDB710641u /* times x is x^0: (it >> 1) ^ POLYNOMIAL == X_TO_0 */
+
+static uint32_t multiply(uint32_t a, uint32_t b)
+{
+    uint32_t product = 0;
+    for (unsigned i = 0; i < 32; i++) {
+        product ^= b & (0u - (a >> 31));
+        a <<= 1;
+        b = (b >> 1) ^ (POLYNOMIAL & (0u - (b & 1)));
+    }
+    return product;
+}
+
+/* x^-power; at most 32 rounds. */
+static uint32_t inverse_power_of_x(uint32_t power)
+{
+    uint32_t result = X_TO_0;
+    for (uint32_t square = X_TO_MINUS1; power != 0; power >>= 1) {
+        if (power & 1)
+            result = multiply(result, square);
+        square = multiply(square, square);
+    }
+    return result;
+}
+
+/* x^-(n + 32) for a datagram of that length. Most packets of a flow are as long as the one before. */
+static uint32_t ip_id_factor(uint32_t udp_payload_bytes)
+{
+    static _Thread_local uint32_t cached_length;
+    static _Thread_local uint32_t cached_factor;
+    const uint32_t after_ip_id = IPV4_BYTES - 6 + UDP_BYTES + udp_payload_bytes - ICRC_BYTES;
+    if (cached_length != udp_payload_bytes) {
+        cached_factor = inverse_power_of_x(8 * after_ip_id + 32);
+        cached_length = udp_payload_bytes;
+    }
+    return cached_factor;
+}
+
+bool icrc_solve_ip_id(uint32_t with_id_zero, uint32_t wanted, uint32_t udp_payload_bytes, uint16_t *ip_id)
+{
+    assert(udp_payload_bytes >= BTH_BYTES + ICRC_BYTES && udp_payload_bytes <= UDP_PAYLOAD_MAX);
+    uint32_t solved = multiply(with_id_zero ^ wanted, ip_id_factor(udp_payload_bytes));
+    if ((solved & 0xFFFF) != 0)
+        return false;
+    /* Each byte goes least significant bit first, the upper byte of the ID before the lower. */
+    *ip_id = (uint16_t)((solved >> 16 & 0xFF) << 8 | solved >> 24);
+    return true;
+}

@@ -100,7 +100,7 @@ static int compare_entries(const struct dirent **a, const struct dirent **b)
     return strcmp((*a)->d_name, (*b)->d_name);
 }
 
-/* A folder's files in the order of their names, or one file. A folder that is not there is an empty corpus. */
+/* A folder's files in the order of their names, or one file. What is not there is an empty corpus. */
 static void load(const char *path)
 {
     struct stat status;

@@ -1,4 +1,9 @@
-/* What a user of the installed library writes first. Built by consumer.sh, with pkg-config only. */
+/*
+ * consumer.c - what a user of the installed library writes first; consumer.sh builds it with pkg-config
+ * only.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
 #include <stdio.h>
 #include <string.h>
 
@@ -7,7 +12,8 @@
 int main(void)
 {
     char built_for[32];
-    snprintf(built_for, sizeof(built_for), "%d.%d.%d", LH_VERSION_MAJOR, LH_VERSION_MINOR, LH_VERSION_PATCH);
+    snprintf(built_for, sizeof(built_for), "%d.%d.%d", LH_VERSION_MAJOR, LH_VERSION_MINOR,
+             LH_VERSION_PATCH);
     if (strcmp(built_for, lh_version()) != 0) {
         fprintf(stderr, "headers are %s, the library is %s\n", built_for, lh_version());
         return 1;

@@ -7,10 +7,17 @@ if [ ! -e "$here/../../include/longhaul/longhaul.h" ] || [ ! -e "$here/../../inc
     echo "no public header yet: nothing to install for"
     exit 77
 fi
+if ! nm -D --defined-only "$LH_BUILD_DIR/liblonghaul.so" | grep -q ' lh_version'; then
+    echo "the library has no lh_version() yet"
+    exit 77
+fi
 
 stage=$(mktemp -d)
 trap 'rm -rf "$stage"' EXIT
-"$CMAKE" --install "$LH_BUILD_DIR" --prefix "$stage/usr" >"$stage/install.log" || { cat "$stage/install.log"; exit 1; }
+if ! "$CMAKE" --install "$LH_BUILD_DIR" --prefix "$stage/usr" >"$stage/install.log"; then
+    cat "$stage/install.log"
+    exit 1
+fi
 
 library=$(dirname "$(find "$stage" -name liblonghaul.so)")
 [ -e "$library/liblonghaul.a" ] || { echo "liblonghaul.a was not installed"; exit 1; }
@@ -24,7 +31,8 @@ prefix="$prefix --define-variable=libdir=$library"
 printed=$(LD_LIBRARY_PATH=$library "$stage/consumer")
 wanted=$(pkg-config --modversion longhaul)
 if [ "$printed" != "$wanted" ]; then
-    echo "lh_version() says '$printed', longhaul.pc says '$wanted': make include/longhaul/longhaul.h and project(VERSION) agree"
+    echo "lh_version() says '$printed', longhaul.pc says '$wanted':"
+    echo "make include/longhaul/longhaul.h and project(VERSION) in CMakeLists.txt agree"
     exit 1
 fi
 if [ -e "$LH_BUILD_DIR/longhaul" ]; then

@@ -1,0 +1,101 @@
+"""What the structure checks share: the files of the tree, the exceptions, and how findings are told."""
+
+import argparse
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+EXCEPTIONS = pathlib.Path("tests/structure/exceptions.txt")
+
+
+def arguments():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build")
+    parser.add_argument("--cc", default="cc")
+    return parser.parse_args()
+
+
+def _listed():
+    """Tracked files and new ones that git does not ignore; without git, all but build folders."""
+    if (ROOT / ".git").exists() and shutil.which("git"):
+        command = ["git", "-c", f"safe.directory={ROOT}", "ls-files", "-co", "--exclude-standard", "-z"]
+        git = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+        return [pathlib.Path(name) for name in git.stdout.split("\0") if name]
+    paths = (path.relative_to(ROOT) for path in ROOT.rglob("*") if path.is_file())
+    return [path for path in paths if not re.match(r"(build(-.*)?|\.git)$", path.parts[0])
+            and "__pycache__" not in path.parts]
+
+
+def files(*suffixes, under=()):
+    """Paths relative to the root, sorted; of these suffixes and below these folders, when given."""
+    found = []
+    for path in _listed():
+        if suffixes and path.suffix not in suffixes:
+            continue
+        if under and not any(str(path).startswith(folder + "/") for folder in under):
+            continue
+        if (ROOT / path).is_file():
+            found.append(path)
+    return sorted(set(found))
+
+
+def lines(path):
+    return (ROOT / path).read_text(encoding="utf-8", errors="replace").split("\n")
+
+
+def includes(path):
+    """(line number, opening character, name) of every #include."""
+    for number, line in enumerate(lines(path), 1):
+        match = re.match(r'\s*#\s*include\s+([<"])([^>"]+)[>"]', line)
+        if match:
+            yield number, match[1], match[2]
+
+
+class Exceptions:
+    """Today's exceptions of one kind. One that is not used, or is larger than needed, is a finding."""
+
+    def __init__(self, kind):
+        self.entries = {}
+        for number, line in enumerate(lines(EXCEPTIONS), 1):
+            words = line.split("#")[0].split()
+            if words and words[0] == kind:
+                limit = int(words.pop()) if words[-1].isdigit() else 0
+                self.entries[" ".join(words[1:])] = [number, limit, False]
+
+    def covers(self, name, value=0, report=None):
+        """True when the exception allows this; marks it as used."""
+        entry = self.entries.get(name)
+        if entry is None:
+            return False
+        entry[2] = True
+        if report is not None and value < entry[1]:
+            report.add(EXCEPTIONS, entry[0], f"allows {entry[1]} for {name}, which is {value} now",
+                       f"lower it to {value}: exceptions may only shrink")
+        return value <= entry[1]
+
+    def tell_unused(self, report):
+        for name, (number, _, used) in self.entries.items():
+            if not used:
+                report.add(EXCEPTIONS, number, f"{name} needs no exception any more", "delete this line")
+
+
+class Report:
+    """Collects findings; done() prints them and ends the check."""
+
+    def __init__(self, what):
+        self.what = what
+        self.findings = []
+
+    def add(self, path, line, wrong, remedy):
+        self.findings.append((str(path), line, wrong, remedy))
+
+    def done(self, looked_at):
+        for path, line, wrong, remedy in sorted(self.findings):
+            print(f"{path}:{line}: {wrong}\n    {remedy}")
+        if self.findings:
+            print(f"{self.what}: {len(self.findings)} findings in {looked_at}")
+            sys.exit(1)
+        print(f"{self.what}: {looked_at} looked at, nothing found")

@@ -6,6 +6,8 @@ FUZZ_SECONDS ?= 600
 WERROR ?= OFF
 # CTEST_ARGS: more for ctest, for instance CTEST_ARGS='-L unit -R prng'
 CTEST_ARGS ?=
+# Each word quoted: patterns like unit|sim are not for the shell.
+ctest_words = $(foreach word,$(CTEST_ARGS),'$(word)')
 
 .DEFAULT_GOAL := all
 .PHONY: all demo test test-asan test-tsan bench install fuzz format lint clean help
@@ -20,17 +22,17 @@ demo: all ## see it work: a transfer over an emulated ocean, on this machine
 test: ## build and run every test; ends with "N passed, N failed"
 	@.ci/install-deps build test
 	@.ci/build $(BUILD) -DLH_WERROR=ON -DCMAKE_INSTALL_PREFIX=$(PREFIX)
-	@.ci/ctest $(BUILD) $(CTEST_ARGS)
+	@.ci/ctest $(BUILD) $(ctest_words)
 
 test-asan: ## the same tests under the address and undefined behaviour sanitizers
 	@.ci/install-deps build test
 	@.ci/build $(BUILD)-asan -DLH_WERROR=ON -DLH_SANITIZE=address,undefined
-	@.ci/ctest $(BUILD)-asan $(CTEST_ARGS)
+	@.ci/ctest $(BUILD)-asan $(ctest_words)
 
 test-tsan: ## the same tests under the thread sanitizer
 	@.ci/install-deps build test
 	@.ci/build $(BUILD)-tsan -DLH_WERROR=ON -DLH_SANITIZE=thread
-	@.ci/ctest $(BUILD)-tsan $(CTEST_ARGS)
+	@.ci/ctest $(BUILD)-tsan $(ctest_words)
 
 bench: ## build and run the benchmarks (bench/run)
 	@.ci/install-deps build test bench

@@ -1,0 +1,25 @@
+/*
+ * pacer.h - a token bucket: how many bytes may leave now, at a rate.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef LH_CONGESTION_PACER_H
+#define LH_CONGESTION_PACER_H
+
+#include <longhaul/types.h>
+
+struct pacer {
+    uint64_t rate_bps;    /* 0: no limit */
+    uint64_t burst_bytes; /* that may leave at once after a pause */
+    lh_time free_ns;      /* when the bucket is full again */
+};
+
+void pacer_init(struct pacer *pacer, uint64_t rate_bps, uint64_t burst_bytes);
+/* Bytes that may leave at `now`; UINT64_MAX without a limit. */
+uint64_t pacer_allowance(const struct pacer *pacer, lh_time now);
+/* Bytes left. May exceed the allowance by less than a packet: the next ones wait longer. */
+void pacer_on_sent(struct pacer *pacer, lh_time now, uint64_t bytes);
+/* When that many bytes may leave (bytes at most burst_bytes). */
+lh_time pacer_ready(const struct pacer *pacer, lh_time now, uint64_t bytes);
+
+#endif

@@ -1,0 +1,115 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include "sdr/clear_to_send.h"
+
+#include <assert.h>
+
+#include "base/bitmap.h"
+
+/* Repeats back off to at most this many overdue times, so that a receive which waits for a slow application costs
+ * little. */
+#define REPEAT_BACKOFF_MAX 6u /* 2^6 */
+
+/* Sequences wrap: a is before b when the distance is less than half the range. */
+static bool before(uint32_t a, uint32_t b)
+{
+    return (int32_t)(a - b) < 0;
+}
+
+void cts_announcer_init(struct cts_announcer *announcer, struct control_cts *ring, uint32_t size)
+{
+    assert(size > 0 && (size & (size - 1)) == 0);
+    *announcer = (struct cts_announcer){.ring = ring, .size = size, .repeat_at = LH_TIME_NEVER};
+}
+
+bool cts_announce(struct cts_announcer *announcer, struct control_cts *entry)
+{
+    if (announcer->next - announcer->heard == announcer->size)
+        return false;
+    entry->sequence = announcer->next++;
+    announcer->ring[entry->sequence & (announcer->size - 1)] = *entry;
+    return true;
+}
+
+bool cts_on_heard(struct cts_announcer *announcer, uint32_t next)
+{
+    if (!before(announcer->heard, next) || before(announcer->announced, next))
+        return false;
+    announcer->heard = next;
+    announcer->repeats = 0;
+    if (announcer->heard == announcer->announced)
+        announcer->repeat_at = LH_TIME_NEVER;
+    return true;
+}
+
+static lh_time repeat_span(const struct cts_announcer *announcer, lh_time overdue_ns)
+{
+    lh_time span = overdue_ns ? overdue_ns : CTS_FIRST_REPEAT_NS;
+    return span << (announcer->repeats < REPEAT_BACKOFF_MAX ? announcer->repeats : REPEAT_BACKOFF_MAX);
+}
+
+uint32_t cts_collect(struct cts_announcer *announcer, lh_time now, lh_time overdue_ns, struct control_cts *out,
+                     uint32_t room, uint32_t *repeated)
+{
+    uint32_t count = 0;
+    *repeated = 0;
+    /* Bounded by the ring: announced never passes next. */
+    while (count < room && announcer->announced != announcer->next)
+        out[count++] = announcer->ring[announcer->announced++ & (announcer->size - 1)];
+    if (count > 0) {
+        if (announcer->repeat_at == LH_TIME_NEVER)
+            announcer->repeat_at = now + repeat_span(announcer, overdue_ns);
+        return count;
+    }
+    if (now < announcer->repeat_at)
+        return 0;
+    /* Only the oldest: when the first of a lost batch is heard of, the answer shows what else is missing, and the
+     * next repeat begins there. */
+    for (uint32_t s = announcer->heard; count < room && s != announcer->announced; s++)
+        out[count++] = announcer->ring[s & (announcer->size - 1)];
+    *repeated = count;
+    announcer->repeats++;
+    announcer->repeat_at = now + repeat_span(announcer, overdue_ns);
+    assert(count > 0);
+    return count;
+}
+
+lh_time cts_announcer_next(const struct cts_announcer *announcer)
+{
+    return announcer->announced != announcer->next ? 0 : announcer->repeat_at;
+}
+
+void cts_queue_init(struct cts_queue *queue, struct control_cts *ring, uint64_t *present, uint32_t size)
+{
+    assert(size > 0 && (size & (size - 1)) == 0);
+    *queue = (struct cts_queue){.ring = ring, .present = present, .size = size};
+}
+
+void cts_queue_add(struct cts_queue *queue, const struct control_cts *entry)
+{
+    uint32_t distance = entry->sequence - queue->next_use;
+    uint32_t place = entry->sequence & (queue->size - 1);
+    if (distance >= queue->size || lh_bitmap_get(queue->present, place))
+        return;
+    queue->ring[place] = *entry;
+    lh_bitmap_set(queue->present, place);
+    /* Bounded by the window. */
+    while (queue->heard - queue->next_use < queue->size &&
+           lh_bitmap_get(queue->present, queue->heard & (queue->size - 1)))
+        queue->heard++;
+}
+
+const struct control_cts *cts_queue_peek(const struct cts_queue *queue)
+{
+    uint32_t place = queue->next_use & (queue->size - 1);
+    return lh_bitmap_get(queue->present, place) ? &queue->ring[place] : NULL;
+}
+
+void cts_queue_pop(struct cts_queue *queue)
+{
+    assert(cts_queue_peek(queue));
+    lh_bitmap_clear(queue->present, queue->next_use & (queue->size - 1));
+    queue->next_use++;
+    assert(!before(queue->heard, queue->next_use));
+}

@@ -1,0 +1,41 @@
+/*
+ * context.h - a context: one fabric, its workers, its QPs and its memory.
+ *
+ * Locks, in the order in which they may be taken: context->lock, qp->lock, the gates of a QP's channels in ascending
+ * order. A worker holds its round gate while it walks its list of QPs.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef LH_SDR_CONTEXT_H
+#define LH_SDR_CONTEXT_H
+
+#include <pthread.h>
+
+#include <longhaul/sdr_ext.h>
+
+#include "fabric/fabric.h"
+#include "sdr/worker.h"
+
+#define CONTEXT_WORKERS_MAX 64u
+#define CONTEXT_QPS_MAX     1024u
+
+struct sdr_context {
+    struct fabric *fabric;
+    pthread_mutex_t lock;
+    struct sdr_qp **qps; /* qps_max places; those in use come first. Changed under the gates of all workers */
+    uint32_t qp_count;
+    uint32_t qps_max;
+    struct sdr_mr *memory; /* list of what is registered; under memory_lock */
+    pthread_mutex_t memory_lock;
+    uint32_t channels;
+    uint32_t worker_count; /* 0: the caller makes progress */
+    struct worker *workers; /* at least one, so that its gate exists; its thread only when worker_count > 0 */
+};
+
+/* Adds a QP to the workers' rounds; removes it, and returns when no worker touches it any more. */
+int context_add_qp(struct sdr_context *context, struct sdr_qp *qp);
+void context_remove_qp(struct sdr_context *context, struct sdr_qp *qp);
+/* Whether a registered range with this key covers the bytes. An empty range always is covered. */
+bool context_memory_covers(struct sdr_context *context, uint32_t lkey, uint64_t address, uint64_t bytes);
+
+#endif

@@ -1,0 +1,53 @@
+/*
+ * gate.h - a lock that a busy worker holds for each of its rounds, and that others get between two rounds.
+ *
+ * A plain mutex would starve them: the worker takes it again at once. Here whoever wants in is counted first, and the
+ * worker lets it pass.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef LH_SDR_GATE_H
+#define LH_SDR_GATE_H
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+
+struct gate {
+    pthread_mutex_t mutex;
+    _Atomic unsigned wanted;
+};
+
+static inline void gate_init(struct gate *gate)
+{
+    pthread_mutex_init(&gate->mutex, NULL);
+    atomic_init(&gate->wanted, 0);
+}
+
+static inline void gate_destroy(struct gate *gate)
+{
+    pthread_mutex_destroy(&gate->mutex);
+}
+
+/* The owner, once a round. */
+static inline void gate_enter_round(struct gate *gate)
+{
+    while (atomic_load_explicit(&gate->wanted, memory_order_relaxed) > 0)
+        sched_yield(); /* bounded by how long the others hold it: a few slot operations */
+    pthread_mutex_lock(&gate->mutex);
+}
+
+/* Anyone else. */
+static inline void gate_enter(struct gate *gate)
+{
+    atomic_fetch_add_explicit(&gate->wanted, 1, memory_order_relaxed);
+    pthread_mutex_lock(&gate->mutex);
+    atomic_fetch_sub_explicit(&gate->wanted, 1, memory_order_relaxed);
+}
+
+static inline void gate_leave(struct gate *gate)
+{
+    pthread_mutex_unlock(&gate->mutex);
+}
+
+#endif

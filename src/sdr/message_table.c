@@ -1,0 +1,278 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include "sdr/message_table.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "base/bitmap.h"
+
+#define WORD_PACKETS 64u
+
+static size_t round_up(size_t bytes)
+{
+    return (bytes + 63) / 64 * 64;
+}
+
+static uint32_t packets_of(const struct message_shape *shape, uint64_t bytes)
+{
+    return (uint32_t)((bytes + shape->mtu_bytes - 1) / shape->mtu_bytes);
+}
+
+static uint32_t chunks_of(const struct message_shape *shape, uint32_t packets)
+{
+    return (packets + shape->chunk_packets - 1) / shape->chunk_packets;
+}
+
+/* The packet bitmap holds whole chunks, so that the bits past a message's end can be set like any other. */
+static uint32_t bitmap_packets(const struct message_shape *shape)
+{
+    return chunks_of(shape, packets_of(shape, shape->slot_bytes)) * shape->chunk_packets;
+}
+
+size_t message_table_bytes(const struct message_shape *shape)
+{
+    uint32_t chunks = chunks_of(shape, packets_of(shape, shape->slot_bytes));
+    size_t per_slot = round_up(LH_BITMAP_WORDS((size_t)bitmap_packets(shape)) * sizeof(uint64_t)) +
+                      round_up(chunks) + round_up(chunks * sizeof(uint32_t));
+    return round_up(shape->slots * sizeof(struct message_slot)) + shape->slots * per_slot;
+}
+
+void message_table_init(struct message_table *table, const struct message_shape *shape, void *memory)
+{
+    assert(shape->slots > 0 && shape->mtu_bytes > 0 && shape->generations > 0);
+    assert(shape->chunk_packets > 0 && (shape->chunk_packets & (shape->chunk_packets - 1)) == 0);
+    uint8_t *next = memory;
+    table->shape = *shape;
+    table->packets_max = packets_of(shape, shape->slot_bytes);
+    table->chunks_max = chunks_of(shape, table->packets_max);
+    table->slots = memory;
+    next += round_up(shape->slots * sizeof(struct message_slot));
+    for (uint32_t i = 0; i < shape->slots; i++) {
+        struct message_slot *slot = &table->slots[i];
+        slot->packets = (_Atomic uint64_t *)(void *)next;
+        next += round_up(LH_BITMAP_WORDS((size_t)bitmap_packets(shape)) * sizeof(uint64_t));
+        slot->chunks = (_Atomic uint8_t *)(void *)next;
+        next += round_up(table->chunks_max);
+        slot->chunk_left = (_Atomic uint32_t *)(void *)next;
+        next += round_up(table->chunks_max * sizeof(uint32_t));
+    }
+    assert(next == (uint8_t *)memory + message_table_bytes(shape));
+}
+
+/* Marks chunks whole. Release: whoever sees the byte sees the payload. */
+static void chunk_done(struct message_slot *slot, uint32_t chunk)
+{
+    atomic_store_explicit(&slot->chunks[chunk], 1, memory_order_release);
+}
+
+/* A word of the packet bitmap went from `old` to `now`: marks the chunks that this made whole. */
+static uint32_t fold_small_chunks(struct message_slot *slot, uint32_t chunk_packets, uint32_t word, uint64_t old,
+                                  uint64_t now)
+{
+    uint32_t done = 0;
+    if (chunk_packets == 1) {
+        /* The commonest shape: each fresh bit is a chunk. Bounded by the 64 bits of a word. */
+        for (uint64_t fresh = now & ~old; fresh; fresh &= fresh - 1, done++)
+            chunk_done(slot, word * WORD_PACKETS + (uint32_t)__builtin_ctzll(fresh));
+        return done;
+    }
+    uint64_t whole = chunk_packets == WORD_PACKETS ? UINT64_MAX : ((uint64_t)1 << chunk_packets) - 1;
+    uint64_t fresh = now & ~old;
+    while (fresh) { /* at most 64 / chunk_packets times */
+        uint32_t shift = (uint32_t)__builtin_ctzll(fresh) / chunk_packets * chunk_packets;
+        uint64_t mask = whole << shift;
+        if ((now & mask) == mask) {
+            chunk_done(slot, (word * WORD_PACKETS + shift) / chunk_packets);
+            done++;
+        }
+        fresh &= ~mask;
+    }
+    return done;
+}
+
+static uint32_t fold_large_chunk(struct message_slot *slot, uint32_t chunk_packets, uint32_t word, uint32_t fresh)
+{
+    uint32_t chunk = word / (chunk_packets / WORD_PACKETS);
+    uint32_t left = atomic_fetch_sub_explicit(&slot->chunk_left[chunk], fresh, memory_order_acq_rel);
+    assert(left >= fresh);
+    if (left != fresh)
+        return 0;
+    chunk_done(slot, chunk);
+    return 1;
+}
+
+/* Sets bits of one word and folds; returns those that were not set before. */
+static uint64_t set_bits(const struct message_table *table, struct message_slot *slot, uint32_t word, uint64_t mask)
+{
+    uint64_t old = atomic_fetch_or_explicit(&slot->packets[word], mask, memory_order_acq_rel);
+    uint64_t fresh = mask & ~old;
+    if (!fresh)
+        return 0;
+    uint32_t chunk_packets = table->shape.chunk_packets;
+    uint32_t done = chunk_packets <= WORD_PACKETS
+                        ? fold_small_chunks(slot, chunk_packets, word, old, old | mask)
+                        : fold_large_chunk(slot, chunk_packets, word, (uint32_t)__builtin_popcountll(fresh));
+    if (done)
+        atomic_fetch_add_explicit(&slot->chunks_arrived, done, memory_order_release);
+    return fresh;
+}
+
+static void set_bit_range(const struct message_table *table, struct message_slot *slot, uint32_t first, uint32_t end)
+{
+    while (first < end) { /* a word each time */
+        uint32_t word = first / WORD_PACKETS;
+        uint32_t shift = first % WORD_PACKETS;
+        uint32_t count = end - first < WORD_PACKETS - shift ? end - first : WORD_PACKETS - shift;
+        uint64_t ones = count == WORD_PACKETS ? UINT64_MAX : ((uint64_t)1 << count) - 1;
+        set_bits(table, slot, word, ones << shift);
+        first += count;
+    }
+}
+
+void message_slot_open(struct message_table *table, uint32_t index, uint64_t bytes)
+{
+    assert(index < table->shape.slots && bytes <= table->shape.slot_bytes);
+    struct message_slot *slot = &table->slots[index];
+    assert(!slot->open);
+    slot->packet_count = packets_of(&table->shape, bytes);
+    slot->chunk_count = chunks_of(&table->shape, slot->packet_count);
+    atomic_store_explicit(&slot->phantom_chunks, 0, memory_order_relaxed);
+    uint32_t rounded = slot->chunk_count * table->shape.chunk_packets;
+    memset((void *)slot->packets, 0, LH_BITMAP_WORDS((size_t)rounded) * sizeof(uint64_t));
+    memset((void *)slot->chunks, 0, slot->chunk_count);
+    for (uint32_t i = 0; table->shape.chunk_packets > WORD_PACKETS && i < slot->chunk_count; i++)
+        atomic_store_explicit(&slot->chunk_left[i], table->shape.chunk_packets, memory_order_relaxed);
+    atomic_store_explicit(&slot->chunks_arrived, 0, memory_order_relaxed);
+    atomic_store_explicit(&slot->immediate, 0, memory_order_relaxed);
+    atomic_store_explicit(&slot->fragments, 0, memory_order_relaxed);
+    atomic_store_explicit(&slot->seen, 0, memory_order_relaxed);
+    set_bit_range(table, slot, slot->packet_count, rounded);
+    slot->open = true;
+}
+
+void message_slot_close(struct message_table *table, uint32_t index)
+{
+    assert(index < table->shape.slots);
+    struct message_slot *slot = &table->slots[index];
+    assert(slot->open);
+    slot->open = false;
+    slot->generation = (uint8_t)((slot->generation + 1u) % table->shape.generations);
+}
+
+void message_slot_truncate(struct message_table *table, uint32_t index, uint64_t bytes)
+{
+    assert(index < table->shape.slots);
+    struct message_slot *slot = &table->slots[index];
+    uint32_t packets = packets_of(&table->shape, bytes);
+    assert(slot->open && packets <= slot->packet_count);
+    /* First what is to be taken off, then the bits: a reader in between sees too few chunks, never too many. */
+    atomic_store_explicit(&slot->phantom_chunks, slot->chunk_count - chunks_of(&table->shape, packets),
+                          memory_order_release);
+    set_bit_range(table, slot, packets, slot->packet_count);
+}
+
+uint32_t message_slot_chunks_arrived(const struct message_slot *slot)
+{
+    uint32_t arrived = atomic_load_explicit(&slot->chunks_arrived, memory_order_acquire);
+    uint32_t phantom = atomic_load_explicit(&slot->phantom_chunks, memory_order_acquire);
+    return arrived > phantom ? arrived - phantom : 0;
+}
+
+static bool fragments_whole(const struct message_table *table, const struct message_slot *slot)
+{
+    uint32_t all = immediate_fragments(table->shape.split);
+    uint32_t mask = all == 32 ? UINT32_MAX : (1u << all) - 1;
+    return atomic_load_explicit(&slot->fragments, memory_order_acquire) == mask;
+}
+
+bool message_slot_immediate(const struct message_table *table, const struct message_slot *slot, uint32_t *immediate)
+{
+    if (!fragments_whole(table, slot))
+        return false;
+    *immediate = atomic_load_explicit(&slot->immediate, memory_order_relaxed);
+    return true;
+}
+
+static void add_fragment(const struct message_table *table, struct message_slot *slot, struct immediate_fields fields)
+{
+    uint32_t index = fields.packet % immediate_fragments(table->shape.split);
+    if (atomic_load_explicit(&slot->fragments, memory_order_relaxed) & (1u << index))
+        return;
+    atomic_fetch_or_explicit(&slot->immediate, fields.fragment << (index * table->shape.split.fragment_bits),
+                             memory_order_relaxed);
+    atomic_fetch_or_explicit(&slot->fragments, 1u << index, memory_order_release);
+}
+
+static struct message_slot *slot_of(const struct message_table *table, uint32_t message, uint8_t generation)
+{
+    if (message >= table->shape.slots)
+        return NULL;
+    struct message_slot *slot = &table->slots[message];
+    return slot->open && slot->generation == generation ? slot : NULL;
+}
+
+struct tally {
+    uint64_t packets, bytes, duplicates, late;
+};
+
+static void tally_flush(const struct tally *tally, struct lh_stats *stats)
+{
+    fabric_count(stats, rx_packets, tally->packets);
+    fabric_count(stats, rx_bytes, tally->bytes);
+    if (tally->duplicates)
+        fabric_count(stats, rx_duplicate_packets, tally->duplicates);
+    if (tally->late)
+        fabric_count(stats, rx_late_packets, tally->late);
+}
+
+/* Takes the arrivals from `at` on that fall into one word of one message, and sets their bits with one atomic
+ * operation: packets of a burst come in order, so a run is long. Returns how many it took, at least 1. */
+static uint32_t take_run(struct message_table *table, const struct fabric_arrival *at, uint32_t count,
+                         struct tally *tally)
+{
+    struct immediate_split split = table->shape.split;
+    struct immediate_fields fields = immediate_part(split, at->immediate);
+    struct message_slot *slot = slot_of(table, fields.message, at->generation);
+    if (!slot) {
+        tally->late++;
+        return 1;
+    }
+    bool whole = fragments_whole(table, slot);
+    if (!whole)
+        add_fragment(table, slot, fields);
+    if (!atomic_load_explicit(&slot->seen, memory_order_relaxed))
+        atomic_store_explicit(&slot->seen, 1, memory_order_relaxed);
+    tally->packets++;
+    tally->bytes += at->bytes;
+    /* An empty packet only carries its fragment: short messages send some of them (see send_queue.h). */
+    if (at->bytes == 0 || fields.packet >= slot->packet_count)
+        return 1;
+    uint32_t word = fields.packet / WORD_PACKETS;
+    uint64_t mask = (uint64_t)1 << (fields.packet % WORD_PACKETS);
+    uint32_t taken = 1;
+    /* While the immediate is not whole, each packet's fragment counts, so packets go one by one. */
+    for (; whole && taken < count; taken++) {
+        const struct fabric_arrival *next = &at[taken];
+        struct immediate_fields f = immediate_part(split, next->immediate);
+        if (f.message != fields.message || next->generation != at->generation || f.packet / WORD_PACKETS != word ||
+            f.packet >= slot->packet_count || next->bytes == 0)
+            break;
+        mask |= (uint64_t)1 << (f.packet % WORD_PACKETS);
+        tally->packets++;
+        tally->bytes += next->bytes;
+    }
+    uint64_t fresh = set_bits(table, slot, word, mask);
+    tally->duplicates += taken - (uint32_t)__builtin_popcountll(fresh);
+    return taken;
+}
+
+void message_table_on_arrivals(struct message_table *table, const struct fabric_arrival *arrivals, uint32_t count,
+                               struct lh_stats *stats)
+{
+    struct tally tally = {0};
+    for (uint32_t i = 0; i < count;)
+        i += take_run(table, arrivals + i, count - i, &tally);
+    tally_flush(&tally, stats);
+}

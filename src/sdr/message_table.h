@@ -1,0 +1,69 @@
+/*
+ * message_table.h - the receiving half of a QP: slots, generations, packet bitmaps folded into chunk bitmaps.
+ *
+ * Pure. Workers hand in arrivals, in parallel when they are of different channels; opening and closing a slot
+ * is serialised with all of them by the caller. (SDR-RDMA paper, sections 3.2.1, 3.3.2 and 3.4.2.)
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef LH_SDR_MESSAGE_TABLE_H
+#define LH_SDR_MESSAGE_TABLE_H
+
+#include <stdatomic.h>
+
+#include <longhaul/stats.h>
+
+#include "fabric/fabric.h"
+#include "wire/immediate.h"
+
+struct message_shape {
+    uint32_t slots;
+    uint32_t mtu_bytes;
+    uint32_t chunk_packets; /* power of two */
+    uint64_t slot_bytes;
+    uint32_t generations;
+    struct immediate_split split;
+};
+
+struct message_slot {
+    _Atomic uint64_t *packets;    /* one bit a packet */
+    _Atomic uint8_t *chunks;      /* one byte a chunk, as the SDK publishes it */
+    _Atomic uint32_t *chunk_left; /* chunks of 64 packets and more: packets that are still missing */
+    uint32_t packet_count;        /* of the posted buffer */
+    uint32_t chunk_count;
+    _Atomic uint32_t phantom_chunks; /* past the end of a message that turned out shorter */
+    _Atomic uint32_t chunks_arrived;
+    _Atomic uint32_t immediate;
+    _Atomic uint32_t fragments;   /* bit i: fragment i of the immediate is there */
+    _Atomic uint32_t seen;        /* 1: a packet of this use of the slot has arrived */
+    uint8_t generation;           /* of this use, or of the next one while it is closed */
+    bool open;
+};
+
+struct message_table {
+    struct message_shape shape;
+    struct message_slot *slots;
+    uint32_t packets_max; /* of a message */
+    uint32_t chunks_max;
+};
+
+/* Bytes of memory that a table of this shape needs; init lays it out in `memory`, which is zeroed and aligned to 64. */
+size_t message_table_bytes(const struct message_shape *shape);
+void message_table_init(struct message_table *table, const struct message_shape *shape, void *memory);
+
+/* Clears the bitmaps for a buffer of that many bytes and opens the slot. The slot is closed, bytes at most slot_bytes. */
+void message_slot_open(struct message_table *table, uint32_t slot, uint64_t bytes);
+/* Closes it; the generation moves on. */
+void message_slot_close(struct message_table *table, uint32_t slot);
+/* The message has only that many bytes: the rest counts as arrived. Runs in parallel with arrivals. */
+void message_slot_truncate(struct message_table *table, uint32_t slot, uint64_t bytes);
+/* Whole chunks of the message, truncated or not. */
+uint32_t message_slot_chunks_arrived(const struct message_slot *slot);
+/* True when every fragment of the user's immediate is there. */
+bool message_slot_immediate(const struct message_table *table, const struct message_slot *slot, uint32_t *immediate);
+
+/* Sets the bits of a batch that a fabric delivered. Counts packets, bytes, duplicates and late ones. */
+void message_table_on_arrivals(struct message_table *table, const struct fabric_arrival *arrivals, uint32_t count,
+                               struct lh_stats *stats);
+
+#endif

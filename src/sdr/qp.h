@@ -1,0 +1,120 @@
+/*
+ * qp.h - a queue pair from the inside: what its files share.
+ *
+ *   qp.c          create, connect, destroy
+ *   qp_recv.c     posting, reading and completing receives
+ *   qp_send.c     one-shot and streaming sends
+ *   qp_control.c  control messages, clear-to-send, ping
+ *   qp_round.c    what a worker does in one round
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef LH_SDR_QP_H
+#define LH_SDR_QP_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include <longhaul/sdr_ext.h>
+
+#include "congestion/pacer.h"
+#include "fabric/fabric.h"
+#include "sdr/clear_to_send.h"
+#include "sdr/driver.h"
+#include "sdr/gate.h"
+#include "sdr/message_table.h"
+#include "sdr/path.h"
+#include "sdr/send_queue.h"
+
+#define QP_STRIPE_PACKETS   64u  /* one word of the packet bitmap: channels never share a word */
+#define QP_MESSAGES_WAITING 256u /* of the layer above, each way; a power of two */
+#define QP_KEEPALIVE_NS     LH_NS_PER_S /* longest silence before a ping; not a timeout */
+#define QP_CONTROL_BATCH    16u
+
+struct sdr_recv_handle {
+    struct sdr_qp *qp;
+    uint32_t slot;
+    uint32_t sequence;
+    uint32_t length_bytes;
+};
+
+struct sdr_send_handle {
+    struct send_message message;
+    struct sdr_qp *qp;
+};
+
+struct qp_channel {
+    struct gate gate;
+    struct send_channel sends;
+    bool blocked; /* the fabric took fewer packets than there were */
+};
+
+struct qp_upper_message {
+    uint32_t bytes;
+    uint8_t data[CONTROL_PAYLOAD_MAX];
+};
+
+/* A bounded queue of messages of the layer above. */
+struct qp_upper_queue {
+    struct qp_upper_message *ring; /* QP_MESSAGES_WAITING */
+    uint32_t head;
+    uint32_t tail;
+};
+
+struct sdr_qp {
+    struct sdr_context *context;
+    struct fabric_endpoint *endpoint;
+    struct lh_stats stats;
+    struct message_shape shape;
+    bool send_enable;
+    bool recv_enable;
+    _Atomic bool connected;
+    _Atomic int error; /* 0, or the negative lh_error that ended the QP */
+
+    pthread_mutex_t lock; /* everything from here to the channels */
+    struct qp_info peer;
+    uint32_t token;
+    struct message_table table; /* slots open and close under lock and all gates */
+    void *table_memory;
+    struct sdr_recv_handle *recvs; /* one a slot */
+    uint32_t *free_slots;          /* a ring: the slot that rested longest is used next */
+    uint32_t free_head;
+    uint32_t free_count;
+    struct cts_announcer announcer;
+    struct cts_queue cts;
+    struct sdr_send_handle *sends;
+    uint32_t send_count;
+    struct path path;
+    struct qp_upper_queue outbox;
+    struct qp_upper_queue inbox;
+    bool pong_wanted;
+    bool heard_wanted; /* a clear-to-send came: tell how far we heard */
+    uint32_t goodbye;  /* times that CLOSE is still to be sent */
+    uint32_t goodbye_reason;
+
+    pthread_mutex_t driver_lock; /* held while a step runs */
+    sdr_driver_step *driver;
+    void *driver_context;
+
+    pthread_mutex_t pacer_lock;
+    struct pacer pacer;
+    struct send_shape send_shape;
+    _Atomic uint64_t queued_bytes;
+    struct qp_channel *channels; /* shape of the context: context->channels */
+};
+
+/* All gates of the QP, in ascending order. */
+void qp_gates_enter(struct sdr_qp *qp);
+void qp_gates_leave(struct sdr_qp *qp);
+/* Ends the QP with a negative lh_error; the first reason stays. */
+void qp_fail(struct sdr_qp *qp, int error);
+/* -LH_ESTATE or the reason it failed when it cannot be used for traffic. */
+int qp_usable(struct sdr_qp *qp);
+
+/* qp_control.c. Both are called by the control worker. qp_control_round returns whether anything moved. */
+bool qp_control_round(struct sdr_qp *qp, lh_time now, lh_time *next);
+
+/* qp_round.c: one channel's arrivals and packets to inject. */
+bool qp_channel_round(struct sdr_qp *qp, uint32_t channel, lh_time now, lh_time *next);
+
+#endif

@@ -1,0 +1,170 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include "sdr/send_queue.h"
+
+#include <assert.h>
+
+/* Where a walk over a channel's packets stands. */
+struct place {
+    uint32_t tail;
+    uint32_t cursor;
+};
+
+static const struct send_range *range_at(const struct send_channel *channel, uint32_t position)
+{
+    return &channel->ring[position & (SEND_RANGES_MAX - 1)];
+}
+
+bool send_channel_empty(const struct send_channel *channel)
+{
+    return atomic_load_explicit(&channel->head, memory_order_acquire) ==
+           atomic_load_explicit(&channel->tail, memory_order_relaxed);
+}
+
+bool send_queue_has_room(const struct send_channel *channels, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t used = atomic_load_explicit(&channels[i].head, memory_order_relaxed) -
+                        atomic_load_explicit(&channels[i].tail, memory_order_acquire);
+        if (used >= SEND_RANGES_MAX)
+            return false;
+    }
+    return true;
+}
+
+/* Moves `cursor` (within the range) on to the next packet of this channel; range->count when there is none. */
+static uint32_t next_own(const struct send_shape *shape, const struct send_range *range, uint32_t index,
+                         uint32_t cursor)
+{
+    if (shape->channels == 1 || cursor >= range->count)
+        return cursor < range->count ? cursor : range->count;
+    uint32_t packet = range->first + cursor;
+    uint32_t stripe = packet / shape->stripe_packets;
+    uint32_t ahead = (index + shape->channels - stripe % shape->channels) % shape->channels;
+    if (ahead == 0)
+        return cursor;
+    uint32_t target = (stripe + ahead) * shape->stripe_packets;
+    uint32_t moved = target - range->first;
+    return moved < range->count ? moved : range->count;
+}
+
+void send_queue_post(struct send_channel *channels, const struct send_shape *shape, const struct send_range *range)
+{
+    assert(range->count > 0);
+    /* All counts first: a fast consumer must not see the message as finished between two channels. */
+    uint32_t used = 0;
+    for (uint32_t i = 0; i < shape->channels; i++)
+        used += next_own(shape, range, i, 0) < range->count;
+    atomic_fetch_add_explicit(&range->message->ranges, used, memory_order_relaxed);
+    for (uint32_t i = 0; i < shape->channels; i++) {
+        if (next_own(shape, range, i, 0) == range->count)
+            continue;
+        uint32_t head = atomic_load_explicit(&channels[i].head, memory_order_relaxed);
+        channels[i].ring[head & (SEND_RANGES_MAX - 1)] = *range;
+        atomic_store_explicit(&channels[i].head, head + 1, memory_order_release);
+    }
+}
+
+static uint32_t packet_bytes(const struct send_shape *shape, const struct send_range *range, uint32_t cursor)
+{
+    uint64_t offset = (uint64_t)cursor * shape->mtu_bytes;
+    if (offset >= range->bytes)
+        return 0;
+    uint64_t left = range->bytes - offset;
+    return left < shape->mtu_bytes ? (uint32_t)left : shape->mtu_bytes;
+}
+
+static struct fabric_write write_of(const struct send_shape *shape, const struct send_range *range, uint32_t cursor)
+{
+    const struct send_message *message = range->message;
+    uint32_t packet = range->first + cursor;
+    uint32_t fragment = message->has_immediate ? immediate_fragment_of(shape->split, message->user_immediate, packet)
+                                               : 0;
+    struct immediate_fields fields = {.message = message->slot, .packet = packet, .fragment = fragment};
+    return (struct fabric_write){
+        .payload = range->payload + (size_t)cursor * shape->mtu_bytes,
+        .bytes = packet_bytes(shape, range, cursor),
+        .lkey = range->lkey,
+        .va = message->base + (uint64_t)packet * shape->mtu_bytes,
+        .rkey = message->rkey,
+        .immediate = immediate_join(shape->split, fields),
+        .generation = message->generation,
+    };
+}
+
+/* Steps to the next packet that this channel injects; false at the end of the queue. */
+static bool settle(const struct send_channel *channel, const struct send_shape *shape, uint32_t index, uint32_t head,
+                   struct place *at)
+{
+    /* Bounded by the ring. */
+    for (; at->tail != head; at->tail++, at->cursor = 0) {
+        const struct send_range *range = range_at(channel, at->tail);
+        at->cursor = next_own(shape, range, index, at->cursor);
+        if (at->cursor < range->count)
+            return true;
+    }
+    return false;
+}
+
+uint32_t send_channel_peek(struct send_channel *channel, const struct send_shape *shape, uint32_t index,
+                           struct fabric_write *writes, uint32_t room)
+{
+    uint32_t head = atomic_load_explicit(&channel->head, memory_order_acquire);
+    struct place at = {atomic_load_explicit(&channel->tail, memory_order_relaxed), channel->cursor};
+    uint32_t count = 0;
+    while (count < room && settle(channel, shape, index, head, &at)) {
+        writes[count++] = write_of(shape, range_at(channel, at.tail), at.cursor);
+        at.cursor++;
+    }
+    return count;
+}
+
+/* Gives the ranges before `to` back to the poster. */
+static void retire(struct send_channel *channel, struct place to)
+{
+    uint32_t tail = atomic_load_explicit(&channel->tail, memory_order_relaxed);
+    for (uint32_t i = tail; i != to.tail; i++) {
+        struct send_message *message = range_at(channel, i)->message;
+        uint32_t left = atomic_fetch_sub_explicit(&message->ranges, 1, memory_order_release);
+        assert(left > 0);
+        (void)left;
+    }
+    channel->cursor = to.cursor;
+    atomic_store_explicit(&channel->tail, to.tail, memory_order_release);
+}
+
+uint64_t send_channel_take(struct send_channel *channel, const struct send_shape *shape, uint32_t index,
+                           uint32_t count)
+{
+    uint32_t head = atomic_load_explicit(&channel->head, memory_order_acquire);
+    struct place at = {atomic_load_explicit(&channel->tail, memory_order_relaxed), channel->cursor};
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        bool more = settle(channel, shape, index, head, &at);
+        assert(more);
+        (void)more;
+        bytes += packet_bytes(shape, range_at(channel, at.tail), at.cursor);
+        at.cursor++;
+    }
+    settle(channel, shape, index, head, &at);
+    retire(channel, at);
+    return bytes;
+}
+
+uint64_t send_channel_drop_aborted(struct send_channel *channel, const struct send_shape *shape, uint32_t index)
+{
+    uint32_t head = atomic_load_explicit(&channel->head, memory_order_acquire);
+    struct place at = {atomic_load_explicit(&channel->tail, memory_order_relaxed), channel->cursor};
+    uint64_t dropped = 0;
+    for (; at.tail != head; at.tail++, at.cursor = 0) {
+        const struct send_range *range = range_at(channel, at.tail);
+        if (!atomic_load_explicit(&range->message->aborted, memory_order_acquire))
+            break;
+        /* Packets of one range; the range is part of one message. */
+        while ((at.cursor = next_own(shape, range, index, at.cursor)) < range->count)
+            dropped += packet_bytes(shape, range, at.cursor++);
+    }
+    retire(channel, at);
+    return dropped;
+}

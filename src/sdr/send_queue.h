@@ -1,0 +1,78 @@
+/*
+ * send_queue.h - what a QP has to inject: sends, cut into packets, dealt out to channels. Pure.
+ *
+ * A send is posted as a range of packets. Each channel has a queue of ranges and injects those packets of each that
+ * travel on it (fabric_channel_of). One thread at a time posts; each channel's consumer runs in parallel with the
+ * poster and with the others.
+ *
+ * The user's immediate travels in fragments, one a packet; a message with fewer packets than fragments is followed by
+ * empty packets that carry the rest (an empty write touches no memory).
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef LH_SDR_SEND_QUEUE_H
+#define LH_SDR_SEND_QUEUE_H
+
+#include <stdatomic.h>
+
+#include "fabric/fabric.h"
+
+#define SEND_RANGES_MAX 512u /* waiting a channel; a power of two */
+
+struct send_message;
+
+struct send_range {
+    struct send_message *message;
+    const uint8_t *payload; /* of packet `first` */
+    uint64_t bytes;         /* of payload */
+    uint32_t lkey;
+    uint32_t first;
+    uint32_t count;
+};
+
+/* One send in progress: where it goes, and what of it still waits. */
+struct send_message {
+    uint32_t slot; /* the receiver's */
+    uint32_t rkey;
+    uint64_t base;
+    uint32_t length_bytes; /* room at the receiver */
+    uint32_t user_immediate;
+    uint8_t generation;
+    bool has_immediate;
+    bool in_use;
+    bool streaming;
+    bool ended;              /* no more ranges will come */
+    _Atomic bool aborted;    /* what still waits is dropped */
+    _Atomic uint32_t ranges; /* queued and not finished, over all channels */
+    uint32_t fragments;      /* bit i: a packet that carries fragment i of the immediate was posted */
+};
+
+struct send_channel {
+    struct send_range ring[SEND_RANGES_MAX];
+    _Atomic uint32_t head; /* next to write; moved by the poster */
+    _Atomic uint32_t tail; /* next to inject; moved by the consumer */
+    uint32_t cursor;       /* packets of the tail range that were looked at */
+};
+
+struct send_shape {
+    struct immediate_split split;
+    uint32_t mtu_bytes;
+    uint32_t channels;
+    uint32_t stripe_packets;
+};
+
+/* Whether every channel has room for one more range. */
+bool send_queue_has_room(const struct send_channel *channels, uint32_t count);
+/* Hands a range to each channel that carries a part of it. Room was checked. bytes may be 0: empty packets. */
+void send_queue_post(struct send_channel *channels, const struct send_shape *shape, const struct send_range *range);
+/* The next packets of this channel, at most `room`, without taking them. */
+uint32_t send_channel_peek(struct send_channel *channel, const struct send_shape *shape, uint32_t index,
+                           struct fabric_write *writes, uint32_t room);
+/* Takes the first `count` of those that peek gave. Returns their payload bytes. */
+uint64_t send_channel_take(struct send_channel *channel, const struct send_shape *shape, uint32_t index,
+                           uint32_t count);
+/* Drops the ranges of aborted sends at the front; returns the payload bytes that were dropped. */
+uint64_t send_channel_drop_aborted(struct send_channel *channel, const struct send_shape *shape, uint32_t index);
+bool send_channel_empty(const struct send_channel *channel);
+
+#endif

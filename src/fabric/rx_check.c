@@ -49,12 +49,15 @@ static enum rx_verdict check_place(const struct rx_table *table, const struct rx
                                    struct immediate_fields fields)
 {
     uint64_t offset = packet->va - (uint64_t)slot * table->attr.slot_bytes;
+    /* An empty packet touches no memory: it carries an empty message, or a fragment of the user's immediate that a
+     * short message has no other packet for. */
+    if (packet->payload_bytes == 0)
+        return fields.message == slot && offset == 0 && fields.packet < immediate_fragments(table->attr.split)
+                   ? RX_TAKE
+                   : RX_BAD_LENGTH;
     if (fields.message != slot || offset != (uint64_t)fields.packet * table->attr.mtu_bytes)
         return RX_BAD_RANGE;
     if (packet->payload_bytes > table->attr.mtu_bytes)
-        return RX_BAD_LENGTH;
-    /* An empty packet only carries an empty message. */
-    if (packet->payload_bytes == 0 && offset != 0)
         return RX_BAD_LENGTH;
     /* A short packet is the last of its message, which may be shorter than the buffer: any end inside will
      * do. */
@@ -81,12 +84,14 @@ enum rx_verdict rx_check(const struct rx_table *table, const struct roce_packet 
         return verdict;
     if (fabric_channel_of(fields.packet, attr->stripe_packets, attr->channels) != channel)
         return RX_BAD_CHANNEL;
+    if (packet->payload_bytes == 0) {
+        *place = entry->bound.base;
+        return RX_TAKE;
+    }
     uint64_t word = atomic_load_explicit(&entry->bound.received[fields.packet / 64], memory_order_relaxed);
     if ((word >> (fields.packet % 64)) & 1)
         return RX_DUPLICATE;
-    /* Without a buffer (an empty receive) there is no place, and nothing to put there. */
-    *place =
-        entry->bound.base == NULL ? NULL : entry->bound.base + (uint64_t)fields.packet * attr->mtu_bytes;
+    *place = entry->bound.base + (uint64_t)fields.packet * attr->mtu_bytes;
     return RX_TAKE;
 }
 

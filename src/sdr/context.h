@@ -26,6 +26,7 @@ struct sdr_context {
     uint32_t qp_count;
     uint32_t qps_max;
     struct sdr_mr *memory; /* list of what is registered; under memory_lock */
+    uint32_t memory_keys; /* the newest key that was given out */
     pthread_mutex_t memory_lock;
     uint32_t channels;
     uint32_t worker_count; /* 0: the caller makes progress */

@@ -46,7 +46,6 @@ struct sdr_send_handle {
 struct qp_channel {
     struct gate gate;
     struct send_channel sends;
-    bool blocked; /* the fabric took fewer packets than there were */
 };
 
 struct qp_upper_message {
@@ -91,6 +90,7 @@ struct sdr_qp {
     bool heard_wanted; /* a clear-to-send came: tell how far we heard */
     uint32_t goodbye;  /* times that CLOSE is still to be sent */
     uint32_t goodbye_reason;
+    uint64_t packets_noted; /* rx_packets when the path was last told of traffic */
 
     pthread_mutex_t driver_lock; /* held while a step runs */
     sdr_driver_step *driver;
@@ -113,6 +113,8 @@ int qp_usable(struct sdr_qp *qp);
 
 /* qp_control.c. Both are called by the control worker. qp_control_round returns whether anything moved. */
 bool qp_control_round(struct sdr_qp *qp, lh_time now, lh_time *next);
+/* Sends a goodbye that waits, before the QP goes. */
+void qp_goodbye_flush(struct sdr_qp *qp);
 
 /* qp_round.c: one channel's arrivals and packets to inject. */
 bool qp_channel_round(struct sdr_qp *qp, uint32_t channel, lh_time now, lh_time *next);

@@ -22,15 +22,11 @@ bool send_channel_empty(const struct send_channel *channel)
            atomic_load_explicit(&channel->tail, memory_order_relaxed);
 }
 
-bool send_queue_has_room(const struct send_channel *channels, uint32_t count)
+bool send_channel_has_room(const struct send_channel *channel, uint32_t ranges)
 {
-    for (uint32_t i = 0; i < count; i++) {
-        uint32_t used = atomic_load_explicit(&channels[i].head, memory_order_relaxed) -
-                        atomic_load_explicit(&channels[i].tail, memory_order_acquire);
-        if (used >= SEND_RANGES_MAX)
-            return false;
-    }
-    return true;
+    uint32_t used = atomic_load_explicit(&channel->head, memory_order_relaxed) -
+                    atomic_load_explicit(&channel->tail, memory_order_acquire);
+    return used + ranges <= SEND_RANGES_MAX;
 }
 
 /* Moves `cursor` (within the range) on to the next packet of this channel; range->count when there is none. */
@@ -49,21 +45,17 @@ static uint32_t next_own(const struct send_shape *shape, const struct send_range
     return moved < range->count ? moved : range->count;
 }
 
-void send_queue_post(struct send_channel *channels, const struct send_shape *shape, const struct send_range *range)
+bool send_range_touches(const struct send_range *range, const struct send_shape *shape, uint32_t index)
 {
-    assert(range->count > 0);
-    /* All counts first: a fast consumer must not see the message as finished between two channels. */
-    uint32_t used = 0;
-    for (uint32_t i = 0; i < shape->channels; i++)
-        used += next_own(shape, range, i, 0) < range->count;
-    atomic_fetch_add_explicit(&range->message->ranges, used, memory_order_relaxed);
-    for (uint32_t i = 0; i < shape->channels; i++) {
-        if (next_own(shape, range, i, 0) == range->count)
-            continue;
-        uint32_t head = atomic_load_explicit(&channels[i].head, memory_order_relaxed);
-        channels[i].ring[head & (SEND_RANGES_MAX - 1)] = *range;
-        atomic_store_explicit(&channels[i].head, head + 1, memory_order_release);
-    }
+    return next_own(shape, range, index, 0) < range->count;
+}
+
+void send_channel_post(struct send_channel *channel, const struct send_range *range)
+{
+    assert(range->count > 0 && send_channel_has_room(channel, 1));
+    uint32_t head = atomic_load_explicit(&channel->head, memory_order_relaxed);
+    channel->ring[head & (SEND_RANGES_MAX - 1)] = *range;
+    atomic_store_explicit(&channel->head, head + 1, memory_order_release);
 }
 
 static uint32_t packet_bytes(const struct send_shape *shape, const struct send_range *range, uint32_t cursor)
@@ -82,11 +74,12 @@ static struct fabric_write write_of(const struct send_shape *shape, const struct
     uint32_t fragment = message->has_immediate ? immediate_fragment_of(shape->split, message->user_immediate, packet)
                                                : 0;
     struct immediate_fields fields = {.message = message->slot, .packet = packet, .fragment = fragment};
+    uint32_t bytes = packet_bytes(shape, range, cursor);
     return (struct fabric_write){
-        .payload = range->payload + (size_t)cursor * shape->mtu_bytes,
-        .bytes = packet_bytes(shape, range, cursor),
+        .payload = bytes ? range->payload + (size_t)cursor * shape->mtu_bytes : NULL,
+        .bytes = bytes,
         .lkey = range->lkey,
-        .va = message->base + (uint64_t)packet * shape->mtu_bytes,
+        .va = bytes ? message->base + (uint64_t)packet * shape->mtu_bytes : message->base,
         .rkey = message->rkey,
         .immediate = immediate_join(shape->split, fields),
         .generation = message->generation,

@@ -61,10 +61,12 @@ struct send_shape {
     uint32_t stripe_packets;
 };
 
-/* Whether every channel has room for one more range. */
-bool send_queue_has_room(const struct send_channel *channels, uint32_t count);
-/* Hands a range to each channel that carries a part of it. Room was checked. bytes may be 0: empty packets. */
-void send_queue_post(struct send_channel *channels, const struct send_shape *shape, const struct send_range *range);
+/* Whether a channel has room for so many more ranges. */
+bool send_channel_has_room(const struct send_channel *channel, uint32_t ranges);
+/* Whether any packet of the range travels on this channel. */
+bool send_range_touches(const struct send_range *range, const struct send_shape *shape, uint32_t index);
+/* Queues a range that touches the channel. Room was checked, and message->ranges counts it already. */
+void send_channel_post(struct send_channel *channel, const struct send_range *range);
 /* The next packets of this channel, at most `room`, without taking them. */
 uint32_t send_channel_peek(struct send_channel *channel, const struct send_shape *shape, uint32_t index,
                            struct fabric_write *writes, uint32_t room);

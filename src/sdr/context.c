@@ -1,0 +1,213 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include "sdr/context.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "fabric/link.h"
+#include "sdr/qp.h"
+
+static int check_attr(const struct lh_context_attr *attr)
+{
+    if (attr->channels == 0 || attr->channels > QP_INFO_CHANNELS_MAX)
+        return lh_fail(LH_EINVAL, "channels %u: use 1 to %u", attr->channels, QP_INFO_CHANNELS_MAX);
+    if (attr->workers > attr->channels && attr->workers != LH_SDR_NO_WORKERS)
+        return lh_fail(LH_EINVAL, "workers %u: use at most one a channel (channels %u)", attr->workers,
+                       attr->channels);
+    long cpus = sysconf(_SC_NPROCESSORS_CONF);
+    for (uint32_t i = 0; attr->worker_cpus && attr->workers != LH_SDR_NO_WORKERS && i < attr->workers; i++)
+        if (attr->worker_cpus[i] < -1 || attr->worker_cpus[i] >= cpus)
+            return lh_fail(LH_EINVAL, "worker CPU %d: use 0 to %ld, or -1 for any", attr->worker_cpus[i], cpus - 1);
+    return 0;
+}
+
+static int open_fabric(const char *device, const struct lh_context_attr *attr, struct fabric **fabric)
+{
+    struct fabric *inner;
+    int error = fabric_open(device, attr->receive_buffer_bytes, &inner);
+    if (error)
+        return error;
+    *fabric = inner;
+    if (lh_link_is_none(&attr->link))
+        return 0;
+    error = fabric_link_open(inner, &attr->link, fabric);
+    if (error)
+        inner->ops->close(inner);
+    return error;
+}
+
+static void stop_workers(struct sdr_context *context)
+{
+    for (uint32_t i = 0; i < context->worker_count; i++)
+        worker_stop(&context->workers[i]);
+}
+
+static int start_workers(struct sdr_context *context, const int *cpus)
+{
+    for (uint32_t i = 0; i < context->worker_count; i++) {
+        int error = worker_start(&context->workers[i], context, i, cpus ? cpus[i] : -1);
+        if (error) {
+            stop_workers(context);
+            return error;
+        }
+    }
+    return 0;
+}
+
+static void free_context(struct sdr_context *context)
+{
+    for (uint32_t i = 0; context->workers && i < (context->worker_count ? context->worker_count : 1); i++)
+        gate_destroy(&context->workers[i].gate);
+    pthread_mutex_destroy(&context->lock);
+    pthread_mutex_destroy(&context->memory_lock);
+    free(context->workers);
+    free(context->qps);
+    free(context);
+}
+
+static struct sdr_context *allocate_context(const struct lh_context_attr *attr)
+{
+    struct sdr_context *context = calloc(1, sizeof *context);
+    if (!context)
+        return NULL;
+    context->channels = attr->channels;
+    context->worker_count = attr->workers == LH_SDR_NO_WORKERS ? 0 : attr->workers;
+    uint32_t gates = context->worker_count ? context->worker_count : 1;
+    pthread_mutex_init(&context->lock, NULL);
+    pthread_mutex_init(&context->memory_lock, NULL);
+    context->qps_max = CONTEXT_QPS_MAX;
+    context->qps = calloc(context->qps_max, sizeof(struct sdr_qp *));
+    context->workers = calloc(gates, sizeof *context->workers);
+    for (uint32_t i = 0; context->workers && i < gates; i++) {
+        gate_init(&context->workers[i].gate);
+        context->workers[i].wake_fd = -1;
+    }
+    if (context->qps && context->workers)
+        return context;
+    free_context(context);
+    return NULL;
+}
+
+int lh_sdr_context_create(const char *device, const struct lh_context_attr *wanted, struct sdr_context **out)
+{
+    struct lh_context_attr attr = wanted ? *wanted : (struct lh_context_attr){0};
+    attr.channels = attr.channels ? attr.channels : 1;
+    attr.workers = attr.workers ? attr.workers : 1;
+    int error = check_attr(&attr);
+    if (error)
+        return error;
+    if (!device)
+        return lh_fail(LH_EINVAL, "no device: name one, such as udp:[::1]");
+    struct sdr_context *context = allocate_context(&attr);
+    if (!context)
+        return lh_fail(LH_ENOMEM, "no memory for a context");
+    error = open_fabric(device, &attr, &context->fabric);
+    if (error)
+        goto free_memory;
+    error = start_workers(context, attr.worker_cpus);
+    if (error)
+        goto close_fabric;
+    *out = context;
+    return 0;
+close_fabric:
+    context->fabric->ops->close(context->fabric);
+free_memory:
+    free_context(context);
+    return error;
+}
+
+struct sdr_context *sdr_context_create(const char *dev_name, struct sdr_dev_attr *dev_attr)
+{
+    struct lh_context_attr attr = {0};
+    if (dev_attr && dev_attr->num_channels) {
+        /* The SDK wants a worker a channel; more workers than CPUs would only take turns. */
+        long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+        attr.channels = dev_attr->num_channels;
+        attr.workers = cpus > 0 && (uint32_t)cpus < attr.channels ? (uint32_t)cpus : attr.channels;
+    }
+    struct sdr_context *context;
+    return lh_sdr_context_create(dev_name, &attr, &context) ? NULL : context;
+}
+
+int sdr_context_destroy(struct sdr_context *context)
+{
+    if (!context)
+        return SDR_SUCCESS;
+    pthread_mutex_lock(&context->lock);
+    uint32_t qps = context->qp_count;
+    pthread_mutex_unlock(&context->lock);
+    if (qps > 0 || context->memory) {
+        lh_fail(LH_ESTATE, "context still has %u QPs%s: destroy them first", qps,
+                context->memory ? " and registered memory" : "");
+        return SDR_ERROR;
+    }
+    stop_workers(context);
+    context->fabric->ops->close(context->fabric);
+    free_context(context);
+    return SDR_SUCCESS;
+}
+
+static void gates_enter(struct sdr_context *context)
+{
+    for (uint32_t i = 0; i < (context->worker_count ? context->worker_count : 1); i++)
+        gate_enter(&context->workers[i].gate);
+}
+
+static void gates_leave(struct sdr_context *context)
+{
+    for (uint32_t i = 0; i < (context->worker_count ? context->worker_count : 1); i++)
+        gate_leave(&context->workers[i].gate);
+}
+
+int context_add_qp(struct sdr_context *context, struct sdr_qp *qp)
+{
+    int error = 0;
+    pthread_mutex_lock(&context->lock);
+    if (context->qp_count == context->qps_max) {
+        error = lh_fail(LH_ERANGE, "context has %u QPs already: that is the most", context->qps_max);
+    } else {
+        gates_enter(context);
+        context->qps[context->qp_count++] = qp;
+        gates_leave(context);
+    }
+    pthread_mutex_unlock(&context->lock);
+    for (uint32_t i = 0; !error && i < context->worker_count; i++)
+        worker_wake(&context->workers[i]);
+    return error;
+}
+
+void context_remove_qp(struct sdr_context *context, struct sdr_qp *qp)
+{
+    pthread_mutex_lock(&context->lock);
+    gates_enter(context);
+    for (uint32_t i = 0; i < context->qp_count; i++)
+        if (context->qps[i] == qp) {
+            context->qps[i] = context->qps[--context->qp_count];
+            break;
+        }
+    gates_leave(context);
+    pthread_mutex_unlock(&context->lock);
+    /* A sleeping worker holds descriptors that are about to be closed. */
+    for (uint32_t i = 0; i < context->worker_count; i++)
+        worker_wake(&context->workers[i]);
+}
+
+int lh_sdr_progress(struct sdr_context *context, lh_time *next_ns)
+{
+    if (context->worker_count)
+        return lh_fail(LH_ESTATE, "context has %u workers, which make progress by themselves", context->worker_count);
+    lh_time next;
+    bool moved = worker_round(context, 0, 1, &next);
+    if (next_ns)
+        *next_ns = moved ? 0 : next;
+    return 0;
+}
+
+lh_time lh_sdr_now(struct sdr_context *context)
+{
+    return context->fabric->ops->now(context->fabric);
+}

@@ -1,0 +1,99 @@
+/*
+ * Registered memory: a list that every post is checked against. Software fabrics need no more; verbs registers with
+ * the device as well.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include "sdr/memory.h"
+
+#include <stdlib.h>
+
+#include "base/error.h"
+#include "sdr/context.h"
+
+struct sdr_mr {
+    struct sdr_context *context;
+    struct sdr_mr *next;
+    uint64_t address;
+    size_t bytes;
+    uint32_t lkey;
+    void *handle; /* the fabric's */
+};
+
+/* Keys count up from a start of their own, so that a stale or guessed key is refused. Under memory_lock. */
+static uint32_t next_key(struct sdr_context *context)
+{
+    return ++context->memory_keys;
+}
+
+struct sdr_mr *sdr_mr_reg(struct sdr_context *context, void *addr, size_t length, enum sdr_access_flags flags)
+{
+    if (!context || (!addr && length) || flags != SDR_ACCESS_REMOTE_WRITE) {
+        lh_fail(LH_EINVAL, "memory registration: context %p, address %p, flags %d: flags must be 0", (void *)context,
+                addr, (int)flags);
+        return NULL;
+    }
+    struct sdr_mr *mr = calloc(1, sizeof *mr);
+    if (!mr) {
+        lh_fail(LH_ENOMEM, "no memory for a registration");
+        return NULL;
+    }
+    *mr = (struct sdr_mr){.context = context, .address = (uint64_t)(uintptr_t)addr, .bytes = length};
+    const struct fabric_ops *ops = context->fabric->ops;
+    if (ops->memory_register && ops->memory_register(context->fabric, addr, length, &mr->lkey, &mr->handle)) {
+        free(mr);
+        return NULL;
+    }
+    pthread_mutex_lock(&context->memory_lock);
+    if (!ops->memory_register)
+        mr->lkey = next_key(context);
+    mr->next = context->memory;
+    context->memory = mr;
+    pthread_mutex_unlock(&context->memory_lock);
+    return mr;
+}
+
+int sdr_mr_dereg(struct sdr_mr *mr)
+{
+    if (!mr) {
+        lh_fail(LH_EINVAL, "no memory registration");
+        return SDR_ERROR;
+    }
+    struct sdr_context *context = mr->context;
+    pthread_mutex_lock(&context->memory_lock);
+    struct sdr_mr **at = &context->memory;
+    while (*at && *at != mr)
+        at = &(*at)->next;
+    if (*at)
+        *at = mr->next;
+    pthread_mutex_unlock(&context->memory_lock);
+    if (context->fabric->ops->memory_deregister)
+        context->fabric->ops->memory_deregister(context->fabric, mr->handle);
+    free(mr);
+    return SDR_SUCCESS;
+}
+
+int sdr_mr_lkey_get(struct sdr_mr *mr, uint32_t *lkey)
+{
+    *lkey = mr->lkey;
+    return SDR_SUCCESS;
+}
+
+int sdr_mr_rkey_get(struct sdr_mr *mr, uint32_t *rkey)
+{
+    *rkey = mr->lkey;
+    return SDR_SUCCESS;
+}
+
+bool context_memory_covers(struct sdr_context *context, uint32_t lkey, uint64_t address, uint64_t bytes)
+{
+    if (bytes == 0)
+        return true;
+    bool covered = false;
+    pthread_mutex_lock(&context->memory_lock);
+    for (const struct sdr_mr *mr = context->memory; mr && !covered; mr = mr->next)
+        covered = mr->lkey == lkey && address >= mr->address && bytes <= mr->bytes &&
+                  address - mr->address <= mr->bytes - bytes;
+    pthread_mutex_unlock(&context->memory_lock);
+    return covered;
+}

@@ -1,0 +1,319 @@
+/*
+ * The control half of a QP: what is heard from the peer, and what is told to it. Runs on the control worker.
+ *
+ * Timers: ping and its span (path.h), repetition of clear-to-send (clear_to_send.h).
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include <assert.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "sdr/context.h"
+#include "sdr/qp.h"
+
+#define GOODBYES 3u /* a goodbye may be lost; none is answered */
+
+static void earlier(lh_time *next, lh_time candidate)
+{
+    if (candidate < *next)
+        *next = candidate;
+}
+
+/* ---- the layer above's messages ---- */
+
+static struct qp_upper_message *queue_push(struct qp_upper_queue *queue)
+{
+    if (queue->head - queue->tail == QP_MESSAGES_WAITING)
+        return NULL;
+    return &queue->ring[queue->head++ % QP_MESSAGES_WAITING];
+}
+
+static struct qp_upper_message *queue_front(struct qp_upper_queue *queue)
+{
+    return queue->head == queue->tail ? NULL : &queue->ring[queue->tail % QP_MESSAGES_WAITING];
+}
+
+int lh_sdr_message_send(struct sdr_qp *qp, const void *data, size_t bytes)
+{
+    if (bytes == 0 || bytes > CONTROL_PAYLOAD_MAX)
+        return lh_fail(LH_ERANGE, "message of %zu bytes: use 1 to %u", bytes, CONTROL_PAYLOAD_MAX);
+    int error = qp_usable(qp);
+    if (error)
+        return error;
+    pthread_mutex_lock(&qp->lock);
+    struct qp_upper_message *message = queue_push(&qp->outbox);
+    if (message) {
+        message->bytes = (uint32_t)bytes;
+        memcpy(message->data, data, bytes);
+    }
+    pthread_mutex_unlock(&qp->lock);
+    if (!message)
+        return lh_fail(LH_EAGAIN, "%u messages are waiting to be sent", QP_MESSAGES_WAITING);
+    sdr_qp_driver_kick(qp);
+    return 0;
+}
+
+int lh_sdr_message_recv(struct sdr_qp *qp, void *buffer, size_t *bytes)
+{
+    pthread_mutex_lock(&qp->lock);
+    const struct qp_upper_message *message = queue_front(&qp->inbox);
+    if (message) {
+        memcpy(buffer, message->data, message->bytes);
+        *bytes = message->bytes;
+        qp->inbox.tail++;
+    }
+    pthread_mutex_unlock(&qp->lock);
+    return message ? 0 : -LH_EAGAIN;
+}
+
+/* ---- what is heard ---- */
+
+/* False when an entry cannot be: nothing of the message is used then. */
+static bool on_cts(struct sdr_qp *qp, const struct control_message *message)
+{
+    for (uint32_t i = 0; i < message->body.cts.count; i++) {
+        const struct control_cts *cts = &message->body.cts.entries[i];
+        if (!qp->send_enable || cts->slot >= qp->peer.slots || cts->generation >= qp->shape.generations ||
+            cts->length_bytes > qp->peer.slot_bytes)
+            return false;
+    }
+    for (uint32_t i = 0; i < message->body.cts.count; i++)
+        cts_queue_add(&qp->cts, &message->body.cts.entries[i]);
+    qp->heard_wanted = true;
+    return true;
+}
+
+static bool on_upper(struct sdr_qp *qp, const struct control_message *message)
+{
+    struct qp_upper_message *place = queue_push(&qp->inbox);
+    if (!place) {
+        fabric_count(&qp->stats, rx_inbox_overflow, 1);
+        return true;
+    }
+    place->bytes = message->body.upper.bytes;
+    memcpy(place->data, message->body.upper.data, place->bytes);
+    return true;
+}
+
+static bool on_message(struct sdr_qp *qp, const struct control_message *message)
+{
+    switch (message->header.type) {
+    case CONTROL_PING:
+        qp->pong_wanted = true;
+        return true;
+    case CONTROL_PONG:
+        return true;
+    case CONTROL_CTS:
+        return on_cts(qp, message);
+    case CONTROL_CTS_HEARD:
+        cts_on_heard(&qp->announcer, message->body.cts_heard_next);
+        return true;
+    case CONTROL_UPPER:
+        return on_upper(qp, message);
+    case CONTROL_CLOSE:
+        qp_fail(qp, -LH_ECLOSED);
+        return true;
+    }
+    return false;
+}
+
+static void on_datagram(struct sdr_qp *qp, const struct fabric_control_arrival *arrival, lh_time now)
+{
+    struct control_message message;
+    if (control_decode(arrival->data, arrival->bytes, &message)) {
+        fabric_count(&qp->stats, bad_control, 1);
+        return;
+    }
+    if (message.header.token != qp->token) {
+        fabric_count(&qp->stats, bad_token, 1);
+        return;
+    }
+    if (!on_message(qp, &message)) {
+        fabric_count(&qp->stats, bad_control, 1);
+        return;
+    }
+    path_on_heard(&qp->path, &message.header, now);
+    fabric_count(&qp->stats, rx_control, 1);
+}
+
+static bool hear(struct sdr_qp *qp, lh_time now)
+{
+    struct fabric_control_arrival arrivals[QP_CONTROL_BATCH];
+    int count = qp->endpoint->fabric->ops->control_poll(qp->endpoint, arrivals, QP_CONTROL_BATCH);
+    if (count < 0)
+        qp_fail(qp, count);
+    for (int i = 0; i < count; i++)
+        on_datagram(qp, &arrivals[i], now);
+    return count > 0;
+}
+
+/* ---- what is told ---- */
+
+/* False when the fabric takes no more for now: the message may be made again later. */
+static bool tell(struct sdr_qp *qp, struct control_message *message, lh_time now)
+{
+    uint8_t bytes[CONTROL_MESSAGE_MAX];
+    message->header.token = qp->peer.token;
+    path_stamp(&qp->path, now, &message->header);
+    struct fabric_datagram datagram = {.data = bytes, .bytes = (uint32_t)control_encode(message, bytes)};
+    int taken = qp->endpoint->fabric->ops->control_send(qp->endpoint, &datagram, 1);
+    if (taken < 0)
+        qp_fail(qp, taken);
+    if (taken <= 0)
+        return false;
+    fabric_count(&qp->stats, tx_control, 1);
+    return true;
+}
+
+static bool tell_simple(struct sdr_qp *qp, enum control_type type, lh_time now)
+{
+    struct control_message message = {.header.type = type};
+    if (type == CONTROL_CTS_HEARD)
+        message.body.cts_heard_next = qp->cts.heard;
+    if (type == CONTROL_CLOSE)
+        message.body.close_reason = qp->goodbye_reason;
+    return tell(qp, &message, now);
+}
+
+/* A collected announcement counts as sent even when the fabric was full: it is repeated like a lost one. */
+static void tell_cts(struct sdr_qp *qp, lh_time now)
+{
+    struct control_message message = {.header.type = CONTROL_CTS};
+    uint32_t repeated;
+    lh_time overdue_ns = lh_rtt_overdue_ns(&qp->path.rtt);
+    /* Bounded by the announcer's window. */
+    while ((message.body.cts.count = cts_collect(&qp->announcer, now, overdue_ns, message.body.cts.entries,
+                                                 CONTROL_CTS_MAX, &repeated)) > 0) {
+        fabric_count(&qp->stats, cts_sent, message.body.cts.count);
+        fabric_count(&qp->stats, cts_repeated, repeated);
+        if (!tell(qp, &message, now))
+            return;
+    }
+}
+
+static bool tell_upper(struct sdr_qp *qp, lh_time now)
+{
+    bool told = false;
+    const struct qp_upper_message *waiting;
+    /* Bounded by the queue. */
+    while ((waiting = queue_front(&qp->outbox)) != NULL) {
+        struct control_message message = {.header.type = CONTROL_UPPER};
+        message.body.upper.data = waiting->data;
+        message.body.upper.bytes = waiting->bytes;
+        if (!tell(qp, &message, now))
+            return told;
+        qp->outbox.tail++;
+        told = true;
+    }
+    return told;
+}
+
+static bool speak(struct sdr_qp *qp, lh_time now)
+{
+    bool told = false;
+    if (qp->goodbye > 0) {
+        told = tell_upper(qp, now);
+        for (; qp->goodbye > 0 && tell_simple(qp, CONTROL_CLOSE, now); qp->goodbye--)
+            told = true;
+        return told;
+    }
+    if (atomic_load(&qp->error))
+        return false;
+    if (qp->pong_wanted && tell_simple(qp, CONTROL_PONG, now))
+        qp->pong_wanted = false, told = true;
+    if (qp->heard_wanted && tell_simple(qp, CONTROL_CTS_HEARD, now))
+        qp->heard_wanted = false, told = true;
+    tell_cts(qp, now);
+    told |= tell_upper(qp, now);
+    if (path_ping_due(&qp->path, now))
+        tell_simple(qp, CONTROL_PING, now);
+    return told;
+}
+
+/* Data is a sign of life too. */
+static void note_traffic(struct sdr_qp *qp, lh_time now)
+{
+    uint64_t packets = __atomic_load_n(&qp->stats.rx_packets, __ATOMIC_RELAXED);
+    if (packets != qp->packets_noted)
+        path_on_traffic(&qp->path, now);
+    qp->packets_noted = packets;
+}
+
+static lh_time run_driver(struct sdr_qp *qp, lh_time now)
+{
+    lh_time next = LH_TIME_NEVER;
+    pthread_mutex_lock(&qp->driver_lock);
+    if (qp->driver)
+        next = qp->driver(qp->driver_context, now);
+    pthread_mutex_unlock(&qp->driver_lock);
+    return next;
+}
+
+bool qp_control_round(struct sdr_qp *qp, lh_time now, lh_time *next)
+{
+    bool moved = false;
+    bool connected = atomic_load_explicit(&qp->connected, memory_order_acquire);
+    if (connected && atomic_load(&qp->error) != -LH_EDEVICE) {
+        pthread_mutex_lock(&qp->lock);
+        note_traffic(qp, now);
+        moved = hear(qp, now);
+        pthread_mutex_unlock(&qp->lock);
+    }
+    /* Between hearing and speaking, so that an answer leaves in the round in which its question came. */
+    earlier(next, run_driver(qp, now));
+    if (!connected || atomic_load(&qp->error) == -LH_EDEVICE)
+        return moved;
+    const struct fabric_ops *ops = qp->endpoint->fabric->ops;
+    pthread_mutex_lock(&qp->lock);
+    moved |= speak(qp, now);
+    if (ops->pump)
+        earlier(next, ops->pump(qp->endpoint, FABRIC_CONTROL, now));
+    if (!atomic_load(&qp->error)) {
+        earlier(next, cts_announcer_next(&qp->announcer));
+        earlier(next, qp->path.ping_at);
+    }
+    pthread_mutex_unlock(&qp->lock);
+    return moved;
+}
+
+int lh_sdr_goodbye(struct sdr_qp *qp, enum lh_error reason)
+{
+    int error = qp_usable(qp);
+    if (error)
+        return error;
+    pthread_mutex_lock(&qp->lock);
+    if (qp->goodbye == 0) {
+        qp->goodbye = GOODBYES;
+        qp->goodbye_reason = reason;
+    }
+    pthread_mutex_unlock(&qp->lock);
+    sdr_qp_driver_kick(qp);
+    return 0;
+}
+
+void qp_goodbye_flush(struct sdr_qp *qp)
+{
+    if (!atomic_load(&qp->connected) || atomic_load(&qp->error) == -LH_EDEVICE)
+        return;
+    pthread_mutex_lock(&qp->lock);
+    if (qp->goodbye > 0)
+        speak(qp, qp->endpoint->fabric->ops->now(qp->endpoint->fabric));
+    pthread_mutex_unlock(&qp->lock);
+}
+
+int lh_sdr_path(struct sdr_qp *qp, struct lh_sdr_path *path)
+{
+    pthread_mutex_lock(&qp->lock);
+    *path = (struct lh_sdr_path){
+        .rtt_ns = qp->path.rtt.smoothed_ns,
+        .rtt_variance_ns = qp->path.rtt.variance_ns,
+        .rtt_minimum_ns = qp->path.rtt.minimum_ns,
+        .overdue_ns = lh_rtt_overdue_ns(&qp->path.rtt),
+        .reorder_window_ns = lh_rtt_reorder_window_ns(&qp->path.rtt),
+        .last_heard_ns = qp->path.last_heard_ns,
+        .peer_receive_buffer_bytes = qp->peer.endpoint.receive_buffer_bytes,
+    };
+    pthread_mutex_unlock(&qp->lock);
+    return 0;
+}

@@ -1,0 +1,181 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include <string.h>
+
+#include "base/error.h"
+#include "sdr/context.h"
+#include "sdr/qp.h"
+
+static int check_recv(struct sdr_qp *qp, const struct sdr_recv_wr *wr)
+{
+    int error = atomic_load(&qp->error);
+    if (error)
+        return lh_fail((enum lh_error)-error, "QP has ended: %s", lh_strerror(error));
+    if (!qp->recv_enable)
+        return lh_fail(LH_ESTATE, "QP was created without recv_enable");
+    if (wr->max_length > qp->shape.slot_bytes)
+        return lh_fail(LH_ERANGE, "receive of %u bytes: this QP takes messages of at most %llu", wr->max_length,
+                       (unsigned long long)qp->shape.slot_bytes);
+    if (!context_memory_covers(qp->context, wr->lkey, wr->address, wr->max_length))
+        return lh_fail(LH_EKEY, "lkey %u does not cover %u bytes at 0x%llx: register them with sdr_mr_reg", wr->lkey,
+                       wr->max_length, (unsigned long long)wr->address);
+    return 0;
+}
+
+/* Opens the slot in the table and in the fabric, in that order: the fabric may let a packet in at once. */
+static int open_slot(struct sdr_qp *qp, uint32_t slot, const struct sdr_recv_wr *wr, struct control_cts *cts)
+{
+    struct message_slot *entry = &qp->table.slots[slot];
+    struct fabric_slot bind = {
+        .base = (uint8_t *)(uintptr_t)wr->address, /* NOLINT: the SDK gives addresses as integers */
+        .length_bytes = wr->max_length,
+        .lkey = wr->lkey,
+        .generation = entry->generation,
+        .received = entry->packets,
+    };
+    struct fabric_slot_key key;
+    *cts = (struct control_cts){.slot = (uint16_t)slot, .generation = entry->generation,
+                                .length_bytes = wr->max_length};
+    qp_gates_enter(qp);
+    message_slot_open(&qp->table, slot, wr->max_length);
+    int error = qp->endpoint->fabric->ops->slot_bind(qp->endpoint, slot, &bind, &key);
+    if (error)
+        message_slot_close(&qp->table, slot);
+    qp_gates_leave(qp);
+    if (error)
+        return error;
+    cts->rkey = key.rkey;
+    cts->base = key.base;
+    return 0;
+}
+
+static void give_slot_back(struct sdr_qp *qp, uint32_t slot)
+{
+    qp->free_slots[(qp->free_head + qp->free_count++) % qp->shape.slots] = slot;
+}
+
+static int post_locked(struct sdr_qp *qp, const struct sdr_recv_wr *wr, const uint8_t *upper,
+                       struct sdr_recv_handle **handle)
+{
+    if (qp->free_count == 0)
+        return lh_fail(LH_EAGAIN, "all %u receives are posted", qp->shape.slots);
+    if (qp->announcer.next - qp->announcer.heard == qp->announcer.size)
+        return lh_fail(LH_EAGAIN, "the peer has not heard of the last %u receives yet", qp->announcer.size);
+    uint32_t slot = qp->free_slots[qp->free_head];
+    struct control_cts cts;
+    int error = open_slot(qp, slot, wr, &cts);
+    if (error)
+        return error;
+    qp->free_head = (qp->free_head + 1) % qp->shape.slots;
+    qp->free_count--;
+    if (upper)
+        memcpy(cts.upper, upper, sizeof cts.upper);
+    cts_announce(&qp->announcer, &cts);
+    qp->recvs[slot] = (struct sdr_recv_handle){qp, slot, cts.sequence, wr->max_length};
+    *handle = &qp->recvs[slot];
+    return 0;
+}
+
+int lh_sdr_recv_post(struct sdr_qp *qp, struct sdr_recv_wr *wr, const uint8_t upper[LH_CTS_UPPER_BYTES],
+                     struct sdr_recv_handle **handle)
+{
+    int error = check_recv(qp, wr);
+    if (error)
+        return error;
+    pthread_mutex_lock(&qp->lock);
+    error = post_locked(qp, wr, upper, handle);
+    pthread_mutex_unlock(&qp->lock);
+    if (!error)
+        sdr_qp_driver_kick(qp);
+    return error;
+}
+
+int sdr_recv_post(struct sdr_qp *qp, struct sdr_recv_wr *wr, struct sdr_recv_handle **handle)
+{
+    int error = lh_sdr_recv_post(qp, wr, NULL, handle);
+    return error == -LH_EAGAIN ? SDR_RETRY : error ? SDR_ERROR : SDR_SUCCESS;
+}
+
+static struct message_slot *slot_of(const struct sdr_recv_handle *handle)
+{
+    return &handle->qp->table.slots[handle->slot];
+}
+
+uint32_t lh_sdr_recv_sequence(const struct sdr_recv_handle *handle)
+{
+    return handle->sequence;
+}
+
+uint32_t lh_sdr_recv_chunks_arrived(const struct sdr_recv_handle *handle)
+{
+    return message_slot_chunks_arrived(slot_of(handle));
+}
+
+int lh_sdr_recv_truncate(struct sdr_recv_handle *handle, uint64_t bytes)
+{
+    struct sdr_qp *qp = handle->qp;
+    if (bytes > handle->length_bytes)
+        return lh_fail(LH_ERANGE, "receive of %u bytes cannot be truncated to %llu", handle->length_bytes,
+                       (unsigned long long)bytes);
+    pthread_mutex_lock(&qp->lock);
+    message_slot_truncate(&qp->table, handle->slot, bytes);
+    pthread_mutex_unlock(&qp->lock);
+    return 0;
+}
+
+int sdr_recv_imm_get(struct sdr_recv_handle *handle, uint32_t *immediate)
+{
+    return message_slot_immediate(&handle->qp->table, slot_of(handle), immediate) ? SDR_SUCCESS : SDR_RETRY;
+}
+
+int sdr_recv_bitmap_get(struct sdr_recv_handle *handle, uint8_t **bitmap_bytes, size_t *bitmap_num_bytes)
+{
+    struct message_slot *slot = slot_of(handle);
+    *bitmap_bytes = (uint8_t *)slot->chunks;
+    *bitmap_num_bytes = slot->chunk_count;
+    return SDR_SUCCESS;
+}
+
+int sdr_recv_bitmap_chunk_expand(struct sdr_recv_handle *handle, uint32_t chunk_offset, uint64_t *bitmap)
+{
+    const struct message_slot *slot = slot_of(handle);
+    uint32_t chunk_packets = handle->qp->shape.chunk_packets;
+    if (chunk_offset >= slot->chunk_count) {
+        lh_fail(LH_ERANGE, "chunk %u: the receive has %u chunks", chunk_offset, slot->chunk_count);
+        return SDR_ERROR;
+    }
+    if (chunk_packets >= 64) {
+        uint32_t words = chunk_packets / 64;
+        for (uint32_t i = 0; i < words; i++)
+            bitmap[i] = atomic_load_explicit(&slot->packets[chunk_offset * words + i], memory_order_acquire);
+        return SDR_SUCCESS;
+    }
+    uint32_t first = chunk_offset * chunk_packets;
+    uint64_t word = atomic_load_explicit(&slot->packets[first / 64], memory_order_acquire);
+    *bitmap = (word >> (first % 64)) & (((uint64_t)1 << chunk_packets) - 1);
+    return SDR_SUCCESS;
+}
+
+int sdr_recv_complete(struct sdr_recv_handle *handle)
+{
+    struct sdr_qp *qp = handle ? handle->qp : NULL;
+    if (!qp) {
+        lh_fail(LH_EINVAL, "no receive");
+        return SDR_ERROR;
+    }
+    int result = SDR_SUCCESS;
+    pthread_mutex_lock(&qp->lock);
+    if (!slot_of(handle)->open) {
+        lh_fail(LH_ESTATE, "receive %u was completed before", handle->sequence);
+        result = SDR_ERROR;
+    } else {
+        qp_gates_enter(qp);
+        qp->endpoint->fabric->ops->slot_unbind(qp->endpoint, handle->slot);
+        message_slot_close(&qp->table, handle->slot);
+        qp_gates_leave(qp);
+        give_slot_back(qp, handle->slot);
+    }
+    pthread_mutex_unlock(&qp->lock);
+    return result;
+}

@@ -1,0 +1,84 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include <assert.h>
+
+#include "sdr/context.h"
+#include "sdr/qp.h"
+
+/* When a fabric pushed back and names no time, it is asked again after this. No protocol depends on it. */
+#define BLOCKED_RETRY_NS (20 * LH_NS_PER_US)
+
+static void earlier(lh_time *next, lh_time candidate)
+{
+    if (candidate < *next)
+        *next = candidate;
+}
+
+static bool receive(struct sdr_qp *qp, uint32_t channel)
+{
+    struct fabric_arrival arrivals[FABRIC_BATCH_MAX];
+    int count = qp->endpoint->fabric->ops->poll(qp->endpoint, channel, arrivals, FABRIC_BATCH_MAX);
+    if (count < 0) {
+        qp_fail(qp, count);
+        return false;
+    }
+    if (count > 0)
+        message_table_on_arrivals(&qp->table, arrivals, (uint32_t)count, &qp->stats);
+    return count > 0;
+}
+
+/* How many of these packets the pace lets out now. */
+static uint32_t pace(struct sdr_qp *qp, const struct fabric_write *writes, uint32_t count, lh_time now, lh_time *next)
+{
+    if (qp->pacer.rate_bps == 0)
+        return count;
+    pthread_mutex_lock(&qp->pacer_lock);
+    uint64_t allowance = pacer_allowance(&qp->pacer, now);
+    uint32_t passed = 0;
+    uint64_t bytes = 0;
+    while (passed < count && bytes + writes[passed].bytes <= allowance)
+        bytes += writes[passed++].bytes;
+    if (passed < count)
+        earlier(next, pacer_ready(&qp->pacer, now, qp->shape.mtu_bytes));
+    pacer_on_sent(&qp->pacer, now, bytes);
+    pthread_mutex_unlock(&qp->pacer_lock);
+    return passed;
+}
+
+static bool inject(struct sdr_qp *qp, uint32_t channel, lh_time now, lh_time *next)
+{
+    struct qp_channel *own = &qp->channels[channel];
+    if (send_channel_empty(&own->sends))
+        return false;
+    struct fabric_write writes[FABRIC_BATCH_MAX];
+    uint64_t dropped = send_channel_drop_aborted(&own->sends, &qp->send_shape, channel);
+    uint32_t ready = send_channel_peek(&own->sends, &qp->send_shape, channel, writes, FABRIC_BATCH_MAX);
+    uint32_t count = pace(qp, writes, ready, now, next);
+    int taken = count ? qp->endpoint->fabric->ops->post_writes(qp->endpoint, channel, writes, count) : 0;
+    if (taken < 0) {
+        qp_fail(qp, taken);
+        taken = 0;
+    }
+    uint64_t bytes = send_channel_take(&own->sends, &qp->send_shape, channel, (uint32_t)taken);
+    atomic_fetch_sub_explicit(&qp->queued_bytes, bytes + dropped, memory_order_relaxed);
+    fabric_count(&qp->stats, tx_packets, taken);
+    fabric_count(&qp->stats, tx_bytes, bytes);
+    if ((uint32_t)taken < count && !qp->endpoint->fabric->ops->pump)
+        earlier(next, now + BLOCKED_RETRY_NS);
+    return taken > 0 || dropped > 0;
+}
+
+bool qp_channel_round(struct sdr_qp *qp, uint32_t channel, lh_time now, lh_time *next)
+{
+    if (!atomic_load_explicit(&qp->connected, memory_order_acquire) || atomic_load(&qp->error) == -LH_EDEVICE)
+        return false;
+    const struct fabric_ops *ops = qp->endpoint->fabric->ops;
+    gate_enter_round(&qp->channels[channel].gate);
+    bool moved = receive(qp, channel);
+    moved |= inject(qp, channel, now, next);
+    if (ops->pump)
+        earlier(next, ops->pump(qp->endpoint, channel, now));
+    gate_leave(&qp->channels[channel].gate);
+    return moved;
+}

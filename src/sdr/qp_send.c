@@ -1,0 +1,305 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include <string.h>
+
+#include "base/error.h"
+#include "sdr/context.h"
+#include "sdr/qp.h"
+
+/* A part of a message to post. */
+struct part {
+    uint64_t address;
+    uint64_t offset_chunks;
+    uint32_t length;
+    uint32_t lkey;
+};
+
+static struct sdr_send_handle *free_send(struct sdr_qp *qp)
+{
+    for (uint32_t i = 0; i < qp->send_count; i++)
+        if (!qp->sends[i].message.in_use)
+            return &qp->sends[i];
+    return NULL;
+}
+
+/* Takes the next clear-to-send for a new message. Under the QP's lock. */
+static int start_locked(struct sdr_qp *qp, enum sdr_wr_opcode opcode, uint32_t immediate, bool streaming,
+                        struct sdr_send_handle **handle)
+{
+    const struct control_cts *cts = cts_queue_peek(&qp->cts);
+    if (!cts)
+        return lh_fail(LH_EAGAIN, "the matching receive is not posted yet");
+    struct sdr_send_handle *send = free_send(qp);
+    if (!send)
+        return lh_fail(LH_EAGAIN, "all %u sends are in use: poll them to completion", qp->send_count);
+    send->message = (struct send_message){
+        .slot = cts->slot,
+        .rkey = cts->rkey,
+        .base = cts->base,
+        .length_bytes = cts->length_bytes,
+        .generation = cts->generation,
+        .user_immediate = immediate,
+        .has_immediate = opcode == SDR_WR_WRITE_WITH_IMM,
+        .in_use = true,
+        .streaming = streaming,
+    };
+    cts_queue_pop(&qp->cts);
+    *handle = send;
+    return 0;
+}
+
+static int check_part(struct sdr_qp *qp, const struct part *part, uint32_t room)
+{
+    uint64_t chunk_bytes = (uint64_t)qp->shape.mtu_bytes * qp->shape.chunk_packets;
+    if (part->offset_chunks > room / chunk_bytes || part->length > room - part->offset_chunks * chunk_bytes)
+        return lh_fail(LH_ERANGE, "%u bytes at chunk %llu do not fit the receive of %u bytes", part->length,
+                       (unsigned long long)part->offset_chunks, room);
+    if (!context_memory_covers(qp->context, part->lkey, part->address, part->length))
+        return lh_fail(LH_EKEY, "lkey %u does not cover %u bytes at 0x%llx: register them with sdr_mr_reg", part->lkey,
+                       part->length, (unsigned long long)part->address);
+    return 0;
+}
+
+static void note_fragments(struct send_message *message, uint32_t fragments, uint32_t first, uint32_t count)
+{
+    for (uint32_t i = 0; i < count && i < fragments; i++)
+        message->fragments |= 1u << ((first + i) % fragments);
+}
+
+static void post_range(struct sdr_qp *qp, const struct send_range *range)
+{
+    atomic_fetch_add_explicit(&qp->queued_bytes, range->bytes, memory_order_relaxed);
+    struct send_message *message = range->message;
+    uint32_t channels = qp->context->channels;
+    /* All counts first: a fast consumer must not see the message as finished between two channels. */
+    uint32_t used = 0;
+    for (uint32_t c = 0; c < channels; c++)
+        used += send_range_touches(range, &qp->send_shape, c);
+    atomic_fetch_add_explicit(&message->ranges, used, memory_order_relaxed);
+    for (uint32_t c = 0; c < channels; c++)
+        if (send_range_touches(range, &qp->send_shape, c))
+            send_channel_post(&qp->channels[c].sends, range);
+    note_fragments(range->message, immediate_fragments(qp->shape.split), range->first, range->count);
+}
+
+/* Queues the packets of a part. Room was checked. */
+static void post_part(struct sdr_qp *qp, struct send_message *message, const struct part *part)
+{
+    uint32_t mtu = qp->shape.mtu_bytes;
+    if (part->length == 0)
+        return;
+    struct send_range range = {
+        .message = message,
+        .payload = (const uint8_t *)(uintptr_t)part->address, /* NOLINT: the SDK gives addresses as integers */
+        .bytes = part->length,
+        .lkey = part->lkey,
+        .first = (uint32_t)part->offset_chunks * qp->shape.chunk_packets,
+        .count = (part->length + mtu - 1) / mtu,
+    };
+    post_range(qp, &range);
+}
+
+/* Sends the fragments of the immediate that no packet carried. Room was checked. */
+static void post_fragments(struct sdr_qp *qp, struct send_message *message)
+{
+    uint32_t fragments = immediate_fragments(qp->shape.split);
+    uint32_t all = fragments == 32 ? UINT32_MAX : (1u << fragments) - 1;
+    if (!message->has_immediate || (message->fragments & all) == all)
+        return;
+    uint32_t first = (uint32_t)__builtin_ctz(~message->fragments);
+    struct send_range range = {.message = message, .first = first, .count = fragments - first};
+    post_range(qp, &range);
+}
+
+static bool has_room(struct sdr_qp *qp, uint32_t ranges)
+{
+    for (uint32_t c = 0; c < qp->context->channels; c++)
+        if (!send_channel_has_room(&qp->channels[c].sends, ranges))
+            return false;
+    return true;
+}
+
+static void wake_channels(struct sdr_qp *qp)
+{
+    struct sdr_context *context = qp->context;
+    for (uint32_t i = 0; i < context->worker_count; i++)
+        worker_wake(&context->workers[i]);
+}
+
+static int as_sdr(int error)
+{
+    return error == -LH_EAGAIN ? SDR_RETRY : error ? SDR_ERROR : SDR_SUCCESS;
+}
+
+static int check_send(struct sdr_qp *qp)
+{
+    int error = qp_usable(qp);
+    if (!error && !qp->send_enable)
+        error = lh_fail(LH_ESTATE, "QP was created without send_enable");
+    return error;
+}
+
+static int send_locked(struct sdr_qp *qp, const struct sdr_send_wr *wr, struct sdr_send_handle **handle)
+{
+    const struct part part = {wr->local_addr, wr->remote_offset, wr->length, wr->lkey};
+    const struct control_cts *cts = cts_queue_peek(&qp->cts);
+    if (!cts)
+        return lh_fail(LH_EAGAIN, "the matching receive is not posted yet");
+    int error = check_part(qp, &part, cts->length_bytes);
+    if (error)
+        return error;
+    if (!has_room(qp, 2))
+        return lh_fail(LH_EAGAIN, "the injection queue is full");
+    error = start_locked(qp, wr->opcode, wr->imm_value, false, handle);
+    if (error)
+        return error;
+    struct send_message *message = &(*handle)->message;
+    post_part(qp, message, &part);
+    post_fragments(qp, message);
+    message->ended = true;
+    return 0;
+}
+
+int sdr_send_post(struct sdr_qp *qp, struct sdr_send_wr *wr, struct sdr_send_handle **handle)
+{
+    int error = check_send(qp);
+    if (error)
+        return as_sdr(error);
+    pthread_mutex_lock(&qp->lock);
+    error = send_locked(qp, wr, handle);
+    pthread_mutex_unlock(&qp->lock);
+    if (!error)
+        wake_channels(qp);
+    return as_sdr(error);
+}
+
+int sdr_streaming_send_start(struct sdr_qp *qp, struct sdr_send_start_wr *wr, struct sdr_send_handle **handle)
+{
+    int error = check_send(qp);
+    if (error)
+        return as_sdr(error);
+    pthread_mutex_lock(&qp->lock);
+    error = start_locked(qp, wr->opcode, wr->imm_value, true, handle);
+    pthread_mutex_unlock(&qp->lock);
+    return as_sdr(error);
+}
+
+static int continue_locked(struct sdr_send_handle *handle, const struct part *part)
+{
+    struct sdr_qp *qp = handle->qp;
+    struct send_message *message = &handle->message;
+    if (!message->in_use || !message->streaming || message->ended)
+        return lh_fail(LH_ESTATE, "send has ended: no more chunks can be added");
+    int error = check_part(qp, part, message->length_bytes);
+    if (error)
+        return error;
+    uint64_t end = part->offset_chunks * qp->shape.chunk_packets * qp->shape.mtu_bytes + part->length;
+    if (part->length % qp->shape.mtu_bytes && end > message->length_bytes)
+        return lh_fail(LH_ERANGE, "%u bytes are no whole packets of %u", part->length, qp->shape.mtu_bytes);
+    if (!has_room(qp, 1))
+        return lh_fail(LH_EAGAIN, "the injection queue is full");
+    post_part(qp, message, part);
+    return 0;
+}
+
+int sdr_streaming_send_continue(struct sdr_send_handle *handle, struct sdr_send_continue_wr *wr)
+{
+    struct sdr_qp *qp = handle->qp;
+    const struct part part = {wr->local_addr, wr->remote_offset, wr->length, wr->lkey};
+    int error = qp_usable(qp);
+    if (error)
+        return as_sdr(error);
+    pthread_mutex_lock(&qp->lock);
+    error = continue_locked(handle, &part);
+    pthread_mutex_unlock(&qp->lock);
+    if (!error)
+        wake_channels(qp);
+    return as_sdr(error);
+}
+
+int sdr_streaming_send_end(struct sdr_send_handle *handle)
+{
+    struct sdr_qp *qp = handle->qp;
+    int error = 0;
+    pthread_mutex_lock(&qp->lock);
+    if (!handle->message.in_use || handle->message.ended)
+        error = lh_fail(LH_ESTATE, "send has ended before");
+    else if (!has_room(qp, 1))
+        error = lh_fail(LH_EAGAIN, "the injection queue is full");
+    if (!error) {
+        post_fragments(qp, &handle->message);
+        handle->message.ended = true;
+    }
+    pthread_mutex_unlock(&qp->lock);
+    wake_channels(qp);
+    return as_sdr(error);
+}
+
+int lh_sdr_streaming_send_abort(struct sdr_send_handle *handle)
+{
+    struct sdr_qp *qp = handle->qp;
+    pthread_mutex_lock(&qp->lock);
+    if (handle->message.in_use) {
+        /* With the gates held no worker reads payload: when this returns, none will again. */
+        qp_gates_enter(qp);
+        handle->message.ended = true;
+        atomic_store(&handle->message.aborted, true);
+        qp_gates_leave(qp);
+    }
+    pthread_mutex_unlock(&qp->lock);
+    wake_channels(qp);
+    return 0;
+}
+
+int sdr_send_poll(struct sdr_send_handle *handle, int *completed_flag, struct sdr_send_status *status)
+{
+    struct sdr_qp *qp = handle->qp;
+    struct send_message *message = &handle->message;
+    int error = atomic_load(&qp->error);
+    *completed_flag = 0;
+    /* First without the lock: programs spin here. */
+    if (atomic_load_explicit(&message->ranges, memory_order_acquire) > 0 && !error)
+        return SDR_RETRY;
+    pthread_mutex_lock(&qp->lock);
+    bool done = message->in_use && message->ended && atomic_load(&message->ranges) == 0;
+    bool given_up = error || atomic_load(&message->aborted);
+    if (done) {
+        message->in_use = false;
+        *completed_flag = 1;
+        if (status)
+            status->flags = given_up ? 1 : 0;
+    }
+    pthread_mutex_unlock(&qp->lock);
+    return done ? SDR_SUCCESS : SDR_RETRY;
+}
+
+int lh_sdr_cts_peek(struct sdr_qp *qp, struct lh_cts *out)
+{
+    pthread_mutex_lock(&qp->lock);
+    const struct control_cts *cts = cts_queue_peek(&qp->cts);
+    if (cts) {
+        *out = (struct lh_cts){.sequence = cts->sequence, .length_bytes = cts->length_bytes};
+        memcpy(out->upper, cts->upper, sizeof out->upper);
+    }
+    pthread_mutex_unlock(&qp->lock);
+    /* Polled in every step: no words are made for the usual answer. */
+    return cts ? 0 : -LH_EAGAIN;
+}
+
+int lh_sdr_cts_skip(struct sdr_qp *qp)
+{
+    pthread_mutex_lock(&qp->lock);
+    bool any = cts_queue_peek(&qp->cts) != NULL;
+    if (any)
+        cts_queue_pop(&qp->cts);
+    pthread_mutex_unlock(&qp->lock);
+    return any ? 0 : -LH_EAGAIN;
+}
+
+uint64_t lh_sdr_send_queued_bytes(struct sdr_qp *qp)
+{
+    const struct fabric_ops *ops = qp->endpoint->fabric->ops;
+    uint64_t waiting = atomic_load_explicit(&qp->queued_bytes, memory_order_relaxed);
+    return waiting + (ops->queued_bytes ? ops->queued_bytes(qp->endpoint) : 0);
+}

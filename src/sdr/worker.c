@@ -1,0 +1,161 @@
+/*
+ * A worker spins while there is work and for SPIN_NS after it, then sleeps until a socket is readable, somebody wakes
+ * it, or a timer is due. Spinning matters: waking a sleeping receiver is paid by the sender, in its send call.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include "sdr/worker.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "sdr/context.h"
+#include "sdr/qp.h"
+
+#define SPIN_NS       (50 * LH_NS_PER_US) /* about what a wake-up costs on both sides together */
+#define SLEEP_MAX_NS  (100 * LH_NS_PER_MS)
+#define POLL_FDS_MAX  1024u
+
+bool worker_round(struct sdr_context *context, uint32_t index, uint32_t count, lh_time *next)
+{
+    struct worker *worker = &context->workers[index];
+    bool moved = false;
+    *next = LH_TIME_NEVER;
+    gate_enter_round(&worker->gate);
+    lh_time now = context->fabric->ops->now(context->fabric);
+    for (uint32_t i = 0; i < context->qp_count; i++) {
+        struct sdr_qp *qp = context->qps[i];
+        for (uint32_t c = index; c < context->channels; c += count)
+            moved |= qp_channel_round(qp, c, now, next);
+        if (index == 0)
+            moved |= qp_control_round(qp, now, next);
+    }
+    gate_leave(&worker->gate);
+    return moved;
+}
+
+struct fd_list {
+    struct pollfd fds[POLL_FDS_MAX];
+    nfds_t count;
+};
+
+static void add_fds(struct fd_list *list, struct sdr_qp *qp, uint32_t channel)
+{
+    int raw[FABRIC_POLL_FDS_MAX];
+    if (list->count + FABRIC_POLL_FDS_MAX > POLL_FDS_MAX)
+        return; /* the rest is looked at when the sleep ends, after SLEEP_MAX_NS at most */
+    uint32_t count = qp->endpoint->fabric->ops->poll_fds(qp->endpoint, channel, raw);
+    for (uint32_t i = 0; i < count; i++)
+        list->fds[list->count++] = (struct pollfd){.fd = raw[i], .events = POLLIN};
+}
+
+/* What the worker waits for in its sleep: the wake descriptor, its channels' sockets, control for worker 0. */
+static void collect_fds(struct worker *worker, struct fd_list *list)
+{
+    struct sdr_context *context = worker->context;
+    list->count = 0;
+    list->fds[list->count++] = (struct pollfd){.fd = worker->wake_fd, .events = POLLIN};
+    gate_enter_round(&worker->gate);
+    for (uint32_t i = 0; i < context->qp_count; i++) {
+        for (uint32_t c = worker->index; c < context->channels; c += context->worker_count)
+            add_fds(list, context->qps[i], c);
+        if (worker->index == 0)
+            add_fds(list, context->qps[i], FABRIC_CONTROL);
+    }
+    gate_leave(&worker->gate);
+}
+
+static void sleep_until(struct worker *worker, lh_time now, lh_time next)
+{
+    struct fd_list list;
+    collect_fds(worker, &list);
+    lh_time span = next <= now ? 0 : next - now;
+    if (span > SLEEP_MAX_NS)
+        span = SLEEP_MAX_NS;
+    struct timespec timeout = {(time_t)(span / LH_NS_PER_S), (long)(span % LH_NS_PER_S)};
+    list.fds[0].revents = 0;
+    atomic_store(&worker->asleep, true);
+    if (!atomic_load(&worker->kicked) && !atomic_load(&worker->stop))
+        ppoll(list.fds, list.count, &timeout, NULL);
+    atomic_store(&worker->asleep, false);
+    uint64_t drained;
+    if (list.fds[0].revents & POLLIN)
+        while (read(worker->wake_fd, &drained, sizeof drained) < 0 && errno == EINTR)
+            continue;
+}
+
+static void *worker_main(void *argument)
+{
+    struct worker *worker = argument;
+    struct sdr_context *context = worker->context;
+    prctl(PR_SET_NAME, "lh-worker");
+    prctl(PR_SET_TIMERSLACK, 1000ul); /* wake when a packet of an emulated link is due, not 50 us later */
+    lh_time idle_since = 0;
+    while (!atomic_load_explicit(&worker->stop, memory_order_acquire)) {
+        lh_time next;
+        atomic_store(&worker->kicked, false);
+        bool moved = worker_round(context, worker->index, context->worker_count, &next);
+        lh_time now = context->fabric->ops->now(context->fabric);
+        if (moved || atomic_load(&worker->kicked)) {
+            idle_since = now;
+            continue;
+        }
+        if (now - idle_since < SPIN_NS || next <= now)
+            continue;
+        sleep_until(worker, now, next);
+    }
+    return NULL;
+}
+
+int worker_start(struct worker *worker, struct sdr_context *context, uint32_t index, int cpu)
+{
+    worker->context = context;
+    worker->index = index;
+    worker->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (worker->wake_fd < 0)
+        return lh_fail(LH_ESYSTEM, "eventfd: %s; raise the limit of open files", strerrorname_np(errno));
+    pthread_attr_t attr;
+    pthread_attr_init(&attr);
+    if (cpu >= 0) {
+        cpu_set_t set;
+        CPU_ZERO(&set);
+        CPU_SET((unsigned)cpu, &set);
+        pthread_attr_setaffinity_np(&attr, sizeof set, &set);
+    }
+    int failed = pthread_create(&worker->thread, &attr, worker_main, worker);
+    pthread_attr_destroy(&attr);
+    if (failed) {
+        close(worker->wake_fd);
+        worker->wake_fd = -1;
+        return lh_fail(LH_ESYSTEM, "worker %u cannot start on CPU %d: %s", index, cpu, strerrorname_np(failed));
+    }
+    worker->started = true;
+    return 0;
+}
+
+void worker_wake(struct worker *worker)
+{
+    atomic_store(&worker->kicked, true);
+    if (!atomic_load(&worker->asleep))
+        return;
+    uint64_t one = 1;
+    /* A full counter means that it is being woken already. */
+    while (write(worker->wake_fd, &one, sizeof one) < 0 && errno == EINTR)
+        continue;
+}
+
+void worker_stop(struct worker *worker)
+{
+    if (!worker->started)
+        return;
+    atomic_store_explicit(&worker->stop, true, memory_order_release);
+    worker_wake(worker);
+    pthread_join(worker->thread, NULL);
+    close(worker->wake_fd);
+    worker->wake_fd = -1;
+    worker->started = false;
+}

@@ -1,12 +1,12 @@
 /*
  * sdr.h - the SDR SDK: unreliable messages with a bitmap of what arrived.
  *
- * Source compatible with the SDK that the authors of "SDR-RDMA: Software-Defined Reliability Architecture for
- * Planetary Scale RDMA Communication" published (its section 3.1, table 1). What it lacks stands in
+ * Source compatible with the SDK that the authors of "SDR-RDMA: Software-Defined Reliability Architecture
+ * for Planetary Scale RDMA Communication" published (its section 3.1, table 1). What it lacks stands in
  * <longhaul/sdr_ext.h>.
  *
- * A queue pair moves messages of up to slot size. Matching is by order: the n-th send lands in the n-th receive
- * that the other side posted. Nothing is sent again: what was lost stays a zero in the bitmap.
+ * A queue pair moves messages of up to slot size. Matching is by order: the n-th send lands in the n-th
+ * receive that the other side posted. Nothing is sent again: what was lost stays a zero in the bitmap.
  *
  * Progress: the context's worker threads move packets by themselves. Calls may come from any thread. Calls
  * return an enum sdr_errcode; after SDR_ERROR or NULL, lh_last_error() (<longhaul/error.h>) has the reason.
@@ -54,8 +54,9 @@ enum sdr_mtu {
 };
 
 struct sdr_dev_attr {
-    uint32_t num_channels; /* parallel paths of each QP, with a worker each as far as there are CPUs; 0: 1 */
-    uint32_t log_max_qps;  /* log2 of the QPs that the context may hold; 0: 10 */
+    uint32_t
+        num_channels;     /* parallel paths of each QP, with a worker each as far as there are CPUs; 0: 1 */
+    uint32_t log_max_qps; /* log2 of the QPs that the context may hold; 0: 10 */
 };
 
 enum sdr_wr_opcode {
@@ -67,8 +68,8 @@ enum sdr_wr_opcode {
 struct sdr_qp_attr {
     uint32_t bitmap_chunk_size_log_bytes; /* log2 of the bytes of one bitmap entry; default 16 (64 KiB) */
     size_t max_in_flight_log_bytes;       /* log2 of all bytes in flight; default 30 */
-    uint32_t max_log_num_msgs;            /* log2 of the messages in flight (slots); default 7. A message is at most
-                                             2^(max_in_flight_log_bytes - max_log_num_msgs) bytes */
+    uint32_t max_log_num_msgs; /* log2 of the messages in flight (slots); default 7. A message is at most
+                                  2^(max_in_flight_log_bytes - max_log_num_msgs) bytes */
     enum sdr_mtu mtu;
     uint8_t send_enable; /* both zero: both directions; else only those that are set */
     uint8_t recv_enable;
@@ -126,26 +127,31 @@ SDR_API int sdr_qp_connect(struct sdr_qp *qp, void *remote_qp_info);
 SDR_API int sdr_recv_post(struct sdr_qp *qp, struct sdr_recv_wr *wr, struct sdr_recv_handle **handle);
 /* SDR_RETRY until every fragment came. */
 SDR_API int sdr_recv_imm_get(struct sdr_recv_handle *handle, uint32_t *immediate);
-/* One byte a chunk, non-zero when the whole chunk has arrived; may be polled without a call in between (read it
- * with acquire order where the machine reorders loads). Valid until sdr_recv_complete. Bytes of a chunk that is
- * not marked are unspecified. */
-SDR_API int sdr_recv_bitmap_get(struct sdr_recv_handle *handle, uint8_t **bitmap_bytes, size_t *bitmap_num_bytes);
+/* One byte a chunk, non-zero when the whole chunk has arrived; may be polled without a call in between
+ * (read it with acquire order where the machine reorders loads). Valid until sdr_recv_complete. Bytes of a
+ * chunk that is not marked are unspecified. */
+SDR_API int sdr_recv_bitmap_get(struct sdr_recv_handle *handle, uint8_t **bitmap_bytes,
+                                size_t *bitmap_num_bytes);
 /* One bit a packet of that chunk, into (packets a chunk + 63) / 64 words. */
-SDR_API int sdr_recv_bitmap_chunk_expand(struct sdr_recv_handle *handle, uint32_t chunk_offset, uint64_t *bitmap);
-/* Once for every posted receive, at any time: from its return on no packet changes the buffer or a bitmap. */
+SDR_API int sdr_recv_bitmap_chunk_expand(struct sdr_recv_handle *handle, uint32_t chunk_offset,
+                                         uint64_t *bitmap);
+/* Once for every posted receive, at any time: from its return on no packet changes the buffer or a bitmap.
+ */
 SDR_API int sdr_recv_complete(struct sdr_recv_handle *handle);
 
 /* One send of a whole message, or of its part from remote_offset on. SDR_RETRY: the matching receive is not
  * posted yet, or no send context is free. The buffer must not change until the send has completed. */
 SDR_API int sdr_send_post(struct sdr_qp *qp, struct sdr_send_wr *wr, struct sdr_send_handle **handle);
 /* A message whose chunks are added one by one, in any order, again if need be. */
-SDR_API int sdr_streaming_send_start(struct sdr_qp *qp, struct sdr_send_start_wr *wr, struct sdr_send_handle **handle);
+SDR_API int sdr_streaming_send_start(struct sdr_qp *qp, struct sdr_send_start_wr *wr,
+                                     struct sdr_send_handle **handle);
 /* SDR_RETRY: the injection queue is full. */
 SDR_API int sdr_streaming_send_continue(struct sdr_send_handle *handle, struct sdr_send_continue_wr *wr);
 /* No more chunks will be added. The handle lives on until sdr_send_poll reports completion. */
 SDR_API int sdr_streaming_send_end(struct sdr_send_handle *handle);
 /* *completed_flag 1: everything was injected, and the handle is gone. status may be NULL. */
-SDR_API int sdr_send_poll(struct sdr_send_handle *handle, int *completed_flag, struct sdr_send_status *status);
+SDR_API int sdr_send_poll(struct sdr_send_handle *handle, int *completed_flag,
+                          struct sdr_send_status *status);
 
 #ifdef __cplusplus
 }

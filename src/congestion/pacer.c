@@ -5,11 +5,13 @@
 
 #include <assert.h>
 
+__extension__ typedef unsigned __int128 wide; /* bytes x 8 x 10^9 */
+
 /* The bucket is kept as the moment at which it is full: what it lacks is (free - now) * rate. */
 
 static lh_time span_of(const struct pacer *pacer, uint64_t bytes)
 {
-    return (lh_time)((unsigned __int128)bytes * 8 * LH_NS_PER_S / pacer->rate_bps);
+    return (lh_time)((wide)bytes * 8 * LH_NS_PER_S / pacer->rate_bps);
 }
 
 void pacer_init(struct pacer *pacer, uint64_t rate_bps, uint64_t burst_bytes)
@@ -23,7 +25,7 @@ uint64_t pacer_allowance(const struct pacer *pacer, lh_time now)
     if (pacer->rate_bps == 0)
         return UINT64_MAX;
     lh_time lacking_ns = pacer->free_ns > now ? pacer->free_ns - now : 0;
-    unsigned __int128 lacking = (unsigned __int128)lacking_ns * pacer->rate_bps / (8 * LH_NS_PER_S);
+    wide lacking = (wide)lacking_ns * pacer->rate_bps / (8 * LH_NS_PER_S);
     return lacking >= pacer->burst_bytes ? 0 : pacer->burst_bytes - (uint64_t)lacking;
 }
 

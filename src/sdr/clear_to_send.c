@@ -7,8 +7,8 @@
 
 #include "base/bitmap.h"
 
-/* Repeats back off to at most this many overdue times, so that a receive which waits for a slow application costs
- * little. */
+/* Repeats back off to at most this many overdue times, so that a receive which waits for a slow application
+ * costs little. */
 #define REPEAT_BACKOFF_MAX 6u /* 2^6 */
 
 /* Sequences wrap: a is before b when the distance is less than half the range. */
@@ -49,8 +49,8 @@ static lh_time repeat_span(const struct cts_announcer *announcer, lh_time overdu
     return span << (announcer->repeats < REPEAT_BACKOFF_MAX ? announcer->repeats : REPEAT_BACKOFF_MAX);
 }
 
-uint32_t cts_collect(struct cts_announcer *announcer, lh_time now, lh_time overdue_ns, struct control_cts *out,
-                     uint32_t room, uint32_t *repeated)
+uint32_t cts_collect(struct cts_announcer *announcer, lh_time now, lh_time overdue_ns,
+                     struct control_cts *out, uint32_t room, uint32_t *repeated)
 {
     uint32_t count = 0;
     *repeated = 0;
@@ -64,8 +64,8 @@ uint32_t cts_collect(struct cts_announcer *announcer, lh_time now, lh_time overd
     }
     if (now < announcer->repeat_at)
         return 0;
-    /* Only the oldest: when the first of a lost batch is heard of, the answer shows what else is missing, and the
-     * next repeat begins there. */
+    /* Only the oldest: when the first of a lost batch is heard of, the answer shows what else is missing,
+     * and the next repeat begins there. */
     for (uint32_t s = announcer->heard; count < room && s != announcer->announced; s++)
         out[count++] = announcer->ring[s & (announcer->size - 1)];
     *repeated = count;

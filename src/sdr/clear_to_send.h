@@ -1,6 +1,6 @@
 /*
- * clear_to_send.h - which receives are posted: announced by the receiver until heard, consumed in order by the
- * sender. Pure. (SDR-RDMA paper, sections 3.1.3 and 3.2.3.)
+ * clear_to_send.h - which receives are posted: announced by the receiver until heard, consumed in order by
+ * the sender. Pure. (SDR-RDMA paper, sections 3.1.3 and 3.2.3.)
  *
  * Timers: an announcement that is not heard of is repeated after the path's overdue time (before the first
  * round-trip sample: 1 ms, doubling), and again after that, until cts_on_heard() covers it.
@@ -14,7 +14,8 @@
 
 #include "wire/control.h"
 
-/* The first repeat when no round trip has been measured: the one time here that is not a multiple of one. */
+/* The first repeat when no round trip has been measured: the one time here that is not a multiple of one.
+ */
 #define CTS_FIRST_REPEAT_NS LH_NS_PER_MS
 
 /* Receiver: the window of announcements that were not heard yet. */
@@ -33,10 +34,10 @@ void cts_announcer_init(struct cts_announcer *announcer, struct control_cts *rin
 bool cts_announce(struct cts_announcer *announcer, struct control_cts *entry);
 /* True when it moved on. Nonsense (beyond what was announced) is ignored. */
 bool cts_on_heard(struct cts_announcer *announcer, uint32_t next);
-/* What to send now: fresh announcements first, then those that are overdue. 0: nothing. *repeated: how many of them
- * were sent before. Call until it gives 0. overdue_ns 0: no sample yet. */
-uint32_t cts_collect(struct cts_announcer *announcer, lh_time now, lh_time overdue_ns, struct control_cts *out,
-                     uint32_t room, uint32_t *repeated);
+/* What to send now: fresh announcements first, then those that are overdue. 0: nothing. *repeated: how many
+ * of them were sent before. Call until it gives 0. overdue_ns 0: no sample yet. */
+uint32_t cts_collect(struct cts_announcer *announcer, lh_time now, lh_time overdue_ns,
+                     struct control_cts *out, uint32_t room, uint32_t *repeated);
 /* When cts_collect has something to give. */
 lh_time cts_announcer_next(const struct cts_announcer *announcer);
 

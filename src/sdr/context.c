@@ -21,7 +21,8 @@ static int check_attr(const struct lh_context_attr *attr)
     long cpus = sysconf(_SC_NPROCESSORS_CONF);
     for (uint32_t i = 0; attr->worker_cpus && attr->workers != LH_SDR_NO_WORKERS && i < attr->workers; i++)
         if (attr->worker_cpus[i] < -1 || attr->worker_cpus[i] >= cpus)
-            return lh_fail(LH_EINVAL, "worker CPU %d: use 0 to %ld, or -1 for any", attr->worker_cpus[i], cpus - 1);
+            return lh_fail(LH_EINVAL, "worker CPU %d: use 0 to %ld, or -1 for any", attr->worker_cpus[i],
+                           cpus - 1);
     return 0;
 }
 
@@ -92,7 +93,8 @@ static struct sdr_context *allocate_context(const struct lh_context_attr *attr)
     return NULL;
 }
 
-int lh_sdr_context_create(const char *device, const struct lh_context_attr *wanted, struct sdr_context **out)
+int lh_sdr_context_create(const char *device, const struct lh_context_attr *wanted,
+                          struct sdr_context **out)
 {
     struct lh_context_attr attr = wanted ? *wanted : (struct lh_context_attr){0};
     attr.channels = attr.channels ? attr.channels : 1;
@@ -199,7 +201,8 @@ void context_remove_qp(struct sdr_context *context, struct sdr_qp *qp)
 int lh_sdr_progress(struct sdr_context *context, lh_time *next_ns)
 {
     if (context->worker_count)
-        return lh_fail(LH_ESTATE, "context has %u workers, which make progress by themselves", context->worker_count);
+        return lh_fail(LH_ESTATE, "context has %u workers, which make progress by themselves",
+                       context->worker_count);
     lh_time next;
     bool moved = worker_round(context, 0, 1, &next);
     if (next_ns)

@@ -1,8 +1,8 @@
 /*
  * context.h - a context: one fabric, its workers, its QPs and its memory.
  *
- * Locks, in the order in which they may be taken: context->lock, qp->lock, the gates of a QP's channels in ascending
- * order. A worker holds its round gate while it walks its list of QPs.
+ * Locks, in the order in which they may be taken: context->lock, qp->lock, the gates of a QP's channels in
+ * ascending order. A worker holds its round gate while it walks its list of QPs.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -22,15 +22,17 @@
 struct sdr_context {
     struct fabric *fabric;
     pthread_mutex_t lock;
-    struct sdr_qp **qps; /* qps_max places; those in use come first. Changed under the gates of all workers */
+    struct sdr_qp *
+        *qps; /* qps_max places; those in use come first. Changed under the gates of all workers */
     uint32_t qp_count;
     uint32_t qps_max;
     struct sdr_mr *memory; /* list of what is registered; under memory_lock */
-    uint32_t memory_keys; /* the newest key that was given out */
+    uint32_t memory_keys;  /* the newest key that was given out */
     pthread_mutex_t memory_lock;
     uint32_t channels;
     uint32_t worker_count; /* 0: the caller makes progress */
-    struct worker *workers; /* at least one, so that its gate exists; its thread only when worker_count > 0 */
+    struct worker
+        *workers; /* at least one, so that its gate exists; its thread only when worker_count > 0 */
 };
 
 /* Adds a QP to the workers' rounds; removes it, and returns when no worker touches it any more. */

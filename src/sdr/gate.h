@@ -1,8 +1,8 @@
 /*
  * gate.h - a lock that a busy worker holds for each of its rounds, and that others get between two rounds.
  *
- * A plain mutex would starve them: the worker takes it again at once. Here whoever wants in is counted first, and the
- * worker lets it pass.
+ * A plain mutex would starve them: the worker takes it again at once. Here whoever wants in is counted
+ * first, and the worker lets it pass.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -1,6 +1,6 @@
 /*
- * Registered memory: a list that every post is checked against. Software fabrics need no more; verbs registers with
- * the device as well.
+ * Registered memory: a list that every post is checked against. Software fabrics need no more; verbs
+ * registers with the device as well.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -26,11 +26,12 @@ static uint32_t next_key(struct sdr_context *context)
     return ++context->memory_keys;
 }
 
-struct sdr_mr *sdr_mr_reg(struct sdr_context *context, void *addr, size_t length, enum sdr_access_flags flags)
+struct sdr_mr *sdr_mr_reg(struct sdr_context *context, void *addr, size_t length,
+                          enum sdr_access_flags flags)
 {
     if (!context || (!addr && length) || flags != SDR_ACCESS_REMOTE_WRITE) {
-        lh_fail(LH_EINVAL, "memory registration: context %p, address %p, flags %d: flags must be 0", (void *)context,
-                addr, (int)flags);
+        lh_fail(LH_EINVAL, "memory registration: context %p, address %p, flags %d: flags must be 0",
+                (void *)context, addr, (int)flags);
         return NULL;
     }
     struct sdr_mr *mr = calloc(1, sizeof *mr);
@@ -40,7 +41,8 @@ struct sdr_mr *sdr_mr_reg(struct sdr_context *context, void *addr, size_t length
     }
     *mr = (struct sdr_mr){.context = context, .address = (uint64_t)(uintptr_t)addr, .bytes = length};
     const struct fabric_ops *ops = context->fabric->ops;
-    if (ops->memory_register && ops->memory_register(context->fabric, addr, length, &mr->lkey, &mr->handle)) {
+    if (ops->memory_register &&
+        ops->memory_register(context->fabric, addr, length, &mr->lkey, &mr->handle)) {
         free(mr);
         return NULL;
     }

@@ -68,8 +68,8 @@ static void chunk_done(struct message_slot *slot, uint32_t chunk)
 }
 
 /* A word of the packet bitmap went from `old` to `now`: marks the chunks that this made whole. */
-static uint32_t fold_small_chunks(struct message_slot *slot, uint32_t chunk_packets, uint32_t word, uint64_t old,
-                                  uint64_t now)
+static uint32_t fold_small_chunks(struct message_slot *slot, uint32_t chunk_packets, uint32_t word,
+                                  uint64_t old, uint64_t now)
 {
     uint32_t done = 0;
     if (chunk_packets == 1) {
@@ -92,7 +92,8 @@ static uint32_t fold_small_chunks(struct message_slot *slot, uint32_t chunk_pack
     return done;
 }
 
-static uint32_t fold_large_chunk(struct message_slot *slot, uint32_t chunk_packets, uint32_t word, uint32_t fresh)
+static uint32_t fold_large_chunk(struct message_slot *slot, uint32_t chunk_packets, uint32_t word,
+                                 uint32_t fresh)
 {
     uint32_t chunk = word / (chunk_packets / WORD_PACKETS);
     uint32_t left = atomic_fetch_sub_explicit(&slot->chunk_left[chunk], fresh, memory_order_acq_rel);
@@ -104,22 +105,25 @@ static uint32_t fold_large_chunk(struct message_slot *slot, uint32_t chunk_packe
 }
 
 /* Sets bits of one word and folds; returns those that were not set before. */
-static uint64_t set_bits(const struct message_table *table, struct message_slot *slot, uint32_t word, uint64_t mask)
+static uint64_t set_bits(const struct message_table *table, struct message_slot *slot, uint32_t word,
+                         uint64_t mask)
 {
     uint64_t old = atomic_fetch_or_explicit(&slot->packets[word], mask, memory_order_acq_rel);
     uint64_t fresh = mask & ~old;
     if (!fresh)
         return 0;
     uint32_t chunk_packets = table->shape.chunk_packets;
-    uint32_t done = chunk_packets <= WORD_PACKETS
-                        ? fold_small_chunks(slot, chunk_packets, word, old, old | mask)
-                        : fold_large_chunk(slot, chunk_packets, word, (uint32_t)__builtin_popcountll(fresh));
+    uint32_t done =
+        chunk_packets <= WORD_PACKETS
+            ? fold_small_chunks(slot, chunk_packets, word, old, old | mask)
+            : fold_large_chunk(slot, chunk_packets, word, (uint32_t)__builtin_popcountll(fresh));
     if (done)
         atomic_fetch_add_explicit(&slot->chunks_arrived, done, memory_order_release);
     return fresh;
 }
 
-static void set_bit_range(const struct message_table *table, struct message_slot *slot, uint32_t first, uint32_t end)
+static void set_bit_range(const struct message_table *table, struct message_slot *slot, uint32_t first,
+                          uint32_t end)
 {
     while (first < end) { /* a word each time */
         uint32_t word = first / WORD_PACKETS;
@@ -167,7 +171,8 @@ void message_slot_truncate(struct message_table *table, uint32_t index, uint64_t
     struct message_slot *slot = &table->slots[index];
     uint32_t packets = packets_of(&table->shape, bytes);
     assert(slot->open && packets <= slot->packet_count);
-    /* First what is to be taken off, then the bits: a reader in between sees too few chunks, never too many. */
+    /* First what is to be taken off, then the bits: a reader in between sees too few chunks, never too
+     * many. */
     atomic_store_explicit(&slot->phantom_chunks, slot->chunk_count - chunks_of(&table->shape, packets),
                           memory_order_release);
     set_bit_range(table, slot, packets, slot->packet_count);
@@ -187,7 +192,8 @@ static bool fragments_whole(const struct message_table *table, const struct mess
     return atomic_load_explicit(&slot->fragments, memory_order_acquire) == mask;
 }
 
-bool message_slot_immediate(const struct message_table *table, const struct message_slot *slot, uint32_t *immediate)
+bool message_slot_immediate(const struct message_table *table, const struct message_slot *slot,
+                            uint32_t *immediate)
 {
     if (!fragments_whole(table, slot))
         return false;
@@ -195,12 +201,14 @@ bool message_slot_immediate(const struct message_table *table, const struct mess
     return true;
 }
 
-static void add_fragment(const struct message_table *table, struct message_slot *slot, struct immediate_fields fields)
+static void add_fragment(const struct message_table *table, struct message_slot *slot,
+                         struct immediate_fields fields)
 {
     uint32_t index = fields.packet % immediate_fragments(table->shape.split);
     if (atomic_load_explicit(&slot->fragments, memory_order_relaxed) & (1u << index))
         return;
-    atomic_fetch_or_explicit(&slot->immediate, fields.fragment << (index * table->shape.split.fragment_bits),
+    atomic_fetch_or_explicit(&slot->immediate,
+                             fields.fragment << (index * table->shape.split.fragment_bits),
                              memory_order_relaxed);
     atomic_fetch_or_explicit(&slot->fragments, 1u << index, memory_order_release);
 }
@@ -227,8 +235,9 @@ static void tally_flush(const struct tally *tally, struct lh_stats *stats)
         fabric_count(stats, rx_late_packets, tally->late);
 }
 
-/* Takes the arrivals from `at` on that fall into one word of one message, and sets their bits with one atomic
- * operation: packets of a burst come in order, so a run is long. Returns how many it took, at least 1. */
+/* Takes the arrivals from `at` on that fall into one word of one message, and sets their bits with one
+ * atomic operation: packets of a burst come in order, so a run is long. Returns how many it took, at
+ * least 1. */
 static uint32_t take_run(struct message_table *table, const struct fabric_arrival *at, uint32_t count,
                          struct tally *tally)
 {
@@ -256,8 +265,8 @@ static uint32_t take_run(struct message_table *table, const struct fabric_arriva
     for (; whole && taken < count; taken++) {
         const struct fabric_arrival *next = &at[taken];
         struct immediate_fields f = immediate_part(split, next->immediate);
-        if (f.message != fields.message || next->generation != at->generation || f.packet / WORD_PACKETS != word ||
-            f.packet >= slot->packet_count || next->bytes == 0)
+        if (f.message != fields.message || next->generation != at->generation ||
+            f.packet / WORD_PACKETS != word || f.packet >= slot->packet_count || next->bytes == 0)
             break;
         mask |= (uint64_t)1 << (f.packet % WORD_PACKETS);
         tally->packets++;
@@ -268,8 +277,8 @@ static uint32_t take_run(struct message_table *table, const struct fabric_arriva
     return taken;
 }
 
-void message_table_on_arrivals(struct message_table *table, const struct fabric_arrival *arrivals, uint32_t count,
-                               struct lh_stats *stats)
+void message_table_on_arrivals(struct message_table *table, const struct fabric_arrival *arrivals,
+                               uint32_t count, struct lh_stats *stats)
 {
     struct tally tally = {0};
     for (uint32_t i = 0; i < count;)

@@ -1,8 +1,9 @@
 /*
- * message_table.h - the receiving half of a QP: slots, generations, packet bitmaps folded into chunk bitmaps.
+ * message_table.h - the receiving half of a QP: slots, generations, packet bitmaps folded into chunk
+ * bitmaps.
  *
- * Pure. Workers hand in arrivals, in parallel when they are of different channels; opening and closing a slot
- * is serialised with all of them by the caller. (SDR-RDMA paper, sections 3.2.1, 3.3.2 and 3.4.2.)
+ * Pure. Workers hand in arrivals, in parallel when they are of different channels; opening and closing a
+ * slot is serialised with all of them by the caller. (SDR-RDMA paper, sections 3.2.1, 3.3.2 and 3.4.2.)
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -34,9 +35,9 @@ struct message_slot {
     _Atomic uint32_t phantom_chunks; /* past the end of a message that turned out shorter */
     _Atomic uint32_t chunks_arrived;
     _Atomic uint32_t immediate;
-    _Atomic uint32_t fragments;   /* bit i: fragment i of the immediate is there */
-    _Atomic uint32_t seen;        /* 1: a packet of this use of the slot has arrived */
-    uint8_t generation;           /* of this use, or of the next one while it is closed */
+    _Atomic uint32_t fragments; /* bit i: fragment i of the immediate is there */
+    _Atomic uint32_t seen;      /* 1: a packet of this use of the slot has arrived */
+    uint8_t generation;         /* of this use, or of the next one while it is closed */
     bool open;
 };
 
@@ -47,11 +48,13 @@ struct message_table {
     uint32_t chunks_max;
 };
 
-/* Bytes of memory that a table of this shape needs; init lays it out in `memory`, which is zeroed and aligned to 64. */
+/* Bytes of memory that a table of this shape needs; init lays it out in `memory`, which is zeroed and
+ * aligned to 64. */
 size_t message_table_bytes(const struct message_shape *shape);
 void message_table_init(struct message_table *table, const struct message_shape *shape, void *memory);
 
-/* Clears the bitmaps for a buffer of that many bytes and opens the slot. The slot is closed, bytes at most slot_bytes. */
+/* Clears the bitmaps for a buffer of that many bytes and opens the slot. The slot is closed, bytes at most
+ * slot_bytes. */
 void message_slot_open(struct message_table *table, uint32_t slot, uint64_t bytes);
 /* Closes it; the generation moves on. */
 void message_slot_close(struct message_table *table, uint32_t slot);
@@ -60,10 +63,11 @@ void message_slot_truncate(struct message_table *table, uint32_t slot, uint64_t 
 /* Whole chunks of the message, truncated or not. */
 uint32_t message_slot_chunks_arrived(const struct message_slot *slot);
 /* True when every fragment of the user's immediate is there. */
-bool message_slot_immediate(const struct message_table *table, const struct message_slot *slot, uint32_t *immediate);
+bool message_slot_immediate(const struct message_table *table, const struct message_slot *slot,
+                            uint32_t *immediate);
 
 /* Sets the bits of a batch that a fabric delivered. Counts packets, bytes, duplicates and late ones. */
-void message_table_on_arrivals(struct message_table *table, const struct fabric_arrival *arrivals, uint32_t count,
-                               struct lh_stats *stats);
+void message_table_on_arrivals(struct message_table *table, const struct fabric_arrival *arrivals,
+                               uint32_t count, struct lh_stats *stats);
 
 #endif

@@ -17,7 +17,8 @@ void path_init(struct path *path, lh_time now, lh_time keepalive_ns)
 static void take_echo(struct path *path, const struct control_header *header, lh_time now)
 {
     /* An echo of the future, or one that was held longer than it exists, is forged or garbage. */
-    if (header->echo_ns <= path->last_echo_ns || header->echo_ns > now || now - header->echo_ns < header->echo_delay_ns)
+    if (header->echo_ns <= path->last_echo_ns || header->echo_ns > now ||
+        now - header->echo_ns < header->echo_delay_ns)
         return;
     path->last_echo_ns = header->echo_ns;
     if (header->echo_delay_ns != UINT32_MAX)
@@ -42,7 +43,8 @@ void path_on_heard(struct path *path, const struct control_header *header, lh_ti
     }
     path->last_heard_ns = now;
     take_echo(path, header, now);
-    /* A pong answers our ping: it must not restart the span, or two idle peers would ping for ever at full pace. */
+    /* A pong answers our ping: it must not restart the span, or two idle peers would ping for ever at full
+     * pace. */
     if (header->type != CONTROL_PONG && header->type != CONTROL_PING)
         postpone_ping(path, now);
 }

@@ -1,9 +1,10 @@
 /*
- * path.h - what a QP knows of the way to its peer: round trip from echoed times, silence, when to ping. Pure.
+ * path.h - what a QP knows of the way to its peer: round trip from echoed times, silence, when to ping.
+ * Pure.
  *
  * Timers:
- *   ping   until the first round-trip sample: after 1 ms, doubling up to the keepalive span; from then on when
- *          nothing was heard for a while (4 overdue times, doubling up to the keepalive span).
+ *   ping   until the first round-trip sample: after 1 ms, doubling up to the keepalive span; from then on
+ * when nothing was heard for a while (4 overdue times, doubling up to the keepalive span).
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/prng.h"
 #include "sdr/context.h"
+#include "wire/roce.h"
 
 #define DEFAULT_CHUNK_LOG     16u
 #define DEFAULT_IN_FLIGHT_LOG 30u
@@ -38,9 +39,12 @@ static uint32_t mtu_of(const struct sdr_qp_attr *attr, const struct lh_qp_attr *
 
 static int check_sizes(const struct message_shape *shape, uint64_t chunk_bytes)
 {
-    if (shape->mtu_bytes < 64 || shape->mtu_bytes > ROCE_MTU_MAX || (shape->mtu_bytes & (shape->mtu_bytes - 1)))
-        return lh_fail(LH_EINVAL, "MTU %u: use a power of two from 64 to %u", shape->mtu_bytes, ROCE_MTU_MAX);
-    if (chunk_bytes < shape->mtu_bytes || (chunk_bytes & (chunk_bytes - 1)) || chunk_bytes > (UINT64_C(1) << 31))
+    if (shape->mtu_bytes < 64 || shape->mtu_bytes > ROCE_MTU_MAX ||
+        (shape->mtu_bytes & (shape->mtu_bytes - 1)))
+        return lh_fail(LH_EINVAL, "MTU %u: use a power of two from 64 to %u", shape->mtu_bytes,
+                       ROCE_MTU_MAX);
+    if (chunk_bytes < shape->mtu_bytes || (chunk_bytes & (chunk_bytes - 1)) ||
+        chunk_bytes > (UINT64_C(1) << 31))
         return lh_fail(LH_EINVAL, "chunk of %llu bytes: use a power of two, at least the MTU (%u)",
                        (unsigned long long)chunk_bytes, shape->mtu_bytes);
     if (shape->slot_bytes < shape->mtu_bytes || shape->slot_bytes > UINT32_MAX)
@@ -52,30 +56,35 @@ static int check_sizes(const struct message_shape *shape, uint64_t chunk_bytes)
 static int check_split(const struct message_shape *shape)
 {
     struct immediate_split split = shape->split;
-    if (split.message_bits < 1 || split.message_bits > 16 || split.fragment_bits < 1 || split.fragment_bits > 8 ||
-        32 % split.fragment_bits)
-        return lh_fail(LH_EINVAL, "immediate split %u + %u + %u: use 10 + 18 + 4 or 8 + 22 + 2", split.message_bits,
-                       split.offset_bits, split.fragment_bits);
+    if (split.message_bits < 1 || split.message_bits > 16 || split.fragment_bits < 1 ||
+        split.fragment_bits > 8 || 32 % split.fragment_bits)
+        return lh_fail(LH_EINVAL, "immediate split %u + %u + %u: use 10 + 18 + 4 or 8 + 22 + 2",
+                       split.message_bits, split.offset_bits, split.fragment_bits);
     if (shape->slots < 1 || shape->slots > 1u << split.message_bits)
-        return lh_fail(LH_EINVAL, "%u messages in flight: use 1 to %u (%u bits of the immediate)", shape->slots,
-                       1u << split.message_bits, split.message_bits);
+        return lh_fail(LH_EINVAL, "%u messages in flight: use 1 to %u (%u bits of the immediate)",
+                       shape->slots, 1u << split.message_bits, split.message_bits);
     uint64_t packets = (shape->slot_bytes + shape->mtu_bytes - 1) / shape->mtu_bytes;
     if (packets > UINT64_C(1) << split.offset_bits)
-        return lh_fail(LH_ERANGE, "messages of up to %llu bytes are %llu packets: %u bits of packet offset hold %u",
-                       (unsigned long long)shape->slot_bytes, (unsigned long long)packets, split.offset_bits,
-                       1u << split.offset_bits);
+        return lh_fail(LH_ERANGE,
+                       "messages of up to %llu bytes are %llu packets: %u bits of packet offset hold %u",
+                       (unsigned long long)shape->slot_bytes, (unsigned long long)packets,
+                       split.offset_bits, 1u << split.offset_bits);
     if (shape->generations < 1 || shape->generations > QP_INFO_GENERATIONS_MAX)
-        return lh_fail(LH_EINVAL, "%u generations: use 1 to %u", shape->generations, QP_INFO_GENERATIONS_MAX);
+        return lh_fail(LH_EINVAL, "%u generations: use 1 to %u", shape->generations,
+                       QP_INFO_GENERATIONS_MAX);
     return 0;
 }
 
 static int plan_qp(const struct sdr_qp_attr *attr, const struct lh_qp_attr *more, struct qp_plan *plan)
 {
-    size_t in_flight = attr->max_in_flight_log_bytes ? attr->max_in_flight_log_bytes : DEFAULT_IN_FLIGHT_LOG;
+    size_t in_flight =
+        attr->max_in_flight_log_bytes ? attr->max_in_flight_log_bytes : DEFAULT_IN_FLIGHT_LOG;
     uint32_t slots = attr->max_log_num_msgs ? attr->max_log_num_msgs : DEFAULT_SLOTS_LOG;
-    uint32_t chunk = attr->bitmap_chunk_size_log_bytes ? attr->bitmap_chunk_size_log_bytes : DEFAULT_CHUNK_LOG;
+    uint32_t chunk =
+        attr->bitmap_chunk_size_log_bytes ? attr->bitmap_chunk_size_log_bytes : DEFAULT_CHUNK_LOG;
     if (slots > 16 || in_flight > 48 || chunk > 31)
-        return lh_fail(LH_EINVAL, "log2 of messages %u, bytes in flight %zu, chunk %u: at most 16, 48 and 31", slots,
+        return lh_fail(LH_EINVAL,
+                       "log2 of messages %u, bytes in flight %zu, chunk %u: at most 16, 48 and 31", slots,
                        in_flight, chunk);
     uint8_t message_bits = more->immediate_message_bits ? more->immediate_message_bits : 10;
     uint8_t fragment_bits = more->immediate_fragment_bits ? more->immediate_fragment_bits : 4;
@@ -83,7 +92,8 @@ static int plan_qp(const struct sdr_qp_attr *attr, const struct lh_qp_attr *more
     *shape = (struct message_shape){
         .slots = 1u << slots,
         .mtu_bytes = mtu_of(attr, more),
-        .slot_bytes = more->slot_bytes ? more->slot_bytes : UINT64_C(1) << (in_flight > slots ? in_flight - slots : 0),
+        .slot_bytes = more->slot_bytes ? more->slot_bytes
+                                       : UINT64_C(1) << (in_flight > slots ? in_flight - slots : 0),
         .generations = more->generations ? more->generations : DEFAULT_GENERATIONS,
         .split = {message_bits, (uint8_t)(32 - message_bits - fragment_bits), fragment_bits},
     };
@@ -220,14 +230,15 @@ static void start_qp(struct sdr_qp *qp, const struct qp_plan *plan)
     qp->free_count = qp->shape.slots;
     for (uint32_t i = 0; i < qp->send_count; i++)
         qp->sends[i].qp = qp;
-    qp->send_shape = (struct send_shape){qp->shape.split, qp->shape.mtu_bytes, context->channels, QP_STRIPE_PACKETS};
+    qp->send_shape =
+        (struct send_shape){qp->shape.split, qp->shape.mtu_bytes, context->channels, QP_STRIPE_PACKETS};
     pacer_init(&qp->pacer, plan->rate_bps, PACER_BURST_BYTES);
     path_init(&qp->path, now, QP_KEEPALIVE_NS);
     qp->token = make_token(&info, now);
 }
 
-int lh_sdr_qp_create(struct sdr_context *context, const struct sdr_qp_attr *attr, const struct lh_qp_attr *more,
-                     struct sdr_qp **out)
+int lh_sdr_qp_create(struct sdr_context *context, const struct sdr_qp_attr *attr,
+                     const struct lh_qp_attr *more, struct sdr_qp **out)
 {
     const struct sdr_qp_attr no_attr = {0};
     const struct lh_qp_attr no_more = {0};
@@ -263,8 +274,8 @@ struct sdr_qp *sdr_qp_create(struct sdr_context *context, struct sdr_qp_attr *qp
     return lh_sdr_qp_create(context, qp_attr, NULL, &qp) ? NULL : qp;
 }
 
-/* Lets what an emulated link still holds go out: a host's last packets leave it even when the program ends. Bounded by
- * the link's own delay, and by the turns of this loop. */
+/* Lets what an emulated link still holds go out: a host's last packets leave it even when the program ends.
+ * Bounded by the link's own delay, and by the turns of this loop. */
 static void drain_link(struct sdr_qp *qp)
 {
     const struct fabric_ops *ops = qp->endpoint->fabric->ops;
@@ -344,17 +355,19 @@ static int check_peer(struct sdr_qp *qp, const struct qp_info *peer)
     if (peer->immediate_message_bits != mine->split.message_bits ||
         peer->immediate_fragment_bits != mine->split.fragment_bits)
         return lh_fail(LH_EHANDSHAKE, "peer splits the immediate into %u and %u bits, this side %u and %u",
-                       peer->immediate_message_bits, peer->immediate_fragment_bits, mine->split.message_bits,
-                       mine->split.fragment_bits);
+                       peer->immediate_message_bits, peer->immediate_fragment_bits,
+                       mine->split.message_bits, mine->split.fragment_bits);
     if (peer->slots > 1u << mine->split.message_bits || peer->slot_bytes > UINT32_MAX ||
         (peer->slot_bytes + mine->mtu_bytes - 1) / mine->mtu_bytes > UINT64_C(1) << mine->split.offset_bits)
-        return lh_fail(LH_EHANDSHAKE, "peer has %u slots of %llu bytes: more than the immediate can say", peer->slots,
-                       (unsigned long long)peer->slot_bytes);
+        return lh_fail(LH_EHANDSHAKE, "peer has %u slots of %llu bytes: more than the immediate can say",
+                       peer->slots, (unsigned long long)peer->slot_bytes);
     if (peer->endpoint.channels != qp->context->channels || peer->endpoint.generations != mine->generations)
-        return lh_fail(LH_EHANDSHAKE, "peer has %u channels of %u generations, this side %u of %u: give both the same",
-                       peer->endpoint.channels, peer->endpoint.generations, qp->context->channels, mine->generations);
+        return lh_fail(
+            LH_EHANDSHAKE, "peer has %u channels of %u generations, this side %u of %u: give both the same",
+            peer->endpoint.channels, peer->endpoint.generations, qp->context->channels, mine->generations);
     if ((qp->send_enable && !peer->recv_enable) || (qp->recv_enable && !peer->send_enable))
-        return lh_fail(LH_EHANDSHAKE, "peer sends %u and receives %u: one side's sending needs the other's receiving",
+        return lh_fail(LH_EHANDSHAKE,
+                       "peer sends %u and receives %u: one side's sending needs the other's receiving",
                        peer->send_enable, peer->recv_enable);
     return 0;
 }
@@ -407,7 +420,7 @@ int qp_usable(struct sdr_qp *qp)
 {
     int error = atomic_load(&qp->error);
     if (error)
-        return lh_fail((enum lh_error)-error, "QP has ended: %s", lh_strerror(error));
+        return lh_fail((enum lh_error) - error, "QP has ended: %s", lh_strerror(error));
     if (!atomic_load(&qp->connected))
         return lh_fail(LH_ESTATE, "QP is not connected yet");
     return 0;

@@ -26,8 +26,8 @@
 #include "sdr/path.h"
 #include "sdr/send_queue.h"
 
-#define QP_STRIPE_PACKETS   64u  /* one word of the packet bitmap: channels never share a word */
-#define QP_MESSAGES_WAITING 256u /* of the layer above, each way; a power of two */
+#define QP_STRIPE_PACKETS   64u         /* one word of the packet bitmap: channels never share a word */
+#define QP_MESSAGES_WAITING 256u        /* of the layer above, each way; a power of two */
 #define QP_KEEPALIVE_NS     LH_NS_PER_S /* longest silence before a ping; not a timeout */
 #define QP_CONTROL_BATCH    16u
 

@@ -1,5 +1,6 @@
 /*
- * The control half of a QP: what is heard from the peer, and what is told to it. Runs on the control worker.
+ * The control half of a QP: what is heard from the peer, and what is told to it. Runs on the control
+ * worker.
  *
  * Timers: ping and its span (path.h), repetition of clear-to-send (clear_to_send.h).
  *

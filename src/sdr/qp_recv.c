@@ -11,20 +11,21 @@ static int check_recv(struct sdr_qp *qp, const struct sdr_recv_wr *wr)
 {
     int error = atomic_load(&qp->error);
     if (error)
-        return lh_fail((enum lh_error)-error, "QP has ended: %s", lh_strerror(error));
+        return lh_fail((enum lh_error) - error, "QP has ended: %s", lh_strerror(error));
     if (!qp->recv_enable)
         return lh_fail(LH_ESTATE, "QP was created without recv_enable");
     if (wr->max_length > qp->shape.slot_bytes)
-        return lh_fail(LH_ERANGE, "receive of %u bytes: this QP takes messages of at most %llu", wr->max_length,
-                       (unsigned long long)qp->shape.slot_bytes);
+        return lh_fail(LH_ERANGE, "receive of %u bytes: this QP takes messages of at most %llu",
+                       wr->max_length, (unsigned long long)qp->shape.slot_bytes);
     if (!context_memory_covers(qp->context, wr->lkey, wr->address, wr->max_length))
-        return lh_fail(LH_EKEY, "lkey %u does not cover %u bytes at 0x%llx: register them with sdr_mr_reg", wr->lkey,
-                       wr->max_length, (unsigned long long)wr->address);
+        return lh_fail(LH_EKEY, "lkey %u does not cover %u bytes at 0x%llx: register them with sdr_mr_reg",
+                       wr->lkey, wr->max_length, (unsigned long long)wr->address);
     return 0;
 }
 
 /* Opens the slot in the table and in the fabric, in that order: the fabric may let a packet in at once. */
-static int open_slot(struct sdr_qp *qp, uint32_t slot, const struct sdr_recv_wr *wr, struct control_cts *cts)
+static int open_slot(struct sdr_qp *qp, uint32_t slot, const struct sdr_recv_wr *wr,
+                     struct control_cts *cts)
 {
     struct message_slot *entry = &qp->table.slots[slot];
     struct fabric_slot bind = {
@@ -35,8 +36,8 @@ static int open_slot(struct sdr_qp *qp, uint32_t slot, const struct sdr_recv_wr 
         .received = entry->packets,
     };
     struct fabric_slot_key key;
-    *cts = (struct control_cts){.slot = (uint16_t)slot, .generation = entry->generation,
-                                .length_bytes = wr->max_length};
+    *cts = (struct control_cts){
+        .slot = (uint16_t)slot, .generation = entry->generation, .length_bytes = wr->max_length};
     qp_gates_enter(qp);
     message_slot_open(&qp->table, slot, wr->max_length);
     int error = qp->endpoint->fabric->ops->slot_bind(qp->endpoint, slot, &bind, &key);
@@ -148,7 +149,8 @@ int sdr_recv_bitmap_chunk_expand(struct sdr_recv_handle *handle, uint32_t chunk_
     if (chunk_packets >= 64) {
         uint32_t words = chunk_packets / 64;
         for (uint32_t i = 0; i < words; i++)
-            bitmap[i] = atomic_load_explicit(&slot->packets[chunk_offset * words + i], memory_order_acquire);
+            bitmap[i] =
+                atomic_load_explicit(&slot->packets[chunk_offset * words + i], memory_order_acquire);
         return SDR_SUCCESS;
     }
     uint32_t first = chunk_offset * chunk_packets;

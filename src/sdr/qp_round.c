@@ -29,7 +29,8 @@ static bool receive(struct sdr_qp *qp, uint32_t channel)
 }
 
 /* How many of these packets the pace lets out now. */
-static uint32_t pace(struct sdr_qp *qp, const struct fabric_write *writes, uint32_t count, lh_time now, lh_time *next)
+static uint32_t pace(struct sdr_qp *qp, const struct fabric_write *writes, uint32_t count, lh_time now,
+                     lh_time *next)
 {
     if (qp->pacer.rate_bps == 0)
         return count;
@@ -71,7 +72,8 @@ static bool inject(struct sdr_qp *qp, uint32_t channel, lh_time now, lh_time *ne
 
 bool qp_channel_round(struct sdr_qp *qp, uint32_t channel, lh_time now, lh_time *next)
 {
-    if (!atomic_load_explicit(&qp->connected, memory_order_acquire) || atomic_load(&qp->error) == -LH_EDEVICE)
+    if (!atomic_load_explicit(&qp->connected, memory_order_acquire) ||
+        atomic_load(&qp->error) == -LH_EDEVICE)
         return false;
     const struct fabric_ops *ops = qp->endpoint->fabric->ops;
     gate_enter_round(&qp->channels[channel].gate);

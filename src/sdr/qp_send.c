@@ -56,8 +56,8 @@ static int check_part(struct sdr_qp *qp, const struct part *part, uint32_t room)
         return lh_fail(LH_ERANGE, "%u bytes at chunk %llu do not fit the receive of %u bytes", part->length,
                        (unsigned long long)part->offset_chunks, room);
     if (!context_memory_covers(qp->context, part->lkey, part->address, part->length))
-        return lh_fail(LH_EKEY, "lkey %u does not cover %u bytes at 0x%llx: register them with sdr_mr_reg", part->lkey,
-                       part->length, (unsigned long long)part->address);
+        return lh_fail(LH_EKEY, "lkey %u does not cover %u bytes at 0x%llx: register them with sdr_mr_reg",
+                       part->lkey, part->length, (unsigned long long)part->address);
     return 0;
 }
 
@@ -91,7 +91,8 @@ static void post_part(struct sdr_qp *qp, struct send_message *message, const str
         return;
     struct send_range range = {
         .message = message,
-        .payload = (const uint8_t *)(uintptr_t)part->address, /* NOLINT: the SDK gives addresses as integers */
+        .payload =
+            (const uint8_t *)(uintptr_t)part->address, /* NOLINT: the SDK gives addresses as integers */
         .bytes = part->length,
         .lkey = part->lkey,
         .first = (uint32_t)part->offset_chunks * qp->shape.chunk_packets,
@@ -174,7 +175,8 @@ int sdr_send_post(struct sdr_qp *qp, struct sdr_send_wr *wr, struct sdr_send_han
     return as_sdr(error);
 }
 
-int sdr_streaming_send_start(struct sdr_qp *qp, struct sdr_send_start_wr *wr, struct sdr_send_handle **handle)
+int sdr_streaming_send_start(struct sdr_qp *qp, struct sdr_send_start_wr *wr,
+                             struct sdr_send_handle **handle)
 {
     int error = check_send(qp);
     if (error)

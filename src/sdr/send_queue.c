@@ -29,7 +29,8 @@ bool send_channel_has_room(const struct send_channel *channel, uint32_t ranges)
     return used + ranges <= SEND_RANGES_MAX;
 }
 
-/* Moves `cursor` (within the range) on to the next packet of this channel; range->count when there is none. */
+/* Moves `cursor` (within the range) on to the next packet of this channel; range->count when there is none.
+ */
 static uint32_t next_own(const struct send_shape *shape, const struct send_range *range, uint32_t index,
                          uint32_t cursor)
 {
@@ -58,7 +59,8 @@ void send_channel_post(struct send_channel *channel, const struct send_range *ra
     atomic_store_explicit(&channel->head, head + 1, memory_order_release);
 }
 
-static uint32_t packet_bytes(const struct send_shape *shape, const struct send_range *range, uint32_t cursor)
+static uint32_t packet_bytes(const struct send_shape *shape, const struct send_range *range,
+                             uint32_t cursor)
 {
     uint64_t offset = (uint64_t)cursor * shape->mtu_bytes;
     if (offset >= range->bytes)
@@ -67,12 +69,13 @@ static uint32_t packet_bytes(const struct send_shape *shape, const struct send_r
     return left < shape->mtu_bytes ? (uint32_t)left : shape->mtu_bytes;
 }
 
-static struct fabric_write write_of(const struct send_shape *shape, const struct send_range *range, uint32_t cursor)
+static struct fabric_write write_of(const struct send_shape *shape, const struct send_range *range,
+                                    uint32_t cursor)
 {
     const struct send_message *message = range->message;
     uint32_t packet = range->first + cursor;
-    uint32_t fragment = message->has_immediate ? immediate_fragment_of(shape->split, message->user_immediate, packet)
-                                               : 0;
+    uint32_t fragment =
+        message->has_immediate ? immediate_fragment_of(shape->split, message->user_immediate, packet) : 0;
     struct immediate_fields fields = {.message = message->slot, .packet = packet, .fragment = fragment};
     uint32_t bytes = packet_bytes(shape, range, cursor);
     return (struct fabric_write){
@@ -87,8 +90,8 @@ static struct fabric_write write_of(const struct send_shape *shape, const struct
 }
 
 /* Steps to the next packet that this channel injects; false at the end of the queue. */
-static bool settle(const struct send_channel *channel, const struct send_shape *shape, uint32_t index, uint32_t head,
-                   struct place *at)
+static bool settle(const struct send_channel *channel, const struct send_shape *shape, uint32_t index,
+                   uint32_t head, struct place *at)
 {
     /* Bounded by the ring. */
     for (; at->tail != head; at->tail++, at->cursor = 0) {
@@ -145,7 +148,8 @@ uint64_t send_channel_take(struct send_channel *channel, const struct send_shape
     return bytes;
 }
 
-uint64_t send_channel_drop_aborted(struct send_channel *channel, const struct send_shape *shape, uint32_t index)
+uint64_t send_channel_drop_aborted(struct send_channel *channel, const struct send_shape *shape,
+                                   uint32_t index)
 {
     uint32_t head = atomic_load_explicit(&channel->head, memory_order_acquire);
     struct place at = {atomic_load_explicit(&channel->tail, memory_order_relaxed), channel->cursor};

@@ -1,12 +1,12 @@
 /*
  * send_queue.h - what a QP has to inject: sends, cut into packets, dealt out to channels. Pure.
  *
- * A send is posted as a range of packets. Each channel has a queue of ranges and injects those packets of each that
- * travel on it (fabric_channel_of). One thread at a time posts; each channel's consumer runs in parallel with the
- * poster and with the others.
+ * A send is posted as a range of packets. Each channel has a queue of ranges and injects those packets of
+ * each that travel on it (fabric_channel_of). One thread at a time posts; each channel's consumer runs in
+ * parallel with the poster and with the others.
  *
- * The user's immediate travels in fragments, one a packet; a message with fewer packets than fragments is followed by
- * empty packets that carry the rest (an empty write touches no memory).
+ * The user's immediate travels in fragments, one a packet; a message with fewer packets than fragments is
+ * followed by empty packets that carry the rest (an empty write touches no memory).
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -74,7 +74,8 @@ uint32_t send_channel_peek(struct send_channel *channel, const struct send_shape
 uint64_t send_channel_take(struct send_channel *channel, const struct send_shape *shape, uint32_t index,
                            uint32_t count);
 /* Drops the ranges of aborted sends at the front; returns the payload bytes that were dropped. */
-uint64_t send_channel_drop_aborted(struct send_channel *channel, const struct send_shape *shape, uint32_t index);
+uint64_t send_channel_drop_aborted(struct send_channel *channel, const struct send_shape *shape,
+                                   uint32_t index);
 bool send_channel_empty(const struct send_channel *channel);
 
 #endif

@@ -1,6 +1,7 @@
 /*
- * A worker spins while there is work and for SPIN_NS after it, then sleeps until a socket is readable, somebody wakes
- * it, or a timer is due. Spinning matters: waking a sleeping receiver is paid by the sender, in its send call.
+ * A worker spins while there is work and for SPIN_NS after it, then sleeps until a socket is readable,
+ * somebody wakes it, or a timer is due. Spinning matters: waking a sleeping receiver is paid by the sender,
+ * in its send call.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -8,6 +9,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <string.h>
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -16,9 +18,9 @@
 #include "sdr/context.h"
 #include "sdr/qp.h"
 
-#define SPIN_NS       (50 * LH_NS_PER_US) /* about what a wake-up costs on both sides together */
-#define SLEEP_MAX_NS  (100 * LH_NS_PER_MS)
-#define POLL_FDS_MAX  1024u
+#define SPIN_NS      (50 * LH_NS_PER_US) /* about what a wake-up costs on both sides together */
+#define SLEEP_MAX_NS (100 * LH_NS_PER_MS)
+#define POLL_FDS_MAX 1024u
 
 bool worker_round(struct sdr_context *context, uint32_t index, uint32_t count, lh_time *next)
 {
@@ -53,7 +55,8 @@ static void add_fds(struct fd_list *list, struct sdr_qp *qp, uint32_t channel)
         list->fds[list->count++] = (struct pollfd){.fd = raw[i], .events = POLLIN};
 }
 
-/* What the worker waits for in its sleep: the wake descriptor, its channels' sockets, control for worker 0. */
+/* What the worker waits for in its sleep: the wake descriptor, its channels' sockets, control for worker 0.
+ */
 static void collect_fds(struct worker *worker, struct fd_list *list)
 {
     struct sdr_context *context = worker->context;
@@ -117,7 +120,7 @@ int worker_start(struct worker *worker, struct sdr_context *context, uint32_t in
     worker->index = index;
     worker->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (worker->wake_fd < 0)
-        return lh_fail(LH_ESYSTEM, "eventfd: %s; raise the limit of open files", strerrorname_np(errno));
+        return lh_fail(LH_ESYSTEM, "eventfd: %s; raise the limit of open files", strerror(errno));
     pthread_attr_t attr;
     pthread_attr_init(&attr);
     if (cpu >= 0) {
@@ -131,7 +134,7 @@ int worker_start(struct worker *worker, struct sdr_context *context, uint32_t in
     if (failed) {
         close(worker->wake_fd);
         worker->wake_fd = -1;
-        return lh_fail(LH_ESYSTEM, "worker %u cannot start on CPU %d: %s", index, cpu, strerrorname_np(failed));
+        return lh_fail(LH_ESYSTEM, "worker %u cannot start on CPU %d: %s", index, cpu, strerror(failed));
     }
     worker->started = true;
     return 0;

@@ -1,8 +1,9 @@
 /*
- * worker.h - a thread that turns arrivals into bitmap bits and ranges into packets (the paper's DPA thread).
+ * worker.h - a thread that turns arrivals into bitmap bits and ranges into packets (the paper's DPA
+ * thread).
  *
- * Worker w serves the channels c of every QP with c % workers == w. Worker 0 also serves control: messages, timers,
- * and the driver of the layer above.
+ * Worker w serves the channels c of every QP with c % workers == w. Worker 0 also serves control: messages,
+ * timers, and the driver of the layer above.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -35,8 +36,8 @@ int worker_start(struct worker *worker, struct sdr_context *context, uint32_t in
 void worker_stop(struct worker *worker);
 /* Ends its sleep; cheap when it is awake. From any thread. */
 void worker_wake(struct worker *worker);
-/* One round over all QPs of the context for the channels of worker `index` (of `count`). Returns whether anything moved;
- * *next: when to look again at the latest. */
+/* One round over all QPs of the context for the channels of worker `index` (of `count`). Returns whether
+ * anything moved; *next: when to look again at the latest. */
 bool worker_round(struct sdr_context *context, uint32_t index, uint32_t count, lh_time *next);
 
 #endif

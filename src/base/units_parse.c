@@ -23,30 +23,30 @@ struct quantity {
     bool bare;                /* a number without a unit will do */
 };
 
-#define KIBI ((uint64_t)1024)
+#define KILO ((uint64_t)1000)
+#define MEGA (1000 * KILO)
+#define GIGA (1000 * MEGA)
+#define TERA (1000 * GIGA)
 
 static const struct unit size_units[] = {
     {"B", 1},
-    {"kB", 1000},
-    {"MB", 1000000},
-    {"GB", 1000000000},
-    {"TB", 1000000000000},
-    {"KiB", KIBI},
-    {"MiB", KIBI *KIBI},
-    {"GiB", KIBI *KIBI *KIBI},
-    {"TiB", KIBI *KIBI *KIBI *KIBI},
+    {"kB", KILO},
+    {"MB", MEGA},
+    {"GB", GIGA},
+    {"TB", TERA},
+    {"KiB", (uint64_t)1 << 10},
+    {"MiB", (uint64_t)1 << 20},
+    {"GiB", (uint64_t)1 << 30},
+    {"TiB", (uint64_t)1 << 40},
     {NULL, 0},
 };
 
-#define RATE_UNIT(prefix, scale)                                                                           \
-    {prefix "bit", scale}, {prefix "bit/s", scale}, {prefix "bitps", scale},                               \
-    {                                                                                                      \
-        prefix "bps", scale                                                                                \
-    }
-
 static const struct unit rate_units[] = {
-    RATE_UNIT("", 1),           RATE_UNIT("k", 1000),          RATE_UNIT("M", 1000000),
-    RATE_UNIT("G", 1000000000), RATE_UNIT("T", 1000000000000), {NULL, 0},
+    {"bit", 1},       {"bit/s", 1},     {"bitps", 1},     {"bps", 1},       {"kbit", KILO},
+    {"kbit/s", KILO}, {"kbitps", KILO}, {"kbps", KILO},   {"Mbit", MEGA},   {"Mbit/s", MEGA},
+    {"Mbitps", MEGA}, {"Mbps", MEGA},   {"Gbit", GIGA},   {"Gbit/s", GIGA}, {"Gbitps", GIGA},
+    {"Gbps", GIGA},   {"Tbit", TERA},   {"Tbit/s", TERA}, {"Tbitps", TERA}, {"Tbps", TERA},
+    {NULL, 0},
 };
 
 static const struct unit time_units[] = {

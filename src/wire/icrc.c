@@ -13,6 +13,7 @@
 #include <isa-l/crc.h>
 
 #include "base/big_endian.h"
+#include "base/vzeroupper.h"
 
 #define ICRC_BYTES      4u
 #define BTH_BYTES       12u
@@ -23,6 +24,9 @@
 #define IP_PROTOCOL_UDP 17u
 /* Largest UDP payload of an IPv4 datagram; IPv6 takes 20 more, but no RoCE packet comes near. */
 #define UDP_PAYLOAD_MAX (65535u - UDP_BYTES - IPV4_BYTES)
+
+/* ISA-L's vector kernels take over from here on. */
+#define WIDE_KERNEL_BYTES 256u
 
 /* After eight bytes of ones, which stand for the InfiniBand local route header that Ethernet lacks. */
 #define STATE_AFTER_LRH 0x2144DF1Cu
@@ -81,8 +85,11 @@ uint32_t icrc_add_header(uint32_t state, const uint8_t *header, size_t bytes)
 
 uint32_t icrc_add(uint32_t state, const uint8_t *data, size_t bytes)
 {
-    /* ISA-L returns another state for no bytes than the one that it was given, in some of its versions. */
-    return bytes == 0 ? state : crc32_gzip_refl(state, data, bytes);
+    state = crc32_gzip_refl(state, data, bytes);
+    /* Shorter pieces do not reach ISA-L's wide kernels. */
+    if (bytes >= WIDE_KERNEL_BYTES)
+        lh_vzeroupper();
+    return state;
 }
 
 uint32_t icrc_finish(uint32_t state)

@@ -18,10 +18,9 @@
 #include <assert.h>
 #include <string.h>
 
-#include <isa-l/crc.h>
-
 #include "base/big_endian.h"
 #include "base/error.h"
+#include "wire/icrc.h"
 #include "wire/roce.h"
 
 #define FIXED_BYTES 72u
@@ -31,6 +30,12 @@
 static_assert(FIXED_BYTES + QP_INFO_CHANNELS_MAX * (2 + 4 * QP_INFO_GENERATIONS_MAX) + CRC_BYTES <=
                   QP_INFO_BYTES_MAX,
               "the largest blob keeps the bound");
+
+/* The iCRC is the plain CRC-32 but for what it begins with. */
+static uint32_t crc_of(const uint8_t *data, size_t bytes)
+{
+    return icrc_finish(icrc_add(0, data, bytes));
+}
 
 size_t qp_info_bytes(uint32_t channels, uint32_t generations)
 {
@@ -78,7 +83,7 @@ size_t qp_info_encode(const struct qp_info *info, uint8_t *out)
     lh_put_be64(out + 64, endpoint->receive_buffer_bytes);
     uint8_t *end = encode_channels(endpoint, out + FIXED_BYTES);
     assert(end == out + bytes - CRC_BYTES);
-    lh_put_be32(end, crc32_gzip_refl(0, out, bytes - CRC_BYTES));
+    lh_put_be32(end, crc_of(out, bytes - CRC_BYTES));
     return bytes;
 }
 
@@ -111,7 +116,7 @@ static int check_frame(const uint8_t *data, size_t bytes)
     if (claimed != bytes || bytes < BYTES_MIN)
         return lh_fail(LH_EHANDSHAKE, "QP info claims %zu bytes but %zu were given; pass it whole", claimed,
                        bytes);
-    if (lh_get_be32(data + bytes - CRC_BYTES) != crc32_gzip_refl(0, data, bytes - CRC_BYTES))
+    if (lh_get_be32(data + bytes - CRC_BYTES) != crc_of(data, bytes - CRC_BYTES))
         return lh_fail(LH_EHANDSHAKE, "QP info was damaged on the way: its CRC is wrong; send it again");
     return 0;
 }

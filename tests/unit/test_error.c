@@ -1,0 +1,96 @@
+/*
+ * test_error.c - the last error of a thread, the words of the codes.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include "base/error.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <limits.h>
+#include <pthread.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static void test_fail_returns_minus_code_and_keeps_words(void **state)
+{
+    (void)state;
+    assert_int_equal(lh_fail(LH_EADDR, "address %s: port %d is taken", "::1", 4791), -LH_EADDR);
+    assert_string_equal(lh_last_error(), "address ::1: port 4791 is taken");
+}
+
+static void test_former_error_may_be_wrapped(void **state)
+{
+    (void)state;
+    lh_fail(LH_EINVAL, "inner");
+    assert_int_equal(lh_fail(LH_ERANGE, "outer: %s", lh_last_error()), -LH_ERANGE);
+    assert_string_equal(lh_last_error(), "outer: inner");
+}
+
+static void test_long_words_are_cut(void **state)
+{
+    (void)state;
+    char words[2000];
+    memset(words, 'x', sizeof words - 1);
+    words[sizeof words - 1] = '\0';
+    lh_fail(LH_EINVAL, "%s", words);
+    assert_int_equal(strlen(lh_last_error()), 511);
+}
+
+static void *other_thread(void *out)
+{
+    memcpy(out, lh_last_error(), strlen(lh_last_error()) + 1);
+    lh_fail(LH_EINVAL, "of the other thread");
+    return NULL;
+}
+
+static void test_each_thread_has_its_own(void **state)
+{
+    (void)state;
+    char seen[512] = "nothing was written";
+    pthread_t thread;
+    lh_fail(LH_EINVAL, "of this thread");
+    assert_int_equal(pthread_create(&thread, NULL, other_thread, seen), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_string_equal(seen, "");
+    assert_string_equal(lh_last_error(), "of this thread");
+}
+
+static void test_words_of_codes(void **state)
+{
+    (void)state;
+    assert_string_equal(lh_strerror(-LH_EAGAIN), "not possible now, try again");
+    assert_string_equal(lh_strerror(LH_EAGAIN), "not possible now, try again");
+    assert_string_equal(lh_strerror(-LH_EPROTOCOL), "peer broke the protocol");
+    assert_string_equal(lh_strerror(0), "success");
+    assert_string_equal(lh_strerror(LH_EPROTOCOL + 1000), "unknown error");
+    assert_string_equal(lh_strerror(INT_MIN), "unknown error");
+    assert_string_equal(lh_strerror(INT_MAX), "unknown error");
+}
+
+static void test_codes_count_from_one_without_gap(void **state)
+{
+    (void)state;
+    int expected = 1;
+#define CHECK_CODE(name, number, words)                                                                    \
+    assert_int_equal(name, expected++);                                                                    \
+    assert_string_equal(lh_strerror(name), words);
+    LH_ERRORS(CHECK_CODE)
+#undef CHECK_CODE
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_fail_returns_minus_code_and_keeps_words),
+        cmocka_unit_test(test_former_error_may_be_wrapped),
+        cmocka_unit_test(test_long_words_are_cut),
+        cmocka_unit_test(test_each_thread_has_its_own),
+        cmocka_unit_test(test_words_of_codes),
+        cmocka_unit_test(test_codes_count_from_one_without_gap),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -103,7 +103,8 @@ bool timeline_push(struct timeline *timeline, lh_time due_ns, uint64_t order, vo
 {
     assert(item != NULL && due_ns != LH_TIME_NEVER);
     struct timeline_entry entry = {.due_ns = due_ns, .order = order, .item = item};
-    bool in_order = timeline->ring_count == 0 || ring_at(timeline, timeline->ring_count - 1)->due_ns <= due_ns;
+    bool in_order =
+        timeline->ring_count == 0 || ring_at(timeline, timeline->ring_count - 1)->due_ns <= due_ns;
     return in_order ? ring_push(timeline, entry) : heap_push(timeline, entry);
 }
 

@@ -1,8 +1,10 @@
 /*
- * timeline.h - things that are due at some time, taken out in order of that time, ties in order of creation.
+ * timeline.h - things that are due at some time, taken out in order of that time, ties in order of
+ * creation.
  *
  * Most packets of a link fall due in the order in which they were sent: those wait in a ring, at O(1). One
- * that overtakes (jitter, reordering, another speed) waits in a binary heap beside it. Taking looks at both.
+ * that overtakes (jitter, reordering, another speed) waits in a binary heap beside it. Taking looks at
+ * both.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -1,16 +1,16 @@
 /*
  * sim.h - the simulated network, as tests and benchmarks hold it: a world of hosts in virtual time.
  *
- * Endpoints are opened through the fabric interface, device "sim:<world name>/<host number>". Between each two
- * hosts lies one link a direction. Packets travel as real RoCEv2 bytes over IPv6 (host h is fd77::h), so that
- * damage and hostile bytes meet the same decoders as on a wire. Everything that happens follows from the seed
- * and the order of calls.
+ * Endpoints are opened through the fabric interface, device "sim:<world name>/<host number>". Between each
+ * two hosts lies one link a direction. Packets travel as real RoCEv2 bytes over IPv6 (host h is fd77::h),
+ * so that damage and hostile bytes meet the same decoders as on a wire. Everything that happens follows
+ * from the seed and the order of calls.
  *
- * Time stands still but for sim_world_advance(). What has arrived waits in the receiver's queues, and is judged
- * when it is polled.
+ * Time stands still but for sim_world_advance(). What has arrived waits in the receiver's queues, and is
+ * judged when it is polled.
  *
- * Threads: every call may come from any thread; only with one thread is the order, and with it the run, the same
- * each time.
+ * Threads: every call may come from any thread; only with one thread is the order, and with it the run, the
+ * same each time.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -27,7 +27,8 @@
 #define SIM_WORLDS_MAX     64u
 /* UDP payload of the longest datagram: the largest packet, and room for hostile ones that are longer. */
 #define SIM_DATAGRAM_MAX 4224u
-/* Packets on the way and in receive queues, all hosts together; past it the fabric pushes back (1.1 GiB). */
+/* Packets on the way and in receive queues, all hosts together; past it the fabric pushes back (1.1 GiB).
+ */
 #define SIM_PACKETS_MAX 262144u
 #define SIM_PORT_FIRST  49152u
 #define SIM_PORTS_MAX   4096u /* of each host: one a channel and one for control */
@@ -63,17 +64,18 @@ struct sim_counts {
     uint64_t unknown;    /* no endpoint has that port */
 };
 
-/* NULL with lh_last_error(): name in use, empty, too long or with a '/'; too many worlds. link NULL: none. */
+/* NULL with lh_last_error(): name in use, empty, too long or with a '/'; too many worlds. link NULL: none.
+ */
 struct sim_world *sim_world_create(const char *name, uint64_t seed, const struct lh_link_spec *link);
 /* Every fabric in it is closed before (asserted). */
 void sim_world_destroy(struct sim_world *world);
 
 lh_time sim_world_now(struct sim_world *world);
-/* When the next packet arrives; LH_TIME_NEVER when none is on the way. What a sender could not get rid of because
- * a link pushed back is not on the way: the fabric's pump says when to try again. */
+/* When the next packet arrives; LH_TIME_NEVER when none is on the way. What a sender could not get rid of
+ * because a link pushed back is not on the way: the fabric's pump says when to try again. */
 lh_time sim_world_next_event(struct sim_world *world);
-/* Virtual time becomes `to`, never going back; what arrives up to then is put into the receivers' queues in the
- * order of arrival, ties in the order of sending. */
+/* Virtual time becomes `to`, never going back; what arrives up to then is put into the receivers' queues in
+ * the order of arrival, ties in the order of sending. */
 void sim_world_advance(struct sim_world *world, lh_time to);
 
 /* Changes the links of all directions from now on; packets on the way keep their fate. */
@@ -85,8 +87,8 @@ void sim_world_partition(struct sim_world *world, bool cut);
 
 /* NULL: no tap. */
 void sim_world_tap(struct sim_world *world, sim_tap *tap, void *context);
-/* Lets a datagram arrive at at_ns (now, when that is past), past every link: hostile bytes, replays. The bytes are
- * copied. -LH_EINVAL: over SIM_DATAGRAM_MAX or no such host; -LH_ENOMEM. */
+/* Lets a datagram arrive at at_ns (now, when that is past), past every link: hostile bytes, replays. The
+ * bytes are copied. -LH_EINVAL: over SIM_DATAGRAM_MAX or no such host; -LH_ENOMEM. */
 int sim_world_inject(struct sim_world *world, const struct sim_datagram *datagram);
 
 /* What enters the iCRC of such a datagram. */

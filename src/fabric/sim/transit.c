@@ -1,0 +1,145 @@
+/*
+ * transit.c - packets on the way, and their arrival: virtual time moves here and nowhere else.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include "fabric/sim/world.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "fabric/sim/endpoint.h"
+#include "wire/roce.h"
+
+bool sim_transit_start(struct sim_world *world, struct sim_packet *packet, lh_time arrive_ns)
+{
+    struct sim_direction *direction = &world->directions[packet->from][packet->to];
+    bool first_use = direction->on_the_way.ring_capacity == 0;
+    if (!timeline_push(&direction->on_the_way, arrive_ns, world->packets_created, packet))
+        return false;
+    world->packets_created++;
+    if (first_use) {
+        assert(world->used_count < SIM_HOSTS_MAX * SIM_HOSTS_MAX);
+        world->used[world->used_count++] = direction;
+    }
+    return true;
+}
+
+/* The timeline whose first packet arrives before all others, or NULL. At most as many rounds as there are
+ * directions in use: two, for two hosts. */
+static struct timeline *earliest(const struct sim_world *world)
+{
+    struct timeline *best = NULL;
+    const struct timeline_entry *best_entry = NULL;
+    for (uint32_t i = 0; i < world->used_count; i++) {
+        struct timeline *timeline = &world->used[i]->on_the_way;
+        const struct timeline_entry *entry = timeline_first(timeline);
+        if (entry == NULL)
+            continue;
+        bool sooner = best_entry == NULL || entry->due_ns < best_entry->due_ns ||
+                      (entry->due_ns == best_entry->due_ns && entry->order < best_entry->order);
+        if (sooner) {
+            best = timeline;
+            best_entry = entry;
+        }
+    }
+    return best;
+}
+
+lh_time sim_transit_next_ns(const struct sim_world *world)
+{
+    const struct timeline *timeline = earliest(world);
+    return timeline == NULL ? LH_TIME_NEVER : timeline_next_ns(timeline);
+}
+
+static uint64_t trace_add(uint64_t trace, uint64_t value)
+{
+    trace = (trace ^ value) * 0x9E3779B97F4A7C15u; /* 2^64 / golden ratio: spreads every bit upwards */
+    return trace ^ (trace >> 29);
+}
+
+/* The iCRC stands for the contents. */
+static void trace_packet(struct sim_world *world, const struct sim_packet *packet, lh_time at_ns)
+{
+    uint64_t place = (uint64_t)packet->from << 56 | (uint64_t)packet->to << 48 |
+                     (uint64_t)packet->source_port << 32 | (uint64_t)packet->destination_port << 16;
+    uint32_t icrc = packet->bytes >= 4 ? icrc_load(packet->data + packet->bytes - 4) : 0;
+    world->trace = trace_add(world->trace, at_ns);
+    world->trace = trace_add(world->trace, place);
+    world->trace = trace_add(world->trace, (uint64_t)packet->bytes << 32 | icrc);
+}
+
+static void arrive(struct sim_world *world, struct sim_packet *packet, lh_time at_ns)
+{
+    trace_packet(world, packet, at_ns);
+    struct sim_endpoint *endpoint = NULL;
+    uint32_t index = packet->destination_port - SIM_PORT_FIRST;
+    if (packet->destination_port >= SIM_PORT_FIRST && index < SIM_PORTS_MAX)
+        endpoint = world->hosts[packet->to].owner_of_port[index];
+    if (endpoint == NULL) {
+        world->counts.unknown++;
+        packet_pool_put(&world->pool, packet);
+        return;
+    }
+    if (!sim_endpoint_arrive(endpoint, packet)) {
+        world->counts.overflowed++;
+        packet_pool_put(&world->pool, packet);
+        return;
+    }
+    world->counts.delivered++;
+}
+
+lh_time sim_world_next_event(struct sim_world *world)
+{
+    sim_lock(world);
+    lh_time next_ns = sim_transit_next_ns(world);
+    sim_unlock(world);
+    return next_ns;
+}
+
+void sim_world_advance(struct sim_world *world, lh_time to)
+{
+    sim_lock(world);
+    assert(to >= sim_now(world) && to != LH_TIME_NEVER);
+    /* Ends when nothing is due: arrivals start no new packets. */
+    for (;;) {
+        struct timeline *timeline = earliest(world);
+        lh_time at_ns = timeline == NULL ? LH_TIME_NEVER : timeline_next_ns(timeline);
+        if (at_ns > to)
+            break;
+        arrive(world, timeline_pop_due(timeline, to), at_ns);
+    }
+    atomic_store_explicit(&world->now_ns, to, memory_order_relaxed);
+    sim_unlock(world);
+}
+
+int sim_world_inject(struct sim_world *world, const struct sim_datagram *datagram)
+{
+    if (datagram->bytes > SIM_DATAGRAM_MAX)
+        return lh_fail(LH_EINVAL, "datagram of %u bytes; at most %u fit", datagram->bytes,
+                       SIM_DATAGRAM_MAX);
+    if (datagram->from >= SIM_HOSTS_MAX || datagram->to >= SIM_HOSTS_MAX)
+        return lh_fail(LH_EINVAL, "hosts %u and %u; they are numbered from 0 to %u", datagram->from,
+                       datagram->to, SIM_HOSTS_MAX - 1);
+    sim_lock(world);
+    lh_time now = sim_now(world);
+    struct sim_packet *packet = packet_pool_get(&world->pool);
+    bool started = false;
+    if (packet != NULL) {
+        packet->from = datagram->from;
+        packet->to = datagram->to;
+        packet->source_port = datagram->source_port;
+        packet->destination_port = datagram->destination_port;
+        packet->bytes = datagram->bytes;
+        if (datagram->bytes > 0)
+            memcpy(packet->data, datagram->data, datagram->bytes);
+        started = sim_transit_start(world, packet, datagram->at_ns > now ? datagram->at_ns : now);
+        if (!started)
+            packet_pool_put(&world->pool, packet);
+    }
+    sim_unlock(world);
+    return started
+               ? 0
+               : lh_fail(LH_ENOMEM, "no memory for another packet in simulated world '%s'", world->name);
+}

@@ -1,0 +1,80 @@
+/*
+ * world.h - what a simulated world holds, and how its parts hand packets to each other. Not for tests: see
+ * sim.h.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef LH_FABRIC_SIM_WORLD_H
+#define LH_FABRIC_SIM_WORLD_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "base/link_fate.h"
+#include "fabric/sim/packet_pool.h"
+#include "fabric/sim/sim.h"
+#include "fabric/timeline.h"
+
+struct sim_endpoint;
+
+/* What is on the way from one host to another. */
+struct sim_direction {
+    struct lh_link_state link;
+    struct timeline on_the_way; /* of struct sim_packet */
+    bool cut;
+};
+
+struct sim_host {
+    struct sim_endpoint *owner_of_port[SIM_PORTS_MAX]; /* index: port - SIM_PORT_FIRST */
+    uint32_t port_next; /* where the search for free ports begins: a port is not used again soon */
+};
+
+struct sim_world {
+    char name[SIM_WORLD_NAME_MAX];
+    /* Recursive: a tap runs with it held and may inject. Guards all below but now_ns, which is only set
+     * with it. */
+    pthread_mutex_t lock;
+    _Atomic lh_time now_ns;
+    struct lh_prng prng; /* QP numbers, key salts */
+    uint64_t link_seed;
+    uint64_t link_changes; /* each change of the links starts other draws */
+    struct sim_direction directions[SIM_HOSTS_MAX][SIM_HOSTS_MAX]; /* [from][to] */
+    struct sim_direction *used[SIM_HOSTS_MAX * SIM_HOSTS_MAX];     /* those that ever carried a packet */
+    uint32_t used_count;
+    uint64_t packets_created;
+    struct packet_pool pool;
+    struct sim_host hosts[SIM_HOSTS_MAX];
+    uint32_t fabrics_open;
+    sim_tap *tap;
+    void *tap_context;
+    struct sim_counts counts;
+    uint64_t trace;
+};
+
+/* The world of that name with one more fabric open in it, or NULL. Undone by sim_world_leave(). */
+struct sim_world *sim_world_enter(const char *name, size_t name_bytes);
+void sim_world_leave(struct sim_world *world);
+
+/* ---- with the lock held ---- */
+
+/* Lets the packet arrive at arrive_ns. False when memory ran out; the caller keeps the packet then. */
+bool sim_transit_start(struct sim_world *world, struct sim_packet *packet, lh_time arrive_ns);
+/* When the next packet arrives. */
+lh_time sim_transit_next_ns(const struct sim_world *world);
+
+static inline lh_time sim_now(struct sim_world *world)
+{
+    return atomic_load_explicit(&world->now_ns, memory_order_relaxed);
+}
+
+static inline void sim_lock(struct sim_world *world)
+{
+    pthread_mutex_lock(&world->lock);
+}
+
+static inline void sim_unlock(struct sim_world *world)
+{
+    pthread_mutex_unlock(&world->lock);
+}
+
+#endif

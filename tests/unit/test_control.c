@@ -1,0 +1,334 @@
+/*
+ * test_control.c - layouts, and what must be refused.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include "wire/control.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static struct control_message message_of(enum control_type type)
+{
+    return (struct control_message){
+        .header = {.type = type,
+                   .token = 0xA1A2A3A4,
+                   .sent_ns = 0xB1B2B3B4B5B6B7B8,
+                   .echo_ns = 0xC1C2C3C4C5C6C7C8,
+                   .echo_delay_ns = 0xD1D2D3D4},
+    };
+}
+
+static struct control_cts cts_of(uint32_t number)
+{
+    struct control_cts cts = {
+        .sequence = 0xE1000000 + number,
+        .slot = (uint16_t)(0x1000 + number),
+        .generation = (uint8_t)(number % 8),
+        .length_bytes = 0x20000000 + number,
+        .rkey = 0x30000000 + number,
+        .base = 0x4000000000000000 + number,
+    };
+    for (uint32_t i = 0; i < CONTROL_UPPER_BYTES; i++)
+        cts.upper[i] = (uint8_t)(number * 31 + i);
+    return cts;
+}
+
+static struct control_message cts_message(uint32_t count)
+{
+    struct control_message message = message_of(CONTROL_CTS);
+    message.body.cts.count = count;
+    for (uint32_t i = 0; i < count && i < CONTROL_CTS_MAX; i++)
+        message.body.cts.entries[i] = cts_of(i);
+    return message;
+}
+
+/* Encodes into a buffer of exactly the largest size; the rest is 0xEE. */
+static size_t encode(const struct control_message *message, uint8_t out[CONTROL_MESSAGE_MAX])
+{
+    memset(out, 0xEE, CONTROL_MESSAGE_MAX);
+    return control_encode(message, out);
+}
+
+/* Decodes a copy of exactly that size, so that a sanitizer sees a read past the end. */
+static int decode(const uint8_t *data, size_t bytes, struct control_message *message)
+{
+    uint8_t *copy = malloc(bytes + (bytes == 0));
+    memcpy(copy, data, bytes);
+    int rc = control_decode(copy, bytes, message);
+    free(copy);
+    return rc;
+}
+
+static void refuse(const uint8_t *data, size_t bytes)
+{
+    struct control_message message;
+    assert_int_equal(decode(data, bytes, &message), -1);
+}
+
+static void test_header_layout(void **state)
+{
+    (void)state;
+    static const uint8_t expected[] = {1,    1,    0,    32,   0xA1, 0xA2, 0xA3, 0xA4, 0xB1, 0xB2, 0xB3,
+                                       0xB4, 0xB5, 0xB6, 0xB7, 0xB8, 0xC1, 0xC2, 0xC3, 0xC4, 0xC5, 0xC6,
+                                       0xC7, 0xC8, 0xD1, 0xD2, 0xD3, 0xD4, 0,    0,    0,    0};
+    uint8_t out[CONTROL_MESSAGE_MAX];
+    struct control_message message = message_of(CONTROL_PING);
+    assert_int_equal(encode(&message, out), sizeof expected);
+    assert_memory_equal(out, expected, sizeof expected);
+    assert_int_equal(out[sizeof expected], 0xEE);
+}
+
+static void test_cts_layout(void **state)
+{
+    (void)state;
+    static const uint8_t expected[] = {0xE1, 0, 0, 2, 0x10, 0x02, 2, 0, 0x20, 0, 0, 2,
+                                       0x30, 0, 0, 2, 0x40, 0,    0, 0, 0,    0, 0, 2};
+    uint8_t out[CONTROL_MESSAGE_MAX];
+    struct control_message message = cts_message(3);
+    assert_int_equal(encode(&message, out), 32 + 3 * 48);
+    assert_memory_equal(out + 32 + 2 * 48, expected, sizeof expected);
+    assert_memory_equal(out + 32 + 2 * 48 + 24, message.body.cts.entries[2].upper, 24);
+    assert_int_equal(out[32 + 3 * 48], 0xEE);
+}
+
+static void assert_same_header(const struct control_header *a, const struct control_header *b)
+{
+    assert_int_equal(a->type, b->type);
+    assert_int_equal(a->token, b->token);
+    assert_true(a->sent_ns == b->sent_ns && a->echo_ns == b->echo_ns);
+    assert_int_equal(a->echo_delay_ns, b->echo_delay_ns);
+}
+
+static void assert_same_cts(const struct control_cts *a, const struct control_cts *b)
+{
+    assert_int_equal(a->sequence, b->sequence);
+    assert_int_equal(a->slot, b->slot);
+    assert_int_equal(a->generation, b->generation);
+    assert_int_equal(a->length_bytes, b->length_bytes);
+    assert_int_equal(a->rkey, b->rkey);
+    assert_true(a->base == b->base);
+    assert_memory_equal(a->upper, b->upper, CONTROL_UPPER_BYTES);
+}
+
+static void test_empty_messages_round_trip(void **state)
+{
+    (void)state;
+    static const enum control_type types[] = {CONTROL_PING, CONTROL_PONG};
+    for (int i = 0; i < 2; i++) {
+        uint8_t out[CONTROL_MESSAGE_MAX];
+        struct control_message message = message_of(types[i]);
+        struct control_message decoded;
+        assert_int_equal(encode(&message, out), 32);
+        assert_int_equal(decode(out, 32, &decoded), 0);
+        assert_same_header(&decoded.header, &message.header);
+        refuse(out, 31);
+        out[3] = 33;
+        refuse(out, 33);
+    }
+}
+
+static void test_cts_round_trips(void **state)
+{
+    (void)state;
+    for (uint32_t count = 1; count <= CONTROL_CTS_MAX; count++) {
+        uint8_t out[CONTROL_MESSAGE_MAX];
+        struct control_message message = cts_message(count);
+        struct control_message decoded;
+        size_t bytes = encode(&message, out);
+        assert_int_equal(bytes, 32 + 48 * count);
+        assert_int_equal(decode(out, bytes, &decoded), 0);
+        assert_same_header(&decoded.header, &message.header);
+        assert_int_equal(decoded.body.cts.count, count);
+        for (uint32_t i = 0; i < count; i++)
+            assert_same_cts(&decoded.body.cts.entries[i], &message.body.cts.entries[i]);
+    }
+}
+
+static void set_length(uint8_t *out, size_t bytes)
+{
+    out[2] = (uint8_t)(bytes >> 8);
+    out[3] = (uint8_t)bytes;
+}
+
+static void test_cts_of_none_or_too_many_is_refused(void **state)
+{
+    (void)state;
+    uint8_t out[CONTROL_MESSAGE_MAX];
+    struct control_message message = cts_message(CONTROL_CTS_MAX);
+    encode(&message, out);
+    memset(out + 32 + 16 * 48, 0, 48);
+    set_length(out, 32 + 17 * 48);
+    refuse(out, 32 + 17 * 48);
+    set_length(out, 32);
+    refuse(out, 32);
+    for (size_t bytes = 33; bytes < 32 + 17 * 48; bytes++) {
+        set_length(out, bytes);
+        struct control_message decoded;
+        assert_int_equal(decode(out, bytes, &decoded), (bytes - 32) % 48 == 0 ? 0 : -1);
+    }
+}
+
+static void test_cts_reserved_byte_must_be_zero(void **state)
+{
+    (void)state;
+    uint8_t out[CONTROL_MESSAGE_MAX];
+    struct control_message message = cts_message(4);
+    size_t bytes = encode(&message, out);
+    for (size_t i = 0; i < 4; i++) {
+        out[32 + i * 48 + 7] = 1;
+        refuse(out, bytes);
+        out[32 + i * 48 + 7] = 0;
+    }
+}
+
+static void test_cts_heard(void **state)
+{
+    (void)state;
+    uint8_t out[CONTROL_MESSAGE_MAX];
+    struct control_message message = message_of(CONTROL_CTS_HEARD);
+    struct control_message decoded;
+    message.body.cts_heard_next = 0xF1F2F3F4;
+    assert_int_equal(encode(&message, out), 36);
+    assert_memory_equal(out + 32, ((const uint8_t[]){0xF1, 0xF2, 0xF3, 0xF4}), 4);
+    assert_int_equal(decode(out, 36, &decoded), 0);
+    assert_same_header(&decoded.header, &message.header);
+    assert_int_equal(decoded.body.cts_heard_next, 0xF1F2F3F4);
+    for (size_t bytes = 32; bytes < 42; bytes++) {
+        set_length(out, bytes);
+        if (bytes != 36)
+            refuse(out, bytes);
+    }
+}
+
+static void test_close(void **state)
+{
+    (void)state;
+    uint8_t out[CONTROL_MESSAGE_MAX];
+    struct control_message message = message_of(CONTROL_CLOSE);
+    struct control_message decoded;
+    message.body.close_reason = INT32_MAX;
+    assert_int_equal(encode(&message, out), 36);
+    assert_int_equal(decode(out, 36, &decoded), 0);
+    assert_int_equal(decoded.body.close_reason, INT32_MAX);
+    for (size_t bytes = 32; bytes < 42; bytes++) {
+        set_length(out, bytes);
+        if (bytes != 36)
+            refuse(out, bytes);
+    }
+    set_length(out, 36);
+    memset(out + 32, 0, 4);
+    assert_int_equal(decode(out, 36, &decoded), 0);
+    assert_int_equal(decoded.body.close_reason, 0);
+    out[32] = 0x80; /* no error code is negative */
+    refuse(out, 36);
+}
+
+static void test_upper_of_every_length(void **state)
+{
+    (void)state;
+    uint8_t data[CONTROL_PAYLOAD_MAX];
+    for (size_t i = 0; i < sizeof data; i++)
+        data[i] = (uint8_t)(i * 7);
+    for (uint32_t length = 1; length <= CONTROL_PAYLOAD_MAX; length++) {
+        uint8_t out[CONTROL_MESSAGE_MAX];
+        struct control_message message = message_of(CONTROL_UPPER);
+        struct control_message decoded;
+        message.body.upper.data = data;
+        message.body.upper.bytes = length;
+        assert_int_equal(encode(&message, out), 32 + length);
+        assert_int_equal(control_decode(out, 32 + length, &decoded), 0);
+        assert_ptr_equal(decoded.body.upper.data, out + 32);
+        assert_int_equal(decoded.body.upper.bytes, length);
+        assert_memory_equal(out + 32, data, length);
+    }
+}
+
+static void test_upper_of_none_or_too_much_is_refused(void **state)
+{
+    (void)state;
+    uint8_t out[CONTROL_MESSAGE_MAX + 1] = {CONTROL_VERSION, CONTROL_UPPER};
+    struct control_message decoded;
+    set_length(out, 32);
+    refuse(out, 32);
+    set_length(out, CONTROL_MESSAGE_MAX);
+    assert_int_equal(control_decode(out, CONTROL_MESSAGE_MAX, &decoded), 0);
+    set_length(out, CONTROL_MESSAGE_MAX + 1);
+    refuse(out, CONTROL_MESSAGE_MAX + 1);
+}
+
+/* The length field and the bytes that came must agree, whichever is the larger. */
+static void test_length_must_be_exact(void **state)
+{
+    (void)state;
+    uint8_t out[CONTROL_MESSAGE_MAX];
+    struct control_message message = cts_message(2);
+    size_t bytes = encode(&message, out);
+    for (size_t cut = 0; cut < bytes; cut++)
+        refuse(out, cut);
+    for (size_t more = bytes + 1; more <= bytes + 96; more++)
+        refuse(out, more);
+    set_length(out, bytes - 48);
+    refuse(out, bytes);
+    set_length(out, bytes + 48);
+    refuse(out, bytes);
+}
+
+static void test_version_and_type(void **state)
+{
+    (void)state;
+    uint8_t out[CONTROL_MESSAGE_MAX];
+    struct control_message message = message_of(CONTROL_PING);
+    size_t bytes = encode(&message, out);
+    for (unsigned version = 0; version < 256; version++) {
+        struct control_message decoded;
+        out[0] = (uint8_t)version;
+        assert_int_equal(decode(out, bytes, &decoded), version == CONTROL_VERSION ? 0 : -1);
+    }
+    out[0] = CONTROL_VERSION;
+    /* Of 32 bytes only PING and PONG exist. */
+    for (unsigned type = 0; type < 256; type++) {
+        struct control_message decoded;
+        out[1] = (uint8_t)type;
+        assert_int_equal(decode(out, bytes, &decoded), type == 1 || type == 2 ? 0 : -1);
+    }
+}
+
+static void test_header_reserved_bytes_must_be_zero(void **state)
+{
+    (void)state;
+    uint8_t out[CONTROL_MESSAGE_MAX];
+    struct control_message message = message_of(CONTROL_PONG);
+    size_t bytes = encode(&message, out);
+    for (size_t i = 28; i < 32; i++) {
+        out[i] = 0x10;
+        refuse(out, bytes);
+        out[i] = 0;
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_header_layout),
+        cmocka_unit_test(test_cts_layout),
+        cmocka_unit_test(test_empty_messages_round_trip),
+        cmocka_unit_test(test_cts_round_trips),
+        cmocka_unit_test(test_cts_of_none_or_too_many_is_refused),
+        cmocka_unit_test(test_cts_reserved_byte_must_be_zero),
+        cmocka_unit_test(test_cts_heard),
+        cmocka_unit_test(test_close),
+        cmocka_unit_test(test_upper_of_every_length),
+        cmocka_unit_test(test_upper_of_none_or_too_much_is_refused),
+        cmocka_unit_test(test_length_must_be_exact),
+        cmocka_unit_test(test_version_and_type),
+        cmocka_unit_test(test_header_reserved_bytes_must_be_zero),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -49,8 +49,8 @@ struct fabric_endpoint_attr {
     uint32_t stripe_packets; /* packet p of a message travels on channel (p / stripe_packets) % channels */
     struct immediate_split split;
     struct lh_stats *stats; /* counters to add to; several threads add, with fabric_count() */
-    /* Called (from any thread, rarely) when work for a channel was put aside by another channel's poll, so that
-     * a sleeping owner wakes. May be NULL. */
+    /* Called (from any thread, rarely) when work for a channel, or for FABRIC_CONTROL, was put aside by another
+     * one's poll, so that a sleeping owner wakes. Locks are held: it must not call the fabric. May be NULL. */
     void (*wake)(void *wake_context, uint32_t channel);
     void *wake_context;
 };
@@ -122,7 +122,8 @@ struct fabric_ops {
     /* How many of the writes were taken: fewer than count means full for now. Negative: the device is gone. */
     int (*post_writes)(struct fabric_endpoint *endpoint, uint32_t channel, const struct fabric_write *writes,
                        uint32_t count);
-    /* Arrivals, 0 … count. Bad packets were counted and dropped. Negative: the device is gone. */
+    /* Arrivals, 0 … count. Bad packets were counted and dropped. Negative: the device is gone. More may wait than
+     * poll_fds tell of when it filled all of `arrivals`: poll again before sleeping. */
     int (*poll)(struct fabric_endpoint *endpoint, uint32_t channel, struct fabric_arrival *arrivals,
                 uint32_t count);
 
@@ -145,6 +146,8 @@ struct fabric_ops {
     lh_time (*pump)(struct fabric_endpoint *endpoint, uint32_t channel, lh_time now);
     /* Bytes that were taken but have not left yet (an emulated link's queue). NULL ops: 0. */
     uint64_t (*queued_bytes)(struct fabric_endpoint *endpoint);
+    /* What the user should know though it is no error (too small receive buffers), or NULL. NULL ops: nothing. */
+    const char *(*warning)(struct fabric *fabric);
 };
 
 /* The channel argument of poll_fds and pump that means the control QP. */
@@ -158,6 +161,12 @@ struct fabric {
 struct fabric_endpoint {
     struct fabric *fabric;
 };
+
+/* Words of warning, with the remedy, or NULL; valid as long as the fabric. The library prints nothing itself. */
+static inline const char *fabric_warning(struct fabric *fabric)
+{
+    return fabric->ops->warning == NULL ? NULL : fabric->ops->warning(fabric);
+}
 
 /* Adds to a counter that several threads add to. */
 #define fabric_count(stats, field, n)                                                                        \

@@ -68,7 +68,8 @@ static inline uint32_t roce_pad_bytes(uint32_t payload_bytes)
 size_t roce_header_bytes(uint8_t opcode);
 /* Writes the header (M bit set, pad count, default P_Key) and returns its size. out holds 32 bytes or more. */
 size_t roce_encode_header(const struct roce_packet *packet, uint8_t *out);
-/* Reads a UDP payload, iCRC included; on ROCE_OK packet->payload points into data. The iCRC is not checked. */
+/* Reads a UDP payload, iCRC included; on ROCE_OK packet->payload points into data. The iCRC is not
+ * checked. Only header bytes are read, so that the rest may lie elsewhere. */
 enum roce_verdict roce_decode(const uint8_t *data, size_t bytes, struct roce_packet *packet);
 
 #endif

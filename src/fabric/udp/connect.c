@@ -1,0 +1,163 @@
+/*
+ * connect.c - learning who the peer is, and whether it can be reached from here at the MTU that was agreed
+ * on.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include "fabric/udp/udp.h"
+
+#include <stdlib.h>
+
+#include "base/error.h"
+
+static int check_identity(const struct udp_endpoint *endpoint, const struct qp_info_endpoint *peer)
+{
+    const struct fabric_endpoint_attr *attr = &endpoint->table.attr;
+    bool ipv4 = udp_address_is_ipv4(&udp_fabric_of(endpoint)->local);
+    if (peer->fabric != QP_INFO_UDP && peer->fabric != QP_INFO_VERBS)
+        return lh_fail(LH_EHANDSHAKE,
+                       "the peer's fabric is of kind %u; udp talks to udp (%u) and verbs (%u)",
+                       peer->fabric, QP_INFO_UDP, QP_INFO_VERBS);
+    if (peer->family != (ipv4 ? 4 : 6))
+        return lh_fail(LH_EADDR,
+                       "the peer's address is IPv%u and ours IPv%u; open the device with the same family",
+                       peer->family, ipv4 ? 4 : 6);
+    if (peer->channels != attr->channels)
+        return lh_fail(LH_EHANDSHAKE, "the peer has %u channels and we have %u; give both the same",
+                       peer->channels, attr->channels);
+    if (peer->generations != attr->generations)
+        return lh_fail(LH_EHANDSHAKE, "the peer has %u generations and we have %u; give both the same",
+                       peer->generations, attr->generations);
+    return 0;
+}
+
+static bool qpn_is_valid(uint32_t qpn)
+{
+    return qpn != 0 && qpn <= ROCE_QPN_MASK;
+}
+
+static int check_numbers(const struct qp_info_endpoint *peer)
+{
+    bool valid = qpn_is_valid(peer->control_qpn) && peer->control_port != 0;
+    for (uint32_t channel = 0; channel < peer->channels; channel++) {
+        valid = valid && peer->channel_port[channel] != 0;
+        for (uint32_t generation = 0; generation < peer->generations; generation++)
+            valid = valid && qpn_is_valid(peer->qpn[generation][channel]);
+    }
+    if (!valid)
+        return lh_fail(LH_EHANDSHAKE, "the peer names a UDP port 0 or a queue pair outside 1 … 0xFFFFFF");
+    return 0;
+}
+
+/* Hardware sends to one port only, and ignores that we might have another. */
+static int check_front(const struct udp_fabric *fabric, const struct qp_info_endpoint *peer)
+{
+    if (peer->fabric != QP_INFO_VERBS || fabric->front.port == ROCE_UDP_PORT)
+        return 0;
+    char text[UDP_ADDRESS_TEXT_MAX];
+    return lh_fail(
+        LH_EADDR,
+        "the peer is RoCE hardware, which sends to UDP port %u of %s only, and another process holds that: "
+        "find it with \"ss -ulpn sport = :%u\" and stop it (or unload rdma_rxe), or use another address",
+        ROCE_UDP_PORT, udp_address_format(&fabric->local, text), ROCE_UDP_PORT);
+}
+
+static int check_mtu(const struct udp_endpoint *endpoint, const union udp_address *peer)
+{
+    const struct udp_fabric *fabric = udp_fabric_of(endpoint);
+    uint32_t mtu_bytes = endpoint->table.attr.mtu_bytes;
+    uint32_t path_bytes;
+    int error = udp_path_mtu(&fabric->local, peer, &path_bytes);
+    if (error != 0)
+        return error;
+    uint32_t overhead =
+        udp_address_is_ipv4(&fabric->local) ? ROCE_WRITE_IMM_OVERHEAD_V4 : ROCE_WRITE_IMM_OVERHEAD_V6;
+    if (mtu_bytes + overhead <= path_bytes)
+        return 0;
+    uint32_t fits = ROCE_MTU_MAX;
+    while (fits >= ROCE_MTU_MIN && fits + overhead > path_bytes)
+        fits /= 2;
+    char text[UDP_ADDRESS_TEXT_MAX];
+    udp_address_format(peer, text);
+    if (fits < ROCE_MTU_MIN)
+        return lh_fail(
+            LH_EMTU, "the path to %s takes IP packets of %u bytes, and the smallest RoCE MTU (%u) needs %u",
+            text, path_bytes, ROCE_MTU_MIN, ROCE_MTU_MIN + overhead);
+    return lh_fail(
+        LH_EMTU,
+        "an MTU of %u needs IP packets of %u bytes, and the path to %s takes %u; the largest RoCE MTU that "
+        "fits is %u",
+        mtu_bytes, mtu_bytes + overhead, text, path_bytes, fits);
+}
+
+static int make_inboxes(struct udp_endpoint *endpoint)
+{
+    for (uint32_t i = 0; i < endpoint->table.attr.channels; i++) {
+        struct udp_channel *channel = endpoint->channels[i];
+        if (channel->inbox == NULL)
+            channel->inbox = udp_inbox_create();
+        if (channel->inbox == NULL)
+            return lh_fail(LH_ENOMEM, "no memory for %zu bytes of waiting packets",
+                           sizeof(struct udp_inbox));
+    }
+    return 0;
+}
+
+static void connect_channel(struct udp_channel *channel)
+{
+    const struct udp_endpoint *endpoint = channel->endpoint;
+    const struct udp_fabric *fabric = udp_fabric_of(endpoint);
+    const struct qp_info_endpoint *peer = &endpoint->peer;
+    bool hardware = peer->fabric == QP_INFO_VERBS;
+    uint16_t there = hardware ? ROCE_UDP_PORT : peer->channel_port[channel->index];
+    uint16_t here = hardware ? fabric->front.port : channel->socket.port;
+
+    struct udp_tx *tx = &channel->tx;
+    tx->to = endpoint->peer_address;
+    udp_address_set_port(&tx->to, there);
+    tx->flow.ipv4 = udp_address_is_ipv4(&fabric->local);
+    udp_address_bytes(&fabric->local, tx->flow.source);
+    udp_address_bytes(&endpoint->peer_address, tx->flow.destination);
+    tx->flow.source_port = channel->socket.port;
+    tx->flow.destination_port = there;
+    tx->prefix = (struct udp_prefix){0};
+
+    struct udp_rx *rx = &channel->rx;
+    rx->flow.ipv4 = tx->flow.ipv4;
+    udp_address_bytes(&endpoint->peer_address, rx->flow.source);
+    udp_address_bytes(&fabric->local, rx->flow.destination);
+    rx->flow.destination_port = here;
+    rx->prefix = (struct udp_prefix){0};
+}
+
+int udp_endpoint_connect(struct fabric_endpoint *endpoint, const struct qp_info_endpoint *peer)
+{
+    struct udp_endpoint *udp = udp_endpoint_of(endpoint);
+    struct udp_fabric *fabric = udp_fabric_of(udp);
+    if (udp->connected)
+        return lh_fail(LH_ESTATE, "the endpoint is connected already");
+    int error = check_identity(udp, peer);
+    if (error == 0)
+        error = check_numbers(peer);
+    if (error == 0)
+        error = check_front(fabric, peer);
+    if (error != 0)
+        return error;
+    union udp_address address =
+        udp_address_make(peer->family, peer->address, peer->control_port, &fabric->local);
+    error = check_mtu(udp, &address);
+    if (error == 0 && peer->fabric == QP_INFO_VERBS)
+        error = make_inboxes(udp);
+    if (error != 0)
+        return error;
+    udp_address_set_port(&address, 0);
+    /* Another endpoint's control_poll may look at this one at any time. */
+    pthread_mutex_lock(&fabric->lock);
+    udp->peer = *peer;
+    udp->peer_address = address;
+    for (uint32_t i = 0; i < udp->table.attr.channels; i++)
+        connect_channel(udp->channels[i]);
+    udp->connected = true;
+    pthread_mutex_unlock(&fabric->lock);
+    return 0;
+}

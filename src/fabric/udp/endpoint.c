@@ -1,0 +1,231 @@
+/*
+ * endpoint.c - life of an endpoint: its channels' sockets, its queue pair numbers, its slots.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include "fabric/udp/udp.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/bitmap.h"
+#include "base/error.h"
+
+static int check_shape(const struct fabric_endpoint_attr *attr)
+{
+    if (attr->channels < 1 || attr->channels > QP_INFO_CHANNELS_MAX)
+        return lh_fail(LH_ERANGE, "%u channels; give 1 to %u", attr->channels, QP_INFO_CHANNELS_MAX);
+    if (attr->generations < 1 || attr->generations > QP_INFO_GENERATIONS_MAX)
+        return lh_fail(LH_ERANGE, "%u generations; give 1 to %u", attr->generations,
+                       QP_INFO_GENERATIONS_MAX);
+    if (attr->stripe_packets < 1)
+        return lh_fail(LH_EINVAL, "a stripe of 0 packets; give 1 or more");
+    if (attr->stats == NULL)
+        return lh_fail(LH_EINVAL, "an endpoint without counters");
+    /* A full packet then needs no padding, so that its place in a burst is known beforehand. */
+    if (attr->mtu_bytes < ROCE_MTU_MIN || attr->mtu_bytes > ROCE_MTU_MAX || attr->mtu_bytes % 4 != 0)
+        return lh_fail(LH_EMTU, "MTU of %u bytes; give a multiple of 4 from %u to %u", attr->mtu_bytes,
+                       ROCE_MTU_MIN, ROCE_MTU_MAX);
+    return 0;
+}
+
+static int check_table(const struct fabric_endpoint_attr *attr)
+{
+    const struct immediate_split *split = &attr->split;
+    if (split->message_bits + split->offset_bits + split->fragment_bits != 32 || split->message_bits > 16 ||
+        split->offset_bits > 31 || split->fragment_bits == 0)
+        return lh_fail(LH_EINVAL, "immediate split %u+%u+%u; the bits must add up to 32",
+                       split->message_bits, split->offset_bits, split->fragment_bits);
+    if (attr->slots < 1 || attr->slots > 1u << split->message_bits)
+        return lh_fail(LH_ERANGE, "%u message slots; %u bits of the immediate can name 1 to %u",
+                       attr->slots, split->message_bits, 1u << split->message_bits);
+    uint64_t longest = (uint64_t)attr->mtu_bytes << split->offset_bits;
+    if (attr->slot_bytes < 1 || attr->slot_bytes > longest)
+        return lh_fail(LH_ERANGE, "messages of %llu bytes; %u bits of the immediate can address 1 to %llu",
+                       (unsigned long long)attr->slot_bytes, split->offset_bits,
+                       (unsigned long long)longest);
+    return 0;
+}
+
+static void free_channel(struct udp_channel *channel)
+{
+    if (channel == NULL)
+        return;
+    udp_socket_close(&channel->socket);
+    free(channel->inbox);
+    free(channel);
+}
+
+static int make_channel(struct udp_endpoint *endpoint, uint32_t index)
+{
+    const struct udp_fabric *fabric = udp_fabric_of(endpoint);
+    /* Cache lines of its own: another thread works on the next channel. */
+    size_t bytes = (sizeof(struct udp_channel) + 63) & ~(size_t)63;
+    struct udp_channel *channel = aligned_alloc(64, bytes);
+    if (channel == NULL)
+        return lh_fail(LH_ENOMEM, "no memory for channel %u (%zu bytes)", index, bytes);
+    memset(channel, 0, bytes);
+    channel->socket.fd = -1;
+    endpoint->channels[index] = channel; /* from here on endpoint_destroy frees it */
+    channel->endpoint = endpoint;
+    channel->index = index;
+    channel->tx.gso = true;
+    channel->rx.scatter.mtu_bytes = endpoint->table.attr.mtu_bytes;
+    channel->rx.scatter.staging = channel->rx.staging;
+    predict_init(&channel->rx.predict, index);
+    int error = udp_random(channel->tx.psn, sizeof channel->tx.psn);
+    if (error != 0)
+        return error;
+    for (uint32_t i = 0; i < QP_INFO_GENERATIONS_MAX; i++)
+        channel->tx.psn[i] &= ROCE_PSN_MASK;
+    return udp_socket_open_data(&fabric->local, fabric->receive_buffer_bytes, &channel->socket);
+}
+
+static int add_qps(struct udp_endpoint *endpoint)
+{
+    const struct fabric_endpoint_attr *attr = &endpoint->table.attr;
+    struct udp_fabric *fabric = udp_fabric_of(endpoint);
+    pthread_mutex_lock(&fabric->lock);
+    struct udp_qp control = {.endpoint = endpoint, .channel = UDP_QP_CONTROL};
+    int error = qpn_table_add(&fabric->qps, &control);
+    endpoint->control_qpn = control.qpn;
+    for (uint32_t generation = 0; generation < attr->generations; generation++) {
+        for (uint32_t channel = 0; channel < attr->channels && error == 0; channel++) {
+            struct udp_qp qp = {
+                .endpoint = endpoint, .channel = channel, .generation = (uint8_t)generation};
+            error = qpn_table_add(&fabric->qps, &qp);
+            endpoint->qpn[generation][channel] = qp.qpn;
+        }
+    }
+    pthread_mutex_unlock(&fabric->lock);
+    return error;
+}
+
+static int make_tables(struct udp_endpoint *endpoint)
+{
+    const struct fabric_endpoint_attr *attr = &endpoint->table.attr;
+    endpoint->table.slots = calloc(attr->slots, sizeof *endpoint->table.slots);
+    endpoint->open = calloc(LH_BITMAP_WORDS(attr->slots), sizeof *endpoint->open);
+    endpoint->channels = calloc(attr->channels, sizeof(struct udp_channel *));
+    endpoint->control = calloc(UDP_CONTROL_INBOX, sizeof *endpoint->control);
+    if (endpoint->table.slots == NULL || endpoint->open == NULL || endpoint->channels == NULL ||
+        endpoint->control == NULL)
+        return lh_fail(LH_ENOMEM, "no memory for an endpoint of %u slots", attr->slots);
+    int error = udp_random(&endpoint->table.key_salt, sizeof endpoint->table.key_salt);
+    if (error == 0)
+        error = udp_random(&endpoint->control_psn, sizeof endpoint->control_psn);
+    endpoint->control_psn &= ROCE_PSN_MASK;
+    return error;
+}
+
+int udp_endpoint_create(struct fabric *fabric, const struct fabric_endpoint_attr *attr,
+                        struct fabric_endpoint **made)
+{
+    int error = check_shape(attr);
+    if (error == 0)
+        error = check_table(attr);
+    if (error != 0)
+        return error;
+    struct udp_endpoint *endpoint = calloc(1, sizeof *endpoint);
+    if (endpoint == NULL)
+        return lh_fail(LH_ENOMEM, "no memory for an endpoint");
+    endpoint->base.fabric = fabric;
+    endpoint->table.attr = *attr;
+    error = make_tables(endpoint);
+    for (uint32_t i = 0; i < attr->channels && error == 0; i++)
+        error = make_channel(endpoint, i);
+    if (error == 0)
+        error = add_qps(endpoint);
+    if (error != 0) {
+        udp_endpoint_destroy(&endpoint->base);
+        return error;
+    }
+    *made = &endpoint->base;
+    return 0;
+}
+
+/* Also of one that was made only in part. */
+void udp_endpoint_destroy(struct fabric_endpoint *endpoint)
+{
+    struct udp_endpoint *udp = udp_endpoint_of(endpoint);
+    struct udp_fabric *fabric = udp_fabric_of(udp);
+    pthread_mutex_lock(&fabric->lock);
+    qpn_table_remove(&fabric->qps, udp);
+    pthread_mutex_unlock(&fabric->lock);
+    for (uint32_t i = 0; udp->channels != NULL && i < udp->table.attr.channels; i++)
+        free_channel(udp->channels[i]);
+    free(udp->channels);
+    free(udp->control);
+    free(udp->open);
+    free(udp->table.slots);
+    free(udp);
+}
+
+/*
+ * How many payload bytes of full packets a socket with that buffer holds. The kernel charges the memory
+ * that a packet occupies: a block of a power of two for headers and payload, and its bookkeeping (about 256
+ * bytes), against twice the value that was asked for.
+ */
+static uint64_t usable_receive_bytes(uint64_t asked, uint32_t mtu_bytes)
+{
+    const uint64_t beside_payload = 512; /* link, IP, UDP and RoCE headers, headroom, shared info */
+    const uint64_t bookkeeping = 256;
+    uint64_t block = 512;
+    while (block < mtu_bytes + beside_payload) /* at most 8192 */
+        block *= 2;
+    return 2 * asked / (block + bookkeeping) * mtu_bytes;
+}
+
+void udp_endpoint_info(struct fabric_endpoint *endpoint, struct qp_info_endpoint *info)
+{
+    const struct udp_endpoint *udp = udp_endpoint_of(endpoint);
+    const struct udp_fabric *fabric = udp_fabric_of(udp);
+    const struct fabric_endpoint_attr *attr = &udp->table.attr;
+    *info = (struct qp_info_endpoint){
+        .fabric = QP_INFO_UDP,
+        .family = udp_address_is_ipv4(&fabric->local) ? 4 : 6,
+        .channels = (uint8_t)attr->channels,
+        .generations = (uint8_t)attr->generations,
+        .control_qpn = udp->control_qpn,
+        .control_port = fabric->front.port,
+    };
+    udp_address_bytes(&fabric->local, info->address);
+    for (uint32_t i = 0; i < attr->channels; i++) {
+        const struct udp_socket *socket = &udp->channels[i]->socket;
+        info->channel_port[i] = socket->port;
+        info->receive_buffer_bytes += usable_receive_bytes(socket->receive_bytes, attr->mtu_bytes);
+    }
+    memcpy(info->qpn, udp->qpn, sizeof info->qpn);
+}
+
+int udp_slot_bind(struct fabric_endpoint *endpoint, uint32_t slot, const struct fabric_slot *what,
+                  struct fabric_slot_key *key)
+{
+    struct udp_endpoint *udp = udp_endpoint_of(endpoint);
+    const struct fabric_endpoint_attr *attr = &udp->table.attr;
+    if (slot >= attr->slots)
+        return lh_fail(LH_ERANGE, "slot %u; the table has %u", slot, attr->slots);
+    if (what->length_bytes > attr->slot_bytes)
+        return lh_fail(LH_ERANGE, "receive of %llu bytes; a slot takes %llu",
+                       (unsigned long long)what->length_bytes, (unsigned long long)attr->slot_bytes);
+    if (what->generation >= attr->generations)
+        return lh_fail(LH_ERANGE, "generation %u; there are %u", what->generation, attr->generations);
+    if (udp->table.slots[slot].open)
+        return lh_fail(LH_ESTATE, "slot %u is bound already", slot);
+    rx_table_bind(&udp->table, slot, what, key);
+    lh_bitmap_set(udp->open, slot);
+    for (uint32_t i = 0; i < attr->channels; i++)
+        predict_on_bind(&udp->channels[i]->rx.predict, slot);
+    return 0;
+}
+
+void udp_slot_unbind(struct fabric_endpoint *endpoint, uint32_t slot)
+{
+    struct udp_endpoint *udp = udp_endpoint_of(endpoint);
+    assert(slot < udp->table.attr.slots);
+    rx_table_unbind(&udp->table, slot);
+    lh_bitmap_clear(udp->open, slot);
+    for (uint32_t i = 0; i < udp->table.attr.channels; i++)
+        udp_rx_forget(udp->channels[i], slot);
+}

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "fabric/udp/predict.h"
+
+#include <assert.h>
+
+#include "base/bitmap.h"
+
+struct walk {
+    const struct predict *predict;
+    const struct rx_table *table;
+    uint8_t **places;
+    uint32_t count;
+    uint32_t max;
+    uint32_t steps; /* left */
+};
+
+void predict_init(struct predict *predict, uint32_t channel)
+{
+    *predict = (struct predict){.channel = channel};
+}
+
+void predict_on_bind(struct predict *predict, uint32_t slot)
+{
+    if (predict->slot == slot) {
+        predict->usual = predict->extent;
+        predict->extent = 0;
+        predict->packet = 0;
+    }
+    if (predict->floor_slot == slot)
+        predict->floor_packet = 0;
+}
+
+void predict_poll_begins(struct predict *predict)
+{
+    predict->floor_slot = predict->slot;
+    predict->floor_packet = predict->packet;
+}
+
+/* The first packet at or after this one that travels on the channel. */
+static uint64_t on_channel(const struct predict *predict, const struct fabric_endpoint_attr *attr,
+                           uint64_t packet)
+{
+    if (attr->channels == 1)
+        return packet;
+    uint64_t stripe = packet / attr->stripe_packets;
+    uint32_t channel = (uint32_t)(stripe % attr->channels);
+    if (channel == predict->channel)
+        return packet;
+    uint32_t ahead = (predict->channel + attr->channels - channel) % attr->channels;
+    return (stripe + ahead) * attr->stripe_packets;
+}
+
+void predict_saw(struct predict *predict, const struct rx_table *table, uint32_t slot, uint32_t packet)
+{
+    if (slot != predict->slot) {
+        /* A repair of an older message says nothing of lengths; the first packet of another one does. */
+        if (packet == on_channel(predict, &table->attr, 0))
+            predict->usual = predict->extent;
+        predict->extent = 0;
+    }
+    if (packet >= predict->extent)
+        predict->extent = packet + 1;
+    predict->slot = slot;
+    predict->packet = packet + 1;
+}
+
+/* Adds the missing full packets among [from, end) of a slot that travel on the channel. */
+static void walk_slot(struct walk *walk, uint32_t slot, uint64_t from, uint64_t end)
+{
+    const struct fabric_endpoint_attr *attr = &walk->table->attr;
+    const struct fabric_slot *bound = &walk->table->slots[slot].bound;
+    uint64_t full = bound->length_bytes / attr->mtu_bytes;
+    if (end > full)
+        end = full;
+    /* Until the usual length only, unless this message has shown itself to be longer. */
+    if (end > walk->predict->usual && from < walk->predict->usual)
+        end = walk->predict->usual;
+    uint64_t packet = on_channel(walk->predict, attr, from);
+    while (packet < end && walk->count < walk->max && walk->steps > 0) { /* bounded by steps */
+        walk->steps--;
+        uint64_t word = atomic_load_explicit(&bound->received[packet / 64], memory_order_relaxed);
+        if (word == UINT64_MAX) {
+            packet = on_channel(walk->predict, attr, (packet | 63) + 1);
+            continue;
+        }
+        if (((word >> (packet % 64)) & 1) == 0)
+            walk->places[walk->count++] = bound->base + packet * attr->mtu_bytes;
+        packet = on_channel(walk->predict, attr, packet + 1);
+    }
+}
+
+/* How far ahead of the cursor's slot the next open slot is, past `after`; more than `slots` when there is
+ * none. */
+static uint32_t next_open(const struct walk *walk, const uint64_t *open, uint32_t after)
+{
+    uint32_t slots = walk->table->attr.slots;
+    uint32_t start = walk->predict->slot;
+    if (start + after + 1 < slots) {
+        size_t slot = lh_bitmap_next_set(open, slots, start + after + 1);
+        if (slot < slots)
+            return (uint32_t)slot - start;
+        after = slots - start - 1;
+    }
+    size_t slot = lh_bitmap_next_set(open, slots, start + after + 1 - slots);
+    return slot <= start ? (uint32_t)slot + slots - start : slots + 1;
+}
+
+uint32_t predict_places(const struct predict *predict, const struct rx_table *table, const uint64_t *open,
+                        uint8_t **places, uint32_t max)
+{
+    uint32_t slots = table->attr.slots;
+    assert(predict->slot < slots && predict->floor_slot < slots);
+    struct walk walk = {predict, table, places, 0, max, PREDICT_STEPS_MAX};
+    bool cursor_open = table->slots[predict->slot].open;
+
+    uint32_t reach = (predict->floor_slot + slots - predict->slot) % slots;
+    if (reach == 0 && predict->packet < predict->floor_packet) { /* came round to the floor's own slot */
+        if (cursor_open)
+            walk_slot(&walk, predict->slot, predict->packet, predict->floor_packet);
+        return walk.count;
+    }
+    if (reach == 0)
+        reach = slots;
+    if (cursor_open)
+        walk_slot(&walk, predict->slot, predict->packet, UINT64_MAX);
+    /* At most `slots` rounds: the distance grows. */
+    for (uint32_t ahead = next_open(&walk, open, 0); ahead <= reach && walk.count < max && walk.steps > 0;
+         ahead = next_open(&walk, open, ahead)) {
+        uint64_t end = ahead == reach ? predict->floor_packet : UINT64_MAX;
+        walk_slot(&walk, (predict->slot + ahead) % slots, 0, end);
+    }
+    return walk.count;
+}

@@ -1,0 +1,43 @@
+/*
+ * qpn_table.h - which endpoint and which of its queue pairs has a QPN: for what arrives at the shared port.
+ *
+ * Open addressing with linear probing. Grows in set-up calls only; look-ups allocate nothing.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef LH_FABRIC_UDP_QPN_TABLE_H
+#define LH_FABRIC_UDP_QPN_TABLE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct udp_endpoint;
+
+/* The channel of a control QP. */
+#define UDP_QP_CONTROL UINT32_MAX
+
+struct udp_qp {
+    uint32_t qpn; /* 0: no entry */
+    uint32_t channel;
+    struct udp_endpoint *endpoint;
+    uint8_t generation;
+};
+
+struct qpn_table {
+    struct udp_qp *entries;
+    uint32_t capacity; /* 0 or a power of two, at least twice the count */
+    uint32_t count;
+};
+
+/* All zero is the empty table. */
+void qpn_table_free(struct qpn_table *table);
+/* Draws a random QPN that nobody has, puts the entry in and returns its QPN in qp->qpn. -LH_ENOMEM,
+ * -LH_ESYSTEM. */
+int qpn_table_add(struct qpn_table *table, struct udp_qp *qp);
+/* NULL when nobody has it. Valid until the next change. */
+const struct udp_qp *qpn_table_find(const struct qpn_table *table, uint32_t qpn);
+/* Takes out all QPs of an endpoint. */
+void qpn_table_remove(struct qpn_table *table, const struct udp_endpoint *endpoint);
+
+#endif

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "fabric/udp/socket.h"
+
+#include <errno.h>
+#include <netinet/udp.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "wire/roce.h"
+
+#ifndef UDP_NO_CHECK6_RX
+#define UDP_NO_CHECK6_RX 102
+#endif
+#ifndef UDP_GRO
+#define UDP_GRO 104
+#endif
+
+#define SEND_BUFFER_BYTES ((uint64_t)4 << 20)
+
+static int set_option(int fd, int level, int option, int value)
+{
+    return setsockopt(fd, level, option, &value, sizeof value);
+}
+
+int udp_random(void *out, size_t bytes)
+{
+    uint8_t *next = out;
+    while (bytes > 0) { /* each round gets at least a byte */
+        ssize_t got = getrandom(next, bytes, 0);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0)
+            return lh_fail(LH_ESYSTEM, "no random numbers from the kernel: %s", strerror(errno));
+        next += got;
+        bytes -= (size_t)got;
+    }
+    return 0;
+}
+
+/* The forced option needs a privilege; the plain one stops at net.core.[rw]mem_max. */
+static void ask_buffer(int fd, int forced, int plain, uint64_t bytes)
+{
+    int value = (int)(bytes < UDP_SOCKET_BUFFER_MAX ? bytes : UDP_SOCKET_BUFFER_MAX);
+    if (set_option(fd, SOL_SOCKET, forced, value) != 0)
+        set_option(fd, SOL_SOCKET, plain, value);
+}
+
+/* The kernel doubles what it was asked for, to cover its own bookkeeping. */
+static uint64_t granted_receive_bytes(int fd)
+{
+    int doubled = 0;
+    socklen_t size = sizeof doubled;
+    if (getsockopt(fd, SOL_SOCKET, SO_RCVBUF, &doubled, &size) != 0 || doubled < 0)
+        return 0;
+    return (uint64_t)doubled / 2;
+}
+
+/* Never fragment, whatever ICMP says: an oversize packet is EMSGSIZE. See the top of socket.h for IPv4. */
+static int set_path_options(int fd, bool ipv4)
+{
+    if (ipv4)
+        return set_option(fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_PROBE);
+    if (set_option(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1) != 0)
+        return -1;
+    /* RoCE hardware and Soft-RoCE send UDP checksum 0, which IPv6 drops unless told otherwise. */
+    if (set_option(fd, IPPROTO_UDP, UDP_NO_CHECK6_RX, 1) != 0)
+        return -1;
+    if (set_option(fd, IPPROTO_IPV6, IPV6_DONTFRAG, 1) != 0)
+        return -1;
+    return set_option(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_PROBE);
+}
+
+static int make_socket(const union udp_address *local, uint64_t receive_bytes, struct udp_socket *made)
+{
+    made->fd = socket(local->any.sa_family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, IPPROTO_UDP);
+    if (made->fd < 0)
+        return lh_fail(LH_ESYSTEM, "cannot make a UDP socket: %s", strerror(errno));
+    if (set_path_options(made->fd, udp_address_is_ipv4(local)) != 0) {
+        int error =
+            lh_fail(LH_ESYSTEM, "the kernel refuses a UDP socket option that we need: %s", strerror(errno));
+        close(made->fd);
+        return error;
+    }
+    ask_buffer(made->fd, SO_RCVBUFFORCE, SO_RCVBUF, receive_bytes);
+    ask_buffer(made->fd, SO_SNDBUFFORCE, SO_SNDBUF, SEND_BUFFER_BYTES);
+    made->receive_bytes = granted_receive_bytes(made->fd);
+    return 0;
+}
+
+/* 0, or an errno. */
+static int bind_port(int fd, const union udp_address *local, uint16_t port)
+{
+    union udp_address address = *local;
+    udp_address_set_port(&address, port);
+    return bind(fd, &address.any, udp_address_size(&address)) == 0 ? 0 : errno;
+}
+
+static int bind_failed(const union udp_address *local, int error)
+{
+    char text[UDP_ADDRESS_TEXT_MAX];
+    return lh_fail(LH_EADDR, "cannot bind to %s: %s; give an address of this machine",
+                   udp_address_format(local, text), strerror(error));
+}
+
+static int bind_data_port(struct udp_socket *made, const union udp_address *local)
+{
+    const uint32_t ports = UDP_DATA_PORT_MAX - UDP_DATA_PORT_MIN + 1;
+    uint32_t start;
+    int error = udp_random(&start, sizeof start);
+    if (error != 0)
+        return error;
+    for (uint32_t i = 0; i < ports; i++) {
+        uint16_t port = (uint16_t)(UDP_DATA_PORT_MIN + (start % ports + i) % ports);
+        int failed = bind_port(made->fd, local, port);
+        if (failed == 0) {
+            made->port = port;
+            return 0;
+        }
+        if (failed != EADDRINUSE)
+            return bind_failed(local, failed);
+    }
+    return lh_fail(LH_EADDR, "every UDP port from %u to %u is taken; close some sockets", UDP_DATA_PORT_MIN,
+                   UDP_DATA_PORT_MAX);
+}
+
+int udp_socket_open_data(const union udp_address *local, uint64_t receive_bytes, struct udp_socket *made)
+{
+    struct udp_socket fresh = {0};
+    int error = make_socket(local, receive_bytes, &fresh);
+    if (error != 0)
+        return error;
+    error = bind_data_port(&fresh, local);
+    if (error != 0) {
+        close(fresh.fd);
+        return error;
+    }
+    /* Without these we are slower (GRO) or know less (drop counts), nothing worse. */
+    set_option(fresh.fd, IPPROTO_UDP, UDP_GRO, 1);
+    set_option(fresh.fd, SOL_SOCKET, SO_RXQ_OVFL, 1);
+    *made = fresh;
+    return 0;
+}
+
+int udp_socket_open_front(const union udp_address *local, uint64_t receive_bytes, struct udp_socket *made)
+{
+    struct udp_socket fresh = {0};
+    int error = make_socket(local, receive_bytes, &fresh);
+    if (error != 0)
+        return error;
+    int failed = bind_port(fresh.fd, local, ROCE_UDP_PORT);
+    if (failed == EADDRINUSE)
+        failed = bind_port(fresh.fd, local, 0);
+    union udp_address bound;
+    socklen_t size = sizeof bound;
+    if (failed == 0 && getsockname(fresh.fd, &bound.any, &size) != 0)
+        failed = errno;
+    if (failed != 0) {
+        close(fresh.fd);
+        return bind_failed(local, failed);
+    }
+    fresh.port = udp_address_port(&bound);
+    *made = fresh;
+    return 0;
+}
+
+void udp_socket_close(struct udp_socket *socket)
+{
+    if (socket->fd >= 0)
+        close(socket->fd);
+    socket->fd = -1;
+}
+
+int udp_path_mtu(const union udp_address *local, const union udp_address *peer, uint32_t *bytes)
+{
+    bool ipv4 = udp_address_is_ipv4(local);
+    int fd = socket(local->any.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, IPPROTO_UDP);
+    if (fd < 0)
+        return lh_fail(LH_ESYSTEM, "cannot make a UDP socket: %s", strerror(errno));
+    int mtu = 0;
+    socklen_t size = sizeof mtu;
+    int failed = bind_port(fd, local, 0);
+    if (failed == 0 && connect(fd, &peer->any, udp_address_size(peer)) != 0)
+        failed = errno;
+    if (failed == 0 &&
+        getsockopt(fd, ipv4 ? IPPROTO_IP : IPPROTO_IPV6, ipv4 ? IP_MTU : IPV6_MTU, &mtu, &size) != 0)
+        failed = errno;
+    close(fd);
+    if (failed != 0 || mtu <= 0) {
+        char from[UDP_ADDRESS_TEXT_MAX], to[UDP_ADDRESS_TEXT_MAX];
+        return lh_fail(LH_EADDR, "no way from %s to %s: %s; check the route",
+                       udp_address_format(local, from), udp_address_format(peer, to), strerror(failed));
+    }
+    *bytes = (uint32_t)mtu;
+    return 0;
+}

@@ -1,0 +1,40 @@
+/*
+ * socket.h - making UDP sockets from which RoCE packets can be sent, and asking the kernel about paths.
+ *
+ * No socket here is ever connected for traffic: on IPv4 a connected socket draws its IP IDs from a random
+ * base that the process cannot see, and the ID enters the iCRC. An unconnected one with IP_PMTUDISC_PROBE
+ * always sends ID 0 (and k for segment k of a GSO burst), with don't-fragment set.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef LH_FABRIC_UDP_SOCKET_H
+#define LH_FABRIC_UDP_SOCKET_H
+
+#include "fabric/udp/address.h"
+
+/* Source ports of data sockets: RoCEv2 keeps to the dynamic range (Annex A17.9), where switches expect
+ * entropy. */
+#define UDP_DATA_PORT_MIN 49152u
+#define UDP_DATA_PORT_MAX 65535u
+
+/* Largest that is asked of the kernel: the doubled value is an int. */
+#define UDP_SOCKET_BUFFER_MAX ((uint64_t)512 << 20)
+
+struct udp_socket {
+    int fd;
+    uint16_t port;
+    uint64_t receive_bytes; /* granted, in the measure of what was asked */
+};
+
+/* On a free port of the data range, tried from a random start. GRO is on where the kernel has it. */
+int udp_socket_open_data(const union udp_address *local, uint64_t receive_bytes, struct udp_socket *made);
+/* On ROCE_UDP_PORT when that is free on this address, else on any port. Without GRO. */
+int udp_socket_open_front(const union udp_address *local, uint64_t receive_bytes, struct udp_socket *made);
+void udp_socket_close(struct udp_socket *socket);
+
+/* The largest IP packet that the path to the peer is known to take. -LH_EADDR when there is no way. */
+int udp_path_mtu(const union udp_address *local, const union udp_address *peer, uint32_t *bytes);
+/* Uniform, from the kernel. -LH_ESYSTEM when there is none. */
+int udp_random(void *out, size_t bytes);
+
+#endif

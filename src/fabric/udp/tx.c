@@ -1,0 +1,258 @@
+/*
+ * tx.c - sending data packets: bursts of full packets by GSO, several bursts a system call, no copy of
+ * payload.
+ *
+ * A burst is one kernel message whose segments are the packets; the kernel cuts it every header + MTU + 4
+ * bytes. The trailer of a packet and the header of the next stand together in memory (a frame), so a burst
+ * of n packets has 2 n + 1 pieces.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include "fabric/udp/udp.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <netinet/udp.h>
+#include <string.h>
+
+#include "base/error.h"
+
+#ifndef UDP_SEGMENT
+#define UDP_SEGMENT 103
+#endif
+
+#define HEADER           ROCE_WRITE_IMM_HEADER_BYTES
+#define UDP_HEADER_BYTES 8u
+
+static uint32_t datagram_bytes(uint32_t payload_bytes)
+{
+    return HEADER + payload_bytes + roce_pad_bytes(payload_bytes) + ROCE_ICRC_BYTES;
+}
+
+static uint64_t ip_overhead(const struct udp_tx *tx)
+{
+    return UDP_HEADER_BYTES + (tx->flow.ipv4 ? 20u : 40u);
+}
+
+/* How many of the writes go into one kernel message. */
+static uint32_t burst_length(const struct udp_channel *channel, const struct fabric_write *writes,
+                             uint32_t count)
+{
+    const uint32_t mtu = channel->endpoint->table.attr.mtu_bytes;
+    uint32_t most = UDP_GSO_BYTES_MAX / datagram_bytes(mtu);
+    most = most < UDP_GSO_SEGMENTS_MAX ? most : UDP_GSO_SEGMENTS_MAX;
+    if (!channel->tx.gso || most < 2)
+        return 1;
+    for (uint32_t i = 0; i < count && i < most; i++) {
+        if (writes[i].corrupt_bit != 0)
+            return i > 0 ? i : 1;
+        if (writes[i].bytes != mtu) /* only the last segment may be short */
+            return i + 1;
+    }
+    return count < most ? count : most;
+}
+
+/* Writes header and trailer of one packet into frames[at] and frames[at + 1]. */
+static void frame_packet(struct udp_channel *channel, const struct fabric_write *write, uint32_t at,
+                         uint32_t segment)
+{
+    struct udp_tx *tx = &channel->tx;
+    assert(write->bytes <= channel->endpoint->table.attr.mtu_bytes);
+    assert(write->generation < channel->endpoint->peer.generations);
+    struct roce_packet packet = {
+        .opcode = ROCE_UC_WRITE_ONLY_IMM,
+        .dest_qpn = channel->endpoint->peer.qpn[write->generation][channel->index],
+        .psn = tx->psn[write->generation],
+        .va = write->va,
+        .rkey = write->rkey,
+        .immediate = write->immediate,
+        .payload_bytes = write->bytes,
+    };
+    tx->psn[write->generation] = (packet.psn + 1) & ROCE_PSN_MASK;
+    uint8_t *header = tx->frames[at] + UDP_TRAILER_ROOM;
+    roce_encode_header(&packet, header);
+
+    static const uint8_t zero_pad[3];
+    uint32_t pad = roce_pad_bytes(write->bytes);
+    uint32_t state = udp_prefix_get(&tx->prefix, &tx->flow, datagram_bytes(write->bytes), 0, segment);
+    state = icrc_add_header(state, header, HEADER);
+    state = icrc_add(state, write->payload, write->bytes);
+    state = icrc_add(state, zero_pad, pad);
+    uint8_t *end = tx->frames[at + 1] + UDP_TRAILER_ROOM;
+    memset(end - ROCE_ICRC_BYTES - pad, 0, pad);
+    icrc_store(state, end - ROCE_ICRC_BYTES);
+}
+
+static struct iovec *add_piece(struct udp_tx *tx, const uint8_t *bytes, size_t count)
+{
+    /* sendmsg only reads, but its struct is shared with recvmsg and so not const. */
+    tx->iov[tx->iovs] = (struct iovec){(void *)(uintptr_t)bytes, count};
+    return &tx->iov[tx->iovs++];
+}
+
+static void set_segment_bytes(struct msghdr *header, uint8_t *control, uint16_t bytes)
+{
+    header->msg_control = control;
+    header->msg_controllen = CMSG_SPACE(sizeof bytes);
+    struct cmsghdr *segment = CMSG_FIRSTHDR(header);
+    segment->cmsg_level = IPPROTO_UDP;
+    segment->cmsg_type = UDP_SEGMENT;
+    segment->cmsg_len = CMSG_LEN(sizeof bytes);
+    memcpy(CMSG_DATA(segment), &bytes, sizeof bytes);
+}
+
+static struct msghdr *begin_message(struct udp_tx *tx, uint32_t writes)
+{
+    struct msghdr *header = &tx->message[tx->messages].msg_hdr;
+    *header = (struct msghdr){
+        .msg_name = &tx->to,
+        .msg_namelen = udp_address_size(&tx->to),
+        .msg_iov = &tx->iov[tx->iovs],
+    };
+    tx->message_writes[tx->messages] = writes;
+    tx->message_wire_bytes[tx->messages] = 0;
+    return header;
+}
+
+/* Link emulation: the packet goes in one piece, with a bit of it other than its iCRC says. */
+static void add_damaged(struct udp_channel *channel, const struct fabric_write *write, uint32_t at)
+{
+    struct udp_tx *tx = &channel->tx;
+    struct msghdr *header = begin_message(tx, 1);
+    frame_packet(channel, write, at, 0);
+    uint32_t bytes = datagram_bytes(write->bytes);
+    uint32_t trailer = bytes - HEADER - write->bytes;
+    memcpy(tx->damaged, tx->frames[at] + UDP_TRAILER_ROOM, HEADER);
+    if (write->bytes > 0)
+        memcpy(tx->damaged + HEADER, write->payload, write->bytes);
+    memcpy(tx->damaged + HEADER + write->bytes, tx->frames[at + 1] + UDP_TRAILER_ROOM - trailer, trailer);
+    uint32_t bit = (write->corrupt_bit - 1) % (8 * bytes);
+    tx->damaged[bit / 8] ^= (uint8_t)(1u << (bit % 8));
+    add_piece(tx, tx->damaged, bytes);
+    header->msg_iovlen = 1;
+    tx->message_wire_bytes[tx->messages++] = bytes + ip_overhead(tx);
+}
+
+/* Adds one kernel message with these packets, the first of which uses frames[at]. */
+static void add_burst(struct udp_channel *channel, const struct fabric_write *writes, uint32_t count,
+                      uint32_t at)
+{
+    struct udp_tx *tx = &channel->tx;
+    struct msghdr *header = begin_message(tx, count);
+    uint32_t before = tx->iovs;
+    uint32_t trailer = 0; /* of the packet before: goes with the next header */
+    uint64_t wire_bytes = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        frame_packet(channel, &writes[i], at + i, i);
+        add_piece(tx, tx->frames[at + i] + UDP_TRAILER_ROOM - trailer, trailer + HEADER);
+        if (writes[i].bytes > 0)
+            add_piece(tx, writes[i].payload, writes[i].bytes);
+        trailer = roce_pad_bytes(writes[i].bytes) + ROCE_ICRC_BYTES;
+        wire_bytes += datagram_bytes(writes[i].bytes) + ip_overhead(tx);
+    }
+    add_piece(tx, tx->frames[at + count] + UDP_TRAILER_ROOM - trailer, trailer);
+    header->msg_iovlen = tx->iovs - before;
+    if (count > 1)
+        set_segment_bytes(header, tx->segment[tx->messages], (uint16_t)datagram_bytes(writes[0].bytes));
+    tx->message_wire_bytes[tx->messages++] = wire_bytes;
+}
+
+/* Lays out writes until all are in, or one that is damaged (there is memory for one). Returns how many are
+ * in. */
+static uint32_t lay_out(struct udp_channel *channel, const struct fabric_write *writes, uint32_t count)
+{
+    struct udp_tx *tx = &channel->tx;
+    tx->messages = 0;
+    tx->iovs = 0;
+    uint32_t in = 0;
+    while (in < count) { /* each round takes a write or more */
+        if (writes[in].corrupt_bit != 0) {
+            add_damaged(channel, &writes[in], in);
+            return in + 1;
+        }
+        uint32_t burst = burst_length(channel, &writes[in], count - in);
+        /* A message's last trailer and the next one's header share a frame, but not its bytes. */
+        add_burst(channel, &writes[in], burst, in);
+        in += burst;
+    }
+    return in;
+}
+
+bool udp_send_error_is_loss(int error)
+{
+    switch (error) {
+    case ECONNREFUSED:
+    case ECONNRESET:
+    case ENETUNREACH:
+    case ENETDOWN:
+    case EHOSTUNREACH:
+    case EHOSTDOWN:
+    case EADDRNOTAVAIL: /* the interface lost its address for a moment */
+    case EACCES:
+    case EPERM:    /* a firewall's answer */
+    case EMSGSIZE: /* the path's MTU fell */
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* What to do when the kernel did not take the first message. 1: it is gone; 0: try again; else stop with
+ * this. */
+#define SEND_FULL (-1000)
+static int on_send_error(struct udp_channel *channel, int error)
+{
+    struct udp_tx *tx = &channel->tx;
+    if (error == EINTR)
+        return 0;
+    if (error == EAGAIN || error == EWOULDBLOCK || error == ENOBUFS || error == ENOMEM) {
+        fabric_count(channel->endpoint->table.attr.stats, tx_backpressure, 1);
+        return SEND_FULL;
+    }
+    if ((error == EINVAL || error == EIO) && tx->message_writes[0] > 1) {
+        tx->gso = false; /* this device or kernel does not segment; from now on one packet a message */
+        return 0;
+    }
+    if (udp_send_error_is_loss(error))
+        return 1;
+    return lh_fail(LH_EDEVICE, "cannot send from UDP port %u: %s", channel->socket.port, strerror(error));
+}
+
+/* Sends what is laid out. The number of writes that are gone, or a negative error. */
+static int send_laid_out(struct udp_channel *channel)
+{
+    struct udp_tx *tx = &channel->tx;
+    int sent = sendmmsg(channel->socket.fd, tx->message, tx->messages, MSG_DONTWAIT);
+    if (sent <= 0) {
+        int verdict = on_send_error(channel, sent < 0 ? errno : EAGAIN);
+        return verdict == 1 ? (int)tx->message_writes[0] : verdict;
+    }
+    uint32_t writes = 0;
+    uint64_t wire_bytes = 0;
+    for (uint32_t i = 0; i < (uint32_t)sent; i++) {
+        writes += tx->message_writes[i];
+        wire_bytes += tx->message_wire_bytes[i];
+    }
+    fabric_count(channel->endpoint->table.attr.stats, tx_wire_bytes, wire_bytes);
+    return (int)writes;
+}
+
+int udp_post_writes(struct fabric_endpoint *endpoint, uint32_t index, const struct fabric_write *writes,
+                    uint32_t count)
+{
+    struct udp_endpoint *udp = udp_endpoint_of(endpoint);
+    assert(index < udp->table.attr.channels && udp->connected);
+    struct udp_channel *channel = udp->channels[index];
+    uint32_t taken = 0;
+    while (taken < count) { /* each round takes a write, drops GSO for good, or was interrupted */
+        uint32_t left = count - taken;
+        lay_out(channel, writes + taken, left < FABRIC_BATCH_MAX ? left : FABRIC_BATCH_MAX);
+        int gone = send_laid_out(channel);
+        if (gone == SEND_FULL)
+            break;
+        if (gone < 0)
+            return taken > 0 ? (int)taken : gone;
+        taken += (uint32_t)gone;
+    }
+    return (int)taken;
+}

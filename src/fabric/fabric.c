@@ -4,14 +4,12 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "fabric/sim/sim.h"
 #include "fabric/udp/udp.h"
-
-/* Weak: a build without the simulated network has no such kind. */
-extern const struct fabric_ops fabric_sim_ops __attribute__((weak));
 
 const struct fabric_ops *const fabric_all[] = {
     &fabric_udp_ops,
-    &fabric_sim_ops, /* last, since it may be NULL */
+    &fabric_sim_ops,
     NULL,
 };
 

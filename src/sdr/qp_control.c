@@ -138,10 +138,17 @@ static void on_datagram(struct sdr_qp *qp, const struct fabric_control_arrival *
     fabric_count(&qp->stats, rx_control, 1);
 }
 
-static bool hear(struct sdr_qp *qp, lh_time now)
+/* Not the time at which the round began: what passed since would be missing from every round trip. */
+static lh_time fresh_now(struct sdr_qp *qp)
+{
+    return qp->endpoint->fabric->ops->now(qp->endpoint->fabric);
+}
+
+static bool hear(struct sdr_qp *qp)
 {
     struct fabric_control_arrival arrivals[QP_CONTROL_BATCH];
     int count = qp->endpoint->fabric->ops->control_poll(qp->endpoint, arrivals, QP_CONTROL_BATCH);
+    lh_time now = count > 0 ? fresh_now(qp) : 0;
     if (count < 0)
         qp_fail(qp, count);
     for (int i = 0; i < count; i++)
@@ -152,11 +159,11 @@ static bool hear(struct sdr_qp *qp, lh_time now)
 /* ---- what is told ---- */
 
 /* False when the fabric takes no more for now: the message may be made again later. */
-static bool tell(struct sdr_qp *qp, struct control_message *message, lh_time now)
+static bool tell(struct sdr_qp *qp, struct control_message *message)
 {
     uint8_t bytes[CONTROL_MESSAGE_MAX];
     message->header.token = qp->peer.token;
-    path_stamp(&qp->path, now, &message->header);
+    path_stamp(&qp->path, fresh_now(qp), &message->header);
     struct fabric_datagram datagram = {.data = bytes, .bytes = (uint32_t)control_encode(message, bytes)};
     int taken = qp->endpoint->fabric->ops->control_send(qp->endpoint, &datagram, 1);
     if (taken < 0)
@@ -167,14 +174,14 @@ static bool tell(struct sdr_qp *qp, struct control_message *message, lh_time now
     return true;
 }
 
-static bool tell_simple(struct sdr_qp *qp, enum control_type type, lh_time now)
+static bool tell_simple(struct sdr_qp *qp, enum control_type type)
 {
     struct control_message message = {.header.type = type};
     if (type == CONTROL_CTS_HEARD)
         message.body.cts_heard_next = qp->cts.heard;
     if (type == CONTROL_CLOSE)
         message.body.close_reason = qp->goodbye_reason;
-    return tell(qp, &message, now);
+    return tell(qp, &message);
 }
 
 /* A collected announcement counts as sent even when the fabric was full: it is repeated like a lost one. */
@@ -188,12 +195,12 @@ static void tell_cts(struct sdr_qp *qp, lh_time now)
                                                  CONTROL_CTS_MAX, &repeated)) > 0) {
         fabric_count(&qp->stats, cts_sent, message.body.cts.count);
         fabric_count(&qp->stats, cts_repeated, repeated);
-        if (!tell(qp, &message, now))
+        if (!tell(qp, &message))
             return;
     }
 }
 
-static bool tell_upper(struct sdr_qp *qp, lh_time now)
+static bool tell_upper(struct sdr_qp *qp)
 {
     bool told = false;
     const struct qp_upper_message *waiting;
@@ -202,7 +209,7 @@ static bool tell_upper(struct sdr_qp *qp, lh_time now)
         struct control_message message = {.header.type = CONTROL_UPPER};
         message.body.upper.data = waiting->data;
         message.body.upper.bytes = waiting->bytes;
-        if (!tell(qp, &message, now))
+        if (!tell(qp, &message))
             return told;
         qp->outbox.tail++;
         told = true;
@@ -214,21 +221,21 @@ static bool speak(struct sdr_qp *qp, lh_time now)
 {
     bool told = false;
     if (qp->goodbye > 0) {
-        told = tell_upper(qp, now);
-        for (; qp->goodbye > 0 && tell_simple(qp, CONTROL_CLOSE, now); qp->goodbye--)
+        told = tell_upper(qp);
+        for (; qp->goodbye > 0 && tell_simple(qp, CONTROL_CLOSE); qp->goodbye--)
             told = true;
         return told;
     }
     if (atomic_load(&qp->error))
         return false;
-    if (qp->pong_wanted && tell_simple(qp, CONTROL_PONG, now))
+    if (qp->pong_wanted && tell_simple(qp, CONTROL_PONG))
         qp->pong_wanted = false, told = true;
-    if (qp->heard_wanted && tell_simple(qp, CONTROL_CTS_HEARD, now))
+    if (qp->heard_wanted && tell_simple(qp, CONTROL_CTS_HEARD))
         qp->heard_wanted = false, told = true;
     tell_cts(qp, now);
-    told |= tell_upper(qp, now);
+    told |= tell_upper(qp);
     if (path_ping_due(&qp->path, now))
-        tell_simple(qp, CONTROL_PING, now);
+        tell_simple(qp, CONTROL_PING);
     return told;
 }
 
@@ -258,7 +265,7 @@ bool qp_control_round(struct sdr_qp *qp, lh_time now, lh_time *next)
     if (connected && atomic_load(&qp->error) != -LH_EDEVICE) {
         pthread_mutex_lock(&qp->lock);
         note_traffic(qp, now);
-        moved = hear(qp, now);
+        moved = hear(qp);
         pthread_mutex_unlock(&qp->lock);
     }
     /* Between hearing and speaking, so that an answer leaves in the round in which its question came. */

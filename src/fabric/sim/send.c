@@ -144,6 +144,8 @@ static enum sim_refusal send_one(struct sim_endpoint *endpoint, struct sim_path 
             flip_bit(packet, corrupt_bit - 1);
     }
     bool control = path == sim_path_of(endpoint, FABRIC_CONTROL);
+    if (!control)
+        fabric_count(endpoint->table.attr.stats, tx_wire_bytes, wire_bytes);
     bool gone = vanishes(endpoint, packet, control, fate.dropped);
     if (gone || !depart(endpoint, packet, &fate))
         packet_pool_put(&world->pool, packet);

@@ -1,0 +1,62 @@
+/*
+ * link_lane.h - what one channel of an endpoint (or its control QP) has on an emulated link.
+ *
+ * A lane belongs to the owner of its channel; what all lanes of an endpoint share stands in struct
+ * link_shared.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef LH_FABRIC_LINK_LANE_H
+#define LH_FABRIC_LINK_LANE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "base/link_fate.h"
+#include "fabric/fabric.h"
+#include "fabric/link_held.h"
+#include "fabric/timeline.h"
+
+/* Of one endpoint. */
+struct link_shared {
+    struct fabric_endpoint *inner;
+    struct lh_stats *stats;
+    uint32_t ip_udp_bytes;  /* headers below RoCE */
+    _Atomic bool emulating; /* false: the spec is none */
+    /* Guards what follows, and the packets' memory. No call of the inner fabric is made with it held. */
+    pthread_mutex_t lock;
+    struct lh_link_state link;
+    struct link_held *held;
+    lh_time now_ns; /* the latest time that the link has seen */
+};
+
+/* Why the last send did not take everything. */
+enum link_refusal {
+    LINK_REFUSED_NOT = 0,
+    LINK_REFUSED_BY_QUEUE, /* the bottleneck's queue is full */
+    LINK_REFUSED_BY_HELD,  /* no memory for another packet on the way */
+    LINK_REFUSED_BY_INNER, /* passed straight through; the inner fabric took no more and will not say until
+                              when */
+};
+
+struct link_lane {
+    struct timeline on_the_way;                /* of struct link_packet; a duplicate stands in it twice */
+    uint64_t pushed;                           /* the order in which packets of this lane were taken */
+    struct link_packet *due[FABRIC_BATCH_MAX]; /* offered to the inner fabric, in order */
+    uint32_t due_count;
+    uint32_t channel; /* or FABRIC_CONTROL */
+    enum link_refusal refused;
+    lh_time retry_ns; /* LINK_REFUSED_BY_INNER: when to try again; 0: not set yet */
+};
+
+/* Take what the link takes; how many that was, or the inner fabric's error. */
+int link_lane_post(struct link_lane *lane, struct link_shared *shared, const struct fabric_write *writes,
+                   uint32_t count);
+int link_lane_send(struct link_lane *lane, struct link_shared *shared,
+                   const struct fabric_datagram *datagrams, uint32_t count);
+/* Lets due packets go; when to call again. */
+lh_time link_lane_pump(struct link_lane *lane, struct link_shared *shared, lh_time now);
+/* Forgets what is on the way. */
+void link_lane_clear(struct link_lane *lane, struct link_shared *shared);
+
+#endif

@@ -90,6 +90,8 @@ struct lh_receiver_view {
     uint32_t chunks_arrived;     /* how many are non-zero */
     lh_time last_arrival_ns;     /* when the newest chunk was seen; LH_TIME_NEVER: none yet */
     lh_time later_seen_ns;       /* when a later message of the connection first showed; LH_TIME_NEVER: none */
+    lh_time caught_up_ns;        /* each chunk that had reached this host before this moment is in the bitmap; messages
+                                    come another way, and may overtake chunks that still wait. 0: not known */
     bool length_known;           /* chunks is final: the sender has told the length */
     uint32_t chunks;             /* of the message; before length_known, of the buffer */
 };

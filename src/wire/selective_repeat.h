@@ -1,12 +1,15 @@
 /*
  * selective_repeat.h - the two messages of selective repeat: MARK to the receiver, ACK to the sender. Big-endian.
  *
- * MARK, 20 bytes: kind 1 | flags 1 | zero 2 | mark 4 | sent_through 4 | answered 4 | round 4
- * ACK, 24 bytes and the bitmap: kind 1 | flags 1 | words 2 | report 4 | mark 4 | cumulative 4 | horizon 4 | arrived 4
+ * MARK, 12 bytes: kind 1 | flags 1 | zero 2 | mark 4 | sent_through 4
+ * ACK, 24 bytes and the bitmap: kind 1 | flags 1 | words 2 | mark 4 | cumulative 4 | base 4 | horizon 4 | arrived 4
  *   | words x 8
  *
+ * Both are snapshots: each says all that there is to say, so one that is lost is made good by the next, one that
+ * comes twice changes nothing, and an old one that comes late says nothing that was not known.
+ *
  * A MARK travels behind the chunks that it speaks of: what it covers and does not show within the reordering
- * window is lost. An ACK carries the bitmap from the 64-chunk word of `cumulative` on, as far as it fits.
+ * window is lost. An ACK speaks of the chunks from `base` on, as many as its words hold.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -17,9 +20,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define SR_MARK_BYTES     20u
-#define SR_ACK_BYTES      24u
-#define SR_ACK_WORDS_MAX  108u /* (LH_SCHEME_MESSAGE_MAX - SR_ACK_BYTES) / 8, rounded down */
+#define SR_MARK_BYTES    12u
+#define SR_ACK_BYTES     24u
+#define SR_ACK_WORDS_MAX 109u /* (LH_SCHEME_MESSAGE_MAX - SR_ACK_BYTES) / 8: 6976 chunks */
+#define SR_ACK_BYTES_MAX (SR_ACK_BYTES + 8u * SR_ACK_WORDS_MAX)
 
 enum sr_kind {
     SR_MARK = 1,
@@ -27,31 +31,33 @@ enum sr_kind {
 };
 
 #define SR_FLAG_PROBE 0x01u /* MARK: answer at once */
-#define SR_FLAG_NACK  0x01u /* ACK: what is missing below horizon is lost: send it again */
+#define SR_FLAG_NACK  0x01u /* ACK: sent because chunks are missing (for statistics: each ACK says what is) */
 
 struct sr_mark {
     uint8_t flags;
-    uint32_t mark;         /* counts up with each MARK of the transfer */
+    uint32_t mark;         /* counts up with each MARK that has something new to cover; from 1 */
     uint32_t sent_through; /* chunks 0 … sent_through - 1 were injected at least once before this */
-    uint32_t answered;     /* the newest report (NACK) whose chunks were all injected again before this */
-    uint32_t round;        /* of probing, for statistics */
 };
 
 struct sr_ack {
     uint8_t flags;
-    uint32_t report;     /* counts up with each NACK; 0 in a plain ACK that follows none */
-    uint32_t mark;       /* the newest MARK that was heard, 0: none */
+    uint32_t mark;       /* newest MARK that was heard a reordering window ago: all injected before it and missing
+                            here is lost; 0: none */
     uint32_t cumulative; /* chunks 0 … cumulative - 1 have all arrived */
-    uint32_t horizon;    /* chunks at or past this are not yet due */
+    uint32_t base;       /* multiple of 64, not before cumulative's word; bit i of word w is chunk
+                            base + 64 * w + i */
+    uint32_t horizon;    /* what was injected once only, lies before this and is missing here is lost */
     uint32_t arrived;    /* how many chunks have arrived in all */
-    uint16_t words;      /* of bitmap; word i covers chunks (cumulative / 64 + i) * 64 … + 63 */
+    uint16_t words;      /* of bitmap */
     uint64_t bitmap[SR_ACK_WORDS_MAX];
 };
 
+/* The fields must be possible (asserted); returns the bytes written. */
 size_t sr_mark_encode(const struct sr_mark *mark, uint8_t out[SR_MARK_BYTES]);
-int sr_mark_decode(const uint8_t *data, size_t bytes, struct sr_mark *mark); /* 0 or -1 */
-/* Writes at most SR_ACK_BYTES + 8 * SR_ACK_WORDS_MAX bytes. */
+/* Writes at most SR_ACK_BYTES_MAX bytes. */
 size_t sr_ack_encode(const struct sr_ack *ack, uint8_t *out);
-int sr_ack_decode(const uint8_t *data, size_t bytes, struct sr_ack *ack); /* 0 or -1 */
+/* 0, or -1 when a field is impossible or the length is not the message's own. */
+int sr_mark_decode(const uint8_t *data, size_t bytes, struct sr_mark *mark);
+int sr_ack_decode(const uint8_t *data, size_t bytes, struct sr_ack *ack);
 
 #endif

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "reliability/sr_nack.h"
+
+#include <assert.h>
+
+static uint32_t larger(uint32_t a, uint32_t b)
+{
+    return a > b ? a : b;
+}
+
+void sr_nack_init(struct sr_nack *nack)
+{
+    sr_settle_init(&nack->chunks);
+    sr_settle_init(&nack->marks);
+    nack->horizon = 0;
+    nack->mark = 0;
+    nack->repeats_left = 0;
+    nack->repeat_ns = LH_TIME_NEVER;
+    nack->repeat_span_ns = 0;
+}
+
+void sr_nack_on_mark(struct sr_nack *nack, uint32_t mark, uint32_t sent_through, const struct sr_timing *timing,
+                     lh_time now)
+{
+    sr_settle_add(&nack->marks, sent_through, mark, timing, now);
+}
+
+void sr_nack_on_arrivals(struct sr_nack *nack, const struct sr_arrivals *arrivals,
+                         const struct sr_timing *timing, lh_time now)
+{
+    sr_settle_add(&nack->chunks, arrivals->highest, 0, timing, now);
+}
+
+/* Until when arrivals have been looked at, for what does not come the way of the chunks. */
+static lh_time caught_up(const struct lh_receiver_view *view)
+{
+    return view->caught_up_ns == 0 ? view->now : sr_earlier(view->caught_up_ns, view->now);
+}
+
+/* When a later message proves that all of this one has been sent; LH_TIME_NEVER when that says nothing new. */
+static lh_time later_expiry(const struct sr_nack *nack, const struct sr_arrivals *arrivals,
+                            const struct lh_receiver_view *view, const struct sr_timing *timing)
+{
+    /* Before the length is known the buffer may be longer than the message. */
+    if (!view->length_known || nack->horizon == arrivals->limit)
+        return LH_TIME_NEVER;
+    return sr_after(view->later_seen_ns, timing->window_ns);
+}
+
+static uint32_t horizon_now(struct sr_nack *nack, const struct sr_arrivals *arrivals,
+                            const struct lh_receiver_view *view, const struct sr_timing *timing)
+{
+    sr_settle_on_expired(&nack->chunks, timing, view->now);
+    sr_settle_on_expired(&nack->marks, timing, caught_up(view));
+    if (later_expiry(nack, arrivals, view, timing) <= caught_up(view))
+        return arrivals->limit;
+    uint32_t horizon = larger(nack->chunks.settled.through, nack->marks.settled.through);
+    horizon = larger(horizon, nack->horizon);
+    return horizon < arrivals->limit ? horizon : arrivals->limit;
+}
+
+bool sr_nack_on_step(struct sr_nack *nack, const struct sr_arrivals *arrivals,
+                     const struct lh_receiver_view *view, const struct sr_timing *timing)
+{
+    uint32_t horizon = horizon_now(nack, arrivals, view, timing);
+    uint32_t mark = nack->marks.settled.mark;
+    bool missing = arrivals->cumulative < horizon;
+    bool news = missing && (mark > nack->mark || sr_arrivals_gap(arrivals, nack->horizon, horizon));
+    nack->horizon = horizon;
+    nack->mark = mark;
+    if (news) {
+        nack->repeats_left = SR_NACK_REPEATS;
+        nack->repeat_span_ns = timing->window_ns;
+    } else if (missing && nack->repeats_left > 0 && nack->repeat_ns <= view->now) {
+        nack->repeats_left--;
+        nack->repeat_span_ns *= 2;
+    } else {
+        return false;
+    }
+    nack->repeat_ns = sr_after(view->now, nack->repeat_span_ns);
+    return true;
+}
+
+lh_time sr_nack_expiry(const struct sr_nack *nack, const struct sr_arrivals *arrivals,
+                       const struct lh_receiver_view *view, const struct sr_timing *timing)
+{
+    lh_time next = later_expiry(nack, arrivals, view, timing);
+    if (arrivals->cumulative < larger(nack->chunks.newest.through, nack->marks.newest.through)) {
+        next = sr_earlier(next, sr_settle_expiry(&nack->chunks, timing));
+        next = sr_earlier(next, sr_settle_expiry(&nack->marks, timing));
+    }
+    if (nack->repeats_left > 0 && arrivals->cumulative < nack->horizon)
+        next = sr_earlier(next, nack->repeat_ns);
+    if (next > view->now)
+        return next;
+    /* Due, but arrivals still wait to be looked at. */
+    return sr_after(view->now, timing->window_ns / 16 + 1);
+}

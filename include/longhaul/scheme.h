@@ -1,14 +1,14 @@
 /*
  * scheme.h - how a reliability scheme is written: two small machines, a sender's and a receiver's.
  *
- * A *transfer* is one SDR message: chunks 0 … chunks - 1, each one bit of the receive bitmap (SDR-RDMA paper,
- * sections 3.1.1 and 4.1). The connection owns buffers, slots, sockets and time; the scheme decides. It is
- * pure: it sees a view of the moment, and appends what it wants done to a list of actions. It is called
- * again at once when the list was full, whenever something happened to its transfer, and at next_ns.
+ * A *transfer* is one SDR message: chunks 0 … chunks - 1, each one bit of the receive bitmap (SDR-RDMA
+ * paper, sections 3.1.1 and 4.1). The connection owns buffers, slots, sockets and time; the scheme decides.
+ * It is pure: it sees a view of the moment, and appends what it wants done to a list of actions. It is
+ * called again at once when the list was full, whenever something happened to its transfer, and at next_ns.
  * Nothing it does may depend on anything but its state and its arguments.
  *
- * A scheme needs no final acknowledgement of its own: when the receiver's machine says LH_ACTION_COMPLETE, the
- * connection tells the sender, repeats that as long as the sender asks, and ends the sender's machine.
+ * A scheme needs no final acknowledgement of its own: when the receiver's machine says LH_ACTION_COMPLETE,
+ * the connection tells the sender, repeats that as long as the sender asks, and ends the sender's machine.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -30,10 +30,11 @@ extern "C" {
 #define LH_SCHEME_ID_USER 128
 
 enum lh_action_kind {
-    LH_ACTION_SEND_CHUNKS, /* sender: inject chunks first … first + count - 1, count <= budget_chunks left */
+    LH_ACTION_SEND_CHUNKS, /* sender: inject chunks first … first + count - 1, count <= budget_chunks left
+                            */
     LH_ACTION_SEND_MESSAGE, /* either: to the other machine; may be lost, doubled, late */
-    LH_ACTION_COMPLETE,    /* receiver: hand the buffer over */
-    LH_ACTION_FAIL,        /* either: end the transfer with this error */
+    LH_ACTION_COMPLETE,     /* receiver: hand the buffer over */
+    LH_ACTION_FAIL,         /* either: end the transfer with this error */
 };
 
 struct lh_action {
@@ -55,11 +56,12 @@ struct lh_action {
 struct lh_actions {
     struct lh_action list[LH_ACTIONS_MAX];
     uint32_t count;
-    lh_time next_ns;            /* out: call step again at this moment at the latest; LH_TIME_NEVER */
-    uint32_t in_flight_chunks;  /* out, sender: sent, not acknowledged, not given up as lost */
+    lh_time next_ns;           /* out: call step again at this moment at the latest; LH_TIME_NEVER */
+    uint32_t in_flight_chunks; /* out, sender: sent, not acknowledged, not given up as lost */
 };
 
-/* Room for one more action of this kind, or NULL when the list is full (return then: you are called again). */
+/* Room for one more action of this kind, or NULL when the list is full (return then: you are called again).
+ */
 static inline struct lh_action *lh_action_add(struct lh_actions *actions, enum lh_action_kind kind)
 {
     if (actions->count == LH_ACTIONS_MAX)
@@ -71,7 +73,7 @@ static inline struct lh_action *lh_action_add(struct lh_actions *actions, enum l
 
 /* The path as it is measured now. All 0 before the first sample. */
 struct lh_path_view {
-    lh_time rtt_ns;            /* smoothed */
+    lh_time rtt_ns; /* smoothed */
     lh_time rtt_minimum_ns;
     lh_time overdue_ns;        /* an answer that takes longer than this is late */
     lh_time reorder_window_ns; /* a packet that comes this much after its successors is lost */
@@ -89,11 +91,12 @@ struct lh_receiver_view {
     const uint8_t *chunk_bitmap; /* one byte a chunk, non-zero: the whole chunk is there */
     uint32_t chunks_arrived;     /* how many are non-zero */
     lh_time last_arrival_ns;     /* when the newest chunk was seen; LH_TIME_NEVER: none yet */
-    lh_time later_seen_ns;       /* when a later message of the connection first showed; LH_TIME_NEVER: none */
-    lh_time caught_up_ns;        /* each chunk that had reached this host before this moment is in the bitmap; messages
-                                    come another way, and may overtake chunks that still wait. 0: not known */
-    bool length_known;           /* chunks is final: the sender has told the length */
-    uint32_t chunks;             /* of the message; before length_known, of the buffer */
+    lh_time later_seen_ns; /* when a later message of the connection first showed; LH_TIME_NEVER: none */
+    lh_time
+        caught_up_ns; /* each chunk that had reached this host before this moment is in the bitmap; messages
+                         come another way, and may overtake chunks that still wait. 0: not known */
+    bool length_known; /* chunks is final: the sender has told the length */
+    uint32_t chunks;   /* of the message; before length_known, of the buffer */
 };
 
 struct lh_transfer {
@@ -116,7 +119,8 @@ struct lh_scheme {
     /* Bytes of state for a transfer of at most that many chunks; aligned to 64 when it is given back. */
     size_t (*sender_bytes)(uint32_t chunks_max);
     void (*sender_start)(void *state, const struct lh_transfer *transfer, lh_time now);
-    void (*sender_on_message)(void *state, const uint8_t *data, size_t bytes, const struct lh_sender_view *view);
+    void (*sender_on_message)(void *state, const uint8_t *data, size_t bytes,
+                              const struct lh_sender_view *view);
     void (*sender_step)(void *state, const struct lh_sender_view *view, struct lh_actions *actions);
 
     size_t (*receiver_bytes)(uint32_t chunks_max);

@@ -27,7 +27,8 @@ static const struct lh_scheme sr_nack = {
 
 static const struct lh_scheme sr_rto = {
     .name = "sr-rto",
-    .help = "selective repeat with a timeout a chunk; alpha=NUMBER: timeout (1 + alpha) round trips, default 2",
+    .help =
+        "selective repeat with a timeout a chunk; alpha=NUMBER: timeout (1 + alpha) round trips, default 2",
     .id = LH_SCHEME_ID_SR_RTO,
     .parse = sr_rto_parse,
     .params_valid = sr_rto_params_valid,

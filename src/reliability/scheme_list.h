@@ -1,5 +1,6 @@
 /*
- * scheme_list.h - the numbers by which schemes are known on the wire. lh_schemes() is in <longhaul/scheme.h>.
+ * scheme_list.h - the numbers by which schemes are known on the wire. lh_schemes() is in
+ * <longhaul/scheme.h>.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

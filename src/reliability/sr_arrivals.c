@@ -45,7 +45,8 @@ void sr_arrivals_limit(struct sr_arrivals *arrivals, uint32_t limit)
     arrivals->limit = limit;
 }
 
-/* Eight bytes of the bitmap as eight bits, the first byte lowest. Workers write the bytes meanwhile, hence atomic. */
+/* Eight bytes of the bitmap as eight bits, the first byte lowest. Workers write the bytes meanwhile, hence
+ * atomic. */
 static uint64_t load_eight(const uint8_t *bytes)
 {
     typedef uint64_t __attribute__((may_alias)) word_of_bytes;
@@ -90,8 +91,8 @@ static uint32_t update_word(struct sr_arrivals *arrivals, const uint8_t *chunk_b
     return count;
 }
 
-/* Words first … end - 1, until `arrived` chunks are known. With `contiguous` it also ends at the first word that brings
- * nothing. Returns where it ended. */
+/* Words first … end - 1, until `arrived` chunks are known. With `contiguous` it also ends at the first word
+ * that brings nothing. Returns where it ended. */
 static uint32_t update_words(struct sr_arrivals *arrivals, const uint8_t *chunk_bitmap, uint32_t first,
                              uint32_t end, uint32_t arrived, bool contiguous)
 {

@@ -1,9 +1,9 @@
 /*
  * sr_ledger.h - what a sender knows of each chunk: never injected, on its way, lost, or acknowledged.
  *
- * Chunks are injected for the first time in order, so `sent_through` tells the first group. A lost chunk becomes one
- * on its way when it is taken for injection again. Each injection leaves a stamp on its chunks; what it means is the
- * caller's (the MARK that will cover it, or its group of timeouts).
+ * Chunks are injected for the first time in order, so `sent_through` tells the first group. A lost chunk
+ * becomes one on its way when it is taken for injection again. Each injection leaves a stamp on its chunks;
+ * what it means is the caller's (the MARK that will cover it, or its group of timeouts).
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -26,7 +26,8 @@ struct sr_ledger {
     uint32_t acked;
     uint32_t lost;
     uint32_t lost_from; /* no lost chunk lies before */
-    uint32_t arrived;   /* at the receiver, as far as we heard; more than acked when an ACK could not name them */
+    uint32_t
+        arrived; /* at the receiver, as far as we heard; more than acked when an ACK could not name them */
     uint64_t *acked_bits;
     uint64_t *lost_bits;
     uint64_t *again_bits; /* injected more than once */

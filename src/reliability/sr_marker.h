@@ -1,16 +1,16 @@
 /*
- * sr_marker.h - when the sender of sr-nack says what it has injected (MARK), so that losses at the end show.
+ * sr_marker.h - when the sender of sr-nack says what it has injected (MARK), so that losses at the end
+ * show.
  *
- * What later chunks cannot show - a lost repair, a lost end of the message - a MARK shows. Each injection is covered
- * by the MARK that follows it; its number is the stamp of the chunks (sr_ledger.h).
+ * What later chunks cannot show - a lost repair, a lost end of the message - a MARK shows. Each injection
+ * is covered by the MARK that follows it; its number is the stamp of the chunks (sr_ledger.h).
  *
  * Timers:
- *   cover    a MARK is due as soon as the sender has repaired all that is lost, or has injected its last chunk; at the
- *            latest a quarter of a reordering window after the first uncovered repair, or a quarter of a round trip
- *            after the first uncovered new chunk.
- *   repeat   the last MARK goes out again after 1, 3, 7 … reordering windows, as long as these spans are less than
- *            overdue_ns, until the receiver has heard it: one lost MARK then costs one window, not a probe. From there
- *            on the probe (sr_probe.h) asks.
+ *   cover    a MARK is due as soon as the sender has repaired all that is lost, or has injected its last
+ * chunk; at the latest a quarter of a reordering window after the first uncovered repair, or a quarter of a
+ * round trip after the first uncovered new chunk. repeat   the last MARK goes out again after 1, 3, 7 …
+ * reordering windows, as long as these spans are less than overdue_ns, until the receiver has heard it: one
+ * lost MARK then costs one window, not a probe. From there on the probe (sr_probe.h) asks.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -48,8 +48,8 @@ void sr_marker_on_settled(struct sr_marker *marker, uint32_t mark);
 lh_time sr_marker_cover_expiry(const struct sr_marker *marker, const struct sr_timing *timing);
 /* Whether there is reason to cover at once: all that is lost is repaired, or all is sent. */
 bool sr_marker_wants_cover(const struct sr_marker *marker, bool anything_lost, bool all_sent);
-/* A MARK went out: numbers it, and starts or continues the repetition; `ends`: no later chunk will follow by
- * itself. */
+/* A MARK went out: numbers it, and starts or continues the repetition; `ends`: no later chunk will follow
+ * by itself. */
 void sr_marker_on_cover(struct sr_marker *marker, bool ends, const struct sr_timing *timing, lh_time now);
 lh_time sr_marker_repeat_expiry(const struct sr_marker *marker);
 void sr_marker_on_repeat_expired(struct sr_marker *marker, const struct sr_timing *timing, lh_time now);

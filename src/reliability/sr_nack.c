@@ -19,8 +19,8 @@ void sr_nack_init(struct sr_nack *nack)
     nack->repeat_span_ns = 0;
 }
 
-void sr_nack_on_mark(struct sr_nack *nack, uint32_t mark, uint32_t sent_through, const struct sr_timing *timing,
-                     lh_time now)
+void sr_nack_on_mark(struct sr_nack *nack, uint32_t mark, uint32_t sent_through,
+                     const struct sr_timing *timing, lh_time now)
 {
     sr_settle_add(&nack->marks, sent_through, mark, timing, now);
 }
@@ -37,7 +37,8 @@ static lh_time caught_up(const struct lh_receiver_view *view)
     return view->caught_up_ns == 0 ? view->now : sr_earlier(view->caught_up_ns, view->now);
 }
 
-/* When a later message proves that all of this one has been sent; LH_TIME_NEVER when that says nothing new. */
+/* When a later message proves that all of this one has been sent; LH_TIME_NEVER when that says nothing new.
+ */
 static lh_time later_expiry(const struct sr_nack *nack, const struct sr_arrivals *arrivals,
                             const struct lh_receiver_view *view, const struct sr_timing *timing)
 {

@@ -1,15 +1,16 @@
 /*
  * sr_nack.h - when the receiver of sr-nack reports that chunks are lost.
  *
- * A chunk is lost when something that was sent after it has been here for a reordering window and it has not come: a
- * later chunk, a MARK, or a chunk of a later message (RFC 8985 judges by time in the same way). Every report is the
- * whole state, and the sender knows what it has repaired since, so a report may be repeated freely.
+ * A chunk is lost when something that was sent after it has been here for a reordering window and it has
+ * not come: a later chunk, a MARK, or a chunk of a later message (RFC 8985 judges by time in the same way).
+ * Every report is the whole state, and the sender knows what it has repaired since, so a report may be
+ * repeated freely.
  *
  * Timers:
- *   settle   one reordering window after a sample (sr_settle.h), or after a later message showed: what it covers and is
- *            missing is now known to be lost. A MARK comes another way than the chunks, so its window only runs as far as
- *            arrivals have been looked at (caught_up_ns).
- *   repeat   after a report: one, then two, then four more windows. From there on the sender's probe asks.
+ *   settle   one reordering window after a sample (sr_settle.h), or after a later message showed: what it
+ * covers and is missing is now known to be lost. A MARK comes another way than the chunks, so its window
+ * only runs as far as arrivals have been looked at (caught_up_ns). repeat   after a report: one, then two,
+ * then four more windows. From there on the sender's probe asks.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -33,11 +34,11 @@ struct sr_nack {
 
 void sr_nack_init(struct sr_nack *nack);
 /* sent_through is at most the chunks of the buffer. */
-void sr_nack_on_mark(struct sr_nack *nack, uint32_t mark, uint32_t sent_through, const struct sr_timing *timing,
-                     lh_time now);
+void sr_nack_on_mark(struct sr_nack *nack, uint32_t mark, uint32_t sent_through,
+                     const struct sr_timing *timing, lh_time now);
 /* The highest chunk may have grown. */
-void sr_nack_on_arrivals(struct sr_nack *nack, const struct sr_arrivals *arrivals, const struct sr_timing *timing,
-                         lh_time now);
+void sr_nack_on_arrivals(struct sr_nack *nack, const struct sr_arrivals *arrivals,
+                         const struct sr_timing *timing, lh_time now);
 /* Whether a report is due now; the caller then sends it. Costs nothing while nothing has expired. */
 bool sr_nack_on_step(struct sr_nack *nack, const struct sr_arrivals *arrivals,
                      const struct lh_receiver_view *view, const struct sr_timing *timing);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "reliability/sr_probe.h"
 
-#define PATIENT_PROBES   3u    /* that go out at the same pace: single losses cost no more than one span */
+#define PATIENT_PROBES   3u /* that go out at the same pace: single losses cost no more than one span */
 #define SPAN_FACTOR_MAX  8u
 #define BLIND_FACTOR_MAX 1024u /* about a second, before a round trip was measured */
 

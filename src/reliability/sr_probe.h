@@ -2,9 +2,10 @@
  * sr_probe.h - asks the receiver to speak when it has been silent for too long.
  *
  * One timer:
- *   probe   runs from the newest of: an injection, something heard, a probe. Its span is overdue_ns; from the fourth
- *           probe without an answer on it grows by half each time, up to 8 times overdue_ns. Before a round trip
- *           was measured it doubles each time, up to 1024 times.
+ *   probe   runs from the newest of: an injection of new chunks, something heard, a probe. (Not of repairs:
+ * a sender whose chunks all arrived, but who never heard so, would repair for ever and never ask.) Its span
+ * is overdue_ns; from the fourth probe without an answer on it grows by half each time, up to 8 times
+ *           overdue_ns. Before a round trip was measured it doubles each time, up to 1024 times.
  *
  * There is no end to it: the connection ends a transfer whose peer is gone.
  *
@@ -21,6 +22,7 @@ struct sr_probe {
 };
 
 void sr_probe_init(struct sr_probe *probe);
+/* New chunks were injected. */
 void sr_probe_on_injection(struct sr_probe *probe, lh_time now);
 void sr_probe_on_heard(struct sr_probe *probe, lh_time now);
 void sr_probe_on_sent(struct sr_probe *probe, lh_time now);

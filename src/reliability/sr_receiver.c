@@ -64,7 +64,8 @@ void sr_nack_receiver_start(void *state, const struct lh_transfer *transfer, lh_
     receiver_start(state, transfer, true, now);
 }
 
-static void on_mark(struct sr_receiver *receiver, const struct sr_mark *mark, const struct lh_receiver_view *view)
+static void on_mark(struct sr_receiver *receiver, const struct sr_mark *mark,
+                    const struct lh_receiver_view *view)
 {
     struct sr_timing timing = sr_timing_of(&view->path);
     if (mark->flags & SR_FLAG_PROBE)
@@ -73,7 +74,8 @@ static void on_mark(struct sr_receiver *receiver, const struct sr_mark *mark, co
         sr_nack_on_mark(&receiver->nack, mark->mark, mark->sent_through, &timing, view->now);
 }
 
-void sr_receiver_on_message(void *state, const uint8_t *data, size_t bytes, const struct lh_receiver_view *view)
+void sr_receiver_on_message(void *state, const uint8_t *data, size_t bytes,
+                            const struct lh_receiver_view *view)
 {
     struct sr_receiver *receiver = state;
     struct sr_mark mark;
@@ -84,7 +86,8 @@ void sr_receiver_on_message(void *state, const uint8_t *data, size_t bytes, cons
     on_mark(receiver, &mark, view);
 }
 
-/* ---- what is said next --------------------------------------------------------------------------------- */
+/* ---- what is said next ---------------------------------------------------------------------------------
+ */
 
 /* An answer tells all from the first missing chunk to the highest that arrived or is known to be lost. */
 static void begin_answer(struct sr_receiver *receiver, enum sr_answer answer, lh_time now)
@@ -156,7 +159,8 @@ static lh_time next_expiry(const struct sr_receiver *receiver, const struct lh_r
 }
 
 /* Takes over what has changed in the bitmap. */
-static void look(struct sr_receiver *receiver, const struct lh_receiver_view *view, const struct sr_timing *timing)
+static void look(struct sr_receiver *receiver, const struct lh_receiver_view *view,
+                 const struct sr_timing *timing)
 {
     struct sr_arrivals *arrivals = &receiver->arrivals;
     sr_arrivals_limit(arrivals, view->chunks);

@@ -1,12 +1,14 @@
 /*
- * sr_rto.h - the timeouts of sr-rto: each chunk has one, RTO after its injection (SDR-RDMA paper, section 4.1.1).
+ * sr_rto.h - the timeouts of sr-rto: each chunk has one, RTO after its injection (SDR-RDMA paper,
+ * section 4.1.1).
  *
- * Chunks injected within RTO / 64 of each other share a group, which expires RTO after its last injection: no chunk
- * expires early, and none more than RTO / 64 late. Groups are numbered; the number is the stamp of their chunks
- * (sr_ledger.h).
+ * Chunks injected within RTO / 64 of each other share a group, which expires RTO after its last injection:
+ * no chunk expires early, and none more than RTO / 64 late. Groups are numbered; the number is the stamp of
+ * their chunks (sr_ledger.h).
  *
  * One timer:
- *   RTO   of the oldest group: (1 + alpha) round trips, at least overdue_ns. What of it is still under way is lost.
+ *   RTO   of the oldest group: (1 + alpha) round trips, at least overdue_ns. What of it is still under way
+ * is lost.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -16,12 +18,13 @@
 #include "reliability/sr_ledger.h"
 #include "reliability/sr_timing.h"
 
-#define SR_RTO_GROUPS 128u /* 65 can be alive while the round trip stays the same; when full, the newest grows */
+#define SR_RTO_GROUPS                                                                                      \
+    128u /* 65 can be alive while the round trip stays the same; when full, the newest grows */
 
 struct sr_rto_group {
     lh_time first_ns;
     lh_time last_ns;
-    uint32_t low;  /* lowest and highest chunk */
+    uint32_t low; /* lowest and highest chunk */
     uint32_t high;
 };
 

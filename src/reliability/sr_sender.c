@@ -53,10 +53,12 @@ void sr_nack_sender_start(void *state, const struct lh_transfer *transfer, lh_ti
     sender->nack = true;
 }
 
-/* ---- what the receiver says ---------------------------------------------------------------------------- */
+/* ---- what the receiver says ----------------------------------------------------------------------------
+ */
 
-/* Of the chunks of this word that the receiver misses: which are lost, and not merely late? Those before the horizon
- * that were injected once, and repairs that lie behind a MARK which the receiver has heard long enough ago. */
+/* Of the chunks of this word that the receiver misses: which are lost, and not merely late? Those before
+ * the horizon that were injected once, and repairs that lie behind a MARK which the receiver has heard long
+ * enough ago. */
 static uint64_t lost_of_word(const struct sr_ledger *ledger, uint32_t word, uint64_t missing, uint32_t mark)
 {
     uint64_t repaired = missing & ledger->again_bits[word];
@@ -114,7 +116,8 @@ void sr_sender_on_message(void *state, const uint8_t *data, size_t bytes, const 
     on_ack(sender, &ack, view->now);
 }
 
-/* ---- what is done next --------------------------------------------------------------------------------- */
+/* ---- what is done next ---------------------------------------------------------------------------------
+ */
 
 static uint32_t stamp_now(struct sr_sender *sender, const struct sr_timing *timing, lh_time now)
 {
@@ -123,7 +126,8 @@ static uint32_t stamp_now(struct sr_sender *sender, const struct sr_timing *timi
 
 static void on_injection(struct sr_sender *sender, struct sr_run run, bool again, lh_time now)
 {
-    sr_probe_on_injection(&sender->probe, now);
+    if (!again)
+        sr_probe_on_injection(&sender->probe, now);
     if (sender->nack)
         sr_marker_on_injection(&sender->marker, again, now);
     else
@@ -131,12 +135,13 @@ static void on_injection(struct sr_sender *sender, struct sr_run run, bool again
 }
 
 /* Repairs first: the receiver waits for them longest. At most LH_ACTIONS_MAX runs. */
-static void inject(struct sr_sender *sender, const struct lh_sender_view *view, const struct sr_timing *timing,
-                   struct lh_actions *actions)
+static void inject(struct sr_sender *sender, const struct lh_sender_view *view,
+                   const struct sr_timing *timing, struct lh_actions *actions)
 {
     struct sr_ledger *ledger = &sender->ledger;
     uint32_t budget = view->budget_chunks;
-    while (budget > 0 && actions->count < LH_ACTIONS_MAX && (ledger->lost > 0 || !sr_ledger_all_sent(ledger))) {
+    while (budget > 0 && actions->count < LH_ACTIONS_MAX &&
+           (ledger->lost > 0 || !sr_ledger_all_sent(ledger))) {
         bool again = ledger->lost > 0;
         uint32_t stamp = stamp_now(sender, timing, view->now);
         struct sr_run run;
@@ -153,7 +158,8 @@ static void inject(struct sr_sender *sender, const struct lh_sender_view *view, 
 }
 
 /* False when the list is full. */
-static bool send_mark(const struct sr_sender *sender, uint32_t number, uint8_t flags, struct lh_actions *actions)
+static bool send_mark(const struct sr_sender *sender, uint32_t number, uint8_t flags,
+                      struct lh_actions *actions)
 {
     struct lh_action *action = lh_action_add(actions, LH_ACTION_SEND_MESSAGE);
     if (action == NULL)
@@ -178,7 +184,8 @@ static void on_repeat_expired(struct sr_sender *sender, const struct sr_timing *
         sr_marker_on_repeat_expired(&sender->marker, timing, now);
 }
 
-/* A probe is a MARK too: it covers what is uncovered. sr-rto has no other MARKs, and numbers them all the same. */
+/* A probe is a MARK too: it covers what is uncovered. sr-rto has no other MARKs, and numbers them all the
+ * same. */
 static void on_probe_expired(struct sr_sender *sender, const struct sr_timing *timing, lh_time now,
                              struct lh_actions *actions)
 {
@@ -223,7 +230,8 @@ void sr_sender_step(void *state, const struct lh_sender_view *view, struct lh_ac
         uint32_t expired = sr_rto_on_expired(&sender->rto, &sender->ledger, &timing, now);
         sr_count_many(&sender->stats->timeouts, expired);
     } else if (sr_marker_cover_expiry(&sender->marker, &timing) <= now) {
-        cover(sender, &timing, now, actions); /* before the injection: under a full list it would wait for ever */
+        cover(sender, &timing, now,
+              actions); /* before the injection: under a full list it would wait for ever */
     }
     inject(sender, view, &timing, actions);
     if (sender->nack)

@@ -1,8 +1,8 @@
 /*
  * sr_sender.h - the sending machine of selective repeat, for sr-rto and sr-nack.
  *
- * It injects what is lost, lowest first, then what was never sent. The two schemes differ in how they learn of a
- * loss: sr-rto by its own timeouts (sr_rto.h), sr-nack from the receiver's reports (sr_marker.h).
+ * It injects what is lost, lowest first, then what was never sent. The two schemes differ in how they learn
+ * of a loss: sr-rto by its own timeouts (sr_rto.h), sr-nack from the receiver's reports (sr_marker.h).
  *
  * Timers: RTO (sr-rto; sr_rto.h), cover and repeat (sr-nack; sr_marker.h), probe (both; sr_probe.h).
  *
@@ -19,7 +19,8 @@
 size_t sr_sender_bytes(uint32_t chunks_max);
 void sr_rto_sender_start(void *state, const struct lh_transfer *transfer, lh_time now);
 void sr_nack_sender_start(void *state, const struct lh_transfer *transfer, lh_time now);
-void sr_sender_on_message(void *state, const uint8_t *data, size_t bytes, const struct lh_sender_view *view);
+void sr_sender_on_message(void *state, const uint8_t *data, size_t bytes,
+                          const struct lh_sender_view *view);
 void sr_sender_step(void *state, const struct lh_sender_view *view, struct lh_actions *actions);
 
 #endif

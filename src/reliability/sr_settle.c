@@ -18,8 +18,8 @@ static struct sr_sample *last_entry(struct sr_settle *settle)
     return &settle->ring[(settle->first + settle->count - 1) % SR_SAMPLES];
 }
 
-void sr_settle_add(struct sr_settle *settle, uint32_t through, uint32_t mark, const struct sr_timing *timing,
-                   lh_time now)
+void sr_settle_add(struct sr_settle *settle, uint32_t through, uint32_t mark,
+                   const struct sr_timing *timing, lh_time now)
 {
     struct sr_sample *newest = &settle->newest;
     if (through <= newest->through && mark <= newest->mark)
@@ -39,7 +39,8 @@ void sr_settle_add(struct sr_settle *settle, uint32_t through, uint32_t mark, co
 
 lh_time sr_settle_expiry(const struct sr_settle *settle, const struct sr_timing *timing)
 {
-    return settle->count == 0 ? LH_TIME_NEVER : sr_after(settle->ring[settle->first].at_ns, timing->window_ns);
+    return settle->count == 0 ? LH_TIME_NEVER
+                              : sr_after(settle->ring[settle->first].at_ns, timing->window_ns);
 }
 
 bool sr_settle_on_expired(struct sr_settle *settle, const struct sr_timing *timing, lh_time now)
@@ -51,6 +52,7 @@ bool sr_settle_on_expired(struct sr_settle *settle, const struct sr_timing *timi
         settle->count--;
         any = true;
     }
-    assert(settle->settled.through <= settle->newest.through && settle->settled.mark <= settle->newest.mark);
+    assert(settle->settled.through <= settle->newest.through &&
+           settle->settled.mark <= settle->newest.mark);
     return any;
 }

@@ -1,8 +1,9 @@
 /*
  * sr_settle.h - what was known a reordering window ago: a ring of samples, of which the old ones settle.
  *
- * A sample says that at this moment chunks before `through` had been sent, and MARK `mark` as well: seen from the arrival
- * of a later chunk, or said by a MARK. What was sent before is either here one window later, or lost.
+ * A sample says that at this moment chunks before `through` had been sent, and MARK `mark` as well: seen
+ * from the arrival of a later chunk, or said by a MARK. What was sent before is either here one window
+ * later, or lost.
  *
  * One timer:
  *   settle   of the oldest sample: one reordering window after it was taken.
@@ -14,8 +15,8 @@
 
 #include "reliability/sr_timing.h"
 
-/* Samples closer than a sixteenth of a window share an entry, so 17 suffice while the window stays the same. When all
- * are taken the newest entry grows, which delays it. */
+/* Samples closer than a sixteenth of a window share an entry, so 17 suffice while the window stays the
+ * same. When all are taken the newest entry grows, which delays it. */
 #define SR_SAMPLES 32u
 
 struct sr_sample {
@@ -35,8 +36,8 @@ struct sr_settle {
 
 void sr_settle_init(struct sr_settle *settle);
 /* Both numbers only grow; a sample that says nothing new is passed over. */
-void sr_settle_add(struct sr_settle *settle, uint32_t through, uint32_t mark, const struct sr_timing *timing,
-                   lh_time now);
+void sr_settle_add(struct sr_settle *settle, uint32_t through, uint32_t mark,
+                   const struct sr_timing *timing, lh_time now);
 lh_time sr_settle_expiry(const struct sr_settle *settle, const struct sr_timing *timing);
 /* Settles what is due; returns whether anything was. */
 bool sr_settle_on_expired(struct sr_settle *settle, const struct sr_timing *timing, lh_time now);

@@ -12,7 +12,8 @@ struct sr_timing sr_timing_of(const struct lh_path_view *path)
     if (!timing.measured) {
         timing.rtt_ns = SR_INITIAL_RTT_NS;
         timing.overdue_ns = SR_INITIAL_RTT_NS;
-        timing.window_ns = SR_INITIAL_RTT_NS / 8; /* the share that a measured path starts from (base/rtt.h) */
+        timing.window_ns =
+            SR_INITIAL_RTT_NS / 8; /* the share that a measured path starts from (base/rtt.h) */
         return timing;
     }
     timing.rtt_ns = sr_earlier(path->rtt_ns, SPAN_MAX_NS);

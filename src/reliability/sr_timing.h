@@ -8,8 +8,8 @@
 
 #include <longhaul/scheme.h>
 
-/* Stands for the round trip until one was measured; the only absolute time here. Too short, it costs a few early
- * probes (they back off by doubling); the connection measures before its first transfer as a rule. */
+/* Stands for the round trip until one was measured; the only absolute time here. Too short, it costs a few
+ * early probes (they back off by doubling); the connection measures before its first transfer as a rule. */
 #define SR_INITIAL_RTT_NS LH_NS_PER_MS
 
 struct sr_timing {

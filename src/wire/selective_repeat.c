@@ -48,7 +48,8 @@ int sr_mark_decode(const uint8_t *data, size_t bytes, struct sr_mark *mark)
 static bool ack_possible(const struct sr_ack *ack)
 {
     return (ack->flags & ~SR_FLAG_NACK) == 0 && ack->words <= SR_ACK_WORDS_MAX && ack->base % 64 == 0 &&
-           ack->base >= ack->cumulative / 64 * 64 && ack->base <= BASE_MAX && ack->arrived >= ack->cumulative;
+           ack->base >= ack->cumulative / 64 * 64 && ack->base <= BASE_MAX &&
+           ack->arrived >= ack->cumulative;
 }
 
 size_t sr_ack_encode(const struct sr_ack *ack, uint8_t *out)

@@ -1,15 +1,16 @@
 /*
- * selective_repeat.h - the two messages of selective repeat: MARK to the receiver, ACK to the sender. Big-endian.
+ * selective_repeat.h - the two messages of selective repeat: MARK to the receiver, ACK to the sender.
+ * Big-endian.
  *
  * MARK, 12 bytes: kind 1 | flags 1 | zero 2 | mark 4 | sent_through 4
- * ACK, 24 bytes and the bitmap: kind 1 | flags 1 | words 2 | mark 4 | cumulative 4 | base 4 | horizon 4 | arrived 4
- *   | words x 8
+ * ACK, 24 bytes and the bitmap: kind 1 | flags 1 | words 2 | mark 4 | cumulative 4 | base 4 | horizon 4 |
+ * arrived 4 | words x 8
  *
- * Both are snapshots: each says all that there is to say, so one that is lost is made good by the next, one that
- * comes twice changes nothing, and an old one that comes late says nothing that was not known.
+ * Both are snapshots: each says all that there is to say, so one that is lost is made good by the next, one
+ * that comes twice changes nothing, and an old one that comes late says nothing that was not known.
  *
- * A MARK travels behind the chunks that it speaks of: what it covers and does not show within the reordering
- * window is lost. An ACK speaks of the chunks from `base` on, as many as its words hold.
+ * A MARK travels behind the chunks that it speaks of: what it covers and does not show within the
+ * reordering window is lost. An ACK speaks of the chunks from `base` on, as many as its words hold.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -31,7 +32,8 @@ enum sr_kind {
 };
 
 #define SR_FLAG_PROBE 0x01u /* MARK: answer at once */
-#define SR_FLAG_NACK  0x01u /* ACK: sent because chunks are missing (for statistics: each ACK says what is) */
+#define SR_FLAG_NACK                                                                                       \
+    0x01u /* ACK: sent because chunks are missing (for statistics: each ACK says what is) */
 
 struct sr_mark {
     uint8_t flags;
@@ -41,8 +43,8 @@ struct sr_mark {
 
 struct sr_ack {
     uint8_t flags;
-    uint32_t mark;       /* newest MARK that was heard a reordering window ago: all injected before it and missing
-                            here is lost; 0: none */
+    uint32_t mark; /* newest MARK that was heard a reordering window ago: all injected before it and missing
+                      here is lost; 0: none */
     uint32_t cumulative; /* chunks 0 … cumulative - 1 have all arrived */
     uint32_t base;       /* multiple of 64, not before cumulative's word; bit i of word w is chunk
                             base + 64 * w + i */

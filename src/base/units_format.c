@@ -34,14 +34,14 @@ static const struct format_unit time_units[] = {
 /* Rounds to three significant digits, but never an integer part of more than three. */
 static double round_to_three(double value)
 {
-    double step = value >= 99.95 ? 1 : value >= 9.995 ? 0.1 : 0.01;
+    double step = value >= 100 ? 1 : value >= 10 ? 0.1 : 0.01;
     return round(value / step) * step;
 }
 
 /* 1.25, 12.5 or 125, without zeros at the end. Not by %f, which would take the locale's decimal point. */
 static void put_number(double value, const char *unit, char *out, size_t size)
 {
-    unsigned decimals = value >= 99.95 ? 0 : value >= 9.995 ? 1 : 2;
+    unsigned decimals = value >= 100 ? 0 : value >= 10 ? 1 : 2;
     unsigned long long divisor = decimals == 2 ? 100 : decimals == 1 ? 10 : 1;
     unsigned long long scaled = (unsigned long long)llround(value * (double)divisor);
     while (decimals > 0 && scaled % 10 == 0) {

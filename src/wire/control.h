@@ -33,7 +33,7 @@ enum control_type {
     CONTROL_CTS = 3,  /* 1 … CONTROL_CTS_MAX entries: receives that are posted, in order */
     CONTROL_CTS_HEARD = 4, /* next (4): every CTS with a sequence before this one has been heard */
     CONTROL_UPPER = 5, /* 1 … CONTROL_PAYLOAD_MAX bytes for the layer above */
-    CONTROL_CLOSE = 6, /* reason (4): an lh_error; the writer is gone after this */
+    CONTROL_CLOSE = 6, /* reason (4): an lh_error or 0, at most INT32_MAX; the writer is gone after this */
 };
 
 struct control_header {

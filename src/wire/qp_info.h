@@ -58,7 +58,9 @@ size_t qp_info_encode(const struct qp_info *info, uint8_t *out);
 /* The blob's size from its first 8 bytes (so that a caller who gets only a pointer knows how much to read); 0
  * when it is no blob of ours or claims more than QP_INFO_BYTES_MAX. */
 size_t qp_info_peek_bytes(const uint8_t first[8]);
-/* 0, or -LH_EHANDSHAKE / -LH_EVERSION with the reason in lh_last_error(). */
+/* 0, or -LH_EHANDSHAKE / -LH_EVERSION with the reason in lh_last_error(). On 0 all counts are within their
+ * bounds, QP numbers have 24 bits, the MTU is a RoCE MTU and divides the chunk, the immediate has at least one
+ * bit for each part, and slots and slot_bytes fit it; on udp no port is 0. */
 int qp_info_decode(const uint8_t *data, size_t bytes, struct qp_info *info);
 
 #endif

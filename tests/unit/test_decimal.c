@@ -138,7 +138,8 @@ static void test_read_double_refuses(void **state)
     (void)state;
     static const char *const junk[] = {"",    "e5", ".5",  "5.",  "5.e1", "1e",
                                        "1e+", "-1", "nan", "inf", "1e-x"};
-    static const char *const extreme[] = {"1e999", "1e400", "1e-999", "1e99999999999999999999", "2e308"};
+    static const char *const extreme[] = {
+        "1e999", "1e400", "1e-999", "1e99999999999999999999", "1e18446744073709551616", "2e308"};
     double value = 7;
     for (size_t i = 0; i < sizeof junk / sizeof junk[0]; i++) {
         const char *at = junk[i];

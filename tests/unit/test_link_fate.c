@@ -60,7 +60,7 @@ static void test_bottleneck_does_not_drift(void **state)
 {
     (void)state;
     struct lh_link_state link = link_of("rate=400Gbit,queue=1GiB", 0);
-    for (uint64_t i = 1; i <= 100000; i++)
+    for (uint64_t i = 1; i <= 100001; i++)
         assert_true(lh_link_decide(&link, 0, 4186).arrive_ns[0] == i * 8372 / 100);
     /* After a pause counting starts anew. */
     assert_true(lh_link_decide(&link, 10000000, 4186).arrive_ns[0] == 10000083);
@@ -290,16 +290,19 @@ static void test_duplicates(void **state)
     struct lh_link_state link = link_of("duplicate=0.1,delay=100ns,jitter=1000ns", 0);
     unsigned doubled = 0;
     unsigned apart = 0;
+    unsigned delayed = 0;
     for (unsigned i = 0; i < 40000; i++) {
         struct lh_link_fate fate = lh_link_decide(&link, 0, PACKET_BYTES);
         assert_true(fate.copies == 1 || fate.copies == 2);
         doubled += fate.copies == 2;
         apart += fate.copies == 2 && fate.arrive_ns[0] != fate.arrive_ns[1];
+        delayed += fate.arrive_ns[1] != 100;
         assert_in_range(fate.arrive_ns[1], 100, 1100);
     }
     /* Standard deviation 60. */
     assert_in_range(doubled, 3700, 4300);
     assert_true(apart > 3600);
+    assert_true(delayed > 39000);
 }
 
 static void test_corruption(void **state)
@@ -324,6 +327,31 @@ static unsigned count_same(struct lh_link_state a, struct lh_link_state b)
     for (int i = 0; i < 10000; i++)
         same += lh_link_decide(&a, 0, 100).dropped == lh_link_decide(&b, 0, 100).dropped;
     return same;
+}
+
+/* Faults that share a generator would come together. */
+static void test_faults_are_independent(void **state)
+{
+    (void)state;
+    struct lh_link_state link = link_of("delay=1ms,reorder=0.5,duplicate=0.5", 0);
+    unsigned together = 0;
+    for (int i = 0; i < 10000; i++) {
+        struct lh_link_fate fate = lh_link_decide(&link, 0, PACKET_BYTES);
+        together += fate.reordered == (fate.copies == 2);
+    }
+    /* Standard deviation 50. */
+    assert_in_range(together, 4700, 5300);
+}
+
+/* No text asks for this, but a program may. */
+static void test_certain_loss_in_bursts_is_certain(void **state)
+{
+    (void)state;
+    struct lh_link_spec spec = {.loss = 1, .burst_packets = 8};
+    struct lh_link_state link;
+    lh_link_state_init(&link, &spec, 0);
+    for (int i = 0; i < 1000; i++)
+        assert_true(lh_link_decide(&link, 0, PACKET_BYTES).dropped);
 }
 
 static void test_seed_and_direction_name_the_draws(void **state)
@@ -358,6 +386,8 @@ int main(void)
         cmocka_unit_test(test_reordered_packets_are_held_back),
         cmocka_unit_test(test_duplicates),
         cmocka_unit_test(test_corruption),
+        cmocka_unit_test(test_faults_are_independent),
+        cmocka_unit_test(test_certain_loss_in_bursts_is_certain),
         cmocka_unit_test(test_seed_and_direction_name_the_draws),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -226,28 +226,50 @@ static void test_impossible_fields_are_refused(void **state)
 {
     (void)state;
     static const struct patch patches[] = {
-        {8, 1, 0},           {8, 1, 4},
-        {9, 1, 0},           {9, 1, 5},
+        {6, 2, sizeof small_blob - 1},
+        {6, 2, sizeof small_blob + 1},
+        {8, 1, 0},
+        {8, 1, 4},
+        {9, 1, 0},
+        {9, 1, 5},
         {9, 1, 4}, /* an IPv4 address of 16 bytes */
-        {10, 1, 0},          {10, 1, 1},
-        {10, 1, 3},          {10, 1, 33},
-        {10, 1, 255},        {11, 1, 0},
-        {11, 1, 2},          {11, 1, 9},
-        {11, 1, 255},        {12, 1, 0},
+        {10, 1, 0},
+        {10, 1, 1},
+        {10, 1, 3},
+        {10, 1, 33},
+        {10, 1, 255},
+        {11, 1, 0},
+        {11, 1, 2},
+        {11, 1, 9},
+        {11, 1, 255},
+        {12, 1, 0},
         {12, 1, 9}, /* 1024 slots need ten bits */
-        {12, 1, 28},         {12, 1, 255},
-        {13, 1, 0},          {13, 1, 3},
-        {13, 1, 32},         {13, 1, 255},
-        {14, 1, 2},          {15, 1, 255},
-        {36, 4, 0x1000000},  {40, 2, 0},
-        {42, 2, 1},          {44, 4, 255},
-        {44, 4, 4097},       {44, 4, 0},
-        {48, 4, 0},          {48, 4, 65537},
-        {48, 4, 2048},       {52, 4, 0},
-        {52, 4, 1025},       {52, 4, UINT32_MAX},
-        {56, 8, 0},          {56, 8, ((uint64_t)1 << 30) + 1}, /* 2^18 packets of 4096 bytes */
-        {56, 8, UINT64_MAX}, {72, 2, 0},
-        {74, 2, 0},          {76, 4, 0x1000000},
+        {12, 1, 28},
+        {12, 1, 255},
+        {13, 1, 0},
+        {13, 1, 3},
+        {13, 1, 32},
+        {13, 1, 255},
+        {14, 1, 2},
+        {15, 1, 255},
+        {36, 4, 0x1000000},
+        {40, 2, 0},
+        {42, 2, 1},
+        {44, 4, 255},
+        {44, 4, 4097},
+        {44, 4, 0},
+        {48, 4, 0},
+        {48, 4, 65537},
+        {48, 4, 2048},
+        {52, 4, 0},
+        {52, 4, 1025},
+        {52, 4, UINT32_MAX},
+        {56, 8, 0},
+        {56, 8, ((uint64_t)1 << 30) + 1}, /* 2^18 packets of 4096 bytes */
+        {56, 8, UINT64_MAX},
+        {72, 2, 0},
+        {74, 2, 0},
+        {76, 4, 0x1000000},
         {80, 4, UINT32_MAX},
     };
     for (size_t i = 0; i < sizeof patches / sizeof patches[0]; i++) {
@@ -310,6 +332,65 @@ static void test_ipv4(void **state)
     }
 }
 
+static void test_mtu_limits(void **state)
+{
+    (void)state;
+    static const uint32_t mtus[] = {0, 255, 256, 4096, 4097};
+    for (int i = 0; i < 5; i++) {
+        struct qp_info info = small_info();
+        struct qp_info back;
+        uint8_t out[QP_INFO_BYTES_MAX];
+        info.mtu_bytes = mtus[i];
+        info.chunk_bytes = mtus[i] == 0 ? 4096 : mtus[i];
+        info.slot_bytes = 1;
+        size_t bytes = qp_info_encode(&info, out);
+        if (i == 2 || i == 3)
+            assert_int_equal(qp_info_decode(out, bytes, &back), 0);
+        else
+            refuse(out, bytes, -LH_EHANDSHAKE);
+    }
+}
+
+/* Counts that take fewer bytes than there are, where every other field would do. */
+static void test_length_must_be_that_of_the_counts(void **state)
+{
+    (void)state;
+    struct qp_info info = small_info();
+    uint8_t out[QP_INFO_BYTES_MAX];
+    info.endpoint =
+        (struct qp_info_endpoint){.fabric = QP_INFO_SIM, .family = 6, .channels = 2, .generations = 2};
+    size_t bytes = qp_info_encode(&info, out);
+    out[11] = 1;
+    fix_crc(out, bytes);
+    refuse(out, bytes, -LH_EHANDSHAKE);
+    assert_non_null(strstr(lh_last_error(), "length"));
+}
+
+/* Too short for any counts, though length and CRC are right. Below 12 bytes the CRC would be the length. */
+static void test_short_blobs_with_a_right_crc(void **state)
+{
+    (void)state;
+    for (size_t bytes = 12; bytes < 82; bytes++) {
+        uint8_t blob[sizeof small_blob];
+        memcpy(blob, small_blob, sizeof blob);
+        blob[7] = (uint8_t)bytes;
+        fix_crc(blob, bytes);
+        refuse(blob, bytes, -LH_EHANDSHAKE);
+    }
+}
+
+static void test_words_say_what_is_wrong(void **state)
+{
+    (void)state;
+    uint8_t blob[sizeof small_blob];
+    memcpy(blob, small_blob, sizeof blob);
+    blob[0] ^= 1;
+    refuse(blob, sizeof blob, -LH_EHANDSHAKE);
+    assert_non_null(strstr(lh_last_error(), "no QP info"));
+    refuse(small_blob, sizeof small_blob - 1, -LH_EHANDSHAKE);
+    assert_non_null(strstr(lh_last_error(), "whole"));
+}
+
 /* 29 bits for the message, one for the fragment: two for the packet. */
 static void test_slots_with_few_offset_bits(void **state)
 {
@@ -326,11 +407,16 @@ static void test_slots_with_few_offset_bits(void **state)
     info.slot_bytes++;
     qp_info_encode(&info, out);
     refuse(out, bytes, -LH_EHANDSHAKE);
-    info.immediate_message_bits = 31; /* no room for an offset */
+    /* No room for an offset, or for a message. */
     info.slots = 1;
     info.slot_bytes = 1;
-    qp_info_encode(&info, out);
-    refuse(out, bytes, -LH_EHANDSHAKE);
+    static const uint8_t splits[][2] = {{31, 1}, {30, 2}, {0, 4}};
+    for (int i = 0; i < 3; i++) {
+        info.immediate_message_bits = splits[i][0];
+        info.immediate_fragment_bits = splits[i][1];
+        qp_info_encode(&info, out);
+        refuse(out, bytes, -LH_EHANDSHAKE);
+    }
 }
 
 int main(void)
@@ -347,6 +433,10 @@ int main(void)
         cmocka_unit_test(test_fields_at_their_limits_are_taken),
         cmocka_unit_test(test_ports_matter_on_udp_only),
         cmocka_unit_test(test_ipv4),
+        cmocka_unit_test(test_mtu_limits),
+        cmocka_unit_test(test_length_must_be_that_of_the_counts),
+        cmocka_unit_test(test_short_blobs_with_a_right_crc),
+        cmocka_unit_test(test_words_say_what_is_wrong),
         cmocka_unit_test(test_slots_with_few_offset_bits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -96,6 +96,7 @@ static void test_absurd_values(void **state)
         assert_true(strlen(lh_format_time(values[i], out, sizeof out)) < sizeof out);
     }
     check_rate(INFINITY, "infTbit/s");
+    check_rate(1e28, "infTbit/s");
     check_rate(-5, "0bit/s");
 }
 

@@ -11,6 +11,11 @@
 #include <longhaul/error.h>
 
 #include "base/prng.h"
+#include "fabric/udp/udp.h"
+
+#ifndef UDP_SEGMENT
+#define UDP_SEGMENT 103
+#endif
 
 #define GUARD_BYTES     4096u
 #define GUARD           0xA5
@@ -30,11 +35,15 @@ struct fabric_endpoint_attr udp_pair_attr(void)
     };
 }
 
-static void open_side(struct udp_side *side, const char *device, const struct fabric_endpoint_attr *attr)
+static void open_fabric(struct udp_side *side, const char *device)
 {
     memset(side, 0, sizeof *side);
     if (fabric_open(device, 0, &side->fabric) != 0)
         fail_msg("%s", lh_last_error());
+}
+
+static void open_endpoint(struct udp_side *side, const struct fabric_endpoint_attr *attr)
+{
     struct fabric_endpoint_attr own = *attr;
     own.stats = &side->stats;
     if (side->fabric->ops->endpoint_create(side->fabric, &own, &side->endpoint) != 0)
@@ -48,21 +57,46 @@ static void connect_side(struct udp_side *side, const struct udp_side *peer)
         fail_msg("%s", lh_last_error());
 }
 
-void udp_pair_open(struct udp_pair *pair, const char *device, const struct fabric_endpoint_attr *attr)
+/* RoCE hardware has one port for everything. */
+static void disguise(struct qp_info_endpoint *info)
+{
+    info->fabric = QP_INFO_VERBS;
+    info->control_port = ROCE_UDP_PORT;
+    for (uint32_t i = 0; i < info->channels; i++)
+        info->channel_port[i] = ROCE_UDP_PORT;
+}
+
+bool udp_pair_open_as(struct udp_pair *pair, const char *sender, const char *receiver,
+                      const struct fabric_endpoint_attr *attr, bool as_hardware)
 {
     memset(pair, 0, sizeof *pair);
     pair->attr = *attr;
     pair->seed = 1;
-    open_side(&pair->sender, device, attr);
-    open_side(&pair->receiver, device, attr);
+    pair->shared = receiver == NULL;
+    open_fabric(&pair->sender, sender);
+    if (pair->shared)
+        pair->receiver.fabric = pair->sender.fabric;
+    else
+        open_fabric(&pair->receiver, receiver);
+    open_endpoint(&pair->sender, attr);
+    open_endpoint(&pair->receiver, attr);
+    if (as_hardware) {
+        if (pair->sender.info.control_port != ROCE_UDP_PORT ||
+            pair->receiver.info.control_port != ROCE_UDP_PORT) {
+            udp_pair_close(pair);
+            return false;
+        }
+        disguise(&pair->sender.info);
+        disguise(&pair->receiver.info);
+    }
     connect_side(&pair->sender, &pair->receiver);
     connect_side(&pair->receiver, &pair->sender);
+    return true;
 }
 
-static void close_side(struct udp_side *side)
+void udp_pair_open(struct udp_pair *pair, const char *device, const struct fabric_endpoint_attr *attr)
 {
-    side->fabric->ops->endpoint_destroy(side->endpoint);
-    side->fabric->ops->close(side->fabric);
+    assert_true(udp_pair_open_as(pair, device, device, attr, false));
 }
 
 void udp_pair_close(struct udp_pair *pair)
@@ -74,8 +108,11 @@ void udp_pair_close(struct udp_pair *pair)
             udp_message_free(message);
         }
     }
-    close_side(&pair->sender);
-    close_side(&pair->receiver);
+    pair->sender.fabric->ops->endpoint_destroy(pair->sender.endpoint);
+    pair->receiver.fabric->ops->endpoint_destroy(pair->receiver.endpoint);
+    pair->sender.fabric->ops->close(pair->sender.fabric);
+    if (!pair->shared)
+        pair->receiver.fabric->ops->close(pair->receiver.fabric);
 }
 
 static void fill(uint8_t *bytes, uint64_t count, uint64_t seed)
@@ -247,6 +284,62 @@ void udp_pair_deliver(struct udp_pair *pair, const struct udp_message *message, 
         udp_pair_await(pair, before, window);
         done += window;
     }
+}
+
+struct roce_packet udp_pair_packet(const struct udp_pair *pair, const struct udp_message *message,
+                                   uint32_t packet)
+{
+    struct fabric_write write = udp_pair_write(pair, message, packet);
+    return (struct roce_packet){
+        .opcode = ROCE_UC_WRITE_ONLY_IMM,
+        .dest_qpn = pair->receiver.info.qpn[write.generation][channel_of(pair, &write)],
+        .va = write.va,
+        .rkey = write.rkey,
+        .immediate = write.immediate,
+        .payload = write.payload,
+        .payload_bytes = write.bytes,
+    };
+}
+
+uint32_t udp_pair_forge(const struct udp_pair *pair, uint32_t channel, const struct roce_packet *packet,
+                        uint8_t *out)
+{
+    struct udp_endpoint *sender = (struct udp_endpoint *)pair->sender.endpoint;
+    size_t header = roce_encode_header(packet, out);
+    uint32_t pad = roce_pad_bytes(packet->payload_bytes);
+    if (packet->payload_bytes > 0)
+        memcpy(out + header, packet->payload, packet->payload_bytes);
+    memset(out + header + packet->payload_bytes, 0, pad);
+    size_t covered = header + packet->payload_bytes + pad;
+    const struct icrc_flow *flow = &sender->channels[channel]->tx.flow;
+    uint32_t state = icrc_begin(flow, (uint32_t)covered + ROCE_ICRC_BYTES, 0, true);
+    icrc_store(icrc_add_header(state, out, covered), out + covered);
+    return (uint32_t)covered + ROCE_ICRC_BYTES;
+}
+
+void udp_pair_throw(const struct udp_pair *pair, uint32_t channel, const void *data, size_t bytes,
+                    uint16_t segment_bytes)
+{
+    struct udp_endpoint *sender = (struct udp_endpoint *)pair->sender.endpoint;
+    _Alignas(struct cmsghdr) uint8_t control[CMSG_SPACE(sizeof segment_bytes)] = {0};
+    struct iovec iov = {(void *)(uintptr_t)data, bytes};
+    union udp_address to = sender->channels[channel]->tx.to;
+    struct msghdr message = {
+        .msg_name = &to,
+        .msg_namelen = udp_address_size(&to),
+        .msg_iov = &iov,
+        .msg_iovlen = 1,
+    };
+    if (segment_bytes != 0) {
+        message.msg_control = control;
+        message.msg_controllen = sizeof control;
+        struct cmsghdr *segment = CMSG_FIRSTHDR(&message);
+        segment->cmsg_level = IPPROTO_UDP;
+        segment->cmsg_type = UDP_SEGMENT;
+        segment->cmsg_len = CMSG_LEN(sizeof segment_bytes);
+        memcpy(CMSG_DATA(segment), &segment_bytes, sizeof segment_bytes);
+    }
+    assert_int_equal(sendmsg(sender->channels[channel]->socket.fd, &message, 0), (ssize_t)bytes);
 }
 
 void udp_message_assert_guards(const struct udp_message *message)

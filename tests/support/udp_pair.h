@@ -8,6 +8,7 @@
 #define LH_TESTS_SUPPORT_UDP_PAIR_H
 
 #include "fabric/fabric.h"
+#include "wire/roce.h"
 
 #define UDP_PAIR_SLOTS_MAX 64u
 /* Writes that are on the way at most: far below any receive buffer. */
@@ -36,6 +37,7 @@ struct udp_message {
 };
 
 struct udp_pair {
+    bool shared; /* one fabric for both */
     struct fabric_endpoint_attr attr;
     struct udp_side sender;
     struct udp_side receiver;
@@ -48,6 +50,11 @@ struct udp_pair {
 struct fabric_endpoint_attr udp_pair_attr(void);
 /* Opens the device twice and connects; fails the test when it cannot. */
 void udp_pair_open(struct udp_pair *pair, const char *device, const struct fabric_endpoint_attr *attr);
+/* Two devices; the second NULL: both endpoints in one fabric. as_hardware: each takes the other for RoCE
+ * hardware, so that all packets go to the RoCE port; false when that port is not free (nothing is open
+ * then). */
+bool udp_pair_open_as(struct udp_pair *pair, const char *sender, const char *receiver,
+                      const struct fabric_endpoint_attr *attr, bool as_hardware);
 void udp_pair_close(struct udp_pair *pair);
 
 /* A message of random bytes, bound at the receiver. */
@@ -68,6 +75,16 @@ void udp_pair_settle(struct udp_pair *pair);
 /* Sends these packets of a message in this order, window by window, and awaits all. */
 void udp_pair_deliver(struct udp_pair *pair, const struct udp_message *message, const uint32_t *packets,
                       uint32_t count);
+
+/* A packet as the sender's channel would put it on the wire, iCRC and all; returns its bytes. */
+uint32_t udp_pair_forge(const struct udp_pair *pair, uint32_t channel, const struct roce_packet *packet,
+                        uint8_t *out);
+/* What udp_pair_write() would send of a message, for changing before it is forged. */
+struct roce_packet udp_pair_packet(const struct udp_pair *pair, const struct udp_message *message,
+                                   uint32_t packet);
+/* Sends a datagram of any bytes from the sender's data socket; segment_bytes is not 0: as a GSO burst. */
+void udp_pair_throw(const struct udp_pair *pair, uint32_t channel, const void *data, size_t bytes,
+                    uint16_t segment_bytes);
 
 /* Every byte of the buffer is the sender's, and every guard byte is untouched. */
 void udp_message_assert_whole(const struct udp_message *message);

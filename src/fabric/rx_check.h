@@ -34,7 +34,7 @@ enum rx_verdict {
     RX_LATE,      /* slot is closed, or of another generation */
     RX_BAD_KEY,
     RX_BAD_RANGE,   /* no such slot, outside the buffer, or VA and immediate name different places */
-    RX_BAD_LENGTH,  /* over the MTU, or empty and not the first packet */
+    RX_BAD_LENGTH,  /* over the MTU, or empty and not a fragment of the immediate alone */
     RX_BAD_CHANNEL, /* its packet index travels on another channel */
 };
 
@@ -44,7 +44,9 @@ void rx_table_bind(struct rx_table *table, uint32_t slot, const struct fabric_sl
 /* From here on the slot takes nothing. Harmless on a closed slot. */
 void rx_table_unbind(struct rx_table *table, uint32_t slot);
 /* Judges a decoded WRITE_ONLY_IMM that came to the data QP of (channel, generation). place is set on
- * RX_TAKE. */
+ * RX_TAKE. A packet without payload is never a duplicate here: it carries a fragment of the user's
+ * immediate that a short message has no other packet for, writes nothing, and its index need not lie in the
+ * buffer. */
 enum rx_verdict rx_check(const struct rx_table *table, const struct roce_packet *packet, uint32_t channel,
                          uint8_t generation, uint8_t **place);
 /* Adds one to the counter that goes with the verdict (none for RX_TAKE and RX_DUPLICATE: the SDR layer

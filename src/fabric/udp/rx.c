@@ -145,8 +145,6 @@ static bool settle_payload(struct udp_rx *rx, struct udp_scatter *scatter, const
 {
     uint32_t offset = segment->offset + HEADER;
     uint32_t bytes = segment->packet.payload_bytes;
-    if (bytes == 0)
-        return false;
     uint32_t got;
     const uint8_t *where = udp_scatter_piece(scatter, offset, bytes, &got);
     if (where == place && got == bytes)
@@ -180,7 +178,7 @@ static bool judge_segment(struct udp_channel *channel, struct udp_scatter *scatt
     assert(rx->ready_count < UDP_ARRIVALS_MAX);
     rx->ready[rx->ready_count++] =
         (struct fabric_arrival){packet->immediate, (uint16_t)packet->payload_bytes, segment->generation};
-    if (verdict == RX_DUPLICATE)
+    if (verdict == RX_DUPLICATE || packet->payload_bytes == 0)
         return false;
     struct immediate_fields fields = immediate_part(table->attr.split, packet->immediate);
     predict_saw(&rx->predict, table, fields.message, fields.packet);

@@ -18,7 +18,8 @@
  *   corrupt=RATIO   share of packets in which one bit flips on the wire
  *   jitter=TIME     extra delay, uniform in 0..TIME, drawn for each packet (so packets may overtake)
  *   seed=N          of the random generator; default 1
- * A TIME is at most an hour. burst=N needs loss of at most N / (N + 1): one packet passes between two bursts.
+ * A TIME is at most an hour. burst=N needs loss of at most N / (N + 1): a packet passes between two bursts.
+ *
  * The empty text and "none" mean no emulation.
  *
  * SPDX-License-Identifier: BSD-3-Clause

@@ -1,11 +1,14 @@
 /*
  * units.h - sizes, rates and times as people write them: 128MiB, 10Gbit, 25ms.
  *
- * Sizes: B, kB, MB, GB, TB (powers of 1000), KiB, MiB, GiB, TiB (powers of 1024); a bare number is bytes.
- * Rates: bit, kbit, Mbit, Gbit, Tbit (powers of 1000), with or without "/s" or "ps", or bps, kbps … Tbps; a
- * unit is required (save for 0). Times: ns, us, ms, s, min; a unit is required (save for 0). Ratios: 1e-4, 0.0001, 0.01%.
- * A decimal fraction is allowed (1.5GiB; the result is rounded to a whole byte, bit/s or ns). Anything else is
- * -LH_EINVAL, too large a value, or one that would round to 0, -LH_ERANGE, and lh_last_error() names the text
+ *   sizes   B, kB, MB, GB, TB (powers of 1000), KiB, MiB, GiB, TiB (powers of 1024); a bare number is bytes
+ *   rates   bit, kbit, Mbit, Gbit, Tbit (powers of 1000), with or without "/s" or "ps"; also bps … Tbps;
+ *           a unit is required (save for 0)
+ *   times   ns, us, ms, s, min; a unit is required (save for 0)
+ *   ratios  1e-4, 0.0001, 0.01%
+ *
+ * A decimal fraction is allowed (1.5GiB; the result is rounded to a whole byte, bit/s or ns). Anything else
+ * is -LH_EINVAL; a value that is too large, or would round to 0, -LH_ERANGE. lh_last_error() names the text
  * and an example of what would be right.
  *
  * SPDX-License-Identifier: BSD-3-Clause

@@ -27,19 +27,19 @@ struct lh_link_state {
 };
 
 struct lh_link_fate {
-    bool accepted;          /* false: the queue is full, and the link pushes back; ask again later */
-    bool dropped;           /* lost (or tail-dropped) */
-    bool corrupted;         /* one bit flips: bit corrupt_bit % (8 * wire bytes) */
-    bool reordered;         /* held back */
-    unsigned copies;        /* 1, or 2 when duplicated; 0 when dropped */
+    bool accepted;   /* false: the queue is full, and the link pushes back; ask again later */
+    bool dropped;    /* lost (or tail-dropped) */
+    bool corrupted;  /* one bit flips: bit corrupt_bit % (8 * wire bytes) */
+    bool reordered;  /* held back */
+    unsigned copies; /* 1, or 2 when duplicated; 0 when dropped */
     uint32_t corrupt_bit;
-    lh_time arrive_ns[2];   /* of each copy; never before `now` */
+    lh_time arrive_ns[2]; /* of each copy; never before `now` */
 };
 
 void lh_link_state_init(struct lh_link_state *link, const struct lh_link_spec *spec, uint64_t direction);
 /* Decides one packet of that many bytes on the wire, offered at `now` (which never goes back). A packet is
- * taken while the bytes before it that have not passed the bottleneck do not exceed the queue; so an idle link
- * takes any packet. */
+ * taken while the bytes before it that have not passed the bottleneck do not exceed the queue; so an idle
+ * link takes any packet. */
 struct lh_link_fate lh_link_decide(struct lh_link_state *link, lh_time now, uint32_t wire_bytes);
 /* When a packet that was not accepted at `now` would be. */
 lh_time lh_link_ready_ns(const struct lh_link_state *link, lh_time now);

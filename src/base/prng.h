@@ -17,8 +17,8 @@ struct lh_prng {
 
 /* Any seed is good, 0 too (the state is spread by splitmix64). */
 void lh_prng_seed(struct lh_prng *prng, uint64_t seed);
-/* An independent generator for a component, named by a number. The parent does not move: until it draws, the
- * same number gives the same generator, whatever else was forked. */
+/* An independent generator for a component, named by a number. The parent does not move: until it draws,
+ * the same number gives the same generator, whatever else was forked. */
 struct lh_prng lh_prng_fork(const struct lh_prng *prng, uint64_t component);
 uint64_t lh_prng_next(struct lh_prng *prng);
 /* Uniform in 0 … bound - 1, without bias; bound > 0. */

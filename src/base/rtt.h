@@ -1,5 +1,5 @@
 /*
- * rtt.h - round-trip time from samples: smoothed, variance, minimum (RFC 6298 section 2, RFC 8985 section 5).
+ * rtt.h - round-trip time from samples: smoothed, variance, minimum (RFC 6298 and RFC 8985).
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -1,13 +1,16 @@
 /*
  * control.h - the control messages of an SDR queue pair: layout, encode, decode. All integers big-endian.
  *
- * They travel as UC SEND Only packets to the control QP of the peer. Each may be lost, doubled, late or forged:
- * decoding checks version, type and exact length, and the reader checks the token.
+ * They travel as UC SEND Only packets to the control QP of the peer. Each may be lost, doubled, late or
+ * forged: decoding checks version, type and exact length, and the reader checks the token.
  *
  * Header, 32 bytes:
- *   0 version | 1 type | 2 length (2, all bytes) | 4 token (4) | 8 sent (8) | 16 echo (8) | 24 echo delay (4)
- *   | 28 zero (4)
+ *
+ *   0 version 1 | 1 type 1 | 2 length 2 (all bytes) | 4 token 4 | 8 sent 8 | 16 echo 8 | 24 echo delay 4
+ *   28 zero 4
+ *
  * token: the reader's own, from its QP info, new in each life: refuses what a former life left on the way.
+ *
  * sent: the writer's clock. echo: the newest `sent` that the writer has heard (0: none) and for how long it
  * kept it: round trip = now - echo - echo delay.
  *
@@ -19,20 +22,20 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define CONTROL_VERSION       1u
-#define CONTROL_HEADER_BYTES  32u
-#define CONTROL_MESSAGE_MAX   1024u /* whole message; every QP takes this much whatever its MTU >= 1024 */
-#define CONTROL_CTS_BYTES     48u
-#define CONTROL_CTS_MAX       16u
-#define CONTROL_UPPER_BYTES   24u /* of a CTS: belongs to the layer above */
-#define CONTROL_PAYLOAD_MAX   (CONTROL_MESSAGE_MAX - CONTROL_HEADER_BYTES)
+#define CONTROL_VERSION      1u
+#define CONTROL_HEADER_BYTES 32u
+#define CONTROL_MESSAGE_MAX  1024u /* whole message; every QP takes this much whatever its MTU >= 1024 */
+#define CONTROL_CTS_BYTES    48u
+#define CONTROL_CTS_MAX      16u
+#define CONTROL_UPPER_BYTES  24u /* of a CTS: belongs to the layer above */
+#define CONTROL_PAYLOAD_MAX  (CONTROL_MESSAGE_MAX - CONTROL_HEADER_BYTES)
 
 enum control_type {
-    CONTROL_PING = 1, /* empty; asks for a PONG: liveness and round trip */
-    CONTROL_PONG = 2, /* empty */
-    CONTROL_CTS = 3,  /* 1 … CONTROL_CTS_MAX entries: receives that are posted, in order */
+    CONTROL_PING = 1,      /* empty; asks for a PONG: liveness and round trip */
+    CONTROL_PONG = 2,      /* empty */
+    CONTROL_CTS = 3,       /* 1 … CONTROL_CTS_MAX entries: receives that are posted, in order */
     CONTROL_CTS_HEARD = 4, /* next (4): every CTS with a sequence before this one has been heard */
-    CONTROL_UPPER = 5, /* 1 … CONTROL_PAYLOAD_MAX bytes for the layer above */
+    CONTROL_UPPER = 5,     /* 1 … CONTROL_PAYLOAD_MAX bytes for the layer above */
     CONTROL_CLOSE = 6, /* reason (4): an lh_error or 0, at most INT32_MAX; the writer is gone after this */
 };
 
@@ -44,7 +47,8 @@ struct control_header {
     uint32_t echo_delay_ns; /* saturates */
 };
 
-/* One posted receive. Layout: sequence 4 | slot 2 | generation 1 | zero 1 | length 4 | rkey 4 | base 8 | upper 24 */
+/* One posted receive. Layout: sequence 4 | slot 2 | generation 1 | zero 1 | length 4 | rkey 4 | base 8 |
+ * upper 24 */
 struct control_cts {
     uint32_t sequence; /* counts the receives of the QP from 0, wraps */
     uint16_t slot;
@@ -73,8 +77,8 @@ struct control_message {
 
 /* Bytes written into out, which holds CONTROL_MESSAGE_MAX. The message must be valid (asserted). */
 size_t control_encode(const struct control_message *message, uint8_t *out);
-/* 0, or -1 when any field is impossible. Reads `bytes` bytes at most; trailing bytes beyond the message's own
- * length are refused. */
+/* 0, or -1 when any field is impossible. Reads `bytes` bytes at most; trailing bytes beyond the message's
+ * own length are refused. */
 int control_decode(const uint8_t *data, size_t bytes, struct control_message *message);
 
 #endif

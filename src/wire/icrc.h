@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What of the IP and UDP headers enters the iCRC. Addresses in network order; for IPv4 the first 4 bytes. */
+/* What of the IP and UDP headers enters the iCRC. Addresses in network order; IPv4 ones in 4 bytes. */
 struct icrc_flow {
     bool ipv4;
     uint8_t source[16];
@@ -38,9 +38,9 @@ uint32_t icrc_finish(uint32_t state);
  * icrc_solve_ip_id). At least 16 bytes. */
 bool icrc_check(const struct icrc_flow *flow, const uint8_t *udp_payload, size_t bytes);
 
-/* IPv4: the ID with which the iCRC (finished value `wanted`) would hold, given the finished value for ID 0 of
- * a datagram of that length. CRC is affine over GF(2): iCRC(id) = iCRC(0) ^ L(id), L fixed by the length.
- * False when there is none: the packet is damaged. */
+/* IPv4: the ID with which the iCRC (finished value `wanted`) would hold, given the finished value for ID 0
+ * of a datagram of that length. CRC is affine over GF(2): iCRC(id) = iCRC(0) ^ L(id), L fixed by the
+ * length. False when there is none: the packet is damaged. */
 bool icrc_solve_ip_id(uint32_t with_id_zero, uint32_t wanted, uint32_t udp_payload_bytes, uint16_t *ip_id);
 
 #endif

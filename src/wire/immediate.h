@@ -40,7 +40,7 @@ static inline struct immediate_fields immediate_part(struct immediate_split spli
     };
 }
 
-/* Packet p carries fragment p % immediate_fragments(): bits fragment_bits * that … of the user's immediate. */
+/* Packet p carries fragment p % immediate_fragments(): bits fragment_bits * that … of the user's. */
 static inline uint32_t immediate_fragments(struct immediate_split split)
 {
     return 32u / split.fragment_bits;

@@ -35,16 +35,16 @@ struct qp_info_endpoint {
     uint16_t control_port; /* UDP port on which control datagrams arrive, host order */
     uint16_t channel_port[QP_INFO_CHANNELS_MAX]; /* UDP port on which the channel's packets arrive */
     uint32_t qpn[QP_INFO_GENERATIONS_MAX][QP_INFO_CHANNELS_MAX];
-    uint64_t receive_buffer_bytes; /* what may wait in the receiver's sockets; 0: no such limit (hardware) */
+    uint64_t receive_buffer_bytes; /* what may wait in the receiver's sockets; 0: no limit (hardware) */
 };
 
 struct qp_info {
     struct qp_info_endpoint endpoint;
-    uint32_t token;        /* this life of the QP: the peer puts it into every control message */
+    uint32_t token; /* this life of the QP: the peer puts it into every control message */
     uint32_t mtu_bytes;
     uint32_t chunk_bytes;
     uint32_t slots;
-    uint64_t slot_bytes;   /* largest message */
+    uint64_t slot_bytes; /* largest message */
     uint8_t immediate_message_bits;
     uint8_t immediate_fragment_bits;
     uint8_t send_enable;
@@ -55,12 +55,12 @@ struct qp_info {
 size_t qp_info_bytes(uint32_t channels, uint32_t generations);
 /* Returns qp_info_bytes(); out holds that many. */
 size_t qp_info_encode(const struct qp_info *info, uint8_t *out);
-/* The blob's size from its first 8 bytes (so that a caller who gets only a pointer knows how much to read); 0
- * when it is no blob of ours or claims more than QP_INFO_BYTES_MAX. */
+/* The blob's size from its first 8 bytes (so that a caller who gets only a pointer knows how much to read);
+ * 0 when it is no blob of ours or claims more than QP_INFO_BYTES_MAX. */
 size_t qp_info_peek_bytes(const uint8_t first[8]);
 /* 0, or -LH_EHANDSHAKE / -LH_EVERSION with the reason in lh_last_error(). On 0 all counts are within their
- * bounds, QP numbers have 24 bits, the MTU is a RoCE MTU and divides the chunk, the immediate has at least one
- * bit for each part, and slots and slot_bytes fit it; on udp no port is 0. */
+ * bounds, QP numbers have 24 bits, the MTU is a RoCE MTU and divides the chunk, the immediate has at least
+ * one bit for each part, and slots and slot_bytes fit it; on udp no port is 0. */
 int qp_info_decode(const uint8_t *data, size_t bytes, struct qp_info *info);
 
 #endif

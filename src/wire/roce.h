@@ -43,10 +43,10 @@ enum roce_opcode {
 
 struct roce_packet {
     enum roce_opcode opcode;
-    uint32_t dest_qpn; /* 24 bits */
-    uint32_t psn;      /* 24 bits */
-    uint64_t va;       /* writes only: where the payload goes */
-    uint32_t rkey;     /* writes only */
+    uint32_t dest_qpn;  /* 24 bits */
+    uint32_t psn;       /* 24 bits */
+    uint64_t va;        /* writes only: where the payload goes */
+    uint32_t rkey;      /* writes only */
     uint32_t immediate; /* WRITE_ONLY_IMM only */
     const uint8_t *payload;
     uint32_t payload_bytes; /* without pad; for a write the same as RETH.DMALen */
@@ -66,7 +66,7 @@ static inline uint32_t roce_pad_bytes(uint32_t payload_bytes)
 
 /* Header bytes before the payload; 0 for an opcode that we do not know. */
 size_t roce_header_bytes(uint8_t opcode);
-/* Writes the header (M bit set, pad count, default P_Key) and returns its size. out holds 32 bytes or more. */
+/* Writes the header (M bit set, pad count, default P_Key) and returns its size. out holds 32 bytes. */
 size_t roce_encode_header(const struct roce_packet *packet, uint8_t *out);
 /* Reads a UDP payload, iCRC included; on ROCE_OK packet->payload points into data. The iCRC is not
  * checked. Only header bytes are read, so that the rest may lie elsewhere. */

@@ -166,9 +166,12 @@ int sim_endpoint_connect(struct fabric_endpoint *base, const struct qp_info_endp
     if (peer->channels != channels || peer->generations != endpoint->table.attr.generations)
         return lh_fail(LH_EHANDSHAKE, "the peer has %u channels and %u generations, this end %u and %u",
                        peer->channels, peer->generations, channels, endpoint->table.attr.generations);
-    for (uint32_t c = 0; c < channels; c++)
-        endpoint->paths[c].peer_port = peer->channel_port[c];
-    endpoint->paths[channels].peer_port = peer->control_port;
+    for (uint32_t i = 0; i <= channels; i++) {
+        struct sim_path *path = &endpoint->paths[i];
+        path->peer_port = i < channels ? peer->channel_port[i] : peer->control_port;
+        sim_checksum_init(&path->sent, endpoint->host, path->port, peer_host, path->peer_port);
+        sim_checksum_init(&path->received, peer_host, path->peer_port, endpoint->host, path->port);
+    }
     endpoint->peer = *peer;
     endpoint->peer_host = peer_host;
     return 0;

@@ -8,6 +8,7 @@
 #define LH_FABRIC_SIM_ENDPOINT_H
 
 #include "fabric/rx_check.h"
+#include "fabric/sim/checksum.h"
 #include "fabric/sim/world.h"
 
 /* Bytes that wait in one receive queue when the context does not say. */
@@ -35,6 +36,8 @@ struct sim_path {
     uint32_t
         psn[QP_INFO_GENERATIONS_MAX]; /* of the next packet; the path's caller owns it, and what follows */
     enum sim_refusal refused;
+    struct sim_checksum sent;     /* of packets to the peer's end of the path */
+    struct sim_checksum received; /* of packets from there */
 };
 
 struct sim_endpoint {

@@ -30,20 +30,18 @@ static struct sim_packet *next_batch(struct sim_endpoint *endpoint, struct sim_p
     return first;
 }
 
-static bool icrc_holds(const struct sim_packet *packet)
+static bool icrc_holds(struct sim_path *path, const struct sim_packet *packet)
 {
-    struct sim_datagram datagram = {
-        .from = packet->from,
-        .to = packet->to,
-        .source_port = packet->source_port,
-        .destination_port = packet->destination_port,
-    };
-    struct icrc_flow flow = sim_datagram_flow(&datagram);
-    return icrc_check(&flow, packet->data, packet->bytes);
+    if (packet->source_port == path->peer_port)
+        return sim_checksum_holds(&path->received, packet);
+    /* From another port of the peer's host, which only a test sends from. */
+    struct sim_checksum checksum;
+    sim_checksum_init(&checksum, packet->from, packet->source_port, packet->to, packet->destination_port);
+    return sim_checksum_holds(&checksum, packet);
 }
 
 /* Everything that can be said of a packet without knowing which QP it is for. Counts what is wrong. */
-static bool is_sound(struct sim_endpoint *endpoint, const struct sim_packet *packet,
+static bool is_sound(struct sim_endpoint *endpoint, struct sim_path *path, const struct sim_packet *packet,
                      struct roce_packet *roce)
 {
     struct lh_stats *stats = endpoint->table.attr.stats;
@@ -56,7 +54,7 @@ static bool is_sound(struct sim_endpoint *endpoint, const struct sim_packet *pac
         fabric_count(stats, bad_header, 1);
     else if (verdict == ROCE_BAD_LENGTH)
         fabric_count(stats, bad_length, 1);
-    else if (!icrc_holds(packet))
+    else if (!icrc_holds(path, packet))
         fabric_count(stats, bad_icrc, 1);
     else
         return true;
@@ -77,7 +75,7 @@ static bool receive_write(struct sim_endpoint *endpoint, uint32_t channel, const
 {
     struct lh_stats *stats = endpoint->table.attr.stats;
     struct roce_packet roce;
-    if (!is_sound(endpoint, packet, &roce))
+    if (!is_sound(endpoint, sim_path_of(endpoint, channel), packet, &roce))
         return false;
     uint32_t generation = generation_of(endpoint, channel, roce.dest_qpn);
     if (generation == endpoint->table.attr.generations) {
@@ -126,7 +124,7 @@ static bool receive_send(struct sim_endpoint *endpoint, const struct sim_packet 
 {
     struct lh_stats *stats = endpoint->table.attr.stats;
     struct roce_packet roce;
-    if (!is_sound(endpoint, packet, &roce))
+    if (!is_sound(endpoint, sim_path_of(endpoint, FABRIC_CONTROL), packet, &roce))
         return false;
     if (roce.dest_qpn != endpoint->own.control_qpn) {
         fabric_count(stats, bad_qpn, 1);

@@ -38,7 +38,7 @@ static struct sim_datagram view_of(struct sim_packet *packet, bool control, lh_t
 }
 
 /* Header, payload, pad and iCRC. packet->bytes is their sum. */
-static void encode(struct sim_packet *packet, const struct roce_packet *roce)
+static void encode(struct sim_path *path, struct sim_packet *packet, const struct roce_packet *roce)
 {
     size_t at = roce_encode_header(roce, packet->data);
     if (roce->payload_bytes > 0)
@@ -47,8 +47,7 @@ static void encode(struct sim_packet *packet, const struct roce_packet *roce)
     uint32_t pad_bytes = roce_pad_bytes(roce->payload_bytes);
     memset(packet->data + at, 0, pad_bytes);
     assert(at + pad_bytes + ROCE_ICRC_BYTES == packet->bytes);
-    struct sim_datagram datagram = view_of(packet, false, 0);
-    sim_datagram_seal(&datagram);
+    sim_checksum_seal(&path->sent, packet);
 }
 
 /* False: the tap wants it dropped. */
@@ -139,7 +138,7 @@ static enum sim_refusal send_one(struct sim_endpoint *endpoint, struct sim_path 
         return SIM_REFUSED_BY_LINK;
     }
     if (!fate.dropped || world->tap != NULL) {
-        encode(packet, roce);
+        encode(path, packet, roce);
         if (corrupt_bit != 0)
             flip_bit(packet, corrupt_bit - 1);
     }

@@ -19,6 +19,7 @@ bool sim_transit_start(struct sim_world *world, struct sim_packet *packet, lh_ti
     if (!timeline_push(&direction->on_the_way, arrive_ns, world->packets_created, packet))
         return false;
     world->packets_created++;
+    packet->last_bytes = packet->bytes >= 4 ? icrc_load(packet->data + packet->bytes - 4) : 0;
     if (first_use) {
         assert(world->used_count < SIM_HOSTS_MAX * SIM_HOSTS_MAX);
         world->used[world->used_count++] = direction;
@@ -64,10 +65,9 @@ static void trace_packet(struct sim_world *world, const struct sim_packet *packe
 {
     uint64_t place = (uint64_t)packet->from << 56 | (uint64_t)packet->to << 48 |
                      (uint64_t)packet->source_port << 32 | (uint64_t)packet->destination_port << 16;
-    uint32_t icrc = packet->bytes >= 4 ? icrc_load(packet->data + packet->bytes - 4) : 0;
     world->trace = trace_add(world->trace, at_ns);
     world->trace = trace_add(world->trace, place);
-    world->trace = trace_add(world->trace, (uint64_t)packet->bytes << 32 | icrc);
+    world->trace = trace_add(world->trace, (uint64_t)packet->bytes << 32 | packet->last_bytes);
 }
 
 static void arrive(struct sim_world *world, struct sim_packet *packet, lh_time at_ns)
@@ -108,7 +108,11 @@ void sim_world_advance(struct sim_world *world, lh_time to)
         lh_time at_ns = timeline == NULL ? LH_TIME_NEVER : timeline_next_ns(timeline);
         if (at_ns > to)
             break;
-        arrive(world, timeline_pop_due(timeline, to), at_ns);
+        struct sim_packet *packet = timeline_pop_due(timeline, to);
+        const struct timeline_entry *next = timeline_first(timeline);
+        if (next != NULL)
+            __builtin_prefetch(next->item);
+        arrive(world, packet, at_ns);
     }
     atomic_store_explicit(&world->now_ns, to, memory_order_relaxed);
     sim_unlock(world);

@@ -106,6 +106,12 @@ struct sdr_qp {
 /* All gates of the QP, in ascending order. */
 void qp_gates_enter(struct sdr_qp *qp);
 void qp_gates_leave(struct sdr_qp *qp);
+/* Whether the fabric failed, so that nothing may be asked of it any more. */
+static inline bool qp_device_gone(struct sdr_qp *qp)
+{
+    return atomic_load(&qp->error) == -LH_EDEVICE;
+}
+
 /* Ends the QP with a negative lh_error; the first reason stays. */
 void qp_fail(struct sdr_qp *qp, int error);
 /* -LH_ESTATE or the reason it failed when it cannot be used for traffic. */

@@ -262,7 +262,7 @@ bool qp_control_round(struct sdr_qp *qp, lh_time now, lh_time *next)
 {
     bool moved = false;
     bool connected = atomic_load_explicit(&qp->connected, memory_order_acquire);
-    if (connected && atomic_load(&qp->error) != -LH_EDEVICE) {
+    if (connected && !qp_device_gone(qp)) {
         pthread_mutex_lock(&qp->lock);
         note_traffic(qp, now);
         moved = hear(qp);
@@ -270,7 +270,7 @@ bool qp_control_round(struct sdr_qp *qp, lh_time now, lh_time *next)
     }
     /* Between hearing and speaking, so that an answer leaves in the round in which its question came. */
     earlier(next, run_driver(qp, now));
-    if (!connected || atomic_load(&qp->error) == -LH_EDEVICE)
+    if (!connected || qp_device_gone(qp))
         return moved;
     const struct fabric_ops *ops = qp->endpoint->fabric->ops;
     pthread_mutex_lock(&qp->lock);
@@ -302,7 +302,7 @@ int lh_sdr_goodbye(struct sdr_qp *qp, enum lh_error reason)
 
 void qp_goodbye_flush(struct sdr_qp *qp)
 {
-    if (!atomic_load(&qp->connected) || atomic_load(&qp->error) == -LH_EDEVICE)
+    if (!atomic_load(&qp->connected) || qp_device_gone(qp))
         return;
     pthread_mutex_lock(&qp->lock);
     if (qp->goodbye > 0)

@@ -70,16 +70,28 @@ static bool inject(struct sdr_qp *qp, uint32_t channel, lh_time now, lh_time *ne
     return taken > 0 || dropped > 0;
 }
 
+/* Nobody takes what a QP that has ended still has to send; without this its sends would never complete. */
+static bool give_up(struct sdr_qp *qp, uint32_t channel)
+{
+    struct send_channel *sends = &qp->channels[channel].sends;
+    if (send_channel_empty(sends))
+        return false;
+    uint64_t dropped = send_channel_abort_all(sends, &qp->send_shape, channel);
+    atomic_fetch_sub_explicit(&qp->queued_bytes, dropped, memory_order_relaxed);
+    return true;
+}
+
 bool qp_channel_round(struct sdr_qp *qp, uint32_t channel, lh_time now, lh_time *next)
 {
-    if (!atomic_load_explicit(&qp->connected, memory_order_acquire) ||
-        atomic_load(&qp->error) == -LH_EDEVICE)
+    if (!atomic_load_explicit(&qp->connected, memory_order_acquire))
         return false;
     const struct fabric_ops *ops = qp->endpoint->fabric->ops;
+    bool moved = false;
     gate_enter_round(&qp->channels[channel].gate);
-    bool moved = receive(qp, channel);
-    moved |= inject(qp, channel, now, next);
-    if (ops->pump)
+    if (!qp_device_gone(qp))
+        moved = receive(qp, channel);
+    moved |= atomic_load(&qp->error) ? give_up(qp, channel) : inject(qp, channel, now, next);
+    if (ops->pump && !qp_device_gone(qp))
         earlier(next, ops->pump(qp->endpoint, channel, now));
     gate_leave(&qp->channels[channel].gate);
     return moved;

@@ -258,19 +258,17 @@ int sdr_send_poll(struct sdr_send_handle *handle, int *completed_flag, struct sd
 {
     struct sdr_qp *qp = handle->qp;
     struct send_message *message = &handle->message;
-    int error = atomic_load(&qp->error);
     *completed_flag = 0;
     /* First without the lock: programs spin here. */
-    if (atomic_load_explicit(&message->ranges, memory_order_acquire) > 0 && !error)
+    if (atomic_load_explicit(&message->ranges, memory_order_acquire) > 0)
         return SDR_RETRY;
     pthread_mutex_lock(&qp->lock);
     bool done = message->in_use && message->ended && atomic_load(&message->ranges) == 0;
-    bool given_up = error || atomic_load(&message->aborted);
     if (done) {
         message->in_use = false;
         *completed_flag = 1;
         if (status)
-            status->flags = given_up ? 1 : 0;
+            status->flags = atomic_load(&message->aborted) ? 1 : 0;
     }
     pthread_mutex_unlock(&qp->lock);
     return done ? SDR_SUCCESS : SDR_RETRY;

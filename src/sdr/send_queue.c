@@ -89,13 +89,21 @@ static struct fabric_write write_of(const struct send_shape *shape, const struct
     };
 }
 
-/* Steps to the next packet that this channel injects; false at the end of the queue. */
+static bool is_aborted(const struct send_range *range)
+{
+    return atomic_load_explicit(&range->message->aborted, memory_order_acquire);
+}
+
+/* Steps to the next packet that this channel injects; false at the end of the queue, and before an aborted
+ * range: its payload may be gone. send_channel_drop_aborted() clears the way when it comes to the front. */
 static bool settle(const struct send_channel *channel, const struct send_shape *shape, uint32_t index,
                    uint32_t head, struct place *at)
 {
     /* Bounded by the ring. */
     for (; at->tail != head; at->tail++, at->cursor = 0) {
         const struct send_range *range = range_at(channel, at->tail);
+        if (is_aborted(range))
+            return false;
         at->cursor = next_own(shape, range, index, at->cursor);
         if (at->cursor < range->count)
             return true;
@@ -148,6 +156,15 @@ uint64_t send_channel_take(struct send_channel *channel, const struct send_shape
     return bytes;
 }
 
+uint64_t send_channel_abort_all(struct send_channel *channel, const struct send_shape *shape, uint32_t index)
+{
+    uint32_t head = atomic_load_explicit(&channel->head, memory_order_acquire);
+    uint32_t tail = atomic_load_explicit(&channel->tail, memory_order_relaxed);
+    for (uint32_t i = tail; i != head; i++) /* bounded by the ring */
+        atomic_store_explicit(&range_at(channel, i)->message->aborted, true, memory_order_release);
+    return send_channel_drop_aborted(channel, shape, index);
+}
+
 uint64_t send_channel_drop_aborted(struct send_channel *channel, const struct send_shape *shape,
                                    uint32_t index)
 {
@@ -156,7 +173,7 @@ uint64_t send_channel_drop_aborted(struct send_channel *channel, const struct se
     uint64_t dropped = 0;
     for (; at.tail != head; at.tail++, at.cursor = 0) {
         const struct send_range *range = range_at(channel, at.tail);
-        if (!atomic_load_explicit(&range->message->aborted, memory_order_acquire))
+        if (!is_aborted(range))
             break;
         /* Packets of one range; the range is part of one message. */
         while ((at.cursor = next_own(shape, range, index, at.cursor)) < range->count)

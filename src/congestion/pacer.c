@@ -7,11 +7,13 @@
 
 __extension__ typedef unsigned __int128 wide; /* bytes x 8 x 10^9 */
 
+#define WORK_A_BYTE (8 * LH_NS_PER_S) /* divided by the rate: nanoseconds */
+
 /* The bucket is kept as the moment at which it is full: what it lacks is (free - now) * rate. */
 
 static lh_time span_of(const struct pacer *pacer, uint64_t bytes)
 {
-    return (lh_time)((wide)bytes * 8 * LH_NS_PER_S / pacer->rate_bps);
+    return (lh_time)((wide)bytes * WORK_A_BYTE / pacer->rate_bps);
 }
 
 void pacer_init(struct pacer *pacer, uint64_t rate_bps, uint64_t burst_bytes)
@@ -25,7 +27,7 @@ uint64_t pacer_allowance(const struct pacer *pacer, lh_time now)
     if (pacer->rate_bps == 0)
         return UINT64_MAX;
     lh_time lacking_ns = pacer->free_ns > now ? pacer->free_ns - now : 0;
-    wide lacking = (wide)lacking_ns * pacer->rate_bps / (8 * LH_NS_PER_S);
+    wide lacking = ((wide)lacking_ns * pacer->rate_bps + pacer->free_rest + WORK_A_BYTE - 1) / WORK_A_BYTE;
     return lacking >= pacer->burst_bytes ? 0 : pacer->burst_bytes - (uint64_t)lacking;
 }
 
@@ -33,7 +35,25 @@ void pacer_on_sent(struct pacer *pacer, lh_time now, uint64_t bytes)
 {
     if (pacer->rate_bps == 0)
         return;
-    pacer->free_ns = (pacer->free_ns > now ? pacer->free_ns : now) + span_of(pacer, bytes);
+    if (pacer->free_ns < now) {
+        pacer->free_ns = now;
+        pacer->free_rest = 0;
+    }
+    /* The part of a nanosecond is carried on, or single small packets at a high rate would cost nothing. */
+    wide work = (wide)bytes * WORK_A_BYTE + pacer->free_rest;
+    pacer->free_ns += (lh_time)(work / pacer->rate_bps);
+    pacer->free_rest = (uint64_t)(work % pacer->rate_bps);
+}
+
+void pacer_on_refused(struct pacer *pacer, uint64_t bytes)
+{
+    if (pacer->rate_bps == 0)
+        return;
+    wide work = (wide)pacer->free_ns * pacer->rate_bps + pacer->free_rest;
+    wide back = (wide)bytes * WORK_A_BYTE;
+    work = work > back ? work - back : 0;
+    pacer->free_ns = (lh_time)(work / pacer->rate_bps);
+    pacer->free_rest = (uint64_t)(work % pacer->rate_bps);
 }
 
 lh_time pacer_ready(const struct pacer *pacer, lh_time now, uint64_t bytes)
@@ -42,5 +62,6 @@ lh_time pacer_ready(const struct pacer *pacer, lh_time now, uint64_t bytes)
         return now;
     assert(bytes <= pacer->burst_bytes);
     lh_time slack = span_of(pacer, pacer->burst_bytes - bytes);
-    return pacer->free_ns > now + slack ? pacer->free_ns - slack : now;
+    lh_time free_ns = pacer->free_ns + (pacer->free_rest > 0);
+    return free_ns > now + slack ? free_ns - slack : now;
 }

@@ -11,7 +11,8 @@
 struct pacer {
     uint64_t rate_bps;    /* 0: no limit */
     uint64_t burst_bytes; /* that may leave at once after a pause */
-    lh_time free_ns;      /* when the bucket is full again */
+    lh_time free_ns;      /* when the bucket is full again, and */
+    uint64_t free_rest;   /* this much later, in 1 / rate_bps of a nanosecond */
 };
 
 void pacer_init(struct pacer *pacer, uint64_t rate_bps, uint64_t burst_bytes);
@@ -19,6 +20,8 @@ void pacer_init(struct pacer *pacer, uint64_t rate_bps, uint64_t burst_bytes);
 uint64_t pacer_allowance(const struct pacer *pacer, lh_time now);
 /* Bytes left. May exceed the allowance by less than a packet: the next ones wait longer. */
 void pacer_on_sent(struct pacer *pacer, lh_time now, uint64_t bytes);
+/* Some of those bytes did not leave after all, because the fabric took no more. */
+void pacer_on_refused(struct pacer *pacer, uint64_t bytes);
 /* When that many bytes may leave (bytes at most burst_bytes). */
 lh_time pacer_ready(const struct pacer *pacer, lh_time now, uint64_t bytes);
 

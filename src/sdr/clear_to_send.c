@@ -10,6 +10,8 @@
 /* Repeats back off to at most this many overdue times, so that a receive which waits for a slow application
  * costs little. */
 #define REPEAT_BACKOFF_MAX 6u /* 2^6 */
+/* A round trip that a peer made up must not overflow a sum (nine years; clocks start near zero). */
+#define SPAN_MAX_NS ((lh_time)1 << 58 >> REPEAT_BACKOFF_MAX)
 
 /* Sequences wrap: a is before b when the distance is less than half the range. */
 static bool before(uint32_t a, uint32_t b)
@@ -32,21 +34,22 @@ bool cts_announce(struct cts_announcer *announcer, struct control_cts *entry)
     return true;
 }
 
-bool cts_on_heard(struct cts_announcer *announcer, uint32_t next)
+static lh_time repeat_span(const struct cts_announcer *announcer, lh_time overdue_ns)
+{
+    lh_time span = overdue_ns ? overdue_ns : CTS_FIRST_REPEAT_NS;
+    uint32_t doublings = announcer->repeats < REPEAT_BACKOFF_MAX ? announcer->repeats : REPEAT_BACKOFF_MAX;
+    return span < SPAN_MAX_NS ? span << doublings : SPAN_MAX_NS << doublings;
+}
+
+bool cts_on_heard(struct cts_announcer *announcer, uint32_t next, lh_time now, lh_time overdue_ns)
 {
     if (!before(announcer->heard, next) || before(announcer->announced, next))
         return false;
     announcer->heard = next;
     announcer->repeats = 0;
-    if (announcer->heard == announcer->announced)
-        announcer->repeat_at = LH_TIME_NEVER;
+    announcer->repeat_at =
+        next == announcer->announced ? LH_TIME_NEVER : now + repeat_span(announcer, overdue_ns);
     return true;
-}
-
-static lh_time repeat_span(const struct cts_announcer *announcer, lh_time overdue_ns)
-{
-    lh_time span = overdue_ns ? overdue_ns : CTS_FIRST_REPEAT_NS;
-    return span << (announcer->repeats < REPEAT_BACKOFF_MAX ? announcer->repeats : REPEAT_BACKOFF_MAX);
 }
 
 uint32_t cts_collect(struct cts_announcer *announcer, lh_time now, lh_time overdue_ns,

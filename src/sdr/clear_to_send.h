@@ -2,8 +2,9 @@
  * clear_to_send.h - which receives are posted: announced by the receiver until heard, consumed in order by
  * the sender. Pure. (SDR-RDMA paper, sections 3.1.3 and 3.2.3.)
  *
- * Timers: an announcement that is not heard of is repeated after the path's overdue time (before the first
- * round-trip sample: 1 ms, doubling), and again after that, until cts_on_heard() covers it.
+ * Timers: repeat_at, one for all announcements. Those that are not heard of are repeated when for the
+ * path's overdue time (before the first round-trip sample: 1 ms) nothing new was heard of; each repeat in
+ * vain doubles that. Hearing of any starts it anew (as RFC 6298 section 5.3), and hearing of all stops it.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -32,8 +33,8 @@ struct cts_announcer {
 void cts_announcer_init(struct cts_announcer *announcer, struct control_cts *ring, uint32_t size);
 /* False when the window is full. Sets entry->sequence. */
 bool cts_announce(struct cts_announcer *announcer, struct control_cts *entry);
-/* True when it moved on. Nonsense (beyond what was announced) is ignored. */
-bool cts_on_heard(struct cts_announcer *announcer, uint32_t next);
+/* True when it moved on. Nonsense (beyond what was announced) is ignored. overdue_ns 0: no sample yet. */
+bool cts_on_heard(struct cts_announcer *announcer, uint32_t next, lh_time now, lh_time overdue_ns);
 /* What to send now: fresh announcements first, then those that are overdue. 0: nothing. *repeated: how many
  * of them were sent before. Call until it gives 0. overdue_ns 0: no sample yet. */
 uint32_t cts_collect(struct cts_announcer *announcer, lh_time now, lh_time overdue_ns,

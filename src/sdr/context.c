@@ -70,7 +70,7 @@ static void free_context(struct sdr_context *context)
     free(context);
 }
 
-static struct sdr_context *allocate_context(const struct lh_context_attr *attr)
+static struct sdr_context *allocate_context(const struct lh_context_attr *attr, uint32_t qps_max)
 {
     struct sdr_context *context = calloc(1, sizeof *context);
     if (!context)
@@ -80,7 +80,7 @@ static struct sdr_context *allocate_context(const struct lh_context_attr *attr)
     uint32_t gates = context->worker_count ? context->worker_count : 1;
     pthread_mutex_init(&context->lock, NULL);
     pthread_mutex_init(&context->memory_lock, NULL);
-    context->qps_max = CONTEXT_QPS_MAX;
+    context->qps_max = qps_max;
     context->qps = calloc(context->qps_max, sizeof(struct sdr_qp *));
     context->workers = calloc(gates, sizeof *context->workers);
     for (uint32_t i = 0; context->workers && i < gates; i++) {
@@ -93,7 +93,7 @@ static struct sdr_context *allocate_context(const struct lh_context_attr *attr)
     return NULL;
 }
 
-int lh_sdr_context_create(const char *device, const struct lh_context_attr *wanted,
+static int create_context(const char *device, const struct lh_context_attr *wanted, uint32_t log_max_qps,
                           struct sdr_context **out)
 {
     struct lh_context_attr attr = wanted ? *wanted : (struct lh_context_attr){0};
@@ -102,9 +102,12 @@ int lh_sdr_context_create(const char *device, const struct lh_context_attr *want
     int error = check_attr(&attr);
     if (error)
         return error;
+    if (log_max_qps > CONTEXT_QPS_LOG_MAX)
+        return lh_fail(LH_EINVAL, "log2 of QPs %u: use at most %u", log_max_qps, CONTEXT_QPS_LOG_MAX);
     if (!device)
         return lh_fail(LH_EINVAL, "no device: name one, such as udp:[::1]");
-    struct sdr_context *context = allocate_context(&attr);
+    struct sdr_context *context =
+        allocate_context(&attr, 1u << (log_max_qps ? log_max_qps : CONTEXT_QPS_LOG));
     if (!context)
         return lh_fail(LH_ENOMEM, "no memory for a context");
     error = open_fabric(device, &attr, &context->fabric);
@@ -122,6 +125,12 @@ free_memory:
     return error;
 }
 
+int lh_sdr_context_create(const char *device, const struct lh_context_attr *attr,
+                          struct sdr_context **context)
+{
+    return create_context(device, attr, 0, context);
+}
+
 struct sdr_context *sdr_context_create(const char *dev_name, struct sdr_dev_attr *dev_attr)
 {
     struct lh_context_attr attr = {0};
@@ -132,7 +141,7 @@ struct sdr_context *sdr_context_create(const char *dev_name, struct sdr_dev_attr
         attr.workers = cpus > 0 && (uint32_t)cpus < attr.channels ? (uint32_t)cpus : attr.channels;
     }
     struct sdr_context *context;
-    return lh_sdr_context_create(dev_name, &attr, &context) ? NULL : context;
+    return create_context(dev_name, &attr, dev_attr ? dev_attr->log_max_qps : 0, &context) ? NULL : context;
 }
 
 int sdr_context_destroy(struct sdr_context *context)
@@ -142,9 +151,12 @@ int sdr_context_destroy(struct sdr_context *context)
     pthread_mutex_lock(&context->lock);
     uint32_t qps = context->qp_count;
     pthread_mutex_unlock(&context->lock);
-    if (qps > 0 || context->memory) {
+    pthread_mutex_lock(&context->memory_lock);
+    bool has_memory = context->memory != NULL;
+    pthread_mutex_unlock(&context->memory_lock);
+    if (qps > 0 || has_memory) {
         lh_fail(LH_ESTATE, "context still has %u QPs%s: destroy them first", qps,
-                context->memory ? " and registered memory" : "");
+                has_memory ? " and registered memory" : "");
         return SDR_ERROR;
     }
     stop_workers(context);
@@ -177,8 +189,6 @@ int context_add_qp(struct sdr_context *context, struct sdr_qp *qp)
         gates_leave(context);
     }
     pthread_mutex_unlock(&context->lock);
-    for (uint32_t i = 0; !error && i < context->worker_count; i++)
-        worker_wake(&context->workers[i]);
     return error;
 }
 
@@ -194,8 +204,18 @@ void context_remove_qp(struct sdr_context *context, struct sdr_qp *qp)
     gates_leave(context);
     pthread_mutex_unlock(&context->lock);
     /* A sleeping worker holds descriptors that are about to be closed. */
+    context_wake_workers(context);
+}
+
+void context_wake_workers(struct sdr_context *context)
+{
     for (uint32_t i = 0; i < context->worker_count; i++)
         worker_wake(&context->workers[i]);
+}
+
+const char *lh_sdr_warning(struct sdr_context *context)
+{
+    return fabric_warning(context->fabric);
 }
 
 int lh_sdr_progress(struct sdr_context *context, lh_time *next_ns)

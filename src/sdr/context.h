@@ -1,8 +1,10 @@
 /*
  * context.h - a context: one fabric, its workers, its QPs and its memory.
  *
- * Locks, in the order in which they may be taken: context->lock, qp->lock, the gates of a QP's channels in
- * ascending order. A worker holds its round gate while it walks its list of QPs.
+ * Locks, in the order in which they may be taken: context->lock, the gates of the workers in ascending
+ * order, qp->driver_lock, qp->lock, the gates of a QP's channels in ascending order, and inmost
+ * qp->pacer_lock and memory_lock. A worker holds its own gate while it walks the list of QPs; so what runs
+ * in its round, such as a driver's step, can neither create nor destroy a QP.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -17,7 +19,8 @@
 #include "sdr/worker.h"
 
 #define CONTEXT_WORKERS_MAX 64u
-#define CONTEXT_QPS_MAX     1024u
+#define CONTEXT_QPS_LOG_MAX 16u
+#define CONTEXT_QPS_LOG     10u /* without a wish */
 
 struct sdr_context {
     struct fabric *fabric;
@@ -38,6 +41,8 @@ struct sdr_context {
 /* Adds a QP to the workers' rounds; removes it, and returns when no worker touches it any more. */
 int context_add_qp(struct sdr_context *context, struct sdr_qp *qp);
 void context_remove_qp(struct sdr_context *context, struct sdr_qp *qp);
+/* Ends the sleep of every worker. */
+void context_wake_workers(struct sdr_context *context);
 /* Whether a registered range with this key covers the bytes. An empty range always is covered. */
 bool context_memory_covers(struct sdr_context *context, uint32_t lkey, uint64_t address, uint64_t bytes);
 

@@ -11,7 +11,8 @@
 #include <longhaul/types.h>
 
 /* Called in each round of the control worker (or of lh_sdr_progress), with no SDR lock held; may call the
- * SDK. Must be cheap when nothing happened. Returns when it wants to be called again at the latest. */
+ * SDK, but not create or destroy a QP. Must be cheap when nothing happened. Returns when it wants to be
+ * called again at the latest. */
 typedef lh_time sdr_driver_step(void *context, lh_time now);
 
 /* step NULL takes the driver away, and returns only when no step runs any more (not from within a step). */

@@ -1,8 +1,10 @@
 /*
- * gate.h - a lock that a busy worker holds for each of its rounds, and that others get between two rounds.
+ * gate.h - a lock that somebody takes again and again, and that others get in between.
  *
- * A plain mutex would starve them: the worker takes it again at once. Here whoever wants in is counted
- * first, and the worker lets it pass.
+ * A channel's worker holds its gate for each of its rounds; callers want in between two rounds. With a QP's
+ * lock it is the other way round: programs spin in calls, and the control worker wants in. A plain mutex
+ * would starve the one who waits: the other takes it again at once. Here whoever wants in is counted first,
+ * and let pass.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -29,7 +31,7 @@ static inline void gate_destroy(struct gate *gate)
     pthread_mutex_destroy(&gate->mutex);
 }
 
-/* The owner, once a round. */
+/* Whoever comes again and again: a worker, once a round, or a program that spins in a call. */
 static inline void gate_enter_round(struct gate *gate)
 {
     while (atomic_load_explicit(&gate->wanted, memory_order_relaxed) > 0)
@@ -37,7 +39,7 @@ static inline void gate_enter_round(struct gate *gate)
     pthread_mutex_lock(&gate->mutex);
 }
 
-/* Anyone else. */
+/* Anyone else: goes first. */
 static inline void gate_enter(struct gate *gate)
 {
     atomic_fetch_add_explicit(&gate->wanted, 1, memory_order_relaxed);

@@ -141,6 +141,7 @@ void message_slot_open(struct message_table *table, uint32_t index, uint64_t byt
     struct message_slot *slot = &table->slots[index];
     assert(!slot->open);
     slot->packet_count = packets_of(&table->shape, bytes);
+    slot->message_packets = slot->packet_count;
     slot->chunk_count = chunks_of(&table->shape, slot->packet_count);
     atomic_store_explicit(&slot->phantom_chunks, 0, memory_order_relaxed);
     uint32_t rounded = slot->chunk_count * table->shape.chunk_packets;
@@ -151,7 +152,6 @@ void message_slot_open(struct message_table *table, uint32_t index, uint64_t byt
     atomic_store_explicit(&slot->chunks_arrived, 0, memory_order_relaxed);
     atomic_store_explicit(&slot->immediate, 0, memory_order_relaxed);
     atomic_store_explicit(&slot->fragments, 0, memory_order_relaxed);
-    atomic_store_explicit(&slot->seen, 0, memory_order_relaxed);
     set_bit_range(table, slot, slot->packet_count, rounded);
     slot->open = true;
 }
@@ -165,17 +165,21 @@ void message_slot_close(struct message_table *table, uint32_t index)
     slot->generation = (uint8_t)((slot->generation + 1u) % table->shape.generations);
 }
 
-void message_slot_truncate(struct message_table *table, uint32_t index, uint64_t bytes)
+bool message_slot_truncate(struct message_table *table, uint32_t index, uint64_t bytes)
 {
     assert(index < table->shape.slots);
     struct message_slot *slot = &table->slots[index];
     uint32_t packets = packets_of(&table->shape, bytes);
     assert(slot->open && packets <= slot->packet_count);
+    if (packets > slot->message_packets)
+        return false;
+    slot->message_packets = packets;
     /* First what is to be taken off, then the bits: a reader in between sees too few chunks, never too
      * many. */
     atomic_store_explicit(&slot->phantom_chunks, slot->chunk_count - chunks_of(&table->shape, packets),
                           memory_order_release);
     set_bit_range(table, slot, packets, slot->packet_count);
+    return true;
 }
 
 uint32_t message_slot_chunks_arrived(const struct message_slot *slot)
@@ -251,8 +255,6 @@ static uint32_t take_run(struct message_table *table, const struct fabric_arriva
     bool whole = fragments_whole(table, slot);
     if (!whole)
         add_fragment(table, slot, fields);
-    if (!atomic_load_explicit(&slot->seen, memory_order_relaxed))
-        atomic_store_explicit(&slot->seen, 1, memory_order_relaxed);
     tally->packets++;
     tally->bytes += at->bytes;
     /* An empty packet only carries its fragment: short messages send some of them (see send_queue.h). */

@@ -31,12 +31,12 @@ struct message_slot {
     _Atomic uint8_t *chunks;      /* one byte a chunk, as the SDK publishes it */
     _Atomic uint32_t *chunk_left; /* chunks of 64 packets and more: packets that are still missing */
     uint32_t packet_count;        /* of the posted buffer */
+    uint32_t message_packets;     /* of the message, once that is known to be shorter */
     uint32_t chunk_count;
     _Atomic uint32_t phantom_chunks; /* past the end of a message that turned out shorter */
     _Atomic uint32_t chunks_arrived;
     _Atomic uint32_t immediate;
     _Atomic uint32_t fragments; /* bit i: fragment i of the immediate is there */
-    _Atomic uint32_t seen;      /* 1: a packet of this use of the slot has arrived */
     uint8_t generation;         /* of this use, or of the next one while it is closed */
     bool open;
 };
@@ -58,8 +58,10 @@ void message_table_init(struct message_table *table, const struct message_shape 
 void message_slot_open(struct message_table *table, uint32_t slot, uint64_t bytes);
 /* Closes it; the generation moves on. */
 void message_slot_close(struct message_table *table, uint32_t slot);
-/* The message has only that many bytes: the rest counts as arrived. Runs in parallel with arrivals. */
-void message_slot_truncate(struct message_table *table, uint32_t slot, uint64_t bytes);
+/* The message has only that many bytes: the rest counts as arrived. Runs in parallel with arrivals. False,
+ * and nothing is changed, when it was truncated to less before: what counts as arrived cannot be missing
+ * again. */
+bool message_slot_truncate(struct message_table *table, uint32_t slot, uint64_t bytes);
 /* Whole chunks of the message, truncated or not. */
 uint32_t message_slot_chunks_arrived(const struct message_slot *slot);
 /* True when every fragment of the user's immediate is there. */

@@ -39,10 +39,10 @@ static uint32_t mtu_of(const struct sdr_qp_attr *attr, const struct lh_qp_attr *
 
 static int check_sizes(const struct message_shape *shape, uint64_t chunk_bytes)
 {
-    if (shape->mtu_bytes < 64 || shape->mtu_bytes > ROCE_MTU_MAX ||
+    if (shape->mtu_bytes < ROCE_MTU_MIN || shape->mtu_bytes > ROCE_MTU_MAX ||
         (shape->mtu_bytes & (shape->mtu_bytes - 1)))
-        return lh_fail(LH_EINVAL, "MTU %u: use a power of two from 64 to %u", shape->mtu_bytes,
-                       ROCE_MTU_MAX);
+        return lh_fail(LH_EINVAL, "MTU %u: use a power of two from %u to %u", shape->mtu_bytes,
+                       ROCE_MTU_MIN, ROCE_MTU_MAX);
     if (chunk_bytes < shape->mtu_bytes || (chunk_bytes & (chunk_bytes - 1)) ||
         chunk_bytes > (UINT64_C(1) << 31))
         return lh_fail(LH_EINVAL, "chunk of %llu bytes: use a power of two, at least the MTU (%u)",
@@ -123,7 +123,7 @@ static void free_qp(struct sdr_qp *qp)
 {
     for (uint32_t c = 0; qp->channels && c < qp->context->channels; c++)
         gate_destroy(&qp->channels[c].gate);
-    pthread_mutex_destroy(&qp->lock);
+    gate_destroy(&qp->lock);
     pthread_mutex_destroy(&qp->driver_lock);
     pthread_mutex_destroy(&qp->pacer_lock);
     free(qp->table_memory);
@@ -158,7 +158,7 @@ static struct sdr_qp *allocate_qp(struct sdr_context *context, const struct qp_p
     qp->shape = plan->shape;
     qp->send_enable = plan->send_enable;
     qp->recv_enable = plan->recv_enable;
-    pthread_mutex_init(&qp->lock, NULL);
+    gate_init(&qp->lock);
     pthread_mutex_init(&qp->driver_lock, NULL);
     pthread_mutex_init(&qp->pacer_lock, NULL);
     qp->table_memory = zeroed(message_table_bytes(&plan->shape));
@@ -187,8 +187,9 @@ static void wake_channel(void *context, uint32_t channel)
 {
     struct sdr_qp *qp = context;
     struct sdr_context *owner = qp->context;
-    if (owner->worker_count)
-        worker_wake(&owner->workers[channel % owner->worker_count]);
+    if (owner->worker_count == 0)
+        return;
+    worker_wake(&owner->workers[channel == FABRIC_CONTROL ? 0 : channel % owner->worker_count]);
 }
 
 static int create_endpoint(struct sdr_qp *qp)
@@ -382,7 +383,7 @@ int sdr_qp_connect(struct sdr_qp *qp, void *remote_qp_info)
     }
     if (qp_info_decode(remote_qp_info, bytes, &peer) || check_peer(qp, &peer))
         return SDR_ERROR;
-    pthread_mutex_lock(&qp->lock);
+    qp_lock(qp);
     qp_gates_enter(qp);
     int error = atomic_load(&qp->connected) ? lh_fail(LH_ESTATE, "QP is connected already") : 0;
     if (!error)
@@ -393,8 +394,8 @@ int sdr_qp_connect(struct sdr_qp *qp, void *remote_qp_info)
         atomic_store(&qp->connected, true);
     }
     qp_gates_leave(qp);
-    pthread_mutex_unlock(&qp->lock);
-    sdr_qp_driver_kick(qp);
+    qp_unlock(qp);
+    context_wake_workers(qp->context);
     return error ? SDR_ERROR : SDR_SUCCESS;
 }
 
@@ -413,7 +414,10 @@ void qp_gates_leave(struct sdr_qp *qp)
 void qp_fail(struct sdr_qp *qp, int error)
 {
     int none = 0;
-    atomic_compare_exchange_strong(&qp->error, &none, error);
+    if (error == -LH_EDEVICE)
+        atomic_store(&qp->error, error);
+    else
+        atomic_compare_exchange_strong(&qp->error, &none, error);
 }
 
 int qp_usable(struct sdr_qp *qp)

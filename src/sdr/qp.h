@@ -30,6 +30,8 @@
 #define QP_MESSAGES_WAITING 256u        /* of the layer above, each way; a power of two */
 #define QP_KEEPALIVE_NS     LH_NS_PER_S /* longest silence before a ping; not a timeout */
 #define QP_CONTROL_BATCH    16u
+/* When a fabric pushed back and names no time, it is asked again after this. No protocol depends on it. */
+#define QP_BLOCKED_RETRY_NS (20 * LH_NS_PER_US)
 
 struct sdr_recv_handle {
     struct sdr_qp *qp;
@@ -70,7 +72,9 @@ struct sdr_qp {
     _Atomic bool connected;
     _Atomic int error; /* 0, or the negative lh_error that ended the QP */
 
-    pthread_mutex_t lock; /* everything from here to the channels */
+    /* Everything from here to the channels. Programs may spin in calls that take it, so the control worker,
+     * who brings what they wait for, goes first. */
+    struct gate lock;
     struct qp_info peer;
     uint32_t token;
     struct message_table table; /* slots open and close under lock and all gates */
@@ -81,8 +85,10 @@ struct sdr_qp {
     uint32_t free_count;
     struct cts_announcer announcer;
     struct cts_queue cts;
+    _Atomic bool cts_waiting; /* the next send has its clear-to-send: asked without the lock */
     struct sdr_send_handle *sends;
     uint32_t send_count;
+    uint32_t send_next; /* where the search for a free send begins: they are freed about in order */
     struct path path;
     struct qp_upper_queue outbox;
     struct qp_upper_queue inbox;
@@ -103,6 +109,17 @@ struct sdr_qp {
     struct qp_channel *channels; /* shape of the context: context->channels */
 };
 
+/* For everyone but the control worker. */
+static inline void qp_lock(struct sdr_qp *qp)
+{
+    gate_enter_round(&qp->lock);
+}
+
+static inline void qp_unlock(struct sdr_qp *qp)
+{
+    gate_leave(&qp->lock);
+}
+
 /* All gates of the QP, in ascending order. */
 void qp_gates_enter(struct sdr_qp *qp);
 void qp_gates_leave(struct sdr_qp *qp);
@@ -112,13 +129,15 @@ static inline bool qp_device_gone(struct sdr_qp *qp)
     return atomic_load(&qp->error) == -LH_EDEVICE;
 }
 
-/* Ends the QP with a negative lh_error; the first reason stays. */
+/* Ends the QP with a negative lh_error; the first reason stays, but for -LH_EDEVICE, which outdoes all. */
 void qp_fail(struct sdr_qp *qp, int error);
 /* -LH_ESTATE or the reason it failed when it cannot be used for traffic. */
 int qp_usable(struct sdr_qp *qp);
 
 /* qp_control.c. Both are called by the control worker. qp_control_round returns whether anything moved. */
 bool qp_control_round(struct sdr_qp *qp, lh_time now, lh_time *next);
+/* After the queue of clear-to-sends changed, under the lock. */
+void qp_note_cts(struct sdr_qp *qp);
 /* Sends a goodbye that waits, before the QP goes. */
 void qp_goodbye_flush(struct sdr_qp *qp);
 

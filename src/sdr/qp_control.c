@@ -42,13 +42,13 @@ int lh_sdr_message_send(struct sdr_qp *qp, const void *data, size_t bytes)
     int error = qp_usable(qp);
     if (error)
         return error;
-    pthread_mutex_lock(&qp->lock);
+    qp_lock(qp);
     struct qp_upper_message *message = queue_push(&qp->outbox);
     if (message) {
         message->bytes = (uint32_t)bytes;
         memcpy(message->data, data, bytes);
     }
-    pthread_mutex_unlock(&qp->lock);
+    qp_unlock(qp);
     if (!message)
         return lh_fail(LH_EAGAIN, "%u messages are waiting to be sent", QP_MESSAGES_WAITING);
     sdr_qp_driver_kick(qp);
@@ -57,18 +57,23 @@ int lh_sdr_message_send(struct sdr_qp *qp, const void *data, size_t bytes)
 
 int lh_sdr_message_recv(struct sdr_qp *qp, void *buffer, size_t *bytes)
 {
-    pthread_mutex_lock(&qp->lock);
+    qp_lock(qp);
     const struct qp_upper_message *message = queue_front(&qp->inbox);
     if (message) {
         memcpy(buffer, message->data, message->bytes);
         *bytes = message->bytes;
         qp->inbox.tail++;
     }
-    pthread_mutex_unlock(&qp->lock);
+    qp_unlock(qp);
     return message ? 0 : -LH_EAGAIN;
 }
 
 /* ---- what is heard ---- */
+
+void qp_note_cts(struct sdr_qp *qp)
+{
+    atomic_store_explicit(&qp->cts_waiting, cts_queue_peek(&qp->cts) != NULL, memory_order_release);
+}
 
 /* False when an entry cannot be: nothing of the message is used then. */
 static bool on_cts(struct sdr_qp *qp, const struct control_message *message)
@@ -81,6 +86,7 @@ static bool on_cts(struct sdr_qp *qp, const struct control_message *message)
     }
     for (uint32_t i = 0; i < message->body.cts.count; i++)
         cts_queue_add(&qp->cts, &message->body.cts.entries[i]);
+    qp_note_cts(qp);
     qp->heard_wanted = true;
     return true;
 }
@@ -97,7 +103,7 @@ static bool on_upper(struct sdr_qp *qp, const struct control_message *message)
     return true;
 }
 
-static bool on_message(struct sdr_qp *qp, const struct control_message *message)
+static bool on_message(struct sdr_qp *qp, const struct control_message *message, lh_time now)
 {
     switch (message->header.type) {
     case CONTROL_PING:
@@ -108,7 +114,7 @@ static bool on_message(struct sdr_qp *qp, const struct control_message *message)
     case CONTROL_CTS:
         return on_cts(qp, message);
     case CONTROL_CTS_HEARD:
-        cts_on_heard(&qp->announcer, message->body.cts_heard_next);
+        cts_on_heard(&qp->announcer, message->body.cts_heard_next, now, lh_rtt_overdue_ns(&qp->path.rtt));
         return true;
     case CONTROL_UPPER:
         return on_upper(qp, message);
@@ -130,7 +136,7 @@ static void on_datagram(struct sdr_qp *qp, const struct fabric_control_arrival *
         fabric_count(&qp->stats, bad_token, 1);
         return;
     }
-    if (!on_message(qp, &message)) {
+    if (!on_message(qp, &message, now)) {
         fabric_count(&qp->stats, bad_control, 1);
         return;
     }
@@ -150,7 +156,7 @@ static bool hear(struct sdr_qp *qp)
     int count = qp->endpoint->fabric->ops->control_poll(qp->endpoint, arrivals, QP_CONTROL_BATCH);
     lh_time now = count > 0 ? fresh_now(qp) : 0;
     if (count < 0)
-        qp_fail(qp, count);
+        qp_fail(qp, -LH_EDEVICE);
     for (int i = 0; i < count; i++)
         on_datagram(qp, &arrivals[i], now);
     return count > 0;
@@ -167,7 +173,7 @@ static bool tell(struct sdr_qp *qp, struct control_message *message)
     struct fabric_datagram datagram = {.data = bytes, .bytes = (uint32_t)control_encode(message, bytes)};
     int taken = qp->endpoint->fabric->ops->control_send(qp->endpoint, &datagram, 1);
     if (taken < 0)
-        qp_fail(qp, taken);
+        qp_fail(qp, -LH_EDEVICE);
     if (taken <= 0)
         return false;
     fabric_count(&qp->stats, tx_control, 1);
@@ -221,8 +227,9 @@ static bool speak(struct sdr_qp *qp, lh_time now)
 {
     bool told = false;
     if (qp->goodbye > 0) {
+        /* What was said before the goodbye goes out before it. */
         told = tell_upper(qp);
-        for (; qp->goodbye > 0 && tell_simple(qp, CONTROL_CLOSE); qp->goodbye--)
+        for (; !queue_front(&qp->outbox) && qp->goodbye > 0 && tell_simple(qp, CONTROL_CLOSE); qp->goodbye--)
             told = true;
         return told;
     }
@@ -258,30 +265,40 @@ static lh_time run_driver(struct sdr_qp *qp, lh_time now)
     return next;
 }
 
+/* Whether something that speak() would say now is still unsaid. */
+static bool was_refused(struct sdr_qp *qp)
+{
+    if (qp->goodbye > 0)
+        return true;
+    return !atomic_load(&qp->error) && (qp->pong_wanted || qp->heard_wanted || queue_front(&qp->outbox));
+}
+
 bool qp_control_round(struct sdr_qp *qp, lh_time now, lh_time *next)
 {
     bool moved = false;
     bool connected = atomic_load_explicit(&qp->connected, memory_order_acquire);
     if (connected && !qp_device_gone(qp)) {
-        pthread_mutex_lock(&qp->lock);
+        gate_enter(&qp->lock);
         note_traffic(qp, now);
         moved = hear(qp);
-        pthread_mutex_unlock(&qp->lock);
+        gate_leave(&qp->lock);
     }
     /* Between hearing and speaking, so that an answer leaves in the round in which its question came. */
     earlier(next, run_driver(qp, now));
     if (!connected || qp_device_gone(qp))
         return moved;
     const struct fabric_ops *ops = qp->endpoint->fabric->ops;
-    pthread_mutex_lock(&qp->lock);
+    gate_enter(&qp->lock);
     moved |= speak(qp, now);
     if (ops->pump)
         earlier(next, ops->pump(qp->endpoint, FABRIC_CONTROL, now));
+    else if (was_refused(qp))
+        earlier(next, now + QP_BLOCKED_RETRY_NS);
     if (!atomic_load(&qp->error)) {
         earlier(next, cts_announcer_next(&qp->announcer));
         earlier(next, qp->path.ping_at);
     }
-    pthread_mutex_unlock(&qp->lock);
+    gate_leave(&qp->lock);
     return moved;
 }
 
@@ -290,12 +307,12 @@ int lh_sdr_goodbye(struct sdr_qp *qp, enum lh_error reason)
     int error = qp_usable(qp);
     if (error)
         return error;
-    pthread_mutex_lock(&qp->lock);
+    qp_lock(qp);
     if (qp->goodbye == 0) {
         qp->goodbye = GOODBYES;
         qp->goodbye_reason = reason;
     }
-    pthread_mutex_unlock(&qp->lock);
+    qp_unlock(qp);
     sdr_qp_driver_kick(qp);
     return 0;
 }
@@ -304,15 +321,15 @@ void qp_goodbye_flush(struct sdr_qp *qp)
 {
     if (!atomic_load(&qp->connected) || qp_device_gone(qp))
         return;
-    pthread_mutex_lock(&qp->lock);
-    if (qp->goodbye > 0)
+    qp_lock(qp);
+    if (qp->goodbye > 0) /* what does not leave now is lost, like any packet may be */
         speak(qp, qp->endpoint->fabric->ops->now(qp->endpoint->fabric));
-    pthread_mutex_unlock(&qp->lock);
+    qp_unlock(qp);
 }
 
 int lh_sdr_path(struct sdr_qp *qp, struct lh_sdr_path *path)
 {
-    pthread_mutex_lock(&qp->lock);
+    qp_lock(qp);
     *path = (struct lh_sdr_path){
         .rtt_ns = qp->path.rtt.smoothed_ns,
         .rtt_variance_ns = qp->path.rtt.variance_ns,
@@ -322,6 +339,6 @@ int lh_sdr_path(struct sdr_qp *qp, struct lh_sdr_path *path)
         .last_heard_ns = qp->path.last_heard_ns,
         .peer_receive_buffer_bytes = qp->peer.endpoint.receive_buffer_bytes,
     };
-    pthread_mutex_unlock(&qp->lock);
+    qp_unlock(qp);
     return 0;
 }

@@ -84,9 +84,9 @@ int lh_sdr_recv_post(struct sdr_qp *qp, struct sdr_recv_wr *wr, const uint8_t up
     int error = check_recv(qp, wr);
     if (error)
         return error;
-    pthread_mutex_lock(&qp->lock);
+    qp_lock(qp);
     error = post_locked(qp, wr, upper, handle);
-    pthread_mutex_unlock(&qp->lock);
+    qp_unlock(qp);
     if (!error)
         sdr_qp_driver_kick(qp);
     return error;
@@ -119,10 +119,15 @@ int lh_sdr_recv_truncate(struct sdr_recv_handle *handle, uint64_t bytes)
     if (bytes > handle->length_bytes)
         return lh_fail(LH_ERANGE, "receive of %u bytes cannot be truncated to %llu", handle->length_bytes,
                        (unsigned long long)bytes);
-    pthread_mutex_lock(&qp->lock);
-    message_slot_truncate(&qp->table, handle->slot, bytes);
-    pthread_mutex_unlock(&qp->lock);
-    return 0;
+    int error = 0;
+    qp_lock(qp);
+    if (!slot_of(handle)->open)
+        error = lh_fail(LH_ESTATE, "receive %u is completed", handle->sequence);
+    else if (!message_slot_truncate(&qp->table, handle->slot, bytes))
+        error = lh_fail(LH_ESTATE, "receive %u was truncated to less than %llu bytes before",
+                        handle->sequence, (unsigned long long)bytes);
+    qp_unlock(qp);
+    return error;
 }
 
 int sdr_recv_imm_get(struct sdr_recv_handle *handle, uint32_t *immediate)
@@ -167,7 +172,7 @@ int sdr_recv_complete(struct sdr_recv_handle *handle)
         return SDR_ERROR;
     }
     int result = SDR_SUCCESS;
-    pthread_mutex_lock(&qp->lock);
+    qp_lock(qp);
     if (!slot_of(handle)->open) {
         lh_fail(LH_ESTATE, "receive %u was completed before", handle->sequence);
         result = SDR_ERROR;
@@ -178,6 +183,6 @@ int sdr_recv_complete(struct sdr_recv_handle *handle)
         qp_gates_leave(qp);
         give_slot_back(qp, handle->slot);
     }
-    pthread_mutex_unlock(&qp->lock);
+    qp_unlock(qp);
     return result;
 }

@@ -6,9 +6,6 @@
 #include "sdr/context.h"
 #include "sdr/qp.h"
 
-/* When a fabric pushed back and names no time, it is asked again after this. No protocol depends on it. */
-#define BLOCKED_RETRY_NS (20 * LH_NS_PER_US)
-
 static void earlier(lh_time *next, lh_time candidate)
 {
     if (candidate < *next)
@@ -20,7 +17,7 @@ static bool receive(struct sdr_qp *qp, uint32_t channel)
     struct fabric_arrival arrivals[FABRIC_BATCH_MAX];
     int count = qp->endpoint->fabric->ops->poll(qp->endpoint, channel, arrivals, FABRIC_BATCH_MAX);
     if (count < 0) {
-        qp_fail(qp, count);
+        qp_fail(qp, -LH_EDEVICE);
         return false;
     }
     if (count > 0)
@@ -47,6 +44,23 @@ static uint32_t pace(struct sdr_qp *qp, const struct fabric_write *writes, uint3
     return passed;
 }
 
+static void refund(struct sdr_qp *qp, uint64_t bytes)
+{
+    if (qp->pacer.rate_bps == 0 || bytes == 0)
+        return;
+    pthread_mutex_lock(&qp->pacer_lock);
+    pacer_on_refused(&qp->pacer, bytes);
+    pthread_mutex_unlock(&qp->pacer_lock);
+}
+
+static uint64_t bytes_of(const struct fabric_write *writes, uint32_t count)
+{
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < count; i++)
+        bytes += writes[i].bytes;
+    return bytes;
+}
+
 static bool inject(struct sdr_qp *qp, uint32_t channel, lh_time now, lh_time *next)
 {
     struct qp_channel *own = &qp->channels[channel];
@@ -58,15 +72,16 @@ static bool inject(struct sdr_qp *qp, uint32_t channel, lh_time now, lh_time *ne
     uint32_t count = pace(qp, writes, ready, now, next);
     int taken = count ? qp->endpoint->fabric->ops->post_writes(qp->endpoint, channel, writes, count) : 0;
     if (taken < 0) {
-        qp_fail(qp, taken);
+        qp_fail(qp, -LH_EDEVICE);
         taken = 0;
     }
+    refund(qp, bytes_of(writes + taken, count - (uint32_t)taken));
     uint64_t bytes = send_channel_take(&own->sends, &qp->send_shape, channel, (uint32_t)taken);
     atomic_fetch_sub_explicit(&qp->queued_bytes, bytes + dropped, memory_order_relaxed);
     fabric_count(&qp->stats, tx_packets, taken);
     fabric_count(&qp->stats, tx_bytes, bytes);
     if ((uint32_t)taken < count && !qp->endpoint->fabric->ops->pump)
-        earlier(next, now + BLOCKED_RETRY_NS);
+        earlier(next, now + QP_BLOCKED_RETRY_NS);
     return taken > 0 || dropped > 0;
 }
 

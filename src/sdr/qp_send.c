@@ -17,9 +17,12 @@ struct part {
 
 static struct sdr_send_handle *free_send(struct sdr_qp *qp)
 {
-    for (uint32_t i = 0; i < qp->send_count; i++)
-        if (!qp->sends[i].message.in_use)
-            return &qp->sends[i];
+    for (uint32_t i = 0; i < qp->send_count; i++) {
+        struct sdr_send_handle *send = &qp->sends[qp->send_next];
+        qp->send_next = (qp->send_next + 1) % qp->send_count;
+        if (!send->message.in_use)
+            return send;
+    }
     return NULL;
 }
 
@@ -45,6 +48,7 @@ static int start_locked(struct sdr_qp *qp, enum sdr_wr_opcode opcode, uint32_t i
         .streaming = streaming,
     };
     cts_queue_pop(&qp->cts);
+    qp_note_cts(qp);
     *handle = send;
     return 0;
 }
@@ -121,23 +125,20 @@ static bool has_room(struct sdr_qp *qp, uint32_t ranges)
     return true;
 }
 
-static void wake_channels(struct sdr_qp *qp)
-{
-    struct sdr_context *context = qp->context;
-    for (uint32_t i = 0; i < context->worker_count; i++)
-        worker_wake(&context->workers[i]);
-}
-
 static int as_sdr(int error)
 {
     return error == -LH_EAGAIN ? SDR_RETRY : error ? SDR_ERROR : SDR_SUCCESS;
 }
 
+/* Programs spin while the matching receive is not posted: they neither take the lock nor make words for it.
+ */
 static int check_send(struct sdr_qp *qp)
 {
     int error = qp_usable(qp);
     if (!error && !qp->send_enable)
         error = lh_fail(LH_ESTATE, "QP was created without send_enable");
+    if (!error && !atomic_load_explicit(&qp->cts_waiting, memory_order_acquire))
+        error = -LH_EAGAIN;
     return error;
 }
 
@@ -167,11 +168,11 @@ int sdr_send_post(struct sdr_qp *qp, struct sdr_send_wr *wr, struct sdr_send_han
     int error = check_send(qp);
     if (error)
         return as_sdr(error);
-    pthread_mutex_lock(&qp->lock);
+    qp_lock(qp);
     error = send_locked(qp, wr, handle);
-    pthread_mutex_unlock(&qp->lock);
+    qp_unlock(qp);
     if (!error)
-        wake_channels(qp);
+        context_wake_workers(qp->context);
     return as_sdr(error);
 }
 
@@ -181,9 +182,9 @@ int sdr_streaming_send_start(struct sdr_qp *qp, struct sdr_send_start_wr *wr,
     int error = check_send(qp);
     if (error)
         return as_sdr(error);
-    pthread_mutex_lock(&qp->lock);
+    qp_lock(qp);
     error = start_locked(qp, wr->opcode, wr->imm_value, true, handle);
-    pthread_mutex_unlock(&qp->lock);
+    qp_unlock(qp);
     return as_sdr(error);
 }
 
@@ -196,9 +197,6 @@ static int continue_locked(struct sdr_send_handle *handle, const struct part *pa
     int error = check_part(qp, part, message->length_bytes);
     if (error)
         return error;
-    uint64_t end = part->offset_chunks * qp->shape.chunk_packets * qp->shape.mtu_bytes + part->length;
-    if (part->length % qp->shape.mtu_bytes && end > message->length_bytes)
-        return lh_fail(LH_ERANGE, "%u bytes are no whole packets of %u", part->length, qp->shape.mtu_bytes);
     if (!has_room(qp, 1))
         return lh_fail(LH_EAGAIN, "the injection queue is full");
     post_part(qp, message, part);
@@ -212,11 +210,11 @@ int sdr_streaming_send_continue(struct sdr_send_handle *handle, struct sdr_send_
     int error = qp_usable(qp);
     if (error)
         return as_sdr(error);
-    pthread_mutex_lock(&qp->lock);
+    qp_lock(qp);
     error = continue_locked(handle, &part);
-    pthread_mutex_unlock(&qp->lock);
+    qp_unlock(qp);
     if (!error)
-        wake_channels(qp);
+        context_wake_workers(qp->context);
     return as_sdr(error);
 }
 
@@ -224,7 +222,7 @@ int sdr_streaming_send_end(struct sdr_send_handle *handle)
 {
     struct sdr_qp *qp = handle->qp;
     int error = 0;
-    pthread_mutex_lock(&qp->lock);
+    qp_lock(qp);
     if (!handle->message.in_use || handle->message.ended)
         error = lh_fail(LH_ESTATE, "send has ended before");
     else if (!has_room(qp, 1))
@@ -233,15 +231,15 @@ int sdr_streaming_send_end(struct sdr_send_handle *handle)
         post_fragments(qp, &handle->message);
         handle->message.ended = true;
     }
-    pthread_mutex_unlock(&qp->lock);
-    wake_channels(qp);
+    qp_unlock(qp);
+    context_wake_workers(qp->context);
     return as_sdr(error);
 }
 
 int lh_sdr_streaming_send_abort(struct sdr_send_handle *handle)
 {
     struct sdr_qp *qp = handle->qp;
-    pthread_mutex_lock(&qp->lock);
+    qp_lock(qp);
     if (handle->message.in_use) {
         /* With the gates held no worker reads payload: when this returns, none will again. */
         qp_gates_enter(qp);
@@ -249,8 +247,8 @@ int lh_sdr_streaming_send_abort(struct sdr_send_handle *handle)
         atomic_store(&handle->message.aborted, true);
         qp_gates_leave(qp);
     }
-    pthread_mutex_unlock(&qp->lock);
-    wake_channels(qp);
+    qp_unlock(qp);
+    context_wake_workers(qp->context);
     return 0;
 }
 
@@ -262,7 +260,7 @@ int sdr_send_poll(struct sdr_send_handle *handle, int *completed_flag, struct sd
     /* First without the lock: programs spin here. */
     if (atomic_load_explicit(&message->ranges, memory_order_acquire) > 0)
         return SDR_RETRY;
-    pthread_mutex_lock(&qp->lock);
+    qp_lock(qp);
     bool done = message->in_use && message->ended && atomic_load(&message->ranges) == 0;
     if (done) {
         message->in_use = false;
@@ -270,30 +268,33 @@ int sdr_send_poll(struct sdr_send_handle *handle, int *completed_flag, struct sd
         if (status)
             status->flags = atomic_load(&message->aborted) ? 1 : 0;
     }
-    pthread_mutex_unlock(&qp->lock);
+    qp_unlock(qp);
     return done ? SDR_SUCCESS : SDR_RETRY;
 }
 
 int lh_sdr_cts_peek(struct sdr_qp *qp, struct lh_cts *out)
 {
-    pthread_mutex_lock(&qp->lock);
+    if (!atomic_load_explicit(&qp->cts_waiting, memory_order_acquire))
+        return -LH_EAGAIN;
+    qp_lock(qp);
     const struct control_cts *cts = cts_queue_peek(&qp->cts);
     if (cts) {
         *out = (struct lh_cts){.sequence = cts->sequence, .length_bytes = cts->length_bytes};
         memcpy(out->upper, cts->upper, sizeof out->upper);
     }
-    pthread_mutex_unlock(&qp->lock);
+    qp_unlock(qp);
     /* Polled in every step: no words are made for the usual answer. */
     return cts ? 0 : -LH_EAGAIN;
 }
 
 int lh_sdr_cts_skip(struct sdr_qp *qp)
 {
-    pthread_mutex_lock(&qp->lock);
+    qp_lock(qp);
     bool any = cts_queue_peek(&qp->cts) != NULL;
     if (any)
         cts_queue_pop(&qp->cts);
-    pthread_mutex_unlock(&qp->lock);
+    qp_note_cts(qp);
+    qp_unlock(qp);
     return any ? 0 : -LH_EAGAIN;
 }
 

@@ -156,7 +156,8 @@ uint64_t send_channel_take(struct send_channel *channel, const struct send_shape
     return bytes;
 }
 
-uint64_t send_channel_abort_all(struct send_channel *channel, const struct send_shape *shape, uint32_t index)
+uint64_t send_channel_abort_all(struct send_channel *channel, const struct send_shape *shape,
+                                uint32_t index)
 {
     uint32_t head = atomic_load_explicit(&channel->head, memory_order_acquire);
     uint32_t tail = atomic_load_explicit(&channel->tail, memory_order_relaxed);

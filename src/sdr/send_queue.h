@@ -67,8 +67,8 @@ bool send_channel_has_room(const struct send_channel *channel, uint32_t ranges);
 bool send_range_touches(const struct send_range *range, const struct send_shape *shape, uint32_t index);
 /* Queues a range that touches the channel. Room was checked, and message->ranges counts it already. */
 void send_channel_post(struct send_channel *channel, const struct send_range *range);
-/* The next packets of this channel, at most `room`, without taking them; none of an aborted send, nor of what
- * waits behind one. No send may be aborted between this and take. */
+/* The next packets of this channel, at most `room`, without taking them; none of an aborted send, nor of
+ * what waits behind one. No send may be aborted between this and take. */
 uint32_t send_channel_peek(struct send_channel *channel, const struct send_shape *shape, uint32_t index,
                            struct fabric_write *writes, uint32_t room);
 /* Takes the first `count` of those that peek gave. Returns their payload bytes. */
@@ -77,8 +77,10 @@ uint64_t send_channel_take(struct send_channel *channel, const struct send_shape
 /* Drops the ranges of aborted sends at the front; returns the payload bytes that were dropped. */
 uint64_t send_channel_drop_aborted(struct send_channel *channel, const struct send_shape *shape,
                                    uint32_t index);
-/* Aborts every send that waits in this channel and drops its ranges; returns the payload bytes that were dropped. */
-uint64_t send_channel_abort_all(struct send_channel *channel, const struct send_shape *shape, uint32_t index);
+/* Aborts every send that waits in this channel and drops its ranges; returns the payload bytes that were
+ * dropped. */
+uint64_t send_channel_abort_all(struct send_channel *channel, const struct send_shape *shape,
+                                uint32_t index);
 bool send_channel_empty(const struct send_channel *channel);
 
 #endif

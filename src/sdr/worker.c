@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
@@ -48,6 +49,10 @@ struct fd_list {
 static void add_fds(struct fd_list *list, struct sdr_qp *qp, uint32_t channel)
 {
     int raw[FABRIC_POLL_FDS_MAX];
+    /* Nobody polls a QP that is not connected or whose device is gone: what waits there would end every
+     * sleep. */
+    if (!atomic_load_explicit(&qp->connected, memory_order_acquire) || qp_device_gone(qp))
+        return;
     if (list->count + FABRIC_POLL_FDS_MAX > POLL_FDS_MAX)
         return; /* the rest is looked at when the sleep ends, after SLEEP_MAX_NS at most */
     uint32_t count = qp->endpoint->fabric->ops->poll_fds(qp->endpoint, channel, raw);
@@ -100,7 +105,8 @@ static void *worker_main(void *argument)
     lh_time idle_since = 0;
     while (!atomic_load_explicit(&worker->stop, memory_order_acquire)) {
         lh_time next;
-        atomic_store(&worker->kicked, false);
+        /* An exchange, not a store: whoever kicked before it has its work seen by this round. */
+        atomic_exchange(&worker->kicked, false);
         bool moved = worker_round(context, worker->index, context->worker_count, &next);
         lh_time now = context->fabric->ops->now(context->fabric);
         if (moved || atomic_load(&worker->kicked)) {
@@ -129,7 +135,12 @@ int worker_start(struct worker *worker, struct sdr_context *context, uint32_t in
         CPU_SET((unsigned)cpu, &set);
         pthread_attr_setaffinity_np(&attr, sizeof set, &set);
     }
+    /* The program's signal handlers run in the program's threads. */
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
     int failed = pthread_create(&worker->thread, &attr, worker_main, worker);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
     pthread_attr_destroy(&attr);
     if (failed) {
         close(worker->wake_fd);

@@ -1,0 +1,151 @@
+/*
+ * test_path.c - round trips from echoed times, and when to ping.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include "sdr/path.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#define MS        LH_NS_PER_MS
+#define KEEPALIVE (1000 * MS)
+#define ORIGIN    (5000 * MS) /* of our clock */
+#define PEER      (77 * MS)   /* what the peer's clock shows then */
+
+static void hear(struct path *path, enum control_type type, lh_time sent, lh_time echo, uint32_t delay,
+                 lh_time now)
+{
+    struct control_header header = {.type = type, .sent_ns = sent, .echo_ns = echo, .echo_delay_ns = delay};
+    path_on_heard(path, &header, now);
+}
+
+static struct path started(void)
+{
+    struct path path;
+    path_init(&path, ORIGIN, KEEPALIVE);
+    return path;
+}
+
+/* Two paths and two clocks that have nothing to do with each other. */
+static void test_round_trip_of_two_clocks(void **state)
+{
+    (void)state;
+    struct path a = started(), b = started();
+    struct control_header header = {.type = CONTROL_PING};
+    path_stamp(&a, ORIGIN, &header);
+    assert_int_equal(header.echo_ns, 0);
+    path_on_heard(&b, &header, PEER + 12 * MS);
+    assert_int_equal(b.rtt.samples, 0);
+    struct control_header answer = {.type = CONTROL_PONG};
+    path_stamp(&b, PEER + 15 * MS, &answer); /* kept for 3 ms */
+    assert_int_equal(answer.echo_ns, ORIGIN);
+    assert_int_equal(answer.echo_delay_ns, 3 * MS);
+    path_on_heard(&a, &answer, ORIGIN + 28 * MS);
+    assert_int_equal(a.rtt.samples, 1);
+    assert_int_equal(a.rtt.smoothed_ns, 25 * MS);
+    path_on_heard(&a, &answer, ORIGIN + 50 * MS); /* again, later: no second sample */
+    assert_int_equal(a.rtt.samples, 1);
+    assert_int_equal(a.last_heard_ns, ORIGIN + 50 * MS);
+}
+
+static void test_forged_echoes(void **state)
+{
+    (void)state;
+    struct path path = started();
+    lh_time now = ORIGIN + 100 * MS;
+    hear(&path, CONTROL_PONG, 1, now + 1, 0, now);                /* of the future */
+    hear(&path, CONTROL_PONG, 2, LH_TIME_NEVER, UINT32_MAX, now); /* far of it */
+    hear(&path, CONTROL_PONG, 3, now - 5 * MS, (uint32_t)(5 * MS) + 1,
+         now);                               /* kept for longer than it exists */
+    hear(&path, CONTROL_PONG, 4, 0, 0, now); /* none */
+    assert_int_equal(path.rtt.samples, 0);
+    hear(&path, CONTROL_PONG, 5, now - 5 * MS, (uint32_t)(5 * MS), now); /* at once: 0 counts as 1 */
+    assert_int_equal(path.rtt.samples, 1);
+    assert_int_equal(path.rtt.smoothed_ns, 1);
+    hear(&path, CONTROL_PONG, 6, now - 6 * MS, 0, now); /* older than the one that was used */
+    assert_int_equal(path.rtt.samples, 1);
+    hear(&path, CONTROL_PONG, 7, now - 4 * MS, UINT32_MAX, now + 5000 * MS); /* kept for too long to say */
+    assert_int_equal(path.rtt.samples, 1);
+    hear(&path, CONTROL_PONG, 8, now - 4 * MS, 0, now + 5000 * MS); /* that echo is spent */
+    assert_int_equal(path.rtt.samples, 1);
+    hear(&path, CONTROL_PONG, 9, now, 0, now + MS);
+    assert_int_equal(path.rtt.samples, 2);
+}
+
+static void test_newest_is_echoed(void **state)
+{
+    (void)state;
+    struct path path = started();
+    struct control_header header = {0};
+    hear(&path, CONTROL_CTS, PEER + 5, 0, 0, ORIGIN + 10);
+    hear(&path, CONTROL_CTS, PEER + 3, 0, 0, ORIGIN + 20); /* overtaken */
+    hear(&path, CONTROL_CTS, PEER + 5, 0, 0, ORIGIN + 30); /* doubled */
+    path_stamp(&path, ORIGIN + 40, &header);
+    assert_int_equal(header.sent_ns, ORIGIN + 40);
+    assert_int_equal(header.echo_ns, PEER + 5);
+    assert_int_equal(header.echo_delay_ns, 30);
+    path_stamp(&path, ORIGIN + 10 + UINT32_MAX - 1, &header);
+    assert_int_equal(header.echo_delay_ns, UINT32_MAX - 1);
+    path_stamp(&path, ORIGIN + 10 + (lh_time)UINT32_MAX + 500, &header);
+    assert_int_equal(header.echo_delay_ns, UINT32_MAX);
+}
+
+static void test_ping_until_the_first_sample(void **state)
+{
+    (void)state;
+    struct path path = started();
+    lh_time at = ORIGIN, span = MS;
+    for (uint32_t i = 0; i < 15; i++) {
+        assert_int_equal(path.ping_at, at);
+        assert_false(path_ping_due(&path, at - 1));
+        assert_true(path_ping_due(&path, at));
+        assert_false(path_ping_due(&path, at));
+        /* Without a round trip nothing postpones it. */
+        hear(&path, CONTROL_CTS, PEER + i, 0, 0, at);
+        at += span;
+        span = 2 * span < KEEPALIVE ? 2 * span : KEEPALIVE;
+    }
+    assert_int_equal(span, KEEPALIVE);
+}
+
+static void test_speech_postpones_pings(void **state)
+{
+    (void)state;
+    struct path path = started();
+    lh_time now = ORIGIN + 20 * MS;
+    hear(&path, CONTROL_PONG, PEER, ORIGIN, 0, now);
+    lh_time quiet = 4 * lh_rtt_overdue_ns(&path.rtt);
+    assert_true(quiet > 4 * 20 * MS && quiet < KEEPALIVE);
+    lh_time before = path.ping_at;
+    hear(&path, CONTROL_PING, PEER + 1, 0, 0, now); /* idle peers do not keep each other busy */
+    hear(&path, CONTROL_PONG, PEER + 2, 0, 0, now);
+    path_on_traffic(&path, now + 1);
+    assert_int_equal(path.ping_at, before);
+    assert_int_equal(path.last_heard_ns, now + 1);
+    hear(&path, CONTROL_UPPER, PEER + 3, 0, 0, now);
+    assert_int_equal(path.ping_at, now + quiet);
+    assert_false(path_ping_due(&path, now + quiet - 1));
+    assert_true(path_ping_due(&path, now + quiet));
+    assert_int_equal(path.ping_at, now + 2 * quiet);
+    assert_true(path_ping_due(&path, now + 2 * quiet));
+    assert_int_equal(path.ping_at, now + 4 * quiet); /* silence: ever more rarely */
+    while (path.ping_span < KEEPALIVE)
+        assert_true(path_ping_due(&path, path.ping_at));
+    hear(&path, CONTROL_UPPER, PEER + 4, 0, 0, now);
+    assert_int_equal(path.ping_at, now + quiet);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_round_trip_of_two_clocks), cmocka_unit_test(test_forged_echoes),
+        cmocka_unit_test(test_newest_is_echoed),         cmocka_unit_test(test_ping_until_the_first_sample),
+        cmocka_unit_test(test_speech_postpones_pings),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -58,8 +58,8 @@ LH_API int lh_sdr_recv_post(struct sdr_qp *qp, struct sdr_recv_wr *wr, const uin
                             struct sdr_recv_handle **handle);
 LH_API uint32_t lh_sdr_recv_sequence(const struct sdr_recv_handle *handle);
 /* The message turned out shorter: chunks past it count as arrived, a last partial chunk is whole when its packets up
- * to `bytes` are there. bytes at most the posted length (-LH_ERANGE), and at most what it was truncated to before; the
- * receive is not completed (-LH_ESTATE). */
+ * to `bytes` are there. bytes at most the posted length (-LH_ERANGE) and at most what it was truncated to before
+ * (-LH_ESTATE, as after completion). */
 LH_API int lh_sdr_recv_truncate(struct sdr_recv_handle *handle, uint64_t bytes);
 /* Chunks that are whole, read without a lock. */
 LH_API uint32_t lh_sdr_recv_chunks_arrived(const struct sdr_recv_handle *handle);

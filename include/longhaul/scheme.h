@@ -4,8 +4,9 @@
  * A *transfer* is one SDR message: chunks 0 … chunks - 1, each one bit of the receive bitmap (SDR-RDMA
  * paper, sections 3.1.1 and 4.1). The connection owns buffers, slots, sockets and time; the scheme decides.
  * It is pure: it sees a view of the moment, and appends what it wants done to a list of actions. It is
- * called again at once when the list was full, whenever something happened to its transfer, and at next_ns.
- * Nothing it does may depend on anything but its state and its arguments.
+ * called again at once when the list was full, whenever something happened to its transfer (a budget where
+ * there was none, too), and at next_ns. Actions are carried out in the order of the list: a message leaves
+ * after the chunks before it. Nothing a scheme does may depend on anything but its state and its arguments.
  *
  * A scheme needs no final acknowledgement of its own: when the receiver's machine says LH_ACTION_COMPLETE,
  * the connection tells the sender, repeats that as long as the sender asks, and ends the sender's machine.

@@ -3,10 +3,12 @@
  *
  * Timers:
  *   periodic   sr-rto: a quarter round trip after the last ACK; sr-nack: a whole one, for there an ACK only
- * opens the sender's window and restates what an earlier one said. Runs while there are unacknowledged
- * arrivals. pause      sr-nack: a quarter round trip after the newest arrival: the flow has stopped, for
- * want of window perhaps. And by count: every 64 (sr-rto) or 16 (sr-nack) arrivals, or an eighth of the
- * message when that is more.
+ *              opens the sender's window and restates what an earlier one said. Runs while there are
+ *              unacknowledged arrivals.
+ *   pause      sr-nack: a quarter round trip after the newest arrival: the flow has stopped, for want of
+ *              window perhaps.
+ *
+ * And by count: every 64 (sr-rto) or 16 (sr-nack) arrivals, or an eighth of the message when that is more.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

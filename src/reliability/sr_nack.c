@@ -48,11 +48,26 @@ static lh_time later_expiry(const struct sr_nack *nack, const struct sr_arrivals
     return sr_after(view->later_seen_ns, timing->window_ns);
 }
 
+/* When the oldest MARK settles. One that speaks of chunks past the highest waits until no more come in:
+ * they may be on this host already, behind others that are still to be looked at. */
+static lh_time marks_expiry(const struct sr_nack *nack, const struct sr_arrivals *arrivals,
+                            const struct sr_timing *timing)
+{
+    lh_time expiry = sr_settle_expiry(&nack->marks, timing);
+    if (expiry == LH_TIME_NEVER || sr_settle_oldest(&nack->marks)->through <= arrivals->highest)
+        return expiry;
+    lh_time pause = sr_after(nack->chunks.newest.at_ns, timing->window_ns);
+    return expiry > pause ? expiry : pause;
+}
+
+/* Settles what is due. Each loop ends after SR_SAMPLES rounds. */
 static uint32_t horizon_now(struct sr_nack *nack, const struct sr_arrivals *arrivals,
                             const struct lh_receiver_view *view, const struct sr_timing *timing)
 {
-    sr_settle_on_expired(&nack->chunks, timing, view->now);
-    sr_settle_on_expired(&nack->marks, timing, caught_up(view));
+    while (sr_settle_expiry(&nack->chunks, timing) <= view->now)
+        sr_settle_on_expired(&nack->chunks);
+    while (marks_expiry(nack, arrivals, timing) <= caught_up(view))
+        sr_settle_on_expired(&nack->marks);
     if (later_expiry(nack, arrivals, view, timing) <= caught_up(view))
         return arrivals->limit;
     uint32_t horizon = larger(nack->chunks.settled.through, nack->marks.settled.through);
@@ -88,7 +103,7 @@ lh_time sr_nack_expiry(const struct sr_nack *nack, const struct sr_arrivals *arr
     lh_time next = later_expiry(nack, arrivals, view, timing);
     if (arrivals->cumulative < larger(nack->chunks.newest.through, nack->marks.newest.through)) {
         next = sr_earlier(next, sr_settle_expiry(&nack->chunks, timing));
-        next = sr_earlier(next, sr_settle_expiry(&nack->marks, timing));
+        next = sr_earlier(next, marks_expiry(nack, arrivals, timing));
     }
     if (nack->repeats_left > 0 && arrivals->cumulative < nack->horizon)
         next = sr_earlier(next, nack->repeat_ns);

@@ -8,9 +8,11 @@
  *
  * Timers:
  *   settle   one reordering window after a sample (sr_settle.h), or after a later message showed: what it
- * covers and is missing is now known to be lost. A MARK comes another way than the chunks, so its window
- * only runs as far as arrivals have been looked at (caught_up_ns). repeat   after a report: one, then two,
- * then four more windows. From there on the sender's probe asks.
+ *            covers and is missing is now known to be lost. A MARK comes another way than the chunks and
+ *            may overtake them on this host, so it waits until arrivals have been looked at
+ *            (caught_up_ns), and, when it speaks of chunks past the highest, until the highest has not
+ *            grown for a window.
+ *   repeat   after a report: one, then two, then four more windows. From there on the sender's probe asks.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

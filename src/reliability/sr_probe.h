@@ -3,9 +3,10 @@
  *
  * One timer:
  *   probe   runs from the newest of: an injection of new chunks, something heard, a probe. (Not of repairs:
- * a sender whose chunks all arrived, but who never heard so, would repair for ever and never ask.) Its span
- * is overdue_ns; from the fourth probe without an answer on it grows by half each time, up to 8 times
- *           overdue_ns. Before a round trip was measured it doubles each time, up to 1024 times.
+ *           a sender whose chunks all arrived, but who never heard so, would repair for ever and never
+ *           ask.) Its span is overdue_ns; from the fourth probe without an answer on it grows by half each
+ *           time, up to 8 times overdue_ns. Before a round trip was measured it doubles each time, up to
+ *           1024 times.
  *
  * There is no end to it: the connection ends a transfer whose peer is gone.
  *

@@ -1,6 +1,5 @@
 /*
- * sr_rto.h - the timeouts of sr-rto: each chunk has one, RTO after its injection (SDR-RDMA paper,
- * section 4.1.1).
+ * sr_rto.h - the timeouts of sr-rto: each chunk has one, RTO after its injection (SDR-RDMA paper, 4.1.1).
  *
  * Chunks injected within RTO / 64 of each other share a group, which expires RTO after its last injection:
  * no chunk expires early, and none more than RTO / 64 late. Groups are numbered; the number is the stamp of
@@ -8,7 +7,7 @@
  *
  * One timer:
  *   RTO   of the oldest group: (1 + alpha) round trips, at least overdue_ns. What of it is still under way
- * is lost.
+ *         is lost.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

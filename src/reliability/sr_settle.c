@@ -43,16 +43,17 @@ lh_time sr_settle_expiry(const struct sr_settle *settle, const struct sr_timing 
                               : sr_after(settle->ring[settle->first].at_ns, timing->window_ns);
 }
 
-bool sr_settle_on_expired(struct sr_settle *settle, const struct sr_timing *timing, lh_time now)
+const struct sr_sample *sr_settle_oldest(const struct sr_settle *settle)
 {
-    bool any = false;
-    while (sr_settle_expiry(settle, timing) <= now) { /* at most SR_SAMPLES */
-        settle->settled = settle->ring[settle->first];
-        settle->first = (settle->first + 1) % SR_SAMPLES;
-        settle->count--;
-        any = true;
-    }
+    assert(settle->count > 0);
+    return &settle->ring[settle->first];
+}
+
+void sr_settle_on_expired(struct sr_settle *settle)
+{
+    settle->settled = *sr_settle_oldest(settle);
+    settle->first = (settle->first + 1) % SR_SAMPLES;
+    settle->count--;
     assert(settle->settled.through <= settle->newest.through &&
            settle->settled.mark <= settle->newest.mark);
-    return any;
 }

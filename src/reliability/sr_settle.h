@@ -38,8 +38,11 @@ void sr_settle_init(struct sr_settle *settle);
 /* Both numbers only grow; a sample that says nothing new is passed over. */
 void sr_settle_add(struct sr_settle *settle, uint32_t through, uint32_t mark,
                    const struct sr_timing *timing, lh_time now);
+/* LH_TIME_NEVER: no sample waits. */
 lh_time sr_settle_expiry(const struct sr_settle *settle, const struct sr_timing *timing);
-/* Settles what is due; returns whether anything was. */
-bool sr_settle_on_expired(struct sr_settle *settle, const struct sr_timing *timing, lh_time now);
+/* The oldest sample that waits; there must be one. */
+const struct sr_sample *sr_settle_oldest(const struct sr_settle *settle);
+/* The oldest sample has settled. */
+void sr_settle_on_expired(struct sr_settle *settle);
 
 #endif

@@ -209,6 +209,28 @@ static void test_repairs_are_as_many_as_losses(void **state)
     }
 }
 
+/* A host that looks at chunks later than at messages: a MARK then comes before what it speaks of. */
+static void test_a_backlog_on_the_host_is_no_loss(void **state)
+{
+    (void)state;
+    for (int tells = 0; tells < 2; tells++)
+        for (lh_time rtt = 40 * LH_NS_PER_US; rtt <= RTT_NS; rtt *= 5) {
+            struct sr_world_spec spec = ocean("sr-nack", 4096);
+            spec.rtt_ns = rtt;
+            spec.chunk_ns = 400;
+            spec.host_ns = 1000; /* 2.5 ms behind in the end */
+            spec.tells_caught_up = tells;
+            struct sr_world_result result = sr_world_run(&spec);
+            assert_true(result.complete);
+            assert_int_equal(result.again, 0);
+            spec.chunk_loss = 0.01;
+            result = sr_world_run(&spec);
+            assert_true(result.complete);
+            if (tells)
+                assert_int_equal(result.again, result.lost);
+        }
+}
+
 /* ---- completion times ----------------------------------------------------------------------------------
  */
 
@@ -287,6 +309,7 @@ int main(void)
         cmocka_unit_test(test_one_lost_chunk_costs_sr_rto_its_timeout),
         cmocka_unit_test(test_always_completes),
         cmocka_unit_test(test_repairs_are_as_many_as_losses),
+        cmocka_unit_test(test_a_backlog_on_the_host_is_no_loss),
         cmocka_unit_test(test_completion_times),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

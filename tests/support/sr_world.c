@@ -9,6 +9,7 @@
 
 enum event_kind {
     EVENT_CHUNK,       /* a chunk reaches the receiver */
+    EVENT_LOOKED_AT,   /* it is in the bitmap */
     EVENT_TO_RECEIVER, /* a message does */
     EVENT_TO_SENDER,
     EVENT_DONE,   /* the connection's word that all is complete reaches the sender */
@@ -49,6 +50,9 @@ struct sr_world {
     uint8_t *bitmap;
     uint32_t arrived;
     lh_time last_arrival_ns;
+    lh_time *waiting_since; /* when each chunk that waits on the host came, oldest first */
+    size_t waiting_first, waiting_end, waiting_room;
+    lh_time host_free_ns;
     struct chunk_state *chunks;
     struct lh_prng chunk_prng, message_prng;
     struct event *heap;
@@ -214,6 +218,8 @@ static struct lh_sender_view sender_view(const struct sr_world *world)
 
 static struct lh_receiver_view receiver_view(const struct sr_world *world)
 {
+    lh_time caught_up =
+        world->waiting_first < world->waiting_end ? world->waiting_since[world->waiting_first] : world->now;
     bool length_known = world->arrived > 0 || world->spec.chunks == 0;
     uint32_t room = world->spec.room_chunks;
     return (struct lh_receiver_view){
@@ -223,6 +229,7 @@ static struct lh_receiver_view receiver_view(const struct sr_world *world)
         .chunks_arrived = world->arrived,
         .last_arrival_ns = world->last_arrival_ns,
         .later_seen_ns = LH_TIME_NEVER,
+        .caught_up_ns = world->spec.tells_caught_up ? caught_up : 0,
         .length_known = length_known,
         .chunks = length_known ? world->spec.chunks : room,
     };
@@ -308,6 +315,22 @@ static void step_receiver(struct sr_world *world)
 
 static void on_chunk(struct sr_world *world, uint32_t chunk)
 {
+    if (world->waiting_end == world->waiting_room) {
+        world->waiting_room = world->waiting_room * 2 + 64;
+        world->waiting_since =
+            realloc(world->waiting_since, world->waiting_room * sizeof(*world->waiting_since));
+        assert(world->waiting_since != NULL);
+    }
+    world->waiting_since[world->waiting_end++] = world->now;
+    if (world->host_free_ns < world->now)
+        world->host_free_ns = world->now;
+    world->host_free_ns += world->spec.host_ns;
+    schedule(world, (struct event){.at_ns = world->host_free_ns, .kind = EVENT_LOOKED_AT, .chunk = chunk});
+}
+
+static void on_looked_at(struct sr_world *world, uint32_t chunk)
+{
+    world->waiting_first++;
     world->chunks[chunk].under_way--;
     if (world->bitmap[chunk] || world->receiver_complete)
         return;
@@ -345,6 +368,9 @@ static void handle(struct sr_world *world, struct event *event)
     switch (event->kind) {
     case EVENT_CHUNK:
         on_chunk(world, event->chunk);
+        break;
+    case EVENT_LOOKED_AT:
+        on_looked_at(world, event->chunk);
         break;
     case EVENT_TO_RECEIVER:
     case EVENT_TO_SENDER:
@@ -417,6 +443,7 @@ static void world_end(struct sr_world *world)
     free(world->heap);
     free(world->bitmap);
     free(world->chunks);
+    free(world->waiting_since);
     free(world->sender);
     free(world->receiver);
 }

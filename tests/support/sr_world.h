@@ -31,7 +31,9 @@ struct sr_world_spec {
     double chunk_loss;
     double message_loss;
     double duplicate;
-    lh_time jitter_ns; /* uniform extra delay of each */
+    lh_time jitter_ns;    /* uniform extra delay of each */
+    lh_time host_ns;      /* that the receiving host takes for each chunk; messages do not wait */
+    bool tells_caught_up; /* the receiver's view says how far the host is */
     uint64_t seed;
     lh_time give_up_ns; /* 0: 1000 round trips */
     /* Loses a chunk by choice: its number and which injection of it this is, from 0. May be NULL. */

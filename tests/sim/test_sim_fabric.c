@@ -245,13 +245,15 @@ static void a_full_receive_queue_drops(void **state)
     struct sim_pair pair;
     struct sim_pair_options options = {.world = "fabric", .channels = 1, .receive_buffer_bytes = 16 * 1024};
     pair_open(&pair, &options);
-    for (uint32_t packet = 0; packet < 100; packet++)
-        assert_true(pair_post(&pair, 0, packet));
-    sim_world_advance(pair.world, 0);
     uint32_t room = 16 * 1024 / (1024 + 36);
-    assert_int_equal(pair_poll(&pair, 1), room);
-    assert_int_equal(stats_of(&pair, 1)->rx_socket_drops, 100 - room);
-    assert_int_equal(sim_world_counts(pair.world).overflowed, 100 - room);
+    for (uint32_t round = 1; round <= 3; round++) {
+        for (uint32_t packet = 0; packet < 100; packet++)
+            assert_true(pair_post(&pair, 0, packet));
+        sim_world_advance(pair.world, 0);
+        assert_int_equal(pair_poll(&pair, 1), room);
+        assert_int_equal(stats_of(&pair, 1)->rx_socket_drops, round * (100 - room));
+        assert_int_equal(sim_world_counts(pair.world).overflowed, round * (100 - room));
+    }
     struct qp_info_endpoint info;
     pair.ends[1].fabric->ops->endpoint_info(pair.ends[1].endpoint, &info);
     assert_int_equal(info.receive_buffer_bytes, 16 * 1024);
@@ -297,6 +299,49 @@ static void the_link_changes_while_it_runs(void **state)
     assert_true(pair_post(&pair, 0, 2));
     assert_int_equal(sim_world_next_event(pair.world), LH_NS_PER_MS);
     pair_close(&pair);
+}
+
+static void a_change_leaves_what_waits_for_the_bottleneck(void **state)
+{
+    (void)state;
+    struct sim_pair pair;
+    open_pair(&pair, "rate=1Gbit", 11);
+    pair_post_all(&pair, 0, 0, 10);
+    struct lh_link_spec spec;
+    assert_int_equal(lh_link_parse("rate=2Gbit", &spec), 0);
+    sim_world_set_link(pair.world, &spec);
+    assert_true(pair_post(&pair, 0, 10));
+    pair_settle(&pair, 1);
+    assert_int_equal(sim_world_now(pair.world), 10 * 1108 * 8 + 1108 * 4);
+    pair_close(&pair);
+}
+
+/* Which of the first 64 packets arrive. */
+static uint64_t losses_of(struct sim_pair *pair)
+{
+    pair_unbind(pair, 1);
+    pair_bind(pair, 1, 0);
+    pair_post_all(pair, 0, 0, 64);
+    pair_settle(pair, 1);
+    return atomic_load(&pair->ends[1].received[0]);
+}
+
+static void each_seed_and_each_change_draws_anew(void **state)
+{
+    (void)state;
+    uint64_t losses[3];
+    struct sim_pair pair;
+    struct lh_link_spec spec;
+    for (uint32_t i = 0; i < 2; i++) {
+        open_pair(&pair, "loss=0.5", 30 + i);
+        losses[i] = losses_of(&pair);
+        assert_int_equal(lh_link_parse("loss=0.5", &spec), 0);
+        sim_world_set_link(pair.world, &spec);
+        losses[2] = losses_of(&pair);
+        assert_int_not_equal(losses[i], losses[2]);
+        pair_close(&pair);
+    }
+    assert_int_not_equal(losses[0], losses[1]);
 }
 
 /* ---- taps and hostile bytes
@@ -462,6 +507,42 @@ static void random_bytes_only_count(void **state)
     pair_close(&pair);
 }
 
+/* Right in every field, from the peer, and longer than any control message may be. */
+static void a_control_packet_that_is_too_long_is_refused(void **state)
+{
+    (void)state;
+    struct sim_pair pair;
+    open_pair(&pair, "none", 15);
+    struct qp_info_endpoint peer;
+    struct qp_info_endpoint own;
+    const struct fabric_ops *ops = pair.ends[1].fabric->ops;
+    ops->endpoint_info(pair.ends[0].endpoint, &peer);
+    ops->endpoint_info(pair.ends[1].endpoint, &own);
+    for (uint32_t excess = 0; excess <= 4; excess += 4) {
+        uint8_t bytes[SIM_DATAGRAM_MAX] = {0};
+        const struct roce_packet packet = {
+            .opcode = ROCE_UC_SEND_ONLY,
+            .dest_qpn = own.control_qpn,
+            .payload_bytes = CONTROL_MESSAGE_MAX + excess,
+        };
+        struct sim_datagram datagram = {
+            .data = bytes,
+            .source_port = peer.control_port,
+            .destination_port = own.control_port,
+            .to = 1,
+        };
+        datagram.bytes =
+            (uint32_t)roce_encode_header(&packet, bytes) + packet.payload_bytes + ROCE_ICRC_BYTES;
+        sim_datagram_seal(&datagram);
+        assert_int_equal(sim_world_inject(pair.world, &datagram), 0);
+        sim_world_advance(pair.world, 0);
+        struct fabric_control_arrival arrival;
+        assert_int_equal(ops->control_poll(pair.ends[1].endpoint, &arrival, 1), excess == 0);
+    }
+    assert_int_equal(stats_of(&pair, 1)->bad_length, 1);
+    pair_close(&pair);
+}
+
 static void what_cannot_be_injected_is_refused(void **state)
 {
     (void)state;
@@ -621,10 +702,13 @@ int main(void)
         cmocka_unit_test(a_full_receive_queue_drops),
         cmocka_unit_test(a_cut_link_passes_nothing_until_it_heals),
         cmocka_unit_test(the_link_changes_while_it_runs),
+        cmocka_unit_test(a_change_leaves_what_waits_for_the_bottleneck),
+        cmocka_unit_test(each_seed_and_each_change_draws_anew),
         cmocka_unit_test(a_tap_drops_control_only_and_replays),
         cmocka_unit_test(a_tap_may_inject),
         cmocka_unit_test(forged_fields_are_counted_by_name),
         cmocka_unit_test(random_bytes_only_count),
+        cmocka_unit_test(a_control_packet_that_is_too_long_is_refused),
         cmocka_unit_test(what_cannot_be_injected_is_refused),
         cmocka_unit_test(one_seed_has_one_trace),
         cmocka_unit_test(names_and_devices_are_checked),

@@ -297,6 +297,19 @@ static void all_lanes_share_the_bottleneck(void **state)
     close_link();
 }
 
+/* Owners read the clock each for himself: one who read it earlier may come later. */
+static void time_does_not_go_back_for_the_link(void **state)
+{
+    (void)state;
+    open_link("delay=1ms");
+    inner.now_ns = 1000;
+    assert_int_equal(post(0, 0, 1, 100), 1);
+    inner.now_ns = 900;
+    assert_int_equal(post(1, 1, 1, 100), 1);
+    assert_int_equal(pump(1, 1000), 1000 + LH_NS_PER_MS);
+    close_link();
+}
+
 /* A channel's packets are given to the inner fabric by that channel's pump, and by no other call. */
 static void only_its_own_pump_lets_a_packet_go(void **state)
 {
@@ -491,6 +504,24 @@ static void the_corrupted_carry_a_bit(void **state)
     close_link();
 }
 
+/* Zero means none, so the first bit of the packet is number one. */
+static void every_bit_can_be_hit(void **state)
+{
+    (void)state;
+    open_link("corrupt=1,delay=1us");
+    post_many(15000, 0);
+    run();
+    const uint32_t bits = 8 * 84;
+    bool hit[8 * 84 + 1] = {0};
+    for (uint32_t i = 0; i < inner.given_count; i++) {
+        assert_in_range(inner.given[i].corrupt_bit, 1, bits);
+        hit[inner.given[i].corrupt_bit] = true;
+    }
+    for (uint32_t bit = 1; bit <= bits; bit++)
+        assert_true(hit[bit]);
+    close_link();
+}
+
 static uint64_t fates_of(const char *text)
 {
     uint64_t hash = 0;
@@ -622,6 +653,18 @@ static void a_change_leaves_what_is_on_the_way(void **state)
     close_link();
 }
 
+static void a_change_leaves_what_waits_for_the_bottleneck(void **state)
+{
+    (void)state;
+    open_link("rate=1Gbit");
+    assert_int_equal(post(0, 0, 10, 1000), 10);
+    struct lh_link_spec spec = parse("rate=2Gbit");
+    fabric_link_set(endpoint, &spec);
+    assert_int_equal(post(1, 10, 1, 1000), 1);
+    assert_int_equal(pump(1, 0), 10 * WIRE_NS + WIRE_NS / 2);
+    close_link();
+}
+
 static void a_change_can_start_emulation(void **state)
 {
     (void)state;
@@ -672,6 +715,7 @@ int main(void)
         cmocka_unit_test(ipv4_headers_are_shorter),
         cmocka_unit_test(payload_is_padded_on_the_wire),
         cmocka_unit_test(all_lanes_share_the_bottleneck),
+        cmocka_unit_test(time_does_not_go_back_for_the_link),
         cmocka_unit_test(only_its_own_pump_lets_a_packet_go),
         cmocka_unit_test(the_order_of_a_channel_is_kept),
         cmocka_unit_test(a_full_queue_pushes_back_and_says_until_when),
@@ -683,6 +727,7 @@ int main(void)
         cmocka_unit_test(a_duplicate_goes_twice),
         cmocka_unit_test(the_reordered_are_overtaken),
         cmocka_unit_test(the_corrupted_carry_a_bit),
+        cmocka_unit_test(every_bit_can_be_hit),
         cmocka_unit_test(one_seed_has_one_fate),
         cmocka_unit_test(what_the_inner_fabric_does_not_take_waits_in_order),
         cmocka_unit_test(one_pump_gives_a_bounded_number_of_batches),
@@ -690,6 +735,7 @@ int main(void)
         cmocka_unit_test(none_passes_straight_through),
         cmocka_unit_test(passing_through_a_full_inner_fabric_says_when_to_retry),
         cmocka_unit_test(a_change_leaves_what_is_on_the_way),
+        cmocka_unit_test(a_change_leaves_what_waits_for_the_bottleneck),
         cmocka_unit_test(a_change_can_start_emulation),
         cmocka_unit_test(a_longer_link_gets_more_memory_and_the_old_goes_with_its_packets),
         cmocka_unit_test(an_endpoint_dies_with_packets_on_the_way),

@@ -51,6 +51,18 @@ static void a_block_lies_in_one_piece(void **state)
     ring_store_free(&store);
 }
 
+static void an_empty_ring_takes_its_largest_block_wherever_it_stood(void **state)
+{
+    (void)state;
+    struct ring_store store;
+    assert_true(ring_store_init(&store, 256));
+    ring_store_give_back(&store, ring_store_take(&store, 112));
+    void *all = ring_store_take(&store, 240);
+    assert_non_null(all);
+    ring_store_give_back(&store, all);
+    ring_store_free(&store);
+}
+
 static void a_shared_block_stays_until_its_last_user(void **state)
 {
     (void)state;
@@ -116,6 +128,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(it_takes_no_more_than_it_holds),
         cmocka_unit_test(a_block_lies_in_one_piece),
+        cmocka_unit_test(an_empty_ring_takes_its_largest_block_wherever_it_stood),
         cmocka_unit_test(a_shared_block_stays_until_its_last_user),
         cmocka_unit_test(random_lives_never_overlap),
     };

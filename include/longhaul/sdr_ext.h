@@ -44,6 +44,8 @@ LH_API int lh_sdr_context_create(const char *device, const struct lh_context_att
                                  struct sdr_context **context);
 LH_API int lh_sdr_qp_create(struct sdr_context *context, const struct sdr_qp_attr *attr,
                             const struct lh_qp_attr *more, struct sdr_qp **qp);
+/* sdr_qp_connect that says why not: -LH_EHANDSHAKE, -LH_EVERSION, -LH_EMTU, -LH_EADDR, -LH_ESTATE. */
+LH_API int lh_sdr_qp_connect(struct sdr_qp *qp, const void *remote_qp_info);
 
 /* One round of everything that is due, for a context without workers. */
 LH_API int lh_sdr_progress(struct sdr_context *context, lh_time *next_ns);

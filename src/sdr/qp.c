@@ -373,19 +373,20 @@ static int check_peer(struct sdr_qp *qp, const struct qp_info *peer)
     return 0;
 }
 
-int sdr_qp_connect(struct sdr_qp *qp, void *remote_qp_info)
+int lh_sdr_qp_connect(struct sdr_qp *qp, const void *remote_qp_info)
 {
     struct qp_info peer;
     size_t bytes = remote_qp_info ? qp_info_peek_bytes(remote_qp_info) : 0;
-    if (bytes == 0) {
-        lh_fail(LH_EHANDSHAKE, "what the peer sent is no QP info");
-        return SDR_ERROR;
-    }
-    if (qp_info_decode(remote_qp_info, bytes, &peer) || check_peer(qp, &peer))
-        return SDR_ERROR;
+    if (bytes == 0)
+        return lh_fail(LH_EHANDSHAKE, "what the peer sent is no QP info");
+    int error = qp_info_decode(remote_qp_info, bytes, &peer);
+    if (!error)
+        error = check_peer(qp, &peer);
+    if (error)
+        return error;
     qp_lock(qp);
     qp_gates_enter(qp);
-    int error = atomic_load(&qp->connected) ? lh_fail(LH_ESTATE, "QP is connected already") : 0;
+    error = atomic_load(&qp->connected) ? lh_fail(LH_ESTATE, "QP is connected already") : 0;
     if (!error)
         error = qp->endpoint->fabric->ops->endpoint_connect(qp->endpoint, &peer.endpoint);
     if (!error) {
@@ -396,7 +397,12 @@ int sdr_qp_connect(struct sdr_qp *qp, void *remote_qp_info)
     qp_gates_leave(qp);
     qp_unlock(qp);
     context_wake_workers(qp->context);
-    return error ? SDR_ERROR : SDR_SUCCESS;
+    return error;
+}
+
+int sdr_qp_connect(struct sdr_qp *qp, void *remote_qp_info)
+{
+    return lh_sdr_qp_connect(qp, remote_qp_info) ? SDR_ERROR : SDR_SUCCESS;
 }
 
 void qp_gates_enter(struct sdr_qp *qp)

@@ -1,0 +1,197 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include "connection/injector.h"
+
+#include <assert.h>
+
+#include "base/error.h"
+#include "connection/tell.h"
+#include "connection/verdict.h"
+
+#define QUEUE_BYTES  ((uint64_t)256 << 10) /* waiting in the SDR layer: 20 us at 100 Gbit/s */
+#define QUEUE_CHUNKS 2u                    /* or so many, when they are larger */
+#define ROUNDS_MAX   64u                   /* of a machine whose list was full, in one step */
+
+static uint64_t queue_limit(const struct lh_connection *c)
+{
+    uint64_t chunks = (uint64_t)QUEUE_CHUNKS * c->attr.chunk_bytes;
+    return chunks > QUEUE_BYTES ? chunks : QUEUE_BYTES;
+}
+
+static uint64_t room_of(uint64_t limit, uint64_t used)
+{
+    return used < limit ? limit - used : 0;
+}
+
+uint32_t injector_budget_chunks(const struct lh_connection *c)
+{
+    uint64_t queued = lh_sdr_send_queued_bytes(c->qp);
+    uint64_t in_flight = c->sender.in_flight_bytes;
+    if (queued == 0 && in_flight == 0 && c->sender.window_bytes < c->attr.chunk_bytes)
+        return 1; /* or nothing would ever move */
+    uint64_t queue_room = room_of(queue_limit(c), queued);
+    uint64_t window_room = room_of(c->sender.window_bytes, in_flight);
+    return (uint32_t)((queue_room < window_room ? queue_room : window_room) / c->attr.chunk_bytes);
+}
+
+bool injector_has_room(const struct lh_connection *c)
+{
+    uint64_t limit = queue_limit(c);
+    return injector_budget_chunks(c) > 0 && room_of(limit, lh_sdr_send_queued_bytes(c->qp)) >= limit / 2;
+}
+
+static void count_again(struct lh_connection *c, uint32_t bytes)
+{
+    c->stats.tx_retransmitted_bytes += bytes;
+    c->stats.tx_retransmitted_packets += (bytes + c->attr.mtu_bytes - 1) / c->attr.mtu_bytes;
+}
+
+/* False when the queue is full. */
+static bool inject(struct lh_connection *c, struct send_segment *segment, const struct lh_action *action,
+                   lh_time now)
+{
+    uint32_t first = action->what.chunks.first;
+    uint32_t count = action->what.chunks.count;
+    assert(count > 0 && first < segment->chunks && count <= segment->chunks - first);
+    uint64_t offset = (uint64_t)first * c->attr.chunk_bytes;
+    uint64_t wanted = (uint64_t)count * c->attr.chunk_bytes;
+    uint32_t bytes = (uint32_t)(wanted < segment->bytes - offset ? wanted : segment->bytes - offset);
+    struct sdr_send_continue_wr wr = {
+        .length = bytes,
+        .local_addr = (uint64_t)(uintptr_t)(segment->payload + offset),
+        .lkey = segment->lkey,
+        .remote_offset = first,
+    };
+    int rc = sdr_streaming_send_continue(segment->handle, &wr);
+    if (rc == SDR_RETRY)
+        return false;
+    if (rc != SDR_SUCCESS) {
+        /* The queue pair ended (the next step sees that), or the memory is not what it was. */
+        if (lh_sdr_error(c->qp) == 0)
+            verdict_cancel(c, send_message_at(c, segment->message), LH_EKEY, now);
+        return true;
+    }
+    c->sender.posted_bytes += bytes;
+    if (action->what.chunks.again)
+        count_again(c, bytes);
+    return true;
+}
+
+/* False when the queue is full. */
+static bool carry_out_one(struct lh_connection *c, struct send_segment *segment,
+                          const struct lh_action *action, lh_time now)
+{
+    switch (action->kind) {
+    case LH_ACTION_SEND_CHUNKS:
+        return inject(c, segment, action, now);
+    case LH_ACTION_SEND_MESSAGE:
+        assert(action->what.message.bytes <= LH_SCHEME_MESSAGE_MAX);
+        tell_receiver(c, segment, action->what.message.data, action->what.message.bytes, now);
+        return true;
+    case LH_ACTION_FAIL:
+        verdict_cancel(c, send_message_at(c, segment->message), (enum lh_error)action->what.error, now);
+        return true;
+    case LH_ACTION_COMPLETE:
+        break;
+    }
+    assert(false); /* only a receiver completes */
+    return true;
+}
+
+/* The rest of the list. False when the queue is full: the list is kept then, and its segment blocks. */
+static bool carry_out(struct lh_connection *c, struct send_segment *segment, lh_time now)
+{
+    struct sender *s = &c->sender;
+    for (; s->actions_at < s->actions.count && segment->active; s->actions_at++)
+        if (!carry_out_one(c, segment, &s->actions.list[s->actions_at], now)) {
+            s->blocked = segment;
+            return false;
+        }
+    return true;
+}
+
+static uint32_t chunks_of(const struct lh_actions *actions)
+{
+    uint32_t chunks = 0;
+    for (uint32_t i = 0; i < actions->count; i++)
+        if (actions->list[i].kind == LH_ACTION_SEND_CHUNKS)
+            chunks += actions->list[i].what.chunks.count;
+    return chunks;
+}
+
+static void note_in_flight(struct lh_connection *c, struct send_segment *segment, uint32_t chunks)
+{
+    c->sender.in_flight_bytes -= (uint64_t)segment->in_flight_chunks * c->attr.chunk_bytes;
+    segment->in_flight_chunks = chunks;
+    c->sender.in_flight_bytes += (uint64_t)chunks * c->attr.chunk_bytes;
+}
+
+void injector_run(struct lh_connection *c, struct send_segment *segment, lh_time now)
+{
+    struct lh_actions *actions = &c->sender.actions;
+    assert(segment->scheme && !c->sender.blocked);
+    for (uint32_t round = 0; round < ROUNDS_MAX && segment->active; round++) {
+        struct lh_sender_view view = {
+            .now = now, .path = connection_path_view(c), .budget_chunks = injector_budget_chunks(c)};
+        actions->count = 0;
+        actions->next_ns = LH_TIME_NEVER;
+        actions->in_flight_chunks = 0;
+        c->sender.actions_at = 0;
+        segment->scheme->sender_step(segment->machine, &view, actions);
+        assert(actions->count <= LH_ACTIONS_MAX && chunks_of(actions) <= view.budget_chunks);
+        note_in_flight(c, segment, actions->in_flight_chunks);
+        segment->next_ns = actions->next_ns;
+        segment->hungry = chunks_of(actions) == view.budget_chunks;
+        segment->touched = actions->count == LH_ACTIONS_MAX;
+        if (!carry_out(c, segment, now) || !segment->touched)
+            return;
+    }
+}
+
+/* Gives back the sends that were aborted, as far as they have ended. */
+static void collect_ended(struct lh_connection *c)
+{
+    struct sender *s = &c->sender;
+    for (uint32_t i = 0; i < s->ending_count;) { /* at most 2 * attr.slots */
+        int completed = 0;
+        sdr_send_poll(s->ending[i], &completed, NULL);
+        if (completed)
+            s->ending[i] = s->ending[--s->ending_count];
+        else
+            i++;
+    }
+}
+
+void injector_resume(struct lh_connection *c, lh_time now)
+{
+    struct sender *s = &c->sender;
+    collect_ended(c);
+    tell_held(c);
+    if (!s->blocked)
+        return;
+    struct send_segment *segment = s->blocked;
+    s->blocked = NULL;
+    if (carry_out(c, segment, now) && segment->active)
+        segment->touched = true;
+}
+
+void injector_end_segment(struct lh_connection *c, struct send_segment *segment)
+{
+    struct sender *s = &c->sender;
+    if (s->blocked == segment)
+        s->blocked = NULL;
+    note_in_flight(c, segment, 0);
+    if (!segment->handle)
+        return;
+    int completed = 0;
+    if (sdr_streaming_send_end(segment->handle) == SDR_SUCCESS)
+        sdr_send_poll(segment->handle, &completed, NULL);
+    if (!completed) {
+        /* What is still queued has arrived before, or is given up. */
+        lh_sdr_streaming_send_abort(segment->handle);
+        assert(s->ending_count < 2 * c->attr.slots);
+        s->ending[s->ending_count++] = segment->handle;
+    }
+    segment->handle = NULL;
+}

@@ -1,0 +1,103 @@
+/*
+ * The lifeline is looked at every few milliseconds: that is how often the operating system is asked, no
+ * protocol waits for it.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include "connection/liveness.h"
+
+#include <stdio.h>
+
+#include "connection/sender.h"
+#include "connection/step.h"
+
+#define LOOK_BUSY_NS     (5 * LH_NS_PER_MS)  /* while something is pending */
+#define LOOK_IDLE_NS     (50 * LH_NS_PER_MS) /* costs an idle worker one waking */
+#define UNHEARD_FRACTION 8u /* of the timeout: so long without a step, and we were not listening */
+
+void liveness_start(struct lh_connection *c, lh_time now)
+{
+    c->liveness.since_ns = now;
+    c->liveness.stepped_ns = now;
+    c->liveness.silent_at = now;
+    c->liveness.lifeline_at = now;
+}
+
+static bool anything_pending(const struct lh_connection *c)
+{
+    return c->requests->pending > 0 || c->sender.telling > 0 || c->receiver.telling > 0;
+}
+
+static void check_silence(struct lh_connection *c, lh_time now, lh_time *next)
+{
+    struct liveness *l = &c->liveness;
+    bool deaf = now > l->stepped_ns && now - l->stepped_ns > c->attr.peer_timeout_ns / UNHEARD_FRACTION;
+    l->stepped_ns = now;
+    if (!anything_pending(c) || deaf) {
+        l->since_ns = now;
+        l->silent_at = now;
+    }
+    if (!anything_pending(c) || c->attr.peer_timeout_ns == LH_TIME_NEVER)
+        return;
+    if (l->silent_at <= now) {
+        struct lh_sdr_path path;
+        lh_sdr_path(c->qp, &path);
+        lh_time heard = path.last_heard_ns > l->since_ns ? path.last_heard_ns : l->since_ns;
+        l->silent_at = heard + c->attr.peer_timeout_ns;
+    }
+    if (l->silent_at <= now) {
+        char words[CONNECTION_TEXT_MAX];
+        snprintf(words, sizeof words, "nothing was heard of the peer for %llu ms",
+                 (unsigned long long)(c->attr.peer_timeout_ns / LH_NS_PER_MS));
+        connection_fail(c, LH_EPEER, words);
+        return;
+    }
+    earlier(next, l->silent_at);
+}
+
+static void look_at_lifeline(struct lh_connection *c, lh_time now)
+{
+    struct liveness *l = &c->liveness;
+    uint8_t last[TRANSFER_BYTES_MAX];
+    size_t bytes = 0;
+    int state = l->lifeline_ops->look(l->lifeline, last, &bytes);
+    l->lifeline_at = now + (anything_pending(c) ? LOOK_BUSY_NS : LOOK_IDLE_NS);
+    if (state == 0)
+        return;
+    /* What it acknowledges counts, though its packets may have been lost. */
+    if (bytes > 0)
+        step_on_message(c, last, bytes, now);
+    if (state == -LH_ECLOSED)
+        connection_fail(c, LH_ECLOSED, "the peer closed it");
+    else
+        connection_fail(c, LH_EPEER, "the peer's process has ended");
+}
+
+/* The peer said goodbye by packets. Acknowledgements that it sent before may have been overtaken. */
+static void on_goodbye(struct lh_connection *c, lh_time now, lh_time *next)
+{
+    struct liveness *l = &c->liveness;
+    if (l->closed_at == 0)
+        l->closed_at = now + c->path.rtt_ns / 2;
+    l->lifeline_at = now;
+    if (l->closed_at <= now || c->sender.oldest == c->sender.next)
+        connection_fail(c, LH_ECLOSED, "the peer closed it");
+    else
+        earlier(next, l->closed_at);
+}
+
+void liveness_step(struct lh_connection *c, lh_time now, lh_time *next)
+{
+    struct liveness *l = &c->liveness;
+    int ended = lh_sdr_error(c->qp);
+    if (ended == -LH_ECLOSED)
+        on_goodbye(c, now, next);
+    else if (ended)
+        connection_fail(c, (enum lh_error) - ended, "the network device failed");
+    if (!c->error)
+        check_silence(c, now, next);
+    if (!c->error && l->lifeline_ops && l->lifeline_at <= now)
+        look_at_lifeline(c, now);
+    if (!c->error && l->lifeline_ops)
+        earlier(next, l->lifeline_at);
+}

@@ -1,0 +1,375 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include "connection/receiver.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "connection/arrivals.h"
+#include "connection/done.h"
+#include "connection/number.h"
+#include "connection/verdict.h"
+#include "sdr/driver.h"
+
+#define MACHINE_ALIGNMENT 64u
+
+int receiver_init(struct lh_connection *c)
+{
+    struct receiver *r = &c->receiver;
+    uint32_t chunks = (uint32_t)(c->attr.slot_bytes / c->attr.chunk_bytes);
+    size_t bytes = c->choice.scheme->receiver_bytes(chunks);
+    size_t machine_bytes = (bytes + MACHINE_ALIGNMENT - 1) / MACHINE_ALIGNMENT * MACHINE_ALIGNMENT;
+    r->messages = calloc(MESSAGES_MAX, sizeof *r->messages);
+    r->segments = calloc(c->attr.slots, sizeof *r->segments);
+    r->machines = aligned_alloc(MACHINE_ALIGNMENT, c->attr.slots * machine_bytes);
+    if (!r->messages || !r->segments || !r->machines)
+        return lh_fail(LH_ENOMEM, "no memory for %u receivers of %zu bytes", c->attr.slots, machine_bytes);
+    for (uint32_t i = 0; i < c->attr.slots; i++)
+        r->segments[i].machine = (uint8_t *)r->machines + i * machine_bytes;
+    return 0;
+}
+
+void receiver_free(struct lh_connection *c)
+{
+    free(c->receiver.messages);
+    free(c->receiver.segments);
+    free(c->receiver.machines);
+}
+
+/* ---- messages ------------------------------------------------------------------------------------------
+ */
+
+static uint32_t segments_of(const struct lh_connection *c, uint64_t bytes)
+{
+    return bytes == 0 ? 1 : (uint32_t)((bytes + c->attr.slot_bytes - 1) / c->attr.slot_bytes);
+}
+
+static struct recv_message *add_message(struct lh_connection *c, void *buffer, uint64_t room)
+{
+    struct recv_message *message = recv_message_at(c, c->receiver.next);
+    int error = message->error; /* canceled ahead */
+    bool forgotten = message->forgotten;
+    *message = (struct recv_message){
+        .state = RECV_OPEN,
+        .number = c->receiver.next++,
+        .buffer = buffer,
+        .room = room,
+        .bytes = MESSAGE_BYTES_UNKNOWN,
+        .segments = segments_of(c, room),
+        .error = error,
+        .forgotten = forgotten,
+    };
+    return message;
+}
+
+static int check_message(const struct lh_connection *c, uint64_t room)
+{
+    const struct receiver *r = &c->receiver;
+    if (c->error)
+        return lh_fail((enum lh_error) - c->error, "connection has ended: %s", c->reason);
+    if (!c->attached)
+        return lh_fail(LH_ESTATE, "connection is not attached yet: lh_attach() first");
+    if (room > TRANSFER_ROOM_MAX || room / c->attr.slot_bytes >= INT32_MAX)
+        return lh_fail(LH_EINVAL, "room of %llu bytes: too long", (unsigned long long)room);
+    if (r->next - r->oldest == MESSAGES_MAX)
+        return lh_fail(LH_EAGAIN, "%u messages are in flight: wait for one", MESSAGES_MAX);
+    return 0;
+}
+
+static int recv_locked(struct lh_connection *c, void *buffer, size_t room, struct lh_memory *memory,
+                       struct lh_request **out)
+{
+    lh_time now = lh_sdr_now(c->context);
+    struct message_memory known;
+    int error = check_message(c, room);
+    if (!error)
+        error = message_memory_get(c, buffer, room, memory, &known);
+    if (error)
+        return error;
+    struct lh_request *request = request_take(c->requests, false, c->receiver.next, now);
+    if (!request) {
+        message_memory_put(&known);
+        return lh_fail(LH_EAGAIN, "%u requests are in use: free those that are done", LH_REQUESTS_MAX);
+    }
+    struct recv_message *message = add_message(c, buffer, room);
+    message->request = request;
+    message->memory = known;
+    if (message->forgotten)
+        receiver_end_message(c, message, -message->error, RECV_OVER, now);
+    else if (message->error)
+        verdict_refuse(c, message, (enum lh_error)message->error, now);
+    receiver_retire(c);
+    c->touched = true;
+    *out = request;
+    return 0;
+}
+
+int lh_recv(struct lh_connection *connection, void *buffer, size_t room, struct lh_memory *memory,
+            struct lh_request **request)
+{
+    pthread_mutex_lock(&connection->requests->lock);
+    int error = recv_locked(connection, buffer, room, memory, request);
+    pthread_mutex_unlock(&connection->requests->lock);
+    if (!error)
+        sdr_qp_driver_kick(connection->qp);
+    return error;
+}
+
+static void finish_message(struct lh_connection *c, struct recv_message *message, int error,
+                           enum recv_state state, lh_time now)
+{
+    assert(message->state == RECV_OPEN && state != RECV_OPEN);
+    message_memory_put(&message->memory);
+    message->state = state;
+    request_finish(message->request, error, message->bytes == MESSAGE_BYTES_UNKNOWN ? 0 : message->bytes,
+                   now);
+    message->request = NULL;
+    if (error)
+        c->stats.messages_failed++;
+    else
+        c->stats.messages_received++;
+}
+
+static bool is_over(struct lh_connection *c, uint32_t number)
+{
+    return number_before(number, c->receiver.oldest) || recv_message_at(c, number)->state == RECV_OVER;
+}
+
+void receiver_retire(struct lh_connection *c)
+{
+    struct receiver *r = &c->receiver;
+    /* Both bounded by their rings. */
+    for (; r->segment_oldest != r->segment_next; r->segment_oldest++) {
+        struct recv_segment *segment = recv_segment_at(c, r->segment_oldest);
+        bool failed = segment->state == SEGMENT_FAILED && !is_over(c, segment->message);
+        if (segment->state == SEGMENT_OPEN || failed)
+            break;
+        segment->state = SEGMENT_FREE;
+    }
+    while (r->oldest != r->next && recv_message_at(c, r->oldest)->state == RECV_OVER) {
+        *recv_message_at(c, r->oldest) = (struct recv_message){0};
+        r->oldest++;
+    }
+    if (number_before(r->posting, r->oldest))
+        r->posting = r->oldest;
+}
+
+/* ---- segments ------------------------------------------------------------------------------------------
+ */
+
+static void close_segment(struct recv_segment *segment, enum recv_segment_state state)
+{
+    assert(segment->state == SEGMENT_OPEN);
+    sdr_recv_complete(segment->handle);
+    segment->handle = NULL;
+    segment->bitmap = NULL;
+    segment->state = state;
+}
+
+void receiver_end_message(struct lh_connection *c, struct recv_message *message, int error,
+                          enum recv_state state, lh_time now)
+{
+    struct receiver *r = &c->receiver;
+    for (uint32_t n = r->segment_oldest; n != r->segment_next; n++) { /* at most attr.slots */
+        struct recv_segment *segment = recv_segment_at(c, n);
+        if (segment->state == SEGMENT_OPEN && segment->message == message->number)
+            close_segment(segment, SEGMENT_FAILED);
+    }
+    finish_message(c, message, error, state, now);
+}
+
+void receiver_end_all(struct lh_connection *c, int error, lh_time now)
+{
+    for (uint32_t n = c->receiver.oldest; n != c->receiver.next; n++) { /* at most MESSAGES_MAX */
+        struct recv_message *message = recv_message_at(c, n);
+        if (message->state == RECV_OPEN)
+            receiver_end_message(c, message, error, RECV_OVER, now);
+    }
+}
+
+void receiver_segment_done(struct lh_connection *c, struct recv_segment *segment, lh_time now)
+{
+    struct recv_message *message = recv_message_at(c, segment->message);
+    assert(message->state == RECV_OPEN && message->bytes != MESSAGE_BYTES_UNKNOWN);
+    close_segment(segment, SEGMENT_DONE);
+    done_note(c, segment->sequence);
+    message->done++;
+    if (message->done == message->segments)
+        finish_message(c, message, 0, RECV_OVER, now);
+}
+
+/* ---- posting -------------------------------------------------------------------------------------------
+ */
+
+static void make_upper(const struct lh_connection *c, const struct recv_message *message,
+                       uint8_t upper[LH_CTS_UPPER_BYTES])
+{
+    struct transfer_cts cts = {
+        .message = message->number,
+        .segment = message->posted,
+        .room = message->room,
+        .scheme = c->choice.scheme->id,
+    };
+    memcpy(cts.params, c->choice.params, sizeof cts.params);
+    transfer_cts_encode(&cts, upper);
+}
+
+static void open_segment(struct lh_connection *c, struct recv_message *message,
+                         struct sdr_recv_handle *handle, uint32_t bytes, lh_time now)
+{
+    uint32_t sequence = c->receiver.segment_next++;
+    struct recv_segment *segment = recv_segment_at(c, sequence);
+    assert(segment->state == SEGMENT_FREE && lh_sdr_recv_sequence(handle) == sequence);
+    uint8_t *bitmap;
+    size_t bitmap_bytes;
+    sdr_recv_bitmap_get(handle, &bitmap, &bitmap_bytes);
+    *segment = (struct recv_segment){
+        .state = SEGMENT_OPEN,
+        .touched = true,
+        .sequence = sequence,
+        .message = message->number,
+        .index = message->posted++,
+        .posted_bytes = bytes,
+        .bytes = bytes,
+        .handle = handle,
+        .bitmap = bitmap,
+        .machine = segment->machine,
+        .last_arrival_ns = LH_TIME_NEVER,
+        .later_seen_ns = LH_TIME_NEVER,
+        .next_ns = LH_TIME_NEVER,
+    };
+    arrivals_start(c, segment, now);
+}
+
+/* False when there is no room for it now. */
+static bool post_segment(struct lh_connection *c, struct recv_message *message, lh_time now)
+{
+    uint64_t offset = (uint64_t)message->posted * c->attr.slot_bytes;
+    uint64_t end = message->bytes == MESSAGE_BYTES_UNKNOWN ? message->room : message->bytes;
+    uint64_t left = end - offset;
+    uint32_t bytes = (uint32_t)(left < c->attr.slot_bytes ? left : c->attr.slot_bytes);
+    struct sdr_recv_wr wr = {
+        .max_length = bytes,
+        .lkey = message->memory.lkey,
+        .address = bytes ? (uint64_t)(uintptr_t)(message->buffer + offset) : 0,
+    };
+    uint8_t upper[LH_CTS_UPPER_BYTES];
+    struct sdr_recv_handle *handle;
+    make_upper(c, message, upper);
+    int error = lh_sdr_recv_post(c->qp, &wr, upper, &handle);
+    c->receiver.post_refused = error == -LH_EAGAIN;
+    if (c->receiver.post_refused)
+        return false;
+    if (error) {
+        if (lh_sdr_error(c->qp) == 0) /* else the next step ends the connection */
+            verdict_refuse(c, message, (enum lh_error) - error, now);
+        return false;
+    }
+    open_segment(c, message, handle, bytes, now);
+    return true;
+}
+
+void receiver_post(struct lh_connection *c, lh_time now)
+{
+    struct receiver *r = &c->receiver;
+    receiver_retire(c);
+    r->post_refused = false;
+    /* Bounded by the two rings: each turn posts a segment or moves on to the next message. */
+    while (r->posting != r->next && r->segment_next - r->segment_oldest < c->attr.slots) {
+        struct recv_message *message = recv_message_at(c, r->posting);
+        if (message->state != RECV_OPEN || message->posted >= message->segments)
+            r->posting++;
+        else if (!post_segment(c, message, now))
+            return;
+    }
+}
+
+/* ---- lengths -------------------------------------------------------------------------------------------
+ */
+
+static void cut_segment(struct lh_connection *c, struct recv_segment *segment,
+                        const struct recv_message *message)
+{
+    uint64_t offset = (uint64_t)segment->index * c->attr.slot_bytes;
+    if (segment->index >= message->segments) {
+        close_segment(segment, SEGMENT_UNNEEDED);
+        return;
+    }
+    uint64_t left = message->bytes - offset;
+    segment->bytes = (uint32_t)(left < segment->posted_bytes ? left : segment->posted_bytes);
+    if (segment->bytes < segment->posted_bytes)
+        lh_sdr_recv_truncate(segment->handle, segment->bytes);
+    segment->touched = true;
+}
+
+static void learn_length(struct lh_connection *c, struct recv_message *message, uint64_t bytes, lh_time now)
+{
+    struct receiver *r = &c->receiver;
+    if (bytes > message->room) {
+        verdict_refuse(c, message, LH_ETRUNCATED, now);
+        return;
+    }
+    message->bytes = bytes;
+    message->segments = segments_of(c, bytes);
+    for (uint32_t n = r->segment_oldest; n != r->segment_next; n++) { /* at most attr.slots */
+        struct recv_segment *segment = recv_segment_at(c, n);
+        if (segment->state == SEGMENT_OPEN && segment->message == message->number)
+            cut_segment(c, segment, message);
+    }
+}
+
+/* Whether these lengths can be those of this segment. */
+static bool lengths_possible(const struct lh_connection *c, const struct recv_segment *segment,
+                             const struct recv_message *message, const struct transfer_message *told)
+{
+    uint64_t bytes = told->body.to_receiver.message_bytes;
+    uint64_t offset = (uint64_t)segment->index * c->attr.slot_bytes;
+    if (told->body.to_receiver.message != segment->message)
+        return false;
+    if (message->bytes != MESSAGE_BYTES_UNKNOWN && message->bytes != bytes)
+        return false;
+    if (offset > bytes || (offset == bytes && segment->index > 0))
+        return false;
+    uint64_t left = bytes - offset;
+    return told->body.to_receiver.segment_bytes == (left < c->attr.slot_bytes ? left : c->attr.slot_bytes);
+}
+
+static void on_open_segment(struct lh_connection *c, struct recv_segment *segment,
+                            const struct transfer_message *told, lh_time now)
+{
+    struct recv_message *message = recv_message_at(c, segment->message);
+    if (!lengths_possible(c, segment, message, told)) {
+        c->stats.bad_control++;
+        return;
+    }
+    arrivals_note_seen(c, segment->sequence, now);
+    if (message->bytes == MESSAGE_BYTES_UNKNOWN)
+        learn_length(c, message, told->body.to_receiver.message_bytes, now);
+    if (segment->state == SEGMENT_OPEN && told->body.to_receiver.scheme_bytes > 0)
+        arrivals_on_scheme(c, segment, told->body.to_receiver.scheme, told->body.to_receiver.scheme_bytes,
+                           now);
+}
+
+void receiver_on_to_receiver(struct lh_connection *c, const struct transfer_message *message, lh_time now)
+{
+    struct receiver *r = &c->receiver;
+    uint32_t sequence = message->body.to_receiver.segment;
+    if (!number_before(sequence, r->segment_next)) {
+        c->stats.bad_control++; /* was never cleared to be sent */
+        return;
+    }
+    if (number_before(sequence, r->segment_oldest)) {
+        done_answer(c, sequence);
+        return;
+    }
+    struct recv_segment *segment = recv_segment_at(c, sequence);
+    if (segment->state == SEGMENT_OPEN)
+        on_open_segment(c, segment, message, now);
+    else if (segment->state == SEGMENT_FAILED)
+        verdict_answer(c, segment->message);
+    else if (segment->state == SEGMENT_DONE)
+        done_answer(c, sequence);
+}

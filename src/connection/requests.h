@@ -1,0 +1,54 @@
+/*
+ * requests.h - the requests of a connection: a fixed table that outlives it, and waiting for them.
+ *
+ * The table holds the one lock of its connection. It is freed when the connection has been closed and the
+ * user has freed the last request.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef LH_CONNECTION_REQUESTS_H
+#define LH_CONNECTION_REQUESTS_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include <longhaul/connection.h>
+
+enum request_state {
+    REQUEST_FREE,
+    REQUEST_PENDING,
+    REQUEST_DONE, /* the result is set; written last */
+};
+
+struct lh_request {
+    _Atomic uint32_t state;   /* enum request_state; waiters sleep on it */
+    _Atomic uint32_t waiters; /* threads that sleep, or are about to */
+    struct request_table *table;
+    struct lh_result result;
+    uint32_t message; /* its number */
+    bool sending;
+    uint32_t next_free; /* index + 1 of the next free request; 0: none */
+};
+
+struct request_table {
+    pthread_mutex_t lock;
+    struct lh_connection *connection; /* NULL once it is closed */
+    bool workers;                     /* somebody else makes progress: waiting makes sense */
+    uint32_t pending;
+    uint32_t in_use; /* pending and done */
+    uint32_t free;   /* index + 1; 0: none */
+    struct lh_request requests[LH_REQUESTS_MAX];
+};
+
+struct request_table *request_table_create(struct lh_connection *connection,
+                                           bool workers); /* NULL: no memory */
+/* The connection is gone. Frees the table when nothing else uses it. */
+void request_table_close(struct request_table *table);
+
+/* All below under the table's lock. */
+struct lh_request *request_take(struct request_table *table, bool sending, uint32_t message,
+                                lh_time now); /* or NULL */
+/* Sets the result and wakes who waits. error 0 or a negative lh_error. */
+void request_finish(struct lh_request *request, int error, uint64_t bytes, lh_time now);
+
+#endif

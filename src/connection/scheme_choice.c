@@ -1,0 +1,77 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include "connection/scheme_choice.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+
+static bool name_is(const struct lh_scheme *scheme, const char *name, size_t bytes)
+{
+    return strlen(scheme->name) == bytes && memcmp(scheme->name, name, bytes) == 0;
+}
+
+static const struct lh_scheme *find_by_name(const struct lh_scheme *own, const char *name, size_t bytes)
+{
+    if (own && name_is(own, name, bytes))
+        return own;
+    for (const struct lh_scheme *const *s = lh_schemes(); *s; s++)
+        if (name_is(*s, name, bytes))
+            return *s;
+    return NULL;
+}
+
+static int fail_unknown(const struct lh_scheme *own, const char *name, size_t bytes)
+{
+    char known[256];
+    size_t used = 0;
+    known[0] = '\0';
+    if (own)
+        used = (size_t)snprintf(known, sizeof known, " %s", own->name);
+    for (const struct lh_scheme *const *s = lh_schemes(); *s && used < sizeof known; s++)
+        used += (size_t)snprintf(known + used, sizeof known - used, " %s", (*s)->name);
+    return lh_fail(LH_EINVAL, "reliability \"%.*s\" is not known: use one of%s", (int)bytes, name, known);
+}
+
+int scheme_choose(const struct lh_attr *attr, struct scheme_choice *choice)
+{
+    const char *preset = attr->scheme ? attr->scheme->name : SCHEME_NAME_DEFAULT;
+    const char *text = attr->reliability ? attr->reliability : preset;
+    size_t name_bytes = strcspn(text, ",");
+    const char *rest = text[name_bytes] == ',' ? text + name_bytes + 1 : "";
+    if (attr->scheme && attr->scheme->id < LH_SCHEME_ID_USER)
+        return lh_fail(LH_EINVAL, "scheme %s has id %u: use %u to 255 for your own", attr->scheme->name,
+                       attr->scheme->id, LH_SCHEME_ID_USER);
+    const struct lh_scheme *scheme = find_by_name(attr->scheme, text, name_bytes);
+    if (!scheme)
+        return fail_unknown(attr->scheme, text, name_bytes);
+    struct scheme_choice chosen = {.scheme = scheme};
+    int error = scheme->parse(rest, chosen.params);
+    if (error)
+        return error;
+    *choice = chosen;
+    return 0;
+}
+
+const struct lh_scheme *scheme_find(const struct lh_scheme *own, uint8_t id)
+{
+    if (own && own->id == id)
+        return own;
+    for (const struct lh_scheme *const *s = lh_schemes(); *s; s++)
+        if ((*s)->id == id)
+            return *s;
+    return NULL;
+}
+
+size_t scheme_sender_bytes_max(const struct lh_scheme *own, uint32_t chunks)
+{
+    size_t most = own ? own->sender_bytes(chunks) : 0;
+    for (const struct lh_scheme *const *s = lh_schemes(); *s; s++) {
+        size_t bytes = (*s)->sender_bytes(chunks);
+        if (bytes > most)
+            most = bytes;
+    }
+    return most;
+}

@@ -1,0 +1,25 @@
+/*
+ * scheme_choice.h - which reliability scheme: by the text that a user types, by the id that a peer sent.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef LH_CONNECTION_SCHEME_CHOICE_H
+#define LH_CONNECTION_SCHEME_CHOICE_H
+
+#include <longhaul/connection.h>
+
+#define SCHEME_NAME_DEFAULT "sr-nack"
+
+struct scheme_choice {
+    const struct lh_scheme *scheme;
+    uint8_t params[LH_SCHEME_PARAMS];
+};
+
+/* From attr->scheme and attr->reliability. -LH_EINVAL lists the schemes there are. */
+int scheme_choose(const struct lh_attr *attr, struct scheme_choice *choice);
+/* Among the caller's own (may be NULL) and those of this build; NULL when there is none with that id. */
+const struct lh_scheme *scheme_find(const struct lh_scheme *own, uint8_t id);
+/* Bytes that the state of any scheme's sender may need: the peer chooses which. */
+size_t scheme_sender_bytes_max(const struct lh_scheme *own, uint32_t chunks);
+
+#endif

@@ -1,0 +1,112 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include "support/connection_pair.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#define IDLE_TURNS_MAX 100000u /* at one moment: past this somebody asks for `now` for ever */
+
+void connection_pair_attr(struct lh_attr *attr)
+{
+    lh_attr_init(attr);
+    attr->mtu_bytes = 1024;
+    attr->slot_bytes = 16384;
+    attr->slots = 8;
+}
+
+static void must(int code, const char *what)
+{
+    if (code != 0)
+        fail_msg("%s: %d, %s", what, code, lh_last_error());
+}
+
+static void open_end(struct connection_pair *pair, uint32_t end, const char *world,
+                     const struct lh_attr *attr)
+{
+    char device[SIM_WORLD_NAME_MAX + 16];
+    struct lh_attr own = *attr;
+    snprintf(device, sizeof device, "sim:%s/%u", world, end);
+    own.device = device;
+    own.workers = LH_NO_WORKERS;
+    must(lh_open(&own, &pair->ends[end]), "lh_open");
+}
+
+void connection_pair_open(struct connection_pair *pair, const char *world, uint64_t seed, const char *link,
+                          const struct lh_attr *attr, const struct lh_attr *other)
+{
+    struct lh_link_spec spec;
+    must(lh_link_parse(link, &spec), "lh_link_parse");
+    *pair = (struct connection_pair){.world = sim_world_create(world, seed, &spec)};
+    if (!pair->world)
+        fail_msg("sim_world_create: %s", lh_last_error());
+    open_end(pair, 0, world, attr);
+    open_end(pair, 1, world, other ? other : attr);
+    for (int end = 0; end < 2; end++) {
+        uint8_t blob[LH_BLOB_MAX];
+        size_t bytes = sizeof blob;
+        must(lh_blob(pair->ends[1 - end], blob, &bytes), "lh_blob");
+        must(lh_attach(pair->ends[end], blob, bytes), "lh_attach");
+    }
+}
+
+void connection_pair_close(struct connection_pair *pair)
+{
+    lh_close(pair->ends[0]);
+    lh_close(pair->ends[1]);
+    sim_world_destroy(pair->world);
+}
+
+lh_time connection_pair_now(const struct connection_pair *pair)
+{
+    return sim_world_now(pair->world);
+}
+
+void connection_pair_turn(struct connection_pair *pair, lh_time limit)
+{
+    lh_time now = sim_world_now(pair->world);
+    lh_time next = limit;
+    uint32_t turns = 0;
+    bool moved = true;
+    while (moved) {
+        moved = false;
+        for (int end = 0; end < 2; end++) {
+            if (!pair->ends[end])
+                continue;
+            must(lh_progress(pair->ends[end], &pair->next[end]), "lh_progress");
+            moved |= pair->next[end] <= now;
+        }
+        assert_true(++turns < IDLE_TURNS_MAX);
+    }
+    pair->turns += turns;
+    for (int end = 0; end < 2; end++)
+        if (pair->ends[end] && pair->next[end] < next)
+            next = pair->next[end];
+    lh_time event = sim_world_next_event(pair->world);
+    sim_world_advance(pair->world, event < next ? event : next);
+}
+
+void connection_pair_run(struct connection_pair *pair, lh_time span)
+{
+    lh_time until = connection_pair_now(pair) + span;
+    while (connection_pair_now(pair) < until)
+        connection_pair_turn(pair, until);
+}
+
+bool connection_pair_wait(struct connection_pair *pair, struct lh_request *request, lh_time span,
+                          struct lh_result *result)
+{
+    lh_time until = connection_pair_now(pair) + span;
+    while (!lh_test(request, result)) {
+        if (connection_pair_now(pair) >= until)
+            return false;
+        connection_pair_turn(pair, until);
+    }
+    return true;
+}

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "launch/handshake.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "base/big_endian.h"
+#include "base/error.h"
+
+/* Bounds of what a proposal may say; the connection checks its own attributes again. */
+#define MTU_MIN         256u
+#define MTU_MAX         4096u
+#define CHUNK_MAX       (1u << 30)
+#define SLOTS_MAX       1024u
+#define CHANNELS_MAX    32u
+#define GENERATIONS_MAX 8u
+#define SLOT_BYTES_MAX  ((uint64_t)1 << 30)
+
+static bool is_power_of_two(uint64_t value)
+{
+    return value != 0 && (value & (value - 1)) == 0;
+}
+
+void handshake_header_encode(enum handshake_type type, uint32_t body_bytes, uint8_t *out)
+{
+    assert(body_bytes <= HANDSHAKE_BODY_MAX);
+    lh_put_be32(out, HANDSHAKE_MAGIC);
+    out[4] = HANDSHAKE_VERSION;
+    out[5] = (uint8_t)type;
+    lh_put_be16(out + 6, 0);
+    lh_put_be32(out + 8, body_bytes);
+}
+
+int handshake_header_decode(const uint8_t *header, enum handshake_type *type, uint32_t *body_bytes)
+{
+    if (lh_get_be32(header) != HANDSHAKE_MAGIC)
+        return lh_fail(LH_EHANDSHAKE, "the other side does not speak Longhaul (it began with 0x%08x)",
+                       lh_get_be32(header));
+    if (header[4] != HANDSHAKE_VERSION)
+        return lh_fail(LH_EVERSION,
+                       "the other side speaks handshake version %u, this side %u: use the same release",
+                       header[4], HANDSHAKE_VERSION);
+    uint32_t bytes = lh_get_be32(header + 8);
+    if (header[5] < HANDSHAKE_PROPOSAL || header[5] > HANDSHAKE_GOODBYE || lh_get_be16(header + 6) != 0 ||
+        bytes > HANDSHAKE_BODY_MAX)
+        return lh_fail(LH_EHANDSHAKE, "impossible handshake frame: type %u, %u bytes", header[5], bytes);
+    *type = (enum handshake_type)header[5];
+    *body_bytes = bytes;
+    return 0;
+}
+
+uint32_t handshake_proposal_encode(const struct handshake_proposal *proposal, uint8_t *out)
+{
+    lh_put_be32(out, proposal->mtu_bytes);
+    lh_put_be32(out + 4, proposal->chunk_bytes);
+    lh_put_be32(out + 8, proposal->slots);
+    lh_put_be32(out + 12, proposal->channels);
+    lh_put_be32(out + 16, proposal->generations);
+    lh_put_be64(out + 20, proposal->slot_bytes);
+    char *text = (char *)out + HANDSHAKE_PROPOSAL_MIN;
+    lh_link_format(&proposal->link, text, HANDSHAKE_LINK_TEXT_MAX + 1);
+    return HANDSHAKE_PROPOSAL_MIN + (uint32_t)strlen(text);
+}
+
+static int check_proposal(const struct handshake_proposal *proposal)
+{
+    if (!is_power_of_two(proposal->mtu_bytes) || proposal->mtu_bytes < MTU_MIN ||
+        proposal->mtu_bytes > MTU_MAX)
+        return lh_fail(LH_EHANDSHAKE, "the other side proposes MTU %u", proposal->mtu_bytes);
+    if (proposal->chunk_bytes != 0 &&
+        (!is_power_of_two(proposal->chunk_bytes) || proposal->chunk_bytes > CHUNK_MAX))
+        return lh_fail(LH_EHANDSHAKE, "the other side proposes chunks of %u bytes", proposal->chunk_bytes);
+    if (!is_power_of_two(proposal->slots) || proposal->slots > SLOTS_MAX)
+        return lh_fail(LH_EHANDSHAKE, "the other side proposes %u slots", proposal->slots);
+    if (proposal->channels < 1 || proposal->channels > CHANNELS_MAX || proposal->generations < 1 ||
+        proposal->generations > GENERATIONS_MAX)
+        return lh_fail(LH_EHANDSHAKE, "the other side proposes %u channels of %u generations",
+                       proposal->channels, proposal->generations);
+    if (proposal->slot_bytes < MTU_MIN || proposal->slot_bytes > SLOT_BYTES_MAX)
+        return lh_fail(LH_EHANDSHAKE, "the other side proposes slots of %llu bytes",
+                       (unsigned long long)proposal->slot_bytes);
+    return 0;
+}
+
+int handshake_proposal_decode(const uint8_t *body, uint32_t bytes, struct handshake_proposal *proposal)
+{
+    if (bytes < HANDSHAKE_PROPOSAL_MIN || bytes > HANDSHAKE_PROPOSAL_MIN + HANDSHAKE_LINK_TEXT_MAX)
+        return lh_fail(LH_EHANDSHAKE, "the other side's proposal has %u bytes", bytes);
+    struct handshake_proposal said = {
+        .mtu_bytes = lh_get_be32(body),
+        .chunk_bytes = lh_get_be32(body + 4),
+        .slots = lh_get_be32(body + 8),
+        .channels = lh_get_be32(body + 12),
+        .generations = lh_get_be32(body + 16),
+        .slot_bytes = lh_get_be64(body + 20),
+    };
+    int error = check_proposal(&said);
+    if (error)
+        return error;
+    char text[HANDSHAKE_LINK_TEXT_MAX + 1];
+    uint32_t length = bytes - HANDSHAKE_PROPOSAL_MIN;
+    memcpy(text, body + HANDSHAKE_PROPOSAL_MIN, length);
+    text[length] = '\0';
+    if (strlen(text) != length || lh_link_parse(text, &said.link))
+        return lh_fail(LH_EHANDSHAKE, "the other side proposes an impossible link");
+    *proposal = said;
+    return 0;
+}
+
+static uint32_t smaller(uint32_t a, uint32_t b)
+{
+    return a < b ? a : b;
+}
+
+struct handshake_proposal handshake_agree(const struct handshake_proposal *connecting,
+                                          const struct handshake_proposal *accepting)
+{
+    struct handshake_proposal agreed = {
+        .mtu_bytes = smaller(connecting->mtu_bytes, accepting->mtu_bytes),
+        .chunk_bytes = connecting->chunk_bytes ? connecting->chunk_bytes : accepting->chunk_bytes,
+        .slots = smaller(connecting->slots, accepting->slots),
+        .channels = smaller(connecting->channels, accepting->channels),
+        .generations = smaller(connecting->generations, accepting->generations),
+        .slot_bytes =
+            connecting->slot_bytes < accepting->slot_bytes ? connecting->slot_bytes : accepting->slot_bytes,
+        .link = connecting->link,
+    };
+    if (agreed.chunk_bytes < agreed.mtu_bytes)
+        agreed.chunk_bytes = agreed.mtu_bytes;
+    /* A slot holds whole chunks. */
+    agreed.slot_bytes -= agreed.slot_bytes % agreed.chunk_bytes;
+    if (agreed.slot_bytes == 0)
+        agreed.slot_bytes = agreed.chunk_bytes;
+    return agreed;
+}

@@ -1,0 +1,63 @@
+/*
+ * handshake.h - what two sides say over TCP before packets flow: frames, proposals, and what both agree on.
+ * Pure but for its error texts. All integers big-endian.
+ *
+ * Frame, 12 bytes and a body: magic 4 | version 1 | type 1 | zero 2 | body bytes 4
+ *   PROPOSAL  mtu 4 | chunk 4 | slots 4 | channels 4 | generations 4 | slot bytes 8 | link text, the rest
+ *   BLOB      a QP info blob (qp_info.h)
+ *   READY     empty: packets arrive
+ *   REFUSE    a reason for people
+ *   GOODBYE   the last message of the connection (transfer.h), or empty
+ *
+ * Order: each side sends its PROPOSAL (the connecting side first), both agree, then BLOB each way, then
+ * READY each way once a ping has passed over the fabric. GOODBYE or the end of the stream ends the
+ * connection.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef LH_LAUNCH_HANDSHAKE_H
+#define LH_LAUNCH_HANDSHAKE_H
+
+#include <longhaul/connection.h>
+
+#define HANDSHAKE_MAGIC         0x4C485231u /* "LHR1" */
+#define HANDSHAKE_VERSION       1u
+#define HANDSHAKE_HEADER_BYTES  12u
+#define HANDSHAKE_BODY_MAX      2048u
+#define HANDSHAKE_PROPOSAL_MIN  28u
+#define HANDSHAKE_LINK_TEXT_MAX 383u
+#define HANDSHAKE_REASON_MAX    200u
+
+enum handshake_type {
+    HANDSHAKE_PROPOSAL = 1,
+    HANDSHAKE_BLOB = 2,
+    HANDSHAKE_READY = 3,
+    HANDSHAKE_REFUSE = 4,
+    HANDSHAKE_GOODBYE = 5,
+};
+
+/* What one side can do and wants. */
+struct handshake_proposal {
+    uint32_t mtu_bytes;   /* the largest it can or will use */
+    uint32_t chunk_bytes; /* 0: no wish */
+    uint32_t slots;
+    uint32_t channels;
+    uint32_t generations;
+    uint64_t slot_bytes;
+    struct lh_link_spec link; /* the connecting side's, for the other to emulate as well */
+};
+
+/* Writes a header; out holds HANDSHAKE_HEADER_BYTES. */
+void handshake_header_encode(enum handshake_type type, uint32_t body_bytes, uint8_t *out);
+/* -LH_EHANDSHAKE (foreign or impossible), -LH_EVERSION. */
+int handshake_header_decode(const uint8_t *header, enum handshake_type *type, uint32_t *body_bytes);
+/* Returns the body's size; out holds HANDSHAKE_BODY_MAX. */
+uint32_t handshake_proposal_encode(const struct handshake_proposal *proposal, uint8_t *out);
+/* -LH_EHANDSHAKE names the field. */
+int handshake_proposal_decode(const uint8_t *body, uint32_t bytes, struct handshake_proposal *proposal);
+/* What both sides use, from what both said; the same on both sides. The smaller MTU, slot, channel and
+ * generation counts win; the connecting side's wish for a chunk, else the other's, else one packet. */
+struct handshake_proposal handshake_agree(const struct handshake_proposal *connecting,
+                                          const struct handshake_proposal *accepting);
+
+#endif

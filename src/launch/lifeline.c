@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "launch/lifeline.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "launch/handshake.h"
+
+struct lifeline {
+    int fd;
+    bool ended; /* what ended it was told; the stream says nothing more */
+    int verdict;
+    uint32_t have; /* bytes of the frame that is being read */
+    uint8_t frame[HANDSHAKE_HEADER_BYTES + TRANSFER_BYTES_MAX];
+};
+
+static int end(struct lifeline *line, int verdict)
+{
+    line->ended = true;
+    line->verdict = verdict;
+    return verdict;
+}
+
+/* How many bytes of the frame are wanted; 0 when it cannot be a goodbye. */
+static uint32_t wanted(const struct lifeline *line)
+{
+    enum handshake_type type;
+    uint32_t body;
+    if (line->have < HANDSHAKE_HEADER_BYTES)
+        return HANDSHAKE_HEADER_BYTES;
+    if (handshake_header_decode(line->frame, &type, &body) || type != HANDSHAKE_GOODBYE ||
+        body > TRANSFER_BYTES_MAX)
+        return 0;
+    return HANDSHAKE_HEADER_BYTES + body;
+}
+
+static int look(void *context, uint8_t *last, size_t *bytes)
+{
+    struct lifeline *line = context;
+    *bytes = 0;
+    while (!line->ended) { /* at most a header and a body */
+        uint32_t want = wanted(line);
+        if (want == 0)
+            return end(line, -LH_EPEER);
+        if (line->have >= HANDSHAKE_HEADER_BYTES && line->have == want) {
+            *bytes = want - HANDSHAKE_HEADER_BYTES;
+            memcpy(last, line->frame + HANDSHAKE_HEADER_BYTES, *bytes);
+            return end(line, -LH_ECLOSED);
+        }
+        ssize_t got = recv(line->fd, line->frame + line->have, want - line->have, MSG_DONTWAIT);
+        if (got < 0 && (errno == EAGAIN || errno == EINTR))
+            return 0;
+        if (got <= 0)
+            return end(line, -LH_EPEER);
+        line->have += (uint32_t)got;
+    }
+    return line->verdict;
+}
+
+static void close_line(void *context, const uint8_t *last, size_t bytes)
+{
+    struct lifeline *line = context;
+    uint8_t frame[HANDSHAKE_HEADER_BYTES + TRANSFER_BYTES_MAX];
+    handshake_header_encode(HANDSHAKE_GOODBYE, (uint32_t)bytes, frame);
+    if (bytes)
+        memcpy(frame + HANDSHAKE_HEADER_BYTES, last, bytes);
+    /* The stream carried nothing else since the handshake, so this fits its buffer; if the peer is gone, so
+     * be it. */
+    ssize_t sent = send(line->fd, frame, HANDSHAKE_HEADER_BYTES + bytes, MSG_NOSIGNAL | MSG_DONTWAIT);
+    (void)sent;
+    /* Unread bytes would turn the close into a reset, which may overtake the goodbye. */
+    while (recv(line->fd, frame, sizeof frame, MSG_DONTWAIT) > 0)
+        continue;
+    close(line->fd);
+    free(line);
+}
+
+static const struct lifeline_ops ops = {look, close_line};
+
+bool lifeline_attach(struct lh_connection *connection, int fd, const char *peer_name)
+{
+    struct lifeline *line = calloc(1, sizeof *line);
+    if (!line)
+        return false;
+    line->fd = fd;
+    connection_set_lifeline(connection, &ops, line, peer_name);
+    return true;
+}

@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "launch/tcp.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "wire/roce.h"
+
+#define BACKLOG 64
+
+lh_time tcp_now(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (lh_time)now.tv_sec * LH_NS_PER_S + (lh_time)now.tv_nsec;
+}
+
+lh_time tcp_deadline(lh_time timeout_ns)
+{
+    lh_time now = tcp_now();
+    return timeout_ns > LH_TIME_NEVER - now ? LH_TIME_NEVER : now + timeout_ns;
+}
+
+int tcp_wait(int fd, bool writable, lh_time deadline)
+{
+    struct pollfd wait = {.fd = fd, .events = writable ? POLLOUT : POLLIN};
+    for (;;) { /* once more after each signal */
+        lh_time now = tcp_now();
+        lh_time span = deadline == LH_TIME_NEVER ? LH_NS_PER_S * 3600 : deadline > now ? deadline - now : 0;
+        struct timespec timeout = {(time_t)(span / LH_NS_PER_S), (long)(span % LH_NS_PER_S)};
+        int ready = ppoll(&wait, 1, &timeout, NULL);
+        if (ready > 0)
+            return 0;
+        if (ready < 0 && errno != EINTR)
+            return lh_fail(LH_ESYSTEM, "poll: %s", strerror(errno));
+        if (ready == 0 && deadline != LH_TIME_NEVER)
+            return lh_fail(LH_ETIMEDOUT, "the other side did not answer in time");
+    }
+}
+
+int tcp_split(const char *where, char *host, size_t host_size, char *port, size_t port_size)
+{
+    const char *colon = where ? strrchr(where, ':') : NULL;
+    if (!colon || colon[1] == '\0')
+        return lh_fail(LH_EINVAL, "address \"%s\" has no port: use HOST:PORT, [IPv6]:PORT or :PORT",
+                       where ? where : "");
+    const char *begin = where;
+    const char *end = colon;
+    if (*begin == '[' && end > begin + 1 && end[-1] == ']') {
+        begin++;
+        end--;
+    } else if (memchr(begin, ':', (size_t)(end - begin))) {
+        return lh_fail(LH_EINVAL, "address \"%s\": write an IPv6 address in brackets, [IPv6]:PORT", where);
+    }
+    if ((size_t)(end - begin) >= host_size || strlen(colon + 1) >= port_size ||
+        strspn(colon + 1, "0123456789") != strlen(colon + 1))
+        return lh_fail(LH_EINVAL, "address \"%s\": use HOST:PORT with a port from 0 to 65535", where);
+    memcpy(host, begin, (size_t)(end - begin));
+    host[end - begin] = '\0';
+    memcpy(port, colon + 1, strlen(colon + 1) + 1);
+    return 0;
+}
+
+static int resolve(const char *where, bool passive, struct addrinfo **list)
+{
+    char host[256];
+    char port[8];
+    int error = tcp_split(where, host, sizeof host, port, sizeof port);
+    if (error)
+        return error;
+    if (atol(port) > UINT16_MAX)
+        return lh_fail(LH_EINVAL, "address \"%s\": the port must be 0 to 65535", where);
+    struct addrinfo hints = {
+        .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV};
+    if (passive && host[0] == '\0') {
+        hints.ai_family = AF_INET6;
+        hints.ai_flags |= AI_PASSIVE;
+    }
+    int failed =
+        getaddrinfo(host[0] || passive ? (host[0] ? host : NULL) : "localhost", port, &hints, list);
+    if (failed)
+        return lh_fail(LH_EADDR, "%s: %s", where, gai_strerror(failed));
+    return 0;
+}
+
+static int connect_one(const struct addrinfo *to, const char *where, lh_time deadline, int *out)
+{
+    int fd = socket(to->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return lh_fail(LH_ESYSTEM, "socket: %s", strerror(errno));
+    int error = 0;
+    if (connect(fd, to->ai_addr, to->ai_addrlen) && errno != EINPROGRESS) {
+        error = lh_fail(LH_EPEER, "%s: %s", where, strerror(errno));
+        goto close_fd;
+    }
+    error = tcp_wait(fd, true, deadline);
+    if (error) {
+        lh_fail(LH_ETIMEDOUT, "%s did not answer in time", where);
+        goto close_fd;
+    }
+    int failed = 0;
+    socklen_t size = sizeof failed;
+    getsockopt(fd, SOL_SOCKET, SO_ERROR, &failed, &size);
+    if (failed) {
+        error = lh_fail(LH_EPEER, "%s: %s: is the other side listening there?", where, strerror(failed));
+        goto close_fd;
+    }
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
+    *out = fd;
+    return 0;
+close_fd:
+    close(fd);
+    return error;
+}
+
+int tcp_connect(const char *where, lh_time deadline, int *fd)
+{
+    struct addrinfo *list;
+    int error = resolve(where, false, &list);
+    if (error)
+        return error;
+    error = -LH_EADDR;
+    for (const struct addrinfo *to = list; to && error; to = to->ai_next)
+        error = connect_one(to, where, deadline, fd);
+    freeaddrinfo(list);
+    return error;
+}
+
+static int listen_one(const struct addrinfo *on, const char *where, int *out)
+{
+    int fd = socket(on->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return lh_fail(LH_ESYSTEM, "socket: %s", strerror(errno));
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &(int){1}, sizeof(int));
+    if (on->ai_family == AF_INET6) /* [::] takes IPv4 as well */
+        setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &(int){0}, sizeof(int));
+    if (bind(fd, on->ai_addr, on->ai_addrlen) || listen(fd, BACKLOG)) {
+        int error = lh_fail(LH_EADDR, "%s: %s", where, strerror(errno));
+        close(fd);
+        return error;
+    }
+    *out = fd;
+    return 0;
+}
+
+int tcp_listen(const char *where, int *fd, uint16_t *port)
+{
+    struct addrinfo *list;
+    int error = resolve(where, true, &list);
+    if (error)
+        return error;
+    error = -LH_EADDR;
+    for (const struct addrinfo *on = list; on && error; on = on->ai_next)
+        error = listen_one(on, where, fd);
+    freeaddrinfo(list);
+    if (error)
+        return error;
+    struct sockaddr_storage bound = {0};
+    socklen_t size = sizeof bound;
+    getsockname(*fd, (struct sockaddr *)&bound, &size);
+    *port = ntohs(bound.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&bound)->sin6_port
+                                              : ((struct sockaddr_in *)&bound)->sin_port);
+    return 0;
+}
+
+int tcp_write(int fd, const void *data, size_t bytes, lh_time deadline)
+{
+    const char *at = data;
+    while (bytes > 0) { /* until all is written or the deadline passes */
+        ssize_t done = send(fd, at, bytes, MSG_NOSIGNAL);
+        if (done > 0) {
+            at += done;
+            bytes -= (size_t)done;
+            continue;
+        }
+        if (done < 0 && errno != EAGAIN && errno != EINTR)
+            return lh_fail(LH_EPEER, "the other side is gone: %s", strerror(errno));
+        int error = tcp_wait(fd, true, deadline);
+        if (error)
+            return error;
+    }
+    return 0;
+}
+
+int tcp_read(int fd, void *data, size_t bytes, lh_time deadline)
+{
+    char *at = data;
+    while (bytes > 0) { /* until all is read or the deadline passes */
+        int error = tcp_wait(fd, false, deadline);
+        if (error)
+            return error;
+        ssize_t done = recv(fd, at, bytes, 0);
+        if (done == 0)
+            return lh_fail(LH_EPEER, "the other side hung up");
+        if (done < 0 && errno != EAGAIN && errno != EINTR)
+            return lh_fail(LH_EPEER, "the other side is gone: %s", strerror(errno));
+        if (done > 0) {
+            at += done;
+            bytes -= (size_t)done;
+        }
+    }
+    return 0;
+}
+
+/* An IPv4 address that a dual-stack socket shows as ::ffff:a.b.c.d becomes IPv4. */
+static void unmap(struct sockaddr_storage *address)
+{
+    struct sockaddr_in6 *six = (struct sockaddr_in6 *)address;
+    if (address->ss_family != AF_INET6 || !IN6_IS_ADDR_V4MAPPED(&six->sin6_addr))
+        return;
+    struct sockaddr_in four = {.sin_family = AF_INET, .sin_port = six->sin6_port};
+    memcpy(&four.sin_addr, &six->sin6_addr.s6_addr[12], 4);
+    memset(address, 0, sizeof *address);
+    memcpy(address, &four, sizeof four);
+}
+
+static int end_address(int fd, bool peer, struct sockaddr_storage *address)
+{
+    socklen_t size = sizeof *address;
+    memset(address, 0, sizeof *address);
+    struct sockaddr *raw = (struct sockaddr *)address;
+    if (peer ? getpeername(fd, raw, &size) : getsockname(fd, raw, &size))
+        return lh_fail(LH_EPEER, "the other side is gone: %s", strerror(errno));
+    unmap(address);
+    return 0;
+}
+
+static int host_of(int fd, bool peer, char *host, socklen_t host_size, char *port, socklen_t port_size,
+                   bool *six)
+{
+    struct sockaddr_storage address;
+    int error = end_address(fd, peer, &address);
+    if (error)
+        return error;
+    *six = address.ss_family == AF_INET6;
+    socklen_t size = *six ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
+    int failed = getnameinfo((struct sockaddr *)&address, size, host, host_size, port, port_size,
+                             NI_NUMERICHOST | NI_NUMERICSERV);
+    return failed ? lh_fail(LH_EADDR, "%s", gai_strerror(failed)) : 0;
+}
+
+static int name_of(int fd, bool peer, char *out, size_t size)
+{
+    char host[64];
+    char port[8];
+    bool six;
+    int error = host_of(fd, peer, host, sizeof host, port, sizeof port, &six);
+    if (!error)
+        snprintf(out, size, six ? "[%s]:%s" : "%s:%s", host, port);
+    return error;
+}
+
+int tcp_local_name(int fd, char *out, size_t size)
+{
+    return name_of(fd, false, out, size);
+}
+
+int tcp_peer_name(int fd, char *out, size_t size)
+{
+    return name_of(fd, true, out, size);
+}
+
+int tcp_udp_device(int fd, char *out, size_t size)
+{
+    char host[64];
+    char port[8];
+    bool six;
+    int error = host_of(fd, false, host, sizeof host, port, sizeof port, &six);
+    if (!error)
+        snprintf(out, size, six ? "udp:[%s]" : "udp:%s", host);
+    return error;
+}
+
+uint32_t tcp_path_mtu(int fd)
+{
+    struct sockaddr_storage address;
+    if (end_address(fd, false, &address))
+        return 0;
+    int mtu = 0;
+    socklen_t size = sizeof mtu;
+    bool six = address.ss_family == AF_INET6;
+    /* A dual-stack socket with an IPv4 peer answers the IPv4 question as well. */
+    if (getsockopt(fd, six ? IPPROTO_IPV6 : IPPROTO_IP, six ? IPV6_MTU : IP_MTU, &mtu, &size) || mtu <= 0)
+        return ROCE_MTU_MIN;
+    uint32_t overhead = six ? ROCE_WRITE_IMM_OVERHEAD_V6 : ROCE_WRITE_IMM_OVERHEAD_V4;
+    uint32_t fits = ROCE_MTU_MAX;
+    while (fits >= ROCE_MTU_MIN && fits + overhead > (uint32_t)mtu)
+        fits /= 2;
+    return fits >= ROCE_MTU_MIN ? fits : 0;
+}

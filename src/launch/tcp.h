@@ -1,0 +1,42 @@
+/*
+ * tcp.h - TCP sockets with deadlines, for the rendezvous. Nothing here blocks past its deadline, and no
+ * call raises SIGPIPE.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef LH_LAUNCH_TCP_H
+#define LH_LAUNCH_TCP_H
+
+#include <longhaul/types.h>
+
+#define TCP_NAME_MAX 96u /* "[fe80::…%eth0]:65535" with room */
+
+/* CLOCK_MONOTONIC. */
+lh_time tcp_now(void);
+/* now + timeout, LH_TIME_NEVER saturates. */
+lh_time tcp_deadline(lh_time timeout_ns);
+/* Waits until the descriptor is readable (or writable). 0, -LH_ETIMEDOUT, -LH_ESYSTEM. */
+int tcp_wait(int fd, bool writable, lh_time deadline);
+
+/* Splits "HOST:PORT", "[HOST]:PORT" or ":PORT"; host gets "" for the last. -LH_EINVAL names what is wrong.
+ */
+int tcp_split(const char *where, char *host, size_t host_size, char *port, size_t port_size);
+/* A connected, non-blocking socket. -LH_EADDR, -LH_ETIMEDOUT, -LH_EPEER (refused). */
+int tcp_connect(const char *where, lh_time deadline, int *fd);
+/* A listening, non-blocking socket; "" as host takes every address, both families. */
+int tcp_listen(const char *where, int *fd, uint16_t *port);
+
+/* Whole buffers. -LH_EPEER when the other side is gone. */
+int tcp_write(int fd, const void *data, size_t bytes, lh_time deadline);
+int tcp_read(int fd, void *data, size_t bytes, lh_time deadline);
+
+/* "[::1]:4000", "127.0.0.1:4000" of either end; an IPv4 address in IPv6 clothes is shown as IPv4. */
+int tcp_local_name(int fd, char *out, size_t size);
+int tcp_peer_name(int fd, char *out, size_t size);
+/* "udp:[::1]" for the local address of a connected socket. */
+int tcp_udp_device(int fd, char *out, size_t size);
+/* The largest RoCE MTU whose packets fit the path of a connected socket; 0 when not even the smallest does.
+ */
+uint32_t tcp_path_mtu(int fd);
+
+#endif

@@ -1,0 +1,29 @@
+/* Whatever a client says first: decoded without harm, and what passes can be said again word for word.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include <assert.h>
+#include <string.h>
+
+#include "launch/handshake.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    enum handshake_type type;
+    uint32_t bytes;
+    struct handshake_proposal said;
+    if (size < HANDSHAKE_HEADER_BYTES || handshake_header_decode(data, &type, &bytes) != 0)
+        return 0;
+    assert(bytes <= HANDSHAKE_BODY_MAX);
+    if (bytes > size - HANDSHAKE_HEADER_BYTES ||
+        handshake_proposal_decode(data + HANDSHAKE_HEADER_BYTES, bytes, &said))
+        return 0;
+    uint8_t again[HANDSHAKE_BODY_MAX];
+    struct handshake_proposal twice;
+    assert(handshake_proposal_decode(again, handshake_proposal_encode(&said, again), &twice) == 0);
+    assert(twice.slot_bytes == said.slot_bytes && twice.mtu_bytes == said.mtu_bytes);
+    struct handshake_proposal agreed = handshake_agree(&said, &twice);
+    assert(agreed.slot_bytes % agreed.chunk_bytes == 0 && agreed.chunk_bytes % agreed.mtu_bytes == 0);
+    return 0;
+}

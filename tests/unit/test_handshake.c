@@ -1,0 +1,179 @@
+/* The rendezvous' words: encoded, decoded, refused when they are impossible, and agreed upon alike by both
+ * sides.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include "launch/handshake.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static const struct handshake_proposal usual = {
+    .mtu_bytes = 4096,
+    .chunk_bytes = 65536,
+    .slots = 64,
+    .channels = 4,
+    .generations = 4,
+    .slot_bytes = 4 << 20,
+    .link = {.delay_ns = 12500000, .rate_bps = 2000000000, .loss = 1e-3, .seed = 7},
+};
+
+static void header_round_trip(void **state)
+{
+    (void)state;
+    uint8_t header[HANDSHAKE_HEADER_BYTES];
+    for (enum handshake_type type = HANDSHAKE_PROPOSAL; type <= HANDSHAKE_GOODBYE; type++) {
+        enum handshake_type read;
+        uint32_t bytes;
+        handshake_header_encode(type, HANDSHAKE_BODY_MAX, header);
+        assert_int_equal(handshake_header_decode(header, &read, &bytes), 0);
+        assert_int_equal(read, type);
+        assert_int_equal(bytes, HANDSHAKE_BODY_MAX);
+    }
+}
+
+/* Byte `at` of a good header set to `value` must be refused with `error`. */
+static void refuse_header(size_t at, uint8_t value, int error)
+{
+    uint8_t header[HANDSHAKE_HEADER_BYTES];
+    enum handshake_type type;
+    uint32_t bytes;
+    handshake_header_encode(HANDSHAKE_READY, 0, header);
+    assert_int_not_equal(header[at], value);
+    header[at] = value;
+    assert_int_equal(handshake_header_decode(header, &type, &bytes), error);
+}
+
+static void impossible_headers(void **state)
+{
+    (void)state;
+    refuse_header(0, 'G', -LH_EHANDSHAKE);
+    refuse_header(3, 0, -LH_EHANDSHAKE);
+    refuse_header(4, HANDSHAKE_VERSION + 1, -LH_EVERSION);
+    refuse_header(5, 0, -LH_EHANDSHAKE);
+    refuse_header(5, HANDSHAKE_GOODBYE + 1, -LH_EHANDSHAKE);
+    refuse_header(6, 1, -LH_EHANDSHAKE);
+    refuse_header(8, 1, -LH_EHANDSHAKE);
+    refuse_header(10, 9, -LH_EHANDSHAKE); /* 2304 bytes */
+}
+
+static void proposal_round_trip(void **state)
+{
+    (void)state;
+    uint8_t body[HANDSHAKE_BODY_MAX];
+    struct handshake_proposal read;
+    uint32_t bytes = handshake_proposal_encode(&usual, body);
+    assert_int_equal(handshake_proposal_decode(body, bytes, &read), 0);
+    assert_int_equal(read.mtu_bytes, usual.mtu_bytes);
+    assert_int_equal(read.chunk_bytes, usual.chunk_bytes);
+    assert_int_equal(read.slots, usual.slots);
+    assert_int_equal(read.channels, usual.channels);
+    assert_int_equal(read.generations, usual.generations);
+    assert_int_equal(read.slot_bytes, usual.slot_bytes);
+    assert_int_equal(read.link.delay_ns, usual.link.delay_ns);
+    assert_int_equal(read.link.rate_bps, usual.link.rate_bps);
+    assert_true(read.link.loss == usual.link.loss);
+}
+
+static void refuse_proposal(struct handshake_proposal proposal)
+{
+    uint8_t body[HANDSHAKE_BODY_MAX];
+    struct handshake_proposal read;
+    uint32_t bytes = handshake_proposal_encode(&proposal, body);
+    assert_int_equal(handshake_proposal_decode(body, bytes, &read), -LH_EHANDSHAKE);
+}
+
+#define REFUSE(field, value)                                                                               \
+    do {                                                                                                   \
+        struct handshake_proposal proposal = usual;                                                        \
+        proposal.field = (value);                                                                          \
+        refuse_proposal(proposal);                                                                         \
+    } while (0)
+
+static void impossible_proposals(void **state)
+{
+    (void)state;
+    REFUSE(mtu_bytes, 0);
+    REFUSE(mtu_bytes, 128);
+    REFUSE(mtu_bytes, 1000);
+    REFUSE(mtu_bytes, 8192);
+    REFUSE(chunk_bytes, 4097);
+    REFUSE(chunk_bytes, 1u << 31);
+    REFUSE(slots, 0);
+    REFUSE(slots, 3);
+    REFUSE(slots, 2048);
+    REFUSE(channels, 0);
+    REFUSE(channels, 33);
+    REFUSE(generations, 0);
+    REFUSE(generations, 9);
+    REFUSE(slot_bytes, 255);
+    REFUSE(slot_bytes, ((uint64_t)1 << 30) + 1);
+}
+
+static void wrong_lengths_and_links(void **state)
+{
+    (void)state;
+    uint8_t body[HANDSHAKE_BODY_MAX] = {0};
+    struct handshake_proposal read;
+    uint32_t bytes = handshake_proposal_encode(&usual, body);
+    assert_int_equal(handshake_proposal_decode(body, HANDSHAKE_PROPOSAL_MIN - 1, &read), -LH_EHANDSHAKE);
+    assert_int_equal(
+        handshake_proposal_decode(body, HANDSHAKE_PROPOSAL_MIN + HANDSHAKE_LINK_TEXT_MAX + 1, &read),
+        -LH_EHANDSHAKE);
+    body[bytes - 1] = '\0'; /* a text that ends early */
+    assert_int_equal(handshake_proposal_decode(body, bytes, &read), -LH_EHANDSHAKE);
+    handshake_proposal_encode(&usual, body);
+    body[HANDSHAKE_PROPOSAL_MIN] = '?';
+    assert_int_equal(handshake_proposal_decode(body, bytes, &read), -LH_EHANDSHAKE);
+}
+
+static void both_agree(void **state)
+{
+    (void)state;
+    struct handshake_proposal other = usual;
+    other.mtu_bytes = 1024;
+    other.chunk_bytes = 0;
+    other.slots = 16;
+    other.channels = 8;
+    other.generations = 2;
+    other.slot_bytes = 3 << 20;
+    struct handshake_proposal agreed = handshake_agree(&other, &usual);
+    assert_int_equal(agreed.mtu_bytes, 1024);
+    assert_int_equal(agreed.chunk_bytes, 65536); /* the connecting side has no wish */
+    assert_int_equal(agreed.slots, 16);
+    assert_int_equal(agreed.channels, 4);
+    assert_int_equal(agreed.generations, 2);
+    assert_int_equal(agreed.slot_bytes, 3 << 20);
+    other.chunk_bytes = 2048;
+    assert_int_equal(handshake_agree(&other, &usual).chunk_bytes, 2048);
+    assert_int_equal(handshake_agree(&usual, &other).chunk_bytes, 65536);
+}
+
+static void a_slot_holds_whole_chunks(void **state)
+{
+    (void)state;
+    struct handshake_proposal a = usual;
+    a.slot_bytes = 65536 * 3 + 5;
+    assert_int_equal(handshake_agree(&a, &usual).slot_bytes, 65536 * 3);
+    a.slot_bytes = 4096; /* less than a chunk */
+    assert_int_equal(handshake_agree(&a, &usual).slot_bytes, 65536);
+    a = usual;
+    a.chunk_bytes = 0;
+    struct handshake_proposal b = a;
+    assert_int_equal(handshake_agree(&a, &b).chunk_bytes, 4096); /* nobody has a wish: one packet */
+    a.chunk_bytes = 256;                                         /* less than the packets */
+    assert_int_equal(handshake_agree(&a, &b).chunk_bytes, 4096);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(header_round_trip),         cmocka_unit_test(impossible_headers),
+        cmocka_unit_test(proposal_round_trip),       cmocka_unit_test(impossible_proposals),
+        cmocka_unit_test(wrong_lengths_and_links),   cmocka_unit_test(both_agree),
+        cmocka_unit_test(a_slot_holds_whole_chunks),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

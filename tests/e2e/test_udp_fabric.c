@@ -16,6 +16,10 @@
 #include "base/prng.h"
 #include "support/udp_pair.h"
 
+#ifndef UDP_GRO
+#define UDP_GRO 104
+#endif
+
 #define MIB ((uint64_t)1 << 20)
 
 static const char *const devices[] = {"udp:[::1]", "udp:127.0.0.1"};
@@ -103,6 +107,30 @@ static void test_shapes(void **state)
                 }
             }
         }
+    }
+}
+
+/* The receiver's kernel joins nothing, so each packet comes by itself, and on IPv4 with an ID that must be
+ * solved for. */
+static void test_without_gro(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        struct fabric_endpoint_attr attr = udp_pair_attr();
+        struct udp_pair pair;
+        udp_pair_open(&pair, devices[i], &attr);
+        struct udp_endpoint *receiver = (struct udp_endpoint *)pair.receiver.endpoint;
+        int off = 0;
+        assert_int_equal(
+            setsockopt(receiver->channels[0]->socket.fd, IPPROTO_UDP, UDP_GRO, &off, sizeof off), 0);
+        struct udp_message *message = udp_pair_bind(&pair, 3, 1, 4 * MIB + 1);
+        uint32_t *packets = packets_in_order(message->packets);
+        udp_pair_deliver(&pair, message, packets, message->packets);
+        udp_message_assert_whole(message);
+        assert_no_bad(&pair);
+        assert_int_equal(pair.receiver.stats.rx_guess_misses, 1);
+        free(packets);
+        udp_pair_close(&pair);
     }
 }
 
@@ -197,11 +225,59 @@ static void test_slots_in_turn(void **state)
     udp_pair_close(&pair);
 }
 
+/* What the receiver says that its sockets hold, they hold; and what they do not, is counted. */
+static void overfill(const char *device, uint32_t mtu, bool gso)
+{
+    struct fabric_endpoint_attr attr = udp_pair_attr();
+    attr.mtu_bytes = mtu;
+    struct udp_pair pair;
+    udp_pair_open(&pair, device, &attr);
+    if (!gso)
+        force_plain_sends(&pair);
+    struct udp_message *message = udp_pair_bind(&pair, 0, 0, 64 * MIB);
+    uint32_t fits = (uint32_t)(pair.receiver.info.receive_buffer_bytes / mtu);
+    assert_in_range(fits, 1, message->packets - 1);
+    for (uint32_t p = 0; p < fits;) {
+        struct fabric_write writes[FABRIC_BATCH_MAX];
+        uint32_t count = 0;
+        for (; count < FABRIC_BATCH_MAX && p < fits; count++, p++)
+            writes[count] = udp_pair_write(&pair, message, p);
+        udp_pair_send(&pair, writes, count);
+    }
+    udp_pair_await(&pair, 0, fits);
+    assert_no_bad(&pair);
+    uint32_t sent = fits;
+    for (uint32_t round = 0; round < 6; round++) {
+        for (uint32_t p = 0; p < fits; p++, sent++) {
+            struct fabric_write write = udp_pair_write(&pair, message, p);
+            udp_pair_send(&pair, &write, 1);
+        }
+    }
+    udp_pair_settle(&pair);
+    struct fabric_write last = udp_pair_write(&pair, message, fits); /* brings the kernel's count */
+    udp_pair_send(&pair, &last, 1);
+    udp_pair_settle(&pair);
+    assert_true(pair.receiver.stats.rx_socket_drops > 0);
+    assert_int_equal(pair.arrivals + pair.receiver.stats.rx_socket_drops, sent + 1);
+    udp_pair_close(&pair);
+}
+
+static void test_receive_buffer(void **state)
+{
+    (void)state;
+    overfill(devices[0], 4096, false);
+    overfill(devices[0], 4096, true);
+    overfill(devices[1], 4096, false);
+    overfill(devices[0], 1024, false);
+    overfill(devices[0], 256, true);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_in_order),      cmocka_unit_test(test_shapes),
-        cmocka_unit_test(test_shuffled),      cmocka_unit_test(test_repair),
+        cmocka_unit_test(test_in_order),       cmocka_unit_test(test_shapes),
+        cmocka_unit_test(test_without_gro),    cmocka_unit_test(test_shuffled),
+        cmocka_unit_test(test_receive_buffer), cmocka_unit_test(test_repair),
         cmocka_unit_test(test_slots_in_turn),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

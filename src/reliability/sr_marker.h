@@ -9,9 +9,9 @@
  *   cover    a MARK is due as soon as the sender has repaired all that is lost, or has injected its last
  *            chunk; at the latest a quarter of a reordering window after the first uncovered repair, or a
  *            quarter of a round trip after the first uncovered new chunk.
- *   repeat   the last MARK goes out again after 1, 3, 7 … reordering windows, as long as these spans are
- *            less than overdue_ns, until the receiver has heard it: one lost MARK then costs one window,
- *            not a probe. From there on the probe (sr_probe.h) asks.
+ *   repeat   the last MARK goes out again one, then two, then four … windows later, as long as these spans
+ *            are less than overdue_ns, until the receiver has heard it: one lost MARK then costs one
+ * window, not a probe. From there on the probe (sr_probe.h) asks.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -101,10 +101,11 @@ lh_time sr_nack_expiry(const struct sr_nack *nack, const struct sr_arrivals *arr
                        const struct lh_receiver_view *view, const struct sr_timing *timing)
 {
     lh_time next = later_expiry(nack, arrivals, view, timing);
-    if (arrivals->cumulative < larger(nack->chunks.newest.through, nack->marks.newest.through)) {
+    uint32_t shown = nack->chunks.newest.through;
+    if (arrivals->cumulative < shown)
         next = sr_earlier(next, sr_settle_expiry(&nack->chunks, timing));
+    if (arrivals->cumulative < larger(shown, nack->marks.newest.through))
         next = sr_earlier(next, marks_expiry(nack, arrivals, timing));
-    }
     if (nack->repeats_left > 0 && arrivals->cumulative < nack->horizon)
         next = sr_earlier(next, nack->repeat_ns);
     if (next > view->now)

@@ -26,8 +26,7 @@ static bool receive(struct sdr_qp *qp, uint32_t channel)
 }
 
 /* How many of these packets the pace lets out now. */
-static uint32_t pace(struct sdr_qp *qp, const struct fabric_write *writes, uint32_t count, lh_time now,
-                     lh_time *next)
+static uint32_t pace(struct sdr_qp *qp, const struct fabric_write *writes, uint32_t count, lh_time now)
 {
     if (qp->pacer.rate_bps == 0)
         return count;
@@ -37,11 +36,18 @@ static uint32_t pace(struct sdr_qp *qp, const struct fabric_write *writes, uint3
     uint64_t bytes = 0;
     while (passed < count && bytes + writes[passed].bytes <= allowance)
         bytes += writes[passed++].bytes;
-    if (passed < count)
-        earlier(next, pacer_ready(&qp->pacer, now, qp->shape.mtu_bytes));
     pacer_on_sent(&qp->pacer, now, bytes);
     pthread_mutex_unlock(&qp->pacer_lock);
     return passed;
+}
+
+/* When the pace lets the next packet out. */
+static lh_time pace_ready(struct sdr_qp *qp, lh_time now)
+{
+    pthread_mutex_lock(&qp->pacer_lock);
+    lh_time ready = pacer_ready(&qp->pacer, now, qp->shape.mtu_bytes);
+    pthread_mutex_unlock(&qp->pacer_lock);
+    return ready;
 }
 
 static void refund(struct sdr_qp *qp, uint64_t bytes)
@@ -69,13 +75,16 @@ static bool inject(struct sdr_qp *qp, uint32_t channel, lh_time now, lh_time *ne
     struct fabric_write writes[FABRIC_BATCH_MAX];
     uint64_t dropped = send_channel_drop_aborted(&own->sends, &qp->send_shape, channel);
     uint32_t ready = send_channel_peek(&own->sends, &qp->send_shape, channel, writes, FABRIC_BATCH_MAX);
-    uint32_t count = pace(qp, writes, ready, now, next);
+    uint32_t count = pace(qp, writes, ready, now);
     int taken = count ? qp->endpoint->fabric->ops->post_writes(qp->endpoint, channel, writes, count) : 0;
     if (taken < 0) {
         qp_fail(qp, -LH_EDEVICE);
         taken = 0;
     }
     refund(qp, bytes_of(writes + taken, count - (uint32_t)taken));
+    /* When the fabric took less than the pace allows, it is the fabric that says when to go on. */
+    if ((uint32_t)taken == count && count < ready)
+        earlier(next, pace_ready(qp, now));
     uint64_t bytes = send_channel_take(&own->sends, &qp->send_shape, channel, (uint32_t)taken);
     atomic_fetch_sub_explicit(&qp->queued_bytes, bytes + dropped, memory_order_relaxed);
     fabric_count(&qp->stats, tx_packets, taken);

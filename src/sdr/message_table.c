@@ -8,7 +8,8 @@
 
 #include "base/bitmap.h"
 
-#define WORD_PACKETS 64u
+#define WORD_LOG     6u /* packets of a bitmap word, as a power of two */
+#define WORD_PACKETS (1u << WORD_LOG)
 
 static size_t round_up(size_t bytes)
 {
@@ -43,10 +44,14 @@ void message_table_init(struct message_table *table, const struct message_shape 
 {
     assert(shape->slots > 0 && shape->mtu_bytes > 0 && shape->generations > 0);
     assert(shape->chunk_packets > 0 && (shape->chunk_packets & (shape->chunk_packets - 1)) == 0);
+    assert(shape->split.offset_bits >= WORD_LOG);
     uint8_t *next = memory;
     table->shape = *shape;
     table->packets_max = packets_of(shape, shape->slot_bytes);
     table->chunks_max = chunks_of(shape, table->packets_max);
+    table->chunk_log = (uint32_t)__builtin_ctz(shape->chunk_packets);
+    table->chunk_firsts =
+        shape->chunk_packets < WORD_PACKETS ? UINT64_MAX / (((uint64_t)1 << shape->chunk_packets) - 1) : 1;
     table->slots = memory;
     next += round_up(shape->slots * sizeof(struct message_slot));
     for (uint32_t i = 0; i < shape->slots; i++) {
@@ -67,29 +72,22 @@ static void chunk_done(struct message_slot *slot, uint32_t chunk)
     atomic_store_explicit(&slot->chunks[chunk], 1, memory_order_release);
 }
 
-/* A word of the packet bitmap went from `old` to `now`: marks the chunks that this made whole. */
-static uint32_t fold_small_chunks(struct message_slot *slot, uint32_t chunk_packets, uint32_t word,
-                                  uint64_t old, uint64_t now)
+/* For chunks of 64 packets and less: a bit at the first packet of each chunk of a word that is whole. */
+static uint64_t whole_chunks(const struct message_table *table, uint64_t packets)
 {
-    uint32_t done = 0;
-    if (chunk_packets == 1) {
-        /* The commonest shape: each fresh bit is a chunk. Bounded by the 64 bits of a word. */
-        for (uint64_t fresh = now & ~old; fresh; fresh &= fresh - 1, done++)
-            chunk_done(slot, word * WORD_PACKETS + (uint32_t)__builtin_ctzll(fresh));
-        return done;
-    }
-    uint64_t whole = chunk_packets == WORD_PACKETS ? UINT64_MAX : ((uint64_t)1 << chunk_packets) - 1;
-    uint64_t fresh = now & ~old;
-    while (fresh) { /* at most 64 / chunk_packets times */
-        uint32_t shift = (uint32_t)__builtin_ctzll(fresh) / chunk_packets * chunk_packets;
-        uint64_t mask = whole << shift;
-        if ((now & mask) == mask) {
-            chunk_done(slot, (word * WORD_PACKETS + shift) / chunk_packets);
-            done++;
-        }
-        fresh &= ~mask;
-    }
-    return done;
+    for (uint32_t span = 1; span < table->shape.chunk_packets; span *= 2) /* at most 6 times */
+        packets &= packets >> span;
+    return packets & table->chunk_firsts;
+}
+
+/* A word of the packet bitmap went from `old` to `now`: marks the chunks that this made whole. */
+static uint32_t fold_small_chunks(const struct message_table *table, struct message_slot *slot,
+                                  uint32_t word, uint64_t old, uint64_t now)
+{
+    uint64_t done = whole_chunks(table, now) & ~whole_chunks(table, old);
+    for (uint64_t left = done; left; left &= left - 1) /* at most 64 times */
+        chunk_done(slot, (word * WORD_PACKETS + (uint32_t)__builtin_ctzll(left)) >> table->chunk_log);
+    return (uint32_t)__builtin_popcountll(done);
 }
 
 static uint32_t fold_large_chunk(struct message_slot *slot, uint32_t chunk_packets, uint32_t word,
@@ -113,10 +111,9 @@ static uint64_t set_bits(const struct message_table *table, struct message_slot 
     if (!fresh)
         return 0;
     uint32_t chunk_packets = table->shape.chunk_packets;
-    uint32_t done =
-        chunk_packets <= WORD_PACKETS
-            ? fold_small_chunks(slot, chunk_packets, word, old, old | mask)
-            : fold_large_chunk(slot, chunk_packets, word, (uint32_t)__builtin_popcountll(fresh));
+    uint32_t done = chunk_packets <= WORD_PACKETS ? fold_small_chunks(table, slot, word, old, old | mask)
+                                                  : fold_large_chunk(slot, chunk_packets, word,
+                                                                     (uint32_t)__builtin_popcountll(fresh));
     if (done)
         atomic_fetch_add_explicit(&slot->chunks_arrived, done, memory_order_release);
     return fresh;
@@ -205,9 +202,9 @@ bool message_slot_immediate(const struct message_table *table, const struct mess
     return true;
 }
 
-static void add_fragment(const struct message_table *table, struct message_slot *slot,
-                         struct immediate_fields fields)
+static void add_fragment(const struct message_table *table, struct message_slot *slot, uint32_t immediate)
 {
+    struct immediate_fields fields = immediate_part(table->shape.split, immediate);
     uint32_t index = fields.packet % immediate_fragments(table->shape.split);
     if (atomic_load_explicit(&slot->fragments, memory_order_relaxed) & (1u << index))
         return;
@@ -239,51 +236,87 @@ static void tally_flush(const struct tally *tally, struct lh_stats *stats)
         fabric_count(stats, rx_late_packets, tally->late);
 }
 
-/* Takes the arrivals from `at` on that fall into one word of one message, and sets their bits with one
- * atomic operation: packets of a burst come in order, so a run is long. Returns how many it took, at
- * least 1. */
-static uint32_t take_run(struct message_table *table, const struct fabric_arrival *at, uint32_t count,
-                         struct tally *tally)
+/* Packets of a batch that fall into one word of one message. They come in bursts, often of a few messages
+ * in turn; so the bits of a run are gathered, and set with one atomic operation. */
+struct run {
+    uint64_t key;              /* of word, message and generation: see key_of() */
+    struct message_slot *slot; /* NULL: they are late */
+    uint64_t inside;           /* the packets of the word that the buffer has */
+    uint64_t mask;             /* those that arrived */
+    uint32_t packets;          /* how many, with duplicates */
+    bool has_immediate;        /* no more fragments are wanted */
+};
+
+#define RUNS_OPEN 4u /* messages in turn that a batch may mix at full speed */
+#define NO_KEY    UINT64_MAX
+
+static uint64_t key_of(const struct fabric_arrival *arrival, uint32_t fragment_bits)
 {
-    struct immediate_split split = table->shape.split;
-    struct immediate_fields fields = immediate_part(split, at->immediate);
-    struct message_slot *slot = slot_of(table, fields.message, at->generation);
-    if (!slot) {
+    return (uint64_t)arrival->generation << 32 | arrival->immediate >> fragment_bits >> WORD_LOG;
+}
+
+static struct run start_run(const struct message_table *table, const struct fabric_arrival *first,
+                            uint64_t key)
+{
+    struct immediate_fields fields = immediate_part(table->shape.split, first->immediate);
+    struct run run = {.key = key, .slot = slot_of(table, fields.message, first->generation)};
+    if (!run.slot)
+        return run;
+    uint32_t word_start = fields.packet / WORD_PACKETS * WORD_PACKETS;
+    uint32_t room = run.slot->packet_count > word_start ? run.slot->packet_count - word_start : 0;
+    run.inside = room >= WORD_PACKETS ? UINT64_MAX : ((uint64_t)1 << room) - 1;
+    run.has_immediate = fragments_whole(table, run.slot);
+    return run;
+}
+
+static void end_run(const struct message_table *table, const struct run *run, struct tally *tally)
+{
+    if (!run->mask)
+        return;
+    uint32_t word = (uint32_t)run->key & ((1u << (table->shape.split.offset_bits - WORD_LOG)) - 1);
+    uint64_t fresh = set_bits(table, run->slot, word, run->mask);
+    tally->duplicates += run->packets - (uint32_t)__builtin_popcountll(fresh);
+}
+
+static void add_to_run(const struct message_table *table, struct run *run,
+                       const struct fabric_arrival *arrival, struct tally *tally)
+{
+    if (!run->slot) {
         tally->late++;
-        return 1;
+        return;
     }
-    bool whole = fragments_whole(table, slot);
-    if (!whole)
-        add_fragment(table, slot, fields);
     tally->packets++;
-    tally->bytes += at->bytes;
-    /* An empty packet only carries its fragment: short messages send some of them (see send_queue.h). */
-    if (at->bytes == 0 || fields.packet >= slot->packet_count)
-        return 1;
-    uint32_t word = fields.packet / WORD_PACKETS;
-    uint64_t mask = (uint64_t)1 << (fields.packet % WORD_PACKETS);
-    uint32_t taken = 1;
-    /* While the immediate is not whole, each packet's fragment counts, so packets go one by one. */
-    for (; whole && taken < count; taken++) {
-        const struct fabric_arrival *next = &at[taken];
-        struct immediate_fields f = immediate_part(split, next->immediate);
-        if (f.message != fields.message || next->generation != at->generation ||
-            f.packet / WORD_PACKETS != word || f.packet >= slot->packet_count || next->bytes == 0)
-            break;
-        mask |= (uint64_t)1 << (f.packet % WORD_PACKETS);
-        tally->packets++;
-        tally->bytes += next->bytes;
+    tally->bytes += arrival->bytes;
+    if (!run->has_immediate) {
+        add_fragment(table, run->slot, arrival->immediate);
+        run->has_immediate = fragments_whole(table, run->slot);
     }
-    uint64_t fresh = set_bits(table, slot, word, mask);
-    tally->duplicates += taken - (uint32_t)__builtin_popcountll(fresh);
-    return taken;
+    /* An empty packet only carries its fragment: short messages send some of them (see send_queue.h). */
+    uint32_t place = arrival->immediate >> table->shape.split.fragment_bits & (WORD_PACKETS - 1);
+    uint64_t bit = (uint64_t)(arrival->bytes > 0) << place & run->inside;
+    run->mask |= bit;
+    run->packets += bit != 0;
 }
 
 void message_table_on_arrivals(struct message_table *table, const struct fabric_arrival *arrivals,
                                uint32_t count, struct lh_stats *stats)
 {
     struct tally tally = {0};
-    for (uint32_t i = 0; i < count;)
-        i += take_run(table, arrivals + i, count - i, &tally);
+    struct run runs[RUNS_OPEN] = {{.key = NO_KEY}, {.key = NO_KEY}, {.key = NO_KEY}, {.key = NO_KEY}};
+    struct run *run = runs;
+    uint32_t oldest = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        uint64_t key = key_of(&arrivals[i], table->shape.split.fragment_bits);
+        for (uint32_t r = 0; run->key != key && r < RUNS_OPEN; r++)
+            run = &runs[r];
+        if (run->key != key) {
+            run = &runs[oldest++ % RUNS_OPEN];
+            end_run(table, run, &tally);
+            *run = start_run(table, &arrivals[i], key);
+        }
+        add_to_run(table, run, &arrivals[i], &tally);
+    }
+    for (uint32_t r = 0; r < RUNS_OPEN; r++)
+        end_run(table, &runs[r], &tally);
     tally_flush(&tally, stats);
 }

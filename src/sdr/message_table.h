@@ -46,6 +46,8 @@ struct message_table {
     struct message_slot *slots;
     uint32_t packets_max; /* of a message */
     uint32_t chunks_max;
+    uint32_t chunk_log;    /* of chunk_packets */
+    uint64_t chunk_firsts; /* of a word: the first packet of each chunk */
 };
 
 /* Bytes of memory that a table of this shape needs; init lays it out in `memory`, which is zeroed and

@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "base/prng.h"
+#include "support/own_network.h"
 #include "support/udp_pair.h"
 
 static const char *const devices[] = {"udp:[::1]", "udp:127.0.0.1"};
@@ -353,5 +354,6 @@ int main(void)
         cmocka_unit_test(test_more_arrivals_than_room),
         cmocka_unit_test(test_waiting_arrivals_are_not_guessed),
     };
+    own_network();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -342,6 +342,24 @@ void udp_pair_throw(const struct udp_pair *pair, uint32_t channel, const void *d
     assert_int_equal(sendmsg(sender->channels[channel]->socket.fd, &message, 0), (ssize_t)bytes);
 }
 
+static void assert_side_no_bad(const char *name, const struct lh_stats *stats)
+{
+    if (lh_stats_bad_packets(stats) == 0)
+        return;
+    for (size_t i = 0; i < lh_stats_count(); i++) {
+        if (strncmp(lh_stats_name(i), "bad_", 4) == 0 && lh_stats_value(stats, i) != 0)
+            print_error("%s: %llu %s\n", name, (unsigned long long)lh_stats_value(stats, i),
+                        lh_stats_meaning(i));
+    }
+    fail();
+}
+
+void udp_pair_assert_no_bad(const struct udp_pair *pair)
+{
+    assert_side_no_bad("receiver", &pair->receiver.stats);
+    assert_side_no_bad("sender", &pair->sender.stats);
+}
+
 void udp_message_assert_guards(const struct udp_message *message)
 {
     for (uint32_t i = 0; i < GUARD_BYTES; i++) {

@@ -86,6 +86,8 @@ struct roce_packet udp_pair_packet(const struct udp_pair *pair, const struct udp
 void udp_pair_throw(const struct udp_pair *pair, uint32_t channel, const void *data, size_t bytes,
                     uint16_t segment_bytes);
 
+/* No packet was bad at either side; names the counters that say otherwise. */
+void udp_pair_assert_no_bad(const struct udp_pair *pair);
 /* Every byte of the buffer is the sender's, and every guard byte is untouched. */
 void udp_message_assert_whole(const struct udp_message *message);
 /* Guard bytes only. */

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "connection_options.h"
+
+#include <string.h>
+
+#define KIB        ((uint64_t)1024)
+#define MIB        (1024 * KIB)
+#define GIB        (1024 * MIB)
+#define WAIT_NS    (10 * LH_NS_PER_S)
+#define TIMEOUT_NS (10 * LH_NS_PER_S)
+
+static struct cli_option *add(struct cli_option *next, struct cli_option option)
+{
+    *next = option;
+    return next + 1;
+}
+
+static struct cli_option *add_receiving(struct cli_option *next, struct lh_attr *attr)
+{
+    return add(next,
+               (struct cli_option){"reliability", "SCHEME",
+                                   "how lost packets of what is received here are dealt with (sr-nack)",
+                                   &attr->reliability, .kind = CLI_SCHEME});
+}
+
+static struct cli_option *add_connecting(struct cli_option *next, struct cli_connection *connection)
+{
+    struct lh_attr *attr = &connection->attr;
+    next = add(next, (struct cli_option){"link", "LINK",
+                                         "emulate this link in both directions, for instance "
+                                         "rtt=25ms,rate=10Gbit,loss=1e-4 (none)",
+                                         &attr->link, .kind = CLI_LINK});
+    next = add(next, (struct cli_option){"rate", "RATE",
+                                         "send no faster than this (as fast as the path takes it)",
+                                         &attr->rate_bps, .kind = CLI_RATE});
+    return add(next, (struct cli_option){"wait", "TIME", "how long to try to connect (10s)",
+                                         &connection->wait_ns, .kind = CLI_TIME, .min = LH_NS_PER_MS});
+}
+
+static struct cli_option *add_shape(struct cli_option *next, struct lh_attr *attr)
+{
+    next = add(next, (struct cli_option){"mtu", "SIZE",
+                                         "RoCE payload of a packet (the largest that fits the path)",
+                                         &attr->mtu_bytes, CLI_SIZE32, 0, true, 256, 4 * KIB});
+    next = add(next, (struct cli_option){"chunk", "SIZE",
+                                         "what one bit of the receive bitmap stands for (one packet)",
+                                         &attr->chunk_bytes, CLI_SIZE32, 0, true, 256, GIB});
+    next = add(next, (struct cli_option){"slots", "N", "SDR messages in flight (64)", &attr->slots,
+                                         CLI_COUNT, 0, true, 1, 1024});
+    next = add(next,
+               (struct cli_option){"slot-size", "SIZE", "longest SDR message; longer ones are split (4MiB)",
+                                   &attr->slot_bytes, CLI_SIZE, 0, false, 4 * KIB, GIB});
+    next = add(next, (struct cli_option){"window", "SIZE", "most bytes in flight (64MiB)",
+                                         &attr->window_bytes, CLI_SIZE, 0, false, 64 * KIB, 64 * GIB});
+    next = add(next, (struct cli_option){"channels", "N", "parallel paths (1)", &attr->channels, CLI_COUNT,
+                                         0, false, 1, 64});
+    return add(next, (struct cli_option){"workers", "N", "threads that move packets (1)", &attr->workers,
+                                         CLI_COUNT, 0, false, 1, 64});
+}
+
+void cli_connection_options(struct cli_connection *connection, unsigned roles)
+{
+    struct lh_attr *attr = &connection->attr;
+    struct cli_option *next = connection->options;
+    memset(connection, 0, sizeof *connection);
+    lh_attr_init(attr);
+    attr->peer_timeout_ns = TIMEOUT_NS;
+    connection->wait_ns = WAIT_NS;
+    if (roles & CLI_RECEIVES)
+        next = add_receiving(next, attr);
+    if (roles & CLI_CONNECTS)
+        next = add_connecting(next, connection);
+    next = add_shape(next, attr);
+    next = add(next, (struct cli_option){"peer-timeout", "TIME",
+                                         "silence after which the other side counts as gone (10s)",
+                                         &attr->peer_timeout_ns, .kind = CLI_TIME, .min = LH_NS_PER_MS});
+    add(next,
+        (struct cli_option){"device", "DEVICE",
+                            "udp:ADDRESS, or verbs:NAME for a network adapter (udp on the address in use)",
+                            &attr->device, .kind = CLI_TEXT});
+}

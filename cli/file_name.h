@@ -1,0 +1,21 @@
+/*
+ * file_name.h - which names a file that comes from elsewhere may have.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef CLI_FILE_NAME_H
+#define CLI_FILE_NAME_H
+
+#include <stddef.h>
+
+/* What stands around NAME while the file is on its way; with both NAME still has to fit the 255 bytes of a
+ * name. */
+#define CLI_PARTIAL_SUFFIX ".longhaul-partial"
+#define CLI_RESUME_SUFFIX  ".longhaul-resume"
+#define CLI_FILE_NAME_MAX  237
+
+/* NULL when the name is one plain name that is safe to create; else what is wrong with it, in words that go
+ * after "the name". */
+const char *cli_file_name_wrong(const char *name, size_t bytes);
+
+#endif

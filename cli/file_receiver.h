@@ -1,0 +1,29 @@
+/*
+ * file_receiver.h - takes one file over a connection, up to its final name on disk.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef CLI_FILE_RECEIVER_H
+#define CLI_FILE_RECEIVER_H
+
+#include <longhaul/connection.h>
+
+struct cli_file_receiver {
+    int folder;  /* open, where files go */
+    bool force;  /* may replace files */
+    bool resume; /* goes on where an earlier try ended; the sender may ask for that as well */
+};
+
+enum cli_reception {
+    CLI_RECEPTION_WHOLE,  /* the file is there */
+    CLI_RECEPTION_FAILED, /* a file was offered, and did not get here; said why on stderr and to the sender
+                           */
+    CLI_RECEPTION_STRANGER, /* whoever connected never made a proper offer; said so */
+    CLI_RECEPTION_STOPPED,  /* by a signal */
+};
+
+/* Does not close the connection. Prints a line on stdout for a file that got here. */
+enum cli_reception cli_file_receive(const struct cli_file_receiver *receiver,
+                                    struct lh_connection *connection);
+
+#endif

@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "file_sender.h"
+
+#include "block_ring.h"
+#include "digest.h"
+#include "file_mail.h"
+#include "file_patience.h"
+#include "file_summary.h"
+#include "progress.h"
+#include "say.h"
+#include "stop.h"
+#include "terminal.h"
+#include "wait.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+/* One file on its way out. Steps return false when it ends here; reason says why then. */
+struct delivery {
+    struct cli_source *source;
+    struct lh_connection *connection;
+    struct cli_block_ring ring;
+    struct cli_digest digest;
+    struct cli_progress progress;
+    struct cli_file_mail offer_mail, answer_mail, start_mail, digest_mail, verdict_mail, abort_mail;
+    uint64_t resumed_bytes;
+    uint64_t read_bytes;  /* read and on their way */
+    uint64_t taken_bytes; /* the other side has them */
+    lh_time started_ns;
+    bool awaited; /* START is out: the receiver waits for blocks */
+    char reason[CLI_FILE_TEXT_MAX + 1];
+};
+
+static bool because(struct delivery *d, const char *reason)
+{
+    snprintf(d->reason, sizeof d->reason, "%s", reason);
+    return false;
+}
+
+/* The receiver said no. */
+static bool refused(struct delivery *d, struct cli_file_message *message)
+{
+    cli_text_clean(message->text, strlen(message->text));
+    d->awaited = false;
+    snprintf(d->reason, sizeof d->reason, "the receiver says: %.*s", CLI_FILE_TEXT_MAX - 20, message->text);
+    return false;
+}
+
+/* A library call or a wait ended in this code. */
+static bool connection_failed(struct delivery *d, int code)
+{
+    struct cli_file_message verdict;
+    if (code == -LH_ECANCELED && cli_stopped())
+        return because(d, "the sender was stopped by its user");
+    /* The receiver may have said why before it left. */
+    if (d->awaited && !cli_file_await(&d->verdict_mail, 0, CLI_FILE_VERDICT, &verdict) &&
+        verdict.flags & CLI_FILE_NO)
+        return refused(d, &verdict);
+    return because(d, cli_file_words(code, "receiver"));
+}
+
+static bool source_failed(struct delivery *d)
+{
+    snprintf(d->reason, sizeof d->reason, "the file %s", d->source->reason);
+    return false;
+}
+
+static bool offer(struct delivery *d, bool resume)
+{
+    struct cli_file_message message = {
+        .kind = CLI_FILE_OFFER,
+        .flags = resume ? CLI_FILE_RESUME : 0,
+        .size_bytes = d->source->size_bytes,
+    };
+    snprintf(message.text, sizeof message.text, "%s", d->source->name);
+    int code = cli_file_expect(d->connection, &d->answer_mail);
+    if (!code)
+        code = cli_file_expect(d->connection, &d->verdict_mail);
+    if (!code)
+        code = cli_file_send(d->connection, &d->offer_mail, &message);
+    return code ? connection_failed(d, code) : true;
+}
+
+static bool take_answer(struct delivery *d, struct cli_file_message *answer)
+{
+    lh_time patience = cli_disk_patience(d->source->size_bytes);
+    int code = cli_file_await(&d->answer_mail, patience, CLI_FILE_ANSWER, answer);
+    if (code)
+        return connection_failed(d, code);
+    if (answer->flags & CLI_FILE_NO)
+        return refused(d, answer);
+    if (answer->offset_bytes > d->source->size_bytes || answer->offset_bytes % CLI_BLOCK_BYTES)
+        return connection_failed(d, -LH_EPROTOCOL);
+    return true;
+}
+
+/* Reads what the receiver has of an earlier try; *same: it is what this file starts with. */
+static bool compare_start(struct delivery *d, const struct cli_file_message *answer, bool *same)
+{
+    uint8_t digest[CLI_DIGEST_BYTES], *block = cli_block_ring_head(&d->ring);
+    for (uint64_t offset = 0; offset < answer->offset_bytes; offset += CLI_BLOCK_BYTES) {
+        if (cli_stopped())
+            return connection_failed(d, -LH_ECANCELED);
+        if (!cli_source_read(d->source, offset, block, CLI_BLOCK_BYTES))
+            return source_failed(d);
+        cli_digest_add(&d->digest, block, CLI_BLOCK_BYTES);
+    }
+    cli_digest_get(&d->digest, digest);
+    *same = !memcmp(digest, answer->digest, sizeof digest);
+    return true;
+}
+
+static bool start(struct delivery *d, const struct cli_file_message *answer)
+{
+    bool same = false;
+    struct cli_file_message message = {.kind = CLI_FILE_START};
+    int code = cli_block_ring_open(&d->ring, d->connection);
+    if (!code)
+        code = cli_digest_open(&d->digest);
+    if (code)
+        return connection_failed(d, code);
+    if (answer->offset_bytes && !compare_start(d, answer, &same))
+        return false;
+    if (same)
+        message.offset_bytes = answer->offset_bytes;
+    else
+        cli_digest_reset(&d->digest);
+    d->resumed_bytes = d->read_bytes = d->taken_bytes = message.offset_bytes;
+    d->started_ns = cli_now();
+    code = cli_file_send(d->connection, &d->start_mail, &message);
+    d->awaited = !code;
+    return code ? connection_failed(d, code) : true;
+}
+
+static bool send_block(struct delivery *d)
+{
+    uint64_t rest = d->source->size_bytes - d->read_bytes;
+    size_t bytes = rest < CLI_BLOCK_BYTES ? (size_t)rest : CLI_BLOCK_BYTES;
+    uint8_t *block = cli_block_ring_head(&d->ring);
+    if (!cli_source_read(d->source, d->read_bytes, block, bytes))
+        return source_failed(d);
+    cli_digest_add(&d->digest, block, bytes);
+    int code = cli_block_ring_send(&d->ring, bytes);
+    if (code)
+        return connection_failed(d, code);
+    d->read_bytes += bytes;
+    return true;
+}
+
+static bool receiver_said_no(struct delivery *d)
+{
+    struct cli_file_message verdict;
+    /* A yes before the end cannot be: it is found out when the verdict is due. */
+    return !cli_file_await(&d->verdict_mail, 0, CLI_FILE_VERDICT, &verdict) &&
+           verdict.flags & CLI_FILE_NO && !refused(d, &verdict);
+}
+
+/* Waits until the oldest block got there. */
+static bool retire_block(struct delivery *d)
+{
+    struct lh_result result;
+    lh_time since = cli_now();
+    int code;
+    while ((code = cli_block_ring_wait(&d->ring, CLI_SLICE_NS, &result)) == -LH_ETIMEDOUT) {
+        cli_progress_show(&d->progress, d->taken_bytes);
+        if (cli_stopped())
+            return connection_failed(d, -LH_ECANCELED);
+        if (receiver_said_no(d))
+            return false;
+        if (cli_now() - since > CLI_PATIENCE_NS)
+            return connection_failed(d, -LH_ETIMEDOUT);
+    }
+    if (!code)
+        code = result.error;
+    if (code)
+        return connection_failed(d, code);
+    d->taken_bytes += result.bytes;
+    cli_block_ring_release(&d->ring);
+    return true;
+}
+
+/* One step forward: a block in, when there is room and something to read, else a block out. */
+static bool move(struct delivery *d)
+{
+    if (cli_stopped())
+        return connection_failed(d, -LH_ECANCELED);
+    cli_progress_show(&d->progress, d->taken_bytes);
+    if (d->read_bytes < d->source->size_bytes && !cli_block_ring_full(&d->ring))
+        return send_block(d);
+    return retire_block(d);
+}
+
+static bool send_digest(struct delivery *d)
+{
+    struct cli_file_message message = {.kind = CLI_FILE_DIGEST, .size_bytes = d->source->size_bytes};
+    if (!cli_source_unchanged(d->source))
+        return source_failed(d);
+    cli_digest_get(&d->digest, message.digest);
+    int code = cli_file_send(d->connection, &d->digest_mail, &message);
+    return code ? connection_failed(d, code) : true;
+}
+
+static bool send_blocks(struct delivery *d)
+{
+    cli_progress_start(&d->progress, d->source->name, d->source->size_bytes, d->read_bytes);
+    while (d->read_bytes < d->source->size_bytes)
+        if (!move(d))
+            return false;
+    /* The digest need not wait until all blocks got there. */
+    if (!send_digest(d))
+        return false;
+    while (!cli_block_ring_empty(&d->ring))
+        if (!move(d))
+            return false;
+    return true;
+}
+
+static bool take_verdict(struct delivery *d)
+{
+    struct cli_file_message verdict;
+    lh_time patience = cli_disk_patience(d->source->size_bytes);
+    int code = cli_file_await(&d->verdict_mail, patience, CLI_FILE_VERDICT, &verdict);
+    if (code)
+        return connection_failed(d, code);
+    return verdict.flags & CLI_FILE_NO ? refused(d, &verdict) : true;
+}
+
+/* Tells the receiver why there will be no more blocks; nothing is waited for long. */
+static void send_abort(struct delivery *d)
+{
+    struct cli_file_message message = {.kind = CLI_FILE_ABORT};
+    uint64_t rest = d->source->size_bytes - d->read_bytes;
+    snprintf(message.text, sizeof message.text, "%.*s", CLI_FILE_TEXT_MAX - 1, d->reason);
+    /* It must not look like the block that stands next. */
+    if (CLI_FILE_HEADER + strlen(message.text) == rest)
+        strcat(message.text, " ");
+    if (!cli_file_send(d->connection, &d->abort_mail, &message))
+        lh_wait(d->abort_mail.request, CLI_GOODBYE_NS, NULL);
+}
+
+static void print_summary(struct delivery *d)
+{
+    struct lh_stats stats;
+    struct cli_file_summary summary = {
+        .done = "sent",
+        .name = d->source->name,
+        .size_bytes = d->source->size_bytes,
+        .resumed_bytes = d->resumed_bytes,
+        .elapsed_ns = cli_now() - d->started_ns,
+    };
+    if (!lh_connection_stats(d->connection, &stats))
+        summary.stats = &stats;
+    cli_digest_get(&d->digest, summary.digest);
+    cli_file_summary_print(&summary);
+}
+
+static void clean_up(struct delivery *d)
+{
+    cli_block_ring_close(&d->ring);
+    if (d->digest.state)
+        cli_digest_close(&d->digest);
+    cli_file_mail_end(&d->offer_mail);
+    cli_file_mail_end(&d->answer_mail);
+    cli_file_mail_end(&d->start_mail);
+    cli_file_mail_end(&d->digest_mail);
+    cli_file_mail_end(&d->verdict_mail);
+    cli_file_mail_end(&d->abort_mail);
+}
+
+int cli_file_send_source(struct cli_source *source, struct lh_connection *connection, bool resume)
+{
+    struct delivery d = {.source = source, .connection = connection};
+    struct cli_file_message answer;
+    bool there = offer(&d, resume) && take_answer(&d, &answer) && start(&d, &answer) && send_blocks(&d) &&
+                 take_verdict(&d);
+    cli_progress_clear(&d.progress);
+    if (there)
+        print_summary(&d);
+    else
+        cli_failed("%s: %s", source->path, d.reason);
+    if (!there && d.awaited)
+        send_abort(&d);
+    clean_up(&d);
+    if (there)
+        return CLI_EXIT_OK;
+    return cli_stopped() ? cli_stopped() : CLI_EXIT_FAILED;
+}

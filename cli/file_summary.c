@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "file_summary.h"
+
+#include "digest.h"
+#include "wait.h"
+
+#include <longhaul/units.h>
+
+#include <stdio.h>
+
+void cli_file_summary_print(const struct cli_file_summary *summary)
+{
+    char size[LH_FORMAT_MAX], resumed[LH_FORMAT_MAX], elapsed[LH_FORMAT_MAX], rate[LH_FORMAT_MAX];
+    char digest[CLI_DIGEST_TEXT_MAX];
+    double seconds = cli_seconds(summary->elapsed_ns);
+    uint64_t moved = summary->size_bytes - summary->resumed_bytes;
+    lh_format_size(summary->size_bytes, size, sizeof size);
+    lh_format_size(summary->resumed_bytes, resumed, sizeof resumed);
+    lh_format_time(seconds, elapsed, sizeof elapsed);
+    lh_format_rate(seconds > 0 ? 8 * (double)moved / seconds : 0, rate, sizeof rate);
+    printf("%s %s: %s", summary->done, summary->name, size);
+    if (summary->resumed_bytes)
+        printf(" (%s of it before)", resumed);
+    printf(" in %s, %s", elapsed, rate);
+    if (summary->stats && summary->stats->tx_packets)
+        printf(", %.2g %% sent again",
+               100 * (double)summary->stats->tx_retransmitted_packets / (double)summary->stats->tx_packets);
+    printf(", xxh3-128 %s\n", cli_digest_text(summary->digest, digest));
+    fflush(stdout);
+}

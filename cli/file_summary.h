@@ -1,0 +1,26 @@
+/*
+ * file_summary.h - the line that tells how a file transfer went.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef CLI_FILE_SUMMARY_H
+#define CLI_FILE_SUMMARY_H
+
+#include "file_message.h"
+
+#include <longhaul/stats.h>
+
+struct cli_file_summary {
+    const char *done; /* "sent", "received" */
+    const char *name;
+    uint64_t size_bytes;
+    uint64_t resumed_bytes; /* of those were there before */
+    lh_time elapsed_ns;
+    uint8_t digest[CLI_DIGEST_BYTES];
+    const struct lh_stats *stats; /* of the sender; NULL: none */
+};
+
+/* On stdout. */
+void cli_file_summary_print(const struct cli_file_summary *summary);
+
+#endif

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "json.h"
+
+#include <inttypes.h>
+#include <math.h>
+
+static void write_text(FILE *out, const char *text)
+{
+    fputc('"', out);
+    for (; *text; text++) {
+        unsigned char byte = (unsigned char)*text;
+        if (byte == '"' || byte == '\\')
+            fprintf(out, "\\%c", byte);
+        else if (byte < 0x20)
+            fprintf(out, "\\u%04x", byte);
+        else
+            fputc(byte, out);
+    }
+    fputc('"', out);
+}
+
+static void start_member(struct cli_json *json, const char *name)
+{
+    if (json->filled)
+        fputc(',', json->out);
+    if (json->depth)
+        fprintf(json->out, "\n%*s", (int)(2 * json->depth), "");
+    json->filled = 1;
+    if (name) {
+        write_text(json->out, name);
+        fputs(": ", json->out);
+    }
+}
+
+void cli_json_open(struct cli_json *json, const char *name, char bracket)
+{
+    start_member(json, name);
+    fputc(bracket, json->out);
+    json->depth++;
+    json->filled = 0;
+}
+
+void cli_json_close(struct cli_json *json, char bracket)
+{
+    json->depth--;
+    if (json->filled)
+        fprintf(json->out, "\n%*s", (int)(2 * json->depth), "");
+    fputc(bracket, json->out);
+    json->filled = 1;
+}
+
+void cli_json_text(struct cli_json *json, const char *name, const char *text)
+{
+    start_member(json, name);
+    write_text(json->out, text);
+}
+
+void cli_json_count(struct cli_json *json, const char *name, uint64_t value)
+{
+    start_member(json, name);
+    fprintf(json->out, "%" PRIu64, value);
+}
+
+void cli_json_number(struct cli_json *json, const char *name, double value)
+{
+    start_member(json, name);
+    if (isfinite(value))
+        fprintf(json->out, "%.17g", value);
+    else
+        fputs("null", json->out);
+}
+
+void cli_json_end(struct cli_json *json)
+{
+    fputc('\n', json->out);
+}

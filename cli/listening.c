@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "listening.h"
+
+#include "options.h"
+#include "say.h"
+#include "stop.h"
+
+#include <stdio.h>
+
+int cli_listening_start(const struct cli_address *address, const struct lh_attr *attr,
+                        struct lh_listener **listener)
+{
+    char what[CLI_ADDRESS_MAX + 16];
+    int code = lh_listen(address->where, attr, listener);
+    snprintf(what, sizeof what, "listening on %s", address->where);
+    if (code)
+        return cli_library_failed(what, code);
+    printf("listening on %s:%u\n", *address->host ? address->host : "[::]", lh_listener_port(*listener));
+    fflush(stdout);
+    return CLI_PROCEED;
+}
+
+int cli_listening_accept(struct lh_listener *listener, lh_time timeout_ns,
+                         struct lh_connection **connection)
+{
+    struct lh_connection *accepted;
+    cli_stop_at_once(true);
+    /* One that came just before. */
+    if (cli_stopped())
+        return cli_stopped();
+    int code = lh_accept(listener, timeout_ns, &accepted);
+    cli_stop_at_once(false);
+    if (code)
+        return cli_library_failed("waiting for a connection", code);
+    const char *warning = lh_connection_warning(accepted);
+    if (warning)
+        cli_note("%s", warning);
+    *connection = accepted;
+    return CLI_PROCEED;
+}

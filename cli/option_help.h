@@ -1,0 +1,14 @@
+/*
+ * option_help.h - the --help of a command, from its table of options.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef CLI_OPTION_HELP_H
+#define CLI_OPTION_HELP_H
+
+#include "options.h"
+
+/* Prints it on stdout; returns CLI_EXIT_OK. */
+int cli_option_help(const struct cli_usage *usage);
+
+#endif

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "options.h"
+
+#include "option_help.h"
+#include "option_value.h"
+#include "say.h"
+#include "suggest.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Where the parser stands in argv. */
+struct cursor {
+    const struct cli_usage *usage;
+    int argc;
+    char **argv;
+    int next;
+    struct cli_operands *operands;
+};
+
+static bool has_name(const struct cli_option *option, const char *name, size_t length)
+{
+    return strlen(option->name) == length && !memcmp(option->name, name, length);
+}
+
+static const struct cli_option *find_long(const struct cli_usage *usage, const char *name, size_t length)
+{
+    for (unsigned group = 0; group < CLI_OPTION_GROUPS_MAX && usage->groups[group]; group++)
+        for (const struct cli_option *option = usage->groups[group]; option->name; option++)
+            if (has_name(option, name, length))
+                return option;
+    return NULL;
+}
+
+static const struct cli_option *find_letter(const struct cli_usage *usage, char letter)
+{
+    for (unsigned group = 0; group < CLI_OPTION_GROUPS_MAX && usage->groups[group]; group++)
+        for (const struct cli_option *option = usage->groups[group]; option->name; option++)
+            if (option->letter && option->letter == letter)
+                return option;
+    return NULL;
+}
+
+static int unknown_option(const struct cli_usage *usage, const char *typed)
+{
+    for (unsigned group = 0; group < CLI_OPTION_GROUPS_MAX && usage->groups[group]; group++)
+        for (const struct cli_option *option = usage->groups[group]; option->name; option++)
+            if (!strncmp(typed, "--", 2) && cli_is_close(typed + 2, option->name))
+                return cli_misused("unknown option %s; did you mean --%s?", typed, option->name);
+    return cli_misused("unknown option %s; 'longhaul %s --help' lists them", typed, usage->command);
+}
+
+/* Takes the option's value, from the same word (inline_value) or the next one. */
+static int take_option(struct cursor *cursor, const struct cli_option *option, const char *inline_value)
+{
+    if (option->kind == CLI_FLAG) {
+        if (inline_value)
+            return cli_misused("--%s takes no value, not \"%s\"", option->name, inline_value);
+        *(bool *)option->target = true;
+        return CLI_PROCEED;
+    }
+    if (!inline_value) {
+        if (cursor->next == cursor->argc)
+            return cli_misused("--%s needs a value: --%s %s", option->name, option->name, option->value);
+        inline_value = cursor->argv[cursor->next++];
+    }
+    return cli_option_value(option, inline_value);
+}
+
+static int take_long(struct cursor *cursor, const char *word)
+{
+    const char *name = word + 2, *equals = strchr(name, '=');
+    size_t length = equals ? (size_t)(equals - name) : strlen(name);
+    const struct cli_option *option = find_long(cursor->usage, name, length);
+    if (!option)
+        return unknown_option(cursor->usage, word);
+    return take_option(cursor, option, equals ? equals + 1 : NULL);
+}
+
+static int take_letter(struct cursor *cursor, const char *word)
+{
+    const struct cli_option *option = find_letter(cursor->usage, word[1]);
+    if (!option)
+        return unknown_option(cursor->usage, word);
+    return take_option(cursor, option, word[2] ? word + 2 : NULL);
+}
+
+static int take_operand(struct cursor *cursor, const char *word)
+{
+    const struct cli_usage *usage = cursor->usage;
+    if (cursor->operands->count == usage->operands_max)
+        return cli_misused("\"%s\" is one argument too many; usage: longhaul %s %s", word, usage->command,
+                           usage->operands);
+    cursor->operands->text[cursor->operands->count++] = word;
+    return CLI_PROCEED;
+}
+
+static int check_operands(const struct cursor *cursor)
+{
+    const struct cli_usage *usage = cursor->usage;
+    if (cursor->operands->count >= usage->operands_min)
+        return CLI_PROCEED;
+    return cli_misused("something is missing; usage: longhaul %s %s", usage->command, usage->operands);
+}
+
+int cli_options_parse(const struct cli_usage *usage, int argc, char **argv, struct cli_operands *operands)
+{
+    struct cursor cursor = {usage, argc, argv, 1, operands};
+    bool options_over = false;
+    *operands = (struct cli_operands){0};
+    while (cursor.next < argc) {
+        const char *word = argv[cursor.next++];
+        int status;
+        if (options_over || word[0] != '-' || !word[1])
+            status = take_operand(&cursor, word);
+        else if (!strcmp(word, "--help") || !strcmp(word, "-h"))
+            return cli_option_help(usage);
+        else if (!strcmp(word, "--"))
+            options_over = true, status = CLI_PROCEED;
+        else
+            status = word[1] == '-' ? take_long(&cursor, word) : take_letter(&cursor, word);
+        if (status != CLI_PROCEED)
+            return status;
+    }
+    return check_operands(&cursor);
+}

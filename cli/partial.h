@@ -1,0 +1,52 @@
+/*
+ * partial.h - a file that is on its way in: .NAME.longhaul-partial until it is whole, on disk and checked,
+ * NAME then.
+ *
+ * Beside it stands .NAME.longhaul-resume (resume.h). Both are locked while somebody writes them, and every
+ * name is taken relative to the open output folder, without following links.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef CLI_PARTIAL_H
+#define CLI_PARTIAL_H
+
+#include "file_name.h"
+#include "resume.h"
+
+#include <stdbool.h>
+
+#define CLI_REASON_MAX 240
+
+struct cli_partial {
+    int folder;  /* of the caller */
+    int file;    /* -1: not open */
+    int sidecar; /* -1: not open */
+    uint64_t size_bytes;
+    uint64_t blocks_recorded;
+    bool started; /* cli_partial_start() was called: what an earlier try left is no more */
+    bool force;   /* may replace a file that exists */
+    char name[CLI_FILE_NAME_MAX + 1];
+    char reason[CLI_REASON_MAX]; /* after a call that returned false: why, in words that go to both sides */
+};
+
+/* Takes the name, which cli_file_name_wrong() has let pass, and sets room aside. With resume what is there
+ * of an earlier try stays, else it is replaced. After false nothing is open, and what was there before is
+ * as before. */
+bool cli_partial_open(struct cli_partial *partial, int folder, const char *name, uint64_t size_bytes,
+                      bool force, bool resume);
+/* How far an earlier try came; as cli_resume_check. */
+bool cli_partial_check(struct cli_partial *partial, uint8_t *block, struct cli_digest *digest,
+                       int (*stopped)(void), struct cli_resume_point *point);
+/* Writing starts after that many blocks; what stood behind them is cut off. */
+bool cli_partial_start(struct cli_partial *partial, uint64_t blocks);
+bool cli_partial_write(struct cli_partial *partial, uint64_t offset, const void *data, size_t bytes);
+/* The file up to the end of that block has this digest. */
+bool cli_partial_record(struct cli_partial *partial, uint64_t block,
+                        const uint8_t digest[CLI_DIGEST_BYTES]);
+/* On disk and under its name, or false; then still to be abandoned. */
+bool cli_partial_commit(struct cli_partial *partial);
+/* Closes it; keeps it for a resumption when that is asked for and something in it is worth it, else deletes
+ * it. */
+void cli_partial_abandon(struct cli_partial *partial, bool keep);
+
+#endif

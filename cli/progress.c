@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "progress.h"
+
+#include "terminal.h"
+#include "wait.h"
+
+#include <longhaul/units.h>
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define DRAW_EVERY_NS (100 * LH_NS_PER_MS)
+/* The rate is that of about the last two seconds. */
+#define SAMPLE_EVERY_NS (200 * LH_NS_PER_MS)
+#define SAMPLE_WEIGHT   0.1
+#define BAR_COLUMNS_MAX 30
+#define BAR_COLUMNS_MIN 8
+#define LABEL_COLUMNS   24
+
+void cli_progress_start(struct cli_progress *progress, const char *label, uint64_t total_bytes,
+                        uint64_t done_bytes)
+{
+    *progress = (struct cli_progress){
+        .label = label,
+        .total_bytes = total_bytes,
+        .shown = isatty(STDERR_FILENO) != 0,
+        .sampled_ns = cli_now(),
+        .sampled_bytes = done_bytes,
+    };
+}
+
+static void sample(struct cli_progress *progress, uint64_t done_bytes, lh_time now)
+{
+    lh_time elapsed = now - progress->sampled_ns;
+    if (elapsed < SAMPLE_EVERY_NS || done_bytes < progress->sampled_bytes)
+        return;
+    double rate = (double)(done_bytes - progress->sampled_bytes) / (double)elapsed;
+    progress->bytes_per_ns +=
+        progress->bytes_per_ns > 0 ? SAMPLE_WEIGHT * (rate - progress->bytes_per_ns) : rate;
+    progress->sampled_ns = now;
+    progress->sampled_bytes = done_bytes;
+}
+
+static void format_left(double seconds, char *out, size_t size)
+{
+    unsigned long left = seconds < 1e8 ? (unsigned long)(seconds + 0.5) : 99999999;
+    if (left >= 3600)
+        snprintf(out, size, "%lu:%02lu:%02lu left", left / 3600, left / 60 % 60, left % 60);
+    else
+        snprintf(out, size, "%lu:%02lu left", left / 60, left % 60);
+}
+
+/* "[=======>      ]", of that many columns inside. */
+static void format_bar(double share, unsigned columns, char *out)
+{
+    unsigned filled = (unsigned)(share * columns);
+    memset(out, ' ', columns + 2);
+    out[0] = '[';
+    memset(out + 1, '=', filled);
+    if (filled < columns)
+        out[1 + filled] = '>';
+    out[columns + 1] = ']';
+    out[columns + 2] = 0;
+}
+
+void cli_progress_line(const struct cli_progress *progress, uint64_t done_bytes, unsigned columns,
+                       char *out, size_t size)
+{
+    char done[LH_FORMAT_MAX], total[LH_FORMAT_MAX], rate[LH_FORMAT_MAX] = "", left[LH_FORMAT_MAX] = "";
+    char right[5 * LH_FORMAT_MAX], bar[BAR_COLUMNS_MAX + 3] = "";
+    double share = progress->total_bytes ? (double)done_bytes / (double)progress->total_bytes : 1;
+    if (progress->bytes_per_ns > 0) {
+        lh_format_rate(progress->bytes_per_ns * 8e9, rate, sizeof rate);
+        double bytes_left = (double)(progress->total_bytes - done_bytes);
+        format_left(bytes_left / progress->bytes_per_ns / 1e9, left, sizeof left);
+    }
+    lh_format_size(done_bytes, done, sizeof done);
+    lh_format_size(progress->total_bytes, total, sizeof total);
+    snprintf(right, sizeof right, "%3d %%  %s of %s  %s  %s", (int)(share * 100), done, total, rate, left);
+    unsigned used = LABEL_COLUMNS + 2 + (unsigned)strlen(right) + 1;
+    unsigned room = columns > used ? columns - used : 0;
+    if (room >= BAR_COLUMNS_MIN + 3)
+        format_bar(share, room - 3 < BAR_COLUMNS_MAX ? room - 3 : BAR_COLUMNS_MAX, bar);
+    snprintf(out, size < columns ? size : columns, "%-*.*s  %s%s%s", LABEL_COLUMNS, LABEL_COLUMNS,
+             progress->label, bar, *bar ? " " : "", right);
+}
+
+void cli_progress_show(struct cli_progress *progress, uint64_t done_bytes)
+{
+    char line[256];
+    lh_time now = cli_now();
+    if (!progress->shown || now - progress->drawn_ns < DRAW_EVERY_NS)
+        return;
+    progress->drawn_ns = now;
+    sample(progress, done_bytes, now);
+    cli_progress_line(progress, done_bytes, cli_terminal_columns(STDERR_FILENO), line, sizeof line);
+    fprintf(stderr, "\r%s\033[K", line);
+    fflush(stderr);
+}
+
+void cli_progress_clear(struct cli_progress *progress)
+{
+    if (progress->shown && progress->drawn_ns) {
+        fputs("\r\033[K", stderr);
+        fflush(stderr);
+    }
+    progress->drawn_ns = 0;
+}

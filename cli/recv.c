@@ -1,0 +1,101 @@
+/*
+ * recv.c - longhaul recv --output DIR [--listen ADDR:PORT]
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include "commands.h"
+
+#include "address.h"
+#include "connection_options.h"
+#include "file_receiver.h"
+#include "listening.h"
+#include "say.h"
+#include "stop.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static int exit_of(enum cli_reception reception)
+{
+    if (reception == CLI_RECEPTION_STOPPED)
+        return cli_stopped();
+    return reception == CLI_RECEPTION_WHOLE ? CLI_EXIT_OK : CLI_EXIT_FAILED;
+}
+
+/* Takes files until one was there (or, with keep, for ever) or a signal stops it. Strangers do not count:
+ * whoever finds the port must not be able to take the receiver away from its sender. */
+static int serve(struct lh_listener *listener, const struct cli_file_receiver *receiver, bool keep)
+{
+    for (;;) {
+        struct lh_connection *connection;
+        int status = cli_listening_accept(listener, LH_TIME_NEVER, &connection);
+        if (status != CLI_PROCEED)
+            return status;
+        enum cli_reception reception = cli_file_receive(receiver, connection);
+        lh_close(connection);
+        if (cli_stopped())
+            return cli_stopped();
+        if (!keep && reception != CLI_RECEPTION_STRANGER)
+            return exit_of(reception);
+    }
+}
+
+static int listen_and_serve(const char *output, const struct cli_address *address,
+                            const struct lh_attr *attr, struct cli_file_receiver *receiver, bool keep)
+{
+    struct lh_listener *listener;
+    receiver->folder = open(output, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (receiver->folder < 0)
+        return cli_failed("--output: %s: %s", output, strerror(errno));
+    int status = CLI_EXIT_FAILED;
+    if (faccessat(receiver->folder, ".", W_OK | X_OK, AT_EACCESS))
+        cli_failed("--output: %s: nothing can be written there: %s", output, strerror(errno));
+    else
+        status = cli_listening_start(address, attr, &listener);
+    if (status == CLI_PROCEED) {
+        status = serve(listener, receiver, keep);
+        lh_listener_close(listener);
+    }
+    close(receiver->folder);
+    return status;
+}
+
+int cli_recv(int argc, char **argv)
+{
+    const char *output = ".", *listen_on = ":47910";
+    bool keep = false;
+    struct cli_file_receiver receiver = {.folder = -1};
+    struct cli_connection options;
+    struct cli_address address;
+    struct cli_operands operands;
+    const struct cli_option own[] = {
+        {"output", "DIR", "the folder that files go to (.)", &output, .kind = CLI_TEXT, .letter = 'o'},
+        {"listen", "[ADDR]:PORT", "where to listen; port 0 takes a free one (:47910)", &listen_on,
+         .kind = CLI_TEXT},
+        {"keep", NULL, "go on with the next file until stopped, instead of ending after one", &keep,
+         .kind = CLI_FLAG},
+        {"force", NULL, "replace files that exist", &receiver.force, .kind = CLI_FLAG},
+        {"resume", NULL, "go on where earlier tries ended; and keep what came of one that ends early",
+         &receiver.resume, .kind = CLI_FLAG},
+        {.name = NULL},
+    };
+    const struct cli_usage usage = {
+        .command = "recv",
+        .operands = "[--output DIR] [--listen [ADDR]:PORT]",
+        .about = "Receives a file from 'longhaul send'. Until it is whole, on disk, and its digest is "
+                 "checked, it is\n"
+                 "called .NAME.longhaul-partial; NAME then.",
+        .groups = {own, options.options},
+        .operands_max = 0,
+    };
+    cli_connection_options(&options, CLI_RECEIVES);
+    int status = cli_options_parse(&usage, argc, argv, &operands);
+    if (status == CLI_PROCEED)
+        status = cli_address_parse("--listen", listen_on, CLI_PORT_FILES, true, &address);
+    if (status != CLI_PROCEED)
+        return status;
+    return listen_and_serve(output, &address, &options.attr, &receiver, keep);
+}

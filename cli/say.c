@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "say.h"
+
+#include <longhaul/error.h>
+
+#include <stdarg.h>
+#include <stdio.h>
+
+static const char *command_name = "";
+
+void cli_say_command(const char *command)
+{
+    command_name = command;
+}
+
+static void say(const char *prefix, const char *format, va_list arguments)
+{
+    /* What was printed before stands before, also when both go to one file. */
+    fflush(stdout);
+    fprintf(stderr, "longhaul%s%s: %s", *command_name ? " " : "", command_name, prefix);
+    vfprintf(stderr, format, arguments);
+    fputc('\n', stderr);
+}
+
+int cli_failed(const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    say("", format, arguments);
+    va_end(arguments);
+    return CLI_EXIT_FAILED;
+}
+
+int cli_misused(const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    say("", format, arguments);
+    va_end(arguments);
+    return CLI_EXIT_USAGE;
+}
+
+void cli_note(const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    say("note: ", format, arguments);
+    va_end(arguments);
+}
+
+int cli_library_failed(const char *what, int code)
+{
+    const char *reason = lh_last_error();
+    if (!*reason)
+        reason = lh_strerror(code);
+    if (code == -LH_EINVAL || code == -LH_ERANGE)
+        return cli_misused("%s: %s", what, reason);
+    return cli_failed("%s: %s", what, reason);
+}

@@ -1,0 +1,69 @@
+/*
+ * send.c - longhaul send FILE HOST[:PORT]
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include "commands.h"
+
+#include "address.h"
+#include "connection_options.h"
+#include "file_sender.h"
+#include "say.h"
+#include "stop.h"
+
+#include <stdio.h>
+
+static int send_to(struct cli_source *source, const struct cli_address *address,
+                   const struct cli_connection *options, bool resume)
+{
+    struct lh_connection *connection;
+    char what[CLI_ADDRESS_MAX + 16];
+    int code = lh_connect(address->where, &options->attr, options->wait_ns, &connection);
+    snprintf(what, sizeof what, "connecting to %s", address->where);
+    if (code)
+        return cli_library_failed(what, code);
+    cli_stop_at_once(false);
+    const char *warning = lh_connection_warning(connection);
+    if (warning)
+        cli_note("%s", warning);
+    int status = cli_file_send_source(source, connection, resume);
+    lh_close(connection);
+    return status;
+}
+
+int cli_send(int argc, char **argv)
+{
+    bool resume = false;
+    struct cli_connection options;
+    struct cli_address address;
+    struct cli_operands operands;
+    struct cli_source source;
+    const struct cli_option own[] = {
+        {.name = "resume",
+         .help = "go on where an earlier try ended; and should this one end early, let a later one go on",
+         .target = &resume,
+         .kind = CLI_FLAG},
+        {.name = NULL},
+    };
+    const struct cli_usage usage = {
+        .command = "send",
+        .operands = "FILE HOST[:PORT]",
+        .about = "Sends a file to 'longhaul recv' on HOST (port 47910). It appears there under its name "
+                 "when it is\n"
+                 "whole, on disk, and its digest is checked; not before.",
+        .groups = {own, options.options},
+        .operands_min = 2,
+        .operands_max = 2,
+    };
+    cli_connection_options(&options, CLI_CONNECTS);
+    int status = cli_options_parse(&usage, argc, argv, &operands);
+    if (status == CLI_PROCEED)
+        status = cli_address_parse("HOST[:PORT]", operands.text[1], CLI_PORT_FILES, false, &address);
+    if (status != CLI_PROCEED)
+        return status;
+    if (!cli_source_open(&source, operands.text[0]))
+        return cli_failed("%s %s", operands.text[0], source.reason);
+    status = send_to(&source, &address, &options, resume);
+    cli_source_close(&source);
+    return status;
+}

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "demo_report.h"
+
+#include "table.h"
+
+#include <longhaul/units.h>
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Completion times up to that many times the ideal count as good, and as fair. */
+#define GOOD_FACTOR 1.25
+#define FAIR_FACTOR 2.0
+
+/* The paper's distance for its round trip: 25 ms and 3,750 km (section 5.2). */
+#define KM_PER_RTT_S 150000.0
+
+static const struct cli_column columns[] = {
+    {"loss", 6, true},      {"scheme", 14, true},      {"completion", 10, false}, {"× ideal", 7, false},
+    {"goodput", 12, false}, {"sent again", 10, false}, {"arrived", 13, false},    {.title = NULL},
+};
+
+static struct cli_table make_table(void)
+{
+    return (struct cli_table){columns, stdout, "  ", cli_terminal_colours(STDOUT_FILENO)};
+}
+
+double cli_demo_ideal_s(const struct lh_link_spec *link, uint64_t bytes, double wire_share)
+{
+    double round_trip = 2 * (double)link->delay_ns / (double)LH_NS_PER_S;
+    return link->rate_bps ? 8 * (double)bytes * wire_share / (double)link->rate_bps + round_trip : NAN;
+}
+
+static void print_label(const char *label)
+{
+    bool colours = cli_terminal_colours(STDOUT_FILENO);
+    printf("  %s%-8s%s", cli_colour(CLI_DIM, colours), label, cli_colour(CLI_PLAIN, colours));
+}
+
+static void print_link(const struct lh_link_spec *link)
+{
+    char rate[LH_FORMAT_MAX] = "no limit to the rate", round_trip[LH_FORMAT_MAX];
+    double seconds = 2 * (double)link->delay_ns / (double)LH_NS_PER_S;
+    if (link->rate_bps)
+        lh_format_rate((double)link->rate_bps, rate, sizeof rate);
+    lh_format_time(seconds, round_trip, sizeof round_trip);
+    print_label("link");
+    printf("%s, round trip %s, as across %.0f km; emulated, between two processes here\n", rate, round_trip,
+           seconds * KM_PER_RTT_S);
+}
+
+void cli_demo_report_start(const struct cli_demo_report *report)
+{
+    char size[LH_FORMAT_MAX], ideal[LH_FORMAT_MAX];
+    bool colours = cli_terminal_colours(STDOUT_FILENO);
+    double ideal_s = cli_demo_ideal_s(&report->link, report->bytes, 1);
+    struct cli_table table = make_table();
+    lh_format_size(report->bytes, size, sizeof size);
+    printf("\n  %sLonghaul%s moves %s over an ocean that loses packets.\n\n", cli_colour(CLI_BOLD, colours),
+           cli_colour(CLI_PLAIN, colours), size);
+    print_link(&report->link);
+    print_label("data");
+    printf("%.50s, sent as one message over a fresh connection each time\n", report->data);
+    if (isfinite(ideal_s)) {
+        print_label("ideal");
+        printf("every bit on the wire once, and one round trip: %s and a little for headers\n",
+               lh_format_time(ideal_s, ideal, sizeof ideal));
+    }
+    putchar('\n');
+    cli_table_titles(&table);
+    cli_table_rule(&table);
+}
+
+void cli_demo_report_running(const struct cli_demo_run *run)
+{
+    if (!isatty(STDOUT_FILENO))
+        return;
+    printf("  %-6.2g  %-14s ...", run->link.loss, run->scheme);
+    fflush(stdout);
+}
+
+static enum cli_colour colour_of(double factor)
+{
+    if (factor <= GOOD_FACTOR)
+        return CLI_GREEN;
+    return factor <= FAIR_FACTOR ? CLI_YELLOW : CLI_RED;
+}
+
+static void fill_measures(struct cli_cell *cells, const struct cli_demo_run *run,
+                          const struct cli_demo_outcome *outcome, double factor)
+{
+    const struct lh_stats *stats = &outcome->stats;
+    double share = stats->tx_bytes ? (double)stats->tx_retransmitted_bytes / (double)stats->tx_bytes : 0;
+    lh_format_time(outcome->completion_s, cells[2].text, CLI_CELL_MAX);
+    if (isfinite(factor))
+        snprintf(cells[3].text, CLI_CELL_MAX, "%.2f", factor);
+    else
+        snprintf(cells[3].text, CLI_CELL_MAX, "-");
+    cells[3].colour = isfinite(factor) ? colour_of(factor) : CLI_PLAIN;
+    lh_format_rate(8 * (double)run->bytes / outcome->completion_s, cells[4].text, CLI_CELL_MAX);
+    snprintf(cells[5].text, CLI_CELL_MAX, "%.3f %%", 100 * share);
+}
+
+static void fill_verdict(struct cli_cell *cell, const struct cli_demo_outcome *outcome)
+{
+    const char *words = "not";
+    if (outcome->whole)
+        words = "digest ok";
+    else if (outcome->late)
+        words = "given up";
+    else if (!*outcome->error)
+        words = "DIGEST WRONG";
+    snprintf(cell->text, CLI_CELL_MAX, "%s", words);
+    cell->colour = outcome->whole ? CLI_GREEN : CLI_RED;
+}
+
+static void remember(struct cli_demo_report *report, const struct cli_demo_run *run,
+                     const struct cli_demo_outcome *outcome, double factor)
+{
+    report->transfers++;
+    report->whole += outcome->whole;
+    report->late += outcome->late;
+    if (!outcome->whole || !isfinite(factor))
+        return;
+    if (factor > report->worst_factor)
+        report->worst_factor = factor;
+    bool lossier = run->link.loss > report->best_loss;
+    if (report->best_factor > 0 && !lossier &&
+        (run->link.loss < report->best_loss || factor >= report->best_factor))
+        return;
+    report->best_loss = run->link.loss;
+    report->best_factor = factor;
+    report->best_completion_s = outcome->completion_s;
+    report->best_scheme = run->scheme;
+}
+
+void cli_demo_report_row(struct cli_demo_report *report, const struct cli_demo_run *run,
+                         const struct cli_demo_outcome *outcome)
+{
+    struct cli_table table = make_table();
+    struct cli_cell cells[sizeof columns / sizeof columns[0]] = {0};
+    const struct lh_stats *stats = &outcome->stats;
+    double wire_share = stats->tx_bytes ? (double)stats->tx_wire_bytes / (double)stats->tx_bytes : 1;
+    double factor = outcome->completion_s / cli_demo_ideal_s(&run->link, run->bytes, wire_share);
+    /* The loss stands once for all schemes that meet it. */
+    if (!report->transfers || run->link.loss != report->last_loss)
+        snprintf(cells[0].text, CLI_CELL_MAX, "%.2g", run->link.loss);
+    report->last_loss = run->link.loss;
+    snprintf(cells[1].text, CLI_CELL_MAX, "%.40s", run->scheme);
+    if (outcome->whole)
+        fill_measures(cells, run, outcome, factor);
+    fill_verdict(&cells[6], outcome);
+    if (isatty(STDOUT_FILENO))
+        fputs("\r\033[K", stdout);
+    cli_table_row(&table, cells);
+    if (!outcome->whole && !outcome->late && *outcome->error)
+        printf("          %.88s\n", outcome->error);
+    remember(report, run, outcome, factor);
+}
+
+/* Why the number that everybody looks for is not there, and how to get it. */
+static void print_tcp(const struct cli_demo_report *report)
+{
+    print_label("TCP");
+    printf("is not in the table: only the kernel can put its own TCP behind such a link. As root, where\n"
+           "          sch_netem is: tc qdisc add dev lo root netem delay %.4gms rate %.0fmbit loss %.2g%%; "
+           "iperf3\n",
+           (double)report->link.delay_ns / 1e6, (double)report->link.rate_bps / 1e6,
+           100 * report->best_loss);
+}
+
+void cli_demo_report_end(const struct cli_demo_report *report)
+{
+    char size[LH_FORMAT_MAX], completion[LH_FORMAT_MAX];
+    struct cli_table table = make_table();
+    cli_table_rule(&table);
+    print_tcp(report);
+    putchar('\n');
+    lh_format_size(report->bytes, size, sizeof size);
+    lh_format_time(report->best_completion_s, completion, sizeof completion);
+    if (report->best_factor > 0 && report->best_loss > 0)
+        printf("  With one packet in %.0f lost, %s brought %s over in %s: %.2f times the ideal.\n",
+               1 / report->best_loss, report->best_scheme, size, completion, report->best_factor);
+    else if (report->best_factor > 0)
+        printf("  Without loss, %s brought %s over in %s: %.2f times the ideal.\n", report->best_scheme,
+               size, completion, report->best_factor);
+    else
+        printf("  There is no ideal to compare with on this link.\n");
+    if (report->whole == report->transfers)
+        printf("  All %u transfers arrived, byte for byte.\n\n", report->transfers);
+    else
+        printf("  Of %u transfers %u arrived, byte for byte; %u took too long and %u failed.\n\n",
+               report->transfers, report->whole, report->late,
+               report->transfers - report->whole - report->late);
+}

@@ -1,0 +1,19 @@
+/*
+ * loss_list.h - shares of lost packets as text: "0,1e-4,1%".
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef CLI_LOSS_LIST_H
+#define CLI_LOSS_LIST_H
+
+#define CLI_LOSSES_MAX 16
+
+struct cli_loss_list {
+    unsigned count;
+    double ratio[CLI_LOSSES_MAX];
+};
+
+/* CLI_PROCEED; or says what is wrong, naming the option: CLI_EXIT_USAGE. */
+int cli_loss_list_parse(const char *option, const char *text, struct cli_loss_list *list);
+
+#endif

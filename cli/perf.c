@@ -1,0 +1,127 @@
+/*
+ * perf.c - longhaul perf --server, longhaul perf HOST[:PORT]: the options.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include "perf.h"
+
+#include "commands.h"
+#include "connection_options.h"
+#include "options.h"
+#include "say.h"
+
+#include <longhaul/units.h>
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+struct settings {
+    bool server, once;
+    const char *listen_on, *sizes;
+    struct cli_perf_order order;
+    struct cli_connection connection;
+};
+
+/* A sweep of an hour must not end in a file that cannot be written. */
+static int check_json(const char *path)
+{
+    if (!path || !strcmp(path, "-"))
+        return CLI_PROCEED;
+    FILE *file = fopen(path, "a");
+    if (!file)
+        return cli_failed("--json: %s: %s", path, strerror(errno));
+    fclose(file);
+    return CLI_PROCEED;
+}
+
+static int check_memory(const struct cli_perf_order *order)
+{
+    char size[LH_FORMAT_MAX], most[LH_FORMAT_MAX];
+    for (unsigned i = 0; i < order->sizes.count; i++) {
+        if (order->sizes.bytes[i] * order->in_flight <= CLI_PERF_MEMORY_MAX)
+            continue;
+        lh_format_size(order->sizes.bytes[i], size, sizeof size);
+        lh_format_size(CLI_PERF_MEMORY_MAX, most, sizeof most);
+        return cli_misused("--in-flight: \"%" PRIu32
+                           "\" messages of %s are more than the %s that a server takes",
+                           order->in_flight, size, most);
+    }
+    return CLI_PROCEED;
+}
+
+static int run_server(const struct settings *settings, const struct cli_operands *operands)
+{
+    struct cli_address address;
+    if (operands->count)
+        return cli_misused(
+            "\"%s\" is one argument too many: --server takes no host, but --listen [ADDR]:PORT",
+            operands->text[0]);
+    int status = cli_address_parse("--listen", settings->listen_on, CLI_PORT_PERF, true, &address);
+    if (status != CLI_PROCEED)
+        return status;
+    return cli_perf_server(&address, &settings->connection.attr, settings->once);
+}
+
+static int run_client(struct settings *settings, const struct cli_operands *operands)
+{
+    struct cli_perf_order *order = &settings->order;
+    if (!operands->count)
+        return cli_misused(
+            "a host is missing; usage: longhaul perf HOST[:PORT], or longhaul perf --server");
+    int status = cli_address_parse("HOST[:PORT]", operands->text[0], CLI_PORT_PERF, false, &order->address);
+    if (status == CLI_PROCEED)
+        status = cli_size_list_parse("size", settings->sizes, CLI_PERF_MEMORY_MAX, &order->sizes);
+    if (status == CLI_PROCEED)
+        status = check_memory(order);
+    if (status == CLI_PROCEED)
+        status = check_json(order->json);
+    if (status != CLI_PROCEED)
+        return status;
+    order->attr = settings->connection.attr;
+    order->wait_ns = settings->connection.wait_ns;
+    return cli_perf_client(order);
+}
+
+int cli_perf(int argc, char **argv)
+{
+    struct settings settings = {
+        .listen_on = ":47911",
+        .sizes = "8MiB",
+        .order = {.iterations = 100, .warmup = 2, .in_flight = 1},
+    };
+    struct cli_perf_order *order = &settings.order;
+    struct cli_operands operands;
+    const struct cli_option own[] = {
+        {"server", NULL, "be the side that receives", &settings.server, .kind = CLI_FLAG},
+        {"listen", "[ADDR]:PORT", "server: where to listen; port 0 takes a free one (:47911)",
+         &settings.listen_on, .kind = CLI_TEXT},
+        {"once", NULL, "server: end after one client", &settings.once, .kind = CLI_FLAG},
+        {"size", "SIZES", "of a message: 64KiB, a list 64KiB,1MiB, or doubling 64KiB..64MiB (8MiB)",
+         &settings.sizes, .kind = CLI_TEXT},
+        {"iterations", "N", "messages that are measured, of each size (100)", &order->iterations,
+         .kind = CLI_COUNT, .min = 1, .max = CLI_PERF_MESSAGES_MAX / 2},
+        {"warmup", "N", "messages before those (2)", &order->warmup, .kind = CLI_COUNT,
+         .max = CLI_PERF_MESSAGES_MAX / 2},
+        {"in-flight", "N", "messages on their way at a time; 1 measures each by itself (1)",
+         &order->in_flight, .kind = CLI_COUNT, .min = 1, .max = CLI_PERF_IN_FLIGHT_MAX},
+        {"json", "FILE", "write the results there, with all counters; - is standard output", &order->json,
+         .kind = CLI_TEXT},
+        {.name = NULL},
+    };
+    const struct cli_usage usage = {
+        .command = "perf",
+        .operands = "--server | HOST[:PORT]",
+        .about = "Measures bandwidth and completion time of messages to 'longhaul perf --server' on HOST "
+                 "(port 47911).\n"
+                 "What is asked for at the client holds for both sides.",
+        .groups = {own, settings.connection.options},
+        .operands_max = 1,
+    };
+    cli_connection_options(&settings.connection, CLI_RECEIVES | CLI_CONNECTS);
+    int status = cli_options_parse(&usage, argc, argv, &operands);
+    if (status != CLI_PROCEED)
+        return status;
+    return settings.server ? run_server(&settings, &operands) : run_client(&settings, &operands);
+}

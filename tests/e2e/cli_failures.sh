@@ -1,0 +1,134 @@
+# What can go wrong with files: each time a clear line, the right status, and nothing under the final name.
+#
+# SPDX-License-Identifier: BSD-3-Clause
+. "$(dirname "$0")/lib_cli.sh"
+
+mkdir "$work/out"
+make_file "$work/big" $((32 * 1024 * 1024))
+
+# cannot TEXT FILE: longhaul send refuses the file before it connects.
+cannot() {
+    send "$2" '[::1]:1'
+    [ "$status" -eq 1 ] || fail "send $2 ended with $status"
+    expect_line "$work/send.err" "$1"
+    expect_line "$work/send.err" "$2"
+}
+
+say "things that are no plain file"
+mkfifo "$work/pipe"
+cannot 'is a pipe' "$work/pipe"
+cannot 'is a folder' "$work/out"
+cannot 'is a device' /dev/zero
+cannot 'No such file' "$work/missing"
+if [ "$(id -u)" -ne 0 ]; then
+    touch "$work/secret" && chmod 000 "$work/secret"
+    cannot 'Permission denied' "$work/secret"
+fi
+
+say "nobody listens"
+send "$work/big" '[::1]:1' --wait 2s
+[ "$status" -eq 1 ] || fail "send ended with $status"
+expect_line "$work/send.err" '[::1]:1'
+
+say "the receiver has no folder to write to"
+status=0
+"$LONGHAUL" recv --listen '[::1]:0' --output "$work/missing" >"$work/recv.out" 2>"$work/recv.err" || status=$?
+[ "$status" -eq 1 ] || fail "recv ended with $status"
+expect_line "$work/recv.err" "$work/missing"
+
+# start_both ARGUMENT...: a transfer that is well under way; sets pid and sender.
+start_both() {
+    start_recv recv "$work/out" "$@"
+    "$LONGHAUL" send "$work/big" "$where" --rate 200Mbit >"$work/sender.out" 2>"$work/sender.err" &
+    sender=$!
+    until [ "$(stat -c %s "$work/out/.big.longhaul-resume" 2>/dev/null || echo 0)" -ge 40 ]; do
+        kill -0 "$sender" 2>/dev/null || fail "the transfer ended before it could be disturbed"
+    done
+}
+
+say "the file becomes shorter while it is sent: both sides say so"
+cp "$work/big" "$work/kept"
+start_both
+truncate -s 1000 "$work/big"
+ended send "$sender" 1 30
+ended recv "$pid" 1 30
+expect_line "$work/sender.err" 'became shorter'
+expect_line "$work/recv.err" 'became shorter'
+nothing "$work/out"
+cp "$work/kept" "$work/big"
+
+say "the file is written to while it is sent: both sides say so"
+start_both
+printf x | dd of="$work/big" bs=1 seek=100 conv=notrunc status=none
+ended send "$sender" 1 30
+ended recv "$pid" 1 30
+expect_line "$work/sender.err" 'was written to'
+expect_line "$work/recv.err" 'was written to'
+nothing "$work/out"
+
+say "a file that is deleted while it is sent still arrives whole"
+cp "$work/big" "$work/kept"
+start_both
+rm "$work/big"
+ended send "$sender" 0 30
+ended recv "$pid" 0 30
+cmp "$work/kept" "$work/out/big" || fail "it is another file"
+rm "$work/out/big"
+cp "$work/kept" "$work/big"
+
+for signal in INT:130 TERM:143; do
+    say "SIG${signal%:*} at the sender: ${signal#*:}; the receiver ends with 1, and nothing is left"
+    start_both
+    kill "-${signal%:*}" "$sender"
+    ended send "$sender" "${signal#*:}" 15
+    ended recv "$pid" 1 15
+    nothing "$work/out"
+    say "SIG${signal%:*} at the receiver: ${signal#*:}; the sender ends with 1, and nothing is left"
+    start_both
+    kill "-${signal%:*}" "$pid"
+    ended recv "$pid" "${signal#*:}" 15
+    ended send "$sender" 1 15
+    expect_line "$work/sender.err" 'was stopped'
+    nothing "$work/out"
+done
+
+say "a receiver that waits ends at once at SIGINT, with 130"
+start_recv recv "$work/out"
+kill -INT "$pid"
+ended recv "$pid" 130 5
+
+say "a file that appears under the name meanwhile is not replaced"
+start_both
+echo mine >"$work/out/big"
+ended send "$sender" 1 30
+ended recv "$pid" 1 30
+expect_line "$work/sender.err" 'appeared meanwhile'
+[ "$(cat "$work/out/big")" = mine ] || fail "it was replaced"
+only "$work/out" big
+rm "$work/out/big"
+
+say "two transfers of one name at a time: the second is refused"
+start_both
+first=$pid first_sender=$sender
+start_recv second "$work/out"
+send "$work/big" "$where"
+[ "$status" -eq 1 ] || fail "the second send ended with $status"
+expect_line "$work/send.err" 'another transfer'
+ended second "$pid" 1 10
+ended send "$first_sender" 0 30
+ended recv "$first" 0 30
+cmp "$work/big" "$work/out/big" || fail "it is another file"
+rm "$work/out/big"
+
+say "more than the size limit of files: refused, not killed"
+(ulimit -f 1024 && exec "$LONGHAUL" recv --listen '[::1]:0' --output "$work/out") >"$work/limit.out" 2>"$work/limit.err" &
+pid=$!
+until grep -q '^listening on ' "$work/limit.out"; do
+    kill -0 $pid || fail "it did not listen"
+done
+send "$work/big" "$(sed 's/listening on //' "$work/limit.out")"
+[ "$status" -eq 1 ] || fail "send ended with $status"
+expect_line "$work/send.err" 'File too large'
+ended recv $pid 1 20
+nothing "$work/out"
+echo "all well"

@@ -1,0 +1,96 @@
+# What is asked wrongly ends with 2 and one line that names the value; each option of --help is in the man page.
+#
+# SPDX-License-Identifier: BSD-3-Clause
+. "$(dirname "$0")/lib_cli.sh"
+
+# wrong TEXT ARGUMENT...: the line on stderr has that text.
+wrong() {
+    local text=$1 status=0 lines
+    shift
+    timeout 20 "$LONGHAUL" "$@" >"$work/wrong.out" 2>"$work/wrong.err" </dev/null || status=$?
+    [ "$status" -eq 2 ] || fail "longhaul $* ended with $status, not 2"
+    lines=$(wc -l <"$work/wrong.err")
+    [ "$lines" -eq 1 ] || fail "longhaul $* said $lines lines"
+    expect_line "$work/wrong.err" "$text"
+    [ ! -s "$work/wrong.out" ] || fail "longhaul $* printed something on stdout"
+}
+
+say "commands"
+wrong 'a command is missing'
+wrong '"fly"' fly
+wrong 'did you mean send?' sen
+wrong 'did you mean recv?' recvv
+wrong '"--fly"' --fly
+
+touch "$work/file"
+say "options"
+wrong '--nothing' send "$work/file" host --nothing
+wrong 'did you mean --resume?' send "$work/file" host --resum
+wrong 'did you mean --reliability?' perf host --relaibility sr-nack
+wrong '-x' recv -x
+wrong '--output needs a value' recv --output
+wrong '--keep takes no value, not "1"' recv --keep=1
+wrong '--server takes no host' perf --server host
+
+say "operands"
+wrong 'something is missing' send
+wrong 'something is missing' send "$work/file"
+wrong '"more" is one argument too many' send "$work/file" host more
+wrong '"more"' recv more
+wrong 'a host is missing' perf
+wrong '"two"' demo one two
+
+say "addresses"
+wrong '"host:0"' send "$work/file" host:0
+wrong '"host:65536"' send "$work/file" host:65536
+wrong '"host:port"' send "$work/file" host:port
+wrong '"[::1"' send "$work/file" '[::1'
+wrong '""' send "$work/file" ''
+wrong '"a b"' perf 'a b'
+wrong '"nowhere:x"' recv --listen nowhere:x
+wrong '":70000"' perf --server --listen :70000
+
+say "values of every kind"
+wrong '"12Q"' perf host --size 12Q
+wrong '"0"' perf host --size 0
+wrong '"5GiB"' perf host --size 5GiB
+wrong '"2MiB..1MiB"' perf host --size 2MiB..1MiB
+wrong '"x"' perf host --iterations x
+wrong '"0"' perf host --iterations 0
+wrong '"-1"' perf host --warmup -1
+wrong '"2000"' perf host --in-flight 2000
+wrong '"1024"' perf host --in-flight 1024 --size 64MiB
+wrong '"9000"' send "$work/file" host --mtu 9000
+wrong '"1000"' send "$work/file" host --mtu 1000
+wrong '"3"' send "$work/file" host --slots 3
+wrong '"0"' send "$work/file" host --channels 0
+wrong '"1"' send "$work/file" host --window 1
+wrong '"10"' send "$work/file" host --rate 10
+wrong '"5"' send "$work/file" host --peer-timeout 5
+wrong '"0"' send "$work/file" host --wait 0
+wrong 'foo=1' send "$work/file" host --link foo=1
+wrong 'loss=2' send "$work/file" host --link loss=2
+wrong '"magic"' recv --reliability magic
+wrong 'sr-nack' recv --reliability magic
+wrong 'speed=9' recv --reliability sr-nack,speed=9
+wrong '"2"' demo --loss 0,2
+wrong '"0"' demo --size 0
+
+say "--help and --version"
+[ "$("$LONGHAUL" --version)" = "$("$LONGHAUL" -V)" ] || fail "--version and -V differ"
+"$LONGHAUL" --version | grep -qE '^longhaul [0-9]+\.[0-9]+\.[0-9]+$' || fail "--version prints something else"
+"$LONGHAUL" --help | grep -q '^  recv ' || fail "--help does not list recv"
+
+man=${LH_SOURCE_DIR:-$(dirname "$0")/../..}/docs/man
+for command in send recv perf demo; do
+    say "longhaul $command --help is at most 100 columns wide, and its man pages have each option"
+    "$LONGHAUL" $command --help >"$work/help" || fail "longhaul $command --help ended with $?"
+    ! grep -E '.{101}' "$work/help" || fail "too wide"
+    options=$(grep -oE -- '^ +(-., )?--[a-z-]+' "$work/help" | sed 's/.*--/--/')
+    [ -n "$options" ] || fail "no options in --help"
+    for option in $options; do
+        cat "$man/longhaul-$command.1" "$man/longhaul.1" | sed 's/\\-/-/g' | grep -qF -e "$option" ||
+            fail "$option is not in longhaul-$command.1"
+    done
+done
+echo "all well"

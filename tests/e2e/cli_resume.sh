@@ -1,0 +1,123 @@
+# kill -9 of either side at random moments: never a partial file under the final name, and --resume ends with the whole.
+# SEED=n repeats a run's choices.
+#
+# SPDX-License-Identifier: BSD-3-Clause
+. "$(dirname "$0")/lib_cli.sh"
+
+RANDOM=${SEED:=$$}
+echo "SEED=$SEED"
+bytes=$((48 * 1024 * 1024 + 12345))
+mkdir "$work/out"
+make_file "$work/big" $bytes
+
+# Slow enough that a kill falls into the transfer: 0.8 s in all.
+rate=500Mbit
+options="--peer-timeout 1s"
+
+# start_sender ARGUMENT...: in the background; sets sender.
+start_sender() {
+    # shellcheck disable=SC2086  # options are words
+    "$LONGHAUL" send "$work/big" "$where" --rate $rate $options "$@" >"$work/sender.out" 2>"$work/sender.err" &
+    sender=$!
+}
+
+moment() {
+    printf '0.%03d' $((RANDOM % 700))
+}
+
+say "the sender is killed: the receiver ends with 1 in bounded time, and leaves nothing"
+# shellcheck disable=SC2086
+start_recv recv "$work/out" $options
+start_sender
+sleep "$(moment)"
+kill -9 "$sender"
+wait "$sender" 2>/dev/null
+ended recv "$pid" 1 30
+nothing "$work/out"
+
+say "the receiver is killed: the sender ends with 1 in bounded time; a new one without --resume starts afresh"
+# shellcheck disable=SC2086
+start_recv recv "$work/out" $options
+start_sender
+sleep "$(moment)"
+kill -9 "$pid"
+wait "$pid" 2>/dev/null
+ended send "$sender" 1 30
+[ ! -e "$work/out/big" ] || fail "a part stands under the final name"
+start_recv recv "$work/out"
+send "$work/big" "$where"
+[ "$status" -eq 0 ] || fail "send ended with $status"
+ended recv "$pid" 0 20
+cmp "$work/big" "$work/out/big" || fail "it is another file"
+! grep -q "of it before" "$work/send.out" || fail "it was resumed without being asked"
+only "$work/out" big
+rm "$work/out/big"
+
+for round in 1 2 3 4 5 6; do
+    victim=$((RANDOM % 2))
+    say "round $round: kill -9 of $([ $victim -eq 0 ] && echo the sender || echo the receiver), with --resume"
+    # shellcheck disable=SC2086
+    start_recv recv "$work/out" --resume $options
+    start_sender --resume
+    sleep "$(moment)"
+    if [ $victim -eq 0 ]; then
+        kill -9 "$sender" 2>/dev/null
+        wait "$sender" 2>/dev/null
+        timeout 30 tail --pid="$pid" -f /dev/null || fail "the receiver did not end"
+    else
+        kill -9 "$pid" 2>/dev/null
+        wait "$pid" 2>/dev/null
+        timeout 30 tail --pid="$sender" -f /dev/null || fail "the sender did not end"
+    fi
+    wait
+    # A kill may come after the end.
+    if [ -e "$work/out/big" ]; then
+        cmp "$work/big" "$work/out/big" || fail "what stands under the final name is not the file"
+        rm "$work/out/big"
+    fi
+done
+
+say "an interrupted transfer goes on where it was"
+rm -f "$work/out/".big*
+start_recv recv "$work/out" --resume $options
+start_sender
+# Until some blocks are recorded: 24 bytes of header, 16 a block.
+until [ "$(stat -c %s "$work/out/.big.longhaul-resume" 2>/dev/null || echo 0)" -ge 72 ]; do
+    kill -0 "$sender" 2>/dev/null || fail "the transfer was over before it could be interrupted"
+done
+kill -9 "$sender"
+wait "$sender" 2>/dev/null
+ended recv "$pid" 1 30
+only "$work/out" .big.longhaul-partial .big.longhaul-resume
+start_recv recv "$work/out"
+send "$work/big" "$where" --resume
+[ "$status" -eq 0 ] || fail "send ended with $status"
+ended recv "$pid" 0 20
+expect_line "$work/send.out" "of it before"
+cmp "$work/big" "$work/out/big" || fail "it is another file"
+only "$work/out" big
+
+say "what was damaged meanwhile is sent again; another file is not continued"
+rm "$work/out/big"
+start_recv recv "$work/out" --resume $options
+start_sender
+until [ "$(stat -c %s "$work/out/.big.longhaul-resume" 2>/dev/null || echo 0)" -ge 72 ]; do
+    kill -0 "$sender" 2>/dev/null || fail "the transfer was over before it could be interrupted"
+done
+kill -9 "$sender"
+wait "$sender" 2>/dev/null
+ended recv "$pid" 1 30
+printf 'damage' | dd of="$work/out/.big.longhaul-partial" bs=1 seek=5000000 conv=notrunc status=none
+cp "$work/big" "$work/other.big"
+printf 'changed' | dd of="$work/other.big" bs=1 seek=1000 conv=notrunc status=none
+mkdir "$work/other" && mv "$work/other.big" "$work/other/big"
+cp -r "$work/out" "$work/out2"
+for source in "$work/big:$work/out" "$work/other/big:$work/out2"; do
+    start_recv recv "${source#*:}" --resume
+    send "${source%:*}" "$where"
+    [ "$status" -eq 0 ] || fail "send ended with $status"
+    ended recv "$pid" 0 20
+    cmp "${source%:*}" "${source#*:}/big" || fail "it is another file"
+    only "${source#*:}" big
+done
+echo "all well"

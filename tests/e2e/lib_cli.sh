@@ -1,0 +1,96 @@
+# Helpers of the command's end-to-end tests; sourced. Needs $LONGHAUL, the path of the command.
+#
+# SPDX-License-Identifier: BSD-3-Clause
+set -u
+
+: "${LONGHAUL:?the path of the longhaul command}"
+work=$(mktemp -d)
+
+# Ends what the test started, and only that.
+clean_up() {
+    local left
+    for left in $(jobs -p); do
+        kill -9 "$left" 2>/dev/null
+    done
+    wait 2>/dev/null
+    [ -z "${mounted:-}" ] || umount "$mounted"
+    rm -rf "$work"
+}
+trap clean_up EXIT
+
+checks=0
+
+say() {
+    checks=$((checks + 1))
+    echo "$checks: $*"
+}
+
+fail() {
+    echo "FAILED: $*"
+    local log
+    for log in "$work"/*.err "$work"/*.out; do
+        [ -s "$log" ] && sed "s|^|  $(basename "$log"): |" "$log" | tail -n 20
+    done
+    exit 1
+}
+
+# start NAME ARGUMENT...: a listening command in the background; sets pid and where ("[::1]:40000").
+start() {
+    local name=$1 line
+    shift
+    rm -f "$work/$name.pipe"
+    mkfifo "$work/$name.pipe"
+    "$LONGHAUL" "$@" >"$work/$name.pipe" 2>"$work/$name.err" &
+    pid=$!
+    exec {feed}<"$work/$name.pipe"
+    read -r -t 30 -u "$feed" line || fail "$name did not say where it listens"
+    case $line in
+    "listening on "*) where=${line#listening on } ;;
+    *) fail "$name said: $line" ;;
+    esac
+}
+
+# start_recv NAME FOLDER ARGUMENT...
+start_recv() {
+    local name=$1 folder=$2
+    shift 2
+    start "$name" recv --listen '[::1]:0' --output "$folder" "$@"
+}
+
+# ended NAME PID STATUS SECONDS: waits until it ends, and that long at most, with that status.
+ended() {
+    local status=0
+    timeout "$4" tail --pid="$2" -f /dev/null || fail "$1 did not end within $4 s"
+    wait "$2" || status=$?
+    [ "$status" -eq "$3" ] || fail "$1 ended with $status, not $3"
+}
+
+# send ARGUMENT...: in the foreground; sets status, and leaves send.out and send.err.
+send() {
+    status=0
+    timeout 120 "$LONGHAUL" send "$@" >"$work/send.out" 2>"$work/send.err" || status=$?
+}
+
+# expect_line FILE TEXT
+expect_line() {
+    grep -qF -e "$2" "$1" || fail "\"$2\" is not in $(basename "$1"): $(cat "$1")"
+}
+
+# make_file PATH BYTES: bytes that do not repeat.
+make_file() {
+    head -c "$2" /dev/urandom >"$1"
+}
+
+# only FOLDER NAME...: nothing else is there, hidden or not.
+only() {
+    local folder=$1 wanted found
+    shift
+    wanted=$(printf '%s\n' "$@" | sort)
+    found=$(find "$folder" -mindepth 1 -printf '%P\n' | sort)
+    [ "$wanted" = "$found" ] || fail "in $(basename "$folder") are: ${found//$'\n'/, }; not just: $*"
+}
+
+# nothing FOLDER
+nothing() {
+    [ -z "$(ls -A "$1")" ] || fail "left over in $(basename "$1"): $(ls -A "$1")"
+}

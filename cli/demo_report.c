@@ -164,9 +164,10 @@ void cli_demo_report_row(struct cli_demo_report *report, const struct cli_demo_r
 static void print_tcp(const struct cli_demo_report *report)
 {
     print_label("TCP");
-    printf("is not in the table: only the kernel can put its own TCP behind such a link. As root, where\n"
-           "          sch_netem is: tc qdisc add dev lo root netem delay %.4gms rate %.0fmbit loss %.2g%%; "
-           "iperf3\n",
+    printf("is not in the table: only the kernel can put its own TCP behind such a link. As root, on a\n"
+           "          kernel with sch_netem: tc qdisc add dev lo root netem delay %.4gms rate %.0fmbit "
+           "loss %.2g%%;\n"
+           "          then iperf3 measures it.\n",
            (double)report->link.delay_ns / 1e6, (double)report->link.rate_bps / 1e6,
            100 * report->best_loss);
 }

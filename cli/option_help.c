@@ -7,7 +7,7 @@
 #include <string.h>
 
 /* Where the explanations start, and where lines end. */
-#define HELP_COLUMN 26
+#define HELP_COLUMN 28
 #define HELP_WIDTH  96
 
 /* Prints text from the current column on, broken between words, each further line indented to HELP_COLUMN.
@@ -17,18 +17,12 @@ static void print_wrapped(const char *text)
     size_t column = HELP_COLUMN;
     while (*text) {
         size_t word = strcspn(text, " ");
-        if (column + word > HELP_WIDTH && column > HELP_COLUMN) {
+        if (column > HELP_COLUMN && column + 1 + word > HELP_WIDTH) {
             printf("\n%*s", HELP_COLUMN, "");
             column = HELP_COLUMN;
         }
-        printf("%.*s", (int)word, text);
-        column += word;
-        text += word;
-        if (*text == ' ') {
-            putchar(' ');
-            column++;
-            text++;
-        }
+        column += (size_t)printf("%s%.*s", column > HELP_COLUMN ? " " : "", (int)word, text);
+        text += word + strspn(text + word, " ");
     }
     putchar('\n');
 }

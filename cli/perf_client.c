@@ -146,7 +146,9 @@ static int send_all(struct measurement *m)
     uint64_t sent = 0, done = 0, all = (uint64_t)m->order->warmup + m->order->iterations;
     int code = 0;
     while (done < all && !code) {
-        if (sent < all && sent - done < m->order->in_flight) {
+        if (cli_stopped())
+            code = -LH_ECANCELED;
+        else if (sent < all && sent - done < m->order->in_flight) {
             code = lh_send(m->connection, m->payload, m->result->size_bytes, m->registered,
                            &m->requests[sent % m->order->in_flight]);
             sent += !code;

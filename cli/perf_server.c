@@ -158,7 +158,7 @@ static int take_all(struct lh_connection *connection, const uint64_t *numbers)
     struct intake intake = {0};
     int code = intake_open(&intake, connection, numbers);
     while (!code && intake.taken < intake.messages) {
-        code = intake_post(&intake);
+        code = cli_stopped() ? -LH_ECANCELED : intake_post(&intake);
         if (!code)
             code = intake_take(&intake);
     }
@@ -279,5 +279,7 @@ int cli_perf_server(const struct cli_address *address, const struct lh_attr *att
         lh_close(service.control);
     }
     lh_listener_close(listener);
+    if (cli_stopped())
+        return cli_stopped();
     return status == CLI_PROCEED ? CLI_EXIT_OK : status;
 }

@@ -4,7 +4,7 @@
 . "$(dirname "$0")/lib_cli.sh"
 
 mkdir "$work/out"
-make_file "$work/big" $((32 * 1024 * 1024))
+make_file "$work/big" $((64 * 1024 * 1024))
 
 # cannot TEXT FILE: longhaul send refuses the file before it connects.
 cannot() {
@@ -36,10 +36,11 @@ status=0
 [ "$status" -eq 1 ] || fail "recv ended with $status"
 expect_line "$work/recv.err" "$work/missing"
 
-# start_both ARGUMENT...: a transfer that is well under way; sets pid and sender.
+# start_both ARGUMENT...: a transfer that is well under way, most of the file not read yet (the window is small); sets pid
+# and sender.
 start_both() {
     start_recv recv "$work/out" "$@"
-    "$LONGHAUL" send "$work/big" "$where" --rate 200Mbit >"$work/sender.out" 2>"$work/sender.err" &
+    "$LONGHAUL" send "$work/big" "$where" --rate 400Mbit --window 4MiB >"$work/sender.out" 2>"$work/sender.err" &
     sender=$!
     until [ "$(stat -c %s "$work/out/.big.longhaul-resume" 2>/dev/null || echo 0)" -ge 40 ]; do
         kill -0 "$sender" 2>/dev/null || fail "the transfer ended before it could be disturbed"

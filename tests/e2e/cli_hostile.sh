@@ -6,7 +6,8 @@
 mkdir "$work/out"
 make_file "$work/file" 300000
 
-# talk PORT: stdin to the port; returns when all was written, the connection stays open in $talk.
+# talk PORT: stdin to the port; returns when all was written, or nobody takes it any more. The connection stays open, in
+# $talk.
 talk() {
     exec {talk}<>"/dev/tcp/::1/$1" || fail "cannot connect to port $1"
     cat >&"$talk" 2>/dev/null
@@ -21,12 +22,13 @@ for server in recv "perf --server --once"; do
         start server $server --listen '[::1]:0'
     fi
     port=${where##*:}
-    printf 'GET / HTTP/1.1\r\nHost: localhost\r\n\r\n' | talk "$port"
-    head -c 100000 /dev/urandom | talk "$port"
-    printf 'L' | talk "$port"
-    printf '\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0' | talk "$port"
+    # Not in a pipeline: the connections stay open as long as this shell does.
+    talk "$port" < <(printf 'GET / HTTP/1.1\r\nHost: localhost\r\n\r\n')
+    talk "$port" < <(head -c 100000 /dev/urandom)
+    talk "$port" < <(printf 'L')
+    talk "$port" < <(head -c 16 /dev/zero)
     exec {talk}>&-
-    : | talk "$port" # says nothing, and stays
+    talk "$port" </dev/null
     kill -0 "$pid" || fail "the server is gone"
     if [ "$server" = recv ]; then
         send "$work/file" "$where" --wait 60s

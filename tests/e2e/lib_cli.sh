@@ -1,9 +1,10 @@
-# Helpers of the command's end-to-end tests; sourced. Needs $LONGHAUL, the path of the command.
+# Helpers of the command's end-to-end tests; sourced. $LONGHAUL is the path of the command.
 #
 # SPDX-License-Identifier: BSD-3-Clause
 set -u
 
-: "${LONGHAUL:?the path of the longhaul command}"
+LONGHAUL=${LONGHAUL:-$(dirname "$0")/../../build/longhaul}
+[ -x "$LONGHAUL" ] || { echo "no command at $LONGHAUL; set LONGHAUL" >&2; exit 1; }
 work=$(mktemp -d)
 
 # Ends what the test started, and only that.

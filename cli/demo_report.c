@@ -165,9 +165,8 @@ static void print_tcp(const struct cli_demo_report *report)
 {
     print_label("TCP");
     printf("is not in the table: only the kernel can put its own TCP behind such a link. As root, on a\n"
-           "          kernel with sch_netem: tc qdisc add dev lo root netem delay %.4gms rate %.0fmbit "
-           "loss %.2g%%;\n"
-           "          then iperf3 measures it.\n",
+           "          kernel with sch_netem: tc qdisc add dev lo root netem delay %.4gms rate %.0fmbit \\\n"
+           "          loss %.2g%%; then iperf3 measures it.\n",
            (double)report->link.delay_ns / 1e6, (double)report->link.rate_bps / 1e6,
            100 * report->best_loss);
 }

@@ -4,7 +4,8 @@
 . "$(dirname "$0")/lib_cli.sh"
 
 say "the quick demo"
-timeout 120 "$LONGHAUL" demo --quick --size 4MiB >"$work/demo.out" 2>"$work/demo.err" || fail "demo ended with $?"
+timeout 120 "$LONGHAUL" demo --quick --size 4MiB >"$work/demo.out" 2>"$work/demo.err" ||
+    fail "demo ended with $?"
 cat "$work/demo.out"
 [ ! -s "$work/demo.err" ] || fail "it complained"
 ! LC_ALL=C.UTF-8 grep -E '.{101}' "$work/demo.out" || fail "a line is too wide"
@@ -16,8 +17,8 @@ expect_line "$work/demo.out" 'arrived, byte for byte'
 
 say "a file of one's own, one scheme, one loss"
 make_file "$work/mine" 1234567
-timeout 60 "$LONGHAUL" demo "$work/mine" --loss 1% --reliability sr-nack --link rtt=2ms,rate=500Mbit >"$work/demo.out" \
-    2>"$work/demo.err" || fail "demo ended with $?"
+timeout 60 "$LONGHAUL" demo "$work/mine" --loss 1% --reliability sr-nack --link rtt=2ms,rate=500Mbit \
+    >"$work/demo.out" 2>"$work/demo.err" || fail "demo ended with $?"
 [ "$(grep -c 'digest ok' "$work/demo.out")" -eq 1 ] || fail "not one row"
 
 say "a file that is not there"

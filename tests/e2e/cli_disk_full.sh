@@ -1,4 +1,5 @@
-# A disk that is too small, on a tmpfs of 16 MiB: found before the first byte is sent. Needs root, else it is skipped.
+# A disk that is too small, on a tmpfs of 16 MiB: found before the first byte is sent.
+# Needs root, else it is skipped.
 #
 # SPDX-License-Identifier: BSD-3-Clause
 . "$(dirname "$0")/lib_cli.sh"

@@ -36,11 +36,12 @@ status=0
 [ "$status" -eq 1 ] || fail "recv ended with $status"
 expect_line "$work/recv.err" "$work/missing"
 
-# start_both ARGUMENT...: a transfer that is well under way, most of the file not read yet (the window is small); sets pid
-# and sender.
+# start_both ARGUMENT...: a transfer that is well under way, most of it not read yet (the window is small); sets
+# pid and sender.
 start_both() {
     start_recv recv "$work/out" "$@"
-    "$LONGHAUL" send "$work/big" "$where" --rate 400Mbit --window 4MiB >"$work/sender.out" 2>"$work/sender.err" &
+    "$LONGHAUL" send "$work/big" "$where" --rate 400Mbit --window 4MiB \
+        >"$work/sender.out" 2>"$work/sender.err" &
     sender=$!
     until [ "$(stat -c %s "$work/out/.big.longhaul-resume" 2>/dev/null || echo 0)" -ge 40 ]; do
         kill -0 "$sender" 2>/dev/null || fail "the transfer ended before it could be disturbed"
@@ -122,7 +123,8 @@ cmp "$work/big" "$work/out/big" || fail "it is another file"
 rm "$work/out/big"
 
 say "more than the size limit of files: refused, not killed"
-(ulimit -f 1024 && exec "$LONGHAUL" recv --listen '[::1]:0' --output "$work/out") >"$work/limit.out" 2>"$work/limit.err" &
+(ulimit -f 1024 && exec "$LONGHAUL" recv --listen '[::1]:0' --output "$work/out") \
+    >"$work/limit.out" 2>"$work/limit.err" &
 pid=$!
 until grep -q '^listening on ' "$work/limit.out"; do
     kill -0 $pid || fail "it did not listen"

@@ -1,4 +1,5 @@
-# Strangers at the receiver's port: a web client, silence, garbage. None of them keeps a file from getting through.
+# Strangers at the receiver's port: a web client, silence, garbage.
+# None of them keeps a file from getting through.
 #
 # SPDX-License-Identifier: BSD-3-Clause
 . "$(dirname "$0")/lib_cli.sh"
@@ -6,8 +7,8 @@
 mkdir "$work/out"
 make_file "$work/file" 300000
 
-# talk PORT: stdin to the port; returns when all was written, or nobody takes it any more. The connection stays open, in
-# $talk.
+# talk PORT: stdin to the port; returns when all was written, or nobody takes it any more.
+# The connection stays open, in $talk.
 talk() {
     exec {talk}<>"/dev/tcp/::1/$1" || fail "cannot connect to port $1"
     cat >&"$talk" 2>/dev/null
@@ -34,8 +35,8 @@ for server in recv "perf --server --once"; do
         send "$work/file" "$where" --wait 60s
     else
         status=0
-        timeout 120 "$LONGHAUL" perf "$where" --size 64KiB --iterations 2 --wait 60s >"$work/send.out" 2>"$work/send.err" ||
-            status=$?
+        timeout 120 "$LONGHAUL" perf "$where" --size 64KiB --iterations 2 --wait 60s \
+            >"$work/send.out" 2>"$work/send.err" || status=$?
     fi
     [ "$status" -eq 0 ] || fail "longhaul $server did not serve the right client: $status"
     ended server "$pid" 0 20
@@ -47,7 +48,8 @@ say "one who connects as a client should, and then offers no file (longhaul perf
 rm "$work/out/file"
 start_recv recv "$work/out"
 status=0
-timeout 60 "$LONGHAUL" perf "$where" --size 64KiB --iterations 2 >"$work/perf.out" 2>"$work/perf.err" || status=$?
+timeout 60 "$LONGHAUL" perf "$where" --size 64KiB --iterations 2 \
+    >"$work/perf.out" 2>"$work/perf.err" || status=$?
 [ "$status" -eq 1 ] || fail "longhaul perf ended with $status at a receiver of files"
 send "$work/file" "$where" --wait 60s
 [ "$status" -eq 0 ] || fail "send ended with $status"

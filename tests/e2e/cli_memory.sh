@@ -15,12 +15,14 @@ PYTHON
 
 say "each side stays below the window and 64 MiB more"
 mkfifo "$work/recv.pipe"
-python3 "$work/peak.py" "$work/recv.peak" "$LONGHAUL" recv --listen '[::1]:0' --output "$work/out" --window 16MiB \
+python3 "$work/peak.py" "$work/recv.peak" \
+    "$LONGHAUL" recv --listen '[::1]:0' --output "$work/out" --window 16MiB \
     >"$work/recv.pipe" 2>"$work/recv.err" &
 pid=$!
 exec {feed}<"$work/recv.pipe"
 read -r -t 30 -u "$feed" line || fail "the receiver did not say where it listens"
-timeout 200 python3 "$work/peak.py" "$work/send.peak" "$LONGHAUL" send "$work/big" "${line#listening on }" --window 16MiB \
+timeout 200 python3 "$work/peak.py" "$work/send.peak" \
+    "$LONGHAUL" send "$work/big" "${line#listening on }" --window 16MiB \
     >"$work/send.out" 2>"$work/send.err" || fail "send ended with $?"
 ended recv $pid 0 30
 [ "$(stat -c %s "$work/out/big")" -eq $((1024 * 1024 * 1024)) ] || fail "it has another size"

@@ -1,4 +1,4 @@
-# What is asked wrongly ends with 2 and one line that names the value; each option of --help is in the man page.
+# What is asked wrongly ends with 2 and one line that names the value; man pages have each option of --help.
 #
 # SPDX-License-Identifier: BSD-3-Clause
 . "$(dirname "$0")/lib_cli.sh"

@@ -1,4 +1,5 @@
-# kill -9 of either side at random moments: never a partial file under the final name, and --resume ends with the whole.
+# kill -9 of either side at random moments: never a partial file under the final name, and --resume ends with
+# the whole.
 # SEED=n repeats a run's choices.
 #
 # SPDX-License-Identifier: BSD-3-Clause
@@ -17,7 +18,8 @@ options="--peer-timeout 1s"
 # start_sender ARGUMENT...: in the background; sets sender.
 start_sender() {
     # shellcheck disable=SC2086  # options are words
-    "$LONGHAUL" send "$work/big" "$where" --rate $rate $options "$@" >"$work/sender.out" 2>"$work/sender.err" &
+    "$LONGHAUL" send "$work/big" "$where" --rate $rate $options "$@" \
+        >"$work/sender.out" 2>"$work/sender.err" &
     sender=$!
 }
 

@@ -160,6 +160,11 @@ int udp_poll(struct fabric_endpoint *endpoint, uint32_t channel, struct fabric_a
 /* Takes back arrivals of a slot that were not returned yet. */
 void udp_rx_forget(struct udp_channel *channel, uint32_t slot);
 
+/* judge.c: judges all packets of a message, puts the good ones into rx.ready and moves what is misplaced.
+ * True when all of them lie where they were guessed. */
+bool udp_take_message(struct udp_channel *channel, struct udp_scatter *scatter, uint32_t bytes,
+                      uint32_t segment_bytes);
+
 /* demux.c */
 int udp_demux_open(struct udp_fabric *fabric);
 void udp_demux_close(struct udp_fabric *fabric);

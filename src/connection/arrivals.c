@@ -10,6 +10,7 @@
 #include "connection/receiver.h"
 #include "connection/tell.h"
 #include "connection/verdict.h"
+#include "sdr/driver.h"
 
 #define ROUNDS_MAX 64u /* of a machine whose list was full, in one step */
 
@@ -33,6 +34,7 @@ static struct lh_receiver_view view_of(struct lh_connection *c, const struct rec
         .chunks_arrived = segment->arrived,
         .last_arrival_ns = segment->last_arrival_ns,
         .later_seen_ns = segment->later_seen_ns,
+        .caught_up_ns = c->caught_up_ns,
         .length_known = length_known(c, segment),
         .chunks = chunks_of(c, segment),
     };
@@ -68,6 +70,7 @@ bool arrivals_look(struct lh_connection *c, lh_time now)
 {
     struct receiver *r = &c->receiver;
     bool any = false;
+    c->caught_up_ns = sdr_qp_caught_up(c->qp); /* before the bitmaps are read, for it speaks of them */
     for (uint32_t n = r->segment_oldest; n != r->segment_next; n++) { /* at most attr.slots */
         struct recv_segment *segment = recv_segment_at(c, n);
         if (segment->state != SEGMENT_OPEN)

@@ -251,6 +251,7 @@ struct lh_connection {
     int error; /* 0, or the negative lh_error that ended it */
     char reason[CONNECTION_TEXT_MAX * 2];
     struct lh_sdr_path path; /* as of the last busy step */
+    lh_time caught_up_ns;    /* what arrived before this has been looked at */
     bool touched;            /* the user asked for something since the last step */
     lh_time due_ns;          /* of the earliest timer */
     struct lh_stats stats;

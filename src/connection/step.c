@@ -82,8 +82,8 @@ static lh_time step_locked(struct lh_connection *c, lh_time now)
     if (!c->attached || c->error)
         return LH_TIME_NEVER;
     lh_time next = LH_TIME_NEVER;
-    bool heard = hear(c, now);
     bool arrived = arrivals_look(c, now);
+    bool heard = hear(c, now);
     liveness_step(c, now, &next);
     if (!c->error && (heard || arrived || c->touched || c->due_ns <= now || sender_has_work(c)))
         act(c, now);

@@ -452,6 +452,16 @@ void sdr_qp_driver_kick(struct sdr_qp *qp)
         worker_wake(&qp->context->workers[0]);
 }
 
+lh_time sdr_qp_caught_up(struct sdr_qp *qp)
+{
+    lh_time oldest = LH_TIME_NEVER;
+    for (uint32_t c = 0; c < qp->context->channels; c++) {
+        lh_time drained = atomic_load_explicit(&qp->channels[c].drained_ns, memory_order_acquire);
+        oldest = drained < oldest ? drained : oldest;
+    }
+    return oldest;
+}
+
 int lh_sdr_error(struct sdr_qp *qp)
 {
     return atomic_load(&qp->error);

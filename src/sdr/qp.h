@@ -47,6 +47,7 @@ struct sdr_send_handle {
 
 struct qp_channel {
     struct gate gate;
+    _Atomic lh_time drained_ns; /* what had arrived before this is in the bitmaps */
     struct send_channel sends;
 };
 

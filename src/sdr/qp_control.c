@@ -229,7 +229,8 @@ static bool speak(struct sdr_qp *qp, lh_time now)
     if (qp->goodbye > 0) {
         /* What was said before the goodbye goes out before it. */
         told = tell_upper(qp);
-        for (; !queue_front(&qp->outbox) && qp->goodbye > 0 && tell_simple(qp, CONTROL_CLOSE); qp->goodbye--)
+        for (; !queue_front(&qp->outbox) && qp->goodbye > 0 && tell_simple(qp, CONTROL_CLOSE);
+             qp->goodbye--)
             told = true;
         return told;
     }

@@ -12,7 +12,7 @@ static void earlier(lh_time *next, lh_time candidate)
         *next = candidate;
 }
 
-static bool receive(struct sdr_qp *qp, uint32_t channel)
+static bool receive(struct sdr_qp *qp, uint32_t channel, lh_time now)
 {
     struct fabric_arrival arrivals[FABRIC_BATCH_MAX];
     int count = qp->endpoint->fabric->ops->poll(qp->endpoint, channel, arrivals, FABRIC_BATCH_MAX);
@@ -20,6 +20,9 @@ static bool receive(struct sdr_qp *qp, uint32_t channel)
         qp_fail(qp, -LH_EDEVICE);
         return false;
     }
+    /* A poll may leave some behind, unless it finds nothing. */
+    if (count == 0)
+        atomic_store_explicit(&qp->channels[channel].drained_ns, now, memory_order_release);
     if (count > 0)
         message_table_on_arrivals(&qp->table, arrivals, (uint32_t)count, &qp->stats);
     return count > 0;
@@ -113,7 +116,7 @@ bool qp_channel_round(struct sdr_qp *qp, uint32_t channel, lh_time now, lh_time 
     bool moved = false;
     gate_enter_round(&qp->channels[channel].gate);
     if (!qp_device_gone(qp))
-        moved = receive(qp, channel);
+        moved = receive(qp, channel, now);
     moved |= atomic_load(&qp->error) ? give_up(qp, channel) : inject(qp, channel, now, next);
     if (ops->pump && !qp_device_gone(qp))
         earlier(next, ops->pump(qp->endpoint, channel, now));

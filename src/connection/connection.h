@@ -121,7 +121,8 @@ struct sender {
     uint64_t in_flight_bytes;
     uint64_t posted_bytes; /* ever */
     uint64_t window_bytes;
-    bool starved;    /* somebody waits for room in the window or in the injection queue */
+    bool closed;  /* in this step: a segment wants more than there is room for, so later ones get nothing */
+    bool starved; /* somebody waits for room in the window or in the injection queue */
     bool cts_wanted; /* a message waits for a clear-to-send */
     struct lh_actions actions;
     uint32_t actions_at;          /* those before were carried out */

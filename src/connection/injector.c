@@ -132,8 +132,8 @@ void injector_run(struct lh_connection *c, struct send_segment *segment, lh_time
     struct lh_actions *actions = &c->sender.actions;
     assert(segment->scheme && !c->sender.blocked);
     for (uint32_t round = 0; round < ROUNDS_MAX && segment->active; round++) {
-        struct lh_sender_view view = {
-            .now = now, .path = connection_path_view(c), .budget_chunks = injector_budget_chunks(c)};
+        struct lh_sender_view view = {.now = now, .path = connection_path_view(c)};
+        view.budget_chunks = c->sender.closed ? 0 : injector_budget_chunks(c);
         actions->count = 0;
         actions->next_ns = LH_TIME_NEVER;
         actions->in_flight_chunks = 0;

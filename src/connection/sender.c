@@ -16,6 +16,7 @@
 
 #define BITS_PER_BYTE     8u
 #define LONG_LINK_BPS     100000000000u /* a link this fast is kept full, however long it is */
+#define STARTS_A_STEP     64u           /* each says a few things, and the SDR layer's queue takes 256 */
 #define MACHINE_ALIGNMENT 64u
 
 static size_t rounded_up(size_t bytes)
@@ -342,21 +343,34 @@ static bool use_cts(struct lh_connection *c, struct send_message *message, lh_ti
     return c->error == 0 && c->sender.segment_next != before;
 }
 
-static void start_segments(struct lh_connection *c, lh_time now)
+/* Of the newest clear-to-send, unless it was passed by. */
+static void note_started(struct lh_connection *c, lh_time *next)
+{
+    struct send_segment *segment = send_segment_at(c, c->sender.segment_next - 1);
+    if (!segment->active || segment->sequence != c->sender.segment_next - 1)
+        return;
+    c->sender.closed |= segment->hungry;
+    earlier(next, segment->next_ns);
+    earlier(next, segment->tell_at);
+}
+
+static void start_segments(struct lh_connection *c, lh_time now, lh_time *next)
 {
     struct sender *s = &c->sender;
     struct send_message *message;
-    /* Each turn uses a clear-to-send, of which there are a bounded number. */
-    while (c->error == 0 && !s->blocked && (message = current_message(c)) != NULL) {
+    for (uint32_t i = 0; c->error == 0 && !s->blocked && (message = current_message(c)) != NULL; i++) {
         /* The oldest must arrive first: its place is wanted. And what was aborted must leave the queue. */
         if (s->segment_next - s->segment_oldest == c->attr.slots || s->ending_count >= c->attr.slots)
             return;
-        if (injector_budget_chunks(c) == 0) {
-            s->starved = true;
+        if (i == STARTS_A_STEP) {
+            c->touched = true;
+            earlier(next, now);
             return;
         }
-        if (!use_cts(c, message, now))
+        s->closed |= injector_budget_chunks(c) == 0;
+        if (s->closed || !use_cts(c, message, now))
             return;
+        note_started(c, next);
     }
 }
 
@@ -385,7 +399,7 @@ static void step_segment(struct lh_connection *c, struct send_segment *segment, 
         return;
     if (segment->tell_at <= now)
         tell_lengths(c, segment, now);
-    s->starved |= segment->hungry;
+    s->closed |= segment->hungry;
     earlier(next, segment->next_ns);
     earlier(next, segment->tell_at);
 }
@@ -403,23 +417,18 @@ void sender_step(struct lh_connection *c, lh_time now, lh_time *next)
 {
     struct sender *s = &c->sender;
     s->window_bytes = window_now(c);
-    s->starved = false;
     s->cts_wanted = false;
     injector_resume(c, now);
+    /* Strictly in order: receivers conclude from a chunk of one segment that all before it were sent whole.
+     */
+    s->closed = s->blocked != NULL;
     for (uint32_t n = s->segment_oldest; c->error == 0 && n != s->segment_next;
          n++) { /* at most attr.slots */
         struct send_segment *segment = send_segment_at(c, n);
         if (segment->active)
             step_segment(c, segment, now, next);
     }
-    start_segments(c, now);
-    for (uint32_t n = s->segment_oldest; n != s->segment_next; n++) { /* those that were started just now */
-        struct send_segment *segment = send_segment_at(c, n);
-        s->starved |= segment->active && segment->hungry;
-        if (segment->active)
-            earlier(next, segment->next_ns < segment->tell_at ? segment->next_ns : segment->tell_at);
-    }
-    if (s->blocked)
-        s->starved = true;
+    start_segments(c, now, next);
+    s->starved = s->closed || s->blocked;
     sender_retire(c);
 }

@@ -78,6 +78,20 @@ uint32_t cts_collect(struct cts_announcer *announcer, lh_time now, lh_time overd
     return count;
 }
 
+void cts_on_refused(struct cts_announcer *announcer, uint32_t count, uint32_t repeated, lh_time now)
+{
+    assert(repeated == 0 || repeated == count);
+    assert(count <= announcer->announced - announcer->heard);
+    if (repeated) {
+        announcer->repeats--;
+        announcer->repeat_at = now;
+        return;
+    }
+    announcer->announced -= count;
+    if (announcer->announced == announcer->heard)
+        announcer->repeat_at = LH_TIME_NEVER;
+}
+
 lh_time cts_announcer_next(const struct cts_announcer *announcer)
 {
     return announcer->announced != announcer->next ? 0 : announcer->repeat_at;

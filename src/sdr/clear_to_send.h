@@ -39,6 +39,8 @@ bool cts_on_heard(struct cts_announcer *announcer, uint32_t next, lh_time now, l
  * of them were sent before. Call until it gives 0. overdue_ns 0: no sample yet. */
 uint32_t cts_collect(struct cts_announcer *announcer, lh_time now, lh_time overdue_ns,
                      struct control_cts *out, uint32_t room, uint32_t *repeated);
+/* What the last cts_collect gave could not be sent: it will give it again. */
+void cts_on_refused(struct cts_announcer *announcer, uint32_t count, uint32_t repeated, lh_time now);
 /* When cts_collect has something to give. */
 lh_time cts_announcer_next(const struct cts_announcer *announcer);
 

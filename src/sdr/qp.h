@@ -95,6 +95,7 @@ struct sdr_qp {
     struct qp_upper_queue inbox;
     bool pong_wanted;
     bool heard_wanted; /* a clear-to-send came: tell how far we heard */
+    bool cts_refused;  /* clear-to-sends are due that the fabric did not take */
     uint32_t goodbye;  /* times that CLOSE is still to be sent */
     uint32_t goodbye_reason;
     uint64_t packets_noted; /* rx_packets when the path was last told of traffic */

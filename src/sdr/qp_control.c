@@ -190,19 +190,22 @@ static bool tell_simple(struct sdr_qp *qp, enum control_type type)
     return tell(qp, &message);
 }
 
-/* A collected announcement counts as sent even when the fabric was full: it is repeated like a lost one. */
 static void tell_cts(struct sdr_qp *qp, lh_time now)
 {
     struct control_message message = {.header.type = CONTROL_CTS};
     uint32_t repeated;
     lh_time overdue_ns = lh_rtt_overdue_ns(&qp->path.rtt);
+    qp->cts_refused = false;
     /* Bounded by the announcer's window. */
     while ((message.body.cts.count = cts_collect(&qp->announcer, now, overdue_ns, message.body.cts.entries,
                                                  CONTROL_CTS_MAX, &repeated)) > 0) {
+        if (!tell(qp, &message)) {
+            cts_on_refused(&qp->announcer, message.body.cts.count, repeated, now);
+            qp->cts_refused = true;
+            return;
+        }
         fabric_count(&qp->stats, cts_sent, message.body.cts.count);
         fabric_count(&qp->stats, cts_repeated, repeated);
-        if (!tell(qp, &message))
-            return;
     }
 }
 
@@ -271,7 +274,8 @@ static bool was_refused(struct sdr_qp *qp)
 {
     if (qp->goodbye > 0)
         return true;
-    return !atomic_load(&qp->error) && (qp->pong_wanted || qp->heard_wanted || queue_front(&qp->outbox));
+    return !atomic_load(&qp->error) &&
+           (qp->pong_wanted || qp->heard_wanted || qp->cts_refused || queue_front(&qp->outbox));
 }
 
 bool qp_control_round(struct sdr_qp *qp, lh_time now, lh_time *next)
@@ -295,8 +299,10 @@ bool qp_control_round(struct sdr_qp *qp, lh_time now, lh_time *next)
         earlier(next, ops->pump(qp->endpoint, FABRIC_CONTROL, now));
     else if (was_refused(qp))
         earlier(next, now + QP_BLOCKED_RETRY_NS);
-    if (!atomic_load(&qp->error)) {
-        earlier(next, cts_announcer_next(&qp->announcer));
+    /* While a goodbye waits nothing else is said, so none of it is due. */
+    if (!atomic_load(&qp->error) && qp->goodbye == 0) {
+        if (!qp->cts_refused) /* else it is the fabric that says when to go on */
+            earlier(next, cts_announcer_next(&qp->announcer));
         earlier(next, qp->path.ping_at);
     }
     gate_leave(&qp->lock);

@@ -227,6 +227,26 @@ static void test_partition_heals(void **state)
     sdr_pair_close(&pair);
 }
 
+/* Both directions of one QP are busy: a clear-to-send that the full link refuses goes out as soon as it
+ * can. */
+static void test_full_link_refuses_control(void **state)
+{
+    (void)state;
+    struct sdr_pair pair = open_pair(
+        (struct sdr_pair_options){.link = {.delay_ns = MS, .rate_bps = 10000000, .queue_bytes = 4096}});
+    struct sdr_recv_handle *recv;
+    struct sdr_send_handle *send;
+    uint8_t words[LH_SDR_MESSAGE_MAX] = {0};
+    for (uint32_t i = 0; i < 100; i++) /* 80 ms of this link */
+        assert_int_equal(lh_sdr_message_send(pair.ends[SDR_PAIR_RX].qp, words, sizeof words), 0);
+    sdr_pair_run(&pair, MS);
+    assert_int_equal(sdr_pair_recv(&pair, 0, SLOT, &recv), SDR_SUCCESS);
+    sdr_pair_run(&pair, 10 * MS);
+    assert_true(sdr_pair_stats(&pair, SDR_PAIR_RX).tx_backpressure > 0);
+    assert_int_equal(sdr_pair_send(&pair, 0, MTU, 0, &send), SDR_SUCCESS);
+    sdr_pair_close(&pair);
+}
+
 /* ---- forged and damaged control messages ---- */
 
 #define HEADER (ROCE_SEND_HEADER_BYTES)
@@ -309,7 +329,70 @@ static void test_forged_control(void **state)
     }
 }
 
-/* Damage on the wire is seen by the iCRC: everything still comes to its place. */
+/* Where the fields of the first entry lie in a datagram. */
+enum {
+    ENTRY = HEADER + CONTROL_HEADER_BYTES,
+    ENTRY_SLOT = ENTRY + 4,
+    ENTRY_GENERATION = ENTRY + 6,
+    ENTRY_LENGTH = ENTRY + 8,
+};
+
+/* Writes a byte into each clear-to-send that passes. */
+static bool spoil_entry(void *context, struct sim_datagram *datagram)
+{
+    const uint32_t *place = context;
+    if (datagram->control && datagram->data[HEADER + 1] == CONTROL_CTS) {
+        datagram->data[*place] = 4; /* slots and generations count from 0 to 3; 2^26 bytes are no message */
+        sim_datagram_seal(datagram);
+    }
+    return true;
+}
+
+/* A receive that cannot be is not used: the sender would write into another message's fields. */
+static void test_impossible_receives_are_refused(void **state)
+{
+    (void)state;
+    const uint32_t places[] = {ENTRY_SLOT, ENTRY_SLOT + 1, ENTRY_GENERATION, ENTRY_LENGTH};
+    for (uint32_t i = 0; i < 4; i++) {
+        struct sdr_pair pair = open_pair((struct sdr_pair_options){0});
+        struct sdr_recv_handle *recv;
+        struct sdr_send_handle *send;
+        uint32_t place = places[i];
+        sim_world_tap(pair.world, spoil_entry, &place);
+        assert_int_equal(sdr_pair_recv(&pair, 0, SLOT, &recv), SDR_SUCCESS);
+        sdr_pair_run(&pair, MS);
+        assert_int_equal(sdr_pair_send(&pair, 0, MTU, 0, &send), SDR_RETRY);
+        assert_true(sdr_pair_stats(&pair, SDR_PAIR_TX).bad_control > 0);
+        sim_world_tap(pair.world, NULL, NULL);
+        sdr_pair_run(&pair, 200 * MS);
+        assert_int_equal(sdr_pair_send(&pair, 0, MTU, 0, &send), SDR_SUCCESS);
+        sdr_pair_close(&pair);
+    }
+}
+
+/* The link takes little at a time: the goodbye waits until all that was said before it is out. */
+static void test_goodbye_comes_last(void **state)
+{
+    (void)state;
+    struct sdr_pair pair = open_pair(
+        (struct sdr_pair_options){.link = {.delay_ns = MS, .rate_bps = 10000000, .queue_bytes = 4096}});
+    struct sdr_qp *listener = pair.ends[SDR_PAIR_TX].qp;
+    uint8_t words[LH_SDR_MESSAGE_MAX] = {0};
+    size_t bytes;
+    uint32_t heard = 0;
+    for (uint32_t i = 0; i < 50; i++)
+        assert_int_equal(lh_sdr_message_send(pair.ends[SDR_PAIR_RX].qp, words, sizeof words), 0);
+    assert_int_equal(lh_sdr_goodbye(pair.ends[SDR_PAIR_RX].qp, LH_ECLOSED), 0);
+    for (uint32_t turn = 0; turn < 10000 && lh_sdr_error(listener) == 0; turn++)
+        sdr_pair_run(&pair, MS / 10);
+    assert_int_equal(lh_sdr_error(listener), -LH_ECLOSED);
+    while (lh_sdr_message_recv(listener, words, &bytes) == 0)
+        heard++;
+    assert_int_equal(heard, 50);
+    sdr_pair_close(&pair);
+}
+
+/* What is no packet at all is counted, and everything still comes to its place. */
 static void test_noise_in_place_of_control(void **state)
 {
     (void)state;
@@ -462,7 +545,10 @@ int main(void)
         cmocka_unit_test(test_generations_wrap),
         cmocka_unit_test(test_control_is_lost_and_doubled),
         cmocka_unit_test(test_partition_heals),
+        cmocka_unit_test(test_full_link_refuses_control),
         cmocka_unit_test(test_forged_control),
+        cmocka_unit_test(test_impossible_receives_are_refused),
+        cmocka_unit_test(test_goodbye_comes_last),
         cmocka_unit_test(test_noise_in_place_of_control),
         cmocka_unit_test(test_bitmap_tells_the_truth),
         cmocka_unit_test(test_same_seed_same_run),

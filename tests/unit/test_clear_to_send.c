@@ -196,6 +196,34 @@ static void test_made_up_round_trip(void **state)
     }
 }
 
+/* What the fabric did not take was not sent: it comes again, and costs no backoff. */
+static void test_refused_by_the_fabric(void **state)
+{
+    (void)state;
+    struct sides s;
+    struct control_cts out[ROOM];
+    uint32_t repeated;
+    setup(&s, NEAR_END);
+    for (uint16_t slot = 0; slot < 5; slot++)
+        announce(&s, slot);
+    assert_int_equal(collect(&s, 0, OVERDUE, out, &repeated), 5);
+    cts_on_refused(&s.announcer, 5, repeated, 0);
+    assert_int_equal(cts_announcer_next(&s.announcer), 0);
+    assert_false(cts_on_heard(&s.announcer, NEAR_END + 1, 0, OVERDUE)); /* nobody can have heard of it */
+    assert_int_equal(collect(&s, 7, OVERDUE, out, &repeated), 5);
+    assert_int_equal(repeated, 0);
+    assert_int_equal(out[0].slot, 0);
+    assert_int_equal(cts_announcer_next(&s.announcer), 7 + OVERDUE);
+    for (lh_time now = 7 + OVERDUE; now < 2 * OVERDUE; now += OVERDUE / 10) {
+        assert_int_equal(collect(&s, now, OVERDUE, out, &repeated), 5);
+        assert_int_equal(repeated, 5);
+        cts_on_refused(&s.announcer, 5, repeated, now);
+        assert_int_equal(cts_announcer_next(&s.announcer), now);
+    }
+    assert_int_equal(collect(&s, 2 * OVERDUE, OVERDUE, out, &repeated), 5);
+    assert_int_equal(cts_announcer_next(&s.announcer), 4 * OVERDUE); /* the first repeat in vain */
+}
+
 /* More than a message holds: fresh ones come in turns; of the overdue only the oldest. */
 static void test_little_room(void **state)
 {
@@ -324,6 +352,7 @@ int main(void)
         cmocka_unit_test(test_fresh_beside_overdue),
         cmocka_unit_test(test_repeat_without_round_trip),
         cmocka_unit_test(test_made_up_round_trip),
+        cmocka_unit_test(test_refused_by_the_fabric),
         cmocka_unit_test(test_little_room),
         cmocka_unit_test(test_heard_in_any_order_used_in_order),
         cmocka_unit_test(test_outside_the_window),

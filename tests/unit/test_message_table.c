@@ -434,6 +434,7 @@ struct hammer {
     uint32_t channel;
     struct lh_stats *stats;
     uint32_t user;
+    pthread_barrier_t *start;
 };
 
 /* Every packet of one channel, twice, in batches. */
@@ -475,7 +476,7 @@ static void hammer_message(uint32_t chunk_packets, bool truncate)
     struct hammer threads[CHANNELS];
     pthread_t ids[CHANNELS];
     for (uint32_t c = 0; c < CHANNELS; c++) {
-        threads[c] = (struct hammer){&f, c, &f.stats, 0xC0FFEE42};
+        threads[c] = (struct hammer){&f, c, &f.stats, 0xC0FFEE42, NULL};
         assert_int_equal(pthread_create(&ids[c], NULL, hammer, &threads[c]), 0);
     }
     uint32_t end = truncate ? BIG / 2 + 3 : BIG;
@@ -506,6 +507,41 @@ static void test_channels_in_parallel(void **state)
             hammer_message(chunk_packets, turn % 2);
 }
 
+/* Two threads in the same words, as truncation and arrivals are: no bit is lost, and each chunk is counted
+ * once. */
+static void *hammer_parity(void *argument)
+{
+    const struct hammer *self = argument;
+    pthread_barrier_wait(self->start);
+    for (uint32_t packet = self->channel; packet < BIG; packet += 2) {
+        struct fabric_arrival one = arrival(self->f, 0, packet, MTU, self->user);
+        message_table_on_arrivals(&self->f->table, &one, 1, self->stats);
+    }
+    return NULL;
+}
+
+static void test_words_are_shared(void **state)
+{
+    (void)state;
+    for (uint32_t turn = 0; turn < 800; turn++) {
+        uint32_t chunk_packets = 1u << turn % 9;
+        struct fixture f;
+        pthread_t other;
+        setup(&f, chunk_packets, IMMEDIATE_SPLIT_10_18_4, BIG * MTU);
+        message_slot_open(&f.table, 0, BIG * MTU);
+        pthread_barrier_t start;
+        pthread_barrier_init(&start, NULL, 2);
+        struct hammer odd = {&f, 1, &f.stats, 1, &start}, even = {&f, 0, &f.stats, 1, &start};
+        assert_int_equal(pthread_create(&other, NULL, hammer_parity, &odd), 0);
+        hammer_parity(&even);
+        pthread_join(other, NULL);
+        pthread_barrier_destroy(&start);
+        assert_int_equal(message_slot_chunks_arrived(&f.table.slots[0]), BIG / chunk_packets);
+        assert_int_equal(f.stats.rx_duplicate_packets, 0);
+        teardown(&f);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -519,6 +555,7 @@ int main(void)
         cmocka_unit_test(test_immediate_from_fragments),
         cmocka_unit_test(test_empty_packet_is_no_packet),
         cmocka_unit_test(test_channels_in_parallel),
+        cmocka_unit_test(test_words_are_shared),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

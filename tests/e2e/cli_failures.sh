@@ -36,7 +36,7 @@ status=0
 [ "$status" -eq 1 ] || fail "recv ended with $status"
 expect_line "$work/recv.err" "$work/missing"
 
-# start_both ARGUMENT...: a transfer that is well under way, most of it not read yet (the window is small); sets
+# start_both ARGUMENT...: a transfer well under way, most of it not read yet (the window is small); sets
 # pid and sender.
 start_both() {
     start_recv recv "$work/out" "$@"

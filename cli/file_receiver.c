@@ -277,7 +277,6 @@ static void say_outcome(struct reception *r)
 
 static void clean_up(struct reception *r)
 {
-    cli_partial_abandon(&r->partial, may_resume(r));
     cli_block_ring_close(&r->ring);
     if (r->digest.state)
         cli_digest_close(&r->digest);
@@ -300,6 +299,8 @@ enum cli_reception cli_file_receive(const struct cli_file_receiver *receiver,
     if (whole)
         r.outcome = CLI_RECEPTION_WHOLE;
     cli_progress_clear(&r.progress);
+    /* Before the sender hears of it, so that it finds the name free when it tries again. */
+    cli_partial_abandon(&r.partial, may_resume(&r));
     send_verdict(&r, whole);
     /* A name that was refused is not one to print. */
     if (r.outcome == CLI_RECEPTION_STRANGER)

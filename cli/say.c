@@ -6,6 +6,9 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+/* A path and some words fit. */
+#define SAY_MAX 4608
+
 static const char *command_name = "";
 
 void cli_say_command(const char *command)
@@ -15,11 +18,12 @@ void cli_say_command(const char *command)
 
 static void say(const char *prefix, const char *format, va_list arguments)
 {
+    char text[SAY_MAX];
+    vsnprintf(text, sizeof text, format, arguments);
     /* What was printed before stands before, also when both go to one file. */
     fflush(stdout);
-    fprintf(stderr, "longhaul%s%s: %s", *command_name ? " " : "", command_name, prefix);
-    vfprintf(stderr, format, arguments);
-    fputc('\n', stderr);
+    /* In one piece: several processes may share a log. */
+    fprintf(stderr, "longhaul%s%s: %s%s\n", *command_name ? " " : "", command_name, prefix, text);
 }
 
 int cli_failed(const char *format, ...)

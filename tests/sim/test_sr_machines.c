@@ -37,10 +37,11 @@ static double ms(lh_time ns)
  */
 
 struct losses {
-    uint32_t chunk;      /* this chunk … */
-    uint32_t injections; /* … is lost that often */
-    uint32_t marks;      /* and this many of the first messages to the receiver after it */
-    uint32_t reports;    /* and to the sender */
+    uint32_t chunk;           /* this chunk … */
+    uint32_t injections;      /* … is lost that often */
+    uint32_t to_receiver;     /* the first messages that way, so many, and … */
+    uint32_t to_sender_first; /* … those of this number … */
+    uint32_t to_sender;       /* … and so many from it on that way are lost too */
 };
 
 static bool lose_chunk(void *context, uint32_t chunk, uint32_t injection)
@@ -49,9 +50,18 @@ static bool lose_chunk(void *context, uint32_t chunk, uint32_t injection)
     return chunk == losses->chunk && injection < losses->injections;
 }
 
+static bool lose_message(void *context, bool to_receiver, uint32_t number)
+{
+    const struct losses *losses = context;
+    if (to_receiver)
+        return number < losses->to_receiver;
+    return number >= losses->to_sender_first && number - losses->to_sender_first < losses->to_sender;
+}
+
 static struct sr_world_result run_losing(struct sr_world_spec spec, struct losses losses)
 {
     spec.lose_chunk = lose_chunk;
+    spec.lose_message = lose_message;
     spec.context = &losses;
     struct sr_world_result result = sr_world_run(&spec);
     assert_true(result.complete);
@@ -105,6 +115,53 @@ static void test_a_lost_repair_costs_the_same_again(void **state)
     }
 }
 
+/* The MARK behind a lost end goes out again after a window, then two, then four. */
+static void test_lost_marks_cost_windows(void **state)
+{
+    (void)state;
+    static const lh_time windows[] = {0, 1, 3, 7};
+    for (uint32_t marks = 0; marks < 4; marks++) {
+        struct sr_world_spec spec = ocean("sr-nack", 256);
+        struct sr_world_result result =
+            run_losing(spec, (struct losses){.chunk = 255, .injections = 1, .to_receiver = marks});
+        lh_time most =
+            sr_world_ideal_ns(&spec) + RTT_NS + WINDOW_NS + windows[marks] * WINDOW_NS + 2 * CHUNK_NS;
+        assert_in_range(result.done_ns, most - 20 * CHUNK_NS, most); /* the link has a queue of 16 */
+        assert_int_equal(result.again, 1);
+    }
+}
+
+/* So does the receiver's report. Nothing else is said meanwhile: all but one chunk of few has arrived. */
+static void test_lost_reports_cost_windows(void **state)
+{
+    (void)state;
+    static const lh_time windows[] = {0, 1, 3, 7};
+    for (uint32_t reports = 0; reports < 4; reports++) {
+        struct sr_world_spec spec = ocean("sr-nack", 10);
+        struct losses losses = {.chunk = 5, .injections = 1, .to_sender = reports};
+        struct sr_world_result result = run_losing(spec, losses);
+        lh_time most =
+            sr_world_ideal_ns(&spec) + RTT_NS + WINDOW_NS + windows[reports] * WINDOW_NS + 2 * CHUNK_NS;
+        if (result.done_ns > most)
+            fail_msg("%u reports lost: %.3f ms, at most %.3f", reports, ms(result.done_ns), ms(most));
+        assert_int_equal(result.again, 1);
+    }
+}
+
+/* Nothing that the sender says comes through for a while: the probe goes on asking. */
+static void test_silence_is_bridged_by_probes(void **state)
+{
+    (void)state;
+    for (uint32_t messages = 4; messages < 10; messages++) {
+        struct sr_world_spec spec = ocean("sr-nack", 256);
+        struct sr_world_result result =
+            run_losing(spec, (struct losses){.chunk = 255, .injections = 1, .to_receiver = messages});
+        assert_int_equal(result.again, 1);
+        assert_true(result.sender.probes_sent >= messages - 4);
+        assert_true(result.done_ns <= sr_world_ideal_ns(&spec) + 2 * (messages - 1) * RTT_NS);
+    }
+}
+
 /* The paper's scheme: RTO = 3 RTT, and the chunk itself. */
 static void test_one_lost_chunk_costs_sr_rto_its_timeout(void **state)
 {
@@ -146,6 +203,8 @@ static struct sr_world_spec draw(uint64_t seed)
     spec.chunk_loss = pick(&prng, losses, 7);
     spec.message_loss = pick(&prng, losses, 7);
     spec.duplicate = pick(&prng, doubles, 4);
+    if (lh_prng_chance(&prng, 0.3))
+        spec.burst_chunks = 1 + (double)lh_prng_below(&prng, 100);
     if (lh_prng_chance(&prng, 0.4))
         spec.jitter_ns = lh_prng_below(&prng, spec.rtt_ns); /* beyond the window, too */
     if (lh_prng_chance(&prng, 0.3))
@@ -173,12 +232,13 @@ static void test_always_completes(void **state)
     for (uint64_t seed = first; seed < first + seeds; seed++) {
         struct sr_world_spec spec = draw(seed);
         if (chosen != NULL)
-            printf("seed %lu: %s, %u chunks of %lu ns, room %u, rtt %.3f ms, loss %g and %g, duplicate %g, "
+            printf("seed %lu: %s, %u chunks of %lu ns, room %u, rtt %.3f ms, loss %g and %g, rows of %g, "
+                   "duplicate %g, "
                    "jitter %.3f ms, "
                    "in flight %u, rtt unknown %d\n",
                    seed, spec.scheme->name, spec.chunks, spec.chunk_ns, spec.room_chunks, ms(spec.rtt_ns),
-                   spec.chunk_loss, spec.message_loss, spec.duplicate, ms(spec.jitter_ns), spec.in_flight,
-                   spec.rtt_unknown);
+                   spec.chunk_loss, spec.message_loss, spec.burst_chunks, spec.duplicate,
+                   ms(spec.jitter_ns), spec.in_flight, spec.rtt_unknown);
         if (spec.chunks == 0)
             continue;
         struct sr_world_result result = sr_world_run(&spec);
@@ -306,6 +366,9 @@ int main(void)
         cmocka_unit_test(test_no_loss_is_ideal),
         cmocka_unit_test(test_one_lost_chunk_costs_a_round_trip_and_a_window),
         cmocka_unit_test(test_a_lost_repair_costs_the_same_again),
+        cmocka_unit_test(test_lost_marks_cost_windows),
+        cmocka_unit_test(test_lost_reports_cost_windows),
+        cmocka_unit_test(test_silence_is_bridged_by_probes),
         cmocka_unit_test(test_one_lost_chunk_costs_sr_rto_its_timeout),
         cmocka_unit_test(test_always_completes),
         cmocka_unit_test(test_repairs_are_as_many_as_losses),

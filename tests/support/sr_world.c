@@ -45,7 +45,7 @@ struct sr_world {
     lh_time sender_at, receiver_at; /* when the next look is scheduled */
     uint32_t in_flight;
     uint32_t message_numbers[2];
-    bool receiver_complete, sender_done;
+    bool receiver_complete, sender_done, in_burst;
     void *sender, *receiver;
     uint8_t *bitmap;
     uint32_t arrived;
@@ -121,6 +121,19 @@ static lh_time way(struct sr_world *world, struct lh_prng *prng)
     return world->spec.rtt_ns / 2 + jitter;
 }
 
+/* Gilbert-Elliott with a bad state that loses all: the same share is lost, in rows. */
+static bool chunk_lost(struct sr_world *world)
+{
+    const struct sr_world_spec *spec = &world->spec;
+    if (spec->burst_chunks <= 1)
+        return lh_prng_chance(&world->chunk_prng, spec->chunk_loss);
+    double leave = 1 / spec->burst_chunks;
+    double enter = leave * spec->chunk_loss / (1 - spec->chunk_loss);
+    bool changes = lh_prng_chance(&world->chunk_prng, world->in_burst ? leave : enter);
+    world->in_burst ^= changes;
+    return world->in_burst;
+}
+
 static void link_chunk(struct sr_world *world, uint32_t chunk)
 {
     const struct sr_world_spec *spec = &world->spec;
@@ -132,7 +145,7 @@ static void link_chunk(struct sr_world *world, uint32_t chunk)
     world->result.injected++;
     if (injection > 0 && (world->bitmap[chunk] || state->under_way > 0))
         world->result.needless++;
-    bool lost = lh_prng_chance(&world->chunk_prng, spec->chunk_loss);
+    bool lost = chunk_lost(world);
     uint32_t copies = lh_prng_chance(&world->chunk_prng, spec->duplicate) ? 2 : 1;
     if (spec->lose_chunk != NULL && spec->lose_chunk(spec->context, chunk, injection))
         lost = true;

@@ -29,6 +29,7 @@ struct sr_world_spec {
     bool rtt_unknown;   /* both ends are told that there is no sample yet */
     uint32_t in_flight; /* most chunks under way; 0: no limit */
     double chunk_loss;
+    double burst_chunks; /* 0: each chunk is lost by itself; else the mean length of a row of losses */
     double message_loss;
     double duplicate;
     lh_time jitter_ns;    /* uniform extra delay of each */

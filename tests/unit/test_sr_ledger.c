@@ -108,6 +108,10 @@ static void test_acknowledged_twice_counts_once(void **state)
     assert_int_equal(ledger->lost, 1);
     sr_ledger_ack_word(ledger, 0, 0x3);
     assert_int_equal(ledger->acked, 2);
+    struct sr_run lost;
+    assert_true(sr_ledger_take_lost(ledger, 10, 2, &lost)); /* what was acknowledged is not sent again */
+    expect_run(lost, 2, 1);
+    sr_ledger_lose_word(ledger, 0, 0x4);
     sr_ledger_ack_below(ledger, 1);
     assert_int_equal(ledger->acked, 2);
     sr_ledger_ack_below(ledger, 64);

@@ -37,17 +37,6 @@ static lh_time caught_up(const struct lh_receiver_view *view)
     return view->caught_up_ns == 0 ? view->now : sr_earlier(view->caught_up_ns, view->now);
 }
 
-/* When a later message proves that all of this one has been sent; LH_TIME_NEVER when that says nothing new.
- */
-static lh_time later_expiry(const struct sr_nack *nack, const struct sr_arrivals *arrivals,
-                            const struct lh_receiver_view *view, const struct sr_timing *timing)
-{
-    /* Before the length is known the buffer may be longer than the message. */
-    if (!view->length_known || nack->horizon == arrivals->limit)
-        return LH_TIME_NEVER;
-    return sr_after(view->later_seen_ns, timing->window_ns);
-}
-
 /* When the oldest MARK settles. One that speaks of chunks past the highest waits until no more come in:
  * they may be on this host already, behind others that are still to be looked at. */
 static lh_time marks_expiry(const struct sr_nack *nack, const struct sr_arrivals *arrivals,
@@ -68,8 +57,6 @@ static uint32_t horizon_now(struct sr_nack *nack, const struct sr_arrivals *arri
         sr_settle_on_expired(&nack->chunks);
     while (marks_expiry(nack, arrivals, timing) <= caught_up(view))
         sr_settle_on_expired(&nack->marks);
-    if (later_expiry(nack, arrivals, view, timing) <= caught_up(view))
-        return arrivals->limit;
     uint32_t horizon = larger(nack->chunks.settled.through, nack->marks.settled.through);
     horizon = larger(horizon, nack->horizon);
     return horizon < arrivals->limit ? horizon : arrivals->limit;
@@ -100,7 +87,7 @@ bool sr_nack_on_step(struct sr_nack *nack, const struct sr_arrivals *arrivals,
 lh_time sr_nack_expiry(const struct sr_nack *nack, const struct sr_arrivals *arrivals,
                        const struct lh_receiver_view *view, const struct sr_timing *timing)
 {
-    lh_time next = later_expiry(nack, arrivals, view, timing);
+    lh_time next = LH_TIME_NEVER;
     uint32_t shown = nack->chunks.newest.through;
     if (arrivals->cumulative < shown)
         next = sr_earlier(next, sr_settle_expiry(&nack->chunks, timing));

@@ -2,16 +2,17 @@
  * sr_nack.h - when the receiver of sr-nack reports that chunks are lost.
  *
  * A chunk is lost when something that was sent after it has been here for a reordering window and it has
- * not come: a later chunk, a MARK, or a chunk of a later message (RFC 8985 judges by time in the same way).
- * Every report is the whole state, and the sender knows what it has repaired since, so a report may be
- * repeated freely.
+ * not come: a later chunk, or a MARK (RFC 8985 judges by time in the same way). Every report is the whole
+ * state, and the sender knows what it has repaired since, so a report may be repeated freely.
+ *
+ * That a later message of the connection has shown (later_seen_ns) is not used: it says the same as the
+ * MARK at the end of this one, but only where a connection injects strictly in order.
  *
  * Timers:
- *   settle   one reordering window after a sample (sr_settle.h), or after a later message showed: what it
- *            covers and is missing is now known to be lost. A MARK comes another way than the chunks and
- *            may overtake them on this host, so it waits until arrivals have been looked at
- *            (caught_up_ns), and, when it speaks of chunks past the highest, until the highest has not
- *            grown for a window.
+ *   settle   one reordering window after a sample (sr_settle.h): what it covers and is missing is now known
+ *            to be lost. A MARK comes another way than the chunks and may overtake them on this host, so it
+ *            waits until arrivals have been looked at (caught_up_ns), and, when it speaks of chunks past
+ *            the highest, until the highest has not grown for a window.
  *   repeat   after a report: one, then two, then four more windows. From there on the sender's probe asks.
  *
  * SPDX-License-Identifier: BSD-3-Clause

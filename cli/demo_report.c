@@ -73,11 +73,23 @@ void cli_demo_report_start(const struct cli_demo_report *report)
     cli_table_rule(&table);
 }
 
+/* 0, 1e-5, 2.5e-3: as people write it. */
+static void put_loss(double loss, char *out, size_t size)
+{
+    int exponent = loss > 0 ? (int)floor(log10(loss) + 1e-9) : 0;
+    if (loss <= 0 || loss >= 1)
+        snprintf(out, size, "%.3g", loss);
+    else
+        snprintf(out, size, "%.3ge%d", loss / pow(10, exponent), exponent);
+}
+
 void cli_demo_report_running(const struct cli_demo_run *run)
 {
+    char loss[CLI_CELL_MAX];
     if (!isatty(STDOUT_FILENO))
         return;
-    printf("  %-6.2g  %-14s ...", run->link.loss, run->scheme);
+    put_loss(run->link.loss, loss, sizeof loss);
+    printf("  %-6s  %-14s  ...", loss, run->scheme);
     fflush(stdout);
 }
 
@@ -88,18 +100,27 @@ static enum cli_colour colour_of(double factor)
     return factor <= FAIR_FACTOR ? CLI_YELLOW : CLI_RED;
 }
 
+static void put_rate(double bps, char *out, size_t size)
+{
+    /* With fixed digits where most of them are, so that they stand below each other. */
+    if (bps >= 1e8)
+        snprintf(out, size, "%.2f Gbit/s", bps / 1e9);
+    else
+        lh_format_rate(bps, out, size);
+}
+
 static void fill_measures(struct cli_cell *cells, const struct cli_demo_run *run,
                           const struct cli_demo_outcome *outcome, double factor)
 {
     const struct lh_stats *stats = &outcome->stats;
     double share = stats->tx_bytes ? (double)stats->tx_retransmitted_bytes / (double)stats->tx_bytes : 0;
-    lh_format_time(outcome->completion_s, cells[2].text, CLI_CELL_MAX);
+    snprintf(cells[2].text, CLI_CELL_MAX, "%.3f s", outcome->completion_s);
     if (isfinite(factor))
         snprintf(cells[3].text, CLI_CELL_MAX, "%.2f", factor);
     else
         snprintf(cells[3].text, CLI_CELL_MAX, "-");
     cells[3].colour = isfinite(factor) ? colour_of(factor) : CLI_PLAIN;
-    lh_format_rate(8 * (double)run->bytes / outcome->completion_s, cells[4].text, CLI_CELL_MAX);
+    put_rate(8 * (double)run->bytes / outcome->completion_s, cells[4].text, CLI_CELL_MAX);
     snprintf(cells[5].text, CLI_CELL_MAX, "%.3f %%", 100 * share);
 }
 
@@ -146,7 +167,7 @@ void cli_demo_report_row(struct cli_demo_report *report, const struct cli_demo_r
     double factor = outcome->completion_s / cli_demo_ideal_s(&run->link, run->bytes, wire_share);
     /* The loss stands once for all schemes that meet it. */
     if (!report->transfers || run->link.loss != report->last_loss)
-        snprintf(cells[0].text, CLI_CELL_MAX, "%.2g", run->link.loss);
+        put_loss(run->link.loss, cells[0].text, CLI_CELL_MAX);
     report->last_loss = run->link.loss;
     snprintf(cells[1].text, CLI_CELL_MAX, "%.40s", run->scheme);
     if (outcome->whole)

@@ -16,7 +16,11 @@
 #define SAMPLE_WEIGHT   0.1
 #define BAR_COLUMNS_MAX 30
 #define BAR_COLUMNS_MIN 8
-#define LABEL_COLUMNS   24
+/* Of the name: on a wide terminal, and on others. */
+#define LABEL_COLUMNS     24
+#define LABEL_COLUMNS_MIN 12
+/* What stands right of the bar. */
+#define RIGHT_COLUMNS 52
 
 void cli_progress_start(struct cli_progress *progress, const char *label, uint64_t total_bytes,
                         uint64_t done_bytes)
@@ -77,13 +81,17 @@ void cli_progress_line(const struct cli_progress *progress, uint64_t done_bytes,
     }
     lh_format_size(done_bytes, done, sizeof done);
     lh_format_size(progress->total_bytes, total, sizeof total);
-    snprintf(right, sizeof right, "%3d %%  %s of %s  %s  %s", (int)(share * 100), done, total, rate, left);
-    unsigned used = LABEL_COLUMNS + 2 + (unsigned)strlen(right) + 1;
-    unsigned room = columns > used ? columns - used : 0;
-    if (room >= BAR_COLUMNS_MIN + 3)
-        format_bar(share, room - 3 < BAR_COLUMNS_MAX ? room - 3 : BAR_COLUMNS_MAX, bar);
-    snprintf(out, size < columns ? size : columns, "%-*.*s  %s%s%s", LABEL_COLUMNS, LABEL_COLUMNS,
-             progress->label, bar, *bar ? " " : "", right);
+    /* Fixed widths: a line that jumps cannot be read. */
+    snprintf(right, sizeof right, "%3d %%  %7s of %-7s  %10s  %s", (int)(share * 100), done, total, rate,
+             left);
+    unsigned room = columns > RIGHT_COLUMNS ? columns - RIGHT_COLUMNS : 0;
+    unsigned label = room > LABEL_COLUMNS + BAR_COLUMNS_MAX ? LABEL_COLUMNS : LABEL_COLUMNS_MIN;
+    room -= room > label ? label : room;
+    /* Two blanks, two brackets, two blanks. */
+    if (room >= BAR_COLUMNS_MIN + 6)
+        format_bar(share, room - 6 < BAR_COLUMNS_MAX ? room - 6 : BAR_COLUMNS_MAX, bar);
+    snprintf(out, size < columns ? size : columns, "%-*.*s  %s  %s", (int)label, (int)label,
+             progress->label, bar, right);
 }
 
 void cli_progress_show(struct cli_progress *progress, uint64_t done_bytes)

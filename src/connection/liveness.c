@@ -10,10 +10,14 @@
 
 #include "connection/sender.h"
 #include "connection/step.h"
+#include "sdr/driver.h"
 
 #define LOOK_BUSY_NS     (5 * LH_NS_PER_MS)  /* while something is pending */
 #define LOOK_IDLE_NS     (50 * LH_NS_PER_MS) /* costs an idle worker one waking */
-#define UNHEARD_FRACTION 8u /* of the timeout: so long without a step, and we were not listening */
+#define PING_FRACTION    4u                  /* of the timeout: a silent peer is pinged so often */
+#define DEAF_FRACTION    8u  /* of the timeout: so long without a step, and we were not listening */
+#define STEP_FRACTION    16u /* of the timeout: so often we want to be called */
+#define PING_SPAN_MAX_NS LH_NS_PER_S
 
 void liveness_start(struct lh_connection *c, lh_time now)
 {
@@ -21,6 +25,8 @@ void liveness_start(struct lh_connection *c, lh_time now)
     c->liveness.stepped_ns = now;
     c->liveness.silent_at = now;
     c->liveness.lifeline_at = now;
+    lh_time span = c->attr.peer_timeout_ns / PING_FRACTION + 1;
+    sdr_qp_keepalive_set(c->qp, span < PING_SPAN_MAX_NS ? span : PING_SPAN_MAX_NS);
 }
 
 static bool anything_pending(const struct lh_connection *c)
@@ -31,7 +37,7 @@ static bool anything_pending(const struct lh_connection *c)
 static void check_silence(struct lh_connection *c, lh_time now, lh_time *next)
 {
     struct liveness *l = &c->liveness;
-    bool deaf = now > l->stepped_ns && now - l->stepped_ns > c->attr.peer_timeout_ns / UNHEARD_FRACTION;
+    bool deaf = now > l->stepped_ns && now - l->stepped_ns > c->attr.peer_timeout_ns / DEAF_FRACTION;
     l->stepped_ns = now;
     if (!anything_pending(c) || deaf) {
         l->since_ns = now;
@@ -53,6 +59,7 @@ static void check_silence(struct lh_connection *c, lh_time now, lh_time *next)
         return;
     }
     earlier(next, l->silent_at);
+    earlier(next, now + c->attr.peer_timeout_ns / STEP_FRACTION + 1);
 }
 
 static void look_at_lifeline(struct lh_connection *c, lh_time now)

@@ -7,10 +7,10 @@
 
 static_assert((HELD_MAX & (HELD_MAX - 1)) == 0, "a ring");
 
-void tell(struct lh_connection *c, const struct transfer_message *message)
+bool tell(struct lh_connection *c, const struct transfer_message *message)
 {
     uint8_t bytes[TRANSFER_BYTES_MAX];
-    lh_sdr_message_send(c->qp, bytes, transfer_encode(message, bytes));
+    return lh_sdr_message_send(c->qp, bytes, transfer_encode(message, bytes)) == 0;
 }
 
 static struct transfer_message lengths_of(struct lh_connection *c, const struct send_segment *segment)

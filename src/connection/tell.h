@@ -8,8 +8,8 @@
 
 #include "connection/connection.h"
 
-/* A full queue loses the message, like the network would. */
-void tell(struct lh_connection *c, const struct transfer_message *message);
+/* False when the queue is full: the message is lost then, as the network may lose it. */
+bool tell(struct lh_connection *c, const struct transfer_message *message);
 /* The lengths of a segment and its message, without a word of the scheme. */
 void tell_lengths(struct lh_connection *c, struct send_segment *segment, lh_time now);
 /* What a sender's machine says: behind the chunks that were posted before it. */

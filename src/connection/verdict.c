@@ -10,24 +10,33 @@
 #include "connection/sender.h"
 #include "connection/tell.h"
 
-static void tell_verdict(struct lh_connection *c, enum transfer_kind kind, uint32_t number, int error)
+#define QUEUE_FULL_FRACTION 8u /* of the span of a repeat */
+
+static bool tell_verdict(struct lh_connection *c, enum transfer_kind kind, uint32_t number, int error)
 {
     struct transfer_message message = {.kind = kind};
     message.body.verdict.message = number;
     message.body.verdict.error = (uint32_t)error;
-    tell(c, &message);
+    return tell(c, &message);
+}
+
+/* When to say it again. What found the queue full was not said yet: a user may cancel thousands at once. */
+static lh_time next_tell(const struct lh_connection *c, bool told, uint32_t *times, lh_time now)
+{
+    return now + (told ? connection_repeat_span(c, (*times)++)
+                       : connection_repeat_span(c, 0) / QUEUE_FULL_FRACTION);
 }
 
 static void tell_cancel(struct lh_connection *c, struct send_message *message, lh_time now)
 {
-    tell_verdict(c, TRANSFER_CANCEL, message->number, message->error);
-    message->tell_at = now + connection_repeat_span(c, message->told++);
+    bool told = tell_verdict(c, TRANSFER_CANCEL, message->number, message->error);
+    message->tell_at = next_tell(c, told, &message->told, now);
 }
 
 static void tell_refuse(struct lh_connection *c, struct recv_message *message, lh_time now)
 {
-    tell_verdict(c, TRANSFER_REFUSE, message->number, message->error);
-    message->tell_at = now + connection_repeat_span(c, message->told++);
+    bool told = tell_verdict(c, TRANSFER_REFUSE, message->number, message->error);
+    message->tell_at = next_tell(c, told, &message->told, now);
 }
 
 /* A scheme's own or a peer's code must not be taken for success. */

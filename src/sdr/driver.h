@@ -19,6 +19,8 @@ typedef lh_time sdr_driver_step(void *context, lh_time now);
 int sdr_qp_driver_set(struct sdr_qp *qp, sdr_driver_step *step, void *context);
 /* Wakes the control worker when it sleeps; from any thread, cheap when it does not sleep. */
 void sdr_qp_driver_kick(struct sdr_qp *qp);
+/* Longest silence before the peer is pinged; default 1 s. At least 1 ns. */
+void sdr_qp_keepalive_set(struct sdr_qp *qp, lh_time span_ns);
 /* Each packet that had reached this host before this moment is in the bitmaps: control messages come
  * another way, and may overtake data that still waits in a socket. 0: not known yet. Cheap, without a lock.
  */

@@ -14,6 +14,14 @@ void path_init(struct path *path, lh_time now, lh_time keepalive_ns)
     lh_rtt_init(&path->rtt);
 }
 
+void path_keepalive_set(struct path *path, lh_time keepalive_ns)
+{
+    assert(keepalive_ns > 0);
+    path->keepalive_ns = keepalive_ns;
+    if (path->ping_span > keepalive_ns)
+        path->ping_span = keepalive_ns;
+}
+
 static void take_echo(struct path *path, const struct control_header *header, lh_time now)
 {
     /* An echo of the future, or one that was held longer than it exists, is forged or garbage. */

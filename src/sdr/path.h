@@ -28,6 +28,8 @@ struct path {
 };
 
 void path_init(struct path *path, lh_time now, lh_time keepalive_ns);
+/* The next ping is due after that span of silence at the latest. */
+void path_keepalive_set(struct path *path, lh_time keepalive_ns);
 /* A control message with a good token came. */
 void path_on_heard(struct path *path, const struct control_header *header, lh_time now);
 /* Something else of the peer came: a data packet. */

@@ -452,6 +452,14 @@ void sdr_qp_driver_kick(struct sdr_qp *qp)
         worker_wake(&qp->context->workers[0]);
 }
 
+void sdr_qp_keepalive_set(struct sdr_qp *qp, lh_time span_ns)
+{
+    qp_lock(qp);
+    path_keepalive_set(&qp->path, span_ns);
+    qp_unlock(qp);
+    sdr_qp_driver_kick(qp);
+}
+
 lh_time sdr_qp_caught_up(struct sdr_qp *qp)
 {
     lh_time oldest = LH_TIME_NEVER;

@@ -1,5 +1,5 @@
 /*
- * test_connection.c - reliable messages over a simulated network in virtual time.
+ * test_connection.c - reliable messages over a simulated network in virtual time: what arrives.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -14,29 +14,14 @@
 
 #include <cmocka.h>
 
-#include "base/prng.h"
 #include "support/connection_pair.h"
 
 #define MTU   1024u
 #define SLOT  16384u
 #define SLOTS 8u
-#define LONG  (600 * LH_NS_PER_S) /* virtual: only a hang reaches it */
 
-static void fill(uint8_t *data, size_t bytes, uint64_t seed)
-{
-    struct lh_prng prng;
-    lh_prng_seed(&prng, seed);
-    for (size_t i = 0; i < bytes; i++)
-        data[i] = (uint8_t)lh_prng_next(&prng);
-}
-
-static uint8_t *make(size_t bytes, uint64_t seed)
-{
-    uint8_t *data = malloc(bytes + 1);
-    assert_non_null(data);
-    fill(data, bytes, seed);
-    return data;
-}
+#define CLEAN_LINK "rtt=10ms,rate=10Gbit"
+#define BAD_LINK   "rtt=10ms,rate=10Gbit,loss=0.05,reorder=0.02,duplicate=0.02,corrupt=0.01,jitter=200us"
 
 static struct connection_pair open_pair(const char *link)
 {
@@ -47,38 +32,16 @@ static struct connection_pair open_pair(const char *link)
     return pair;
 }
 
-static struct lh_request *send_one(struct connection_pair *pair, int end, const uint8_t *data, size_t bytes)
-{
-    struct lh_request *request = NULL;
-    assert_int_equal(lh_send(pair->ends[end], data, bytes, NULL, &request), 0);
-    return request;
-}
-
-static struct lh_request *recv_one(struct connection_pair *pair, int end, uint8_t *data, size_t room)
-{
-    struct lh_request *request = NULL;
-    assert_int_equal(lh_recv(pair->ends[end], data, room, NULL, &request), 0);
-    return request;
-}
-
-static struct lh_result finish(struct connection_pair *pair, struct lh_request *request)
-{
-    struct lh_result result = {0};
-    assert_true(connection_pair_wait(pair, request, LONG, &result));
-    lh_request_free(request);
-    return result;
-}
-
-/* One message into a larger buffer: exact, and nothing behind it is touched. */
+/* One message into a buffer of `room` bytes: exact, and nothing behind it is touched. */
 static void transfer(struct connection_pair *pair, int from, size_t bytes, size_t room)
 {
-    uint8_t *data = make(bytes, bytes + 1);
-    uint8_t *buffer = make(room, 99);
-    uint8_t *before = make(room, 99);
-    struct lh_request *recv = recv_one(pair, 1 - from, buffer, room);
-    struct lh_request *send = send_one(pair, from, data, bytes);
-    struct lh_result sent = finish(pair, send);
-    struct lh_result received = finish(pair, recv);
+    uint8_t *data = connection_pair_bytes(bytes, bytes + 1);
+    uint8_t *buffer = connection_pair_bytes(room, 99);
+    uint8_t *before = connection_pair_bytes(room, 99);
+    struct lh_request *recv = connection_pair_recv(pair, 1 - from, buffer, room);
+    struct lh_request *send = connection_pair_send(pair, from, data, bytes);
+    struct lh_result sent = connection_pair_finish(pair, send);
+    struct lh_result received = connection_pair_finish(pair, recv);
     assert_int_equal(sent.error, 0);
     assert_int_equal(received.error, 0);
     assert_int_equal(sent.bytes, bytes);
@@ -86,6 +49,7 @@ static void transfer(struct connection_pair *pair, int from, size_t bytes, size_
     assert_memory_equal(buffer, data, bytes);
     assert_memory_equal(buffer + bytes, before + bytes, room - bytes);
     assert_true(sent.ended_ns > sent.started_ns);
+    assert_true(received.ended_ns < sent.ended_ns);
     free(data);
     free(buffer);
     free(before);
@@ -93,12 +57,13 @@ static void transfer(struct connection_pair *pair, int from, size_t bytes, size_
 
 static const size_t sizes[] = {0,    1,        MTU - 1,  MTU,          MTU + 1,          SLOT - 1,
                                SLOT, SLOT + 1, 3 * SLOT, 3 * SLOT + 5, SLOTS *SLOT + 17, 40 * SLOT};
+#define SIZES (sizeof sizes / sizeof sizes[0])
 
 static void every_size(void **state)
 {
     (void)state;
-    struct connection_pair pair = open_pair("rtt=10ms,rate=10Gbit");
-    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
+    struct connection_pair pair = open_pair(CLEAN_LINK);
+    for (size_t i = 0; i < SIZES; i++)
         transfer(&pair, (int)(i % 2), sizes[i], sizes[i]);
     connection_pair_close(&pair);
 }
@@ -106,8 +71,8 @@ static void every_size(void **state)
 static void receives_larger_than_messages(void **state)
 {
     (void)state;
-    struct connection_pair pair = open_pair("rtt=10ms,rate=10Gbit");
-    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+    struct connection_pair pair = open_pair(CLEAN_LINK);
+    for (size_t i = 0; i < SIZES; i++) {
         transfer(&pair, 0, sizes[i], sizes[i] + 1);
         transfer(&pair, 1, sizes[i], sizes[i] + 20 * SLOT + 3);
     }
@@ -117,19 +82,140 @@ static void receives_larger_than_messages(void **state)
 static void lossy_link(void **state)
 {
     (void)state;
-    struct connection_pair pair =
-        open_pair("rtt=10ms,rate=10Gbit,loss=0.05,reorder=0.02,duplicate=0.02,corrupt=0.01,jitter=200us");
-    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
+    struct connection_pair pair = open_pair(BAD_LINK);
+    for (size_t i = 0; i < SIZES; i++)
         transfer(&pair, (int)(i % 2), sizes[i], sizes[i] + (i % 3) * SLOT);
     connection_pair_close(&pair);
+}
+
+/* A slot that is one chunk, one slot, one chunk of window: everything at its smallest. */
+static void smallest_of_all(void **state)
+{
+    (void)state;
+    struct connection_pair pair;
+    struct lh_attr attr;
+    connection_pair_attr(&attr);
+    attr.slots = 1;
+    attr.slot_bytes = MTU;
+    attr.window_bytes = MTU;
+    connection_pair_open(&pair, "connection", 7, BAD_LINK, &attr, NULL);
+    transfer(&pair, 0, 10 * MTU + 1, 12 * MTU);
+    transfer(&pair, 1, 0, 0);
+    connection_pair_close(&pair);
+}
+
+static void each_side_its_scheme(void **state)
+{
+    (void)state;
+    struct connection_pair pair;
+    struct lh_attr attr;
+    struct lh_attr other;
+    connection_pair_attr(&attr);
+    other = attr;
+    attr.reliability = "sr-rto,alpha=1";
+    other.reliability = "sr-nack";
+    connection_pair_open(&pair, "connection", 7, BAD_LINK, &attr, &other);
+    transfer(&pair, 0, 20 * SLOT, 20 * SLOT);
+    transfer(&pair, 1, 20 * SLOT, 20 * SLOT);
+    struct lh_stats stats;
+    assert_int_equal(lh_connection_stats(pair.ends[0], &stats), 0);
+    assert_true(stats.nacks_received > 0 && stats.nacks_sent == 0);
+    assert_int_equal(lh_connection_stats(pair.ends[1], &stats), 0);
+    assert_true(stats.nacks_sent > 0 && stats.nacks_received == 0 && stats.timeouts > 0);
+    connection_pair_close(&pair);
+}
+
+#define MANY 300u
+
+/* More messages than slots, both ways at once, all posted before anything moves. */
+static void many_in_flight(void **state)
+{
+    (void)state;
+    struct connection_pair pair = open_pair(BAD_LINK);
+    static struct lh_request *send[2][MANY];
+    static struct lh_request *recv[2][MANY];
+    static uint8_t *data[2][MANY];
+    static uint8_t *buffer[2][MANY];
+    for (int from = 0; from < 2; from++)
+        for (uint32_t i = 0; i < MANY; i++) {
+            data[from][i] = connection_pair_bytes(i * 37, i + 1);
+            buffer[from][i] = connection_pair_bytes(i * 37, 5);
+            send[from][i] = connection_pair_send(&pair, from, data[from][i], i * 37);
+        }
+    for (int from = 0; from < 2; from++)
+        for (uint32_t i = 0; i < MANY; i++)
+            recv[from][i] = connection_pair_recv(&pair, 1 - from, buffer[from][i], i * 37);
+    for (int from = 0; from < 2; from++)
+        for (uint32_t i = 0; i < MANY; i++) {
+            assert_int_equal(connection_pair_finish(&pair, send[from][i]).error, 0);
+            assert_int_equal(connection_pair_finish(&pair, recv[from][i]).error, 0);
+            assert_memory_equal(buffer[from][i], data[from][i], i * 37);
+            free(data[from][i]);
+            free(buffer[from][i]);
+        }
+    connection_pair_close(&pair);
+}
+
+/* On a clean link a message takes its injection and one round trip, and nothing is sent twice. */
+static void ideal_on_a_clean_link(void **state)
+{
+    (void)state;
+    struct connection_pair pair = open_pair("rtt=10ms,rate=1Gbit");
+    size_t bytes = 100 * SLOT;
+    uint8_t *data = connection_pair_bytes(bytes, 1);
+    uint8_t *buffer = malloc(bytes);
+    connection_pair_run(&pair, 100 * LH_NS_PER_MS); /* the round trip is measured */
+    struct lh_request *recv = connection_pair_recv(&pair, 1, buffer, bytes);
+    connection_pair_run(&pair, 100 * LH_NS_PER_MS); /* the first clear-to-sends are there */
+    struct lh_request *send = connection_pair_send(&pair, 0, data, bytes);
+    struct lh_result sent = connection_pair_finish(&pair, send);
+    connection_pair_finish(&pair, recv);
+    struct lh_stats stats;
+    assert_int_equal(lh_connection_stats(pair.ends[0], &stats), 0);
+    assert_int_equal(stats.tx_retransmitted_packets, 0);
+    assert_int_equal(stats.tx_packets, bytes / MTU);
+    /* 8 slots of 16 KiB are less than the pipe holds, so clear-to-sends set the pace: a round trip each 8.
+     */
+    assert_true(sent.ended_ns - sent.started_ns < (100 / SLOTS + 2) * 11 * LH_NS_PER_MS);
+    free(data);
+    free(buffer);
+    connection_pair_close(&pair);
+}
+
+static void registered_memory(void **state)
+{
+    (void)state;
+    struct connection_pair pair = open_pair(CLEAN_LINK);
+    uint8_t *data = connection_pair_bytes(4 * SLOT, 1);
+    uint8_t *buffer = malloc(4 * SLOT);
+    struct lh_memory *source = NULL;
+    struct lh_memory *target = NULL;
+    struct lh_request *send = NULL;
+    struct lh_request *recv = NULL;
+    assert_int_equal(lh_register(pair.ends[0], data, 4 * SLOT, &source), 0);
+    assert_int_equal(lh_register(pair.ends[1], buffer, 4 * SLOT, &target), 0);
+    assert_int_equal(lh_send(pair.ends[0], data + 1, 4 * SLOT, source, &send), -LH_EINVAL);
+    assert_int_equal(lh_send(pair.ends[0], data - 1, 1, source, &send), -LH_EINVAL);
+    assert_int_equal(lh_send(pair.ends[0], data, 1, target, &send), -LH_EINVAL);
+    assert_int_equal(lh_send(pair.ends[0], NULL, 1, NULL, &send), -LH_EINVAL);
+    assert_int_equal(lh_recv(pair.ends[1], buffer + SLOT, 3 * SLOT, target, &recv), 0);
+    assert_int_equal(lh_send(pair.ends[0], data + 7, 3 * SLOT - 7, source, &send), 0);
+    assert_int_equal(connection_pair_finish(&pair, send).error, 0);
+    assert_int_equal(connection_pair_finish(&pair, recv).bytes, 3 * SLOT - 7);
+    assert_memory_equal(buffer + SLOT, data + 7, 3 * SLOT - 7);
+    assert_int_equal(lh_deregister(source), 0); /* the other one goes with its connection */
+    free(data);
+    connection_pair_close(&pair);
+    free(buffer);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_size),
-        cmocka_unit_test(receives_larger_than_messages),
-        cmocka_unit_test(lossy_link),
+        cmocka_unit_test(every_size),        cmocka_unit_test(receives_larger_than_messages),
+        cmocka_unit_test(lossy_link),        cmocka_unit_test(smallest_of_all),
+        cmocka_unit_test(many_in_flight),    cmocka_unit_test(each_side_its_scheme),
+        cmocka_unit_test(registered_memory), cmocka_unit_test(ideal_on_a_clean_link),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

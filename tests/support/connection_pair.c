@@ -8,10 +8,14 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include <cmocka.h>
 
-#define IDLE_TURNS_MAX 100000u /* at one moment: past this somebody asks for `now` for ever */
+#include "base/prng.h"
+
+#define HANG_NS        (600 * LH_NS_PER_S) /* virtual */
+#define IDLE_TURNS_MAX 100000u             /* at one moment: past this somebody asks for `now` for ever */
 
 void connection_pair_attr(struct lh_attr *attr)
 {
@@ -109,4 +113,39 @@ bool connection_pair_wait(struct connection_pair *pair, struct lh_request *reque
         connection_pair_turn(pair, until);
     }
     return true;
+}
+
+uint8_t *connection_pair_bytes(size_t bytes, uint64_t seed)
+{
+    uint8_t *data = malloc(bytes + 1);
+    struct lh_prng prng;
+    assert_non_null(data);
+    lh_prng_seed(&prng, seed);
+    for (size_t i = 0; i < bytes; i++)
+        data[i] = (uint8_t)(lh_prng_next(&prng) >> 32);
+    return data;
+}
+
+struct lh_request *connection_pair_send(struct connection_pair *pair, int end, const void *data,
+                                        size_t bytes)
+{
+    struct lh_request *request = NULL;
+    must(lh_send(pair->ends[end], data, bytes, NULL, &request), "lh_send");
+    return request;
+}
+
+struct lh_request *connection_pair_recv(struct connection_pair *pair, int end, void *buffer, size_t room)
+{
+    struct lh_request *request = NULL;
+    must(lh_recv(pair->ends[end], buffer, room, NULL, &request), "lh_recv");
+    return request;
+}
+
+struct lh_result connection_pair_finish(struct connection_pair *pair, struct lh_request *request)
+{
+    struct lh_result result = {0};
+    if (!connection_pair_wait(pair, request, HANG_NS, &result))
+        fail_msg("request is not done after %llu s", (unsigned long long)(HANG_NS / LH_NS_PER_S));
+    lh_request_free(request);
+    return result;
 }

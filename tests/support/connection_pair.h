@@ -35,4 +35,13 @@ void connection_pair_run(struct connection_pair *pair, lh_time span);
 bool connection_pair_wait(struct connection_pair *pair, struct lh_request *request, lh_time span,
                           struct lh_result *result);
 
+/* Pseudorandom bytes, allocated. */
+uint8_t *connection_pair_bytes(size_t bytes, uint64_t seed);
+/* Ask end `end`; any error ends the test. */
+struct lh_request *connection_pair_send(struct connection_pair *pair, int end, const void *data,
+                                        size_t bytes);
+struct lh_request *connection_pair_recv(struct connection_pair *pair, int end, void *buffer, size_t room);
+/* Runs until the request is done (a hang ends the test) and frees it. */
+struct lh_result connection_pair_finish(struct connection_pair *pair, struct lh_request *request);
+
 #endif

@@ -1,8 +1,9 @@
 /*
  * connection.h - reliable messages between two endpoints: connect, send, recv, wait, close.
  *
- * The n-th lh_send of one side lands in the n-th lh_recv of the other. Messages may be of any size; many may be
- * in flight. The receiver chooses the reliability scheme. Calls on one connection may come from any thread.
+ * The n-th lh_send of one side lands in the n-th lh_recv of the other. Messages may be of any size; many
+ * may be in flight. The receiver chooses the reliability scheme. Calls on one connection may come from any
+ * thread.
  *
  * Progress: a connection whose context has workers moves by itself. With workers = 0 the caller calls
  * lh_progress() (simulation does).
@@ -30,13 +31,16 @@ struct lh_memory;
 /* Zero means the default. lh_attr_init() sets what is not zero by default, so call it first. */
 struct lh_attr {
     size_t struct_bytes;       /* set by lh_attr_init: lets the struct grow */
-    const char *device;        /* "udp:[::1]", "udp:127.0.0.1", "sim:world/0"; NULL: udp on the address that the TCP
-                                  rendezvous uses (lh_listen, lh_connect only) */
+    /* "udp:[::1]", "udp:127.0.0.1", "sim:world/0"; NULL: udp on the address that the TCP rendezvous uses
+     * (lh_listen, lh_connect only) */
+    const char *device;
     const char *reliability;   /* of what this side receives: "sr-nack" (default), "sr-rto,alpha=2", … */
     const struct lh_scheme *scheme; /* a scheme of the caller's own, known to both sides; else NULL */
     struct lh_link_spec link;  /* emulated at this side's sending end; all zero: none */
-    uint32_t mtu_bytes;        /* RoCE payload of a packet: 256 … 4096, power of two; default the largest that fits
-                                  the path (4096 on loopback); both sides must agree: the smaller one wins over TCP */
+    /* RoCE payload of a packet: 256 … 4096, power of two. Both sides must agree: over TCP the smaller one
+     * wins. Default: over TCP the largest that fits the path; lh_open does not know the path, and takes 4096
+     * on loopback, else 1024 */
+    uint32_t mtu_bytes;
     uint32_t chunk_bytes;      /* one bit of the bitmap; default one packet */
     uint64_t slot_bytes;       /* longest SDR message; longer messages are split; default 4 MiB */
     uint32_t slots;            /* SDR messages in flight, power of two up to 1024; default 64 */
@@ -54,25 +58,24 @@ struct lh_attr {
 
 LH_API void lh_attr_init(struct lh_attr *attr);
 
-/* ---- connecting: blobs by the caller's own means ------------------------------------------------------- */
+/* ---- connecting: blobs by the caller's own means ----------------------------------------------------- */
 
 /* An endpoint that is not connected yet. Errors: -LH_EINVAL, -LH_EDEVICE, -LH_EADDR, -LH_ENOMEM. */
 LH_API int lh_open(const struct lh_attr *attr, struct lh_connection **connection);
-/* The blob to bring to the other side. *bytes: in the room, out what was written. -LH_ERANGE when it is too small
- * (LH_BLOB_MAX always is enough). */
+/* The blob to bring to the other side. *bytes: in the room, out what was written. -LH_ERANGE when it is too
+ * small (LH_BLOB_MAX always is enough). */
 LH_API int lh_blob(struct lh_connection *connection, void *blob, size_t *bytes);
 #define LH_BLOB_MAX 1536
 /* -LH_EHANDSHAKE, -LH_EVERSION, -LH_EMTU. */
 LH_API int lh_attach(struct lh_connection *connection, const void *blob, size_t bytes);
 
-/* ---- connecting: over TCP ------------------------------------------------------------------------------ */
+/* ---- connecting: over TCP ---------------------------------------------------------------------------- */
 
 /* where: "HOST:PORT", "[::]:PORT", ":PORT"; port 0 takes any free one (lh_listener_port tells). */
 LH_API int lh_listen(const char *where, const struct lh_attr *attr, struct lh_listener **listener);
 LH_API uint16_t lh_listener_port(const struct lh_listener *listener);
-/* The next connection, waiting at most timeout_ns (LH_TIME_NEVER: for ever). Foreign and hostile handshakes are
- * refused and do not end the wait.. -LH_ETIMEDOUT.
- */
+/* The next connection, waiting at most timeout_ns (LH_TIME_NEVER: for ever). Foreign and hostile handshakes
+ * are refused and do not end the wait. -LH_ETIMEDOUT. */
 LH_API int lh_accept(struct lh_listener *listener, lh_time timeout_ns, struct lh_connection **connection);
 LH_API void lh_listener_close(struct lh_listener *listener);
 /* where: "HOST:PORT". When attr->link is set, the other side emulates the same link in its direction. */
@@ -81,19 +84,20 @@ LH_API int lh_connect(const char *where, const struct lh_attr *attr, lh_time tim
 /* "[::1]:40000" of the other side, for people; valid as long as the connection. */
 LH_API const char *lh_peer_name(const struct lh_connection *connection);
 
-/* ---- memory -------------------------------------------------------------------------------------------- */
+/* ---- memory ------------------------------------------------------------------------------------------ */
 
-/* Registered memory is faster on hardware; the buffers of a message may also be unregistered (memory = NULL). */
-LH_API int lh_register(struct lh_connection *connection, void *address, size_t bytes, struct lh_memory **memory);
+/* Registered memory is faster on hardware; the buffers of a message may also be unregistered (NULL). */
+LH_API int lh_register(struct lh_connection *connection, void *address, size_t bytes,
+                       struct lh_memory **memory);
 LH_API int lh_deregister(struct lh_memory *memory);
 
-/* ---- messages ------------------------------------------------------------------------------------------ */
+/* ---- messages ---------------------------------------------------------------------------------------- */
 
 /* Both return at once. The buffer belongs to the library until the request is done. A request is freed with
- * lh_request_free(), also after an error. -LH_ECLOSED, -LH_EPEER, -LH_ENOMEM, -LH_EAGAIN (too many in flight:
- * LH_REQUESTS_MAX). */
-LH_API int lh_send(struct lh_connection *connection, const void *buffer, size_t bytes, struct lh_memory *memory,
-                   struct lh_request **request);
+ * lh_request_free(), also after an error. -LH_ECLOSED, -LH_EPEER, -LH_ENOMEM, -LH_EAGAIN (too many in
+ * flight: LH_REQUESTS_MAX). */
+LH_API int lh_send(struct lh_connection *connection, const void *buffer, size_t bytes,
+                   struct lh_memory *memory, struct lh_request **request);
 LH_API int lh_recv(struct lh_connection *connection, void *buffer, size_t room, struct lh_memory *memory,
                    struct lh_request **request);
 #define LH_REQUESTS_MAX 4096
@@ -109,12 +113,13 @@ struct lh_result {
 LH_API int lh_test(struct lh_request *request, struct lh_result *result);
 /* 0: done (look at result->error); -LH_ETIMEDOUT after timeout_ns, the request goes on. Needs workers. */
 LH_API int lh_wait(struct lh_request *request, lh_time timeout_ns, struct lh_result *result);
-/* Ends a request early; it is then done with -LH_ECANCELED (or was done already). A canceled receive never changes its
- * buffer after this returns. Order is kept: the message takes its place in the sequence all the same. */
+/* Ends a request early; it is then done with -LH_ECANCELED (or was done already). A canceled receive never
+ * changes its buffer after this returns. Order is kept: the message takes its place in the sequence all the
+ * same; the other side's request of it ends with -LH_ECANCELED too. */
 LH_API int lh_cancel(struct lh_request *request);
 LH_API void lh_request_free(struct lh_request *request); /* cancels when it is not done; NULL is allowed */
 
-/* ---- the rest ------------------------------------------------------------------------------------------ */
+/* ---- the rest ---------------------------------------------------------------------------------------- */
 
 /* Does what is due now, for a connection without workers; *next_ns: when to call again at the latest. */
 LH_API int lh_progress(struct lh_connection *connection, lh_time *next_ns);

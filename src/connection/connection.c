@@ -33,8 +33,7 @@
 
 static_assert(BLOB_HEADER_BYTES + QP_INFO_BYTES_MAX <= LH_BLOB_MAX, "any blob fits");
 
-/* ---- what its files share ------------------------------------------------------------------------------
- */
+/* ---- what its files share ---------------------------------------------------------------------------- */
 
 lh_time connection_repeat_span(const struct lh_connection *c, uint32_t repeats)
 {
@@ -93,8 +92,7 @@ void connection_set_lifeline(struct lh_connection *c, const struct lifeline_ops 
     sdr_qp_driver_kick(c->qp);
 }
 
-/* ---- open ----------------------------------------------------------------------------------------------
- */
+/* ---- open -------------------------------------------------------------------------------------------- */
 
 static int keep_texts(struct lh_connection *c)
 {
@@ -193,8 +191,7 @@ int lh_open(const struct lh_attr *attr, struct lh_connection **connection)
     return 0;
 }
 
-/* ---- blobs ---------------------------------------------------------------------------------------------
- */
+/* ---- blobs ------------------------------------------------------------------------------------------- */
 
 int lh_blob(struct lh_connection *connection, void *blob, size_t *bytes)
 {
@@ -256,8 +253,7 @@ int lh_attach(struct lh_connection *connection, const void *blob, size_t bytes)
     return sdr_qp_driver_set(c->qp, connection_step, c);
 }
 
-/* ---- close ---------------------------------------------------------------------------------------------
- */
+/* ---- close ------------------------------------------------------------------------------------------- */
 
 /* What has arrived counts, even if the packets that say so get lost: said a few times, and by the lifeline.
  */
@@ -292,8 +288,7 @@ void lh_close(struct lh_connection *connection)
     free_memory(c);
 }
 
-/* ---- what can be asked ---------------------------------------------------------------------------------
- */
+/* ---- what can be asked ------------------------------------------------------------------------------- */
 
 const char *lh_peer_name(const struct lh_connection *connection)
 {

@@ -58,8 +58,7 @@ struct message_memory {
     uint32_t lkey;
 };
 
-/* ---- sending -------------------------------------------------------------------------------------------
- */
+/* ---- sending ----------------------------------------------------------------------------------------- */
 
 enum send_state {
     SEND_EMPTY,     /* no lh_send yet; error: refused ahead of it */
@@ -136,8 +135,7 @@ struct sender {
     void *machines;
 };
 
-/* ---- receiving -----------------------------------------------------------------------------------------
- */
+/* ---- receiving --------------------------------------------------------------------------------------- */
 
 enum recv_state {
     RECV_EMPTY,   /* no lh_recv yet; error: canceled ahead of it */
@@ -213,8 +211,7 @@ struct done_teller {
     lh_time repeat_at;
 };
 
-/* ---- the connection ------------------------------------------------------------------------------------
- */
+/* ---- the connection ---------------------------------------------------------------------------------- */
 
 /* The peer's process seen another way than by its packets (src/launch: the TCP socket of the rendezvous).
  */

@@ -39,8 +39,7 @@ void receiver_free(struct lh_connection *c)
     free(c->receiver.machines);
 }
 
-/* ---- messages ------------------------------------------------------------------------------------------
- */
+/* ---- messages ---------------------------------------------------------------------------------------- */
 
 static uint32_t segments_of(const struct lh_connection *c, uint64_t bytes)
 {
@@ -157,8 +156,7 @@ void receiver_retire(struct lh_connection *c)
         r->posting = r->oldest;
 }
 
-/* ---- segments ------------------------------------------------------------------------------------------
- */
+/* ---- segments ---------------------------------------------------------------------------------------- */
 
 static void close_segment(struct recv_segment *segment, enum recv_segment_state state)
 {
@@ -201,8 +199,7 @@ void receiver_segment_done(struct lh_connection *c, struct recv_segment *segment
         finish_message(c, message, 0, RECV_OVER, now);
 }
 
-/* ---- posting -------------------------------------------------------------------------------------------
- */
+/* ---- posting ----------------------------------------------------------------------------------------- */
 
 static void make_upper(const struct lh_connection *c, const struct recv_message *message,
                        uint8_t upper[LH_CTS_UPPER_BYTES])
@@ -287,8 +284,7 @@ void receiver_post(struct lh_connection *c, lh_time now)
     }
 }
 
-/* ---- lengths -------------------------------------------------------------------------------------------
- */
+/* ---- lengths ----------------------------------------------------------------------------------------- */
 
 static void cut_segment(struct lh_connection *c, struct recv_segment *segment,
                         const struct recv_message *message)

@@ -50,8 +50,7 @@ void sender_free(struct lh_connection *c)
     free(c->sender.machines);
 }
 
-/* ---- messages ------------------------------------------------------------------------------------------
- */
+/* ---- messages ---------------------------------------------------------------------------------------- */
 
 static struct send_message *add_message(struct lh_connection *c, const void *buffer, uint64_t bytes)
 {
@@ -146,8 +145,7 @@ void sender_retire(struct lh_connection *c)
         s->current = s->oldest;
 }
 
-/* ---- segments ------------------------------------------------------------------------------------------
- */
+/* ---- segments ---------------------------------------------------------------------------------------- */
 
 static void end_segment(struct lh_connection *c, struct send_segment *segment)
 {
@@ -220,8 +218,7 @@ void sender_on_to_sender(struct lh_connection *c, const struct transfer_message 
     segment->touched = true;
 }
 
-/* ---- clear-to-sends ------------------------------------------------------------------------------------
- */
+/* ---- clear-to-sends ---------------------------------------------------------------------------------- */
 
 static void pass_by(struct lh_connection *c)
 {
@@ -374,8 +371,7 @@ static void start_segments(struct lh_connection *c, lh_time now, lh_time *next)
     }
 }
 
-/* ---- the step ------------------------------------------------------------------------------------------
- */
+/* ---- the step ---------------------------------------------------------------------------------------- */
 
 /* On a short path we must not overrun the receiver's socket buffer; on a long one the link itself holds
  * bytes. */

@@ -70,8 +70,7 @@ void verdict_answer(struct lh_connection *c, uint32_t number)
     tell_verdict(c, TRANSFER_REFUSE, number, refused ? message->error : 0);
 }
 
-/* ---- what the receiver said ----------------------------------------------------------------------------
- */
+/* ---- what the receiver said -------------------------------------------------------------------------- */
 
 static void on_refuse_open(struct lh_connection *c, struct send_message *message, int error, lh_time now)
 {
@@ -106,8 +105,7 @@ void verdict_on_refuse(struct lh_connection *c, const struct transfer_message *m
     tell_verdict(c, TRANSFER_FORGET, number, 0);
 }
 
-/* ---- what the sender said ------------------------------------------------------------------------------
- */
+/* ---- what the sender said ---------------------------------------------------------------------------- */
 
 void verdict_on_cancel(struct lh_connection *c, const struct transfer_message *message, lh_time now)
 {
@@ -143,8 +141,7 @@ void verdict_on_forget(struct lh_connection *c, const struct transfer_message *m
     receiver_retire(c);
 }
 
-/* ---- repetition ----------------------------------------------------------------------------------------
- */
+/* ---- repetition -------------------------------------------------------------------------------------- */
 
 static void repeat_cancels(struct lh_connection *c, lh_time now, lh_time *next)
 {

@@ -74,8 +74,7 @@ static void next_one_arrives(void)
     assert_memory_equal(buffer, data, BYTES);
 }
 
-/* ---- refused -------------------------------------------------------------------------------------------
- */
+/* ---- refused ----------------------------------------------------------------------------------------- */
 
 static void too_long(void **state)
 {
@@ -91,8 +90,7 @@ static void too_long(void **state)
     next_one_arrives();
 }
 
-/* ---- canceled ------------------------------------------------------------------------------------------
- */
+/* ---- canceled ---------------------------------------------------------------------------------------- */
 
 static void cancel_send_before_its_receive(void **state)
 {
@@ -188,8 +186,7 @@ static void more_cancels_than_there_is_room_for(void **state)
     next_one_arrives();
 }
 
-/* ---- limits --------------------------------------------------------------------------------------------
- */
+/* ---- limits ------------------------------------------------------------------------------------------ */
 
 static void too_many_requests(void **state)
 {
@@ -222,8 +219,7 @@ static void waiting_needs_workers(void **state)
     assert_int_equal(error_of(send), 0);
 }
 
-/* ---- closed --------------------------------------------------------------------------------------------
- */
+/* ---- closed ------------------------------------------------------------------------------------------ */
 
 static void close_end(int end)
 {
@@ -285,8 +281,7 @@ static void last_words_count(void **state)
     assert_int_equal(lh_connection_error(pair.ends[0]), -LH_ECLOSED);
 }
 
-/* ---- cut off -------------------------------------------------------------------------------------------
- */
+/* ---- cut off ----------------------------------------------------------------------------------------- */
 
 #define PEER_TIMEOUT (10 * LH_NS_PER_S) /* the default */
 

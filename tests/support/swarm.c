@@ -52,8 +52,7 @@ static void fail(struct swarm *swarm, const char *what, uint32_t from, uint32_t 
                  number, from);
 }
 
-/* ---- options -------------------------------------------------------------------------------------------
- */
+/* ---- options ----------------------------------------------------------------------------------------- */
 
 static uint64_t draw_range(struct lh_prng *prng, uint64_t low, uint64_t high)
 {
@@ -139,8 +138,7 @@ char *swarm_describe(const struct swarm_options *o, char *out)
     return out;
 }
 
-/* ---- what the users do ---------------------------------------------------------------------------------
- */
+/* ---- what the users do ------------------------------------------------------------------------------- */
 
 static void fill(uint8_t *data, size_t bytes, uint64_t seed)
 {
@@ -251,8 +249,7 @@ static void do_something(struct swarm *swarm)
         sim_world_partition(swarm->pair.world, false);
 }
 
-/* ---- what must hold ------------------------------------------------------------------------------------
- */
+/* ---- what must hold ---------------------------------------------------------------------------------- */
 
 static bool is_canary(const uint8_t *data, size_t bytes)
 {
@@ -322,8 +319,7 @@ static void check_passage(struct swarm *swarm, const struct passage *p, uint32_t
     swarm->report->truncated += p->received.error == -LH_ETRUNCATED;
 }
 
-/* ---- the run -------------------------------------------------------------------------------------------
- */
+/* ---- the run ----------------------------------------------------------------------------------------- */
 
 static bool lose_control(void *context, struct sim_datagram *datagram)
 {

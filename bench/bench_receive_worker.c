@@ -1,8 +1,8 @@
 /*
  * bench_receive_worker.c - how many packet completions a second one core folds into bitmaps, for chunks of
  * 1 to 64 packets; then two threads on two channels. The reference is the paper's: 3.2 Tbit/s of 4 KiB
- * packets are 97.7 million completions a second, which its DPA reaches with 128 threads and large chunks
- * (section 5.4).
+ * packets are 97.7 million completions a second, which its DPA reaches with 128 threads (section
+ * 5.4.3).
  *
  * usage: bench_receive_worker [--json FILE]
  *

@@ -16,25 +16,25 @@ extern "C" {
 #endif
 
 /* X(name, number, words). Numbers are part of the binary interface: add at the end, never reuse. */
-#define LH_ERRORS(X)                                                                                         \
-    X(LH_EINVAL, 1, "invalid argument")                                                                      \
-    X(LH_ENOMEM, 2, "out of memory")                                                                         \
-    X(LH_EAGAIN, 3, "not possible now, try again")                                                           \
-    X(LH_ERANGE, 4, "value out of range")                                                                    \
-    X(LH_EADDR, 5, "address cannot be used")                                                                 \
-    X(LH_EMTU, 6, "MTU does not fit the path")                                                               \
-    X(LH_EDEVICE, 7, "device cannot be used")                                                                \
-    X(LH_EHANDSHAKE, 8, "handshake refused")                                                                 \
-    X(LH_EVERSION, 9, "versions do not match")                                                               \
-    X(LH_EPEER, 10, "peer is gone")                                                                          \
-    X(LH_ECLOSED, 11, "connection is closed")                                                                \
-    X(LH_ETIMEDOUT, 12, "deadline passed")                                                                   \
-    X(LH_ECANCELED, 13, "canceled")                                                                          \
-    X(LH_ETRUNCATED, 14, "message is longer than the receive buffer")                                        \
-    X(LH_EKEY, 15, "memory key does not cover the range")                                                    \
-    X(LH_ESTATE, 16, "call is not allowed in this state")                                                    \
-    X(LH_ESYSTEM, 17, "system call failed")                                                                  \
-    X(LH_EUNSUPPORTED, 18, "not supported here")                                                             \
+#define LH_ERRORS(X)                                                                                       \
+    X(LH_EINVAL, 1, "invalid argument")                                                                    \
+    X(LH_ENOMEM, 2, "out of memory")                                                                       \
+    X(LH_EAGAIN, 3, "not possible now, try again")                                                         \
+    X(LH_ERANGE, 4, "value out of range")                                                                  \
+    X(LH_EADDR, 5, "address cannot be used")                                                               \
+    X(LH_EMTU, 6, "MTU does not fit the path")                                                             \
+    X(LH_EDEVICE, 7, "device cannot be used")                                                              \
+    X(LH_EHANDSHAKE, 8, "handshake refused")                                                               \
+    X(LH_EVERSION, 9, "versions do not match")                                                             \
+    X(LH_EPEER, 10, "peer is gone")                                                                        \
+    X(LH_ECLOSED, 11, "connection is closed")                                                              \
+    X(LH_ETIMEDOUT, 12, "deadline passed")                                                                 \
+    X(LH_ECANCELED, 13, "canceled")                                                                        \
+    X(LH_ETRUNCATED, 14, "message is longer than the receive buffer")                                      \
+    X(LH_EKEY, 15, "memory key does not cover the range")                                                  \
+    X(LH_ESTATE, 16, "call is not allowed in this state")                                                  \
+    X(LH_ESYSTEM, 17, "system call failed")                                                                \
+    X(LH_EUNSUPPORTED, 18, "not supported here")                                                           \
     X(LH_EPROTOCOL, 19, "peer broke the protocol")
 
 enum lh_error {

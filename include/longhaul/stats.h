@@ -16,48 +16,48 @@ extern "C" {
 #endif
 
 /* X(field, meaning). Packets are wire packets, bytes are payload bytes unless the name says wire. */
-#define LH_STATS(X)                                                                                          \
-    X(tx_packets, "data packets given to the fabric")                                                        \
-    X(tx_bytes, "payload bytes of those")                                                                    \
-    X(tx_wire_bytes, "bytes of those on the wire, IP header and up")                                         \
-    X(tx_retransmitted_packets, "data packets sent again")                                                   \
-    X(tx_retransmitted_bytes, "payload bytes sent again")                                                    \
-    X(tx_backpressure, "times the fabric could take no more")                                                \
-    X(tx_control, "control messages sent")                                                                   \
-    X(rx_packets, "data packets that passed every check")                                                    \
-    X(rx_bytes, "payload bytes of those")                                                                    \
-    X(rx_duplicate_packets, "data packets that had arrived before")                                          \
-    X(rx_late_packets, "data packets for a generation or slot that is over")                                 \
-    X(rx_control, "control messages that passed every check")                                                \
-    X(rx_guess_hits, "payloads that the kernel put in place without a copy")                                 \
-    X(rx_guess_misses, "payloads that were moved because the guess was wrong")                               \
-    X(rx_inbox_overflow, "packets dropped because a staging queue was full")                                 \
-    X(rx_socket_drops, "packets the kernel dropped for lack of receive buffer")                              \
-    X(bad_icrc, "packets whose iCRC is wrong")                                                               \
-    X(bad_header, "packets with an impossible RoCE header")                                                  \
-    X(bad_source, "packets from an address that is not the peer's")                                          \
-    X(bad_qpn, "packets for a queue pair that does not exist")                                               \
-    X(bad_key, "packets with a wrong memory key")                                                            \
-    X(bad_range, "packets that would write outside their message")                                           \
-    X(bad_length, "packets whose length does not fit their place")                                           \
-    X(bad_channel, "packets on a channel that does not carry their offset")                                  \
-    X(bad_control, "control messages that are malformed")                                                    \
-    X(bad_token, "control messages of another life of this queue pair")                                      \
-    X(cts_sent, "clear-to-send announcements")                                                               \
-    X(cts_repeated, "clear-to-send announcements sent again")                                                \
-    X(acks_sent, "acknowledgements sent")                                                                    \
-    X(acks_received, "acknowledgements received")                                                            \
-    X(nacks_sent, "reports of missing chunks sent")                                                          \
-    X(nacks_received, "reports of missing chunks received")                                                  \
-    X(probes_sent, "tail probes sent")                                                                       \
-    X(timeouts, "retransmission timeouts that expired")                                                      \
-    X(spurious_chunks, "chunks that arrived twice")                                                          \
-    X(messages_sent, "messages sent and acknowledged")                                                       \
-    X(messages_received, "messages received whole")                                                          \
-    X(messages_failed, "messages that ended in an error")                                                    \
-    X(link_dropped, "packets that the emulated link lost")                                                   \
-    X(link_duplicated, "packets that the emulated link doubled")                                             \
-    X(link_reordered, "packets that the emulated link held back")                                            \
+#define LH_STATS(X)                                                                                        \
+    X(tx_packets, "data packets given to the fabric")                                                      \
+    X(tx_bytes, "payload bytes of those")                                                                  \
+    X(tx_wire_bytes, "bytes of those on the wire, IP header and up")                                       \
+    X(tx_retransmitted_packets, "data packets sent again")                                                 \
+    X(tx_retransmitted_bytes, "payload bytes sent again")                                                  \
+    X(tx_backpressure, "times the fabric could take no more")                                              \
+    X(tx_control, "control messages sent")                                                                 \
+    X(rx_packets, "data packets that passed every check")                                                  \
+    X(rx_bytes, "payload bytes of those")                                                                  \
+    X(rx_duplicate_packets, "data packets that had arrived before")                                        \
+    X(rx_late_packets, "data packets for a generation or slot that is over")                               \
+    X(rx_control, "control messages that passed every check")                                              \
+    X(rx_guess_hits, "payloads that the kernel put in place without a copy")                               \
+    X(rx_guess_misses, "payloads that were moved because the guess was wrong")                             \
+    X(rx_inbox_overflow, "packets dropped because a staging queue was full")                               \
+    X(rx_socket_drops, "packets the kernel dropped for lack of receive buffer")                            \
+    X(bad_icrc, "packets whose iCRC is wrong")                                                             \
+    X(bad_header, "packets with an impossible RoCE header")                                                \
+    X(bad_source, "packets from an address that is not the peer's")                                        \
+    X(bad_qpn, "packets for a queue pair that does not exist")                                             \
+    X(bad_key, "packets with a wrong memory key")                                                          \
+    X(bad_range, "packets that would write outside their message")                                         \
+    X(bad_length, "packets whose length does not fit their place")                                         \
+    X(bad_channel, "packets on a channel that does not carry their offset")                                \
+    X(bad_control, "control messages that are malformed")                                                  \
+    X(bad_token, "control messages of another life of this queue pair")                                    \
+    X(cts_sent, "clear-to-send announcements")                                                             \
+    X(cts_repeated, "clear-to-send announcements sent again")                                              \
+    X(acks_sent, "acknowledgements sent")                                                                  \
+    X(acks_received, "acknowledgements received")                                                          \
+    X(nacks_sent, "reports of missing chunks sent")                                                        \
+    X(nacks_received, "reports of missing chunks received")                                                \
+    X(probes_sent, "tail probes sent")                                                                     \
+    X(timeouts, "retransmission timeouts that expired")                                                    \
+    X(spurious_chunks, "chunks that arrived twice")                                                        \
+    X(messages_sent, "messages sent and acknowledged")                                                     \
+    X(messages_received, "messages received whole")                                                        \
+    X(messages_failed, "messages that ended in an error")                                                  \
+    X(link_dropped, "packets that the emulated link lost")                                                 \
+    X(link_duplicated, "packets that the emulated link doubled")                                           \
+    X(link_reordered, "packets that the emulated link held back")                                          \
     X(link_corrupted, "packets in which the emulated link flipped a bit")
 
 struct lh_stats {

@@ -13,7 +13,7 @@
 #include "base/prng.h"
 
 /* Bytes that wait at most for the bottleneck when the text gives no queue=. */
-#define LH_LINK_QUEUE_DEFAULT_BYTES ((uint64_t)64 * 1024)
+#define LH_LINK_QUEUE_DEFAULT_BYTES ((uint64_t)256 * 1024)
 
 /* One direction of a link. */
 struct lh_link_state {

@@ -4,15 +4,15 @@
  * A fabric offers unreliable one-packet writes with immediate. It has no order, no acknowledgement and no
  * memory of what it sent. Everything is batched and nothing blocks.
  *
- * An *endpoint* belongs to one SDR queue pair: channels x generations data QPs and one control QP. The message
- * table of a receiver is told to the fabric slot by slot: a bound slot takes writes of its generation into
- * its buffer; an unbound one takes none, from the moment that unbind returns (late-packet protection, paper
- * section 3.3).
+ * An *endpoint* belongs to one SDR queue pair: channels x generations data QPs and one control QP. The
+ * message table of a receiver is told to the fabric slot by slot: a bound slot takes writes of its
+ * generation into its buffer; an unbound one takes none, from the moment that unbind returns (late-packet
+ * protection, paper section 3.3).
  *
- * Threads: calls on different channels of an endpoint may run in parallel; calls on the same channel (pump too),
- * and control calls, are serialised by the caller. slot_bind and slot_unbind are called while no poll of any
- * channel of that endpoint runs (the SDR layer holds their locks). The arrivals that a poll returned have
- * been handed to the bitmap before the next poll of that channel.
+ * Threads: calls on different channels of an endpoint may run in parallel; calls on the same channel (pump
+ * too), and control calls, are serialised by the caller. slot_bind and slot_unbind are called while no poll
+ * of any channel of that endpoint runs (the SDR layer holds their locks). The arrivals that a poll returned
+ * have been handed to the bitmap before the next poll of that channel.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -28,15 +28,15 @@
 #include "wire/immediate.h"
 #include "wire/qp_info.h"
 
-#define FABRIC_BATCH_MAX       64u /* writes in one call, arrivals from one poll */
-#define FABRIC_POLL_FDS_MAX    4u
-#define FABRIC_NAME_MAX        64u
+#define FABRIC_BATCH_MAX    64u /* writes in one call, arrivals from one poll */
+#define FABRIC_POLL_FDS_MAX 4u
+#define FABRIC_NAME_MAX     64u
 
 struct fabric;
 struct fabric_endpoint;
 
 struct fabric_attr {
-    const char *address;       /* device name after the colon: "[::1]", "127.0.0.1", "world/host" */
+    const char *address;           /* device name after the colon: "[::1]", "127.0.0.1", "world/host" */
     uint64_t receive_buffer_bytes; /* asked of each data socket; 0: the default (32 MiB) */
 };
 
@@ -49,8 +49,9 @@ struct fabric_endpoint_attr {
     uint32_t stripe_packets; /* packet p of a message travels on channel (p / stripe_packets) % channels */
     struct immediate_split split;
     struct lh_stats *stats; /* counters to add to; several threads add, with fabric_count() */
-    /* Called (from any thread, rarely) when work for a channel, or for FABRIC_CONTROL, was put aside by another
-     * one's poll, so that a sleeping owner wakes. Locks are held: it must not call the fabric. May be NULL. */
+    /* Called (from any thread, rarely) when work for a channel, or for FABRIC_CONTROL, was put aside by
+     * another one's poll, so that a sleeping owner wakes. Locks are held: it must not call the fabric. May
+     * be NULL. */
     void (*wake)(void *wake_context, uint32_t channel);
     void *wake_context;
 };
@@ -61,7 +62,8 @@ struct fabric_slot {
     uint64_t length_bytes;
     uint32_t lkey;
     uint8_t generation;
-    const _Atomic uint64_t *received; /* one bit a packet; a guess may only point at packets whose bit is 0 */
+    const _Atomic uint64_t
+        *received; /* one bit a packet; a guess may only point at packets whose bit is 0 */
 };
 
 /* What the sender must put into its writes to reach a bound slot. */
@@ -78,7 +80,8 @@ struct fabric_write {
     uint64_t va;
     uint32_t rkey;
     uint32_t immediate;
-    uint32_t corrupt_bit; /* link emulation: flip bit corrupt_bit - 1 (mod packet bits) on the wire; 0: none */
+    uint32_t
+        corrupt_bit; /* link emulation: flip bit corrupt_bit - 1 (mod packet bits) on the wire; 0: none */
     uint8_t generation;
 };
 
@@ -119,11 +122,12 @@ struct fabric_ops {
                      struct fabric_slot_key *key);
     void (*slot_unbind)(struct fabric_endpoint *endpoint, uint32_t slot);
 
-    /* How many of the writes were taken: fewer than count means full for now. Negative: the device is gone. */
-    int (*post_writes)(struct fabric_endpoint *endpoint, uint32_t channel, const struct fabric_write *writes,
-                       uint32_t count);
-    /* Arrivals, 0 … count. Bad packets were counted and dropped. Negative: the device is gone. More may wait than
-     * poll_fds tell of when it filled all of `arrivals`: poll again before sleeping. */
+    /* How many of the writes were taken: fewer than count means full for now. Negative: the device is gone.
+     */
+    int (*post_writes)(struct fabric_endpoint *endpoint, uint32_t channel,
+                       const struct fabric_write *writes, uint32_t count);
+    /* Arrivals, 0 … count. Bad packets were counted and dropped. Negative: the device is gone. More may
+     * wait than poll_fds tell of when it filled all of `arrivals`: poll again before sleeping. */
     int (*poll)(struct fabric_endpoint *endpoint, uint32_t channel, struct fabric_arrival *arrivals,
                 uint32_t count);
 
@@ -134,19 +138,22 @@ struct fabric_ops {
                         uint32_t count);
 
     /* Memory that packets may be sent from or land in. NULL ops: nothing to register, lkey is 0. */
-    int (*memory_register)(struct fabric *fabric, void *address, size_t bytes, uint32_t *lkey, void **handle);
+    int (*memory_register)(struct fabric *fabric, void *address, size_t bytes, uint32_t *lkey,
+                           void **handle);
     void (*memory_deregister)(struct fabric *fabric, void *handle);
 
-    /* Descriptors that become readable when a channel has arrivals; FABRIC_CONTROL for the control QP. Returns how
-     * many were written, at most FABRIC_POLL_FDS_MAX. */
+    /* Descriptors that become readable when a channel has arrivals; FABRIC_CONTROL for the control QP.
+     * Returns how many were written, at most FABRIC_POLL_FDS_MAX. */
     uint32_t (*poll_fds)(struct fabric_endpoint *endpoint, uint32_t channel, int *fds);
-    /* Does what time alone demands of one channel, or of the control QP (an emulated link lets its packets go), and
-     * returns when it must be called again for it: a packet falls due then, or what post_writes or control_send
-     * did not take will be taken. The owner of a channel calls it once a round, before it sleeps. NULL ops: never. */
+    /* Does what time alone demands of one channel, or of the control QP (an emulated link lets its packets
+     * go), and returns when it must be called again for it: a packet falls due then, or what post_writes or
+     * control_send did not take will be taken. The owner of a channel calls it once a round, before it
+     * sleeps. NULL ops: never. */
     lh_time (*pump)(struct fabric_endpoint *endpoint, uint32_t channel, lh_time now);
     /* Bytes that were taken but have not left yet (an emulated link's queue). NULL ops: 0. */
     uint64_t (*queued_bytes)(struct fabric_endpoint *endpoint);
-    /* What the user should know though it is no error (too small receive buffers), or NULL. NULL ops: nothing. */
+    /* What the user should know though it is no error (too small receive buffers), or NULL. NULL ops:
+     * nothing. */
     const char *(*warning)(struct fabric *fabric);
 };
 
@@ -162,14 +169,15 @@ struct fabric_endpoint {
     struct fabric *fabric;
 };
 
-/* Words of warning, with the remedy, or NULL; valid as long as the fabric. The library prints nothing itself. */
+/* Words of warning, with the remedy, or NULL; valid as long as the fabric. The library prints nothing
+ * itself. */
 static inline const char *fabric_warning(struct fabric *fabric)
 {
     return fabric->ops->warning == NULL ? NULL : fabric->ops->warning(fabric);
 }
 
 /* Adds to a counter that several threads add to. */
-#define fabric_count(stats, field, n)                                                                        \
+#define fabric_count(stats, field, n)                                                                      \
     ((void)__atomic_fetch_add(&(stats)->field, (uint64_t)(n), __ATOMIC_RELAXED))
 
 static inline uint32_t fabric_channel_of(uint32_t packet, uint32_t stripe_packets, uint32_t channels)
@@ -177,8 +185,8 @@ static inline uint32_t fabric_channel_of(uint32_t packet, uint32_t stripe_packet
     return channels == 1 ? 0 : (packet / stripe_packets) % channels;
 }
 
-/* Opens the fabric that a device name picks: "udp:[::1]", "udp:127.0.0.1", "sim:<world>/<host>", later "verbs:…".
- * -LH_EDEVICE names the kinds there are. */
+/* Opens the fabric that a device name picks: "udp:[::1]", "udp:127.0.0.1", "sim:<world>/<host>", later
+ * "verbs:…". -LH_EDEVICE names the kinds there are. */
 int fabric_open(const char *device, uint64_t receive_buffer_bytes, struct fabric **fabric);
 
 /* The fabrics of this build, ended by NULL. */

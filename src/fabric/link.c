@@ -117,8 +117,12 @@ static int link_endpoint_create(struct fabric *fabric, const struct fabric_endpo
     endpoint->shared.ip_udp_bytes = IPV6_AND_UDP_BYTES;
     endpoint->number = atomic_fetch_add(&link->endpoints_created, 1);
     endpoint->channels = attr->channels;
-    for (uint32_t i = 0; i < lanes; i++)
+    endpoint->shared.lanes = endpoint->lanes;
+    endpoint->shared.lane_count = (uint32_t)lanes;
+    for (uint32_t i = 0; i < lanes; i++) {
         endpoint->lanes[i].channel = i < attr->channels ? i : FABRIC_CONTROL;
+        atomic_init(&endpoint->lanes[i].head_ns, LH_TIME_NEVER);
+    }
     pthread_mutex_init(&endpoint->shared.lock, NULL);
     start_link(endpoint, &link->spec);
     *out = &endpoint->base;

@@ -134,6 +134,14 @@ static enum link_refusal refusal_of_inner(const struct link_shared *shared, int 
     return taken >= 0 && (uint32_t)taken < count ? LINK_REFUSED_BY_INNER : LINK_REFUSED_NOT;
 }
 
+/* Tells the control lane what this one still has to let go. */
+static void publish_head(struct link_lane *lane)
+{
+    if (lane->due_count > 0)
+        return; /* the first of those is what was published before */
+    atomic_store_explicit(&lane->head_ns, timeline_next_ns(&lane->on_the_way), memory_order_release);
+}
+
 int link_lane_post(struct link_lane *lane, struct link_shared *shared, const struct fabric_write *writes,
                    uint32_t count)
 {
@@ -148,6 +156,7 @@ int link_lane_post(struct link_lane *lane, struct link_shared *shared, const str
     link_time(shared);
     while (taken < count && (refused = take(lane, shared, &writes[taken])) == LINK_REFUSED_NOT)
         taken++;
+    publish_head(lane);
     pthread_mutex_unlock(&shared->lock);
     return end_of_send(lane, shared, refused, (int)taken);
 }
@@ -174,6 +183,7 @@ int link_lane_send(struct link_lane *lane, struct link_shared *shared,
         if (refused != LINK_REFUSED_NOT)
             break;
     }
+    publish_head(lane);
     pthread_mutex_unlock(&shared->lock);
     return end_of_send(lane, shared, refused, (int)taken);
 }
@@ -233,10 +243,22 @@ static void collect_due(struct link_lane *lane, lh_time now)
     }
 }
 
+/* How far this lane may let packets go. Control waits for data that fell due before it: else, after a pause
+ * of the host, it would overtake a backlog, which no link does. Channels do not wait for each other: their
+ * packets go different ways in any network. */
+static lh_time limit_of(const struct link_lane *lane, const struct link_shared *shared, lh_time now)
+{
+    lh_time limit = now;
+    for (uint32_t i = 0; is_control(lane) && i < shared->lane_count; i++)
+        if (&shared->lanes[i] != lane)
+            limit = sooner(limit, atomic_load_explicit(&shared->lanes[i].head_ns, memory_order_acquire));
+    return limit;
+}
+
 /* Gives one batch of due packets to the inner fabric. Whether it took all of them (and there were any). */
 static bool give_batch(struct link_lane *lane, struct link_shared *shared, lh_time now)
 {
-    collect_due(lane, now);
+    collect_due(lane, limit_of(lane, shared, now));
     if (lane->due_count == 0)
         return false;
     int given = is_control(lane) ? give_datagrams(lane, shared) : give_writes(lane, shared);
@@ -299,6 +321,7 @@ lh_time link_lane_pump(struct link_lane *lane, struct link_shared *shared, lh_ti
     bool emptied = true;
     for (uint32_t batch = 0; batch < LINK_PUMP_BATCHES && emptied; batch++)
         emptied = give_batch(lane, shared, now);
+    publish_head(lane);
     lh_time next_ns = pump_inner(lane, shared, now);
     next_ns = sooner(next_ns, pump_refusal(lane, shared, now));
     if (lane->due_count > 0)

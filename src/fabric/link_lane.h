@@ -20,6 +20,8 @@
 /* Of one endpoint. */
 struct link_shared {
     struct fabric_endpoint *inner;
+    const struct link_lane *lanes; /* all of the endpoint */
+    uint32_t lane_count;
     struct lh_stats *stats;
     uint32_t ip_udp_bytes;  /* headers below RoCE */
     _Atomic bool emulating; /* false: the spec is none */
@@ -44,7 +46,8 @@ struct link_lane {
     uint64_t pushed;                           /* the order in which packets of this lane were taken */
     struct link_packet *due[FABRIC_BATCH_MAX]; /* offered to the inner fabric, in order */
     uint32_t due_count;
-    uint32_t channel; /* or FABRIC_CONTROL */
+    uint32_t channel;        /* or FABRIC_CONTROL */
+    _Atomic lh_time head_ns; /* when the first packet that has not left was due; control looks at it */
     enum link_refusal refused;
     lh_time retry_ns; /* LINK_REFUSED_BY_INNER: when to try again; 0: not set yet */
 };

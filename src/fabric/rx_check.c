@@ -49,10 +49,11 @@ static enum rx_verdict check_place(const struct rx_table *table, const struct rx
                                    struct immediate_fields fields)
 {
     uint64_t offset = packet->va - (uint64_t)slot * table->attr.slot_bytes;
-    /* An empty packet touches no memory: it carries an empty message, or a fragment of the user's immediate that a
-     * short message has no other packet for. */
+    /* An empty packet touches no memory: it carries an empty message, or a fragment of the user's immediate
+     * that a short message has no other packet for. */
     if (packet->payload_bytes == 0)
-        return fields.message == slot && offset == 0 && fields.packet < immediate_fragments(table->attr.split)
+        return fields.message == slot && offset == 0 &&
+                       fields.packet < immediate_fragments(table->attr.split)
                    ? RX_TAKE
                    : RX_BAD_LENGTH;
     if (fields.message != slot || offset != (uint64_t)fields.packet * table->attr.mtu_bytes)

@@ -23,8 +23,9 @@
 #include "launch/rendezvous.h"
 #include "launch/tcp.h"
 
-#define CLIENTS_MAX 32u /* that have not made their proposal yet; the one that waited longest goes first   \
-                         */
+#define CLIENTS_MAX                                                                                        \
+    32u /* that have not made their proposal yet; the one that waited longest goes first                   \
+         */
 #define PROPOSAL_MAX    (HANDSHAKE_HEADER_BYTES + HANDSHAKE_PROPOSAL_MIN + HANDSHAKE_LINK_TEXT_MAX)
 #define LISTEN_TEXT_MAX 256u
 #define LISTEN_CPUS_MAX 64u

@@ -173,7 +173,8 @@ static int wait_for_path(int fd, struct lh_connection *connection, bool progress
     }
 }
 
-/* Without workers, this side's answers to the other's pings need somebody to make progress while it waits. */
+/* Without workers, this side's answers to the other's pings need somebody to make progress while it waits.
+ */
 static int progress_until_readable(int fd, struct lh_connection *connection, lh_time deadline)
 {
     for (;;) { /* until the deadline */

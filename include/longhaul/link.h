@@ -7,8 +7,9 @@
  *   rtt=TIME        round trip; each direction gets half (not with delay)
  *   delay=TIME      one way delay of each direction (not with rtt)
  *   rate=RATE       bottleneck; a packet takes its wire bits / rate; 0 or absent: no limit
- *   queue=SIZE      bytes that may wait for the bottleneck; default 256KiB. A full queue pushes back on the
- *                   sender, as a NIC's send queue does; with drop=tail it drops instead
+ *   queue=SIZE      bytes that may wait for the bottleneck; default 2ms at the rate, within 64KiB and 1MiB.
+ *                   A full queue pushes back on the sender, as a NIC's send queue does; with drop=tail it
+ *                   drops instead
  *   drop=tail       see queue
  *   loss=RATIO      independent loss of each packet
  *   burst=N         mean length, in packets, of a loss burst: loss= becomes Gilbert-Elliott with that mean

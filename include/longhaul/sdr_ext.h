@@ -78,7 +78,7 @@ struct lh_cts {
 LH_API int lh_sdr_cts_peek(struct sdr_qp *qp, struct lh_cts *cts);
 /* Passes it by: that receive gets no message. -LH_EAGAIN. */
 LH_API int lh_sdr_cts_skip(struct sdr_qp *qp);
-/* Payload bytes that were posted and have not left through the fabric yet. */
+/* Payload bytes that were posted and the fabric has not taken yet. */
 LH_API uint64_t lh_sdr_send_queued_bytes(struct sdr_qp *qp);
 /* Drops what a streaming send still has queued, and ends it. */
 LH_API int lh_sdr_streaming_send_abort(struct sdr_send_handle *handle);

@@ -43,10 +43,20 @@ void lh_link_state_init(struct lh_link_state *link, const struct lh_link_spec *s
     link->in_burst = is_bursty(spec) && draw < spec->loss;
 }
 
+uint64_t lh_link_queue_bytes(const struct lh_link_spec *spec)
+{
+    if (spec->queue_bytes != 0)
+        return spec->queue_bytes;
+    uint128 bytes = (uint128)spec->rate_bps * LH_LINK_QUEUE_DEFAULT_NS / (BITS_PER_BYTE * LH_NS_PER_S);
+    if (bytes < LH_LINK_QUEUE_DEFAULT_MIN_BYTES)
+        return LH_LINK_QUEUE_DEFAULT_MIN_BYTES;
+    return bytes < LH_LINK_QUEUE_DEFAULT_MAX_BYTES ? (uint64_t)bytes : LH_LINK_QUEUE_DEFAULT_MAX_BYTES;
+}
+
 /* How long the bytes that may wait take to pass. */
 static lh_time queue_span_ns(const struct lh_link_spec *spec)
 {
-    uint64_t bytes = spec->queue_bytes != 0 ? spec->queue_bytes : LH_LINK_QUEUE_DEFAULT_BYTES;
+    uint64_t bytes = lh_link_queue_bytes(spec);
     uint128 span = (uint128)bytes * BITS_PER_BYTE * LH_NS_PER_S / spec->rate_bps;
     return span < LH_TIME_NEVER ? (lh_time)span : LH_TIME_NEVER;
 }

@@ -12,8 +12,13 @@
 
 #include "base/prng.h"
 
-/* Bytes that wait at most for the bottleneck when the text gives no queue=. */
-#define LH_LINK_QUEUE_DEFAULT_BYTES ((uint64_t)256 * 1024)
+/* What may wait for the bottleneck when the text gives no queue=: so much time at its rate, within these
+ * bounds. It bridges the moments in which a busy host does not run the sender. */
+#define LH_LINK_QUEUE_DEFAULT_NS        (2 * LH_NS_PER_MS)
+#define LH_LINK_QUEUE_DEFAULT_MIN_BYTES ((uint64_t)64 * 1024)
+#define LH_LINK_QUEUE_DEFAULT_MAX_BYTES ((uint64_t)1024 * 1024)
+/* The bytes that may wait, given or by default. */
+uint64_t lh_link_queue_bytes(const struct lh_link_spec *spec);
 
 /* One direction of a link. */
 struct lh_link_state {

@@ -150,8 +150,6 @@ struct fabric_ops {
      * control_send did not take will be taken. The owner of a channel calls it once a round, before it
      * sleeps. NULL ops: never. */
     lh_time (*pump)(struct fabric_endpoint *endpoint, uint32_t channel, lh_time now);
-    /* Bytes that were taken but have not left yet (an emulated link's queue). NULL ops: 0. */
-    uint64_t (*queued_bytes)(struct fabric_endpoint *endpoint);
     /* What the user should know though it is no error (too small receive buffers), or NULL. NULL ops:
      * nothing. */
     const char *(*warning)(struct fabric *fabric);

@@ -192,21 +192,6 @@ static lh_time link_pump(struct fabric_endpoint *base, uint32_t channel, lh_time
     return link_lane_pump(lane_of(endpoint, channel), &endpoint->shared, now);
 }
 
-static uint64_t link_queued_bytes(struct fabric_endpoint *base)
-{
-    struct link_shared *shared = &link_endpoint_of(base)->shared;
-    struct fabric *inner = shared->inner->fabric;
-    lh_time now = inner->ops->now(inner);
-    uint64_t bytes = inner->ops->queued_bytes != NULL ? inner->ops->queued_bytes(shared->inner) : 0;
-    pthread_mutex_lock(&shared->lock);
-    const struct lh_link_state *link = &shared->link;
-    if (link->spec.rate_bps != 0 && link->bottleneck_free_ns > now)
-        bytes += (uint64_t)((double)(link->bottleneck_free_ns - now) * (double)link->spec.rate_bps /
-                            (double)(BITS_PER_BYTE * LH_NS_PER_S));
-    pthread_mutex_unlock(&shared->lock);
-    return bytes;
-}
-
 /* ---- what the inner fabric does as it is
  * ------------------------------------------------------------------------ */
 
@@ -293,7 +278,6 @@ static const struct fabric_ops link_ops = {
     .control_poll = link_control_poll,
     .poll_fds = link_poll_fds,
     .pump = link_pump,
-    .queued_bytes = link_queued_bytes,
 };
 
 int fabric_link_open(struct fabric *inner, const struct lh_link_spec *spec, struct fabric **fabric)

@@ -17,7 +17,7 @@ uint64_t link_held_bytes(const struct lh_link_spec *spec)
     /* A packet that is held back waits for another jitter span, or, without jitter, a quarter of the delay.
      */
     uint128 span_ns = (uint128)spec->delay_ns + 2 * (uint128)spec->jitter_ns + spec->delay_ns / 4;
-    uint64_t queue_bytes = spec->queue_bytes != 0 ? spec->queue_bytes : LH_LINK_QUEUE_DEFAULT_BYTES;
+    uint64_t queue_bytes = lh_link_queue_bytes(spec);
     uint128 bytes = span_ns * spec->rate_bps / (8 * LH_NS_PER_S) + queue_bytes + LINK_HELD_SLACK_BYTES;
     return bytes < LINK_HELD_MAX_BYTES ? (uint64_t)bytes : LINK_HELD_MAX_BYTES;
 }

@@ -300,7 +300,5 @@ int lh_sdr_cts_skip(struct sdr_qp *qp)
 
 uint64_t lh_sdr_send_queued_bytes(struct sdr_qp *qp)
 {
-    const struct fabric_ops *ops = qp->endpoint->fabric->ops;
-    uint64_t waiting = atomic_load_explicit(&qp->queued_bytes, memory_order_relaxed);
-    return waiting + (ops->queued_bytes ? ops->queued_bytes(qp->endpoint) : 0);
+    return atomic_load_explicit(&qp->queued_bytes, memory_order_relaxed);
 }

@@ -103,14 +103,25 @@ static void test_full_queue_pushes_back(void **state)
     assert_false(lh_link_decide(&link, 1000, PACKET_BYTES).accepted);
 }
 
-static void test_default_queue_is_256_kib(void **state)
+static void test_default_queue_follows_the_rate(void **state)
+{
+    (void)state;
+    assert_int_equal(lh_link_queue_bytes(&(struct lh_link_spec){.rate_bps = 2000000000}), 500000);
+    assert_int_equal(lh_link_queue_bytes(&(struct lh_link_spec){.rate_bps = 262144000}), 65536);
+    assert_int_equal(lh_link_queue_bytes(&(struct lh_link_spec){.rate_bps = 262000000}), 65536);
+    assert_int_equal(lh_link_queue_bytes(&(struct lh_link_spec){.rate_bps = 4200000000}), 1048576);
+    assert_int_equal(lh_link_queue_bytes(&(struct lh_link_spec){.rate_bps = 4200000000, .queue_bytes = 7}),
+                     7);
+}
+
+static void test_default_queue_is_64_kib_at_least(void **state)
 {
     (void)state;
     struct lh_link_state link = link_of("rate=8bit", 0);
     unsigned accepted = 0;
     while (lh_link_decide(&link, 0, 1024).accepted)
         accepted++;
-    assert_int_equal(accepted, 257);
+    assert_int_equal(accepted, 65);
     assert_true(lh_link_ready_ns(&link, 0) == 1024 * LH_NS_PER_S);
 }
 
@@ -373,7 +384,8 @@ int main(void)
         cmocka_unit_test(test_bottleneck_does_not_drift),
         cmocka_unit_test(test_extreme_rates_do_not_wrap),
         cmocka_unit_test(test_full_queue_pushes_back),
-        cmocka_unit_test(test_default_queue_is_256_kib),
+        cmocka_unit_test(test_default_queue_is_64_kib_at_least),
+        cmocka_unit_test(test_default_queue_follows_the_rate),
         cmocka_unit_test(test_idle_link_takes_any_packet),
         cmocka_unit_test(test_tail_drop),
         cmocka_unit_test(test_independent_loss),

@@ -252,19 +252,3 @@ lh_time sim_pump(struct fabric_endpoint *base, uint32_t channel, lh_time now)
     return ready_ns > now ? ready_ns : now;
 }
 
-uint64_t sim_queued_bytes(struct fabric_endpoint *base)
-{
-    struct sim_endpoint *endpoint = (struct sim_endpoint *)base;
-    struct sim_world *world = endpoint->world;
-    if (endpoint->peer_host == SIM_HOSTS_MAX)
-        return 0;
-    sim_lock(world);
-    const struct lh_link_state *link = &world->directions[endpoint->host][endpoint->peer_host].link;
-    lh_time now = sim_now(world);
-    uint64_t bytes = 0;
-    if (link->spec.rate_bps != 0 && link->bottleneck_free_ns > now)
-        bytes = (uint64_t)((double)(link->bottleneck_free_ns - now) * (double)link->spec.rate_bps /
-                           (double)(BITS_PER_BYTE * LH_NS_PER_S));
-    sim_unlock(world);
-    return bytes;
-}

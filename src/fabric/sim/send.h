@@ -13,6 +13,5 @@ int sim_post_writes(struct fabric_endpoint *endpoint, uint32_t channel, const st
 int sim_control_send(struct fabric_endpoint *endpoint, const struct fabric_datagram *datagrams,
                      uint32_t count);
 lh_time sim_pump(struct fabric_endpoint *endpoint, uint32_t channel, lh_time now);
-uint64_t sim_queued_bytes(struct fabric_endpoint *endpoint);
 
 #endif

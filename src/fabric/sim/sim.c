@@ -87,5 +87,4 @@ const struct fabric_ops fabric_sim_ops = {
     .control_poll = sim_control_poll,
     .poll_fds = sim_poll_fds,
     .pump = sim_pump,
-    .queued_bytes = sim_queued_bytes,
 };

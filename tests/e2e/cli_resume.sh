@@ -21,6 +21,10 @@ start_sender() {
     "$LONGHAUL" send "$work/big" "$where" --rate $rate $options "$@" \
         >"$work/sender.out" 2>"$work/sender.err" &
     sender=$!
+    # A sender that is killed before it made its offer is a stranger, and no reason for a receiver to end.
+    until [ -e "$work/out/.big.longhaul-partial" ] || [ -e "$work/out/big" ]; do
+        kill -0 "$sender" 2>/dev/null || fail "the transfer did not begin"
+    done
 }
 
 moment() {

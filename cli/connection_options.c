@@ -76,6 +76,6 @@ void cli_connection_options(struct cli_connection *connection, unsigned roles)
                                          &attr->peer_timeout_ns, .kind = CLI_TIME, .min = LH_NS_PER_MS});
     add(next,
         (struct cli_option){"device", "DEVICE",
-                            "udp:ADDRESS, or verbs:NAME for a network adapter (udp on the address in use)",
+                            "the fabric and the local address: udp:ADDRESS (udp on the address in use)",
                             &attr->device, .kind = CLI_TEXT});
 }

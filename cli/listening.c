@@ -7,14 +7,27 @@
 
 #include <stdio.h>
 
+/* Without this a device that does not exist would be found with the first connection only. */
+static int try_device(const struct lh_attr *attr)
+{
+    struct lh_connection *unused;
+    int code = attr->device ? lh_open(attr, &unused) : 0;
+    if (code)
+        return cli_library_failed("--device", attr->device, code == -LH_EDEVICE ? -LH_EINVAL : code);
+    if (attr->device)
+        lh_close(unused);
+    return CLI_PROCEED;
+}
+
 int cli_listening_start(const struct cli_address *address, const struct lh_attr *attr,
                         struct lh_listener **listener)
 {
-    char what[CLI_ADDRESS_MAX + 16];
+    int status = try_device(attr);
+    if (status != CLI_PROCEED)
+        return status;
     int code = lh_listen(address->where, attr, listener);
-    snprintf(what, sizeof what, "listening on %s", address->where);
     if (code)
-        return cli_library_failed(what, code);
+        return cli_library_failed("cannot listen", address->where, code);
     printf("listening on %s:%u\n", *address->host ? address->host : "[::]", lh_listener_port(*listener));
     fflush(stdout);
     return CLI_PROCEED;
@@ -31,7 +44,7 @@ int cli_listening_accept(struct lh_listener *listener, lh_time timeout_ns,
     int code = lh_accept(listener, timeout_ns, &accepted);
     cli_stop_at_once(false);
     if (code)
-        return cli_library_failed("waiting for a connection", code);
+        return cli_library_failed("cannot accept connections", "", code);
     const char *warning = lh_connection_warning(accepted);
     if (warning)
         cli_note("%s", warning);

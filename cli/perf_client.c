@@ -85,7 +85,7 @@ static int connect_for_run(struct measurement *m)
     cli_address_set_port(&address, port);
     int code = lh_connect(address.where, &m->order->attr, m->order->wait_ns, &m->connection);
     if (code)
-        return cli_library_failed("connecting for the run", code);
+        return cli_library_failed("cannot connect", address.where, code);
     const char *warning = lh_connection_warning(m->connection);
     if (warning)
         cli_note("%s", warning);
@@ -266,7 +266,6 @@ static int measure_sizes(const struct cli_perf_order *order, struct lh_connectio
 
 int cli_perf_client(const struct cli_perf_order *order)
 {
-    char what[CLI_ADDRESS_MAX + 16];
     struct lh_connection *control;
     struct lh_attr attr;
     /* What is asked for goes for the connection that is measured; this one is as plain as can be. */
@@ -274,9 +273,8 @@ int cli_perf_client(const struct cli_perf_order *order)
     attr.device = order->attr.device;
     attr.peer_timeout_ns = order->attr.peer_timeout_ns;
     int code = lh_connect(order->address.where, &attr, order->wait_ns, &control);
-    snprintf(what, sizeof what, "connecting to %s", order->address.where);
     if (code)
-        return cli_library_failed(what, code);
+        return cli_library_failed("cannot connect", order->address.where, code);
     cli_stop_at_once(false);
     int status = measure_sizes(order, control);
     lh_close(control);

@@ -4,7 +4,9 @@
 #include <longhaul/error.h>
 
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
+#include <string.h>
 
 /* A path and some words fit. */
 #define SAY_MAX 4608
@@ -52,12 +54,13 @@ void cli_note(const char *format, ...)
     va_end(arguments);
 }
 
-int cli_library_failed(const char *what, int code)
+int cli_library_failed(const char *what, const char *where, int code)
 {
     const char *reason = lh_last_error();
     if (!*reason)
         reason = lh_strerror(code);
-    if (code == -LH_EINVAL || code == -LH_ERANGE)
-        return cli_misused("%s: %s", what, reason);
-    return cli_failed("%s: %s", what, reason);
+    /* Most reasons name the address. */
+    bool named = strstr(reason, where) != NULL;
+    int (*fail)(const char *, ...) = code == -LH_EINVAL || code == -LH_ERANGE ? cli_misused : cli_failed;
+    return fail("%s: %s%s%s", what, named ? "" : where, named ? "" : ": ", reason);
 }

@@ -22,8 +22,9 @@ int cli_misused(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* The same for something to know that is no failure: "longhaul COMMAND: note: text". */
 void cli_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* A library call that sets up a connection returned code: says what, with lh_last_error(). A value that the
- * library does not take is misuse, the rest failure; returns the exit status. */
-int cli_library_failed(const char *what, int code);
+/* A library call that sets up a connection to or at that address returned code: says what was being done,
+ * with lh_last_error(). A value that the library does not take is misuse, the rest failure; returns the
+ * exit status. */
+int cli_library_failed(const char *what, const char *where, int code);
 
 #endif

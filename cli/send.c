@@ -11,17 +11,13 @@
 #include "say.h"
 #include "stop.h"
 
-#include <stdio.h>
-
 static int send_to(struct cli_source *source, const struct cli_address *address,
                    const struct cli_connection *options, bool resume)
 {
     struct lh_connection *connection;
-    char what[CLI_ADDRESS_MAX + 16];
     int code = lh_connect(address->where, &options->attr, options->wait_ns, &connection);
-    snprintf(what, sizeof what, "connecting to %s", address->where);
     if (code)
-        return cli_library_failed(what, code);
+        return cli_library_failed("cannot connect", address->where, code);
     cli_stop_at_once(false);
     const char *warning = lh_connection_warning(connection);
     if (warning)

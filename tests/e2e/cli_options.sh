@@ -73,6 +73,8 @@ wrong 'loss=2' send "$work/file" host --link loss=2
 wrong '"magic"' recv --reliability magic
 wrong 'sr-nack' recv --reliability magic
 wrong 'speed=9' recv --reliability sr-nack,speed=9
+wrong 'chunk_bytes 1024' recv --listen '[::1]:0' --mtu 4096 --chunk 1024
+wrong '"foo"' recv --listen '[::1]:0' --device foo
 wrong '"2"' demo --loss 0,2
 wrong '"0"' demo --size 0
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "launch/rendezvous.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -144,6 +145,21 @@ static int exchange_blobs(int fd, struct lh_connection *connection, lh_time dead
     return error ? error : lh_attach(connection, blob, theirs);
 }
 
+/* Whether the other side has hung up, or refused, while this one waits for packets. 0: neither. */
+static int still_there(int fd, lh_time deadline)
+{
+    uint8_t header[HANDSHAKE_HEADER_BYTES];
+    uint8_t body[HANDSHAKE_BODY_MAX];
+    enum handshake_type type;
+    uint32_t bytes;
+    ssize_t seen = recv(fd, header, sizeof header, MSG_PEEK | MSG_DONTWAIT);
+    if (seen == 0 || (seen < 0 && errno != EAGAIN && errno != EINTR))
+        return lh_fail(LH_EPEER, "the other side hung up during the handshake");
+    if (seen < (ssize_t)sizeof header || handshake_header_decode(header, &type, &bytes))
+        return 0; /* whatever it is, it is judged when it is read */
+    return type == HANDSHAKE_REFUSE ? read_frame(fd, HANDSHAKE_READY, body, &bytes, deadline) : 0;
+}
+
 /* Until a ping has come back: only then do packets pass in both directions. */
 static int wait_for_path(int fd, struct lh_connection *connection, bool progress, lh_time deadline)
 {
@@ -160,6 +176,9 @@ static int wait_for_path(int fd, struct lh_connection *connection, bool progress
             return error;
         if (path.rtt_ns > 0)
             return 0;
+        error = still_there(fd, deadline);
+        if (error)
+            return error;
         if (tcp_now() > deadline) {
             tcp_peer_name(fd, peer, sizeof peer);
             return lh_fail(

@@ -1,0 +1,287 @@
+/*
+ * test_connection_wire.c - what goes over the wire, and in which order: seen by a tap on the simulated
+ * network.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include <longhaul/connection.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/big_endian.h"
+#include "support/connection_pair.h"
+#include "support/echo_scheme.h"
+#include "wire/control.h"
+#include "wire/roce.h"
+#include "wire/selective_repeat.h"
+#include "wire/transfer.h"
+
+#define SLOT  16384u
+#define MTU   1024u
+#define BYTES (24 * SLOT)
+#define MS    LH_NS_PER_MS
+
+static struct connection_pair pair;
+static uint8_t *data;
+static uint8_t *buffer;
+
+static void open_pair(const char *link, const struct lh_attr *attr)
+{
+    struct lh_attr preset;
+    connection_pair_attr(&preset);
+    connection_pair_open(&pair, "wire", 11, link, attr ? attr : &preset, NULL);
+    connection_pair_run(&pair, 200 * MS); /* the round trip is known */
+    data = connection_pair_bytes(BYTES, 1);
+    buffer = calloc(1, BYTES);
+}
+
+static void close_pair(void)
+{
+    connection_pair_close(&pair);
+    free(data);
+    free(buffer);
+}
+
+/* The connection's own message in a packet; false when there is none. */
+static bool upper_message(const struct sim_datagram *datagram, struct transfer_message *message)
+{
+    struct control_message control;
+    if (!datagram->control || datagram->bytes < ROCE_BTH_BYTES + CONTROL_HEADER_BYTES)
+        return false;
+    const uint8_t *header = datagram->data + ROCE_BTH_BYTES;
+    return control_decode(header, lh_get_be16(header + 2), &control) == 0 &&
+           control.header.type == CONTROL_UPPER &&
+           transfer_decode(control.body.upper.data, control.body.upper.bytes, message) == 0;
+}
+
+/* The slot that a data packet is for. */
+static uint32_t slot_of(const struct sim_datagram *datagram)
+{
+    return lh_get_be32(datagram->data + ROCE_BTH_BYTES + ROCE_RETH_BYTES) >> 22;
+}
+
+/* ---- order ---------------------------------------------------------------------------------------------
+ */
+
+struct order {
+    uint32_t packets[8]; /* that each slot was sent */
+    uint32_t segments;   /* slots that were sent anything */
+    uint32_t slots[8];   /* in that order */
+    uint32_t marks;
+    bool ahead;    /* a MARK spoke of a chunk that had not been sent */
+    bool mixed_up; /* a segment began before the one before it was sent whole */
+};
+
+static void note_data(struct order *order, uint32_t slot)
+{
+    assert_true(slot < 8);
+    if (order->packets[slot]++ > 0)
+        return;
+    if (order->segments > 0 && order->packets[order->slots[order->segments - 1]] < SLOT / MTU)
+        order->mixed_up = true;
+    order->slots[order->segments++] = slot;
+}
+
+static bool watch_order(void *context, struct sim_datagram *datagram)
+{
+    struct order *order = context;
+    struct transfer_message message;
+    struct sr_mark mark;
+    if (datagram->from != 0)
+        return true;
+    if (!datagram->control)
+        note_data(order, slot_of(datagram));
+    if (!upper_message(datagram, &message) || message.kind != TRANSFER_TO_RECEIVER ||
+        sr_mark_decode(message.body.to_receiver.scheme, message.body.to_receiver.scheme_bytes, &mark) != 0)
+        return true;
+    order->marks++;
+    uint32_t segment = message.body.to_receiver.segment;
+    if (segment >= order->segments || order->packets[order->slots[segment]] < mark.sent_through)
+        order->ahead = true;
+    return true;
+}
+
+/* Eight segments through a slow link, with a full queue all the time. */
+static void marks_stay_behind_their_chunks(void **state)
+{
+    (void)state;
+    struct order order = {.marks = 0};
+    open_pair("rtt=10ms,rate=100Mbit", NULL);
+    struct lh_request *recv = connection_pair_recv(&pair, 1, buffer, 8 * SLOT);
+    connection_pair_run(&pair, 50 * MS);
+    sim_world_tap(pair.world, watch_order, &order);
+    struct lh_request *send = connection_pair_send(&pair, 0, data, 8 * SLOT);
+    assert_int_equal(connection_pair_finish(&pair, send).error, 0);
+    assert_int_equal(connection_pair_finish(&pair, recv).error, 0);
+    assert_int_equal(order.segments, 8);
+    assert_true(order.marks >= 8);
+    assert_false(order.ahead);
+    assert_false(order.mixed_up);
+    close_pair();
+}
+
+/* ---- lengths -------------------------------------------------------------------------------------------
+ */
+
+/* Told ahead of the first chunk, so that a message takes its round trip and no more, whatever its scheme
+ * says. */
+static void lengths_go_ahead(void **state)
+{
+    (void)state;
+    struct lh_attr attr;
+    connection_pair_attr(&attr);
+    attr.scheme = &echo_scheme;
+    open_pair("rtt=10ms,rate=10Gbit", &attr);
+    struct lh_request *recv = connection_pair_recv(&pair, 1, buffer, BYTES);
+    connection_pair_run(&pair, 50 * MS);
+    struct lh_request *send = connection_pair_send(&pair, 0, data, SLOT + 1);
+    struct lh_result sent = connection_pair_finish(&pair, send);
+    connection_pair_finish(&pair, recv);
+    assert_int_equal(sent.error, 0);
+    assert_true(sent.ended_ns - sent.started_ns < 10 * MS + MS / 2);
+    close_pair();
+}
+
+/* ---- acknowledgement -----------------------------------------------------------------------------------
+ */
+
+struct loss {
+    bool answers; /* lose what the receiver says */
+};
+
+static bool lose_first_slot(void *context, struct sim_datagram *datagram)
+{
+    const struct loss *loss = context;
+    if (datagram->from == 1)
+        return !(datagram->control && loss->answers);
+    return datagram->control || slot_of(datagram) != 0;
+}
+
+/* A later message has arrived, all three DONE for it were lost, and the first is stuck: its sender asks. */
+static void done_is_said_when_asked(void **state)
+{
+    (void)state;
+    struct loss loss = {.answers = false};
+    open_pair("rtt=10ms,rate=10Gbit", NULL);
+    struct lh_request *recv[2] = {connection_pair_recv(&pair, 1, buffer, SLOT),
+                                  connection_pair_recv(&pair, 1, buffer + SLOT, SLOT)};
+    connection_pair_run(&pair, 50 * MS);
+    sim_world_tap(pair.world, lose_first_slot, &loss);
+    struct lh_request *send[2] = {connection_pair_send(&pair, 0, data, SLOT),
+                                  connection_pair_send(&pair, 0, data + SLOT, SLOT)};
+    while (!lh_test(recv[1], NULL)) {
+        loss.answers = true;
+        connection_pair_turn(&pair, LH_TIME_NEVER);
+    }
+    connection_pair_run(&pair, 4 * MS);
+    loss.answers = false;
+    assert_false(lh_test(send[1], NULL));
+    assert_int_equal(connection_pair_finish(&pair, send[1]).error, 0);
+    assert_false(lh_test(send[0], NULL));
+    sim_world_tap(pair.world, NULL, NULL);
+    assert_int_equal(connection_pair_finish(&pair, send[0]).error, 0);
+    assert_int_equal(connection_pair_finish(&pair, recv[0]).error, 0);
+    assert_int_equal(connection_pair_finish(&pair, recv[1]).error, 0);
+    assert_memory_equal(buffer, data, 2 * SLOT);
+    close_pair();
+}
+
+/* The connection's messages of end 1 take 2 ms longer than all else. */
+static bool delay_messages(void *context, struct sim_datagram *datagram)
+{
+    struct transfer_message message;
+    (void)context;
+    if (datagram->from != 1 || !upper_message(datagram, &message))
+        return true;
+    struct sim_datagram late = *datagram;
+    late.at_ns += 7 * MS;
+    assert_int_equal(sim_world_inject(pair.world, &late), 0);
+    return false;
+}
+
+static void goodbye_overtakes_an_acknowledgement(void **state)
+{
+    (void)state;
+    open_pair("rtt=10ms,rate=10Gbit", NULL);
+    struct lh_request *recv = connection_pair_recv(&pair, 1, buffer, SLOT);
+    connection_pair_run(&pair, 50 * MS);
+    sim_world_tap(pair.world, delay_messages, NULL);
+    struct lh_request *send = connection_pair_send(&pair, 0, data, SLOT);
+    struct lh_request *never = connection_pair_recv(&pair, 0, buffer + SLOT, 1);
+    while (!lh_test(recv, NULL))
+        connection_pair_turn(&pair, LH_TIME_NEVER);
+    lh_close(pair.ends[1]);
+    pair.ends[1] = NULL;
+    assert_int_equal(connection_pair_finish(&pair, send).error, 0);
+    assert_int_equal(connection_pair_finish(&pair, never).error, -LH_ECLOSED);
+    lh_request_free(recv);
+    close_pair();
+}
+
+/* ---- buffers -------------------------------------------------------------------------------------------
+ */
+
+/* Freed at once: the address sanitizer sees who still reads it; without it the packets are counted. */
+static void canceled_send_is_not_read(void **state)
+{
+    (void)state;
+    struct lh_attr attr;
+    struct lh_stats before;
+    struct lh_stats after;
+    connection_pair_attr(&attr);
+    attr.rate_bps = 10000000;
+    attr.slots = 64;
+    open_pair("rtt=10ms,rate=10Gbit", &attr);
+    uint8_t *own = connection_pair_bytes(BYTES, 3);
+    struct lh_request *recv = connection_pair_recv(&pair, 1, buffer, BYTES);
+    connection_pair_run(&pair, 50 * MS);
+    struct lh_request *send = connection_pair_send(&pair, 0, own, BYTES);
+    connection_pair_run(&pair, 20 * MS);
+    lh_request_free(send); /* cancels */
+    free(own);
+    assert_int_equal(lh_connection_stats(pair.ends[0], &before), 0);
+    assert_int_equal(connection_pair_finish(&pair, recv).error, -LH_ECANCELED);
+    connection_pair_run(&pair, 500 * MS);
+    assert_int_equal(lh_connection_stats(pair.ends[0], &after), 0);
+    assert_true(before.tx_packets > 0 && before.tx_packets < BYTES / MTU);
+    assert_int_equal(before.tx_packets, after.tx_packets);
+    close_pair();
+}
+
+/* ---- silence -------------------------------------------------------------------------------------------
+ */
+
+static void silence_without_anything_pending(void **state)
+{
+    (void)state;
+    open_pair("rtt=10ms,rate=10Gbit", NULL);
+    sim_world_partition(pair.world, true);
+    connection_pair_run(&pair, 60 * LH_NS_PER_S);
+    struct lh_request *recv = connection_pair_recv(&pair, 1, buffer, SLOT);
+    struct lh_request *send = connection_pair_send(&pair, 0, data, SLOT);
+    connection_pair_run(&pair, 5 * LH_NS_PER_S);
+    sim_world_partition(pair.world, false);
+    assert_int_equal(connection_pair_finish(&pair, send).error, 0);
+    assert_int_equal(connection_pair_finish(&pair, recv).error, 0);
+    close_pair();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(marks_stay_behind_their_chunks),
+        cmocka_unit_test(lengths_go_ahead),
+        cmocka_unit_test(done_is_said_when_asked),
+        cmocka_unit_test(goodbye_overtakes_an_acknowledgement),
+        cmocka_unit_test(canceled_send_is_not_read),
+        cmocka_unit_test(silence_without_anything_pending),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

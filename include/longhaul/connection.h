@@ -30,28 +30,28 @@ struct lh_memory;
 
 /* Zero means the default. lh_attr_init() sets what is not zero by default, so call it first. */
 struct lh_attr {
-    size_t struct_bytes;       /* set by lh_attr_init: lets the struct grow */
+    size_t struct_bytes; /* set by lh_attr_init: lets the struct grow */
     /* "udp:[::1]", "udp:127.0.0.1", "sim:world/0"; NULL: udp on the address that the TCP rendezvous uses
      * (lh_listen, lh_connect only) */
     const char *device;
-    const char *reliability;   /* of what this side receives: "sr-nack" (default), "sr-rto,alpha=2", … */
+    const char *reliability; /* of what this side receives: "sr-nack" (default), "sr-rto,alpha=2", … */
     const struct lh_scheme *scheme; /* a scheme of the caller's own, known to both sides; else NULL */
-    struct lh_link_spec link;  /* emulated at this side's sending end; all zero: none */
+    struct lh_link_spec link;       /* emulated at this side's sending end; all zero: none */
     /* RoCE payload of a packet: 256 … 4096, power of two. Both sides must agree: over TCP the smaller one
-     * wins. Default: over TCP the largest that fits the path; lh_open does not know the path, and takes 4096
-     * on loopback, else 1024 */
+     * wins. Default: over TCP the largest that fits the path; lh_open does not know the path, and takes
+     * 4096 on loopback, else 1024 */
     uint32_t mtu_bytes;
-    uint32_t chunk_bytes;      /* one bit of the bitmap; default one packet */
-    uint64_t slot_bytes;       /* longest SDR message; longer messages are split; default 4 MiB */
-    uint32_t slots;            /* SDR messages in flight, power of two up to 1024; default 64 */
-    uint32_t channels;         /* default 1 */
-    uint32_t generations;      /* default 4 */
-    uint32_t workers;          /* threads; default 1, set LH_NO_WORKERS for none */
-    const int *worker_cpus;    /* one CPU a worker, -1 for any; NULL: any */
-    uint64_t window_bytes;     /* most payload in flight; default 64 MiB */
-    uint64_t rate_bps;         /* pace of injection; 0: as fast as the fabric takes it */
+    uint32_t chunk_bytes;          /* one bit of the bitmap; default one packet */
+    uint64_t slot_bytes;           /* longest SDR message; longer messages are split; default 4 MiB */
+    uint32_t slots;                /* SDR messages in flight, power of two up to 1024; default 64 */
+    uint32_t channels;             /* default 1 */
+    uint32_t generations;          /* default 4 */
+    uint32_t workers;              /* threads; default 1, set LH_NO_WORKERS for none */
+    const int *worker_cpus;        /* one CPU a worker, -1 for any; NULL: any */
+    uint64_t window_bytes;         /* most payload in flight; default 64 MiB */
+    uint64_t rate_bps;             /* pace of injection; 0: as fast as the fabric takes it */
     uint64_t receive_buffer_bytes; /* of the sockets; default 32 MiB */
-    lh_time peer_timeout_ns;   /* silence after which a peer counts as gone; default 10 s */
+    lh_time peer_timeout_ns;       /* silence after which a peer counts as gone; default 10 s */
 };
 
 #define LH_NO_WORKERS UINT32_MAX

@@ -1,8 +1,9 @@
 /*
- * sdr_ext.h - what the SDR SDK (sdr.h) lacks: more attributes, control messages, clear-to-send data, statistics.
+ * sdr_ext.h - what the SDR SDK (sdr.h) lacks: more attributes, control messages, clear-to-send data,
+ * statistics.
  *
- * With these a reliability layer of one's own can be written on the SDK, as src/connection is. Return values
- * here are of the lh_ kind: 0 or a negative lh_error.
+ * With these a reliability layer of one's own can be written on the SDK, as src/connection is. Return
+ * values here are of the lh_ kind: 0 or a negative lh_error.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -31,13 +32,13 @@ struct lh_context_attr {
 #define LH_SDR_NO_WORKERS UINT32_MAX
 
 struct lh_qp_attr {
-    uint32_t generations;        /* default 4 */
+    uint32_t generations;            /* default 4 */
     uint8_t immediate_message_bits;  /* default 10 */
     uint8_t immediate_fragment_bits; /* default 4; the offset gets the rest */
-    uint32_t mtu_bytes;          /* 0: from sdr_qp_attr.mtu */
-    uint64_t slot_bytes;         /* 0: from sdr_qp_attr */
-    uint64_t rate_bps;           /* 0: from sdr_qp_attr.rate_limit, which is in Mbit/s; else bits per second */
-    uint32_t chunk_bytes;        /* 0: from sdr_qp_attr */
+    uint32_t mtu_bytes;              /* 0: from sdr_qp_attr.mtu */
+    uint64_t slot_bytes;             /* 0: from sdr_qp_attr */
+    uint64_t rate_bps;    /* 0: from sdr_qp_attr.rate_limit, which is in Mbit/s; else bits per second */
+    uint32_t chunk_bytes; /* 0: from sdr_qp_attr */
 };
 
 LH_API int lh_sdr_context_create(const char *device, const struct lh_context_attr *attr,
@@ -51,22 +52,26 @@ LH_API int lh_sdr_qp_connect(struct sdr_qp *qp, const void *remote_qp_info);
 LH_API int lh_sdr_progress(struct sdr_context *context, lh_time *next_ns);
 LH_API lh_time lh_sdr_now(struct sdr_context *context);
 
-/* ---- receives ------------------------------------------------------------------------------------------ */
+/* ---- receives ------------------------------------------------------------------------------------------
+ */
 
 #define LH_CTS_UPPER_BYTES 24
 
-/* sdr_recv_post with bytes of the caller's own in the clear-to-send: scheme, parameters, whatever both ends agree. */
-LH_API int lh_sdr_recv_post(struct sdr_qp *qp, struct sdr_recv_wr *wr, const uint8_t upper[LH_CTS_UPPER_BYTES],
-                            struct sdr_recv_handle **handle);
+/* sdr_recv_post with bytes of the caller's own in the clear-to-send: scheme, parameters, whatever both ends
+ * agree. */
+LH_API int lh_sdr_recv_post(struct sdr_qp *qp, struct sdr_recv_wr *wr,
+                            const uint8_t upper[LH_CTS_UPPER_BYTES], struct sdr_recv_handle **handle);
 LH_API uint32_t lh_sdr_recv_sequence(const struct sdr_recv_handle *handle);
-/* The message turned out shorter: chunks past it count as arrived, a last partial chunk is whole when its packets up
- * to `bytes` are there. bytes at most the posted length (-LH_ERANGE) and at most what it was truncated to before
+/* The message turned out shorter: chunks past it count as arrived, a last partial chunk is whole when its
+ * packets up to `bytes` are there. bytes at most the posted length (-LH_ERANGE) and at most what it was
+ * truncated to before
  * (-LH_ESTATE, as after completion). */
 LH_API int lh_sdr_recv_truncate(struct sdr_recv_handle *handle, uint64_t bytes);
 /* Chunks that are whole, read without a lock. */
 LH_API uint32_t lh_sdr_recv_chunks_arrived(const struct sdr_recv_handle *handle);
 
-/* ---- sends --------------------------------------------------------------------------------------------- */
+/* ---- sends ---------------------------------------------------------------------------------------------
+ */
 
 struct lh_cts {
     uint32_t sequence;
@@ -83,7 +88,8 @@ LH_API uint64_t lh_sdr_send_queued_bytes(struct sdr_qp *qp);
 /* Drops what a streaming send still has queued, and ends it. */
 LH_API int lh_sdr_streaming_send_abort(struct sdr_send_handle *handle);
 
-/* ---- control messages of the layer above ---------------------------------------------------------------- */
+/* ---- control messages of the layer above ----------------------------------------------------------------
+ */
 
 #define LH_SDR_MESSAGE_MAX 992
 
@@ -92,10 +98,11 @@ LH_API int lh_sdr_message_send(struct sdr_qp *qp, const void *data, size_t bytes
 /* -LH_EAGAIN: none waiting. buffer holds LH_SDR_MESSAGE_MAX. */
 LH_API int lh_sdr_message_recv(struct sdr_qp *qp, void *buffer, size_t *bytes);
 
-/* ---- path and statistics --------------------------------------------------------------------------------- */
+/* ---- path and statistics
+ * --------------------------------------------------------------------------------- */
 
 struct lh_sdr_path {
-    lh_time rtt_ns;     /* smoothed; 0: no sample yet */
+    lh_time rtt_ns; /* smoothed; 0: no sample yet */
     lh_time rtt_variance_ns;
     lh_time rtt_minimum_ns;
     lh_time overdue_ns;

@@ -251,4 +251,3 @@ lh_time sim_pump(struct fabric_endpoint *base, uint32_t channel, lh_time now)
         path->refused = SIM_REFUSED_NOT;
     return ready_ns > now ? ready_ns : now;
 }
-

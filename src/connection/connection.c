@@ -64,6 +64,7 @@ void connection_fail(struct lh_connection *c, enum lh_error error, const char *r
         return;
     c->error = -(int)error;
     snprintf(c->reason, sizeof c->reason, "%s", reason);
+    c->last_word = done_last(c); /* afterwards what failed is over, like what arrived */
     end_all(c, c->error);
     if (lh_sdr_error(c->qp) == 0)
         lh_sdr_goodbye(c->qp, error);
@@ -259,7 +260,7 @@ int lh_attach(struct lh_connection *connection, const void *blob, size_t bytes)
  */
 static void say_goodbye(struct lh_connection *c, uint8_t last[TRANSFER_BYTES_MAX], size_t *bytes)
 {
-    struct transfer_message message = done_last(c);
+    struct transfer_message message = c->error ? c->last_word : done_last(c);
     *bytes = transfer_encode(&message, last);
     if (!c->attached || c->error)
         return;

@@ -257,6 +257,7 @@ struct lh_connection {
     struct sender sender;
     struct receiver receiver;
     struct done_teller done;
+    struct transfer_message last_word; /* what had arrived when it ended; set with `error` */
     struct liveness liveness;
     char peer_name[CONNECTION_TEXT_MAX];
 };

@@ -1,0 +1,93 @@
+/*
+ * test_connection_lifeline.c - what a connection's last message says, which its lifeline brings.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include <longhaul/connection.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "connection/connection.h"
+#include "support/connection_pair.h"
+#include "support/echo_scheme.h"
+
+#define BYTES 100003u
+#define MS    LH_NS_PER_MS
+
+/* A wire between the two lifelines: faster than any packet. */
+struct wire {
+    bool closed;
+    uint8_t last[TRANSFER_BYTES_MAX];
+    size_t bytes;
+};
+
+static int look(void *lifeline, uint8_t *last, size_t *bytes)
+{
+    const struct wire *wire = lifeline;
+    if (!wire->closed)
+        return 0;
+    memcpy(last, wire->last, wire->bytes);
+    *bytes = wire->bytes;
+    return -LH_ECLOSED;
+}
+
+static void close_wire(void *lifeline, const uint8_t *last, size_t bytes)
+{
+    struct wire *wire = lifeline;
+    wire->closed = true;
+    memcpy(wire->last, last, bytes);
+    wire->bytes = bytes;
+}
+
+static const struct lifeline_ops ops = {look, close_wire};
+
+/* End 1 fails while it receives, and is closed. What it had not received must not count as arrived. */
+static void failed_end_acknowledges_nothing_more(void **state)
+{
+    (void)state;
+    struct connection_pair pair;
+    struct lh_attr attr[2];
+    struct wire wire = {.closed = false};
+    uint8_t *data = connection_pair_bytes(BYTES, 1);
+    uint8_t *buffer = malloc(BYTES);
+    uint8_t byte;
+    connection_pair_attr(&attr[0]);
+    attr[1] = attr[0];
+    attr[0].scheme = &echo_scheme; /* end 1 does not know it */
+    connection_pair_open(&pair, "lifeline", 5, "rtt=10ms,rate=10Mbit", &attr[0], &attr[1]);
+    connection_set_lifeline(pair.ends[0], &ops, &wire, "end 1");
+    connection_set_lifeline(pair.ends[1], &ops, &wire, "end 0");
+
+    struct lh_request *back = connection_pair_recv(&pair, 0, &byte, 1);
+    struct lh_request *recv = connection_pair_recv(&pair, 1, buffer, BYTES);
+    connection_pair_run(&pair, 20 * MS);
+    struct lh_request *send = connection_pair_send(&pair, 0, data, BYTES);
+    connection_pair_run(&pair, 45 * MS); /* a part of it arrives */
+    struct lh_request *doomed = connection_pair_send(&pair, 1, data, 1);
+    assert_int_equal(connection_pair_finish(&pair, doomed).error, -LH_EPROTOCOL);
+    assert_int_equal(connection_pair_finish(&pair, recv).error, -LH_EPROTOCOL);
+    lh_close(pair.ends[1]);
+    pair.ends[1] = NULL;
+    assert_true(wire.closed);
+    assert_int_equal(connection_pair_finish(&pair, send).error, -LH_ECLOSED);
+    assert_int_equal(connection_pair_finish(&pair, back).error, -LH_ECLOSED);
+    wire.closed = false;
+    connection_pair_close(&pair);
+    free(data);
+    free(buffer);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(failed_end_acknowledges_nothing_more),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

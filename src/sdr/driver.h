@@ -25,5 +25,8 @@ void sdr_qp_keepalive_set(struct sdr_qp *qp, lh_time span_ns);
  * another way, and may overtake data that still waits in a socket. 0: not known yet. Cheap, without a lock.
  */
 lh_time sdr_qp_caught_up(struct sdr_qp *qp);
+/* Wakes the workers that have not looked at their channels since that moment: asleep they look nowhere, and
+ * sdr_qp_caught_up() stands still. */
+void sdr_qp_catch_up(struct sdr_qp *qp, lh_time since);
 
 #endif

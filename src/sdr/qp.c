@@ -470,6 +470,13 @@ lh_time sdr_qp_caught_up(struct sdr_qp *qp)
     return oldest;
 }
 
+void sdr_qp_catch_up(struct sdr_qp *qp, lh_time since)
+{
+    for (uint32_t c = 0; c < qp->context->channels; c++)
+        if (atomic_load_explicit(&qp->channels[c].drained_ns, memory_order_acquire) < since)
+            wake_channel(qp, c);
+}
+
 int lh_sdr_error(struct sdr_qp *qp)
 {
     return atomic_load(&qp->error);

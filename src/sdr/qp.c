@@ -225,6 +225,7 @@ static void start_qp(struct sdr_qp *qp, const struct qp_plan *plan)
     lh_time now = context->fabric->ops->now(context->fabric);
     struct qp_info_endpoint info = {0};
     context->fabric->ops->endpoint_info(qp->endpoint, &info);
+    qp->created_ns = now;
     message_table_init(&qp->table, &qp->shape, qp->table_memory);
     for (uint32_t i = 0; i < qp->shape.slots; i++)
         qp->free_slots[i] = i;
@@ -275,13 +276,22 @@ struct sdr_qp *sdr_qp_create(struct sdr_context *context, struct sdr_qp_attr *qp
     return lh_sdr_qp_create(context, qp_attr, NULL, &qp) ? NULL : qp;
 }
 
+/* The longest pause in which a link that works lets nothing out: an answer takes longer. Before the first one
+ * the peer knew of this QP at most since it was created. */
+static lh_time longest_pause(const struct sdr_qp *qp, lh_time now)
+{
+    lh_time overdue_ns = lh_rtt_overdue_ns(&qp->path.rtt);
+    return overdue_ns ? overdue_ns : now - qp->created_ns;
+}
+
 /* Lets what an emulated link still holds go out: a host's last packets leave it even when the program ends.
- * Bounded by the link's own delay, and by the turns of this loop. */
+ * Bounded by the turns of this loop and by the pauses, for the link may be one that the peer proposed. */
 static void drain_link(struct sdr_qp *qp)
 {
     const struct fabric_ops *ops = qp->endpoint->fabric->ops;
     if (!ops->pump || qp->context->worker_count == 0)
         return;
+    lh_time longest = longest_pause(qp, ops->now(qp->endpoint->fabric));
     for (uint32_t turn = 0; turn < 100000; turn++) {
         lh_time now = ops->now(qp->endpoint->fabric);
         lh_time next = ops->pump(qp->endpoint, FABRIC_CONTROL, now);
@@ -289,7 +299,7 @@ static void drain_link(struct sdr_qp *qp)
             lh_time due = ops->pump(qp->endpoint, c, now);
             next = due < next ? due : next;
         }
-        if (next == LH_TIME_NEVER)
+        if (next == LH_TIME_NEVER || (next > now && next - now > longest))
             return;
         lh_time span = next > now ? next - now : 0;
         struct timespec pause = {(time_t)(span / LH_NS_PER_S), (long)(span % LH_NS_PER_S)};

@@ -68,6 +68,7 @@ struct sdr_qp {
     struct fabric_endpoint *endpoint;
     struct lh_stats stats;
     struct message_shape shape;
+    lh_time created_ns;
     bool send_enable;
     bool recv_enable;
     _Atomic bool connected;

@@ -145,6 +145,35 @@ static void strangers_keep_nobody_waiting(void **state)
     lh_listener_close(listener);
 }
 
+static void *connect_over_a_long_link(void *argument)
+{
+    struct lh_connection *connection = NULL;
+    struct lh_attr attr;
+    lh_attr_init(&attr);
+    assert_int_equal(lh_link_parse("delay=3600s", &attr.link), 0);
+    assert_int_equal(lh_connect(argument, &attr, LH_NS_PER_S / 10, &connection), -LH_ETIMEDOUT);
+    assert_null(connection);
+    return NULL;
+}
+
+/* What the emulated link holds leaves it in an hour. Neither side waits for that, least of all the one to
+ * which the link was proposed. */
+static void a_link_too_long_holds_nobody(void **state)
+{
+    (void)state;
+    struct lh_listener *listener;
+    struct lh_connection *connection = NULL;
+    char where[32];
+    pthread_t thread;
+    assert_int_equal(lh_listen("[::1]:0", NULL, &listener), 0);
+    snprintf(where, sizeof where, "[::1]:%u", lh_listener_port(listener));
+    assert_int_equal(pthread_create(&thread, NULL, connect_over_a_long_link, where), 0);
+    assert_int_equal(lh_accept(listener, LH_NS_PER_S, &connection), -LH_ETIMEDOUT);
+    assert_null(connection);
+    pthread_join(thread, NULL);
+    lh_listener_close(listener);
+}
+
 static void addresses_are_split(void **state)
 {
     (void)state;
@@ -167,6 +196,7 @@ int main(void)
         cmocka_unit_test(a_peer_that_hangs_up_is_gone),
         cmocka_unit_test(a_refusal_is_passed_on),
         cmocka_unit_test(strangers_keep_nobody_waiting),
+        cmocka_unit_test(a_link_too_long_holds_nobody),
         cmocka_unit_test(addresses_are_split),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

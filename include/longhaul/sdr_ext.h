@@ -52,8 +52,7 @@ LH_API int lh_sdr_qp_connect(struct sdr_qp *qp, const void *remote_qp_info);
 LH_API int lh_sdr_progress(struct sdr_context *context, lh_time *next_ns);
 LH_API lh_time lh_sdr_now(struct sdr_context *context);
 
-/* ---- receives ------------------------------------------------------------------------------------------
- */
+/* ---- receives ---------------------------------------------------------------------------------------- */
 
 #define LH_CTS_UPPER_BYTES 24
 
@@ -70,8 +69,7 @@ LH_API int lh_sdr_recv_truncate(struct sdr_recv_handle *handle, uint64_t bytes);
 /* Chunks that are whole, read without a lock. */
 LH_API uint32_t lh_sdr_recv_chunks_arrived(const struct sdr_recv_handle *handle);
 
-/* ---- sends ---------------------------------------------------------------------------------------------
- */
+/* ---- sends ------------------------------------------------------------------------------------------- */
 
 struct lh_cts {
     uint32_t sequence;
@@ -88,8 +86,7 @@ LH_API uint64_t lh_sdr_send_queued_bytes(struct sdr_qp *qp);
 /* Drops what a streaming send still has queued, and ends it. */
 LH_API int lh_sdr_streaming_send_abort(struct sdr_send_handle *handle);
 
-/* ---- control messages of the layer above ----------------------------------------------------------------
- */
+/* ---- control messages of the layer above ------------------------------------------------------------- */
 
 #define LH_SDR_MESSAGE_MAX 992
 
@@ -98,8 +95,7 @@ LH_API int lh_sdr_message_send(struct sdr_qp *qp, const void *data, size_t bytes
 /* -LH_EAGAIN: none waiting. buffer holds LH_SDR_MESSAGE_MAX. */
 LH_API int lh_sdr_message_recv(struct sdr_qp *qp, void *buffer, size_t *bytes);
 
-/* ---- path and statistics
- * --------------------------------------------------------------------------------- */
+/* ---- path and statistics ----------------------------------------------------------------------------- */
 
 struct lh_sdr_path {
     lh_time rtt_ns; /* smoothed; 0: no sample yet */

@@ -10,10 +10,11 @@
 #include "connection/verdict.h"
 
 #define QUEUE_BYTES                                                                                        \
-    ((uint64_t)512 << 10) /* waiting in the SDR layer and the fabric: 40 us at 100 Gbit/s                  \
+    ((uint64_t)512                                                                                         \
+     << 10)              /* waiting in the SDR layer and the fabric: 40 us at 100 Gbit/s                  \
                            */
-#define QUEUE_CHUNKS 2u   /* or so many, when they are larger */
-#define ROUNDS_MAX   64u  /* of a machine whose list was full, in one step */
+#define QUEUE_CHUNKS 2u  /* or so many, when they are larger */
+#define ROUNDS_MAX   64u /* of a machine whose list was full, in one step */
 
 static uint64_t queue_limit(const struct lh_connection *c)
 {

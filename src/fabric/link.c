@@ -51,8 +51,7 @@ static struct link_lane *lane_of(struct link_endpoint *endpoint, uint32_t channe
     return &endpoint->lanes[channel == FABRIC_CONTROL ? endpoint->channels : channel];
 }
 
-/* ---- the link of an endpoint
- * ------------------------------------------------------------------------------------ */
+/* ---- the link of an endpoint ------------------------------------------------------------------------- */
 
 /* Starts (again) with that spec; what waits for the bottleneck still has to pass it. With the lock held, or
  * before anybody else knows the endpoint. */
@@ -192,8 +191,7 @@ static lh_time link_pump(struct fabric_endpoint *base, uint32_t channel, lh_time
     return link_lane_pump(lane_of(endpoint, channel), &endpoint->shared, now);
 }
 
-/* ---- what the inner fabric does as it is
- * ------------------------------------------------------------------------ */
+/* ---- what the inner fabric does as it is ------------------------------------------------------------- */
 
 static lh_time link_now(struct fabric *fabric)
 {
@@ -253,8 +251,7 @@ static void link_memory_deregister(struct fabric *fabric, void *handle)
     inner->ops->memory_deregister(inner, handle);
 }
 
-/* ---- the fabric
- * ------------------------------------------------------------------------------------------------- */
+/* ---- the fabric -------------------------------------------------------------------------------------- */
 
 static void link_close(struct fabric *fabric)
 {

@@ -26,8 +26,7 @@ static bool is_control(const struct link_lane *lane)
     return lane->channel == FABRIC_CONTROL;
 }
 
-/* ---- taken
- * ----------------------------------------------------------------------------------------------------- */
+/* ---- taken ------------------------------------------------------------------------------------------- */
 
 /* A packet on the wire, from the IP header on. */
 static uint32_t wire_bytes(const struct link_lane *lane, const struct link_shared *shared,
@@ -188,8 +187,7 @@ int link_lane_send(struct link_lane *lane, struct link_shared *shared,
     return end_of_send(lane, shared, refused, (int)taken);
 }
 
-/* ---- let go
- * ---------------------------------------------------------------------------------------------------- */
+/* ---- let go ------------------------------------------------------------------------------------------ */
 
 static int give_writes(const struct link_lane *lane, const struct link_shared *shared)
 {

@@ -16,8 +16,7 @@
 /* How often the first round trip over the fabric is looked for. */
 #define PATH_POLL_NS (200 * LH_NS_PER_US)
 
-/* ---- frames --------------------------------------------------------------------------------------------
- */
+/* ---- frames ------------------------------------------------------------------------------------------ */
 
 static int send_frame(int fd, enum handshake_type type, const void *body, uint32_t bytes, lh_time deadline)
 {
@@ -78,8 +77,7 @@ void rendezvous_refuse(int fd)
     close(fd);
 }
 
-/* ---- steps ---------------------------------------------------------------------------------------------
- */
+/* ---- steps ------------------------------------------------------------------------------------------- */
 
 /* What this side says first. */
 static int propose(int fd, const struct lh_attr *attr, struct handshake_proposal *mine)

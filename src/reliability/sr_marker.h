@@ -10,8 +10,8 @@
  *            chunk; at the latest a quarter of a reordering window after the first uncovered repair, or a
  *            quarter of a round trip after the first uncovered new chunk.
  *   repeat   the last MARK goes out again one, then two, then four … windows later, as long as these spans
- *            are less than overdue_ns, until the receiver has heard it: one lost MARK then costs one
- * window, not a probe. From there on the probe (sr_probe.h) asks.
+ *            are less than overdue_ns, until the receiver has heard it: one lost MARK then costs one window,
+ *            not a probe. From there on the probe (sr_probe.h) asks.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -86,8 +86,7 @@ void sr_receiver_on_message(void *state, const uint8_t *data, size_t bytes,
     on_mark(receiver, &mark, view);
 }
 
-/* ---- what is said next ---------------------------------------------------------------------------------
- */
+/* ---- what is said next ------------------------------------------------------------------------------- */
 
 /* An answer tells all from the first missing chunk to the highest that arrived or is known to be lost. */
 static void begin_answer(struct sr_receiver *receiver, enum sr_answer answer, lh_time now)

@@ -53,8 +53,7 @@ void sr_nack_sender_start(void *state, const struct lh_transfer *transfer, lh_ti
     sender->nack = true;
 }
 
-/* ---- what the receiver says ----------------------------------------------------------------------------
- */
+/* ---- what the receiver says -------------------------------------------------------------------------- */
 
 /* Of the chunks of this word that the receiver misses: which are lost, and not merely late? Those before
  * the horizon that were injected once, and repairs that lie behind a MARK which the receiver has heard long
@@ -116,8 +115,7 @@ void sr_sender_on_message(void *state, const uint8_t *data, size_t bytes, const 
     on_ack(sender, &ack, view->now);
 }
 
-/* ---- what is done next ---------------------------------------------------------------------------------
- */
+/* ---- what is done next ------------------------------------------------------------------------------- */
 
 static uint32_t stamp_now(struct sr_sender *sender, const struct sr_timing *timing, lh_time now)
 {

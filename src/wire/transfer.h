@@ -5,17 +5,19 @@
  * its clear-to-send sequence; a *message* is one lh_send, numbered from 0 in each direction. Both numbers
  * wrap.
  *
- *   TO_RECEIVER  kind 1 | zero 3 | segment 4 | message 4 | segment bytes 4 | message bytes 8 | scheme 0 …
- * 896 TO_SENDER    kind 1 | zero 3 | segment 4 | scheme 1 … 896 DONE         kind 1 | zero 3 | segment 4 |
- * below 4 | zero 4 | bitmap 8 REFUSE       kind 1 | zero 3 | message 4 | error 4 CANCEL       kind 1 | zero
- * 3 | message 4 | error 4 FORGET       kind 1 | zero 3 | message 4
+ *   TO_RECEIVER  kind 1 | zero 3 | segment 4 | message 4 | segment bytes 4 | message bytes 8 | scheme 0 … 896
+ *   TO_SENDER    kind 1 | zero 3 | segment 4 | scheme 1 … 896
+ *   DONE         kind 1 | zero 3 | segment 4 | below 4 | zero 4 | bitmap 8
+ *   REFUSE       kind 1 | zero 3 | message 4 | error 4
+ *   CANCEL       kind 1 | zero 3 | message 4 | error 4
+ *   FORGET       kind 1 | zero 3 | message 4
  *
  * TO_RECEIVER without scheme bytes announces the lengths ahead of a segment's first chunk; each later one
  * repeats them, so that no single loss matters. REFUSE is answered by FORGET, CANCEL by REFUSE, TO_RECEIVER
  * of a segment that is over by DONE or REFUSE; the asking side repeats itself until then.
  *
- * Of a clear-to-send, the upper 24 bytes: message 4 | segment of the message 4 | scheme 1 | zero 1 | room 6
- * | parameters 8. Room: bytes that the whole message may have.
+ * Of a clear-to-send, the upper 24 bytes: message 4 | segment of the message 4 | scheme 1 | zero 1 |
+ * room 6 | parameters 8. Room: bytes that the whole message may have.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

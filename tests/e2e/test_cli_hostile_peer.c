@@ -37,8 +37,7 @@ static char inbox[64], where[64], source_path[64];
 static pid_t receiver;
 static uint8_t *data;
 
-/* ---- the command as a process
- * ---------------------------------------------------------------------------- */
+/* ---- the command as a process ------------------------------------------------------------------------ */
 
 /* Starts it with stdout in a pipe, and stderr too when err is not NULL. */
 static pid_t start(char *const arguments[], int *out, int *err)
@@ -121,8 +120,7 @@ static unsigned files_in_inbox(void)
     return count;
 }
 
-/* ---- a peer by hand
- * -------------------------------------------------------------------------------------- */
+/* ---- a peer by hand ---------------------------------------------------------------------------------- */
 
 static struct lh_connection *connect_peer(void)
 {
@@ -205,8 +203,7 @@ static struct lh_connection *started(uint64_t size, uint64_t offset)
     return connection;
 }
 
-/* ---- at longhaul recv
- * ------------------------------------------------------------------------------------ */
+/* ---- at longhaul recv -------------------------------------------------------------------------------- */
 
 static void right_transfers_go_through(void **state)
 {
@@ -355,8 +352,7 @@ static void leaving_at_any_moment_leaves_nothing(void **state)
     expect_no(started(2 * BLOCK, 1), "the last");
 }
 
-/* ---- at longhaul send
- * ------------------------------------------------------------------------------------ */
+/* ---- at longhaul send -------------------------------------------------------------------------------- */
 
 /* Starts longhaul send towards a listener of ours, and takes its offer; the rest of the talk is the
  * caller's. */

@@ -35,8 +35,7 @@ static void must(int code, const char *what)
         fail_msg("%s: %d, %s", what, code, lh_last_error());
 }
 
-/* ---- the child -----------------------------------------------------------------------------------------
- */
+/* ---- the child --------------------------------------------------------------------------------------- */
 
 /* Sends and receives until it dies. */
 static void traffic(struct lh_connection *connection)
@@ -103,8 +102,7 @@ static void child_attaches(int commands, int answers)
     traffic(connection);
 }
 
-/* ---- the parent ----------------------------------------------------------------------------------------
- */
+/* ---- the parent -------------------------------------------------------------------------------------- */
 
 static lh_time now_ns(void)
 {

@@ -21,8 +21,7 @@
 #define BYTES 100003u
 #define MS    LH_NS_PER_MS
 
-/* ---- a scheme of one's own -----------------------------------------------------------------------------
- */
+/* ---- a scheme of one's own --------------------------------------------------------------------------- */
 
 static struct connection_pair open_with(const struct lh_scheme *mine, const struct lh_scheme *theirs)
 {
@@ -134,8 +133,7 @@ static void schemes_that_fail(void **state)
     free(buffer);
 }
 
-/* ---- blobs ---------------------------------------------------------------------------------------------
- */
+/* ---- blobs ------------------------------------------------------------------------------------------- */
 
 static struct lh_connection *open_end(uint32_t host, uint64_t slot_bytes, uint32_t mtu)
 {
@@ -211,8 +209,7 @@ static void bad_devices(void **state)
     assert_null(c);
 }
 
-/* ---- a hostile peer ------------------------------------------------------------------------------------
- */
+/* ---- a hostile peer ---------------------------------------------------------------------------------- */
 
 struct vandal {
     struct lh_prng prng;

@@ -67,8 +67,7 @@ static uint32_t slot_of(const struct sim_datagram *datagram)
     return lh_get_be32(datagram->data + ROCE_BTH_BYTES + ROCE_RETH_BYTES) >> 22;
 }
 
-/* ---- order ---------------------------------------------------------------------------------------------
- */
+/* ---- order ------------------------------------------------------------------------------------------- */
 
 struct order {
     uint32_t packets[8]; /* that each slot was sent */
@@ -127,8 +126,7 @@ static void marks_stay_behind_their_chunks(void **state)
     close_pair();
 }
 
-/* ---- lengths -------------------------------------------------------------------------------------------
- */
+/* ---- lengths ----------------------------------------------------------------------------------------- */
 
 /* Told ahead of the first chunk, so that a message takes its round trip and no more, whatever its scheme
  * says. */
@@ -149,8 +147,7 @@ static void lengths_go_ahead(void **state)
     close_pair();
 }
 
-/* ---- acknowledgement -----------------------------------------------------------------------------------
- */
+/* ---- acknowledgement --------------------------------------------------------------------------------- */
 
 struct loss {
     bool answers; /* lose what the receiver says */
@@ -225,8 +222,7 @@ static void goodbye_overtakes_an_acknowledgement(void **state)
     close_pair();
 }
 
-/* ---- buffers -------------------------------------------------------------------------------------------
- */
+/* ---- buffers ----------------------------------------------------------------------------------------- */
 
 /* Freed at once: the address sanitizer sees who still reads it; without it the packets are counted. */
 static void canceled_send_is_not_read(void **state)
@@ -255,8 +251,7 @@ static void canceled_send_is_not_read(void **state)
     close_pair();
 }
 
-/* ---- silence -------------------------------------------------------------------------------------------
- */
+/* ---- silence ----------------------------------------------------------------------------------------- */
 
 static void silence_without_anything_pending(void **state)
 {

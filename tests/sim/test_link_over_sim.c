@@ -122,8 +122,7 @@ static void the_two_directions_differ(void **state)
     pair_close(&pair);
 }
 
-/* ---- threads: each channel has an owner who posts and pumps; the spec changes under them
- * ------------------------ */
+/* ---- threads: each channel has an owner who posts and pumps; the spec changes under them ------------- */
 
 #define CHANNELS 4u
 #define ROUNDS   40u

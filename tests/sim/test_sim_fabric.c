@@ -343,8 +343,7 @@ static void each_seed_and_each_change_draws_anew(void **state)
     assert_int_not_equal(losses[0], losses[1]);
 }
 
-/* ---- taps and hostile bytes
- * ---------------------------------------------------------------------------------- */
+/* ---- taps and hostile bytes -------------------------------------------------------------------------- */
 
 /* Drops control, and keeps a copy of the last data packet. */
 struct recorder {
@@ -559,8 +558,7 @@ static void what_cannot_be_injected_is_refused(void **state)
     pair_close(&pair);
 }
 
-/* ---- the world
- * ----------------------------------------------------------------------------------------------- */
+/* ---- the world --------------------------------------------------------------------------------------- */
 
 static uint64_t trace_of(uint64_t seed)
 {

@@ -33,8 +33,7 @@ static double ms(lh_time ns)
     return (double)ns / 1e6;
 }
 
-/* ---- what a loss costs ---------------------------------------------------------------------------------
- */
+/* ---- what a loss costs ------------------------------------------------------------------------------- */
 
 struct losses {
     uint32_t chunk;           /* this chunk … */
@@ -178,8 +177,7 @@ static void test_one_lost_chunk_costs_sr_rto_its_timeout(void **state)
     assert_in_range(result.done_ns, least, least + 3 * RTT_NS / 64 + queue);
 }
 
-/* ---- always completes ----------------------------------------------------------------------------------
- */
+/* ---- always completes -------------------------------------------------------------------------------- */
 
 static double pick(struct lh_prng *prng, const double *from, size_t count)
 {
@@ -249,8 +247,7 @@ static void test_always_completes(void **state)
     }
 }
 
-/* ---- repairs little more than is lost ------------------------------------------------------------------
- */
+/* ---- repairs little more than is lost ---------------------------------------------------------------- */
 
 static void test_repairs_are_as_many_as_losses(void **state)
 {
@@ -291,8 +288,7 @@ static void test_a_backlog_on_the_host_is_no_loss(void **state)
         }
 }
 
-/* ---- completion times ----------------------------------------------------------------------------------
- */
+/* ---- completion times -------------------------------------------------------------------------------- */
 
 struct times {
     double mean_ms, p99_ms, worst_ms, again;

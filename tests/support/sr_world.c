@@ -60,8 +60,7 @@ struct sr_world {
     uint64_t order;
 };
 
-/* ---- events: a heap by time ----------------------------------------------------------------------------
- */
+/* ---- events: a heap by time -------------------------------------------------------------------------- */
 
 static bool earlier(const struct event *a, const struct event *b)
 {
@@ -112,8 +111,7 @@ static void look_at(struct sr_world *world, enum event_kind kind, lh_time at_ns)
     schedule(world, (struct event){.at_ns = at_ns, .kind = kind});
 }
 
-/* ---- the path ------------------------------------------------------------------------------------------
- */
+/* ---- the path ---------------------------------------------------------------------------------------- */
 
 static lh_time way(struct sr_world *world, struct lh_prng *prng)
 {
@@ -193,8 +191,7 @@ static void say_done(struct sr_world *world)
              (struct event){.at_ns = world->now + way(world, &world->message_prng), .kind = EVENT_DONE});
 }
 
-/* ---- what the machines see and do ----------------------------------------------------------------------
- */
+/* ---- what the machines see and do -------------------------------------------------------------------- */
 
 static struct lh_path_view path_view(const struct sr_world *world)
 {
@@ -323,8 +320,7 @@ static void step_receiver(struct sr_world *world)
         look_at(world, EVENT_RECEIVER, actions.next_ns);
 }
 
-/* ---- running -------------------------------------------------------------------------------------------
- */
+/* ---- running ----------------------------------------------------------------------------------------- */
 
 static void on_chunk(struct sr_world *world, uint32_t chunk)
 {

@@ -343,8 +343,7 @@ static void the_order_of_a_channel_is_kept(void **state)
     close_link();
 }
 
-/* ---- push back
- * ----------------------------------------------------------------------------------------------------- */
+/* ---- push back --------------------------------------------------------------------------------------- */
 
 static void a_full_queue_pushes_back_and_says_until_when(void **state)
 {
@@ -540,8 +539,7 @@ static void one_seed_has_one_fate(void **state)
     assert_int_not_equal(fates_of(text), fates_of("loss=0.1,jitter=1ms,duplicate=0.1,seed=4"));
 }
 
-/* ---- the inner fabric
- * ------------------------------------------------------------------------------------------------ */
+/* ---- the inner fabric -------------------------------------------------------------------------------- */
 
 static void what_the_inner_fabric_does_not_take_waits_in_order(void **state)
 {
@@ -625,8 +623,7 @@ static void passing_through_a_full_inner_fabric_says_when_to_retry(void **state)
     close_link();
 }
 
-/* ---- while it runs
- * ---------------------------------------------------------------------------------------------------- */
+/* ---- while it runs ----------------------------------------------------------------------------------- */
 
 static void a_change_leaves_what_is_on_the_way(void **state)
 {

@@ -89,8 +89,7 @@ static struct sr_ack ack_at(uint32_t at)
     return ack;
 }
 
-/* ---- completion ----------------------------------------------------------------------------------------
- */
+/* ---- completion -------------------------------------------------------------------------------------- */
 
 static void test_complete_when_all_is_there(void **state)
 {
@@ -139,8 +138,7 @@ static void test_not_complete_before_the_length_is_known(void **state)
     assert_int_equal(f.actions.list[0].kind, LH_ACTION_COMPLETE);
 }
 
-/* ---- acknowledgements ----------------------------------------------------------------------------------
- */
+/* ---- acknowledgements -------------------------------------------------------------------------------- */
 
 static void test_rto_acknowledges_by_time_and_count(void **state)
 {
@@ -203,8 +201,7 @@ static void test_a_plain_mark_is_not_answered_when_nothing_is_missing(void **sta
     assert_int_equal(f.actions.next_ns, NEVER);
 }
 
-/* ---- reports -------------------------------------------------------------------------------------------
- */
+/* ---- reports ----------------------------------------------------------------------------------------- */
 
 static void test_a_gap_is_reported_at_its_moment(void **state)
 {
@@ -298,8 +295,7 @@ static void test_what_arrives_between_two_parts_of_an_answer(void **state)
     assert_int_equal(ack_at(0).arrived, chunks - 1);
 }
 
-/* ---- what nobody of ours would say ---------------------------------------------------------------------
- */
+/* ---- what nobody of ours would say ------------------------------------------------------------------- */
 
 static void test_impossible_marks_are_passed_over(void **state)
 {

@@ -89,8 +89,7 @@ static void expect_mark(uint32_t at, uint32_t number, uint32_t sent_through, uin
     assert_int_equal(mark.flags, flags);
 }
 
-/* ---- injection -----------------------------------------------------------------------------------------
- */
+/* ---- injection --------------------------------------------------------------------------------------- */
 
 static void test_fills_the_budget_in_long_runs(void **state)
 {
@@ -149,8 +148,7 @@ static void test_a_full_list_goes_on_in_the_next_call(void **state)
     expect_mark(0, 2, 64, 0);
 }
 
-/* ---- what counts as lost -------------------------------------------------------------------------------
- */
+/* ---- what counts as lost ----------------------------------------------------------------------------- */
 
 static struct sr_ack nack_of(uint64_t bitmap, uint32_t horizon, uint32_t mark)
 {
@@ -258,8 +256,7 @@ static void test_impossible_acks_are_passed_over(void **state)
     expect_chunks(0, 100, 100, false);
 }
 
-/* ---- timers --------------------------------------------------------------------------------------------
- */
+/* ---- timers ------------------------------------------------------------------------------------------ */
 
 static void test_cover_in_mid_injection(void **state)
 {

@@ -14,6 +14,9 @@
 #define GOOD_FACTOR 1.25
 #define FAIR_FACTOR 2.0
 
+/* From that share on, what others do with the CPUs is worth a line. */
+#define OTHERS_SHARE 0.15
+
 /* The paper's distance for its round trip: 25 ms and 3,750 km (section 5.2). */
 #define KM_PER_RTT_S 150000.0
 
@@ -51,7 +54,7 @@ static void print_link(const struct lh_link_spec *link)
            seconds * KM_PER_RTT_S);
 }
 
-void cli_demo_report_start(const struct cli_demo_report *report)
+void cli_demo_report_start(struct cli_demo_report *report)
 {
     char size[LH_FORMAT_MAX], ideal[LH_FORMAT_MAX];
     bool colours = cli_terminal_colours(STDOUT_FILENO);
@@ -71,6 +74,7 @@ void cli_demo_report_start(const struct cli_demo_report *report)
     putchar('\n');
     cli_table_titles(&table);
     cli_table_rule(&table);
+    cli_cpu_mark(&report->started);
 }
 
 /* 0, 1e-5, 2.5e-3: as people write it. */
@@ -145,8 +149,6 @@ static void remember(struct cli_demo_report *report, const struct cli_demo_run *
     report->late += outcome->late;
     if (!outcome->whole || !isfinite(factor))
         return;
-    if (factor > report->worst_factor)
-        report->worst_factor = factor;
     bool lossier = run->link.loss > report->best_loss;
     if (report->best_factor > 0 && !lossier &&
         (run->link.loss < report->best_loss || factor >= report->best_factor))
@@ -181,6 +183,19 @@ void cli_demo_report_row(struct cli_demo_report *report, const struct cli_demo_r
     remember(report, run, outcome, factor);
 }
 
+/* Times of a machine that was doing something else are not those of the protocol. */
+static void print_others(const struct cli_demo_report *report)
+{
+    struct cli_cpu_mark now;
+    cli_cpu_mark(&now);
+    double others = cli_cpu_others(&report->started, &now);
+    if (others < OTHERS_SHARE)
+        return;
+    print_label("note");
+    printf("other programs took %.0f %% of this machine's CPUs meanwhile: it is faster when it is quiet\n",
+           100 * others);
+}
+
 /* Why the number that everybody looks for is not there, and how to get it. */
 static void print_tcp(const struct cli_demo_report *report)
 {
@@ -197,6 +212,7 @@ void cli_demo_report_end(const struct cli_demo_report *report)
     char size[LH_FORMAT_MAX], completion[LH_FORMAT_MAX];
     struct cli_table table = make_table();
     cli_table_rule(&table);
+    print_others(report);
     print_tcp(report);
     putchar('\n');
     lh_format_size(report->bytes, size, sizeof size);

@@ -7,6 +7,7 @@
 #ifndef CLI_DEMO_REPORT_H
 #define CLI_DEMO_REPORT_H
 
+#include "cpu_others.h"
 #include "demo_run.h"
 
 /* No line is wider. */
@@ -21,14 +22,14 @@ struct cli_demo_report {
     double last_loss;
     double best_loss, best_completion_s, best_factor; /* at the highest loss; factor 0: none yet */
     const char *best_scheme;
-    double worst_factor; /* of those that got there */
+    struct cli_cpu_mark started;
 };
 
 /* Wire bits / rate + a round trip, with so many wire bytes for each payload byte; NAN for a link without a
  * rate. */
 double cli_demo_ideal_s(const struct lh_link_spec *link, uint64_t bytes, double wire_share);
 
-void cli_demo_report_start(const struct cli_demo_report *report);
+void cli_demo_report_start(struct cli_demo_report *report);
 /* On a terminal only: what is going on while nothing else can be seen. */
 void cli_demo_report_running(const struct cli_demo_run *run);
 void cli_demo_report_row(struct cli_demo_report *report, const struct cli_demo_run *run,

@@ -1,5 +1,5 @@
 /*
- * cpu_others.h - how much of the machine's CPUs others took meanwhile: what a busy machine's measurement has to tell.
+ * cpu_others.h - how much of the machine's CPU time others took: what a measurement has to tell.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -150,7 +150,7 @@ static void step_segment(struct lh_connection *c, struct recv_segment *segment, 
 void arrivals_step(struct lh_connection *c, lh_time now, lh_time *next)
 {
     struct receiver *r = &c->receiver;
-    lh_time expired = 0; /* the newest timer that did */
+    lh_time expired = 0;                                              /* the newest timer that did */
     for (uint32_t n = r->segment_oldest; n != r->segment_next; n++) { /* at most attr.slots */
         struct recv_segment *segment = recv_segment_at(c, n);
         if (segment->state == SEGMENT_OPEN && segment->next_ns <= now && segment->next_ns > expired)

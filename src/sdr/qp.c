@@ -276,8 +276,8 @@ struct sdr_qp *sdr_qp_create(struct sdr_context *context, struct sdr_qp_attr *qp
     return lh_sdr_qp_create(context, qp_attr, NULL, &qp) ? NULL : qp;
 }
 
-/* The longest pause in which a link that works lets nothing out: an answer takes longer. Before the first one
- * the peer knew of this QP at most since it was created. */
+/* The longest pause in which a link that works lets nothing out: an answer takes longer. Before the first
+ * one the peer knew of this QP at most since it was created. */
 static lh_time longest_pause(const struct sdr_qp *qp, lh_time now)
 {
     lh_time overdue_ns = lh_rtt_overdue_ns(&qp->path.rtt);

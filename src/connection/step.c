@@ -64,8 +64,11 @@ static void act(struct lh_connection *c, lh_time now)
     lh_time next = LH_TIME_NEVER;
     c->touched = false;
     lh_sdr_path(c->qp, &c->path);
+    uint32_t posted = c->receiver.segment_next;
     arrivals_step(c, now, &next);
     receiver_post(c, now);
+    if (c->receiver.segment_next != posted)
+        arrivals_step(c, now, &next); /* the timers of those that were just posted */
     sender_step(c, now, &next);
     verdict_step(c, now, &next);
     done_step(c, now, &next);

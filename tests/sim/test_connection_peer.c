@@ -133,6 +133,43 @@ static void schemes_that_fail(void **state)
     free(buffer);
 }
 
+static size_t deadline_bytes(uint32_t chunks_max)
+{
+    (void)chunks_max;
+    return sizeof(lh_time);
+}
+
+static void deadline_start(void *state, const struct lh_transfer *transfer, lh_time now)
+{
+    (void)transfer;
+    *(lh_time *)state = now + 20 * MS;
+}
+
+static void deadline_step(void *state, const struct lh_receiver_view *view, struct lh_actions *actions)
+{
+    actions->next_ns = *(const lh_time *)state;
+    if (view->now >= actions->next_ns)
+        lh_action_add(actions, LH_ACTION_FAIL)->what.error = LH_ETIMEDOUT;
+}
+
+/* A receiver's machine has timers from its start on, though nothing may ever arrive. */
+static void scheme_with_a_deadline(void **state)
+{
+    (void)state;
+    struct lh_scheme bounded = echo_scheme;
+    bounded.receiver_bytes = deadline_bytes;
+    bounded.receiver_start = deadline_start;
+    bounded.receiver_step = deadline_step;
+    struct connection_pair pair = open_with(&echo_scheme, &bounded);
+    uint8_t buffer[10];
+    connection_pair_run(&pair, 100 * MS);
+    struct lh_request *recv = connection_pair_recv(&pair, 1, buffer, 10);
+    connection_pair_run(&pair, 20 * MS + 1);
+    assert_true(lh_test(recv, NULL));
+    assert_int_equal(connection_pair_finish(&pair, recv).error, -LH_ETIMEDOUT);
+    connection_pair_close(&pair);
+}
+
 /* ---- blobs ------------------------------------------------------------------------------------------- */
 
 static struct lh_connection *open_end(uint32_t host, uint64_t slot_bytes, uint32_t mtu)
@@ -285,6 +322,7 @@ int main(void)
         cmocka_unit_test(scheme_that_the_sender_lacks),
         cmocka_unit_test(impossible_parameters),
         cmocka_unit_test(schemes_that_fail),
+        cmocka_unit_test(scheme_with_a_deadline),
         cmocka_unit_test(blobs),
         cmocka_unit_test(bad_devices),
         cmocka_unit_test(hostile_messages),

@@ -109,6 +109,12 @@ int cli_block_ring_wait(struct cli_block_ring *ring, lh_time timeout_ns, struct 
     return lh_wait(*request(ring, ring->tail), timeout_ns, result);
 }
 
+void cli_block_ring_cancel(struct cli_block_ring *ring)
+{
+    for (uint64_t i = ring->tail; i < ring->head; i++)
+        lh_cancel(*request(ring, i));
+}
+
 void cli_block_ring_release(struct cli_block_ring *ring)
 {
     assert(!cli_block_ring_empty(ring));

@@ -28,7 +28,9 @@ struct cli_block_ring {
 
 /* Sized for what the connection may have in flight. 0; -LH_ENOMEM; what lh_register says. */
 int cli_block_ring_open(struct cli_block_ring *ring, struct lh_connection *connection);
-/* Cancels what is on its way. The connection must still be there. May be called for a zeroed ring. */
+/* Cancels what is on its way; it keeps its place in the ring. */
+void cli_block_ring_cancel(struct cli_block_ring *ring);
+/* The same, and frees the memory. The connection must still be there. May be called for a zeroed ring. */
 void cli_block_ring_close(struct cli_block_ring *ring);
 
 int cli_block_ring_full(const struct cli_block_ring *ring);

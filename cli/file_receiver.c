@@ -112,8 +112,9 @@ static bool post_receives(struct reception *r)
     uint64_t wanted = rest / CLI_BLOCK_BYTES + (rest % CLI_BLOCK_BYTES != 0) + 1;
     while (r->ring.head - r->ring.tail < wanted && !cli_block_ring_full(&r->ring)) {
         int code = cli_block_ring_post(&r->ring);
+        /* The sender may have gone after it said why: what is in the ring is still to be read. */
         if (code)
-            return connection_failed(r, code);
+            return cli_block_ring_empty(&r->ring) ? connection_failed(r, code) : true;
     }
     return true;
 }
@@ -148,29 +149,6 @@ static bool take_start(struct reception *r)
     return cli_partial_start(&r->partial, r->resumed.blocks) || partial_failed(r);
 }
 
-/* Waits for the next message in the ring, and leaves it there. */
-static bool next_message(struct reception *r, size_t *bytes)
-{
-    struct lh_result result;
-    lh_time since = cli_now();
-    int code;
-    if (!post_receives(r))
-        return false;
-    while ((code = cli_block_ring_wait(&r->ring, CLI_SLICE_NS, &result)) == -LH_ETIMEDOUT) {
-        cli_progress_show(&r->progress, r->next_bytes);
-        if (cli_stopped())
-            return connection_failed(r, -LH_ECANCELED);
-        if (cli_now() - since > CLI_PATIENCE_NS)
-            return connection_failed(r, -LH_ETIMEDOUT);
-    }
-    if (!code)
-        code = result.error;
-    if (code)
-        return connection_failed(r, code == -LH_ETRUNCATED ? -LH_EPROTOCOL : code);
-    *bytes = (size_t)result.bytes;
-    return true;
-}
-
 /* What stands in the ring is not what should: the sender's reason to end, or nonsense. */
 static bool take_abort(struct reception *r, size_t bytes)
 {
@@ -179,6 +157,61 @@ static bool take_abort(struct reception *r, size_t bytes)
         return connection_failed(r, -LH_EPROTOCOL);
     cli_text_clean(message.text, strlen(message.text));
     return give_reason(r, "the sender says: %.*s", CLI_FILE_TEXT_MAX - 20, message.text);
+}
+
+/* Waits for the message at the tail of the ring: 0, or the error of the wait or of the message. */
+static int await_message(struct reception *r, struct lh_result *result)
+{
+    lh_time since = cli_now();
+    int code;
+    while ((code = cli_block_ring_wait(&r->ring, CLI_SLICE_NS, result)) == -LH_ETIMEDOUT) {
+        cli_progress_show(&r->progress, r->next_bytes);
+        if (cli_stopped())
+            return -LH_ECANCELED;
+        if (cli_now() - since > CLI_PATIENCE_NS)
+            return -LH_ETIMEDOUT;
+    }
+    return code ? code : result->error;
+}
+
+static bool sender_ended(int code)
+{
+    return code == -LH_ECANCELED || code == -LH_ECLOSED || code == -LH_EPEER;
+}
+
+/* What the sender canceled, or left behind when it closed, is not the reason why: that may stand behind it.
+ * A sender has at most a ring of blocks, its digest and its reason on their way. */
+static bool take_last_word(struct reception *r, int code)
+{
+    struct lh_result result;
+    struct cli_file_message message;
+    for (uint64_t i = 0; i < r->ring.blocks + 2; i++) {
+        cli_block_ring_release(&r->ring);
+        if (!post_receives(r))
+            return false;
+        int next = await_message(r, &result);
+        if (!next && !cli_file_decode(cli_block_ring_tail(&r->ring), (size_t)result.bytes, &message) &&
+            message.kind == CLI_FILE_ABORT)
+            return take_abort(r, (size_t)result.bytes);
+        if (next && (!sender_ended(next) || cli_stopped()))
+            return connection_failed(r, next);
+    }
+    return connection_failed(r, code);
+}
+
+/* Waits for the next message in the ring, and leaves it there. */
+static bool next_message(struct reception *r, size_t *bytes)
+{
+    struct lh_result result;
+    if (!post_receives(r))
+        return false;
+    int code = await_message(r, &result);
+    if (sender_ended(code) && !cli_stopped())
+        return take_last_word(r, code);
+    if (code)
+        return connection_failed(r, code == -LH_ETRUNCATED ? -LH_EPROTOCOL : code);
+    *bytes = (size_t)result.bytes;
+    return true;
 }
 
 static bool take_block(struct reception *r)

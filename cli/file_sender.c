@@ -226,7 +226,9 @@ static bool take_verdict(struct delivery *d)
     return verdict.flags & CLI_FILE_NO ? refused(d, &verdict) : true;
 }
 
-/* Tells the receiver why there will be no more blocks; nothing is waited for long. */
+/* Tells the receiver why there will be no more blocks; nothing is waited for long. What is on its way would
+ * go first, which is up to a window and takes its time on a slow link, and could still make the file whole.
+ */
 static void send_abort(struct delivery *d)
 {
     struct cli_file_message message = {.kind = CLI_FILE_ABORT};
@@ -235,6 +237,9 @@ static void send_abort(struct delivery *d)
     /* It must not look like the block that stands next. */
     if (CLI_FILE_HEADER + strlen(message.text) == rest)
         strcat(message.text, " ");
+    cli_block_ring_cancel(&d->ring);
+    if (d->digest_mail.request)
+        lh_cancel(d->digest_mail.request);
     if (!cli_file_send(d->connection, &d->abort_mail, &message))
         lh_wait(d->abort_mail.request, CLI_GOODBYE_NS, NULL);
 }

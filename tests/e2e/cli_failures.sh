@@ -94,6 +94,19 @@ for signal in INT:130 TERM:143; do
     nothing "$work/out"
 done
 
+say "SIGINT at a sender with all of the file on its way, a minute of it: it is not waited for"
+start_recv recv "$work/out"
+"$LONGHAUL" send "$work/big" "$where" --rate 10Mbit >"$work/sender.out" 2>"$work/sender.err" &
+sender=$!
+until [ -e "$work/out/.big.longhaul-resume" ]; do
+    kill -0 "$sender" 2>/dev/null || fail "the transfer ended before it could be disturbed"
+done
+kill -INT "$sender"
+ended send "$sender" 130 20
+ended recv "$pid" 1 20
+expect_line "$work/recv.err" 'the sender was stopped'
+nothing "$work/out"
+
 say "a receiver that waits ends at once at SIGINT, with 130"
 start_recv recv "$work/out"
 kill -INT "$pid"

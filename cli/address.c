@@ -70,6 +70,9 @@ int cli_address_parse(const char *what, const char *text, uint16_t port, int lis
     struct cli_address parsed;
     if (!split(text, &host, &length, &digits) || !is_host(host, length) || (!length && !listening))
         return bad_host(what, text);
+    if (listening && length && strspn(host, "0123456789") == length)
+        return cli_misused("%s: \"%s\" is no address; for a port write :%.*s", what, text, (int)length,
+                           host);
     if (digits) {
         int status = parse_port(what, text, digits, listening, &port);
         if (status != CLI_PROCEED)

@@ -13,7 +13,7 @@ static int try_device(const struct lh_attr *attr)
     struct lh_connection *unused;
     int code = attr->device ? lh_open(attr, &unused) : 0;
     if (code)
-        return cli_library_failed("--device", attr->device, code == -LH_EDEVICE ? -LH_EINVAL : code);
+        return cli_library_failed("--device", attr->device, code);
     if (attr->device)
         lh_close(unused);
     return CLI_PROCEED;

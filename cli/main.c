@@ -66,21 +66,29 @@ static int flush_output(int status)
     return status;
 }
 
+/* Runs the command that argv starts with. */
+static int run(int argc, char **argv)
+{
+    for (size_t i = 0; i < COMMANDS; i++)
+        if (!strcmp(argv[0], commands[i].name)) {
+            cli_say_command(commands[i].name);
+            cli_stop_install();
+            return flush_output(commands[i].run(argc, argv));
+        }
+    return unknown(argv[0]);
+}
+
 int main(int argc, char **argv)
 {
     if (argc < 2)
         return cli_misused(
             "a command is missing; there are: send, recv, perf, demo ('longhaul --help' explains)");
     const char *word = argv[1];
+    if (!strcmp(word, "help") && argc > 2)
+        return run(2, (char *[]){argv[2], "--help", NULL});
     if (!strcmp(word, "--help") || !strcmp(word, "-h") || !strcmp(word, "help"))
         return flush_output(print_help());
     if (!strcmp(word, "--version") || !strcmp(word, "-V"))
         return flush_output(print_version());
-    for (size_t i = 0; i < COMMANDS; i++)
-        if (!strcmp(word, commands[i].name)) {
-            cli_say_command(commands[i].name);
-            cli_stop_install();
-            return flush_output(commands[i].run(argc - 1, argv + 1));
-        }
-    return unknown(word);
+    return run(argc - 1, argv + 1);
 }

@@ -127,8 +127,7 @@ int cli_check_scheme(const char *option, const char *text)
         if (strlen((*scheme)->name) != length || memcmp((*scheme)->name, text, length))
             continue;
         if ((*scheme)->parse(params, parsed))
-            return cli_misused("--%s: %s does not take \"%s\"; its parameters: %s", option, (*scheme)->name,
-                               params, (*scheme)->help);
+            return cli_misused("--%s: \"%s\": %s", option, text, lh_last_error());
         return CLI_PROCEED;
     }
     return unknown_scheme(option, text);

@@ -95,12 +95,17 @@ static int take_operand(struct cursor *cursor, const char *word)
     return CLI_PROCEED;
 }
 
+/* Says which of "FILE HOST[:PORT]" is the first that is not there. */
 static int check_operands(const struct cursor *cursor)
 {
     const struct cli_usage *usage = cursor->usage;
     if (cursor->operands->count >= usage->operands_min)
         return CLI_PROCEED;
-    return cli_misused("something is missing; usage: longhaul %s %s", usage->command, usage->operands);
+    const char *missing = usage->operands;
+    for (unsigned i = 0; i < cursor->operands->count; i++)
+        missing += strcspn(missing, " ") + 1;
+    return cli_misused("%.*s is missing; usage: longhaul %s %s", (int)strcspn(missing, " "), missing,
+                       usage->command, usage->operands);
 }
 
 int cli_options_parse(const struct cli_usage *usage, int argc, char **argv, struct cli_operands *operands)

@@ -19,7 +19,7 @@
 
 struct settings {
     bool server, once;
-    const char *listen_on, *sizes;
+    const char *listen_on, *sizes; /* NULL: not given */
     struct cli_perf_order order;
     struct cli_connection connection;
 };
@@ -58,7 +58,11 @@ static int run_server(const struct settings *settings, const struct cli_operands
         return cli_misused(
             "\"%s\" is one argument too many: --server takes no host, but --listen [ADDR]:PORT",
             operands->text[0]);
-    int status = cli_address_parse("--listen", settings->listen_on, CLI_PORT_PERF, true, &address);
+    if (settings->order.json || settings->sizes)
+        return cli_misused("--%s: the client says what is measured, and has the results; give it there",
+                           settings->order.json ? "json" : "size");
+    const char *listen_on = settings->listen_on ? settings->listen_on : ":47911";
+    int status = cli_address_parse("--listen", listen_on, CLI_PORT_PERF, true, &address);
     if (status != CLI_PROCEED)
         return status;
     return cli_perf_server(&address, &settings->connection.attr, settings->once);
@@ -70,9 +74,13 @@ static int run_client(struct settings *settings, const struct cli_operands *oper
     if (!operands->count)
         return cli_misused(
             "a host is missing; usage: longhaul perf HOST[:PORT], or longhaul perf --server");
+    if (settings->listen_on || settings->once)
+        return cli_misused("--%s: only a server listens: longhaul perf --server",
+                           settings->once ? "once" : "listen");
+    const char *sizes = settings->sizes ? settings->sizes : "8MiB";
     int status = cli_address_parse("HOST[:PORT]", operands->text[0], CLI_PORT_PERF, false, &order->address);
     if (status == CLI_PROCEED)
-        status = cli_size_list_parse("size", settings->sizes, CLI_PERF_MEMORY_MAX, &order->sizes);
+        status = cli_size_list_parse("size", sizes, CLI_PERF_MEMORY_MAX, &order->sizes);
     if (status == CLI_PROCEED)
         status = check_memory(order);
     if (status == CLI_PROCEED)
@@ -87,8 +95,6 @@ static int run_client(struct settings *settings, const struct cli_operands *oper
 int cli_perf(int argc, char **argv)
 {
     struct settings settings = {
-        .listen_on = ":47911",
-        .sizes = "8MiB",
         .order = {.iterations = 100, .warmup = 2, .in_flight = 1},
     };
     struct cli_perf_order *order = &settings.order;

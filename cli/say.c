@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "say.h"
 
+#include "terminal.h"
+
 #include <longhaul/error.h>
 
 #include <stdarg.h>
@@ -22,6 +24,8 @@ static void say(const char *prefix, const char *format, va_list arguments)
 {
     char text[SAY_MAX];
     vsnprintf(text, sizeof text, format, arguments);
+    /* One line, which steers no terminal: paths and what the other side says may hold anything. */
+    cli_text_clean(text, strlen(text));
     /* What was printed before stands before, also when both go to one file. */
     fflush(stdout);
     /* In one piece: several processes may share a log. */
@@ -61,6 +65,7 @@ int cli_library_failed(const char *what, const char *where, int code)
         reason = lh_strerror(code);
     /* Most reasons name the address. */
     bool named = strstr(reason, where) != NULL;
-    int (*fail)(const char *, ...) = code == -LH_EINVAL || code == -LH_ERANGE ? cli_misused : cli_failed;
+    bool misused = code == -LH_EINVAL || code == -LH_ERANGE || code == -LH_EDEVICE;
+    int (*fail)(const char *, ...) = misused ? cli_misused : cli_failed;
     return fail("%s: %s%s%s", what, named ? "" : where, named ? "" : ": ", reason);
 }

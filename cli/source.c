@@ -42,6 +42,10 @@ static bool check_status(struct cli_source *source, const struct stat *status)
         return give_reason(source, "cannot be sent: the name %s", wrong);
     source->size_bytes = (uint64_t)status->st_size;
     source->written = status->st_mtim;
+    /* Those of /proc and /sys say that they are empty. */
+    char first;
+    if (!source->size_bytes && cli_read_at(source->file, &first, 1, 0) > 0)
+        return give_reason(source, "does not tell its size; copy it and send the copy");
     return true;
 }
 

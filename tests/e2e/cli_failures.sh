@@ -19,6 +19,7 @@ mkfifo "$work/pipe"
 cannot 'is a pipe' "$work/pipe"
 cannot 'is a folder' "$work/out"
 cannot 'is a device' /dev/zero
+cannot 'does not tell its size' /proc/version
 cannot 'No such file' "$work/missing"
 if [ "$(id -u)" -ne 0 ]; then
     touch "$work/secret" && chmod 000 "$work/secret"

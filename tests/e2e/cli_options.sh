@@ -33,8 +33,12 @@ wrong '--keep takes no value, not "1"' recv --keep=1
 wrong '--server takes no host' perf --server host
 
 say "operands"
-wrong 'something is missing' send
-wrong 'something is missing' send "$work/file"
+wrong ': FILE is missing' send
+wrong ': HOST[:PORT] is missing' send "$work/file"
+wrong 'a server listens' perf host --once
+wrong 'a server listens' perf host --listen :0
+wrong 'what is measured' perf --server --json "$work/file"
+wrong 'what is measured' perf --server --size 1KiB
 wrong '"more" is one argument too many' send "$work/file" host more
 wrong '"more"' recv more
 wrong 'a host is missing' perf
@@ -48,6 +52,7 @@ wrong '"[::1"' send "$work/file" '[::1'
 wrong '""' send "$work/file" ''
 wrong '"a b"' perf 'a b'
 wrong '"nowhere:x"' recv --listen nowhere:x
+wrong 'write :47910' recv --listen 47910
 wrong '":70000"' perf --server --listen :70000
 
 say "values of every kind"

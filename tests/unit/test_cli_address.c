@@ -5,6 +5,7 @@
  */
 #include "../../cli/address.c"
 #include "../../cli/say.c"
+#include "../../cli/terminal.c"
 
 #include <setjmp.h>
 #include <stdarg.h>

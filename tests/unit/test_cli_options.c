@@ -8,6 +8,7 @@
 #include "../../cli/options.c"
 #include "../../cli/say.c"
 #include "../../cli/suggest.c"
+#include "../../cli/terminal.c"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -6,6 +6,7 @@
 #include "../../cli/loss_list.c"
 #include "../../cli/samples.c"
 #include "../../cli/say.c"
+#include "../../cli/terminal.c"
 /* Both have a longest piece. */
 #undef PIECE_MAX
 #include "../../cli/size_list.c"

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <longhaul/connection.h>
@@ -26,9 +27,10 @@
 #define CLIENTS_MAX                                                                                        \
     32u /* that have not made their proposal yet; the one that waited longest goes first                   \
          */
-#define PROPOSAL_MAX    (HANDSHAKE_HEADER_BYTES + HANDSHAKE_PROPOSAL_MIN + HANDSHAKE_LINK_TEXT_MAX)
-#define LISTEN_TEXT_MAX 256u
-#define LISTEN_CPUS_MAX 64u
+#define PROPOSAL_MAX           (HANDSHAKE_HEADER_BYTES + HANDSHAKE_PROPOSAL_MIN + HANDSHAKE_LINK_TEXT_MAX)
+#define LISTEN_TEXT_MAX        256u
+#define NO_DESCRIPTOR_PAUSE_NS 10000000L /* 10 ms */
+#define LISTEN_CPUS_MAX        64u
 
 struct client {
     int fd;
@@ -113,16 +115,33 @@ void lh_listener_close(struct lh_listener *listener)
     free(listener);
 }
 
+static void refuse_oldest(struct lh_listener *listener)
+{
+    lh_fail(LH_EHANDSHAKE, "too many clients were waiting");
+    rendezvous_refuse(listener->clients[0].fd);
+    forget_client(listener, 0);
+}
+
+/* The client stays in the backlog, which would end every wait at once: first one that says nothing makes
+ * room, then this thread pauses. */
+static void on_no_descriptor(struct lh_listener *listener)
+{
+    if (listener->client_count > 0)
+        refuse_oldest(listener);
+    else
+        nanosleep(&(struct timespec){.tv_nsec = NO_DESCRIPTOR_PAUSE_NS}, NULL);
+}
+
 static void take_client(struct lh_listener *listener)
 {
     int fd = accept4(listener->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-    if (fd < 0)
-        return; /* it went away again, or there are no descriptors left: the next round tries again */
-    if (listener->client_count == CLIENTS_MAX) {
-        lh_fail(LH_EHANDSHAKE, "too many clients were waiting");
-        rendezvous_refuse(listener->clients[0].fd);
-        forget_client(listener, 0);
+    if (fd < 0) {
+        if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
+            on_no_descriptor(listener);
+        return; /* or it went away again */
     }
+    if (listener->client_count == CLIENTS_MAX)
+        refuse_oldest(listener);
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
     listener->clients[listener->client_count++] =
         (struct client){.fd = fd, .deadline = tcp_deadline(RENDEZVOUS_PATIENCE_NS)};

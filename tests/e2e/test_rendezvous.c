@@ -8,7 +8,9 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -174,6 +176,34 @@ static void a_link_too_long_holds_nobody(void **state)
     lh_listener_close(listener);
 }
 
+/* A client that cannot be taken for want of descriptors waits; meanwhile nobody spins. */
+static void no_descriptors_left(void **state)
+{
+    (void)state;
+    struct lh_listener *listener;
+    struct lh_connection *connection = NULL;
+    struct rlimit before, none;
+    struct timespec used;
+    char where[32];
+    int client;
+    assert_int_equal(lh_listen("[::1]:0", NULL, &listener), 0);
+    snprintf(where, sizeof where, "[::1]:%u", lh_listener_port(listener));
+    assert_int_equal(tcp_connect(where, tcp_deadline(PATIENCE_NS), &client), 0);
+    getrlimit(RLIMIT_NOFILE, &before);
+    none = (struct rlimit){.rlim_cur = 3, .rlim_max = before.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+    lh_time started = (lh_time)used.tv_sec * LH_NS_PER_S + (lh_time)used.tv_nsec;
+    int error = lh_accept(listener, LH_NS_PER_S / 2, &connection);
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+    setrlimit(RLIMIT_NOFILE, &before);
+    assert_int_equal(error, -LH_ETIMEDOUT);
+    lh_time spent = (lh_time)used.tv_sec * LH_NS_PER_S + (lh_time)used.tv_nsec - started;
+    assert_in_range(spent, 0, LH_NS_PER_S / 10);
+    close(client);
+    lh_listener_close(listener);
+}
+
 static void addresses_are_split(void **state)
 {
     (void)state;
@@ -195,7 +225,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_peer_that_hangs_up_is_gone),  cmocka_unit_test(a_refusal_is_passed_on),
         cmocka_unit_test(strangers_keep_nobody_waiting), cmocka_unit_test(a_link_too_long_holds_nobody),
-        cmocka_unit_test(addresses_are_split),
+        cmocka_unit_test(no_descriptors_left),           cmocka_unit_test(addresses_are_split),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

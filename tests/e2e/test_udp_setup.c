@@ -78,7 +78,7 @@ static void test_two_fabrics(void **state)
     struct udp_pair pair;
     udp_pair_open(&pair, "udp:127.66.0.1", &attr);
     assert_int_equal(pair.sender.info.control_port, ROCE_UDP_PORT);
-    assert_int_not_equal(pair.receiver.info.control_port, ROCE_UDP_PORT);
+    assert_in_range(pair.receiver.info.control_port, 49152, 65535); /* what firewalls let through */
     for (uint32_t i = 0; i < attr.channels; i++) {
         assert_in_range(pair.sender.info.channel_port[i], UDP_DATA_PORT_MIN, UDP_DATA_PORT_MAX);
         assert_int_not_equal(pair.sender.info.channel_port[i], pair.receiver.info.channel_port[i]);

@@ -150,18 +150,16 @@ int udp_socket_open_front(const union udp_address *local, uint64_t receive_bytes
     int error = make_socket(local, receive_bytes, &fresh);
     if (error != 0)
         return error;
+    fresh.port = ROCE_UDP_PORT;
     int failed = bind_port(fresh.fd, local, ROCE_UDP_PORT);
     if (failed == EADDRINUSE)
-        failed = bind_port(fresh.fd, local, 0);
-    union udp_address bound;
-    socklen_t size = sizeof bound;
-    if (failed == 0 && getsockname(fresh.fd, &bound.any, &size) != 0)
-        failed = errno;
-    if (failed != 0) {
+        error = bind_data_port(&fresh, local);
+    else if (failed != 0)
+        error = bind_failed(local, failed);
+    if (error != 0) {
         close(fresh.fd);
-        return bind_failed(local, failed);
+        return error;
     }
-    fresh.port = udp_address_port(&bound);
     *made = fresh;
     return 0;
 }

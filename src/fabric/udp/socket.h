@@ -28,7 +28,8 @@ struct udp_socket {
 
 /* On a free port of the data range, tried from a random start. GRO is on where the kernel has it. */
 int udp_socket_open_data(const union udp_address *local, uint64_t receive_bytes, struct udp_socket *made);
-/* On ROCE_UDP_PORT when that is free on this address, else on any port. Without GRO. */
+/* On ROCE_UDP_PORT when that is free on this address, else on a port of the data range, which
+ * firewalls let through as well. Without GRO. */
 int udp_socket_open_front(const union udp_address *local, uint64_t receive_bytes, struct udp_socket *made);
 void udp_socket_close(struct udp_socket *socket);
 

@@ -451,6 +451,7 @@ int sdr_qp_driver_set(struct sdr_qp *qp, sdr_driver_step *step, void *context)
     pthread_mutex_lock(&qp->driver_lock);
     qp->driver = step;
     qp->driver_context = context;
+    atomic_store_explicit(&qp->driven, step != NULL, memory_order_relaxed);
     pthread_mutex_unlock(&qp->driver_lock);
     sdr_qp_driver_kick(qp);
     return 0;

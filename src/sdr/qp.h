@@ -104,6 +104,7 @@ struct sdr_qp {
     pthread_mutex_t driver_lock; /* held while a step runs */
     sdr_driver_step *driver;
     void *driver_context;
+    _Atomic bool driven; /* there is a driver */
 
     pthread_mutex_t pacer_lock;
     struct pacer pacer;

@@ -108,6 +108,14 @@ static bool give_up(struct sdr_qp *qp, uint32_t channel)
     return true;
 }
 
+/* The driver looks at bitmaps, and the control worker that runs it may be asleep. */
+static void tell_driver(struct sdr_qp *qp, uint32_t channel)
+{
+    uint32_t workers = qp->context->worker_count;
+    if (workers > 1 && channel % workers != 0 && atomic_load_explicit(&qp->driven, memory_order_relaxed))
+        sdr_qp_driver_kick(qp);
+}
+
 bool qp_channel_round(struct sdr_qp *qp, uint32_t channel, lh_time now, lh_time *next)
 {
     if (!atomic_load_explicit(&qp->connected, memory_order_acquire))
@@ -117,6 +125,8 @@ bool qp_channel_round(struct sdr_qp *qp, uint32_t channel, lh_time now, lh_time 
     gate_enter_round(&qp->channels[channel].gate);
     if (!qp_device_gone(qp))
         moved = receive(qp, channel, now);
+    if (moved)
+        tell_driver(qp, channel);
     moved |= atomic_load(&qp->error) ? give_up(qp, channel) : inject(qp, channel, now, next);
     if (ops->pump && !qp_device_gone(qp))
         earlier(next, ops->pump(qp->endpoint, channel, now));

@@ -22,6 +22,7 @@ struct cli_demo_report {
     double last_loss;
     double best_loss, best_completion_s, best_factor; /* at the highest loss; factor 0: none yet */
     const char *best_scheme;
+    double worst_factor; /* of those that got there */
     struct cli_cpu_mark started;
 };
 

@@ -29,8 +29,8 @@
 #define LATE_NS   (25 * LH_NS_PER_MS) /* a quarter of its longest sleep: a busy host is slower now and then */
 
 #define SETTLED_NS (500 * LH_NS_PER_MS) /* new peers ping each other often, which wakes as well */
-#define CHUNK  4096u
-#define STRIPE 64u /* packets, of one chunk each here: from there on the other channel carries them */
+#define CHUNK      4096u
+#define STRIPE     64u /* packets, of one chunk each here: from there on the other channel carries them */
 
 struct side {
     struct sdr_context *context;

@@ -58,6 +58,15 @@ static int check_counts(const struct lh_attr *attr)
     return 0;
 }
 
+/* Far more than any link needs, and far from where sums of times would wrap. */
+static int check_times(const struct lh_attr *attr)
+{
+    if (attr->peer_timeout_ns <= ATTR_PEER_TIMEOUT_MAX_NS)
+        return 0;
+    return lh_fail(LH_EINVAL, "peer_timeout_ns %llu: use at most %llu (a day)", (wide)attr->peer_timeout_ns,
+                   (wide)ATTR_PEER_TIMEOUT_MAX_NS);
+}
+
 static int copy_given(const struct lh_attr *given, struct lh_attr *copy)
 {
     lh_attr_init(copy);
@@ -84,6 +93,8 @@ int attr_check(const struct lh_attr *given, struct lh_attr *checked)
         error = check_slots(&attr);
     if (!error)
         error = check_counts(&attr);
+    if (!error)
+        error = check_times(&attr);
     if (!error)
         error = scheme_choose(&attr, &choice);
     if (!error)

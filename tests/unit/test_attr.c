@@ -80,6 +80,8 @@ static void bad_counts(void **state)
     refused("channels 33", "32");
     attr.generations = 9;
     refused("generations 9", "8");
+    attr.peer_timeout_ns = LH_TIME_NEVER;
+    refused("peer_timeout_ns 18446744073709551615", "a day");
     attr.workers = 65;
     refused("workers 65", "LH_NO_WORKERS");
     attr.struct_bytes = 0;

@@ -51,7 +51,7 @@ struct lh_attr {
     uint64_t window_bytes;         /* most payload in flight; default 64 MiB */
     uint64_t rate_bps;             /* pace of injection; 0: as fast as the fabric takes it */
     uint64_t receive_buffer_bytes; /* of the sockets; default 32 MiB */
-    lh_time peer_timeout_ns;       /* silence after which a peer counts as gone; default 10 s, at most a day */
+    lh_time peer_timeout_ns; /* silence after which a peer counts as gone; default 10 s, at most a day */
 };
 
 #define LH_NO_WORKERS UINT32_MAX

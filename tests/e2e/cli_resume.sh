@@ -15,14 +15,21 @@ make_file "$work/big" $bytes
 rate=500Mbit
 options="--peer-timeout 1s"
 
-# start_sender ARGUMENT...: in the background; sets sender.
+# When the receiver last began to write, or resumed: it writes the head of this file anew then.
+begun() {
+    stat -c %y "$work/out/.big.longhaul-resume" 2>/dev/null
+}
+
+# start_sender ARGUMENT...: in the background; sets sender. Returns when the receiver has begun: a sender that is killed
+# before it made its offer is a stranger, and no reason for a receiver to end.
 start_sender() {
+    local before
+    before=$(begun)
     # shellcheck disable=SC2086  # options are words
     "$LONGHAUL" send "$work/big" "$where" --rate $rate $options "$@" \
         >"$work/sender.out" 2>"$work/sender.err" &
     sender=$!
-    # A sender that is killed before it made its offer is a stranger, and no reason for a receiver to end.
-    until [ -e "$work/out/.big.longhaul-partial" ] || [ -e "$work/out/big" ]; do
+    while [ "$(begun)" = "$before" ] && [ ! -e "$work/out/big" ]; do
         kill -0 "$sender" 2>/dev/null || fail "the transfer did not begin"
     done
 }

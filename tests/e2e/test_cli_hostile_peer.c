@@ -134,18 +134,43 @@ static struct lh_connection *connect_peer(void)
     return connection;
 }
 
-/* Sends, without looking what becomes of it. The requests stay until the process ends. */
+/* What was said, until the connection is left. */
+#define SAID_MAX 256
+static struct {
+    struct lh_request *request;
+    uint8_t *bytes; /* to be freed with it, or NULL */
+} utterances[SAID_MAX];
+static size_t said_count;
+
+static void say_and_keep(struct lh_connection *connection, const void *bytes, size_t length, uint8_t *own)
+{
+    assert_true(said_count < SAID_MAX);
+    utterances[said_count].bytes = own;
+    utterances[said_count].request = NULL;
+    lh_send(connection, bytes, length, NULL, &utterances[said_count++].request);
+}
+
+/* Sends, without looking what becomes of it. */
 static void say(struct lh_connection *connection, const void *bytes, size_t length)
 {
-    struct lh_request *request;
-    lh_send(connection, bytes, length, NULL, &request);
+    say_and_keep(connection, bytes, length, NULL);
+}
+
+/* Closes, and then gives back what was said: until then it belongs to the library. */
+static void leave(struct lh_connection *connection)
+{
+    lh_close(connection);
+    for (; said_count > 0; said_count--) {
+        lh_request_free(utterances[said_count - 1].request);
+        free(utterances[said_count - 1].bytes);
+    }
 }
 
 static void tell(struct lh_connection *connection, struct cli_file_message message)
 {
-    uint8_t *bytes = malloc(CLI_FILE_MESSAGE_MAX); /* as long as its request: for ever */
+    uint8_t *bytes = malloc(CLI_FILE_MESSAGE_MAX); /* as long as its request */
     assert_non_null(bytes);
-    say(connection, bytes, cli_file_encode(&message, bytes));
+    say_and_keep(connection, bytes, cli_file_encode(&message, bytes), bytes);
 }
 
 /* The next message from the other side; false: none came, or none that can be read. */
@@ -186,7 +211,7 @@ static void expect_no(struct lh_connection *connection, const char *about)
         fail_msg("%s: no answer", about);
     if (!(message.flags & CLI_FILE_NO))
         fail_msg("%s: the receiver said yes", about);
-    lh_close(connection);
+    leave(connection);
     assert_int_equal(files_in_inbox(), 0);
 }
 
@@ -217,7 +242,7 @@ static void right_transfers_go_through(void **state)
     assert_true(hear(connection, &verdict));
     assert_int_equal(verdict.kind, CLI_FILE_VERDICT);
     assert_int_equal(verdict.flags, 0);
-    lh_close(connection);
+    leave(connection);
     assert_int_equal(files_in_inbox(), 1);
     snprintf(path, sizeof path, "%s/f", inbox);
     assert_int_equal(unlink(path), 0);
@@ -345,9 +370,9 @@ static void leaving_at_any_moment_leaves_nothing(void **state)
             tell(connection, (struct cli_file_message){.kind = CLI_FILE_START});
         if (stage >= 3)
             say(connection, data, BLOCK);
-        lh_close(connection);
+        leave(connection);
         /* The receiver is done with us when it serves the next one. */
-        lh_close(started(0, 0));
+        leave(started(0, 0));
     }
     expect_no(started(2 * BLOCK, 1), "the last");
 }
@@ -410,7 +435,7 @@ static void wrong_answers_end_the_sender(void **state)
         struct lh_connection *connection = take_sender(&sender, &errors);
         tell(connection, wrong[i]);
         expect_failure(sender, errors, "answer");
-        lh_close(connection);
+        leave(connection);
     }
 }
 
@@ -422,9 +447,9 @@ static void noise_and_silence_end_the_sender(void **state)
     (void)state;
     say(connection, data, 1000);
     expect_failure(sender, errors, "noise");
-    lh_close(connection);
+    leave(connection);
     connection = take_sender(&sender, &errors);
-    lh_close(connection);
+    leave(connection);
     expect_failure(sender, errors, "goodbye");
 }
 
@@ -438,7 +463,7 @@ static void a_yes_before_the_end_is_no_yes(void **state)
     tell(connection, (struct cli_file_message){.kind = CLI_FILE_ANSWER});
     tell(connection, (struct cli_file_message){.kind = CLI_FILE_VERDICT});
     assert_true(hear(connection, &ignored));
-    lh_close(connection);
+    leave(connection);
     expect_failure(sender, errors, "early yes");
 }
 
@@ -457,7 +482,7 @@ static void a_no_in_the_middle_ends_the_sender(void **state)
                                                .text = "\x1b"
                                                        "disk"});
     expect_failure(sender, errors, "no");
-    lh_close(connection);
+    leave(connection);
 }
 
 static int make_source(void **state)

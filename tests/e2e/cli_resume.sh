@@ -20,8 +20,8 @@ begun() {
     stat -c %y "$work/out/.big.longhaul-resume" 2>/dev/null
 }
 
-# start_sender ARGUMENT...: in the background; sets sender. Returns when the receiver has begun: a sender that is killed
-# before it made its offer is a stranger, and no reason for a receiver to end.
+# start_sender ARGUMENT...: in the background; sets sender. Returns when the receiver has begun: a sender that
+# is killed before it made its offer is a stranger, and no reason for a receiver to end.
 start_sender() {
     local before
     before=$(begun)

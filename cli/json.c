@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdlib.h>
 
 static void write_text(FILE *out, const char *text)
 {
@@ -63,11 +64,14 @@ void cli_json_count(struct cli_json *json, const char *name, uint64_t value)
 
 void cli_json_number(struct cli_json *json, const char *name, double value)
 {
-    start_member(json, name);
+    char text[40] = "null";
+    /* The shortest of the two that is exact: 15 digits mostly do, 17 always. */
     if (isfinite(value))
-        fprintf(json->out, "%.17g", value);
-    else
-        fputs("null", json->out);
+        snprintf(text, sizeof text, "%.15g", value);
+    if (isfinite(value) && strtod(text, NULL) != value)
+        snprintf(text, sizeof text, "%.17g", value);
+    start_member(json, name);
+    fputs(text, json->out);
 }
 
 void cli_json_end(struct cli_json *json)

@@ -158,7 +158,7 @@ void arrivals_step(struct lh_connection *c, lh_time now, lh_time *next)
         if (segment->state == SEGMENT_OPEN && (segment->touched || segment->next_ns <= now))
             step_segment(c, segment, now);
         if (segment->state == SEGMENT_OPEN)
-            earlier(next, segment->next_ns);
+            lh_keep_earlier(next, segment->next_ns);
     }
     /* A machine may wait for what other workers still have to look at, and those may be asleep. */
     if (c->caught_up_ns < expired)

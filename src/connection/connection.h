@@ -35,6 +35,7 @@
 #include <longhaul/connection.h>
 #include <longhaul/sdr_ext.h>
 
+#include "base/earlier.h"
 #include "connection/requests.h"
 #include "connection/scheme_choice.h"
 #include "wire/transfer.h"
@@ -280,12 +281,6 @@ static inline struct recv_message *recv_message_at(struct lh_connection *c, uint
 static inline struct recv_segment *recv_segment_at(struct lh_connection *c, uint32_t sequence)
 {
     return &c->receiver.segments[sequence & (c->attr.slots - 1)];
-}
-
-static inline void earlier(lh_time *next, lh_time candidate)
-{
-    if (candidate < *next)
-        *next = candidate;
 }
 
 /* All below under the lock, but for the last. */

@@ -62,13 +62,13 @@ void done_step(struct lh_connection *c, lh_time now, lh_time *next)
         done->repeats_left--;
     } else {
         if (done->repeats_left > 0)
-            earlier(next, done->repeat_at);
+            lh_keep_earlier(next, done->repeat_at);
         return;
     }
     done_answer(c, done->segment);
     done->repeat_at = now + repeat_span(c);
     if (done->repeats_left > 0)
-        earlier(next, done->repeat_at);
+        lh_keep_earlier(next, done->repeat_at);
 }
 
 struct transfer_message done_last(struct lh_connection *c)

@@ -58,8 +58,8 @@ static void check_silence(struct lh_connection *c, lh_time now, lh_time *next)
         connection_fail(c, LH_EPEER, words);
         return;
     }
-    earlier(next, l->silent_at);
-    earlier(next, now + c->attr.peer_timeout_ns / STEP_FRACTION + 1);
+    lh_keep_earlier(next, l->silent_at);
+    lh_keep_earlier(next, now + c->attr.peer_timeout_ns / STEP_FRACTION + 1);
 }
 
 static void look_at_lifeline(struct lh_connection *c, lh_time now)
@@ -90,7 +90,7 @@ static void on_goodbye(struct lh_connection *c, lh_time now, lh_time *next)
     if (l->closed_at <= now || c->sender.oldest == c->sender.next)
         connection_fail(c, LH_ECLOSED, "the peer closed it");
     else
-        earlier(next, l->closed_at);
+        lh_keep_earlier(next, l->closed_at);
 }
 
 void liveness_step(struct lh_connection *c, lh_time now, lh_time *next)
@@ -106,5 +106,5 @@ void liveness_step(struct lh_connection *c, lh_time now, lh_time *next)
     if (!c->error && l->lifeline_ops && l->lifeline_at <= now)
         look_at_lifeline(c, now);
     if (!c->error && l->lifeline_ops)
-        earlier(next, l->lifeline_at);
+        lh_keep_earlier(next, l->lifeline_at);
 }

@@ -347,8 +347,8 @@ static void note_started(struct lh_connection *c, lh_time *next)
     if (!segment->active || segment->sequence != c->sender.segment_next - 1)
         return;
     c->sender.closed |= segment->hungry;
-    earlier(next, segment->next_ns);
-    earlier(next, segment->tell_at);
+    lh_keep_earlier(next, segment->next_ns);
+    lh_keep_earlier(next, segment->tell_at);
 }
 
 static void start_segments(struct lh_connection *c, lh_time now, lh_time *next)
@@ -361,7 +361,7 @@ static void start_segments(struct lh_connection *c, lh_time now, lh_time *next)
             return;
         if (i == STARTS_A_STEP) {
             c->touched = true;
-            earlier(next, now);
+            lh_keep_earlier(next, now);
             return;
         }
         s->closed |= injector_budget_chunks(c) == 0;
@@ -396,8 +396,8 @@ static void step_segment(struct lh_connection *c, struct send_segment *segment, 
     if (segment->tell_at <= now)
         tell_lengths(c, segment, now);
     s->closed |= segment->hungry;
-    earlier(next, segment->next_ns);
-    earlier(next, segment->tell_at);
+    lh_keep_earlier(next, segment->next_ns);
+    lh_keep_earlier(next, segment->tell_at);
 }
 
 bool sender_has_work(struct lh_connection *c)

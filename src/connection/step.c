@@ -74,9 +74,9 @@ static void act(struct lh_connection *c, lh_time now)
     done_step(c, now, &next);
     bool others = c->attr.workers != LH_NO_WORKERS && c->attr.workers > 1;
     if (others && (s->starved || s->ending_count > 0 || s->held_head != s->held_tail))
-        earlier(&next, now + OTHERS_NS);
+        lh_keep_earlier(&next, now + OTHERS_NS);
     if (c->receiver.post_refused)
-        earlier(&next, now + connection_repeat_span(c, 0) / POST_AGAIN_FRACTION);
+        lh_keep_earlier(&next, now + connection_repeat_span(c, 0) / POST_AGAIN_FRACTION);
     c->due_ns = next;
 }
 
@@ -92,7 +92,7 @@ static lh_time step_locked(struct lh_connection *c, lh_time now)
         act(c, now);
     if (c->error)
         return LH_TIME_NEVER;
-    earlier(&next, c->due_ns);
+    lh_keep_earlier(&next, c->due_ns);
     return next;
 }
 

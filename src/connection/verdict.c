@@ -151,7 +151,7 @@ static void repeat_cancels(struct lh_connection *c, lh_time now, lh_time *next)
             continue;
         if (message->tell_at <= now)
             tell_cancel(c, message, now);
-        earlier(next, message->tell_at);
+        lh_keep_earlier(next, message->tell_at);
     }
 }
 
@@ -163,7 +163,7 @@ static void repeat_refusals(struct lh_connection *c, lh_time now, lh_time *next)
             continue;
         if (message->tell_at <= now)
             tell_refuse(c, message, now);
-        earlier(next, message->tell_at);
+        lh_keep_earlier(next, message->tell_at);
     }
 }
 

@@ -11,15 +11,11 @@
 #include <assert.h>
 #include <string.h>
 
+#include "base/earlier.h"
 #include "fabric/link.h"
 #include "wire/roce.h"
 
 #define BITS_PER_BYTE 8u
-
-static lh_time sooner(lh_time a, lh_time b)
-{
-    return a < b ? a : b;
-}
 
 static bool is_control(const struct link_lane *lane)
 {
@@ -249,7 +245,8 @@ static lh_time limit_of(const struct link_lane *lane, const struct link_shared *
     lh_time limit = now;
     for (uint32_t i = 0; is_control(lane) && i < shared->lane_count; i++)
         if (&shared->lanes[i] != lane)
-            limit = sooner(limit, atomic_load_explicit(&shared->lanes[i].head_ns, memory_order_acquire));
+            limit =
+                lh_earlier(limit, atomic_load_explicit(&shared->lanes[i].head_ns, memory_order_acquire));
     return limit;
 }
 
@@ -321,11 +318,11 @@ lh_time link_lane_pump(struct link_lane *lane, struct link_shared *shared, lh_ti
         emptied = give_batch(lane, shared, now);
     publish_head(lane);
     lh_time next_ns = pump_inner(lane, shared, now);
-    next_ns = sooner(next_ns, pump_refusal(lane, shared, now));
+    next_ns = lh_earlier(next_ns, pump_refusal(lane, shared, now));
     if (lane->due_count > 0)
         return next_ns; /* the others wait behind these */
     lh_time due_ns = timeline_next_ns(&lane->on_the_way);
-    return sooner(next_ns, due_ns > now ? due_ns : now);
+    return lh_earlier(next_ns, due_ns > now ? due_ns : now);
 }
 
 void link_lane_clear(struct link_lane *lane, struct link_shared *shared)

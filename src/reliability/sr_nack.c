@@ -34,7 +34,7 @@ void sr_nack_on_arrivals(struct sr_nack *nack, const struct sr_arrivals *arrival
 /* Until when arrivals have been looked at, for what does not come the way of the chunks. */
 static lh_time caught_up(const struct lh_receiver_view *view)
 {
-    return view->caught_up_ns == 0 ? view->now : sr_earlier(view->caught_up_ns, view->now);
+    return view->caught_up_ns == 0 ? view->now : lh_earlier(view->caught_up_ns, view->now);
 }
 
 /* When the oldest MARK settles. One that speaks of chunks past the highest waits until no more come in:
@@ -90,11 +90,11 @@ lh_time sr_nack_expiry(const struct sr_nack *nack, const struct sr_arrivals *arr
     lh_time next = LH_TIME_NEVER;
     uint32_t shown = nack->chunks.newest.through;
     if (arrivals->cumulative < shown)
-        next = sr_earlier(next, sr_settle_expiry(&nack->chunks, timing));
+        next = lh_earlier(next, sr_settle_expiry(&nack->chunks, timing));
     if (arrivals->cumulative < larger(shown, nack->marks.newest.through))
-        next = sr_earlier(next, marks_expiry(nack, arrivals, timing));
+        next = lh_earlier(next, marks_expiry(nack, arrivals, timing));
     if (nack->repeats_left > 0 && arrivals->cumulative < nack->horizon)
-        next = sr_earlier(next, nack->repeat_ns);
+        next = lh_earlier(next, nack->repeat_ns);
     if (next > view->now)
         return next;
     /* Due, but arrivals still wait to be looked at. */

@@ -35,7 +35,7 @@ static lh_time backed_off(lh_time span, uint32_t unanswered)
     lh_time maximum = span * SPAN_FACTOR_MAX;
     for (uint32_t i = PATIENT_PROBES; i <= unanswered && span < maximum; i++)
         span += span / 2 + 1;
-    return sr_earlier(span, maximum);
+    return lh_earlier(span, maximum);
 }
 
 static lh_time doubled(lh_time span, uint32_t unanswered)

@@ -154,7 +154,7 @@ static lh_time next_expiry(const struct sr_receiver *receiver, const struct lh_r
     lh_time next = sr_ack_pace_expiry(&receiver->pace, receiver->arrivals.limit, timing);
     if (!receiver->nack_scheme)
         return next;
-    return sr_earlier(next, sr_nack_expiry(&receiver->nack, &receiver->arrivals, view, timing));
+    return lh_earlier(next, sr_nack_expiry(&receiver->nack, &receiver->arrivals, view, timing));
 }
 
 /* Takes over what has changed in the bitmap. */

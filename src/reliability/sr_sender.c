@@ -214,9 +214,9 @@ static lh_time next_expiry(const struct sr_sender *sender, const struct sr_timin
 {
     lh_time next = sr_probe_expiry(&sender->probe, timing);
     if (!sender->nack)
-        return sr_earlier(next, sr_rto_expiry(&sender->rto, timing));
-    next = sr_earlier(next, sr_marker_cover_expiry(&sender->marker, timing));
-    return sr_earlier(next, sr_marker_repeat_expiry(&sender->marker));
+        return lh_earlier(next, sr_rto_expiry(&sender->rto, timing));
+    next = lh_earlier(next, sr_marker_cover_expiry(&sender->marker, timing));
+    return lh_earlier(next, sr_marker_repeat_expiry(&sender->marker));
 }
 
 void sr_sender_step(void *state, const struct lh_sender_view *view, struct lh_actions *actions)

@@ -16,11 +16,11 @@ struct sr_timing sr_timing_of(const struct lh_path_view *path)
             SR_INITIAL_RTT_NS / 8; /* the share that a measured path starts from (base/rtt.h) */
         return timing;
     }
-    timing.rtt_ns = sr_earlier(path->rtt_ns, SPAN_MAX_NS);
-    timing.overdue_ns = sr_earlier(path->overdue_ns, SPAN_MAX_NS);
+    timing.rtt_ns = lh_earlier(path->rtt_ns, SPAN_MAX_NS);
+    timing.overdue_ns = lh_earlier(path->overdue_ns, SPAN_MAX_NS);
     if (timing.overdue_ns < timing.rtt_ns)
         timing.overdue_ns = timing.rtt_ns;
-    timing.window_ns = sr_earlier(path->reorder_window_ns, timing.overdue_ns);
+    timing.window_ns = lh_earlier(path->reorder_window_ns, timing.overdue_ns);
     if (timing.window_ns == 0)
         timing.window_ns = 1;
     assert(timing.rtt_ns > 0 && timing.overdue_ns >= timing.window_ns);

@@ -8,6 +8,8 @@
 
 #include <longhaul/scheme.h>
 
+#include "base/earlier.h"
+
 /* Stands for the round trip until one was measured; the only absolute time here. Too short, it costs a few
  * early probes (they back off by doubling); the connection measures before its first transfer as a rule. */
 #define SR_INITIAL_RTT_NS LH_NS_PER_MS
@@ -25,11 +27,6 @@ struct sr_timing sr_timing_of(const struct lh_path_view *path);
 static inline lh_time sr_after(lh_time moment, lh_time span)
 {
     return moment > LH_TIME_NEVER - span ? LH_TIME_NEVER : moment + span;
-}
-
-static inline lh_time sr_earlier(lh_time a, lh_time b)
-{
-    return a < b ? a : b;
 }
 
 /* Chunks of one word that lie before `limit`, as a mask. */

@@ -10,16 +10,11 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/earlier.h"
 #include "sdr/context.h"
 #include "sdr/qp.h"
 
 #define GOODBYES 3u /* a goodbye may be lost; none is answered */
-
-static void earlier(lh_time *next, lh_time candidate)
-{
-    if (candidate < *next)
-        *next = candidate;
-}
 
 /* ---- the layer above's messages ---- */
 
@@ -289,21 +284,21 @@ bool qp_control_round(struct sdr_qp *qp, lh_time now, lh_time *next)
         gate_leave(&qp->lock);
     }
     /* Between hearing and speaking, so that an answer leaves in the round in which its question came. */
-    earlier(next, run_driver(qp, now));
+    lh_keep_earlier(next, run_driver(qp, now));
     if (!connected || qp_device_gone(qp))
         return moved;
     const struct fabric_ops *ops = qp->endpoint->fabric->ops;
     gate_enter(&qp->lock);
     moved |= speak(qp, now);
     if (ops->pump)
-        earlier(next, ops->pump(qp->endpoint, FABRIC_CONTROL, now));
+        lh_keep_earlier(next, ops->pump(qp->endpoint, FABRIC_CONTROL, now));
     else if (was_refused(qp))
-        earlier(next, now + QP_BLOCKED_RETRY_NS);
+        lh_keep_earlier(next, now + QP_BLOCKED_RETRY_NS);
     /* While a goodbye waits nothing else is said, so none of it is due. */
     if (!atomic_load(&qp->error) && qp->goodbye == 0) {
         if (!qp->cts_refused) /* else it is the fabric that says when to go on */
-            earlier(next, cts_announcer_next(&qp->announcer));
-        earlier(next, qp->path.ping_at);
+            lh_keep_earlier(next, cts_announcer_next(&qp->announcer));
+        lh_keep_earlier(next, qp->path.ping_at);
     }
     gate_leave(&qp->lock);
     return moved;

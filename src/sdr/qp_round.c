@@ -3,14 +3,9 @@
  */
 #include <assert.h>
 
+#include "base/earlier.h"
 #include "sdr/context.h"
 #include "sdr/qp.h"
-
-static void earlier(lh_time *next, lh_time candidate)
-{
-    if (candidate < *next)
-        *next = candidate;
-}
 
 static bool receive(struct sdr_qp *qp, uint32_t channel, lh_time now)
 {
@@ -87,13 +82,13 @@ static bool inject(struct sdr_qp *qp, uint32_t channel, lh_time now, lh_time *ne
     refund(qp, bytes_of(writes + taken, count - (uint32_t)taken));
     /* When the fabric took less than the pace allows, it is the fabric that says when to go on. */
     if ((uint32_t)taken == count && count < ready)
-        earlier(next, pace_ready(qp, now));
+        lh_keep_earlier(next, pace_ready(qp, now));
     uint64_t bytes = send_channel_take(&own->sends, &qp->send_shape, channel, (uint32_t)taken);
     atomic_fetch_sub_explicit(&qp->queued_bytes, bytes + dropped, memory_order_relaxed);
     fabric_count(&qp->stats, tx_packets, taken);
     fabric_count(&qp->stats, tx_bytes, bytes);
     if ((uint32_t)taken < count && !qp->endpoint->fabric->ops->pump)
-        earlier(next, now + QP_BLOCKED_RETRY_NS);
+        lh_keep_earlier(next, now + QP_BLOCKED_RETRY_NS);
     return taken > 0 || dropped > 0;
 }
 
@@ -129,7 +124,7 @@ bool qp_channel_round(struct sdr_qp *qp, uint32_t channel, lh_time now, lh_time 
         tell_driver(qp, channel);
     moved |= atomic_load(&qp->error) ? give_up(qp, channel) : inject(qp, channel, now, next);
     if (ops->pump && !qp_device_gone(qp))
-        earlier(next, ops->pump(qp->endpoint, channel, now));
+        lh_keep_earlier(next, ops->pump(qp->endpoint, channel, now));
     gate_leave(&qp->channels[channel].gate);
     return moved;
 }

@@ -1,0 +1,155 @@
+/*
+ * netsim.h - the network simulator: hosts, links and switches, packet by packet, in virtual time.
+ *
+ * A simulation is made from a configuration, which is a set of keys with values in words ("topology.kind" =
+ * "fat-tree"; lh_netsim_keys() lists them all), and a seed. The same configuration, seed and build give the
+ * same run, event by event. One simulation belongs to one thread; different ones may run in parallel.
+ *
+ * Times are picoseconds of virtual time since the start, sizes bytes, rates bits a second.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef LONGHAUL_NETSIM_H
+#define LONGHAUL_NETSIM_H
+
+#include <longhaul/error.h>
+#include <longhaul/types.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct lh_netsim_config;
+struct lh_netsim;
+
+/* ---- configuration ----------------------------------------------------------------------------------- */
+
+struct lh_netsim_key {
+    const char *name; /* "switch.buffer" */
+    const char *
+        kind; /* of its values, for people: "size", "rate", "time", "ratio", "count", "on|off", "a|b|c", "file" */
+    const char *default_value; /* "" when there is none */
+    const char *help;          /* one line */
+};
+
+/* All keys, in the order of their sections; *count of them. Valid for ever. */
+LH_API const struct lh_netsim_key *lh_netsim_keys(size_t *count);
+
+/* Everything at its default. -LH_ENOMEM. */
+LH_API int lh_netsim_config_create(struct lh_netsim_config **config);
+LH_API void lh_netsim_config_destroy(struct lh_netsim_config *config); /* NULL is allowed */
+/* -LH_EINVAL or -LH_ERANGE with the key, the value and the remedy in lh_last_error(). A key of kind "file" takes
+ * the text of the file: see below. */
+LH_API int lh_netsim_config_set(struct lh_netsim_config *config, const char *key, const char *value);
+/* Gives a key of kind "file" its text, which is copied; `name` stands for it in errors. It is read when the
+ * simulation is created. -LH_EINVAL, -LH_ENOMEM. */
+LH_API int lh_netsim_config_text(struct lh_netsim_config *config, const char *key, const char *name,
+                                 const char *text, size_t bytes);
+
+/* ---- a run ------------------------------------------------------------------------------------------- */
+
+/* -LH_EINVAL, -LH_ERANGE: the configuration contradicts itself or a text is wrong; -LH_ENOMEM. The configuration
+ * may be destroyed afterwards. */
+LH_API int lh_netsim_create(const struct lh_netsim_config *config, uint64_t seed,
+                            struct lh_netsim **simulation);
+LH_API void lh_netsim_destroy(struct lh_netsim *simulation); /* NULL is allowed */
+
+/* Goes on until nothing is left to happen (returns 1), or until virtual time is until_ps or events_max events
+ * were handled (returns 0: call again). -LH_ENOMEM: more packets than run.packets were alive; the run cannot go
+ * on. */
+LH_API int lh_netsim_run(struct lh_netsim *simulation, uint64_t until_ps, uint64_t events_max);
+
+struct lh_netsim_totals {
+    uint64_t now_ps;
+    uint64_t events;
+    uint64_t hops; /* packets over links: a packet over three links counts three */
+    uint64_t flows;
+    uint64_t flows_started;
+    uint64_t flows_done;
+    uint64_t delivered_bytes;  /* payload that receivers took, each byte once */
+    uint64_t data_packets;     /* sent by hosts, repeated ones too */
+    uint64_t repeated_packets; /* of these, not for the first time */
+    uint64_t ack_packets;
+    uint64_t timeouts;
+    uint64_t dropped_packets;    /* by switches: the queue or the buffer was full */
+    uint64_t lost_packets;       /* by links: their faults */
+    uint64_t corrupted_packets;  /* by links; receivers drop them */
+    uint64_t duplicated_packets; /* by links */
+    uint64_t unroutable_packets; /* no port leads there */
+    uint64_t marked_packets;     /* ECN */
+    uint64_t pauses;             /* PFC pause frames sent; resumes are counted apart */
+    uint64_t resumes;
+    uint64_t packets_alive; /* now */
+    uint64_t packets_alive_max;
+    uint64_t memory_bytes; /* touched by packets and tables, without code */
+};
+LH_API void lh_netsim_totals(const struct lh_netsim *simulation, struct lh_netsim_totals *totals);
+
+/* ---- flows, in the order of their start --------------------------------------------------------------- */
+
+struct lh_netsim_flow {
+    uint32_t source; /* hosts */
+    uint32_t destination;
+    uint64_t bytes;
+    uint64_t start_ps;
+    uint64_t received_ps; /* receiver has the last byte; UINT64_MAX: not yet */
+    uint64_t
+        done_ps; /* sender has the last acknowledgement (datagrams: as received); UINT64_MAX: not yet */
+    uint64_t ideal_ps; /* how long it would take alone in an empty network, as done_ps - start_ps */
+    uint64_t packets;  /* sent, repeated ones too */
+    uint64_t repeated_packets;
+    uint64_t timeouts;
+};
+LH_API uint64_t lh_netsim_flows_count(const struct lh_netsim *simulation);
+/* -LH_ERANGE: no such flow. */
+LH_API int lh_netsim_flow(const struct lh_netsim *simulation, uint64_t number, struct lh_netsim_flow *flow);
+
+/* ---- links (directed) and hosts ----------------------------------------------------------------------- */
+
+struct lh_netsim_link {
+    const char *from; /* node names; valid as long as the simulation */
+    const char *to;
+    uint64_t rate_bps;
+    uint64_t delay_ps;
+    uint64_t sent_packets;
+    uint64_t sent_bytes;  /* on the wire */
+    uint64_t queue_bytes; /* that wait now to be sent here, all priorities */
+    uint64_t queue_max_bytes;
+    uint64_t dropped_packets; /* for want of room in this queue */
+    uint64_t lost_packets;    /* on the wire */
+    uint64_t marked_packets;
+    uint64_t pauses;    /* that the far end sent to stop this link */
+    uint64_t paused_ps; /* how long it was stopped, so far (some priority) */
+};
+LH_API uint32_t lh_netsim_links_count(const struct lh_netsim *simulation);
+LH_API int lh_netsim_link(const struct lh_netsim *simulation, uint32_t number, struct lh_netsim_link *link);
+LH_API uint32_t lh_netsim_hosts_count(const struct lh_netsim *simulation);
+
+/* ---- watching packets --------------------------------------------------------------------------------- */
+
+enum lh_netsim_kind { LH_NETSIM_DATA, LH_NETSIM_ACK, LH_NETSIM_PAUSE, LH_NETSIM_RESUME, LH_NETSIM_RAW };
+
+/* One packet as its first bit leaves for a link. */
+struct lh_netsim_packet {
+    uint64_t at_ps;
+    uint32_t link;
+    uint32_t source; /* hosts; of a pause or resume frame, meaningless */
+    uint32_t destination;
+    uint32_t flow;
+    uint32_t sequence; /* data: number of the packet in its flow; ack: all before it arrived */
+    uint32_t wire_bytes;
+    uint8_t kind; /* enum lh_netsim_kind */
+    uint8_t priority;
+    bool marked; /* ECN congestion experienced */
+    bool repeated;
+};
+typedef void lh_netsim_watcher(void *context, const struct lh_netsim_packet *packet);
+/* Calls the watcher for each packet on that link (UINT32_MAX: on every link). NULL: nobody watches. It must not
+ * call the simulation. */
+LH_API int lh_netsim_watch(struct lh_netsim *simulation, uint32_t link, lh_netsim_watcher *watcher,
+                           void *context);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,114 @@
+/*
+ * config.h - everything that one simulation is made of, checked, in numbers. keys.c fills it from words.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef LH_NETSIM_CONFIG_H
+#define LH_NETSIM_CONFIG_H
+
+#include <longhaul/link.h>
+
+#include "netsim/time.h"
+
+enum netsim_topology_kind {
+    NETSIM_TWO_HOSTS,       /* h0 - h1: one cable */
+    NETSIM_DUMBBELL,        /* hosts on either side of two switches with one cable between */
+    NETSIM_LEAF_SPINE,      /* every leaf to every spine */
+    NETSIM_FAT_TREE,        /* k-ary, three tiers, k^3/4 hosts (Al-Fares et al. 2008) */
+    NETSIM_TWO_DATACENTERS, /* two fat trees or leaf-spines, each core to one DCI switch, one long cable */
+    NETSIM_TOPOLOGY_FILE,
+};
+
+/* A text the caller read from a file. Not copied: stays valid as long as the config. */
+struct netsim_text {
+    const char *data; /* NULL: not given */
+    size_t bytes;
+};
+
+struct netsim_topology_config {
+    enum netsim_topology_kind kind;
+    uint32_t
+        hosts; /* dumbbell: on each side; leaf-spine: below each leaf; two-datacenters: below each ToR */
+    uint32_t leaves;           /* leaf-spine */
+    uint32_t spines;           /* leaf-spine */
+    uint32_t k;                /* fat-tree, two-datacenters (each site is a k-ary fat tree) */
+    uint64_t rate_bps;         /* of a host's cable, and of every other that is not given */
+    uint64_t core_rate_bps;    /* dumbbell: the bottleneck; leaf-spine: leaf to spine. 0: rate_bps */
+    uint64_t long_rate_bps;    /* two-datacenters: the long cable. 0: rate_bps times the cores of a site */
+    netsim_time delay_ps;      /* of every cable but the long one */
+    netsim_time core_delay_ps; /* dumbbell: the bottleneck; NETSIM_NEVER: delay_ps */
+    netsim_time long_delay_ps; /* two-datacenters: one way */
+    /* Faults of the bottleneck (two-hosts: the cable; dumbbell: the middle one; two-datacenters: the long
+     * one; leaf-spine and fat-tree: every cable between switches). Rate and delay in it are 0. */
+    struct lh_link_spec faults;
+    struct netsim_text file;
+};
+
+/* How much of the shared buffer one queue may take when it may be dropped from (tail drop). */
+struct netsim_switch_config {
+    uint64_t buffer_bytes;   /* shared by all ports of a switch */
+    uint64_t queue_bytes;    /* tail drop: longest queue of one priority at one port; 0: no such limit */
+    double alpha;            /* tail drop: a queue gets at most alpha × what is free; 0: no such limit */
+    uint64_t ecn_min_bytes;  /* RED at dequeue, on the queue of that port and priority: none below … */
+    uint64_t ecn_max_bytes;  /* … all from here on; 0: no marking */
+    double ecn_probability;  /* at ecn_max_bytes */
+    bool spray;              /* alternatives are drawn for each packet, in place of the flow's hash */
+    bool pfc;                /* IEEE 802.1Qbb on the data priority, hosts included */
+    uint64_t pfc_xoff_bytes; /* of one ingress port and priority: pause above … */
+    uint64_t pfc_xon_bytes;  /* … resume at or below */
+};
+
+#define NETSIM_PRIORITIES 8u /* 7 goes first */
+
+struct netsim_transport_config {
+    uint32_t payload_bytes; /* of a full packet; 1 … 65,000 */
+    uint32_t header_bytes; /* on the wire, of each data packet: Ethernet, IP, UDP, BTH, RETH, iCRC, FCS … */
+    uint32_t ack_bytes; /* on the wire; 0: no acknowledgements: flows are datagrams, nothing is repeated */
+    uint64_t window_bytes;    /* payload in flight of one flow; 0: no limit; NETSIM_WINDOW_BDP */
+    double rto;               /* retransmission timeout, in base round trips of the flow (never below 1) */
+    uint32_t reorder_packets; /* so many packets may overtake one before it counts as lost */
+    uint64_t rate_bps;        /* pace of one flow; 0: the line's rate */
+    uint8_t data_priority;
+    uint8_t ack_priority;
+};
+#define NETSIM_WINDOW_BDP UINT64_MAX
+
+enum netsim_workload_kind {
+    NETSIM_PERMUTATION, /* each host sends to one other and is sent to by one, drawn */
+    NETSIM_INCAST,      /* `senders` hosts, drawn, to one */
+    NETSIM_ALL_TO_ALL,  /* each host to each other; see rounds */
+    NETSIM_FLOWS_FILE,
+    NETSIM_POISSON, /* arrivals at each host, sizes from a CDF or `bytes` */
+};
+
+enum netsim_matrix {                 /* who talks to whom in a poisson workload */
+                     NETSIM_UNIFORM, /* any other host */
+                     NETSIM_ACROSS,  /* hosts of the first half (site 0) to hosts of the second */
+                     NETSIM_INSIDE,  /* any other host of the same site */
+};
+
+struct netsim_workload_config {
+    enum netsim_workload_kind kind;
+    enum netsim_matrix matrix;
+    uint64_t bytes;         /* of each flow */
+    uint32_t senders;       /* incast; 0: all but one */
+    uint32_t receiver;      /* incast: host; UINT32_MAX: drawn */
+    uint32_t rounds;        /* permutation, incast, all-to-all: how often; a new draw each time */
+    netsim_time gap_ps;     /* between the starts of two rounds */
+    netsim_time jitter_ps;  /* each start of a round is drawn from 0 … jitter */
+    double load;            /* poisson: payload offered, as a share of load_base_bps of each sending host */
+    uint64_t load_base_bps; /* 0: the host's cable */
+    netsim_time duration_ps;  /* poisson: arrivals end */
+    struct netsim_text sizes; /* CDF; not given: `bytes` each */
+    struct netsim_text flows; /* flow list */
+};
+
+struct netsim_config {
+    struct netsim_topology_config topology;
+    struct netsim_switch_config switches;
+    struct netsim_transport_config transport;
+    struct netsim_workload_config workload;
+    uint32_t packets_max; /* alive at once; memory for them is reserved, and touched when used */
+};
+
+#endif

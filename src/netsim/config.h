@@ -36,7 +36,7 @@ struct netsim_topology_config {
     uint64_t core_rate_bps;    /* dumbbell: the bottleneck; leaf-spine: leaf to spine. 0: rate_bps */
     uint64_t long_rate_bps;    /* two-datacenters: the long cable. 0: rate_bps times the cores of a site */
     netsim_time delay_ps;      /* of every cable but the long one */
-    netsim_time core_delay_ps; /* dumbbell: the bottleneck; NETSIM_NEVER: delay_ps */
+    netsim_time core_delay_ps; /* as core_rate_bps; NETSIM_NEVER: delay_ps */
     netsim_time long_delay_ps; /* two-datacenters: one way */
     /* Faults of the bottleneck (two-hosts: the cable; dumbbell: the middle one; two-datacenters: the long
      * one; leaf-spine and fat-tree: every cable between switches). Rate and delay in it are 0. */

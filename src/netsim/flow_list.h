@@ -6,6 +6,8 @@
 #ifndef LH_NETSIM_FLOW_LIST_H
 #define LH_NETSIM_FLOW_LIST_H
 
+#include <stdbool.h>
+
 #include "netsim/time.h"
 
 #define NETSIM_FLOWS_MAX      16777216u
@@ -23,5 +25,9 @@ struct netsim_flow_list {
     struct netsim_flow_request *flows;
     uint32_t count;
 };
+
+bool netsim_flow_list_is_sorted(const struct netsim_flow_list *list);
+/* Puts the list in its order. Equal starts stay as they are. `scratch` holds `count` flows. */
+void netsim_flow_list_sort(struct netsim_flow_list *list, struct netsim_flow_request *scratch);
 
 #endif

@@ -1,0 +1,144 @@
+/*
+ * topology.c - from a configuration to a graph: what all kinds have in common.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include "netsim/topology.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include <longhaul/units.h>
+
+#include "base/error.h"
+#include "netsim/topology_kinds.h"
+
+static const struct topology_kind {
+    int (*shape)(const struct netsim_topology_config *config, struct netsim_shape *shape);
+    void (*fill)(struct netsim_graph_builder *builder);
+} kinds[] = {
+    [NETSIM_TWO_HOSTS] = {netsim_two_hosts_shape, netsim_two_hosts_fill},
+    [NETSIM_DUMBBELL] = {netsim_dumbbell_shape, netsim_dumbbell_fill},
+    [NETSIM_LEAF_SPINE] = {netsim_leaf_spine_shape, netsim_leaf_spine_fill},
+    [NETSIM_FAT_TREE] = {netsim_fat_tree_shape, netsim_fat_tree_fill},
+    [NETSIM_TWO_DATACENTERS] = {netsim_two_datacenters_shape, netsim_two_datacenters_fill},
+};
+
+int netsim_topology_check_count(const char *key, uint32_t value, const char *what, uint32_t most)
+{
+    if (value >= 1 && value <= most)
+        return 0;
+    return lh_fail(LH_ERANGE, "%s is %u: %s, 1 to %u", key, value, what, most);
+}
+
+struct netsim_cable netsim_host_cable(const struct netsim_graph_builder *builder)
+{
+    return (struct netsim_cable){.rate_bps = builder->config->rate_bps,
+                                 .delay_ps = builder->config->delay_ps,
+                                 .faults = NETSIM_NO_FAULTS};
+}
+
+struct netsim_cable netsim_core_cable(const struct netsim_graph_builder *builder)
+{
+    const struct netsim_topology_config *config = builder->config;
+    struct netsim_cable cable = netsim_host_cable(builder);
+    cable.faults = builder->core_faults;
+    if (config->core_rate_bps != 0)
+        cable.rate_bps = config->core_rate_bps;
+    if (config->core_delay_ps != NETSIM_NEVER)
+        cable.delay_ps = config->core_delay_ps;
+    return cable;
+}
+
+static int check_rate(const char *key, uint64_t rate_bps)
+{
+    char text[LH_FORMAT_MAX];
+    if (rate_bps >= NETSIM_RATE_MIN && rate_bps <= NETSIM_RATE_MAX)
+        return 0;
+    return lh_fail(LH_ERANGE, "%s is %s: a cable has 1Mbit to 100Tbit", key,
+                   lh_format_rate((double)rate_bps, text, sizeof text));
+}
+
+static int check_delay(const char *key, netsim_time delay_ps)
+{
+    char text[LH_FORMAT_MAX];
+    if (delay_ps <= NETSIM_DELAY_MAX)
+        return 0;
+    return lh_fail(LH_ERANGE, "%s is %s: a cable takes an hour at most", key,
+                   lh_format_time((double)delay_ps / (double)NETSIM_PS_PER_S, text, sizeof text));
+}
+
+/* What is not used by this kind is checked too: a wrong value is wrong before it matters. */
+static int check_cables(const struct netsim_topology_config *config)
+{
+    const struct lh_link_spec *faults = &config->faults;
+    int rc = check_rate("topology.rate", config->rate_bps);
+    if (rc == 0 && config->core_rate_bps != 0)
+        rc = check_rate("topology.core_rate", config->core_rate_bps);
+    if (rc == 0 && config->long_rate_bps != 0)
+        rc = check_rate("topology.long_rate", config->long_rate_bps);
+    if (rc == 0)
+        rc = check_delay("topology.delay", config->delay_ps);
+    if (rc == 0 && config->core_delay_ps != NETSIM_NEVER)
+        rc = check_delay("topology.core_delay", config->core_delay_ps);
+    if (rc == 0)
+        rc = check_delay("topology.long_delay", config->long_delay_ps);
+    if (rc == 0 && (faults->rate_bps != 0 || faults->delay_ns != 0))
+        rc = lh_fail(LH_EINVAL,
+                     "topology.faults has a rate or a delay: topology.rate and topology.delay are "
+                     "for these; give loss, burst, reorder, duplicate, corrupt, jitter, seed");
+    return rc;
+}
+
+static int check_shape(const struct netsim_shape *shape)
+{
+    uint64_t nodes = shape->hosts + shape->switches;
+    if (shape->hosts < 2)
+        return lh_fail(LH_ERANGE, "topology.kind: it has %llu hosts; it needs two, so raise topology.hosts",
+                       (unsigned long long)shape->hosts);
+    if (shape->hosts > NETSIM_HOSTS_MAX)
+        return lh_fail(LH_ERANGE, "topology.kind: it would have %llu hosts, at most %u; make it smaller",
+                       (unsigned long long)shape->hosts, NETSIM_HOSTS_MAX);
+    if (nodes > NETSIM_NODES_MAX)
+        return lh_fail(LH_ERANGE,
+                       "topology.kind: it would have %llu hosts and switches, at most %u; make it smaller",
+                       (unsigned long long)nodes, NETSIM_NODES_MAX);
+    if (shape->cables > NETSIM_CABLES_MAX)
+        return lh_fail(LH_ERANGE, "topology.kind: it would have %llu cables, at most %u; make it smaller",
+                       (unsigned long long)shape->cables, NETSIM_CABLES_MAX);
+    return 0;
+}
+
+int netsim_topology_build(const struct netsim_topology_config *config, struct netsim_arena *arena,
+                          struct netsim_graph *graph)
+{
+    struct netsim_shape shape = {.sites = 1};
+    *graph = (struct netsim_graph){0};
+    int rc = check_cables(config);
+    if (rc != 0)
+        return rc;
+    if (config->kind == NETSIM_TOPOLOGY_FILE)
+        return lh_fail(LH_EINVAL, "topology.kind: a file is not read yet; choose another kind");
+    assert((size_t)config->kind < sizeof kinds / sizeof kinds[0]);
+    const struct topology_kind *kind = &kinds[config->kind];
+    rc = kind->shape(config, &shape);
+    if (rc == 0)
+        rc = check_shape(&shape);
+    if (rc != 0)
+        return rc;
+    bool faulty = !lh_link_is_none(&config->faults);
+    graph->hosts = (uint32_t)shape.hosts;
+    graph->nodes_count = (uint32_t)(shape.hosts + shape.switches);
+    graph->cables_count = (uint32_t)shape.cables;
+    graph->sites = shape.sites;
+    graph->faults_count = faulty ? 1 : 0;
+    if (!netsim_graph_take(graph, arena))
+        return 0;
+    if (faulty)
+        graph->faults[0] = config->faults;
+    struct netsim_graph_builder builder = {
+        .config = config, .graph = graph, .core_faults = faulty ? 0 : NETSIM_NO_FAULTS};
+    kind->fill(&builder);
+    assert(builder.nodes == graph->nodes_count && builder.cables == graph->cables_count);
+    return 0;
+}

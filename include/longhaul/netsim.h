@@ -26,8 +26,8 @@ struct lh_netsim;
 
 struct lh_netsim_key {
     const char *name; /* "switch.buffer" */
-    const char *
-        kind; /* of its values, for people: "size", "rate", "time", "ratio", "count", "on|off", "a|b|c", "file" */
+    const char *kind; /* of its values, for people: "size", "rate", "time", "ratio", "count", "on|off",
+                         "a|b|c", "file" */
     const char *default_value; /* "" when there is none */
     const char *help;          /* one line */
 };
@@ -38,8 +38,8 @@ LH_API const struct lh_netsim_key *lh_netsim_keys(size_t *count);
 /* Everything at its default. -LH_ENOMEM. */
 LH_API int lh_netsim_config_create(struct lh_netsim_config **config);
 LH_API void lh_netsim_config_destroy(struct lh_netsim_config *config); /* NULL is allowed */
-/* -LH_EINVAL or -LH_ERANGE with the key, the value and the remedy in lh_last_error(). A key of kind "file" takes
- * the text of the file: see below. */
+/* -LH_EINVAL or -LH_ERANGE with the key, the value and the remedy in lh_last_error(). A key of kind "file"
+ * takes the text of the file: see below. */
 LH_API int lh_netsim_config_set(struct lh_netsim_config *config, const char *key, const char *value);
 /* Gives a key of kind "file" its text, which is copied; `name` stands for it in errors. It is read when the
  * simulation is created. -LH_EINVAL, -LH_ENOMEM. */
@@ -48,15 +48,15 @@ LH_API int lh_netsim_config_text(struct lh_netsim_config *config, const char *ke
 
 /* ---- a run ------------------------------------------------------------------------------------------- */
 
-/* -LH_EINVAL, -LH_ERANGE: the configuration contradicts itself or a text is wrong; -LH_ENOMEM. The configuration
- * may be destroyed afterwards. */
+/* -LH_EINVAL, -LH_ERANGE: the configuration contradicts itself or a text is wrong; -LH_ENOMEM. The
+ * configuration may be destroyed afterwards. */
 LH_API int lh_netsim_create(const struct lh_netsim_config *config, uint64_t seed,
                             struct lh_netsim **simulation);
 LH_API void lh_netsim_destroy(struct lh_netsim *simulation); /* NULL is allowed */
 
-/* Goes on until nothing is left to happen (returns 1), or until virtual time is until_ps or events_max events
- * were handled (returns 0: call again). -LH_ENOMEM: more packets than run.packets were alive; the run cannot go
- * on. */
+/* Goes on until nothing is left to happen (returns 1), or until virtual time is until_ps or events_max
+ * events were handled (returns 0: call again). -LH_ENOMEM: more packets than run.packets were alive; the
+ * run cannot go on. */
 LH_API int lh_netsim_run(struct lh_netsim *simulation, uint64_t until_ps, uint64_t events_max);
 
 struct lh_netsim_totals {
@@ -85,7 +85,7 @@ struct lh_netsim_totals {
 };
 LH_API void lh_netsim_totals(const struct lh_netsim *simulation, struct lh_netsim_totals *totals);
 
-/* ---- flows, in the order of their start --------------------------------------------------------------- */
+/* ---- flows, in the order of their start ------------------------------------------------------------- */
 
 struct lh_netsim_flow {
     uint32_t source; /* hosts */
@@ -104,7 +104,7 @@ LH_API uint64_t lh_netsim_flows_count(const struct lh_netsim *simulation);
 /* -LH_ERANGE: no such flow. */
 LH_API int lh_netsim_flow(const struct lh_netsim *simulation, uint64_t number, struct lh_netsim_flow *flow);
 
-/* ---- links (directed) and hosts ----------------------------------------------------------------------- */
+/* ---- links (directed) and hosts --------------------------------------------------------------------- */
 
 struct lh_netsim_link {
     const char *from; /* node names; valid as long as the simulation */
@@ -125,7 +125,7 @@ LH_API uint32_t lh_netsim_links_count(const struct lh_netsim *simulation);
 LH_API int lh_netsim_link(const struct lh_netsim *simulation, uint32_t number, struct lh_netsim_link *link);
 LH_API uint32_t lh_netsim_hosts_count(const struct lh_netsim *simulation);
 
-/* ---- watching packets --------------------------------------------------------------------------------- */
+/* ---- watching packets ------------------------------------------------------------------------------- */
 
 enum lh_netsim_kind { LH_NETSIM_DATA, LH_NETSIM_ACK, LH_NETSIM_PAUSE, LH_NETSIM_RESUME, LH_NETSIM_RAW };
 
@@ -144,8 +144,8 @@ struct lh_netsim_packet {
     bool repeated;
 };
 typedef void lh_netsim_watcher(void *context, const struct lh_netsim_packet *packet);
-/* Calls the watcher for each packet on that link (UINT32_MAX: on every link). NULL: nobody watches. It must not
- * call the simulation. */
+/* Calls the watcher for each packet on that link (UINT32_MAX: on every link). NULL: nobody watches. It must
+ * not call the simulation. */
 LH_API int lh_netsim_watch(struct lh_netsim *simulation, uint32_t link, lh_netsim_watcher *watcher,
                            void *context);
 

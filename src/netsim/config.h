@@ -23,6 +23,7 @@ enum netsim_topology_kind {
 struct netsim_text {
     const char *data; /* NULL: not given */
     size_t bytes;
+    const char *name; /* what errors call it; NULL: by its key */
 };
 
 struct netsim_topology_config {

@@ -1,5 +1,6 @@
 /*
- * time.h - time in the simulated network: picoseconds, so that a byte at 400 Gbit/s (20 ps) is a whole number.
+ * time.h - time in the simulated network: picoseconds, so that a byte at 400 Gbit/s (20 ps) is a whole
+ * number.
  *
  * 64 bits hold 213 days. Outside the simulator time is lh_time, nanoseconds.
  *

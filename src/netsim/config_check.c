@@ -1,0 +1,93 @@
+/*
+ * config_check.c - what can only be said of all keys of a configuration together.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include "netsim/simulation.h"
+
+#include <inttypes.h>
+
+#include "base/error.h"
+
+/* Of a frame, so that its time on a wire and its length on it fit where they are kept. */
+#define FRAME_MAX 65535u
+
+static int check_switches(const struct netsim_config *config)
+{
+    const struct netsim_switch_config *switches = &config->switches;
+    uint64_t frame = (uint64_t)config->transport.payload_bytes + config->transport.header_bytes;
+    if (switches->buffer_bytes < frame)
+        return lh_fail(LH_ERANGE,
+                       "switch.buffer is %" PRIu64 " bytes: not one packet of %" PRIu64
+                       " (transport.payload and transport.header) fits in; raise it",
+                       switches->buffer_bytes, frame);
+    if (switches->queue_bytes != 0 && switches->queue_bytes < frame)
+        return lh_fail(LH_ERANGE,
+                       "switch.queue is %" PRIu64 " bytes: not one packet of %" PRIu64
+                       " (transport.payload and transport.header) fits in; raise it",
+                       switches->queue_bytes, frame);
+    if (switches->ecn_max_bytes != 0 && switches->ecn_min_bytes > switches->ecn_max_bytes)
+        return lh_fail(LH_EINVAL,
+                       "switch.ecn_min (%" PRIu64 ") is above switch.ecn_max (%" PRIu64 "); swap them",
+                       switches->ecn_min_bytes, switches->ecn_max_bytes);
+    if (switches->ecn_max_bytes == 0 && switches->ecn_min_bytes != 0)
+        return lh_fail(LH_EINVAL,
+                       "switch.ecn_min is set and switch.ecn_max is not, so nothing would be marked; set "
+                       "both");
+    if (switches->pfc && switches->pfc_xon_bytes > switches->pfc_xoff_bytes)
+        return lh_fail(LH_EINVAL,
+                       "switch.xon (%" PRIu64 ") is above switch.xoff (%" PRIu64
+                       "): it would resume before it pauses; lower xon",
+                       switches->pfc_xon_bytes, switches->pfc_xoff_bytes);
+    if (switches->pfc && switches->pfc_xoff_bytes > switches->buffer_bytes)
+        return lh_fail(LH_EINVAL,
+                       "switch.xoff (%" PRIu64 ") is above switch.buffer (%" PRIu64
+                       "): it would drop before it pauses; lower xoff",
+                       switches->pfc_xoff_bytes, switches->buffer_bytes);
+    return 0;
+}
+
+static int check_transport(const struct netsim_transport_config *transport)
+{
+    if (transport->payload_bytes + transport->header_bytes > FRAME_MAX)
+        return lh_fail(LH_ERANGE,
+                       "transport.payload (%u) and transport.header (%u) make a packet of over %u bytes; "
+                       "lower one",
+                       transport->payload_bytes, transport->header_bytes, FRAME_MAX);
+    return 0;
+}
+
+static int check_texts(const struct netsim_config *config)
+{
+    const struct netsim_workload_config *workload = &config->workload;
+    if (config->topology.kind == NETSIM_TOPOLOGY_FILE && config->topology.file.data == NULL)
+        return lh_fail(LH_EINVAL, "topology.kind is \"file\" and topology.file is not given; give it");
+    if (config->topology.kind != NETSIM_TOPOLOGY_FILE && config->topology.file.data != NULL)
+        return lh_fail(LH_EINVAL, "topology.file is given and not used; set topology.kind to \"file\"");
+    if (workload->kind == NETSIM_FLOWS_FILE && workload->flows.data == NULL)
+        return lh_fail(LH_EINVAL, "workload.kind is \"flows\" and workload.flows is not given; give it");
+    if (workload->kind != NETSIM_FLOWS_FILE && workload->flows.data != NULL)
+        return lh_fail(LH_EINVAL, "workload.flows is given and not used; set workload.kind to \"flows\"");
+    if (workload->kind != NETSIM_POISSON && workload->sizes.data != NULL)
+        return lh_fail(LH_EINVAL, "workload.sizes is given and not used; set workload.kind to \"poisson\"");
+    return 0;
+}
+
+static int check_workload(const struct netsim_workload_config *workload)
+{
+    if (workload->kind == NETSIM_POISSON && !(workload->load > 0))
+        return lh_fail(LH_ERANGE, "workload.load is 0: no flow would ever begin; raise it");
+    return 0;
+}
+
+int netsim_config_check(const struct netsim_config *config)
+{
+    int rc = check_transport(&config->transport);
+    if (rc == 0)
+        rc = check_switches(config);
+    if (rc == 0)
+        rc = check_texts(config);
+    if (rc == 0)
+        rc = check_workload(&config->workload);
+    return rc;
+}

@@ -1,0 +1,133 @@
+/*
+ * key_table.h - every key in one line or two: name, kind for people, default, help; then how it is read.
+ *
+ *   X(name, kind, default, help, value kind, field, min, max, words, what the first stands for)
+ *
+ * The default is read like any other value. Sections stand together; their order is that of the help.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef LH_NETSIM_KEY_TABLE_H
+#define LH_NETSIM_KEY_TABLE_H
+
+#include "netsim/config.h"
+
+#define NETSIM_TOPOLOGY_KINDS "two-hosts|dumbbell|leaf-spine|fat-tree|two-datacenters|file"
+#define NETSIM_WORKLOAD_KINDS "permutation|incast|all-to-all|flows|poisson"
+
+#define NETSIM_SPAN_MAX  (3600 * NETSIM_PS_PER_S) /* as for links: an hour */
+#define NETSIM_BYTES_MAX ((uint64_t)1 << 44)      /* of what can be held somewhere */
+
+#define NETSIM_TOPOLOGY_KEYS(X)                                                                            \
+    X("topology.kind", NETSIM_TOPOLOGY_KINDS, "two-hosts",                                                 \
+      "how hosts and switches are connected; a fat tree has k^3/4 hosts, two-datacenters two fat trees",   \
+      CHOICE, topology.kind, 0, 0, NULL, 0)                                                                \
+    X("topology.hosts", "count", "4",                                                                      \
+      "of a dumbbell on each side; below each leaf; two-datacenters: below each ToR", COUNT,               \
+      topology.hosts, 1, 65536, NULL, 0)                                                                   \
+    X("topology.leaves", "count", "4", "leaf-spine: switches with hosts", COUNT, topology.leaves, 1,       \
+      65536, NULL, 0)                                                                                      \
+    X("topology.spines", "count", "4", "leaf-spine: switches above them", COUNT, topology.spines, 1, 4096, \
+      NULL, 0)                                                                                             \
+    X("topology.k", "count", "4", "fat-tree, two-datacenters: ports of each switch, an even number",       \
+      COUNT, topology.k, 2, 64, NULL, 0)                                                                   \
+    X("topology.rate", "rate", "100Gbit", "of every cable that has no other rate", RATE,                   \
+      topology.rate_bps, NETSIM_RATE_MIN, NETSIM_RATE_MAX, NULL, 0)                                        \
+    X("topology.core_rate", "rate", "same", "dumbbell: the middle cable; leaf-spine: leaf to spine", RATE, \
+      topology.core_rate_bps, NETSIM_RATE_MIN, NETSIM_RATE_MAX, "same", 0)                                 \
+    X("topology.long_rate", "rate", "full",                                                                \
+      "two-datacenters: the long cable; full: as much as the cores of a site together", RATE,              \
+      topology.long_rate_bps, NETSIM_RATE_MIN, NETSIM_RATE_MAX, "full", 0)                                 \
+    X("topology.delay", "time", "1us", "of every cable that has no other delay, one way", TIME,            \
+      topology.delay_ps, 0, NETSIM_SPAN_MAX, NULL, 0)                                                      \
+    X("topology.core_delay", "time", "same", "dumbbell: the middle cable; leaf-spine: leaf to spine",      \
+      TIME, topology.core_delay_ps, 0, NETSIM_SPAN_MAX, "same", NETSIM_NEVER)                              \
+    X("topology.long_delay", "time", "12.5ms", "two-datacenters: the long cable, one way; or as 2500km",   \
+      TIME, topology.long_delay_ps, 0, NETSIM_SPAN_MAX, NULL, 0)                                           \
+    X("topology.link", "link", "none",                                                                     \
+      "faults such as loss=1e-4,burst=8 of the only, middle or long cable, or of all between switches",    \
+      FAULTS, topology.faults, 0, 0, NULL, 0)                                                              \
+    X("topology.file", "file", "", "file: hosts, switches and cables", FILE, topology.file, 0, 0, NULL, 0)
+
+#define NETSIM_SWITCH_KEYS(X)                                                                              \
+    X("switch.buffer", "size", "16MiB", "of each switch, shared by its ports", SIZE,                       \
+      switches.buffer_bytes, 1, NETSIM_BYTES_MAX, NULL, 0)                                                 \
+    X("switch.queue", "size", "none", "longest queue of a port and priority; what comes then is dropped",  \
+      SIZE, switches.queue_bytes, 1, NETSIM_BYTES_MAX, "none", 0)                                          \
+    X("switch.alpha", "number", "none", "a queue may have so many times what is free of the buffer",       \
+      NUMBER, switches.alpha, 0, 65536, "none", 0)                                                         \
+    X("switch.ecn_min", "size", "0", "queues shorter than this mark no packet", SIZE,                      \
+      switches.ecn_min_bytes, 0, NETSIM_BYTES_MAX, NULL, 0)                                                \
+    X("switch.ecn_max", "size", "none", "queues from here on mark every packet; none: nothing is marked",  \
+      SIZE, switches.ecn_max_bytes, 1, NETSIM_BYTES_MAX, "none", 0)                                        \
+    X("switch.ecn_probability", "ratio", "1", "of marking, just below ecn_max; from ecn_min on it rises",  \
+      RATIO, switches.ecn_probability, 0, 1, NULL, 0)                                                      \
+    X("switch.routing", "ecmp|spray", "ecmp", "each flow keeps its path, or each packet draws one",        \
+      SWITCH, switches.spray, 0, 0, NULL, 0)                                                               \
+    X("switch.pfc", "off|on", "off", "priority flow control: pause the sender instead of dropping",        \
+      SWITCH, switches.pfc, 0, 0, NULL, 0)                                                                 \
+    X("switch.xoff", "size", "128KiB", "PFC: pauses the port whose packets occupy more than this", SIZE,   \
+      switches.pfc_xoff_bytes, 1, NETSIM_BYTES_MAX, NULL, 0)                                               \
+    X("switch.xon", "size", "96KiB", "PFC: resumes at this", SIZE, switches.pfc_xon_bytes, 0,              \
+      NETSIM_BYTES_MAX, NULL, 0)
+
+#define NETSIM_TRANSPORT_KEYS(X)                                                                           \
+    X("transport.payload", "size", "4096", "of a full packet", SIZE32, transport.payload_bytes, 1, 65000,  \
+      NULL, 0)                                                                                             \
+    X("transport.header", "size", "78",                                                                    \
+      "of each data packet: Ethernet 14, IPv4 20, UDP 8, BTH 12, RETH 16, ICRC 4, FCS 4", SIZE32,          \
+      transport.header_bytes, 0, 500, NULL, 0)                                                             \
+    X("transport.ack", "size", "64", "an acknowledgement; 0: none, and nothing is sent again", SIZE32,     \
+      transport.ack_bytes, 0, 65000, NULL, 0)                                                              \
+    X("transport.window", "size", "bdp",                                                                   \
+      "payload in flight of a flow; bdp: what its path holds; none: any", SIZE, transport.window_bytes, 1, \
+      NETSIM_BYTES_MAX, "bdp|none", NETSIM_WINDOW_BDP)                                                     \
+    X("transport.rto", "number", "3", "retransmission timeout, in round trips of the empty path", NUMBER,  \
+      transport.rto, 1, 1000000, NULL, 0)                                                                  \
+    X("transport.reorder", "count", "3", "so many packets may overtake one before it counts as lost",      \
+      COUNT, transport.reorder_packets, 0, 1000000000, NULL, 0)                                            \
+    X("transport.rate", "rate", "line", "pace of each flow; line: as fast as its host's cable", RATE,      \
+      transport.rate_bps, NETSIM_RATE_MIN, NETSIM_RATE_MAX, "line", 0)                                     \
+    X("transport.data_priority", "count", "3", "0 to 7; higher ones go first", PRIORITY,                   \
+      transport.data_priority, 0, 7, NULL, 0)                                                              \
+    X("transport.ack_priority", "count", "6", "0 to 7; higher ones go first", PRIORITY,                    \
+      transport.ack_priority, 0, 7, NULL, 0)
+
+#define NETSIM_WORKLOAD_KEYS(X)                                                                            \
+    X("workload.kind", NETSIM_WORKLOAD_KINDS, "permutation",                                               \
+      "who sends: each host to one other; many to one; each to each; a list; at random times", CHOICE,     \
+      workload.kind, 0, 0, NULL, 0)                                                                        \
+    X("workload.matrix", "uniform|across|inside", "uniform",                                               \
+      "poisson: to any host; from the first half or site to the second; within a site", CHOICE,            \
+      workload.matrix, 0, 0, NULL, 0)                                                                      \
+    X("workload.bytes", "size", "1MiB", "of each flow whose size nothing else says", SIZE, workload.bytes, \
+      1, NETSIM_BYTES_MAX, NULL, 0)                                                                        \
+    X("workload.senders", "count", "all", "incast: how many hosts send; all: all but the receiver", COUNT, \
+      workload.senders, 1, 65535, "all", 0)                                                                \
+    X("workload.receiver", "count", "any", "incast: the host that receives; any: drawn", COUNT,            \
+      workload.receiver, 0, 65535, "any", UINT32_MAX)                                                      \
+    X("workload.rounds", "count", "1", "permutation, incast, all-to-all: how often, drawn anew", COUNT,    \
+      workload.rounds, 1, 16777216, NULL, 0)                                                               \
+    X("workload.gap", "time", "0", "between the starts of two rounds", TIME, workload.gap_ps, 0,           \
+      NETSIM_SPAN_MAX, NULL, 0)                                                                            \
+    X("workload.jitter", "time", "0", "each start of a round is drawn from 0 to this", TIME,               \
+      workload.jitter_ps, 0, NETSIM_SPAN_MAX, NULL, 0)                                                     \
+    X("workload.load", "ratio", "50%", "poisson: payload offered, as a share of load_base of each sender", \
+      RATIO, workload.load, 0, 100, NULL, 0)                                                               \
+    X("workload.load_base", "rate", "line", "poisson: what load is a share of; line: the host's cable",    \
+      RATE, workload.load_base_bps, 1, NETSIM_RATE_MAX, "line", 0)                                         \
+    X("workload.duration", "time", "10ms", "poisson: flows begin during this time", TIME,                  \
+      workload.duration_ps, 1, NETSIM_SPAN_MAX, NULL, 0)                                                   \
+    X("workload.sizes", "file", "", "poisson: distribution of sizes; without it each flow has `bytes`",    \
+      FILE, workload.sizes, 0, 0, NULL, 0)                                                                 \
+    X("workload.flows", "file", "", "flows: the list, one flow a line", FILE, workload.flows, 0, 0, NULL, 0)
+
+#define NETSIM_RUN_KEYS(X)                                                                                 \
+    X("run.packets", "count", "4194304", "most packets alive at once; memory is used as they are", COUNT,  \
+      packets_max, 16, 1000000000, NULL, 0)
+
+#define NETSIM_KEYS(X)                                                                                     \
+    NETSIM_TOPOLOGY_KEYS(X)                                                                                \
+    NETSIM_SWITCH_KEYS(X) NETSIM_TRANSPORT_KEYS(X) NETSIM_WORKLOAD_KEYS(X) NETSIM_RUN_KEYS(X)
+
+#endif

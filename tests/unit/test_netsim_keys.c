@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "netsim/keys.h"
+#include "netsim/simulation.h"
+
+static struct netsim_config config;
+
+static int start(void **state)
+{
+    (void)state;
+    netsim_config_init(&config);
+    return 0;
+}
+
+static void sets(const char *key, const char *value)
+{
+    if (netsim_key_set(&config, key, value) != 0)
+        fail_msg("%s = %s: %s", key, value, lh_last_error());
+}
+
+/* The words name key and value, and hold the remedy. */
+static void refuses(int code, const char *key, const char *value, const char *remedy)
+{
+    struct netsim_config before = config;
+    assert_int_equal(netsim_key_set(&config, key, value), -code);
+    assert_memory_equal(&before, &config, sizeof config);
+    if (!strstr(lh_last_error(), key) || !strstr(lh_last_error(), value) ||
+        !strstr(lh_last_error(), remedy))
+        fail_msg("\"%s\" lacks %s, %s or %s", lh_last_error(), key, value, remedy);
+}
+
+static void contradicts(int code, const char *words)
+{
+    assert_int_equal(netsim_config_check(&config), -code);
+    if (!strstr(lh_last_error(), words))
+        fail_msg("\"%s\" lacks %s", lh_last_error(), words);
+}
+
+static void test_defaults_run(void **state)
+{
+    (void)state;
+    assert_int_equal(netsim_config_check(&config), 0);
+    assert_int_equal(config.topology.kind, NETSIM_TWO_HOSTS);
+    assert_int_equal(config.topology.rate_bps, 100000000000u);
+    assert_int_equal(config.topology.delay_ps, NETSIM_PS_PER_US);
+    assert_int_equal(config.topology.core_rate_bps, 0);
+    assert_int_equal(config.topology.core_delay_ps, NETSIM_NEVER);
+    assert_int_equal(config.transport.window_bytes, NETSIM_WINDOW_BDP);
+    assert_int_equal(config.transport.payload_bytes, 4096);
+    assert_int_equal(config.workload.receiver, UINT32_MAX);
+    assert_false(config.switches.pfc);
+    assert_false(config.switches.spray);
+    assert_true(config.switches.ecn_probability == 1);
+    assert_true(config.transport.rto == 3);
+    assert_null(config.topology.file.data);
+}
+
+static void test_every_key_is_described(void **state)
+{
+    (void)state;
+    size_t count = 0;
+    const struct lh_netsim_key *keys = lh_netsim_keys(&count);
+    assert_true(count > 40);
+    for (size_t i = 0; i < count; i++) {
+        assert_int_equal(netsim_key_find(keys[i].name), (int)i);
+        assert_true(strlen(keys[i].name) <= 32);
+        assert_true(strchr(keys[i].name, '.') != NULL);
+        assert_true(*keys[i].kind != '\0' && *keys[i].help != '\0');
+        assert_true((*keys[i].default_value == '\0') == (strcmp(keys[i].kind, "file") == 0));
+    }
+}
+
+static void test_values(void **state)
+{
+    (void)state;
+    sets("topology.kind", "two-datacenters");
+    assert_int_equal(config.topology.kind, NETSIM_TWO_DATACENTERS);
+    sets("topology.kind", "file");
+    assert_int_equal(config.topology.kind, NETSIM_TOPOLOGY_FILE);
+    sets("workload.kind", "poisson");
+    assert_int_equal(config.workload.kind, NETSIM_POISSON);
+    sets("workload.matrix", "inside");
+    assert_int_equal(config.workload.matrix, NETSIM_INSIDE);
+    sets("switch.routing", "spray");
+    assert_true(config.switches.spray);
+    sets("switch.routing", "ecmp");
+    assert_false(config.switches.spray);
+    sets("switch.pfc", "on");
+    assert_true(config.switches.pfc);
+    sets("workload.load", "30%");
+    assert_true(config.workload.load == 0.3);
+    sets("transport.window", "none");
+    assert_int_equal(config.transport.window_bytes, 0);
+    sets("transport.window", "1MiB");
+    assert_int_equal(config.transport.window_bytes, 1048576);
+    sets("transport.ack_priority", "7");
+    assert_int_equal(config.transport.ack_priority, 7);
+    assert_int_equal(config.transport.data_priority, 3); /* its neighbour */
+    sets("topology.link", "loss=1e-4,burst=8,seed=7");
+    assert_true(config.topology.faults.loss == 1e-4);
+    sets("topology.link", "none");
+    assert_true(lh_link_is_none(&config.topology.faults));
+}
+
+static void test_times(void **state)
+{
+    (void)state;
+    sets("topology.delay", "20ps");
+    assert_int_equal(config.topology.delay_ps, 20);
+    sets("topology.delay", "1.5ns");
+    assert_int_equal(config.topology.delay_ps, 1500);
+    sets("topology.delay", "0");
+    assert_int_equal(config.topology.delay_ps, 0);
+    sets("topology.long_delay", "600km");
+    assert_int_equal(config.topology.long_delay_ps, 3 * NETSIM_PS_PER_MS);
+    sets("topology.long_delay", "3600s");
+    refuses(LH_ERANGE, "topology.long_delay", "3600.1s", "60min");
+    refuses(LH_ERANGE, "topology.long_delay", "99999999999999999999s", "60min");
+    refuses(LH_EINVAL, "topology.delay", "1", "1us");
+    refuses(LH_EINVAL, "topology.delay", "1 us", "1us");
+    refuses(LH_EINVAL, "topology.delay", "", "1us");
+    refuses(LH_EINVAL, "topology.core_delay", "near", "or same");
+}
+
+static void test_ranges(void **state)
+{
+    (void)state;
+    sets("topology.k", "64");
+    refuses(LH_ERANGE, "topology.k", "65", "2 to 64");
+    sets("topology.k", "2");
+    refuses(LH_ERANGE, "topology.k", "1", "2 to 64");
+    refuses(LH_EINVAL, "topology.k", "4.0", "whole number");
+    refuses(LH_EINVAL, "topology.k", "-4", "whole number");
+    refuses(LH_ERANGE, "topology.k", "99999999999999999999", "2 to 64");
+    refuses(LH_ERANGE, "topology.rate", "1kbit", "1Mbit");
+    refuses(LH_EINVAL, "topology.rate", "100", "400Gbit");
+    refuses(LH_ERANGE, "transport.ack_priority", "8", "0 to 7");
+    refuses(LH_ERANGE, "transport.rto", "0.5", "1 to 1000000");
+    refuses(LH_EINVAL, "transport.window", "large", "or bdp|none");
+    refuses(LH_EINVAL, "workload.load", "half", "30%");
+    refuses(LH_EINVAL, "switch.pfc", "yes", "off|on");
+    refuses(LH_EINVAL, "switch.pfc", "o", "off|on");
+    refuses(LH_EINVAL, "topology.kind", "tree", "fat-tree");
+    refuses(LH_EINVAL, "topology.link", "loss=2%,rate=1Gbit", "topology.rate");
+    refuses(LH_EINVAL, "topology.link", "queue=1MiB", "switch.buffer");
+    refuses(LH_EINVAL, "topology.link", "losss=2%", "loss");
+}
+
+static void test_unknown_keys(void **state)
+{
+    (void)state;
+    refuses(LH_EINVAL, "switch.bufer", "", "did you mean switch.buffer?");
+    refuses(LH_EINVAL, "swich.pfc", "", "did you mean switch.pfc?");
+    refuses(LH_EINVAL, "buffer", "", "did you mean switch.buffer?");
+    refuses(LH_EINVAL, "run.rounds", "", "did you mean workload.rounds?");
+    refuses(LH_EINVAL, "weather.wind", "", "lists them");
+    refuses(LH_EINVAL, "", "", "lists them");
+}
+
+static void test_contradictions(void **state)
+{
+    (void)state;
+    sets("switch.ecn_min", "100kB");
+    contradicts(LH_EINVAL, "switch.ecn_max");
+    sets("switch.ecn_max", "99kB");
+    contradicts(LH_EINVAL, "swap them");
+    sets("switch.ecn_max", "100kB");
+    assert_int_equal(netsim_config_check(&config), 0);
+    sets("switch.xon", "1MiB");
+    assert_int_equal(netsim_config_check(&config), 0);
+    sets("switch.pfc", "on");
+    contradicts(LH_EINVAL, "lower xon");
+    sets("switch.xoff", "17MiB");
+    contradicts(LH_EINVAL, "lower xoff");
+    sets("switch.pfc", "off");
+    sets("switch.buffer", "4173");
+    contradicts(LH_ERANGE, "4174");
+    sets("switch.buffer", "4174");
+    assert_int_equal(netsim_config_check(&config), 0);
+    sets("switch.queue", "4173");
+    contradicts(LH_ERANGE, "4174");
+    sets("switch.queue", "none");
+    sets("transport.payload", "65000");
+    sets("transport.header", "500");
+    sets("switch.buffer", "1MiB");
+    assert_int_equal(netsim_config_check(&config), 0);
+    sets("workload.kind", "poisson");
+    sets("workload.load", "0");
+    contradicts(LH_ERANGE, "workload.load");
+}
+
+static void test_files_are_given_and_used(void **state)
+{
+    (void)state;
+    const struct netsim_text text = {"x", 1, "x.txt"};
+    sets("topology.kind", "file");
+    contradicts(LH_EINVAL, "topology.file is not given");
+    config.topology.file = text;
+    assert_int_equal(netsim_config_check(&config), 0);
+    sets("topology.kind", "dumbbell");
+    contradicts(LH_EINVAL, "topology.file is given and not used");
+    config.topology.file.data = NULL;
+    sets("workload.kind", "flows");
+    contradicts(LH_EINVAL, "workload.flows is not given");
+    config.workload.flows = text;
+    assert_int_equal(netsim_config_check(&config), 0);
+    config.workload.sizes = text;
+    contradicts(LH_EINVAL, "workload.sizes is given and not used");
+    sets("workload.kind", "poisson");
+    contradicts(LH_EINVAL, "workload.flows is given and not used");
+}
+
+static void test_texts_are_kept(void **state)
+{
+    (void)state;
+    struct lh_netsim_config *owned = NULL;
+    char text[] = "host a";
+    assert_int_equal(lh_netsim_config_create(&owned), 0);
+    assert_int_equal(lh_netsim_config_text(owned, "topology.file", "net.txt", text, strlen(text)), 0);
+    const struct netsim_config *values = netsim_config_values(owned);
+    text[0] = 'X';
+    assert_string_equal(values->topology.file.data, "host a");
+    assert_int_equal(values->topology.file.bytes, 6);
+    assert_string_equal(values->topology.file.name, "net.txt");
+    assert_int_equal(lh_netsim_config_set(owned, "topology.file", "host b\n"), 0);
+    assert_string_equal(values->topology.file.data, "host b\n");
+    assert_string_equal(values->topology.file.name, "topology.file");
+    assert_int_equal(lh_netsim_config_text(owned, "topology.k", "x", "4", 1), -LH_EINVAL);
+    assert_int_equal(lh_netsim_config_text(owned, "topology.fil", "x", "4", 1), -LH_EINVAL);
+    assert_int_equal(lh_netsim_config_set(owned, "topology.k", "6"), 0);
+    assert_int_equal(values->topology.k, 6);
+    assert_int_equal(netsim_key_set(&config, "topology.file", "x"), -LH_EINVAL);
+    lh_netsim_config_destroy(owned);
+    lh_netsim_config_destroy(NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(test_defaults_run, start),
+        cmocka_unit_test_setup(test_every_key_is_described, start),
+        cmocka_unit_test_setup(test_values, start),
+        cmocka_unit_test_setup(test_times, start),
+        cmocka_unit_test_setup(test_ranges, start),
+        cmocka_unit_test_setup(test_unknown_keys, start),
+        cmocka_unit_test_setup(test_contradictions, start),
+        cmocka_unit_test_setup(test_files_are_given_and_used, start),
+        cmocka_unit_test_setup(test_texts_are_kept, start),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,174 @@
+/*
+ * network.h - the whole of one simulation: everything that moves, and the order in which it does.
+ *
+ * Parts: network.c sets up and turns the wheel; transmit.c sends from queues onto wires; switch.c takes what
+ * arrives at a switch, host.c at a host; sender.c and receiver.c are the hosts' transport; ideal.c knows how
+ * long a flow would take alone.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef LH_NETSIM_NETWORK_H
+#define LH_NETSIM_NETWORK_H
+
+#include <longhaul/netsim.h>
+
+#include "base/prng.h"
+#include "flowcontrol/pfc.h"
+#include "netsim/config.h"
+#include "netsim/event_queue.h"
+#include "netsim/flow.h"
+#include "netsim/flow_list.h"
+#include "netsim/graph.h"
+#include "netsim/packet.h"
+#include "netsim/port.h"
+
+#define NETSIM_NO_PORT UINT32_MAX
+
+/* One generator a component, and where it says so one a link or switch, whose number is in the upper half. */
+enum netsim_component {
+    NETSIM_COMPONENT_WORKLOAD = 1,
+    NETSIM_COMPONENT_ENTROPY,
+    NETSIM_COMPONENT_SWITCH,  /* one a switch: hash seed and spraying */
+    NETSIM_COMPONENT_MARKING, /* one a link */
+    NETSIM_COMPONENT_FAULTS,  /* one a link */
+};
+
+struct netsim_switch {
+    struct netsim_route route;
+    uint64_t group_reciprocal; /* ceil(2^32 / hosts_per_group) */
+    uint64_t used_bytes;       /* of the shared buffer */
+    uint32_t first_port;
+    uint32_t hash_seed;
+    struct lh_prng spray;
+};
+
+struct netsim_host {
+    uint32_t port;       /* its link out */
+    uint32_t ring_first; /* flows that may send, round robin */
+    uint32_t ring_last;
+};
+
+struct netsim {
+    struct netsim_event_queue events;
+    struct netsim_packet_pool pool;
+    struct netsim_port *ports;
+    struct netsim_port_more *more;
+    struct netsim_switch *switches;
+    struct netsim_host *hosts;
+    struct netsim_flow *flows;
+    netsim_time now_ps;
+    uint32_t hosts_count;
+    uint32_t ports_count;
+    uint32_t flows_count;
+    uint32_t next_flow; /* the first that has not started */
+    uint32_t first_timer_event;
+    uint32_t first_pace_event; /* exists only with a pace */
+    uint32_t start_event;
+    bool out_of_packets;
+    uint8_t lossless; /* bit p: priority p is under PFC */
+    struct pfc_thresholds pfc;
+    uint64_t pace_ps_per_byte_q16;
+    uint32_t delivered_first; /* raw packets that arrived */
+    uint32_t delivered_last;
+    struct lh_netsim_totals totals;
+    lh_netsim_watcher *watcher;
+    void *watcher_context;
+    struct netsim_switch_config switch_config;
+    struct netsim_transport_config transport;
+    const struct netsim_graph *graph;
+    struct lh_link_state *faults; /* of the links that have any */
+};
+
+/* ---- life ---- */
+
+/* Lays the simulation out in the arena; graph and flows stay as they are as long as it is used. */
+void netsim_setup(struct netsim *net, const struct netsim_config *config, const struct netsim_graph *graph,
+                  const struct netsim_flow_list *flows, const struct lh_prng *prng,
+                  struct netsim_arena *arena);
+/* See lh_netsim_run(): 1, 0 or -LH_ENOMEM. */
+int netsim_run(struct netsim *net, netsim_time until_ps, uint64_t events_max);
+
+/* ---- raw packets, for whoever uses the network as a wire ---- */
+
+struct netsim_raw {
+    netsim_time arrive_ps;
+    uint64_t cookie;
+    uint32_t source;
+    uint32_t destination;
+    uint32_t wire_bytes;
+    uint32_t corrupt_bit; /* when corrupted: one bit flipped, this one modulo the packet's */
+    bool corrupted;
+    bool copy; /* the network duplicated it: another with the same cookie arrives or arrived */
+};
+
+/* Queues a packet at its source's port. False: no packet is left in the pool. */
+bool netsim_raw_send(struct netsim *net, const struct netsim_raw *raw, uint32_t entropy, uint8_t priority);
+/* The next one that has arrived (in order of arrival). A packet that was dropped shows up, too, with
+ * destination NETSIM_DROPPED, so that the owner of the cookie hears of its end. False: none. */
+bool netsim_raw_take(struct netsim *net, struct netsim_raw *raw);
+#define NETSIM_DROPPED UINT32_MAX
+
+/* ---- between the parts ---- */
+
+/* transmit.c: puts a packet into the queue of a port and starts the transmitter when it is idle. */
+void netsim_enqueue(struct netsim *net, uint32_t port, uint32_t packet);
+/* A pause or resume frame: goes before all else. */
+void netsim_enqueue_urgent(struct netsim *net, uint32_t port, uint32_t packet);
+/* Something to send may have turned up. */
+void netsim_kick(struct netsim *net, uint32_t port);
+void netsim_on_port_free(struct netsim *net, uint32_t port);
+void netsim_on_wire_end(struct netsim *net, uint32_t port);
+/* The far end of the link has sent a pause (or resume) for that priority. */
+void netsim_on_pause(struct netsim *net, uint32_t port, uint8_t priority, bool pause);
+
+/* switch.c */
+void netsim_on_switch_arrival(struct netsim *net, uint32_t node, uint32_t link, uint32_t packet);
+/* A packet leaves the switch that owns the port: its room is free again. May mark it. */
+void netsim_on_switch_departure(struct netsim *net, uint32_t port, struct netsim_packet *packet);
+/* The port of that switch for a packet; NETSIM_NO_PORT: none. */
+uint32_t netsim_switch_port(struct netsim *net, struct netsim_switch *node, uint32_t destination,
+                            uint32_t entropy);
+
+/* host.c */
+void netsim_on_host_arrival(struct netsim *net, uint32_t host, uint32_t link, uint32_t packet);
+/* The packet that the host's flows send now; NETSIM_NO_PACKET. */
+uint32_t netsim_host_packet(struct netsim *net, uint32_t host);
+void netsim_host_add_flow(struct netsim *net, uint32_t host, uint32_t flow);
+void netsim_on_flows_start(struct netsim *net);
+/* A raw packet reached its end. */
+void netsim_raw_end(struct netsim *net, uint32_t packet, bool arrived);
+
+/* sender.c */
+bool netsim_sender_may_send(struct netsim *net, const struct netsim_sender *sender);
+/* Fills in the packet that goes next. */
+void netsim_sender_fill(struct netsim *net, uint32_t flow, struct netsim_packet *packet);
+void netsim_sender_on_ack(struct netsim *net, const struct netsim_packet *ack);
+void netsim_sender_on_timer_expired(struct netsim *net, uint32_t flow);
+void netsim_sender_start(struct netsim *net, uint32_t flow);
+
+/* receiver.c: takes a data packet; turns it into its acknowledgement, to be sent, or returns false. */
+bool netsim_receiver_on_data(struct netsim *net, struct netsim_packet *packet);
+
+/* ideal.c */
+void netsim_flow_ideal(struct netsim *net, uint32_t flow, netsim_time *ideal_ps, netsim_time *base_rtt_ps,
+                       netsim_time *slowest_ps);
+
+/* Drops a packet, whatever kind it is. */
+static inline void netsim_packet_free(struct netsim *net, uint32_t packet)
+{
+    if (net->pool.packets[packet].kind == LH_NETSIM_RAW)
+        netsim_raw_end(net, packet, false);
+    else
+        netsim_packet_put(&net->pool, packet);
+}
+
+/* A packet for the network's own use. NETSIM_NO_PACKET: the run ends with -LH_ENOMEM. */
+static inline uint32_t netsim_packet_new(struct netsim *net)
+{
+    uint32_t packet = netsim_packet_get(&net->pool);
+    if (packet == NETSIM_NO_PACKET)
+        net->out_of_packets = true;
+    return packet;
+}
+
+#endif

@@ -1,0 +1,65 @@
+/*
+ * port.h - one directed link: the queue in front of it, its transmitter, its wire, and what its packets occupy
+ * at the far end.
+ *
+ * Links are numbered node by node, in the order of the nodes' ports.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef LH_NETSIM_PORT_H
+#define LH_NETSIM_PORT_H
+
+#include "base/link_fate.h"
+#include "netsim/config.h"
+#include "netsim/packet.h"
+
+enum netsim_port_flag {
+    NETSIM_PORT_OF_HOST = 1, /* a host sends here: what its flows have counts as queued */
+    NETSIM_PORT_TO_HOST = 2,
+    NETSIM_PORT_FAULTY = 4,
+    NETSIM_PORT_WATCHED = 8,
+};
+
+struct netsim_port {
+    /* what each packet touches */
+    netsim_time free_ps; /* the transmitter is done with its packet */
+    uint64_t ps_per_byte_q16;
+    netsim_time delay_ps;
+    uint32_t wire_first; /* packets on the wire, in the order of their arrival */
+    uint32_t wire_last;
+    uint32_t far;     /* node at the far end */
+    uint32_t reverse; /* the link back */
+    uint64_t sent_bytes;
+    uint32_t urgent_first; /* pause and resume frames: before everything else */
+    uint32_t urgent_last;
+    uint8_t ready;  /* bit p: the queue of priority p is not empty */
+    uint8_t paused; /* bit p: the far end has stopped priority p */
+    uint8_t flags;  /* enum netsim_port_flag */
+    uint8_t
+        stopped; /* bit p: priority p of what comes by this link was stopped by the switch at its far end */
+    uint32_t owner; /* node that sends here */
+    uint32_t first[NETSIM_PRIORITIES];
+    uint32_t last[NETSIM_PRIORITIES];
+    uint32_t queue_bytes[NETSIM_PRIORITIES];
+    uint32_t held_bytes[NETSIM_PRIORITIES]; /* came by this link, and wait in the switch at its far end */
+    uint64_t sent_packets;
+    uint32_t queued_bytes; /* all priorities */
+    uint32_t queued_max_bytes;
+    uint8_t unused[48];
+};
+_Static_assert(sizeof(struct netsim_port) == 256, "four cache lines");
+
+/* What is rarely looked at. */
+struct netsim_port_more {
+    uint64_t rate_bps;
+    uint64_t dropped_packets;
+    uint64_t lost_packets;
+    uint64_t marked_packets;
+    uint64_t pauses;
+    netsim_time paused_since_ps; /* when `paused` became non-zero */
+    netsim_time paused_ps;       /* before that */
+    struct lh_prng marking;
+    struct lh_link_state *faults; /* NULL: none */
+};
+
+#endif

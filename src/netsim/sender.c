@@ -1,0 +1,192 @@
+/*
+ * sender.c - the sending end of a flow: selective repeat with a window, as IRN does it (Mittal et al. 2018,
+ * section 3).
+ *
+ * A packet counts as lost when one that is more than `reorder` later has arrived. The sender then recovers: it
+ * repeats each hole once, and sends new packets when there is none. Recovery ends when everything that had been
+ * sent at its beginning has arrived. What is lost twice is found by the timer.
+ *
+ * Timer: one a flow, set when the flow starts. It is not moved on each acknowledgement; when it fires early, it is
+ * set again for the rest.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include "netsim/network.h"
+
+#define BACKOFF_MAX 6u /* timeouts in a row double the wait at most that often */
+
+static bool is_taken(const struct netsim_sender *sender, uint32_t number)
+{
+    return (sender->taken[number / 64] >> (number % 64) & 1) != 0;
+}
+
+/* Whether recovery_scan stands at a packet that is to be repeated. Each packet is passed once a recovery. */
+static bool find_hole(const struct netsim *net, struct netsim_sender *sender)
+{
+    uint32_t end = sender->recovery_end;
+    if (!sender->all_lost) {
+        uint32_t reorder = net->transport.reorder_packets;
+        uint32_t lost_before = sender->highest > reorder ? sender->highest - reorder : 0;
+        if (lost_before < end)
+            end = lost_before;
+    }
+    if (sender->recovery_scan < sender->acknowledged)
+        sender->recovery_scan = sender->acknowledged;
+    while (sender->recovery_scan < end && is_taken(sender, sender->recovery_scan))
+        sender->recovery_scan++;
+    return sender->recovery_scan < end;
+}
+
+bool netsim_sender_may_send(struct netsim *net, const struct netsim_sender *constant)
+{
+    struct netsim_sender *sender = (struct netsim_sender *)constant;
+    if (sender->recovering && find_hole(net, sender))
+        return true;
+    return sender->next < sender->packets && sender->next - sender->acknowledged < sender->window_packets;
+}
+
+void netsim_sender_fill(struct netsim *net, uint32_t number, struct netsim_packet *packet)
+{
+    struct netsim_sender *sender = &net->flows[number].sender;
+    bool repeated = sender->recovering && find_hole(net, sender);
+    uint32_t sequence = repeated ? sender->recovery_scan++ : sender->next++;
+    uint32_t payload = sequence == sender->packets - 1 ? sender->last_bytes : net->transport.payload_bytes;
+    sender->sent_packets++;
+    sender->repeated_packets += repeated;
+    net->totals.data_packets++;
+    net->totals.repeated_packets += repeated;
+    *packet = (struct netsim_packet){
+        .flow = number,
+        .sent_ps = net->now_ps,
+        .source = sender->source,
+        .destination = sender->destination,
+        .sequence = sequence,
+        .entropy = sender->entropy,
+        .wire_bytes = (uint16_t)(payload + net->transport.header_bytes),
+        .kind = LH_NETSIM_DATA,
+        .priority = net->transport.data_priority,
+        .flags = repeated ? NETSIM_REPEATED : 0,
+    };
+    if (net->transport.rate_bps != 0) {
+        netsim_time span_ps = netsim_serialization_ps(net->pace_ps_per_byte_q16, packet->wire_bytes);
+        netsim_time from_ps = sender->pace_ps > net->now_ps ? sender->pace_ps : net->now_ps;
+        sender->pace_ps = from_ps + span_ps;
+    }
+}
+
+/* ---- acknowledgements -------------------------------------------------------------------------------- */
+
+static void wake(struct netsim *net, uint32_t flow)
+{
+    struct netsim_sender *sender = &net->flows[flow].sender;
+    if (sender->in_ring || !netsim_sender_may_send(net, sender))
+        return;
+    if (net->transport.rate_bps != 0 && netsim_event_pending(&net->events, net->first_pace_event + flow))
+        return; /* then */
+    netsim_host_add_flow(net, sender->source, flow);
+    netsim_kick(net, net->hosts[sender->source].port);
+}
+
+static void take_sample(struct netsim_sender *sender, netsim_time sample_ps)
+{
+    if (sender->smoothed_rtt_ps == 0)
+        sender->smoothed_rtt_ps = sample_ps;
+    else
+        sender->smoothed_rtt_ps += (netsim_time)((int64_t)(sample_ps - sender->smoothed_rtt_ps) / 8);
+}
+
+static void recover(struct netsim_sender *sender, bool all_lost)
+{
+    sender->recovering = 1;
+    sender->all_lost = all_lost;
+    sender->recovery_end = sender->next;
+    sender->recovery_scan = sender->acknowledged;
+}
+
+void netsim_sender_on_ack(struct netsim *net, const struct netsim_packet *ack)
+{
+    struct netsim_flow *flow = &net->flows[ack->flow];
+    struct netsim_sender *sender = &flow->sender;
+    assert(ack->flow < net->flows_count && ack->sequence <= sender->next && ack->echo < sender->next);
+    if (flow->done_ps != NETSIM_NEVER)
+        return;
+    sender->progress_ps = net->now_ps;
+    sender->backoff = 0;
+    take_sample(sender, net->now_ps - ack->sent_ps);
+    if (ack->sequence > sender->acknowledged)
+        sender->acknowledged = ack->sequence;
+    if (ack->echo >= sender->acknowledged)
+        sender->taken[ack->echo / 64] |= (uint64_t)1 << (ack->echo % 64);
+    if (ack->echo >= sender->highest)
+        sender->highest = ack->echo + 1;
+    if (sender->acknowledged == sender->packets) {
+        flow->done_ps = net->now_ps;
+        net->totals.flows_done++;
+        return;
+    }
+    if (sender->recovering && sender->acknowledged >= sender->recovery_end)
+        sender->recovering = 0;
+    if (!sender->recovering && sender->highest > sender->acknowledged + net->transport.reorder_packets)
+        recover(sender, false);
+    wake(net, ack->flow);
+}
+
+/* ---- time -------------------------------------------------------------------------------------------- */
+
+static netsim_time timeout_ps(const struct netsim *net, const struct netsim_sender *sender)
+{
+    netsim_time rtt_ps =
+        sender->smoothed_rtt_ps > sender->base_rtt_ps ? sender->smoothed_rtt_ps : sender->base_rtt_ps;
+    double span_ps = net->transport.rto * (double)rtt_ps * (double)(1u << sender->backoff);
+    return span_ps < (double)NETSIM_PS_PER_S * 3600 ? (netsim_time)span_ps : NETSIM_PS_PER_S * 3600;
+}
+
+void netsim_sender_on_timer_expired(struct netsim *net, uint32_t number)
+{
+    struct netsim_flow *flow = &net->flows[number];
+    struct netsim_sender *sender = &flow->sender;
+    if (flow->done_ps != NETSIM_NEVER)
+        return;
+    if (sender->acknowledged == sender->next)
+        sender->progress_ps = net->now_ps; /* nothing is on the way: it could not send */
+    netsim_time deadline_ps = sender->progress_ps + timeout_ps(net, sender);
+    if (net->now_ps >= deadline_ps) {
+        net->totals.timeouts++;
+        sender->timeouts++;
+        recover(sender, true);
+        if (sender->backoff < BACKOFF_MAX)
+            sender->backoff++;
+        sender->progress_ps = net->now_ps;
+        deadline_ps = net->now_ps + timeout_ps(net, sender);
+    }
+    netsim_event_schedule(&net->events, net->first_timer_event + number, deadline_ps);
+    wake(net, number);
+}
+
+static uint32_t window_packets(const struct netsim *net, netsim_time base_rtt_ps, netsim_time slowest_ps)
+{
+    uint64_t packets = UINT32_MAX;
+    if (net->transport.window_bytes == NETSIM_WINDOW_BDP)
+        packets = (base_rtt_ps + slowest_ps - 1) / slowest_ps + 1;
+    else if (net->transport.window_bytes != 0)
+        packets = net->transport.window_bytes / net->transport.payload_bytes;
+    return packets > UINT32_MAX ? UINT32_MAX : packets == 0 ? 1 : (uint32_t)packets;
+}
+
+void netsim_sender_start(struct netsim *net, uint32_t number)
+{
+    struct netsim_flow *flow = &net->flows[number];
+    struct netsim_sender *sender = &flow->sender;
+    netsim_time slowest_ps = 0;
+    netsim_flow_ideal(net, number, &flow->ideal_ps, &sender->base_rtt_ps, &slowest_ps);
+    sender->window_packets = UINT32_MAX;
+    sender->progress_ps = net->now_ps;
+    net->totals.flows_started++;
+    if (net->transport.ack_bytes != 0) {
+        sender->window_packets = window_packets(net, sender->base_rtt_ps, slowest_ps);
+        netsim_event_schedule(&net->events, net->first_timer_event + number,
+                              net->now_ps + timeout_ps(net, sender));
+    }
+    netsim_host_add_flow(net, sender->source, number);
+    netsim_kick(net, net->hosts[sender->source].port);
+}

@@ -1,0 +1,300 @@
+/*
+ * transmit.c - from the queues of a port onto its wire.
+ *
+ * A transmitter that is idle starts at once; one that is busy is looked after by one event, at the moment when it
+ * is free. A wire has one event, too: the arrival of its first packet. So a packet costs two events a hop under
+ * load, and one on an idle link, and no more events are ever pending than there are links.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include "netsim/network.h"
+
+static uint32_t event_of_transmitter(uint32_t port)
+{
+    return 2 * port;
+}
+
+static uint32_t event_of_wire(uint32_t port)
+{
+    return 2 * port + 1;
+}
+
+/* ---- the wire ---------------------------------------------------------------------------------------- */
+
+static void wire_append(struct netsim *net, uint32_t number, uint32_t packet)
+{
+    struct netsim_port *port = &net->ports[number];
+    struct netsim_packet *packets = net->pool.packets;
+    packets[packet].next = NETSIM_NO_PACKET;
+    if (port->wire_last == NETSIM_NO_PACKET) {
+        port->wire_first = packet;
+        netsim_event_schedule(&net->events, event_of_wire(number), packets[packet].arrive_ps);
+    } else {
+        packets[port->wire_last].next = packet;
+    }
+    port->wire_last = packet;
+}
+
+/* A packet that may overtake others or be overtaken. Rounds: as many as packets on the wire. */
+static void wire_insert(struct netsim *net, uint32_t number, uint32_t packet)
+{
+    struct netsim_port *port = &net->ports[number];
+    struct netsim_packet *packets = net->pool.packets;
+    netsim_time arrive_ps = packets[packet].arrive_ps;
+    if (port->wire_last == NETSIM_NO_PACKET || packets[port->wire_last].arrive_ps <= arrive_ps) {
+        wire_append(net, number, packet);
+        return;
+    }
+    if (packets[port->wire_first].arrive_ps > arrive_ps) {
+        packets[packet].next = port->wire_first;
+        port->wire_first = packet;
+        netsim_event_cancel(&net->events, event_of_wire(number));
+        netsim_event_schedule(&net->events, event_of_wire(number), arrive_ps);
+        return;
+    }
+    uint32_t before = port->wire_first;
+    while (packets[packets[before].next].arrive_ps <= arrive_ps) /* the last one arrives later */
+        before = packets[before].next;
+    packets[packet].next = packets[before].next;
+    packets[before].next = packet;
+}
+
+void netsim_on_wire_end(struct netsim *net, uint32_t number)
+{
+    struct netsim_port *port = &net->ports[number];
+    uint32_t packet = port->wire_first;
+    uint32_t next = net->pool.packets[packet].next;
+    port->wire_first = next;
+    if (next == NETSIM_NO_PACKET) {
+        port->wire_last = NETSIM_NO_PACKET;
+    } else {
+        __builtin_prefetch(&net->pool.packets[next]);
+        netsim_event_schedule(&net->events, event_of_wire(number), net->pool.packets[next].arrive_ps);
+    }
+    if ((port->flags & NETSIM_PORT_TO_HOST) != 0)
+        netsim_on_host_arrival(net, port->far, number, packet);
+    else
+        netsim_on_switch_arrival(net, port->far, number, packet);
+}
+
+/* ---- faults ------------------------------------------------------------------------------------------ */
+
+static void copy_arrives(struct netsim *net, uint32_t number, const struct netsim_packet *original,
+                         netsim_time arrive_ps)
+{
+    uint32_t copy = netsim_packet_new(net);
+    if (copy == NETSIM_NO_PACKET)
+        return;
+    net->totals.duplicated_packets++;
+    net->pool.packets[copy] = *original;
+    net->pool.packets[copy].flags |= NETSIM_COPY;
+    net->pool.packets[copy].arrive_ps = arrive_ps;
+    wire_insert(net, number, copy);
+}
+
+/* The link's faults decide what becomes of a packet that would arrive at arrive_ps. They think in nanoseconds,
+ * so what they add to the delay is whole nanoseconds. */
+static void launch_faulty(struct netsim *net, uint32_t number, uint32_t packet, netsim_time arrive_ps)
+{
+    struct netsim_port_more *more = &net->more[number];
+    struct netsim_packet *launched = &net->pool.packets[packet];
+    lh_time now_ns = net->now_ps / NETSIM_PS_PER_NS;
+    lh_time due_ns = now_ns + more->faults->spec.delay_ns;
+    struct lh_link_fate fate = lh_link_decide(more->faults, now_ns, launched->wire_bytes);
+    if (fate.dropped) {
+        more->lost_packets++;
+        net->totals.lost_packets++;
+        netsim_packet_free(net, packet);
+        return;
+    }
+    if (fate.corrupted) {
+        net->totals.corrupted_packets++;
+        launched->flags |= NETSIM_CORRUPTED;
+        if (launched->kind == LH_NETSIM_RAW)
+            launched->echo = fate.corrupt_bit;
+    }
+    launched->arrive_ps = arrive_ps + (fate.arrive_ns[0] - due_ns) * NETSIM_PS_PER_NS;
+    if (fate.copies == 2)
+        copy_arrives(net, number, launched, arrive_ps + (fate.arrive_ns[1] - due_ns) * NETSIM_PS_PER_NS);
+    wire_insert(net, number, packet);
+}
+
+/* ---- the transmitter --------------------------------------------------------------------------------- */
+
+static void tell_watcher(struct netsim *net, uint32_t number, const struct netsim_packet *packet)
+{
+    const struct lh_netsim_packet seen = {
+        .at_ps = net->now_ps,
+        .link = number,
+        .source = packet->source,
+        .destination = packet->destination,
+        .flow = packet->flow,
+        .sequence = packet->sequence,
+        .wire_bytes = packet->wire_bytes,
+        .kind = packet->kind,
+        .priority = packet->priority,
+        .marked = (packet->flags & NETSIM_MARKED) != 0,
+        .repeated = (packet->flags & NETSIM_REPEATED) != 0,
+    };
+    net->watcher(net->watcher_context, &seen);
+}
+
+static void launch(struct netsim *net, uint32_t number, uint32_t packet)
+{
+    struct netsim_port *port = &net->ports[number];
+    struct netsim_packet *launched = &net->pool.packets[packet];
+    port->free_ps = net->now_ps + netsim_serialization_ps(port->ps_per_byte_q16, launched->wire_bytes);
+    port->sent_bytes += launched->wire_bytes;
+    port->sent_packets++;
+    launched->arrive_ps = port->free_ps + port->delay_ps;
+    if ((port->flags & (NETSIM_PORT_FAULTY | NETSIM_PORT_WATCHED)) == 0) {
+        wire_append(net, number, packet);
+        return;
+    }
+    if ((port->flags & NETSIM_PORT_WATCHED) != 0)
+        tell_watcher(net, number, launched);
+    if ((port->flags & NETSIM_PORT_FAULTY) != 0)
+        launch_faulty(net, number, packet, launched->arrive_ps);
+    else
+        wire_append(net, number, packet);
+}
+
+static uint32_t take_urgent(struct netsim *net, struct netsim_port *port)
+{
+    uint32_t packet = port->urgent_first;
+    port->urgent_first = net->pool.packets[packet].next;
+    if (port->urgent_first == NETSIM_NO_PACKET)
+        port->urgent_last = NETSIM_NO_PACKET;
+    return packet;
+}
+
+static uint32_t take_queued(struct netsim *net, struct netsim_port *port, unsigned priority)
+{
+    uint32_t packet = port->first[priority];
+    struct netsim_packet *taken = &net->pool.packets[packet];
+    port->first[priority] = taken->next;
+    if (taken->next == NETSIM_NO_PACKET) {
+        port->last[priority] = NETSIM_NO_PACKET;
+        port->ready &= (uint8_t) ~(1u << priority);
+    } else {
+        __builtin_prefetch(&net->pool.packets[taken->next]);
+    }
+    port->queue_bytes[priority] -= taken->wire_bytes;
+    port->queued_bytes -= taken->wire_bytes;
+    return packet;
+}
+
+static unsigned highest(unsigned ready)
+{
+    return 31u - (unsigned)__builtin_clz(ready);
+}
+
+/* A host's flows send after what waits at their priority or above, and before the rest. */
+static uint32_t take_of_host(struct netsim *net, struct netsim_port *port, unsigned ready)
+{
+    unsigned data = net->transport.data_priority;
+    uint32_t packet = NETSIM_NO_PACKET;
+    if (ready >> data == 0 && (port->paused >> data & 1) == 0)
+        packet = netsim_host_packet(net, port->owner);
+    if (packet == NETSIM_NO_PACKET && ready != 0)
+        packet = take_queued(net, port, highest(ready));
+    return packet;
+}
+
+static uint32_t take_next(struct netsim *net, uint32_t number)
+{
+    struct netsim_port *port = &net->ports[number];
+    if (port->urgent_first != NETSIM_NO_PACKET)
+        return take_urgent(net, port);
+    unsigned ready = port->ready & (unsigned)~port->paused;
+    if ((port->flags & NETSIM_PORT_OF_HOST) != 0)
+        return take_of_host(net, port, ready);
+    if (ready == 0)
+        return NETSIM_NO_PACKET;
+    uint32_t packet = take_queued(net, port, highest(ready));
+    netsim_on_switch_departure(net, number, &net->pool.packets[packet]);
+    return packet;
+}
+
+/* Sends the next packet, if there is one. The transmitter is idle. A departure may kick other ports, never this
+ * one. */
+static void transmit(struct netsim *net, uint32_t number)
+{
+    struct netsim_port *port = &net->ports[number];
+    assert(port->free_ps <= net->now_ps);
+    uint32_t packet = take_next(net, number);
+    if (packet == NETSIM_NO_PACKET)
+        return;
+    launch(net, number, packet);
+    bool more = (port->ready & (unsigned)~port->paused) != 0 || port->urgent_first != NETSIM_NO_PACKET ||
+                (port->flags & NETSIM_PORT_OF_HOST) != 0;
+    if (more)
+        netsim_event_schedule(&net->events, event_of_transmitter(number), port->free_ps);
+}
+
+void netsim_on_port_free(struct netsim *net, uint32_t number)
+{
+    transmit(net, number);
+}
+
+void netsim_kick(struct netsim *net, uint32_t number)
+{
+    uint32_t event = event_of_transmitter(number);
+    if (netsim_event_pending(&net->events, event))
+        return;
+    if (net->ports[number].free_ps > net->now_ps)
+        netsim_event_schedule(&net->events, event, net->ports[number].free_ps);
+    else
+        transmit(net, number);
+}
+
+/* ---- queues ------------------------------------------------------------------------------------------ */
+
+void netsim_enqueue(struct netsim *net, uint32_t number, uint32_t packet)
+{
+    struct netsim_port *port = &net->ports[number];
+    struct netsim_packet *queued = &net->pool.packets[packet];
+    unsigned priority = queued->priority;
+    queued->next = NETSIM_NO_PACKET;
+    if (port->last[priority] == NETSIM_NO_PACKET)
+        port->first[priority] = packet;
+    else
+        net->pool.packets[port->last[priority]].next = packet;
+    port->last[priority] = packet;
+    port->ready |= (uint8_t)(1u << priority);
+    port->queue_bytes[priority] += queued->wire_bytes;
+    port->queued_bytes += queued->wire_bytes;
+    if (port->queued_bytes > port->queued_max_bytes)
+        port->queued_max_bytes = port->queued_bytes;
+    netsim_kick(net, number);
+}
+
+void netsim_enqueue_urgent(struct netsim *net, uint32_t number, uint32_t packet)
+{
+    struct netsim_port *port = &net->ports[number];
+    net->pool.packets[packet].next = NETSIM_NO_PACKET;
+    if (port->urgent_last == NETSIM_NO_PACKET)
+        port->urgent_first = packet;
+    else
+        net->pool.packets[port->urgent_last].next = packet;
+    port->urgent_last = packet;
+    netsim_kick(net, number);
+}
+
+void netsim_on_pause(struct netsim *net, uint32_t number, uint8_t priority, bool pause)
+{
+    struct netsim_port *port = &net->ports[number];
+    struct netsim_port_more *more = &net->more[number];
+    uint8_t bit = (uint8_t)(1u << priority);
+    if (pause) {
+        if (port->paused == 0)
+            more->paused_since_ps = net->now_ps;
+        port->paused |= bit;
+        more->pauses++;
+        return;
+    }
+    if (port->paused == bit)
+        more->paused_ps += net->now_ps - more->paused_since_ps;
+    port->paused &= (uint8_t)~bit;
+    netsim_kick(net, number);
+}

@@ -1,10 +1,11 @@
 /*
- * pfc.h - priority flow control (IEEE 802.1Qbb) of one ingress port: when to stop the upstream, when to let it
- * go on.
+ * pfc.h - priority flow control (IEEE 802.1Qbb) of one ingress port: when to stop the upstream, when to let
+ * it go on.
  *
- * The caller counts the bytes that came by a port and priority and have not left the switch; this decides. A
- * pause is asked for when they exceed xoff, a resume when they are at most xon; between the two nothing
- * changes. What still arrives after a pause needs headroom: 2 × delay × rate + 2 packets (802.1Qbb annex O).
+ * The caller counts the bytes that came by a port and priority and have not left the switch; this decides.
+ * A pause is asked for when they exceed xoff, a resume when they are at most xon; between the two nothing
+ * changes. What still arrives after a pause needs headroom: 2 × delay × rate + 2 packets (802.1Qbb,
+ * annex O).
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -22,7 +23,7 @@ struct pfc_thresholds {
     uint64_t xon_bytes; /* at most xoff_bytes */
 };
 
-/* Whether to send a pause now, after an arrival. stopped: bit p is set while priority p is paused; changed. */
+/* Whether to send a pause now, after an arrival. Bit p of *stopped is set while priority p is paused. */
 static inline bool pfc_on_arrival(const struct pfc_thresholds *thresholds, uint64_t held_bytes,
                                   uint8_t priority, uint8_t *stopped)
 {

@@ -2,9 +2,10 @@
  * event_queue.h - what happens next: a timing wheel over a fixed set of events.
  *
  * Each event has a number, 0 … events - 1, and is pending at most once. Earliest first; equal times in the
- * order in which they were scheduled. Near events lie in a wheel of narrow buckets, each a sorted list; later
- * ones in a wheel of wide buckets, each as wide as the whole near wheel; the rest in a heap. With buckets about
- * as wide as events are apart, scheduling and taking are a handful of instructions, however many are pending.
+ * order in which they were scheduled. Near events lie in a wheel of narrow buckets, each a sorted list;
+ * later ones in a wheel of wide buckets, each as wide as the whole near wheel; the rest in a heap. With
+ * buckets about as wide as events are apart, scheduling and taking are a handful of instructions, however
+ * many are pending.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

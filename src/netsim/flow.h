@@ -12,8 +12,8 @@
 
 #define NETSIM_NO_FLOW UINT32_MAX
 
-/* Packets are numbered 0 … packets - 1. Sent, not acknowledged: those from `acknowledged` to `next` whose bit
- * in `taken` is 0. */
+/* Packets are numbered 0 … packets - 1. Sent, not acknowledged: those from `acknowledged` to `next` whose
+ * bit in `taken` is 0. */
 struct netsim_sender {
     uint32_t source;
     uint32_t destination;

@@ -1,8 +1,9 @@
 /*
- * ideal.c - how long a flow takes alone in the network: no queues but its own packets', no faults, no window.
+ * ideal.c - how long a flow takes alone in the network: no queues but its own packets', no faults, no
+ * window.
  *
- * Exact, to the picosecond: equal packets through a line of store-and-forward links leave link i spaced by the
- * slowest link so far; only the last packet, which may be shorter, can run into the one before it.
+ * Exact, to the picosecond: equal packets through a line of store-and-forward links leave link i spaced by
+ * the slowest link so far; only the last packet, which may be shorter, can run into the one before it.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -10,8 +11,8 @@
 
 #define LINKS_MAX 64u /* of one path */
 
-/* The links from one host to another that a flow's packets take (any of them, when packets are sprayed). 0: there is
- * no way. */
+/* The links from one host to another that a flow's packets take (any of them, when packets are sprayed). 0:
+ * there is no way. */
 static uint32_t walk(struct netsim *net, uint32_t source, uint32_t destination, uint32_t entropy,
                      uint32_t links[LINKS_MAX])
 {
@@ -41,8 +42,8 @@ static netsim_time one_way_ps(const struct netsim *net, const uint32_t links[LIN
     return sum_ps;
 }
 
-/* When the last of `packets` packets has arrived. Times on link i count from when the first packet could have left
- * link i - 1, so delays are added once at the end. */
+/* When the last of `packets` packets has arrived. Times on link i count from when the first packet could
+ * have left link i - 1, so delays are added once at the end. */
 static netsim_time data_ps(const struct netsim *net, const uint32_t links[LINKS_MAX], uint32_t count,
                            const struct netsim_sender *sender)
 {

@@ -164,8 +164,8 @@ static void setup_flows(struct netsim *net, const struct netsim_flow_list *list,
 
 /* ---- set-up: time ------------------------------------------------------------------------------------ */
 
-/* Under full load each link has an event or two for every packet time. A window of time must still hold some packet
- * times, or everything is put away twice. */
+/* Under full load each link has an event or two for every packet time. A window of time must still hold
+ * some packet times, or everything is put away twice. */
 static netsim_time bucket_ps(const struct netsim *net, const struct netsim_graph *graph)
 {
     uint64_t fastest_bps = NETSIM_RATE_MIN;

@@ -1,9 +1,9 @@
 /*
  * network.h - the whole of one simulation: everything that moves, and the order in which it does.
  *
- * Parts: network.c sets up and turns the wheel; transmit.c sends from queues onto wires; switch.c takes what
- * arrives at a switch, host.c at a host; sender.c and receiver.c are the hosts' transport; ideal.c knows how
- * long a flow would take alone.
+ * Parts: network.c sets up and turns the wheel; transmit.c sends from queues onto wires; switch.c takes
+ * what arrives at a switch, host.c at a host; sender.c and receiver.c are the hosts' transport; ideal.c
+ * knows how long a flow would take alone.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -24,7 +24,7 @@
 
 #define NETSIM_NO_PORT UINT32_MAX
 
-/* One generator a component, and where it says so one a link or switch, whose number is in the upper half. */
+/* One generator a component; where there are many, the link's or switch's number is in the upper half. */
 enum netsim_component {
     NETSIM_COMPONENT_WORKLOAD = 1,
     NETSIM_COMPONENT_ENTROPY,

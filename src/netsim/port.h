@@ -1,6 +1,6 @@
 /*
- * port.h - one directed link: the queue in front of it, its transmitter, its wire, and what its packets occupy
- * at the far end.
+ * port.h - one directed link: the queue in front of it, its transmitter, its wire, and what its packets
+ * occupy at the far end.
  *
  * Links are numbered node by node, in the order of the nodes' ports.
  *

@@ -1,8 +1,8 @@
 /*
  * receiver.c - the receiving end of a flow: notes what arrived, acknowledges each packet.
  *
- * An acknowledgement says up to where everything has arrived, and which packet it answers (so the sender learns of
- * each one that arrived out of order, as IRN does: Mittal et al. 2018, section 3.1).
+ * An acknowledgement says up to where everything has arrived, and which packet it answers (so the sender
+ * learns of each one that arrived out of order, as IRN does: Mittal et al. 2018, section 3.1).
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

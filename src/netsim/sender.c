@@ -2,12 +2,12 @@
  * sender.c - the sending end of a flow: selective repeat with a window, as IRN does it (Mittal et al. 2018,
  * section 3).
  *
- * A packet counts as lost when one that is more than `reorder` later has arrived. The sender then recovers: it
- * repeats each hole once, and sends new packets when there is none. Recovery ends when everything that had been
- * sent at its beginning has arrived. What is lost twice is found by the timer.
+ * A packet counts as lost when one that is more than `reorder` later has arrived. The sender then recovers:
+ * it repeats each hole once, and sends new packets when there is none. Recovery ends when everything that
+ * had been sent at its beginning has arrived. What is lost twice is found by the timer.
  *
- * Timer: one a flow, set when the flow starts. It is not moved on each acknowledgement; when it fires early, it is
- * set again for the rest.
+ * Timer: one a flow, set when the flow starts. It is not moved on each acknowledgement; when it fires
+ * early, it is set again for the rest.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -20,7 +20,7 @@ static bool is_taken(const struct netsim_sender *sender, uint32_t number)
     return (sender->taken[number / 64] >> (number % 64) & 1) != 0;
 }
 
-/* Whether recovery_scan stands at a packet that is to be repeated. Each packet is passed once a recovery. */
+/* Whether recovery_scan stands at a packet to be repeated. Each packet is passed once a recovery. */
 static bool find_hole(const struct netsim *net, struct netsim_sender *sender)
 {
     uint32_t end = sender->recovery_end;

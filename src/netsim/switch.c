@@ -1,9 +1,9 @@
 /*
- * switch.c - a switch: one buffer that all ports share, accounted by the link and priority by which a packet came
- * in; queues at the way out.
+ * switch.c - a switch: one buffer that all ports share, accounted by the link and priority by which a
+ * packet came in; queues at the way out.
  *
- * Store and forward: a packet is here when its last bit is. It takes its room in the buffer then, and gives it back
- * when its first bit leaves.
+ * Store and forward: a packet is here when its last bit is. It takes its room in the buffer then, and gives
+ * it back when its first bit leaves.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -11,8 +11,8 @@
 
 /* ---- which way --------------------------------------------------------------------------------------- */
 
-/* Spreads every bit of the entropy over the upper bits (the finalizer of MurmurHash3, Appleby 2011), differently
- * for each seed: switches of one tier must not all choose alike. */
+/* Spreads every bit of the entropy over the upper bits (the finalizer of MurmurHash3, Appleby 2011),
+ * differently for each seed: switches of one tier must not all choose alike. */
 static uint32_t hash(uint32_t entropy, uint32_t seed)
 {
     uint32_t x = entropy ^ seed;
@@ -63,8 +63,8 @@ uint32_t netsim_switch_port(struct netsim *net, struct netsim_switch *node, uint
 
 /* ---- arrival ----------------------------------------------------------------------------------------- */
 
-/* Whether the packet finds room. A priority under flow control is only refused when the buffer is full: then its
- * thresholds left too little headroom. */
+/* Whether the packet finds room. A priority under flow control is only refused when the buffer is full:
+ * then its thresholds left too little headroom. */
 static bool admit(const struct netsim *net, const struct netsim_switch *node, const struct netsim_port *out,
                   const struct netsim_packet *packet)
 {
@@ -142,8 +142,8 @@ void netsim_on_switch_arrival(struct netsim *net, uint32_t number, uint32_t link
 
 /* ---- departure --------------------------------------------------------------------------------------- */
 
-/* RED (Floyd and Jacobson 1993) on the queue that the packet leaves behind, without averaging, as data center
- * switches do it. */
+/* RED (Floyd and Jacobson 1993) on the queue that the packet leaves behind, without averaging, as data
+ * center switches do it. */
 static bool congested(struct netsim *net, uint32_t port, uint64_t queue_bytes)
 {
     const struct netsim_switch_config *config = &net->switch_config;

@@ -1,9 +1,9 @@
 /*
  * transmit.c - from the queues of a port onto its wire.
  *
- * A transmitter that is idle starts at once; one that is busy is looked after by one event, at the moment when it
- * is free. A wire has one event, too: the arrival of its first packet. So a packet costs two events a hop under
- * load, and one on an idle link, and no more events are ever pending than there are links.
+ * A transmitter that is idle starts at once; one that is busy is looked after by one event, at the moment
+ * when it is free. A wire has one event, too: the arrival of its first packet. So a packet costs two events
+ * a hop under load, and one on an idle link, and no more events are ever pending than there are links.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -92,8 +92,8 @@ static void copy_arrives(struct netsim *net, uint32_t number, const struct netsi
     wire_insert(net, number, copy);
 }
 
-/* The link's faults decide what becomes of a packet that would arrive at arrive_ps. They think in nanoseconds,
- * so what they add to the delay is whole nanoseconds. */
+/* The link's faults decide what becomes of a packet that would arrive at arrive_ps. They think in
+ * nanoseconds, so what they add to the delay is whole nanoseconds. */
 static void launch_faulty(struct netsim *net, uint32_t number, uint32_t packet, netsim_time arrive_ps)
 {
     struct netsim_port_more *more = &net->more[number];
@@ -216,8 +216,8 @@ static uint32_t take_next(struct netsim *net, uint32_t number)
     return packet;
 }
 
-/* Sends the next packet, if there is one. The transmitter is idle. A departure may kick other ports, never this
- * one. */
+/* Sends the next packet, if there is one. The transmitter is idle. A departure may kick other ports, never
+ * this one. */
 static void transmit(struct netsim *net, uint32_t number)
 {
     struct netsim_port *port = &net->ports[number];

@@ -125,7 +125,6 @@ bool netsim_raw_take(struct netsim *net, struct netsim_raw *raw)
         .wire_bytes = taken->wire_bytes,
         .corrupt_bit = taken->echo,
         .corrupted = (taken->flags & NETSIM_CORRUPTED) != 0,
-        .copy = (taken->flags & NETSIM_COPY) != 0,
     };
     netsim_packet_put(&net->pool, packet);
     return true;

@@ -286,3 +286,9 @@ int netsim_run(struct netsim *net, netsim_time until_ps, uint64_t events_max)
     }
     return 0;
 }
+
+void netsim_settle(struct netsim *net, netsim_time at_ps)
+{
+    assert(at_ps >= net->now_ps && netsim_event_peek(&net->events) >= at_ps);
+    net->now_ps = at_ps;
+}

@@ -88,6 +88,9 @@ void netsim_setup(struct netsim *net, const struct netsim_config *config, const 
 /* See lh_netsim_run(): 1, 0 or -LH_ENOMEM. */
 int netsim_run(struct netsim *net, netsim_time until_ps, uint64_t events_max);
 
+/* The clock moves on to at_ps, at which moment nothing is due: so raw packets can be sent then. */
+void netsim_settle(struct netsim *net, netsim_time at_ps);
+
 /* ---- raw packets, for whoever uses the network as a wire ---- */
 
 struct netsim_raw {
@@ -98,10 +101,9 @@ struct netsim_raw {
     uint32_t wire_bytes;
     uint32_t corrupt_bit; /* when corrupted: one bit flipped, this one modulo the packet's */
     bool corrupted;
-    bool copy; /* the network duplicated it: another with the same cookie arrives or arrived */
 };
 
-/* Queues a packet at its source's port. False: no packet is left in the pool. */
+/* Queues a packet at its source's port. It ends exactly once: links that duplicate spare raw packets. False: no packet is left in the pool. */
 bool netsim_raw_send(struct netsim *net, const struct netsim_raw *raw, uint32_t entropy, uint8_t priority);
 /* The next one that has arrived (in order of arrival). A packet that was dropped shows up, too, with
  * destination NETSIM_DROPPED, so that the owner of the cookie hears of its end. False: none. */

@@ -21,7 +21,6 @@ enum netsim_packet_flag {
     NETSIM_MARKED = 1,    /* ECN: congestion experienced */
     NETSIM_REPEATED = 2,  /* not sent for the first time */
     NETSIM_CORRUPTED = 4, /* on a link */
-    NETSIM_COPY = 8,      /* made by a link that duplicates */
 };
 
 struct netsim_packet {

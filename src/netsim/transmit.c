@@ -87,7 +87,6 @@ static void copy_arrives(struct netsim *net, uint32_t number, const struct netsi
         return;
     net->totals.duplicated_packets++;
     net->pool.packets[copy] = *original;
-    net->pool.packets[copy].flags |= NETSIM_COPY;
     net->pool.packets[copy].arrive_ps = arrive_ps;
     wire_insert(net, number, copy);
 }
@@ -114,7 +113,7 @@ static void launch_faulty(struct netsim *net, uint32_t number, uint32_t packet, 
             launched->echo = fate.corrupt_bit;
     }
     launched->arrive_ps = arrive_ps + (fate.arrive_ns[0] - due_ns) * NETSIM_PS_PER_NS;
-    if (fate.copies == 2)
+    if (fate.copies == 2 && launched->kind != LH_NETSIM_RAW) /* its cookie can have only one end */
         copy_arrives(net, number, launched, arrive_ps + (fate.arrive_ns[1] - due_ns) * NETSIM_PS_PER_NS);
     wire_insert(net, number, packet);
 }

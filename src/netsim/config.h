@@ -100,8 +100,8 @@ struct netsim_workload_config {
     double load;            /* poisson: payload offered, as a share of load_base_bps of each sending host */
     uint64_t load_base_bps; /* 0: the host's cable */
     netsim_time duration_ps;  /* poisson: arrivals end */
-    struct netsim_text sizes; /* CDF; not given: `bytes` each */
-    struct netsim_text flows; /* flow list */
+    struct netsim_text sizes; /* poisson: CDF (cdf.h); not given: `bytes` each */
+    struct netsim_text flows; /* flow list (flow_text.c) */
 };
 
 struct netsim_config {

@@ -16,8 +16,8 @@ bool netsim_flow_list_is_sorted(const struct netsim_flow_list *list)
     return true;
 }
 
-/* Merges the runs [0, middle) and [middle, end). The first is set aside; what is written never passes what is
- * still to be read of the second. */
+/* Merges the runs [0, middle) and [middle, end). The first is set aside; what is written never passes what
+ * is still to be read of the second. */
 static void merge(struct netsim_flow_request *flows, uint32_t middle, uint32_t end,
                   struct netsim_flow_request *scratch)
 {

@@ -1,8 +1,8 @@
 /*
  * graph_builder.h - fills a graph in, node by node and cable by cable.
  *
- * The counts of the graph are set first; then its arrays are taken from the arena; then exactly so many nodes
- * and cables are added: hosts before switches, and the cables of a node in the order of its ports.
+ * The counts of the graph are set first; then its arrays are taken from the arena; then exactly so many
+ * nodes and cables are added: hosts before switches, and the cables of a node in the order of its ports.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -90,21 +90,20 @@ static int check_cables(const struct netsim_topology_config *config)
     return rc;
 }
 
-static int check_shape(const struct netsim_shape *shape)
+int netsim_topology_check_shape(const char *key, const struct netsim_shape *shape)
 {
     uint64_t nodes = shape->hosts + shape->switches;
     if (shape->hosts < 2)
-        return lh_fail(LH_ERANGE, "topology.kind: it has %llu hosts; it needs two, so raise topology.hosts",
+        return lh_fail(LH_ERANGE, "%s: it would have %llu hosts, and needs two; add hosts", key,
                        (unsigned long long)shape->hosts);
     if (shape->hosts > NETSIM_HOSTS_MAX)
-        return lh_fail(LH_ERANGE, "topology.kind: it would have %llu hosts, at most %u; make it smaller",
+        return lh_fail(LH_ERANGE, "%s: it would have %llu hosts, at most %u; make it smaller", key,
                        (unsigned long long)shape->hosts, NETSIM_HOSTS_MAX);
     if (nodes > NETSIM_NODES_MAX)
-        return lh_fail(LH_ERANGE,
-                       "topology.kind: it would have %llu hosts and switches, at most %u; make it smaller",
-                       (unsigned long long)nodes, NETSIM_NODES_MAX);
+        return lh_fail(LH_ERANGE, "%s: it would have %llu hosts and switches, at most %u; make it smaller",
+                       key, (unsigned long long)nodes, NETSIM_NODES_MAX);
     if (shape->cables > NETSIM_CABLES_MAX)
-        return lh_fail(LH_ERANGE, "topology.kind: it would have %llu cables, at most %u; make it smaller",
+        return lh_fail(LH_ERANGE, "%s: it would have %llu cables, at most %u; make it smaller", key,
                        (unsigned long long)shape->cables, NETSIM_CABLES_MAX);
     return 0;
 }
@@ -118,12 +117,12 @@ int netsim_topology_build(const struct netsim_topology_config *config, struct ne
     if (rc != 0)
         return rc;
     if (config->kind == NETSIM_TOPOLOGY_FILE)
-        return lh_fail(LH_EINVAL, "topology.kind: a file is not read yet; choose another kind");
+        return netsim_topology_text_build(config, arena, graph);
     assert((size_t)config->kind < sizeof kinds / sizeof kinds[0]);
     const struct topology_kind *kind = &kinds[config->kind];
     rc = kind->shape(config, &shape);
     if (rc == 0)
-        rc = check_shape(&shape);
+        rc = netsim_topology_check_shape("topology.kind", &shape);
     if (rc != 0)
         return rc;
     bool faulty = !lh_link_is_none(&config->faults);

@@ -2,8 +2,8 @@
  * topology_fat_tree.c - the k-ary fat tree (Al-Fares et al., SIGCOMM 2008), once, or in each of two sites.
  *
  * k pods of k/2 edge and k/2 aggregation switches, and (k/2)^2 cores; aggregation switch a of each pod has
- * the cores from a * k/2 on. With two sites every core has one more port, to the one DCI switch of its site,
- * and a long cable joins the two.
+ * the cores from a * k/2 on. With two sites every core has one more port, to the one DCI switch of its
+ * site, and a long cable joins the two.
  *
  * Ports, in this order: of an edge its hosts, the aggregation switches of the pod; of an aggregation switch
  * the edges of the pod, its cores; of a core the pods, the DCI switch; of a DCI switch the cores, the long

@@ -13,9 +13,9 @@
 #include "netsim/workload_kinds.h"
 
 static int (*const kinds[])(const struct netsim_workload *workload) = {
-    [NETSIM_PERMUTATION] = netsim_workload_rounds,
-    [NETSIM_INCAST] = netsim_workload_rounds,
-    [NETSIM_ALL_TO_ALL] = netsim_workload_rounds,
+    [NETSIM_PERMUTATION] = netsim_workload_rounds, [NETSIM_INCAST] = netsim_workload_rounds,
+    [NETSIM_ALL_TO_ALL] = netsim_workload_rounds,  [NETSIM_FLOWS_FILE] = netsim_workload_flow_text,
+    [NETSIM_POISSON] = netsim_workload_poisson,
 };
 
 int netsim_workload_check_bytes(const struct netsim_workload_config *config)
@@ -41,10 +41,8 @@ int netsim_workload_build(const struct netsim_workload_config *config, const str
                           struct netsim_flow_list *list)
 {
     struct netsim_workload workload = {config, graph, prng, arena, list};
-    assert(graph->hosts >= 2);
+    assert(graph->hosts >= 2 && (size_t)config->kind < sizeof kinds / sizeof kinds[0]);
     *list = (struct netsim_flow_list){0};
-    if ((size_t)config->kind >= sizeof kinds / sizeof kinds[0])
-        return lh_fail(LH_EINVAL, "workload.kind: not written yet; choose another kind");
     int rc = kinds[config->kind](&workload);
     assert(rc != 0 || list->flows == NULL || netsim_flow_list_is_sorted(list));
     return rc;

@@ -32,6 +32,8 @@ enum netsim_workload_draw {
 
 /* Permutation, incast and all-to-all. */
 int netsim_workload_rounds(const struct netsim_workload *workload);
+int netsim_workload_flow_text(const struct netsim_workload *workload);
+int netsim_workload_poisson(const struct netsim_workload *workload);
 
 /* -LH_ERANGE with workload.bytes named; 0. */
 int netsim_workload_check_bytes(const struct netsim_workload_config *config);

@@ -20,8 +20,8 @@ void walk_init(struct walk *walk, const struct netsim_graph *graph);
 void walk_free(struct walk *walk);
 /* From now on all paths lead to this host. */
 void walk_to(struct walk *walk, uint32_t destination);
-/* Links from this node to the destination. Asserts that each alternative of each switch on the way gives the
- * same number, so that there is neither a loop nor a dead end. */
+/* Links from this node to the destination. Asserts that each alternative of each switch on the way gives
+ * the same number, so that there is neither a loop nor a dead end. */
 unsigned walk_length(struct walk *walk, uint32_t node);
 /* The node behind that port. */
 uint32_t walk_peer(const struct walk *walk, uint32_t node, uint32_t port);

@@ -205,13 +205,13 @@ static void test_names_and_tiers(void **state)
     config.k = 4;
     struct netsim_graph graph = build(&config, &memory);
     static const struct {
-        uint32_t node;
         const char *name;
+        uint32_t node;
         enum netsim_tier tier;
-    } expected[] = {{0, "host0", NETSIM_TIER_HOST},           {15, "host15", NETSIM_TIER_HOST},
-                    {16, "p0.edge0", NETSIM_TIER_TOR},        {23, "p3.edge1", NETSIM_TIER_TOR},
-                    {24, "p0.agg0", NETSIM_TIER_AGGREGATION}, {31, "p3.agg1", NETSIM_TIER_AGGREGATION},
-                    {32, "core0", NETSIM_TIER_CORE},          {35, "core3", NETSIM_TIER_CORE}};
+    } expected[] = {{"host0", 0, NETSIM_TIER_HOST},           {"host15", 15, NETSIM_TIER_HOST},
+                    {"p0.edge0", 16, NETSIM_TIER_TOR},        {"p3.edge1", 23, NETSIM_TIER_TOR},
+                    {"p0.agg0", 24, NETSIM_TIER_AGGREGATION}, {"p3.agg1", 31, NETSIM_TIER_AGGREGATION},
+                    {"core0", 32, NETSIM_TIER_CORE},          {"core3", 35, NETSIM_TIER_CORE}};
     for (size_t i = 0; i < sizeof expected / sizeof expected[0]; i++) {
         assert_string_equal(graph.nodes[expected[i].node].name, expected[i].name);
         assert_int_equal(graph.nodes[expected[i].node].tier, expected[i].tier);
@@ -363,7 +363,7 @@ static void test_limits(void **state)
     config.spines = 4095;
     refuse(&config, -LH_ERANGE, "topology.kind", "cables");
     config.leaves = config.spines = 1;
-    refuse(&config, -LH_ERANGE, "1 hosts", "topology.hosts");
+    refuse(&config, -LH_ERANGE, "1 hosts", "add hosts");
     config.kind = NETSIM_TWO_DATACENTERS;
     config.k = 64;
     config.hosts = 0;

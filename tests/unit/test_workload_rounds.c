@@ -69,8 +69,8 @@ static void test_permutations_are_derangements(void **state)
     }
 }
 
-/* Four hosts have nine derangements. Each comes as often as the others: chi-square of 8 degrees of freedom is
- * below 26 save for one seed in a thousand. */
+/* Four hosts have nine derangements. Each comes as often as the others: chi-square of 8 degrees of freedom
+ * is below 26 save for one seed in a thousand. */
 static void test_every_derangement_is_as_likely(void **state)
 {
     (void)state;

@@ -1,0 +1,102 @@
+/*
+ * flow_text.c - a list of flows from a text: "SOURCE DESTINATION BYTES START" in each line, like "0 5 8MB
+ * 10us".
+ *
+ * Hosts are numbers. Lines need not be in the order of start.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include <assert.h>
+
+#include <longhaul/units.h>
+
+#include "base/error.h"
+#include "netsim/line_reader.h"
+#include "netsim/workload_kinds.h"
+
+#define KEY "workload.flows"
+
+static int read_sizes(const struct netsim_line *line, struct netsim_flow_request *flow)
+{
+    lh_time start_ns = 0;
+    int rc = lh_parse_size(line->words[2], &flow->bytes);
+    if (rc == 0)
+        rc = lh_parse_time(line->words[3], &start_ns);
+    if (rc != 0)
+        return netsim_line_blame(line, rc);
+    if (flow->bytes < 1 || flow->bytes > NETSIM_FLOW_BYTES_MAX)
+        return netsim_line_fail(line, LH_ERANGE, "size %.64s: a flow has 1 byte to 16TiB", line->words[2]);
+    if (start_ns > NETSIM_TIME_MAX / NETSIM_PS_PER_NS)
+        return netsim_line_fail(line, LH_ERANGE, "start %.64s is after the end of time, 106 days",
+                                line->words[3]);
+    flow->start_ps = start_ns * NETSIM_PS_PER_NS;
+    return 0;
+}
+
+static int read_flow(const struct netsim_line *line, uint32_t hosts, struct netsim_flow_request *flow)
+{
+    if (line->words_count != 4)
+        return netsim_line_fail(line, LH_EINVAL,
+                                "it has %u words; write source, destination, bytes and start, like "
+                                "\"0 5 8MB 10us\"",
+                                line->words_count);
+    int rc = netsim_line_number(line, "source host", line->words[0], hosts - 1, &flow->source);
+    if (rc == 0)
+        rc = netsim_line_number(line, "destination host", line->words[1], hosts - 1, &flow->destination);
+    if (rc == 0 && flow->source == flow->destination)
+        rc =
+            netsim_line_fail(line, LH_EINVAL, "host %u would send to itself; take two hosts", flow->source);
+    if (rc == 0)
+        rc = read_sizes(line, flow);
+    return rc;
+}
+
+/* Reads all lines. Keeps the flows when list->flows is not NULL; sets list->count and whether they are in
+ * order. */
+static int scan(const struct netsim_workload *workload, bool *sorted)
+{
+    struct netsim_line_reader reader;
+    struct netsim_line line;
+    struct netsim_flow_list *list = workload->list;
+    netsim_time last_ps = 0;
+    int rc;
+    list->count = 0;
+    *sorted = true;
+    netsim_line_reader_init(&reader, KEY, &workload->config->flows);
+    while ((rc = netsim_line_next(&reader, &line)) > 0) {
+        struct netsim_flow_request flow = {0};
+        rc = read_flow(&line, workload->graph->hosts, &flow);
+        if (rc != 0)
+            return rc;
+        if (list->count == NETSIM_FLOWS_MAX)
+            return netsim_line_fail(&line, LH_ERANGE, "it is one flow more than %u; take fewer",
+                                    NETSIM_FLOWS_MAX);
+        if (list->flows != NULL)
+            list->flows[list->count] = flow;
+        list->count++;
+        *sorted = *sorted && flow.start_ps >= last_ps;
+        last_ps = flow.start_ps;
+    }
+    if (rc == 0 && list->count == 0)
+        rc = lh_fail(LH_EINVAL, "%s has no flows; write lines like \"0 5 8MB 10us\"", reader.name);
+    return rc;
+}
+
+int netsim_workload_flow_text(const struct netsim_workload *workload)
+{
+    bool sorted = true;
+    struct netsim_flow_list *list = workload->list;
+    int rc = scan(workload, &sorted);
+    if (rc != 0)
+        return rc;
+    list->flows = netsim_arena_take(workload->arena, list->count, sizeof *list->flows);
+    struct netsim_flow_request *scratch =
+        netsim_arena_take(workload->arena, sorted ? 0 : list->count, sizeof *scratch);
+    if (workload->arena->base == NULL)
+        return 0;
+    rc = scan(workload, &sorted);
+    assert(rc == 0);
+    if (!sorted)
+        netsim_flow_list_sort(list, scratch);
+    return 0;
+}

@@ -1,0 +1,100 @@
+/*
+ * test_flow_text.c - lists of flows from a text.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include "netsim/workload.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <longhaul/error.h>
+
+#include "support/netsim_build.h"
+#include "support/netsim_text.h"
+
+static int read_flows(const char *words, struct netsim_flow_list *list, void **memory)
+{
+    struct netsim_workload_config config = {.kind = NETSIM_FLOWS_FILE, .flows = netsim_text_of(words)};
+    struct netsim_graph graph = {.hosts = 16, .sites = 1};
+    return build_workload(&config, &graph, 1, list, memory);
+}
+
+static void check_flow(const struct netsim_flow_request *flow, uint32_t source, uint32_t destination,
+                       uint64_t bytes, netsim_time start_ps)
+{
+    assert_int_equal(flow->source, source);
+    assert_int_equal(flow->destination, destination);
+    assert_true(flow->bytes == bytes && flow->start_ps == start_ps);
+}
+
+static void test_units_and_comments(void **state)
+{
+    (void)state;
+    void *memory;
+    struct netsim_flow_list list;
+    assert_int_equal(read_flows("# who whom what when\n0 5 8MB 0\n\n  15\t0 1 10us # small\n3 4 16TiB 2s",
+                                &list, &memory),
+                     0);
+    assert_int_equal(list.count, 3);
+    check_flow(&list.flows[0], 0, 5, 8000000, 0);
+    check_flow(&list.flows[1], 15, 0, 1, 10 * NETSIM_PS_PER_US);
+    check_flow(&list.flows[2], 3, 4, NETSIM_FLOW_BYTES_MAX, 2 * NETSIM_PS_PER_S);
+    free(memory);
+}
+
+static void test_flows_are_sorted_by_start(void **state)
+{
+    (void)state;
+    void *memory;
+    struct netsim_flow_list list;
+    assert_int_equal(read_flows("0 1 1 3us\n0 1 2 1us\n0 1 3 3us\n0 1 4 2us\n0 1 5 1us\n", &list, &memory),
+                     0);
+    static const uint64_t order[] = {2, 5, 4, 1, 3};
+    assert_int_equal(list.count, 5);
+    for (size_t i = 0; i < 5; i++)
+        assert_true(list.flows[i].bytes == order[i]);
+    free(memory);
+}
+
+static void refuse(const char *words, int code, const char *word, const char *other)
+{
+    void *memory;
+    struct netsim_flow_list list;
+    assert_int_equal(read_flows(words, &list, &memory), code);
+    if (strstr(lh_last_error(), word) == NULL || strstr(lh_last_error(), other) == NULL)
+        fail_msg("\"%s\" has no \"%s\" or no \"%s\"", lh_last_error(), word, other);
+}
+
+static void test_what_is_refused(void **state)
+{
+    (void)state;
+    refuse("", -LH_EINVAL, "workload.flows has no flows", "0 5 8MB 10us");
+    refuse("0 1 1MB\n", -LH_EINVAL, "workload.flows, line 1: it has 3 words", "0 5 8MB 10us");
+    refuse("0 1 1MB 0 0\n", -LH_EINVAL, "it has 5 words", "start");
+    refuse("0 1 1 0\n0 16 1 0\n", -LH_ERANGE, "line 2: destination host 16", "0 to 15");
+    refuse("h1 1 1 0\n", -LH_EINVAL, "source host \"h1\"", "0 to 15");
+    refuse("4294967296 1 1 0\n", -LH_ERANGE, "source host 4294967296", "0 to 15");
+    refuse("7 7 1 0\n", -LH_EINVAL, "host 7 would send to itself", "two hosts");
+    refuse("0 1 0 0\n", -LH_ERANGE, "size 0", "16TiB");
+    refuse("0 1 17TiB 0\n", -LH_ERANGE, "size 17TiB", "16TiB");
+    refuse("0 1 1Mb 0\n", -LH_EINVAL, "line 1: ", "1Mb");
+    refuse("0 1 1MB 10\n", -LH_EINVAL, "line 1: ", "unit");
+    refuse("0 1 1MB 9223372037s\n", -LH_ERANGE, "start 9223372037s", "106 days");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_units_and_comments),
+        cmocka_unit_test(test_flows_are_sorted_by_start),
+        cmocka_unit_test(test_what_is_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -3,12 +3,14 @@
  */
 #include "sdr/context.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/error.h"
 #include "fabric/link.h"
+#include "sdr/driver.h"
 #include "sdr/qp.h"
 
 static int check_attr(const struct lh_context_attr *attr)
@@ -228,6 +230,13 @@ int lh_sdr_progress(struct sdr_context *context, lh_time *next_ns)
     if (next_ns)
         *next_ns = moved ? 0 : next;
     return 0;
+}
+
+void sdr_context_round(struct sdr_context *context, uint32_t index, uint32_t count, bool *moved,
+                       lh_time *next_ns)
+{
+    assert(context->worker_count == 0 && index < count);
+    *moved = worker_round(context, index, count, next_ns);
 }
 
 lh_time lh_sdr_now(struct sdr_context *context)

@@ -15,6 +15,12 @@
  * called again at the latest. */
 typedef lh_time sdr_driver_step(void *context, lh_time now);
 
+/* One round of worker `index` of `count`, for a context without workers: so a simulation takes the turns
+ * of several workers in any order. *moved: whether anything did; *next_ns: when to call again at the
+ * latest. */
+void sdr_context_round(struct sdr_context *context, uint32_t index, uint32_t count, bool *moved,
+                       lh_time *next_ns);
+
 /* step NULL takes the driver away, and returns only when no step runs any more (not from within a step). */
 int sdr_qp_driver_set(struct sdr_qp *qp, sdr_driver_step *step, void *context);
 /* Wakes the control worker when it sleeps; from any thread, cheap when it does not sleep. */

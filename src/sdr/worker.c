@@ -25,7 +25,8 @@
 
 bool worker_round(struct sdr_context *context, uint32_t index, uint32_t count, lh_time *next)
 {
-    struct worker *worker = &context->workers[index];
+    /* Without threads one caller takes every worker's turn. */
+    struct worker *worker = &context->workers[context->worker_count > 0 ? index : 0];
     bool moved = false;
     *next = LH_TIME_NEVER;
     gate_enter_round(&worker->gate);

@@ -12,6 +12,11 @@
 #define QPN_FIRST 2u
 #define QPNS_MAX  (QP_INFO_GENERATIONS_MAX * QP_INFO_CHANNELS_MAX + 1)
 
+static int no_memory(void)
+{
+    return lh_fail(LH_ENOMEM, "no memory for a simulated endpoint");
+}
+
 /* The first of `count` free ports in a row, or SIM_PORTS_MAX. */
 static uint32_t find_ports(const struct sim_host *host, uint32_t count)
 {
@@ -27,20 +32,26 @@ static uint32_t find_ports(const struct sim_host *host, uint32_t count)
     return SIM_PORTS_MAX;
 }
 
-/* False when the host has no ports left. */
-static bool take_ports(struct sim_endpoint *endpoint)
+/* 0, or a negative lh_error when the host has no ports left, or no memory for their table. */
+static int take_ports(struct sim_endpoint *endpoint)
 {
     struct sim_host *host = &endpoint->world->hosts[endpoint->host];
+    if (host->owner_of_port == NULL)
+        host->owner_of_port = calloc(SIM_PORTS_MAX, sizeof(*host->owner_of_port));
+    if (host->owner_of_port == NULL)
+        return no_memory();
     uint32_t count = endpoint->table.attr.channels + 1;
     uint32_t first = find_ports(host, count);
     if (first == SIM_PORTS_MAX)
-        return false;
+        return lh_fail(LH_ENOMEM,
+                       "simulated host %u has no %u ports left of its %u; destroy an endpoint first",
+                       endpoint->host, count, SIM_PORTS_MAX);
     for (uint32_t i = 0; i < count; i++) {
         host->owner_of_port[first + i] = endpoint;
         endpoint->paths[i].port = (uint16_t)(SIM_PORT_FIRST + first + i);
     }
     host->port_next = (first + count) % SIM_PORTS_MAX;
-    return true;
+    return 0;
 }
 
 /* All QP numbers of an endpoint differ; where they begin is random, so that another life has others. */
@@ -83,11 +94,6 @@ static void check_attr(const struct fabric_endpoint_attr *attr)
     assert(attr->stats != NULL);
 }
 
-static int no_memory(void)
-{
-    return lh_fail(LH_ENOMEM, "no memory for a simulated endpoint");
-}
-
 int sim_endpoint_create(struct fabric *fabric, const struct fabric_endpoint_attr *attr,
                         struct fabric_endpoint **out)
 {
@@ -107,18 +113,16 @@ int sim_endpoint_create(struct fabric *fabric, const struct fabric_endpoint_attr
         return no_memory();
     }
     sim_lock(sim->world);
-    bool has_ports = take_ports(endpoint);
-    if (has_ports) {
+    int error = take_ports(endpoint);
+    if (error == 0) {
         describe(endpoint, sim->receive_buffer_bytes);
         endpoint->table.key_salt = (uint32_t)lh_prng_next(&sim->world->prng);
     }
     sim_unlock(sim->world);
-    if (!has_ports) {
+    if (error != 0) {
         free(endpoint->table.slots);
         free(endpoint);
-        return lh_fail(LH_ENOMEM,
-                       "simulated host %u has no %u ports left of its %u; destroy an endpoint first",
-                       sim->host, attr->channels + 1, SIM_PORTS_MAX);
+        return error;
     }
     *out = &endpoint->base;
     return 0;

@@ -10,13 +10,17 @@ static bool add_slab(struct packet_pool *pool)
 {
     if (pool->slabs_count == SIM_SLABS_MAX)
         return false;
-    struct sim_packet *slab = aligned_alloc(SIM_SLAB_BYTES, SIM_SLAB_BYTES);
+    bool small = pool->slabs_count == 0;
+    size_t packets = small ? SIM_FIRST_PACKETS : SIM_SLAB_PACKETS;
+    struct sim_packet *slab = small ? aligned_alloc(_Alignof(struct sim_packet), packets * sizeof(*slab))
+                                    : aligned_alloc(SIM_SLAB_BYTES, SIM_SLAB_BYTES);
     if (slab == NULL)
         return false;
     /* Only for speed, so it may fail: a fast link over an ocean keeps hundreds of MiB on the way. */
-    (void)madvise(slab, SIM_SLAB_BYTES, MADV_HUGEPAGE);
+    if (!small)
+        (void)madvise(slab, SIM_SLAB_BYTES, MADV_HUGEPAGE);
     pool->slabs[pool->slabs_count++] = slab;
-    for (size_t i = SIM_SLAB_PACKETS; i > 0; i--)
+    for (size_t i = packets; i > 0; i--)
         packet_pool_put(pool, &slab[i - 1]);
     return true;
 }

@@ -20,9 +20,11 @@ struct sim_packet {
     _Alignas(64) uint8_t data[SIM_DATAGRAM_MAX]; /* BTH to iCRC */
 };
 
-#define SIM_SLAB_BYTES   ((size_t)2 * 1024 * 1024) /* a huge page */
-#define SIM_SLAB_PACKETS (SIM_SLAB_BYTES / sizeof(struct sim_packet))
-#define SIM_SLABS_MAX    (SIM_PACKETS_MAX / SIM_SLAB_PACKETS)
+#define SIM_SLAB_BYTES ((size_t)2 * 1024 * 1024) /* a huge page */
+/* The first is small: most simulated worlds are, and live for milliseconds. */
+#define SIM_FIRST_PACKETS 32u
+#define SIM_SLAB_PACKETS  (SIM_SLAB_BYTES / sizeof(struct sim_packet))
+#define SIM_SLABS_MAX     (SIM_PACKETS_MAX / SIM_SLAB_PACKETS)
 
 /* All zero is an empty pool. */
 struct packet_pool {

@@ -30,6 +30,18 @@ static struct sim_packet *next_batch(struct sim_endpoint *endpoint, struct sim_p
     return first;
 }
 
+/* How many packets this poll may take. */
+static uint32_t share_of(struct sim_endpoint *endpoint, const struct sim_path *path, uint32_t count)
+{
+    struct sim_world *world = endpoint->world;
+    sim_lock(world);
+    if (world->poll_share != NULL && path->arrived.first != NULL)
+        count = world->poll_share(world->poll_share_context, endpoint->host, path->port, count);
+    sim_unlock(world);
+    assert(count > 0);
+    return count;
+}
+
 static bool icrc_holds(struct sim_path *path, const struct sim_packet *packet)
 {
     if (packet->source_port == path->peer_port)
@@ -107,6 +119,7 @@ int sim_poll(struct fabric_endpoint *base, uint32_t channel, struct fabric_arriv
     struct sim_path *path = sim_path_of(endpoint, channel);
     uint32_t got = 0;
     struct sim_packet *batch = NULL;
+    count = share_of(endpoint, path, count);
     /* Ends at the latest when the queue is empty. */
     while ((batch = next_batch(endpoint, path, batch, count - got)) != NULL) {
         for (const struct sim_packet *packet = batch; packet != NULL; packet = packet->next) {
@@ -150,6 +163,7 @@ int sim_control_poll(struct fabric_endpoint *base, struct fabric_control_arrival
     struct sim_path *path = sim_path_of(endpoint, FABRIC_CONTROL);
     uint32_t got = 0;
     struct sim_packet *batch = NULL;
+    count = share_of(endpoint, path, count);
     while ((batch = next_batch(endpoint, path, batch, count - got)) != NULL) {
         for (const struct sim_packet *packet = batch; packet != NULL; packet = packet->next) {
             if (receive_send(endpoint, packet, &arrivals[got]))

@@ -227,10 +227,11 @@ int sim_control_send(struct fabric_endpoint *base, const struct fabric_datagram 
     return (int)taken;
 }
 
-/* When what refused the last send of the path will take more. */
-static lh_time refusal_ends_ns(struct sim_endpoint *endpoint, enum sim_refusal refused, lh_time now)
+/* When what refused the last send of the path will take more, in the world's time. */
+static lh_time refusal_ends_ns(struct sim_endpoint *endpoint, enum sim_refusal refused)
 {
     struct sim_world *world = endpoint->world;
+    lh_time now = sim_now(world);
     if (refused == SIM_REFUSED_BY_LINK)
         return lh_link_ready_ns(&world->directions[endpoint->host][endpoint->peer_host].link, now);
     lh_time next_ns = sim_transit_next_ns(world);
@@ -244,10 +245,15 @@ lh_time sim_pump(struct fabric_endpoint *base, uint32_t channel, lh_time now)
     if (path->refused == SIM_REFUSED_NOT)
         return LH_TIME_NEVER;
     sim_lock(endpoint->world);
-    lh_time ready_ns = refusal_ends_ns(endpoint, path->refused, now);
+    lh_time ready_ns = refusal_ends_ns(endpoint, path->refused);
+    bool over = ready_ns <= sim_now(endpoint->world);
+    lh_time shown_ns = sim_host_shows(&endpoint->world->hosts[endpoint->host], ready_ns);
     sim_unlock(endpoint->world);
     /* Said once when it is over: a caller that does not want to send any more is not asked for ever. */
-    if (ready_ns <= now)
+    if (over) {
         path->refused = SIM_REFUSED_NOT;
-    return ready_ns > now ? ready_ns : now;
+        return now;
+    }
+    /* A slow clock may show the same for two moments. */
+    return shown_ns > now ? shown_ns : now + 1;
 }

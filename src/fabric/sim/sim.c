@@ -58,7 +58,8 @@ static void sim_close(struct fabric *fabric)
 
 static lh_time sim_fabric_now(struct fabric *fabric)
 {
-    return sim_now(((struct sim_fabric *)fabric)->world);
+    const struct sim_fabric *sim = (const struct sim_fabric *)fabric;
+    return sim_host_now(sim->world, sim->host);
 }
 
 /* Nothing ever arrives but by sim_world_advance(). */

@@ -54,6 +54,26 @@ struct sim_datagram {
  * sim_datagram_ functions. */
 typedef bool sim_tap(void *context, struct sim_datagram *datagram);
 
+/* What became of a packet that reached its host. */
+enum sim_arrival {
+    SIM_DELIVERED,  /* into the receive queue of its port */
+    SIM_OVERFLOWED, /* that queue was full */
+    SIM_UNKNOWN,    /* no endpoint has the port */
+};
+
+/* Sees every packet as it arrives; it may not call any function of this header but sim_world_now(). */
+typedef void sim_watch(void *context, const struct sim_datagram *datagram, enum sim_arrival arrival);
+
+/* How many of the packets that wait for a port a poll may take, 1 … count: a worker that looks at few of
+ * them at a time. (One that looks at none is not run.) */
+typedef uint32_t sim_poll_share(void *context, uint32_t host, uint16_t port, uint32_t count);
+
+/* What a host believes the time to be. */
+struct sim_clock {
+    lh_time ahead_ns; /* of the world's time, when it is set */
+    int32_t skew_ppb; /* it gains so many nanoseconds a second, or loses them; above -10^9 */
+};
+
 struct sim_counts {
     uint64_t sent;       /* handed to a link */
     uint64_t delivered;  /* put into a receive queue */
@@ -80,6 +100,9 @@ void sim_world_advance(struct sim_world *world, lh_time to);
 
 /* Changes the links of all directions from now on; packets on the way keep their fate. */
 void sim_world_set_link(struct sim_world *world, const struct lh_link_spec *link);
+/* Changes the link of one direction. */
+void sim_world_set_direction(struct sim_world *world, uint32_t from, uint32_t to,
+                             const struct lh_link_spec *link);
 /* Cuts (or heals) one direction: what is sent while it is cut is lost. */
 void sim_world_cut(struct sim_world *world, uint32_t from, uint32_t to, bool cut);
 /* Cuts (or heals) every direction. */
@@ -87,9 +110,30 @@ void sim_world_partition(struct sim_world *world, bool cut);
 
 /* NULL: no tap. */
 void sim_world_tap(struct sim_world *world, sim_tap *tap, void *context);
+/* NULL: none. */
+void sim_world_watch(struct sim_world *world, sim_watch *watch, void *context);
+void sim_world_poll_share(struct sim_world *world, sim_poll_share *share, void *context);
 /* Lets a datagram arrive at at_ns (now, when that is past), past every link: hostile bytes, replays. The
  * bytes are copied. -LH_EINVAL: over SIM_DATAGRAM_MAX or no such host; -LH_ENOMEM. */
 int sim_world_inject(struct sim_world *world, const struct sim_datagram *datagram);
+
+/* ---- hosts ---- */
+
+/* The clock of a host, which is its fabric's `now`: without this it shows the world's time. It never goes
+ * back. */
+void sim_world_set_clock(struct sim_world *world, uint32_t host, const struct sim_clock *clock);
+/* It jumps forward by so much. */
+void sim_world_jump_clock(struct sim_world *world, uint32_t host, lh_time forward_ns);
+lh_time sim_world_host_now(struct sim_world *world, uint32_t host);
+/* The world's time at which the host's clock will show at least this; now, when it does already. */
+lh_time sim_world_host_when(struct sim_world *world, uint32_t host, lh_time shown_ns);
+
+/* The next endpoint of the host takes free ports from this one on: a host that comes back may get the
+ * ports of its earlier life. Until then each endpoint gets ports that have rested longest. */
+void sim_world_next_port(struct sim_world *world, uint32_t host, uint16_t port);
+/* Bytes that wait to be polled at a port, and how many may; false when nobody has the port. */
+bool sim_world_waiting(struct sim_world *world, uint32_t host, uint16_t port, uint64_t *bytes,
+                       uint64_t *bytes_max);
 
 /* What enters the iCRC of such a datagram. */
 struct icrc_flow sim_datagram_flow(const struct sim_datagram *datagram);

@@ -70,24 +70,44 @@ static void trace_packet(struct sim_world *world, const struct sim_packet *packe
     world->trace = trace_add(world->trace, (uint64_t)packet->bytes << 32 | packet->last_bytes);
 }
 
-static void arrive(struct sim_world *world, struct sim_packet *packet, lh_time at_ns)
+static void tell_watch(struct sim_world *world, struct sim_packet *packet, lh_time at_ns,
+                       enum sim_arrival arrival)
 {
-    trace_packet(world, packet, at_ns);
-    struct sim_endpoint *endpoint = NULL;
-    uint32_t index = packet->destination_port - SIM_PORT_FIRST;
-    if (packet->destination_port >= SIM_PORT_FIRST && index < SIM_PORTS_MAX)
-        endpoint = world->hosts[packet->to].owner_of_port[index];
+    const struct sim_datagram datagram = {
+        .at_ns = at_ns,
+        .data = packet->data,
+        .bytes = packet->bytes,
+        .source_port = packet->source_port,
+        .destination_port = packet->destination_port,
+        .from = packet->from,
+        .to = packet->to,
+    };
+    world->watch(world->watch_context, &datagram, arrival);
+}
+
+static enum sim_arrival put_into_queue(struct sim_world *world, struct sim_packet *packet)
+{
+    struct sim_endpoint *endpoint = sim_port_owner(&world->hosts[packet->to], packet->destination_port);
     if (endpoint == NULL) {
         world->counts.unknown++;
-        packet_pool_put(&world->pool, packet);
-        return;
+        return SIM_UNKNOWN;
     }
     if (!sim_endpoint_arrive(endpoint, packet)) {
         world->counts.overflowed++;
-        packet_pool_put(&world->pool, packet);
-        return;
+        return SIM_OVERFLOWED;
     }
     world->counts.delivered++;
+    return SIM_DELIVERED;
+}
+
+static void arrive(struct sim_world *world, struct sim_packet *packet, lh_time at_ns)
+{
+    trace_packet(world, packet, at_ns);
+    enum sim_arrival arrival = put_into_queue(world, packet);
+    if (world->watch != NULL)
+        tell_watch(world, packet, at_ns, arrival);
+    if (arrival != SIM_DELIVERED)
+        packet_pool_put(&world->pool, packet);
 }
 
 lh_time sim_world_next_event(struct sim_world *world)

@@ -107,6 +107,8 @@ void sim_world_destroy(struct sim_world *world)
     for (uint32_t i = 0; i < world->used_count; i++)
         timeline_clear(&world->used[i]->on_the_way);
     packet_pool_clear(&world->pool);
+    for (uint32_t host = 0; host < SIM_HOSTS_MAX; host++)
+        free(world->hosts[host].owner_of_port);
     pthread_mutex_destroy(&world->lock);
     free(world);
 }
@@ -139,19 +141,34 @@ lh_time sim_world_now(struct sim_world *world)
     return sim_now(world);
 }
 
-void sim_world_set_link(struct sim_world *world, const struct lh_link_spec *link)
+/* What waits for the bottleneck still has to pass it. */
+static void link_change(struct sim_world *world, const struct lh_link_spec *link, uint32_t from,
+                        uint32_t to)
 {
     const struct lh_link_spec none = {0};
+    struct lh_link_state *state = &world->directions[from][to].link;
+    lh_time busy_until_ns = state->bottleneck_free_ns;
+    link_start(world, link != NULL ? link : &none, from, to);
+    state->bottleneck_free_ns = busy_until_ns;
+}
+
+void sim_world_set_link(struct sim_world *world, const struct lh_link_spec *link)
+{
     sim_lock(world);
     for (uint32_t from = 0; from < SIM_HOSTS_MAX; from++) {
-        for (uint32_t to = 0; to < SIM_HOSTS_MAX; to++) {
-            struct lh_link_state *state = &world->directions[from][to].link;
-            /* What waits for the bottleneck still has to pass it. */
-            lh_time busy_until_ns = state->bottleneck_free_ns;
-            link_start(world, link != NULL ? link : &none, from, to);
-            state->bottleneck_free_ns = busy_until_ns;
-        }
+        for (uint32_t to = 0; to < SIM_HOSTS_MAX; to++)
+            link_change(world, link, from, to);
     }
+    world->link_changes++;
+    sim_unlock(world);
+}
+
+void sim_world_set_direction(struct sim_world *world, uint32_t from, uint32_t to,
+                             const struct lh_link_spec *link)
+{
+    assert(from < SIM_HOSTS_MAX && to < SIM_HOSTS_MAX);
+    sim_lock(world);
+    link_change(world, link, from, to);
     world->link_changes++;
     sim_unlock(world);
 }
@@ -177,6 +194,22 @@ void sim_world_tap(struct sim_world *world, sim_tap *tap, void *context)
     sim_lock(world);
     world->tap = tap;
     world->tap_context = context;
+    sim_unlock(world);
+}
+
+void sim_world_watch(struct sim_world *world, sim_watch *watch, void *context)
+{
+    sim_lock(world);
+    world->watch = watch;
+    world->watch_context = context;
+    sim_unlock(world);
+}
+
+void sim_world_poll_share(struct sim_world *world, sim_poll_share *share, void *context)
+{
+    sim_lock(world);
+    world->poll_share = share;
+    world->poll_share_context = context;
     sim_unlock(world);
 }
 

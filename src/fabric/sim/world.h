@@ -25,8 +25,13 @@ struct sim_direction {
 };
 
 struct sim_host {
-    struct sim_endpoint *owner_of_port[SIM_PORTS_MAX]; /* index: port - SIM_PORT_FIRST */
-    uint32_t port_next; /* where the search for free ports begins: a port is not used again soon */
+    struct sim_endpoint *
+        *owner_of_port;     /* SIM_PORTS_MAX; index: port - SIM_PORT_FIRST. NULL: none was taken */
+    uint32_t port_next;     /* where the search for free ports begins: a port is not used again soon */
+    _Atomic bool own_clock; /* false: the world's */
+    lh_time clock_from_ns;  /* the world's time when the clock was set, and what it showed then */
+    lh_time clock_shown_ns;
+    int32_t clock_skew_ppb;
 };
 
 struct sim_world {
@@ -47,6 +52,10 @@ struct sim_world {
     uint32_t fabrics_open;
     sim_tap *tap;
     void *tap_context;
+    sim_watch *watch;
+    void *watch_context;
+    sim_poll_share *poll_share;
+    void *poll_share_context;
     struct sim_counts counts;
     uint64_t trace;
 };
@@ -55,10 +64,20 @@ struct sim_world {
 struct sim_world *sim_world_enter(const char *name, size_t name_bytes);
 void sim_world_leave(struct sim_world *world);
 
-/* ---- with the lock held ---- */
+/* The owner of a port of a host, or NULL. With the lock held, as all below. */
+static inline struct sim_endpoint *sim_port_owner(const struct sim_host *host, uint32_t port)
+{
+    uint32_t index = port - SIM_PORT_FIRST;
+    return port >= SIM_PORT_FIRST && index < SIM_PORTS_MAX && host->owner_of_port != NULL
+               ? host->owner_of_port[index]
+               : NULL;
+}
 
 /* Lets the packet arrive at arrive_ns. False when memory ran out; the caller keeps the packet then. */
 bool sim_transit_start(struct sim_world *world, struct sim_packet *packet, lh_time arrive_ns);
+/* What the host's clock shows at a moment of the world. */
+lh_time sim_host_shows(const struct sim_host *host, lh_time at_ns);
+
 /* When the next packet arrives. */
 lh_time sim_transit_next_ns(const struct sim_world *world);
 
@@ -66,6 +85,9 @@ static inline lh_time sim_now(struct sim_world *world)
 {
     return atomic_load_explicit(&world->now_ns, memory_order_relaxed);
 }
+
+/* What the host's clock shows now. Takes the lock only when the host has a clock of its own. */
+lh_time sim_host_now(struct sim_world *world, uint32_t host);
 
 static inline void sim_lock(struct sim_world *world)
 {

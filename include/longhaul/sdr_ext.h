@@ -39,6 +39,7 @@ struct lh_qp_attr {
     uint64_t slot_bytes;             /* 0: from sdr_qp_attr */
     uint64_t rate_bps;    /* 0: from sdr_qp_attr.rate_limit, which is in Mbit/s; else bits per second */
     uint32_t chunk_bytes; /* 0: from sdr_qp_attr */
+    uint32_t slots;       /* messages in flight, a power of two; 0: from sdr_qp_attr */
 };
 
 LH_API int lh_sdr_context_create(const char *device, const struct lh_context_attr *attr,

@@ -135,8 +135,9 @@ static int create_context(struct lh_connection *c)
 
 static int create_qp(struct lh_connection *c)
 {
-    struct sdr_qp_attr attr = {.max_log_num_msgs = (uint32_t)__builtin_ctz(c->attr.slots)};
+    const struct sdr_qp_attr attr = {0};
     struct lh_qp_attr more = {
+        .slots = c->attr.slots,
         .generations = c->attr.generations,
         .mtu_bytes = c->attr.mtu_bytes,
         .slot_bytes = c->attr.slot_bytes,

@@ -60,8 +60,9 @@ static int check_split(const struct message_shape *shape)
         split.fragment_bits > 8 || 32 % split.fragment_bits)
         return lh_fail(LH_EINVAL, "immediate split %u + %u + %u: use 10 + 18 + 4 or 8 + 22 + 2",
                        split.message_bits, split.offset_bits, split.fragment_bits);
-    if (shape->slots < 1 || shape->slots > 1u << split.message_bits)
-        return lh_fail(LH_EINVAL, "%u messages in flight: use 1 to %u (%u bits of the immediate)",
+    if ((shape->slots & (shape->slots - 1)) || shape->slots > 1u << split.message_bits)
+        return lh_fail(LH_EINVAL,
+                       "%u messages in flight: use a power of two up to %u (%u bits of the immediate)",
                        shape->slots, 1u << split.message_bits, split.message_bits);
     uint64_t packets = (shape->slot_bytes + shape->mtu_bytes - 1) / shape->mtu_bytes;
     if (packets > UINT64_C(1) << split.offset_bits)
@@ -90,7 +91,7 @@ static int plan_qp(const struct sdr_qp_attr *attr, const struct lh_qp_attr *more
     uint8_t fragment_bits = more->immediate_fragment_bits ? more->immediate_fragment_bits : 4;
     struct message_shape *shape = &plan->shape;
     *shape = (struct message_shape){
-        .slots = 1u << slots,
+        .slots = more->slots ? more->slots : 1u << slots,
         .mtu_bytes = mtu_of(attr, more),
         .slot_bytes = more->slot_bytes ? more->slot_bytes
                                        : UINT64_C(1) << (in_flight > slots ? in_flight - slots : 0),

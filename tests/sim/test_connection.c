@@ -15,6 +15,7 @@
 #include <cmocka.h>
 
 #include "support/connection_pair.h"
+#include "wire/qp_info.h"
 
 #define MTU   1024u
 #define SLOT  16384u
@@ -88,6 +89,17 @@ static void lossy_link(void **state)
     connection_pair_close(&pair);
 }
 
+/* The queue pair has as many slots as were asked for: a single one too. */
+static void check_slots(struct lh_connection *connection, uint32_t slots)
+{
+    uint8_t blob[LH_BLOB_MAX];
+    size_t bytes = sizeof blob;
+    struct qp_info info;
+    assert_int_equal(lh_blob(connection, blob, &bytes), 0);
+    assert_int_equal(qp_info_decode(blob + 8, bytes - 8, &info), 0);
+    assert_int_equal(info.slots, slots);
+}
+
 /* A slot that is one chunk, one slot, one chunk of window: everything at its smallest. */
 static void smallest_of_all(void **state)
 {
@@ -99,6 +111,7 @@ static void smallest_of_all(void **state)
     attr.slot_bytes = MTU;
     attr.window_bytes = MTU;
     connection_pair_open(&pair, "connection", 7, BAD_LINK, &attr, NULL);
+    check_slots(pair.ends[0], 1);
     transfer(&pair, 0, 10 * MTU + 1, 12 * MTU);
     transfer(&pair, 1, 0, 0);
     connection_pair_close(&pair);

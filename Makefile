@@ -10,7 +10,7 @@ CTEST_ARGS ?=
 ctest_words = $(foreach word,$(CTEST_ARGS),'$(word)')
 
 .DEFAULT_GOAL := all
-.PHONY: all demo test test-asan test-tsan bench install fuzz format lint clean help
+.PHONY: all demo test test-asan test-tsan soak bench install fuzz format lint clean help
 
 all: ## build the library, the command and the tests
 	@.ci/install-deps build test
@@ -33,6 +33,11 @@ test-tsan: ## the same tests under the thread sanitizer
 	@.ci/install-deps build test
 	@.ci/build $(BUILD)-tsan -DLH_WERROR=ON -DLH_SANITIZE=thread
 	@.ci/ctest $(BUILD)-tsan $(ctest_words)
+
+soak: ## the fault world, until stopped (SOAK_ARGS: more for test_world, for instance '--first 1000000')
+	@.ci/install-deps build test
+	@.ci/build $(BUILD) -DLH_WERROR=$(WERROR) -DCMAKE_INSTALL_PREFIX=$(PREFIX)
+	@$(BUILD)/tests/world/test_world --soak $(SOAK_ARGS)
 
 bench: ## build and run the benchmarks (bench/run)
 	@.ci/install-deps build test bench

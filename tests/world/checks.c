@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "world/checks.h"
+
+#include <string.h>
+
+#include "base/link_fate.h"
+#include "wire/immediate.h"
+#include "wire/roce.h"
+#include "world/exchange.h"
+#include "world/inside.h"
+#include "world/talk.h"
+
+#define BITS_PER_BYTE  8u
+#define WIRE_BYTES_MAX 4500u
+#define PPB            1000000000
+/* For how long a peer can have kept an echo (a field of 32 bits). */
+#define ECHO_KEPT_MAX_NS ((lh_time)UINT32_MAX)
+/* Clocks are read at two moments and rounded down. */
+#define ROUNDING_NS 8u
+
+/* ---- bytes ------------------------------------------------------------------------------------------- */
+
+size_t check_first_difference(const uint8_t *a, const uint8_t *b, size_t bytes)
+{
+    size_t i = 0;
+    while (i < bytes && a[i] == b[i])
+        i++;
+    return i;
+}
+
+bool check_filled(const uint8_t *data, size_t bytes, uint8_t with)
+{
+    return bytes == 0 || (data[0] == with && memcmp(data, data + 1, bytes - 1) == 0);
+}
+
+/* ---- paths ------------------------------------------------------------------------------------------- */
+
+/* How fast and how slow a direction can be, whatever link it has. */
+struct span {
+    lh_time least_ns;
+    lh_time most_ns;
+};
+
+static void widen(struct span *span, const struct lh_link_spec *link)
+{
+    lh_time most_ns = link->delay_ns + 2 * link->jitter_ns + link->delay_ns / 4;
+    if (link->rate_bps != 0)
+        most_ns +=
+            (lh_link_queue_bytes(link) + 2 * WIRE_BYTES_MAX) * BITS_PER_BYTE * LH_NS_PER_S / link->rate_bps;
+    if (link->delay_ns < span->least_ns)
+        span->least_ns = link->delay_ns;
+    if (most_ns > span->most_ns)
+        span->most_ns = most_ns;
+}
+
+static struct span span_of(const struct plan *plan, uint32_t from, uint32_t to)
+{
+    struct span span = {LH_TIME_NEVER, 0};
+    struct lh_link_spec link = plan_link(plan, from, to);
+    widen(&span, &link);
+    link = plan_clean_link(plan, from, to);
+    widen(&span, &link);
+    for (uint32_t i = 0; i < plan->event_count; i++) {
+        const struct plan_event *event = &plan->events[i];
+        if (event->kind != EVENT_change || event->off || event->host != from || event->peer != to)
+            continue;
+        link = plan_changed_link(plan, event);
+        widen(&span, &link);
+    }
+    return span;
+}
+
+static bool touches(const struct plan_pair *pair, const struct plan_event *event)
+{
+    return event->host == pair->host[0] || event->host == pair->host[1];
+}
+
+/* How much longer than its links allow something can take, all in all. */
+static lh_time delays_of(const struct plan *plan, const struct plan_pair *pair)
+{
+    lh_time delay_ns = 0;
+    for (uint32_t i = 0; i < plan->event_count; i++) {
+        const struct plan_event *event = &plan->events[i];
+        if (event->off)
+            continue;
+        if (event->kind == EVENT_hold)
+            delay_ns += event->delay_ns;
+        else if (event->kind == EVENT_replay || event->kind == EVENT_forge)
+            delay_ns += plan->heal_ns;
+        else if (event->kind == EVENT_pause || event->kind == EVENT_stall || event->kind == EVENT_memory)
+            delay_ns += event->span_ns;
+        else if (event->kind == EVENT_jump && touches(pair, event))
+            delay_ns += event->delay_ns;
+    }
+    return delay_ns;
+}
+
+static void prepare_pair(struct world *world, struct pair *pair)
+{
+    const struct plan *plan = world->plan;
+    const struct plan_pair *own = pair->plan;
+    struct span there = span_of(plan, own->host[0], own->host[1]);
+    struct span back = span_of(plan, own->host[1], own->host[0]);
+    pair->trusted = !plan_any(plan, EVENT_forge);
+    pair->may_end = plan_has(plan, FEATURE_impatient);
+    pair->rtt_least_ns = there.least_ns + back.least_ns;
+    pair->rtt_most_ns = there.most_ns + back.most_ns;
+    pair->delays_ns = delays_of(plan, own);
+    for (uint32_t i = 0; i < plan->event_count; i++) {
+        const struct plan_event *event = &plan->events[i];
+        if (event->off)
+            continue;
+        bool crash = event->kind == EVENT_crash && touches(own, event);
+        bool close = event->kind == EVENT_close && &world->pairs[event->pair] == pair;
+        pair->may_end |= crash || close;
+        /* The peer's clock is what an echo is measured with. */
+        if ((event->kind == EVENT_jump && touches(own, event)) || event->kind == EVENT_forge)
+            pair->rtt_least_ns = 0;
+    }
+}
+
+void check_prepare(struct world *world)
+{
+    for (uint32_t i = 0; i < world->plan->pair_count; i++)
+        prepare_pair(world, &world->pairs[i]);
+}
+
+lh_time check_rtt_well(const struct world *world, const struct pair *pair)
+{
+    const struct plan_pair *own = pair->plan;
+    return plan_clean_link(world->plan, own->host[0], own->host[1]).delay_ns +
+           plan_clean_link(world->plan, own->host[1], own->host[0]).delay_ns + LH_NS_PER_US * 50;
+}
+
+/* What a clock that gains `skew` shows less, at worst, of what it measures against another. */
+static lh_time skew_error(const struct world *world, const struct end *end, const struct pair *pair)
+{
+    if (!plan_has(world->plan, FEATURE_skew))
+        return 0;
+    int64_t own = world->plan->clock[end->host].skew_ppb;
+    const struct end *peer = end == &pair->ends[0] ? &pair->ends[1] : &pair->ends[0];
+    int64_t other = world->plan->clock[peer->host].skew_ppb;
+    uint64_t apart = (uint64_t)(own > other ? own - other : other - own);
+    return (lh_time)(ECHO_KEPT_MAX_NS * apart / PPB) + pair->rtt_least_ns / 1000;
+}
+
+static void check_round_trip(struct world *world, const struct end *end)
+{
+    const struct pair *pair = &world->pairs[end->pair];
+    struct lh_sdr_path path;
+    if (lh_sdr_path(end->qp, &path) != 0 || path.rtt_ns == 0)
+        return;
+    lh_time slack_ns = skew_error(world, end, pair) + ROUNDING_NS;
+    if (pair->rtt_least_ns > slack_ns && world_sings_once(world, CANARY_fast))
+        path.rtt_minimum_ns = pair->rtt_least_ns - slack_ns - 1;
+    lh_time most_ns = 4 * (pair->rtt_most_ns + pair->delays_ns + slack_ns) + LH_NS_PER_MS;
+    if (world_sings_once(world, CANARY_slow))
+        path.rtt_ns = most_ns + 1;
+    if (path.rtt_minimum_ns + slack_ns < pair->rtt_least_ns || path.rtt_ns < path.rtt_minimum_ns)
+        world_fail(world, "rtt", "end %u measured a round trip of %llu ns (now %llu), and light takes %llu",
+                   world_end_number(world, end), (unsigned long long)path.rtt_minimum_ns,
+                   (unsigned long long)path.rtt_ns, (unsigned long long)pair->rtt_least_ns);
+    if (pair->trusted && path.rtt_ns > most_ns)
+        world_fail(
+            world, "rtt", "end %u measured a round trip of %llu ns, and nothing took longer than %llu",
+            world_end_number(world, end), (unsigned long long)path.rtt_ns, (unsigned long long)most_ns);
+}
+
+/* ---- queues ------------------------------------------------------------------------------------------ */
+
+static void check_bounds(struct world *world, const struct end *end)
+{
+    struct inside_bound bounds[INSIDE_BOUNDS_MAX];
+    for (uint32_t layer = 0; layer < (end->connection ? 2 : 1); layer++) {
+        uint32_t count = layer == 0 ? inside_qp_bounds(end->qp, bounds)
+                                    : inside_connection_bounds(end->connection, bounds);
+        for (uint32_t i = 0; i < count; i++) {
+            if (world_sings_once(world, CANARY_bound))
+                bounds[i].used = bounds[i].most + 1;
+            if (bounds[i].used > bounds[i].most)
+                world_fail(world, "bound", "end %u: %llu %s, at most %llu", world_end_number(world, end),
+                           (unsigned long long)bounds[i].used, bounds[i].name,
+                           (unsigned long long)bounds[i].most);
+        }
+    }
+    for (uint32_t i = 0; i < end->ports; i++) {
+        uint64_t bytes = 0;
+        uint64_t most = 0;
+        sim_world_waiting(world->sim, end->host, (uint16_t)(end->port_first + i), &bytes, &most);
+        if (bytes > most && bytes > SIM_DATAGRAM_MAX)
+            world_fail(world, "bound", "end %u: %llu bytes wait at a port, at most %llu",
+                       world_end_number(world, end), (unsigned long long)bytes, (unsigned long long)most);
+    }
+}
+
+void check_end(struct world *world, struct end *end)
+{
+    check_round_trip(world, end);
+    if (world->turns % 4 == 0)
+        check_bounds(world, end);
+}
+
+/* ---- counters ---------------------------------------------------------------------------------------- */
+
+/* Whether there is any fault that makes bad packets out of good ones, or brings those of another life. */
+static bool all_are_honest(const struct plan *plan)
+{
+    static const enum plan_event_kind harm[] = {EVENT_noise, EVENT_mutate, EVENT_forge, EVENT_crash};
+    for (size_t i = 0; i < sizeof harm / sizeof harm[0]; i++)
+        if (plan_any(plan, harm[i]))
+            return false;
+    return !plan_has(plan, FEATURE_corrupt);
+}
+
+void check_counters(struct world *world, struct end *end)
+{
+    struct lh_stats stats;
+    const struct plan_pair *own = world->pairs[end->pair].plan;
+    if (end->connection)
+        lh_connection_stats(end->connection, &stats);
+    else
+        lh_sdr_stats(end->qp, &stats);
+    if (end->connection)
+        talk_check_counters(world, &world->pairs[end->pair], world_end_number(world, end) % 2, &stats);
+    uint64_t bad = lh_stats_bad_packets(&stats);
+    /* What comes so late that its slot has gone round all generations fits none of them but by its key. */
+    if (inside_qp_slot_uses(end->qp) > own->attr[0].generations)
+        bad -= stats.bad_key;
+    if (all_are_honest(world->plan) && world_sings_once(world, CANARY_honest))
+        bad++;
+    if (bad > 0 && all_are_honest(world->plan))
+        world_fail(
+            world, "honest",
+            "end %u counted honest packets as bad: %llu (key %llu, range %llu, length %llu, channel %llu, "
+            "control %llu, token %llu)",
+            world_end_number(world, end), (unsigned long long)bad, (unsigned long long)stats.bad_key,
+            (unsigned long long)stats.bad_range, (unsigned long long)stats.bad_length,
+            (unsigned long long)stats.bad_channel, (unsigned long long)stats.bad_control,
+            (unsigned long long)stats.bad_token);
+}
+
+/* ---- packets ----------------------------------------------------------------------------------------- */
+
+/* No packet leaves that would write past the slot that it names. */
+static void check_write(struct world *world, const struct pair *pair, const struct roce_packet *roce)
+{
+    uint8_t message_bits = pair->plan->raw ? pair->plan->message_bits : 10;
+    uint8_t fragment_bits = pair->plan->raw ? pair->plan->fragment_bits : 4;
+    struct immediate_split split = {message_bits, (uint8_t)(32 - message_bits - fragment_bits),
+                                    fragment_bits};
+    struct immediate_fields fields = immediate_part(split, roce->immediate);
+    uint64_t end = (uint64_t)fields.packet * pair->plan->attr[0].mtu_bytes + roce->payload_bytes;
+    if (roce->payload_bytes > 0 && world_sings_once(world, CANARY_beyond))
+        end = pair->plan->attr[0].slot_bytes + 1;
+    if (roce->payload_bytes > 0 &&
+        (end > pair->plan->attr[0].slot_bytes || fields.message >= pair->plan->attr[0].slots))
+        world_fail(world, "beyond", "a packet of %u bytes goes to slot %u, bytes up to %llu of %llu",
+                   roce->payload_bytes, fields.message, (unsigned long long)end,
+                   (unsigned long long)pair->plan->attr[0].slot_bytes);
+}
+
+void check_sent(struct world *world, const struct sim_datagram *datagram)
+{
+    struct roce_packet roce;
+    if (datagram->control || datagram->source_port < SIM_PORT_FIRST)
+        return;
+    uint16_t number = world->end_of_port[datagram->from * SIM_PORTS_MAX + (uint32_t)datagram->source_port -
+                                         SIM_PORT_FIRST];
+    if (number == WORLD_NOTHING)
+        return;
+    if (roce_decode(datagram->data, datagram->bytes, &roce) != ROCE_OK)
+        world_fail(world, "beyond", "end %u sends what is no packet", number);
+    else
+        check_write(world, &world->pairs[number / 2], &roce);
+}
+
+/* ---- how long it may take ---------------------------------------------------------------------------- */
+
+/* When the network is well, every timer that runs was set from what was measured before. The longest span
+ * is an overdue time (at most six of the longest round trip: smoothed + 4 variances, which starts at half
+ * of it), doubled six times (repeats of clear-to-sends and verdicts), or the 100 ms of an unmeasured path,
+ * so doubled. After that come what the messages themselves take, and, for ends whose peer is gone, the
+ * silence after which they give up; it counts anew when a host was not run. */
+static lh_time pair_bound(const struct world *world, const struct pair *pair)
+{
+    lh_time longest_ns = pair->rtt_most_ns + pair->delays_ns;
+    lh_time bound_ns = 7 * LH_NS_PER_S + 6 * 64 * longest_ns;
+    bound_ns += pair->plan->raw ? exchange_bound(world, pair) : talk_bound(world, pair);
+    if (pair->may_end || !pair->trusted)
+        bound_ns += 2 * pair->plan->peer_timeout_ns;
+    return bound_ns;
+}
+
+lh_time check_heal_bound(const struct world *world)
+{
+    lh_time bound_ns = 0;
+    for (uint32_t i = 0; i < world->plan->pair_count; i++) {
+        lh_time own_ns = pair_bound(world, &world->pairs[i]);
+        bound_ns = own_ns > bound_ns ? own_ns : bound_ns;
+    }
+    return bound_ns;
+}

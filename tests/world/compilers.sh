@@ -1,0 +1,32 @@
+#!/bin/bash
+# The same seeds come to the same in a gcc and in a clang build. Builds test_world alone, once with each.
+#   compilers.sh FOLDER SEEDS
+set -u
+source=$(cd "$(dirname "$0")/../.." && pwd)
+folder=$1
+seeds=$2
+unset MAKEFLAGS MFLAGS MAKELEVEL
+for compiler in gcc clang; do
+    if ! command -v "$compiler" >/dev/null; then
+        echo "skipped: $compiler is not installed"
+        exit 77
+    fi
+done
+
+build() {
+    cmake -S "$source" -B "$folder/$1" -DCMAKE_C_COMPILER="$1" -DLH_BENCH=OFF &&
+        cmake --build "$folder/$1" --target test_world -j "${JOBS:-$(nproc)}"
+}
+
+mkdir -p "$folder"
+for compiler in gcc clang; do
+    if ! build "$compiler" >"$folder/$compiler.log" 2>&1; then
+        tail -n 20 "$folder/$compiler.log"
+        exit 1
+    fi
+    "$folder/$compiler/tests/world/test_world" --hashes "$seeds" >"$folder/$compiler.hashes" || exit 1
+    "$folder/$compiler/tests/world/test_world" --seed 1 --trace >"$folder/$compiler.trace"
+done
+cmp "$folder/gcc.hashes" "$folder/clang.hashes" || exit 1
+cmp "$folder/gcc.trace" "$folder/clang.trace" || exit 1
+echo "$seeds seeds come to the same with gcc and with clang"

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "world/describe.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define WORD_MAX 32u
+#define LIST_MAX 2048u
+
+typedef unsigned long long wide; /* for %llu */
+
+/* ---- in words ---------------------------------------------------------------------------------------- */
+
+static void describe_links(FILE *out, const struct plan *plan)
+{
+    char text[LH_LINK_TEXT_MAX];
+    for (uint32_t from = 0; from < plan->hosts; from++)
+        for (uint32_t to = 0; to < plan->hosts; to++) {
+            struct lh_link_spec link = plan_link(plan, from, to);
+            if (from != to)
+                fprintf(out, "  link %u to %u: %s\n", from, to, lh_link_format(&link, text, sizeof text));
+        }
+    for (uint32_t host = 0; host < plan->hosts && plan_has(plan, FEATURE_skew); host++)
+        fprintf(out, "  clock of host %u: %llu ns ahead, gains %d ns a second\n", host,
+                (wide)plan->clock[host].ahead_ns, plan->clock[host].skew_ppb);
+}
+
+static void describe_pair(FILE *out, const struct plan *plan, uint32_t number)
+{
+    const struct plan_pair *pair = &plan->pairs[number];
+    const struct lh_attr *a = &pair->attr[0];
+    fprintf(out,
+            "  pair %u: %s, hosts %u and %u, mtu %u, chunk %u, slot %llu, slots %u, channels %u, "
+            "generations %u, "
+            "windows %llu and %llu, pace %llu, buffer %llu, workers %u",
+            number, pair->raw ? "SDR" : "connection", pair->host[0], pair->host[1], a->mtu_bytes,
+            a->chunk_bytes, (wide)a->slot_bytes, a->slots, a->channels, a->generations,
+            (wide)a->window_bytes, (wide)pair->attr[1].window_bytes, (wide)a->rate_bps,
+            (wide)a->receive_buffer_bytes, plan_has(plan, FEATURE_workers) ? pair->workers : 1);
+    if (pair->raw)
+        fprintf(out, ", immediate %u + %u\n", pair->message_bits, pair->fragment_bits);
+    else
+        fprintf(out, ", %s and %s, patience %llu ms\n", pair->reliability[0], pair->reliability[1],
+                (wide)(pair->peer_timeout_ns / LH_NS_PER_MS));
+}
+
+static void describe_event(FILE *out, const struct plan_event *event, uint32_t number)
+{
+    fprintf(out, "  %3u %-8s at %llu us", number, plan_event_name(event->kind),
+            (wide)(event->at_ns / LH_NS_PER_US));
+    switch (event->kind) {
+    case EVENT_message:
+        fprintf(out, ": pair %u, side %u sends %llu bytes; received at %llu us into %llu", event->pair,
+                event->side, (wide)event->bytes, (wide)(event->span_ns / LH_NS_PER_US), (wide)event->room);
+        break;
+    case EVENT_exchange:
+        fprintf(out, ": pair %u, side %u sends %llu bytes into %llu, completed after %llu us", event->pair,
+                event->side, (wide)event->room, (wide)event->bytes, (wide)(event->delay_ns / LH_NS_PER_US));
+        break;
+    case EVENT_cancel:
+        fprintf(out, ": message %u at the %s", event->target, event->side ? "receiver" : "sender");
+        break;
+    case EVENT_close:
+    case EVENT_stall:
+        fprintf(out, ": pair %u, side %u, for %llu us", event->pair, event->side,
+                (wide)(event->span_ns / LH_NS_PER_US));
+        break;
+    default:
+        fprintf(out, ": host %u (to %u) for %llu us, chance %.3f, %llu us", event->host, event->peer,
+                (wide)(event->span_ns / LH_NS_PER_US), event->chance,
+                (wide)(event->delay_ns / LH_NS_PER_US));
+    }
+    fputc('\n', out);
+}
+
+void describe_plan(FILE *out, const struct plan *plan)
+{
+    fprintf(out, "seed %llu: %u hosts, %u pairs, well after %llu us; features:", (wide)plan->seed,
+            plan->hosts, plan->pair_count, (wide)(plan->heal_ns / LH_NS_PER_US));
+    for (uint32_t f = 0; f < FEATURE_COUNT; f++)
+        if (plan_has(plan, (enum plan_feature)f))
+            fprintf(out, " %s", plan_feature_name((enum plan_feature)f));
+    fputc('\n', out);
+    describe_links(out, plan);
+    for (uint32_t i = 0; i < plan->pair_count; i++)
+        describe_pair(out, plan, i);
+    for (uint32_t i = 0; i < plan->event_count; i++)
+        if (!plan->events[i].off)
+            describe_event(out, &plan->events[i], i);
+}
+
+/* ---- as a command ------------------------------------------------------------------------------------ */
+
+static void add_word(char list[LIST_MAX], const char *word)
+{
+    size_t used = strlen(list);
+    snprintf(list + used, LIST_MAX - used, "%s%s", used ? "," : "", word);
+}
+
+/* The names of those that are `off`, or of those that are not. */
+static void make_list(const struct plan *plan, bool off, char list[LIST_MAX])
+{
+    struct plan whole;
+    char word[WORD_MAX];
+    plan_draw(plan->seed, &whole);
+    list[0] = '\0';
+    for (uint32_t i = 0; i < plan->event_count; i++) {
+        uint32_t first = i;
+        while (i < plan->event_count && plan->events[i].off == off)
+            i++;
+        if (i == first)
+            continue;
+        snprintf(word, sizeof word, i - first > 1 ? "%u-%u" : "%u", first, i - 1);
+        add_word(list, word);
+    }
+    for (uint32_t f = 0; f < FEATURE_COUNT; f++)
+        if (plan_has(&whole, (enum plan_feature)f) && plan_has(plan, (enum plan_feature)f) != off)
+            add_word(list, plan_feature_name((enum plan_feature)f));
+}
+
+void describe_command(FILE *out, const struct plan *plan)
+{
+    char without[LIST_MAX];
+    char only[LIST_MAX];
+    make_list(plan, true, without);
+    make_list(plan, false, only);
+    fprintf(out, "test_world --seed %llu", (wide)plan->seed);
+    if (without[0] && strlen(only) < strlen(without))
+        fprintf(out, " --only %s", only[0] ? only : "none");
+    else if (without[0])
+        fprintf(out, " --without %s", without);
+    fputc('\n', out);
+}
+
+/* Of what a word names; false when it names nothing. */
+static bool apply_word(struct plan *plan, const char *word, bool off)
+{
+    if (strcmp(word, "none") == 0)
+        return true;
+    if (isdigit((unsigned char)word[0])) {
+        char *end;
+        unsigned long first = strtoul(word, &end, 10);
+        unsigned long last = *end == '-' ? strtoul(end + 1, &end, 10) : first;
+        for (unsigned long i = first; i <= last && i < plan->event_count; i++)
+            plan->events[i].off = off;
+        return *end == '\0' && last < plan->event_count;
+    }
+    for (uint32_t f = 0; f < FEATURE_COUNT; f++)
+        if (strcmp(word, plan_feature_name((enum plan_feature)f)) == 0) {
+            plan->features = off ? plan->features & ~(1u << f) : plan->features | 1u << f;
+            return true;
+        }
+    bool known = false;
+    for (uint32_t kind = 0; kind < EVENT_COUNT; kind++)
+        known |= strcmp(word, plan_event_name((enum plan_event_kind)kind)) == 0;
+    for (uint32_t i = 0; i < plan->event_count; i++)
+        if (strcmp(word, plan_event_name(plan->events[i].kind)) == 0)
+            plan->events[i].off = off;
+    return known;
+}
+
+bool describe_apply(struct plan *plan, const char *list, bool only)
+{
+    char word[WORD_MAX];
+    if (only) {
+        plan->features = 0;
+        for (uint32_t i = 0; i < plan->event_count; i++)
+            plan->events[i].off = true;
+    }
+    while (*list) {
+        size_t length = strcspn(list, ",");
+        if (length >= sizeof word)
+            return false;
+        memcpy(word, list, length);
+        word[length] = '\0';
+        if (!apply_word(plan, word, !only))
+            return false;
+        list += length + (list[length] == ',');
+    }
+    return true;
+}

@@ -1,0 +1,331 @@
+/*
+ * draw.c - a plan from a seed. First it is drawn which faults exist at all, then how many and how bad (a
+ * swarm: runs differ in what they contain, not only in when it happens).
+ *
+ * Every part has a generator of its own, and each draw is a statement of its own: the order in which a
+ * compiler evaluates operands must not matter.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include "world/plan.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/prng.h"
+
+enum draw_part {
+    PART_SHAPE = 1,
+    PART_LINKS,
+    PART_CLOCKS,
+    PART_FAULTS,
+    PART_PAIRS = 16, /* and one more for each pair */
+};
+
+static uint64_t between(struct lh_prng *prng, uint64_t low, uint64_t high)
+{
+    return low + lh_prng_below(prng, high - low + 1);
+}
+
+/* Small values as likely as large ones: a random number of bits, then the bits. */
+static uint64_t spread(struct lh_prng *prng, uint64_t low, uint64_t high)
+{
+    uint64_t range = high / low;
+    uint64_t doublings = 63 - (uint64_t)__builtin_clzll(range);
+    uint64_t base = low << lh_prng_below(prng, doublings + 1);
+    uint64_t value = between(prng, base, 2 * base);
+    return value < high ? value : high;
+}
+
+static bool is_on(struct lh_prng *prng, double chance)
+{
+    return lh_prng_chance(prng, chance);
+}
+
+/* ---- the world --------------------------------------------------------------------------------------- */
+
+static void draw_shape(struct plan *plan, struct lh_prng *prng, bool *wild)
+{
+    static const uint8_t host_counts[] = {2, 2, 2, 2, 3, 3, 4, 5};
+    plan->hosts = host_counts[lh_prng_below(prng, sizeof host_counts)];
+    *wild = is_on(prng, 0.9);
+    for (uint32_t f = 0; f < FEATURE_COUNT; f++) {
+        bool harm = f <= FEATURE_jitter;
+        bool on = is_on(prng, harm ? 0.35 : 0.3);
+        if (on && (*wild || !harm))
+            plan->features |= 1u << f;
+    }
+    plan->poll_share = (uint32_t)between(prng, 1, 8);
+    bool big = is_on(prng, 0.02);
+    plan->pair_count = (uint32_t)between(prng, 1, big ? PLAN_PAIRS_MAX : 2);
+}
+
+static void draw_link(struct lh_link_spec *link, struct lh_prng *prng, lh_time delay_ns)
+{
+    link->delay_ns = between(prng, delay_ns / 2 + 1, 2 * delay_ns);
+    link->rate_bps = spread(prng, 20000000, 100000000000u);
+    bool bad = is_on(prng, 0.25);
+    link->loss = lh_prng_double(prng) * (bad ? 0.5 : 0.08);
+    link->burst_packets = (double)spread(prng, 2, 32);
+    link->reorder = lh_prng_double(prng) * 0.2;
+    link->duplicate = lh_prng_double(prng) * 0.2;
+    link->corrupt = lh_prng_double(prng) * 0.1;
+    link->jitter_ns = lh_prng_below(prng, 2 * delay_ns + 1);
+    link->drop_tail = is_on(prng, 0.3);
+    bool small = is_on(prng, 0.3);
+    link->queue_bytes = between(prng, 2048, 65536);
+    if (!small)
+        link->queue_bytes = 0;
+    link->seed = lh_prng_next(prng) | 1;
+}
+
+static void draw_links(struct plan *plan, struct lh_prng *prng)
+{
+    lh_time delay_ns = spread(prng, 10 * LH_NS_PER_US, 40 * LH_NS_PER_MS);
+    for (uint32_t from = 0; from < plan->hosts; from++)
+        for (uint32_t to = 0; to < plan->hosts; to++)
+            draw_link(&plan->link[from][to], prng, delay_ns);
+    plan->heal_ns = delay_ns * spread(prng, 8, 128);
+}
+
+static void draw_clocks(struct plan *plan, struct lh_prng *prng)
+{
+    for (uint32_t host = 0; host < plan->hosts; host++) {
+        plan->clock[host].ahead_ns = spread(prng, 1, (uint64_t)1 << 50);
+        plan->clock[host].skew_ppb = (int32_t)lh_prng_below(prng, 400001) - 200000;
+    }
+}
+
+/* ---- who talks --------------------------------------------------------------------------------------- */
+
+/* Of every scheme that this build has, with what it takes after a comma. */
+static void draw_reliability(struct lh_prng *prng, char *text, size_t size)
+{
+    static const char *const parameters[] = {"",        "alpha=0.25", "alpha=0.5", "alpha=1", "alpha=4",
+                                             "alpha=9", "k=4,m=2",    "k=8,m=4",   "k=16,m=2"};
+    uint8_t parsed[LH_SCHEME_PARAMS];
+    uint32_t count = 0;
+    while (lh_schemes()[count])
+        count++;
+    const struct lh_scheme *scheme = lh_schemes()[lh_prng_below(prng, count)];
+    const char *chosen = "";
+    uint64_t start = lh_prng_below(prng, sizeof parameters / sizeof parameters[0]);
+    for (uint64_t i = 0; i < sizeof parameters / sizeof parameters[0]; i++) {
+        const char *tried = parameters[(start + i) % (sizeof parameters / sizeof parameters[0])];
+        if (scheme->parse(tried, parsed) == 0) {
+            chosen = tried;
+            break;
+        }
+    }
+    snprintf(text, size, "%s%s%s", scheme->name, *chosen ? "," : "", chosen);
+}
+
+static void draw_sizes(struct lh_attr *attr, struct lh_prng *prng)
+{
+    lh_attr_init(attr);
+    attr->mtu_bytes = 256u << lh_prng_below(prng, 5);
+    attr->chunk_bytes = attr->mtu_bytes << lh_prng_below(prng, 4);
+    bool wide = is_on(prng, 0.05); /* chunks of more than one word of the packet bitmap */
+    if (wide) {
+        attr->mtu_bytes = 256;
+        attr->chunk_bytes = 256 * 128;
+    }
+    uint64_t chunks = spread(prng, 1, 32);
+    attr->slot_bytes = attr->chunk_bytes * chunks;
+    if (attr->slot_bytes > 131072)
+        attr->slot_bytes = attr->chunk_bytes * (131072 / attr->chunk_bytes);
+    attr->slots = 1u << lh_prng_below(prng, 5);
+    attr->channels = (uint32_t)between(prng, 1, 4);
+    attr->generations = (uint32_t)between(prng, 1, 8);
+    attr->window_bytes = attr->chunk_bytes * spread(prng, 1, 128);
+    attr->rate_bps = spread(prng, 20000000, 10000000000u);
+    attr->receive_buffer_bytes = spread(prng, 8192, 8u << 20);
+}
+
+static void draw_pair(struct plan *plan, struct plan_pair *pair, struct lh_prng *prng)
+{
+    pair->raw = is_on(prng, 0.4);
+    pair->host[0] = (uint8_t)lh_prng_below(prng, plan->hosts);
+    uint64_t other = lh_prng_below(prng, plan->hosts - 1);
+    pair->host[1] = (uint8_t)(other < pair->host[0] ? other : other + 1);
+    draw_sizes(&pair->attr[0], prng);
+    pair->attr[1] = pair->attr[0];
+    for (uint32_t side = 0; side < 2; side++) {
+        draw_reliability(prng, pair->reliability[side], sizeof pair->reliability[side]);
+        pair->attr[side].window_bytes = pair->attr[0].chunk_bytes * spread(prng, 1, 128);
+    }
+    bool other_split = is_on(prng, 0.3);
+    pair->message_bits = other_split ? 8 : 10;
+    pair->fragment_bits = other_split ? 2 : 4;
+    pair->workers = (uint8_t)between(prng, 1, PLAN_WORKERS);
+    if (pair->workers > pair->attr[0].channels)
+        pair->workers = (uint8_t)pair->attr[0].channels;
+    pair->peer_timeout_ns = spread(prng, LH_NS_PER_S / 2, 16 * LH_NS_PER_S);
+    if (!plan_has(plan, FEATURE_pace))
+        pair->attr[0].rate_bps = pair->attr[1].rate_bps = 0;
+}
+
+/* ---- events ------------------------------------------------------------------------------------------ */
+
+static struct plan_event *add_event(struct plan *plan, enum plan_event_kind kind, struct lh_prng *prng)
+{
+    assert(plan->event_count < PLAN_EVENTS_MAX);
+    struct plan_event *event = &plan->events[plan->event_count++];
+    *event = (struct plan_event){.kind = kind};
+    event->at_ns = lh_prng_below(prng, plan->heal_ns);
+    event->seed = lh_prng_next(prng);
+    return event;
+}
+
+static uint64_t draw_bytes(const struct lh_attr *attr, struct lh_prng *prng, uint64_t most)
+{
+    uint64_t edges[] = {attr->mtu_bytes, attr->chunk_bytes, attr->slot_bytes};
+    uint64_t edge = edges[lh_prng_below(prng, 3)];
+    uint64_t times = between(prng, 1, 3);
+    uint64_t bytes = edge * times + lh_prng_below(prng, 3) - 1;
+    uint64_t free_bytes = spread(prng, 1, most);
+    switch (lh_prng_below(prng, 8)) {
+    case 0:
+        return 0;
+    case 1:
+        return 1;
+    case 2:
+    case 3: /* around an edge */
+        return bytes < most ? bytes : most;
+    default:
+        return free_bytes;
+    }
+}
+
+static void draw_messages(struct plan *plan, uint32_t number, struct lh_prng *prng)
+{
+    const struct lh_attr *attr = &plan->pairs[number].attr[0];
+    uint64_t messages = spread(prng, 1, 24);
+    uint64_t most = spread(prng, 4096, 131072);
+    bool one_way = is_on(prng, 0.4);
+    bool cancels = is_on(prng, 0.25);
+    bool shorts = is_on(prng, 0.25);
+    for (uint64_t i = 0; i < messages; i++) {
+        uint16_t index = (uint16_t)plan->event_count;
+        struct plan_event *event = add_event(plan, EVENT_message, prng);
+        event->pair = (uint8_t)number;
+        event->side = (uint8_t)lh_prng_below(prng, 2);
+        if (one_way)
+            event->side = 0;
+        event->bytes = draw_bytes(attr, prng, most);
+        bool exact = is_on(prng, 0.5);
+        uint64_t extra = draw_bytes(attr, prng, most);
+        event->room = event->bytes + (exact ? 0 : extra);
+        bool is_short = is_on(prng, 0.2) && shorts && event->bytes > 0;
+        if (is_short)
+            event->room = lh_prng_below(prng, event->bytes);
+        lh_time recv_at_ns = lh_prng_below(prng, plan->heal_ns);
+        event->span_ns = recv_at_ns; /* of the receive: a moment of its own */
+        bool canceled = is_on(prng, 0.2) && cancels;
+        if (!canceled)
+            continue;
+        struct plan_event *cancel = add_event(plan, EVENT_cancel, prng);
+        cancel->target = index;
+        cancel->side = (uint8_t)lh_prng_below(prng, 2);
+    }
+    bool closes = is_on(prng, 0.1);
+    if (closes) {
+        struct plan_event *event = add_event(plan, EVENT_close, prng);
+        event->pair = (uint8_t)number;
+        event->side = (uint8_t)lh_prng_below(prng, 2);
+    }
+}
+
+static void draw_exchanges(struct plan *plan, uint32_t number, struct lh_prng *prng)
+{
+    const struct lh_attr *attr = &plan->pairs[number].attr[0];
+    uint64_t exchanges = spread(prng, 1, 32);
+    uint64_t most = attr->slot_bytes;
+    bool one_way = is_on(prng, 0.5);
+    lh_time patience_ns = spread(prng, 1000, plan->heal_ns);
+    for (uint64_t i = 0; i < exchanges; i++) {
+        struct plan_event *event = add_event(plan, EVENT_exchange, prng);
+        event->pair = (uint8_t)number;
+        event->side = (uint8_t)lh_prng_below(prng, 2);
+        if (one_way)
+            event->side = 0;
+        event->bytes = draw_bytes(attr, prng, most);
+        if (event->bytes > most)
+            event->bytes = most;
+        uint64_t sent = lh_prng_below(prng, event->bytes + 1);
+        bool whole = is_on(prng, 0.6);
+        event->room = whole ? event->bytes : sent;
+        event->delay_ns = lh_prng_below(prng, 2 * patience_ns);
+    }
+}
+
+static void draw_direction(const struct plan *plan, struct plan_event *event, struct lh_prng *prng)
+{
+    event->host = (uint8_t)lh_prng_below(prng, plan->hosts);
+    uint64_t other = lh_prng_below(prng, plan->hosts - 1);
+    event->peer = (uint8_t)(other < event->host ? other : other + 1);
+}
+
+/* Most faults are as long as a few round trips; some last seconds. */
+static lh_time draw_span(const struct plan *plan, struct lh_prng *prng)
+{
+    lh_time rtt_ns = 2 * plan->link[0][1].delay_ns;
+    bool lengthy = is_on(prng, 0.1);
+    lh_time span_ns = between(prng, 1, 8 * rtt_ns);
+    lh_time seconds_ns = between(prng, 1, 3 * LH_NS_PER_S);
+    return lengthy ? seconds_ns : span_ns;
+}
+
+static void draw_fault(struct plan *plan, enum plan_event_kind kind, struct lh_prng *prng)
+{
+    struct plan_event *event = add_event(plan, kind, prng);
+    draw_direction(plan, event, prng);
+    event->span_ns = draw_span(plan, prng);
+    event->chance = lh_prng_double(prng) * lh_prng_double(prng);
+    event->pair = (uint8_t)lh_prng_below(prng, plan->pair_count);
+    event->side = (uint8_t)lh_prng_below(prng, 2);
+    event->delay_ns = draw_span(plan, prng);
+    uint64_t jump_ns = spread(prng, 1000, 32 * LH_NS_PER_S);
+    if (kind == EVENT_jump)
+        event->delay_ns = jump_ns;
+    bool all = is_on(prng, 0.3);
+    if (kind == EVENT_memory && all)
+        event->chance = 1;
+}
+
+static void draw_faults(struct plan *plan, struct lh_prng *prng)
+{
+    for (uint32_t kind = EVENT_cut; kind < EVENT_COUNT; kind++) {
+        bool exists = is_on(prng, kind == EVENT_forge || kind == EVENT_crash ? 0.1 : 0.14);
+        uint64_t times = between(prng, 1, kind == EVENT_crash ? 2 : 4);
+        for (uint64_t i = 0; exists && i < times; i++)
+            draw_fault(plan, (enum plan_event_kind)kind, prng);
+    }
+}
+
+void plan_draw(uint64_t seed, struct plan *plan)
+{
+    struct lh_prng root;
+    bool wild;
+    memset(plan, 0, sizeof *plan);
+    plan->seed = seed;
+    lh_prng_seed(&root, seed);
+    struct lh_prng shape = lh_prng_fork(&root, PART_SHAPE);
+    struct lh_prng links = lh_prng_fork(&root, PART_LINKS);
+    struct lh_prng clocks = lh_prng_fork(&root, PART_CLOCKS);
+    struct lh_prng faults = lh_prng_fork(&root, PART_FAULTS);
+    draw_shape(plan, &shape, &wild);
+    draw_links(plan, &links);
+    draw_clocks(plan, &clocks);
+    for (uint32_t i = 0; i < plan->pair_count; i++) {
+        struct lh_prng prng = lh_prng_fork(&root, PART_PAIRS + i);
+        draw_pair(plan, &plan->pairs[i], &prng);
+        if (plan->pairs[i].raw)
+            draw_exchanges(plan, i, &prng);
+        else
+            draw_messages(plan, i, &prng);
+    }
+    if (wild)
+        draw_faults(plan, &faults);
+}

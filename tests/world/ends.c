@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "world/ends.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/earlier.h"
+#include "sdr/driver.h"
+#include "world/checks.h"
+#include "world/exchange.h"
+#include "world/inside.h"
+#include "world/memory.h"
+#include "world/talk.h"
+
+#define DEVICE_MAX    (SIM_WORLD_NAME_MAX + 16u)
+#define PATIENCE_NS   (86400 * LH_NS_PER_S) /* the longest that a connection takes */
+#define ROUNDS_MAX    40000u                /* of one end at one moment; a full receive queue is less */
+#define OPEN_AGAIN_NS (100 * LH_NS_PER_US)
+
+/* ---- opening ----------------------------------------------------------------------------------------- */
+
+static int open_connection(struct world *world, struct pair *pair, uint32_t side, const char *device)
+{
+    struct end *end = &pair->ends[side];
+    struct lh_attr attr = pair->plan->attr[side];
+    attr.device = device;
+    attr.workers = LH_NO_WORKERS;
+    attr.reliability = pair->plan->reliability[side];
+    bool patient = !plan_has(world->plan, FEATURE_impatient) && pair->trusted && !pair->may_end;
+    attr.peer_timeout_ns = patient ? PATIENCE_NS : pair->plan->peer_timeout_ns;
+    int error = lh_open(&attr, &end->connection);
+    if (error == 0)
+        inside_connection(end->connection, &end->context, &end->qp);
+    return error;
+}
+
+static int open_raw(struct pair *pair, uint32_t side, const char *device)
+{
+    struct end *end = &pair->ends[side];
+    const struct lh_attr *sizes = &pair->plan->attr[side];
+    struct lh_context_attr attr = {.channels = sizes->channels,
+                                   .workers = LH_SDR_NO_WORKERS,
+                                   .receive_buffer_bytes = sizes->receive_buffer_bytes};
+    const struct sdr_qp_attr qp_attr = {0};
+    struct lh_qp_attr more = {.generations = sizes->generations,
+                              .immediate_message_bits = pair->plan->message_bits,
+                              .immediate_fragment_bits = pair->plan->fragment_bits,
+                              .mtu_bytes = sizes->mtu_bytes,
+                              .slot_bytes = sizes->slot_bytes,
+                              .rate_bps = sizes->rate_bps,
+                              .chunk_bytes = sizes->chunk_bytes,
+                              .slots = sizes->slots};
+    int error = lh_sdr_context_create(device, &attr, &end->context);
+    if (error)
+        return error;
+    error = lh_sdr_qp_create(end->context, &qp_attr, &more, &end->qp);
+    if (error)
+        sdr_context_destroy(end->context);
+    return error;
+}
+
+/* Where the end's packets arrive. */
+static void note_ports(struct world *world, struct end *end, uint16_t owner)
+{
+    for (uint32_t i = 0; i < end->ports; i++)
+        world->end_of_port[end->host * SIM_PORTS_MAX + (uint32_t)end->port_first + i - SIM_PORT_FIRST] =
+            owner;
+}
+
+static int open_end(struct world *world, struct pair *pair, uint32_t side)
+{
+    struct end *end = &pair->ends[side];
+    uint16_t port_first = end->port_first;
+    char device[DEVICE_MAX];
+    int64_t blocks = memory_blocks();
+    uint64_t refusals = memory_refusals();
+    *end = (struct end){.host = pair->plan->host[side],
+                        .workers = plan_has(world->plan, FEATURE_workers) ? pair->plan->workers : 1,
+                        .pair = (uint16_t)(pair - world->pairs),
+                        .opened_ns = world->now};
+    if (port_first && plan_has(world->plan, FEATURE_ports))
+        sim_world_next_port(world->sim, end->host, port_first);
+    snprintf(device, sizeof device, "sim:life/%u", end->host);
+    int error = pair->plan->raw ? open_raw(pair, side, device) : open_connection(world, pair, side, device);
+    end->port_first = port_first;
+    if (error) {
+        if (error != -LH_ENOMEM || memory_refusals() == refusals)
+            world_fail(world, "error", "end %u cannot be opened: %s", world_end_number(world, end),
+                       lh_last_error());
+        if (memory_blocks() != blocks)
+            world_fail(world, "leak", "opening end %u failed and left %lld blocks",
+                       world_end_number(world, end), (long long)(memory_blocks() - blocks));
+        return error;
+    }
+    end->open = true;
+    end->port_first = inside_qp_ports(end->qp, &end->ports);
+    note_ports(world, end, (uint16_t)world_end_number(world, end));
+    world_note(world, end->port_first, "end %u opens on host %u, ports from %u",
+               world_end_number(world, end), end->host, end->port_first);
+    return 0;
+}
+
+static void attach_end(struct world *world, struct pair *pair, uint32_t side)
+{
+    struct end *end = &pair->ends[side];
+    struct end *peer = &pair->ends[1 - side];
+    uint8_t blob[LH_BLOB_MAX];
+    size_t bytes = sizeof blob;
+    int error;
+    if (pair->plan->raw) {
+        error = sdr_qp_info_get(peer->qp, blob);
+        if (!error)
+            error = lh_sdr_qp_connect(end->qp, blob);
+    } else {
+        error = lh_blob(peer->connection, blob, &bytes);
+        if (!error)
+            error = lh_attach(end->connection, blob, bytes);
+    }
+    if (error)
+        world_fail(world, "error", "end %u cannot be attached: %s", world_end_number(world, end),
+                   lh_last_error());
+}
+
+void pair_open(struct world *world, struct pair *pair)
+{
+    pair->retry_ns = LH_TIME_NEVER;
+    for (uint32_t side = 0; side < 2; side++)
+        if (!pair->ends[side].open && open_end(world, pair, side) != 0) {
+            pair->retry_ns = world->now + OPEN_AGAIN_NS;
+            return;
+        }
+    for (uint32_t side = 0; side < 2; side++) {
+        attach_end(world, pair, side);
+        world_touch(world, &pair->ends[side]);
+    }
+    pair->up = true;
+}
+
+lh_time pairs_open_due(struct world *world)
+{
+    lh_time next = LH_TIME_NEVER;
+    for (uint32_t i = 0; i < world->plan->pair_count; i++) {
+        struct pair *pair = &world->pairs[i];
+        if (pair->retry_ns <= world->now)
+            pair_open(world, pair);
+        lh_keep_earlier(&next, pair->retry_ns);
+    }
+    return next;
+}
+
+void end_close(struct world *world, struct end *end, bool muted)
+{
+    if (!end->open)
+        return;
+    struct pair *pair = &world->pairs[end->pair];
+    uint32_t side = world_end_number(world, end) % 2;
+    if (end->connection)
+        talk_harvest(world, pair, side);
+    check_end(world, end);
+    check_counters(world, end);
+    world->hosts[end->host].muted |= muted;
+    if (pair->plan->raw) {
+        exchange_on_closing(world, pair, side);
+        sdr_qp_destroy(end->qp);
+        exchange_on_closed(pair, side);
+        sdr_context_destroy(end->context);
+    } else {
+        lh_close(end->connection);
+        talk_on_closed(world, pair, side);
+    }
+    if (muted)
+        world->hosts[end->host].muted = false;
+    note_ports(world, end, WORLD_NOTHING);
+    end->open = false;
+    pair->up = false;
+    world_note(world, 0, "end %u is closed", world_end_number(world, end));
+}
+
+/* ---- running ----------------------------------------------------------------------------------------- */
+
+static bool worker_due(const struct world *world, const struct end *end, uint32_t worker)
+{
+    return end->due_ns[worker] <= world->now && end->stalled_until_ns[worker] <= world->now;
+}
+
+static bool end_due(const struct world *world, const struct end *end)
+{
+    if (!end->open || !host_runs(world, end->host))
+        return false;
+    for (uint32_t w = 0; w < end->workers; w++)
+        if (worker_due(world, end, w))
+            return true;
+    return false;
+}
+
+static void run_worker(struct world *world, struct end *end, uint32_t worker)
+{
+    lh_time next = LH_TIME_NEVER;
+    bool moved = false;
+    world->turns++;
+    if (end->workers > 1) {
+        sdr_context_round(end->context, worker, end->workers, &moved, &next);
+    } else {
+        if (end->connection)
+            lh_progress(end->connection, &next);
+        else
+            lh_sdr_progress(end->context, &next);
+    }
+    if (world_sings(world, CANARY_spin))
+        moved = true;
+    end->due_ns[worker] = moved ? world->now : sim_world_host_when(world->sim, end->host, next);
+    if (moved)
+        world_touch(world, end); /* workers wake each other */
+}
+
+static void run_end(struct world *world, struct end *end)
+{
+    uint32_t first = end->workers > 1 ? (uint32_t)lh_prng_below(&world->order, end->workers) : 0;
+    for (uint32_t i = 0; i < end->workers; i++) {
+        uint32_t worker = (first + i) % end->workers;
+        if (worker_due(world, end, worker))
+            run_worker(world, end, worker);
+    }
+    struct pair *pair = &world->pairs[end->pair];
+    uint32_t side = world_end_number(world, end) % 2;
+    if (end->connection)
+        talk_harvest(world, pair, side);
+    else
+        exchange_harvest(world, pair, side);
+    check_end(world, end);
+}
+
+void ends_progress(struct world *world)
+{
+    uint32_t ends = 2 * world->plan->pair_count;
+    uint32_t rounds = 0;
+    for (bool any = true; any && !world_failed(world);) {
+        any = false;
+        for (uint32_t i = 0; i < ends && !world_failed(world); i++) {
+            struct end *end = world_end(world, i);
+            if (!end_due(world, end))
+                continue;
+            run_end(world, end);
+            any = true;
+            if (++rounds > ROUNDS_MAX)
+                world_fail(world, "turns", "end %u asks to be called again for ever at %llu ns", i,
+                           (unsigned long long)world->now);
+        }
+    }
+}
+
+static lh_time end_next(const struct world *world, const struct end *end)
+{
+    lh_time next = LH_TIME_NEVER;
+    const struct host *host = &world->hosts[end->host];
+    for (uint32_t w = 0; end->open && w < end->workers; w++) {
+        lh_time due_ns = end->due_ns[w];
+        if (due_ns != LH_TIME_NEVER && due_ns < end->stalled_until_ns[w])
+            due_ns = end->stalled_until_ns[w];
+        lh_keep_earlier(&next, due_ns);
+    }
+    if (next != LH_TIME_NEVER && next < host->paused_until_ns)
+        next = host->paused_until_ns;
+    return next;
+}
+
+lh_time ends_next(struct world *world)
+{
+    lh_time next = LH_TIME_NEVER;
+    for (uint32_t i = 0; i < 2 * world->plan->pair_count; i++)
+        lh_keep_earlier(&next, end_next(world, world_end(world, i)));
+    return next;
+}
+
+void ends_on_arrival(struct world *world, uint32_t host, uint16_t port, lh_time at_ns)
+{
+    if (port < SIM_PORT_FIRST || (uint32_t)port - SIM_PORT_FIRST >= SIM_PORTS_MAX || host >= PLAN_HOSTS_MAX)
+        return;
+    uint16_t number = world->end_of_port[host * SIM_PORTS_MAX + port - SIM_PORT_FIRST];
+    if (number == WORLD_NOTHING)
+        return;
+    struct end *end = world_end(world, number);
+    for (uint32_t w = 0; w < end->workers; w++)
+        if (end->due_ns[w] > at_ns)
+            end->due_ns[w] = at_ns;
+}

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "world/hostile.h"
+
+#include <string.h>
+
+#include "base/big_endian.h"
+#include "wire/control.h"
+#include "wire/roce.h"
+
+#define KEEP_EVERY    5u /* of the packets that pass */
+#define DEST_QPN      5u /* where fields lie in a packet */
+#define WRITE_RKEY    20u
+#define CONTROL       ROCE_SEND_HEADER_BYTES
+#define CONTROL_TOKEN (CONTROL + 4u)
+#define CTS_ENTRY     (CONTROL + CONTROL_HEADER_BYTES)
+#define CTS_LENGTH    (CTS_ENTRY + 8u)
+
+void hostile_overhear(struct world *world, const struct sim_datagram *datagram)
+{
+    struct kept *kept = &world->kept;
+    if (kept->packets == NULL || kept->count++ % KEEP_EVERY != 0)
+        return;
+    /* Every other place keeps what came first, so that there is something of an earlier life. */
+    uint32_t number = kept->count / KEEP_EVERY;
+    uint32_t place = number < KEPT_PACKETS ? number : number % (KEPT_PACKETS / 2) * 2;
+    struct kept_packet *packet = &kept->packets[place];
+    packet->head = *datagram;
+    packet->head.data = packet->data;
+    memcpy(packet->data, datagram->data, datagram->bytes);
+}
+
+/* A full pool, or refused memory, is a lost packet. */
+static void inject(struct world *world, const struct sim_datagram *datagram)
+{
+    world_say(world, "hostile packet of %u bytes from %u:%u to %u:%u", datagram->bytes, datagram->from,
+              datagram->source_port, datagram->to, datagram->destination_port);
+    (void)sim_world_inject(world->sim, datagram);
+}
+
+/* A port that somebody on the host has, as far as there is one. */
+static uint16_t some_port(struct world *world, uint32_t host, struct lh_prng *prng)
+{
+    uint32_t first = (uint32_t)lh_prng_below(prng, 2 * world->plan->pair_count);
+    for (uint32_t i = 0; i < 2 * world->plan->pair_count; i++) {
+        const struct end *end = world_end(world, (first + i) % (2 * world->plan->pair_count));
+        if (end->open && end->host == host)
+            return (uint16_t)(end->port_first + lh_prng_below(prng, end->ports));
+    }
+    return (uint16_t)(SIM_PORT_FIRST + lh_prng_below(prng, 16));
+}
+
+void hostile_invent(struct world *world, const struct plan_event *event, struct lh_prng *prng)
+{
+    uint8_t data[SIM_DATAGRAM_MAX];
+    struct sim_datagram datagram = {
+        .at_ns = world->now, .data = data, .from = event->host, .to = event->peer};
+    datagram.bytes = (uint32_t)lh_prng_below(prng, 1200);
+    datagram.source_port = some_port(world, event->host, prng);
+    datagram.destination_port = some_port(world, event->peer, prng);
+    for (uint32_t i = 0; i + 8 <= sizeof data && i < datagram.bytes; i += 8) {
+        uint64_t word = lh_prng_next(prng);
+        memcpy(data + i, &word, sizeof word);
+    }
+    bool plausible = lh_prng_chance(prng, 0.5);
+    if (plausible && datagram.bytes >= 64) {
+        bool write = lh_prng_chance(prng, 0.5);
+        struct roce_packet roce = {.opcode = write ? ROCE_UC_WRITE_ONLY_IMM : ROCE_UC_SEND_ONLY,
+                                   .dest_qpn = lh_get_be32(data) & ROCE_QPN_MASK,
+                                   .va = lh_prng_below(prng, 1u << 20),
+                                   .rkey = lh_get_be32(data + 4),
+                                   .immediate = lh_get_be32(data + 8)};
+        uint32_t header = (uint32_t)roce_header_bytes((uint8_t)roce.opcode);
+        roce.payload_bytes = (datagram.bytes - header - ROCE_ICRC_BYTES) / 4 * 4;
+        roce_encode_header(&roce, data);
+        datagram.bytes = header + roce.payload_bytes + ROCE_ICRC_BYTES;
+        sim_datagram_seal(&datagram);
+    }
+    inject(world, &datagram);
+}
+
+void hostile_replay(struct world *world, struct lh_prng *prng)
+{
+    struct kept *kept = &world->kept;
+    uint32_t count = kept->count / KEEP_EVERY;
+    if (kept->packets == NULL || count < 2)
+        return;
+    uint64_t place = 1 + lh_prng_below(prng, (count < KEPT_PACKETS ? count : KEPT_PACKETS) - 1);
+    struct sim_datagram datagram = kept->packets[place].head;
+    /* Who hears it on the way is not faster than light either. */
+    if (datagram.bytes == 0 ||
+        datagram.at_ns + world->plan->link[datagram.from][datagram.to].delay_ns > world->now)
+        return;
+    datagram.at_ns = world->now;
+    inject(world, &datagram);
+}
+
+static void change_bytes(uint8_t *data, uint32_t first, uint32_t end, uint64_t changes,
+                         struct lh_prng *prng)
+{
+    for (; changes > 0; changes--) {
+        uint64_t at = first + lh_prng_below(prng, end - first);
+        data[at] = (uint8_t)lh_prng_next(prng);
+    }
+}
+
+/* The peer's own words with lies in them: lengths of clear-to-sends above all. */
+static void forge(struct sim_datagram *copy, struct lh_prng *prng)
+{
+    static const uint32_t lengths[] = {0, 1, 255, 65536, 0x7FFFFFFF, 0xFFFFFFFF};
+    uint32_t end = copy->bytes - ROCE_ICRC_BYTES;
+    uint64_t kind = lh_prng_below(prng, 4);
+    uint64_t changes = 1 + lh_prng_below(prng, 4);
+    uint32_t length = lengths[lh_prng_below(prng, 6)];
+    bool cts =
+        copy->control && end >= CTS_ENTRY + CONTROL_CTS_BYTES && copy->data[CONTROL + 1] == CONTROL_CTS;
+    if (cts && kind < 2)
+        lh_put_be32(copy->data + CTS_LENGTH, length);
+    else if (cts && kind == 2)
+        change_bytes(copy->data, CTS_ENTRY, end, changes, prng);
+    else if (copy->control && end > CTS_ENTRY && kind < 3)
+        change_bytes(copy->data, CTS_ENTRY, end, changes, prng);
+    else
+        change_bytes(copy->data, 0, end, changes, prng);
+    sim_datagram_seal(copy);
+}
+
+/* With a right checksum, and a key or token that is not; or with a checksum that is not: three bits at
+ * most, which a CRC of 32 bits never misses at these lengths. */
+static void spoil(struct sim_datagram *copy, struct lh_prng *prng)
+{
+    uint32_t end = copy->bytes - ROCE_ICRC_BYTES;
+    uint32_t key = copy->control ? CONTROL_TOKEN : WRITE_RKEY;
+    uint64_t changes = lh_prng_below(prng, 6);
+    bool sealed = lh_prng_chance(prng, 0.6);
+    if (!sealed || end < key + 4) {
+        uint64_t bit = lh_prng_below(prng, (uint64_t)copy->bytes * 8);
+        copy->data[bit / 8] ^= (uint8_t)(1u << bit % 8);
+        return;
+    }
+    uint32_t kept = lh_get_be32(copy->data + key);
+    if (changes > 0)
+        change_bytes(copy->data, DEST_QPN, end, changes, prng);
+    lh_put_be32(copy->data + key, kept + 1 + (uint32_t)lh_prng_below(prng, UINT32_MAX - 1));
+    sim_datagram_seal(copy);
+}
+
+void hostile_mutate(struct world *world, const struct plan_event *event, struct lh_prng *prng,
+                    const struct sim_datagram *datagram)
+{
+    uint8_t data[SIM_DATAGRAM_MAX];
+    struct sim_datagram copy = *datagram;
+    copy.data = data;
+    lh_time light_ns = world->plan->link[datagram->from][datagram->to].delay_ns;
+    lh_time late_ns = lh_prng_below(prng, light_ns + 1);
+    copy.at_ns = world->now + light_ns + late_ns; /* some changes do not matter, and light is the fastest */
+    memcpy(data, datagram->data, datagram->bytes);
+    if (datagram->bytes < ROCE_BTH_BYTES + 2 * ROCE_ICRC_BYTES)
+        return;
+    if (event->kind == EVENT_forge)
+        forge(&copy, prng);
+    else
+        spoil(&copy, prng);
+    inject(world, &copy);
+}

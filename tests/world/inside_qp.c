@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "world/inside.h"
+
+#include "fabric/sim/endpoint.h"
+#include "sdr/context.h"
+#include "sdr/qp.h"
+
+uint16_t inside_qp_ports(struct sdr_qp *qp, uint16_t *count)
+{
+    struct qp_info_endpoint info;
+    qp->endpoint->fabric->ops->endpoint_info(qp->endpoint, &info);
+    *count = (uint16_t)(info.channels + 1u);
+    return info.channel_port[0];
+}
+
+uint32_t inside_qp_bounds(struct sdr_qp *qp, struct inside_bound bounds[INSIDE_BOUNDS_MAX])
+{
+    uint32_t count = 0;
+    uint32_t slots = qp->shape.slots;
+    bounds[count++] =
+        (struct inside_bound){"messages to send", qp->outbox.head - qp->outbox.tail, QP_MESSAGES_WAITING};
+    bounds[count++] =
+        (struct inside_bound){"messages heard", qp->inbox.head - qp->inbox.tail, QP_MESSAGES_WAITING};
+    bounds[count++] = (struct inside_bound){"free slots", qp->free_count, slots};
+    bounds[count++] = (struct inside_bound){"unheard clear-to-sends",
+                                            qp->announcer.next - qp->announcer.heard, qp->announcer.size};
+    bounds[count++] = (struct inside_bound){
+        "unannounced clear-to-sends", qp->announcer.next - qp->announcer.announced, qp->announcer.size};
+    bounds[count++] =
+        (struct inside_bound){"clear-to-sends to use", qp->cts.heard - qp->cts.next_use, qp->cts.size};
+    for (uint32_t c = 0; c < qp->context->channels && count < INSIDE_BOUNDS_MAX; c++) {
+        const struct send_channel *sends = &qp->channels[c].sends;
+        bounds[count++] =
+            (struct inside_bound){"ranges of a channel", sends->head - sends->tail, SEND_RANGES_MAX};
+    }
+    return count;
+}
+
+uint32_t inside_qp_slot_uses(struct sdr_qp *qp)
+{
+    const struct sim_endpoint *endpoint = (const struct sim_endpoint *)qp->endpoint;
+    uint32_t most = 0;
+    for (uint32_t i = 0; i < qp->shape.slots; i++)
+        if (endpoint->table.slots[i].binds > most)
+            most = endpoint->table.slots[i].binds;
+    return most;
+}

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "world/plan.h"
+
+#include "base/prng.h"
+
+#define HEALED_RATE_BPS 10000000000u
+
+static const char *const event_names[] = {
+#define PLAN_EVENT_NAME(name, words) #name,
+    PLAN_EVENTS(PLAN_EVENT_NAME)
+#undef PLAN_EVENT_NAME
+};
+
+static const char *const feature_names[] = {
+#define PLAN_FEATURE_NAME(name, words) #name,
+    PLAN_FEATURES(PLAN_FEATURE_NAME)
+#undef PLAN_FEATURE_NAME
+};
+
+const char *plan_event_name(enum plan_event_kind kind)
+{
+    return event_names[kind];
+}
+
+const char *plan_feature_name(enum plan_feature feature)
+{
+    return feature_names[feature];
+}
+
+bool plan_any(const struct plan *plan, enum plan_event_kind kind)
+{
+    for (uint32_t i = 0; i < plan->event_count; i++)
+        if (plan->events[i].kind == kind && !plan->events[i].off)
+            return true;
+    return false;
+}
+
+struct lh_link_spec plan_link(const struct plan *plan, uint32_t from, uint32_t to)
+{
+    struct lh_link_spec link = plan->link[from][to];
+    if (!plan_has(plan, FEATURE_loss))
+        link.loss = 0;
+    if (!plan_has(plan, FEATURE_burst))
+        link.burst_packets = 0;
+    if (!plan_has(plan, FEATURE_reorder))
+        link.reorder = 0;
+    if (!plan_has(plan, FEATURE_duplicate))
+        link.duplicate = 0;
+    if (!plan_has(plan, FEATURE_corrupt))
+        link.corrupt = 0;
+    if (!plan_has(plan, FEATURE_jitter))
+        link.jitter_ns = 0;
+    if (!plan_has(plan, FEATURE_rate))
+        link.rate_bps = 0;
+    return link;
+}
+
+struct lh_link_spec plan_clean_link(const struct plan *plan, uint32_t from, uint32_t to)
+{
+    return (struct lh_link_spec){
+        .delay_ns = plan->link[from][to].delay_ns, .rate_bps = HEALED_RATE_BPS, .seed = plan->seed};
+}
+
+struct lh_link_spec plan_changed_link(const struct plan *plan, const struct plan_event *event)
+{
+    struct lh_link_spec link = plan_link(plan, event->host, event->peer);
+    struct lh_prng prng;
+    lh_prng_seed(&prng, event->seed);
+    link.delay_ns = 1 + lh_prng_below(&prng, 4 * link.delay_ns);
+    link.rate_bps = 5000000 + lh_prng_below(&prng, 1000000000);
+    link.drop_tail = lh_prng_chance(&prng, 0.3);
+    link.seed = lh_prng_next(&prng);
+    return link;
+}

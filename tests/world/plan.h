@@ -1,0 +1,137 @@
+/*
+ * plan.h - everything that one seed decides: hosts, links, who talks to whom, and a list of events.
+ *
+ * A plan is plain data. What happens in a run is either an *event* (a message to send, a fault with its
+ * time) or a *feature* (something that holds all the time, such as loss on every link). Each can be taken
+ * out without moving another: whatever is drawn during a run comes from a generator of the event's own. So
+ * a failing plan is made smaller by leaving things out (shrink.h), and what is left is named on the
+ * command line that runs it again.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef LH_TESTS_WORLD_PLAN_H
+#define LH_TESTS_WORLD_PLAN_H
+
+#include <longhaul/connection.h>
+
+#include "fabric/sim/sim.h"
+
+#define PLAN_HOSTS_MAX  5u
+#define PLAN_PAIRS_MAX  5u
+#define PLAN_EVENTS_MAX 384u
+#define PLAN_WORKERS    4u /* at most, of one end */
+#define PLAN_SPAN_MAX   (600 * LH_NS_PER_S)
+
+/* X(name, what it does). In force for a whole run, on every host and link. */
+#define PLAN_FEATURES(X)                                                                                   \
+    X(loss, "packets are lost")                                                                            \
+    X(burst, "losses come in bursts")                                                                      \
+    X(reorder, "packets are held back")                                                                    \
+    X(duplicate, "packets arrive twice")                                                                   \
+    X(corrupt, "a bit flips on the wire")                                                                  \
+    X(jitter, "delays vary")                                                                               \
+    X(rate, "links have a rate")                                                                           \
+    X(skew, "clocks are apart and run at different speeds")                                                \
+    X(workers, "several workers take turns in any order")                                                  \
+    X(share, "a poll takes few packets")                                                                   \
+    X(pace, "senders pace themselves")                                                                     \
+    X(impatient, "a silent peer is given up after seconds")                                                \
+    X(ports, "who comes back gets the ports of its earlier life")
+
+enum plan_feature {
+#define PLAN_FEATURE_ENUM(name, words) FEATURE_##name,
+    PLAN_FEATURES(PLAN_FEATURE_ENUM)
+#undef PLAN_FEATURE_ENUM
+        FEATURE_COUNT,
+};
+
+/* X(name, what it is): the first four are what users do, the others are faults. */
+#define PLAN_EVENTS(X)                                                                                     \
+    X(message, "a message of a connection")                                                                \
+    X(exchange, "one SDR message")                                                                         \
+    X(cancel, "a request is canceled")                                                                     \
+    X(close, "one end closes")                                                                             \
+    X(cut, "one direction loses everything")                                                               \
+    X(flap, "both directions go up and down")                                                              \
+    X(change, "one direction becomes another link")                                                        \
+    X(control, "control messages are lost")                                                                \
+    X(hold, "packets are held back for long")                                                              \
+    X(jump, "a clock jumps forward")                                                                       \
+    X(pause, "a host stands still")                                                                        \
+    X(stall, "a worker does nothing")                                                                      \
+    X(crash, "a host loses everything and comes back")                                                     \
+    X(memory, "allocations fail")                                                                          \
+    X(noise, "random and made-up packets")                                                                 \
+    X(replay, "packets of before come again")                                                              \
+    X(mutate, "copies of packets with changes that cannot be right")                                       \
+    X(forge, "copies of packets with changes, by one who knows keys and tokens")
+
+enum plan_event_kind {
+#define PLAN_EVENT_ENUM(name, words) EVENT_##name,
+    PLAN_EVENTS(PLAN_EVENT_ENUM)
+#undef PLAN_EVENT_ENUM
+        EVENT_COUNT,
+};
+
+struct plan_event {
+    enum plan_event_kind kind;
+    bool off;        /* left out */
+    uint8_t pair;    /* message, exchange, close, stall */
+    uint8_t side;    /* of the pair: who sends, who closes, who stalls; cancel: 0 the send, 1 the receive */
+    uint8_t host;    /* faults of a host; of a direction: from */
+    uint8_t peer;    /* of a direction: to */
+    uint16_t target; /* cancel: number of the message's event */
+    lh_time at_ns;
+    lh_time span_ns; /* how long a fault lasts; message: when the receive is posted */
+    uint64_t bytes;  /* of a message */
+    uint64_t room;   /* message: at the receiver; exchange: that are sent */
+    double chance;   /* of each packet, or allocation */
+    lh_time
+        delay_ns; /* hold, jump, flap: how long; exchange: the receive is completed so long after its post */
+    uint64_t seed; /* of what it draws while it happens */
+};
+
+struct plan_pair {
+    bool raw; /* SDR queue pairs, else connections */
+    uint8_t host[2];
+    struct lh_attr attr[2]; /* raw: its sizes count */
+    char reliability[2][48];
+    uint8_t message_bits; /* raw: the split of the immediate */
+    uint8_t fragment_bits;
+    uint8_t workers;
+    lh_time peer_timeout_ns; /* when it is impatient */
+};
+
+struct plan {
+    uint64_t seed;
+    uint32_t hosts;
+    uint32_t pair_count;
+    uint32_t event_count;
+    uint32_t features;                                        /* bits */
+    lh_time heal_ns;                                          /* when every fault ends */
+    uint32_t poll_share;                                      /* most packets of a poll, with the feature */
+    struct lh_link_spec link[PLAN_HOSTS_MAX][PLAN_HOSTS_MAX]; /* [from][to] */
+    struct sim_clock clock[PLAN_HOSTS_MAX];
+    struct plan_pair pairs[PLAN_PAIRS_MAX];
+    struct plan_event events[PLAN_EVENTS_MAX];
+};
+
+void plan_draw(uint64_t seed, struct plan *plan);
+
+static inline bool plan_has(const struct plan *plan, enum plan_feature feature)
+{
+    return (plan->features >> feature & 1) != 0;
+}
+
+/* Whether any event of the kind is left. */
+bool plan_any(const struct plan *plan, enum plan_event_kind kind);
+const char *plan_event_name(enum plan_event_kind kind);
+const char *plan_feature_name(enum plan_feature feature);
+/* The link of a direction as the features that are left have it. */
+struct lh_link_spec plan_link(const struct plan *plan, uint32_t from, uint32_t to);
+/* That link with nothing that harms: its delay, and a rate that is no bound. */
+struct lh_link_spec plan_clean_link(const struct plan *plan, uint32_t from, uint32_t to);
+/* What the direction of a change event becomes. */
+struct lh_link_spec plan_changed_link(const struct plan *plan, const struct plan_event *event);
+
+#endif

@@ -1,0 +1,528 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "world/talk.h"
+
+#include <string.h>
+
+#include "base/earlier.h"
+#include "world/checks.h"
+#include "world/memory.h"
+
+#define HEALED_BPS    10000000000u /* as plan_clean_link() has it */
+#define BITS_PER_BYTE 8u
+
+/* What one side asked for. */
+struct asked {
+    struct lh_request *request; /* NULL: not asked, or freed */
+    struct lh_result result;
+    bool begun;
+    bool done;
+    bool canceled; /* by the user, while it was pending */
+    bool freed;    /* before it was done: nobody will say how it ended */
+    bool cut_off;  /* its connection was closed, or ended */
+};
+
+struct talk_message {
+    const struct plan_event *plan;
+    uint32_t event;
+    uint64_t bytes;
+    uint64_t room;
+    uint8_t *data;
+    uint8_t *buffer; /* GUARD_BYTES before and behind it */
+    struct asked sent;
+    struct asked received;
+};
+
+struct talk_way {
+    struct talk_message *messages;
+    uint32_t count;
+    uint32_t first;  /* of this connection */
+    uint32_t sent;   /* messages before this were asked to be sent */
+    uint32_t posted; /* and to be received */
+    lh_time send_retry_ns;
+    lh_time recv_retry_ns;
+};
+
+struct talk {
+    struct talk_way ways[2]; /* by sender */
+};
+
+/* ---- making ------------------------------------------------------------------------------------------ */
+
+static uint32_t count_messages(const struct plan *plan, uint32_t pair, uint32_t side)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < plan->event_count; i++) {
+        const struct plan_event *event = &plan->events[i];
+        count += event->kind == EVENT_message && !event->off && event->pair == pair && event->side == side;
+    }
+    return count;
+}
+
+/* Keeps the list in the order of times; of two at one time the first drawn goes first. */
+static void insert(struct talk_way *way, const struct plan_event *event, uint32_t number)
+{
+    uint32_t place = way->count++;
+    while (place > 0 && way->messages[place - 1].plan->at_ns > event->at_ns) {
+        way->messages[place] = way->messages[place - 1];
+        place--;
+    }
+    way->messages[place] =
+        (struct talk_message){.plan = event, .event = number, .bytes = event->bytes, .room = event->room};
+}
+
+static void fill_message(struct world *world, struct talk_message *message)
+{
+    message->data = world_memory(world, message->bytes + 1);
+    message->buffer = (uint8_t *)world_memory(world, message->room + 2 * GUARD_BYTES) + GUARD_BYTES;
+    memcpy(message->data, world_content(message->plan->seed, message->bytes), message->bytes);
+    memset(message->buffer - GUARD_BYTES, GUARD_BYTE, GUARD_BYTES);
+    memset(message->buffer, BLANK_BYTE, message->room);
+    memset(message->buffer + message->room, GUARD_BYTE, GUARD_BYTES);
+    world->bytes_asked += message->bytes;
+}
+
+void talk_make(struct world *world, struct pair *pair)
+{
+    uint32_t number = (uint32_t)(pair - world->pairs);
+    pair->talk = world_memory(world, sizeof *pair->talk);
+    memset(pair->talk, 0, sizeof *pair->talk);
+    for (uint32_t side = 0; side < 2; side++) {
+        struct talk_way *way = &pair->talk->ways[side];
+        uint32_t count = count_messages(world->plan, number, side);
+        way->messages = world_memory(world, (count + 1) * sizeof *way->messages);
+        for (uint32_t i = 0; i < world->plan->event_count; i++) {
+            const struct plan_event *event = &world->plan->events[i];
+            if (event->kind == EVENT_message && !event->off && event->pair == number && event->side == side)
+                insert(way, event, i);
+        }
+        for (uint32_t i = 0; i < way->count; i++)
+            fill_message(world, &way->messages[i]);
+    }
+}
+
+/* ---- asking ------------------------------------------------------------------------------------------ */
+
+/* A call was refused. True when there is a reason for it, and it may be tried again. */
+static bool refusal_is_right(struct world *world, const struct end *end, int error, const char *call)
+{
+    if (error == -LH_ENOMEM && world->memory_refused)
+        return true;
+    if (error == -LH_EAGAIN)
+        return true;
+    if (lh_connection_error(end->connection) == 0)
+        world_fail(world, "error", "%s at end %u: %d, %s", call, world_end_number(world, end), error,
+                   lh_last_error());
+    return false;
+}
+
+static void note_asked(struct world *world, struct end *end, const char *what,
+                       const struct talk_message *message)
+{
+    world_note(world, message->event, "end %u %s message %u, %llu bytes into %llu",
+               world_end_number(world, end), what, message->event, (unsigned long long)message->bytes,
+               (unsigned long long)message->room);
+    world_touch(world, end);
+}
+
+static void send_due(struct world *world, struct pair *pair, uint32_t side, lh_time *next)
+{
+    struct talk_way *way = &pair->talk->ways[side];
+    struct end *end = &pair->ends[side];
+    while (way->sent < way->count) {
+        struct talk_message *message = &way->messages[way->sent];
+        lh_time at_ns =
+            message->plan->at_ns > way->send_retry_ns ? message->plan->at_ns : way->send_retry_ns;
+        if (at_ns > world->now) {
+            lh_keep_earlier(next, at_ns);
+            return;
+        }
+        int error = lh_send(end->connection, message->data, message->bytes, NULL, &message->sent.request);
+        if (error && refusal_is_right(world, end, error, "lh_send"))
+            way->send_retry_ns = world->now + RETRY_NS;
+        if (error) {
+            lh_keep_earlier(next, end->error ? LH_TIME_NEVER : world->now + RETRY_NS);
+            return;
+        }
+        message->sent.begun = true;
+        way->sent++;
+        note_asked(world, end, "sends", message);
+    }
+}
+
+static void recv_due(struct world *world, struct pair *pair, uint32_t side, lh_time *next)
+{
+    struct talk_way *way = &pair->talk->ways[1 - side];
+    struct end *end = &pair->ends[side];
+    while (way->posted < way->count) {
+        struct talk_message *message = &way->messages[way->posted];
+        lh_time at_ns =
+            message->plan->span_ns > way->recv_retry_ns ? message->plan->span_ns : way->recv_retry_ns;
+        if (at_ns > world->now) {
+            lh_keep_earlier(next, at_ns);
+            return;
+        }
+        int error =
+            lh_recv(end->connection, message->buffer, message->room, NULL, &message->received.request);
+        if (error && refusal_is_right(world, end, error, "lh_recv"))
+            way->recv_retry_ns = world->now + RETRY_NS;
+        if (error) {
+            lh_keep_earlier(next, end->error ? LH_TIME_NEVER : world->now + RETRY_NS);
+            return;
+        }
+        message->received.begun = true;
+        way->posted++;
+        note_asked(world, end, "receives", message);
+    }
+}
+
+lh_time talk_act(struct world *world, struct pair *pair)
+{
+    lh_time next = LH_TIME_NEVER;
+    for (uint32_t side = 0; side < 2 && pair->up; side++) {
+        struct end *end = &pair->ends[side];
+        lh_time paused_until_ns = world->hosts[end->host].paused_until_ns;
+        if (end->error)
+            continue;
+        if (paused_until_ns > world->now) {
+            lh_keep_earlier(&next, paused_until_ns);
+            continue;
+        }
+        send_due(world, pair, side, &next);
+        recv_due(world, pair, side, &next);
+    }
+    return next;
+}
+
+/* A buffer that came back belongs to the user, who writes into it at once. */
+static void take_back(struct world *world, struct talk_message *message)
+{
+    memset(message->buffer, BLANK_BYTE, message->room);
+    if (message->room > 0 && world_sings_once(world, CANARY_late))
+        message->buffer[message->room / 2] ^= 1;
+}
+
+static struct talk_message *find_message(struct pair *pair, uint32_t event)
+{
+    for (uint32_t side = 0; side < 2; side++)
+        for (uint32_t i = 0; i < pair->talk->ways[side].count; i++)
+            if (pair->talk->ways[side].messages[i].event == event)
+                return &pair->talk->ways[side].messages[i];
+    return NULL;
+}
+
+void talk_cancel(struct world *world, const struct plan_event *event)
+{
+    const struct plan_event *target = &world->plan->events[event->target];
+    struct pair *pair = &world->pairs[target->pair];
+    struct talk_message *message = target->off ? NULL : find_message(pair, event->target);
+    struct end *end = &pair->ends[event->side == 0 ? target->side : 1 - target->side];
+    if (!message || !end->open || !host_runs(world, end->host))
+        return;
+    struct asked *asked = event->side == 0 ? &message->sent : &message->received;
+    if (!asked->request || asked->done || lh_test(asked->request, NULL))
+        return;
+    asked->canceled = true;
+    world_note(world, event->target, "end %u cancels message %u", world_end_number(world, end),
+               event->target);
+    if (event->seed & 1) {
+        lh_request_free(asked->request);
+        asked->request = NULL;
+        asked->freed = true;
+        asked->done = true;
+    } else {
+        lh_cancel(asked->request);
+        if (!lh_test(asked->request, NULL))
+            world_fail(world, "ends", "message %u was canceled and is still pending", event->target);
+    }
+    if (event->side == 0)
+        memset(message->data, BLANK_BYTE, message->bytes);
+    else
+        take_back(world, message);
+    world_touch(world, end);
+}
+
+/* ---- what came of it --------------------------------------------------------------------------------- */
+
+static void check_delivered(struct world *world, struct pair *pair, struct talk_message *message)
+{
+    if (message->bytes > 0 && world_sings_once(world, CANARY_bytes))
+        message->buffer[message->bytes / 2] ^= 1;
+    if (!pair->trusted)
+        return;
+    const uint8_t *expected = world_content(message->plan->seed, message->bytes);
+    if (message->received.result.bytes != message->bytes || message->bytes > message->room)
+        world_fail(world, "bytes", "message %u has %llu bytes and came as %llu into %llu", message->event,
+                   (unsigned long long)message->bytes, (unsigned long long)message->received.result.bytes,
+                   (unsigned long long)message->room);
+    else if (memcmp(message->buffer, expected, message->bytes) != 0)
+        world_fail(world, "bytes", "message %u of %llu bytes came with byte %zu wrong", message->event,
+                   (unsigned long long)message->bytes,
+                   check_first_difference(message->buffer, expected, message->bytes));
+    else if (!check_filled(message->buffer + message->bytes, message->room - message->bytes, BLANK_BYTE))
+        world_fail(world, "bytes", "message %u: bytes behind its end changed", message->event);
+}
+
+/* Completions are told once, and stay as they were told. */
+static void look_again(struct world *world, const struct talk_message *message, const struct asked *asked)
+{
+    struct lh_result again = asked->result;
+    int done = lh_test(asked->request, &again);
+    if (world_sings_once(world, CANARY_twice))
+        again.bytes++;
+    if (!done || again.error != asked->result.error || again.bytes != asked->result.bytes ||
+        again.ended_ns != asked->result.ended_ns)
+        world_fail(world, "ends", "message %u ended with %d and then with %d, or otherwise", message->event,
+                   asked->result.error, again.error);
+}
+
+/* True when it ended just now. */
+static bool has_ended(struct world *world, const struct talk_message *message, struct asked *asked,
+                      const char *what)
+{
+    if (!asked->request)
+        return false;
+    if (asked->done) {
+        look_again(world, message, asked);
+        return false;
+    }
+    if (world->canary == CANARY_hidden || !lh_test(asked->request, &asked->result)) {
+        world->canary_sang |= world->canary == CANARY_hidden;
+        return false;
+    }
+    asked->done = true;
+    world_note(world, (uint64_t)(asked->result.error + 1000) << 32 | asked->result.bytes,
+               "message %u is %s: %d, %llu bytes", message->event, what, asked->result.error,
+               (unsigned long long)asked->result.bytes);
+    return true;
+}
+
+static void free_some(struct talk_message *message, struct asked *asked)
+{
+    if (message->plan->seed & 2) {
+        lh_request_free(asked->request);
+        asked->request = NULL;
+    }
+}
+
+static void harvest_way(struct world *world, struct pair *pair, uint32_t from, bool sending)
+{
+    struct talk_way *way = &pair->talk->ways[from];
+    uint32_t end = sending ? way->sent : way->posted;
+    for (uint32_t i = way->first; i < end; i++) {
+        struct talk_message *message = &way->messages[i];
+        struct asked *asked = sending ? &message->sent : &message->received;
+        if (!has_ended(world, message, asked, sending ? "sent" : "received"))
+            continue;
+        if (sending) {
+            memset(message->data, BLANK_BYTE, message->bytes);
+        } else {
+            if (asked->result.error == 0)
+                check_delivered(world, pair, message);
+            take_back(world, message);
+        }
+        free_some(message, asked);
+    }
+}
+
+/* The connection may have ended: with a reason, and with all that was pending. */
+static void look_at_connection(struct world *world, struct pair *pair, uint32_t side)
+{
+    struct end *end = &pair->ends[side];
+    int error = lh_connection_error(end->connection);
+    if (world_sings_once(world, CANARY_error))
+        error = -LH_EPEER;
+    if (error == 0 || end->error)
+        return;
+    end->error = error;
+    world_note(world, (uint64_t)-error, "end %u has ended: %s", world_end_number(world, end),
+               lh_last_error());
+    if (pair->trusted && !pair->may_end)
+        world_fail(world, "error", "end %u has ended without a reason: %s", world_end_number(world, end),
+                   lh_last_error());
+    for (uint32_t from = 0; from < 2; from++) {
+        struct talk_way *way = &pair->talk->ways[from];
+        for (uint32_t i = way->first; i < (from == side ? way->sent : way->posted); i++) {
+            struct asked *asked = from == side ? &way->messages[i].sent : &way->messages[i].received;
+            if (!asked->done)
+                world_fail(world, "ends", "message %u is pending on a connection that has ended",
+                           way->messages[i].event);
+            asked->cut_off = true;
+        }
+    }
+}
+
+void talk_harvest(struct world *world, struct pair *pair, uint32_t side)
+{
+    harvest_way(world, pair, side, true);
+    harvest_way(world, pair, 1 - side, false);
+    look_at_connection(world, pair, side);
+}
+
+/* How many requests of one life of the side have ended well, and how many have not. */
+static void count_ends(const struct pair *pair, uint32_t side, bool sending, uint64_t *well,
+                       uint64_t *failed)
+{
+    const struct talk_way *way = &pair->talk->ways[sending ? side : 1 - side];
+    for (uint32_t i = way->first; i < (sending ? way->sent : way->posted); i++) {
+        const struct asked *asked = sending ? &way->messages[i].sent : &way->messages[i].received;
+        *well += asked->done && !asked->freed && asked->result.error == 0;
+        *failed += asked->done && (asked->freed || asked->result.error != 0);
+    }
+}
+
+void talk_check_counters(struct world *world, struct pair *pair, uint32_t side,
+                         const struct lh_stats *stats)
+{
+    uint64_t sent = 0;
+    uint64_t received = 0;
+    uint64_t failed = 0;
+    count_ends(pair, side, true, &sent, &failed);
+    count_ends(pair, side, false, &received, &failed);
+    uint64_t counted = stats->messages_sent + world_sings_once(world, CANARY_counted);
+    if (world->canary != CANARY_hidden &&
+        (counted != sent || stats->messages_received != received || stats->messages_failed != failed))
+        world_fail(
+            world, "counters",
+            "end %u counted %llu sent, %llu received, %llu failed; its users saw %llu, %llu and %llu",
+            world_end_number(world, &pair->ends[side]), (unsigned long long)counted,
+            (unsigned long long)stats->messages_received, (unsigned long long)stats->messages_failed,
+            (unsigned long long)sent, (unsigned long long)received, (unsigned long long)failed);
+}
+
+static void close_way(struct world *world, struct pair *pair, uint32_t from, bool sending)
+{
+    struct talk_way *way = &pair->talk->ways[from];
+    uint32_t end = sending ? way->sent : way->posted;
+    for (uint32_t i = way->first; i < end; i++) {
+        struct asked *asked = sending ? &way->messages[i].sent : &way->messages[i].received;
+        if (!asked->done && world->canary != CANARY_hidden)
+            world_fail(world, "ends", "message %u is pending on a closed connection",
+                       way->messages[i].event);
+        asked->cut_off = true;
+        lh_request_free(asked->request);
+        asked->request = NULL;
+    }
+}
+
+void talk_on_closed(struct world *world, struct pair *pair, uint32_t side)
+{
+    harvest_way(world, pair, side, true);
+    harvest_way(world, pair, 1 - side, false);
+    close_way(world, pair, side, true);
+    close_way(world, pair, 1 - side, false);
+    if (pair->ends[1 - side].open)
+        return;
+    /* Both are gone: the next life of the pair begins behind all that was begun. */
+    for (uint32_t from = 0; from < 2; from++) {
+        struct talk_way *way = &pair->talk->ways[from];
+        uint32_t begun = way->sent > way->posted ? way->sent : way->posted;
+        way->first = way->sent = way->posted = begun;
+    }
+}
+
+/* ---- is it over, and was it right -------------------------------------------------------------------- */
+
+bool talk_over(const struct pair *pair)
+{
+    for (uint32_t from = 0; from < 2; from++) {
+        const struct talk_way *way = &pair->talk->ways[from];
+        bool usable = pair->up && !pair->ends[0].error && !pair->ends[1].error;
+        if (usable && (way->sent < way->count || way->posted < way->count))
+            return false;
+        for (uint32_t i = way->first; i < way->count; i++) {
+            const struct talk_message *message = &way->messages[i];
+            if ((message->sent.begun && !message->sent.done) ||
+                (message->received.begun && !message->received.done))
+                return false;
+        }
+    }
+    return true;
+}
+
+/* Why it may have failed: the user, or its connection. */
+static bool has_excuse(const struct talk_message *message)
+{
+    return message->sent.canceled || message->received.canceled || message->sent.cut_off ||
+           message->received.cut_off || !message->sent.begun || !message->received.begun;
+}
+
+static void check_outcome(struct world *world, const struct talk_message *m)
+{
+    bool fits = m->bytes <= m->room;
+    int sent = m->sent.result.error;
+    int received = m->received.result.error;
+    bool was_sent = m->sent.begun && !m->sent.freed && sent == 0;
+    bool was_received = m->received.begun && !m->received.freed && received == 0;
+    if (was_sent && world_sings_once(world, CANARY_invented))
+        was_received = false;
+    if (was_sent && !was_received && !m->received.freed)
+        world_fail(world, "outcome", "message %u is acknowledged, and was not received: %d", m->event,
+                   received);
+    else if (was_received && !fits)
+        world_fail(world, "outcome", "message %u is too long for its buffer, and was received", m->event);
+    else if (was_received && !was_sent && !has_excuse(m))
+        world_fail(world, "outcome", "message %u was received, and the sender saw %d", m->event, sent);
+    else if (!fits && !has_excuse(m) && (sent != -LH_ETRUNCATED || received != -LH_ETRUNCATED))
+        world_fail(world, "outcome", "message %u does not fit: %d at the sender, %d at the receiver",
+                   m->event, sent, received);
+    else if (fits && !has_excuse(m) && (sent != 0 || received != 0))
+        world_fail(world, "outcome", "message %u failed: %d at the sender, %d at the receiver", m->event,
+                   sent, received);
+}
+
+static bool error_is_known(int error)
+{
+    switch (-error) {
+    case 0:
+    case LH_EPEER:
+    case LH_ECLOSED:
+    case LH_ECANCELED:
+    case LH_ETRUNCATED:
+    case LH_EPROTOCOL:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static void check_message(struct world *world, const struct pair *pair, struct talk_message *m)
+{
+    if (m->room > 0 && world_sings_once(world, CANARY_guard))
+        m->buffer[m->room] ^= 1;
+    if (!check_filled(m->buffer - GUARD_BYTES, GUARD_BYTES, GUARD_BYTE) ||
+        !check_filled(m->buffer + m->room, GUARD_BYTES, GUARD_BYTE))
+        world_fail(world, "guard", "message %u: a byte beside its buffer changed", m->event);
+    if ((m->received.done || m->received.freed) && !check_filled(m->buffer, m->room, BLANK_BYTE))
+        world_fail(world, "late", "message %u: its buffer changed after it was handed back", m->event);
+    if (pair->trusted)
+        check_outcome(world, m);
+    if (!error_is_known(m->sent.result.error) || !error_is_known(m->received.result.error))
+        world_fail(world, "outcome", "message %u ended with %d and %d", m->event, m->sent.result.error,
+                   m->received.result.error);
+    world->delivered += m->received.begun && !m->received.freed && m->received.result.error == 0;
+    world->canceled += m->sent.canceled || m->received.canceled;
+    world->truncated += m->received.result.error == -LH_ETRUNCATED;
+}
+
+void talk_check(struct world *world, struct pair *pair)
+{
+    for (uint32_t from = 0; from < 2; from++)
+        for (uint32_t i = 0; i < pair->talk->ways[from].count; i++)
+            check_message(world, pair, &pair->talk->ways[from].messages[i]);
+}
+
+lh_time talk_bound(const struct world *world, const struct pair *pair)
+{
+    lh_time bound_ns = 0;
+    const struct lh_attr *attr = &pair->plan->attr[0];
+    uint64_t bps = attr->rate_bps && attr->rate_bps < HEALED_BPS ? attr->rate_bps : HEALED_BPS;
+    for (uint32_t from = 0; from < 2; from++)
+        for (uint32_t i = 0; i < pair->talk->ways[from].count; i++) {
+            const struct talk_message *m = &pair->talk->ways[from].messages[i];
+            uint64_t segments = 2 + m->bytes / attr->slot_bytes + m->room / attr->slot_bytes;
+            uint64_t windows = 2 + m->bytes / attr->window_bytes;
+            bound_ns += (segments + windows) * 8 * check_rtt_well(world, pair);
+            bound_ns += m->bytes * BITS_PER_BYTE * LH_NS_PER_S / bps * 2;
+        }
+    return bound_ns;
+}

@@ -1,0 +1,221 @@
+/*
+ * world.h - one life: the hosts, ends and users of a plan while it runs, and the first thing that was
+ * wrong.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef LH_TESTS_WORLD_WORLD_H
+#define LH_TESTS_WORLD_WORLD_H
+
+#include <stdio.h>
+
+#include <longhaul/sdr_ext.h>
+#include <sdr_mr.h>
+
+#include "base/prng.h"
+#include "fabric/sim/sim.h"
+#include "world/plan.h"
+
+#define WORLD_FAILURE_MAX 256u
+#define WORLD_CHECKER_MAX 24u
+#define WORLD_NOTHING     UINT16_MAX /* no end, no pair */
+#define GUARD_BYTES       32u        /* around each buffer */
+#define GUARD_BYTE        0xC5
+#define BLANK_BYTE        0xEE /* what a buffer holds before something arrives, and after it came back */
+
+/* X(name, checker, what it does): what that checker is told is made wrong, so that it must object. Never
+ * the product. */
+#define WORLD_CANARIES(X)                                                                                  \
+    X(none, "", "")                                                                                        \
+    X(bytes, "bytes", "a delivered byte is another")                                                       \
+    X(late, "late", "a buffer changes after it was handed back")                                           \
+    X(guard, "guard", "a byte beside a buffer changes")                                                    \
+    X(twice, "ends", "a completion is reported a second time, otherwise")                                  \
+    X(hidden, "ends", "completions are never reported")                                                    \
+    X(invented, "outcome", "an acknowledgement is reported for what was not delivered")                    \
+    X(counted, "counters", "the product counts a message that no user saw")                                \
+    X(bitmap, "bitmap", "a chunk that is not there is marked")                                             \
+    X(immediate, "immediate", "the user's immediate is another")                                           \
+    X(words, "words", "a control message of the user is another")                                          \
+    X(bound, "bound", "a queue holds more than it may")                                                    \
+    X(leak, "leak", "a block of memory is not given back")                                                 \
+    X(cut, "ends", "the network is not healed")                                                            \
+    X(spin, "turns", "somebody is always due")                                                             \
+    X(fast, "rtt", "a round trip is shorter than light allows")                                            \
+    X(slow, "rtt", "a round trip is longer than anything was")                                             \
+    X(honest, "honest", "an honest packet was counted as bad")                                             \
+    X(beyond, "beyond", "a packet goes beyond its slot")                                                   \
+    X(cts, "cts", "a clear-to-send is longer than a slot")                                                 \
+    X(error, "error", "a connection ends without a reason")
+
+enum world_canary {
+#define WORLD_CANARY_ENUM(name, checker, words) CANARY_##name,
+    WORLD_CANARIES(WORLD_CANARY_ENUM)
+#undef WORLD_CANARY_ENUM
+        CANARY_COUNT,
+};
+
+struct world;
+
+/* One end of a pair: a connection, or an SDR queue pair. */
+struct end {
+    bool open;
+    uint8_t host;
+    uint8_t workers;
+    uint16_t pair;
+    uint16_t port_first;
+    uint16_t ports;
+    struct lh_connection *connection;
+    struct sdr_context *context;
+    struct sdr_qp *qp;
+    lh_time due_ns[PLAN_WORKERS]; /* the world's time */
+    lh_time stalled_until_ns[PLAN_WORKERS];
+    uint32_t uses_max; /* raw: most uses of one slot */
+    int error;         /* of the connection, once it has ended */
+    lh_time opened_ns;
+};
+
+struct pair {
+    const struct plan_pair *plan;
+    struct end ends[2];
+    bool up;          /* both ends were opened and attached */
+    bool closed;      /* by a close event: it stays so */
+    bool may_end;     /* there is a fault that can end a connection */
+    bool trusted;     /* nobody forges */
+    lh_time retry_ns; /* when a refused open is tried again; LH_TIME_NEVER: nothing to open */
+    struct lh_prng prng;
+    struct talk *talk;     /* of a connection */
+    struct exchanges *raw; /* of SDR queue pairs */
+    lh_time rtt_least_ns;  /* that the links allow */
+    lh_time rtt_most_ns;   /* that they explain */
+    lh_time delays_ns;     /* that other faults may add to anything */
+};
+
+struct host {
+    lh_time paused_until_ns;
+    lh_time down_until_ns; /* crashed */
+    bool muted;            /* what it sends is lost: it crashes */
+};
+
+/* A fault while it lasts. */
+struct running {
+    bool on;
+    struct lh_prng prng;
+    lh_time next_ns; /* noise, replay, flap */
+    bool cut;        /* flap */
+};
+
+#define KEPT_PACKETS 48u
+
+struct kept_packet {
+    uint8_t data[SIM_DATAGRAM_MAX];
+    struct sim_datagram head;
+};
+
+/* What hostile hosts have overheard. */
+struct kept {
+    struct kept_packet *packets; /* KEPT_PACKETS */
+    uint32_t count;              /* ever */
+};
+
+struct world {
+    const struct plan *plan;
+    enum world_canary canary;
+    bool canary_sang; /* the input was made wrong */
+    FILE *text;       /* the readable trace, or NULL */
+    struct sim_world *sim;
+    lh_time now;
+    bool healed;
+    struct host hosts[PLAN_HOSTS_MAX];
+    struct pair pairs[PLAN_PAIRS_MAX];
+    uint16_t *end_of_port;                 /* [host][port]: 2 * pair + side, WORLD_NOTHING */
+    uint16_t moments[2 * PLAN_EVENTS_MAX]; /* faults by time: event number * 2, and 1 when it ends */
+    uint32_t moment_count;
+    uint32_t moment_next;
+    struct running running[PLAN_EVENTS_MAX];
+    struct kept kept;     /* of now */
+    uint32_t taps_on;     /* faults that look at packets */
+    struct lh_prng order; /* of workers and ends */
+    bool memory_refused;  /* at any time */
+    bool overfull;        /* a receive queue was */
+    uint64_t turns;
+    uint64_t bytes_asked; /* of all messages */
+    uint64_t hash;        /* over what users saw */
+    char checker[WORLD_CHECKER_MAX];
+    char failure[WORLD_FAILURE_MAX];
+    uint32_t delivered;
+    uint32_t canceled;
+    uint32_t truncated;
+    uint32_t exchanged;
+    double heal_share; /* of the time that the bound allows, used */
+};
+
+struct world_report {
+    char checker[WORLD_CHECKER_MAX]; /* "": all is well */
+    char failure[WORLD_FAILURE_MAX];
+    uint64_t hash;
+    uint64_t turns;
+    lh_time took_ns;
+    uint32_t delivered;
+    uint32_t canceled;
+    uint32_t truncated;
+    uint32_t exchanged;
+    double heal_share;
+    bool canary_sang;
+};
+
+/* Runs one life. text may be NULL. */
+void world_run(const struct plan *plan, enum world_canary canary, FILE *text, struct world_report *report);
+
+/* ---- for its parts ----------------------------------------------------------------------------------- */
+
+/* The first failure counts: which checker objects, and why. */
+void world_fail(struct world *world, const char *checker, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+static inline bool world_failed(const struct world *world)
+{
+    return world->checker[0] != '\0';
+}
+/* Whether this canary sings now: notes that it did. */
+bool world_sings(struct world *world, enum world_canary canary);
+/* Sings once in a life. */
+bool world_sings_once(struct world *world, enum world_canary canary);
+
+/* Into the hash, and a line of the readable trace. */
+void world_note(struct world *world, uint64_t value, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* A line of the readable trace only. */
+void world_say(struct world *world, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Memory until the end of the life, not zeroed. */
+void *world_memory(struct world *world, size_t bytes);
+/* `bytes` random bytes that depend on the number; valid for ever. */
+const uint8_t *world_content(uint64_t number, size_t bytes);
+
+static inline struct end *world_end(struct world *world, uint32_t number)
+{
+    return &world->pairs[number / 2].ends[number % 2];
+}
+
+static inline uint32_t world_end_number(const struct world *world, const struct end *end)
+{
+    const struct pair *pair = &world->pairs[end->pair];
+    return 2u * end->pair + (end == &pair->ends[1]);
+}
+
+/* The end has something to do: the user asked for something, or a packet came. */
+static inline void world_touch(struct world *world, struct end *end)
+{
+    for (uint32_t w = 0; w < end->workers; w++)
+        if (end->due_ns[w] > world->now)
+            end->due_ns[w] = world->now;
+}
+
+/* Whether users of the host can do anything now. */
+static inline bool host_runs(const struct world *world, uint32_t host)
+{
+    return world->hosts[host].paused_until_ns <= world->now &&
+           world->hosts[host].down_until_ns <= world->now;
+}
+
+#endif

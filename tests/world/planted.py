@@ -1,0 +1,159 @@
+"""Plants known bugs in a copy of the product, one at a time, and counts the seeds until the fault world finds each.
+
+    planted.py              builds each and runs seeds until it is found; exit status 1 when one is not
+    planted.py --check      only that each still fits the source (a test does that)
+    planted.py NAME...      some of them
+    options: --seeds N (at most; default 20000), --keep (leaves the copy and says where)
+
+A bug is a list of replacements; the text to replace stands exactly once in its file. Where the product checks
+twice, both checks are taken out: one alone changes nothing that anybody could see.
+"""
+
+import argparse
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+# name: (what is wrong, [(file, old, new), ...])
+BUGS = {
+    "generation": ("packets of an earlier use of a slot are taken for those of the present one", [
+        ("src/fabric/rx_check.c", "if (!entry->open || entry->bound.generation != generation)",
+         "(void)generation;\n    if (!entry->open)"),
+        # The key differs from one use of the slot to the next, too.
+        ("src/fabric/rx_check.c", "if (packet->rkey != entry->rkey)", "if (false)"),
+        ("src/sdr/message_table.c", "return slot->open && slot->generation == generation ? slot : NULL;",
+         "(void)generation;\n    return slot->open ? slot : NULL;"),
+    ]),
+    "cumulative": ("the cumulative acknowledgement covers one chunk too many", [
+        ("src/reliability/sr_receiver.c", "        .cumulative = arrivals->cumulative,",
+         "        .cumulative = arrivals->cumulative +\n"
+         "                      (arrivals->cumulative > 0 && arrivals->cumulative < arrivals->limit),"),
+    ]),
+    "chunk-early": ("a chunk's bit is set when one packet of it is still missing", [
+        ("src/sdr/message_table.c", "for (uint32_t span = 1; span < table->shape.chunk_packets; span *= 2)",
+         "if (table->shape.chunk_packets > 1)\n        packets |= table->chunk_firsts;\n"
+         "    for (uint32_t span = 1; span < table->shape.chunk_packets; span *= 2)"),
+    ]),
+    "cts-length": ("the length in a clear-to-send is believed", [
+        ("src/sdr/qp_control.c", "cts->generation >= qp->shape.generations ||\n"
+         "            cts->length_bytes > qp->peer.slot_bytes)", "cts->generation >= qp->shape.generations)"),
+    ]),
+    "rtt-again": ("a round trip is measured from the last transmission, not from the one that was answered", [
+        ("src/sdr/path.h", "    lh_time ping_span;\n};", "    lh_time ping_span;\n    lh_time stamped_ns;\n};"),
+        ("src/sdr/path.c", "    header->sent_ns = now;",
+         "    header->sent_ns = now;\n    ((struct path *)(uintptr_t)path)->stamped_ns = now;"),
+        ("src/sdr/path.c", "lh_rtt_on_sample(&path->rtt, now - header->echo_ns - header->echo_delay_ns);",
+         "lh_rtt_on_sample(&path->rtt, now - path->stamped_ns);"),
+    ]),
+}
+
+
+def check(root, names):
+    """Complaints about replacements that do not fit the source."""
+    wrong = []
+    for name in names:
+        for file, old, _ in BUGS[name][1]:
+            count = (root / file).read_text().count(old)
+            if count != 1:
+                wrong.append(f"{name}: {file} has {count} times, not once: {old!r}; adapt planted.py")
+    return wrong
+
+
+def copy_tree(place):
+    files = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], cwd=ROOT,
+                           capture_output=True, check=True).stdout.decode().split("\0")
+    for file in filter(None, files):
+        if not (ROOT / file).is_file():
+            continue
+        (place / file).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(ROOT / file, place / file)
+
+
+def build(place):
+    # Without warnings as errors: a planted bug may leave something unused.
+    steps = (["cmake", "-S", ".", "-B", "build", "-DLH_BENCH=OFF"],
+             ["cmake", "--build", "build", "--parallel", "--target", "test_world"])
+    for step in steps:
+        done = subprocess.run(step, cwd=place, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            sys.exit(f"{' '.join(step)} failed:\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
+
+
+def hunt(place, most):
+    """(seed, words) of the first seed that fails, or None. Ever larger batches, from seed 1."""
+    first, size = 1, 64
+    while first <= most:
+        size = min(size, most - first + 1)
+        run = subprocess.run([place / "build/tests/world/test_world", "--first", str(first), "--seeds", str(size),
+                              "--no-shrink"], capture_output=True, text=True, check=False)
+        found = sorted((int(seed), words) for seed, words in
+                       re.findall(r"^seed (\d+): (.*)$", run.stdout, re.MULTILINE))
+        if found:
+            return found[0]
+        if run.returncode != 0:
+            sys.exit(f"test_world failed without naming a seed:\n{run.stdout[-2000:]}{run.stderr[-2000:]}")
+        first, size = first + size, size * 4
+    return None
+
+
+def plant(place, name):
+    saved = {}
+    for file, old, new in BUGS[name][1]:
+        saved.setdefault(file, (place / file).read_text())
+        (place / file).write_text((place / file).read_text().replace(old, new))
+    return saved
+
+
+def hunt_all(place, names, most):
+    missed = 0
+    copy_tree(place)
+    build(place)
+    if healthy := hunt(place, 64):
+        sys.exit(f"the product fails by itself: seed {healthy[0]}: {healthy[1]}")
+    for name in names:
+        saved = plant(place, name)
+        build(place)
+        found = hunt(place, most)
+        if found:
+            print(f"{name:12} found at seed {found[0]}: {found[1]}", flush=True)
+        else:
+            print(f"{name:12} NOT FOUND in {most} seeds ({BUGS[name][0]})", flush=True)
+            missed += 1
+        for file, text in saved.items():
+            (place / file).write_text(text)
+    return missed
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(BUGS))
+    parser.add_argument("--check", action="store_true")
+    parser.add_argument("--seeds", type=int, default=20000)
+    parser.add_argument("--keep", action="store_true")
+    options = parser.parse_args()
+    names = options.names or list(BUGS)
+    if unknown := set(names) - set(BUGS):
+        parser.error(f"no bug is called {', '.join(unknown)}; there are {', '.join(BUGS)}")
+    if wrong := check(ROOT, names):
+        sys.exit("\n".join(wrong))
+    if options.check:
+        print(f"{len(names)} bugs fit the source")
+        return
+    place = pathlib.Path(tempfile.mkdtemp(prefix="longhaul-planted-"))
+    try:
+        missed = hunt_all(place, names, options.seeds)
+    finally:
+        if options.keep:
+            print(f"the copy is in {place}")
+        else:
+            shutil.rmtree(place)
+    sys.exit(1 if missed else 0)
+
+
+if __name__ == "__main__":
+    main()

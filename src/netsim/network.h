@@ -103,7 +103,8 @@ struct netsim_raw {
     bool corrupted;
 };
 
-/* Queues a packet at its source's port. It ends exactly once: links that duplicate spare raw packets. False: no packet is left in the pool. */
+/* Queues a packet at its source's port. It ends exactly once: links that duplicate spare raw packets.
+ * False: no packet is left in the pool. */
 bool netsim_raw_send(struct netsim *net, const struct netsim_raw *raw, uint32_t entropy, uint8_t priority);
 /* The next one that has arrived (in order of arrival). A packet that was dropped shows up, too, with
  * destination NETSIM_DROPPED, so that the owner of the cookie hears of its end. False: none. */

@@ -1,4 +1,4 @@
-"""Plants known bugs in a copy of the product, one at a time, and counts the seeds until the fault world finds each.
+"""Plants known bugs in a copy of the product, one at a time: how many seeds until the fault world finds each?
 
     planted.py              builds each and runs seeds until it is found; exit status 1 when one is not
     planted.py --check      only that each still fits the source (a test does that)
@@ -43,8 +43,9 @@ BUGS = {
         ("src/sdr/qp_control.c", "cts->generation >= qp->shape.generations ||\n"
          "            cts->length_bytes > qp->peer.slot_bytes)", "cts->generation >= qp->shape.generations)"),
     ]),
-    "rtt-again": ("a round trip is measured from the last transmission, not from the one that was answered", [
-        ("src/sdr/path.h", "    lh_time ping_span;\n};", "    lh_time ping_span;\n    lh_time stamped_ns;\n};"),
+    "rtt-again": ("a round trip is measured from the last transmission, not from the answered one", [
+        ("src/sdr/path.h", "    lh_time ping_span;\n};",
+         "    lh_time ping_span;\n    lh_time stamped_ns;\n};"),
         ("src/sdr/path.c", "    header->sent_ns = now;",
          "    header->sent_ns = now;\n    ((struct path *)(uintptr_t)path)->stamped_ns = now;"),
         ("src/sdr/path.c", "lh_rtt_on_sample(&path->rtt, now - header->echo_ns - header->echo_delay_ns);",
@@ -89,8 +90,9 @@ def hunt(place, most):
     first, size = 1, 64
     while first <= most:
         size = min(size, most - first + 1)
-        run = subprocess.run([place / "build/tests/world/test_world", "--first", str(first), "--seeds", str(size),
-                              "--no-shrink"], capture_output=True, text=True, check=False)
+        command = [place / "build/tests/world/test_world", "--first", str(first), "--seeds", str(size),
+                   "--no-shrink"]
+        run = subprocess.run(command, capture_output=True, text=True, check=False)
         found = sorted((int(seed), words) for seed, words in
                        re.findall(r"^seed (\d+): (.*)$", run.stdout, re.MULTILINE))
         if found:
@@ -130,7 +132,8 @@ def hunt_all(place, names, most):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(BUGS))
     parser.add_argument("--check", action="store_true")
     parser.add_argument("--seeds", type=int, default=20000)

@@ -126,6 +126,7 @@ static enum sim_refusal send_one(struct sim_endpoint *endpoint, struct sim_path 
         return SIM_REFUSED_BY_POOL;
     packet->from = (uint8_t)endpoint->host;
     packet->to = (uint8_t)endpoint->peer_host;
+    packet->crosses_network = endpoint->world->network != NULL && packet->from != packet->to;
     packet->source_port = path->port;
     packet->destination_port = path->peer_port;
     packet->bytes = (uint32_t)roce_header_bytes((uint8_t)roce->opcode) + roce->payload_bytes +

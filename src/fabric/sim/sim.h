@@ -34,6 +34,7 @@
 #define SIM_PORTS_MAX   4096u /* of each host: one a channel and one for control */
 
 struct sim_world;
+struct netsim; /* netsim/network.h */
 
 extern const struct fabric_ops fabric_sim_ops;
 
@@ -107,6 +108,11 @@ void sim_world_set_direction(struct sim_world *world, uint32_t from, uint32_t to
 void sim_world_cut(struct sim_world *world, uint32_t from, uint32_t to, bool cut);
 /* Cuts (or heals) every direction. */
 void sim_world_partition(struct sim_world *world, bool cut);
+
+/* Puts a switched network between the hosts: host h of the world is host h of the network, and a packet
+ * that a link lets through crosses the network before it arrives. The world turns it from now on; the
+ * caller owns it, and keeps it as long as the world. Before any packet was sent (asserted). NULL: none. */
+void sim_world_set_network(struct sim_world *world, struct netsim *network);
 
 /* NULL: no tap. */
 void sim_world_tap(struct sim_world *world, sim_tap *tap, void *context);

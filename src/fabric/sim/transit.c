@@ -8,8 +8,10 @@
 #include <assert.h>
 #include <string.h>
 
+#include "base/earlier.h"
 #include "base/error.h"
 #include "fabric/sim/endpoint.h"
+#include "fabric/sim/network.h"
 #include "wire/roce.h"
 
 bool sim_transit_start(struct sim_world *world, struct sim_packet *packet, lh_time arrive_ns)
@@ -51,7 +53,8 @@ static struct timeline *earliest(const struct sim_world *world)
 lh_time sim_transit_next_ns(const struct sim_world *world)
 {
     const struct timeline *timeline = earliest(world);
-    return timeline == NULL ? LH_TIME_NEVER : timeline_next_ns(timeline);
+    lh_time link_ns = timeline == NULL ? LH_TIME_NEVER : timeline_next_ns(timeline);
+    return lh_earlier(link_ns, sim_network_next_ns(world));
 }
 
 static uint64_t trace_add(uint64_t trace, uint64_t value)
@@ -118,21 +121,43 @@ lh_time sim_world_next_event(struct sim_world *world)
     return next_ns;
 }
 
+/* Lets the first packet of a link arrive, or enter the network. */
+static void link_ends(struct sim_world *world, struct timeline *timeline, lh_time at_ns)
+{
+    struct sim_packet *packet = timeline_pop_due(timeline, at_ns);
+    const struct timeline_entry *next = timeline_first(timeline);
+    if (next != NULL)
+        __builtin_prefetch(next->item);
+    if (!packet->crosses_network) {
+        arrive(world, packet, at_ns);
+    } else if (!sim_network_enter(world, packet, at_ns)) {
+        world->counts.lost++;
+        packet_pool_put(&world->pool, packet);
+    }
+}
+
+static void network_ends(struct sim_world *world, lh_time at_ns)
+{
+    sim_network_run(world, at_ns);
+    for (struct sim_packet *packet; (packet = sim_network_take(world)) != NULL;)
+        arrive(world, packet, at_ns);
+}
+
 void sim_world_advance(struct sim_world *world, lh_time to)
 {
     sim_lock(world);
     assert(to >= sim_now(world) && to != LH_TIME_NEVER);
-    /* Ends when nothing is due: arrivals start no new packets. */
+    /* Ends when nothing is due: arrivals start no new packets, and the network forwards none for ever. */
     for (;;) {
         struct timeline *timeline = earliest(world);
-        lh_time at_ns = timeline == NULL ? LH_TIME_NEVER : timeline_next_ns(timeline);
-        if (at_ns > to)
+        lh_time link_ns = timeline == NULL ? LH_TIME_NEVER : timeline_next_ns(timeline);
+        lh_time network_ns = sim_network_next_ns(world);
+        if (lh_earlier(link_ns, network_ns) > to)
             break;
-        struct sim_packet *packet = timeline_pop_due(timeline, to);
-        const struct timeline_entry *next = timeline_first(timeline);
-        if (next != NULL)
-            __builtin_prefetch(next->item);
-        arrive(world, packet, at_ns);
+        if (network_ns <= link_ns)
+            network_ends(world, network_ns);
+        else
+            link_ends(world, timeline, link_ns);
     }
     atomic_store_explicit(&world->now_ns, to, memory_order_relaxed);
     sim_unlock(world);
@@ -156,6 +181,7 @@ int sim_world_inject(struct sim_world *world, const struct sim_datagram *datagra
         packet->source_port = datagram->source_port;
         packet->destination_port = datagram->destination_port;
         packet->bytes = datagram->bytes;
+        packet->crosses_network = false;
         if (datagram->bytes > 0)
             memcpy(packet->data, datagram->data, datagram->bytes);
         started = sim_transit_start(world, packet, datagram->at_ns > now ? datagram->at_ns : now);

@@ -50,6 +50,7 @@ struct sim_world {
     struct packet_pool pool;
     struct sim_host hosts[SIM_HOSTS_MAX];
     uint32_t fabrics_open;
+    struct netsim *network; /* between the hosts; NULL: only the links are */
     sim_tap *tap;
     void *tap_context;
     sim_watch *watch;

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "fabric/sim/network.h"
+
+#include <assert.h>
+
+#include "netsim/network.h"
+
+/* Ethernet 14, IPv6 40, UDP 8, frame check sequence 4. */
+#define OUTER_BYTES 66u
+/* All traffic of the fabric; above what other flows of the network have by default. */
+#define PRIORITY 4u
+
+void sim_world_set_network(struct sim_world *world, struct netsim *network)
+{
+    sim_lock(world);
+    assert(world->packets_created == 0);
+    assert(network == NULL || (network->hosts_count >= 2 && network->now_ps == 0));
+    world->network = network;
+    sim_unlock(world);
+}
+
+lh_time sim_network_next_ns(const struct sim_world *world)
+{
+    if (world->network == NULL)
+        return LH_TIME_NEVER;
+    netsim_time at_ps = netsim_event_peek(&world->network->events);
+    return at_ps == NETSIM_NEVER ? LH_TIME_NEVER : (at_ps + NETSIM_PS_PER_NS - 1) / NETSIM_PS_PER_NS;
+}
+
+/* What switches hash: the ports differ from channel to channel, so channels take different paths. */
+static uint32_t entropy_of(const struct sim_packet *packet)
+{
+    return ((uint32_t)packet->source_port << 16 | packet->destination_port) ^
+           ((uint32_t)packet->from << 8 | packet->to) * 0x9E3779B1u;
+}
+
+bool sim_network_enter(struct sim_world *world, struct sim_packet *packet, lh_time at_ns)
+{
+    struct netsim *network = world->network;
+    const struct netsim_raw raw = {
+        .cookie = (uint64_t)(uintptr_t)packet,
+        .source = packet->from,
+        .destination = packet->to,
+        .wire_bytes = packet->bytes + OUTER_BYTES,
+    };
+    assert(packet->from < network->hosts_count && packet->to < network->hosts_count);
+    netsim_settle(network, at_ns * NETSIM_PS_PER_NS);
+    return netsim_raw_send(network, &raw, entropy_of(packet), PRIORITY);
+}
+
+void sim_network_run(struct sim_world *world, lh_time at_ns)
+{
+    int result = netsim_run(world->network, at_ns * NETSIM_PS_PER_NS, UINT64_MAX);
+    assert(result >= 0);
+    (void)result;
+}
+
+struct sim_packet *sim_network_take(struct sim_world *world)
+{
+    struct netsim_raw raw;
+    while (netsim_raw_take(world->network, &raw)) {
+        struct sim_packet *packet = (struct sim_packet *)(uintptr_t)raw.cookie;
+        if (raw.corrupted && packet->bytes > 0) {
+            uint32_t bit = raw.corrupt_bit % (packet->bytes * 8);
+            packet->data[bit / 8] ^= (uint8_t)(1u << bit % 8);
+        }
+        if (raw.destination != NETSIM_DROPPED)
+            return packet;
+        world->counts.lost++;
+        packet_pool_put(&world->pool, packet);
+    }
+    return NULL;
+}

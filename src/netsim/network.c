@@ -237,7 +237,7 @@ static void on_rare_event(struct netsim *net, uint32_t event)
 /* All flows have ended and nothing is on the way: what timers are left mean nothing. */
 static bool is_over(const struct netsim *net)
 {
-    return net->pool.alive == 0 && net->totals.flows_done == net->flows_count;
+    return !net->runs_on && net->pool.alive == 0 && net->totals.flows_done == net->flows_count;
 }
 
 /* Up to `count` events; how many there were. */
@@ -269,7 +269,7 @@ int netsim_run(struct netsim *net, netsim_time until_ps, uint64_t events_max)
     assert(until_ps >= net->now_ps);
     netsim_time limit_ps = until_ps > NETSIM_TIME_MAX ? NETSIM_TIME_MAX : until_ps;
     for (uint64_t left = events_max; left > 0;) {
-        if (is_over(net) && net->flows_count > 0)
+        if (is_over(net))
             return 1;
         uint64_t count = left < CHECK_EVERY ? left : CHECK_EVERY;
         uint64_t done = turn(net, limit_ps, count);
@@ -279,7 +279,7 @@ int netsim_run(struct netsim *net, netsim_time until_ps, uint64_t events_max)
             return -LH_ENOMEM;
         if (done < count) {
             bool over = is_over(net) || netsim_event_peek(&net->events) == NETSIM_NEVER;
-            if ((!over || net->flows_count == 0) && until_ps <= NETSIM_TIME_MAX)
+            if ((!over || net->runs_on) && until_ps <= NETSIM_TIME_MAX)
                 net->now_ps = until_ps;
             return over;
         }

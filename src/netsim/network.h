@@ -65,6 +65,7 @@ struct netsim {
     uint32_t first_pace_event; /* exists only with a pace */
     uint32_t start_event;
     bool out_of_packets;
+    bool runs_on;     /* raw packets may come at any time: when all flows have ended, it is not over */
     uint8_t lossless; /* bit p: priority p is under PFC */
     struct pfc_thresholds pfc;
     uint64_t pace_ps_per_byte_q16;

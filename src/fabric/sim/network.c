@@ -7,8 +7,8 @@
 
 /* Ethernet 14, IPv6 40, UDP 8, frame check sequence 4. */
 #define OUTER_BYTES 66u
-/* All traffic of the fabric; above what other flows of the network have by default. */
-#define PRIORITY 4u
+/* All traffic of the fabric; what the network's own flows have by default, so that they share queues. */
+#define PRIORITY 3u
 
 void sim_world_set_network(struct sim_world *world, struct netsim *network)
 {
@@ -16,6 +16,8 @@ void sim_world_set_network(struct sim_world *world, struct netsim *network)
     assert(world->packets_created == 0);
     assert(network == NULL || (network->hosts_count >= 2 && network->now_ps == 0));
     world->network = network;
+    if (network != NULL)
+        network->runs_on = true;
     sim_unlock(world);
 }
 

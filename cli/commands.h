@@ -10,5 +10,6 @@ int cli_send(int argc, char **argv);
 int cli_recv(int argc, char **argv);
 int cli_perf(int argc, char **argv);
 int cli_demo(int argc, char **argv);
+int cli_sim(int argc, char **argv);
 
 #endif

@@ -25,6 +25,7 @@ static const struct command commands[] = {
     {"recv", cli_recv, "receive files"},
     {"perf", cli_perf, "measure bandwidth and completion time between two machines"},
     {"demo", cli_demo, "see it work on this machine, over an emulated ocean"},
+    {"sim", cli_sim, "simulate a network of hosts and switches, packet by packet"},
 };
 
 #define COMMANDS (sizeof commands / sizeof commands[0])
@@ -54,7 +55,7 @@ static int unknown(const char *word)
     for (size_t i = 0; i < COMMANDS; i++)
         if (cli_is_close(word, commands[i].name))
             return cli_misused("unknown %s \"%s\"; did you mean %s?", kind, word, commands[i].name);
-    return cli_misused("unknown %s \"%s\"; there are: send, recv, perf, demo, --help, --version", kind,
+    return cli_misused("unknown %s \"%s\"; there are: send, recv, perf, demo, sim, --help, --version", kind,
                        word);
 }
 
@@ -82,7 +83,7 @@ int main(int argc, char **argv)
 {
     if (argc < 2)
         return cli_misused(
-            "a command is missing; there are: send, recv, perf, demo ('longhaul --help' explains)");
+            "a command is missing; there are: send, recv, perf, demo, sim ('longhaul --help' explains)");
     const char *word = argv[1];
     if (!strcmp(word, "help") && argc > 2)
         return run(2, (char *[]){argv[2], "--help", NULL});

@@ -133,6 +133,15 @@ int cli_check_scheme(const char *option, const char *text)
     return unknown_scheme(option, text);
 }
 
+static int take_one_more(const struct cli_option *option, const char *text)
+{
+    struct cli_texts *texts = option->target;
+    if (texts->count == CLI_TEXTS_MAX)
+        return cli_misused("--%s is given more than %d times", option->name, CLI_TEXTS_MAX);
+    texts->text[texts->count++] = text;
+    return CLI_PROCEED;
+}
+
 int cli_option_value(const struct cli_option *option, const char *text)
 {
     switch (option->kind) {
@@ -154,6 +163,8 @@ int cli_option_value(const struct cli_option *option, const char *text)
     case CLI_TEXT:
         *(const char **)option->target = text;
         return CLI_PROCEED;
+    case CLI_TEXTS:
+        return take_one_more(option, text);
     case CLI_FLAG:
         break;
     }

@@ -17,6 +17,7 @@
 enum cli_option_kind {
     CLI_FLAG,   /* bool, set to true */
     CLI_TEXT,   /* const char *, into argv */
+    CLI_TEXTS,  /* struct cli_texts: may be given several times */
     CLI_COUNT,  /* uint32_t */
     CLI_SIZE,   /* uint64_t, bytes */
     CLI_SIZE32, /* uint32_t, bytes */
@@ -24,6 +25,13 @@ enum cli_option_kind {
     CLI_TIME,   /* lh_time */
     CLI_LINK,   /* struct lh_link_spec */
     CLI_SCHEME, /* const char *, into argv: a scheme with parameters that it takes */
+};
+
+#define CLI_TEXTS_MAX 64
+
+struct cli_texts {
+    unsigned count;
+    const char *text[CLI_TEXTS_MAX];
 };
 
 struct cli_option {

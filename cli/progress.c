@@ -14,7 +14,6 @@
 /* The rate is that of about the last two seconds. */
 #define SAMPLE_EVERY_NS (200 * LH_NS_PER_MS)
 #define SAMPLE_WEIGHT   0.1
-#define BAR_COLUMNS_MAX 30
 #define BAR_COLUMNS_MIN 8
 /* Of the name: on a wide terminal, and on others. */
 #define LABEL_COLUMNS     24
@@ -46,7 +45,7 @@ static void sample(struct cli_progress *progress, uint64_t done_bytes, lh_time n
     progress->sampled_bytes = done_bytes;
 }
 
-static void format_left(double seconds, char *out, size_t size)
+void cli_progress_left(double seconds, char *out, size_t size)
 {
     unsigned long left = seconds < 1e8 ? (unsigned long)(seconds + 0.5) : 99999999;
     if (left >= 3600)
@@ -55,8 +54,7 @@ static void format_left(double seconds, char *out, size_t size)
         snprintf(out, size, "%lu:%02lu left", left / 60, left % 60);
 }
 
-/* "[=======>      ]", of that many columns inside. */
-static void format_bar(double share, unsigned columns, char *out)
+void cli_progress_bar(double share, unsigned columns, char out[CLI_BAR_MAX])
 {
     unsigned filled = (unsigned)(share * columns);
     memset(out, ' ', columns + 2);
@@ -72,12 +70,12 @@ void cli_progress_line(const struct cli_progress *progress, uint64_t done_bytes,
                        char *out, size_t size)
 {
     char done[LH_FORMAT_MAX], total[LH_FORMAT_MAX], rate[LH_FORMAT_MAX] = "", left[LH_FORMAT_MAX] = "";
-    char right[5 * LH_FORMAT_MAX], bar[BAR_COLUMNS_MAX + 3] = "";
+    char right[5 * LH_FORMAT_MAX], bar[CLI_BAR_MAX] = "";
     double share = progress->total_bytes ? (double)done_bytes / (double)progress->total_bytes : 1;
     if (progress->bytes_per_ns > 0) {
         lh_format_rate(progress->bytes_per_ns * 8e9, rate, sizeof rate);
         double bytes_left = (double)(progress->total_bytes - done_bytes);
-        format_left(bytes_left / progress->bytes_per_ns / 1e9, left, sizeof left);
+        cli_progress_left(bytes_left / progress->bytes_per_ns / 1e9, left, sizeof left);
     }
     lh_format_size(done_bytes, done, sizeof done);
     lh_format_size(progress->total_bytes, total, sizeof total);
@@ -85,11 +83,11 @@ void cli_progress_line(const struct cli_progress *progress, uint64_t done_bytes,
     snprintf(right, sizeof right, "%3d %%  %7s of %-7s  %10s  %s", (int)(share * 100), done, total, rate,
              left);
     unsigned room = columns > RIGHT_COLUMNS ? columns - RIGHT_COLUMNS : 0;
-    unsigned label = room > LABEL_COLUMNS + BAR_COLUMNS_MAX ? LABEL_COLUMNS : LABEL_COLUMNS_MIN;
+    unsigned label = room > LABEL_COLUMNS + CLI_BAR_COLUMNS_MAX ? LABEL_COLUMNS : LABEL_COLUMNS_MIN;
     room -= room > label ? label : room;
     /* Two blanks, two brackets, two blanks. */
     if (room >= BAR_COLUMNS_MIN + 6)
-        format_bar(share, room - 6 < BAR_COLUMNS_MAX ? room - 6 : BAR_COLUMNS_MAX, bar);
+        cli_progress_bar(share, room - 6 < CLI_BAR_COLUMNS_MAX ? room - 6 : CLI_BAR_COLUMNS_MAX, bar);
     snprintf(out, size < columns ? size : columns, "%-*.*s  %s  %s", (int)label, (int)label,
              progress->label, bar, right);
 }

@@ -27,6 +27,15 @@ void cli_progress_show(struct cli_progress *progress, uint64_t done_bytes);
 /* Takes the bar away, so that other lines can be printed. */
 void cli_progress_clear(struct cli_progress *progress);
 
+/* Columns of the longest bar, and bytes that one needs. */
+#define CLI_BAR_COLUMNS_MAX 30
+#define CLI_BAR_MAX         (CLI_BAR_COLUMNS_MAX + 3)
+
+/* "[=======>      ]", of that many columns inside. share: 0 to 1. */
+void cli_progress_bar(double share, unsigned columns, char out[CLI_BAR_MAX]);
+/* "1:05 left" */
+void cli_progress_left(double seconds, char *out, size_t size);
+
 /* The line without colours into out[size]: a label cut to fit, columns wide at most. */
 void cli_progress_line(const struct cli_progress *progress, uint64_t done_bytes, unsigned columns,
                        char *out, size_t size);

@@ -67,7 +67,8 @@ static const char *behind_section(const char *name)
     return dot == NULL ? name : dot + 1;
 }
 
-/* The key that is most like the name: in all of it, or in what follows the section. NULL: none is like it. */
+/* The key that is most like the name: in all of it, or in what follows the section. NULL: none is like
+ * it. */
 static const char *closest(const char *name)
 {
     const char *best = NULL;

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "folder.h"
+
+#include "options.h"
+#include "say.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static int make_one(const char *path)
+{
+    struct stat found;
+    if (!mkdir(path, 0777))
+        return CLI_PROCEED;
+    int error = errno;
+    if (error == EEXIST && !stat(path, &found) && S_ISDIR(found.st_mode))
+        return CLI_PROCEED;
+    return cli_failed("--output: %s: %s", path, strerror(error == EEXIST ? ENOTDIR : error));
+}
+
+int cli_folder_make(struct cli_folder *folder, const char *path)
+{
+    size_t length = strlen(path);
+    while (length > 1 && path[length - 1] == '/')
+        length--;
+    if (!length || length >= sizeof folder->path - 64)
+        return cli_misused("--output: \"%s\" is no path for a folder", path);
+    snprintf(folder->path, sizeof folder->path, "%.*s", (int)length, path);
+    for (size_t i = 1; i < length; i++)
+        if (folder->path[i] == '/') {
+            folder->path[i] = 0;
+            int status = make_one(folder->path);
+            folder->path[i] = '/';
+            if (status != CLI_PROCEED)
+                return status;
+        }
+    return make_one(folder->path);
+}
+
+int cli_folder_make_in(struct cli_folder *folder, const struct cli_folder *above, const char *name)
+{
+    char path[PATH_MAX + NAME_MAX + 2];
+    size_t start = (size_t)snprintf(path, sizeof path, "%s/", above->path);
+    snprintf(path + start, NAME_MAX - 8, "%s", name);
+    for (char *at = path + start; *at; at++)
+        if (!isalnum((unsigned char)*at) && !strchr("=.,-_+%", *at))
+            *at = '_';
+    return cli_folder_make(folder, path);
+}
+
+static void join(char *out, size_t size, const struct cli_folder *folder, const char *name)
+{
+    snprintf(out, size, "%s/%s", folder->path, name);
+}
+
+FILE *cli_folder_open(const struct cli_folder *folder, const char *name)
+{
+    char path[PATH_MAX + NAME_MAX + 2];
+    join(path, sizeof path, folder, name);
+    FILE *file = fopen(path, "w");
+    if (!file)
+        cli_failed("%s: %s", path, strerror(errno));
+    return file;
+}
+
+int cli_folder_close(const struct cli_folder *folder, const char *name, FILE *file)
+{
+    bool broken = ferror(file) != 0;
+    if (!fclose(file) && !broken)
+        return CLI_PROCEED;
+    return cli_failed("%s/%s: writing failed: %s", folder->path, name, strerror(errno));
+}
+
+static char *cannot_read(const char *what, const char *path, const char *why)
+{
+    cli_failed("%s%s: %s", what, path, why);
+    return NULL;
+}
+
+char *cli_read_text(const char *what, const char *path, size_t most_bytes, size_t *bytes)
+{
+    struct stat found;
+    /* Looked at before it is opened: opening a pipe would wait for its other end. */
+    if (stat(path, &found))
+        return cannot_read(what, path, strerror(errno));
+    if (!S_ISREG(found.st_mode))
+        return cannot_read(what, path, "is not a file");
+    if (found.st_size < 0 || (uint64_t)found.st_size > most_bytes)
+        return cannot_read(what, path, "the file is too large");
+    size_t room = (size_t)found.st_size;
+    char *text = malloc(room + 1);
+    FILE *file = text ? fopen(path, "r") : NULL;
+    *bytes = file ? fread(text, 1, room, file) : 0;
+    bool broken = !file || ferror(file);
+    if (broken) {
+        cannot_read(what, path, text ? strerror(errno) : "out of memory");
+        free(text);
+        text = NULL;
+    } else {
+        text[*bytes] = 0;
+    }
+    if (file)
+        fclose(file);
+    return text;
+}

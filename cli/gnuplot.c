@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "gnuplot.h"
+
+#include "say.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <spawn.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+extern char **environ;
+
+void cli_gnuplot_text(FILE *script, const char *text)
+{
+    fputc('\'', script);
+    for (; *text; text++)
+        if (*text == '\'')
+            fputs("''", script);
+        else if ((unsigned char)*text >= ' ')
+            fputc(*text, script);
+    fputc('\'', script);
+}
+
+void cli_gnuplot_start(FILE *script, const char *output, unsigned width, unsigned height, const char *title)
+{
+    /* Told apart also by those who do not see colours well; dark enough on white. */
+    static const char *const colours[] = {"#1060b0", "#c84010", "#2f8040", "#8050a0", "#b08000", "#008080",
+                                          "#d06090", "#606060", "#60a0e0", "#f09060", "#80c070", "#b090d0"};
+    fprintf(script,
+            "set encoding utf8\n"
+            "set terminal svg noenhanced size %u,%u font \"sans-serif,13\" background \"#ffffff\"\n"
+            "set output '%s'\n",
+            width, height, output);
+    for (unsigned i = 0; i < sizeof colours / sizeof colours[0]; i++)
+        fprintf(script, "set linetype %u linecolor rgb \"%s\" linewidth 2 pointtype 7 pointsize 0.7\n",
+                i + 1, colours[i]);
+    fputs("set border 3 linecolor rgb \"#555555\"\n"
+          "set tics nomirror\n"
+          "set grid xtics ytics linecolor rgb \"#e2e2e2\" linewidth 1\n"
+          "set key noenhanced reverse Left samplen 2 spacing 1.15\n"
+          "set title ",
+          script);
+    cli_gnuplot_text(script, title);
+    fputs(" font \",15\"\n", script);
+}
+
+/* Starts gnuplot in the folder, with nothing on its streams. 0 or an errno. */
+static int start(const struct cli_folder *folder, const char *script, pid_t *child)
+{
+    char *const arguments[] = {(char[]){"gnuplot"}, (char *)(uintptr_t)script, NULL};
+    posix_spawn_file_actions_t actions;
+    int error = posix_spawn_file_actions_init(&actions);
+    if (error)
+        return error;
+    error = posix_spawn_file_actions_addchdir_np(&actions, folder->path);
+    if (!error)
+        error = posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    if (!error)
+        error = posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
+    if (!error)
+        error = posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDERR_FILENO);
+    if (!error)
+        error = posix_spawnp(child, "gnuplot", &actions, NULL, arguments, environ);
+    posix_spawn_file_actions_destroy(&actions);
+    return error;
+}
+
+bool cli_gnuplot_run(const struct cli_folder *folder, const char *script)
+{
+    static bool missing;
+    pid_t child;
+    int status = 0;
+    if (missing)
+        return false;
+    int error = start(folder, script, &child);
+    while (!error && waitpid(child, &status, 0) < 0 && errno == EINTR)
+        ;
+    missing = error == ENOENT || (!error && WIFEXITED(status) && WEXITSTATUS(status) == 127);
+    if (missing)
+        cli_note("there are no pictures, because gnuplot is missing: apt-get install gnuplot-nox, then "
+                 "gnuplot %s in %s",
+                 script, folder->path);
+    else if (error || status)
+        cli_note("gnuplot did not make a picture of %s/%s%s%s", folder->path, script, error ? ": " : "",
+                 error ? strerror(error) : "");
+    return !missing && !error && !status;
+}

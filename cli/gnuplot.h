@@ -1,0 +1,23 @@
+/*
+ * gnuplot.h - scripts for gnuplot: how all pictures look, text in them, and running them.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef CLI_GNUPLOT_H
+#define CLI_GNUPLOT_H
+
+#include "folder.h"
+
+#include <stdbool.h>
+
+/* What every script begins with: an SVG of that size called output, colours, axes, title. */
+void cli_gnuplot_start(FILE *script, const char *output, unsigned width, unsigned height,
+                       const char *title);
+/* Text in quotes, whatever is in it. */
+void cli_gnuplot_text(FILE *script, const char *text);
+
+/* Lets gnuplot make the picture of a script that lies in the folder. Without gnuplot a note says once
+ * how to get it. False: there is no picture. */
+bool cli_gnuplot_run(const struct cli_folder *folder, const char *script);
+
+#endif

@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "sim_figures.h"
+
+#include "samples.h"
+
+#include <longhaul/units.h>
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PS_PER_S 1e12
+
+const struct cli_figure_info cli_figure_infos[CLI_FIGURES] = {
+    [CLI_FIGURE_FLOWS] = {"flows", "flows", "flows", CLI_UNIT_NONE},
+    [CLI_FIGURE_DONE] = {"done", "done", "flows done", CLI_UNIT_NONE},
+    [CLI_FIGURE_FCT_MEAN] = {"fct_mean", "fct_mean_s", "completion time, mean", CLI_UNIT_SECONDS},
+    [CLI_FIGURE_FCT_P50] = {"fct_p50", "fct_p50_s", "completion time, median", CLI_UNIT_SECONDS},
+    [CLI_FIGURE_FCT_P99] = {"fct_p99", "fct_p99_s", "completion time, 99th percentile", CLI_UNIT_SECONDS},
+    [CLI_FIGURE_FCT_MAX] = {"fct_max", "fct_max_s", "completion time, longest", CLI_UNIT_SECONDS},
+    [CLI_FIGURE_SLOWDOWN_MEAN] = {"slowdown_mean", "slowdown_mean", "slowdown, mean", CLI_UNIT_RATIO},
+    [CLI_FIGURE_SLOWDOWN_P50] = {"slowdown_p50", "slowdown_p50", "slowdown, median", CLI_UNIT_RATIO},
+    [CLI_FIGURE_SLOWDOWN_P99] = {"slowdown_p99", "slowdown_p99", "slowdown, 99th percentile",
+                                 CLI_UNIT_RATIO},
+    [CLI_FIGURE_SLOWDOWN_MAX] = {"slowdown_max", "slowdown_max", "slowdown, largest", CLI_UNIT_RATIO},
+    [CLI_FIGURE_MAKESPAN] = {"makespan", "makespan_s", "from first start to last end", CLI_UNIT_SECONDS},
+    [CLI_FIGURE_GOODPUT] = {"goodput", "goodput_bps", "goodput", CLI_UNIT_BPS},
+    [CLI_FIGURE_DROPPED] = {"dropped", "dropped_packets", "packets dropped by switches", CLI_UNIT_NONE},
+    [CLI_FIGURE_LOST] = {"lost", "lost_packets", "packets lost or corrupted on links", CLI_UNIT_NONE},
+    [CLI_FIGURE_MARKED] = {"marked", "marked_packets", "packets marked", CLI_UNIT_NONE},
+    [CLI_FIGURE_PAUSES] = {"pauses", "pauses", "pause frames", CLI_UNIT_NONE},
+    [CLI_FIGURE_PAUSED] = {"paused", "paused_s", "time that links were paused", CLI_UNIT_SECONDS},
+    [CLI_FIGURE_REPEATED] = {"repeated", "repeated_packets", "packets sent again", CLI_UNIT_NONE},
+    [CLI_FIGURE_TIMEOUTS] = {"timeouts", "timeouts", "timeouts", CLI_UNIT_NONE},
+    [CLI_FIGURE_QUEUE_MAX] = {"queue_max", "queue_max_bytes", "longest queue of a switch", CLI_UNIT_BYTES},
+    [CLI_FIGURE_VIRTUAL] = {"virtual", "virtual_s", "virtual time", CLI_UNIT_SECONDS},
+    [CLI_FIGURE_HOPS] = {"hops", "hops", "packets over links", CLI_UNIT_NONE},
+    [CLI_FIGURE_HOPS_RATE] = {"hops_rate", "hops_per_s", "packets over links, a second", CLI_UNIT_PER_S},
+    [CLI_FIGURE_WALL] = {"wall", "wall_s", "time to run it", CLI_UNIT_SECONDS},
+    [CLI_FIGURE_MEMORY] = {"memory", "memory_bytes", "memory", CLI_UNIT_BYTES},
+};
+
+unsigned cli_figure_find(const char *name)
+{
+    unsigned figure = 0;
+    while (figure < CLI_FIGURES && strcmp(cli_figure_infos[figure].name, name) != 0)
+        figure++;
+    return figure;
+}
+
+void cli_figure_format(unsigned figure, double value, char *out, size_t size)
+{
+    static const char *const scales[] = {"", "k", "M", "G"};
+    unsigned scale = 0;
+    if (!isfinite(value)) {
+        snprintf(out, size, "-");
+        return;
+    }
+    switch (cli_figure_infos[figure].unit) {
+    case CLI_UNIT_SECONDS:
+        lh_format_time(value, out, size);
+        break;
+    case CLI_UNIT_BPS:
+        lh_format_rate(value, out, size);
+        break;
+    case CLI_UNIT_BYTES:
+        lh_format_size((uint64_t)value, out, size);
+        break;
+    case CLI_UNIT_RATIO:
+        snprintf(out, size, value < 100 ? "%.2f" : "%.0f", value);
+        break;
+    case CLI_UNIT_PER_S:
+        for (; value >= 1000 && scale < 3; scale++)
+            value /= 1000;
+        snprintf(out, size, "%.3g %s/s", value, scales[scale]);
+        break;
+    case CLI_UNIT_NONE:
+        /* Counts are whole; means of counts may not be. */
+        snprintf(out, size, value == floor(value) || value >= 100 ? "%.0f" : "%.1f", value);
+        break;
+    }
+}
+
+/* As it was most likely written: 10kB, not 9.77KiB. */
+static void format_edge(uint64_t bytes, char *out, size_t size)
+{
+    static const char *const units[] = {"B", "kB", "MB", "GB", "TB"};
+    unsigned unit = 0;
+    for (; bytes && bytes % 1000 == 0 && unit < 4; unit++)
+        bytes /= 1000;
+    if (unit)
+        snprintf(out, size, "%" PRIu64 "%s", bytes, units[unit]);
+    else
+        lh_format_size(bytes, out, size);
+}
+
+void cli_class_format(const struct cli_class *group, char *out, size_t size)
+{
+    char from[LH_FORMAT_MAX], to[LH_FORMAT_MAX];
+    format_edge(group->from_bytes, from, sizeof from);
+    format_edge(group->to_bytes, to, sizeof to);
+    if (!group->from_bytes && group->to_bytes == UINT64_MAX)
+        snprintf(out, size, "all flows");
+    else if (!group->from_bytes)
+        snprintf(out, size, "< %s", to);
+    else if (group->to_bytes == UINT64_MAX)
+        snprintf(out, size, "≥ %s", from);
+    else
+        snprintf(out, size, "%s … %s", from, to);
+}
+
+/* ---- flows ---------------------------------------------------------------------------------------- */
+
+static void sum_up(struct cli_class *group)
+{
+    size_t count = (size_t)group->done;
+    group->fct_mean = group->fct_p50 = group->fct_p99 = group->fct_max = NAN;
+    group->slowdown_mean = group->slowdown_p50 = group->slowdown_p99 = group->slowdown_max = NAN;
+    if (!count)
+        return;
+    cli_samples_sort(group->fct, count);
+    cli_samples_sort(group->slowdown, count);
+    group->fct_mean = cli_samples_mean(group->fct, count);
+    group->fct_p50 = cli_samples_percentile(group->fct, count, 0.5);
+    group->fct_p99 = cli_samples_percentile(group->fct, count, 0.99);
+    group->fct_max = group->fct[count - 1];
+    group->slowdown_mean = cli_samples_mean(group->slowdown, count);
+    group->slowdown_p50 = cli_samples_percentile(group->slowdown, count, 0.5);
+    group->slowdown_p99 = cli_samples_percentile(group->slowdown, count, 0.99);
+    group->slowdown_max = group->slowdown[count - 1];
+}
+
+static unsigned class_of(const struct cli_sim_output *output, uint64_t bytes)
+{
+    unsigned group = 0;
+    while (group < output->edges_count && bytes >= output->edges[group])
+        group++;
+    return group;
+}
+
+static bool is_done(const struct lh_netsim_flow *flow)
+{
+    return flow->done_ps != UINT64_MAX;
+}
+
+static void add_sample(struct cli_class *group, const struct lh_netsim_flow *flow)
+{
+    double took = (double)(flow->done_ps - flow->start_ps);
+    group->fct[group->done] = took / PS_PER_S;
+    group->slowdown[group->done] = flow->ideal_ps ? took / (double)flow->ideal_ps : 1;
+    group->done++;
+}
+
+/* Counts the done flows of each group, so that each gets its part of the memory. */
+static void count_classes(const struct lh_netsim *simulation, const struct cli_sim_output *output,
+                          uint64_t *counts, uint64_t *done)
+{
+    struct lh_netsim_flow flow;
+    uint64_t flows = lh_netsim_flows_count(simulation);
+    for (uint64_t i = 0; i < flows && !lh_netsim_flow(simulation, i, &flow); i++)
+        if (is_done(&flow)) {
+            counts[class_of(output, flow.bytes)]++;
+            (*done)++;
+        }
+}
+
+static int collect_flows(struct cli_figures *figures, const struct lh_netsim *simulation,
+                         const struct cli_sim_output *output)
+{
+    struct lh_netsim_flow flow;
+    uint64_t counts[CLI_CLASSES_MAX] = {0}, done = 0, flows = lh_netsim_flows_count(simulation);
+    count_classes(simulation, output, counts, &done);
+    double *room = figures->memory = calloc(4 * (size_t)done + 1, sizeof *room);
+    if (!room)
+        return -LH_ENOMEM;
+    figures->classes_count = output->edges_count + 1;
+    figures->all = (struct cli_class){.to_bytes = UINT64_MAX, .fct = room, .slowdown = room + done};
+    room += 2 * done;
+    for (unsigned i = 0; i < figures->classes_count; i++) {
+        figures->classes[i] = (struct cli_class){
+            .from_bytes = i ? output->edges[i - 1] : 0,
+            .to_bytes = i < output->edges_count ? output->edges[i] : UINT64_MAX,
+            .fct = room,
+            .slowdown = room + counts[i],
+        };
+        room += 2 * counts[i];
+    }
+    for (uint64_t i = 0; i < flows && !lh_netsim_flow(simulation, i, &flow); i++)
+        if (is_done(&flow)) {
+            add_sample(&figures->all, &flow);
+            add_sample(&figures->classes[class_of(output, flow.bytes)], &flow);
+        }
+    sum_up(&figures->all);
+    for (unsigned i = 0; i < figures->classes_count; i++)
+        sum_up(&figures->classes[i]);
+    return 0;
+}
+
+/* ---- the rest ------------------------------------------------------------------------------------- */
+
+/* Between the first start and the last end, in seconds; 0 when nothing has ended. */
+static double makespan_s(const struct lh_netsim *simulation)
+{
+    struct lh_netsim_flow flow;
+    uint64_t first = UINT64_MAX, last = 0, flows = lh_netsim_flows_count(simulation);
+    for (uint64_t i = 0; i < flows && !lh_netsim_flow(simulation, i, &flow); i++) {
+        first = flow.start_ps < first ? flow.start_ps : first;
+        if (is_done(&flow) && flow.done_ps > last)
+            last = flow.done_ps;
+    }
+    return last > first ? (double)(last - first) / PS_PER_S : 0;
+}
+
+static void collect_links(double *value, const struct lh_netsim *simulation)
+{
+    struct lh_netsim_link link;
+    uint64_t queue_max = 0;
+    double paused = 0;
+    uint32_t hosts = lh_netsim_hosts_count(simulation);
+    for (uint32_t i = 0; i < lh_netsim_links_count(simulation) && !lh_netsim_link(simulation, i, &link);
+         i++) {
+        paused += (double)link.paused_ps / PS_PER_S;
+        /* Links are numbered node by node, hosts first: what a host has not sent is no queue of a
+         * switch. */
+        if (i >= hosts && link.queue_max_bytes > queue_max)
+            queue_max = link.queue_max_bytes;
+    }
+    value[CLI_FIGURE_QUEUE_MAX] = (double)queue_max;
+    value[CLI_FIGURE_PAUSED] = paused;
+}
+
+static void collect_totals(double *value, const struct lh_netsim *simulation, double wall_s)
+{
+    struct lh_netsim_totals totals;
+    lh_netsim_totals(simulation, &totals);
+    double span = makespan_s(simulation);
+    value[CLI_FIGURE_FLOWS] = (double)totals.flows;
+    value[CLI_FIGURE_DONE] = (double)totals.flows_done;
+    value[CLI_FIGURE_MAKESPAN] = span > 0 ? span : NAN;
+    value[CLI_FIGURE_GOODPUT] = span > 0 ? 8 * (double)totals.delivered_bytes / span : NAN;
+    value[CLI_FIGURE_DROPPED] = (double)(totals.dropped_packets + totals.unroutable_packets);
+    value[CLI_FIGURE_LOST] = (double)(totals.lost_packets + totals.corrupted_packets);
+    value[CLI_FIGURE_MARKED] = (double)totals.marked_packets;
+    value[CLI_FIGURE_PAUSES] = (double)totals.pauses;
+    value[CLI_FIGURE_REPEATED] = (double)totals.repeated_packets;
+    value[CLI_FIGURE_TIMEOUTS] = (double)totals.timeouts;
+    value[CLI_FIGURE_VIRTUAL] = (double)totals.now_ps / PS_PER_S;
+    value[CLI_FIGURE_HOPS] = (double)totals.hops;
+    value[CLI_FIGURE_HOPS_RATE] = wall_s > 0 ? (double)totals.hops / wall_s : NAN;
+    value[CLI_FIGURE_WALL] = wall_s;
+    value[CLI_FIGURE_MEMORY] = (double)totals.memory_bytes;
+}
+
+int cli_figures_collect(struct cli_figures *figures, const struct lh_netsim *simulation,
+                        const struct cli_sim_output *output, double wall_s)
+{
+    *figures = (struct cli_figures){0};
+    int code = collect_flows(figures, simulation, output);
+    if (code)
+        return code;
+    const struct cli_class *all = &figures->all;
+    double *value = figures->value;
+    collect_totals(value, simulation, wall_s);
+    collect_links(value, simulation);
+    value[CLI_FIGURE_FCT_MEAN] = all->fct_mean;
+    value[CLI_FIGURE_FCT_P50] = all->fct_p50;
+    value[CLI_FIGURE_FCT_P99] = all->fct_p99;
+    value[CLI_FIGURE_FCT_MAX] = all->fct_max;
+    value[CLI_FIGURE_SLOWDOWN_MEAN] = all->slowdown_mean;
+    value[CLI_FIGURE_SLOWDOWN_P50] = all->slowdown_p50;
+    value[CLI_FIGURE_SLOWDOWN_P99] = all->slowdown_p99;
+    value[CLI_FIGURE_SLOWDOWN_MAX] = all->slowdown_max;
+    return 0;
+}
+
+void cli_figures_free_samples(struct cli_figures *figures)
+{
+    free(figures->memory);
+    figures->memory = figures->all.fct = figures->all.slowdown = NULL;
+    for (unsigned i = 0; i < figures->classes_count; i++)
+        figures->classes[i].fct = figures->classes[i].slowdown = NULL;
+}
+
+double cli_mean_ci95(const double *values, unsigned count, double *half)
+{
+    /* Student's t, two-sided 95 %, for 1 degree of freedom and on. */
+    static const double t95[] = {12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228,
+                                 2.201,  2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086,
+                                 2.080,  2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042};
+    double mean = cli_samples_mean(values, count), squares = 0;
+    *half = NAN;
+    if (count < 2)
+        return count ? mean : NAN;
+    for (unsigned i = 0; i < count; i++)
+        squares += (values[i] - mean) * (values[i] - mean);
+    unsigned degrees = count - 1;
+    double t = degrees <= sizeof t95 / sizeof t95[0] ? t95[degrees - 1] : 1.96;
+    *half = t * sqrt(squares / degrees / count);
+    return mean;
+}

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "sim_find.h"
+
+#include "folder.h"
+#include "options.h"
+#include "say.h"
+#include "scenario.h"
+#include "sim.h"
+#include "suggest.h"
+
+#include <dirent.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define ENDING ".ini"
+
+/* Beside the program where it is installed, and where it was built. */
+static const char *const places[] = {"../share/longhaul/scenarios", "../scenarios"};
+
+/* The folder with the ready scenarios; false: there is none. */
+static bool find_folder(char *out, size_t size)
+{
+    char program[PATH_MAX];
+    ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
+    if (length > 0) {
+        program[length] = 0;
+        char *slash = strrchr(program, '/');
+        for (size_t i = 0; slash && i < sizeof places / sizeof places[0]; i++) {
+            snprintf(out, size, "%.*s/%s", (int)(slash - program), program, places[i]);
+            if (!access(out, R_OK | X_OK))
+                return true;
+        }
+    }
+    return false;
+}
+
+static bool ends_right(const char *name)
+{
+    size_t length = strlen(name), ending = strlen(ENDING);
+    return length > ending && !strcmp(name + length - ending, ENDING);
+}
+
+static int is_scenario(const struct dirent *entry)
+{
+    return ends_right(entry->d_name);
+}
+
+/* The names in the folder, to be freed one by one; 0 when there are none. */
+static int read_names(const char *folder, struct dirent ***names)
+{
+    int count = scandir(folder, names, is_scenario, alphasort);
+    return count > 0 ? count : 0;
+}
+
+static int unknown(const char *name, const char *folder)
+{
+    struct dirent **names = NULL;
+    char meant[NAME_MAX + 1] = "";
+    int count = *folder ? read_names(folder, &names) : 0;
+    for (int i = 0; i < count; i++) {
+        names[i]->d_name[strlen(names[i]->d_name) - strlen(ENDING)] = 0;
+        if (!*meant && cli_is_close(name, names[i]->d_name))
+            snprintf(meant, sizeof meant, "%s", names[i]->d_name);
+        free(names[i]);
+    }
+    free(names);
+    if (*meant)
+        return cli_misused("there is no file %s; did you mean the scenario %s?", name, meant);
+    return cli_misused(
+        "there is no file %s, and no ready scenario of that name; --list tells what there is", name);
+}
+
+int cli_sim_find(const char *name, char *path, size_t size)
+{
+    char folder[PATH_MAX + 64] = "";
+    snprintf(path, size, "%s", name);
+    if (!access(name, F_OK))
+        return CLI_PROCEED;
+    bool plain = !strchr(name, '/') && find_folder(folder, sizeof folder);
+    if (plain) {
+        snprintf(path, size, "%s/%.*s%s", folder, NAME_MAX, name, ends_right(name) ? "" : ENDING);
+        if (!access(path, F_OK))
+            return CLI_PROCEED;
+    }
+    return unknown(name, plain ? folder : "");
+}
+
+static void print_scenario(const char *folder, const char *name)
+{
+    char path[PATH_MAX + NAME_MAX + 68], about[160];
+    size_t bytes = 0;
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    char *text = cli_read_text("", path, CLI_SCENARIO_BYTES_MAX, &bytes);
+    if (!text)
+        return;
+    cli_scenario_about(text, bytes, about, sizeof about);
+    printf("  %-28.*s%s\n", (int)(strlen(name) - strlen(ENDING)), name, about);
+    free(text);
+}
+
+int cli_sim_list(void)
+{
+    char folder[PATH_MAX + 64] = "";
+    struct dirent **names = NULL;
+    int count = find_folder(folder, sizeof folder) ? read_names(folder, &names) : 0;
+    if (!count)
+        return cli_failed("there are no ready scenarios beside this program");
+    printf("scenarios in %s:\n", folder);
+    for (int i = 0; i < count; i++) {
+        print_scenario(folder, names[i]->d_name);
+        free(names[i]);
+    }
+    free(names);
+    return CLI_EXIT_OK;
+}

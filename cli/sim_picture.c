@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "sim_picture.h"
+
+#include "gnuplot.h"
+#include "options.h"
+#include "say.h"
+
+#include <string.h>
+
+/* Quantiles: 1/400, 2/400, … and the last hundredth again in finer steps. */
+#define STEPS      400
+#define TAIL_STEPS 100
+/* More lines cannot be told apart. */
+#define LINES_MAX 12
+
+/* ---- the distribution of completion times --------------------------------------------------------- */
+
+static void put_quantile(FILE *out, const struct cli_class *group, double share)
+{
+    size_t count = (size_t)group->done;
+    size_t rank = (size_t)(share * (double)count);
+    rank = rank < count ? rank : count - 1;
+    fprintf(out, "%.9g %.6g %.6g\n", group->fct[rank], group->slowdown[rank], share);
+}
+
+static void put_class(FILE *out, const struct cli_class *group)
+{
+    char name[64];
+    cli_class_format(group, name, sizeof name);
+    fprintf(out, "# %s: completion time in s, slowdown, share of flows that are not above\n", name);
+    for (unsigned i = 0; i < STEPS; i++)
+        put_quantile(out, group, (double)i / STEPS);
+    for (unsigned i = 0; i <= TAIL_STEPS; i++)
+        put_quantile(out, group, 1 - 1.0 / STEPS + (double)i / TAIL_STEPS / STEPS);
+    fputs("\n\n", out);
+}
+
+int cli_picture_data(const struct cli_folder *folder, const struct cli_figures *figures)
+{
+    FILE *out = cli_folder_open(folder, "fct.dat");
+    if (!out)
+        return CLI_EXIT_FAILED;
+    if (figures->all.done)
+        put_class(out, &figures->all);
+    for (unsigned i = 0; i < figures->classes_count; i++)
+        if (figures->classes[i].done)
+            put_class(out, &figures->classes[i]);
+    return cli_folder_close(folder, "fct.dat", out);
+}
+
+void cli_picture_path(const struct cli_folder *folder, const struct cli_sim_run *run, char *out,
+                      size_t size)
+{
+    size_t length = strlen(folder->path);
+    bool same = !strcmp(folder->path, run->folder.path);
+    snprintf(out, size, "%s%s", same ? "" : run->folder.path + length + 1, same ? "" : "/");
+}
+
+/* One line of the plot. */
+static void put_line(FILE *script, const char *path, unsigned index, const char *name, bool first)
+{
+    char data[PATH_MAX + 16];
+    snprintf(data, sizeof data, "%sfct.dat", path);
+    fputs(first ? "plot " : ", \\\n     ", script);
+    cli_gnuplot_text(script, data);
+    fprintf(script, " index %u using 2:3 with lines title ", index);
+    cli_gnuplot_text(script, name);
+}
+
+/* One run: a line for each class of sizes. */
+static void put_classes(FILE *script, const struct cli_figures *figures)
+{
+    char name[64];
+    unsigned filled = 0, index = 1;
+    for (unsigned i = 0; i < figures->classes_count; i++)
+        filled += figures->classes[i].done != 0;
+    put_line(script, "", 0, "all flows", true);
+    for (unsigned i = 0; i < figures->classes_count && filled > 1; i++)
+        if (figures->classes[i].done) {
+            cli_class_format(&figures->classes[i], name, sizeof name);
+            put_line(script, "", index++, name, false);
+        }
+    fputc('\n', script);
+}
+
+/* A sweep: a line for each point. */
+static void put_points(FILE *script, const struct cli_sim_results *results, const struct cli_folder *folder)
+{
+    char name[CLI_POINT_LABEL_MAX], path[PATH_MAX];
+    bool first = true;
+    for (unsigned point = 0; point < results->plan->points && point < LINES_MAX; point++) {
+        const struct cli_sim_run *run = cli_sim_result(results, point, 0);
+        if (!run->figures.all.done)
+            continue;
+        cli_picture_path(folder, run, path, sizeof path);
+        put_line(script, path, 0, cli_sim_plan_label(results->plan, point, name, sizeof name), first);
+        first = false;
+    }
+    fputc('\n', script);
+}
+
+/* Whether any run has a flow that is done, and the largest slowdown. */
+static bool largest_slowdown(const struct cli_sim_results *results, double *largest)
+{
+    bool any = false;
+    *largest = 1;
+    for (unsigned point = 0; point < results->plan->points; point++) {
+        const struct cli_class *all = &cli_sim_result(results, point, 0)->figures.all;
+        any |= all->done != 0;
+        if (all->done && all->slowdown_max > *largest)
+            *largest = all->slowdown_max;
+    }
+    return any;
+}
+
+static int picture_of_slowdowns(const struct cli_sim_results *results, const struct cli_folder *folder)
+{
+    double largest = 1;
+    FILE *script = largest_slowdown(results, &largest) ? cli_folder_open(folder, "fct.gp") : NULL;
+    if (!script)
+        return CLI_PROCEED;
+    cli_gnuplot_start(script, "fct.svg", 760, 460, results->title);
+    fputs("set xlabel 'slowdown: completion time over that in an empty network' offset 0,0.4\n"
+          "set ylabel 'share of flows'\n"
+          "set yrange [0:1]\n"
+          "set format y '%.1f'\n"
+          "set key below center maxcols 4\n",
+          script);
+    if (largest > 10)
+        fputs("set logscale x\n"
+              "set xtics (1,2,5,10,20,50,100,200,500,1000,'10^4' 1e4,'10^5' 1e5,'10^6' 1e6,'10^7' 1e7)\n",
+              script);
+    if (largest < 1.01)
+        fputs("set xrange [0.9:1.1]\n", script);
+    else
+        fprintf(script, "set xrange [%s:%.6g]\n", largest > 10 ? "0.9" : "*", largest * 1.05);
+    if (results->plan->points > 1)
+        put_points(script, results, folder);
+    else
+        put_classes(script, &results->runs[0].figures);
+    int status = cli_folder_close(folder, "fct.gp", script);
+    if (status == CLI_PROCEED)
+        cli_gnuplot_run(folder, "fct.gp");
+    return status;
+}
+
+int cli_pictures(const struct cli_sim_results *results, const struct cli_folder *folder)
+{
+    int status = picture_of_slowdowns(results, folder);
+    if (status == CLI_PROCEED)
+        status = cli_picture_series(results, folder, false);
+    if (status == CLI_PROCEED)
+        status = cli_picture_series(results, folder, true);
+    if (status == CLI_PROCEED && results->plan->points > 1)
+        status = cli_picture_sweep(results, folder);
+    return status;
+}

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "sim_plan.h"
+
+#include "folder.h"
+#include "say.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SWEEP "sweep."
+/* Of a file that a key names. */
+#define FILE_BYTES_MAX ((size_t)1 << 30)
+
+/* What a setting says is wrong. */
+static int wrong_setting(const struct cli_sim_plan *plan, const struct cli_setting *setting,
+                         const char *why)
+{
+    if (!setting->line)
+        return cli_misused("--%s: %s", strncmp(setting->key, SWEEP, 6) ? "set" : "sweep", why);
+    return cli_misused("%s:%u: %s", plan->scenario.path, setting->line, why);
+}
+
+/* ---- axes ----------------------------------------------------------------------------------------- */
+
+/* "a, b, c", or "a | b | c": blanks around the values do not count. */
+static int read_axis(const struct cli_sim_plan *plan, struct cli_sim_axis *axis)
+{
+    const char *list = axis->setting->value, *separator = strchr(list, '|') ? "|" : ",";
+    char why[CLI_SETTING_KEY_MAX + 128];
+    for (bool more = true; more;) {
+        size_t length = strcspn(list, separator), next = length;
+        more = list[length] != 0;
+        for (; length && *list == ' '; list++, length--, next--)
+            ;
+        while (length && list[length - 1] == ' ')
+            length--;
+        bool fits = axis->count < CLI_AXIS_VALUES_MAX && length < CLI_AXIS_VALUE_MAX;
+        if (!length || !fits) {
+            snprintf(why, sizeof why, "%s: %s", axis->setting->key,
+                     fits ? "a value is missing; write a,b,c"
+                          : "these are too many values, or too long ones");
+            return wrong_setting(plan, axis->setting, why);
+        }
+        snprintf(axis->values[axis->count++], CLI_AXIS_VALUE_MAX, "%.*s", (int)length, list);
+        list += next + more;
+    }
+    return CLI_PROCEED;
+}
+
+static bool is_sweep(const struct cli_setting *setting)
+{
+    return !strncmp(setting->key, SWEEP, strlen(SWEEP));
+}
+
+/* --sweep replaces the sweep of the file, and --set of a swept key ends that. */
+static bool is_overruled(const struct cli_scenario *scenario, const struct cli_setting *sweep)
+{
+    const struct cli_setting *set = cli_scenario_find(scenario, sweep->key + strlen(SWEEP));
+    if (!sweep->line)
+        return false;
+    if (set && !set->line)
+        return true;
+    for (unsigned i = 0; i < scenario->count; i++)
+        if (is_sweep(&scenario->settings[i]) && !scenario->settings[i].line)
+            return true;
+    return false;
+}
+
+static int find_axes(struct cli_sim_plan *plan)
+{
+    const struct cli_scenario *scenario = &plan->scenario;
+    plan->points = 1;
+    for (unsigned i = 0; i < scenario->count; i++) {
+        const struct cli_setting *setting = &scenario->settings[i];
+        if (!is_sweep(setting) || is_overruled(scenario, setting))
+            continue;
+        if (cli_sim_key_is_ours(setting->key + strlen(SWEEP)))
+            return wrong_setting(plan, setting,
+                                 "this key cannot be swept; 'longhaul sim --keys' tells which");
+        if (plan->axes_count == CLI_AXES_MAX)
+            return wrong_setting(plan, setting, "at most two keys can be swept");
+        struct cli_sim_axis *axis = &plan->axes[plan->axes_count++];
+        *axis = (struct cli_sim_axis){.setting = setting, .key = setting->key + strlen(SWEEP)};
+        int status = read_axis(plan, axis);
+        if (status != CLI_PROCEED)
+            return status;
+        plan->points *= axis->count;
+    }
+    return CLI_PROCEED;
+}
+
+const char *cli_sim_plan_value(const struct cli_sim_plan *plan, unsigned point, unsigned axis)
+{
+    unsigned faster = 1;
+    for (unsigned i = axis + 1; i < plan->axes_count; i++)
+        faster *= plan->axes[i].count;
+    return plan->axes[axis].values[point / faster % plan->axes[axis].count];
+}
+
+const char *cli_sim_plan_text(const struct cli_sim_plan *plan, unsigned point, const char *key)
+{
+    size_t count = 0;
+    const struct lh_netsim_key *keys = lh_netsim_keys(&count);
+    const struct cli_setting *setting = cli_scenario_find(&plan->scenario, key);
+    for (unsigned i = 0; i < plan->axes_count; i++)
+        if (!strcmp(plan->axes[i].key, key))
+            return cli_sim_plan_value(plan, point, i);
+    if (setting)
+        return setting->value;
+    for (size_t i = 0; i < count; i++)
+        if (!strcmp(keys[i].name, key))
+            return keys[i].default_value;
+    return "";
+}
+
+const char *cli_sim_plan_short(const char *key)
+{
+    const char *dot = strchr(key, '.');
+    return dot ? dot + 1 : key;
+}
+
+char *cli_sim_plan_label(const struct cli_sim_plan *plan, unsigned point, char *out, size_t size)
+{
+    size_t used = 0;
+    *out = 0;
+    for (unsigned i = 0; i < plan->axes_count && used < size; i++)
+        used += (size_t)snprintf(out + used, size - used, "%s%s=%s", i ? ", " : "",
+                                 cli_sim_plan_short(plan->axes[i].key), cli_sim_plan_value(plan, point, i));
+    return out;
+}
+
+/* ---- the configuration ---------------------------------------------------------------------------- */
+
+static bool is_file_key(const char *name)
+{
+    size_t count = 0;
+    const struct lh_netsim_key *keys = lh_netsim_keys(&count);
+    for (size_t i = 0; i < count; i++)
+        if (!strcmp(keys[i].name, name))
+            return !strcmp(keys[i].kind, "file");
+    return false;
+}
+
+/* Names in a scenario are relative to its folder, those of the command line to where we are. */
+static void find_path(const struct cli_sim_plan *plan, const struct cli_setting *setting, const char *value,
+                      char *out, size_t size)
+{
+    const char *scenario = plan->scenario.path, *slash = strrchr(scenario, '/');
+    if (*value == '/' || !setting->line || !slash)
+        snprintf(out, size, "%s", value);
+    else
+        snprintf(out, size, "%.*s/%s", (int)(slash - scenario), scenario, value);
+}
+
+static int apply_file(const struct cli_sim_plan *plan, const struct cli_setting *setting, const char *key,
+                      const char *value, struct lh_netsim_config *config)
+{
+    char path[PATH_MAX + CLI_SETTING_VALUE_MAX + 2], what[CLI_SETTING_KEY_MAX + 4];
+    size_t bytes = 0;
+    find_path(plan, setting, value, path, sizeof path);
+    snprintf(what, sizeof what, "%s: ", key);
+    char *text = cli_read_text(what, path, FILE_BYTES_MAX, &bytes);
+    if (!text)
+        return CLI_EXIT_FAILED;
+    int code = lh_netsim_config_text(config, key, path, text, bytes);
+    free(text);
+    return code ? wrong_setting(plan, setting, lh_last_error()) : CLI_PROCEED;
+}
+
+static int apply(const struct cli_sim_plan *plan, const struct cli_setting *setting, const char *key,
+                 const char *value, struct lh_netsim_config *config)
+{
+    if (is_file_key(key))
+        return apply_file(plan, setting, key, value, config);
+    if (lh_netsim_config_set(config, key, value))
+        return wrong_setting(plan, setting, lh_last_error());
+    return CLI_PROCEED;
+}
+
+int cli_sim_plan_config(const struct cli_sim_plan *plan, unsigned point, struct lh_netsim_config **config)
+{
+    struct lh_netsim_config *made = NULL;
+    int status = CLI_PROCEED;
+    if (lh_netsim_config_create(&made))
+        return cli_failed("%s", lh_last_error());
+    for (unsigned i = 0; i < plan->scenario.count && status == CLI_PROCEED; i++) {
+        const struct cli_setting *setting = &plan->scenario.settings[i];
+        if (!is_sweep(setting) && !cli_sim_key_is_ours(setting->key))
+            status = apply(plan, setting, setting->key, setting->value, made);
+    }
+    for (unsigned i = 0; i < plan->axes_count && status == CLI_PROCEED; i++)
+        status =
+            apply(plan, plan->axes[i].setting, plan->axes[i].key, cli_sim_plan_value(plan, point, i), made);
+    if (status == CLI_PROCEED)
+        *config = made;
+    else
+        lh_netsim_config_destroy(made);
+    return status;
+}
+
+/* What is ours. */
+static int read_output(struct cli_sim_plan *plan)
+{
+    char wrong[512];
+    cli_sim_output_init(&plan->output);
+    for (unsigned i = 0; i < plan->scenario.count; i++) {
+        const struct cli_setting *setting = &plan->scenario.settings[i];
+        if (cli_sim_key_is_ours(setting->key) &&
+            cli_sim_key_set(&plan->output, setting->key, setting->value, wrong, sizeof wrong))
+            return wrong_setting(plan, setting, wrong);
+    }
+    return CLI_PROCEED;
+}
+
+int cli_sim_plan_make(struct cli_sim_plan *plan)
+{
+    int status = read_output(plan);
+    if (status == CLI_PROCEED)
+        status = find_axes(plan);
+    /* A wrong value in the last point must not show after an hour of the others. */
+    for (unsigned point = 0; point < plan->points && status == CLI_PROCEED; point++) {
+        struct lh_netsim_config *config = NULL;
+        status = cli_sim_plan_config(plan, point, &config);
+        if (status == CLI_PROCEED)
+            lh_netsim_config_destroy(config);
+    }
+    return status;
+}

@@ -1,0 +1,31 @@
+/*
+ * sim_results.h - what came out of all runs of a plan, and its ways to paper.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef CLI_SIM_RESULTS_H
+#define CLI_SIM_RESULTS_H
+
+#include "sim_figures.h"
+#include "sim_plan.h"
+#include "sim_run.h"
+
+struct cli_sim_results {
+    const struct cli_sim_plan *plan;
+    const char *title;
+    struct cli_sim_run *runs; /* plan->seeds of each point, point by point */
+};
+
+const struct cli_sim_run *cli_sim_result(const struct cli_sim_results *results, unsigned point,
+                                         unsigned seed);
+/* Over the seeds of a point; *half: of the 95 % confidence interval, NaN with one seed. */
+double cli_sim_mean(const struct cli_sim_results *results, unsigned point, unsigned figure, double *half);
+
+/* sim_report.c: the table on stdout. */
+void cli_sim_report(const struct cli_sim_results *results);
+/* sim_json.c: everything, to a file or, with "-", to stdout. CLI_PROCEED, or says what is wrong. */
+int cli_sim_json(const struct cli_sim_results *results, const char *path);
+/* sim_json.c: sweep.csv, a row a point. */
+int cli_sim_sweep_csv(const struct cli_sim_results *results, const struct cli_folder *folder);
+
+#endif

@@ -1,0 +1,26 @@
+/*
+ * sim_run.h - one simulation from its start to its end, and the files about it.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef CLI_SIM_RUN_H
+#define CLI_SIM_RUN_H
+
+#include "folder.h"
+#include "sim_figures.h"
+#include "sim_plan.h"
+#include "sim_series.h"
+
+struct cli_sim_run {
+    unsigned point;
+    uint64_t seed;
+    struct cli_folder folder; /* for its files; "": none */
+    struct cli_figures figures;
+    struct cli_series_shape queues, rates;
+};
+
+/* Runs it; label is what the progress bar calls it. CLI_PROCEED with the figures, which the caller
+ * frees; or says what is wrong. */
+int cli_sim_run(const struct cli_sim_plan *plan, struct cli_sim_run *run, const char *label);
+
+#endif

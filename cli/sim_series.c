@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "sim_series.h"
+
+#include "options.h"
+#include "say.h"
+
+#define PS_PER_S 1e12
+
+int cli_series_open(struct cli_series *series, const struct cli_folder *folder, bool rates,
+                    const struct lh_netsim *simulation, const char *patterns)
+{
+    struct lh_netsim_link link;
+    *series =
+        (struct cli_series){.folder = folder, .name = rates ? "rates.csv" : "queues.csv", .rates = rates};
+    if (!*patterns || !*folder->path)
+        return CLI_PROCEED;
+    cli_link_list_find(&series->links, simulation, patterns);
+    if (!series->links.count)
+        return cli_misused("output.%s is \"%s\": there is no such link; links.csv lists them",
+                           rates ? "rates" : "queues", patterns);
+    if (series->links.more)
+        cli_note("output.%s means more than %d links; %s has the first", rates ? "rates" : "queues",
+                 CLI_LINK_LIST_MAX, series->name);
+    series->file = cli_folder_open(folder, series->name);
+    if (!series->file)
+        return CLI_EXIT_FAILED;
+    series->shape.columns = series->links.count;
+    fputs("time_s", series->file);
+    for (unsigned i = 0; i < series->links.count; i++)
+        if (!lh_netsim_link(simulation, series->links.numbers[i], &link))
+            fprintf(series->file, ",%s>%s", link.from, link.to);
+    fputc('\n', series->file);
+    return CLI_PROCEED;
+}
+
+void cli_series_sample(struct cli_series *series, const struct lh_netsim *simulation, uint64_t now_ps)
+{
+    struct lh_netsim_link link;
+    double span = (double)(now_ps - series->last_ps) / PS_PER_S;
+    if (!series->file || series->shape.rows == CLI_SAMPLES_MAX)
+        return;
+    if (series->rates && now_ps == series->last_ps) /* of no time there is no rate */
+        return;
+    fprintf(series->file, "%.9g", (double)now_ps / PS_PER_S);
+    for (unsigned i = 0; i < series->links.count; i++) {
+        if (lh_netsim_link(simulation, series->links.numbers[i], &link))
+            continue;
+        double rate = span > 0 ? 8 * (double)(link.sent_bytes - series->sent_bytes[i]) / span : 0;
+        double value = series->rates ? rate : (double)link.queue_bytes;
+        fprintf(series->file, series->rates ? ",%.6g" : ",%.0f", value);
+        if (value > series->shape.max)
+            series->shape.max = value;
+        series->sent_bytes[i] = link.sent_bytes;
+    }
+    fputc('\n', series->file);
+    series->last_ps = now_ps;
+    if (++series->shape.rows == CLI_SAMPLES_MAX)
+        cli_note("%s ends after %d samples; raise output.period to see all", series->name, CLI_SAMPLES_MAX);
+}
+
+int cli_series_close(struct cli_series *series)
+{
+    FILE *file = series->file;
+    series->file = NULL;
+    return file ? cli_folder_close(series->folder, series->name, file) : CLI_PROCEED;
+}

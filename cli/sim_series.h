@@ -1,0 +1,43 @@
+/*
+ * sim_series.h - queues.csv and rates.csv: chosen links, looked at every period of virtual time.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef CLI_SIM_SERIES_H
+#define CLI_SIM_SERIES_H
+
+#include "folder.h"
+#include "link_list.h"
+#include "sim_keys.h"
+
+/* Rows of one file; a run that takes longer goes on without. */
+#define CLI_SAMPLES_MAX 1000000
+
+/* What pictures need to know. */
+struct cli_series_shape {
+    unsigned columns; /* links; 0: there is no file */
+    uint32_t rows;
+    double max; /* bytes or bits a second */
+};
+
+struct cli_series {
+    const struct cli_folder *folder;
+    const char *name; /* of the file */
+    FILE *file;       /* NULL: nothing is sampled */
+    struct cli_link_list links;
+    uint64_t sent_bytes[CLI_LINK_LIST_MAX]; /* when it was looked at last */
+    uint64_t last_ps;
+    struct cli_series_shape shape;
+    bool rates; /* else queues */
+};
+
+/* Opens the file when patterns name any link. CLI_PROCEED, or says what is wrong. */
+int cli_series_open(struct cli_series *series, const struct cli_folder *folder, bool rates,
+                    const struct lh_netsim *simulation, const char *patterns);
+/* Looks at the links: a row that says when, in seconds, and then bytes that wait or bits a second since the
+ * row before. */
+void cli_series_sample(struct cli_series *series, const struct lh_netsim *simulation, uint64_t now_ps);
+/* CLI_PROCEED, or says that writing failed. The shape stays. */
+int cli_series_close(struct cli_series *series);
+
+#endif

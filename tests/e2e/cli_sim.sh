@@ -1,0 +1,174 @@
+# longhaul sim: results of tiny scenarios, the files about them, the same seed twice, and what is refused.
+#
+# SPDX-License-Identifier: BSD-3-Clause
+. "$(dirname "$0")/lib_cli.sh"
+cd "$work" || exit 1
+
+# sim ARGUMENT...: ends with 0; leaves sim.out and sim.err.
+sim() {
+    timeout 120 "$LONGHAUL" sim "$@" >sim.out 2>sim.err </dev/null || fail "longhaul sim $* ended with $?"
+}
+
+# wrong STATUS TEXT ARGUMENT...: ends with that status and one line on stderr that has the text.
+wrong() {
+    local status=0 wanted=$1 text=$2
+    shift 2
+    timeout 60 "$LONGHAUL" sim "$@" >wrong.out 2>wrong.err </dev/null || status=$?
+    [ "$status" -eq "$wanted" ] || fail "longhaul sim $* ended with $status, not $wanted"
+    [ "$(wc -l <wrong.err)" -eq 1 ] || fail "longhaul sim $* said $(wc -l <wrong.err) lines"
+    expect_line wrong.err "$text"
+    [ ! -s wrong.out ] || fail "longhaul sim $* printed something on stdout"
+}
+
+# columns FILE NAMES: the first line of a CSV file; every line has as many.
+columns() {
+    [ "$(head -n 1 "$1")" = "$2" ] || fail "$1 begins with $(head -n 1 "$1")"
+    awk -F, 'NR == 1 { wanted = NF } NF != wanted { exit 1 }' "$1" || fail "a line of $1 has other columns"
+}
+
+# json EXPRESSION FILE: python says that it holds for d.
+json() {
+    python3 -c "import json, sys; d = json.load(open(sys.argv[1])); sys.exit(not ($1))" "$2" ||
+        fail "$2: $1 does not hold"
+}
+
+cat >incast.ini <<'END'
+# Four to one.
+[topology]
+kind = leaf-spine
+hosts = 4
+leaves = 2
+spines = 2
+[switch]
+buffer = 200kB     # a small one
+ecn_max = 50kB
+[workload]
+kind = incast
+senders = 4
+receiver = 0
+bytes = 100kB
+[output]
+queues = leaf0>host0
+rates = leaf0>host0
+period = 1us
+pcap = leaf0>host0
+END
+
+say "a run and its files"
+sim incast.ini --output results/one
+expect_line sim.out 'all flows               4'
+[ ! -s sim.err ] || expect_line sim.err 'gnuplot'
+flow_columns=flow,source,destination,bytes,start_s,received_s,done_s,fct_s,ideal_s,slowdown,packets
+flow_columns=$flow_columns,repeated_packets,timeouts
+link_columns=link,from,to,rate_bps,delay_s,sent_packets,sent_bytes,queue_bytes,queue_max_bytes
+link_columns=$link_columns,dropped_packets,lost_packets,marked_packets,pauses,paused_s
+columns results/one/flows.csv "$flow_columns"
+columns results/one/links.csv "$link_columns"
+columns results/one/queues.csv 'time_s,leaf0>host0'
+columns results/one/rates.csv 'time_s,leaf0>host0'
+[ "$(wc -l <results/one/flows.csv)" -eq 5 ] || fail "flows.csv has not one row a flow"
+json 'd["points"][0]["runs"][0]["done"] == 4' results/one/summary.json
+json 'd["points"][0]["runs"][0]["goodput_bps"] > 50e9' results/one/summary.json
+json 'd["points"][0]["settings"]["switch.buffer"] == "200kB"' results/one/summary.json
+[ -s results/one/fct.gp ] && [ -s results/one/queues.gp ] || fail "scripts of pictures are missing"
+if command -v gnuplot >/dev/null; then
+    for picture in fct queues rates; do
+        grep -q '</svg>' "results/one/$picture.svg" || fail "$picture.svg is no picture"
+    done
+fi
+
+say "the capture"
+# As many packets as links.csv says went over that link, each of them RoCE.
+[ "$(od -An -tx4 -N4 --endian=little results/one/capture.pcap | tr -d ' ')" = a1b23c4d ] || fail "not a pcap"
+python3 - <<'END' || fail "the capture is wrong"
+import csv, struct
+raw, at, packets = open("results/one/capture.pcap", "rb").read(), 24, 0
+last = 0
+while at < len(raw):
+    seconds, nanoseconds, kept, length = struct.unpack_from("<IIII", raw, at)
+    frame = raw[at + 16:at + 16 + kept]
+    assert kept == length == len(frame) and frame[12:14] == b"\x08\x00"
+    assert seconds * 10**9 + nanoseconds >= last
+    assert struct.unpack_from(">H", frame, 36)[0] == 4791 and frame[42] in (0x0a, 0x11)
+    last = seconds * 10**9 + nanoseconds
+    at, packets = at + 16 + kept, packets + 1
+rows = csv.DictReader(open("results/one/links.csv"))
+row = next(r for r in rows if r["from"] == "leaf0" and r["to"] == "host0")
+assert packets == int(row["sent_packets"]) > 90, (packets, row["sent_packets"])
+END
+if command -v tshark >/dev/null; then
+    tshark -r results/one/capture.pcap 2>/dev/null | grep -i malformed && fail "malformed packets"
+fi
+
+say "the same seed gives the same results, another seed others"
+cat >random.ini <<'END'
+[topology]
+kind = fat-tree
+[workload]
+kind = permutation
+bytes = 50kB
+rounds = 3
+jitter = 20us
+END
+sim random.ini --seed 7 --output a
+sim random.ini --seed 7 --output b
+sim random.ini --seed 8 --output c
+cmp -s a/flows.csv b/flows.csv && cmp -s a/links.csv b/links.csv || fail "seed 7 differs from seed 7"
+cmp -s a/flows.csv c/flows.csv && fail "seed 7 is seed 8"
+
+say "seeds and sweeps"
+sim random.ini --seeds 3 --sweep switch.routing=ecmp,spray \
+    --sweep 'topology.link=none | loss=1e-2,burst=2' --output sweep --json sweep.json
+[ "$(wc -l <sweep/sweep.csv)" -eq 5 ] || fail "sweep.csv has not one row a point"
+cmp -s sweep.json sweep/summary.json || fail "--json is not summary.json"
+json 'len(d["points"]) == 4 and all(len(p["runs"]) == 3 for p in d["points"])' sweep.json
+json '[p["sweep"]["switch.routing"] for p in d["points"]] == ["ecmp", "ecmp", "spray", "spray"]' sweep.json
+json 'd["points"][1]["mean"]["lost_packets"] > 0 and d["points"][0]["mean"]["lost_packets"] == 0' sweep.json
+json 'd["points"][0]["ci95"]["fct_mean_s"] > 0' sweep.json
+[ -s 'sweep/routing=ecmp,_link=none/seed-2/flows.csv' ] || fail "a run of the sweep has no folder"
+[ -s sweep/sweep.gp ] || fail "the sweep has no script for its picture"
+sim random.ini --json -
+json 'd["points"][0]["runs"][0]["done"] == 48' sim.out
+
+say "help"
+sim --keys
+expect_line sim.out 'ecn_probability'
+expect_line sim.out '[output]'
+
+say "each key is in the man page"
+man=${LH_SOURCE_DIR:-$OLDPWD}/docs/man/longhaul-sim.1
+"$LONGHAUL" sim --keys | sed -n '/^\[sweep\]/q; s/^\[\(.*\)\]$/\1/p; s/^  \([a-z][a-z_]*\)  .*/  \1/p' |
+    awk '/^ / { print section "." $1; next } { section = $1 }' | grep "^[a-z]" >keys
+[ "$(wc -l <keys)" -gt 50 ] || fail "only $(wc -l <keys) keys"
+while read -r key; do
+    grep -qF "BR $key " "$man" || fail "$key is not in longhaul-sim.1"
+done <keys
+
+say "what is asked wrongly"
+wrong 2 'FILE is missing'
+wrong 2 'there is no file nothing.ini' nothing.ini
+wrong 1 'is not a file' .
+wrong 2 'did you mean switch.buffer?' incast.ini --set switch.bufer=1MB
+wrong 2 '--set: switch.buffer is "huge"' incast.ini --set switch.buffer=huge
+wrong 2 'ecn_min' incast.ini --set switch.ecn_min=60kB
+wrong 2 '--set: "switch.pfc" is not key=value' incast.ini --set switch.pfc
+wrong 2 'contradict each other' incast.ini --no-sweep --sweep switch.pfc=on,off
+wrong 2 'at most two keys' incast.ini --sweep switch.pfc=on,off --sweep topology.spines=1,2 \
+    --sweep workload.rounds=1,2
+wrong 2 '--sweep: switch.pfc is "maybe"' incast.ini --sweep switch.pfc=on,maybe
+wrong 2 'a value is missing' incast.ini --sweep switch.pfc=on,,off
+wrong 2 'no such link' incast.ini --set 'output.queues=leaf9>host0' --output d
+wrong 2 'cannot be swept' incast.ini --sweep output.period=1us,2us
+wrong 2 'topology.file is not given' incast.ini --set topology.kind=file
+wrong 1 'no.cdf' incast.ini --set workload.sizes=no.cdf
+wrong 1 'incast.ini' incast.ini --output incast.ini
+printf '[switch]\npfc = on\nxon = 1MiB\npfcc = off\n' >bad.ini
+wrong 2 'bad.ini:4: there is no key "switch.pfcc"; did you mean switch.pfc?' bad.ini
+printf '[switch]\npfc = on\nxon = 1MiB\n' >bad.ini
+wrong 2 'switch.xon' bad.ini
+printf '[switch\n' >bad.ini
+wrong 2 'bad.ini:1:' bad.ini
+printf '[topology]\nkind = fat-tree\nk = 5\n' >bad.ini
+wrong 2 'topology.k' bad.ini
+
+echo "all well"

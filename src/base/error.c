@@ -35,6 +35,18 @@ const char *lh_last_error(void)
     return last_text;
 }
 
+bool lh_error_known(int code)
+{
+    switch (code) {
+#define ERROR_KNOWN(name, number, words) case number:
+        LH_ERRORS(ERROR_KNOWN)
+#undef ERROR_KNOWN
+        return true;
+    default:
+        return false;
+    }
+}
+
 const char *lh_strerror(int code)
 {
     switch (code < 0 ? 0u - (unsigned)code : (unsigned)code) {

@@ -5,6 +5,7 @@
 
 #include <assert.h>
 
+#include "base/error.h"
 #include "connection/number.h"
 #include "connection/receiver.h"
 #include "connection/sender.h"
@@ -39,10 +40,11 @@ static void tell_refuse(struct lh_connection *c, struct recv_message *message, l
     message->tell_at = next_tell(c, told, &message->told, now);
 }
 
-/* A scheme's own or a peer's code must not be taken for success. */
+/* A scheme's own or a peer's code must not be taken for success, and users know what lh_strerror() knows.
+ * */
 static int as_error(int error)
 {
-    return error > 0 ? error : LH_EPROTOCOL;
+    return lh_error_known(error) ? error : LH_EPROTOCOL;
 }
 
 void verdict_cancel(struct lh_connection *c, struct send_message *message, enum lh_error error, lh_time now)

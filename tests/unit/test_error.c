@@ -22,6 +22,16 @@ static void test_fail_returns_minus_code_and_keeps_words(void **state)
     assert_string_equal(lh_last_error(), "address ::1: port 4791 is taken");
 }
 
+static void test_known_codes(void **state)
+{
+    (void)state;
+    assert_true(lh_error_known(LH_EINVAL));
+    assert_true(lh_error_known(LH_EPROTOCOL));
+    const int unknown[] = {0, -LH_EINVAL, LH_EPROTOCOL + 1, INT_MAX, INT_MIN};
+    for (size_t i = 0; i < sizeof unknown / sizeof unknown[0]; i++)
+        assert_false(lh_error_known(unknown[i]));
+}
+
 static void test_former_error_may_be_wrapped(void **state)
 {
     (void)state;
@@ -85,6 +95,7 @@ static void test_codes_count_from_one_without_gap(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_known_codes),
         cmocka_unit_test(test_fail_returns_minus_code_and_keeps_words),
         cmocka_unit_test(test_former_error_may_be_wrapped),
         cmocka_unit_test(test_long_words_are_cut),

@@ -97,6 +97,7 @@ struct sdr_qp {
     bool pong_wanted;
     bool heard_wanted; /* a clear-to-send came: tell how far we heard */
     bool cts_refused;  /* clear-to-sends are due that the fabric did not take */
+    bool gone;         /* CLOSE was asked for: nothing else is said any more */
     uint32_t goodbye;  /* times that CLOSE is still to be sent */
     uint32_t goodbye_reason;
     uint64_t packets_noted; /* rx_packets when the path was last told of traffic */

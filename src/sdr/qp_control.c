@@ -135,6 +135,9 @@ static void on_datagram(struct sdr_qp *qp, const struct fabric_control_arrival *
         fabric_count(&qp->stats, bad_control, 1);
         return;
     }
+    /* A peer that still speaks has not heard the goodbye, and would take any answer for a sign of life. */
+    if (qp->gone && qp->goodbye == 0 && message.header.type != CONTROL_CLOSE)
+        qp->goodbye = 1;
     path_on_heard(&qp->path, &message.header, now);
     fabric_count(&qp->stats, rx_control, 1);
 }
@@ -224,7 +227,7 @@ static bool tell_upper(struct sdr_qp *qp)
 static bool speak(struct sdr_qp *qp, lh_time now)
 {
     bool told = false;
-    if (qp->goodbye > 0) {
+    if (qp->gone) {
         /* What was said before the goodbye goes out before it. */
         told = tell_upper(qp);
         for (; !queue_front(&qp->outbox) && qp->goodbye > 0 && tell_simple(qp, CONTROL_CLOSE);
@@ -267,8 +270,8 @@ static lh_time run_driver(struct sdr_qp *qp, lh_time now)
 /* Whether something that speak() would say now is still unsaid. */
 static bool was_refused(struct sdr_qp *qp)
 {
-    if (qp->goodbye > 0)
-        return true;
+    if (qp->gone)
+        return qp->goodbye > 0 || queue_front(&qp->outbox);
     return !atomic_load(&qp->error) &&
            (qp->pong_wanted || qp->heard_wanted || qp->cts_refused || queue_front(&qp->outbox));
 }
@@ -294,8 +297,8 @@ bool qp_control_round(struct sdr_qp *qp, lh_time now, lh_time *next)
         lh_keep_earlier(next, ops->pump(qp->endpoint, FABRIC_CONTROL, now));
     else if (was_refused(qp))
         lh_keep_earlier(next, now + QP_BLOCKED_RETRY_NS);
-    /* While a goodbye waits nothing else is said, so none of it is due. */
-    if (!atomic_load(&qp->error) && qp->goodbye == 0) {
+    /* After a goodbye nothing else is said, so none of it is due. */
+    if (!atomic_load(&qp->error) && !qp->gone) {
         if (!qp->cts_refused) /* else it is the fabric that says when to go on */
             lh_keep_earlier(next, cts_announcer_next(&qp->announcer));
         lh_keep_earlier(next, qp->path.ping_at);
@@ -310,10 +313,10 @@ int lh_sdr_goodbye(struct sdr_qp *qp, enum lh_error reason)
     if (error)
         return error;
     qp_lock(qp);
-    if (qp->goodbye == 0) {
-        qp->goodbye = GOODBYES;
+    if (!qp->gone)
         qp->goodbye_reason = reason;
-    }
+    qp->gone = true;
+    qp->goodbye = GOODBYES;
     qp_unlock(qp);
     sdr_qp_driver_kick(qp);
     return 0;
@@ -324,7 +327,7 @@ void qp_goodbye_flush(struct sdr_qp *qp)
     if (!atomic_load(&qp->connected) || qp_device_gone(qp))
         return;
     qp_lock(qp);
-    if (qp->goodbye > 0) /* what does not leave now is lost, like any packet may be */
+    if (qp->gone) /* what does not leave now is lost, like any packet may be */
         speak(qp, qp->endpoint->fabric->ops->now(qp->endpoint->fabric));
     qp_unlock(qp);
 }

@@ -294,9 +294,13 @@ static void blackout(void **state)
         connection_pair_run(&pair, 8 * MS);
         sim_world_partition(pair.world, true);
         lh_time cut = connection_pair_now(&pair);
-        assert_int_equal(error_of(send), -LH_EPEER);
-        assert_int_equal(error_of(recv), -LH_EPEER);
-        lh_time took = connection_pair_now(&pair) - cut;
+        struct lh_result sent = connection_pair_finish(&pair, send);
+        struct lh_result received = connection_pair_finish(&pair, recv);
+        assert_int_equal(sent.error, -LH_EPEER);
+        assert_int_equal(received.error, -LH_EPEER);
+        lh_time took = sent.ended_ns - cut;
+        assert_true(took > PEER_TIMEOUT - 200 * MS && took < PEER_TIMEOUT + PEER_TIMEOUT / 8);
+        took = received.ended_ns - cut;
         assert_true(took > PEER_TIMEOUT - 200 * MS && took < PEER_TIMEOUT + PEER_TIMEOUT / 8);
         assert_int_equal(lh_connection_error(pair.ends[0]), -LH_EPEER);
         assert_int_equal(lh_connection_error(pair.ends[1]), -LH_EPEER);
@@ -333,6 +337,34 @@ static void waiting_for_ever_is_no_silence(void **state)
     assert_int_equal(error_of(recv), 0);
 }
 
+/* One side gives up, and all its goodbyes are lost. Its program still holds it, so it hears the other side
+ * ask: the answer is another goodbye, not a sign of life. */
+static void goodbyes_are_lost(void **state)
+{
+    (void)state;
+    struct connection_pair uneven;
+    struct lh_attr hasty;
+    struct lh_attr patient;
+    connection_pair_attr(&hasty);
+    connection_pair_attr(&patient);
+    hasty.peer_timeout_ns = 500 * MS;
+    connection_pair_open(&uneven, "uneven", 3, "rtt=10ms", &hasty, &patient);
+    connection_pair_run(&uneven, 100 * MS);
+    sim_world_partition(uneven.world, true);
+    struct lh_request *send = connection_pair_send(&uneven, 0, data, BYTES);
+    struct lh_request *recv = connection_pair_recv(&uneven, 1, buffer, BYTES);
+    connection_pair_run(&uneven, 1000 * MS);
+    assert_int_equal(lh_connection_error(uneven.ends[0]), -LH_EPEER);
+    assert_int_equal(lh_connection_error(uneven.ends[1]), 0);
+    sim_world_partition(uneven.world, false);
+    struct lh_result result;
+    assert_true(connection_pair_wait(&uneven, recv, 2 * LH_NS_PER_S, &result));
+    assert_int_equal(result.error, -LH_ECLOSED);
+    lh_request_free(send);
+    lh_request_free(recv);
+    connection_pair_close(&uneven);
+}
+
 #define WITH_PAIR(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 
 int main(void)
@@ -350,6 +382,7 @@ int main(void)
         WITH_PAIR(last_words_count),
         WITH_PAIR(blackout),
         WITH_PAIR(short_blackout),
+        WITH_PAIR(goodbyes_are_lost),
         WITH_PAIR(waiting_for_ever_is_no_silence),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -36,6 +36,7 @@
 #include <longhaul/sdr_ext.h>
 
 #include "base/earlier.h"
+#include "connection/queue_delay.h"
 #include "connection/requests.h"
 #include "connection/scheme_choice.h"
 #include "wire/transfer.h"
@@ -119,7 +120,8 @@ struct sender {
     uint32_t segment_oldest;       /* none before it is active */
     uint32_t segment_next;         /* sequence of the next clear-to-send */
     uint64_t in_flight_bytes;
-    uint64_t posted_bytes; /* ever */
+    uint64_t posted_bytes;    /* ever */
+    struct queue_delay delay; /* of those */
     uint64_t window_bytes;
     bool closed;  /* in this step: a segment wants more than there is room for, so later ones get nothing */
     bool starved; /* somebody waits for room in the window or in the injection queue */

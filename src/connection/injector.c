@@ -27,6 +27,23 @@ static uint64_t room_of(uint64_t limit, uint64_t used)
     return used < limit ? limit - used : 0;
 }
 
+static void note_left(struct lh_connection *c, lh_time now)
+{
+    queue_delay_on_left(&c->sender.delay, c->sender.posted_bytes - lh_sdr_send_queued_bytes(c->qp), now);
+}
+
+struct lh_path_view injector_path_view(struct lh_connection *c, lh_time now)
+{
+    struct lh_path_view view = connection_path_view(c);
+    if (view.rtt_ns == 0)
+        return view;
+    note_left(c, now);
+    lh_time delay_ns = queue_delay_now(&c->sender.delay, now);
+    view.rtt_ns += delay_ns;
+    view.overdue_ns += delay_ns;
+    return view;
+}
+
 uint32_t injector_budget_chunks(const struct lh_connection *c)
 {
     uint64_t queued = lh_sdr_send_queued_bytes(c->qp);
@@ -76,6 +93,7 @@ static bool inject(struct lh_connection *c, struct send_segment *segment, const 
         return true;
     }
     c->sender.posted_bytes += bytes;
+    queue_delay_on_posted(&c->sender.delay, c->sender.posted_bytes, now);
     if (action->what.chunks.again)
         count_again(c, bytes);
     return true;
@@ -135,7 +153,7 @@ void injector_run(struct lh_connection *c, struct send_segment *segment, lh_time
     struct lh_actions *actions = &c->sender.actions;
     assert(segment->scheme && !c->sender.blocked);
     for (uint32_t round = 0; round < ROUNDS_MAX && segment->active; round++) {
-        struct lh_sender_view view = {.now = now, .path = connection_path_view(c)};
+        struct lh_sender_view view = {.now = now, .path = injector_path_view(c, now)};
         view.budget_chunks = c->sender.closed ? 0 : injector_budget_chunks(c);
         actions->count = 0;
         actions->next_ns = LH_TIME_NEVER;
@@ -169,6 +187,7 @@ static void collect_ended(struct lh_connection *c)
 void injector_resume(struct lh_connection *c, lh_time now)
 {
     struct sender *s = &c->sender;
+    note_left(c, now);
     collect_ended(c);
     tell_held(c);
     if (!s->blocked)

@@ -13,6 +13,9 @@
 
 /* Chunks that may be injected now: room in the window and in the queue. */
 uint32_t injector_budget_chunks(const struct lh_connection *c);
+/* The path as a sender's machine sees it: what it asks for waits in the injection queue first, and its
+ * timers run meanwhile. */
+struct lh_path_view injector_path_view(struct lh_connection *c, lh_time now);
 /* Room for a good part of the queue: filling it by single chunks would cost a step each. */
 bool injector_has_room(const struct lh_connection *c);
 /* Lets the segment's machine act. The segment may have ended afterwards. */

@@ -212,7 +212,7 @@ void sender_on_to_sender(struct lh_connection *c, const struct transfer_message 
     struct send_segment *segment = send_segment_at(c, message->body.to_sender.segment);
     if (!segment->active || segment->sequence != message->body.to_sender.segment || !segment->scheme)
         return; /* late: it has ended */
-    struct lh_sender_view view = {.now = now, .path = connection_path_view(c)};
+    struct lh_sender_view view = {.now = now, .path = injector_path_view(c, now)};
     segment->scheme->sender_on_message(segment->machine, message->body.to_sender.scheme,
                                        message->body.to_sender.scheme_bytes, &view);
     segment->touched = true;
@@ -396,7 +396,8 @@ static void step_segment(struct lh_connection *c, struct send_segment *segment, 
     if (segment->tell_at <= now)
         tell_lengths(c, segment, now);
     s->closed |= segment->hungry;
-    lh_keep_earlier(next, segment->next_ns);
+    if (!s->blocked) /* else it runs when the injection queue has room, which sender_has_work() sees */
+        lh_keep_earlier(next, segment->next_ns);
     lh_keep_earlier(next, segment->tell_at);
 }
 

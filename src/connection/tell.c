@@ -23,11 +23,17 @@ static struct transfer_message lengths_of(struct lh_connection *c, const struct 
     return message;
 }
 
+/* Behind a slow link the chunks of a segment wait for long, and so may its lengths. */
+static lh_time tell_span(const struct lh_connection *c, lh_time now)
+{
+    return connection_repeat_span(c, 0) + queue_delay_now(&c->sender.delay, now);
+}
+
 void tell_lengths(struct lh_connection *c, struct send_segment *segment, lh_time now)
 {
     struct transfer_message message = lengths_of(c, segment);
     tell(c, &message);
-    segment->tell_at = now + connection_repeat_span(c, 0);
+    segment->tell_at = now + tell_span(c, now);
 }
 
 static bool chunks_have_left(struct lh_connection *c, uint64_t after)
@@ -55,7 +61,7 @@ void tell_receiver(struct lh_connection *c, struct send_segment *segment, const 
     struct transfer_message message = lengths_of(c, segment);
     message.body.to_receiver.scheme = data;
     message.body.to_receiver.scheme_bytes = bytes;
-    segment->tell_at = now + connection_repeat_span(c, 0);
+    segment->tell_at = now + tell_span(c, now);
     if (s->held_head == s->held_tail && chunks_have_left(c, s->posted_bytes)) {
         tell(c, &message);
         return;

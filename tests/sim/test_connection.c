@@ -117,6 +117,30 @@ static void smallest_of_all(void **state)
     connection_pair_close(&pair);
 }
 
+/* Chunks wait for many round trips before the pace lets them out: nothing is sent again meanwhile, and
+ * nobody asks to be called for ever while the queue is full. */
+static void pace_far_below_the_path(void **state)
+{
+    (void)state;
+    const char *const schemes[] = {"sr-rto,alpha=0.25", "sr-nack"};
+    for (int i = 0; i < 2; i++) {
+        struct connection_pair pair;
+        struct lh_attr attr;
+        struct lh_stats stats;
+        connection_pair_attr(&attr);
+        attr.reliability = schemes[i];
+        attr.rate_bps = 10000000;
+        connection_pair_open(&pair, "connection", 7, "rtt=20us", &attr, NULL);
+        connection_pair_run(&pair, LH_NS_PER_MS); /* the path is measured */
+        transfer(&pair, 0, 100 * SLOT, 100 * SLOT);
+        assert_int_equal(lh_connection_stats(pair.ends[0], &stats), 0);
+        assert_int_equal(stats.tx_retransmitted_packets, 0);
+        assert_int_equal(stats.tx_packets, 100 * SLOT / MTU);
+        assert_true(pair.turns < 40 * stats.tx_packets);
+        connection_pair_close(&pair);
+    }
+}
+
 static void each_side_its_scheme(void **state)
 {
     (void)state;
@@ -225,10 +249,15 @@ static void registered_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_size),        cmocka_unit_test(receives_larger_than_messages),
-        cmocka_unit_test(lossy_link),        cmocka_unit_test(smallest_of_all),
-        cmocka_unit_test(many_in_flight),    cmocka_unit_test(each_side_its_scheme),
-        cmocka_unit_test(registered_memory), cmocka_unit_test(ideal_on_a_clean_link),
+        cmocka_unit_test(every_size),
+        cmocka_unit_test(receives_larger_than_messages),
+        cmocka_unit_test(lossy_link),
+        cmocka_unit_test(smallest_of_all),
+        cmocka_unit_test(pace_far_below_the_path),
+        cmocka_unit_test(many_in_flight),
+        cmocka_unit_test(each_side_its_scheme),
+        cmocka_unit_test(registered_memory),
+        cmocka_unit_test(ideal_on_a_clean_link),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

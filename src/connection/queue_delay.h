@@ -1,0 +1,38 @@
+/*
+ * queue_delay.h - how long chunks wait in the injection queue before they leave. Pure.
+ *
+ * A machine starts its timers when it asks for a chunk to be injected. Behind a slow link, or a pace, the
+ * chunk may then wait for many round trips; if its timer did not allow for that, it would be sent again
+ * before it was sent at all. So this delay is added to what machines are told of the path.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef LH_CONNECTION_QUEUE_DELAY_H
+#define LH_CONNECTION_QUEUE_DELAY_H
+
+#include <stdint.h>
+
+#include <longhaul/types.h>
+
+#define QUEUE_DELAY_MARKS 16u /* a power of two */
+
+/* All zero is an empty queue. */
+struct queue_delay {
+    struct {
+        uint64_t posted; /* so many bytes had ever been posted, */
+        lh_time at_ns;   /* at this time at the earliest */
+    } marks[QUEUE_DELAY_MARKS];
+    uint32_t head;
+    uint32_t tail;
+    lh_time delay_ns; /* as of since_ns; from there on it decays */
+    lh_time since_ns;
+};
+
+/* So many bytes have ever been posted. */
+void queue_delay_on_posted(struct queue_delay *delay, uint64_t posted, lh_time now);
+/* And so many of them have left. */
+void queue_delay_on_left(struct queue_delay *delay, uint64_t left, lh_time now);
+/* What was posted lately waits at most about so long; never less than what still waits has waited. */
+lh_time queue_delay_now(const struct queue_delay *delay, lh_time now);
+
+#endif

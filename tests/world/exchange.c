@@ -10,6 +10,7 @@
 
 #define PIECES_MAX    32u
 #define WORDS_MAX     64u /* of the user's control messages */
+#define WORDS_EACH    24u /* way: each wakes the other side, which may answer */
 #define BITS_PER_BYTE 8u
 #define HEALED_BPS    10000000000u /* as plan_clean_link() has it */
 
@@ -531,7 +532,7 @@ static void send_words(struct world *world, struct pair *pair, uint32_t side)
 {
     struct exchange_way *way = &pair->raw->ways[side];
     uint8_t words[WORDS_MAX];
-    if (!lh_prng_chance(&pair->prng, 0.1))
+    if (way->words_sent == WORDS_EACH || !lh_prng_chance(&pair->prng, 0.1))
         return;
     size_t bytes = 8 + lh_prng_below(&pair->prng, WORDS_MAX - 8);
     lh_put_be32(words, way->words_sent);

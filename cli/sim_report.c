@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define VALUE_COLUMNS 9
+#define VALUE_COLUMNS 12
 
 const struct cli_sim_run *cli_sim_result(const struct cli_sim_results *results, unsigned point,
                                          unsigned seed)
@@ -155,10 +155,22 @@ static const struct {
 } sweep_columns[VALUE_COLUMNS] = {
     {"completion", CLI_FIGURE_FCT_MEAN},    {"p99", CLI_FIGURE_FCT_P99},
     {"slowdown", CLI_FIGURE_SLOWDOWN_MEAN}, {"p99", CLI_FIGURE_SLOWDOWN_P99},
-    {"goodput", CLI_FIGURE_GOODPUT},        {"dropped", CLI_FIGURE_DROPPED},
-    {"pauses", CLI_FIGURE_PAUSES},          {"again", CLI_FIGURE_REPEATED},
-    {"queue", CLI_FIGURE_QUEUE_MAX},
+    {"goodput", CLI_FIGURE_GOODPUT},        {"longest queue", CLI_FIGURE_QUEUE_MAX},
+    {"dropped", CLI_FIGURE_DROPPED},        {"lost", CLI_FIGURE_LOST},
+    {"sent again", CLI_FIGURE_REPEATED},    {"timeouts", CLI_FIGURE_TIMEOUTS},
+    {"marked", CLI_FIGURE_MARKED},          {"pauses", CLI_FIGURE_PAUSES},
 };
+
+/* Counts that are zero at every point are no column. */
+static bool is_shown(const struct cli_sim_results *results, unsigned column)
+{
+    double half = NAN;
+    unsigned figure = sweep_columns[column].figure;
+    bool shown = cli_figure_infos[figure].unit != CLI_UNIT_NONE;
+    for (unsigned point = 0; point < results->plan->points && !shown; point++)
+        shown = cli_sim_mean(results, point, figure, &half) > 0;
+    return shown;
+}
 
 /* With several seeds, the mean and its uncertainty. */
 static void put_mean(const struct cli_sim_results *results, unsigned point, unsigned figure,
@@ -186,7 +198,8 @@ static void sweep_row(const struct cli_sim_results *results, const struct cli_ta
     else
         snprintf(cells[used++].text, CLI_CELL_MAX, "%.0f", done);
     for (unsigned i = 0; i < VALUE_COLUMNS; i++)
-        put_mean(results, point, sweep_columns[i].figure, &cells[used++]);
+        if (is_shown(results, i))
+            put_mean(results, point, sweep_columns[i].figure, &cells[used++]);
     cli_table_row(table, cells);
 }
 
@@ -213,7 +226,8 @@ static void print_sweep(const struct cli_sim_results *results)
     }
     columns[used++] = (struct cli_column){"done", 6, false};
     for (unsigned i = 0; i < VALUE_COLUMNS; i++)
-        columns[used++] = (struct cli_column){sweep_columns[i].title, column_width(plan, i), false};
+        if (is_shown(results, i))
+            columns[used++] = (struct cli_column){sweep_columns[i].title, column_width(plan, i), false};
     struct cli_table table = make_table(columns);
     cli_table_titles(&table);
     cli_table_rule(&table);

@@ -135,6 +135,16 @@ sim --keys
 expect_line sim.out 'ecn_probability'
 expect_line sim.out '[output]'
 
+say "every ready scenario begins"
+sim --list
+[ "$(grep -c '^  ' sim.out)" -gt 5 ] || fail "only $(grep -c '^  ' sim.out) ready scenarios"
+for name in $(sed -n 's/^  \([a-z0-9-]*\)  .*/\1/p' sim.out); do
+    sim "$name" --set run.until=20us --json "$name.json"
+    json 'all(p["runs"][0]["flows"] > 0 for p in d["points"])' "$name.json"
+    grep -qF "longhaul sim $name" "${LH_SOURCE_DIR:-$OLDPWD}/docs/scenarios.md" ||
+        fail "$name is not in docs/scenarios.md"
+done
+
 say "each key is in the man page"
 man=${LH_SOURCE_DIR:-$OLDPWD}/docs/man/longhaul-sim.1
 "$LONGHAUL" sim --keys | sed -n '/^\[sweep\]/q; s/^\[\(.*\)\]$/\1/p; s/^  \([a-z][a-z_]*\)  .*/  \1/p' |

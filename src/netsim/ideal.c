@@ -3,7 +3,8 @@
  * window.
  *
  * Exact, to the picosecond: equal packets through a line of store-and-forward links leave link i spaced by
- * the slowest link so far; only the last packet, which may be shorter, can run into the one before it.
+ * the slowest link so far; only the last packet, which may be shorter, can run into the one before it. Then
+ * its acknowledgement can run into that one's.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -42,16 +43,35 @@ static netsim_time one_way_ps(const struct netsim *net, const uint32_t links[LIN
     return sum_ps;
 }
 
-/* When the last of `packets` packets has arrived. Times on link i count from when the first packet could
- * have left link i - 1, so delays are added once at the end. */
-static netsim_time data_ps(const struct netsim *net, const uint32_t links[LINKS_MAX], uint32_t count,
-                           const struct netsim_sender *sender)
+static netsim_time slowest_of(const struct netsim *net, const uint32_t links[LINKS_MAX], uint32_t count,
+                              uint32_t wire_bytes)
+{
+    netsim_time slowest_ps = 1;
+    for (uint32_t i = 0; i < count; i++) {
+        netsim_time span_ps = netsim_serialization_ps(net->ports[links[i]].ps_per_byte_q16, wire_bytes);
+        slowest_ps = span_ps > slowest_ps ? span_ps : slowest_ps;
+    }
+    return slowest_ps;
+}
+
+/* When a flow's packets arrive. */
+struct arrivals {
+    netsim_time first_ps;
+    netsim_time before_ps; /* the last but one; with a single packet, 0 */
+    netsim_time last_ps;
+};
+
+/* Times on link i count from when the first packet could have left link i - 1, so delays are added once at
+ * the end. */
+static struct arrivals data_arrivals(const struct netsim *net, const uint32_t links[LINKS_MAX],
+                                     uint32_t count, const struct netsim_sender *sender)
 {
     uint32_t header_bytes = net->transport.header_bytes;
     uint32_t full_bytes = net->transport.payload_bytes + header_bytes;
     netsim_time delays_ps = 0;
     netsim_time first_ps = 0;   /* the first packet has left this link */
     netsim_time slowest_ps = 0; /* of the links so far */
+    netsim_time before_ps = 0;  /* the last but one has left this link */
     netsim_time last_ps = 0;    /* the last packet has left this link */
     for (uint32_t i = 0; i < count; i++) {
         const struct netsim_port *port = &net->ports[links[i]];
@@ -60,12 +80,30 @@ static netsim_time data_ps(const struct netsim *net, const uint32_t links[LINKS_
         first_ps += full_ps;
         slowest_ps = full_ps > slowest_ps ? full_ps : slowest_ps;
         if (sender->packets > 1) {
-            netsim_time before_ps = first_ps + (sender->packets - 2) * slowest_ps;
+            before_ps = first_ps + (sender->packets - 2) * slowest_ps;
             last_ps = before_ps > last_ps ? before_ps : last_ps;
         }
         last_ps += netsim_serialization_ps(port->ps_per_byte_q16, sender->last_bytes + header_bytes);
     }
-    return last_ps + delays_ps;
+    if (sender->packets == 1)
+        return (struct arrivals){last_ps + delays_ps, 0, last_ps + delays_ps};
+    return (struct arrivals){first_ps + delays_ps, before_ps + delays_ps, last_ps + delays_ps};
+}
+
+/* When the last acknowledgement sets out, if all waiting for the one before it is put at the beginning: those
+ * that follow each other too closely end up spaced by their slowest link. Of all packets only the first and
+ * the last two can be what they wait for. */
+static netsim_time last_ack_ps(const struct arrivals *arrivals, uint32_t packets,
+                               netsim_time slowest_ack_ps)
+{
+    netsim_time from_ps = arrivals->last_ps;
+    netsim_time behind_first_ps = arrivals->first_ps + (packets - 1) * slowest_ack_ps;
+    netsim_time behind_before_ps = arrivals->before_ps + slowest_ack_ps;
+    if (behind_first_ps > from_ps)
+        from_ps = behind_first_ps;
+    if (packets > 1 && behind_before_ps > from_ps)
+        from_ps = behind_before_ps;
+    return from_ps;
 }
 
 void netsim_flow_ideal(struct netsim *net, uint32_t number, netsim_time *ideal_ps, netsim_time *base_rtt_ps,
@@ -76,17 +114,15 @@ void netsim_flow_ideal(struct netsim *net, uint32_t number, netsim_time *ideal_p
     uint32_t links[LINKS_MAX];
     uint32_t full_bytes = transport->payload_bytes + transport->header_bytes;
     uint32_t count = walk(net, sender->source, sender->destination, sender->entropy, links);
-    *slowest_ps = 1;
-    for (uint32_t i = 0; i < count; i++) {
-        netsim_time full_ps = netsim_serialization_ps(net->ports[links[i]].ps_per_byte_q16, full_bytes);
-        *slowest_ps = full_ps > *slowest_ps ? full_ps : *slowest_ps;
-    }
-    *ideal_ps = data_ps(net, links, count, sender);
+    struct arrivals arrivals = data_arrivals(net, links, count, sender);
+    *slowest_ps = slowest_of(net, links, count, full_bytes);
+    *ideal_ps = arrivals.last_ps;
     *base_rtt_ps = one_way_ps(net, links, count, full_bytes);
     if (transport->ack_bytes == 0)
         return;
     count = walk(net, sender->destination, sender->source, ~sender->entropy, links);
     netsim_time ack_ps = one_way_ps(net, links, count, transport->ack_bytes);
-    *ideal_ps += ack_ps;
+    netsim_time slowest_ack_ps = slowest_of(net, links, count, transport->ack_bytes);
+    *ideal_ps = last_ack_ps(&arrivals, sender->packets, slowest_ack_ps) + ack_ps;
     *base_rtt_ps += ack_ps;
 }

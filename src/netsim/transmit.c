@@ -91,12 +91,23 @@ static void copy_arrives(struct netsim *net, uint32_t number, const struct netsi
     wire_insert(net, number, copy);
 }
 
+/* Pauses and resumes are spared by faults: here a pause has no end of its own, so a resume that is lost, or
+ * overtaken by the pause before it, would stop the link for ever. */
+static bool is_spared(const struct netsim_packet *packet)
+{
+    return packet->kind == LH_NETSIM_PAUSE || packet->kind == LH_NETSIM_RESUME;
+}
+
 /* The link's faults decide what becomes of a packet that would arrive at arrive_ps. They think in
  * nanoseconds, so what they add to the delay is whole nanoseconds. */
 static void launch_faulty(struct netsim *net, uint32_t number, uint32_t packet, netsim_time arrive_ps)
 {
     struct netsim_port_more *more = &net->more[number];
     struct netsim_packet *launched = &net->pool.packets[packet];
+    if (is_spared(launched)) {
+        wire_insert(net, number, packet);
+        return;
+    }
     lh_time now_ns = net->now_ps / NETSIM_PS_PER_NS;
     lh_time due_ns = now_ns + more->faults->spec.delay_ns;
     struct lh_link_fate fate = lh_link_decide(more->faults, now_ns, launched->wire_bytes);

@@ -268,6 +268,8 @@ int netsim_run(struct netsim *net, netsim_time until_ps, uint64_t events_max)
 {
     assert(until_ps >= net->now_ps);
     netsim_time limit_ps = until_ps > NETSIM_TIME_MAX ? NETSIM_TIME_MAX : until_ps;
+    if (net->out_of_packets)
+        return -LH_ENOMEM;
     for (uint64_t left = events_max; left > 0;) {
         if (is_over(net))
             return 1;

@@ -190,7 +190,7 @@ static void check_counts(const struct netsim_world *world)
     }
     assert_true(totals->dropped_packets == dropped && totals->lost_packets == lost);
     assert_true(totals->marked_packets == marked && totals->pauses == pauses);
-    if (world->net.watcher == NULL)
+    if (world->net.watcher != on_packet)
         return;
     const struct netsim_seen *seen = &world->seen;
     assert_true(hops == seen->packets && seen->from_hosts[LH_NETSIM_DATA] == totals->data_packets);

@@ -12,8 +12,8 @@
 
 #define LINKS_MAX 64u /* of one path */
 
-/* The links from one host to another that a flow's packets take (any of them, when packets are sprayed). 0:
- * there is no way. */
+/* The links from one host to another that a flow's packets take; one path of them, when packets are sprayed,
+ * so a flow may then be faster than alone on it. 0: there is no way. */
 static uint32_t walk(struct netsim *net, uint32_t source, uint32_t destination, uint32_t entropy,
                      uint32_t links[LINKS_MAX])
 {

@@ -86,6 +86,8 @@ static void copy_arrives(struct netsim *net, uint32_t number, const struct netsi
     if (copy == NETSIM_NO_PACKET)
         return;
     net->totals.duplicated_packets++;
+    if ((original->flags & NETSIM_CORRUPTED) != 0)
+        net->totals.corrupted_packets++;
     net->pool.packets[copy] = *original;
     net->pool.packets[copy].arrive_ps = arrive_ps;
     wire_insert(net, number, copy);

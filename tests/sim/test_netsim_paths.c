@@ -262,6 +262,7 @@ static void the_pool_and_the_clock(void **state)
     struct netsim_raw raw = {.source = 1, .wire_bytes = 1000};
     config.packets_max = 16;
     netsim_world_open(&world, &config, (struct netsim_flow_request[]){{0}}, 0, 1);
+    world.net.runs_on = true;
     for (uint32_t i = 0; i < 16; i++)
         assert_true(netsim_raw_send(&world.net, &raw, 0, 0));
     assert_false(netsim_raw_send(&world.net, &raw, 0, 0));

@@ -146,8 +146,8 @@ static void too_little_buffer_drops(void **state)
     netsim_world_close(&world);
 }
 
-/* A pause that is lost would only cost a drop, but a resume that is lost, or overtaken by the pause before it,
- * would stop its link for ever. */
+/* A pause that is lost would only cost a drop, but a resume that is lost, or overtaken by the pause before
+ * it, would stop its link for ever. */
 static void faults_spare_pauses(void **state)
 {
     (void)state;

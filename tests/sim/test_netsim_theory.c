@@ -42,6 +42,7 @@ static double mean_wait_ps(double load, uint32_t packets, uint64_t seed)
     uint64_t count = 0;
     lh_prng_seed(&prng, seed);
     netsim_world_open(&world, &config, (struct netsim_flow_request[]){{0}}, 0, 1);
+    world.net.runs_on = true;
     for (uint32_t i = 0; i < packets; i++) {
         at_ps -= log(1 - lh_prng_double(&prng)) * SERVICE_PS / load;
         netsim_run(&world.net, (netsim_time)at_ps, UINT64_MAX);

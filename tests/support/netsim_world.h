@@ -1,5 +1,5 @@
 /*
- * netsim_world.h - a simulated network for tests: built from numbers, run in pieces, and checked from outside.
+ * netsim_world.h - a simulated network for tests: built from numbers, run in pieces, checked from outside.
  *
  * Everything follows from the configuration, the flows and the seed.
  *

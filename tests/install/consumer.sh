@@ -7,7 +7,8 @@ if [ ! -e "$here/../../include/longhaul/longhaul.h" ] || [ ! -e "$here/../../inc
     echo "no public header yet: nothing to install for"
     exit 77
 fi
-if ! nm -D --defined-only "$LH_BUILD_DIR/liblonghaul.so" | grep -q ' lh_version'; then
+# Not grep -q: it stops reading, nm dies of the closed pipe, and the pipe counts as failed.
+if ! nm -D --defined-only "$LH_BUILD_DIR/liblonghaul.so" | grep ' lh_version' >/dev/null; then
     echo "the library has no lh_version() yet"
     exit 77
 fi

@@ -8,6 +8,7 @@
 #include "wire/roce.h"
 #include "world/exchange.h"
 #include "world/inside.h"
+#include "world/switches.h"
 #include "world/talk.h"
 
 #define BITS_PER_BYTE  8u
@@ -103,9 +104,9 @@ static void prepare_pair(struct world *world, struct pair *pair)
     struct span back = span_of(plan, own->host[1], own->host[0]);
     pair->trusted = !plan_any(plan, EVENT_forge);
     pair->may_end = plan_has(plan, FEATURE_impatient);
-    pair->rtt_least_ns = there.least_ns + back.least_ns;
+    pair->rtt_least_ns = there.least_ns + back.least_ns + 2 * switches_least_ns(plan);
     pair->rtt_most_ns = there.most_ns + back.most_ns;
-    pair->delays_ns = delays_of(plan, own);
+    pair->delays_ns = delays_of(plan, own) + 2 * switches_most_ns(plan, world->bytes_asked);
     for (uint32_t i = 0; i < plan->event_count; i++) {
         const struct plan_event *event = &plan->events[i];
         if (event->off)
@@ -129,7 +130,8 @@ lh_time check_rtt_well(const struct world *world, const struct pair *pair)
 {
     const struct plan_pair *own = pair->plan;
     return plan_clean_link(world->plan, own->host[0], own->host[1]).delay_ns +
-           plan_clean_link(world->plan, own->host[1], own->host[0]).delay_ns + LH_NS_PER_US * 50;
+           plan_clean_link(world->plan, own->host[1], own->host[0]).delay_ns +
+           2 * switches_most_ns(world->plan, 0) + LH_NS_PER_US * 50;
 }
 
 /* What a clock that gains `skew` shows less, at worst, of what it measures against another. */
@@ -209,7 +211,7 @@ static bool all_are_honest(const struct plan *plan)
     for (size_t i = 0; i < sizeof harm / sizeof harm[0]; i++)
         if (plan_any(plan, harm[i]))
             return false;
-    return !plan_has(plan, FEATURE_corrupt);
+    return !plan_has(plan, FEATURE_corrupt) && !switches_corrupt(plan);
 }
 
 void check_counters(struct world *world, struct end *end)
@@ -276,6 +278,16 @@ void check_sent(struct world *world, const struct sim_datagram *datagram)
 
 /* ---- how long it may take ---------------------------------------------------------------------------- */
 
+/* Small queues in a switched network drop most of what comes faster than they let out, faults or not: then
+ * it is a few packets a round trip that arrive. */
+static lh_time switched_bound(const struct world *world, const struct pair *pair)
+{
+    if (!plan_has(world->plan, FEATURE_switches))
+        return 0;
+    uint64_t packets = world->bytes_asked / pair->plan->attr[0].mtu_bytes + 1;
+    return packets * check_rtt_well(world, pair) + 8 * switches_most_ns(world->plan, world->bytes_asked);
+}
+
 /* When the network is well, every timer that runs was set from what was measured before. The longest span
  * is an overdue time (at most six of the longest round trip: smoothed + 4 variances, which starts at half
  * of it), doubled six times (repeats of clear-to-sends and verdicts), or the 100 ms of an unmeasured path,
@@ -285,6 +297,7 @@ static lh_time pair_bound(const struct world *world, const struct pair *pair)
 {
     lh_time longest_ns = pair->rtt_most_ns + pair->delays_ns;
     lh_time bound_ns = 7 * LH_NS_PER_S + 6 * 64 * longest_ns;
+    bound_ns += switched_bound(world, pair);
     bound_ns += pair->plan->raw ? exchange_bound(world, pair) : talk_bound(world, pair);
     if (pair->may_end || !pair->trusted)
         bound_ns += 2 * pair->plan->peer_timeout_ns;

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "world/switches.h"
+
 #define WORD_MAX 32u
 #define LIST_MAX 2048u
 
@@ -83,6 +85,7 @@ void describe_plan(FILE *out, const struct plan *plan)
             fprintf(out, " %s", plan_feature_name((enum plan_feature)f));
     fputc('\n', out);
     describe_links(out, plan);
+    switches_describe(out, plan);
     for (uint32_t i = 0; i < plan->pair_count; i++)
         describe_pair(out, plan, i);
     for (uint32_t i = 0; i < plan->event_count; i++)

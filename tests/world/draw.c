@@ -14,12 +14,14 @@
 #include <string.h>
 
 #include "base/prng.h"
+#include "world/switches.h"
 
 enum draw_part {
     PART_SHAPE = 1,
     PART_LINKS,
     PART_CLOCKS,
     PART_FAULTS,
+    PART_SWITCHES,
     PART_PAIRS = 16, /* and one more for each pair */
 };
 
@@ -50,7 +52,7 @@ static void draw_shape(struct plan *plan, struct lh_prng *prng, bool *wild)
     static const uint8_t host_counts[] = {2, 2, 2, 2, 3, 3, 4, 5};
     plan->hosts = host_counts[lh_prng_below(prng, sizeof host_counts)];
     *wild = is_on(prng, 0.9);
-    for (uint32_t f = 0; f < FEATURE_COUNT; f++) {
+    for (uint32_t f = 0; f < FEATURE_switches; f++) {
         bool harm = f <= FEATURE_jitter;
         bool on = is_on(prng, harm ? 0.35 : 0.3);
         if (on && (*wild || !harm))
@@ -328,4 +330,8 @@ void plan_draw(uint64_t seed, struct plan *plan)
     }
     if (wild)
         draw_faults(plan, &faults);
+    struct lh_prng switches = lh_prng_fork(&root, PART_SWITCHES);
+    if (is_on(&switches, 0.1))
+        plan->features |= 1u << FEATURE_switches;
+    switches_draw(plan, &switches);
 }

@@ -6,6 +6,7 @@
 #include "world/ends.h"
 #include "world/hostile.h"
 #include "world/memory.h"
+#include "world/switches.h"
 #include "world/talk.h"
 
 #define PACKETS_A_SPAN 24u /* of noise or replays, at most */
@@ -267,7 +268,8 @@ static bool pass_fault(struct world *world, const struct plan_event *event, stru
         return !datagram->control;
     if (event->kind == EVENT_hold) {
         struct sim_datagram late = *datagram;
-        late.at_ns += world->plan->link[late.from][late.to].delay_ns; /* nothing is faster than light */
+        /* Nothing is faster than light. */
+        late.at_ns += world->plan->link[late.from][late.to].delay_ns + switches_least_ns(world->plan);
         late.at_ns += 1 + lh_prng_below(&running->prng, event->delay_ns);
         return sim_world_inject(world->sim, &late) != 0;
     }
@@ -352,6 +354,7 @@ void faults_heal(struct world *world)
     const struct plan *plan = world->plan;
     world->healed = true;
     memory_refuse(0, 0);
+    switches_heal(world);
     for (uint32_t i = 0; i < PLAN_HOSTS_MAX; i++)
         world->hosts[i].down_until_ns = world->hosts[i].paused_until_ns = 0;
     for (uint32_t i = 0; i < plan->event_count; i++)

@@ -6,6 +6,7 @@
 #include "base/big_endian.h"
 #include "wire/control.h"
 #include "wire/roce.h"
+#include "world/switches.h"
 
 #define KEEP_EVERY    5u /* of the packets that pass */
 #define DEST_QPN      5u /* where fields lie in a packet */
@@ -27,6 +28,12 @@ void hostile_overhear(struct world *world, const struct sim_datagram *datagram)
     packet->head = *datagram;
     packet->head.data = packet->data;
     memcpy(packet->data, datagram->data, datagram->bytes);
+}
+
+/* How long light needs from its sender to its receiver. */
+static lh_time light_ns(const struct world *world, const struct sim_datagram *datagram)
+{
+    return world->plan->link[datagram->from][datagram->to].delay_ns + switches_least_ns(world->plan);
 }
 
 /* A full pool, or refused memory, is a lost packet. */
@@ -87,8 +94,7 @@ void hostile_replay(struct world *world, struct lh_prng *prng)
     uint64_t place = 1 + lh_prng_below(prng, (count < KEPT_PACKETS ? count : KEPT_PACKETS) - 1);
     struct sim_datagram datagram = kept->packets[place].head;
     /* Who hears it on the way is not faster than light either. */
-    if (datagram.bytes == 0 ||
-        datagram.at_ns + world->plan->link[datagram.from][datagram.to].delay_ns > world->now)
+    if (datagram.bytes == 0 || datagram.at_ns + light_ns(world, &datagram) > world->now)
         return;
     datagram.at_ns = world->now;
     inject(world, &datagram);
@@ -150,9 +156,9 @@ void hostile_mutate(struct world *world, const struct plan_event *event, struct 
     uint8_t data[SIM_DATAGRAM_MAX];
     struct sim_datagram copy = *datagram;
     copy.data = data;
-    lh_time light_ns = world->plan->link[datagram->from][datagram->to].delay_ns;
-    lh_time late_ns = lh_prng_below(prng, light_ns + 1);
-    copy.at_ns = world->now + light_ns + late_ns; /* some changes do not matter, and light is the fastest */
+    lh_time least_ns = light_ns(world, datagram);
+    lh_time late_ns = lh_prng_below(prng, least_ns + 1);
+    copy.at_ns = world->now + least_ns + late_ns; /* some changes do not matter, and light is the fastest */
     memcpy(data, datagram->data, datagram->bytes);
     if (datagram->bytes < ROCE_BTH_BYTES + 2 * ROCE_ICRC_BYTES)
         return;

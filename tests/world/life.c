@@ -16,6 +16,7 @@
 #include "world/exchange.h"
 #include "world/faults.h"
 #include "world/memory.h"
+#include "world/switches.h"
 #include "world/talk.h"
 
 #define TURNS_MAX      3000000u
@@ -193,6 +194,7 @@ static void begin_life(struct world *world)
         else
             talk_make(world, pair);
     }
+    switches_open(world);
     check_prepare(world);
     faults_prepare(world);
     for (uint32_t i = 0; i < plan->pair_count; i++)
@@ -214,7 +216,7 @@ static void heal_and_wait(struct world *world)
     for (uint32_t i = 0; i < world->plan->pair_count; i++)
         if (world->pairs[i].rtt_most_ns > longest_ns)
             longest_ns = world->pairs[i].rtt_most_ns;
-    run_until(world, world->now + 2 * longest_ns, false);
+    run_until(world, world->now + 2 * longest_ns + switches_most_ns(world->plan, 0), false);
 }
 
 static void end_life(struct world *world)

@@ -36,7 +36,8 @@
     X(share, "a poll takes few packets")                                                                   \
     X(pace, "senders pace themselves")                                                                     \
     X(impatient, "a silent peer is given up after seconds")                                                \
-    X(ports, "who comes back gets the ports of its earlier life")
+    X(ports, "who comes back gets the ports of its earlier life")                                          \
+    X(switches, "a switched network lies between the hosts")
 
 enum plan_feature {
 #define PLAN_FEATURE_ENUM(name, words) FEATURE_##name,
@@ -102,6 +103,34 @@ struct plan_pair {
     lh_time peer_timeout_ns; /* when it is impatient */
 };
 
+#define PLAN_FLOWS_MAX 4u
+
+/* Others' traffic in a switched network. */
+struct plan_flow {
+    uint8_t from;
+    uint8_t to;
+    uint64_t bytes;
+    lh_time at_ns;
+};
+
+struct plan_switches {
+    int topology; /* enum netsim_topology_kind */
+    uint32_t hosts_each;
+    uint32_t spines;
+    uint64_t rate_bps;
+    uint64_t core_rate_bps;
+    lh_time delay_ns;
+    lh_time core_delay_ns;
+    struct lh_link_spec faults; /* of the cables between switches */
+    uint64_t buffer_bytes;
+    uint64_t queue_bytes;
+    double alpha;
+    bool spray;
+    bool pfc;
+    uint32_t flow_count;
+    struct plan_flow flows[PLAN_FLOWS_MAX];
+};
+
 struct plan {
     uint64_t seed;
     uint32_t hosts;
@@ -112,6 +141,7 @@ struct plan {
     uint32_t poll_share;                                      /* most packets of a poll, with the feature */
     struct lh_link_spec link[PLAN_HOSTS_MAX][PLAN_HOSTS_MAX]; /* [from][to] */
     struct sim_clock clock[PLAN_HOSTS_MAX];
+    struct plan_switches switches;
     struct plan_pair pairs[PLAN_PAIRS_MAX];
     struct plan_event events[PLAN_EVENTS_MAX];
 };

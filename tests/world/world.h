@@ -124,6 +124,7 @@ struct world {
     bool canary_sang; /* the input was made wrong */
     FILE *text;       /* the readable trace, or NULL */
     struct sim_world *sim;
+    struct netsim *network; /* between the hosts, or NULL */
     lh_time now;
     bool healed;
     struct host hosts[PLAN_HOSTS_MAX];

@@ -62,10 +62,8 @@ struct sim_packet *sim_network_take(struct sim_world *world)
     struct netsim_raw raw;
     while (netsim_raw_take(world->network, &raw)) {
         struct sim_packet *packet = (struct sim_packet *)(uintptr_t)raw.cookie;
-        if (raw.corrupted && packet->bytes > 0) {
-            uint32_t bit = raw.corrupt_bit % (packet->bytes * 8);
-            packet->data[bit / 8] ^= (uint8_t)(1u << bit % 8);
-        }
+        if (raw.corrupted)
+            sim_packet_flip(packet, raw.corrupt_bit);
         if (raw.destination != NETSIM_DROPPED)
             return packet;
         world->counts.lost++;

@@ -6,6 +6,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#define BITS_PER_BYTE 8u
+
 static bool add_slab(struct packet_pool *pool)
 {
     if (pool->slabs_count == SIM_SLABS_MAX)
@@ -47,6 +49,27 @@ void packet_pool_clear(struct packet_pool *pool)
     for (uint32_t i = 0; i < pool->slabs_count; i++)
         free(pool->slabs[i]);
     memset(pool, 0, sizeof(*pool));
+}
+
+struct sim_datagram sim_packet_view(struct sim_packet *packet, lh_time at_ns)
+{
+    return (struct sim_datagram){
+        .at_ns = at_ns,
+        .data = packet->data,
+        .bytes = packet->bytes,
+        .source_port = packet->source_port,
+        .destination_port = packet->destination_port,
+        .from = packet->from,
+        .to = packet->to,
+    };
+}
+
+void sim_packet_flip(struct sim_packet *packet, uint32_t bit)
+{
+    if (packet->bytes == 0)
+        return;
+    bit %= packet->bytes * BITS_PER_BYTE;
+    packet->data[bit / BITS_PER_BYTE] ^= (uint8_t)(1u << bit % BITS_PER_BYTE);
 }
 
 bool sim_queue_push(struct sim_queue *queue, struct sim_packet *packet)

@@ -40,6 +40,11 @@ void packet_pool_put(struct packet_pool *pool, struct sim_packet *packet);
 /* Frees every packet, used or not. */
 void packet_pool_clear(struct packet_pool *pool);
 
+/* The packet as tests see it. */
+struct sim_datagram sim_packet_view(struct sim_packet *packet, lh_time at_ns);
+/* Flips this bit of it, modulo its length; nothing when it has none: a tap left nothing. */
+void sim_packet_flip(struct sim_packet *packet, uint32_t bit);
+
 /* Packets that wait to be polled, in the order of arrival. */
 struct sim_queue {
     struct sim_packet *first;

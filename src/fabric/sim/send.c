@@ -9,33 +9,10 @@
 #include "wire/roce.h"
 
 #define IPV6_AND_UDP_BYTES 48u
-#define BITS_PER_BYTE      8u
 /* When to look again for room in the packet pool while nothing is on the way: all wait to be polled. */
 #define POOL_RETRY_NS LH_NS_PER_US
 
 _Static_assert(ROCE_WRITE_IMM_HEADER_BYTES + ROCE_MTU_MAX + ROCE_ICRC_BYTES <= SIM_DATAGRAM_MAX, "fits");
-
-static void flip_bit(struct sim_packet *packet, uint32_t bit)
-{
-    if (packet->bytes == 0) /* a tap left nothing */
-        return;
-    bit %= packet->bytes * BITS_PER_BYTE;
-    packet->data[bit / BITS_PER_BYTE] ^= (uint8_t)(1u << bit % BITS_PER_BYTE);
-}
-
-static struct sim_datagram view_of(struct sim_packet *packet, bool control, lh_time now)
-{
-    return (struct sim_datagram){
-        .at_ns = now,
-        .data = packet->data,
-        .bytes = packet->bytes,
-        .source_port = packet->source_port,
-        .destination_port = packet->destination_port,
-        .from = packet->from,
-        .to = packet->to,
-        .control = control,
-    };
-}
 
 /* Header, payload, pad and iCRC. packet->bytes is their sum. */
 static void encode(struct sim_path *path, struct sim_packet *packet, const struct roce_packet *roce)
@@ -55,7 +32,8 @@ static bool tap_passes(struct sim_world *world, struct sim_packet *packet, bool 
 {
     if (world->tap == NULL)
         return true;
-    struct sim_datagram datagram = view_of(packet, control, sim_now(world));
+    struct sim_datagram datagram = sim_packet_view(packet, sim_now(world));
+    datagram.control = control;
     if (!world->tap(world->tap_context, &datagram))
         return false;
     assert(datagram.bytes <= SIM_DATAGRAM_MAX);
@@ -80,7 +58,7 @@ static bool depart(struct sim_endpoint *endpoint, struct sim_packet *packet,
 {
     struct lh_stats *stats = endpoint->table.attr.stats;
     if (fate->corrupted) {
-        flip_bit(packet, fate->corrupt_bit);
+        sim_packet_flip(packet, fate->corrupt_bit);
         fabric_count(stats, link_corrupted, 1);
     }
     if (!sim_transit_start(endpoint->world, packet, fate->arrive_ns[0]))
@@ -141,7 +119,7 @@ static enum sim_refusal send_one(struct sim_endpoint *endpoint, struct sim_path 
     if (!fate.dropped || world->tap != NULL) {
         encode(path, packet, roce);
         if (corrupt_bit != 0)
-            flip_bit(packet, corrupt_bit - 1);
+            sim_packet_flip(packet, corrupt_bit - 1);
     }
     bool control = path == sim_path_of(endpoint, FABRIC_CONTROL);
     if (!control)

@@ -76,15 +76,7 @@ static void trace_packet(struct sim_world *world, const struct sim_packet *packe
 static void tell_watch(struct sim_world *world, struct sim_packet *packet, lh_time at_ns,
                        enum sim_arrival arrival)
 {
-    const struct sim_datagram datagram = {
-        .at_ns = at_ns,
-        .data = packet->data,
-        .bytes = packet->bytes,
-        .source_port = packet->source_port,
-        .destination_port = packet->destination_port,
-        .from = packet->from,
-        .to = packet->to,
-    };
+    const struct sim_datagram datagram = sim_packet_view(packet, at_ns);
     world->watch(world->watch_context, &datagram, arrival);
 }
 

@@ -562,24 +562,12 @@ static void hear_words(struct world *world, struct pair *pair, uint32_t side)
 
 /* ---- the user's round -------------------------------------------------------------------------------- */
 
-lh_time exchange_act(struct world *world, struct pair *pair)
+void exchange_act(struct world *world, struct pair *pair, uint32_t side, lh_time *next)
 {
-    lh_time next = LH_TIME_NEVER;
-    for (uint32_t side = 0; side < 2 && pair->up; side++) {
-        struct end *end = &pair->ends[side];
-        lh_time paused_until_ns = world->hosts[end->host].paused_until_ns;
-        if (end->error)
-            continue;
-        if (paused_until_ns > world->now) {
-            lh_keep_earlier(&next, paused_until_ns);
-            continue;
-        }
-        post_due(world, pair, side, &next);
-        use_cts(world, pair, side);
-        sends_go_on(world, pair, side);
-        look_at_receives(world, pair, side, &next);
-    }
-    return next;
+    post_due(world, pair, side, next);
+    use_cts(world, pair, side);
+    sends_go_on(world, pair, side);
+    look_at_receives(world, pair, side, next);
 }
 
 void exchange_harvest(struct world *world, struct pair *pair, uint32_t side)

@@ -13,7 +13,8 @@
 #include "world/world.h"
 
 void exchange_make(struct world *world, struct pair *pair);
-lh_time exchange_act(struct world *world, struct pair *pair);
+/* What the user of this side does now; keeps the earliest moment at which it wants to be asked again. */
+void exchange_act(struct world *world, struct pair *pair, uint32_t side, lh_time *next);
 void exchange_harvest(struct world *world, struct pair *pair, uint32_t side);
 /* Before and after the side's queue pair is destroyed. */
 void exchange_on_closing(struct world *world, struct pair *pair, uint32_t side);

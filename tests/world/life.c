@@ -114,16 +114,25 @@ const uint8_t *world_content(uint64_t number, size_t bytes)
 
 /* ---- time -------------------------------------------------------------------------------------------- */
 
+static void user_acts(struct world *world, struct pair *pair, uint32_t side, lh_time *next)
+{
+    const struct end *end = &pair->ends[side];
+    lh_time paused_until_ns = world->hosts[end->host].paused_until_ns;
+    if (!pair->up || end->error)
+        return;
+    if (paused_until_ns > world->now)
+        lh_keep_earlier(next, paused_until_ns);
+    else if (pair->plan->raw)
+        exchange_act(world, pair, side, next);
+    else
+        talk_act(world, pair, side, next);
+}
+
 static lh_time users_act(struct world *world)
 {
     lh_time next = LH_TIME_NEVER;
-    for (uint32_t i = 0; i < world->plan->pair_count; i++) {
-        struct pair *pair = &world->pairs[i];
-        if (!pair->up)
-            continue;
-        lh_time own_ns = pair->plan->raw ? exchange_act(world, pair) : talk_act(world, pair);
-        lh_keep_earlier(&next, own_ns);
-    }
+    for (uint32_t i = 0; i < 2 * world->plan->pair_count; i++)
+        user_acts(world, &world->pairs[i / 2], i % 2, &next);
     return next;
 }
 

@@ -176,22 +176,10 @@ static void recv_due(struct world *world, struct pair *pair, uint32_t side, lh_t
     }
 }
 
-lh_time talk_act(struct world *world, struct pair *pair)
+void talk_act(struct world *world, struct pair *pair, uint32_t side, lh_time *next)
 {
-    lh_time next = LH_TIME_NEVER;
-    for (uint32_t side = 0; side < 2 && pair->up; side++) {
-        struct end *end = &pair->ends[side];
-        lh_time paused_until_ns = world->hosts[end->host].paused_until_ns;
-        if (end->error)
-            continue;
-        if (paused_until_ns > world->now) {
-            lh_keep_earlier(&next, paused_until_ns);
-            continue;
-        }
-        send_due(world, pair, side, &next);
-        recv_due(world, pair, side, &next);
-    }
-    return next;
+    send_due(world, pair, side, next);
+    recv_due(world, pair, side, next);
 }
 
 /* A buffer that came back belongs to the user, who writes into it at once. */

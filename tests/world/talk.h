@@ -13,8 +13,8 @@
 #include "world/world.h"
 
 void talk_make(struct world *world, struct pair *pair);
-/* Sends and posts what is due. Returns when to call again. */
-lh_time talk_act(struct world *world, struct pair *pair);
+/* The user of this side sends and posts what is due; keeps the earliest moment to be asked again. */
+void talk_act(struct world *world, struct pair *pair, uint32_t side, lh_time *next);
 /* Cancels one request of the message that the event made. */
 void talk_cancel(struct world *world, const struct plan_event *event);
 /* Looks at what has ended at one side. */

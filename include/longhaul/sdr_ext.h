@@ -84,6 +84,9 @@ LH_API int lh_sdr_cts_peek(struct sdr_qp *qp, struct lh_cts *cts);
 LH_API int lh_sdr_cts_skip(struct sdr_qp *qp);
 /* Payload bytes that were posted and the fabric has not taken yet. */
 LH_API uint64_t lh_sdr_send_queued_bytes(struct sdr_qp *qp);
+/* When the fabric last took some, on the context's clock; 0 before. Asked after the bytes, it is never too
+ * early for them. */
+LH_API lh_time lh_sdr_send_left_ns(struct sdr_qp *qp);
 /* Drops what a streaming send still has queued, and ends it. */
 LH_API int lh_sdr_streaming_send_abort(struct sdr_send_handle *handle);
 

@@ -29,15 +29,17 @@ static uint64_t room_of(uint64_t limit, uint64_t used)
 
 static void note_left(struct lh_connection *c, lh_time now)
 {
-    queue_delay_on_left(&c->sender.delay, c->sender.posted_bytes - lh_sdr_send_queued_bytes(c->qp), now);
+    uint64_t left = c->sender.posted_bytes - lh_sdr_send_queued_bytes(c->qp);
+    lh_time left_ns = lh_sdr_send_left_ns(c->qp);
+    queue_delay_on_left(&c->sender.delay, left, lh_earlier(left_ns, now));
 }
 
 struct lh_path_view injector_path_view(struct lh_connection *c, lh_time now)
 {
     struct lh_path_view view = connection_path_view(c);
+    note_left(c, now);
     if (view.rtt_ns == 0)
         return view;
-    note_left(c, now);
     lh_time delay_ns = queue_delay_now(&c->sender.delay, now);
     view.rtt_ns += delay_ns;
     view.overdue_ns += delay_ns;

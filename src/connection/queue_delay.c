@@ -3,6 +3,8 @@
 
 #include <assert.h>
 
+#include "base/earlier.h"
+
 /* The estimate decays by this share of the time that passes. What left last had waited that long, and its
  * timer runs from when it was posted: the estimate must not fall faster than that timer runs. */
 #define DECAY 8u
@@ -29,15 +31,16 @@ void queue_delay_on_posted(struct queue_delay *delay, uint64_t posted, lh_time n
     delay->head++;
 }
 
-void queue_delay_on_left(struct queue_delay *delay, uint64_t left, lh_time now)
+void queue_delay_on_left(struct queue_delay *delay, uint64_t left, lh_time left_ns)
 {
     /* Bounded by the marks. */
     for (; delay->tail != delay->head && delay->marks[delay->tail % QUEUE_DELAY_MARKS].posted <= left;
          delay->tail++) {
-        lh_time waited_ns = now - delay->marks[delay->tail % QUEUE_DELAY_MARKS].at_ns;
-        lh_time kept_ns = decayed(delay, now);
-        delay->delay_ns = waited_ns > kept_ns ? waited_ns : kept_ns;
-        delay->since_ns = now;
+        /* Another worker may have let it out, by a clock that it had read a little earlier. */
+        lh_time at_ns = lh_earlier(delay->marks[delay->tail % QUEUE_DELAY_MARKS].at_ns, left_ns);
+        lh_time kept_ns = decayed(delay, left_ns);
+        delay->delay_ns = left_ns - at_ns > kept_ns ? left_ns - at_ns : kept_ns;
+        delay->since_ns = left_ns;
     }
 }
 

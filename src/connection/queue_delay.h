@@ -30,8 +30,8 @@ struct queue_delay {
 
 /* So many bytes have ever been posted. */
 void queue_delay_on_posted(struct queue_delay *delay, uint64_t posted, lh_time now);
-/* And so many of them have left. */
-void queue_delay_on_left(struct queue_delay *delay, uint64_t left, lh_time now);
+/* And so many of them have left, the last of them at left_ns, which may be long ago. */
+void queue_delay_on_left(struct queue_delay *delay, uint64_t left, lh_time left_ns);
 /* What was posted lately waits at most about so long; never less than what still waits has waited. */
 lh_time queue_delay_now(const struct queue_delay *delay, lh_time now);
 

@@ -111,7 +111,8 @@ struct sdr_qp {
     struct pacer pacer;
     struct send_shape send_shape;
     _Atomic uint64_t queued_bytes;
-    struct qp_channel *channels; /* shape of the context: context->channels */
+    _Atomic lh_time sends_left_ns; /* when some of them last left; set before they are subtracted */
+    struct qp_channel *channels;   /* shape of the context: context->channels */
 };
 
 /* For everyone but the control worker. */

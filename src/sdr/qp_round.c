@@ -65,6 +65,15 @@ static uint64_t bytes_of(const struct fabric_write *writes, uint32_t count)
     return bytes;
 }
 
+/* Who reads that they are gone reads when, too. */
+static void note_left(struct sdr_qp *qp, uint64_t bytes, lh_time now)
+{
+    if (bytes == 0)
+        return;
+    atomic_store_explicit(&qp->sends_left_ns, now, memory_order_relaxed);
+    atomic_fetch_sub_explicit(&qp->queued_bytes, bytes, memory_order_release);
+}
+
 static bool inject(struct sdr_qp *qp, uint32_t channel, lh_time now, lh_time *next)
 {
     struct qp_channel *own = &qp->channels[channel];
@@ -84,7 +93,7 @@ static bool inject(struct sdr_qp *qp, uint32_t channel, lh_time now, lh_time *ne
     if ((uint32_t)taken == count && count < ready)
         lh_keep_earlier(next, pace_ready(qp, now));
     uint64_t bytes = send_channel_take(&own->sends, &qp->send_shape, channel, (uint32_t)taken);
-    atomic_fetch_sub_explicit(&qp->queued_bytes, bytes + dropped, memory_order_relaxed);
+    note_left(qp, bytes + dropped, now);
     fabric_count(&qp->stats, tx_packets, taken);
     fabric_count(&qp->stats, tx_bytes, bytes);
     if ((uint32_t)taken < count && !qp->endpoint->fabric->ops->pump)

@@ -300,5 +300,10 @@ int lh_sdr_cts_skip(struct sdr_qp *qp)
 
 uint64_t lh_sdr_send_queued_bytes(struct sdr_qp *qp)
 {
-    return atomic_load_explicit(&qp->queued_bytes, memory_order_relaxed);
+    return atomic_load_explicit(&qp->queued_bytes, memory_order_acquire);
+}
+
+lh_time lh_sdr_send_left_ns(struct sdr_qp *qp)
+{
+    return atomic_load_explicit(&qp->sends_left_ns, memory_order_relaxed);
 }

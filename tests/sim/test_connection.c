@@ -14,6 +14,7 @@
 
 #include <cmocka.h>
 
+#include "base/earlier.h"
 #include "support/connection_pair.h"
 #include "wire/qp_info.h"
 
@@ -141,6 +142,28 @@ static void pace_far_below_the_path(void **state)
     }
 }
 
+/* A message that had left at once did not wait, whenever the sender looks next: its timer runs for three
+ * round trips and not for one more. Clear-to-send and data take one and a half. */
+static void a_timeout_waits_no_longer_than_it_says(void **state)
+{
+    (void)state;
+    struct connection_pair pair;
+    struct lh_attr attr;
+    lh_time shortest = LH_TIME_NEVER;
+    connection_pair_attr(&attr);
+    attr.reliability = "sr-rto,alpha=2";
+    connection_pair_open(&pair, "connection", 8, "rtt=25ms,loss=0.01", &attr, NULL);
+    for (int i = 0; i < 50; i++) {
+        lh_time started = connection_pair_now(&pair);
+        transfer(&pair, 0, SLOT, SLOT);
+        lh_time took = connection_pair_now(&pair) - started;
+        if (took > 90 * LH_NS_PER_MS)
+            shortest = lh_earlier(shortest, took);
+    }
+    assert_in_range(shortest, 100 * LH_NS_PER_MS, 125 * LH_NS_PER_MS);
+    connection_pair_close(&pair);
+}
+
 static void each_side_its_scheme(void **state)
 {
     (void)state;
@@ -254,6 +277,7 @@ int main(void)
         cmocka_unit_test(lossy_link),
         cmocka_unit_test(smallest_of_all),
         cmocka_unit_test(pace_far_below_the_path),
+        cmocka_unit_test(a_timeout_waits_no_longer_than_it_says),
         cmocka_unit_test(many_in_flight),
         cmocka_unit_test(each_side_its_scheme),
         cmocka_unit_test(registered_memory),

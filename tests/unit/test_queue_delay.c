@@ -67,6 +67,20 @@ static void test_many_marks(void **state)
     assert_int_equal(queue_delay_now(&delay, now + 9 * now), 0);
 }
 
+/* Who looks late, at what left at once, sees no wait. */
+static void test_looking_late_is_no_wait(void **state)
+{
+    (void)state;
+    struct queue_delay delay = {0};
+    queue_delay_on_posted(&delay, 10, 100);
+    queue_delay_on_left(&delay, 10, 103);
+    assert_int_equal(queue_delay_now(&delay, 103), 3);
+    assert_int_equal(queue_delay_now(&delay, 25000), 0);
+    queue_delay_on_posted(&delay, 20, 30000);
+    queue_delay_on_left(&delay, 20, 29990); /* the clock of another worker */
+    assert_int_equal(queue_delay_now(&delay, 30000), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -74,6 +88,7 @@ int main(void)
         cmocka_unit_test(test_grows_while_nothing_leaves),
         cmocka_unit_test(test_decays),
         cmocka_unit_test(test_many_marks),
+        cmocka_unit_test(test_looking_late_is_no_wait),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -32,7 +32,11 @@ BUGS = {
     "cumulative": ("the cumulative acknowledgement covers one chunk too many", [
         ("src/reliability/sr_receiver.c", "        .cumulative = arrivals->cumulative,",
          "        .cumulative = arrivals->cumulative +\n"
-         "                      (arrivals->cumulative > 0 && arrivals->cumulative < arrivals->limit),"),
+         "                      (arrivals->cumulative % 64 > 0 && arrivals->cumulative % 64 < 63 &&\n"
+         "                       arrivals->cumulative < arrivals->limit),"),
+        # An acknowledgement that contradicts itself does not even leave: asserted.
+        ("src/reliability/sr_receiver.c", "        .arrived = arrivals->seen,",
+         "        .arrived = arrivals->seen + (arrivals->seen == arrivals->cumulative),"),
     ]),
     "chunk-early": ("a chunk's bit is set when one packet of it is still missing", [
         ("src/sdr/message_table.c", "for (uint32_t span = 1; span < table->shape.chunk_packets; span *= 2)",

@@ -41,8 +41,9 @@ LH_API void lh_netsim_config_destroy(struct lh_netsim_config *config); /* NULL i
 /* -LH_EINVAL or -LH_ERANGE with the key, the value and the remedy in lh_last_error(). A key of kind "file"
  * takes the text of the file: see below. */
 LH_API int lh_netsim_config_set(struct lh_netsim_config *config, const char *key, const char *value);
-/* Gives a key of kind "file" its text, which is copied; `name` stands for it in errors. It is read when the
- * simulation is created. -LH_EINVAL, -LH_ENOMEM. */
+/* Gives a key of kind "file" its text, which is copied; `name` stands for it in errors (NULL: the key does).
+ * `text` may be NULL when there are no bytes: an empty file. It is read when the simulation is created.
+ * -LH_EINVAL, -LH_ENOMEM. */
 LH_API int lh_netsim_config_text(struct lh_netsim_config *config, const char *key, const char *name,
                                  const char *text, size_t bytes);
 
@@ -95,7 +96,8 @@ struct lh_netsim_flow {
     uint64_t received_ps; /* receiver has the last byte; UINT64_MAX: not yet */
     uint64_t
         done_ps; /* sender has the last acknowledgement (datagrams: as received); UINT64_MAX: not yet */
-    uint64_t ideal_ps; /* how long it would take alone in an empty network, as done_ps - start_ps */
+    uint64_t ideal_ps; /* how long it would take alone in an empty network, as done_ps - start_ps; 0: not
+                          known before it has started */
     uint64_t packets;  /* sent, repeated ones too */
     uint64_t repeated_packets;
     uint64_t timeouts;
@@ -144,8 +146,9 @@ struct lh_netsim_packet {
     bool repeated;
 };
 typedef void lh_netsim_watcher(void *context, const struct lh_netsim_packet *packet);
-/* Calls the watcher for each packet on that link (UINT32_MAX: on every link). NULL: nobody watches. It must
- * not call the simulation. */
+/* Calls the watcher for each packet on that link too (UINT32_MAX: on every link). There is one watcher,
+ * with one context, for as many links as it was given; NULL takes it from all of them. It must not call
+ * the simulation. -LH_ERANGE: no such link. -LH_EINVAL: another watcher or context is there. */
 LH_API int lh_netsim_watch(struct lh_netsim *simulation, uint32_t link, lh_netsim_watcher *watcher,
                            void *context);
 

@@ -54,8 +54,9 @@
       switches.buffer_bytes, 1, NETSIM_BYTES_MAX, NULL, 0)                                                 \
     X("switch.queue", "size", "none", "longest queue of a port and priority; what comes then is dropped",  \
       SIZE, switches.queue_bytes, 1, NETSIM_BYTES_MAX, "none", 0)                                          \
-    X("switch.alpha", "number", "none", "a queue may have so many times what is free of the buffer",       \
-      NUMBER, switches.alpha, 0, 65536, "none", 0)                                                         \
+    X("switch.alpha", "number", "none",                                                                    \
+      "above 0: a queue may have so many times what is free of the buffer; none: no such limit", NUMBER,   \
+      switches.alpha, 0, 65536, "none", 0)                                                                 \
     X("switch.ecn_min", "size", "0", "queues shorter than this mark no packet", SIZE,                      \
       switches.ecn_min_bytes, 0, NETSIM_BYTES_MAX, NULL, 0)                                                \
     X("switch.ecn_max", "size", "none", "queues from here on mark every packet; none: nothing is marked",  \

@@ -118,7 +118,7 @@ static int read_count(const struct reading *reading, uint64_t *count)
     return 0;
 }
 
-/* A number that is at least 0, and at most rule->max. */
+/* A number of rule->min to rule->max; above 0 where a word stands for no number at all, and is kept as 0. */
 static int read_number(const struct reading *reading, double *number)
 {
     bool ratio = reading->rule->kind == NETSIM_VALUE_RATIO;
@@ -127,6 +127,8 @@ static int read_number(const struct reading *reading, double *number)
     int rc = ratio ? lh_decimal_read_ratio(&at, &read) : lh_decimal_read_double(&at, &read);
     if (rc == -LH_EINVAL || (rc == 0 && *at != '\0'))
         return malformed(reading, ratio ? "a share such as 0.3 or 30%" : "a number such as 2 or 0.5");
+    if (rc == 0 && read <= 0 && reading->rule->words != NULL)
+        return malformed(reading, "a number above 0");
     if (rc != 0 || read < (double)reading->rule->min || read > (double)reading->rule->max)
         return out_of_range(reading);
     *number = read;

@@ -244,12 +244,15 @@ int lh_netsim_watch(struct lh_netsim *simulation, uint32_t link, lh_netsim_watch
     struct netsim *net = &simulation->net;
     if (link != UINT32_MAX && link >= net->ports_count)
         return no_link(simulation, link);
+    if (watcher != NULL && net->watcher != NULL &&
+        (net->watcher != watcher || net->watcher_context != context))
+        return lh_fail(LH_EINVAL, "another watcher is there; take it away with NULL first");
     net->watcher = watcher;
     net->watcher_context = context;
-    for (uint32_t p = 0; p < net->ports_count; p++) {
-        bool watched = watcher != NULL && (link == UINT32_MAX || link == p);
-        net->ports[p].flags &= (uint8_t)~NETSIM_PORT_WATCHED;
-        net->ports[p].flags |= watched ? NETSIM_PORT_WATCHED : 0;
-    }
+    for (uint32_t p = 0; p < net->ports_count; p++)
+        if (watcher == NULL)
+            net->ports[p].flags &= (uint8_t)~NETSIM_PORT_WATCHED;
+        else if (link == UINT32_MAX || link == p)
+            net->ports[p].flags |= NETSIM_PORT_WATCHED;
     return 0;
 }

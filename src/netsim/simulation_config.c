@@ -69,7 +69,8 @@ static int keep_text(struct netsim_text *kept, const char *name, const char *tex
         free(own_name);
         return lh_fail(LH_ENOMEM, "%.64s: there is no memory for a copy of its %zu bytes", name, bytes);
     }
-    memcpy(data, text, bytes);
+    if (bytes > 0)
+        memcpy(data, text, bytes);
     data[bytes] = '\0';
     forget_text(kept);
     *kept = (struct netsim_text){.data = data, .bytes = bytes, .name = own_name};
@@ -82,9 +83,13 @@ int lh_netsim_config_text(struct lh_netsim_config *config, const char *key, cons
     int place = netsim_key_find(key);
     if (place < 0)
         return place;
+    if (name == NULL)
+        name = key;
     if (netsim_key_rule(place)->kind != NETSIM_VALUE_FILE)
         return lh_fail(LH_EINVAL, "%s is no file, but %s; give it to lh_netsim_config_set()", key,
                        lh_netsim_keys(&(size_t){0})[place].kind);
+    if (text == NULL && bytes > 0)
+        return lh_fail(LH_EINVAL, "%s: %.64s has %zu bytes and no text; give it", key, name, bytes);
     if (bytes > TEXT_BYTES_MAX)
         return lh_fail(LH_EINVAL, "%s: %.64s has %zu bytes, at most %zu are read", key, name, bytes,
                        TEXT_BYTES_MAX);

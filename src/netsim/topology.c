@@ -84,9 +84,8 @@ static int check_cables(const struct netsim_topology_config *config)
     if (rc == 0)
         rc = check_delay("topology.long_delay", config->long_delay_ps);
     if (rc == 0 && (faults->rate_bps != 0 || faults->delay_ns != 0))
-        rc = lh_fail(LH_EINVAL,
-                     "topology.faults has a rate or a delay: topology.rate and topology.delay are "
-                     "for these; give loss, burst, reorder, duplicate, corrupt, jitter, seed");
+        rc = lh_fail(LH_EINVAL, "topology.link has a rate or a delay: topology.rate and topology.delay are "
+                                "for these; give loss, burst, reorder, duplicate, corrupt, jitter, seed");
     return rc;
 }
 

@@ -96,7 +96,7 @@ int netsim_two_datacenters_shape(const struct netsim_topology_config *config, st
                                          NETSIM_PORTS_MAX - config->k / 2);
     if (rc == 0 && long_rate_bps(config) > NETSIM_RATE_MAX)
         rc = lh_fail(LH_ERANGE,
-                     "topology.long_rate is 0: that is topology.rate times the cores of a site, and "
+                     "topology.long_rate is full: that is topology.rate times the cores of a site, and "
                      "over 100Tbit; give it");
     tree_shape(config->k, edge_hosts, shape);
     uint64_t site_cores = (uint64_t)(config->k / 2) * (config->k / 2);

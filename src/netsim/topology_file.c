@@ -207,7 +207,7 @@ int netsim_topology_text_build(const struct netsim_topology_config *config, stru
         return lh_fail(LH_EINVAL, "topology.kind is file: give the file as " KEY);
     if (!lh_link_is_none(&config->faults))
         return lh_fail(LH_EINVAL,
-                       "topology.faults: which cable of a file has them? Give loss= and the like to "
+                       "topology.link: which cable of a file has them? Give loss= and the like to "
                        "its links");
     int rc = read_all(&file, count_statement);
     if (rc == 0)

@@ -151,6 +151,12 @@ static void test_ranges(void **state)
     refuses(LH_EINVAL, "topology.link", "loss=2%,rate=1Gbit", "topology.rate");
     refuses(LH_EINVAL, "topology.link", "queue=1MiB", "switch.buffer");
     refuses(LH_EINVAL, "topology.link", "losss=2%", "loss");
+    /* "none" is kept as 0: a threshold of nothing must not turn into no threshold. */
+    refuses(LH_EINVAL, "switch.alpha", "0", "a number above 0, or none");
+    refuses(LH_EINVAL, "switch.alpha", "0.0", "a number above 0, or none");
+    sets("switch.alpha", "0.0625");
+    sets("switch.alpha", "none");
+    assert_true(config.switches.alpha == 0);
 }
 
 static void test_unknown_keys(void **state)
@@ -237,6 +243,12 @@ static void test_texts_are_kept(void **state)
     assert_int_equal(lh_netsim_config_set(owned, "topology.k", "6"), 0);
     assert_int_equal(values->topology.k, 6);
     assert_int_equal(netsim_key_set(&config, "topology.file", "x"), -LH_EINVAL);
+    assert_int_equal(lh_netsim_config_text(owned, "workload.sizes", NULL, NULL, 0), 0);
+    assert_string_equal(values->workload.sizes.data, "");
+    assert_int_equal(values->workload.sizes.bytes, 0);
+    assert_string_equal(values->workload.sizes.name, "workload.sizes");
+    assert_int_equal(lh_netsim_config_text(owned, "workload.sizes", NULL, NULL, 1), -LH_EINVAL);
+    assert_string_equal(values->workload.sizes.data, "");
     lh_netsim_config_destroy(owned);
     lh_netsim_config_destroy(NULL);
 }

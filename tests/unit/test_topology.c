@@ -384,7 +384,7 @@ static void test_rates_and_delays_have_limits(void **state)
     config.rate_bps = NETSIM_RATE_MAX + 1;
     refuse(&config, -LH_ERANGE, "topology.rate is", "1Mbit to 100Tbit");
     config.rate_bps = NETSIM_RATE_MAX;
-    refuse(&config, -LH_ERANGE, "topology.long_rate is 0", "100Tbit");
+    refuse(&config, -LH_ERANGE, "topology.long_rate is full", "100Tbit");
     config = good;
     config.core_rate_bps = 1;
     refuse(&config, -LH_ERANGE, "topology.core_rate", "1Mbit");
@@ -402,7 +402,7 @@ static void test_rates_and_delays_have_limits(void **state)
     refuse(&config, -LH_ERANGE, "topology.long_delay", "hour");
     config = good;
     config.faults.delay_ns = 1;
-    refuse(&config, -LH_EINVAL, "topology.faults", "topology.delay");
+    refuse(&config, -LH_EINVAL, "topology.link", "topology.delay");
 }
 
 /* The largest there is: 65,536 hosts. */

@@ -339,7 +339,7 @@ static void test_keys_that_do_not_go_with_a_file(void **state)
     config.file = netsim_text_of("host a\nhost b\nlink a b\n");
     config.faults.loss = 0.1;
     assert_int_equal(build_topology(&config, &graph, &memory), -LH_EINVAL);
-    assert_non_null(strstr(lh_last_error(), "topology.faults"));
+    assert_non_null(strstr(lh_last_error(), "topology.link"));
 }
 
 int main(void)

@@ -7,7 +7,9 @@
 #include "world/world.h"
 
 #include <assert.h>
+#include <signal.h>
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/earlier.h"
@@ -255,6 +257,10 @@ void world_run(const struct plan *plan, enum world_canary canary, FILE *text, st
     world.canary = canary;
     world.text = text;
     begin_life(&world);
+    if (world_sings(&world, CANARY_fall))
+        abort();
+    if (world_sings(&world, CANARY_alarm))
+        raise(SIGALRM);
     run_until(&world, plan->heal_ns, false);
     if (!world_failed(&world))
         heal_and_wait(&world);

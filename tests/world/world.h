@@ -46,7 +46,9 @@
     X(honest, "honest", "an honest packet was counted as bad")                                             \
     X(beyond, "beyond", "a packet goes beyond its slot")                                                   \
     X(cts, "cts", "a clear-to-send is longer than a slot")                                                 \
-    X(error, "error", "a connection ends without a reason")
+    X(error, "error", "a connection ends without a reason")                                                \
+    X(fall, "abort", "the process falls over")                                                             \
+    X(alarm, "hang", "the alarm rings of a call that does not return")
 
 enum world_canary {
 #define WORLD_CANARY_ENUM(name, checker, words) CANARY_##name,

@@ -21,9 +21,10 @@
 #include "world/switches.h"
 #include "world/talk.h"
 
-#define TURNS_MAX      3000000u
-#define FORGED_WAIT_NS (2 * LH_NS_PER_S)
-#define CONTENT_BYTES  ((size_t)1 << 20)
+#define TURNS_MAX          3000000u
+#define FORGED_WAIT_NS     (2 * LH_NS_PER_S)
+#define FORGED_ROUND_TRIPS 1000u
+#define CONTENT_BYTES      ((size_t)1 << 20)
 
 enum life_part {
     PART_ORDER = 1,
@@ -138,14 +139,23 @@ static lh_time users_act(struct world *world)
     return next;
 }
 
+/* A forger may stop anything: only bounds are left to look at, for a while. It can leave two ends that ask
+ * each other for the same chunk every round trip, and never take it: that is no spinning, but on a short
+ * link seconds of it are more turns than a life has. */
+static bool waited_enough(const struct world *world, const struct pair *pair)
+{
+    lh_time wait_ns = FORGED_ROUND_TRIPS * check_rtt_well(world, pair);
+    wait_ns = wait_ns < FORGED_WAIT_NS ? wait_ns : FORGED_WAIT_NS;
+    return world->now > world->plan->heal_ns + wait_ns;
+}
+
 static bool all_over(struct world *world)
 {
     for (uint32_t i = 0; i < world->plan->pair_count; i++) {
         const struct pair *pair = &world->pairs[i];
         if (!pair->up && !pair->closed)
             return false;
-        /* A forger may stop anything: only bounds are left to look at, for a while. */
-        if (!pair->trusted && world->now > world->plan->heal_ns + FORGED_WAIT_NS)
+        if (!pair->trusted && waited_enough(world, pair))
             continue;
         if (pair->plan->raw ? !exchange_over(pair) : !talk_over(pair))
             return false;

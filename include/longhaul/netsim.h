@@ -55,7 +55,8 @@ LH_API int lh_netsim_create(const struct lh_netsim_config *config, uint64_t seed
                             struct lh_netsim **simulation);
 LH_API void lh_netsim_destroy(struct lh_netsim *simulation); /* NULL is allowed */
 
-/* Goes on until nothing is left to happen (returns 1), or until virtual time is until_ps or events_max
+/* Goes on until nothing is left to happen (returns 1: all flows have ended, or what has not ended is stopped
+ * for ever: a deadlock of flow control, say), or until virtual time is until_ps or events_max
  * events were handled (returns 0: call again). -LH_ENOMEM: more packets than run.packets were alive; the
  * run cannot go on. */
 LH_API int lh_netsim_run(struct lh_netsim *simulation, uint64_t until_ps, uint64_t events_max);
@@ -67,6 +68,7 @@ struct lh_netsim_totals {
     uint64_t flows;
     uint64_t flows_started;
     uint64_t flows_done;
+    uint64_t flows_failed;     /* timed out transport.retries times in a row, and more once */
     uint64_t delivered_bytes;  /* payload that receivers took, each byte once */
     uint64_t data_packets;     /* sent by hosts, repeated ones too */
     uint64_t repeated_packets; /* of these, not for the first time */
@@ -101,6 +103,7 @@ struct lh_netsim_flow {
     uint64_t packets;  /* sent, repeated ones too */
     uint64_t repeated_packets;
     uint64_t timeouts;
+    bool failed; /* its sender has given up */
 };
 LH_API uint64_t lh_netsim_flows_count(const struct lh_netsim *simulation);
 /* -LH_ERANGE: no such flow. */

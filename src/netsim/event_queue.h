@@ -105,12 +105,14 @@ static inline void netsim_event_insert_near(struct netsim_event_queue *queue, ui
     netsim_event_append(queue, bucket, event);
 }
 
-/* Lets an event that is not pending happen at at_ps, which is not before the last one taken. */
+/* Lets an event that is not pending happen at at_ps, which is not before the last one taken. What would be
+ * after NETSIM_TIME_MAX is pending then, and never happens. */
 static inline void netsim_event_schedule(struct netsim_event_queue *queue, uint32_t event,
                                          netsim_time at_ps)
 {
     assert(event < queue->events_count && !netsim_event_pending(queue, event));
-    assert(at_ps <= NETSIM_TIME_MAX);
+    if (at_ps > NETSIM_TIME_MAX)
+        at_ps = NETSIM_TIME_MAX;
     queue->events[event].at_ps = at_ps;
     if (at_ps >> queue->window_shift == queue->window)
         netsim_event_insert_near(queue, event);

@@ -31,15 +31,15 @@ struct netsim_sender {
     uint8_t recovering;
     uint8_t all_lost; /* recovering from a timeout: everything not acknowledged counts as lost */
     uint8_t backoff;  /* timeouts in a row */
+    uint8_t failed;   /* too many of them */
     uint32_t repeated_packets;
     uint64_t *taken; /* bit n: packet n has arrived out of order; NULL when nothing can be repeated */
-    netsim_time progress_ps; /* last heard of the receiver, or first sent */
+    netsim_time progress_ps; /* last heard of the receiver, or sent the oldest that is not acknowledged */
     netsim_time base_rtt_ps;
     netsim_time smoothed_rtt_ps;
     netsim_time pace_ps; /* not before: when the next packet may leave */
     uint64_t sent_packets;
     uint32_t timeouts;
-    uint32_t unused;
 };
 
 struct netsim_receiver {

@@ -74,9 +74,10 @@ void netsim_on_flows_start(struct netsim *net)
 
 bool netsim_raw_send(struct netsim *net, const struct netsim_raw *raw, uint32_t entropy, uint8_t priority)
 {
-    uint32_t packet = netsim_packet_get(&net->pool);
-    if (packet == NETSIM_NO_PACKET)
+    if (net->pool.capacity - net->pool.alive <= net->reserved_packets)
         return false;
+    uint32_t packet = netsim_packet_get(&net->pool);
+    assert(packet != NETSIM_NO_PACKET);
     assert(raw->source < net->hosts_count && raw->destination < net->hosts_count);
     assert(raw->source != raw->destination && raw->wire_bytes <= UINT16_MAX && raw->wire_bytes > 0);
     net->pool.packets[packet] = (struct netsim_packet){

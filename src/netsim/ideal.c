@@ -10,48 +10,54 @@
  */
 #include "netsim/network.h"
 
-#define LINKS_MAX 64u /* of one path */
-
 /* The links from one host to another that a flow's packets take; one path of them, when packets are sprayed,
- * so a flow may then be faster than alone on it. 0: there is no way. */
-static uint32_t walk(struct netsim *net, uint32_t source, uint32_t destination, uint32_t entropy,
-                     uint32_t links[LINKS_MAX])
+ * so a flow may then be faster than alone on it. */
+struct path {
+    uint32_t source;
+    uint32_t destination;
+    uint32_t entropy;
+    uint32_t links; /* 0: there is no way */
+};
+
+/* From one link to the next; NETSIM_NO_PORT: there is none. */
+static uint32_t next_link(struct netsim *net, const struct path *path, uint32_t link)
 {
-    uint32_t count = 0;
-    uint32_t link = net->hosts[source].port;
-    bool spray = net->switch_config.spray;
-    net->switch_config.spray = false; /* looking must draw nothing */
-    while (link != NETSIM_NO_PORT && count < LINKS_MAX) {
-        links[count++] = link;
-        uint32_t far = net->ports[link].far;
-        if (far < net->hosts_count)
-            break;
-        link = netsim_switch_port(net, &net->switches[far - net->hosts_count], destination, entropy);
-    }
-    net->switch_config.spray = spray;
-    return count > 0 && net->ports[links[count - 1]].far == destination ? count : 0;
+    uint32_t far = net->ports[link].far;
+    if (far < net->hosts_count)
+        return NETSIM_NO_PORT;
+    return netsim_switch_port(net, &net->switches[far - net->hosts_count], path->destination,
+                              path->entropy);
 }
 
-static netsim_time one_way_ps(const struct netsim *net, const uint32_t links[LINKS_MAX], uint32_t count,
-                              uint32_t wire_bytes)
+static struct path path_of(struct netsim *net, uint32_t source, uint32_t destination, uint32_t entropy)
+{
+    struct path path = {source, destination, entropy, 0};
+    uint32_t last = net->hosts[source].port;
+    /* A way visits no switch twice. */
+    for (uint32_t link = last; link != NETSIM_NO_PORT && path.links <= net->graph->nodes_count;
+         link = next_link(net, &path, link)) {
+        last = link;
+        path.links++;
+    }
+    if (net->ports[last].far != destination)
+        path.links = 0;
+    return path;
+}
+
+/* Of so many bytes over all links, and what they take of the slowest. */
+static netsim_time one_way_ps(struct netsim *net, const struct path *path, uint32_t wire_bytes,
+                              netsim_time *slowest_ps)
 {
     netsim_time sum_ps = 0;
-    for (uint32_t i = 0; i < count; i++) {
-        const struct netsim_port *port = &net->ports[links[i]];
-        sum_ps += netsim_serialization_ps(port->ps_per_byte_q16, wire_bytes) + port->delay_ps;
+    uint32_t link = net->hosts[path->source].port;
+    *slowest_ps = 1;
+    for (uint32_t i = 0; i < path->links; i++, link = next_link(net, path, link)) {
+        const struct netsim_port *port = &net->ports[link];
+        netsim_time span_ps = netsim_serialization_ps(port->ps_per_byte_q16, wire_bytes);
+        sum_ps += span_ps + port->delay_ps;
+        *slowest_ps = span_ps > *slowest_ps ? span_ps : *slowest_ps;
     }
     return sum_ps;
-}
-
-static netsim_time slowest_of(const struct netsim *net, const uint32_t links[LINKS_MAX], uint32_t count,
-                              uint32_t wire_bytes)
-{
-    netsim_time slowest_ps = 1;
-    for (uint32_t i = 0; i < count; i++) {
-        netsim_time span_ps = netsim_serialization_ps(net->ports[links[i]].ps_per_byte_q16, wire_bytes);
-        slowest_ps = span_ps > slowest_ps ? span_ps : slowest_ps;
-    }
-    return slowest_ps;
 }
 
 /* When a flow's packets arrive. */
@@ -63,8 +69,8 @@ struct arrivals {
 
 /* Times on link i count from when the first packet could have left link i - 1, so delays are added once at
  * the end. */
-static struct arrivals data_arrivals(const struct netsim *net, const uint32_t links[LINKS_MAX],
-                                     uint32_t count, const struct netsim_sender *sender)
+static struct arrivals data_arrivals(struct netsim *net, const struct path *path,
+                                     const struct netsim_sender *sender)
 {
     uint32_t header_bytes = net->transport.header_bytes;
     uint32_t full_bytes = net->transport.payload_bytes + header_bytes;
@@ -73,8 +79,9 @@ static struct arrivals data_arrivals(const struct netsim *net, const uint32_t li
     netsim_time slowest_ps = 0; /* of the links so far */
     netsim_time before_ps = 0;  /* the last but one has left this link */
     netsim_time last_ps = 0;    /* the last packet has left this link */
-    for (uint32_t i = 0; i < count; i++) {
-        const struct netsim_port *port = &net->ports[links[i]];
+    uint32_t link = net->hosts[path->source].port;
+    for (uint32_t i = 0; i < path->links; i++, link = next_link(net, path, link)) {
+        const struct netsim_port *port = &net->ports[link];
         netsim_time full_ps = netsim_serialization_ps(port->ps_per_byte_q16, full_bytes);
         delays_ps += port->delay_ps;
         first_ps += full_ps;
@@ -111,18 +118,19 @@ void netsim_flow_ideal(struct netsim *net, uint32_t number, netsim_time *ideal_p
 {
     const struct netsim_sender *sender = &net->flows[number].sender;
     const struct netsim_transport_config *transport = &net->transport;
-    uint32_t links[LINKS_MAX];
     uint32_t full_bytes = transport->payload_bytes + transport->header_bytes;
-    uint32_t count = walk(net, sender->source, sender->destination, sender->entropy, links);
-    struct arrivals arrivals = data_arrivals(net, links, count, sender);
-    *slowest_ps = slowest_of(net, links, count, full_bytes);
+    bool spray = net->switch_config.spray;
+    net->switch_config.spray = false; /* looking must draw nothing */
+    struct path path = path_of(net, sender->source, sender->destination, sender->entropy);
+    struct arrivals arrivals = data_arrivals(net, &path, sender);
+    *base_rtt_ps = one_way_ps(net, &path, full_bytes, slowest_ps);
     *ideal_ps = arrivals.last_ps;
-    *base_rtt_ps = one_way_ps(net, links, count, full_bytes);
-    if (transport->ack_bytes == 0)
-        return;
-    count = walk(net, sender->destination, sender->source, ~sender->entropy, links);
-    netsim_time ack_ps = one_way_ps(net, links, count, transport->ack_bytes);
-    netsim_time slowest_ack_ps = slowest_of(net, links, count, transport->ack_bytes);
-    *ideal_ps = last_ack_ps(&arrivals, sender->packets, slowest_ack_ps) + ack_ps;
-    *base_rtt_ps += ack_ps;
+    if (transport->ack_bytes != 0) {
+        netsim_time slowest_ack_ps = 0;
+        path = path_of(net, sender->destination, sender->source, ~sender->entropy);
+        netsim_time ack_ps = one_way_ps(net, &path, transport->ack_bytes, &slowest_ack_ps);
+        *ideal_ps = last_ack_ps(&arrivals, sender->packets, slowest_ack_ps) + ack_ps;
+        *base_rtt_ps += ack_ps;
+    }
+    net->switch_config.spray = spray;
 }

@@ -85,6 +85,8 @@
       NETSIM_BYTES_MAX, "bdp|none", NETSIM_WINDOW_BDP)                                                     \
     X("transport.rto", "number", "3", "retransmission timeout, in round trips of the empty path", NUMBER,  \
       transport.rto, 1, 1000000, NULL, 0)                                                                  \
+    X("transport.retries", "count", "7", "timeouts in a row before a flow fails; none: it never does",     \
+      COUNT, transport.retries, 1, 200, "none", 0)                                                         \
     X("transport.reorder", "count", "3", "so many packets may overtake one before it counts as lost",      \
       COUNT, transport.reorder_packets, 0, 1000000000, NULL, 0)                                            \
     X("transport.rate", "rate", "line", "pace of each flow; line: as fast as its host's cable", RATE,      \

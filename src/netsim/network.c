@@ -57,6 +57,7 @@ static void ports_init(struct netsim *net, const struct netsim_graph *graph, con
         net->ports[b].reverse = a;
         for (uint32_t port = a;; port = b) {
             net->more[port].rate_bps = cable->rate_bps;
+            net->more[port].overtakers = NETSIM_NO_PACKET;
             net->more[port].marking = lh_prng_fork(prng, NETSIM_COMPONENT_MARKING | (uint64_t)port << 32);
             if (cable->faults != NETSIM_NO_FAULTS)
                 faults_init(net, port, &graph->faults[cable->faults], faults++, prng);
@@ -211,6 +212,10 @@ void netsim_setup(struct netsim *net, const struct netsim_config *config, const 
     setup_flows(net, flows, prng, arena);
     setup_events(net, graph, arena);
     netsim_packet_pool_init(&net->pool, arena, config->packets_max);
+    /* At a link a pause and a resume may wait for the packet on the wire, and others be under way. */
+    uint64_t reserved_packets = config->switches.pfc ? (uint64_t)4 * net->ports_count : 0;
+    uint64_t half = config->packets_max / 2;
+    net->reserved_packets = (uint32_t)(reserved_packets < half ? reserved_packets : half);
 }
 
 /* ---- the wheel --------------------------------------------------------------------------------------- */
@@ -237,7 +242,8 @@ static void on_rare_event(struct netsim *net, uint32_t event)
 /* All flows have ended and nothing is on the way: what timers are left mean nothing. */
 static bool is_over(const struct netsim *net)
 {
-    return !net->runs_on && net->pool.alive == 0 && net->totals.flows_done == net->flows_count;
+    return !net->runs_on && net->pool.alive == 0 &&
+           net->totals.flows_done + net->totals.flows_failed == net->flows_count;
 }
 
 /* Up to `count` events; how many there were. */
@@ -267,7 +273,7 @@ static uint64_t turn(struct netsim *net, netsim_time until_ps, uint64_t count)
 int netsim_run(struct netsim *net, netsim_time until_ps, uint64_t events_max)
 {
     assert(until_ps >= net->now_ps);
-    netsim_time limit_ps = until_ps > NETSIM_TIME_MAX ? NETSIM_TIME_MAX : until_ps;
+    netsim_time limit_ps = until_ps >= NETSIM_TIME_MAX ? NETSIM_TIME_MAX - 1 : until_ps;
     if (net->out_of_packets)
         return -LH_ENOMEM;
     for (uint64_t left = events_max; left > 0;) {
@@ -280,8 +286,8 @@ int netsim_run(struct netsim *net, netsim_time until_ps, uint64_t events_max)
         if (net->out_of_packets)
             return -LH_ENOMEM;
         if (done < count) {
-            bool over = is_over(net) || netsim_event_peek(&net->events) == NETSIM_NEVER;
-            if ((!over || net->runs_on) && until_ps <= NETSIM_TIME_MAX)
+            bool over = is_over(net) || netsim_event_peek(&net->events) >= NETSIM_TIME_MAX;
+            if ((!over || net->runs_on) && until_ps < NETSIM_TIME_MAX)
                 net->now_ps = until_ps;
             return over;
         }

@@ -64,6 +64,7 @@ struct netsim {
     uint32_t first_timer_event;
     uint32_t first_pace_event; /* exists only with a pace */
     uint32_t start_event;
+    uint32_t reserved_packets; /* which raw ones leave to pauses and resumes */
     bool out_of_packets;
     bool runs_on;     /* raw packets may come at any time: when all flows have ended, it is not over */
     uint8_t lossless; /* bit p: priority p is under PFC */
@@ -72,6 +73,7 @@ struct netsim {
     uint32_t delivered_first; /* raw packets that arrived */
     uint32_t delivered_last;
     struct lh_netsim_totals totals;
+    uint64_t urgent_packets; /* pauses and resumes that have left */
     lh_netsim_watcher *watcher;
     void *watcher_context;
     struct netsim_switch_config switch_config;
@@ -105,7 +107,7 @@ struct netsim_raw {
 };
 
 /* Queues a packet at its source's port. It ends exactly once: links that duplicate spare raw packets.
- * False: no packet is left in the pool. */
+ * False: no packet is left in the pool, but for the pauses and resumes of switches. */
 bool netsim_raw_send(struct netsim *net, const struct netsim_raw *raw, uint32_t entropy, uint8_t priority);
 /* The next one that has arrived (in order of arrival). A packet that was dropped shows up, too, with
  * destination NETSIM_DROPPED, so that the owner of the cookie hears of its end. False: none. */
@@ -114,6 +116,11 @@ bool netsim_raw_take(struct netsim *net, struct netsim_raw *raw);
 
 /* ---- between the parts ---- */
 
+/* wire.c: a packet sets out, with its arrive_ps; later than all others on the wire, or at any time. */
+void netsim_wire_append(struct netsim *net, uint32_t port, uint32_t packet);
+void netsim_wire_insert(struct netsim *net, uint32_t port, uint32_t packet);
+void netsim_on_wire_end(struct netsim *net, uint32_t port);
+
 /* transmit.c: puts a packet into the queue of a port and starts the transmitter when it is idle. */
 void netsim_enqueue(struct netsim *net, uint32_t port, uint32_t packet);
 /* A pause or resume frame: goes before all else. */
@@ -121,7 +128,6 @@ void netsim_enqueue_urgent(struct netsim *net, uint32_t port, uint32_t packet);
 /* Something to send may have turned up. */
 void netsim_kick(struct netsim *net, uint32_t port);
 void netsim_on_port_free(struct netsim *net, uint32_t port);
-void netsim_on_wire_end(struct netsim *net, uint32_t port);
 /* The far end of the link has sent a pause (or resume) for that priority. */
 void netsim_on_pause(struct netsim *net, uint32_t port, uint8_t priority, bool pause);
 
@@ -143,7 +149,7 @@ void netsim_on_flows_start(struct netsim *net);
 void netsim_raw_end(struct netsim *net, uint32_t packet, bool arrived);
 
 /* sender.c */
-bool netsim_sender_may_send(struct netsim *net, const struct netsim_sender *sender);
+bool netsim_sender_may_send(struct netsim *net, struct netsim_sender *sender);
 /* Fills in the packet that goes next. */
 void netsim_sender_fill(struct netsim *net, uint32_t flow, struct netsim_packet *packet);
 void netsim_sender_on_ack(struct netsim *net, const struct netsim_packet *ack);

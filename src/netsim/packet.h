@@ -34,7 +34,10 @@ struct netsim_packet {
     uint32_t sequence; /* data: number in the flow; ack: every packet before this one has arrived */
     uint32_t echo;     /* ack: number of the packet that it answers; raw and corrupted: which bit */
     uint32_t entropy;  /* what ECMP hashes */
-    uint32_t ingress;  /* link by which it entered the switch where it waits */
+    union {
+        uint32_t ingress; /* in a switch: the link by which it came */
+        uint32_t below;   /* on a wire, among the overtakers */
+    };
     uint16_t wire_bytes;
     uint8_t kind; /* enum lh_netsim_kind */
     uint8_t priority;

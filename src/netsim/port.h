@@ -25,7 +25,7 @@ struct netsim_port {
     netsim_time free_ps; /* the transmitter is done with its packet */
     uint64_t ps_per_byte_q16;
     netsim_time delay_ps;
-    uint32_t wire_first; /* packets on the wire, in the order of their arrival */
+    uint32_t wire_first; /* packets on the wire, in the order of their arrival; but see overtakers */
     uint32_t wire_last;
     uint32_t far;     /* node at the far end */
     uint32_t reverse; /* the link back */
@@ -40,14 +40,14 @@ struct netsim_port {
     uint32_t owner; /* node that sends here */
     uint32_t first[NETSIM_PRIORITIES];
     uint32_t last[NETSIM_PRIORITIES];
-    uint32_t queue_bytes[NETSIM_PRIORITIES];
-    uint32_t held_bytes[NETSIM_PRIORITIES]; /* came by this link, and wait in the switch at its far end */
+    uint64_t queue_bytes[NETSIM_PRIORITIES];
+    uint64_t held_bytes[NETSIM_PRIORITIES]; /* came by this link, and wait in the switch at its far end */
     uint64_t sent_packets;
-    uint32_t queued_bytes; /* all priorities */
-    uint32_t queued_max_bytes;
-    uint8_t unused[48];
+    uint64_t queued_bytes; /* all priorities */
+    uint64_t queued_max_bytes;
+    uint8_t unused[40];
 };
-_Static_assert(sizeof(struct netsim_port) == 256, "four cache lines");
+_Static_assert(sizeof(struct netsim_port) == 320, "five cache lines");
 
 /* What is rarely looked at. */
 struct netsim_port_more {
@@ -58,6 +58,7 @@ struct netsim_port_more {
     uint64_t pauses;
     netsim_time paused_since_ps; /* when `paused` became non-zero */
     netsim_time paused_ps;       /* before that */
+    uint32_t overtakers; /* on the wire: a heap, of those that arrive before what was sent before them */
     struct lh_prng marking;
     struct lh_link_state *faults; /* NULL: none */
 };

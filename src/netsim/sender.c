@@ -6,14 +6,20 @@
  * it repeats each hole once, and sends new packets when there is none. Recovery ends when everything that
  * had been sent at its beginning has arrived. What is lost twice is found by the timer.
  *
- * Timer: one a flow, set when the flow starts. It is not moved on each acknowledgement; when it fires
- * early, it is set again for the rest.
+ * Timer: one a flow, which runs while an acknowledgement is missing. It counts from when the oldest
+ * packet left, or from the last acknowledgement; it is not moved on each of these, but when it fires early,
+ * set again for the rest. While nothing is on the way there is no timer: a flow whose host is stopped for
+ * ever lets the simulation end.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "netsim/network.h"
 
-#define BACKOFF_MAX 6u /* timeouts in a row double the wait at most that often */
+#define BACKOFF_MAX 20u /* timeouts in a row double the wait at most that often */
+
+/* Of a timeout: a path may take an hour each way. And nobody's timer is finer than a microsecond. */
+#define SPAN_MAX_PS (NETSIM_PS_PER_S * 3600 * 24 * 30)
+#define SPAN_MIN_PS NETSIM_PS_PER_US
 
 static bool is_taken(const struct netsim_sender *sender, uint32_t number)
 {
@@ -37,12 +43,34 @@ static bool find_hole(const struct netsim *net, struct netsim_sender *sender)
     return sender->recovery_scan < end;
 }
 
-bool netsim_sender_may_send(struct netsim *net, const struct netsim_sender *constant)
+bool netsim_sender_may_send(struct netsim *net, struct netsim_sender *sender)
 {
-    struct netsim_sender *sender = (struct netsim_sender *)constant;
+    if (sender->failed)
+        return false;
     if (sender->recovering && find_hole(net, sender))
         return true;
     return sender->next < sender->packets && sender->next - sender->acknowledged < sender->window_packets;
+}
+
+static netsim_time timeout_ps(const struct netsim *net, const struct netsim_sender *sender)
+{
+    netsim_time rtt_ps =
+        sender->smoothed_rtt_ps > sender->base_rtt_ps ? sender->smoothed_rtt_ps : sender->base_rtt_ps;
+    unsigned doubled = sender->backoff < BACKOFF_MAX ? sender->backoff : BACKOFF_MAX;
+    double span_ps = net->transport.rto * (double)rtt_ps * (double)(1u << doubled);
+    if (span_ps < (double)SPAN_MIN_PS)
+        return SPAN_MIN_PS;
+    return span_ps < (double)SPAN_MAX_PS ? (netsim_time)span_ps : SPAN_MAX_PS;
+}
+
+/* The oldest packet that is not acknowledged leaves, for the first time or again. */
+static void start_timer(struct netsim *net, uint32_t number)
+{
+    struct netsim_sender *sender = &net->flows[number].sender;
+    uint32_t event = net->first_timer_event + number;
+    sender->progress_ps = net->now_ps;
+    if (net->transport.ack_bytes != 0 && !netsim_event_pending(&net->events, event))
+        netsim_event_schedule(&net->events, event, net->now_ps + timeout_ps(net, sender));
 }
 
 void netsim_sender_fill(struct netsim *net, uint32_t number, struct netsim_packet *packet)
@@ -51,6 +79,8 @@ void netsim_sender_fill(struct netsim *net, uint32_t number, struct netsim_packe
     bool repeated = sender->recovering && find_hole(net, sender);
     uint32_t sequence = repeated ? sender->recovery_scan++ : sender->next++;
     uint32_t payload = sequence == sender->packets - 1 ? sender->last_bytes : net->transport.payload_bytes;
+    if (sequence == sender->acknowledged)
+        start_timer(net, number);
     sender->sent_packets++;
     sender->repeated_packets += repeated;
     net->totals.data_packets++;
@@ -108,7 +138,7 @@ void netsim_sender_on_ack(struct netsim *net, const struct netsim_packet *ack)
     struct netsim_flow *flow = &net->flows[ack->flow];
     struct netsim_sender *sender = &flow->sender;
     assert(ack->flow < net->flows_count && ack->sequence <= sender->next && ack->echo < sender->next);
-    if (flow->done_ps != NETSIM_NEVER)
+    if (flow->done_ps != NETSIM_NEVER || sender->failed)
         return;
     sender->progress_ps = net->now_ps;
     sender->backoff = 0;
@@ -133,33 +163,35 @@ void netsim_sender_on_ack(struct netsim *net, const struct netsim_packet *ack)
 
 /* ---- time -------------------------------------------------------------------------------------------- */
 
-static netsim_time timeout_ps(const struct netsim *net, const struct netsim_sender *sender)
+/* Whether an acknowledgement may still come: the oldest packet is on the way, or was lost there. */
+static bool awaits_ack(const struct netsim_sender *sender)
 {
-    netsim_time rtt_ps =
-        sender->smoothed_rtt_ps > sender->base_rtt_ps ? sender->smoothed_rtt_ps : sender->base_rtt_ps;
-    double span_ps = net->transport.rto * (double)rtt_ps * (double)(1u << sender->backoff);
-    return span_ps < (double)NETSIM_PS_PER_S * 3600 ? (netsim_time)span_ps : NETSIM_PS_PER_S * 3600;
+    bool to_be_repeated =
+        sender->recovering && sender->all_lost && sender->recovery_scan <= sender->acknowledged;
+    return sender->acknowledged < sender->next && !to_be_repeated;
 }
 
 void netsim_sender_on_timer_expired(struct netsim *net, uint32_t number)
 {
     struct netsim_flow *flow = &net->flows[number];
     struct netsim_sender *sender = &flow->sender;
-    if (flow->done_ps != NETSIM_NEVER)
+    if (flow->done_ps != NETSIM_NEVER || !awaits_ack(sender))
         return;
-    if (sender->acknowledged == sender->next)
-        sender->progress_ps = net->now_ps; /* nothing is on the way: it could not send */
     netsim_time deadline_ps = sender->progress_ps + timeout_ps(net, sender);
-    if (net->now_ps >= deadline_ps) {
-        net->totals.timeouts++;
-        sender->timeouts++;
-        recover(sender, true);
-        if (sender->backoff < BACKOFF_MAX)
-            sender->backoff++;
-        sender->progress_ps = net->now_ps;
-        deadline_ps = net->now_ps + timeout_ps(net, sender);
+    if (net->now_ps < deadline_ps) {
+        netsim_event_schedule(&net->events, net->first_timer_event + number, deadline_ps);
+        return;
     }
-    netsim_event_schedule(&net->events, net->first_timer_event + number, deadline_ps);
+    net->totals.timeouts++;
+    sender->timeouts++;
+    if (net->transport.retries != 0 && sender->backoff == net->transport.retries) {
+        sender->failed = 1;
+        net->totals.flows_failed++;
+        return;
+    }
+    recover(sender, true);
+    if (sender->backoff < UINT8_MAX)
+        sender->backoff++;
     wake(net, number);
 }
 
@@ -180,13 +212,9 @@ void netsim_sender_start(struct netsim *net, uint32_t number)
     netsim_time slowest_ps = 0;
     netsim_flow_ideal(net, number, &flow->ideal_ps, &sender->base_rtt_ps, &slowest_ps);
     sender->window_packets = UINT32_MAX;
-    sender->progress_ps = net->now_ps;
     net->totals.flows_started++;
-    if (net->transport.ack_bytes != 0) {
+    if (net->transport.ack_bytes != 0)
         sender->window_packets = window_packets(net, sender->base_rtt_ps, slowest_ps);
-        netsim_event_schedule(&net->events, net->first_timer_event + number,
-                              net->now_ps + timeout_ps(net, sender));
-    }
     netsim_host_add_flow(net, sender->source, number);
     netsim_kick(net, net->hosts[sender->source].port);
 }

@@ -169,7 +169,7 @@ void lh_netsim_totals(const struct lh_netsim *simulation, struct lh_netsim_total
     totals->hops = 0;
     for (uint32_t p = 0; p < net->ports_count; p++)
         totals->hops += net->ports[p].sent_packets;
-    totals->hops -= net->totals.pauses + net->totals.resumes;
+    totals->hops -= net->urgent_packets;
 }
 
 uint64_t lh_netsim_flows_count(const struct lh_netsim *simulation)
@@ -195,6 +195,7 @@ int lh_netsim_flow(const struct lh_netsim *simulation, uint64_t number, struct l
         .packets = seen->sender.sent_packets,
         .repeated_packets = seen->sender.repeated_packets,
         .timeouts = seen->sender.timeouts,
+        .failed = seen->sender.failed != 0,
     };
     return 0;
 }

@@ -74,7 +74,7 @@ static bool admit(const struct netsim *net, const struct netsim_switch *node, co
         return false;
     if ((net->lossless >> packet->priority & 1) != 0)
         return true;
-    uint64_t queue_bytes = (uint64_t)out->queue_bytes[packet->priority] + packet->wire_bytes;
+    uint64_t queue_bytes = out->queue_bytes[packet->priority] + packet->wire_bytes;
     if (config->queue_bytes != 0 && queue_bytes > config->queue_bytes)
         return false;
     return config->alpha == 0 || (double)queue_bytes <= config->alpha * (double)free_bytes;

@@ -18,7 +18,7 @@ typedef uint64_t netsim_time; /* picoseconds since the simulation began, or a sp
 #define NETSIM_PS_PER_US ((netsim_time)1000000)
 #define NETSIM_PS_PER_MS ((netsim_time)1000000000)
 #define NETSIM_PS_PER_S  ((netsim_time)1000000000000)
-/* Longest time that a simulation reaches: 106 days. A sum of two such never wraps. */
+/* All that a simulation does it does before this, 106 days. A sum of two such never wraps. */
 #define NETSIM_TIME_MAX (UINT64_MAX / 2)
 
 /* Slowest and fastest link, so that the time of a byte fits a 64-bit fixed-point number with room for the

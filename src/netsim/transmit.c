@@ -14,69 +14,6 @@ static uint32_t event_of_transmitter(uint32_t port)
     return 2 * port;
 }
 
-static uint32_t event_of_wire(uint32_t port)
-{
-    return 2 * port + 1;
-}
-
-/* ---- the wire ---------------------------------------------------------------------------------------- */
-
-static void wire_append(struct netsim *net, uint32_t number, uint32_t packet)
-{
-    struct netsim_port *port = &net->ports[number];
-    struct netsim_packet *packets = net->pool.packets;
-    packets[packet].next = NETSIM_NO_PACKET;
-    if (port->wire_last == NETSIM_NO_PACKET) {
-        port->wire_first = packet;
-        netsim_event_schedule(&net->events, event_of_wire(number), packets[packet].arrive_ps);
-    } else {
-        packets[port->wire_last].next = packet;
-    }
-    port->wire_last = packet;
-}
-
-/* A packet that may overtake others or be overtaken. Rounds: as many as packets on the wire. */
-static void wire_insert(struct netsim *net, uint32_t number, uint32_t packet)
-{
-    struct netsim_port *port = &net->ports[number];
-    struct netsim_packet *packets = net->pool.packets;
-    netsim_time arrive_ps = packets[packet].arrive_ps;
-    if (port->wire_last == NETSIM_NO_PACKET || packets[port->wire_last].arrive_ps <= arrive_ps) {
-        wire_append(net, number, packet);
-        return;
-    }
-    if (packets[port->wire_first].arrive_ps > arrive_ps) {
-        packets[packet].next = port->wire_first;
-        port->wire_first = packet;
-        netsim_event_cancel(&net->events, event_of_wire(number));
-        netsim_event_schedule(&net->events, event_of_wire(number), arrive_ps);
-        return;
-    }
-    uint32_t before = port->wire_first;
-    while (packets[packets[before].next].arrive_ps <= arrive_ps) /* the last one arrives later */
-        before = packets[before].next;
-    packets[packet].next = packets[before].next;
-    packets[before].next = packet;
-}
-
-void netsim_on_wire_end(struct netsim *net, uint32_t number)
-{
-    struct netsim_port *port = &net->ports[number];
-    uint32_t packet = port->wire_first;
-    uint32_t next = net->pool.packets[packet].next;
-    port->wire_first = next;
-    if (next == NETSIM_NO_PACKET) {
-        port->wire_last = NETSIM_NO_PACKET;
-    } else {
-        __builtin_prefetch(&net->pool.packets[next]);
-        netsim_event_schedule(&net->events, event_of_wire(number), net->pool.packets[next].arrive_ps);
-    }
-    if ((port->flags & NETSIM_PORT_TO_HOST) != 0)
-        netsim_on_host_arrival(net, port->far, number, packet);
-    else
-        netsim_on_switch_arrival(net, port->far, number, packet);
-}
-
 /* ---- faults ------------------------------------------------------------------------------------------ */
 
 static void copy_arrives(struct netsim *net, uint32_t number, const struct netsim_packet *original,
@@ -90,7 +27,7 @@ static void copy_arrives(struct netsim *net, uint32_t number, const struct netsi
         net->totals.corrupted_packets++;
     net->pool.packets[copy] = *original;
     net->pool.packets[copy].arrive_ps = arrive_ps;
-    wire_insert(net, number, copy);
+    netsim_wire_insert(net, number, copy);
 }
 
 /* Pauses and resumes are spared by faults: here a pause has no end of its own, so a resume that is lost, or
@@ -107,7 +44,7 @@ static void launch_faulty(struct netsim *net, uint32_t number, uint32_t packet, 
     struct netsim_port_more *more = &net->more[number];
     struct netsim_packet *launched = &net->pool.packets[packet];
     if (is_spared(launched)) {
-        wire_insert(net, number, packet);
+        netsim_wire_insert(net, number, packet);
         return;
     }
     lh_time now_ns = net->now_ps / NETSIM_PS_PER_NS;
@@ -128,7 +65,7 @@ static void launch_faulty(struct netsim *net, uint32_t number, uint32_t packet, 
     launched->arrive_ps = arrive_ps + (fate.arrive_ns[0] - due_ns) * NETSIM_PS_PER_NS;
     if (fate.copies == 2 && launched->kind != LH_NETSIM_RAW) /* its cookie can have only one end */
         copy_arrives(net, number, launched, arrive_ps + (fate.arrive_ns[1] - due_ns) * NETSIM_PS_PER_NS);
-    wire_insert(net, number, packet);
+    netsim_wire_insert(net, number, packet);
 }
 
 /* ---- the transmitter --------------------------------------------------------------------------------- */
@@ -160,7 +97,7 @@ static void launch(struct netsim *net, uint32_t number, uint32_t packet)
     port->sent_packets++;
     launched->arrive_ps = port->free_ps + port->delay_ps;
     if ((port->flags & (NETSIM_PORT_FAULTY | NETSIM_PORT_WATCHED)) == 0) {
-        wire_append(net, number, packet);
+        netsim_wire_append(net, number, packet);
         return;
     }
     if ((port->flags & NETSIM_PORT_WATCHED) != 0)
@@ -168,12 +105,13 @@ static void launch(struct netsim *net, uint32_t number, uint32_t packet)
     if ((port->flags & NETSIM_PORT_FAULTY) != 0)
         launch_faulty(net, number, packet, launched->arrive_ps);
     else
-        wire_append(net, number, packet);
+        netsim_wire_append(net, number, packet);
 }
 
 static uint32_t take_urgent(struct netsim *net, struct netsim_port *port)
 {
     uint32_t packet = port->urgent_first;
+    net->urgent_packets++;
     port->urgent_first = net->pool.packets[packet].next;
     if (port->urgent_first == NETSIM_NO_PACKET)
         port->urgent_last = NETSIM_NO_PACKET;

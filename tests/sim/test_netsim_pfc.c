@@ -118,8 +118,9 @@ static void other_priorities_go_on(void **state)
     netsim_world_close(&world);
 
     netsim_world_open(&world, &config, &flow, 1, 3);
+    world.net.runs_on = true;
     netsim_on_pause(&world.net, world.net.hosts[0].port, 3, true);
-    assert_int_equal(netsim_run(&world.net, NETSIM_PS_PER_MS, UINT64_MAX), 0);
+    assert_int_equal(netsim_run(&world.net, NETSIM_PS_PER_MS, UINT64_MAX), 1); /* until it is resumed */
     assert_int_equal(world.net.totals.data_packets, 0);
     netsim_on_pause(&world.net, world.net.hosts[0].port, 3, false);
     netsim_world_finish(&world);

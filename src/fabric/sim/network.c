@@ -7,8 +7,6 @@
 
 /* Ethernet 14, IPv6 40, UDP 8, frame check sequence 4. */
 #define OUTER_BYTES 66u
-/* All traffic of the fabric; what the network's own flows have by default, so that they share queues. */
-#define PRIORITY 3u
 
 void sim_world_set_network(struct sim_world *world, struct netsim *network)
 {
@@ -26,7 +24,7 @@ lh_time sim_network_next_ns(const struct sim_world *world)
     if (world->network == NULL)
         return LH_TIME_NEVER;
     netsim_time at_ps = netsim_event_peek(&world->network->events);
-    return at_ps == NETSIM_NEVER ? LH_TIME_NEVER : (at_ps + NETSIM_PS_PER_NS - 1) / NETSIM_PS_PER_NS;
+    return at_ps >= NETSIM_TIME_MAX ? LH_TIME_NEVER : (at_ps + NETSIM_PS_PER_NS - 1) / NETSIM_PS_PER_NS;
 }
 
 /* What switches hash: the ports differ from channel to channel, so channels take different paths. */
@@ -47,7 +45,8 @@ bool sim_network_enter(struct sim_world *world, struct sim_packet *packet, lh_ti
     };
     assert(packet->from < network->hosts_count && packet->to < network->hosts_count);
     netsim_settle(network, at_ns * NETSIM_PS_PER_NS);
-    return netsim_raw_send(network, &raw, entropy_of(packet), PRIORITY);
+    /* In the queues of the network's own flows. */
+    return netsim_raw_send(network, &raw, entropy_of(packet), network->transport.data_priority);
 }
 
 void sim_network_run(struct sim_world *world, lh_time at_ns)

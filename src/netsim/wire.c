@@ -1,0 +1,143 @@
+/*
+ * wire.c - the packets on a wire, in the order in which they arrive.
+ *
+ * A wire is a queue: what was sent later arrives later. Only faults let one packet overtake another; the
+ * overtakers lie in a heap beside the queue, so that a wire with a million packets on it costs a link with
+ * jitter no more than a logarithm of that.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include "netsim/network.h"
+
+static uint32_t event_of_wire(uint32_t port)
+{
+    return 2 * port + 1;
+}
+
+static void append(struct netsim *net, struct netsim_port *port, uint32_t packet)
+{
+    struct netsim_packet *packets = net->pool.packets;
+    packets[packet].next = NETSIM_NO_PACKET;
+    if (port->wire_last == NETSIM_NO_PACKET)
+        port->wire_first = packet;
+    else
+        packets[port->wire_last].next = packet;
+    port->wire_last = packet;
+}
+
+/* ---- overtakers: a pairing heap (Fredman et al. 1986); `next`: a sibling, `below`: the first child ---- */
+
+/* Either may be NETSIM_NO_PACKET. Of two that arrive together the first argument's goes first. */
+static uint32_t meld(struct netsim_packet *packets, uint32_t a, uint32_t b)
+{
+    if (a == NETSIM_NO_PACKET)
+        return b;
+    if (b == NETSIM_NO_PACKET)
+        return a;
+    bool ordered = packets[a].arrive_ps <= packets[b].arrive_ps;
+    uint32_t root = ordered ? a : b;
+    uint32_t child = ordered ? b : a;
+    packets[child].next = packets[root].below;
+    packets[root].below = child;
+    packets[root].next = NETSIM_NO_PACKET;
+    return root;
+}
+
+/* The heap without its root: its children in pairs, and the pairs together. Rounds: as many as children,
+ * a logarithm of the heap on average. */
+static uint32_t without_root(struct netsim_packet *packets, uint32_t root)
+{
+    uint32_t pairs = NETSIM_NO_PACKET;
+    for (uint32_t child = packets[root].below; child != NETSIM_NO_PACKET;) {
+        uint32_t second = packets[child].next;
+        uint32_t rest = second == NETSIM_NO_PACKET ? NETSIM_NO_PACKET : packets[second].next;
+        uint32_t pair = meld(packets, child, second);
+        packets[pair].next = pairs;
+        pairs = pair;
+        child = rest;
+    }
+    uint32_t heap = NETSIM_NO_PACKET;
+    while (pairs != NETSIM_NO_PACKET) {
+        uint32_t next = packets[pairs].next;
+        heap = meld(packets, pairs, heap);
+        pairs = next;
+    }
+    return heap;
+}
+
+/* ---- both -------------------------------------------------------------------------------------------- */
+
+/* Whether the next to arrive is an overtaker. */
+static bool heap_is_next(const struct netsim *net, const struct netsim_port *port, uint32_t heap)
+{
+    const struct netsim_packet *packets = net->pool.packets;
+    if (heap == NETSIM_NO_PACKET || port->wire_first == NETSIM_NO_PACKET)
+        return heap != NETSIM_NO_PACKET;
+    return packets[heap].arrive_ps < packets[port->wire_first].arrive_ps;
+}
+
+static void schedule(struct netsim *net, uint32_t number)
+{
+    const struct netsim_port *port = &net->ports[number];
+    uint32_t first = port->wire_first;
+    if ((port->flags & NETSIM_PORT_FAULTY) != 0 && heap_is_next(net, port, net->more[number].overtakers))
+        first = net->more[number].overtakers;
+    if (first == NETSIM_NO_PACKET)
+        return;
+    __builtin_prefetch(&net->pool.packets[first]);
+    netsim_event_schedule(&net->events, event_of_wire(number), net->pool.packets[first].arrive_ps);
+}
+
+void netsim_wire_append(struct netsim *net, uint32_t number, uint32_t packet)
+{
+    bool first = net->ports[number].wire_last == NETSIM_NO_PACKET;
+    append(net, &net->ports[number], packet);
+    if (first)
+        netsim_event_schedule(&net->events, event_of_wire(number), net->pool.packets[packet].arrive_ps);
+}
+
+void netsim_wire_insert(struct netsim *net, uint32_t number, uint32_t packet)
+{
+    struct netsim_port *port = &net->ports[number];
+    struct netsim_packet *packets = net->pool.packets;
+    uint32_t event = event_of_wire(number);
+    if (port->wire_last == NETSIM_NO_PACKET ||
+        packets[port->wire_last].arrive_ps <= packets[packet].arrive_ps) {
+        append(net, port, packet);
+    } else {
+        packets[packet].next = packets[packet].below = NETSIM_NO_PACKET;
+        net->more[number].overtakers = meld(packets, net->more[number].overtakers, packet);
+    }
+    if (netsim_event_pending(&net->events, event)) {
+        if (net->events.events[event].at_ps <= packets[packet].arrive_ps)
+            return;
+        netsim_event_cancel(&net->events, event);
+    }
+    schedule(net, number);
+}
+
+static uint32_t take(struct netsim *net, uint32_t number)
+{
+    struct netsim_port *port = &net->ports[number];
+    uint32_t packet = port->wire_first;
+    if ((port->flags & NETSIM_PORT_FAULTY) != 0 && heap_is_next(net, port, net->more[number].overtakers)) {
+        packet = net->more[number].overtakers;
+        net->more[number].overtakers = without_root(net->pool.packets, packet);
+        return packet;
+    }
+    port->wire_first = net->pool.packets[packet].next;
+    if (port->wire_first == NETSIM_NO_PACKET)
+        port->wire_last = NETSIM_NO_PACKET;
+    return packet;
+}
+
+void netsim_on_wire_end(struct netsim *net, uint32_t number)
+{
+    const struct netsim_port *port = &net->ports[number];
+    uint32_t packet = take(net, number);
+    schedule(net, number);
+    if ((port->flags & NETSIM_PORT_TO_HOST) != 0)
+        netsim_on_host_arrival(net, port->far, number, packet);
+    else
+        netsim_on_switch_arrival(net, port->far, number, packet);
+}

@@ -2,6 +2,7 @@
 #include "folder.h"
 
 #include "options.h"
+#include "result_file.h"
 #include "say.h"
 
 #include <ctype.h>
@@ -11,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 static int make_one(const char *path)
 {
@@ -42,15 +44,27 @@ int cli_folder_make(struct cli_folder *folder, const char *path)
     return make_one(folder->path);
 }
 
-int cli_folder_make_in(struct cli_folder *folder, const struct cli_folder *above, const char *name)
+char *cli_folder_name(const char *text, char *out)
 {
-    char path[PATH_MAX + NAME_MAX + 2];
-    size_t start = (size_t)snprintf(path, sizeof path, "%s/", above->path);
-    snprintf(path + start, NAME_MAX - 8, "%s", name);
-    for (char *at = path + start; *at; at++)
+    snprintf(out, CLI_FOLDER_NAME_MAX, "%s", text);
+    for (char *at = out; *at; at++)
         if (!isalnum((unsigned char)*at) && !strchr("=.,-_+%", *at))
             *at = '_';
+    return out;
+}
+
+int cli_folder_make_in(struct cli_folder *folder, const struct cli_folder *above, const char *name)
+{
+    char path[PATH_MAX + NAME_MAX + 2], own[CLI_FOLDER_NAME_MAX];
+    snprintf(path, sizeof path, "%s/%s", above->path, cli_folder_name(name, own));
     return cli_folder_make(folder, path);
+}
+
+int cli_folder_check(const struct cli_folder *folder)
+{
+    if (!access(folder->path, W_OK | X_OK))
+        return CLI_PROCEED;
+    return cli_failed("--output: %s: %s", folder->path, strerror(errno));
 }
 
 static void join(char *out, size_t size, const struct cli_folder *folder, const char *name)
@@ -62,18 +76,28 @@ FILE *cli_folder_open(const struct cli_folder *folder, const char *name)
 {
     char path[PATH_MAX + NAME_MAX + 2];
     join(path, sizeof path, folder, name);
-    FILE *file = fopen(path, "w");
-    if (!file)
-        cli_failed("%s: %s", path, strerror(errno));
-    return file;
+    return cli_result_open("", path);
 }
 
 int cli_folder_close(const struct cli_folder *folder, const char *name, FILE *file)
 {
-    bool broken = ferror(file) != 0;
-    if (!fclose(file) && !broken)
-        return CLI_PROCEED;
-    return cli_failed("%s/%s: writing failed: %s", folder->path, name, strerror(errno));
+    char path[PATH_MAX + NAME_MAX + 2];
+    join(path, sizeof path, folder, name);
+    return cli_result_close("", path, file);
+}
+
+void cli_folder_drop(const struct cli_folder *folder, const char *name, FILE *file)
+{
+    char path[PATH_MAX + NAME_MAX + 2];
+    join(path, sizeof path, folder, name);
+    cli_result_drop(path, file);
+}
+
+void cli_folder_remove(const struct cli_folder *folder, const char *name)
+{
+    char path[PATH_MAX + NAME_MAX + 2];
+    join(path, sizeof path, folder, name);
+    unlink(path);
 }
 
 static char *cannot_read(const char *what, const char *path, const char *why)

@@ -2,6 +2,7 @@
 #include "gnuplot.h"
 
 #include "say.h"
+#include "stop.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -69,22 +70,32 @@ static int start(const struct cli_folder *folder, const char *script, pid_t *chi
     return error;
 }
 
+/* What gnuplot left of the picture that a script makes is no picture. */
+static void remove_picture(const struct cli_folder *folder, const char *script)
+{
+    char picture[NAME_MAX + 1];
+    snprintf(picture, sizeof picture, "%.*s.svg", (int)strcspn(script, "."), script);
+    cli_folder_remove(folder, picture);
+}
+
 bool cli_gnuplot_run(const struct cli_folder *folder, const char *script)
 {
     static bool missing;
     pid_t child;
     int status = 0;
-    if (missing)
+    if (missing || cli_stopped())
         return false;
     int error = start(folder, script, &child);
     while (!error && waitpid(child, &status, 0) < 0 && errno == EINTR)
         ;
+    if (error || status)
+        remove_picture(folder, script);
     missing = error == ENOENT || (!error && WIFEXITED(status) && WEXITSTATUS(status) == 127);
     if (missing)
         cli_note("there are no pictures, because gnuplot is missing: apt-get install gnuplot-nox, then "
                  "gnuplot %s in %s",
                  script, folder->path);
-    else if (error || status)
+    else if ((error || status) && !cli_stopped())
         cli_note("gnuplot did not make a picture of %s/%s%s%s", folder->path, script, error ? ": " : "",
                  error ? strerror(error) : "");
     return !missing && !error && !status;

@@ -1,5 +1,5 @@
 /*
- * sim.c - longhaul sim: options, scenario, and one simulation after the other.
+ * sim.c - longhaul sim: its options, and the scenario that they ask for.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -9,9 +9,10 @@
 #include "folder.h"
 #include "options.h"
 #include "say.h"
+#include "sim_batch.h"
 #include "sim_find.h"
-#include "sim_picture.h"
-#include "sim_results.h"
+#include "sim_plan.h"
+#include "sim_trial.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -22,19 +23,6 @@ struct request {
     const char *output, *json;
     bool keys, list, no_sweep;
 };
-
-/* The file's name without folder and ending. */
-static const char *title_of(const struct cli_sim_plan *plan, char *room, size_t size)
-{
-    const char *path = plan->scenario.path, *slash = strrchr(path, '/');
-    if (*plan->output.title)
-        return plan->output.title;
-    snprintf(room, size, "%s", slash ? slash + 1 : path);
-    char *dot = strrchr(room, '.');
-    if (dot && dot != room)
-        *dot = 0;
-    return room;
-}
 
 /* ---- the scenario --------------------------------------------------------------------------------- */
 
@@ -87,96 +75,12 @@ static int make_plan(struct cli_sim_plan *plan, const struct request *request, c
     if (status == CLI_PROCEED && (uint64_t)plan->points * plan->seeds > CLI_SIM_RUNS_MAX)
         status = cli_misused("this would be %llu simulations, at most %d; take fewer seeds",
                              (unsigned long long)plan->points * plan->seeds, CLI_SIM_RUNS_MAX);
-    return status;
-}
-
-/* ---- the runs ------------------------------------------------------------------------------------- */
-
-/* A folder of its own where there are several points, and one in it where there are several seeds. */
-static int make_folder(const struct cli_sim_plan *plan, const struct cli_folder *top,
-                       struct cli_sim_run *run)
-{
-    char name[CLI_POINT_LABEL_MAX];
-    run->folder = *top;
-    if (!*top->path)
-        return CLI_PROCEED;
-    int status = CLI_PROCEED;
-    if (plan->points > 1)
-        status =
-            cli_folder_make_in(&run->folder, top, cli_sim_plan_label(plan, run->point, name, sizeof name));
-    if (plan->seeds == 1 || status != CLI_PROCEED)
-        return status;
-    struct cli_folder above = run->folder;
-    snprintf(name, sizeof name, "seed-%llu", (unsigned long long)run->seed);
-    return cli_folder_make_in(&run->folder, &above, name);
-}
-
-static int run_one(const struct cli_sim_plan *plan, const struct cli_folder *top, struct cli_sim_run *run,
-                   const char *title)
-{
-    char point[CLI_POINT_LABEL_MAX], label[CLI_POINT_LABEL_MAX + 32];
-    cli_sim_plan_label(plan, run->point, point, sizeof point);
-    if (plan->seeds > 1)
-        snprintf(label, sizeof label, "seed %llu %s", (unsigned long long)run->seed, point);
-    else
-        snprintf(label, sizeof label, "%s", *point ? point : title);
-    int status = make_folder(plan, top, run);
     if (status == CLI_PROCEED)
-        status = cli_sim_run(plan, run, label);
-    if (status == CLI_PROCEED && *top->path)
-        status = cli_picture_data(&run->folder, &run->figures);
-    cli_figures_free_samples(&run->figures);
+        status = cli_sim_trial(plan);
     return status;
 }
 
-static int run_all(struct cli_sim_results *results, const struct cli_folder *top)
-{
-    const struct cli_sim_plan *plan = results->plan;
-    int status = CLI_PROCEED;
-    for (unsigned point = 0; point < plan->points; point++)
-        for (uint32_t seed = 0; seed < plan->seeds && status == CLI_PROCEED; seed++) {
-            struct cli_sim_run *run = &results->runs[(size_t)point * plan->seeds + seed];
-            run->point = point;
-            run->seed = (uint64_t)plan->seed + seed;
-            status = run_one(plan, top, run, results->title);
-        }
-    return status;
-}
-
-static int write_all(const struct cli_sim_results *results, const struct cli_folder *top)
-{
-    char path[PATH_MAX + 16];
-    snprintf(path, sizeof path, "%s/summary.json", top->path);
-    int status = cli_sim_json(results, path);
-    if (status == CLI_PROCEED && results->plan->points > 1)
-        status = cli_sim_sweep_csv(results, top);
-    if (status == CLI_PROCEED)
-        status = cli_pictures(results, top);
-    return status;
-}
-
-static int simulate(const struct cli_sim_plan *plan, const struct request *request)
-{
-    char room[NAME_MAX + 1];
-    struct cli_folder top = {.path = ""};
-    struct cli_sim_results results = {.plan = plan, .title = title_of(plan, room, sizeof room)};
-    int status = request->output ? cli_folder_make(&top, request->output) : CLI_PROCEED;
-    if (status != CLI_PROCEED)
-        return status;
-    results.runs = calloc((size_t)plan->points * plan->seeds, sizeof *results.runs);
-    if (!results.runs)
-        return cli_failed("out of memory");
-    status = run_all(&results, &top);
-    bool quiet = request->json && !strcmp(request->json, "-");
-    if (status == CLI_PROCEED && !quiet)
-        cli_sim_report(&results);
-    if (status == CLI_PROCEED && request->json)
-        status = cli_sim_json(&results, request->json);
-    if (status == CLI_PROCEED && *top.path)
-        status = write_all(&results, &top);
-    free(results.runs);
-    return status == CLI_PROCEED ? CLI_EXIT_OK : status;
-}
+/* ---- the command ---------------------------------------------------------------------------------- */
 
 static int run_request(const struct request *request, const char *name)
 {
@@ -189,7 +93,7 @@ static int run_request(const struct request *request, const char *name)
         return cli_failed("out of memory");
     status = make_plan(plan, request, path);
     if (status == CLI_PROCEED)
-        status = simulate(plan, request);
+        status = cli_sim_batch(plan, request->output, request->json);
     free(plan);
     return status;
 }

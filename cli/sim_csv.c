@@ -13,16 +13,21 @@
     "link,from,to,rate_bps,delay_s,sent_packets,sent_bytes,queue_bytes,queue_max_bytes,dropped_packets,"   \
     "lost_packets,marked_packets,pauses,paused_s\n"
 
-/* Picoseconds as seconds with all their digits, but no trailing zeros. */
-static void put_seconds(FILE *out, uint64_t ps)
+void cli_csv_seconds(FILE *out, uint64_t ps)
 {
     uint64_t fraction = ps % 1000000000000;
     int digits = 12;
     for (; digits && fraction % 10 == 0; digits--)
         fraction /= 10;
-    fprintf(out, ",%" PRIu64, ps / 1000000000000);
+    fprintf(out, "%" PRIu64, ps / 1000000000000);
     if (digits)
         fprintf(out, ".%0*" PRIu64, digits, fraction);
+}
+
+static void put_seconds(FILE *out, uint64_t ps)
+{
+    fputc(',', out);
+    cli_csv_seconds(out, ps);
 }
 
 /* Empty: not yet. */
@@ -43,7 +48,7 @@ static void put_flow(FILE *out, uint64_t number, const struct lh_netsim_flow *fl
     put_moment(out, flow->received_ps);
     put_moment(out, flow->done_ps);
     put_moment(out, done ? flow->done_ps - flow->start_ps : UINT64_MAX);
-    put_seconds(out, flow->ideal_ps);
+    put_moment(out, flow->ideal_ps ? flow->ideal_ps : UINT64_MAX);
     if (done && flow->ideal_ps)
         fprintf(out, ",%.6g", (double)(flow->done_ps - flow->start_ps) / (double)flow->ideal_ps);
     else

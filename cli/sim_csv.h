@@ -14,4 +14,7 @@
 int cli_csv_flows(const struct cli_folder *folder, const struct lh_netsim *simulation);
 int cli_csv_links(const struct cli_folder *folder, const struct lh_netsim *simulation);
 
+/* Picoseconds as seconds with all their digits, but no trailing zeros. */
+void cli_csv_seconds(FILE *out, uint64_t ps);
+
 #endif

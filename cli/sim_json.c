@@ -4,7 +4,6 @@
 #include "json.h"
 #include "say.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -81,7 +80,7 @@ static void put_point(struct cli_json *json, const struct cli_sim_results *resul
     cli_json_close(json, '}');
     put_settings(json, plan, point);
     cli_json_open(json, "runs", '[');
-    for (unsigned seed = 0; seed < plan->seeds; seed++)
+    for (unsigned seed = 0; seed < cli_sim_seeds(results, point); seed++)
         put_run(json, cli_sim_result(results, point, seed));
     cli_json_close(json, ']');
     if (plan->seeds > 1)
@@ -89,25 +88,20 @@ static void put_point(struct cli_json *json, const struct cli_sim_results *resul
     cli_json_close(json, '}');
 }
 
-int cli_sim_json(const struct cli_sim_results *results, const char *path)
+void cli_sim_json(const struct cli_sim_results *results, FILE *out)
 {
-    bool to_stdout = !strcmp(path, "-");
-    struct cli_json json = {.out = to_stdout ? stdout : fopen(path, "w")};
-    if (!json.out)
-        return cli_failed("--json: %s: %s", path, strerror(errno));
+    const struct cli_sim_plan *plan = results->plan;
+    struct cli_json json = {.out = out};
     cli_json_open(&json, NULL, '{');
-    cli_json_text(&json, "scenario", results->plan->scenario.path);
+    cli_json_text(&json, "scenario", plan->scenario.path);
     cli_json_text(&json, "title", results->title);
+    cli_json_count(&json, "missing_runs", (uint64_t)plan->points * plan->seeds - results->done);
     cli_json_open(&json, "points", '[');
-    for (unsigned point = 0; point < results->plan->points; point++)
+    for (unsigned point = 0; point < cli_sim_points(results); point++)
         put_point(&json, results, point);
     cli_json_close(&json, ']');
     cli_json_close(&json, '}');
     cli_json_end(&json);
-    bool broken = ferror(json.out) != 0;
-    if ((to_stdout ? fflush(stdout) : fclose(json.out)) || broken)
-        return cli_failed("--json: %s: writing failed", path);
-    return CLI_PROCEED;
 }
 
 /* Text in quotes when it has a comma in it. */
@@ -141,7 +135,7 @@ int cli_sim_sweep_csv(const struct cli_sim_results *results, const struct cli_fo
     for (unsigned figure = 0; figure < CLI_FIGURES; figure++)
         fprintf(out, ",%s,%s_ci95", cli_figure_infos[figure].json, cli_figure_infos[figure].json);
     fputc('\n', out);
-    for (unsigned point = 0; point < plan->points; point++) {
+    for (unsigned point = 0; point < cli_sim_points(results); point++) {
         for (unsigned axis = 0; axis < plan->axes_count; axis++) {
             fputs(axis ? "," : "", out);
             put_csv_text(out, cli_sim_plan_value(plan, point, axis));

@@ -88,7 +88,7 @@ static void put_points(FILE *script, const struct cli_sim_results *results, cons
 {
     char name[CLI_POINT_LABEL_MAX], path[PATH_MAX];
     bool first = true;
-    for (unsigned point = 0; point < results->plan->points && point < LINES_MAX; point++) {
+    for (unsigned point = 0; point < cli_sim_points(results) && point < LINES_MAX; point++) {
         const struct cli_sim_run *run = cli_sim_result(results, point, 0);
         if (!run->figures.all.done)
             continue;
@@ -104,7 +104,7 @@ static bool largest_slowdown(const struct cli_sim_results *results, double *larg
 {
     bool any = false;
     *largest = 1;
-    for (unsigned point = 0; point < results->plan->points; point++) {
+    for (unsigned point = 0; point < cli_sim_points(results); point++) {
         const struct cli_class *all = &cli_sim_result(results, point, 0)->figures.all;
         any |= all->done != 0;
         if (all->done && all->slowdown_max > *largest)

@@ -47,7 +47,7 @@ static void find_extent(const struct cli_sim_results *results, bool rates, unsig
 {
     *panels = 0;
     *span_s = *max = 0;
-    for (unsigned point = 0; point < results->plan->points; point++) {
+    for (unsigned point = 0; point < cli_sim_points(results); point++) {
         const struct cli_sim_run *run = cli_sim_result(results, point, 0);
         const struct cli_series_shape *shape = shape_of(run, rates);
         double run_s = run->figures.value[CLI_FIGURE_VIRTUAL];
@@ -82,7 +82,7 @@ static void put_panels(FILE *script, const struct cli_sim_results *results, cons
     fprintf(script, "set ylabel '%s, %s'\nset xrange [0:%g]\nset yrange [0:%g]\n",
             rates ? "rate" : "waiting", value.name, span_s * time.factor,
             max > 0 ? 1.08 * max * value.factor : 1);
-    for (unsigned point = 0; point < results->plan->points && drawn < panels; point++) {
+    for (unsigned point = 0; point < cli_sim_points(results) && drawn < panels; point++) {
         const struct cli_sim_run *run = cli_sim_result(results, point, 0);
         if (!shape_of(run, rates)->columns)
             continue;

@@ -37,7 +37,7 @@ static struct scale scale_of(const struct cli_sim_results *results, unsigned fig
 {
     double least = INFINITY, most = 0, half = 0;
     struct scale scale = {"", 1, false};
-    for (unsigned point = 0; point < results->plan->points; point++) {
+    for (unsigned point = 0; point < cli_sim_points(results); point++) {
         double value = cli_sim_mean(results, point, figure, &half);
         if (isfinite(value)) {
             least = value < least ? value : least;
@@ -78,7 +78,7 @@ static int put_data(const struct cli_sim_results *results, const struct cli_fold
     if (!out)
         return CLI_EXIT_FAILED;
     for (unsigned line = 0; line < lines; line++) {
-        for (unsigned point = line; point < plan->points; point += lines) {
+        for (unsigned point = line; point < cli_sim_points(results); point += lines) {
             fprintf(out, "%u", point / lines);
             for (unsigned panel = 0; panel < plan->output.panels_count; panel++) {
                 double half = NAN, mean = cli_sim_mean(results, point, plan->output.panels[panel], &half);

@@ -4,6 +4,7 @@
 #include "folder.h"
 #include "say.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,13 +13,29 @@
 /* Of a file that a key names. */
 #define FILE_BYTES_MAX ((size_t)1 << 30)
 
+#define PLACE_MAX (PATH_MAX + 64)
+
+static bool is_sweep(const struct cli_setting *setting)
+{
+    return !strncmp(setting->key, SWEEP, strlen(SWEEP));
+}
+
+/* Where it was said: "a.ini:12", "--set". */
+static const char *place_of(const struct cli_sim_plan *plan, const struct cli_setting *setting, char *out)
+{
+    if (setting->line)
+        snprintf(out, PLACE_MAX, "%s:%u", plan->scenario.path, setting->line);
+    else
+        snprintf(out, PLACE_MAX, "--%s", is_sweep(setting) ? "sweep" : "set");
+    return out;
+}
+
 /* What a setting says is wrong. */
 static int wrong_setting(const struct cli_sim_plan *plan, const struct cli_setting *setting,
                          const char *why)
 {
-    if (!setting->line)
-        return cli_misused("--%s: %s", strncmp(setting->key, SWEEP, 6) ? "set" : "sweep", why);
-    return cli_misused("%s:%u: %s", plan->scenario.path, setting->line, why);
+    char place[PLACE_MAX];
+    return cli_misused("%s: %s", place_of(plan, setting, place), why);
 }
 
 /* ---- axes ----------------------------------------------------------------------------------------- */
@@ -27,7 +44,7 @@ static int wrong_setting(const struct cli_sim_plan *plan, const struct cli_setti
 static int read_axis(const struct cli_sim_plan *plan, struct cli_sim_axis *axis)
 {
     const char *list = axis->setting->value, *separator = strchr(list, '|') ? "|" : ",";
-    char why[CLI_SETTING_KEY_MAX + 128];
+    char why[CLI_SETTING_KEY_MAX + CLI_AXIS_VALUE_MAX + 128];
     for (bool more = true; more;) {
         size_t length = strcspn(list, separator), next = length;
         more = list[length] != 0;
@@ -42,15 +59,17 @@ static int read_axis(const struct cli_sim_plan *plan, struct cli_sim_axis *axis)
                           : "these are too many values, or too long ones");
             return wrong_setting(plan, axis->setting, why);
         }
-        snprintf(axis->values[axis->count++], CLI_AXIS_VALUE_MAX, "%.*s", (int)length, list);
+        snprintf(axis->values[axis->count], CLI_AXIS_VALUE_MAX, "%.*s", (int)length, list);
+        for (unsigned i = 0; i < axis->count; i++)
+            if (!strcmp(axis->values[i], axis->values[axis->count])) {
+                snprintf(why, sizeof why, "%s: %s is there twice; keep one", axis->setting->key,
+                         axis->values[i]);
+                return wrong_setting(plan, axis->setting, why);
+            }
+        axis->count++;
         list += next + more;
     }
     return CLI_PROCEED;
-}
-
-static bool is_sweep(const struct cli_setting *setting)
-{
-    return !strncmp(setting->key, SWEEP, strlen(SWEEP));
 }
 
 /* --sweep replaces the sweep of the file, and --set of a swept key ends that. */
@@ -156,10 +175,11 @@ static void find_path(const struct cli_sim_plan *plan, const struct cli_setting 
 static int apply_file(const struct cli_sim_plan *plan, const struct cli_setting *setting, const char *key,
                       const char *value, struct lh_netsim_config *config)
 {
-    char path[PATH_MAX + CLI_SETTING_VALUE_MAX + 2], what[CLI_SETTING_KEY_MAX + 4];
+    char path[PATH_MAX + CLI_SETTING_VALUE_MAX + 2], place[PLACE_MAX];
+    char what[PLACE_MAX + CLI_SETTING_KEY_MAX + 8];
     size_t bytes = 0;
     find_path(plan, setting, value, path, sizeof path);
-    snprintf(what, sizeof what, "%s: ", key);
+    snprintf(what, sizeof what, "%s: %s: ", place_of(plan, setting, place), key);
     char *text = cli_read_text(what, path, FILE_BYTES_MAX, &bytes);
     if (!text)
         return CLI_EXIT_FAILED;
@@ -178,7 +198,8 @@ static int apply(const struct cli_sim_plan *plan, const struct cli_setting *sett
     return CLI_PROCEED;
 }
 
-int cli_sim_plan_config(const struct cli_sim_plan *plan, unsigned point, struct lh_netsim_config **config)
+/* The configuration of one point, with the files it names, to be destroyed by the caller. */
+static int plan_config(const struct cli_sim_plan *plan, unsigned point, struct lh_netsim_config **config)
 {
     struct lh_netsim_config *made = NULL;
     int status = CLI_PROCEED;
@@ -216,14 +237,50 @@ static int read_output(struct cli_sim_plan *plan)
 int cli_sim_plan_make(struct cli_sim_plan *plan)
 {
     int status = read_output(plan);
-    if (status == CLI_PROCEED)
-        status = find_axes(plan);
-    /* A wrong value in the last point must not show after an hour of the others. */
-    for (unsigned point = 0; point < plan->points && status == CLI_PROCEED; point++) {
-        struct lh_netsim_config *config = NULL;
-        status = cli_sim_plan_config(plan, point, &config);
-        if (status == CLI_PROCEED)
-            lh_netsim_config_destroy(config);
-    }
-    return status;
+    return status == CLI_PROCEED ? find_axes(plan) : status;
+}
+
+/* ---- the simulation ------------------------------------------------------------------------------- */
+
+/* Whether a text names a key: topology.k is not in topology.kind. */
+static bool names(const char *text, const char *key)
+{
+    size_t length = strlen(key);
+    for (const char *at = strstr(text, key); at; at = strstr(at + 1, key))
+        if (!isalnum((unsigned char)at[length]) && at[length] != '_')
+            return true;
+    return false;
+}
+
+/* The setting that an error is about: one whose key it names. NULL: none. */
+static const struct cli_setting *blamed(const struct cli_sim_plan *plan, const char *error)
+{
+    for (unsigned i = 0; i < plan->axes_count; i++)
+        if (names(error, plan->axes[i].key))
+            return plan->axes[i].setting;
+    for (unsigned i = 0; i < plan->scenario.count; i++)
+        if (!is_sweep(&plan->scenario.settings[i]) && names(error, plan->scenario.settings[i].key))
+            return &plan->scenario.settings[i];
+    return NULL;
+}
+
+int cli_sim_plan_create(const struct cli_sim_plan *plan, unsigned point, uint64_t seed,
+                        struct lh_netsim **simulation)
+{
+    char label[CLI_POINT_LABEL_MAX], place[PLACE_MAX];
+    struct lh_netsim_config *config = NULL;
+    int status = plan_config(plan, point, &config);
+    if (status != CLI_PROCEED)
+        return status;
+    int code = lh_netsim_create(config, seed, simulation);
+    lh_netsim_config_destroy(config);
+    if (!code)
+        return CLI_PROCEED;
+    const struct cli_setting *setting = blamed(plan, lh_last_error());
+    snprintf(place, sizeof place, "%s", plan->scenario.path);
+    if (setting)
+        place_of(plan, setting, place);
+    cli_sim_plan_label(plan, point, label, sizeof label);
+    int (*fail)(const char *, ...) = code == -LH_ENOMEM ? cli_failed : cli_misused;
+    return fail("%s: %s%s%s", place, label, *label ? ": " : "", lh_last_error());
 }

@@ -34,13 +34,13 @@ struct cli_sim_plan {
     uint32_t seed, seeds;
 };
 
-/* After the scenario is complete: reads what is the command's, and tries every value of the rest.
- * CLI_PROCEED, or says what is wrong. */
+/* After the scenario is complete: reads what is the command's, and what is swept. CLI_PROCEED, or says
+ * what is wrong. */
 int cli_sim_plan_make(struct cli_sim_plan *plan);
 
-/* The configuration of one point, with the files it names, to be destroyed by the caller. CLI_PROCEED,
- * or says what is wrong. */
-int cli_sim_plan_config(const struct cli_sim_plan *plan, unsigned point, struct lh_netsim_config **config);
+/* The simulation of one point, to be destroyed by the caller. CLI_PROCEED, or says what is wrong. */
+int cli_sim_plan_create(const struct cli_sim_plan *plan, unsigned point, uint64_t seed,
+                        struct lh_netsim **simulation);
 
 /* The value of an axis at a point. */
 const char *cli_sim_plan_value(const struct cli_sim_plan *plan, unsigned point, unsigned axis);

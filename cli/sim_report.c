@@ -18,14 +18,25 @@ const struct cli_sim_run *cli_sim_result(const struct cli_sim_results *results, 
     return &results->runs[(size_t)point * results->plan->seeds + seed];
 }
 
+unsigned cli_sim_points(const struct cli_sim_results *results)
+{
+    return (results->done + results->plan->seeds - 1) / results->plan->seeds;
+}
+
+unsigned cli_sim_seeds(const struct cli_sim_results *results, unsigned point)
+{
+    unsigned seeds = results->plan->seeds, left = results->done - point * seeds;
+    return left < seeds ? left : seeds;
+}
+
 double cli_sim_mean(const struct cli_sim_results *results, unsigned point, unsigned figure, double *half)
 {
-    uint32_t seeds = results->plan->seeds, known = 0;
+    unsigned seeds = cli_sim_seeds(results, point), known = 0;
     double *values = calloc(seeds, sizeof *values), mean = NAN;
     *half = NAN;
     if (!values)
         return NAN;
-    for (uint32_t seed = 0; seed < seeds; seed++) {
+    for (unsigned seed = 0; seed < seeds; seed++) {
         double value = cli_sim_result(results, point, seed)->figures.value[figure];
         if (isfinite(value))
             values[known++] = value;
@@ -127,8 +138,10 @@ static void print_run(const struct cli_figures *figures)
 
 static void print_seeds(const struct cli_sim_results *results)
 {
-    static const struct cli_column columns[] = {
-        {"mean over seeds", 38, true},
+    char title[48];
+    snprintf(title, sizeof title, "mean over %u seeds", cli_sim_seeds(results, 0));
+    const struct cli_column columns[] = {
+        {title, 38, true},
         {"mean", 12, false},
         {"± 95 %", 12, false},
         {.title = NULL},
@@ -167,7 +180,7 @@ static bool is_shown(const struct cli_sim_results *results, unsigned column)
     double half = NAN;
     unsigned figure = sweep_columns[column].figure;
     bool shown = cli_figure_infos[figure].unit != CLI_UNIT_NONE;
-    for (unsigned point = 0; point < results->plan->points && !shown; point++)
+    for (unsigned point = 0; point < cli_sim_points(results) && !shown; point++)
         shown = cli_sim_mean(results, point, figure, &half) > 0;
     return shown;
 }
@@ -231,7 +244,7 @@ static void print_sweep(const struct cli_sim_results *results)
     struct cli_table table = make_table(columns);
     cli_table_titles(&table);
     cli_table_rule(&table);
-    for (unsigned point = 0; point < plan->points; point++) {
+    for (unsigned point = 0; point < cli_sim_points(results); point++) {
         if (point && plan->axes_count > 1 && point % plan->axes[1].count == 0)
             putchar('\n');
         sweep_row(results, &table, point);
@@ -242,16 +255,19 @@ static void print_sweep(const struct cli_sim_results *results)
 static void print_speed(const struct cli_sim_results *results)
 {
     double hops = 0, wall = 0, ignored = 0;
-    uint32_t runs = results->plan->points * results->plan->seeds;
-    char time[LH_FORMAT_MAX], rate[CLI_CELL_MAX];
-    for (unsigned point = 0; point < results->plan->points; point++) {
-        hops += cli_sim_mean(results, point, CLI_FIGURE_HOPS, &ignored) * results->plan->seeds;
-        wall += cli_sim_mean(results, point, CLI_FIGURE_WALL, &ignored) * results->plan->seeds;
+    unsigned runs = results->plan->points * results->plan->seeds;
+    char time[LH_FORMAT_MAX], rate[CLI_CELL_MAX], of[32] = "";
+    for (unsigned point = 0; point < cli_sim_points(results); point++) {
+        unsigned seeds = cli_sim_seeds(results, point);
+        hops += cli_sim_mean(results, point, CLI_FIGURE_HOPS, &ignored) * seeds;
+        wall += cli_sim_mean(results, point, CLI_FIGURE_WALL, &ignored) * seeds;
     }
+    if (results->done < runs)
+        snprintf(of, sizeof of, " of %u", runs);
     cli_figure_format(CLI_FIGURE_HOPS_RATE, hops / wall, rate, sizeof rate);
     print_label("simulated");
-    printf("%u runs in %s: %.0f packet hops, %s\n", runs, lh_format_time(wall, time, sizeof time), hops,
-           rate);
+    printf("%u%s runs in %s: %.0f packet hops, %s\n", results->done, of,
+           lh_format_time(wall, time, sizeof time), hops, rate);
 }
 
 void cli_sim_report(const struct cli_sim_results *results)

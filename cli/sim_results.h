@@ -14,7 +14,12 @@ struct cli_sim_results {
     const struct cli_sim_plan *plan;
     const char *title;
     struct cli_sim_run *runs; /* plan->seeds of each point, point by point */
+    unsigned done;            /* the first ones; the rest was not run */
 };
+
+/* Points of which any run is done, and how many runs of a point are. */
+unsigned cli_sim_points(const struct cli_sim_results *results);
+unsigned cli_sim_seeds(const struct cli_sim_results *results, unsigned point);
 
 const struct cli_sim_run *cli_sim_result(const struct cli_sim_results *results, unsigned point,
                                          unsigned seed);
@@ -23,8 +28,8 @@ double cli_sim_mean(const struct cli_sim_results *results, unsigned point, unsig
 
 /* sim_report.c: the table on stdout. */
 void cli_sim_report(const struct cli_sim_results *results);
-/* sim_json.c: everything, to a file or, with "-", to stdout. CLI_PROCEED, or says what is wrong. */
-int cli_sim_json(const struct cli_sim_results *results, const char *path);
+/* sim_json.c: everything. */
+void cli_sim_json(const struct cli_sim_results *results, FILE *out);
 /* sim_json.c: sweep.csv, a row a point. */
 int cli_sim_sweep_csv(const struct cli_sim_results *results, const struct cli_folder *folder);
 

@@ -8,20 +8,18 @@
 #include "sim_csv.h"
 #include "sim_progress.h"
 #include "sim_series.h"
+#include "sim_trial.h"
+#include "stop.h"
 #include "wait.h"
 
 #include <longhaul/units.h>
-
-#include <stdlib.h>
-#include <string.h>
 
 /* Between two looks at the clock: a few milliseconds. */
 #define EVENTS_AT_ONCE 100000
 
 /* Packets that are written down while it runs. */
 struct capture {
-    FILE *file;   /* NULL: nothing is captured */
-    bool *wanted; /* by link */
+    FILE *file; /* NULL: nothing is captured */
     uint32_t left;
     uint32_t header_bytes;
     bool full;
@@ -34,6 +32,7 @@ struct course {
     struct cli_series queues, rates;
     struct capture capture;
     struct cli_sim_progress progress;
+    struct lh_netsim_totals totals;
     double wall_s;
 };
 
@@ -42,24 +41,20 @@ struct course {
 static void on_packet(void *context, const struct lh_netsim_packet *packet)
 {
     struct capture *capture = context;
-    if (!capture->left || !capture->wanted[packet->link])
+    if (!capture->left)
         return;
     cli_pcap_packet(capture->file, packet, capture->header_bytes, capture->full);
     capture->left--;
 }
 
-static int find_captured(struct course *course, const char *patterns)
+/* Each link that is asked for. */
+static void watch(struct course *course, const char *patterns)
 {
     struct lh_netsim_link link;
     uint32_t links = lh_netsim_links_count(course->simulation);
-    bool *wanted = course->capture.wanted = calloc(links, sizeof *wanted), any = false;
-    if (!wanted)
-        return cli_failed("out of memory");
     for (uint32_t i = 0; i < links && !lh_netsim_link(course->simulation, i, &link); i++)
-        any |= wanted[i] = cli_link_matches(patterns, link.from, link.to);
-    if (!any)
-        return cli_misused("output.pcap is \"%s\": there is no such link; links.csv lists them", patterns);
-    return CLI_PROCEED;
+        if (cli_link_matches(patterns, link.from, link.to))
+            lh_netsim_watch(course->simulation, i, on_packet, &course->capture);
 }
 
 static int open_capture(struct course *course)
@@ -69,9 +64,6 @@ static int open_capture(struct course *course)
     uint64_t header_bytes = 0;
     if (!*output->pcap || !*course->run->folder.path)
         return CLI_PROCEED;
-    int status = find_captured(course, output->pcap);
-    if (status != CLI_PROCEED)
-        return status;
     capture->file = cli_folder_open(&course->run->folder, "capture.pcap");
     if (!capture->file)
         return CLI_EXIT_FAILED;
@@ -80,66 +72,82 @@ static int open_capture(struct course *course)
     capture->left = output->packets;
     capture->full = output->full_packets;
     cli_pcap_start(capture->file);
-    lh_netsim_watch(course->simulation, UINT32_MAX, on_packet, capture);
+    watch(course, output->pcap);
     return CLI_PROCEED;
 }
 
-static int close_capture(struct course *course)
+/* What a run has left that did not end is no capture. */
+static int close_capture(struct course *course, int status)
 {
     FILE *file = course->capture.file;
-    free(course->capture.wanted);
+    const struct cli_folder *folder = &course->run->folder;
     course->capture = (struct capture){0};
-    return file ? cli_folder_close(&course->run->folder, "capture.pcap", file) : CLI_PROCEED;
+    if (file && status == CLI_PROCEED)
+        return cli_folder_close(folder, "capture.pcap", file);
+    if (file)
+        cli_folder_drop(folder, "capture.pcap", file);
+    return status;
 }
 
 /* ---- the run -------------------------------------------------------------------------------------- */
 
-static int create(struct course *course)
-{
-    char label[CLI_POINT_LABEL_MAX];
-    struct lh_netsim_config *config = NULL;
-    int status = cli_sim_plan_config(course->plan, course->run->point, &config);
-    if (status != CLI_PROCEED)
-        return status;
-    int code = lh_netsim_create(config, course->run->seed, &course->simulation);
-    lh_netsim_config_destroy(config);
-    if (!code)
-        return CLI_PROCEED;
-    cli_sim_plan_label(course->plan, course->run->point, label, sizeof label);
-    int (*fail)(const char *, ...) = code == -LH_ENOMEM ? cli_failed : cli_misused;
-    return fail("%s: %s%s%s", course->plan->scenario.path, label, *label ? ": " : "", lh_last_error());
-}
-
 /* Runs until that time or until nothing is left: 1, or 0, or negative, as lh_netsim_run(). */
 static int advance(struct course *course, uint64_t until_ps)
 {
-    struct lh_netsim_totals totals;
+    struct lh_netsim_totals *totals = &course->totals;
     for (;;) {
+        uint64_t before = totals->events;
         int code = lh_netsim_run(course->simulation, until_ps, EVENTS_AT_ONCE);
-        lh_netsim_totals(course->simulation, &totals);
-        cli_sim_progress_show(&course->progress, &totals, course->plan->output.until_ps);
-        if (code || totals.now_ps >= until_ps)
+        lh_netsim_totals(course->simulation, totals);
+        cli_sim_progress_show(&course->progress, totals, course->plan->output.until_ps);
+        if (code || totals->now_ps >= until_ps || cli_stopped())
             return code;
+        if (totals->events == before) /* nothing, until time itself ends */
+            return 1;
     }
+}
+
+/* The next sample, or the end. While nothing is under way, samples are left out up to the last one before a
+ * flow begins: a flow in a hundred seconds would cost ten million of them. */
+static uint64_t next_stop(const struct course *course, uint64_t last_ps)
+{
+    const struct cli_sim_output *output = &course->plan->output;
+    const struct lh_netsim_totals *totals = &course->totals;
+    struct lh_netsim_flow flow;
+    uint64_t next_ps = last_ps;
+    if (!cli_series_goes_on(&course->queues) && !cli_series_goes_on(&course->rates))
+        return output->until_ps;
+    bool idle = !totals->packets_alive && totals->flows_started == totals->flows_done;
+    if (idle && !lh_netsim_flow(course->simulation, totals->flows_started, &flow) &&
+        flow.start_ps > last_ps + output->period_ps)
+        next_ps = (flow.start_ps - 1) / output->period_ps * output->period_ps;
+    else if (output->until_ps - last_ps > output->period_ps)
+        next_ps += output->period_ps;
+    else
+        next_ps = output->until_ps;
+    return next_ps < output->until_ps ? next_ps : output->until_ps;
 }
 
 static int go(struct course *course)
 {
-    uint64_t until_ps = course->plan->output.until_ps, period_ps = course->plan->output.period_ps,
-             next_ps = 0;
-    bool sampled = course->queues.file || course->rates.file;
+    uint64_t until_ps = course->plan->output.until_ps, now_ps = 0;
     lh_time started = cli_now();
     int code = 0;
-    while (!code && next_ps < until_ps) {
-        next_ps = sampled && until_ps - next_ps > period_ps ? next_ps + period_ps : until_ps;
-        code = advance(course, next_ps);
-        if (code >= 0 && sampled && next_ps != CLI_NO_END) {
-            cli_series_sample(&course->queues, course->simulation, next_ps);
-            cli_series_sample(&course->rates, course->simulation, next_ps);
+    lh_netsim_totals(course->simulation, &course->totals);
+    while (!code && now_ps < until_ps && !cli_stopped()) {
+        now_ps = next_stop(course, now_ps);
+        code = advance(course, now_ps);
+        if (code > 0)
+            now_ps = course->totals.now_ps; /* it ended before */
+        if (code >= 0 && !cli_stopped()) {
+            cli_series_sample(&course->queues, course->simulation, now_ps);
+            cli_series_sample(&course->rates, course->simulation, now_ps);
         }
     }
     course->wall_s = cli_seconds(cli_now() - started);
     cli_sim_progress_clear(&course->progress);
+    if (cli_stopped())
+        return cli_stopped();
     return code < 0 ? cli_failed("%s: %s", course->plan->scenario.path, lh_last_error()) : CLI_PROCEED;
 }
 
@@ -155,18 +163,13 @@ static int open_files(struct course *course)
     return status;
 }
 
-static int worse(int status, int other)
-{
-    return status != CLI_PROCEED ? status : other;
-}
-
 static int close_files(struct course *course, int status)
 {
     course->run->queues = course->queues.shape;
     course->run->rates = course->rates.shape;
-    status = worse(status, cli_series_close(&course->queues));
-    status = worse(status, cli_series_close(&course->rates));
-    return worse(status, close_capture(course));
+    status = cli_series_close(&course->queues, status);
+    status = cli_series_close(&course->rates, status);
+    return close_capture(course, status);
 }
 
 static int look(struct course *course)
@@ -177,17 +180,20 @@ static int look(struct course *course)
         return cli_failed("out of memory");
     if (!*folder->path)
         return CLI_PROCEED;
-    return worse(cli_csv_flows(folder, course->simulation), cli_csv_links(folder, course->simulation));
+    int status = cli_csv_flows(folder, course->simulation);
+    return status == CLI_PROCEED ? cli_csv_links(folder, course->simulation) : status;
 }
 
 int cli_sim_run(const struct cli_sim_plan *plan, struct cli_sim_run *run, const char *label)
 {
     struct course course = {.plan = plan, .run = run};
-    int status = create(&course);
+    int status = cli_sim_plan_create(plan, run->point, run->seed, &course.simulation);
     if (status != CLI_PROCEED)
         return status;
     cli_sim_progress_start(&course.progress, label);
-    status = open_files(&course);
+    status = cli_sim_check_links(plan, run->point, course.simulation);
+    if (status == CLI_PROCEED)
+        status = open_files(&course);
     if (status == CLI_PROCEED)
         status = go(&course);
     status = close_files(&course, status);

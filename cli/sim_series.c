@@ -3,6 +3,9 @@
 
 #include "options.h"
 #include "say.h"
+#include "sim_csv.h"
+
+#include <longhaul/units.h>
 
 #define PS_PER_S 1e12
 
@@ -15,9 +18,6 @@ int cli_series_open(struct cli_series *series, const struct cli_folder *folder, 
     if (!*patterns || !*folder->path)
         return CLI_PROCEED;
     cli_link_list_find(&series->links, simulation, patterns);
-    if (!series->links.count)
-        return cli_misused("output.%s is \"%s\": there is no such link; links.csv lists them",
-                           rates ? "rates" : "queues", patterns);
     if (series->links.more)
         cli_note("output.%s means more than %d links; %s has the first", rates ? "rates" : "queues",
                  CLI_LINK_LIST_MAX, series->name);
@@ -36,12 +36,11 @@ int cli_series_open(struct cli_series *series, const struct cli_folder *folder, 
 void cli_series_sample(struct cli_series *series, const struct lh_netsim *simulation, uint64_t now_ps)
 {
     struct lh_netsim_link link;
+    char time[LH_FORMAT_MAX];
     double span = (double)(now_ps - series->last_ps) / PS_PER_S;
-    if (!series->file || series->shape.rows == CLI_SAMPLES_MAX)
+    if (!cli_series_goes_on(series) || now_ps == series->last_ps) /* of no time there is no rate */
         return;
-    if (series->rates && now_ps == series->last_ps) /* of no time there is no rate */
-        return;
-    fprintf(series->file, "%.9g", (double)now_ps / PS_PER_S);
+    cli_csv_seconds(series->file, now_ps);
     for (unsigned i = 0; i < series->links.count; i++) {
         if (lh_netsim_link(simulation, series->links.numbers[i], &link))
             continue;
@@ -55,12 +54,22 @@ void cli_series_sample(struct cli_series *series, const struct lh_netsim *simula
     fputc('\n', series->file);
     series->last_ps = now_ps;
     if (++series->shape.rows == CLI_SAMPLES_MAX)
-        cli_note("%s ends after %d samples; raise output.period to see all", series->name, CLI_SAMPLES_MAX);
+        cli_note("%s ends after %d samples, at %s; raise output.period to see more", series->name,
+                 CLI_SAMPLES_MAX, lh_format_time((double)now_ps / PS_PER_S, time, sizeof time));
 }
 
-int cli_series_close(struct cli_series *series)
+bool cli_series_goes_on(const struct cli_series *series)
+{
+    return series->file && series->shape.rows < CLI_SAMPLES_MAX;
+}
+
+int cli_series_close(struct cli_series *series, int status)
 {
     FILE *file = series->file;
     series->file = NULL;
-    return file ? cli_folder_close(series->folder, series->name, file) : CLI_PROCEED;
+    if (file && status == CLI_PROCEED)
+        return cli_folder_close(series->folder, series->name, file);
+    if (file)
+        cli_folder_drop(series->folder, series->name, file);
+    return status;
 }

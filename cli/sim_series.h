@@ -31,13 +31,16 @@ struct cli_series {
     bool rates; /* else queues */
 };
 
-/* Opens the file when patterns name any link. CLI_PROCEED, or says what is wrong. */
+/* Opens the file when links are asked for; they are there. CLI_PROCEED, or says what is wrong. */
 int cli_series_open(struct cli_series *series, const struct cli_folder *folder, bool rates,
                     const struct lh_netsim *simulation, const char *patterns);
 /* Looks at the links: a row that says when, in seconds, and then bytes that wait or bits a second since the
  * row before. */
 void cli_series_sample(struct cli_series *series, const struct lh_netsim *simulation, uint64_t now_ps);
-/* CLI_PROCEED, or says that writing failed. The shape stays. */
-int cli_series_close(struct cli_series *series);
+/* Whether there is more to be written. */
+bool cli_series_goes_on(const struct cli_series *series);
+/* The file is there if status is CLI_PROCEED, and else dropped. Returns the status, or says that writing
+ * failed. The shape stays. */
+int cli_series_close(struct cli_series *series, int status);
 
 #endif

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "sim_batch.h"
+
+#include "folder.h"
+#include "options.h"
+#include "result_file.h"
+#include "say.h"
+#include "sim_picture.h"
+#include "sim_results.h"
+#include "stop.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Where results go; all is found to be writable before the first run. */
+struct places {
+    struct cli_folder top; /* "": no files */
+    const char *json_path; /* NULL: none; "-": stdout */
+    FILE *json;
+};
+
+/* ---- places --------------------------------------------------------------------------------------- */
+
+/* The file's name without folder and ending. */
+static const char *title_of(const struct cli_sim_plan *plan, char *room, size_t size)
+{
+    const char *path = plan->scenario.path, *slash = strrchr(path, '/');
+    if (*plan->output.title)
+        return plan->output.title;
+    snprintf(room, size, "%s", slash ? slash + 1 : path);
+    char *dot = strrchr(room, '.');
+    if (dot && dot != room)
+        *dot = 0;
+    return room;
+}
+
+static int open_places(struct places *places, const char *output, const char *json)
+{
+    int status = CLI_PROCEED;
+    *places = (struct places){.json_path = json};
+    if (output)
+        status = cli_folder_make(&places->top, output);
+    if (status == CLI_PROCEED && output)
+        status = cli_folder_check(&places->top);
+    if (status != CLI_PROCEED || !json)
+        return status;
+    places->json = strcmp(json, "-") ? cli_result_open("--json: ", json) : stdout;
+    return places->json ? CLI_PROCEED : CLI_EXIT_FAILED;
+}
+
+/* Files of an earlier run would look like those of this one. */
+static void remove_old(const struct cli_folder *folder)
+{
+    static const char *const names[] = {
+        "flows.csv",    "links.csv",  "queues.csv", "rates.csv", "capture.pcap", "fct.dat",
+        "summary.json", "sweep.csv",  "sweep.dat",  "fct.gp",    "queues.gp",    "rates.gp",
+        "sweep.gp",     "queues.svg", "rates.svg",  "fct.svg",   "sweep.svg",
+    };
+    for (size_t i = 0; i < sizeof names / sizeof names[0] && *folder->path; i++)
+        cli_folder_remove(folder, names[i]);
+}
+
+/* ---- the runs ------------------------------------------------------------------------------------- */
+
+/* A folder of its own where there are several points, and one in it where there are several seeds. */
+static int make_folder(const struct cli_sim_plan *plan, const struct cli_folder *top,
+                       struct cli_sim_run *run)
+{
+    char name[CLI_POINT_LABEL_MAX];
+    run->folder = *top;
+    if (!*top->path)
+        return CLI_PROCEED;
+    int status = CLI_PROCEED;
+    if (plan->points > 1)
+        status =
+            cli_folder_make_in(&run->folder, top, cli_sim_plan_label(plan, run->point, name, sizeof name));
+    if (plan->seeds > 1 && status == CLI_PROCEED) {
+        struct cli_folder above = run->folder;
+        snprintf(name, sizeof name, "seed-%llu", (unsigned long long)run->seed);
+        status = cli_folder_make_in(&run->folder, &above, name);
+    }
+    if (status == CLI_PROCEED)
+        remove_old(&run->folder);
+    return status;
+}
+
+static int run_one(const struct cli_sim_results *results, const struct cli_folder *top,
+                   struct cli_sim_run *run)
+{
+    const struct cli_sim_plan *plan = results->plan;
+    char point[CLI_POINT_LABEL_MAX], label[CLI_POINT_LABEL_MAX + 32];
+    cli_sim_plan_label(plan, run->point, point, sizeof point);
+    if (plan->seeds > 1)
+        snprintf(label, sizeof label, "seed %llu %s", (unsigned long long)run->seed, point);
+    else
+        snprintf(label, sizeof label, "%s", *point ? point : results->title);
+    int status = make_folder(plan, top, run);
+    if (status == CLI_PROCEED)
+        status = cli_sim_run(plan, run, label);
+    if (status == CLI_PROCEED && *top->path)
+        status = cli_picture_data(&run->folder, &run->figures);
+    cli_figures_free_samples(&run->figures);
+    return status;
+}
+
+static int run_all(struct cli_sim_results *results, const struct cli_folder *top)
+{
+    const struct cli_sim_plan *plan = results->plan;
+    unsigned runs = plan->points * plan->seeds;
+    for (results->done = 0; results->done < runs; results->done++) {
+        struct cli_sim_run *run = &results->runs[results->done];
+        run->point = results->done / plan->seeds;
+        run->seed = (uint64_t)plan->seed + results->done % plan->seeds;
+        int status = run_one(results, top, run);
+        if (status != CLI_PROCEED)
+            return status;
+    }
+    return CLI_PROCEED;
+}
+
+/* ---- what is told --------------------------------------------------------------------------------- */
+
+static int write_files(const struct cli_sim_results *results, const struct cli_folder *top)
+{
+    FILE *summary = cli_folder_open(top, "summary.json");
+    if (!summary)
+        return CLI_EXIT_FAILED;
+    cli_sim_json(results, summary);
+    int status = cli_folder_close(top, "summary.json", summary);
+    if (status == CLI_PROCEED && results->plan->points > 1)
+        status = cli_sim_sweep_csv(results, top);
+    if (status == CLI_PROCEED && !cli_stopped()) /* who stops it does not wait for pictures */
+        status = cli_pictures(results, top);
+    return status;
+}
+
+static int write_json(const struct cli_sim_results *results, const struct places *places)
+{
+    cli_sim_json(results, places->json);
+    if (places->json != stdout)
+        return cli_result_close("--json: ", places->json_path, places->json);
+    if (fflush(stdout) || ferror(stdout))
+        return cli_failed("--json: -: writing failed");
+    return CLI_PROCEED;
+}
+
+static int tell(const struct cli_sim_results *results, const struct places *places)
+{
+    int status = CLI_PROCEED;
+    if (places->json != stdout)
+        cli_sim_report(results);
+    if (places->json)
+        status = write_json(results, places);
+    if (status == CLI_PROCEED && *places->top.path)
+        status = write_files(results, &places->top);
+    return status;
+}
+
+static int finish(const struct cli_sim_results *results, const struct places *places, int status)
+{
+    unsigned runs = results->plan->points * results->plan->seeds;
+    fflush(stdout);
+    if (cli_stopped())
+        cli_note("interrupted: %u of %u runs are done%s", results->done, runs,
+                 results->done ? ", and told" : "");
+    else if (results->done < runs && results->done)
+        cli_note("the %u of %u runs before are told", results->done, runs);
+    if (results->done) {
+        int told = tell(results, places);
+        status = status == CLI_PROCEED ? told : status;
+    } else if (places->json && places->json != stdout) {
+        cli_result_drop(places->json_path, places->json);
+    }
+    if (cli_stopped())
+        return cli_stopped();
+    return status == CLI_PROCEED ? CLI_EXIT_OK : status;
+}
+
+int cli_sim_batch(const struct cli_sim_plan *plan, const char *output, const char *json)
+{
+    char room[NAME_MAX + 1];
+    struct places places;
+    struct cli_sim_results results = {.plan = plan, .title = title_of(plan, room, sizeof room)};
+    results.runs = calloc((size_t)plan->points * plan->seeds, sizeof *results.runs);
+    if (!results.runs)
+        return cli_failed("out of memory");
+    cli_stop_at_once(false); /* from here on there are files */
+    int status = open_places(&places, output, json);
+    if (status == CLI_PROCEED) {
+        remove_old(&places.top);
+        status = finish(&results, &places, run_all(&results, &places.top));
+    }
+    free(results.runs);
+    return status;
+}

@@ -1,0 +1,17 @@
+/*
+ * sim_batch.h - all runs of a plan, one after the other, and what is told about them.
+ *
+ * When a run fails or a signal comes, the runs before are told all the same.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef CLI_SIM_BATCH_H
+#define CLI_SIM_BATCH_H
+
+#include "sim_plan.h"
+
+/* output: the folder for all files; json: the file for summary.json, "-" for stdout instead of the table.
+ * NULL: none. Both are found to be writable before the first run. Returns the exit status. */
+int cli_sim_batch(const struct cli_sim_plan *plan, const char *output, const char *json);
+
+#endif

@@ -1,0 +1,125 @@
+# longhaul sim that does not get to its end: what is wrong with a sweep is said before it begins; when a run
+# fails or a signal comes, the runs before are told; files are whole or absent.
+#
+# SPDX-License-Identifier: BSD-3-Clause
+. "$(dirname "$0")/lib_sim.sh"
+
+# Nothing was run, and nothing written.
+untouched() {
+    [ ! -e never ] || fail "a folder was made"
+}
+
+say "a sweep whose last point is wrong does not begin"
+# Each would first run for hours.
+printf '[workload]\nbytes = 1TB\n' >long.ini
+printf '[topology]\nkind = fat-tree\n[workload]\nbytes = 1TB\n[sweep]\ntopology.k = 2,4,5\n' >odd.ini
+wrong 2 'odd.ini:6: k=5: topology.k' odd.ini --output never
+wrong 2 '--sweep: buffer=1kB: switch.buffer' long.ini --sweep switch.buffer=1MB,1kB --output never
+wrong 2 '--set: alpha=2: switch.ecn_min' long.ini --set switch.ecn_min=2MB --set switch.ecn_max=1MB \
+    --sweep switch.alpha=2,4 --output never
+printf '1000 1\n' >good.cdf
+printf '1000 nonsense\n' >bad.cdf
+wrong 2 'bad.cdf' long.ini --set workload.kind=poisson --sweep workload.sizes=good.cdf,bad.cdf --output never
+wrong 1 '--sweep: workload.sizes: none.cdf' long.ini --set workload.kind=poisson \
+    --sweep workload.sizes=good.cdf,none.cdf --output never
+wrong 2 'there is no such link with kind=two-hosts' long.ini --sweep topology.kind=dumbbell,two-hosts \
+    --set 'output.queues=left>right' --output never
+wrong 2 'pfc: on is there twice' long.ini --sweep switch.pfc=on,off,on --output never
+wrong 2 'would share the folder' long.ini --set topology.kind=dumbbell --output never \
+    --sweep 'topology.link=loss=0.1 | loss=0.1, burst=8 | loss=0.1,_burst=8'
+untouched
+
+say "a place that cannot be written to"
+wrong 1 '--json: nowhere/x.json: No such file' long.ini --json nowhere/x.json
+wrong 1 '--json: .: Is a directory' long.ini --json .
+touch file
+wrong 1 'file' long.ini --output file
+
+say "a run that fails leaves those before"
+# A switch's queue holds more packets than may be alive.
+status=0
+printf '[topology]\nkind = leaf-spine\n[workload]\nkind = incast\nbytes = 64kB\n' >few.ini
+timeout 60 "$LONGHAUL" sim few.ini --sweep run.packets=1000,2000,16,3000 --output few --json few.json \
+    >few.out 2>few.err || status=$?
+[ "$status" -eq 1 ] || fail "it ended with $status"
+expect_line few.err 'run.packets'
+expect_line few.err 'the 2 of 4 runs before are told'
+expect_line few.out '2000 '
+expect_line few.out '2 of 4 runs in'
+[ "$(wc -l <few/sweep.csv)" -eq 3 ] || fail "sweep.csv has not the two points"
+json 'd["missing_runs"] == 2 and len(d["points"]) == 2' few.json
+cmp -s few.json few/summary.json || fail "--json is not summary.json"
+[ -s few/packets=2000/flows.csv ] || fail "the second run has no flows.csv"
+nothing few/packets=16
+
+say "a signal leaves what is done"
+# interrupt SIGNAL STATUS ARGUMENT...: when the first run is done.
+interrupt() {
+    local signal=$1 wanted=$2 pid deadline=$((SECONDS + 60))
+    shift 2
+    "$LONGHAUL" sim long.ini "$@" --output cut --json cut.json \
+        --set 'output.queues=host0>host1' --set 'output.pcap=host0>host1' >cut.out 2>cut.err &
+    pid=$!
+    until [ -s "$first/fct.dat" ] && [ -e "$second/capture.pcap.part" ]; do
+        [ "$SECONDS" -lt "$deadline" ] || fail "the second run did not begin"
+        sleep 0.05
+    done
+    kill -"$signal" "$pid"
+    ended sim "$pid" "$wanted" 30
+    expect_line cut.err 'interrupted: 1 of 2 runs are done'
+    [ "$(wc -l <cut.err)" -eq 1 ] || fail "it said more than that"
+    [ -z "$(find . -name '*.part')" ] || fail "half written: $(find . -name '*.part')"
+    json 'd["missing_runs"] == 1 and len(d["points"]) == 1' cut.json
+    json 'd["points"][0]["runs"][0]["done"] == 2' cut.json
+    cmp -s cut.json cut/summary.json || fail "--json is not summary.json"
+    only "$first" capture.pcap fct.dat flows.csv links.csv queues.csv
+    nothing "$second"
+}
+first=cut/bytes=64kB second=cut/bytes=1TB
+interrupt INT 130 --sweep workload.bytes=64kB,1TB
+expect_line cut.out '64kB'
+expect_line cut.out '1 of 2 runs in'
+[ "$(wc -l <cut/sweep.csv)" -eq 2 ] || fail "sweep.csv has not the one point"
+# What lies there from before does not pass for this run's.
+sim long.ini --set workload.bytes=64kB --output "$second"
+interrupt TERM 143 --sweep workload.bytes=64kB,1TB
+
+say "a signal in the only run"
+"$LONGHAUL" sim long.ini --json alone.json >alone.out 2>alone.err &
+pid=$!
+until [ -e alone.json.part ]; do sleep 0.05; done
+sleep 0.2
+kill -INT "$pid"
+ended sim "$pid" 130 30
+expect_line alone.err 'interrupted: 0 of 1 runs are done'
+[ ! -s alone.out ] && [ ! -e alone.json ] && [ ! -e alone.json.part ] || fail "something was told"
+
+say "samples: exact times, none while nothing is under way, an end"
+printf '0 1 1MB 0s\n0 1 1MB 100s\n' >late.flows
+printf '[workload]\nkind = flows\nflows = late.flows\n' >late.ini
+printf '[output]\nperiod = 333333ns\nqueues = all\nrates = all\n' >>late.ini
+sim late.ini --output late
+for name in queues rates; do
+    rows=$(wc -l <"late/$name.csv")
+    [ "$rows" -ge 2 ] && [ "$rows" -le 9 ] || fail "$name.csv has $rows rows"
+done
+python3 - <<'END2' || fail "the rates are wrong"
+import csv
+from decimal import Decimal
+rows = list(csv.reader(open("late/rates.csv")))[1:]
+ends = [Decimal(r["done_s"]) for r in csv.DictReader(open("late/flows.csv"))]
+links = list(csv.DictReader(open("late/links.csv")))
+last, sent = Decimal(0), Decimal(0)
+for row in rows:
+    at = Decimal(row[0])
+    assert at > last and (at % Decimal("333333e-9") == 0 or at in ends), row
+    sent += (at - last) * Decimal(row[1]) / 8
+    last = at
+assert last == ends[-1], (last, ends)
+assert abs(sent - int(links[0]["sent_bytes"])) < 1000, sent
+END2
+timeout 60 "$LONGHAUL" sim late.ini --set output.period=1ns --set workload.flows=late.flows --output short \
+    --set transport.rate=1Mbit --set output.rates=none >sim.out 2>sim.err || fail "it did not end"
+expect_line sim.err 'queues.csv ends after 1000000 samples, at 1ms; raise output.period'
+
+echo "all well"

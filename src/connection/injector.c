@@ -40,9 +40,7 @@ struct lh_path_view injector_path_view(struct lh_connection *c, lh_time now)
     note_left(c, now);
     if (view.rtt_ns == 0)
         return view;
-    lh_time delay_ns = queue_delay_now(&c->sender.delay, now);
-    view.rtt_ns += delay_ns;
-    view.overdue_ns += delay_ns;
+    view.overdue_ns += queue_delay_now(&c->sender.delay, now);
     return view;
 }
 

@@ -3,7 +3,7 @@
  *
  * A machine starts its timers when it asks for a chunk to be injected. Behind a slow link, or a pace, the
  * chunk may then wait for many round trips; if its timer did not allow for that, it would be sent again
- * before it was sent at all. So this delay is added to what machines are told of the path.
+ * before it was sent at all. So machines are told that an answer is late only so much later.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -27,12 +28,22 @@ struct shared {
     struct plan plan[JOBS_MAX];
 };
 
-static volatile sig_atomic_t interrupted;
+/* The batch that runs, for the handler. */
+static struct shared *stoppable;
 
-static void on_interrupt(int number)
+/* The processes end their lives and see it; a handler that only noted it would wait for one of them to
+ * die, as waitpid() goes on after a signal. */
+static void on_stop(int number)
 {
     (void)number;
-    interrupted = 1;
+    atomic_store(&stoppable->stop, true);
+}
+
+static void stop_on_signals(struct shared *shared)
+{
+    stoppable = shared;
+    signal(SIGINT, shared ? on_stop : SIG_DFL);
+    signal(SIGTERM, shared ? on_stop : SIG_DFL);
 }
 
 static struct shared *share(void)
@@ -64,6 +75,7 @@ static void add_failure(struct shared *shared, uint64_t seed, const char *checke
         snprintf(failed->checker, sizeof failed->checker, "%s", checker);
         snprintf(failed->failure, sizeof failed->failure, "%s", failure);
     }
+    fprintf(stderr, "seed %llu fails\n", (unsigned long long)seed); /* a soak reports only when stopped */
     if (++result->failures >= BATCH_FAILURES_MAX)
         atomic_store(&shared->stop, true);
 }
@@ -119,6 +131,8 @@ static pid_t start(struct shared *shared, unsigned job)
     }
     if (child == 0) {
         signal(SIGINT, SIG_IGN);
+        signal(SIGTERM, SIG_IGN);
+        prctl(PR_SET_PDEATHSIG, SIGKILL); /* nobody would take its results */
         work(shared, job);
     }
     return child;
@@ -149,14 +163,12 @@ void batch_run(uint64_t first, uint64_t seeds, unsigned jobs, struct batch_resul
     jobs = jobs > JOBS_MAX ? JOBS_MAX : jobs;
     atomic_store(&shared->next, first);
     shared->end = seeds > UINT64_MAX - first ? UINT64_MAX : first + seeds;
-    signal(SIGINT, on_interrupt);
+    stop_on_signals(shared);
     for (unsigned job = 0; job < jobs; job++, alive++)
         children[job] = start(shared, job);
     while (alive > 0) {
         int status;
         pid_t dead = waitpid(-1, &status, 0);
-        if (interrupted)
-            atomic_store(&shared->stop, true);
         if (dead < 0)
             continue;
         unsigned job = 0;
@@ -173,6 +185,7 @@ void batch_run(uint64_t first, uint64_t seeds, unsigned jobs, struct batch_resul
     }
     *result = shared->result;
     result->seconds = now_seconds() - started;
+    stop_on_signals(NULL);
     munmap(shared, sizeof *shared);
 }
 

@@ -159,6 +159,7 @@ static int run_batch(const struct options *options)
 {
     struct batch_result result;
     uint64_t seeds = options->action == ACTION_SOAK ? UINT64_MAX : options->seeds;
+    printf("seeds %llu and on, in %u processes\n", (wide)options->first, options->jobs);
     batch_run(options->first, seeds, options->jobs, &result);
     print_failures(options, &result);
     printf("%llu seeds from %llu, %llu failed; %.0f a second in %u processes\n", (wide)result.seeds,

@@ -1,21 +1,30 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "json.h"
 
+#include "utf8.h"
+
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
+/* Names of files may hold any bytes; those that are no text become U+FFFD, the replacement character. */
 static void write_text(FILE *out, const char *text)
 {
+    size_t left = strlen(text), length = 0;
     fputc('"', out);
-    for (; *text; text++) {
+    for (; left; left -= length, text += length) {
         unsigned char byte = (unsigned char)*text;
-        if (byte == '"' || byte == '\\')
+        length = cli_utf8_bytes(text, left);
+        if (!length)
+            fputs("\\ufffd", out);
+        else if (byte == '"' || byte == '\\')
             fprintf(out, "\\%c", byte);
         else if (byte < 0x20)
             fprintf(out, "\\u%04x", byte);
         else
-            fputc(byte, out);
+            fwrite(text, 1, length, out);
+        length += !length;
     }
     fputc('"', out);
 }

@@ -17,7 +17,11 @@
 #define BTH_WRITE_ONLY  0x0a
 #define BTH_ACKNOWLEDGE 0x11
 #define PKEY            0xffff
-#define FIRST_QP        0x100 /* 0 and 1 are for management */
+#define PSN_MASK        0xffffffu
+/* AETH syndromes, sections 9.7.5.1 and 9.7.5.2: no limit by credits; a packet before this one is missing. */
+#define AETH_ACK          0x1fu
+#define AETH_NAK_SEQUENCE 0x60u
+#define FIRST_QP          0x100 /* 0 and 1 are for management */
 
 #define ETHERNET_BYTES 14
 #define IPV4_BYTES     20
@@ -114,6 +118,20 @@ static void put_udp(struct bytes *bytes, const struct lh_netsim_packet *packet, 
     put16(bytes, 0); /* RoCEv2 has its own check */
 }
 
+/* An acknowledgement says that all packets before its sequence have arrived. Of a reliable connection it
+ * has the number of the last of these; when there is none, it is the complaint that the first one is
+ * missing, which it names (InfiniBand specification volume 1, section 9.7.5). */
+static bool is_complaint(const struct lh_netsim_packet *packet)
+{
+    return packet->kind == LH_NETSIM_ACK && packet->sequence == 0;
+}
+
+static uint32_t packet_number(const struct lh_netsim_packet *packet)
+{
+    bool last_arrived = packet->kind == LH_NETSIM_ACK && !is_complaint(packet);
+    return (packet->sequence - last_arrived) & PSN_MASK;
+}
+
 static void put_bth(struct bytes *bytes, const struct lh_netsim_packet *packet)
 {
     bool data = packet->kind == LH_NETSIM_DATA;
@@ -121,7 +139,7 @@ static void put_bth(struct bytes *bytes, const struct lh_netsim_packet *packet)
     put8(bytes, 0x40); /* migrated, no pad */
     put16(bytes, PKEY);
     put32(bytes, (FIRST_QP + packet->flow) & 0xffffff);
-    put32(bytes, (data ? 0x80000000u : 0) | (packet->sequence & 0xffffff)); /* data: please acknowledge */
+    put32(bytes, (data ? 0x80000000u : 0) | packet_number(packet)); /* data: please acknowledge */
 }
 
 /* A frame of MAC control; its length does not vary. */
@@ -156,7 +174,9 @@ static uint32_t put_roce(struct bytes *bytes, const struct lh_netsim_packet *pac
         put32(bytes, packet->flow);
         put32(bytes, payload);
     } else {
-        put32(bytes, packet->sequence & 0xffffff); /* acknowledged, and the message number */
+        /* Each packet is a message, and this many are complete. */
+        put32(bytes,
+              (is_complaint(packet) ? AETH_NAK_SEQUENCE : AETH_ACK) << 24 | (packet->sequence & PSN_MASK));
     }
     uint32_t frame_bytes = ETHERNET_BYTES + IPV4_BYTES + udp_bytes;
     return frame_bytes;

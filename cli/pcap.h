@@ -5,7 +5,8 @@
  * Headers are made up from what the simulator knows; payload is zeros, or left out (the original length
  * stays). Host n has the address 10.0.0.0 + n + 1; a flow is a queue pair: its number + 256 is the
  * destination QP, and its lower 14 bits are in the UDP source port. Data packets are RDMA writes of one
- * packet each, as Longhaul sends them.
+ * packet each on a reliable connection. An acknowledgement has the number of the last packet before which
+ * none is missing; it is a NAK (sequence error) as long as the very first one is.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

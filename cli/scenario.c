@@ -2,6 +2,7 @@
 #include "scenario.h"
 
 #include "terminal.h"
+#include "utf8.h"
 
 #include <ini.h>
 #include <stdarg.h>
@@ -38,6 +39,20 @@ __attribute__((format(printf, 2, 3))) static int refuse(struct text_cursor *curs
     return -1;
 }
 
+/* What is wrong with the first byte that is no text, which is number *place from 1; NULL: all is text. */
+static const char *find_bad_byte(const char *text, size_t bytes, size_t *place)
+{
+    for (size_t at = 0, length; at < bytes; at += length) {
+        length = cli_utf8_bytes(text + at, bytes - at);
+        *place = at + 1;
+        if (!length)
+            return "not UTF-8";
+        if (text[at] != '\t' && !cli_text_is_clean(text + at, length))
+            return "a control character";
+    }
+    return NULL;
+}
+
 /* One line for the parser, without its blanks at the front: it would take them for a continuation. */
 static char *next_line(char *line, int room, void *context)
 {
@@ -46,7 +61,7 @@ static char *next_line(char *line, int room, void *context)
         return NULL;
     size_t left = (size_t)(cursor->end - cursor->at);
     const char *newline = memchr(cursor->at, '\n', left), *start = cursor->at;
-    size_t length = newline ? (size_t)(newline - start) : left;
+    size_t length = newline ? (size_t)(newline - start) : left, place = 0;
     cursor->line++;
     cursor->at += newline ? length + 1 : length;
     if (length && start[length - 1] == '\r')
@@ -56,9 +71,9 @@ static char *next_line(char *line, int room, void *context)
     memcpy(line, start, length < (size_t)room ? length : (size_t)room - 1);
     if (length + 2 > (size_t)room)
         refuse(cursor, "the line is longer than %d bytes; make it shorter", room - 2);
-    for (size_t i = 0; i < length && !cursor->wrong; i++)
-        if (start[i] != '\t' && !cli_text_is_clean(start + i, 1))
-            refuse(cursor, "byte %zu of the line is a control character; scenario files are text", i + 1);
+    const char *bad = find_bad_byte(start, length, &place);
+    if (bad)
+        refuse(cursor, "byte %zu of the line is %s; scenario files are text", place, bad);
     if (cursor->wrong)
         return NULL;
     line[length] = '\n';
@@ -140,8 +155,11 @@ int cli_scenario_set(struct cli_scenario *scenario, const char *option, const ch
 {
     struct text_cursor cursor = {.scenario = scenario};
     const char *equals = strchr(key_value, '=');
-    size_t length = equals ? (size_t)(equals - key_value) : 0;
+    size_t length = equals ? (size_t)(equals - key_value) : 0, place = 0;
     char key[CLI_SETTING_KEY_MAX] = "";
+    const char *bad = find_bad_byte(key_value, strlen(key_value), &place);
+    if (bad)
+        return refuse(&cursor, "--%s: byte %zu is %s; values are text", option, place, bad);
     if (length >= sizeof key || !length || !equals[1])
         return refuse(&cursor, "--%s: \"%.200s\" is not key=value, such as topology.rate=400Gbit", option,
                       key_value);

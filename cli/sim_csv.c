@@ -8,7 +8,7 @@
 
 #define FLOW_COLUMNS                                                                                       \
     "flow,source,destination,bytes,start_s,received_s,done_s,fct_s,ideal_s,slowdown,packets,"              \
-    "repeated_packets,timeouts\n"
+    "repeated_packets,timeouts,failed\n"
 #define LINK_COLUMNS                                                                                       \
     "link,from,to,rate_bps,delay_s,sent_packets,sent_bytes,queue_bytes,queue_max_bytes,dropped_packets,"   \
     "lost_packets,marked_packets,pauses,paused_s\n"
@@ -53,8 +53,8 @@ static void put_flow(FILE *out, uint64_t number, const struct lh_netsim_flow *fl
         fprintf(out, ",%.6g", (double)(flow->done_ps - flow->start_ps) / (double)flow->ideal_ps);
     else
         fputc(',', out);
-    fprintf(out, ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 "\n", flow->packets, flow->repeated_packets,
-            flow->timeouts);
+    fprintf(out, ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%d\n", flow->packets, flow->repeated_packets,
+            flow->timeouts, flow->failed);
 }
 
 int cli_csv_flows(const struct cli_folder *folder, const struct lh_netsim *simulation)

@@ -15,6 +15,8 @@
 const struct cli_figure_info cli_figure_infos[CLI_FIGURES] = {
     [CLI_FIGURE_FLOWS] = {"flows", "flows", "flows", CLI_UNIT_NONE},
     [CLI_FIGURE_DONE] = {"done", "done", "flows done", CLI_UNIT_NONE},
+    [CLI_FIGURE_FAILED] = {"failed", "failed", "flows failed", CLI_UNIT_NONE},
+    [CLI_FIGURE_STUCK] = {"stuck", "stuck", "flows stopped for ever", CLI_UNIT_NONE},
     [CLI_FIGURE_FCT_MEAN] = {"fct_mean", "fct_mean_s", "completion time, mean", CLI_UNIT_SECONDS},
     [CLI_FIGURE_FCT_P50] = {"fct_p50", "fct_p50_s", "completion time, median", CLI_UNIT_SECONDS},
     [CLI_FIGURE_FCT_P99] = {"fct_p99", "fct_p99_s", "completion time, 99th percentile", CLI_UNIT_SECONDS},
@@ -230,13 +232,15 @@ static void collect_links(double *value, const struct lh_netsim *simulation)
     value[CLI_FIGURE_PAUSED] = paused;
 }
 
-static void collect_totals(double *value, const struct lh_netsim *simulation, double wall_s)
+static void collect_totals(double *value, const struct lh_netsim *simulation, double wall_s, bool over)
 {
     struct lh_netsim_totals totals;
     lh_netsim_totals(simulation, &totals);
     double span = makespan_s(simulation);
     value[CLI_FIGURE_FLOWS] = (double)totals.flows;
     value[CLI_FIGURE_DONE] = (double)totals.flows_done;
+    value[CLI_FIGURE_FAILED] = (double)totals.flows_failed;
+    value[CLI_FIGURE_STUCK] = over ? (double)(totals.flows - totals.flows_done - totals.flows_failed) : 0;
     value[CLI_FIGURE_MAKESPAN] = span > 0 ? span : NAN;
     value[CLI_FIGURE_GOODPUT] = span > 0 ? 8 * (double)totals.delivered_bytes / span : NAN;
     value[CLI_FIGURE_DROPPED] = (double)(totals.dropped_packets + totals.unroutable_packets);
@@ -253,7 +257,7 @@ static void collect_totals(double *value, const struct lh_netsim *simulation, do
 }
 
 int cli_figures_collect(struct cli_figures *figures, const struct lh_netsim *simulation,
-                        const struct cli_sim_output *output, double wall_s)
+                        const struct cli_sim_output *output, double wall_s, bool over)
 {
     *figures = (struct cli_figures){0};
     int code = collect_flows(figures, simulation, output);
@@ -261,7 +265,7 @@ int cli_figures_collect(struct cli_figures *figures, const struct lh_netsim *sim
         return code;
     const struct cli_class *all = &figures->all;
     double *value = figures->value;
-    collect_totals(value, simulation, wall_s);
+    collect_totals(value, simulation, wall_s, over);
     collect_links(value, simulation);
     value[CLI_FIGURE_FCT_MEAN] = all->fct_mean;
     value[CLI_FIGURE_FCT_P50] = all->fct_p50;

@@ -15,6 +15,8 @@
 enum cli_figure {
     CLI_FIGURE_FLOWS,
     CLI_FIGURE_DONE,
+    CLI_FIGURE_FAILED,   /* gave up, see transport.retries */
+    CLI_FIGURE_STUCK,    /* neither, and nothing is left to happen: stopped for ever */
     CLI_FIGURE_FCT_MEAN, /* flow completion time: from a flow's start to its last acknowledgement */
     CLI_FIGURE_FCT_P50,
     CLI_FIGURE_FCT_P99,
@@ -81,9 +83,9 @@ struct cli_figures {
     double *memory; /* of all samples */
 };
 
-/* Looks at everything that a simulation tells. 0, or -LH_ENOMEM. */
+/* Looks at everything that a simulation tells. over: nothing is left to happen in it. 0, or -LH_ENOMEM. */
 int cli_figures_collect(struct cli_figures *figures, const struct lh_netsim *simulation,
-                        const struct cli_sim_output *output, double wall_s);
+                        const struct cli_sim_output *output, double wall_s, bool over);
 /* Gives the samples back; the numbers stay. */
 void cli_figures_free_samples(struct cli_figures *figures);
 

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define VALUE_COLUMNS 12
+#define VALUE_COLUMNS 14
 
 const struct cli_sim_run *cli_sim_result(const struct cli_sim_results *results, unsigned point,
                                          unsigned seed)
@@ -110,6 +110,25 @@ static void print_classes(const struct cli_figures *figures)
     cli_table_rule(&table);
 }
 
+static void print_not_done(const double *value)
+{
+    double flows = value[CLI_FIGURE_FLOWS], left = flows - value[CLI_FIGURE_DONE];
+    if (left <= 0)
+        return;
+    print_label("not done");
+    printf("%.0f of %.0f flows", left, flows);
+    left -= value[CLI_FIGURE_FAILED] + value[CLI_FIGURE_STUCK];
+    if (value[CLI_FIGURE_FAILED] > 0)
+        printf("; %.0f failed: too many timeouts in a row, see transport.retries",
+               value[CLI_FIGURE_FAILED]);
+    if (value[CLI_FIGURE_STUCK] > 0)
+        printf("; %.0f stopped for ever: %s", value[CLI_FIGURE_STUCK],
+               value[CLI_FIGURE_PAUSES] > 0 ? "pause frames in a deadlock" : "nothing is sent again");
+    if (left > 0)
+        printf("; %.0f when run.until came", left);
+    putchar('\n');
+}
+
 static void print_run(const struct cli_figures *figures)
 {
     const double *value = figures->value;
@@ -127,11 +146,7 @@ static void print_run(const struct cli_figures *figures)
     printf("%s in %s: %.0f packet hops, %s; %s of memory\n", words(figures, CLI_FIGURE_VIRTUAL),
            words(figures, CLI_FIGURE_WALL), value[CLI_FIGURE_HOPS], words(figures, CLI_FIGURE_HOPS_RATE),
            words(figures, CLI_FIGURE_MEMORY));
-    if (value[CLI_FIGURE_DONE] < value[CLI_FIGURE_FLOWS]) {
-        print_label("not done");
-        printf("%.0f of %.0f flows\n", value[CLI_FIGURE_FLOWS] - value[CLI_FIGURE_DONE],
-               value[CLI_FIGURE_FLOWS]);
-    }
+    print_not_done(value);
 }
 
 /* ---- several seeds -------------------------------------------------------------------------------- */
@@ -166,6 +181,7 @@ static const struct {
     const char *title;
     unsigned figure;
 } sweep_columns[VALUE_COLUMNS] = {
+    {"failed", CLI_FIGURE_FAILED},          {"stuck", CLI_FIGURE_STUCK},
     {"completion", CLI_FIGURE_FCT_MEAN},    {"p99", CLI_FIGURE_FCT_P99},
     {"slowdown", CLI_FIGURE_SLOWDOWN_MEAN}, {"p99", CLI_FIGURE_SLOWDOWN_P99},
     {"goodput", CLI_FIGURE_GOODPUT},        {"longest queue", CLI_FIGURE_QUEUE_MAX},

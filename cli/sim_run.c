@@ -34,6 +34,7 @@ struct course {
     struct cli_sim_progress progress;
     struct lh_netsim_totals totals;
     double wall_s;
+    bool over; /* nothing is left to happen */
 };
 
 /* ---- capture -------------------------------------------------------------------------------------- */
@@ -117,7 +118,8 @@ static uint64_t next_stop(const struct course *course, uint64_t last_ps)
     uint64_t next_ps = last_ps;
     if (!cli_series_goes_on(&course->queues) && !cli_series_goes_on(&course->rates))
         return output->until_ps;
-    bool idle = !totals->packets_alive && totals->flows_started == totals->flows_done;
+    bool idle =
+        !totals->packets_alive && totals->flows_started == totals->flows_done + totals->flows_failed;
     if (idle && !lh_netsim_flow(course->simulation, totals->flows_started, &flow) &&
         flow.start_ps > last_ps + output->period_ps)
         next_ps = (flow.start_ps - 1) / output->period_ps * output->period_ps;
@@ -144,6 +146,7 @@ static int go(struct course *course)
             cli_series_sample(&course->rates, course->simulation, now_ps);
         }
     }
+    course->over = code > 0;
     course->wall_s = cli_seconds(cli_now() - started);
     cli_sim_progress_clear(&course->progress);
     if (cli_stopped())
@@ -176,7 +179,7 @@ static int look(struct course *course)
 {
     const struct cli_folder *folder = &course->run->folder;
     if (cli_figures_collect(&course->run->figures, course->simulation, &course->plan->output,
-                            course->wall_s))
+                            course->wall_s, course->over))
         return cli_failed("out of memory");
     if (!*folder->path)
         return CLI_PROCEED;

@@ -13,7 +13,7 @@
 
 /* Bytes of one cell, with the final zero. */
 #define CLI_CELL_MAX    48
-#define CLI_COLUMNS_MAX 16
+#define CLI_COLUMNS_MAX 20
 
 struct cli_column {
     const char *title; /* NULL ends the list */

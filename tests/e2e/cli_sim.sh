@@ -30,7 +30,7 @@ sim incast.ini --output results/one
 expect_line sim.out 'all flows               4'
 [ ! -s sim.err ] || expect_line sim.err 'gnuplot'
 flow_columns=flow,source,destination,bytes,start_s,received_s,done_s,fct_s,ideal_s,slowdown,packets
-flow_columns=$flow_columns,repeated_packets,timeouts
+flow_columns=$flow_columns,repeated_packets,timeouts,failed
 link_columns=link,from,to,rate_bps,delay_s,sent_packets,sent_bytes,queue_bytes,queue_max_bytes
 link_columns=$link_columns,dropped_packets,lost_packets,marked_packets,pauses,paused_s
 columns results/one/flows.csv "$flow_columns"
@@ -67,8 +67,35 @@ rows = csv.DictReader(open("results/one/links.csv"))
 row = next(r for r in rows if r["from"] == "leaf0" and r["to"] == "host0")
 assert packets == int(row["sent_packets"]) > 90, (packets, row["sent_packets"])
 END
+# With losses, acknowledgements say what has arrived and no more: all data before their PSN and with it.
+sim incast.ini --output results/lossy --set topology.link=loss=0.1 --set 'output.pcap=host0>leaf0,leaf0>host0'
+python3 - <<'END' || fail "acknowledgements in the capture are wrong"
+import struct
+raw, at, arrived, last = open("results/lossy/capture.pcap", "rb").read(), 24, {}, {}
+seen = {"first": 0, "again": 0, "complaint": 0}
+while at < len(raw):
+    kept, = struct.unpack_from("<I", raw, at + 8)
+    frame = raw[at + 16:at + 16 + kept]
+    at += 16 + kept
+    flow, psn, syndrome = struct.unpack_from(">III", frame, 46)
+    psn &= 0xffffff
+    if frame[42] == 0x0a:
+        arrived.setdefault(flow, set()).add(psn) # or is on the last cable, which loses nothing
+        continue
+    if syndrome >> 24 == 0x60:
+        assert psn == 0
+        seen["complaint"] += 1
+        continue
+    assert syndrome == 0x1f << 24 | psn + 1, hex(syndrome)
+    assert arrived[flow] >= set(range(psn + 1)), (flow, psn)
+    seen["again" if last.get(flow) == psn else "first"] += 1
+    last[flow] = psn
+assert seen["first"] > 50 and seen["again"] > 0, seen
+END
 if command -v tshark >/dev/null; then
     tshark -r results/one/capture.pcap 2>/dev/null | grep -i malformed && fail "malformed packets"
+    tshark -r results/lossy/capture.pcap 2>/dev/null >lossy.out
+    expect_line lossy.out 'RC Acknowledge'
 fi
 
 say "the same seed gives the same results, another seed others"
@@ -100,6 +127,15 @@ json 'd["points"][0]["ci95"]["fct_mean_s"] > 0' sweep.json
 [ -s sweep/sweep.gp ] || fail "the sweep has no script for its picture"
 sim random.ini --json -
 json 'd["points"][0]["runs"][0]["done"] == 48' sim.out
+
+say "names that are no text"
+# A file may be called anything; JSON is text all the same.
+cp random.ini $'caf\xe9.ini'
+sim $'caf\xe9.ini' --json odd.json
+json 'd["title"] == "caf\ufffd" and d["scenario"] == "caf\ufffd.ini"' odd.json
+sim random.ini --set 'output.title=10 µs, "quoted"' --json odd.json
+json 'd["title"] == "10 \u00b5s, \"quoted\""' odd.json
+wrong 2 '--set: byte 17 is not UTF-8' random.ini --set $'output.title=caf\xe9'
 
 say "help"
 sim --keys

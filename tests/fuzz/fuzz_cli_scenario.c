@@ -15,6 +15,7 @@
 #include "../../cli/sim_keys.c"
 #include "../../cli/suggest.c"
 #include "../../cli/terminal.c"
+#include "../../cli/utf8.c"
 
 #include <assert.h>
 

@@ -99,7 +99,7 @@ static void data(void **state)
 static void acknowledgement(void **state)
 {
     (void)state;
-    const struct lh_netsim_packet packet = {
+    struct lh_netsim_packet packet = {
         .source = 2, .destination = 1, .flow = 7, .sequence = 9, .wire_bytes = 64, .kind = LH_NETSIM_ACK};
     const uint8_t *record = write_one(&packet, true), *frame = record + 16;
     assert_int_equal(little(record + 8), 64);
@@ -107,7 +107,16 @@ static void acknowledgement(void **state)
     check_ip(frame + 14, 64);
     assert_int_equal(frame[15] & 3, 0);
     assert_int_equal(frame[42], 0x11);
-    assert_int_equal(big32(frame + 50), 9);
+    assert_int_equal(big32(frame + 50), 8);          /* the last of nine */
+    assert_int_equal(big32(frame + 54), 0x1f000009); /* an acknowledgement; nine messages are complete */
+    packet.sequence = 0x1000000;
+    frame = write_one(&packet, true) + 16;
+    assert_int_equal(big32(frame + 50), 0xffffff);
+    assert_int_equal(big32(frame + 54), 0x1f000000);
+    packet.sequence = 0; /* the first one is missing */
+    frame = write_one(&packet, true) + 16;
+    assert_int_equal(big32(frame + 50), 0);
+    assert_int_equal(big32(frame + 54), 0x60000000);
 }
 
 static void pause_and_resume(void **state)

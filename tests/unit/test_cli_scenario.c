@@ -5,6 +5,7 @@
  */
 #include "../../cli/scenario.c"
 #include "../../cli/terminal.c"
+#include "../../cli/utf8.c"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -74,6 +75,8 @@ static void names_line_and_remedy(void **state)
     refuses("[a]\nb =\n", "x.ini:2: a.b has no value");
     refuses("[a]\n = 3\n", "x.ini:2: \"\" is not the name of a key");
     refuses("[a]\nb = 1\nc = \033[2J\n", "x.ini:3: byte 5 of the line is a control character");
+    refuses("[a]\nb = \xc2\x9b\n", "x.ini:2: byte 5 of the line is a control character");
+    refuses("[a]\nb = 1\nc = \xc3\xa9 \xe9\n", "x.ini:3: byte 8 of the line is not UTF-8");
     for (unsigned i = 0; i <= CLI_SETTINGS_MAX; i++)
         sprintf(text + strlen(text), "k%u=1\n", i);
     refuses(text, "more than 256 settings");
@@ -105,6 +108,8 @@ static void the_command_line_replaces(void **state)
     has("topology.link", "loss=1e-3");
     assert_int_equal(cli_scenario_find(&scenario, "switch.pfc")->line, 0);
     assert_int_equal(scenario.count, 2);
+    assert_int_equal(cli_scenario_set(&scenario, "set", "output.title=a\xff"), -1);
+    assert_non_null(strstr(scenario.wrong, "--set: byte 15 is not UTF-8"));
     assert_int_equal(cli_scenario_set(&scenario, "set", "switch.pfc"), -1);
     assert_non_null(strstr(scenario.wrong, "--set: \"switch.pfc\" is not key=value"));
     assert_int_equal(cli_scenario_set(&scenario, "set", "=off"), -1);

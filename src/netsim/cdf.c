@@ -77,6 +77,7 @@ static int scan(struct netsim_cdf *cdf, const char *key, const struct netsim_tex
     struct netsim_line_reader reader;
     struct netsim_line line;
     struct point last = {0};
+    double before = 0; /* the last share */
     uint32_t last_line = 0;
     int rc;
     cdf->points = 0;
@@ -100,6 +101,7 @@ static int scan(struct netsim_cdf *cdf, const char *key, const struct netsim_tex
         }
         cdf->mean_bytes += share_of_mean(&last, &point);
         cdf->points++;
+        before = last.cumulative;
         last = point;
         last_line = line.number;
     }
@@ -111,6 +113,11 @@ static int scan(struct netsim_cdf *cdf, const char *key, const struct netsim_tex
     line.number = last_line;
     if (last.cumulative != 1 && last.cumulative != 100)
         return netsim_line_fail(&line, LH_EINVAL, "the last share must be 1, or 100 in percent");
+    if (last.cumulative > 1 && before > 0 && before <= 1)
+        return netsim_line_fail(
+            &line, LH_EINVAL,
+            "the share before is at most 1 and this one 100: it may be a share or percent; "
+            "write all as 0 to 1");
     if (last.bytes < 1)
         return netsim_line_fail(&line, LH_EINVAL, "all flows would be empty; the last size is at least 1");
     *whole = last.cumulative;

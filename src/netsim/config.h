@@ -11,11 +11,11 @@
 #include "netsim/time.h"
 
 enum netsim_topology_kind {
-    NETSIM_TWO_HOSTS,       /* h0 - h1: one cable */
+    NETSIM_TWO_HOSTS,       /* host0 - host1: one cable */
     NETSIM_DUMBBELL,        /* hosts on either side of two switches with one cable between */
     NETSIM_LEAF_SPINE,      /* every leaf to every spine */
     NETSIM_FAT_TREE,        /* k-ary, three tiers, k^3/4 hosts (Al-Fares et al. 2008) */
-    NETSIM_TWO_DATACENTERS, /* two fat trees or leaf-spines, each core to one DCI switch, one long cable */
+    NETSIM_TWO_DATACENTERS, /* two fat trees, each core to one DCI switch, one long cable */
     NETSIM_TOPOLOGY_FILE,
 };
 

@@ -91,8 +91,7 @@ int netsim_two_datacenters_shape(const struct netsim_topology_config *config, st
     uint32_t edge_hosts = site_edge_hosts(config);
     int rc = check_k(config->k);
     if (rc == 0)
-        rc = netsim_topology_check_count("topology.hosts", edge_hosts,
-                                         "hosts below each ToR switch (0: half of topology.k)",
+        rc = netsim_topology_check_count("topology.hosts", edge_hosts, "hosts below each ToR switch",
                                          NETSIM_PORTS_MAX - config->k / 2);
     if (rc == 0 && long_rate_bps(config) > NETSIM_RATE_MAX)
         rc = lh_fail(LH_ERANGE,

@@ -221,6 +221,8 @@ static void test_what_is_refused(void **state)
     refuse("0 0 0\n", -LH_EINVAL, "line 1: it has 3 words", "10kB 0.15");
     refuse("0 0\n1XB 1\n", -LH_EINVAL, "line 2: ", "1XB");
     refuse("0 0\n17TiB 1\n", -LH_ERANGE, "line 2: size 17TiB", "16TiB");
+    /* Shares that end in percent: nobody knows what they mean. */
+    refuse("1 0.5\n2 1.0\n3 100\n", -LH_EINVAL, "line 3", "0 to 1");
     refuse("0 0\n1kB x\n", -LH_EINVAL, "line 2: \"x\"", "percent");
     refuse("0 0\n1kB 50%\n", -LH_EINVAL, "line 2: \"50%\"", "percent");
     refuse("0 -1\n1kB 1\n", -LH_EINVAL, "line 1: \"-1\"", "percent");

@@ -5,21 +5,26 @@
 #include "options.h"
 #include "say.h"
 
+#include <math.h>
 #include <string.h>
 
-/* Quantiles: 1/400, 2/400, … and the last hundredth again in finer steps. */
+/* Of that many flows each has its step; of more there are quantiles: 1/400, 2/400, … and the last 1/400 again in
+ * finer steps. */
 #define STEPS      400
 #define TAIL_STEPS 100
+/* Fewer are no distribution. */
+#define FLOWS_MIN 2
 /* More lines cannot be told apart. */
 #define LINES_MAX 12
 
 /* ---- the distribution of completion times --------------------------------------------------------- */
 
+/* The smallest value that so many are not above. */
 static void put_quantile(FILE *out, const struct cli_class *group, double share)
 {
-    size_t count = (size_t)group->done;
-    size_t rank = (size_t)(share * (double)count);
-    rank = rank < count ? rank : count - 1;
+    size_t count = (size_t)group->done, rank = (size_t)ceil(share * (double)count);
+    rank = rank < count ? rank : count;
+    rank -= rank > 0;
     fprintf(out, "%.9g %.6g %.6g\n", group->fct[rank], group->slowdown[rank], share);
 }
 
@@ -28,10 +33,12 @@ static void put_class(FILE *out, const struct cli_class *group)
     char name[64];
     cli_class_format(group, name, sizeof name);
     fprintf(out, "# %s: completion time in s, slowdown, share of flows that are not above\n", name);
-    for (unsigned i = 0; i < STEPS; i++)
-        put_quantile(out, group, (double)i / STEPS);
-    for (unsigned i = 0; i <= TAIL_STEPS; i++)
+    unsigned steps = group->done < STEPS ? (unsigned)group->done : STEPS;
+    for (unsigned i = 0; i < steps; i++)
+        put_quantile(out, group, (double)i / steps);
+    for (unsigned i = 0; i < TAIL_STEPS && group->done > STEPS; i++)
         put_quantile(out, group, 1 - 1.0 / STEPS + (double)i / TAIL_STEPS / STEPS);
+    put_quantile(out, group, 1);
     fputs("\n\n", out);
 }
 
@@ -46,6 +53,15 @@ int cli_picture_data(const struct cli_folder *folder, const struct cli_figures *
         if (figures->classes[i].done)
             put_class(out, &figures->classes[i]);
     return cli_folder_close(folder, "fct.dat", out);
+}
+
+void cli_picture_title(const struct cli_sim_results *results, unsigned shown, char *out)
+{
+    unsigned points = cli_sim_points(results);
+    if (shown < points)
+        snprintf(out, CLI_PICTURE_TITLE_MAX, "%s (the first %u of %u)", results->title, shown, points);
+    else
+        snprintf(out, CLI_PICTURE_TITLE_MAX, "%s", results->title);
 }
 
 void cli_picture_path(const struct cli_folder *folder, const struct cli_sim_run *run, char *out,
@@ -63,7 +79,7 @@ static void put_line(FILE *script, const char *path, unsigned index, const char 
     snprintf(data, sizeof data, "%sfct.dat", path);
     fputs(first ? "plot " : ", \\\n     ", script);
     cli_gnuplot_text(script, data);
-    fprintf(script, " index %u using 2:3 with lines title ", index);
+    fprintf(script, " index %u using 2:3 with steps title ", index);
     cli_gnuplot_text(script, name);
 }
 
@@ -99,14 +115,14 @@ static void put_points(FILE *script, const struct cli_sim_results *results, cons
     fputc('\n', script);
 }
 
-/* Whether any run has a flow that is done, and the largest slowdown. */
+/* Whether any run has flows enough for a distribution, and the largest slowdown. */
 static bool largest_slowdown(const struct cli_sim_results *results, double *largest)
 {
     bool any = false;
     *largest = 1;
     for (unsigned point = 0; point < cli_sim_points(results); point++) {
         const struct cli_class *all = &cli_sim_result(results, point, 0)->figures.all;
-        any |= all->done != 0;
+        any |= all->done >= FLOWS_MIN;
         if (all->done && all->slowdown_max > *largest)
             *largest = all->slowdown_max;
     }
@@ -119,8 +135,12 @@ static int picture_of_slowdowns(const struct cli_sim_results *results, const str
     FILE *script = largest_slowdown(results, &largest) ? cli_folder_open(folder, "fct.gp") : NULL;
     if (!script)
         return CLI_PROCEED;
-    cli_gnuplot_start(script, "fct.svg", 760, 460, results->title);
-    fputs("set xlabel 'slowdown: completion time over that in an empty network' offset 0,0.4\n"
+    char title[CLI_PICTURE_TITLE_MAX];
+    unsigned points = cli_sim_points(results);
+    cli_picture_title(results, points < LINES_MAX ? points : LINES_MAX, title);
+    cli_gnuplot_start(script, "fct.svg", 760, 480, title);
+    /* The empty line keeps the key away. */
+    fputs("set xlabel \"slowdown: completion time over that in an empty network\\n \" offset 0,0.4\n"
           "set ylabel 'share of flows'\n"
           "set yrange [0:1]\n"
           "set format y '%.1f'\n"

@@ -9,12 +9,16 @@
 #include "options.h"
 #include "say.h"
 
+#include <string.h>
+
 /* Lines of a panel, panels of a picture, and points of a line that anybody could tell apart. */
 #define LINES_MAX  12
-#define PANELS_MAX 4
+#define PANELS_MAX 8
 #define POINTS_MAX 2000
 
 #define PANEL_HEIGHT 230
+#define KIB          1024.0
+#define MIB          1048576.0
 #define TITLE_HEIGHT 65
 
 static const struct cli_series_shape *shape_of(const struct cli_sim_run *run, bool rates)
@@ -38,7 +42,7 @@ static struct axis_unit value_unit(bool rates, double max)
 {
     if (rates)
         return (struct axis_unit){"Gbit/s", 1e-9};
-    return max < 2e6 ? (struct axis_unit){"kB", 1e-3} : (struct axis_unit){"MB", 1e-6};
+    return max < 2 * MIB ? (struct axis_unit){"KiB", 1 / KIB} : (struct axis_unit){"MiB", 1 / MIB};
 }
 
 /* Over all panels, so that they can be compared. */
@@ -99,6 +103,21 @@ static void put_panels(FILE *script, const struct cli_sim_results *results, cons
     }
 }
 
+/* What the title says: also when only the first points, or links, are shown. */
+static void make_title(const struct cli_sim_results *results, bool rates, unsigned panels, char *title)
+{
+    unsigned most = 0;
+    cli_picture_title(results, panels, title);
+    for (unsigned point = 0; point < cli_sim_points(results); point++) {
+        const struct cli_series_shape *shape = shape_of(cli_sim_result(results, point, 0), rates);
+        most = shape->columns > most ? shape->columns : most;
+    }
+    size_t used = strlen(title);
+    if (most > LINES_MAX)
+        snprintf(title + used, CLI_PICTURE_TITLE_MAX - used, " (the first %d of %u links)", LINES_MAX,
+                 most);
+}
+
 int cli_picture_series(const struct cli_sim_results *results, const struct cli_folder *folder, bool rates)
 {
     const char *name = rates ? "rates.gp" : "queues.gp";
@@ -108,17 +127,19 @@ int cli_picture_series(const struct cli_sim_results *results, const struct cli_f
     if (!panels)
         return CLI_PROCEED;
     FILE *script = cli_folder_open(folder, name);
+    char title[CLI_PICTURE_TITLE_MAX];
     if (!script)
         return CLI_EXIT_FAILED;
+    make_title(results, rates, panels, title);
     cli_gnuplot_start(script, rates ? "rates.svg" : "queues.svg", 820,
-                      panels > 1 ? panels * PANEL_HEIGHT + TITLE_HEIGHT : 420, results->title);
+                      panels > 1 ? panels * PANEL_HEIGHT + TITLE_HEIGHT : 420, title);
     fputs("set datafile separator ','\nset key outside right top\n", script);
     if (panels > 1) {
         double height = panels * PANEL_HEIGHT + TITLE_HEIGHT;
         fprintf(script,
                 "set multiplot layout %u,1 margins screen 0.095,0.78,%g,%g spacing screen 0,%g title ",
                 panels, 60 / height, 1 - 80 / height, 75 / height);
-        cli_gnuplot_text(script, results->title);
+        cli_gnuplot_text(script, title);
         fputs(" font \",15\"\n", script);
     }
     put_panels(script, results, folder, rates);

@@ -16,6 +16,9 @@
 /* Between the largest and the smallest value: from here on the axis is logarithmic. */
 #define LOG_FROM 40
 
+#define KIB 1024.0
+#define MIB 1048576.0
+
 #define PANEL_WIDTH  430
 #define ALONE_WIDTH  640
 #define PANEL_HEIGHT 420
@@ -55,8 +58,8 @@ static struct scale scale_of(const struct cli_sim_results *results, unsigned fig
         scale.factor = most < 2e12 ? 1e-9 : 1e-12;
         break;
     case CLI_UNIT_BYTES:
-        scale.unit = most < 2e6 ? "kB" : "MB";
-        scale.factor = most < 2e6 ? 1e-3 : 1e-6;
+        scale.unit = most < 2 * MIB ? "KiB" : "MiB";
+        scale.factor = most < 2 * MIB ? 1 / KIB : 1 / MIB;
         break;
     case CLI_UNIT_PER_S:
         scale.unit = "M/s";
@@ -194,8 +197,8 @@ static int put_script(const struct cli_sim_results *results, const struct cli_fo
                       results->title);
     fprintf(script, "set multiplot layout 1,%u title ", panels);
     cli_gnuplot_text(script, results->title);
-    fputs(" font \",15\"\nset xlabel ", script);
-    cli_gnuplot_text(script, cli_sim_plan_short(plan->axes[0].key));
+    /* The empty line keeps the key away; a key's name has letters that mean nothing to gnuplot. */
+    fprintf(script, " font \",15\"\nset xlabel \"%s\\n \"", cli_sim_plan_short(plan->axes[0].key));
     fputs(" offset 0,0.4\nset grid noxtics\nset xtics scale 0\n", script);
     fputs(plan->axes_count > 1 ? "set key below center maxcols 3\n" : "unset key\n", script);
     put_tics(script, &plan->axes[0]);

@@ -128,6 +128,20 @@ json 'd["points"][0]["ci95"]["fct_mean_s"] > 0' sweep.json
 sim random.ini --json -
 json 'd["points"][0]["runs"][0]["done"] == 48' sim.out
 
+say "pictures say what they show"
+# A step a flow, from 0 to 1.
+awk '/^#/ { at = 0 } NF == 3 { if ($3 != at / 4) exit 1; at++ } END { exit at != 5 }' results/one/fct.dat ||
+    fail "fct.dat is no distribution of four flows"
+grep -q 'with steps' results/one/fct.gp || fail "the distribution has no steps"
+sim random.ini --set workload.bytes=4kB --sweep transport.reorder=1,2,3,4,5,6,7,8,9 --output nine \
+    --set 'output.queues=p0.edge*>*'
+expect_line nine/queues.gp '(the first 8 of 9)'
+expect_line nine/queues.gp 'waiting, KiB'
+! grep -q 'the first' nine/fct.gp || fail "fct.svg has all nine"
+sim incast.ini --set 'output.queues=all' --set workload.senders=1 --output results/one
+expect_line results/one/queues.gp "(the first 12 of 24 links)"
+[ ! -e results/one/fct.gp ] && [ ! -e results/one/fct.svg ] || fail "one flow is no distribution"
+
 say "names that are no text"
 # A file may be called anything; JSON is text all the same.
 cp random.ini $'caf\xe9.ini'

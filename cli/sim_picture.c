@@ -8,10 +8,10 @@
 #include <math.h>
 #include <string.h>
 
-/* Of that many flows each has its step; of more there are quantiles: 1/400, 2/400, … and the last 1/400 again in
- * finer steps. */
-#define STEPS      400
-#define TAIL_STEPS 100
+/* Of that many flows each has its step; of more there are quantiles: 1/250, 2/250, … and the last 1/250 again
+ * in finer steps. */
+#define STEPS      250
+#define TAIL_STEPS 50
 /* Fewer are no distribution. */
 #define FLOWS_MIN 2
 /* More lines cannot be told apart. */

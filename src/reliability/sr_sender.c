@@ -3,6 +3,7 @@
 
 #include <assert.h>
 
+#include "reliability/sr_backoff.h"
 #include "reliability/sr_ledger.h"
 #include "reliability/sr_marker.h"
 #include "reliability/sr_params.h"
@@ -15,8 +16,9 @@ struct sr_sender {
     struct lh_stats *stats;
     bool nack;
     struct sr_probe probe;
-    struct sr_marker marker; /* sr-rto only numbers its probes with it */
-    struct sr_rto rto;       /* sr-rto only */
+    struct sr_backoff backoff; /* sr-nack only */
+    struct sr_marker marker;   /* sr-rto only numbers its probes with it */
+    struct sr_rto rto;         /* sr-rto only */
 };
 
 static_assert(sizeof(struct sr_sender) % sizeof(uint64_t) == 0, "the ledger's arrays follow, aligned");
@@ -33,6 +35,7 @@ static struct sr_sender *sender_start(void *state, const struct lh_transfer *tra
     sender->stats = transfer->stats;
     sr_ledger_init(&sender->ledger, transfer->chunks, sender + 1);
     sr_probe_init(&sender->probe);
+    sr_backoff_init(&sender->backoff);
     sr_marker_init(&sender->marker);
     return sender;
 }
@@ -96,6 +99,7 @@ static void on_ack(struct sr_sender *sender, const struct sr_ack *ack, lh_time n
     sr_ledger_ack_below(ledger, ack->cumulative);
     for (uint32_t i = 0; i < ack->words; i++)
         sr_ledger_ack_word(ledger, ack->base / 64 + i, ack->bitmap[i]);
+    sr_backoff_on_heard(&sender->backoff, ack->arrived);
     if (ack->arrived > ledger->arrived)
         ledger->arrived = ack->arrived;
     if (!sender->nack)
@@ -122,10 +126,13 @@ static uint32_t stamp_now(struct sr_sender *sender, const struct sr_timing *timi
     return sender->nack ? sr_marker_stamp(&sender->marker) : sr_rto_stamp(&sender->rto, timing, now);
 }
 
-static void on_injection(struct sr_sender *sender, struct sr_run run, bool again, lh_time now)
+static void on_injection(struct sr_sender *sender, struct sr_run run, bool again,
+                         const struct sr_timing *timing, lh_time now)
 {
     if (!again)
         sr_probe_on_injection(&sender->probe, now);
+    else if (sender->nack)
+        sr_backoff_on_repair(&sender->backoff, timing, now);
     if (sender->nack)
         sr_marker_on_injection(&sender->marker, again, now);
     else
@@ -138,9 +145,10 @@ static void inject(struct sr_sender *sender, const struct lh_sender_view *view,
 {
     struct sr_ledger *ledger = &sender->ledger;
     uint32_t budget = view->budget_chunks;
+    bool repairs = sr_backoff_expiry(&sender->backoff) <= view->now;
     while (budget > 0 && actions->count < LH_ACTIONS_MAX &&
-           (ledger->lost > 0 || !sr_ledger_all_sent(ledger))) {
-        bool again = ledger->lost > 0;
+           ((repairs && ledger->lost > 0) || !sr_ledger_all_sent(ledger))) {
+        bool again = repairs && ledger->lost > 0;
         uint32_t stamp = stamp_now(sender, timing, view->now);
         struct sr_run run;
         bool taken = again ? sr_ledger_take_lost(ledger, budget, stamp, &run)
@@ -150,7 +158,7 @@ static void inject(struct sr_sender *sender, const struct lh_sender_view *view,
         action->what.chunks.first = run.first;
         action->what.chunks.count = run.count;
         action->what.chunks.again = again;
-        on_injection(sender, run, again, view->now);
+        on_injection(sender, run, again, timing, view->now);
         budget -= run.count;
     }
 }
@@ -210,9 +218,11 @@ static void nack_timers(struct sr_sender *sender, const struct sr_timing *timing
         on_repeat_expired(sender, timing, now, actions);
 }
 
-static lh_time next_expiry(const struct sr_sender *sender, const struct sr_timing *timing)
+static lh_time next_expiry(const struct sr_sender *sender, const struct sr_timing *timing, lh_time now)
 {
     lh_time next = sr_probe_expiry(&sender->probe, timing);
+    if (sender->ledger.lost > 0 && sr_backoff_expiry(&sender->backoff) > now)
+        next = lh_earlier(next, sr_backoff_expiry(&sender->backoff));
     if (!sender->nack)
         return lh_earlier(next, sr_rto_expiry(&sender->rto, timing));
     next = lh_earlier(next, sr_marker_cover_expiry(&sender->marker, timing));
@@ -237,5 +247,5 @@ void sr_sender_step(void *state, const struct lh_sender_view *view, struct lh_ac
     if (sr_probe_expiry(&sender->probe, &timing) <= now)
         on_probe_expired(sender, &timing, now, actions);
     actions->in_flight_chunks = sr_ledger_in_flight(&sender->ledger);
-    actions->next_ns = next_expiry(sender, &timing);
+    actions->next_ns = next_expiry(sender, &timing, now);
 }

@@ -19,7 +19,7 @@ struct asked {
     bool done;
     bool canceled; /* by the user, while it was pending */
     bool freed;    /* before it was done: nobody will say how it ended */
-    bool cut_off;  /* its connection was closed, or ended */
+    bool cut_off;  /* it failed when its connection had been closed, or had ended */
 };
 
 struct talk_message {
@@ -293,7 +293,8 @@ static void free_some(struct talk_message *message, struct asked *asked)
     }
 }
 
-static void harvest_way(struct world *world, struct pair *pair, uint32_t from, bool sending)
+/* gone: the connection has ended, or is closed. */
+static void harvest_way(struct world *world, struct pair *pair, uint32_t from, bool sending, bool gone)
 {
     struct talk_way *way = &pair->talk->ways[from];
     uint32_t end = sending ? way->sent : way->posted;
@@ -302,6 +303,7 @@ static void harvest_way(struct world *world, struct pair *pair, uint32_t from, b
         struct asked *asked = sending ? &message->sent : &message->received;
         if (!has_ended(world, message, asked, sending ? "sent" : "received"))
             continue;
+        asked->cut_off = gone && asked->result.error != 0;
         if (sending) {
             memset(message->data, BLANK_BYTE, message->bytes);
         } else {
@@ -335,15 +337,15 @@ static void look_at_connection(struct world *world, struct pair *pair, uint32_t 
             if (!asked->done)
                 world_fail(world, "ends", "message %u is pending on a connection that has ended",
                            way->messages[i].event);
-            asked->cut_off = true;
         }
     }
 }
 
 void talk_harvest(struct world *world, struct pair *pair, uint32_t side)
 {
-    harvest_way(world, pair, side, true);
-    harvest_way(world, pair, 1 - side, false);
+    bool gone = lh_connection_error(pair->ends[side].connection) != 0;
+    harvest_way(world, pair, side, true, gone);
+    harvest_way(world, pair, 1 - side, false, gone);
     look_at_connection(world, pair, side);
 }
 
@@ -387,7 +389,6 @@ static void close_way(struct world *world, struct pair *pair, uint32_t from, boo
         if (!asked->done && world->canary != CANARY_hidden)
             world_fail(world, "ends", "message %u is pending on a closed connection",
                        way->messages[i].event);
-        asked->cut_off = true;
         lh_request_free(asked->request);
         asked->request = NULL;
     }
@@ -395,8 +396,8 @@ static void close_way(struct world *world, struct pair *pair, uint32_t from, boo
 
 void talk_on_closed(struct world *world, struct pair *pair, uint32_t side)
 {
-    harvest_way(world, pair, side, true);
-    harvest_way(world, pair, 1 - side, false);
+    harvest_way(world, pair, side, true, true);
+    harvest_way(world, pair, 1 - side, false, true);
     close_way(world, pair, side, true);
     close_way(world, pair, 1 - side, false);
     if (pair->ends[1 - side].open)
@@ -440,6 +441,8 @@ static void check_outcome(struct world *world, const struct talk_message *m)
     bool fits = m->bytes <= m->room;
     int sent = m->sent.result.error;
     int received = m->received.result.error;
+    if (!has_excuse(m) && world_sings_once(world, CANARY_blameless))
+        sent = received = -LH_ECLOSED;
     bool was_sent = m->sent.begun && !m->sent.freed && sent == 0;
     bool was_received = m->received.begun && !m->received.freed && received == 0;
     if (was_sent && world_sings_once(world, CANARY_invented))

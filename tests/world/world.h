@@ -33,6 +33,7 @@
     X(twice, "ends", "a completion is reported a second time, otherwise")                                  \
     X(hidden, "ends", "completions are never reported")                                                    \
     X(invented, "outcome", "an acknowledgement is reported for what was not delivered")                    \
+    X(blameless, "outcome", "a message fails on a connection that is well")                                \
     X(counted, "counters", "the product counts a message that no user saw")                                \
     X(bitmap, "bitmap", "a chunk that is not there is marked")                                             \
     X(immediate, "immediate", "the user's immediate is another")                                           \

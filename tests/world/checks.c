@@ -11,9 +11,10 @@
 #include "world/switches.h"
 #include "world/talk.h"
 
-#define BITS_PER_BYTE  8u
-#define WIRE_BYTES_MAX 4500u
-#define PPB            1000000000
+#define PACED_BURST_BYTES (256.0 * 1024) /* a QP's, after a pause */
+#define BITS_PER_BYTE     8u
+#define WIRE_BYTES_MAX    4500u
+#define PPB               1000000000
 /* For how long a peer can have kept an echo (a field of 32 bits). */
 #define ECHO_KEPT_MAX_NS ((lh_time)UINT32_MAX)
 /* Clocks are read at two moments and rounded down. */
@@ -120,8 +121,24 @@ static void prepare_pair(struct world *world, struct pair *pair)
     }
 }
 
+/* Nothing that happens to packets, hosts or clocks: what users do is all there is. */
+static bool is_calm(const struct plan *plan)
+{
+    static const enum plan_feature harm[] = {FEATURE_loss,      FEATURE_burst,   FEATURE_reorder,
+                                             FEATURE_duplicate, FEATURE_corrupt, FEATURE_jitter,
+                                             FEATURE_rate,      FEATURE_switches};
+    for (size_t i = 0; i < sizeof harm / sizeof harm[0]; i++)
+        if (plan_has(plan, harm[i]))
+            return false;
+    for (uint32_t kind = EVENT_cut; kind < EVENT_COUNT; kind++)
+        if (plan_any(plan, (enum plan_event_kind)kind))
+            return false;
+    return true;
+}
+
 void check_prepare(struct world *world)
 {
+    world->calm = is_calm(world->plan);
     for (uint32_t i = 0; i < world->plan->pair_count; i++)
         prepare_pair(world, &world->pairs[i]);
 }
@@ -202,6 +219,53 @@ void check_end(struct world *world, struct end *end)
         check_bounds(world, end);
 }
 
+/* ---- economy ----------------------------------------------------------------------------------------- */
+
+/* Whether answers come long before a timer runs out: workers need most of a microsecond for a packet, and
+ * acknowledgements are up to a quarter of a round trip apart, so that with an alpha below 1 some are late. */
+static bool is_idle(const struct world *world, const struct pair *pair)
+{
+    uint64_t packets = world->bytes_asked / pair->plan->attr[0].mtu_bytes + 1;
+    for (uint32_t side = 0; side < 2; side++)
+        if (strstr(pair->plan->reliability[side], "alpha=0.") != NULL)
+            return false;
+    return packets * LH_NS_PER_US <= pair->rtt_least_ns / 8;
+}
+
+/* What is not lost is not sent again; but who sends before a round trip was measured has to guess. */
+static void check_economy(struct world *world, const struct end *end, const struct lh_stats *stats)
+{
+    uint64_t again = stats->tx_retransmitted_packets;
+    struct sim_counts counts = sim_world_counts(world->sim);
+    if (!world->calm || end->guessed || !is_idle(world, &world->pairs[end->pair]) || counts.lost > 0 ||
+        counts.overflowed > 0)
+        return;
+    if (world_sings_once(world, CANARY_again))
+        again++;
+    if (again > 0)
+        world_fail(world, "economy", "end %u sent %llu packets again, and nothing was lost",
+                   world_end_number(world, end), (unsigned long long)again);
+}
+
+/* A paced end has sent no more than its rate allows since it was opened, and a burst. */
+static void check_pace(struct world *world, const struct end *end)
+{
+    const struct pair *pair = &world->pairs[end->pair];
+    const struct lh_attr *attr = &pair->plan->attr[end == &pair->ends[0] ? 0 : 1];
+    if (attr->rate_bps == 0 || plan_any(world->plan, EVENT_jump))
+        return;
+    uint64_t sent = end->sent_bytes;
+    lh_time span_ns = world->now - end->opened_ns;
+    span_ns += span_ns / 1000 + LH_NS_PER_US; /* a clock may be fast, and rounds */
+    double most = (double)span_ns * (double)attr->rate_bps / 8e9 + PACED_BURST_BYTES + attr->mtu_bytes;
+    if (world_sings_once(world, CANARY_hasty))
+        sent = (uint64_t)most + 1;
+    if ((double)sent > most)
+        world_fail(world, "pace", "end %u has sent %llu bytes in %llu ns at %llu bit/s",
+                   world_end_number(world, end), (unsigned long long)sent, (unsigned long long)span_ns,
+                   (unsigned long long)attr->rate_bps);
+}
+
 /* ---- counters ---------------------------------------------------------------------------------------- */
 
 /* Whether there is any fault that makes bad packets out of good ones, or brings those of another life. */
@@ -228,6 +292,9 @@ void check_counters(struct world *world, struct end *end)
     /* What comes so late that its slot has gone round all generations fits none of them but by its key. */
     if (inside_qp_slot_uses(end->qp) > own->attr[0].generations)
         bad -= stats.bad_key;
+    if (end->connection)
+        check_economy(world, end, &stats);
+    check_pace(world, end);
     if (all_are_honest(world->plan) && world_sings_once(world, CANARY_honest))
         bad++;
     if (bad > 0 && all_are_honest(world->plan))
@@ -274,6 +341,11 @@ void check_sent(struct world *world, const struct sim_datagram *datagram)
         world_fail(world, "beyond", "end %u sends what is no packet", number);
     else
         check_write(world, &world->pairs[number / 2], &roce);
+    struct end *end = &world->pairs[number / 2].ends[number % 2];
+    struct lh_sdr_path path;
+    end->sent_bytes += roce.payload_bytes;
+    if (world->calm && !end->guessed)
+        end->guessed = lh_sdr_path(end->qp, &path) != 0 || path.rtt_ns == 0;
 }
 
 /* ---- how long it may take ---------------------------------------------------------------------------- */

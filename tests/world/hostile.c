@@ -10,7 +10,10 @@
 
 #define KEEP_EVERY    5u /* of the packets that pass */
 #define DEST_QPN      5u /* where fields lie in a packet */
+#define WRITE_VA      12u
 #define WRITE_RKEY    20u
+#define IMMEDIATE     28u
+#define WRITE_PAYLOAD 32u
 #define CONTROL       ROCE_SEND_HEADER_BYTES
 #define CONTROL_TOKEN (CONTROL + 4u)
 #define CTS_ENTRY     (CONTROL + CONTROL_HEADER_BYTES)
@@ -110,6 +113,16 @@ static void change_bytes(uint8_t *data, uint32_t first, uint32_t end, uint64_t c
 }
 
 /* The peer's own words with lies in them: lengths of clear-to-sends above all. */
+/* The same packet so many places further on, address and number alike: behind the end of a buffer, perhaps.
+ * Connections split an immediate into 10, 18 and 4 bits. */
+static void shift_write(struct sim_datagram *copy, uint32_t places)
+{
+    uint64_t payload = copy->bytes - WRITE_PAYLOAD - ROCE_ICRC_BYTES;
+    uint64_t va = lh_get_be64(copy->data + WRITE_VA);
+    lh_put_be64(copy->data + WRITE_VA, va + places * payload);
+    lh_put_be32(copy->data + IMMEDIATE, lh_get_be32(copy->data + IMMEDIATE) + (places << 4));
+}
+
 static void forge(struct sim_datagram *copy, struct lh_prng *prng)
 {
     static const uint32_t lengths[] = {0, 1, 255, 65536, 0x7FFFFFFF, 0xFFFFFFFF};
@@ -125,6 +138,8 @@ static void forge(struct sim_datagram *copy, struct lh_prng *prng)
         change_bytes(copy->data, CTS_ENTRY, end, changes, prng);
     else if (copy->control && end > CTS_ENTRY && kind < 3)
         change_bytes(copy->data, CTS_ENTRY, end, changes, prng);
+    else if (!copy->control && kind == 3 && end > WRITE_PAYLOAD)
+        shift_write(copy, (uint32_t)changes);
     else
         change_bytes(copy->data, 0, end, changes, prng);
     sim_datagram_seal(copy);

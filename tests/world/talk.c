@@ -264,9 +264,22 @@ static void look_again(struct world *world, const struct talk_message *message, 
                    asked->result.error, again.error);
 }
 
-/* True when it ended just now. */
+/* What went well began before it ended, and ended before now. */
+static void check_times(struct world *world, const struct talk_message *message, struct lh_result *result,
+                        uint32_t host)
+{
+    lh_time now = sim_world_host_now(world->sim, host);
+    if (result->error == 0 && world_sings_once(world, CANARY_early))
+        result->ended_ns = now + 1;
+    if (result->error == 0 && (result->started_ns > result->ended_ns || result->ended_ns > now))
+        world_fail(world, "times", "message %u went from %llu to %llu, and it is %llu", message->event,
+                   (unsigned long long)result->started_ns, (unsigned long long)result->ended_ns,
+                   (unsigned long long)now);
+}
+
+/* True when it ended just now, on that host. */
 static bool has_ended(struct world *world, const struct talk_message *message, struct asked *asked,
-                      const char *what)
+                      const char *what, uint32_t host)
 {
     if (!asked->request)
         return false;
@@ -279,6 +292,7 @@ static bool has_ended(struct world *world, const struct talk_message *message, s
         return false;
     }
     asked->done = true;
+    check_times(world, message, &asked->result, host);
     world_note(world, (uint64_t)(asked->result.error + 1000) << 32 | asked->result.bytes,
                "message %u is %s: %d, %llu bytes", message->event, what, asked->result.error,
                (unsigned long long)asked->result.bytes);
@@ -298,10 +312,11 @@ static void harvest_way(struct world *world, struct pair *pair, uint32_t from, b
 {
     struct talk_way *way = &pair->talk->ways[from];
     uint32_t end = sending ? way->sent : way->posted;
+    uint32_t host = pair->ends[sending ? from : 1 - from].host;
     for (uint32_t i = way->first; i < end; i++) {
         struct talk_message *message = &way->messages[i];
         struct asked *asked = sending ? &message->sent : &message->received;
-        if (!has_ended(world, message, asked, sending ? "sent" : "received"))
+        if (!has_ended(world, message, asked, sending ? "sent" : "received", host))
             continue;
         asked->cut_off = gone && asked->result.error != 0;
         if (sending) {

@@ -34,6 +34,9 @@
     X(hidden, "ends", "completions are never reported")                                                    \
     X(invented, "outcome", "an acknowledgement is reported for what was not delivered")                    \
     X(blameless, "outcome", "a message fails on a connection that is well")                                \
+    X(early, "times", "a message ends later than it says")                                                 \
+    X(again, "economy", "something is sent again though nothing was lost")                                 \
+    X(hasty, "pace", "an end sends faster than it was told")                                               \
     X(counted, "counters", "the product counts a message that no user saw")                                \
     X(bitmap, "bitmap", "a chunk that is not there is marked")                                             \
     X(immediate, "immediate", "the user's immediate is another")                                           \
@@ -76,6 +79,8 @@ struct end {
     uint32_t uses_max; /* raw: most uses of one slot */
     int error;         /* of the connection, once it has ended */
     lh_time opened_ns;
+    uint64_t sent_bytes; /* payload of data packets that left */
+    bool guessed;        /* in a calm life: some of them left before a round trip was measured */
 };
 
 struct pair {
@@ -130,6 +135,7 @@ struct world {
     struct netsim *network; /* between the hosts, or NULL */
     lh_time now;
     bool healed;
+    bool calm; /* nothing happens but what users do */
     struct host hosts[PLAN_HOSTS_MAX];
     struct pair pairs[PLAN_PAIRS_MAX];
     uint16_t *end_of_port;                 /* [host][port]: 2 * pair + side, WORLD_NOTHING */

@@ -70,7 +70,11 @@ static void note_left(struct sdr_qp *qp, uint64_t bytes, lh_time now)
 {
     if (bytes == 0)
         return;
-    atomic_store_explicit(&qp->sends_left_ns, now, memory_order_relaxed);
+    lh_time last_ns = atomic_load_explicit(&qp->sends_left_ns, memory_order_relaxed);
+    while (now > last_ns &&
+           !atomic_compare_exchange_weak_explicit(&qp->sends_left_ns, &last_ns, now, memory_order_relaxed,
+                                                  memory_order_relaxed))
+        ; /* until nobody is in between: workers are few */
     atomic_fetch_sub_explicit(&qp->queued_bytes, bytes, memory_order_release);
 }
 

@@ -5,6 +5,7 @@ set -eu
 set -m # the soak is a process group
 said=$(mktemp)
 for signal in INT TERM; do
+    : >"$said" # what the soak before said must not be taken for what this one says
     "$1" --soak --jobs 2 >"$said" &
     soak=$!
     until grep -q 'seeds 1 and on' "$said"; do # from here on it knows what to do with a signal

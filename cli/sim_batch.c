@@ -5,6 +5,7 @@
 #include "options.h"
 #include "result_file.h"
 #include "say.h"
+#include "sim_notes.h"
 #include "sim_picture.h"
 #include "sim_results.h"
 #include "stop.h"
@@ -167,6 +168,7 @@ static int finish(const struct cli_sim_results *results, const struct places *pl
         cli_note("the %u of %u runs before are told", results->done, runs);
     if (results->done) {
         int told = tell(results, places);
+        cli_sim_notes_after(results);
         status = status == CLI_PROCEED ? told : status;
     } else if (places->json && places->json != stdout) {
         cli_result_drop(places->json_path, places->json);

@@ -190,15 +190,23 @@ static const struct {
     {"marked", CLI_FIGURE_MARKED},          {"pauses", CLI_FIGURE_PAUSES},
 };
 
-/* Counts that are zero at every point are no column. */
-static bool is_shown(const struct cli_sim_results *results, unsigned column)
+static bool is_ever(const struct cli_sim_results *results, unsigned figure)
 {
     double half = NAN;
+    bool ever = false;
+    for (unsigned point = 0; point < cli_sim_points(results) && !ever; point++)
+        ever = cli_sim_mean(results, point, figure, &half) > 0;
+    return ever;
+}
+
+/* Counts that are zero at every point are no column; but whether anything was dropped belongs to what was
+ * sent again. */
+static bool is_shown(const struct cli_sim_results *results, unsigned column)
+{
     unsigned figure = sweep_columns[column].figure;
-    bool shown = cli_figure_infos[figure].unit != CLI_UNIT_NONE;
-    for (unsigned point = 0; point < cli_sim_points(results) && !shown; point++)
-        shown = cli_sim_mean(results, point, figure, &half) > 0;
-    return shown;
+    if (cli_figure_infos[figure].unit != CLI_UNIT_NONE || is_ever(results, figure))
+        return true;
+    return figure == CLI_FIGURE_DROPPED && is_ever(results, CLI_FIGURE_REPEATED);
 }
 
 /* With several seeds, the mean and its uncertainty. */

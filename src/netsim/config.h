@@ -66,7 +66,8 @@ struct netsim_transport_config {
     uint32_t header_bytes; /* on the wire, of each data packet: Ethernet, IP, UDP, BTH, RETH, iCRC, FCS … */
     uint32_t ack_bytes; /* on the wire; 0: no acknowledgements: flows are datagrams, nothing is repeated */
     uint64_t window_bytes;    /* payload in flight of one flow; 0: no limit; NETSIM_WINDOW_BDP */
-    double rto;               /* retransmission timeout, in base round trips of the flow (never below 1) */
+    double rto;               /* retransmission timeout, in round trips of the flow (never below 1) */
+    netsim_time rto_min_ps;   /* no timeout is shorter; nor shorter than a microsecond */
     uint32_t retries;         /* timeouts in a row that a flow survives; 0: any number */
     uint32_t reorder_packets; /* so many packets may overtake one before it counts as lost */
     uint64_t rate_bps;        /* pace of one flow; 0: the line's rate */

@@ -83,8 +83,11 @@
     X("transport.window", "size", "bdp",                                                                   \
       "payload in flight of a flow; bdp: what its path holds; none: any", SIZE, transport.window_bytes, 1, \
       NETSIM_BYTES_MAX, "bdp|none", NETSIM_WINDOW_BDP)                                                     \
-    X("transport.rto", "number", "3", "retransmission timeout, in round trips of the empty path", NUMBER,  \
+    X("transport.rto", "number", "3",                                                                      \
+      "retransmission timeout, in round trips: as measured, at least that of the empty path", NUMBER,      \
       transport.rto, 1, 1000000, NULL, 0)                                                                  \
+    X("transport.rto_min", "time", "320us", "no timeout is shorter; queues may delay an answer so long",   \
+      TIME, transport.rto_min_ps, 0, NETSIM_SPAN_MAX, NULL, 0)                                             \
     X("transport.retries", "count", "7", "timeouts in a row before a flow fails; none: it never does",     \
       COUNT, transport.retries, 1, 200, "none", 0)                                                         \
     X("transport.reorder", "count", "3", "so many packets may overtake one before it counts as lost",      \

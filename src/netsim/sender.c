@@ -17,7 +17,9 @@
 
 #define BACKOFF_MAX 20u /* timeouts in a row double the wait at most that often */
 
-/* Of a timeout: a path may take an hour each way. And nobody's timer is finer than a microsecond. */
+/* Of a timeout: a path may take an hour each way. And nobody's timer is finer than a microsecond, whatever
+ * transport.rto_min says. Its default of 320 us is RTO_high of IRN (section 4.1): longer than the queues of a
+ * datacenter, so that packets which only wait there are not sent again. */
 #define SPAN_MAX_PS (NETSIM_PS_PER_S * 3600 * 24 * 30)
 #define SPAN_MIN_PS NETSIM_PS_PER_US
 
@@ -56,10 +58,14 @@ static netsim_time timeout_ps(const struct netsim *net, const struct netsim_send
 {
     netsim_time rtt_ps =
         sender->smoothed_rtt_ps > sender->base_rtt_ps ? sender->smoothed_rtt_ps : sender->base_rtt_ps;
+    netsim_time least_ps = net->transport.rto_min_ps;
     unsigned doubled = sender->backoff < BACKOFF_MAX ? sender->backoff : BACKOFF_MAX;
-    double span_ps = net->transport.rto * (double)rtt_ps * (double)(1u << doubled);
-    if (span_ps < (double)SPAN_MIN_PS)
-        return SPAN_MIN_PS;
+    double span_ps = net->transport.rto * (double)rtt_ps;
+    if (least_ps < SPAN_MIN_PS)
+        least_ps = SPAN_MIN_PS;
+    if (span_ps < (double)least_ps)
+        span_ps = (double)least_ps;
+    span_ps *= (double)(1u << doubled);
     return span_ps < (double)SPAN_MAX_PS ? (netsim_time)span_ps : SPAN_MAX_PS;
 }
 

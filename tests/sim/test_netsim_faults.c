@@ -134,17 +134,19 @@ static void overtaking_within_reason_repeats_nothing(void **state)
 
 /* ---- time ---- */
 
-/* The first wait is `rto` round trips, each further one twice as long. */
-static void a_timeout_is_exact_and_backs_off(void **state)
+/* The first wait is `rto` round trips, or rto_min when that is longer; each further one twice as long. */
+static void check_timeouts(netsim_time rto_min_ps)
 {
-    (void)state;
     static struct netsim_world world;
     struct netsim_config config = faulty_config((struct lh_link_spec){.loss = 1});
+    config.transport.rto_min_ps = rto_min_ps;
     const struct netsim_flow_request flow = {4096, 12345, 0, 4};
     netsim_world_open(&world, &config, &flow, 1, 21);
     assert_int_equal(netsim_run(&world.net, 12345, UINT64_MAX), 0);
     netsim_time wait_ps = 3 * world.net.flows[0].ideal_ps; /* of one packet, that is its round trip */
     netsim_time due_ps = 12345;
+    if (wait_ps < rto_min_ps)
+        wait_ps = rto_min_ps;
     for (uint64_t timeouts = 0; timeouts < 12; timeouts++) {
         due_ps += wait_ps;
         assert_int_equal(netsim_run(&world.net, due_ps - 1, UINT64_MAX), 0);
@@ -164,6 +166,14 @@ static void a_timeout_is_exact_and_backs_off(void **state)
     netsim_world_check_done(&world);
     assert_true(world.net.flows[0].done_ps == due_ps + world.net.flows[0].ideal_ps);
     netsim_world_close(&world);
+}
+
+static void a_timeout_is_exact_and_backs_off(void **state)
+{
+    (void)state;
+    check_timeouts(0);
+    check_timeouts(NETSIM_PS_PER_US);       /* shorter than the round trips */
+    check_timeouts(1234567890 + 320000000); /* longer */
 }
 
 static void no_more_than_the_window_is_on_the_way(void **state)

@@ -59,6 +59,7 @@ static void test_defaults_run(void **state)
     assert_false(config.switches.spray);
     assert_true(config.switches.ecn_probability == 1);
     assert_true(config.transport.rto == 3);
+    assert_int_equal(config.transport.rto_min_ps, 320 * NETSIM_PS_PER_US);
     assert_null(config.topology.file.data);
 }
 

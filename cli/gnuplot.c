@@ -3,6 +3,7 @@
 
 #include "say.h"
 #include "stop.h"
+#include "terminal.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -49,8 +50,9 @@ void cli_gnuplot_start(FILE *script, const char *output, unsigned width, unsigne
     fputs(" font \",15\"\n", script);
 }
 
-/* Starts gnuplot in the folder, with nothing on its streams. 0 or an errno. */
-static int start(const struct cli_folder *folder, const char *script, pid_t *child)
+/* Starts gnuplot in the folder, with its complaints to a pipe and nothing on its other streams. 0 or an
+ * errno. */
+static int start(const struct cli_folder *folder, const char *script, int complaints, pid_t *child)
 {
     char *const arguments[] = {(char[]){"gnuplot"}, (char *)(uintptr_t)script, NULL};
     posix_spawn_file_actions_t actions;
@@ -63,10 +65,46 @@ static int start(const struct cli_folder *folder, const char *script, pid_t *chi
     if (!error)
         error = posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
     if (!error)
-        error = posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDERR_FILENO);
+        error = posix_spawn_file_actions_adddup2(&actions, complaints, STDERR_FILENO);
     if (!error)
         error = posix_spawnp(child, "gnuplot", &actions, NULL, arguments, environ);
     posix_spawn_file_actions_destroy(&actions);
+    return error;
+}
+
+/* Reads everything that gnuplot says, and keeps the first line that tells what is wrong and where, such as
+ * "fct.gp" line 20: …; the lines before that one are the command and an arrow. */
+static void read_complaint(FILE *complaints, char *out, size_t size)
+{
+    char line[512];
+    while (fgets(line, sizeof line, complaints)) {
+        if (*out || !strstr(line, " line "))
+            continue;
+        line[strcspn(line, "\r\n")] = 0;
+        snprintf(out, size, ": %.400s", line);
+        cli_text_clean(out, strlen(out));
+    }
+}
+
+/* Runs it to its end. 0 with the status of the process, or an errno. */
+static int run(const struct cli_folder *folder, const char *script, int *status, char *complaint,
+               size_t size)
+{
+    int ends[2];
+    pid_t child;
+    if (pipe2(ends, O_CLOEXEC))
+        return errno;
+    int error = start(folder, script, ends[1], &child);
+    close(ends[1]);
+    FILE *complaints = fdopen(ends[0], "r");
+    if (complaints && !error)
+        read_complaint(complaints, complaint, size);
+    if (complaints)
+        fclose(complaints);
+    else
+        close(ends[0]);
+    while (!error && waitpid(child, status, 0) < 0 && errno == EINTR)
+        ;
     return error;
 }
 
@@ -81,13 +119,11 @@ static void remove_picture(const struct cli_folder *folder, const char *script)
 bool cli_gnuplot_run(const struct cli_folder *folder, const char *script)
 {
     static bool missing;
-    pid_t child;
     int status = 0;
+    char complaint[512] = "";
     if (missing || cli_stopped())
         return false;
-    int error = start(folder, script, &child);
-    while (!error && waitpid(child, &status, 0) < 0 && errno == EINTR)
-        ;
+    int error = run(folder, script, &status, complaint, sizeof complaint);
     if (error || status)
         remove_picture(folder, script);
     missing = error == ENOENT || (!error && WIFEXITED(status) && WEXITSTATUS(status) == 127);
@@ -97,6 +133,6 @@ bool cli_gnuplot_run(const struct cli_folder *folder, const char *script)
                  script, folder->path);
     else if ((error || status) && !cli_stopped())
         cli_note("gnuplot did not make a picture of %s/%s%s%s", folder->path, script, error ? ": " : "",
-                 error ? strerror(error) : "");
+                 error ? strerror(error) : complaint);
     return !missing && !error && !status;
 }

@@ -5,6 +5,7 @@
 #include "options.h"
 #include "result_file.h"
 #include "say.h"
+#include "sim_folders.h"
 #include "sim_notes.h"
 #include "sim_picture.h"
 #include "sim_results.h"
@@ -49,41 +50,7 @@ static int open_places(struct places *places, const char *output, const char *js
     return places->json ? CLI_PROCEED : CLI_EXIT_FAILED;
 }
 
-/* Files of an earlier run would look like those of this one. */
-static void remove_old(const struct cli_folder *folder)
-{
-    static const char *const names[] = {
-        "flows.csv",    "links.csv",  "queues.csv", "rates.csv", "capture.pcap", "fct.dat",
-        "summary.json", "sweep.csv",  "sweep.dat",  "fct.gp",    "queues.gp",    "rates.gp",
-        "sweep.gp",     "queues.svg", "rates.svg",  "fct.svg",   "sweep.svg",
-    };
-    for (size_t i = 0; i < sizeof names / sizeof names[0] && *folder->path; i++)
-        cli_folder_remove(folder, names[i]);
-}
-
 /* ---- the runs ------------------------------------------------------------------------------------- */
-
-/* A folder of its own where there are several points, and one in it where there are several seeds. */
-static int make_folder(const struct cli_sim_plan *plan, const struct cli_folder *top,
-                       struct cli_sim_run *run)
-{
-    char name[CLI_POINT_LABEL_MAX];
-    run->folder = *top;
-    if (!*top->path)
-        return CLI_PROCEED;
-    int status = CLI_PROCEED;
-    if (plan->points > 1)
-        status =
-            cli_folder_make_in(&run->folder, top, cli_sim_plan_label(plan, run->point, name, sizeof name));
-    if (plan->seeds > 1 && status == CLI_PROCEED) {
-        struct cli_folder above = run->folder;
-        snprintf(name, sizeof name, "seed-%llu", (unsigned long long)run->seed);
-        status = cli_folder_make_in(&run->folder, &above, name);
-    }
-    if (status == CLI_PROCEED)
-        remove_old(&run->folder);
-    return status;
-}
 
 static int run_one(const struct cli_sim_results *results, const struct cli_folder *top,
                    struct cli_sim_run *run)
@@ -95,11 +62,13 @@ static int run_one(const struct cli_sim_results *results, const struct cli_folde
         snprintf(label, sizeof label, "seed %llu %s", (unsigned long long)run->seed, point);
     else
         snprintf(label, sizeof label, "%s", *point ? point : results->title);
-    int status = make_folder(plan, top, run);
+    int status = cli_sim_folder_make(plan, top, run);
     if (status == CLI_PROCEED)
         status = cli_sim_run(plan, run, label);
     if (status == CLI_PROCEED && *top->path)
         status = cli_picture_data(&run->folder, &run->figures);
+    if (status != CLI_PROCEED)
+        cli_sim_folder_drop(top, run);
     cli_figures_free_samples(&run->figures);
     return status;
 }
@@ -189,7 +158,7 @@ int cli_sim_batch(const struct cli_sim_plan *plan, const char *output, const cha
     cli_stop_at_once(false); /* from here on there are files */
     int status = open_places(&places, output, json);
     if (status == CLI_PROCEED) {
-        remove_old(&places.top);
+        cli_sim_folders_clear(&places.top);
         status = finish(&results, &places, run_all(&results, &places.top));
     }
     free(results.runs);

@@ -31,6 +31,7 @@ void cli_sim_notes_after(const struct cli_sim_results *results)
     if (results->done > 1)
         snprintf(where, sizeof where, " in %u of %u runs", runs, results->done);
     cli_note("%.0f packets were sent again%s though nothing was lost: raise %s", repeated, where,
-             timeouts > 0 ? "transport.rto_min or transport.rto, or transport.reorder where packets overtake"
-                          : "transport.reorder, since packets overtake each other");
+             timeouts > 0
+                 ? "transport.rto_min or transport.rto, or transport.reorder where packets overtake"
+                 : "transport.reorder, since packets overtake each other");
 }

@@ -84,17 +84,19 @@ static void put_line(FILE *script, const char *path, unsigned index, const char 
 }
 
 /* One run: a line for each class of sizes. */
-static void put_classes(FILE *script, const struct cli_figures *figures)
+static void put_classes(FILE *script, const struct cli_sim_run *run, const struct cli_folder *folder)
 {
-    char name[64];
+    char name[64], path[PATH_MAX];
+    const struct cli_figures *figures = &run->figures;
     unsigned filled = 0, index = 1;
     for (unsigned i = 0; i < figures->classes_count; i++)
         filled += figures->classes[i].done != 0;
-    put_line(script, "", 0, "all flows", true);
+    cli_picture_path(folder, run, path, sizeof path);
+    put_line(script, path, 0, "all flows", true);
     for (unsigned i = 0; i < figures->classes_count && filled > 1; i++)
         if (figures->classes[i].done) {
             cli_class_format(&figures->classes[i], name, sizeof name);
-            put_line(script, "", index++, name, false);
+            put_line(script, path, index++, name, false);
         }
     fputc('\n', script);
 }
@@ -157,7 +159,7 @@ static int picture_of_slowdowns(const struct cli_sim_results *results, const str
     if (results->plan->points > 1)
         put_points(script, results, folder);
     else
-        put_classes(script, &results->runs[0].figures);
+        put_classes(script, &results->runs[0], folder);
     int status = cli_folder_close(folder, "fct.gp", script);
     if (status == CLI_PROCEED)
         cli_gnuplot_run(folder, "fct.gp");

@@ -142,6 +142,37 @@ sim incast.ini --set 'output.queues=all' --set workload.senders=1 --output resul
 expect_line results/one/queues.gp "(the first 12 of 24 links)"
 [ ! -e results/one/fct.gp ] && [ ! -e results/one/fct.svg ] || fail "one flow is no distribution"
 
+# Of several seeds the first, which has a folder of its own.
+sim random.ini --seeds 2 --set 'output.queues=p0.edge0>*' --output seeds
+expect_line seeds/fct.gp "'seed-1/fct.dat'"
+if command -v gnuplot >/dev/null; then
+    [ -s seeds/fct.svg ] && [ -s seeds/queues.svg ] && [ ! -s sim.err ] || fail "no pictures: $(cat sim.err)"
+fi
+
+say "what an earlier run left is taken away"
+mkdir old
+sim random.ini --seeds 2 --sweep switch.routing=ecmp,spray --output old
+touch old/routing=spray/mine old/mine.csv
+mkdir old/x=v old/seed-1x old/seed-
+touch old/x=v/flows.csv old/seed-1x/flows.csv old/seed-/flows.csv
+sim random.ini --output old
+only old fct.dat fct.gp flows.csv links.csv summary.json mine.csv routing=spray routing=spray/mine x=v \
+    x=v/flows.csv seed-1x seed-1x/flows.csv seed- seed-/flows.csv $(cd old && ls fct.svg 2>/dev/null)
+sim random.ini --seeds 3 --output old
+sim random.ini --seeds 2 --output old
+[ -s old/seed-2/flows.csv ] && [ ! -e old/seed-3 ] && [ ! -e old/flows.csv ] || fail "old seeds are there"
+
+say "what gnuplot complains about is told"
+mkdir -p bin
+cat >bin/gnuplot <<'GNUPLOT'
+#!/bin/sh
+printf '\nplot\n  ^\n"fct.gp" line 3: warning: no\nx line 4: y\n' >&2
+exit 1
+GNUPLOT
+chmod +x bin/gnuplot
+PATH="$PWD/bin:$PATH" sim random.ini --output odd
+expect_line sim.err 'note: gnuplot did not make a picture of odd/fct.gp: "fct.gp" line 3: warning: no'
+
 say "names that are no text"
 # A file may be called anything; JSON is text all the same.
 cp random.ini $'caf\xe9.ini'

@@ -158,6 +158,7 @@ int cli_sim_batch(const struct cli_sim_plan *plan, const char *output, const cha
     cli_stop_at_once(false); /* from here on there are files */
     int status = open_places(&places, output, json);
     if (status == CLI_PROCEED) {
+        cli_sim_notes_before(plan, output != NULL);
         cli_sim_folders_clear(&places.top);
         status = finish(&results, &places, run_all(&results, &places.top));
     }

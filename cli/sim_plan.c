@@ -13,20 +13,18 @@
 /* Of a file that a key names. */
 #define FILE_BYTES_MAX ((size_t)1 << 30)
 
-#define PLACE_MAX (PATH_MAX + 64)
-
-static bool is_sweep(const struct cli_setting *setting)
+bool cli_sim_plan_is_sweep(const struct cli_setting *setting)
 {
     return !strncmp(setting->key, SWEEP, strlen(SWEEP));
 }
 
-/* Where it was said: "a.ini:12", "--set". */
-static const char *place_of(const struct cli_sim_plan *plan, const struct cli_setting *setting, char *out)
+const char *cli_sim_plan_place(const struct cli_sim_plan *plan, const struct cli_setting *setting,
+                               char *out)
 {
     if (setting->line)
-        snprintf(out, PLACE_MAX, "%s:%u", plan->scenario.path, setting->line);
+        snprintf(out, CLI_PLACE_MAX, "%s:%u", plan->scenario.path, setting->line);
     else
-        snprintf(out, PLACE_MAX, "--%s", is_sweep(setting) ? "sweep" : "set");
+        snprintf(out, CLI_PLACE_MAX, "--%s", cli_sim_plan_is_sweep(setting) ? "sweep" : "set");
     return out;
 }
 
@@ -34,8 +32,8 @@ static const char *place_of(const struct cli_sim_plan *plan, const struct cli_se
 static int wrong_setting(const struct cli_sim_plan *plan, const struct cli_setting *setting,
                          const char *why)
 {
-    char place[PLACE_MAX];
-    return cli_misused("%s: %s", place_of(plan, setting, place), why);
+    char place[CLI_PLACE_MAX];
+    return cli_misused("%s: %s", cli_sim_plan_place(plan, setting, place), why);
 }
 
 /* ---- axes ----------------------------------------------------------------------------------------- */
@@ -72,6 +70,37 @@ static int read_axis(const struct cli_sim_plan *plan, struct cli_sim_axis *axis)
     return CLI_PROCEED;
 }
 
+static bool is_of_kind(const char *name, const char *kind)
+{
+    size_t count = 0;
+    const struct lh_netsim_key *keys = lh_netsim_keys(&count);
+    for (size_t i = 0; i < count; i++)
+        if (!strcmp(keys[i].name, name))
+            return !strcmp(keys[i].kind, kind);
+    return false;
+}
+
+/* loss=1e-4,burst=8 is one link, and would be read as two; loss=1e-4,loss=1e-3 is two. */
+static int check_commas(const struct cli_sim_plan *plan, const struct cli_sim_axis *axis)
+{
+    const char *first = NULL;
+    if (strchr(axis->setting->value, '|') || !is_of_kind(axis->key, "link"))
+        return CLI_PROCEED;
+    for (unsigned i = 0; i < axis->count; i++) {
+        size_t length = strcspn(axis->values[i], "=");
+        if (axis->values[i][length] && !first)
+            first = axis->values[i];
+        if (axis->values[i][length] && strncmp(first, axis->values[i], length + 1) != 0) {
+            char why[CLI_SETTING_KEY_MAX + CLI_AXIS_VALUE_MAX + 128];
+            snprintf(why, sizeof why,
+                     "%s: whether %s is a link of its own is not clear; write | between links", axis->key,
+                     axis->values[i]);
+            return wrong_setting(plan, axis->setting, why);
+        }
+    }
+    return CLI_PROCEED;
+}
+
 /* --sweep replaces the sweep of the file, and --set of a swept key ends that. */
 static bool is_overruled(const struct cli_scenario *scenario, const struct cli_setting *sweep)
 {
@@ -81,7 +110,7 @@ static bool is_overruled(const struct cli_scenario *scenario, const struct cli_s
     if (set && !set->line)
         return true;
     for (unsigned i = 0; i < scenario->count; i++)
-        if (is_sweep(&scenario->settings[i]) && !scenario->settings[i].line)
+        if (cli_sim_plan_is_sweep(&scenario->settings[i]) && !scenario->settings[i].line)
             return true;
     return false;
 }
@@ -92,7 +121,7 @@ static int find_axes(struct cli_sim_plan *plan)
     plan->points = 1;
     for (unsigned i = 0; i < scenario->count; i++) {
         const struct cli_setting *setting = &scenario->settings[i];
-        if (!is_sweep(setting) || is_overruled(scenario, setting))
+        if (!cli_sim_plan_is_sweep(setting) || is_overruled(scenario, setting))
             continue;
         if (cli_sim_key_is_ours(setting->key + strlen(SWEEP)))
             return wrong_setting(plan, setting,
@@ -102,6 +131,8 @@ static int find_axes(struct cli_sim_plan *plan)
         struct cli_sim_axis *axis = &plan->axes[plan->axes_count++];
         *axis = (struct cli_sim_axis){.setting = setting, .key = setting->key + strlen(SWEEP)};
         int status = read_axis(plan, axis);
+        if (status == CLI_PROCEED)
+            status = check_commas(plan, axis);
         if (status != CLI_PROCEED)
             return status;
         plan->points *= axis->count;
@@ -151,16 +182,6 @@ char *cli_sim_plan_label(const struct cli_sim_plan *plan, unsigned point, char *
 
 /* ---- the configuration ---------------------------------------------------------------------------- */
 
-static bool is_file_key(const char *name)
-{
-    size_t count = 0;
-    const struct lh_netsim_key *keys = lh_netsim_keys(&count);
-    for (size_t i = 0; i < count; i++)
-        if (!strcmp(keys[i].name, name))
-            return !strcmp(keys[i].kind, "file");
-    return false;
-}
-
 /* Names in a scenario are relative to its folder, those of the command line to where we are. */
 static void find_path(const struct cli_sim_plan *plan, const struct cli_setting *setting, const char *value,
                       char *out, size_t size)
@@ -175,11 +196,11 @@ static void find_path(const struct cli_sim_plan *plan, const struct cli_setting 
 static int apply_file(const struct cli_sim_plan *plan, const struct cli_setting *setting, const char *key,
                       const char *value, struct lh_netsim_config *config)
 {
-    char path[PATH_MAX + CLI_SETTING_VALUE_MAX + 2], place[PLACE_MAX];
-    char what[PLACE_MAX + CLI_SETTING_KEY_MAX + 8];
+    char path[PATH_MAX + CLI_SETTING_VALUE_MAX + 2], place[CLI_PLACE_MAX];
+    char what[CLI_PLACE_MAX + CLI_SETTING_KEY_MAX + 8];
     size_t bytes = 0;
     find_path(plan, setting, value, path, sizeof path);
-    snprintf(what, sizeof what, "%s: %s: ", place_of(plan, setting, place), key);
+    snprintf(what, sizeof what, "%s: %s: ", cli_sim_plan_place(plan, setting, place), key);
     char *text = cli_read_text(what, path, FILE_BYTES_MAX, &bytes);
     if (!text)
         return CLI_EXIT_FAILED;
@@ -191,15 +212,14 @@ static int apply_file(const struct cli_sim_plan *plan, const struct cli_setting 
 static int apply(const struct cli_sim_plan *plan, const struct cli_setting *setting, const char *key,
                  const char *value, struct lh_netsim_config *config)
 {
-    if (is_file_key(key))
+    if (is_of_kind(key, "file"))
         return apply_file(plan, setting, key, value, config);
     if (lh_netsim_config_set(config, key, value))
         return wrong_setting(plan, setting, lh_last_error());
     return CLI_PROCEED;
 }
 
-/* The configuration of one point, with the files it names, to be destroyed by the caller. */
-static int plan_config(const struct cli_sim_plan *plan, unsigned point, struct lh_netsim_config **config)
+int cli_sim_plan_config(const struct cli_sim_plan *plan, unsigned point, struct lh_netsim_config **config)
 {
     struct lh_netsim_config *made = NULL;
     int status = CLI_PROCEED;
@@ -207,7 +227,7 @@ static int plan_config(const struct cli_sim_plan *plan, unsigned point, struct l
         return cli_failed("%s", lh_last_error());
     for (unsigned i = 0; i < plan->scenario.count && status == CLI_PROCEED; i++) {
         const struct cli_setting *setting = &plan->scenario.settings[i];
-        if (!is_sweep(setting) && !cli_sim_key_is_ours(setting->key))
+        if (!cli_sim_plan_is_sweep(setting) && !cli_sim_key_is_ours(setting->key))
             status = apply(plan, setting, setting->key, setting->value, made);
     }
     for (unsigned i = 0; i < plan->axes_count && status == CLI_PROCEED; i++)
@@ -259,7 +279,8 @@ static const struct cli_setting *blamed(const struct cli_sim_plan *plan, const c
         if (names(error, plan->axes[i].key))
             return plan->axes[i].setting;
     for (unsigned i = 0; i < plan->scenario.count; i++)
-        if (!is_sweep(&plan->scenario.settings[i]) && names(error, plan->scenario.settings[i].key))
+        if (!cli_sim_plan_is_sweep(&plan->scenario.settings[i]) &&
+            names(error, plan->scenario.settings[i].key))
             return &plan->scenario.settings[i];
     return NULL;
 }
@@ -267,9 +288,9 @@ static const struct cli_setting *blamed(const struct cli_sim_plan *plan, const c
 int cli_sim_plan_create(const struct cli_sim_plan *plan, unsigned point, uint64_t seed,
                         struct lh_netsim **simulation)
 {
-    char label[CLI_POINT_LABEL_MAX], place[PLACE_MAX];
+    char label[CLI_POINT_LABEL_MAX], place[CLI_PLACE_MAX];
     struct lh_netsim_config *config = NULL;
-    int status = plan_config(plan, point, &config);
+    int status = cli_sim_plan_config(plan, point, &config);
     if (status != CLI_PROCEED)
         return status;
     int code = lh_netsim_create(config, seed, simulation);
@@ -279,7 +300,7 @@ int cli_sim_plan_create(const struct cli_sim_plan *plan, unsigned point, uint64_
     const struct cli_setting *setting = blamed(plan, lh_last_error());
     snprintf(place, sizeof place, "%s", plan->scenario.path);
     if (setting)
-        place_of(plan, setting, place);
+        cli_sim_plan_place(plan, setting, place);
     cli_sim_plan_label(plan, point, label, sizeof label);
     int (*fail)(const char *, ...) = code == -LH_ENOMEM ? cli_failed : cli_misused;
     return fail("%s: %s%s%s", place, label, *label ? ": " : "", lh_last_error());

@@ -12,10 +12,14 @@
 
 #include <longhaul/netsim.h>
 
+#include <limits.h>
+#include <stdbool.h>
+
 #define CLI_AXES_MAX        2
 #define CLI_AXIS_VALUES_MAX 32
 #define CLI_AXIS_VALUE_MAX  128
 #define CLI_POINT_LABEL_MAX 320
+#define CLI_PLACE_MAX       (PATH_MAX + 64)
 
 /* A key whose values are tried one after the other. */
 struct cli_sim_axis {
@@ -41,6 +45,16 @@ int cli_sim_plan_make(struct cli_sim_plan *plan);
 /* The simulation of one point, to be destroyed by the caller. CLI_PROCEED, or says what is wrong. */
 int cli_sim_plan_create(const struct cli_sim_plan *plan, unsigned point, uint64_t seed,
                         struct lh_netsim **simulation);
+
+/* The configuration of one point, with the files it names, to be destroyed by the caller. CLI_PROCEED, or
+ * says what is wrong. */
+int cli_sim_plan_config(const struct cli_sim_plan *plan, unsigned point, struct lh_netsim_config **config);
+
+/* Where a setting was said, "a.ini:12" or "--set", into out[CLI_PLACE_MAX]. Returns out. */
+const char *cli_sim_plan_place(const struct cli_sim_plan *plan, const struct cli_setting *setting,
+                               char *out);
+/* Whether it asks for a sweep. */
+bool cli_sim_plan_is_sweep(const struct cli_setting *setting);
 
 /* The value of an axis at a point. */
 const char *cli_sim_plan_value(const struct cli_sim_plan *plan, unsigned point, unsigned axis);

@@ -20,7 +20,7 @@
 /* Packets that are written down while it runs. */
 struct capture {
     FILE *file; /* NULL: nothing is captured */
-    uint32_t left;
+    uint64_t written, left, missed;
     uint32_t header_bytes;
     bool full;
 };
@@ -42,9 +42,12 @@ struct course {
 static void on_packet(void *context, const struct lh_netsim_packet *packet)
 {
     struct capture *capture = context;
-    if (!capture->left)
+    if (!capture->left) {
+        capture->missed++;
         return;
+    }
     cli_pcap_packet(capture->file, packet, capture->header_bytes, capture->full);
+    capture->written++;
     capture->left--;
 }
 
@@ -82,6 +85,8 @@ static int close_capture(struct course *course, int status)
 {
     FILE *file = course->capture.file;
     const struct cli_folder *folder = &course->run->folder;
+    course->run->captured = course->capture.written;
+    course->run->uncaptured = course->capture.missed;
     course->capture = (struct capture){0};
     if (file && status == CLI_PROCEED)
         return cli_folder_close(folder, "capture.pcap", file);

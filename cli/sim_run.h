@@ -17,6 +17,7 @@ struct cli_sim_run {
     struct cli_folder folder; /* for its files; "": none */
     struct cli_figures figures;
     struct cli_series_shape queues, rates;
+    uint64_t captured, uncaptured; /* packets in capture.pcap, and those that came when it was full */
 };
 
 /* Runs it; label is what the progress bar calls it. CLI_PROCEED with the figures, which the caller

@@ -5,6 +5,7 @@
 #include "link_list.h"
 #include "options.h"
 #include "say.h"
+#include "sim_unread.h"
 
 #include <string.h>
 
@@ -50,13 +51,12 @@ static int check_folders(const struct cli_sim_plan *plan)
 int cli_sim_trial(const struct cli_sim_plan *plan)
 {
     int status = check_folders(plan);
-    /* The only point is made at once anyway. */
-    for (unsigned point = 0; point < plan->points && plan->points > 1 && status == CLI_PROCEED; point++) {
+    for (unsigned point = 0; point < plan->points && status == CLI_PROCEED; point++) {
         struct lh_netsim *simulation = NULL;
         status = cli_sim_plan_create(plan, point, plan->seed, &simulation);
         if (status == CLI_PROCEED)
             status = cli_sim_check_links(plan, point, simulation);
         lh_netsim_destroy(simulation);
     }
-    return status;
+    return status == CLI_PROCEED ? cli_sim_check_unread(plan) : status;
 }

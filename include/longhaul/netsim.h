@@ -47,6 +47,10 @@ LH_API int lh_netsim_config_set(struct lh_netsim_config *config, const char *key
 LH_API int lh_netsim_config_text(struct lh_netsim_config *config, const char *key, const char *name,
                                  const char *text, size_t bytes);
 
+/* The key whose value makes that nothing reads `key`, such as "workload.kind" for workload.load when that is
+ * "incast", or "switch.pfc" for switch.xoff; NULL: it is read, or there is no such key. Valid for ever. */
+LH_API const char *lh_netsim_config_unread(const struct lh_netsim_config *config, const char *key);
+
 /* ---- a run ------------------------------------------------------------------------------------------- */
 
 /* -LH_EINVAL, -LH_ERANGE: the configuration contradicts itself or a text is wrong; -LH_ENOMEM. The

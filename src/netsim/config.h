@@ -84,7 +84,7 @@ enum netsim_workload_kind {
     NETSIM_POISSON, /* arrivals at each host, sizes from a CDF or `bytes` */
 };
 
-enum netsim_matrix {                 /* who talks to whom in a poisson workload */
+enum netsim_matrix {                 /* who talks to whom: poisson, permutation */
                      NETSIM_UNIFORM, /* any other host */
                      NETSIM_ACROSS,  /* hosts of the first half (site 0) to hosts of the second */
                      NETSIM_INSIDE,  /* any other host of the same site */

@@ -104,7 +104,7 @@
       "who sends: each host to one other; many to one; each to each; a list; at random times", CHOICE,     \
       workload.kind, 0, 0, NULL, 0)                                                                        \
     X("workload.matrix", "uniform|across|inside", "uniform",                                               \
-      "poisson: to any host; from the first half or site to the second; within a site", CHOICE,            \
+      "poisson, permutation: to any host; from the first half or site to the rest; within a site", CHOICE, \
       workload.matrix, 0, 0, NULL, 0)                                                                      \
     X("workload.bytes", "size", "1MiB", "of each flow whose size nothing else says", SIZE, workload.bytes, \
       1, NETSIM_BYTES_MAX, NULL, 0)                                                                        \
@@ -119,7 +119,7 @@
     X("workload.jitter", "time", "0", "each start of a round is drawn from 0 to this", TIME,               \
       workload.jitter_ps, 0, NETSIM_SPAN_MAX, NULL, 0)                                                     \
     X("workload.load", "ratio", "50%", "poisson: payload offered, as a share of load_base of each sender", \
-      RATIO, workload.load, 0, 100, NULL, 0)                                                               \
+      RATIO, workload.load, 0, 10, NULL, 0)                                                                \
     X("workload.load_base", "rate", "line", "poisson: what load is a share of; line: the host's cable",    \
       RATE, workload.load_base_bps, 1, NETSIM_RATE_MAX, "line", 0)                                         \
     X("workload.duration", "time", "10ms", "poisson: flows begin during this time", TIME,                  \

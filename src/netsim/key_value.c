@@ -57,8 +57,9 @@ static int out_of_range(const struct reading *reading)
     const struct netsim_value_rule *rule = reading->rule;
     show(rule->kind, rule->min, from, sizeof from);
     show(rule->kind, rule->max, to, sizeof to);
-    return lh_fail(LH_ERANGE, "%s is " SHOWN ": it is %s to %s%s", reading->key, reading->value, from, to,
-                   or_words(reading, words, sizeof words));
+    return lh_fail(LH_ERANGE, "%s is " SHOWN ": it is %s to %s%s%s", reading->key, reading->value, from, to,
+                   or_words(reading, words, sizeof words),
+                   rule->kind == NETSIM_VALUE_RATIO ? "; a half is 0.5 or 50%" : "");
 }
 
 /* Not even the form is right. */
@@ -190,6 +191,12 @@ static int read_faults(const struct reading *reading, struct lh_link_spec *spec)
         return lh_fail(LH_EINVAL,
                        "%s is " SHOWN ": rate and delay of cables have keys of their own, such as "
                        "topology.rate and topology.delay; leave them out here",
+                       reading->key, reading->value);
+    if (read.burst_packets > 1 && read.loss <= 0)
+        return lh_fail(LH_EINVAL,
+                       "%s is " SHOWN
+                       ": a burst of losses needs loss=, such as loss=1e-4,burst=8; in a list "
+                       "such values have | between them",
                        reading->key, reading->value);
     if (read.queue_bytes != 0 || read.drop_tail)
         return lh_fail(LH_EINVAL,

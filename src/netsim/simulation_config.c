@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "netsim/key_use.h"
 #include "netsim/keys.h"
 #include "netsim/simulation.h"
 
@@ -102,4 +103,9 @@ int lh_netsim_config_set(struct lh_netsim_config *config, const char *key, const
     if (place >= 0 && netsim_key_rule(place)->kind == NETSIM_VALUE_FILE)
         return lh_netsim_config_text(config, key, key, value, strlen(value));
     return netsim_key_set(&config->config, key, value);
+}
+
+const char *lh_netsim_config_unread(const struct lh_netsim_config *config, const char *key)
+{
+    return netsim_key_unread(&config->config, key);
 }

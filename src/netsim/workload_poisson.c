@@ -13,65 +13,21 @@
 #include "base/decimal.h"
 #include "base/error.h"
 #include "netsim/cdf.h"
+#include "netsim/host_groups.h"
 #include "netsim/workload_kinds.h"
 
-#define LOAD_MAX   100.0
-#define GROUPS_MAX 256u /* a site is 8 bits */
+#define LOAD_MAX 10.0 /* more is most likely 50 for 50% */
 
 struct poisson {
     const struct netsim_workload_config *config;
     const struct netsim_graph *graph;
     struct netsim_cdf sizes;
     bool has_sizes;
-    /* Hosts, sorted by group: who talks to whom goes by groups (sites, halves, or one of all). */
-    uint32_t *order;
-    uint32_t group_first[GROUPS_MAX + 1];
-    uint32_t senders;   /* the first so many of order */
+    struct netsim_host_groups groups;
     uint64_t *base_bps; /* of each host that sends: what its load is a share of */
     uint64_t base_max_bps;
     double flows_per_ps; /* of all senders */
 };
-
-static uint32_t group_of(const struct poisson *poisson, uint32_t host)
-{
-    const struct netsim_graph *graph = poisson->graph;
-    if (poisson->config->matrix == NETSIM_UNIFORM)
-        return 0;
-    if (poisson->config->matrix == NETSIM_ACROSS && graph->sites == 1)
-        return host < graph->hosts / 2 ? 0 : 1;
-    return graph->nodes[host].site;
-}
-
-/* Sets group_first and senders: all, or the first group. */
-static int count_groups(struct poisson *poisson)
-{
-    uint32_t hosts = poisson->graph->hosts;
-    bool across = poisson->config->matrix == NETSIM_ACROSS;
-    for (uint32_t host = 0; host < hosts; host++)
-        poisson->group_first[group_of(poisson, host) + 1]++;
-    for (uint32_t group = 0; group < GROUPS_MAX; group++) {
-        if (!across && poisson->group_first[group + 1] == 1)
-            return lh_fail(LH_EINVAL,
-                           "workload.matrix: site %u has one host, which could send to none inside; "
-                           "give each site two, or choose uniform",
-                           group);
-        poisson->group_first[group + 1] += poisson->group_first[group];
-    }
-    poisson->senders = across ? poisson->group_first[1] : hosts;
-    if (poisson->senders == 0 || (across && poisson->senders == hosts))
-        return lh_fail(LH_EINVAL, "workload.matrix: across needs hosts in site 0 and in others; "
-                                  "place them, or choose uniform");
-    return 0;
-}
-
-static void sort_hosts(struct poisson *poisson)
-{
-    uint32_t next[GROUPS_MAX];
-    for (uint32_t group = 0; group < GROUPS_MAX; group++)
-        next[group] = poisson->group_first[group];
-    for (uint32_t host = 0; host < poisson->graph->hosts; host++)
-        poisson->order[next[group_of(poisson, host)]++] = host;
-}
 
 /* Sets the rate that each sender's load is a share of, and the sum and the largest of these. */
 static double sum_bases(struct poisson *poisson)
@@ -83,8 +39,8 @@ static double sum_bases(struct poisson *poisson)
         const struct netsim_cable *cable = &graph->cables[end / 2];
         uint32_t host = cable->ends[end % 2];
         uint64_t base_bps = given_bps != 0 ? given_bps : cable->rate_bps;
-        bool sends = host < graph->hosts &&
-                     (poisson->config->matrix != NETSIM_ACROSS || group_of(poisson, host) == 0);
+        bool sends = host < graph->hosts && (poisson->config->matrix != NETSIM_ACROSS ||
+                                             netsim_host_group(&poisson->groups, host) == 0);
         if (!sends)
             continue;
         sum_bps += (double)base_bps;
@@ -102,8 +58,8 @@ static double sum_bases(struct poisson *poisson)
 static uint32_t draw_sender(const struct poisson *poisson, struct lh_prng *prng)
 {
     for (;;) {
-        uint32_t place = (uint32_t)lh_prng_below(prng, poisson->senders);
-        double base_bps = (double)poisson->base_bps[poisson->order[place]];
+        uint32_t place = (uint32_t)lh_prng_below(prng, poisson->groups.senders);
+        double base_bps = (double)poisson->base_bps[poisson->groups.order[place]];
         if (lh_prng_chance(prng, base_bps / (double)poisson->base_max_bps))
             return place;
     }
@@ -113,10 +69,10 @@ static uint32_t draw_receiver(const struct poisson *poisson, uint32_t sender, st
 {
     uint32_t hosts = poisson->graph->hosts;
     if (poisson->config->matrix == NETSIM_ACROSS)
-        return poisson->senders + (uint32_t)lh_prng_below(prng, hosts - poisson->senders);
-    uint32_t group = group_of(poisson, poisson->order[sender]);
-    uint32_t first = poisson->group_first[group];
-    uint32_t others = poisson->group_first[group + 1] - first - 1;
+        return poisson->groups.senders + (uint32_t)lh_prng_below(prng, hosts - poisson->groups.senders);
+    uint32_t group = netsim_host_group(&poisson->groups, poisson->groups.order[sender]);
+    uint32_t first = poisson->groups.first[group];
+    uint32_t others = poisson->groups.first[group + 1] - first - 1;
     uint32_t place = first + (uint32_t)lh_prng_below(prng, others);
     return place < sender ? place : place + 1;
 }
@@ -143,8 +99,8 @@ static int draw_flows(const struct poisson *poisson, const struct lh_prng *prng,
         list->flows[list->count] = (struct netsim_flow_request){
             .bytes = poisson->has_sizes ? netsim_cdf_draw(&poisson->sizes, &sizes) : poisson->config->bytes,
             .start_ps = (netsim_time)at_ps,
-            .source = poisson->order[sender],
-            .destination = poisson->order[receiver]};
+            .source = poisson->groups.order[sender],
+            .destination = poisson->groups.order[receiver]};
     }
 }
 
@@ -154,7 +110,7 @@ static int check(const struct netsim_workload_config *config)
         char text[LH_DECIMAL_DOUBLE_MAX] = "no number";
         if (config->load >= 0 && isfinite(config->load))
             lh_decimal_format_double(config->load, text, sizeof text);
-        return lh_fail(LH_ERANGE, "workload.load is %s: more than 0, and 100 at most; half the rate is 0.5",
+        return lh_fail(LH_ERANGE, "workload.load is %s: more than 0, and 10 at most; half the rate is 0.5",
                        text);
     }
     if (config->load_base_bps != 0 &&
@@ -179,15 +135,15 @@ static int prepare(struct poisson *poisson, struct netsim_arena *arena)
     else if (rc == 0)
         rc = netsim_workload_check_bytes(config);
     if (rc == 0)
-        rc = count_groups(poisson);
+        rc = netsim_host_groups_count(&poisson->groups, config->matrix, poisson->graph);
     if (rc != 0)
         return rc;
     if (poisson->has_sizes)
         mean_bytes = poisson->sizes.mean_bytes;
-    poisson->order = netsim_arena_take(arena, poisson->graph->hosts, sizeof *poisson->order);
+    poisson->groups.order = netsim_arena_take(arena, poisson->graph->hosts, sizeof *poisson->groups.order);
     poisson->base_bps = netsim_arena_take(arena, poisson->graph->hosts, sizeof *poisson->base_bps);
-    if (poisson->order != NULL)
-        sort_hosts(poisson);
+    if (poisson->groups.order != NULL)
+        netsim_host_groups_sort(&poisson->groups);
     poisson->flows_per_ps = config->load * sum_bases(poisson) / (8 * mean_bytes * (double)NETSIM_PS_PER_S);
     return netsim_workload_check_count(poisson->flows_per_ps * (double)config->duration_ps);
 }

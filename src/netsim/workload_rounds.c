@@ -6,15 +6,18 @@
 #include <assert.h>
 
 #include "base/error.h"
+#include "netsim/host_groups.h"
 #include "netsim/workload_kinds.h"
 
 struct rounds {
     const struct netsim_workload_config *config;
     struct netsim_flow_list *list;
+    const struct netsim_graph *graph;
     uint32_t hosts;
-    uint32_t senders;   /* incast */
-    uint32_t *drawn;    /* permutation: to whom each host sends; incast: who sends; else NULL */
-    netsim_time now_ps; /* start of this round */
+    uint32_t senders; /* incast */
+    uint32_t *drawn;  /* permutation: to whom each host sends; incast: who sends; else NULL */
+    struct netsim_host_groups groups; /* permutation */
+    netsim_time now_ps;               /* start of this round */
     struct lh_prng pairs;
     struct lh_prng jitter;
 };
@@ -50,26 +53,47 @@ static bool try_derangement(uint32_t *to, uint32_t hosts, struct lh_prng *prng)
     return true;
 }
 
-static void add_permutation(struct rounds *rounds)
+/* The first `count` of a shuffle of 0 … others - 1, in drawn. */
+static void draw_some(struct rounds *rounds, uint32_t count, uint32_t others)
 {
-    while (!try_derangement(rounds->drawn, rounds->hosts, &rounds->pairs))
-        continue;
-    for (uint32_t host = 0; host < rounds->hosts; host++)
-        add_flow(rounds, host, rounds->drawn[host]);
+    for (uint32_t i = 0; i < others; i++)
+        rounds->drawn[i] = i;
+    for (uint32_t i = 0; i < count; i++)
+        swap(&rounds->drawn[i], &rounds->drawn[i + lh_prng_below(&rounds->pairs, others - i)]);
 }
 
-/* The first `senders` of a shuffle of all but the receiver. */
+/* Each host of the first group to one of the rest. */
+static void add_crossing(struct rounds *rounds)
+{
+    const struct netsim_host_groups *groups = &rounds->groups;
+    draw_some(rounds, groups->senders, rounds->hosts - groups->senders);
+    for (uint32_t i = 0; i < groups->senders; i++)
+        add_flow(rounds, groups->order[i], groups->order[groups->senders + rounds->drawn[i]]);
+}
+
+/* Each host to one other of its group. */
+static void add_permutation(struct rounds *rounds)
+{
+    const struct netsim_host_groups *groups = &rounds->groups;
+    for (uint32_t group = 0; group < NETSIM_GROUPS_MAX; group++) {
+        const uint32_t *members = groups->order + groups->first[group];
+        uint32_t count = groups->first[group + 1] - groups->first[group];
+        while (count > 0 && !try_derangement(rounds->drawn, count, &rounds->pairs))
+            continue;
+        for (uint32_t i = 0; i < count; i++)
+            add_flow(rounds, members[i], members[rounds->drawn[i]]);
+    }
+}
+
 static void add_incast(struct rounds *rounds)
 {
     uint32_t receiver = rounds->config->receiver;
     if (receiver == UINT32_MAX)
         receiver = (uint32_t)lh_prng_below(&rounds->pairs, rounds->hosts);
-    uint32_t others = rounds->hosts - 1;
-    for (uint32_t i = 0; i < others; i++)
-        rounds->drawn[i] = i < receiver ? i : i + 1;
+    draw_some(rounds, rounds->senders, rounds->hosts - 1);
     for (uint32_t i = 0; i < rounds->senders; i++) {
-        swap(&rounds->drawn[i], &rounds->drawn[i + lh_prng_below(&rounds->pairs, others - i)]);
-        add_flow(rounds, rounds->drawn[i], receiver);
+        uint32_t sender = rounds->drawn[i];
+        add_flow(rounds, sender < receiver ? sender : sender + 1, receiver);
     }
 }
 
@@ -94,6 +118,20 @@ static int check_incast(const struct netsim_workload_config *config, uint32_t ho
     return 0;
 }
 
+static int check_permutation(struct rounds *rounds)
+{
+    const struct netsim_workload_config *config = rounds->config;
+    int rc = netsim_host_groups_count(&rounds->groups, config->matrix, rounds->graph);
+    if (rc == 0 && rounds->hosts - rounds->groups.senders < rounds->groups.senders &&
+        config->matrix == NETSIM_ACROSS)
+        return lh_fail(
+            LH_EINVAL,
+            "workload.matrix: across, %u hosts of site 0 would each send to one of %u others; place "
+            "as many there, or choose uniform",
+            rounds->groups.senders, rounds->hosts - rounds->groups.senders);
+    return rc;
+}
+
 static int check_times(const struct netsim_workload_config *config)
 {
     uint64_t gaps_ps = 0;
@@ -112,7 +150,7 @@ static uint64_t round_flows(const struct rounds *rounds)
 {
     switch (rounds->config->kind) {
     case NETSIM_PERMUTATION:
-        return rounds->hosts;
+        return rounds->groups.senders;
     case NETSIM_INCAST:
         return rounds->senders;
     default:
@@ -123,7 +161,10 @@ static uint64_t round_flows(const struct rounds *rounds)
 
 static void add_round(struct rounds *rounds)
 {
-    if (rounds->config->kind == NETSIM_PERMUTATION)
+    bool permutation = rounds->config->kind == NETSIM_PERMUTATION;
+    if (permutation && rounds->config->matrix == NETSIM_ACROSS)
+        add_crossing(rounds);
+    else if (permutation)
         add_permutation(rounds);
     else if (rounds->config->kind == NETSIM_INCAST)
         add_incast(rounds);
@@ -132,13 +173,15 @@ static void add_round(struct rounds *rounds)
 }
 
 /* Also sets the number of flows. */
-static int check(const struct rounds *rounds, uint64_t *count)
+static int check(struct rounds *rounds, uint64_t *count)
 {
     int rc = netsim_workload_check_bytes(rounds->config);
     if (rc == 0)
         rc = check_times(rounds->config);
     if (rc == 0 && rounds->config->kind == NETSIM_INCAST)
         rc = check_incast(rounds->config, rounds->hosts);
+    if (rc == 0 && rounds->config->kind == NETSIM_PERMUTATION)
+        rc = check_permutation(rounds);
     if (rc != 0)
         return rc;
     /* Below 2^64: fewer than 2^32 flows in a round. */
@@ -151,6 +194,7 @@ int netsim_workload_rounds(const struct netsim_workload *workload)
     const struct netsim_workload_config *config = workload->config;
     struct rounds rounds = {.config = config,
                             .list = workload->list,
+                            .graph = workload->graph,
                             .hosts = workload->graph->hosts,
                             .senders = config->senders,
                             .pairs = lh_prng_fork(workload->prng, NETSIM_DRAW_PAIRS),
@@ -166,12 +210,16 @@ int netsim_workload_rounds(const struct netsim_workload *workload)
     bool shuffled = config->jitter_ps > 0;
     list->flows = netsim_arena_take(workload->arena, count, sizeof *list->flows);
     rounds.drawn = netsim_arena_take(workload->arena, rounds.hosts, sizeof *rounds.drawn);
+    if (config->kind == NETSIM_PERMUTATION)
+        rounds.groups.order = netsim_arena_take(workload->arena, rounds.hosts, sizeof *rounds.groups.order);
     struct netsim_flow_request *scratch =
         netsim_arena_take(workload->arena, shuffled ? count : 0, sizeof *scratch);
     list->count = (uint32_t)count;
     if (workload->arena->base == NULL)
         return 0;
     list->count = 0;
+    if (config->kind == NETSIM_PERMUTATION)
+        netsim_host_groups_sort(&rounds.groups);
     for (uint32_t i = 0; i < config->rounds; i++, rounds.now_ps += config->gap_ps)
         add_round(&rounds);
     assert(list->count == count);

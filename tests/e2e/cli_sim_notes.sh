@@ -43,4 +43,53 @@ notes '.*: raise transport.reorder, since'
 sim many.ini --set topology.link=loss=0.01
 silent
 
+say "keys that nothing reads"
+cat >far.ini <<'INI'
+[topology]
+kind = two-datacenters
+hosts = 1
+long_delay = 10km
+[workload]
+bytes = 64kB
+INI
+sim far.ini
+silent
+sim far.ini --set topology.leaves=2
+notes '--set: nothing reads topology.leaves with topology.kind=two-datacenters'
+wrong 2 '--sweep: nothing reads workload.load with workload.kind=permutation: all points' far.ini \
+    --sweep workload.load=10%,20%
+wrong 2 'nothing reads workload.senders' incast --set workload.kind=poisson
+# A key that one of the points reads is well.
+sim far.ini --sweep workload.kind=permutation,incast --sweep workload.senders=1,2
+silent
+sim far.ini --set workload.senders=2 --sweep workload.kind=permutation,incast
+silent
+wrong 2 '--sweep: nothing reads switch.xoff with switch.pfc=off' far.ini --sweep switch.xoff=100kB,120kB
+printf '[topology]\nleaves = 3\n' >two.ini
+sim two.ini
+notes 'two.ini:2: nothing reads topology.leaves with topology.kind=two-hosts'
+
+say "a permutation across sites"
+sim far.ini --set workload.matrix=across --output far
+awk -F, 'NR > 1 && !($2 < 8 && $3 >= 8) { exit 1 }' far/flows.csv || fail "a flow stays in its site"
+[ "$(wc -l <far/flows.csv)" -eq 9 ] || fail "not each host of the first site sends"
+
+say "bursts need losses, and commas are not clear"
+wrong 2 '--set: topology.link is "burst=8": a burst of losses needs loss=' far.ini --set topology.link=burst=8
+wrong 2 'whether burst=8 is a link of its own' far.ini --sweep topology.link=loss=1e-4,burst=8
+wrong 2 'whether jitter=1us is a link of its own' far.ini --sweep topology.link=none,loss=1e-4,jitter=1us
+sim far.ini --sweep topology.link=none,loss=1e-4,loss=1e-3
+
+say "more load than there is room for"
+wrong 2 'workload.load is "50": it is 0 to 10; a half is 0.5 or 50%' far.ini --set workload.kind=poisson \
+    --set workload.load=50
+sim far.ini --set workload.kind=poisson --sweep workload.load=50%,200% --set workload.duration=10us
+notes 'workload.load is 200%: hosts offer more than their cables carry'
+
+say "what is asked for and not written"
+sim far.ini --set 'output.pcap=host0>*'
+notes 'output.pcap is written nowhere without --output FOLDER'
+sim far.ini --set 'output.pcap=host0>*' --set output.packets=10 --output far
+notes 'capture.pcap holds the first 10 of [0-9]* packets; raise output.packets'
+
 echo "all well"

@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "netsim/key_use.h"
 #include "netsim/keys.h"
 #include "netsim/simulation.h"
 
@@ -151,6 +152,8 @@ static void test_ranges(void **state)
     refuses(LH_EINVAL, "topology.kind", "tree", "fat-tree");
     refuses(LH_EINVAL, "topology.link", "loss=2%,rate=1Gbit", "topology.rate");
     refuses(LH_EINVAL, "topology.link", "queue=1MiB", "switch.buffer");
+    refuses(LH_EINVAL, "topology.link", "burst=8", "needs loss=");
+    refuses(LH_ERANGE, "workload.load", "50", "0 to 10; a half is 0.5 or 50%");
     refuses(LH_EINVAL, "topology.link", "losss=2%", "loss");
     /* "none" is kept as 0: a threshold of nothing must not turn into no threshold. */
     refuses(LH_EINVAL, "switch.alpha", "0", "a number above 0, or none");
@@ -158,6 +161,53 @@ static void test_ranges(void **state)
     sets("switch.alpha", "0.0625");
     sets("switch.alpha", "none");
     assert_true(config.switches.alpha == 0);
+}
+
+static void is_unread(const char *key, const char *because)
+{
+    const char *found = netsim_key_unread(&config, key);
+    if (because == NULL)
+        assert_null(found);
+    else
+        assert_true(found != NULL && strcmp(found, because) == 0);
+}
+
+static void test_keys_that_nothing_reads(void **state)
+{
+    (void)state;
+    static const struct netsim_text text = {.data = "", .name = "empty"};
+    is_unread("switch.buffer", "topology.kind");
+    is_unread("topology.k", "topology.kind");
+    is_unread("topology.rate", NULL);
+    is_unread("topology.link", NULL);
+    is_unread("run.packets", NULL);
+    is_unread("weather.wind", NULL);
+    sets("topology.kind", "leaf-spine");
+    is_unread("switch.buffer", NULL);
+    is_unread("topology.k", "topology.kind");
+    is_unread("topology.leaves", NULL);
+    is_unread("topology.core_rate", NULL);
+    is_unread("topology.long_rate", "topology.kind");
+    is_unread("switch.xoff", "switch.pfc");
+    sets("switch.pfc", "on");
+    is_unread("switch.xoff", NULL);
+    sets("topology.kind", "file");
+    is_unread("topology.link", "topology.kind");
+    is_unread("transport.rto", NULL);
+    sets("transport.ack", "0");
+    is_unread("transport.rto", "transport.ack");
+    is_unread("transport.rto_min", "transport.ack");
+    is_unread("transport.rate", NULL);
+    is_unread("workload.load", "workload.kind");
+    is_unread("workload.matrix", NULL);
+    sets("workload.kind", "poisson");
+    is_unread("workload.load", NULL);
+    is_unread("workload.bytes", NULL);
+    config.workload.sizes = text;
+    is_unread("workload.bytes", "workload.sizes");
+    is_unread("workload.senders", "workload.kind");
+    sets("workload.kind", "incast");
+    is_unread("workload.matrix", "workload.kind");
 }
 
 static void test_unknown_keys(void **state)
@@ -262,6 +312,7 @@ int main(void)
         cmocka_unit_test_setup(test_values, start),
         cmocka_unit_test_setup(test_times, start),
         cmocka_unit_test_setup(test_ranges, start),
+        cmocka_unit_test_setup(test_keys_that_nothing_reads, start),
         cmocka_unit_test_setup(test_unknown_keys, start),
         cmocka_unit_test_setup(test_contradictions, start),
         cmocka_unit_test_setup(test_files_are_given_and_used, start),

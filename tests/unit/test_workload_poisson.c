@@ -296,11 +296,11 @@ static void test_limits(void **state)
     (void)state;
     struct netsim_topology_config topology = two_datacenters();
     const struct netsim_workload_config good = poisson(NETSIM_UNIFORM);
-    static const double loads[] = {0, -1, 100.5, INFINITY, NAN};
+    static const double loads[] = {0, -1, 10.5, INFINITY, NAN};
     for (size_t i = 0; i < sizeof loads / sizeof loads[0]; i++) {
         struct netsim_workload_config config = good;
         config.load = loads[i];
-        refuse(&topology, &config, -LH_ERANGE, "workload.load is ", "100 at most");
+        refuse(&topology, &config, -LH_ERANGE, "workload.load is ", "10 at most");
     }
     struct netsim_workload_config config = good;
     config.load_base_bps = NETSIM_RATE_MAX + 1;

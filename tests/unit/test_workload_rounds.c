@@ -98,6 +98,71 @@ static void test_every_derangement_is_as_likely(void **state)
     free(memory);
 }
 
+/* Two sites of so many hosts, in turn. */
+static struct netsim_flow_list build_sites(const struct netsim_workload_config *config,
+                                           struct netsim_node nodes[16], void **memory)
+{
+    struct netsim_graph graph = {.hosts = 16, .sites = 2, .nodes = nodes};
+    struct netsim_flow_list list;
+    for (uint32_t host = 0; host < 16; host++)
+        nodes[host].site = host % 2;
+    assert_int_equal(build_workload(config, &graph, 3, &list, memory), 0);
+    return list;
+}
+
+static void test_permutations_by_site(void **state)
+{
+    (void)state;
+    void *memory;
+    struct netsim_node nodes[16] = {0};
+    struct netsim_workload_config config = workload(NETSIM_PERMUTATION);
+    config.rounds = 20;
+    for (config.matrix = NETSIM_ACROSS; config.matrix <= NETSIM_INSIDE; config.matrix++) {
+        struct netsim_flow_list list = build_sites(&config, nodes, &memory);
+        uint32_t flows = config.matrix == NETSIM_ACROSS ? 8 : 16;
+        assert_int_equal(list.count, 20 * flows);
+        for (uint32_t round = 0; round < 20; round++) {
+            uint32_t sent = 0;
+            uint32_t received = 0;
+            for (uint32_t i = flows * round; i < flows * (round + 1); i++) {
+                const struct netsim_flow_request *flow = &list.flows[i];
+                assert_true(flow->source != flow->destination);
+                if (config.matrix == NETSIM_ACROSS)
+                    assert_true(flow->source % 2 == 0 && flow->destination % 2 == 1);
+                else
+                    assert_int_equal(flow->source % 2, flow->destination % 2);
+                sent |= 1u << flow->source;
+                received |= 1u << flow->destination;
+            }
+            assert_int_equal(sent, config.matrix == NETSIM_ACROSS ? 0x5555 : 0xffff);
+            assert_int_equal(received, config.matrix == NETSIM_ACROSS ? 0xaaaa : 0xffff);
+        }
+        free(memory);
+    }
+}
+
+/* Of one site the first half sends to the second; of an odd number one more receives. */
+static void test_permutations_across_halves(void **state)
+{
+    (void)state;
+    void *memory;
+    struct netsim_workload_config config = workload(NETSIM_PERMUTATION);
+    config.matrix = NETSIM_ACROSS;
+    struct netsim_flow_list list = build(&config, 7, 1, &memory);
+    assert_int_equal(list.count, 3);
+    for (uint32_t i = 0; i < 3; i++)
+        assert_true(list.flows[i].source == i && list.flows[i].destination >= 3);
+    free(memory);
+
+    struct netsim_node nodes[3] = {{.site = 0}, {.site = 0}, {.site = 1}};
+    struct netsim_graph graph = {.hosts = 3, .sites = 2, .nodes = nodes};
+    assert_int_equal(build_workload(&config, &graph, 1, &list, &memory), -LH_EINVAL);
+    assert_non_null(strstr(lh_last_error(), "2 hosts of site 0"));
+    config.matrix = NETSIM_INSIDE;
+    assert_int_equal(build_workload(&config, &graph, 1, &list, &memory), -LH_EINVAL);
+    assert_non_null(strstr(lh_last_error(), "site 1 has one host"));
+}
+
 static void test_the_seed_decides(void **state)
 {
     (void)state;
@@ -269,6 +334,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_permutations_are_derangements),
         cmocka_unit_test(test_every_derangement_is_as_likely),
+        cmocka_unit_test(test_permutations_by_site),
+        cmocka_unit_test(test_permutations_across_halves),
         cmocka_unit_test(test_the_seed_decides),
         cmocka_unit_test(test_incast),
         cmocka_unit_test(test_incast_by_default),

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "sim_unread.h"
+
+#include "say.h"
+
+#include <string.h>
+
+/* For each setting and axis the key because of which nothing reads it; NULL: some point does. */
+struct unread {
+    const char *settings[CLI_SETTINGS_MAX];
+    const char *axes[CLI_AXES_MAX];
+};
+
+static bool is_looked_at(const struct cli_setting *setting)
+{
+    return !cli_sim_plan_is_sweep(setting) && !cli_sim_key_is_ours(setting->key);
+}
+
+/* After the first point, only what no point before has read is still of interest. */
+static void look_at_point(struct unread *unread, const struct cli_sim_plan *plan,
+                          const struct lh_netsim_config *config, bool first)
+{
+    for (unsigned i = 0; i < plan->scenario.count; i++)
+        if (is_looked_at(&plan->scenario.settings[i]) && (first || unread->settings[i]))
+            unread->settings[i] = lh_netsim_config_unread(config, plan->scenario.settings[i].key);
+    for (unsigned i = 0; i < plan->axes_count; i++)
+        if (first || unread->axes[i])
+            unread->axes[i] = lh_netsim_config_unread(config, plan->axes[i].key);
+}
+
+/* Of a swept key its own place is told, not again that of a line which sets it too. */
+static bool is_swept(const struct cli_sim_plan *plan, const char *key)
+{
+    for (unsigned i = 0; i < plan->axes_count; i++)
+        if (!strcmp(plan->axes[i].key, key))
+            return true;
+    return false;
+}
+
+static int tell(const struct unread *unread, const struct cli_sim_plan *plan)
+{
+    char place[CLI_PLACE_MAX];
+    for (unsigned i = 0; i < plan->axes_count; i++)
+        if (unread->axes[i])
+            return cli_misused("%s: nothing reads %s with %s=%s: all points would be the same%s",
+                               cli_sim_plan_place(plan, plan->axes[i].setting, place), plan->axes[i].key,
+                               unread->axes[i], cli_sim_plan_text(plan, 0, unread->axes[i]),
+                               plan->axes[i].setting->line ? "; --no-sweep passes the sweep over" : "");
+    for (unsigned i = 0; i < plan->scenario.count; i++) {
+        const struct cli_setting *setting = &plan->scenario.settings[i];
+        if (unread->settings[i] && !is_swept(plan, setting->key))
+            cli_note("%s: nothing reads %s with %s=%s", cli_sim_plan_place(plan, setting, place),
+                     setting->key, unread->settings[i], cli_sim_plan_text(plan, 0, unread->settings[i]));
+    }
+    return CLI_PROCEED;
+}
+
+int cli_sim_check_unread(const struct cli_sim_plan *plan)
+{
+    struct unread unread = {0};
+    for (unsigned point = 0; point < plan->points; point++) {
+        struct lh_netsim_config *config = NULL;
+        int status = cli_sim_plan_config(plan, point, &config);
+        if (status != CLI_PROCEED)
+            return status;
+        look_at_point(&unread, plan, config, point == 0);
+        lh_netsim_config_destroy(config);
+    }
+    return tell(&unread, plan);
+}

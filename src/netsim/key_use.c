@@ -1,0 +1,103 @@
+/*
+ * key_use.c - see key_use.h.
+ *
+ * A key that is not in the table below is read always.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include "netsim/key_use.h"
+
+#include <string.h>
+
+#define ONLY(kind) (1u << (kind))
+
+#define FLAT   (ONLY(NETSIM_DUMBBELL) | ONLY(NETSIM_LEAF_SPINE))
+#define TREES  (ONLY(NETSIM_FAT_TREE) | ONLY(NETSIM_TWO_DATACENTERS))
+#define ROUNDS (ONLY(NETSIM_PERMUTATION) | ONLY(NETSIM_INCAST) | ONLY(NETSIM_ALL_TO_ALL))
+
+static bool has_switches(const struct netsim_config *config)
+{
+    return config->topology.kind != NETSIM_TWO_HOSTS;
+}
+
+static bool has_pfc(const struct netsim_config *config)
+{
+    return config->switches.pfc;
+}
+
+static bool marks(const struct netsim_config *config)
+{
+    return config->switches.ecn_max_bytes != 0;
+}
+
+static bool acknowledges(const struct netsim_config *config)
+{
+    return config->transport.ack_bytes != 0;
+}
+
+static bool has_one_size(const struct netsim_config *config)
+{
+    return config->workload.sizes.data == NULL;
+}
+
+static const struct use {
+    const char *key;     /* or a section, with its dot */
+    const char *because; /* the key that decides */
+    unsigned kinds;      /* of topology or workload which read it, whichever decides; 0: see reads */
+    bool (*reads)(const struct netsim_config *config);
+} uses[] = {
+    {"topology.hosts", "topology.kind", FLAT | ONLY(NETSIM_TWO_DATACENTERS), NULL},
+    {"topology.leaves", "topology.kind", ONLY(NETSIM_LEAF_SPINE), NULL},
+    {"topology.spines", "topology.kind", ONLY(NETSIM_LEAF_SPINE), NULL},
+    {"topology.k", "topology.kind", TREES, NULL},
+    {"topology.core_rate", "topology.kind", FLAT, NULL},
+    {"topology.core_delay", "topology.kind", FLAT, NULL},
+    {"topology.long_rate", "topology.kind", ONLY(NETSIM_TWO_DATACENTERS), NULL},
+    {"topology.long_delay", "topology.kind", ONLY(NETSIM_TWO_DATACENTERS), NULL},
+    {"topology.link", "topology.kind", ~ONLY(NETSIM_TOPOLOGY_FILE), NULL},
+    {"topology.file", "topology.kind", ONLY(NETSIM_TOPOLOGY_FILE), NULL},
+    {"switch.", "topology.kind", 0, has_switches},
+    {"switch.xoff", "switch.pfc", 0, has_pfc},
+    {"switch.xon", "switch.pfc", 0, has_pfc},
+    {"switch.ecn_probability", "switch.ecn_max", 0, marks},
+    {"transport.ack_priority", "transport.ack", 0, acknowledges},
+    {"transport.reorder", "transport.ack", 0, acknowledges},
+    {"transport.retries", "transport.ack", 0, acknowledges},
+    {"transport.rto", "transport.ack", 0, acknowledges},
+    {"transport.rto_min", "transport.ack", 0, acknowledges},
+    {"transport.window", "transport.ack", 0, acknowledges},
+    {"workload.matrix", "workload.kind", ONLY(NETSIM_PERMUTATION) | ONLY(NETSIM_POISSON), NULL},
+    {"workload.bytes", "workload.kind", ~ONLY(NETSIM_FLOWS_FILE), NULL},
+    {"workload.bytes", "workload.sizes", 0, has_one_size},
+    {"workload.senders", "workload.kind", ONLY(NETSIM_INCAST), NULL},
+    {"workload.receiver", "workload.kind", ONLY(NETSIM_INCAST), NULL},
+    {"workload.rounds", "workload.kind", ROUNDS, NULL},
+    {"workload.gap", "workload.kind", ROUNDS, NULL},
+    {"workload.jitter", "workload.kind", ROUNDS, NULL},
+    {"workload.load", "workload.kind", ONLY(NETSIM_POISSON), NULL},
+    {"workload.load_base", "workload.kind", ONLY(NETSIM_POISSON), NULL},
+    {"workload.duration", "workload.kind", ONLY(NETSIM_POISSON), NULL},
+    {"workload.sizes", "workload.kind", ONLY(NETSIM_POISSON), NULL},
+    {"workload.flows", "workload.kind", ONLY(NETSIM_FLOWS_FILE), NULL},
+};
+
+static bool is_about(const struct use *use, const char *key)
+{
+    size_t length = strlen(use->key);
+    return use->key[length - 1] == '.' ? strncmp(use->key, key, length) == 0 : strcmp(use->key, key) == 0;
+}
+
+static bool is_read(const struct use *use, const struct netsim_config *config)
+{
+    unsigned kind = strcmp(use->because, "topology.kind") == 0 ? (unsigned)config->topology.kind
+                                                               : (unsigned)config->workload.kind;
+    return use->reads != NULL ? use->reads(config) : (use->kinds >> kind & 1) != 0;
+}
+
+const char *netsim_key_unread(const struct netsim_config *config, const char *key)
+{
+    for (size_t i = 0; i < sizeof uses / sizeof uses[0]; i++)
+        if (is_about(&uses[i], key) && !is_read(&uses[i], config))
+            return uses[i].because;
+    return NULL;
+}

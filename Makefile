@@ -10,7 +10,7 @@ CTEST_ARGS ?=
 ctest_words = $(foreach word,$(CTEST_ARGS),'$(word)')
 
 .DEFAULT_GOAL := all
-.PHONY: all demo test test-asan test-tsan soak bench install fuzz format lint clean help
+.PHONY: all demo test test-vm test-asan test-tsan soak bench install fuzz format lint clean help
 
 all: ## build the library, the command and the tests
 	@.ci/install-deps build test
@@ -23,6 +23,11 @@ test: ## build and run every test; ends with "N passed, N failed"
 	@.ci/install-deps build test
 	@.ci/build $(BUILD) -DLH_WERROR=ON -DCMAKE_INSTALL_PREFIX=$(PREFIX)
 	@.ci/ctest $(BUILD) $(ctest_words)
+
+test-vm: ## the tests that run in virtual machines with RDMA (tests/vm)
+	@.ci/install-deps build test vm
+	@.ci/build $(BUILD) -DLH_WERROR=ON -DCMAKE_INSTALL_PREFIX=$(PREFIX)
+	@.ci/ctest $(BUILD) -L vm $(ctest_words)
 
 test-asan: ## the same tests under the address and undefined behaviour sanitizers
 	@.ci/install-deps build test

@@ -3,8 +3,6 @@
 SPDX-License-Identifier: BSD-3-Clause
 """
 
-import os
-import pathlib
 import socket
 import subprocess
 import sys
@@ -52,7 +50,7 @@ class Guest:
     The machine itself goes on after its command has ended, since others may still talk to its kernel.
     """
 
-    def __init__(self, number, options, kernel, initrd, folder, work):
+    def __init__(self, number, options, kernel, initrd, folder):
         self.name = "ab"[number - 2]
         self.state = "boots"
         self.status = None
@@ -61,14 +59,10 @@ class Guest:
         (self.out / ".command").write_text(options.guest[number - 2] + "\n", encoding="utf-8")
         self.console = folder / f"{self.name}.console"
         self.output = Output(self.name, folder / f"{self.name}.log")
-        port = work / f"{self.name}.port"
-        self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        # A path of the build folder may be longer than the address of a socket can be.
-        self.listener.bind(f"/proc/self/cwd/{os.path.relpath(port)}")
-        self.listener.listen(1)
-        command = self.command(number, options, kernel, initrd, port)
-        self.qemu = subprocess.Popen(command, stdin=subprocess.DEVNULL)
-        self.port = self.accept()
+        self.port, theirs = socket.socketpair()
+        with theirs:
+            command = self.command(number, options, kernel, initrd, theirs.fileno())
+            self.qemu = subprocess.Popen(command, stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()])
 
     def command(self, number, options, kernel, initrd, port):
         words = (f"console=ttyS0 panic=-1 quiet mitigations=off vm_name={self.name} vm_number={number} "
@@ -82,18 +76,8 @@ class Guest:
                 "-device", f"virtio-net-pci,netdev=n0,mac={mac},romfile=,host_mtu={mtu}",
                 "-fsdev", f"local,id=out,path={self.out},security_model=none",
                 "-device", "virtio-9p-pci,fsdev=out,mount_tag=out",
-                "-device", "virtio-serial-pci", "-chardev", f"socket,id=port,path={port}",
+                "-device", "virtio-serial-pci", "-chardev", f"socket,id=port,fd={port}",
                 "-device", "virtserialport,chardev=port,nr=1,name=longhaul"]
-
-    def accept(self):
-        """QEMU connects when it starts, before the guest does anything."""
-        self.listener.settimeout(0.5)
-        while self.qemu.poll() is None:
-            try:
-                return self.listener.accept()[0]
-            except TimeoutError:
-                continue
-        raise RuntimeError(f"QEMU ends at once, with status {self.qemu.returncode}")
 
     def fileno(self):
         return self.port.fileno()
@@ -115,7 +99,7 @@ class Guest:
     def lost(self):
         self.qemu.wait()
         sys.stdout.write(f"{self.name}: the machine ended by itself. The end of its console:\n")
-        text = pathlib.Path(self.console).read_bytes().decode("utf-8", "replace")
+        text = self.console.read_bytes().decode("utf-8", "replace") if self.console.exists() else ""
         sys.stdout.write("".join(f"{self.name}> {line.rstrip()}\n" for line in text.splitlines()[-30:]))
         self.end(125)
 

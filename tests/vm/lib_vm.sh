@@ -26,6 +26,11 @@ vm() {
     [ "$status" -ne 77 ] || ! grep -q '^skipped: ' "$work/out" || exit 77
 }
 
+skip() {
+    echo "skipped: $*"
+    exit 77
+}
+
 # The output has a line that this basic regular expression matches.
 expect_line() {
     grep -q -e "$1" "$work/out" || fail "no line of the output matches: $1"

@@ -192,12 +192,11 @@ def captures(options, folder):
 def inside(options, debian, folder, work):
     """The life of the namespaces' first process; returns the exit status."""
     deadline = time.monotonic() + options.seconds
-    os.chdir(work)
     namespace.build(len(options.guest), options.mtu)
     files = [each.split("=", 1) for each in options.file]
     image.build(debian, programs_of(options), files, work / "initrd")
     with captures(options, folder):
-        members = [guest.Guest(number, options, debian, work / "initrd", folder, work)
+        members = [guest.Guest(number, options, debian, work / "initrd", folder)
                    for number in range(2, 2 + len(options.guest))]
         machines = list(members)
         if options.host:

@@ -8,8 +8,8 @@
 say "two guests and the host: the command of this build, rxe, each other, netem, files, statuses"
 # shellcheck disable=SC2016  # for the guests' shells
 vm --mtu 9000 --out "$work/kept" --capture \
-    --guest 'longhaul --version && rdma link && cat /sys/class/net/eth0/mtu && ping -6 -c 1 $VM_PEER6 &&
-             echo left >$VM_OUT/file' \
+    --guest 'longhaul --version && rdma link && cat /sys/class/net/eth0/mtu &&
+             echo left >$VM_OUT/file && until ping -6 -c 1 -W 1 $VM_PEER6; do :; done' \
     --guest 'ping -c 1 $VM_PEER4 && netem out loss 100% && ! ping -c 1 -W 1 $VM_HOST4 && netem off &&
              netem in loss 100% && ! ping -c 1 -W 1 $VM_HOST4 && netem off && ping -c 1 $VM_HOST4 && exit 7' \
     --host 'echo "$VM_A4 $VM_B6"; printf "no newline at the end" >$VM_OUT/file; cat $VM_OUT/file'

@@ -1,6 +1,6 @@
 # The udp fabric beside the kernel's own RoCE, as someone would test it who trusts nobody: peer.c, which has
-# no code of Longhaul, against udp_peer.c, over IPv6 and IPv4, with both sizes of packets that matter; then with
-# loss, duplicates and reordering in both directions; and what tshark makes of the packets.
+# no code of Longhaul, against udp_peer.c, over IPv6 and IPv4, with both sizes of packets that matter; then
+# with loss, duplicates and reordering in both directions; and what tshark makes of the packets.
 #
 # SPDX-License-Identifier: BSD-3-Clause
 . "$(dirname "$0")/lib_vm.sh"

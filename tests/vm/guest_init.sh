@@ -11,8 +11,8 @@ mount -t proc proc /proc
 mount -t sysfs sys /sys
 mount -t devtmpfs dev /dev
 mkdir -p /dev/shm /dev/pts
+# Nothing is put over /tmp: the libraries of a build folder there are in the archive.
 mount -t tmpfs shm /dev/shm
-mount -t tmpfs tmp /tmp
 mount -t devpts pts /dev/pts
 ln -s /proc/self/fd /dev/fd
 ln -s fd/0 /dev/stdin

@@ -26,12 +26,16 @@ def unshare(flags):
     return 0 if libc.unshare(flags) == 0 else ctypes.get_errno()
 
 
-def enter():
-    """Own network, own processes from the next fork on; an own user namespace where that is needed."""
+def check():
+    """What can be known before anything is changed."""
     try:
         os.close(os.open("/dev/net/tun", os.O_RDWR))
     except OSError as error:
         raise skip.Skip(f"/dev/net/tun: {error.strerror}") from None
+
+
+def enter():
+    """Own network, own processes from the next fork on; an own user namespace where that is needed."""
     uid, gid = os.geteuid(), os.getegid()
     if uid == 0 and unshare(CLONE_NEWNET | CLONE_NEWPID) == 0:
         return

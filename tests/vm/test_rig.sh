@@ -55,4 +55,11 @@ for ((i = 0; i < 100; i++)); do
 done
 # shellcheck disable=SC2086
 ps -p ${children//$'\n'/,} && fail "its process namespace is still there"
-echo passed
+
+say "where there can be no machine, the reason"
+python=$(python3 -c 'import sys; print(sys.executable)')
+env PATH="$work/nothing" "$python" "$here/vm.py" --guest true >"$work/out"
+status=$?
+cat "$work/out"
+[ "$status" -eq 77 ] || fail "status $status, not 77"
+expect_line '^skipped: QEMU is missing'

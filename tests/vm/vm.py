@@ -12,7 +12,8 @@ longhaul and tests/vm/*, with the libraries they need, under /usr/bin. --program
 
 The commands are for sh; they start when all guests are up and reach the host. In a guest: the working folder
 is an empty one in memory; what is left in $VM_OUT (/out) is found in DIR/a or DIR/b afterwards;
-`netem in|out ...` impairs its network (netem.sh). In all commands:
+`netem in|out ...` impairs its network (netem.sh). A machine stays up until all commands have ended, and so do
+processes that its command has left. In all commands:
 
     VM_MTU  VM_OUT  VM_NAME (a, b, host)
     in a guest    VM_SELF4 VM_SELF6  VM_HOST4 VM_HOST6  VM_PEER4 VM_PEER6 (the other guest, if there are two)
@@ -234,6 +235,7 @@ def run(options):
         raise skip.Skip("QEMU is missing (Debian package qemu-system-x86)")
     if os.uname().machine != "x86_64":
         raise skip.Skip("the guests are x86-64 machines, and run the programs of this one")
+    namespace.check()
     cache = options.build / "vm"
     debian = kernel.fetch(cache, options.kernel)
     with work_folder(cache) as work:

@@ -56,6 +56,9 @@ static int add_settings(struct cli_sim_plan *plan, const struct request *request
         if (cli_scenario_set(&plan->scenario, "set", request->sets.text[i]))
             return cli_misused("%s", plan->scenario.wrong);
     for (unsigned i = 0; i < request->sweeps.count; i++) {
+        if (!strchr(request->sweeps.text[i], '='))
+            return cli_misused("--sweep: \"%.200s\" is not key=a,b,c, such as workload.senders=2,4,8",
+                               request->sweeps.text[i]);
         snprintf(sweep, sizeof sweep, "sweep.%s", request->sweeps.text[i]);
         if (cli_scenario_set(&plan->scenario, "sweep", sweep))
             return cli_misused("%s", plan->scenario.wrong);

@@ -97,7 +97,7 @@ static int write_files(const struct cli_sim_results *results, const struct cli_f
         return CLI_EXIT_FAILED;
     cli_sim_json(results, summary);
     int status = cli_folder_close(top, "summary.json", summary);
-    if (status == CLI_PROCEED && results->plan->points > 1)
+    if (status == CLI_PROCEED && results->plan->axes_count)
         status = cli_sim_sweep_csv(results, top);
     if (status == CLI_PROCEED && !cli_stopped()) /* who stops it does not wait for pictures */
         status = cli_pictures(results, top);

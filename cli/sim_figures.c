@@ -46,7 +46,8 @@ const struct cli_figure_info cli_figure_infos[CLI_FIGURES] = {
 unsigned cli_figure_find(const char *name)
 {
     unsigned figure = 0;
-    while (figure < CLI_FIGURES && strcmp(cli_figure_infos[figure].name, name) != 0)
+    while (figure < CLI_FIGURES && strcmp(cli_figure_infos[figure].name, name) != 0 &&
+           strcmp(cli_figure_infos[figure].json, name) != 0)
         figure++;
     return figure;
 }

@@ -60,7 +60,7 @@ struct cli_figure_info {
 };
 extern const struct cli_figure_info cli_figure_infos[CLI_FIGURES];
 
-/* CLI_FIGURES: there is none of that name. */
+/* By its name, with its unit or without. CLI_FIGURES: there is none of that name. */
 unsigned cli_figure_find(const char *name);
 /* The value for people, into out[CLI_CELL_MAX]; "-" when it is NaN. */
 void cli_figure_format(unsigned figure, double value, char *out, size_t size);

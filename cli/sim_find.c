@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #define ENDING ".ini"
+#define SIZES  ".cdf"
 
 /* Beside the program where it is installed, and where it was built. */
 static const char *const places[] = {"../share/longhaul/scenarios", "../scenarios"};
@@ -21,35 +22,42 @@ static const char *const places[] = {"../share/longhaul/scenarios", "../scenario
 /* The folder with the ready scenarios; false: there is none. */
 static bool find_folder(char *out, size_t size)
 {
-    char program[PATH_MAX];
+    char program[PATH_MAX], path[PATH_MAX + 64], real[PATH_MAX];
     ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
     if (length > 0) {
         program[length] = 0;
         char *slash = strrchr(program, '/');
         for (size_t i = 0; slash && i < sizeof places / sizeof places[0]; i++) {
-            snprintf(out, size, "%.*s/%s", (int)(slash - program), program, places[i]);
-            if (!access(out, R_OK | X_OK))
-                return true;
+            snprintf(path, sizeof path, "%.*s/%s", (int)(slash - program), program, places[i]);
+            if (access(path, R_OK | X_OK) || !realpath(path, real))
+                continue;
+            snprintf(out, size, "%s", real);
+            return true;
         }
     }
     return false;
 }
 
-static bool ends_right(const char *name)
+static bool ends_with(const char *name, const char *ending)
 {
-    size_t length = strlen(name), ending = strlen(ENDING);
-    return length > ending && !strcmp(name + length - ending, ENDING);
+    size_t length = strlen(name), end = strlen(ending);
+    return length > end && !strcmp(name + length - end, ending);
 }
 
 static int is_scenario(const struct dirent *entry)
 {
-    return ends_right(entry->d_name);
+    return ends_with(entry->d_name, ENDING);
+}
+
+static int is_sizes(const struct dirent *entry)
+{
+    return ends_with(entry->d_name, SIZES);
 }
 
 /* The names in the folder, to be freed one by one; 0 when there are none. */
-static int read_names(const char *folder, struct dirent ***names)
+static int read_names(const char *folder, int (*is_ours)(const struct dirent *), struct dirent ***names)
 {
-    int count = scandir(folder, names, is_scenario, alphasort);
+    int count = scandir(folder, names, is_ours, alphasort);
     return count > 0 ? count : 0;
 }
 
@@ -57,7 +65,7 @@ static int unknown(const char *name, const char *folder)
 {
     struct dirent **names = NULL;
     char meant[NAME_MAX + 1] = "";
-    int count = *folder ? read_names(folder, &names) : 0;
+    int count = *folder ? read_names(folder, is_scenario, &names) : 0;
     for (int i = 0; i < count; i++) {
         names[i]->d_name[strlen(names[i]->d_name) - strlen(ENDING)] = 0;
         if (!*meant && cli_is_close(name, names[i]->d_name))
@@ -79,11 +87,41 @@ int cli_sim_find(const char *name, char *path, size_t size)
         return CLI_PROCEED;
     bool plain = !strchr(name, '/') && find_folder(folder, sizeof folder);
     if (plain) {
-        snprintf(path, size, "%s/%.*s%s", folder, NAME_MAX, name, ends_right(name) ? "" : ENDING);
+        snprintf(path, size, "%s/%.*s%s", folder, NAME_MAX, name, ends_with(name, ENDING) ? "" : ENDING);
         if (!access(path, F_OK))
             return CLI_PROCEED;
     }
     return unknown(name, plain ? folder : "");
+}
+
+static void find_workloads(const char *folder, char *out, size_t size)
+{
+    snprintf(out, size, "%s/workloads", folder);
+}
+
+bool cli_sim_find_sizes(const char *name, char *path, size_t size)
+{
+    char folder[PATH_MAX + 64], workloads[PATH_MAX + 80];
+    if (strchr(name, '/') || !find_folder(folder, sizeof folder))
+        return false;
+    find_workloads(folder, workloads, sizeof workloads);
+    snprintf(path, size, "%s/%.*s%s", workloads, NAME_MAX, name, ends_with(name, SIZES) ? "" : SIZES);
+    return !access(path, F_OK);
+}
+
+static void print_sizes(const char *folder)
+{
+    char workloads[PATH_MAX + 80];
+    struct dirent **names = NULL;
+    find_workloads(folder, workloads, sizeof workloads);
+    int count = read_names(workloads, is_sizes, &names);
+    for (int i = 0; i < count; i++) {
+        printf("%s%s", i ? ", " : "for workload.sizes: ", names[i]->d_name);
+        free(names[i]);
+    }
+    if (count)
+        putchar('\n');
+    free(names);
 }
 
 static void print_scenario(const char *folder, const char *name)
@@ -103,7 +141,7 @@ int cli_sim_list(void)
 {
     char folder[PATH_MAX + 64] = "";
     struct dirent **names = NULL;
-    int count = find_folder(folder, sizeof folder) ? read_names(folder, &names) : 0;
+    int count = find_folder(folder, sizeof folder) ? read_names(folder, is_scenario, &names) : 0;
     if (!count)
         return cli_failed("there are no ready scenarios beside this program");
     printf("scenarios in %s:\n", folder);
@@ -112,5 +150,6 @@ int cli_sim_list(void)
         free(names[i]);
     }
     free(names);
+    print_sizes(folder);
     return CLI_EXIT_OK;
 }

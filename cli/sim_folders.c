@@ -85,7 +85,7 @@ int cli_sim_folder_make(const struct cli_sim_plan *plan, const struct cli_folder
     if (!*top->path)
         return CLI_PROCEED;
     int status = CLI_PROCEED;
-    if (plan->points > 1)
+    if (plan->axes_count)
         status =
             cli_folder_make_in(&run->folder, top, cli_sim_plan_label(plan, run->point, name, sizeof name));
     if (plan->seeds > 1 && status == CLI_PROCEED) {

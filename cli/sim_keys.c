@@ -27,7 +27,8 @@ static const struct lh_netsim_key keys[] = {
      "capture.pcap with or without payload (zeros, which Wireshark wants to see)"},
     {"output.classes", "sizes", "10kB,100kB,1MB,10MB",
      "bounds between classes of flow sizes; none: one class"},
-    {"output.figures", "names", "fct_mean,fct_p99", "up to three, in the picture of a sweep"},
+    {"output.figures", "names", "fct_mean,fct_p99",
+     "up to three, in the picture of a sweep; their names stand below"},
 };
 
 #define KEYS (sizeof keys / sizeof keys[0])
@@ -153,8 +154,10 @@ static int set_panels(struct cli_sim_output *output, const char *key, const char
                          cli_figure_infos[i].name);
                 return -1;
             }
-        return refuse(key, value, "it is a list of figures, such as fct_mean,slowdown_p99,goodput,dropped",
-                      wrong, size);
+        return refuse(
+            key, value,
+            "it is a list of figures, such as fct_mean,goodput; 'longhaul sim --keys' has all of them",
+            wrong, size);
     }
     memcpy(output->panels, panels, sizeof panels);
     output->panels_count = count;
@@ -223,6 +226,15 @@ static void print_keys(const struct lh_netsim_key *table, size_t count, const ch
     }
 }
 
+/* The names, in lines of six. */
+static void print_figures(void)
+{
+    puts("\nfigures, for output.figures; the columns of sweep.csv too:");
+    for (unsigned figure = 0; figure < CLI_FIGURES; figure++)
+        printf("%s%-15s%s", figure % 6 ? "" : "  ", cli_figure_infos[figure].name,
+               figure % 6 == 5 || figure + 1 == CLI_FIGURES ? "\n" : "");
+}
+
 int cli_sim_keys_print(void)
 {
     size_t count = 0;
@@ -234,5 +246,6 @@ int cli_sim_keys_print(void)
     puts("\n[sweep]\n  any key of topology, switch, transport, workload, with a list of values: a,b,c, or "
          "a | b | c "
          "where\n  a value has commas in it. One or two such keys: one simulation for each value or pair.");
+    print_figures();
     return CLI_EXIT_OK;
 }

@@ -3,11 +3,13 @@
 
 #include "folder.h"
 #include "say.h"
+#include "sim_find.h"
 
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define SWEEP "sweep."
 /* Of a file that a key names. */
@@ -182,15 +184,20 @@ char *cli_sim_plan_label(const struct cli_sim_plan *plan, unsigned point, char *
 
 /* ---- the configuration ---------------------------------------------------------------------------- */
 
-/* Names in a scenario are relative to its folder, those of the command line to where we are. */
-static void find_path(const struct cli_sim_plan *plan, const struct cli_setting *setting, const char *value,
-                      char *out, size_t size)
+/* Names in a scenario are relative to its folder, those of the command line to where we are. Distributions
+ * that come with Longhaul have names of their own. */
+static void find_path(const struct cli_sim_plan *plan, const struct cli_setting *setting, const char *key,
+                      const char *value, char *out, size_t size)
 {
     const char *scenario = plan->scenario.path, *slash = strrchr(scenario, '/');
     if (*value == '/' || !setting->line || !slash)
         snprintf(out, size, "%s", value);
     else
         snprintf(out, size, "%.*s/%s", (int)(slash - scenario), scenario, value);
+    char ready[PATH_MAX + NAME_MAX + 80];
+    if (!strcmp(key, "workload.sizes") && access(out, F_OK) &&
+        cli_sim_find_sizes(value, ready, sizeof ready))
+        snprintf(out, size, "%s", ready);
 }
 
 static int apply_file(const struct cli_sim_plan *plan, const struct cli_setting *setting, const char *key,
@@ -199,7 +206,7 @@ static int apply_file(const struct cli_sim_plan *plan, const struct cli_setting 
     char path[PATH_MAX + CLI_SETTING_VALUE_MAX + 2], place[CLI_PLACE_MAX];
     char what[CLI_PLACE_MAX + CLI_SETTING_KEY_MAX + 8];
     size_t bytes = 0;
-    find_path(plan, setting, value, path, sizeof path);
+    find_path(plan, setting, key, value, path, sizeof path);
     snprintf(what, sizeof what, "%s: %s: ", cli_sim_plan_place(plan, setting, place), key);
     char *text = cli_read_text(what, path, FILE_BYTES_MAX, &bytes);
     if (!text)

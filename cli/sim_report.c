@@ -304,7 +304,7 @@ void cli_sim_report(const struct cli_sim_results *results)
         print_seeds(results);
     else
         print_run(&results->runs[0].figures);
-    if (results->plan->points > 1 || results->plan->seeds > 1)
+    if (results->plan->axes_count || results->plan->seeds > 1)
         print_speed(results);
     putchar('\n');
 }

@@ -7,12 +7,28 @@
 
 #include <longhaul/units.h>
 
+#include <string.h>
+
 #define PS_PER_S 1e12
+
+/* "a>b", and "a>b.2" for the second of parallel cables. */
+static void put_name(const struct cli_series *series, const struct lh_netsim *simulation, unsigned column)
+{
+    struct lh_netsim_link link, other;
+    unsigned same = 1;
+    if (lh_netsim_link(simulation, series->links.numbers[column], &link))
+        return;
+    for (unsigned i = 0; i < column; i++)
+        if (!lh_netsim_link(simulation, series->links.numbers[i], &other))
+            same += !strcmp(link.from, other.from) && !strcmp(link.to, other.to);
+    fprintf(series->file, ",%s>%s", link.from, link.to);
+    if (same > 1)
+        fprintf(series->file, ".%u", same);
+}
 
 int cli_series_open(struct cli_series *series, const struct cli_folder *folder, bool rates,
                     const struct lh_netsim *simulation, const char *patterns)
 {
-    struct lh_netsim_link link;
     *series =
         (struct cli_series){.folder = folder, .name = rates ? "rates.csv" : "queues.csv", .rates = rates};
     if (!*patterns || !*folder->path)
@@ -27,8 +43,7 @@ int cli_series_open(struct cli_series *series, const struct cli_folder *folder, 
     series->shape.columns = series->links.count;
     fputs("time_s", series->file);
     for (unsigned i = 0; i < series->links.count; i++)
-        if (!lh_netsim_link(simulation, series->links.numbers[i], &link))
-            fprintf(series->file, ",%s>%s", link.from, link.to);
+        put_name(series, simulation, i);
     fputc('\n', series->file);
     return CLI_PROCEED;
 }

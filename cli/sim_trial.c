@@ -20,12 +20,18 @@ int cli_sim_check_links(const struct cli_sim_plan *plan, unsigned point, const s
     };
     char label[CLI_POINT_LABEL_MAX];
     struct cli_link_list found;
+    struct lh_netsim_link first = {0}, last = {0};
     cli_sim_plan_label(plan, point, label, sizeof label);
     for (size_t i = 0; i < sizeof asked / sizeof asked[0]; i++) {
         cli_link_list_find(&found, simulation, asked[i].patterns);
-        if (*asked[i].patterns && !found.count)
-            return cli_misused("%s is \"%s\": there is no such link%s%s; links.csv lists them",
-                               asked[i].key, asked[i].patterns, *label ? " with " : "", label);
+        if (!*asked[i].patterns || found.count)
+            continue;
+        uint32_t links = lh_netsim_links_count(simulation);
+        lh_netsim_link(simulation, 0, &first);
+        lh_netsim_link(simulation, links - 1, &last);
+        return cli_misused("%s is \"%s\": there is no such link%s%s; there are %s>%s to %s>%s, %u in all",
+                           asked[i].key, asked[i].patterns, *label ? " with " : "", label, first.from,
+                           first.to, last.from, last.to, links);
     }
     return CLI_PROCEED;
 }

@@ -5,7 +5,8 @@
  *
  * Keys, comma separated, each at most once, in any order:
  *   rtt=TIME        round trip; each direction gets half (not with delay)
- *   delay=TIME      one way delay of each direction (not with rtt)
+ *   delay=TIME      one way delay of each direction (not with rtt); also as a distance, 2500km: light in
+ *                   fibre needs 5us for each
  *   rate=RATE       bottleneck; a packet takes its wire bits / rate; 0 or absent: no limit
  *   queue=SIZE      bytes that may wait for the bottleneck; default 2ms at the rate, within 64KiB and 1MiB.
  *                   A full queue pushes back on the sender, as a NIC's send queue does; with drop=tail it

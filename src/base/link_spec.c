@@ -22,6 +22,8 @@ struct link_text {
     bool seen_delay;
 };
 
+#define FIBRE_NS_PER_KM 5000u /* light in fibre: 200,000 km a second */
+
 static int parse_span(const char *value, lh_time *ns)
 {
     lh_time parsed = 0;
@@ -43,10 +45,19 @@ static int set_rtt(struct link_text *link, const char *value)
     return rc;
 }
 
+/* One way, as a distance too. */
 static int set_delay(struct link_text *link, const char *value)
 {
+    struct lh_decimal km = {0};
+    const char *at = value;
+    uint64_t ns = 0;
     link->seen_delay = true;
-    return parse_span(value, &link->spec.delay_ns);
+    if (lh_decimal_read(&at, &km) != 0 || strcmp(at, "km") != 0)
+        return parse_span(value, &link->spec.delay_ns);
+    if (lh_decimal_scale(&km, FIBRE_NS_PER_KM, &ns) != 0 || ns > LH_LINK_TIME_MAX)
+        return lh_fail(LH_ERANGE, "is over an hour of light in fibre; write it like 2500km");
+    link->spec.delay_ns = ns;
+    return 0;
 }
 
 static int set_jitter(struct link_text *link, const char *value)

@@ -2,11 +2,12 @@
  * flow_text.c - a list of flows from a text: "SOURCE DESTINATION BYTES START" in each line, like "0 5 8MB
  * 10us".
  *
- * Hosts are numbers. Lines need not be in the order of start.
+ * Hosts are numbers, or names where the word is no number. Lines need not be in the order of start.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <assert.h>
+#include <string.h>
 
 #include <longhaul/units.h>
 
@@ -33,16 +34,34 @@ static int read_sizes(const struct netsim_line *line, struct netsim_flow_request
     return 0;
 }
 
-static int read_flow(const struct netsim_line *line, uint32_t hosts, struct netsim_flow_request *flow)
+/* Bounded by the hosts there are. */
+static int read_host(const struct netsim_line *line, const char *what, const char *word,
+                     const struct netsim_graph *graph, uint32_t *host)
+{
+    bool is_name = word[strspn(word, "0123456789")] != '\0';
+    for (uint32_t i = 0; is_name && graph->nodes != NULL && i < graph->hosts; i++) {
+        if (strcmp(graph->nodes[i].name, word) == 0) {
+            *host = i;
+            return 0;
+        }
+    }
+    if (is_name)
+        return netsim_line_fail(line, LH_EINVAL, "there is no %s \"%.64s\"; write its name, or 0 to %u",
+                                what, word, graph->hosts - 1);
+    return netsim_line_number(line, what, word, graph->hosts - 1, host);
+}
+
+static int read_flow(const struct netsim_line *line, const struct netsim_graph *graph,
+                     struct netsim_flow_request *flow)
 {
     if (line->words_count != 4)
         return netsim_line_fail(line, LH_EINVAL,
                                 "it has %u words; write source, destination, bytes and start, like "
                                 "\"0 5 8MB 10us\"",
                                 line->words_count);
-    int rc = netsim_line_number(line, "source host", line->words[0], hosts - 1, &flow->source);
+    int rc = read_host(line, "source host", line->words[0], graph, &flow->source);
     if (rc == 0)
-        rc = netsim_line_number(line, "destination host", line->words[1], hosts - 1, &flow->destination);
+        rc = read_host(line, "destination host", line->words[1], graph, &flow->destination);
     if (rc == 0 && flow->source == flow->destination)
         rc =
             netsim_line_fail(line, LH_EINVAL, "host %u would send to itself; take two hosts", flow->source);
@@ -65,7 +84,7 @@ static int scan(const struct netsim_workload *workload, bool *sorted)
     netsim_line_reader_init(&reader, KEY, &workload->config->flows);
     while ((rc = netsim_line_next(&reader, &line)) > 0) {
         struct netsim_flow_request flow = {0};
-        rc = read_flow(&line, workload->graph->hosts, &flow);
+        rc = read_flow(&line, workload->graph, &flow);
         if (rc != 0)
             return rc;
         if (list->count == NETSIM_FLOWS_MAX)

@@ -128,6 +128,41 @@ json 'd["points"][0]["ci95"]["fct_mean_s"] > 0' sweep.json
 sim random.ini --json -
 json 'd["points"][0]["runs"][0]["done"] == 48' sim.out
 
+# One value is a sweep too: whoever reads the files finds them where they always are.
+sim random.ini --sweep switch.routing=spray --output single
+[ "$(wc -l <single/sweep.csv)" -eq 2 ] && [ -s single/routing=spray/flows.csv ] || fail "no sweep"
+expect_line sim.out '1 runs in'
+
+say "a topology from a file: distances, parallel cables, flows between names"
+cat >two.net <<'END'
+host paris
+host oslo site=1
+switch s
+switch t
+link paris s delay=200km
+link s t rate=50Gbit
+link s t rate=50Gbit
+link t oslo
+END
+printf 'paris oslo 1MB 0\noslo 0 1MB 0\n' >two.flows
+printf '[topology]\nkind = file\nfile = two.net\n[workload]\nkind = flows\nflows = two.flows\n' >two.ini
+sim two.ini --output two --set 'output.rates=s>*'
+columns two/rates.csv 'time_s,s>paris,s>t,s>t.2'
+[ "$(cut -d, -f2,3 two/flows.csv)" = $'source,destination\n0,1\n1,0' ] || fail "flows between other hosts"
+[ "$(awk -F, '$2 == "paris" { print $5 }' two/links.csv)" = 0.001 ] || fail "200 km are not a millisecond"
+printf 'paris s 1MB 0\n' >two.flows
+wrong 2 'there is no destination host "s"' two.ini
+
+say "names of figures, and of distributions that come along"
+sim random.ini --set output.figures=dropped_packets,queue_max,goodput_bps
+wrong 2 "'longhaul sim --keys' has all of them" random.ini --set output.figures=colour
+sim --keys
+expect_line sim.out 'slowdown_p99'
+sim random.ini --set workload.kind=poisson --set workload.sizes=websearch --set workload.duration=10us \
+    --set workload.rounds=1 --set workload.bytes=1kB --set workload.jitter=0
+sim --list
+expect_line sim.out 'for workload.sizes: fb_hadoop.cdf, websearch.cdf'
+
 say "pictures say what they show"
 # A step a flow, from 0 to 1.
 awk '/^#/ { at = 0 } NF == 3 { if ($3 != at / 4) exit 1; at++ } END { exit at != 5 }' results/one/fct.dat ||
@@ -214,12 +249,14 @@ wrong 2 'did you mean switch.buffer?' incast.ini --set switch.bufer=1MB
 wrong 2 '--set: switch.buffer is "huge"' incast.ini --set switch.buffer=huge
 wrong 2 'ecn_min' incast.ini --set switch.ecn_min=60kB
 wrong 2 '--set: "switch.pfc" is not key=value' incast.ini --set switch.pfc
+wrong 2 '--sweep: "switch.pfc" is not key=a,b,c' incast.ini --sweep switch.pfc
 wrong 2 'contradict each other' incast.ini --no-sweep --sweep switch.pfc=on,off
 wrong 2 'at most two keys' incast.ini --sweep switch.pfc=on,off --sweep topology.spines=1,2 \
     --sweep workload.rounds=1,2
 wrong 2 '--sweep: switch.pfc is "maybe"' incast.ini --sweep switch.pfc=on,maybe
 wrong 2 'a value is missing' incast.ini --sweep switch.pfc=on,,off
-wrong 2 'no such link' incast.ini --set 'output.queues=leaf9>host0' --output d
+wrong 2 'no such link; there are host0>leaf0 to spine1>leaf1, 24 in all' incast.ini --output d \
+    --set 'output.queues=leaf9>host0'
 wrong 2 'cannot be swept' incast.ini --sweep output.period=1us,2us
 wrong 2 'topology.file is not given' incast.ini --set topology.kind=file
 wrong 1 'no.cdf' incast.ini --set workload.sizes=no.cdf

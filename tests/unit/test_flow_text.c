@@ -49,6 +49,26 @@ static void test_units_and_comments(void **state)
     free(memory);
 }
 
+static void test_hosts_by_name(void **state)
+{
+    (void)state;
+    void *memory;
+    struct netsim_flow_list list;
+    struct netsim_node nodes[4] = {{.name = "paris"}, {.name = "2"}, {.name = "x.2"}, {.name = "switch"}};
+    struct netsim_graph graph = {.hosts = 3, .sites = 1, .nodes = nodes};
+    struct netsim_workload_config config = {.kind = NETSIM_FLOWS_FILE,
+                                            .flows = netsim_text_of("paris 1 1 0\nx.2 0 2 0\n0 2 3 0\n")};
+    assert_int_equal(build_workload(&config, &graph, 1, &list, &memory), 0);
+    assert_int_equal(list.count, 3);
+    check_flow(&list.flows[0], 0, 1, 1, 0);
+    check_flow(&list.flows[1], 2, 0, 2, 0);
+    check_flow(&list.flows[2], 0, 2, 3, 0); /* the number, though host 1 is called so */
+    free(memory);
+    config.flows = netsim_text_of("0 switch 1 0\n");
+    assert_int_equal(build_workload(&config, &graph, 1, &list, &memory), -LH_EINVAL);
+    assert_non_null(strstr(lh_last_error(), "there is no destination host \"switch\""));
+}
+
 static void test_flows_are_sorted_by_start(void **state)
 {
     (void)state;
@@ -93,6 +113,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_units_and_comments),
+        cmocka_unit_test(test_hosts_by_name),
         cmocka_unit_test(test_flows_are_sorted_by_start),
         cmocka_unit_test(test_what_is_refused),
     };

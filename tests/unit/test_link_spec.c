@@ -46,6 +46,8 @@ static void test_each_key(void **state)
     (void)state;
     assert_true(parse("rtt=25ms").delay_ns == 12500000);
     assert_true(parse("delay=25ms").delay_ns == 25000000);
+    assert_true(parse("delay=2500km").delay_ns == 12500000);
+    assert_true(parse("delay=0.2km").delay_ns == 1000);
     assert_true(parse("rate=10Gbit").rate_bps == 10000000000);
     assert_true(parse("queue=1MiB").queue_bytes == 1048576);
     assert_true(parse("drop=tail").drop_tail);
@@ -121,6 +123,8 @@ static void test_bad_values(void **state)
     refuse("rtt=", -LH_EINVAL, "rtt=", "25ms");
     refuse("rtt=5", -LH_EINVAL, "rtt=5", "unit");
     refuse("rtt=-5ms", -LH_EINVAL, "rtt=-5ms", "number");
+    refuse("delay=1000000000km", -LH_ERANGE, "delay=1000000000km", "2500km");
+    refuse("rtt=2500km", -LH_EINVAL, "rtt=2500km", "unit");
     refuse("delay=x", -LH_EINVAL, "delay=x", "number");
     refuse("jitter=1", -LH_EINVAL, "jitter=1", "unit");
     refuse("rate=10G", -LH_EINVAL, "rate=10G", "Gbit");

@@ -3,6 +3,7 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
+#include <errno.h>
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
@@ -284,22 +285,35 @@ static enum world_canary find_canary(const char *name)
 
 /* ---- options ----------------------------------------------------------------------------------------- */
 
+/* A whole number, decimal or 0x…, from least on; ends the program when it is none. */
+static uint64_t take_number(const char *option, const char *value, uint64_t least)
+{
+    char *end = NULL;
+    errno = 0;
+    wide number = strtoull(value, &end, 0);
+    if (value[0] >= '0' && value[0] <= '9' && *end == '\0' && errno == 0 && number >= least)
+        return number;
+    fprintf(stderr, "test_world: --%s \"%s\" is no whole number from %llu on; see --help\n", option, value,
+            (wide)least);
+    exit(2);
+}
+
 static void take_option(struct options *options, int letter, const char *value)
 {
     switch (letter) {
     case 's':
-        options->seed = options->first = strtoull(value, NULL, 0);
+        options->seed = options->first = take_number("seed", value, 0);
         if (options->action == ACTION_BATCH)
             options->action = ACTION_ONE;
         break;
     case 'n':
-        options->seeds = strtoull(value, NULL, 0);
+        options->seeds = take_number("seeds", value, 1);
         break;
     case 'f':
-        options->first = strtoull(value, NULL, 0);
+        options->first = take_number("first", value, 0);
         break;
     case 'j':
-        options->jobs = (unsigned)strtoul(value, NULL, 0);
+        options->jobs = (unsigned)take_number("jobs", value, 1);
         break;
     case 'w':
         options->without = value;
@@ -314,7 +328,7 @@ static void take_option(struct options *options, int letter, const char *value)
     case 'm':
     case 'p':
         options->action = letter == 'm' ? ACTION_SAME : ACTION_HASHES;
-        options->seeds = strtoull(value, NULL, 0);
+        options->seeds = take_number(letter == 'm' ? "same" : "hashes", value, 1);
         break;
     case 'c':
         options->action = strcmp(value, "all") == 0 ? ACTION_CANARIES : ACTION_CANARY;
@@ -367,10 +381,12 @@ int main(int argc, char **argv)
     long cpus = sysconf(_SC_NPROCESSORS_ONLN);
     options.jobs = cpus > 0 ? (unsigned)cpus : 1;
     for (int letter; (letter = getopt_long(argc, argv, "", longs, NULL)) != -1;) {
-        if (letter == 'h' || letter == '?') {
+        if (letter == 'h')
             usage();
+        if (letter == '?')
+            fputs("test_world: see --help\n", stderr);
+        if (letter == 'h' || letter == '?')
             return letter == 'h' ? 0 : 2;
-        }
         take_option(&options, letter, optarg);
     }
     if (optind < argc || options.jobs == 0) {

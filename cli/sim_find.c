@@ -11,6 +11,7 @@
 #include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define ENDING ".ini"
@@ -82,14 +83,21 @@ static int unknown(const char *name, const char *folder)
 int cli_sim_find(const char *name, char *path, size_t size)
 {
     char folder[PATH_MAX + 64] = "";
+    struct stat found;
     snprintf(path, size, "%s", name);
-    if (!access(name, F_OK))
+    bool there = !stat(name, &found);
+    /* Results of a ready scenario may lie in a folder of its name. */
+    if (there && !S_ISDIR(found.st_mode))
         return CLI_PROCEED;
     bool plain = !strchr(name, '/') && find_folder(folder, sizeof folder);
     if (plain) {
         snprintf(path, size, "%s/%.*s%s", folder, NAME_MAX, name, ends_with(name, ENDING) ? "" : ENDING);
         if (!access(path, F_OK))
             return CLI_PROCEED;
+    }
+    if (there) {
+        snprintf(path, size, "%s", name);
+        return CLI_PROCEED; /* who reads it says what is wrong with it */
     }
     return unknown(name, plain ? folder : "");
 }

@@ -16,6 +16,8 @@
 #define FLOWS_MIN 2
 /* More lines cannot be told apart. */
 #define LINES_MAX 12
+/* Nor more kinds of dashes. */
+#define DASHES_MAX 3
 
 /* ---- the distribution of completion times --------------------------------------------------------- */
 
@@ -72,14 +74,15 @@ void cli_picture_path(const struct cli_folder *folder, const struct cli_sim_run 
     snprintf(out, size, "%s%s", same ? "" : run->folder.path + length + 1, same ? "" : "/");
 }
 
-/* One line of the plot. */
-static void put_line(FILE *script, const char *path, unsigned index, const char *name, bool first)
+/* One line of the plot; style: what follows, such as its colour. */
+static void put_line(FILE *script, const char *path, unsigned index, const char *name, const char *style,
+                     bool first)
 {
     char data[PATH_MAX + 16];
     snprintf(data, sizeof data, "%sfct.dat", path);
     fputs(first ? "plot " : ", \\\n     ", script);
     cli_gnuplot_text(script, data);
-    fprintf(script, " index %u using 2:3 with steps title ", index);
+    fprintf(script, " index %u using 2:3 with steps%s title ", index, style);
     cli_gnuplot_text(script, name);
 }
 
@@ -92,26 +95,38 @@ static void put_classes(FILE *script, const struct cli_sim_run *run, const struc
     for (unsigned i = 0; i < figures->classes_count; i++)
         filled += figures->classes[i].done != 0;
     cli_picture_path(folder, run, path, sizeof path);
-    put_line(script, path, 0, "all flows", true);
+    put_line(script, path, 0, "all flows", "", true);
     for (unsigned i = 0; i < figures->classes_count && filled > 1; i++)
         if (figures->classes[i].done) {
             cli_class_format(&figures->classes[i], name, sizeof name);
-            put_line(script, path, index++, name, false);
+            put_line(script, path, index++, name, "", false);
         }
     fputc('\n', script);
+}
+
+/* Of two keys, where the second has few values: a colour for each value of the first, and dashes for those of
+ * the second, so that pairs are seen. */
+static void find_style(const struct cli_sim_plan *plan, unsigned point, char *out, size_t size)
+{
+    unsigned faster = plan->axes_count == CLI_AXES_MAX ? plan->axes[1].count : 1;
+    *out = 0;
+    if (faster > 1 && faster <= DASHES_MAX)
+        snprintf(out, size, " linetype %u dashtype %u", point / faster + 1, point % faster + 1);
 }
 
 /* A sweep: a line for each point. */
 static void put_points(FILE *script, const struct cli_sim_results *results, const struct cli_folder *folder)
 {
-    char name[CLI_POINT_LABEL_MAX], path[PATH_MAX];
+    char name[CLI_POINT_LABEL_MAX], path[PATH_MAX], style[48];
     bool first = true;
     for (unsigned point = 0; point < cli_sim_points(results) && point < LINES_MAX; point++) {
         const struct cli_sim_run *run = cli_sim_result(results, point, 0);
         if (!run->figures.all.done)
             continue;
         cli_picture_path(folder, run, path, sizeof path);
-        put_line(script, path, 0, cli_sim_plan_label(results->plan, point, name, sizeof name), first);
+        find_style(results->plan, point, style, sizeof style);
+        put_line(script, path, 0, cli_sim_plan_label(results->plan, point, name, sizeof name), style,
+                 first);
         first = false;
     }
     fputc('\n', script);

@@ -35,7 +35,7 @@ int netsim_line_fail(const struct netsim_line *line, enum lh_error code, const c
     va_start(arguments, format);
     vsnprintf(words, sizeof words, format, arguments);
     va_end(arguments);
-    return lh_fail(code, "%s, line %u: %s", line->name, line->number, words);
+    return lh_fail(code, "%s:%u: %s", line->name, line->number, words);
 }
 
 int netsim_line_blame(const struct netsim_line *line, int rc)

@@ -40,7 +40,7 @@ void netsim_line_reader_init(struct netsim_line_reader *reader, const char *key,
 /* 1: the next line that has words; 0: there is none; -LH_EINVAL with the line named in lh_last_error(). */
 int netsim_line_next(struct netsim_line_reader *reader, struct netsim_line *line);
 
-/* lh_fail() with "topology.file, line 7: " before the words. */
+/* lh_fail() with "topology.file:7: " before the words. */
 __attribute__((format(printf, 3, 4))) int netsim_line_fail(const struct netsim_line *line,
                                                            enum lh_error code, const char *format, ...);
 /* As lh_last_error() has it, with the line before it. `rc` is the negative code, and is returned. */

@@ -194,7 +194,7 @@ static int check_connected(struct file *file)
     uint32_t lost = netsim_route_tables_unreached(&file->tables, graph);
     if (lost == graph->nodes_count)
         return 0;
-    return lh_fail(LH_EINVAL, "%s, line %u: there is no path between %s and %s; add a link",
+    return lh_fail(LH_EINVAL, "%s:%u: there is no path between %s and %s; add a link",
                    netsim_text_name(&file->config->file, KEY), file->lines[lost], graph->nodes[lost].name,
                    graph->nodes[0].name);
 }

@@ -121,6 +121,8 @@ sim random.ini --seeds 3 --sweep switch.routing=ecmp,spray \
 cmp -s sweep.json sweep/summary.json || fail "--json is not summary.json"
 json 'len(d["points"]) == 4 and all(len(p["runs"]) == 3 for p in d["points"])' sweep.json
 json '[p["sweep"]["switch.routing"] for p in d["points"]] == ["ecmp", "ecmp", "spray", "spray"]' sweep.json
+# Pairs of two keys are seen: one colour, two kinds of dashes.
+[ "$(grep -o 'linetype [12] dashtype [12]' sweep/fct.gp | sort -u | wc -l)" -eq 4 ] || fail "no dashes"
 json 'd["points"][1]["mean"]["lost_packets"] > 0 and d["points"][0]["mean"]["lost_packets"] == 0' sweep.json
 json 'd["points"][0]["ci95"]["fct_mean_s"] > 0' sweep.json
 [ -s 'sweep/routing=ecmp,_link=none/seed-2/flows.csv' ] || fail "a run of the sweep has no folder"
@@ -231,6 +233,10 @@ for name in $(sed -n 's/^  \([a-z0-9-]*\)  .*/\1/p' sim.out); do
     grep -qF "longhaul sim $name" "${LH_SOURCE_DIR:-$OLDPWD}/docs/scenarios.md" ||
         fail "$name is not in docs/scenarios.md"
 done
+
+# Its results may lie in a folder of its name.
+sim lone-flow --no-sweep --output lone-flow
+sim lone-flow --no-sweep --output lone-flow
 
 say "each key is in the man page"
 man=${LH_SOURCE_DIR:-$OLDPWD}/docs/man/longhaul-sim.1

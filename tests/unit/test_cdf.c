@@ -217,22 +217,22 @@ static void test_what_is_refused(void **state)
     (void)state;
     refuse("", -LH_EINVAL, "workload.sizes has no points", "10kB 0.15");
     refuse("# only words\n", -LH_EINVAL, "no points", "10kB");
-    refuse("0 0\n100\n", -LH_EINVAL, "line 2: it has 1 words", "10kB 0.15");
-    refuse("0 0 0\n", -LH_EINVAL, "line 1: it has 3 words", "10kB 0.15");
-    refuse("0 0\n1XB 1\n", -LH_EINVAL, "line 2: ", "1XB");
-    refuse("0 0\n17TiB 1\n", -LH_ERANGE, "line 2: size 17TiB", "16TiB");
+    refuse("0 0\n100\n", -LH_EINVAL, ":2: it has 1 words", "10kB 0.15");
+    refuse("0 0 0\n", -LH_EINVAL, ":1: it has 3 words", "10kB 0.15");
+    refuse("0 0\n1XB 1\n", -LH_EINVAL, ":2: ", "1XB");
+    refuse("0 0\n17TiB 1\n", -LH_ERANGE, ":2: size 17TiB", "16TiB");
     /* Shares that end in percent: nobody knows what they mean. */
-    refuse("1 0.5\n2 1.0\n3 100\n", -LH_EINVAL, "line 3", "0 to 1");
-    refuse("0 0\n1kB x\n", -LH_EINVAL, "line 2: \"x\"", "percent");
-    refuse("0 0\n1kB 50%\n", -LH_EINVAL, "line 2: \"50%\"", "percent");
-    refuse("0 -1\n1kB 1\n", -LH_EINVAL, "line 1: \"-1\"", "percent");
-    refuse("0 0\n1kB 100.1\n", -LH_ERANGE, "line 2: share 100.1", "percent");
-    refuse("0 0\n2kB 0.5\n1kB 1\n", -LH_EINVAL, "line 3: size 1kB", "sort");
-    refuse("0 0\n1kB 0.5\n2kB 0.4\n", -LH_EINVAL, "line 3: share 0.4", "never decrease");
-    refuse("0 0\n1kB 0.5\n\n\n", -LH_EINVAL, "line 2: the last share must be 1", "100");
+    refuse("1 0.5\n2 1.0\n3 100\n", -LH_EINVAL, ":3", "0 to 1");
+    refuse("0 0\n1kB x\n", -LH_EINVAL, ":2: \"x\"", "percent");
+    refuse("0 0\n1kB 50%\n", -LH_EINVAL, ":2: \"50%\"", "percent");
+    refuse("0 -1\n1kB 1\n", -LH_EINVAL, ":1: \"-1\"", "percent");
+    refuse("0 0\n1kB 100.1\n", -LH_ERANGE, ":2: share 100.1", "percent");
+    refuse("0 0\n2kB 0.5\n1kB 1\n", -LH_EINVAL, ":3: size 1kB", "sort");
+    refuse("0 0\n1kB 0.5\n2kB 0.4\n", -LH_EINVAL, ":3: share 0.4", "never decrease");
+    refuse("0 0\n1kB 0.5\n\n\n", -LH_EINVAL, ":2: the last share must be 1", "100");
     refuse("0 0\n1kB 99\n", -LH_EINVAL, "the last share must be 1", "100");
     refuse("0 0.5\n0 1\n", -LH_EINVAL, "empty", "at least 1");
-    refuse("0 0\n\x80 1\n", -LH_EINVAL, "line 2", "no text");
+    refuse("0 0\n\x80 1\n", -LH_EINVAL, ":2", "no text");
 }
 
 static void test_too_many_points(void **state)

@@ -96,16 +96,16 @@ static void test_what_is_refused(void **state)
 {
     (void)state;
     refuse("", -LH_EINVAL, "workload.flows has no flows", "0 5 8MB 10us");
-    refuse("0 1 1MB\n", -LH_EINVAL, "workload.flows, line 1: it has 3 words", "0 5 8MB 10us");
+    refuse("0 1 1MB\n", -LH_EINVAL, "workload.flows:1: it has 3 words", "0 5 8MB 10us");
     refuse("0 1 1MB 0 0\n", -LH_EINVAL, "it has 5 words", "start");
-    refuse("0 1 1 0\n0 16 1 0\n", -LH_ERANGE, "line 2: destination host 16", "0 to 15");
+    refuse("0 1 1 0\n0 16 1 0\n", -LH_ERANGE, ":2: destination host 16", "0 to 15");
     refuse("h1 1 1 0\n", -LH_EINVAL, "source host \"h1\"", "0 to 15");
     refuse("4294967296 1 1 0\n", -LH_ERANGE, "source host 4294967296", "0 to 15");
     refuse("7 7 1 0\n", -LH_EINVAL, "host 7 would send to itself", "two hosts");
     refuse("0 1 0 0\n", -LH_ERANGE, "size 0", "16TiB");
     refuse("0 1 17TiB 0\n", -LH_ERANGE, "size 17TiB", "16TiB");
-    refuse("0 1 1Mb 0\n", -LH_EINVAL, "line 1: ", "1Mb");
-    refuse("0 1 1MB 10\n", -LH_EINVAL, "line 1: ", "unit");
+    refuse("0 1 1Mb 0\n", -LH_EINVAL, ":1: ", "1Mb");
+    refuse("0 1 1MB 10\n", -LH_EINVAL, ":1: ", "unit");
     refuse("0 1 1MB 9223372037s\n", -LH_ERANGE, "start 9223372037s", "106 days");
 }
 

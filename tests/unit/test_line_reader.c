@@ -68,7 +68,7 @@ static void refuse(const char *words, size_t bytes, const char *word)
     struct netsim_line_reader reader = reader_of(&text);
     assert_int_equal(netsim_line_next(&reader, &line), 1);
     assert_int_equal(netsim_line_next(&reader, &line), -LH_EINVAL);
-    assert_non_null(strstr(lh_last_error(), "some.key, line 2: "));
+    assert_non_null(strstr(lh_last_error(), "some.key:2: "));
     assert_non_null(strstr(lh_last_error(), word));
 }
 
@@ -89,7 +89,7 @@ static void test_a_text_may_have_a_name(void **state)
     struct netsim_text text = {.data = "\x01", .bytes = 1, .name = "my.topo"};
     struct netsim_line_reader reader = reader_of(&text);
     assert_int_equal(netsim_line_next(&reader, &line), -LH_EINVAL);
-    assert_non_null(strstr(lh_last_error(), "my.topo, line 1: "));
+    assert_non_null(strstr(lh_last_error(), "my.topo:1: "));
 }
 
 static void test_limits(void **state)
@@ -133,7 +133,7 @@ static void test_numbers(void **state)
     assert_int_equal(netsim_line_number(&line, "host", "4294967295", UINT32_MAX, &number), 0);
     assert_int_equal(number, UINT32_MAX);
     assert_int_equal(netsim_line_number(&line, "host", "16", 15, &number), -LH_ERANGE);
-    assert_string_equal(lh_last_error(), "some.key, line 9: host 16 is too large; 0 to 15");
+    assert_string_equal(lh_last_error(), "some.key:9: host 16 is too large; 0 to 15");
     assert_int_equal(netsim_line_number(&line, "host", "99999999999999999999999", 15, &number), -LH_ERANGE);
     static const char *const wrong[] = {"", "-1", "1.5", "1.0", "x", "1x", "0x1", "+1"};
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)

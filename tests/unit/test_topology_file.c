@@ -237,8 +237,8 @@ static void refuse(const char *words, int code, const char *word, const char *ot
 static void test_lines_that_are_refused(void **state)
 {
     (void)state;
-    refuse("hosts a\n", -LH_EINVAL, "topology.file, line 1: \"hosts\" is unknown", "host, switch or link");
-    refuse("host a\n\nhost\n", -LH_EINVAL, "line 3: it names no node", "host NAME");
+    refuse("hosts a\n", -LH_EINVAL, "topology.file:1: \"hosts\" is unknown", "host, switch or link");
+    refuse("host a\n\nhost\n", -LH_EINVAL, ":3: it names no node", "host NAME");
     refuse("host a!\n", -LH_EINVAL, "\"a!\" is no name", "letters");
     refuse("host a=b\n", -LH_EINVAL, "\"a=b\" is no name", "letters");
     refuse("host a12345678901234567890123456789012\n", -LH_EINVAL, "too long", "31 characters");
@@ -253,9 +253,9 @@ static void test_lines_that_are_refused(void **state)
     refuse("switch a site=x\n", -LH_EINVAL, "site \"x\"", "0 to 255");
     refuse("link\n", -LH_EINVAL, "it names no two nodes", "link NAME NAME");
     refuse("link a\n", -LH_EINVAL, "it names no two nodes", "link NAME NAME");
-    refuse("link a b c\n", -LH_EINVAL, "line 1: link: \"c\"", "key=value");
+    refuse("link a b c\n", -LH_EINVAL, ":1: link: \"c\"", "key=value");
     refuse("link a b, rate=1Gbit\n", -LH_EINVAL, "\"b,\" is no name", "letters");
-    refuse("link a b rate=1G\n", -LH_EINVAL, "line 1: link: rate=1G", "Gbit");
+    refuse("link a b rate=1G\n", -LH_EINVAL, ":1: link: rate=1G", "Gbit");
     refuse("link a b rate=1kbit\n", -LH_ERANGE, "rate=1000bit", "1Mbit to 100Tbit");
     refuse("link a b rate=101Tbit\n", -LH_ERANGE, "rate=101000000000000bit", "1Mbit to 100Tbit");
     refuse("link a b rate=1Gbit rate=2Gbit\n", -LH_EINVAL, "rate=", "twice");
@@ -263,7 +263,7 @@ static void test_lines_that_are_refused(void **state)
     refuse("link a b queue=1MB\n", -LH_EINVAL, "queue= and drop= belong to switches", "switch.buffer");
     refuse("link a b loss=0.1 drop=tail\n", -LH_EINVAL, "queue= and drop=", "switch.buffer");
     refuse("link a b loss=0.1,drop=tail\n", -LH_EINVAL, "queue= and drop=", "switch.buffer");
-    refuse("host a\nhost \xff\n", -LH_EINVAL, "line 2", "0xff");
+    refuse("host a\nhost \xff\n", -LH_EINVAL, ":2", "0xff");
 }
 
 static void test_graphs_that_are_refused(void **state)
@@ -271,18 +271,17 @@ static void test_graphs_that_are_refused(void **state)
     (void)state;
     refuse("", -LH_ERANGE, "topology.file: it would have 0 hosts", "add hosts");
     refuse("host a\nswitch s\nlink a s\n", -LH_ERANGE, "it would have 1 hosts", "add hosts");
-    refuse("host a\nhost b\nhost a\n", -LH_EINVAL, "line 3: there is a node \"a\" already, in line 1",
+    refuse("host a\nhost b\nhost a\n", -LH_EINVAL, ":3: there is a node \"a\" already, in line 1",
            "rename");
-    refuse("host a\nhost b\n\nswitch b\n", -LH_EINVAL, "line 4: there is a node \"b\" already, in line 2",
+    refuse("host a\nhost b\n\nswitch b\n", -LH_EINVAL, ":4: there is a node \"b\" already, in line 2",
            "rename");
-    refuse("host a\nhost b\nlink a s\n", -LH_EINVAL, "line 3: there is no node \"s\"", "switch s");
-    refuse("host a\nhost b\nlink t a\n", -LH_EINVAL, "line 3: there is no node \"t\"", "host t");
-    refuse("host a\nhost b\nlink a a\n", -LH_EINVAL, "line 3: a link from a to itself", "two nodes");
-    refuse("host a\nhost b\nlink a b\nlink a b\n", -LH_EINVAL, "line 4: host a has a link already",
-           "switch");
-    refuse("host a\nhost b\nswitch s\nlink a s\n", -LH_EINVAL, "line 2: there is no path between b and a",
+    refuse("host a\nhost b\nlink a s\n", -LH_EINVAL, ":3: there is no node \"s\"", "switch s");
+    refuse("host a\nhost b\nlink t a\n", -LH_EINVAL, ":3: there is no node \"t\"", "host t");
+    refuse("host a\nhost b\nlink a a\n", -LH_EINVAL, ":3: a link from a to itself", "two nodes");
+    refuse("host a\nhost b\nlink a b\nlink a b\n", -LH_EINVAL, ":4: host a has a link already", "switch");
+    refuse("host a\nhost b\nswitch s\nlink a s\n", -LH_EINVAL, ":2: there is no path between b and a",
            "add a link");
-    refuse("host a\nhost b\nhost c\nhost d\nlink a b\nlink c d\n", -LH_EINVAL, "line 3: there is no path",
+    refuse("host a\nhost b\nhost c\nhost d\nlink a b\nlink c d\n", -LH_EINVAL, ":3: there is no path",
            "add a link");
     refuse("host a\nhost b\nlink a b\nswitch alone\n", -LH_EINVAL, "between alone and a", "add a link");
     refuse("host a\nhost b\n", -LH_EINVAL, "between b and a", "add a link");

@@ -319,7 +319,7 @@ static void test_limits(void **state)
     refuse(&topology, &config, -LH_ERANGE, "workload.bytes", "16TiB");
     config = good;
     config.sizes = netsim_text_of("0 0\n1kB 0.9\n");
-    refuse(&topology, &config, -LH_EINVAL, "workload.sizes, line 2", "must be 1");
+    refuse(&topology, &config, -LH_EINVAL, "workload.sizes:2", "must be 1");
 }
 
 static void test_matrix_needs_hosts(void **state)

@@ -64,6 +64,10 @@ void cli_picture_title(const struct cli_sim_results *results, unsigned shown, ch
         snprintf(out, CLI_PICTURE_TITLE_MAX, "%s (the first %u of %u)", results->title, shown, points);
     else
         snprintf(out, CLI_PICTURE_TITLE_MAX, "%s", results->title);
+    size_t used = strlen(out);
+    if (results->plan->seeds > 1)
+        snprintf(out + used, CLI_PICTURE_TITLE_MAX - used, " (seed %u, the first of %u)",
+                 results->plan->seed, results->plan->seeds);
 }
 
 void cli_picture_path(const struct cli_folder *folder, const struct cli_sim_run *run, char *out,

@@ -22,7 +22,8 @@ int cli_picture_series(const struct cli_sim_results *results, const struct cli_f
 int cli_picture_sweep(const struct cli_sim_results *results, const struct cli_folder *folder);
 
 #define CLI_PICTURE_TITLE_MAX 320
-/* The title into out[CLI_PICTURE_TITLE_MAX]; it says when only the first points are shown. */
+/* The title into out[CLI_PICTURE_TITLE_MAX]; it says when only the first points, or the first seed, are
+ * shown. */
 void cli_picture_title(const struct cli_sim_results *results, unsigned shown, char *out);
 /* A run's folder as seen from the folder of the pictures, with a slash; "" when they are the same. */
 void cli_picture_path(const struct cli_folder *folder, const struct cli_sim_run *run, char *out,

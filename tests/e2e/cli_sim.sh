@@ -182,6 +182,7 @@ expect_line results/one/queues.gp "(the first 12 of 24 links)"
 # Of several seeds the first, which has a folder of its own.
 sim random.ini --seeds 2 --set 'output.queues=p0.edge0>*' --output seeds
 expect_line seeds/fct.gp "'seed-1/fct.dat'"
+expect_line seeds/queues.gp 'random (seed 1, the first of 2)'
 if command -v gnuplot >/dev/null; then
     [ -s seeds/fct.svg ] && [ -s seeds/queues.svg ] && [ ! -s sim.err ] || fail "no pictures: $(cat sim.err)"
 fi

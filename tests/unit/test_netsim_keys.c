@@ -210,6 +210,28 @@ static void test_keys_that_nothing_reads(void **state)
     is_unread("workload.matrix", "workload.kind");
 }
 
+/* With some topology and workload, and everything switched on. */
+static void test_every_key_is_read_somewhere(void **state)
+{
+    (void)state;
+    static const struct netsim_text text = {.data = "", .name = "empty"};
+    size_t count = 0;
+    const struct lh_netsim_key *keys = lh_netsim_keys(&count);
+    sets("switch.pfc", "on");
+    sets("switch.ecn_max", "1MB");
+    for (size_t i = 0; i < count; i++) {
+        unsigned read = 0;
+        for (unsigned kinds = 0; kinds < 2 * 6 * 5; kinds++) {
+            config.topology.kind = kinds % 6;
+            config.workload.kind = kinds / 6 % 5;
+            config.workload.sizes = kinds / 30 ? text : (struct netsim_text){0};
+            read += netsim_key_unread(&config, keys[i].name) == NULL;
+        }
+        if (read == 0)
+            fail_msg("nothing ever reads %s", keys[i].name);
+    }
+}
+
 static void test_unknown_keys(void **state)
 {
     (void)state;
@@ -313,6 +335,7 @@ int main(void)
         cmocka_unit_test_setup(test_times, start),
         cmocka_unit_test_setup(test_ranges, start),
         cmocka_unit_test_setup(test_keys_that_nothing_reads, start),
+        cmocka_unit_test_setup(test_every_key_is_read_somewhere, start),
         cmocka_unit_test_setup(test_unknown_keys, start),
         cmocka_unit_test_setup(test_contradictions, start),
         cmocka_unit_test_setup(test_files_are_given_and_used, start),

@@ -37,6 +37,12 @@ static bool is_swept(const struct cli_sim_plan *plan, const char *key)
     return false;
 }
 
+/* A file may keep thresholds of what it, or the command line, switches off: flow control, marks. */
+static bool is_kept(const struct cli_setting *setting, const char *because)
+{
+    return setting->line && strncmp(because, "topology.", 9) != 0 && strncmp(because, "workload.", 9) != 0;
+}
+
 static int tell(const struct unread *unread, const struct cli_sim_plan *plan)
 {
     char place[CLI_PLACE_MAX];
@@ -48,7 +54,7 @@ static int tell(const struct unread *unread, const struct cli_sim_plan *plan)
                                plan->axes[i].setting->line ? "; --no-sweep passes the sweep over" : "");
     for (unsigned i = 0; i < plan->scenario.count; i++) {
         const struct cli_setting *setting = &plan->scenario.settings[i];
-        if (unread->settings[i] && !is_swept(plan, setting->key))
+        if (unread->settings[i] && !is_swept(plan, setting->key) && !is_kept(setting, unread->settings[i]))
             cli_note("%s: nothing reads %s with %s=%s", cli_sim_plan_place(plan, setting, place),
                      setting->key, unread->settings[i], cli_sim_plan_text(plan, 0, unread->settings[i]));
     }

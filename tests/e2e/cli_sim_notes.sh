@@ -65,6 +65,10 @@ silent
 sim far.ini --set workload.senders=2 --sweep workload.kind=permutation,incast
 silent
 wrong 2 '--sweep: nothing reads switch.xoff with switch.pfc=off' far.ini --sweep switch.xoff=100kB,120kB
+sim incast --sweep workload.senders=2,4
+silent
+sim far.ini --set switch.xoff=100kB
+notes '--set: nothing reads switch.xoff with switch.pfc=off'
 printf '[topology]\nleaves = 3\n' >two.ini
 sim two.ini
 notes 'two.ini:2: nothing reads topology.leaves with topology.kind=two-hosts'

@@ -74,7 +74,7 @@ struct fabric_slot_key {
 
 /* One packet to send. */
 struct fabric_write {
-    const uint8_t *payload; /* must stay valid and unchanged until the call returns */
+    const uint8_t *payload; /* must stay valid and unchanged until the write is released */
     uint32_t bytes;         /* 0 … mtu */
     uint32_t lkey;
     uint64_t va;
@@ -83,6 +83,7 @@ struct fabric_write {
     uint32_t
         corrupt_bit; /* link emulation: flip bit corrupt_bit - 1 (mod packet bits) on the wire; 0: none */
     uint8_t generation;
+    bool borrowed; /* the payload is only valid until the call returns, and lkey does not cover it */
 };
 
 /* One packet that arrived, was checked and whose payload is in place. */
@@ -126,6 +127,10 @@ struct fabric_ops {
      */
     int (*post_writes)(struct fabric_endpoint *endpoint, uint32_t channel,
                        const struct fabric_write *writes, uint32_t count);
+    /* How many writes of the channel, of all that were ever taken, are released: their payload is not read
+     * any more. They are released in the order in which they were taken; borrowed ones count, too. NULL
+     * ops: all, at once. */
+    uint64_t (*released)(struct fabric_endpoint *endpoint, uint32_t channel);
     /* Arrivals, 0 … count. Bad packets were counted and dropped. Negative: the device is gone. More may
      * wait than poll_fds tell of when it filled all of `arrivals`: poll again before sleeping. */
     int (*poll)(struct fabric_endpoint *endpoint, uint32_t channel, struct fabric_arrival *arrivals,

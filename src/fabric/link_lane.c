@@ -137,12 +137,27 @@ static void publish_head(struct link_lane *lane)
     atomic_store_explicit(&lane->head_ns, timeline_next_ns(&lane->on_the_way), memory_order_release);
 }
 
+/* All that a link takes it releases at once, so what passes through is only borrowed. */
+static int pass_through(const struct link_lane *lane, const struct link_shared *shared,
+                        const struct fabric_write *writes, uint32_t count)
+{
+    const struct fabric_ops *ops = shared->inner->fabric->ops;
+    struct fabric_write borrowed[FABRIC_BATCH_MAX];
+    if (ops->released == NULL)
+        return ops->post_writes(shared->inner, lane->channel, writes, count);
+    for (uint32_t i = 0; i < count; i++) {
+        borrowed[i] = writes[i];
+        borrowed[i].borrowed = true;
+    }
+    return ops->post_writes(shared->inner, lane->channel, borrowed, count);
+}
+
 int link_lane_post(struct link_lane *lane, struct link_shared *shared, const struct fabric_write *writes,
                    uint32_t count)
 {
     assert(!is_control(lane) && count <= FABRIC_BATCH_MAX);
     if (passes_through(shared)) {
-        int taken = shared->inner->fabric->ops->post_writes(shared->inner, lane->channel, writes, count);
+        int taken = pass_through(lane, shared, writes, count);
         return end_of_send(lane, shared, refusal_of_inner(shared, taken, count), taken);
     }
     enum link_refusal refused = LINK_REFUSED_NOT;
@@ -199,6 +214,7 @@ static int give_writes(const struct link_lane *lane, const struct link_shared *s
             .immediate = packet->immediate,
             .corrupt_bit = packet->corrupt_bit,
             .generation = packet->generation,
+            .borrowed = true, /* its place is given back at once */
         };
     }
     return shared->inner->fabric->ops->post_writes(shared->inner, lane->channel, writes, lane->due_count);

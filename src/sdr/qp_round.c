@@ -105,6 +105,15 @@ static bool inject(struct sdr_qp *qp, uint32_t channel, lh_time now, lh_time *ne
     return taken > 0 || dropped > 0;
 }
 
+/* Sends whose payload the fabric reads no more are complete. From a device that is gone nobody reads. */
+static bool release(struct sdr_qp *qp, uint32_t channel)
+{
+    struct send_channel *sends = &qp->channels[channel].sends;
+    const struct fabric_ops *ops = qp->endpoint->fabric->ops;
+    bool asked = ops->released != NULL && !qp_device_gone(qp);
+    return send_channel_release(sends, asked ? ops->released(qp->endpoint, channel) : sends->taken);
+}
+
 /* Nobody takes what a QP that has ended still has to send; without this its sends would never complete. */
 static bool give_up(struct sdr_qp *qp, uint32_t channel)
 {
@@ -136,6 +145,7 @@ bool qp_channel_round(struct sdr_qp *qp, uint32_t channel, lh_time now, lh_time 
     if (moved)
         tell_driver(qp, channel);
     moved |= atomic_load(&qp->error) ? give_up(qp, channel) : inject(qp, channel, now, next);
+    moved |= release(qp, channel);
     if (ops->pump && !qp_device_gone(qp))
         lh_keep_earlier(next, ops->pump(qp->endpoint, channel, now));
     gate_leave(&qp->channels[channel].gate);

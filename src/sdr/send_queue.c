@@ -7,7 +7,7 @@
 
 /* Where a walk over a channel's packets stands. */
 struct place {
-    uint32_t tail;
+    uint32_t next;
     uint32_t cursor;
 };
 
@@ -18,8 +18,7 @@ static const struct send_range *range_at(const struct send_channel *channel, uin
 
 bool send_channel_empty(const struct send_channel *channel)
 {
-    return atomic_load_explicit(&channel->head, memory_order_acquire) ==
-           atomic_load_explicit(&channel->tail, memory_order_relaxed);
+    return atomic_load_explicit(&channel->head, memory_order_acquire) == channel->next;
 }
 
 bool send_channel_has_room(const struct send_channel *channel, uint32_t ranges)
@@ -100,8 +99,8 @@ static bool settle(const struct send_channel *channel, const struct send_shape *
                    uint32_t head, struct place *at)
 {
     /* Bounded by the ring. */
-    for (; at->tail != head; at->tail++, at->cursor = 0) {
-        const struct send_range *range = range_at(channel, at->tail);
+    for (; at->next != head; at->next++, at->cursor = 0) {
+        const struct send_range *range = range_at(channel, at->next);
         if (is_aborted(range))
             return false;
         at->cursor = next_own(shape, range, index, at->cursor);
@@ -115,44 +114,56 @@ uint32_t send_channel_peek(struct send_channel *channel, const struct send_shape
                            struct fabric_write *writes, uint32_t room)
 {
     uint32_t head = atomic_load_explicit(&channel->head, memory_order_acquire);
-    struct place at = {atomic_load_explicit(&channel->tail, memory_order_relaxed), channel->cursor};
+    struct place at = {channel->next, channel->cursor};
     uint32_t count = 0;
     while (count < room && settle(channel, shape, index, head, &at)) {
-        writes[count++] = write_of(shape, range_at(channel, at.tail), at.cursor);
+        writes[count++] = write_of(shape, range_at(channel, at.next), at.cursor);
         at.cursor++;
     }
     return count;
 }
 
-/* Gives the ranges before `to` back to the poster. */
-static void retire(struct send_channel *channel, struct place to)
+/* The ranges before `to` have been taken, or dropped: they are released with what was taken so far. */
+static void pass(struct send_channel *channel, struct place to)
 {
+    for (uint32_t i = channel->next; i != to.next; i++)
+        channel->ring[i & (SEND_RANGES_MAX - 1)].taken_end = channel->taken;
+    channel->next = to.next;
+    channel->cursor = to.cursor;
+}
+
+bool send_channel_release(struct send_channel *channel, uint64_t released)
+{
+    assert(released <= channel->taken);
     uint32_t tail = atomic_load_explicit(&channel->tail, memory_order_relaxed);
-    for (uint32_t i = tail; i != to.tail; i++) {
-        struct send_message *message = range_at(channel, i)->message;
+    uint32_t first = tail;
+    for (; tail != channel->next && range_at(channel, tail)->taken_end <= released; tail++) {
+        struct send_message *message = range_at(channel, tail)->message;
         uint32_t left = atomic_fetch_sub_explicit(&message->ranges, 1, memory_order_release);
         assert(left > 0);
         (void)left;
     }
-    channel->cursor = to.cursor;
-    atomic_store_explicit(&channel->tail, to.tail, memory_order_release);
+    atomic_store_explicit(&channel->tail, tail, memory_order_release);
+    return tail != first;
 }
 
 uint64_t send_channel_take(struct send_channel *channel, const struct send_shape *shape, uint32_t index,
                            uint32_t count)
 {
     uint32_t head = atomic_load_explicit(&channel->head, memory_order_acquire);
-    struct place at = {atomic_load_explicit(&channel->tail, memory_order_relaxed), channel->cursor};
+    struct place at = {channel->next, channel->cursor};
     uint64_t bytes = 0;
     for (uint32_t i = 0; i < count; i++) {
         bool more = settle(channel, shape, index, head, &at);
         assert(more);
         (void)more;
-        bytes += packet_bytes(shape, range_at(channel, at.tail), at.cursor);
+        pass(channel, at);
+        bytes += packet_bytes(shape, range_at(channel, at.next), at.cursor);
         at.cursor++;
+        channel->taken++;
     }
     settle(channel, shape, index, head, &at);
-    retire(channel, at);
+    pass(channel, at);
     return bytes;
 }
 
@@ -160,8 +171,7 @@ uint64_t send_channel_abort_all(struct send_channel *channel, const struct send_
                                 uint32_t index)
 {
     uint32_t head = atomic_load_explicit(&channel->head, memory_order_acquire);
-    uint32_t tail = atomic_load_explicit(&channel->tail, memory_order_relaxed);
-    for (uint32_t i = tail; i != head; i++) /* bounded by the ring */
+    for (uint32_t i = channel->next; i != head; i++) /* bounded by the ring */
         atomic_store_explicit(&range_at(channel, i)->message->aborted, true, memory_order_release);
     return send_channel_drop_aborted(channel, shape, index);
 }
@@ -170,16 +180,16 @@ uint64_t send_channel_drop_aborted(struct send_channel *channel, const struct se
                                    uint32_t index)
 {
     uint32_t head = atomic_load_explicit(&channel->head, memory_order_acquire);
-    struct place at = {atomic_load_explicit(&channel->tail, memory_order_relaxed), channel->cursor};
+    struct place at = {channel->next, channel->cursor};
     uint64_t dropped = 0;
-    for (; at.tail != head; at.tail++, at.cursor = 0) {
-        const struct send_range *range = range_at(channel, at.tail);
+    for (; at.next != head; at.next++, at.cursor = 0) {
+        const struct send_range *range = range_at(channel, at.next);
         if (!is_aborted(range))
             break;
         /* Packets of one range; the range is part of one message. */
         while ((at.cursor = next_own(shape, range, index, at.cursor)) < range->count)
             dropped += packet_bytes(shape, range, at.cursor++);
     }
-    retire(channel, at);
+    pass(channel, at);
     return dropped;
 }

@@ -5,6 +5,9 @@
  * each that travel on it (fabric_channel_of). One thread at a time posts; each channel's consumer runs in
  * parallel with the poster and with the others.
  *
+ * A range passes through two hands: it is taken when the fabric has all its packets, and released when the
+ * fabric reads none of their payload any more. For a fabric that copies, that is the same moment.
+ *
  * The user's immediate travels in fragments, one a packet; a message with fewer packets than fragments is
  * followed by empty packets that carry the rest (an empty write touches no memory).
  *
@@ -28,6 +31,7 @@ struct send_range {
     uint32_t lkey;
     uint32_t first;
     uint32_t count;
+    uint64_t taken_end; /* once taken: writes that the channel had taken by then */
 };
 
 /* One send in progress: where it goes, and what of it still waits. */
@@ -43,15 +47,17 @@ struct send_message {
     bool streaming;
     bool ended;              /* no more ranges will come */
     _Atomic bool aborted;    /* what still waits is dropped */
-    _Atomic uint32_t ranges; /* queued and not finished, over all channels */
+    _Atomic uint32_t ranges; /* queued and not released, over all channels */
     uint32_t fragments;      /* bit i: a packet that carries fragment i of the immediate was posted */
 };
 
 struct send_channel {
     struct send_range ring[SEND_RANGES_MAX];
     _Atomic uint32_t head; /* next to write; moved by the poster */
-    _Atomic uint32_t tail; /* next to inject; moved by the consumer */
-    uint32_t cursor;       /* packets of the tail range that were looked at */
+    _Atomic uint32_t tail; /* next to be released; moved by the consumer */
+    uint32_t next;         /* next to inject */
+    uint32_t cursor;       /* packets of that range that were looked at */
+    uint64_t taken;        /* writes, ever */
 };
 
 struct send_shape {
@@ -71,7 +77,8 @@ void send_channel_post(struct send_channel *channel, const struct send_range *ra
  * what waits behind one. No send may be aborted between this and take. */
 uint32_t send_channel_peek(struct send_channel *channel, const struct send_shape *shape, uint32_t index,
                            struct fabric_write *writes, uint32_t room);
-/* Takes the first `count` of those that peek gave. Returns their payload bytes. */
+/* Takes the first `count` of those that peek gave. Returns their payload bytes. They are still to be
+ * released. */
 uint64_t send_channel_take(struct send_channel *channel, const struct send_shape *shape, uint32_t index,
                            uint32_t count);
 /* Drops the ranges of aborted sends at the front; returns the payload bytes that were dropped. */
@@ -81,6 +88,9 @@ uint64_t send_channel_drop_aborted(struct send_channel *channel, const struct se
  * dropped. */
 uint64_t send_channel_abort_all(struct send_channel *channel, const struct send_shape *shape,
                                 uint32_t index);
+/* So many of all writes that were ever taken are released. Returns whether a range is. */
+bool send_channel_release(struct send_channel *channel, uint64_t released);
+/* Nothing waits to be injected. */
 bool send_channel_empty(const struct send_channel *channel);
 
 #endif

@@ -41,6 +41,29 @@ static struct fixture *setup(uint32_t channels, uint32_t stripe, struct immediat
     return f;
 }
 
+/* For a fabric that copies: what is taken is released. */
+static uint64_t take(struct send_channel *channel, const struct send_shape *shape, uint32_t index,
+                     uint32_t count)
+{
+    uint64_t bytes = send_channel_take(channel, shape, index, count);
+    send_channel_release(channel, channel->taken);
+    return bytes;
+}
+
+static uint64_t drop_aborted(struct send_channel *channel, const struct send_shape *shape, uint32_t index)
+{
+    uint64_t bytes = send_channel_drop_aborted(channel, shape, index);
+    send_channel_release(channel, channel->taken);
+    return bytes;
+}
+
+static uint64_t abort_all(struct send_channel *channel, const struct send_shape *shape, uint32_t index)
+{
+    uint64_t bytes = send_channel_abort_all(channel, shape, index);
+    send_channel_release(channel, channel->taken);
+    return bytes;
+}
+
 /* As the QP does: counts first, then the channels that it touches. */
 static uint32_t post(struct fixture *f, struct send_range range)
 {
@@ -95,9 +118,9 @@ static uint64_t drain(struct fixture *f, uint32_t channel, uint8_t *seen, uint64
         assert_true(count >= 1 && count <= room);
         assert_int_equal(send_channel_peek(&f->channels[channel], &f->shape, channel, again, room), count);
         assert_memory_equal(writes, again, count * sizeof *writes); /* peeking takes nothing */
-        uint32_t take = (uint32_t)lh_prng_below(prng, count + 1);
+        uint32_t some = (uint32_t)lh_prng_below(prng, count + 1);
         uint64_t expected = 0;
-        for (uint32_t i = 0; i < take; i++) {
+        for (uint32_t i = 0; i < some; i++) {
             uint32_t packet = immediate_part(f->shape.split, writes[i].immediate).packet;
             uint64_t left = bytes - (uint64_t)packet * MTU;
             check_write(f, &writes[i], channel, packet, left < MTU ? (uint32_t)left : MTU);
@@ -106,7 +129,7 @@ static uint64_t drain(struct fixture *f, uint32_t channel, uint8_t *seen, uint64
             seen[packet]++;
             expected += writes[i].bytes;
         }
-        assert_int_equal(send_channel_take(&f->channels[channel], &f->shape, channel, take), expected);
+        assert_int_equal(take(&f->channels[channel], &f->shape, channel, some), expected);
         taken += expected;
     }
     assert_int_equal(send_channel_peek(&f->channels[channel], &f->shape, channel, writes, 64), 0);
@@ -186,6 +209,7 @@ static void test_ring_full_and_wrap(void **state)
     struct fabric_write writes[64];
     atomic_store(&channel->head, UINT32_MAX - 2); /* positions wrap too */
     atomic_store(&channel->tail, UINT32_MAX - 2);
+    channel->next = UINT32_MAX - 2;
     assert_true(send_channel_has_room(channel, SEND_RANGES_MAX));
     assert_false(send_channel_has_room(channel, SEND_RANGES_MAX + 1));
     for (uint32_t i = 0; i < SEND_RANGES_MAX; i++) {
@@ -194,7 +218,7 @@ static void test_ring_full_and_wrap(void **state)
     }
     assert_false(send_channel_has_room(channel, 1));
     assert_int_equal(send_channel_peek(channel, &f->shape, 0, writes, 3), 3);
-    assert_int_equal(send_channel_take(channel, &f->shape, 0, 3), 3 * MTU);
+    assert_int_equal(take(channel, &f->shape, 0, 3), 3 * MTU);
     assert_true(send_channel_has_room(channel, 3));
     assert_false(send_channel_has_room(channel, 4));
     for (uint32_t i = 0; i < 3; i++)
@@ -202,7 +226,7 @@ static void test_ring_full_and_wrap(void **state)
     for (uint32_t packet = 3; packet < SEND_RANGES_MAX + 3; packet++) {
         assert_int_equal(send_channel_peek(channel, &f->shape, 0, writes, 1), 1);
         check_write(f, &writes[0], 0, packet, MTU);
-        send_channel_take(channel, &f->shape, 0, 1);
+        take(channel, &f->shape, 0, 1);
     }
     assert_true(send_channel_empty(channel));
     assert_int_equal(atomic_load(&f->message.ranges), 0);
@@ -217,15 +241,15 @@ static void test_ranges_are_given_back(void **state)
     assert_int_equal(post(f, range_of(f, 0, 130 * MTU)), 2);
     assert_int_equal(post(f, range_of(f, 200, MTU)), 1);
     assert_int_equal(atomic_load(&f->message.ranges), 3);
-    send_channel_take(&f->channels[1], &f->shape, 1, 63);
+    take(&f->channels[1], &f->shape, 1, 63);
     assert_int_equal(atomic_load(&f->message.ranges), 3);
-    send_channel_take(&f->channels[1], &f->shape, 1, 1);
+    take(&f->channels[1], &f->shape, 1, 1);
     assert_int_equal(atomic_load(&f->message.ranges), 2);
-    send_channel_take(&f->channels[0], &f->shape, 0, 0);
+    take(&f->channels[0], &f->shape, 0, 0);
     assert_int_equal(atomic_load(&f->message.ranges), 2);
-    send_channel_take(&f->channels[0], &f->shape, 0, 66);
+    take(&f->channels[0], &f->shape, 0, 66);
     assert_int_equal(atomic_load(&f->message.ranges), 1);
-    send_channel_take(&f->channels[1], &f->shape, 1, 1);
+    take(&f->channels[1], &f->shape, 1, 1);
     assert_int_equal(atomic_load(&f->message.ranges), 0);
     free(f);
 }
@@ -244,15 +268,15 @@ static void test_abort_at_the_front(void **state)
     struct send_range behind = range_of(f, 100, 3 * MTU);
     behind.message = &other;
     post(f, behind);
-    send_channel_take(channel, &f->shape, 0, 4);
-    assert_int_equal(send_channel_drop_aborted(channel, &f->shape, 0), 0);
+    take(channel, &f->shape, 0, 4);
+    assert_int_equal(drop_aborted(channel, &f->shape, 0), 0);
     atomic_store(&f->message.aborted, true);
     assert_int_equal(send_channel_peek(channel, &f->shape, 0, writes, 64), 0);
-    assert_int_equal(send_channel_drop_aborted(channel, &f->shape, 0), 6 * MTU + 5 + 2 * MTU);
+    assert_int_equal(drop_aborted(channel, &f->shape, 0), 6 * MTU + 5 + 2 * MTU);
     assert_int_equal(atomic_load(&f->message.ranges), 0);
     assert_int_equal(send_channel_peek(channel, &f->shape, 0, writes, 64), 3);
     check_write(f, &writes[0], 0, 100, MTU);
-    assert_int_equal(send_channel_take(channel, &f->shape, 0, 3), 3 * MTU);
+    assert_int_equal(take(channel, &f->shape, 0, 3), 3 * MTU);
     assert_int_equal(atomic_load(&other.ranges), 0);
     free(f);
 }
@@ -271,11 +295,11 @@ static void test_aborted_is_not_read_behind_a_live_one(void **state)
     post(f, behind);
     post(f, range_of(f, 5, MTU));
     atomic_store(&other.aborted, true);
-    assert_int_equal(send_channel_drop_aborted(channel, &f->shape, 0), 0);
+    assert_int_equal(drop_aborted(channel, &f->shape, 0), 0);
     assert_int_equal(send_channel_peek(channel, &f->shape, 0, writes, 64), 5);
-    assert_int_equal(send_channel_take(channel, &f->shape, 0, 5), 5 * MTU);
+    assert_int_equal(take(channel, &f->shape, 0, 5), 5 * MTU);
     assert_int_equal(send_channel_peek(channel, &f->shape, 0, writes, 64), 0);
-    assert_int_equal(send_channel_drop_aborted(channel, &f->shape, 0), 3 * MTU);
+    assert_int_equal(drop_aborted(channel, &f->shape, 0), 3 * MTU);
     assert_int_equal(atomic_load(&other.ranges), 0);
     assert_int_equal(send_channel_peek(channel, &f->shape, 0, writes, 64), 1);
     check_write(f, &writes[0], 0, 5, MTU);
@@ -296,15 +320,42 @@ static void test_abort_all_over_the_channels(void **state)
             for (uint32_t c = 0; c < channels; c++) {
                 struct fabric_write writes[64];
                 uint32_t count = send_channel_peek(&f->channels[c], &f->shape, c, writes, 64);
-                uint32_t take = (uint32_t)lh_prng_below(&prng, count + 1);
-                gone += send_channel_take(&f->channels[c], &f->shape, c, take);
-                gone += send_channel_abort_all(&f->channels[c], &f->shape, c);
+                uint32_t some = (uint32_t)lh_prng_below(&prng, count + 1);
+                gone += take(&f->channels[c], &f->shape, c, some);
+                gone += abort_all(&f->channels[c], &f->shape, c);
                 assert_true(send_channel_empty(&f->channels[c]));
             }
             assert_int_equal(gone, bytes);
             assert_int_equal(atomic_load(&f->message.ranges), 0);
             free(f);
         }
+}
+
+/* A fabric that does not copy reads the payload for a while: a range is finished, and its place is free, when
+ * its last packet of this channel is released; one that was dropped, when what was taken of it is. */
+static void test_taken_is_not_released(void **state)
+{
+    (void)state;
+    struct fixture *f = setup(1, 64, IMMEDIATE_SPLIT_10_18_4);
+    struct send_channel *channel = &f->channels[0];
+    for (uint32_t i = 0; i < SEND_RANGES_MAX; i++)
+        post(f, range_of(f, 4 * i % PACKETS_MAX, 4 * MTU));
+    assert_false(send_channel_has_room(channel, 1));
+    send_channel_take(channel, &f->shape, 0, 10);
+    assert_false(send_channel_release(channel, 3));
+    assert_int_equal(atomic_load(&f->message.ranges), SEND_RANGES_MAX);
+    assert_true(send_channel_release(channel, 9)); /* two ranges and a packet */
+    assert_int_equal(atomic_load(&f->message.ranges), SEND_RANGES_MAX - 2);
+    assert_true(send_channel_has_room(channel, 2) && !send_channel_has_room(channel, 3));
+
+    send_channel_abort_all(channel, &f->shape, 0);
+    assert_true(send_channel_empty(channel));
+    assert_false(send_channel_release(channel, 9));
+    assert_int_equal(atomic_load(&f->message.ranges), SEND_RANGES_MAX - 2);
+    assert_true(send_channel_release(channel, 10));
+    assert_int_equal(atomic_load(&f->message.ranges), 0);
+    assert_true(send_channel_has_room(channel, SEND_RANGES_MAX));
+    free(f);
 }
 
 /* ---- immediates ---- */
@@ -341,7 +392,7 @@ static void test_empty_packets(void **state)
             assert_null(writes[i].payload);
             assert_int_equal(writes[i].va, UINT64_C(1) << 40);
         }
-        assert_int_equal(send_channel_take(&f->channels[0], &f->shape, 0, 13), 0);
+        assert_int_equal(take(&f->channels[0], &f->shape, 0, 13), 0);
         assert_int_equal(atomic_load(&f->message.ranges), 0);
         free(f);
     }
@@ -357,6 +408,7 @@ int main(void)
         cmocka_unit_test(test_abort_at_the_front),
         cmocka_unit_test(test_aborted_is_not_read_behind_a_live_one),
         cmocka_unit_test(test_abort_all_over_the_channels),
+        cmocka_unit_test(test_taken_is_not_released),
         cmocka_unit_test(test_no_immediate_no_fragment),
         cmocka_unit_test(test_empty_packets),
     };

@@ -162,9 +162,20 @@ static bool read_batch(struct udp_fabric *fabric, struct udp_endpoint *reader)
     return count == (int)BATCH;
 }
 
+/* What the socket holds waits; what an inbox has no room for is lost. */
+static bool inboxes_have_room(const struct udp_endpoint *endpoint)
+{
+    for (uint32_t i = 0; i < endpoint->table.attr.channels; i++) {
+        struct udp_inbox *inbox = endpoint->channels[i]->inbox;
+        if (inbox != NULL && !udp_inbox_has_room(inbox, BATCH))
+            return false;
+    }
+    return true;
+}
+
 static void read_front(struct udp_fabric *fabric, struct udp_endpoint *reader)
 {
-    for (uint32_t i = 0; i < ROUNDS_MAX; i++) {
+    for (uint32_t i = 0; i < ROUNDS_MAX && inboxes_have_room(reader); i++) {
         if (!read_batch(fabric, reader))
             break;
     }

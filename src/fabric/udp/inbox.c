@@ -25,6 +25,13 @@ bool udp_inbox_put(struct udp_inbox *inbox, const union udp_address *from, const
     return true;
 }
 
+bool udp_inbox_has_room(struct udp_inbox *inbox, uint32_t packets)
+{
+    uint32_t written = atomic_load_explicit(&inbox->written, memory_order_relaxed);
+    uint32_t waiting = written - atomic_load_explicit(&inbox->read, memory_order_acquire);
+    return waiting + packets <= UDP_INBOX_PACKETS;
+}
+
 struct udp_inbox_packet *udp_inbox_peek(struct udp_inbox *inbox)
 {
     uint32_t read = atomic_load_explicit(&inbox->read, memory_order_relaxed);

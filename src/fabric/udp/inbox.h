@@ -34,6 +34,8 @@ struct udp_inbox *udp_inbox_create(void);
 /* False when it is full. bytes is at most UDP_INBOX_PACKET_BYTES. */
 bool udp_inbox_put(struct udp_inbox *inbox, const union udp_address *from, const uint8_t *data,
                    uint32_t bytes);
+/* Whether so many more would fit. */
+bool udp_inbox_has_room(struct udp_inbox *inbox, uint32_t packets);
 /* The oldest packet, or NULL. It stays until udp_inbox_drop(). */
 struct udp_inbox_packet *udp_inbox_peek(struct udp_inbox *inbox);
 void udp_inbox_drop(struct udp_inbox *inbox);

@@ -75,7 +75,7 @@ static int grow_held(struct link_endpoint *endpoint, const struct lh_link_spec *
     if (shared->held != NULL && shared->held->store.capacity >= bytes)
         return 0;
     struct link_held *held;
-    int error = link_held_create(shared->inner->fabric, bytes, &held);
+    int error = link_held_create(bytes, &held);
     if (error != 0)
         return error;
     link_held_retire(shared->held);

@@ -22,7 +22,7 @@ uint64_t link_held_bytes(const struct lh_link_spec *spec)
     return bytes < LINK_HELD_MAX_BYTES ? (uint64_t)bytes : LINK_HELD_MAX_BYTES;
 }
 
-int link_held_create(struct fabric *inner, uint64_t bytes, struct link_held **out)
+int link_held_create(uint64_t bytes, struct link_held **out)
 {
     struct link_held *held = calloc(1, sizeof(*held));
     if (held == NULL || !ring_store_init(&held->store, bytes)) {
@@ -32,24 +32,12 @@ int link_held_create(struct fabric *inner, uint64_t bytes, struct link_held **ou
                        "delay or a lower rate",
                        (unsigned long long)bytes);
     }
-    held->inner = inner;
-    if (inner->ops->memory_register != NULL) {
-        int error = inner->ops->memory_register(inner, held->store.memory, held->store.capacity,
-                                                &held->lkey, &held->handle);
-        if (error != 0) {
-            ring_store_free(&held->store);
-            free(held);
-            return error;
-        }
-    }
     *out = held;
     return 0;
 }
 
 static void destroy(struct link_held *held)
 {
-    if (held->inner->ops->memory_deregister != NULL)
-        held->inner->ops->memory_deregister(held->inner, held->handle);
     ring_store_free(&held->store);
     free(held);
 }

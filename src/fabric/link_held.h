@@ -1,5 +1,5 @@
 /*
- * link_held.h - the memory of packets that an emulated link holds, registered with the inner fabric.
+ * link_held.h - the memory of packets that an emulated link holds. No fabric knows it: it lends them.
  *
  * A faster or longer link needs more of it: then a new one is used from there on, and the old one goes when
  * its last packet does.
@@ -16,9 +16,6 @@
 
 struct link_held {
     struct ring_store store;
-    struct fabric *inner;
-    uint32_t lkey;
-    void *handle;
     bool retired; /* goes with its last packet */
 };
 
@@ -37,8 +34,8 @@ struct link_packet {
 
 /* How much a link of that spec may hold. */
 uint64_t link_held_bytes(const struct lh_link_spec *spec);
-/* 0, -LH_ENOMEM, or what the inner fabric's memory_register returned. */
-int link_held_create(struct fabric *inner, uint64_t bytes, struct link_held **held);
+/* -LH_ENOMEM */
+int link_held_create(uint64_t bytes, struct link_held **held);
 /* Frees it now when it is empty, else with its last packet. NULL is allowed. */
 void link_held_retire(struct link_held *held);
 /* NULL when there is no room. */

@@ -208,7 +208,6 @@ static int give_writes(const struct link_lane *lane, const struct link_shared *s
         writes[i] = (struct fabric_write){
             .payload = packet->payload,
             .bytes = packet->bytes,
-            .lkey = packet->held->lkey,
             .va = packet->va,
             .rkey = packet->rkey,
             .immediate = packet->immediate,

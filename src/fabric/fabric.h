@@ -81,7 +81,8 @@ struct fabric_write {
     uint32_t rkey;
     uint32_t immediate;
     uint32_t
-        corrupt_bit; /* link emulation: flip bit corrupt_bit - 1 (mod packet bits) on the wire; 0: none */
+        corrupt_bit; /* link emulation: flip bit corrupt_bit - 1 (mod packet bits) on the wire; 0: none. A
+                        fabric that cannot (verbs) loses the packet, and counts it as link_dropped */
     uint8_t generation;
     bool borrowed; /* the payload is only valid until the call returns, and lkey does not cover it */
 };
@@ -188,8 +189,9 @@ static inline uint32_t fabric_channel_of(uint32_t packet, uint32_t stripe_packet
     return channels == 1 ? 0 : (packet / stripe_packets) % channels;
 }
 
-/* Opens the fabric that a device name picks: "udp:[::1]", "udp:127.0.0.1", "sim:<world>/<host>", later
- * "verbs:…". -LH_EDEVICE names the kinds there are. */
+/* Opens the fabric that a device name picks: "udp:[::1]", "udp:127.0.0.1", "sim:<world>/<host>",
+ * "verbs:<device>", "verbs" (any device); a bare "mlx5_0" or "rxe0" is verbs, too. -LH_EDEVICE names the
+ * kinds there are. */
 int fabric_open(const char *device, uint64_t receive_buffer_bytes, struct fabric **fabric);
 
 /* The fabrics of this build, ended by NULL. */

@@ -1,0 +1,84 @@
+/*
+ * connect.c - learning who the peer is, and connecting every queue pair to one of his.
+ *
+ * The peer is a device like ours, or the udp fabric. That one must hold the RoCE port, since a device sends
+ * to no other.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include "fabric/verbs/verbs.h"
+
+#include <string.h>
+
+#include "base/error.h"
+#include "wire/roce.h"
+
+static int check_identity(const struct verbs_endpoint *endpoint, const struct qp_info_endpoint *peer)
+{
+    const struct fabric_endpoint_attr *attr = &endpoint->attr;
+    uint32_t family = verbs_gid_family(verbs_fabric_of(endpoint)->gid.raw);
+    if (peer->fabric != QP_INFO_UDP && peer->fabric != QP_INFO_VERBS)
+        return lh_fail(LH_EHANDSHAKE,
+                       "the peer's fabric is of kind %u; verbs talks to udp (%u) and verbs (%u)",
+                       peer->fabric, QP_INFO_UDP, QP_INFO_VERBS);
+    if (peer->family != family)
+        return lh_fail(LH_EADDR,
+                       "the peer's address is IPv%u and ours IPv%u; open both devices with the same family "
+                       "(verbs:DEVICE/ip=%u)",
+                       peer->family, family, peer->family);
+    if (peer->channels != attr->channels)
+        return lh_fail(LH_EHANDSHAKE, "the peer has %u channels and we have %u; give both the same",
+                       peer->channels, attr->channels);
+    if (peer->generations != attr->generations)
+        return lh_fail(LH_EHANDSHAKE, "the peer has %u generations and we have %u; give both the same",
+                       peer->generations, attr->generations);
+    if (peer->control_port != ROCE_UDP_PORT)
+        return lh_fail(
+            LH_EADDR,
+            "the peer listens on UDP port %u, and RoCE hardware sends to %u only: another process "
+            "of his holds that (ss -ulpn sport = :%u); stop it, or use another address",
+            peer->control_port, ROCE_UDP_PORT, ROCE_UDP_PORT);
+    return 0;
+}
+
+static bool qpn_is_valid(uint32_t qpn)
+{
+    return qpn != 0 && qpn <= ROCE_QPN_MASK;
+}
+
+static int check_numbers(const struct qp_info_endpoint *peer)
+{
+    bool valid = qpn_is_valid(peer->control_qpn);
+    for (uint32_t channel = 0; channel < peer->channels; channel++)
+        for (uint32_t generation = 0; generation < peer->generations; generation++)
+            valid = valid && qpn_is_valid(peer->qpn[generation][channel]);
+    if (!valid)
+        return lh_fail(LH_EHANDSHAKE, "the peer names a queue pair outside 1 … 0xFFFFFF");
+    return 0;
+}
+
+int verbs_endpoint_connect(struct fabric_endpoint *base, const struct qp_info_endpoint *peer)
+{
+    struct verbs_endpoint *endpoint = verbs_endpoint_of(base);
+    struct verbs_fabric *fabric = verbs_fabric_of(endpoint);
+    if (endpoint->connected)
+        return lh_fail(LH_ESTATE, "the endpoint is connected already");
+    int error = verbs_trouble(endpoint);
+    if (error == 0)
+        error = check_identity(endpoint, peer);
+    if (error == 0)
+        error = check_numbers(peer);
+    union ibv_gid gid;
+    verbs_gid_from_address(peer->family, peer->address, gid.raw);
+    if (error == 0)
+        error = verbs_qp_connect(fabric, endpoint->control.qp, &gid, peer->control_qpn);
+    for (uint32_t channel = 0; channel < peer->channels && error == 0; channel++)
+        for (uint32_t generation = 0; generation < peer->generations && error == 0; generation++)
+            error = verbs_qp_connect(fabric, endpoint->channels[channel]->qp[generation], &gid,
+                                     peer->qpn[generation][channel]);
+    if (error != 0)
+        return error;
+    endpoint->peer = *peer;
+    endpoint->connected = true;
+    return 0;
+}

@@ -1,0 +1,199 @@
+/*
+ * control.c - control messages: UC SEND on a queue pair of its own, from and into buffers of its own.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include "fabric/verbs/verbs.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+
+#define BUFFERS (VERBS_CONTROL_SENDS + VERBS_CONTROL_RECEIVES)
+
+static uint8_t *send_buffer(const struct verbs_control *control, uint64_t number)
+{
+    return control->buffers + (number & (VERBS_CONTROL_SENDS - 1)) * CONTROL_MESSAGE_MAX;
+}
+
+static uint8_t *receive_buffer(const struct verbs_control *control, uint64_t number)
+{
+    return control->buffers + (VERBS_CONTROL_SENDS + number) * CONTROL_MESSAGE_MAX;
+}
+
+static int post_receive(struct verbs_endpoint *endpoint, uint64_t number)
+{
+    struct verbs_control *control = &endpoint->control;
+    struct ibv_sge piece = {(uint64_t)(uintptr_t)receive_buffer(control, number), CONTROL_MESSAGE_MAX,
+                            control->mr->lkey};
+    struct ibv_recv_wr receive = {.wr_id = number, .sg_list = &piece, .num_sge = 1};
+    struct ibv_recv_wr *bad;
+    int error = ibv_post_recv(control->qp, &receive, &bad);
+    if (error == 0)
+        return 0;
+    verbs_endpoint_lost(endpoint, "control receives cannot be posted: %s", strerror(error));
+    return verbs_trouble(endpoint);
+}
+
+static int make_buffers(struct verbs_endpoint *endpoint)
+{
+    struct verbs_control *control = &endpoint->control;
+    size_t bytes = (size_t)BUFFERS * CONTROL_MESSAGE_MAX;
+    control->ring.writes_max = VERBS_CONTROL_SENDS;
+    control->ring.batches = calloc(VERBS_CONTROL_SENDS, sizeof(struct tx_batch));
+    control->buffers = aligned_alloc(4096, bytes);
+    if (control->buffers == NULL || control->ring.batches == NULL)
+        return lh_fail(LH_ENOMEM, "no memory for %zu bytes of control messages", bytes);
+    control->mr =
+        ibv_reg_mr(verbs_fabric_of(endpoint)->pd, control->buffers, bytes, IBV_ACCESS_LOCAL_WRITE);
+    if (control->mr == NULL)
+        return lh_fail(LH_ENOMEM,
+                       "the device cannot hold %zu bytes of control messages in memory (%s): raise the "
+                       "limit of locked memory (ulimit -l unlimited)",
+                       bytes, strerror(errno));
+    return 0;
+}
+
+int verbs_control_open(struct verbs_endpoint *endpoint)
+{
+    struct verbs_control *control = &endpoint->control;
+    int error = make_buffers(endpoint);
+    if (error == 0)
+        error = verbs_lane_open(endpoint, &control->lane, 0, VERBS_CONTROL_RECEIVES, VERBS_CONTROL_SENDS);
+    if (error != 0)
+        return error;
+    struct ibv_qp_init_attr attr = {
+        .send_cq = control->lane.send.cq,
+        .recv_cq = control->lane.recv.cq,
+        .cap =
+            {
+                .max_send_wr = VERBS_CONTROL_SENDS,
+                .max_recv_wr = VERBS_CONTROL_RECEIVES,
+                .max_send_sge = 1,
+                .max_recv_sge = 1,
+            },
+    };
+    error = verbs_qp_create(endpoint, &attr, &control->qp);
+    for (uint32_t i = 0; i < VERBS_CONTROL_RECEIVES && error == 0; i++)
+        error = post_receive(endpoint, i);
+    return error;
+}
+
+void verbs_control_close(struct verbs_endpoint *endpoint)
+{
+    struct verbs_control *control = &endpoint->control;
+    if (control->qp != NULL)
+        ibv_destroy_qp(control->qp);
+    verbs_lane_close(&control->lane);
+    if (control->mr != NULL)
+        ibv_dereg_mr(control->mr);
+    free(control->buffers);
+    free(control->ring.batches);
+}
+
+static void reap(struct verbs_endpoint *endpoint)
+{
+    struct verbs_control *control = &endpoint->control;
+    struct ibv_wc completions[FABRIC_BATCH_MAX];
+    int count = ibv_poll_cq(control->lane.send.cq, FABRIC_BATCH_MAX, completions);
+    for (int i = 0; i < count; i++) {
+        if (completions[i].status != IBV_WC_SUCCESS)
+            verbs_endpoint_lost(endpoint, "control queue pair failed: a send ended in \"%s\"",
+                                ibv_wc_status_str(completions[i].status));
+        tx_ring_complete(&control->ring, completions[i].wr_id);
+    }
+}
+
+/* 1: sent; 0: no room; or a negative error. */
+static int send_one(struct verbs_endpoint *endpoint, const struct fabric_datagram *datagram)
+{
+    struct verbs_control *control = &endpoint->control;
+    assert(datagram->bytes <= CONTROL_MESSAGE_MAX);
+    uint8_t *buffer = send_buffer(control, control->ring.taken);
+    memcpy(buffer, datagram->data, datagram->bytes);
+    struct ibv_sge piece = {(uint64_t)(uintptr_t)buffer, datagram->bytes, control->mr->lkey};
+    struct ibv_send_wr send = {
+        .wr_id = control->ring.next,
+        .sg_list = &piece,
+        .num_sge = 1,
+        .opcode = IBV_WR_SEND,
+        .send_flags = IBV_SEND_SIGNALED,
+    };
+    struct ibv_send_wr *bad;
+    int error = ibv_post_send(control->qp, &send, &bad);
+    if (error == ENOMEM)
+        return 0;
+    if (error != 0) {
+        verbs_endpoint_lost(endpoint, "control queue pair refuses to send: %s", strerror(error));
+        return verbs_trouble(endpoint);
+    }
+    tx_ring_push(&control->ring, 1);
+    return 1;
+}
+
+int verbs_control_send(struct fabric_endpoint *base, const struct fabric_datagram *datagrams,
+                       uint32_t count)
+{
+    struct verbs_endpoint *endpoint = verbs_endpoint_of(base);
+    assert(endpoint->connected);
+    int error = verbs_trouble(endpoint);
+    if (error != 0)
+        return error;
+    reap(endpoint);
+    for (uint32_t i = 0; i < count; i++) {
+        if (datagrams[i].corrupt_bit != 0) { /* the receiver would drop it; see tx.c */
+            fabric_count(endpoint->attr.stats, link_dropped, 1);
+            continue;
+        }
+        int sent = tx_ring_room(&endpoint->control.ring) > 0 ? send_one(endpoint, &datagrams[i]) : 0;
+        if (sent == 1)
+            continue;
+        if (sent == 0)
+            fabric_count(endpoint->attr.stats, tx_backpressure, 1);
+        return sent == 0 || i > 0 ? (int)i : sent;
+    }
+    return (int)count;
+}
+
+/* Whether the completion is a message; its bytes are copied out. */
+static bool take(struct verbs_endpoint *endpoint, const struct ibv_wc *completion,
+                 struct fabric_control_arrival *arrival)
+{
+    if (completion->status != IBV_WC_SUCCESS) {
+        verbs_endpoint_lost(endpoint, "control queue pair failed: a receive ended in \"%s\"",
+                            ibv_wc_status_str(completion->status));
+        return false;
+    }
+    if (completion->opcode != IBV_WC_RECV || completion->byte_len > CONTROL_MESSAGE_MAX) {
+        fabric_count(endpoint->attr.stats, bad_header, 1);
+        return false;
+    }
+    arrival->bytes = completion->byte_len;
+    memcpy(arrival->data, receive_buffer(&endpoint->control, completion->wr_id), completion->byte_len);
+    return true;
+}
+
+int verbs_control_poll(struct fabric_endpoint *base, struct fabric_control_arrival *arrivals,
+                       uint32_t count)
+{
+    struct verbs_endpoint *endpoint = verbs_endpoint_of(base);
+    struct verbs_control *control = &endpoint->control;
+    if (control->polls++ % VERBS_ASYNC_PERIOD == 0)
+        verbs_read_events(verbs_fabric_of(endpoint));
+    int error = verbs_trouble(endpoint);
+    if (error != 0)
+        return error;
+    struct ibv_wc completions[FABRIC_BATCH_MAX];
+    uint32_t room = count < FABRIC_BATCH_MAX ? count : FABRIC_BATCH_MAX;
+    uint32_t got = verbs_lane_poll(&control->lane, &control->lane.recv, completions, room);
+    uint32_t found = 0;
+    for (uint32_t i = 0; i < got; i++) {
+        found += take(endpoint, &completions[i], &arrivals[found]);
+        if (completions[i].status == IBV_WC_SUCCESS)
+            post_receive(endpoint, completions[i].wr_id);
+    }
+    return (int)found;
+}

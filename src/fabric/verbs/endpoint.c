@@ -1,0 +1,141 @@
+/*
+ * endpoint.c - life of an endpoint.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include "fabric/verbs/verbs.h"
+
+#include <stdlib.h>
+
+#include "base/error.h"
+#include "wire/roce.h"
+
+static int check_shape(const struct verbs_fabric *fabric, const struct fabric_endpoint_attr *attr)
+{
+    if (attr->channels < 1 || attr->channels > QP_INFO_CHANNELS_MAX)
+        return lh_fail(LH_ERANGE, "%u channels; give 1 to %u", attr->channels, QP_INFO_CHANNELS_MAX);
+    if (attr->generations < 1 || attr->generations > QP_INFO_GENERATIONS_MAX)
+        return lh_fail(LH_ERANGE, "%u generations; give 1 to %u", attr->generations,
+                       QP_INFO_GENERATIONS_MAX);
+    if (attr->stripe_packets < 1)
+        return lh_fail(LH_EINVAL, "a stripe of 0 packets; give 1 or more");
+    if (attr->stats == NULL)
+        return lh_fail(LH_EINVAL, "an endpoint without counters");
+    if (attr->mtu_bytes < ROCE_MTU_MIN || attr->mtu_bytes > fabric->mtu_bytes)
+        return lh_fail(
+            LH_EMTU,
+            "an MTU of %u bytes: port %u of device %s sends RoCE packets of at most %u; use that "
+            "(--mtu %u), or raise the MTU of its network interface",
+            attr->mtu_bytes, fabric->port, ibv_get_device_name(fabric->context->device), fabric->mtu_bytes,
+            fabric->mtu_bytes);
+    return 0;
+}
+
+static int check_table(const struct fabric_endpoint_attr *attr)
+{
+    const struct immediate_split *split = &attr->split;
+    if (split->message_bits + split->offset_bits + split->fragment_bits != 32 || split->message_bits > 16 ||
+        split->offset_bits > 31 || split->fragment_bits == 0)
+        return lh_fail(LH_EINVAL, "immediate split %u+%u+%u; the bits must add up to 32",
+                       split->message_bits, split->offset_bits, split->fragment_bits);
+    if (attr->slots < 1 || attr->slots > 1u << split->message_bits)
+        return lh_fail(LH_ERANGE, "%u message slots; %u bits of the immediate can name 1 to %u",
+                       attr->slots, split->message_bits, 1u << split->message_bits);
+    uint64_t longest = (uint64_t)attr->mtu_bytes << split->offset_bits;
+    if (attr->slot_bytes < 1 || attr->slot_bytes > longest)
+        return lh_fail(LH_ERANGE, "messages of %llu bytes; %u bits of the immediate can address 1 to %llu",
+                       (unsigned long long)attr->slot_bytes, split->offset_bits,
+                       (unsigned long long)longest);
+    return 0;
+}
+
+static int choose_sizes(const struct verbs_fabric *fabric, struct verbs_endpoint *endpoint)
+{
+    const struct verbs_limits limits = {
+        .max_qp_wr = (uint32_t)fabric->device.max_qp_wr,
+        .max_srq = (uint32_t)fabric->device.max_srq,
+        .max_srq_wr = (uint32_t)fabric->device.max_srq_wr,
+        .max_cqe = (uint32_t)fabric->device.max_cqe,
+    };
+    const struct fabric_endpoint_attr *attr = &endpoint->attr;
+    return verbs_sizes_choose(&limits, attr->channels, attr->generations, attr->mtu_bytes,
+                              fabric->name.own_queues, &endpoint->sizes);
+}
+
+static int make_channels(struct verbs_endpoint *endpoint)
+{
+    endpoint->channels = calloc(endpoint->attr.channels, sizeof(struct verbs_channel *));
+    if (endpoint->channels == NULL)
+        return lh_fail(LH_ENOMEM, "no memory for %u channels", endpoint->attr.channels);
+    int error = 0;
+    for (uint32_t i = 0; i < endpoint->attr.channels && error == 0; i++)
+        error = verbs_channel_create(endpoint, i, &endpoint->channels[i]);
+    return error;
+}
+
+int verbs_endpoint_create(struct fabric *base, const struct fabric_endpoint_attr *attr,
+                          struct fabric_endpoint **out)
+{
+    struct verbs_fabric *fabric = (struct verbs_fabric *)base;
+    int error = check_shape(fabric, attr);
+    if (error == 0)
+        error = check_table(attr);
+    if (error != 0)
+        return error;
+    struct verbs_endpoint *endpoint = calloc(1, sizeof *endpoint);
+    if (endpoint == NULL)
+        return lh_fail(LH_ENOMEM, "no memory for an endpoint");
+    endpoint->base.fabric = base;
+    endpoint->attr = *attr;
+    endpoint->wire_overhead =
+        verbs_gid_family(fabric->gid.raw) == 4 ? ROCE_WRITE_IMM_OVERHEAD_V4 : ROCE_WRITE_IMM_OVERHEAD_V6;
+    error = verbs_trouble(endpoint);
+    if (error == 0)
+        error = choose_sizes(fabric, endpoint);
+    if (error == 0)
+        error = make_channels(endpoint);
+    if (error == 0)
+        error = verbs_control_open(endpoint);
+    if (error == 0)
+        error = verbs_protect_open(endpoint);
+    if (error != 0) {
+        verbs_endpoint_destroy(&endpoint->base);
+        return error;
+    }
+    *out = &endpoint->base;
+    return 0;
+}
+
+void verbs_endpoint_destroy(struct fabric_endpoint *base)
+{
+    struct verbs_endpoint *endpoint = verbs_endpoint_of(base);
+    for (uint32_t i = 0; endpoint->channels != NULL && i < endpoint->attr.channels; i++)
+        verbs_channel_destroy(endpoint->channels[i]);
+    free(endpoint->channels);
+    verbs_control_close(endpoint);
+    verbs_protect_close(endpoint);
+    free(endpoint);
+}
+
+void verbs_endpoint_info(struct fabric_endpoint *base, struct qp_info_endpoint *info)
+{
+    const struct verbs_endpoint *endpoint = verbs_endpoint_of(base);
+    const struct verbs_fabric *fabric = verbs_fabric_of(endpoint);
+    const struct fabric_endpoint_attr *attr = &endpoint->attr;
+    *info = (struct qp_info_endpoint){
+        .fabric = QP_INFO_VERBS,
+        .family = (uint8_t)verbs_gid_family(fabric->gid.raw),
+        .channels = (uint8_t)attr->channels,
+        .generations = (uint8_t)attr->generations,
+        .control_qpn = endpoint->control.qp->qp_num,
+        .control_port = ROCE_UDP_PORT,
+        /* Packets that find no receive posted are lost, as they are without room in a socket. */
+        .receive_buffer_bytes = (uint64_t)endpoint->sizes.recv_depth * attr->mtu_bytes,
+    };
+    verbs_gid_to_address(fabric->gid.raw, info->address);
+    for (uint32_t channel = 0; channel < attr->channels; channel++) {
+        info->channel_port[channel] = ROCE_UDP_PORT;
+        for (uint32_t generation = 0; generation < attr->generations; generation++)
+            info->qpn[generation][channel] = endpoint->channels[channel]->qp[generation]->qp_num;
+    }
+}

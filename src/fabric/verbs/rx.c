@@ -1,0 +1,155 @@
+/*
+ * rx.c - data packets that arrived: the device has checked them and put the payload in place; what is left is
+ * to read the completion and to post another receive.
+ *
+ * A receive queue is never empty while its channel is polled: as many receives as completions were taken are
+ * posted again at once. Packets that find none are dropped by the device, silently, like any that is lost.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include "fabric/verbs/verbs.h"
+
+#include <arpa/inet.h>
+#include <assert.h>
+#include <string.h>
+
+#include "base/error.h"
+
+/* Posts at most a batch. */
+static int post_batch(struct verbs_channel *channel, uint32_t generation, uint32_t count)
+{
+    struct ibv_recv_wr *last = &channel->receives[count - 1];
+    struct ibv_recv_wr *next = last->next;
+    struct ibv_recv_wr *bad;
+    last->next = NULL;
+    int error = channel->srq != NULL ? ibv_post_srq_recv(channel->srq, channel->receives, &bad)
+                                     : ibv_post_recv(channel->qp[generation], channel->receives, &bad);
+    last->next = next;
+    if (error == 0)
+        return 0;
+    verbs_endpoint_lost(channel->endpoint, "receives cannot be posted to channel %u: %s", channel->index,
+                        strerror(error));
+    return verbs_trouble(channel->endpoint);
+}
+
+int verbs_post_receives(struct verbs_channel *channel, uint32_t generation, uint32_t count)
+{
+    int error = 0;
+    while (count > 0 && error == 0) { /* each round posts one or more */
+        uint32_t batch = count < FABRIC_BATCH_MAX ? count : FABRIC_BATCH_MAX;
+        error = post_batch(channel, generation, batch);
+        count -= batch;
+    }
+    return error;
+}
+
+/* The generation of a queue pair, or `generations` when it is none of the channel's. */
+static uint32_t generation_of(const struct verbs_channel *channel, uint32_t qpn)
+{
+    uint32_t generations = channel->endpoint->attr.generations;
+    for (uint32_t i = 0; i < generations; i++)
+        if (channel->qp[i]->qp_num == qpn)
+            return i;
+    return generations;
+}
+
+/* Packets that a device reports as bad, and that leave their queue pair as it was. */
+static bool count_bad(struct lh_stats *stats, enum ibv_wc_status status)
+{
+    switch (status) {
+    case IBV_WC_REM_ACCESS_ERR: /* Soft-RoCE with a shared queue: a key that does not fit */
+        fabric_count(stats, bad_key, 1);
+        return true;
+    case IBV_WC_REM_INV_REQ_ERR: /* the same: a length that does not fit */
+        fabric_count(stats, bad_length, 1);
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* What the device cannot know: that the immediate names a slot, and travels on this channel. */
+static bool immediate_is_good(const struct verbs_channel *channel, uint32_t immediate, uint32_t bytes)
+{
+    const struct fabric_endpoint_attr *attr = &channel->endpoint->attr;
+    struct immediate_fields fields = immediate_part(attr->split, immediate);
+    if (fields.message >= attr->slots) {
+        fabric_count(attr->stats, bad_range, 1);
+        return false;
+    }
+    if (bytes > attr->mtu_bytes) {
+        fabric_count(attr->stats, bad_length, 1);
+        return false;
+    }
+    if (fabric_channel_of(fields.packet, attr->stripe_packets, attr->channels) != channel->index) {
+        fabric_count(attr->stats, bad_channel, 1);
+        return false;
+    }
+    return true;
+}
+
+/* Whether the completion is an arrival; counts it, or ends the endpoint, when it is not. */
+static bool judge(struct verbs_channel *channel, const struct ibv_wc *completion,
+                  struct fabric_arrival *arrival)
+{
+    struct lh_stats *stats = channel->endpoint->attr.stats;
+    uint32_t generation = generation_of(channel, completion->qp_num);
+    if (completion->status != IBV_WC_SUCCESS) {
+        if (!count_bad(stats, completion->status))
+            verbs_endpoint_lost(channel->endpoint, "queue pair %u failed: a receive ended in \"%s\"",
+                                completion->qp_num, ibv_wc_status_str(completion->status));
+        return false;
+    }
+    if (generation == channel->endpoint->attr.generations) {
+        fabric_count(stats, bad_qpn, 1);
+        return false;
+    }
+    if (completion->opcode != IBV_WC_RECV_RDMA_WITH_IMM) {
+        fabric_count(stats, bad_header, 1);
+        return false;
+    }
+    uint32_t immediate = ntohl(completion->imm_data);
+    if (!immediate_is_good(channel, immediate, completion->byte_len))
+        return false;
+    *arrival = (struct fabric_arrival){immediate, (uint16_t)completion->byte_len, (uint8_t)generation};
+    return true;
+}
+
+/* Every completion has used up a receive, a bad one too. */
+static int post_again(struct verbs_channel *channel, uint32_t count)
+{
+    if (channel->srq != NULL)
+        return verbs_post_receives(channel, 0, count);
+    uint32_t used[QP_INFO_GENERATIONS_MAX + 1] = {0};
+    for (uint32_t i = 0; i < count; i++)
+        used[generation_of(channel, channel->completions[i].qp_num)]++;
+    int error = 0;
+    for (uint32_t i = 0; i < channel->endpoint->attr.generations && error == 0; i++)
+        error = verbs_post_receives(channel, i, used[i]);
+    return error;
+}
+
+int verbs_poll(struct fabric_endpoint *base, uint32_t index, struct fabric_arrival *arrivals,
+               uint32_t count)
+{
+    struct verbs_endpoint *endpoint = verbs_endpoint_of(base);
+    struct verbs_channel *channel = endpoint->channels[index];
+    struct verbs_lane *lane = &channel->lane;
+    uint32_t room = count < FABRIC_BATCH_MAX ? count : FABRIC_BATCH_MAX;
+    uint32_t found = 0;
+    /* Again when all were bad: 0 arrivals means that nothing waits. */
+    for (uint32_t round = 0; round < FABRIC_BATCH_MAX && found == 0; round++) {
+        int error = verbs_trouble(endpoint);
+        if (error != 0)
+            return error;
+        uint32_t completions = verbs_lane_poll(lane, &lane->recv, channel->completions, room);
+        if (completions == 0)
+            break;
+        for (uint32_t i = 0; i < completions; i++)
+            found += judge(channel, &channel->completions[i], &arrivals[found]);
+        error = post_again(channel, completions);
+        if (error != 0)
+            return found > 0 ? (int)found : error;
+    }
+    return (int)found;
+}

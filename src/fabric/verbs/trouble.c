@@ -1,0 +1,92 @@
+/*
+ * trouble.c - devices that go away, queue pairs that fail: noted where it is seen, told by the next call.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include "fabric/verbs/verbs.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "base/error.h"
+
+/* Events read in one go, so that a flood of them cannot hold a poll. */
+#define EVENTS_MAX 16u
+
+void verbs_fabric_lost(struct verbs_fabric *fabric, const char *format, ...)
+{
+    if (atomic_load(&fabric->gone))
+        return;
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(fabric->reason, sizeof fabric->reason, format, arguments);
+    va_end(arguments);
+    atomic_store(&fabric->gone, true);
+}
+
+void verbs_endpoint_lost(struct verbs_endpoint *endpoint, const char *format, ...)
+{
+    int whole = 0;
+    if (!atomic_compare_exchange_strong(&endpoint->broken, &whole, 1))
+        return;
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(endpoint->reason, sizeof endpoint->reason, format, arguments);
+    va_end(arguments);
+    atomic_store(&endpoint->broken, 2);
+}
+
+int verbs_trouble(struct verbs_endpoint *endpoint)
+{
+    struct verbs_fabric *fabric = verbs_fabric_of(endpoint);
+    if (atomic_load_explicit(&fabric->gone, memory_order_acquire))
+        return lh_fail(LH_EDEVICE, "%s", fabric->reason);
+    int broken = atomic_load_explicit(&endpoint->broken, memory_order_acquire);
+    if (broken != 0)
+        return lh_fail(LH_EDEVICE, "%s", broken == 2 ? endpoint->reason : "a queue pair failed");
+    return 0;
+}
+
+/* Under the lock. */
+static void on_event(struct verbs_fabric *fabric, const struct ibv_async_event *event)
+{
+    const char *device = ibv_get_device_name(fabric->context->device);
+    const char *what = ibv_event_type_str(event->event_type);
+    switch (event->event_type) {
+    case IBV_EVENT_DEVICE_FATAL:
+        verbs_fabric_lost(fabric, "device %s is gone (%s)", device, what);
+        break;
+    case IBV_EVENT_PORT_ERR:
+        if (event->element.port_num == fabric->port)
+            verbs_fabric_lost(fabric, "port %u of device %s went down (%s)", fabric->port, device, what);
+        break;
+    case IBV_EVENT_QP_FATAL:
+    case IBV_EVENT_QP_REQ_ERR:
+    case IBV_EVENT_QP_ACCESS_ERR:
+        verbs_endpoint_lost(event->element.qp->qp_context, "queue pair %u of device %s failed (%s)",
+                            event->element.qp->qp_num, device, what);
+        break;
+    case IBV_EVENT_CQ_ERR:
+        verbs_endpoint_lost(event->element.cq->cq_context, "a completion queue of device %s failed (%s)",
+                            device, what);
+        break;
+    case IBV_EVENT_SRQ_ERR:
+        verbs_endpoint_lost(event->element.srq->srq_context, "a receive queue of device %s failed (%s)",
+                            device, what);
+        break;
+    default: /* addresses that come and go, a port that comes up: nothing of ours */
+        break;
+    }
+}
+
+void verbs_read_events(struct verbs_fabric *fabric)
+{
+    if (pthread_mutex_trylock(&fabric->lock) != 0)
+        return;
+    struct ibv_async_event event;
+    for (uint32_t i = 0; i < EVENTS_MAX && ibv_get_async_event(fabric->context, &event) == 0; i++) {
+        on_event(fabric, &event);
+        ibv_ack_async_event(&event);
+    }
+    pthread_mutex_unlock(&fabric->lock);
+}

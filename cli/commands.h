@@ -11,5 +11,6 @@ int cli_recv(int argc, char **argv);
 int cli_perf(int argc, char **argv);
 int cli_demo(int argc, char **argv);
 int cli_sim(int argc, char **argv);
+int cli_devices(int argc, char **argv);
 
 #endif

@@ -74,8 +74,8 @@ void cli_connection_options(struct cli_connection *connection, unsigned roles)
     next = add(next, (struct cli_option){"peer-timeout", "TIME",
                                          "silence after which the other side counts as gone (10s)",
                                          &attr->peer_timeout_ns, .kind = CLI_TIME, .min = LH_NS_PER_MS});
-    add(next,
-        (struct cli_option){"device", "DEVICE",
-                            "the fabric and the local address: udp:ADDRESS (udp on the address in use)",
-                            &attr->device, .kind = CLI_TEXT});
+    add(next, (struct cli_option){
+                  "device", "DEVICE",
+                  "udp:ADDRESS or verbs:DEVICE; see 'longhaul devices' (udp on the address in use)",
+                  &attr->device, .kind = CLI_TEXT});
 }

@@ -26,6 +26,7 @@ static const struct command commands[] = {
     {"perf", cli_perf, "measure bandwidth and completion time between two machines"},
     {"demo", cli_demo, "see it work on this machine, over an emulated ocean"},
     {"sim", cli_sim, "simulate a network of hosts and switches, packet by packet"},
+    {"devices", cli_devices, "list what this machine can send and receive with"},
 };
 
 #define COMMANDS (sizeof commands / sizeof commands[0])
@@ -35,7 +36,7 @@ static int print_help(void)
     puts("usage: longhaul COMMAND [OPTION...] [ARGUMENT...]\n\n"
          "Moves bytes over long, lossy links at line rate.\n\ncommands:");
     for (size_t i = 0; i < COMMANDS; i++)
-        printf("  %-8s%s\n", commands[i].name, commands[i].help);
+        printf("  %-9s%s\n", commands[i].name, commands[i].help);
     puts("\n'longhaul COMMAND --help' explains each; 'longhaul --version' tells the version.\n\n"
          "Sizes are written 64KiB, 1.5GiB or 1GB; rates 10Gbit; times 25ms; links "
          "rtt=25ms,rate=10Gbit,loss=1e-4.\n"
@@ -55,8 +56,9 @@ static int unknown(const char *word)
     for (size_t i = 0; i < COMMANDS; i++)
         if (cli_is_close(word, commands[i].name))
             return cli_misused("unknown %s \"%s\"; did you mean %s?", kind, word, commands[i].name);
-    return cli_misused("unknown %s \"%s\"; there are: send, recv, perf, demo, sim, --help, --version", kind,
-                       word);
+    return cli_misused(
+        "unknown %s \"%s\"; there are: send, recv, perf, demo, sim, devices, --help, --version", kind,
+        word);
 }
 
 /* A full disk behind stdout must not look like success. */
@@ -82,8 +84,8 @@ static int run(int argc, char **argv)
 int main(int argc, char **argv)
 {
     if (argc < 2)
-        return cli_misused(
-            "a command is missing; there are: send, recv, perf, demo, sim ('longhaul --help' explains)");
+        return cli_misused("a command is missing; there are: send, recv, perf, demo, sim, devices "
+                           "('longhaul --help' explains)");
     const char *word = argv[1];
     if (!strcmp(word, "help") && argc > 2)
         return run(2, (char *[]){argv[2], "--help", NULL});

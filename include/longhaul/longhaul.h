@@ -10,6 +10,7 @@
 #include <sdr_mr.h>
 
 #include <longhaul/connection.h>
+#include <longhaul/device.h>
 #include <longhaul/error.h>
 #include <longhaul/link.h>
 #include <longhaul/scheme.h>

@@ -33,6 +33,7 @@
 #define FABRIC_NAME_MAX     64u
 
 struct fabric;
+struct fabric_device_list;
 struct fabric_endpoint;
 
 struct fabric_attr {
@@ -108,6 +109,8 @@ struct fabric_control_arrival {
 struct fabric_ops {
     const char *name; /* "udp", "verbs", "sim" */
 
+    /* Adds what can be opened here, and what cannot and why. NULL ops: nothing to list. */
+    int (*devices)(struct fabric_device_list *list);
     /* 0, or a negative lh_error with lh_last_error() set. */
     int (*open)(const struct fabric_attr *attr, struct fabric **fabric);
     void (*close)(struct fabric *fabric); /* all its endpoints are destroyed before */

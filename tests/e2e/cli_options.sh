@@ -79,7 +79,7 @@ wrong '"magic"' recv --reliability magic
 wrong 'sr-nack' recv --reliability magic
 wrong 'speed=9' recv --reliability sr-nack,speed=9
 wrong 'chunk_bytes 1024' recv --listen '[::1]:0' --mtu 4096 --chunk 1024
-wrong '"foo"' recv --listen '[::1]:0' --device foo
+wrong 'verbs:foo' recv --listen '[::1]:0' --device foo
 wrong '"2"' demo --loss 0,2
 wrong '"0"' demo --size 0
 
@@ -89,7 +89,7 @@ say "--help and --version"
 "$LONGHAUL" --help | grep -q '^  recv ' || fail "--help does not list recv"
 
 man=${LH_SOURCE_DIR:-$(dirname "$0")/../..}/docs/man
-for command in send recv perf demo sim; do
+for command in send recv perf demo sim devices; do
     say "longhaul $command --help is at most 100 columns wide, and its man pages have each option"
     "$LONGHAUL" $command --help >"$work/help" || fail "longhaul $command --help ended with $?"
     ! grep -E '.{101}' "$work/help" || fail "too wide"

@@ -84,6 +84,7 @@ static const char *warning(struct fabric *fabric)
 
 const struct fabric_ops fabric_udp_ops = {
     .name = "udp",
+    .devices = udp_devices,
     .open = open_udp,
     .close = close_udp,
     .now = now,

@@ -136,6 +136,9 @@ struct udp_fabric {
 
 extern const struct fabric_ops fabric_udp_ops;
 
+/* devices.c */
+int udp_devices(struct fabric_device_list *list);
+
 /* endpoint.c */
 int udp_endpoint_create(struct fabric *fabric, const struct fabric_endpoint_attr *attr,
                         struct fabric_endpoint **endpoint);

@@ -126,11 +126,7 @@ static bool take_device(struct verbs_fabric *fabric, struct ibv_device *device, 
 
 static int fail_without_devices(const char *wanted)
 {
-    return lh_fail(LH_EDEVICE,
-                   "device \"verbs:%s\": this machine has no RDMA device; with a NIC, load its driver and "
-                   "install ibverbs-providers; without, \"modprobe rdma_rxe; rdma link add rxe0 type rxe "
-                   "netdev IFACE\" makes one in software",
-                   wanted);
+    return lh_fail(LH_EDEVICE, "device \"verbs:%s\": " VERBS_NO_DEVICE, wanted);
 }
 
 int verbs_device_open(struct verbs_fabric *fabric)

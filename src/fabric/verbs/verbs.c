@@ -86,6 +86,7 @@ static uint32_t poll_fds(struct fabric_endpoint *base, uint32_t channel, int *fd
 
 const struct fabric_ops fabric_verbs_ops = {
     .name = "verbs",
+    .devices = verbs_devices,
     .open = open_verbs,
     .close = close_verbs,
     .now = now,

@@ -128,6 +128,13 @@ uint32_t verbs_mtu_bytes(enum ibv_mtu mtu);
 /* The port's addresses, at most VERBS_GIDS_MAX; returns how many. */
 uint32_t verbs_device_gids(struct ibv_context *context, uint8_t port, struct verbs_gid *gids);
 
+/* ---- devices.c ---- */
+#define VERBS_NO_DEVICE                                                                                    \
+    "this machine has no RDMA device; with a NIC, load its driver and install ibverbs-providers; "         \
+    "without, "                                                                                            \
+    "\"modprobe rdma_rxe; rdma link add rxe0 type rxe netdev IFACE\" makes one in software"
+int verbs_devices(struct fabric_device_list *list);
+
 /* ---- trouble.c: what went wrong, told by whoever is asked next ---- */
 /* Ends the fabric, or one endpoint; the first reason stays. */
 void verbs_fabric_lost(struct verbs_fabric *fabric, const char *format, ...)

@@ -22,11 +22,11 @@ struct lh_device {
     uint32_t mtu_bytes;    /* payload of the largest RoCE packet; 0: not known */
     uint64_t rate_bps;     /* of the port; 0: not known */
     char features[64];     /* words, a space between them */
-    char late_packets[16]; /* how they are kept out: "slot table", "window", "mr" */
+    char late_packets[16]; /* how they are kept out: slot table, window, mr */
     char trouble[256];     /* "": it can be used; else why it cannot, and what to do */
 };
 
-/* All there are, the best of each port first; free the list with lh_devices_free(). -LH_ENOMEM, -LH_ESYSTEM */
+/* All there are, the best of each port first, for lh_devices_free(). -LH_ENOMEM, -LH_ESYSTEM */
 LH_API int lh_devices(struct lh_device **devices, size_t *count);
 LH_API void lh_devices_free(struct lh_device *devices);
 

@@ -70,6 +70,7 @@ static int make_bounce(struct verbs_channel *channel)
     const struct verbs_endpoint *endpoint = channel->endpoint;
     size_t bytes = (size_t)endpoint->sizes.send_depth * endpoint->attr.mtu_bytes;
     channel->ring.writes_max = endpoint->sizes.send_depth;
+    tx_limit_init(&channel->limit, VERBS_SEND_DEPTH_MIN, channel->ring.writes_max);
     channel->ring.batches = calloc(channel->ring.writes_max, sizeof(struct tx_batch));
     channel->bounce = aligned_alloc(4096, (bytes + 4095) & ~(size_t)4095);
     if (channel->ring.batches == NULL || channel->bounce == NULL)

@@ -35,8 +35,8 @@ static int check_identity(const struct verbs_endpoint *endpoint, const struct qp
     if (peer->control_port != ROCE_UDP_PORT)
         return lh_fail(
             LH_EADDR,
-            "the peer listens on UDP port %u, and RoCE hardware sends to %u only: another process "
-            "of his holds that (ss -ulpn sport = :%u); stop it, or use another address",
+            "the peer listens on UDP port %u, and RoCE hardware sends to %u only, which another process or "
+            "connection of that address holds (ss -ulpn sport = :%u): stop it, or use another address",
             peer->control_port, ROCE_UDP_PORT, ROCE_UDP_PORT);
     return 0;
 }

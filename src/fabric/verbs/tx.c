@@ -40,6 +40,9 @@ static void reap(struct verbs_channel *channel)
         if (count < FABRIC_BATCH_MAX)
             break;
     }
+    struct fabric *fabric = channel->endpoint->base.fabric;
+    tx_limit_on_released(&channel->limit, ring->released, (uint32_t)(ring->taken - ring->released),
+                         fabric->ops->now(fabric));
 }
 
 static uint32_t wire_bytes(const struct verbs_endpoint *endpoint, uint32_t payload_bytes)
@@ -127,10 +130,12 @@ int verbs_post_writes(struct fabric_endpoint *base, uint32_t index, const struct
     int error = verbs_trouble(endpoint);
     if (error != 0)
         return error;
-    if (tx_ring_room(&channel->ring) < count)
+    struct tx_ring *ring = &channel->ring;
+    uint32_t fits = tx_limit_room(&channel->limit, (uint32_t)(ring->taken - ring->released), count);
+    if (fits < count) {
         reap(channel);
-    uint32_t room = tx_ring_room(&channel->ring);
-    uint32_t fits = count < room ? count : room;
+        fits = tx_limit_room(&channel->limit, (uint32_t)(ring->taken - ring->released), count);
+    }
     uint32_t taken = 0;
     while (taken < fits) { /* each round takes a write or more */
         assert(writes[taken].generation < endpoint->attr.generations);

@@ -24,6 +24,7 @@
 #include "fabric/verbs/name.h"
 #include "fabric/verbs/ops.h"
 #include "fabric/verbs/sizing.h"
+#include "fabric/verbs/tx_limit.h"
 #include "fabric/verbs/tx_ring.h"
 
 #define VERBS_REASON_MAX   160u
@@ -73,6 +74,7 @@ struct verbs_channel {
     struct ibv_qp *qp[QP_INFO_GENERATIONS_MAX];
     uint32_t inline_bytes;
     struct tx_ring ring;
+    struct tx_limit limit;
     uint8_t *bounce; /* a packet for each write in flight: borrowed payload is copied there */
     struct ibv_mr *bounce_mr;
     struct ibv_send_wr writes[FABRIC_BATCH_MAX];

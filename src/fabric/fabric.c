@@ -37,23 +37,50 @@ static bool may_be_verbs(const char *device)
            find_kind(device, strlen(device)) == NULL;
 }
 
-int fabric_open(const char *device, uint64_t receive_buffer_bytes, struct fabric **fabric)
+/* The kind of a device, and what its open takes for an address. */
+static int pick(const char *device, const struct fabric_ops **ops, const char **address)
 {
     if (device == NULL || device[0] == '\0')
         return lh_fail(LH_EDEVICE, "no device name was given; there are " KINDS);
     const char *colon = strchr(device, ':');
-    struct fabric_attr attr = {.address = "", .receive_buffer_bytes = receive_buffer_bytes};
-    if (strcmp(device, fabric_verbs_ops.name) == 0)
-        return fabric_verbs_ops.open(&attr, fabric);
-    if (may_be_verbs(device)) {
-        attr.address = device;
-        return fabric_verbs_ops.open(&attr, fabric);
+    bool any_verbs = strcmp(device, fabric_verbs_ops.name) == 0;
+    if (any_verbs || may_be_verbs(device)) {
+        *ops = &fabric_verbs_ops;
+        *address = any_verbs ? "" : device;
+        return 0;
     }
     if (colon == NULL)
         return lh_fail(LH_EDEVICE, "device \"%s\" has no kind before a colon; there are " KINDS, device);
-    const struct fabric_ops *ops = find_kind(device, (size_t)(colon - device));
-    if (ops == NULL)
+    *ops = find_kind(device, (size_t)(colon - device));
+    *address = colon + 1;
+    if (*ops == NULL)
         return lh_fail(LH_EDEVICE, "device \"%s\" is of an unknown kind; there are " KINDS, device);
-    attr.address = colon + 1;
-    return ops->open(&attr, fabric);
+    return 0;
+}
+
+int fabric_open(const char *device, uint64_t receive_buffer_bytes, struct fabric **fabric)
+{
+    struct fabric_attr attr = {.receive_buffer_bytes = receive_buffer_bytes};
+    const struct fabric_ops *ops;
+    int error = pick(device, &ops, &attr.address);
+    return error != 0 ? error : ops->open(&attr, fabric);
+}
+
+int fabric_device_mtu(const char *device, uint32_t *mtu_bytes)
+{
+    struct fabric_attr attr = {0};
+    const struct fabric_ops *ops;
+    struct fabric *fabric;
+    int error = pick(device, &ops, &attr.address);
+    if (error != 0)
+        return error;
+    *mtu_bytes = 0;
+    if (ops->mtu == NULL)
+        return 0;
+    error = ops->open(&attr, &fabric);
+    if (error != 0)
+        return error;
+    *mtu_bytes = ops->mtu(fabric);
+    ops->close(fabric);
+    return 0;
 }

@@ -115,6 +115,8 @@ struct fabric_ops {
     int (*open)(const struct fabric_attr *attr, struct fabric **fabric);
     void (*close)(struct fabric *fabric); /* all its endpoints are destroyed before */
     lh_time (*now)(struct fabric *fabric);
+    /* The largest mtu_bytes that its endpoints take. NULL ops: the path decides. */
+    uint32_t (*mtu)(struct fabric *fabric);
 
     int (*endpoint_create)(struct fabric *fabric, const struct fabric_endpoint_attr *attr,
                            struct fabric_endpoint **endpoint);
@@ -196,6 +198,9 @@ static inline uint32_t fabric_channel_of(uint32_t packet, uint32_t stripe_packet
  * "verbs:<device>", "verbs" (any device); a bare "mlx5_0" or "rxe0" is verbs, too. -LH_EDEVICE names the
  * kinds there are. */
 int fabric_open(const char *device, uint64_t receive_buffer_bytes, struct fabric **fabric);
+/* What ops->mtu says, of a device that is opened for the question only; 0: the path decides. Or what
+ * fabric_open() returns. */
+int fabric_device_mtu(const char *device, uint32_t *mtu_bytes);
 
 /* The fabrics of this build, ended by NULL. */
 extern const struct fabric_ops *const fabric_all[];

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "connection/attr.h"
+#include "fabric/fabric.h"
 #include "launch/lifeline.h"
 #include "launch/tcp.h"
 
@@ -79,18 +80,31 @@ void rendezvous_refuse(int fd)
 
 /* ---- steps ------------------------------------------------------------------------------------------- */
 
+/* The largest MTU that fits. TCP may go another way than the packets of a device that knows its own. */
+static int path_mtu(int fd, const char *device, uint32_t *fits)
+{
+    *fits = 0;
+    int error = device ? fabric_device_mtu(device, fits) : 0;
+    if (!error && *fits == 0)
+        *fits = tcp_path_mtu(fd);
+    return error;
+}
+
 /* What this side says first. */
 static int propose(int fd, const struct lh_attr *attr, struct handshake_proposal *mine)
 {
     struct lh_attr complete = *attr;
-    uint32_t fits = tcp_path_mtu(fd);
+    uint32_t fits;
+    int error = path_mtu(fd, attr->device, &fits);
+    if (error)
+        return error;
     if (fits == 0)
         return lh_fail(LH_EMTU,
                        "the path does not take the smallest packets (RoCE MTU 256): raise its MTU to 400");
     if (attr->mtu_bytes > fits)
         return lh_fail(LH_EMTU, "MTU %u does not fit the path: use at most %u", attr->mtu_bytes, fits);
     complete.mtu_bytes = attr->mtu_bytes ? attr->mtu_bytes : fits;
-    int error = attr_complete(&complete);
+    error = attr_complete(&complete);
     if (error)
         return error;
     *mine = (struct handshake_proposal){

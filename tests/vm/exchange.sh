@@ -36,4 +36,3 @@ take() {
     fi
     tail -n 1 take.log
 }
-

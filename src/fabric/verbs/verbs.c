@@ -72,6 +72,11 @@ static void memory_deregister(struct fabric *base, void *handle)
     verbs_memory_remove(&((struct verbs_fabric *)base)->memory, handle);
 }
 
+static uint32_t mtu(struct fabric *base)
+{
+    return ((const struct verbs_fabric *)base)->mtu_bytes;
+}
+
 static uint32_t poll_fds(struct fabric_endpoint *base, uint32_t channel, int *fds)
 {
     const struct verbs_endpoint *endpoint = verbs_endpoint_of(base);
@@ -90,6 +95,7 @@ const struct fabric_ops fabric_verbs_ops = {
     .open = open_verbs,
     .close = close_verbs,
     .now = now,
+    .mtu = mtu,
     .endpoint_create = verbs_endpoint_create,
     .endpoint_destroy = verbs_endpoint_destroy,
     .endpoint_info = verbs_endpoint_info,

@@ -15,6 +15,7 @@ vm --seconds 250 --guest '
     for device in verbs:rxe0 verbs:rxe0/srq=no verbs:rxe0/protect=mr verbs:rxe0/ip=6/protect=mr/srq=no; do
         verbs_fabric $device && echo "well: $device" || exit 1
     done
+    verbs_fabric verbs:rxe0 300000 || exit 1
     longhaul devices
     verbs_fabric verbs:rxe0 port-down && longhaul devices'
 [ "$status" -eq 0 ] || fail "status $status"
@@ -22,6 +23,7 @@ for device in rxe0 rxe0/srq=no rxe0/protect=mr rxe0/ip=6/protect=mr/srq=no; do
     expect_line "^a| well: verbs:$device\$"
 done
 expect_line '^a| verbs:rxe0/1/gid=1 .* 10.77.0.2 .* 1024 .*window'
+expect_line '^a| 16384 of 300000 packets found a receive'
 expect_line '^a| port 1 of device rxe0 went down'
 expect_line '^a| verbs rxe0/1: the port is '
 echo passed

@@ -13,7 +13,7 @@ vm --mtu 9000 --seconds 200 --memory 768 --out "$work/sums" $exchange --guest '
     . /exchange.sh
     netem out loss 1% delay 5ms 2ms duplicate 1%
     head -c 67108864 /dev/urandom >nack
-    head -c 16777216 /dev/urandom >rto
+    head -c 67108864 /dev/urandom >rto
     push nack $VM_PEER4:5001 --device verbs:rxe0/ip=4 --mtu 4096
     push rto [$VM_PEER6]:5001 --device verbs:rxe0/ip=6 --mtu 2048 --channels 2
     sha256sum nack rto >$VM_OUT/sums' --guest '

@@ -12,6 +12,9 @@
 
 #include "base/error.h"
 
+/* A device that has not sent in that time will not. */
+#define LET_OUT_NS_MAX (10 * LH_NS_PER_MS)
+
 #define BUFFERS (VERBS_CONTROL_SENDS + VERBS_CONTROL_RECEIVES)
 
 static uint8_t *send_buffer(const struct verbs_control *control, uint64_t number)
@@ -82,18 +85,6 @@ int verbs_control_open(struct verbs_endpoint *endpoint)
     return error;
 }
 
-void verbs_control_close(struct verbs_endpoint *endpoint)
-{
-    struct verbs_control *control = &endpoint->control;
-    if (control->qp != NULL)
-        ibv_destroy_qp(control->qp);
-    verbs_lane_close(&control->lane);
-    if (control->mr != NULL)
-        ibv_dereg_mr(control->mr);
-    free(control->buffers);
-    free(control->ring.batches);
-}
-
 static void reap(struct verbs_endpoint *endpoint)
 {
     struct verbs_control *control = &endpoint->control;
@@ -105,6 +96,31 @@ static void reap(struct verbs_endpoint *endpoint)
                                 ibv_wc_status_str(completions[i].status));
         tx_ring_complete(&control->ring, completions[i].wr_id);
     }
+}
+
+/* The last message, a goodbye, is still with the device: destroying its queue pair would take it back. */
+static void let_out(struct verbs_endpoint *endpoint)
+{
+    const struct verbs_control *control = &endpoint->control;
+    struct fabric *fabric = endpoint->base.fabric;
+    lh_time end = fabric->ops->now(fabric) + LET_OUT_NS_MAX;
+    while (control->ring.oldest < control->ring.next && fabric->ops->now(fabric) < end &&
+           atomic_load(&endpoint->broken) == 0)
+        reap(endpoint);
+}
+
+void verbs_control_close(struct verbs_endpoint *endpoint)
+{
+    struct verbs_control *control = &endpoint->control;
+    if (control->lane.send.cq != NULL)
+        let_out(endpoint);
+    if (control->qp != NULL)
+        ibv_destroy_qp(control->qp);
+    verbs_lane_close(&control->lane);
+    if (control->mr != NULL)
+        ibv_dereg_mr(control->mr);
+    free(control->buffers);
+    free(control->ring.batches);
 }
 
 /* 1: sent; 0: no room; or a negative error. */

@@ -163,12 +163,13 @@ static lh_time skew_error(const struct world *world, const struct end *end, cons
     return (lh_time)(ECHO_KEPT_MAX_NS * apart / PPB) + pair->rtt_least_ns / 1000;
 }
 
-static void check_round_trip(struct world *world, const struct end *end)
+static void check_round_trip(struct world *world, struct end *end)
 {
     const struct pair *pair = &world->pairs[end->pair];
     struct lh_sdr_path path;
     if (lh_sdr_path(end->qp, &path) != 0 || path.rtt_ns == 0)
         return;
+    end->measured = true;
     lh_time slack_ns = skew_error(world, end, pair) + ROUNDING_NS;
     if (pair->rtt_least_ns > slack_ns && world_sings_once(world, CANARY_fast))
         path.rtt_minimum_ns = pair->rtt_least_ns - slack_ns - 1;
@@ -342,10 +343,8 @@ void check_sent(struct world *world, const struct sim_datagram *datagram)
     else
         check_write(world, &world->pairs[number / 2], &roce);
     struct end *end = &world->pairs[number / 2].ends[number % 2];
-    struct lh_sdr_path path;
     end->sent_bytes += roce.payload_bytes;
-    if (world->calm && !end->guessed)
-        end->guessed = lh_sdr_path(end->qp, &path) != 0 || path.rtt_ns == 0;
+    end->guessed |= !end->measured;
 }
 
 /* ---- how long it may take ---------------------------------------------------------------------------- */

@@ -80,7 +80,8 @@ struct end {
     int error;         /* of the connection, once it has ended */
     lh_time opened_ns;
     uint64_t sent_bytes; /* payload of data packets that left */
-    bool guessed;        /* in a calm life: some of them left before a round trip was measured */
+    bool guessed;        /* some of them left before a round trip was measured */
+    bool measured;       /* that has been seen */
 };
 
 struct pair {

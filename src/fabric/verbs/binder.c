@@ -7,6 +7,7 @@
 #include "fabric/verbs/verbs.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -42,6 +43,7 @@ int verbs_binder_open(struct verbs_endpoint *endpoint)
 {
     struct verbs_fabric *fabric = verbs_fabric_of(endpoint);
     struct verbs_binder *binder = &endpoint->binder;
+    binder->fabric = fabric;
     int error = make_anchor(fabric, binder);
     if (error != 0)
         return error;
@@ -70,6 +72,7 @@ void verbs_binder_close(struct verbs_binder *binder)
     *binder = (struct verbs_binder){0};
 }
 
+/* One that was given up earlier may still complete. */
 static int wait_for_bind(struct verbs_binder *binder)
 {
     struct ibv_wc completion;
@@ -77,6 +80,8 @@ static int wait_for_bind(struct verbs_binder *binder)
     int count = 0;
     do { /* until the deadline */
         count = ibv_poll_cq(binder->cq, 1, &completion);
+        if (count > 0 && completion.wr_id != binder->binds)
+            count = 0;
     } while (count == 0 && now() < end);
     if (count <= 0)
         return lh_fail(LH_EDEVICE, "the device does not bind a memory window");
@@ -86,10 +91,23 @@ static int wait_for_bind(struct verbs_binder *binder)
     return 0;
 }
 
+/* A bind that fails stops the queue pair; the slots that are bound still have to be closed through it. */
+static void revive(struct verbs_binder *binder)
+{
+    struct verbs_fabric *fabric = binder->fabric;
+    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RESET};
+    char reason[VERBS_REASON_MAX];
+    snprintf(reason, sizeof reason, "%s", lh_last_error()); /* that is what the caller has to hear */
+    if (ibv_modify_qp(binder->qp, &attr, IBV_QP_STATE) == 0 && verbs_qp_init(fabric, binder->qp) == 0)
+        verbs_qp_connect(fabric, binder->qp, &fabric->gid, binder->qp->qp_num);
+    lh_fail(LH_EDEVICE, "%s", reason);
+}
+
 int verbs_binder_bind(struct verbs_binder *binder, struct ibv_mw *window, struct ibv_mr *mr,
                       uint64_t address, uint64_t bytes)
 {
     struct ibv_mw_bind bind = {
+        .wr_id = ++binder->binds,
         .send_flags = IBV_SEND_SIGNALED,
         .bind_info =
             {
@@ -102,5 +120,8 @@ int verbs_binder_bind(struct verbs_binder *binder, struct ibv_mw *window, struct
     int error = ibv_bind_mw(binder->qp, window, &bind);
     if (error != 0)
         return lh_fail(LH_EDEVICE, "the device cannot bind a memory window: %s", strerror(error));
-    return wait_for_bind(binder);
+    error = wait_for_bind(binder);
+    if (error != 0)
+        revive(binder);
+    return error;
 }

@@ -10,6 +10,9 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "wire/roce.h"
+
+#define NOWHERE_BYTES ROCE_MTU_MAX
 
 static int make_shared_queue(struct verbs_channel *channel)
 {
@@ -68,27 +71,34 @@ static int make_queue_pairs(struct verbs_channel *channel)
 static int make_bounce(struct verbs_channel *channel)
 {
     const struct verbs_endpoint *endpoint = channel->endpoint;
-    size_t bytes = (size_t)endpoint->sizes.send_depth * endpoint->attr.mtu_bytes;
+    size_t packets = (size_t)endpoint->sizes.send_depth * endpoint->attr.mtu_bytes;
+    size_t bytes = packets + NOWHERE_BYTES;
     channel->ring.writes_max = endpoint->sizes.send_depth;
     tx_limit_init(&channel->limit, VERBS_SEND_DEPTH_MIN, channel->ring.writes_max);
     channel->ring.batches = calloc(channel->ring.writes_max, sizeof(struct tx_batch));
     channel->bounce = aligned_alloc(4096, (bytes + 4095) & ~(size_t)4095);
     if (channel->ring.batches == NULL || channel->bounce == NULL)
         return lh_fail(LH_ENOMEM, "no memory for %zu bytes of packets", bytes);
-    channel->bounce_mr = ibv_reg_mr(verbs_fabric_of(endpoint)->pd, channel->bounce, bytes, 0);
+    channel->bounce_mr =
+        ibv_reg_mr(verbs_fabric_of(endpoint)->pd, channel->bounce, bytes, IBV_ACCESS_LOCAL_WRITE);
     if (channel->bounce_mr == NULL)
         return lh_fail(LH_ENOMEM,
                        "the device cannot hold %zu bytes of packets in memory (%s): raise the limit of "
                        "locked memory (ulimit -l unlimited)",
                        bytes, strerror(errno));
+    channel->nowhere = (struct ibv_sge){(uint64_t)(uintptr_t)(channel->bounce + packets), NOWHERE_BYTES,
+                                        channel->bounce_mr->lkey};
     return 0;
 }
 
-/* Receives have no memory of their own: a write brings its address along. */
+/* Receives need no memory: a write brings its address along. But a SEND that finds none would stop the queue
+ * pair, and anybody can send one. */
 static void link_receives(struct verbs_channel *channel)
 {
     for (uint32_t i = 0; i < FABRIC_BATCH_MAX; i++)
         channel->receives[i] = (struct ibv_recv_wr){
+            .sg_list = &channel->nowhere,
+            .num_sge = 1,
             .next = i + 1 < FABRIC_BATCH_MAX ? &channel->receives[i + 1] : NULL,
         };
 }
@@ -108,10 +118,10 @@ int verbs_channel_create(struct verbs_endpoint *endpoint, uint32_t index, struct
     const struct verbs_sizes *sizes = &endpoint->sizes;
     int error = verbs_lane_open(endpoint, &channel->lane, index, sizes->recv_cqe, sizes->send_cqe);
     if (error == 0)
-        error = make_shared_queue(channel);
+        error = make_bounce(channel);
     if (error == 0)
-        error = make_queue_pairs(channel);
-    return error != 0 ? error : make_bounce(channel);
+        error = make_shared_queue(channel);
+    return error != 0 ? error : make_queue_pairs(channel);
 }
 
 void verbs_channel_destroy(struct verbs_channel *channel)

@@ -11,11 +11,16 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "wire/roce.h"
 
 /* A device that has not sent in that time will not. */
 #define LET_OUT_NS_MAX (10 * LH_NS_PER_MS)
 
-#define BUFFERS (VERBS_CONTROL_SENDS + VERBS_CONTROL_RECEIVES)
+/* What any one packet brings fits: a longer one than its receive would stop the queue pair. */
+#define RECEIVE_BYTES ROCE_MTU_MAX
+
+#define SEND_BUFFERS_BYTES ((size_t)VERBS_CONTROL_SENDS * CONTROL_MESSAGE_MAX)
+#define BUFFERS_BYTES      (SEND_BUFFERS_BYTES + (size_t)VERBS_CONTROL_RECEIVES * RECEIVE_BYTES)
 
 static uint8_t *send_buffer(const struct verbs_control *control, uint64_t number)
 {
@@ -24,13 +29,13 @@ static uint8_t *send_buffer(const struct verbs_control *control, uint64_t number
 
 static uint8_t *receive_buffer(const struct verbs_control *control, uint64_t number)
 {
-    return control->buffers + (VERBS_CONTROL_SENDS + number) * CONTROL_MESSAGE_MAX;
+    return control->buffers + SEND_BUFFERS_BYTES + number * RECEIVE_BYTES;
 }
 
 static int post_receive(struct verbs_endpoint *endpoint, uint64_t number)
 {
     struct verbs_control *control = &endpoint->control;
-    struct ibv_sge piece = {(uint64_t)(uintptr_t)receive_buffer(control, number), CONTROL_MESSAGE_MAX,
+    struct ibv_sge piece = {(uint64_t)(uintptr_t)receive_buffer(control, number), RECEIVE_BYTES,
                             control->mr->lkey};
     struct ibv_recv_wr receive = {.wr_id = number, .sg_list = &piece, .num_sge = 1};
     struct ibv_recv_wr *bad;
@@ -44,7 +49,7 @@ static int post_receive(struct verbs_endpoint *endpoint, uint64_t number)
 static int make_buffers(struct verbs_endpoint *endpoint)
 {
     struct verbs_control *control = &endpoint->control;
-    size_t bytes = (size_t)BUFFERS * CONTROL_MESSAGE_MAX;
+    size_t bytes = BUFFERS_BYTES;
     control->ring.writes_max = VERBS_CONTROL_SENDS;
     control->ring.batches = calloc(VERBS_CONTROL_SENDS, sizeof(struct tx_batch));
     control->buffers = aligned_alloc(4096, bytes);
@@ -204,12 +209,20 @@ int verbs_control_poll(struct fabric_endpoint *base, struct fabric_control_arriv
         return error;
     struct ibv_wc completions[FABRIC_BATCH_MAX];
     uint32_t room = count < FABRIC_BATCH_MAX ? count : FABRIC_BATCH_MAX;
-    uint32_t got = verbs_lane_poll(&control->lane, &control->lane.recv, completions, room);
     uint32_t found = 0;
-    for (uint32_t i = 0; i < got; i++) {
-        found += take(endpoint, &completions[i], &arrivals[found]);
-        if (completions[i].status == IBV_WC_SUCCESS)
-            post_receive(endpoint, completions[i].wr_id);
-    }
+    uint32_t got = 0;
+    uint32_t looked = 0;
+    do { /* again while all are bad: 0 messages means that none waits, and the next one rings */
+        got = verbs_lane_poll(&control->lane, &control->lane.recv, completions, room);
+        looked += got;
+        for (uint32_t i = 0; i < got; i++) {
+            found += take(endpoint, &completions[i], &arrivals[found]);
+            if (completions[i].status == IBV_WC_SUCCESS)
+                post_receive(endpoint, completions[i].wr_id);
+        }
+    } while (got > 0 && found == 0 && looked <= VERBS_CONTROL_RECEIVES &&
+             atomic_load(&endpoint->broken) == 0);
+    if (got > 0 && found == 0 && endpoint->attr.wake != NULL) /* they come faster than they are read */
+        endpoint->attr.wake(endpoint->attr.wake_context, FABRIC_CONTROL);
     return (int)found;
 }

@@ -1,14 +1,14 @@
 /*
- * protect.c - late packets: what comes for a receive that is over must not change a byte of its buffer (paper
- * section 3.3). The device must refuse it, by itself, from the moment that slot_unbind returns.
+ * protect.c - late packets: what comes for a receive that is over must not change a byte of its buffer
+ * (paper section 3.3). The device must refuse it, by itself, from the moment that slot_unbind returns.
  *
  *   window  a memory window of type 1 for each slot, bound to the buffer for each receive and to nothing at
  *           its end; each bind gives another key. Microseconds.
- *   mr      a registration for each receive, taken back at its end. Works everywhere, and costs what pinning
- *           pages costs.
+ *   mr      a registration for each receive, taken back at its end. Works everywhere, and costs what
+ * pinning pages costs.
  *
- * What a device cannot refuse is that a packet of an earlier receive is still told of (its completion waits):
- * the generation of its queue pair tells (SDR layer).
+ * What a device cannot refuse is that a packet of an earlier receive is still told of (its completion
+ * waits): the generation of its queue pair tells (SDR layer).
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -88,6 +88,16 @@ static int bind_registration(struct verbs_endpoint *endpoint, struct verbs_guard
     return 0;
 }
 
+/* What came for an earlier receive of this slot and generation must have been read: it would count for this
+ * one. With polls that find an end now and then it has been, long ago. */
+static void forget_earlier(struct verbs_endpoint *endpoint, const struct verbs_guard *guard,
+                           uint8_t generation)
+{
+    for (uint32_t i = 0; i < endpoint->attr.channels; i++)
+        if (endpoint->channels[i]->drained < guard->ended[generation])
+            verbs_drain(endpoint->channels[i]);
+}
+
 int verbs_slot_bind(struct fabric_endpoint *base, uint32_t slot, const struct fabric_slot *what,
                     struct fabric_slot_key *key)
 {
@@ -97,6 +107,8 @@ int verbs_slot_bind(struct fabric_endpoint *base, uint32_t slot, const struct fa
     int error = verbs_trouble(endpoint);
     if (error != 0)
         return error;
+    forget_earlier(endpoint, guard, what->generation);
+    guard->generation = what->generation;
     /* An empty receive has no memory; packets for it are empty, and devices do not look at their key. */
     *key = (struct fabric_slot_key){0};
     if (what->length_bytes == 0)
@@ -116,6 +128,7 @@ void verbs_slot_unbind(struct fabric_endpoint *base, uint32_t slot)
 {
     struct verbs_endpoint *endpoint = verbs_endpoint_of(base);
     struct verbs_guard *guard = &endpoint->guards[slot];
+    guard->ended[guard->generation] = ++endpoint->binds;
     if (!guard->bound)
         return;
     guard->bound = false;
@@ -126,7 +139,8 @@ void verbs_slot_unbind(struct fabric_endpoint *base, uint32_t slot)
     } else {
         error = verbs_binder_bind(&endpoint->binder, guard->window, NULL, 0, 0);
     }
-    /* A buffer that packets may still enter must not be used: the endpoint is over, and with it its keys. */
+    /* A buffer that packets may still enter must not be used: the endpoint is over, and with it its keys.
+     */
     if (error != 0)
         verbs_endpoint_lost(endpoint, "slot %u cannot be closed to late packets", slot);
 }

@@ -17,6 +17,21 @@ static const char *device_of(const struct verbs_fabric *fabric)
     return ibv_get_device_name(fabric->context->device);
 }
 
+int verbs_qp_init(const struct verbs_fabric *fabric, struct ibv_qp *qp)
+{
+    struct ibv_qp_attr init = {
+        .qp_state = IBV_QPS_INIT,
+        .port_num = fabric->port,
+        .qp_access_flags = IBV_ACCESS_REMOTE_WRITE,
+    };
+    int error =
+        ibv_modify_qp(qp, &init, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
+    if (error != 0)
+        return lh_fail(LH_EDEVICE, "device %s cannot use a queue pair on port %u: %s", device_of(fabric),
+                       fabric->port, strerror(error));
+    return 0;
+}
+
 int verbs_qp_create(struct verbs_endpoint *endpoint, struct ibv_qp_init_attr *attr, struct ibv_qp **out)
 {
     struct verbs_fabric *fabric = verbs_fabric_of(endpoint);
@@ -26,20 +41,20 @@ int verbs_qp_create(struct verbs_endpoint *endpoint, struct ibv_qp_init_attr *at
     if (qp == NULL)
         return lh_fail(LH_EDEVICE, "device %s cannot make a UC queue pair (%u sends, %u receives): %s",
                        device_of(fabric), attr->cap.max_send_wr, attr->cap.max_recv_wr, strerror(errno));
-    struct ibv_qp_attr init = {
-        .qp_state = IBV_QPS_INIT,
-        .port_num = fabric->port,
-        .qp_access_flags = IBV_ACCESS_REMOTE_WRITE,
-    };
-    int error =
-        ibv_modify_qp(qp, &init, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
+    int error = verbs_qp_init(fabric, qp);
     if (error != 0) {
         ibv_destroy_qp(qp);
-        return lh_fail(LH_EDEVICE, "device %s cannot use a queue pair on port %u: %s", device_of(fabric),
-                       fabric->port, strerror(error));
+        return error;
     }
     *out = qp;
     return 0;
+}
+
+void verbs_qp_stop(struct ibv_qp *qp)
+{
+    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
+    if (qp != NULL)
+        ibv_modify_qp(qp, &attr, IBV_QP_STATE); /* of a device that is gone it cannot be, and need not */
 }
 
 /* The kernel looks for the peer's link address in here, and says ETIMEDOUT when the first try was not

@@ -137,14 +137,24 @@ int verbs_poll(struct fabric_endpoint *base, uint32_t index, struct fabric_arriv
     struct verbs_lane *lane = &channel->lane;
     uint32_t room = count < FABRIC_BATCH_MAX ? count : FABRIC_BATCH_MAX;
     uint32_t found = 0;
-    /* Again when all were bad: 0 arrivals means that nothing waits. */
-    for (uint32_t round = 0; round < FABRIC_BATCH_MAX && found == 0; round++) {
+    /* Again while all are bad: 0 arrivals means that nothing waits. */
+    uint32_t looked = 0;
+    while (found == 0) {
+        if (looked >
+            endpoint->sizes.recv_cqe) { /* they come faster than they are read: others have their turn */
+            if (endpoint->attr.wake != NULL)
+                endpoint->attr.wake(endpoint->attr.wake_context, index);
+            break;
+        }
         int error = verbs_trouble(endpoint);
         if (error != 0)
             return error;
         uint32_t completions = verbs_lane_poll(lane, &lane->recv, channel->completions, room);
-        if (completions == 0)
+        if (completions == 0) {
+            channel->drained = endpoint->binds;
             break;
+        }
+        looked += completions;
         for (uint32_t i = 0; i < completions; i++)
             found += judge(channel, &channel->completions[i], &arrivals[found]);
         error = post_again(channel, completions);
@@ -152,4 +162,20 @@ int verbs_poll(struct fabric_endpoint *base, uint32_t index, struct fabric_arriv
             return found > 0 ? (int)found : error;
     }
     return (int)found;
+}
+
+void verbs_drain(struct verbs_channel *channel)
+{
+    struct verbs_lane *lane = &channel->lane;
+    struct verbs_endpoint *endpoint = channel->endpoint;
+    uint32_t looked = 0;
+    uint32_t completions = 0;
+    do {
+        completions = verbs_lane_poll(lane, &lane->recv, channel->completions, FABRIC_BATCH_MAX);
+        fabric_count(endpoint->attr.stats, rx_inbox_overflow, completions);
+        looked += completions;
+    } while (completions > 0 && post_again(channel, completions) == 0 &&
+             looked <= endpoint->sizes.recv_cqe);
+    /* What came since is of now: the queue holds no more than that. */
+    channel->drained = endpoint->binds;
 }

@@ -5,6 +5,7 @@
  */
 #include "fabric/verbs/verbs.h"
 
+#include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -24,11 +25,26 @@ void verbs_fabric_lost(struct verbs_fabric *fabric, const char *format, ...)
     atomic_store(&fabric->gone, true);
 }
 
+/* When users are told that it is over they have their memory back: nothing may be sent from it or land in
+ * it. */
+static void stop(struct verbs_endpoint *endpoint)
+{
+    for (uint32_t c = 0; endpoint->channels != NULL && c < endpoint->attr.channels; c++)
+        for (uint32_t i = 0; endpoint->channels[c] != NULL && i < endpoint->attr.generations; i++)
+            verbs_qp_stop(endpoint->channels[c]->qp[i]);
+    verbs_qp_stop(endpoint->control.qp);
+}
+
 void verbs_endpoint_lost(struct verbs_endpoint *endpoint, const char *format, ...)
 {
     int whole = 0;
-    if (!atomic_compare_exchange_strong(&endpoint->broken, &whole, 1))
+    if (!atomic_compare_exchange_strong(&endpoint->broken, &whole, 1)) {
+        while (atomic_load(&endpoint->broken) !=
+               2) /* until another thread has stopped it: some system calls */
+            sched_yield();
         return;
+    }
+    stop(endpoint);
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(endpoint->reason, sizeof endpoint->reason, format, arguments);
@@ -39,12 +55,13 @@ void verbs_endpoint_lost(struct verbs_endpoint *endpoint, const char *format, ..
 int verbs_trouble(struct verbs_endpoint *endpoint)
 {
     struct verbs_fabric *fabric = verbs_fabric_of(endpoint);
+    /* A port that went down may come up again, and would send what still waits. */
     if (atomic_load_explicit(&fabric->gone, memory_order_acquire))
-        return lh_fail(LH_EDEVICE, "%s", fabric->reason);
-    int broken = atomic_load_explicit(&endpoint->broken, memory_order_acquire);
-    if (broken != 0)
-        return lh_fail(LH_EDEVICE, "%s", broken == 2 ? endpoint->reason : "a queue pair failed");
-    return 0;
+        verbs_endpoint_lost(endpoint, "%s", fabric->reason);
+    if (atomic_load_explicit(&endpoint->broken, memory_order_acquire) == 0)
+        return 0;
+    verbs_endpoint_lost(endpoint, "a queue pair failed"); /* it is: waits until it has been stopped */
+    return lh_fail(LH_EDEVICE, "%s", endpoint->reason);
 }
 
 /* Under the lock. */

@@ -24,7 +24,8 @@ static void describe_queue_pair_error(struct verbs_channel *channel, const struc
                         completion->qp_num, ibv_wc_status_str(completion->status));
 }
 
-/* Takes completions of sends until none wait. Bounded by the completion queue. */
+/* Takes completions of sends until none wait, which arms the queue for the next. Bounded by what is in
+ * flight. */
 static void reap(struct verbs_channel *channel)
 {
     struct verbs_lane *lane = &channel->lane;
@@ -37,7 +38,7 @@ static void reap(struct verbs_channel *channel)
                 describe_queue_pair_error(channel, &completions[i]);
             tx_ring_complete(ring, completions[i].wr_id);
         }
-        if (count < FABRIC_BATCH_MAX)
+        if (count == 0)
             break;
     }
     struct fabric *fabric = channel->endpoint->base.fabric;
@@ -66,6 +67,7 @@ static void fill(struct verbs_channel *channel, const struct fabric_write *write
         piece->lkey = channel->bounce_mr->lkey;
     }
     channel->writes[at] = (struct ibv_send_wr){
+        .wr_id = TX_RING_NONE, /* when its queue pair fails, every write has a completion */
         .next = &channel->writes[at + 1],
         .sg_list = piece,
         .num_sge = write->bytes > 0 ? 1 : 0,

@@ -13,6 +13,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#define TX_RING_NONE UINT64_MAX /* the number of no batch */
+
 struct tx_batch {
     uint32_t writes;
     bool done;

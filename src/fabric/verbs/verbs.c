@@ -81,10 +81,11 @@ static uint32_t poll_fds(struct fabric_endpoint *base, uint32_t channel, int *fd
 {
     const struct verbs_endpoint *endpoint = verbs_endpoint_of(base);
     if (channel != FABRIC_CONTROL) {
-        fds[0] = endpoint->channels[channel]->lane.bell->fd;
-        return 1;
+        fds[0] = endpoint->channels[channel]->lane.recv.bell->fd;
+        fds[1] = endpoint->channels[channel]->lane.send.bell->fd;
+        return 2;
     }
-    fds[0] = endpoint->control.lane.bell->fd;
+    fds[0] = endpoint->control.lane.recv.bell->fd;
     fds[1] = verbs_fabric_of(endpoint)->context->async_fd;
     return 2;
 }

@@ -1,10 +1,10 @@
 /*
  * verbs.h - the fabric of UC queue pairs through libibverbs, from inside.
  *
- * Each channel of an endpoint has a queue pair for each generation, one completion queue for what arrives and
- * one for what was sent, and a completion channel that both ring. Control is a lane of its own with one queue
- * pair. Every packet is one RDMA write with immediate that fits one MTU, so the device sends it as an ONLY
- * packet: order never matters, and nothing is ever half received.
+ * Each channel of an endpoint has a queue pair for each generation, one completion queue for what arrives
+ * and one for what was sent, each with a completion channel that it rings. Control is a lane of its own
+ * with one queue pair. Every packet is one RDMA write with immediate that fits one MTU, so the device sends
+ * it as an ONLY packet: order never matters, and nothing is ever half received.
  *
  * Threads: everything in verbs_channel belongs to the thread that holds the channel, verbs_control to the
  * control worker, protection to who binds slots; what lies behind verbs_fabric.lock says so.
@@ -51,9 +51,11 @@ struct verbs_fabric {
     char warning[VERBS_REASON_MAX];
 };
 
-/* A completion queue and what its completion channel still has to tell. */
+/* A completion queue, and the completion channel that it alone rings: who takes an event knows whose it is.
+ */
 struct verbs_cq {
     struct ibv_cq *cq;
+    struct ibv_comp_channel *bell;
     bool armed;       /* the next completion rings */
     uint32_t unacked; /* events that were taken and not acknowledged */
 };
@@ -61,7 +63,6 @@ struct verbs_cq {
 /* The two completion queues of a channel, or of control. */
 struct verbs_lane {
     struct verbs_endpoint *endpoint;
-    struct ibv_comp_channel *bell;
     struct verbs_cq recv;
     struct verbs_cq send;
 };
@@ -69,13 +70,15 @@ struct verbs_lane {
 struct verbs_channel {
     struct verbs_endpoint *endpoint;
     uint32_t index;
+    uint64_t drained; /* endpoint->binds when nothing was left to be read */
     struct verbs_lane lane;
     struct ibv_srq *srq; /* NULL: each queue pair has receives of its own */
     struct ibv_qp *qp[QP_INFO_GENERATIONS_MAX];
     uint32_t inline_bytes;
     struct tx_ring ring;
     struct tx_limit limit;
-    uint8_t *bounce; /* a packet for each write in flight: borrowed payload is copied there */
+    struct ibv_sge nowhere; /* behind them: where a SEND lands that nobody asked for */
+    uint8_t *bounce;        /* a packet for each write in flight: borrowed payload is copied there */
     struct ibv_mr *bounce_mr;
     struct ibv_send_wr writes[FABRIC_BATCH_MAX];
     struct ibv_sge pieces[FABRIC_BATCH_MAX];
@@ -87,7 +90,8 @@ struct verbs_control {
     struct verbs_lane lane;
     struct ibv_qp *qp;
     struct tx_ring ring;
-    uint8_t *buffers; /* VERBS_CONTROL_SENDS, then VERBS_CONTROL_RECEIVES of CONTROL_MESSAGE_MAX bytes */
+    uint8_t
+        *buffers; /* VERBS_CONTROL_SENDS of CONTROL_MESSAGE_MAX bytes, VERBS_CONTROL_RECEIVES of an MTU */
     struct ibv_mr *mr;
     uint32_t polls;
 };
@@ -97,10 +101,14 @@ struct verbs_guard {
     struct ibv_mw *window; /* made at the first use of the slot */
     struct ibv_mr *mr;     /* VERBS_PROTECT_MR: while the slot is bound */
     bool bound;
+    uint8_t generation;                      /* of the receive that is bound, or was last */
+    uint64_t ended[QP_INFO_GENERATIONS_MAX]; /* endpoint->binds when its receive of that generation ended */
 };
 
 /* Binds windows: a queue pair that is connected to itself and sends nothing. */
 struct verbs_binder {
+    struct verbs_fabric *fabric;
+    uint64_t binds; /* ever; the number of the last one */
     struct ibv_qp *qp;
     struct ibv_cq *cq;
     struct ibv_mr *anchor; /* what a window that is not bound is said to lie in */
@@ -114,6 +122,7 @@ struct verbs_endpoint {
     struct verbs_channel **channels;
     struct verbs_control control;
     struct verbs_guard *guards; /* one a slot */
+    uint64_t binds;             /* of slots, and ends of them, ever; under the locks of all channels */
     struct verbs_binder binder;
     enum verbs_protection protection;
     struct qp_info_endpoint peer;
@@ -148,7 +157,7 @@ int verbs_trouble(struct verbs_endpoint *endpoint);
 /* Reads what the device has to tell, unless another thread does. */
 void verbs_read_events(struct verbs_fabric *fabric);
 
-/* ---- lane.c: completion queues and their bell ---- */
+/* ---- lane.c: completion queues and their bells ---- */
 int verbs_lane_open(struct verbs_endpoint *endpoint, struct verbs_lane *lane, uint32_t index,
                     uint32_t recv_cqe, uint32_t send_cqe);
 void verbs_lane_close(struct verbs_lane *lane);
@@ -158,8 +167,12 @@ uint32_t verbs_lane_poll(struct verbs_lane *lane, struct verbs_cq *queue, struct
                          uint32_t count);
 
 /* ---- queue_pair.c ---- */
+/* From RESET to INIT. -LH_EDEVICE */
+int verbs_qp_init(const struct verbs_fabric *fabric, struct ibv_qp *qp);
 /* A UC queue pair with those queues and sizes, in INIT: it takes receives. -LH_EDEVICE */
 int verbs_qp_create(struct verbs_endpoint *endpoint, struct ibv_qp_init_attr *attr, struct ibv_qp **qp);
+/* From here on it neither sends nor takes anything. From any thread. */
+void verbs_qp_stop(struct ibv_qp *qp);
 /* To RTS, with that peer. -LH_EADDR when there is no way to it, -LH_EDEVICE. */
 int verbs_qp_connect(struct verbs_fabric *fabric, struct ibv_qp *qp, const union ibv_gid *peer,
                      uint32_t peer_qpn);
@@ -186,7 +199,8 @@ void verbs_slot_unbind(struct fabric_endpoint *endpoint, uint32_t slot);
 /* ---- binder.c ---- */
 int verbs_binder_open(struct verbs_endpoint *endpoint);
 void verbs_binder_close(struct verbs_binder *binder);
-/* Binds the window to that memory, or to nothing when bytes is 0; it holds when this returns. -LH_EDEVICE */
+/* Binds the window to that memory, or to nothing when bytes is 0; it holds when this returns. -LH_EDEVICE
+ */
 int verbs_binder_bind(struct verbs_binder *binder, struct ibv_mw *window, struct ibv_mr *mr,
                       uint64_t address, uint64_t bytes);
 
@@ -200,6 +214,8 @@ uint64_t verbs_released(struct fabric_endpoint *endpoint, uint32_t channel);
 int verbs_post_receives(struct verbs_channel *channel, uint32_t generation, uint32_t count);
 int verbs_poll(struct fabric_endpoint *endpoint, uint32_t channel, struct fabric_arrival *arrivals,
                uint32_t count);
+/* Drops what waits to be read: to users it is lost, like any packet. No poll runs meanwhile. */
+void verbs_drain(struct verbs_channel *channel);
 
 /* ---- control.c ---- */
 int verbs_control_open(struct verbs_endpoint *endpoint);

@@ -113,7 +113,8 @@ struct lh_sdr_path {
 
 LH_API int lh_sdr_path(struct sdr_qp *qp, struct lh_sdr_path *path);
 LH_API int lh_sdr_stats(struct sdr_qp *qp, struct lh_stats *stats);
-/* 0; -LH_ECLOSED when the peer said goodbye; -LH_EDEVICE when the fabric failed. */
+/* 0; -LH_ECLOSED when the peer said goodbye; -LH_EDEVICE when the fabric failed: lh_last_error() says
+ * why. */
 LH_API int lh_sdr_error(struct sdr_qp *qp);
 /* Says goodbye to the peer (repeated a few times by qp_destroy as well). */
 LH_API int lh_sdr_goodbye(struct sdr_qp *qp, enum lh_error reason);

@@ -100,7 +100,7 @@ void liveness_step(struct lh_connection *c, lh_time now, lh_time *next)
     if (ended == -LH_ECLOSED)
         on_goodbye(c, now, next);
     else if (ended)
-        connection_fail(c, (enum lh_error) - ended, "the network device failed");
+        connection_fail(c, (enum lh_error) - ended, lh_last_error());
     if (!c->error)
         check_silence(c, now, next);
     if (!c->error && l->lifeline_ops && l->lifeline_at <= now)

@@ -3,6 +3,7 @@
  */
 #include "sdr/qp.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -428,20 +429,32 @@ void qp_gates_leave(struct sdr_qp *qp)
         gate_leave(&qp->channels[c].gate);
 }
 
+/* The first thread's words stay. Whoever sees the error finds them. */
+static void keep_words(struct sdr_qp *qp)
+{
+    pthread_mutex_lock(&qp->pacer_lock);
+    if (qp->device_words[0] == '\0')
+        snprintf(qp->device_words, sizeof qp->device_words, "%s", lh_last_error());
+    pthread_mutex_unlock(&qp->pacer_lock);
+}
+
 void qp_fail(struct sdr_qp *qp, int error)
 {
     int none = 0;
-    if (error == -LH_EDEVICE)
+    if (error == -LH_EDEVICE) {
+        keep_words(qp);
         atomic_store(&qp->error, error);
-    else
+    } else {
         atomic_compare_exchange_strong(&qp->error, &none, error);
+    }
 }
 
 int qp_usable(struct sdr_qp *qp)
 {
     int error = atomic_load(&qp->error);
     if (error)
-        return lh_fail((enum lh_error) - error, "QP has ended: %s", lh_strerror(error));
+        return lh_fail((enum lh_error) - error, "QP has ended: %s",
+                       error == -LH_EDEVICE ? qp->device_words : lh_strerror(error));
     if (!atomic_load(&qp->connected))
         return lh_fail(LH_ESTATE, "QP is not connected yet");
     return 0;
@@ -491,7 +504,8 @@ void sdr_qp_catch_up(struct sdr_qp *qp, lh_time since)
 
 int lh_sdr_error(struct sdr_qp *qp)
 {
-    return atomic_load(&qp->error);
+    int error = atomic_load(&qp->error);
+    return error == -LH_EDEVICE ? lh_fail(LH_EDEVICE, "%s", qp->device_words) : error;
 }
 
 int lh_sdr_stats(struct sdr_qp *qp, struct lh_stats *stats)

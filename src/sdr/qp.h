@@ -109,6 +109,8 @@ struct sdr_qp {
 
     pthread_mutex_t pacer_lock;
     struct pacer pacer;
+    char device_words
+        [192]; /* why the fabric failed; written under that lock, once, before `error` says so */
     struct send_shape send_shape;
     _Atomic uint64_t queued_bytes;
     _Atomic lh_time sends_left_ns; /* when some of them last left; set before they are subtracted */

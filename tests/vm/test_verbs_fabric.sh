@@ -16,6 +16,7 @@ vm --seconds 250 --guest '
         verbs_fabric $device && echo "well: $device" || exit 1
     done
     verbs_fabric verbs:rxe0 300000 || exit 1
+    verbs_fabric verbs:rxe0/protect=indirect && exit 1
     longhaul devices
     verbs_fabric verbs:rxe0 port-down && longhaul devices'
 [ "$status" -eq 0 ] || fail "status $status"
@@ -23,6 +24,8 @@ for device in rxe0 rxe0/srq=no rxe0/protect=mr rxe0/ip=6/protect=mr/srq=no; do
     expect_line "^a| well: verbs:$device\$"
 done
 expect_line '^a| verbs:rxe0/1/gid=1 .* 10.77.0.2 .* 1024 .*window'
+# Soft-RoCE has no indirect keys: an error that says what it has.
+expect_line '^a| .*rxe0.* indirect keys.*; use protect=window or protect=mr'
 expect_line '^a| 16384 of 300000 packets found a receive'
 expect_line '^a| port 1 of device rxe0 went down'
 expect_line '^a| verbs rxe0/1: the port is '

@@ -3,6 +3,7 @@
  * each other. Runs in a virtual machine on Soft-RoCE.
  *
  *   verbs_fabric DEVICE [PACKETS]   DEVICE: verbs:rxe0/srq=no; PACKETS of the flood
+ *                                   DEVICE/protect=indirect: late packets may be told of, but go nowhere
  *   verbs_fabric DEVICE port-down   takes eth0 down, and leaves it so
  *
  * SPDX-License-Identifier: BSD-3-Clause
@@ -188,6 +189,12 @@ static uint32_t drain(uint32_t wanted, uint8_t generation)
     return found;
 }
 
+/* Nothing, or of what is sent to an indirect key at most its completion: it leads to the null key. */
+static void assert_none_entered(void)
+{
+    assert_in_range(drain(1, 0), 0, strstr(device, "protect=indirect") != NULL ? 1 : 0);
+}
+
 static void assert_untouched(const uint8_t *bytes, size_t count)
 {
     for (size_t i = 0; i < count; i++)
@@ -256,10 +263,10 @@ static void test_late_packets(void **state)
         unbind_slot(1);
         struct fabric_write late = write_of(1, 3, old, 0);
         post(channel_of(3), &late);
-        assert_int_equal(drain(1, 0), 0);
+        assert_none_entered();
         struct fabric_slot_key fresh = bind_slot(1, place(1), SLOT_BYTES, 1);
         post(channel_of(3), &late);
-        assert_int_equal(drain(1, 0), 0);
+        assert_none_entered();
         assert_untouched(place(0), 2 * SLOT_BYTES);
         struct fabric_write good = write_of(1, 3, fresh, 1);
         post(channel_of(3), &good);
@@ -281,7 +288,7 @@ static void test_wrong_writes(void **state)
     wrong.rkey += 0x10000;
     post(0, &wrong);
     wrong = write_of(2, 0, key, 0);
-    wrong.va = 0;
+    wrong.va = key.base + (UINT64_C(1) << 60); /* a key may begin at 0 */
     post(0, &wrong);
     assert_int_equal(drain(1, 0), 0);
     assert_untouched(place(0), SLOT_BYTES);

@@ -72,21 +72,20 @@ void verbs_binder_close(struct verbs_binder *binder)
     *binder = (struct verbs_binder){0};
 }
 
-/* One that was given up earlier may still complete. */
-static int wait_for_bind(struct verbs_binder *binder)
+int verbs_binder_wait(struct ibv_cq *cq, uint64_t wr_id, const char *what)
 {
     struct ibv_wc completion;
     lh_time end = now() + BIND_NS_MAX;
     int count = 0;
     do { /* until the deadline */
-        count = ibv_poll_cq(binder->cq, 1, &completion);
-        if (count > 0 && completion.wr_id != binder->binds)
+        count = ibv_poll_cq(cq, 1, &completion);
+        if (count > 0 && completion.wr_id != wr_id)
             count = 0;
     } while (count == 0 && now() < end);
     if (count <= 0)
-        return lh_fail(LH_EDEVICE, "the device does not bind a memory window");
+        return lh_fail(LH_EDEVICE, "the device does not %s", what);
     if (completion.status != IBV_WC_SUCCESS)
-        return lh_fail(LH_EDEVICE, "the device refuses to bind a memory window: %s",
+        return lh_fail(LH_EDEVICE, "the device refuses to %s: %s", what,
                        ibv_wc_status_str(completion.status));
     return 0;
 }
@@ -120,7 +119,7 @@ int verbs_binder_bind(struct verbs_binder *binder, struct ibv_mw *window, struct
     int error = ibv_bind_mw(binder->qp, window, &bind);
     if (error != 0)
         return lh_fail(LH_EDEVICE, "the device cannot bind a memory window: %s", strerror(error));
-    error = wait_for_bind(binder);
+    error = verbs_binder_wait(binder->cq, binder->binds, "bind a memory window");
     if (error != 0)
         revive(binder);
     return error;

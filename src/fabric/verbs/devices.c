@@ -68,8 +68,9 @@ static void add_gid(const struct view *view, const struct verbs_gid *gid)
     device->mtu_bytes = verbs_mtu_bytes(view->attr.active_mtu);
     device->rate_bps = rate_of(&view->attr);
     bool windows = (view->device->device_cap_flags & IBV_DEVICE_MEM_WINDOW) != 0;
-    snprintf(device->features, sizeof device->features, "%s%s", view->device->max_srq > 0 ? "srq " : "",
-             windows ? "window mr" : "mr");
+    snprintf(device->features, sizeof device->features, "%s%s%s", view->device->max_srq > 0 ? "srq " : "",
+             windows ? "window mr" : "mr",
+             verbs_indirect_possible(view->context->device) ? " indirect(unproven)" : "");
     snprintf(device->late_packets, sizeof device->late_packets, "%s",
              verbs_protection_name(windows ? VERBS_PROTECT_WINDOW : VERBS_PROTECT_MR));
 }

@@ -17,7 +17,7 @@
 /* How packets that come after their receive was completed are kept out of its buffer; best first. */
 enum verbs_protection {
     VERBS_PROTECT_ANY = 0,  /* the best that the device has */
-    VERBS_PROTECT_INDIRECT, /* mlx5: the slot's entry of an indirect key is pointed elsewhere */
+    VERBS_PROTECT_INDIRECT, /* mlx5: the slot's indirect key is pointed elsewhere; never chosen by itself */
     VERBS_PROTECT_WINDOW,   /* a memory window of type 1 is bound anew for each receive */
     VERBS_PROTECT_MR,       /* each receive registers its memory, and its end takes that back */
     VERBS_PROTECTIONS

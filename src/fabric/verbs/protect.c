@@ -5,7 +5,9 @@
  *   window  a memory window of type 1 for each slot, bound to the buffer for each receive and to nothing at
  *           its end; each bind gives another key. Microseconds.
  *   mr      a registration for each receive, taken back at its end. Works everywhere, and costs what
- * pinning pages costs.
+ *           pinning pages costs.
+ *   indirect  an indirect key of mlx5 for each slot and generation, pointed at the buffer, and at its end at
+ *           the null key (mlx5.c). Only when it is asked for: unproven.
  *
  * What a device cannot refuse is that a packet of an earlier receive is still told of (its completion
  * waits): the generation of its queue pair tells (SDR layer).
@@ -39,8 +41,10 @@ int verbs_protect_open(struct verbs_endpoint *endpoint)
     endpoint->guards = calloc(endpoint->attr.slots, sizeof *endpoint->guards);
     if (endpoint->guards == NULL)
         return lh_fail(LH_ENOMEM, "no memory for %u message slots", endpoint->attr.slots);
-    if (wanted == VERBS_PROTECT_INDIRECT)
-        return lh_fail(LH_EDEVICE, "indirect keys are not built in; use protect=window or protect=mr");
+    if (wanted == VERBS_PROTECT_INDIRECT) {
+        endpoint->protection = VERBS_PROTECT_INDIRECT;
+        return verbs_indirect_open(endpoint);
+    }
     endpoint->protection = VERBS_PROTECT_MR;
     if (wanted == VERBS_PROTECT_MR)
         return 0;
@@ -60,6 +64,7 @@ void verbs_protect_close(struct verbs_endpoint *endpoint)
     }
     free(endpoint->guards);
     verbs_binder_close(&endpoint->binder);
+    verbs_indirect_close(endpoint->indirect);
 }
 
 static int bind_window(struct verbs_endpoint *endpoint, struct verbs_guard *guard,
@@ -98,6 +103,20 @@ static void forget_earlier(struct verbs_endpoint *endpoint, const struct verbs_g
             verbs_drain(endpoint->channels[i]);
 }
 
+static int bind_slot(struct verbs_endpoint *endpoint, uint32_t slot, const struct fabric_slot *what,
+                     struct ibv_mr *mr, struct fabric_slot_key *key)
+{
+    struct verbs_guard *guard = &endpoint->guards[slot];
+    switch (endpoint->protection) {
+    case VERBS_PROTECT_INDIRECT:
+        return verbs_indirect_bind(endpoint->indirect, slot, what, mr, key);
+    case VERBS_PROTECT_WINDOW:
+        return bind_window(endpoint, guard, what, mr, key);
+    default:
+        return bind_registration(endpoint, guard, what, key);
+    }
+}
+
 int verbs_slot_bind(struct fabric_endpoint *base, uint32_t slot, const struct fabric_slot *what,
                     struct fabric_slot_key *key)
 {
@@ -117,9 +136,7 @@ int verbs_slot_bind(struct fabric_endpoint *base, uint32_t slot, const struct fa
     if (region == NULL || !region->writable)
         return lh_fail(LH_EKEY, "lkey %u is of memory that %s", what->lkey,
                        region == NULL ? "the device does not know" : "cannot be written");
-    error = endpoint->protection == VERBS_PROTECT_WINDOW
-                ? bind_window(endpoint, guard, what, region->mr, key)
-                : bind_registration(endpoint, guard, what, key);
+    error = bind_slot(endpoint, slot, what, region->mr, key);
     guard->bound = error == 0;
     return error;
 }
@@ -136,6 +153,8 @@ void verbs_slot_unbind(struct fabric_endpoint *base, uint32_t slot)
     if (guard->mr != NULL) {
         error = ibv_dereg_mr(guard->mr);
         guard->mr = NULL;
+    } else if (endpoint->protection == VERBS_PROTECT_INDIRECT) {
+        error = verbs_indirect_unbind(endpoint->indirect, slot);
     } else {
         error = verbs_binder_bind(&endpoint->binder, guard->window, NULL, 0, 0);
     }

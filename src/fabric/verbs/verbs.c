@@ -42,7 +42,8 @@ static int open_verbs(const struct fabric_attr *attr, struct fabric **out)
         return error;
     }
     bool windows = (fabric->device.device_cap_flags & IBV_DEVICE_MEM_WINDOW) != 0 &&
-                   fabric->name.protection != VERBS_PROTECT_MR;
+                   fabric->name.protection != VERBS_PROTECT_MR &&
+                   fabric->name.protection != VERBS_PROTECT_INDIRECT;
     verbs_memory_open(&fabric->memory, fabric->pd, windows);
     *out = &fabric->base;
     return 0;

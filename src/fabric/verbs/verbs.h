@@ -124,6 +124,7 @@ struct verbs_endpoint {
     struct verbs_guard *guards; /* one a slot */
     uint64_t binds;             /* of slots, and ends of them, ever; under the locks of all channels */
     struct verbs_binder binder;
+    struct verbs_indirect *indirect; /* NULL but with VERBS_PROTECT_INDIRECT */
     enum verbs_protection protection;
     struct qp_info_endpoint peer;
     uint32_t wire_overhead; /* bytes of a packet besides payload and pad */
@@ -203,6 +204,22 @@ void verbs_binder_close(struct verbs_binder *binder);
  */
 int verbs_binder_bind(struct verbs_binder *binder, struct ibv_mw *window, struct ibv_mr *mr,
                       uint64_t address, uint64_t bytes);
+/* Until that request is done, passing over others, which were given up earlier and may still complete; `what`
+ * is it, for the error: "bind a memory window". */
+int verbs_binder_wait(struct ibv_cq *cq, uint64_t wr_id, const char *what);
+
+/* ---- mlx5.c, mlx5_absent.c: indirect keys; unproven on hardware ---- */
+struct verbs_indirect;
+/* Whether they may be asked of that device. */
+bool verbs_indirect_possible(struct ibv_device *device);
+/* Makes endpoint->indirect. -LH_EDEVICE when the device, or this build, has none. */
+int verbs_indirect_open(struct verbs_endpoint *endpoint);
+void verbs_indirect_close(struct verbs_indirect *indirect);
+/* Binds the slot's key of that generation to what lies in the registration; keys are zero-based. */
+int verbs_indirect_bind(struct verbs_indirect *indirect, uint32_t slot, const struct fabric_slot *what,
+                        const struct ibv_mr *mr, struct fabric_slot_key *key);
+/* What comes with that key from now on lands nowhere. */
+int verbs_indirect_unbind(struct verbs_indirect *indirect, uint32_t slot);
 
 /* ---- tx.c ---- */
 int verbs_post_writes(struct fabric_endpoint *endpoint, uint32_t channel, const struct fabric_write *writes,

@@ -134,8 +134,8 @@ struct fabric_ops {
     int (*post_writes)(struct fabric_endpoint *endpoint, uint32_t channel,
                        const struct fabric_write *writes, uint32_t count);
     /* How many writes of the channel, of all that were ever taken, are released: their payload is not read
-     * any more. They are released in the order in which they were taken; borrowed ones count, too. NULL
-     * ops: all, at once. */
+     * any more. They are released in the order in which they were taken; borrowed ones count, too; all,
+     * soon, when the device is gone. NULL ops: all, at once. */
     uint64_t (*released)(struct fabric_endpoint *endpoint, uint32_t channel);
     /* Arrivals, 0 … count. Bad packets were counted and dropped. Negative: the device is gone. More may
      * wait than poll_fds tell of when it filled all of `arrivals`: poll again before sleeping. */

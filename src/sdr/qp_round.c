@@ -105,13 +105,13 @@ static bool inject(struct sdr_qp *qp, uint32_t channel, lh_time now, lh_time *ne
     return taken > 0 || dropped > 0;
 }
 
-/* Sends whose payload the fabric reads no more are complete. From a device that is gone nobody reads. */
+/* Sends whose payload the fabric reads no more are complete. */
 static bool release(struct sdr_qp *qp, uint32_t channel)
 {
     struct send_channel *sends = &qp->channels[channel].sends;
     const struct fabric_ops *ops = qp->endpoint->fabric->ops;
-    bool asked = ops->released != NULL && !qp_device_gone(qp);
-    return send_channel_release(sends, asked ? ops->released(qp->endpoint, channel) : sends->taken);
+    uint64_t released = ops->released != NULL ? ops->released(qp->endpoint, channel) : sends->taken;
+    return send_channel_release(sends, released);
 }
 
 /* Nobody takes what a QP that has ended still has to send; without this its sends would never complete. */

@@ -1,6 +1,6 @@
 /*
- * The verbs fabric on a device, through the interface of fabrics: two endpoints of one process, connected to
- * each other. Runs in a virtual machine on Soft-RoCE.
+ * The verbs fabric on a device, through the interface of fabrics: two endpoints of one process, connected
+ * to each other. Runs in a virtual machine on Soft-RoCE.
  *
  *   verbs_fabric DEVICE [PACKETS]   DEVICE: verbs:rxe0/srq=no; PACKETS of the flood
  *                                   DEVICE/protect=indirect: late packets may be told of, but go nowhere
@@ -8,6 +8,7 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
+#include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -356,6 +357,101 @@ static void test_control(void **state)
     assert_memory_equal(arrivals[0].data, message, sizeof message);
 }
 
+/* A packet that is read only when its slot and generation have come back is none of the new receive's. */
+static void test_a_generation_comes_back(void **state)
+{
+    (void)state;
+    struct fabric_arrival arrivals[FABRIC_BATCH_MAX];
+    struct fabric_slot_key key = bind_slot(1, place(0), SLOT_BYTES, 0);
+    struct fabric_write write = write_of(1, 3, key, 0);
+    post(channel_of(3), &write);
+    usleep(100000);
+    for (uint8_t use = 1; use <= GENERATIONS; use++) {
+        unbind_slot(1);
+        bind_slot(1, place(1), SLOT_BYTES, use % GENERATIONS);
+    }
+    assert_int_equal(
+        receiver.fabric->ops->poll(receiver.endpoint, channel_of(3), arrivals, FABRIC_BATCH_MAX), 0);
+    assert_int_equal(place(1)[3 * MTU], UNTOUCHED);
+    unbind_slot(1);
+}
+
+static bool rings(uint32_t channel)
+{
+    int fds[FABRIC_POLL_FDS_MAX];
+    struct pollfd ready[FABRIC_POLL_FDS_MAX];
+    uint32_t count = receiver.fabric->ops->poll_fds(receiver.endpoint, channel, fds);
+    for (uint32_t i = 0; i < count; i++)
+        ready[i] = (struct pollfd){.fd = fds[i], .events = POLLIN};
+    return poll(ready, count, 2000) > 0;
+}
+
+/* As open_pair(), but the sender takes the receiver's first data queue pair for its control, and the other
+ * way round: what a stranger may send. */
+static int open_crossed(void **state)
+{
+    (void)state;
+    struct qp_info_endpoint info;
+    open_side(&sender);
+    open_side(&receiver);
+    receiver.fabric->ops->endpoint_info(receiver.endpoint, &info);
+    uint32_t control_qpn = info.control_qpn;
+    info.control_qpn = info.qpn[0][0];
+    info.qpn[0][0] = control_qpn;
+    if (sender.fabric->ops->endpoint_connect(sender.endpoint, &info) != 0)
+        fail_msg("%s", lh_last_error());
+    connect_side(&receiver, &sender);
+    return 0;
+}
+
+/* Messages at a data queue pair, and writes at that of control: each is counted, wakes who sleeps, and
+ * stops nothing. */
+static void test_strays(void **state)
+{
+    (void)state;
+    const struct fabric_ops *ops = receiver.fabric->ops;
+    static const uint8_t message[100];
+    const struct fabric_datagram datagram = {.data = message, .bytes = sizeof message};
+    struct fabric_write empty = write_of(0, 0, (struct fabric_slot_key){0}, 0);
+    struct fabric_arrival arrival;
+    struct fabric_control_arrival control;
+    empty.bytes = 0;
+    for (uint64_t i = 0; i < 3; i++) {
+        assert_int_equal(ops->poll(receiver.endpoint, 0, &arrival, 1), 0);
+        assert_int_equal(sender.fabric->ops->control_send(sender.endpoint, &datagram, 1), 1);
+        assert_true(rings(0));
+        assert_int_equal(ops->poll(receiver.endpoint, 0, &arrival, 1), 0);
+        assert_int_equal(receiver.stats.bad_header, 2 * i + 1);
+        assert_int_equal(ops->control_poll(receiver.endpoint, &control, 1), 0);
+        post(0, &empty);
+        assert_true(rings(FABRIC_CONTROL));
+        assert_int_equal(ops->control_poll(receiver.endpoint, &control, 1), 0);
+        assert_int_equal(receiver.stats.bad_header, 2 * i + 2);
+    }
+}
+
+/* A receive that cannot be bound leaves the others as they are: they still can be closed to late packets.
+ */
+static void test_a_bind_that_fails(void **state)
+{
+    (void)state;
+    struct fabric_slot_key key = bind_slot(1, place(0), SLOT_BYTES, 0);
+    const struct fabric_slot elsewhere = {place(0) - 1000000, SLOT_BYTES, receiver.lkey, 0,
+                                          nothing_received};
+    struct fabric_slot_key none;
+    struct fabric_arrival arrival;
+    if (receiver.fabric->ops->slot_bind(receiver.endpoint, 0, &elsewhere, &none) == 0)
+        unbind_slot(0); /* registrations do not look at what the user registered */
+    unbind_slot(1);
+    assert_int_equal(receiver.fabric->ops->poll(receiver.endpoint, 0, &arrival, 1), 0);
+    struct fabric_write late = write_of(1, 0, key, 0);
+    post(0, &late);
+    usleep(100000);
+    assert_int_equal(place(0)[0], UNTOUCHED);
+    bind_slot(1, place(0), SLOT_BYTES, 1);
+    unbind_slot(1);
+}
+
 /* The port goes down: an error that names it, from every call, and no hang. Last: it stays down. */
 static void test_port_down(void **state)
 {
@@ -384,6 +480,9 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup_teardown(test_wrong_writes, open_pair, close_pair),
         cmocka_unit_test_setup_teardown(test_flood, open_pair, close_pair),
         cmocka_unit_test_setup_teardown(test_control, open_pair, close_pair),
+        cmocka_unit_test_setup_teardown(test_a_generation_comes_back, open_pair, close_pair),
+        cmocka_unit_test_setup_teardown(test_strays, open_crossed, close_pair),
+        cmocka_unit_test_setup_teardown(test_a_bind_that_fails, open_pair, close_pair),
     };
     const struct CMUnitTest last[] = {
         cmocka_unit_test_setup_teardown(test_port_down, open_pair, close_pair),

@@ -104,7 +104,7 @@ static void reap(struct verbs_endpoint *endpoint)
 }
 
 /* The last message, a goodbye, is still with the device: destroying its queue pair would take it back. */
-static void let_out(struct verbs_endpoint *endpoint)
+void verbs_control_let_out(struct verbs_endpoint *endpoint)
 {
     const struct verbs_control *control = &endpoint->control;
     struct fabric *fabric = endpoint->base.fabric;
@@ -117,8 +117,6 @@ static void let_out(struct verbs_endpoint *endpoint)
 void verbs_control_close(struct verbs_endpoint *endpoint)
 {
     struct verbs_control *control = &endpoint->control;
-    if (control->lane.send.cq != NULL)
-        let_out(endpoint);
     if (control->qp != NULL)
         ibv_destroy_qp(control->qp);
     verbs_lane_close(&control->lane);

@@ -109,6 +109,14 @@ int verbs_endpoint_create(struct fabric *base, const struct fabric_endpoint_attr
 void verbs_endpoint_destroy(struct fabric_endpoint *base)
 {
     struct verbs_endpoint *endpoint = verbs_endpoint_of(base);
+    struct verbs_fabric *fabric = verbs_fabric_of(endpoint);
+    int whole = 0;
+    if (endpoint->control.lane.send.cq != NULL)
+        verbs_control_let_out(endpoint);
+    /* Another endpoint's worker may be reading an event of ours; later ones find that it is over. */
+    pthread_mutex_lock(&fabric->lock);
+    atomic_compare_exchange_strong(&endpoint->broken, &whole, 2);
+    pthread_mutex_unlock(&fabric->lock);
     for (uint32_t i = 0; endpoint->channels != NULL && i < endpoint->attr.channels; i++)
         verbs_channel_destroy(endpoint->channels[i]);
     free(endpoint->channels);

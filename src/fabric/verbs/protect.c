@@ -6,8 +6,8 @@
  *           its end; each bind gives another key. Microseconds.
  *   mr      a registration for each receive, taken back at its end. Works everywhere, and costs what
  *           pinning pages costs.
- *   indirect  an indirect key of mlx5 for each slot and generation, pointed at the buffer, and at its end at
- *           the null key (mlx5.c). Only when it is asked for: unproven.
+ *   indirect  an indirect key of mlx5 for each slot and generation, pointed at the buffer, and at its end
+ * at the null key (mlx5.c). Only when it is asked for: unproven.
  *
  * What a device cannot refuse is that a packet of an earlier receive is still told of (its completion
  * waits): the generation of its queue pair tells (SDR layer).
@@ -22,6 +22,9 @@
 #include <string.h>
 
 #include "base/error.h"
+
+/* Of 256 keys of a window. One that came again would let a packet in that is late by so many receives. */
+#define WINDOW_BINDS_MAX 250u
 
 static int open_windows(struct verbs_endpoint *endpoint)
 {
@@ -75,6 +78,7 @@ static int bind_window(struct verbs_endpoint *endpoint, struct verbs_guard *guar
     if (guard->window == NULL)
         return lh_fail(LH_EDEVICE, "the device has no memory window left: %s", strerror(errno));
     key->base = (uint64_t)(uintptr_t)what->base;
+    guard->binds++;
     int error = verbs_binder_bind(&endpoint->binder, guard->window, mr, key->base, what->length_bytes);
     key->rkey = guard->window->rkey;
     return error;
@@ -127,6 +131,9 @@ int verbs_slot_bind(struct fabric_endpoint *base, uint32_t slot, const struct fa
     if (error != 0)
         return error;
     forget_earlier(endpoint, guard, what->generation);
+    error = verbs_trouble(endpoint);
+    if (error != 0)
+        return error;
     guard->generation = what->generation;
     /* An empty receive has no memory; packets for it are empty, and devices do not look at their key. */
     *key = (struct fabric_slot_key){0};
@@ -155,7 +162,12 @@ void verbs_slot_unbind(struct fabric_endpoint *base, uint32_t slot)
         guard->mr = NULL;
     } else if (endpoint->protection == VERBS_PROTECT_INDIRECT) {
         error = verbs_indirect_unbind(endpoint->indirect, slot);
+    } else if (guard->binds >= WINDOW_BINDS_MAX) {
+        error = ibv_dealloc_mw(guard->window); /* the next receive makes another, which has other keys */
+        guard->window = NULL;
+        guard->binds = 0;
     } else {
+        guard->binds++;
         error = verbs_binder_bind(&endpoint->binder, guard->window, NULL, 0, 0);
     }
     /* A buffer that packets may still enter must not be used: the endpoint is over, and with it its keys.

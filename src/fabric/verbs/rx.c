@@ -1,9 +1,10 @@
 /*
- * rx.c - data packets that arrived: the device has checked them and put the payload in place; what is left is
- * to read the completion and to post another receive.
+ * rx.c - data packets that arrived: the device has checked them and put the payload in place; what is left
+ * is to read the completion and to post another receive.
  *
- * A receive queue is never empty while its channel is polled: as many receives as completions were taken are
- * posted again at once. Packets that find none are dropped by the device, silently, like any that is lost.
+ * A receive queue is never empty while its channel is polled: as many receives as completions were taken
+ * are posted again at once. Packets that find none are dropped by the device, silently, like any that is
+ * lost.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -88,18 +89,25 @@ static bool immediate_is_good(const struct verbs_channel *channel, uint32_t imme
     return true;
 }
 
+/* Whether the completion is an error, which ends the endpoint unless it is only a bad packet. */
+static bool is_error(struct verbs_channel *channel, const struct ibv_wc *completion)
+{
+    if (completion->status == IBV_WC_SUCCESS)
+        return false;
+    if (!count_bad(channel->endpoint->attr.stats, completion->status))
+        verbs_endpoint_lost(channel->endpoint, "queue pair %u failed: a receive ended in \"%s\"",
+                            completion->qp_num, ibv_wc_status_str(completion->status));
+    return true;
+}
+
 /* Whether the completion is an arrival; counts it, or ends the endpoint, when it is not. */
 static bool judge(struct verbs_channel *channel, const struct ibv_wc *completion,
                   struct fabric_arrival *arrival)
 {
     struct lh_stats *stats = channel->endpoint->attr.stats;
     uint32_t generation = generation_of(channel, completion->qp_num);
-    if (completion->status != IBV_WC_SUCCESS) {
-        if (!count_bad(stats, completion->status))
-            verbs_endpoint_lost(channel->endpoint, "queue pair %u failed: a receive ended in \"%s\"",
-                                completion->qp_num, ibv_wc_status_str(completion->status));
+    if (is_error(channel, completion))
         return false;
-    }
     if (generation == channel->endpoint->attr.generations) {
         fabric_count(stats, bad_qpn, 1);
         return false;
@@ -129,6 +137,19 @@ static int post_again(struct verbs_channel *channel, uint32_t count)
     return error;
 }
 
+/* A queue that is never seen empty: what waited at the mark has been read when as many have been as it
+ * holds. */
+static void note_read(struct verbs_channel *channel, uint32_t completions)
+{
+    channel->read += completions;
+    if (channel->read - channel->mark_read < channel->endpoint->sizes.recv_cqe)
+        return;
+    if (channel->drained < channel->mark_binds)
+        channel->drained = channel->mark_binds;
+    channel->mark_read = channel->read;
+    channel->mark_binds = channel->endpoint->binds;
+}
+
 int verbs_poll(struct fabric_endpoint *base, uint32_t index, struct fabric_arrival *arrivals,
                uint32_t count)
 {
@@ -155,6 +176,7 @@ int verbs_poll(struct fabric_endpoint *base, uint32_t index, struct fabric_arriv
             break;
         }
         looked += completions;
+        note_read(channel, completions);
         for (uint32_t i = 0; i < completions; i++)
             found += judge(channel, &channel->completions[i], &arrivals[found]);
         error = post_again(channel, completions);
@@ -174,6 +196,8 @@ void verbs_drain(struct verbs_channel *channel)
         completions = verbs_lane_poll(lane, &lane->recv, channel->completions, FABRIC_BATCH_MAX);
         fabric_count(endpoint->attr.stats, rx_inbox_overflow, completions);
         looked += completions;
+        for (uint32_t i = 0; i < completions; i++)
+            is_error(channel, &channel->completions[i]);
     } while (completions > 0 && post_again(channel, completions) == 0 &&
              looked <= endpoint->sizes.recv_cqe);
     /* What came since is of now: the queue holds no more than that. */

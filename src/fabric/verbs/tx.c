@@ -18,6 +18,9 @@
 #include "base/error.h"
 #include "wire/roce.h"
 
+/* A device that has not flushed a queue pair in that time is gone. */
+#define FLUSH_NS_MAX (100 * LH_NS_PER_MS)
+
 static void describe_queue_pair_error(struct verbs_channel *channel, const struct ibv_wc *completion)
 {
     verbs_endpoint_lost(channel->endpoint, "queue pair %u failed: a write ended in \"%s\"",
@@ -161,7 +164,14 @@ int verbs_post_writes(struct fabric_endpoint *base, uint32_t index, const struct
 
 uint64_t verbs_released(struct fabric_endpoint *base, uint32_t index)
 {
-    struct verbs_channel *channel = verbs_endpoint_of(base)->channels[index];
+    struct verbs_endpoint *endpoint = verbs_endpoint_of(base);
+    struct verbs_channel *channel = endpoint->channels[index];
     reap(channel);
-    return channel->ring.released;
+    if (atomic_load(&endpoint->broken) != 2)
+        return channel->ring.released;
+    /* Its queue pairs have been stopped; what they were sending then has been sent when all is flushed. */
+    lh_time end = base->fabric->ops->now(base->fabric) + FLUSH_NS_MAX;
+    while (channel->ring.oldest < channel->ring.next && base->fabric->ops->now(base->fabric) < end)
+        reap(channel);
+    return channel->ring.taken;
 }

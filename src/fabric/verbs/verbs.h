@@ -70,7 +70,10 @@ struct verbs_lane {
 struct verbs_channel {
     struct verbs_endpoint *endpoint;
     uint32_t index;
-    uint64_t drained; /* endpoint->binds when nothing was left to be read */
+    uint64_t drained;    /* all that waited when endpoint->binds was this has been read */
+    uint64_t read;       /* completions of arrivals, ever */
+    uint64_t mark_read;  /* such a moment that is being waited for: at so many read, */
+    uint64_t mark_binds; /* with so many binds */
     struct verbs_lane lane;
     struct ibv_srq *srq; /* NULL: each queue pair has receives of its own */
     struct ibv_qp *qp[QP_INFO_GENERATIONS_MAX];
@@ -98,7 +101,8 @@ struct verbs_control {
 
 /* What keeps late packets out of a slot's buffer. */
 struct verbs_guard {
-    struct ibv_mw *window; /* made at the first use of the slot */
+    struct ibv_mw *window; /* made when the slot is used */
+    uint32_t binds;        /* of this window, to nothing too: each takes the next of its 256 keys */
     struct ibv_mr *mr;     /* VERBS_PROTECT_MR: while the slot is bound */
     bool bound;
     uint8_t generation;                      /* of the receive that is bound, or was last */
@@ -236,6 +240,8 @@ void verbs_drain(struct verbs_channel *channel);
 
 /* ---- control.c ---- */
 int verbs_control_open(struct verbs_endpoint *endpoint);
+/* Waits, not for long, until the last messages have left. */
+void verbs_control_let_out(struct verbs_endpoint *endpoint);
 void verbs_control_close(struct verbs_endpoint *endpoint);
 int verbs_control_send(struct fabric_endpoint *endpoint, const struct fabric_datagram *datagrams,
                        uint32_t count);

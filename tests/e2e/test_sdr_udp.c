@@ -67,6 +67,10 @@ static uint32_t length_of(uint32_t message)
     return lengths[message % 8];
 }
 
+/* Or the program's arguments: tests/vm runs it on devices. */
+static const char *ipv6 = "udp:[::1]";
+static const char *ipv4 = "udp:127.0.0.1";
+
 static lh_time now_ns(void)
 {
     struct timespec now;
@@ -273,13 +277,13 @@ static void run_benchmark(const char *device, uint32_t messages)
 static void test_benchmark_over_ipv6(void **state)
 {
     (void)state;
-    run_benchmark("udp:[::1]", MESSAGES);
+    run_benchmark(ipv6, MESSAGES);
 }
 
 static void test_benchmark_over_ipv4(void **state)
 {
     (void)state;
-    run_benchmark("udp:127.0.0.1", MESSAGES / 4);
+    run_benchmark(ipv4, MESSAGES / 4);
 }
 
 /* Contexts and QPs come and go while workers run; some never connect, some go with a send in flight. */
@@ -289,8 +293,8 @@ static void test_create_and_destroy(void **state)
     for (uint32_t turn = 0; turn < 6; turn++) {
         struct run *run = calloc(1, sizeof *run);
         assert_non_null(run);
-        open_side(&run->server, "udp:[::1]", false);
-        open_side(&run->client, "udp:[::1]", true);
+        open_side(&run->server, ipv6, false);
+        open_side(&run->client, ipv6, true);
         if (turn % 3 > 0) {
             exchange(&run->server, &run->client);
             exchange(&run->client, &run->server);
@@ -336,8 +340,8 @@ static void test_messages_both_ways(void **state)
     struct side sides[2];
     struct talker talkers[2];
     pthread_t threads[2];
-    open_side(&sides[0], "udp:[::1]", false);
-    open_side(&sides[1], "udp:[::1]", true);
+    open_side(&sides[0], ipv6, false);
+    open_side(&sides[1], ipv6, true);
     exchange(&sides[0], &sides[1]);
     exchange(&sides[1], &sides[0]);
     for (uint32_t i = 0; i < 2; i++) {
@@ -360,8 +364,12 @@ static void test_messages_both_ways(void **state)
     close_side(&sides[1]);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    if (argc > 1)
+        ipv6 = argv[1];
+    if (argc > 2)
+        ipv4 = argv[2];
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_benchmark_over_ipv6),
         cmocka_unit_test(test_benchmark_over_ipv4),

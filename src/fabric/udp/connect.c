@@ -9,10 +9,10 @@
 #include <stdlib.h>
 
 #include "base/error.h"
+#include "fabric/endpoint_check.h"
 
 static int check_identity(const struct udp_endpoint *endpoint, const struct qp_info_endpoint *peer)
 {
-    const struct fabric_endpoint_attr *attr = &endpoint->table.attr;
     bool ipv4 = udp_address_is_ipv4(&udp_fabric_of(endpoint)->local);
     if (peer->fabric != QP_INFO_UDP && peer->fabric != QP_INFO_VERBS)
         return lh_fail(LH_EHANDSHAKE,
@@ -22,28 +22,14 @@ static int check_identity(const struct udp_endpoint *endpoint, const struct qp_i
         return lh_fail(LH_EADDR,
                        "the peer's address is IPv%u and ours IPv%u; open the device with the same family",
                        peer->family, ipv4 ? 4 : 6);
-    if (peer->channels != attr->channels)
-        return lh_fail(LH_EHANDSHAKE, "the peer has %u channels and we have %u; give both the same",
-                       peer->channels, attr->channels);
-    if (peer->generations != attr->generations)
-        return lh_fail(LH_EHANDSHAKE, "the peer has %u generations and we have %u; give both the same",
-                       peer->generations, attr->generations);
-    return 0;
-}
-
-static bool qpn_is_valid(uint32_t qpn)
-{
-    return qpn != 0 && qpn <= ROCE_QPN_MASK;
+    return endpoint_check_peer(&endpoint->table.attr, peer);
 }
 
 static int check_numbers(const struct qp_info_endpoint *peer)
 {
-    bool valid = qpn_is_valid(peer->control_qpn) && peer->control_port != 0;
-    for (uint32_t channel = 0; channel < peer->channels; channel++) {
+    bool valid = endpoint_check_qpns(peer) && peer->control_port != 0;
+    for (uint32_t channel = 0; channel < peer->channels; channel++)
         valid = valid && peer->channel_port[channel] != 0;
-        for (uint32_t generation = 0; generation < peer->generations; generation++)
-            valid = valid && qpn_is_valid(peer->qpn[generation][channel]);
-    }
     if (!valid)
         return lh_fail(LH_EHANDSHAKE, "the peer names a UDP port 0 or a queue pair outside 1 … 0xFFFFFF");
     return 0;

@@ -11,40 +11,14 @@
 
 #include "base/bitmap.h"
 #include "base/error.h"
+#include "fabric/endpoint_check.h"
 
-static int check_shape(const struct fabric_endpoint_attr *attr)
+/* A full packet then needs no padding, so that its place in a burst is known beforehand. */
+static int check_mtu(uint32_t mtu_bytes)
 {
-    if (attr->channels < 1 || attr->channels > QP_INFO_CHANNELS_MAX)
-        return lh_fail(LH_ERANGE, "%u channels; give 1 to %u", attr->channels, QP_INFO_CHANNELS_MAX);
-    if (attr->generations < 1 || attr->generations > QP_INFO_GENERATIONS_MAX)
-        return lh_fail(LH_ERANGE, "%u generations; give 1 to %u", attr->generations,
-                       QP_INFO_GENERATIONS_MAX);
-    if (attr->stripe_packets < 1)
-        return lh_fail(LH_EINVAL, "a stripe of 0 packets; give 1 or more");
-    if (attr->stats == NULL)
-        return lh_fail(LH_EINVAL, "an endpoint without counters");
-    /* A full packet then needs no padding, so that its place in a burst is known beforehand. */
-    if (attr->mtu_bytes < ROCE_MTU_MIN || attr->mtu_bytes > ROCE_MTU_MAX || attr->mtu_bytes % 4 != 0)
-        return lh_fail(LH_EMTU, "MTU of %u bytes; give a multiple of 4 from %u to %u", attr->mtu_bytes,
+    if (mtu_bytes < ROCE_MTU_MIN || mtu_bytes > ROCE_MTU_MAX || mtu_bytes % 4 != 0)
+        return lh_fail(LH_EMTU, "MTU of %u bytes; give a multiple of 4 from %u to %u", mtu_bytes,
                        ROCE_MTU_MIN, ROCE_MTU_MAX);
-    return 0;
-}
-
-static int check_table(const struct fabric_endpoint_attr *attr)
-{
-    const struct immediate_split *split = &attr->split;
-    if (split->message_bits + split->offset_bits + split->fragment_bits != 32 || split->message_bits > 16 ||
-        split->offset_bits > 31 || split->fragment_bits == 0)
-        return lh_fail(LH_EINVAL, "immediate split %u+%u+%u; the bits must add up to 32",
-                       split->message_bits, split->offset_bits, split->fragment_bits);
-    if (attr->slots < 1 || attr->slots > 1u << split->message_bits)
-        return lh_fail(LH_ERANGE, "%u message slots; %u bits of the immediate can name 1 to %u",
-                       attr->slots, split->message_bits, 1u << split->message_bits);
-    uint64_t longest = (uint64_t)attr->mtu_bytes << split->offset_bits;
-    if (attr->slot_bytes < 1 || attr->slot_bytes > longest)
-        return lh_fail(LH_ERANGE, "messages of %llu bytes; %u bits of the immediate can address 1 to %llu",
-                       (unsigned long long)attr->slot_bytes, split->offset_bits,
-                       (unsigned long long)longest);
     return 0;
 }
 
@@ -122,9 +96,11 @@ static int make_tables(struct udp_endpoint *endpoint)
 int udp_endpoint_create(struct fabric *fabric, const struct fabric_endpoint_attr *attr,
                         struct fabric_endpoint **made)
 {
-    int error = check_shape(attr);
+    int error = endpoint_check_shape(attr);
     if (error == 0)
-        error = check_table(attr);
+        error = check_mtu(attr->mtu_bytes);
+    if (error == 0)
+        error = endpoint_check_table(attr);
     if (error != 0)
         return error;
     struct udp_endpoint *endpoint = calloc(1, sizeof *endpoint);

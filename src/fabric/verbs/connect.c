@@ -11,11 +11,11 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "fabric/endpoint_check.h"
 #include "wire/roce.h"
 
 static int check_identity(const struct verbs_endpoint *endpoint, const struct qp_info_endpoint *peer)
 {
-    const struct fabric_endpoint_attr *attr = &endpoint->attr;
     uint32_t family = verbs_gid_family(verbs_fabric_of(endpoint)->gid.raw);
     if (peer->fabric != QP_INFO_UDP && peer->fabric != QP_INFO_VERBS)
         return lh_fail(LH_EHANDSHAKE,
@@ -26,12 +26,9 @@ static int check_identity(const struct verbs_endpoint *endpoint, const struct qp
                        "the peer's address is IPv%u and ours IPv%u; open both devices with the same family "
                        "(verbs:DEVICE/ip=%u)",
                        peer->family, family, peer->family);
-    if (peer->channels != attr->channels)
-        return lh_fail(LH_EHANDSHAKE, "the peer has %u channels and we have %u; give both the same",
-                       peer->channels, attr->channels);
-    if (peer->generations != attr->generations)
-        return lh_fail(LH_EHANDSHAKE, "the peer has %u generations and we have %u; give both the same",
-                       peer->generations, attr->generations);
+    int error = endpoint_check_peer(&endpoint->attr, peer);
+    if (error != 0)
+        return error;
     if (peer->control_port != ROCE_UDP_PORT)
         return lh_fail(
             LH_EADDR,
@@ -41,18 +38,9 @@ static int check_identity(const struct verbs_endpoint *endpoint, const struct qp
     return 0;
 }
 
-static bool qpn_is_valid(uint32_t qpn)
-{
-    return qpn != 0 && qpn <= ROCE_QPN_MASK;
-}
-
 static int check_numbers(const struct qp_info_endpoint *peer)
 {
-    bool valid = qpn_is_valid(peer->control_qpn);
-    for (uint32_t channel = 0; channel < peer->channels; channel++)
-        for (uint32_t generation = 0; generation < peer->generations; generation++)
-            valid = valid && qpn_is_valid(peer->qpn[generation][channel]);
-    if (!valid)
+    if (!endpoint_check_qpns(peer))
         return lh_fail(LH_EHANDSHAKE, "the peer names a queue pair outside 1 … 0xFFFFFF");
     return 0;
 }

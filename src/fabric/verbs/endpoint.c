@@ -8,44 +8,18 @@
 #include <stdlib.h>
 
 #include "base/error.h"
+#include "fabric/endpoint_check.h"
 #include "wire/roce.h"
 
-static int check_shape(const struct verbs_fabric *fabric, const struct fabric_endpoint_attr *attr)
+static int check_mtu(const struct verbs_fabric *fabric, uint32_t mtu_bytes)
 {
-    if (attr->channels < 1 || attr->channels > QP_INFO_CHANNELS_MAX)
-        return lh_fail(LH_ERANGE, "%u channels; give 1 to %u", attr->channels, QP_INFO_CHANNELS_MAX);
-    if (attr->generations < 1 || attr->generations > QP_INFO_GENERATIONS_MAX)
-        return lh_fail(LH_ERANGE, "%u generations; give 1 to %u", attr->generations,
-                       QP_INFO_GENERATIONS_MAX);
-    if (attr->stripe_packets < 1)
-        return lh_fail(LH_EINVAL, "a stripe of 0 packets; give 1 or more");
-    if (attr->stats == NULL)
-        return lh_fail(LH_EINVAL, "an endpoint without counters");
-    if (attr->mtu_bytes < ROCE_MTU_MIN || attr->mtu_bytes > fabric->mtu_bytes)
+    if (mtu_bytes < ROCE_MTU_MIN || mtu_bytes > fabric->mtu_bytes)
         return lh_fail(
             LH_EMTU,
             "an MTU of %u bytes: port %u of device %s sends RoCE packets of at most %u; use that "
             "(--mtu %u), or raise the MTU of its network interface",
-            attr->mtu_bytes, fabric->port, ibv_get_device_name(fabric->context->device), fabric->mtu_bytes,
+            mtu_bytes, fabric->port, ibv_get_device_name(fabric->context->device), fabric->mtu_bytes,
             fabric->mtu_bytes);
-    return 0;
-}
-
-static int check_table(const struct fabric_endpoint_attr *attr)
-{
-    const struct immediate_split *split = &attr->split;
-    if (split->message_bits + split->offset_bits + split->fragment_bits != 32 || split->message_bits > 16 ||
-        split->offset_bits > 31 || split->fragment_bits == 0)
-        return lh_fail(LH_EINVAL, "immediate split %u+%u+%u; the bits must add up to 32",
-                       split->message_bits, split->offset_bits, split->fragment_bits);
-    if (attr->slots < 1 || attr->slots > 1u << split->message_bits)
-        return lh_fail(LH_ERANGE, "%u message slots; %u bits of the immediate can name 1 to %u",
-                       attr->slots, split->message_bits, 1u << split->message_bits);
-    uint64_t longest = (uint64_t)attr->mtu_bytes << split->offset_bits;
-    if (attr->slot_bytes < 1 || attr->slot_bytes > longest)
-        return lh_fail(LH_ERANGE, "messages of %llu bytes; %u bits of the immediate can address 1 to %llu",
-                       (unsigned long long)attr->slot_bytes, split->offset_bits,
-                       (unsigned long long)longest);
     return 0;
 }
 
@@ -77,9 +51,11 @@ int verbs_endpoint_create(struct fabric *base, const struct fabric_endpoint_attr
                           struct fabric_endpoint **out)
 {
     struct verbs_fabric *fabric = (struct verbs_fabric *)base;
-    int error = check_shape(fabric, attr);
+    int error = endpoint_check_shape(attr);
     if (error == 0)
-        error = check_table(attr);
+        error = check_mtu(fabric, attr->mtu_bytes);
+    if (error == 0)
+        error = endpoint_check_table(attr);
     if (error != 0)
         return error;
     struct verbs_endpoint *endpoint = calloc(1, sizeof *endpoint);

@@ -108,8 +108,9 @@ static void receiver_step(void *state, const struct lh_receiver_view *view, stru
 
 static const struct lh_scheme scheme = {
     "blast",     "no parameters", LH_SCHEME_ID_USER, parse,         params_valid,
-    state_bytes, start,           on_answer,         sender_step, /* of the sender */
-    state_bytes, start,           on_question,       receiver_step,
+    state_bytes, start,           on_answer,         sender_step,   /* of the sender */
+    state_bytes, start,           on_question,       receiver_step, /* of the receiver */
+    NULL,                                                           /* it does not code */
 };
 
 static void must(int result)

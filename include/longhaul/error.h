@@ -35,7 +35,8 @@ extern "C" {
     X(LH_ESTATE, 16, "call is not allowed in this state")                                                  \
     X(LH_ESYSTEM, 17, "system call failed")                                                                \
     X(LH_EUNSUPPORTED, 18, "not supported here")                                                           \
-    X(LH_EPROTOCOL, 19, "peer broke the protocol")
+    X(LH_EPROTOCOL, 19, "peer broke the protocol")                                                         \
+    X(LH_EUNRECOVERABLE, 20, "more chunks are missing than the code can recover")
 
 enum lh_error {
 #define LH_ERROR_ENUM(name, number, words) name = number,

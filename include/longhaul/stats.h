@@ -52,6 +52,12 @@ extern "C" {
     X(probes_sent, "tail probes sent")                                                                     \
     X(timeouts, "retransmission timeouts that expired")                                                    \
     X(spurious_chunks, "chunks that arrived twice")                                                        \
+    X(parity_chunks_sent, "parity chunks sent, repeated ones too")                                         \
+    X(chunks_recovered, "lost chunks that were decoded")                                                   \
+    X(submessages_failed, "submessages that lost more than their parity could recover")                    \
+    X(fallbacks, "times a receiver asked for what it could not recover")                                   \
+    X(encode_ns, "time spent encoding, in ns")                                                             \
+    X(decode_ns, "time spent decoding, in ns")                                                             \
     X(messages_sent, "messages sent and acknowledged")                                                     \
     X(messages_received, "messages received whole")                                                        \
     X(messages_failed, "messages that ended in an error")                                                  \

@@ -113,6 +113,7 @@ static void carry_out(struct lh_connection *c, struct recv_segment *segment, con
         verdict_refuse(c, recv_message_at(c, segment->message), (enum lh_error)action->what.error, now);
         return;
     case LH_ACTION_SEND_CHUNKS:
+    case LH_ACTION_ENCODE:
         break;
     }
     assert(false); /* only a sender sends chunks */

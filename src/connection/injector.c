@@ -114,6 +114,7 @@ static bool carry_out_one(struct lh_connection *c, struct send_segment *segment,
         verdict_cancel(c, send_message_at(c, segment->message), (enum lh_error)action->what.error, now);
         return true;
     case LH_ACTION_COMPLETE:
+    case LH_ACTION_ENCODE:
         break;
     }
     assert(false); /* only a receiver completes */

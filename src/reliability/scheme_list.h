@@ -13,6 +13,8 @@
 enum lh_scheme_id {
     LH_SCHEME_ID_SR_NACK = 1,
     LH_SCHEME_ID_SR_RTO = 2,
+    LH_SCHEME_ID_EC_MDS = 3,
+    LH_SCHEME_ID_EC_XOR = 4,
 };
 
 #endif

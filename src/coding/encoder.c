@@ -1,0 +1,151 @@
+/*
+ * encoder.c - groups of chunks shared out among the caller and the threads of a pool.
+ *
+ * A call is cut into shares: a group, or a part of the bytes of one when there are few groups. Whoever is
+ * free takes the next. The caller takes shares too, so that a call ends even when no thread ever gets to
+ * run, and then waits only for those that have begun.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include <longhaul/code.h>
+
+#include <assert.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "base/error.h"
+#include "coding/code.h"
+#include "coding/work_pool.h"
+
+/* Shares for each thread: more even out threads that are held up. */
+#define SHARES_A_THREAD 4u
+/* Shares begin at a multiple of it, and are no shorter: less is not worth the matrix. */
+#define SHARE_BYTES_UNIT ((size_t)4096)
+
+struct job {
+    const struct lh_code *code;
+    const void *const *data;
+    void *const *parity;
+    size_t bytes;
+    size_t share_bytes;
+    uint64_t shares_a_group;
+    uint64_t shares;
+    _Atomic uint64_t next;
+};
+
+struct helper {
+    struct work work; /* first: the pool gives it back */
+    struct lh_encoder *encoder;
+};
+
+struct lh_encoder {
+    struct work_pool *pool;
+    pthread_mutex_t lock;
+    pthread_cond_t helped; /* running became 0 */
+    uint32_t running;      /* helpers that were given and neither ended nor taken back */
+    struct job job;
+    uint32_t threads;
+    struct helper helpers[];
+};
+
+static void take_shares(struct job *job)
+{
+    uint64_t share;
+    while ((share = atomic_fetch_add(&job->next, 1)) < job->shares) {
+        uint64_t group = share / job->shares_a_group;
+        size_t from = (size_t)(share % job->shares_a_group) * job->share_bytes;
+        size_t bytes = job->bytes - from < job->share_bytes ? job->bytes - from : job->share_bytes;
+        code_encode_range(job->code, job->data + group * job->code->k, job->parity + group * job->code->m,
+                          from, bytes);
+    }
+}
+
+static void no_longer_running(struct lh_encoder *encoder, uint32_t count)
+{
+    pthread_mutex_lock(&encoder->lock);
+    assert(encoder->running >= count);
+    encoder->running -= count;
+    if (encoder->running == 0)
+        pthread_cond_signal(&encoder->helped);
+    pthread_mutex_unlock(&encoder->lock);
+}
+
+static void help(struct work *work)
+{
+    struct lh_encoder *encoder = ((struct helper *)work)->encoder;
+    take_shares(&encoder->job);
+    no_longer_running(encoder, 1);
+}
+
+int lh_encoder_create(uint32_t threads, const int *cpus, struct lh_encoder **encoder)
+{
+    if (threads > WORK_THREADS_MAX)
+        return lh_fail(LH_EINVAL, "an encoder of %u threads; at most %u", threads, WORK_THREADS_MAX);
+    struct lh_encoder *made = calloc(1, sizeof *made + threads * sizeof made->helpers[0]);
+    if (!made)
+        return lh_fail(LH_ENOMEM, "no memory for an encoder of %u threads", threads);
+    made->pool = work_pool_create(threads, cpus);
+    if (!made->pool) {
+        free(made);
+        return -LH_ESYSTEM; /* it has said why */
+    }
+    pthread_mutex_init(&made->lock, NULL);
+    pthread_cond_init(&made->helped, NULL);
+    made->threads = threads;
+    for (uint32_t i = 0; i < threads; i++)
+        made->helpers[i] = (struct helper){.work = {.run = help}, .encoder = made};
+    *encoder = made;
+    return 0;
+}
+
+/* How many shares a group is cut into, so that there are enough for all. */
+static void cut(struct job *job, uint32_t groups, uint32_t threads)
+{
+    uint64_t wanted = (uint64_t)SHARES_A_THREAD * threads;
+    uint64_t parts = threads > 1 ? (wanted + groups - 1) / groups : 1;
+    size_t bytes = job->bytes / (size_t)parts + 1;
+    bytes = (bytes + SHARE_BYTES_UNIT - 1) / SHARE_BYTES_UNIT * SHARE_BYTES_UNIT;
+    job->share_bytes = parts > 1 ? bytes : job->bytes;
+    job->shares_a_group = (job->bytes + job->share_bytes - 1) / job->share_bytes;
+    job->shares = job->shares_a_group * groups;
+}
+
+void lh_encoder_encode(struct lh_encoder *encoder, const struct lh_code *code, uint32_t groups,
+                       const void *const *data, void *const *parity, size_t bytes)
+{
+    assert(encoder->running == 0);
+    if (groups == 0 || bytes == 0)
+        return;
+    struct job *job = &encoder->job;
+    job->code = code;
+    job->data = data;
+    job->parity = parity;
+    job->bytes = bytes;
+    cut(job, groups, encoder->threads + 1);
+    atomic_store(&job->next, 0);
+    uint32_t helpers = job->shares - 1 < encoder->threads ? (uint32_t)job->shares - 1 : encoder->threads;
+    encoder->running = helpers;
+    for (uint32_t i = 0; i < helpers; i++)
+        work_pool_give(encoder->pool, &encoder->helpers[i].work);
+    take_shares(job);
+    uint32_t not_begun = 0;
+    for (uint32_t i = 0; i < helpers; i++)
+        not_begun += work_pool_take_back(encoder->pool, &encoder->helpers[i].work);
+    no_longer_running(encoder, not_begun);
+    pthread_mutex_lock(&encoder->lock);
+    while (encoder->running > 0)
+        pthread_cond_wait(&encoder->helped, &encoder->lock);
+    pthread_mutex_unlock(&encoder->lock);
+}
+
+void lh_encoder_destroy(struct lh_encoder *encoder)
+{
+    if (!encoder)
+        return;
+    assert(encoder->running == 0);
+    work_pool_destroy(encoder->pool);
+    pthread_cond_destroy(&encoder->helped);
+    pthread_mutex_destroy(&encoder->lock);
+    free(encoder);
+}

@@ -1,0 +1,31 @@
+/*
+ * gf256.h - arithmetic of single elements of GF(2^8) modulo x^8 + x^4 + x^3 + x^2 + 1; addition is XOR.
+ *
+ * For matrices. What runs over data is in the kernels.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef LH_CODING_GF256_H
+#define LH_CODING_GF256_H
+
+#include <assert.h>
+#include <stdint.h>
+
+#define GF256_POLYNOMIAL 0x11du
+#define GF256_ORDER      255u /* elements that are not 0; 2 generates them all */
+
+extern const uint8_t gf256_power[2 * GF256_ORDER];
+extern const uint8_t gf256_log[256];
+
+static inline uint8_t gf256_multiply(uint8_t a, uint8_t b)
+{
+    return a && b ? gf256_power[gf256_log[a] + gf256_log[b]] : 0;
+}
+
+static inline uint8_t gf256_divide(uint8_t a, uint8_t b)
+{
+    assert(b != 0);
+    return a ? gf256_power[GF256_ORDER + gf256_log[a] - gf256_log[b]] : 0;
+}
+
+#endif

@@ -48,6 +48,7 @@ struct sdr_send_handle {
 struct qp_channel {
     struct gate gate;
     _Atomic lh_time drained_ns; /* what had arrived before this is in the bitmaps */
+    uint32_t held_back;         /* of a batch, which the fabric is not offered at first; its worker's */
     struct send_channel sends;
 };
 

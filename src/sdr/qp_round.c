@@ -7,6 +7,8 @@
 #include "sdr/context.h"
 #include "sdr/qp.h"
 
+#define OFFER_MORE 4u /* than the fabric took when it last refused some */
+
 static bool receive(struct sdr_qp *qp, uint32_t channel, lh_time now)
 {
     struct fabric_arrival arrivals[FABRIC_BATCH_MAX];
@@ -78,16 +80,17 @@ static void note_left(struct sdr_qp *qp, uint64_t bytes, lh_time now)
     atomic_fetch_sub_explicit(&qp->queued_bytes, bytes, memory_order_release);
 }
 
-static bool inject(struct sdr_qp *qp, uint32_t channel, lh_time now, lh_time *next)
+/* Offers the fabric up to `room` of the next packets; returns how many it took. *refused: not all. */
+static uint32_t offer(struct sdr_qp *qp, uint32_t channel, uint32_t room, lh_time now, lh_time *next,
+                      bool *refused)
 {
-    struct qp_channel *own = &qp->channels[channel];
-    if (send_channel_empty(&own->sends))
-        return false;
+    struct send_channel *sends = &qp->channels[channel].sends;
+    const struct fabric_ops *ops = qp->endpoint->fabric->ops;
     struct fabric_write writes[FABRIC_BATCH_MAX];
-    uint64_t dropped = send_channel_drop_aborted(&own->sends, &qp->send_shape, channel);
-    uint32_t ready = send_channel_peek(&own->sends, &qp->send_shape, channel, writes, FABRIC_BATCH_MAX);
+    assert(room > 0 && room <= FABRIC_BATCH_MAX);
+    uint32_t ready = send_channel_peek(sends, &qp->send_shape, channel, writes, room);
     uint32_t count = pace(qp, writes, ready, now);
-    int taken = count ? qp->endpoint->fabric->ops->post_writes(qp->endpoint, channel, writes, count) : 0;
+    int taken = count ? ops->post_writes(qp->endpoint, channel, writes, count) : 0;
     if (taken < 0) {
         qp_fail(qp, -LH_EDEVICE);
         taken = 0;
@@ -96,12 +99,32 @@ static bool inject(struct sdr_qp *qp, uint32_t channel, lh_time now, lh_time *ne
     /* When the fabric took less than the pace allows, it is the fabric that says when to go on. */
     if ((uint32_t)taken == count && count < ready)
         lh_keep_earlier(next, pace_ready(qp, now));
-    uint64_t bytes = send_channel_take(&own->sends, &qp->send_shape, channel, (uint32_t)taken);
-    note_left(qp, bytes + dropped, now);
+    uint64_t bytes = send_channel_take(sends, &qp->send_shape, channel, (uint32_t)taken);
+    note_left(qp, bytes, now);
     fabric_count(&qp->stats, tx_packets, taken);
     fabric_count(&qp->stats, tx_bytes, bytes);
-    if ((uint32_t)taken < count && !qp->endpoint->fabric->ops->pump)
+    *refused = (uint32_t)taken < count;
+    if (*refused && !ops->pump)
         lh_keep_earlier(next, now + QP_BLOCKED_RETRY_NS);
+    return (uint32_t)taken;
+}
+
+/* A batch at most. A fabric that took few the last time will hardly take many now, and the packets that it
+ * refuses were made for nothing: it is offered a few first, and the rest of the batch when it takes them. */
+static bool inject(struct sdr_qp *qp, uint32_t channel, lh_time now, lh_time *next)
+{
+    struct qp_channel *own = &qp->channels[channel];
+    if (send_channel_empty(&own->sends))
+        return false;
+    uint64_t dropped = send_channel_drop_aborted(&own->sends, &qp->send_shape, channel);
+    note_left(qp, dropped, now);
+    bool refused = false;
+    uint32_t first = FABRIC_BATCH_MAX - own->held_back;
+    uint32_t taken = offer(qp, channel, first, now, next, &refused);
+    if (taken == first && own->held_back > 0)
+        taken += offer(qp, channel, own->held_back, now, next, &refused);
+    uint32_t likely = taken + OFFER_MORE;
+    own->held_back = refused && likely < FABRIC_BATCH_MAX ? FABRIC_BATCH_MAX - likely : 0;
     return taken > 0 || dropped > 0;
 }
 

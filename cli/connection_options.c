@@ -54,6 +54,8 @@ static struct cli_option *add_shape(struct cli_option *next, struct lh_attr *att
                                          &attr->window_bytes, CLI_SIZE, 0, false, 64 * KIB, 64 * GIB});
     next = add(next, (struct cli_option){"channels", "N", "parallel paths (1)", &attr->channels, CLI_COUNT,
                                          0, false, 1, 32});
+    next = add(next, (struct cli_option){"coders", "N", "threads that encode and decode (1)", &attr->coders,
+                                         CLI_COUNT, 0, false, 1, 64});
     return add(next, (struct cli_option){"workers", "N", "threads that move packets (1)", &attr->workers,
                                          CLI_COUNT, 0, false, 1, 64});
 }

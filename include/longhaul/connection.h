@@ -52,9 +52,13 @@ struct lh_attr {
     uint64_t rate_bps;             /* pace of injection; 0: as fast as the fabric takes it */
     uint64_t receive_buffer_bytes; /* of the sockets; default 32 MiB */
     lh_time peer_timeout_ns; /* silence after which a peer counts as gone; default 10 s, at most a day */
+    /* Threads that encode and decode, for schemes that do; they start when first needed. Default 1. With
+     * LH_NO_CODERS, or without workers, who makes progress does it */
+    uint32_t coders;
 };
 
 #define LH_NO_WORKERS UINT32_MAX
+#define LH_NO_CODERS  UINT32_MAX
 
 LH_API void lh_attr_init(struct lh_attr *attr);
 

@@ -32,6 +32,7 @@ extern "C" {
 #define LH_SCHEME_MESSAGE_MAX 896 /* bytes of one message between the two machines */
 #define LH_SCHEME_PARAMS      8   /* bytes of parameters that travel from receiver to sender */
 #define LH_ACTIONS_MAX        8
+#define LH_ENCODES_MAX        64 /* LH_ACTION_ENCODE of one transfer that were not carried out yet */
 
 /* Scheme ids from here on are free for schemes that are not part of Longhaul. */
 #define LH_SCHEME_ID_USER 128

@@ -32,6 +32,8 @@ static struct lh_receiver_view view_of(struct lh_connection *c, const struct rec
         .path = connection_path_view(c),
         .chunk_bitmap = segment->bitmap,
         .chunks_arrived = segment->arrived,
+        .extra_bitmap = segment->coded.bitmap,
+        .extra_arrived = segment->coded.arrived,
         .last_arrival_ns = segment->last_arrival_ns,
         .later_seen_ns = segment->later_seen_ns,
         .caught_up_ns = c->caught_up_ns,
@@ -75,10 +77,13 @@ bool arrivals_look(struct lh_connection *c, lh_time now)
         struct recv_segment *segment = recv_segment_at(c, n);
         if (segment->state != SEGMENT_OPEN)
             continue;
+        struct coded_recv *coded = &segment->coded;
         uint32_t arrived = lh_sdr_recv_chunks_arrived(segment->handle);
-        if (arrived == segment->arrived)
+        uint32_t extra = coded->handle ? lh_sdr_recv_chunks_arrived(coded->handle) : 0;
+        if (arrived == segment->arrived && extra == coded->arrived)
             continue;
         segment->arrived = arrived;
+        coded->arrived = extra;
         segment->last_arrival_ns = now;
         segment->touched = true;
         arrivals_note_seen(c, n, now);
@@ -107,7 +112,8 @@ static void carry_out(struct lh_connection *c, struct recv_segment *segment, con
         return;
     case LH_ACTION_COMPLETE:
         assert(length_known(c, segment));
-        receiver_segment_done(c, segment, now);
+        receiver_segment_done(c, segment,
+                              !c->choice.scheme->coding || segment->arrived == chunks_of(c, segment), now);
         return;
     case LH_ACTION_FAIL:
         verdict_refuse(c, recv_message_at(c, segment->message), (enum lh_error)action->what.error, now);
@@ -143,7 +149,7 @@ static void step_segment(struct lh_connection *c, struct recv_segment *segment, 
     if (chunks_of(c, segment) > 0)
         run_machine(c, segment, now);
     else if (length_known(c, segment))
-        receiver_segment_done(c, segment, now);
+        receiver_segment_done(c, segment, true, now);
     else
         segment->touched = false;
 }

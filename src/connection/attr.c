@@ -55,6 +55,8 @@ static int check_counts(const struct lh_attr *attr)
     if (attr->workers > ATTR_WORKERS_MAX && attr->workers != LH_NO_WORKERS)
         return lh_fail(LH_EINVAL, "workers %u: use 1 to %u, or LH_NO_WORKERS", attr->workers,
                        ATTR_WORKERS_MAX);
+    if (attr->coders > ATTR_CODERS_MAX && attr->coders != LH_NO_CODERS)
+        return lh_fail(LH_EINVAL, "coders %u: use 1 to %u, or LH_NO_CODERS", attr->coders, ATTR_CODERS_MAX);
     return 0;
 }
 
@@ -129,6 +131,25 @@ static uint64_t default_slot_bytes(const struct lh_attr *attr)
     return attr->chunk_bytes > ATTR_SLOT_BYTES_DEFAULT ? attr->chunk_bytes : ATTR_SLOT_BYTES_DEFAULT;
 }
 
+/* A segment of a scheme that codes is two SDR messages: its chunks, and their parity. */
+static int check_coding(const struct lh_attr *attr)
+{
+    struct scheme_choice choice;
+    int error = scheme_choose(attr, &choice);
+    if (error || !choice.scheme->coding)
+        return error;
+    if (attr->slots < 2)
+        return lh_fail(LH_EINVAL, "slots %u: %s needs at least 2, one of them for parity", attr->slots,
+                       choice.scheme->name);
+    if (scheme_segment_bytes(&choice, attr) == 0)
+        return lh_fail(LH_EINVAL,
+                       "slot_bytes %llu: too small for %s: the parity of %u-byte chunks does not fit; use "
+                       "larger slots, smaller chunks or less parity",
+                       (wide)attr->slot_bytes, attr->reliability ? attr->reliability : choice.scheme->name,
+                       attr->chunk_bytes);
+    return 0;
+}
+
 static int check_together(const struct lh_attr *attr)
 {
     if (attr->chunk_bytes < attr->mtu_bytes)
@@ -144,7 +165,7 @@ static int check_together(const struct lh_attr *attr)
     if (attr->window_bytes < attr->chunk_bytes)
         return lh_fail(LH_EINVAL, "window_bytes %llu: use at least one chunk (%u)",
                        (wide)attr->window_bytes, attr->chunk_bytes);
-    return 0;
+    return check_coding(attr);
 }
 
 int attr_complete(struct lh_attr *attr)
@@ -156,6 +177,9 @@ int attr_complete(struct lh_attr *attr)
     set_default_u32(&attr->channels, 1);
     set_default_u32(&attr->generations, ATTR_GENERATIONS_DEFAULT);
     set_default_u32(&attr->workers, 1);
+    set_default_u32(&attr->coders, 1);
+    if (attr->workers == LH_NO_WORKERS)
+        attr->coders = LH_NO_CODERS; /* they could wake nobody */
     set_default_u64(&attr->window_bytes, ATTR_WINDOW_BYTES_DEFAULT);
     set_default_u64(&attr->receive_buffer_bytes, ATTR_RECEIVE_BUFFER_DEFAULT);
     set_default_u64(&attr->peer_timeout_ns, ATTR_PEER_TIMEOUT_DEFAULT_NS);

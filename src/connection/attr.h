@@ -17,6 +17,7 @@
 #define ATTR_CHANNELS_MAX            32u
 #define ATTR_GENERATIONS_MAX         8u
 #define ATTR_WORKERS_MAX             64u
+#define ATTR_CODERS_MAX              64u
 #define ATTR_SLOT_BYTES_DEFAULT      ((uint64_t)4 << 20)
 #define ATTR_SLOTS_DEFAULT           64u
 #define ATTR_GENERATIONS_DEFAULT     4u

@@ -151,6 +151,7 @@ static void free_memory(struct lh_connection *c)
 {
     sender_free(c);
     receiver_free(c);
+    coder_destroy(c->coder);
     free(c);
 }
 
@@ -161,6 +162,9 @@ static int create_all(struct lh_connection *c)
         error = receiver_init(c);
     if (error)
         return error;
+    c->coder = coder_create(c);
+    if (!c->coder)
+        return lh_fail(LH_ENOMEM, "no memory to encode and decode");
     error = create_context(c);
     if (error)
         return error;
@@ -284,7 +288,10 @@ void lh_close(struct lh_connection *connection)
     if (c->liveness.lifeline_ops)
         c->liveness.lifeline_ops->close(c->liveness.lifeline, last, bytes);
     request_table_close(c->requests);
+    coder_destroy(c->coder); /* its threads wake the queue pair's worker */
+    c->coder = NULL;
     sdr_qp_destroy(c->qp);
+    parity_free_all(c);
     memory_free_all(c);
     sdr_context_destroy(c->context);
     free_memory(c);

@@ -8,6 +8,8 @@
  *   sender.c       messages to send, cut into segments as clear-to-sends come
  *   tell.c         messages to the peer
  *   injector.c     what a sender's machine wants done: chunks into the SDR QP, messages behind them
+ *   coder.c        what is to be computed: parity, and lost chunks
+ *   parity.c       memory for parity
  *   receiver.c     buffers to fill, cut into segments that are posted as slots are free
  *   arrivals.c     segments that fill up, driven by a receiver's machine
  *   done.c         telling the sender what has arrived
@@ -15,7 +17,8 @@
  *   liveness.c     is the peer there
  *
  * A *message* is one lh_send and the lh_recv that takes it; a *segment* is one SDR message of up to
- * slot_bytes of it. Everything is under the lock of the request table; the step holds it too.
+ * slot_bytes of it. Where the scheme codes, the SDR message right after it takes its parity, and a place of
+ * its own in both rings. Everything is under the lock of the request table; the step holds it too.
  *
  * Timers, all multiples of the round trip that the SDR layer measures:
  *   machines'  next_ns of each scheme machine
@@ -36,6 +39,8 @@
 #include <longhaul/sdr_ext.h>
 
 #include "base/earlier.h"
+#include "connection/coder.h"
+#include "connection/parity.h"
 #include "connection/queue_delay.h"
 #include "connection/requests.h"
 #include "connection/scheme_choice.h"
@@ -76,13 +81,25 @@ struct send_message {
     const uint8_t *buffer;
     uint64_t bytes;
     struct message_memory memory;
-    uint32_t segments; /* it has; at least 1 */
+    uint64_t segment_bytes; /* of each but the last; 0 before the first clear-to-send, which decides that */
+    uint32_t segments;      /* it has; at least 1 */
     uint32_t started;
     uint32_t done;
     bool injected; /* its first chunk was */
     int error;     /* why it is canceled, or was refused: a positive lh_error */
     lh_time tell_at;
     uint32_t told; /* times; backs off */
+};
+
+/* What a segment has besides, when its scheme codes. */
+struct coded_send {
+    struct sdr_send_handle *handle; /* of the parity; NULL until it is cleared to be sent */
+    struct parity_buffer *buffer;   /* NULL: nothing to be coded */
+    struct lh_coding coding;
+    uint32_t extra_chunks;
+    uint32_t asked;   /* LH_ACTION_ENCODEs */
+    uint32_t encoded; /* of those, without a gap */
+    uint64_t ran;     /* bit i: encoded + i is done, too */
 };
 
 /* One place of the ring of segments, at sequence % slots. */
@@ -102,6 +119,7 @@ struct send_segment {
     uint32_t in_flight_chunks;
     lh_time next_ns;
     lh_time tell_at;
+    struct coded_send coded;
 };
 
 /* A machine's message that must not overtake the chunks posted before it. */
@@ -125,7 +143,7 @@ struct sender {
     uint64_t window_bytes;
     bool closed;  /* in this step: a segment wants more than there is room for, so later ones get nothing */
     bool starved; /* somebody waits for room in the window or in the injection queue */
-    bool cts_wanted; /* a message waits for a clear-to-send */
+    bool cts_wanted; /* a message, or parity, waits for a clear-to-send */
     struct lh_actions actions;
     uint32_t actions_at;          /* those before were carried out */
     struct send_segment *blocked; /* whose actions they are, when the injection queue was full; else NULL */
@@ -167,9 +185,21 @@ struct recv_message {
 enum recv_segment_state {
     SEGMENT_FREE,
     SEGMENT_OPEN,
-    SEGMENT_DONE,     /* arrived */
+    SEGMENT_PARITY,   /* takes the parity of the open segment before it */
+    SEGMENT_DONE,     /* arrived; or can be decoded, which goes on while coded.jobs > 0 */
     SEGMENT_UNNEEDED, /* the message turned out shorter */
     SEGMENT_FAILED,   /* its message was refused; kept until the sender has heard */
+};
+
+/* What a segment has besides, when the scheme codes. */
+struct coded_recv {
+    struct sdr_recv_handle *handle; /* of the parity; NULL: not posted, or over */
+    const uint8_t *bitmap;
+    uint32_t extra_chunks;        /* 0: it needs none */
+    uint32_t arrived;             /* of those */
+    struct parity_buffer *buffer; /* or NULL */
+    struct lh_coding coding;      /* while it is decoded */
+    uint32_t jobs;                /* of the coder that are not done */
 };
 
 /* One place of the ring of segments, at sequence % slots. */
@@ -188,6 +218,7 @@ struct recv_segment {
     lh_time last_arrival_ns;
     lh_time later_seen_ns;
     lh_time next_ns;
+    struct coded_recv coded;
 };
 
 struct receiver {
@@ -198,6 +229,8 @@ struct receiver {
     struct recv_segment *segments; /* attr.slots */
     uint32_t segment_oldest;       /* all before it are over */
     uint32_t segment_next;         /* sequence of the next one to be posted */
+    uint64_t segment_bytes;        /* of a message that one takes */
+    bool parity_due;               /* the parity of the newest segment is to be posted next */
     uint32_t newest_seen;          /* segments before this were overtaken */
     bool post_refused;             /* the SDR layer takes no more receives for now */
     struct lh_actions actions;
@@ -257,6 +290,8 @@ struct lh_connection {
     lh_time due_ns;          /* of the earliest timer */
     struct lh_stats stats;
     struct lh_memory *memories;
+    struct coder *coder;
+    struct parity_buffer *unused_parity;
     struct sender sender;
     struct receiver receiver;
     struct done_teller done;

@@ -67,23 +67,43 @@ static void count_again(struct lh_connection *c, uint32_t bytes)
     c->stats.tx_retransmitted_packets += (bytes + c->attr.mtu_bytes - 1) / c->attr.mtu_bytes;
 }
 
+/* Where chunks lie, here and there: in the message, or past its end among the extra ones. */
+struct place {
+    struct sdr_send_handle *handle;
+    struct sdr_send_continue_wr wr;
+};
+
+static struct place place_of(const struct lh_connection *c, const struct send_segment *segment,
+                             uint32_t first, uint32_t count)
+{
+    bool extra = first >= segment->chunks;
+    uint32_t from = extra ? first - segment->chunks : first;
+    uint32_t chunks = extra ? segment->coded.extra_chunks : segment->chunks;
+    assert(count > 0 && from < chunks && count <= chunks - from);
+    assert(!extra || segment->coded.handle);
+    uint64_t offset = (uint64_t)from * c->attr.chunk_bytes;
+    uint64_t wanted = (uint64_t)count * c->attr.chunk_bytes;
+    uint64_t left = extra ? wanted : segment->bytes - offset;
+    const uint8_t *bytes = extra ? segment->coded.buffer->chunks : segment->payload;
+    return (struct place){
+        .handle = extra ? segment->coded.handle : segment->handle,
+        .wr =
+            {
+                .length = (uint32_t)(wanted < left ? wanted : left),
+                .local_addr = (uint64_t)(uintptr_t)(bytes + offset),
+                .lkey = extra ? segment->coded.buffer->lkey : segment->lkey,
+                .remote_offset = from,
+            },
+    };
+}
+
 /* False when the queue is full. */
 static bool inject(struct lh_connection *c, struct send_segment *segment, const struct lh_action *action,
                    lh_time now)
 {
-    uint32_t first = action->what.chunks.first;
-    uint32_t count = action->what.chunks.count;
-    assert(count > 0 && first < segment->chunks && count <= segment->chunks - first);
-    uint64_t offset = (uint64_t)first * c->attr.chunk_bytes;
-    uint64_t wanted = (uint64_t)count * c->attr.chunk_bytes;
-    uint32_t bytes = (uint32_t)(wanted < segment->bytes - offset ? wanted : segment->bytes - offset);
-    struct sdr_send_continue_wr wr = {
-        .length = bytes,
-        .local_addr = (uint64_t)(uintptr_t)(segment->payload + offset),
-        .lkey = segment->lkey,
-        .remote_offset = first,
-    };
-    int rc = sdr_streaming_send_continue(segment->handle, &wr);
+    struct place place = place_of(c, segment, action->what.chunks.first, action->what.chunks.count);
+    uint32_t bytes = place.wr.length;
+    int rc = sdr_streaming_send_continue(place.handle, &place.wr);
     if (rc == SDR_RETRY)
         return false;
     if (rc != SDR_SUCCESS) {
@@ -113,8 +133,12 @@ static bool carry_out_one(struct lh_connection *c, struct send_segment *segment,
     case LH_ACTION_FAIL:
         verdict_cancel(c, send_message_at(c, segment->message), (enum lh_error)action->what.error, now);
         return true;
-    case LH_ACTION_COMPLETE:
     case LH_ACTION_ENCODE:
+        assert(segment->coded.buffer);
+        coder_encode(c, segment, action->what.encode.group, action->what.encode.first_row,
+                     action->what.encode.rows);
+        return true;
+    case LH_ACTION_COMPLETE:
         break;
     }
     assert(false); /* only a receiver completes */
@@ -156,6 +180,8 @@ void injector_run(struct lh_connection *c, struct send_segment *segment, lh_time
     for (uint32_t round = 0; round < ROUNDS_MAX && segment->active; round++) {
         struct lh_sender_view view = {.now = now, .path = injector_path_view(c, now)};
         view.budget_chunks = c->sender.closed ? 0 : injector_budget_chunks(c);
+        view.extra_open = segment->coded.handle != NULL;
+        view.encoded = segment->coded.encoded;
         actions->count = 0;
         actions->next_ns = LH_TIME_NEVER;
         actions->in_flight_chunks = 0;
@@ -169,6 +195,7 @@ void injector_run(struct lh_connection *c, struct send_segment *segment, lh_time
         if (!carry_out(c, segment, now) || !segment->touched)
             return;
     }
+    segment->next_ns = now; /* not done yet, and others want their turn */
 }
 
 /* Gives back the sends that were aborted, as far as they have ended. */
@@ -199,22 +226,33 @@ void injector_resume(struct lh_connection *c, lh_time now)
         segment->touched = true;
 }
 
-void injector_end_segment(struct lh_connection *c, struct send_segment *segment)
+static void end_send(struct lh_connection *c, struct sdr_send_handle **handle)
 {
     struct sender *s = &c->sender;
-    if (s->blocked == segment)
-        s->blocked = NULL;
-    note_in_flight(c, segment, 0);
-    if (!segment->handle)
-        return;
     int completed = 0;
-    if (sdr_streaming_send_end(segment->handle) == SDR_SUCCESS)
-        sdr_send_poll(segment->handle, &completed, NULL);
+    if (!*handle)
+        return;
+    if (sdr_streaming_send_end(*handle) == SDR_SUCCESS)
+        sdr_send_poll(*handle, &completed, NULL);
     if (!completed) {
         /* What is still queued has arrived before, or is given up. */
-        lh_sdr_streaming_send_abort(segment->handle);
+        lh_sdr_streaming_send_abort(*handle);
         assert(s->ending_count < 2 * c->attr.slots);
-        s->ending[s->ending_count++] = segment->handle;
+        s->ending[s->ending_count++] = *handle;
     }
-    segment->handle = NULL;
+    *handle = NULL;
+}
+
+void injector_end_segment(struct lh_connection *c, struct send_segment *segment)
+{
+    if (c->sender.blocked == segment)
+        c->sender.blocked = NULL;
+    note_in_flight(c, segment, 0);
+    end_send(c, &segment->handle);
+    end_send(c, &segment->coded.handle);
+    if (!segment->coded.buffer)
+        return;
+    coder_drop(c, segment);
+    parity_give(c, segment->coded.buffer);
+    segment->coded.buffer = NULL;
 }

@@ -19,7 +19,9 @@
 int receiver_init(struct lh_connection *c)
 {
     struct receiver *r = &c->receiver;
-    uint32_t chunks = (uint32_t)(c->attr.slot_bytes / c->attr.chunk_bytes);
+    r->segment_bytes = scheme_segment_bytes(&c->choice, &c->attr);
+    uint32_t chunks = (uint32_t)(r->segment_bytes / c->attr.chunk_bytes);
+    assert(chunks > 0);
     size_t bytes = c->choice.scheme->receiver_bytes(chunks);
     size_t machine_bytes = (bytes + MACHINE_ALIGNMENT - 1) / MACHINE_ALIGNMENT * MACHINE_ALIGNMENT;
     r->messages = calloc(MESSAGES_MAX, sizeof *r->messages);
@@ -43,7 +45,8 @@ void receiver_free(struct lh_connection *c)
 
 static uint32_t segments_of(const struct lh_connection *c, uint64_t bytes)
 {
-    return bytes == 0 ? 1 : (uint32_t)((bytes + c->attr.slot_bytes - 1) / c->attr.slot_bytes);
+    uint64_t segment = c->receiver.segment_bytes;
+    return bytes == 0 ? 1 : (uint32_t)((bytes + segment - 1) / segment);
 }
 
 static struct recv_message *add_message(struct lh_connection *c, void *buffer, uint64_t room)
@@ -71,7 +74,7 @@ static int check_message(const struct lh_connection *c, uint64_t room)
         return lh_fail((enum lh_error) - c->error, "connection has ended: %s", c->reason);
     if (!c->attached)
         return lh_fail(LH_ESTATE, "connection is not attached yet: lh_attach() first");
-    if (room > TRANSFER_ROOM_MAX || room / c->attr.slot_bytes >= INT32_MAX)
+    if (room > TRANSFER_ROOM_MAX || room / r->segment_bytes >= INT32_MAX)
         return lh_fail(LH_EINVAL, "room of %llu bytes: too long", (unsigned long long)room);
     if (r->next - r->oldest == MESSAGES_MAX)
         return lh_fail(LH_EAGAIN, "%u messages are in flight: wait for one", MESSAGES_MAX);
@@ -143,8 +146,9 @@ void receiver_retire(struct lh_connection *c)
     /* Both bounded by their rings. */
     for (; r->segment_oldest != r->segment_next; r->segment_oldest++) {
         struct recv_segment *segment = recv_segment_at(c, r->segment_oldest);
+        bool open = segment->state == SEGMENT_OPEN || segment->state == SEGMENT_PARITY;
         bool failed = segment->state == SEGMENT_FAILED && !is_over(c, segment->message);
-        if (segment->state == SEGMENT_OPEN || failed)
+        if (open || failed || segment->coded.jobs > 0)
             break;
         segment->state = SEGMENT_FREE;
     }
@@ -158,13 +162,35 @@ void receiver_retire(struct lh_connection *c)
 
 /* ---- segments ---------------------------------------------------------------------------------------- */
 
-static void close_segment(struct recv_segment *segment, enum recv_segment_state state)
+static void close_parity(struct lh_connection *c, struct recv_segment *segment,
+                         enum recv_segment_state state)
+{
+    struct coded_recv *coded = &segment->coded;
+    if (coded->handle) {
+        struct recv_segment *place = recv_segment_at(c, segment->sequence + 1);
+        assert(place->state == SEGMENT_PARITY);
+        sdr_recv_complete(coded->handle);
+        coded->handle = NULL;
+        coded->bitmap = NULL;
+        place->state = state;
+    }
+    if (segment->sequence + 1 == c->receiver.segment_next)
+        c->receiver.parity_due = false;
+    if (coded->buffer && coded->jobs == 0) {
+        parity_give(c, coded->buffer);
+        coded->buffer = NULL;
+    }
+}
+
+static void close_segment(struct lh_connection *c, struct recv_segment *segment,
+                          enum recv_segment_state state)
 {
     assert(segment->state == SEGMENT_OPEN);
     sdr_recv_complete(segment->handle);
     segment->handle = NULL;
     segment->bitmap = NULL;
     segment->state = state;
+    close_parity(c, segment, state);
 }
 
 void receiver_end_message(struct lh_connection *c, struct recv_message *message, int error,
@@ -174,13 +200,14 @@ void receiver_end_message(struct lh_connection *c, struct recv_message *message,
     for (uint32_t n = r->segment_oldest; n != r->segment_next; n++) { /* at most attr.slots */
         struct recv_segment *segment = recv_segment_at(c, n);
         if (segment->state == SEGMENT_OPEN && segment->message == message->number)
-            close_segment(segment, SEGMENT_FAILED);
+            close_segment(c, segment, SEGMENT_FAILED);
     }
     finish_message(c, message, error, state, now);
 }
 
 void receiver_end_all(struct lh_connection *c, int error, lh_time now)
 {
+    coder_finish(c, now);
     for (uint32_t n = c->receiver.oldest; n != c->receiver.next; n++) { /* at most MESSAGES_MAX */
         struct recv_message *message = recv_message_at(c, n);
         if (message->state == RECV_OPEN)
@@ -188,27 +215,81 @@ void receiver_end_all(struct lh_connection *c, int error, lh_time now)
     }
 }
 
-void receiver_segment_done(struct lh_connection *c, struct recv_segment *segment, lh_time now)
+static void count_segment(struct lh_connection *c, struct recv_message *message, lh_time now)
 {
-    struct recv_message *message = recv_message_at(c, segment->message);
-    assert(message->state == RECV_OPEN && message->bytes != MESSAGE_BYTES_UNKNOWN);
-    close_segment(segment, SEGMENT_DONE);
-    done_note(c, segment->sequence);
+    assert(message->state == RECV_OPEN && message->done < message->segments);
     message->done++;
     if (message->done == message->segments)
         finish_message(c, message, 0, RECV_OVER, now);
 }
 
+/* The bitmaps as they are, for the decoder: the slots are closed and used again before it is done. */
+static void keep_bitmaps(struct recv_segment *segment, uint32_t chunks)
+{
+    struct coded_recv *coded = &segment->coded;
+    uint8_t *notes = coded->buffer->notes;
+    assert(chunks + coded->extra_chunks <= coded->buffer->notes_bytes);
+    for (uint32_t i = 0; i < chunks; i++)
+        notes[i] = __atomic_load_n(&segment->bitmap[i], __ATOMIC_ACQUIRE);
+    for (uint32_t i = 0; i < coded->extra_chunks; i++)
+        notes[chunks + i] = __atomic_load_n(&coded->bitmap[i], __ATOMIC_ACQUIRE);
+}
+
+/* Decodes once the slots are closed: no packet changes the buffer under the decoder's hands. */
+static void decode_segment(struct lh_connection *c, struct recv_segment *segment,
+                           const struct recv_message *message)
+{
+    struct coded_recv *coded = &segment->coded;
+    uint32_t chunks = (segment->bytes + c->attr.chunk_bytes - 1) / c->attr.chunk_bytes;
+    assert(coded->buffer && coded->bitmap);
+    coded->coding = (struct lh_coding){
+        .chunks = chunks,
+        .chunk_bytes = c->attr.chunk_bytes,
+        .bytes = segment->bytes,
+        .room = message->buffer + segment->index * c->receiver.segment_bytes,
+        .extra = coded->buffer->chunks,
+    };
+    memcpy(coded->coding.params, c->choice.params, sizeof coded->coding.params);
+    coded->coding.message = coded->coding.room;
+    keep_bitmaps(segment, chunks);
+    coded->jobs = 1; /* until the coder counts: the buffer stays */
+    close_segment(c, segment, SEGMENT_DONE);
+    done_note(c, segment->sequence);
+    coder_decode(c, segment);
+}
+
+void receiver_segment_done(struct lh_connection *c, struct recv_segment *segment, bool whole, lh_time now)
+{
+    struct recv_message *message = recv_message_at(c, segment->message);
+    assert(message->state == RECV_OPEN && message->bytes != MESSAGE_BYTES_UNKNOWN);
+    if (!whole) {
+        decode_segment(c, segment, message);
+        return;
+    }
+    close_segment(c, segment, SEGMENT_DONE);
+    done_note(c, segment->sequence);
+    count_segment(c, message, now);
+}
+
+void receiver_segment_decoded(struct lh_connection *c, struct recv_segment *segment, lh_time now)
+{
+    assert(segment->state == SEGMENT_DONE && segment->coded.jobs == 0);
+    parity_give(c, segment->coded.buffer);
+    segment->coded.buffer = NULL;
+    count_segment(c, recv_message_at(c, segment->message), now);
+}
+
 /* ---- posting ----------------------------------------------------------------------------------------- */
 
-static void make_upper(const struct lh_connection *c, const struct recv_message *message,
-                       uint8_t upper[LH_CTS_UPPER_BYTES])
+static void make_upper(const struct lh_connection *c, const struct recv_message *message, uint32_t index,
+                       bool extra, uint8_t upper[LH_CTS_UPPER_BYTES])
 {
     struct transfer_cts cts = {
         .message = message->number,
-        .segment = message->posted,
+        .segment = index,
         .room = message->room,
         .scheme = c->choice.scheme->id,
+        .extra = extra,
     };
     memcpy(cts.params, c->choice.params, sizeof cts.params);
     transfer_cts_encode(&cts, upper);
@@ -223,6 +304,7 @@ static void open_segment(struct lh_connection *c, struct recv_message *message,
     uint8_t *bitmap;
     size_t bitmap_bytes;
     sdr_recv_bitmap_get(handle, &bitmap, &bitmap_bytes);
+    assert(segment->coded.jobs == 0 && !segment->coded.buffer);
     *segment = (struct recv_segment){
         .state = SEGMENT_OPEN,
         .touched = true,
@@ -238,33 +320,94 @@ static void open_segment(struct lh_connection *c, struct recv_message *message,
         .later_seen_ns = LH_TIME_NEVER,
         .next_ns = LH_TIME_NEVER,
     };
+    const struct lh_scheme_coding *coding = c->choice.scheme->coding;
+    if (coding && bytes > 0)
+        segment->coded.extra_chunks =
+            coding->extra_chunks(c->choice.params, (bytes + c->attr.chunk_bytes - 1) / c->attr.chunk_bytes);
+    c->receiver.parity_due = segment->coded.extra_chunks > 0;
     arrivals_start(c, segment, now);
+}
+
+/* Posts a receive; NULL when there is no room for it now, or the message was refused. */
+static struct sdr_recv_handle *post(struct lh_connection *c, struct recv_message *message,
+                                    struct sdr_recv_wr *wr, const uint8_t *upper, lh_time now)
+{
+    struct sdr_recv_handle *handle;
+    int error = lh_sdr_recv_post(c->qp, wr, upper, &handle);
+    c->receiver.post_refused = error == -LH_EAGAIN;
+    if (error == 0)
+        return handle;
+    if (error != -LH_EAGAIN && lh_sdr_error(c->qp) == 0) /* else the next step ends the connection */
+        verdict_refuse(c, message, (enum lh_error) - error, now);
+    return NULL;
+}
+
+static struct parity_buffer *take_buffer(struct lh_connection *c)
+{
+    const struct lh_scheme_coding *coding = c->choice.scheme->coding;
+    uint32_t chunks = (uint32_t)(c->receiver.segment_bytes / c->attr.chunk_bytes);
+    uint32_t extra = coding->extra_chunks(c->choice.params, chunks);
+    return parity_take(c, (size_t)extra * c->attr.chunk_bytes, (size_t)chunks + extra);
+}
+
+/* The parity of the newest segment. False when there is no room for it now. */
+static bool post_parity(struct lh_connection *c, lh_time now)
+{
+    struct receiver *r = &c->receiver;
+    struct recv_segment *segment = recv_segment_at(c, r->segment_next - 1);
+    struct coded_recv *coded = &segment->coded;
+    struct recv_message *message = recv_message_at(c, segment->message);
+    assert(segment->state == SEGMENT_OPEN && coded->extra_chunks > 0);
+    if (!coded->buffer)
+        coded->buffer = take_buffer(c);
+    if (!coded->buffer) {
+        verdict_refuse(c, message, LH_ENOMEM, now);
+        return false;
+    }
+    struct sdr_recv_wr wr = {
+        .max_length = coded->extra_chunks * c->attr.chunk_bytes,
+        .lkey = coded->buffer->lkey,
+        .address = (uint64_t)(uintptr_t)coded->buffer->chunks,
+    };
+    uint8_t upper[LH_CTS_UPPER_BYTES];
+    make_upper(c, message, segment->index, true, upper);
+    coded->handle = post(c, message, &wr, upper, now);
+    if (!coded->handle)
+        return false;
+    uint8_t *bitmap;
+    size_t bitmap_bytes;
+    sdr_recv_bitmap_get(coded->handle, &bitmap, &bitmap_bytes);
+    coded->bitmap = bitmap;
+    uint32_t sequence = r->segment_next++;
+    assert(lh_sdr_recv_sequence(coded->handle) == sequence);
+    *recv_segment_at(c, sequence) = (struct recv_segment){
+        .state = SEGMENT_PARITY,
+        .sequence = sequence,
+        .message = segment->message,
+        .machine = recv_segment_at(c, sequence)->machine,
+        .next_ns = LH_TIME_NEVER,
+    };
+    r->parity_due = false;
+    return true;
 }
 
 /* False when there is no room for it now. */
 static bool post_segment(struct lh_connection *c, struct recv_message *message, lh_time now)
 {
-    uint64_t offset = (uint64_t)message->posted * c->attr.slot_bytes;
+    uint64_t offset = message->posted * c->receiver.segment_bytes;
     uint64_t end = message->bytes == MESSAGE_BYTES_UNKNOWN ? message->room : message->bytes;
     uint64_t left = end - offset;
-    uint32_t bytes = (uint32_t)(left < c->attr.slot_bytes ? left : c->attr.slot_bytes);
+    uint32_t bytes = (uint32_t)(left < c->receiver.segment_bytes ? left : c->receiver.segment_bytes);
     struct sdr_recv_wr wr = {
         .max_length = bytes,
         .lkey = message->memory.lkey,
         .address = bytes ? (uint64_t)(uintptr_t)(message->buffer + offset) : 0,
     };
     uint8_t upper[LH_CTS_UPPER_BYTES];
-    struct sdr_recv_handle *handle;
-    make_upper(c, message, upper);
-    int error = lh_sdr_recv_post(c->qp, &wr, upper, &handle);
-    c->receiver.post_refused = error == -LH_EAGAIN;
-    if (c->receiver.post_refused)
+    make_upper(c, message, message->posted, false, upper);
+    struct sdr_recv_handle *handle = post(c, message, &wr, upper, now);
+    if (!handle)
         return false;
-    if (error) {
-        if (lh_sdr_error(c->qp) == 0) /* else the next step ends the connection */
-            verdict_refuse(c, message, (enum lh_error) - error, now);
-        return false;
-    }
     open_segment(c, message, handle, bytes, now);
     return true;
 }
@@ -274,12 +417,16 @@ void receiver_post(struct lh_connection *c, lh_time now)
     struct receiver *r = &c->receiver;
     receiver_retire(c);
     r->post_refused = false;
+    /* Where the scheme codes, a segment takes two places. */
+    uint32_t places = c->choice.scheme->coding ? 2 : 1;
+    if (r->parity_due && !post_parity(c, now))
+        return;
     /* Bounded by the two rings: each turn posts a segment or moves on to the next message. */
-    while (r->posting != r->next && r->segment_next - r->segment_oldest < c->attr.slots) {
+    while (r->posting != r->next && r->segment_next - r->segment_oldest + places <= c->attr.slots) {
         struct recv_message *message = recv_message_at(c, r->posting);
         if (message->state != RECV_OPEN || message->posted >= message->segments)
             r->posting++;
-        else if (!post_segment(c, message, now))
+        else if (!post_segment(c, message, now) || (r->parity_due && !post_parity(c, now)))
             return;
     }
 }
@@ -289,9 +436,9 @@ void receiver_post(struct lh_connection *c, lh_time now)
 static void cut_segment(struct lh_connection *c, struct recv_segment *segment,
                         const struct recv_message *message)
 {
-    uint64_t offset = (uint64_t)segment->index * c->attr.slot_bytes;
+    uint64_t offset = segment->index * c->receiver.segment_bytes;
     if (segment->index >= message->segments) {
-        close_segment(segment, SEGMENT_UNNEEDED);
+        close_segment(c, segment, SEGMENT_UNNEEDED);
         return;
     }
     uint64_t left = message->bytes - offset;
@@ -322,7 +469,7 @@ static bool lengths_possible(const struct lh_connection *c, const struct recv_se
                              const struct recv_message *message, const struct transfer_message *told)
 {
     uint64_t bytes = told->body.to_receiver.message_bytes;
-    uint64_t offset = (uint64_t)segment->index * c->attr.slot_bytes;
+    uint64_t offset = segment->index * c->receiver.segment_bytes;
     if (told->body.to_receiver.message != segment->message)
         return false;
     if (message->bytes != MESSAGE_BYTES_UNKNOWN && message->bytes != bytes)
@@ -330,7 +477,8 @@ static bool lengths_possible(const struct lh_connection *c, const struct recv_se
     if (offset > bytes || (offset == bytes && segment->index > 0))
         return false;
     uint64_t left = bytes - offset;
-    return told->body.to_receiver.segment_bytes == (left < c->attr.slot_bytes ? left : c->attr.slot_bytes);
+    uint64_t most = c->receiver.segment_bytes;
+    return told->body.to_receiver.segment_bytes == (left < most ? left : most);
 }
 
 static void on_open_segment(struct lh_connection *c, struct recv_segment *segment,
@@ -368,4 +516,6 @@ void receiver_on_to_receiver(struct lh_connection *c, const struct transfer_mess
         verdict_answer(c, segment->message);
     else if (segment->state == SEGMENT_DONE)
         done_answer(c, sequence);
+    else if (segment->state == SEGMENT_PARITY)
+        c->stats.bad_control++; /* all words go to the segment itself */
 }

@@ -21,8 +21,10 @@ void receiver_post(struct lh_connection *c, lh_time now);
 /* Lengths, and what the sender's machine says; answers when the segment is over. */
 void receiver_on_to_receiver(struct lh_connection *c, const struct transfer_message *message, lh_time now);
 
-/* All of an open segment has arrived. */
-void receiver_segment_done(struct lh_connection *c, struct recv_segment *segment, lh_time now);
+/* An open segment has arrived: whole, or as much of it as the rest can be decoded from. */
+void receiver_segment_done(struct lh_connection *c, struct recv_segment *segment, bool whole, lh_time now);
+/* The coder has recovered the rest. */
+void receiver_segment_decoded(struct lh_connection *c, struct recv_segment *segment, lh_time now);
 /* Ends an open message with this error (negative): from the return on nothing changes its buffer. */
 void receiver_end_message(struct lh_connection *c, struct recv_message *message, int error,
                           enum recv_state state, lh_time now);

@@ -3,6 +3,7 @@
  */
 #include "connection/scheme_choice.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -63,6 +64,16 @@ const struct lh_scheme *scheme_find(const struct lh_scheme *own, uint8_t id)
         if ((*s)->id == id)
             return *s;
     return NULL;
+}
+
+uint64_t scheme_segment_bytes(const struct scheme_choice *choice, const struct lh_attr *attr)
+{
+    if (!choice->scheme->coding)
+        return attr->slot_bytes;
+    uint32_t slot_chunks = (uint32_t)(attr->slot_bytes / attr->chunk_bytes);
+    uint64_t chunks = choice->scheme->coding->transfer_chunks_max(choice->params, slot_chunks);
+    assert(chunks <= slot_chunks);
+    return chunks * attr->chunk_bytes;
 }
 
 size_t scheme_sender_bytes_max(const struct lh_scheme *own, uint32_t chunks)

@@ -12,6 +12,7 @@
 #include "connection/injector.h"
 #include "connection/number.h"
 #include "connection/tell.h"
+#include "connection/verdict.h"
 #include "sdr/driver.h"
 
 #define BITS_PER_BYTE     8u
@@ -61,7 +62,7 @@ static struct send_message *add_message(struct lh_connection *c, const void *buf
         .number = c->sender.next++,
         .buffer = buffer,
         .bytes = bytes,
-        .segments = bytes == 0 ? 1 : (uint32_t)((bytes + c->attr.slot_bytes - 1) / c->attr.slot_bytes),
+        .segments = 1,
         .error = error,
     };
     return message;
@@ -228,6 +229,15 @@ static void pass_by(struct lh_connection *c)
         c->sender.segment_oldest++;
 }
 
+/* The first clear-to-send of a message decides how it is cut, for the code decides what fits a segment. */
+static void cut_message(struct send_message *message, uint64_t segment_bytes)
+{
+    assert(segment_bytes > 0 && message->started == 0);
+    message->segment_bytes = segment_bytes;
+    if (message->bytes > 0)
+        message->segments = (uint32_t)((message->bytes + segment_bytes - 1) / segment_bytes);
+}
+
 /* The segment of a clear-to-send that was checked; NULL when the SDR layer has no place for it now. */
 static struct send_segment *take_segment(struct lh_connection *c, struct send_message *message,
                                          const struct lh_scheme *scheme)
@@ -239,9 +249,9 @@ static struct send_segment *take_segment(struct lh_connection *c, struct send_me
         lh_sdr_cts_skip(c->qp);
     else if (sdr_streaming_send_start(c->qp, &wr, &handle) != SDR_SUCCESS)
         return NULL;
-    uint64_t offset = (uint64_t)message->started * c->attr.slot_bytes;
+    uint64_t offset = message->started * message->segment_bytes;
     uint64_t left = message->bytes - offset;
-    uint32_t bytes = (uint32_t)(left < c->attr.slot_bytes ? left : c->attr.slot_bytes);
+    uint32_t bytes = (uint32_t)(left < message->segment_bytes ? left : message->segment_bytes);
     *segment = (struct send_segment){
         .active = true,
         .touched = true,
@@ -257,6 +267,32 @@ static struct send_segment *take_segment(struct lh_connection *c, struct send_me
         .next_ns = LH_TIME_NEVER,
     };
     return segment;
+}
+
+/* Memory for the parity. False: there is none. */
+static bool start_coding(struct lh_connection *c, struct send_segment *segment,
+                         const struct transfer_cts *cts)
+{
+    const struct lh_scheme_coding *ops = segment->scheme->coding;
+    struct coded_send *coded = &segment->coded;
+    uint32_t chunks_max =
+        (uint32_t)(send_message_at(c, segment->message)->segment_bytes / c->attr.chunk_bytes);
+    coded->extra_chunks = ops->extra_chunks(cts->params, segment->chunks);
+    if (coded->extra_chunks == 0)
+        return true;
+    size_t bytes = (size_t)ops->extra_chunks(cts->params, chunks_max) * c->attr.chunk_bytes;
+    coded->buffer = parity_take(c, bytes, 0);
+    if (!coded->buffer)
+        return false;
+    coded->coding = (struct lh_coding){
+        .chunks = segment->chunks,
+        .chunk_bytes = c->attr.chunk_bytes,
+        .bytes = segment->bytes,
+        .message = segment->payload,
+        .extra = coded->buffer->chunks,
+    };
+    memcpy(coded->coding.params, cts->params, sizeof coded->coding.params);
+    return true;
 }
 
 static void start_segment(struct lh_connection *c, struct send_message *message,
@@ -278,8 +314,23 @@ static void start_segment(struct lh_connection *c, struct send_message *message,
     struct lh_transfer transfer = {
         .chunks = segment->chunks, .chunk_bytes = c->attr.chunk_bytes, .stats = &c->stats};
     memcpy(transfer.params, cts->params, sizeof transfer.params);
+    if (scheme->coding && !start_coding(c, segment, cts)) {
+        verdict_cancel(c, message, LH_ENOMEM, now);
+        return;
+    }
     scheme->sender_start(segment->machine, &transfer, now);
     injector_run(c, segment, now);
+}
+
+/* 0: not even one group of chunks and its parity fits; or the scheme is not known. */
+static uint64_t segment_bytes_of(const struct lh_connection *c, const struct lh_scheme *scheme,
+                                 const struct transfer_cts *cts)
+{
+    struct scheme_choice choice = {.scheme = scheme};
+    if (!scheme || !scheme->params_valid(cts->params))
+        return 0;
+    memcpy(choice.params, cts->params, sizeof choice.params);
+    return scheme_segment_bytes(&choice, &c->attr);
 }
 
 /* Whether the peer may ask for this. Ends the connection when it may not. */
@@ -287,14 +338,22 @@ static bool check_cts(struct lh_connection *c, const struct send_message *messag
                       const struct transfer_cts *cts)
 {
     const struct lh_scheme *scheme = scheme_find(c->attr.scheme, cts->scheme);
-    uint64_t left = message->bytes - (uint64_t)message->started * c->attr.slot_bytes;
-    uint64_t bytes = left < c->attr.slot_bytes ? left : c->attr.slot_bytes;
+    uint64_t segment_bytes = segment_bytes_of(c, scheme, cts);
+    uint64_t left = message->bytes - message->started * segment_bytes;
+    uint64_t bytes = left < segment_bytes ? left : segment_bytes;
     char words[CONNECTION_TEXT_MAX];
     if (!scheme)
         snprintf(words, sizeof words, "peer wants reliability scheme %u, which this side does not know",
                  cts->scheme);
     else if (!scheme->params_valid(cts->params))
         snprintf(words, sizeof words, "peer wants %s with impossible parameters", scheme->name);
+    else if (segment_bytes == 0)
+        snprintf(words, sizeof words, "peer wants %s with parity that does not fit a slot", scheme->name);
+    else if (message->bytes / segment_bytes >= INT32_MAX)
+        snprintf(words, sizeof words, "peer cut message %u into more than %d segments", cts->message,
+                 INT32_MAX);
+    else if (message->started > 0 && segment_bytes != message->segment_bytes)
+        snprintf(words, sizeof words, "peer cut message %u into other segments half way", cts->message);
     else if (cts->segment != message->started)
         snprintf(words, sizeof words, "peer cleared segment %u of message %u, and %u is next", cts->segment,
                  cts->message, message->started);
@@ -305,6 +364,53 @@ static bool check_cts(struct lh_connection *c, const struct send_message *messag
         return true;
     connection_fail(c, LH_EPROTOCOL, words);
     return false;
+}
+
+static void start_message_segment(struct lh_connection *c, struct send_message *message,
+                                  const struct transfer_cts *cts, lh_time now)
+{
+    if (message->started == 0)
+        cut_message(message, segment_bytes_of(c, scheme_find(c->attr.scheme, cts->scheme), cts));
+    start_segment(c, message, cts, now);
+}
+
+/* False when the SDR layer has no place for it now. */
+static bool open_parity(struct lh_connection *c, struct send_segment *segment, const struct lh_cts *raw)
+{
+    struct sdr_send_start_wr wr = {.opcode = SDR_WR_WRITE};
+    if (raw->length_bytes < (uint64_t)segment->coded.extra_chunks * c->attr.chunk_bytes) {
+        connection_fail(c, LH_EPROTOCOL, "peer cleared less than the parity of a segment to be sent");
+        return false;
+    }
+    if (sdr_streaming_send_start(c->qp, &wr, &segment->coded.handle) != SDR_SUCCESS)
+        return false;
+    c->sender.segment_next++;
+    segment->touched = true;
+    return true;
+}
+
+/* Clear-to-sends of parity belong to the segment right before them, unless that is over. Whether there were
+ * any. */
+static bool use_parity_cts(struct lh_connection *c)
+{
+    struct sender *s = &c->sender;
+    bool any = false;
+    /* Each turn takes a place of the ring. */
+    while (s->segment_next - s->segment_oldest < c->attr.slots && s->ending_count < c->attr.slots) {
+        struct lh_cts raw;
+        struct transfer_cts cts;
+        if (lh_sdr_cts_peek(c->qp, &raw) != 0 || transfer_cts_decode(raw.upper, &cts) != 0 || !cts.extra)
+            return any;
+        uint32_t before = s->segment_next - 1;
+        struct send_segment *segment = send_segment_at(c, before);
+        bool lives = segment->active && segment->sequence == before && segment->message == cts.message;
+        if (!lives || segment->coded.extra_chunks == 0)
+            pass_by(c);
+        else if (!open_parity(c, segment, &raw))
+            return any;
+        any = true;
+    }
+    return any;
 }
 
 /* The message whose segments are started next, or NULL. */
@@ -325,18 +431,19 @@ static bool use_cts(struct lh_connection *c, struct send_message *message, lh_ti
     struct lh_cts raw;
     struct transfer_cts cts;
     uint32_t before = c->sender.segment_next;
-    c->sender.cts_wanted = lh_sdr_cts_peek(c->qp, &raw) != 0;
-    if (c->sender.cts_wanted)
+    if (lh_sdr_cts_peek(c->qp, &raw) != 0) {
+        c->sender.cts_wanted = true;
         return false;
+    }
     assert(raw.sequence == before);
     if (transfer_cts_decode(raw.upper, &cts) != 0) {
         connection_fail(c, LH_EPROTOCOL, "peer sent a clear-to-send that cannot be");
         return false;
     }
-    if (number_before(cts.message, message->number))
-        pass_by(c);
+    if (cts.extra || number_before(cts.message, message->number))
+        pass_by(c); /* parity: use_parity_cts() saw that its segment is over */
     else if (cts.message == message->number && check_cts(c, message, &raw, &cts))
-        start_segment(c, message, &cts, now);
+        start_message_segment(c, message, &cts, now);
     return c->error == 0 && c->sender.segment_next != before;
 }
 
@@ -368,6 +475,10 @@ static void start_segments(struct lh_connection *c, lh_time now, lh_time *next)
         if (s->closed || !use_cts(c, message, now))
             return;
         note_started(c, next);
+        if (use_parity_cts(c)) {
+            c->touched = true;
+            lh_keep_earlier(next, now);
+        }
     }
 }
 
@@ -396,6 +507,7 @@ static void step_segment(struct lh_connection *c, struct send_segment *segment, 
     if (segment->tell_at <= now)
         tell_lengths(c, segment, now);
     s->closed |= segment->hungry;
+    s->cts_wanted |= segment->coded.extra_chunks > 0 && !segment->coded.handle;
     if (!s->blocked) /* else it runs when the injection queue has room, which sender_has_work() sees */
         lh_keep_earlier(next, segment->next_ns);
     lh_keep_earlier(next, segment->tell_at);
@@ -416,6 +528,7 @@ void sender_step(struct lh_connection *c, lh_time now, lh_time *next)
     s->window_bytes = window_now(c);
     s->cts_wanted = false;
     injector_resume(c, now);
+    use_parity_cts(c);
     /* Strictly in order: receivers conclude from a chunk of one segment that all before it were sent whole.
      */
     s->closed = s->blocked != NULL;

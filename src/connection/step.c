@@ -87,8 +87,11 @@ static lh_time step_locked(struct lh_connection *c, lh_time now)
     lh_time next = LH_TIME_NEVER;
     bool arrived = arrivals_look(c, now);
     bool heard = hear(c, now);
+    bool coded = coder_has_news(c->coder);
+    if (coded)
+        coder_collect(c, now);
     liveness_step(c, now, &next);
-    if (!c->error && (heard || arrived || c->touched || c->due_ns <= now || sender_has_work(c)))
+    if (!c->error && (heard || arrived || coded || c->touched || c->due_ns <= now || sender_has_work(c)))
         act(c, now);
     if (c->error)
         return LH_TIME_NEVER;

@@ -56,13 +56,17 @@ void verdict_cancel(struct lh_connection *c, struct send_message *message, enum 
     tell_cancel(c, message, now);
 }
 
-void verdict_refuse(struct lh_connection *c, struct recv_message *message, enum lh_error error, lh_time now)
+bool verdict_refuse(struct lh_connection *c, struct recv_message *message, enum lh_error error, lh_time now)
 {
     assert(message->state == RECV_OPEN);
+    coder_finish(c, now); /* nothing may change the buffer afterwards */
+    if (message->state != RECV_OPEN)
+        return false;
     message->error = as_error((int)error);
     receiver_end_message(c, message, -message->error, RECV_REFUSED, now);
     c->receiver.telling++;
     tell_refuse(c, message, now);
+    return true;
 }
 
 void verdict_answer(struct lh_connection *c, uint32_t number)
@@ -119,8 +123,8 @@ void verdict_on_cancel(struct lh_connection *c, const struct transfer_message *m
             return; /* no place to remember it: the sender repeats itself */
         if (!number_before(number, r->next)) {
             own->error = as_error((int)message->body.verdict.error);
-        } else if (own->state == RECV_OPEN) {
-            verdict_refuse(c, own, (enum lh_error)message->body.verdict.error, now);
+        } else if (own->state == RECV_OPEN &&
+                   verdict_refuse(c, own, (enum lh_error)message->body.verdict.error, now)) {
             return; /* that was the answer */
         }
     }

@@ -15,8 +15,9 @@
 /* The sender gives an open message up. error: positive. */
 void verdict_cancel(struct lh_connection *c, struct send_message *message, enum lh_error error,
                     lh_time now);
-/* The receiver ends an open message without its data. */
-void verdict_refuse(struct lh_connection *c, struct recv_message *message, enum lh_error error,
+/* The receiver ends an open message without its data. False: all of it had arrived and only had to be
+ * decoded, so it is whole and over now. */
+bool verdict_refuse(struct lh_connection *c, struct recv_message *message, enum lh_error error,
                     lh_time now);
 /* Answers whatever is asked about a message that is not open. */
 void verdict_answer(struct lh_connection *c, uint32_t message);

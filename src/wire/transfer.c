@@ -152,7 +152,7 @@ void transfer_cts_encode(const struct transfer_cts *cts, uint8_t out[CONTROL_UPP
     lh_put_be32(out, cts->message);
     lh_put_be32(out + 4, cts->segment);
     out[8] = cts->scheme;
-    out[9] = 0;
+    out[9] = cts->extra;
     lh_put_be16(out + 10, (uint16_t)(room >> 32));
     lh_put_be32(out + 12, (uint32_t)room);
     memcpy(out + 16, cts->params, TRANSFER_PARAMS);
@@ -160,11 +160,12 @@ void transfer_cts_encode(const struct transfer_cts *cts, uint8_t out[CONTROL_UPP
 
 int transfer_cts_decode(const uint8_t data[CONTROL_UPPER_BYTES], struct transfer_cts *cts)
 {
-    if (data[9] != 0)
+    if (data[9] > 1)
         return -1;
     cts->message = lh_get_be32(data);
     cts->segment = lh_get_be32(data + 4);
     cts->scheme = data[8];
+    cts->extra = data[9] == 1;
     cts->room = (uint64_t)lh_get_be16(data + 10) << 32 | lh_get_be32(data + 12);
     memcpy(cts->params, data + 16, TRANSFER_PARAMS);
     return 0;

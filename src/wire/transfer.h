@@ -16,14 +16,16 @@
  * repeats them, so that no single loss matters. REFUSE is answered by FORGET, CANCEL by REFUSE, TO_RECEIVER
  * of a segment that is over by DONE or REFUSE; the asking side repeats itself until then.
  *
- * Of a clear-to-send, the upper 24 bytes: message 4 | segment of the message 4 | scheme 1 | zero 1 |
- * room 6 | parameters 8. Room: bytes that the whole message may have.
+ * Of a clear-to-send, the upper 24 bytes: message 4 | segment of the message 4 | scheme 1 | part 1 |
+ * room 6 | parameters 8. Room: bytes that the whole message may have. Part: 0 the segment's own bytes, 1 its
+ * extra chunks (parity); the clear-to-send of these comes right after that of the segment.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef LH_WIRE_TRANSFER_H
 #define LH_WIRE_TRANSFER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -82,6 +84,7 @@ struct transfer_cts {
     uint32_t segment; /* of the message, from 0 */
     uint64_t room;    /* of the whole message; encode saturates at TRANSFER_ROOM_MAX */
     uint8_t scheme;
+    bool extra; /* part: room for the extra chunks of the segment before it */
     uint8_t params[TRANSFER_PARAMS];
 };
 

@@ -18,6 +18,7 @@
 #include <cmocka.h>
 
 #include "base/prng.h"
+#include "support/parity_scheme.h"
 
 #define THREADS  3
 #define MESSAGES 60 /* of each thread */
@@ -45,13 +46,16 @@ static void must(int code, const char *what)
         fail_msg("%s: %d, %s", what, code, lh_last_error());
 }
 
-static void open_ends(const char *link)
+/* scheme: one of a test's own, or NULL. */
+static void open_ends(const char *link, const struct lh_scheme *scheme)
 {
     struct lh_attr attr;
     lh_attr_init(&attr);
     attr.device = "udp:[::1]";
     attr.channels = 2;
     attr.workers = 2;
+    attr.scheme = scheme;
+    attr.coders = 2;
     attr.slot_bytes = 65536;
     must(lh_link_parse(link, &attr.link), "lh_link_parse");
     for (int i = 0; i < 2; i++)
@@ -154,13 +158,15 @@ static void run_jobs(bool cancels)
                 pthread_join(jobs[end][sends][i].thread, NULL);
 }
 
-static void many_threads(void **state)
+static void many_threads(const struct lh_scheme *scheme)
 {
-    (void)state;
     for (int cancels = 0; cancels < 2; cancels++) {
+        struct lh_stats stats;
         atomic_store(&delivered, 0);
-        open_ends("rtt=2ms,loss=1e-2,reorder=1e-3,duplicate=1e-3");
+        open_ends("rtt=2ms,loss=1e-2,reorder=1e-3,duplicate=1e-3", scheme);
         run_jobs(cancels);
+        must(lh_connection_stats(ends[0], &stats), "lh_connection_stats");
+        assert_int_equal(scheme != NULL, stats.chunks_recovered > 0);
         lh_close(ends[0]);
         lh_close(ends[1]);
         assert_int_equal(atomic_load(&wrong), 0);
@@ -168,6 +174,18 @@ static void many_threads(void **state)
             assert_int_equal(atomic_load(&delivered), 4 * THREADS * MESSAGES);
     }
     assert_true(atomic_load(&delivered) > 0 && atomic_load(&canceled) > 0);
+}
+
+static void many_threads_send_again(void **state)
+{
+    (void)state;
+    many_threads(NULL);
+}
+
+static void many_threads_code(void **state)
+{
+    (void)state;
+    many_threads(&parity_scheme);
 }
 
 static void *wait_for_ever(void *argument)
@@ -186,7 +204,7 @@ static void close_wakes_who_waits(void **state)
         struct lh_request *request;
         pthread_t thread;
         void *result;
-        open_ends("none");
+        open_ends("none", NULL);
         must(lh_recv(ends[0], buffer, 10, NULL, &request), "lh_recv");
         must(pthread_create(&thread, NULL, wait_for_ever, request), "pthread_create");
         lh_close(ends[i % 2]); /* its own end, or the other one */
@@ -201,7 +219,8 @@ static void close_wakes_who_waits(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(many_threads),
+        cmocka_unit_test(many_threads_send_again),
+        cmocka_unit_test(many_threads_code),
         cmocka_unit_test(close_wakes_who_waits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -84,6 +84,8 @@ static void bad_counts(void **state)
     refused("peer_timeout_ns 18446744073709551615", "a day");
     attr.workers = 65;
     refused("workers 65", "LH_NO_WORKERS");
+    attr.coders = 65;
+    refused("coders 65", "LH_NO_CODERS");
     attr.struct_bytes = 0;
     refused("struct_bytes 0", "lh_attr_init");
     attr.struct_bytes = sizeof attr + 8;
@@ -124,6 +126,7 @@ static void defaults(void **state)
     assert_int_equal(checked.channels, 1);
     assert_int_equal(checked.generations, 4);
     assert_int_equal(checked.workers, 1);
+    assert_int_equal(checked.coders, 1);
     assert_int_equal(checked.window_bytes, 64 << 20);
     assert_true(checked.peer_timeout_ns == 10 * LH_NS_PER_S);
     assert_int_equal(attr_check(NULL, &checked), 0);

@@ -186,7 +186,15 @@ static void clear_to_send(void **state)
     assert_int_equal(out.room, 0x060504030201);
     assert_int_equal(out.scheme, 200);
     assert_memory_equal(out.params, in.params, TRANSFER_PARAMS);
+    assert_false(out.extra);
     bytes[9] = 1;
+    assert_int_equal(transfer_cts_decode(bytes, &out), 0);
+    assert_true(out.extra);
+    in.extra = true;
+    uint8_t again[CONTROL_UPPER_BYTES];
+    transfer_cts_encode(&in, again);
+    assert_memory_equal(again, bytes, sizeof again);
+    bytes[9] = 2;
     assert_int_equal(transfer_cts_decode(bytes, &out), -1);
     in.room = UINT64_MAX;
     transfer_cts_encode(&in, bytes);

@@ -1,0 +1,78 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include "connection/parity.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "base/error.h"
+#include "connection/connection.h"
+
+#define ALIGNMENT 64u
+
+static size_t rounded_up(size_t bytes)
+{
+    return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+}
+
+static void free_buffer(struct parity_buffer *buffer)
+{
+    sdr_mr_dereg(buffer->mr);
+    free(buffer->chunks);
+    free(buffer);
+}
+
+static struct parity_buffer *make_buffer(struct lh_connection *c, size_t bytes, size_t notes_bytes)
+{
+    struct parity_buffer *buffer = calloc(1, sizeof *buffer);
+    uint8_t *chunks = aligned_alloc(ALIGNMENT, rounded_up(bytes) + rounded_up(notes_bytes));
+    if (!buffer || !chunks) {
+        lh_fail(LH_ENOMEM, "no memory for %zu bytes of parity", bytes + notes_bytes);
+        goto free_memory;
+    }
+    struct sdr_mr *mr = sdr_mr_reg(c->context, chunks, bytes, SDR_ACCESS_REMOTE_WRITE);
+    if (!mr)
+        goto free_memory;
+    *buffer = (struct parity_buffer){
+        .chunks = chunks,
+        .bytes = bytes,
+        .notes = chunks + rounded_up(bytes),
+        .notes_bytes = notes_bytes,
+        .mr = mr,
+    };
+    sdr_mr_lkey_get(mr, &buffer->lkey);
+    return buffer;
+free_memory:
+    free(buffer);
+    free(chunks);
+    return NULL;
+}
+
+struct parity_buffer *parity_take(struct lh_connection *c, size_t bytes, size_t notes_bytes)
+{
+    assert(bytes > 0);
+    struct parity_buffer *buffer = c->unused_parity;
+    if (!buffer)
+        return make_buffer(c, bytes, notes_bytes);
+    c->unused_parity = buffer->next;
+    if (buffer->bytes >= bytes && buffer->notes_bytes >= notes_bytes)
+        return buffer;
+    free_buffer(buffer); /* of another code, or the other direction */
+    return make_buffer(c, bytes, notes_bytes);
+}
+
+void parity_give(struct lh_connection *c, struct parity_buffer *buffer)
+{
+    buffer->next = c->unused_parity;
+    c->unused_parity = buffer;
+}
+
+void parity_free_all(struct lh_connection *c)
+{
+    while (c->unused_parity) { /* at most as many as there ever were segments in flight */
+        struct parity_buffer *buffer = c->unused_parity;
+        c->unused_parity = buffer->next;
+        free_buffer(buffer);
+    }
+}

@@ -1,0 +1,220 @@
+/*
+ * test_connection_coding.c - messages of a scheme that codes: parity beside each segment, in simulation.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include <longhaul/connection.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "support/connection_pair.h"
+#include "support/parity_scheme.h"
+
+#define MTU   1024u
+#define SLOT  16384u
+#define SLOTS 8u
+
+#define CLEAN_LINK "rtt=10ms,rate=10Gbit"
+#define LOSSY_LINK "rtt=10ms,rate=10Gbit,loss=0.05"
+#define BAD_LINK   "rtt=10ms,rate=10Gbit,loss=0.05,reorder=0.02,duplicate=0.02,corrupt=0.01,jitter=200us"
+
+static void parity_attr(struct lh_attr *attr)
+{
+    connection_pair_attr(attr);
+    attr->scheme = &parity_scheme;
+    attr->reliability = "parity";
+}
+
+static struct connection_pair open_with(const char *link, const struct lh_attr *attr)
+{
+    struct connection_pair pair;
+    connection_pair_open(&pair, "coding", 11, link, attr, NULL);
+    return pair;
+}
+
+static struct connection_pair open_pair(const char *link)
+{
+    struct lh_attr attr;
+    parity_attr(&attr);
+    return open_with(link, &attr);
+}
+
+static struct lh_stats stats_of(const struct connection_pair *pair, int end)
+{
+    struct lh_stats stats;
+    assert_int_equal(lh_connection_stats(pair->ends[end], &stats), 0);
+    return stats;
+}
+
+/* One message into a buffer of `room` bytes: exact, and nothing behind it is touched. */
+static void transfer(struct connection_pair *pair, int from, size_t bytes, size_t room)
+{
+    uint8_t *data = connection_pair_bytes(bytes, bytes + 1);
+    uint8_t *buffer = connection_pair_bytes(room, 99);
+    uint8_t *before = connection_pair_bytes(room, 99);
+    struct lh_request *recv = connection_pair_recv(pair, 1 - from, buffer, room);
+    struct lh_request *send = connection_pair_send(pair, from, data, bytes);
+    struct lh_result sent = connection_pair_finish(pair, send);
+    struct lh_result received = connection_pair_finish(pair, recv);
+    assert_int_equal(sent.error, 0);
+    assert_int_equal(received.error, 0);
+    assert_int_equal(received.bytes, bytes);
+    assert_memory_equal(buffer, data, bytes);
+    assert_memory_equal(buffer + bytes, before + bytes, room - bytes);
+    free(data);
+    free(buffer);
+    free(before);
+}
+
+static const size_t sizes[] = {
+    0,        1,    MTU - 1,  MTU,      MTU + 1,      4 * MTU,          4 * MTU + 1,
+    SLOT - 1, SLOT, SLOT + 1, 3 * SLOT, 3 * SLOT + 5, SLOTS *SLOT + 17, 40 * SLOT,
+};
+
+static void every_size(const char *link)
+{
+    struct connection_pair pair = open_pair(link);
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        transfer(&pair, (int)(i % 2), sizes[i], sizes[i]);
+        transfer(&pair, (int)(i % 2), sizes[i], sizes[i] + 20 * SLOT + 3);
+    }
+    connection_pair_close(&pair);
+}
+
+static void every_size_on_a_clean_link(void **state)
+{
+    (void)state;
+    every_size(CLEAN_LINK);
+}
+
+static void every_size_on_a_bad_link(void **state)
+{
+    (void)state;
+    every_size(BAD_LINK);
+}
+
+static void lost_chunks_are_recovered(void **state)
+{
+    (void)state;
+    struct connection_pair pair = open_pair(LOSSY_LINK);
+    transfer(&pair, 0, 40 * SLOT, 40 * SLOT);
+    assert_true(stats_of(&pair, 1).chunks_recovered > 0);
+    assert_int_equal(stats_of(&pair, 0).chunks_recovered, 0);
+    connection_pair_close(&pair);
+}
+
+/* Only parity that was needed and came is decoded with: nothing to recover, nothing recovered. */
+static void nothing_lost_nothing_recovered(void **state)
+{
+    (void)state;
+    struct connection_pair pair = open_pair(CLEAN_LINK);
+    transfer(&pair, 0, 40 * SLOT, 40 * SLOT);
+    assert_int_equal(stats_of(&pair, 1).chunks_recovered, 0);
+    assert_int_equal(stats_of(&pair, 1).decode_ns, 0);
+    connection_pair_close(&pair);
+}
+
+static void two_slots_are_enough(void **state)
+{
+    (void)state;
+    struct lh_attr attr;
+    parity_attr(&attr);
+    attr.slots = 2;
+    struct connection_pair pair = open_with(BAD_LINK, &attr);
+    transfer(&pair, 0, 5 * SLOT + 1, 5 * SLOT + 1);
+    connection_pair_close(&pair);
+}
+
+/* ---- ends --------------------------------------------------------------------------------------------- */
+
+/* At many moments of a transfer: the buffers are the caller's afterwards. */
+static void canceled_at_any_moment(void **state)
+{
+    (void)state;
+    size_t bytes = 10 * SLOT;
+    uint8_t *data = connection_pair_bytes(bytes, 1);
+    for (unsigned turns = 0; turns < 120; turns += 3) {
+        struct lh_attr attr;
+        parity_attr(&attr);
+        struct connection_pair pair = open_with(LOSSY_LINK, &attr);
+        uint8_t *buffer = connection_pair_bytes(bytes, 2);
+        struct lh_request *recv = connection_pair_recv(&pair, 1, buffer, bytes);
+        struct lh_request *send = connection_pair_send(&pair, 0, data, bytes);
+        for (unsigned i = 0; i < turns; i++)
+            connection_pair_turn(&pair, LH_TIME_NEVER - 1);
+        lh_cancel(turns % 4 < 2 ? send : recv);
+        struct lh_result sent = connection_pair_finish(&pair, send);
+        struct lh_result received = connection_pair_finish(&pair, recv);
+        if (received.error == 0)
+            assert_memory_equal(buffer, data, bytes);
+        if (sent.error == 0)
+            assert_int_equal(received.error, 0); /* acknowledged: the receiver has it whole */
+        transfer(&pair, 0, SLOT, SLOT);
+        free(buffer);
+        connection_pair_close(&pair);
+    }
+    free(data);
+}
+
+/* What was acknowledged is handed over, even when the receiver closes while it decodes. */
+static void closed_after_the_acknowledgement(void **state)
+{
+    (void)state;
+    size_t bytes = 10 * SLOT;
+    uint8_t *data = connection_pair_bytes(bytes, 1);
+    uint8_t *buffer = connection_pair_bytes(bytes, 2);
+    struct lh_attr attr;
+    parity_attr(&attr);
+    struct connection_pair pair = open_with(LOSSY_LINK, &attr);
+    struct lh_request *recv = connection_pair_recv(&pair, 1, buffer, bytes);
+    struct lh_request *send = connection_pair_send(&pair, 0, data, bytes);
+    struct lh_result sent;
+    struct lh_result received;
+    while (!lh_test(send, &sent))
+        connection_pair_turn(&pair, LH_TIME_NEVER - 1);
+    lh_close(pair.ends[1]);
+    assert_int_equal(lh_test(recv, &received), 1);
+    assert_int_equal(sent.error, 0);
+    assert_int_equal(received.error, 0);
+    assert_memory_equal(buffer, data, bytes);
+    lh_request_free(send);
+    lh_request_free(recv);
+    lh_close(pair.ends[0]);
+    sim_world_destroy(pair.world);
+    free(data);
+    free(buffer);
+}
+
+static void one_slot_is_refused(void **state)
+{
+    (void)state;
+    struct lh_attr attr;
+    struct lh_connection *connection;
+    parity_attr(&attr);
+    attr.device = "sim:none/0";
+    attr.slots = 1;
+    assert_int_equal(lh_open(&attr, &connection), -LH_EINVAL);
+    assert_non_null(strstr(lh_last_error(), "slots 1"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_size_on_a_clean_link),
+        cmocka_unit_test(every_size_on_a_bad_link),
+        cmocka_unit_test(lost_chunks_are_recovered),
+        cmocka_unit_test(nothing_lost_nothing_recovered),
+        cmocka_unit_test(two_slots_are_enough),
+        cmocka_unit_test(canceled_at_any_moment),
+        cmocka_unit_test(closed_after_the_acknowledgement),
+        cmocka_unit_test(one_slot_is_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

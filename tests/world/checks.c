@@ -228,7 +228,7 @@ static bool is_idle(const struct world *world, const struct pair *pair)
 {
     uint64_t packets = world->bytes_asked / pair->plan->attr[0].mtu_bytes + 1;
     for (uint32_t side = 0; side < 2; side++)
-        if (strstr(pair->plan->reliability[side], "alpha=0.") != NULL)
+        if (strstr(plan_reliability(world->plan, pair->plan, side), "alpha=0.") != NULL)
             return false;
     return packets * LH_NS_PER_US <= pair->rtt_least_ns / 8;
 }

@@ -43,8 +43,8 @@ static void describe_pair(FILE *out, const struct plan *plan, uint32_t number)
     if (pair->raw)
         fprintf(out, ", immediate %u + %u\n", pair->message_bits, pair->fragment_bits);
     else
-        fprintf(out, ", %s and %s, patience %llu ms\n", pair->reliability[0], pair->reliability[1],
-                (wide)(pair->peer_timeout_ns / LH_NS_PER_MS));
+        fprintf(out, ", %s and %s, patience %llu ms\n", plan_reliability(plan, pair, 0),
+                plan_reliability(plan, pair, 1), (wide)(pair->peer_timeout_ns / LH_NS_PER_MS));
 }
 
 static void describe_event(FILE *out, const struct plan_event *event, uint32_t number)

@@ -22,6 +22,7 @@ enum draw_part {
     PART_CLOCKS,
     PART_FAULTS,
     PART_SWITCHES,
+    PART_CODES,
     PART_PAIRS = 16, /* and one more for each pair */
 };
 
@@ -101,16 +102,32 @@ static void draw_clocks(struct plan *plan, struct lh_prng *prng)
 
 /* ---- who talks --------------------------------------------------------------------------------------- */
 
-/* Of every scheme that this build has, with what it takes after a comma. */
+static bool takes_part(const struct lh_scheme *scheme, bool codes)
+{
+    return (scheme->coding != NULL) == codes;
+}
+
+/* Of the schemes of this build that code, or of those that do not. */
+static const struct lh_scheme *draw_scheme(struct lh_prng *prng, bool codes)
+{
+    uint64_t count = 0;
+    for (uint32_t i = 0; lh_schemes()[i]; i++)
+        count += takes_part(lh_schemes()[i], codes);
+    if (count == 0)
+        return NULL;
+    uint64_t left = lh_prng_below(prng, count);
+    for (uint32_t i = 0;; i++)
+        if (takes_part(lh_schemes()[i], codes) && left-- == 0)
+            return lh_schemes()[i];
+}
+
+/* With what it takes after a comma. */
 static void draw_reliability(struct lh_prng *prng, char *text, size_t size)
 {
     static const char *const parameters[] = {"",        "alpha=0.25", "alpha=0.5", "alpha=1", "alpha=4",
                                              "alpha=9", "k=4,m=2",    "k=8,m=4",   "k=16,m=2"};
     uint8_t parsed[LH_SCHEME_PARAMS];
-    uint32_t count = 0;
-    while (lh_schemes()[count])
-        count++;
-    const struct lh_scheme *scheme = lh_schemes()[lh_prng_below(prng, count)];
+    const struct lh_scheme *scheme = draw_scheme(prng, false);
     const char *chosen = "";
     uint64_t start = lh_prng_below(prng, sizeof parameters / sizeof parameters[0]);
     for (uint64_t i = 0; i < sizeof parameters / sizeof parameters[0]; i++) {
@@ -121,6 +138,48 @@ static void draw_reliability(struct lh_prng *prng, char *text, size_t size)
         }
     }
     snprintf(text, size, "%s%s%s", scheme->name, *chosen ? "," : "", chosen);
+}
+
+/* A code whose parity fits the slots, which are drawn already; "" when none does. */
+static void draw_code(const struct lh_attr *attr, struct lh_prng *prng, char *text, size_t size)
+{
+    static const struct {
+        uint8_t k;
+        uint8_t m;
+    } codes[] = {{32, 8}, {4, 2}, {8, 4}, {16, 2}, {3, 1}, {2, 2}, {1, 3}, {7, 5}, {4, 1}, {1, 1}};
+    static const char *const ends[] = {"",          ",fallback=sr",     ",spread=1",           ",spread=3",
+                                       ",beta=0.1", ",beta=2,spread=2", ",fallback=sr,beta=0", ""};
+    const struct lh_scheme *scheme = draw_scheme(prng, true);
+    uint64_t start = lh_prng_below(prng, sizeof codes / sizeof codes[0]);
+    uint64_t end = lh_prng_below(prng, sizeof ends / sizeof ends[0]);
+    text[0] = '\0';
+    for (uint64_t i = 0; scheme && attr->slots > 1 && i < sizeof codes / sizeof codes[0]; i++) {
+        uint64_t tried = (start + i) % (sizeof codes / sizeof codes[0]);
+        uint8_t params[LH_SCHEME_PARAMS];
+        char rest[40];
+        snprintf(rest, sizeof rest, "k=%u,m=%u%s", codes[tried].k, codes[tried].m, ends[end]);
+        uint32_t chunks = (uint32_t)(attr->slot_bytes / attr->chunk_bytes);
+        if (scheme->parse(rest, params) != 0 || scheme->coding->transfer_chunks_max(params, chunks) == 0)
+            continue;
+        snprintf(text, size, "%s,%s", scheme->name, rest);
+        return;
+    }
+}
+
+/* Of its own generator, and last: it moves nothing of what the seed meant before. */
+static void draw_codes(struct plan *plan, struct lh_prng *prng)
+{
+    if (is_on(prng, 0.5))
+        plan->features |= 1u << FEATURE_code;
+    for (uint32_t i = 0; i < plan->pair_count; i++)
+        for (uint32_t side = 0; side < 2; side++) {
+            struct plan_pair *pair = &plan->pairs[i];
+            char *text = pair->coded[side];
+            bool codes = is_on(prng, 0.7);
+            draw_code(&pair->attr[side], prng, text, sizeof pair->coded[side]);
+            if (!codes)
+                text[0] = '\0';
+        }
 }
 
 static void draw_sizes(struct lh_attr *attr, struct lh_prng *prng)
@@ -334,4 +393,6 @@ void plan_draw(uint64_t seed, struct plan *plan)
     if (is_on(&switches, 0.1))
         plan->features |= 1u << FEATURE_switches;
     switches_draw(plan, &switches);
+    struct lh_prng codes = lh_prng_fork(&root, PART_CODES);
+    draw_codes(plan, &codes);
 }

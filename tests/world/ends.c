@@ -25,7 +25,7 @@ static int open_connection(struct world *world, struct pair *pair, uint32_t side
     struct lh_attr attr = pair->plan->attr[side];
     attr.device = device;
     attr.workers = LH_NO_WORKERS;
-    attr.reliability = pair->plan->reliability[side];
+    attr.reliability = plan_reliability(world->plan, pair->plan, side);
     bool patient = !plan_has(world->plan, FEATURE_impatient) && pair->trusted && !pair->may_end;
     attr.peer_timeout_ns = patient ? PATIENCE_NS : pair->plan->peer_timeout_ns;
     int error = lh_open(&attr, &end->connection);

@@ -2,6 +2,7 @@
 #include "world/plan.h"
 
 #include "base/prng.h"
+#include "connection/scheme_choice.h"
 
 #define HEALED_RATE_BPS 10000000000u
 
@@ -33,6 +34,22 @@ bool plan_any(const struct plan *plan, enum plan_event_kind kind)
         if (plan->events[i].kind == kind && !plan->events[i].off)
             return true;
     return false;
+}
+
+const char *plan_reliability(const struct plan *plan, const struct plan_pair *pair, uint32_t side)
+{
+    bool codes = plan_has(plan, FEATURE_code) && pair->coded[side][0] != '\0';
+    return codes ? pair->coded[side] : pair->reliability[side];
+}
+
+uint64_t plan_segment_bytes(const struct plan *plan, const struct plan_pair *pair, uint32_t side)
+{
+    struct lh_attr attr = pair->attr[side];
+    struct scheme_choice choice;
+    attr.reliability = plan_reliability(plan, pair, side);
+    if (scheme_choose(&attr, &choice) != 0)
+        return 0;
+    return scheme_segment_bytes(&choice, &attr);
 }
 
 struct lh_link_spec plan_link(const struct plan *plan, uint32_t from, uint32_t to)

@@ -527,7 +527,8 @@ lh_time talk_bound(const struct world *world, const struct pair *pair)
     for (uint32_t from = 0; from < 2; from++)
         for (uint32_t i = 0; i < pair->talk->ways[from].count; i++) {
             const struct talk_message *m = &pair->talk->ways[from].messages[i];
-            uint64_t segments = 2 + m->bytes / attr->slot_bytes + m->room / attr->slot_bytes;
+            uint64_t segment_bytes = plan_segment_bytes(world->plan, pair->plan, 1 - from);
+            uint64_t segments = 2 + m->bytes / segment_bytes + m->room / segment_bytes;
             uint64_t windows = 2 + m->bytes / attr->window_bytes;
             bound_ns += (segments + windows) * 8 * check_rtt_well(world, pair);
             bound_ns += m->bytes * BITS_PER_BYTE * LH_NS_PER_S / bps * 2;

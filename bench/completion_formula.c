@@ -3,8 +3,9 @@
 
 #include <math.h>
 #include <stdbool.h>
+#include <string.h>
 
-/* ---- selective repeat: section 4.2.2, appendix A ------------------------------------------------------- */
+/* ---- selective repeat: section 4.2.2, appendix A ------------------------------------------------------ */
 
 struct repeat {
     double inject_s;
@@ -56,24 +57,28 @@ double formula_sr_quantile(const struct formula_path *path, double rto_s, double
     return high + path->rtt_s;
 }
 
-/* E[max X] = ∫ (1 - CDF); the integrand is smooth on the scale of T_inj and dies out after some O. */
-double formula_sr_mean(const struct formula_path *path, double rto_s, double chunks)
+/* E[max X] = ∫ (1 - CDF); the integrand is smooth on the scale of T_inj and dies out after some O, each of
+ * which is cut into so many steps. */
+static double repeat_mean(const struct repeat *r, double chunks, unsigned steps)
 {
-    struct repeat r = repeat_of(path, rto_s);
-    double start = chunks * r.inject_s;
-    double step = r.overhead_s / 20000;
+    double start = chunks * r->inject_s;
+    double step = r->overhead_s / steps;
     double sum = start;
-    if (path->loss <= 0)
-        return formula_ideal(path, chunks);
     for (double q = start;; q += step) {
-        double tail = 1 - repeat_cdf(&r, chunks, q + step / 2);
+        double tail = 1 - repeat_cdf(r, chunks, q + step / 2);
         sum += tail * step;
         if (tail < TAIL_IGNORED)
-            return sum + path->rtt_s;
+            return sum;
     }
 }
 
-/* ---- erasure code: section 4.2.3, appendix B ----------------------------------------------------------- */
+double formula_sr_mean(const struct formula_path *path, double rto_s, double chunks)
+{
+    struct repeat r = repeat_of(path, rto_s);
+    return path->loss <= 0 ? formula_ideal(path, chunks) : repeat_mean(&r, chunks, 20000) + path->rtt_s;
+}
+
+/* ---- erasure code: section 4.2.3, appendix B ---------------------------------------------------------- */
 
 static double log_choose(double n, double i)
 {
@@ -128,8 +133,10 @@ static double asked_s(const struct formula_path *path, const struct formula_code
     return base_s(path, code, chunks) + (1 + code->beta) * path->rtt_s;
 }
 
-/* The number of failed submessages: at most so many values stand for all, each for its neighbours too. */
-#define FAILURE_VALUES 129
+/* The number of failed submessages: at most so many values stand for all, each for its neighbours too. Cut
+ * as finely as one time of selective repeat, their mean takes a second, and differs in no digit shown. */
+#define FAILURE_VALUES 65
+#define FAILURE_STEPS  500
 
 struct failures {
     unsigned count;
@@ -162,12 +169,13 @@ double formula_ec_mean(const struct formula_path *path, const struct formula_cod
                        double chunks)
 {
     struct failures f = failures_of(code, chunks);
-    double sum = f.none * (base_s(path, code, chunks) + path->rtt_s);
+    struct repeat r = repeat_of(path, rto_s);
+    double asked = asked_s(path, code, chunks);
+    double sum = f.none * base_s(path, code, chunks);
     for (unsigned i = 0; i < f.count; i++)
         if (f.chance[i] > TAIL_IGNORED)
-            sum += f.chance[i] *
-                   (asked_s(path, code, chunks) + formula_sr_mean(path, rto_s, f.value[i] * code->k));
-    return sum;
+            sum += f.chance[i] * (asked + repeat_mean(&r, f.value[i] * code->k, FAILURE_STEPS));
+    return sum + path->rtt_s;
 }
 
 double formula_ec_quantile(const struct formula_path *path, const struct formula_code *code, double rto_s,
@@ -188,4 +196,32 @@ double formula_ec_quantile(const struct formula_path *path, const struct formula
         *(below < p ? &low : &high) = middle;
     }
     return asked + high + path->rtt_s;
+}
+
+/* ---- schemes by name ---------------------------------------------------------------------------------- */
+
+#define TAIL 0.999
+
+static bool starts_with(const char *text, const char *start)
+{
+    return strncmp(text, start, strlen(start)) == 0;
+}
+
+struct formula_times formula_of(const char *scheme, const struct formula_path *path, double chunks)
+{
+    double ideal_s = formula_ideal(path, chunks);
+    struct formula_times times = {.ideal_s = ideal_s, .sent_s = ideal_s};
+    struct formula_code code = {.k = 32, .m = 8, .beta = 0.5};
+    double rto_s = (starts_with(scheme, "sr-nack") ? 1 : 3) * path->rtt_s;
+    if (!starts_with(scheme, "ec:")) {
+        times.mean_s = formula_sr_mean(path, rto_s, chunks);
+        times.tail_s = formula_sr_quantile(path, rto_s, chunks, TAIL);
+        return times;
+    }
+    code.decodes = starts_with(scheme, "ec:mds") ? formula_mds_decodes(path->loss, code.k, code.m)
+                                                 : formula_xor_decodes(path->loss, code.k, code.m);
+    times.sent_s = base_s(path, &code, chunks) + path->rtt_s;
+    times.mean_s = formula_ec_mean(path, &code, rto_s, chunks);
+    times.tail_s = formula_ec_quantile(path, &code, rto_s, chunks, TAIL);
+    return times;
 }

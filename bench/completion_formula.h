@@ -46,4 +46,15 @@ double formula_ec_mean(const struct formula_path *path, const struct formula_cod
 double formula_ec_quantile(const struct formula_path *path, const struct formula_code *code, double rto_s,
                            double chunks, double p);
 
+/* What the paper says of a scheme: RTO is 3 RTT, 1 RTT for sr-nack; ec:mds and ec:xor are of 32 + 8 chunks
+ * with beta = 0.5. `scheme` is as lh_attr takes it; only its name counts. */
+struct formula_times {
+    double ideal_s;
+    double sent_s; /* injection of the data, and of the parity of an erasure code, and a round trip */
+    double mean_s;
+    double tail_s; /* 99.9 % */
+};
+
+struct formula_times formula_of(const char *scheme, const struct formula_path *path, double chunks);
+
 #endif

@@ -7,6 +7,7 @@
 
 #include "demo_report.h"
 #include "demo_run.h"
+#include "demo_short.h"
 #include "loss_list.h"
 #include "options.h"
 #include "say.h"
@@ -28,8 +29,14 @@
 #define BYTES_MAX    ((uint64_t)4 << 30)
 #define BYTES_MIN    ((uint64_t)1 << 20)
 
+/* Short messages, after the long ones. */
+#define SHORT_BYTES    ((uint64_t)1 << 20)
+#define SHORT_MESSAGES 40
+#define QUICK_MESSAGES 10
+#define SHORT_LOSSES   2 /* the worst of those that there are */
+
 /* Nobody watches longer than a minute; what is not asked for is made to fit. */
-#define SHOW_S     50.0
+#define SHOW_S     35.0
 #define SET_UP_S   0.4 /* of each transfer: processes, memory, digest */
 #define LATE_S     3.0
 #define LATE_TIMES 8 /* the ideal */
@@ -40,6 +47,7 @@ struct stage {
     const char *only; /* scheme; NULL: all */
     const char *path;
     uint64_t bytes; /* 0: what fits */
+    uint32_t short_messages;
     uint8_t *data, *landing;
     uint8_t digest[CLI_DIGEST_BYTES];
 };
@@ -84,13 +92,13 @@ static int load(struct stage *stage, struct cli_source *source)
     return CLI_PROCEED;
 }
 
-static int digest_data(struct stage *stage)
+static int digest_data(const struct stage *stage, uint64_t bytes, uint8_t out[CLI_DIGEST_BYTES])
 {
     struct cli_digest digest;
     if (cli_digest_open(&digest))
         return cli_failed("out of memory");
-    cli_digest_add(&digest, stage->data, stage->bytes);
-    cli_digest_get(&digest, stage->digest);
+    cli_digest_add(&digest, stage->data, bytes);
+    cli_digest_get(&digest, out);
     cli_digest_close(&digest);
     return CLI_PROCEED;
 }
@@ -119,28 +127,71 @@ static int prepare(struct stage *stage, struct cli_source *source)
     if (!stage->path)
         generate(stage->data, stage->bytes);
     int status = stage->path ? load(stage, source) : CLI_PROCEED;
-    return status == CLI_PROCEED ? digest_data(stage) : status;
+    return status == CLI_PROCEED ? digest_data(stage, stage->bytes, stage->digest) : status;
+}
+
+static struct cli_demo_run run_of(const struct stage *stage, uint64_t bytes, double loss,
+                                  const char *scheme)
+{
+    struct cli_demo_run run = {
+        .data = stage->data,
+        .landing = stage->landing,
+        .bytes = bytes,
+        .messages = 1,
+        .link = stage->link,
+        .scheme = scheme,
+    };
+    double ideal = cli_demo_ideal_s(&stage->link, bytes, 1);
+    run.link.loss = loss;
+    run.patience_ns =
+        (lh_time)((isfinite(ideal) ? LATE_S + LATE_TIMES * ideal : SHOW_S) * (double)LH_NS_PER_S);
+    return run;
 }
 
 static bool play(const struct stage *stage, struct cli_demo_report *report, double loss, const char *scheme)
 {
     struct cli_demo_outcome outcome;
-    struct cli_demo_run run = {
-        .data = stage->data,
-        .landing = stage->landing,
-        .bytes = stage->bytes,
-        .link = stage->link,
-        .scheme = scheme,
-    };
-    double ideal = cli_demo_ideal_s(&stage->link, stage->bytes, 1);
-    run.link.loss = loss;
-    run.patience_ns =
-        (lh_time)((isfinite(ideal) ? LATE_S + LATE_TIMES * ideal : SHOW_S) * (double)LH_NS_PER_S);
+    struct cli_demo_run run = run_of(stage, stage->bytes, loss, scheme);
     memcpy(run.digest, stage->digest, sizeof run.digest);
     cli_demo_report_running(&run);
     cli_demo_run(&run, &outcome);
     cli_demo_report_row(report, &run, &outcome);
     return outcome.whole || outcome.late;
+}
+
+static bool play_short(const struct stage *stage, struct cli_demo_short *table, double loss,
+                       const char *scheme)
+{
+    struct cli_demo_outcome outcome;
+    struct cli_demo_run run = run_of(stage, table->bytes, loss, scheme);
+    run.messages = table->messages;
+    if (digest_data(stage, run.bytes, run.digest) != CLI_PROCEED)
+        return false;
+    cli_demo_report_running(&run);
+    cli_demo_run(&run, &outcome);
+    cli_demo_short_row(table, &run, &outcome);
+    return outcome.whole || outcome.late;
+}
+
+/* Where data are long and packets are lost: short messages tell the schemes apart. */
+static bool play_shorts(const struct stage *stage)
+{
+    bool fine = true;
+    struct cli_demo_short table = {
+        .bytes = SHORT_BYTES, .messages = stage->short_messages, .link = stage->link};
+    const struct cli_loss_list *losses = &stage->losses;
+    unsigned first = losses->count > SHORT_LOSSES ? losses->count - SHORT_LOSSES : 0;
+    bool ideal_known = isfinite(cli_demo_ideal_s(&stage->link, SHORT_BYTES, 1));
+    if (stage->bytes <= SHORT_BYTES || stage->only || !ideal_known ||
+        !(losses->ratio[losses->count - 1] > 0))
+        return true;
+    cli_demo_short_start(&table);
+    for (unsigned i = first; i < losses->count; i++)
+        for (const struct lh_scheme *const *scheme = lh_schemes(); losses->ratio[i] > 0 && *scheme;
+             scheme++)
+            fine &= play_short(stage, &table, losses->ratio[i], (*scheme)->name);
+    cli_demo_short_end(&table);
+    return fine && table.whole == table.rows;
 }
 
 static int play_all(const struct stage *stage)
@@ -159,6 +210,7 @@ static int play_all(const struct stage *stage)
             fine &= play(stage, &report, stage->losses.ratio[i], (*scheme)->name);
     }
     cli_demo_report_end(&report);
+    fine &= play_shorts(stage);
     return fine && report.whole ? CLI_EXIT_OK : CLI_EXIT_FAILED;
 }
 
@@ -206,6 +258,7 @@ int cli_demo(int argc, char **argv)
         losses = quick ? QUICK_LOSSES : USUAL_LOSSES;
     if (quick && !stage.bytes)
         stage.bytes = QUICK_BYTES;
+    stage.short_messages = quick ? QUICK_MESSAGES : SHORT_MESSAGES;
     status = cli_loss_list_parse("loss", losses, &stage.losses);
     if (status != CLI_PROCEED)
         return status;

@@ -21,8 +21,8 @@
 #define KM_PER_RTT_S 150000.0
 
 static const struct cli_column columns[] = {
-    {"loss", 6, true},      {"scheme", 14, true},      {"completion", 10, false}, {"× ideal", 7, false},
-    {"goodput", 12, false}, {"sent again", 10, false}, {"arrived", 13, false},    {.title = NULL},
+    {"loss", 6, true},      {"scheme", 14, true},  {"completion", 10, false}, {"× ideal", 7, false},
+    {"goodput", 12, false}, {"on top", 10, false}, {"arrived", 13, false},    {.title = NULL},
 };
 
 static struct cli_table make_table(void)
@@ -77,8 +77,7 @@ void cli_demo_report_start(struct cli_demo_report *report)
     cli_cpu_mark(&report->started);
 }
 
-/* 0, 1e-5, 2.5e-3: as people write it. */
-static void put_loss(double loss, char *out, size_t size)
+void cli_demo_put_loss(double loss, char *out, size_t size)
 {
     int exponent = loss > 0 ? (int)floor(log10(loss) + 1e-9) : 0;
     if (loss <= 0 || loss >= 1)
@@ -92,12 +91,12 @@ void cli_demo_report_running(const struct cli_demo_run *run)
     char loss[CLI_CELL_MAX];
     if (!isatty(STDOUT_FILENO))
         return;
-    put_loss(run->link.loss, loss, sizeof loss);
+    cli_demo_put_loss(run->link.loss, loss, sizeof loss);
     printf("  %-6s  %-14s  ...", loss, run->scheme);
     fflush(stdout);
 }
 
-static enum cli_colour colour_of(double factor)
+enum cli_colour cli_demo_colour(double factor)
 {
     if (factor <= GOOD_FACTOR)
         return CLI_GREEN;
@@ -117,15 +116,15 @@ static void fill_measures(struct cli_cell *cells, const struct cli_demo_run *run
                           const struct cli_demo_outcome *outcome, double factor)
 {
     const struct lh_stats *stats = &outcome->stats;
-    double share = stats->tx_bytes ? (double)stats->tx_retransmitted_bytes / (double)stats->tx_bytes : 0;
+    double top = ((double)stats->tx_bytes - (double)run->bytes) / (double)run->bytes;
     snprintf(cells[2].text, CLI_CELL_MAX, "%.3f s", outcome->completion_s);
     if (isfinite(factor))
         snprintf(cells[3].text, CLI_CELL_MAX, "%.2f", factor);
     else
         snprintf(cells[3].text, CLI_CELL_MAX, "-");
-    cells[3].colour = isfinite(factor) ? colour_of(factor) : CLI_PLAIN;
+    cells[3].colour = isfinite(factor) ? cli_demo_colour(factor) : CLI_PLAIN;
     put_rate(8 * (double)run->bytes / outcome->completion_s, cells[4].text, CLI_CELL_MAX);
-    snprintf(cells[5].text, CLI_CELL_MAX, "%.3f %%", 100 * share);
+    snprintf(cells[5].text, CLI_CELL_MAX, "%.3f %%", 100 * top);
 }
 
 static void fill_verdict(struct cli_cell *cell, const struct cli_demo_outcome *outcome)
@@ -171,7 +170,7 @@ void cli_demo_report_row(struct cli_demo_report *report, const struct cli_demo_r
     double factor = outcome->completion_s / cli_demo_ideal_s(&run->link, run->bytes, wire_share);
     /* The loss stands once for all schemes that meet it. */
     if (!report->transfers || run->link.loss != report->last_loss)
-        put_loss(run->link.loss, cells[0].text, CLI_CELL_MAX);
+        cli_demo_put_loss(run->link.loss, cells[0].text, CLI_CELL_MAX);
     report->last_loss = run->link.loss;
     snprintf(cells[1].text, CLI_CELL_MAX, "%.40s", run->scheme);
     if (outcome->whole)

@@ -290,12 +290,15 @@ static void say_outcome(struct reception *r)
 {
     const char *from = lh_peer_name(r->connection);
     if (r->outcome == CLI_RECEPTION_WHOLE) {
+        struct lh_stats stats = {0};
+        lh_connection_stats(r->connection, &stats);
         struct cli_file_summary summary = {
             .done = "received",
             .name = r->offer.text,
             .size_bytes = r->offer.size_bytes,
             .resumed_bytes = r->resumed.blocks * CLI_BLOCK_BYTES,
             .elapsed_ns = cli_now() - r->started_ns,
+            .recovered = stats.chunks_recovered,
         };
         cli_digest_get(&r->digest, summary.digest);
         cli_file_summary_print(&summary);

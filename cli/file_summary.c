@@ -6,6 +6,7 @@
 
 #include <longhaul/units.h>
 
+#include <inttypes.h>
 #include <stdio.h>
 
 void cli_file_summary_print(const struct cli_file_summary *summary)
@@ -25,6 +26,10 @@ void cli_file_summary_print(const struct cli_file_summary *summary)
     if (summary->stats && summary->stats->tx_packets)
         printf(", %.2g %% sent again",
                100 * (double)summary->stats->tx_retransmitted_packets / (double)summary->stats->tx_packets);
+    if (summary->stats && summary->stats->parity_chunks_sent)
+        printf(", %" PRIu64 " parity chunks", summary->stats->parity_chunks_sent);
+    if (summary->recovered)
+        printf(", %" PRIu64 " chunks recovered", summary->recovered);
     printf(", xxh3-128 %s\n", cli_digest_text(summary->digest, digest));
     fflush(stdout);
 }

@@ -18,6 +18,7 @@ struct cli_file_summary {
     lh_time elapsed_ns;
     uint8_t digest[CLI_DIGEST_BYTES];
     const struct lh_stats *stats; /* of the sender; NULL: none */
+    uint64_t recovered;           /* chunks that were decoded */
 };
 
 /* On stdout. */

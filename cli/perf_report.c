@@ -75,6 +75,22 @@ static double resent_share(const struct lh_stats *stats)
     return stats->tx_bytes ? (double)stats->tx_retransmitted_bytes / (double)stats->tx_bytes : 0;
 }
 
+/* What coding did, when there was any: below the row that it belongs to. */
+static void print_coding(const struct cli_perf_order *order, const struct cli_perf_result *result)
+{
+    char encoding[LH_FORMAT_MAX], decoding[LH_FORMAT_MAX];
+    const struct lh_stats *local = &result->local, *peer = &result->peer;
+    if (!local->parity_chunks_sent && !peer->chunks_recovered)
+        return;
+    lh_format_time((double)local->encode_ns / 1e9, encoding, sizeof encoding);
+    lh_format_time((double)peer->decode_ns / 1e9, decoding, sizeof decoding);
+    fprintf(table_out(order),
+            " parity: %" PRIu64 " chunks sent, %" PRIu64 " chunks recovered, %" PRIu64
+            " submessages failed in %" PRIu64 " fallbacks; encoding %s, decoding %s\n",
+            local->parity_chunks_sent, peer->chunks_recovered, peer->submessages_failed, peer->fallbacks,
+            encoding, decoding);
+}
+
 void cli_perf_report_row(const struct cli_perf_order *order, const struct cli_perf_result *result)
 {
     struct cli_table table = make_table(order);
@@ -90,6 +106,7 @@ void cli_perf_report_row(const struct cli_perf_order *order, const struct cli_pe
         put_time(&cells[4 + i], times[i]);
     snprintf(cells[10].text, CLI_CELL_MAX, "%.3f %%", 100 * resent_share(&result->local));
     cli_table_row(&table, cells);
+    print_coding(order, result);
 }
 
 static void put_stats(struct cli_json *json, const char *name, const struct lh_stats *stats)

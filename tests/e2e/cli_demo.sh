@@ -14,6 +14,10 @@ for scheme in sr-nack sr-rto; do
     [ "$(grep -cE "$scheme .*digest ok" "$work/demo.out")" -ge 2 ] || fail "$scheme has not brought all"
 done
 expect_line "$work/demo.out" 'arrived, byte for byte'
+expect_line "$work/demo.out" 'short messages: 10 of 1MiB'
+for scheme in sr-nack sr-rto; do
+    [ "$(grep -cE "$scheme .*digests ok" "$work/demo.out")" -eq 1 ] || fail "$scheme: no short ones"
+done
 
 say "a file of one's own, one scheme, one loss"
 make_file "$work/mine" 1234567

@@ -13,15 +13,15 @@ static uint32_t ceil_div(uint32_t a, uint32_t b)
     return a / b + (a % b != 0);
 }
 
-static uint32_t places_of(const struct ec_params *params)
+static uint32_t places_of(const struct ec_params *params, uint32_t chunks)
 {
-    return params->m + ec_fresh_rows(params);
+    return chunks <= 1 ? 0 : params->m + ec_fresh_rows(params);
 }
 
+/* A block is whole groups, so blocks do not matter. */
 static uint32_t groups_of(const struct ec_params *params, uint32_t chunks)
 {
-    return chunks <= 1 ? 0
-                       : ceil_div(chunks, params->k); /* a block is whole groups, so blocks do not matter */
+    return ceil_div(chunks, params->k);
 }
 
 uint32_t ec_groups(const uint8_t params[LH_SCHEME_PARAMS], uint32_t chunks)
@@ -33,14 +33,16 @@ uint32_t ec_groups(const uint8_t params[LH_SCHEME_PARAMS], uint32_t chunks)
 uint32_t ec_extra_chunks(const uint8_t params[LH_SCHEME_PARAMS], uint32_t chunks)
 {
     struct ec_params read = ec_params_of(params);
-    uint64_t extra = (uint64_t)groups_of(&read, chunks) * places_of(&read);
+    uint64_t extra = (uint64_t)groups_of(&read, chunks) * places_of(&read, chunks);
     return extra > UINT32_MAX ? UINT32_MAX : (uint32_t)extra;
 }
 
 uint32_t ec_transfer_chunks_max(const uint8_t params[LH_SCHEME_PARAMS], uint32_t slot_chunks)
 {
     struct ec_params read = ec_params_of(params);
-    uint64_t fit = (uint64_t)(slot_chunks / places_of(&read)) * read.k;
+    if (slot_chunks <= 1)
+        return 0;
+    uint64_t fit = (uint64_t)(slot_chunks / places_of(&read, slot_chunks)) * read.k;
     return fit < slot_chunks ? (uint32_t)fit : slot_chunks;
 }
 
@@ -48,7 +50,7 @@ struct ec_layout ec_layout_of(const uint8_t params[LH_SCHEME_PARAMS], uint32_t c
 {
     struct ec_layout layout = {.params = ec_params_of(params), .chunks = chunks};
     layout.groups = groups_of(&layout.params, chunks);
-    layout.places = places_of(&layout.params);
+    layout.places = places_of(&layout.params, chunks);
     assert((uint64_t)layout.groups * layout.places < UINT32_MAX);
     uint32_t spread = layout.params.spread;
     bool one_block = spread == 0 || spread >= layout.groups;
@@ -78,10 +80,10 @@ struct ec_block ec_layout_block(const struct ec_layout *layout, uint32_t first_g
     block.chunks = smaller(layout->block_chunks, layout->chunks - block.first_chunk);
     block.groups = ceil_div(block.chunks, layout->params.k);
     block.size = ceil_div(block.chunks, block.groups);
-    block.rows = rows_of(&layout->params, block.size);
+    block.rows = layout->places == 0 ? 0 : rows_of(&layout->params, block.size);
     block.parity = block.rows * block.groups;
     /* xor: a group that is shorter than the rows leaves out its last. */
-    if (layout->params.kind == EC_XOR && block.size <= layout->params.m)
+    if (layout->params.kind == EC_XOR && block.rows == block.size)
         block.parity -= block.size * block.groups - block.chunks;
     assert(block.size <= layout->params.k && block.parity <= block.groups * layout->places);
     return block;

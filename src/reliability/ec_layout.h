@@ -11,7 +11,7 @@
  * stand side by side. How many these are depends on the largest group: m when it is full, else one more
  * than it has data (mds), or as many (xor): a short message is not drowned in parity.
  *
- * A message of one chunk has no group: the chunk itself is sent several times.
+ * A message of one chunk is a group without parity: the chunk itself is sent several times.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -26,7 +26,7 @@ struct ec_layout {
     uint32_t block_chunks;
     uint32_t block_groups; /* of all blocks but the last, and there at most */
     uint32_t groups;       /* in all */
-    uint32_t places;       /* R: extra chunks of a group */
+    uint32_t places;       /* R: extra chunks of a group; 0 when the message is one chunk */
 };
 
 struct ec_block {
@@ -59,7 +59,7 @@ uint32_t ec_layout_extra(const struct ec_layout *layout);
 /* The block that begins with this group; which must exist. */
 struct ec_block ec_layout_block(const struct ec_layout *layout, uint32_t first_group);
 struct ec_group ec_layout_group(const struct ec_layout *layout, uint32_t group);
-/* Rows that a group can have in all, and places of its code: data first, then these rows. */
+/* Parity rows that a group can have in all: those that are always sent, and then the fresh ones. */
 static inline uint32_t ec_group_rows_max(const struct ec_layout *layout, const struct ec_group *group)
 {
     return layout->params.kind == EC_MDS ? layout->places : group->rows;

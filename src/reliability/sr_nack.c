@@ -31,12 +31,6 @@ void sr_nack_on_arrivals(struct sr_nack *nack, const struct sr_arrivals *arrival
     sr_settle_add(&nack->chunks, arrivals->highest, 0, timing, now);
 }
 
-/* Until when arrivals have been looked at, for what does not come the way of the chunks. */
-static lh_time caught_up(const struct lh_receiver_view *view)
-{
-    return view->caught_up_ns == 0 ? view->now : lh_earlier(view->caught_up_ns, view->now);
-}
-
 /* When the oldest MARK settles. One that speaks of chunks past the highest waits until no more come in:
  * they may be on this host already, behind others that are still to be looked at. */
 static lh_time marks_expiry(const struct sr_nack *nack, const struct sr_arrivals *arrivals,
@@ -55,7 +49,7 @@ static uint32_t horizon_now(struct sr_nack *nack, const struct sr_arrivals *arri
 {
     while (sr_settle_expiry(&nack->chunks, timing) <= view->now)
         sr_settle_on_expired(&nack->chunks);
-    while (marks_expiry(nack, arrivals, timing) <= caught_up(view))
+    while (marks_expiry(nack, arrivals, timing) <= sr_caught_up(view))
         sr_settle_on_expired(&nack->marks);
     uint32_t horizon = larger(nack->chunks.settled.through, nack->marks.settled.through);
     horizon = larger(horizon, nack->horizon);

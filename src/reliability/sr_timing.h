@@ -29,6 +29,12 @@ static inline lh_time sr_after(lh_time moment, lh_time span)
     return moment > LH_TIME_NEVER - span ? LH_TIME_NEVER : moment + span;
 }
 
+/* Until when arrivals have been looked at, for what does not come the way of the chunks. */
+static inline lh_time sr_caught_up(const struct lh_receiver_view *view)
+{
+    return view->caught_up_ns == 0 ? view->now : lh_earlier(view->caught_up_ns, view->now);
+}
+
 /* Chunks of one word that lie before `limit`, as a mask. */
 static inline uint64_t sr_word_below(uint32_t word, uint32_t limit)
 {

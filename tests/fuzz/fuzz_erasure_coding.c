@@ -47,12 +47,12 @@ static void try_params(const uint8_t params[LH_SCHEME_PARAMS], uint32_t slot_chu
         struct ec_group of = ec_layout_group(&layout, group);
         shared += of.size;
         assert(of.first_chunk + (of.size - 1) * of.stride < chunks);
-        assert(of.first_place + (ec_group_rows_max(&layout, &of) - 1) * of.stride <
-               ec_layout_extra(&layout));
-        assert(of.rows >= 1 && of.rows <= ec_group_rows_max(&layout, &of));
+        assert(chunks == 1 || of.first_place + (ec_group_rows_max(&layout, &of) - 1) * of.stride <
+                                  ec_layout_extra(&layout));
+        assert(of.rows >= (chunks > 1) && of.rows <= ec_group_rows_max(&layout, &of));
         assert(of.size + ec_group_rows_max(&layout, &of) <= EC_ROWS_MAX);
     }
-    assert(shared == (chunks <= 1 ? 0 : chunks));
+    assert(shared == chunks);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -49,8 +49,11 @@ static bool lose_chunk(void *context, uint32_t chunk, uint32_t injection)
     return chunk == losses->chunk && injection < losses->injections;
 }
 
-static bool lose_message(void *context, bool to_receiver, uint32_t number)
+static bool lose_message(void *context, bool to_receiver, uint32_t number, const uint8_t *data,
+                         uint32_t bytes)
 {
+    (void)data;
+    (void)bytes;
     const struct losses *losses = context;
     if (to_receiver)
         return number < losses->to_receiver;

@@ -5,6 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "support/coded_memory.h"
+
+#define CHUNK_BYTES       16u /* of a message whose bytes are looked at */
 #define LINK_QUEUE_CHUNKS 16u /* that the sender's link takes ahead of time */
 
 enum event_kind {
@@ -12,8 +15,10 @@ enum event_kind {
     EVENT_LOOKED_AT,   /* it is in the bitmap */
     EVENT_TO_RECEIVER, /* a message does */
     EVENT_TO_SENDER,
-    EVENT_DONE,   /* the connection's word that all is complete reaches the sender */
-    EVENT_SENDER, /* look at the sender */
+    EVENT_ENCODED, /* the oldest LH_ACTION_ENCODE is carried out */
+    EVENT_OPENED,  /* extra chunks may be injected from now on */
+    EVENT_DONE,    /* the connection's word that all is complete reaches the sender */
+    EVENT_SENDER,  /* look at the sender */
     EVENT_RECEIVER,
 };
 
@@ -23,12 +28,18 @@ struct message {
     uint8_t data[LH_SCHEME_MESSAGE_MAX];
 };
 
+struct rows {
+    uint32_t group, first, count;
+};
+
 struct event {
     lh_time at_ns;
     uint64_t order; /* of events of the same moment */
     enum event_kind kind;
     uint32_t chunk;
+    uint8_t data[CHUNK_BYTES]; /* of the chunk, when somebody codes */
     struct message *message;
+    struct rows rows; /* to be encoded */
 };
 
 struct chunk_state {
@@ -45,10 +56,14 @@ struct sr_world {
     lh_time sender_at, receiver_at; /* when the next look is scheduled */
     uint32_t in_flight;
     uint32_t message_numbers[2];
-    bool receiver_complete, sender_done, in_burst;
+    bool receiver_complete, receiver_heard, sender_done, in_burst;
     void *sender, *receiver;
     uint8_t *bitmap;
     uint32_t arrived;
+    struct coded_memory memory; /* when the scheme codes */
+    uint32_t extra_arrived;
+    uint32_t encoded;
+    lh_time encoder_free_ns, extra_open_ns;
     lh_time last_arrival_ns;
     lh_time *waiting_since; /* when each chunk that waits on the host came, oldest first */
     size_t waiting_first, waiting_end, waiting_room;
@@ -101,6 +116,16 @@ static struct event pop(struct sr_world *world)
     return top;
 }
 
+static bool codes(const struct sr_world *world)
+{
+    return world->spec.scheme->coding != NULL;
+}
+
+static uint32_t extra_chunks(const struct sr_world *world)
+{
+    return codes(world) ? world->memory.extra_chunks : 0;
+}
+
 /* A look at one side no later than at_ns. */
 static void look_at(struct sr_world *world, enum event_kind kind, lh_time at_ns)
 {
@@ -132,6 +157,27 @@ static bool chunk_lost(struct sr_world *world)
     return world->in_burst;
 }
 
+static uint8_t *bit_of(struct sr_world *world, uint32_t chunk)
+{
+    uint32_t chunks = world->spec.chunks;
+    return chunk < chunks ? &world->bitmap[chunk] : &world->memory.bitmap[chunk - chunks];
+}
+
+/* With the bytes that it has when it leaves. */
+static void depart(struct sr_world *world, uint32_t chunk)
+{
+    struct event event = {
+        .at_ns = world->link_free_ns + way(world, &world->chunk_prng), .kind = EVENT_CHUNK, .chunk = chunk};
+    if (codes(world)) {
+        uint64_t left = CHUNK_BYTES;
+        if (chunk < world->spec.chunks)
+            left = world->memory.sender.bytes - (uint64_t)chunk * CHUNK_BYTES;
+        memcpy(event.data, coded_memory_chunk(&world->memory, chunk),
+               left < CHUNK_BYTES ? left : CHUNK_BYTES);
+    }
+    schedule(world, event);
+}
+
 static void link_chunk(struct sr_world *world, uint32_t chunk)
 {
     const struct sr_world_spec *spec = &world->spec;
@@ -141,7 +187,8 @@ static void link_chunk(struct sr_world *world, uint32_t chunk)
         world->link_free_ns = world->now;
     world->link_free_ns += spec->chunk_ns;
     world->result.injected++;
-    if (injection > 0 && (world->bitmap[chunk] || state->under_way > 0))
+    world->result.extra += chunk >= spec->chunks;
+    if (injection > 0 && (*bit_of(world, chunk) || state->under_way > 0))
         world->result.needless++;
     bool lost = chunk_lost(world);
     uint32_t copies = lh_prng_chance(&world->chunk_prng, spec->duplicate) ? 2 : 1;
@@ -153,9 +200,7 @@ static void link_chunk(struct sr_world *world, uint32_t chunk)
     }
     state->under_way += copies;
     for (uint32_t i = 0; i < copies; i++)
-        schedule(world, (struct event){.at_ns = world->link_free_ns + way(world, &world->chunk_prng),
-                                       .kind = EVENT_CHUNK,
-                                       .chunk = chunk});
+        depart(world, chunk);
 }
 
 static void path_message(struct sr_world *world, bool to_receiver, const uint8_t *data, uint32_t bytes)
@@ -166,7 +211,7 @@ static void path_message(struct sr_world *world, bool to_receiver, const uint8_t
     assert(bytes <= LH_SCHEME_MESSAGE_MAX);
     bool lost = lh_prng_chance(&world->message_prng, spec->message_loss);
     uint32_t copies = lh_prng_chance(&world->message_prng, spec->duplicate) ? 2 : 1;
-    if (spec->lose_message != NULL && spec->lose_message(spec->context, to_receiver, number))
+    if (spec->lose_message != NULL && spec->lose_message(spec->context, to_receiver, number, data, bytes))
         lost = true;
     if (lost)
         return;
@@ -223,20 +268,28 @@ static uint32_t budget(const struct sr_world *world)
 static struct lh_sender_view sender_view(const struct sr_world *world)
 {
     return (struct lh_sender_view){
-        .now = world->now, .path = path_view(world), .budget_chunks = budget(world)};
+        .now = world->now,
+        .path = path_view(world),
+        .budget_chunks = budget(world),
+        .extra_open = codes(world) && world->now >= world->extra_open_ns,
+        .encoded = world->encoded,
+    };
 }
 
 static struct lh_receiver_view receiver_view(const struct sr_world *world)
 {
     lh_time caught_up =
         world->waiting_first < world->waiting_end ? world->waiting_since[world->waiting_first] : world->now;
-    bool length_known = world->arrived > 0 || world->spec.chunks == 0;
+    /* Each message of the sender carries it. */
+    bool length_known = world->arrived > 0 || world->receiver_heard || world->spec.chunks == 0;
     uint32_t room = world->spec.room_chunks;
     return (struct lh_receiver_view){
         .now = world->now,
         .path = path_view(world),
         .chunk_bitmap = world->bitmap,
         .chunks_arrived = world->arrived,
+        .extra_bitmap = codes(world) ? world->memory.bitmap : NULL,
+        .extra_arrived = world->extra_arrived,
         .last_arrival_ns = world->last_arrival_ns,
         .later_seen_ns = LH_TIME_NEVER,
         .caught_up_ns = world->spec.tells_caught_up ? caught_up : 0,
@@ -245,19 +298,58 @@ static struct lh_receiver_view receiver_view(const struct sr_world *world)
     };
 }
 
+/* What is sent a second time must be called so, except for the copies of an only chunk. */
+static bool again_told(const struct sr_world *world, uint32_t chunk, bool again)
+{
+    bool copy = codes(world) && world->spec.chunks == 1;
+    return again == (world->chunks[chunk].injections > 0) || (copy && !again);
+}
+
 static void inject_run(struct sr_world *world, const struct lh_action *action, uint32_t *left)
 {
     uint32_t first = action->what.chunks.first;
     uint32_t count = action->what.chunks.count;
     assert(count >= 1 && count <= *left);
-    assert(first < world->spec.chunks && count <= world->spec.chunks - first);
+    uint32_t end =
+        first < world->spec.chunks ? world->spec.chunks : world->spec.chunks + extra_chunks(world);
+    assert(first < end && count <= end - first);
     *left -= count;
     if (action->what.chunks.again)
         world->result.again += count;
     for (uint32_t chunk = first; chunk < first + count; chunk++) {
-        assert(action->what.chunks.again == (world->chunks[chunk].injections > 0));
+        assert(again_told(world, chunk, action->what.chunks.again));
         link_chunk(world, chunk);
     }
+}
+
+static void give_to_encoder(struct sr_world *world, const struct lh_action *action)
+{
+    assert(codes(world));
+    if (world->encoder_free_ns < world->now)
+        world->encoder_free_ns = world->now;
+    world->encoder_free_ns += world->spec.encode_ns;
+    world->result.encodings++;
+    struct rows rows = {action->what.encode.group, action->what.encode.first_row, action->what.encode.rows};
+    schedule(world, (struct event){.at_ns = world->encoder_free_ns, .kind = EVENT_ENCODED, .rows = rows});
+}
+
+static void carry_out(struct sr_world *world, const struct lh_action *action, uint32_t *budget_left)
+{
+    switch (action->kind) {
+    case LH_ACTION_SEND_CHUNKS:
+        inject_run(world, action, budget_left);
+        return;
+    case LH_ACTION_SEND_MESSAGE:
+        path_message(world, true, action->what.message.data, action->what.message.bytes);
+        return;
+    case LH_ACTION_ENCODE:
+        give_to_encoder(world, action);
+        return;
+    case LH_ACTION_COMPLETE:
+    case LH_ACTION_FAIL:
+        break;
+    }
+    assert(!"what a sender may do");
 }
 
 static void step_sender(struct sr_world *world)
@@ -270,16 +362,10 @@ static void step_sender(struct sr_world *world)
         world->spec.scheme->sender_step(world->sender, &view, &actions);
         world->result.steps++;
         uint32_t left = view.budget_chunks;
-        for (uint32_t i = 0; i < actions.count; i++) {
-            const struct lh_action *action = &actions.list[i];
-            assert(action->kind == LH_ACTION_SEND_CHUNKS || action->kind == LH_ACTION_SEND_MESSAGE);
-            if (action->kind == LH_ACTION_SEND_CHUNKS)
-                inject_run(world, action, &left);
-            else
-                path_message(world, true, action->what.message.data, action->what.message.bytes);
-        }
+        for (uint32_t i = 0; i < actions.count; i++)
+            carry_out(world, &actions.list[i], &left);
         world->in_flight = actions.in_flight_chunks;
-        assert(world->in_flight <= world->spec.chunks);
+        assert(world->in_flight <= world->result.injected);
     } while (actions.count == LH_ACTIONS_MAX);
     assert(actions.next_ns > world->now);
     look_at(world, EVENT_SENDER, actions.next_ns);
@@ -290,7 +376,10 @@ static void step_sender(struct sr_world *world)
 
 static void on_complete(struct sr_world *world)
 {
-    assert(!world->receiver_complete && world->arrived == world->spec.chunks);
+    assert(!world->receiver_complete);
+    assert(world->arrived == world->spec.chunks || codes(world));
+    if (codes(world))
+        world->result.recovered = coded_memory_decode(&world->memory, world->bitmap);
     world->receiver_complete = true;
     world->result.arrived_ns = world->now;
     world->result.done_ns = world->now + world->spec.rtt_ns / 2;
@@ -322,7 +411,7 @@ static void step_receiver(struct sr_world *world)
 
 /* ---- running ----------------------------------------------------------------------------------------- */
 
-static void on_chunk(struct sr_world *world, uint32_t chunk)
+static void on_chunk(struct sr_world *world, const struct event *event)
 {
     if (world->waiting_end == world->waiting_room) {
         world->waiting_room = world->waiting_room * 2 + 64;
@@ -334,17 +423,23 @@ static void on_chunk(struct sr_world *world, uint32_t chunk)
     if (world->host_free_ns < world->now)
         world->host_free_ns = world->now;
     world->host_free_ns += world->spec.host_ns;
-    schedule(world, (struct event){.at_ns = world->host_free_ns, .kind = EVENT_LOOKED_AT, .chunk = chunk});
+    struct event looked_at = *event;
+    looked_at.at_ns = world->host_free_ns;
+    looked_at.kind = EVENT_LOOKED_AT;
+    schedule(world, looked_at);
 }
 
-static void on_looked_at(struct sr_world *world, uint32_t chunk)
+static void on_looked_at(struct sr_world *world, const struct event *event)
 {
+    uint8_t *bit = bit_of(world, event->chunk);
     world->waiting_first++;
-    world->chunks[chunk].under_way--;
-    if (world->bitmap[chunk] || world->receiver_complete)
+    world->chunks[event->chunk].under_way--;
+    if (*bit || world->receiver_complete)
         return;
-    world->bitmap[chunk] = 1;
-    world->arrived++;
+    if (codes(world))
+        coded_memory_arrive(&world->memory, event->chunk, event->data);
+    *bit = 1;
+    *(event->chunk < world->spec.chunks ? &world->arrived : &world->extra_arrived) += 1;
     world->last_arrival_ns = world->now;
     step_receiver(world);
 }
@@ -359,10 +454,18 @@ static void on_message(struct sr_world *world, const struct event *event)
     } else if (world->receiver_complete) {
         say_done(world);
     } else {
+        world->receiver_heard = true;
         struct lh_receiver_view view = receiver_view(world);
         world->spec.scheme->receiver_on_message(world->receiver, message->data, message->bytes, &view);
         step_receiver(world);
     }
+}
+
+static void on_encoded(struct sr_world *world, struct rows rows)
+{
+    coded_memory_encode(&world->memory, rows.group, rows.first, rows.count);
+    world->encoded++;
+    step_sender(world);
 }
 
 static void release(struct event *event)
@@ -376,14 +479,20 @@ static void handle(struct sr_world *world, struct event *event)
     world->now = event->at_ns;
     switch (event->kind) {
     case EVENT_CHUNK:
-        on_chunk(world, event->chunk);
+        on_chunk(world, event);
         break;
     case EVENT_LOOKED_AT:
-        on_looked_at(world, event->chunk);
+        on_looked_at(world, event);
         break;
     case EVENT_TO_RECEIVER:
     case EVENT_TO_SENDER:
         on_message(world, event);
+        break;
+    case EVENT_ENCODED:
+        on_encoded(world, event->rows);
+        break;
+    case EVENT_OPENED:
+        step_sender(world);
         break;
     case EVENT_DONE:
         world->sender_done = true;
@@ -423,18 +532,27 @@ static void world_start(struct sr_world *world, const struct sr_world_spec *spec
         world->spec.room_chunks = spec->chunks;
     uint32_t room = world->spec.room_chunks;
     world->now = LH_NS_PER_S; /* an arbitrary origin */
+    world->extra_open_ns = world->now + spec->extra_open_ns;
+    if (codes(world))
+        schedule(world, (struct event){.at_ns = world->extra_open_ns, .kind = EVENT_OPENED});
     world->give_up_ns = world->now + (spec->give_up_ns != 0 ? spec->give_up_ns : 1000 * spec->rtt_ns);
     struct lh_prng prng;
     lh_prng_seed(&prng, spec->seed);
     world->chunk_prng = lh_prng_fork(&prng, 1);
     world->message_prng = lh_prng_fork(&prng, 2);
     world->bitmap = calloc(room + 1, 1);
-    world->chunks = calloc(spec->chunks + 1, sizeof(*world->chunks));
-    assert(world->bitmap != NULL && world->chunks != NULL);
+    assert(world->bitmap != NULL);
     struct lh_transfer transfer = {
         .chunks = spec->chunks, .chunk_bytes = 4096, .stats = &world->result.sender};
     int failed = spec->scheme->parse(spec->params != NULL ? spec->params : "", transfer.params);
     assert(failed == 0 && spec->scheme->params_valid(transfer.params));
+    if (codes(world)) {
+        struct lh_prng memory_prng = lh_prng_fork(&prng, 3);
+        coded_memory_start(&world->memory, spec->scheme->coding, transfer.params, spec->chunks, CHUNK_BYTES,
+                           &memory_prng);
+    }
+    world->chunks = calloc(spec->chunks + extra_chunks(world) + 1, sizeof(*world->chunks));
+    assert(world->chunks != NULL);
     world->sender = machine_memory(spec->scheme->sender_bytes(spec->chunks));
     spec->scheme->sender_start(world->sender, &transfer, world->now);
     transfer.chunks = room;
@@ -452,6 +570,8 @@ static void world_end(struct sr_world *world)
     free(world->heap);
     free(world->bitmap);
     free(world->chunks);
+    if (codes(world))
+        coded_memory_end(&world->memory);
     free(world->waiting_since);
     free(world->sender);
     free(world->receiver);

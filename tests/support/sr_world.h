@@ -1,8 +1,9 @@
 /*
- * sr_world.h - two machines of a scheme, coupled over a simulated path in virtual time, for tests.
+ * sr_world.h - two machines of any scheme, coupled over a simulated path in virtual time, for tests.
  *
  * One way for chunks, one for messages each way, each with delay, loss, doubling, jitter. The sender's link
  * takes one chunk after the other; messages travel behind the chunks that were given to it before.
+ * A scheme that codes gets memory, a thread that encodes, and the bytes of each message are compared.
  * Everything follows from the seed. The world checks each action (range, budget, the `again` flag,
  * completion) and fails the test itself.
  *
@@ -36,11 +37,15 @@ struct sr_world_spec {
     lh_time host_ns;      /* that the receiving host takes for each chunk; messages do not wait */
     bool tells_caught_up; /* the receiver's view says how far the host is */
     uint64_t seed;
-    lh_time give_up_ns; /* 0: 1000 round trips */
-    /* Loses a chunk by choice: its number and which injection of it this is, from 0. May be NULL. */
+    lh_time give_up_ns;    /* 0: 1000 round trips */
+    lh_time encode_ns;     /* that one LH_ACTION_ENCODE takes, one after the other */
+    lh_time extra_open_ns; /* after the start, that extra chunks may be injected */
+    /* Loses a chunk by choice: its number (from `chunks` on: extra) and which injection of it this is, from
+     * 0. May be NULL. */
     bool (*lose_chunk)(void *context, uint32_t chunk, uint32_t injection);
-    /* Loses a message by choice: its direction and its number in that direction. May be NULL. */
-    bool (*lose_message)(void *context, bool to_receiver, uint32_t number);
+    /* Loses a message by choice: its direction, its number in that direction, its bytes. May be NULL. */
+    bool (*lose_message)(void *context, bool to_receiver, uint32_t number, const uint8_t *data,
+                         uint32_t bytes);
     void *context;
 };
 
@@ -48,12 +53,15 @@ struct sr_world_result {
     bool complete;      /* the sender was told in time */
     lh_time arrived_ns; /* the receiver's machine said COMPLETE */
     lh_time done_ns;    /* arrived_ns and the way back, as if that message were never lost */
-    uint32_t injected;  /* chunks in all */
-    uint32_t again;     /* of those injected before */
+    uint32_t injected;  /* chunks in all, extra ones too */
+    uint32_t extra;     /* of those extra */
+    uint32_t again;     /* of those said to have been injected before */
     uint32_t needless;  /* of those that had arrived, or were still to arrive from an earlier injection */
     uint32_t lost;      /* chunks that the path lost */
-    uint32_t messages;  /* of the machines, both ways */
-    uint32_t steps;     /* of the machines */
+    uint32_t recovered; /* chunks that were decoded */
+    uint32_t encodings;
+    uint32_t messages; /* of the machines, both ways */
+    uint32_t steps;    /* of the machines */
     struct lh_stats sender;
     struct lh_stats receiver;
 };

@@ -44,7 +44,7 @@ static void check_layout(const uint8_t *params, uint32_t chunks)
             assert_true(group.first_chunk + p * group.stride < chunks);
             assert_int_equal(data_of[group.first_chunk + p * group.stride]++, 0);
         }
-        assert_in_range(group.rows, 1, layout.params.m);
+        assert_in_range(group.rows, chunks > 1, layout.params.m);
         for (uint32_t r = 0; r < ec_group_rows_max(&layout, &group); r++) {
             assert_true(group.first_place + r * group.stride < extra);
             assert_int_equal(taken[group.first_place + r * group.stride]++, 0);
@@ -52,7 +52,7 @@ static void check_layout(const uint8_t *params, uint32_t chunks)
             sent[group.first_place + r * group.stride] = 0;
         }
     }
-    for (uint32_t i = 0; i < chunks && chunks > 1; i++)
+    for (uint32_t i = 0; i < chunks; i++)
         assert_int_equal(data_of[i], 1);
     for (uint32_t i = 0; i < extra; i++)
         assert_int_equal(sent[i], 0); /* all that is sent belongs to a group */
@@ -124,7 +124,10 @@ static void test_a_tail_is_shortened_and_balanced(void **state)
 static void test_one_chunk_has_no_parity(void **state)
 {
     (void)state;
-    assert_int_equal(ec_groups(params_of("mds", ""), 1), 0);
+    assert_int_equal(ec_groups(params_of("mds", ""), 1), 1);
+    struct ec_layout layout = ec_layout_of(params_of("mds", ""), 1);
+    assert_int_equal(ec_layout_group(&layout, 0).rows, 0);
+    assert_int_equal(ec_layout_block(&layout, 0).parity, 0);
     assert_int_equal(ec_extra_chunks(params_of("mds", ""), 1), 0);
     assert_int_equal(ec_groups(params_of("mds", ""), 0), 0);
     assert_int_equal(ec_groups(params_of("mds", ""), 2), 1);
@@ -141,6 +144,7 @@ static void test_extra_chunks_fit_a_slot(void **state)
             assert_true(chunks == slot || chunks == 0 || ec_extra_chunks(params, chunks + 1) > slot);
         }
     assert_int_equal(ec_transfer_chunks_max(params_of("mds", ""), 1024), 1024);
+    assert_int_equal(ec_transfer_chunks_max(params_of("mds", ""), 1), 0);
     assert_int_equal(ec_transfer_chunks_max(params_of("mds", ""), 15), 0); /* not one group */
     assert_int_equal(ec_transfer_chunks_max(params_of("mds", ""), 16), 16);
     assert_int_equal(ec_transfer_chunks_max(params_of("mds", "k=32,m=16"), 1024), 1024);

@@ -292,6 +292,7 @@ struct lh_connection {
     struct lh_memory *memories;
     struct coder *coder;
     struct parity_buffer *unused_parity;
+    uint32_t parity_in_use; /* buffers */
     struct sender sender;
     struct receiver receiver;
     struct done_teller done;

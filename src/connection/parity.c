@@ -53,23 +53,30 @@ struct parity_buffer *parity_take(struct lh_connection *c, size_t bytes, size_t 
 {
     assert(bytes > 0);
     struct parity_buffer *buffer = c->unused_parity;
+    if (buffer)
+        c->unused_parity = buffer->next;
+    if (buffer && (buffer->bytes < bytes || buffer->notes_bytes < notes_bytes)) {
+        free_buffer(buffer); /* of another code, or the other direction */
+        buffer = NULL;
+    }
     if (!buffer)
-        return make_buffer(c, bytes, notes_bytes);
-    c->unused_parity = buffer->next;
-    if (buffer->bytes >= bytes && buffer->notes_bytes >= notes_bytes)
-        return buffer;
-    free_buffer(buffer); /* of another code, or the other direction */
-    return make_buffer(c, bytes, notes_bytes);
+        buffer = make_buffer(c, bytes, notes_bytes);
+    if (buffer)
+        c->parity_in_use++;
+    return buffer;
 }
 
 void parity_give(struct lh_connection *c, struct parity_buffer *buffer)
 {
+    assert(c->parity_in_use > 0);
+    c->parity_in_use--;
     buffer->next = c->unused_parity;
     c->unused_parity = buffer;
 }
 
 void parity_free_all(struct lh_connection *c)
 {
+    assert(c->parity_in_use == 0);
     while (c->unused_parity) { /* at most as many as there ever were segments in flight */
         struct parity_buffer *buffer = c->unused_parity;
         c->unused_parity = buffer->next;

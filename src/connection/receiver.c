@@ -361,7 +361,8 @@ static bool post_parity(struct lh_connection *c, lh_time now)
     if (!coded->buffer)
         coded->buffer = take_buffer(c);
     if (!coded->buffer) {
-        verdict_refuse(c, message, LH_ENOMEM, now);
+        if (c->parity_in_use == 0) /* else some will be given back */
+            verdict_refuse(c, message, LH_ENOMEM, now);
         return false;
     }
     struct sdr_recv_wr wr = {

@@ -269,30 +269,36 @@ static struct send_segment *take_segment(struct lh_connection *c, struct send_me
     return segment;
 }
 
-/* Memory for the parity. False: there is none. */
-static bool start_coding(struct lh_connection *c, struct send_segment *segment,
-                         const struct transfer_cts *cts)
+/* Memory for the parity of a segment, none when it needs none. False when there is no memory: segments in
+ * flight will give theirs back, and where there are none the message ends. */
+static bool take_parity(struct lh_connection *c, struct send_message *message,
+                        const struct lh_scheme_coding *ops, const struct transfer_cts *cts,
+                        struct parity_buffer **buffer)
 {
-    const struct lh_scheme_coding *ops = segment->scheme->coding;
-    struct coded_send *coded = &segment->coded;
-    uint32_t chunks_max =
-        (uint32_t)(send_message_at(c, segment->message)->segment_bytes / c->attr.chunk_bytes);
-    coded->extra_chunks = ops->extra_chunks(cts->params, segment->chunks);
-    if (coded->extra_chunks == 0)
-        return true;
+    uint32_t chunks_max = (uint32_t)(message->segment_bytes / c->attr.chunk_bytes);
     size_t bytes = (size_t)ops->extra_chunks(cts->params, chunks_max) * c->attr.chunk_bytes;
-    coded->buffer = parity_take(c, bytes, 0);
-    if (!coded->buffer)
-        return false;
+    *buffer = bytes > 0 ? parity_take(c, bytes, 0) : NULL;
+    if (*buffer || bytes == 0)
+        return true;
+    if (c->parity_in_use == 0)
+        verdict_cancel(c, message, LH_ENOMEM, lh_sdr_now(c->context));
+    return false;
+}
+
+static void start_coding(const struct lh_connection *c, struct send_segment *segment,
+                         const struct transfer_cts *cts, struct parity_buffer *buffer)
+{
+    struct coded_send *coded = &segment->coded;
+    coded->buffer = buffer;
+    coded->extra_chunks = segment->scheme->coding->extra_chunks(cts->params, segment->chunks);
     coded->coding = (struct lh_coding){
         .chunks = segment->chunks,
         .chunk_bytes = c->attr.chunk_bytes,
         .bytes = segment->bytes,
         .message = segment->payload,
-        .extra = coded->buffer->chunks,
+        .extra = buffer->chunks,
     };
     memcpy(coded->coding.params, cts->params, sizeof coded->coding.params);
-    return true;
 }
 
 static void start_segment(struct lh_connection *c, struct send_message *message,
@@ -300,9 +306,16 @@ static void start_segment(struct lh_connection *c, struct send_message *message,
 {
     bool fits = message->bytes <= cts->room;
     const struct lh_scheme *scheme = scheme_find(c->attr.scheme, cts->scheme);
-    struct send_segment *segment = take_segment(c, message, fits && message->bytes > 0 ? scheme : NULL);
-    if (!segment)
+    const struct lh_scheme *used = fits && message->bytes > 0 ? scheme : NULL;
+    struct parity_buffer *buffer = NULL;
+    if (used && used->coding && !take_parity(c, message, used->coding, cts, &buffer))
         return;
+    struct send_segment *segment = take_segment(c, message, used);
+    if (!segment) {
+        if (buffer)
+            parity_give(c, buffer);
+        return;
+    }
     /* Of one that is too long only the lengths are told: the receiver refuses it. */
     message->started = fits ? message->started + 1 : message->segments;
     if (!message->injected)
@@ -311,13 +324,11 @@ static void start_segment(struct lh_connection *c, struct send_message *message,
     tell_lengths(c, segment, now);
     if (!segment->scheme)
         return;
+    if (buffer)
+        start_coding(c, segment, cts, buffer);
     struct lh_transfer transfer = {
         .chunks = segment->chunks, .chunk_bytes = c->attr.chunk_bytes, .stats = &c->stats};
     memcpy(transfer.params, cts->params, sizeof transfer.params);
-    if (scheme->coding && !start_coding(c, segment, cts)) {
-        verdict_cancel(c, message, LH_ENOMEM, now);
-        return;
-    }
     scheme->sender_start(segment->machine, &transfer, now);
     injector_run(c, segment, now);
 }

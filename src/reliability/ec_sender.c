@@ -79,6 +79,7 @@ static bool too_early(const struct ec_sender *sender, const struct ec_request *r
 static void on_request(struct ec_sender *sender, const struct ec_request *request, lh_time now)
 {
     enum ec_heard heard = EC_HEARD_BAD;
+    bool next_round = request->round > sender->repairs.round;
     if (!too_early(sender, request))
         heard = ec_repairs_on_request(&sender->repairs, &sender->layout, request, sender->encodings);
     if (heard == EC_HEARD_BAD) {
@@ -87,6 +88,8 @@ static void on_request(struct ec_sender *sender, const struct ec_request *reques
     }
     sr_count(&sender->stats->nacks_received);
     sr_probe_on_heard(&sender->probe, now);
+    if (next_round)
+        sender->settled = sender->injected; /* all of the round before has arrived, or is lost */
     bool last_part = request->part + 1u == request->parts; /* one answer is enough for all of them */
     if (heard == EC_HEARD_WHOLE || (heard == EC_HEARD_AGAIN && last_part))
         sender->tell = true;

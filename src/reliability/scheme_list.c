@@ -5,6 +5,7 @@
  */
 #include "reliability/scheme_list.h"
 
+#include "reliability/ec_scheme.h"
 #include "reliability/sr_params.h"
 #include "reliability/sr_receiver.h"
 #include "reliability/sr_sender.h"
@@ -44,6 +45,6 @@ static const struct lh_scheme sr_rto = {
 
 const struct lh_scheme *const *lh_schemes(void)
 {
-    static const struct lh_scheme *const all[] = {&sr_nack, &sr_rto, NULL};
+    static const struct lh_scheme *const all[] = {&sr_nack, &sr_rto, &ec_mds_scheme, &ec_xor_scheme, NULL};
     return all;
 }

@@ -10,12 +10,12 @@ cat "$work/demo.out"
 [ ! -s "$work/demo.err" ] || fail "it complained"
 ! LC_ALL=C.UTF-8 grep -E '.{101}' "$work/demo.out" || fail "a line is too wide"
 ! grep -q $'\033' "$work/demo.out" || fail "there are colours, and this is no terminal"
-for scheme in sr-nack sr-rto; do
+for scheme in sr-nack sr-rto ec:mds ec:xor; do
     [ "$(grep -cE "$scheme .*digest ok" "$work/demo.out")" -ge 2 ] || fail "$scheme has not brought all"
 done
 expect_line "$work/demo.out" 'arrived, byte for byte'
 expect_line "$work/demo.out" 'short messages: 10 of 1MiB'
-for scheme in sr-nack sr-rto; do
+for scheme in sr-nack sr-rto ec:mds ec:xor; do
     [ "$(grep -cE "$scheme .*digests ok" "$work/demo.out")" -eq 1 ] || fail "$scheme: no short ones"
 done
 

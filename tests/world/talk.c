@@ -451,11 +451,20 @@ static bool has_excuse(const struct talk_message *message)
            message->received.cut_off || !message->sent.begun || !message->received.begun;
 }
 
+/* Memory for parity is taken when it is needed, at both ends. */
+static bool lacked_memory(const struct world *world, const struct talk_message *m)
+{
+    return plan_has(world->plan, FEATURE_code) && plan_any(world->plan, EVENT_memory) &&
+           (m->sent.result.error == -LH_ENOMEM || m->received.result.error == -LH_ENOMEM);
+}
+
 static void check_outcome(struct world *world, const struct talk_message *m)
 {
     bool fits = m->bytes <= m->room;
     int sent = m->sent.result.error;
     int received = m->received.result.error;
+    if (lacked_memory(world, m) && sent != 0 && received != 0)
+        return;
     if (!has_excuse(m) && world_sings_once(world, CANARY_blameless))
         sent = received = -LH_ECLOSED;
     bool was_sent = m->sent.begun && !m->sent.freed && sent == 0;
@@ -478,7 +487,7 @@ static void check_outcome(struct world *world, const struct talk_message *m)
 }
 
 /* A peer that forges may name any reason there is. */
-static bool error_is_known(const struct pair *pair, int error)
+static bool error_is_known(const struct world *world, const struct pair *pair, int error)
 {
     switch (-error) {
     case 0:
@@ -488,6 +497,8 @@ static bool error_is_known(const struct pair *pair, int error)
     case LH_ETRUNCATED:
     case LH_EPROTOCOL:
         return true;
+    case LH_ENOMEM:
+        return plan_has(world->plan, FEATURE_code) && plan_any(world->plan, EVENT_memory);
     default:
         return !pair->trusted && strcmp(lh_strerror(error), lh_strerror(INT_MAX)) != 0;
     }
@@ -504,7 +515,8 @@ static void check_message(struct world *world, const struct pair *pair, struct t
         world_fail(world, "late", "message %u: its buffer changed after it was handed back", m->event);
     if (pair->trusted)
         check_outcome(world, m);
-    if (!error_is_known(pair, m->sent.result.error) || !error_is_known(pair, m->received.result.error))
+    if (!error_is_known(world, pair, m->sent.result.error) ||
+        !error_is_known(world, pair, m->received.result.error))
         world_fail(world, "outcome", "message %u ended with %d and %d", m->event, m->sent.result.error,
                    m->received.result.error);
     world->delivered += m->received.begun && !m->received.freed && m->received.result.error == 0;

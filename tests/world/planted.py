@@ -55,6 +55,14 @@ BUGS = {
         ("src/sdr/path.c", "lh_rtt_on_sample(&path->rtt, now - header->echo_ns - header->echo_delay_ns);",
          "lh_rtt_on_sample(&path->rtt, now - path->stamped_ns);"),
     ]),
+    "fresh-row": ("parity that is asked for later repeats a row that was sent before", [
+        ("src/reliability/ec_coding.c", "lh_encode_rows(&code, first_row, coded, data, parity, to - from);",
+         "lh_encode_rows(&code, first_row > 0 ? first_row - 1 : 0, coded, data, parity, to - from);"),
+    ]),
+    "short-tail": ("where the last chunk of a message is short, the rest of its columns is not decoded", [
+        ("src/reliability/ec_coding.c", "if (part.tail < coding->chunk_bytes && shorter > 0 &&",
+         "if (false && shorter > 0 &&"),
+    ]),
 }
 
 

@@ -5,7 +5,8 @@
  *   figure9   completion time over size and loss, beside the SDR-RDMA paper's formula, and how many times
  *             faster EC is than selective repeat with timeouts (the paper's figure 9)
  *   fallback  what follows when a submessage does not decode: more parity, or its chunks again
- *   spread    burst loss: submessages of neighbouring chunks, or spread over their segment
+ *   spread    burst loss on the way of the data: submessages of neighbouring chunks (spread=1), of every
+ *             16th, and of chunks from all over the segment (spread=0)
  *
  * A 99.9th percentile needs 1,000 messages; where there are fewer it is "-", and the worst stands beside it.
  *
@@ -45,7 +46,7 @@
 
 struct point {
     const char *scheme; /* as lh_attr takes it */
-    const char *burst;  /* of the link text, or "" */
+    double burst;       /* packets that are lost in a row, in the mean; 1: independent loss */
     size_t bytes;
     double loss;
     unsigned runs;
@@ -106,17 +107,26 @@ static void move_messages(const struct point *point, struct message_memory *memo
 static struct times measure(const struct point *point, struct message_memory *memory)
 {
     char link[128];
+    char back[128];
     size_t slot_bytes = point->bytes < SEGMENT_BYTES ? point->bytes : SEGMENT_BYTES;
     struct sim_pair_plan plan = {
         .scheme = point->scheme,
         .link = link,
+        .link_back = back,
         .seed = SEED,
         .slot_bytes = slot_bytes,
         .slots = slots_for(point->bytes / slot_bytes),
         .window_bytes = 2 * point->bytes > WINDOW_BYTES ? 2 * point->bytes : WINDOW_BYTES,
         .grain_ns = GRAIN_NS,
     };
-    snprintf(link, sizeof link, "rtt=25ms,rate=400Gbit,loss=%g%s,seed=%u", point->loss, point->burst, SEED);
+    snprintf(back, sizeof back, "rtt=25ms,rate=400Gbit,loss=%g,seed=%u", point->loss, SEED);
+    snprintf(link, sizeof link, "rtt=25ms,rate=400Gbit");
+    struct burst_loss burst = {.packet_s = WIRE_CHUNK * 8 / RATE_BPS};
+    burst_loss_init(&burst, SEED, point->loss, point->burst);
+    if (point->burst > 1)
+        plan.burst = &burst;
+    else
+        plan.link = back;
     const struct formula_path path = {WIRE_CHUNK * 8 / RATE_BPS, RTT_S, point->loss};
     struct times times = {.runs = point->runs};
     double *seconds = malloc(point->runs * sizeof *seconds);
@@ -194,10 +204,9 @@ static void print_row(const struct point *point, const struct times *times)
     char size[SIZE_TEXT];
     char loss[SIZE_TEXT];
     char tail[SIZE_TEXT];
-    const char *burst = strchr(point->burst, '=');
-    printf("%-20s %8s %8s %5s %6u %8.2f %8.2f %8.2f %6.3f %8s %8.2f %5.1f%% %8.2f\n",
+    printf("%-20s %8s %8s %5g %6u %8.2f %8.2f %8.2f %6.3f %8s %8.2f %5.1f%% %8.2f\n",
            label_of(point->scheme, label), size_text(point->bytes, size), loss_text(point->loss, loss),
-           burst ? burst + 1 : "1", point->runs, times->formula.ideal_s * 1e3, times->mean * 1e3,
+           point->burst, point->runs, times->formula.ideal_s * 1e3, times->mean * 1e3,
            times->formula.mean_s * 1e3, times->mean / times->formula.mean_s,
            milliseconds(times->tail, tail), times->formula.tail_s * 1e3, times->fell_back * 100,
            times->worst * 1e3);
@@ -211,8 +220,10 @@ static void report_point(const struct bench *bench, const struct point *point, c
     char size[SIZE_TEXT];
     char loss[SIZE_TEXT];
     int length =
-        snprintf(name, sizeof name, "erasure_sim_400g_%s_%s_loss_%s%s", label_of(point->scheme, label),
-                 size_text(point->bytes, size), loss_text(point->loss, loss), point->burst);
+        snprintf(name, sizeof name, "erasure_sim_400g_%s_%s_loss_%s", label_of(point->scheme, label),
+                 size_text(point->bytes, size), loss_text(point->loss, loss));
+    if (point->burst > 1)
+        length += snprintf(name + length, sizeof name - (size_t)length, "_burst_%g", point->burst);
     for (char *c = name; *c; c++)
         if (strchr(":,=", *c))
             *c = '_';
@@ -225,8 +236,17 @@ static void report_point(const struct bench *bench, const struct point *point, c
                     times->formula.tail_s * 1e3, times->runs);
 }
 
-static struct times run_point(const struct bench *bench, struct point point, struct message_memory *memory)
+struct size_runs {
+    size_t bytes;
+    unsigned runs;      /* few where injection decides */
+    unsigned code_runs; /* of erasure codes: fewer where nothing but injection does */
+};
+
+static struct times run_point(const struct bench *bench, struct point point, const struct size_runs *size,
+                              struct message_memory *memory)
 {
+    point.bytes = size->bytes;
+    point.runs = starts_with(point.scheme, "ec:") ? size->code_runs : size->runs;
     if (bench->quick)
         point.runs = point.runs > QUICK_SHARE ? point.runs / QUICK_SHARE : 1;
     struct times times = measure(&point, memory);
@@ -236,11 +256,6 @@ static struct times run_point(const struct bench *bench, struct point point, str
 }
 
 /* ---- figure 9 ----------------------------------------------------------------------------------------- */
-
-struct size_runs {
-    size_t bytes;
-    unsigned runs; /* few where injection decides */
-};
 
 struct figure {
     const struct size_runs *sizes;
@@ -304,7 +319,8 @@ static bool wanted(const struct bench *bench, size_t bytes)
 static void figure9(const struct bench *bench)
 {
     static const struct size_runs sizes[SIZES_MAX] = {
-        {128 * KIB, 4000}, {MIB, 4000}, {16 * MIB, 1000}, {128 * MIB, 200}, {GIB, 10}, {8 * GIB, 2},
+        {128 * KIB, 4000, 4000}, {MIB, 4000, 4000}, {16 * MIB, 1000, 1000},
+        {128 * MIB, 120, 120},   {GIB, 20, 5},      {8 * GIB, 3, 1},
     };
     static const double losses[LOSSES_MAX] = {1e-6, 1e-5, 1e-4, 1e-3, 3e-3, 1e-2, 2e-2, 3e-2, 1e-1};
     static struct figure figure;
@@ -317,8 +333,8 @@ static void figure9(const struct bench *bench)
         struct message_memory memory = message_memory_open(sizes[s].bytes);
         for (unsigned l = 0; l < LOSSES_MAX; l++)
             for (unsigned i = 0; i < bench->schemes_count; i++) {
-                struct point point = {bench->schemes[i], "", sizes[s].bytes, losses[l], sizes[s].runs};
-                figure.times[i][s][l] = run_point(bench, point, &memory);
+                struct point point = {.scheme = bench->schemes[i], .burst = 1, .loss = losses[l]};
+                figure.times[i][s][l] = run_point(bench, point, &sizes[s], &memory);
             }
         figure.measured[s] = true;
         message_memory_close(&memory);
@@ -328,44 +344,57 @@ static void figure9(const struct bench *bench)
 
 /* ---- fallback and spread ------------------------------------------------------------------------------ */
 
-static void fallback(const struct bench *bench)
+struct table {
+    const char *title;
+    const char *schemes[3];
+    double bursts[6];
+    double losses[5];
+    struct size_runs sizes[3];
+};
+
+/* Every scheme at every point; unused places of the lists are 0. */
+static void run_table(const struct bench *bench, const struct table *table)
 {
-    static const char *const schemes[] = {"ec:mds,k=32,m=8,fallback=ir", "ec:mds,k=32,m=8,fallback=sr"};
-    static const struct size_runs sizes[] = {{16 * MIB, 1000}, {128 * MIB, 200}};
-    static const double losses[] = {2e-2, 3e-2, 5e-2, 7e-2, 1e-1};
-    print_titles("When a submessage does not decode: more parity (ir), or its chunks again (sr)");
-    for (unsigned s = 0; s < 2; s++) {
-        if (!wanted(bench, sizes[s].bytes))
+    print_titles(table->title);
+    for (unsigned s = 0; s < 3 && table->sizes[s].bytes; s++) {
+        if (!wanted(bench, table->sizes[s].bytes))
             continue;
-        struct message_memory memory = message_memory_open(sizes[s].bytes);
-        for (unsigned l = 0; l < sizeof losses / sizeof losses[0]; l++)
-            for (unsigned i = 0; i < 2; i++)
-                run_point(bench, (struct point){schemes[i], "", sizes[s].bytes, losses[l], sizes[s].runs},
-                          &memory);
+        struct message_memory memory = message_memory_open(table->sizes[s].bytes);
+        for (unsigned l = 0; l < 5 && table->losses[l] > 0; l++)
+            for (unsigned b = 0; b < 6 && table->bursts[b] > 0; b++)
+                for (unsigned i = 0; i < 3 && table->schemes[i]; i++) {
+                    struct point point = {
+                        .scheme = table->schemes[i], .burst = table->bursts[b], .loss = table->losses[l]};
+                    run_point(bench, point, &table->sizes[s], &memory);
+                }
         message_memory_close(&memory);
     }
 }
 
+static void fallback(const struct bench *bench)
+{
+    static const struct table table = {
+        .title = "When a submessage does not decode: more parity (ir), or its chunks again (sr)",
+        .schemes = {"ec:mds,k=32,m=8,fallback=ir", "ec:mds,k=32,m=8,fallback=sr"},
+        .bursts = {1},
+        .losses = {2e-2, 3e-2, 5e-2, 7e-2, 1e-1},
+        .sizes = {{MIB, 4000, 4000}, {16 * MIB, 1000, 1000}, {128 * MIB, 120, 120}},
+    };
+    run_table(bench, &table);
+}
+
 static void spread(const struct bench *bench)
 {
-    static const char *const schemes[] = {"ec:mds,k=32,m=8,spread=0", "ec:mds,k=32,m=8,spread=1"};
-    static const char *const bursts[] = {"", ",burst=2", ",burst=4", ",burst=8", ",burst=16", ",burst=32"};
-    static const struct size_runs sizes[] = {{16 * MIB, 1000}, {128 * MIB, 100}};
-    static const double losses[] = {1e-3, 1e-2};
-    print_titles("Burst loss of the same average: submessages of neighbours (0), or spread (1)");
-    for (unsigned s = 0; s < 2; s++) {
-        if (!wanted(bench, sizes[s].bytes))
-            continue;
-        struct message_memory memory = message_memory_open(sizes[s].bytes);
-        for (unsigned l = 0; l < 2; l++)
-            for (unsigned b = 0; b < sizeof bursts / sizeof bursts[0]; b++)
-                for (unsigned i = 0; i < 2; i++)
-                    run_point(
-                        bench,
-                        (struct point){schemes[i], bursts[b], sizes[s].bytes, losses[l], sizes[s].runs},
-                        &memory);
-        message_memory_close(&memory);
-    }
+    static const struct table table = {
+        .title =
+            "Burst loss of the same average: submessages of neighbours (spread=1), of every 16th chunk, "
+            "of all the segment (spread=0); the formula knows no bursts",
+        .schemes = {"ec:mds,k=32,m=8,spread=1", "ec:mds,k=32,m=8,spread=16", "ec:mds,k=32,m=8,spread=0"},
+        .bursts = {1, 2, 4, 8, 16, 32},
+        .losses = {1e-3, 1e-2},
+        .sizes = {{16 * MIB, 1000, 1000}, {128 * MIB, 60, 60}},
+    };
+    run_table(bench, &table);
 }
 
 /* ---- main --------------------------------------------------------------------------------------------- */

@@ -62,15 +62,25 @@ static void turn(struct sim_pair *pair)
         sim_world_advance(pair->world, next);
 }
 
-void sim_pair_open(struct sim_pair *pair, const struct sim_pair_plan *plan)
+static struct lh_link_spec link_of(const char *text)
 {
     struct lh_link_spec link;
-    if (lh_link_parse(plan->link, &link))
-        die(plan->link);
+    if (lh_link_parse(text, &link))
+        die(text);
+    return link;
+}
+
+void sim_pair_open(struct sim_pair *pair, const struct sim_pair_plan *plan)
+{
+    struct lh_link_spec link = link_of(plan->link);
+    struct lh_link_spec back = link_of(plan->link_back ? plan->link_back : plan->link);
     *pair = (struct sim_pair){.grain_ns = plan->grain_ns};
     pair->world = sim_world_create("bench", plan->seed, &link);
     if (!pair->world)
         die("world");
+    sim_world_set_direction(pair->world, 1, 0, &back);
+    if (plan->burst)
+        sim_world_tap(pair->world, burst_loss_passes, plan->burst);
     pair->sender = open_end("sim:bench/0", plan);
     pair->receiver = open_end("sim:bench/1", plan);
     attach(pair->sender, pair->receiver);

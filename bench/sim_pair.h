@@ -14,11 +14,14 @@
 
 #include <longhaul/longhaul.h>
 
+#include "burst_loss.h"
 #include "fabric/sim/sim.h"
 
 struct sim_pair_plan {
     const char *scheme;
-    const char *link; /* of both directions */
+    const char *link;         /* from the sender to the receiver */
+    const char *link_back;    /* and back; NULL: the same */
+    struct burst_loss *burst; /* beside the link; NULL: none */
     uint64_t seed;
     uint64_t slot_bytes;
     uint32_t slots;

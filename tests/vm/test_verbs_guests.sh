@@ -7,21 +7,25 @@
 "${LH_BUILD_DIR:-build}/longhaul" devices | grep -q 'verbs is not built in' && skip "verbs is not built in"
 exchange="--file $here/exchange.sh=/exchange.sh"
 
-say "64 MiB each way of asking for repairs; loss, duplicates, delay, reordering in both directions"
+say "64 MiB each way of asking for repairs, and parity; loss, duplicates, delay, reordering in both directions"
 # shellcheck disable=SC2016,SC2086  # for the guests' shells; two words
 vm --mtu 9000 --seconds 200 --memory 768 --out "$work/sums" $exchange --guest '
     . /exchange.sh
     netem out loss 1% delay 5ms 2ms duplicate 1%
     head -c 67108864 /dev/urandom >nack
     head -c 67108864 /dev/urandom >rto
+    head -c 16777217 /dev/urandom >code
     push nack $VM_PEER4:5001 --device verbs:rxe0/ip=4 --mtu 4096
     push rto [$VM_PEER6]:5001 --device verbs:rxe0/ip=6 --mtu 2048 --channels 2
-    sha256sum nack rto >$VM_OUT/sums' --guest '
+    push code $VM_PEER4:5001 --device verbs:rxe0/ip=4 --mtu 2048
+    sha256sum nack rto code >$VM_OUT/sums' --guest '
     . /exchange.sh
     netem out loss 1% delay 5ms 2ms duplicate 1%
     take got 5001 --device verbs:rxe0/ip=4 --reliability sr-nack
     take got 5001 --device verbs:rxe0/ip=6/protect=mr --reliability sr-rto --channels 2
-    cd got && sha256sum nack rto >$VM_OUT/sums'
+    take got 5001 --device verbs:rxe0/ip=4 --reliability ec:mds,k=16,m=8 >received
+    grep -q "chunks recovered" received
+    cd got && sha256sum nack rto code >$VM_OUT/sums'
 [ "$status" -eq 0 ] || fail "status $status"
 cmp "$work/sums/a/sums" "$work/sums/b/sums" || fail "what arrived is not what was sent"
 

@@ -12,17 +12,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fuzz/fuzz_input.h"
 #include "reliability/scheme_list.h"
 #include "wire/selective_repeat.h"
 
 #define CHUNKS_MAX 20000u /* three ACKs long */
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-struct input {
-    const uint8_t *at;
-    size_t left;
-};
 
 struct world {
     const struct lh_scheme *scheme;
@@ -36,31 +32,6 @@ struct world {
     struct lh_action to_receiver, to_sender; /* the newest message each way */
     bool complete;
 };
-
-/* Zeros when the input is used up. */
-static uint8_t take8(struct input *input)
-{
-    if (input->left == 0)
-        return 0;
-    input->left--;
-    return *input->at++;
-}
-
-static uint32_t take32(struct input *input)
-{
-    uint32_t value = 0;
-    for (int i = 0; i < 4; i++)
-        value = value << 8 | take8(input);
-    return value;
-}
-
-/* Any magnitude: a byte says how far a number is shifted. */
-static uint64_t take_scaled(struct input *input)
-{
-    uint64_t value = take32(input);
-    uint8_t shift = take8(input);
-    return shift & 0x80 ? value >> (shift & 31) : value << (shift & 31);
-}
 
 static void start(struct world *world, struct input *input)
 {

@@ -1,12 +1,14 @@
 /*
- * Erasure codes beside selective repeat at 400 Gbit/s over 3,750 km, in simulation: the running protocol
- * moves real bytes through the simulated link, one packet of 4 KiB a chunk.
+ * Erasure codes beside selective repeat over 3,750 km, most at 400 Gbit/s, in simulation: the running
+ * protocol moves real bytes through the simulated link, one packet of 4 KiB a chunk.
  *
  *   figure9   completion time over size and loss, beside the SDR-RDMA paper's formula, and how many times
  *             faster EC is than selective repeat with timeouts (the paper's figure 9)
  *   fallback  what follows when a submessage does not decode: more parity, or its chunks again
  *   spread    burst loss on the way of the data: submessages of neighbouring chunks (spread=1), of every
  *             16th, and of chunks from all over the segment (spread=0)
+ *   slow      128 MiB at 4 Gbit/s in segments of 4 MiB: what "bench/run erasure-udp" measures between two
+ *             processes, without the noise of a machine
  *
  * A 99.9th percentile needs 1,000 messages; where there are fewer it is "-", and the worst stands beside it.
  *
@@ -23,28 +25,36 @@
 #include "sim_pair.h"
 #include "wire/roce.h"
 
-#define RATE_BPS      400e9
-#define RTT_S         25e-3
-#define CHUNK         4096.0
-#define WIRE_CHUNK    (CHUNK + ROCE_WRITE_IMM_OVERHEAD_V6)
-#define KIB           ((size_t)1 << 10)
-#define MIB           ((size_t)1 << 20)
-#define GIB           ((size_t)1 << 30)
-#define SEGMENT_BYTES (128 * MIB) /* of parity memory a quarter, a slot and end */
-#define WINDOW_BYTES  (4 * GIB)   /* or twice the message: nothing but the link holds back */
-#define GRAIN_NS      (2 * LH_NS_PER_US)
-#define TAIL_RUNS     1000u
-#define QUICK_SHARE   20u /* of the messages */
-#define QUICK_BYTES   GIB
-#define SEED          42
-#define SIZE_TEXT     24
-#define SCHEMES_MAX   8u
-#define SIZES_MAX     6u
-#define LOSSES_MAX    9u
+#define RTT_S       25e-3
+#define CHUNK       4096.0
+#define WIRE_CHUNK  (CHUNK + ROCE_WRITE_IMM_OVERHEAD_V6)
+#define KIB         ((size_t)1 << 10)
+#define MIB         ((size_t)1 << 20)
+#define GIB         ((size_t)1 << 30)
+#define TAIL_RUNS   1000u
+#define QUICK_SHARE 20u /* of the messages */
+#define QUICK_BYTES GIB
+#define SEED        42
+#define SIZE_TEXT   24
+#define SCHEMES_MAX 8u
+#define SIZES_MAX   6u
+#define LOSSES_MAX  9u
 
 /* ---- one point ---------------------------------------------------------------------------------------- */
 
+struct scene {
+    const char *name; /* in results */
+    double rate_bps;
+    size_t segment_bytes; /* parity takes a quarter more memory, at each end */
+    size_t window_bytes;  /* or twice the message: nothing but the link holds back */
+    lh_time grain_ns;     /* several packets of the link */
+};
+
+static const struct scene fast_link = {"400g", 400e9, 128 * MIB, 4 * GIB, 2 * LH_NS_PER_US};
+static const struct scene slow_link = {"4g", 4e9, 4 * MIB, 64 * MIB, 40 * LH_NS_PER_US};
+
 struct point {
+    const struct scene *scene;
     const char *scheme; /* as lh_attr takes it */
     double burst;       /* packets that are lost in a row, in the mean; 1: independent loss */
     size_t bytes;
@@ -106,9 +116,11 @@ static void move_messages(const struct point *point, struct message_memory *memo
 
 static struct times measure(const struct point *point, struct message_memory *memory)
 {
-    char link[128];
+    char link[64];
     char back[128];
-    size_t slot_bytes = point->bytes < SEGMENT_BYTES ? point->bytes : SEGMENT_BYTES;
+    const struct scene *scene = point->scene;
+    size_t slot_bytes = point->bytes < scene->segment_bytes ? point->bytes : scene->segment_bytes;
+    double packet_s = WIRE_CHUNK * 8 / scene->rate_bps;
     struct sim_pair_plan plan = {
         .scheme = point->scheme,
         .link = link,
@@ -116,18 +128,18 @@ static struct times measure(const struct point *point, struct message_memory *me
         .seed = SEED,
         .slot_bytes = slot_bytes,
         .slots = slots_for(point->bytes / slot_bytes),
-        .window_bytes = 2 * point->bytes > WINDOW_BYTES ? 2 * point->bytes : WINDOW_BYTES,
-        .grain_ns = GRAIN_NS,
+        .window_bytes = 2 * point->bytes > scene->window_bytes ? 2 * point->bytes : scene->window_bytes,
+        .grain_ns = scene->grain_ns,
     };
-    snprintf(back, sizeof back, "rtt=25ms,rate=400Gbit,loss=%g,seed=%u", point->loss, SEED);
-    snprintf(link, sizeof link, "rtt=25ms,rate=400Gbit");
-    struct burst_loss burst = {.packet_s = WIRE_CHUNK * 8 / RATE_BPS};
+    snprintf(link, sizeof link, "rtt=25ms,rate=%.0fGbit", scene->rate_bps / 1e9);
+    snprintf(back, sizeof back, "%s,loss=%g,seed=%u", link, point->loss, SEED);
+    struct burst_loss burst = {.packet_s = packet_s};
     burst_loss_init(&burst, SEED, point->loss, point->burst);
     if (point->burst > 1)
         plan.burst = &burst;
     else
         plan.link = back;
-    const struct formula_path path = {WIRE_CHUNK * 8 / RATE_BPS, RTT_S, point->loss};
+    const struct formula_path path = {packet_s, RTT_S, point->loss};
     struct times times = {.runs = point->runs};
     double *seconds = malloc(point->runs * sizeof *seconds);
     if (!seconds)
@@ -219,9 +231,9 @@ static void report_point(const struct bench *bench, const struct point *point, c
     char label[64];
     char size[SIZE_TEXT];
     char loss[SIZE_TEXT];
-    int length =
-        snprintf(name, sizeof name, "erasure_sim_400g_%s_%s_loss_%s", label_of(point->scheme, label),
-                 size_text(point->bytes, size), loss_text(point->loss, loss));
+    int length = snprintf(name, sizeof name, "erasure_sim_%s_%s_%s_loss_%s", point->scene->name,
+                          label_of(point->scheme, label), size_text(point->bytes, size),
+                          loss_text(point->loss, loss));
     if (point->burst > 1)
         length += snprintf(name + length, sizeof name - (size_t)length, "_burst_%g", point->burst);
     for (char *c = name; *c; c++)
@@ -333,7 +345,8 @@ static void figure9(const struct bench *bench)
         struct message_memory memory = message_memory_open(sizes[s].bytes);
         for (unsigned l = 0; l < LOSSES_MAX; l++)
             for (unsigned i = 0; i < bench->schemes_count; i++) {
-                struct point point = {.scheme = bench->schemes[i], .burst = 1, .loss = losses[l]};
+                struct point point = {&fast_link, .scheme = bench->schemes[i], .burst = 1,
+                                      .loss = losses[l]};
                 figure.times[i][s][l] = run_point(bench, point, &sizes[s], &memory);
             }
         figure.measured[s] = true;
@@ -346,6 +359,7 @@ static void figure9(const struct bench *bench)
 
 struct table {
     const char *title;
+    const struct scene *scene;
     const char *schemes[3];
     double bursts[6];
     double losses[5];
@@ -363,8 +377,8 @@ static void run_table(const struct bench *bench, const struct table *table)
         for (unsigned l = 0; l < 5 && table->losses[l] > 0; l++)
             for (unsigned b = 0; b < 6 && table->bursts[b] > 0; b++)
                 for (unsigned i = 0; i < 3 && table->schemes[i]; i++) {
-                    struct point point = {
-                        .scheme = table->schemes[i], .burst = table->bursts[b], .loss = table->losses[l]};
+                    struct point point = {table->scene, .scheme = table->schemes[i],
+                                          .burst = table->bursts[b], .loss = table->losses[l]};
                     run_point(bench, point, &table->sizes[s], &memory);
                 }
         message_memory_close(&memory);
@@ -375,6 +389,7 @@ static void fallback(const struct bench *bench)
 {
     static const struct table table = {
         .title = "When a submessage does not decode: more parity (ir), or its chunks again (sr)",
+        .scene = &fast_link,
         .schemes = {"ec:mds,k=32,m=8,fallback=ir", "ec:mds,k=32,m=8,fallback=sr"},
         .bursts = {1},
         .losses = {2e-2, 3e-2, 5e-2, 7e-2, 1e-1},
@@ -389,10 +404,24 @@ static void spread(const struct bench *bench)
         .title =
             "Burst loss of the same average: submessages of neighbours (spread=1), of every 16th chunk, "
             "of all the segment (spread=0); the formula knows no bursts",
+        .scene = &fast_link,
         .schemes = {"ec:mds,k=32,m=8,spread=1", "ec:mds,k=32,m=8,spread=16", "ec:mds,k=32,m=8,spread=0"},
         .bursts = {1, 2, 4, 8, 16, 32},
         .losses = {1e-3, 1e-2},
         .sizes = {{16 * MIB, 1000, 1000}, {128 * MIB, 60, 60}},
+    };
+    run_table(bench, &table);
+}
+
+static void slow(const struct bench *bench)
+{
+    static const struct table table = {
+        .title = "128 MiB at 4 Gbit/s, in segments of 4 MiB",
+        .scene = &slow_link,
+        .schemes = {"sr-rto", "sr-nack", "ec:mds,k=32,m=8"},
+        .bursts = {1},
+        .losses = {1e-5, 1e-4, 1e-3, 1e-2},
+        .sizes = {{128 * MIB, 200, 200}},
     };
     run_table(bench, &table);
 }
@@ -422,7 +451,7 @@ int main(int argc, char **argv)
     static const struct {
         const char *name;
         void (*run)(const struct bench *bench);
-    } parts[] = {{"figure9", figure9}, {"fallback", fallback}, {"spread", spread}};
+    } parts[] = {{"figure9", figure9}, {"fallback", fallback}, {"spread", spread}, {"slow", slow}};
     char all[] = "sr-rto;sr-nack;ec:mds,k=32,m=8;ec:xor,k=32,m=8";
     char given[512];
     const char *schemes = argument(argc, argv, "--schemes");

@@ -16,6 +16,10 @@
 
 /* Best first. */
 static const struct kernel *const all[] = {
+#if defined(__x86_64__)
+    &kernel_avx512_gfni,
+    &kernel_avx2,
+#endif
     &kernel_isal,
     &kernel_base,
 };

@@ -36,6 +36,10 @@ struct kernel {
 
 extern const struct kernel kernel_base;
 extern const struct kernel kernel_isal;
+#if defined(__x86_64__)
+extern const struct kernel kernel_avx512_gfni;
+extern const struct kernel kernel_avx2;
+#endif
 
 /* The one in use. */
 const struct kernel *kernel_now(void);

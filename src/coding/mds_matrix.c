@@ -16,22 +16,22 @@ static uint8_t point_of_parity(uint32_t row)
     return (uint8_t)(GF256_ORDER - row);
 }
 
-/* Of the sum of two points. */
+/* Of the sum of two points; 0 when they are one. */
 static uint32_t log_of_sum(uint8_t a, uint8_t b)
 {
-    assert(a != b);
     return gf256_log[a ^ b];
 }
 
 void mds_encode_matrix(uint32_t first_row, uint32_t rows, uint32_t k, uint8_t matrix[PRODUCT_MATRIX_MAX])
 {
     assert(rows * k <= PRODUCT_MATRIX_MAX && k + first_row + rows <= GF256_ORDER);
+    uint16_t scale_log[PRODUCT_SIDE_MAX]; /* less than 2 * GF256_ORDER, whatever is taken off */
+    for (uint32_t j = 0; j < k; j++)
+        scale_log[j] = (uint16_t)(GF256_ORDER + log_of_sum(point_of_parity(0), (uint8_t)j));
     for (uint32_t r = 0; r < rows; r++) {
         uint8_t point = point_of_parity(first_row + r);
-        for (uint32_t j = 0; j < k; j++) {
-            uint32_t scale = log_of_sum(point_of_parity(0), (uint8_t)j);
-            *matrix++ = gf256_power[GF256_ORDER + scale - log_of_sum(point, (uint8_t)j)];
-        }
+        for (uint32_t j = 0; j < k; j++)
+            *matrix++ = gf256_power[scale_log[j] - log_of_sum(point, (uint8_t)j)];
     }
 }
 
@@ -40,8 +40,7 @@ static uint32_t log_of_product(uint8_t at, const uint8_t *points, uint32_t count
 {
     uint32_t sum = 0;
     for (uint32_t i = 0; i < count; i++)
-        if (points[i] != at)
-            sum += log_of_sum(at, points[i]);
+        sum += log_of_sum(at, points[i]);
     return sum % GF256_ORDER;
 }
 
@@ -70,8 +69,9 @@ void mds_decode_matrix(uint32_t k, uint32_t count, const uint8_t *lost, const ui
         row_log += GF256_ORDER - log_of_sum(point_of_parity(0), lost[r]);
         row_log %= GF256_ORDER;
         for (uint32_t j = 0; j < k; j++) {
-            uint32_t log = row_log + column_log[j] + GF256_ORDER - log_of_sum(lost[r], points[j]);
-            *matrix++ = gf256_power[log % GF256_ORDER];
+            uint32_t log = row_log + column_log[j];
+            log -= log >= GF256_ORDER ? GF256_ORDER : 0;
+            *matrix++ = gf256_power[log + GF256_ORDER - log_of_sum(lost[r], points[j])];
         }
     }
 }

@@ -23,7 +23,7 @@
  * Timers, all multiples of the round trip that the SDR layer measures:
  *   machines'  next_ns of each scheme machine
  *   told       lengths of an unfinished segment are told again when nothing told them for overdue_ns
- *   done       DONE is repeated rtt / 8 and rtt / 4 after the last segment arrived
+ *   done       DONE is repeated rtt / 64 after the last segment arrived, then twice after rtt / 8
  *   verdict    REFUSE and CANCEL are repeated after overdue_ns, doubling, until they are answered
  *   silence    attr.peer_timeout_ns without a word from the peer while something is pending
  *

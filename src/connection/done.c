@@ -7,8 +7,9 @@
 #include "connection/receiver.h"
 #include "connection/tell.h"
 
-#define REPEATS         2u
-#define REPEAT_FRACTION 8u /* of a round trip */
+#define REPEATS         3u
+#define FIRST_FRACTION  64u /* of a round trip: past a burst of losses; few messages wait for the next ones */
+#define REPEAT_FRACTION 8u
 
 static uint64_t bitmap_of(struct lh_connection *c)
 {
@@ -49,7 +50,8 @@ void done_note(struct lh_connection *c, uint32_t sequence)
 
 static lh_time repeat_span(const struct lh_connection *c)
 {
-    return c->path.rtt_ns ? c->path.rtt_ns / REPEAT_FRACTION : connection_repeat_span(c, 0);
+    uint32_t fraction = c->done.repeats_left == REPEATS ? FIRST_FRACTION : REPEAT_FRACTION;
+    return c->path.rtt_ns ? c->path.rtt_ns / fraction : connection_repeat_span(c, 0);
 }
 
 void done_step(struct lh_connection *c, lh_time now, lh_time *next)

@@ -7,7 +7,7 @@
 "${LH_BUILD_DIR:-build}/longhaul" devices | grep -q 'verbs is not built in' && skip "verbs is not built in"
 exchange="--file $here/exchange.sh=/exchange.sh"
 
-say "64 MiB each way of asking for repairs, and parity; loss, duplicates, delay, reordering in both directions"
+say "64 MiB each way of asking for repairs, and parity; loss, duplicates, delay, reordering, both directions"
 # shellcheck disable=SC2016,SC2086  # for the guests' shells; two words
 vm --mtu 9000 --seconds 200 --memory 768 --out "$work/sums" $exchange --guest '
     . /exchange.sh

@@ -101,7 +101,7 @@ static int take_value(enum key key, const struct item *item, struct ec_params *p
     case KEYS:
         break;
     }
-    assert(!"a key of enum key");
+    assert(false); /* a key of enum key */
     return -LH_EINVAL;
 }
 

@@ -52,7 +52,7 @@ lh_time sr_marker_cover_expiry(const struct sr_marker *marker, const struct sr_t
     case SR_REPAIRS_UNCOVERED:
         return sr_after(marker->uncovered_since_ns, timing->window_ns / 4);
     }
-    assert(!"a state of enum sr_cover");
+    assert(false); /* a state of enum sr_cover */
     return LH_TIME_NEVER;
 }
 

@@ -349,7 +349,7 @@ static void carry_out(struct sr_world *world, const struct lh_action *action, ui
     case LH_ACTION_FAIL:
         break;
     }
-    assert(!"what a sender may do");
+    assert(false); /* what a sender may do */
 }
 
 static void step_sender(struct sr_world *world)
@@ -605,6 +605,6 @@ const struct lh_scheme *sr_world_scheme(const char *name)
     for (const struct lh_scheme *const *scheme = lh_schemes(); *scheme != NULL; scheme++)
         if (strcmp((*scheme)->name, name) == 0)
             return *scheme;
-    assert(!"a scheme of this build");
+    assert(false); /* a scheme of this build */
     return NULL;
 }

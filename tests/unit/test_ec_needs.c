@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#define CHUNKS 64u
+#define CHUNKS 400u
 #define ROOM   1000u
 
 /* What a receiver has, as a test sets it up. */
@@ -218,22 +218,26 @@ static void test_selective_repeat_asks_for_all_then_for_the_rest(void **state)
     }
 }
 
-/* A group that does not fit waits, and counts as failed only when it is asked for. */
+/* A group that does not fit waits whole, and counts as failed only when it is asked for. */
 static void test_a_full_request(void **state)
 {
     (void)state;
     struct has has;
-    start(&has, false, "k=1,m=1", 64);
-    memset(has.chunks, 0, 64);
-    memset(has.extra, 0, sizeof(has.extra));
-    assert_int_equal(ask(&has, 128), 64);
-    start(&has, false, "k=4,m=1,fallback=ir", 64);
-    for (uint32_t group = 0; group < 16; group++) {
+    start(&has, false, "k=3,m=1", 300);
+    for (uint32_t group = 0; group < 100; group++) { /* two runs each */
         set(&has, group, 0, 0);
         set(&has, group, 2, 0);
     }
-    assert_int_equal(ask(&has, 128), 32);
-    assert_int_equal(has.failed, 16);
+    assert_int_equal(ask(&has, 129), 128);
+    assert_int_equal(has.failed, 64);
+    assert_run(&has, 127, 63, 2, 1);
+    memset(has.chunks, 1, 64); /* these have come, of groups 0 to 63 */
+    for (uint32_t group = 0; group < 64; group++)
+        set(&has, group, 2, 1);
+    assert_false(met(&has));
+    assert_int_equal(has.needs.first_unmet, 64);
+    assert_int_equal(ask(&has, 129), 72);
+    assert_int_equal(has.failed, 100);
 }
 
 int main(void)

@@ -182,6 +182,24 @@ static void test_parts(void **state)
     assert_int_equal(ec_repairs_on_request(&repairs, &layout, &alone, 0), EC_HEARD_WHOLE);
     assert_int_equal(repairs.chunks_left, 1);
 
+    static struct ec_request middle;
+    middle = full;
+    middle.part = 1;
+    middle.parts = 3;
+    for (uint32_t i = 0; i < EC_RUNS_MAX; i++)
+        middle.runs[i].group += 150;
+    struct ec_request third = last;
+    third.part = 2;
+    third.parts = 3;
+    ec_repairs_init(&repairs);
+    assert_int_equal(ec_repairs_on_request(&repairs, &layout, &full, 0), EC_HEARD_PART);
+    assert_int_equal(ec_repairs_on_request(&repairs, &layout, &middle, 0), EC_HEARD_PART);
+    assert_int_equal(ec_repairs_on_request(&repairs, &layout, &third, 0), EC_HEARD_PART);
+    full.parts = 3;
+    assert_int_equal(ec_repairs_on_request(&repairs, &layout, &full, 0), EC_HEARD_WHOLE);
+    assert_int_equal(repairs.chunks_left, 2 * EC_RUNS_MAX + 1);
+    full.parts = 2;
+
     last.runs[0].group = 5; /* before the end of the first part */
     ec_repairs_init(&repairs);
     assert_int_equal(ec_repairs_on_request(&repairs, &layout, &full, 0), EC_HEARD_PART);

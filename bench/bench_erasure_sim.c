@@ -331,8 +331,8 @@ static bool wanted(const struct bench *bench, size_t bytes)
 static void figure9(const struct bench *bench)
 {
     static const struct size_runs sizes[SIZES_MAX] = {
-        {128 * KIB, 4000, 4000}, {MIB, 4000, 4000}, {16 * MIB, 1000, 1000},
-        {128 * MIB, 120, 120},   {GIB, 20, 5},      {8 * GIB, 3, 1},
+        {128 * KIB, 2000, 2000}, {MIB, 2000, 2000}, {16 * MIB, 1000, 1000},
+        {128 * MIB, 100, 100},   {GIB, 10, 4},      {8 * GIB, 2, 1},
     };
     static const double losses[LOSSES_MAX] = {1e-6, 1e-5, 1e-4, 1e-3, 3e-3, 1e-2, 2e-2, 3e-2, 1e-1};
     static struct figure figure;
@@ -393,7 +393,7 @@ static void fallback(const struct bench *bench)
         .schemes = {"ec:mds,k=32,m=8,fallback=ir", "ec:mds,k=32,m=8,fallback=sr"},
         .bursts = {1},
         .losses = {2e-2, 3e-2, 5e-2, 7e-2, 1e-1},
-        .sizes = {{MIB, 4000, 4000}, {16 * MIB, 1000, 1000}, {128 * MIB, 120, 120}},
+        .sizes = {{MIB, 2000, 2000}, {16 * MIB, 1000, 1000}, {128 * MIB, 100, 100}},
     };
     run_table(bench, &table);
 }

@@ -21,6 +21,7 @@ struct kernel_task {
     const uint8_t *matrix; /* rows * columns, row by row */
     const void *const *in;
     void *const *out;
+    bool stream;  /* results may go past the caches */
     size_t from;  /* in each chunk */
     size_t bytes; /* 1 … KERNEL_BYTES_MAX */
 };

@@ -26,9 +26,6 @@
 #define GROUP_COLUMNS 8u
 /* With KERNEL_ROWS_MAX rows half of the first-level cache. */
 #define BLOCK_BYTES ((size_t)2048)
-/* What is read in all, from which on results go past the caches: they would not stay there until they are
- * read again, and a line that is written through a cache is first read. */
-#define STREAM_BYTES ((size_t)1 << 20)
 
 #define TARGET __attribute__((target("avx512f,avx512bw,avx512vl,gfni")))
 /* Inlined with a constant number of rows, so that all sums are registers. */
@@ -161,12 +158,13 @@ static group_function *const group_functions[2][KERNEL_ROWS_MAX] = {
      group_with_sum_6, group_with_sum_7, group_with_sum_8},
 };
 
-static bool worth_streaming(const struct kernel_task *task)
+/* Only whole cache lines go past a cache. */
+static bool can_stream(const struct kernel_task *task)
 {
     uintptr_t places = 0;
     for (uint32_t r = 0; r < task->rows; r++)
         places |= (uintptr_t)task->out[r] + task->from;
-    return task->bytes * task->columns >= STREAM_BYTES && places % VECTOR_BYTES == 0;
+    return task->stream && places % VECTOR_BYTES == 0;
 }
 
 /*
@@ -265,7 +263,7 @@ static void product(const struct kernel_task *task)
     for (uint32_t r = 0; r < task->rows; r++)
         for (uint32_t j = 0; j < task->columns; j++)
             factors[j * KERNEL_ROWS_MAX + r] = kernel_affine[task->matrix[r * task->columns + j]];
-    run_groups(task, factors, BLOCK_BYTES, worth_streaming(task),
+    run_groups(task, factors, BLOCK_BYTES, can_stream(task),
                group_functions[task->first_is_sum][task->rows - 1]);
 }
 
@@ -274,7 +272,7 @@ static void sum(const struct kernel_task *task)
     assert(task->rows == 1 && task->columns >= 1 && task->columns <= PRODUCT_SIDE_MAX);
     /* What is one group has no sums that wait. */
     size_t block_bytes = task->columns <= GROUP_COLUMNS ? KERNEL_BYTES_MAX : BLOCK_BYTES;
-    run_groups(task, NULL, block_bytes, worth_streaming(task), sum_of_group);
+    run_groups(task, NULL, block_bytes, can_stream(task), sum_of_group);
 }
 
 const struct kernel kernel_avx512_gfni = {"avx512-gfni", runs_here, product, sum};

@@ -15,6 +15,11 @@
 /* The next rows read the same stretch of all chunks again: 254 of these are 4 MiB. */
 #define STRETCH_BYTES ((size_t)16 << 10)
 
+/* What is read in all, from which on results go past the caches: they would hardly stay there until they are
+ * read again, and a line that is written through a cache is read before. The second-level cache of a server's
+ * core has 1 or 2 MiB. */
+#define STREAM_BYTES ((size_t)1 << 20)
+
 static bool all_ones(const uint8_t *row, uint32_t columns)
 {
     for (uint32_t j = 0; j < columns; j++)
@@ -35,7 +40,7 @@ void product_run(const struct product *product, size_t from, size_t bytes)
     const size_t end = from + bytes;
     const bool first_is_sum = all_ones(product->matrix, product->columns);
     if (product->rows == 1 && first_is_sum) {
-        product_sum(product->columns, product->in, product->out[0], from, bytes);
+        product_sum(product->columns, product->in, product->out[0], from, bytes, bytes * product->columns);
         return;
     }
     const size_t stretch = product->rows > KERNEL_ROWS_MAX ? STRETCH_BYTES : KERNEL_BYTES_MAX;
@@ -48,6 +53,7 @@ void product_run(const struct product *product, size_t from, size_t bytes)
                 .matrix = product->matrix + row * product->columns,
                 .in = product->in,
                 .out = product->out + row,
+                .stream = bytes * product->columns >= STREAM_BYTES,
                 .from = at,
                 .bytes = smaller(end - at, stretch),
             };
@@ -55,7 +61,8 @@ void product_run(const struct product *product, size_t from, size_t bytes)
         }
 }
 
-void product_sum(uint32_t count, const void *const *in, void *out, size_t from, size_t bytes)
+void product_sum(uint32_t count, const void *const *in, void *out, size_t from, size_t bytes,
+                 size_t group_bytes)
 {
     assert(count >= 1 && count <= PRODUCT_SIDE_MAX);
     const size_t end = from + bytes;
@@ -66,6 +73,7 @@ void product_sum(uint32_t count, const void *const *in, void *out, size_t from, 
             .first_is_sum = true,
             .in = in,
             .out = &out,
+            .stream = group_bytes >= STREAM_BYTES,
             .from = at,
             .bytes = smaller(end - at, KERNEL_BYTES_MAX),
         };

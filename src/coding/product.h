@@ -23,7 +23,9 @@ struct product {
 /* out[r] = sum over j of matrix[r * columns + j] * in[j], for the bytes from … from + bytes - 1 of each. */
 void product_run(const struct product *product, size_t from, size_t bytes);
 
-/* out = sum of in[0 … count - 1], for the same bytes; count >= 1. */
-void product_sum(uint32_t count, const void *const *in, void *out, size_t from, size_t bytes);
+/* out = sum of in[0 … count - 1], for the same bytes; count >= 1. group_bytes: that all sums read which are
+ * made one after the other. */
+void product_sum(uint32_t count, const void *const *in, void *out, size_t from, size_t bytes,
+                 size_t group_bytes);
 
 #endif

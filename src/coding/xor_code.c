@@ -17,7 +17,7 @@ void xor_encode(const struct lh_code *code, uint32_t first_row, uint32_t rows, c
         uint32_t count = 0;
         for (uint32_t j = first_row + r; j < code->k; j += code->m)
             in[count++] = data[j];
-        product_sum(count, in, parity[r], from, bytes);
+        product_sum(count, in, parity[r], from, bytes, bytes * code->k);
     }
 }
 
@@ -54,6 +54,6 @@ void xor_decode(const struct lh_code *code, void *const *chunks, const uint8_t *
         if (!out)
             continue;
         in[count++] = chunks[code->k + class];
-        product_sum(count, in, out, 0, bytes);
+        product_sum(count, in, out, 0, bytes, bytes * code->k);
     }
 }

@@ -84,13 +84,15 @@ bool reference_recoverable(const struct lh_code *code, const uint8_t *present)
     return true;
 }
 
+#define CHUNK_ALIGNMENT 64u
 #define CHUNK_GAP_BYTES 128u /* alignment, and some that nobody may write */
 
 void chunk_set_create(struct chunk_set *set, uint32_t count, size_t bytes_max)
 {
     assert(count <= LH_CODE_CHUNKS_MAX);
     set->memory_bytes = count * (bytes_max + CHUNK_GAP_BYTES) + CHUNK_GAP_BYTES;
-    set->memory = malloc(set->memory_bytes);
+    set->memory_bytes += (0 - set->memory_bytes) % CHUNK_ALIGNMENT;
+    set->memory = aligned_alloc(CHUNK_ALIGNMENT, set->memory_bytes);
     assert(set->memory);
     memset(set->memory, 0x5a, set->memory_bytes);
 }
@@ -103,8 +105,10 @@ void chunk_set_destroy(struct chunk_set *set)
 size_t chunk_set_place(struct chunk_set *set, uint32_t count, size_t bytes, struct lh_prng *prng)
 {
     size_t at = CHUNK_GAP_BYTES / 2;
+    const bool aligned = lh_prng_chance(prng, 0.25);
     for (uint32_t i = 0; i < count; i++) {
-        set->chunks[i] = set->memory + at + lh_prng_below(prng, CHUNK_GAP_BYTES / 2);
+        size_t to = aligned ? (0 - at) % CHUNK_ALIGNMENT : lh_prng_below(prng, CHUNK_ALIGNMENT);
+        set->chunks[i] = set->memory + at + to;
         at += bytes + CHUNK_GAP_BYTES;
     }
     assert(at <= set->memory_bytes);

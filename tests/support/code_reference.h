@@ -31,8 +31,8 @@ struct chunk_set {
 /* Memory for count chunks of at most bytes_max. */
 void chunk_set_create(struct chunk_set *set, uint32_t count, size_t bytes_max);
 void chunk_set_destroy(struct chunk_set *set);
-/* Places count chunks of this length at random alignments, 0 … 63, in used_bytes from the start. The
- * contents are left alone. Returns used_bytes. */
+/* Places count chunks of this length at random alignments, 0 … 63, or now and then all at 64 bytes, in
+ * used_bytes from the start. The contents are left alone. Returns used_bytes. */
 size_t chunk_set_place(struct chunk_set *set, uint32_t count, size_t bytes, struct lh_prng *prng);
 
 void fill_random(void *at, size_t bytes, struct lh_prng *prng);

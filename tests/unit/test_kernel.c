@@ -107,6 +107,7 @@ static void compare_product(struct world *world, void (*other)(const struct kern
     if (task.first_is_sum)
         memset(world->matrix, 1, task.columns);
     task.matrix = world->matrix;
+    task.stream = lh_prng_chance(&world->prng, 0.5);
     task.in = (const void *const *)world->wanted.chunks;
     task.out = world->wanted.chunks + task.columns;
     other(&task);
@@ -123,6 +124,7 @@ static void compare_sum(struct world *world, struct kernel_task task)
     size_t used = place_chunks(world, task.columns + 1, task.from + task.bytes);
     task.rows = 1;
     task.first_is_sum = true;
+    task.stream = lh_prng_chance(&world->prng, 0.5);
     task.in = (const void *const *)world->wanted.chunks;
     task.out = world->wanted.chunks + task.columns;
     definition_product(&task);
@@ -213,8 +215,13 @@ static void every_product(struct world *world)
         in[value] = (uint8_t)value;
     for (unsigned factor = 0; factor < 256; factor++) {
         uint8_t matrix = (uint8_t)factor;
-        struct kernel_task task = {1, 1,  factor == 1, &matrix, (const void *[]){in}, (void *[]){out},
-                                   0, 256};
+        struct kernel_task task = {.rows = 1,
+                                   .columns = 1,
+                                   .first_is_sum = factor == 1,
+                                   .matrix = &matrix,
+                                   .in = (const void *[]){in},
+                                   .out = (void *[]){out},
+                                   .bytes = 256};
         kernel_now()->product(&task);
         for (unsigned value = 0; value < 256; value++)
             assert_int_equal(out[value], reference_multiply(matrix, (uint8_t)value));

@@ -7,8 +7,9 @@
 #include "connection/receiver.h"
 #include "connection/tell.h"
 
-#define REPEATS         3u
-#define FIRST_FRACTION  64u /* of a round trip: past a burst of losses; few messages wait for the next ones */
+#define REPEATS 3u
+#define FIRST_FRACTION                                                                                     \
+    64u /* of a round trip: past a burst of losses; few messages wait for the next ones */
 #define REPEAT_FRACTION 8u
 
 static uint64_t bitmap_of(struct lh_connection *c)

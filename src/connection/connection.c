@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "connection/attr.h"
 #include "connection/done.h"
+#include "connection/injector.h"
 #include "connection/liveness.h"
 #include "connection/receiver.h"
 #include "connection/sender.h"
@@ -291,6 +292,7 @@ void lh_close(struct lh_connection *connection)
     coder_destroy(c->coder); /* its threads wake the queue pair's worker */
     c->coder = NULL;
     sdr_qp_destroy(c->qp);
+    injector_close(c);
     parity_free_all(c);
     memory_free_all(c);
     sdr_context_destroy(c->context);

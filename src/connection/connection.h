@@ -129,6 +129,12 @@ struct held_message {
     uint8_t data[TRANSFER_BYTES_MAX];
 };
 
+/* A send that was aborted. The fabric may still read what it has taken of it: a NIC reads on its own. */
+struct ending_send {
+    struct sdr_send_handle *handle;
+    struct parity_buffer *buffer; /* what it sent from, when that is ours; or NULL */
+};
+
 struct sender {
     struct send_message *messages; /* MESSAGES_MAX */
     uint32_t oldest;               /* message that is not over */
@@ -150,7 +156,7 @@ struct sender {
     struct held_message *held;    /* a ring of HELD_MAX */
     uint32_t held_head;
     uint32_t held_tail;
-    struct sdr_send_handle **ending; /* aborted, not yet given back; attr.slots * 2 places */
+    struct ending_send *ending; /* not yet given back; attr.slots * 2 places */
     uint32_t ending_count;
     uint32_t telling; /* messages that are SEND_CANCELING */
     void *machines;

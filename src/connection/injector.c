@@ -204,11 +204,14 @@ static void collect_ended(struct lh_connection *c)
     struct sender *s = &c->sender;
     for (uint32_t i = 0; i < s->ending_count;) { /* at most 2 * attr.slots */
         int completed = 0;
-        sdr_send_poll(s->ending[i], &completed, NULL);
-        if (completed)
-            s->ending[i] = s->ending[--s->ending_count];
-        else
+        sdr_send_poll(s->ending[i].handle, &completed, NULL);
+        if (!completed) {
             i++;
+            continue;
+        }
+        if (s->ending[i].buffer)
+            parity_give(c, s->ending[i].buffer);
+        s->ending[i] = s->ending[--s->ending_count];
     }
 }
 
@@ -226,19 +229,21 @@ void injector_resume(struct lh_connection *c, lh_time now)
         segment->touched = true;
 }
 
-static void end_send(struct lh_connection *c, struct sdr_send_handle **handle)
+/* Ends a send, if there is one, and gives the buffer back that it sent from, if it is ours, when nothing
+ * reads it any more. */
+static void end_send(struct lh_connection *c, struct sdr_send_handle **handle, struct parity_buffer *buffer)
 {
     struct sender *s = &c->sender;
-    int completed = 0;
-    if (!*handle)
-        return;
-    if (sdr_streaming_send_end(*handle) == SDR_SUCCESS)
+    int completed = !*handle;
+    if (*handle && sdr_streaming_send_end(*handle) == SDR_SUCCESS)
         sdr_send_poll(*handle, &completed, NULL);
     if (!completed) {
         /* What is still queued has arrived before, or is given up. */
         lh_sdr_streaming_send_abort(*handle);
         assert(s->ending_count < 2 * c->attr.slots);
-        s->ending[s->ending_count++] = *handle;
+        s->ending[s->ending_count++] = (struct ending_send){*handle, buffer};
+    } else if (buffer) {
+        parity_give(c, buffer);
     }
     *handle = NULL;
 }
@@ -248,11 +253,16 @@ void injector_end_segment(struct lh_connection *c, struct send_segment *segment)
     if (c->sender.blocked == segment)
         c->sender.blocked = NULL;
     note_in_flight(c, segment, 0);
-    end_send(c, &segment->handle);
-    end_send(c, &segment->coded.handle);
-    if (!segment->coded.buffer)
-        return;
     coder_drop(c, segment);
-    parity_give(c, segment->coded.buffer);
+    end_send(c, &segment->handle, NULL);
+    end_send(c, &segment->coded.handle, segment->coded.buffer);
     segment->coded.buffer = NULL;
+}
+
+void injector_close(struct lh_connection *c)
+{
+    struct sender *s = &c->sender;
+    for (; s->ending_count > 0; s->ending_count--) /* at most 2 * attr.slots */
+        if (s->ending[s->ending_count - 1].buffer)
+            parity_give(c, s->ending[s->ending_count - 1].buffer);
 }

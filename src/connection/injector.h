@@ -24,5 +24,7 @@ void injector_run(struct lh_connection *c, struct send_segment *segment, lh_time
 void injector_resume(struct lh_connection *c, lh_time now);
 /* Nothing of the segment's payload is read any more when this returns. */
 void injector_end_segment(struct lh_connection *c, struct send_segment *segment);
+/* The queue pair is gone, and with it what was still ending. */
+void injector_close(struct lh_connection *c);
 
 #endif

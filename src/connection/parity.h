@@ -2,7 +2,8 @@
  * parity.h - memory for extra chunks (parity), at both ends: taken as segments need it, kept for the next.
  *
  * A sender learns only from a clear-to-send which code its peer wants, so this memory cannot be taken when
- * the connection is opened. There are never more buffers than segments in flight; each stays registered.
+ * the connection is opened. There are never more buffers than segments in flight, and aborted ones of which
+ * the fabric still reads; each stays registered.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -33,7 +33,7 @@ int sender_init(struct lh_connection *c)
     s->messages = calloc(MESSAGES_MAX, sizeof *s->messages);
     s->segments = calloc(c->attr.slots, sizeof *s->segments);
     s->held = calloc(HELD_MAX, sizeof *s->held);
-    s->ending = calloc(2 * (size_t)c->attr.slots, sizeof(struct sdr_send_handle *));
+    s->ending = calloc(2 * (size_t)c->attr.slots, sizeof *s->ending);
     s->machines = aligned_alloc(MACHINE_ALIGNMENT, c->attr.slots * machine_bytes);
     if (!s->messages || !s->segments || !s->held || !s->ending || !s->machines)
         return lh_fail(LH_ENOMEM, "no memory for %u senders of %zu bytes", c->attr.slots, machine_bytes);

@@ -14,7 +14,9 @@
 
 #include <cmocka.h>
 
+#include "connection/connection.h"
 #include "support/connection_pair.h"
+#include "support/held_release.h"
 #include "support/parity_scheme.h"
 
 #define MTU   1024u
@@ -192,6 +194,50 @@ static void closed_after_the_acknowledgement(void **state)
     free(buffer);
 }
 
+/* ---- memory ------------------------------------------------------------------------------------------- */
+
+static bool is_unused(const struct lh_connection *c, const struct parity_buffer *buffer)
+{
+    for (const struct parity_buffer *unused = c->unused_parity; unused; unused = unused->next)
+        if (unused == buffer)
+            return true;
+    return false;
+}
+
+/* A NIC may still read what it was given of an aborted send: no other parity is written there meanwhile. */
+static void parity_is_kept_until_the_fabric_released_it(void **state)
+{
+    (void)state;
+    struct lh_attr attr;
+    connection_pair_attr(&attr);
+    attr.reliability = "ec:mds,k=4,m=2";
+    struct connection_pair pair = open_with(CLEAN_LINK, &attr);
+    struct lh_connection *c = pair.ends[0];
+    uint8_t *data = connection_pair_bytes(SLOT, 1);
+    uint8_t *buffer = connection_pair_bytes(SLOT, 2);
+    struct lh_request *recv = connection_pair_recv(&pair, 1, buffer, SLOT);
+    connection_pair_run(&pair, 20 * LH_NS_PER_MS);
+    held_release_begin(c->qp);
+    struct lh_request *send = connection_pair_send(&pair, 0, data, SLOT);
+    connection_pair_run(&pair, LH_NS_PER_MS); /* all is injected, and nothing has arrived */
+    const struct parity_buffer *parity = send_segment_at(c, 0)->coded.buffer;
+    assert_non_null(parity);
+    assert_true(stats_of(&pair, 0).parity_chunks_sent > 0);
+    assert_int_equal(lh_cancel(send), 0);
+    connection_pair_run(&pair, 50 * LH_NS_PER_MS);
+    assert_int_equal(c->parity_in_use, 1);
+    assert_false(is_unused(c, parity));
+    held_release_end(c->qp);
+    connection_pair_run(&pair, 50 * LH_NS_PER_MS);
+    assert_int_equal(c->parity_in_use, 0);
+    assert_true(is_unused(c, parity));
+    lh_request_free(send);
+    lh_request_free(recv);
+    connection_pair_close(&pair);
+    free(data);
+    free(buffer);
+}
+
 static void one_slot_is_refused(void **state)
 {
     (void)state;
@@ -214,6 +260,7 @@ int main(void)
         cmocka_unit_test(two_slots_are_enough),
         cmocka_unit_test(canceled_at_any_moment),
         cmocka_unit_test(closed_after_the_acknowledgement),
+        cmocka_unit_test(parity_is_kept_until_the_fabric_released_it),
         cmocka_unit_test(one_slot_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -16,6 +16,11 @@ static size_t rounded_up(size_t bytes)
     return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
 }
 
+static size_t larger(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+
 static void free_buffer(struct parity_buffer *buffer)
 {
     sdr_mr_dereg(buffer->mr);
@@ -56,7 +61,11 @@ struct parity_buffer *parity_take(struct lh_connection *c, size_t bytes, size_t 
     if (buffer)
         c->unused_parity = buffer->next;
     if (buffer && (buffer->bytes < bytes || buffer->notes_bytes < notes_bytes)) {
-        free_buffer(buffer); /* of another code, or the other direction */
+        /* Of another code, or the other direction: the next one fits both, or each would replace the
+         * other's for ever. */
+        bytes = larger(bytes, buffer->bytes);
+        notes_bytes = larger(notes_bytes, buffer->notes_bytes);
+        free_buffer(buffer);
         buffer = NULL;
     }
     if (!buffer)

@@ -238,6 +238,24 @@ static void parity_is_kept_until_the_fabric_released_it(void **state)
     free(buffer);
 }
 
+/* Each direction has its own code, and only receivers keep bitmaps: memory that fits both is made once. */
+static void parity_of_both_directions_settles(void **state)
+{
+    (void)state;
+    struct connection_pair pair = open_pair(CLEAN_LINK);
+    struct lh_connection *c = pair.ends[0];
+    parity_give(c, parity_take(c, 4 * MTU, 0));
+    parity_give(c, parity_take(c, 2 * MTU, 64));
+    const struct parity_buffer *settled = c->unused_parity;
+    for (int i = 0; i < 4; i++) {
+        struct parity_buffer *taken = i % 2 ? parity_take(c, 2 * MTU, 64) : parity_take(c, 4 * MTU, 0);
+        assert_true(taken->bytes == 4 * MTU && taken->notes_bytes == 64);
+        assert_ptr_equal(taken, settled);
+        parity_give(c, taken);
+    }
+    connection_pair_close(&pair);
+}
+
 static void one_slot_is_refused(void **state)
 {
     (void)state;
@@ -261,6 +279,7 @@ int main(void)
         cmocka_unit_test(canceled_at_any_moment),
         cmocka_unit_test(closed_after_the_acknowledgement),
         cmocka_unit_test(parity_is_kept_until_the_fabric_released_it),
+        cmocka_unit_test(parity_of_both_directions_settles),
         cmocka_unit_test(one_slot_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,22 @@
+/*
+ * binomial.h - how many of n are lost: probabilities that keep their digits far out in the tails.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef LH_MODEL_BINOMIAL_H
+#define LH_MODEL_BINOMIAL_H
+
+#include "model/loss.h"
+
+#define MODEL_COUNT_MAX 255u /* chunks of a submessage with its parity: a symbol of the code is a byte */
+
+/* P(X = x) for x = 0 ... n of X ~ Binomial(n, p), into chance[n + 1]; n at most MODEL_COUNT_MAX. */
+void model_binomial(unsigned n, double p, double *chance);
+/* P(X = x) of one x, for any n: -infinity where it is 0. */
+double model_binomial_log(double n, double x, double p);
+
+/* P(X = x), X of n chunks being lost that are sent `between` packets apart, into chance[n + 1]. With bursts,
+ * exact: the state of the link after each chunk is followed. */
+void model_lost_chunks(const struct model_loss *loss, unsigned n, double between, double *chance);
+
+#endif

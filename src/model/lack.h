@@ -1,0 +1,49 @@
+/*
+ * lack.h - what the submessages of a message lack when all chunks were sent once.
+ *
+ * A message of M chunks is ceil(M / k) submessages whose sizes differ by at most one. Each has `rows` chunks
+ * of parity: m, but at most one more than data (mds) or as many (xor); a message of one chunk is sent up to
+ * three times instead. (Where M is a multiple of k this is the paper's M / k and M m / k.)
+ *
+ * A submessage that cannot be decoded falls back (SDR-RDMA paper, appendix B: more than m of its chunks are
+ * lost, mds; more than one of a class, xor). It then lacks all of its data (fallback sr), or as many chunks
+ * as are needed until it can be decoded (ir).
+ *
+ * Its generating function is E[z^lack] = 1 - (1 - z) * sum over y of P(lack > y) z^y: without cancellation.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef LH_MODEL_LACK_H
+#define LH_MODEL_LACK_H
+
+#include <longhaul/model.h>
+
+#include "model/binomial.h"
+
+struct model_lack {
+    double count;                      /* submessages of this kind */
+    unsigned size;                     /* their data chunks */
+    unsigned most;                     /* chunks that one may lack */
+    double above[MODEL_COUNT_MAX + 1]; /* P(lack > y) for y < most; [0]: the chance of a fallback */
+};
+
+struct model_lacks {
+    double submessages;
+    double parity_chunks;      /* of the message */
+    unsigned rows;             /* of a submessage */
+    struct model_lack kind[2]; /* the larger ones, and those of one chunk less; the second may be 0 */
+    double mean;               /* E[N], N: the chunks that all lack together */
+    double variance;           /* of N */
+    double log_none;           /* log P(N = 0) */
+};
+
+void model_lacks_of(const struct lh_model_scheme *scheme, const struct model_loss *loss, double chunks,
+                    struct model_lacks *lacks);
+/* The chance that one of k + m chunks falls back (appendix B), for independent loss. */
+double model_lack_paper(const struct lh_model_scheme *scheme, double chunk_loss);
+
+/* log E[z^N] and the derivative of E[z^N], at z = 1 - missing. */
+double model_lacks_log(const struct model_lacks *lacks, double missing);
+double model_lacks_slope(const struct model_lacks *lacks, double missing);
+
+#endif

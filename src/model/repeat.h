@@ -1,0 +1,49 @@
+/*
+ * repeat.h - selective repeat: how long after its last chunk was first injected a message is whole.
+ *
+ * SDR-RDMA paper, section 4.2.2 and appendix A. Chunk i of M starts at i T_inj, each loss of it costs
+ * O = RTO + T_inj: X_i = i T_inj + O (Y_i - 1), and the message takes max X_i. The unit of time here is
+ * T_inj, and the excess is max X_i - M: 0 when nothing is lost that matters.
+ *
+ * A chunk has been lost k times with chance p^k. With s the time since the last chunk started, all chunks
+ * that started s - k O or later may have been lost at most k - 1 times. So
+ *     log P(excess <= s) = sum over k of (l_k - l_{k+1}) C_k(s),   l_k = log(1 - p^k),
+ * where C_k(s) is the number of chunks with k O after their start still to come: a staircase from M to 0.
+ * The mean is its integral. Between the points where a staircase begins or ends it is a sum of geometric
+ * series, one for each place of a step within a T_inj; there are two such points for each k. That is exact.
+ * Staircases whose steps change P by less than 10^-6 are taken as slopes where a message lasts for so many O
+ * that it counts; the result keeps 8 digits, and more of a message with many chunks.
+ *
+ * With bursts the chunks that were lost k times stand in rows. Then p^k in l_k gives way to the chance that
+ * such a row begins, with the k transmissions of a chunk taken as independent of each other and a row of
+ * those lost k times as one that goes on with the chance that k independent ones do. This is exact for k = 1,
+ * and an approximation beyond.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef LH_MODEL_REPEAT_H
+#define LH_MODEL_REPEAT_H
+
+#include "model/loss.h"
+
+/* A chunk's loss of at most MODEL_CHUNK_LOSS_MAX and 10^15 chunks need fewer. */
+#define MODEL_LEVELS_MAX     8192u
+#define MODEL_CHUNK_LOSS_MAX 0.99
+
+struct model_repeat {
+    double overhead;                       /* O, in T_inj; at least 1 */
+    unsigned levels;                       /* the largest k that matters */
+    double log_pass[MODEL_LEVELS_MAX + 2]; /* l_k for 1 ... levels; 0 behind them */
+};
+
+/* For up to so many chunks. Only the loss of chunks counts. */
+void model_repeat_start(struct model_repeat *repeat, const struct model_loss *loss, double overhead,
+                        double chunks);
+/* Mean of the excess. `chunks` need not be whole: the paper puts a mean number in. */
+double model_repeat_excess(const struct model_repeat *repeat, double chunks);
+/* P(excess <= s). */
+double model_repeat_cdf(const struct model_repeat *repeat, double chunks, double s);
+/* The smallest excess that is not exceeded with the chance `share`, 0 to below 1. */
+double model_repeat_quantile(const struct model_repeat *repeat, double chunks, double share);
+
+#endif

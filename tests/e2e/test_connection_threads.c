@@ -14,6 +14,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -188,6 +189,55 @@ static void many_threads_code(void **state)
     many_threads(&parity_scheme);
 }
 
+static _Atomic uint32_t encodings;
+static _Atomic bool is_over; /* the message that is encoded */
+
+static void slow_encode(const struct lh_coding *coding, uint32_t group, uint32_t first_row, uint32_t rows)
+{
+    atomic_fetch_add(&encodings, 1);
+    usleep(3000);
+    if (atomic_load(&is_over))
+        atomic_fetch_add(&wrong, 1);
+    else
+        parity_scheme.coding->encode(coding, group, first_row, rows);
+}
+
+/* What the coder has begun is waited for, the rest is dropped: the buffer is the caller's again. */
+static void nothing_is_encoded_afterwards(void **state)
+{
+    (void)state;
+    struct lh_scheme slow_scheme = parity_scheme;
+    struct lh_scheme_coding slow_coding = *parity_scheme.coding;
+    slow_coding.encode = slow_encode;
+    slow_scheme.coding = &slow_coding;
+    for (int i = 0; i < 6; i++) {
+        static uint8_t buffer[ROOM];
+        uint8_t *data = calloc(1, ROOM);
+        struct lh_request *send;
+        struct lh_request *recv;
+        atomic_store(&is_over, false);
+        atomic_store(&encodings, 0);
+        open_ends("rtt=20ms", &slow_scheme); /* it begins before all has arrived */
+        must(lh_recv(ends[1], buffer, ROOM, NULL, &recv), "lh_recv");
+        must(lh_send(ends[0], data, ROOM, NULL, &send), "lh_send");
+        for (int turns = 0; atomic_load(&encodings) == 0 && turns < 10000; turns++)
+            usleep(1000);
+        assert_true(atomic_load(&encodings) > 0);
+        if (i % 2)
+            lh_cancel(send);
+        else
+            must(lh_wait(send, PATIENCE, NULL), "lh_wait");
+        atomic_store(&is_over, true);
+        free(data);
+        usleep(20000);
+        lh_close(ends[0]);
+        lh_close(ends[1]);
+        lh_request_free(send);
+        lh_request_free(recv);
+        assert_int_equal(atomic_load(&wrong), 0);
+    }
+}
+
 static void *wait_for_ever(void *argument)
 {
     struct lh_result *result = malloc(sizeof *result);
@@ -221,6 +271,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(many_threads_send_again),
         cmocka_unit_test(many_threads_code),
+        cmocka_unit_test(nothing_is_encoded_afterwards),
         cmocka_unit_test(close_wakes_who_waits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -196,6 +196,106 @@ static void closed_after_the_acknowledgement(void **state)
 
 /* ---- memory ------------------------------------------------------------------------------------------- */
 
+/* Memory for parity comes from here, and is known by its size. */
+#define PARITY_SENDER_BYTES   ((size_t)SLOT / PARITY_GROUP)
+#define PARITY_RECEIVER_BYTES (PARITY_SENDER_BYTES + 64) /* it copies the bitmaps, too */
+static uint32_t sender_left = UINT32_MAX;                /* pieces that there are */
+static uint32_t receiver_left = UINT32_MAX;
+
+void *aligned_alloc(size_t alignment, size_t bytes)
+{
+    uint32_t *left = bytes == PARITY_SENDER_BYTES     ? &sender_left
+                     : bytes == PARITY_RECEIVER_BYTES ? &receiver_left
+                                                      : NULL;
+    void *memory = NULL;
+    if (left && *left == 0)
+        return NULL;
+    if (left && *left != UINT32_MAX)
+        --*left;
+    return posix_memalign(&memory, alignment, bytes) == 0 ? memory : NULL;
+}
+
+/* Segments wait for those before them to give their parity back. */
+static void memory_for_one_segment_is_enough(void **state)
+{
+    (void)state;
+    struct connection_pair pair = open_pair(BAD_LINK);
+    sender_left = 1;
+    receiver_left = 1;
+    transfer(&pair, 0, 20 * SLOT, 20 * SLOT);
+    sender_left = UINT32_MAX;
+    receiver_left = UINT32_MAX;
+    connection_pair_close(&pair);
+}
+
+/* The message ends, with words; with memory the next one goes through. */
+static void no_memory_for_parity(void **state)
+{
+    (void)state;
+    for (int receiver = 0; receiver < 2; receiver++) {
+        struct connection_pair pair = open_pair(CLEAN_LINK);
+        uint8_t *data = connection_pair_bytes(2 * SLOT, 1);
+        uint8_t *buffer = connection_pair_bytes(2 * SLOT, 2);
+        *(receiver ? &receiver_left : &sender_left) = 0;
+        struct lh_request *recv = connection_pair_recv(&pair, 1, buffer, 2 * SLOT);
+        struct lh_request *send = connection_pair_send(&pair, 0, data, 2 * SLOT);
+        assert_int_equal(connection_pair_finish(&pair, send).error, -LH_ENOMEM);
+        assert_int_equal(connection_pair_finish(&pair, recv).error, -LH_ENOMEM);
+        sender_left = UINT32_MAX;
+        receiver_left = UINT32_MAX;
+        transfer(&pair, 0, 2 * SLOT, 2 * SLOT);
+        connection_pair_close(&pair);
+        free(data);
+        free(buffer);
+    }
+}
+
+/* ---- a peer that does not keep to it ------------------------------------------------------------------- */
+
+/* How the first clear-to-send cuts a message, so do all: what memory it takes was reckoned from that. */
+static void other_segments_half_way_end_it(void **state)
+{
+    (void)state;
+    struct lh_attr attr;
+    connection_pair_attr(&attr);
+    attr.reliability = "ec:mds,k=1,m=3"; /* 5 chunks a segment */
+    struct connection_pair pair = open_with(CLEAN_LINK, &attr);
+    struct lh_connection *c = pair.ends[1];
+    uint8_t *data = connection_pair_bytes(20 * SLOT, 1);
+    uint8_t *buffer = connection_pair_bytes(20 * SLOT, 2);
+    struct lh_request *recv = connection_pair_recv(&pair, 1, buffer, 20 * SLOT);
+    connection_pair_run(&pair, 20 * LH_NS_PER_MS);
+    assert_int_equal(c->choice.scheme->parse("k=4,m=2", c->choice.params), 0); /* 16 chunks */
+    struct lh_request *send = connection_pair_send(&pair, 0, data, 20 * SLOT);
+    assert_int_equal(connection_pair_finish(&pair, send).error, -LH_EPROTOCOL);
+    assert_true(connection_pair_finish(&pair, recv).error != 0);
+    assert_non_null(strstr(pair.ends[0]->reason, "half way"));
+    connection_pair_close(&pair);
+    free(data);
+    free(buffer);
+}
+
+static void less_room_than_parity_ends_it(void **state)
+{
+    (void)state;
+    struct connection_pair pair = open_pair(CLEAN_LINK);
+    struct lh_connection *c = pair.ends[1];
+    uint8_t *data = connection_pair_bytes(2 * SLOT, 1);
+    uint8_t *buffer = connection_pair_bytes(2 * SLOT, 2);
+    receiver_left = 1; /* the second parity is posted later */
+    struct lh_request *recv = connection_pair_recv(&pair, 1, buffer, 2 * SLOT);
+    connection_pair_run(&pair, 20 * LH_NS_PER_MS);
+    assert_true(c->receiver.parity_due);
+    recv_segment_at(c, c->receiver.segment_next - 1)->coded.extra_chunks = 1;
+    struct lh_request *send = connection_pair_send(&pair, 0, data, 2 * SLOT);
+    assert_int_equal(connection_pair_finish(&pair, send).error, -LH_EPROTOCOL);
+    (void)connection_pair_finish(&pair, recv); /* nothing was lost: it may have it whole */
+    receiver_left = UINT32_MAX;
+    connection_pair_close(&pair);
+    free(data);
+    free(buffer);
+}
+
 static bool is_unused(const struct lh_connection *c, const struct parity_buffer *buffer)
 {
     for (const struct parity_buffer *unused = c->unused_parity; unused; unused = unused->next)
@@ -278,6 +378,10 @@ int main(void)
         cmocka_unit_test(two_slots_are_enough),
         cmocka_unit_test(canceled_at_any_moment),
         cmocka_unit_test(closed_after_the_acknowledgement),
+        cmocka_unit_test(memory_for_one_segment_is_enough),
+        cmocka_unit_test(no_memory_for_parity),
+        cmocka_unit_test(other_segments_half_way_end_it),
+        cmocka_unit_test(less_room_than_parity_ends_it),
         cmocka_unit_test(parity_is_kept_until_the_fabric_released_it),
         cmocka_unit_test(parity_of_both_directions_settles),
         cmocka_unit_test(one_slot_is_refused),

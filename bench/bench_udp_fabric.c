@@ -124,6 +124,8 @@ static void *receive_all(void *context)
         struct fabric_arrival arrivals[FABRIC_BATCH_MAX];
         int got = ops->poll(run->receiver.endpoint, 0, arrivals, FABRIC_BATCH_MAX);
         check(got);
+        if (got == FABRIC_POLL_AGAIN)
+            continue;
         for (int i = 0; i < got; i++) {
             struct immediate_fields fields = immediate_part(IMMEDIATE_SPLIT_10_18_4, arrivals[i].immediate);
             _Atomic uint64_t *words = run->received + fields.message * (BENCH_MESSAGE_PACKETS / 64);

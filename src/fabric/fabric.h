@@ -28,7 +28,8 @@
 #include "wire/immediate.h"
 #include "wire/qp_info.h"
 
-#define FABRIC_BATCH_MAX    64u /* writes in one call, arrivals from one poll */
+#define FABRIC_BATCH_MAX    64u                         /* writes in one call, arrivals from one poll */
+#define FABRIC_POLL_AGAIN   ((int)FABRIC_BATCH_MAX + 1) /* of a poll: see there */
 #define FABRIC_POLL_FDS_MAX 4u
 #define FABRIC_NAME_MAX     64u
 
@@ -138,7 +139,9 @@ struct fabric_ops {
      * soon, when the device is gone. NULL ops: all, at once. */
     uint64_t (*released)(struct fabric_endpoint *endpoint, uint32_t channel);
     /* Arrivals, 0 … count. Bad packets were counted and dropped. Negative: the device is gone. More may
-     * wait than poll_fds tell of when it filled all of `arrivals`: poll again before sleeping. */
+     * wait than poll_fds tell of when it filled all of `arrivals`: poll again before sleeping. 0: all that
+     * had reached the host was looked at; where only bad packets came, and more wait behind them, it is
+     * FABRIC_POLL_AGAIN. */
     int (*poll)(struct fabric_endpoint *endpoint, uint32_t channel, struct fabric_arrival *arrivals,
                 uint32_t count);
 

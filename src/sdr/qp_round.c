@@ -17,6 +17,8 @@ static bool receive(struct sdr_qp *qp, uint32_t channel, lh_time now)
         qp_fail(qp, -LH_EDEVICE);
         return false;
     }
+    if (count == FABRIC_POLL_AGAIN)
+        return true;
     /* A poll may leave some behind, unless it finds nothing. */
     if (count == 0)
         atomic_store_explicit(&qp->channels[channel].drained_ns, now, memory_order_release);

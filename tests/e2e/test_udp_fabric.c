@@ -10,6 +10,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <cmocka.h>
 
@@ -272,13 +273,49 @@ static void test_receive_buffer(void **state)
     overfill(devices[0], 256, true);
 }
 
+static bool waits(const struct udp_pair *pair)
+{
+    const struct udp_endpoint *receiver = (const struct udp_endpoint *)pair->receiver.endpoint;
+    uint8_t byte;
+    return recv(receiver->channels[0]->socket.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) >= 0;
+}
+
+/* A poll that finds nothing has looked at everything: who waits for a message must be able to tell that it
+ * is not in the socket. Here it lies behind packets that are dropped, as behind late parity. */
+static void test_behind_late_packets(void **state)
+{
+    (void)state;
+    struct fabric_endpoint_attr attr = udp_pair_attr();
+    struct udp_pair pair;
+    udp_pair_open(&pair, devices[0], &attr);
+    force_plain_sends(&pair);
+    struct udp_message *late = udp_pair_bind(&pair, 0, 0, 4 * MIB);
+    struct udp_message *message = udp_pair_bind(&pair, 1, 0, 4096);
+    udp_pair_unbind(&pair, late);
+    for (uint32_t i = 0; i < 400; i++) {
+        struct fabric_write write = udp_pair_write(&pair, late, i);
+        udp_pair_send(&pair, &write, 1);
+    }
+    struct fabric_write write = udp_pair_write(&pair, message, 0);
+    udp_pair_send(&pair, &write, 1);
+    while (pair.arrivals == 0) { /* bounded by the test's own time */
+        nanosleep(&(struct timespec){.tv_nsec = 20 * LH_NS_PER_MS}, NULL);
+        if (udp_pair_poll(&pair) == 0)
+            assert_false(waits(&pair));
+    }
+    assert_int_equal(pair.receiver.stats.rx_late_packets, 400);
+    udp_message_assert_whole(message);
+    udp_message_free(late);
+    udp_pair_close(&pair);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_in_order),       cmocka_unit_test(test_shapes),
         cmocka_unit_test(test_without_gro),    cmocka_unit_test(test_shuffled),
         cmocka_unit_test(test_receive_buffer), cmocka_unit_test(test_repair),
-        cmocka_unit_test(test_slots_in_turn),
+        cmocka_unit_test(test_slots_in_turn),  cmocka_unit_test(test_behind_late_packets),
     };
     own_network();
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -23,6 +23,8 @@
 
 /* Messages that one poll reads at most, so that a flood of garbage cannot hold it. */
 #define MESSAGES_MAX 16u
+/* Least that the kernel books for a message (struct sk_buff and what it shares), of twice what was asked. */
+#define MESSAGE_BOOKED_BYTES 512u
 
 static struct lh_stats *stats_of(const struct udp_channel *channel)
 {
@@ -157,6 +159,20 @@ static uint32_t poll_inbox(struct udp_channel *channel, struct fabric_arrival *a
     return taken;
 }
 
+/* What a poll says that took nothing. Messages that were dropped may hide good ones behind them (late parity
+ * does). Not for ever: what had waited in the socket when that began was looked at after as many as it can
+ * hold. */
+static int nothing_taken(struct udp_channel *channel, uint32_t dropped)
+{
+    struct udp_rx *rx = &channel->rx;
+    rx->dropped_in_a_row += dropped;
+    if (dropped == MESSAGES_MAX &&
+        rx->dropped_in_a_row < 2 * channel->socket.receive_bytes / MESSAGE_BOOKED_BYTES)
+        return FABRIC_POLL_AGAIN;
+    rx->dropped_in_a_row = 0;
+    return 0;
+}
+
 int udp_poll(struct fabric_endpoint *endpoint, uint32_t index, struct fabric_arrival *arrivals,
              uint32_t count)
 {
@@ -175,16 +191,21 @@ int udp_poll(struct fabric_endpoint *endpoint, uint32_t index, struct fabric_arr
 
     predict_poll_begins(&rx->predict);
     const uint32_t expected = udp_scatter_guesses_max(rx->scatter.mtu_bytes);
-    for (uint32_t i = 0; i < MESSAGES_MAX; i++) {
+    uint32_t messages = 0;
+    while (messages < MESSAGES_MAX) {
         int received = receive_message(channel);
         if (received < 0)
             return taken > 0 ? (int)taken : received;
         taken += hand_out(rx, arrivals + taken, count - taken);
         if (received == RECEIVED_NOTHING || (received == RECEIVED_OTHERWISE && taken > 0))
             break;
+        messages++;
         if (rx->ready_count > 0 || count - taken < expected)
             break;
     }
+    if (taken == 0)
+        return nothing_taken(channel, messages);
+    rx->dropped_in_a_row = 0;
     return (int)taken;
 }
 

@@ -78,8 +78,9 @@ struct udp_rx {
     union udp_address from;
     struct icrc_flow flow;
     struct udp_prefix prefix;
-    uint32_t kernel_drops; /* as last told by the kernel */
-    uint32_t ready_next;   /* arrivals that wait to be returned: ready[next … count) */
+    uint32_t kernel_drops;     /* as last told by the kernel */
+    uint64_t dropped_in_a_row; /* messages, by polls that found more behind them */
+    uint32_t ready_next;       /* arrivals that wait to be returned: ready[next … count) */
     uint32_t ready_count;
     struct fabric_arrival ready[UDP_ARRIVALS_MAX];
     struct udp_move moves[UDP_ARRIVALS_MAX];

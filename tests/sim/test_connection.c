@@ -34,29 +34,6 @@ static struct connection_pair open_pair(const char *link)
     return pair;
 }
 
-/* One message into a buffer of `room` bytes: exact, and nothing behind it is touched. */
-static void transfer(struct connection_pair *pair, int from, size_t bytes, size_t room)
-{
-    uint8_t *data = connection_pair_bytes(bytes, bytes + 1);
-    uint8_t *buffer = connection_pair_bytes(room, 99);
-    uint8_t *before = connection_pair_bytes(room, 99);
-    struct lh_request *recv = connection_pair_recv(pair, 1 - from, buffer, room);
-    struct lh_request *send = connection_pair_send(pair, from, data, bytes);
-    struct lh_result sent = connection_pair_finish(pair, send);
-    struct lh_result received = connection_pair_finish(pair, recv);
-    assert_int_equal(sent.error, 0);
-    assert_int_equal(received.error, 0);
-    assert_int_equal(sent.bytes, bytes);
-    assert_int_equal(received.bytes, bytes);
-    assert_memory_equal(buffer, data, bytes);
-    assert_memory_equal(buffer + bytes, before + bytes, room - bytes);
-    assert_true(sent.ended_ns > sent.started_ns);
-    assert_true(received.ended_ns < sent.ended_ns);
-    free(data);
-    free(buffer);
-    free(before);
-}
-
 static const size_t sizes[] = {0,    1,        MTU - 1,  MTU,          MTU + 1,          SLOT - 1,
                                SLOT, SLOT + 1, 3 * SLOT, 3 * SLOT + 5, SLOTS *SLOT + 17, 40 * SLOT};
 #define SIZES (sizeof sizes / sizeof sizes[0])
@@ -66,7 +43,7 @@ static void every_size(void **state)
     (void)state;
     struct connection_pair pair = open_pair(CLEAN_LINK);
     for (size_t i = 0; i < SIZES; i++)
-        transfer(&pair, (int)(i % 2), sizes[i], sizes[i]);
+        connection_pair_transfer(&pair, (int)(i % 2), sizes[i], sizes[i]);
     connection_pair_close(&pair);
 }
 
@@ -75,8 +52,8 @@ static void receives_larger_than_messages(void **state)
     (void)state;
     struct connection_pair pair = open_pair(CLEAN_LINK);
     for (size_t i = 0; i < SIZES; i++) {
-        transfer(&pair, 0, sizes[i], sizes[i] + 1);
-        transfer(&pair, 1, sizes[i], sizes[i] + 20 * SLOT + 3);
+        connection_pair_transfer(&pair, 0, sizes[i], sizes[i] + 1);
+        connection_pair_transfer(&pair, 1, sizes[i], sizes[i] + 20 * SLOT + 3);
     }
     connection_pair_close(&pair);
 }
@@ -86,7 +63,7 @@ static void lossy_link(void **state)
     (void)state;
     struct connection_pair pair = open_pair(BAD_LINK);
     for (size_t i = 0; i < SIZES; i++)
-        transfer(&pair, (int)(i % 2), sizes[i], sizes[i] + (i % 3) * SLOT);
+        connection_pair_transfer(&pair, (int)(i % 2), sizes[i], sizes[i] + (i % 3) * SLOT);
     connection_pair_close(&pair);
 }
 
@@ -113,8 +90,8 @@ static void smallest_of_all(void **state)
     attr.window_bytes = MTU;
     connection_pair_open(&pair, "connection", 7, BAD_LINK, &attr, NULL);
     check_slots(pair.ends[0], 1);
-    transfer(&pair, 0, 10 * MTU + 1, 12 * MTU);
-    transfer(&pair, 1, 0, 0);
+    connection_pair_transfer(&pair, 0, 10 * MTU + 1, 12 * MTU);
+    connection_pair_transfer(&pair, 1, 0, 0);
     connection_pair_close(&pair);
 }
 
@@ -133,7 +110,7 @@ static void pace_far_below_the_path(void **state)
         attr.rate_bps = 10000000;
         connection_pair_open(&pair, "connection", 7, "rtt=20us", &attr, NULL);
         connection_pair_run(&pair, LH_NS_PER_MS); /* the path is measured */
-        transfer(&pair, 0, 100 * SLOT, 100 * SLOT);
+        connection_pair_transfer(&pair, 0, 100 * SLOT, 100 * SLOT);
         assert_int_equal(lh_connection_stats(pair.ends[0], &stats), 0);
         assert_int_equal(stats.tx_retransmitted_packets, 0);
         assert_int_equal(stats.tx_packets, 100 * SLOT / MTU);
@@ -155,7 +132,7 @@ static void a_timeout_waits_no_longer_than_it_says(void **state)
     connection_pair_open(&pair, "connection", 8, "rtt=25ms,loss=0.01", &attr, NULL);
     for (int i = 0; i < 50; i++) {
         lh_time started = connection_pair_now(&pair);
-        transfer(&pair, 0, SLOT, SLOT);
+        connection_pair_transfer(&pair, 0, SLOT, SLOT);
         lh_time took = connection_pair_now(&pair) - started;
         if (took > 90 * LH_NS_PER_MS)
             shortest = lh_earlier(shortest, took);
@@ -175,8 +152,8 @@ static void each_side_its_scheme(void **state)
     attr.reliability = "sr-rto,alpha=1";
     other.reliability = "sr-nack";
     connection_pair_open(&pair, "connection", 7, BAD_LINK, &attr, &other);
-    transfer(&pair, 0, 20 * SLOT, 20 * SLOT);
-    transfer(&pair, 1, 20 * SLOT, 20 * SLOT);
+    connection_pair_transfer(&pair, 0, 20 * SLOT, 20 * SLOT);
+    connection_pair_transfer(&pair, 1, 20 * SLOT, 20 * SLOT);
     struct lh_stats stats;
     assert_int_equal(lh_connection_stats(pair.ends[0], &stats), 0);
     assert_true(stats.nacks_received > 0 && stats.nacks_sent == 0);

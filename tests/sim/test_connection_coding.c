@@ -55,26 +55,6 @@ static struct lh_stats stats_of(const struct connection_pair *pair, int end)
     return stats;
 }
 
-/* One message into a buffer of `room` bytes: exact, and nothing behind it is touched. */
-static void transfer(struct connection_pair *pair, int from, size_t bytes, size_t room)
-{
-    uint8_t *data = connection_pair_bytes(bytes, bytes + 1);
-    uint8_t *buffer = connection_pair_bytes(room, 99);
-    uint8_t *before = connection_pair_bytes(room, 99);
-    struct lh_request *recv = connection_pair_recv(pair, 1 - from, buffer, room);
-    struct lh_request *send = connection_pair_send(pair, from, data, bytes);
-    struct lh_result sent = connection_pair_finish(pair, send);
-    struct lh_result received = connection_pair_finish(pair, recv);
-    assert_int_equal(sent.error, 0);
-    assert_int_equal(received.error, 0);
-    assert_int_equal(received.bytes, bytes);
-    assert_memory_equal(buffer, data, bytes);
-    assert_memory_equal(buffer + bytes, before + bytes, room - bytes);
-    free(data);
-    free(buffer);
-    free(before);
-}
-
 static const size_t sizes[] = {
     0,        1,    MTU - 1,  MTU,      MTU + 1,      4 * MTU,          4 * MTU + 1,
     SLOT - 1, SLOT, SLOT + 1, 3 * SLOT, 3 * SLOT + 5, SLOTS *SLOT + 17, 40 * SLOT,
@@ -84,8 +64,8 @@ static void every_size(const char *link)
 {
     struct connection_pair pair = open_pair(link);
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
-        transfer(&pair, (int)(i % 2), sizes[i], sizes[i]);
-        transfer(&pair, (int)(i % 2), sizes[i], sizes[i] + 20 * SLOT + 3);
+        connection_pair_transfer(&pair, (int)(i % 2), sizes[i], sizes[i]);
+        connection_pair_transfer(&pair, (int)(i % 2), sizes[i], sizes[i] + 20 * SLOT + 3);
     }
     connection_pair_close(&pair);
 }
@@ -106,7 +86,7 @@ static void lost_chunks_are_recovered(void **state)
 {
     (void)state;
     struct connection_pair pair = open_pair(LOSSY_LINK);
-    transfer(&pair, 0, 40 * SLOT, 40 * SLOT);
+    connection_pair_transfer(&pair, 0, 40 * SLOT, 40 * SLOT);
     assert_true(stats_of(&pair, 1).chunks_recovered > 0);
     assert_int_equal(stats_of(&pair, 0).chunks_recovered, 0);
     connection_pair_close(&pair);
@@ -117,7 +97,7 @@ static void nothing_lost_nothing_recovered(void **state)
 {
     (void)state;
     struct connection_pair pair = open_pair(CLEAN_LINK);
-    transfer(&pair, 0, 40 * SLOT, 40 * SLOT);
+    connection_pair_transfer(&pair, 0, 40 * SLOT, 40 * SLOT);
     assert_int_equal(stats_of(&pair, 1).chunks_recovered, 0);
     assert_int_equal(stats_of(&pair, 1).decode_ns, 0);
     connection_pair_close(&pair);
@@ -130,7 +110,7 @@ static void two_slots_are_enough(void **state)
     parity_attr(&attr);
     attr.slots = 2;
     struct connection_pair pair = open_with(BAD_LINK, &attr);
-    transfer(&pair, 0, 5 * SLOT + 1, 5 * SLOT + 1);
+    connection_pair_transfer(&pair, 0, 5 * SLOT + 1, 5 * SLOT + 1);
     connection_pair_close(&pair);
 }
 
@@ -158,7 +138,7 @@ static void canceled_at_any_moment(void **state)
             assert_memory_equal(buffer, data, bytes);
         if (sent.error == 0)
             assert_int_equal(received.error, 0); /* acknowledged: the receiver has it whole */
-        transfer(&pair, 0, SLOT, SLOT);
+        connection_pair_transfer(&pair, 0, SLOT, SLOT);
         free(buffer);
         connection_pair_close(&pair);
     }
@@ -222,7 +202,7 @@ static void memory_for_one_segment_is_enough(void **state)
     struct connection_pair pair = open_pair(BAD_LINK);
     sender_left = 1;
     receiver_left = 1;
-    transfer(&pair, 0, 20 * SLOT, 20 * SLOT);
+    connection_pair_transfer(&pair, 0, 20 * SLOT, 20 * SLOT);
     sender_left = UINT32_MAX;
     receiver_left = UINT32_MAX;
     connection_pair_close(&pair);
@@ -243,7 +223,7 @@ static void no_memory_for_parity(void **state)
         assert_int_equal(connection_pair_finish(&pair, recv).error, -LH_ENOMEM);
         sender_left = UINT32_MAX;
         receiver_left = UINT32_MAX;
-        transfer(&pair, 0, 2 * SLOT, 2 * SLOT);
+        connection_pair_transfer(&pair, 0, 2 * SLOT, 2 * SLOT);
         connection_pair_close(&pair);
         free(data);
         free(buffer);

@@ -149,3 +149,25 @@ struct lh_result connection_pair_finish(struct connection_pair *pair, struct lh_
     lh_request_free(request);
     return result;
 }
+
+void connection_pair_transfer(struct connection_pair *pair, int from, size_t bytes, size_t room)
+{
+    uint8_t *data = connection_pair_bytes(bytes, bytes + 1);
+    uint8_t *buffer = connection_pair_bytes(room, 99);
+    uint8_t *before = connection_pair_bytes(room, 99);
+    struct lh_request *recv = connection_pair_recv(pair, 1 - from, buffer, room);
+    struct lh_request *send = connection_pair_send(pair, from, data, bytes);
+    struct lh_result sent = connection_pair_finish(pair, send);
+    struct lh_result received = connection_pair_finish(pair, recv);
+    assert_int_equal(sent.error, 0);
+    assert_int_equal(received.error, 0);
+    assert_int_equal(sent.bytes, bytes);
+    assert_int_equal(received.bytes, bytes);
+    assert_memory_equal(buffer, data, bytes);
+    assert_memory_equal(buffer + bytes, before + bytes, room - bytes);
+    assert_true(sent.ended_ns > sent.started_ns);
+    assert_true(received.ended_ns < sent.ended_ns);
+    free(data);
+    free(buffer);
+    free(before);
+}

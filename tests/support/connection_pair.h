@@ -43,5 +43,7 @@ struct lh_request *connection_pair_send(struct connection_pair *pair, int end, c
 struct lh_request *connection_pair_recv(struct connection_pair *pair, int end, void *buffer, size_t room);
 /* Runs until the request is done (a hang ends the test) and frees it. */
 struct lh_result connection_pair_finish(struct connection_pair *pair, struct lh_request *request);
+/* One message into a buffer of `room` bytes: exact, acknowledged, and nothing behind it is touched. */
+void connection_pair_transfer(struct connection_pair *pair, int from, size_t bytes, size_t room);
 
 #endif

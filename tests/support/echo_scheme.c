@@ -7,6 +7,8 @@
 
 #include <longhaul/error.h>
 
+#include "support/silent_machine.h"
+
 struct echo_sender {
     uint32_t chunks;
     uint32_t next; /* chunk to inject */
@@ -38,11 +40,6 @@ static void sender_start(void *state, const struct lh_transfer *transfer, lh_tim
     *sender = (struct echo_sender){.chunks = transfer->chunks, .repeat_at = LH_TIME_NEVER};
 }
 
-static void ignore_sender(void *state, const uint8_t *data, size_t bytes, const struct lh_sender_view *view)
-{
-    (void)state, (void)data, (void)bytes, (void)view;
-}
-
 static void sender_step(void *state, const struct lh_sender_view *view, struct lh_actions *actions)
 {
     struct echo_sender *sender = state;
@@ -64,23 +61,6 @@ static void sender_step(void *state, const struct lh_sender_view *view, struct l
     actions->next_ns = sender->next == sender->chunks ? sender->repeat_at : LH_TIME_NEVER;
 }
 
-static size_t receiver_bytes(uint32_t chunks_max)
-{
-    (void)chunks_max;
-    return 0;
-}
-
-static void receiver_start(void *state, const struct lh_transfer *transfer, lh_time now)
-{
-    (void)state, (void)transfer, (void)now;
-}
-
-static void ignore_receiver(void *state, const uint8_t *data, size_t bytes,
-                            const struct lh_receiver_view *view)
-{
-    (void)state, (void)data, (void)bytes, (void)view;
-}
-
 static void receiver_step(void *state, const struct lh_receiver_view *view, struct lh_actions *actions)
 {
     (void)state;
@@ -97,10 +77,10 @@ const struct lh_scheme echo_scheme = {
     .params_valid = params_valid,
     .sender_bytes = sender_bytes,
     .sender_start = sender_start,
-    .sender_on_message = ignore_sender,
+    .sender_on_message = silent_sender_on_message,
     .sender_step = sender_step,
-    .receiver_bytes = receiver_bytes,
-    .receiver_start = receiver_start,
-    .receiver_on_message = ignore_receiver,
+    .receiver_bytes = silent_receiver_bytes,
+    .receiver_start = silent_receiver_start,
+    .receiver_on_message = silent_receiver_on_message,
     .receiver_step = receiver_step,
 };

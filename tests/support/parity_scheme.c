@@ -7,6 +7,8 @@
 
 #include <longhaul/error.h>
 
+#include "support/silent_machine.h"
+
 #define ENCODES_OUT 3u /* that are not done yet */
 
 struct parity_sender {
@@ -161,28 +163,6 @@ static bool params_valid(const uint8_t params[LH_SCHEME_PARAMS])
     return memcmp(params, "parity", 6) == 0;
 }
 
-static size_t receiver_bytes(uint32_t chunks_max)
-{
-    (void)chunks_max;
-    return 0;
-}
-
-static void receiver_start(void *state, const struct lh_transfer *transfer, lh_time now)
-{
-    (void)state, (void)transfer, (void)now;
-}
-
-static void ignore_sender(void *state, const uint8_t *data, size_t bytes, const struct lh_sender_view *view)
-{
-    (void)state, (void)data, (void)bytes, (void)view;
-}
-
-static void ignore_receiver(void *state, const uint8_t *data, size_t bytes,
-                            const struct lh_receiver_view *view)
-{
-    (void)state, (void)data, (void)bytes, (void)view;
-}
-
 const struct lh_scheme parity_scheme = {
     .name = "parity",
     .help = "a test's own",
@@ -191,11 +171,11 @@ const struct lh_scheme parity_scheme = {
     .params_valid = params_valid,
     .sender_bytes = sender_bytes,
     .sender_start = sender_start,
-    .sender_on_message = ignore_sender,
+    .sender_on_message = silent_sender_on_message,
     .sender_step = sender_step,
-    .receiver_bytes = receiver_bytes,
-    .receiver_start = receiver_start,
-    .receiver_on_message = ignore_receiver,
+    .receiver_bytes = silent_receiver_bytes,
+    .receiver_start = silent_receiver_start,
+    .receiver_on_message = silent_receiver_on_message,
     .receiver_step = receiver_step,
     .coding = &coding_ops,
 };

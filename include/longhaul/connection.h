@@ -119,7 +119,8 @@ LH_API int lh_test(struct lh_request *request, struct lh_result *result);
 LH_API int lh_wait(struct lh_request *request, lh_time timeout_ns, struct lh_result *result);
 /* Ends a request early; it is then done with -LH_ECANCELED (or was done already). A canceled receive never
  * changes its buffer after this returns. Order is kept: the message takes its place in the sequence all the
- * same; the other side's request of it ends with -LH_ECANCELED too. */
+ * same; the other side's request of it ends with -LH_ECANCELED too. A device may read the buffer of a
+ * canceled send for a moment longer: see lh_send(3). */
 LH_API int lh_cancel(struct lh_request *request);
 LH_API void lh_request_free(struct lh_request *request); /* cancels when it is not done; NULL is allowed */
 

@@ -102,6 +102,55 @@ LH_API int lh_model_quantile(const struct lh_model_path *path, const struct lh_m
 LH_API int lh_model_cdf(const struct lh_model_path *path, const struct lh_model_scheme *scheme,
                         double seconds, double *share);
 
+/* ---- message by message: Monte Carlo ----------------------------------------------------------------- */
+
+/* Draws `count` completion times into seconds. Only what is lost is drawn, so a sample costs as much as it
+ * has losses at most. The same seed gives the same samples, whatever the number of threads (the caller's and
+ * others, 1 to 256 in all). Bursts and an erasure code need some bytes of memory a submessage and thread.
+ * -LH_ENOMEM. */
+LH_API int lh_model_sample(const struct lh_model_path *path, const struct lh_model_scheme *scheme,
+                           uint64_t seed, uint32_t threads, double *seconds, size_t count);
+
+struct lh_model_summary {
+    double mean_s;
+    double mean_error_s; /* standard error of the mean */
+    double p50_s;        /* nearest rank */
+    double p99_s;
+    double p999_s;
+};
+/* Reorders the samples. -LH_EINVAL: there are none, or one is not a number. */
+LH_API int lh_model_summarize(double *seconds, size_t count, struct lh_model_summary *summary);
+
+/* ---- collectives: rounds of messages that wait for each other ----------------------------------------- */
+
+/* path->message_bytes is the buffer of each datacenter. Messages do not slow each other down. */
+enum lh_model_collective {
+    LH_MODEL_RING_ALLREDUCE, /* 2 N - 2 rounds of an N-th of the buffer (appendix C) */
+    LH_MODEL_TREE_ALLREDUCE, /* binomial tree: ceil(log2 N) rounds to the root, as many back; whole buffers */
+    LH_MODEL_ALL_TO_ALL,     /* N - 1 rounds of an N-th of the buffer, in round r from the one r before */
+};
+
+/* Appendix C: the rounds times the mean of a message. No collective of this kind is faster in the mean;
+ * ideal_s is the same without loss. 2 to 4096 datacenters. */
+LH_API int lh_model_collective_bound(const struct lh_model_path *path, const struct lh_model_scheme *scheme,
+                                     enum lh_model_collective collective, uint32_t datacenters,
+                                     double *ideal_s, double *mean_s);
+/* Draws the times at which the last datacenter is done; as lh_model_sample. */
+LH_API int lh_model_collective_sample(const struct lh_model_path *path,
+                                      const struct lh_model_scheme *scheme,
+                                      enum lh_model_collective collective, uint32_t datacenters,
+                                      uint64_t seed, uint32_t threads, double *seconds, size_t count);
+
+/* ---- facts that need no scheme ------------------------------------------------------------------------ */
+
+/* The share of chunks of so many packets that is lost: 1 - (1 - p)^packets (figure 15), or with bursts. */
+LH_API int lh_model_chunk_loss(double packet_loss, double burst_packets, uint32_t packets,
+                               double *chunk_loss);
+/* How long 2^id_bits messages take at line rate: a packet that is later than that finds its message ID in use
+ * again (section 3.3.2). */
+LH_API int lh_model_wraparound(double bandwidth_bps, uint64_t message_bytes, uint32_t id_bits,
+                               double *seconds);
+
 #ifdef __cplusplus
 }
 #endif

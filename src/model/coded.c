@@ -37,7 +37,9 @@ static double excess_of_few(const struct model_coded *coded)
         double log_here = model_lacks_log(&coded->lacks, missing);
         double next_missing = -expm1(repeat->log_pass[k + 1]);
         double log_next = model_lacks_log(&coded->lacks, next_missing);
-        double secant = exp(log_here) * expm1(log_next - log_here) / (missing - next_missing);
+        double grows = log_next - log_here; /* expm1() would overflow where it is large */
+        double secant = (grows > 1 ? exp(log_next) - exp(log_here) : exp(log_here) * expm1(grows)) /
+                        (missing - next_missing);
         double bend = (1 - missing) * (model_lacks_slope(&coded->lacks, missing) - secant);
         sum += repeat->overhead * -expm1(log_here) + bend;
     }

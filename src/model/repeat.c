@@ -29,6 +29,7 @@ void model_repeat_start(struct model_repeat *repeat, const struct model_loss *lo
 {
     assert(loss->chunk >= 0 && loss->chunk <= MODEL_CHUNK_LOSS_MAX && overhead >= 1);
     repeat->overhead = overhead;
+    repeat->log_loss = loss->bursty && loss->chunk > 0 ? log(loss->chunk) : 0;
     repeat->levels = 0;
     if (loss->chunk > 0) {
         double log_loss = log(loss->chunk);
@@ -44,6 +45,13 @@ void model_repeat_start(struct model_repeat *repeat, const struct model_loss *lo
             repeat->log_pass[k] = repeat->log_pass[k - 1];
     }
     repeat->log_pass[repeat->levels + 1] = 0;
+}
+
+/* What the last chunk adds to log P when it is missing after k losses: with bursts it is lost more often
+ * than a row begins. */
+static double last_chunk(const struct model_repeat *repeat, unsigned k)
+{
+    return repeat->log_loss < 0 ? log1p(-exp(k * repeat->log_loss)) - repeat->log_pass[k] : 0;
 }
 
 /* ---- the mean ---------------------------------------------------------------------------------------- */
@@ -75,7 +83,8 @@ static void describe(const struct model_repeat *repeat, double chunks, double fr
                      unsigned last, struct stretch *stretch)
 {
     const double ignored = fmin(STEP_IGNORED, 1e-12 * chunks);
-    *stretch = (struct stretch){.log_first = chunks * repeat->log_pass[last + 1]};
+    *stretch =
+        (struct stretch){.log_first = chunks * repeat->log_pass[last + 1] + last_chunk(repeat, first)};
     for (unsigned k = first; k <= last; k++) {
         double rise = repeat->log_pass[k + 1] - repeat->log_pass[k];
         double left = k * repeat->overhead - from;
@@ -147,10 +156,10 @@ double model_repeat_cdf(const struct model_repeat *repeat, double chunks, double
 {
     if (s < 0)
         return 0;
-    double log_pass = 0;
     double passed = floor(s / repeat->overhead);
     if (passed >= repeat->levels)
         return 1;
+    double log_pass = last_chunk(repeat, (unsigned)passed + 1);
     for (unsigned k = (unsigned)passed + 1; k <= repeat->levels; k++) {
         double height = ceil(k * repeat->overhead - s);
         if (height >= chunks)

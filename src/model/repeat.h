@@ -16,8 +16,8 @@
  *
  * With bursts the chunks that were lost k times stand in rows. Then p^k in l_k gives way to the chance that
  * such a row begins, with the k transmissions of a chunk taken as independent of each other and a row of
- * those lost k times as one that goes on with the chance that k independent ones do. This is exact for k = 1,
- * and an approximation beyond.
+ * those lost k times as one that goes on with the chance that k independent ones do; the last chunk is lost k
+ * times with the chance p^k as ever. This is exact for k = 1, and an approximation beyond.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -32,6 +32,7 @@
 
 struct model_repeat {
     double overhead;                       /* O, in T_inj; at least 1 */
+    double log_loss;                       /* log p; bursts only: else 0 */
     unsigned levels;                       /* the largest k that matters */
     double log_pass[MODEL_LEVELS_MAX + 2]; /* l_k for 1 ... levels; 0 behind them */
 };

@@ -1,0 +1,52 @@
+/*
+ * sampler.h - one completion time after another, by drawing only what is lost.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef LH_MODEL_SAMPLER_H
+#define LH_MODEL_SAMPLER_H
+
+#include <longhaul/model.h>
+
+#include "base/prng.h"
+#include "model/coded.h"
+#include "model/draw.h"
+#include "model/terms.h"
+
+struct model_sampler {
+    struct lh_model_scheme scheme;
+    struct model_terms terms;
+    double log_loss; /* of a chunk */
+    size_t cells;    /* bytes of scratch that a thread needs, 0 but for bursts and codes */
+    union {
+        struct model_repeat repeat;
+        struct model_coded coded;
+    } of;
+};
+
+/* -LH_EINVAL, -LH_ERANGE as lh_model_predict. */
+int model_sampler_start(struct model_sampler *sampler, const struct lh_model_path *path,
+                        const struct lh_model_scheme *scheme);
+/* Seconds. cells: sampler->cells bytes, aligned for uint32_t, zero before the first draw and not touched
+ * between two. */
+double model_sampler_draw(const struct model_sampler *sampler, struct lh_prng *prng, uint8_t *cells);
+
+/* ---- its parts, by scheme ---------------------------------------------------------------------------- */
+
+/* Excess over M T_inj in T_inj (repeat.h). From the last chunk backwards: the later a chunk started, the
+ * fewer losses make it the last to arrive. Only those chunks are looked for that have been lost often enough
+ * to be later than the latest so far, so few are. */
+double model_draw_repeat(const struct model_repeat *repeat, double log_loss, double chunks,
+                         struct lh_prng *prng);
+/* The same on a link that loses in bursts: rows of lost chunks, of these what is lost again, and so on. Each
+ * transmission of the message meets bursts of its own. */
+double model_draw_repeat_bursts(const struct model_repeat *repeat, const struct model_loss *loss,
+                                double chunks, struct lh_prng *prng);
+/* Chunks that are lacking when all were sent once. With bursts each row of lost packets is put into the
+ * submessages it hits, in the order of the wire; that takes cells. */
+double model_draw_lacking(const struct model_sampler *sampler, struct lh_prng *prng, uint8_t *cells);
+size_t model_lacking_cells(const struct model_sampler *sampler);
+/* Seconds of a message by go-back-N. */
+double model_draw_go_back(const struct model_terms *terms, struct lh_prng *prng);
+
+#endif

@@ -32,11 +32,17 @@ void cli_gnuplot_start(FILE *script, const char *output, unsigned width, unsigne
     /* Told apart also by those who do not see colours well; dark enough on white. */
     static const char *const colours[] = {"#1060b0", "#c84010", "#2f8040", "#8050a0", "#b08000", "#008080",
                                           "#d06090", "#606060", "#60a0e0", "#f09060", "#80c070", "#b090d0"};
+    size_t length = strlen(output);
+    bool png = length > 4 && !strcmp(output + length - 4, ".png");
+    /* A PNG has twice the dots, for screens that have them too. */
     fprintf(script,
-            "set encoding utf8\n"
-            "set terminal svg noenhanced size %u,%u font \"sans-serif,13\" background \"#ffffff\"\n"
-            "set output '%s'\n",
-            width, height, output);
+            "set encoding utf8\nset terminal %s noenhanced size %u,%u font \"sans-serif,13\" background "
+            "\"#ffffff\"\n",
+            png ? "pngcairo fontscale 1.7 linewidth 2" : "svg", png ? 2 * width : width,
+            png ? 2 * height : height);
+    fputs("set output ", script);
+    cli_gnuplot_text(script, output);
+    fputc('\n', script);
     for (unsigned i = 0; i < sizeof colours / sizeof colours[0]; i++)
         fprintf(script, "set linetype %u linecolor rgb \"%s\" linewidth 2 pointtype 7 pointsize 0.7\n",
                 i + 1, colours[i]);
@@ -108,15 +114,7 @@ static int run(const struct cli_folder *folder, const char *script, int *status,
     return error;
 }
 
-/* What gnuplot left of the picture that a script makes is no picture. */
-static void remove_picture(const struct cli_folder *folder, const char *script)
-{
-    char picture[NAME_MAX + 1];
-    snprintf(picture, sizeof picture, "%.*s.svg", (int)strcspn(script, "."), script);
-    cli_folder_remove(folder, picture);
-}
-
-bool cli_gnuplot_run(const struct cli_folder *folder, const char *script)
+bool cli_gnuplot_run(const struct cli_folder *folder, const char *script, const char *picture)
 {
     static bool missing;
     int status = 0;
@@ -125,7 +123,7 @@ bool cli_gnuplot_run(const struct cli_folder *folder, const char *script)
         return false;
     int error = run(folder, script, &status, complaint, sizeof complaint);
     if (error || status)
-        remove_picture(folder, script);
+        cli_folder_remove(folder, picture); /* What gnuplot left of it is no picture. */
     missing = error == ENOENT || (!error && WIFEXITED(status) && WEXITSTATUS(status) == 127);
     if (missing)
         cli_note("there are no pictures, because gnuplot is missing: apt-get install gnuplot-nox, then "

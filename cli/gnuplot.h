@@ -10,14 +10,15 @@
 
 #include <stdbool.h>
 
-/* What every script begins with: an SVG of that size called output, colours, axes, title. */
+/* What every script begins with: a picture of that size called output, an SVG, or a PNG where the name ends
+ * in ".png"; colours, axes, title. */
 void cli_gnuplot_start(FILE *script, const char *output, unsigned width, unsigned height,
                        const char *title);
 /* Text in quotes, whatever is in it. */
 void cli_gnuplot_text(FILE *script, const char *text);
 
-/* Lets gnuplot make the picture of a script that lies in the folder. Without gnuplot a note says once
+/* Lets gnuplot make the picture of a script; both lie in the folder. Without gnuplot a note says once
  * how to get it. False: there is no picture. */
-bool cli_gnuplot_run(const struct cli_folder *folder, const char *script);
+bool cli_gnuplot_run(const struct cli_folder *folder, const char *script, const char *picture);
 
 #endif

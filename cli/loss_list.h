@@ -1,5 +1,5 @@
 /*
- * loss_list.h - shares of lost packets as text: "0,1e-4,1%".
+ * loss_list.h - shares of lost packets as text: "0,1e-4,1%", or "1e-6..1e-2" in decades.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -26,6 +26,7 @@ static const struct command commands[] = {
     {"perf", cli_perf, "measure bandwidth and completion time between two machines"},
     {"demo", cli_demo, "see it work on this machine, over an emulated ocean"},
     {"sim", cli_sim, "simulate a network of hosts and switches, packet by packet"},
+    {"plan", cli_plan, "say which scheme suits a link, and what to expect of it"},
     {"devices", cli_devices, "list what this machine can send and receive with"},
 };
 
@@ -57,7 +58,7 @@ static int unknown(const char *word)
         if (cli_is_close(word, commands[i].name))
             return cli_misused("unknown %s \"%s\"; did you mean %s?", kind, word, commands[i].name);
     return cli_misused(
-        "unknown %s \"%s\"; there are: send, recv, perf, demo, sim, devices, --help, --version", kind,
+        "unknown %s \"%s\"; there are: send, recv, perf, demo, sim, plan, devices, --help, --version", kind,
         word);
 }
 
@@ -84,7 +85,7 @@ static int run(int argc, char **argv)
 int main(int argc, char **argv)
 {
     if (argc < 2)
-        return cli_misused("a command is missing; there are: send, recv, perf, demo, sim, devices "
+        return cli_misused("a command is missing; there are: send, recv, perf, demo, sim, plan, devices "
                            "('longhaul --help' explains)");
     const char *word = argv[1];
     if (!strcmp(word, "help") && argc > 2)

@@ -181,7 +181,7 @@ static int picture_of_slowdowns(const struct cli_sim_results *results, const str
         put_classes(script, &results->runs[0], folder);
     int status = cli_folder_close(folder, "fct.gp", script);
     if (status == CLI_PROCEED)
-        cli_gnuplot_run(folder, "fct.gp");
+        cli_gnuplot_run(folder, "fct.gp", "fct.svg");
     return status;
 }
 

@@ -213,6 +213,6 @@ int cli_picture_sweep(const struct cli_sim_results *results, const struct cli_fo
     if (status == CLI_PROCEED)
         status = put_script(results, folder);
     if (status == CLI_PROCEED)
-        cli_gnuplot_run(folder, "sweep.gp");
+        cli_gnuplot_run(folder, "sweep.gp", "sweep.svg");
     return status;
 }

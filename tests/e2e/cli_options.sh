@@ -89,7 +89,7 @@ say "--help and --version"
 "$LONGHAUL" --help | grep -q '^  recv ' || fail "--help does not list recv"
 
 man=${LH_SOURCE_DIR:-$(dirname "$0")/../..}/docs/man
-for command in send recv perf demo sim devices; do
+for command in send recv perf demo sim plan devices; do
     say "longhaul $command --help is at most 100 columns wide, and its man pages have each option"
     "$LONGHAUL" $command --help >"$work/help" || fail "longhaul $command --help ended with $?"
     ! grep -E '.{101}' "$work/help" || fail "too wide"

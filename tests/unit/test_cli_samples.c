@@ -71,12 +71,18 @@ static void lists_of_sizes(void **state)
 
 static void lists_of_losses(void **state)
 {
-    static const char *const wrong[] = {"", "2", "x", "0,", "-1", "0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0"};
+    static const char *const wrong[] = {
+        "",        "2",          "x",      "0,",     "-1",      "0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0",
+        "0..1e-2", "1e-2..1e-3", "1e-3..", "..1e-3", "1e-3..2", "1e-30..1"};
     struct cli_loss_list list;
     (void)state;
     assert_int_equal(cli_loss_list_parse("loss", "0,1e-4,1%", &list), CLI_PROCEED);
     assert_int_equal(list.count, 3);
     assert_true(list.ratio[0] == 0 && list.ratio[1] == 1e-4 && list.ratio[2] == 0.01);
+    assert_int_equal(cli_loss_list_parse("loss", "0,1e-6..1e-4,3e-3..3e-2", &list), CLI_PROCEED);
+    const double decades[] = {0, 1e-6, 1e-5, 1e-4, 3e-3, 3e-2};
+    assert_int_equal(list.count, 6);
+    assert_memory_equal(list.ratio, decades, sizeof decades);
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
         if (cli_loss_list_parse("loss", wrong[i], &list) != CLI_EXIT_USAGE)
             fail_msg("taken, but wrong: \"%s\"", wrong[i]);

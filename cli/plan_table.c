@@ -1,0 +1,243 @@
+/*
+ * plan_table.c - what longhaul plan prints: the schemes at one point and a verdict, or a row for each of
+ * several points.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include "plan_order.h"
+
+#include "say.h"
+#include "table.h"
+
+#include <longhaul/units.h>
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define INDENT "  "
+/* Sentences end here. */
+#define WIDTH 98
+
+/* Beyond that many it is another way of counting, not rounding. */
+#define MEANS_DIFFER 0.005
+
+static struct cli_table make_table(const struct cli_column *columns)
+{
+    return (struct cli_table){columns, stdout, INDENT, cli_terminal_colours(STDOUT_FILENO)};
+}
+
+/* ---- cells ------------------------------------------------------------------------------------------- */
+
+static void put_time(struct cli_cell *cell, double seconds)
+{
+    lh_format_time(seconds, cell->text, sizeof cell->text);
+}
+
+static void put_percent(struct cli_cell *cell, double share)
+{
+    snprintf(cell->text, sizeof cell->text, share < 10 ? "%.1f %%" : "%.0f %%", 100 * share);
+}
+
+static void put_times_ideal(struct cli_cell *cell, double ratio)
+{
+    snprintf(cell->text, sizeof cell->text, ratio < 100 ? "%.2f" : "%.0f", ratio);
+    cell->colour = ratio < 1.1 ? CLI_GREEN : ratio < 2 ? CLI_PLAIN : ratio < 4 ? CLI_YELLOW : CLI_RED;
+}
+
+static void put_size(struct cli_cell *cell, uint64_t bytes)
+{
+    lh_format_size(bytes, cell->text, sizeof cell->text);
+}
+
+/* ---- above the table --------------------------------------------------------------------------------- */
+
+static void print_link(const struct cli_plan_order *order)
+{
+    const struct lh_model_path *link = &order->question.link;
+    char rate[LH_FORMAT_MAX], rtt[LH_FORMAT_MAX], in_flight[LH_FORMAT_MAX];
+    lh_format_rate(link->bandwidth_bps, rate, sizeof rate);
+    lh_format_time(link->rtt_s, rtt, sizeof rtt);
+    lh_format_size((uint64_t)fmin(link->bandwidth_bps * link->rtt_s / 8, 1e18), in_flight,
+                   sizeof in_flight);
+    printf("\n" INDENT "link     %s, round trip %s: %s fit on it; packets of %u bytes\n", rate, rtt,
+           in_flight, link->mtu_bytes);
+}
+
+static void print_loss(const struct lh_model_path *link)
+{
+    printf(INDENT "loss     %g of the %s", link->loss, link->loss_of_chunk ? "chunks" : "packets");
+    if (link->burst_packets > 1)
+        printf(", in bursts of %g packets", link->burst_packets);
+    putchar('\n');
+}
+
+static void print_messages(const struct cli_plan_order *order, const struct cli_plan_point *point)
+{
+    char size[LH_FORMAT_MAX], chunk[LH_FORMAT_MAX], ideal[LH_FORMAT_MAX];
+    const struct lh_plan_question *question = &point->question;
+    printf(INDENT "message  ");
+    for (unsigned i = 0; i < question->sizes_count; i++) {
+        printf("%s%s", i ? ", " : "", lh_format_size(question->sizes[i].message_bytes, size, sizeof size));
+        if (order->mix)
+            printf(" (weight %g)", question->sizes[i].weight);
+    }
+    printf(", in chunks of %s; ideal %s%s\n",
+           lh_format_size(cli_plan_choice(point)->chunk_bytes, chunk, sizeof chunk),
+           order->mix ? "in the mean " : "",
+           lh_format_time(point->rows[0].times.ideal_s, ideal, sizeof ideal));
+}
+
+/* ---- one point --------------------------------------------------------------------------------------- */
+
+static const struct cli_column scheme_columns[] = {
+    {"", 1, true},          {"scheme", 18, true},   {"mean", 7, false},  {"in Longhaul", 7, false},
+    {"p50", 7, false},      {"p99", 7, false},      {"p99.9", 7, false}, {"× ideal", 7, false},
+    {"overhead", 8, false}, {"fallback", 8, false}, {"cores", 5, false}, {NULL, 0, false},
+};
+
+static void print_row(const struct cli_table *table, const struct cli_plan_row *row)
+{
+    struct cli_cell cells[sizeof scheme_columns / sizeof scheme_columns[0]] = {0};
+    const struct lh_model_times *times = &row->times;
+    bool codes = row->choice.scheme.kind == LH_MODEL_EC_MDS || row->choice.scheme.kind == LH_MODEL_EC_XOR;
+    snprintf(cells[0].text, CLI_CELL_MAX, "%s", row->best ? "→" : "");
+    snprintf(cells[1].text, CLI_CELL_MAX, "%.*s", CLI_CELL_MAX - 1, row->scheme);
+    cells[1].colour = row->best ? CLI_BOLD : CLI_PLAIN;
+    put_time(&cells[2], times->paper_mean_s);
+    put_time(&cells[3], times->mean_s);
+    put_time(&cells[4], times->p50_s);
+    put_time(&cells[5], times->p99_s);
+    put_time(&cells[6], times->p999_s);
+    put_times_ideal(&cells[7], row->choice.times_ideal);
+    put_percent(&cells[8], row->choice.overhead);
+    snprintf(cells[9].text, CLI_CELL_MAX, codes ? "%.1e" : "-", times->p_fallback);
+    snprintf(cells[10].text, CLI_CELL_MAX, codes ? "%.1f" : "-", row->choice.cores);
+    if (row->choice.breaks & LH_PLAN_LIMIT_OVERHEAD)
+        cells[8].colour = CLI_RED;
+    if (row->choice.breaks & LH_PLAN_LIMIT_CORES)
+        cells[10].colour = CLI_RED;
+    cli_table_row(table, cells);
+}
+
+/* Sentences, broken between words; each line of the text begins a new one. */
+static void print_sentences(const char *text)
+{
+    size_t column = 0;
+    while (*text) {
+        size_t word = strcspn(text, " \n");
+        bool first = column == 0;
+        if (!first && column + 1 + word > WIDTH) {
+            putchar('\n');
+            first = true;
+            column = 0;
+        }
+        column += (size_t)printf("%s%.*s", first ? INDENT : " ", (int)word, text);
+        text += word;
+        if (*text == '\n') {
+            putchar('\n');
+            column = 0;
+        }
+        text += *text != 0;
+    }
+}
+
+static bool means_differ(const struct cli_plan_point *point)
+{
+    for (unsigned i = 0; i < point->rows_count; i++) {
+        const struct lh_model_times *times = &point->rows[i].times;
+        if (fabs(times->paper_mean_s - times->mean_s) > MEANS_DIFFER * times->mean_s)
+            return true;
+    }
+    return false;
+}
+
+void cli_plan_table(const struct cli_plan_order *order, const struct cli_plan_point *point)
+{
+    struct cli_table table = make_table(scheme_columns);
+    char verdict[LH_PLAN_VERDICT_MAX];
+    print_link(order);
+    print_loss(&point->question.link);
+    print_messages(order, point);
+    putchar('\n');
+    cli_table_titles(&table);
+    cli_table_rule(&table);
+    for (unsigned i = 0; i < point->rows_count; i++)
+        print_row(&table, &point->rows[i]);
+    cli_table_rule(&table);
+    printf(INDENT "× ideal: by %s%s.\n", order->by,
+           order->mix ? ", the weighted mean; so are all times" : "");
+    if (means_differ(point))
+        print_sentences("mean: what the formula of the SDR-RDMA paper gives, which sends all of a failed "
+                        "submessage again. The other columns are what Longhaul takes with what it does "
+                        "about it.\n");
+    putchar('\n');
+    print_sentences(lh_plan_verdict(&point->question, &point->plan, verdict, sizeof verdict));
+}
+
+/* ---- several points ---------------------------------------------------------------------------------- */
+
+static const struct cli_column point_columns[] = {
+    {"loss", 7, true},  {"message", 7, false}, {"use", 16, true},      {"chunk", 6, false},
+    {"time", 7, false}, {"× ideal", 7, false}, {"overhead", 8, false}, {"cores", 5, false},
+    {"next", 16, true}, {"time", 7, false},    {NULL, 0, false},
+};
+
+static void put_scheme(struct cli_cell *cell, const struct lh_plan_choice *choice)
+{
+    char text[LH_MODEL_SCHEME_TEXT_MAX];
+    lh_model_scheme_format(&choice->scheme, text, sizeof text);
+    snprintf(cell->text, sizeof cell->text, "%.*s", CLI_CELL_MAX - 1, text);
+}
+
+static void print_point(const struct cli_table *table, const struct cli_plan_point *point)
+{
+    struct cli_cell cells[sizeof point_columns / sizeof point_columns[0]] = {0};
+    const struct lh_plan *plan = &point->plan;
+    snprintf(cells[0].text, CLI_CELL_MAX, "%g", point->question.link.loss);
+    put_size(&cells[1], point->question.sizes[0].message_bytes);
+    snprintf(cells[2].text, CLI_CELL_MAX, "nothing");
+    if (plan->best != LH_PLAN_NONE) {
+        const struct lh_plan_choice *best = &plan->choices[plan->best];
+        put_scheme(&cells[2], best);
+        put_size(&cells[3], best->chunk_bytes);
+        put_time(&cells[4], best->seconds);
+        put_times_ideal(&cells[5], best->times_ideal);
+        put_percent(&cells[6], best->overhead);
+        snprintf(cells[7].text, CLI_CELL_MAX, best->cores > 0 ? "%.1f" : "-", best->cores);
+    }
+    if (plan->runner_up != LH_PLAN_NONE) {
+        put_scheme(&cells[8], &plan->choices[plan->runner_up]);
+        put_time(&cells[9], plan->choices[plan->runner_up].seconds);
+    }
+    cli_table_row(table, cells);
+}
+
+int cli_plan_sweep(const struct cli_plan_order *order)
+{
+    struct cli_table table = make_table(point_columns);
+    struct cli_plan_point *point = malloc(sizeof *point);
+    if (!point)
+        return cli_failed("out of memory");
+    print_link(order);
+    printf("\n");
+    cli_table_titles(&table);
+    cli_table_rule(&table);
+    int status = CLI_PROCEED;
+    for (unsigned loss = 0; loss < order->losses.count; loss++)
+        for (unsigned size = 0; size < (order->mix ? 1 : order->sizes.count) && status == CLI_PROCEED;
+             size++) {
+            status = cli_plan_point(order, size, loss, point);
+            if (status == CLI_PROCEED)
+                print_point(&table, point);
+        }
+    if (status == CLI_PROCEED) {
+        cli_table_rule(&table);
+        printf(INDENT "Times are the %s. One size and one loss give all schemes, and reasons.\n",
+               order->by);
+    }
+    free(point);
+    return status;
+}

@@ -1,0 +1,171 @@
+# longhaul plan: the paper's reference values, limits, sweeps, maps and pictures, and what is refused.
+#
+# SPDX-License-Identifier: BSD-3-Clause
+. "$(dirname "$0")/lib_cli.sh"
+cd "$work" || exit 1
+
+# plan ARGUMENT...: must end with 0 and say nothing on stderr; leaves plan.out.
+plan() {
+    local status=0
+    timeout 60 "$LONGHAUL" plan "$@" >plan.out 2>plan.err || status=$?
+    [ "$status" -eq 0 ] || fail "longhaul plan $* ended with $status"
+    [ ! -s plan.err ] || grep -q gnuplot plan.err || fail "longhaul plan $* complained"
+}
+
+# wrong TEXT ARGUMENT...: one line on stderr has that text, nothing is on stdout, and the status is 2.
+wrong() {
+    local text=$1 status=0
+    shift
+    timeout 20 "$LONGHAUL" plan "$@" >wrong.out 2>wrong.err || status=$?
+    [ "$status" -eq 2 ] || fail "longhaul plan $* ended with $status, not 2"
+    [ "$(wc -l <wrong.err)" -eq 1 ] || fail "longhaul plan $* said $(wc -l <wrong.err) lines"
+    expect_line wrong.err "$text"
+    [ ! -s wrong.out ] || fail "longhaul plan $* printed something on stdout"
+}
+
+# check TEXT: plan.out is JSON, called j, for which that Python holds.
+check() {
+    python3 -c 'import json, sys
+j = json.load(open("plan.out"))
+s = {row["scheme"]: row for row in j.get("schemes", [])}
+near = lambda a, b: abs(a - b) <= 0.06e-3
+assert '"$1"', json.dumps(j, indent=1)' 2>check.err || fail "it does not hold that $1"
+}
+
+link=(--bandwidth 400Gbit --rtt 25ms)
+size=(--size 128MiB)
+paper=("${link[@]}" "${size[@]}" --chunk 64KiB --loss-of chunk)
+
+say "completion times of the paper's formulas: 400 Gbit/s, 25 ms, 128 MiB, losses of chunks"
+while read -r loss rto nack mds xor; do
+    plan "${paper[@]}" --loss "$loss" --json -
+    check "near(s['sr-rto']['mean_s'], ${rto}e-3) and near(s['sr-nack']['mean_s'], ${nack}e-3)"
+    check "near(s['ec:mds,k=32,m=8']['mean_s'], ${mds}e-3)"
+    check "near(s['ec:xor,k=32,m=8']['mean_s'], ${xor}e-3)"
+done <<'END'
+1e-4 41.3 32.1 28.4 28.4
+1e-3 92.4 48.7 28.4 28.6
+1e-2 116.4 57.0 28.4 54.4
+END
+
+say "each scheme has what was promised, and times are in order"
+check "list(s)[:5] == ['sr-rto', 'sr-nack', 'gbn', 'ec:mds,k=32,m=8', 'ec:xor,k=32,m=8']"
+check "all(r['ideal_s'] <= r['p50_s'] <= r['p99_s'] <= r['p999_s'] for r in s.values())"
+check "all(r['overhead_bytes'] >= 0 and 0 <= r['p_fallback'] <= 1 for r in s.values())"
+check "s['sr-rto']['p_fallback'] == 0 and s['ec:mds,k=32,m=8']['overhead_bytes'] >= 2**25"
+check "j['plan']['best']['scheme'] in s and j['plan']['runner_up']['times_ideal'] >= 1"
+check "j['plan']['verdict'].startswith('Use ' + j['plan']['best']['scheme'])"
+check "j['link']['rtt_s'] == 0.025 and j['messages'] == [{'bytes': 2**27, 'weight': 1}]"
+
+say "the table and the verdict"
+plan "${link[@]}" "${size[@]}" --loss 1e-5
+for word in sr-rto sr-nack gbn 'ec:mds,k=32,m=8' 'ec:xor,k=32,m=8' p99.9 '× ideal' overhead fallback cores \
+    'Use ec:' 'Why: ' 'Next: sr-nack' '400Gbit/s' 'round trip 25ms'; do
+    expect_line plan.out "$word"
+done
+[ "$(wc -L <plan.out)" -le 110 ] || fail "lines of $(wc -L <plan.out) columns"
+! grep -q $'\033' plan.out || fail "colours in a file"
+plan "${link[@]}" "${size[@]}" --loss 0
+expect_line plan.out 'Use sr-nack'
+expect_line plan.out 'nothing is lost'
+
+say "limits are kept, and what they cost is said"
+plan "${link[@]}" "${size[@]}" --loss 1e-3 --max-overhead 10%
+expect_line plan.out 'Use ec:'
+plan "${link[@]}" "${size[@]}" --loss 1e-3 --max-overhead 10% --json -
+check "j['plan']['best']['overhead'] < 0.1005"
+plan "${link[@]}" "${size[@]}" --loss 1e-3 --cores 0
+expect_line plan.out 'Use sr-nack'
+expect_line plan.out 'Without the limit of cores, ec:'
+plan "${link[@]}" "${size[@]}" --loss 1e-3 --cores 0 --json -
+check "j['plan']['best']['encode_cores'] == 0 < j['plan']['without_limits']['encode_cores']"
+plan "${link[@]}" "${size[@]}" --loss 1e-3 --cores 1 --encode-rate 100GB --json -
+check "0 < j['plan']['best']['encode_cores'] <= 1"
+plan "${link[@]}" "${size[@]}" --loss 30% --max-overhead 0
+expect_line plan.out 'Nothing keeps to the limit of overhead'
+plan "${link[@]}" "${size[@]}" --loss 30% --max-overhead 0 --json -
+check "j['plan']['best'] is None and j['plan']['runner_up'] is None"
+
+say "schemes of one's own, a measure, a distance, bursts, a mix"
+plan "${link[@]}" "${size[@]}" --loss 1e-3 --reliability sr-rto,alpha=1 \
+    --reliability ec:mds,k=64,m=8,fallback=sr --json -
+check "list(s)[:2] == ['sr-rto,alpha=1', 'ec:mds,k=64,m=8,fallback=sr'] and len(s) <= 3"
+plan "${link[@]}" "${size[@]}" --loss 1e-3 --by p99.9 --json -
+check "j['by'] == 'p99.9' and s[j['plan']['best']['scheme']]['p999_s'] == j['plan']['best']['seconds']"
+plan --bandwidth 400Gbit --distance 2500km "${size[@]}" --loss 1e-3 --json -
+check "j['link']['rtt_s'] == 0.025"
+plan "${link[@]}" "${size[@]}" --loss 1e-3 --burst 8 --json -
+check "j['link']['burst_packets'] == 8"
+plan "${link[@]}" --mix 64KiB:9,1GiB:1 --loss 1e-3 --json -
+check "[m['weight'] for m in j['messages']] == [9, 1]"
+plan "${link[@]}" --mix 64KiB:9,1GiB:1 --loss 1e-3
+expect_line plan.out 'weighted mean'
+
+say "several losses and sizes"
+plan "${link[@]}" --size 1MiB..4MiB --loss 0,1e-6..1e-4 --json all.json
+[ "$(grep -c MiB plan.out)" -eq 12 ] || fail "not 12 rows"
+only . plan.out plan.err check.err all.json
+cp all.json plan.out
+check "len(j['points']) == 12 and all('schemes' in p and 'plan' in p for p in j['points'])"
+check "[p['link']['loss'] for p in j['points'][::3]] == [0, 1e-6, 1e-5, 1e-4]"
+
+say "the map, and its picture"
+plan "${link[@]}" --map
+[ "$(grep -cE '^ +(8|1|128|32|8|2|512|128)[GMK]iB ' plan.out)" -eq 16 ] || fail "not two maps"
+expect_line plan.out 'Speed-up of ec:mds,k=32,m=8 over sr-rto'
+plan "${link[@]}" --map --size 1MiB,1GiB --loss 1e-4,1e-2 --output it.svg
+plan "${link[@]}" --map --size 1MiB,1GiB --loss 1e-4,1e-2 --output "$work/that's.png"
+[ -s it.gp ] || fail "no script"
+if command -v gnuplot >/dev/null; then
+    [ ! -s plan.err ] || fail "gnuplot complained"
+    expect_line it.svg '<svg'
+    [ "$(head -c 4 "that's.png" | tail -c 3)" = PNG ] || fail "no PNG"
+fi
+
+say "nonsense is refused"
+wrong 'the link is missing: --bandwidth' --rtt 25ms --loss 1e-3 --size 1MiB
+wrong '--rtt TIME or --distance' --bandwidth 1Gbit --loss 1e-3 --size 1MiB
+wrong '--loss is missing' "${link[@]}" --size 1MiB
+wrong '--size is missing' "${link[@]}" --loss 1e-3
+wrong '"-1"' "${link[@]}" --size 1MiB --loss -1
+wrong '"nan"' "${link[@]}" --size 1MiB --loss nan
+wrong '"1"' "${link[@]}" --size 1MiB --loss 1
+wrong '"100%"' "${link[@]}" --size 1MiB --loss 100%
+wrong '"1.5"' "${link[@]}" --size 1MiB --loss 1.5
+wrong '"1e-2..1e-3"' "${link[@]}" --size 1MiB --loss 1e-2..1e-3
+wrong '"0"' "${link[@]}" --size 0 --loss 1e-3
+wrong '"-5"' "${link[@]}" --size -5 --loss 1e-3
+wrong '"9223372036854775808" is not possible' "${link[@]}" --size 9223372036854775808 --loss 1e-3
+wrong 'too large' "${link[@]}" --size 99999999999999999999999 --loss 1e-3
+wrong 'raise the MTU' "${link[@]}" --size 9223372036854775807 --loss 1e-3
+wrong '"0"' --bandwidth 0 --rtt 25ms --size 1MiB --loss 1e-3
+wrong '"-1Gbit"' --bandwidth -1Gbit --rtt 25ms --size 1MiB --loss 1e-3
+wrong '"nanGbit"' --bandwidth nanGbit --rtt 25ms --size 1MiB --loss 1e-3
+wrong '"0"' --bandwidth 1Gbit --rtt 0 --size 1MiB --loss 1e-3
+wrong '"-1ms"' --bandwidth 1Gbit --rtt -1ms --size 1MiB --loss 1e-3
+wrong 'twice' "${link[@]}" --distance 1km --size 1MiB --loss 1e-3
+for distance in 0km -1km nankm 100 1e99km 0x10km km 5kms; do
+    wrong "\"$distance\"" --bandwidth 1Gbit --distance $distance --size 1MiB --loss 1e-3
+done
+wrong '"maybe"' "${link[@]}" "${size[@]}" --loss 1e-3 --by maybe
+wrong '"bytes"' "${link[@]}" "${size[@]}" --loss 1e-3 --loss-of bytes
+wrong 'give the size of a chunk' "${link[@]}" "${size[@]}" --loss 1e-3 --loss-of chunk
+wrong '5000' "${link[@]}" "${size[@]}" --loss 1e-3 --chunk 5000
+wrong '"3000"' "${link[@]}" "${size[@]}" --loss 1e-3 --mtu 3000
+wrong '"-2"' "${link[@]}" "${size[@]}" --loss 1e-3 --burst -2
+wrong '0.5' "${link[@]}" "${size[@]}" --loss 1e-3 --burst 0.5
+wrong 'needs longer ones' "${link[@]}" "${size[@]}" --loss 90% --burst 2
+wrong 'over 1' "${link[@]}" "${size[@]}" --loss 1e-3 --max-overhead 150%
+wrong '"-1"' "${link[@]}" "${size[@]}" --loss 1e-3 --cores -1
+wrong '"0"' "${link[@]}" "${size[@]}" --loss 1e-3 --encode-rate 0
+wrong 'magic' "${link[@]}" "${size[@]}" --loss 1e-3 --reliability magic
+wrong 'k=300' "${link[@]}" "${size[@]}" --loss 1e-3 --reliability ec:mds,k=300
+wrong 'hardly a message ends' "${link[@]}" "${size[@]}" --loss 99.5%
+wrong 'no weight' "${link[@]}" --loss 1e-3 --mix 64KiB
+wrong 'weight of 0' "${link[@]}" --loss 1e-3 --mix 64KiB:0
+wrong '"nan"' "${link[@]}" --loss 1e-3 --mix 64KiB:nan
+wrong 'neither --size nor --map' "${link[@]}" --loss 1e-3 --mix 64KiB:1 --map
+wrong 'add --map' "${link[@]}" "${size[@]}" --loss 1e-3 --output it.svg
+wrong '.svg or .png' "${link[@]}" --map --output it.gif
+wrong 'hardly a message ends' "${link[@]}" "${size[@]}" --loss 1e-3,99.5% --json -
+echo "all well"

@@ -48,6 +48,12 @@ static double excess_of_few(const struct model_coded *coded)
 
 #define BLOCKS 16u
 
+/* Blocks by the mean number of failed submessages: the more fail, the less their number varies. */
+static unsigned blocks_of(double failed)
+{
+    return failed > 1e4 ? 1 : failed > 400 ? 4 : BLOCKS;
+}
+
 /* The same with the number of failed submessages cut into at most BLOCKS values, N its multiple. */
 static double excess_of_many(const struct model_coded *coded)
 {
@@ -56,14 +62,17 @@ static double excess_of_many(const struct model_coded *coded)
     for (unsigned i = 0; i < 2; i++)
         share += coded->lacks.kind[i].count / all * coded->lacks.kind[i].above[0];
     double each = coded->lacks.mean / (all * share);
+    if (blocks_of(all * share) == 1)
+        return model_repeat_excess(&coded->repeat, coded->lacks.mean);
     double spread = 8 * sqrt(all * share * (1 - share)) + 16;
     double first = fmax(1, floor(all * share - spread));
     double last = fmin(all, ceil(all * share + spread));
-    double width = fmax(1, ceil((last - first + 1) / BLOCKS));
+    const unsigned blocks = blocks_of(all * share);
+    double width = fmax(1, ceil((last - first + 1) / blocks));
     double log_failed = model_binomial_log(all, first, share);
     double sum = 0;
     double failed = first;
-    for (unsigned block = 0; block < BLOCKS && failed <= last; block++) {
+    for (unsigned block = 0; block < blocks && failed <= last; block++) {
         double chance = 0;
         double mean = 0;
         for (double end = failed + width; failed < end && failed <= last; failed++) {
@@ -136,7 +145,7 @@ double model_coded_cdf(const struct model_coded *coded, double seconds)
 }
 
 #define HALVINGS 60
-#define CLOSE    1e-12
+#define CLOSE    1e-10
 
 double model_coded_quantile(const struct model_coded *coded, double share)
 {

@@ -80,6 +80,10 @@ static void test_shorter_messages(void **state)
     assert_int_equal(lacks.kind[1].size, 16);
     assert_near(lacks.kind[0].count + lacks.kind[1].count, 2, 0);
     assert_near(lacks.parity_chunks, 16, 0);
+    of("ec:mds,k=2,m=5", 1e-3, 4); /* full ones have all that was asked for, */
+    assert_near(lacks.parity_chunks, 10, 0);
+    of("ec:mds,k=2,m=5", 1e-3, 3); /* and so have all of a message that has a full one */
+    assert_near(lacks.parity_chunks, 10, 0);
     of("ec:xor", 1e-3, 9);
     assert_near(lacks.parity_chunks, 8, 0);
 }

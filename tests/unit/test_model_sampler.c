@@ -150,6 +150,31 @@ static void test_bursts_of_chance(void **state)
         }
 }
 
+/* Much is lost, and a timeout is a few chunks: each chunk that is counted once too often shows. */
+static void test_dense_loss(void **state)
+{
+    (void)state;
+    static struct model_repeat repeat;
+    lh_prng_seed(&prng, 10);
+    for (int bursty = 0; bursty < 2; bursty++) {
+        struct model_loss loss = model_loss_of_packets(0.4, bursty ? 1 / 0.6 : 0, 1);
+        const unsigned count = bursty ? 40000 : 400000;
+        double sum = 0;
+        double squares = 0;
+        loss.bursty = false;
+        model_repeat_start(&repeat, &loss, 2.5, 30);
+        double wanted = model_repeat_excess(&repeat, 30);
+        for (unsigned i = 0; i < count; i++) {
+            double drawn = bursty ? model_draw_repeat_bursts(&repeat, &loss, 30, &prng)
+                                  : model_draw_repeat(&repeat, log(0.4), 30, &prng);
+            sum += drawn;
+            squares += drawn * drawn;
+        }
+        double mean = sum / count;
+        assert_true(fabs(mean - wanted) <= 4 * sqrt((squares / count - mean * mean) / count));
+    }
+}
+
 static void test_formulas(void **state)
 {
     (void)state;
@@ -205,6 +230,7 @@ int main(void)
         cmocka_unit_test(test_repeat_is_chunk_by_chunk),
         cmocka_unit_test(test_bursts_of_chance),
         cmocka_unit_test(test_formulas),
+        cmocka_unit_test(test_dense_loss),
         cmocka_unit_test(test_bursts),
         cmocka_unit_test(test_cells_are_left_clean),
     };

@@ -6,6 +6,7 @@
 #include "plan_order.h"
 
 #include "commands.h"
+#include "link_file.h"
 #include "say.h"
 
 #include <longhaul/error.h>
@@ -38,7 +39,8 @@ struct settings {
     lh_time rtt_ns;
     uint64_t chunk_bytes, encode_bytes_per_s;
     uint32_t mtu_bytes, cores;
-    const char *distance, *loss, *size, *mix, *by, *loss_of, *burst, *max_overhead;
+    const char *link_file, *distance, *loss, *size, *mix, *by, *loss_of, *burst, *max_overhead;
+    struct cli_link_file file; /* what the link file says, NaN where it says nothing */
     struct cli_plan_order order;
 };
 
@@ -62,6 +64,10 @@ static int take_rtt(const struct settings *settings, double *rtt_s)
     double km = 0;
     if (settings->distance && settings->rtt_ns)
         return cli_misused("--distance and --rtt say the same twice; give one of them");
+    if (!settings->distance && !settings->rtt_ns && !isnan(settings->file.rtt_s)) {
+        *rtt_s = settings->file.rtt_s;
+        return CLI_PROCEED;
+    }
     if (!settings->distance && !settings->rtt_ns)
         return cli_misused("the link is missing: --rtt TIME or --distance KILOMETRES, such as 3750km");
     *rtt_s = (double)settings->rtt_ns / (double)LH_NS_PER_S;
@@ -100,6 +106,10 @@ static int take_loss_of(const char *text, bool *of_chunk)
 static int take_losses(const struct settings *settings, struct cli_loss_list *losses)
 {
     const char *text = settings->loss ? settings->loss : settings->order.map ? map_losses : NULL;
+    if (!settings->loss && !isnan(settings->file.loss)) {
+        *losses = (struct cli_loss_list){1, {settings->file.loss}};
+        return CLI_PROCEED;
+    }
     if (!text)
         return cli_misused("--loss is missing: the share of packets that the link loses, such as 1e-5");
     int status = cli_loss_list_parse("loss", text, losses);
@@ -172,9 +182,11 @@ static int take_limits(const struct settings *settings, struct lh_plan_question 
 
 static int take_link(const struct settings *settings, struct lh_model_path *link)
 {
-    if (!settings->bandwidth_bps)
+    if (!settings->bandwidth_bps && isnan(settings->file.bandwidth_bps))
         return cli_misused("the link is missing: --bandwidth RATE, such as 400Gbit");
-    link->bandwidth_bps = (double)settings->bandwidth_bps;
+    link->bandwidth_bps =
+        settings->bandwidth_bps ? (double)settings->bandwidth_bps : settings->file.bandwidth_bps;
+    link->burst_packets = isnan(settings->file.burst_packets) ? 0 : settings->file.burst_packets;
     link->mtu_bytes = settings->mtu_bytes;
     link->chunk_bytes = settings->chunk_bytes;
     int status = take_rtt(settings, &link->rtt_s);
@@ -202,7 +214,10 @@ static int check(const struct cli_plan_order *order)
 static int take_all(struct settings *settings)
 {
     struct cli_plan_order *order = &settings->order;
-    int status = take_link(settings, &order->question.link);
+    int status =
+        settings->link_file ? cli_link_file_read(settings->link_file, &settings->file) : CLI_PROCEED;
+    if (status == CLI_PROCEED)
+        status = take_link(settings, &order->question.link);
     if (status == CLI_PROCEED)
         status = take_losses(settings, &order->losses);
     if (status == CLI_PROCEED)
@@ -246,7 +261,13 @@ static int carry_out(const struct cli_plan_order *order)
 
 int cli_plan(int argc, char **argv)
 {
-    struct settings settings = {.mtu_bytes = 4096, .cores = ANY_CORES, .by = "mean", .loss_of = "packet"};
+    struct settings settings = {
+        .mtu_bytes = 4096,
+        .cores = ANY_CORES,
+        .by = "mean",
+        .loss_of = "packet",
+        .file = {NAN, NAN, NAN, NAN},
+    };
     struct cli_operands operands;
     const struct cli_option link[] = {
         {"bandwidth", "RATE", "of the link, for instance 400Gbit", &settings.bandwidth_bps,
@@ -260,6 +281,8 @@ int cli_plan(int argc, char **argv)
          .kind = CLI_TEXT},
         {"burst", "N", "mean length of a row of lost packets (losses are independent)", &settings.burst,
          .kind = CLI_TEXT},
+        {"link-file", "FILE", "JSON with bandwidth_bps, rtt_s, loss, burst_packets, for what is not given",
+         &settings.link_file, .kind = CLI_TEXT},
         {"mtu", "SIZE", "payload of a packet (4KiB)", &settings.mtu_bytes, CLI_SIZE32, 0, true, 256,
          4 * KIB},
         {.name = NULL},

@@ -101,10 +101,25 @@ check "[m['weight'] for m in j['messages']] == [9, 1]"
 plan "${link[@]}" --mix 64KiB:9,1GiB:1 --loss 1e-3
 expect_line plan.out 'weighted mean'
 
+say "a link out of a file, which options overrule"
+echo '{"host": "a", "bandwidth_bps": 4e11, "rtt_s": 0.025, "loss": 1e-3, "burst_packets": 4}' >link.json
+plan --link-file link.json "${size[@]}" --json -
+check "[j['link'][k] for k in ('bandwidth_bps', 'rtt_s', 'loss', 'burst_packets')] == [4e11, 0.025, 1e-3, 4]"
+plan --link-file link.json --bandwidth 1Gbit --distance 100km --loss 1e-4 --burst 2 "${size[@]}" --json -
+check "[j['link'][k] for k in ('bandwidth_bps', 'rtt_s', 'loss', 'burst_packets')] == [1e9, 1e-3, 1e-4, 2]"
+for text in '' '[]' '{"loss": 2}' '{"rtt_s": "fast"}' '{"loss": 0.1, "loss": 0.1}' '{"loss": nan}'; do
+    printf '%s' "$text" >bad.json
+    wrong 'bad.json: ' --link-file bad.json "${link[@]}" "${size[@]}"
+done
+echo '{"rtt_s": 0.025}' >bad.json
+wrong '--bandwidth' --link-file bad.json "${size[@]}" --loss 1e-3
+wrong '--loss is missing' --link-file bad.json "${size[@]}" --bandwidth 1Gbit
+rm link.json bad.json
+
 say "several losses and sizes"
 plan "${link[@]}" --size 1MiB..4MiB --loss 0,1e-6..1e-4 --json all.json
 [ "$(grep -c MiB plan.out)" -eq 12 ] || fail "not 12 rows"
-only . plan.out plan.err check.err all.json
+only . plan.out plan.err check.err wrong.out wrong.err all.json
 cp all.json plan.out
 check "len(j['points']) == 12 and all('schemes' in p and 'plan' in p for p in j['points'])"
 check "[p['link']['loss'] for p in j['points'][::3]] == [0, 1e-6, 1e-5, 1e-4]"

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "link_file.h"
+
+#include "folder.h"
+#include "json_read.h"
+#include "options.h"
+#include "say.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A measurement with all its trials is some kilobytes. */
+#define FILE_MAX ((size_t)16 << 20)
+
+/* A member, and what its number can be. */
+struct member {
+    const char *name;
+    size_t offset; /* of a double in struct cli_link_file */
+    double least, below;
+    const char *range;
+};
+
+static const struct member members[] = {
+    {"bandwidth_bps", offsetof(struct cli_link_file, bandwidth_bps), 1, 1e18, "1 to below 1e18"},
+    {"rtt_s", offsetof(struct cli_link_file, rtt_s), 1e-9, 1e6, "1e-9 to below 1e6"},
+    {"loss", offsetof(struct cli_link_file, loss), 0, 1, "0 to below 1"},
+    {"burst_packets", offsetof(struct cli_link_file, burst_packets), 1, 1e9, "1 to below 1e9"},
+};
+
+#define MEMBERS (sizeof members / sizeof members[0])
+
+static double *place(struct cli_link_file *link, const struct member *member)
+{
+    return (double *)(void *)((char *)link + member->offset);
+}
+
+static int refuse(char *wrong, const char *name, const char *why)
+{
+    snprintf(wrong, CLI_LINK_FILE_WRONG_MAX, "%s %s", name, why);
+    return -1;
+}
+
+static int take(struct cli_link_file *link, const struct member *member, const struct cli_json_value *value,
+                char *wrong)
+{
+    if (!isnan(*place(link, member)))
+        return refuse(wrong, member->name, "is there twice");
+    if (value->kind == CLI_JSON_NULL)
+        return 0;
+    if (value->kind != CLI_JSON_NUMBER)
+        return refuse(wrong, member->name, "is not a number");
+    if (value->number < member->least || value->number >= member->below) {
+        snprintf(wrong, CLI_LINK_FILE_WRONG_MAX, "%s %g is not possible: it is %s", member->name,
+                 value->number, member->range);
+        return -1;
+    }
+    *place(link, member) = value->number;
+    return 0;
+}
+
+int cli_link_file_parse(const char *text, size_t bytes, struct cli_link_file *link, char *wrong)
+{
+    struct cli_json_cursor cursor = {text, text + bytes};
+    struct cli_json_value all, name, value;
+    struct cli_link_file read = {NAN, NAN, NAN, NAN};
+    bool right = cli_json_read(&cursor, &all) && cursor.at == cursor.end;
+    if (!right) {
+        snprintf(wrong, CLI_LINK_FILE_WRONG_MAX, "it is not JSON, from byte %zu on",
+                 (size_t)(cursor.at - text) + 1);
+        return -1;
+    }
+    if (all.kind != CLI_JSON_OBJECT)
+        return refuse(wrong, "it", "is not an object, as in {\"rtt_s\": 0.025}");
+    cursor = cli_json_enter(&all);
+    while (cli_json_next(&cursor, &name, &value))
+        for (size_t i = 0; i < MEMBERS; i++)
+            if (strlen(members[i].name) == name.bytes && !memcmp(members[i].name, name.text, name.bytes) &&
+                take(&read, &members[i], &value, wrong))
+                return -1;
+    *link = read;
+    return 0;
+}
+
+int cli_link_file_read(const char *path, struct cli_link_file *link)
+{
+    char wrong[CLI_LINK_FILE_WRONG_MAX];
+    size_t bytes = 0;
+    char *text = cli_read_text("--link-file: ", path, FILE_MAX, &bytes);
+    if (!text)
+        return CLI_EXIT_FAILED;
+    int failed = cli_link_file_parse(text, bytes, link, wrong);
+    free(text);
+    return failed ? cli_misused("--link-file: %s: %s", path, wrong) : CLI_PROCEED;
+}

@@ -1,0 +1,26 @@
+/*
+ * link_file.h - what was measured of a link, out of a JSON file such as a measurement leaves.
+ *
+ * An object with some of the numbers bandwidth_bps, rtt_s, loss (of packets) and burst_packets. null is as if
+ * it were not there; other members are passed over, whatever they hold.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef CLI_LINK_FILE_H
+#define CLI_LINK_FILE_H
+
+#include <stddef.h>
+
+/* A number that is not there is NaN. */
+struct cli_link_file {
+    double bandwidth_bps, rtt_s, loss, burst_packets;
+};
+
+#define CLI_LINK_FILE_WRONG_MAX 160
+
+/* 0, or -1 and says why in wrong[CLI_LINK_FILE_WRONG_MAX]; the link is set only on success. */
+int cli_link_file_parse(const char *text, size_t bytes, struct cli_link_file *link, char *wrong);
+/* CLI_PROCEED, or says why not. */
+int cli_link_file_read(const char *path, struct cli_link_file *link);
+
+#endif

@@ -182,14 +182,16 @@ static bool play_shorts(const struct stage *stage)
     const struct cli_loss_list *losses = &stage->losses;
     unsigned first = losses->count > SHORT_LOSSES ? losses->count - SHORT_LOSSES : 0;
     bool ideal_known = isfinite(cli_demo_ideal_s(&stage->link, SHORT_BYTES, 1));
-    if (stage->bytes <= SHORT_BYTES || stage->only || !ideal_known ||
-        !(losses->ratio[losses->count - 1] > 0))
+    if (stage->bytes <= SHORT_BYTES || !ideal_known || !(losses->ratio[losses->count - 1] > 0))
         return true;
     cli_demo_short_start(&table);
-    for (unsigned i = first; i < losses->count; i++)
-        for (const struct lh_scheme *const *scheme = lh_schemes(); losses->ratio[i] > 0 && *scheme;
-             scheme++)
+    for (unsigned i = first; i < losses->count; i++) {
+        const struct lh_scheme *const *scheme = lh_schemes();
+        if (losses->ratio[i] > 0 && stage->only)
+            fine &= play_short(stage, &table, losses->ratio[i], stage->only);
+        for (; losses->ratio[i] > 0 && !stage->only && *scheme; scheme++)
             fine &= play_short(stage, &table, losses->ratio[i], (*scheme)->name);
+    }
     cli_demo_short_end(&table);
     return fine && table.whole == table.rows;
 }

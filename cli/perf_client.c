@@ -20,6 +20,9 @@
 #include <string.h>
 #include <sys/mman.h>
 
+/* UDP 8, BTH 12, RETH 16, immediate 4, iCRC 4. */
+#define ROCE_BYTES 44
+
 /* One size on its way to becoming a result. */
 struct measurement {
     const struct cli_perf_order *order;
@@ -175,19 +178,26 @@ static int hear_result(struct measurement *m)
     return CLI_PROCEED;
 }
 
+/* The message once on the wire, as RoCEv2 puts it there: whatever else a scheme sends is no part of it. */
+static double wire_bytes(const struct measurement *m)
+{
+    bool ipv6 = *lh_peer_name(m->connection) == '[';
+    uint64_t mtu_bytes = m->result->agreed.mtu_bytes;
+    uint64_t packets = (m->result->size_bytes + mtu_bytes - 1) / mtu_bytes;
+    return (double)m->result->size_bytes + (double)packets * (ROCE_BYTES + (ipv6 ? 40 : 20));
+}
+
 /* The same message on a lossless link: its bits on the wire / the link's rate + a round trip. */
 static double ideal(const struct measurement *m)
 {
     const struct lh_link_spec *link = &m->order->attr.link;
-    const struct lh_stats *local = &m->result->local;
     struct lh_path_view path;
     double round_trip = 2 * cli_seconds(link->delay_ns);
-    if (!link->rate_bps || !local->tx_packets)
+    if (!link->rate_bps)
         return NAN;
     if (!link->delay_ns && !lh_connection_path(m->connection, &path))
         round_trip = cli_seconds(path.rtt_minimum_ns);
-    double wire_share = (double)local->tx_wire_bytes / (double)local->tx_bytes;
-    return (double)m->result->size_bytes * wire_share * 8 / (double)link->rate_bps + round_trip;
+    return wire_bytes(m) * 8 / (double)link->rate_bps + round_trip;
 }
 
 static int conclude(struct measurement *m)

@@ -52,7 +52,7 @@ extern "C" {
     X(probes_sent, "tail probes sent")                                                                     \
     X(timeouts, "retransmission timeouts that expired")                                                    \
     X(spurious_chunks, "chunks that arrived twice")                                                        \
-    X(parity_chunks_sent, "parity chunks sent, repeated ones too")                                         \
+    X(parity_chunks_sent, "parity chunks given out; those not yet sent when all has arrived never are")    \
     X(chunks_recovered, "lost chunks that were decoded")                                                   \
     X(submessages_failed, "submessages that lost more than their parity could recover")                    \
     X(fallbacks, "times a receiver asked for what it could not recover")                                   \

@@ -26,10 +26,12 @@ static const char *what_is_wrong(const struct lh_code *code)
 int lh_code_check(const struct lh_code *code)
 {
     const char *wrong = what_is_wrong(code);
-    if (wrong)
-        return lh_fail(LH_EINVAL, "code of kind %d, k = %u, m = %u: %s", (int)code->kind, code->k, code->m,
-                       wrong);
-    return 0;
+    if (!wrong)
+        return 0;
+    if (code->kind == LH_CODE_XOR || code->kind == LH_CODE_MDS)
+        return lh_fail(LH_EINVAL, "%s(%u, %u): %s", code->kind == LH_CODE_XOR ? "xor" : "mds", code->k,
+                       code->m, wrong);
+    return lh_fail(LH_EINVAL, "code of kind %d: %s", (int)code->kind, wrong);
 }
 
 static void encode(const struct lh_code *code, uint32_t first_row, uint32_t rows, const void *const *data,

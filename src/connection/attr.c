@@ -69,6 +69,29 @@ static int check_times(const struct lh_attr *attr)
                    (wide)ATTR_PEER_TIMEOUT_MAX_NS);
 }
 
+/* A segment of a scheme that codes is two SDR messages: its chunks, and their parity. What was not asked for
+ * (0) is not judged; chunks that were not are taken for as small as they may become. */
+static int check_coding(const struct lh_attr *attr)
+{
+    struct scheme_choice choice;
+    int error = scheme_choose(attr, &choice);
+    if (error || !choice.scheme->coding)
+        return error;
+    if (attr->slots == 1)
+        return lh_fail(LH_EINVAL, "slots 1: %s needs at least 2, one of them for parity",
+                       choice.scheme->name);
+    struct lh_attr least = *attr;
+    if (least.chunk_bytes == 0)
+        least.chunk_bytes = least.mtu_bytes ? least.mtu_bytes : ATTR_MTU_MIN;
+    if (attr->slot_bytes != 0 && scheme_segment_bytes(&choice, &least) == 0)
+        return lh_fail(LH_EINVAL,
+                       "slot_bytes %llu: too small for %s: the parity of one group of %u-byte chunks does "
+                       "not fit; use larger slots, smaller chunks or less parity",
+                       (wide)attr->slot_bytes, attr->reliability ? attr->reliability : choice.scheme->name,
+                       least.chunk_bytes);
+    return 0;
+}
+
 static int copy_given(const struct lh_attr *given, struct lh_attr *copy)
 {
     lh_attr_init(copy);
@@ -85,7 +108,6 @@ static int copy_given(const struct lh_attr *given, struct lh_attr *copy)
 int attr_check(const struct lh_attr *given, struct lh_attr *checked)
 {
     struct lh_attr attr;
-    struct scheme_choice choice;
     int error = copy_given(given, &attr);
     if (!error)
         error = check_mtu(attr.mtu_bytes);
@@ -98,7 +120,7 @@ int attr_check(const struct lh_attr *given, struct lh_attr *checked)
     if (!error)
         error = check_times(&attr);
     if (!error)
-        error = scheme_choose(&attr, &choice);
+        error = check_coding(&attr);
     if (!error)
         *checked = attr;
     return error;
@@ -129,25 +151,6 @@ static uint32_t default_mtu(const char *device)
 static uint64_t default_slot_bytes(const struct lh_attr *attr)
 {
     return attr->chunk_bytes > ATTR_SLOT_BYTES_DEFAULT ? attr->chunk_bytes : ATTR_SLOT_BYTES_DEFAULT;
-}
-
-/* A segment of a scheme that codes is two SDR messages: its chunks, and their parity. */
-static int check_coding(const struct lh_attr *attr)
-{
-    struct scheme_choice choice;
-    int error = scheme_choose(attr, &choice);
-    if (error || !choice.scheme->coding)
-        return error;
-    if (attr->slots < 2)
-        return lh_fail(LH_EINVAL, "slots %u: %s needs at least 2, one of them for parity", attr->slots,
-                       choice.scheme->name);
-    if (scheme_segment_bytes(&choice, attr) == 0)
-        return lh_fail(LH_EINVAL,
-                       "slot_bytes %llu: too small for %s: the parity of %u-byte chunks does not fit; use "
-                       "larger slots, smaller chunks or less parity",
-                       (wide)attr->slot_bytes, attr->reliability ? attr->reliability : choice.scheme->name,
-                       attr->chunk_bytes);
-    return 0;
 }
 
 static int check_together(const struct lh_attr *attr)

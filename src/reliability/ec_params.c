@@ -63,7 +63,7 @@ static int beta_number(const struct item *item, uint32_t *hundredths)
     if (lh_decimal_read(&end, &decimal) != 0 || end != item->value + item->value_length ||
         lh_decimal_scale(&decimal, 100, &value) != 0 || value > EC_BETA_MAX_HUNDREDTHS)
         return lh_fail(LH_EINVAL,
-                       "\"%.*s\" is not a number from 0 to 100 with two digits; write it like "
+                       "\"%.*s\" is not a number from 0 to 100 with at most two decimals; write it like "
                        "beta=0.5",
                        item->length, item->text);
     *hundredths = (uint32_t)value;
@@ -115,6 +115,15 @@ static enum key key_of(const struct item *item)
     return KEYS;
 }
 
+static bool is_key(const struct item *item)
+{
+    for (int key = 0; key < KEYS; key++)
+        if (strlen(key_names[key]) == (size_t)item->length &&
+            memcmp(key_names[key], item->text, (size_t)item->length) == 0)
+            return true;
+    return false;
+}
+
 static int take_item(struct item item, struct reading *reading)
 {
     const char *equals = memchr(item.text, '=', (size_t)item.length);
@@ -123,6 +132,9 @@ static int take_item(struct item item, struct reading *reading)
         item.value_length = item.length - (int)(item.value - item.text);
     }
     enum key key = key_of(&item);
+    if (key == KEYS && equals == NULL && is_key(&item))
+        return lh_fail(LH_EINVAL, "%.*s needs a value, as in k=32,m=8,spread=0,beta=0.5,fallback=ir",
+                       item.length, item.text);
     if (key == KEYS)
         return lh_fail(LH_EINVAL,
                        "%s has no parameter \"%.*s\"; it has k, m, spread, beta and fallback, as in "
@@ -148,8 +160,9 @@ static int check_split(const struct ec_params *params)
         return 0;
     if (params->kind == EC_XOR && params->m > params->k)
         return lh_fail(LH_EINVAL,
-                       "ec:xor has no use for more parity (m=%u) than data (k=%u); make m at most %u",
-                       params->m, params->k, params->k);
+                       "ec:xor has no use for more parity (m=%u) than data (k=%u); make m at most %u "
+                       "(without it, it is %u)",
+                       params->m, params->k, params->k, EC_M_DEFAULT);
     return lh_fail(LH_EINVAL, "k=%u and m=%u are more than %u together; make one of them smaller",
                    params->k, params->m, EC_ROWS_MAX);
 }

@@ -103,6 +103,16 @@ static void bad_reliability(void **state)
     refused("\"\"", "sr-nack");
     attr.reliability = "sr-rto,alpha=banana";
     refused("banana", "");
+    attr.reliability = "ec:mds";
+    attr.slots = 1;
+    refused("slots 1", "at least 2");
+    attr.reliability = "ec:mds";
+    attr.mtu_bytes = 4096;
+    attr.slot_bytes = 15 * 4096; /* 8 rows of parity, and as many that may be asked for */
+    refused("slot_bytes 61440", "larger slots");
+    attr.reliability = "ec:mds";
+    attr.chunk_bytes = 1 << 20; /* the default slot is too small */
+    refused("slot_bytes 4194304", "smaller chunks");
     attr.scheme = &echo_scheme;
     attr.reliability = "unknown";
     refused("unknown", "echo sr-nack");

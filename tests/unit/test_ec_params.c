@@ -67,7 +67,7 @@ static void test_what_is_wrong_is_named(void **state)
     static const struct {
         const char *text, *named;
     } bad[] = {
-        {"k", "no parameter \"k\""},
+        {"k", "k needs a value"},
         {"q=1", "no parameter \"q=1\""},
         {"=1", "no parameter \"=1\""},
         {"k=1,", "no parameter \"\""},

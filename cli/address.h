@@ -13,6 +13,7 @@
  * anyone. */
 #define CLI_PORT_FILES 47910
 #define CLI_PORT_PERF  47911
+#define CLI_PORT_PROBE 47912
 
 #define CLI_ADDRESS_MAX 280
 

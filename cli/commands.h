@@ -9,6 +9,7 @@
 int cli_send(int argc, char **argv);
 int cli_recv(int argc, char **argv);
 int cli_perf(int argc, char **argv);
+int cli_probe(int argc, char **argv);
 int cli_demo(int argc, char **argv);
 int cli_sim(int argc, char **argv);
 int cli_plan(int argc, char **argv);

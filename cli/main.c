@@ -24,6 +24,7 @@ static const struct command commands[] = {
     {"send", cli_send, "send a file"},
     {"recv", cli_recv, "receive files"},
     {"perf", cli_perf, "measure bandwidth and completion time between two machines"},
+    {"probe", cli_probe, "measure what the path between two machines is like"},
     {"demo", cli_demo, "see it work on this machine, over an emulated ocean"},
     {"sim", cli_sim, "simulate a network of hosts and switches, packet by packet"},
     {"plan", cli_plan, "say which scheme suits a link, and what to expect of it"},
@@ -57,9 +58,9 @@ static int unknown(const char *word)
     for (size_t i = 0; i < COMMANDS; i++)
         if (cli_is_close(word, commands[i].name))
             return cli_misused("unknown %s \"%s\"; did you mean %s?", kind, word, commands[i].name);
-    return cli_misused(
-        "unknown %s \"%s\"; there are: send, recv, perf, demo, sim, plan, devices, --help, --version", kind,
-        word);
+    return cli_misused("unknown %s \"%s\"; there are: send, recv, perf, probe, demo, sim, plan, devices, "
+                       "--help, --version",
+                       kind, word);
 }
 
 /* A full disk behind stdout must not look like success. */
@@ -85,8 +86,9 @@ static int run(int argc, char **argv)
 int main(int argc, char **argv)
 {
     if (argc < 2)
-        return cli_misused("a command is missing; there are: send, recv, perf, demo, sim, plan, devices "
-                           "('longhaul --help' explains)");
+        return cli_misused(
+            "a command is missing; there are: send, recv, perf, probe, demo, sim, plan, devices "
+            "('longhaul --help' explains)");
     const char *word = argv[1];
     if (!strcmp(word, "help") && argc > 2)
         return run(2, (char *[]){argv[2], "--help", NULL});

@@ -13,6 +13,7 @@
 #include <longhaul/device.h>
 #include <longhaul/error.h>
 #include <longhaul/link.h>
+#include <longhaul/probe.h>
 #include <longhaul/scheme.h>
 #include <longhaul/sdr_ext.h>
 #include <longhaul/stats.h>

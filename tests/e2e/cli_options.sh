@@ -83,13 +83,29 @@ wrong 'verbs:foo' recv --listen '[::1]:0' --device foo
 wrong '"2"' demo --loss 0,2
 wrong '"0"' demo --size 0
 
+say "a probe"
+wrong '--server takes no host' probe --server host
+wrong 'a server listens' probe host --once
+wrong 'what is measured' probe --server --json "$work/file"
+wrong 'a host is missing' probe
+wrong '"1"' probe host --size 1KiB,1B
+wrong '"66000"' probe host --size 66000
+wrong '"100ms"' probe host --time 100ms
+wrong '"2h"' probe host --time 2h
+wrong '"0"' probe host --trials 0
+wrong '"65"' probe host --trials 65
+wrong '"17"' probe host --flows 17
+wrong '"1000001"' probe host --packets 1000001
+wrong '"1000"' probe host --rate 1000
+wrong 'loss' probe host --link loss=2
+
 say "--help and --version"
 [ "$("$LONGHAUL" --version)" = "$("$LONGHAUL" -V)" ] || fail "--version and -V differ"
 "$LONGHAUL" --version | grep -qE '^longhaul [0-9]+\.[0-9]+\.[0-9]+$' || fail "--version prints something else"
 "$LONGHAUL" --help | grep -q '^  recv ' || fail "--help does not list recv"
 
 man=${LH_SOURCE_DIR:-$(dirname "$0")/../..}/docs/man
-for command in send recv perf demo sim plan devices; do
+for command in send recv perf probe demo sim plan devices; do
     say "longhaul $command --help is at most 100 columns wide, and its man pages have each option"
     "$LONGHAUL" $command --help >"$work/help" || fail "longhaul $command --help ended with $?"
     ! grep -E '.{101}' "$work/help" || fail "too wide"

@@ -11,7 +11,7 @@ import subprocess
 import tree
 
 PURE = ["base", "wire", "congestion", "flowcontrol", "reliability"]
-CORE_PURE = ["model", "coding", "sdr", "netsim", "collective"]
+CORE_PURE = ["model", "coding", "sdr", "netsim", "collective", "probe"]
 IMPURE_FILES = pathlib.Path("tests/structure/impure-files.txt")
 
 # strdup, qsort (allocates), strerror (locale) and everything with a stream are missing on purpose.

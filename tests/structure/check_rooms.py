@@ -6,7 +6,7 @@ import tree
 
 # From the ground up. A room may include those before it in this list …
 ORDER = ["base", "wire", "model", "coding", "congestion", "flowcontrol", "netsim", "fabric", "sdr",
-         "reliability", "connection", "collective", "launch"]
+         "reliability", "connection", "collective", "launch", "probe"]
 # … and these only what is said here.
 ONLY = {
     "model": {"base"},
@@ -14,6 +14,7 @@ ONLY = {
     "congestion": {"base"},
     "flowcontrol": {"base"},
     "netsim": {"base", "congestion", "flowcontrol"},
+    "probe": {"base", "model", "fabric", "launch"},
 }
 PUBLIC_ONLY = ("cli", "plugins", "examples")
 

@@ -1,0 +1,130 @@
+/*
+ * rtt.c - round trips of small packets, one after the other at an even pace.
+ *
+ * Timers: the next ping; the end of patience, which is longer as long as nothing has come back.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include <string.h>
+
+#include "base/earlier.h"
+#include "base/error.h"
+#include "launch/tcp.h"
+#include "model/spread.h"
+#include "probe/client.h"
+
+#define PINGS_MAX 400u
+#define PINGS_MIN 20u
+/* The first ones find addresses, and wake what sleeps: they are no samples. */
+#define WARM_UP 3u
+/* A tenth of the time, a ping a hundredth of a second. */
+#define PING_GAP_NS (10 * LH_NS_PER_MS)
+#define TIME_SHARE  10u
+/* How long to wait for the first answer at all, and for the last once one has come. */
+#define FIRST_PATIENCE_NS (3 * LH_NS_PER_S)
+#define LAST_PATIENCE_MIN (50 * LH_NS_PER_MS)
+
+struct pings {
+    uint32_t wanted, sent, answered;
+    lh_time next_ns, last_sent_ns, longest_ns;
+    bool heard[PINGS_MAX];
+    lh_time samples[PINGS_MAX]; /* in the order of sending */
+};
+
+static void send_due(struct probe_client *client, struct pings *pings, lh_time now)
+{
+    if (pings->sent == pings->wanted || now < pings->next_ns)
+        return;
+    struct port_packet ping =
+        probe_client_packet(client, PROBE_PING, pings->sent, 0, LH_PROBE_PAYLOAD_MIN, now);
+    if (!probe_port_send(&client->port, &ping, now))
+        return;
+    pings->sent++;
+    pings->last_sent_ns = now;
+    pings->next_ns = now + PING_GAP_NS;
+}
+
+static void on_pong(struct probe_client *client, struct pings *pings, const struct port_arrival *arrival)
+{
+    const struct probe_packet *pong = &arrival->packet;
+    if (pong->kind != PROBE_PONG || pong->round != client->round || pong->number >= pings->sent)
+        return;
+    if (pings->heard[pong->number] || pong->sent_ns + pong->held_ns > arrival->at_ns)
+        return;
+    lh_time rtt_ns = arrival->at_ns - pong->sent_ns - pong->held_ns;
+    pings->heard[pong->number] = true;
+    pings->samples[pong->number] = rtt_ns;
+    pings->answered++;
+    if (rtt_ns > pings->longest_ns)
+        pings->longest_ns = rtt_ns;
+}
+
+static lh_time patience_ends_ns(const struct pings *pings)
+{
+    lh_time patience = pings->answered == 0 ? FIRST_PATIENCE_NS : LAST_PATIENCE_MIN + 3 * pings->longest_ns;
+    return pings->last_sent_ns + patience;
+}
+
+static int nothing_came(const struct probe_client *client)
+{
+    const union port_address *to = &client->port.peer;
+    uint16_t number = ntohs(to->any.sa_family == AF_INET6 ? to->six.sin6_port : to->four.sin_port);
+    if (client->port.send_error != 0)
+        return lh_fail(LH_EPEER, "TCP reaches the server, UDP to its port %u does not: %s", number,
+                       strerror(client->port.send_error));
+    return lh_fail(
+        LH_ETIMEDOUT,
+        "TCP reaches the server, but no UDP packet came back from its port %u: open that port for "
+        "UDP in the firewalls between, both ways",
+        number);
+}
+
+static void fill_in(struct lh_probe_result *result, struct pings *pings)
+{
+    uint32_t count = 0;
+    /* Where all others were lost, they are better than nothing. */
+    for (uint32_t i = pings->answered > WARM_UP ? WARM_UP : 0; i < pings->sent; i++)
+        if (pings->heard[i])
+            pings->samples[count++] = pings->samples[i];
+    struct model_spread spread = model_spread_of(pings->samples, count);
+    result->rtt_samples = spread.samples;
+    result->rtt_ns = spread.p50_ns;
+    result->rtt_min_ns = spread.minimum_ns;
+    result->rtt_mean_ns = spread.mean_ns;
+    result->rtt_p99_ns = spread.p99_ns;
+    result->rtt_max_ns = spread.maximum_ns;
+    result->rtt_jitter_ns = spread.jitter_ns;
+}
+
+int probe_measure_rtt(struct probe_client *client)
+{
+    struct pings pings = {.wanted = (uint32_t)(client->attr.time_ns / TIME_SHARE / PING_GAP_NS)};
+    struct port_arrival arrivals[PORT_BATCH];
+    pings.wanted = pings.wanted < PINGS_MIN ? PINGS_MIN : pings.wanted;
+    pings.wanted = pings.wanted > PINGS_MAX ? PINGS_MAX : pings.wanted;
+    probe_port_start_round(&client->port, ++client->round);
+    for (;;) { /* until all came back, or patience ends */
+        lh_time now = tcp_now();
+        uint32_t seen;
+        send_due(client, &pings, now);
+        lh_time next_ns = probe_port_pump(&client->port, now);
+        do {
+            uint32_t count = probe_port_receive(&client->port, client->token, arrivals, &seen);
+            for (uint32_t i = 0; i < count; i++)
+                on_pong(client, &pings, &arrivals[i]);
+        } while (seen == PORT_BATCH);
+        bool all_sent = pings.sent == pings.wanted;
+        if (all_sent && (pings.answered == pings.sent || tcp_now() >= patience_ends_ns(&pings)))
+            break;
+        lh_keep_earlier(&next_ns, all_sent ? patience_ends_ns(&pings) : pings.next_ns);
+        if (probe_port_wait(&client->port, client->tcp, next_ns)) {
+            int error = probe_client_check_server(client);
+            if (error != 0)
+                return error;
+        }
+    }
+    if (pings.answered == 0)
+        return nothing_came(client);
+    fill_in(client->result, &pings);
+    return 0;
+}

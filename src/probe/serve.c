@@ -1,0 +1,329 @@
+/*
+ * serve.c - see serve.h.
+ *
+ * Timers: the end of the run, its time and SPARE_NS after its HELLO; silence, SILENCE_NS after the last
+ * packet or word; the end of a round's drain, as the client asks, after which it gets its report.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include "probe/serve.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+
+#include "base/earlier.h"
+#include "base/error.h"
+#include "launch/tcp.h"
+#include "model/arrival_order.h"
+#include "probe/host_drops.h"
+#include "probe/port.h"
+#include "probe/talk.h"
+
+/* What a probe may take above its time: its handshakes, and phases that a lossy or long path stretches. */
+#define SPARE_NS       (120 * LH_NS_PER_S)
+#define SILENCE_NS     (15 * LH_NS_PER_S)
+#define WORD_NS        (2 * LH_NS_PER_S) /* to finish a word that was begun, or to take one */
+#define TIMER_SLACK_NS 1ul
+/* Batches of packets that are read before other work has its turn. */
+#define BATCHES_MAX 64u
+
+/* A flow that is measured. */
+struct round {
+    uint32_t number; /* 0: none */
+    uint32_t packets, flows, sent;
+    bool draining;
+    lh_time drained_ns;
+    struct model_place *places; /* of all flows, one behind the other */
+    struct model_arrival_order orders[LH_PROBE_FLOWS_MAX];
+    lh_time first_ns, last_ns;
+    uint64_t socket_drops, host_drops; /* the counters as it began */
+};
+
+struct run {
+    int tcp;
+    uint64_t token;
+    struct probe_port port;
+    lh_time ends_ns, heard_ns;
+    struct round round;
+    bool ended;
+};
+
+/* ---- a round ----------------------------------------------------------------------------------------- */
+
+static uint32_t packets_of_flow(uint32_t packets, uint32_t flows, uint32_t flow)
+{
+    return packets / flows + (flow < packets % flows);
+}
+
+static int begin_round(struct run *run, const struct probe_message *begin)
+{
+    struct round *round = &run->round;
+    uint32_t packets = (uint32_t)begin->numbers[PROBE_BEGIN_PACKETS];
+    if (round->number != 0)
+        return lh_fail(LH_EPROTOCOL, "a round began within another");
+    struct model_place *places = calloc(packets, sizeof *places);
+    if (places == NULL)
+        return lh_fail(LH_ENOMEM, "no memory for a round of %u packets", packets);
+    *round = (struct round){.number = (uint32_t)begin->numbers[PROBE_BEGIN_ROUND],
+                            .packets = packets,
+                            .flows = (uint32_t)begin->numbers[PROBE_BEGIN_FLOWS],
+                            .places = places,
+                            .socket_drops = host_drops_of_socket(run->port.fds[0]),
+                            .host_drops = host_drops_of_stack()};
+    for (uint32_t flow = 0; flow < round->flows; flow++) {
+        uint32_t count = packets_of_flow(packets, round->flows, flow);
+        model_arrival_order_init(&round->orders[flow], places, count);
+        places += count;
+    }
+    probe_port_start_round(&run->port, round->number);
+    struct probe_message ready = {.type = PROBE_READY, .numbers = {round->number}};
+    return talk_say(run->tcp, &ready, tcp_deadline(WORD_NS));
+}
+
+static void end_round(struct run *run)
+{
+    free(run->round.places);
+    run->round = (struct round){0};
+}
+
+static void on_data(struct run *run, const struct port_arrival *arrival)
+{
+    struct round *round = &run->round;
+    const struct probe_packet *packet = &arrival->packet;
+    if (round->number == 0 || packet->round != round->number || packet->number >= round->packets ||
+        packet->flow != packet->number % round->flows)
+        return;
+    model_arrival_order_add(&round->orders[packet->flow], packet->number / round->flows, arrival->at_ns);
+    if (round->first_ns == 0)
+        round->first_ns = arrival->at_ns;
+    if (arrival->at_ns > round->last_ns)
+        round->last_ns = arrival->at_ns;
+}
+
+static uint64_t received(const struct round *round)
+{
+    uint64_t sum = 0;
+    for (uint32_t flow = 0; flow < round->flows; flow++)
+        sum += round->orders[flow].received;
+    return sum;
+}
+
+/* Loss in the order of sending, over all flows: a burst at one place of the path hits neighbours there. */
+static void report_loss(const struct round *round, struct probe_message *report)
+{
+    struct model_loss_runs runs = {0};
+    struct model_loss_before before = {0};
+    for (uint32_t number = 0; number < round->sent; number++) {
+        uint32_t flow = number % round->flows;
+        bool lost = !model_arrival_order_has(&round->orders[flow], number / round->flows);
+        model_loss_runs_add(&runs, &before, lost);
+        report->numbers[PROBE_REPORT_FLOW_LOST + flow] += lost;
+    }
+    probe_message_set_runs(report, &runs);
+    report->numbers[PROBE_REPORT_RECEIVED] = runs.packets - runs.lost;
+}
+
+static void report_order(const struct round *round, struct probe_message *report)
+{
+    uint64_t *numbers = report->numbers;
+    for (uint32_t flow = 0; flow < round->flows; flow++) {
+        const struct model_arrival_order *order = &round->orders[flow];
+        numbers[PROBE_REPORT_DUPLICATES] += order->duplicates;
+        numbers[PROBE_REPORT_REORDERED] += order->reordered;
+        numbers[PROBE_REPORT_EXTENT_SUM] += order->extent_sum;
+        if (order->extent_max > numbers[PROBE_REPORT_EXTENT_MAX])
+            numbers[PROBE_REPORT_EXTENT_MAX] = order->extent_max;
+        if (order->late_max_ns > numbers[PROBE_REPORT_LATE_MAX_NS])
+            numbers[PROBE_REPORT_LATE_MAX_NS] = order->late_max_ns;
+    }
+}
+
+static int report_round(struct run *run)
+{
+    const struct round *round = &run->round;
+    struct probe_message report = {.type = PROBE_REPORT};
+    report.numbers[PROBE_REPORT_ROUND] = round->number;
+    report.numbers[PROBE_REPORT_SPAN_NS] =
+        round->last_ns > round->first_ns ? round->last_ns - round->first_ns : 0;
+    report.numbers[PROBE_REPORT_SOCKET_DROPS] =
+        host_drops_of_socket(run->port.fds[0]) - round->socket_drops;
+    report.numbers[PROBE_REPORT_HOST_DROPS] = host_drops_of_stack() - round->host_drops;
+    report_loss(round, &report);
+    report_order(round, &report);
+    end_round(run);
+    return talk_say(run->tcp, &report, tcp_deadline(WORD_NS));
+}
+
+static bool is_drained(const struct round *round, lh_time now)
+{
+    return round->draining && (received(round) >= round->sent || now >= round->drained_ns);
+}
+
+/* ---- packets and words ------------------------------------------------------------------------------- */
+
+/* Answers are never longer than what they answer, and go where it came from. */
+static void answer(struct run *run, const struct port_arrival *arrival, enum probe_packet_kind kind)
+{
+    struct probe_packet packet = arrival->packet;
+    lh_time now = tcp_now();
+    lh_time held_ns = now > arrival->at_ns ? now - arrival->at_ns : 0;
+    packet.kind = kind;
+    packet.bytes = LH_PROBE_PAYLOAD_MIN;
+    packet.held_ns = held_ns < UINT32_MAX ? (uint32_t)held_ns : UINT32_MAX;
+    struct port_packet out = {.bytes = packet.bytes, .to = arrival->from};
+    if (arrival->packet.bytes < packet.bytes)
+        return;
+    probe_packet_encode(&packet, out.header);
+    probe_port_send(&run->port, &out, now); /* or not: then it is as lost as on a full link */
+}
+
+static void on_packet(struct run *run, const struct port_arrival *arrival)
+{
+    switch (arrival->packet.kind) {
+    case PROBE_PING:
+        answer(run, arrival, PROBE_PONG);
+        break;
+    case PROBE_WHOLE:
+        answer(run, arrival, PROBE_CAME);
+        break;
+    case PROBE_DATA:
+        on_data(run, arrival);
+        break;
+    case PROBE_PONG:
+    case PROBE_CAME:
+        break;
+    }
+}
+
+/* Whether nothing is left. */
+static bool receive(struct run *run)
+{
+    struct port_arrival arrivals[PORT_BATCH];
+    uint32_t seen = PORT_BATCH;
+    for (uint32_t batch = 0; batch < BATCHES_MAX && seen == PORT_BATCH; batch++) {
+        uint32_t count = probe_port_receive(&run->port, run->token, arrivals, &seen);
+        for (uint32_t i = 0; i < count; i++)
+            on_packet(run, &arrivals[i]);
+        if (count > 0)
+            run->heard_ns = tcp_now();
+    }
+    return seen < PORT_BATCH;
+}
+
+static int on_end(struct run *run, const struct probe_message *end)
+{
+    struct round *round = &run->round;
+    if (round->number == 0 || end->numbers[PROBE_END_ROUND] != round->number || round->draining ||
+        end->numbers[PROBE_END_SENT] > round->packets)
+        return lh_fail(LH_EPROTOCOL, "a round ended that had not begun");
+    round->sent = (uint32_t)end->numbers[PROBE_END_SENT];
+    round->drained_ns = tcp_now() + end->numbers[PROBE_END_DRAIN_NS];
+    round->draining = true;
+    return 0;
+}
+
+static int on_word(struct run *run)
+{
+    struct probe_message said;
+    char word;
+    ssize_t got = recv(run->tcp, &word, 1, MSG_PEEK | MSG_DONTWAIT);
+    if (got < 0 && (errno == EAGAIN || errno == EINTR))
+        return 0;
+    run->ended = got <= 0;
+    if (run->ended)
+        return run->round.number != 0 ? lh_fail(LH_EPEER, "the client left in the middle of a measurement")
+                                      : 0;
+    run->heard_ns = tcp_now();
+    int error = talk_hear(run->tcp, &said, tcp_deadline(WORD_NS));
+    if (error != 0)
+        return error;
+    if (said.type == PROBE_BEGIN)
+        return begin_round(run, &said);
+    if (said.type == PROBE_END)
+        return on_end(run, &said);
+    return lh_fail(LH_EPROTOCOL, "a client does not say messages of type %d", said.type);
+}
+
+/* ---- the run ----------------------------------------------------------------------------------------- */
+
+static int check_time(const struct run *run, lh_time now)
+{
+    if (now >= run->ends_ns)
+        return lh_fail(LH_ETIMEDOUT, "the probe took longer than it may");
+    if (now >= run->heard_ns + SILENCE_NS)
+        return lh_fail(LH_ETIMEDOUT, "the client fell silent");
+    return 0;
+}
+
+static int serve_until_end(struct run *run)
+{
+    int error = 0;
+    while (error == 0 && !run->ended) { /* until the client hangs up, or its time is over */
+        bool all = receive(run);
+        lh_time now = tcp_now();
+        error = check_time(run, now);
+        if (error == 0 && all && is_drained(&run->round, now))
+            error = report_round(run);
+        if (error != 0)
+            break;
+        lh_time next_ns = probe_port_pump(&run->port, now);
+        if (!all)
+            continue;
+        lh_keep_earlier(&next_ns, run->heard_ns + SILENCE_NS);
+        if (run->round.draining)
+            lh_keep_earlier(&next_ns, run->round.drained_ns);
+        /* While a round drains only packets matter, and that the client is there shows at the report. */
+        if (probe_port_wait(&run->port, run->round.draining ? -1 : run->tcp, next_ns)) {
+            receive(run); /* what came before the word counts */
+            error = on_word(run);
+        }
+    }
+    return error;
+}
+
+static int open_run(struct run *run, const struct probe_message *hello)
+{
+    struct lh_link_spec link;
+    uint16_t udp_port;
+    int error = lh_link_parse(hello->text, &link);
+    if (error == 0 && getrandom(&run->token, sizeof run->token, 0) != sizeof run->token)
+        error = lh_fail(LH_ESYSTEM, "getrandom: %s", strerror(errno));
+    if (error == 0)
+        error = probe_port_open_server(&run->port, run->tcp, &udp_port, &link);
+    if (error != 0)
+        return error;
+    struct probe_message welcome = {.type = PROBE_WELCOME, .numbers = {udp_port, run->token}};
+    return talk_say(run->tcp, &welcome, tcp_deadline(WORD_NS));
+}
+
+static void refuse(int tcp)
+{
+    struct probe_message refusal = {.type = PROBE_REFUSE};
+    const char *why = lh_last_error();
+    size_t bytes = 0;
+    for (; why[bytes] != '\0' && bytes < PROBE_TEXT_MAX; bytes++)
+        refusal.text[bytes] = why[bytes];
+    talk_say(tcp, &refusal, tcp_deadline(WORD_NS));
+}
+
+int probe_serve(int tcp_fd, const struct probe_message *hello)
+{
+    lh_time now = tcp_now();
+    struct run run = {
+        .tcp = tcp_fd, .ends_ns = now + hello->numbers[PROBE_HELLO_TIME_NS] + SPARE_NS, .heard_ns = now};
+    int slack = prctl(PR_GET_TIMERSLACK);
+    prctl(PR_SET_TIMERSLACK, TIMER_SLACK_NS);
+    int error = open_run(&run, hello);
+    if (error == 0)
+        error = serve_until_end(&run);
+    prctl(PR_SET_TIMERSLACK, slack > 0 ? (unsigned long)slack : 0ul);
+    end_round(&run);
+    probe_port_close(&run.port);
+    if (error != 0 && error != -LH_EPEER)
+        refuse(tcp_fd);
+    return error;
+}

@@ -1,0 +1,179 @@
+/*
+ * server.c - listens, hears the first words of several clients side by side, and serves one at a time.
+ *
+ * Timers: patience, HELLO_PATIENCE_NS from a client's arrival to its whole HELLO.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include <longhaul/probe.h>
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/earlier.h"
+#include "base/error.h"
+#include "launch/tcp.h"
+#include "probe/serve.h"
+
+/* That have not said HELLO yet; the one that waited longest goes first. */
+#define CLIENTS_MAX       16u
+#define HELLO_PATIENCE_NS (5 * LH_NS_PER_S)
+#define NO_DESCRIPTOR_NS  (10 * LH_NS_PER_MS)
+
+struct client {
+    int fd;
+    lh_time deadline;
+    size_t have;
+    uint8_t words[PROBE_MESSAGE_BYTES_MAX];
+};
+
+struct lh_probe_server {
+    int fd;
+    uint16_t port;
+    char peer[TCP_NAME_MAX];
+    uint32_t client_count;
+    struct client clients[CLIENTS_MAX]; /* in the order in which they came */
+};
+
+int lh_probe_listen(const char *where, struct lh_probe_server **out)
+{
+    struct lh_probe_server *server = calloc(1, sizeof *server);
+    if (server == NULL)
+        return lh_fail(LH_ENOMEM, "no memory for a server");
+    int error = tcp_listen(where, &server->fd, &server->port);
+    if (error != 0) {
+        free(server);
+        return error;
+    }
+    *out = server;
+    return 0;
+}
+
+uint16_t lh_probe_server_port(const struct lh_probe_server *server)
+{
+    return server->port;
+}
+
+const char *lh_probe_server_peer(const struct lh_probe_server *server)
+{
+    return server->peer;
+}
+
+void lh_probe_server_close(struct lh_probe_server *server)
+{
+    if (server == NULL)
+        return;
+    for (uint32_t i = 0; i < server->client_count; i++)
+        close(server->clients[i].fd);
+    close(server->fd);
+    free(server);
+}
+
+/* Takes a client out of the list; its descriptor is the caller's. */
+static int take_out(struct lh_probe_server *server, uint32_t index)
+{
+    int fd = server->clients[index].fd;
+    if (tcp_peer_name(fd, server->peer, sizeof server->peer) != 0)
+        snprintf(server->peer, sizeof server->peer, "somebody");
+    server->client_count--;
+    memmove(&server->clients[index], &server->clients[index + 1],
+            (server->client_count - index) * sizeof server->clients[0]);
+    return fd;
+}
+
+static void let_in(struct lh_probe_server *server)
+{
+    int fd = accept4(server->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    if (fd < 0 && errno != EMFILE && errno != ENFILE)
+        return;
+    if (fd < 0) { /* it stays in the backlog, and would wake us without end */
+        nanosleep(&(struct timespec){.tv_nsec = NO_DESCRIPTOR_NS}, NULL);
+        return;
+    }
+    if (server->client_count == CLIENTS_MAX)
+        close(take_out(server, 0));
+    struct client *client = &server->clients[server->client_count++];
+    client->fd = fd;
+    client->have = 0;
+    client->deadline = tcp_deadline(HELLO_PATIENCE_NS);
+}
+
+/* 1: its HELLO is whole; 0: more is to come; or why it is no client. */
+static int listen_to(struct client *client, struct probe_message *hello)
+{
+    size_t whole = PROBE_MESSAGE_HEADER_BYTES;
+    for (;;) { /* header, then the rest */
+        if (client->have >= PROBE_MESSAGE_HEADER_BYTES) {
+            int error = probe_message_header(client->words, &whole);
+            if (error != 0)
+                return error;
+        }
+        if (client->have >= PROBE_MESSAGE_HEADER_BYTES && client->have == whole)
+            break;
+        ssize_t got = recv(client->fd, client->words + client->have, whole - client->have, MSG_DONTWAIT);
+        if (got < 0 && (errno == EAGAIN || errno == EINTR))
+            return tcp_now() < client->deadline ? 0 : lh_fail(LH_ETIMEDOUT, "it said nothing");
+        if (got <= 0)
+            return lh_fail(LH_EPEER, "it left without a word");
+        client->have += (size_t)got;
+    }
+    int error = probe_message_decode(client->words, whole, hello);
+    if (error != 0)
+        return error;
+    return hello->type == PROBE_HELLO ? 1 : lh_fail(LH_EPROTOCOL, "its first word is no greeting");
+}
+
+/* True: *result is what became of a client. */
+static bool serve_one(struct lh_probe_server *server, int *result)
+{
+    for (uint32_t i = 0; i < server->client_count; i++) {
+        struct probe_message hello;
+        int heard = listen_to(&server->clients[i], &hello);
+        if (heard == 0)
+            continue;
+        int fd = take_out(server, i);
+        *result = heard < 0 ? heard : probe_serve(fd, &hello);
+        close(fd);
+        return true;
+    }
+    return false;
+}
+
+static int wait_for_word(struct lh_probe_server *server, lh_time deadline)
+{
+    struct pollfd fds[CLIENTS_MAX + 1] = {{.fd = server->fd, .events = POLLIN}};
+    for (uint32_t i = 0; i < server->client_count; i++) {
+        fds[i + 1] = (struct pollfd){.fd = server->clients[i].fd, .events = POLLIN};
+        lh_keep_earlier(&deadline, server->clients[i].deadline);
+    }
+    lh_time now = tcp_now();
+    lh_time span = lh_earlier(deadline > now ? deadline - now : 0, LH_NS_PER_S);
+    struct timespec timeout = {(time_t)(span / LH_NS_PER_S), (long)(span % LH_NS_PER_S)};
+    int ready = ppoll(fds, server->client_count + 1, &timeout, NULL);
+    if (ready < 0 && errno != EINTR)
+        return lh_fail(LH_ESYSTEM, "poll: %s", strerror(errno));
+    if (ready > 0 && fds[0].revents != 0)
+        let_in(server);
+    return 0;
+}
+
+int lh_probe_serve(struct lh_probe_server *server, lh_time timeout_ns)
+{
+    lh_time deadline = tcp_deadline(timeout_ns);
+    int result;
+    for (;;) { /* until somebody was served, or the deadline passes */
+        if (serve_one(server, &result))
+            return result == -LH_ETIMEDOUT ? -LH_EPEER : result;
+        if (tcp_now() >= deadline)
+            return lh_fail(LH_ETIMEDOUT, "nobody connected in time");
+        int error = wait_for_word(server, deadline);
+        if (error != 0)
+            return error;
+    }
+}

@@ -135,6 +135,36 @@ bad closed 'UDP to its port'
 bad silence 'said nothing'
 bad gone 'hung up'
 
+# told KIND STATUS: a probe of a server that reports that.
+told() {
+    local status=0 peer
+    coproc PEER { exec timeout 60 python3 "$here/probe_peers.py" report "$1"; }
+    peer=$PEER_PID
+    read -r -t 30 -u "${PEER[0]}" port || fail "no peer"
+    timeout 60 "$LONGHAUL" probe "[::1]:$port" --size 256,4096 --packets 200 --trials 2 --rate 20Mbit \
+        --time 1s --json "$work/probe.json" >"$work/probe.out" 2>"$work/probe.err" || status=$?
+    [ "$status" -eq "$2" ] || fail "$1: ended with $status"
+    wait "$peer" || fail "$1: the server failed"
+}
+
+say "drops of the receiving host are told apart, and such trials left out"
+told drops 0
+holds 'd["trials"] == 4 == d["trials_excluded"] and d["endpoint_drops_socket"] == 28'
+holds 'd["loss"] is None and d["sizes"][0]["loss"] is None and d["sizes"][0]["sent"] == 0'
+holds 'd["sizes"][0]["trials"] == 2 * [{"sent": 200, "lost": 20, "endpoint_drops": 7, "excluded": 1}]'
+expect_line "$work/probe.out" 'The loss is not known'
+expect_line "$work/probe.out" '4 of 4 trials are left out'
+
+say "loss that depends on the size: that of data packets counts"
+told sizes 0
+holds 'd["loss_payload_bytes"] == 4096 and d["loss"] == 0.25 and not d["bursty"]'
+holds 'd["sizes"][0]["lost"] == 0 and d["sizes"][1]["lost"] == 100'
+expect_line "$work/probe.out" 'depends on the size'
+
+say "a report that cannot be is not believed"
+told lies 1
+expect_line "$work/probe.err" 'contradicts itself'
+
 say "path MTUs: of an interface, and behind a router"
 cat >"$work/network.sh" <<'NETWORK'
 # probe_mtu ADDRESS WANTED

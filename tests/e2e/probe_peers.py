@@ -1,17 +1,19 @@
 """Peers that longhaul probe must survive: servers that are none, and a client that tries what it may not.
 
     probe_peers.py serve KIND     listens, prints its port, treats one client badly
+    probe_peers.py report KIND    a server that does all, and reports what it likes: drops, sizes, lies
     probe_peers.py ask PORT       to a real server at ::1: only the right token is answered, nothing grows
 
 SPDX-License-Identifier: BSD-3-Clause
 """
 
+import select
 import socket
 import struct
 import sys
 
 HELLO, WELCOME, BEGIN, READY, END, REPORT, REFUSE = range(1, 8)
-PING, PONG = 1, 2
+PING, PONG, WHOLE, CAME, DATA = range(1, 6)
 PATIENCE_S = 30
 
 
@@ -72,6 +74,59 @@ def serve(kind):
             pass  # the client had heard enough
 
 
+def loss_runs(fates):
+    """What struct model_loss_runs has, in its order; of fates True is a loss."""
+    pairs = list(zip(fates, fates[1:]))
+    return (len(fates), sum(fates), sum(not a for a, _ in pairs), sum(b and not a for a, b in pairs),
+            sum(a for a, _ in pairs), sum(a and not b for a, b in pairs))
+
+
+def report_of(kind, number, sent, payload):
+    """drops: the host dropped a tenth; sizes: of large packets a quarter is lost; lies: too many came."""
+    gap, drops = {"drops": (10, 7), "sizes": (4 if payload >= 2000 else 0, 0), "lies": (0, 0)}[kind]
+    runs = loss_runs([gap > 0 and i % gap == 1 for i in range(sent)])
+    came = sent - runs[1] + (kind == "lies")
+    order = [came, 0, 0, 0, 0, 0, 10**6, drops, 0]
+    return message(REPORT, [number, *order, *runs, runs[1]] + [0] * 15)
+
+
+def serve_whole(stream, udp, kind):
+    number = payload = 0
+    while True:
+        ready, _, _ = select.select([stream, udp], [], [], PATIENCE_S)
+        assert ready, "the client fell silent"
+        if udp in ready:
+            data, address = udp.recvfrom(65536)
+            payload = len(data) if data[5] == DATA else payload
+            if data[5] in (PING, WHOLE):
+                head = data[:5] + bytes([data[5] + 1]) + data[6:32] + struct.pack(">II", 64, 0)
+                udp.sendto(head.ljust(64, b"\0"), address)
+            continue
+        if not stream.recv(1, socket.MSG_PEEK):
+            return
+        said, numbers, _ = hear(stream)
+        if said == BEGIN:
+            number = numbers[0]
+            stream.sendall(message(READY, (number,)))
+        else:
+            stream.sendall(report_of(kind, number, numbers[1], payload))
+
+
+def report(kind):
+    with socket.create_server(("::1", 0), family=socket.AF_INET6) as listener, \
+            socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as udp:
+        print(listener.getsockname()[1], flush=True)
+        stream, _ = listener.accept()
+        stream.settimeout(PATIENCE_S)
+        udp.bind(("::1", 0))
+        hear(stream)
+        stream.sendall(message(WELCOME, (udp.getsockname()[1], 5)))
+        try:
+            serve_whole(stream, udp, kind)
+        except ConnectionResetError:
+            pass  # the client does not believe it
+
+
 def packet(kind, token, size, number=0):
     head = b"LHPU" + struct.pack(">BBHQIIQII", 1, kind, 0, token, 0, number, 7, size, 0)
     return head.ljust(size, b"\0")
@@ -125,5 +180,7 @@ def ask(port):
 if __name__ == "__main__":
     if sys.argv[1] == "serve":
         serve(sys.argv[2])
+    elif sys.argv[1] == "report":
+        report(sys.argv[2])
     else:
         ask(int(sys.argv[2]))

@@ -26,7 +26,7 @@ static const struct member members[] = {
     {"bandwidth_bps", offsetof(struct cli_link_file, bandwidth_bps), 1, 1e18, "1 to below 1e18"},
     {"rtt_s", offsetof(struct cli_link_file, rtt_s), 1e-9, 1e6, "1e-9 to below 1e6"},
     {"loss", offsetof(struct cli_link_file, loss), 0, 1, "0 to below 1"},
-    {"burst_packets", offsetof(struct cli_link_file, burst_packets), 1, 1e9, "1 to below 1e9"},
+    {"burst_packets", offsetof(struct cli_link_file, burst_packets), 0, 1e9, "0 to below 1e9"},
 };
 
 #define MEMBERS (sizeof members / sizeof members[0])

@@ -7,11 +7,13 @@
 
 #include "commands.h"
 #include "link_file.h"
+#include "plan_figures.h"
 #include "say.h"
 
 #include <longhaul/error.h>
 #include <longhaul/units.h>
 
+#include <assert.h>
 #include <ctype.h>
 #include <math.h>
 #include <stdlib.h>
@@ -29,17 +31,13 @@
 
 #define MESSAGE_MAX (((uint64_t)1 << 63) - 1)
 
-/* The axes of the paper's figure 9. */
-static const char map_sizes[] = "128KiB,512KiB,2MiB,8MiB,32MiB,128MiB,1GiB,8GiB";
-static const char map_losses[] = "1e-8..1e-1";
-
 /* As they are typed; NULL: not given. */
 struct settings {
     uint64_t bandwidth_bps;
     lh_time rtt_ns;
     uint64_t chunk_bytes, encode_bytes_per_s;
     uint32_t mtu_bytes, cores;
-    const char *link_file, *distance, *loss, *size, *mix, *by, *loss_of, *burst, *max_overhead;
+    const char *figures, *link_file, *distance, *loss, *size, *mix, *by, *loss_of, *burst, *max_overhead;
     struct cli_link_file file; /* what the link file says, NaN where it says nothing */
     struct cli_plan_order order;
 };
@@ -105,7 +103,7 @@ static int take_loss_of(const char *text, bool *of_chunk)
 
 static int take_losses(const struct settings *settings, struct cli_loss_list *losses)
 {
-    const char *text = settings->loss ? settings->loss : settings->order.map ? map_losses : NULL;
+    const char *text = settings->loss ? settings->loss : settings->order.map ? CLI_PLAN_MAP_LOSSES : NULL;
     if (!settings->loss && !isnan(settings->file.loss)) {
         *losses = (struct cli_loss_list){1, {settings->file.loss}};
         return CLI_PROCEED;
@@ -153,7 +151,7 @@ static int take_mix(const char *text, struct lh_plan_question *question)
 static int take_sizes(struct settings *settings)
 {
     struct cli_plan_order *order = &settings->order;
-    const char *text = settings->size ? settings->size : order->map ? map_sizes : NULL;
+    const char *text = settings->size ? settings->size : order->map ? CLI_PLAN_MAP_SIZES : NULL;
     order->mix = settings->mix != NULL;
     if (settings->mix && (settings->size || order->map))
         return cli_misused(
@@ -259,6 +257,78 @@ static int carry_out(const struct cli_plan_order *order)
     return status == CLI_PROCEED ? CLI_EXIT_OK : status;
 }
 
+/* The paper's own links. A single option is one word or two. */
+static int draw_figures(const char *folder, int argc)
+{
+    if (argc > 3)
+        return cli_misused("--figures: \"%s\" is for the links of the paper; it goes with no other option",
+                           folder);
+    int status = cli_plan_figures(folder);
+    return status == CLI_PROCEED ? CLI_EXIT_OK : status;
+}
+
+/* ---- the command ------------------------------------------------------------------------------------- */
+
+/* Of a group, with its end. */
+#define OPTIONS_MAX 16
+
+static void list_link(struct settings *settings, struct cli_option out[static OPTIONS_MAX])
+{
+    const struct cli_option table[] = {
+        {"bandwidth", "RATE", "of the link, for instance 400Gbit", &settings->bandwidth_bps,
+         .kind = CLI_RATE, .min = 1},
+        {"rtt", "TIME", "its round trip, for instance 25ms", &settings->rtt_ns, .kind = CLI_TIME, .min = 1},
+        {"distance", "KM", "instead of --rtt: 3750km, at 5 us a km one way", &settings->distance,
+         .kind = CLI_TEXT},
+        {"loss", "LIST", "share that is lost: 1e-5, a list 0,1e-4,1%, or decades 1e-6..1e-2",
+         &settings->loss, .kind = CLI_TEXT},
+        {"loss-of", "WHAT", "what that is the loss of: packet or chunk (packet)", &settings->loss_of,
+         .kind = CLI_TEXT},
+        {"burst", "N", "mean length of a row of lost packets (losses are independent)", &settings->burst,
+         .kind = CLI_TEXT},
+        {"link-file", "FILE", "JSON with bandwidth_bps, rtt_s, loss, burst_packets, for what is not given",
+         &settings->link_file, .kind = CLI_TEXT},
+        {"mtu", "SIZE", "payload of a packet (4KiB)", &settings->mtu_bytes, CLI_SIZE32, 0, true, 256,
+         4 * KIB},
+        {.name = NULL},
+    };
+    static_assert(sizeof table <= OPTIONS_MAX * sizeof *out, "room");
+    memcpy(out, table, sizeof table);
+}
+
+static void list_own(struct settings *settings, struct cli_option out[static OPTIONS_MAX])
+{
+    const struct cli_option table[] = {
+        {"size", "SIZES", "of a message: 128MiB, a list 64KiB,1MiB, or doubling 64KiB..64MiB",
+         &settings->size, .kind = CLI_TEXT},
+        {"mix", "MIX", "instead of --size: one plan for sizes with weights, 64KiB:9,1GiB:1", &settings->mix,
+         .kind = CLI_TEXT},
+        {"chunk", "SIZE", "what one bit of the receive bitmap stands for (the planner chooses it)",
+         &settings->chunk_bytes, CLI_SIZE, 0, false, 256, GIB},
+        {"by", "MEASURE", "what is to be small: mean, p50, p99 or p99.9 (mean)", &settings->by,
+         .kind = CLI_TEXT},
+        {"max-overhead", "SHARE", "most that may be sent beside the messages: 25% (no limit)",
+         &settings->max_overhead, .kind = CLI_TEXT},
+        {"cores", "N", "most that may encode (no limit)", &settings->cores, .kind = CLI_COUNT,
+         .max = CORES_MAX},
+        {"encode-rate", "SIZE", "data that one core encodes a second by ec:mds, 8 parity chunks (14.6GB)",
+         &settings->encode_bytes_per_s, .kind = CLI_SIZE, .min = 1},
+        {"reliability", "SCHEME", "compare this one; may be given several times (the usual ones)",
+         &settings->order.schemes, .kind = CLI_TEXTS},
+        {"map", NULL, "sizes over losses: how much faster erasure codes are, and what to use",
+         &settings->order.map, .kind = CLI_FLAG},
+        {"output", "FILE", "with --map: a picture, FILE.svg or FILE.png", &settings->order.output,
+         .kind = CLI_TEXT},
+        {"figures", "DIR", "alone: figures of the SDR-RDMA paper, by the model, as data and pictures",
+         &settings->figures, .kind = CLI_TEXT},
+        {"json", "FILE", "write the results there; - is standard output", &settings->order.json,
+         .kind = CLI_TEXT},
+        {.name = NULL},
+    };
+    static_assert(sizeof table <= OPTIONS_MAX * sizeof *out, "room");
+    memcpy(out, table, sizeof table);
+}
+
 int cli_plan(int argc, char **argv)
 {
     struct settings settings = {
@@ -269,49 +339,7 @@ int cli_plan(int argc, char **argv)
         .file = {NAN, NAN, NAN, NAN},
     };
     struct cli_operands operands;
-    const struct cli_option link[] = {
-        {"bandwidth", "RATE", "of the link, for instance 400Gbit", &settings.bandwidth_bps,
-         .kind = CLI_RATE, .min = 1},
-        {"rtt", "TIME", "its round trip, for instance 25ms", &settings.rtt_ns, .kind = CLI_TIME, .min = 1},
-        {"distance", "KM", "instead of --rtt: 3750km, at 5 us a km one way", &settings.distance,
-         .kind = CLI_TEXT},
-        {"loss", "LIST", "share that is lost: 1e-5, a list 0,1e-4,1%, or decades 1e-6..1e-2",
-         &settings.loss, .kind = CLI_TEXT},
-        {"loss-of", "WHAT", "what that is the loss of: packet or chunk (packet)", &settings.loss_of,
-         .kind = CLI_TEXT},
-        {"burst", "N", "mean length of a row of lost packets (losses are independent)", &settings.burst,
-         .kind = CLI_TEXT},
-        {"link-file", "FILE", "JSON with bandwidth_bps, rtt_s, loss, burst_packets, for what is not given",
-         &settings.link_file, .kind = CLI_TEXT},
-        {"mtu", "SIZE", "payload of a packet (4KiB)", &settings.mtu_bytes, CLI_SIZE32, 0, true, 256,
-         4 * KIB},
-        {.name = NULL},
-    };
-    const struct cli_option own[] = {
-        {"size", "SIZES", "of a message: 128MiB, a list 64KiB,1MiB, or doubling 64KiB..64MiB",
-         &settings.size, .kind = CLI_TEXT},
-        {"mix", "MIX", "instead of --size: one plan for sizes with weights, 64KiB:9,1GiB:1", &settings.mix,
-         .kind = CLI_TEXT},
-        {"chunk", "SIZE", "what one bit of the receive bitmap stands for (the planner chooses it)",
-         &settings.chunk_bytes, CLI_SIZE, 0, false, 256, GIB},
-        {"by", "MEASURE", "what is to be small: mean, p50, p99 or p99.9 (mean)", &settings.by,
-         .kind = CLI_TEXT},
-        {"max-overhead", "SHARE", "most that may be sent beside the messages: 25% (no limit)",
-         &settings.max_overhead, .kind = CLI_TEXT},
-        {"cores", "N", "most that may encode (no limit)", &settings.cores, .kind = CLI_COUNT,
-         .max = CORES_MAX},
-        {"encode-rate", "SIZE", "data that one core encodes a second by ec:mds, 8 parity chunks (14.6GB)",
-         &settings.encode_bytes_per_s, .kind = CLI_SIZE, .min = 1},
-        {"reliability", "SCHEME", "compare this one; may be given several times (the usual ones)",
-         &settings.order.schemes, .kind = CLI_TEXTS},
-        {"map", NULL, "sizes over losses: how much faster erasure codes are, and what to use",
-         &settings.order.map, .kind = CLI_FLAG},
-        {"output", "FILE", "with --map: a picture, FILE.svg or FILE.png", &settings.order.output,
-         .kind = CLI_TEXT},
-        {"json", "FILE", "write the results there; - is standard output", &settings.order.json,
-         .kind = CLI_TEXT},
-        {.name = NULL},
-    };
+    struct cli_option link[OPTIONS_MAX], own[OPTIONS_MAX];
     const struct cli_usage usage = {
         .command = "plan",
         .operands = "--bandwidth RATE --rtt TIME --loss LIST --size SIZES",
@@ -321,7 +349,11 @@ int cli_plan(int argc, char **argv)
         .groups = {link, own},
     };
     lh_plan_init(&settings.order.question);
+    list_link(&settings, link);
+    list_own(&settings, own);
     int status = cli_options_parse(&usage, argc, argv, &operands);
+    if (status == CLI_PROCEED && settings.figures)
+        return draw_figures(settings.figures, argc);
     if (status == CLI_PROCEED)
         status = take_all(&settings);
     return status == CLI_PROCEED ? carry_out(&settings.order) : status;

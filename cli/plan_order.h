@@ -15,6 +15,10 @@
 /* Rows of the table: schemes given, or the usual ones, and the planner's. */
 #define CLI_PLAN_ROWS_MAX (CLI_TEXTS_MAX + 1)
 
+/* The axes of the paper's figure 9. */
+#define CLI_PLAN_MAP_SIZES  "128KiB,512KiB,2MiB,8MiB,32MiB,128MiB,1GiB,8GiB"
+#define CLI_PLAN_MAP_LOSSES "1e-8..1e-1"
+
 struct cli_plan_order {
     struct lh_plan_question question; /* with a mix its sizes; else one, set for each point */
     bool mix;

@@ -137,7 +137,25 @@ if command -v gnuplot >/dev/null; then
     [ "$(head -c 4 "that's.png" | tail -c 3)" = PNG ] || fail "no PNG"
 fi
 
+say "the figures of the paper"
+plan --figures figures
+for name in 3a 3b 3c 9 10a 10b 10c 10d 12 13-left 13-right 15; do
+    [ -s figures/figure$name.gp ] || fail "no script of figure $name"
+    [ $name = 9 ] || [ -s figures/figure$name.dat ] || fail "no data of figure $name"
+    ! command -v gnuplot >/dev/null || [ -s figures/figure$name.svg ] || fail "no picture of figure $name"
+done
+# value FIGURE X COLUMN FROM TO: what is in the column, at X.
+value() {
+    awk -v x="$2" -v column="$3" -v from="$4" -v to="$5" '$1 == x {found = $column >= from && $column <= to}
+        END {exit !found}' "figures/figure$1.dat" || fail "figure $1 at $2 is not within $4 and $5"
+}
+value 10b 0.01 2 6 7
+value 10b 0.01 4 1 1.05
+value 13-left 0.01 3 6 9
+value 15 16 2 1.5998e-4 1.5999e-4
+
 say "nonsense is refused"
+wrong '"here" is for the links of the paper' --figures here --loss 1e-3
 wrong 'the link is missing: --bandwidth' --rtt 25ms --loss 1e-3 --size 1MiB
 wrong '--rtt TIME or --distance' --bandwidth 1Gbit --loss 1e-3 --size 1MiB
 wrong '--loss is missing' "${link[@]}" --size 1MiB

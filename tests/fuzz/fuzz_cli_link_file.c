@@ -33,7 +33,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         assert(isnan(link.bandwidth_bps) || (link.bandwidth_bps >= 1 && link.bandwidth_bps < 1e18));
         assert(isnan(link.rtt_s) || (link.rtt_s > 0 && link.rtt_s < 1e6));
         assert(isnan(link.loss) || (link.loss >= 0 && link.loss < 1));
-        assert(isnan(link.burst_packets) || link.burst_packets >= 1);
+        assert(isnan(link.burst_packets) || link.burst_packets >= 0);
     }
     free(text);
     return 0;

@@ -135,7 +135,7 @@ static void what_is_refused(void **state)
         {"{\"rtt_s\": 1e6}", "rtt_s 1e+06"},
         {"{\"bandwidth_bps\": -4e9}", "bandwidth_bps -4e+09"},
         {"{\"bandwidth_bps\": 1e18}", "bandwidth_bps 1e+18"},
-        {"{\"burst_packets\": 0.5}", "burst_packets 0.5"},
+        {"{\"burst_packets\": -1}", "burst_packets -1"},
     };
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
         refuse_text(wrong[i][0], strlen(wrong[i][0]), wrong[i][1]);

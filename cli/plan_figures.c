@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "plan_figures.h"
+
+#include "folder.h"
+#include "gnuplot.h"
+#include "options.h"
+#include "plan_order.h"
+#include "say.h"
+
+#include <longhaul/error.h>
+
+#include <stdio.h>
+
+#define WIDTH  720
+#define HEIGHT 460
+
+/* Names of a figure's files. */
+struct names {
+    char data[64], script[64], picture[64];
+};
+
+static struct names names_of(const struct cli_figure *figure)
+{
+    struct names names;
+    snprintf(names.data, sizeof names.data, "%s.dat", figure->name);
+    snprintf(names.script, sizeof names.script, "%s.gp", figure->name);
+    snprintf(names.picture, sizeof names.picture, "%s.svg", figure->name);
+    return names;
+}
+
+/* x, then a column for each curve. */
+static int put_values(const struct cli_figure *figure, FILE *out)
+{
+    fputs("# x", out);
+    for (const struct cli_curve *curve = figure->curves; curve->name; curve++)
+        fprintf(out, "; %s", curve->name);
+    fputc('\n', out);
+    for (double x = figure->from; x <= figure->to * 1.000001; x *= figure->step) {
+        fprintf(out, "%.9g", x);
+        for (const struct cli_curve *curve = figure->curves; curve->name; curve++) {
+            double value = 0;
+            if (cli_figure_value(figure, curve, x, &value))
+                return cli_failed("%s: %s", figure->name, lh_last_error());
+            fprintf(out, " %.6g", value);
+        }
+        fputc('\n', out);
+    }
+    return CLI_PROCEED;
+}
+
+static void put_axes(const struct cli_figure *figure, FILE *script)
+{
+    static const char *const x_axes[] = {
+        [CLI_X_SIZE] = "set xlabel 'message'\nset logscale x 2\nset xtics ('128 KiB' 2**17, '1 MiB' 2**20, "
+                       "'16 MiB' 2**24, '128 MiB' 2**27, '1 GiB' 2**30, '8 GiB' 2**33, '64 GiB' 2**36, "
+                       "'1 TiB' 2**40)\n",
+        [CLI_X_LOSS] = "set xlabel 'share of packets lost'\nset logscale x\nset format x '%.0e'\n",
+        [CLI_X_KM] = "set xlabel 'kilometres'\nset logscale x\n",
+        [CLI_X_PACKETS] = "set xlabel 'packets of a chunk'\nset logscale x 2\n",
+    };
+    static const char *const y_axes[] = {
+        [CLI_Y_SECONDS] = "set ylabel 'completion time, s'\nset logscale y\nset format y '%g'\n",
+        [CLI_Y_TIMES_IDEAL] = "set ylabel '× ideal'\nset yrange [0:*]\n",
+        [CLI_Y_ALLREDUCE] = "set ylabel 'speed-up'\nset yrange [0:*]\n",
+        [CLI_Y_CHUNK_LOSS] = "set ylabel 'share of chunks lost'\nset logscale y\nset format y '%.0e'\n",
+    };
+    fputs(x_axes[figure->x], script);
+    fputs(y_axes[figure->y], script);
+    fputs("set autoscale xfix\nset key below center maxcols 3\n", script);
+}
+
+static void put_script(const struct cli_figure *figure, const struct names *names, FILE *script)
+{
+    unsigned column = 2;
+    cli_gnuplot_start(script, names->picture, WIDTH, HEIGHT, figure->title);
+    put_axes(figure, script);
+    for (const struct cli_curve *curve = figure->curves; curve->name; curve++, column++) {
+        fprintf(script, "%s'%s' using 1:%u with linespoints title ", column > 2 ? ", \\\n     " : "plot ",
+                names->data, column);
+        cli_gnuplot_text(script, curve->name);
+    }
+    fputc('\n', script);
+}
+
+static int draw(const struct cli_figure *figure, const struct cli_folder *folder)
+{
+    struct names names = names_of(figure);
+    FILE *out = cli_folder_open(folder, names.data);
+    if (!out)
+        return CLI_EXIT_FAILED;
+    int status = put_values(figure, out);
+    if (status != CLI_PROCEED) {
+        cli_folder_drop(folder, names.data, out);
+        return status;
+    }
+    status = cli_folder_close(folder, names.data, out);
+    out = status == CLI_PROCEED ? cli_folder_open(folder, names.script) : NULL;
+    if (!out)
+        return CLI_EXIT_FAILED;
+    put_script(figure, &names, out);
+    status = cli_folder_close(folder, names.script, out);
+    if (status == CLI_PROCEED && cli_gnuplot_run(folder, names.script, names.picture))
+        printf("%s/%s\n", folder->path, names.picture);
+    return status;
+}
+
+/* The map, as "longhaul plan --map --output" draws it. */
+static int draw_map(const struct cli_folder *folder)
+{
+    char path[PATH_MAX + 16];
+    struct cli_plan_order order = {.by = "mean", .map = true, .output = path};
+    lh_plan_init(&order.question);
+    order.question.link.bandwidth_bps = 400e9;
+    order.question.link.rtt_s = 0.025;
+    snprintf(path, sizeof path, "%s/figure9.svg", folder->path);
+    int status = cli_loss_list_parse("loss", CLI_PLAN_MAP_LOSSES, &order.losses);
+    if (status == CLI_PROCEED)
+        status = cli_size_list_parse("size", CLI_PLAN_MAP_SIZES, UINT64_MAX, &order.sizes);
+    if (status == CLI_PROCEED)
+        status = cli_plan_map(&order);
+    return status;
+}
+
+int cli_plan_figures(const char *path)
+{
+    struct cli_folder folder;
+    int status = cli_folder_make(&folder, path);
+    if (status == CLI_PROCEED)
+        status = draw_map(&folder);
+    for (const struct cli_figure *figure = cli_figures_of_paper; figure->name && status == CLI_PROCEED;
+         figure++)
+        status = draw(figure, &folder);
+    return status;
+}

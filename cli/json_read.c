@@ -12,9 +12,14 @@
 
 static bool read_value(struct cli_json_cursor *cursor, unsigned depth, struct cli_json_value *value);
 
+static bool is_one_of(char c, const char *set)
+{
+    return c && strchr(set, c);
+}
+
 static void skip_blanks(struct cli_json_cursor *cursor)
 {
-    while (cursor->at < cursor->end && memchr(" \t\r\n", *cursor->at, 4))
+    while (cursor->at < cursor->end && is_one_of(*cursor->at, " \t\r\n"))
         cursor->at++;
 }
 
@@ -57,7 +62,7 @@ static bool is_hex(char c)
 /* Behind the backslash. */
 static bool take_escape(struct cli_json_cursor *cursor)
 {
-    if (cursor->at == cursor->end || !memchr("\"\\/bfnrtu", *cursor->at, 9))
+    if (cursor->at == cursor->end || !is_one_of(*cursor->at, "\"\\/bfnrtu"))
         return false;
     bool coded = *cursor->at++ == 'u';
     for (unsigned i = 0; coded && i < 4; i++)

@@ -9,6 +9,7 @@
 
 #include <longhaul/error.h>
 
+#include <math.h>
 #include <stdio.h>
 
 #define WIDTH  720
@@ -35,7 +36,9 @@ static int put_values(const struct cli_figure *figure, FILE *out)
     for (const struct cli_curve *curve = figure->curves; curve->name; curve++)
         fprintf(out, "; %s", curve->name);
     fputc('\n', out);
-    for (double x = figure->from; x <= figure->to * 1.000001; x *= figure->step) {
+    unsigned steps = (unsigned)floor(log(figure->to / figure->from) / log(figure->step) + 1e-6);
+    for (unsigned i = 0; i <= steps; i++) {
+        double x = figure->from * pow(figure->step, i);
         fprintf(out, "%.9g", x);
         for (const struct cli_curve *curve = figure->curves; curve->name; curve++) {
             double value = 0;

@@ -46,8 +46,11 @@ static int fill_cell(const struct lh_plan_question *question, struct lh_plan *pl
     if (lh_plan_make(question, plan))
         return cli_misused("%s", lh_last_error());
     snprintf(cell->use, sizeof cell->use, "-");
-    if (plan->best != LH_PLAN_NONE)
-        lh_model_scheme_format(&plan->choices[plan->best].scheme, cell->use, sizeof cell->use);
+    cell->scheme = (struct lh_model_scheme){.kind = LH_MODEL_IDEAL};
+    if (plan->best != LH_PLAN_NONE) {
+        cell->scheme = plan->choices[plan->best].scheme;
+        lh_model_scheme_format(&cell->scheme, cell->use, sizeof cell->use);
+    }
     return CLI_PROCEED;
 }
 
@@ -81,14 +84,14 @@ static void print_size(const struct cli_plan_order *order, unsigned size)
 }
 
 /* "ec:mds,k=32,m=8" as "mds 32+8". */
-static void shorten(const char *use, char *out, size_t size)
+static void shorten(const struct cli_plan_cell *cell, char *out, size_t size)
 {
-    unsigned k, m;
-    char kind[4];
-    if (sscanf(use, "ec:%3[a-z],k=%u,m=%u", kind, &k, &m) == 3)
-        snprintf(out, size, "%s %u+%u", kind, k, m);
+    const struct lh_model_scheme *scheme = &cell->scheme;
+    if (scheme->kind == LH_MODEL_EC_MDS || scheme->kind == LH_MODEL_EC_XOR)
+        snprintf(out, size, "%s %u+%u", scheme->kind == LH_MODEL_EC_MDS ? "mds" : "xor", scheme->k,
+                 scheme->m);
     else
-        snprintf(out, size, "%s", use);
+        snprintf(out, size, "%s", cell->use);
 }
 
 static void print_cell(const char *text, int width, enum cli_colour colour)
@@ -124,9 +127,9 @@ static void print_uses(const struct cli_plan_order *order, const struct cli_plan
         print_size(order, size);
         for (unsigned loss = 0; loss < cells->losses; loss++) {
             char text[LH_MODEL_SCHEME_TEXT_MAX];
-            const char *use = cells->cell[size * cells->losses + loss].use;
-            shorten(use, text, sizeof text);
-            print_cell(text, USE_WIDTH, strncmp(use, "ec:", 3) ? CLI_PLAIN : CLI_GREEN);
+            const struct cli_plan_cell *cell = &cells->cell[size * cells->losses + loss];
+            shorten(cell, text, sizeof text);
+            print_cell(text, USE_WIDTH, strncmp(cell->use, "ec:", 3) != 0 ? CLI_PLAIN : CLI_GREEN);
         }
         putchar('\n');
     }

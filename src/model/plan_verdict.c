@@ -185,9 +185,9 @@ char *lh_plan_verdict(const struct lh_plan_question *question, const struct lh_p
         best = &plan->choices[plan->best];
         say_best(&text, question, best);
         say_why(&text, question, best, &plan->choices[plan->unlimited]);
+        if (plan->runner_up != LH_PLAN_NONE)
+            say_runner_up(&text, best, &plan->choices[plan->runner_up]);
     }
-    if (plan->runner_up != LH_PLAN_NONE)
-        say_runner_up(&text, best, &plan->choices[plan->runner_up]);
     say_limits(&text, best, &plan->choices[plan->unlimited]);
     return out;
 }

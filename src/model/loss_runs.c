@@ -43,17 +43,16 @@ static double ratio(uint64_t part, uint64_t whole)
     return whole > 0 ? (double)part / (double)whole : 0;
 }
 
-/* How many independent packets tell as much about the mean: neighbours of a two-state chain correlate by
- * 1 - (chance that a burst begins) - (chance that it ends), and that to the n-th power n packets on. */
-static double independent_packets(const struct model_loss_runs *runs)
+/* How many independent packets tell as much about the mean as one: neighbours of a two-state chain
+ * correlate by 1 - (chance that a burst begins) - (chance that it ends), and that to the n-th power n
+ * packets on. */
+static double independent_share(const struct model_loss_runs *runs)
 {
     if (runs->after_lost == 0)
-        return (double)runs->packets;
+        return 1;
     double correlation = 1 - ratio(runs->lost_after_arrived, runs->after_arrived) -
                          ratio(runs->arrived_after_lost, runs->after_lost);
-    if (!(correlation > 0))
-        return (double)runs->packets;
-    return fmax((double)runs->packets * (1 - correlation) / (1 + correlation), 1);
+    return correlation > 0 ? (1 - correlation) / (1 + correlation) : 1;
 }
 
 static void fit_bursts(const struct model_loss_runs *runs, struct model_loss_fit *fit)
@@ -69,9 +68,16 @@ static void fit_bursts(const struct model_loss_runs *runs, struct model_loss_fit
 
 struct model_loss_fit model_loss_runs_fit(const struct model_loss_runs *runs)
 {
-    assert(model_loss_runs_possible(runs));
+    return model_loss_runs_fit_part(runs, runs);
+}
+
+struct model_loss_fit model_loss_runs_fit_part(const struct model_loss_runs *runs,
+                                               const struct model_loss_runs *all)
+{
+    assert(model_loss_runs_possible(runs) && model_loss_runs_possible(all));
     struct model_loss_fit fit = {.loss = ratio(runs->lost, runs->packets)};
-    double draws = independent_packets(runs);
+    double packets = (double)runs->packets;
+    double draws = runs->packets > 0 ? fmax(packets * independent_share(all), 1) : 0;
     struct model_interval loss = model_share_interval(fit.loss * draws, draws);
     fit.loss_low = loss.low;
     fit.loss_high = loss.high;

@@ -42,5 +42,9 @@ struct model_loss_fit {
 };
 
 struct model_loss_fit model_loss_runs_fit(const struct model_loss_runs *runs);
+/* The same of a part of what was measured; how losses depend on each other is taken from all of it. A part
+ * that met no burst by chance does not know that there are any. */
+struct model_loss_fit model_loss_runs_fit_part(const struct model_loss_runs *runs,
+                                               const struct model_loss_runs *all);
 
 #endif

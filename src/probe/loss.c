@@ -34,9 +34,9 @@ static double share(uint64_t part, uint64_t whole)
     return whole > 0 ? (double)part / (double)whole : 0;
 }
 
-static struct lh_probe_loss loss_of(const struct model_loss_runs *runs)
+static struct lh_probe_loss loss_of(const struct model_loss_runs *runs, const struct model_loss_runs *all)
 {
-    struct model_loss_fit fit = model_loss_runs_fit(runs);
+    struct model_loss_fit fit = model_loss_runs_fit_part(runs, all);
     return (struct lh_probe_loss){
         .sent = runs->packets,
         .lost = runs->lost,
@@ -100,7 +100,8 @@ static void add_trial(struct probe_client *client, struct sums *sums, uint32_t s
     model_loss_runs_join(&sums->of_size[size], &runs);
 }
 
-static void conclude_size(struct lh_probe_size *of, const struct sums *sums, uint32_t size)
+static void conclude_size(struct lh_probe_size *of, const struct sums *sums, uint32_t size,
+                          const struct model_loss_runs *all)
 {
     bool any = false;
     for (uint32_t i = 0; i < of->trial_count; i++) {
@@ -111,7 +112,7 @@ static void conclude_size(struct lh_probe_size *of, const struct sums *sums, uin
         of->trial_high = any && of->trial_high > loss ? of->trial_high : loss;
         any = true;
     }
-    of->loss = loss_of(&sums->of_size[size]);
+    of->loss = loss_of(&sums->of_size[size], all);
     of->reorder = share(sums->reordered_of_size[size], sums->received_of_size[size]);
 }
 
@@ -141,11 +142,11 @@ static void conclude(struct probe_client *client, const struct sums *sums)
 {
     struct lh_probe_result *result = client->result;
     struct model_loss_runs all = {0};
-    for (uint32_t i = 0; i < result->size_count; i++) {
-        conclude_size(&result->sizes[i], sums, i);
+    for (uint32_t i = 0; i < result->size_count; i++)
         model_loss_runs_join(&all, &sums->of_size[i]);
-    }
-    result->loss = loss_of(&all);
+    for (uint32_t i = 0; i < result->size_count; i++)
+        conclude_size(&result->sizes[i], sums, i, &all);
+    result->loss = loss_of(&all, &all);
     if (depends_on_size(result)) {
         const struct lh_probe_size *data = &result->sizes[data_size(result)];
         result->loss = data->loss;

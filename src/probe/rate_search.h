@@ -27,6 +27,7 @@ struct rate_search {
     enum lh_probe_limit limit;
     uint32_t rounds, confirmed, saturated;
     bool confirming, done;
+    bool again; /* the last train lost much: is that so? */
 };
 
 struct rate_outcome {

@@ -130,6 +130,19 @@ static void test_interval_knows_bursts(void **state)
     assert_in_range(held, 364, 396);
 }
 
+/* A part of a bursty measurement that met no burst: its interval still holds what the whole found. */
+static void test_part_knows_of_bursts(void **state)
+{
+    (void)state;
+    struct model_loss_runs part = runs_of("...................."), all = runs_of_link(0.02, 10, 1, 20000);
+    for (unsigned i = 0; i < 5; i++)
+        model_loss_runs_join(&part, &part);
+    struct model_loss_fit alone = model_loss_runs_fit(&part), known = model_loss_runs_fit_part(&part, &all);
+    assert_true(alone.loss_high < 0.01 && known.loss_high > 0.02 && known.loss_low == 0);
+    struct model_loss_fit whole = model_loss_runs_fit(&all), same = model_loss_runs_fit_part(&all, &all);
+    assert_true(whole.loss_high == same.loss_high && whole.loss_low == same.loss_low);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -139,6 +152,7 @@ int main(void)
         cmocka_unit_test(test_join),
         cmocka_unit_test(test_finds_what_the_link_was_told),
         cmocka_unit_test(test_interval_knows_bursts),
+        cmocka_unit_test(test_part_knows_of_bursts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

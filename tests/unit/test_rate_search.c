@@ -92,6 +92,40 @@ static void test_asked(void **state)
     assert_found(&path, 1000, 1000, LH_PROBE_LIMIT_ASKED);
 }
 
+/* Every third train is held up: the search passes over that. */
+static void test_pauses_of_a_host(void **state)
+{
+    (void)state;
+    struct path path = {.rate_bps = 1e9, .sender_bps = 1e13};
+    struct rate_search search;
+    rate_search_init(&search, 0);
+    while (!search.done) {
+        struct rate_outcome outcome = send_over(&path, (double)search.offered_bps);
+        if (search.rounds % 3 == 1 && outcome.loss <= 0)
+            outcome.delivered_bps *= 0.6;
+        rate_search_on_outcome(&search, &outcome);
+    }
+    assert_true(search.rate_bps > 0.9e9 && search.limit == LH_PROBE_LIMIT_PATH);
+}
+
+/* A burst takes half of a train: that is not the rate's doing, and the next train shows it. */
+static void test_burst(void **state)
+{
+    (void)state;
+    struct path path = {.rate_bps = 1e9, .loss = 0.05, .sender_bps = 1e13, .pushes_back = true};
+    struct rate_search search;
+    rate_search_init(&search, 0);
+    while (!search.done) {
+        struct rate_outcome outcome = send_over(&path, (double)search.offered_bps);
+        if (search.rounds == 1) {
+            outcome.delivered_bps *= 0.5;
+            outcome.loss = 0.5;
+        }
+        rate_search_on_outcome(&search, &outcome);
+    }
+    assert_true(search.rate_bps > 0.9e9 && search.rate_bps < 1.1e9);
+}
+
 static void test_everything_lost_ends(void **state)
 {
     (void)state;
@@ -103,10 +137,9 @@ static void test_everything_lost_ends(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_paths),
-        cmocka_unit_test(test_hosts_that_are_the_limit),
-        cmocka_unit_test(test_asked),
-        cmocka_unit_test(test_everything_lost_ends),
+        cmocka_unit_test(test_paths), cmocka_unit_test(test_hosts_that_are_the_limit),
+        cmocka_unit_test(test_asked), cmocka_unit_test(test_pauses_of_a_host),
+        cmocka_unit_test(test_burst), cmocka_unit_test(test_everything_lost_ends),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -451,8 +451,12 @@ static bool use_cts(struct lh_connection *c, struct send_message *message, lh_ti
         connection_fail(c, LH_EPROTOCOL, "peer sent a clear-to-send that cannot be");
         return false;
     }
-    if (cts.extra || number_before(cts.message, message->number))
-        pass_by(c); /* parity: use_parity_cts() saw that its segment is over */
+    if (cts.extra) { /* use_parity_cts() had no place for it, and tries again */
+        c->sender.cts_wanted = true;
+        return false;
+    }
+    if (number_before(cts.message, message->number))
+        pass_by(c);
     else if (cts.message == message->number && check_cts(c, message, &raw, &cts))
         start_message_segment(c, message, &cts, now);
     return c->error == 0 && c->sender.segment_next != before;

@@ -108,20 +108,11 @@ static int take_value(enum key key, const struct item *item, struct ec_params *p
 /* KEYS when there is no such key. */
 static enum key key_of(const struct item *item)
 {
-    size_t length = item->value == NULL ? 0 : (size_t)(item->value - item->text) - 1;
+    size_t length = item->value == NULL ? (size_t)item->length : (size_t)(item->value - item->text) - 1;
     for (int key = 0; key < KEYS; key++)
         if (strlen(key_names[key]) == length && memcmp(key_names[key], item->text, length) == 0)
             return (enum key)key;
     return KEYS;
-}
-
-static bool is_key(const struct item *item)
-{
-    for (int key = 0; key < KEYS; key++)
-        if (strlen(key_names[key]) == (size_t)item->length &&
-            memcmp(key_names[key], item->text, (size_t)item->length) == 0)
-            return true;
-    return false;
 }
 
 static int take_item(struct item item, struct reading *reading)
@@ -132,14 +123,14 @@ static int take_item(struct item item, struct reading *reading)
         item.value_length = item.length - (int)(item.value - item.text);
     }
     enum key key = key_of(&item);
-    if (key == KEYS && equals == NULL && is_key(&item))
-        return lh_fail(LH_EINVAL, "%.*s needs a value, as in k=32,m=8,spread=0,beta=0.5,fallback=ir",
-                       item.length, item.text);
     if (key == KEYS)
         return lh_fail(LH_EINVAL,
                        "%s has no parameter \"%.*s\"; it has k, m, spread, beta and fallback, as in "
                        "k=32,m=8,spread=0,beta=0.5,fallback=ir",
                        kind_name(reading->params.kind), item.length, item.text);
+    if (equals == NULL)
+        return lh_fail(LH_EINVAL, "%.*s needs a value, as in k=32,m=8,spread=0,beta=0.5,fallback=ir",
+                       item.length, item.text);
     if (reading->given[key])
         return lh_fail(LH_EINVAL, "%s is given twice, the second time as \"%.*s\"; give it once",
                        key_names[key], item.length, item.text);

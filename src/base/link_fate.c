@@ -61,13 +61,19 @@ static lh_time queue_span_ns(const struct lh_link_spec *spec)
     return span < LH_TIME_NEVER ? (lh_time)span : LH_TIME_NEVER;
 }
 
-lh_time lh_link_ready_ns(const struct lh_link_state *link, lh_time now)
+/* When at most so many full queues wait. */
+static lh_time ready_ns(const struct lh_link_state *link, lh_time now, lh_time queues)
 {
     if (link->spec.rate_bps == 0 || link->bottleneck_free_ns <= now)
         return now;
     lh_time span = queue_span_ns(&link->spec);
     lh_time waiting = link->bottleneck_free_ns - now;
-    return waiting > span ? now + (waiting - span) : now;
+    return waiting / queues > span ? now + (waiting - queues * span) : now;
+}
+
+lh_time lh_link_ready_ns(const struct lh_link_state *link, lh_time now)
+{
+    return ready_ns(link, now, 1);
 }
 
 /* Takes the packet through the bottleneck; returns when its last bit has left. */
@@ -126,10 +132,9 @@ static void draw_damage(struct lh_link_state *link, struct lh_link_fate *fate)
     fate->corrupt_bit = (uint32_t)(lh_prng_next(&link->damage_prng) >> 32);
 }
 
-struct lh_link_fate lh_link_decide(struct lh_link_state *link, lh_time now, uint32_t wire_bytes)
+static struct lh_link_fate decide(struct lh_link_state *link, lh_time now, uint32_t wire_bytes, bool full)
 {
     struct lh_link_fate fate = {.accepted = true, .copies = 1};
-    bool full = lh_link_ready_ns(link, now) > now;
     if (full && !link->spec.drop_tail)
         return (struct lh_link_fate){.accepted = false};
     lh_time left_ns = full ? now : pass_bottleneck(link, now, wire_bytes);
@@ -141,4 +146,14 @@ struct lh_link_fate lh_link_decide(struct lh_link_state *link, lh_time now, uint
     if (full || lost)
         return (struct lh_link_fate){.accepted = true, .dropped = true};
     return fate;
+}
+
+struct lh_link_fate lh_link_decide(struct lh_link_state *link, lh_time now, uint32_t wire_bytes)
+{
+    return decide(link, now, wire_bytes, ready_ns(link, now, 1) > now);
+}
+
+struct lh_link_fate lh_link_decide_control(struct lh_link_state *link, lh_time now, uint32_t wire_bytes)
+{
+    return decide(link, now, wire_bytes, ready_ns(link, now, link->spec.drop_tail ? 1 : 2) > now);
 }

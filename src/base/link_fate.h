@@ -46,6 +46,10 @@ void lh_link_state_init(struct lh_link_state *link, const struct lh_link_spec *s
  * taken while the bytes before it that have not passed the bottleneck do not exceed the queue; so an idle
  * link takes any packet. */
 struct lh_link_fate lh_link_decide(struct lh_link_state *link, lh_time now, uint32_t wire_bytes);
+/* The same for a packet of control, which has a send queue of its own at a NIC: data that fills the queue of
+ * the link holds it back only when as much again waits. Else data that is always there would take every place
+ * that comes free, and control would go when the data is over. A queue that drops drops it, too. */
+struct lh_link_fate lh_link_decide_control(struct lh_link_state *link, lh_time now, uint32_t wire_bytes);
 /* When a packet that was not accepted at `now` would be. */
 lh_time lh_link_ready_ns(const struct lh_link_state *link, lh_time now);
 

@@ -73,7 +73,9 @@ static enum link_refusal take(struct link_lane *lane, struct link_shared *shared
     if (!ring_store_fits(&shared->held->store, packet_bytes))
         return LINK_REFUSED_BY_HELD;
     uint32_t bytes = wire_bytes(lane, shared, write->bytes);
-    struct lh_link_fate fate = lh_link_decide(&shared->link, shared->now_ns, bytes);
+    struct lh_link_fate fate = is_control(lane)
+                                   ? lh_link_decide_control(&shared->link, shared->now_ns, bytes)
+                                   : lh_link_decide(&shared->link, shared->now_ns, bytes);
     if (!fate.accepted)
         return LINK_REFUSED_BY_QUEUE;
     if (fate.dropped) {

@@ -215,6 +215,24 @@ static void packets_of_an_earlier_binding_change_nothing(void **state)
     pair_close(&pair);
 }
 
+/* Data that is always there takes every place in the queue that comes free. */
+static void data_does_not_starve_control(void **state)
+{
+    (void)state;
+    struct sim_pair pair;
+    open_pair(&pair, "rate=1Gbit,queue=4KiB", 1);
+    const struct fabric_ops *ops = pair.ends[0].fabric->ops;
+    struct fabric_endpoint *endpoint = pair.ends[0].endpoint;
+    const struct fabric_datagram datagram = {.data = pair.message, .bytes = 31};
+    for (uint32_t packet = 0; packet < 20; packet++) {
+        while (pair_post(&pair, 0, packet))
+            packet++;
+        assert_int_equal(ops->control_send(endpoint, &datagram, 1), 1);
+        sim_world_advance(pair.world, sim_world_now(pair.world) + 10 * LH_NS_PER_US);
+    }
+    pair_close(&pair);
+}
+
 static void control_arrives_whole(void **state)
 {
     (void)state;
@@ -695,6 +713,7 @@ int main(void)
         cmocka_unit_test(duplicates_change_nothing),
         cmocka_unit_test(a_packet_is_judged_when_it_is_polled),
         cmocka_unit_test(packets_of_an_earlier_binding_change_nothing),
+        cmocka_unit_test(data_does_not_starve_control),
         cmocka_unit_test(control_arrives_whole),
         cmocka_unit_test(a_full_receive_queue_drops),
         cmocka_unit_test(a_cut_link_passes_nothing_until_it_heals),

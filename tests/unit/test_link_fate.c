@@ -103,6 +103,26 @@ static void test_full_queue_pushes_back(void **state)
     assert_false(lh_link_decide(&link, 1000, PACKET_BYTES).accepted);
 }
 
+/* The queue holds three packets of data, and as many of control beyond that. */
+static void test_control_passes_a_full_queue(void **state)
+{
+    (void)state;
+    struct lh_link_state link = link_of("rate=10Gbit,queue=3750", 0);
+    while (lh_link_decide(&link, 0, PACKET_BYTES).accepted)
+        continue;
+    for (lh_time ahead = 4; ahead < 7; ahead++) {
+        struct lh_link_fate fate = lh_link_decide_control(&link, 0, PACKET_BYTES);
+        assert_true(fate.accepted && fate.arrive_ns[0] == (ahead + 1) * 1000); /* behind the data */
+    }
+    assert_false(lh_link_decide_control(&link, 0, PACKET_BYTES).accepted);
+    assert_false(lh_link_decide(&link, 3999, PACKET_BYTES).accepted);
+    assert_true(lh_link_decide(&link, 4000, PACKET_BYTES).accepted);
+    struct lh_link_state dropping = link_of("rate=10Gbit,queue=3750,drop=tail", 0);
+    for (int i = 0; i < 4; i++)
+        assert_false(lh_link_decide(&dropping, 0, PACKET_BYTES).dropped);
+    assert_true(lh_link_decide_control(&dropping, 0, PACKET_BYTES).dropped);
+}
+
 static void test_default_queue_follows_the_rate(void **state)
 {
     (void)state;
@@ -384,6 +404,7 @@ int main(void)
         cmocka_unit_test(test_bottleneck_does_not_drift),
         cmocka_unit_test(test_extreme_rates_do_not_wrap),
         cmocka_unit_test(test_full_queue_pushes_back),
+        cmocka_unit_test(test_control_passes_a_full_queue),
         cmocka_unit_test(test_default_queue_is_64_kib_at_least),
         cmocka_unit_test(test_default_queue_follows_the_rate),
         cmocka_unit_test(test_idle_link_takes_any_packet),

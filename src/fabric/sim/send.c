@@ -111,7 +111,9 @@ static enum sim_refusal send_one(struct sim_endpoint *endpoint, struct sim_path 
                     roce_pad_bytes(roce->payload_bytes) + ROCE_ICRC_BYTES;
     uint32_t wire_bytes = IPV6_AND_UDP_BYTES + packet->bytes;
     struct lh_link_state *link = &world->directions[packet->from][packet->to].link;
-    struct lh_link_fate fate = lh_link_decide(link, sim_now(world), wire_bytes);
+    bool control = path == sim_path_of(endpoint, FABRIC_CONTROL);
+    struct lh_link_fate fate = control ? lh_link_decide_control(link, sim_now(world), wire_bytes)
+                                       : lh_link_decide(link, sim_now(world), wire_bytes);
     if (!fate.accepted) {
         packet_pool_put(&world->pool, packet);
         return SIM_REFUSED_BY_LINK;
@@ -121,7 +123,6 @@ static enum sim_refusal send_one(struct sim_endpoint *endpoint, struct sim_path 
         if (corrupt_bit != 0)
             sim_packet_flip(packet, corrupt_bit - 1);
     }
-    bool control = path == sim_path_of(endpoint, FABRIC_CONTROL);
     if (!control)
         fabric_count(endpoint->table.attr.stats, tx_wire_bytes, wire_bytes);
     bool gone = vanishes(endpoint, packet, control, fate.dropped);

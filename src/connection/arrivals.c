@@ -42,14 +42,15 @@ static struct lh_receiver_view view_of(struct lh_connection *c, const struct rec
     };
 }
 
-void arrivals_start(struct lh_connection *c, struct recv_segment *segment, lh_time now)
+void arrivals_start(struct lh_connection *c, struct recv_segment *segment,
+                    const uint8_t params[LH_SCHEME_PARAMS], lh_time now)
 {
     if (segment->bytes == 0)
         return; /* nothing can arrive: it is done when the length is known */
     struct lh_transfer transfer = {
         .chunks = chunks_of(c, segment), .chunk_bytes = c->attr.chunk_bytes, .stats = &c->stats};
-    memcpy(transfer.params, c->choice.params, sizeof transfer.params);
-    c->choice.scheme->receiver_start(segment->machine, &transfer, now);
+    memcpy(transfer.params, params, sizeof transfer.params);
+    segment->scheme->receiver_start(segment->machine, &transfer, now);
 }
 
 void arrivals_note_seen(struct lh_connection *c, uint32_t sequence, lh_time now)
@@ -98,7 +99,7 @@ void arrivals_on_scheme(struct lh_connection *c, struct recv_segment *segment, c
     if (segment->posted_bytes == 0)
         return; /* it has no machine */
     struct lh_receiver_view view = view_of(c, segment, now);
-    c->choice.scheme->receiver_on_message(segment->machine, data, bytes, &view);
+    segment->scheme->receiver_on_message(segment->machine, data, bytes, &view);
     segment->touched = true;
 }
 
@@ -113,7 +114,7 @@ static void carry_out(struct lh_connection *c, struct recv_segment *segment, con
     case LH_ACTION_COMPLETE:
         assert(length_known(c, segment));
         receiver_segment_done(c, segment,
-                              !c->choice.scheme->coding || segment->arrived == chunks_of(c, segment), now);
+                              !segment->scheme->coding || segment->arrived == chunks_of(c, segment), now);
         return;
     case LH_ACTION_FAIL:
         verdict_refuse(c, recv_message_at(c, segment->message), (enum lh_error)action->what.error, now);
@@ -133,7 +134,7 @@ static void run_machine(struct lh_connection *c, struct recv_segment *segment, l
         struct lh_receiver_view view = view_of(c, segment, now);
         actions->count = 0;
         actions->next_ns = LH_TIME_NEVER;
-        c->choice.scheme->receiver_step(segment->machine, &view, actions);
+        segment->scheme->receiver_step(segment->machine, &view, actions);
         assert(actions->count <= LH_ACTIONS_MAX);
         segment->next_ns = actions->next_ns;
         segment->touched = actions->count == LH_ACTIONS_MAX;

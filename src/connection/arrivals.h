@@ -8,8 +8,9 @@
 
 #include "connection/connection.h"
 
-/* A segment was posted. */
-void arrivals_start(struct lh_connection *c, struct recv_segment *segment, lh_time now);
+/* A segment was posted; params are those of its scheme. */
+void arrivals_start(struct lh_connection *c, struct recv_segment *segment,
+                    const uint8_t params[LH_SCHEME_PARAMS], lh_time now);
 /* Looks for chunks that have arrived; whether there are any. */
 bool arrivals_look(struct lh_connection *c, lh_time now);
 /* Something of this segment was seen: those before it were overtaken. */

@@ -182,7 +182,7 @@ void coder_encode(struct lh_connection *c, struct send_segment *segment, uint32_
 
 void coder_decode(struct lh_connection *c, struct recv_segment *segment)
 {
-    const struct lh_scheme_coding *ops = c->choice.scheme->coding;
+    const struct lh_scheme_coding *ops = segment->scheme->coding;
     struct coded_recv *coded = &segment->coded;
     uint32_t groups = ops->groups(coded->coding.params, coded->coding.chunks);
     uint32_t threads = c->attr.coders == LH_NO_CODERS ? 1 : c->attr.coders;

@@ -179,7 +179,9 @@ struct recv_message {
     uint64_t room;
     uint64_t bytes; /* UINT64_MAX: not told yet */
     struct message_memory memory;
-    uint32_t segments; /* that the room has, later that the message has; at least 1 */
+    struct scheme_choice choice; /* final when the first segment is posted, and so is how it is cut */
+    uint64_t segment_bytes;      /* of each but the last */
+    uint32_t segments;           /* that the room has, later that the message has; at least 1 */
     uint32_t posted;
     uint32_t done;
     int error;      /* why it was refused, or canceled ahead: a positive lh_error */
@@ -219,6 +221,7 @@ struct recv_segment {
     uint32_t bytes;        /* room, later length */
     struct sdr_recv_handle *handle;
     const uint8_t *bitmap;
+    const struct lh_scheme *scheme;
     void *machine;
     uint32_t arrived;
     lh_time last_arrival_ns;
@@ -235,7 +238,6 @@ struct receiver {
     struct recv_segment *segments; /* attr.slots */
     uint32_t segment_oldest;       /* all before it are over */
     uint32_t segment_next;         /* sequence of the next one to be posted */
-    uint64_t segment_bytes;        /* of a message that one takes */
     bool parity_due;               /* the parity of the newest segment is to be posted next */
     uint32_t newest_seen;          /* segments before this were overtaken */
     bool post_refused;             /* the SDR layer takes no more receives for now */

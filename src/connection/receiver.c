@@ -19,8 +19,7 @@
 int receiver_init(struct lh_connection *c)
 {
     struct receiver *r = &c->receiver;
-    r->segment_bytes = scheme_segment_bytes(&c->choice, &c->attr);
-    uint32_t chunks = (uint32_t)(r->segment_bytes / c->attr.chunk_bytes);
+    uint32_t chunks = (uint32_t)(scheme_segment_bytes(&c->choice, &c->attr) / c->attr.chunk_bytes);
     assert(chunks > 0);
     size_t bytes = c->choice.scheme->receiver_bytes(chunks);
     size_t machine_bytes = (bytes + MACHINE_ALIGNMENT - 1) / MACHINE_ALIGNMENT * MACHINE_ALIGNMENT;
@@ -43,10 +42,19 @@ void receiver_free(struct lh_connection *c)
 
 /* ---- messages ---------------------------------------------------------------------------------------- */
 
-static uint32_t segments_of(const struct lh_connection *c, uint64_t bytes)
+static uint32_t segments_of(const struct recv_message *message, uint64_t bytes)
 {
-    uint64_t segment = c->receiver.segment_bytes;
+    uint64_t segment = message->segment_bytes;
     return bytes == 0 ? 1 : (uint32_t)((bytes + segment - 1) / segment);
+}
+
+/* Settles by which scheme it comes, and so how it is cut. */
+static void choose_scheme(struct lh_connection *c, struct recv_message *message)
+{
+    assert(message->posted == 0 && message->bytes == MESSAGE_BYTES_UNKNOWN);
+    message->choice = c->choice;
+    message->segment_bytes = scheme_segment_bytes(&message->choice, &c->attr);
+    message->segments = segments_of(message, message->room);
 }
 
 static struct recv_message *add_message(struct lh_connection *c, void *buffer, uint64_t room)
@@ -60,7 +68,7 @@ static struct recv_message *add_message(struct lh_connection *c, void *buffer, u
         .buffer = buffer,
         .room = room,
         .bytes = MESSAGE_BYTES_UNKNOWN,
-        .segments = segments_of(c, room),
+        .segments = 1,
         .error = error,
         .forgotten = forgotten,
     };
@@ -74,7 +82,7 @@ static int check_message(const struct lh_connection *c, uint64_t room)
         return lh_fail((enum lh_error) - c->error, "connection has ended: %s", c->reason);
     if (!c->attached)
         return lh_fail(LH_ESTATE, "connection is not attached yet: lh_attach() first");
-    if (room > TRANSFER_ROOM_MAX || room / r->segment_bytes >= INT32_MAX)
+    if (room > TRANSFER_ROOM_MAX || room / scheme_segment_bytes(&c->choice, &c->attr) >= INT32_MAX)
         return lh_fail(LH_EINVAL, "room of %llu bytes: too long", (unsigned long long)room);
     if (r->next - r->oldest == MESSAGES_MAX)
         return lh_fail(LH_EAGAIN, "%u messages are in flight: wait for one", MESSAGES_MAX);
@@ -246,10 +254,10 @@ static void decode_segment(struct lh_connection *c, struct recv_segment *segment
         .chunks = chunks,
         .chunk_bytes = c->attr.chunk_bytes,
         .bytes = segment->bytes,
-        .room = message->buffer + segment->index * c->receiver.segment_bytes,
+        .room = message->buffer + segment->index * message->segment_bytes,
         .extra = coded->buffer->chunks,
     };
-    memcpy(coded->coding.params, c->choice.params, sizeof coded->coding.params);
+    memcpy(coded->coding.params, message->choice.params, sizeof coded->coding.params);
     coded->coding.message = coded->coding.room;
     keep_bitmaps(segment, chunks);
     coded->jobs = 1; /* until the coder counts: the buffer stays */
@@ -281,17 +289,17 @@ void receiver_segment_decoded(struct lh_connection *c, struct recv_segment *segm
 
 /* ---- posting ----------------------------------------------------------------------------------------- */
 
-static void make_upper(const struct lh_connection *c, const struct recv_message *message, uint32_t index,
-                       bool extra, uint8_t upper[LH_CTS_UPPER_BYTES])
+static void make_upper(const struct recv_message *message, uint32_t index, bool extra,
+                       uint8_t upper[LH_CTS_UPPER_BYTES])
 {
     struct transfer_cts cts = {
         .message = message->number,
         .segment = index,
         .room = message->room,
-        .scheme = c->choice.scheme->id,
+        .scheme = message->choice.scheme->id,
         .extra = extra,
     };
-    memcpy(cts.params, c->choice.params, sizeof cts.params);
+    memcpy(cts.params, message->choice.params, sizeof cts.params);
     transfer_cts_encode(&cts, upper);
 }
 
@@ -315,17 +323,18 @@ static void open_segment(struct lh_connection *c, struct recv_message *message,
         .bytes = bytes,
         .handle = handle,
         .bitmap = bitmap,
+        .scheme = message->choice.scheme,
         .machine = segment->machine,
         .last_arrival_ns = LH_TIME_NEVER,
         .later_seen_ns = LH_TIME_NEVER,
         .next_ns = LH_TIME_NEVER,
     };
-    const struct lh_scheme_coding *coding = c->choice.scheme->coding;
+    const struct lh_scheme_coding *coding = segment->scheme->coding;
     if (coding && bytes > 0)
-        segment->coded.extra_chunks =
-            coding->extra_chunks(c->choice.params, (bytes + c->attr.chunk_bytes - 1) / c->attr.chunk_bytes);
+        segment->coded.extra_chunks = coding->extra_chunks(
+            message->choice.params, (bytes + c->attr.chunk_bytes - 1) / c->attr.chunk_bytes);
     c->receiver.parity_due = segment->coded.extra_chunks > 0;
-    arrivals_start(c, segment, now);
+    arrivals_start(c, segment, message->choice.params, now);
 }
 
 /* Posts a receive; NULL when there is no room for it now, or the message was refused. */
@@ -342,11 +351,11 @@ static struct sdr_recv_handle *post(struct lh_connection *c, struct recv_message
     return NULL;
 }
 
-static struct parity_buffer *take_buffer(struct lh_connection *c)
+static struct parity_buffer *take_buffer(struct lh_connection *c, const struct recv_message *message)
 {
-    const struct lh_scheme_coding *coding = c->choice.scheme->coding;
-    uint32_t chunks = (uint32_t)(c->receiver.segment_bytes / c->attr.chunk_bytes);
-    uint32_t extra = coding->extra_chunks(c->choice.params, chunks);
+    const struct lh_scheme_coding *coding = message->choice.scheme->coding;
+    uint32_t chunks = (uint32_t)(message->segment_bytes / c->attr.chunk_bytes);
+    uint32_t extra = coding->extra_chunks(message->choice.params, chunks);
     return parity_take(c, (size_t)extra * c->attr.chunk_bytes, (size_t)chunks + extra);
 }
 
@@ -359,7 +368,7 @@ static bool post_parity(struct lh_connection *c, lh_time now)
     struct recv_message *message = recv_message_at(c, segment->message);
     assert(segment->state == SEGMENT_OPEN && coded->extra_chunks > 0);
     if (!coded->buffer)
-        coded->buffer = take_buffer(c);
+        coded->buffer = take_buffer(c, message);
     if (!coded->buffer) {
         if (c->parity_in_use == 0) /* else some will be given back */
             verdict_refuse(c, message, LH_ENOMEM, now);
@@ -371,7 +380,7 @@ static bool post_parity(struct lh_connection *c, lh_time now)
         .address = (uint64_t)(uintptr_t)coded->buffer->chunks,
     };
     uint8_t upper[LH_CTS_UPPER_BYTES];
-    make_upper(c, message, segment->index, true, upper);
+    make_upper(message, segment->index, true, upper);
     coded->handle = post(c, message, &wr, upper, now);
     if (!coded->handle)
         return false;
@@ -395,17 +404,17 @@ static bool post_parity(struct lh_connection *c, lh_time now)
 /* False when there is no room for it now. */
 static bool post_segment(struct lh_connection *c, struct recv_message *message, lh_time now)
 {
-    uint64_t offset = message->posted * c->receiver.segment_bytes;
+    uint64_t offset = message->posted * message->segment_bytes;
     uint64_t end = message->bytes == MESSAGE_BYTES_UNKNOWN ? message->room : message->bytes;
     uint64_t left = end - offset;
-    uint32_t bytes = (uint32_t)(left < c->receiver.segment_bytes ? left : c->receiver.segment_bytes);
+    uint32_t bytes = (uint32_t)(left < message->segment_bytes ? left : message->segment_bytes);
     struct sdr_recv_wr wr = {
         .max_length = bytes,
         .lkey = message->memory.lkey,
         .address = bytes ? (uint64_t)(uintptr_t)(message->buffer + offset) : 0,
     };
     uint8_t upper[LH_CTS_UPPER_BYTES];
-    make_upper(c, message, message->posted, false, upper);
+    make_upper(message, message->posted, false, upper);
     struct sdr_recv_handle *handle = post(c, message, &wr, upper, now);
     if (!handle)
         return false;
@@ -413,21 +422,32 @@ static bool post_segment(struct lh_connection *c, struct recv_message *message, 
     return true;
 }
 
+/* Where the scheme codes, a segment takes two places. */
+static bool has_place(const struct lh_connection *c, const struct recv_message *message)
+{
+    const struct receiver *r = &c->receiver;
+    uint32_t places = message->choice.scheme->coding ? 2 : 1;
+    return r->segment_next - r->segment_oldest + places <= c->attr.slots;
+}
+
 void receiver_post(struct lh_connection *c, lh_time now)
 {
     struct receiver *r = &c->receiver;
     receiver_retire(c);
     r->post_refused = false;
-    /* Where the scheme codes, a segment takes two places. */
-    uint32_t places = c->choice.scheme->coding ? 2 : 1;
     if (r->parity_due && !post_parity(c, now))
         return;
     /* Bounded by the two rings: each turn posts a segment or moves on to the next message. */
-    while (r->posting != r->next && r->segment_next - r->segment_oldest + places <= c->attr.slots) {
+    while (r->posting != r->next) {
         struct recv_message *message = recv_message_at(c, r->posting);
-        if (message->state != RECV_OPEN || message->posted >= message->segments)
+        if (message->state != RECV_OPEN || message->posted >= message->segments) {
             r->posting++;
-        else if (!post_segment(c, message, now) || (r->parity_due && !post_parity(c, now)))
+            continue;
+        }
+        if (message->posted == 0)
+            choose_scheme(c, message);
+        if (!has_place(c, message) || !post_segment(c, message, now) ||
+            (r->parity_due && !post_parity(c, now)))
             return;
     }
 }
@@ -437,7 +457,7 @@ void receiver_post(struct lh_connection *c, lh_time now)
 static void cut_segment(struct lh_connection *c, struct recv_segment *segment,
                         const struct recv_message *message)
 {
-    uint64_t offset = segment->index * c->receiver.segment_bytes;
+    uint64_t offset = segment->index * message->segment_bytes;
     if (segment->index >= message->segments) {
         close_segment(c, segment, SEGMENT_UNNEEDED);
         return;
@@ -457,7 +477,7 @@ static void learn_length(struct lh_connection *c, struct recv_message *message, 
         return;
     }
     message->bytes = bytes;
-    message->segments = segments_of(c, bytes);
+    message->segments = segments_of(message, bytes);
     for (uint32_t n = r->segment_oldest; n != r->segment_next; n++) { /* at most attr.slots */
         struct recv_segment *segment = recv_segment_at(c, n);
         if (segment->state == SEGMENT_OPEN && segment->message == message->number)
@@ -466,11 +486,11 @@ static void learn_length(struct lh_connection *c, struct recv_message *message, 
 }
 
 /* Whether these lengths can be those of this segment. */
-static bool lengths_possible(const struct lh_connection *c, const struct recv_segment *segment,
-                             const struct recv_message *message, const struct transfer_message *told)
+static bool lengths_possible(const struct recv_segment *segment, const struct recv_message *message,
+                             const struct transfer_message *told)
 {
     uint64_t bytes = told->body.to_receiver.message_bytes;
-    uint64_t offset = segment->index * c->receiver.segment_bytes;
+    uint64_t offset = segment->index * message->segment_bytes;
     if (told->body.to_receiver.message != segment->message)
         return false;
     if (message->bytes != MESSAGE_BYTES_UNKNOWN && message->bytes != bytes)
@@ -478,7 +498,7 @@ static bool lengths_possible(const struct lh_connection *c, const struct recv_se
     if (offset > bytes || (offset == bytes && segment->index > 0))
         return false;
     uint64_t left = bytes - offset;
-    uint64_t most = c->receiver.segment_bytes;
+    uint64_t most = message->segment_bytes;
     return told->body.to_receiver.segment_bytes == (left < most ? left : most);
 }
 
@@ -486,7 +506,7 @@ static void on_open_segment(struct lh_connection *c, struct recv_segment *segmen
                             const struct transfer_message *told, lh_time now)
 {
     struct recv_message *message = recv_message_at(c, segment->message);
-    if (!lengths_possible(c, segment, message, told)) {
+    if (!lengths_possible(segment, message, told)) {
         c->stats.bad_control++;
         return;
     }

@@ -245,7 +245,8 @@ static void other_segments_half_way_end_it(void **state)
     uint8_t *buffer = connection_pair_bytes(20 * SLOT, 2);
     struct lh_request *recv = connection_pair_recv(&pair, 1, buffer, 20 * SLOT);
     connection_pair_run(&pair, 20 * LH_NS_PER_MS);
-    assert_int_equal(c->choice.scheme->parse("k=4,m=2", c->choice.params), 0); /* 16 chunks */
+    struct scheme_choice *choice = &recv_message_at(c, 0)->choice;
+    assert_int_equal(choice->scheme->parse("k=4,m=2", choice->params), 0); /* 16 chunks */
     struct lh_request *send = connection_pair_send(&pair, 0, data, 20 * SLOT);
     assert_int_equal(connection_pair_finish(&pair, send).error, -LH_EPROTOCOL);
     assert_true(connection_pair_finish(&pair, recv).error != 0);

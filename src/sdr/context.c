@@ -211,7 +211,8 @@ void context_remove_qp(struct sdr_context *context, struct sdr_qp *qp)
 
 void context_wake_workers(struct sdr_context *context)
 {
-    for (uint32_t i = 0; i < context->worker_count; i++)
+    uint32_t hands = context->worker_count ? context->worker_count : 1; /* who calls by himself is one */
+    for (uint32_t i = 0; i < hands; i++)
         worker_wake(&context->workers[i]);
 }
 
@@ -220,13 +221,23 @@ const char *lh_sdr_warning(struct sdr_context *context)
     return fabric_warning(context->fabric);
 }
 
+/* Channels have their turn before the driver: what it puts into their queues goes in the next round, which
+ * is due at once. A worker does the same (worker.c). */
+static bool round_of_caller(struct sdr_context *context, uint32_t index, uint32_t count, lh_time *next)
+{
+    struct worker *caller = &context->workers[0];
+    atomic_exchange(&caller->kicked, false);
+    bool moved = worker_round(context, index, count, next);
+    return moved || atomic_load(&caller->kicked);
+}
+
 int lh_sdr_progress(struct sdr_context *context, lh_time *next_ns)
 {
     if (context->worker_count)
         return lh_fail(LH_ESTATE, "context has %u workers, which make progress by themselves",
                        context->worker_count);
     lh_time next;
-    bool moved = worker_round(context, 0, 1, &next);
+    bool moved = round_of_caller(context, 0, 1, &next);
     if (next_ns)
         *next_ns = moved ? 0 : next;
     return 0;
@@ -236,7 +247,7 @@ void sdr_context_round(struct sdr_context *context, uint32_t index, uint32_t cou
                        lh_time *next_ns)
 {
     assert(context->worker_count == 0 && index < count);
-    *moved = worker_round(context, index, count, next_ns);
+    *moved = round_of_caller(context, index, count, next_ns);
 }
 
 lh_time lh_sdr_now(struct sdr_context *context)

@@ -1,7 +1,8 @@
 /*
  * rtt.c - round trips of small packets, one after the other at an even pace.
  *
- * Timers: the next ping; the end of patience, which is longer as long as nothing has come back.
+ * Timers: the next ping; the end of patience, which is longer as long as nothing has come back. Until
+ * something has, pings go on: one burst of losses may be longer than those that were wanted.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -26,14 +27,19 @@
 
 struct pings {
     uint32_t wanted, sent, answered;
-    lh_time next_ns, last_sent_ns, longest_ns;
+    lh_time next_ns, last_sent_ns, wanted_sent_ns, longest_ns;
     bool heard[PINGS_MAX];
     lh_time samples[PINGS_MAX]; /* in the order of sending */
 };
 
+static bool goes_on(const struct pings *pings)
+{
+    return pings->sent < pings->wanted || (pings->answered == 0 && pings->sent < PINGS_MAX);
+}
+
 static void send_due(struct probe_client *client, struct pings *pings, lh_time now)
 {
-    if (pings->sent == pings->wanted || now < pings->next_ns)
+    if (!goes_on(pings) || now < pings->next_ns)
         return;
     struct port_packet ping =
         probe_client_packet(client, PROBE_PING, pings->sent, 0, LH_PROBE_PAYLOAD_MIN, now);
@@ -41,6 +47,8 @@ static void send_due(struct probe_client *client, struct pings *pings, lh_time n
         return;
     pings->sent++;
     pings->last_sent_ns = now;
+    if (pings->sent == pings->wanted)
+        pings->wanted_sent_ns = now;
     pings->next_ns = now + PING_GAP_NS;
 }
 
@@ -59,10 +67,12 @@ static void on_pong(struct probe_client *client, struct pings *pings, const stru
         pings->longest_ns = rtt_ns;
 }
 
+/* Once all that were wanted are sent. */
 static lh_time patience_ends_ns(const struct pings *pings)
 {
-    lh_time patience = pings->answered == 0 ? FIRST_PATIENCE_NS : LAST_PATIENCE_MIN + 3 * pings->longest_ns;
-    return pings->last_sent_ns + patience;
+    if (pings->answered == 0)
+        return pings->wanted_sent_ns + FIRST_PATIENCE_NS;
+    return pings->last_sent_ns + LAST_PATIENCE_MIN + 3 * pings->longest_ns;
 }
 
 static int nothing_came(const struct probe_client *client)
@@ -113,10 +123,13 @@ int probe_measure_rtt(struct probe_client *client)
             for (uint32_t i = 0; i < count; i++)
                 on_pong(client, &pings, &arrivals[i]);
         } while (seen == PORT_BATCH);
-        bool all_sent = pings.sent == pings.wanted;
-        if (all_sent && (pings.answered == pings.sent || tcp_now() >= patience_ends_ns(&pings)))
+        bool enough = pings.sent >= pings.wanted;
+        if (enough && (pings.answered == pings.sent || tcp_now() >= patience_ends_ns(&pings)))
             break;
-        lh_keep_earlier(&next_ns, all_sent ? patience_ends_ns(&pings) : pings.next_ns);
+        if (goes_on(&pings))
+            lh_keep_earlier(&next_ns, pings.next_ns);
+        if (enough)
+            lh_keep_earlier(&next_ns, patience_ends_ns(&pings));
         if (probe_port_wait(&client->port, client->tcp, next_ns)) {
             int error = probe_client_check_server(client);
             if (error != 0)

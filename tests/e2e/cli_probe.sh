@@ -64,6 +64,10 @@ else
     expect_line "$work/probe.out" 'in bursts of'
 fi
 
+say "a burst that takes all the first round trips: it goes on asking"
+probe --link rtt=50ms,rate=500Mbit,loss=1e-2,burst=16,seed=8 --size 256 --trials 1 --packets 100 --time 1s
+holds '0 < d["rtt_samples"] and 0.05 <= d["rtt_min_s"]'
+
 say "order, copies and flows"
 probe --link rtt=8ms,reorder=5e-2,duplicate=2e-2,seed=2 --flows 4 --size 256 --trials 1 --packets 5000 \
     --rate 100Mbit --time 1s

@@ -2,7 +2,8 @@
 """What longhaul probe finds, beside what the emulated link was told.
 
 Prints a row for each link, the medians over its seeds: round trip / truth, burst length / truth,
-rate / truth, and how many of the 95 % intervals hold the true loss. --json FILE has every run.
+rate / truth, and how many of the 95 % intervals hold the true loss. --json FILE has every run. BUILD names
+the build folder (build).
 
 SPDX-License-Identifier: BSD-3-Clause
 """
@@ -10,11 +11,12 @@ SPDX-License-Identifier: BSD-3-Clause
 import argparse
 import json
 import math
+import os
 import pathlib
 import statistics
 import subprocess
 
-COMMAND = pathlib.Path(__file__).resolve().parent.parent / "build" / "longhaul"
+COMMAND = pathlib.Path(os.environ.get("BUILD", "build")).resolve() / "longhaul"
 # round trip ms, rate Gbit/s, loss, burst
 LINKS = [(2.5, 1, 1e-2, 1), (10, 1, 1e-3, 1), (10, 0.2, 1e-2, 4), (25, 1, 1e-2, 1), (25, 1, 1e-2, 8),
          (25, 1, 5e-2, 3), (50, 0.5, 1e-2, 16), (100, 1, 1e-2, 8), (100, 0.1, 3e-2, 1)]
@@ -27,7 +29,7 @@ def probe(where, link, seed, time_s):
     done = subprocess.run([COMMAND, "probe", where, "--time", f"{time_s}s", "--link", text, "--json", "-"],
                           capture_output=True, text=True, check=False)
     if done.returncode != 0:
-        raise SystemExit(f"{text}: {done.stderr}")
+        raise SystemExit(f"{text} ended with {done.returncode}: {done.stderr}")
     return json.loads(done.stdout)
 
 

@@ -3,14 +3,14 @@
 
 #include <stdint.h>
 
+#include <longhaul/flowcontrol.h>
+
 /* pcap (draft-ietf-opsawg-pcap): little-endian, times in nanoseconds. */
 #define PCAP_MAGIC_NS  0xa1b23c4du
 #define LINK_ETHERNET  1
 #define PS_PER_S       1000000000000u
 #define PS_PER_NS      1000u
 #define ETHERTYPE_IPV4 0x0800
-#define ETHERTYPE_PFC  0x8808 /* MAC control; IEEE 802.1Qbb */
-#define PFC_OPCODE     0x0101
 #define IP_UDP         17
 #define UDP_ROCE       4791
 /* InfiniBand specification volume 1, table 38: reliable connection. */
@@ -30,7 +30,6 @@
 #define RETH_BYTES     16
 #define AETH_BYTES     4
 #define ICRC_BYTES     4
-#define PFC_BYTES      60
 
 _Static_assert(ETHERNET_BYTES + IPV4_BYTES + UDP_BYTES + BTH_BYTES + RETH_BYTES + ICRC_BYTES ==
                    CLI_PCAP_SNAP,
@@ -142,19 +141,16 @@ static void put_bth(struct bytes *bytes, const struct lh_netsim_packet *packet)
     put32(bytes, (data ? 0x80000000u : 0) | packet_number(packet)); /* data: please acknowledge */
 }
 
-/* A frame of MAC control; its length does not vary. */
+/* From the port of that link. A pause has no end of its own, so it says the longest. */
 static void put_pfc(struct bytes *bytes, const struct lh_netsim_packet *packet)
 {
-    put16(bytes, 0x0180);
-    put32(bytes, 0xc2000001u);
-    put_mac(bytes, 1, packet->link);
-    put16(bytes, ETHERTYPE_PFC);
-    put16(bytes, PFC_OPCODE);
-    put16(bytes, 1u << (packet->priority & 7));
-    for (unsigned priority = 0; priority < 8; priority++)
-        put16(bytes, packet->kind == LH_NETSIM_PAUSE && priority == packet->priority ? 0xffff : 0);
-    while (bytes->count < PFC_BYTES)
-        put8(bytes, 0);
+    unsigned priority = packet->priority & 7;
+    struct lh_pfc_frame frame = {.enabled = (uint8_t)(1u << priority)};
+    struct bytes source = {frame.source, 0};
+    put_mac(&source, 1, packet->link);
+    frame.quanta[priority] = packet->kind == LH_NETSIM_PAUSE ? LH_PFC_QUANTA_MAX : 0;
+    lh_pfc_frame_encode(&frame, bytes->at);
+    bytes->count = LH_PFC_FRAME_BYTES;
 }
 
 /* Ethernet to the last header of ours; returns what the frame's length is at least. */
@@ -209,7 +205,7 @@ void cli_pcap_packet(FILE *file, const struct lh_netsim_packet *packet, uint32_t
 {
     uint8_t room[CLI_PCAP_SNAP], record_room[CLI_PCAP_RECORD_HEADER];
     struct bytes bytes = {room, 0}, record = {record_room, 0};
-    uint32_t least = PFC_BYTES;
+    uint32_t least = LH_PFC_FRAME_BYTES;
     if (packet->kind == LH_NETSIM_PAUSE || packet->kind == LH_NETSIM_RESUME)
         put_pfc(&bytes, packet);
     else

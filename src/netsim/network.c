@@ -204,7 +204,8 @@ void netsim_setup(struct netsim *net, const struct netsim_config *config, const 
     net->delivered_first = net->delivered_last = NETSIM_NO_PACKET;
     if (config->switches.pfc) {
         net->lossless = (uint8_t)(1u << config->transport.data_priority);
-        net->pfc = (struct pfc_thresholds){config->switches.pfc_xoff_bytes, config->switches.pfc_xon_bytes};
+        net->pfc =
+            (struct lh_pfc_thresholds){config->switches.pfc_xoff_bytes, config->switches.pfc_xon_bytes, 0};
     }
     if (config->transport.rate_bps != 0)
         net->pace_ps_per_byte_q16 = netsim_ps_per_byte_q16(config->transport.rate_bps);

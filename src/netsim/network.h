@@ -10,10 +10,10 @@
 #ifndef LH_NETSIM_NETWORK_H
 #define LH_NETSIM_NETWORK_H
 
+#include <longhaul/flowcontrol.h>
 #include <longhaul/netsim.h>
 
 #include "base/prng.h"
-#include "flowcontrol/pfc.h"
 #include "netsim/config.h"
 #include "netsim/event_queue.h"
 #include "netsim/flow.h"
@@ -68,7 +68,7 @@ struct netsim {
     bool out_of_packets;
     bool runs_on;     /* raw packets may come at any time: when all flows have ended, it is not over */
     uint8_t lossless; /* bit p: priority p is under PFC */
-    struct pfc_thresholds pfc;
+    struct lh_pfc_thresholds pfc;
     uint64_t pace_ps_per_byte_q16;
     uint32_t delivered_first; /* raw packets that arrived */
     uint32_t delivered_last;

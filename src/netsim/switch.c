@@ -88,7 +88,7 @@ static void signal_upstream(struct netsim *net, uint32_t link, uint8_t priority,
         return;
     net->pool.packets[number] = (struct netsim_packet){
         .flow = NETSIM_NO_FLOW,
-        .wire_bytes = PFC_FRAME_BYTES,
+        .wire_bytes = LH_PFC_FRAME_BYTES,
         .kind = pause ? LH_NETSIM_PAUSE : LH_NETSIM_RESUME,
         .priority = priority,
     };
@@ -97,6 +97,17 @@ static void signal_upstream(struct netsim *net, uint32_t link, uint8_t priority,
     else
         net->totals.resumes++;
     netsim_enqueue_urgent(net, net->ports[link].reverse, number);
+}
+
+static void control_upstream(struct netsim *net, const struct netsim_switch *node, uint32_t link,
+                             uint8_t priority)
+{
+    struct netsim_port *in = &net->ports[link];
+    uint64_t free_bytes = net->switch_config.buffer_bytes - node->used_bytes;
+    enum lh_flow_signal signal =
+        lh_pfc_update(&net->pfc, in->held_bytes[priority], free_bytes, priority, &in->stopped);
+    if (signal != LH_FLOW_NONE)
+        signal_upstream(net, link, priority, signal == LH_FLOW_PAUSE);
 }
 
 static void drop(struct netsim *net, uint32_t out, uint32_t packet)
@@ -134,9 +145,8 @@ void netsim_on_switch_arrival(struct netsim *net, uint32_t number, uint32_t link
     arrived->ingress = link;
     node->used_bytes += arrived->wire_bytes;
     in->held_bytes[priority] += arrived->wire_bytes;
-    if ((net->lossless >> priority & 1) != 0 &&
-        pfc_on_arrival(&net->pfc, in->held_bytes[priority], priority, &in->stopped))
-        signal_upstream(net, link, priority, true);
+    if ((net->lossless >> priority & 1) != 0 && in->held_bytes[priority] > net->pfc.xoff_bytes)
+        control_upstream(net, node, link, priority);
     netsim_enqueue(net, out, packet);
 }
 
@@ -164,8 +174,8 @@ void netsim_on_switch_departure(struct netsim *net, uint32_t port, struct netsim
     assert(node->used_bytes >= packet->wire_bytes && in->held_bytes[priority] >= packet->wire_bytes);
     node->used_bytes -= packet->wire_bytes;
     in->held_bytes[priority] -= packet->wire_bytes;
-    if (in->stopped != 0 && pfc_on_departure(&net->pfc, in->held_bytes[priority], priority, &in->stopped))
-        signal_upstream(net, packet->ingress, priority, false);
+    if (in->stopped != 0)
+        control_upstream(net, node, packet->ingress, priority);
     if (net->switch_config.ecn_max_bytes != 0 && packet->kind == LH_NETSIM_DATA &&
         congested(net, port, net->ports[port].queue_bytes[priority])) {
         packet->flags |= NETSIM_MARKED;

@@ -41,7 +41,8 @@ static uint64_t held_max_run(struct netsim_world *world)
 static uint64_t held_bound(const struct netsim_config *config)
 {
     double wire = (double)config->topology.rate_bps / 8 * (double)config->topology.delay_ps * 1e-12;
-    return config->switches.pfc_xoff_bytes + FRAME + 2 * (uint64_t)(wire + 1) + 2 * FRAME + PFC_FRAME_BYTES;
+    return config->switches.pfc_xoff_bytes + FRAME + 2 * (uint64_t)(wire + 1) + 2 * FRAME +
+           LH_PFC_FRAME_BYTES;
 }
 
 static void check_lossless(const struct netsim_world *world)

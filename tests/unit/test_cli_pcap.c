@@ -125,6 +125,9 @@ static void pause_and_resume(void **state)
     struct lh_netsim_packet packet = {.priority = 3, .wire_bytes = 64, .kind = LH_NETSIM_PAUSE};
     const uint8_t *record = write_one(&packet, false), *frame = record + 16;
     assert_int_equal(little(record + 12), 64);
+    struct lh_pfc_frame read;
+    assert_int_equal(little(record + 8), 64);
+    assert_int_equal(lh_pfc_frame_decode(frame, 64, &read), 0);
     assert_int_equal(big16(frame + 12), 0x8808);
     assert_int_equal(big16(frame + 14), 0x0101);
     assert_int_equal(big16(frame + 16), 1 << 3);

@@ -1,0 +1,157 @@
+/*
+ * bifrost.c - the downstream port of Bifrost (Yu et al., ICNP 2023, algorithm 1).
+ *
+ * F is what may arrive from now on within a round trip and a slot: what was granted and has not come.
+ * Each slot grants c = H - L - F, between nothing and a whole slot, so L + F never exceeds H; and with H
+ * of a round trip and two slots L + F is never less than a round trip and a slot: then the queue lasts
+ * until what is granted now arrives (theorem 1).
+ *
+ * Where the printed algorithm cannot be meant as it stands:
+ * - Line 10 would grant less than nothing when L + F exceeds H; here it grants nothing. What leaked past
+ *   a pause is then deducted by itself, in every slot: lines 12 and 13 have nothing left to do, and k
+ *   says only how much headroom there is for leaks.
+ * - A pause has whole quanta. What is booked in F is what the pause leaves of the slot, not the c that it
+ *   was rounded from, or F would drift; so H needs a quantum more.
+ * - Line 15 takes what arrived off F, the proof takes off what was granted; see lh_bifrost_init().
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include <longhaul/flowcontrol.h>
+
+#include <assert.h>
+#include <inttypes.h>
+
+#include "base/error.h"
+#include "flowcontrol/span.h"
+
+/* ---- configuration ----------------------------------------------------------------------------------- */
+
+static uint64_t slot_bytes(const struct lh_bifrost_config *config)
+{
+    return flow_bytes_in(config->rate_bps, config->slot_ns);
+}
+
+static int check_link(const struct lh_bifrost_config *config)
+{
+    if (config->rate_bps < FLOW_RATE_MIN || config->rate_bps > FLOW_RATE_MAX)
+        return lh_fail(LH_ERANGE, "the link has %" PRIu64 " bit/s: 1e6 to 1e14", config->rate_bps);
+    if (config->delay_ns > FLOW_SPAN_MAX / 2)
+        return lh_fail(LH_ERANGE, "the link takes %" PRIu64 " ns: a second at most, one way",
+                       config->delay_ns);
+    if (config->mtu_bytes == 0 || config->leak_slots == 0)
+        return lh_fail(LH_EINVAL, "mtu_bytes (%u) and leak_slots (%u): both are at least 1",
+                       config->mtu_bytes, config->leak_slots);
+    uint64_t holds = flow_bytes_in(config->rate_bps, 2 * config->delay_ns);
+    if (config->delta_bytes < holds)
+        return lh_fail(LH_EINVAL,
+                       "delta is %" PRIu64 " bytes: the link carries %" PRIu64
+                       " in a round trip, and what is not counted would overflow; raise delta",
+                       config->delta_bytes, holds);
+    return 0;
+}
+
+static int check_slot(const struct lh_bifrost_config *config)
+{
+    if (config->slot_ns == 0 || config->slot_ns > FLOW_SPAN_MAX ||
+        slot_bytes(config) < LH_PFC_QUANTUM_BYTES)
+        return lh_fail(LH_ERANGE,
+                       "a slot of %" PRIu64
+                       " ns: the link must carry a quantum of %u bytes in it; lengthen "
+                       "it",
+                       config->slot_ns, LH_PFC_QUANTUM_BYTES);
+    if (config->delay_ns != 0 && config->slot_ns > config->delay_ns)
+        return lh_fail(LH_EINVAL,
+                       "a slot of %" PRIu64 " ns is longer than the link's delay of %" PRIu64
+                       " ns: it would answer too late; shorten it",
+                       config->slot_ns, config->delay_ns);
+    if (slot_bytes(config) > (uint64_t)LH_PFC_QUANTA_MAX * LH_PFC_QUANTUM_BYTES)
+        return lh_fail(LH_ERANGE,
+                       "a slot of %" PRIu64 " ns has %" PRIu64
+                       " bytes at this rate: a pause has 16 bits of quanta, %u bytes; shorten it",
+                       config->slot_ns, slot_bytes(config), LH_PFC_QUANTA_MAX * LH_PFC_QUANTUM_BYTES);
+    return 0;
+}
+
+int lh_bifrost_check(const struct lh_bifrost_config *config)
+{
+    int rc = check_link(config);
+    if (rc == 0)
+        rc = check_slot(config);
+    if (rc != 0)
+        return rc;
+    uint64_t beyond = 2 * slot_bytes(config) + LH_PFC_QUANTUM_BYTES;
+    if (config->buffer_bytes < beyond || config->buffer_bytes - beyond < config->delta_bytes)
+        return lh_fail(LH_EINVAL,
+                       "H is %" PRIu64 " bytes: delta, two slots and a quantum are %" PRIu64 " + %" PRIu64
+                       "; raise H or shorten the slot",
+                       config->buffer_bytes, config->delta_bytes, beyond);
+    uint64_t leaks = (uint64_t)config->leak_slots * config->mtu_bytes;
+    if (config->headroom_bytes < leaks)
+        return lh_fail(LH_EINVAL,
+                       "the headroom is %" PRIu64 " bytes: %u packets of %u that leak are %" PRIu64
+                       "; raise it",
+                       config->headroom_bytes, config->leak_slots, config->mtu_bytes, leaks);
+    return 0;
+}
+
+/* ---- the port ---------------------------------------------------------------------------------------- */
+
+uint32_t lh_bifrost_grants(const struct lh_bifrost_config *config)
+{
+    uint64_t slots = config->delta_bytes / slot_bytes(config) + 2;
+    return slots < UINT32_MAX ? (uint32_t)slots : UINT32_MAX;
+}
+
+void lh_bifrost_init(struct lh_bifrost *bifrost, const struct lh_bifrost_config *config, uint32_t *grants)
+{
+    uint64_t slot = slot_bytes(config);
+    assert(slot > 0 && slot <= UINT32_MAX);
+    *bifrost = (struct lh_bifrost){
+        .buffer_bytes = config->buffer_bytes,
+        .slot_bytes = slot,
+        .most_bytes = config->delta_bytes + slot,
+        .incoming_bytes = config->delta_bytes + slot,
+        .grants = grants,
+        .grants_count = grants != NULL ? lh_bifrost_grants(config) : 0,
+        .whole_slots_rest = config->delta_bytes % slot,
+    };
+    for (uint32_t i = 0; i < bifrost->grants_count; i++)
+        grants[i] = (uint32_t)slot;
+}
+
+/* What a backlogged upstream made arrive in the slot that ended. A slot's grant arrives a round trip
+ * after it was made, its pause first; a round trip is whole slots and a rest, so the last part of the
+ * oldest grant came in this slot, and the first part of the next one. Each grant lies at the end of its
+ * slot. */
+static uint64_t granted_arrival(const struct lh_bifrost *bifrost)
+{
+    uint32_t second = bifrost->next + 1 < bifrost->grants_count ? bifrost->next + 1 : 0;
+    uint64_t rest = bifrost->whole_slots_rest;
+    uint64_t before = bifrost->grants[bifrost->next];
+    uint64_t after = bifrost->grants[second];
+    return (before < rest ? before : rest) + (after > rest ? after - rest : 0);
+}
+
+static void remember(struct lh_bifrost *bifrost, uint64_t granted)
+{
+    bifrost->grants[bifrost->next++] = (uint32_t)granted;
+    if (bifrost->next == bifrost->grants_count)
+        bifrost->next = 0;
+}
+
+uint32_t lh_bifrost_on_slot(struct lh_bifrost *bifrost, uint64_t queue_bytes, uint64_t received_bytes)
+{
+    uint64_t slot = bifrost->slot_bytes;
+    uint64_t taken = queue_bytes + bifrost->incoming_bytes;
+    uint64_t left = taken < bifrost->buffer_bytes ? bifrost->buffer_bytes - taken : 0;
+    uint32_t quanta = lh_pfc_quanta(left < slot ? slot - left : 0);
+    uint64_t paused = (uint64_t)quanta * LH_PFC_QUANTUM_BYTES;
+    uint64_t granted = paused < slot ? slot - paused : 0;
+    uint64_t gone = bifrost->grants != NULL ? granted_arrival(bifrost) : received_bytes;
+    uint64_t incoming = bifrost->incoming_bytes + granted;
+    incoming = incoming > gone ? incoming - gone : 0;
+    bifrost->incoming_bytes = incoming < bifrost->most_bytes ? incoming : bifrost->most_bytes;
+    if (bifrost->grants != NULL)
+        remember(bifrost, granted);
+    return quanta;
+}

@@ -61,16 +61,49 @@ struct netsim_switch_config {
 
 #define NETSIM_PRIORITIES 8u /* 7 goes first */
 
+enum netsim_transport_kind {
+    NETSIM_SR,  /* selective repeat: timeouts by the measured round trip, tolerance for reordering */
+    NETSIM_IRN, /* as a NIC would do it (Mittal et al. 2018): two fixed timeouts, no tolerance */
+    NETSIM_GBN, /* go-back-N, as RoCE NICs did: the receiver takes packets in order only */
+};
+
+enum netsim_congestion {
+    NETSIM_CONGESTION_NONE,
+    NETSIM_CONGESTION_DCQCN,
+};
+
+/* congestion/dcqcn.h says what each is. */
+struct netsim_dcqcn_config {
+    netsim_time alpha_ps;
+    netsim_time decrease_ps;
+    netsim_time increase_ps;
+    uint64_t increase_bytes;
+    uint64_t additive_bps;
+    uint64_t hyper_bps;
+    uint64_t least_bps;
+    double gain;
+    uint32_t recovery_stages;
+    bool clamp;
+};
+
 struct netsim_transport_config {
+    enum netsim_transport_kind kind;
+    enum netsim_congestion congestion;
     uint32_t payload_bytes; /* of a full packet; 1 … 65,000 */
     uint32_t header_bytes; /* on the wire, of each data packet: Ethernet, IP, UDP, BTH, RETH, iCRC, FCS … */
     uint32_t ack_bytes; /* on the wire; 0: no acknowledgements: flows are datagrams, nothing is repeated */
-    uint64_t window_bytes;    /* payload in flight of one flow; 0: no limit; NETSIM_WINDOW_BDP */
-    double rto;               /* retransmission timeout, in round trips of the flow (never below 1) */
-    netsim_time rto_min_ps;   /* no timeout is shorter; nor shorter than a microsecond */
+    uint64_t window_bytes;   /* payload in flight of one flow; 0: no limit; NETSIM_WINDOW_BDP */
+    double rto;              /* retransmission timeout, in round trips of the flow (never below 1) */
+    netsim_time rto_min_ps;  /* no timeout is shorter; nor shorter than a microsecond */
+    netsim_time rto_low_ps;  /* irn: with at most rto_low_packets in flight, */
+    netsim_time rto_high_ps; /* and with more */
+    uint32_t rto_low_packets;
     uint32_t retries;         /* timeouts in a row that a flow survives; 0: any number */
     uint32_t reorder_packets; /* so many packets may overtake one before it counts as lost */
     uint64_t rate_bps;        /* pace of one flow; 0: the line's rate */
+    netsim_time nack_ps;      /* gbn: a gap that stays is reported again after this; 0: never */
+    netsim_time cnp_ps; /* a receiver tells of congestion at most so often; 0: of each marked packet */
+    struct netsim_dcqcn_config dcqcn;
     uint8_t data_priority;
     uint8_t ack_priority;
 };

@@ -8,6 +8,7 @@
 #include <inttypes.h>
 
 #include "base/error.h"
+#include "netsim/pace.h"
 
 /* Of a frame, so that its time on a wire and its length on it fit where they are kept. */
 #define FRAME_MAX 65535u
@@ -54,7 +55,28 @@ static int check_transport(const struct netsim_transport_config *transport)
                        "transport.payload (%u) and transport.header (%u) make a packet of over %u bytes; "
                        "lower one",
                        transport->payload_bytes, transport->header_bytes, FRAME_MAX);
+    if (transport->kind == NETSIM_IRN && transport->rto_low_ps > transport->rto_high_ps)
+        return lh_fail(LH_EINVAL,
+                       "transport.rto_low (%" PRIu64 " ps) is above transport.rto_high (%" PRIu64
+                       " ps); swap them",
+                       transport->rto_low_ps, transport->rto_high_ps);
     return 0;
+}
+
+static int check_congestion(const struct netsim_config *config)
+{
+    const struct netsim_transport_config *transport = &config->transport;
+    if (transport->congestion == NETSIM_CONGESTION_NONE)
+        return 0;
+    if (transport->ack_bytes == 0)
+        return lh_fail(
+            LH_EINVAL,
+            "transport.congestion is dcqcn and transport.ack is 0: nothing would tell the sender "
+            "of marks; set transport.ack");
+    if (!(transport->dcqcn.gain > 0))
+        return lh_fail(LH_ERANGE, "transport.dcqcn_gain is 0: above 0 to 1, such as 0.00390625");
+    const struct dcqcn_config dcqcn = netsim_pace_dcqcn(&transport->dcqcn);
+    return dcqcn_check(&dcqcn);
 }
 
 static int check_texts(const struct netsim_config *config)
@@ -83,6 +105,8 @@ static int check_workload(const struct netsim_workload_config *workload)
 int netsim_config_check(const struct netsim_config *config)
 {
     int rc = check_transport(&config->transport);
+    if (rc == 0)
+        rc = check_congestion(config);
     if (rc == 0)
         rc = check_switches(config);
     if (rc == 0)

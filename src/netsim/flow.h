@@ -18,7 +18,7 @@ struct netsim_sender {
     uint32_t source;
     uint32_t destination;
     uint32_t packets;
-    uint32_t next;         /* never sent before */
+    uint32_t next;         /* not sent yet; with go-back-N also: to be sent again */
     uint32_t acknowledged; /* all before it have arrived */
     uint32_t highest;      /* one past the highest that is known to have arrived */
     uint32_t window_packets;
@@ -27,6 +27,7 @@ struct netsim_sender {
     uint32_t last_bytes;    /* payload of the last packet */
     uint32_t recovery_end;  /* while recovering: over when acknowledged is here */
     uint32_t recovery_scan; /* while recovering: no hole before it is to be repeated */
+    uint32_t sent_end;      /* never sent before */
     uint8_t in_ring;
     uint8_t recovering;
     uint8_t all_lost; /* recovering from a timeout: everything not acknowledged counts as lost */
@@ -45,7 +46,10 @@ struct netsim_sender {
 struct netsim_receiver {
     uint32_t expected;     /* all before it have arrived */
     uint32_t out_of_order; /* that arrived beyond it */
+    uint32_t reported;     /* go-back-N: the gap here has been reported */
     uint64_t *arrived;     /* bit n, for n >= expected */
+    netsim_time report_ps; /* go-back-N: when it is again */
+    netsim_time tell_ps;   /* when the sender may be told of congestion again */
 };
 
 /* When it began and ended. */

@@ -38,7 +38,7 @@ static uint32_t take_flow(struct netsim *net, struct netsim_host *at)
 static void flow_sent(struct netsim *net, uint32_t host, uint32_t flow)
 {
     struct netsim_sender *sender = &net->flows[flow].sender;
-    if (net->transport.rate_bps != 0 && sender->pace_ps > net->now_ps)
+    if (net->paced && sender->pace_ps > net->now_ps)
         netsim_event_schedule(&net->events, net->first_pace_event + flow, sender->pace_ps);
     else if (netsim_sender_may_send(net, sender))
         netsim_host_add_flow(net, host, flow);

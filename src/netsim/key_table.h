@@ -73,6 +73,12 @@
       NETSIM_BYTES_MAX, NULL, 0)
 
 #define NETSIM_TRANSPORT_KEYS(X)                                                                           \
+    X("transport.kind", "sr|irn|gbn", "sr",                                                                \
+      "selective repeat by round trips; as IRN, with two fixed timeouts; go-back-N", CHOICE,               \
+      transport.kind, 0, 0, NULL, 0)                                                                       \
+    X("transport.congestion", "none|dcqcn", "none",                                                        \
+      "dcqcn: flows slow down for packets that switches marked", CHOICE, transport.congestion, 0, 0, NULL, \
+      0)                                                                                                   \
     X("transport.payload", "size", "4096", "of a full packet", SIZE32, transport.payload_bytes, 1, 65000,  \
       NULL, 0)                                                                                             \
     X("transport.header", "size", "78",                                                                    \
@@ -88,12 +94,46 @@
       transport.rto, 1, 1000000, NULL, 0)                                                                  \
     X("transport.rto_min", "time", "320us", "no timeout is shorter; queues may delay an answer so long",   \
       TIME, transport.rto_min_ps, 0, NETSIM_SPAN_MAX, NULL, 0)                                             \
+    X("transport.rto_low", "time", "100us", "irn: timeout with few packets in flight", TIME,               \
+      transport.rto_low_ps, 0, NETSIM_SPAN_MAX, NULL, 0)                                                   \
+    X("transport.rto_high", "time", "320us", "irn: timeout with more", TIME, transport.rto_high_ps, 0,     \
+      NETSIM_SPAN_MAX, NULL, 0)                                                                            \
+    X("transport.rto_low_packets", "count", "3", "irn: how many are few", COUNT,                           \
+      transport.rto_low_packets, 0, 1000000000, NULL, 0)                                                   \
     X("transport.retries", "count", "7", "timeouts in a row before a flow fails; none: it never does",     \
       COUNT, transport.retries, 1, 200, "none", 0)                                                         \
     X("transport.reorder", "count", "3", "so many packets may overtake one before it counts as lost",      \
       COUNT, transport.reorder_packets, 0, 1000000000, NULL, 0)                                            \
     X("transport.rate", "rate", "line", "pace of each flow; line: as fast as its host's cable", RATE,      \
       transport.rate_bps, NETSIM_RATE_MIN, NETSIM_RATE_MAX, "line", 0)                                     \
+    X("transport.nack", "time", "none",                                                                    \
+      "gbn: a gap that stays is reported again after this; none: once only", TIME, transport.nack_ps, 1,   \
+      NETSIM_SPAN_MAX, "none", 0)                                                                          \
+    X("transport.cnp", "time", "none",                                                                     \
+      "dcqcn: at most one notification of a flow in this time; none: one for each marked packet", TIME,    \
+      transport.cnp_ps, 1, NETSIM_SPAN_MAX, "none", 0)                                                     \
+    X("transport.dcqcn_alpha", "time", "1us", "dcqcn: how often the estimate of congestion is updated",    \
+      TIME, transport.dcqcn.alpha_ps, 100 * NETSIM_PS_PER_NS, NETSIM_SPAN_MAX, NULL, 0)                    \
+    X("transport.dcqcn_gain", "ratio", "0.00390625", "dcqcn: weight of the newest interval in it; 1/256",  \
+      RATIO, transport.dcqcn.gain, 0, 1, NULL, 0)                                                          \
+    X("transport.dcqcn_decrease", "time", "4us", "dcqcn: at most one cut in this time", TIME,              \
+      transport.dcqcn.decrease_ps, 100 * NETSIM_PS_PER_NS, NETSIM_SPAN_MAX, NULL, 0)                       \
+    X("transport.dcqcn_increase", "time", "900us", "dcqcn: from a cut or increase to the next increase",   \
+      TIME, transport.dcqcn.increase_ps, 100 * NETSIM_PS_PER_NS, NETSIM_SPAN_MAX, NULL, 0)                 \
+    X("transport.dcqcn_bytes", "size", "none", "dcqcn: bytes after which the rate increases too", SIZE,    \
+      transport.dcqcn.increase_bytes, 1000, NETSIM_BYTES_MAX, "none", 0)                                   \
+    X("transport.dcqcn_recovery", "count", "1",                                                            \
+      "dcqcn: increases after a cut that only go back towards the rate before it", COUNT,                  \
+      transport.dcqcn.recovery_stages, 0, 1000, NULL, 0)                                                   \
+    X("transport.dcqcn_additive", "rate", "50Mbit", "dcqcn: what the first increase behind these adds",    \
+      RATE, transport.dcqcn.additive_bps, NETSIM_RATE_MIN, NETSIM_RATE_MAX, NULL, 0)                       \
+    X("transport.dcqcn_hyper", "rate", "100Mbit", "dcqcn: what each later one adds", RATE,                 \
+      transport.dcqcn.hyper_bps, NETSIM_RATE_MIN, NETSIM_RATE_MAX, NULL, 0)                                \
+    X("transport.dcqcn_least", "rate", "100Mbit", "dcqcn: no cut goes below", RATE,                        \
+      transport.dcqcn.least_bps, NETSIM_RATE_MIN, NETSIM_RATE_MAX, NULL, 0)                                \
+    X("transport.dcqcn_clamp", "off|on", "off",                                                            \
+      "dcqcn: a cut soon after a cut also lowers the rate that is gone back to", SWITCH,                   \
+      transport.dcqcn.clamp, 0, 0, NULL, 0)                                                                \
     X("transport.data_priority", "count", "3", "0 to 7; higher ones go first", PRIORITY,                   \
       transport.data_priority, 0, 7, NULL, 0)                                                              \
     X("transport.ack_priority", "count", "6", "0 to 7; higher ones go first", PRIORITY,                    \

@@ -35,13 +35,38 @@ static bool acknowledges(const struct netsim_config *config)
     return config->transport.ack_bytes != 0;
 }
 
+static bool goes_back(const struct netsim_config *config)
+{
+    return acknowledges(config) && config->transport.kind == NETSIM_GBN;
+}
+
+static bool is_irn(const struct netsim_config *config)
+{
+    return acknowledges(config) && config->transport.kind == NETSIM_IRN;
+}
+
+static bool is_sr(const struct netsim_config *config)
+{
+    return config->transport.kind == NETSIM_SR;
+}
+
+static bool measures(const struct netsim_config *config)
+{
+    return config->transport.kind != NETSIM_IRN;
+}
+
+static bool has_dcqcn(const struct netsim_config *config)
+{
+    return acknowledges(config) && config->transport.congestion == NETSIM_CONGESTION_DCQCN;
+}
+
 static bool has_one_size(const struct netsim_config *config)
 {
     return config->workload.sizes.data == NULL;
 }
 
 static const struct use {
-    const char *key;     /* or a section, with its dot */
+    const char *key;     /* or a section, with its dot; or the beginning of several, with a star */
     const char *because; /* the key that decides */
     unsigned kinds;      /* of topology or workload which read it, whichever decides; 0: see reads */
     bool (*reads)(const struct netsim_config *config);
@@ -60,6 +85,17 @@ static const struct use {
     {"switch.xoff", "switch.pfc", 0, has_pfc},
     {"switch.xon", "switch.pfc", 0, has_pfc},
     {"switch.ecn_probability", "switch.ecn_max", 0, marks},
+    {"transport.kind", "transport.ack", 0, acknowledges},
+    {"transport.congestion", "transport.ack", 0, acknowledges},
+    {"transport.dcqcn_*", "transport.congestion", 0, has_dcqcn},
+    {"transport.cnp", "transport.congestion", 0, has_dcqcn},
+    {"transport.nack", "transport.kind", 0, goes_back},
+    {"transport.rto_low", "transport.kind", 0, is_irn},
+    {"transport.rto_high", "transport.kind", 0, is_irn},
+    {"transport.rto_low_packets", "transport.kind", 0, is_irn},
+    {"transport.reorder", "transport.kind", 0, is_sr},
+    {"transport.rto", "transport.kind", 0, measures},
+    {"transport.rto_min", "transport.kind", 0, measures},
     {"transport.ack_priority", "transport.ack", 0, acknowledges},
     {"transport.reorder", "transport.ack", 0, acknowledges},
     {"transport.retries", "transport.ack", 0, acknowledges},
@@ -84,6 +120,8 @@ static const struct use {
 static bool is_about(const struct use *use, const char *key)
 {
     size_t length = strlen(use->key);
+    if (use->key[length - 1] == '*')
+        return strncmp(use->key, key, length - 1) == 0;
     return use->key[length - 1] == '.' ? strncmp(use->key, key, length) == 0 : strcmp(use->key, key) == 0;
 }
 

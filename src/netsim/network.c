@@ -9,6 +9,8 @@
 
 #include <longhaul/error.h>
 
+#include "netsim/pace.h"
+
 #define CHECK_EVERY 4096u /* events between two looks at whether the packets have run out */
 
 /* ---- set-up: ports ----------------------------------------------------------------------------------- */
@@ -159,6 +161,8 @@ static void setup_flows(struct netsim *net, const struct netsim_flow_list *list,
     net->totals.flows = list->count;
     net->flows = netsim_arena_take(arena, list->count, sizeof *net->flows);
     uint64_t *bits = netsim_arena_take(arena, words, sizeof *bits);
+    if (net->transport.congestion == NETSIM_CONGESTION_DCQCN)
+        net->rates = netsim_arena_take(arena, list->count, sizeof *net->rates);
     for (uint32_t i = 0; arena->base != NULL && i < list->count; i++)
         flow_init(net, i, &list->flows[i], &entropy, &bits);
 }
@@ -187,11 +191,20 @@ static void setup_events(struct netsim *net, const struct netsim_graph *graph, s
     net->first_timer_event = count;
     count += net->transport.ack_bytes != 0 ? net->flows_count : 0;
     net->first_pace_event = count;
-    count += net->transport.rate_bps != 0 ? net->flows_count : 0;
+    count += net->paced ? net->flows_count : 0;
     net->start_event = count++;
     netsim_event_queue_init(&net->events, arena, count, bucket_ps(net, graph));
     if (arena->base != NULL && net->flows_count > 0)
         netsim_event_schedule(&net->events, net->start_event, net->flows[0].start_ps);
+}
+
+static void setup_pace(struct netsim *net, const struct netsim_config *config)
+{
+    const struct netsim_transport_config *transport = &config->transport;
+    net->paced = transport->rate_bps != 0 || transport->congestion != NETSIM_CONGESTION_NONE;
+    if (transport->rate_bps != 0)
+        net->pace_ps_per_byte_q16 = netsim_ps_per_byte_q16(transport->rate_bps);
+    net->dcqcn = netsim_pace_dcqcn(&transport->dcqcn);
 }
 
 void netsim_setup(struct netsim *net, const struct netsim_config *config, const struct netsim_graph *graph,
@@ -207,8 +220,7 @@ void netsim_setup(struct netsim *net, const struct netsim_config *config, const 
         net->pfc =
             (struct lh_pfc_thresholds){config->switches.pfc_xoff_bytes, config->switches.pfc_xon_bytes, 0};
     }
-    if (config->transport.rate_bps != 0)
-        net->pace_ps_per_byte_q16 = netsim_ps_per_byte_q16(config->transport.rate_bps);
+    setup_pace(net, config);
     setup_graph(net, graph, prng, arena);
     setup_flows(net, flows, prng, arena);
     setup_events(net, graph, arena);

@@ -2,8 +2,8 @@
  * network.h - the whole of one simulation: everything that moves, and the order in which it does.
  *
  * Parts: network.c sets up and turns the wheel; transmit.c sends from queues onto wires; switch.c takes
- * what arrives at a switch, host.c at a host; sender.c and receiver.c are the hosts' transport; ideal.c
- * knows how long a flow would take alone.
+ * what arrives at a switch, host.c at a host; sender.c and receiver.c are the hosts' transport, pace.c how
+ * fast it goes; ideal.c knows how long a flow would take alone.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -14,6 +14,7 @@
 #include <longhaul/netsim.h>
 
 #include "base/prng.h"
+#include "congestion/dcqcn.h"
 #include "netsim/config.h"
 #include "netsim/event_queue.h"
 #include "netsim/flow.h"
@@ -69,8 +70,11 @@ struct netsim {
     bool runs_on;     /* raw packets may come at any time: when all flows have ended, it is not over */
     uint8_t lossless; /* bit p: priority p is under PFC */
     struct lh_pfc_thresholds pfc;
-    uint64_t pace_ps_per_byte_q16;
-    uint32_t delivered_first; /* raw packets that arrived */
+    bool paced;          /* by transport.rate or congestion control */
+    struct dcqcn *rates; /* of each flow; NULL: no congestion control */
+    struct dcqcn_config dcqcn;
+    uint64_t pace_ps_per_byte_q16; /* of transport.rate; 0: none */
+    uint32_t delivered_first;      /* raw packets that arrived */
     uint32_t delivered_last;
     struct lh_netsim_totals totals;
     uint64_t urgent_packets; /* pauses and resumes that have left */
@@ -147,6 +151,11 @@ void netsim_host_add_flow(struct netsim *net, uint32_t host, uint32_t flow);
 void netsim_on_flows_start(struct netsim *net);
 /* A raw packet reached its end. */
 void netsim_raw_end(struct netsim *net, uint32_t packet, bool arrived);
+
+/* pace.c: the flow may send from sender.pace_ps on. */
+void netsim_pace_start(struct netsim *net, uint32_t flow);
+void netsim_pace_on_sent(struct netsim *net, uint32_t flow, uint32_t wire_bytes);
+void netsim_pace_on_cnp(struct netsim *net, uint32_t flow);
 
 /* sender.c */
 bool netsim_sender_may_send(struct netsim *net, struct netsim_sender *sender);

@@ -21,6 +21,7 @@ enum netsim_packet_flag {
     NETSIM_MARKED = 1,    /* ECN: congestion experienced */
     NETSIM_REPEATED = 2,  /* not sent for the first time */
     NETSIM_CORRUPTED = 4, /* on a link */
+    NETSIM_NACK = 8,      /* ack: the packet that it answers came too early and was not taken */
 };
 
 struct netsim_packet {

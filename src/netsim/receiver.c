@@ -4,6 +4,10 @@
  * An acknowledgement says up to where everything has arrived, and which packet it answers (so the sender
  * learns of each one that arrived out of order, as IRN does: Mittal et al. 2018, section 3.1).
  *
+ * With go-back-N a packet that comes before its turn is not taken. The first one behind a gap is answered
+ * with a negative acknowledgement, the others with nothing, as RoCE's responders do it (transport.nack
+ * repeats it). One that comes again is acknowledged again.
+ *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "netsim/network.h"
@@ -36,7 +40,35 @@ static bool note(struct netsim_receiver *receiver, uint32_t sequence)
     return true;
 }
 
-static void become_ack(const struct netsim *net, const struct netsim_receiver *receiver,
+static bool note_in_order(struct netsim_receiver *receiver, uint32_t sequence)
+{
+    if (sequence != receiver->expected)
+        return false;
+    receiver->expected++;
+    return true;
+}
+
+/* Whether to report the gap in front of a packet now. Packet numbers are 31 bits: one more is never 0. */
+static bool reports_gap(const struct netsim *net, struct netsim_receiver *receiver)
+{
+    bool again = receiver->reported == receiver->expected + 1;
+    if (again && (net->transport.nack_ps == 0 || net->now_ps < receiver->report_ps))
+        return false;
+    receiver->reported = receiver->expected + 1;
+    receiver->report_ps = net->now_ps + net->transport.nack_ps;
+    return true;
+}
+
+/* Whether a mark is told to the sender. */
+static bool tells(const struct netsim *net, struct netsim_receiver *receiver)
+{
+    if (net->now_ps < receiver->tell_ps)
+        return false;
+    receiver->tell_ps = net->now_ps + net->transport.cnp_ps;
+    return true;
+}
+
+static void become_ack(const struct netsim *net, struct netsim_receiver *receiver,
                        struct netsim_packet *packet)
 {
     uint32_t source = packet->source;
@@ -49,6 +81,10 @@ static void become_ack(const struct netsim *net, const struct netsim_receiver *r
     packet->kind = LH_NETSIM_ACK;
     packet->priority = net->transport.ack_priority;
     packet->flags &= NETSIM_MARKED; /* echoes congestion */
+    if (packet->flags != 0 && !tells(net, receiver))
+        packet->flags = 0;
+    if (net->transport.kind == NETSIM_GBN && packet->echo > packet->sequence)
+        packet->flags |= NETSIM_NACK;
 }
 
 bool netsim_receiver_on_data(struct netsim *net, struct netsim_packet *packet)
@@ -56,7 +92,8 @@ bool netsim_receiver_on_data(struct netsim *net, struct netsim_packet *packet)
     struct netsim_flow *flow = &net->flows[packet->flow];
     struct netsim_receiver *receiver = &flow->receiver;
     assert(packet->flow < net->flows_count && packet->sequence < flow->sender.packets);
-    if (note(receiver, packet->sequence)) {
+    bool in_order_only = net->transport.kind == NETSIM_GBN;
+    if (in_order_only ? note_in_order(receiver, packet->sequence) : note(receiver, packet->sequence)) {
         bool last = packet->sequence == flow->sender.packets - 1;
         net->totals.delivered_bytes += last ? flow->sender.last_bytes : net->transport.payload_bytes;
         if (receiver->expected == flow->sender.packets)
@@ -69,6 +106,8 @@ bool netsim_receiver_on_data(struct netsim *net, struct netsim_packet *packet)
         }
         return false;
     }
+    if (in_order_only && packet->sequence > receiver->expected && !reports_gap(net, receiver))
+        return false;
     net->totals.ack_packets++;
     become_ack(net, receiver, packet);
     return true;

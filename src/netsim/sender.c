@@ -1,10 +1,16 @@
 /*
- * sender.c - the sending end of a flow: selective repeat with a window, as IRN does it (Mittal et al. 2018,
- * section 3).
+ * sender.c - the sending end of a flow: a window, and one of three ways to repeat what was lost.
  *
- * A packet counts as lost when one that is more than `reorder` later has arrived. The sender then recovers:
- * it repeats each hole once, and sends new packets when there is none. Recovery ends when everything that
- * had been sent at its beginning has arrived. What is lost twice is found by the timer.
+ * Selective repeat (sr), as IRN does it (Mittal et al. 2018, section 3): a packet counts as lost when one
+ * that is `reorder` later has arrived. The sender then recovers: it repeats each hole once, and sends new
+ * packets when there is none. Recovery ends when everything that had been sent at its beginning has arrived.
+ * What is lost twice is found by the timer.
+ *
+ * irn is the same with IRN's own settings: any later packet tells of a loss, and there are two fixed
+ * timeouts, the low one for few packets in flight, when no later packet may come to tell.
+ *
+ * Go-back-N (gbn): the receiver takes packets in order only. When it reports a gap, or the timer fires, all
+ * from the gap on is sent again.
  *
  * Timer: one a flow, which runs while an acknowledgement is missing. It counts from when the oldest
  * packet left, or from the last acknowledgement; it is not moved on each of these, but when it fires early,
@@ -23,6 +29,11 @@
 #define SPAN_MAX_PS (NETSIM_PS_PER_S * 3600 * 24 * 30)
 #define SPAN_MIN_PS NETSIM_PS_PER_US
 
+static uint32_t reorder_packets(const struct netsim *net)
+{
+    return net->transport.kind == NETSIM_IRN ? 0 : net->transport.reorder_packets;
+}
+
 static bool is_taken(const struct netsim_sender *sender, uint32_t number)
 {
     return (sender->taken[number / 64] >> (number % 64) & 1) != 0;
@@ -33,7 +44,7 @@ static bool find_hole(const struct netsim *net, struct netsim_sender *sender)
 {
     uint32_t end = sender->recovery_end;
     if (!sender->all_lost) {
-        uint32_t reorder = net->transport.reorder_packets;
+        uint32_t reorder = reorder_packets(net);
         uint32_t lost_before = sender->highest > reorder ? sender->highest - reorder : 0;
         if (lost_before < end)
             end = lost_before;
@@ -54,8 +65,21 @@ bool netsim_sender_may_send(struct netsim *net, struct netsim_sender *sender)
     return sender->next < sender->packets && sender->next - sender->acknowledged < sender->window_packets;
 }
 
+static bool is_few(const struct netsim *net, const struct netsim_sender *sender)
+{
+    return sender->next - sender->acknowledged <= net->transport.rto_low_packets;
+}
+
+static netsim_time irn_timeout_ps(const struct netsim *net, const struct netsim_sender *sender)
+{
+    netsim_time span_ps = is_few(net, sender) ? net->transport.rto_low_ps : net->transport.rto_high_ps;
+    return span_ps > SPAN_MIN_PS ? span_ps : SPAN_MIN_PS;
+}
+
 static netsim_time timeout_ps(const struct netsim *net, const struct netsim_sender *sender)
 {
+    if (net->transport.kind == NETSIM_IRN)
+        return irn_timeout_ps(net, sender);
     netsim_time rtt_ps =
         sender->smoothed_rtt_ps > sender->base_rtt_ps ? sender->smoothed_rtt_ps : sender->base_rtt_ps;
     netsim_time least_ps = net->transport.rto_min_ps;
@@ -87,6 +111,10 @@ void netsim_sender_fill(struct netsim *net, uint32_t number, struct netsim_packe
     uint32_t payload = sequence == sender->packets - 1 ? sender->last_bytes : net->transport.payload_bytes;
     if (sequence == sender->acknowledged)
         start_timer(net, number);
+    if (sequence < sender->sent_end)
+        repeated = true;
+    else
+        sender->sent_end = sequence + 1;
     sender->sent_packets++;
     sender->repeated_packets += repeated;
     net->totals.data_packets++;
@@ -103,11 +131,8 @@ void netsim_sender_fill(struct netsim *net, uint32_t number, struct netsim_packe
         .priority = net->transport.data_priority,
         .flags = repeated ? NETSIM_REPEATED : 0,
     };
-    if (net->transport.rate_bps != 0) {
-        netsim_time span_ps = netsim_serialization_ps(net->pace_ps_per_byte_q16, packet->wire_bytes);
-        netsim_time from_ps = sender->pace_ps > net->now_ps ? sender->pace_ps : net->now_ps;
-        sender->pace_ps = from_ps + span_ps;
-    }
+    if (net->paced)
+        netsim_pace_on_sent(net, number, packet->wire_bytes);
 }
 
 /* ---- acknowledgements -------------------------------------------------------------------------------- */
@@ -117,7 +142,7 @@ static void wake(struct netsim *net, uint32_t flow)
     struct netsim_sender *sender = &net->flows[flow].sender;
     if (sender->in_ring || !netsim_sender_may_send(net, sender))
         return;
-    if (net->transport.rate_bps != 0 && netsim_event_pending(&net->events, net->first_pace_event + flow))
+    if (net->paced && netsim_event_pending(&net->events, net->first_pace_event + flow))
         return; /* then */
     netsim_host_add_flow(net, sender->source, flow);
     netsim_kick(net, net->hosts[sender->source].port);
@@ -131,39 +156,78 @@ static void take_sample(struct netsim_sender *sender, netsim_time sample_ps)
         sender->smoothed_rtt_ps += (netsim_time)((int64_t)(sample_ps - sender->smoothed_rtt_ps) / 8);
 }
 
-static void recover(struct netsim_sender *sender, bool all_lost)
+static void recover(struct netsim *net, struct netsim_sender *sender, bool all_lost)
 {
+    if (net->transport.kind == NETSIM_GBN) {
+        sender->next = sender->acknowledged;
+        return;
+    }
     sender->recovering = 1;
     sender->all_lost = all_lost;
     sender->recovery_end = sender->next;
     sender->recovery_scan = sender->acknowledged;
 }
 
+/* Few packets are left in flight: the timer was set for many, and is due sooner now. */
+static void hasten_timer(struct netsim *net, uint32_t number)
+{
+    uint32_t event = net->first_timer_event + number;
+    if (!netsim_event_pending(&net->events, event))
+        return;
+    netsim_event_cancel(&net->events, event);
+    netsim_event_schedule(&net->events, event, net->now_ps + timeout_ps(net, &net->flows[number].sender));
+}
+
+static void on_selective_ack(struct netsim *net, struct netsim_sender *sender,
+                             const struct netsim_packet *ack)
+{
+    if (ack->echo >= sender->acknowledged)
+        sender->taken[ack->echo / 64] |= (uint64_t)1 << (ack->echo % 64);
+    if (ack->echo >= sender->highest)
+        sender->highest = ack->echo + 1;
+    if (sender->recovering && sender->acknowledged >= sender->recovery_end)
+        sender->recovering = 0;
+    if (!sender->recovering && sender->highest > sender->acknowledged + reorder_packets(net))
+        recover(net, sender, false);
+}
+
+/* What was sent before a gap was heard of may be acknowledged after it: then the way back was too long. */
+static void on_ordered_ack(struct netsim *net, struct netsim_sender *sender,
+                           const struct netsim_packet *ack)
+{
+    if (sender->next < sender->acknowledged)
+        sender->next = sender->acknowledged;
+    if ((ack->flags & NETSIM_NACK) != 0 && ack->sequence == sender->acknowledged)
+        recover(net, sender, false);
+}
+
 void netsim_sender_on_ack(struct netsim *net, const struct netsim_packet *ack)
 {
     struct netsim_flow *flow = &net->flows[ack->flow];
     struct netsim_sender *sender = &flow->sender;
-    assert(ack->flow < net->flows_count && ack->sequence <= sender->next && ack->echo < sender->next);
+    assert(ack->flow < net->flows_count && ack->sequence <= sender->sent_end &&
+           ack->echo < sender->sent_end);
     if (flow->done_ps != NETSIM_NEVER || sender->failed)
         return;
     sender->progress_ps = net->now_ps;
     sender->backoff = 0;
     take_sample(sender, net->now_ps - ack->sent_ps);
+    if (net->rates != NULL && (ack->flags & NETSIM_MARKED) != 0)
+        netsim_pace_on_cnp(net, ack->flow);
+    bool was_few = is_few(net, sender);
     if (ack->sequence > sender->acknowledged)
         sender->acknowledged = ack->sequence;
-    if (ack->echo >= sender->acknowledged)
-        sender->taken[ack->echo / 64] |= (uint64_t)1 << (ack->echo % 64);
-    if (ack->echo >= sender->highest)
-        sender->highest = ack->echo + 1;
     if (sender->acknowledged == sender->packets) {
         flow->done_ps = net->now_ps;
         net->totals.flows_done++;
         return;
     }
-    if (sender->recovering && sender->acknowledged >= sender->recovery_end)
-        sender->recovering = 0;
-    if (!sender->recovering && sender->highest > sender->acknowledged + net->transport.reorder_packets)
-        recover(sender, false);
+    if (net->transport.kind == NETSIM_GBN)
+        on_ordered_ack(net, sender, ack);
+    else
+        on_selective_ack(net, sender, ack);
+    if (net->transport.kind == NETSIM_IRN && !was_few && is_few(net, sender))
+        hasten_timer(net, ack->flow);
     wake(net, ack->flow);
 }
 
@@ -195,7 +259,7 @@ void netsim_sender_on_timer_expired(struct netsim *net, uint32_t number)
         net->totals.flows_failed++;
         return;
     }
-    recover(sender, true);
+    recover(net, sender, true);
     if (sender->backoff < UINT8_MAX)
         sender->backoff++;
     wake(net, number);
@@ -219,6 +283,7 @@ void netsim_sender_start(struct netsim *net, uint32_t number)
     netsim_flow_ideal(net, number, &flow->ideal_ps, &sender->base_rtt_ps, &slowest_ps);
     sender->window_packets = UINT32_MAX;
     net->totals.flows_started++;
+    netsim_pace_start(net, number);
     if (net->transport.ack_bytes != 0)
         sender->window_packets = window_packets(net, sender->base_rtt_ps, slowest_ps);
     netsim_host_add_flow(net, sender->source, number);

@@ -33,6 +33,13 @@ static struct netsim_config varied_config(bool spray)
     return config;
 }
 
+/* Each transport, with and without congestion control. */
+static void vary_transport(struct netsim_config *config, uint64_t number)
+{
+    config->transport.kind = (enum netsim_transport_kind)(number % 3);
+    config->transport.congestion = (enum netsim_congestion)(number / 3 % 2);
+}
+
 enum how { IN_ONE_GO, BY_TIME, BY_EVENT, BY_BOTH };
 
 static uint64_t run_hash(const struct netsim_config *config, uint64_t seed, enum how how)
@@ -69,6 +76,7 @@ static void the_same_seed_gives_the_same_run(void **state)
     (void)state;
     for (unsigned spray = 0; spray < 2; spray++) {
         struct netsim_config config = varied_config(spray);
+        vary_transport(&config, 4 * spray);
         uint64_t first = run_hash(&config, 1, IN_ONE_GO);
         assert_true(run_hash(&config, 1, IN_ONE_GO) == first);
         assert_true(run_hash(&config, 2, IN_ONE_GO) != first);
@@ -78,8 +86,9 @@ static void the_same_seed_gives_the_same_run(void **state)
 static void slices_change_nothing(void **state)
 {
     (void)state;
-    for (uint64_t seed = 1; seed <= 3; seed++) {
+    for (uint64_t seed = 1; seed <= 6; seed++) {
         struct netsim_config config = varied_config(seed == 2);
+        vary_transport(&config, seed - 1);
         uint64_t first = run_hash(&config, seed, IN_ONE_GO);
         assert_true(run_hash(&config, seed, BY_TIME) == first);
         assert_true(run_hash(&config, seed, BY_EVENT) == first);

@@ -108,6 +108,32 @@ static void draw_transport(struct lh_prng *prng, struct netsim_transport_config 
     transport->ack_priority = (uint8_t)(data + lh_prng_below(prng, 8 - data));
 }
 
+/* From a generator of its own, so that what else a seed draws stays the same. Fixed timeouts are longer than
+ * any queue here lasts. */
+static void draw_kind(uint64_t seed, struct netsim_config *config)
+{
+    struct netsim_transport_config *transport = &config->transport;
+    struct lh_prng prng;
+    lh_prng_seed(&prng, ~seed);
+    transport->kind = (enum netsim_transport_kind)PICK(&prng, NETSIM_SR, NETSIM_SR, NETSIM_IRN, NETSIM_GBN);
+    transport->rto_low_ps = PICK(&prng, 1, 2) * NETSIM_PS_PER_S;
+    transport->rto_high_ps = 2 * NETSIM_PS_PER_S;
+    transport->rto_low_packets = (uint32_t)PICK(&prng, 0, 3, 1000);
+    /* Thousands of flows that go back together through a buffer of a few packets, with timers that are all
+     * alike, may bring nobody on. */
+    if (transport->kind == NETSIM_GBN && config->workload.kind == NETSIM_ALL_TO_ALL)
+        transport->kind = NETSIM_SR;
+    if (transport->kind == NETSIM_GBN)
+        transport->window_bytes = PICK(&prng, NETSIM_WINDOW_BDP, 200000);
+    transport->nack_ps = PICK(&prng, 0, 50 * NETSIM_PS_PER_US);
+    transport->cnp_ps = PICK(&prng, 0, 0, 50 * NETSIM_PS_PER_US);
+    if (transport->ack_bytes != 0 && coin(&prng, 0.5))
+        transport->congestion = NETSIM_CONGESTION_DCQCN;
+    transport->dcqcn.increase_ps = PICK(&prng, 1, 55, 900) * NETSIM_PS_PER_US;
+    transport->dcqcn.increase_bytes = PICK(&prng, 0, 1000, 100000);
+    transport->dcqcn.clamp = coin(&prng, 0.5);
+}
+
 static void draw_workload(struct lh_prng *prng, struct netsim_config *config)
 {
     struct netsim_workload_config *workload = &config->workload;
@@ -136,6 +162,7 @@ static struct netsim_config draw(uint64_t seed)
         config.transport.ack_bytes = frame;
     draw_switches(&prng, &config.switches, frame);
     draw_workload(&prng, &config);
+    draw_kind(seed, &config);
     config.packets_max = 1 << 18;
     assert_int_equal(netsim_config_check(&config), 0);
     return config;
@@ -144,16 +171,19 @@ static struct netsim_config draw(uint64_t seed)
 static void tell(uint64_t seed, const struct netsim_world *world)
 {
     const struct netsim_config *config = &world->config;
-    printf(
-        "seed %llu: topology %d, %u hosts; workload %d, %llu bytes; payload %u, ack %u, window %lld, rto "
-        "%.2f; buffer %llu, queue %llu, pfc %d (%llu, %llu), spray %d; loss %g, jitter %llu ns\n",
-        (unsigned long long)seed, config->topology.kind, world->graph.hosts, config->workload.kind,
-        (unsigned long long)config->workload.bytes, config->transport.payload_bytes,
-        config->transport.ack_bytes, (long long)config->transport.window_bytes, config->transport.rto,
-        (unsigned long long)config->switches.buffer_bytes, (unsigned long long)config->switches.queue_bytes,
-        config->switches.pfc, (unsigned long long)config->switches.pfc_xoff_bytes,
-        (unsigned long long)config->switches.pfc_xon_bytes, config->switches.spray,
-        config->topology.faults.loss, (unsigned long long)config->topology.faults.jitter_ns);
+    printf("seed %llu: topology %d, %u hosts; workload %d, %llu bytes; transport %d, congestion %d, "
+           "payload %u, "
+           "ack %u, window %lld, rto %.2f; buffer %llu, queue %llu, pfc %d (%llu, %llu), spray %d; loss "
+           "%g, jitter %llu ns\n",
+           (unsigned long long)seed, config->topology.kind, world->graph.hosts, config->workload.kind,
+           (unsigned long long)config->workload.bytes, config->transport.kind, config->transport.congestion,
+           config->transport.payload_bytes, config->transport.ack_bytes,
+           (long long)config->transport.window_bytes, config->transport.rto,
+           (unsigned long long)config->switches.buffer_bytes,
+           (unsigned long long)config->switches.queue_bytes, config->switches.pfc,
+           (unsigned long long)config->switches.pfc_xoff_bytes,
+           (unsigned long long)config->switches.pfc_xon_bytes, config->switches.spray,
+           config->topology.faults.loss, (unsigned long long)config->topology.faults.jitter_ns);
 }
 
 /* Returns the hash of the run. Datagrams may be lost; everything else must arrive in time. */

@@ -26,6 +26,17 @@ struct netsim_config netsim_world_config(enum netsim_topology_kind kind)
                       .ack_bytes = 64,
                       .rto = 3,
                       .reorder_packets = 3,
+                      .rto_low_ps = 100 * NETSIM_PS_PER_US,
+                      .rto_high_ps = 320 * NETSIM_PS_PER_US,
+                      .rto_low_packets = 3,
+                      .dcqcn = {.alpha_ps = NETSIM_PS_PER_US,
+                                .decrease_ps = 4 * NETSIM_PS_PER_US,
+                                .increase_ps = 900 * NETSIM_PS_PER_US,
+                                .additive_bps = DCQCN_ADDITIVE_BPS,
+                                .hyper_bps = DCQCN_HYPER_BPS,
+                                .least_bps = DCQCN_LEAST_BPS,
+                                .gain = DCQCN_GAIN,
+                                .recovery_stages = DCQCN_RECOVERY_STAGES},
                       .data_priority = 3,
                       .ack_priority = 6},
         .workload = {.kind = NETSIM_PERMUTATION, .bytes = 1 << 20, .receiver = UINT32_MAX, .rounds = 1},
@@ -201,8 +212,10 @@ static void check_counts(const struct netsim_world *world)
     uint64_t sent = totals->data_packets + totals->ack_packets + totals->duplicated_packets;
     uint64_t gone = dropped + lost + totals->corrupted_packets + totals->unroutable_packets;
     assert_true(arrived + gone == sent);
+    /* With go-back-N what comes behind a gap is not answered. */
+    bool each = world->config.transport.kind != NETSIM_GBN;
     if (world->config.transport.ack_bytes != 0)
-        assert_true(totals->ack_packets == data);
+        assert_true(each ? totals->ack_packets == data : totals->ack_packets <= data);
 }
 
 void netsim_world_check_end(const struct netsim_world *world)

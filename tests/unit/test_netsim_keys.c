@@ -194,7 +194,24 @@ static void test_keys_that_nothing_reads(void **state)
     sets("topology.kind", "file");
     is_unread("topology.link", "topology.kind");
     is_unread("transport.rto", NULL);
+    is_unread("transport.dcqcn_gain", "transport.congestion");
+    is_unread("transport.cnp", "transport.congestion");
+    sets("transport.congestion", "dcqcn");
+    is_unread("transport.dcqcn_gain", NULL);
+    is_unread("transport.dcqcn_gains", NULL); /* there is no such key */
+    is_unread("transport.rto_low", "transport.kind");
+    is_unread("transport.nack", "transport.kind");
+    sets("transport.kind", "irn");
+    is_unread("transport.rto_low", NULL);
+    is_unread("transport.rto", "transport.kind");
+    is_unread("transport.reorder", "transport.kind");
+    sets("transport.kind", "gbn");
+    is_unread("transport.nack", NULL);
+    is_unread("transport.rto", NULL);
+    is_unread("transport.reorder", "transport.kind");
+    sets("transport.kind", "sr");
     sets("transport.ack", "0");
+    is_unread("transport.kind", "transport.ack");
     is_unread("transport.rto", "transport.ack");
     is_unread("transport.rto_min", "transport.ack");
     is_unread("transport.rate", NULL);
@@ -219,12 +236,14 @@ static void test_every_key_is_read_somewhere(void **state)
     const struct lh_netsim_key *keys = lh_netsim_keys(&count);
     sets("switch.pfc", "on");
     sets("switch.ecn_max", "1MB");
+    sets("transport.congestion", "dcqcn");
     for (size_t i = 0; i < count; i++) {
         unsigned read = 0;
-        for (unsigned kinds = 0; kinds < 2 * 6 * 5; kinds++) {
+        for (unsigned kinds = 0; kinds < 3 * 2 * 6 * 5; kinds++) {
             config.topology.kind = kinds % 6;
             config.workload.kind = kinds / 6 % 5;
-            config.workload.sizes = kinds / 30 ? text : (struct netsim_text){0};
+            config.workload.sizes = kinds / 30 % 2 ? text : (struct netsim_text){0};
+            config.transport.kind = kinds / 60;
             read += netsim_key_unread(&config, keys[i].name) == NULL;
         }
         if (read == 0)
@@ -269,6 +288,21 @@ static void test_contradictions(void **state)
     sets("transport.payload", "65000");
     sets("transport.header", "500");
     sets("switch.buffer", "1MiB");
+    assert_int_equal(netsim_config_check(&config), 0);
+    sets("transport.rto_low", "400us");
+    assert_int_equal(netsim_config_check(&config), 0);
+    sets("transport.kind", "irn");
+    contradicts(LH_EINVAL, "swap them");
+    sets("transport.rto_high", "400us");
+    assert_int_equal(netsim_config_check(&config), 0);
+    sets("transport.congestion", "dcqcn");
+    assert_int_equal(netsim_config_check(&config), 0);
+    sets("transport.dcqcn_gain", "0");
+    contradicts(LH_ERANGE, "transport.dcqcn_gain is 0");
+    sets("transport.dcqcn_gain", "1");
+    sets("transport.ack", "0");
+    contradicts(LH_EINVAL, "set transport.ack");
+    sets("transport.congestion", "none");
     assert_int_equal(netsim_config_check(&config), 0);
     sets("workload.kind", "poisson");
     sets("workload.load", "0");

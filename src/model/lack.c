@@ -35,7 +35,8 @@ static void xor_lack(const struct model_loss *loss, unsigned rows, double stride
     double between = (stride * rows - 1) * loss->chunk_packets;
     double lost[2][MODEL_COUNT_MAX + 1];
     unsigned shorter = lack->size / rows + 1; /* chunks of a class, with its parity */
-    for (unsigned longer = 0; longer < 2; longer++)
+    /* Longer ones only where there are any: with one class of 254 they would be too long. */
+    for (unsigned longer = 0; longer < 1 + (lack->size % rows != 0); longer++)
         model_lost_chunks(loss, shorter + longer, between, lost[longer]);
     for (unsigned class = 0; class < rows; class ++) {
         unsigned longer = class < lack->size % rows;

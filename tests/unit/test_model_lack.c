@@ -43,6 +43,8 @@ static void test_appendix_b(void **state)
     assert_near(paper("ec:xor", 1e-12), 8 * 10 * 1e-24, 1e-9);
     assert_near(paper("ec:mds,k=2,m=1", 0.5), 0.5, 1e-14);
     assert_near(paper("ec:mds,k=200,m=55", 0.99), 1, 1e-12);
+    assert_near(paper("ec:xor,k=254,m=1", 1e-3), 0.02740608992267805,
+                1e-12); /* one class, as long as they get */
     assert_near(paper("ec:xor", 0), 0, 0);
 }
 

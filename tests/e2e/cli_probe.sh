@@ -54,6 +54,17 @@ print(*d, *size, *size['trials'][0])" "$work/probe.json"); do
     grep -qw -e "$member" "$man" || fail "$member is not in the manual"
 done
 
+say "longhaul plan takes what it wrote"
+timeout 60 "$LONGHAUL" plan --link-file "$work/probe.json" --size 16MiB --json "$work/plan.json" \
+    >"$work/plan.out" 2>"$work/plan.err" || fail "plan ended with $?: $(cat "$work/plan.err")"
+python3 -c '
+import json, sys
+found, plan = (json.load(open(name)) for name in sys.argv[1:])
+for member in ("bandwidth_bps", "rtt_s", "loss", "burst_packets"):
+    assert plan["link"][member] == found[member], member
+assert plan["plan"]["best"] is not None and plan["schemes"][0]["mean_s"] > plan["link"]["rtt_s"]' \
+    "$work/probe.json" "$work/plan.json" || fail "$(cat "$work/plan.json")"
+
 say "bursts: their mean length, and an interval of the loss that knows of them"
 probe --link rtt=2ms,loss=2e-2,burst=8,seed=1 --size 256 --trials 2 --packets 20000 --rate 200Mbit --time 1s
 if disturbed; then

@@ -286,6 +286,17 @@ static void send_verdict(struct reception *r, bool whole)
         lh_wait(r->verdict_mail.request, CLI_GOODBYE_NS, NULL);
 }
 
+/* What `auto` came to; nothing when a scheme was named. */
+static void tell_choice(const struct reception *r)
+{
+    char words[LH_SCHEME_WORDS_MAX];
+    struct lh_scheme_report report;
+    if (lh_connection_scheme(r->connection, &report) || !report.automatic)
+        return;
+    printf("auto: %s\n", lh_scheme_report_words(&report, words, sizeof words));
+    fflush(stdout);
+}
+
 static void say_outcome(struct reception *r)
 {
     const char *from = lh_peer_name(r->connection);
@@ -302,6 +313,7 @@ static void say_outcome(struct reception *r)
         };
         cli_digest_get(&r->digest, summary.digest);
         cli_file_summary_print(&summary);
+        tell_choice(r);
     } else if (r->outcome == CLI_RECEPTION_STRANGER) {
         cli_note("%s: not a sender that this receiver takes files from: %s", from, r->reason);
     } else if (*r->offer.text) {

@@ -5,7 +5,7 @@
 
 #include <longhaul/error.h>
 #include <longhaul/link.h>
-#include <longhaul/scheme.h>
+#include <longhaul/connection.h>
 #include <longhaul/units.h>
 
 #include <ctype.h>
@@ -105,32 +105,11 @@ static int take_link(const struct cli_option *option, const char *text)
     return CLI_PROCEED;
 }
 
-static int unknown_scheme(const char *option, const char *text)
-{
-    char names[256] = "";
-    size_t used = 0;
-    for (const struct lh_scheme *const *scheme = lh_schemes(); *scheme; scheme++) {
-        int length = snprintf(names + used, sizeof names - used, "%s%s", used ? ", " : "", (*scheme)->name);
-        if (length < 0 || (size_t)length >= sizeof names - used)
-            break;
-        used += (size_t)length;
-    }
-    return cli_misused("--%s: \"%s\" is not a scheme; there are: %s", option, text, names);
-}
-
 int cli_check_scheme(const char *option, const char *text)
 {
-    size_t length = strcspn(text, ",");
-    const char *params = text[length] ? text + length + 1 : "";
-    for (const struct lh_scheme *const *scheme = lh_schemes(); *scheme; scheme++) {
-        uint8_t parsed[LH_SCHEME_PARAMS];
-        if (strlen((*scheme)->name) != length || memcmp((*scheme)->name, text, length))
-            continue;
-        if ((*scheme)->parse(params, parsed))
-            return cli_misused("--%s: \"%s\": %s", option, text, lh_last_error());
-        return CLI_PROCEED;
-    }
-    return unknown_scheme(option, text);
+    if (lh_reliability_check(text))
+        return cli_misused("--%s: %s", option, lh_last_error());
+    return CLI_PROCEED;
 }
 
 static int take_one_more(const struct cli_option *option, const char *text)

@@ -35,6 +35,7 @@ struct cli_perf_result {
     double ideal_s;                             /* NAN: no link to compute it from */
     struct lh_attr agreed;
     char fabric[16];
+    char chosen[LH_SCHEME_WORDS_MAX]; /* by auto, and why; "": a scheme was named */
     struct lh_stats local, peer;
 };
 

@@ -175,6 +175,7 @@ static int hear_result(struct measurement *m)
     if (told.count != lh_stats_count() || told.count * sizeof *counters != sizeof m->result->peer)
         return cli_failed("the server has other counters than this client: it is of another version");
     memcpy(counters, told.numbers, sizeof m->result->peer);
+    snprintf(m->result->chosen, sizeof m->result->chosen, "%s", told.text);
     return CLI_PROCEED;
 }
 

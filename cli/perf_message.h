@@ -44,7 +44,7 @@ enum cli_perf_run {
 };
 
 #define CLI_PERF_NUMBERS_MAX 128
-#define CLI_PERF_TEXT_MAX    255
+#define CLI_PERF_TEXT_MAX    511
 #define CLI_PERF_HEADER      16
 #define CLI_PERF_MESSAGE_MAX (CLI_PERF_HEADER + 8 * CLI_PERF_NUMBERS_MAX + CLI_PERF_TEXT_MAX)
 
@@ -53,7 +53,7 @@ struct cli_perf_message {
     uint32_t flags;
     uint32_t count; /* of numbers */
     uint64_t numbers[CLI_PERF_NUMBERS_MAX];
-    char text[CLI_PERF_TEXT_MAX + 1]; /* RUN: the scheme; else a reason, or "" */
+    char text[CLI_PERF_TEXT_MAX + 1]; /* RUN: the scheme; RESULT: what auto chose; else a reason, or "" */
 };
 
 /* Into out[CLI_PERF_MESSAGE_MAX]; returns the bytes used. */

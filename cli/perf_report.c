@@ -107,6 +107,8 @@ void cli_perf_report_row(const struct cli_perf_order *order, const struct cli_pe
     snprintf(cells[10].text, CLI_CELL_MAX, "%.3f %%", 100 * resent_share(&result->local));
     cli_table_row(&table, cells);
     print_coding(order, result);
+    if (*result->chosen)
+        fprintf(table.out, " auto: %s\n", result->chosen);
 }
 
 static void put_stats(struct cli_json *json, const char *name, const struct lh_stats *stats)
@@ -123,6 +125,8 @@ static void put_result(struct cli_json *json, const struct cli_perf_order *order
     char link[LH_LINK_TEXT_MAX];
     cli_json_open(json, NULL, '{');
     cli_json_text(json, "reliability", scheme_of(order));
+    if (*result->chosen)
+        cli_json_text(json, "chosen", result->chosen);
     cli_json_text(json, "fabric", result->fabric);
     cli_json_count(json, "size_bytes", result->size_bytes);
     cli_json_count(json, "iterations", result->iterations);

@@ -188,6 +188,9 @@ static bool measure(struct service *service, struct lh_connection *connection,
         code = lh_connection_stats(connection, &stats);
     if (code)
         return refuse(service, lh_strerror(code));
+    struct lh_scheme_report report;
+    if (lh_connection_scheme(connection, &report) == 0 && report.automatic)
+        lh_scheme_report_words(&report, result->text, sizeof result->text);
     result->count = (uint32_t)lh_stats_count();
     for (uint32_t i = 0; i < result->count; i++)
         result->numbers[i] = lh_stats_value(&stats, i);

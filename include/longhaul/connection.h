@@ -34,7 +34,9 @@ struct lh_attr {
     /* "udp:[::1]", "udp:127.0.0.1", "sim:world/0"; NULL: udp on the address that the TCP rendezvous uses
      * (lh_listen, lh_connect only) */
     const char *device;
-    const char *reliability; /* of what this side receives: "sr-nack" (default), "sr-rto,alpha=2", … */
+    /* of what this side receives: "sr-nack" (default), "sr-rto,alpha=2", …; "auto": each message by what
+     * suits its size and the path best, see lh_connection_scheme(3) */
+    const char *reliability;
     const struct lh_scheme *scheme; /* a scheme of the caller's own, known to both sides; else NULL */
     struct lh_link_spec link;       /* emulated at this side's sending end; all zero: none */
     /* RoCE payload of a packet: 256 … 4096, power of two. Both sides must agree: over TCP the smaller one
@@ -61,6 +63,8 @@ struct lh_attr {
 #define LH_NO_CODERS  UINT32_MAX
 
 LH_API void lh_attr_init(struct lh_attr *attr);
+/* Whether attr.reliability may be this text: 0, or -LH_EINVAL and why not. */
+LH_API int lh_reliability_check(const char *text);
 
 /* ---- connecting: blobs by the caller's own means ----------------------------------------------------- */
 
@@ -133,6 +137,33 @@ LH_API int lh_connection_stats(struct lh_connection *connection, struct lh_stats
 LH_API int lh_connection_path(struct lh_connection *connection, struct lh_path_view *path);
 /* What was agreed: mtu, chunk, slots and so on, as set or chosen. */
 LH_API int lh_connection_attr(struct lh_connection *connection, struct lh_attr *attr);
+
+/* By which scheme this side receives, and why. Times in s are what the model (longhaul/model.h) expects of a
+ * message of message_bytes; 0: not known. */
+struct lh_scheme_report {
+    bool automatic;   /* "auto" chose; all that follows is 0 else, but for scheme and rtt_ns */
+    char scheme[128]; /* of the newest message, as lh_attr.reliability takes it */
+    char other[96]; /* the best that repairs the other way, by repeats or by parity; "": none is possible */
+    uint64_t message_bytes; /* room of the newest message */
+    double expected_s;
+    double other_expected_s;
+    lh_time rtt_ns;
+    double rate_bps;           /* payload, as it arrives */
+    double chunk_loss;         /* share of the chunks that was lost, newer ones counting more */
+    double chunk_loss_planned; /* what it well may be: plans are made for that */
+    double run_chunks;         /* mean length of a row of lost chunks */
+    uint64_t chunks_seen;      /* ever: that arrived or were lost when they were first sent */
+    uint64_t chunks_lost;
+    uint64_t plans;   /* times that all schemes were weighed for messages of a size */
+    uint64_t changes; /* of those, times that they got another scheme than before */
+};
+LH_API int lh_connection_scheme(struct lh_connection *connection, struct lh_scheme_report *report);
+
+/* Bytes that lh_scheme_report_words needs at most, with the final zero. */
+#define LH_SCHEME_WORDS_MAX 512
+/* The report in a line, into out; returns out. Cuts at size. */
+LH_API char *lh_scheme_report_words(const struct lh_scheme_report *report, char *out, size_t size);
+
 /* 0, or why the connection ended: -LH_EPEER, -LH_ECLOSED, -LH_EPROTOCOL. */
 LH_API int lh_connection_error(struct lh_connection *connection);
 /* A warning that operators should read (say, a socket buffer smaller than asked), or NULL. */

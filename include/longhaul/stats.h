@@ -58,6 +58,8 @@ extern "C" {
     X(fallbacks, "times a receiver asked for what it could not recover")                                   \
     X(encode_ns, "time spent encoding, in ns")                                                             \
     X(decode_ns, "time spent decoding, in ns")                                                             \
+    X(schemes_planned, "times auto weighed the schemes for messages of a size")                            \
+    X(schemes_changed, "times auto took another scheme for messages of a size")                            \
     X(messages_sent, "messages sent and acknowledged")                                                     \
     X(messages_received, "messages received whole")                                                        \
     X(messages_failed, "messages that ended in an error")                                                  \

@@ -6,6 +6,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "connection/auto_scheme.h"
 #include "connection/number.h"
 #include "connection/receiver.h"
 #include "connection/tell.h"
@@ -69,10 +70,17 @@ void arrivals_note_seen(struct lh_connection *c, uint32_t sequence, lh_time now)
     r->newest_seen = sequence;
 }
 
+/* While a message is cut, fewer may show for a moment. */
+static uint32_t gained(uint32_t before, uint32_t now)
+{
+    return now > before ? now - before : 0;
+}
+
 bool arrivals_look(struct lh_connection *c, lh_time now)
 {
     struct receiver *r = &c->receiver;
     bool any = false;
+    uint32_t fresh = 0;
     c->caught_up_ns = sdr_qp_caught_up(c->qp); /* before the bitmaps are read, for it speaks of them */
     for (uint32_t n = r->segment_oldest; n != r->segment_next; n++) { /* at most attr.slots */
         struct recv_segment *segment = recv_segment_at(c, n);
@@ -81,15 +89,19 @@ bool arrivals_look(struct lh_connection *c, lh_time now)
         struct coded_recv *coded = &segment->coded;
         uint32_t arrived = lh_sdr_recv_chunks_arrived(segment->handle);
         uint32_t extra = coded->handle ? lh_sdr_recv_chunks_arrived(coded->handle) : 0;
-        if (arrived == segment->arrived && extra == coded->arrived)
-            continue;
+        bool changed = arrived != segment->arrived || extra != coded->arrived;
+        fresh += gained(segment->arrived, arrived) + gained(coded->arrived, extra);
         segment->arrived = arrived;
         coded->arrived = extra;
+        auto_scheme_look(c, segment, changed, now);
+        if (!changed)
+            continue;
         segment->last_arrival_ns = now;
         segment->touched = true;
         arrivals_note_seen(c, n, now);
         any = true;
     }
+    auto_scheme_looked(c, fresh, now);
     return any;
 }
 
@@ -167,6 +179,8 @@ void arrivals_step(struct lh_connection *c, lh_time now, lh_time *next)
             step_segment(c, segment, now);
         if (segment->state == SEGMENT_OPEN)
             lh_keep_earlier(next, segment->next_ns);
+        if (segment->state == SEGMENT_OPEN && c->automatic)
+            lh_keep_earlier(next, segment->watch.mark_at);
     }
     /* A machine may wait for what other workers still have to look at, and those may be asleep. */
     if (c->caught_up_ns < expired)

@@ -15,6 +15,15 @@ void lh_attr_init(struct lh_attr *attr)
     *attr = (struct lh_attr){.struct_bytes = sizeof *attr};
 }
 
+int lh_reliability_check(const char *text)
+{
+    struct scheme_choice choice;
+    struct lh_attr attr;
+    lh_attr_init(&attr);
+    attr.reliability = text;
+    return scheme_choose(&attr, &choice);
+}
+
 static bool is_power_of_two(uint64_t value)
 {
     return value != 0 && (value & (value - 1)) == 0;

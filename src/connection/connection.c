@@ -14,6 +14,7 @@
 #include "base/big_endian.h"
 #include "base/error.h"
 #include "connection/attr.h"
+#include "connection/auto_scheme.h"
 #include "connection/done.h"
 #include "connection/injector.h"
 #include "connection/liveness.h"
@@ -152,6 +153,7 @@ static void free_memory(struct lh_connection *c)
 {
     sender_free(c);
     receiver_free(c);
+    auto_scheme_free(c);
     coder_destroy(c->coder);
     free(c);
 }
@@ -159,6 +161,8 @@ static void free_memory(struct lh_connection *c)
 static int create_all(struct lh_connection *c)
 {
     int error = sender_init(c);
+    if (!error)
+        error = auto_scheme_init(c);
     if (!error)
         error = receiver_init(c);
     if (error)

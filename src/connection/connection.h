@@ -8,8 +8,8 @@
  *   sender.c       messages to send, cut into segments as clear-to-sends come
  *   tell.c         messages to the peer
  *   injector.c     what a sender's machine wants done: chunks into the SDR QP, messages behind them
- *   coder.c        what is to be computed: parity, and lost chunks
- *   parity.c       memory for parity
+ *   coder.c        what is to be computed, parity and lost chunks; parity.c: memory for it
+ *   auto_scheme.c  which scheme a message comes by, when nobody named one
  *   receiver.c     buffers to fill, cut into segments that are posted as slots are free
  *   arrivals.c     segments that fill up, driven by a receiver's machine
  *   done.c         telling the sender what has arrived
@@ -44,10 +44,13 @@
 #include "connection/queue_delay.h"
 #include "connection/requests.h"
 #include "connection/scheme_choice.h"
+#include "reliability/arrival_watch.h"
 #include "wire/transfer.h"
 
 #define MESSAGES_MAX ((uint32_t)LH_REQUESTS_MAX) /* not over yet, in each direction; a power of two */
 #define HELD_MAX     64u                         /* machine messages that wait behind chunks */
+
+struct auto_scheme;
 
 struct lh_memory {
     struct lh_connection *connection;
@@ -228,6 +231,8 @@ struct recv_segment {
     lh_time later_seen_ns;
     lh_time next_ns;
     struct coded_recv coded;
+    struct arrival_watch watch; /* with `auto` */
+    bool overtaken;             /* it was looked at since a later segment began to arrive */
 };
 
 struct receiver {
@@ -288,7 +293,8 @@ struct lh_connection {
     struct lh_attr attr;
     char device[CONNECTION_TEXT_MAX];
     char reliability[CONNECTION_TEXT_MAX];
-    struct scheme_choice choice; /* of what this side receives */
+    struct scheme_choice choice;   /* of what this side receives */
+    struct auto_scheme *automatic; /* or NULL */
     bool attached;
     int error; /* 0, or the negative lh_error that ended it */
     char reason[CONNECTION_TEXT_MAX * 2];

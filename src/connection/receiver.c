@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "connection/arrivals.h"
+#include "connection/auto_scheme.h"
 #include "connection/done.h"
 #include "connection/number.h"
 #include "connection/verdict.h"
@@ -19,9 +20,8 @@
 int receiver_init(struct lh_connection *c)
 {
     struct receiver *r = &c->receiver;
-    uint32_t chunks = (uint32_t)(scheme_segment_bytes(&c->choice, &c->attr) / c->attr.chunk_bytes);
-    assert(chunks > 0);
-    size_t bytes = c->choice.scheme->receiver_bytes(chunks);
+    uint32_t chunks = (uint32_t)(c->attr.slot_bytes / c->attr.chunk_bytes);
+    size_t bytes = scheme_receiver_bytes_max(&c->choice, chunks);
     size_t machine_bytes = (bytes + MACHINE_ALIGNMENT - 1) / MACHINE_ALIGNMENT * MACHINE_ALIGNMENT;
     r->messages = calloc(MESSAGES_MAX, sizeof *r->messages);
     r->segments = calloc(c->attr.slots, sizeof *r->segments);
@@ -53,6 +53,7 @@ static void choose_scheme(struct lh_connection *c, struct recv_message *message)
 {
     assert(message->posted == 0 && message->bytes == MESSAGE_BYTES_UNKNOWN);
     message->choice = c->choice;
+    auto_scheme_choose(c, message->room, &message->choice);
     message->segment_bytes = scheme_segment_bytes(&message->choice, &c->attr);
     message->segments = segments_of(message, message->room);
 }
@@ -82,7 +83,7 @@ static int check_message(const struct lh_connection *c, uint64_t room)
         return lh_fail((enum lh_error) - c->error, "connection has ended: %s", c->reason);
     if (!c->attached)
         return lh_fail(LH_ESTATE, "connection is not attached yet: lh_attach() first");
-    if (room > TRANSFER_ROOM_MAX || room / scheme_segment_bytes(&c->choice, &c->attr) >= INT32_MAX)
+    if (room > TRANSFER_ROOM_MAX || room / auto_scheme_segment_bytes_min(c) >= INT32_MAX)
         return lh_fail(LH_EINVAL, "room of %llu bytes: too long", (unsigned long long)room);
     if (r->next - r->oldest == MESSAGES_MAX)
         return lh_fail(LH_EAGAIN, "%u messages are in flight: wait for one", MESSAGES_MAX);
@@ -270,6 +271,7 @@ void receiver_segment_done(struct lh_connection *c, struct recv_segment *segment
 {
     struct recv_message *message = recv_message_at(c, segment->message);
     assert(message->state == RECV_OPEN && message->bytes != MESSAGE_BYTES_UNKNOWN);
+    auto_scheme_segment_over(c, segment, now);
     if (!whole) {
         decode_segment(c, segment, message);
         return;
@@ -329,6 +331,7 @@ static void open_segment(struct lh_connection *c, struct recv_message *message,
         .later_seen_ns = LH_TIME_NEVER,
         .next_ns = LH_TIME_NEVER,
     };
+    arrival_watch_init(&segment->watch);
     const struct lh_scheme_coding *coding = segment->scheme->coding;
     if (coding && bytes > 0)
         segment->coded.extra_chunks = coding->extra_chunks(

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "reliability/auto_choice.h"
 
 static bool name_is(const struct lh_scheme *scheme, const char *name, size_t bytes)
 {
@@ -33,7 +34,28 @@ static int fail_unknown(const struct lh_scheme *own, const char *name, size_t by
         used = (size_t)snprintf(known, sizeof known, " %s", own->name);
     for (const struct lh_scheme *const *s = lh_schemes(); *s && used < sizeof known; s++)
         used += (size_t)snprintf(known + used, sizeof known - used, " %s", (*s)->name);
-    return lh_fail(LH_EINVAL, "reliability \"%.*s\" is not known: use one of%s", (int)bytes, name, known);
+    return lh_fail(LH_EINVAL, "reliability \"%.*s\" is not known: use one of auto%s", (int)bytes, name,
+                   known);
+}
+
+/* A scheme of the caller's own may have that name, too. */
+static bool is_auto(const struct lh_scheme *own, const char *name, size_t bytes)
+{
+    return strlen(SCHEME_NAME_AUTO) == bytes && memcmp(SCHEME_NAME_AUTO, name, bytes) == 0 &&
+           !(own && name_is(own, name, bytes));
+}
+
+static int choose_auto(const char *rest, struct scheme_choice *choice)
+{
+    struct scheme_choice chosen = {.automatic = true};
+    int error = auto_choice_parse(rest, &chosen.by, &chosen.max_overhead);
+    if (error)
+        return error;
+    chosen.scheme = find_by_name(NULL, SCHEME_NAME_DEFAULT, strlen(SCHEME_NAME_DEFAULT));
+    error = chosen.scheme->parse("", chosen.params);
+    if (!error)
+        *choice = chosen;
+    return error;
 }
 
 int scheme_choose(const struct lh_attr *attr, struct scheme_choice *choice)
@@ -45,6 +67,8 @@ int scheme_choose(const struct lh_attr *attr, struct scheme_choice *choice)
     if (attr->scheme && attr->scheme->id < LH_SCHEME_ID_USER)
         return lh_fail(LH_EINVAL, "scheme %s has id %u: use %u to 255 for your own", attr->scheme->name,
                        attr->scheme->id, LH_SCHEME_ID_USER);
+    if (is_auto(attr->scheme, text, name_bytes))
+        return choose_auto(rest, choice);
     const struct lh_scheme *scheme = find_by_name(attr->scheme, text, name_bytes);
     if (!scheme)
         return fail_unknown(attr->scheme, text, name_bytes);
@@ -81,6 +105,17 @@ size_t scheme_sender_bytes_max(const struct lh_scheme *own, uint32_t chunks)
     size_t most = own ? own->sender_bytes(chunks) : 0;
     for (const struct lh_scheme *const *s = lh_schemes(); *s; s++) {
         size_t bytes = (*s)->sender_bytes(chunks);
+        if (bytes > most)
+            most = bytes;
+    }
+    return most;
+}
+
+size_t scheme_receiver_bytes_max(const struct scheme_choice *choice, uint32_t chunks)
+{
+    size_t most = choice->scheme->receiver_bytes(chunks);
+    for (const struct lh_scheme *const *s = lh_schemes(); choice->automatic && *s; s++) {
+        size_t bytes = (*s)->receiver_bytes(chunks);
         if (bytes > most)
             most = bytes;
     }

@@ -7,13 +7,19 @@
 #define LH_CONNECTION_SCHEME_CHOICE_H
 
 #include <longhaul/connection.h>
+#include <longhaul/plan.h>
 
 #define SCHEME_NAME_DEFAULT "sr-nack"
 
 struct scheme_choice {
     const struct lh_scheme *scheme;
     uint8_t params[LH_SCHEME_PARAMS];
+    bool automatic; /* each message gets its own, and the scheme is only what comes first */
+    enum lh_plan_by by;
+    double max_overhead;
 };
+
+#define SCHEME_NAME_AUTO "auto"
 
 /* From attr->scheme and attr->reliability. -LH_EINVAL lists the schemes there are. */
 int scheme_choose(const struct lh_attr *attr, struct scheme_choice *choice);
@@ -24,5 +30,7 @@ const struct lh_scheme *scheme_find(const struct lh_scheme *own, uint8_t id);
 uint64_t scheme_segment_bytes(const struct scheme_choice *choice, const struct lh_attr *attr);
 /* Bytes that the state of any scheme's sender may need: the peer chooses which. */
 size_t scheme_sender_bytes_max(const struct lh_scheme *own, uint32_t chunks);
+/* Bytes that the state of a receiver may need, by this choice. */
+size_t scheme_receiver_bytes_max(const struct scheme_choice *choice, uint32_t chunks);
 
 #endif

@@ -4,6 +4,7 @@
 #include "connection/step.h"
 
 #include "connection/arrivals.h"
+#include "connection/auto_scheme.h"
 #include "connection/done.h"
 #include "connection/liveness.h"
 #include "connection/receiver.h"
@@ -67,6 +68,7 @@ static void act(struct lh_connection *c, lh_time now)
     uint32_t posted = c->receiver.segment_next;
     arrivals_step(c, now, &next);
     receiver_post(c, now);
+    auto_scheme_step(c, now, &next);
     if (c->receiver.segment_next != posted)
         arrivals_step(c, now, &next); /* the timers of those that were just posted */
     sender_step(c, now, &next);

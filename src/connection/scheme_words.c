@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <longhaul/connection.h>
+#include <longhaul/units.h>
+
+#include <stdio.h>
+
+#include "base/decimal.h"
+
+/* What is known of the path, in words. */
+static void say_path(const struct lh_scheme_report *report, char *out, size_t size)
+{
+    char rtt[LH_FORMAT_MAX], rate[LH_FORMAT_MAX] = "a rate not known yet";
+    lh_format_time((double)report->rtt_ns / (double)LH_NS_PER_S, rtt, sizeof rtt);
+    if (report->rate_bps > 0)
+        lh_format_rate(report->rate_bps, rate, sizeof rate);
+    snprintf(out, size, "round trip %s, %s, %llu of %llu chunks lost in runs of %.1f, planned for %.1e",
+             rtt, rate, (unsigned long long)report->chunks_lost, (unsigned long long)report->chunks_seen,
+             report->run_chunks, report->chunk_loss_planned);
+}
+
+char *lh_scheme_report_words(const struct lh_scheme_report *report, char *out, size_t size)
+{
+    char path[LH_SCHEME_WORDS_MAX / 2], bytes[LH_FORMAT_MAX], seconds[LH_FORMAT_MAX], other[LH_FORMAT_MAX];
+    if (!report->automatic) {
+        snprintf(out, size, "%s, as it was asked for", report->scheme);
+        return out;
+    }
+    say_path(report, path, sizeof path);
+    lh_format_size(report->message_bytes, bytes, sizeof bytes);
+    lh_format_time(report->expected_s, seconds, sizeof seconds);
+    lh_format_time(report->other_expected_s, other, sizeof other);
+    if (report->expected_s == 0)
+        snprintf(out, size, "%s for messages of %s, not planned yet; %s", report->scheme, bytes, path);
+    else if (report->other[0] == '\0')
+        snprintf(out, size, "%s for messages of %s: %s expected; %s", report->scheme, bytes, seconds, path);
+    else
+        snprintf(out, size, "%s for messages of %s: %s expected, %s by %s; %s", report->scheme, bytes,
+                 seconds, other, report->other, path);
+    return out;
+}

@@ -53,16 +53,18 @@ static int put_values(const struct cli_figure *figure, FILE *out)
 
 static void put_axes(const struct cli_figure *figure, FILE *script)
 {
+    /* A title's second line, empty, keeps the key below away from it. */
     static const char *const x_axes[] = {
-        [CLI_X_SIZE] = "set xlabel 'message'\nset logscale x 2\nset xtics ('128 KiB' 2**17, '1 MiB' 2**20, "
-                       "'16 MiB' 2**24, '128 MiB' 2**27, '1 GiB' 2**30, '8 GiB' 2**33, '64 GiB' 2**36, "
-                       "'1 TiB' 2**40)\n",
-        [CLI_X_LOSS] = "set xlabel 'share of packets lost'\nset logscale x\nset format x '%.0e'\n",
-        [CLI_X_KM] = "set xlabel 'kilometres'\nset logscale x\n",
-        [CLI_X_PACKETS] = "set xlabel 'packets of a chunk'\nset logscale x 2\n",
+        [CLI_X_SIZE] = "set xlabel \"message\\n \"\nset logscale x 2\n"
+                       "set xtics ('128 KiB' 2**17, '1 MiB' 2**20, '16 MiB' 2**24, '128 MiB' 2**27, "
+                       "'1 GiB' 2**30, '8 GiB' 2**33, '64 GiB' 2**36, '1 TiB' 2**40)\n",
+        [CLI_X_LOSS] = "set xlabel \"share of packets lost\\n \"\nset logscale x\nset format x '%.0e'\n",
+        [CLI_X_KM] = "set xlabel \"kilometres\\n \"\nset logscale x\n",
+        [CLI_X_PACKETS] = "set xlabel \"packets of a chunk\\n \"\nset logscale x 2\n",
     };
     static const char *const y_axes[] = {
-        [CLI_Y_SECONDS] = "set ylabel 'completion time, s'\nset logscale y\nset format y '%g'\n",
+        [CLI_Y_SECONDS] = "set ylabel 'completion time, s'\nset logscale y\n"
+                          "set ytics (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100)\n",
         [CLI_Y_TIMES_IDEAL] = "set ylabel '× ideal'\nset yrange [0:*]\n",
         [CLI_Y_ALLREDUCE] = "set ylabel 'speed-up'\nset yrange [0:*]\n",
         [CLI_Y_CHUNK_LOSS] = "set ylabel 'share of chunks lost'\nset logscale y\nset format y '%.0e'\n",

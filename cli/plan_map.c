@@ -33,6 +33,21 @@ static int weigh(const struct lh_plan_question *question, const char *text, doub
     return CLI_PROCEED;
 }
 
+static bool codes(const struct lh_model_scheme *scheme)
+{
+    return scheme->kind == LH_MODEL_EC_MDS || scheme->kind == LH_MODEL_EC_XOR;
+}
+
+/* "ec:mds,k=32,m=8" as "mds 32+8". */
+static void shorten(const struct lh_model_scheme *scheme, char *out, size_t size)
+{
+    if (codes(scheme))
+        snprintf(out, size, "%s %u+%u", scheme->kind == LH_MODEL_EC_MDS ? "mds" : "xor", scheme->k,
+                 scheme->m);
+    else
+        lh_model_scheme_format(scheme, out, size);
+}
+
 static int fill_cell(const struct lh_plan_question *question, struct lh_plan *plan,
                      struct cli_plan_cell *cell)
 {
@@ -49,7 +64,7 @@ static int fill_cell(const struct lh_plan_question *question, struct lh_plan *pl
     cell->scheme = (struct lh_model_scheme){.kind = LH_MODEL_IDEAL};
     if (plan->best != LH_PLAN_NONE) {
         cell->scheme = plan->choices[plan->best].scheme;
-        lh_model_scheme_format(&cell->scheme, cell->use, sizeof cell->use);
+        shorten(&cell->scheme, cell->use, sizeof cell->use);
     }
     return CLI_PROCEED;
 }
@@ -81,17 +96,6 @@ static void print_size(const struct cli_plan_order *order, unsigned size)
 {
     char text[LH_FORMAT_MAX];
     printf(INDENT "%*s", ROW_WIDTH, lh_format_size(order->sizes.bytes[size], text, sizeof text));
-}
-
-/* "ec:mds,k=32,m=8" as "mds 32+8". */
-static void shorten(const struct cli_plan_cell *cell, char *out, size_t size)
-{
-    const struct lh_model_scheme *scheme = &cell->scheme;
-    if (scheme->kind == LH_MODEL_EC_MDS || scheme->kind == LH_MODEL_EC_XOR)
-        snprintf(out, size, "%s %u+%u", scheme->kind == LH_MODEL_EC_MDS ? "mds" : "xor", scheme->k,
-                 scheme->m);
-    else
-        snprintf(out, size, "%s", cell->use);
 }
 
 static void print_cell(const char *text, int width, enum cli_colour colour)
@@ -126,10 +130,8 @@ static void print_uses(const struct cli_plan_order *order, const struct cli_plan
     for (unsigned size = cells->sizes; size-- > 0;) {
         print_size(order, size);
         for (unsigned loss = 0; loss < cells->losses; loss++) {
-            char text[LH_MODEL_SCHEME_TEXT_MAX];
             const struct cli_plan_cell *cell = &cells->cell[size * cells->losses + loss];
-            shorten(cell, text, sizeof text);
-            print_cell(text, USE_WIDTH, strncmp(cell->use, "ec:", 3) != 0 ? CLI_PLAIN : CLI_GREEN);
+            print_cell(cell->use, USE_WIDTH, codes(&cell->scheme) ? CLI_GREEN : CLI_PLAIN);
         }
         putchar('\n');
     }

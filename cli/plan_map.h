@@ -11,7 +11,7 @@
 struct cli_plan_cell {
     double speedup;                     /* of ec:mds (32, 8) over sr-rto, by what was asked for */
     struct lh_model_scheme scheme;      /* what to use; an ideal one where nothing keeps to the limits */
-    char use[LH_MODEL_SCHEME_TEXT_MAX]; /* the same as text, "-" */
+    char use[LH_MODEL_SCHEME_TEXT_MAX]; /* the same as text, short: "mds 32+8", "sr-nack", "-" */
 };
 
 /* Rows are sizes, columns losses; largest size last. */

@@ -101,9 +101,9 @@ static void put_script(FILE *script, const struct cli_plan_order *order, const s
             "set cbrange [-1:1]\n"
             "set cbtics ('1/%d' -1, '1/2' -0.5, '1' 0, '2' 0.5, '%d' 1)\n"
             "set cblabel 'speed-up'\n"
-            "plot $map using 1:2:3 with image, \\\n"
+            "plot $map using 1:2:3 with image pixels, \\\n"
             "     '' using 1:($2+0.16):(sprintf('%%.2f', $4)) with labels font ',13', \\\n"
-            "     '' using 1:($2-0.2):5 with labels font ',8' textcolor rgb '#404040'\n",
+            "     '' using 1:($2-0.2):5 with labels font ',10'\n",
             COLOURS_TO, COLOURS_TO);
 }
 

@@ -134,6 +134,7 @@ plan "${link[@]}" --map --size 1MiB,1GiB --loss 1e-4,1e-2 --output "$work/that's
 if command -v gnuplot >/dev/null; then
     [ ! -s plan.err ] || fail "gnuplot complained"
     expect_line it.svg '<svg'
+    ! grep -q '<image' it.svg || fail "cells that run into each other"
     [ "$(head -c 4 "that's.png" | tail -c 3)" = PNG ] || fail "no PNG"
 fi
 

@@ -17,8 +17,8 @@
 /* From that share on, what others do with the CPUs is worth a line. */
 #define OTHERS_SHARE 0.15
 
-/* The paper's distance for its round trip: 25 ms and 3,750 km (section 5.2). */
-#define KM_PER_RTT_S 150000.0
+/* Light in glass: 5 us a kilometre, there and back. */
+#define KM_PER_RTT_S 100000.0
 
 static const struct cli_column columns[] = {
     {"loss", 6, true},      {"scheme", 14, true},  {"completion", 10, false}, {"× ideal", 7, false},

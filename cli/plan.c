@@ -67,7 +67,7 @@ static int take_rtt(const struct settings *settings, double *rtt_s)
         return CLI_PROCEED;
     }
     if (!settings->distance && !settings->rtt_ns)
-        return cli_misused("the link is missing: --rtt TIME or --distance KILOMETRES, such as 3750km");
+        return cli_misused("the link is missing: --rtt TIME or --distance KILOMETRES, such as 2500km");
     *rtt_s = (double)settings->rtt_ns / (double)LH_NS_PER_S;
     if (!settings->distance)
         return CLI_PROCEED;
@@ -278,7 +278,7 @@ static void list_link(struct settings *settings, struct cli_option out[static OP
         {"bandwidth", "RATE", "of the link, for instance 400Gbit", &settings->bandwidth_bps,
          .kind = CLI_RATE, .min = 1},
         {"rtt", "TIME", "its round trip, for instance 25ms", &settings->rtt_ns, .kind = CLI_TIME, .min = 1},
-        {"distance", "KM", "instead of --rtt: 3750km, at 5 us a km one way", &settings->distance,
+        {"distance", "KM", "instead of --rtt: 2500km is 25ms, at 5 us a km one way", &settings->distance,
          .kind = CLI_TEXT},
         {"loss", "LIST", "share that is lost: 1e-5, a list 0,1e-4,1%, or decades 1e-6..1e-2",
          &settings->loss, .kind = CLI_TEXT},

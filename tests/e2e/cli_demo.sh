@@ -23,6 +23,7 @@ say "a file of one's own, one scheme, one loss"
 make_file "$work/mine" 1234567
 timeout 60 "$LONGHAUL" demo "$work/mine" --loss 1% --reliability sr-nack --link rtt=2ms,rate=500Mbit \
     >"$work/demo.out" 2>"$work/demo.err" || fail "demo ended with $?"
+expect_line "$work/demo.out" 'round trip 2ms, as across 200 km'
 [ "$(grep -c 'digest ok' "$work/demo.out")" -eq 1 ] || fail "not one row"
 
 say "a file that is not there"

@@ -94,6 +94,8 @@ plan "${link[@]}" "${size[@]}" --loss 1e-3 --by p99.9 --json -
 check "j['by'] == 'p99.9' and s[j['plan']['best']['scheme']]['p999_s'] == j['plan']['best']['seconds']"
 plan --bandwidth 400Gbit --distance 2500km "${size[@]}" --loss 1e-3 --json -
 check "j['link']['rtt_s'] == 0.025"
+plan --bandwidth 400Gbit --distance 3750km "${size[@]}" --loss 1e-3
+expect_line plan.out 'round trip 37.5ms'
 plan "${link[@]}" "${size[@]}" --loss 1e-3 --burst 8 --json -
 check "j['link']['burst_packets'] == 8"
 plan "${link[@]}" --mix 64KiB:9,1GiB:1 --loss 1e-3 --json -

@@ -2,6 +2,7 @@
 #include "sim_figures.h"
 
 #include "samples.h"
+#include "sim_across.h"
 
 #include <longhaul/units.h>
 
@@ -21,6 +22,18 @@ const struct cli_figure_info cli_figure_infos[CLI_FIGURES] = {
     [CLI_FIGURE_FCT_P50] = {"fct_p50", "fct_p50_s", "completion time, median", CLI_UNIT_SECONDS},
     [CLI_FIGURE_FCT_P99] = {"fct_p99", "fct_p99_s", "completion time, 99th percentile", CLI_UNIT_SECONDS},
     [CLI_FIGURE_FCT_MAX] = {"fct_max", "fct_max_s", "completion time, longest", CLI_UNIT_SECONDS},
+    [CLI_FIGURE_RECEIVED_MEAN] = {"received_mean", "received_mean_s", "time to the last byte, mean",
+                                  CLI_UNIT_SECONDS},
+    [CLI_FIGURE_RECEIVED_P99] = {"received_p99", "received_p99_s", "time to the last byte, 99th percentile",
+                                 CLI_UNIT_SECONDS},
+    [CLI_FIGURE_ACROSS_MEAN] = {"across_mean", "across_mean_s", "completion between sites, mean",
+                                CLI_UNIT_SECONDS},
+    [CLI_FIGURE_ACROSS_P99] = {"across_p99", "across_p99_s", "completion between sites, 99th p.",
+                               CLI_UNIT_SECONDS},
+    [CLI_FIGURE_ACROSS_RECEIVED_MEAN] = {"across_received_mean", "across_received_mean_s",
+                                         "last byte between sites, mean", CLI_UNIT_SECONDS},
+    [CLI_FIGURE_ACROSS_RECEIVED_P99] = {"across_received_p99", "across_received_p99_s",
+                                        "last byte between sites, 99th p.", CLI_UNIT_SECONDS},
     [CLI_FIGURE_SLOWDOWN_MEAN] = {"slowdown_mean", "slowdown_mean", "slowdown, mean", CLI_UNIT_RATIO},
     [CLI_FIGURE_SLOWDOWN_P50] = {"slowdown_p50", "slowdown_p50", "slowdown, median", CLI_UNIT_RATIO},
     [CLI_FIGURE_SLOWDOWN_P99] = {"slowdown_p99", "slowdown_p99", "slowdown, 99th percentile",
@@ -262,8 +275,12 @@ int cli_figures_collect(struct cli_figures *figures, const struct lh_netsim *sim
 {
     *figures = (struct cli_figures){0};
     int code = collect_flows(figures, simulation, output);
-    if (code)
+    if (!code)
+        code = cli_across_collect(figures->value, simulation);
+    if (code) {
+        cli_figures_free_samples(figures);
         return code;
+    }
     const struct cli_class *all = &figures->all;
     double *value = figures->value;
     collect_totals(value, simulation, wall_s, over);

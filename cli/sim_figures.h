@@ -21,6 +21,12 @@ enum cli_figure {
     CLI_FIGURE_FCT_P50,
     CLI_FIGURE_FCT_P99,
     CLI_FIGURE_FCT_MAX,
+    CLI_FIGURE_RECEIVED_MEAN, /* from its start to when its receiver has the last byte */
+    CLI_FIGURE_RECEIVED_P99,
+    CLI_FIGURE_ACROSS_MEAN, /* completion time of flows between sites; and as their receivers see it */
+    CLI_FIGURE_ACROSS_P99,
+    CLI_FIGURE_ACROSS_RECEIVED_MEAN,
+    CLI_FIGURE_ACROSS_RECEIVED_P99,
     CLI_FIGURE_SLOWDOWN_MEAN, /* completion time over that of the same flow in an empty network */
     CLI_FIGURE_SLOWDOWN_P50,
     CLI_FIGURE_SLOWDOWN_P99,

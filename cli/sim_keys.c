@@ -17,6 +17,7 @@
 static const struct lh_netsim_key keys[] = {
     {"run.until", "time", "none",
      "virtual time at which the run ends; none: when nothing is left to happen"},
+    {"run.variant", "name", "", "the section [variant NAME] whose settings hold too; may be swept"},
     {"output.title", "text", "", "of the pictures; without it the name of the file"},
     {"output.period", "time", "10us", "between two samples of queues and rates"},
     {"output.queues", "links", "none", "links whose queue is sampled: leaf0>host*,spine*>leaf0, or all"},
@@ -171,6 +172,8 @@ int cli_sim_key_set(struct cli_sim_output *output, const char *key, const char *
         output->until_ps = CLI_NO_END;
         return 0;
     }
+    if (!strcmp(key, "run.variant"))
+        return 0; /* the plan looks for its section */
     if (!strcmp(key, "run.until"))
         return set_time(&output->until_ps, key, value, wrong, size);
     if (!strcmp(key, "output.period"))
@@ -226,13 +229,13 @@ static void print_keys(const struct lh_netsim_key *table, size_t count, const ch
     }
 }
 
-/* The names, in lines of six. */
+/* The names, in lines of four. */
 static void print_figures(void)
 {
     puts("\nfigures, for output.figures; the columns of sweep.csv too:");
     for (unsigned figure = 0; figure < CLI_FIGURES; figure++)
-        printf("%s%-15s%s", figure % 6 ? "" : "  ", cli_figure_infos[figure].name,
-               figure % 6 == 5 || figure + 1 == CLI_FIGURES ? "\n" : "");
+        printf("%s%-22s%s", figure % 4 ? "" : "  ", cli_figure_infos[figure].name,
+               figure % 4 == 3 || figure + 1 == CLI_FIGURES ? "\n" : "");
 }
 
 int cli_sim_keys_print(void)
@@ -243,6 +246,9 @@ int cli_sim_keys_print(void)
     const struct lh_netsim_key *table = lh_netsim_keys(&count);
     print_keys(table, count, &section);
     print_keys(keys, KEYS, &section);
+    puts(
+        "\n[variant NAME]\n  any key of topology, switch, transport, workload, as section.key: holds where "
+        "run.variant is NAME.");
     puts("\n[sweep]\n  any key of topology, switch, transport, workload, with a list of values: a,b,c, or "
          "a | b | c "
          "where\n  a value has commas in it. One or two such keys: one simulation for each value or pair.");

@@ -4,6 +4,7 @@
 #include "folder.h"
 #include "say.h"
 #include "sim_find.h"
+#include "sim_variant.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -18,6 +19,12 @@
 bool cli_sim_plan_is_sweep(const struct cli_setting *setting)
 {
     return !strncmp(setting->key, SWEEP, strlen(SWEEP));
+}
+
+bool cli_sim_plan_is_plain(const struct cli_setting *setting)
+{
+    return !cli_sim_plan_is_sweep(setting) && !cli_sim_key_is_ours(setting->key) &&
+           !cli_sim_variant_key(setting);
 }
 
 const char *cli_sim_plan_place(const struct cli_sim_plan *plan, const struct cli_setting *setting,
@@ -125,13 +132,14 @@ static int find_axes(struct cli_sim_plan *plan)
         const struct cli_setting *setting = &scenario->settings[i];
         if (!cli_sim_plan_is_sweep(setting) || is_overruled(scenario, setting))
             continue;
-        if (cli_sim_key_is_ours(setting->key + strlen(SWEEP)))
+        const char *key = setting->key + strlen(SWEEP);
+        if (cli_sim_key_is_ours(key) && strcmp(key, CLI_VARIANT_KEY) != 0)
             return wrong_setting(plan, setting,
                                  "this key cannot be swept; 'longhaul sim --keys' tells which");
         if (plan->axes_count == CLI_AXES_MAX)
             return wrong_setting(plan, setting, "at most two keys can be swept");
         struct cli_sim_axis *axis = &plan->axes[plan->axes_count++];
-        *axis = (struct cli_sim_axis){.setting = setting, .key = setting->key + strlen(SWEEP)};
+        *axis = (struct cli_sim_axis){.setting = setting, .key = key};
         int status = read_axis(plan, axis);
         if (status == CLI_PROCEED)
             status = check_commas(plan, axis);
@@ -158,6 +166,9 @@ const char *cli_sim_plan_text(const struct cli_sim_plan *plan, unsigned point, c
     for (unsigned i = 0; i < plan->axes_count; i++)
         if (!strcmp(plan->axes[i].key, key))
             return cli_sim_plan_value(plan, point, i);
+    const struct cli_setting *variant = cli_sim_variant_find(plan, point, key);
+    if (variant)
+        return variant->value;
     if (setting)
         return setting->value;
     for (size_t i = 0; i < count; i++)
@@ -226,20 +237,31 @@ static int apply(const struct cli_sim_plan *plan, const struct cli_setting *sett
     return CLI_PROCEED;
 }
 
+/* What the file and the command line say; of what a variant says otherwise, that. */
+static int apply_settings(const struct cli_sim_plan *plan, unsigned point, struct lh_netsim_config *config)
+{
+    int status = CLI_PROCEED;
+    for (unsigned i = 0; i < plan->scenario.count && status == CLI_PROCEED; i++) {
+        const struct cli_setting *setting = &plan->scenario.settings[i];
+        const char *about = cli_sim_variant_key(setting);
+        if (about && cli_sim_variant_find(plan, point, about) == setting)
+            status = apply(plan, setting, about, setting->value, config);
+        else if (cli_sim_plan_is_plain(setting) && !cli_sim_variant_find(plan, point, setting->key))
+            status = apply(plan, setting, setting->key, setting->value, config);
+    }
+    return status;
+}
+
 int cli_sim_plan_config(const struct cli_sim_plan *plan, unsigned point, struct lh_netsim_config **config)
 {
     struct lh_netsim_config *made = NULL;
-    int status = CLI_PROCEED;
     if (lh_netsim_config_create(&made))
         return cli_failed("%s", lh_last_error());
-    for (unsigned i = 0; i < plan->scenario.count && status == CLI_PROCEED; i++) {
-        const struct cli_setting *setting = &plan->scenario.settings[i];
-        if (!cli_sim_plan_is_sweep(setting) && !cli_sim_key_is_ours(setting->key))
-            status = apply(plan, setting, setting->key, setting->value, made);
-    }
+    int status = apply_settings(plan, point, made);
     for (unsigned i = 0; i < plan->axes_count && status == CLI_PROCEED; i++)
-        status =
-            apply(plan, plan->axes[i].setting, plan->axes[i].key, cli_sim_plan_value(plan, point, i), made);
+        if (strcmp(plan->axes[i].key, CLI_VARIANT_KEY) != 0)
+            status = apply(plan, plan->axes[i].setting, plan->axes[i].key,
+                           cli_sim_plan_value(plan, point, i), made);
     if (status == CLI_PROCEED)
         *config = made;
     else
@@ -264,7 +286,9 @@ static int read_output(struct cli_sim_plan *plan)
 int cli_sim_plan_make(struct cli_sim_plan *plan)
 {
     int status = read_output(plan);
-    return status == CLI_PROCEED ? find_axes(plan) : status;
+    if (status == CLI_PROCEED)
+        status = find_axes(plan);
+    return status == CLI_PROCEED ? cli_sim_variant_check(plan) : status;
 }
 
 /* ---- the simulation ------------------------------------------------------------------------------- */
@@ -286,7 +310,7 @@ static const struct cli_setting *blamed(const struct cli_sim_plan *plan, const c
         if (names(error, plan->axes[i].key))
             return plan->axes[i].setting;
     for (unsigned i = 0; i < plan->scenario.count; i++)
-        if (!cli_sim_plan_is_sweep(&plan->scenario.settings[i]) &&
+        if (cli_sim_plan_is_plain(&plan->scenario.settings[i]) &&
             names(error, plan->scenario.settings[i].key))
             return &plan->scenario.settings[i];
     return NULL;

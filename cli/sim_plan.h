@@ -55,6 +55,8 @@ const char *cli_sim_plan_place(const struct cli_sim_plan *plan, const struct cli
                                char *out);
 /* Whether it asks for a sweep. */
 bool cli_sim_plan_is_sweep(const struct cli_setting *setting);
+/* Whether it sets a key of the library, at all points. */
+bool cli_sim_plan_is_plain(const struct cli_setting *setting);
 
 /* The value of an axis at a point. */
 const char *cli_sim_plan_value(const struct cli_sim_plan *plan, unsigned point, unsigned axis);

@@ -11,17 +11,12 @@ struct unread {
     const char *axes[CLI_AXES_MAX];
 };
 
-static bool is_looked_at(const struct cli_setting *setting)
-{
-    return !cli_sim_plan_is_sweep(setting) && !cli_sim_key_is_ours(setting->key);
-}
-
 /* After the first point, only what no point before has read is still of interest. */
 static void look_at_point(struct unread *unread, const struct cli_sim_plan *plan,
                           const struct lh_netsim_config *config, bool first)
 {
     for (unsigned i = 0; i < plan->scenario.count; i++)
-        if (is_looked_at(&plan->scenario.settings[i]) && (first || unread->settings[i]))
+        if (cli_sim_plan_is_plain(&plan->scenario.settings[i]) && (first || unread->settings[i]))
             unread->settings[i] = lh_netsim_config_unread(config, plan->scenario.settings[i].key);
     for (unsigned i = 0; i < plan->axes_count; i++)
         if (first || unread->axes[i])

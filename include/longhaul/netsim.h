@@ -108,6 +108,7 @@ struct lh_netsim_flow {
     uint64_t repeated_packets;
     uint64_t timeouts;
     bool failed; /* its sender has given up */
+    bool across; /* its ends are at different sites */
 };
 LH_API uint64_t lh_netsim_flows_count(const struct lh_netsim *simulation);
 /* -LH_ERANGE: no such flow. */

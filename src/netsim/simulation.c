@@ -196,6 +196,8 @@ int lh_netsim_flow(const struct lh_netsim *simulation, uint64_t number, struct l
         .repeated_packets = seen->sender.repeated_packets,
         .timeouts = seen->sender.timeouts,
         .failed = seen->sender.failed != 0,
+        .across = simulation->graph.nodes[seen->sender.source].site !=
+                  simulation->graph.nodes[seen->sender.destination].site,
     };
     return 0;
 }

@@ -9,6 +9,7 @@
 #include "../../cli/samples.c"
 #include "../../cli/say.c"
 #include "../../cli/scenario.c"
+#include "../../cli/sim_across.c"
 #include "../../cli/sim_figures.c"
 #define refuse  refuse_key
 #define unknown unknown_key

@@ -6,6 +6,7 @@
  */
 #include "../../cli/samples.c"
 #include "../../cli/say.c"
+#include "../../cli/sim_across.c"
 #include "../../cli/sim_figures.c"
 #include "../../cli/sim_keys.c"
 #include "../../cli/suggest.c"

@@ -26,6 +26,7 @@ static const struct member members[] = {
     {"bandwidth_bps", offsetof(struct cli_link_file, bandwidth_bps), 1, 1e18, "1 to below 1e18"},
     {"rtt_s", offsetof(struct cli_link_file, rtt_s), 1e-9, 1e6, "1e-9 to below 1e6"},
     {"loss", offsetof(struct cli_link_file, loss), 0, 1, "0 to below 1"},
+    {"loss_high", offsetof(struct cli_link_file, loss_high), 0, 1, "0 to below 1"},
     {"burst_packets", offsetof(struct cli_link_file, burst_packets), 0, 1e9, "0 to below 1e9"},
 };
 
@@ -64,7 +65,7 @@ int cli_link_file_parse(const char *text, size_t bytes, struct cli_link_file *li
 {
     struct cli_json_cursor cursor = {text, text + bytes};
     struct cli_json_value all, name, value;
-    struct cli_link_file read = {NAN, NAN, NAN, NAN};
+    struct cli_link_file read = {NAN, NAN, NAN, NAN, NAN};
     bool right = cli_json_read(&cursor, &all) && cursor.at == cursor.end;
     if (!right) {
         snprintf(wrong, CLI_LINK_FILE_WRONG_MAX, "it is not JSON, from byte %zu on",
@@ -79,6 +80,11 @@ int cli_link_file_parse(const char *text, size_t bytes, struct cli_link_file *li
             if (strlen(members[i].name) == name.bytes && !memcmp(members[i].name, name.text, name.bytes) &&
                 take(&read, &members[i], &value, wrong))
                 return -1;
+    if (read.loss_high < read.loss) {
+        snprintf(wrong, CLI_LINK_FILE_WRONG_MAX, "loss_high %g is less than loss %g", read.loss_high,
+                 read.loss);
+        return -1;
+    }
     *link = read;
     return 0;
 }

@@ -38,6 +38,7 @@ struct settings {
     uint64_t chunk_bytes, encode_bytes_per_s;
     uint32_t mtu_bytes, cores;
     const char *figures, *link_file, *distance, *loss, *size, *mix, *by, *loss_of, *burst, *max_overhead;
+    bool worst;
     struct cli_link_file file; /* what the link file says, NaN where it says nothing */
     struct cli_plan_order order;
 };
@@ -101,11 +102,37 @@ static int take_loss_of(const char *text, bool *of_chunk)
     return CLI_PROCEED;
 }
 
-static int take_losses(const struct settings *settings, struct cli_loss_list *losses)
+/* What was measured once may be anything within its interval: the plan is for the most. */
+static void take_measured(const struct cli_link_file *file, struct cli_plan_order *order)
 {
-    const char *text = settings->loss ? settings->loss : settings->order.map ? CLI_PLAN_MAP_LOSSES : NULL;
+    bool more = file->loss_high > file->loss;
+    order->losses = (struct cli_loss_list){1, {more ? file->loss_high : file->loss}};
+    order->loss_low = more ? file->loss : NAN;
+    order->measured = more;
+}
+
+/* One plan for the highest of them. */
+static int keep_worst(struct cli_plan_order *order)
+{
+    struct cli_loss_list *losses = &order->losses;
+    double low = losses->ratio[0], high = losses->ratio[0];
+    if (order->map)
+        return cli_misused("--worst: a map has a column for each loss; leave one of --worst and --map out");
+    for (unsigned i = 1; i < losses->count; i++) {
+        low = fmin(low, losses->ratio[i]);
+        high = fmax(high, losses->ratio[i]);
+    }
+    *losses = (struct cli_loss_list){1, {high}};
+    order->loss_low = low < high ? low : NAN;
+    return CLI_PROCEED;
+}
+
+static int take_losses(const struct settings *settings, struct cli_plan_order *order)
+{
+    struct cli_loss_list *losses = &order->losses;
+    const char *text = settings->loss ? settings->loss : order->map ? CLI_PLAN_MAP_LOSSES : NULL;
     if (!settings->loss && !isnan(settings->file.loss)) {
-        *losses = (struct cli_loss_list){1, {settings->file.loss}};
+        take_measured(&settings->file, order);
         return CLI_PROCEED;
     }
     if (!text)
@@ -115,7 +142,7 @@ static int take_losses(const struct settings *settings, struct cli_loss_list *lo
         if (losses->ratio[i] >= 1)
             return cli_misused("--loss: \"%s\" is not possible: where everything is lost, nothing arrives",
                                text);
-    return status;
+    return status == CLI_PROCEED && settings->worst ? keep_worst(order) : status;
 }
 
 /* "64KiB:3,1GiB:1" */
@@ -217,7 +244,7 @@ static int take_all(struct settings *settings)
     if (status == CLI_PROCEED)
         status = take_link(settings, &order->question.link);
     if (status == CLI_PROCEED)
-        status = take_losses(settings, &order->losses);
+        status = take_losses(settings, order);
     if (status == CLI_PROCEED)
         status = take_sizes(settings);
     if (status == CLI_PROCEED)
@@ -286,7 +313,8 @@ static void list_link(struct settings *settings, struct cli_option out[static OP
          .kind = CLI_TEXT},
         {"burst", "N", "mean length of a row of lost packets (losses are independent)", &settings->burst,
          .kind = CLI_TEXT},
-        {"link-file", "FILE", "JSON with bandwidth_bps, rtt_s, loss, burst_packets, for what is not given",
+        {"worst", NULL, "one plan, for the highest of several losses", &settings->worst, .kind = CLI_FLAG},
+        {"link-file", "FILE", "JSON of longhaul probe, for what is not given; planned for its highest loss",
          &settings->link_file, .kind = CLI_TEXT},
         {"mtu", "SIZE", "payload of a packet (4KiB)", &settings->mtu_bytes, CLI_SIZE32, 0, true, 256,
          4 * KIB},
@@ -336,7 +364,8 @@ int cli_plan(int argc, char **argv)
         .cores = ANY_CORES,
         .by = "mean",
         .loss_of = "packet",
-        .file = {NAN, NAN, NAN, NAN},
+        .file = {NAN, NAN, NAN, NAN, NAN},
+        .order.loss_low = NAN,
     };
     struct cli_operands operands;
     struct cli_option link[OPTIONS_MAX], own[OPTIONS_MAX];

@@ -35,14 +35,13 @@ static void put_row(struct cli_json *json, const struct cli_plan_row *row)
 }
 
 /* null when there is none. */
-static void put_choice(struct cli_json *json, const char *name, const struct lh_plan *plan, uint32_t place)
+static void put_choice(struct cli_json *json, const char *name, const struct lh_plan_choice *choice)
 {
     char scheme[LH_MODEL_SCHEME_TEXT_MAX];
-    if (place == LH_PLAN_NONE) {
+    if (!choice) {
         cli_json_number(json, name, NAN);
         return;
     }
-    const struct lh_plan_choice *choice = &plan->choices[place];
     cli_json_open(json, name, '{');
     cli_json_text(json, "scheme", lh_model_scheme_format(&choice->scheme, scheme, sizeof scheme));
     cli_json_count(json, "chunk_bytes", choice->chunk_bytes);
@@ -54,6 +53,22 @@ static void put_choice(struct cli_json *json, const char *name, const struct lh_
     cli_json_close(json, '}');
 }
 
+static void put_place(struct cli_json *json, const char *name, const struct lh_plan *plan, uint32_t place)
+{
+    put_choice(json, name, place == LH_PLAN_NONE ? NULL : &plan->choices[place]);
+}
+
+static void put_worst(struct cli_json *json, const struct cli_plan_order *order,
+                      const struct cli_plan_point *point)
+{
+    char words[CLI_PLAN_WORST_MAX];
+    const struct cli_plan_worst *worst = &point->worst;
+    put_choice(json, "at_loss_low", worst->any ? &worst->at_low : NULL);
+    put_choice(json, "for_loss_low", worst->other ? &worst->low_best : NULL);
+    if (worst->any)
+        cli_json_text(json, "verdict_loss_low", cli_plan_worst_words(order, point, words));
+}
+
 static void put_question(struct cli_json *json, const struct cli_plan_order *order,
                          const struct lh_plan_question *question)
 {
@@ -62,6 +77,7 @@ static void put_question(struct cli_json *json, const struct cli_plan_order *ord
     cli_json_number(json, "bandwidth_bps", link->bandwidth_bps);
     cli_json_number(json, "rtt_s", link->rtt_s);
     cli_json_number(json, "loss", link->loss);
+    cli_json_number(json, "loss_low", order->loss_low);
     cli_json_text(json, "loss_of", link->loss_of_chunk ? "chunk" : "packet");
     cli_json_number(json, "burst_packets", link->burst_packets);
     cli_json_count(json, "mtu_bytes", link->mtu_bytes);
@@ -88,9 +104,10 @@ static void put_point(struct cli_json *json, const struct cli_plan_order *order,
         put_row(json, &point->rows[i]);
     cli_json_close(json, ']');
     cli_json_open(json, "plan", '{');
-    put_choice(json, "best", plan, plan->best);
-    put_choice(json, "runner_up", plan, plan->runner_up);
-    put_choice(json, "without_limits", plan, plan->unlimited);
+    put_place(json, "best", plan, plan->best);
+    put_place(json, "runner_up", plan, plan->runner_up);
+    put_place(json, "without_limits", plan, plan->unlimited);
+    put_worst(json, order, point);
     cli_json_count(json, "weighed", plan->count);
     cli_json_text(json, "verdict", lh_plan_verdict(&point->question, plan, verdict, sizeof verdict));
     cli_json_close(json, '}');

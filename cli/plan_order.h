@@ -24,6 +24,10 @@ struct cli_plan_order {
     bool mix;
     struct cli_size_list sizes;
     struct cli_loss_list losses;
+    /* One plan for the highest loss; this is the lowest that was given or the one that was measured. NaN:
+     * there is no other. */
+    double loss_low;
+    bool measured; /* out of a link file, and losses holds the upper bound */
     struct cli_texts schemes;
     const char *by;     /* "p99.9" */
     const char *json;   /* NULL: not asked for */
@@ -39,9 +43,20 @@ struct cli_plan_row {
     bool best;                   /* what the planner chose */
 };
 
+/* Where less is lost than is planned for. */
+struct cli_plan_worst {
+    bool any;                            /* there is such a loss, and a plan */
+    bool other;                          /* a plan for it alone would choose differently */
+    struct lh_plan_choice at_low;        /* what was chosen, there */
+    struct lh_plan_choice low_best;      /* what that plan would choose, there */
+    struct lh_plan_choice low_best_here; /* and where as much is lost as is planned for; seconds may be
+                                            infinite */
+};
+
 struct cli_plan_point {
     struct lh_plan_question question; /* of one size, or the mix, and one loss */
     struct lh_plan plan;
+    struct cli_plan_worst worst;
     struct cli_plan_row rows[CLI_PLAN_ROWS_MAX];
     unsigned rows_count;
 };
@@ -55,6 +70,13 @@ int cli_plan_point(const struct cli_plan_order *order, unsigned size, unsigned l
                    struct cli_plan_point *point);
 /* The planner's choice, or what it would be without limits. */
 const struct lh_plan_choice *cli_plan_choice(const struct cli_plan_point *point);
+
+/* plan_worst.c: fills in point->worst. CLI_PROCEED, or says why it cannot be. */
+int cli_plan_worst(const struct cli_plan_order *order, struct cli_plan_point *point);
+#define CLI_PLAN_WORST_MAX 512
+/* The same in sentences, a line each; returns out. */
+char *cli_plan_worst_words(const struct cli_plan_order *order, const struct cli_plan_point *point,
+                           char out[static CLI_PLAN_WORST_MAX]);
 
 /* plan_table.c: one point with all its schemes, and several with a row each. */
 void cli_plan_table(const struct cli_plan_order *order, const struct cli_plan_point *point);

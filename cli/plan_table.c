@@ -66,9 +66,13 @@ static void print_link(const struct cli_plan_order *order)
            in_flight, link->mtu_bytes);
 }
 
-static void print_loss(const struct lh_model_path *link)
+static void print_loss(const struct cli_plan_order *order, const struct lh_model_path *link)
 {
     printf(INDENT "loss     %g of the %s", link->loss, link->loss_of_chunk ? "chunks" : "packets");
+    if (!isnan(order->loss_low) && order->measured)
+        printf(", the upper bound; measured %g", order->loss_low);
+    else if (!isnan(order->loss_low))
+        printf(", the highest of %g to %g", order->loss_low, link->loss);
     if (link->burst_packets > 1)
         printf(", in bursts of %g packets", link->burst_packets);
     putchar('\n');
@@ -157,9 +161,9 @@ static bool means_differ(const struct cli_plan_point *point)
 void cli_plan_table(const struct cli_plan_order *order, const struct cli_plan_point *point)
 {
     struct cli_table table = make_table(scheme_columns);
-    char verdict[LH_PLAN_VERDICT_MAX];
+    char verdict[LH_PLAN_VERDICT_MAX], worst[CLI_PLAN_WORST_MAX];
     print_link(order);
-    print_loss(&point->question.link);
+    print_loss(order, &point->question.link);
     print_messages(order, point);
     putchar('\n');
     cli_table_titles(&table);
@@ -175,6 +179,8 @@ void cli_plan_table(const struct cli_plan_order *order, const struct cli_plan_po
                         "about it.\n");
     putchar('\n');
     print_sentences(lh_plan_verdict(&point->question, &point->plan, verdict, sizeof verdict));
+    if (point->worst.any)
+        print_sentences(cli_plan_worst_words(order, point, worst));
 }
 
 /* ---- several points ---------------------------------------------------------------------------------- */
@@ -237,6 +243,9 @@ int cli_plan_sweep(const struct cli_plan_order *order)
         cli_table_rule(&table);
         printf(INDENT "Times are the %s. One size and one loss give all schemes, and reasons.\n",
                order->by);
+        if (!isnan(order->loss_low))
+            printf(INDENT "Planned for the highest loss%s.\n",
+                   order->measured ? ", the upper bound of the measurement" : "");
     }
     free(point);
     return status;

@@ -109,6 +109,12 @@ plan --link-file link.json "${size[@]}" --json -
 check "[j['link'][k] for k in ('bandwidth_bps', 'rtt_s', 'loss', 'burst_packets')] == [4e11, 0.025, 1e-3, 4]"
 plan --link-file link.json --bandwidth 1Gbit --distance 100km --loss 1e-4 --burst 2 "${size[@]}" --json -
 check "[j['link'][k] for k in ('bandwidth_bps', 'rtt_s', 'loss', 'burst_packets')] == [1e9, 1e-3, 1e-4, 2]"
+echo '{"loss": 1e-4, "loss_high": 1e-3}' >link.json
+plan --link-file link.json "${link[@]}" "${size[@]}"
+expect_line plan.out '0.001 of the packets, the upper bound; measured 0.0001'
+expect_line plan.out 'Where it is 0.0001 as measured'
+plan --link-file link.json "${link[@]}" "${size[@]}" --loss 1e-4 --json -
+check "j['link']['loss'] == 1e-4 and j['link']['loss_low'] is None and j['plan']['at_loss_low'] is None"
 for text in '' '[]' '{"loss": 2}' '{"rtt_s": "fast"}' '{"loss": 0.1, "loss": 0.1}' '{"loss": nan}'; do
     printf '%s' "$text" >bad.json
     wrong 'bad.json: ' --link-file bad.json "${link[@]}" "${size[@]}"
@@ -116,7 +122,27 @@ done
 echo '{"rtt_s": 0.025}' >bad.json
 wrong '--bandwidth' --link-file bad.json "${size[@]}" --loss 1e-3
 wrong '--loss is missing' --link-file bad.json "${size[@]}" --bandwidth 1Gbit
-rm link.json bad.json
+rm bad.json
+
+say "one plan for the highest of several losses"
+plan "${link[@]}" "${size[@]}" --loss 1e-3 --json -
+mv plan.out high.json
+plan "${link[@]}" "${size[@]}" --loss 1e-4,1e-3,1e-5 --worst
+expect_line plan.out '0.001 of the packets, the highest of 1e-05 to 0.001'
+expect_line plan.out 'Planned for a loss of 0.001, the highest that was given. Where it is 1e-05'
+expect_line plan.out 'A plan for 1e-05 alone would use'
+plan "${link[@]}" "${size[@]}" --loss 1e-4,1e-3,1e-5 --worst --json -
+check "j['link']['loss'] == 1e-3 and j['link']['loss_low'] == 1e-5"
+check "j['plan']['best'] == json.load(open('high.json'))['plan']['best']"
+check "j['plan']['at_loss_low']['seconds'] < j['plan']['best']['seconds']"
+check "j['plan']['for_loss_low']['scheme'] != j['plan']['best']['scheme']"
+check "j['plan']['at_loss_low']['scheme'] == j['plan']['best']['scheme']"
+plan "${link[@]}" --size 1MiB,4MiB --loss 1e-5..1e-3 --worst
+expect_line plan.out 'Planned for the highest loss.'
+plan "${link[@]}" "${size[@]}" --loss 1e-3 --worst
+! grep -q Planned plan.out || fail "one loss has no highest"
+wrong '--worst: a map' "${link[@]}" --map --worst
+rm high.json link.json
 
 say "several losses and sizes"
 plan "${link[@]}" --size 1MiB..4MiB --loss 0,1e-6..1e-4 --json all.json

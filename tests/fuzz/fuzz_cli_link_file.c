@@ -20,7 +20,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct cli_link_file link = {-7, -7, -7, -7};
+    struct cli_link_file link = {-7, -7, -7, -7, -7};
     char wrong[CLI_LINK_FILE_WRONG_MAX] = "";
     /* Of its own size, so that a sanitizer sees a byte too far. */
     char *text = malloc(size ? size : 1);
@@ -33,6 +33,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         assert(isnan(link.bandwidth_bps) || (link.bandwidth_bps >= 1 && link.bandwidth_bps < 1e18));
         assert(isnan(link.rtt_s) || (link.rtt_s > 0 && link.rtt_s < 1e6));
         assert(isnan(link.loss) || (link.loss >= 0 && link.loss < 1));
+        assert(isnan(link.loss_high) || isnan(link.loss) || link.loss_high >= link.loss);
         assert(isnan(link.burst_packets) || link.burst_packets >= 0);
     }
     free(text);

@@ -45,7 +45,9 @@ static void a_whole_link(void **state)
     struct cli_link_file link =
         parse(" {\"bandwidth_bps\":4e11,\r\n\t\"rtt_s\" : 0.025 ,\"loss\":1E-5,\"burst_packets\":3.5}\n");
     assert_true(link.bandwidth_bps == 4e11 && link.rtt_s == 0.025);
-    assert_true(link.loss == 1e-5 && link.burst_packets == 3.5);
+    assert_true(link.loss == 1e-5 && link.burst_packets == 3.5 && isnan(link.loss_high));
+    link = parse("{\"loss_high\": 2e-5, \"loss\": 1e-5}");
+    assert_true(link.loss == 1e-5 && link.loss_high == 2e-5);
 }
 
 static void what_is_not_there(void **state)
@@ -131,6 +133,8 @@ static void what_is_refused(void **state)
         {"{\"loss\": \"0.1\"}", "loss is not a number"},
         {"{\"loss\": [0.1]}", "loss is not a number"},
         {"{\"loss\": 0.1, \"loss\": 0.2}", "loss is there twice"},
+        {"{\"loss_high\": 1}", "loss_high 1 is not possible"},
+        {"{\"loss\": 0.2, \"loss_high\": 0.1}", "loss_high 0.1 is less than loss 0.2"},
         {"{\"rtt_s\": 0}", "rtt_s 0"},
         {"{\"rtt_s\": 1e6}", "rtt_s 1e+06"},
         {"{\"bandwidth_bps\": -4e9}", "bandwidth_bps -4e+09"},

@@ -13,6 +13,8 @@
 
 /* Before it is measured. What is planned with it is planned again as soon as it is. */
 #define RATE_UNKNOWN_BPS 10e9
+/* Decided ahead, beside two times what the path holds: for hosts that are late, and before a rate is known. */
+#define AHEAD_BYTES ((uint64_t)16 << 20)
 /* Between two candidates: what arrives comes first. */
 #define WORK_SPAN_NS LH_NS_PER_US
 
@@ -95,6 +97,21 @@ static struct auto_path path_of(const struct lh_connection *c)
         .chunk_loss = path_estimate_loss_upper(estimate),
         .burst_packets = burst_packets(c),
     };
+}
+
+bool auto_scheme_may_start(struct lh_connection *c)
+{
+    const struct receiver *r = &c->receiver;
+    uint64_t open = 0;
+    if (!c->automatic)
+        return true;
+    for (uint32_t n = r->segment_oldest; n != r->segment_next; n++) { /* at most attr.slots */
+        const struct recv_segment *segment = recv_segment_at(c, n);
+        open += segment->state == SEGMENT_OPEN ? segment->bytes : 0;
+    }
+    struct auto_path path = path_of(c);
+    double held = path_estimate_rate_bps(&c->automatic->estimate) / 8 * path.rtt_s;
+    return open == 0 || (double)open < 2 * held + (double)AHEAD_BYTES;
 }
 
 void auto_scheme_choose(struct lh_connection *c, uint64_t room, struct scheme_choice *choice)

@@ -16,6 +16,9 @@ void auto_scheme_free(struct lh_connection *c);
 
 /* The scheme of a message whose first segment is about to be posted. */
 void auto_scheme_choose(struct lh_connection *c, uint64_t room, struct scheme_choice *choice);
+/* Whether it is time to decide for the next message. One that is decided later is decided better; but it must
+ * be in time for its clear-to-send to reach the sender before the sender has nothing left to send. */
+bool auto_scheme_may_start(struct lh_connection *c);
 /* Bytes of a message that a segment takes at least, whatever is chosen. */
 uint64_t auto_scheme_segment_bytes_min(const struct lh_connection *c);
 

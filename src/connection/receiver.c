@@ -447,6 +447,8 @@ void receiver_post(struct lh_connection *c, lh_time now)
             r->posting++;
             continue;
         }
+        if (message->posted == 0 && !auto_scheme_may_start(c))
+            return;
         if (message->posted == 0)
             choose_scheme(c, message);
         if (!has_place(c, message) || !post_segment(c, message, now) ||

@@ -212,10 +212,15 @@ static struct auto_answer *place_for(struct auto_choice *choice, uint32_t size_c
     return place;
 }
 
+/* Whether a size stays with what it has: nothing is clearly faster, nor sends less and is no slower. The way
+ * back then needs the whole AUTO_CHOICE_BETTER, so it does not flap either way. */
 static bool keeps(const struct auto_job *job, uint32_t chosen, uint32_t best)
 {
-    return chosen != NONE && is_possible(job, chosen) &&
-           job->weighed[chosen].seconds <= job->weighed[best].seconds * (1 + AUTO_CHOICE_BETTER);
+    if (chosen == NONE || !is_possible(job, chosen))
+        return false;
+    const struct lh_plan_choice *has = &job->weighed[chosen], *may = &job->weighed[best];
+    bool cheaper = may->overhead < has->overhead && may->seconds <= has->seconds;
+    return !cheaper && has->seconds <= may->seconds * (1 + AUTO_CHOICE_BETTER);
 }
 
 static void finish_job(struct auto_choice *choice)

@@ -5,7 +5,7 @@
  * nearest one that is known, at first the plainest scheme; a *job* weighs the candidates meanwhile, one each
  * time auto_choice_work() is called, which takes the time of one formula (docs/model.md). The same happens
  * when the path has become another one. A size keeps its scheme unless another is faster by
- * AUTO_CHOICE_BETTER: what is about as fast is not worth a change.
+ * AUTO_CHOICE_BETTER, or is no slower and sends less: what is about as fast is not worth a change.
  *
  * Candidates within LH_PLAN_TIE of the fastest count as equally fast; the one that sends least is taken.
  * Pure.

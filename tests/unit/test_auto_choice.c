@@ -178,6 +178,20 @@ static void another_path_is_another_choice(void **state)
     assert_int_equal(choice->plans, 2);
 }
 
+/* A code that was right for more loss than there is goes when repeats are no slower. */
+static void parity_that_is_of_no_use_goes(void **state)
+{
+    (void)state;
+    struct auto_choice *choice = open_usual();
+    struct auto_path path = ocean;
+    path.rtt_s = 1e-3;
+    path.chunk_loss = 1e-2;
+    assert_true(codes(settled(choice, 64 << 10, &path)));
+    for (; path.chunk_loss > 1e-9; path.chunk_loss /= 2)
+        settled(choice, 64 << 10, &path);
+    assert_false(codes(settled(choice, 64 << 10, &path)));
+}
+
 static void limits(void **state)
 {
     (void)state;
@@ -278,6 +292,7 @@ int main(void)
         cmocka_unit_test(noise_changes_nothing),
         cmocka_unit_test(a_path_at_the_border_does_not_flap),
         cmocka_unit_test(another_path_is_another_choice),
+        cmocka_unit_test(parity_that_is_of_no_use_goes),
         cmocka_unit_test(limits),
         cmocka_unit_test(when_nothing_is_possible),
         cmocka_unit_test(sizes_that_are_not_used_are_forgotten),

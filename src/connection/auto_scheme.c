@@ -13,7 +13,7 @@
 
 /* Before it is measured. What is planned with it is planned again as soon as it is. */
 #define RATE_UNKNOWN_BPS 10e9
-/* Decided ahead, beside two times what the path holds: for hosts that are late, and before a rate is known. */
+/* Decided ahead, beside two times what the path holds: for late hosts, and before a rate is known. */
 #define AHEAD_BYTES ((uint64_t)16 << 20)
 /* Between two candidates: what arrives comes first. */
 #define WORK_SPAN_NS LH_NS_PER_US

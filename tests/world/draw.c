@@ -23,6 +23,7 @@ enum draw_part {
     PART_FAULTS,
     PART_SWITCHES,
     PART_CODES,
+    PART_AUTO,
     PART_PAIRS = 16, /* and one more for each pair */
 };
 
@@ -179,6 +180,31 @@ static void draw_codes(struct plan *plan, struct lh_prng *prng)
             draw_code(&pair->attr[side], prng, text, sizeof pair->coded[side]);
             if (!codes)
                 text[0] = '\0';
+        }
+}
+
+/* Of its own generator, too. Not of all sides where there is the feature: each scheme has a peer that chooses. */
+static void draw_automatic(struct plan *plan, struct lh_prng *prng)
+{
+    static const char *const texts[] = {"auto",
+                                        "auto",
+                                        "auto,by=p50",
+                                        "auto,by=p99",
+                                        "auto,by=p999",
+                                        "auto,overhead=0.1",
+                                        "auto,overhead=25%,by=p99",
+                                        "auto,overhead=0"};
+    if (is_on(prng, 0.3))
+        plan->features |= 1u << FEATURE_auto;
+    bool whim = is_on(prng, 0.5);
+    if (whim && plan_has(plan, FEATURE_auto))
+        plan->features |= 1u << FEATURE_whim;
+    for (uint32_t i = 0; i < plan->pair_count; i++)
+        for (uint32_t side = 0; side < 2; side++) {
+            bool chooses = is_on(prng, 0.7);
+            const char *text = texts[lh_prng_below(prng, sizeof texts / sizeof texts[0])];
+            snprintf(plan->pairs[i].automatic[side], sizeof plan->pairs[i].automatic[side], "%s",
+                     chooses ? text : "");
         }
 }
 
@@ -395,4 +421,6 @@ void plan_draw(uint64_t seed, struct plan *plan)
     switches_draw(plan, &switches);
     struct lh_prng codes = lh_prng_fork(&root, PART_CODES);
     draw_codes(plan, &codes);
+    struct lh_prng automatic = lh_prng_fork(&root, PART_AUTO);
+    draw_automatic(plan, &automatic);
 }

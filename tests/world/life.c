@@ -20,6 +20,7 @@
 #include "world/memory.h"
 #include "world/switches.h"
 #include "world/talk.h"
+#include "world/whim.h"
 
 #define TURNS_MAX          3000000u
 #define FORGED_WAIT_NS     (2 * LH_NS_PER_S)
@@ -266,6 +267,7 @@ void world_run(const struct plan *plan, enum world_canary canary, FILE *text, st
     world.plan = plan;
     world.canary = canary;
     world.text = text;
+    whim_set(plan_has(plan, FEATURE_whim), plan->seed);
     begin_life(&world);
     if (world_sings(&world, CANARY_fall))
         abort();

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "world/plan.h"
 
+#include <math.h>
+#include <string.h>
+
 #include "base/prng.h"
 #include "connection/scheme_choice.h"
+#include "reliability/auto_choice.h"
 
 #define HEALED_RATE_BPS 10000000000u
 
@@ -39,13 +43,44 @@ bool plan_any(const struct plan *plan, enum plan_event_kind kind)
 const char *plan_reliability(const struct plan *plan, const struct plan_pair *pair, uint32_t side)
 {
     bool codes = plan_has(plan, FEATURE_code) && pair->coded[side][0] != '\0';
+    if (plan_chooses(plan, pair, side))
+        return pair->automatic[side];
     return codes ? pair->coded[side] : pair->reliability[side];
+}
+
+bool plan_chooses(const struct plan *plan, const struct plan_pair *pair, uint32_t side)
+{
+    return plan_has(plan, FEATURE_auto) && pair->automatic[side][0] != '\0';
+}
+
+static uint64_t smallest_segment_bytes(const struct lh_attr *attr)
+{
+    const struct auto_setup setup = {
+        .mtu_bytes = attr->mtu_bytes,
+        .chunk_bytes = attr->chunk_bytes,
+        .slot_chunks = (uint32_t)(attr->slot_bytes / attr->chunk_bytes),
+        .slots = attr->slots,
+        .cores = 1,
+        .max_overhead = INFINITY,
+    };
+    struct auto_choice all;
+    uint64_t least = attr->slot_bytes;
+    auto_choice_init(&all, &setup);
+    for (uint32_t i = 0; i < all.count; i++) {
+        struct scheme_choice choice = {.scheme = all.candidates[i].scheme};
+        memcpy(choice.params, all.candidates[i].params, sizeof choice.params);
+        uint64_t bytes = scheme_segment_bytes(&choice, attr);
+        least = bytes < least ? bytes : least;
+    }
+    return least;
 }
 
 uint64_t plan_segment_bytes(const struct plan *plan, const struct plan_pair *pair, uint32_t side)
 {
     struct lh_attr attr = pair->attr[side];
     struct scheme_choice choice;
+    if (plan_chooses(plan, pair, side))
+        return smallest_segment_bytes(&attr);
     attr.reliability = plan_reliability(plan, pair, side);
     if (scheme_choose(&attr, &choice) != 0)
         return 0;

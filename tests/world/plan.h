@@ -38,7 +38,9 @@
     X(impatient, "a silent peer is given up after seconds")                                                \
     X(ports, "who comes back gets the ports of its earlier life")                                          \
     X(switches, "a switched network lies between the hosts")                                               \
-    X(code, "receivers ask for parity")
+    X(code, "receivers ask for parity")                                                                    \
+    X(auto, "receivers choose a scheme for each message")                                                  \
+    X(whim, "and what they choose is any that there is")
 
 enum plan_feature {
 #define PLAN_FEATURE_ENUM(name, words) FEATURE_##name,
@@ -98,8 +100,9 @@ struct plan_pair {
     uint8_t host[2];
     struct lh_attr attr[2]; /* raw: its sizes count */
     char reliability[2][48];
-    char coded[2][48];    /* instead, where receivers ask for parity; "": the same as ever */
-    uint8_t message_bits; /* raw: the split of the immediate */
+    char coded[2][48];     /* instead, where receivers ask for parity; "": the same as ever */
+    char automatic[2][32]; /* instead of either, where receivers choose; "": they do not */
+    uint8_t message_bits;  /* raw: the split of the immediate */
     uint8_t fragment_bits;
     uint8_t workers;
     lh_time peer_timeout_ns; /* when it is impatient */
@@ -159,7 +162,10 @@ static inline bool plan_has(const struct plan *plan, enum plan_feature feature)
 bool plan_any(const struct plan *plan, enum plan_event_kind kind);
 /* The scheme of what this side receives. */
 const char *plan_reliability(const struct plan *plan, const struct plan_pair *pair, uint32_t side);
-/* Bytes of a message that one of its segments takes at most. */
+/* Whether this side chooses a scheme for each message. */
+bool plan_chooses(const struct plan *plan, const struct plan_pair *pair, uint32_t side);
+/* Bytes of a message that one of its segments takes at most; where the side chooses, by the scheme that cuts
+ * it smallest. */
 uint64_t plan_segment_bytes(const struct plan *plan, const struct plan_pair *pair, uint32_t side);
 const char *plan_event_name(enum plan_event_kind kind);
 const char *plan_feature_name(enum plan_feature feature);

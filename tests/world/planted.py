@@ -63,6 +63,24 @@ BUGS = {
         ("src/reliability/ec_coding.c", "if (part.tail < coding->chunk_bytes && shorter > 0 &&",
          "if (false && shorter > 0 &&"),
     ]),
+    "other-params": ("a message is decoded with the parameters of the one that was begun last", [
+        ("src/connection/receiver.c",
+         "memcpy(coded->coding.params, message->choice.params, sizeof coded->coding.params);",
+         "const struct recv_message *newest = recv_message_at(c, c->receiver.posting);\n"
+         "    if (newest->posted == 0)\n"
+         "        newest = recv_message_at(c, c->receiver.posting - 1);\n"
+         "    if (newest->posted == 0 || newest->choice.scheme != message->choice.scheme)\n"
+         "        newest = message;\n"
+         "    memcpy(coded->coding.params, newest->choice.params, sizeof coded->coding.params);"),
+    ]),
+    "other-cut": ("a segment lies where it would if its message were cut like the one before", [
+        ("src/connection/receiver.c", "    uint64_t offset = message->posted * message->segment_bytes;",
+         "    const struct recv_message *before = recv_message_at(c, message->number - 1);\n"
+         "    uint64_t other = before->segment_bytes;\n"
+         "    if (before->state != RECV_OPEN || message->posted * other >= message->room)\n"
+         "        other = message->segment_bytes;\n"
+         "    uint64_t offset = message->posted * other;"),
+    ]),
 }
 
 

@@ -451,10 +451,16 @@ static bool has_excuse(const struct talk_message *message)
            message->received.cut_off || !message->sent.begun || !message->received.begun;
 }
 
-/* Memory for parity is taken when it is needed, at both ends. */
+/* Memory for parity is taken when it is needed, at both ends: there may be none then. */
+static bool may_lack_memory(const struct world *world)
+{
+    return (plan_has(world->plan, FEATURE_code) || plan_has(world->plan, FEATURE_auto)) &&
+           plan_any(world->plan, EVENT_memory);
+}
+
 static bool lacked_memory(const struct world *world, const struct talk_message *m)
 {
-    return plan_has(world->plan, FEATURE_code) && plan_any(world->plan, EVENT_memory) &&
+    return may_lack_memory(world) &&
            (m->sent.result.error == -LH_ENOMEM || m->received.result.error == -LH_ENOMEM);
 }
 
@@ -498,7 +504,7 @@ static bool error_is_known(const struct world *world, const struct pair *pair, i
     case LH_EPROTOCOL:
         return true;
     case LH_ENOMEM:
-        return plan_has(world->plan, FEATURE_code) && plan_any(world->plan, EVENT_memory);
+        return may_lack_memory(world);
     default:
         return !pair->trusted && strcmp(lh_strerror(error), lh_strerror(INT_MAX)) != 0;
     }

@@ -2,7 +2,8 @@
 #include "reliability/arrival_watch.h"
 
 #include <assert.h>
-#include <string.h>
+
+#define EIGHT 8u
 
 void arrival_watch_init(struct arrival_watch *watch)
 {
@@ -12,6 +13,14 @@ void arrival_watch_init(struct arrival_watch *watch)
 static bool has_arrived(const struct arrival_look *look, uint32_t chunk)
 {
     return __atomic_load_n(&look->bitmap[chunk], __ATOMIC_RELAXED) != 0;
+}
+
+/* Eight bytes of the bitmap, from a place that is a multiple of eight. Workers write them meanwhile, hence
+ * atomic. */
+static bool none_of_eight(const uint8_t *bytes)
+{
+    typedef uint64_t __attribute__((may_alias)) word_of_bytes;
+    return __atomic_load_n((const word_of_bytes *)(const void *)bytes, __ATOMIC_RELAXED) == 0;
 }
 
 static void count_to(struct arrival_watch *watch, const struct arrival_look *look, uint32_t end,
@@ -37,15 +46,15 @@ static void count_to(struct arrival_watch *watch, const struct arrival_look *loo
 static uint32_t find_frontier(const struct arrival_watch *watch, const struct arrival_look *look)
 {
     uint32_t end = look->chunks;
-    uint64_t eight;
-    while (end >= watch->frontier + sizeof eight) {
-        memcpy(&eight, &look->bitmap[end - sizeof eight], sizeof eight);
-        if (eight != 0)
+    while (end > watch->frontier) {
+        bool at_word = (uintptr_t)(look->bitmap + end) % EIGHT == 0;
+        if (at_word && end - watch->frontier >= EIGHT && none_of_eight(look->bitmap + end - EIGHT))
+            end -= EIGHT;
+        else if (has_arrived(look, end - 1))
             break;
-        end -= (uint32_t)sizeof eight;
+        else
+            end--;
     }
-    while (end > watch->frontier && !has_arrived(look, end - 1))
-        end--;
     return end;
 }
 

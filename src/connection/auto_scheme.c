@@ -121,6 +121,7 @@ void auto_scheme_choose(struct lh_connection *c, uint64_t room, struct scheme_ch
         return;
     a->room = room;
     a->chosen = 0;
+    a->choice.resting = lh_sdr_now(c->context) < a->choice.rest_until;
     if (c->path.rtt_ns > 0) { /* else nothing is known at all */
         struct auto_path path = path_of(c);
         a->chosen = auto_choice_get(&a->choice, room, &path);
@@ -133,10 +134,15 @@ void auto_scheme_choose(struct lh_connection *c, uint64_t room, struct scheme_ch
 void auto_scheme_step(struct lh_connection *c, lh_time now, lh_time *next)
 {
     struct auto_scheme *a = c->automatic;
-    if (a && auto_choice_work(&a->choice))
-        lh_keep_earlier(next, now + WORK_SPAN_NS);
     if (!a)
         return;
+    if (a->choice.job.active) {
+        lh_time began = lh_sdr_now(c->context);
+        if (auto_choice_work(&a->choice))
+            lh_keep_earlier(next, now + WORK_SPAN_NS);
+        lh_time ended = lh_sdr_now(c->context);
+        auto_choice_worked(&a->choice, ended, ended - began);
+    }
     c->stats.schemes_planned = a->choice.plans;
     c->stats.schemes_changed = a->choice.changes;
 }

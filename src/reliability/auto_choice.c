@@ -91,10 +91,9 @@ static uint32_t class_of(uint64_t bytes)
 
 static struct auto_answer *find_answer(struct auto_choice *choice, uint32_t size_class)
 {
-    for (uint32_t i = 0; i < AUTO_CHOICE_SIZES; i++)
-        if (choice->answers[i].size_class == size_class)
-            return &choice->answers[i];
-    return NULL;
+    assert(size_class > 0 && size_class < AUTO_CHOICE_CLASSES);
+    struct auto_answer *answer = &choice->answers[size_class];
+    return answer->known ? answer : NULL;
 }
 
 /* The known size that is nearest, or NULL. */
@@ -102,13 +101,11 @@ static const struct auto_answer *nearest_answer(const struct auto_choice *choice
 {
     const struct auto_answer *nearest = NULL;
     uint32_t least = UINT32_MAX;
-    for (uint32_t i = 0; i < AUTO_CHOICE_SIZES; i++) {
-        const struct auto_answer *answer = &choice->answers[i];
-        uint32_t distance = answer->size_class > size_class ? answer->size_class - size_class
-                                                            : size_class - answer->size_class;
-        if (answer->size_class == 0 || distance >= least)
+    for (uint32_t i = 0; i < AUTO_CHOICE_CLASSES; i++) {
+        uint32_t distance = i > size_class ? i - size_class : size_class - i;
+        if (!choice->answers[i].known || distance >= least)
             continue;
-        nearest = answer;
+        nearest = &choice->answers[i];
         least = distance;
     }
     return nearest;
@@ -154,11 +151,9 @@ static void start_job(struct auto_choice *choice, uint32_t size_class, uint64_t 
 uint32_t auto_choice_get(struct auto_choice *choice, uint64_t message_bytes, const struct auto_path *path)
 {
     uint32_t size_class = class_of(message_bytes);
-    struct auto_answer *answer = find_answer(choice, size_class);
+    const struct auto_answer *answer = find_answer(choice, size_class);
     choice->asked++;
-    if (answer)
-        answer->used = choice->asked;
-    if (!choice->job.active && (!answer || !is_same_path(&answer->path, path)))
+    if (!choice->job.active && !choice->resting && (!answer || !is_same_path(&answer->path, path)))
         start_job(choice, size_class, message_bytes, path);
     if (answer)
         return answer->chosen;
@@ -198,20 +193,6 @@ static uint32_t find_best(const struct auto_choice *choice, bool coded, bool all
     return best;
 }
 
-/* The place of this size: its own, a free one, or that which was not used for longest. */
-static struct auto_answer *place_for(struct auto_choice *choice, uint32_t size_class)
-{
-    struct auto_answer *place = find_answer(choice, size_class);
-    if (place)
-        return place;
-    place = &choice->answers[0];
-    for (uint32_t i = 1; i < AUTO_CHOICE_SIZES; i++)
-        if (choice->answers[i].used < place->used)
-            place = &choice->answers[i];
-    *place = (struct auto_answer){.size_class = size_class, .chosen = NONE, .used = choice->asked};
-    return place;
-}
-
 /* Whether a size stays with what it has: nothing is clearly faster, nor sends less and is no slower. The way
  * back then needs the whole AUTO_CHOICE_BETTER, so it does not flap either way. */
 static bool keeps(const struct auto_job *job, uint32_t chosen, uint32_t best)
@@ -223,6 +204,12 @@ static bool keeps(const struct auto_job *job, uint32_t chosen, uint32_t best)
     return !cheaper && has->seconds <= may->seconds * (1 + AUTO_CHOICE_BETTER);
 }
 
+static double seconds_of(const struct auto_job *job, uint32_t candidate)
+{
+    double seconds = job->weighed[candidate].seconds;
+    return isfinite(seconds) ? seconds : 0;
+}
+
 static void finish_job(struct auto_choice *choice)
 {
     struct auto_job *job = &choice->job;
@@ -231,16 +218,18 @@ static void finish_job(struct auto_choice *choice)
     choice->plans++;
     if (best == NONE)
         best = 0; /* nothing keeps to the limits: the plainest */
-    struct auto_answer *answer = place_for(choice, job->size_class);
+    struct auto_answer *answer = &choice->answers[job->size_class];
+    if (!answer->known)
+        *answer = (struct auto_answer){.known = true, .chosen = NONE};
     if (!keeps(job, answer->chosen, best)) {
         choice->changes += answer->chosen != NONE && answer->chosen != best;
         answer->chosen = best;
     }
     answer->message_bytes = job->question.sizes[0].message_bytes;
     answer->path = job->path;
-    answer->seconds = job->weighed[answer->chosen].seconds;
+    answer->seconds = seconds_of(job, answer->chosen);
     answer->other = find_best(choice, !codes(choice, answer->chosen), false);
-    answer->other_seconds = answer->other == NONE ? 0 : job->weighed[answer->other].seconds;
+    answer->other_seconds = answer->other == NONE ? 0 : seconds_of(job, answer->other);
 }
 
 bool auto_choice_work(struct auto_choice *choice)
@@ -255,4 +244,13 @@ bool auto_choice_work(struct auto_choice *choice)
     if (++job->next == choice->count)
         finish_job(choice);
     return job->active;
+}
+
+void auto_choice_worked(struct auto_choice *choice, lh_time now, lh_time took_ns)
+{
+    choice->worked_ns += took_ns;
+    if (choice->job.active)
+        return;
+    choice->rest_until = now + AUTO_CHOICE_REST * choice->worked_ns;
+    choice->worked_ns = 0;
 }

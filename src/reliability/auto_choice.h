@@ -7,6 +7,9 @@
  * when the path has become another one. A size keeps its scheme unless another is faster by
  * AUTO_CHOICE_BETTER, or is no slower and sends less: what is about as fast is not worth a change.
  *
+ * A path that is measured can change with each message, and sizes with each receive. So that whoever weighs
+ * finds time for packets, too, there is a rest after each job, of AUTO_CHOICE_REST times what it took.
+ *
  * Candidates within LH_PLAN_TIE of the fastest count as equally fast; the one that sends least is taken.
  * Pure.
  *
@@ -19,7 +22,8 @@
 #include <longhaul/scheme.h>
 
 #define AUTO_CHOICE_CANDIDATES 32u
-#define AUTO_CHOICE_SIZES      16u  /* remembered */
+#define AUTO_CHOICE_CLASSES    257u /* of sizes, each remembered: four an octave, and no 0 */
+#define AUTO_CHOICE_REST       20u  /* times as long as a job took there is no other */
 #define AUTO_CHOICE_BETTER     0.05 /* share of the time by which another scheme must be faster */
 
 struct auto_candidate {
@@ -38,14 +42,13 @@ struct auto_path {
 
 /* What is known of messages of about one size. */
 struct auto_answer {
-    uint32_t size_class; /* 0: the place is free */
+    bool known;
     uint64_t message_bytes;
     struct auto_path path; /* that was planned for */
     uint32_t chosen;       /* candidate */
-    double seconds;        /* expected of it */
+    double seconds;        /* expected of it; 0: the model cannot tell */
     uint32_t other; /* the fastest that repairs the other way, by repeats or by parity; or UINT32_MAX */
     double other_seconds;
-    uint64_t used; /* when, in answers given */
 };
 
 /* Weighing all candidates for one size. */
@@ -63,8 +66,11 @@ struct auto_choice {
     struct lh_plan_question question; /* limits, and what is to be small */
     struct auto_candidate candidates[AUTO_CHOICE_CANDIDATES];
     uint32_t count;
-    struct auto_answer answers[AUTO_CHOICE_SIZES];
+    struct auto_answer answers[AUTO_CHOICE_CLASSES]; /* by class */
     struct auto_job job;
+    lh_time worked_ns;  /* what the job has taken so far */
+    lh_time rest_until; /* after a job that took long */
+    bool resting;       /* it is not over, says the caller: no job is begun */
     uint64_t asked;
     uint64_t plans;   /* jobs that were finished */
     uint64_t changes; /* of them, those by which a size got another scheme than before */
@@ -85,6 +91,8 @@ void auto_choice_init(struct auto_choice *choice, const struct auto_setup *setup
 uint32_t auto_choice_get(struct auto_choice *choice, uint64_t message_bytes, const struct auto_path *path);
 /* Weighs one candidate. Whether there are more. */
 bool auto_choice_work(struct auto_choice *choice);
+/* That took so long, until now. Sets rest_until when the job is done. */
+void auto_choice_worked(struct auto_choice *choice, lh_time now, lh_time took_ns);
 /* What is known of messages of about that size; NULL: nothing was planned for them. */
 const struct auto_answer *auto_choice_answer(const struct auto_choice *choice, uint64_t message_bytes);
 

@@ -225,20 +225,70 @@ static void when_nothing_is_possible(void **state)
     assert_string_equal(candidate->scheme->name, "sr-nack");
 }
 
-/* More sizes than are remembered: the ones that were not asked for give their place. */
-static void sizes_that_are_not_used_are_forgotten(void **state)
+/* However many sizes take turns, each is weighed once: else there would always be a job. */
+static void each_size_is_remembered(void **state)
 {
     (void)state;
     struct auto_choice *choice = open_usual();
-    for (uint32_t i = 0; i < 40; i++) {
-        settled(choice, MIB, &ocean);
-        settled(choice, (uint64_t)1 << i, &ocean);
+    for (uint32_t round = 0; round < 3; round++) {
+        for (uint32_t i = 2; i < 48; i++) {
+            settled(choice, (uint64_t)4 << i, &ocean);
+            settled(choice, (uint64_t)6 << i, &ocean);
+        }
+        assert_int_equal(choice->plans, 2 * 46);
     }
-    assert_non_null(auto_choice_answer(choice, MIB));
-    assert_non_null(auto_choice_answer(choice, (uint64_t)1 << 39));
-    assert_null(auto_choice_answer(choice, 1));
     settled(choice, 0, &ocean);
     assert_non_null(auto_choice_answer(choice, 0));
+}
+
+/* What the model refuses has no expected time, and comes by the plainest scheme. */
+static void what_cannot_be_weighed(void **state)
+{
+    (void)state;
+    struct auto_choice *choice = open_usual();
+    struct auto_path path = ocean;
+    path.bandwidth_bps = 1e19;
+    assert_string_equal(settled(choice, 16 * MIB, &path)->scheme->name, "sr-nack");
+    const struct auto_answer *answer = auto_choice_answer(choice, 16 * MIB);
+    assert_true(answer->seconds == 0 && answer->other == UINT32_MAX && answer->other_seconds == 0);
+    assert_true(codes(settled(choice, 16 * MIB, &ocean)));
+}
+
+/* A job that took 28 x 15 us is followed by a rest of 20 times as long. */
+static void a_rest_is_as_long_as_the_work(void **state)
+{
+    (void)state;
+    struct auto_choice *choice = open_usual();
+    lh_time now = 1000;
+    auto_choice_get(choice, 16 * MIB, &ocean);
+    for (bool more = true; more; now += 100) { /* packets take the rest of a step */
+        assert_true(choice->rest_until == 0);
+        more = auto_choice_work(choice);
+        auto_choice_worked(choice, now, 15);
+    }
+    lh_time ended = now - 100;
+    assert_int_equal(choice->rest_until, ended + (lh_time)20 * 15 * choice->count);
+    auto_choice_get(choice, MIB, &ocean);
+    auto_choice_work(choice);
+    auto_choice_worked(choice, now, 7);
+    assert_int_equal(choice->worked_ns, 7); /* each job by itself */
+}
+
+/* While it rests, answers are those that are known, and nothing is begun. */
+static void at_rest(void **state)
+{
+    (void)state;
+    struct auto_choice *choice = open_usual();
+    settled(choice, 16 * MIB, &ocean);
+    struct auto_path path = ocean;
+    path.rtt_s *= 2;
+    choice->resting = true;
+    settled(choice, 16 * MIB, &path);
+    settled(choice, MIB, &path);
+    assert_int_equal(choice->plans, 1);
+    choice->resting = false;
+    settled(choice, 16 * MIB, &path);
+    assert_int_equal(choice->plans, 2);
 }
 
 /* Sizes of a class are asked for once. */
@@ -295,7 +345,10 @@ int main(void)
         cmocka_unit_test(parity_that_is_of_no_use_goes),
         cmocka_unit_test(limits),
         cmocka_unit_test(when_nothing_is_possible),
-        cmocka_unit_test(sizes_that_are_not_used_are_forgotten),
+        cmocka_unit_test(each_size_is_remembered),
+        cmocka_unit_test(what_cannot_be_weighed),
+        cmocka_unit_test(a_rest_is_as_long_as_the_work),
+        cmocka_unit_test(at_rest),
         cmocka_unit_test(sizes_are_classes),
         cmocka_unit_test(parse),
     };

@@ -183,7 +183,7 @@ static void draw_codes(struct plan *plan, struct lh_prng *prng)
         }
 }
 
-/* Of its own generator, too. Not of all sides where there is the feature: each scheme has a peer that chooses. */
+/* Of its own generator, too. Not of all sides: each scheme has a peer that chooses, and one that does not. */
 static void draw_automatic(struct plan *plan, struct lh_prng *prng)
 {
     static const char *const texts[] = {"auto",

@@ -141,14 +141,14 @@ static void put_bth(struct bytes *bytes, const struct lh_netsim_packet *packet)
     put32(bytes, (data ? 0x80000000u : 0) | packet_number(packet)); /* data: please acknowledge */
 }
 
-/* From the port of that link. A pause has no end of its own, so it says the longest. */
+/* From the port of that link. */
 static void put_pfc(struct bytes *bytes, const struct lh_netsim_packet *packet)
 {
     unsigned priority = packet->priority & 7;
     struct lh_pfc_frame frame = {.enabled = (uint8_t)(1u << priority)};
     struct bytes source = {frame.source, 0};
     put_mac(&source, 1, packet->link);
-    frame.quanta[priority] = packet->kind == LH_NETSIM_PAUSE ? LH_PFC_QUANTA_MAX : 0;
+    frame.quanta[priority] = packet->quanta;
     lh_pfc_frame_encode(&frame, bytes->at);
     bytes->count = LH_PFC_FRAME_BYTES;
 }
@@ -206,6 +206,8 @@ void cli_pcap_packet(FILE *file, const struct lh_netsim_packet *packet, uint32_t
     uint8_t room[CLI_PCAP_SNAP], record_room[CLI_PCAP_RECORD_HEADER];
     struct bytes bytes = {room, 0}, record = {record_room, 0};
     uint32_t least = LH_PFC_FRAME_BYTES;
+    if (packet->kind == LH_NETSIM_CREDIT)
+        return; /* there is none on Ethernet */
     if (packet->kind == LH_NETSIM_PAUSE || packet->kind == LH_NETSIM_RESUME)
         put_pfc(&bytes, packet);
     else

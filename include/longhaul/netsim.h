@@ -84,8 +84,9 @@ struct lh_netsim_totals {
     uint64_t duplicated_packets; /* by links */
     uint64_t unroutable_packets; /* no port leads there */
     uint64_t marked_packets;     /* ECN */
-    uint64_t pauses;             /* PFC pause frames sent; resumes are counted apart */
+    uint64_t pauses;             /* pause frames sent; resumes are counted apart */
     uint64_t resumes;
+    uint64_t credits;       /* messages that tell of credit */
     uint64_t packets_alive; /* now */
     uint64_t packets_alive_max;
     uint64_t memory_bytes; /* touched by packets and tables, without code */
@@ -129,7 +130,9 @@ struct lh_netsim_link {
     uint64_t lost_packets;    /* on the wire */
     uint64_t marked_packets;
     uint64_t pauses;    /* that the far end sent to stop this link */
-    uint64_t paused_ps; /* how long it was stopped, so far (some priority) */
+    uint64_t paused_ps; /* how long it was stopped, so far (some priority), also for want of credit */
+    uint64_t
+        held_max_bytes; /* the most that came by it and waited in the switch at its end, of one priority */
 };
 LH_API uint32_t lh_netsim_links_count(const struct lh_netsim *simulation);
 LH_API int lh_netsim_link(const struct lh_netsim *simulation, uint32_t number, struct lh_netsim_link *link);
@@ -137,13 +140,20 @@ LH_API uint32_t lh_netsim_hosts_count(const struct lh_netsim *simulation);
 
 /* ---- watching packets ------------------------------------------------------------------------------- */
 
-enum lh_netsim_kind { LH_NETSIM_DATA, LH_NETSIM_ACK, LH_NETSIM_PAUSE, LH_NETSIM_RESUME, LH_NETSIM_RAW };
+enum lh_netsim_kind {
+    LH_NETSIM_DATA,
+    LH_NETSIM_ACK,
+    LH_NETSIM_PAUSE,
+    LH_NETSIM_RESUME,
+    LH_NETSIM_RAW,
+    LH_NETSIM_CREDIT
+};
 
 /* One packet as its first bit leaves for a link. */
 struct lh_netsim_packet {
     uint64_t at_ps;
     uint32_t link;
-    uint32_t source; /* hosts; of a pause or resume frame, meaningless */
+    uint32_t source; /* hosts; of a pause, a resume or a credit, meaningless */
     uint32_t destination;
     uint32_t flow;
     uint32_t sequence; /* data: number of the packet in its flow; ack: all before it arrived */
@@ -152,6 +162,7 @@ struct lh_netsim_packet {
     uint8_t priority;
     bool marked; /* ECN congestion experienced */
     bool repeated;
+    uint16_t quanta; /* of a pause: its length in 512 bit times; 65,535 when it lasts until the resume */
 };
 typedef void lh_netsim_watcher(void *context, const struct lh_netsim_packet *packet);
 /* Calls the watcher for each packet on that link too (UINT32_MAX: on every link). There is one watcher,

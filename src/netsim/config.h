@@ -39,6 +39,8 @@ struct netsim_topology_config {
     netsim_time delay_ps;      /* of every cable but the long one */
     netsim_time core_delay_ps; /* as core_rate_bps; NETSIM_NEVER: delay_ps */
     netsim_time long_delay_ps; /* two-datacenters: one way */
+    bool
+        relays; /* two-datacenters: a relay on either side of the long cable; not a key: long.flow_control */
     /* Faults of the bottleneck (two-hosts: the cable; dumbbell: the middle one; two-datacenters: the long
      * one; leaf-spine and fat-tree: every cable between switches). Rate and delay in it are 0. */
     struct lh_link_spec faults;
@@ -47,16 +49,45 @@ struct netsim_topology_config {
 
 /* How much of the shared buffer one queue may take when it may be dropped from (tail drop). */
 struct netsim_switch_config {
-    uint64_t buffer_bytes;   /* shared by all ports of a switch */
-    uint64_t queue_bytes;    /* tail drop: longest queue of one priority at one port; 0: no such limit */
-    double alpha;            /* tail drop: a queue gets at most alpha × what is free; 0: no such limit */
-    uint64_t ecn_min_bytes;  /* RED at dequeue, on the queue of that port and priority: none below … */
-    uint64_t ecn_max_bytes;  /* … all from here on; 0: no marking */
+    uint64_t buffer_bytes;  /* shared by all ports of a switch */
+    uint64_t queue_bytes;   /* tail drop: longest queue of one priority at one port; 0: no such limit */
+    double alpha;           /* tail drop: a queue gets at most alpha × what is free; 0: no such limit */
+    uint64_t ecn_min_bytes; /* RED at dequeue, on the queue of that port and priority: none below … */
+    uint64_t ecn_max_bytes; /* … all from here on; 0: no marking */
+    uint64_t
+        ecn_rate_bps; /* ecn_min and ecn_max are of a port of this rate, and in proportion of others; 0:
+                              the same for all */
     double ecn_probability;  /* at ecn_max_bytes */
     bool spray;              /* alternatives are drawn for each packet, in place of the flow's hash */
     bool pfc;                /* IEEE 802.1Qbb on the data priority, hosts included */
     uint64_t pfc_xoff_bytes; /* of one ingress port and priority: pause above … */
     uint64_t pfc_xon_bytes;  /* … resume at or below */
+    double pfc_alpha; /* … or above this times what is free of the buffer, when that is more; 0: never */
+    uint64_t credit_bytes; /* credits in place of PFC: buffer of each link at its far end; 0: none */
+};
+
+enum netsim_long_control {
+    NETSIM_LONG_SAME, /* a long link is like any other, and so are the switches at its ends */
+    NETSIM_LONG_NONE,
+    NETSIM_LONG_PFC,
+    NETSIM_LONG_BIFROST,
+    NETSIM_LONG_CBFC,
+    NETSIM_LONG_SWING,
+};
+
+/* Links between switches of different sites, and the switches at their ends. 0 stands for auto. */
+struct netsim_long_config {
+    enum netsim_long_control control;
+    uint64_t buffer_bytes; /* of the link at its far end, its alone */
+    uint64_t port_bytes;   /* of each other port of these switches; 0: they share switch.buffer */
+    uint64_t xoff_bytes;   /* PFC; SWING when the relay does not forward */
+    uint64_t xon_bytes;
+    netsim_time slot_ps; /* Bifrost */
+    uint64_t delta_bytes;
+    uint32_t leak_slots;
+    bool by_arrivals;     /* Bifrost: F as the algorithm is printed */
+    bool credits_12bit;   /* CBFC: with InfiniBand's limit */
+    bool relay_threshold; /* SWING: the relay pauses by its own threshold */
 };
 
 #define NETSIM_PRIORITIES 8u /* 7 goes first */
@@ -142,6 +173,7 @@ struct netsim_workload_config {
 struct netsim_config {
     struct netsim_topology_config topology;
     struct netsim_switch_config switches;
+    struct netsim_long_config longs;
     struct netsim_transport_config transport;
     struct netsim_workload_config workload;
     uint32_t packets_max; /* alive at once; memory for them is reserved, and touched when used */

@@ -7,6 +7,8 @@
 
 #include <inttypes.h>
 
+#include <longhaul/flowcontrol.h>
+
 #include "base/error.h"
 #include "netsim/pace.h"
 
@@ -40,6 +42,18 @@ static int check_switches(const struct netsim_config *config)
                        "switch.xon (%" PRIu64 ") is above switch.xoff (%" PRIu64
                        "): it would resume before it pauses; lower xon",
                        switches->pfc_xon_bytes, switches->pfc_xoff_bytes);
+    if (switches->pfc && switches->credit_bytes != 0)
+        return lh_fail(LH_EINVAL, "switch.pfc is on and switch.credits is set: one of them is enough");
+    if (switches->credit_bytes != 0 && switches->credit_bytes < frame + LH_CBFC_BLOCK_BYTES)
+        return lh_fail(LH_ERANGE,
+                       "switch.credits is %" PRIu64 " bytes: not one packet of %" PRIu64
+                       " (transport.payload and transport.header) fits in; raise it",
+                       switches->credit_bytes, frame);
+    if (config->longs.port_bytes != 0 && config->longs.port_bytes < frame)
+        return lh_fail(LH_ERANGE,
+                       "long.port_buffer is %" PRIu64 " bytes: not one packet of %" PRIu64
+                       " (transport.payload and transport.header) fits in; raise it",
+                       config->longs.port_bytes, frame);
     if (switches->pfc && switches->pfc_xoff_bytes > switches->buffer_bytes)
         return lh_fail(LH_EINVAL,
                        "switch.xoff (%" PRIu64 ") is above switch.buffer (%" PRIu64

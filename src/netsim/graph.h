@@ -49,12 +49,13 @@ struct netsim_route {
     const uint16_t *table_choices;
 };
 
-enum netsim_tier { /* for names and pictures only */
+enum netsim_tier { /* only that of a relay changes anything */
                    NETSIM_TIER_HOST,
                    NETSIM_TIER_TOR, /* leaf, edge */
                    NETSIM_TIER_AGGREGATION,
-                   NETSIM_TIER_CORE, /* spine */
-                   NETSIM_TIER_DCI,  /* the end of a long link between datacenters */
+                   NETSIM_TIER_CORE,  /* spine */
+                   NETSIM_TIER_DCI,   /* the end of a long link between datacenters */
+                   NETSIM_TIER_RELAY, /* SWING: between that and the long link */
 };
 
 struct netsim_node {
@@ -62,6 +63,7 @@ struct netsim_node {
     uint32_t ports;
     uint8_t tier;
     uint8_t site; /* datacenter, from 0 */
+    bool border;  /* a switch at the end of a cable to another site, or at a relay */
 };
 
 struct netsim_graph {

@@ -133,7 +133,7 @@ bool netsim_raw_take(struct netsim *net, struct netsim_raw *raw)
 
 /* ---- arrival ----------------------------------------------------------------------------------------- */
 
-void netsim_on_host_arrival(struct netsim *net, uint32_t host, uint32_t link, uint32_t packet)
+void netsim_on_host_arrival(struct netsim *net, uint32_t host, uint32_t packet)
 {
     struct netsim_packet *arrived = &net->pool.packets[packet];
     if (arrived->kind == LH_NETSIM_RAW) {
@@ -147,9 +147,6 @@ void netsim_on_host_arrival(struct netsim *net, uint32_t host, uint32_t link, ui
         }
         if (arrived->kind == LH_NETSIM_ACK)
             netsim_sender_on_ack(net, arrived);
-        else if (arrived->kind != LH_NETSIM_DATA)
-            netsim_on_pause(net, net->ports[link].reverse, arrived->priority,
-                            arrived->kind == LH_NETSIM_PAUSE);
     }
     netsim_packet_put(&net->pool, packet);
 }

@@ -63,6 +63,9 @@
       SIZE, switches.ecn_max_bytes, 1, NETSIM_BYTES_MAX, "none", 0)                                        \
     X("switch.ecn_probability", "ratio", "1", "of marking, just below ecn_max; from ecn_min on it rises",  \
       RATIO, switches.ecn_probability, 0, 1, NULL, 0)                                                      \
+    X("switch.ecn_rate", "rate", "same",                                                                   \
+      "ecn_min and ecn_max are of ports of this rate, others in proportion", RATE, switches.ecn_rate_bps,  \
+      NETSIM_RATE_MIN, NETSIM_RATE_MAX, "same", 0)                                                         \
     X("switch.routing", "ecmp|spray", "ecmp", "each flow keeps its path, or each packet draws one",        \
       SWITCH, switches.spray, 0, 0, NULL, 0)                                                               \
     X("switch.pfc", "off|on", "off", "priority flow control: pause the sender instead of dropping",        \
@@ -70,7 +73,44 @@
     X("switch.xoff", "size", "128KiB", "PFC: pauses the port whose packets occupy more than this", SIZE,   \
       switches.pfc_xoff_bytes, 1, NETSIM_BYTES_MAX, NULL, 0)                                               \
     X("switch.xon", "size", "96KiB", "PFC: resumes at this", SIZE, switches.pfc_xon_bytes, 0,              \
-      NETSIM_BYTES_MAX, NULL, 0)
+      NETSIM_BYTES_MAX, NULL, 0)                                                                           \
+    X("switch.pfc_alpha", "number", "none",                                                                \
+      "PFC: or above so many times what is free of the buffer, if that is more", NUMBER,                   \
+      switches.pfc_alpha, 0, 65536, "none", 0)                                                             \
+    X("switch.credits", "size", "none",                                                                    \
+      "credits in place of PFC: the buffer of each link; none: no credits", SIZE, switches.credit_bytes,   \
+      1, NETSIM_BYTES_MAX, "none", 0)
+
+#define NETSIM_LONG_KINDS "same|none|pfc|bifrost|cbfc|swing"
+
+#define NETSIM_LONG_KEYS(X)                                                                                \
+    X("long.flow_control", NETSIM_LONG_KINDS, "same",                                                      \
+      "of links between sites; same: these links and their switches are like any other", CHOICE,           \
+      longs.control, 0, 0, NULL, 0)                                                                        \
+    X("long.buffer", "size", "auto", "of such a link at its far end; auto: what the flow control needs",   \
+      SIZE, longs.buffer_bytes, 1, NETSIM_BYTES_MAX, "auto", 0)                                            \
+    X("long.port_buffer", "size", "shared",                                                                \
+      "of each other port of the switches there; shared: switch.buffer of all", SIZE, longs.port_bytes, 1, \
+      NETSIM_BYTES_MAX, "shared", 0)                                                                       \
+    X("long.xoff", "size", "auto",                                                                         \
+      "pfc: pauses above; auto: the buffer less its headroom; swing: of the relay", SIZE,                  \
+      longs.xoff_bytes, 1, NETSIM_BYTES_MAX, "auto", 0)                                                    \
+    X("long.xon", "size", "auto", "pfc, swing: resumes at this; auto: at xoff", SIZE, longs.xon_bytes, 1,  \
+      NETSIM_BYTES_MAX, "auto", 0)                                                                         \
+    X("long.slot", "time", "10us", "bifrost: a pause is decided on once in this time, T", TIME,            \
+      longs.slot_ps, NETSIM_PS_PER_NS, NETSIM_PS_PER_S, NULL, 0)                                           \
+    X("long.delta", "size", "auto", "bifrost: what the link carries in a round trip", SIZE,                \
+      longs.delta_bytes, 1, NETSIM_BYTES_MAX, "auto", 0)                                                   \
+    X("long.leak_slots", "count", "1", "bifrost: packets of headroom for late pauses, k", COUNT,           \
+      longs.leak_slots, 1, 1000000, NULL, 0)                                                               \
+    X("long.incoming", "granted|arrived", "granted",                                                       \
+      "bifrost: F loses what was granted (proof) or what arrives (as printed)", SWITCH, longs.by_arrivals, \
+      0, 0, NULL, 0)                                                                                       \
+    X("long.credits", "ideal|12bit", "ideal", "cbfc: without or with the limit of InfiniBand's 12 bits",   \
+      SWITCH, longs.credits_12bit, 0, 0, NULL, 0)                                                          \
+    X("long.relay", "forward|threshold", "forward",                                                        \
+      "swing: the relay passes pauses on, or pauses by long.xoff", SWITCH, longs.relay_threshold, 0, 0,    \
+      NULL, 0)
 
 #define NETSIM_TRANSPORT_KEYS(X)                                                                           \
     X("transport.kind", "sr|irn|gbn", "sr",                                                                \
@@ -174,6 +214,7 @@
 
 #define NETSIM_KEYS(X)                                                                                     \
     NETSIM_TOPOLOGY_KEYS(X)                                                                                \
-    NETSIM_SWITCH_KEYS(X) NETSIM_TRANSPORT_KEYS(X) NETSIM_WORKLOAD_KEYS(X) NETSIM_RUN_KEYS(X)
+    NETSIM_SWITCH_KEYS(X)                                                                                  \
+    NETSIM_LONG_KEYS(X) NETSIM_TRANSPORT_KEYS(X) NETSIM_WORKLOAD_KEYS(X) NETSIM_RUN_KEYS(X)
 
 #endif

@@ -25,6 +25,36 @@ static bool has_pfc(const struct netsim_config *config)
     return config->switches.pfc;
 }
 
+static bool has_sites(const struct netsim_config *config)
+{
+    return config->topology.kind == NETSIM_TWO_DATACENTERS || config->topology.kind == NETSIM_TOPOLOGY_FILE;
+}
+
+static bool has_long_rules(const struct netsim_config *config)
+{
+    return config->longs.control != NETSIM_LONG_SAME;
+}
+
+static bool has_long_threshold(const struct netsim_config *config)
+{
+    return config->longs.control == NETSIM_LONG_PFC || config->longs.control == NETSIM_LONG_SWING;
+}
+
+static bool has_bifrost(const struct netsim_config *config)
+{
+    return config->longs.control == NETSIM_LONG_BIFROST;
+}
+
+static bool has_long_credits(const struct netsim_config *config)
+{
+    return config->longs.control == NETSIM_LONG_CBFC;
+}
+
+static bool has_relays(const struct netsim_config *config)
+{
+    return config->longs.control == NETSIM_LONG_SWING;
+}
+
 static bool marks(const struct netsim_config *config)
 {
     return config->switches.ecn_max_bytes != 0;
@@ -84,7 +114,20 @@ static const struct use {
     {"switch.", "topology.kind", 0, has_switches},
     {"switch.xoff", "switch.pfc", 0, has_pfc},
     {"switch.xon", "switch.pfc", 0, has_pfc},
+    {"switch.pfc_alpha", "switch.pfc", 0, has_pfc},
     {"switch.ecn_probability", "switch.ecn_max", 0, marks},
+    {"switch.ecn_rate", "switch.ecn_max", 0, marks},
+    {"long.", "topology.kind", 0, has_sites},
+    {"long.buffer", "long.flow_control", 0, has_long_rules},
+    {"long.port_buffer", "long.flow_control", 0, has_long_rules},
+    {"long.xoff", "long.flow_control", 0, has_long_threshold},
+    {"long.xon", "long.flow_control", 0, has_long_threshold},
+    {"long.slot", "long.flow_control", 0, has_bifrost},
+    {"long.delta", "long.flow_control", 0, has_bifrost},
+    {"long.leak_slots", "long.flow_control", 0, has_bifrost},
+    {"long.incoming", "long.flow_control", 0, has_bifrost},
+    {"long.credits", "long.flow_control", 0, has_long_credits},
+    {"long.relay", "long.flow_control", 0, has_relays},
     {"transport.kind", "transport.ack", 0, acknowledges},
     {"transport.congestion", "transport.ack", 0, acknowledges},
     {"transport.dcqcn_*", "transport.congestion", 0, has_dcqcn},

@@ -55,6 +55,7 @@ static void ports_init(struct netsim *net, const struct netsim_graph *graph, con
         uint32_t b = first[cable->ends[1]] + used[cable->ends[1]]++;
         port_init(&net->ports[a], cable, cable->ends[0], cable->ends[1], graph->hosts);
         port_init(&net->ports[b], cable, cable->ends[1], cable->ends[0], graph->hosts);
+        net->cable_links[c] = a;
         net->ports[a].reverse = b;
         net->ports[b].reverse = a;
         for (uint32_t port = a;; port = b) {
@@ -107,6 +108,7 @@ static void setup_graph(struct netsim *net, const struct netsim_graph *graph, co
     net->switches = netsim_arena_take(arena, switches, sizeof *net->switches);
     net->hosts = netsim_arena_take(arena, graph->hosts, sizeof *net->hosts);
     net->faults = netsim_arena_take(arena, count_faulty(graph), sizeof *net->faults);
+    net->cable_links = netsim_arena_take(arena, graph->cables_count, sizeof *net->cable_links);
     uint32_t *first = netsim_arena_take(arena, graph->nodes_count, sizeof *first);
     uint32_t *used = netsim_arena_take(arena, graph->nodes_count, sizeof *used);
     if (arena->base == NULL)
@@ -193,6 +195,8 @@ static void setup_events(struct netsim *net, const struct netsim_graph *graph, s
     net->first_pace_event = count;
     count += net->paced ? net->flows_count : 0;
     net->start_event = count++;
+    net->first_slot_event = count;
+    count += 2 * net->long_links_count;
     netsim_event_queue_init(&net->events, arena, count, bucket_ps(net, graph));
     if (arena->base != NULL && net->flows_count > 0)
         netsim_event_schedule(&net->events, net->start_event, net->flows[0].start_ps);
@@ -215,18 +219,14 @@ void netsim_setup(struct netsim *net, const struct netsim_config *config, const 
     net->switch_config = config->switches;
     net->transport = config->transport;
     net->delivered_first = net->delivered_last = NETSIM_NO_PACKET;
-    if (config->switches.pfc) {
-        net->lossless = (uint8_t)(1u << config->transport.data_priority);
-        net->pfc =
-            (struct lh_pfc_thresholds){config->switches.pfc_xoff_bytes, config->switches.pfc_xon_bytes, 0};
-    }
     setup_pace(net, config);
     setup_graph(net, graph, prng, arena);
+    netsim_control_setup(net, config, graph, arena);
     setup_flows(net, flows, prng, arena);
     setup_events(net, graph, arena);
     netsim_packet_pool_init(&net->pool, arena, config->packets_max);
     /* At a link a pause and a resume may wait for the packet on the wire, and others be under way. */
-    uint64_t reserved_packets = config->switches.pfc ? (uint64_t)4 * net->ports_count : 0;
+    uint64_t reserved_packets = net->lossless != 0 ? (uint64_t)4 * net->ports_count : 0;
     uint64_t half = config->packets_max / 2;
     net->reserved_packets = (uint32_t)(reserved_packets < half ? reserved_packets : half);
 }
@@ -246,6 +246,8 @@ static void on_rare_event(struct netsim *net, uint32_t event)
 {
     if (event == net->start_event)
         netsim_on_flows_start(net);
+    else if (event >= net->first_slot_event)
+        netsim_control_on_event(net, event - net->first_slot_event);
     else if (event >= net->first_pace_event)
         on_pace(net, event - net->first_pace_event);
     else

@@ -37,10 +37,24 @@ enum netsim_component {
 struct netsim_switch {
     struct netsim_route route;
     uint64_t group_reciprocal; /* ceil(2^32 / hosts_per_group) */
-    uint64_t used_bytes;       /* of the shared buffer */
+    uint64_t used_bytes;       /* of the shared buffer; what has room of its own is not in it */
     uint32_t first_port;
     uint32_t hash_seed;
     struct lh_prng spray;
+};
+
+/* What runs at the far end of a link under Bifrost, or of one to a relay. */
+struct netsim_long_link {
+    struct lh_bifrost bifrost;
+    struct lh_swing swing;
+    uint64_t received_bytes; /* data, since the last slot */
+    netsim_time slot_ps;
+    uint32_t port;
+};
+
+struct netsim_credits {
+    struct lh_cbfc_sender sender;     /* at the near end of the link */
+    struct lh_cbfc_receiver receiver; /* at its far end */
 };
 
 struct netsim_host {
@@ -68,10 +82,15 @@ struct netsim {
     uint32_t reserved_packets; /* which raw ones leave to pauses and resumes */
     bool out_of_packets;
     bool runs_on;     /* raw packets may come at any time: when all flows have ended, it is not over */
-    uint8_t lossless; /* bit p: priority p is under PFC */
-    struct lh_pfc_thresholds pfc;
-    bool paced;          /* by transport.rate or congestion control */
-    struct dcqcn *rates; /* of each flow; NULL: no congestion control */
+    uint8_t lossless; /* bit p: priority p is under flow control, where there is any */
+    struct netsim_long_link *long_links;
+    struct netsim_credits *credits; /* of each link; NULL: there are none */
+    uint32_t *cable_links;          /* cable: its link from end a to end b */
+    uint32_t long_links_count;
+    uint32_t first_slot_event; /* two of each long link: its slot, the end of its pause */
+    uint32_t frame_bytes;      /* a full packet on the wire */
+    bool paced;                /* by transport.rate or congestion control */
+    struct dcqcn *rates;       /* of each flow; NULL: no congestion control */
     struct dcqcn_config dcqcn;
     uint64_t pace_ps_per_byte_q16; /* of transport.rate; 0: none */
     uint32_t delivered_first;      /* raw packets that arrived */
@@ -134,6 +153,27 @@ void netsim_kick(struct netsim *net, uint32_t port);
 void netsim_on_port_free(struct netsim *net, uint32_t port);
 /* The far end of the link has sent a pause (or resume) for that priority. */
 void netsim_on_pause(struct netsim *net, uint32_t port, uint8_t priority, bool pause);
+/* The priority waits, or goes on, for another reason. */
+void netsim_stop(struct netsim *net, uint32_t port, uint8_t priority);
+void netsim_go(struct netsim *net, uint32_t port, uint8_t priority);
+
+/* control_setup.c: gives each link its rule. The configuration has passed netsim_control_check(). */
+void netsim_control_setup(struct netsim *net, const struct netsim_config *config,
+                          const struct netsim_graph *graph, struct netsim_arena *arena);
+/* control.c: a packet of the data's priority has come by the link and is in the switch, or has left it. */
+void netsim_control_on_arrival(struct netsim *net, uint32_t link, const struct netsim_packet *packet);
+void netsim_control_on_departure(struct netsim *net, uint32_t link, const struct netsim_packet *packet);
+/* A packet leaves for a link with credits; or it was lost there, and its credit comes back. */
+void netsim_control_on_sent(struct netsim *net, uint32_t port, const struct netsim_packet *packet);
+void netsim_control_on_lost(struct netsim *net, uint32_t link, const struct netsim_packet *packet);
+/* A pause, resume or credit came by the link; the packet is given back. */
+void netsim_control_on_frame(struct netsim *net, uint32_t link, uint32_t packet);
+void netsim_control_on_event(struct netsim *net, uint32_t event);
+static inline bool netsim_is_control(const struct netsim_packet *packet)
+{
+    return packet->kind == LH_NETSIM_PAUSE || packet->kind == LH_NETSIM_RESUME ||
+           packet->kind == LH_NETSIM_CREDIT;
+}
 
 /* switch.c */
 void netsim_on_switch_arrival(struct netsim *net, uint32_t node, uint32_t link, uint32_t packet);
@@ -144,7 +184,7 @@ uint32_t netsim_switch_port(struct netsim *net, struct netsim_switch *node, uint
                             uint32_t entropy);
 
 /* host.c */
-void netsim_on_host_arrival(struct netsim *net, uint32_t host, uint32_t link, uint32_t packet);
+void netsim_on_host_arrival(struct netsim *net, uint32_t host, uint32_t packet);
 /* The packet that the host's flows send now; NETSIM_NO_PACKET. */
 uint32_t netsim_host_packet(struct netsim *net, uint32_t host);
 void netsim_host_add_flow(struct netsim *net, uint32_t host, uint32_t flow);

@@ -16,12 +16,14 @@
 #include "netsim/time.h"
 
 #define NETSIM_NO_PACKET UINT32_MAX
+#define NETSIM_HOLD      UINT32_MAX /* in place of quanta: until the resume */
 
 enum netsim_packet_flag {
     NETSIM_MARKED = 1,    /* ECN: congestion experienced */
     NETSIM_REPEATED = 2,  /* not sent for the first time */
     NETSIM_CORRUPTED = 4, /* on a link */
     NETSIM_NACK = 8,      /* ack: the packet that it answers came too early and was not taken */
+    NETSIM_COPY = 16,     /* made by a link: nobody had credit for it */
 };
 
 struct netsim_packet {
@@ -29,7 +31,7 @@ struct netsim_packet {
     uint32_t flow;
     netsim_time arrive_ps; /* at the end of the wire it is on, or was on last */
     netsim_time sent_ps; /* data: when the host injected it; ack: the same of the packet that it answers */
-    uint64_t cookie;     /* raw: whatever the sender gave */
+    uint64_t cookie;     /* raw: whatever the sender gave; pause: quanta; credit: the limit */
     uint32_t source;     /* hosts */
     uint32_t destination;
     uint32_t sequence; /* data: number in the flow; ack: every packet before this one has arrived */

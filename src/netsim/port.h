@@ -10,7 +10,7 @@
 #define LH_NETSIM_PORT_H
 
 #include "base/link_fate.h"
-#include "netsim/config.h"
+#include "netsim/control.h"
 #include "netsim/packet.h"
 
 enum netsim_port_flag {
@@ -18,6 +18,9 @@ enum netsim_port_flag {
     NETSIM_PORT_TO_HOST = 2,
     NETSIM_PORT_FAULTY = 4,
     NETSIM_PORT_WATCHED = 8,
+    NETSIM_PORT_CREDITS = 16,  /* data needs credit from the far end */
+    NETSIM_PORT_OF_RELAY = 32, /* a relay sends here: what stops it stops who sends to the relay */
+    NETSIM_PORT_TOLD = 64,     /* flow control of this link hears of each departure at its far end */
 };
 
 struct netsim_port {
@@ -45,7 +48,13 @@ struct netsim_port {
     uint64_t sent_packets;
     uint64_t queued_bytes; /* all priorities */
     uint64_t queued_max_bytes;
-    uint8_t unused[40];
+    /* Of flow control, as held_bytes. */
+    uint64_t own_bytes;         /* of buffer, each priority; 0: it shares the switch's */
+    uint64_t pause_above_bytes; /* held of the data: flow control hears of an arrival */
+    uint64_t held_max_bytes;
+    uint32_t machine; /* in net->long_links */
+    uint8_t control;  /* enum netsim_control */
+    uint8_t unused[11];
 };
 _Static_assert(sizeof(struct netsim_port) == 320, "five cache lines");
 
@@ -55,9 +64,12 @@ struct netsim_port_more {
     uint64_t dropped_packets;
     uint64_t lost_packets;
     uint64_t marked_packets;
+    uint64_t ecn_min_bytes;
+    uint64_t ecn_max_bytes;
     uint64_t pauses;
-    netsim_time paused_since_ps; /* when `paused` became non-zero */
-    netsim_time paused_ps;       /* before that */
+    struct lh_pfc_thresholds pfc; /* of what comes by this link */
+    netsim_time paused_since_ps;  /* when `paused` became non-zero */
+    netsim_time paused_ps;        /* before that */
     uint32_t overtakers; /* on the wire: a heap, of those that arrive before what was sent before them */
     struct lh_prng marking;
     struct lh_link_state *faults; /* NULL: none */

@@ -100,9 +100,11 @@ static int build_network(struct lh_netsim *simulation, const struct netsim_confi
 
 int lh_netsim_create(const struct lh_netsim_config *config, uint64_t seed, struct lh_netsim **out)
 {
-    const struct netsim_config *values = netsim_config_values(config);
+    struct netsim_config copy = *netsim_config_values(config);
+    const struct netsim_config *values = &copy;
     struct netsim_arena self = {.used_bytes = sizeof(struct lh_netsim)};
     int result = netsim_config_check(values);
+    copy.topology.relays = values->longs.control == NETSIM_LONG_SWING;
     if (result == 0)
         result = arena_map(&self, "simulation");
     if (result != 0)
@@ -111,6 +113,8 @@ int lh_netsim_create(const struct lh_netsim_config *config, uint64_t seed, struc
     struct lh_prng prng;
     lh_prng_seed(&prng, seed);
     result = build_graph(simulation, values);
+    if (result == 0)
+        result = netsim_control_check(values, &simulation->graph);
     if (result == 0)
         result = build_flows(simulation, values, &prng);
     if (result == 0)
@@ -237,6 +241,7 @@ int lh_netsim_link(const struct lh_netsim *simulation, uint32_t number, struct l
         .lost_packets = more->lost_packets,
         .marked_packets = more->marked_packets,
         .pauses = more->pauses,
+        .held_max_bytes = port->held_max_bytes,
         .paused_ps = more->paused_ps + (port->paused != 0 ? net->now_ps - more->paused_since_ps : 0),
     };
     return 0;

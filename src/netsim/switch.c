@@ -63,55 +63,46 @@ uint32_t netsim_switch_port(struct netsim *net, struct netsim_switch *node, uint
 
 /* ---- arrival ----------------------------------------------------------------------------------------- */
 
-/* Whether the packet finds room. A priority under flow control is only refused when the buffer is full:
- * then its thresholds left too little headroom. */
-static bool admit(const struct netsim *net, const struct netsim_switch *node, const struct netsim_port *out,
-                  const struct netsim_packet *packet)
+/* Whether the packet finds room. What is under flow control is only refused when the buffer is full: then
+ * its thresholds left too little headroom. */
+static bool admit(const struct netsim *net, const struct netsim_switch *node, const struct netsim_port *in,
+                  const struct netsim_port *out, const struct netsim_packet *packet)
 {
     const struct netsim_switch_config *config = &net->switch_config;
+    uint8_t priority = packet->priority;
+    if (in->own_bytes != 0)
+        return packet->wire_bytes <= in->own_bytes - in->held_bytes[priority];
     uint64_t free_bytes = config->buffer_bytes - node->used_bytes;
     if (packet->wire_bytes > free_bytes)
         return false;
-    if ((net->lossless >> packet->priority & 1) != 0)
+    if (in->control != NETSIM_CONTROL_NONE && (net->lossless >> priority & 1) != 0)
         return true;
-    uint64_t queue_bytes = out->queue_bytes[packet->priority] + packet->wire_bytes;
+    uint64_t queue_bytes = out->queue_bytes[priority] + packet->wire_bytes;
     if (config->queue_bytes != 0 && queue_bytes > config->queue_bytes)
         return false;
     return config->alpha == 0 || (double)queue_bytes <= config->alpha * (double)free_bytes;
 }
 
-/* Tells whoever sends on `link` to stop or go on with a priority. */
-static void signal_upstream(struct netsim *net, uint32_t link, uint8_t priority, bool pause)
-{
-    uint32_t number = netsim_packet_new(net);
-    if (number == NETSIM_NO_PACKET)
-        return;
-    net->pool.packets[number] = (struct netsim_packet){
-        .flow = NETSIM_NO_FLOW,
-        .wire_bytes = LH_PFC_FRAME_BYTES,
-        .kind = pause ? LH_NETSIM_PAUSE : LH_NETSIM_RESUME,
-        .priority = priority,
-    };
-    if (pause)
-        net->totals.pauses++;
-    else
-        net->totals.resumes++;
-    netsim_enqueue_urgent(net, net->ports[link].reverse, number);
-}
-
-static void control_upstream(struct netsim *net, const struct netsim_switch *node, uint32_t link,
-                             uint8_t priority)
+/* The packet takes its room, on account of the link by which it came. */
+static void account(struct netsim *net, struct netsim_switch *node, uint32_t link,
+                    struct netsim_packet *packet)
 {
     struct netsim_port *in = &net->ports[link];
-    uint64_t free_bytes = net->switch_config.buffer_bytes - node->used_bytes;
-    enum lh_flow_signal signal =
-        lh_pfc_update(&net->pfc, in->held_bytes[priority], free_bytes, priority, &in->stopped);
-    if (signal != LH_FLOW_NONE)
-        signal_upstream(net, link, priority, signal == LH_FLOW_PAUSE);
+    uint8_t priority = packet->priority;
+    packet->ingress = link;
+    if (in->own_bytes == 0)
+        node->used_bytes += packet->wire_bytes;
+    in->held_bytes[priority] += packet->wire_bytes;
+    if (in->held_bytes[priority] > in->held_max_bytes)
+        in->held_max_bytes = in->held_bytes[priority];
+    if (in->held_bytes[priority] > in->pause_above_bytes && (net->lossless >> priority & 1) != 0)
+        netsim_control_on_arrival(net, link, packet);
 }
 
-static void drop(struct netsim *net, uint32_t out, uint32_t packet)
+static void drop(struct netsim *net, uint32_t link, uint32_t out, uint32_t packet)
 {
+    if ((net->ports[link].flags & NETSIM_PORT_CREDITS) != 0)
+        netsim_control_on_lost(net, link, &net->pool.packets[packet]);
     net->more[out].dropped_packets++;
     net->totals.dropped_packets++;
     netsim_packet_free(net, packet);
@@ -121,13 +112,9 @@ void netsim_on_switch_arrival(struct netsim *net, uint32_t number, uint32_t link
 {
     struct netsim_packet *arrived = &net->pool.packets[packet];
     struct netsim_switch *node = &net->switches[number - net->hosts_count];
-    uint8_t priority = arrived->priority;
-    if (arrived->kind == LH_NETSIM_PAUSE || arrived->kind == LH_NETSIM_RESUME) {
-        netsim_on_pause(net, net->ports[link].reverse, priority, arrived->kind == LH_NETSIM_PAUSE);
-        netsim_packet_put(&net->pool, packet);
-        return;
-    }
     if ((arrived->flags & NETSIM_CORRUPTED) != 0 && arrived->kind != LH_NETSIM_RAW) {
+        if ((net->ports[link].flags & NETSIM_PORT_CREDITS) != 0)
+            netsim_control_on_lost(net, link, arrived);
         netsim_packet_put(&net->pool, packet); /* its frame check sequence is wrong */
         return;
     }
@@ -137,16 +124,11 @@ void netsim_on_switch_arrival(struct netsim *net, uint32_t number, uint32_t link
         netsim_packet_free(net, packet);
         return;
     }
-    if (!admit(net, node, &net->ports[out], arrived)) {
-        drop(net, out, packet);
+    if (!admit(net, node, &net->ports[link], &net->ports[out], arrived)) {
+        drop(net, link, out, packet);
         return;
     }
-    struct netsim_port *in = &net->ports[link];
-    arrived->ingress = link;
-    node->used_bytes += arrived->wire_bytes;
-    in->held_bytes[priority] += arrived->wire_bytes;
-    if ((net->lossless >> priority & 1) != 0 && in->held_bytes[priority] > net->pfc.xoff_bytes)
-        control_upstream(net, node, link, priority);
+    account(net, node, link, arrived);
     netsim_enqueue(net, out, packet);
 }
 
@@ -156,14 +138,14 @@ void netsim_on_switch_arrival(struct netsim *net, uint32_t number, uint32_t link
  * center switches do it. */
 static bool congested(struct netsim *net, uint32_t port, uint64_t queue_bytes)
 {
-    const struct netsim_switch_config *config = &net->switch_config;
-    if (queue_bytes <= config->ecn_min_bytes)
+    struct netsim_port_more *more = &net->more[port];
+    if (queue_bytes <= more->ecn_min_bytes)
         return false;
-    if (queue_bytes >= config->ecn_max_bytes)
+    if (queue_bytes >= more->ecn_max_bytes)
         return true;
-    double share = (double)(queue_bytes - config->ecn_min_bytes) /
-                   (double)(config->ecn_max_bytes - config->ecn_min_bytes);
-    return lh_prng_chance(&net->more[port].marking, share * config->ecn_probability);
+    double share =
+        (double)(queue_bytes - more->ecn_min_bytes) / (double)(more->ecn_max_bytes - more->ecn_min_bytes);
+    return lh_prng_chance(&more->marking, share * net->switch_config.ecn_probability);
 }
 
 void netsim_on_switch_departure(struct netsim *net, uint32_t port, struct netsim_packet *packet)
@@ -171,11 +153,14 @@ void netsim_on_switch_departure(struct netsim *net, uint32_t port, struct netsim
     struct netsim_port *in = &net->ports[packet->ingress];
     struct netsim_switch *node = &net->switches[net->ports[port].owner - net->hosts_count];
     uint8_t priority = packet->priority;
-    assert(node->used_bytes >= packet->wire_bytes && in->held_bytes[priority] >= packet->wire_bytes);
-    node->used_bytes -= packet->wire_bytes;
+    assert(in->held_bytes[priority] >= packet->wire_bytes);
+    if (in->own_bytes == 0) {
+        assert(node->used_bytes >= packet->wire_bytes);
+        node->used_bytes -= packet->wire_bytes;
+    }
     in->held_bytes[priority] -= packet->wire_bytes;
-    if (in->stopped != 0)
-        control_upstream(net, node, packet->ingress, priority);
+    if ((in->stopped != 0 || (in->flags & NETSIM_PORT_TOLD) != 0) && (net->lossless >> priority & 1) != 0)
+        netsim_control_on_departure(net, packet->ingress, packet);
     if (net->switch_config.ecn_max_bytes != 0 && packet->kind == LH_NETSIM_DATA &&
         congested(net, port, net->ports[port].queue_bytes[priority])) {
         packet->flags |= NETSIM_MARKED;

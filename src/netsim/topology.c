@@ -11,6 +11,7 @@
 #include <longhaul/units.h>
 
 #include "base/error.h"
+#include "netsim/control.h"
 #include "netsim/topology_kinds.h"
 
 static const struct topology_kind {
@@ -137,6 +138,7 @@ int netsim_topology_build(const struct netsim_topology_config *config, struct ne
     struct netsim_graph_builder builder = {
         .config = config, .graph = graph, .core_faults = faulty ? 0 : NETSIM_NO_FAULTS};
     kind->fill(&builder);
+    netsim_mark_borders(graph);
     assert(builder.nodes == graph->nodes_count && builder.cables == graph->cables_count);
     return 0;
 }

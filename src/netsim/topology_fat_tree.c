@@ -100,8 +100,8 @@ int netsim_two_datacenters_shape(const struct netsim_topology_config *config, st
     tree_shape(config->k, edge_hosts, shape);
     uint64_t site_cores = (uint64_t)(config->k / 2) * (config->k / 2);
     shape->hosts *= 2;
-    shape->switches = 2 * (shape->switches + 1);
-    shape->cables = 2 * (shape->cables + site_cores) + 1;
+    shape->switches = 2 * (shape->switches + 1 + (config->relays ? 1 : 0));
+    shape->cables = 2 * (shape->cables + site_cores) + 1 + (config->relays ? 2 : 0);
     shape->sites = 2;
     return rc;
 }
@@ -186,6 +186,22 @@ void netsim_fat_tree_fill(struct netsim_graph_builder *builder)
     add_cables(builder, &tree, builder->core_faults);
 }
 
+/* Between the DCI switch and the long cable, beside the switch. Ports: the switch, the long cable. */
+static uint32_t add_relay(struct netsim_graph_builder *builder, const struct tree *tree, uint64_t rate_bps)
+{
+    const struct netsim_cable cable = {.rate_bps = rate_bps, .faults = NETSIM_NO_FAULTS};
+    struct netsim_route route = {.below_first = tree->host_first,
+                                 .below_count = tree_hosts(tree),
+                                 .hosts_per_group = tree_hosts(tree),
+                                 .below_width = 1,
+                                 .up_port = 1,
+                                 .up_width = 1};
+    uint32_t relay =
+        netsim_build_switch(builder, NETSIM_TIER_RELAY, tree->site, &route, "%srelay", tree->prefix);
+    netsim_build_cable(builder, tree->dci, relay, &cable);
+    return relay;
+}
+
 void netsim_two_datacenters_fill(struct netsim_graph_builder *builder)
 {
     const struct netsim_topology_config *config = builder->config;
@@ -206,5 +222,8 @@ void netsim_two_datacenters_fill(struct netsim_graph_builder *builder)
                                  .delay_ps = config->long_delay_ps,
                                  .faults = builder->core_faults};
     assert(cable.rate_bps >= NETSIM_RATE_MIN);
-    netsim_build_cable(builder, trees[0].dci, trees[1].dci, &cable);
+    uint32_t ends[2] = {trees[0].dci, trees[1].dci};
+    for (unsigned site = 0; config->relays && site < 2; site++)
+        ends[site] = add_relay(builder, &trees[site], cable.rate_bps);
+    netsim_build_cable(builder, ends[0], ends[1], &cable);
 }

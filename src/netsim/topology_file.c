@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "netsim/control.h"
 #include "netsim/graph_builder.h"
 #include "netsim/route_tables.h"
 #include "netsim/topology_kinds.h"
@@ -229,6 +230,7 @@ int netsim_topology_text_build(const struct netsim_topology_config *config, stru
     if (rc != 0)
         return rc;
     assert(file.hosts == graph->hosts && file.cables == graph->cables_count);
+    netsim_mark_borders(graph);
     netsim_route_tables_fill(&file.tables, graph);
     return 0;
 }

@@ -40,15 +40,16 @@ static int read_tier(const struct netsim_line *line, const char *word, uint8_t *
     static const char *const names[] = {[NETSIM_TIER_TOR] = "tor",
                                         [NETSIM_TIER_AGGREGATION] = "aggregation",
                                         [NETSIM_TIER_CORE] = "core",
-                                        [NETSIM_TIER_DCI] = "dci"};
-    for (unsigned i = NETSIM_TIER_TOR; i <= NETSIM_TIER_DCI; i++) {
+                                        [NETSIM_TIER_DCI] = "dci",
+                                        [NETSIM_TIER_RELAY] = "relay"};
+    for (unsigned i = NETSIM_TIER_TOR; i <= NETSIM_TIER_RELAY; i++) {
         if (strcmp(word, names[i]) == 0) {
             *tier = (uint8_t)i;
             return 0;
         }
     }
     return netsim_line_fail(line, LH_EINVAL,
-                            "tier \"%.64s\" is unknown; write tor, aggregation, core or dci", word);
+                            "tier \"%.64s\" is unknown; write tor, aggregation, core, dci or relay", word);
 }
 
 static int read_node(const struct netsim_line *line, struct netsim_statement *statement)

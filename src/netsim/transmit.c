@@ -26,15 +26,16 @@ static void copy_arrives(struct netsim *net, uint32_t number, const struct netsi
     if ((original->flags & NETSIM_CORRUPTED) != 0)
         net->totals.corrupted_packets++;
     net->pool.packets[copy] = *original;
+    net->pool.packets[copy].flags |= NETSIM_COPY;
     net->pool.packets[copy].arrive_ps = arrive_ps;
     netsim_wire_insert(net, number, copy);
 }
 
-/* Pauses and resumes are spared by faults: here a pause has no end of its own, so a resume that is lost, or
- * overtaken by the pause before it, would stop the link for ever. */
+/* Faults spare what would stop a link for ever: a pause that lasts until the resume, this resume, a credit.
+ * They do not spare a pause that ends by itself. */
 static bool is_spared(const struct netsim_packet *packet)
 {
-    return packet->kind == LH_NETSIM_PAUSE || packet->kind == LH_NETSIM_RESUME;
+    return netsim_is_control(packet) && (packet->kind != LH_NETSIM_PAUSE || packet->cookie == NETSIM_HOLD);
 }
 
 /* The link's faults decide what becomes of a packet that would arrive at arrive_ps. They think in
@@ -53,6 +54,8 @@ static void launch_faulty(struct netsim *net, uint32_t number, uint32_t packet, 
     if (fate.dropped) {
         more->lost_packets++;
         net->totals.lost_packets++;
+        if ((net->ports[number].flags & NETSIM_PORT_CREDITS) != 0)
+            netsim_control_on_lost(net, number, launched);
         netsim_packet_free(net, packet);
         return;
     }
@@ -84,6 +87,9 @@ static void tell_watcher(struct netsim *net, uint32_t number, const struct netsi
         .priority = packet->priority,
         .marked = (packet->flags & NETSIM_MARKED) != 0,
         .repeated = (packet->flags & NETSIM_REPEATED) != 0,
+        .quanta = packet->kind != LH_NETSIM_PAUSE      ? 0
+                  : packet->cookie < LH_PFC_QUANTA_MAX ? (uint16_t)packet->cookie
+                                                       : LH_PFC_QUANTA_MAX,
     };
     net->watcher(net->watcher_context, &seen);
 }
@@ -96,10 +102,12 @@ static void launch(struct netsim *net, uint32_t number, uint32_t packet)
     port->sent_bytes += launched->wire_bytes;
     port->sent_packets++;
     launched->arrive_ps = port->free_ps + port->delay_ps;
-    if ((port->flags & (NETSIM_PORT_FAULTY | NETSIM_PORT_WATCHED)) == 0) {
+    if ((port->flags & (NETSIM_PORT_FAULTY | NETSIM_PORT_WATCHED | NETSIM_PORT_CREDITS)) == 0) {
         netsim_wire_append(net, number, packet);
         return;
     }
+    if ((port->flags & NETSIM_PORT_CREDITS) != 0)
+        netsim_control_on_sent(net, number, launched);
     if ((port->flags & NETSIM_PORT_WATCHED) != 0)
         tell_watcher(net, number, launched);
     if ((port->flags & NETSIM_PORT_FAULTY) != 0)
@@ -231,20 +239,31 @@ void netsim_enqueue_urgent(struct netsim *net, uint32_t number, uint32_t packet)
     netsim_kick(net, number);
 }
 
-void netsim_on_pause(struct netsim *net, uint32_t number, uint8_t priority, bool pause)
+void netsim_stop(struct netsim *net, uint32_t number, uint8_t priority)
+{
+    struct netsim_port *port = &net->ports[number];
+    if (port->paused == 0)
+        net->more[number].paused_since_ps = net->now_ps;
+    port->paused |= (uint8_t)(1u << priority);
+}
+
+void netsim_go(struct netsim *net, uint32_t number, uint8_t priority)
 {
     struct netsim_port *port = &net->ports[number];
     struct netsim_port_more *more = &net->more[number];
     uint8_t bit = (uint8_t)(1u << priority);
-    if (pause) {
-        if (port->paused == 0)
-            more->paused_since_ps = net->now_ps;
-        port->paused |= bit;
-        more->pauses++;
-        return;
-    }
     if (port->paused == bit)
         more->paused_ps += net->now_ps - more->paused_since_ps;
     port->paused &= (uint8_t)~bit;
     netsim_kick(net, number);
+}
+
+void netsim_on_pause(struct netsim *net, uint32_t number, uint8_t priority, bool pause)
+{
+    if (!pause) {
+        netsim_go(net, number, priority);
+        return;
+    }
+    net->more[number].pauses++;
+    netsim_stop(net, number, priority);
 }

@@ -136,8 +136,10 @@ void netsim_on_wire_end(struct netsim *net, uint32_t number)
     const struct netsim_port *port = &net->ports[number];
     uint32_t packet = take(net, number);
     schedule(net, number);
-    if ((port->flags & NETSIM_PORT_TO_HOST) != 0)
-        netsim_on_host_arrival(net, port->far, number, packet);
+    if (netsim_is_control(&net->pool.packets[packet]))
+        netsim_control_on_frame(net, number, packet);
+    else if ((port->flags & NETSIM_PORT_TO_HOST) != 0)
+        netsim_on_host_arrival(net, port->far, packet);
     else
         netsim_on_switch_arrival(net, port->far, number, packet);
 }

@@ -32,7 +32,7 @@ expect_line sim.out 'all flows               4'
 flow_columns=flow,source,destination,bytes,start_s,received_s,done_s,fct_s,ideal_s,slowdown,packets
 flow_columns=$flow_columns,repeated_packets,timeouts,failed
 link_columns=link,from,to,rate_bps,delay_s,sent_packets,sent_bytes,queue_bytes,queue_max_bytes
-link_columns=$link_columns,dropped_packets,lost_packets,marked_packets,pauses,paused_s
+link_columns=$link_columns,dropped_packets,lost_packets,marked_packets,pauses,paused_s,held_max_bytes
 columns results/one/flows.csv "$flow_columns"
 columns results/one/links.csv "$link_columns"
 columns results/one/queues.csv 'time_s,leaf0>host0'

@@ -14,8 +14,8 @@
 struct netsim_seen {
     uint64_t hash;        /* of every packet, in order */
     uint64_t packets;     /* over any link, pauses and resumes too */
-    uint64_t to_hosts[5]; /* over the links that end at a host */
-    uint64_t from_hosts[5];
+    uint64_t to_hosts[6]; /* over the links that end at a host */
+    uint64_t from_hosts[6];
 };
 
 struct netsim_world {

@@ -122,7 +122,8 @@ static void acknowledgement(void **state)
 static void pause_and_resume(void **state)
 {
     (void)state;
-    struct lh_netsim_packet packet = {.priority = 3, .wire_bytes = 64, .kind = LH_NETSIM_PAUSE};
+    struct lh_netsim_packet packet = {
+        .priority = 3, .wire_bytes = 64, .kind = LH_NETSIM_PAUSE, .quanta = 0x1e85};
     const uint8_t *record = write_one(&packet, false), *frame = record + 16;
     assert_int_equal(little(record + 12), 64);
     struct lh_pfc_frame read;
@@ -131,9 +132,10 @@ static void pause_and_resume(void **state)
     assert_int_equal(big16(frame + 12), 0x8808);
     assert_int_equal(big16(frame + 14), 0x0101);
     assert_int_equal(big16(frame + 16), 1 << 3);
-    assert_int_equal(big16(frame + 18 + 6), 0xffff);
+    assert_int_equal(big16(frame + 18 + 6), 0x1e85);
     assert_int_equal(big16(frame + 18 + 4), 0);
     packet.kind = LH_NETSIM_RESUME;
+    packet.quanta = 0;
     frame = write_one(&packet, false) + 16;
     assert_int_equal(big16(frame + 18 + 6), 0);
 }

@@ -227,6 +227,22 @@ static void test_keys_that_nothing_reads(void **state)
     is_unread("workload.matrix", "workload.kind");
 }
 
+static void test_keys_of_long_links(void **state)
+{
+    (void)state;
+    is_unread("long.flow_control", "topology.kind");
+    sets("topology.kind", "two-datacenters");
+    is_unread("long.flow_control", NULL);
+    is_unread("long.buffer", "long.flow_control");
+    sets("long.flow_control", "pfc");
+    is_unread("long.buffer", NULL);
+    is_unread("long.xoff", NULL);
+    is_unread("long.slot", "long.flow_control");
+    sets("long.flow_control", "bifrost");
+    is_unread("long.xoff", "long.flow_control");
+    is_unread("long.slot", NULL);
+}
+
 /* With some topology and workload, and everything switched on. */
 static void test_every_key_is_read_somewhere(void **state)
 {
@@ -239,11 +255,12 @@ static void test_every_key_is_read_somewhere(void **state)
     sets("transport.congestion", "dcqcn");
     for (size_t i = 0; i < count; i++) {
         unsigned read = 0;
-        for (unsigned kinds = 0; kinds < 3 * 2 * 6 * 5; kinds++) {
+        for (unsigned kinds = 0; kinds < 6 * 3 * 2 * 6 * 5; kinds++) {
             config.topology.kind = kinds % 6;
             config.workload.kind = kinds / 6 % 5;
             config.workload.sizes = kinds / 30 % 2 ? text : (struct netsim_text){0};
-            config.transport.kind = kinds / 60;
+            config.transport.kind = kinds / 60 % 3;
+            config.longs.control = kinds / 180;
             read += netsim_key_unread(&config, keys[i].name) == NULL;
         }
         if (read == 0)
@@ -369,6 +386,7 @@ int main(void)
         cmocka_unit_test_setup(test_times, start),
         cmocka_unit_test_setup(test_ranges, start),
         cmocka_unit_test_setup(test_keys_that_nothing_reads, start),
+        cmocka_unit_test_setup(test_keys_of_long_links, start),
         cmocka_unit_test_setup(test_every_key_is_read_somewhere, start),
         cmocka_unit_test_setup(test_unknown_keys, start),
         cmocka_unit_test_setup(test_contradictions, start),

@@ -247,7 +247,7 @@ static void test_lines_that_are_refused(void **state)
            "tier=TIER and site=N, once");
     refuse("switch a site=1 site=1\n", -LH_EINVAL, "\"site=1\" does not belong there", "once");
     refuse("switch a b\n", -LH_EINVAL, "\"b\" does not belong there", "a switch has");
-    refuse("switch a tier=spine\n", -LH_EINVAL, "tier \"spine\"", "tor, aggregation, core or dci");
+    refuse("switch a tier=spine\n", -LH_EINVAL, "tier \"spine\"", "tor, aggregation, core, dci or relay");
     refuse("switch a tier=host\n", -LH_EINVAL, "tier \"host\"", "tor");
     refuse("switch a site=256\n", -LH_ERANGE, "site 256", "0 to 255");
     refuse("switch a site=x\n", -LH_EINVAL, "site \"x\"", "0 to 255");

@@ -1,0 +1,251 @@
+/*
+ * control_rules.c - from keys to the rule of each link.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include "netsim/control.h"
+
+#include <assert.h>
+#include <inttypes.h>
+
+#include "base/error.h"
+
+static bool is_switch(const struct netsim_graph *graph, uint32_t node)
+{
+    return node >= graph->hosts;
+}
+
+bool netsim_cable_is_long(const struct netsim_graph *graph, const struct netsim_cable *cable)
+{
+    return is_switch(graph, cable->ends[0]) && is_switch(graph, cable->ends[1]) &&
+           graph->nodes[cable->ends[0]].site != graph->nodes[cable->ends[1]].site;
+}
+
+static bool is_relay(const struct netsim_graph *graph, uint32_t node)
+{
+    return graph->nodes[node].tier == NETSIM_TIER_RELAY;
+}
+
+void netsim_mark_borders(struct netsim_graph *graph)
+{
+    for (uint32_t c = 0; c < graph->cables_count; c++) {
+        const struct netsim_cable *cable = &graph->cables[c];
+        bool relay = is_relay(graph, cable->ends[0]) || is_relay(graph, cable->ends[1]);
+        if (!relay && !netsim_cable_is_long(graph, cable))
+            continue;
+        for (unsigned end = 0; end < 2; end++)
+            graph->nodes[cable->ends[end]].border = is_switch(graph, cable->ends[end]);
+    }
+}
+
+/* ---- inside a site ----------------------------------------------------------------------------------- */
+
+static void inside_rule(const struct netsim_config *config, struct netsim_control_rule *rule)
+{
+    const struct netsim_switch_config *switches = &config->switches;
+    *rule = (struct netsim_control_rule){.wide = true};
+    if (switches->pfc) {
+        rule->control = NETSIM_CONTROL_PFC;
+        rule->pfc = (struct lh_pfc_thresholds){switches->pfc_xoff_bytes, switches->pfc_xon_bytes,
+                                               switches->pfc_alpha};
+    } else if (switches->credit_bytes != 0) {
+        rule->control = NETSIM_CONTROL_CREDITS;
+        rule->own_bytes = switches->credit_bytes;
+    }
+}
+
+/* The other ports of a switch with a long link: nothing is shared there, so their thresholds are fixed. */
+static void border_rule(const struct netsim_config *config, struct netsim_control_rule *rule)
+{
+    inside_rule(config, rule);
+    rule->pfc.alpha = 0;
+    if (rule->control != NETSIM_CONTROL_CREDITS)
+        rule->own_bytes = config->longs.port_bytes;
+}
+
+/* ---- the long link ----------------------------------------------------------------------------------- */
+
+static int pfc_rule(const struct netsim_long_config *longs, const struct lh_flow_needs *needs,
+                    struct netsim_control_rule *rule)
+{
+    uint64_t buffer = longs->buffer_bytes != 0 ? longs->buffer_bytes : needs->pfc_buffer_bytes;
+    uint64_t left = buffer > needs->pfc_headroom_bytes ? buffer - needs->pfc_headroom_bytes : 0;
+    uint64_t xoff = longs->xoff_bytes != 0 ? longs->xoff_bytes : left;
+    rule->control = NETSIM_CONTROL_PFC;
+    rule->own_bytes = buffer;
+    rule->pfc = (struct lh_pfc_thresholds){xoff, longs->xon_bytes != 0 ? longs->xon_bytes : xoff, 0};
+    if (xoff == 0)
+        return lh_fail(LH_EINVAL,
+                       "long.buffer is %" PRIu64 " bytes: PFC needs more than %" PRIu64
+                       " of headroom on this link; raise it, or set long.xoff and let it drop",
+                       buffer, needs->pfc_headroom_bytes);
+    if (xoff > buffer)
+        return lh_fail(LH_EINVAL,
+                       "long.xoff (%" PRIu64 ") is above long.buffer (%" PRIu64
+                       "): it would drop before it pauses; lower xoff",
+                       xoff, buffer);
+    if (rule->pfc.xon_bytes > xoff)
+        return lh_fail(LH_EINVAL,
+                       "long.xon (%" PRIu64 ") is above long.xoff (%" PRIu64
+                       "): it would resume before it pauses; lower xon",
+                       rule->pfc.xon_bytes, xoff);
+    return 0;
+}
+
+/* Beyond delta of the fibre: a pause waits behind a packet, and takes its own time. */
+static int bifrost_rule(const struct netsim_long_config *longs, const struct lh_flow_link *link,
+                        const struct lh_flow_needs *needs, struct netsim_control_rule *rule)
+{
+    struct lh_bifrost_config *bifrost = &rule->bifrost;
+    uint64_t late = (uint64_t)link->mtu_bytes + LH_PFC_FRAME_BYTES;
+    uint64_t leaks = (uint64_t)longs->leak_slots * link->mtu_bytes;
+    *bifrost = (struct lh_bifrost_config){
+        .rate_bps = link->rate_bps,
+        .delay_ns = longs->delta_bytes != 0 ? 0 : link->delay_ns,
+        .slot_ns = link->slot_ns,
+        .delta_bytes = longs->delta_bytes != 0 ? longs->delta_bytes : needs->bdp_bytes + late,
+        .headroom_bytes = leaks,
+        .leak_slots = longs->leak_slots,
+        .mtu_bytes = link->mtu_bytes,
+    };
+    uint64_t least = bifrost->delta_bytes + needs->bifrost_h_bytes - needs->bdp_bytes;
+    uint64_t given = longs->buffer_bytes > leaks ? longs->buffer_bytes - leaks : 0;
+    bifrost->buffer_bytes = longs->buffer_bytes != 0 ? given : least;
+    rule->control = NETSIM_CONTROL_BIFROST;
+    rule->by_arrivals = longs->by_arrivals;
+    int rc = lh_bifrost_check(bifrost);
+    if (rc == 0 && longs->delta_bytes != 0 && link->slot_ns > link->delay_ns)
+        rc = lh_fail(LH_EINVAL, "a slot of %" PRIu64 " ns is longer than the link's delay; shorten it",
+                     link->slot_ns);
+    if (rc != 0)
+        return rc;
+    /* By grants each slot under way may have leaked a packet when it arrives. */
+    uint64_t slots = (uint64_t)lh_bifrost_grants(bifrost) + 2;
+    rule->own_bytes =
+        longs->buffer_bytes != 0 ? longs->buffer_bytes : least + leaks + slots * link->mtu_bytes;
+    return 0;
+}
+
+static int credits_rule(const struct netsim_long_config *longs, const struct lh_flow_link *link,
+                        const struct lh_flow_needs *needs, struct netsim_control_rule *rule)
+{
+    rule->control = NETSIM_CONTROL_CREDITS;
+    rule->own_bytes = longs->buffer_bytes != 0 ? longs->buffer_bytes : needs->cbfc_buffer_bytes;
+    rule->wide = !longs->credits_12bit;
+    if (rule->own_bytes < link->mtu_bytes + LH_CBFC_BLOCK_BYTES)
+        return lh_fail(LH_EINVAL,
+                       "long.buffer is %" PRIu64 " bytes: not one packet of %u fits in; raise it",
+                       rule->own_bytes, link->mtu_bytes);
+    return 0;
+}
+
+static int relay_rule(const struct netsim_config *config, const struct netsim_graph *graph,
+                      const struct netsim_cable *cable, const struct lh_flow_needs *needs,
+                      struct netsim_control_rule *rule)
+{
+    const struct netsim_long_config *longs = &config->longs;
+    uint64_t xoff = longs->xoff_bytes != 0 ? longs->xoff_bytes : config->switches.pfc_xoff_bytes;
+    rule->control = NETSIM_CONTROL_RELAY;
+    rule->forward = !longs->relay_threshold;
+    rule->pfc = (struct lh_pfc_thresholds){xoff, longs->xon_bytes != 0 ? longs->xon_bytes : xoff, 0};
+    rule->own_bytes = longs->buffer_bytes != 0 ? longs->buffer_bytes : needs->swing_relay_bytes + xoff;
+    if (!config->switches.pfc)
+        return lh_fail(LH_EINVAL,
+                       "long.flow_control is swing, whose relays obey the PFC of their switches, "
+                       "and switch.pfc is off; set it to on");
+    if (!is_relay(graph, cable->ends[0]) || !is_relay(graph, cable->ends[1]))
+        return lh_fail(LH_EINVAL,
+                       "long.flow_control is swing, and the link from %s to %s has no relay at each end; "
+                       "put a switch with tier=relay there",
+                       graph->nodes[cable->ends[0]].name, graph->nodes[cable->ends[1]].name);
+    for (unsigned end = 0; end < 2; end++)
+        if (graph->nodes[cable->ends[end]].ports != 2)
+            return lh_fail(LH_EINVAL,
+                           "%s is a relay with %u links: it has the long link and its switch; give each "
+                           "long link relays of its own",
+                           graph->nodes[cable->ends[end]].name, graph->nodes[cable->ends[end]].ports);
+    if (rule->pfc.xon_bytes > xoff)
+        return lh_fail(LH_EINVAL, "long.xon (%" PRIu64 ") is above long.xoff (%" PRIu64 "); lower xon",
+                       rule->pfc.xon_bytes, xoff);
+    return 0;
+}
+
+static int long_rule(const struct netsim_config *config, const struct netsim_graph *graph,
+                     const struct netsim_cable *cable, struct netsim_control_rule *rule)
+{
+    const struct netsim_long_config *longs = &config->longs;
+    struct lh_flow_needs needs;
+    const struct lh_flow_link link = {
+        .rate_bps = cable->rate_bps,
+        .delay_ns = (cable->delay_ps + NETSIM_PS_PER_NS - 1) / NETSIM_PS_PER_NS,
+        .slot_ns = longs->slot_ps / NETSIM_PS_PER_NS,
+        .leak_slots = longs->leak_slots,
+        .mtu_bytes = netsim_frame_bytes(config),
+    };
+    int rc = lh_flow_needs(&link, &needs);
+    *rule = (struct netsim_control_rule){0};
+    if (rc != 0)
+        return rc;
+    switch (longs->control) {
+    case NETSIM_LONG_PFC:
+        return pfc_rule(longs, &needs, rule);
+    case NETSIM_LONG_BIFROST:
+        return bifrost_rule(longs, &link, &needs, rule);
+    case NETSIM_LONG_CBFC:
+        return credits_rule(longs, &link, &needs, rule);
+    case NETSIM_LONG_SWING:
+        return relay_rule(config, graph, cable, &needs, rule);
+    default:
+        assert(longs->control == NETSIM_LONG_NONE);
+        rule->own_bytes = longs->buffer_bytes != 0 ? longs->buffer_bytes : needs.bdp_bytes + link.mtu_bytes;
+        return 0;
+    }
+}
+
+/* ---- any link ---------------------------------------------------------------------------------------- */
+
+/* From a switch to its relay: the relay passes on what stops the long link, and has no other limit. */
+static void relay_side_rule(struct netsim_control_rule *rule)
+{
+    *rule = (struct netsim_control_rule){
+        .control = NETSIM_CONTROL_RELAY, .own_bytes = UINT64_MAX / 2, .forward = true};
+}
+
+int netsim_control_rule(const struct netsim_config *config, const struct netsim_graph *graph,
+                        uint32_t number, unsigned direction, struct netsim_control_rule *rule)
+{
+    assert(number < graph->cables_count && direction < 2);
+    const struct netsim_cable *cable = &graph->cables[number];
+    uint32_t far = cable->ends[1 - direction];
+    inside_rule(config, rule);
+    if (config->longs.control == NETSIM_LONG_SAME || !is_switch(graph, far))
+        return 0;
+    if (netsim_cable_is_long(graph, cable))
+        return long_rule(config, graph, cable, rule);
+    if (config->longs.control == NETSIM_LONG_SWING && is_relay(graph, far))
+        relay_side_rule(rule);
+    else if (graph->nodes[far].border)
+        border_rule(config, rule);
+    return 0;
+}
+
+int netsim_control_check(const struct netsim_config *config, const struct netsim_graph *graph)
+{
+    struct netsim_control_rule rule;
+    if (config->longs.control == NETSIM_LONG_SAME)
+        return 0;
+    uint32_t found = 0;
+    for (uint32_t c = 0; c < graph->cables_count; c++) {
+        if (!netsim_cable_is_long(graph, &graph->cables[c]))
+            continue;
+        int rc = netsim_control_rule(config, graph, c, 0, &rule);
+        if (rc != 0)
+            return rc;
+        found++;
+    }
+    if (found == 0)
+        return lh_fail(LH_EINVAL,
+                       "long.flow_control is set, and no cable joins switches of different sites; "
+                       "give the switches of a topology file site=N, or leave it out");
+    return 0;
+}

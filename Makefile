@@ -31,12 +31,12 @@ test-vm: ## the tests that run in virtual machines with RDMA (tests/vm)
 
 test-asan: ## the same tests under the address and undefined behaviour sanitizers
 	@.ci/install-deps build test
-	@.ci/build $(BUILD)-asan -DLH_WERROR=ON -DLH_SANITIZE=address,undefined
+	@.ci/build $(BUILD)-asan -DLH_WERROR=ON -DLH_BENCH=OFF -DLH_SANITIZE=address,undefined
 	@.ci/ctest $(BUILD)-asan $(ctest_words)
 
 test-tsan: ## the same tests under the thread sanitizer
 	@.ci/install-deps build test
-	@.ci/build $(BUILD)-tsan -DLH_WERROR=ON -DLH_SANITIZE=thread
+	@.ci/build $(BUILD)-tsan -DLH_WERROR=ON -DLH_BENCH=OFF -DLH_SANITIZE=thread
 	@.ci/ctest $(BUILD)-tsan $(ctest_words)
 
 soak: ## the fault world, until stopped (SOAK_ARGS: more for test_world, for instance '--first 1000000')

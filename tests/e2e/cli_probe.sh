@@ -26,6 +26,54 @@ disturbed() {
         "$work/probe.json"
 }
 
+# Path MTUs are measured in networks of their own, beside all else.
+cat >"$work/network.sh" <<'NETWORK'
+# probe_mtu ADDRESS WANTED
+probe_mtu() {
+    timeout 60 "$LONGHAUL" probe "$1" --time 1s --trials 1 --packets 100 --wait 20s \
+        --json "$work/mtu.json" >"$work/mtu.out" 2>"$work/mtu.err" || { cat "$work/mtu.err"; exit 1; }
+    python3 -c "
+import json, sys
+got = json.load(open(sys.argv[1]))['path_mtu_bytes']
+sys.exit(None if got == int(sys.argv[2]) else f'the path MTU is {got}, not {sys.argv[2]}')" \
+        "$work/mtu.json" "$2" || exit 1
+}
+ip link set lo up || exit 77
+"$LONGHAUL" probe --server --listen :47912 >/dev/null 2>&1 &
+for mtu in 1280 1437 1500 9000; do
+    ip link set lo mtu $mtu || exit 77
+    probe_mtu '[::1]' $mtu
+    probe_mtu 127.0.0.1 $mtu
+done
+
+# This namespace - router - far: 9000 here, 1400 behind the router.
+unshare -n sleep 300 & router=$!
+unshare -n sleep 300 & far=$!
+sleep 0.3
+in_router() { nsenter -t $router -n "$@"; }
+in_far() { nsenter -t $far -n "$@"; }
+{
+    ip link add near0 mtu 9000 type veth peer name near1 mtu 9000 && ip link set near1 netns $router
+    ip link add far0 mtu 1400 type veth peer name far1 mtu 1400
+    ip link set far0 netns $router && ip link set far1 netns $far
+    ip link set near0 up && ip addr add 10.1.0.1/24 dev near0 && ip route add default via 10.1.0.2
+    in_router ip addr add 10.1.0.2/24 dev near1 && in_router ip link set near1 up
+    in_router ip addr add 10.2.0.1/24 dev far0 && in_router ip link set far0 up
+    in_router sysctl -qw net.ipv4.ip_forward=1
+    in_far ip link set far1 up && in_far ip addr add 10.2.0.2/24 dev far1
+    in_far ip route add default via 10.2.0.1
+} >"$work/net.err" 2>&1 || { cat "$work/net.err"; exit 77; }
+in_far "$LONGHAUL" probe --server --listen :47912 >/dev/null 2>&1 &
+probe_mtu 10.2.0.2 1400
+NETWORK
+network=
+if unshare -n true 2>/dev/null && command -v ip nsenter >/dev/null; then
+    export LONGHAUL work
+    # Its own process namespace: whatever it leaves running ends with it.
+    unshare -n -p -f --mount-proc --kill-child bash "$work/network.sh" >"$work/network.out" 2>&1 &
+    network=$!
+fi
+
 start server probe --server --listen '[::1]:0'
 
 say "delay and loss of the link; a table and words"
@@ -182,50 +230,9 @@ told lies 1
 expect_line "$work/probe.err" 'contradicts itself'
 
 say "path MTUs: of an interface, and behind a router"
-cat >"$work/network.sh" <<'NETWORK'
-# probe_mtu ADDRESS WANTED
-probe_mtu() {
-    timeout 60 "$LONGHAUL" probe "$1" --time 1s --trials 1 --packets 100 --wait 20s \
-        --json "$work/probe.json" >"$work/mtu.out" 2>"$work/mtu.err" || { cat "$work/mtu.err"; exit 1; }
-    python3 -c "
-import json, sys
-got = json.load(open(sys.argv[1]))['path_mtu_bytes']
-sys.exit(None if got == int(sys.argv[2]) else f'the path MTU is {got}, not {sys.argv[2]}')" \
-        "$work/probe.json" "$2" || exit 1
-}
-ip link set lo up || exit 77
-"$LONGHAUL" probe --server --listen :47912 >/dev/null 2>&1 &
-for mtu in 1280 1437 1500 9000; do
-    ip link set lo mtu $mtu || exit 77
-    probe_mtu '[::1]' $mtu
-    probe_mtu 127.0.0.1 $mtu
-done
-
-# This namespace - router - far: 9000 here, 1400 behind the router.
-unshare -n sleep 300 & router=$!
-unshare -n sleep 300 & far=$!
-sleep 0.3
-in_router() { nsenter -t $router -n "$@"; }
-in_far() { nsenter -t $far -n "$@"; }
-{
-    ip link add near0 mtu 9000 type veth peer name near1 mtu 9000 && ip link set near1 netns $router
-    ip link add far0 mtu 1400 type veth peer name far1 mtu 1400
-    ip link set far0 netns $router && ip link set far1 netns $far
-    ip link set near0 up && ip addr add 10.1.0.1/24 dev near0 && ip route add default via 10.1.0.2
-    in_router ip addr add 10.1.0.2/24 dev near1 && in_router ip link set near1 up
-    in_router ip addr add 10.2.0.1/24 dev far0 && in_router ip link set far0 up
-    in_router sysctl -qw net.ipv4.ip_forward=1
-    in_far ip link set far1 up && in_far ip addr add 10.2.0.2/24 dev far1
-    in_far ip route add default via 10.2.0.1
-} >"$work/net.err" 2>&1 || { cat "$work/net.err"; exit 77; }
-in_far "$LONGHAUL" probe --server --listen :47912 >/dev/null 2>&1 &
-probe_mtu 10.2.0.2 1400
-NETWORK
-if unshare -n true 2>/dev/null && command -v ip nsenter >/dev/null; then
+if [ -n "$network" ]; then
     status=0
-    export LONGHAUL work
-    # Its own process namespace: whatever it leaves running ends with it.
-    unshare -n -p -f --mount-proc --kill-child bash "$work/network.sh" >"$work/network.out" 2>&1 || status=$?
+    wait "$network" || status=$?
     case $status in
     0) ;;
     77) echo "skipped: no network can be made here: $(tail -n 1 "$work/network.out")" ;;

@@ -1,10 +1,15 @@
 #!/bin/bash
-# The same seeds come to the same in a gcc and in a clang build. Builds test_world alone, once with each.
-#   compilers.sh FOLDER SEEDS
+# The same seeds come to the same in a gcc and in a clang build. Builds test_world alone with that compiler of the two
+# which did not build the one that is there.
+#   compilers.sh FOLDER SEEDS COMPILER TEST_WORLD     what CMake calls the compiler of TEST_WORLD: GNU, Clang, or any other
 set -u
 source=$(cd "$(dirname "$0")/../.." && pwd)
 folder=$1
 seeds=$2
+case $3 in
+GNU) gcc=$4 ;;
+Clang) clang=$4 ;;
+esac
 unset MAKEFLAGS MFLAGS MAKELEVEL
 for compiler in gcc clang; do
     if ! command -v "$compiler" >/dev/null; then
@@ -20,12 +25,14 @@ build() {
 
 mkdir -p "$folder"
 for compiler in gcc clang; do
-    if ! build "$compiler" >"$folder/$compiler.log" 2>&1; then
+    world=${!compiler:-}
+    if [ -z "$world" ] && ! build "$compiler" >"$folder/$compiler.log" 2>&1; then
         tail -n 20 "$folder/$compiler.log"
         exit 1
     fi
-    "$folder/$compiler/tests/world/test_world" --hashes "$seeds" >"$folder/$compiler.hashes" || exit 1
-    "$folder/$compiler/tests/world/test_world" --seed 1 --trace >"$folder/$compiler.trace"
+    world=${world:-$folder/$compiler/tests/world/test_world}
+    "$world" --hashes "$seeds" >"$folder/$compiler.hashes" || exit 1
+    "$world" --seed 1 --trace >"$folder/$compiler.trace"
 done
 cmp "$folder/gcc.hashes" "$folder/clang.hashes" || exit 1
 cmp "$folder/gcc.trace" "$folder/clang.trace" || exit 1

@@ -22,6 +22,7 @@ static struct lh_connection *open_end(const char *device, const struct sim_pair_
     attr.reliability = plan->scheme;
     attr.workers = LH_NO_WORKERS;
     attr.mtu_bytes = 4096;
+    attr.chunk_bytes = plan->chunk_bytes;
     attr.slot_bytes = plan->slot_bytes;
     attr.slots = plan->slots;
     attr.window_bytes = plan->window_bytes;

@@ -23,6 +23,7 @@ struct sim_pair_plan {
     const char *link_back;    /* and back; NULL: the same */
     struct burst_loss *burst; /* beside the link; NULL: none */
     uint64_t seed;
+    uint32_t chunk_bytes; /* 0: one packet */
     uint64_t slot_bytes;
     uint32_t slots;
     uint64_t window_bytes; /* receive queues hold twice that */

@@ -35,6 +35,9 @@ struct lh_model_path {
     bool loss_of_chunk; /* loss is that of a chunk; false: of a packet */
     double
         burst_packets; /* mean length of a row of lost packets (see longhaul/link.h); 0 or 1: independent */
+    double
+        reorder_window_s; /* how long a gap stands before it is reported, as lh_connection_path() measures it;
+                           * 0: an eighth of rtt_s. Only LH_MODEL_TIMING_LONGHAUL waits for it */
 };
 
 enum lh_model_kind {
@@ -52,8 +55,16 @@ enum lh_model_fallback {
     LH_MODEL_FALLBACK_SR, /* all their data, by selective repeat: the paper's */
 };
 
+/* Whose time is counted. */
+enum lh_model_timing {
+    LH_MODEL_TIMING_PAPER,    /* the paper's machines */
+    LH_MODEL_TIMING_LONGHAUL, /* Longhaul's: gaps stand for a window before they are reported, parity is not
+                               * waited for by a message that lost nothing, and so on (docs/model.md) */
+};
+
 struct lh_model_scheme {
     enum lh_model_kind kind;
+    enum lh_model_timing timing; /* of gbn and ideal the same */
     double
         rto_rtts; /* until a lost chunk is sent again, in RTT, at least 1; 0: 3, but 1 for sr-nack and ir */
     /* Erasure codes: */

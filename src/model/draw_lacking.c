@@ -32,8 +32,9 @@ static double draw_independent(const struct model_lacks *lacks, bool all_data, s
 
 /* The wire carries block after block; in a block chunk p is place p / groups of group p mod groups, data
  * first.
- * Cells of a group: chunks lost of all, and in each class (mds: one class). `touched` lists the groups that
- * have any. */
+ * Cells of a group: data chunks lost, and for each class (mds: one class) the parity that it waits for: of
+ * an mds code the first so many rows, of a class of an xor code its own when it is 1; that goes on by one
+ * with each lost chunk that it would have been. `touched` lists the groups that lost data. */
 struct wire {
     const struct model_sampler *sampler;
     const struct model_lacks *lacks;
@@ -45,12 +46,17 @@ struct wire {
     uint32_t *touched;
     uint32_t touched_count;
     double block; /* that is being filled */
-    double lacking;
+    struct model_lacking found;
 };
+
+static const struct model_lacks *lacks_of(const struct model_sampler *sampler)
+{
+    return sampler->terms.longhaul ? &sampler->of.running.lacks : &sampler->of.coded.lacks;
+}
 
 static struct wire wire_of(const struct model_sampler *sampler)
 {
-    const struct model_lacks *lacks = &sampler->of.coded.lacks;
+    const struct model_lacks *lacks = lacks_of(sampler);
     struct wire wire = {.sampler = sampler, .lacks = lacks, .classes = 1, .spared = lacks->rows};
     double spread = sampler->scheme.spread;
     wire.block_groups = spread > 0 ? fmin(spread, lacks->submessages) : lacks->submessages;
@@ -74,22 +80,61 @@ static unsigned size_of(const struct wire *wire, double group)
     return wire->lacks->kind[number < wire->lacks->kind[0].count ? 0 : 1].size;
 }
 
+static double groups_of_block(const struct wire *wire, double block)
+{
+    return fmin(wire->block_groups, wire->lacks->submessages - block * wire->block_groups);
+}
+
+/* Chunks that one group lacks. *row: the last of its parity that it waits for, from 1; 0: none. */
+static unsigned lack_of(const struct wire *wire, const uint8_t *cell, unsigned *row)
+{
+    unsigned lack = 0;
+    *row = 0;
+    for (unsigned class = 1; class <= wire->classes; class ++) {
+        lack += cell[class] > wire->spared ? cell[class] - wire->spared : 0;
+        if (cell[class] > 0)
+            *row = wire->classes > 1 ? class : cell[class];
+    }
+    return lack;
+}
+
 /* What the groups of this block lack; its cells become 0 again. */
 static void end_block(struct wire *wire)
 {
-    const unsigned spared = wire->spared;
+    struct model_lacking *found = &wire->found;
     for (uint32_t i = 0; i < wire->touched_count; i++) {
         uint32_t group = wire->touched[i];
         uint8_t *cell = wire->cells + (size_t)group * (wire->classes + 1);
-        unsigned lack = 0;
-        for (unsigned class = 1; class <= wire->classes; class ++)
-            lack += cell[class] > spared ? cell[class] - spared : 0;
-        if (lack > 0 && wire->sampler->scheme.fallback == LH_MODEL_FALLBACK_SR)
-            lack = size_of(wire, group);
-        wire->lacking += lack;
+        unsigned row;
+        unsigned lack = lack_of(wire, cell, &row);
+        if (lack > 0) {
+            found->data += cell[0];
+            bool whole = wire->sampler->scheme.fallback == LH_MODEL_FALLBACK_SR;
+            found->chunks += whole ? size_of(wire, group) : lack;
+        } else if (row > 0) {
+            double before = wire->block * wire->block_groups * wire->lacks->rows;
+            double at = before + (row - 1) * groups_of_block(wire, wire->block) + group + 1;
+            found->parity = fmax(found->parity, at);
+        }
         memset(cell, 0, wire->classes + 1);
     }
     wire->touched_count = 0;
+}
+
+static void on_data_lost(struct wire *wire, uint32_t group, unsigned class)
+{
+    uint8_t *cell = wire->cells + (size_t)group * (wire->classes + 1);
+    if (cell[0]++ == 0)
+        wire->touched[wire->touched_count++] = group;
+    cell[1 + class]++;
+}
+
+static void on_parity_lost(struct wire *wire, uint32_t group, unsigned row)
+{
+    uint8_t *cell = wire->cells + (size_t)group * (wire->classes + 1);
+    bool waited_for = wire->classes > 1 ? cell[1 + row] > 0 : row < cell[1];
+    if (waited_for)
+        cell[wire->classes > 1 ? 1 + row : 1]++;
 }
 
 static void on_chunk_lost(struct wire *wire, double chunk)
@@ -99,7 +144,7 @@ static void on_chunk_lost(struct wire *wire, double chunk)
         end_block(wire);
         wire->block = block;
     }
-    double groups = fmin(wire->block_groups, wire->lacks->submessages - block * wire->block_groups);
+    double groups = groups_of_block(wire, block);
     double at = chunk - block * wire->block_groups * wire->block_places;
     double place = floor(at / groups);
     double group = at - place * groups;
@@ -110,13 +155,14 @@ static void on_chunk_lost(struct wire *wire, double chunk)
     unsigned number = (unsigned)(data ? place : place - data_places);
     if (data ? number >= size : wire->classes > 1 && number >= rows)
         return; /* there is no such chunk: this group is one shorter */
-    uint8_t *cell = wire->cells + (size_t)group * (wire->classes + 1);
-    if (cell[0]++ == 0)
-        wire->touched[wire->touched_count++] = (uint32_t)group;
-    cell[1 + number % rows]++;
+    if (data)
+        on_data_lost(wire, (uint32_t)group, number % rows);
+    else
+        on_parity_lost(wire, (uint32_t)group, number);
 }
 
-static double draw_bursts(const struct model_sampler *sampler, struct lh_prng *prng, uint8_t *cells)
+static struct model_lacking draw_bursts(const struct model_sampler *sampler, struct lh_prng *prng,
+                                        uint8_t *cells)
 {
     const struct model_loss *loss = &sampler->terms.loss;
     struct wire wire = wire_of(sampler);
@@ -135,13 +181,41 @@ static double draw_bursts(const struct model_sampler *sampler, struct lh_prng *p
         told = last;
     }
     end_block(&wire);
-    return wire.lacking;
+    return wire.found;
 }
 
-double model_draw_lacking(const struct model_sampler *sampler, struct lh_prng *prng, uint8_t *cells)
+struct model_lacking model_draw_lacking(const struct model_sampler *sampler, struct lh_prng *prng,
+                                        uint8_t *cells)
 {
-    const struct model_lacks *lacks = &sampler->of.coded.lacks;
+    const struct model_lacks *lacks = lacks_of(sampler);
     if (sampler->terms.loss.bursty && sampler->terms.loss.packet > 0)
         return draw_bursts(sampler, prng, cells);
-    return draw_independent(lacks, sampler->scheme.fallback == LH_MODEL_FALLBACK_SR, prng);
+    bool all_data = sampler->scheme.fallback == LH_MODEL_FALLBACK_SR;
+    return (struct model_lacking){.chunks = draw_independent(lacks, all_data, prng)};
+}
+
+#define ROUNDS_MAX                                                                                         \
+    256u /* a chunk that was lost so often ends the message in a time that nobody waits for */
+
+double model_draw_rounds(const struct model_loss *loss, double chunks, struct lh_prng *prng)
+{
+    double rounds = 1;
+    for (double left = chunks; rounds < ROUNDS_MAX; rounds++) {
+        struct model_bursts link; /* a round trip later the link has forgotten */
+        struct model_row row;
+        double told = -1;
+        double lost = 0;
+        model_bursts_start(&link, loss);
+        model_bursts_skip(&link, prng, 0);
+        while (model_bursts_next(&link, prng, left * loss->chunk_packets, &row)) {
+            double first = fmax(told + 1, floor(row.first / loss->chunk_packets));
+            double last = floor(row.last / loss->chunk_packets);
+            lost += fmax(0, last - first + 1);
+            told = last;
+        }
+        if (lost <= 0)
+            break;
+        left = lost;
+    }
+    return rounds;
 }

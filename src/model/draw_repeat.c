@@ -4,6 +4,18 @@
 
 #include "model/sampler.h"
 
+/* How often a chunk is lost that was lost `losses` times. */
+static double further(const struct model_repeat *repeat, double losses, double log_loss,
+                      struct lh_prng *prng)
+{
+    if (!repeat->packets)
+        return losses + model_draw_gap(prng, log_loss);
+    double share = (1 - lh_prng_double(prng)) * -expm1(repeat->log_pass[(unsigned)losses]);
+    while (losses < repeat->levels && -expm1(repeat->log_pass[(unsigned)losses + 1]) >= share)
+        losses++;
+    return losses;
+}
+
 double model_draw_repeat(const struct model_repeat *repeat, double log_loss, double chunks,
                          struct lh_prng *prng)
 {
@@ -13,16 +25,16 @@ double model_draw_repeat(const struct model_repeat *repeat, double log_loss, dou
     /* Each round finds a later chunk, or goes on to where one more loss is needed: at most two rounds a
      * level, and behind the last level there is nothing. */
     while (behind < chunks) {
-        double losses = floor((latest + behind) / overhead) + 1;
+        double losses = fmax(0, floor((latest + behind - repeat->shift) / overhead)) + 1;
         if (losses > repeat->levels)
             break;
-        double until = fmin(chunks, fmax(behind + 1, ceil(losses * overhead - latest)));
+        double until = fmin(chunks, fmax(behind + 1, ceil(model_repeat_cost(repeat, losses) - latest)));
         behind += model_draw_gap(prng, repeat->log_pass[(unsigned)losses]);
         if (behind >= until) {
             behind = until;
             continue;
         }
-        latest = (losses + model_draw_gap(prng, log_loss)) * overhead - behind;
+        latest = model_repeat_cost(repeat, further(repeat, losses, log_loss, prng)) - behind;
         behind++;
     }
     return latest;
@@ -45,10 +57,17 @@ struct rounds {
 
 static void send_again(struct rounds *rounds, unsigned round, double first, double last);
 
-/* Chunks first … last were lost in this round, 0 being the first transmission. */
+/* The pieces of a chunk that are lost and sent for themselves. */
+static double pieces(const struct rounds *rounds)
+{
+    return rounds->repeat->packets ? rounds->loss->chunk_packets : 1;
+}
+
+/* Pieces first … last were lost in this round, 0 being the first transmission. */
 static void on_lost(struct rounds *rounds, unsigned round, double first, double last)
 {
-    double time = (round + 1) * rounds->repeat->overhead - (rounds->chunks - 1 - last);
+    double behind = rounds->chunks - 1 - floor(last / pieces(rounds));
+    double time = model_repeat_cost(rounds->repeat, round + 1) - behind;
     rounds->latest = fmax(rounds->latest, time);
     if (round + 1 < ROUNDS_MAX)
         send_again(rounds, round + 1, first, last);
@@ -57,7 +76,7 @@ static void on_lost(struct rounds *rounds, unsigned round, double first, double 
 /* Calls itself through on_lost, as deep as a chunk is lost in a row. */
 static void send_again(struct rounds *rounds, unsigned round, double first, double last)
 {
-    const double size = rounds->loss->chunk_packets;
+    const double size = rounds->loss->chunk_packets / pieces(rounds);
     struct model_bursts *link = &rounds->link[round];
     struct model_row row;
     double lost_first = -1; /* none */
@@ -84,7 +103,7 @@ double model_draw_repeat_bursts(const struct model_repeat *repeat, const struct 
 {
     struct rounds rounds = {.repeat = repeat, .loss = loss, .prng = prng, .chunks = chunks};
     if (loss->packet > 0)
-        send_again(&rounds, 0, 0, chunks - 1);
+        send_again(&rounds, 0, 0, chunks * pieces(&rounds) - 1);
     assert(rounds.latest >= 0);
     return rounds.latest;
 }

@@ -105,7 +105,8 @@ void model_lacks_of(const struct lh_model_scheme *scheme, const struct model_los
     double larger = chunks - lacks->submessages * (size - 1);
     lacks->rows = rows_of(scheme, chunks, (unsigned)size);
     bool all = scheme->spread == 0 || scheme->spread >= lacks->submessages;
-    double stride = all ? lacks->submessages : scheme->spread;
+    const double stride = all ? lacks->submessages : scheme->spread;
+    lacks->stride = stride;
     for (unsigned i = 0; i < 2; i++) {
         struct model_lack *lack = &lacks->kind[i];
         lack->size = (unsigned)size - i;
@@ -117,6 +118,16 @@ void model_lacks_of(const struct lh_model_scheme *scheme, const struct model_los
         lacks->parity_chunks += lack->count * (shorter ? lack->size : lacks->rows);
     }
     sum_up(lacks);
+}
+
+double model_lacks_apart(const struct model_lacks *lacks, const struct model_loss *loss)
+{
+    if (!loss->bursty || loss->leaves >= 1 || loss->leaves <= 0)
+        return 1;
+    double together = -expm1(lacks->stride * log1p(-loss->leaves));
+    double apart = loss->leaves / together;
+    assert(apart <= 1 + 1e-12);
+    return fmin(1, apart);
 }
 
 double model_lack_paper(const struct lh_model_scheme *scheme, double chunk_loss)

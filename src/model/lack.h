@@ -35,7 +35,14 @@ struct model_lacks {
     double mean;               /* E[N], N: the chunks that all lack together */
     double variance;           /* of N */
     double log_none;           /* log P(N = 0) */
+    double stride;             /* submessages of a block, which share it chunk by chunk */
 };
+
+/* How many independent submessages one counts for, at most 1. Where a row of lost chunks hits all submessages
+ * of a block, they fail together: of G, a row of B chunks in the mean makes
+ * (G / B) / (1 - (1 - 1 / B)^G). That is the chance that one of them gets more than m of a row, over the
+ * chance that a certain one does, rows having geometric lengths. */
+double model_lacks_apart(const struct model_lacks *lacks, const struct model_loss *loss);
 
 void model_lacks_of(const struct lh_model_scheme *scheme, const struct model_loss *loss, double chunks,
                     struct model_lacks *lacks);

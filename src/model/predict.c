@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <longhaul/model.h>
 
+#include <assert.h>
 #include <math.h>
 
 #include "base/error.h"
 #include "model/coded.h"
 #include "model/go_back.h"
 #include "model/repeat.h"
+#include "model/running_code.h"
 #include "model/scheme.h"
 #include "model/terms.h"
 
@@ -17,9 +19,15 @@ struct prediction {
     union {
         struct model_repeat repeat;
         struct model_coded coded;
+        struct model_running_code running;
         struct model_go_back go_back;
     } of;
 };
+
+static bool runs_code(const struct prediction *prediction)
+{
+    return prediction->terms.longhaul && model_scheme_codes(prediction->scheme);
+}
 
 static int start(struct prediction *prediction, const struct lh_model_path *path,
                  const struct lh_model_scheme *scheme)
@@ -29,52 +37,65 @@ static int start(struct prediction *prediction, const struct lh_model_path *path
     if (failed)
         return failed;
     prediction->scheme = scheme;
-    if (model_scheme_codes(scheme))
+    if (runs_code(prediction))
+        model_running_code_start(&prediction->of.running, scheme, terms);
+    else if (model_scheme_codes(scheme))
         model_coded_start(&prediction->of.coded, scheme, terms);
     else if (scheme->kind == LH_MODEL_GBN)
         model_go_back_start(&prediction->of.go_back, terms);
     else if (scheme->kind != LH_MODEL_IDEAL)
-        model_repeat_start(&prediction->of.repeat, &terms->loss, model_terms_overhead(terms),
-                           terms->chunks);
+        model_terms_repeat(terms, &prediction->of.repeat);
     return 0;
 }
 
 static double mean_of(const struct prediction *prediction)
 {
     const struct model_terms *terms = &prediction->terms;
+    if (runs_code(prediction))
+        return model_running_code_mean(&prediction->of.running);
     if (model_scheme_codes(prediction->scheme))
         return model_coded_mean(&prediction->of.coded);
     if (prediction->scheme->kind == LH_MODEL_GBN)
         return model_go_back_mean(&prediction->of.go_back);
     if (prediction->scheme->kind == LH_MODEL_IDEAL)
         return terms->ideal_s;
-    return terms->ideal_s + model_repeat_excess(&prediction->of.repeat, terms->chunks) * terms->inject_s;
+    return model_terms_whole(terms) +
+           model_repeat_excess(&prediction->of.repeat, terms->chunks) * terms->inject_s;
 }
 
 static double quantile_of(const struct prediction *prediction, double share)
 {
     const struct model_terms *terms = &prediction->terms;
+    if (runs_code(prediction))
+        return model_running_code_quantile(&prediction->of.running, share);
     if (model_scheme_codes(prediction->scheme))
         return model_coded_quantile(&prediction->of.coded, share);
     if (prediction->scheme->kind == LH_MODEL_GBN)
         return model_go_back_quantile(&prediction->of.go_back, share);
     if (prediction->scheme->kind == LH_MODEL_IDEAL)
         return terms->ideal_s;
-    return terms->ideal_s +
+    return model_terms_whole(terms) +
            model_repeat_quantile(&prediction->of.repeat, terms->chunks, share) * terms->inject_s;
 }
 
 static double cdf_of(const struct prediction *prediction, double seconds)
 {
     const struct model_terms *terms = &prediction->terms;
+    if (runs_code(prediction))
+        return model_running_code_cdf(&prediction->of.running, seconds);
     if (model_scheme_codes(prediction->scheme))
         return model_coded_cdf(&prediction->of.coded, seconds);
     if (prediction->scheme->kind == LH_MODEL_GBN)
         return model_go_back_cdf(&prediction->of.go_back, seconds);
-    if (prediction->scheme->kind == LH_MODEL_IDEAL || seconds < terms->ideal_s)
-        return seconds >= terms->ideal_s;
+    if (prediction->scheme->kind == LH_MODEL_IDEAL || seconds < model_terms_whole(terms))
+        return seconds >= model_terms_whole(terms);
     return model_repeat_cdf(&prediction->of.repeat, terms->chunks,
-                            (seconds - terms->ideal_s) / terms->inject_s);
+                            (seconds - model_terms_whole(terms)) / terms->inject_s);
+}
+
+static const struct model_lacks *lacks_of(const struct prediction *prediction)
+{
+    return runs_code(prediction) ? &prediction->of.running.lacks : &prediction->of.coded.lacks;
 }
 
 /* Beyond the message sent once. */
@@ -84,12 +105,26 @@ static double overhead_bytes_of(const struct prediction *prediction)
     double chunk_bytes = terms->message_wire_bytes / terms->chunks;
     double loss = terms->loss.chunk;
     if (model_scheme_codes(prediction->scheme)) {
-        const struct model_lacks *lacks = &prediction->of.coded.lacks;
+        const struct model_lacks *lacks = lacks_of(prediction);
         return (lacks->parity_chunks + lacks->mean / (1 - loss)) * chunk_bytes;
     }
     if (prediction->scheme->kind == LH_MODEL_GBN)
         return model_go_back_repeated(&prediction->of.go_back) * terms->message_wire_bytes / terms->packets;
     return prediction->scheme->kind == LH_MODEL_IDEAL ? 0 : terms->message_wire_bytes * loss / (1 - loss);
+}
+
+/* The mean by what the paper prints. */
+static double paper_mean(const struct lh_model_path *path, const struct prediction *prediction)
+{
+    if (model_scheme_codes(prediction->scheme))
+        return model_coded_paper(prediction->scheme, &prediction->terms);
+    struct lh_model_scheme scheme = *prediction->scheme;
+    struct prediction paper;
+    scheme.timing = LH_MODEL_TIMING_PAPER;
+    int failed = start(&paper, path, &scheme);
+    assert(!failed); /* the path was checked before */
+    (void)failed;
+    return mean_of(&paper);
 }
 
 int lh_model_predict(const struct lh_model_path *path, const struct lh_model_scheme *scheme,
@@ -109,12 +144,14 @@ int lh_model_predict(const struct lh_model_path *path, const struct lh_model_sch
         .overhead_bytes = overhead_bytes_of(&prediction),
     };
     of.wire_bytes = terms->message_wire_bytes + of.overhead_bytes;
-    of.paper_mean_s = of.mean_s;
+    of.paper_mean_s = scheme->timing == LH_MODEL_TIMING_PAPER && !model_scheme_codes(scheme)
+                          ? of.mean_s
+                          : paper_mean(path, &prediction);
     if (model_scheme_codes(scheme)) {
-        of.paper_mean_s = model_coded_paper(scheme, terms);
-        of.p_fallback = prediction.of.coded.p_fallback;
+        of.p_fallback =
+            runs_code(&prediction) ? prediction.of.running.p_fallback : prediction.of.coded.p_fallback;
         double bytes = (double)path->message_bytes;
-        double sent_s = (terms->chunks + prediction.of.coded.lacks.parity_chunks) * terms->inject_s;
+        double sent_s = (terms->chunks + lacks_of(&prediction)->parity_chunks) * terms->inject_s;
         if (scheme->encode_bytes_per_s > 0) {
             of.encode_core_s = bytes / scheme->encode_bytes_per_s;
             of.encode_cores = of.encode_core_s / sent_s;

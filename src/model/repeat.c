@@ -14,44 +14,86 @@
 /* Where log P is below this, 1 - P is 1. */
 #define LOG_NOTHING (-40.0)
 
-/* Chance that a row of chunks begins here that were all lost k times. */
-static double row_begins(const struct model_loss *loss, double k)
+/* The loss of what is left to arrive after k - 1 losses: of the same chunks, by packets. */
+static struct model_loss loss_of_packets(const struct model_loss *loss, double k)
 {
-    double lost = exp(k * log(loss->chunk));
+    double ends = -expm1(k * log1p(-1 / loss->burst)); /* of a row of packets that were lost k times */
+    return model_loss_of_packets(pow(loss->packet, k), loss->bursty ? 1 / ends : 0, loss->chunk_packets);
+}
+
+double model_repeat_loss(const struct model_loss *loss, bool packets, double k)
+{
+    if (packets && loss->chunk_packets > 1 && loss->packet > 0)
+        return loss_of_packets(loss, k).chunk;
+    return exp(k * log(loss->chunk));
+}
+
+/* Chance that a row of chunks begins here that were all lost k times. */
+static double row_begins(const struct model_loss *loss, bool packets, double k)
+{
+    double lost = model_repeat_loss(loss, packets, k);
     if (!loss->bursty)
         return lost;
-    double ends = -expm1(k * log1p(-loss->leaves));
+    double ends = packets && loss->chunk_packets > 1 ? loss_of_packets(loss, k).leaves
+                                                     : -expm1(k * log1p(-loss->leaves));
     return fmin(1, lost * ends / (1 - lost));
+}
+
+static unsigned levels_of(double chunk_loss, double chunks)
+{
+    double log_loss = log(chunk_loss);
+    double expected = log(fmax(chunks, 1)) + log_loss; /* of chunks lost once */
+    double least = log(LEVEL_IGNORED) + fmin(0, expected);
+    double levels = ceil((least - log(fmax(chunks, 1))) / log_loss);
+    assert(levels >= 1 && levels <= MODEL_LEVELS_MAX);
+    return (unsigned)levels;
+}
+
+static void start(struct model_repeat *repeat, const struct model_loss *loss, double chunks)
+{
+    assert(loss->chunk >= 0 && loss->chunk <= MODEL_CHUNK_LOSS_MAX && repeat->overhead >= 1);
+    repeat->bursty = loss->bursty && loss->chunk > 0;
+    repeat->levels = loss->chunk > 0 ? levels_of(loss->chunk, chunks) : 0;
+    for (unsigned k = 1; k <= repeat->levels; k++) {
+        repeat->log_pass[k] = log1p(-row_begins(loss, repeat->packets, k));
+        if (k > 1 && repeat->log_pass[k] < repeat->log_pass[k - 1])
+            repeat->log_pass[k] = repeat->log_pass[k - 1];
+    }
+    repeat->log_pass[repeat->levels + 1] = 0;
+    repeat->loss = *loss;
 }
 
 void model_repeat_start(struct model_repeat *repeat, const struct model_loss *loss, double overhead,
                         double chunks)
 {
-    assert(loss->chunk >= 0 && loss->chunk <= MODEL_CHUNK_LOSS_MAX && overhead >= 1);
     repeat->overhead = overhead;
-    repeat->log_loss = loss->bursty && loss->chunk > 0 ? log(loss->chunk) : 0;
-    repeat->levels = 0;
-    if (loss->chunk > 0) {
-        double log_loss = log(loss->chunk);
-        double expected = log(fmax(chunks, 1)) + log_loss; /* of chunks lost once */
-        double least = log(LEVEL_IGNORED) + fmin(0, expected);
-        double levels = ceil((least - log(fmax(chunks, 1))) / log_loss);
-        assert(levels >= 1 && levels <= MODEL_LEVELS_MAX);
-        repeat->levels = (unsigned)levels;
-    }
-    for (unsigned k = 1; k <= repeat->levels; k++) {
-        repeat->log_pass[k] = log1p(-row_begins(loss, k));
-        if (k > 1 && repeat->log_pass[k] < repeat->log_pass[k - 1])
-            repeat->log_pass[k] = repeat->log_pass[k - 1];
-    }
-    repeat->log_pass[repeat->levels + 1] = 0;
+    repeat->shift = 0;
+    repeat->packets = false;
+    start(repeat, loss, chunks);
+}
+
+void model_repeat_start_packets(struct model_repeat *repeat, const struct model_loss *loss, double first,
+                                double overhead, double chunks)
+{
+    assert(first >= 1);
+    repeat->overhead = overhead;
+    repeat->shift = first - overhead;
+    repeat->packets = true;
+    start(repeat, loss, chunks);
+}
+
+double model_repeat_cost(const struct model_repeat *repeat, double losses)
+{
+    return losses > 0 ? losses * repeat->overhead + repeat->shift : 0;
 }
 
 /* What the last chunk adds to log P when it is missing after k losses: with bursts it is lost more often
  * than a row begins. */
 static double last_chunk(const struct model_repeat *repeat, unsigned k)
 {
-    return repeat->log_loss < 0 ? log1p(-exp(k * repeat->log_loss)) - repeat->log_pass[k] : 0;
+    return repeat->bursty
+               ? log1p(-model_repeat_loss(&repeat->loss, repeat->packets, k)) - repeat->log_pass[k]
+               : 0;
 }
 
 /* ---- the mean ---------------------------------------------------------------------------------------- */
@@ -87,7 +129,7 @@ static void describe(const struct model_repeat *repeat, double chunks, double fr
         (struct stretch){.log_first = chunks * repeat->log_pass[last + 1] + last_chunk(repeat, first)};
     for (unsigned k = first; k <= last; k++) {
         double rise = repeat->log_pass[k + 1] - repeat->log_pass[k];
-        double left = k * repeat->overhead - from;
+        double left = model_repeat_cost(repeat, k) - from;
         double height = left;
         if (rise > ignored && stretch->count < STEPS_MAX) {
             height = ceil(left);
@@ -131,12 +173,12 @@ double model_repeat_excess(const struct model_repeat *repeat, double chunks)
     double sum = 0;
     if (chunks <= 0)
         return 0;
-    while (last < repeat->levels && (last + 1) * repeat->overhead <= steps)
+    while (last < repeat->levels && model_repeat_cost(repeat, last + 1) <= steps)
         last++;
     /* Each round ends or begins one staircase: two rounds a level. */
     while (first <= repeat->levels) {
-        double ends = first * repeat->overhead;
-        double begins = last < repeat->levels ? (last + 1) * repeat->overhead - steps : INFINITY;
+        double ends = model_repeat_cost(repeat, first);
+        double begins = last < repeat->levels ? model_repeat_cost(repeat, last + 1) - steps : INFINITY;
         double to = fmin(ends, begins);
         if (to > at) {
             struct stretch stretch;
@@ -156,12 +198,12 @@ double model_repeat_cdf(const struct model_repeat *repeat, double chunks, double
 {
     if (s < 0)
         return 0;
-    double passed = floor(s / repeat->overhead);
+    double passed = fmax(0, floor((s - repeat->shift) / repeat->overhead));
     if (passed >= repeat->levels)
         return 1;
     double log_pass = last_chunk(repeat, (unsigned)passed + 1);
     for (unsigned k = (unsigned)passed + 1; k <= repeat->levels; k++) {
-        double height = ceil(k * repeat->overhead - s);
+        double height = ceil(model_repeat_cost(repeat, k) - s);
         if (height >= chunks)
             return exp(log_pass + chunks * repeat->log_pass[k]);
         if (height > 0)
@@ -179,10 +221,11 @@ double model_repeat_quantile(const struct model_repeat *repeat, double chunks, d
     if (model_repeat_cdf(repeat, chunks, 0) >= share)
         return 0;
     unsigned level = 1;
-    while (level < repeat->levels && model_repeat_cdf(repeat, chunks, level * repeat->overhead) < share)
+    while (level < repeat->levels &&
+           model_repeat_cdf(repeat, chunks, model_repeat_cost(repeat, level)) < share)
         level++;
-    double low = (level - 1) * repeat->overhead;
-    double high = level * repeat->overhead;
+    double low = model_repeat_cost(repeat, level - 1);
+    double high = model_repeat_cost(repeat, level);
     for (int i = 0; i < HALVINGS && high - low > CLOSE * high; i++) {
         double middle = (low + high) / 2;
         *(model_repeat_cdf(repeat, chunks, middle) < share ? &low : &high) = middle;

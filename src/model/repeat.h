@@ -19,6 +19,10 @@
  * those lost k times as one that goes on with the chance that k independent ones do; the last chunk is lost k
  * times with the chance p^k as ever. This is exact for k = 1, and an approximation beyond.
  *
+ * Where it is told so, the first loss of a chunk costs something else than each further one, and a chunk is
+ * lost k times when one of its packets is: what arrived of it stays. Then l_k = log(1 - p_k) with
+ * p_k = 1 - (1 - p_packet^k)^n, and the k-th staircase ends at k O + shift.
+ *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef LH_MODEL_REPEAT_H
@@ -31,8 +35,11 @@
 #define MODEL_CHUNK_LOSS_MAX 0.99
 
 struct model_repeat {
-    double overhead;                       /* O, in T_inj; at least 1 */
-    double log_loss;                       /* log p; bursts only: else 0 */
+    double overhead; /* O, in T_inj; at least 1 */
+    double shift;    /* what the first loss costs more than each further one */
+    bool packets;    /* that arrived of a chunk stay */
+    bool bursty;     /* and anything is lost */
+    struct model_loss loss;
     unsigned levels;                       /* the largest k that matters */
     double log_pass[MODEL_LEVELS_MAX + 2]; /* l_k for 1 ... levels; 0 behind them */
 };
@@ -40,6 +47,13 @@ struct model_repeat {
 /* For up to so many chunks. Only the loss of chunks counts. */
 void model_repeat_start(struct model_repeat *repeat, const struct model_loss *loss, double overhead,
                         double chunks);
+/* Longhaul's: `first` for the first loss, and packets stay. */
+void model_repeat_start_packets(struct model_repeat *repeat, const struct model_loss *loss, double first,
+                                double overhead, double chunks);
+/* What the k-th loss of a chunk costs, with those before it; 0 of none. */
+double model_repeat_cost(const struct model_repeat *repeat, double losses);
+/* Chance that a chunk is lost k times in a row. */
+double model_repeat_loss(const struct model_loss *loss, bool packets, double k);
 /* Mean of the excess. `chunks` need not be whole: the paper puts a mean number in. */
 double model_repeat_excess(const struct model_repeat *repeat, double chunks);
 /* P(excess <= s). */

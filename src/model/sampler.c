@@ -17,10 +17,13 @@ int model_sampler_start(struct model_sampler *sampler, const struct lh_model_pat
     sampler->log_loss = log(terms->loss.chunk);
     sampler->cells = 0;
     if (model_scheme_codes(scheme)) {
-        model_coded_start(&sampler->of.coded, scheme, terms);
+        if (terms->longhaul)
+            model_running_code_start(&sampler->of.running, scheme, terms);
+        else
+            model_coded_start(&sampler->of.coded, scheme, terms);
         sampler->cells = terms->loss.bursty ? model_lacking_cells(sampler) : 0;
     } else if (scheme->kind != LH_MODEL_IDEAL && scheme->kind != LH_MODEL_GBN) {
-        model_repeat_start(&sampler->of.repeat, &terms->loss, model_terms_overhead(terms), terms->chunks);
+        model_terms_repeat(terms, &sampler->of.repeat);
     }
     return 0;
 }
@@ -28,11 +31,28 @@ int model_sampler_start(struct model_sampler *sampler, const struct lh_model_pat
 static double draw_coded(const struct model_sampler *sampler, struct lh_prng *prng, uint8_t *cells)
 {
     const struct model_coded *coded = &sampler->of.coded;
-    double lacking = model_draw_lacking(sampler, prng, cells);
+    double lacking = model_draw_lacking(sampler, prng, cells).chunks;
     if (lacking <= 0)
         return coded->whole_s;
     double excess = model_draw_repeat(&coded->repeat, sampler->log_loss, lacking, prng);
     return coded->asked_s + (lacking + excess) * coded->inject_s;
+}
+
+static double draw_running_code(const struct model_sampler *sampler, struct lh_prng *prng, uint8_t *cells)
+{
+    const struct model_running_code *code = &sampler->of.running;
+    const struct lh_model_scheme *scheme = &sampler->scheme;
+    if (!sampler->terms.loss.bursty)
+        return model_running_code_quantile(code, lh_prng_double(prng));
+    struct model_lacking lacking = model_draw_lacking(sampler, prng, cells);
+    if (lacking.chunks <= 0)
+        return code->sent_s + lacking.parity * code->inject_s;
+    double rounds = 1;
+    if (scheme->fallback == LH_MODEL_FALLBACK_SR)
+        rounds = model_draw_rounds(&sampler->terms.loss, lacking.data, prng);
+    else if (scheme->kind == LH_MODEL_EC_XOR)
+        rounds = model_draw_rounds(&sampler->terms.loss, lacking.chunks, prng);
+    return code->asked_s + lacking.chunks * code->inject_s + (rounds - 1) * code->round_s;
 }
 
 double model_sampler_draw(const struct model_sampler *sampler, struct lh_prng *prng, uint8_t *cells)
@@ -46,7 +66,7 @@ double model_sampler_draw(const struct model_sampler *sampler, struct lh_prng *p
         return model_draw_go_back(terms, prng);
     case LH_MODEL_EC_MDS:
     case LH_MODEL_EC_XOR:
-        return draw_coded(sampler, prng, cells);
+        return terms->longhaul ? draw_running_code(sampler, prng, cells) : draw_coded(sampler, prng, cells);
     case LH_MODEL_SR_RTO:
     case LH_MODEL_SR_NACK:
         excess = terms->loss.bursty
@@ -55,5 +75,5 @@ double model_sampler_draw(const struct model_sampler *sampler, struct lh_prng *p
         break;
     }
     assert(excess >= 0);
-    return terms->ideal_s + excess * terms->inject_s;
+    return model_terms_whole(terms) + excess * terms->inject_s;
 }

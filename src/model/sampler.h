@@ -11,6 +11,7 @@
 #include "base/prng.h"
 #include "model/coded.h"
 #include "model/draw.h"
+#include "model/running_code.h"
 #include "model/terms.h"
 
 struct model_sampler {
@@ -21,6 +22,7 @@ struct model_sampler {
     union {
         struct model_repeat repeat;
         struct model_coded coded;
+        struct model_running_code running;
     } of;
 };
 
@@ -42,10 +44,20 @@ double model_draw_repeat(const struct model_repeat *repeat, double log_loss, dou
  * transmission of the message meets bursts of its own. */
 double model_draw_repeat_bursts(const struct model_repeat *repeat, const struct model_loss *loss,
                                 double chunks, struct lh_prng *prng);
-/* Chunks that are lacking when all were sent once. With bursts each row of lost packets is put into the
- * submessages it hits, in the order of the wire; that takes cells. */
-double model_draw_lacking(const struct model_sampler *sampler, struct lh_prng *prng, uint8_t *cells);
+/* Of a message when all was sent once. */
+struct model_lacking {
+    double chunks; /* that are lacking */
+    double data;   /* data chunks that are missing in submessages that failed (bursts only) */
+    double
+        parity; /* chunks of it until the last submessage that did not fail was decodable (bursts only) */
+};
+/* With bursts each row of lost packets is put into the submessages it hits, in the order of the wire; that
+ * takes cells. */
+struct model_lacking model_draw_lacking(const struct model_sampler *sampler, struct lh_prng *prng,
+                                        uint8_t *cells);
 size_t model_lacking_cells(const struct model_sampler *sampler);
+/* Rounds that `chunks` take, on a link that loses in bursts; at least 1. */
+double model_draw_rounds(const struct model_loss *loss, double chunks, struct lh_prng *prng);
 /* Seconds of a message by go-back-N. */
 double model_draw_go_back(const struct model_terms *terms, struct lh_prng *prng);
 

@@ -67,6 +67,10 @@ int model_scheme_check(const struct lh_model_scheme *scheme)
 {
     if ((unsigned)scheme->kind >= KINDS)
         return lh_fail(LH_EINVAL, "scheme %d is none of enum lh_model_kind", (int)scheme->kind);
+    if (scheme->timing != LH_MODEL_TIMING_PAPER && scheme->timing != LH_MODEL_TIMING_LONGHAUL)
+        return lh_fail(LH_EINVAL,
+                       "timing %d is none; use LH_MODEL_TIMING_PAPER or LH_MODEL_TIMING_LONGHAUL",
+                       (int)scheme->timing);
     if (scheme->rto_rtts != 0 && !(scheme->rto_rtts >= 1 && scheme->rto_rtts <= MODEL_RTTS_MAX))
         return lh_fail(LH_ERANGE,
                        "a timeout of %g round trips cannot be; it has at least 1, or 0 for the default",

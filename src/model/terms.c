@@ -5,7 +5,7 @@
 #include <math.h>
 
 #include "base/error.h"
-#include "model/repeat.h"
+#include "model/running.h"
 #include "model/scheme.h"
 
 #define BYTES_MAX    ((uint64_t)1 << 63)
@@ -52,6 +52,10 @@ static int check_link(const struct lh_model_path *path)
     if (path->burst_packets > 0 && path->burst_packets < 1)
         return lh_fail(LH_EINVAL, "bursts of %g packets cannot be; a burst has at least 1",
                        path->burst_packets);
+    if (!(path->reorder_window_s >= 0) || !(path->reorder_window_s <= RTT_MAX_S))
+        return lh_fail(LH_ERANGE,
+                       "a reordering window of %g s cannot be; it is up to %g s, or 0 for none known",
+                       path->reorder_window_s, RTT_MAX_S);
     return 0;
 }
 
@@ -101,7 +105,10 @@ int model_terms_of(const struct lh_model_path *path, const struct lh_model_schem
     of.inject_s = message_s / of.chunks;
     of.packet_inject_s = message_s / of.packets;
     of.rto_s = model_scheme_rto(scheme) * path->rtt_s;
+    of.first_s = of.rto_s;
     of.ideal_s = message_s + path->rtt_s;
+    if (scheme->timing == LH_MODEL_TIMING_LONGHAUL)
+        model_running_terms(path, scheme, &of);
     assert(of.chunks >= 1 && of.packets >= of.chunks);
     *terms = of;
     return 0;
@@ -110,4 +117,19 @@ int model_terms_of(const struct lh_model_path *path, const struct lh_model_schem
 double model_terms_overhead(const struct model_terms *terms)
 {
     return terms->rto_s / terms->inject_s + 1;
+}
+
+void model_terms_repeat(const struct model_terms *terms, struct model_repeat *repeat)
+{
+    double overhead = model_terms_overhead(terms);
+    if (terms->longhaul)
+        model_repeat_start_packets(repeat, &terms->loss, terms->first_s / terms->inject_s + 1, overhead,
+                                   terms->chunks);
+    else
+        model_repeat_start(repeat, &terms->loss, overhead, terms->chunks);
+}
+
+double model_terms_whole(const struct model_terms *terms)
+{
+    return terms->ideal_s + terms->repairs_s;
 }

@@ -47,8 +47,8 @@ static void must(int code, const char *what)
         fail_msg("%s: %d, %s", what, code, lh_last_error());
 }
 
-/* scheme: one of a test's own, or NULL. */
-static void open_ends(const char *link, const struct lh_scheme *scheme)
+/* scheme: one of a test's own, or NULL. reliability: NULL is that scheme, or the default. */
+static void open_ends(const char *link, const struct lh_scheme *scheme, const char *reliability)
 {
     struct lh_attr attr;
     lh_attr_init(&attr);
@@ -56,6 +56,7 @@ static void open_ends(const char *link, const struct lh_scheme *scheme)
     attr.channels = 2;
     attr.workers = 2;
     attr.scheme = scheme;
+    attr.reliability = reliability;
     attr.coders = 2;
     attr.slot_bytes = 65536;
     must(lh_link_parse(link, &attr.link), "lh_link_parse");
@@ -115,6 +116,7 @@ static void *work(void *argument)
         struct lh_request *request = NULL;
         struct lh_result result = {0};
         struct lh_stats stats;
+        struct lh_scheme_report report;
         size_t bytes = job->sends ? make_message(data, job->seed << 32 | i) : ROOM;
         int error = job->sends ? lh_send(job->connection, data, bytes, NULL, &request)
                                : lh_recv(job->connection, data, bytes, NULL, &request);
@@ -135,6 +137,7 @@ static void *work(void *argument)
             atomic_fetch_add(&delivered, 1);
         lh_request_free(request);
         lh_connection_stats(job->connection, &stats);
+        lh_connection_scheme(job->connection, &report);
     }
     free(data);
     return NULL;
@@ -159,15 +162,19 @@ static void run_jobs(bool cancels)
                 pthread_join(jobs[end][sends][i].thread, NULL);
 }
 
-static void many_threads(const struct lh_scheme *scheme)
+static void many_threads(const struct lh_scheme *scheme, const char *reliability)
 {
     for (int cancels = 0; cancels < 2; cancels++) {
         struct lh_stats stats;
+        struct lh_scheme_report report;
         atomic_store(&delivered, 0);
-        open_ends("rtt=2ms,loss=1e-2,reorder=1e-3,duplicate=1e-3", scheme);
+        open_ends("rtt=2ms,loss=1e-2,reorder=1e-3,duplicate=1e-3", scheme, reliability);
         run_jobs(cancels);
         must(lh_connection_stats(ends[0], &stats), "lh_connection_stats");
-        assert_int_equal(scheme != NULL, stats.chunks_recovered > 0);
+        must(lh_connection_scheme(ends[0], &report), "lh_connection_scheme");
+        assert_int_equal(reliability != NULL, report.automatic && report.chunks_seen > 0);
+        if (!reliability)
+            assert_int_equal(scheme != NULL, stats.chunks_recovered > 0);
         lh_close(ends[0]);
         lh_close(ends[1]);
         assert_int_equal(atomic_load(&wrong), 0);
@@ -180,13 +187,20 @@ static void many_threads(const struct lh_scheme *scheme)
 static void many_threads_send_again(void **state)
 {
     (void)state;
-    many_threads(NULL);
+    many_threads(NULL, NULL);
 }
 
 static void many_threads_code(void **state)
 {
     (void)state;
-    many_threads(&parity_scheme);
+    many_threads(&parity_scheme, NULL);
+}
+
+/* Schemes change while messages are in flight, and who asks about them reads what the worker writes. */
+static void many_threads_choose(void **state)
+{
+    (void)state;
+    many_threads(NULL, "auto");
 }
 
 static _Atomic uint32_t encodings;
@@ -217,7 +231,7 @@ static void nothing_is_encoded_afterwards(void **state)
         struct lh_request *recv;
         atomic_store(&is_over, false);
         atomic_store(&encodings, 0);
-        open_ends("rtt=20ms", &slow_scheme); /* it begins before all has arrived */
+        open_ends("rtt=20ms", &slow_scheme, NULL); /* it begins before all has arrived */
         must(lh_recv(ends[1], buffer, ROOM, NULL, &recv), "lh_recv");
         must(lh_send(ends[0], data, ROOM, NULL, &send), "lh_send");
         for (int turns = 0; atomic_load(&encodings) == 0 && turns < 10000; turns++)
@@ -254,7 +268,7 @@ static void close_wakes_who_waits(void **state)
         struct lh_request *request;
         pthread_t thread;
         void *result;
-        open_ends("none", NULL);
+        open_ends("none", NULL, NULL);
         must(lh_recv(ends[0], buffer, 10, NULL, &request), "lh_recv");
         must(pthread_create(&thread, NULL, wait_for_ever, request), "pthread_create");
         lh_close(ends[i % 2]); /* its own end, or the other one */
@@ -269,9 +283,8 @@ static void close_wakes_who_waits(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(many_threads_send_again),
-        cmocka_unit_test(many_threads_code),
-        cmocka_unit_test(nothing_is_encoded_afterwards),
+        cmocka_unit_test(many_threads_send_again), cmocka_unit_test(many_threads_code),
+        cmocka_unit_test(many_threads_choose),     cmocka_unit_test(nothing_is_encoded_afterwards),
         cmocka_unit_test(close_wakes_who_waits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -25,6 +25,7 @@ struct auto_scheme {
     uint32_t newest;    /* segment of which a chunk has arrived */
     bool any;           /* or none has */
     lh_time arrival_ns; /* the newest look that found anything; LH_TIME_NEVER: none did */
+    uint64_t rx_bytes;  /* of all that had arrived by then */
     uint32_t chosen;    /* candidate, of the newest message */
     uint64_t room;      /* of that message */
 };
@@ -185,10 +186,12 @@ void auto_scheme_look(struct lh_connection *c, struct recv_segment *segment, boo
 void auto_scheme_looked(struct lh_connection *c, uint32_t chunks, lh_time now)
 {
     struct auto_scheme *a = c->automatic;
+    struct lh_stats stats;
     if (!a || chunks == 0)
         return;
-    path_estimate_on_arrivals(&a->estimate, now, chunks, (uint64_t)chunks * c->attr.chunk_bytes,
-                              c->path.rtt_ns / 4);
+    lh_sdr_stats(c->qp, &stats); /* the last chunk of a message may be as short as a byte */
+    path_estimate_on_arrivals(&a->estimate, now, chunks, stats.rx_bytes - a->rx_bytes, c->path.rtt_ns / 4);
+    a->rx_bytes = stats.rx_bytes;
     a->arrival_ns = now;
 }
 

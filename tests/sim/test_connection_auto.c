@@ -87,6 +87,43 @@ static void the_path_is_found_out(void **state)
     }
 }
 
+/* What arrives is payload, not chunks: small messages in large chunks do not make a slow path a fast one. */
+static void small_messages_are_no_high_rate(void **state)
+{
+    (void)state;
+    enum { COUNT = 64 };
+    struct connection_pair pair = open_pair("rtt=20ms,rate=10Mbit", "auto");
+    uint8_t *data = connection_pair_bytes(64, 1);
+    uint8_t rooms[COUNT][64];
+    struct lh_request *requests[2][COUNT];
+    for (int i = 0; i < COUNT; i++) {
+        requests[0][i] = connection_pair_recv(&pair, 1, rooms[i], 64);
+        requests[1][i] = connection_pair_send(&pair, 0, data, 64);
+    }
+    for (int i = 0; i < 2 * COUNT; i++)
+        assert_int_equal(connection_pair_finish(&pair, requests[i % 2][i / 2]).error, 0);
+    struct lh_scheme_report report = ask(&pair);
+    assert_true(report.rate_bps > 0 && report.rate_bps < 10e6);
+    connection_pair_close(&pair);
+    free(data);
+}
+
+static void before_it_is_attached(void **state)
+{
+    (void)state;
+    struct lh_attr attr;
+    struct lh_connection *alone;
+    struct lh_scheme_report report;
+    lh_attr_init(&attr);
+    attr.device = "udp:127.0.0.1";
+    attr.reliability = "auto,overhead=0";
+    assert_int_equal(lh_open(&attr, &alone), 0);
+    assert_int_equal(lh_connection_scheme(alone, &report), 0); /* not attached */
+    assert_true(report.automatic && report.rtt_ns == 0 && report.chunks_seen == 0);
+    assert_string_equal(report.scheme, "sr-nack");
+    lh_close(alone);
+}
+
 static void loss_makes_it_code(void **state)
 {
     (void)state;
@@ -229,6 +266,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_path_is_found_out),
+        cmocka_unit_test(small_messages_are_no_high_rate),
+        cmocka_unit_test(before_it_is_attached),
         cmocka_unit_test(loss_makes_it_code),
         cmocka_unit_test(no_loss_costs_next_to_nothing),
         cmocka_unit_test(sizes_side_by_side),

@@ -80,14 +80,6 @@ uint64_t auto_scheme_segment_bytes_min(const struct lh_connection *c)
 
 /* ---- choosing ---------------------------------------------------------------------------------------- */
 
-/* In packets, from runs of lost chunks: a burst that begins anywhere in a chunk of n packets touches
- * 1 + (B - 1) / n of them in the mean. */
-static double burst_packets(const struct lh_connection *c)
-{
-    double run = path_estimate_run_chunks(&c->automatic->estimate);
-    return 1 + (run - 1) * (c->attr.chunk_bytes / c->attr.mtu_bytes);
-}
-
 static struct auto_path path_of(const struct lh_connection *c)
 {
     const struct path_estimate *estimate = &c->automatic->estimate;
@@ -96,7 +88,7 @@ static struct auto_path path_of(const struct lh_connection *c)
         .rtt_s = (double)c->path.rtt_ns / (double)LH_NS_PER_S,
         .bandwidth_bps = rate > 0 ? rate : RATE_UNKNOWN_BPS,
         .chunk_loss = path_estimate_loss_upper(estimate),
-        .burst_packets = burst_packets(c),
+        .burst_packets = path_estimate_burst_packets(estimate, c->attr.chunk_bytes / c->attr.mtu_bytes),
     };
 }
 

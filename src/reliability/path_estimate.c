@@ -95,6 +95,12 @@ double path_estimate_run_chunks(const struct path_estimate *estimate)
     return all.runs > 0 ? all.lost / all.runs : 1;
 }
 
+double path_estimate_burst_packets(const struct path_estimate *estimate, uint32_t chunk_packets)
+{
+    assert(chunk_packets > 0);
+    return 1 + (path_estimate_run_chunks(estimate) - 1) * chunk_packets;
+}
+
 double path_estimate_rate_bps(const struct path_estimate *estimate)
 {
     return estimate->rate_ns > 0 ? estimate->rate_bytes * 8 * (double)LH_NS_PER_S / estimate->rate_ns : 0;

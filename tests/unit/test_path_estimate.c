@@ -43,6 +43,18 @@ static void counts(void **state)
     assert_true(estimate.chunks_seen == 10000 && estimate.chunks_lost == 100);
 }
 
+/* Runs of 2.5 chunks: bursts of 2.5 packets where a chunk is one, of 1 + 1.5 x 8 where it has eight. */
+static void bursts_of_packets(void **state)
+{
+    (void)state;
+    struct path_estimate estimate;
+    path_estimate_init(&estimate);
+    assert_near(path_estimate_burst_packets(&estimate, 8), 1, 1e-12);
+    path_estimate_on_chunks(&estimate, 1000, 5, 2);
+    assert_near(path_estimate_burst_packets(&estimate, 1), 2.5, 1e-12);
+    assert_near(path_estimate_burst_packets(&estimate, 8), 13, 1e-12);
+}
+
 /* Without a loss the upper end falls as more is seen, as far as the memory goes. */
 static void none_lost_means_more_and_more(void **state)
 {
@@ -164,6 +176,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nothing_is_known),
         cmocka_unit_test(counts),
+        cmocka_unit_test(bursts_of_packets),
         cmocka_unit_test(none_lost_means_more_and_more),
         cmocka_unit_test(a_path_that_changes),
         cmocka_unit_test(a_path_that_does_not),

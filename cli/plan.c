@@ -37,7 +37,8 @@ struct settings {
     lh_time rtt_ns;
     uint64_t chunk_bytes, encode_bytes_per_s;
     uint32_t mtu_bytes, cores;
-    const char *figures, *link_file, *distance, *loss, *size, *mix, *by, *loss_of, *burst, *max_overhead;
+    const char *figures, *link_file, *distance, *loss, *size, *mix, *by, *loss_of, *burst, *max_overhead,
+        *allow_loss;
     bool worst;
     struct cli_link_file file; /* what the link file says, NaN where it says nothing */
     struct cli_plan_order order;
@@ -222,8 +223,22 @@ static int take_link(const struct settings *settings, struct lh_model_path *link
     return status;
 }
 
+static int take_allowed(const char *text, double *share)
+{
+    double read;
+    if (lh_parse_ratio(text, &read))
+        return cli_misused("--allow-loss: %s", lh_last_error());
+    if (!(read > 0) || !(read < 1))
+        return cli_misused(
+            "--allow-loss: \"%s\" is not possible: it is a share above 0 and below 1, as 1e-3", text);
+    *share = read;
+    return CLI_PROCEED;
+}
+
 static int check(const struct cli_plan_order *order)
 {
+    if (!isnan(order->allow_loss) && order->map)
+        return cli_misused("--allow-loss: a map has no place for deadlines; leave --map out");
     for (unsigned i = 0; i < order->schemes.count; i++) {
         struct lh_model_scheme scheme;
         if (lh_model_scheme_parse(order->schemes.text[i], &scheme))
@@ -251,6 +266,8 @@ static int take_all(struct settings *settings)
         status = take_by(settings->by, order);
     if (status == CLI_PROCEED)
         status = take_limits(settings, &order->question);
+    if (status == CLI_PROCEED && settings->allow_loss)
+        status = take_allowed(settings->allow_loss, &order->allow_loss);
     return status == CLI_PROCEED ? check(order) : status;
 }
 
@@ -337,6 +354,8 @@ static void list_own(struct settings *settings, struct cli_option out[static OPT
          .kind = CLI_TEXT},
         {"max-overhead", "SHARE", "most that may be sent beside the messages: 25% (no limit)",
          &settings->max_overhead, .kind = CLI_TEXT},
+        {"allow-loss", "SHARE", "of a message that may be missing: shows what a deadline would bring",
+         &settings->allow_loss, .kind = CLI_TEXT},
         {"cores", "N", "most that may encode (no limit)", &settings->cores, .kind = CLI_COUNT,
          .max = CORES_MAX},
         {"encode-rate", "SIZE", "data that one core encodes a second by ec:mds, 8 parity chunks (14.6GB)",
@@ -366,6 +385,7 @@ int cli_plan(int argc, char **argv)
         .loss_of = "packet",
         .file = {NAN, NAN, NAN, NAN, NAN},
         .order.loss_low = NAN,
+        .order.allow_loss = NAN,
     };
     struct cli_operands operands;
     struct cli_option link[OPTIONS_MAX], own[OPTIONS_MAX];

@@ -113,7 +113,8 @@ static int draw(const struct cli_figure *figure, const struct cli_folder *folder
 static int draw_map(const struct cli_folder *folder)
 {
     char path[PATH_MAX + 16];
-    struct cli_plan_order order = {.loss_low = NAN, .by = "mean", .map = true, .output = path};
+    struct cli_plan_order order = {
+        .loss_low = NAN, .allow_loss = NAN, .by = "mean", .map = true, .output = path};
     lh_plan_init(&order.question);
     order.question.link.bandwidth_bps = 400e9;
     order.question.link.rtt_s = 0.025;

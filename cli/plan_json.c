@@ -69,6 +69,26 @@ static void put_worst(struct cli_json *json, const struct cli_plan_order *order,
         cli_json_text(json, "verdict_loss_low", cli_plan_worst_words(order, point, words));
 }
 
+static void put_deadline(struct cli_json *json, const struct cli_plan_order *order,
+                         const struct cli_plan_point *point)
+{
+    char words[CLI_PLAN_DEADLINE_MAX];
+    const struct lh_plan_deadline *deadline = &point->deadline;
+    cli_json_open(json, "deadline", '{');
+    cli_json_count(json, "available", 0);
+    cli_json_number(json, "allow_loss", order->allow_loss);
+    cli_json_count(json, "chunk_bytes", deadline->chunk_bytes);
+    cli_json_number(json, "seconds", deadline->seconds);
+    cli_json_number(json, "times_ideal", deadline->times_ideal);
+    cli_json_number(json, "wait_s", deadline->wait_s);
+    cli_json_number(json, "missing", deadline->missing);
+    cli_json_number(json, "missing_p999", deadline->missing_p999);
+    cli_json_number(json, "whole", deadline->whole);
+    cli_json_number(json, "overhead", deadline->overhead);
+    cli_json_text(json, "verdict", cli_plan_deadline_words(order, point, words));
+    cli_json_close(json, '}');
+}
+
 static void put_question(struct cli_json *json, const struct cli_plan_order *order,
                          const struct lh_plan_question *question)
 {
@@ -103,6 +123,8 @@ static void put_point(struct cli_json *json, const struct cli_plan_order *order,
     for (unsigned i = 0; i < point->rows_count; i++)
         put_row(json, &point->rows[i]);
     cli_json_close(json, ']');
+    if (!isnan(order->allow_loss))
+        put_deadline(json, order, point);
     cli_json_open(json, "plan", '{');
     put_place(json, "best", plan, plan->best);
     put_place(json, "runner_up", plan, plan->runner_up);

@@ -27,7 +27,8 @@ struct cli_plan_order {
     /* One plan for the highest loss; this is the lowest that was given or the one that was measured. NaN:
      * there is no other. */
     double loss_low;
-    bool measured; /* out of a link file, and losses holds the upper bound */
+    bool measured;     /* out of a link file, and losses holds the upper bound */
+    double allow_loss; /* share of a message that may be missing; NaN: none */
     struct cli_texts schemes;
     const char *by;     /* "p99.9" */
     const char *json;   /* NULL: not asked for */
@@ -57,6 +58,7 @@ struct cli_plan_point {
     struct lh_plan_question question; /* of one size, or the mix, and one loss */
     struct lh_plan plan;
     struct cli_plan_worst worst;
+    struct lh_plan_deadline deadline; /* where some may be missing */
     struct cli_plan_row rows[CLI_PLAN_ROWS_MAX];
     unsigned rows_count;
 };
@@ -77,6 +79,14 @@ int cli_plan_worst(const struct cli_plan_order *order, struct cli_plan_point *po
 /* The same in sentences, a line each; returns out. */
 char *cli_plan_worst_words(const struct cli_plan_order *order, const struct cli_plan_point *point,
                            char out[static CLI_PLAN_WORST_MAX]);
+
+/* plan_deadline.c: fills in point->deadline where some may be missing. CLI_PROCEED, or says why it cannot
+ * be. */
+int cli_plan_deadline(const struct cli_plan_order *order, struct cli_plan_point *point);
+#define CLI_PLAN_DEADLINE_MAX 768
+/* The same in sentences, a line each; returns out. */
+char *cli_plan_deadline_words(const struct cli_plan_order *order, const struct cli_plan_point *point,
+                              char out[static CLI_PLAN_DEADLINE_MAX]);
 
 /* plan_table.c: one point with all its schemes, and several with a row each. */
 void cli_plan_table(const struct cli_plan_order *order, const struct cli_plan_point *point);

@@ -126,6 +126,23 @@ static void print_row(const struct cli_table *table, const struct cli_plan_row *
     cli_table_row(table, cells);
 }
 
+/* Not a scheme that there is: its row says so. */
+static void print_deadline(const struct cli_table *table, const struct cli_plan_order *order,
+                           const struct cli_plan_point *point)
+{
+    struct cli_cell cells[sizeof scheme_columns / sizeof scheme_columns[0]] = {0};
+    const struct lh_plan_deadline *deadline = &point->deadline;
+    snprintf(cells[1].text, CLI_CELL_MAX, "a deadline *");
+    for (unsigned i = 2; i <= 10; i++)
+        snprintf(cells[i].text, CLI_CELL_MAX, "-");
+    static const unsigned columns[] = {
+        [LH_PLAN_BY_MEAN] = 3, [LH_PLAN_BY_P50] = 4, [LH_PLAN_BY_P99] = 5, [LH_PLAN_BY_P999] = 6};
+    put_time(&cells[columns[order->question.by]], deadline->seconds);
+    put_times_ideal(&cells[7], deadline->times_ideal);
+    put_percent(&cells[8], deadline->overhead);
+    cli_table_row(table, cells);
+}
+
 /* Sentences, broken between words; each line of the text begins a new one. */
 static void print_sentences(const char *text)
 {
@@ -161,7 +178,7 @@ static bool means_differ(const struct cli_plan_point *point)
 void cli_plan_table(const struct cli_plan_order *order, const struct cli_plan_point *point)
 {
     struct cli_table table = make_table(scheme_columns);
-    char verdict[LH_PLAN_VERDICT_MAX], worst[CLI_PLAN_WORST_MAX];
+    char verdict[LH_PLAN_VERDICT_MAX], worst[CLI_PLAN_WORST_MAX], deadline[CLI_PLAN_DEADLINE_MAX];
     print_link(order);
     print_loss(order, &point->question.link);
     print_messages(order, point);
@@ -170,6 +187,8 @@ void cli_plan_table(const struct cli_plan_order *order, const struct cli_plan_po
     cli_table_rule(&table);
     for (unsigned i = 0; i < point->rows_count; i++)
         print_row(&table, &point->rows[i]);
+    if (!isnan(order->allow_loss))
+        print_deadline(&table, order, point);
     cli_table_rule(&table);
     printf(INDENT "× ideal: by %s%s.\n", order->by,
            order->mix ? ", the weighted mean; so are all times" : "");
@@ -181,6 +200,8 @@ void cli_plan_table(const struct cli_plan_order *order, const struct cli_plan_po
     print_sentences(lh_plan_verdict(&point->question, &point->plan, verdict, sizeof verdict));
     if (point->worst.any)
         print_sentences(cli_plan_worst_words(order, point, worst));
+    if (!isnan(order->allow_loss))
+        print_sentences(cli_plan_deadline_words(order, point, deadline));
 }
 
 /* ---- several points ---------------------------------------------------------------------------------- */

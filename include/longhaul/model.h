@@ -113,6 +113,30 @@ LH_API int lh_model_quantile(const struct lh_model_path *path, const struct lh_m
 LH_API int lh_model_cdf(const struct lh_model_path *path, const struct lh_model_scheme *scheme,
                         double seconds, double *share);
 
+/* ---- a deadline: what has come by then is handed over ------------------------------------------------- */
+
+/* Selective repeat that ends at a deadline, whole or not. No scheme of Longhaul does this: it is what one
+ * would bring. Shares are of a message's chunks. */
+struct lh_model_bounded {
+    double mean_s; /* of the completion time: the deadline, or earlier where all came before */
+    double p50_s, p99_s, p999_s;
+    double missing; /* in the mean */
+    double missing_p99,
+        missing_p999;      /* no more than that in 99 % and 99.9 % of the messages; NaN with bursts,
+                                         where it is not known */
+    double whole;          /* share of the messages that miss nothing */
+    double overhead_bytes; /* of repeats until then */
+};
+
+/* scheme: sr-rto or sr-nack by the paper's timing, what repeats until then. deadline_s: from the injection of the first chunk, as
+ * all times here; not before ideal_s. */
+LH_API int lh_model_bounded(const struct lh_model_path *path, const struct lh_model_scheme *scheme,
+                            double deadline_s, struct lh_model_bounded *bounded);
+/* The earliest deadline by which no more than `missing` (above 0, below 1) is missing: in the mean where
+ * share is 0, else in that share of the messages (-LH_EINVAL with bursts). */
+LH_API int lh_model_deadline(const struct lh_model_path *path, const struct lh_model_scheme *scheme,
+                             double missing, double share, double *deadline_s);
+
 /* ---- message by message: Monte Carlo ----------------------------------------------------------------- */
 
 /* Draws `count` completion times into seconds. Only what is lost is drawn, so a sample costs as much as it

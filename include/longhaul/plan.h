@@ -91,6 +91,27 @@ LH_API int lh_plan_weigh(const struct lh_plan_question *question, const struct l
 /* Weighs the list. That nothing keeps to the limits is no error. */
 LH_API int lh_plan_make(const struct lh_plan_question *question, struct lh_plan *plan);
 
+/* Selective repeat that ends at a deadline and hands over what has come, for messages that may be incomplete.
+ * No scheme of Longhaul does this; it is what one would bring. */
+struct lh_plan_deadline {
+    struct lh_model_scheme scheme; /* what repeats until then */
+    uint64_t chunk_bytes;
+    double seconds;     /* by what was asked for; in a mix the weighted mean */
+    double times_ideal; /* that over what it would be without loss */
+    double wait_s;      /* the deadline is so long after that; in a mix, the most */
+    double missing;     /* share of a message in the mean */
+    double
+        missing_p999; /* no more in 99.9 % of the messages; of the size that misses most; NaN with bursts */
+    double whole;     /* share of the messages that miss nothing */
+    double overhead;  /* bytes that are repeated, as a share of the messages */
+};
+
+/* The earliest deadline by which no more than `missing` (above 0, below 1) of a message is missing, by the
+ * question's measure: in the mean, or in that share of the messages (-LH_EINVAL with bursts); and the chunks
+ * with which that is soonest. Limits are not looked at. */
+LH_API int lh_plan_deadline(const struct lh_plan_question *question, double missing,
+                            struct lh_plan_deadline *deadline);
+
 /* Bytes that lh_plan_verdict needs at most, with the final zero. */
 #define LH_PLAN_VERDICT_MAX 2048
 

@@ -165,7 +165,12 @@ static double integrate(const struct stretch *stretch, double length)
 
 double model_repeat_excess(const struct model_repeat *repeat, double chunks)
 {
-    assert(chunks >= 0);
+    return model_repeat_excess_until(repeat, chunks, INFINITY);
+}
+
+double model_repeat_excess_until(const struct model_repeat *repeat, double chunks, double limit)
+{
+    assert(chunks >= 0 && limit >= 0);
     double steps = ceil(chunks) - 1; /* T_inj from a staircase's first step to its last */
     unsigned first = 1;
     unsigned last = 0;
@@ -176,10 +181,10 @@ double model_repeat_excess(const struct model_repeat *repeat, double chunks)
     while (last < repeat->levels && model_repeat_cost(repeat, last + 1) <= steps)
         last++;
     /* Each round ends or begins one staircase: two rounds a level. */
-    while (first <= repeat->levels) {
+    while (first <= repeat->levels && at < limit) {
         double ends = model_repeat_cost(repeat, first);
         double begins = last < repeat->levels ? model_repeat_cost(repeat, last + 1) - steps : INFINITY;
-        double to = fmin(ends, begins);
+        double to = fmin(limit, fmin(ends, begins));
         if (to > at) {
             struct stretch stretch;
             describe(repeat, chunks, at, first, last, &stretch);

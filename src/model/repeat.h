@@ -56,6 +56,8 @@ double model_repeat_cost(const struct model_repeat *repeat, double losses);
 double model_repeat_loss(const struct model_loss *loss, bool packets, double k);
 /* Mean of the excess. `chunks` need not be whole: the paper puts a mean number in. */
 double model_repeat_excess(const struct model_repeat *repeat, double chunks);
+/* The same of what is cut off at `limit`: the mean of the smaller of the two. */
+double model_repeat_excess_until(const struct model_repeat *repeat, double chunks, double limit);
 /* P(excess <= s). */
 double model_repeat_cdf(const struct model_repeat *repeat, double chunks, double s);
 /* The smallest excess that is not exceeded with the chance `share`, 0 to below 1. */

@@ -128,8 +128,8 @@ struct lh_model_bounded {
     double overhead_bytes; /* of repeats until then */
 };
 
-/* scheme: sr-rto or sr-nack by the paper's timing, what repeats until then. deadline_s: from the injection of the first chunk, as
- * all times here; not before ideal_s. */
+/* scheme: sr-rto or sr-nack by the paper's timing, what repeats until then. deadline_s: from the injection of
+ * the first chunk, as all times here; not before ideal_s. */
 LH_API int lh_model_bounded(const struct lh_model_path *path, const struct lh_model_scheme *scheme,
                             double deadline_s, struct lh_model_bounded *bounded);
 /* The earliest deadline by which no more than `missing` (above 0, below 1) is missing: in the mean where

@@ -1,8 +1,8 @@
 #!/bin/bash
-# The same seeds come to the same in a gcc and in a clang build. Builds test_world alone, with that compiler of
-# the two that did not build the one which is there.
-#   compilers.sh FOLDER SEEDS COMPILER TEST_WORLD     COMPILER: what CMake calls that of TEST_WORLD: GNU, Clang,
-#                                                     or any other
+# The same seeds come to the same in a gcc and in a clang build. Builds test_world alone, with the one of the
+# two that did not build what is there.
+#   compilers.sh FOLDER SEEDS COMPILER TEST_WORLD
+# COMPILER is what CMake calls that of TEST_WORLD: GNU, Clang, or any other.
 set -u
 source=$(cd "$(dirname "$0")/../.." && pwd)
 folder=$1

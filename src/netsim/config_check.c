@@ -54,6 +54,12 @@ static int check_switches(const struct netsim_config *config)
                        "long.port_buffer is %" PRIu64 " bytes: not one packet of %" PRIu64
                        " (transport.payload and transport.header) fits in; raise it",
                        config->longs.port_bytes, frame);
+    if (switches->pfc && config->longs.port_bytes != 0 &&
+        switches->pfc_xoff_bytes > config->longs.port_bytes)
+        return lh_fail(LH_EINVAL,
+                       "switch.xoff (%" PRIu64 ") is above long.port_buffer (%" PRIu64
+                       "): it would drop before it pauses; lower xoff",
+                       switches->pfc_xoff_bytes, config->longs.port_bytes);
     if (switches->pfc && switches->pfc_xoff_bytes > switches->buffer_bytes)
         return lh_fail(LH_EINVAL,
                        "switch.xoff (%" PRIu64 ") is above switch.buffer (%" PRIu64

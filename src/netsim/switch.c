@@ -70,9 +70,8 @@ static bool admit(const struct netsim *net, const struct netsim_switch *node, co
 {
     const struct netsim_switch_config *config = &net->switch_config;
     uint8_t priority = packet->priority;
-    if (in->own_bytes != 0)
-        return packet->wire_bytes <= in->own_bytes - in->held_bytes[priority];
-    uint64_t free_bytes = config->buffer_bytes - node->used_bytes;
+    uint64_t free_bytes = in->own_bytes != 0 ? in->own_bytes - in->held_bytes[priority]
+                                             : config->buffer_bytes - node->used_bytes;
     if (packet->wire_bytes > free_bytes)
         return false;
     if (in->control != NETSIM_CONTROL_NONE && (net->lossless >> priority & 1) != 0)
@@ -80,7 +79,8 @@ static bool admit(const struct netsim *net, const struct netsim_switch *node, co
     uint64_t queue_bytes = out->queue_bytes[priority] + packet->wire_bytes;
     if (config->queue_bytes != 0 && queue_bytes > config->queue_bytes)
         return false;
-    return config->alpha == 0 || (double)queue_bytes <= config->alpha * (double)free_bytes;
+    return config->alpha == 0 || in->own_bytes != 0 ||
+           (double)queue_bytes <= config->alpha * (double)free_bytes;
 }
 
 /* The packet takes its room, on account of the link by which it came. */

@@ -47,6 +47,7 @@ static const struct way ways[] = {
     {"bifrost, as printed", NETSIM_LONG_BIFROST, true, false, BDP + 2 * 500000 + 24 * FRAME},
     {"cbfc", NETSIM_LONG_CBFC, false, false, BDP + BDP / 50 + FEW},
     {"swing", NETSIM_LONG_SWING, false, false, BDP + 20 * FRAME},
+    {"swing by threshold", NETSIM_LONG_SWING, false, true, 2 * BDP + 20 * FRAME},
 };
 #define WAYS (sizeof ways / sizeof ways[0])
 
@@ -69,6 +70,10 @@ static struct netsim_config way_config(const struct way *way)
         .relay_threshold = way->relay_threshold,
     };
     config.transport.rto = 1e6;
+    if (way->relay_threshold) { /* which then is PFC, and needs as much */
+        config.longs.xoff_bytes = BDP + FEW;
+        config.longs.buffer_bytes = way->needs_bytes;
+    }
     return config;
 }
 

@@ -1,5 +1,5 @@
 /*
- * Random lives of a network: topology, faults, switches, transport and workload are drawn from a seed. What
+ * Random lives of a network: topology, faults, switches, flow control, transport and workload are drawn. What
  * must hold holds in the middle and at the end, all flows end, and slices change nothing.
  *
  * usage: test_netsim_stress [SEED [COUNT]]: from that seed on, and says what was drawn.
@@ -149,6 +149,36 @@ static void draw_workload(struct lh_prng *prng, struct netsim_config *config)
     workload->jitter_ps = coin(prng, 0.5) ? 0 : lh_prng_below(prng, 50 * NETSIM_PS_PER_US);
 }
 
+/* Credits in place of PFC, and ways of flow control on the long link; from a generator of its own, too. */
+static void draw_control(uint64_t seed, struct netsim_config *config, uint32_t frame)
+{
+    struct netsim_long_config *longs = &config->longs;
+    struct lh_prng prng;
+    lh_prng_seed(&prng, seed ^ 0x5851F42D4C957F2Du);
+    if (coin(&prng, 0.2)) {
+        config->switches.pfc = false;
+        config->switches.credit_bytes = (uint64_t)frame * PICK(&prng, 2, 3, 20, 300) + LH_CBFC_BLOCK_BYTES;
+    } else if (coin(&prng, 0.3)) {
+        config->switches.pfc_alpha = lh_prng_double(&prng);
+    }
+    if (config->topology.kind != NETSIM_TWO_DATACENTERS || config->topology.long_delay_ps == 0 ||
+        coin(&prng, 0.3))
+        return;
+    longs->control = (enum netsim_long_control)PICK(
+        &prng, NETSIM_LONG_NONE, NETSIM_LONG_PFC, NETSIM_LONG_BIFROST, NETSIM_LONG_CBFC, NETSIM_LONG_SWING);
+    longs->slot_ps = PICK(&prng, 1, 5) * NETSIM_PS_PER_US;
+    longs->leak_slots = (uint32_t)PICK(&prng, 1, 10);
+    longs->port_bytes = coin(&prng, 0.5) ? 0 : config->switches.pfc_xoff_bytes + frame * PICK(&prng, 2, 20);
+    longs->by_arrivals = coin(&prng, 0.5);
+    longs->credits_12bit = coin(&prng, 0.5) && frame <= LH_CBFC_BLOCKS_12BIT * LH_CBFC_BLOCK_BYTES / 2;
+    longs->relay_threshold = coin(&prng, 0.5);
+    config->topology.relays = longs->control == NETSIM_LONG_SWING;
+    if (config->topology.relays) {
+        config->switches.pfc = true;
+        config->switches.credit_bytes = 0;
+    }
+}
+
 static struct netsim_config draw(uint64_t seed)
 {
     struct netsim_config config = netsim_world_config(NETSIM_TWO_HOSTS);
@@ -163,6 +193,7 @@ static struct netsim_config draw(uint64_t seed)
     draw_switches(&prng, &config.switches, frame);
     draw_workload(&prng, &config);
     draw_kind(seed, &config);
+    draw_control(seed, &config, frame);
     config.packets_max = 1 << 18;
     assert_int_equal(netsim_config_check(&config), 0);
     return config;
@@ -174,7 +205,7 @@ static void tell(uint64_t seed, const struct netsim_world *world)
     printf("seed %llu: topology %d, %u hosts; workload %d, %llu bytes; transport %d, congestion %d, "
            "payload %u, "
            "ack %u, window %lld, rto %.2f; buffer %llu, queue %llu, pfc %d (%llu, %llu), spray %d; loss "
-           "%g, jitter %llu ns\n",
+           "%g, jitter %llu ns; long %d, credits %llu\n",
            (unsigned long long)seed, config->topology.kind, world->graph.hosts, config->workload.kind,
            (unsigned long long)config->workload.bytes, config->transport.kind, config->transport.congestion,
            config->transport.payload_bytes, config->transport.ack_bytes,
@@ -183,7 +214,8 @@ static void tell(uint64_t seed, const struct netsim_world *world)
            (unsigned long long)config->switches.queue_bytes, config->switches.pfc,
            (unsigned long long)config->switches.pfc_xoff_bytes,
            (unsigned long long)config->switches.pfc_xon_bytes, config->switches.spray,
-           config->topology.faults.loss, (unsigned long long)config->topology.faults.jitter_ns);
+           config->topology.faults.loss, (unsigned long long)config->topology.faults.jitter_ns,
+           (int)config->longs.control, (unsigned long long)config->switches.credit_bytes);
 }
 
 /* Returns the hash of the run. Datagrams may be lost; everything else must arrive in time. */
@@ -192,6 +224,8 @@ static uint64_t live(uint64_t seed, netsim_time step_ps)
     static struct netsim_world world;
     struct netsim_config config = draw(seed);
     netsim_world_open(&world, &config, NULL, 0, seed);
+    if (netsim_control_check(&config, &world.graph) != 0)
+        fail_msg("seed %llu: %s", (unsigned long long)seed, lh_last_error());
     netsim_world_watch(&world);
     if (loud)
         tell(seed, &world);

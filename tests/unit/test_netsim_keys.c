@@ -294,7 +294,17 @@ static void test_contradictions(void **state)
     contradicts(LH_EINVAL, "lower xon");
     sets("switch.xoff", "17MiB");
     contradicts(LH_EINVAL, "lower xoff");
+    sets("switch.xoff", "1MiB");
+    sets("long.port_buffer", "1MB");
+    contradicts(LH_EINVAL, "long.port_buffer (1000000)");
+    sets("switch.credits", "100");
+    contradicts(LH_EINVAL, "switch.credits");
     sets("switch.pfc", "off");
+    contradicts(LH_ERANGE, "switch.credits is 100");
+    sets("switch.credits", "none");
+    sets("long.port_buffer", "100");
+    contradicts(LH_ERANGE, "long.port_buffer is 100");
+    sets("long.port_buffer", "shared");
     sets("switch.buffer", "4173");
     contradicts(LH_ERANGE, "4174");
     sets("switch.buffer", "4174");

@@ -231,7 +231,7 @@ static unsigned two_datacenters_length(const struct netsim_topology_config *conf
     return a / pod_hosts == b / pod_hosts ? 4 : 6;
 }
 
-/* The network of Bifrost (SIGCOMM 2025): 16 servers a site, two below each ToR, four cores, 400 Gbit/s. */
+/* The network of Bifrost (ICNP 2023): 16 servers a site, two below each ToR, four cores, 400 Gbit/s. */
 static void test_two_datacenters(void **state)
 {
     (void)state;

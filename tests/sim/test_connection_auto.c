@@ -185,6 +185,44 @@ static void shorter_than_the_buffer(void **state)
     connection_pair_close(&pair);
 }
 
+/* Time of so many messages, one after the other, when some came before them. */
+static lh_time span_of(const char *link, const char *reliability, size_t bytes)
+{
+    struct connection_pair pair = open_pair(link, reliability);
+    transfer(&pair, 20, bytes);
+    lh_time begin = connection_pair_now(&pair);
+    transfer(&pair, 40, bytes);
+    lh_time span = connection_pair_now(&pair) - begin;
+    connection_pair_close(&pair);
+    return span;
+}
+
+/* In virtual time, so the span follows from the seed alone. bench_auto_sim does this at length. */
+static void no_fixed_scheme_is_much_faster(void **state)
+{
+    (void)state;
+    static const char *const fixed[] = {"sr-nack", "sr-rto", "ec:mds", "ec:xor"};
+    static const struct {
+        const char *link;
+        size_t bytes;
+    } settings[] = {
+        {"rtt=2ms,rate=500Mbit", 64 * KIB},
+        {"rtt=5ms,rate=500Mbit,loss=0.03", 256 * KIB},
+        {"rtt=40ms,rate=500Mbit,loss=0.001", 1024 * KIB},
+        {"rtt=100ms,rate=500Mbit,loss=0.01", 64 * KIB},
+    };
+    for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++) {
+        lh_time best = LH_TIME_NEVER, chosen = span_of(settings[i].link, "auto", settings[i].bytes);
+        for (size_t f = 0; f < sizeof fixed / sizeof fixed[0]; f++) {
+            lh_time span = span_of(settings[i].link, fixed[f], settings[i].bytes);
+            best = span < best ? span : best;
+        }
+        print_message("%s, %zu KiB: %.3f of the best fixed scheme\n", settings[i].link,
+                      settings[i].bytes / KIB, (double)chosen / (double)best);
+        assert_true(chosen <= best + best / 10);
+    }
+}
+
 /* Many receives are posted ahead, of both directions, and schemes change between them. */
 static void many_at_a_time(void **state)
 {
@@ -272,6 +310,7 @@ int main(void)
         cmocka_unit_test(no_loss_costs_next_to_nothing),
         cmocka_unit_test(sizes_side_by_side),
         cmocka_unit_test(shorter_than_the_buffer),
+        cmocka_unit_test(no_fixed_scheme_is_much_faster),
         cmocka_unit_test(many_at_a_time),
         cmocka_unit_test(a_named_scheme_is_reported_as_it_was_named),
         cmocka_unit_test(the_words),

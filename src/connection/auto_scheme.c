@@ -86,6 +86,7 @@ static struct auto_path path_of(const struct lh_connection *c)
     double rate = path_estimate_rate_bps(estimate);
     return (struct auto_path){
         .rtt_s = (double)c->path.rtt_ns / (double)LH_NS_PER_S,
+        .window_s = (double)c->path.reorder_window_ns / (double)LH_NS_PER_S,
         .bandwidth_bps = rate > 0 ? rate : RATE_UNKNOWN_BPS,
         .chunk_loss = path_estimate_loss_upper(estimate),
         .burst_packets = path_estimate_burst_packets(estimate, c->attr.chunk_bytes / c->attr.mtu_bytes),

@@ -58,6 +58,7 @@ static bool make_candidate(const char *text, const struct auto_setup *setup,
     if (!error)
         error = lh_model_scheme_parse(text, &candidate->model);
     assert(!error); /* they are ours */
+    candidate->model.timing = LH_MODEL_TIMING_LONGHAUL;
     return !error && fits(candidate, setup);
 }
 
@@ -142,6 +143,7 @@ static void start_job(struct auto_choice *choice, uint32_t size_class, uint64_t 
     job->question = choice->question;
     job->question.link.bandwidth_bps = path->bandwidth_bps;
     job->question.link.rtt_s = path->rtt_s;
+    job->question.link.reorder_window_s = path->window_s;
     job->question.link.loss = path->chunk_loss;
     job->question.link.burst_packets = path->burst_packets;
     job->question.sizes[0] =
@@ -193,14 +195,14 @@ static uint32_t find_best(const struct auto_choice *choice, bool coded, bool all
     return best;
 }
 
-/* Whether a size stays with what it has: nothing is clearly faster, nor sends less and is no slower. The way
- * back then needs the whole AUTO_CHOICE_BETTER, so it does not flap either way. */
+/* Whether a size stays with what it has: nothing is clearly faster, nor sends less and is about as fast. The
+ * way back then needs the whole AUTO_CHOICE_BETTER, so it does not flap either way. */
 static bool keeps(const struct auto_job *job, uint32_t chosen, uint32_t best)
 {
     if (chosen == NONE || !is_possible(job, chosen))
         return false;
     const struct lh_plan_choice *has = &job->weighed[chosen], *may = &job->weighed[best];
-    bool cheaper = may->overhead < has->overhead && may->seconds <= has->seconds;
+    bool cheaper = may->overhead < has->overhead && may->seconds <= has->seconds * (1 + LH_PLAN_TIE);
     return !cheaper && has->seconds <= may->seconds * (1 + AUTO_CHOICE_BETTER);
 }
 

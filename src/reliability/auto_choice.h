@@ -5,7 +5,7 @@
  * nearest one that is known, at first the plainest scheme; a *job* weighs the candidates meanwhile, one each
  * time auto_choice_work() is called, which takes the time of one formula (docs/model.md). The same happens
  * when the path has become another one. A size keeps its scheme unless another is faster by
- * AUTO_CHOICE_BETTER, or is no slower and sends less: what is about as fast is not worth a change.
+ * AUTO_CHOICE_BETTER, or is about as fast and sends less: what is about as fast is not worth a change.
  *
  * A path that is measured can change with each message, and sizes with each receive. So that whoever weighs
  * finds time for packets, too, there is a rest after each job, of AUTO_CHOICE_REST times what it took.
@@ -35,6 +35,7 @@ struct auto_candidate {
 /* The path as it is planned for. */
 struct auto_path {
     double rtt_s;
+    double window_s; /* a gap counts as a loss after that */
     double bandwidth_bps;
     double chunk_loss;
     double burst_packets;

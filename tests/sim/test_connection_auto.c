@@ -82,7 +82,7 @@ static void the_path_is_found_out(void **state)
         assert_near(report.run_chunks, paths[i].run > 1 ? paths[i].run : 1 / (1 - paths[i].loss), 0.2);
         assert_near(report.rate_bps, PAYLOAD_SHARE * paths[i].rate_bps, 0.1);
         assert_true(report.rtt_ns >= (lh_time)(paths[i].rtt_s * 1e9));
-        assert_near((double)report.rtt_ns / 1e9, paths[i].rtt_s, 0.5); /* packets wait in the link, too */
+        assert_true((double)report.rtt_ns / 1e9 < 2.5 * paths[i].rtt_s); /* packets wait in the link, too */
         connection_pair_close(&pair);
     }
 }

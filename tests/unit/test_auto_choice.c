@@ -178,7 +178,7 @@ static void another_path_is_another_choice(void **state)
     assert_int_equal(choice->plans, 2);
 }
 
-/* A code that was right for more loss than there is goes when repeats are no slower. */
+/* A code that was right for more loss than there is goes when repeats are about as fast. */
 static void parity_that_is_of_no_use_goes(void **state)
 {
     (void)state;

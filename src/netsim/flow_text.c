@@ -1,6 +1,6 @@
 /*
  * flow_text.c - a list of flows from a text: "SOURCE DESTINATION BYTES START" in each line, like "0 5 8MB
- * 10us".
+ * 10us". With COUNT behind it, so many such flows; with GAP behind that, one every so long.
  *
  * Hosts are numbers, or names where the word is no number. Lines need not be in the order of start.
  *
@@ -51,13 +51,43 @@ static int read_host(const struct netsim_line *line, const char *what, const cha
     return netsim_line_number(line, what, word, graph->hosts - 1, host);
 }
 
-static int read_flow(const struct netsim_line *line, const struct netsim_graph *graph,
-                     struct netsim_flow_request *flow)
+/* How often the flow of a line comes, and how long after each other. */
+struct repeat {
+    uint32_t count;
+    netsim_time gap_ps;
+};
+
+static int read_repeat(const struct netsim_line *line, const struct netsim_flow_request *flow,
+                       struct repeat *repeat)
 {
-    if (line->words_count != 4)
+    lh_time gap_ns = 0;
+    *repeat = (struct repeat){.count = 1};
+    int rc = 0;
+    if (line->words_count > 4)
+        rc = netsim_line_number(line, "number of flows", line->words[4], NETSIM_FLOWS_MAX, &repeat->count);
+    if (rc != 0)
+        return rc;
+    if (line->words_count > 5)
+        rc = lh_parse_time(line->words[5], &gap_ns);
+    if (rc != 0)
+        return netsim_line_blame(line, rc);
+    if (repeat->count == 0)
+        return netsim_line_fail(line, LH_ERANGE, "it is 0 flows; write 1 or more, or take the line out");
+    if (gap_ns > (NETSIM_TIME_MAX - flow->start_ps) / NETSIM_PS_PER_NS / repeat->count)
+        return netsim_line_fail(line, LH_ERANGE,
+                                "the last of %u flows would start after the end of time, 106 days",
+                                repeat->count);
+    repeat->gap_ps = gap_ns * NETSIM_PS_PER_NS;
+    return 0;
+}
+
+static int read_flow(const struct netsim_line *line, const struct netsim_graph *graph,
+                     struct netsim_flow_request *flow, struct repeat *repeat)
+{
+    if (line->words_count < 4 || line->words_count > 6)
         return netsim_line_fail(line, LH_EINVAL,
                                 "it has %u words; write source, destination, bytes and start, like "
-                                "\"0 5 8MB 10us\"",
+                                "\"0 5 8MB 10us\", and if wanted count and gap, like \"100 50us\"",
                                 line->words_count);
     int rc = read_host(line, "source host", line->words[0], graph, &flow->source);
     if (rc == 0)
@@ -67,6 +97,8 @@ static int read_flow(const struct netsim_line *line, const struct netsim_graph *
             netsim_line_fail(line, LH_EINVAL, "host %u would send to itself; take two hosts", flow->source);
     if (rc == 0)
         rc = read_sizes(line, flow);
+    if (rc == 0)
+        rc = read_repeat(line, flow, repeat);
     return rc;
 }
 
@@ -84,17 +116,20 @@ static int scan(const struct netsim_workload *workload, bool *sorted)
     netsim_line_reader_init(&reader, KEY, &workload->config->flows);
     while ((rc = netsim_line_next(&reader, &line)) > 0) {
         struct netsim_flow_request flow = {0};
-        rc = read_flow(&line, workload->graph, &flow);
+        struct repeat repeat;
+        rc = read_flow(&line, workload->graph, &flow, &repeat);
         if (rc != 0)
             return rc;
-        if (list->count == NETSIM_FLOWS_MAX)
-            return netsim_line_fail(&line, LH_ERANGE, "it is one flow more than %u; take fewer",
+        if (repeat.count > NETSIM_FLOWS_MAX - list->count)
+            return netsim_line_fail(&line, LH_ERANGE, "with it there are more flows than %u; take fewer",
                                     NETSIM_FLOWS_MAX);
-        if (list->flows != NULL)
-            list->flows[list->count] = flow;
-        list->count++;
         *sorted = *sorted && flow.start_ps >= last_ps;
-        last_ps = flow.start_ps;
+        for (uint32_t i = 0; i < repeat.count; i++, flow.start_ps += repeat.gap_ps) {
+            last_ps = flow.start_ps;
+            if (list->flows != NULL)
+                list->flows[list->count] = flow;
+            list->count++;
+        }
     }
     if (rc == 0 && list->count == 0)
         rc = lh_fail(LH_EINVAL, "%s has no flows; write lines like \"0 5 8MB 10us\"", reader.name);

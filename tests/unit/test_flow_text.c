@@ -83,6 +83,25 @@ static void test_flows_are_sorted_by_start(void **state)
     free(memory);
 }
 
+static void test_a_line_may_stand_for_many(void **state)
+{
+    (void)state;
+    void *memory;
+    struct netsim_flow_list list;
+    assert_int_equal(read_flows("0 1 7 10us 3 5us\n2 3 1MB 12us 2\n4 5 9 1us 1\n", &list, &memory), 0);
+    assert_int_equal(list.count, 6);
+    check_flow(&list.flows[0], 4, 5, 9, NETSIM_PS_PER_US);
+    check_flow(&list.flows[1], 0, 1, 7, 10 * NETSIM_PS_PER_US);
+    check_flow(&list.flows[2], 2, 3, 1000000, 12 * NETSIM_PS_PER_US);
+    check_flow(&list.flows[3], 2, 3, 1000000, 12 * NETSIM_PS_PER_US);
+    check_flow(&list.flows[4], 0, 1, 7, 15 * NETSIM_PS_PER_US);
+    check_flow(&list.flows[5], 0, 1, 7, 20 * NETSIM_PS_PER_US);
+    free(memory);
+    assert_int_equal(read_flows("0 1 7 0 16777216\n", &list, &memory), 0);
+    assert_int_equal(list.count, 16777216);
+    free(memory);
+}
+
 static void refuse(const char *words, int code, const char *word, const char *other)
 {
     void *memory;
@@ -97,7 +116,13 @@ static void test_what_is_refused(void **state)
     (void)state;
     refuse("", -LH_EINVAL, "workload.flows has no flows", "0 5 8MB 10us");
     refuse("0 1 1MB\n", -LH_EINVAL, "workload.flows:1: it has 3 words", "0 5 8MB 10us");
-    refuse("0 1 1MB 0 0\n", -LH_EINVAL, "it has 5 words", "start");
+    refuse("0 1 1MB 0 1 0 0\n", -LH_EINVAL, "it has 7 words", "start");
+    refuse("0 1 1MB 0 0\n", -LH_ERANGE, "it is 0 flows", "1 or more");
+    refuse("0 1 1MB 0 many\n", -LH_EINVAL, "number of flows", "many");
+    refuse("0 1 1MB 0 2 3\n", -LH_EINVAL, ":1: ", "unit");
+    refuse("0 1 1MB 0 16777217\n", -LH_ERANGE, "number of flows 16777217", "16777216");
+    refuse("0 1 1MB 0\n0 1 1MB 0 16777216\n", -LH_ERANGE, ":2: with it there are more flows", "fewer");
+    refuse("0 1 1MB 9000000s 16777216 1s\n", -LH_ERANGE, "the last of 16777216", "106 days");
     refuse("0 1 1 0\n0 16 1 0\n", -LH_ERANGE, ":2: destination host 16", "0 to 15");
     refuse("h1 1 1 0\n", -LH_EINVAL, "source host \"h1\"", "0 to 15");
     refuse("4294967296 1 1 0\n", -LH_ERANGE, "source host 4294967296", "0 to 15");
@@ -112,9 +137,8 @@ static void test_what_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_units_and_comments),
-        cmocka_unit_test(test_hosts_by_name),
-        cmocka_unit_test(test_flows_are_sorted_by_start),
+        cmocka_unit_test(test_units_and_comments),        cmocka_unit_test(test_hosts_by_name),
+        cmocka_unit_test(test_flows_are_sorted_by_start), cmocka_unit_test(test_a_line_may_stand_for_many),
         cmocka_unit_test(test_what_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

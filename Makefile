@@ -10,7 +10,7 @@ CTEST_ARGS ?=
 ctest_words = $(foreach word,$(CTEST_ARGS),'$(word)')
 
 .DEFAULT_GOAL := all
-.PHONY: all demo test test-vm test-asan test-tsan soak bench install fuzz format lint clean help
+.PHONY: all demo test test-vm test-asan test-tsan soak bench figures install fuzz format lint clean help
 
 all: ## build the library, the command and the tests
 	@.ci/install-deps build test
@@ -48,6 +48,9 @@ bench: ## build and run the benchmarks (bench/run)
 	@.ci/install-deps build test bench
 	@.ci/build $(BUILD) -DLH_WERROR=$(WERROR) -DCMAKE_INSTALL_PREFIX=$(PREFIX)
 	@BUILD=$(BUILD) bench/run $(BENCH_ARGS)
+
+figures: all ## the experiments of the Bifrost paper, simulated (FIGURES: which ones, and other arguments)
+	@scenarios/bifrost/figures --longhaul $(BUILD)/longhaul --out $(BUILD)/bifrost $(FIGURES)
 
 install: all ## install to PREFIX (default /usr/local), below DESTDIR when set
 	@cmake --install $(BUILD) --prefix $(PREFIX)

@@ -103,14 +103,21 @@ print(*d, *size, *size['trials'][0])" "$work/probe.json"); do
 done
 
 say "longhaul plan takes what it wrote"
-timeout 60 "$LONGHAUL" plan --link-file "$work/probe.json" --size 16MiB --json "$work/plan.json" \
-    >"$work/plan.out" 2>"$work/plan.err" || fail "plan ended with $?: $(cat "$work/plan.err")"
+# Where every trial was left out no loss is known, and no plan is made without one.
+more=()
+! grep -q '^  "loss": null' "$work/probe.json" || more=(--loss 1e-2)
+timeout 60 "$LONGHAUL" plan --link-file "$work/probe.json" --size 16MiB "${more[@]}" \
+    --json "$work/plan.json" >"$work/plan.out" 2>"$work/plan.err" || fail "plan ended with $?: $(cat "$work/plan.err")"
 python3 -c '
 import json, sys
 found, plan = (json.load(open(name)) for name in sys.argv[1:])
-for member in ("bandwidth_bps", "rtt_s", "burst_packets"):
+for member in ("bandwidth_bps", "rtt_s"):
     assert plan["link"][member] == found[member], member
-assert plan["link"]["loss"] == found["loss_high"] and plan["link"]["loss_low"] == found["loss"]
+if found["loss"] is None:
+    assert plan["link"]["loss"] == 0.01
+else:
+    assert plan["link"]["loss"] == found["loss_high"] and plan["link"]["loss_low"] == found["loss"]
+    assert plan["link"]["burst_packets"] == found["burst_packets"]
 assert plan["plan"]["best"] is not None and plan["schemes"][0]["mean_s"] > plan["link"]["rtt_s"]' \
     "$work/probe.json" "$work/plan.json" || fail "$(cat "$work/plan.json")"
 
@@ -218,6 +225,11 @@ holds 'd["loss"] is None and d["sizes"][0]["loss"] is None and d["sizes"][0]["se
 holds 'd["sizes"][0]["trials"] == 2 * [{"sent": 200, "lost": 20, "endpoint_drops": 7, "excluded": 1}]'
 expect_line "$work/probe.out" 'The loss is not known'
 expect_line "$work/probe.out" '4 of 4 trials are left out'
+status=0
+"$LONGHAUL" plan --link-file "$work/probe.json" --size 16MiB >"$work/plan.out" 2>"$work/plan.err" || status=$?
+[ "$status" -eq 2 ] || fail "a plan without a loss ended with $status"
+expect_line "$work/plan.err" '--loss is missing'
+grep -q '^  "loss": null' "$work/probe.json" || fail "an unknown loss looks otherwise"
 
 say "loss that depends on the size: that of data packets counts"
 told sizes 0

@@ -107,7 +107,8 @@ say "longhaul plan takes what it wrote"
 more=()
 ! grep -q '^  "loss": null' "$work/probe.json" || more=(--loss 1e-2)
 timeout 60 "$LONGHAUL" plan --link-file "$work/probe.json" --size 16MiB "${more[@]}" \
-    --json "$work/plan.json" >"$work/plan.out" 2>"$work/plan.err" || fail "plan ended with $?: $(cat "$work/plan.err")"
+    --json "$work/plan.json" >"$work/plan.out" 2>"$work/plan.err" ||
+    fail "plan ended with $?: $(cat "$work/plan.err")"
 python3 -c '
 import json, sys
 found, plan = (json.load(open(name)) for name in sys.argv[1:])

@@ -5,7 +5,7 @@
  *   requests.c     waiting, testing, canceling, freeing
  *   memory.c       buffers, as the SDR layer knows them
  *   step.c         what is done in each round of the control worker; messages dealt out
- *   sender.c       messages to send, cut into segments as clear-to-sends come
+ *   sender.c       messages to send; clearing.c: cut into segments as clear-to-sends come
  *   tell.c         messages to the peer
  *   injector.c     what a sender's machine wants done: chunks into the SDR QP, messages behind them
  *   coder.c        what is to be computed, parity and lost chunks; parity.c: memory for it

@@ -1,9 +1,6 @@
 /*
- * sender.h - messages to send: cut into segments as clear-to-sends come, ended when all have arrived.
- *
- * Clear-to-sends are taken in order. One of an earlier message is passed by: its receiver posted more
- * segments than the message needed. One of a later message waits: the receiver has ended the current one,
- * and says so.
+ * sender.h - messages to send: cut into segments as clear-to-sends come (clearing.h), ended when all have
+ * arrived.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -61,6 +61,19 @@ static struct send_segment *take_segment(struct lh_connection *c, struct send_me
     return segment;
 }
 
+/* What is received has parity, too, but that is no help: it may be what the peer has no memory to send. */
+static bool will_give_parity_back(const struct lh_connection *c)
+{
+    const struct sender *s = &c->sender;
+    for (uint32_t i = 0; i < s->ending_count; i++)
+        if (s->ending[i].buffer)
+            return true;
+    for (uint32_t i = 0; i < c->attr.slots; i++)
+        if (s->segments[i].active && s->segments[i].coded.buffer)
+            return true;
+    return false;
+}
+
 /* Memory for the parity of a segment, none when it needs none. False when there is no memory: segments in
  * flight will give theirs back, and where there are none the message ends. */
 static bool take_parity(struct lh_connection *c, struct send_message *message,
@@ -72,7 +85,7 @@ static bool take_parity(struct lh_connection *c, struct send_message *message,
     *buffer = bytes > 0 ? parity_take(c, bytes, 0) : NULL;
     if (*buffer || bytes == 0)
         return true;
-    if (c->parity_in_use == 0)
+    if (!will_give_parity_back(c))
         verdict_cancel(c, message, LH_ENOMEM, lh_sdr_now(c->context));
     return false;
 }

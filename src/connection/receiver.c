@@ -362,6 +362,15 @@ static struct parity_buffer *take_buffer(struct lh_connection *c, const struct r
     return parity_take(c, (size_t)extra * c->attr.chunk_bytes, (size_t)chunks + extra);
 }
 
+/* What is sent has parity, too, but that is no help: the peer may have no memory to receive it. */
+static bool will_give_parity_back(const struct lh_connection *c)
+{
+    for (uint32_t i = 0; i < c->attr.slots; i++)
+        if (c->receiver.segments[i].coded.buffer)
+            return true;
+    return false;
+}
+
 /* The parity of the newest segment. False when there is no room for it now. */
 static bool post_parity(struct lh_connection *c, lh_time now)
 {
@@ -373,7 +382,7 @@ static bool post_parity(struct lh_connection *c, lh_time now)
     if (!coded->buffer)
         coded->buffer = take_buffer(c, message);
     if (!coded->buffer) {
-        if (c->parity_in_use == 0) /* else some will be given back */
+        if (!will_give_parity_back(c))
             verdict_refuse(c, message, LH_ENOMEM, now);
         return false;
     }

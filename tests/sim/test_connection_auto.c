@@ -223,6 +223,30 @@ static void no_fixed_scheme_is_much_faster(void **state)
     }
 }
 
+/* The word that tells a message's length may be lost, too: until it comes, what is missing of the buffer need
+ * not be missing of the message, whatever has arrived of later ones. */
+static void a_length_that_is_not_known(void **state)
+{
+    (void)state;
+    enum { COUNT = 300 };
+    struct connection_pair pair = open_pair("rtt=20ms,rate=500Mbit,loss=0.2", "auto,overhead=0");
+    const size_t bytes = 20 * KIB, room = 256 * KIB;
+    uint8_t *data = connection_pair_bytes(bytes, 1), *rooms = connection_pair_bytes(COUNT * room, 2);
+    struct lh_request *requests[2][COUNT];
+    for (size_t i = 0; i < COUNT; i++) {
+        requests[0][i] = connection_pair_recv(&pair, 1, rooms + i * room, room);
+        requests[1][i] = connection_pair_send(&pair, 0, data, bytes);
+    }
+    for (size_t i = 0; i < 2 * (size_t)COUNT; i++)
+        assert_int_equal(connection_pair_finish(&pair, requests[i % 2][i / 2]).error, 0);
+    struct lh_scheme_report report = ask(&pair);
+    assert_near(report.chunk_loss, 0.2, 0.3);
+    assert_true(report.chunks_seen <= (uint64_t)COUNT * 20);
+    connection_pair_close(&pair);
+    free(data);
+    free(rooms);
+}
+
 /* Many receives are posted ahead, of both directions, and schemes change between them. */
 static void many_at_a_time(void **state)
 {
@@ -249,6 +273,39 @@ static void many_at_a_time(void **state)
     assert_true(codes(&report));
     connection_pair_close(&pair);
     free(data);
+}
+
+/* Of 128 receives of 256 KiB, 16 MiB are decided, and two times what the path holds: little. */
+static void not_all_is_decided_ahead(void **state)
+{
+    (void)state;
+    enum { COUNT = 128 };
+    struct connection_pair pair;
+    struct lh_attr attr;
+    struct lh_stats before, after;
+    connection_pair_attr(&attr);
+    attr.reliability = "auto,overhead=0"; /* no parity: an announcement a message */
+    attr.slot_bytes = 256 * KIB;
+    attr.slots = COUNT;
+    connection_pair_open(&pair, "auto", 1, "rtt=2ms,rate=500Mbit", &attr, NULL);
+    transfer(&pair, 4, 64 * KIB);
+    uint8_t *rooms = connection_pair_bytes(COUNT * attr.slot_bytes, 1);
+    struct lh_request *requests[COUNT];
+    lh_connection_stats(pair.ends[1], &before);
+    for (size_t i = 0; i < COUNT; i++)
+        requests[i] = connection_pair_recv(&pair, 1, rooms + i * attr.slot_bytes, attr.slot_bytes);
+    connection_pair_run(&pair, LH_NS_PER_S);
+    lh_connection_stats(pair.ends[1], &after);
+    uint64_t decided = after.cts_sent - before.cts_sent;
+    assert_true(decided >= 64 && decided < 70);
+    lh_cancel(requests[0]); /* makes room for one */
+    connection_pair_run(&pair, LH_NS_PER_S);
+    lh_connection_stats(pair.ends[1], &after);
+    assert_int_equal(after.cts_sent - before.cts_sent, decided + 1);
+    connection_pair_close(&pair);
+    for (size_t i = 0; i < COUNT; i++)
+        lh_request_free(requests[i]);
+    free(rooms);
 }
 
 static void a_named_scheme_is_reported_as_it_was_named(void **state)
@@ -311,7 +368,9 @@ int main(void)
         cmocka_unit_test(sizes_side_by_side),
         cmocka_unit_test(shorter_than_the_buffer),
         cmocka_unit_test(no_fixed_scheme_is_much_faster),
+        cmocka_unit_test(a_length_that_is_not_known),
         cmocka_unit_test(many_at_a_time),
+        cmocka_unit_test(not_all_is_decided_ahead),
         cmocka_unit_test(a_named_scheme_is_reported_as_it_was_named),
         cmocka_unit_test(the_words),
         cmocka_unit_test(texts),

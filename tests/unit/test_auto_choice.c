@@ -150,15 +150,16 @@ static void a_path_at_the_border_does_not_flap(void **state)
     for (int i = 0; i < 60; i++) {
         struct auto_path path = ocean;
         path.chunk_loss = sqrt(low * high);
-        *(codes(settled(open_usual(), 256 * MIB, &path)) ? &high : &low) = path.chunk_loss;
+        *(codes(settled(open_usual(), 16 * MIB, &path)) ? &high : &low) = path.chunk_loss;
     }
+    assert_true(low > 1e-8 && high < 1e-3); /* there is one */
     struct auto_choice *choice = open_usual();
     struct lh_prng prng;
     lh_prng_seed(&prng, 2);
     for (int i = 0; i < 2000; i++) {
         struct auto_path path = ocean;
         path.chunk_loss = low * exp2(2 * lh_prng_double(&prng) - 1); /* twice, or half of it */
-        settled(choice, 256 * MIB, &path);
+        settled(choice, 16 * MIB, &path);
     }
     assert_true(choice->plans > 100);
     assert_true(choice->changes <= 1);
@@ -190,6 +191,64 @@ static void parity_that_is_of_no_use_goes(void **state)
     for (; path.chunk_loss > 1e-9; path.chunk_loss /= 2)
         settled(choice, 64 << 10, &path);
     assert_false(codes(settled(choice, 64 << 10, &path)));
+}
+
+/* Each of what is known of a path is looked at by itself. */
+static void anything_that_changes_is_planned_for(void **state)
+{
+    (void)state;
+    struct auto_path paths[] = {ocean, ocean, ocean, ocean, ocean};
+    paths[1].rtt_s *= 1.3;
+    paths[2].bandwidth_bps /= 1.3;
+    paths[3].chunk_loss *= 1.7;
+    paths[4].burst_packets *= 1.6;
+    for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++) {
+        struct auto_choice *choice = open_usual();
+        settled(choice, 16 * MIB, &ocean);
+        settled(choice, 16 * MIB, &paths[i]);
+        assert_int_equal(choice->plans, i == 0 ? 1 : 2);
+        settled(choice, 16 * MIB, &ocean); /* and back */
+        assert_int_equal(choice->plans, i == 0 ? 1 : 3);
+    }
+}
+
+/* A size that is new comes like the nearest one: here small ones are repeated, and large ones coded. */
+static void a_new_size_comes_like_the_nearest(void **state)
+{
+    (void)state;
+    struct auto_choice *choice = open_usual();
+    struct auto_path clean = ocean;
+    clean.chunk_loss = 1e-9;
+    uint64_t small = 64 << 10, large = 64 * MIB;
+    assert_false(codes(settled(choice, small, &clean)));
+    assert_true(codes(settled(choice, large, &ocean)));
+    choice->resting = true;
+    for (uint64_t bytes = 1; bytes < 16 * small; bytes *= 2)
+        assert_int_equal(auto_choice_get(choice, bytes, &ocean), auto_choice_answer(choice, small)->chosen);
+    for (uint64_t bytes = large / 8; bytes < 64 * large; bytes *= 2)
+        assert_int_equal(auto_choice_get(choice, bytes, &ocean), auto_choice_answer(choice, large)->chosen);
+}
+
+/* What is to be small, and how many cores there are, decide as well. */
+static void measure_and_cores_count(void **state)
+{
+    (void)state;
+    struct auto_setup setup = usual();
+    struct auto_choice *choice = open_with(&setup);
+    settled(choice, 16 * MIB, &ocean);
+    double mean_s = auto_choice_answer(choice, 16 * MIB)->other_seconds; /* repeats: a long tail */
+    setup.by = LH_PLAN_BY_P999;
+    choice = open_with(&setup);
+    settled(choice, 16 * MIB, &ocean);
+    assert_true(auto_choice_answer(choice, 16 * MIB)->other_seconds > mean_s * 1.1);
+    struct auto_path fast = ocean;
+    fast.bandwidth_bps = 3.2e12;
+    setup.cores = 1;
+    choice = open_with(&setup);
+    assert_false(codes(settled(choice, 16 * MIB, &fast)));
+    setup.cores = 1000;
+    choice = open_with(&setup);
+    assert_true(codes(settled(choice, 16 * MIB, &fast)));
 }
 
 static void limits(void **state)
@@ -343,6 +402,9 @@ int main(void)
         cmocka_unit_test(a_path_at_the_border_does_not_flap),
         cmocka_unit_test(another_path_is_another_choice),
         cmocka_unit_test(parity_that_is_of_no_use_goes),
+        cmocka_unit_test(anything_that_changes_is_planned_for),
+        cmocka_unit_test(a_new_size_comes_like_the_nearest),
+        cmocka_unit_test(measure_and_cores_count),
         cmocka_unit_test(limits),
         cmocka_unit_test(when_nothing_is_possible),
         cmocka_unit_test(each_size_is_remembered),

@@ -80,6 +80,29 @@ static void run(struct path_estimate *estimate, struct lh_prng *prng, double los
     }
 }
 
+/* Halving forgets, and changes no share and no length of runs. */
+static void halving_changes_nothing_else(void **state)
+{
+    (void)state;
+    struct path_estimate estimate;
+    path_estimate_init(&estimate);
+    for (uint32_t seen = 0; seen < 4 * PATH_ESTIMATE_MEMORY; seen += PATH_ESTIMATE_RECENT)
+        path_estimate_on_chunks(&estimate, PATH_ESTIMATE_RECENT, 30, 10);
+    assert_near(path_estimate_loss(&estimate), 30.0 / PATH_ESTIMATE_RECENT, 1e-9);
+    assert_near(path_estimate_run_chunks(&estimate), 3, 1e-9);
+    assert_true(estimate.known.seen <= PATH_ESTIMATE_MEMORY);
+}
+
+/* The model takes shares below 1, and no code helps against more than half. */
+static void not_more_than_half_is_planned_for(void **state)
+{
+    (void)state;
+    struct path_estimate estimate;
+    path_estimate_init(&estimate);
+    path_estimate_on_chunks(&estimate, 2000, 1999, 3);
+    assert_true(path_estimate_loss_upper(&estimate) == 0.5);
+}
+
 /* What was long true is given up within two rounds when it is not true any more, both ways. */
 static void a_path_that_changes(void **state)
 {
@@ -137,6 +160,25 @@ static void rate(void **state)
     assert_near(path_estimate_rate_bps(&estimate), 8 * CHUNK * 8 * 1e3, 1e-9);
 }
 
+/* Four busy seconds at 1 Gbit/s are nearly forgotten after ten at 100 Mbit/s, and the way back is as short. */
+static void rate_changes(void **state)
+{
+    (void)state;
+    static const struct {
+        uint32_t chunks; /* a ms */
+        uint32_t ms;
+    } phases[] = {{32, 4000}, {4, 10000}, {32, 10000}};
+    struct path_estimate estimate;
+    path_estimate_init(&estimate);
+    lh_time now = LH_NS_PER_S;
+    for (size_t i = 0; i < sizeof phases / sizeof phases[0]; i++) {
+        uint32_t chunks = phases[i].chunks;
+        for (uint32_t ms = 0; ms < phases[i].ms; ms++, now += LH_NS_PER_MS)
+            path_estimate_on_arrivals(&estimate, now, chunks, (uint64_t)chunks * CHUNK, 5 * LH_NS_PER_MS);
+        assert_near(path_estimate_rate_bps(&estimate), chunks * CHUNK * 8 * 1e3, 0.1);
+    }
+}
+
 /* A stall shorter than a pause is part of the time, and what waited comes at once: the mean is right. */
 static void a_stall_does_not_make_it_faster(void **state)
 {
@@ -178,9 +220,12 @@ int main(void)
         cmocka_unit_test(counts),
         cmocka_unit_test(bursts_of_packets),
         cmocka_unit_test(none_lost_means_more_and_more),
+        cmocka_unit_test(halving_changes_nothing_else),
+        cmocka_unit_test(not_more_than_half_is_planned_for),
         cmocka_unit_test(a_path_that_changes),
         cmocka_unit_test(a_path_that_does_not),
         cmocka_unit_test(rate),
+        cmocka_unit_test(rate_changes),
         cmocka_unit_test(a_stall_does_not_make_it_faster),
         cmocka_unit_test(repairs_tell_no_rate),
     };

@@ -21,7 +21,7 @@ static void by_timeout(const struct lh_model_path *path, struct model_terms *ter
 {
     double overdue_s = MODEL_OVERDUE_RTTS * terms->rtt_s;
     double queue_s = queued_s(path, terms);
-    terms->first_s = fmax(terms->rto_s, overdue_s + queue_s) - queue_s;
+    terms->first_s = fmax(terms->rto_s - queue_s, overdue_s); /* a queue of hours would round it away */
     terms->rto_s = fmax(terms->rto_s, overdue_s);
 }
 

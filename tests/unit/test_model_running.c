@@ -73,6 +73,16 @@ static void test_timeouts_run_in_the_queue(void **state)
     assert_near(terms.first_s, 1125e-6, 1e-9);
 }
 
+/* A queue that takes months, and a round trip of a nanosecond: the smaller of the two is not rounded away. */
+static void test_a_queue_that_takes_for_ever(void **state)
+{
+    (void)state;
+    struct lh_model_path path = path_of(512, 1e-3, 0.1);
+    path.rtt_s = 1.9e-9;
+    struct model_terms terms = terms_of(&path, "sr-rto,alpha=2", LH_MODEL_TIMING_LONGHAUL);
+    assert_true(terms.first_s >= path.rtt_s);
+}
+
 static void test_repairs_take_their_time(void **state)
 {
     (void)state;
@@ -157,8 +167,11 @@ static void test_rows_of_packets(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_reports_wait_for_a_window), cmocka_unit_test(test_timeouts_run_in_the_queue),
-        cmocka_unit_test(test_repairs_take_their_time),   cmocka_unit_test(test_repeat_is_packet_by_packet),
+        cmocka_unit_test(test_reports_wait_for_a_window),
+        cmocka_unit_test(test_timeouts_run_in_the_queue),
+        cmocka_unit_test(test_a_queue_that_takes_for_ever),
+        cmocka_unit_test(test_repairs_take_their_time),
+        cmocka_unit_test(test_repeat_is_packet_by_packet),
         cmocka_unit_test(test_rows_of_packets),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -160,7 +160,7 @@ static void rate(void **state)
     assert_near(path_estimate_rate_bps(&estimate), 8 * CHUNK * 8 * 1e3, 1e-9);
 }
 
-/* Four busy seconds at 1 Gbit/s are nearly forgotten after ten at 100 Mbit/s, and the way back is as short. */
+/* Four busy seconds at 1 Gbit/s are nearly forgotten after ten at 100 Mbit/s; the way back is as short. */
 static void rate_changes(void **state)
 {
     (void)state;

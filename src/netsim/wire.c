@@ -84,8 +84,11 @@ static void schedule(struct netsim *net, uint32_t number)
         first = net->more[number].overtakers;
     if (first == NETSIM_NO_PACKET)
         return;
-    __builtin_prefetch(&net->pool.packets[first]);
-    netsim_event_schedule(&net->events, event_of_wire(number), net->pool.packets[first].arrive_ps);
+    const struct netsim_packet *arrives = &net->pool.packets[first];
+    /* The one behind it is asked for when this one arrives; on a long wire it has left the cache. */
+    if (arrives->next != NETSIM_NO_PACKET)
+        __builtin_prefetch(&net->pool.packets[arrives->next]);
+    netsim_event_schedule(&net->events, event_of_wire(number), arrives->arrive_ps);
 }
 
 void netsim_wire_append(struct netsim *net, uint32_t number, uint32_t packet)

@@ -8,6 +8,7 @@
 #include "commands.h"
 #include "link_file.h"
 #include "plan_figures.h"
+#include "plan_flow.h"
 #include "say.h"
 
 #include <longhaul/error.h>
@@ -39,7 +40,7 @@ struct settings {
     uint32_t mtu_bytes, cores;
     const char *figures, *link_file, *distance, *loss, *size, *mix, *by, *loss_of, *burst, *max_overhead,
         *allow_loss;
-    bool worst;
+    bool worst, flow_control;
     struct cli_link_file file; /* what the link file says, NaN where it says nothing */
     struct cli_plan_order order;
 };
@@ -370,6 +371,8 @@ static void list_own(struct settings *settings, struct cli_option out[static OPT
          &settings->figures, .kind = CLI_TEXT},
         {"json", "FILE", "write the results there; - is standard output", &settings->order.json,
          .kind = CLI_TEXT},
+        {"flow-control", NULL, "what buffer a link needs instead; 'plan --flow-control --help' has more",
+         &settings->flow_control, .kind = CLI_FLAG},
         {.name = NULL},
     };
     static_assert(sizeof table <= OPTIONS_MAX * sizeof *out, "room");
@@ -397,6 +400,8 @@ int cli_plan(int argc, char **argv)
             "(nothing is sent). Several losses or sizes give a row each.",
         .groups = {link, own},
     };
+    if (cli_plan_flow_asked(argc, argv))
+        return cli_plan_flow(argc, argv);
     lh_plan_init(&settings.order.question);
     list_link(&settings, link);
     list_own(&settings, own);

@@ -67,6 +67,7 @@ uint64_t bifrost_world_slot(struct bifrost_world *world, uint64_t drain_bytes, u
     arrivals(world, &first, &second);
     bool dry = runs_dry(world, first, second, drain_bytes);
     uint64_t came = world->queue_bytes + first + second;
+    world->given_bytes += least(came, drain_bytes);
     world->queue_bytes = came - least(came, drain_bytes);
     uint32_t quanta = lh_bifrost_on_slot(&world->port, world->queue_bytes, first + second);
     uint64_t paused = least((uint64_t)quanta * LH_PFC_QUANTUM_BYTES, world->slot_bytes);

@@ -25,6 +25,7 @@ struct bifrost_world {
     uint64_t queue_bytes;
     /* what was seen */
     uint64_t most_bytes;  /* held, had nothing been given away before all of a slot had come */
+    uint64_t given_bytes; /* by the drain */
     uint64_t dry_slots;   /* the drain wanted more than there was, at any moment of the slot */
     uint64_t over_slots;  /* L + F > H */
     uint64_t under_slots; /* L + F < delta + a slot */

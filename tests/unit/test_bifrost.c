@@ -92,6 +92,53 @@ static void the_worst_case_of_figure_5(void **state)
     assert_int_equal(world.dry_slots, 0);
 }
 
+/* The share of the full rate that a buffer carries in the long run. */
+static double share_of_rate(uint64_t buffer_bytes, bool by_grants)
+{
+    struct lh_bifrost_config config = small_config();
+    struct bifrost_world world;
+    config.buffer_bytes = buffer_bytes;
+    bifrost_world_init(&world, &config, by_grants);
+    for (int i = 0; i < 200; i++)
+        bifrost_world_slot(&world, 125000, UINT64_MAX, 0);
+    uint64_t before = world.given_bytes;
+    for (int i = 0; i < 2000; i++)
+        bifrost_world_slot(&world, 125000, UINT64_MAX, 0);
+    assert_true(world.most_bytes <= buffer_bytes);
+    return (double)(world.given_bytes - before) / (2000 * 125000.0);
+}
+
+/* lh_bifrost_check() refuses less. It still loses nothing, and carries what the buffer is of H. */
+static void with_less_it_carries_a_part(void **state)
+{
+    (void)state;
+    const uint64_t whole = 2500000 + 250000 + 64;
+    for (unsigned tenths = 3; tenths <= 10; tenths++) {
+        for (int by_grants = 0; by_grants < 2; by_grants++) {
+            double share = share_of_rate(whole * tenths / 10, by_grants != 0);
+            assert_true(share > 0.1 * tenths - 0.005 && share < 0.1 * tenths + 0.005);
+        }
+    }
+}
+
+/* But on a link that is empty at first, F as printed never comes down to H, and nobody may ever send. */
+static void with_less_than_delta_an_idle_link_stands(void **state)
+{
+    (void)state;
+    struct lh_bifrost_config config = small_config();
+    struct lh_bifrost port;
+    uint32_t grants[22];
+    assert_int_equal(lh_bifrost_grants(&config), 22);
+    config.buffer_bytes = config.delta_bytes;
+    for (int by_grants = 0; by_grants < 2; by_grants++) {
+        uint32_t whole_pauses = 0;
+        lh_bifrost_init(&port, &config, by_grants != 0 ? grants : NULL);
+        for (int i = 0; i < 1000; i++)
+            whole_pauses += lh_bifrost_on_slot(&port, 0, 0) == 1954;
+        assert_int_equal(whole_pauses == 1000, by_grants == 0);
+    }
+}
+
 static void a_paper_setting_is_told_to_be_short(void **state)
 {
     (void)state;
@@ -178,6 +225,8 @@ int main(void)
         cmocka_unit_test(an_empty_queue_pauses_nobody),
         cmocka_unit_test(grants_at_the_boundary),
         cmocka_unit_test(the_worst_case_of_figure_5),
+        cmocka_unit_test(with_less_it_carries_a_part),
+        cmocka_unit_test(with_less_than_delta_an_idle_link_stands),
         cmocka_unit_test(a_paper_setting_is_told_to_be_short),
         cmocka_unit_test(configurations_that_cannot_work_are_refused),
     };

@@ -1,0 +1,43 @@
+/*
+ * plan_flow.h - longhaul plan --flow-control: what buffer each way of flow control needs for a link.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef CLI_PLAN_FLOW_H
+#define CLI_PLAN_FLOW_H
+
+#include <longhaul/flowcontrol.h>
+
+/* What was asked. */
+struct cli_flow_order {
+    struct lh_flow_link link;
+    uint64_t buffer_bytes; /* what there is; 0: not given */
+    const char *json;      /* NULL: not asked for */
+};
+
+#define CLI_FLOW_WAYS     4
+#define CLI_FLOW_RISK_MAX 160
+
+/* One way of flow control on that link. */
+struct cli_flow_way {
+    const char *name;
+    uint64_t buffer_bytes;   /* that it needs */
+    uint64_t xoff_bytes;     /* 0: it has none */
+    uint64_t headroom_bytes; /* of the buffer: for what comes after the signal */
+    /* With the buffer there is, at worst; NAN: not asked. */
+    double lost_bytes;            /* when the way out stops for long */
+    double idle_s;                /* of the way out, when it goes on */
+    double rate_share;            /* of the full rate, always */
+    char risk[CLI_FLOW_RISK_MAX]; /* a sentence */
+};
+
+/* plan_flow_ways.c */
+void cli_flow_ways(const struct cli_flow_order *order, const struct lh_flow_needs *needs,
+                   struct cli_flow_way ways[CLI_FLOW_WAYS]);
+
+/* The command, from its arguments on. Returns the exit status. */
+int cli_plan_flow(int argc, char **argv);
+/* Whether the arguments ask for it. */
+bool cli_plan_flow_asked(int argc, char **argv);
+
+#endif

@@ -1,0 +1,77 @@
+# longhaul plan --flow-control: what each way needs, with a buffer that is there, and what is refused.
+#
+# SPDX-License-Identifier: BSD-3-Clause
+. "$(dirname "$0")/lib_cli.sh"
+cd "$work" || exit 1
+
+# plan ARGUMENT...: must end with 0 and say nothing on stderr; leaves plan.out.
+plan() {
+    local status=0
+    timeout 60 "$LONGHAUL" plan --flow-control "$@" >plan.out 2>plan.err || status=$?
+    [ "$status" -eq 0 ] || fail "longhaul plan --flow-control $* ended with $status"
+    [ ! -s plan.err ] || fail "longhaul plan --flow-control $* complained"
+}
+
+# wrong TEXT ARGUMENT...: one line on stderr has that text, nothing is on stdout, and the status is 2.
+wrong() {
+    local text=$1 status=0
+    shift
+    timeout 20 "$LONGHAUL" plan --flow-control "$@" >wrong.out 2>wrong.err || status=$?
+    [ "$status" -eq 2 ] || fail "longhaul plan --flow-control $* ended with $status, not 2"
+    [ "$(wc -l <wrong.err)" -eq 1 ] || fail "longhaul plan --flow-control $* said $(wc -l <wrong.err) lines"
+    expect_line wrong.err "$text"
+    [ ! -s wrong.out ] || fail "longhaul plan --flow-control $* printed something on stdout"
+}
+
+# check TEXT: plan.out is JSON, called j, with ways w, for which that Python holds.
+check() {
+    python3 -c 'import json
+j = json.load(open("plan.out"))
+w = {way["way"]: way for way in j["ways"]}
+assert '"$1"', json.dumps(j, indent=1)' 2>check.err || fail "it does not hold that $1"
+}
+
+link=(--bandwidth 400Gbit --distance 600km --packet 1500)
+
+say "the link of the Bifrost paper"
+plan "${link[@]}" --json -
+check "j['bdp_bytes'] == 300000000 and j['link']['delay_s'] == 0.003"
+check "w['PFC']['buffer_bytes'] == w['PFC']['xoff_bytes'] + w['PFC']['headroom_bytes'] == 600006064"
+check "j['bifrost_h_bytes'] == 301000064 and w['Bifrost']['buffer_bytes'] == 301001564"
+check "w['SWING']['buffer_bytes'] == 300003064 and 1.02 < w['credits']['buffer_bytes'] / 3e8 < 1.03"
+check "w['PFC']['lost_bytes'] is None and abs(j['bifrost_pause_share'] - 64 / 500000) < 1e-9"
+
+say "a round trip is the same link"
+plan --bandwidth 400Gbit --rtt 6ms --packet 1500 --json file.json
+python3 -c 'import json; assert json.load(open("file.json"))["bdp_bytes"] == 300000000' || fail "another link"
+
+say "with less: what is lost, how long it idles, which part of the rate it carries"
+plan "${link[@]}" --buffer 200MB --json -
+check "w['PFC']['lost_bytes'] == 300003064 - 200000000"
+check "abs(w['PFC']['idle_s'] - 300003000 * 8 / 4e11) < 1e-9"
+check "w['Bifrost']['lost_bytes'] == 0 and 0.66 < w['Bifrost']['rate_share'] < 0.67"
+check "0.64 < w['credits']['rate_share'] < 0.66 and w['SWING']['lost_bytes'] == 100003064"
+plan "${link[@]}" --buffer 700MB --json -
+check "all(way['lost_bytes'] == 0 and way['idle_s'] == 0 and way['rate_share'] == 1 for way in w.values())"
+
+say "the table"
+plan "${link[@]}" --buffer 287MiB
+expect_line plan.out "400Gbit/s, 3ms one way"
+expect_line plan.out "PFC"
+expect_line plan.out "With 287MiB, at worst"
+plan --help
+expect_line plan.out "--leak-slots"
+
+say "what is refused"
+wrong "--bandwidth RATE" --distance 600km
+wrong "the link is missing" --bandwidth 400Gbit
+wrong "say the same twice" "${link[@]}" --rtt 6ms
+wrong "above 0km" --bandwidth 400Gbit --distance 0km
+wrong "above 0km" --bandwidth 400Gbit --distance 600
+wrong "1e6 to 1e14" --bandwidth 1kbit --distance 600km
+wrong "a second at most" --bandwidth 400Gbit --rtt 3s
+wrong "--slot: a slot of 4000000 ns is longer than the link's delay" "${link[@]}" --slot 4ms
+wrong "16 bits of quanta" "${link[@]}" --slot 100us
+wrong "unknown option --size" "${link[@]}" --size 1MiB
+
+echo "all well"

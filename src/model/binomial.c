@@ -37,51 +37,61 @@ void model_binomial(unsigned n, double p, double *chance)
 }
 
 /* One chunk: [state of the packet before it][chunk lost][state of its last packet]; state 1 is lost. */
-struct transition {
-    double chance[2][2][2];
-};
-
-static struct transition transition_of(const struct model_loss *loss, double between)
+static void find_next(const struct model_loss *loss, double between, double next[2][2][2])
 {
-    struct transition of;
     for (int before = 0; before < 2; before++) {
         double first_lost = model_loss_after(loss, before == 1, between + 1);
         double last_lost = model_loss_after(loss, before == 1, between + loss->chunk_packets);
         double passes = (1 - first_lost) * exp((loss->chunk_packets - 1) * log1p(-loss->enter));
-        of.chance[before][0][0] = passes;
-        of.chance[before][0][1] = 0;
-        of.chance[before][1][0] = fmax(0, 1 - last_lost - passes);
-        of.chance[before][1][1] = last_lost;
+        next[before][0][0] = passes;
+        next[before][0][1] = 0;
+        next[before][1][0] = fmax(0, 1 - last_lost - passes);
+        next[before][1][1] = last_lost;
     }
-    return of;
 }
 
-static void follow_bursts(const struct model_loss *loss, unsigned n, double between, double *chance)
+void model_lost_start(struct model_lost *lost, const struct model_loss *loss, double between)
 {
-    double of_state[2][MODEL_COUNT_MAX + 1] = {{0}};
-    const struct transition next = transition_of(loss, between);
-    of_state[0][0] = 1 - loss->packet;
-    of_state[1][0] = loss->packet; /* before the first chunk the link is in its steady state */
-    for (unsigned sent = 0; sent < n; sent++) {
-        for (unsigned x = sent + 2; x-- > 0;) { /* downwards: x - 1 is still that of before */
-            double now[2] = {0, 0};
-            for (unsigned lost = 0; lost < 2 && lost <= x; lost++)
-                for (unsigned state = 0; state < 2; state++)
-                    for (unsigned before = 0; before < 2; before++)
-                        now[state] += of_state[before][x - lost] * next.chance[before][lost][state];
-            of_state[0][x] = now[0];
-            of_state[1][x] = now[1];
-        }
+    assert(between >= 0);
+    lost->loss = loss;
+    lost->n = 0;
+    if (!loss->bursty)
+        return;
+    find_next(loss, between, lost->next);
+    memset(lost->of_state, 0, sizeof lost->of_state);
+    lost->of_state[0][0] = 1 - loss->packet;
+    lost->of_state[1][0] = loss->packet; /* before the first chunk the link is in its steady state */
+}
+
+void model_lost_more(struct model_lost *lost)
+{
+    assert(lost->n < MODEL_COUNT_MAX);
+    lost->n++;
+    for (unsigned x = lost->n + 1; lost->loss->bursty && x-- > 0;) { /* x - 1 is still that of before */
+        double now[2] = {0, 0};
+        for (unsigned is_lost = 0; is_lost < 2 && is_lost <= x; is_lost++)
+            for (unsigned state = 0; state < 2; state++)
+                for (unsigned before = 0; before < 2; before++)
+                    now[state] += lost->of_state[before][x - is_lost] * lost->next[before][is_lost][state];
+        lost->of_state[0][x] = now[0];
+        lost->of_state[1][x] = now[1];
     }
-    for (unsigned x = 0; x <= n; x++)
-        chance[x] = of_state[0][x] + of_state[1][x];
+}
+
+void model_lost_chances(const struct model_lost *lost, double *chance)
+{
+    if (!lost->loss->bursty)
+        model_binomial(lost->n, lost->loss->chunk, chance);
+    for (unsigned x = 0; lost->loss->bursty && x <= lost->n; x++)
+        chance[x] = lost->of_state[0][x] + lost->of_state[1][x];
 }
 
 void model_lost_chunks(const struct model_loss *loss, unsigned n, double between, double *chance)
 {
-    assert(n <= MODEL_COUNT_MAX && between >= 0);
-    if (loss->bursty)
-        follow_bursts(loss, n, between, chance);
-    else
-        model_binomial(n, loss->chunk, chance);
+    struct model_lost lost;
+    assert(n <= MODEL_COUNT_MAX);
+    model_lost_start(&lost, loss, between);
+    while (lost.n < n)
+        model_lost_more(&lost);
+    model_lost_chances(&lost, chance);
 }

@@ -19,4 +19,17 @@ double model_binomial_log(double n, double x, double p);
  * exact: the state of the link after each chunk is followed. */
 void model_lost_chunks(const struct model_loss *loss, unsigned n, double between, double *chance);
 
+/* The same for one n after the other: with bursts, each costs as much as what it adds. */
+struct model_lost {
+    const struct model_loss *loss; /* the caller's: it stays */
+    unsigned n;
+    double next[2][2][2];                    /* with bursts: of a chunk, by the packet before it */
+    double of_state[2][MODEL_COUNT_MAX + 1]; /* and by the last packet so far */
+};
+void model_lost_start(struct model_lost *lost, const struct model_loss *loss, double between);
+/* One chunk more; at most MODEL_COUNT_MAX. */
+void model_lost_more(struct model_lost *lost);
+/* P(X = x), X of lost->n. */
+void model_lost_chances(const struct model_lost *lost, double *chance);
+
 #endif

@@ -14,28 +14,44 @@ static double log_of(double chance)
     return log(fmin(1, fmax(chance, NOT_ZERO)));
 }
 
-/* P(at most `most` of n chunks are lost), without cancellation where it is nearly 1. */
-static double log_at_most(const struct model_loss *loss, unsigned n, unsigned most, double between)
+/* P(at most `most` of the chunks so far are lost), without cancellation where it is nearly 1. */
+static double log_at_most_of(const struct model_lost *lost, unsigned most)
 {
     double chance[MODEL_COUNT_MAX + 1];
     double more = 0;
     double sum = 0;
-    if (most >= n)
+    if (most >= lost->n)
         return 0;
-    model_lost_chunks(loss, n, between, chance);
-    for (unsigned x = n; x > most; x--)
+    model_lost_chances(lost, chance);
+    for (unsigned x = lost->n; x > most; x--)
         more += chance[x];
     for (unsigned x = most + 1; x-- > 0;)
         sum += chance[x];
     return more < 0.5 ? log1p(-more) : log_of(sum);
 }
 
+/* Of n chunks. */
+static double log_at_most(const struct model_loss *loss, unsigned n, unsigned most, double between)
+{
+    struct model_lost lost;
+    model_lost_start(&lost, loss, between);
+    while (lost.n < n)
+        model_lost_more(&lost);
+    return log_at_most_of(&lost, most);
+}
+
 static void open_mds(struct model_early *early, unsigned kind, unsigned size, const struct model_loss *loss,
                      double stride)
 {
-    double between = (stride - 1) * loss->chunk_packets;
-    for (unsigned r = 0; r <= early->rows; r++)
-        early->log_open[kind][r] = log_at_most(loss, size + r, r, between);
+    struct model_lost lost;
+    model_lost_start(&lost, loss, (stride - 1) * loss->chunk_packets);
+    while (lost.n < size)
+        model_lost_more(&lost);
+    for (unsigned r = 0; r <= early->rows; r++) {
+        early->log_open[kind][r] = log_at_most_of(&lost, r);
+        if (r < early->rows)
+            model_lost_more(&lost);
+    }
 }
 
 /* Classes of data j mod rows: with its row one of a class may be lost, before none. */

@@ -49,19 +49,14 @@ struct wire {
     struct model_lacking found;
 };
 
-static const struct model_lacks *lacks_of(const struct model_sampler *sampler)
+static struct wire wire_of(const struct model_sampler *sampler, const struct model_lacks *lacks)
 {
-    return sampler->terms.longhaul ? &sampler->of.running.lacks : &sampler->of.coded.lacks;
-}
-
-static struct wire wire_of(const struct model_sampler *sampler)
-{
-    const struct model_lacks *lacks = lacks_of(sampler);
+    bool one_chunk = lacks->submessages <= 1 && lacks->kind[0].size <= 1;
     struct wire wire = {.sampler = sampler, .lacks = lacks, .classes = 1, .spared = lacks->rows};
     double spread = sampler->scheme.spread;
     wire.block_groups = spread > 0 ? fmin(spread, lacks->submessages) : lacks->submessages;
     wire.block_places = lacks->kind[0].size + lacks->rows;
-    if (sampler->scheme.kind == LH_MODEL_EC_XOR && sampler->terms.chunks > 1) {
+    if (sampler->scheme.kind == LH_MODEL_EC_XOR && !one_chunk) {
         wire.classes = lacks->rows;
         wire.spared = 1;
     }
@@ -70,7 +65,9 @@ static struct wire wire_of(const struct model_sampler *sampler)
 
 size_t model_lacking_cells(const struct model_sampler *sampler)
 {
-    struct wire wire = wire_of(sampler);
+    bool longhaul = sampler->terms.longhaul;
+    struct wire wire =
+        wire_of(sampler, longhaul ? &sampler->of.segments.full.lacks : &sampler->of.coded.lacks);
     return (size_t)wire.block_groups * (sizeof(uint32_t) + wire.classes + 1);
 }
 
@@ -161,11 +158,12 @@ static void on_chunk_lost(struct wire *wire, double chunk)
         on_parity_lost(wire, (uint32_t)group, number);
 }
 
-static struct model_lacking draw_bursts(const struct model_sampler *sampler, struct lh_prng *prng,
+static struct model_lacking draw_bursts(const struct model_sampler *sampler,
+                                        const struct model_lacks *lacks, struct lh_prng *prng,
                                         uint8_t *cells)
 {
     const struct model_loss *loss = &sampler->terms.loss;
-    struct wire wire = wire_of(sampler);
+    struct wire wire = wire_of(sampler, lacks);
     wire.touched = (uint32_t *)(void *)cells;
     wire.cells = cells + (size_t)wire.block_groups * sizeof(uint32_t);
     double end = wire.lacks->submessages * wire.block_places * loss->chunk_packets;
@@ -184,12 +182,12 @@ static struct model_lacking draw_bursts(const struct model_sampler *sampler, str
     return wire.found;
 }
 
-struct model_lacking model_draw_lacking(const struct model_sampler *sampler, struct lh_prng *prng,
+struct model_lacking model_draw_lacking(const struct model_sampler *sampler,
+                                        const struct model_lacks *lacks, struct lh_prng *prng,
                                         uint8_t *cells)
 {
-    const struct model_lacks *lacks = lacks_of(sampler);
     if (sampler->terms.loss.bursty && sampler->terms.loss.packet > 0)
-        return draw_bursts(sampler, prng, cells);
+        return draw_bursts(sampler, lacks, prng, cells);
     bool all_data = sampler->scheme.fallback == LH_MODEL_FALLBACK_SR;
     return (struct model_lacking){.chunks = draw_independent(lacks, all_data, prng)};
 }

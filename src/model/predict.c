@@ -8,8 +8,8 @@
 #include "model/coded.h"
 #include "model/go_back.h"
 #include "model/repeat.h"
-#include "model/running_code.h"
 #include "model/scheme.h"
+#include "model/segments.h"
 #include "model/terms.h"
 
 /* One path and scheme, made ready: only the part of its scheme is used. */
@@ -19,7 +19,7 @@ struct prediction {
     union {
         struct model_repeat repeat;
         struct model_coded coded;
-        struct model_running_code running;
+        struct model_segments segments;
         struct model_go_back go_back;
     } of;
 };
@@ -38,8 +38,8 @@ static int start(struct prediction *prediction, const struct lh_model_path *path
         return failed;
     prediction->scheme = scheme;
     if (runs_code(prediction))
-        model_running_code_start(&prediction->of.running, scheme, terms);
-    else if (model_scheme_codes(scheme))
+        return model_segments_start(&prediction->of.segments, path, scheme);
+    if (model_scheme_codes(scheme))
         model_coded_start(&prediction->of.coded, scheme, terms);
     else if (scheme->kind == LH_MODEL_GBN)
         model_go_back_start(&prediction->of.go_back, terms);
@@ -52,7 +52,7 @@ static double mean_of(const struct prediction *prediction)
 {
     const struct model_terms *terms = &prediction->terms;
     if (runs_code(prediction))
-        return model_running_code_mean(&prediction->of.running);
+        return model_segments_mean(&prediction->of.segments);
     if (model_scheme_codes(prediction->scheme))
         return model_coded_mean(&prediction->of.coded);
     if (prediction->scheme->kind == LH_MODEL_GBN)
@@ -67,7 +67,7 @@ static double quantile_of(const struct prediction *prediction, double share)
 {
     const struct model_terms *terms = &prediction->terms;
     if (runs_code(prediction))
-        return model_running_code_quantile(&prediction->of.running, share);
+        return model_segments_quantile(&prediction->of.segments, share);
     if (model_scheme_codes(prediction->scheme))
         return model_coded_quantile(&prediction->of.coded, share);
     if (prediction->scheme->kind == LH_MODEL_GBN)
@@ -82,7 +82,7 @@ static double cdf_of(const struct prediction *prediction, double seconds)
 {
     const struct model_terms *terms = &prediction->terms;
     if (runs_code(prediction))
-        return model_running_code_cdf(&prediction->of.running, seconds);
+        return model_segments_cdf(&prediction->of.segments, seconds);
     if (model_scheme_codes(prediction->scheme))
         return model_coded_cdf(&prediction->of.coded, seconds);
     if (prediction->scheme->kind == LH_MODEL_GBN)
@@ -93,9 +93,17 @@ static double cdf_of(const struct prediction *prediction, double seconds)
                             (seconds - model_terms_whole(terms)) / terms->inject_s);
 }
 
-static const struct model_lacks *lacks_of(const struct prediction *prediction)
+/* Chunks of parity, and mean number of those that fall back. */
+static double parity_of(const struct prediction *prediction)
 {
-    return runs_code(prediction) ? &prediction->of.running.lacks : &prediction->of.coded.lacks;
+    return runs_code(prediction) ? model_segments_parity(&prediction->of.segments)
+                                 : prediction->of.coded.lacks.parity_chunks;
+}
+
+static double lacking_of(const struct prediction *prediction)
+{
+    return runs_code(prediction) ? model_segments_lacking(&prediction->of.segments)
+                                 : prediction->of.coded.lacks.mean;
 }
 
 /* Beyond the message sent once. */
@@ -105,8 +113,7 @@ static double overhead_bytes_of(const struct prediction *prediction)
     double chunk_bytes = terms->message_wire_bytes / terms->chunks;
     double loss = terms->loss.chunk;
     if (model_scheme_codes(prediction->scheme)) {
-        const struct model_lacks *lacks = lacks_of(prediction);
-        return (lacks->parity_chunks + lacks->mean / (1 - loss)) * chunk_bytes;
+        return (parity_of(prediction) + lacking_of(prediction) / (1 - loss)) * chunk_bytes;
     }
     if (prediction->scheme->kind == LH_MODEL_GBN)
         return model_go_back_repeated(&prediction->of.go_back) * terms->message_wire_bytes / terms->packets;
@@ -148,10 +155,10 @@ int lh_model_predict(const struct lh_model_path *path, const struct lh_model_sch
                           ? of.mean_s
                           : paper_mean(path, &prediction);
     if (model_scheme_codes(scheme)) {
-        of.p_fallback =
-            runs_code(&prediction) ? prediction.of.running.p_fallback : prediction.of.coded.p_fallback;
+        of.p_fallback = runs_code(&prediction) ? model_segments_fallback(&prediction.of.segments)
+                                               : prediction.of.coded.p_fallback;
         double bytes = (double)path->message_bytes;
-        double sent_s = (terms->chunks + lacks_of(&prediction)->parity_chunks) * terms->inject_s;
+        double sent_s = (terms->chunks + parity_of(&prediction)) * terms->inject_s;
         if (scheme->encode_bytes_per_s > 0) {
             of.encode_core_s = bytes / scheme->encode_bytes_per_s;
             of.encode_cores = of.encode_core_s / sent_s;

@@ -18,33 +18,32 @@ int model_sampler_start(struct model_sampler *sampler, const struct lh_model_pat
     sampler->cells = 0;
     if (model_scheme_codes(scheme)) {
         if (terms->longhaul)
-            model_running_code_start(&sampler->of.running, scheme, terms);
+            failed = model_segments_start(&sampler->of.segments, path, scheme);
         else
             model_coded_start(&sampler->of.coded, scheme, terms);
         sampler->cells = terms->loss.bursty ? model_lacking_cells(sampler) : 0;
     } else if (scheme->kind != LH_MODEL_IDEAL && scheme->kind != LH_MODEL_GBN) {
         model_terms_repeat(terms, &sampler->of.repeat);
     }
-    return 0;
+    return failed;
 }
 
 static double draw_coded(const struct model_sampler *sampler, struct lh_prng *prng, uint8_t *cells)
 {
     const struct model_coded *coded = &sampler->of.coded;
-    double lacking = model_draw_lacking(sampler, prng, cells).chunks;
+    double lacking = model_draw_lacking(sampler, &coded->lacks, prng, cells).chunks;
     if (lacking <= 0)
         return coded->whole_s;
     double excess = model_draw_repeat(&coded->repeat, sampler->log_loss, lacking, prng);
     return coded->asked_s + (lacking + excess) * coded->inject_s;
 }
 
-static double draw_running_code(const struct model_sampler *sampler, struct lh_prng *prng, uint8_t *cells)
+/* With bursts. */
+static double draw_segment(const struct model_sampler *sampler, const struct model_running_code *code,
+                           struct lh_prng *prng, uint8_t *cells)
 {
-    const struct model_running_code *code = &sampler->of.running;
     const struct lh_model_scheme *scheme = &sampler->scheme;
-    if (!sampler->terms.loss.bursty)
-        return model_running_code_quantile(code, lh_prng_double(prng));
-    struct model_lacking lacking = model_draw_lacking(sampler, prng, cells);
+    struct model_lacking lacking = model_draw_lacking(sampler, &code->lacks, prng, cells);
     if (lacking.chunks <= 0)
         return code->sent_s + lacking.parity * code->inject_s;
     double rounds = 1;
@@ -53,6 +52,18 @@ static double draw_running_code(const struct model_sampler *sampler, struct lh_p
     else if (scheme->kind == LH_MODEL_EC_XOR)
         rounds = model_draw_rounds(&sampler->terms.loss, lacking.chunks, prng);
     return code->asked_s + lacking.chunks * code->inject_s + (rounds - 1) * code->round_s;
+}
+
+static double draw_segments(const struct model_sampler *sampler, struct lh_prng *prng, uint8_t *cells)
+{
+    const struct model_segments *segments = &sampler->of.segments;
+    if (!sampler->terms.loss.bursty)
+        return model_segments_quantile(segments, lh_prng_double(prng));
+    double latest = 0;
+    for (double i = 0; i < segments->before; i++)
+        latest = fmax(latest, i * segments->apart_s + draw_segment(sampler, &segments->full, prng, cells));
+    double last_s = segments->before * segments->apart_s;
+    return fmax(latest, last_s + draw_segment(sampler, &segments->last, prng, cells));
 }
 
 double model_sampler_draw(const struct model_sampler *sampler, struct lh_prng *prng, uint8_t *cells)
@@ -66,7 +77,7 @@ double model_sampler_draw(const struct model_sampler *sampler, struct lh_prng *p
         return model_draw_go_back(terms, prng);
     case LH_MODEL_EC_MDS:
     case LH_MODEL_EC_XOR:
-        return terms->longhaul ? draw_running_code(sampler, prng, cells) : draw_coded(sampler, prng, cells);
+        return terms->longhaul ? draw_segments(sampler, prng, cells) : draw_coded(sampler, prng, cells);
     case LH_MODEL_SR_RTO:
     case LH_MODEL_SR_NACK:
         excess = terms->loss.bursty

@@ -11,7 +11,7 @@
 #include "base/prng.h"
 #include "model/coded.h"
 #include "model/draw.h"
-#include "model/running_code.h"
+#include "model/segments.h"
 #include "model/terms.h"
 
 struct model_sampler {
@@ -22,7 +22,7 @@ struct model_sampler {
     union {
         struct model_repeat repeat;
         struct model_coded coded;
-        struct model_running_code running;
+        struct model_segments segments;
     } of;
 };
 
@@ -52,8 +52,9 @@ struct model_lacking {
         parity; /* chunks of it until the last submessage that did not fail was decodable (bursts only) */
 };
 /* With bursts each row of lost packets is put into the submessages it hits, in the order of the wire; that
- * takes cells. */
-struct model_lacking model_draw_lacking(const struct model_sampler *sampler, struct lh_prng *prng,
+ * takes cells. lacks: of the message, or of one of its segments. */
+struct model_lacking model_draw_lacking(const struct model_sampler *sampler,
+                                        const struct model_lacks *lacks, struct lh_prng *prng,
                                         uint8_t *cells);
 size_t model_lacking_cells(const struct model_sampler *sampler);
 /* Rounds that `chunks` take, on a link that loses in bursts; at least 1. */

@@ -39,7 +39,7 @@ struct settings {
     uint64_t chunk_bytes, encode_bytes_per_s;
     uint32_t mtu_bytes, cores;
     const char *figures, *link_file, *distance, *loss, *size, *mix, *by, *loss_of, *burst, *max_overhead,
-        *allow_loss;
+        *allow_loss, *timing;
     bool worst, flow_control;
     struct cli_link_file file; /* what the link file says, NaN where it says nothing */
     struct cli_plan_order order;
@@ -94,6 +94,15 @@ static int take_by(const char *text, struct cli_plan_order *order)
             return CLI_PROCEED;
         }
     return cli_misused("--by: \"%s\" is no measure; there are: mean, p50, p99, p99.9", text);
+}
+
+static int take_timing(const char *text, enum lh_model_timing *timing)
+{
+    bool paper = !strcmp(text, "paper");
+    if (!paper && strcmp(text, "longhaul") != 0)
+        return cli_misused("--timing: \"%s\" is nobody's; it is longhaul or paper", text);
+    *timing = paper ? LH_MODEL_TIMING_PAPER : LH_MODEL_TIMING_LONGHAUL;
+    return CLI_PROCEED;
 }
 
 static int take_loss_of(const char *text, bool *of_chunk)
@@ -266,6 +275,8 @@ static int take_all(struct settings *settings)
     if (status == CLI_PROCEED)
         status = take_by(settings->by, order);
     if (status == CLI_PROCEED)
+        status = take_timing(settings->timing, &order->question.timing);
+    if (status == CLI_PROCEED)
         status = take_limits(settings, &order->question);
     if (status == CLI_PROCEED && settings->allow_loss)
         status = take_allowed(settings->allow_loss, &order->allow_loss);
@@ -353,6 +364,8 @@ static void list_own(struct settings *settings, struct cli_option out[static OPT
          &settings->chunk_bytes, CLI_SIZE, 0, false, 256, GIB},
         {"by", "MEASURE", "what is to be small: mean, p50, p99 or p99.9 (mean)", &settings->by,
          .kind = CLI_TEXT},
+        {"timing", "WHOSE", "machines that are counted: longhaul or paper (longhaul)", &settings->timing,
+         .kind = CLI_TEXT},
         {"max-overhead", "SHARE", "most that may be sent beside the messages: 25% (no limit)",
          &settings->max_overhead, .kind = CLI_TEXT},
         {"allow-loss", "SHARE", "of a message that may be missing: shows what a deadline would bring",
@@ -385,6 +398,7 @@ int cli_plan(int argc, char **argv)
         .mtu_bytes = 4096,
         .cores = ANY_CORES,
         .by = "mean",
+        .timing = "longhaul",
         .loss_of = "packet",
         .file = {NAN, NAN, NAN, NAN, NAN},
         .order.loss_low = NAN,

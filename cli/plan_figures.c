@@ -116,6 +116,7 @@ static int draw_map(const struct cli_folder *folder)
     struct cli_plan_order order = {
         .loss_low = NAN, .allow_loss = NAN, .by = "mean", .map = true, .output = path};
     lh_plan_init(&order.question);
+    order.question.timing = LH_MODEL_TIMING_PAPER;
     order.question.link.bandwidth_bps = 400e9;
     order.question.link.rtt_s = 0.025;
     snprintf(path, sizeof path, "%s/figure9.svg", folder->path);

@@ -111,6 +111,7 @@ static void put_question(struct cli_json *json, const struct cli_plan_order *ord
     }
     cli_json_close(json, ']');
     cli_json_text(json, "by", order->by);
+    cli_json_text(json, "timing", question->timing == LH_MODEL_TIMING_PAPER ? "paper" : "longhaul");
 }
 
 static void put_point(struct cli_json *json, const struct cli_plan_order *order,

@@ -38,9 +38,9 @@ struct lh_model_path {
     double
         reorder_window_s; /* how long a gap stands before it is reported, as lh_connection_path() measures it;
                            * 0: an eighth of rtt_s. Only LH_MODEL_TIMING_LONGHAUL waits for it */
-    uint64_t
-        segment_bytes; /* of a message that have parity of their own (lh_attr.slot_bytes); 0: all of it.
-                             * Only LH_MODEL_TIMING_LONGHAUL looks at it */
+    /* Of a message that have parity of their own (lh_attr.slot_bytes), in whole chunks; 0: all of it. Only
+     * LH_MODEL_TIMING_LONGHAUL looks at it. */
+    uint64_t segment_bytes;
 };
 
 enum lh_model_kind {

@@ -44,6 +44,7 @@ struct lh_plan_question {
     struct lh_plan_size sizes[LH_PLAN_SIZES_MAX];
     uint32_t sizes_count;
     enum lh_plan_by by;
+    enum lh_model_timing timing; /* whose machines are counted, whatever a scheme says */
     /* Most that may be sent beside the messages (parity and repeats, in the mean), as a share of them;
      * compared to a tenth of a percent. INFINITY: no limit. */
     double max_overhead;

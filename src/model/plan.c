@@ -11,6 +11,8 @@
 #define MDS_BYTES_PER_S 14.6e9
 #define XOR_BYTES_PER_S 20.9e9
 
+#define SEGMENT_BYTES ((uint64_t)4 << 20) /* lh_attr.slot_bytes, unless told */
+
 /* Shares and cores are compared as they are shown: 0.1 %, 0.1 core. */
 #define SHARE_STEPS 1000
 #define CORE_STEPS  10
@@ -18,7 +20,8 @@
 void lh_plan_init(struct lh_plan_question *question)
 {
     *question = (struct lh_plan_question){
-        .link = {.mtu_bytes = 4096},
+        .link = {.mtu_bytes = 4096, .segment_bytes = SEGMENT_BYTES},
+        .timing = LH_MODEL_TIMING_LONGHAUL,
         .max_overhead = INFINITY,
         .max_cores = INFINITY,
         .mds_bytes_per_s = MDS_BYTES_PER_S,
@@ -96,6 +99,7 @@ static int weigh(const struct lh_plan_question *question, const struct lh_model_
     double weights = 0;
     double message_bytes = 0;
     double overhead_bytes = 0;
+    sum.scheme.timing = question->timing;
     if (sum.scheme.encode_bytes_per_s == 0)
         sum.scheme.encode_bytes_per_s = plan_list_encode_rate(question, scheme);
     path.chunk_bytes = chunk_bytes;

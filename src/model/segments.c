@@ -17,31 +17,48 @@ static int start_one(struct model_running_code *code, const struct lh_model_path
     return failed;
 }
 
+/* Bytes of a segment: whole chunks. */
+static uint64_t segment_of(const struct lh_model_path *path)
+{
+    if (path->segment_bytes == 0 || path->chunk_bytes == 0 || path->segment_bytes >= path->message_bytes)
+        return path->message_bytes;
+    uint64_t whole = path->segment_bytes - path->segment_bytes % path->chunk_bytes;
+    return whole > 0 ? whole : path->chunk_bytes;
+}
+
+/* Returns the number of rounds in log_done. */
+static unsigned list_rounds(const struct model_rounds *rounds, double log_done[MODEL_ROUNDS_MAX + 1])
+{
+    unsigned count = 0;
+    log_done[0] = rounds->log_none;
+    while (count < MODEL_ROUNDS_MAX && log_done[count] < DONE) {
+        count++;
+        log_done[count] = model_rounds_log(rounds, count);
+    }
+    if (count > 0)
+        log_done[count] = 0;
+    return count;
+}
+
 int model_segments_start(struct model_segments *segments, const struct lh_model_path *path,
                          const struct lh_model_scheme *scheme)
 {
-    uint64_t bytes = path->segment_bytes > 0 ? path->segment_bytes : path->message_bytes;
-    uint64_t before = path->message_bytes > 0 ? (path->message_bytes - 1) / bytes : 0;
+    uint64_t bytes = segment_of(path);
+    uint64_t before = bytes > 0 ? (path->message_bytes - 1) / bytes : 0;
+    struct model_running_code *full = &segments->full;
     struct model_terms terms;
     int failed = start_one(&segments->last, path, path->message_bytes - before * bytes, scheme, &terms);
     if (failed)
         return failed;
     if (before == 0)
-        segments->full = segments->last;
-    else if ((failed = start_one(&segments->full, path, bytes, scheme, &terms)) != 0)
+        *full = segments->last;
+    else if ((failed = start_one(full, path, bytes, scheme, &terms)) != 0)
         return failed;
-    const struct model_running_code *full = &segments->full;
     segments->before = (double)before;
     segments->apart_s =
-        terms.ideal_s - terms.rtt_s + full->lacks.submessages * full->lacks.rows * terms.inject_s;
-    segments->rounds = 0;
-    segments->log_done[0] = full->rounds.log_none;
-    while (before > 0 && segments->rounds < MODEL_ROUNDS_MAX &&
-           segments->log_done[segments->rounds] < DONE) {
-        segments->rounds++;
-        segments->log_done[segments->rounds] = model_rounds_log(&full->rounds, segments->rounds);
-    }
-    segments->log_done[segments->rounds] = before > 0 && segments->rounds > 0 ? 0 : segments->log_done[0];
+        terms.ideal_s - terms.rtt_s + full->lacks.submessages * full->lacks.rows * full->inject_s;
+    segments->rounds = before > 0 ? list_rounds(&full->rounds, segments->log_done) : 0;
+    segments->last_rounds = before > 0 ? list_rounds(&segments->last.rounds, segments->log_last) : 0;
     return 0;
 }
 
@@ -51,28 +68,47 @@ static double last_s(const struct model_segments *segments)
     return segments->before * segments->apart_s;
 }
 
-/* log P(all segments before the last are complete), behind the last one's data. */
-static double log_before(const struct model_segments *segments, double seconds)
+/* Segments before the last whose round r would have ended by then. */
+static double segments_over(const struct model_segments *segments, double seconds, unsigned round)
 {
     const struct model_running_code *full = &segments->full;
     double first_s = full->asked_s + full->lacking * full->inject_s;
-    double sum = segments->before * segments->log_done[0];
-    for (unsigned r = 1; r <= segments->rounds; r++) {
-        double since = (seconds - first_s - (r - 1) * full->round_s) / segments->apart_s;
-        double over = fmin(segments->before, fmax(0, floor(since) + 1));
-        if (over <= 0)
-            break; /* later rounds end later */
-        sum += over * (segments->log_done[r] - segments->log_done[r - 1]);
+    double since = (seconds - first_s - (round - 1) * full->round_s) / segments->apart_s;
+    return fmin(segments->before, fmax(0, floor(since) + 1));
+}
+
+/* log P(all segments before the last are complete), behind the last one's data. */
+static double log_before(const struct model_segments *segments, double seconds)
+{
+    double sum = 0;
+    double reached = segments->before; /* that have had r rounds at least */
+    for (unsigned r = 0; r < segments->rounds && reached > 0; r++) {
+        double next = segments_over(segments, seconds, r + 1);
+        sum += (reached - next) * segments->log_done[r];
+        reached = next;
     }
-    return fmin(0, sum);
+    return segments->rounds > 0 ? sum : segments->before * segments->log_done[0];
+}
+
+/* log P(the last segment is complete), so long after its begin. */
+static double log_of_last(const struct model_segments *segments, double seconds)
+{
+    const struct model_running_code *last = &segments->last;
+    double first_s = last->asked_s + last->lacking * last->inject_s;
+    if (seconds < first_s)
+        return model_early_log(&last->early, floor((seconds - last->sent_s) / last->inject_s));
+    double rounds = fmin(segments->last_rounds, 1 + floor((seconds - first_s) / last->round_s));
+    return segments->log_last[(unsigned)rounds];
 }
 
 double model_segments_cdf(const struct model_segments *segments, double seconds)
 {
-    double share = model_running_code_cdf(&segments->last, seconds - last_s(segments));
-    if (segments->before <= 0 || share <= 0)
-        return share;
-    return share * exp(log_before(segments, seconds));
+    if (segments->before <= 0)
+        return model_running_code_cdf(&segments->last, seconds);
+    double since = seconds - last_s(segments);
+    if (since < segments->last.sent_s)
+        return 0;
+    return exp(log_of_last(segments, since) + log_before(segments, seconds));
 }
 
 /* ---- quantile ---------------------------------------------------------------------------------------- */
@@ -103,7 +139,8 @@ double model_segments_quantile(const struct model_segments *segments, double sha
 
 /* ---- mean -------------------------------------------------------------------------------------------- */
 
-#define STEPS 256
+#define STEPS        128
+#define MEAN_IGNORED 1e-10 /* chance that a message takes longer */
 
 /* Of 1 - P, the values in the middle of steps. */
 static double missing_between(const struct model_segments *segments, double from, double to)
@@ -126,7 +163,8 @@ double model_segments_mean(const struct model_segments *segments)
     double mean = sent_s + missing_between(segments, sent_s, sent_s + parity_s);
     double from = sent_s + parity_s;
     double to = fmax(from, asked_s);
-    for (unsigned i = 0; i < MODEL_LEVELS_MAX && model_segments_cdf(segments, from) < 1 - 1e-12; i++) {
+    for (unsigned i = 0; i < MODEL_LEVELS_MAX && model_segments_cdf(segments, from) < 1 - MEAN_IGNORED;
+         i++) {
         mean += missing_between(segments, from, to);
         from = to;
         to += segments->full.round_s;

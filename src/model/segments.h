@@ -19,7 +19,7 @@
 
 #include "model/running_code.h"
 
-#define MODEL_ROUNDS_MAX 64u /* of a segment that is not the last; what needs more is taken to need these */
+#define MODEL_ROUNDS_MAX 64u /* what needs more is taken to need these */
 
 struct model_segments {
     double before;                  /* segments before the last */
@@ -27,7 +27,9 @@ struct model_segments {
     struct model_running_code full; /* one that is not the last; the last where there is one only */
     struct model_running_code last;
     unsigned rounds;
-    double log_done[MODEL_ROUNDS_MAX + 1]; /* log D_r of `full` */
+    unsigned last_rounds;
+    double log_done[MODEL_ROUNDS_MAX + 1]; /* log D_r of `full`, and of `last`; where there are several */
+    double log_last[MODEL_ROUNDS_MAX + 1];
 };
 
 /* -LH_EINVAL, -LH_ERANGE as model_terms_of(). */

@@ -29,11 +29,6 @@ static int check_sizes(const struct lh_model_path *path)
                        "a chunk of %llu bytes is not a whole number of packets of %u bytes; make it a "
                        "multiple of the MTU",
                        (unsigned long long)path->chunk_bytes, path->mtu_bytes);
-    if (path->segment_bytes % path->chunk_bytes != 0)
-        return lh_fail(
-            LH_EINVAL,
-            "a segment of %llu bytes is not a whole number of chunks of %llu; make it a multiple, or 0",
-            (unsigned long long)path->segment_bytes, (unsigned long long)path->chunk_bytes);
     if ((double)path->message_bytes / path->mtu_bytes > PACKETS_MAX)
         return lh_fail(LH_ERANGE, "%llu bytes are over 10^15 packets of %u bytes; raise the MTU",
                        (unsigned long long)path->message_bytes, path->mtu_bytes);

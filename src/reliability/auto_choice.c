@@ -72,6 +72,7 @@ void auto_choice_init(struct auto_choice *choice, const struct auto_setup *setup
     lh_plan_init(question);
     question->link.mtu_bytes = setup->mtu_bytes;
     question->link.chunk_bytes = setup->chunk_bytes;
+    question->link.segment_bytes = (uint64_t)setup->slot_chunks * setup->chunk_bytes;
     question->link.loss_of_chunk = true;
     question->sizes_count = 1;
     question->by = setup->by;

@@ -100,7 +100,8 @@ static void it_is_the_fastest(void **state)
                                          .rtt_s = path.rtt_s,
                                          .loss = path.chunk_loss,
                                          .loss_of_chunk = true,
-                                         .burst_packets = 1};
+                                         .burst_packets = 1,
+                                         .segment_bytes = 1024 * 4096};
             struct lh_model_times times;
             assert_int_equal(lh_model_predict(&link, &choice->candidates[c].model, &times), 0);
             if (c == answer->chosen)

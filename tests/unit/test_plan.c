@@ -256,6 +256,7 @@ static void nonsense_is_refused(void **state)
     WITH(sizes[0].weight = NAN, LH_ERANGE, "weight of nan");
     WITH(sizes[0].message_bytes = 0, LH_ERANGE, "message of 0");
     WITH(sizes[0].message_bytes = (uint64_t)1 << 63, LH_ERANGE, "2^63");
+    WITH(timing = (enum lh_model_timing)9, LH_EINVAL, "timing 9");
     WITH(by = (enum lh_plan_by)9, LH_EINVAL, "measure 9");
     WITH(max_overhead = -1, LH_ERANGE, "-1");
     WITH(max_overhead = NAN, LH_ERANGE, "nan");
@@ -270,6 +271,27 @@ static void nonsense_is_refused(void **state)
     WITH(link.chunk_bytes = 4097, LH_EINVAL, "4097");
     WITH(link.loss_of_chunk = true, LH_EINVAL, "give the size of a chunk");
 #undef WITH
+}
+
+/* A message longer than a segment waits for the parity of all but its last one. */
+static void whose_machines(void **state)
+{
+    (void)state;
+    struct lh_plan_question question = ask(1e-9, 64 * MIB);
+    struct lh_model_scheme scheme;
+    struct lh_plan_choice runs;
+    struct lh_plan_choice whole;
+    struct lh_plan_choice paper;
+    assert_int_equal(question.timing, LH_MODEL_TIMING_LONGHAUL);
+    assert_int_equal(question.link.segment_bytes, 4 * MIB);
+    assert_int_equal(lh_model_scheme_parse("ec:mds", &scheme), 0);
+    assert_int_equal(lh_plan_weigh(&question, &scheme, 4096, &runs), 0);
+    question.link.segment_bytes = 0;
+    assert_int_equal(lh_plan_weigh(&question, &scheme, 4096, &whole), 0);
+    question.timing = LH_MODEL_TIMING_PAPER;
+    assert_int_equal(lh_plan_weigh(&question, &scheme, 4096, &paper), 0);
+    assert_int_equal(paper.scheme.timing, LH_MODEL_TIMING_PAPER);
+    assert_true(whole.seconds < runs.seconds && runs.seconds < paper.seconds);
 }
 
 /* Each word is there, within its buffer. */
@@ -301,7 +323,7 @@ static void verdicts(void **state)
     expect_verdict(&question, (const char *[]){"Use ec:", "% of the ideal time", "cores", "Next: ", NULL});
     question.max_cores = 0;
     expect_verdict(&question, (const char *[]){"Use sr-nack", "Without the limit of cores, ec:", NULL});
-    question = ask(1e-5, 64 * GIB);
+    question = ask(1e-5, 1024 * GIB);
     question.by = LH_PLAN_BY_P99;
     expect_verdict(&question, (const char *[]){"Use sr-nack", "p99", "round trips", NULL});
 }
@@ -320,6 +342,7 @@ int main(void)
         cmocka_unit_test(a_mix_weighs_each_size_by_its_own_ideal),
         cmocka_unit_test(what_encoding_costs),
         cmocka_unit_test(nonsense_is_refused),
+        cmocka_unit_test(whose_machines),
         cmocka_unit_test(verdicts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -504,7 +504,7 @@ static bool error_is_known(const struct world *world, const struct pair *pair, i
     case LH_EPROTOCOL:
         return true;
     case LH_ENOMEM:
-        return may_lack_memory(world);
+        return may_lack_memory(world) || !pair->trusted;
     default:
         return !pair->trusted && strcmp(lh_strerror(error), lh_strerror(INT_MAX)) != 0;
     }

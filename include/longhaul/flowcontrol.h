@@ -94,8 +94,8 @@ struct lh_bifrost {
     uint64_t incoming_bytes; /* F: what may arrive within a round trip and a slot */
     uint32_t *grants;        /* NULL: F goes down by what arrives; else by what was granted */
     uint32_t grants_count;
-    uint32_t next;             /* in the ring of grants: the oldest */
-    uint64_t whole_slots_rest; /* delta modulo the slot */
+    uint32_t next;       /* in the ring of grants: the oldest */
+    uint64_t rest_bytes; /* delta modulo the slot */
 };
 
 /* Slots whose grants may still be on their way: the room that lh_bifrost_init() needs for them. */

@@ -113,7 +113,7 @@ void lh_bifrost_init(struct lh_bifrost *bifrost, const struct lh_bifrost_config 
         .incoming_bytes = config->delta_bytes + slot,
         .grants = grants,
         .grants_count = grants != NULL ? lh_bifrost_grants(config) : 0,
-        .whole_slots_rest = config->delta_bytes % slot,
+        .rest_bytes = config->delta_bytes % slot,
     };
     for (uint32_t i = 0; i < bifrost->grants_count; i++)
         grants[i] = (uint32_t)slot;
@@ -126,7 +126,7 @@ void lh_bifrost_init(struct lh_bifrost *bifrost, const struct lh_bifrost_config 
 static uint64_t granted_arrival(const struct lh_bifrost *bifrost)
 {
     uint32_t second = bifrost->next + 1 < bifrost->grants_count ? bifrost->next + 1 : 0;
-    uint64_t rest = bifrost->whole_slots_rest;
+    uint64_t rest = bifrost->rest_bytes;
     uint64_t before = bifrost->grants[bifrost->next];
     uint64_t after = bifrost->grants[second];
     return (before < rest ? before : rest) + (after > rest ? after - rest : 0);

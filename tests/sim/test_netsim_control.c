@@ -51,6 +51,44 @@ static void credits_lose_nothing_and_waste_nothing(void **state)
     assert_true(incast(2 * FRAME) > busy_ps + 100 * NETSIM_PS_PER_US);
 }
 
+/* Two to one. Returns the most that was held of one of the senders' links. */
+static uint64_t held_by_alpha(double alpha)
+{
+    struct netsim_config config = netsim_world_config(NETSIM_LEAF_SPINE);
+    config.topology.leaves = 2;
+    config.topology.spines = 1;
+    config.switches.pfc = true;
+    config.switches.buffer_bytes = 1000000;
+    config.switches.pfc_xoff_bytes = config.switches.pfc_xon_bytes = 50000;
+    config.switches.pfc_alpha = alpha;
+    config.transport.rto = 1e6;
+    const struct netsim_flow_request flows[] = {{2000000, 0, 0, 2}, {2000000, 0, 1, 2}};
+    uint64_t most = 0;
+    netsim_world_open(&world, &config, flows, 2, 1);
+    netsim_world_watch(&world);
+    netsim_world_finish_in_steps(&world, NETSIM_PS_PER_US);
+    netsim_world_check_end(&world);
+    netsim_world_check_done(&world);
+    assert_true(world.net.totals.dropped_packets == 0 && world.net.totals.pauses > 0);
+    for (uint32_t host = 0; host < 2; host++)
+        most = world.net.ports[host].held_max_bytes > most ? world.net.ports[host].held_max_bytes : most;
+    netsim_world_close(&world);
+    return most;
+}
+
+/* After the threshold come the packet that crosses it and a round trip of the link, 25 kB, and its ends. */
+static void a_dynamic_threshold_gives_what_is_free(void **state)
+{
+    (void)state;
+    const uint64_t after = 25000 + 4 * FRAME + 64;
+    uint64_t fixed = held_by_alpha(0);
+    assert_true(fixed > 50000 && fixed <= 50000 + after);
+    /* Both hold q, and q is half of what is free: q = (1,000,000 - 2 q) / 2. */
+    uint64_t half = held_by_alpha(0.5);
+    assert_true(half > 230000 && half <= 250000 + after);
+    assert_int_equal(held_by_alpha(0.01), fixed); /* xoff is more */
+}
+
 /* One flow over a link of which a pause of so many quanta takes a part; a resume or another pause is not
  * needed. */
 static netsim_time paused_flow(uint32_t quanta, uint32_t again_quanta)
@@ -122,6 +160,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(credits_lose_nothing_and_waste_nothing),
+        cmocka_unit_test(a_dynamic_threshold_gives_what_is_free),
         cmocka_unit_test(a_pause_ends_by_itself_and_the_next_takes_its_place),
         cmocka_unit_test(marking_is_in_proportion_to_the_rate),
     };

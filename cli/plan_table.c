@@ -193,9 +193,13 @@ void cli_plan_table(const struct cli_plan_order *order, const struct cli_plan_po
     printf(INDENT "× ideal: by %s%s.\n", order->by,
            order->mix ? ", the weighted mean; so are all times" : "");
     if (means_differ(point))
-        print_sentences("mean: what the formula of the SDR-RDMA paper gives, which sends all of a failed "
-                        "submessage again. The other columns are what Longhaul takes with what it does "
-                        "about it.\n");
+        print_sentences(
+            point->question.timing == LH_MODEL_TIMING_PAPER
+                ? "mean: what the formula of the SDR-RDMA paper gives, which sends all of a "
+                  "failed submessage again. The other columns are the paper's machines with what "
+                  "Longhaul does about that.\n"
+                : "mean: what the formula of the SDR-RDMA paper gives. The other columns are the "
+                  "protocol as it runs.\n");
     putchar('\n');
     print_sentences(lh_plan_verdict(&point->question, &point->plan, verdict, sizeof verdict));
     if (point->worst.any)

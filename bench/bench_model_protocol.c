@@ -2,10 +2,10 @@
  * The model beside the protocol that it models: the running protocol moves real bytes through a simulated
  * link, message after message, and lh_model_predict and lh_model_sample say what to expect of the same link.
  *
- * Both directions lose; the model's path is that of the data. A percentile of some thousand messages is
- * itself uncertain, so it stands with the interval between those two of its messages that hold the true one
- * with 95 %. A mean differs when it is more than 5 % off and twice its standard error, a 99.9th percentile
- * when it is more than 10 % outside of that interval: such values have a star.
+ * Both directions lose, but in rows only that of the data, which is the model's path. A percentile of some
+ * thousand messages is itself uncertain, so it stands with the interval between those two of its messages
+ * that hold the true one with 95 %. A mean differs when it is more than 5 % off and twice its standard
+ * error, a 99.9th percentile when it is more than 10 % outside of that interval: such values have a star.
  *
  * usage: bench_model_protocol [--json FILE] [--quick] [--only NUMBER] [--paper] [--long-queue]
  *   --only        that point alone, with percentiles of both

@@ -17,10 +17,11 @@ static struct cli_option *add(struct cli_option *next, struct cli_option option)
 
 static struct cli_option *add_receiving(struct cli_option *next, struct lh_attr *attr)
 {
-    return add(next,
-               (struct cli_option){"reliability", "SCHEME",
-                                   "how lost packets of what is received here are dealt with (sr-nack)",
-                                   &attr->reliability, .kind = CLI_SCHEME});
+    return add(next, (struct cli_option){
+                         "reliability", "SCHEME",
+                         "how lost packets of what is received here are dealt with: sr-nack, sr-rto, gbn, "
+                         "ec:mds, ec:xor, or auto, which chooses while it runs (sr-nack)",
+                         &attr->reliability, .kind = CLI_SCHEME});
 }
 
 static struct cli_option *add_connecting(struct cli_option *next, struct cli_connection *connection)

@@ -30,7 +30,8 @@
 #define ANY_CORES UINT32_MAX
 #define CORES_MAX 65536
 
-#define MESSAGE_MAX (((uint64_t)1 << 63) - 1)
+/* More than the model's 10^15 packets of any size. */
+#define MESSAGE_MAX ((uint64_t)1 << 62)
 
 /* As they are typed; NULL: not given. */
 struct settings {
@@ -47,13 +48,19 @@ struct settings {
 
 /* ---- values ------------------------------------------------------------------------------------------ */
 
-/* A number from 0 with `unit` behind it. */
-static int take_number(const char *option, const char *text, const char *unit, double most, double *value)
+/* A number from 0 with `unit` behind it; NaN: it is none. */
+static double read_number(const char *text, const char *unit)
 {
     char *end = NULL;
     double read = isdigit((unsigned char)*text) ? strtod(text, &end) : NAN;
     /* strtod also reads hexadecimal numbers. */
-    if (!(read >= 0 && read <= most) || strcmp(end, unit) != 0 || strpbrk(text, "xX"))
+    return isnan(read) || strcmp(end, unit) != 0 || strpbrk(text, "xX") ? NAN : read;
+}
+
+static int take_number(const char *option, const char *text, const char *unit, double most, double *value)
+{
+    double read = read_number(text, unit);
+    if (!(read >= 0 && read <= most))
         return cli_misused("--%s: \"%s\" is not possible: it is a number from 0 to %g%s", option, text,
                            most, unit);
     *value = read;
@@ -176,9 +183,10 @@ static int take_mix(const char *text, struct lh_plan_question *question)
         *colon = 0;
         if (lh_parse_size(piece, &size->message_bytes))
             return cli_misused("--mix: %s", lh_last_error());
-        int status = take_number("mix", colon + 1, "", 1e9, &size->weight);
-        if (status != CLI_PROCEED)
-            return status;
+        size->weight = read_number(colon + 1, "");
+        if (!(size->weight > 0 && size->weight <= 1e9))
+            return cli_misused("--mix: \"%s\" is no weight: it is a number above 0 and at most 1e9",
+                               colon + 1);
         question->sizes_count++;
         if (!text[length])
             return CLI_PROCEED;
@@ -216,6 +224,16 @@ static int take_limits(const struct settings *settings, struct lh_plan_question 
     return CLI_PROCEED;
 }
 
+static int take_burst(const char *text, double *packets)
+{
+    double read = read_number(text, "");
+    if (read != 0 && !(read >= 1 && read <= 1e9))
+        return cli_misused("--burst: \"%s\" is not possible: it is from 1 to 1e9 packets, or 0 for none",
+                           text);
+    *packets = read;
+    return CLI_PROCEED;
+}
+
 static int take_link(const struct settings *settings, struct lh_model_path *link)
 {
     if (!settings->bandwidth_bps && isnan(settings->file.bandwidth_bps))
@@ -228,9 +246,8 @@ static int take_link(const struct settings *settings, struct lh_model_path *link
     int status = take_rtt(settings, &link->rtt_s);
     if (status == CLI_PROCEED)
         status = take_loss_of(settings->loss_of, &link->loss_of_chunk);
-    if (status == CLI_PROCEED && settings->burst)
-        status = take_number("burst", settings->burst, "", 1e9, &link->burst_packets);
-    return status;
+    return status == CLI_PROCEED && settings->burst ? take_burst(settings->burst, &link->burst_packets)
+                                                    : status;
 }
 
 static int take_allowed(const char *text, double *share)
@@ -251,13 +268,17 @@ static int check(const struct cli_plan_order *order)
         return cli_misused("--allow-loss: a map has no place for deadlines; leave --map out");
     for (unsigned i = 0; i < order->schemes.count; i++) {
         struct lh_model_scheme scheme;
+        if (!strcmp(order->schemes.text[i], "auto"))
+            return cli_misused(
+                "--reliability: \"auto\" is for recv and perf, which choose as the arrow here does; "
+                "leave it out");
         if (lh_model_scheme_parse(order->schemes.text[i], &scheme))
             return cli_misused("--reliability: %s", lh_last_error());
     }
     if (order->output && !order->map)
         return cli_misused("--output: \"%s\" would be a picture of a map; add --map", order->output);
     if (order->json && order->map)
-        return cli_misused("--json: \"%s\" takes what is printed without --map", order->json);
+        return cli_misused("--json: \"%s\" cannot hold a map; leave out --json, or --map", order->json);
     return CLI_PROCEED;
 }
 
@@ -374,7 +395,8 @@ static void list_own(struct settings *settings, struct cli_option out[static OPT
          .max = CORES_MAX},
         {"encode-rate", "SIZE", "data that one core encodes a second by ec:mds, 8 parity chunks (14.6GB)",
          &settings->encode_bytes_per_s, .kind = CLI_SIZE, .min = 1},
-        {"reliability", "SCHEME", "compare this one; may be given several times (the usual ones)",
+        {"reliability", "SCHEME",
+         "compare this one, such as ec:mds,k=32,m=8; may be given several times (the usual ones)",
          &settings->order.schemes, .kind = CLI_TEXTS},
         {"map", NULL, "sizes over losses: how much faster erasure codes are, and what to use",
          &settings->order.map, .kind = CLI_FLAG},

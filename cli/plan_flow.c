@@ -23,6 +23,8 @@
 #define NS_PER_KM 5000.0
 /* A second one way, longer than any cable on earth. */
 #define KM_MAX 200000.0
+/* The paper's T. A shorter link has a shorter one: a slot is at most the delay. */
+#define SLOT_NS 10000
 
 /* ---- what is asked ----------------------------------------------------------------------------------- */
 
@@ -38,7 +40,9 @@ static int take_distance(const char *text, lh_time *delay_ns)
 {
     char *end = NULL;
     double km = isdigit((unsigned char)*text) ? strtod(text, &end) : NAN;
-    if (!(km > 0 && km <= KM_MAX) || strcmp(end, "km") != 0 || strpbrk(text, "xX"))
+    if (isnan(km) || strcmp(end, "km") != 0 || strpbrk(text, "xX"))
+        return cli_misused("--distance: \"%s\" is no distance in kilometres; for instance 600km", text);
+    if (!(km > 0 && km <= KM_MAX))
         return cli_misused("--distance: \"%s\" is not possible: it is above 0km and at most %gkm", text,
                            KM_MAX);
     *delay_ns = (lh_time)ceil(km * NS_PER_KM);
@@ -211,7 +215,7 @@ static int carry_out(const struct cli_flow_order *order)
 
 int cli_plan_flow(int argc, char **argv)
 {
-    struct cli_flow_order order = {.link = {.slot_ns = 10000, .leak_slots = 1, .mtu_bytes = 4174}};
+    struct cli_flow_order order = {.link = {.leak_slots = 1, .mtu_bytes = 4174}};
     bool asked = false;
     const char *distance = NULL;
     lh_time rtt_ns = 0;
@@ -225,7 +229,8 @@ int cli_plan_flow(int argc, char **argv)
          .kind = CLI_TEXT},
         {"packet", "SIZE", "longest packet on the wire, with headers (4174)", &order.link.mtu_bytes,
          .kind = CLI_SIZE32, .min = 1, .max = 65535},
-        {"slot", "TIME", "Bifrost: T (10us)", &order.link.slot_ns, .kind = CLI_TIME, .min = 1},
+        {"slot", "TIME", "Bifrost: T (10us, or the delay one way if that is less)", &order.link.slot_ns,
+         .kind = CLI_TIME, .min = 1},
         {"leak-slots", "N", "Bifrost: k, packets of headroom (1)", &order.link.leak_slots,
          .kind = CLI_COUNT, .min = 1, .max = 1000000},
         {"buffer", "SIZE", "what there is: says what each way would lose with it", &order.buffer_bytes,
@@ -234,8 +239,8 @@ int cli_plan_flow(int argc, char **argv)
         {.name = NULL},
     };
     const struct cli_usage usage = {
-        .command = "plan",
-        .operands = "--flow-control --bandwidth RATE --distance KM",
+        .command = "plan --flow-control",
+        .operands = "--bandwidth RATE --distance KM",
         .about =
             "Says what buffer each way of flow control needs at the far end of a link, for one priority,\n"
             "so that nothing is lost and the link never idles, and what it risks.",
@@ -246,5 +251,7 @@ int cli_plan_flow(int argc, char **argv)
         status = cli_misused("the link is missing: --bandwidth RATE, such as 400Gbit");
     if (status == CLI_PROCEED)
         status = take_delay(distance, rtt_ns, &order.link.delay_ns);
+    if (!order.link.slot_ns)
+        order.link.slot_ns = order.link.delay_ns < SLOT_NS ? order.link.delay_ns : SLOT_NS;
     return status == CLI_PROCEED ? carry_out(&order) : status;
 }

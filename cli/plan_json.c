@@ -132,6 +132,8 @@ static void put_point(struct cli_json *json, const struct cli_plan_order *order,
     put_place(json, "without_limits", plan, plan->unlimited);
     put_worst(json, order, point);
     cli_json_count(json, "weighed", plan->count);
+    if (cli_plan_loses_much(point))
+        cli_json_text(json, "note", CLI_PLAN_CHUNK_LOSS_NOTE);
     cli_json_text(json, "verdict", lh_plan_verdict(&point->question, plan, verdict, sizeof verdict));
     cli_json_close(json, '}');
 }

@@ -73,6 +73,14 @@ int cli_plan_point(const struct cli_plan_order *order, unsigned size, unsigned l
 /* The planner's choice, or what it would be without limits. */
 const struct lh_plan_choice *cli_plan_choice(const struct cli_plan_point *point);
 
+/* Above this loss of a chunk what is repeated keeps the link itself: the model leaves that time out. */
+#define CLI_PLAN_CHUNK_LOSS_SURE 0.1
+#define CLI_PLAN_CHUNK_LOSS_NOTE                                                                           \
+    "more than 10 % of the chunks are lost: the model leaves out the time that repeats take of the link, " \
+    "so the times are too short"
+/* The share of chunks that is lost with the planner's choice is above that. */
+bool cli_plan_loses_much(const struct cli_plan_point *point);
+
 /* plan_worst.c: fills in point->worst. CLI_PROCEED, or says why it cannot be. */
 int cli_plan_worst(const struct cli_plan_order *order, struct cli_plan_point *point);
 #define CLI_PLAN_WORST_MAX 512

@@ -22,6 +22,17 @@ const struct lh_plan_choice *cli_plan_choice(const struct cli_plan_point *point)
     return &plan->choices[plan->best != LH_PLAN_NONE ? plan->best : plan->unlimited];
 }
 
+bool cli_plan_loses_much(const struct cli_plan_point *point)
+{
+    const struct lh_model_path *link = &point->question.link;
+    double lost = link->loss;
+    uint32_t packets = (uint32_t)(cli_plan_choice(point)->chunk_bytes / link->mtu_bytes);
+    /* What cannot be is refused before. */
+    if (!link->loss_of_chunk && lh_model_chunk_loss(link->loss, link->burst_packets, packets, &lost))
+        return false;
+    return lost > CLI_PLAN_CHUNK_LOSS_SURE;
+}
+
 static void add_times(struct lh_model_times *sum, const struct lh_model_times *times, double share)
 {
     sum->ideal_s += share * times->ideal_s;

@@ -202,6 +202,8 @@ void cli_plan_table(const struct cli_plan_order *order, const struct cli_plan_po
                   "protocol as it runs.\n");
     putchar('\n');
     print_sentences(lh_plan_verdict(&point->question, &point->plan, verdict, sizeof verdict));
+    if (cli_plan_loses_much(point))
+        print_sentences("Note: " CLI_PLAN_CHUNK_LOSS_NOTE ".\n");
     if (point->worst.any)
         print_sentences(cli_plan_worst_words(order, point, worst));
     if (!isnan(order->allow_loss))
@@ -257,12 +259,15 @@ int cli_plan_sweep(const struct cli_plan_order *order)
     cli_table_titles(&table);
     cli_table_rule(&table);
     int status = CLI_PROCEED;
+    bool note = false;
     for (unsigned loss = 0; loss < order->losses.count; loss++)
         for (unsigned size = 0; size < (order->mix ? 1 : order->sizes.count) && status == CLI_PROCEED;
              size++) {
             status = cli_plan_point(order, size, loss, point);
-            if (status == CLI_PROCEED)
+            if (status == CLI_PROCEED) {
                 print_point(&table, point);
+                note |= cli_plan_loses_much(point);
+            }
         }
     if (status == CLI_PROCEED) {
         cli_table_rule(&table);
@@ -271,6 +276,8 @@ int cli_plan_sweep(const struct cli_plan_order *order)
         if (!isnan(order->loss_low))
             printf(INDENT "Planned for the highest loss%s.\n",
                    order->measured ? ", the upper bound of the measurement" : "");
+        if (note)
+            print_sentences("Note: in some rows " CLI_PLAN_CHUNK_LOSS_NOTE ".\n");
     }
     free(point);
     return status;

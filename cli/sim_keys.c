@@ -246,10 +246,11 @@ int cli_sim_keys_print(void)
     const struct lh_netsim_key *table = lh_netsim_keys(&count);
     print_keys(table, count, &section);
     print_keys(keys, KEYS, &section);
-    puts(
-        "\n[variant NAME]\n  any key of topology, switch, transport, workload, as section.key: holds where "
-        "run.variant is NAME.");
-    puts("\n[sweep]\n  any key of topology, switch, transport, workload, with a list of values: a,b,c, or "
+    puts("\n[variant NAME]\n  any key of topology, switch, transport, long, workload, as section.key: "
+         "holds where "
+         "run.variant is NAME.");
+    puts("\n[sweep]\n  any key of topology, switch, transport, long, workload, with a list of values: "
+         "a,b,c, or "
          "a | b | c "
          "where\n  a value has commas in it. One or two such keys: one simulation for each value or pair.");
     print_figures();

@@ -11,6 +11,10 @@ static void say_path(const struct lh_scheme_report *report, char *out, size_t si
 {
     char rtt[LH_FORMAT_MAX], rate[LH_FORMAT_MAX] = "a rate not known yet";
     lh_format_time((double)report->rtt_ns / (double)LH_NS_PER_S, rtt, sizeof rtt);
+    if (report->chunks_seen == 0) {
+        snprintf(out, size, "round trip %s, nothing was received yet", rtt);
+        return;
+    }
     if (report->rate_bps > 0)
         lh_format_rate(report->rate_bps, rate, sizeof rate);
     snprintf(out, size, "round trip %s, %s, %llu of %llu chunks lost in runs of %.1f, planned for %.1e",

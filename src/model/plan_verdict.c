@@ -105,7 +105,8 @@ static void say_best(struct text *text, const struct lh_plan_question *question,
         lh_format_time(best->seconds, time, sizeof time), best->times_ideal);
     say_cost(text, best);
     if (best->cores > 0 && best->p_fallback >= 1e-12)
-        say(text, ", and has to ask for more in %.2g %% of the messages", 100 * best->p_fallback);
+        say(text, ", and has to ask for more in %.*g %% of the messages", best->p_fallback < 0.99 ? 2 : 3,
+            100 * best->p_fallback); /* two digits of 99.9 would be 1e+02 */
     say(text, ".\n");
 }
 

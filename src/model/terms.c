@@ -74,10 +74,11 @@ static int take_loss(const struct lh_model_path *path, double chunk_packets, str
         return lh_fail(LH_ERANGE, "bursts of %g packets cannot lose %g of the chunks; ask for longer ones",
                        burst, path->loss);
     if (loss->chunk > MODEL_CHUNK_LOSS_MAX)
-        return lh_fail(LH_ERANGE,
-                       "%.4g of the chunks are lost, and hardly a message ends; the model goes to %g: use "
-                       "smaller chunks",
-                       loss->chunk, MODEL_CHUNK_LOSS_MAX);
+        return lh_fail(
+            LH_ERANGE,
+            "%.4g %% of the chunks are lost, and hardly a message ends; the model goes to %g %%: use "
+            "smaller chunks",
+            100 * loss->chunk, 100 * MODEL_CHUNK_LOSS_MAX);
     return 0;
 }
 

@@ -113,10 +113,17 @@ static int bifrost_rule(const struct netsim_long_config *longs, const struct lh_
     bifrost->buffer_bytes = longs->buffer_bytes != 0 ? given : least;
     rule->control = NETSIM_CONTROL_BIFROST;
     rule->by_arrivals = longs->by_arrivals;
+    if (link->slot_ns > link->delay_ns)
+        return lh_fail(LH_EINVAL,
+                       "long.slot is %" PRIu64 " ns: that is longer than the link's delay of %" PRIu64
+                       " ns; shorten it",
+                       link->slot_ns, link->delay_ns);
+    if (longs->buffer_bytes != 0 && given < least)
+        return lh_fail(LH_EINVAL,
+                       "long.buffer is %" PRIu64 " bytes: Bifrost needs %" PRIu64
+                       " on this link; raise it, or shorten long.slot",
+                       longs->buffer_bytes, least + leaks);
     int rc = lh_bifrost_check(bifrost);
-    if (rc == 0 && longs->delta_bytes != 0 && link->slot_ns > link->delay_ns)
-        rc = lh_fail(LH_EINVAL, "a slot of %" PRIu64 " ns is longer than the link's delay; shorten it",
-                     link->slot_ns);
     if (rc != 0)
         return rc;
     /* By grants each slot under way may have leaked a packet when it arrives. */

@@ -65,6 +65,15 @@ for word in sr-rto sr-nack gbn 'ec:mds,k=32,m=8' 'ec:xor,k=32,m=8' p99.9 '× ide
 done
 [ "$(wc -L <plan.out)" -le 110 ] || fail "lines of $(wc -L <plan.out) columns"
 ! grep -q $'\033' plan.out || fail "colours in a file"
+! grep -q 'Note: ' plan.out || fail "a note where nothing is left out"
+plan "${link[@]}" "${size[@]}" --loss 0.5
+expect_line plan.out 'the times are too short'
+plan "${link[@]}" "${size[@]}" --loss 1e-5,0.5
+expect_line plan.out 'Note: in some rows'
+plan "${link[@]}" "${size[@]}" --loss 0.5 --json -
+check "'too short' in j['plan']['note']"
+plan "${link[@]}" "${size[@]}" --loss 0.98
+! grep -q 'e+02' plan.out || fail "a percentage with an exponent"
 plan "${link[@]}" "${size[@]}" --loss 0
 expect_line plan.out 'Use sr-nack'
 expect_line plan.out 'nothing is lost'
@@ -217,7 +226,7 @@ wrong '"0"' "${link[@]}" --size 0 --loss 1e-3
 wrong '"-5"' "${link[@]}" --size -5 --loss 1e-3
 wrong '"9223372036854775808" is not possible' "${link[@]}" --size 9223372036854775808 --loss 1e-3
 wrong 'too large' "${link[@]}" --size 99999999999999999999999 --loss 1e-3
-wrong 'raise the MTU' "${link[@]}" --size 9223372036854775807 --loss 1e-3
+wrong 'raise the MTU' "${link[@]}" --size 4194304TiB --loss 1e-3
 wrong '"0"' --bandwidth 0 --rtt 25ms --size 1MiB --loss 1e-3
 wrong '"-1Gbit"' --bandwidth -1Gbit --rtt 25ms --size 1MiB --loss 1e-3
 wrong '"nanGbit"' --bandwidth nanGbit --rtt 25ms --size 1MiB --loss 1e-3
@@ -233,16 +242,20 @@ wrong 'give the size of a chunk' "${link[@]}" "${size[@]}" --loss 1e-3 --loss-of
 wrong '5000' "${link[@]}" "${size[@]}" --loss 1e-3 --chunk 5000
 wrong '"3000"' "${link[@]}" "${size[@]}" --loss 1e-3 --mtu 3000
 wrong '"-2"' "${link[@]}" "${size[@]}" --loss 1e-3 --burst -2
-wrong '0.5' "${link[@]}" "${size[@]}" --loss 1e-3 --burst 0.5
+wrong '--burst: "0.5"' "${link[@]}" "${size[@]}" --loss 1e-3 --burst 0.5
 wrong 'needs longer ones' "${link[@]}" "${size[@]}" --loss 90% --burst 2
 wrong 'over 1' "${link[@]}" "${size[@]}" --loss 1e-3 --max-overhead 150%
 wrong '"-1"' "${link[@]}" "${size[@]}" --loss 1e-3 --cores -1
 wrong '"0"' "${link[@]}" "${size[@]}" --loss 1e-3 --encode-rate 0
+wrong 'for recv and perf' "${link[@]}" "${size[@]}" --loss 1e-3 --reliability auto
+wrong '1B to 4194304TiB' "${link[@]}" --loss 1e-3 --size 8388608TiB
+wrong '100 % of the chunks' "${link[@]}" "${size[@]}" --loss 1e-3 --chunk 1GiB
+wrong 'leave out --json, or --map' "${link[@]}" --map --json map.json
 wrong 'magic' "${link[@]}" "${size[@]}" --loss 1e-3 --reliability magic
 wrong 'k=300' "${link[@]}" "${size[@]}" --loss 1e-3 --reliability ec:mds,k=300
 wrong 'hardly a message ends' "${link[@]}" "${size[@]}" --loss 99.5%
 wrong 'no weight' "${link[@]}" --loss 1e-3 --mix 64KiB
-wrong 'weight of 0' "${link[@]}" --loss 1e-3 --mix 64KiB:0
+wrong '"0" is no weight' "${link[@]}" --loss 1e-3 --mix 64KiB:0
 wrong '"nan"' "${link[@]}" --loss 1e-3 --mix 64KiB:nan
 wrong 'neither --size nor --map' "${link[@]}" --loss 1e-3 --mix 64KiB:1 --map
 wrong 'add --map' "${link[@]}" "${size[@]}" --loss 1e-3 --output it.svg

@@ -54,6 +54,10 @@ check "0.64 < w['credits']['rate_share'] < 0.66 and w['SWING']['lost_bytes'] == 
 plan "${link[@]}" --buffer 700MB --json -
 check "all(way['lost_bytes'] == 0 and way['idle_s'] == 0 and way['rate_share'] == 1 for way in w.values())"
 
+say "a link shorter than the usual slot"
+plan --bandwidth 400Gbit --distance 1km --json -
+check "j['link']['slot_s'] == 5e-6"
+
 say "the table"
 plan "${link[@]}" --buffer 287MiB
 expect_line plan.out "400Gbit/s, 3ms one way"
@@ -67,11 +71,13 @@ wrong "--bandwidth RATE" --distance 600km
 wrong "the link is missing" --bandwidth 400Gbit
 wrong "say the same twice" "${link[@]}" --rtt 6ms
 wrong "above 0km" --bandwidth 400Gbit --distance 0km
-wrong "above 0km" --bandwidth 400Gbit --distance 600
+wrong "no distance in kilometres" --bandwidth 400Gbit --distance 600
+wrong "no distance in kilometres" --bandwidth 400Gbit --distance 1m
 wrong "1e6 to 1e14" --bandwidth 1kbit --distance 600km
 wrong "a second at most" --bandwidth 400Gbit --rtt 3s
 wrong "--slot: a slot of 4000000 ns is longer than the link's delay" "${link[@]}" --slot 4ms
 wrong "16 bits of quanta" "${link[@]}" --slot 100us
+wrong "'longhaul plan --flow-control --help'" "${link[@]}" --loss 1e-3
 wrong "unknown option --size" "${link[@]}" --size 1MiB
 
 echo "all well"

@@ -334,15 +334,19 @@ static void the_words(void **state)
                                       .chunk_loss_planned = 1e-3,
                                       .run_chunks = 1};
     assert_string_equal(lh_scheme_report_words(&report, words, sizeof words),
+                        "sr-nack for messages of 16MiB, not planned yet; round trip 25ms, nothing was "
+                        "received yet");
+    report.chunks_seen = 40;
+    assert_string_equal(lh_scheme_report_words(&report, words, sizeof words),
                         "sr-nack for messages of 16MiB, not planned yet; round trip 25ms, a rate not known "
-                        "yet, 0 of 0 chunks lost in runs of 1.0, planned for 1.0e-03");
+                        "yet, 0 of 40 chunks lost in runs of 1.0, planned for 1.0e-03");
     report.expected_s = 0.06;
     report.rate_bps = 4e9;
     strcpy(report.other, "ec:xor");
     report.other_expected_s = 0.08;
     assert_string_equal(lh_scheme_report_words(&report, words, sizeof words),
                         "sr-nack for messages of 16MiB: 60ms expected, 80ms by ec:xor; round trip 25ms, "
-                        "4Gbit/s, 0 of 0 chunks lost in runs of 1.0, planned for 1.0e-03");
+                        "4Gbit/s, 0 of 40 chunks lost in runs of 1.0, planned for 1.0e-03");
     assert_int_equal(strlen(lh_scheme_report_words(&report, words, 20)), 19);
 }
 

@@ -192,12 +192,12 @@ static void what_cannot_work_is_refused(void **state)
     set("long.xon", "2MiB");
     refuses(LH_EINVAL, "lower xon");
     set("long.flow_control", "bifrost");
-    refuses(LH_EINVAL, "raise H"); /* the paper's 287 MB, for what the link holds */
+    refuses(LH_EINVAL, "long.buffer is"); /* the paper's 287 MB, for what the link holds */
     set("long.delta", "286MiB");
     build();
     assert_int_equal(netsim_control_check(&config, &graph), 0);
     set("topology.long_delay", "9us");
-    refuses(LH_EINVAL, "delay");
+    refuses(LH_EINVAL, "long.slot is 10000 ns");
     set("long.flow_control", "cbfc");
     set("long.buffer", "1000");
     refuses(LH_EINVAL, "1500");

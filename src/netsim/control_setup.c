@@ -112,7 +112,7 @@ void netsim_control_setup(struct netsim *net, const struct netsim_config *config
     bool credits = config->switches.credit_bytes != 0 || config->longs.control == NETSIM_LONG_CBFC;
     bool any = credits || config->switches.pfc || config->longs.control > NETSIM_LONG_NONE;
     net->frame_bytes = netsim_frame_bytes(config);
-    net->lossless = any ? (uint8_t)(1u << config->transport.data_priority) : 0;
+    net->lossless = (uint8_t)(any ? 1u << config->transport.data_priority : 0u);
     if (credits)
         net->credits = netsim_arena_take(arena, net->ports_count, sizeof *net->credits);
     net->long_links = netsim_arena_take(arena, count_machines(config, graph), sizeof *net->long_links);

@@ -103,8 +103,8 @@ bool auto_scheme_may_start(struct lh_connection *c)
         const struct recv_segment *segment = recv_segment_at(c, n);
         open += segment->state == SEGMENT_OPEN ? segment->bytes : 0;
     }
-    struct auto_path path = path_of(c);
-    double held = path_estimate_rate_bps(&c->automatic->estimate) / 8 * path.rtt_s;
+    double held =
+        path_estimate_rate_bps(&c->automatic->estimate) / 8 * (double)c->path.rtt_ns / (double)LH_NS_PER_S;
     return open == 0 || (double)open < 2 * held + (double)AHEAD_BYTES;
 }
 
@@ -143,18 +143,24 @@ void auto_scheme_step(struct lh_connection *c, lh_time now, lh_time *next)
 
 /* ---- watching ---------------------------------------------------------------------------------------- */
 
+/* A chunk of a later segment has arrived. */
+static bool is_overtaken(const struct auto_scheme *a, const struct recv_segment *segment)
+{
+    return a->any && number_before(segment->sequence, a->newest);
+}
+
 static struct arrival_look look_of(struct lh_connection *c, const struct recv_segment *segment, lh_time now)
 {
     const struct auto_scheme *a = c->automatic;
     bool known = recv_message_at(c, segment->message)->bytes != MESSAGE_BYTES_UNKNOWN;
-    bool later = a->any && number_before(segment->sequence, a->newest);
     lh_time pause = c->path.rtt_ns - c->path.rtt_ns / 4;
     return (struct arrival_look){
         .now = now,
         .window_ns = c->path.reorder_window_ns,
         .bitmap = segment->bitmap,
         .chunks = (segment->bytes + c->attr.chunk_bytes - 1) / c->attr.chunk_bytes,
-        .overtaken = known && (later || segment->coded.arrived > 0), /* parity is sent after the data */
+        .overtaken = known && (is_overtaken(a, segment) ||
+                               segment->coded.arrived > 0), /* parity is sent after the data */
         .paused = a->arrival_ns != LH_TIME_NEVER && now - a->arrival_ns > pause,
     };
 }
@@ -164,7 +170,7 @@ void auto_scheme_look(struct lh_connection *c, struct recv_segment *segment, boo
     struct auto_scheme *a = c->automatic;
     if (!a)
         return;
-    bool later = a->any && number_before(segment->sequence, a->newest);
+    bool later = is_overtaken(a, segment);
     bool fresh = later && !segment->overtaken;
     if (!changed && !fresh && segment->watch.mark_at > now)
         return;

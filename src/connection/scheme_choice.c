@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "reliability/auto_choice.h"
+#include "reliability/scheme_list.h"
 
 static bool name_is(const struct lh_scheme *scheme, const char *name, size_t bytes)
 {
@@ -19,10 +20,7 @@ static const struct lh_scheme *find_by_name(const struct lh_scheme *own, const c
 {
     if (own && name_is(own, name, bytes))
         return own;
-    for (const struct lh_scheme *const *s = lh_schemes(); *s; s++)
-        if (name_is(*s, name, bytes))
-            return *s;
-    return NULL;
+    return scheme_list_find(name, bytes);
 }
 
 static int fail_unknown(const struct lh_scheme *own, const char *name, size_t bytes)
@@ -51,7 +49,7 @@ static int choose_auto(const char *rest, struct scheme_choice *choice)
     int error = auto_choice_parse(rest, &chosen.by, &chosen.max_overhead);
     if (error)
         return error;
-    chosen.scheme = find_by_name(NULL, SCHEME_NAME_DEFAULT, strlen(SCHEME_NAME_DEFAULT));
+    chosen.scheme = scheme_list_find(SCHEME_NAME_DEFAULT, strlen(SCHEME_NAME_DEFAULT));
     error = chosen.scheme->parse("", chosen.params);
     if (!error)
         *choice = chosen;

@@ -30,14 +30,6 @@ static_assert(sizeof texts / sizeof texts[0] <= AUTO_CHOICE_CANDIDATES, "all fit
 
 /* ---- set-up ------------------------------------------------------------------------------------------ */
 
-static const struct lh_scheme *find_scheme(const char *text, size_t name_bytes)
-{
-    for (const struct lh_scheme *const *s = lh_schemes(); *s; s++)
-        if (strlen((*s)->name) == name_bytes && memcmp((*s)->name, text, name_bytes) == 0)
-            return *s;
-    return NULL;
-}
-
 /* Whether a segment of this code fits the slots that there are. */
 static bool fits(const struct auto_candidate *candidate, const struct auto_setup *setup)
 {
@@ -52,7 +44,7 @@ static bool make_candidate(const char *text, const struct auto_setup *setup,
 {
     size_t name_bytes = strcspn(text, ",");
     const char *rest = text[name_bytes] == ',' ? text + name_bytes + 1 : "";
-    candidate->scheme = find_scheme(text, name_bytes);
+    candidate->scheme = scheme_list_find(text, name_bytes);
     assert(candidate->scheme);
     int error = candidate->scheme->parse(rest, candidate->params);
     if (!error)

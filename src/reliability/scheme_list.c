@@ -5,6 +5,8 @@
  */
 #include "reliability/scheme_list.h"
 
+#include <string.h>
+
 #include "reliability/ec_scheme.h"
 #include "reliability/sr_params.h"
 #include "reliability/sr_receiver.h"
@@ -47,4 +49,12 @@ const struct lh_scheme *const *lh_schemes(void)
 {
     static const struct lh_scheme *const all[] = {&sr_nack, &sr_rto, &ec_mds_scheme, &ec_xor_scheme, NULL};
     return all;
+}
+
+const struct lh_scheme *scheme_list_find(const char *name, size_t bytes)
+{
+    for (const struct lh_scheme *const *s = lh_schemes(); *s; s++)
+        if (strlen((*s)->name) == bytes && memcmp((*s)->name, name, bytes) == 0)
+            return *s;
+    return NULL;
 }

@@ -17,4 +17,7 @@ enum lh_scheme_id {
     LH_SCHEME_ID_EC_XOR = 4,
 };
 
+/* The scheme of this build with that name, which need not end in zero; NULL: none. */
+const struct lh_scheme *scheme_list_find(const char *name, size_t bytes);
+
 #endif

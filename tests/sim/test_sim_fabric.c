@@ -221,15 +221,7 @@ static void data_does_not_starve_control(void **state)
     (void)state;
     struct sim_pair pair;
     open_pair(&pair, "rate=1Gbit,queue=4KiB", 1);
-    const struct fabric_ops *ops = pair.ends[0].fabric->ops;
-    struct fabric_endpoint *endpoint = pair.ends[0].endpoint;
-    const struct fabric_datagram datagram = {.data = pair.message, .bytes = 31};
-    for (uint32_t packet = 0; packet < 20; packet++) {
-        while (pair_post(&pair, 0, packet))
-            packet++;
-        assert_int_equal(ops->control_send(endpoint, &datagram, 1), 1);
-        sim_world_advance(pair.world, sim_world_now(pair.world) + 10 * LH_NS_PER_US);
-    }
+    pair_speak_while_full(&pair);
     pair_close(&pair);
 }
 

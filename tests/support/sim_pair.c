@@ -2,9 +2,14 @@
 #include "support/sim_pair.h"
 
 #include <assert.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include <cmocka.h>
 
 #include "base/prng.h"
 
@@ -228,4 +233,17 @@ uint32_t pair_received(const struct sim_pair *pair, uint32_t index)
     for (uint32_t packet = 0; packet < pair->packets; packet++)
         count += has(&pair->ends[index], packet);
     return count;
+}
+
+void pair_speak_while_full(struct sim_pair *pair)
+{
+    const struct fabric_ops *ops = pair->ends[0].fabric->ops;
+    struct fabric_endpoint *endpoint = pair->ends[0].endpoint;
+    const struct fabric_datagram datagram = {.data = pair->message, .bytes = 31};
+    for (uint32_t packet = 0; packet < 20; packet++) {
+        while (pair_post(pair, 0, packet))
+            packet++;
+        assert_int_equal(ops->control_send(endpoint, &datagram, 1), 1);
+        sim_world_advance(pair->world, sim_world_now(pair->world) + 10 * LH_NS_PER_US);
+    }
 }

@@ -68,5 +68,7 @@ uint32_t pair_settle(struct sim_pair *pair, uint32_t end);
  */
 bool pair_exact(const struct sim_pair *pair, uint32_t end);
 uint32_t pair_received(const struct sim_pair *pair, uint32_t end);
+/* End 0 posts as long as its link takes data, and each time the queue is full, control must still go. */
+void pair_speak_while_full(struct sim_pair *pair);
 
 #endif

@@ -81,10 +81,12 @@ struct lh_bifrost_config {
     uint64_t headroom_bytes; /* of the buffer, beyond H: for pauses that come late */
     uint32_t leak_slots;     /* k: so many pauses in a row may let a packet more through */
     uint32_t mtu_bytes;      /* longest packet on the wire */
+    uint32_t guard_slots;    /* 0: no guard; see lh_bifrost_guard_ns() */
 };
 
 /* -LH_EINVAL, -LH_ERANGE with the value and the remedy: the slot against the delay and the 16 bits of a
- * pause, delta against the link, H against delta + 2 slots + 1 quantum, the headroom against k packets. */
+ * pause, delta against the link, H against delta + 2 slots + 1 quantum, the headroom against k packets and
+ * the guard. */
 LH_API int lh_bifrost_check(const struct lh_bifrost_config *config);
 
 struct lh_bifrost {
@@ -109,6 +111,19 @@ LH_API uint32_t lh_bifrost_grants(const struct lh_bifrost_config *config);
  * > H, and is deducted. */
 LH_API void lh_bifrost_init(struct lh_bifrost *bifrost, const struct lh_bifrost_config *config,
                             uint32_t *grants);
+/* The guard, which the paper has not. A pause that is lost lets a whole slot through, and nobody knows of
+ * it before it arrives: so whatever is lost within a round trip is too much for H. With a guard the
+ * downstream sends a frame in each slot, of 0 quanta when nothing is to be paused, and the upstream stops
+ * by itself when none has come for guard_slots slots, until the next one comes.
+ *
+ * For so long after a frame the upstream may send: guard_slots slots, and the time for which a frame may
+ * wait behind a packet. 0: no guard. */
+LH_API lh_time lh_bifrost_guard_ns(const struct lh_bifrost_config *config);
+/* What a guard needs of headroom_bytes beyond the k packets, so that lost frames never make a port overflow.
+ * With guard_slots of 1 whichever are lost; with n as long as there is one burst of losses in a round trip:
+ * n - 1 slots of it pass. Needs grants at lh_bifrost_init(): what the upstream did not dare to send never
+ * arrives, and would stay in F. */
+LH_API uint64_t lh_bifrost_guard_headroom(const struct lh_bifrost_config *config);
 /* A slot has ended. queue_bytes (L): came by the link and is here; received_bytes: came in that slot.
  * Returns the quanta of the pause to send now; 0: none is needed. */
 LH_API uint32_t lh_bifrost_on_slot(struct lh_bifrost *bifrost, uint64_t queue_bytes,

@@ -24,6 +24,8 @@
 #include "base/error.h"
 #include "flowcontrol/span.h"
 
+#define GUARD_SLOTS_MAX 1000u
+
 /* ---- configuration ----------------------------------------------------------------------------------- */
 
 static uint64_t slot_bytes(const struct lh_bifrost_config *config)
@@ -72,6 +74,28 @@ static int check_slot(const struct lh_bifrost_config *config)
     return 0;
 }
 
+static int check_headroom(const struct lh_bifrost_config *config)
+{
+    uint64_t leaks = (uint64_t)config->leak_slots * config->mtu_bytes;
+    if (config->headroom_bytes < leaks)
+        return lh_fail(LH_EINVAL,
+                       "the headroom is %" PRIu64 " bytes: %u packets of %u that leak are %" PRIu64
+                       "; raise it",
+                       config->headroom_bytes, config->leak_slots, config->mtu_bytes, leaks);
+    if (config->guard_slots > GUARD_SLOTS_MAX)
+        return lh_fail(LH_ERANGE,
+                       "a guard of %u slots: %u at most; it is to stop the upstream within a "
+                       "fraction of a round trip",
+                       config->guard_slots, GUARD_SLOTS_MAX);
+    uint64_t guard = lh_bifrost_guard_headroom(config);
+    if (config->headroom_bytes - leaks < guard)
+        return lh_fail(LH_EINVAL,
+                       "the headroom is %" PRIu64 " bytes: leaks and a guard of %u slots need %" PRIu64
+                       " + %" PRIu64 "; raise it",
+                       config->headroom_bytes, config->guard_slots, leaks, guard);
+    return 0;
+}
+
 int lh_bifrost_check(const struct lh_bifrost_config *config)
 {
     int rc = check_link(config);
@@ -85,13 +109,34 @@ int lh_bifrost_check(const struct lh_bifrost_config *config)
                        "H is %" PRIu64 " bytes: delta, two slots and a quantum are %" PRIu64 " + %" PRIu64
                        "; raise H or shorten the slot",
                        config->buffer_bytes, config->delta_bytes, beyond);
-    uint64_t leaks = (uint64_t)config->leak_slots * config->mtu_bytes;
-    if (config->headroom_bytes < leaks)
-        return lh_fail(LH_EINVAL,
-                       "the headroom is %" PRIu64 " bytes: %u packets of %u that leak are %" PRIu64
-                       "; raise it",
-                       config->headroom_bytes, config->leak_slots, config->mtu_bytes, leaks);
-    return 0;
+    return check_headroom(config);
+}
+
+/* ---- the guard --------------------------------------------------------------------------------------- */
+
+/* A frame is late by what it waits behind, and its own length. */
+static uint64_t late_bytes(const struct lh_bifrost_config *config)
+{
+    return (uint64_t)config->mtu_bytes + LH_PFC_FRAME_BYTES;
+}
+
+lh_time lh_bifrost_guard_ns(const struct lh_bifrost_config *config)
+{
+    if (config->guard_slots == 0)
+        return 0;
+    uint64_t rate_bps = config->rate_bps > 0 ? config->rate_bps : 1;
+    lh_time late_ns = (late_bytes(config) * FLOW_BIT_NS_PER_BYTE + rate_bps - 1) / rate_bps;
+    return config->guard_slots * config->slot_ns + late_ns;
+}
+
+/* The upstream sends guard_slots - 1 slots too many when a burst of losses begins; and, at the end of what
+ * it may send, for as long as a frame may be late: that once in a slot at most. */
+uint64_t lh_bifrost_guard_headroom(const struct lh_bifrost_config *config)
+{
+    if (config->guard_slots == 0)
+        return 0;
+    uint64_t slots = (uint64_t)lh_bifrost_grants(config) + 2;
+    return (config->guard_slots - 1) * slot_bytes(config) + slots * late_bytes(config);
 }
 
 /* ---- the port ---------------------------------------------------------------------------------------- */

@@ -58,8 +58,8 @@ static void look(struct bifrost_world *world, uint64_t came, bool dry)
     world->slots_done++;
 }
 
-uint64_t bifrost_world_slot(struct bifrost_world *world, uint64_t drain_bytes, uint64_t upstream_bytes,
-                            uint64_t leak_bytes)
+/* The slot up to what the port says at its end. Returns what that grants. */
+static uint64_t downstream(struct bifrost_world *world, uint64_t drain_bytes)
 {
     uint64_t first = 0;
     uint64_t second = 0;
@@ -70,11 +70,33 @@ uint64_t bifrost_world_slot(struct bifrost_world *world, uint64_t drain_bytes, u
     world->given_bytes += least(came, drain_bytes);
     world->queue_bytes = came - least(came, drain_bytes);
     uint32_t quanta = lh_bifrost_on_slot(&world->port, world->queue_bytes, first + second);
-    uint64_t paused = least((uint64_t)quanta * LH_PFC_QUANTUM_BYTES, world->slot_bytes);
-    uint64_t granted = world->slot_bytes - paused;
-    uint64_t leaks = granted > 0 && paused > 0 ? least(leak_bytes, paused) : 0;
-    world->sent[world->oldest] = (uint32_t)(least(granted, upstream_bytes) + leaks);
-    world->oldest = (world->oldest + 1) % world->slots;
     look(world, came, dry);
+    return world->slot_bytes - least((uint64_t)quanta * LH_PFC_QUANTUM_BYTES, world->slot_bytes);
+}
+
+static void upstream(struct bifrost_world *world, uint64_t bytes)
+{
+    world->sent[world->oldest] = (uint32_t)bytes;
+    world->oldest = (world->oldest + 1) % world->slots;
+}
+
+uint64_t bifrost_world_slot(struct bifrost_world *world, uint64_t drain_bytes, uint64_t upstream_bytes,
+                            uint64_t leak_bytes)
+{
+    uint64_t granted = downstream(world, drain_bytes);
+    uint64_t paused = world->slot_bytes - granted;
+    uint64_t leaks = granted > 0 && paused > 0 ? least(leak_bytes, paused) : 0;
+    world->lost = 0;
+    upstream(world, least(granted, upstream_bytes) + leaks);
     return granted;
+}
+
+void bifrost_world_deaf_slot(struct bifrost_world *world, uint64_t drain_bytes)
+{
+    downstream(world, drain_bytes);
+    world->lost++;
+    if (world->guard_slots == 0 || world->lost < world->guard_slots)
+        upstream(world, world->slot_bytes);
+    else
+        upstream(world, world->lost == world->guard_slots ? least(world->slack_bytes, world->slot_bytes) : 0);
 }

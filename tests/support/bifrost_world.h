@@ -23,6 +23,9 @@ struct bifrost_world {
     uint64_t slot_bytes;
     uint64_t delta_bytes;
     uint64_t queue_bytes;
+    uint32_t guard_slots; /* of the upstream; 0: none */
+    uint32_t slack_bytes; /* what it still sends when its guard stops it */
+    uint32_t lost;        /* frames in a row */
     /* what was seen */
     uint64_t most_bytes;  /* held, had nothing been given away before all of a slot had come */
     uint64_t given_bytes; /* by the drain */
@@ -41,5 +44,8 @@ void bifrost_world_init(struct bifrost_world *world, const struct lh_bifrost_con
  * granted. */
 uint64_t bifrost_world_slot(struct bifrost_world *world, uint64_t drain_bytes, uint64_t upstream_bytes,
                             uint64_t leak_bytes);
+/* The same, of an upstream that always has more, and does not hear of this slot's pause: it sends the whole
+ * slot, until its guard stops it. */
+void bifrost_world_deaf_slot(struct bifrost_world *world, uint64_t drain_bytes);
 
 #endif

@@ -85,6 +85,7 @@ struct netsim_long_config {
     netsim_time slot_ps; /* Bifrost */
     uint64_t delta_bytes;
     uint32_t leak_slots;
+    uint32_t guard_slots; /* Bifrost; 0: none */
     bool by_arrivals;     /* Bifrost: F as the algorithm is printed */
     bool credits_12bit;   /* CBFC: with InfiniBand's limit */
     bool relay_threshold; /* SWING: the relay pauses by its own threshold */

@@ -5,8 +5,10 @@
  * Pauses, resumes and credits are packets of 64 bytes. They go before all else, behind the packet that is
  * on the wire.
  *
- * Timers, two of each long link under Bifrost: its slot, at whole multiples of the slot's length, as long
- * as anything came or is expected less than the link can carry; and the end of a pause, at its beginning.
+ * Timers of each long link under Bifrost: its slot, at whole multiples of the slot's length, as long as
+ * anything came or is expected less than the link can carry; and at its beginning the end of a pause, and
+ * that of what a guard allows without a frame. A guarded link has a frame in each slot, always; while it is
+ * at rest and its beginning is not silent, these would say nothing, and are left out.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -64,9 +66,27 @@ static void relay_update(struct netsim *net, uint32_t link)
 
 /* ---- Bifrost ----------------------------------------------------------------------------------------- */
 
+static uint32_t long_event(const struct netsim *net, uint32_t machine, unsigned kind)
+{
+    return net->first_slot_event + NETSIM_LONG_EVENTS * machine + kind;
+}
+
+static void schedule_anew(struct netsim *net, uint32_t event, netsim_time at_ps)
+{
+    if (netsim_event_pending(&net->events, event))
+        netsim_event_cancel(&net->events, event);
+    netsim_event_schedule(&net->events, event, at_ps);
+}
+
+static void cancel(struct netsim *net, uint32_t event)
+{
+    if (netsim_event_pending(&net->events, event))
+        netsim_event_cancel(&net->events, event);
+}
+
 static void schedule_slot(struct netsim *net, uint32_t machine)
 {
-    uint32_t event = net->first_slot_event + 2 * machine;
+    uint32_t event = long_event(net, machine, NETSIM_LONG_SLOT);
     netsim_time slot_ps = net->long_links[machine].slot_ps;
     if (!netsim_event_pending(&net->events, event))
         netsim_event_schedule(&net->events, event, (net->now_ps / slot_ps + 1) * slot_ps);
@@ -84,12 +104,67 @@ static void on_slot(struct netsim *net, uint32_t number)
     struct netsim_long_link *machine = &net->long_links[number];
     uint64_t queue_bytes = net->ports[machine->port].held_bytes[net->transport.data_priority];
     uint32_t quanta = lh_bifrost_on_slot(&machine->bifrost, queue_bytes, machine->received_bytes);
-    bool rests = is_at_rest(machine, queue_bytes);
+    machine->rests = is_at_rest(machine, queue_bytes) && !machine->silent;
     machine->received_bytes = 0;
     if (quanta > 0)
         tell(net, machine->port, LH_NETSIM_PAUSE, quanta);
-    if (!rests)
+    else if (machine->guard_ps != 0)
+        tell(net, machine->port, LH_NETSIM_RESUME, 0);
+    if (machine->rests)
+        cancel(net, long_event(net, number, NETSIM_LONG_GUARD));
+    else
         schedule_slot(net, number);
+}
+
+/* The first packet after a rest. The first frame sets out within a slot, and had none been left out, one
+ * would have come until then. */
+static void on_long_arrival(struct netsim *net, uint32_t number, uint32_t bytes)
+{
+    struct netsim_long_link *machine = &net->long_links[number];
+    machine->received_bytes += bytes;
+    schedule_slot(net, number);
+    if (!machine->rests)
+        return;
+    machine->rests = false;
+    netsim_time back_ps = net->ports[net->ports[machine->port].reverse].delay_ps;
+    if (machine->guard_ps != 0)
+        schedule_anew(net, long_event(net, number, NETSIM_LONG_GUARD),
+                      net->now_ps + machine->slot_ps + back_ps + machine->guard_ps);
+}
+
+/* At the beginning of the link: a frame counts from its arrival, and takes the place of the one before. */
+static void on_bifrost_frame(struct netsim *net, uint32_t port, const struct netsim_packet *frame)
+{
+    uint32_t number = net->ports[port].machine;
+    struct netsim_long_link *machine = &net->long_links[number];
+    uint32_t pause_end = long_event(net, number, NETSIM_LONG_PAUSE_END);
+    machine->silent = false;
+    machine->paused = frame->kind == LH_NETSIM_PAUSE;
+    netsim_on_pause(net, port, frame->priority, machine->paused);
+    cancel(net, pause_end);
+    if (machine->paused) {
+        uint64_t bytes =
+            frame->cookie * LH_PFC_QUANTUM_BYTES; /* at most 65,535 quanta: 39 bits with the rest */
+        netsim_event_schedule(&net->events, pause_end,
+                              net->now_ps + (net->ports[port].ps_per_byte_q16 * bytes >> 16));
+    }
+    if (machine->guard_ps != 0 && !machine->rests)
+        schedule_anew(net, long_event(net, number, NETSIM_LONG_GUARD), net->now_ps + machine->guard_ps);
+}
+
+static void on_pause_end(struct netsim *net, uint32_t number)
+{
+    struct netsim_long_link *machine = &net->long_links[number];
+    machine->paused = false;
+    if (!machine->silent)
+        netsim_go(net, machine->port, net->transport.data_priority);
+}
+
+static void on_guard(struct netsim *net, uint32_t number)
+{
+    struct netsim_long_link *machine = &net->long_links[number];
+    machine->silent = true;
+    netsim_stop(net, machine->port, net->transport.data_priority);
 }
 
 /* ---- credits ----------------------------------------------------------------------------------------- */
@@ -134,8 +209,7 @@ void netsim_control_on_arrival(struct netsim *net, uint32_t link, const struct n
         }
         break;
     case NETSIM_CONTROL_BIFROST:
-        net->long_links[in->machine].received_bytes += packet->wire_bytes;
-        schedule_slot(net, in->machine);
+        on_long_arrival(net, in->machine, packet->wire_bytes);
         break;
     case NETSIM_CONTROL_RELAY:
         relay_update(net, link);
@@ -197,16 +271,6 @@ static void on_pause(struct netsim *net, uint32_t port, const struct netsim_pack
     netsim_on_pause(net, port, frame->priority, pause);
     if ((net->ports[port].flags & NETSIM_PORT_OF_RELAY) != 0)
         pass_on(net, port, pause);
-    if (!pause || frame->cookie == NETSIM_HOLD)
-        return;
-    /* A pause counts from its arrival, and takes the place of the one before. */
-    uint32_t event = net->first_slot_event + 2 * net->ports[port].machine + 1;
-    if (netsim_event_pending(&net->events, event))
-        netsim_event_cancel(&net->events, event);
-    uint64_t bytes =
-        frame->cookie * LH_PFC_QUANTUM_BYTES; /* at most 65,535 quanta: 39 bits with the rest */
-    netsim_event_schedule(&net->events, event,
-                          net->now_ps + (net->ports[port].ps_per_byte_q16 * bytes >> 16));
 }
 
 void netsim_control_on_frame(struct netsim *net, uint32_t link, uint32_t number)
@@ -218,14 +282,24 @@ void netsim_control_on_frame(struct netsim *net, uint32_t link, uint32_t number)
         return; /* its frame check sequence is wrong */
     if (frame.kind == LH_NETSIM_CREDIT)
         on_credit(net, port, frame.cookie);
+    else if (net->ports[port].control == NETSIM_CONTROL_BIFROST)
+        on_bifrost_frame(net, port, &frame);
     else
         on_pause(net, port, &frame);
 }
 
 void netsim_control_on_event(struct netsim *net, uint32_t event)
 {
-    if (event % 2 == 0)
-        on_slot(net, event / 2);
-    else
-        netsim_go(net, net->long_links[event / 2].port, net->transport.data_priority);
+    uint32_t number = event / NETSIM_LONG_EVENTS;
+    switch (event % NETSIM_LONG_EVENTS) {
+    case NETSIM_LONG_SLOT:
+        on_slot(net, number);
+        break;
+    case NETSIM_LONG_PAUSE_END:
+        on_pause_end(net, number);
+        break;
+    default:
+        on_guard(net, number);
+        break;
+    }
 }

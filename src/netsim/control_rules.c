@@ -104,12 +104,14 @@ static int bifrost_rule(const struct netsim_long_config *longs, const struct lh_
         .delay_ns = longs->delta_bytes != 0 ? 0 : link->delay_ns,
         .slot_ns = link->slot_ns,
         .delta_bytes = longs->delta_bytes != 0 ? longs->delta_bytes : needs->bdp_bytes + late,
-        .headroom_bytes = leaks,
         .leak_slots = longs->leak_slots,
         .mtu_bytes = link->mtu_bytes,
+        .guard_slots = longs->guard_slots,
     };
+    bifrost->headroom_bytes = leaks + lh_bifrost_guard_headroom(bifrost);
     uint64_t least = bifrost->delta_bytes + needs->bifrost_h_bytes - needs->bdp_bytes;
-    uint64_t given = longs->buffer_bytes > leaks ? longs->buffer_bytes - leaks : 0;
+    uint64_t headroom = bifrost->headroom_bytes;
+    uint64_t given = longs->buffer_bytes > headroom ? longs->buffer_bytes - headroom : 0;
     bifrost->buffer_bytes = longs->buffer_bytes != 0 ? given : least;
     rule->control = NETSIM_CONTROL_BIFROST;
     rule->by_arrivals = longs->by_arrivals;
@@ -122,14 +124,20 @@ static int bifrost_rule(const struct netsim_long_config *longs, const struct lh_
         return lh_fail(LH_EINVAL,
                        "long.buffer is %" PRIu64 " bytes: Bifrost needs %" PRIu64
                        " on this link; raise it, or shorten long.slot",
-                       longs->buffer_bytes, least + leaks);
+                       longs->buffer_bytes, least + headroom);
+    if (rule->by_arrivals && longs->guard_slots != 0)
+        return lh_fail(
+            LH_EINVAL,
+            "long.guard is %u and long.incoming is arrived: what the sender does not dare to send "
+            "never arrives, and would be waited for; set long.incoming to granted",
+            longs->guard_slots);
     int rc = lh_bifrost_check(bifrost);
     if (rc != 0)
         return rc;
     /* By grants each slot under way may have leaked a packet when it arrives. */
     uint64_t slots = (uint64_t)lh_bifrost_grants(bifrost) + 2;
     rule->own_bytes =
-        longs->buffer_bytes != 0 ? longs->buffer_bytes : least + leaks + slots * link->mtu_bytes;
+        longs->buffer_bytes != 0 ? longs->buffer_bytes : least + headroom + slots * link->mtu_bytes;
     return 0;
 }
 

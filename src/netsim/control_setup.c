@@ -26,6 +26,8 @@ static void machine_setup(struct netsim *net, const struct netsim_control_rule *
     if (rule->control == NETSIM_CONTROL_BIFROST) {
         lh_bifrost_init(&machine->bifrost, &rule->bifrost, grants);
         machine->slot_ps = rule->bifrost.slot_ns * NETSIM_PS_PER_NS;
+        machine->guard_ps = lh_bifrost_guard_ns(&rule->bifrost) * NETSIM_PS_PER_NS;
+        machine->rests = true;
     }
     net->ports[port].machine = number;
 }

@@ -103,6 +103,9 @@
       longs.delta_bytes, 1, NETSIM_BYTES_MAX, "auto", 0)                                                   \
     X("long.leak_slots", "count", "1", "bifrost: packets of headroom for late pauses, k", COUNT,           \
       longs.leak_slots, 1, 1000000, NULL, 0)                                                               \
+    X("long.guard", "count", "none",                                                                       \
+      "bifrost: the sender stops after so many slots without a frame; one then comes in each", COUNT,      \
+      longs.guard_slots, 1, 1000, "none", 0)                                                               \
     X("long.incoming", "granted|arrived", "granted",                                                       \
       "bifrost: F loses what was granted (proof) or what arrives (as printed)", SWITCH, longs.by_arrivals, \
       0, 0, NULL, 0)                                                                                       \

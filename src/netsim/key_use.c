@@ -125,6 +125,7 @@ static const struct use {
     {"long.slot", "long.flow_control", 0, has_bifrost},
     {"long.delta", "long.flow_control", 0, has_bifrost},
     {"long.leak_slots", "long.flow_control", 0, has_bifrost},
+    {"long.guard", "long.flow_control", 0, has_bifrost},
     {"long.incoming", "long.flow_control", 0, has_bifrost},
     {"long.credits", "long.flow_control", 0, has_long_credits},
     {"long.relay", "long.flow_control", 0, has_relays},

@@ -196,7 +196,7 @@ static void setup_events(struct netsim *net, const struct netsim_graph *graph, s
     count += net->paced ? net->flows_count : 0;
     net->start_event = count++;
     net->first_slot_event = count;
-    count += 2 * net->long_links_count;
+    count += NETSIM_LONG_EVENTS * net->long_links_count;
     netsim_event_queue_init(&net->events, arena, count, bucket_ps(net, graph));
     if (arena->base != NULL && net->flows_count > 0)
         netsim_event_schedule(&net->events, net->start_event, net->flows[0].start_ps);

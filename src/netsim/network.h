@@ -50,7 +50,15 @@ struct netsim_long_link {
     uint64_t received_bytes; /* data, since the last slot */
     netsim_time slot_ps;
     uint32_t port;
+    /* Bifrost, at the near end of the link. */
+    bool paused;          /* by the last frame */
+    bool silent;          /* by its guard */
+    bool rests;           /* no frames are sent, and none is missed */
+    netsim_time guard_ps; /* from a frame on; 0: no guard */
 };
+
+/* Events of a long link. */
+enum { NETSIM_LONG_SLOT, NETSIM_LONG_PAUSE_END, NETSIM_LONG_GUARD, NETSIM_LONG_EVENTS };
 
 struct netsim_credits {
     struct lh_cbfc_sender sender;     /* at the near end of the link */
@@ -87,7 +95,7 @@ struct netsim {
     struct netsim_credits *credits; /* of each link; NULL: there are none */
     uint32_t *cable_links;          /* cable: its link from end a to end b */
     uint32_t long_links_count;
-    uint32_t first_slot_event; /* two of each long link: its slot, the end of its pause */
+    uint32_t first_slot_event; /* NETSIM_LONG_EVENTS of each long link */
     uint32_t frame_bytes;      /* a full packet on the wire */
     bool paced;                /* by transport.rate or congestion control */
     struct dcqcn *rates;       /* of each flow; NULL: no congestion control */

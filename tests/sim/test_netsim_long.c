@@ -36,20 +36,23 @@ struct way {
     bool by_arrivals;
     bool relay_threshold;
     uint64_t needs_bytes;
+    uint32_t guard_slots;
 };
 
 /* A packet that crosses, one that waits, the pause frame. */
 #define FEW (4 * FRAME + 64)
 
 static const struct way ways[] = {
-    {"pfc", NETSIM_LONG_PFC, false, false, 2 * BDP + FEW},
-    {"bifrost", NETSIM_LONG_BIFROST, false, false, BDP + 2 * 500000 + FEW},
-    {"bifrost, as printed", NETSIM_LONG_BIFROST, true, false, BDP + 2 * 500000 + 24 * FRAME},
-    {"cbfc", NETSIM_LONG_CBFC, false, false, BDP + BDP / 50 + FEW},
-    {"swing", NETSIM_LONG_SWING, false, false, BDP + 20 * FRAME},
-    {"swing by threshold", NETSIM_LONG_SWING, false, true, 2 * BDP + 20 * FRAME},
+    {"pfc", NETSIM_LONG_PFC, false, false, 2 * BDP + FEW, 0},
+    {"bifrost", NETSIM_LONG_BIFROST, false, false, BDP + 2 * 500000 + FEW, 0},
+    {"bifrost, guarded", NETSIM_LONG_BIFROST, false, false, BDP + 2 * 500000 + FEW, 1},
+    {"bifrost, as printed", NETSIM_LONG_BIFROST, true, false, BDP + 2 * 500000 + 24 * FRAME, 0},
+    {"cbfc", NETSIM_LONG_CBFC, false, false, BDP + BDP / 50 + FEW, 0},
+    {"swing", NETSIM_LONG_SWING, false, false, BDP + 20 * FRAME, 0},
+    {"swing by threshold", NETSIM_LONG_SWING, false, true, 2 * BDP + 20 * FRAME, 0},
 };
 #define WAYS (sizeof ways / sizeof ways[0])
+enum { PFC, BIFROST, GUARDED, PRINTED, CREDITS, SWING };
 
 static struct netsim_world world;
 static char topology[2048];
@@ -66,6 +69,7 @@ static struct netsim_config way_config(const struct way *way)
         .control = way->control,
         .slot_ps = 10 * NETSIM_PS_PER_US,
         .leak_slots = 1,
+        .guard_slots = way->guard_slots,
         .by_arrivals = way->by_arrivals,
         .relay_threshold = way->relay_threshold,
     };
@@ -136,6 +140,12 @@ static netsim_time busy_ps(uint64_t bytes, uint32_t receivers)
     return packets * FRAME * 80 + 2 * DELAY_US * NETSIM_PS_PER_US + 10 * NETSIM_PS_PER_US;
 }
 
+/* A guarded link has frames until it is at rest: all that was granted has come, and the last frame. */
+static netsim_time rest_ps(const struct way *way)
+{
+    return way->guard_slots != 0 ? (3 * DELAY_US + 30) * NETSIM_PS_PER_US : 0;
+}
+
 static void a_free_way_is_used_in_full(void **state)
 {
     (void)state;
@@ -147,7 +157,7 @@ static void a_free_way_is_used_in_full(void **state)
         netsim_world_check_end(&world);
         netsim_world_check_done(&world);
         check_whole(&ways[w]);
-        assert_true(world.net.now_ps < busy_ps(8000000, HOSTS));
+        assert_true(world.net.now_ps < busy_ps(8000000, HOSTS) + rest_ps(&ways[w]));
         netsim_world_close(&world);
     }
 }
@@ -163,7 +173,7 @@ static void a_narrow_way_out_is_never_idle(void **state)
         netsim_world_check_done(&world);
         check_whole(&ways[w]);
         assert_true(long_link()->held_max_bytes > BDP / 4);
-        if (world.net.now_ps > busy_ps(8000000, 1))
+        if (world.net.now_ps > busy_ps(8000000, 1) + rest_ps(&ways[w]))
             fail_msg("%s: %llu ps", ways[w].name, (unsigned long long)world.net.now_ps);
         netsim_world_close(&world);
     }
@@ -191,7 +201,7 @@ static void a_stop_overflows_nothing_and_costs_only_itself(void **state)
         netsim_world_check_done(&world);
         check_whole(&ways[w]);
         assert_true(long_link()->held_max_bytes > BDP * 9 / 10);
-        netsim_time stopped_ps = 4 * 333 * NETSIM_PS_PER_US;
+        netsim_time stopped_ps = 4 * 333 * NETSIM_PS_PER_US + rest_ps(&ways[w]);
         if (world.net.now_ps > busy_ps(20000000, HOSTS) + stopped_ps + 20 * NETSIM_PS_PER_US)
             fail_msg("%s: %llu ps", ways[w].name, (unsigned long long)world.net.now_ps);
         netsim_world_close(&world);
@@ -213,20 +223,20 @@ static uint64_t dropped(const struct netsim_config *config)
 static void too_small_a_buffer_drops(void **state)
 {
     (void)state;
-    struct netsim_config config = way_config(&ways[0]);
+    struct netsim_config config = way_config(&ways[PFC]);
     config.longs.xoff_bytes = BDP;
     config.longs.buffer_bytes = 2 * BDP - BDP / 10;
     assert_true(dropped(&config) > 0);
     config.longs.buffer_bytes = 2 * BDP + FEW;
     assert_int_equal(dropped(&config), 0);
 
-    config = way_config(&ways[1]); /* a delta that is not that of the link */
+    config = way_config(&ways[BIFROST]); /* a delta that is not that of the link */
     config.longs.delta_bytes = BDP * 8 / 10;
     assert_true(dropped(&config) > 0);
     config.longs.delta_bytes = BDP + FRAME + 64;
     assert_int_equal(dropped(&config), 0);
 
-    config = way_config(&ways[4]);
+    config = way_config(&ways[SWING]);
     config.longs.buffer_bytes = BDP * 9 / 10;
     assert_true(dropped(&config) > 0);
 }
@@ -235,7 +245,7 @@ static void too_small_a_buffer_drops(void **state)
 static void too_low_a_threshold_runs_dry(void **state)
 {
     (void)state;
-    struct netsim_config config = way_config(&ways[0]);
+    struct netsim_config config = way_config(&ways[PFC]);
     config.longs.xoff_bytes = BDP / 10;
     config.longs.buffer_bytes = BDP / 10 + BDP + FEW;
     stop_and_go(&config, 20000000);
@@ -263,9 +273,9 @@ static void leaks_add_up_only_as_printed(void **state)
 {
     (void)state;
     uint64_t drops = 0;
-    long_leaking(&ways[1], &drops);
+    long_leaking(&ways[BIFROST], &drops);
     assert_int_equal(drops, 0);
-    long_leaking(&ways[2], &drops);
+    long_leaking(&ways[PRINTED], &drops);
     assert_true(drops > 0);
 }
 

@@ -98,5 +98,6 @@ void bifrost_world_deaf_slot(struct bifrost_world *world, uint64_t drain_bytes)
     if (world->guard_slots == 0 || world->lost < world->guard_slots)
         upstream(world, world->slot_bytes);
     else
-        upstream(world, world->lost == world->guard_slots ? least(world->slack_bytes, world->slot_bytes) : 0);
+        upstream(world,
+                 world->lost == world->guard_slots ? least(world->slack_bytes, world->slot_bytes) : 0);
 }

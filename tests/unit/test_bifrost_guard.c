@@ -159,7 +159,8 @@ static void with_a_guard_of_one_slot_no_loss_overflows(void **state)
         uint64_t room = config.buffer_bytes + config.headroom_bytes;
         if (world.most_bytes > room || dry != 0)
             fail_msg("case %u: %llu of %llu bytes, %llu slots dry", number,
-                     (unsigned long long)world.most_bytes, (unsigned long long)room, (unsigned long long)dry);
+                     (unsigned long long)world.most_bytes, (unsigned long long)room,
+                     (unsigned long long)dry);
         beyond += world.most_bytes > config.buffer_bytes;
     }
     assert_true(beyond > CASES / 20); /* so some of the headroom is needed */

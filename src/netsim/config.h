@@ -77,6 +77,8 @@ enum netsim_long_control {
 
 /* Links between switches of different sites, and the switches at their ends. 0 stands for auto. */
 struct netsim_long_config {
+    netsim_time drift_ps;        /* the delay of these links goes up by this and down again, … */
+    netsim_time drift_period_ps; /* … once in this time */
     enum netsim_long_control control;
     uint64_t buffer_bytes; /* of the link at its far end, its alone */
     uint64_t port_bytes;   /* of each other port of these switches; 0: they share switch.buffer */

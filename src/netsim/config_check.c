@@ -10,6 +10,7 @@
 #include <longhaul/flowcontrol.h>
 
 #include "base/error.h"
+#include "netsim/drift.h"
 #include "netsim/pace.h"
 
 /* Of a frame, so that its time on a wire and its length on it fit where they are kept. */
@@ -129,6 +130,8 @@ int netsim_config_check(const struct netsim_config *config)
         rc = check_congestion(config);
     if (rc == 0)
         rc = check_switches(config);
+    if (rc == 0)
+        rc = netsim_drift_check(config->longs.drift_ps, config->longs.drift_period_ps);
     if (rc == 0)
         rc = check_texts(config);
     if (rc == 0)

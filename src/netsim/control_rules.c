@@ -185,6 +185,7 @@ static int relay_rule(const struct netsim_config *config, const struct netsim_gr
     return 0;
 }
 
+/* What is not given is for the longest that the link ever is. */
 static int long_rule(const struct netsim_config *config, const struct netsim_graph *graph,
                      const struct netsim_cable *cable, struct netsim_control_rule *rule)
 {
@@ -192,7 +193,7 @@ static int long_rule(const struct netsim_config *config, const struct netsim_gra
     struct lh_flow_needs needs;
     const struct lh_flow_link link = {
         .rate_bps = cable->rate_bps,
-        .delay_ns = (cable->delay_ps + NETSIM_PS_PER_NS - 1) / NETSIM_PS_PER_NS,
+        .delay_ns = (cable->delay_ps + longs->drift_ps + NETSIM_PS_PER_NS - 1) / NETSIM_PS_PER_NS,
         .slot_ns = longs->slot_ps / NETSIM_PS_PER_NS,
         .leak_slots = longs->leak_slots,
         .mtu_bytes = netsim_frame_bytes(config),

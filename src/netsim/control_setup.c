@@ -77,6 +77,14 @@ static void marking_setup(struct netsim *net, uint32_t number)
     more->ecn_max_bytes = in_proportion(switches->ecn_max_bytes, more->rate_bps, switches->ecn_rate_bps);
 }
 
+static void drift_setup(struct netsim *net, const struct netsim_long_config *longs, uint32_t port)
+{
+    if (longs->drift_ps == 0)
+        return;
+    netsim_drift_init(&net->more[port].drift, longs->drift_ps, longs->drift_period_ps);
+    net->ports[port].flags |= NETSIM_PORT_DRIFTS;
+}
+
 /* The graph knows cables, the network links. */
 static uint32_t link_of(const struct netsim *net, uint32_t cable, unsigned direction)
 {
@@ -130,6 +138,8 @@ void netsim_control_setup(struct netsim *net, const struct netsim_config *config
             if (rule.control == NETSIM_CONTROL_RELAY)
                 net->ports[net->ports[port].reverse].flags |= NETSIM_PORT_OF_RELAY;
             marking_setup(net, port);
+            if (netsim_cable_is_long(graph, &graph->cables[c]))
+                drift_setup(net, &config->longs, port);
         }
     }
 }

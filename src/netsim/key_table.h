@@ -97,6 +97,11 @@
       longs.xoff_bytes, 1, NETSIM_BYTES_MAX, "auto", 0)                                                    \
     X("long.xon", "size", "auto", "pfc, swing: resumes at this; auto: at xoff", SIZE, longs.xon_bytes, 1,  \
       NETSIM_BYTES_MAX, "auto", 0)                                                                         \
+    X("long.drift", "time", "0",                                                                           \
+      "the delay of such a link goes up by this in half a drift_period, and down again", TIME,             \
+      longs.drift_ps, 0, NETSIM_PS_PER_S, NULL, 0)                                                         \
+    X("long.drift_period", "time", "1s", "of the drift; more than twice as long", TIME,                    \
+      longs.drift_period_ps, 2, NETSIM_SPAN_MAX, NULL, 0)                                                  \
     X("long.slot", "time", "10us", "bifrost: a pause is decided on once in this time, T", TIME,            \
       longs.slot_ps, NETSIM_PS_PER_NS, NETSIM_PS_PER_S, NULL, 0)                                           \
     X("long.delta", "size", "auto", "bifrost: what the link carries in a round trip", SIZE,                \

@@ -35,6 +35,11 @@ static bool has_long_rules(const struct netsim_config *config)
     return config->longs.control != NETSIM_LONG_SAME;
 }
 
+static bool drifts(const struct netsim_config *config)
+{
+    return config->longs.drift_ps != 0;
+}
+
 static bool has_long_threshold(const struct netsim_config *config)
 {
     return config->longs.control == NETSIM_LONG_PFC || config->longs.control == NETSIM_LONG_SWING;
@@ -122,6 +127,7 @@ static const struct use {
     {"long.port_buffer", "long.flow_control", 0, has_long_rules},
     {"long.xoff", "long.flow_control", 0, has_long_threshold},
     {"long.xon", "long.flow_control", 0, has_long_threshold},
+    {"long.drift_period", "long.drift", 0, drifts},
     {"long.slot", "long.flow_control", 0, has_bifrost},
     {"long.delta", "long.flow_control", 0, has_bifrost},
     {"long.leak_slots", "long.flow_control", 0, has_bifrost},

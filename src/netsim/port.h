@@ -11,6 +11,7 @@
 
 #include "base/link_fate.h"
 #include "netsim/control.h"
+#include "netsim/drift.h"
 #include "netsim/packet.h"
 
 enum netsim_port_flag {
@@ -21,14 +22,15 @@ enum netsim_port_flag {
     NETSIM_PORT_CREDITS = 16,  /* data needs credit from the far end */
     NETSIM_PORT_OF_RELAY = 32, /* a relay sends here: what stops it stops who sends to the relay */
     NETSIM_PORT_TOLD = 64,     /* flow control of this link hears of each departure at its far end */
+    NETSIM_PORT_DRIFTS = 128,  /* its delay changes */
 };
 
 struct netsim_port {
     /* what each packet touches */
     netsim_time free_ps; /* the transmitter is done with its packet */
     uint64_t ps_per_byte_q16;
-    netsim_time delay_ps;
-    uint32_t wire_first; /* packets on the wire, in the order of their arrival; but see overtakers */
+    netsim_time delay_ps; /* the shortest, where it drifts */
+    uint32_t wire_first;  /* packets on the wire, in the order of their arrival; but see overtakers */
     uint32_t wire_last;
     uint32_t far;     /* node at the far end */
     uint32_t reverse; /* the link back */
@@ -71,6 +73,7 @@ struct netsim_port_more {
     netsim_time paused_since_ps;  /* when `paused` became non-zero */
     netsim_time paused_ps;        /* before that */
     uint32_t overtakers; /* on the wire: a heap, of those that arrive before what was sent before them */
+    struct netsim_drift drift;
     struct lh_prng marking;
     struct lh_link_state *faults; /* NULL: none */
 };

@@ -94,6 +94,10 @@ static void tell_watcher(struct netsim *net, uint32_t number, const struct netsi
     net->watcher(net->watcher_context, &seen);
 }
 
+/* What a packet that sets out asks for more than its time. */
+#define LAUNCHED_WITH_MORE                                                                                 \
+    (NETSIM_PORT_FAULTY | NETSIM_PORT_WATCHED | NETSIM_PORT_CREDITS | NETSIM_PORT_DRIFTS)
+
 static void launch(struct netsim *net, uint32_t number, uint32_t packet)
 {
     struct netsim_port *port = &net->ports[number];
@@ -102,10 +106,12 @@ static void launch(struct netsim *net, uint32_t number, uint32_t packet)
     port->sent_bytes += launched->wire_bytes;
     port->sent_packets++;
     launched->arrive_ps = port->free_ps + port->delay_ps;
-    if ((port->flags & (NETSIM_PORT_FAULTY | NETSIM_PORT_WATCHED | NETSIM_PORT_CREDITS)) == 0) {
+    if ((port->flags & LAUNCHED_WITH_MORE) == 0) {
         netsim_wire_append(net, number, packet);
         return;
     }
+    if ((port->flags & NETSIM_PORT_DRIFTS) != 0)
+        launched->arrive_ps += netsim_drift_at(&net->more[number].drift, port->free_ps);
     if ((port->flags & NETSIM_PORT_CREDITS) != 0)
         netsim_control_on_sent(net, number, launched);
     if ((port->flags & NETSIM_PORT_WATCHED) != 0)

@@ -241,6 +241,9 @@ static void test_keys_of_long_links(void **state)
     sets("long.flow_control", "bifrost");
     is_unread("long.xoff", "long.flow_control");
     is_unread("long.slot", NULL);
+    is_unread("long.drift_period", "long.drift");
+    sets("long.drift", "1us");
+    is_unread("long.drift_period", NULL);
 }
 
 /* With some topology and workload, and everything switched on. */
@@ -253,6 +256,7 @@ static void test_every_key_is_read_somewhere(void **state)
     sets("switch.pfc", "on");
     sets("switch.ecn_max", "1MB");
     sets("transport.congestion", "dcqcn");
+    sets("long.drift", "1us");
     for (size_t i = 0; i < count; i++) {
         unsigned read = 0;
         for (unsigned kinds = 0; kinds < 6 * 3 * 2 * 6 * 5; kinds++) {
@@ -282,6 +286,12 @@ static void test_unknown_keys(void **state)
 static void test_contradictions(void **state)
 {
     (void)state;
+    sets("long.drift", "100us");
+    sets("long.drift_period", "200us");
+    contradicts(LH_EINVAL, "long.drift_period is 200us");
+    contradicts(LH_EINVAL, "make it more than 200us");
+    sets("long.drift_period", "200002ns");
+    assert_int_equal(netsim_config_check(&config), 0);
     sets("switch.ecn_min", "100kB");
     contradicts(LH_EINVAL, "switch.ecn_max");
     sets("switch.ecn_max", "99kB");

@@ -62,18 +62,9 @@ static int take_delay(const char *distance, lh_time rtt_ns, lh_time *delay_ns)
 }
 
 /* What Bifrost itself would refuse. */
-static int check(const struct lh_flow_link *link, const struct lh_flow_needs *needs)
+static int check(const struct cli_flow_order *order, const struct lh_flow_needs *needs)
 {
-    const struct lh_bifrost_config config = {
-        .rate_bps = link->rate_bps,
-        .delay_ns = link->delay_ns,
-        .slot_ns = link->slot_ns,
-        .delta_bytes = needs->bdp_bytes,
-        .buffer_bytes = needs->bifrost_h_bytes,
-        .headroom_bytes = needs->bifrost_headroom_bytes,
-        .leak_slots = link->leak_slots,
-        .mtu_bytes = link->mtu_bytes,
-    };
+    const struct lh_bifrost_config config = cli_flow_bifrost(order, needs);
     if (lh_bifrost_check(&config))
         return cli_misused("--slot: %s", lh_last_error());
     return CLI_PROCEED;
@@ -87,13 +78,13 @@ static void put_size(struct cli_cell *cell, double bytes)
 }
 
 static const struct cli_column columns[] = {
-    {"way", 8, true},   {"buffer", 9, false},   {"of a BDP", 8, false},
-    {"xoff", 9, false}, {"headroom", 9, false}, {NULL, 0, false},
+    {"way", 8, true},       {"buffer", 9, false},       {"of a BDP", 8, false}, {"xoff", 9, false},
+    {"headroom", 9, false}, {"lost signal", 11, false}, {NULL, 0, false},
 };
 static const struct cli_column columns_with[] = {
-    {"way", 8, true},   {"buffer", 9, false},   {"of a BDP", 8, false},
-    {"xoff", 9, false}, {"headroom", 9, false}, {"lost", 9, false},
-    {"idle", 9, false}, {"rate", 6, false},     {NULL, 0, false},
+    {"way", 8, true},       {"buffer", 9, false},       {"of a BDP", 8, false}, {"xoff", 9, false},
+    {"headroom", 9, false}, {"lost signal", 11, false}, {"lost", 9, false},     {"idle", 9, false},
+    {"rate", 6, false},     {NULL, 0, false},
 };
 
 static void print_way(const struct cli_table *table, const struct cli_flow_way *way, uint64_t bdp_bytes)
@@ -106,13 +97,14 @@ static void print_way(const struct cli_table *table, const struct cli_flow_way *
         put_size(&cells[3], (double)way->xoff_bytes);
     if (way->headroom_bytes)
         put_size(&cells[4], (double)way->headroom_bytes);
+    put_size(&cells[5], (double)way->signal_bytes);
     if (!isnan(way->lost_bytes)) {
-        put_size(&cells[5], way->lost_bytes);
-        cells[5].colour = way->lost_bytes > 0 ? CLI_RED : CLI_PLAIN;
-        lh_format_time(way->idle_s, cells[6].text, sizeof cells[6].text);
-        cells[6].colour = way->idle_s > 0 ? CLI_YELLOW : CLI_PLAIN;
-        snprintf(cells[7].text, sizeof cells[7].text, "%.0f %%", floor(100 * way->rate_share));
-        cells[7].colour = way->rate_share < 1 ? CLI_YELLOW : CLI_PLAIN;
+        put_size(&cells[6], way->lost_bytes);
+        cells[6].colour = way->lost_bytes > 0 ? CLI_RED : CLI_PLAIN;
+        lh_format_time(way->idle_s, cells[7].text, sizeof cells[7].text);
+        cells[7].colour = way->idle_s > 0 ? CLI_YELLOW : CLI_PLAIN;
+        snprintf(cells[8].text, sizeof cells[8].text, "%.0f %%", floor(100 * way->rate_share));
+        cells[8].colour = way->rate_share < 1 ? CLI_YELLOW : CLI_PLAIN;
     }
     cli_table_row(table, cells);
 }
@@ -136,9 +128,12 @@ static void print_all(const struct cli_flow_order *order, const struct lh_flow_n
     printf("\n");
     for (unsigned i = 0; i < CLI_FLOW_WAYS; i++)
         printf("  %-8s  %s\n", ways[i].name, ways[i].risk);
+    printf("\n  Lost signal: what one pause that is lost lets through beyond the buffer; with PFC and "
+           "SWING as "
+           "long as pauses are\n  sent anew before they end, without that all that the sender has.\n");
     if (order->buffer_bytes) {
         lh_format_size(order->buffer_bytes, bdp, sizeof bdp);
-        printf("\n  With %s, at worst: lost when the way out stops, idle when it goes on, the rate at all "
+        printf("  With %s, at worst: lost when the way out stops, idle when it goes on, the rate at all "
                "times.\n",
                bdp);
     }
@@ -154,6 +149,7 @@ static void put_way(struct cli_json *json, const struct cli_flow_way *way)
     cli_json_count(json, "buffer_bytes", way->buffer_bytes);
     cli_json_count(json, "xoff_bytes", way->xoff_bytes);
     cli_json_count(json, "headroom_bytes", way->headroom_bytes);
+    cli_json_count(json, "lost_signal_bytes", way->signal_bytes);
     cli_json_number(json, "lost_bytes", way->lost_bytes);
     cli_json_number(json, "idle_s", way->idle_s);
     cli_json_number(json, "rate_share", way->rate_share);
@@ -170,7 +166,9 @@ static void put_all(FILE *out, const struct cli_flow_order *order, const struct 
     cli_json_count(&json, "rate_bps", order->link.rate_bps);
     cli_json_number(&json, "delay_s", 1e-9 * (double)order->link.delay_ns);
     cli_json_number(&json, "slot_s", 1e-9 * (double)order->link.slot_ns);
+    cli_json_number(&json, "drift_s", 1e-9 * (double)order->drift_ns);
     cli_json_count(&json, "leak_slots", order->link.leak_slots);
+    cli_json_count(&json, "guard_slots", order->guard_slots);
     cli_json_count(&json, "packet_bytes", order->link.mtu_bytes);
     cli_json_close(&json, '}');
     cli_json_count(&json, "bdp_bytes", needs->bdp_bytes);
@@ -193,7 +191,7 @@ static int carry_out(const struct cli_flow_order *order)
     struct cli_flow_way ways[CLI_FLOW_WAYS];
     if (lh_flow_needs(&order->link, &needs))
         return cli_misused("%s", lh_last_error());
-    int status = check(&order->link, &needs);
+    int status = check(order, &needs);
     if (status != CLI_PROCEED)
         return status;
     cli_flow_ways(order, &needs, ways);
@@ -233,6 +231,11 @@ int cli_plan_flow(int argc, char **argv)
          .kind = CLI_TIME, .min = 1},
         {"leak-slots", "N", "Bifrost: k, packets of headroom (1)", &order.link.leak_slots,
          .kind = CLI_COUNT, .min = 1, .max = 1000000},
+        {"guard", "N",
+         "Bifrost: the sender stops after N slots without a frame, so that lost ones are harmless",
+         &order.guard_slots, .kind = CLI_COUNT, .min = 1, .max = 1000},
+        {"drift", "TIME", "the delay, one way, may grow by so much; buffers are for the longest",
+         &order.drift_ns, .kind = CLI_TIME, .min = 1},
         {"buffer", "SIZE", "what there is: says what each way would lose with it", &order.buffer_bytes,
          .kind = CLI_SIZE, .min = 1},
         {"json", "FILE", "write the results there; - is standard output", &order.json, .kind = CLI_TEXT},
@@ -251,6 +254,7 @@ int cli_plan_flow(int argc, char **argv)
         status = cli_misused("the link is missing: --bandwidth RATE, such as 400Gbit");
     if (status == CLI_PROCEED)
         status = take_delay(distance, rtt_ns, &order.link.delay_ns);
+    order.link.delay_ns += order.drift_ns;
     if (!order.link.slot_ns)
         order.link.slot_ns = order.link.delay_ns < SLOT_NS ? order.link.delay_ns : SLOT_NS;
     return status == CLI_PROCEED ? carry_out(&order) : status;

@@ -13,7 +13,25 @@
 /* Nothing is known of a buffer there is. */
 static struct cli_flow_way way_of(const char *name, uint64_t buffer, uint64_t xoff, uint64_t headroom)
 {
-    return (struct cli_flow_way){name, buffer, xoff, headroom, NAN, NAN, NAN, ""};
+    return (struct cli_flow_way){name, buffer, xoff, headroom, 0, NAN, NAN, NAN, ""};
+}
+
+struct lh_bifrost_config cli_flow_bifrost(const struct cli_flow_order *order,
+                                          const struct lh_flow_needs *needs)
+{
+    const struct lh_flow_link *link = &order->link;
+    struct lh_bifrost_config config = {
+        .rate_bps = link->rate_bps,
+        .delay_ns = link->delay_ns,
+        .slot_ns = link->slot_ns,
+        .delta_bytes = needs->bdp_bytes,
+        .buffer_bytes = needs->bifrost_h_bytes,
+        .leak_slots = link->leak_slots,
+        .mtu_bytes = link->mtu_bytes,
+        .guard_slots = order->guard_slots,
+    };
+    config.headroom_bytes = needs->bifrost_headroom_bytes + lh_bifrost_guard_headroom(&config);
+    return config;
 }
 
 static double short_of(uint64_t needed, uint64_t given)
@@ -34,7 +52,7 @@ static void with_buffer(struct cli_flow_way ways[CLI_FLOW_WAYS], const struct lh
 {
     uint64_t buffer = order->buffer_bytes;
     uint64_t xoff = buffer > needs->pfc_headroom_bytes ? buffer - needs->pfc_headroom_bytes : 0;
-    uint64_t h = buffer > needs->bifrost_headroom_bytes ? buffer - needs->bifrost_headroom_bytes : 0;
+    uint64_t h = buffer > ways[1].headroom_bytes ? buffer - ways[1].headroom_bytes : 0;
     for (unsigned i = 0; i < CLI_FLOW_WAYS; i++)
         ways[i].lost_bytes = ways[i].idle_s = 0, ways[i].rate_share = 1;
     ways[0].lost_bytes = short_of(needs->pfc_headroom_bytes, buffer);
@@ -42,6 +60,16 @@ static void with_buffer(struct cli_flow_way ways[CLI_FLOW_WAYS], const struct lh
     ways[1].rate_share = part(h, needs->bifrost_h_bytes);
     ways[2].rate_share = part(buffer, needs->cbfc_buffer_bytes);
     ways[3].lost_bytes = short_of(needs->swing_relay_bytes, buffer);
+}
+
+/* A pause says 65,535 quanta at most. Where it is sent anew before it ends, one that is lost lets through
+ * what the link carries in that time, whatever its rate. A guard has its headroom. */
+static void lost_signals(const struct cli_flow_order *order, const struct lh_flow_needs *needs,
+                         struct cli_flow_way ways[CLI_FLOW_WAYS])
+{
+    uint64_t slot_bytes = (needs->bifrost_h_bytes - needs->bdp_bytes - LH_PFC_QUANTUM_BYTES) / 2;
+    ways[0].signal_bytes = ways[3].signal_bytes = (uint64_t)LH_PFC_QUANTA_MAX * LH_PFC_QUANTUM_BYTES;
+    ways[1].signal_bytes = order->guard_slots != 0 ? 0 : slot_bytes;
 }
 
 static void tell_risks(const struct cli_flow_order *order, const struct lh_flow_needs *needs,
@@ -52,10 +80,14 @@ static void tell_risks(const struct cli_flow_order *order, const struct lh_flow_
     snprintf(ways[0].risk, sizeof ways[0].risk,
              "less headroom loses packets; a lower xoff leaves the way out idle for up to %s after a pause",
              time);
-    snprintf(ways[1].risk, sizeof ways[1].risk,
-             "late pauses let packets through, k slots of them have room; pauses take up to %.3f %% of the "
-             "way back",
-             100 * needs->bifrost_pause_share);
+    snprintf(
+        ways[1].risk, sizeof ways[1].risk,
+        order->guard_slots != 0
+            ? "lost frames overflow nothing, and stop the link for their slots; frames take %.3f %% of "
+              "the way back"
+            : "lost pauses let slots through, late ones packets, and k have room; pauses take up to "
+              "%.3f %% of the way back",
+        100 * needs->bifrost_pause_share);
     lh_format_time(1e-9 * (double)needs->cbfc_reach_ns, reach, sizeof reach);
     snprintf(ways[2].risk, sizeof ways[2].risk,
              needs->cbfc_fits_12_bits
@@ -70,10 +102,12 @@ void cli_flow_ways(const struct cli_flow_order *order, const struct lh_flow_need
                    struct cli_flow_way ways[CLI_FLOW_WAYS])
 {
     ways[0] = way_of("PFC", needs->pfc_buffer_bytes, needs->pfc_xoff_bytes, needs->pfc_headroom_bytes);
-    ways[1] = way_of("Bifrost", needs->bifrost_buffer_bytes, 0, needs->bifrost_headroom_bytes);
+    const struct lh_bifrost_config bifrost = cli_flow_bifrost(order, needs);
+    ways[1] = way_of("Bifrost", bifrost.buffer_bytes + bifrost.headroom_bytes, 0, bifrost.headroom_bytes);
     ways[2] = way_of("credits", needs->cbfc_buffer_bytes, 0, 0);
     ways[3] = way_of("SWING", needs->swing_relay_bytes, 0, needs->swing_relay_bytes);
     if (order->buffer_bytes != 0)
         with_buffer(ways, needs, order);
+    lost_signals(order, needs, ways);
     tell_risks(order, needs, ways);
 }

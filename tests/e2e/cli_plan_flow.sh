@@ -54,6 +54,20 @@ check "0.64 < w['credits']['rate_share'] < 0.66 and w['SWING']['lost_bytes'] == 
 plan "${link[@]}" --buffer 700MB --json -
 check "all(way['lost_bytes'] == 0 and way['idle_s'] == 0 and way['rate_share'] == 1 for way in w.values())"
 
+say "signals that get lost, and a guard against that"
+plan "${link[@]}" --json -
+check "w['PFC']['lost_signal_bytes'] == w['SWING']['lost_signal_bytes'] == 65535 * 64"
+check "w['Bifrost']['lost_signal_bytes'] == 500000 and w['credits']['lost_signal_bytes'] == 0"
+plan "${link[@]}" --guard 3 --json -
+check "w['Bifrost']['lost_signal_bytes'] == 0 and j['link']['guard_slots'] == 3"
+check "w['Bifrost']['buffer_bytes'] == 301001564 + 2 * 500000 + (300000000 // 500000 + 4) * 1564"
+plan "${link[@]}" --guard 1
+expect_line plan.out "lost frames overflow nothing"
+
+say "a delay that drifts"
+plan "${link[@]}" --drift 100us --json -
+check "j['bdp_bytes'] == 310000000 and abs(j['link']['delay_s'] - 0.0031) < 1e-12 and j['link']['drift_s'] > 0.99e-4"
+
 say "a link shorter than the usual slot"
 plan --bandwidth 400Gbit --distance 1km --json -
 check "j['link']['slot_s'] == 5e-6"
@@ -77,6 +91,7 @@ wrong "1e6 to 1e14" --bandwidth 1kbit --distance 600km
 wrong "a second at most" --bandwidth 400Gbit --rtt 3s
 wrong "--slot: a slot of 4000000 ns is longer than the link's delay" "${link[@]}" --slot 4ms
 wrong "16 bits of quanta" "${link[@]}" --slot 100us
+wrong "1 to 1000" "${link[@]}" --guard 0
 wrong "'longhaul plan --flow-control --help'" "${link[@]}" --loss 1e-3
 wrong "unknown option --size" "${link[@]}" --size 1MiB
 

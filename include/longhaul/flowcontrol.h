@@ -68,6 +68,33 @@ LH_API uint64_t lh_pfc_threshold(const struct lh_pfc_thresholds *thresholds, uin
 LH_API enum lh_flow_signal lh_pfc_update(const struct lh_pfc_thresholds *thresholds, uint64_t held_bytes,
                                          uint64_t free_bytes, uint8_t priority, uint8_t *stopped);
 
+/* ---- what is said anew ------------------------------------------------------------------------------- */
+
+/* A pause of LH_PFC_QUANTA_MAX ends by itself: whoever wants it to last says it again and again, and what a
+ * lost frame spoils is over with the next. So does a receiver that tells its credit. Of one priority of one
+ * link. */
+struct lh_flow_refresh {
+    lh_time period_ns;
+    lh_time due_ns; /* when it is to be said again; LH_TIME_NEVER: it is not to be */
+};
+
+/* Longest period such that each pause of LH_PFC_QUANTA_MAX is there before the one before it has ended,
+ * though it waits behind a packet; shortest such that pauses take a tenth of the link back at most. A rate
+ * above 0, packets of at most 65,535 bytes. -LH_ERANGE: the period is not between them, or no link has such
+ * a rate or packet, with value and remedy. */
+LH_API lh_time lh_pfc_refresh_max(uint64_t rate_bps, uint32_t mtu_bytes);
+LH_API lh_time lh_pfc_refresh_min(uint64_t rate_bps);
+LH_API int lh_pfc_refresh_check(lh_time period_ns, uint64_t rate_bps, uint32_t mtu_bytes);
+
+/* Nothing is to be said. period_ns: at least 1. */
+LH_API void lh_flow_refresh_init(struct lh_flow_refresh *refresh, lh_time period_ns);
+/* It was said: a period from now it is due. */
+LH_API void lh_flow_refresh_on_said(struct lh_flow_refresh *refresh, lh_time now);
+/* It does not hold any more. */
+LH_API void lh_flow_refresh_end(struct lh_flow_refresh *refresh);
+/* True: say it now; the next is a period after this one was due. False: it is not due. */
+LH_API bool lh_flow_refresh_on_expired(struct lh_flow_refresh *refresh, lh_time now);
+
 /* ---- Bifrost (Yu et al., ICNP 2023) ------------------------------------------------------------------ */
 
 /* The downstream grants, at the end of each time slot, what the upstream may send in the slot that

@@ -63,7 +63,9 @@ struct netsim_switch_config {
     uint64_t pfc_xoff_bytes; /* of one ingress port and priority: pause above … */
     uint64_t pfc_xon_bytes;  /* … resume at or below */
     double pfc_alpha; /* … or above this times what is free of the buffer, when that is more; 0: never */
-    uint64_t credit_bytes; /* credits in place of PFC: buffer of each link at its far end; 0: none */
+    netsim_time pfc_refresh_ps; /* a pause ends by itself, and is said anew after this; 0: it lasts until
+                                   the resume */
+    uint64_t credit_bytes;      /* credits in place of PFC: buffer of each link at its far end; 0: none */
 };
 
 enum netsim_long_control {
@@ -87,10 +89,11 @@ struct netsim_long_config {
     netsim_time slot_ps; /* Bifrost */
     uint64_t delta_bytes;
     uint32_t leak_slots;
-    uint32_t guard_slots; /* Bifrost; 0: none */
-    bool by_arrivals;     /* Bifrost: F as the algorithm is printed */
-    bool credits_12bit;   /* CBFC: with InfiniBand's limit */
-    bool relay_threshold; /* SWING: the relay pauses by its own threshold */
+    uint32_t guard_slots;       /* Bifrost; 0: none */
+    bool by_arrivals;           /* Bifrost: F as the algorithm is printed */
+    bool credits_12bit;         /* CBFC: with InfiniBand's limit */
+    bool relay_threshold;       /* SWING: the relay pauses by its own threshold */
+    netsim_time pfc_refresh_ps; /* PFC, SWING; NETSIM_NEVER: as switches.pfc_refresh_ps */
 };
 
 #define NETSIM_PRIORITIES 8u /* 7 goes first */

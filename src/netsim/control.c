@@ -8,7 +8,8 @@
  * Timers of each long link under Bifrost: its slot, at whole multiples of the slot's length, as long as
  * anything came or is expected less than the link can carry; and at its beginning the end of a pause, and
  * that of what a guard allows without a frame. A guarded link has a frame in each slot, always; while it is
- * at rest and its beginning is not silent, these would say nothing, and are left out.
+ * at rest and its beginning is not silent, these would say nothing, and are left out. Those of a refresh are
+ * in control_refresh.c.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -18,7 +19,7 @@
 
 /* ---- telling ----------------------------------------------------------------------------------------- */
 
-static void tell(struct netsim *net, uint32_t link, enum lh_netsim_kind kind, uint64_t value)
+void netsim_control_tell(struct netsim *net, uint32_t link, enum lh_netsim_kind kind, uint64_t value)
 {
     uint32_t number = netsim_packet_new(net);
     if (number == NETSIM_NO_PACKET)
@@ -38,10 +39,13 @@ static void tell(struct netsim *net, uint32_t link, enum lh_netsim_kind kind, ui
 
 static void tell_signal(struct netsim *net, uint32_t link, enum lh_flow_signal signal)
 {
-    if (signal == LH_FLOW_PAUSE)
-        tell(net, link, LH_NETSIM_PAUSE, NETSIM_HOLD);
-    else if (signal == LH_FLOW_RESUME)
-        tell(net, link, LH_NETSIM_RESUME, 0);
+    if (signal == LH_FLOW_PAUSE) {
+        netsim_control_tell(net, link, LH_NETSIM_PAUSE, netsim_refresh_quanta(net, link));
+        netsim_refresh_begin(net, link);
+    } else if (signal == LH_FLOW_RESUME) {
+        netsim_control_tell(net, link, LH_NETSIM_RESUME, 0);
+        netsim_refresh_end(net, link);
+    }
 }
 
 static void pfc_update(struct netsim *net, uint32_t link)
@@ -107,9 +111,9 @@ static void on_slot(struct netsim *net, uint32_t number)
     machine->rests = is_at_rest(machine, queue_bytes) && !machine->silent;
     machine->received_bytes = 0;
     if (quanta > 0)
-        tell(net, machine->port, LH_NETSIM_PAUSE, quanta);
+        netsim_control_tell(net, machine->port, LH_NETSIM_PAUSE, quanta);
     else if (machine->guard_ps != 0)
-        tell(net, machine->port, LH_NETSIM_RESUME, 0);
+        netsim_control_tell(net, machine->port, LH_NETSIM_RESUME, 0);
     if (machine->rests)
         cancel(net, long_event(net, number, NETSIM_LONG_GUARD));
     else
@@ -179,7 +183,7 @@ static void freed(struct netsim *net, uint32_t link, uint32_t bytes)
 {
     struct lh_cbfc_receiver *receiver = &net->credits[link].receiver;
     if (lh_cbfc_on_freed(receiver, bytes))
-        tell(net, link, LH_NETSIM_CREDIT, lh_cbfc_limit(receiver));
+        netsim_control_tell(net, link, LH_NETSIM_CREDIT, lh_cbfc_limit(receiver));
 }
 
 /* InfiniBand's sender tells its total from time to time, so that the receiver finds what is missing. Here
@@ -265,12 +269,23 @@ static void pass_on(struct netsim *net, uint32_t port, bool pause)
     net->ports[link].stopped = swing->stopped;
 }
 
+static void stop_or_go(struct netsim *net, uint32_t port, bool pause)
+{
+    netsim_on_pause(net, port, net->transport.data_priority, pause);
+    if ((net->ports[port].flags & NETSIM_PORT_OF_RELAY) != 0)
+        pass_on(net, port, pause);
+}
+
+void netsim_control_on_pause_over(struct netsim *net, uint32_t port)
+{
+    stop_or_go(net, port, false);
+}
+
 static void on_pause(struct netsim *net, uint32_t port, const struct netsim_packet *frame)
 {
     bool pause = frame->kind == LH_NETSIM_PAUSE;
-    netsim_on_pause(net, port, frame->priority, pause);
-    if ((net->ports[port].flags & NETSIM_PORT_OF_RELAY) != 0)
-        pass_on(net, port, pause);
+    stop_or_go(net, port, pause);
+    netsim_refresh_on_heard(net, port, pause ? frame->cookie : 0);
 }
 
 void netsim_control_on_frame(struct netsim *net, uint32_t link, uint32_t number)

@@ -46,6 +46,7 @@ static void inside_rule(const struct netsim_config *config, struct netsim_contro
     *rule = (struct netsim_control_rule){.wide = true};
     if (switches->pfc) {
         rule->control = NETSIM_CONTROL_PFC;
+        rule->refresh_ps = switches->pfc_refresh_ps;
         rule->pfc = (struct lh_pfc_thresholds){switches->pfc_xoff_bytes, switches->pfc_xon_bytes,
                                                switches->pfc_alpha};
     } else if (switches->credit_bytes != 0) {
@@ -64,6 +65,12 @@ static void border_rule(const struct netsim_config *config, struct netsim_contro
 }
 
 /* ---- the long link ----------------------------------------------------------------------------------- */
+
+static netsim_time long_refresh_ps(const struct netsim_config *config)
+{
+    const struct netsim_long_config *longs = &config->longs;
+    return longs->pfc_refresh_ps == NETSIM_NEVER ? config->switches.pfc_refresh_ps : longs->pfc_refresh_ps;
+}
 
 static int pfc_rule(const struct netsim_long_config *longs, const struct lh_flow_needs *needs,
                     struct netsim_control_rule *rule)
@@ -199,7 +206,7 @@ static int long_rule(const struct netsim_config *config, const struct netsim_gra
         .mtu_bytes = netsim_frame_bytes(config),
     };
     int rc = lh_flow_needs(&link, &needs);
-    *rule = (struct netsim_control_rule){0};
+    *rule = (struct netsim_control_rule){.refresh_ps = long_refresh_ps(config)};
     if (rc != 0)
         return rc;
     switch (longs->control) {
@@ -221,10 +228,14 @@ static int long_rule(const struct netsim_config *config, const struct netsim_gra
 /* ---- any link ---------------------------------------------------------------------------------------- */
 
 /* From a switch to its relay: the relay passes on what stops the long link, and has no other limit. */
-static void relay_side_rule(struct netsim_control_rule *rule)
+static void relay_side_rule(const struct netsim_config *config, struct netsim_control_rule *rule)
 {
     *rule = (struct netsim_control_rule){
-        .control = NETSIM_CONTROL_RELAY, .own_bytes = UINT64_MAX / 2, .forward = true};
+        .control = NETSIM_CONTROL_RELAY,
+        .own_bytes = UINT64_MAX / 2,
+        .forward = true,
+        .refresh_ps = config->switches.pfc_refresh_ps,
+    };
 }
 
 int netsim_control_rule(const struct netsim_config *config, const struct netsim_graph *graph,
@@ -239,13 +250,55 @@ int netsim_control_rule(const struct netsim_config *config, const struct netsim_
     if (netsim_cable_is_long(graph, cable))
         return long_rule(config, graph, cable, rule);
     if (config->longs.control == NETSIM_LONG_SWING && is_relay(graph, far))
-        relay_side_rule(rule);
+        relay_side_rule(config, rule);
     else if (graph->nodes[far].border)
         border_rule(config, rule);
     return 0;
 }
 
-int netsim_control_check(const struct netsim_config *config, const struct netsim_graph *graph)
+/* ---- all of them ------------------------------------------------------------------------------------- */
+
+static bool pauses(const struct netsim_control_rule *rule)
+{
+    return rule->control == NETSIM_CONTROL_PFC || rule->control == NETSIM_CONTROL_RELAY;
+}
+
+static int check_refresh(const struct netsim_config *config, const struct netsim_graph *graph,
+                         const struct netsim_cable *cable, const struct netsim_control_rule *rule)
+{
+    lh_time least_ns = lh_pfc_refresh_min(cable->rate_bps);
+    lh_time most_ns = lh_pfc_refresh_max(cable->rate_bps, netsim_frame_bytes(config));
+    lh_time period_ns = rule->refresh_ps / NETSIM_PS_PER_NS;
+    bool is_own = netsim_cable_is_long(graph, cable) && config->longs.control != NETSIM_LONG_SAME &&
+                  config->longs.pfc_refresh_ps != NETSIM_NEVER;
+    if (!pauses(rule) || rule->refresh_ps == 0 || (period_ns >= least_ns && period_ns <= most_ns))
+        return 0;
+    return lh_fail(LH_ERANGE,
+                   "%s is %" PRIu64 " ns: on the cable from %s to %s a pause is sent anew every %" PRIu64
+                   " ns at least, or the link back has no room, and every %" PRIu64
+                   " ns at most, or the last has ended; %s",
+                   is_own ? "long.pfc_refresh" : "switch.pfc_refresh", period_ns,
+                   graph->nodes[cable->ends[0]].name, graph->nodes[cable->ends[1]].name, least_ns, most_ns,
+                   period_ns < least_ns ? "lengthen it"
+                                        : "shorten it, or give long links long.pfc_refresh");
+}
+
+static int check_refreshes(const struct netsim_config *config, const struct netsim_graph *graph)
+{
+    struct netsim_control_rule rule;
+    for (uint32_t c = 0; c < graph->cables_count; c++) {
+        for (unsigned direction = 0; direction < 2; direction++) {
+            int rc = netsim_control_rule(config, graph, c, direction, &rule);
+            if (rc == 0)
+                rc = check_refresh(config, graph, &graph->cables[c], &rule);
+            if (rc != 0)
+                return rc;
+        }
+    }
+    return 0;
+}
+
+static int check_long_links(const struct netsim_config *config, const struct netsim_graph *graph)
 {
     struct netsim_control_rule rule;
     if (config->longs.control == NETSIM_LONG_SAME)
@@ -264,4 +317,10 @@ int netsim_control_check(const struct netsim_config *config, const struct netsim
                        "long.flow_control is set, and no cable joins switches of different sites; "
                        "give the switches of a topology file site=N, or leave it out");
     return 0;
+}
+
+int netsim_control_check(const struct netsim_config *config, const struct netsim_graph *graph)
+{
+    int rc = check_long_links(config, graph);
+    return rc == 0 ? check_refreshes(config, graph) : rc;
 }

@@ -62,6 +62,8 @@ static void port_setup(struct netsim *net, const struct netsim_control_rule *rul
         port->flags |= NETSIM_PORT_TOLD;
     if (needs_credit(rule, port))
         credits_setup(net, rule, number);
+    if (rule->refresh_ps != 0)
+        lh_flow_refresh_init(&net->refreshes[number], rule->refresh_ps / NETSIM_PS_PER_NS);
 }
 
 static uint64_t in_proportion(uint64_t bytes, uint64_t rate_bps, uint64_t of_bps)
@@ -115,6 +117,11 @@ static uint32_t count_machines(const struct netsim_config *config, const struct 
     return count;
 }
 
+static bool has_own_refresh(const struct netsim_long_config *longs)
+{
+    return longs->pfc_refresh_ps != 0 && longs->pfc_refresh_ps != NETSIM_NEVER;
+}
+
 void netsim_control_setup(struct netsim *net, const struct netsim_config *config,
                           const struct netsim_graph *graph, struct netsim_arena *arena)
 {
@@ -125,6 +132,9 @@ void netsim_control_setup(struct netsim *net, const struct netsim_config *config
     net->lossless = (uint8_t)(any ? 1u << config->transport.data_priority : 0u);
     if (credits)
         net->credits = netsim_arena_take(arena, net->ports_count, sizeof *net->credits);
+    net->refreshing = config->switches.pfc_refresh_ps != 0 || has_own_refresh(&config->longs);
+    if (net->refreshing)
+        net->refreshes = netsim_arena_take(arena, net->ports_count, sizeof *net->refreshes);
     net->long_links = netsim_arena_take(arena, count_machines(config, graph), sizeof *net->long_links);
     for (uint32_t c = 0; graph->cables != NULL && c < graph->cables_count; c++) {
         for (unsigned direction = 0; direction < 2; direction++) {

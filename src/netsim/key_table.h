@@ -77,6 +77,9 @@
     X("switch.pfc_alpha", "number", "none",                                                                \
       "PFC: or above so many times what is free of the buffer, if that is more", NUMBER,                   \
       switches.pfc_alpha, 0, 65536, "none", 0)                                                             \
+    X("switch.pfc_refresh", "time", "none",                                                                \
+      "PFC: a pause ends after 65535 quanta, and is sent anew in this time; none: it lasts until resumed", \
+      TIME, switches.pfc_refresh_ps, 100 * NETSIM_PS_PER_NS, NETSIM_PS_PER_S, "none", 0)                   \
     X("switch.credits", "size", "none",                                                                    \
       "credits in place of PFC: the buffer of each link; none: no credits", SIZE, switches.credit_bytes,   \
       1, NETSIM_BYTES_MAX, "none", 0)
@@ -118,7 +121,9 @@
       SWITCH, longs.credits_12bit, 0, 0, NULL, 0)                                                          \
     X("long.relay", "forward|threshold", "forward",                                                        \
       "swing: the relay passes pauses on, or pauses by long.xoff", SWITCH, longs.relay_threshold, 0, 0,    \
-      NULL, 0)
+      NULL, 0)                                                                                             \
+    X("long.pfc_refresh", "time", "same", "pfc, swing: as switch.pfc_refresh, of the long link", TIME,     \
+      longs.pfc_refresh_ps, 100 * NETSIM_PS_PER_NS, NETSIM_PS_PER_S, "same|none", NETSIM_NEVER)
 
 #define NETSIM_TRANSPORT_KEYS(X)                                                                           \
     X("transport.kind", "sr|irn|gbn", "sr",                                                                \

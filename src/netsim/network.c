@@ -197,6 +197,8 @@ static void setup_events(struct netsim *net, const struct netsim_graph *graph, s
     net->start_event = count++;
     net->first_slot_event = count;
     count += NETSIM_LONG_EVENTS * net->long_links_count;
+    net->first_refresh_event = count;
+    count += net->refreshing ? 2 * net->ports_count : 0;
     netsim_event_queue_init(&net->events, arena, count, bucket_ps(net, graph));
     if (arena->base != NULL && net->flows_count > 0)
         netsim_event_schedule(&net->events, net->start_event, net->flows[0].start_ps);
@@ -246,6 +248,8 @@ static void on_rare_event(struct netsim *net, uint32_t event)
 {
     if (event == net->start_event)
         netsim_on_flows_start(net);
+    else if (event >= net->first_refresh_event)
+        netsim_on_refresh_event(net, event - net->first_refresh_event);
     else if (event >= net->first_slot_event)
         netsim_control_on_event(net, event - net->first_slot_event);
     else if (event >= net->first_pace_event)

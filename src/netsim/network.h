@@ -92,13 +92,16 @@ struct netsim {
     bool runs_on;     /* raw packets may come at any time: when all flows have ended, it is not over */
     uint8_t lossless; /* bit p: priority p is under flow control, where there is any */
     struct netsim_long_link *long_links;
-    struct netsim_credits *credits; /* of each link; NULL: there are none */
-    uint32_t *cable_links;          /* cable: its link from end a to end b */
+    struct netsim_credits *credits;    /* of each link; NULL: there are none */
+    struct lh_flow_refresh *refreshes; /* of each link; NULL: nothing is said anew */
+    bool refreshing;
+    uint32_t *cable_links; /* cable: its link from end a to end b */
     uint32_t long_links_count;
-    uint32_t first_slot_event; /* NETSIM_LONG_EVENTS of each long link */
-    uint32_t frame_bytes;      /* a full packet on the wire */
-    bool paced;                /* by transport.rate or congestion control */
-    struct dcqcn *rates;       /* of each flow; NULL: no congestion control */
+    uint32_t first_slot_event;    /* NETSIM_LONG_EVENTS of each long link */
+    uint32_t first_refresh_event; /* two of each link, see control_refresh.c; only with a refresh */
+    uint32_t frame_bytes;         /* a full packet on the wire */
+    bool paced;                   /* by transport.rate or congestion control */
+    struct dcqcn *rates;          /* of each flow; NULL: no congestion control */
     struct dcqcn_config dcqcn;
     uint64_t pace_ps_per_byte_q16; /* of transport.rate; 0: none */
     uint32_t delivered_first;      /* raw packets that arrived */
@@ -177,6 +180,20 @@ void netsim_control_on_lost(struct netsim *net, uint32_t link, const struct nets
 /* A pause, resume or credit came by the link; the packet is given back. */
 void netsim_control_on_frame(struct netsim *net, uint32_t link, uint32_t packet);
 void netsim_control_on_event(struct netsim *net, uint32_t event);
+/* Sends a frame of that kind to who sends on the link. */
+void netsim_control_tell(struct netsim *net, uint32_t link, enum lh_netsim_kind kind, uint64_t value);
+/* A pause of this port has ended by itself. */
+void netsim_control_on_pause_over(struct netsim *net, uint32_t port);
+
+/* control_refresh.c: the quanta of pauses on that link; NETSIM_HOLD: they last until the resume. */
+uint64_t netsim_refresh_quanta(const struct netsim *net, uint32_t link);
+/* It was said, and is to be said anew from now on; or not any more. */
+void netsim_refresh_begin(struct netsim *net, uint32_t link);
+void netsim_refresh_end(struct netsim *net, uint32_t link);
+/* A pause of so many quanta came, or a resume (0): the pause before it is over. */
+void netsim_refresh_on_heard(struct netsim *net, uint32_t port, uint64_t quanta);
+void netsim_on_refresh_event(struct netsim *net, uint32_t event);
+
 static inline bool netsim_is_control(const struct netsim_packet *packet)
 {
     return packet->kind == LH_NETSIM_PAUSE || packet->kind == LH_NETSIM_RESUME ||

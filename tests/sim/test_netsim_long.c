@@ -12,116 +12,7 @@
 
 #include <cmocka.h>
 
-#include "support/netsim_world.h"
-
-#define FRAME    4174u
-#define PAYLOAD  4096u
-#define DELAY_US 100u
-#define BDP      10000000u /* 400 Gbit/s, 100 us one way */
-#define HOSTS    4u        /* on either side; the second half receives */
-
-static const char plain[] = "host a0\nhost a1\nhost a2\nhost a3\n"
-                            "host b0 site=1\nhost b1 site=1\nhost b2 site=1\nhost b3 site=1\n"
-                            "switch left tier=dci\nswitch right tier=dci site=1\n"
-                            "link a0 left\nlink a1 left\nlink a2 left\nlink a3 left\n"
-                            "link b0 right\nlink b1 right\nlink b2 right\nlink b3 right\n";
-static const char direct[] = "link left right rate=400Gbit delay=100us\n";
-static const char relayed[] = "switch ra tier=relay\nswitch rb tier=relay site=1\n"
-                              "link left ra rate=400Gbit delay=0\nlink rb right rate=400Gbit delay=0\n"
-                              "link ra rb rate=400Gbit delay=100us\n";
-
-struct way {
-    const char *name;
-    enum netsim_long_control control;
-    bool by_arrivals;
-    bool relay_threshold;
-    uint64_t needs_bytes;
-    uint32_t guard_slots;
-};
-
-/* A packet that crosses, one that waits, the pause frame. */
-#define FEW (4 * FRAME + 64)
-
-static const struct way ways[] = {
-    {"pfc", NETSIM_LONG_PFC, false, false, 2 * BDP + FEW, 0},
-    {"bifrost", NETSIM_LONG_BIFROST, false, false, BDP + 2 * 500000 + FEW, 0},
-    {"bifrost, guarded", NETSIM_LONG_BIFROST, false, false, BDP + 2 * 500000 + FEW, 1},
-    {"bifrost, as printed", NETSIM_LONG_BIFROST, true, false, BDP + 2 * 500000 + 24 * FRAME, 0},
-    {"cbfc", NETSIM_LONG_CBFC, false, false, BDP + BDP / 50 + FEW, 0},
-    {"swing", NETSIM_LONG_SWING, false, false, BDP + 20 * FRAME, 0},
-    {"swing by threshold", NETSIM_LONG_SWING, false, true, 2 * BDP + 20 * FRAME, 0},
-};
-#define WAYS (sizeof ways / sizeof ways[0])
-enum { PFC, BIFROST, GUARDED, PRINTED, CREDITS, SWING };
-
-static struct netsim_world world;
-static char topology[2048];
-
-static struct netsim_config way_config(const struct way *way)
-{
-    struct netsim_config config = netsim_world_config(NETSIM_TOPOLOGY_FILE);
-    bool relays = way->control == NETSIM_LONG_SWING;
-    memcpy(topology, plain, sizeof plain);
-    strcat(topology, relays ? relayed : direct);
-    config.topology.file = (struct netsim_text){.data = topology, .bytes = strlen(topology)};
-    config.switches.pfc = true;
-    config.longs = (struct netsim_long_config){
-        .control = way->control,
-        .slot_ps = 10 * NETSIM_PS_PER_US,
-        .leak_slots = 1,
-        .guard_slots = way->guard_slots,
-        .by_arrivals = way->by_arrivals,
-        .relay_threshold = way->relay_threshold,
-    };
-    config.transport.rto = 1e6;
-    if (way->relay_threshold) { /* which then is PFC, and needs as much */
-        config.longs.xoff_bytes = BDP + FEW;
-        config.longs.buffer_bytes = way->needs_bytes;
-    }
-    return config;
-}
-
-/* Each sender's flow of so many bytes, to so many receivers. */
-static void open_flows(const struct netsim_config *config, uint64_t bytes, uint32_t receivers)
-{
-    struct netsim_flow_request flows[HOSTS];
-    for (uint32_t i = 0; i < HOSTS; i++)
-        flows[i] = (struct netsim_flow_request){bytes, 0, i, HOSTS + i % receivers};
-    netsim_world_open(&world, config, flows, HOSTS, 1);
-    assert_int_equal(netsim_control_check(config, &world.graph), 0);
-}
-
-static uint32_t node_named(const char *name)
-{
-    for (uint32_t n = 0; n < world.graph.nodes_count; n++)
-        if (strcmp(world.graph.nodes[n].name, name) == 0)
-            return n;
-    fail_msg("no %s", name);
-    return 0;
-}
-
-/* The link by which the long way comes to where the deep buffer is. */
-static const struct netsim_port *long_link(void)
-{
-    bool relays = world.config.longs.control == NETSIM_LONG_SWING;
-    uint32_t from = node_named(relays ? "ra" : "left");
-    return &world.net.ports[netsim_world_link(&world, from, node_named(relays ? "rb" : "right"))];
-}
-
-static uint32_t link_to_receiver(uint32_t receiver)
-{
-    return netsim_world_link(&world, node_named("right"), HOSTS + receiver);
-}
-
-static void stop_receivers(uint32_t receivers, bool stop)
-{
-    for (uint32_t i = 0; i < receivers; i++) {
-        if (stop)
-            netsim_stop(&world.net, link_to_receiver(i), world.config.transport.data_priority);
-        else
-            netsim_go(&world.net, link_to_receiver(i), world.config.transport.data_priority);
-    }
-}
+#include "support/long_link.h"
 
 static void check_whole(const struct way *way)
 {
@@ -179,19 +70,6 @@ static void a_narrow_way_out_is_never_idle(void **state)
     }
 }
 
-/* The worst case of figure 5: all at the full rate, then nothing leaves for a while, then all does again. */
-static void stop_and_go(const struct netsim_config *config, uint64_t bytes)
-{
-    open_flows(config, bytes, HOSTS);
-    for (unsigned i = 0; i < 2; i++) {
-        assert_int_equal(netsim_run(&world.net, (1 + 4 * i) * 333 * NETSIM_PS_PER_US, UINT64_MAX), 0);
-        stop_receivers(HOSTS, true);
-        assert_int_equal(netsim_run(&world.net, (3 + 4 * i) * 333 * NETSIM_PS_PER_US, UINT64_MAX), 0);
-        stop_receivers(HOSTS, false);
-    }
-    assert_int_equal(netsim_run(&world.net, NETSIM_PS_PER_S, UINT64_MAX), 1);
-}
-
 static void a_stop_overflows_nothing_and_costs_only_itself(void **state)
 {
     (void)state;
@@ -223,20 +101,20 @@ static uint64_t dropped(const struct netsim_config *config)
 static void too_small_a_buffer_drops(void **state)
 {
     (void)state;
-    struct netsim_config config = way_config(&ways[PFC]);
+    struct netsim_config config = way_config(&ways[WAY_PFC]);
     config.longs.xoff_bytes = BDP;
     config.longs.buffer_bytes = 2 * BDP - BDP / 10;
     assert_true(dropped(&config) > 0);
     config.longs.buffer_bytes = 2 * BDP + FEW;
     assert_int_equal(dropped(&config), 0);
 
-    config = way_config(&ways[BIFROST]); /* a delta that is not that of the link */
+    config = way_config(&ways[WAY_BIFROST]); /* a delta that is not that of the link */
     config.longs.delta_bytes = BDP * 8 / 10;
     assert_true(dropped(&config) > 0);
     config.longs.delta_bytes = BDP + FRAME + 64;
     assert_int_equal(dropped(&config), 0);
 
-    config = way_config(&ways[SWING]);
+    config = way_config(&ways[WAY_SWING]);
     config.longs.buffer_bytes = BDP * 9 / 10;
     assert_true(dropped(&config) > 0);
 }
@@ -245,7 +123,7 @@ static void too_small_a_buffer_drops(void **state)
 static void too_low_a_threshold_runs_dry(void **state)
 {
     (void)state;
-    struct netsim_config config = way_config(&ways[PFC]);
+    struct netsim_config config = way_config(&ways[WAY_PFC]);
     config.longs.xoff_bytes = BDP / 10;
     config.longs.buffer_bytes = BDP / 10 + BDP + FEW;
     stop_and_go(&config, 20000000);
@@ -273,9 +151,9 @@ static void leaks_add_up_only_as_printed(void **state)
 {
     (void)state;
     uint64_t drops = 0;
-    long_leaking(&ways[BIFROST], &drops);
+    long_leaking(&ways[WAY_BIFROST], &drops);
     assert_int_equal(drops, 0);
-    long_leaking(&ways[PRINTED], &drops);
+    long_leaking(&ways[WAY_PRINTED], &drops);
     assert_true(drops > 0);
 }
 

@@ -10,12 +10,15 @@
 
 #include "netsim/time.h"
 
+#define NETSIM_SITES_MAX 8u /* of a line of datacenters */
+
 enum netsim_topology_kind {
     NETSIM_TWO_HOSTS,       /* host0 - host1: one cable */
     NETSIM_DUMBBELL,        /* hosts on either side of two switches with one cable between */
     NETSIM_LEAF_SPINE,      /* every leaf to every spine */
     NETSIM_FAT_TREE,        /* k-ary, three tiers, k^3/4 hosts (Al-Fares et al. 2008) */
     NETSIM_TWO_DATACENTERS, /* two fat trees, each core to one DCI switch, one long cable */
+    NETSIM_DATACENTERS,     /* the same of several, in a line */
     NETSIM_TOPOLOGY_FILE,
 };
 
@@ -28,21 +31,20 @@ struct netsim_text {
 
 struct netsim_topology_config {
     enum netsim_topology_kind kind;
-    uint32_t
-        hosts; /* dumbbell: on each side; leaf-spine: below each leaf; two-datacenters: below each ToR */
-    uint32_t leaves;           /* leaf-spine */
-    uint32_t spines;           /* leaf-spine */
-    uint32_t k;                /* fat-tree, two-datacenters (each site is a k-ary fat tree) */
+    uint32_t hosts;  /* dumbbell: on each side; leaf-spine: below each leaf; datacenters: below each ToR */
+    uint32_t leaves; /* leaf-spine */
+    uint32_t spines; /* leaf-spine */
+    uint32_t k;      /* fat-tree, datacenters (each site is a k-ary fat tree) */
+    uint32_t sites;  /* datacenters, 2 … NETSIM_SITES_MAX; two-datacenters: not looked at */
     uint64_t rate_bps;         /* of a host's cable, and of every other that is not given */
     uint64_t core_rate_bps;    /* dumbbell: the bottleneck; leaf-spine: leaf to spine. 0: rate_bps */
-    uint64_t long_rate_bps;    /* two-datacenters: the long cable. 0: rate_bps times the cores of a site */
+    uint64_t long_rate_bps;    /* datacenters: a long cable. 0: rate_bps times the cores of a site */
     netsim_time delay_ps;      /* of every cable but the long one */
     netsim_time core_delay_ps; /* as core_rate_bps; NETSIM_NEVER: delay_ps */
-    netsim_time long_delay_ps; /* two-datacenters: one way */
-    bool
-        relays; /* two-datacenters: a relay on either side of the long cable; not a key: long.flow_control */
-    /* Faults of the bottleneck (two-hosts: the cable; dumbbell: the middle one; two-datacenters: the long
-     * one; leaf-spine and fat-tree: every cable between switches). Rate and delay in it are 0. */
+    netsim_time long_delay_ps; /* datacenters: one way */
+    bool relays; /* datacenters: a relay at either end of a long cable; not a key: long.flow_control */
+    /* Faults of the bottleneck (two-hosts: the cable; dumbbell: the middle one; datacenters: the long
+     * ones; leaf-spine and fat-tree: every cable between switches). Rate and delay in it are 0. */
     struct lh_link_spec faults;
     struct netsim_text file;
 };

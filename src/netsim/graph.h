@@ -34,7 +34,8 @@ struct netsim_cable {
 /* Which port of a switch leads to a host. In closed form where the topology allows it: hosts
  * below_first … below_first + below_count - 1 are below this switch, hosts_per_group of them behind each
  * group of below_width ports, which are alternatives (equal cost); every other host is reached through any of
- * the up_width ports from up_port on. Ports are chosen among alternatives by the packet's hash. */
+ * the up_width ports from up_port on; when its number is above those below, after_shift ports further on (a
+ * line of sites goes on both ways). Ports are chosen among alternatives by the packet's hash. */
 struct netsim_route {
     uint32_t below_first;
     uint32_t below_count;
@@ -43,6 +44,7 @@ struct netsim_route {
     uint32_t below_width; /* at least 1 where below_count > 0 */
     uint32_t up_port;
     uint32_t up_width; /* 0: nothing above; a packet for there is dropped and counted */
+    uint32_t after_shift;
     /* Not NULL: a table in place of the closed form, for topologies from a file. Alternatives for host h are
      * choices[first[h]] … choices[first[h + 1] - 1] (none: unreachable). */
     const uint32_t *table_first; /* hosts + 1 */

@@ -12,7 +12,7 @@
 
 #include "netsim/config.h"
 
-#define NETSIM_TOPOLOGY_KINDS "two-hosts|dumbbell|leaf-spine|fat-tree|two-datacenters|file"
+#define NETSIM_TOPOLOGY_KINDS "two-hosts|dumbbell|leaf-spine|fat-tree|two-datacenters|datacenters|file"
 #define NETSIM_WORKLOAD_KINDS "permutation|incast|all-to-all|flows|poisson"
 
 #define NETSIM_SPAN_MAX  (3600 * NETSIM_PS_PER_S) /* as for links: an hour */
@@ -20,30 +20,32 @@
 
 #define NETSIM_TOPOLOGY_KEYS(X)                                                                            \
     X("topology.kind", NETSIM_TOPOLOGY_KINDS, "two-hosts",                                                 \
-      "how hosts and switches are connected; a fat tree has k^3/4 hosts, two-datacenters two fat trees",   \
+      "how hosts and switches are connected; a fat tree has k^3/4 hosts, a datacenter is a fat tree",      \
       CHOICE, topology.kind, 0, 0, NULL, 0)                                                                \
     X("topology.hosts", "count", "4",                                                                      \
-      "of a dumbbell on each side; below each leaf; two-datacenters: below each ToR", COUNT,               \
-      topology.hosts, 1, 65536, NULL, 0)                                                                   \
+      "of a dumbbell on each side; below each leaf; datacenters: below each ToR", COUNT, topology.hosts,   \
+      1, 65536, NULL, 0)                                                                                   \
     X("topology.leaves", "count", "4", "leaf-spine: switches with hosts", COUNT, topology.leaves, 1,       \
       65536, NULL, 0)                                                                                      \
     X("topology.spines", "count", "4", "leaf-spine: switches above them", COUNT, topology.spines, 1, 4096, \
       NULL, 0)                                                                                             \
-    X("topology.k", "count", "4", "fat-tree, two-datacenters: ports of each switch, an even number",       \
-      COUNT, topology.k, 2, 64, NULL, 0)                                                                   \
+    X("topology.k", "count", "4", "fat-tree, datacenters: ports of each switch, an even number", COUNT,    \
+      topology.k, 2, 64, NULL, 0)                                                                          \
+    X("topology.sites", "count", "3", "datacenters: how many, in a line: a, b, c", COUNT, topology.sites,  \
+      2, NETSIM_SITES_MAX, NULL, 0)                                                                        \
     X("topology.rate", "rate", "100Gbit", "of every cable that has no other rate", RATE,                   \
       topology.rate_bps, NETSIM_RATE_MIN, NETSIM_RATE_MAX, NULL, 0)                                        \
     X("topology.core_rate", "rate", "same", "dumbbell: the middle cable; leaf-spine: leaf to spine", RATE, \
       topology.core_rate_bps, NETSIM_RATE_MIN, NETSIM_RATE_MAX, "same", 0)                                 \
     X("topology.long_rate", "rate", "full",                                                                \
-      "two-datacenters: the long cable; full: as much as the cores of a site together", RATE,              \
+      "datacenters: a long cable; full: as much as the cores of a site together", RATE,                    \
       topology.long_rate_bps, NETSIM_RATE_MIN, NETSIM_RATE_MAX, "full", 0)                                 \
     X("topology.delay", "time", "1us", "of every cable that has no other delay, one way", TIME,            \
       topology.delay_ps, 0, NETSIM_SPAN_MAX, NULL, 0)                                                      \
     X("topology.core_delay", "time", "same", "dumbbell: the middle cable; leaf-spine: leaf to spine",      \
       TIME, topology.core_delay_ps, 0, NETSIM_SPAN_MAX, "same", NETSIM_NEVER)                              \
-    X("topology.long_delay", "time", "12.5ms", "two-datacenters: the long cable, one way; or as 2500km",   \
-      TIME, topology.long_delay_ps, 0, NETSIM_SPAN_MAX, NULL, 0)                                           \
+    X("topology.long_delay", "time", "12.5ms", "datacenters: a long cable, one way; or as 2500km", TIME,   \
+      topology.long_delay_ps, 0, NETSIM_SPAN_MAX, NULL, 0)                                                 \
     X("topology.link", "link", "none",                                                                     \
       "faults such as loss=1e-4,burst=8 of the only, middle or long cable, or of all between switches",    \
       FAULTS, topology.faults, 0, 0, NULL, 0)                                                              \

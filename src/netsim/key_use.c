@@ -12,7 +12,8 @@
 #define ONLY(kind) (1u << (kind))
 
 #define FLAT   (ONLY(NETSIM_DUMBBELL) | ONLY(NETSIM_LEAF_SPINE))
-#define TREES  (ONLY(NETSIM_FAT_TREE) | ONLY(NETSIM_TWO_DATACENTERS))
+#define SITES  (ONLY(NETSIM_TWO_DATACENTERS) | ONLY(NETSIM_DATACENTERS))
+#define TREES  (ONLY(NETSIM_FAT_TREE) | SITES)
 #define ROUNDS (ONLY(NETSIM_PERMUTATION) | ONLY(NETSIM_INCAST) | ONLY(NETSIM_ALL_TO_ALL))
 
 static bool has_switches(const struct netsim_config *config)
@@ -27,7 +28,7 @@ static bool has_pfc(const struct netsim_config *config)
 
 static bool has_sites(const struct netsim_config *config)
 {
-    return config->topology.kind == NETSIM_TWO_DATACENTERS || config->topology.kind == NETSIM_TOPOLOGY_FILE;
+    return ((SITES | ONLY(NETSIM_TOPOLOGY_FILE)) >> config->topology.kind & 1) != 0;
 }
 
 static bool has_long_rules(const struct netsim_config *config)
@@ -106,14 +107,15 @@ static const struct use {
     unsigned kinds;      /* of topology or workload which read it, whichever decides; 0: see reads */
     bool (*reads)(const struct netsim_config *config);
 } uses[] = {
-    {"topology.hosts", "topology.kind", FLAT | ONLY(NETSIM_TWO_DATACENTERS), NULL},
+    {"topology.hosts", "topology.kind", FLAT | SITES, NULL},
     {"topology.leaves", "topology.kind", ONLY(NETSIM_LEAF_SPINE), NULL},
     {"topology.spines", "topology.kind", ONLY(NETSIM_LEAF_SPINE), NULL},
     {"topology.k", "topology.kind", TREES, NULL},
+    {"topology.sites", "topology.kind", ONLY(NETSIM_DATACENTERS), NULL},
     {"topology.core_rate", "topology.kind", FLAT, NULL},
     {"topology.core_delay", "topology.kind", FLAT, NULL},
-    {"topology.long_rate", "topology.kind", ONLY(NETSIM_TWO_DATACENTERS), NULL},
-    {"topology.long_delay", "topology.kind", ONLY(NETSIM_TWO_DATACENTERS), NULL},
+    {"topology.long_rate", "topology.kind", SITES, NULL},
+    {"topology.long_delay", "topology.kind", SITES, NULL},
     {"topology.link", "topology.kind", ~ONLY(NETSIM_TOPOLOGY_FILE), NULL},
     {"topology.file", "topology.kind", ONLY(NETSIM_TOPOLOGY_FILE), NULL},
     {"switch.", "topology.kind", 0, has_switches},

@@ -27,7 +27,7 @@ uint32_t netsim_route_port_at(const struct netsim_route *route, uint32_t host, u
     if (route->table_first != NULL)
         return route->table_choices[route->table_first[host] + i];
     if (!is_below(route, host))
-        return route->up_port + i;
+        return route->up_port + (host > route->below_first ? route->after_shift : 0) + i;
     uint32_t group = (host - route->below_first) / route->hosts_per_group;
     return route->below_port + group * route->below_width + i;
 }

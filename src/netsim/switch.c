@@ -58,7 +58,8 @@ uint32_t netsim_switch_port(struct netsim *net, struct netsim_switch *node, uint
     }
     if (route->up_width == 0)
         return NETSIM_NO_PORT;
-    return node->first_port + route->up_port + choose(net, node, route->up_width, entropy);
+    uint32_t shift = destination > route->below_first ? route->after_shift : 0;
+    return node->first_port + route->up_port + shift + choose(net, node, route->up_width, entropy);
 }
 
 /* ---- arrival ----------------------------------------------------------------------------------------- */

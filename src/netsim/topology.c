@@ -22,7 +22,8 @@ static const struct topology_kind {
     [NETSIM_DUMBBELL] = {netsim_dumbbell_shape, netsim_dumbbell_fill},
     [NETSIM_LEAF_SPINE] = {netsim_leaf_spine_shape, netsim_leaf_spine_fill},
     [NETSIM_FAT_TREE] = {netsim_fat_tree_shape, netsim_fat_tree_fill},
-    [NETSIM_TWO_DATACENTERS] = {netsim_two_datacenters_shape, netsim_two_datacenters_fill},
+    [NETSIM_TWO_DATACENTERS] = {netsim_datacenters_shape, netsim_datacenters_fill},
+    [NETSIM_DATACENTERS] = {netsim_datacenters_shape, netsim_datacenters_fill},
 };
 
 int netsim_topology_check_count(const char *key, uint32_t value, const char *what, uint32_t most)

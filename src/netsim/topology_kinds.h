@@ -30,8 +30,8 @@ int netsim_leaf_spine_shape(const struct netsim_topology_config *config, struct 
 void netsim_leaf_spine_fill(struct netsim_graph_builder *builder);
 int netsim_fat_tree_shape(const struct netsim_topology_config *config, struct netsim_shape *shape);
 void netsim_fat_tree_fill(struct netsim_graph_builder *builder);
-int netsim_two_datacenters_shape(const struct netsim_topology_config *config, struct netsim_shape *shape);
-void netsim_two_datacenters_fill(struct netsim_graph_builder *builder);
+int netsim_datacenters_shape(const struct netsim_topology_config *config, struct netsim_shape *shape);
+void netsim_datacenters_fill(struct netsim_graph_builder *builder);
 
 /* The kind that is a file: lays everything out by itself, after the keys of all kinds were checked. */
 int netsim_topology_text_build(const struct netsim_topology_config *config, struct netsim_arena *arena,

@@ -36,12 +36,17 @@ static bool coin(struct lh_prng *prng, double chance)
     return lh_prng_chance(prng, chance);
 }
 
+static bool has_sites(const struct netsim_topology_config *topology)
+{
+    return topology->kind == NETSIM_TWO_DATACENTERS || topology->kind == NETSIM_DATACENTERS;
+}
+
 static void draw_topology(struct lh_prng *prng, struct netsim_topology_config *topology)
 {
     static const uint64_t gbit = 1000000000;
     topology->kind =
         (enum netsim_topology_kind)PICK(prng, NETSIM_TWO_HOSTS, NETSIM_DUMBBELL, NETSIM_LEAF_SPINE,
-                                        NETSIM_FAT_TREE, NETSIM_TWO_DATACENTERS);
+                                        NETSIM_FAT_TREE, NETSIM_TWO_DATACENTERS, NETSIM_DATACENTERS);
     topology->hosts = (uint32_t)lh_prng_below(prng, 4) + 1;
     topology->leaves = (uint32_t)lh_prng_below(prng, 3) + 2;
     topology->spines = (uint32_t)lh_prng_below(prng, 4) + 1;
@@ -52,8 +57,12 @@ static void draw_topology(struct lh_prng *prng, struct netsim_topology_config *t
     topology->core_delay_ps = coin(prng, 0.5) ? NETSIM_NEVER : PICK(prng, 0, 3000000, 100000000);
     topology->long_delay_ps = PICK(prng, 0, 10000000, 1000000000);
     topology->long_rate_bps = coin(prng, 0.5) ? 0 : topology->rate_bps;
-    if (topology->kind == NETSIM_TWO_DATACENTERS)
+    if (has_sites(topology))
         topology->hosts = (uint32_t)lh_prng_below(prng, 3) + 1;
+    if (topology->kind == NETSIM_DATACENTERS) {
+        topology->k = 2;
+        topology->sites = (uint32_t)lh_prng_below(prng, 3) + 2;
+    }
 }
 
 static void draw_faults(struct lh_prng *prng, struct lh_link_spec *faults)
@@ -161,8 +170,7 @@ static void draw_control(uint64_t seed, struct netsim_config *config, uint32_t f
     } else if (coin(&prng, 0.3)) {
         config->switches.pfc_alpha = lh_prng_double(&prng);
     }
-    if (config->topology.kind != NETSIM_TWO_DATACENTERS || config->topology.long_delay_ps == 0 ||
-        coin(&prng, 0.3))
+    if (!has_sites(&config->topology) || config->topology.long_delay_ps == 0 || coin(&prng, 0.3))
         return;
     longs->control = (enum netsim_long_control)PICK(
         &prng, NETSIM_LONG_NONE, NETSIM_LONG_PFC, NETSIM_LONG_BIFROST, NETSIM_LONG_CBFC, NETSIM_LONG_SWING);

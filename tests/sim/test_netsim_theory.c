@@ -230,10 +230,10 @@ static struct lh_netsim_flow lone_flow(const char *kind, const char *bytes)
 static void a_lone_flow_takes_its_ideal_time(void **state)
 {
     (void)state;
-    static const char *const kinds[] = {"two-hosts", "dumbbell", "leaf-spine", "fat-tree",
-                                        "two-datacenters"};
+    static const char *const kinds[] = {"two-hosts", "dumbbell",        "leaf-spine",
+                                        "fat-tree",  "two-datacenters", "datacenters"};
     static const char *const sizes[] = {"1", "4096", "4097", "1MB", "20MiB"};
-    for (size_t i = 0; i < 25; i++) {
+    for (size_t i = 0; i < 30; i++) {
         struct lh_netsim_flow flow = lone_flow(kinds[i / 5], sizes[i % 5]);
         if (flow.done_ps - flow.start_ps != flow.ideal_ps)
             fail_msg("%s, %s: %llu ps, ideal %llu", kinds[i / 5], sizes[i % 5],

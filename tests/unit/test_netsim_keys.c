@@ -259,12 +259,12 @@ static void test_every_key_is_read_somewhere(void **state)
     sets("long.drift", "1us");
     for (size_t i = 0; i < count; i++) {
         unsigned read = 0;
-        for (unsigned kinds = 0; kinds < 6 * 3 * 2 * 6 * 5; kinds++) {
-            config.topology.kind = kinds % 6;
-            config.workload.kind = kinds / 6 % 5;
-            config.workload.sizes = kinds / 30 % 2 ? text : (struct netsim_text){0};
-            config.transport.kind = kinds / 60 % 3;
-            config.longs.control = kinds / 180;
+        for (unsigned kinds = 0; kinds < 7 * 3 * 2 * 6 * 5; kinds++) {
+            config.topology.kind = kinds % 7;
+            config.workload.kind = kinds / 7 % 5;
+            config.workload.sizes = kinds / 35 % 2 ? text : (struct netsim_text){0};
+            config.transport.kind = kinds / 70 % 3;
+            config.longs.control = kinds / 210;
             read += netsim_key_unread(&config, keys[i].name) == NULL;
         }
         if (read == 0)

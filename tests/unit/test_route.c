@@ -32,6 +32,24 @@ static void test_closed_form(void **state)
     }
 }
 
+/* In the middle of a line: those before through port 4, those after through port 5. */
+static void test_both_ways(void **state)
+{
+    (void)state;
+    const struct netsim_route route = {.below_first = 10,
+                                       .below_count = 10,
+                                       .hosts_per_group = 10,
+                                       .below_width = 4,
+                                       .up_port = 4,
+                                       .up_width = 1,
+                                       .after_shift = 1};
+    for (uint32_t host = 0; host < 40; host++) {
+        bool below = host >= 10 && host < 20;
+        assert_int_equal(netsim_route_port_count(&route, host), below ? 4 : 1);
+        assert_int_equal(netsim_route_port_at(&route, host, 0), below ? 0 : host < 10 ? 4 : 5);
+    }
+}
+
 static void test_nothing_above(void **state)
 {
     (void)state;
@@ -58,6 +76,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_closed_form),
+        cmocka_unit_test(test_both_ways),
         cmocka_unit_test(test_nothing_above),
         cmocka_unit_test(test_table),
     };

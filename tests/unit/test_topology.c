@@ -280,6 +280,60 @@ static void test_two_datacenters_with_other_hosts(void **state)
     }
 }
 
+/* Across: one cable for each step, or three where each has two relays. */
+static unsigned line_length(const struct netsim_topology_config *config, uint32_t a, uint32_t b)
+{
+    uint32_t site_hosts = config->hosts * config->k / 2 * config->k;
+    uint32_t steps = a > b ? a / site_hosts - b / site_hosts : b / site_hosts - a / site_hosts;
+    if (steps == 0)
+        return two_datacenters_length(config, a, b);
+    return 8 + steps * (config->relays ? 3 : 1);
+}
+
+static void test_datacenters_in_a_line(void **state)
+{
+    (void)state;
+    for (uint32_t sites = 2; sites <= NETSIM_SITES_MAX; sites++) {
+        for (unsigned relays = 0; relays < 2; relays++) {
+            void *memory;
+            struct netsim_topology_config config = topology_config(NETSIM_DATACENTERS);
+            config.k = sites == 3 ? 4 : 2;
+            config.hosts = sites == 4 ? 3 : 1;
+            config.sites = sites;
+            config.relays = relays == 1;
+            struct netsim_graph graph = build(&config, &memory);
+            assert_int_equal(graph.sites, sites);
+            assert_int_equal(graph.nodes[graph.hosts - 1].site, sites - 1);
+            check_paths(&config, &graph, line_length);
+            free(memory);
+        }
+    }
+}
+
+static void test_a_datacenter_in_the_middle(void **state)
+{
+    (void)state;
+    void *memory;
+    struct netsim_topology_config config = topology_config(NETSIM_DATACENTERS);
+    config.k = 4;
+    config.hosts = 2;
+    config.sites = 3;
+    struct netsim_graph graph = build(&config, &memory);
+    check_counts(&graph, 48, 63, 3 * (16 + 16 + 16 + 4) + 2);
+    assert_int_equal(graph.nodes[cable_between(&graph, "a.dci", "b.dci")->ends[0]].ports, 5);
+    const struct netsim_cable *cable = cable_between(&graph, "b.dci", "c.dci");
+    assert_true(cable->rate_bps == 400 * GBIT && cable->delay_ps == 3 * NETSIM_PS_PER_MS);
+    assert_int_equal(graph.nodes[cable->ends[0]].ports, 6);
+    assert_true(graph.nodes[cable->ends[0]].border);
+    free(memory);
+    config.relays = true;
+    graph = build(&config, &memory);
+    assert_true(cable_between(&graph, "a.relay", "b.relay-a")->delay_ps == 3 * NETSIM_PS_PER_MS);
+    assert_true(cable_between(&graph, "b.relay-c", "c.relay")->delay_ps == 3 * NETSIM_PS_PER_MS);
+    assert_int_equal(cable_between(&graph, "b.dci", "b.relay-a")->delay_ps, 0);
+    free(memory);
+}
+
 /* How many cables have the faults, and that all of these join switches. */
 static uint32_t faulty_cables(struct netsim_topology_config config)
 {
@@ -342,6 +396,16 @@ static void test_k_is_even(void **state)
         config.kind = NETSIM_TWO_DATACENTERS;
         refuse(&config, -LH_ERANGE, "topology.k is ", "even");
     }
+}
+
+static void test_sites_are_few(void **state)
+{
+    (void)state;
+    struct netsim_topology_config config = topology_config(NETSIM_DATACENTERS);
+    config.k = 2;
+    refuse(&config, -LH_ERANGE, "topology.sites is 0", "2 to 8");
+    config.sites = 9;
+    refuse(&config, -LH_ERANGE, "topology.sites is 9", "2 to 8");
 }
 
 static void test_limits(void **state)
@@ -436,8 +500,11 @@ int main(void)
         cmocka_unit_test(test_names_and_tiers),
         cmocka_unit_test(test_two_datacenters),
         cmocka_unit_test(test_two_datacenters_with_other_hosts),
+        cmocka_unit_test(test_datacenters_in_a_line),
+        cmocka_unit_test(test_a_datacenter_in_the_middle),
         cmocka_unit_test(test_faults_are_on_the_bottleneck),
         cmocka_unit_test(test_k_is_even),
+        cmocka_unit_test(test_sites_are_few),
         cmocka_unit_test(test_limits),
         cmocka_unit_test(test_rates_and_delays_have_limits),
         cmocka_unit_test(test_largest_fat_tree),

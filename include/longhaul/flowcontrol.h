@@ -45,6 +45,10 @@ LH_API int lh_pfc_frame_decode(const uint8_t *data, size_t bytes, struct lh_pfc_
 /* Quanta in which a link could carry so many bytes, rounded up: a pause is never too short. At most
  * LH_PFC_QUANTA_MAX. */
 LH_API uint32_t lh_pfc_quanta(uint64_t bytes);
+/* A longer pause goes in several frames: each takes the place of the one before, and comes while that one
+ * holds. Returns what the first says of so many quanta; *after: how many quanta later the next follows, with
+ * what is left of the pause then, by the same call. 0: none. */
+LH_API uint32_t lh_pfc_part(uint32_t quanta, uint32_t *after);
 
 /* ---- priority flow control --------------------------------------------------------------------------- */
 
@@ -111,9 +115,9 @@ struct lh_bifrost_config {
     uint32_t guard_slots;    /* 0: no guard; see lh_bifrost_guard_ns() */
 };
 
-/* -LH_EINVAL, -LH_ERANGE with the value and the remedy: the slot against the delay and the 16 bits of a
- * pause, delta against the link, H against delta + 2 slots + 1 quantum, the headroom against k packets and
- * the guard. */
+/* -LH_EINVAL, -LH_ERANGE with the value and the remedy: the slot against the delay, delta against
+ * the link, H against delta + 2 slots + 1 quantum, the headroom against k packets and the guard, which needs
+ * a slot that one frame can pause. */
 LH_API int lh_bifrost_check(const struct lh_bifrost_config *config);
 
 struct lh_bifrost {
@@ -152,7 +156,8 @@ LH_API lh_time lh_bifrost_guard_ns(const struct lh_bifrost_config *config);
  * arrives, and would stay in F. */
 LH_API uint64_t lh_bifrost_guard_headroom(const struct lh_bifrost_config *config);
 /* A slot has ended. queue_bytes (L): came by the link and is here; received_bytes: came in that slot.
- * Returns the quanta of the pause to send now; 0: none is needed. */
+ * Returns the quanta of the pause to send now, for lh_pfc_part() where a slot is longer than a frame can
+ * say; 0: none is needed. */
 LH_API uint32_t lh_bifrost_on_slot(struct lh_bifrost *bifrost, uint64_t queue_bytes,
                                    uint64_t received_bytes);
 

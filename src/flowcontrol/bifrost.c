@@ -25,6 +25,7 @@
 #include "flowcontrol/span.h"
 
 #define GUARD_SLOTS_MAX 1000u
+#define SLOT_BYTES_MAX  (1u << 30)
 
 /* ---- configuration ----------------------------------------------------------------------------------- */
 
@@ -66,11 +67,9 @@ static int check_slot(const struct lh_bifrost_config *config)
                        "a slot of %" PRIu64 " ns is longer than the link's delay of %" PRIu64
                        " ns: it would answer too late; shorten it",
                        config->slot_ns, config->delay_ns);
-    if (slot_bytes(config) > (uint64_t)LH_PFC_QUANTA_MAX * LH_PFC_QUANTUM_BYTES)
-        return lh_fail(LH_ERANGE,
-                       "a slot of %" PRIu64 " ns has %" PRIu64
-                       " bytes at this rate: a pause has 16 bits of quanta, %u bytes; shorten it",
-                       config->slot_ns, slot_bytes(config), LH_PFC_QUANTA_MAX * LH_PFC_QUANTUM_BYTES);
+    if (slot_bytes(config) > SLOT_BYTES_MAX)
+        return lh_fail(LH_ERANGE, "a slot of %" PRIu64 " ns has %" PRIu64 " bytes: at most %u; shorten it",
+                       config->slot_ns, slot_bytes(config), SLOT_BYTES_MAX);
     return 0;
 }
 
@@ -87,6 +86,11 @@ static int check_headroom(const struct lh_bifrost_config *config)
                        "a guard of %u slots: %u at most; it is to stop the upstream within a "
                        "fraction of a round trip",
                        config->guard_slots, GUARD_SLOTS_MAX);
+    if (config->guard_slots != 0 && slot_bytes(config) > LH_PFC_QUANTA_MAX * LH_PFC_QUANTUM_BYTES)
+        return lh_fail(LH_ERANGE,
+                       "a guard, and a slot of %" PRIu64 " ns with %" PRIu64
+                       " bytes: one frame can pause %u, by its 16 bits; shorten the slot",
+                       config->slot_ns, slot_bytes(config), LH_PFC_QUANTA_MAX * LH_PFC_QUANTUM_BYTES);
     uint64_t guard = lh_bifrost_guard_headroom(config);
     if (config->headroom_bytes - leaks < guard)
         return lh_fail(LH_EINVAL,
@@ -189,7 +193,8 @@ uint32_t lh_bifrost_on_slot(struct lh_bifrost *bifrost, uint64_t queue_bytes, ui
     uint64_t slot = bifrost->slot_bytes;
     uint64_t taken = queue_bytes + bifrost->incoming_bytes;
     uint64_t left = taken < bifrost->buffer_bytes ? bifrost->buffer_bytes - taken : 0;
-    uint32_t quanta = lh_pfc_quanta(left < slot ? slot - left : 0);
+    uint64_t withheld = left < slot ? slot - left : 0;
+    uint32_t quanta = (uint32_t)((withheld + LH_PFC_QUANTUM_BYTES - 1) / LH_PFC_QUANTUM_BYTES);
     uint64_t paused = (uint64_t)quanta * LH_PFC_QUANTUM_BYTES;
     uint64_t granted = paused < slot ? slot - paused : 0;
     uint64_t gone = bifrost->grants != NULL ? granted_arrival(bifrost) : received_bytes;

@@ -89,3 +89,10 @@ uint32_t lh_pfc_quanta(uint64_t bytes)
     uint64_t quanta = bytes / LH_PFC_QUANTUM_BYTES + (bytes % LH_PFC_QUANTUM_BYTES != 0);
     return quanta < LH_PFC_QUANTA_MAX ? (uint32_t)quanta : LH_PFC_QUANTA_MAX;
 }
+
+uint32_t lh_pfc_part(uint32_t quanta, uint32_t *after)
+{
+    bool all = quanta <= LH_PFC_QUANTA_MAX;
+    *after = all ? 0 : LH_PFC_QUANTA_MAX / 2;
+    return all ? quanta : LH_PFC_QUANTA_MAX;
+}

@@ -6,10 +6,10 @@
  * on the wire.
  *
  * Timers of each long link under Bifrost: its slot, at whole multiples of the slot's length, as long as
- * anything came or is expected less than the link can carry; and at its beginning the end of a pause, and
- * that of what a guard allows without a frame. A guarded link has a frame in each slot, always; while it is
- * at rest and its beginning is not silent, these would say nothing, and are left out. Those of a refresh are
- * in control_refresh.c.
+ * anything came or is expected less than the link can carry; the next part of a pause; and at its
+ * beginning the end of a pause, and that of what a guard allows without a frame. A guarded link has a frame
+ * in each slot, always; while it is at rest and its beginning is not silent, these would say nothing, and
+ * are left out. Those of a refresh are in control_refresh.c.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -103,6 +103,24 @@ static bool is_at_rest(const struct netsim_long_link *machine, uint64_t queue_by
            machine->bifrost.incoming_bytes == machine->bifrost.most_bytes;
 }
 
+static netsim_time quanta_ps(const struct netsim *net, uint32_t port, uint32_t quanta)
+{
+    uint64_t bytes = (uint64_t)quanta * LH_PFC_QUANTUM_BYTES; /* of one frame: 39 bits with the rest */
+    return net->ports[port].ps_per_byte_q16 * bytes >> 16;
+}
+
+static void tell_pause(struct netsim *net, uint32_t number, uint32_t quanta)
+{
+    struct netsim_long_link *machine = &net->long_links[number];
+    uint32_t after = 0;
+    uint32_t part = lh_pfc_part(quanta, &after);
+    netsim_control_tell(net, machine->port, LH_NETSIM_PAUSE, part);
+    machine->left_quanta = quanta - after;
+    if (after != 0)
+        netsim_event_schedule(&net->events, long_event(net, number, NETSIM_LONG_PART),
+                              net->now_ps + quanta_ps(net, machine->port, after));
+}
+
 static void on_slot(struct netsim *net, uint32_t number)
 {
     struct netsim_long_link *machine = &net->long_links[number];
@@ -111,7 +129,7 @@ static void on_slot(struct netsim *net, uint32_t number)
     machine->rests = is_at_rest(machine, queue_bytes) && !machine->silent;
     machine->received_bytes = 0;
     if (quanta > 0)
-        netsim_control_tell(net, machine->port, LH_NETSIM_PAUSE, quanta);
+        tell_pause(net, number, quanta);
     else if (machine->guard_ps != 0)
         netsim_control_tell(net, machine->port, LH_NETSIM_RESUME, 0);
     if (machine->rests)
@@ -146,12 +164,9 @@ static void on_bifrost_frame(struct netsim *net, uint32_t port, const struct net
     machine->paused = frame->kind == LH_NETSIM_PAUSE;
     netsim_on_pause(net, port, frame->priority, machine->paused);
     cancel(net, pause_end);
-    if (machine->paused) {
-        uint64_t bytes =
-            frame->cookie * LH_PFC_QUANTUM_BYTES; /* at most 65,535 quanta: 39 bits with the rest */
+    if (machine->paused)
         netsim_event_schedule(&net->events, pause_end,
-                              net->now_ps + (net->ports[port].ps_per_byte_q16 * bytes >> 16));
-    }
+                              net->now_ps + quanta_ps(net, port, (uint32_t)frame->cookie));
     if (machine->guard_ps != 0 && !machine->rests)
         schedule_anew(net, long_event(net, number, NETSIM_LONG_GUARD), net->now_ps + machine->guard_ps);
 }
@@ -309,6 +324,9 @@ void netsim_control_on_event(struct netsim *net, uint32_t event)
     switch (event % NETSIM_LONG_EVENTS) {
     case NETSIM_LONG_SLOT:
         on_slot(net, number);
+        break;
+    case NETSIM_LONG_PART:
+        tell_pause(net, number, net->long_links[number].left_quanta);
         break;
     case NETSIM_LONG_PAUSE_END:
         on_pause_end(net, number);

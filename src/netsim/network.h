@@ -55,10 +55,11 @@ struct netsim_long_link {
     bool silent;          /* by its guard */
     bool rests;           /* no frames are sent, and none is missed */
     netsim_time guard_ps; /* from a frame on; 0: no guard */
+    uint32_t left_quanta; /* of a pause in several frames, for the next */
 };
 
 /* Events of a long link. */
-enum { NETSIM_LONG_SLOT, NETSIM_LONG_PAUSE_END, NETSIM_LONG_GUARD, NETSIM_LONG_EVENTS };
+enum { NETSIM_LONG_SLOT, NETSIM_LONG_PART, NETSIM_LONG_PAUSE_END, NETSIM_LONG_GUARD, NETSIM_LONG_EVENTS };
 
 struct netsim_credits {
     struct lh_cbfc_sender sender;     /* at the near end of the link */

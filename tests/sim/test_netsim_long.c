@@ -86,6 +86,23 @@ static void a_stop_overflows_nothing_and_costs_only_itself(void **state)
     }
 }
 
+/* A slot of 4.5 MB, which no frame can pause: a second one follows. */
+static void a_slot_longer_than_a_frame_can_pause(void **state)
+{
+    (void)state;
+    struct netsim_config config = way_config(&ways[WAY_BIFROST]);
+    config.longs.slot_ps = 90 * NETSIM_PS_PER_US;
+    stop_and_go(&config, 20000000);
+    netsim_world_check_done(&world);
+    netsim_world_check(&world);
+    assert_int_equal(world.net.totals.dropped_packets, 0);
+    assert_true(long_link()->held_max_bytes > BDP + 4500000);
+    assert_true(long_link()->held_max_bytes <= BDP + 2 * 4500000 + FEW);
+    netsim_time stopped_ps = 4 * 333 * NETSIM_PS_PER_US;
+    assert_true(world.net.now_ps < busy_ps(20000000, HOSTS) + stopped_ps + 20 * NETSIM_PS_PER_US);
+    netsim_world_close(&world);
+}
+
 /* ---- and with less it fails -------------------------------------------------------------------------- */
 
 static uint64_t dropped(const struct netsim_config *config)
@@ -163,6 +180,7 @@ int main(void)
         cmocka_unit_test(a_free_way_is_used_in_full),
         cmocka_unit_test(a_narrow_way_out_is_never_idle),
         cmocka_unit_test(a_stop_overflows_nothing_and_costs_only_itself),
+        cmocka_unit_test(a_slot_longer_than_a_frame_can_pause),
         cmocka_unit_test(too_small_a_buffer_drops),
         cmocka_unit_test(too_low_a_threshold_runs_dry),
         cmocka_unit_test(leaks_add_up_only_as_printed),

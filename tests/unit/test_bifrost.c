@@ -201,8 +201,14 @@ static void configurations_that_cannot_work_are_refused(void **state)
     bad.delta_bytes = 25000000;
     bad.slot_ns = 335539;
     assert_int_equal(lh_bifrost_check(&bad), 0);
-    bad.slot_ns = 335540;
+    bad.slot_ns = 335540; /* from here on a pause may need two frames, which a guard cannot have */
+    assert_int_equal(lh_bifrost_check(&bad), 0);
+    bad.guard_slots = 1;
     refuse(bad, LH_ERANGE, "16 bits");
+    bad.guard_slots = 0;
+    bad.slot_ns = bad.delay_ns = 86000000;
+    bad.delta_bytes = bad.buffer_bytes = (uint64_t)1 << 32;
+    refuse(bad, LH_ERANGE, "at most 1073741824");
     bad = good;
     bad.delta_bytes--;
     refuse(bad, LH_EINVAL, "raise delta");

@@ -56,9 +56,10 @@ static void draw(struct drawn *drawn, struct lh_prng *prng)
     struct lh_bifrost_config *config = &drawn->config;
     *config = (struct lh_bifrost_config){.leak_slots = 1, .mtu_bytes = MTU, .headroom_bytes = MTU};
     config->rate_bps = rates[lh_prng_below(prng, 6)];
-    /* A slot of 64 bytes to 4 MB. */
+    /* A slot of 64 bytes to 16 MB. */
     uint64_t shortest = 512u * 1000000000ull / config->rate_bps + 1;
-    uint64_t longest = 33000000ull * 1000000000ull / config->rate_bps;
+    uint64_t longest = 134000000ull * 1000000000ull / config->rate_bps;
+    longest = longest < 40000000 ? longest : 40000000; /* a link of a second at most */
     config->slot_ns = between(prng, shortest, lh_prng_below(prng, 4) == 0 ? longest : 100 * shortest);
     config->delay_ns = between(prng, config->slot_ns, config->slot_ns * TRIP_MAX / 2);
     struct lh_flow_needs needs;

@@ -77,6 +77,28 @@ static void other_lengths_are_refused(void **state)
     assert_non_null(strstr(lh_last_error(), "65 bytes"));
 }
 
+/* Whatever its length, no moment of it is uncovered, and it ends when it should. */
+static void long_pauses_have_parts(void **state)
+{
+    (void)state;
+    static const uint32_t lengths[] = {0, 1, 65535, 65536, 98302, 98303, 131070, 500000, 16777216};
+    for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {
+        uint32_t left = lengths[i];
+        uint32_t now = 0;
+        uint32_t until = 0;
+        uint32_t after = 0;
+        do {
+            uint32_t part = lh_pfc_part(left, &after);
+            assert_true(part <= LH_PFC_QUANTA_MAX && now <= until);
+            assert_true(after == 0 || after <= part * 3 / 4); /* a late one is there in time */
+            until = now + part;
+            now += after;
+            left -= after;
+        } while (after != 0);
+        assert_int_equal(until, lengths[i]);
+    }
+}
+
 static void quanta_are_rounded_up(void **state)
 {
     (void)state;
@@ -98,6 +120,7 @@ int main(void)
         cmocka_unit_test(a_flipped_bit_is_refused),
         cmocka_unit_test(other_lengths_are_refused),
         cmocka_unit_test(quanta_are_rounded_up),
+        cmocka_unit_test(long_pauses_have_parts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

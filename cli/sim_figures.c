@@ -46,6 +46,8 @@ const struct cli_figure_info cli_figure_infos[CLI_FIGURES] = {
     [CLI_FIGURE_MARKED] = {"marked", "marked_packets", "packets marked", CLI_UNIT_NONE},
     [CLI_FIGURE_PAUSES] = {"pauses", "pauses", "pause frames", CLI_UNIT_NONE},
     [CLI_FIGURE_PAUSED] = {"paused", "paused_s", "time that links were paused", CLI_UNIT_SECONDS},
+    [CLI_FIGURE_SIGNALS_LOST] = {"signals_lost", "signals_lost", "pauses, resumes and credits lost",
+                                 CLI_UNIT_NONE},
     [CLI_FIGURE_REPEATED] = {"repeated", "repeated_packets", "packets sent again", CLI_UNIT_NONE},
     [CLI_FIGURE_TIMEOUTS] = {"timeouts", "timeouts", "timeouts", CLI_UNIT_NONE},
     [CLI_FIGURE_QUEUE_MAX] = {"queue_max", "queue_max_bytes", "longest queue of a switch", CLI_UNIT_BYTES},
@@ -261,6 +263,7 @@ static void collect_totals(double *value, const struct lh_netsim *simulation, do
     value[CLI_FIGURE_LOST] = (double)(totals.lost_packets + totals.corrupted_packets);
     value[CLI_FIGURE_MARKED] = (double)totals.marked_packets;
     value[CLI_FIGURE_PAUSES] = (double)totals.pauses;
+    value[CLI_FIGURE_SIGNALS_LOST] = (double)totals.signals_lost;
     value[CLI_FIGURE_REPEATED] = (double)totals.repeated_packets;
     value[CLI_FIGURE_TIMEOUTS] = (double)totals.timeouts;
     value[CLI_FIGURE_VIRTUAL] = (double)totals.now_ps / PS_PER_S;

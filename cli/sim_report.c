@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define VALUE_COLUMNS 14
+#define VALUE_COLUMNS 15
 
 const struct cli_sim_run *cli_sim_result(const struct cli_sim_results *results, unsigned point,
                                          unsigned seed)
@@ -123,7 +123,9 @@ static void print_not_done(const double *value)
                value[CLI_FIGURE_FAILED]);
     if (value[CLI_FIGURE_STUCK] > 0)
         printf("; %.0f stopped for ever: %s", value[CLI_FIGURE_STUCK],
-               value[CLI_FIGURE_PAUSES] > 0 ? "pause frames in a deadlock" : "nothing is sent again");
+               value[CLI_FIGURE_SIGNALS_LOST] > 0 ? "signals were lost"
+               : value[CLI_FIGURE_PAUSES] > 0     ? "pause frames in a deadlock"
+                                                  : "nothing is sent again");
     if (left > 0)
         printf("; %.0f when run.until came", left);
     putchar('\n');
@@ -140,8 +142,11 @@ static void print_run(const struct cli_figures *figures)
            value[CLI_FIGURE_DROPPED], value[CLI_FIGURE_LOST], value[CLI_FIGURE_REPEATED],
            value[CLI_FIGURE_TIMEOUTS]);
     print_label("queues");
-    printf("at most %s; %.0f packets marked, %.0f pause frames\n", words(figures, CLI_FIGURE_QUEUE_MAX),
+    printf("at most %s; %.0f packets marked, %.0f pause frames", words(figures, CLI_FIGURE_QUEUE_MAX),
            value[CLI_FIGURE_MARKED], value[CLI_FIGURE_PAUSES]);
+    if (value[CLI_FIGURE_SIGNALS_LOST] > 0)
+        printf("; %.0f signals lost", value[CLI_FIGURE_SIGNALS_LOST]);
+    putchar('\n');
     print_label("simulated");
     printf("%s in %s: %.0f packet hops, %s; %s of memory\n", words(figures, CLI_FIGURE_VIRTUAL),
            words(figures, CLI_FIGURE_WALL), value[CLI_FIGURE_HOPS], words(figures, CLI_FIGURE_HOPS_RATE),
@@ -181,13 +186,21 @@ static const struct {
     const char *title;
     unsigned figure;
 } sweep_columns[VALUE_COLUMNS] = {
-    {"failed", CLI_FIGURE_FAILED},          {"stuck", CLI_FIGURE_STUCK},
-    {"completion", CLI_FIGURE_FCT_MEAN},    {"p99", CLI_FIGURE_FCT_P99},
-    {"slowdown", CLI_FIGURE_SLOWDOWN_MEAN}, {"p99", CLI_FIGURE_SLOWDOWN_P99},
-    {"goodput", CLI_FIGURE_GOODPUT},        {"longest queue", CLI_FIGURE_QUEUE_MAX},
-    {"dropped", CLI_FIGURE_DROPPED},        {"lost", CLI_FIGURE_LOST},
-    {"sent again", CLI_FIGURE_REPEATED},    {"timeouts", CLI_FIGURE_TIMEOUTS},
-    {"marked", CLI_FIGURE_MARKED},          {"pauses", CLI_FIGURE_PAUSES},
+    {"failed", CLI_FIGURE_FAILED},
+    {"stuck", CLI_FIGURE_STUCK},
+    {"completion", CLI_FIGURE_FCT_MEAN},
+    {"p99", CLI_FIGURE_FCT_P99},
+    {"slowdown", CLI_FIGURE_SLOWDOWN_MEAN},
+    {"p99", CLI_FIGURE_SLOWDOWN_P99},
+    {"goodput", CLI_FIGURE_GOODPUT},
+    {"longest queue", CLI_FIGURE_QUEUE_MAX},
+    {"dropped", CLI_FIGURE_DROPPED},
+    {"lost", CLI_FIGURE_LOST},
+    {"sent again", CLI_FIGURE_REPEATED},
+    {"timeouts", CLI_FIGURE_TIMEOUTS},
+    {"marked", CLI_FIGURE_MARKED},
+    {"pauses", CLI_FIGURE_PAUSES},
+    {"signals lost", CLI_FIGURE_SIGNALS_LOST},
 };
 
 static bool is_ever(const struct cli_sim_results *results, unsigned figure)

@@ -87,6 +87,7 @@ struct lh_netsim_totals {
     uint64_t pauses;             /* pause frames sent; resumes are counted apart */
     uint64_t resumes;
     uint64_t credits;       /* messages that tell of credit */
+    uint64_t signals_lost;  /* pauses, resumes and credits: lost or corrupted on links */
     uint64_t packets_alive; /* now */
     uint64_t packets_alive_max;
     uint64_t memory_bytes; /* touched by packets and tables, without code */

@@ -91,11 +91,17 @@ struct netsim_long_config {
     netsim_time slot_ps; /* Bifrost */
     uint64_t delta_bytes;
     uint32_t leak_slots;
-    uint32_t guard_slots;       /* Bifrost; 0: none */
-    bool by_arrivals;           /* Bifrost: F as the algorithm is printed */
-    bool credits_12bit;         /* CBFC: with InfiniBand's limit */
-    bool relay_threshold;       /* SWING: the relay pauses by its own threshold */
-    netsim_time pfc_refresh_ps; /* PFC, SWING; NETSIM_NEVER: as switches.pfc_refresh_ps */
+    uint32_t guard_slots;          /* Bifrost; 0: none */
+    bool by_arrivals;              /* Bifrost: F as the algorithm is printed */
+    bool credits_12bit;            /* CBFC: with InfiniBand's limit */
+    bool relay_threshold;          /* SWING: the relay pauses by its own threshold */
+    netsim_time pfc_refresh_ps;    /* PFC, SWING; NETSIM_NEVER: as switches.pfc_refresh_ps */
+    netsim_time credit_refresh_ps; /* CBFC; 0: a limit is told once */
+    /* Of signals on these links; data is not touched. */
+    double signal_loss;
+    double signal_burst; /* mean, in signals */
+    netsim_time mute_from_ps;
+    netsim_time mute_for_ps; /* 0: never */
 };
 
 #define NETSIM_PRIORITIES 8u /* 7 goes first */

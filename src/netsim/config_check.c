@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "netsim/drift.h"
 #include "netsim/pace.h"
+#include "netsim/signal_loss.h"
 
 /* Of a frame, so that its time on a wire and its length on it fit where they are kept. */
 #define FRAME_MAX 65535u
@@ -132,6 +133,8 @@ int netsim_config_check(const struct netsim_config *config)
         rc = check_switches(config);
     if (rc == 0)
         rc = netsim_drift_check(config->longs.drift_ps, config->longs.drift_period_ps);
+    if (rc == 0)
+        rc = netsim_signal_loss_check(&config->longs);
     if (rc == 0)
         rc = check_texts(config);
     if (rc == 0)

@@ -197,8 +197,10 @@ static bool has_credit(const struct netsim_packet *packet)
 static void freed(struct netsim *net, uint32_t link, uint32_t bytes)
 {
     struct lh_cbfc_receiver *receiver = &net->credits[link].receiver;
-    if (lh_cbfc_on_freed(receiver, bytes))
-        netsim_control_tell(net, link, LH_NETSIM_CREDIT, lh_cbfc_limit(receiver));
+    if (!lh_cbfc_on_freed(receiver, bytes))
+        return;
+    netsim_control_tell(net, link, LH_NETSIM_CREDIT, lh_cbfc_limit(receiver));
+    netsim_refresh_begin(net, link);
 }
 
 /* InfiniBand's sender tells its total from time to time, so that the receiver finds what is missing. Here
@@ -308,8 +310,10 @@ void netsim_control_on_frame(struct netsim *net, uint32_t link, uint32_t number)
     const struct netsim_packet frame = net->pool.packets[number];
     uint32_t port = net->ports[link].reverse;
     netsim_packet_put(&net->pool, number);
-    if ((frame.flags & NETSIM_CORRUPTED) != 0)
-        return; /* its frame check sequence is wrong */
+    if ((frame.flags & NETSIM_CORRUPTED) != 0) {
+        net->totals.signals_lost++; /* its frame check sequence is wrong */
+        return;
+    }
     if (frame.kind == LH_NETSIM_CREDIT)
         on_credit(net, port, frame.cookie);
     else if (net->ports[port].control == NETSIM_CONTROL_BIFROST)

@@ -32,7 +32,7 @@ struct netsim_control_rule {
     bool by_arrivals;                 /* Bifrost: F as printed, see lh_bifrost_init() */
     bool forward;                     /* a relay: see struct lh_swing */
     bool wide;                        /* credits: without the limit of 12 bits */
-    netsim_time refresh_ps;           /* PFC, a relay: see struct lh_flow_refresh; 0: never */
+    netsim_time refresh_ps;           /* PFC, a relay, credits: see struct lh_flow_refresh; 0: never */
 };
 
 /* Bytes of a full packet on the wire. */

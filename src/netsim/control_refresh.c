@@ -1,5 +1,6 @@
 /*
- * control_refresh.c - flow control that says again what holds: pauses that end by themselves.
+ * control_refresh.c - flow control that says again what holds: pauses that end by themselves, and limits of
+ * credit.
  *
  * Timers, two of each link: at its far end, when what was said is to be said anew, as long as it holds; at
  * its beginning, the end of a pause, which the next pause or a resume takes away. So a link that is not
@@ -47,13 +48,34 @@ void netsim_refresh_end(struct netsim *net, uint32_t link)
     netsim_event_cancel(&net->events, event_of_refresh(net, link));
 }
 
+/* A limit that the sender has is told no more: InfiniBand goes on, and nothing would change. */
+static bool tell_limit(struct netsim *net, uint32_t link)
+{
+    struct netsim_credits *credits = &net->credits[link];
+    uint64_t limit = lh_cbfc_limit(&credits->receiver);
+    bool known = limit == credits->sender.limit_blocks;
+    if (!known)
+        netsim_control_tell(net, link, LH_NETSIM_CREDIT, limit);
+    return !known;
+}
+
+static bool tell_pause(struct netsim *net, uint32_t link)
+{
+    assert(net->ports[link].stopped != 0);
+    netsim_control_tell(net, link, LH_NETSIM_PAUSE, LH_PFC_QUANTA_MAX);
+    return true;
+}
+
 static void on_refresh(struct netsim *net, uint32_t link)
 {
+    bool credits = net->ports[link].control == NETSIM_CONTROL_CREDITS;
     bool due = lh_flow_refresh_on_expired(&net->refreshes[link], net->now_ps / NETSIM_PS_PER_NS);
-    assert(due && net->ports[link].stopped != 0);
+    assert(due);
     (void)due;
-    netsim_control_tell(net, link, LH_NETSIM_PAUSE, LH_PFC_QUANTA_MAX);
-    schedule(net, link);
+    if (credits ? tell_limit(net, link) : tell_pause(net, link))
+        schedule(net, link);
+    else
+        lh_flow_refresh_end(&net->refreshes[link]);
 }
 
 /* A pause counts from its arrival. */

@@ -9,6 +9,7 @@
 #include <inttypes.h>
 
 #include "base/error.h"
+#include "netsim/signal_loss.h"
 
 static bool is_switch(const struct netsim_graph *graph, uint32_t node)
 {
@@ -154,6 +155,7 @@ static int credits_rule(const struct netsim_long_config *longs, const struct lh_
     rule->control = NETSIM_CONTROL_CREDITS;
     rule->own_bytes = longs->buffer_bytes != 0 ? longs->buffer_bytes : needs->cbfc_buffer_bytes;
     rule->wide = !longs->credits_12bit;
+    rule->refresh_ps = longs->credit_refresh_ps;
     if (rule->own_bytes < link->mtu_bytes + LH_CBFC_BLOCK_BYTES)
         return lh_fail(LH_EINVAL,
                        "long.buffer is %" PRIu64 " bytes: not one packet of %u fits in; raise it",
@@ -258,6 +260,17 @@ int netsim_control_rule(const struct netsim_config *config, const struct netsim_
 
 /* ---- all of them ------------------------------------------------------------------------------------- */
 
+/* The key that says how often signals of this rule are sent anew. */
+static const char *refresh_key(const struct netsim_config *config, const struct netsim_graph *graph,
+                               const struct netsim_cable *cable, const struct netsim_control_rule *rule)
+{
+    bool own = netsim_cable_is_long(graph, cable) && config->longs.control != NETSIM_LONG_SAME &&
+               config->longs.pfc_refresh_ps != NETSIM_NEVER;
+    if (rule->control == NETSIM_CONTROL_CREDITS)
+        return "long.credit_refresh";
+    return own ? "long.pfc_refresh" : "switch.pfc_refresh";
+}
+
 static bool pauses(const struct netsim_control_rule *rule)
 {
     return rule->control == NETSIM_CONTROL_PFC || rule->control == NETSIM_CONTROL_RELAY;
@@ -269,18 +282,24 @@ static int check_refresh(const struct netsim_config *config, const struct netsim
     lh_time least_ns = lh_pfc_refresh_min(cable->rate_bps);
     lh_time most_ns = lh_pfc_refresh_max(cable->rate_bps, netsim_frame_bytes(config));
     lh_time period_ns = rule->refresh_ps / NETSIM_PS_PER_NS;
-    bool is_own = netsim_cable_is_long(graph, cable) && config->longs.control != NETSIM_LONG_SAME &&
-                  config->longs.pfc_refresh_ps != NETSIM_NEVER;
-    if (!pauses(rule) || rule->refresh_ps == 0 || (period_ns >= least_ns && period_ns <= most_ns))
+    bool credits = rule->control == NETSIM_CONTROL_CREDITS;
+    const char *key = refresh_key(config, graph, cable, rule);
+    if (rule->refresh_ps == 0 || (!pauses(rule) && !credits))
         return 0;
-    return lh_fail(LH_ERANGE,
-                   "%s is %" PRIu64 " ns: on the cable from %s to %s a pause is sent anew every %" PRIu64
-                   " ns at least, or the link back has no room, and every %" PRIu64
-                   " ns at most, or the last has ended; %s",
-                   is_own ? "long.pfc_refresh" : "switch.pfc_refresh", period_ns,
-                   graph->nodes[cable->ends[0]].name, graph->nodes[cable->ends[1]].name, least_ns, most_ns,
-                   period_ns < least_ns ? "lengthen it"
-                                        : "shorten it, or give long links long.pfc_refresh");
+    if (period_ns < least_ns)
+        return lh_fail(LH_ERANGE,
+                       "%s is %" PRIu64 " ns: on the cable from %s to %s at least %" PRIu64
+                       " ns, or its frames leave no room for the rest; lengthen it",
+                       key, period_ns, graph->nodes[cable->ends[0]].name, graph->nodes[cable->ends[1]].name,
+                       least_ns);
+    if (period_ns > most_ns && !credits)
+        return lh_fail(LH_ERANGE,
+                       "%s is %" PRIu64 " ns: on the cable from %s to %s a pause of %u quanta ends before "
+                       "that, and is sent anew every %" PRIu64
+                       " ns at most; shorten it, or give long links another long.pfc_refresh",
+                       key, period_ns, graph->nodes[cable->ends[0]].name, graph->nodes[cable->ends[1]].name,
+                       LH_PFC_QUANTA_MAX, most_ns);
+    return 0;
 }
 
 static int check_refreshes(const struct netsim_config *config, const struct netsim_graph *graph)
@@ -301,9 +320,10 @@ static int check_refreshes(const struct netsim_config *config, const struct nets
 static int check_long_links(const struct netsim_config *config, const struct netsim_graph *graph)
 {
     struct netsim_control_rule rule;
-    if (config->longs.control == NETSIM_LONG_SAME)
-        return 0;
+    bool ruled = config->longs.control != NETSIM_LONG_SAME;
     uint32_t found = 0;
+    if (!ruled && !netsim_signals_suffer(&config->longs))
+        return 0;
     for (uint32_t c = 0; c < graph->cables_count; c++) {
         if (!netsim_cable_is_long(graph, &graph->cables[c]))
             continue;
@@ -314,8 +334,11 @@ static int check_long_links(const struct netsim_config *config, const struct net
     }
     if (found == 0)
         return lh_fail(LH_EINVAL,
-                       "long.flow_control is set, and no cable joins switches of different sites; "
-                       "give the switches of a topology file site=N, or leave it out");
+                       "%s is set, and no cable joins switches of different sites; "
+                       "give the switches of a topology file site=N, or leave it out",
+                       ruled                           ? "long.flow_control"
+                       : config->longs.signal_loss > 0 ? "long.signal_loss"
+                                                       : "long.mute_for");
     return 0;
 }
 

@@ -119,7 +119,8 @@ static uint32_t count_machines(const struct netsim_config *config, const struct 
 
 static bool has_own_refresh(const struct netsim_long_config *longs)
 {
-    return longs->pfc_refresh_ps != 0 && longs->pfc_refresh_ps != NETSIM_NEVER;
+    return longs->credit_refresh_ps != 0 ||
+           (longs->pfc_refresh_ps != 0 && longs->pfc_refresh_ps != NETSIM_NEVER);
 }
 
 void netsim_control_setup(struct netsim *net, const struct netsim_config *config,

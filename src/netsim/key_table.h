@@ -125,7 +125,18 @@
       "swing: the relay passes pauses on, or pauses by long.xoff", SWITCH, longs.relay_threshold, 0, 0,    \
       NULL, 0)                                                                                             \
     X("long.pfc_refresh", "time", "same", "pfc, swing: as switch.pfc_refresh, of the long link", TIME,     \
-      longs.pfc_refresh_ps, 100 * NETSIM_PS_PER_NS, NETSIM_PS_PER_S, "same|none", NETSIM_NEVER)
+      longs.pfc_refresh_ps, 100 * NETSIM_PS_PER_NS, NETSIM_PS_PER_S, "same|none", NETSIM_NEVER)            \
+    X("long.credit_refresh", "time", "none", "cbfc: a limit is told anew in this time", TIME,              \
+      longs.credit_refresh_ps, 100 * NETSIM_PS_PER_NS, NETSIM_PS_PER_S, "none", 0)                         \
+    X("long.signal_loss", "ratio", "0",                                                                    \
+      "chance of each pause, resume and credit to be lost on such a link, at most 90%", RATIO,             \
+      longs.signal_loss, 0, 1, NULL, 0)                                                                    \
+    X("long.signal_burst", "number", "1", "mean length of such a loss, in signals", NUMBER,                \
+      longs.signal_burst, 0, 1e9, NULL, 0)                                                                 \
+    X("long.mute_from", "time", "0", "from here on, for mute_for, all signals on such links are lost",     \
+      TIME, longs.mute_from_ps, 0, NETSIM_SPAN_MAX, NULL, 0)                                               \
+    X("long.mute_for", "time", "none", "how long; none: never", TIME, longs.mute_for_ps, 0,                \
+      NETSIM_SPAN_MAX, "none", 0)
 
 #define NETSIM_TRANSPORT_KEYS(X)                                                                           \
     X("transport.kind", "sr|irn|gbn", "sr",                                                                \

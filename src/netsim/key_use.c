@@ -56,6 +56,22 @@ static bool has_long_credits(const struct netsim_config *config)
     return config->longs.control == NETSIM_LONG_CBFC;
 }
 
+static bool has_long_signals(const struct netsim_config *config)
+{
+    bool inside = config->switches.pfc || config->switches.credit_bytes != 0;
+    return config->longs.control == NETSIM_LONG_SAME ? inside : config->longs.control != NETSIM_LONG_NONE;
+}
+
+static bool loses_signals(const struct netsim_config *config)
+{
+    return config->longs.signal_loss > 0;
+}
+
+static bool mutes(const struct netsim_config *config)
+{
+    return config->longs.mute_for_ps != 0;
+}
+
 static bool has_relays(const struct netsim_config *config)
 {
     return config->longs.control == NETSIM_LONG_SWING;
@@ -139,6 +155,11 @@ static const struct use {
     {"long.credits", "long.flow_control", 0, has_long_credits},
     {"long.relay", "long.flow_control", 0, has_relays},
     {"long.pfc_refresh", "long.flow_control", 0, has_long_threshold},
+    {"long.credit_refresh", "long.flow_control", 0, has_long_credits},
+    {"long.signal_*", "long.flow_control", 0, has_long_signals},
+    {"long.mute_*", "long.flow_control", 0, has_long_signals},
+    {"long.signal_burst", "long.signal_loss", 0, loses_signals},
+    {"long.mute_from", "long.mute_for", 0, mutes},
     {"transport.kind", "transport.ack", 0, acknowledges},
     {"transport.congestion", "transport.ack", 0, acknowledges},
     {"transport.dcqcn_*", "transport.congestion", 0, has_dcqcn},

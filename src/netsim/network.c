@@ -224,6 +224,7 @@ void netsim_setup(struct netsim *net, const struct netsim_config *config, const 
     setup_pace(net, config);
     setup_graph(net, graph, prng, arena);
     netsim_control_setup(net, config, graph, arena);
+    netsim_signal_setup(net, config, graph, prng, arena);
     setup_flows(net, flows, prng, arena);
     setup_events(net, graph, arena);
     netsim_packet_pool_init(&net->pool, arena, config->packets_max);
@@ -304,6 +305,8 @@ int netsim_run(struct netsim *net, netsim_time until_ps, uint64_t events_max)
         left -= done;
         if (net->out_of_packets)
             return -LH_ENOMEM;
+        if (netsim_is_stalled(net))
+            return 1;
         if (done < count) {
             bool over = is_over(net) || netsim_event_peek(&net->events) >= NETSIM_TIME_MAX;
             if ((!over || net->runs_on) && until_ps < NETSIM_TIME_MAX)

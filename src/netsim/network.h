@@ -3,7 +3,7 @@
  *
  * Parts: network.c sets up and turns the wheel; transmit.c sends from queues onto wires; switch.c takes
  * what arrives at a switch, host.c at a host; sender.c and receiver.c are the hosts' transport, pace.c how
- * fast it goes; ideal.c knows how long a flow would take alone.
+ * fast it goes; ideal.c knows how long a flow would take alone; stall.c when nothing will move again.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -32,6 +32,7 @@ enum netsim_component {
     NETSIM_COMPONENT_SWITCH,  /* one a switch: hash seed and spraying */
     NETSIM_COMPONENT_MARKING, /* one a link */
     NETSIM_COMPONENT_FAULTS,  /* one a link */
+    NETSIM_COMPONENT_SIGNALS, /* one a link */
 };
 
 struct netsim_switch {
@@ -114,7 +115,13 @@ struct netsim {
     struct netsim_switch_config switch_config;
     struct netsim_transport_config transport;
     const struct netsim_graph *graph;
-    struct lh_link_state *faults; /* of the links that have any */
+    struct lh_link_state *faults;       /* of the links that have any */
+    struct netsim_signal_loss *signals; /* of the links that lose any */
+    netsim_time mute_until_ps;
+    struct netsim_stall {
+        uint64_t events; /* when the last packet of a flow was seen to have moved */
+        uint64_t moves;  /* how many had, until then */
+    } stall;
 };
 
 /* ---- life ---- */
@@ -151,6 +158,9 @@ bool netsim_raw_take(struct netsim *net, struct netsim_raw *raw);
 
 /* ---- between the parts ---- */
 
+/* stall.c: timers are left, and nothing will move again. Asked after every few thousand events. */
+bool netsim_is_stalled(struct netsim *net);
+
 /* wire.c: a packet sets out, with its arrive_ps; later than all others on the wire, or at any time. */
 void netsim_wire_append(struct netsim *net, uint32_t port, uint32_t packet);
 void netsim_wire_insert(struct netsim *net, uint32_t port, uint32_t packet);
@@ -172,6 +182,10 @@ void netsim_go(struct netsim *net, uint32_t port, uint8_t priority);
 /* control_setup.c: gives each link its rule. The configuration has passed netsim_control_check(). */
 void netsim_control_setup(struct netsim *net, const struct netsim_config *config,
                           const struct netsim_graph *graph, struct netsim_arena *arena);
+/* signal_setup.c: which links lose signals. Behind netsim_control_setup(). */
+void netsim_signal_setup(struct netsim *net, const struct netsim_config *config,
+                         const struct netsim_graph *graph, const struct lh_prng *prng,
+                         struct netsim_arena *arena);
 /* control.c: a packet of the data's priority has come by the link and is in the switch, or has left it. */
 void netsim_control_on_arrival(struct netsim *net, uint32_t link, const struct netsim_packet *packet);
 void netsim_control_on_departure(struct netsim *net, uint32_t link, const struct netsim_packet *packet);

@@ -13,11 +13,12 @@
 #include "netsim/control.h"
 #include "netsim/drift.h"
 #include "netsim/packet.h"
+#include "netsim/signal_loss.h"
 
 enum netsim_port_flag {
     NETSIM_PORT_OF_HOST = 1, /* a host sends here: what its flows have counts as queued */
     NETSIM_PORT_TO_HOST = 2,
-    NETSIM_PORT_FAULTY = 4,
+    NETSIM_PORT_FAULTY = 4, /* some of what it carries may be lost */
     NETSIM_PORT_WATCHED = 8,
     NETSIM_PORT_CREDITS = 16,  /* data needs credit from the far end */
     NETSIM_PORT_OF_RELAY = 32, /* a relay sends here: what stops it stops who sends to the relay */
@@ -75,7 +76,8 @@ struct netsim_port_more {
     uint32_t overtakers; /* on the wire: a heap, of those that arrive before what was sent before them */
     struct netsim_drift drift;
     struct lh_prng marking;
-    struct lh_link_state *faults; /* NULL: none */
+    struct lh_link_state *faults;       /* NULL: none */
+    struct netsim_signal_loss *signals; /* NULL: none is lost */
 };
 
 #endif

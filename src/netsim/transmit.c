@@ -38,13 +38,25 @@ static bool is_spared(const struct netsim_packet *packet)
     return netsim_is_control(packet) && (packet->kind != LH_NETSIM_PAUSE || packet->cookie == NETSIM_HOLD);
 }
 
+/* Signals have losses of their own, which spare none. */
+static bool is_lost_signal(struct netsim *net, uint32_t number, const struct netsim_packet *packet)
+{
+    struct netsim_signal_loss *signals = net->more[number].signals;
+    return signals != NULL && netsim_is_control(packet) && netsim_signal_is_lost(signals, net->now_ps);
+}
+
 /* The link's faults decide what becomes of a packet that would arrive at arrive_ps. They think in
  * nanoseconds, so what they add to the delay is whole nanoseconds. */
 static void launch_faulty(struct netsim *net, uint32_t number, uint32_t packet, netsim_time arrive_ps)
 {
     struct netsim_port_more *more = &net->more[number];
     struct netsim_packet *launched = &net->pool.packets[packet];
-    if (is_spared(launched)) {
+    if (is_lost_signal(net, number, launched)) {
+        net->totals.signals_lost++;
+        netsim_packet_put(&net->pool, packet);
+        return;
+    }
+    if (more->faults == NULL || is_spared(launched)) {
         netsim_wire_insert(net, number, packet);
         return;
     }
@@ -54,6 +66,7 @@ static void launch_faulty(struct netsim *net, uint32_t number, uint32_t packet, 
     if (fate.dropped) {
         more->lost_packets++;
         net->totals.lost_packets++;
+        net->totals.signals_lost += netsim_is_control(launched);
         if ((net->ports[number].flags & NETSIM_PORT_CREDITS) != 0)
             netsim_control_on_lost(net, number, launched);
         netsim_packet_free(net, packet);

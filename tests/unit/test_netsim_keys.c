@@ -244,6 +244,15 @@ static void test_keys_of_long_links(void **state)
     is_unread("long.drift_period", "long.drift");
     sets("long.drift", "1us");
     is_unread("long.drift_period", NULL);
+    is_unread("long.pfc_refresh", "long.flow_control");
+    is_unread("long.signal_loss", NULL);
+    is_unread("long.signal_burst", "long.signal_loss");
+    is_unread("long.mute_from", "long.mute_for");
+    sets("long.flow_control", "none");
+    is_unread("long.signal_loss", "long.flow_control");
+    is_unread("long.mute_for", "long.flow_control");
+    sets("long.flow_control", "cbfc");
+    is_unread("long.credit_refresh", NULL);
 }
 
 /* With some topology and workload, and everything switched on. */
@@ -257,6 +266,8 @@ static void test_every_key_is_read_somewhere(void **state)
     sets("switch.ecn_max", "1MB");
     sets("transport.congestion", "dcqcn");
     sets("long.drift", "1us");
+    sets("long.signal_loss", "1%");
+    sets("long.mute_for", "1us");
     for (size_t i = 0; i < count; i++) {
         unsigned read = 0;
         for (unsigned kinds = 0; kinds < 7 * 3 * 2 * 6 * 5; kinds++) {

@@ -68,6 +68,7 @@ struct netsim_switch_config {
     netsim_time pfc_refresh_ps; /* a pause ends by itself, and is said anew after this; 0: it lasts until
                                    the resume */
     uint64_t credit_bytes;      /* credits in place of PFC: buffer of each link at its far end; 0: none */
+    uint64_t credit_step_bytes; /* they are told when so much is free that was not told; 0: a packet's */
 };
 
 enum netsim_long_control {
@@ -97,6 +98,7 @@ struct netsim_long_config {
     bool relay_threshold;          /* SWING: the relay pauses by its own threshold */
     netsim_time pfc_refresh_ps;    /* PFC, SWING; NETSIM_NEVER: as switches.pfc_refresh_ps */
     netsim_time credit_refresh_ps; /* CBFC; 0: a limit is told once */
+    uint64_t credit_step_bytes;    /* CBFC: as in struct netsim_switch_config */
     /* Of signals on these links; data is not touched. */
     double signal_loss;
     double signal_burst; /* mean, in signals */

@@ -10,12 +10,26 @@
 #include <longhaul/flowcontrol.h>
 
 #include "base/error.h"
+#include "netsim/control.h"
 #include "netsim/drift.h"
 #include "netsim/pace.h"
 #include "netsim/signal_loss.h"
 
 /* Of a frame, so that its time on a wire and its length on it fit where they are kept. */
 #define FRAME_MAX 65535u
+
+static int check_credits(const struct netsim_config *config)
+{
+    const struct netsim_switch_config *switches = &config->switches;
+    uint32_t frame = netsim_frame_bytes(config);
+    if (switches->credit_bytes < (uint64_t)frame + LH_CBFC_BLOCK_BYTES)
+        return lh_fail(LH_ERANGE,
+                       "switch.credits is %" PRIu64 " bytes: not one packet of %" PRIu32
+                       " (transport.payload and transport.header) fits in; raise it",
+                       switches->credit_bytes, frame);
+    return netsim_credit_step_check("switch.credit_step", switches->credit_step_bytes,
+                                    switches->credit_bytes, true, frame);
+}
 
 static int check_switches(const struct netsim_config *config)
 {
@@ -46,11 +60,11 @@ static int check_switches(const struct netsim_config *config)
                        switches->pfc_xon_bytes, switches->pfc_xoff_bytes);
     if (switches->pfc && switches->credit_bytes != 0)
         return lh_fail(LH_EINVAL, "switch.pfc is on and switch.credits is set: one of them is enough");
-    if (switches->credit_bytes != 0 && switches->credit_bytes < frame + LH_CBFC_BLOCK_BYTES)
-        return lh_fail(LH_ERANGE,
-                       "switch.credits is %" PRIu64 " bytes: not one packet of %" PRIu64
-                       " (transport.payload and transport.header) fits in; raise it",
-                       switches->credit_bytes, frame);
+    if (switches->credit_bytes != 0) {
+        int rc = check_credits(config);
+        if (rc != 0)
+            return rc;
+    }
     if (config->longs.port_bytes != 0 && config->longs.port_bytes < frame)
         return lh_fail(LH_ERANGE,
                        "long.port_buffer is %" PRIu64 " bytes: not one packet of %" PRIu64

@@ -33,6 +33,7 @@ struct netsim_control_rule {
     bool forward;                     /* a relay: see struct lh_swing */
     bool wide;                        /* credits: without the limit of 12 bits */
     netsim_time refresh_ps;           /* PFC, a relay, credits: see struct lh_flow_refresh; 0: never */
+    uint64_t step_bytes;              /* credits: told when so much is free that was not told */
 };
 
 /* Bytes of a full packet on the wire. */
@@ -49,6 +50,9 @@ void netsim_mark_borders(struct netsim_graph *graph);
 /* 0; -LH_EINVAL, -LH_ERANGE: it cannot work, with key and remedy. */
 int netsim_control_rule(const struct netsim_config *config, const struct netsim_graph *graph,
                         uint32_t cable, unsigned direction, struct netsim_control_rule *rule);
+/* -LH_EINVAL: with credits told in steps of so much, a link with such a buffer would stop for ever. */
+int netsim_credit_step_check(const char *key, uint64_t step_bytes, uint64_t buffer_bytes, bool wide,
+                             uint32_t packet_bytes);
 /* All links of the graph. */
 int netsim_control_check(const struct netsim_config *config, const struct netsim_graph *graph);
 

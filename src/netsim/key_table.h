@@ -84,7 +84,10 @@
       TIME, switches.pfc_refresh_ps, 100 * NETSIM_PS_PER_NS, NETSIM_PS_PER_S, "none", 0)                   \
     X("switch.credits", "size", "none",                                                                    \
       "credits in place of PFC: the buffer of each link; none: no credits", SIZE, switches.credit_bytes,   \
-      1, NETSIM_BYTES_MAX, "none", 0)
+      1, NETSIM_BYTES_MAX, "none", 0)                                                                      \
+    X("switch.credit_step", "size", "packet",                                                              \
+      "credits: told when so much is free that was not told; packet: a full packet's", SIZE,               \
+      switches.credit_step_bytes, 1, NETSIM_BYTES_MAX, "packet", 0)
 
 #define NETSIM_LONG_KINDS "same|none|pfc|bifrost|cbfc|swing"
 
@@ -121,6 +124,9 @@
       0, 0, NULL, 0)                                                                                       \
     X("long.credits", "ideal|12bit", "ideal", "cbfc: without or with the limit of InfiniBand's 12 bits",   \
       SWITCH, longs.credits_12bit, 0, 0, NULL, 0)                                                          \
+    X("long.credit_step", "size", "packet",                                                                \
+      "cbfc: credits are told when so much is free that was not told; packet: a full packet's", SIZE,      \
+      longs.credit_step_bytes, 1, NETSIM_BYTES_MAX, "packet", 0)                                           \
     X("long.relay", "forward|threshold", "forward",                                                        \
       "swing: the relay passes pauses on, or pauses by long.xoff", SWITCH, longs.relay_threshold, 0, 0,    \
       NULL, 0)                                                                                             \

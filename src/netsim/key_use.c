@@ -72,6 +72,11 @@ static bool mutes(const struct netsim_config *config)
     return config->longs.mute_for_ps != 0;
 }
 
+static bool has_credits(const struct netsim_config *config)
+{
+    return config->switches.credit_bytes != 0;
+}
+
 static bool has_relays(const struct netsim_config *config)
 {
     return config->longs.control == NETSIM_LONG_SWING;
@@ -139,6 +144,7 @@ static const struct use {
     {"switch.xon", "switch.pfc", 0, has_pfc},
     {"switch.pfc_alpha", "switch.pfc", 0, has_pfc},
     {"switch.pfc_refresh", "switch.pfc", 0, has_pfc},
+    {"switch.credit_step", "switch.credits", 0, has_credits},
     {"switch.ecn_probability", "switch.ecn_max", 0, marks},
     {"switch.ecn_rate", "switch.ecn_max", 0, marks},
     {"long.", "topology.kind", 0, has_sites},
@@ -153,6 +159,7 @@ static const struct use {
     {"long.guard", "long.flow_control", 0, has_bifrost},
     {"long.incoming", "long.flow_control", 0, has_bifrost},
     {"long.credits", "long.flow_control", 0, has_long_credits},
+    {"long.credit_step", "long.flow_control", 0, has_long_credits},
     {"long.relay", "long.flow_control", 0, has_relays},
     {"long.pfc_refresh", "long.flow_control", 0, has_long_threshold},
     {"long.credit_refresh", "long.flow_control", 0, has_long_credits},

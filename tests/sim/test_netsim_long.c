@@ -150,6 +150,42 @@ static void too_low_a_threshold_runs_dry(void **state)
     netsim_world_close(&world);
 }
 
+/* Credits told in steps need so much more of a buffer; with that they are as good. */
+static void credits_in_steps_need_the_step(void **state)
+{
+    (void)state;
+    struct netsim_config config = way_config(&ways[CREDITS]);
+    const uint64_t step = BDP / 4;
+    config.longs.credit_step_bytes = step;
+    for (unsigned i = 0; i < 2; i++) {
+        config.longs.buffer_bytes = ways[CREDITS].needs_bytes + i * step;
+        open_flows(&config, 20000000, HOSTS);
+        netsim_world_finish(&world);
+        netsim_world_check_done(&world);
+        assert_int_equal(world.net.totals.dropped_packets, 0);
+        assert_true(world.net.totals.credits > 0 &&
+                    world.net.totals.credits < HOSTS * 20000000 / PAYLOAD / 100);
+        bool full = world.net.now_ps < busy_ps(20000000, HOSTS);
+        assert_int_equal(full, i == 1);
+        netsim_world_close(&world);
+    }
+}
+
+/* The longest step that is not refused: packets of all lengths, and what is left of a credit is never for good. */
+static void the_longest_step_still_goes_on(void **state)
+{
+    (void)state;
+    struct netsim_config config = way_config(&ways[CREDITS]);
+    config.longs.buffer_bytes = 10 * FRAME;
+    config.longs.credit_step_bytes = 9 * FRAME - 128;
+    for (uint64_t bytes = 1; bytes < 3 * PAYLOAD; bytes += 61) {
+        open_flows(&config, 100 * PAYLOAD + bytes, 2);
+        netsim_world_finish(&world);
+        netsim_world_check_done(&world);
+        netsim_world_close(&world);
+    }
+}
+
 /* Nearly each pause lets a part of a packet through. F of the proof knows, F as it is printed does not. */
 static void long_leaking(const struct way *way, uint64_t *drops)
 {
@@ -183,6 +219,8 @@ int main(void)
         cmocka_unit_test(a_slot_longer_than_a_frame_can_pause),
         cmocka_unit_test(too_small_a_buffer_drops),
         cmocka_unit_test(too_low_a_threshold_runs_dry),
+        cmocka_unit_test(credits_in_steps_need_the_step),
+        cmocka_unit_test(the_longest_step_still_goes_on),
         cmocka_unit_test(leaks_add_up_only_as_printed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

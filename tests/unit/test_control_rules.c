@@ -179,6 +179,29 @@ static void credits_are_everywhere_but_to_hosts(void **state)
     assert_true(rule_of("a.core0", "a.dci").wide);
 }
 
+static void credits_are_told_by_the_packet_or_in_steps(void **state)
+{
+    (void)state;
+    set("switch.pfc", "off");
+    set("switch.credits", "318KiB");
+    set("long.flow_control", "cbfc");
+    build();
+    assert_int_equal(rule_of("host0", "a.p0.edge0").step_bytes, 1500);
+    assert_int_equal(rule_of("a.dci", "b.dci").step_bytes, 1500);
+    set("switch.credit_step", "125kB");
+    set("long.credit_step", "500kB");
+    assert_int_equal(rule_of("host0", "a.p0.edge0").step_bytes, 125000);
+    assert_int_equal(rule_of("a.core0", "a.dci").step_bytes, 125000);
+    assert_int_equal(rule_of("a.dci", "b.dci").step_bytes, 500000);
+    set("long.buffer", "501627");
+    refuses(LH_EINVAL, "long.credit_step is 500000");
+    set("long.buffer", "501628");
+    build();
+    assert_int_equal(netsim_control_check(&config, &graph), 0);
+    set("long.credits", "12bit"); /* which have 131,072 at most */
+    refuses(LH_EINVAL, "at most 129444");
+}
+
 static void what_cannot_work_is_refused(void **state)
 {
     (void)state;
@@ -225,6 +248,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(what_is_not_given_is_what_is_needed, paper, end),
         cmocka_unit_test_setup_teardown(relays_stand_between, paper, end),
         cmocka_unit_test_setup_teardown(credits_are_everywhere_but_to_hosts, paper, end),
+        cmocka_unit_test_setup_teardown(credits_are_told_by_the_packet_or_in_steps, paper, end),
         cmocka_unit_test_setup_teardown(what_cannot_work_is_refused, paper, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -264,6 +264,7 @@ static void test_every_key_is_read_somewhere(void **state)
     const struct lh_netsim_key *keys = lh_netsim_keys(&count);
     sets("switch.pfc", "on");
     sets("switch.ecn_max", "1MB");
+    sets("switch.credits", "1MB");
     sets("transport.congestion", "dcqcn");
     sets("long.drift", "1us");
     sets("long.signal_loss", "1%");
@@ -322,6 +323,12 @@ static void test_contradictions(void **state)
     contradicts(LH_EINVAL, "switch.credits");
     sets("switch.pfc", "off");
     contradicts(LH_ERANGE, "switch.credits is 100");
+    sets("switch.credits", "318KiB");
+    sets("switch.credit_step", "321331"); /* 325,632 less a packet and two blocks */
+    contradicts(LH_EINVAL, "switch.credit_step is 321331");
+    sets("switch.credit_step", "321330");
+    assert_int_equal(netsim_config_check(&config), 0);
+    sets("switch.credit_step", "packet");
     sets("switch.credits", "none");
     sets("long.port_buffer", "100");
     contradicts(LH_ERANGE, "long.port_buffer is 100");

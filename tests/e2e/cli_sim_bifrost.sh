@@ -31,10 +31,15 @@ if command -v python3 >/dev/null; then
     python3 "$scenarios/figures" --longhaul "$LONGHAUL" --out results --seeds 1 9c >figures.out \
         2>figures.err ||
         fail "figures ended with $?: $(cat figures.err)"
-    expect_line figures.out 'case-b.flows Bifrost'
-    expect_line figures.out '9c case-b.flows'
+    expect_line figures.out '| 9c, case-b.flows | Bifrost |'
+    grep -q '^| 9c, case-b.flows | [1-9][0-9.]* % |' figures.out || fail "no gain: $(cat figures.out)"
     columns results/fig9c.csv "$(head -n 1 results/fig9c.csv)"
     json 'len(d) == 4 and all(row["figure"] == "9c" for row in d)' results/figures.json
+    printf 'before\n\n<!-- figures: 9-gains -->\n\n| old |\n\nafter\n' >page.md
+    python3 "$scenarios/figures" --longhaul "$LONGHAUL" --out results --seeds 1 --keep --page page.md 9c \
+        >figures.out 2>figures.err || fail "figures --page ended with $?: $(cat figures.err)"
+    grep -q '^| 9c, case-b.flows | [1-9][0-9.]* % |' page.md || fail "not renewed: $(cat page.md)"
+    [ "$(grep -c -e before -e after -e old page.md)" -eq 2 ] || fail "page.md: $(cat page.md)"
     status=0
     python3 "$scenarios/figures" --longhaul "$LONGHAUL" --out results 99 >figures.out 2>figures.err ||
         status=$?

@@ -171,7 +171,7 @@ static void credits_in_steps_need_the_step(void **state)
     }
 }
 
-/* The longest step that is not refused: packets of all lengths, and what is left of a credit is never for good. */
+/* The longest step that is not refused: with packets of any length nobody waits for good. */
 static void the_longest_step_still_goes_on(void **state)
 {
     (void)state;

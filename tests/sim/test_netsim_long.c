@@ -154,11 +154,11 @@ static void too_low_a_threshold_runs_dry(void **state)
 static void credits_in_steps_need_the_step(void **state)
 {
     (void)state;
-    struct netsim_config config = way_config(&ways[CREDITS]);
+    struct netsim_config config = way_config(&ways[WAY_CBFC]);
     const uint64_t step = BDP / 4;
     config.longs.credit_step_bytes = step;
     for (unsigned i = 0; i < 2; i++) {
-        config.longs.buffer_bytes = ways[CREDITS].needs_bytes + i * step;
+        config.longs.buffer_bytes = ways[WAY_CBFC].needs_bytes + i * step;
         open_flows(&config, 20000000, HOSTS);
         netsim_world_finish(&world);
         netsim_world_check_done(&world);
@@ -175,7 +175,7 @@ static void credits_in_steps_need_the_step(void **state)
 static void the_longest_step_still_goes_on(void **state)
 {
     (void)state;
-    struct netsim_config config = way_config(&ways[CREDITS]);
+    struct netsim_config config = way_config(&ways[WAY_CBFC]);
     config.longs.buffer_bytes = 10 * FRAME;
     config.longs.credit_step_bytes = 9 * FRAME - 128;
     for (uint64_t bytes = 1; bytes < 3 * PAYLOAD; bytes += 61) {

@@ -116,6 +116,10 @@ static void format_edge(uint64_t bytes, char *out, size_t size)
 void cli_class_format(const struct cli_class *group, char *out, size_t size)
 {
     char from[LH_FORMAT_MAX], to[LH_FORMAT_MAX];
+    if (group->by_sites) {
+        snprintf(out, size, "%c > %c", 'a' + (char)group->from_site, 'a' + (char)group->to_site);
+        return;
+    }
     format_edge(group->from_bytes, from, sizeof from);
     format_edge(group->to_bytes, to, sizeof to);
     if (!group->from_bytes && group->to_bytes == UINT64_MAX)
@@ -149,12 +153,38 @@ static void sum_up(struct cli_class *group)
     group->slowdown_max = group->slowdown[count - 1];
 }
 
-static unsigned class_of(const struct cli_sim_output *output, uint64_t bytes)
+static unsigned site_of(uint8_t site)
+{
+    return site < CLI_SITES_MAX ? site : CLI_SITES_MAX - 1;
+}
+
+static unsigned class_of(const struct cli_sim_output *output, const struct lh_netsim_flow *flow)
 {
     unsigned group = 0;
-    while (group < output->edges_count && bytes >= output->edges[group])
+    if (output->by_sites)
+        return site_of(flow->source_site) * CLI_SITES_MAX + site_of(flow->destination_site);
+    while (group < output->edges_count && flow->bytes >= output->edges[group])
         group++;
     return group;
+}
+
+static unsigned classes_of(const struct cli_sim_output *output)
+{
+    return output->by_sites ? CLI_GROUPS_MAX : output->edges_count + 1;
+}
+
+/* What it is a class of. */
+static struct cli_class class_at(const struct cli_sim_output *output, unsigned number)
+{
+    if (output->by_sites)
+        return (struct cli_class){.by_sites = true,
+                                  .to_bytes = UINT64_MAX,
+                                  .from_site = number / CLI_SITES_MAX,
+                                  .to_site = number % CLI_SITES_MAX};
+    return (struct cli_class){
+        .from_bytes = number ? output->edges[number - 1] : 0,
+        .to_bytes = number < output->edges_count ? output->edges[number] : UINT64_MAX,
+    };
 }
 
 static bool is_done(const struct lh_netsim_flow *flow)
@@ -178,7 +208,7 @@ static void count_classes(const struct lh_netsim *simulation, const struct cli_s
     uint64_t flows = lh_netsim_flows_count(simulation);
     for (uint64_t i = 0; i < flows && !lh_netsim_flow(simulation, i, &flow); i++)
         if (is_done(&flow)) {
-            counts[class_of(output, flow.bytes)]++;
+            counts[class_of(output, &flow)]++;
             (*done)++;
         }
 }
@@ -187,27 +217,24 @@ static int collect_flows(struct cli_figures *figures, const struct lh_netsim *si
                          const struct cli_sim_output *output)
 {
     struct lh_netsim_flow flow;
-    uint64_t counts[CLI_CLASSES_MAX] = {0}, done = 0, flows = lh_netsim_flows_count(simulation);
+    uint64_t counts[CLI_GROUPS_MAX] = {0}, done = 0, flows = lh_netsim_flows_count(simulation);
     count_classes(simulation, output, counts, &done);
     double *room = figures->memory = calloc(4 * (size_t)done + 1, sizeof *room);
     if (!room)
         return -LH_ENOMEM;
-    figures->classes_count = output->edges_count + 1;
+    figures->classes_count = classes_of(output);
     figures->all = (struct cli_class){.to_bytes = UINT64_MAX, .fct = room, .slowdown = room + done};
     room += 2 * done;
     for (unsigned i = 0; i < figures->classes_count; i++) {
-        figures->classes[i] = (struct cli_class){
-            .from_bytes = i ? output->edges[i - 1] : 0,
-            .to_bytes = i < output->edges_count ? output->edges[i] : UINT64_MAX,
-            .fct = room,
-            .slowdown = room + counts[i],
-        };
+        figures->classes[i] = class_at(output, i);
+        figures->classes[i].fct = room;
+        figures->classes[i].slowdown = room + counts[i];
         room += 2 * counts[i];
     }
     for (uint64_t i = 0; i < flows && !lh_netsim_flow(simulation, i, &flow); i++)
         if (is_done(&flow)) {
             add_sample(&figures->all, &flow);
-            add_sample(&figures->classes[class_of(output, flow.bytes)], &flow);
+            add_sample(&figures->classes[class_of(output, &flow)], &flow);
         }
     sum_up(&figures->all);
     for (unsigned i = 0; i < figures->classes_count; i++)

@@ -72,9 +72,14 @@ unsigned cli_figure_find(const char *name);
 /* The value for people, into out[CLI_CELL_MAX]; "-" when it is NaN. */
 void cli_figure_format(unsigned figure, double value, char *out, size_t size);
 
-/* Flows of one range of sizes; those that are done. */
+#define CLI_GROUPS_MAX (CLI_SITES_MAX * CLI_SITES_MAX)
+_Static_assert(CLI_GROUPS_MAX >= CLI_CLASSES_MAX, "either has room");
+
+/* Flows of one range of sizes, or of one pair of sites; those that are done. */
 struct cli_class {
     uint64_t from_bytes, to_bytes; /* to: excluded; UINT64_MAX: no end */
+    bool by_sites;
+    unsigned from_site, to_site; /* those from CLI_SITES_MAX - 1 on are one */
     uint64_t done;
     double fct_mean, fct_p50, fct_p99, fct_max;
     double slowdown_mean, slowdown_p50, slowdown_p99, slowdown_max;
@@ -85,7 +90,7 @@ struct cli_class {
 struct cli_figures {
     double value[CLI_FIGURES]; /* NaN: not known */
     unsigned classes_count;
-    struct cli_class classes[CLI_CLASSES_MAX];
+    struct cli_class classes[CLI_GROUPS_MAX];
     struct cli_class all;
     double *memory; /* of all samples */
 };
@@ -100,7 +105,7 @@ void cli_figures_free_samples(struct cli_figures *figures);
  * value). */
 double cli_mean_ci95(const double *values, unsigned count, double *half);
 
-/* "10kB to 100kB" */
+/* "10kB … 100kB", "a > b" */
 void cli_class_format(const struct cli_class *group, char *out, size_t size);
 
 #endif

@@ -16,7 +16,13 @@ static void put_figures(struct cli_json *json, const double *values)
 
 static void put_class(struct cli_json *json, const struct cli_class *group)
 {
+    if (group->by_sites && !group->done)
+        return;
     cli_json_open(json, NULL, '{');
+    if (group->by_sites) {
+        cli_json_count(json, "from_site", group->from_site);
+        cli_json_count(json, "to_site", group->to_site);
+    }
     cli_json_count(json, "from_bytes", group->from_bytes);
     if (group->to_bytes == UINT64_MAX)
         cli_json_number(json, "to_bytes", NAN);

@@ -27,7 +27,7 @@ static const struct lh_netsim_key keys[] = {
     {"output.snap", "full|headers", "full",
      "capture.pcap with or without payload (zeros, which Wireshark wants to see)"},
     {"output.classes", "sizes", "10kB,100kB,1MB,10MB",
-     "bounds between classes of flow sizes; none: one class"},
+     "bounds between classes of flow sizes; none: one class; sites: a class for each pair of sites"},
     {"output.figures", "names", "fct_mean,fct_p99",
      "up to three, in the picture of a sweep; their names stand below"},
 };
@@ -122,18 +122,21 @@ static int set_classes(struct cli_sim_output *output, const char *key, const cha
     char part[64];
     unsigned count = 0;
     uint64_t edges[CLI_CLASSES_MAX - 1];
-    for (const char *at = strcmp(value, "none") ? value : NULL; at;) {
+    bool sites = !strcmp(value, "sites");
+    for (const char *at = sites || !strcmp(value, "none") ? NULL : value; at;) {
         at = next_part(at, part, sizeof part);
         if (count == CLI_CLASSES_MAX - 1)
             return refuse(key, value, "there may be at most 7 bounds", wrong, size);
         if (lh_parse_size(part, &edges[count]) || !edges[count] ||
             (count && edges[count] <= edges[count - 1]))
-            return refuse(key, value, "it is a list of sizes that grow, such as 10kB,1MB; or none", wrong,
+            return refuse(key, value,
+                          "it is a list of sizes that grow, such as 10kB,1MB; or none, or sites", wrong,
                           size);
         count++;
     }
     memcpy(output->edges, edges, sizeof edges);
     output->edges_count = count;
+    output->by_sites = sites;
     return 0;
 }
 

@@ -12,7 +12,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define CLI_CLASSES_MAX 8
+#define CLI_CLASSES_MAX 8 /* of sizes */
+#define CLI_SITES_MAX   8 /* that are told apart, for classes of flows by site: the last is of all others */
 #define CLI_PANELS_MAX  3
 /* Patterns of links, as text. */
 #define CLI_LINKS_MAX 256
@@ -31,6 +32,7 @@ struct cli_sim_output {
     char title[CLI_TITLE_MAX];
     unsigned edges_count; /* classes of flow sizes: below edge 0, from edge 0 to below edge 1, … */
     uint64_t edges[CLI_CLASSES_MAX - 1];
+    bool by_sites;                   /* classes are pairs of sites instead; there are no edges */
     unsigned panels_count;           /* of the picture of a sweep */
     unsigned panels[CLI_PANELS_MAX]; /* figures, see sim_figures.h */
 };

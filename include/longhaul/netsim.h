@@ -109,8 +109,10 @@ struct lh_netsim_flow {
     uint64_t packets;  /* sent, repeated ones too */
     uint64_t repeated_packets;
     uint64_t timeouts;
-    bool failed; /* its sender has given up */
-    bool across; /* its ends are at different sites */
+    bool failed;         /* its sender has given up */
+    bool across;         /* its ends are at different sites */
+    uint8_t source_site; /* from 0 */
+    uint8_t destination_site;
 };
 LH_API uint64_t lh_netsim_flows_count(const struct lh_netsim *simulation);
 /* -LH_ERANGE: no such flow. */

@@ -168,17 +168,25 @@ enum netsim_matrix {                 /* who talks to whom: poisson, permutation 
                      NETSIM_UNIFORM, /* any other host */
                      NETSIM_ACROSS,  /* hosts of the first half (site 0) to hosts of the second */
                      NETSIM_INSIDE,  /* any other host of the same site */
+                     NETSIM_PAIRS,   /* no word of workload.matrix: as workload.pairs says */
+};
+
+/* How many times workload.load the hosts of each site send to those of each. */
+struct netsim_pairs {
+    double times[NETSIM_SITES_MAX][NETSIM_SITES_MAX]; /* from, to */
+    bool any;
 };
 
 struct netsim_workload_config {
     enum netsim_workload_kind kind;
     enum netsim_matrix matrix;
-    uint64_t bytes;         /* of each flow */
-    uint32_t senders;       /* incast; 0: all but one */
-    uint32_t receiver;      /* incast: host; UINT32_MAX: drawn */
-    uint32_t rounds;        /* permutation, incast, all-to-all: how often; a new draw each time */
-    netsim_time gap_ps;     /* between the starts of two rounds */
-    netsim_time jitter_ps;  /* each start of a round is drawn from 0 … jitter */
+    struct netsim_pairs pairs; /* poisson: takes the matrix's place, if there are any */
+    uint64_t bytes;            /* of each flow */
+    uint32_t senders;          /* incast; 0: all but one */
+    uint32_t receiver;         /* incast: host; UINT32_MAX: drawn */
+    uint32_t rounds;           /* permutation, incast, all-to-all: how often; a new draw each time */
+    netsim_time gap_ps;        /* between the starts of two rounds */
+    netsim_time jitter_ps;     /* each start of a round is drawn from 0 … jitter */
     double load;            /* poisson: payload offered, as a share of load_base_bps of each sending host */
     uint64_t load_base_bps; /* 0: the host's cable */
     netsim_time duration_ps;  /* poisson: arrivals end */

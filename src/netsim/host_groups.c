@@ -22,11 +22,12 @@ int netsim_host_groups_count(struct netsim_host_groups *groups, enum netsim_matr
 {
     uint32_t hosts = graph->hosts;
     bool across = matrix == NETSIM_ACROSS;
+    bool pairs = matrix == NETSIM_PAIRS;
     *groups = (struct netsim_host_groups){.matrix = matrix, .graph = graph};
     for (uint32_t host = 0; host < hosts; host++)
         groups->first[netsim_host_group(groups, host) + 1]++;
     for (uint32_t group = 0; group < NETSIM_GROUPS_MAX; group++) {
-        if (!across && groups->first[group + 1] == 1)
+        if (!across && !pairs && groups->first[group + 1] == 1)
             return lh_fail(LH_EINVAL,
                            "workload.matrix: site %u has one host, which could send to none inside; "
                            "give each site two, or choose uniform",

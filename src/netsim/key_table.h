@@ -218,6 +218,9 @@
     X("workload.matrix", "uniform|across|inside", "uniform",                                               \
       "poisson, permutation: to any host; from the first half or site to the rest; within a site", CHOICE, \
       workload.matrix, 0, 0, NULL, 0)                                                                      \
+    X("workload.pairs", "pairs", "none",                                                                   \
+      "poisson: sites that send to others, such as a>c,b>c=2; = says how many times the load", PAIRS,      \
+      workload.pairs, 0, 0, NULL, 0)                                                                       \
     X("workload.bytes", "size", "1MiB", "of each flow whose size nothing else says", SIZE, workload.bytes, \
       1, NETSIM_BYTES_MAX, NULL, 0)                                                                        \
     X("workload.senders", "count", "all", "incast: how many hosts send; all: all but the receiver", COUNT, \

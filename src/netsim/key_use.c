@@ -117,6 +117,11 @@ static bool has_dcqcn(const struct netsim_config *config)
     return acknowledges(config) && config->transport.congestion == NETSIM_CONGESTION_DCQCN;
 }
 
+static bool has_no_pairs(const struct netsim_config *config)
+{
+    return config->workload.kind != NETSIM_POISSON || !config->workload.pairs.any;
+}
+
 static bool has_one_size(const struct netsim_config *config)
 {
     return config->workload.sizes.data == NULL;
@@ -185,6 +190,8 @@ static const struct use {
     {"transport.rto_min", "transport.ack", 0, acknowledges},
     {"transport.window", "transport.ack", 0, acknowledges},
     {"workload.matrix", "workload.kind", ONLY(NETSIM_PERMUTATION) | ONLY(NETSIM_POISSON), NULL},
+    {"workload.matrix", "workload.pairs", 0, has_no_pairs},
+    {"workload.pairs", "workload.kind", ONLY(NETSIM_POISSON), NULL},
     {"workload.bytes", "workload.kind", ~ONLY(NETSIM_FLOWS_FILE), NULL},
     {"workload.bytes", "workload.sizes", 0, has_one_size},
     {"workload.senders", "workload.kind", ONLY(NETSIM_INCAST), NULL},

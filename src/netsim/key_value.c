@@ -15,6 +15,7 @@
 
 #include "base/decimal.h"
 #include "base/error.h"
+#include "netsim/pairs.h"
 #include "netsim/time.h"
 
 /* What one reading is about. */
@@ -234,6 +235,7 @@ static void store(enum netsim_value_kind kind, uint64_t number, void *field)
         *(double *)field = (double)number;
         break;
     case NETSIM_VALUE_FAULTS:
+    case NETSIM_VALUE_PAIRS:
     case NETSIM_VALUE_FILE:
         assert(false);
     }
@@ -253,6 +255,8 @@ int netsim_value_read(const struct netsim_value_rule *rule, const char *key, con
         return lh_fail(LH_EINVAL, "%s takes the text of a file, which lh_netsim_config_text() gives", key);
     if (rule->kind == NETSIM_VALUE_FAULTS)
         return read_faults(&reading, field);
+    if (rule->kind == NETSIM_VALUE_PAIRS)
+        return netsim_pairs_read(key, value, field);
     if (rule->kind == NETSIM_VALUE_RATIO || rule->kind == NETSIM_VALUE_NUMBER)
         return read_number(&reading, field);
     bool choice = rule->kind == NETSIM_VALUE_CHOICE || rule->kind == NETSIM_VALUE_SWITCH;

@@ -23,6 +23,7 @@ enum netsim_value_kind {
     NETSIM_VALUE_SWITCH,   /* bool: the second of the choices is true */
     NETSIM_VALUE_CHOICE,   /* an enum from 0, in the order of the choices */
     NETSIM_VALUE_FAULTS,   /* struct lh_link_spec without rate and delay */
+    NETSIM_VALUE_PAIRS,    /* struct netsim_pairs */
     NETSIM_VALUE_FILE,     /* struct netsim_text */
 };
 

@@ -188,6 +188,7 @@ int lh_netsim_flow(const struct lh_netsim *simulation, uint64_t number, struct l
         return lh_fail(LH_ERANGE, "flow %llu: there are %u, from 0 on", (unsigned long long)number,
                        net->flows_count);
     const struct netsim_flow *seen = &net->flows[number];
+    const struct netsim_node *nodes = simulation->graph.nodes;
     *flow = (struct lh_netsim_flow){
         .source = seen->sender.source,
         .destination = seen->sender.destination,
@@ -200,8 +201,9 @@ int lh_netsim_flow(const struct lh_netsim *simulation, uint64_t number, struct l
         .repeated_packets = seen->sender.repeated_packets,
         .timeouts = seen->sender.timeouts,
         .failed = seen->sender.failed != 0,
-        .across = simulation->graph.nodes[seen->sender.source].site !=
-                  simulation->graph.nodes[seen->sender.destination].site,
+        .source_site = nodes[seen->sender.source].site,
+        .destination_site = nodes[seen->sender.destination].site,
+        .across = nodes[seen->sender.source].site != nodes[seen->sender.destination].site,
     };
     return 0;
 }

@@ -1,9 +1,6 @@
 /*
- * workload_poisson.c - flows that arrive as a Poisson process.
- *
- * The hosts that send are independent Poisson processes. Their sum is one too, and each of its arrivals
- * belongs to a host with the chance of that host's share of the sum: so one process is drawn, in the order
- * of time.
+ * workload_poisson.c - flows that arrive as a Poisson process; or as one for each pair of sites, drawn by
+ * itself, so that none shifts another.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -12,11 +9,23 @@
 
 #include "base/decimal.h"
 #include "base/error.h"
+#include "netsim/arrivals.h"
 #include "netsim/cdf.h"
-#include "netsim/host_groups.h"
 #include "netsim/workload_kinds.h"
 
 #define LOAD_MAX 10.0 /* more is most likely 50 for 50% */
+
+#define PAIRS_MAX (NETSIM_SITES_MAX * NETSIM_SITES_MAX)
+/* Pairs fork their generators beyond enum netsim_workload_draw. */
+#define DRAW_PAIR 0x100u
+#define ANY_GROUP UINT32_MAX
+
+/* One process, and from whom. */
+struct part {
+    struct netsim_arrivals arrivals;
+    uint32_t group;  /* that sends; ANY_GROUP: all do */
+    uint32_t number; /* of the pair; ANY_GROUP: there are no pairs */
+};
 
 struct poisson {
     const struct netsim_workload_config *config;
@@ -24,13 +33,16 @@ struct poisson {
     struct netsim_cdf sizes;
     bool has_sizes;
     struct netsim_host_groups groups;
-    uint64_t *base_bps; /* of each host that sends: what its load is a share of */
-    uint64_t base_max_bps;
-    double flows_per_ps; /* of all senders */
+    uint64_t *base_bps;  /* of each host: what its load is a share of */
+    double flows_per_ps; /* of all parts */
+    uint32_t parts_count;
+    struct part parts[PAIRS_MAX];
 };
 
-/* Sets the rate that each sender's load is a share of, and the sum and the largest of these. */
-static double sum_bases(struct poisson *poisson)
+/* ---- who sends how much ------------------------------------------------------------------------------ */
+
+/* Sets the rate that each sender's load is a share of, and the largest of these. Returns their sum. */
+static double sum_bases(struct poisson *poisson, struct part *part)
 {
     const struct netsim_graph *graph = poisson->graph;
     uint64_t given_bps = poisson->config->load_base_bps;
@@ -39,70 +51,134 @@ static double sum_bases(struct poisson *poisson)
         const struct netsim_cable *cable = &graph->cables[end / 2];
         uint32_t host = cable->ends[end % 2];
         uint64_t base_bps = given_bps != 0 ? given_bps : cable->rate_bps;
-        bool sends = host < graph->hosts && (poisson->config->matrix != NETSIM_ACROSS ||
-                                             netsim_host_group(&poisson->groups, host) == 0);
+        bool sends = host < graph->hosts &&
+                     (part->group == ANY_GROUP || netsim_host_group(&poisson->groups, host) == part->group);
         if (!sends)
             continue;
         sum_bps += (double)base_bps;
-        if (base_bps > poisson->base_max_bps)
-            poisson->base_max_bps = base_bps;
+        if (base_bps > part->arrivals.base_max_bps)
+            part->arrivals.base_max_bps = base_bps;
         if (poisson->base_bps != NULL)
             poisson->base_bps[host] = base_bps;
     }
     return sum_bps;
 }
 
-/* A host that sends, as its place in the order: by its share of the sum. Hosts with the fastest cable are
- * taken at once. Others are drawn again with the chance that they lack, so a draw takes as many turns in
- * the mean as the fastest is faster than the mean. */
-static uint32_t draw_sender(const struct poisson *poisson, struct lh_prng *prng)
+/* Who sends to whom is set; so many times the load. */
+static void add_part(struct poisson *poisson, struct part *part, double times, double mean_bytes)
 {
-    for (;;) {
-        uint32_t place = (uint32_t)lh_prng_below(prng, poisson->groups.senders);
-        double base_bps = (double)poisson->base_bps[poisson->groups.order[place]];
-        if (lh_prng_chance(prng, base_bps / (double)poisson->base_max_bps))
-            return place;
+    struct netsim_arrivals *arrivals = &part->arrivals;
+    double bps = poisson->config->load * times * sum_bases(poisson, part);
+    arrivals->groups = &poisson->groups;
+    arrivals->base_bps = poisson->base_bps;
+    arrivals->flows_per_ps = bps / (8 * mean_bytes * (double)NETSIM_PS_PER_S);
+    poisson->flows_per_ps += arrivals->flows_per_ps;
+    assert(poisson->parts_count < PAIRS_MAX);
+    poisson->parts[poisson->parts_count++] = *part;
+}
+
+static void add_matrix(struct poisson *poisson, double mean_bytes)
+{
+    bool across = poisson->config->matrix == NETSIM_ACROSS;
+    uint32_t senders = poisson->groups.senders;
+    struct part part = {.group = across ? 0 : ANY_GROUP, .number = ANY_GROUP};
+    part.arrivals.senders = senders;
+    if (across) {
+        part.arrivals.receiver_first = senders;
+        part.arrivals.receivers = poisson->graph->hosts - senders;
+    }
+    add_part(poisson, &part, 1, mean_bytes);
+}
+
+static uint32_t members(const struct poisson *poisson, uint32_t group)
+{
+    return poisson->groups.first[group + 1] - poisson->groups.first[group];
+}
+
+static int add_pair(struct poisson *poisson, uint32_t from, uint32_t to, double times, double mean_bytes)
+{
+    const uint32_t *first = poisson->groups.first;
+    struct part part = {.group = from, .number = from * NETSIM_SITES_MAX + to};
+    uint32_t least = from == to ? 2 : 1;
+    if (members(poisson, from) < least || members(poisson, to) < least)
+        return lh_fail(
+            LH_EINVAL,
+            "workload.pairs has %c>%c: site %c has %u hosts, site %c %u, and it takes %u; leave it "
+            "out, or see topology.sites",
+            'a' + (char)from, 'a' + (char)to, 'a' + (char)from, members(poisson, from), 'a' + (char)to,
+            members(poisson, to), least);
+    part.arrivals.sender_first = first[from];
+    part.arrivals.senders = members(poisson, from);
+    part.arrivals.receiver_first = first[to];
+    part.arrivals.receivers = members(poisson, to);
+    add_part(poisson, &part, times, mean_bytes);
+    return 0;
+}
+
+static int add_pairs(struct poisson *poisson, double mean_bytes)
+{
+    const struct netsim_pairs *pairs = &poisson->config->pairs;
+    for (uint32_t pair = 0; pair < PAIRS_MAX; pair++) {
+        uint32_t from = pair / NETSIM_SITES_MAX;
+        uint32_t to = pair % NETSIM_SITES_MAX;
+        int rc = 0;
+        if (pairs->times[from][to] > 0)
+            rc = add_pair(poisson, from, to, pairs->times[from][to], mean_bytes);
+        if (rc != 0)
+            return rc;
+    }
+    return 0;
+}
+
+/* ---- the flows --------------------------------------------------------------------------------------- */
+
+static void begin_parts(struct poisson *poisson, const struct lh_prng *prng)
+{
+    for (uint32_t i = 0; i < poisson->parts_count; i++) {
+        struct part *part = &poisson->parts[i];
+        struct lh_prng own = *prng;
+        if (part->number != ANY_GROUP)
+            own = lh_prng_fork(prng, DRAW_PAIR + part->number);
+        netsim_arrivals_begin(&part->arrivals, &own);
     }
 }
 
-static uint32_t draw_receiver(const struct poisson *poisson, uint32_t sender, struct lh_prng *prng)
+static struct netsim_arrivals *earliest(struct poisson *poisson)
 {
-    uint32_t hosts = poisson->graph->hosts;
-    if (poisson->config->matrix == NETSIM_ACROSS)
-        return poisson->groups.senders + (uint32_t)lh_prng_below(prng, hosts - poisson->groups.senders);
-    uint32_t group = netsim_host_group(&poisson->groups, poisson->groups.order[sender]);
-    uint32_t first = poisson->groups.first[group];
-    uint32_t others = poisson->groups.first[group + 1] - first - 1;
-    uint32_t place = first + (uint32_t)lh_prng_below(prng, others);
-    return place < sender ? place : place + 1;
+    struct netsim_arrivals *first = &poisson->parts[0].arrivals;
+    for (uint32_t i = 1; i < poisson->parts_count; i++)
+        if (poisson->parts[i].arrivals.at_ps < first->at_ps)
+            first = &poisson->parts[i].arrivals;
+    return first;
+}
+
+static struct netsim_flow_request draw_flow(const struct poisson *poisson, struct netsim_arrivals *arrivals)
+{
+    struct netsim_flow_request flow = {.bytes = poisson->config->bytes,
+                                       .start_ps = (netsim_time)arrivals->at_ps};
+    if (poisson->has_sizes)
+        flow.bytes = netsim_cdf_draw(&poisson->sizes, &arrivals->sizes);
+    netsim_arrivals_hosts(arrivals, &flow.source, &flow.destination);
+    return flow;
 }
 
 /* Draws when flows arrive, and all else where there is room for it. Sets the count. */
-static int draw_flows(const struct poisson *poisson, const struct lh_prng *prng,
-                      struct netsim_flow_list *list)
+static int draw_flows(struct poisson *poisson, const struct lh_prng *prng, struct netsim_flow_list *list)
 {
-    struct lh_prng gaps = lh_prng_fork(prng, NETSIM_DRAW_GAPS);
-    struct lh_prng sources = lh_prng_fork(prng, NETSIM_DRAW_SOURCES);
-    struct lh_prng destinations = lh_prng_fork(prng, NETSIM_DRAW_DESTINATIONS);
-    struct lh_prng sizes = lh_prng_fork(prng, NETSIM_DRAW_SIZES);
-    double at_ps = 0;
+    begin_parts(poisson, prng);
     for (list->count = 0;; list->count++) {
-        at_ps -= log1p(-lh_prng_double(&gaps)) / poisson->flows_per_ps;
-        if (at_ps >= (double)poisson->config->duration_ps)
+        struct netsim_arrivals *arrivals = earliest(poisson);
+        if (arrivals->at_ps >= (double)poisson->config->duration_ps)
             return 0;
         if (list->count == NETSIM_FLOWS_MAX)
             return netsim_workload_check_count((double)NETSIM_FLOWS_MAX + 1);
-        if (list->flows == NULL)
-            continue;
-        uint32_t sender = draw_sender(poisson, &sources);
-        uint32_t receiver = draw_receiver(poisson, sender, &destinations);
-        list->flows[list->count] = (struct netsim_flow_request){
-            .bytes = poisson->has_sizes ? netsim_cdf_draw(&poisson->sizes, &sizes) : poisson->config->bytes,
-            .start_ps = (netsim_time)at_ps,
-            .source = poisson->groups.order[sender],
-            .destination = poisson->groups.order[receiver]};
+        if (list->flows != NULL)
+            list->flows[list->count] = draw_flow(poisson, arrivals);
+        netsim_arrivals_next(arrivals);
     }
 }
+
+/* ---- set-up ------------------------------------------------------------------------------------------ */
 
 static int check(const struct netsim_workload_config *config)
 {
@@ -128,6 +204,7 @@ static int check(const struct netsim_workload_config *config)
 static int prepare(struct poisson *poisson, struct netsim_arena *arena)
 {
     const struct netsim_workload_config *config = poisson->config;
+    enum netsim_matrix matrix = config->pairs.any ? NETSIM_PAIRS : config->matrix;
     double mean_bytes = (double)config->bytes;
     int rc = check(config);
     if (rc == 0 && poisson->has_sizes)
@@ -135,7 +212,7 @@ static int prepare(struct poisson *poisson, struct netsim_arena *arena)
     else if (rc == 0)
         rc = netsim_workload_check_bytes(config);
     if (rc == 0)
-        rc = netsim_host_groups_count(&poisson->groups, config->matrix, poisson->graph);
+        rc = netsim_host_groups_count(&poisson->groups, matrix, poisson->graph);
     if (rc != 0)
         return rc;
     if (poisson->has_sizes)
@@ -144,7 +221,12 @@ static int prepare(struct poisson *poisson, struct netsim_arena *arena)
     poisson->base_bps = netsim_arena_take(arena, poisson->graph->hosts, sizeof *poisson->base_bps);
     if (poisson->groups.order != NULL)
         netsim_host_groups_sort(&poisson->groups);
-    poisson->flows_per_ps = config->load * sum_bases(poisson) / (8 * mean_bytes * (double)NETSIM_PS_PER_S);
+    if (config->pairs.any)
+        rc = add_pairs(poisson, mean_bytes);
+    else
+        add_matrix(poisson, mean_bytes);
+    if (rc != 0)
+        return rc;
     return netsim_workload_check_count(poisson->flows_per_ps * (double)config->duration_ps);
 }
 

@@ -225,6 +225,11 @@ static void test_keys_that_nothing_reads(void **state)
     is_unread("workload.senders", "workload.kind");
     sets("workload.kind", "incast");
     is_unread("workload.matrix", "workload.kind");
+    is_unread("workload.pairs", "workload.kind");
+    sets("workload.kind", "poisson");
+    is_unread("workload.matrix", NULL);
+    sets("workload.pairs", "a>b");
+    is_unread("workload.matrix", "workload.pairs");
 }
 
 static void test_keys_of_long_links(void **state)

@@ -184,6 +184,50 @@ static void test_load_base(void **state)
     destroy(&world);
 }
 
+static struct netsim_topology_config three_sites(void)
+{
+    struct netsim_topology_config topology = topology_config(NETSIM_DATACENTERS);
+    topology.k = 2;
+    topology.hosts = 2;
+    topology.sites = 3;
+    return topology;
+}
+
+/* Four hosts in each site. Who sends alone sends the same as among others. */
+static void test_pairs_of_sites(void **state)
+{
+    (void)state;
+    struct netsim_topology_config topology = three_sites();
+    struct netsim_workload_config config = poisson(NETSIM_UNIFORM);
+    config.pairs.any = true;
+    config.pairs.times[0][1] = 1;
+    struct world alone = build(&topology, &config, 12);
+    config.pairs.times[0][2] = 0.5;
+    config.pairs.times[1][2] = 2;
+    config.pairs.times[2][2] = 1;
+    struct world world = build(&topology, &config, 12);
+    uint32_t sent[12][12] = {0};
+    uint32_t same = 0;
+    for (uint32_t i = 0; i < world.list.count; i++) {
+        const struct netsim_flow_request *flow = &world.list.flows[i];
+        sent[flow->source][flow->destination]++;
+        if (flow->source / 4 != 0 || flow->destination / 4 != 1)
+            continue;
+        assert_memory_equal(flow, &alone.list.flows[same++], sizeof *flow);
+    }
+    assert_int_equal(same, alone.list.count);
+    check_number(same, 4 * 3750.0);
+    for (uint32_t pair = 0; pair < 144; pair++) {
+        uint32_t from = pair / 12;
+        uint32_t to = pair % 12;
+        double times = config.pairs.times[from / 4][to / 4];
+        double receivers = from / 4 == to / 4 ? 3 : 4;
+        check_number(sent[from][to], from == to ? 0 : times * 3750 / receivers);
+    }
+    destroy(&alone);
+    destroy(&world);
+}
+
 /* In a file hosts may have cables of different rates: each offers its share of its own. */
 static void test_hosts_of_different_rates(void **state)
 {
@@ -322,6 +366,24 @@ static void test_limits(void **state)
     refuse(&topology, &config, -LH_EINVAL, "workload.sizes:2", "must be 1");
 }
 
+static void test_pairs_need_hosts(void **state)
+{
+    (void)state;
+    struct netsim_topology_config topology = two_datacenters();
+    struct netsim_workload_config config = poisson(NETSIM_UNIFORM);
+    config.pairs.any = true;
+    config.pairs.times[1][2] = 1;
+    refuse(&topology, &config, -LH_EINVAL, "workload.pairs has b>c", "site c 0");
+    topology = topology_config(NETSIM_TWO_HOSTS);
+    config.pairs.times[1][2] = 0;
+    config.pairs.times[0][0] = 1;
+    struct world world = build(&topology, &config, 1);
+    destroy(&world);
+    topology = topology_config(NETSIM_TOPOLOGY_FILE);
+    topology.file = netsim_text_of("host a\nhost b site=1\nlink a b\n");
+    refuse(&topology, &config, -LH_EINVAL, "workload.pairs has a>a", "it takes 2");
+}
+
 static void test_matrix_needs_hosts(void **state)
 {
     (void)state;
@@ -345,12 +407,14 @@ int main(void)
         cmocka_unit_test(test_across_halves),
         cmocka_unit_test(test_inside),
         cmocka_unit_test(test_load_base),
+        cmocka_unit_test(test_pairs_of_sites),
         cmocka_unit_test(test_hosts_of_different_rates),
         cmocka_unit_test(test_sites_need_not_be_in_order),
         cmocka_unit_test(test_sizes),
         cmocka_unit_test(test_components_do_not_shift_each_other),
         cmocka_unit_test(test_no_flow_at_all),
         cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_pairs_need_hosts),
         cmocka_unit_test(test_matrix_needs_hosts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

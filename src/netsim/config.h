@@ -82,6 +82,7 @@ enum netsim_long_control {
 
 /* Links between switches of different sites, and the switches at their ends. 0 stands for auto. */
 struct netsim_long_config {
+    double overbook;             /* Bifrost, CBFC: share out so many times what is there; below 1: as 1 */
     netsim_time drift_ps;        /* the delay of these links goes up by this and down again, … */
     netsim_time drift_period_ps; /* … once in this time */
     enum netsim_long_control control;

@@ -26,7 +26,8 @@ enum netsim_control {
 
 struct netsim_control_rule {
     enum netsim_control control;
-    uint64_t own_bytes; /* of buffer, for each priority of this link alone; 0: it shares the switch's */
+    uint64_t own_bytes;    /* of buffer, for each priority of this link alone; 0: it shares the switch's */
+    uint64_t credit_bytes; /* credits: of which so much is given out */
     struct lh_pfc_thresholds pfc;     /* PFC, and a relay that does not forward */
     struct lh_bifrost_config bifrost; /* Bifrost */
     bool by_arrivals;                 /* Bifrost: F as printed, see lh_bifrost_init() */

@@ -52,7 +52,7 @@ static void inside_rule(const struct netsim_config *config, struct netsim_contro
                                                switches->pfc_alpha};
     } else if (switches->credit_bytes != 0) {
         rule->control = NETSIM_CONTROL_CREDITS;
-        rule->own_bytes = switches->credit_bytes;
+        rule->own_bytes = rule->credit_bytes = switches->credit_bytes;
         rule->step_bytes =
             switches->credit_step_bytes != 0 ? switches->credit_step_bytes : netsim_frame_bytes(config);
     }
@@ -149,9 +149,10 @@ static int bifrost_rule(const struct netsim_long_config *longs, const struct lh_
                        link->slot_ns, link->delay_ns);
     if (longs->buffer_bytes != 0 && given < least)
         return lh_fail(LH_EINVAL,
-                       "long.buffer is %" PRIu64 " bytes: Bifrost needs %" PRIu64
+                       "long.buffer is %" PRIu64 " bytes%s: Bifrost needs %" PRIu64
                        " on this link; raise it, or shorten long.slot",
-                       longs->buffer_bytes, least + headroom);
+                       longs->buffer_bytes, longs->overbook > 1 ? " with long.overbook" : "",
+                       least + headroom);
     if (rule->by_arrivals && longs->guard_slots != 0)
         return lh_fail(
             LH_EINVAL,
@@ -173,6 +174,7 @@ static int credits_rule(const struct netsim_long_config *longs, const struct lh_
 {
     rule->control = NETSIM_CONTROL_CREDITS;
     rule->own_bytes = longs->buffer_bytes != 0 ? longs->buffer_bytes : needs->cbfc_buffer_bytes;
+    rule->credit_bytes = rule->own_bytes;
     rule->wide = !longs->credits_12bit;
     rule->refresh_ps = longs->credit_refresh_ps;
     rule->step_bytes = longs->credit_step_bytes != 0 ? longs->credit_step_bytes : link->mtu_bytes;
@@ -215,6 +217,28 @@ static int relay_rule(const struct netsim_config *config, const struct netsim_gr
     return 0;
 }
 
+/* What is shared out is a multiple of what is there, or what is there a part of what has to be. */
+static int overbooked_rule(const struct netsim_long_config *given, const struct lh_flow_link *link,
+                           const struct lh_flow_needs *needs, struct netsim_control_rule *rule)
+{
+    struct netsim_long_config longs = *given;
+    double times = given->overbook > 1 ? given->overbook : 1;
+    if (times > 1)
+        longs.buffer_bytes = (uint64_t)((double)given->buffer_bytes * times);
+    int rc = longs.control == NETSIM_LONG_BIFROST ? bifrost_rule(&longs, link, needs, rule)
+                                                  : credits_rule(&longs, link, needs, rule);
+    if (rc != 0 || times == 1)
+        return rc;
+    rule->own_bytes =
+        given->buffer_bytes != 0 ? given->buffer_bytes : (uint64_t)((double)rule->own_bytes / times);
+    if (rule->own_bytes < link->mtu_bytes)
+        return lh_fail(LH_EINVAL,
+                       "long.overbook is %g: it leaves %" PRIu64
+                       " bytes of buffer, and not one packet of %u fits in; lower it",
+                       times, rule->own_bytes, link->mtu_bytes);
+    return 0;
+}
+
 /* What is not given is for the longest that the link ever is. */
 static int long_rule(const struct netsim_config *config, const struct netsim_graph *graph,
                      const struct netsim_cable *cable, struct netsim_control_rule *rule)
@@ -236,9 +260,8 @@ static int long_rule(const struct netsim_config *config, const struct netsim_gra
     case NETSIM_LONG_PFC:
         return pfc_rule(longs, &needs, rule);
     case NETSIM_LONG_BIFROST:
-        return bifrost_rule(longs, &link, &needs, rule);
     case NETSIM_LONG_CBFC:
-        return credits_rule(longs, &link, &needs, rule);
+        return overbooked_rule(longs, &link, &needs, rule);
     case NETSIM_LONG_SWING:
         return relay_rule(config, graph, cable, &needs, rule);
     default:

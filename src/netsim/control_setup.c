@@ -41,7 +41,7 @@ static bool needs_credit(const struct netsim_control_rule *rule, const struct ne
 static void credits_setup(struct netsim *net, const struct netsim_control_rule *rule, uint32_t port)
 {
     struct netsim_credits *credits = &net->credits[port];
-    lh_cbfc_receiver_init(&credits->receiver, rule->wide, rule->own_bytes, rule->step_bytes);
+    lh_cbfc_receiver_init(&credits->receiver, rule->wide, rule->credit_bytes, rule->step_bytes);
     lh_cbfc_sender_init(&credits->sender, rule->wide, lh_cbfc_limit(&credits->receiver));
     net->ports[port].flags |= NETSIM_PORT_CREDITS | NETSIM_PORT_TOLD;
 }

@@ -105,6 +105,9 @@
       longs.xoff_bytes, 1, NETSIM_BYTES_MAX, "auto", 0)                                                    \
     X("long.xon", "size", "auto", "pfc, swing: resumes at this; auto: at xoff", SIZE, longs.xon_bytes, 1,  \
       NETSIM_BYTES_MAX, "auto", 0)                                                                         \
+    X("long.overbook", "number", "1",                                                                      \
+      "bifrost, cbfc: so many times the buffer is shared out; what does not fit is dropped", NUMBER,       \
+      longs.overbook, 1, 65536, NULL, 0)                                                                   \
     X("long.drift", "time", "0",                                                                           \
       "the delay of such a link goes up by this in half a drift_period, and down again", TIME,             \
       longs.drift_ps, 0, NETSIM_PS_PER_S, NULL, 0)                                                         \

@@ -51,6 +51,11 @@ static bool has_bifrost(const struct netsim_config *config)
     return config->longs.control == NETSIM_LONG_BIFROST;
 }
 
+static bool shares_out(const struct netsim_config *config)
+{
+    return config->longs.control == NETSIM_LONG_BIFROST || config->longs.control == NETSIM_LONG_CBFC;
+}
+
 static bool has_long_credits(const struct netsim_config *config)
 {
     return config->longs.control == NETSIM_LONG_CBFC;
@@ -157,6 +162,7 @@ static const struct use {
     {"long.port_buffer", "long.flow_control", 0, has_long_rules},
     {"long.xoff", "long.flow_control", 0, has_long_threshold},
     {"long.xon", "long.flow_control", 0, has_long_threshold},
+    {"long.overbook", "long.flow_control", 0, shares_out},
     {"long.drift_period", "long.drift", 0, drifts},
     {"long.slot", "long.flow_control", 0, has_bifrost},
     {"long.delta", "long.flow_control", 0, has_bifrost},

@@ -104,6 +104,10 @@ static void drop(struct netsim *net, uint32_t link, uint32_t out, uint32_t packe
 {
     if ((net->ports[link].flags & NETSIM_PORT_CREDITS) != 0)
         netsim_control_on_lost(net, link, &net->pool.packets[packet]);
+    else if (net->ports[link].control == NETSIM_CONTROL_BIFROST &&
+             (net->lossless >> net->pool.packets[packet].priority & 1) != 0)
+        netsim_control_on_arrival(net, link,
+                                  &net->pool.packets[packet]); /* it is not waited for any more */
     net->more[out].dropped_packets++;
     net->totals.dropped_packets++;
     netsim_packet_free(net, packet);

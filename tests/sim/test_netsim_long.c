@@ -136,6 +136,31 @@ static void too_small_a_buffer_drops(void **state)
     assert_true(dropped(&config) > 0);
 }
 
+/* A quarter of the buffer: as long as the way out is free nothing is lost, and the link is used in full.
+ * When it stops the rest is dropped and sent again, and no grant or credit is lost with it. */
+static void an_overbooked_buffer_drops_only_when_it_is_needed(void **state)
+{
+    (void)state;
+    for (size_t w = WAY_BIFROST; w <= WAY_CBFC; w++) {
+        struct netsim_config config = way_config(&ways[w]);
+        config.longs.overbook = 4;
+        open_flows(&config, 8000000, HOSTS);
+        netsim_world_finish(&world);
+        netsim_world_check_done(&world);
+        check_whole(&ways[w]);
+        assert_true(world.net.now_ps < busy_ps(8000000, HOSTS) + rest_ps(&ways[w]));
+        netsim_world_close(&world);
+        config.transport.rto = 3;
+        stop_and_go(&config, 20000000);
+        netsim_world_check_done(&world);
+        netsim_world_check_end(&world);
+        assert_true(world.net.totals.dropped_packets > (uint64_t)BDP / FRAME / 2);
+        uint64_t spare = 30 * FRAME + ways[w].guard_slots * 1000000;
+        assert_in_range(long_link()->held_max_bytes, BDP / 4 - FRAME, (ways[w].needs_bytes + spare) / 4);
+        netsim_world_close(&world);
+    }
+}
+
 /* PFC that pauses at a tenth of what it should: it loses nothing, and its receiver runs dry. */
 static void too_low_a_threshold_runs_dry(void **state)
 {
@@ -218,6 +243,7 @@ int main(void)
         cmocka_unit_test(a_stop_overflows_nothing_and_costs_only_itself),
         cmocka_unit_test(a_slot_longer_than_a_frame_can_pause),
         cmocka_unit_test(too_small_a_buffer_drops),
+        cmocka_unit_test(an_overbooked_buffer_drops_only_when_it_is_needed),
         cmocka_unit_test(too_low_a_threshold_runs_dry),
         cmocka_unit_test(credits_in_steps_need_the_step),
         cmocka_unit_test(the_longest_step_still_goes_on),

@@ -202,6 +202,34 @@ static void credits_are_told_by_the_packet_or_in_steps(void **state)
     refuses(LH_EINVAL, "at most 129444");
 }
 
+static void overbooking_shares_out_more_than_is_there(void **state)
+{
+    (void)state;
+    set("long.flow_control", "bifrost");
+    build();
+    const struct netsim_control_rule whole = rule_of("a.dci", "b.dci");
+    set("long.overbook", "4");
+    const struct netsim_control_rule part = rule_of("a.dci", "b.dci");
+    assert_int_equal(part.own_bytes, whole.own_bytes / 4);
+    assert_int_equal(part.bifrost.buffer_bytes, whole.bifrost.buffer_bytes);
+    set("long.buffer", "80MB");
+    set("long.delta", "301MB");
+    const struct netsim_control_rule given = rule_of("a.dci", "b.dci");
+    assert_int_equal(given.own_bytes, 80000000);
+    assert_int_equal(given.bifrost.buffer_bytes + given.bifrost.headroom_bytes, 320000000);
+    set("long.buffer", "70MB");
+    refuses(LH_EINVAL, "long.buffer is 280000000 bytes with long.overbook");
+    set("long.flow_control", "cbfc");
+    assert_int_equal(rule_of("a.dci", "b.dci").own_bytes, 70000000);
+    assert_int_equal(rule_of("a.dci", "b.dci").credit_bytes, 280000000);
+    set("long.buffer", "2000");
+    set("long.overbook", "1.5");
+    assert_int_equal(rule_of("a.dci", "b.dci").credit_bytes, 3000);
+    set("long.buffer", "1000");
+    set("long.overbook", "2");
+    refuses(LH_EINVAL, "long.overbook is 2");
+}
+
 static void what_cannot_work_is_refused(void **state)
 {
     (void)state;
@@ -249,6 +277,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(relays_stand_between, paper, end),
         cmocka_unit_test_setup_teardown(credits_are_everywhere_but_to_hosts, paper, end),
         cmocka_unit_test_setup_teardown(credits_are_told_by_the_packet_or_in_steps, paper, end),
+        cmocka_unit_test_setup_teardown(overbooking_shares_out_more_than_is_there, paper, end),
         cmocka_unit_test_setup_teardown(what_cannot_work_is_refused, paper, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

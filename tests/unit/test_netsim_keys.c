@@ -246,6 +246,7 @@ static void test_keys_of_long_links(void **state)
     sets("long.flow_control", "bifrost");
     is_unread("long.xoff", "long.flow_control");
     is_unread("long.slot", NULL);
+    is_unread("long.overbook", NULL);
     is_unread("long.drift_period", "long.drift");
     sets("long.drift", "1us");
     is_unread("long.drift_period", NULL);

@@ -18,6 +18,17 @@ for file in fig11 fig12 fig13 fig14 fig15; do
         if p["sweep"].get("run.variant") != "irn")' out.json
 done
 
+say "signals that get lost, each way"
+lost_by=pfc,pfc-refresh,bifrost,bifrost-guard,swing,swing-refresh,cbfc,cbfc-refresh
+sim "$scenarios/lost-signals.ini" --set long.slot=5us --set topology.long_delay=10km \
+    --set workload.duration=1ms --set long.mute_from=500us --sweep long.mute_for=none,100us \
+    --sweep run.variant=$lost_by --json out.json
+json 'all(r["done"] == r["flows"] > 0 and r["stuck"] == 0 for p in d["points"] for r in p["runs"]
+    if p["sweep"]["run.variant"].endswith(("refresh", "guard", "bifrost")))' out.json
+json 'all(r["signals_lost"] == 0 for p in d["points"] for r in p["runs"]
+    if p["sweep"]["long.mute_for"] == "none")' out.json
+json 'sum(r["signals_lost"] for p in d["points"] for r in p["runs"]) > 0' out.json
+
 say "cases A, B and C of figure 9, 2 ms of them"
 for file in fig9a fig9b fig9c fig9d; do
     sim "$scenarios/$file.ini" --set run.until=22ms --json out.json

@@ -21,7 +21,11 @@
  */
 #include "netsim/network.h"
 
-#define BACKOFF_MAX 20u /* timeouts in a row double the wait at most that often */
+/* Timeouts in a row double the wait, up to this: the least maximum that RFC 6298 (2.5) allows. Without one, flows
+ * whose timers began together and that overrun the same few packets of buffer wait for days, and so does
+ * one whose link loses in bursts. */
+#define DOUBLED_MAX_PS (60 * NETSIM_PS_PER_S)
+#define BACKOFF_MAX    63u /* and so often at most, as numbers have an end */
 
 /* Of a timeout: a path may take an hour each way. And nobody's timer is finer than a microsecond, whatever
  * transport.rto_min says. Its default of 320 us is RTO_high of IRN (section 4.1): longer than the queues of a
@@ -89,7 +93,10 @@ static netsim_time timeout_ps(const struct netsim *net, const struct netsim_send
         least_ps = SPAN_MIN_PS;
     if (span_ps < (double)least_ps)
         span_ps = (double)least_ps;
-    span_ps *= (double)(1u << doubled);
+    double most_ps = span_ps > (double)DOUBLED_MAX_PS ? span_ps : (double)DOUBLED_MAX_PS;
+    span_ps *= (double)((uint64_t)1 << doubled);
+    if (span_ps > most_ps)
+        span_ps = most_ps;
     return span_ps < (double)SPAN_MAX_PS ? (netsim_time)span_ps : SPAN_MAX_PS;
 }
 

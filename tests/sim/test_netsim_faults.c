@@ -176,6 +176,52 @@ static void a_timeout_is_exact_and_backs_off(void **state)
     check_timeouts(1234567890 + 320000000); /* longer */
 }
 
+/* On a link that carries nothing. */
+static uint64_t timeouts_in(netsim_time first_ps, netsim_time span_ps)
+{
+    static struct netsim_world world;
+    struct netsim_config config = faulty_config((struct lh_link_spec){.loss = 1});
+    const struct netsim_flow_request flow = {4096, 0, 0, 4};
+    config.transport.rto_min_ps = first_ps;
+    netsim_world_open(&world, &config, &flow, 1, 21);
+    assert_int_equal(netsim_run(&world.net, span_ps, UINT64_MAX), 0);
+    uint64_t count = world.net.totals.timeouts;
+    netsim_world_close(&world);
+    return count;
+}
+
+static void a_wait_is_doubled_up_to_a_minute(void **state)
+{
+    (void)state;
+    const netsim_time s = NETSIM_PS_PER_S;
+    assert_int_equal(timeouts_in(s, 62 * s), 5); /* 1, 3, 7, 15, 31 */
+    assert_int_equal(timeouts_in(s, 64 * s), 6);
+    assert_int_equal(timeouts_in(s, 122 * s), 6); /* and a minute later */
+    assert_int_equal(timeouts_in(s, (64 + 6000) * s), 106);
+    assert_int_equal(timeouts_in(100 * s, 1001 * s), 10); /* what is longer to begin with stays */
+}
+
+/* Flows that began together time out together, and fall upon the same few packets of buffer. All get through
+ * in hours, of which most is waiting. */
+static void a_crowd_with_one_clock_gets_through(void **state)
+{
+    (void)state;
+    enum { CROWD = 400 };
+    static struct netsim_world world;
+    static struct netsim_flow_request flows[CROWD];
+    struct netsim_config config = faulty_config((struct lh_link_spec){.loss = 0.02});
+    config.switches.buffer_bytes = 4 * 4174;
+    config.transport.window_bytes = 0;
+    config.transport.rto_min_ps = 10 * NETSIM_PS_PER_MS;
+    for (uint32_t i = 0; i < CROWD; i++)
+        flows[i] = (struct netsim_flow_request){4 * 4096, 0, i % 4, 4};
+    netsim_world_open(&world, &config, flows, CROWD, 21);
+    assert_int_equal(netsim_run(&world.net, 10000 * NETSIM_PS_PER_S, UINT64_MAX), 1);
+    netsim_world_check_end(&world);
+    netsim_world_check_done(&world);
+    netsim_world_close(&world);
+}
+
 static void no_more_than_the_window_is_on_the_way(void **state)
 {
     (void)state;
@@ -229,6 +275,8 @@ int main(void)
         cmocka_unit_test(doubled_ones_count_once),
         cmocka_unit_test(overtaking_within_reason_repeats_nothing),
         cmocka_unit_test(a_timeout_is_exact_and_backs_off),
+        cmocka_unit_test(a_wait_is_doubled_up_to_a_minute),
+        cmocka_unit_test(a_crowd_with_one_clock_gets_through),
         cmocka_unit_test(no_more_than_the_window_is_on_the_way),
         cmocka_unit_test(lost_datagrams_stay_lost),
     };

@@ -21,9 +21,9 @@
  */
 #include "netsim/network.h"
 
-/* Timeouts in a row double the wait, up to this: the least maximum that RFC 6298 (2.5) allows. Without one, flows
- * whose timers began together and that overrun the same few packets of buffer wait for days, and so does
- * one whose link loses in bursts. */
+/* Timeouts in a row double the wait, up to this: the least maximum that RFC 6298 (2.5) allows. Without one,
+ * flows whose timers began together and that overrun the same few packets of buffer wait for days, and so
+ * does one whose link loses in bursts. */
 #define DOUBLED_MAX_PS (60 * NETSIM_PS_PER_S)
 #define BACKOFF_MAX    63u /* and so often at most, as numbers have an end */
 

@@ -29,6 +29,20 @@ json 'all(r["signals_lost"] == 0 for p in d["points"] for r in p["runs"]
     if p["sweep"]["long.mute_for"] == "none")' out.json
 json 'sum(r["signals_lost"] for p in d["points"] for r in p["runs"]) > 0' out.json
 
+say "three datacenters, less buffer than is shared out, faster links, 1 ms of them, 10 km"
+set -- --set long.slot=5us --set topology.long_delay=10km --set workload.duration=1ms
+sim "$scenarios/three-sites.ini" "$@" --json out.json
+json 'len(d["points"]) == 12 and all(r["done"] == r["flows"] > 0 == r["dropped_packets"]
+    for p in d["points"] for r in p["runs"])' out.json
+json '[(c["from_site"], c["to_site"]) for c in d["points"][2]["runs"][0]["classes"]] ==
+    [(0, 1), (0, 2), (1, 2)]' out.json
+sim "$scenarios/overbook.ini" "$@" --sweep run.variant=bifrost,cbfc --sweep long.overbook=1,16 --json out.json
+json 'all(r["done"] == r["flows"] > 0 and (r["dropped_packets"] > 0) == (p["sweep"]["long.overbook"] == "16")
+    for p in d["points"] for r in p["runs"])' out.json
+sim "$scenarios/faster.ini" "$@" --json out.json
+json 'len(d["points"]) == 12 and all(r["done"] == r["flows"] > 0 == r["dropped_packets"]
+    for p in d["points"] for r in p["runs"])' out.json
+
 say "cases A, B and C of figure 9, 2 ms of them"
 for file in fig9a fig9b fig9c fig9d; do
     sim "$scenarios/$file.ini" --set run.until=22ms --json out.json

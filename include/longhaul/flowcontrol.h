@@ -129,6 +129,9 @@ struct lh_bifrost {
     uint32_t grants_count;
     uint32_t next;       /* in the ring of grants: the oldest */
     uint64_t rest_bytes; /* delta modulo the slot */
+    uint64_t late_bytes; /* what a pause may wait behind, and itself */
+    bool stopped;        /* nothing was granted for the last slot */
+    bool tells;          /* a frame is to be sent now, though it pauses for nothing */
 };
 
 /* Slots whose grants may still be on their way: the room that lh_bifrost_init() needs for them. */
@@ -157,7 +160,9 @@ LH_API lh_time lh_bifrost_guard_ns(const struct lh_bifrost_config *config);
 LH_API uint64_t lh_bifrost_guard_headroom(const struct lh_bifrost_config *config);
 /* A slot has ended. queue_bytes (L): came by the link and is here; received_bytes: came in that slot.
  * Returns the quanta of the pause to send now, for lh_pfc_part() where a slot is longer than a frame can
- * say; 0: none is needed. */
+ * say. 0: none is needed, but for a frame of 0 quanta when bifrost->tells: it ends a pause that was longer
+ * than its slot. Such is one that grants nothing, so that the next is there in time, whatever it waits
+ * behind; or each slot would let a packet through for as long as nothing drains. */
 LH_API uint32_t lh_bifrost_on_slot(struct lh_bifrost *bifrost, uint64_t queue_bytes,
                                    uint64_t received_bytes);
 

@@ -12,6 +12,8 @@
  *   says only how much headroom there is for leaks.
  * - A pause has whole quanta. What is booked in F is what the pause leaves of the slot, not the c that it
  *   was rounded from, or F would drift; so H needs a quantum more.
+ * - A pause that grants nothing lasts longer than the slot, until the next is there though it waits behind a
+ *   packet on the way. What slips in between two of these could be deducted from nothing.
  * - Line 15 takes what arrived off F, the proof takes off what was granted; see lh_bifrost_init().
  *
  * SPDX-License-Identifier: BSD-3-Clause
@@ -26,6 +28,7 @@
 
 #define GUARD_SLOTS_MAX 1000u
 #define SLOT_BYTES_MAX  (1u << 30)
+#define MTU_MAX         (1u << 20)
 
 /* ---- configuration ----------------------------------------------------------------------------------- */
 
@@ -34,8 +37,16 @@ static uint64_t slot_bytes(const struct lh_bifrost_config *config)
     return flow_bytes_in(config->rate_bps, config->slot_ns);
 }
 
+/* A frame is late by what it waits behind, and its own length. */
+static uint64_t late_bytes(const struct lh_bifrost_config *config)
+{
+    return (uint64_t)config->mtu_bytes + LH_PFC_FRAME_BYTES;
+}
+
 static int check_link(const struct lh_bifrost_config *config)
 {
+    if (config->mtu_bytes > MTU_MAX)
+        return lh_fail(LH_ERANGE, "packets of %u bytes: at most %u", config->mtu_bytes, MTU_MAX);
     if (config->rate_bps < FLOW_RATE_MIN || config->rate_bps > FLOW_RATE_MAX)
         return lh_fail(LH_ERANGE, "the link has %" PRIu64 " bit/s: 1e6 to 1e14", config->rate_bps);
     if (config->delay_ns > FLOW_SPAN_MAX / 2)
@@ -86,11 +97,12 @@ static int check_headroom(const struct lh_bifrost_config *config)
                        "a guard of %u slots: %u at most; it is to stop the upstream within a "
                        "fraction of a round trip",
                        config->guard_slots, GUARD_SLOTS_MAX);
-    if (config->guard_slots != 0 && slot_bytes(config) > LH_PFC_QUANTA_MAX * LH_PFC_QUANTUM_BYTES)
+    uint64_t longest = slot_bytes(config) + late_bytes(config);
+    if (config->guard_slots != 0 && longest > LH_PFC_QUANTA_MAX * LH_PFC_QUANTUM_BYTES)
         return lh_fail(LH_ERANGE,
-                       "a guard, and a slot of %" PRIu64 " ns with %" PRIu64
+                       "a guard, and a slot of %" PRIu64 " ns, with what a frame waits for %" PRIu64
                        " bytes: one frame can pause %u, by its 16 bits; shorten the slot",
-                       config->slot_ns, slot_bytes(config), LH_PFC_QUANTA_MAX * LH_PFC_QUANTUM_BYTES);
+                       config->slot_ns, longest, LH_PFC_QUANTA_MAX * LH_PFC_QUANTUM_BYTES);
     uint64_t guard = lh_bifrost_guard_headroom(config);
     if (config->headroom_bytes - leaks < guard)
         return lh_fail(LH_EINVAL,
@@ -118,12 +130,6 @@ int lh_bifrost_check(const struct lh_bifrost_config *config)
 
 /* ---- the guard --------------------------------------------------------------------------------------- */
 
-/* A frame is late by what it waits behind, and its own length. */
-static uint64_t late_bytes(const struct lh_bifrost_config *config)
-{
-    return (uint64_t)config->mtu_bytes + LH_PFC_FRAME_BYTES;
-}
-
 lh_time lh_bifrost_guard_ns(const struct lh_bifrost_config *config)
 {
     if (config->guard_slots == 0)
@@ -147,7 +153,8 @@ uint64_t lh_bifrost_guard_headroom(const struct lh_bifrost_config *config)
 
 uint32_t lh_bifrost_grants(const struct lh_bifrost_config *config)
 {
-    uint64_t slots = config->delta_bytes / slot_bytes(config) + 2;
+    uint64_t slot = slot_bytes(config);
+    uint64_t slots = slot > 0 ? config->delta_bytes / slot + 2 : 0;
     return slots < UINT32_MAX ? (uint32_t)slots : UINT32_MAX;
 }
 
@@ -163,6 +170,7 @@ void lh_bifrost_init(struct lh_bifrost *bifrost, const struct lh_bifrost_config 
         .grants = grants,
         .grants_count = grants != NULL ? lh_bifrost_grants(config) : 0,
         .rest_bytes = config->delta_bytes % slot,
+        .late_bytes = late_bytes(config),
     };
     for (uint32_t i = 0; i < bifrost->grants_count; i++)
         grants[i] = (uint32_t)slot;
@@ -188,13 +196,17 @@ static void remember(struct lh_bifrost *bifrost, uint64_t granted)
         bifrost->next = 0;
 }
 
+static uint32_t quanta_of(uint64_t bytes)
+{
+    return (uint32_t)((bytes + LH_PFC_QUANTUM_BYTES - 1) / LH_PFC_QUANTUM_BYTES);
+}
+
 uint32_t lh_bifrost_on_slot(struct lh_bifrost *bifrost, uint64_t queue_bytes, uint64_t received_bytes)
 {
     uint64_t slot = bifrost->slot_bytes;
     uint64_t taken = queue_bytes + bifrost->incoming_bytes;
     uint64_t left = taken < bifrost->buffer_bytes ? bifrost->buffer_bytes - taken : 0;
-    uint64_t withheld = left < slot ? slot - left : 0;
-    uint32_t quanta = (uint32_t)((withheld + LH_PFC_QUANTUM_BYTES - 1) / LH_PFC_QUANTUM_BYTES);
+    uint32_t quanta = quanta_of(left < slot ? slot - left : 0);
     uint64_t paused = (uint64_t)quanta * LH_PFC_QUANTUM_BYTES;
     uint64_t granted = paused < slot ? slot - paused : 0;
     uint64_t gone = bifrost->grants != NULL ? granted_arrival(bifrost) : received_bytes;
@@ -203,5 +215,7 @@ uint32_t lh_bifrost_on_slot(struct lh_bifrost *bifrost, uint64_t queue_bytes, ui
     bifrost->incoming_bytes = incoming < bifrost->most_bytes ? incoming : bifrost->most_bytes;
     if (bifrost->grants != NULL)
         remember(bifrost, granted);
-    return quanta;
+    bifrost->tells = quanta > 0 || bifrost->stopped;
+    bifrost->stopped = granted == 0;
+    return bifrost->stopped ? quanta_of(slot + bifrost->late_bytes) : quanta;
 }

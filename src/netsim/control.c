@@ -130,7 +130,7 @@ static void on_slot(struct netsim *net, uint32_t number)
     machine->received_bytes = 0;
     if (quanta > 0)
         tell_pause(net, number, quanta);
-    else if (machine->guard_ps != 0)
+    else if (machine->guard_ps != 0 || machine->bifrost.tells)
         netsim_control_tell(net, machine->port, LH_NETSIM_RESUME, 0);
     if (machine->rests)
         cancel(net, long_event(net, number, NETSIM_LONG_GUARD));

@@ -86,6 +86,32 @@ static void a_stop_overflows_nothing_and_costs_only_itself(void **state)
     }
 }
 
+/* Signals that wait behind packets, as the way back is full, too; and a way out that stands
+ * still for forty round trips. Whatever slips past a pause then adds up. */
+static void a_long_stop_with_a_full_way_back(void **state)
+{
+    (void)state;
+    for (size_t w = 0; w < WAYS; w++) {
+        struct netsim_config config = way_config(&ways[w]);
+        struct netsim_flow_request flows[2 * HOSTS];
+        for (uint32_t i = 0; i < HOSTS; i++) {
+            flows[2 * i] = (struct netsim_flow_request){60000000, 0, i, HOSTS + i};
+            flows[2 * i + 1] = (struct netsim_flow_request){120000000, 0, HOSTS + i, i};
+        }
+        netsim_world_open(&world, &config, flows, 2 * HOSTS, 1);
+        assert_int_equal(netsim_run(&world.net, NETSIM_PS_PER_MS, UINT64_MAX), 0);
+        stop_receivers(HOSTS, true);
+        assert_int_equal(netsim_run(&world.net, 9 * NETSIM_PS_PER_MS, UINT64_MAX), 0);
+        stop_receivers(HOSTS, false);
+        assert_int_equal(netsim_run(&world.net, NETSIM_PS_PER_S, UINT64_MAX), 1);
+        netsim_world_check_done(&world);
+        if (w != WAY_PRINTED && world.net.totals.dropped_packets != 0)
+            fail_msg("%s: %llu packets dropped", ways[w].name,
+                     (unsigned long long)world.net.totals.dropped_packets);
+        netsim_world_close(&world);
+    }
+}
+
 /* A slot of 4.5 MB, which no frame can pause: a second one follows. */
 static void a_slot_longer_than_a_frame_can_pause(void **state)
 {
@@ -241,6 +267,7 @@ int main(void)
         cmocka_unit_test(a_free_way_is_used_in_full),
         cmocka_unit_test(a_narrow_way_out_is_never_idle),
         cmocka_unit_test(a_stop_overflows_nothing_and_costs_only_itself),
+        cmocka_unit_test(a_long_stop_with_a_full_way_back),
         cmocka_unit_test(a_slot_longer_than_a_frame_can_pause),
         cmocka_unit_test(too_small_a_buffer_drops),
         cmocka_unit_test(an_overbooked_buffer_drops_only_when_it_is_needed),

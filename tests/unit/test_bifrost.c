@@ -42,6 +42,23 @@ static void an_empty_queue_pauses_nobody(void **state)
     assert_int_equal(port.incoming_bytes, 2625000);
 }
 
+/* A slot that grants nothing is paused for longer; the next frame ends that, though it pauses for nothing. */
+static void a_longer_pause_is_ended(void **state)
+{
+    (void)state;
+    struct lh_bifrost_config config = small_config();
+    struct lh_bifrost port;
+    lh_bifrost_init(&port, &config, NULL);
+    assert_int_equal(lh_bifrost_on_slot(&port, 0, 125000), 0);
+    assert_false(port.tells);
+    assert_int_equal(lh_bifrost_on_slot(&port, 3000000, 125000), 1978);
+    assert_true(port.tells && port.stopped);
+    assert_int_equal(lh_bifrost_on_slot(&port, 0, 125000), 0);
+    assert_true(port.tells && !port.stopped);
+    assert_int_equal(lh_bifrost_on_slot(&port, 0, 125000), 0);
+    assert_false(port.tells);
+}
+
 /* H - L - F decides: a slot of it and nothing is paused, a byte less and it is a quantum. */
 static void grants_at_the_boundary(void **state)
 {
@@ -56,9 +73,9 @@ static void grants_at_the_boundary(void **state)
         {65, 1}, /* one byte less: 64 paused, 124,936 granted */
         {64 + 64, 1},
         {64 + 65, 2},
-        {64 + 124999, 1954}, /* a byte is left, which no pause can say: 1953.125 quanta are the slot */
-        {64 + 125000, 1954}, /* nothing */
-        {10000000, 1954},    /* more than nothing cannot be taken back */
+        {64 + 124999, 1978}, /* a byte is left, which no pause can say: 1953.125 quanta are the slot */
+        {64 + 125000, 1978}, /* nothing: the slot, a packet and a frame */
+        {10000000, 1978},    /* more than nothing cannot be taken back */
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         lh_bifrost_init(&port, &config, NULL);
@@ -134,7 +151,7 @@ static void with_less_than_delta_an_idle_link_stands(void **state)
         uint32_t whole_pauses = 0;
         lh_bifrost_init(&port, &config, by_grants != 0 ? grants : NULL);
         for (int i = 0; i < 1000; i++)
-            whole_pauses += lh_bifrost_on_slot(&port, 0, 0) == 1954;
+            whole_pauses += lh_bifrost_on_slot(&port, 0, 0) == 1978;
         assert_int_equal(whole_pauses == 1000, by_grants == 0);
     }
 }
@@ -203,8 +220,13 @@ static void configurations_that_cannot_work_are_refused(void **state)
     assert_int_equal(lh_bifrost_check(&bad), 0);
     bad.slot_ns = 335540; /* from here on a pause may need two frames, which a guard cannot have */
     assert_int_equal(lh_bifrost_check(&bad), 0);
+    bad.slot_ns = 335414; /* a guarded one never: that with a packet and a frame */
     bad.guard_slots = 1;
+    bad.headroom_bytes = 1 << 20;
+    assert_int_equal(lh_bifrost_check(&bad), 0);
+    bad.slot_ns++;
     refuse(bad, LH_ERANGE, "16 bits");
+    bad.headroom_bytes = 1500;
     bad.guard_slots = 0;
     bad.slot_ns = bad.delay_ns = 86000000;
     bad.delta_bytes = bad.buffer_bytes = (uint64_t)1 << 32;
@@ -230,6 +252,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_empty_queue_pauses_nobody),
         cmocka_unit_test(grants_at_the_boundary),
+        cmocka_unit_test(a_longer_pause_is_ended),
         cmocka_unit_test(the_worst_case_of_figure_5),
         cmocka_unit_test(with_less_it_carries_a_part),
         cmocka_unit_test(with_less_than_delta_an_idle_link_stands),

@@ -68,7 +68,8 @@ LH_API int lh_pfc_check(const struct lh_pfc_thresholds *thresholds);
 /* What this port may hold now. */
 LH_API uint64_t lh_pfc_threshold(const struct lh_pfc_thresholds *thresholds, uint64_t free_bytes);
 /* After an arrival, after a departure, and whenever more or less is free: what to tell the upstream. Bit
- * p of *stopped is set while priority p is paused. */
+ * p of *stopped is set while priority p is paused. A switch may leave out changes of what is free, as
+ * most do: then the port hears of them at its own next packet. */
 LH_API enum lh_flow_signal lh_pfc_update(const struct lh_pfc_thresholds *thresholds, uint64_t held_bytes,
                                          uint64_t free_bytes, uint8_t priority, uint8_t *stopped);
 
@@ -241,7 +242,7 @@ struct lh_flow_needs {
     uint64_t pfc_xoff_bytes; /* so that the queue lasts until what is resumed arrives: a BDP, two packets */
     uint64_t pfc_buffer_bytes;       /* both */
     uint64_t bifrost_h_bytes;        /* delta + 2 slots + a quantum */
-    uint64_t bifrost_headroom_bytes; /* k packets */
+    uint64_t bifrost_headroom_bytes; /* k packets, one of each slot on its way, and that a pause is late */
     uint64_t bifrost_buffer_bytes;   /* both */
     double bifrost_pause_share;      /* of the bandwidth back: a frame in each slot */
     uint64_t cbfc_buffer_bytes;      /* a BDP, three packets, a credit message, in blocks */

@@ -40,25 +40,34 @@ static void cbfc_needs(const struct lh_flow_link *link, struct lh_flow_needs *ne
     needs->cbfc_reach_ns = bits * LH_NS_PER_S / link->rate_bps / 2;
 }
 
+/* H, and what slips past pauses: each slot's may let a packet through, which is known when it has come; k
+ * more; and a pause is late by what it waits behind. */
+static void bifrost_needs(const struct lh_flow_link *link, struct lh_flow_needs *needs)
+{
+    uint64_t slot = flow_bytes_in(link->rate_bps, link->slot_ns);
+    uint64_t late = (uint64_t)link->mtu_bytes + LH_PFC_FRAME_BYTES;
+    uint64_t slots = (needs->bdp_bytes + late) / slot + 4; /* as lh_bifrost_grants(), and two that begin */
+    needs->bifrost_h_bytes = needs->bdp_bytes + 2 * slot + LH_PFC_QUANTUM_BYTES;
+    needs->bifrost_headroom_bytes = late + (slots + link->leak_slots) * link->mtu_bytes;
+    needs->bifrost_buffer_bytes = needs->bifrost_h_bytes + needs->bifrost_headroom_bytes;
+    needs->bifrost_pause_share = (double)LH_PFC_FRAME_BYTES / (double)slot;
+}
+
 int lh_flow_needs(const struct lh_flow_link *link, struct lh_flow_needs *needs)
 {
     int rc = check(link);
     if (rc != 0)
         return rc;
     uint64_t bdp = flow_bytes_in(link->rate_bps, 2 * link->delay_ns);
-    uint64_t slot = flow_bytes_in(link->rate_bps, link->slot_ns);
     uint64_t packets = 2 * (uint64_t)link->mtu_bytes;
     *needs = (struct lh_flow_needs){
         .bdp_bytes = bdp,
         .pfc_headroom_bytes = bdp + packets + LH_PFC_FRAME_BYTES,
         .pfc_xoff_bytes = bdp + packets,
-        .bifrost_h_bytes = bdp + 2 * slot + LH_PFC_QUANTUM_BYTES,
-        .bifrost_headroom_bytes = (uint64_t)link->leak_slots * link->mtu_bytes,
-        .bifrost_pause_share = (double)LH_PFC_FRAME_BYTES / (double)slot,
         .swing_relay_bytes = bdp + packets + LH_PFC_FRAME_BYTES,
     };
     needs->pfc_buffer_bytes = needs->pfc_headroom_bytes + needs->pfc_xoff_bytes;
-    needs->bifrost_buffer_bytes = needs->bifrost_h_bytes + needs->bifrost_headroom_bytes;
+    bifrost_needs(link, needs);
     cbfc_needs(link, needs);
     return 0;
 }

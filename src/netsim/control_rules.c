@@ -138,8 +138,10 @@ static int bifrost_rule(const struct netsim_long_config *longs, const struct lh_
     bifrost->headroom_bytes = leaks + lh_bifrost_guard_headroom(bifrost);
     uint64_t least = bifrost->delta_bytes + needs->bifrost_h_bytes - needs->bdp_bytes;
     uint64_t headroom = bifrost->headroom_bytes;
+    /* By grants each slot under way may have leaked a packet when it arrives: room for these, if there is. */
+    uint64_t slipped = ((uint64_t)lh_bifrost_grants(bifrost) + 2) * link->mtu_bytes;
     uint64_t given = longs->buffer_bytes > headroom ? longs->buffer_bytes - headroom : 0;
-    bifrost->buffer_bytes = longs->buffer_bytes != 0 ? given : least;
+    bifrost->buffer_bytes = given > least + slipped ? given - slipped : least;
     rule->control = NETSIM_CONTROL_BIFROST;
     rule->by_arrivals = longs->by_arrivals;
     if (link->slot_ns > link->delay_ns)
@@ -162,10 +164,7 @@ static int bifrost_rule(const struct netsim_long_config *longs, const struct lh_
     int rc = lh_bifrost_check(bifrost);
     if (rc != 0)
         return rc;
-    /* By grants each slot under way may have leaked a packet when it arrives. */
-    uint64_t slots = (uint64_t)lh_bifrost_grants(bifrost) + 2;
-    rule->own_bytes =
-        longs->buffer_bytes != 0 ? longs->buffer_bytes : least + headroom + slots * link->mtu_bytes;
+    rule->own_bytes = longs->buffer_bytes != 0 ? longs->buffer_bytes : least + headroom + slipped;
     return 0;
 }
 

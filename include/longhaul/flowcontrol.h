@@ -204,6 +204,8 @@ LH_API void lh_cbfc_receiver_init(struct lh_cbfc_receiver *receiver, bool wide, 
 LH_API bool lh_cbfc_on_packet(struct lh_cbfc_receiver *receiver, uint64_t bytes);
 /* A packet has left. True: it is time to tell lh_cbfc_limit(). */
 LH_API bool lh_cbfc_on_freed(struct lh_cbfc_receiver *receiver, uint64_t bytes);
+/* The same, to be asked after an arrival: there 12 bits can tell of more than before. */
+LH_API bool lh_cbfc_is_due(const struct lh_cbfc_receiver *receiver);
 /* The limit to tell the upstream now (FCCL). */
 LH_API uint64_t lh_cbfc_limit(struct lh_cbfc_receiver *receiver);
 /* The upstream tells its FCTBS: what was lost on the way is not waited for any longer. */

@@ -89,13 +89,18 @@ static uint64_t limit_now(const struct lh_cbfc_receiver *receiver)
     return (receiver->received_blocks + (room < most ? room : most)) & mask(receiver->wide);
 }
 
+bool lh_cbfc_is_due(const struct lh_cbfc_receiver *receiver)
+{
+    uint64_t grown = (limit_now(receiver) - receiver->told_blocks) & mask(receiver->wide);
+    return grown <= ahead_max(receiver->wide) && grown >= receiver->tell_blocks;
+}
+
 bool lh_cbfc_on_freed(struct lh_cbfc_receiver *receiver, uint64_t bytes)
 {
     uint64_t blocks = lh_cbfc_blocks(bytes);
     assert(receiver->held_blocks >= blocks);
     receiver->held_blocks -= blocks;
-    uint64_t grown = (limit_now(receiver) - receiver->told_blocks) & mask(receiver->wide);
-    return grown <= ahead_max(receiver->wide) && grown >= receiver->tell_blocks;
+    return lh_cbfc_is_due(receiver);
 }
 
 uint64_t lh_cbfc_limit(struct lh_cbfc_receiver *receiver)

@@ -138,6 +138,18 @@ static int check_workload(const struct netsim_workload_config *workload)
     return 0;
 }
 
+static int check_priorities(const struct netsim_config *config)
+{
+    const struct netsim_transport_config *transport = &config->transport;
+    bool credits = config->switches.credit_bytes != 0 || config->longs.control == NETSIM_LONG_CBFC;
+    if (!credits || transport->ack_bytes == 0 || transport->ack_priority != transport->data_priority)
+        return 0;
+    return lh_fail(LH_EINVAL,
+                   "transport.ack_priority is %u, that of the data: acknowledgements have no credits, and "
+                   "would take the room of what has; give them another",
+                   transport->ack_priority);
+}
+
 int netsim_config_check(const struct netsim_config *config)
 {
     int rc = check_transport(&config->transport);
@@ -145,6 +157,8 @@ int netsim_config_check(const struct netsim_config *config)
         rc = check_congestion(config);
     if (rc == 0)
         rc = check_switches(config);
+    if (rc == 0)
+        rc = check_priorities(config);
     if (rc == 0)
         rc = netsim_drift_check(config->longs.drift_ps, config->longs.drift_period_ps);
     if (rc == 0)

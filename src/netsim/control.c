@@ -194,13 +194,16 @@ static bool has_credit(const struct netsim_packet *packet)
     return packet->kind == LH_NETSIM_DATA && (packet->flags & NETSIM_COPY) == 0;
 }
 
+static void tell_limit(struct netsim *net, uint32_t link)
+{
+    netsim_control_tell(net, link, LH_NETSIM_CREDIT, lh_cbfc_limit(&net->credits[link].receiver));
+    netsim_refresh_begin(net, link);
+}
+
 static void freed(struct netsim *net, uint32_t link, uint32_t bytes)
 {
-    struct lh_cbfc_receiver *receiver = &net->credits[link].receiver;
-    if (!lh_cbfc_on_freed(receiver, bytes))
-        return;
-    netsim_control_tell(net, link, LH_NETSIM_CREDIT, lh_cbfc_limit(receiver));
-    netsim_refresh_begin(net, link);
+    if (lh_cbfc_on_freed(&net->credits[link].receiver, bytes))
+        tell_limit(net, link);
 }
 
 /* InfiniBand's sender tells its total from time to time, so that the receiver finds what is missing. Here
@@ -227,6 +230,8 @@ void netsim_control_on_arrival(struct netsim *net, uint32_t link, const struct n
             bool fits = lh_cbfc_on_packet(&net->credits[link].receiver, packet->wire_bytes);
             assert(fits);
             (void)fits;
+            if (lh_cbfc_is_due(&net->credits[link].receiver))
+                tell_limit(net, link);
         }
         break;
     case NETSIM_CONTROL_BIFROST:

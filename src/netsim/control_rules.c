@@ -39,6 +39,32 @@ void netsim_mark_borders(struct netsim_graph *graph)
     }
 }
 
+/* ---- credits ----------------------------------------------------------------------------------------- */
+
+static uint64_t usable_buffer(uint64_t buffer_bytes, bool wide)
+{
+    uint64_t most = (uint64_t)LH_CBFC_BLOCKS_12BIT * LH_CBFC_BLOCK_BYTES;
+    return wide || buffer_bytes < most ? buffer_bytes : most;
+}
+
+/* A sender that waits has used all that it was told but less than a packet. When all of it has left the
+ * buffer, what is free and untold must be worth telling. A block always is, where a packet fits in. */
+static uint64_t longest_step(uint64_t buffer_bytes, bool wide, uint32_t packet_bytes)
+{
+    uint64_t least = (uint64_t)packet_bytes + 2 * (uint64_t)LH_CBFC_BLOCK_BYTES; /* both in whole blocks */
+    uint64_t buffer = usable_buffer(buffer_bytes, wide);
+    return buffer > least + LH_CBFC_BLOCK_BYTES ? buffer - least : LH_CBFC_BLOCK_BYTES;
+}
+
+/* A packet, or as much of one as such a buffer allows. */
+static uint64_t credit_step(uint64_t given_bytes, uint64_t buffer_bytes, bool wide, uint32_t packet_bytes)
+{
+    uint64_t longest = longest_step(buffer_bytes, wide, packet_bytes);
+    if (given_bytes != 0)
+        return given_bytes;
+    return packet_bytes < longest ? packet_bytes : longest;
+}
+
 /* ---- inside a site ----------------------------------------------------------------------------------- */
 
 static void inside_rule(const struct netsim_config *config, struct netsim_control_rule *rule)
@@ -53,8 +79,8 @@ static void inside_rule(const struct netsim_config *config, struct netsim_contro
     } else if (switches->credit_bytes != 0) {
         rule->control = NETSIM_CONTROL_CREDITS;
         rule->own_bytes = rule->credit_bytes = switches->credit_bytes;
-        rule->step_bytes =
-            switches->credit_step_bytes != 0 ? switches->credit_step_bytes : netsim_frame_bytes(config);
+        rule->step_bytes = credit_step(switches->credit_step_bytes, switches->credit_bytes, true,
+                                       netsim_frame_bytes(config));
     }
 }
 
@@ -67,21 +93,16 @@ static void border_rule(const struct netsim_config *config, struct netsim_contro
         rule->own_bytes = config->longs.port_bytes;
 }
 
-/* A sender that waits has used all that it was told but less than a packet. When all of it has left the
- * buffer, what is free and untold must be worth telling. */
 int netsim_credit_step_check(const char *key, uint64_t step_bytes, uint64_t buffer_bytes, bool wide,
                              uint32_t packet_bytes)
 {
-    uint64_t most = (uint64_t)LH_CBFC_BLOCKS_12BIT * LH_CBFC_BLOCK_BYTES;
-    uint64_t buffer = wide || buffer_bytes < most ? buffer_bytes : most;
-    uint64_t least = (uint64_t)packet_bytes + 2 * (uint64_t)LH_CBFC_BLOCK_BYTES; /* both in whole blocks */
-    uint64_t longest = buffer > least ? buffer - least : 0;
-    if (step_bytes <= packet_bytes || step_bytes <= longest)
+    uint64_t longest = longest_step(buffer_bytes, wide, packet_bytes);
+    if (step_bytes <= longest)
         return 0;
     return lh_fail(LH_EINVAL,
                    "%s is %" PRIu64 " bytes: the link would stop for ever, as of a buffer of %" PRIu64
                    " at most %" PRIu64 " may go untold; lower it",
-                   key, step_bytes, buffer, longest);
+                   key, step_bytes, usable_buffer(buffer_bytes, wide), longest);
 }
 
 /* ---- the long link ----------------------------------------------------------------------------------- */
@@ -176,13 +197,13 @@ static int credits_rule(const struct netsim_long_config *longs, const struct lh_
     rule->credit_bytes = rule->own_bytes;
     rule->wide = !longs->credits_12bit;
     rule->refresh_ps = longs->credit_refresh_ps;
-    rule->step_bytes = longs->credit_step_bytes != 0 ? longs->credit_step_bytes : link->mtu_bytes;
+    rule->step_bytes = credit_step(longs->credit_step_bytes, rule->own_bytes, rule->wide, link->mtu_bytes);
     if (rule->own_bytes < link->mtu_bytes + LH_CBFC_BLOCK_BYTES)
         return lh_fail(LH_EINVAL,
                        "long.buffer is %" PRIu64 " bytes: not one packet of %u fits in; raise it",
                        rule->own_bytes, link->mtu_bytes);
-    return netsim_credit_step_check("long.credit_step", rule->step_bytes, rule->own_bytes, rule->wide,
-                                    link->mtu_bytes);
+    return netsim_credit_step_check("long.credit_step", longs->credit_step_bytes, rule->own_bytes,
+                                    rule->wide, link->mtu_bytes);
 }
 
 static int relay_rule(const struct netsim_config *config, const struct netsim_graph *graph,

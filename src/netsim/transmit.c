@@ -33,9 +33,11 @@ static void copy_arrives(struct netsim *net, uint32_t number, const struct netsi
 
 /* Faults spare what would stop a link for ever: a pause that lasts until the resume, this resume, a credit.
  * They do not spare a pause that ends by itself. */
-static bool is_spared(const struct netsim_packet *packet)
+static bool is_spared(const struct netsim *net, uint32_t number, const struct netsim_packet *packet)
 {
-    return netsim_is_control(packet) && (packet->kind != LH_NETSIM_PAUSE || packet->cookie == NETSIM_HOLD);
+    bool bifrost = net->ports[net->ports[number].reverse].control == NETSIM_CONTROL_BIFROST;
+    return netsim_is_control(packet) && !bifrost &&
+           (packet->kind != LH_NETSIM_PAUSE || packet->cookie == NETSIM_HOLD);
 }
 
 /* Signals have losses of their own, which spare none. */
@@ -56,7 +58,7 @@ static void launch_faulty(struct netsim *net, uint32_t number, uint32_t packet, 
         netsim_packet_put(&net->pool, packet);
         return;
     }
-    if (more->faults == NULL || is_spared(launched)) {
+    if (more->faults == NULL || is_spared(net, number, launched)) {
         netsim_wire_insert(net, number, packet);
         return;
     }

@@ -166,7 +166,7 @@ static void draw_control(uint64_t seed, struct netsim_config *config, uint32_t f
     lh_prng_seed(&prng, seed ^ 0x5851F42D4C957F2Du);
     if (coin(&prng, 0.2)) {
         config->switches.pfc = false;
-        config->switches.credit_bytes = (uint64_t)frame * PICK(&prng, 2, 3, 20, 300) + LH_CBFC_BLOCK_BYTES;
+        config->switches.credit_bytes = (uint64_t)frame * PICK(&prng, 1, 3, 20, 300) + LH_CBFC_BLOCK_BYTES;
     } else if (coin(&prng, 0.3)) {
         config->switches.pfc_alpha = lh_prng_double(&prng);
     }
@@ -202,6 +202,11 @@ static struct netsim_config draw(uint64_t seed)
     draw_workload(&prng, &config);
     draw_kind(seed, &config);
     draw_control(seed, &config, frame);
+    bool credits = config.switches.credit_bytes != 0 || config.longs.control == NETSIM_LONG_CBFC;
+    if (credits && config.transport.ack_priority == config.transport.data_priority) {
+        config.transport.data_priority %= 7;
+        config.transport.ack_priority = (uint8_t)(config.transport.data_priority + 1);
+    }
     config.packets_max = 1 << 18;
     assert_int_equal(netsim_config_check(&config), 0);
     return config;

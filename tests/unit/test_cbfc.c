@@ -175,6 +175,23 @@ static void twelve_bits_reach_so_far_and_no_further(void **state)
     assert_int_equal(needs.cbfc_reach_ns, 5242); /* 1.05 km at 5 us each */
 }
 
+/* A buffer larger than 12 bits can tell of: each arrival lets it tell of more, though nothing leaves. */
+static void arrivals_let_twelve_bits_tell_of_more(void **state)
+{
+    (void)state;
+    for (int wide = 0; wide < 2; wide++) {
+        struct lh_cbfc_receiver receiver;
+        lh_cbfc_receiver_init(&receiver, wide != 0, 1 << 20, PACKET);
+        uint64_t first = lh_cbfc_limit(&receiver);
+        assert_int_equal(first, wide != 0 ? (1 << 20) / 64 : 2048);
+        assert_false(lh_cbfc_is_due(&receiver));
+        assert_true(lh_cbfc_on_packet(&receiver, PACKET));
+        assert_int_equal(lh_cbfc_is_due(&receiver), wide == 0);
+        assert_int_equal(lh_cbfc_limit(&receiver), wide != 0 ? first : 2048 + PACKET / 64);
+        assert_false(lh_cbfc_is_due(&receiver));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -186,6 +203,7 @@ int main(void)
         cmocka_unit_test(the_total_mends_what_was_lost),
         cmocka_unit_test(a_round_trip_of_buffer_keeps_the_link_full),
         cmocka_unit_test(twelve_bits_reach_so_far_and_no_further),
+        cmocka_unit_test(arrivals_let_twelve_bits_tell_of_more),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -202,6 +202,20 @@ static void credits_are_told_by_the_packet_or_in_steps(void **state)
     refuses(LH_EINVAL, "at most 129444");
 }
 
+/* A buffer of little more than a packet is told of in smaller steps, or nobody would ever go on. */
+static void a_small_buffer_is_told_of_block_by_block(void **state)
+{
+    (void)state;
+    set("long.flow_control", "cbfc");
+    set("long.buffer", "1600");
+    build();
+    assert_int_equal(netsim_control_check(&config, &graph), 0);
+    assert_int_equal(rule_of("a.dci", "b.dci").step_bytes, 64);
+    set("transport.ack_priority", "3");
+    assert_int_equal(netsim_config_check(&config), -LH_EINVAL);
+    assert_non_null(strstr(lh_last_error(), "transport.ack_priority is 3"));
+}
+
 static void overbooking_shares_out_more_than_is_there(void **state)
 {
     (void)state;
@@ -279,6 +293,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(relays_stand_between, paper, end),
         cmocka_unit_test_setup_teardown(credits_are_everywhere_but_to_hosts, paper, end),
         cmocka_unit_test_setup_teardown(credits_are_told_by_the_packet_or_in_steps, paper, end),
+        cmocka_unit_test_setup_teardown(a_small_buffer_is_told_of_block_by_block, paper, end),
         cmocka_unit_test_setup_teardown(overbooking_shares_out_more_than_is_there, paper, end),
         cmocka_unit_test_setup_teardown(what_cannot_work_is_refused, paper, end),
     };

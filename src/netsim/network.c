@@ -252,7 +252,7 @@ static void on_rare_event(struct netsim *net, uint32_t event)
     else if (event >= net->first_refresh_event)
         netsim_on_refresh_event(net, event - net->first_refresh_event);
     else if (event >= net->first_slot_event)
-        netsim_control_on_event(net, event - net->first_slot_event);
+        netsim_bifrost_on_event(net, event - net->first_slot_event);
     else if (event >= net->first_pace_event)
         on_pace(net, event - net->first_pace_event);
     else

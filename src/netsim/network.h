@@ -189,16 +189,25 @@ void netsim_signal_setup(struct netsim *net, const struct netsim_config *config,
 /* control.c: a packet of the data's priority has come by the link and is in the switch, or has left it. */
 void netsim_control_on_arrival(struct netsim *net, uint32_t link, const struct netsim_packet *packet);
 void netsim_control_on_departure(struct netsim *net, uint32_t link, const struct netsim_packet *packet);
-/* A packet leaves for a link with credits; or it was lost there, and its credit comes back. */
-void netsim_control_on_sent(struct netsim *net, uint32_t port, const struct netsim_packet *packet);
-void netsim_control_on_lost(struct netsim *net, uint32_t link, const struct netsim_packet *packet);
 /* A pause, resume or credit came by the link; the packet is given back. */
 void netsim_control_on_frame(struct netsim *net, uint32_t link, uint32_t packet);
-void netsim_control_on_event(struct netsim *net, uint32_t event);
 /* Sends a frame of that kind to who sends on the link. */
 void netsim_control_tell(struct netsim *net, uint32_t link, enum lh_netsim_kind kind, uint64_t value);
 /* A pause of this port has ended by itself. */
 void netsim_control_on_pause_over(struct netsim *net, uint32_t port);
+
+/* control_bifrost.c: what control.c hands to a link under Bifrost, and its timers (first_slot_event). */
+void netsim_bifrost_on_arrival(struct netsim *net, uint32_t machine, uint32_t bytes);
+void netsim_bifrost_on_frame(struct netsim *net, uint32_t port, const struct netsim_packet *frame);
+void netsim_bifrost_on_event(struct netsim *net, uint32_t event);
+
+/* control_credits.c: what control.c hands to a link under credits. */
+void netsim_credits_on_arrival(struct netsim *net, uint32_t link, const struct netsim_packet *packet);
+void netsim_credits_on_departure(struct netsim *net, uint32_t link, const struct netsim_packet *packet);
+void netsim_credits_on_limit(struct netsim *net, uint32_t port, uint64_t limit);
+/* A packet leaves for such a link; or it was lost there, and its credit comes back. */
+void netsim_credits_on_sent(struct netsim *net, uint32_t port, const struct netsim_packet *packet);
+void netsim_credits_on_lost(struct netsim *net, uint32_t link, const struct netsim_packet *packet);
 
 /* control_refresh.c: the quanta of pauses on that link; NETSIM_HOLD: they last until the resume. */
 uint64_t netsim_refresh_quanta(const struct netsim *net, uint32_t link);

@@ -103,7 +103,7 @@ static void account(struct netsim *net, struct netsim_switch *node, uint32_t lin
 static void drop(struct netsim *net, uint32_t link, uint32_t out, uint32_t packet)
 {
     if ((net->ports[link].flags & NETSIM_PORT_CREDITS) != 0)
-        netsim_control_on_lost(net, link, &net->pool.packets[packet]);
+        netsim_credits_on_lost(net, link, &net->pool.packets[packet]);
     else if (net->ports[link].control == NETSIM_CONTROL_BIFROST &&
              (net->lossless >> net->pool.packets[packet].priority & 1) != 0)
         netsim_control_on_arrival(net, link,
@@ -119,7 +119,7 @@ void netsim_on_switch_arrival(struct netsim *net, uint32_t number, uint32_t link
     struct netsim_switch *node = &net->switches[number - net->hosts_count];
     if ((arrived->flags & NETSIM_CORRUPTED) != 0 && arrived->kind != LH_NETSIM_RAW) {
         if ((net->ports[link].flags & NETSIM_PORT_CREDITS) != 0)
-            netsim_control_on_lost(net, link, arrived);
+            netsim_credits_on_lost(net, link, arrived);
         netsim_packet_put(&net->pool, packet); /* its frame check sequence is wrong */
         return;
     }

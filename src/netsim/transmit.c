@@ -70,7 +70,7 @@ static void launch_faulty(struct netsim *net, uint32_t number, uint32_t packet, 
         net->totals.lost_packets++;
         net->totals.signals_lost += netsim_is_control(launched);
         if ((net->ports[number].flags & NETSIM_PORT_CREDITS) != 0)
-            netsim_control_on_lost(net, number, launched);
+            netsim_credits_on_lost(net, number, launched);
         netsim_packet_free(net, packet);
         return;
     }
@@ -128,7 +128,7 @@ static void launch(struct netsim *net, uint32_t number, uint32_t packet)
     if ((port->flags & NETSIM_PORT_DRIFTS) != 0)
         launched->arrive_ps += netsim_drift_at(&net->more[number].drift, port->free_ps);
     if ((port->flags & NETSIM_PORT_CREDITS) != 0)
-        netsim_control_on_sent(net, number, launched);
+        netsim_credits_on_sent(net, number, launched);
     if ((port->flags & NETSIM_PORT_WATCHED) != 0)
         tell_watcher(net, number, launched);
     if ((port->flags & NETSIM_PORT_FAULTY) != 0)

@@ -162,8 +162,8 @@ LH_API uint64_t lh_bifrost_guard_headroom(const struct lh_bifrost_config *config
 /* A slot has ended. queue_bytes (L): came by the link and is here; received_bytes: came in that slot.
  * Returns the quanta of the pause to send now, for lh_pfc_part() where a slot is longer than a frame can
  * say. 0: none is needed, but for a frame of 0 quanta when bifrost->tells: it ends a pause that was longer
- * than its slot. Such is one that grants nothing, so that the next is there in time, whatever it waits
- * behind; or each slot would let a packet through for as long as nothing drains. */
+ * than its slot. Such is one that grants nothing: it lasts for two slots, so that the next is there in
+ * time, whatever it waits behind; or each slot would let a packet through for as long as nothing drains. */
 LH_API uint32_t lh_bifrost_on_slot(struct lh_bifrost *bifrost, uint64_t queue_bytes,
                                    uint64_t received_bytes);
 

@@ -12,8 +12,8 @@
  *   says only how much headroom there is for leaks.
  * - A pause has whole quanta. What is booked in F is what the pause leaves of the slot, not the c that it
  *   was rounded from, or F would drift; so H needs a quantum more.
- * - A pause that grants nothing lasts longer than the slot, until the next is there though it waits behind a
- *   packet on the way. What slips in between two of these could be deducted from nothing.
+ * - A pause that grants nothing lasts for two slots, so that the next is there though it waits behind a
+ *   packet on the way, the way gets longer, or one is lost. What slips in could be deducted from nothing.
  * - Line 15 takes what arrived off F, the proof takes off what was granted; see lh_bifrost_init().
  *
  * SPDX-License-Identifier: BSD-3-Clause
@@ -201,6 +201,15 @@ static uint32_t quanta_of(uint64_t bytes)
     return (uint32_t)((bytes + LH_PFC_QUANTUM_BYTES - 1) / LH_PFC_QUANTUM_BYTES);
 }
 
+/* Two slots, if one frame can say that; at least until the next frame is there. */
+static uint32_t whole_pause(const struct lh_bifrost *bifrost)
+{
+    uint32_t least = quanta_of(bifrost->slot_bytes + bifrost->late_bytes);
+    uint32_t two = quanta_of(2 * bifrost->slot_bytes);
+    uint32_t most = two < LH_PFC_QUANTA_MAX ? two : LH_PFC_QUANTA_MAX;
+    return least > most ? least : most;
+}
+
 uint32_t lh_bifrost_on_slot(struct lh_bifrost *bifrost, uint64_t queue_bytes, uint64_t received_bytes)
 {
     uint64_t slot = bifrost->slot_bytes;
@@ -217,5 +226,5 @@ uint32_t lh_bifrost_on_slot(struct lh_bifrost *bifrost, uint64_t queue_bytes, ui
         remember(bifrost, granted);
     bifrost->tells = quanta > 0 || bifrost->stopped;
     bifrost->stopped = granted == 0;
-    return bifrost->stopped ? quanta_of(slot + bifrost->late_bytes) : quanta;
+    return bifrost->stopped ? whole_pause(bifrost) : quanta;
 }

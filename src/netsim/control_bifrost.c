@@ -94,7 +94,8 @@ void netsim_bifrost_on_arrival(struct netsim *net, uint32_t number, uint32_t byt
     if (!machine->rests)
         return;
     machine->rests = false;
-    netsim_time back_ps = net->ports[net->ports[machine->port].reverse].delay_ps;
+    uint32_t back = net->ports[machine->port].reverse;
+    netsim_time back_ps = net->ports[back].delay_ps + netsim_drift_most(&net->more[back].drift);
     if (machine->guard_ps != 0)
         schedule_anew(net, long_event(net, number, NETSIM_LONG_GUARD),
                       net->now_ps + machine->slot_ps + back_ps + machine->guard_ps);

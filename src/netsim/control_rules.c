@@ -140,6 +140,18 @@ static int pfc_rule(const struct netsim_long_config *longs, const struct lh_flow
     return 0;
 }
 
+/* While the delay grows, pauses come further apart than slots: each lets through what the link carries in
+ * the difference, and what did so in a round trip is not known. A guard ends that. */
+static uint64_t stretched_bytes(const struct netsim_long_config *longs, const struct lh_flow_link *link)
+{
+    if (longs->drift_ps == 0)
+        return 0;
+    double slope = 2 * (double)longs->drift_ps / (double)longs->drift_period_ps;
+    double trip_s = 2e-9 * (double)link->delay_ns * slope;
+    double drift_s = 1e-12 * (double)longs->drift_ps;
+    return (uint64_t)((trip_s < drift_s ? trip_s : drift_s) * (double)link->rate_bps / 8) + 1;
+}
+
 /* Beyond delta of the fibre: a pause waits behind a packet, and takes its own time. */
 static int bifrost_rule(const struct netsim_long_config *longs, const struct lh_flow_link *link,
                         const struct lh_flow_needs *needs, struct netsim_control_rule *rule)
@@ -161,6 +173,7 @@ static int bifrost_rule(const struct netsim_long_config *longs, const struct lh_
     uint64_t headroom = bifrost->headroom_bytes;
     /* By grants each slot under way may have leaked a packet when it arrives: room for these, if there is. */
     uint64_t slipped = ((uint64_t)lh_bifrost_grants(bifrost) + 2) * link->mtu_bytes;
+    slipped += longs->guard_slots == 0 ? stretched_bytes(longs, link) : 0;
     uint64_t given = longs->buffer_bytes > headroom ? longs->buffer_bytes - headroom : 0;
     bifrost->buffer_bytes = given > least + slipped ? given - slipped : least;
     rule->control = NETSIM_CONTROL_BIFROST;
@@ -386,7 +399,7 @@ static int check_long_links(const struct netsim_config *config, const struct net
     struct netsim_control_rule rule;
     bool ruled = config->longs.control != NETSIM_LONG_SAME;
     uint32_t found = 0;
-    if (!ruled && !netsim_signals_suffer(&config->longs))
+    if (!ruled && !netsim_signals_suffer(&config->longs) && config->longs.drift_ps == 0)
         return 0;
     for (uint32_t c = 0; c < graph->cables_count; c++) {
         if (!netsim_cable_is_long(graph, &graph->cables[c]))
@@ -402,6 +415,7 @@ static int check_long_links(const struct netsim_config *config, const struct net
                        "give the switches of a topology file site=N, or leave it out",
                        ruled                           ? "long.flow_control"
                        : config->longs.signal_loss > 0 ? "long.signal_loss"
+                       : config->longs.drift_ps > 0    ? "long.drift"
                                                        : "long.mute_for");
     return 0;
 }

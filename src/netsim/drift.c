@@ -38,6 +38,11 @@ void netsim_drift_init(struct netsim_drift *drift, netsim_time most_ps, netsim_t
 }
 
 /* A double has room for the picoseconds of the longest period, which is an hour. */
+netsim_time netsim_drift_most(const struct netsim_drift *drift)
+{
+    return (netsim_time)((double)drift->half_ps * drift->slope);
+}
+
 netsim_time netsim_drift_at(const struct netsim_drift *drift, netsim_time at_ps)
 {
     netsim_time phase_ps = at_ps % (2 * drift->half_ps);

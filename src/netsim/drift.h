@@ -26,4 +26,7 @@ int netsim_drift_check(netsim_time most_ps, netsim_time period_ps);
 /* What the delay of a packet whose last bit sets out then is longer than the shortest, rounded down. */
 netsim_time netsim_drift_at(const struct netsim_drift *drift, netsim_time at_ps);
 
+/* The most that is ever added. */
+netsim_time netsim_drift_most(const struct netsim_drift *drift);
+
 #endif

@@ -112,7 +112,7 @@
       "the delay of such a link goes up by this in half a drift_period, and down again", TIME,             \
       longs.drift_ps, 0, NETSIM_PS_PER_S, NULL, 0)                                                         \
     X("long.drift_period", "time", "1s", "of the drift; more than twice as long", TIME,                    \
-      longs.drift_period_ps, 2, NETSIM_SPAN_MAX, NULL, 0)                                                  \
+      longs.drift_period_ps, NETSIM_PS_PER_NS, NETSIM_SPAN_MAX, NULL, 0)                                   \
     X("long.slot", "time", "10us", "bifrost: a pause is decided on once in this time, T", TIME,            \
       longs.slot_ps, NETSIM_PS_PER_NS, NETSIM_PS_PER_S, NULL, 0)                                           \
     X("long.delta", "size", "auto", "bifrost: what the link carries in a round trip", SIZE,                \
@@ -141,7 +141,7 @@
       "chance of each pause, resume and credit to be lost on such a link, at most 90%", RATIO,             \
       longs.signal_loss, 0, 1, NULL, 0)                                                                    \
     X("long.signal_burst", "number", "1", "mean length of such a loss, in signals", NUMBER,                \
-      longs.signal_burst, 0, 1e9, NULL, 0)                                                                 \
+      longs.signal_burst, 1, 10000, NULL, 0)                                                               \
     X("long.mute_from", "time", "0", "from here on, for mute_for, all signals on such links are lost",     \
       TIME, longs.mute_from_ps, 0, NETSIM_SPAN_MAX, NULL, 0)                                               \
     X("long.mute_for", "time", "none", "how long; none: never", TIME, longs.mute_for_ps, 0,                \

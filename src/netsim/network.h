@@ -119,8 +119,9 @@ struct netsim {
     struct netsim_signal_loss *signals; /* of the links that lose any */
     netsim_time mute_until_ps;
     struct netsim_stall {
-        uint64_t events; /* when the last packet of a flow was seen to have moved */
-        uint64_t moves;  /* how many had, until then */
+        netsim_time since_ps; /* when that was */
+        uint64_t events;      /* when the last packet of a flow was seen to have moved */
+        uint64_t moves;       /* how many had, until then */
     } stall;
 };
 

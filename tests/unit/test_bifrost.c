@@ -51,7 +51,7 @@ static void a_longer_pause_is_ended(void **state)
     lh_bifrost_init(&port, &config, NULL);
     assert_int_equal(lh_bifrost_on_slot(&port, 0, 125000), 0);
     assert_false(port.tells);
-    assert_int_equal(lh_bifrost_on_slot(&port, 3000000, 125000), 1978);
+    assert_int_equal(lh_bifrost_on_slot(&port, 3000000, 125000), 3907);
     assert_true(port.tells && port.stopped);
     assert_int_equal(lh_bifrost_on_slot(&port, 0, 125000), 0);
     assert_true(port.tells && !port.stopped);
@@ -73,9 +73,9 @@ static void grants_at_the_boundary(void **state)
         {65, 1}, /* one byte less: 64 paused, 124,936 granted */
         {64 + 64, 1},
         {64 + 65, 2},
-        {64 + 124999, 1978}, /* a byte is left, which no pause can say: 1953.125 quanta are the slot */
-        {64 + 125000, 1978}, /* nothing: the slot, a packet and a frame */
-        {10000000, 1978},    /* more than nothing cannot be taken back */
+        {64 + 124999, 3907}, /* a byte is left, which no pause can say: 1953.125 quanta are the slot */
+        {64 + 125000, 3907}, /* nothing: two slots */
+        {10000000, 3907},    /* more than nothing cannot be taken back */
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         lh_bifrost_init(&port, &config, NULL);
@@ -151,7 +151,7 @@ static void with_less_than_delta_an_idle_link_stands(void **state)
         uint32_t whole_pauses = 0;
         lh_bifrost_init(&port, &config, by_grants != 0 ? grants : NULL);
         for (int i = 0; i < 1000; i++)
-            whole_pauses += lh_bifrost_on_slot(&port, 0, 0) == 1978;
+            whole_pauses += lh_bifrost_on_slot(&port, 0, 0) == 3907;
         assert_int_equal(whole_pauses == 1000, by_grants == 0);
     }
 }

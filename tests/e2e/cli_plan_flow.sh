@@ -68,6 +68,9 @@ say "a delay that drifts"
 plan "${link[@]}" --drift 100us --json -
 check "j['bdp_bytes'] == 310000000 and abs(j['link']['delay_s'] - 0.0031) < 1e-12"
 check "abs(j['link']['drift_s'] - 1e-4) < 1e-12"
+check "w['Bifrost']['headroom_bytes'] > 5000000"
+plan "${link[@]}" --drift 100us --guard 1 --json -
+check "w['Bifrost']['headroom_bytes'] < 3000000"
 
 say "a link shorter than the usual slot"
 plan --bandwidth 400Gbit --distance 1km --json -

@@ -7,6 +7,7 @@
 
 #include <assert.h>
 #include <inttypes.h>
+#include <math.h>
 
 #include "base/error.h"
 #include "netsim/signal_loss.h"
@@ -174,6 +175,7 @@ static int bifrost_rule(const struct netsim_long_config *longs, const struct lh_
     /* By grants each slot under way may have leaked a packet when it arrives: room for these, if there is. */
     uint64_t slipped = ((uint64_t)lh_bifrost_grants(bifrost) + 2) * link->mtu_bytes;
     slipped += longs->guard_slots == 0 ? stretched_bytes(longs, link) : 0;
+    double times = longs->overbook > 1 ? longs->overbook : 1;
     uint64_t given = longs->buffer_bytes > headroom ? longs->buffer_bytes - headroom : 0;
     bifrost->buffer_bytes = given > least + slipped ? given - slipped : least;
     rule->control = NETSIM_CONTROL_BIFROST;
@@ -187,8 +189,9 @@ static int bifrost_rule(const struct netsim_long_config *longs, const struct lh_
         return lh_fail(LH_EINVAL,
                        "long.buffer is %" PRIu64 " bytes%s: Bifrost needs %" PRIu64
                        " on this link; raise it, or shorten long.slot",
-                       longs->buffer_bytes, longs->overbook > 1 ? " with long.overbook" : "",
-                       least + headroom);
+                       (uint64_t)((double)longs->buffer_bytes / times),
+                       times > 1 ? " with long.overbook" : "",
+                       (uint64_t)ceil((double)(least + headroom) / times));
     if (rule->by_arrivals && longs->guard_slots != 0)
         return lh_fail(
             LH_EINVAL,
@@ -212,9 +215,10 @@ static int credits_rule(const struct netsim_long_config *longs, const struct lh_
     rule->refresh_ps = longs->credit_refresh_ps;
     rule->step_bytes = credit_step(longs->credit_step_bytes, rule->own_bytes, rule->wide, link->mtu_bytes);
     if (rule->own_bytes < link->mtu_bytes + LH_CBFC_BLOCK_BYTES)
-        return lh_fail(LH_EINVAL,
-                       "long.buffer is %" PRIu64 " bytes: not one packet of %u fits in; raise it",
-                       rule->own_bytes, link->mtu_bytes);
+        return lh_fail(
+            LH_EINVAL, "long.buffer is %" PRIu64 " bytes: not one packet of %u fits in; raise it",
+            longs->overbook > 1 ? (uint64_t)((double)rule->own_bytes / longs->overbook) : rule->own_bytes,
+            link->mtu_bytes);
     return netsim_credit_step_check("long.credit_step", longs->credit_step_bytes, rule->own_bytes,
                                     rule->wide, link->mtu_bytes);
 }
@@ -285,6 +289,12 @@ static int long_rule(const struct netsim_config *config, const struct netsim_gra
         .leak_slots = longs->leak_slots,
         .mtu_bytes = netsim_frame_bytes(config),
     };
+    if (link.delay_ns > LH_NS_PER_S)
+        return lh_fail(
+            LH_ERANGE,
+            "topology.long_delay, or that of a topology file's cable, and long.drift are %" PRIu64
+            " ns together: flow control has links of a second at most, one way; shorten one",
+            link.delay_ns);
     int rc = lh_flow_needs(&link, &needs);
     *rule = (struct netsim_control_rule){.refresh_ps = long_refresh_ps(config)};
     if (rc != 0)

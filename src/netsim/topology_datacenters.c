@@ -11,6 +11,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <assert.h>
+#include <inttypes.h>
 #include <stdio.h>
 
 #include "base/error.h"
@@ -55,8 +56,9 @@ int netsim_datacenters_shape(const struct netsim_topology_config *config, struct
                                          NETSIM_PORTS_MAX - config->k / 2);
     if (rc == 0 && long_rate_bps(config) > NETSIM_RATE_MAX)
         rc = lh_fail(LH_ERANGE,
-                     "topology.long_rate is full: that is topology.rate times the cores of a site, and "
-                     "over 100Tbit; give it");
+                     "topology.long_rate is full: that is topology.rate (%" PRIu64
+                     " bit/s) times the cores of a site (%u), and over 100Tbit; give it",
+                     config->rate_bps, config->k / 2 * (config->k / 2));
     netsim_tree_shape(config->k, edge_hosts, shape);
     uint64_t site_cores = (uint64_t)(config->k / 2) * (config->k / 2);
     uint64_t relays = config->relays ? 2 * ((uint64_t)sites - 1) : 0;

@@ -103,8 +103,8 @@ static int add_pair(struct poisson *poisson, uint32_t from, uint32_t to, double 
     if (members(poisson, from) < least || members(poisson, to) < least)
         return lh_fail(
             LH_EINVAL,
-            "workload.pairs has %c>%c: site %c has %u hosts, site %c %u, and it takes %u; leave it "
-            "out, or see topology.sites",
+            "workload.pairs has %c>%c: site %c has %u hosts, site %c has %u, and each needs %u; leave it "
+            "out, or raise topology.sites, or give the hosts of a topology file site=N",
             'a' + (char)from, 'a' + (char)to, 'a' + (char)from, members(poisson, from), 'a' + (char)to,
             members(poisson, to), least);
     part.arrivals.sender_first = first[from];

@@ -234,7 +234,7 @@ static void overbooking_shares_out_more_than_is_there(void **state)
     uint64_t slipped = (lh_bifrost_grants(&given.bifrost) + 2) * (uint64_t)netsim_frame_bytes(&config);
     assert_int_equal(given.bifrost.buffer_bytes + given.bifrost.headroom_bytes + slipped, 320000000);
     set("long.buffer", "70MB");
-    refuses(LH_EINVAL, "long.buffer is 280000000 bytes with long.overbook");
+    refuses(LH_EINVAL, "long.buffer is 70000000 bytes with long.overbook: Bifrost needs 75");
     set("long.flow_control", "cbfc");
     assert_int_equal(rule_of("a.dci", "b.dci").own_bytes, 70000000);
     assert_int_equal(rule_of("a.dci", "b.dci").credit_bytes, 280000000);

@@ -373,7 +373,7 @@ static void test_pairs_need_hosts(void **state)
     struct netsim_workload_config config = poisson(NETSIM_UNIFORM);
     config.pairs.any = true;
     config.pairs.times[1][2] = 1;
-    refuse(&topology, &config, -LH_EINVAL, "workload.pairs has b>c", "site c 0");
+    refuse(&topology, &config, -LH_EINVAL, "workload.pairs has b>c", "site c has 0");
     topology = topology_config(NETSIM_TWO_HOSTS);
     config.pairs.times[1][2] = 0;
     config.pairs.times[0][0] = 1;
@@ -381,7 +381,7 @@ static void test_pairs_need_hosts(void **state)
     destroy(&world);
     topology = topology_config(NETSIM_TOPOLOGY_FILE);
     topology.file = netsim_text_of("host a\nhost b site=1\nlink a b\n");
-    refuse(&topology, &config, -LH_EINVAL, "workload.pairs has a>a", "it takes 2");
+    refuse(&topology, &config, -LH_EINVAL, "workload.pairs has a>a", "each needs 2");
 }
 
 static void test_matrix_needs_hosts(void **state)

@@ -31,8 +31,8 @@ struct lh_bifrost_config cli_flow_bifrost(const struct cli_flow_order *order,
         .guard_slots = order->guard_slots,
     };
     config.headroom_bytes = needs->bifrost_headroom_bytes + lh_bifrost_guard_headroom(&config);
-    /* While the delay grows pauses come further apart than slots; a guard ends what that lets through. */
-    if (order->guard_slots == 0)
+    /* While the delay grows pauses come further apart than slots; a guard of one slot ends that. */
+    if (order->guard_slots != 1)
         config.headroom_bytes += (uint64_t)((double)order->drift_ns * (double)link->rate_bps / 8e9);
     return config;
 }

@@ -142,7 +142,7 @@ static int pfc_rule(const struct netsim_long_config *longs, const struct lh_flow
 }
 
 /* While the delay grows, pauses come further apart than slots: each lets through what the link carries in
- * the difference, and what did so in a round trip is not known. A guard ends that. */
+ * the difference, and what did so in a round trip is not known. A guard of one slot ends that. */
 static uint64_t stretched_bytes(const struct netsim_long_config *longs, const struct lh_flow_link *link)
 {
     if (longs->drift_ps == 0)
@@ -174,7 +174,7 @@ static int bifrost_rule(const struct netsim_long_config *longs, const struct lh_
     uint64_t headroom = bifrost->headroom_bytes;
     /* By grants each slot under way may have leaked a packet when it arrives: room for these, if there is. */
     uint64_t slipped = ((uint64_t)lh_bifrost_grants(bifrost) + 2) * link->mtu_bytes;
-    slipped += longs->guard_slots == 0 ? stretched_bytes(longs, link) : 0;
+    slipped += longs->guard_slots != 1 ? stretched_bytes(longs, link) : 0;
     double times = longs->overbook > 1 ? longs->overbook : 1;
     uint64_t given = longs->buffer_bytes > headroom ? longs->buffer_bytes - headroom : 0;
     bifrost->buffer_bytes = given > least + slipped ? given - slipped : least;

@@ -233,6 +233,22 @@ static void a_run_in_which_nothing_moves_ends(void **state)
     }
 }
 
+/* For a second nothing moves but the frames of slots of a microsecond, all of which are lost. Then the guard
+ * hears one. */
+static void a_long_outage_is_no_stall(void **state)
+{
+    (void)state;
+    struct netsim_config config = way_config(&ways[WAY_GUARDED]);
+    config.longs.slot_ps = NETSIM_PS_PER_US;
+    config.longs.mute_from_ps = 300 * NETSIM_PS_PER_US;
+    config.longs.mute_for_ps = NETSIM_PS_PER_S;
+    open_flows(&config, 20000000, HOSTS);
+    assert_int_equal(netsim_run(&world.net, 10 * NETSIM_PS_PER_S, UINT64_MAX), 1);
+    netsim_world_check_done(&world);
+    assert_true(world.net.now_ps > NETSIM_PS_PER_S && world.net.totals.signals_lost > 900000);
+    netsim_world_close(&world);
+}
+
 static void losses_without_a_long_link_are_refused(void **state)
 {
     (void)state;
@@ -257,6 +273,7 @@ int main(void)
         cmocka_unit_test(a_guard_lets_nothing_through),
         cmocka_unit_test(losses_that_do_not_come_change_nothing),
         cmocka_unit_test(a_run_in_which_nothing_moves_ends),
+        cmocka_unit_test(a_long_outage_is_no_stall),
         cmocka_unit_test(losses_without_a_long_link_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -239,8 +239,9 @@ static void a_long_outage_is_no_stall(void **state)
 {
     (void)state;
     struct netsim_config config = way_config(&ways[WAY_GUARDED]);
-    config.longs.slot_ps = NETSIM_PS_PER_US;
-    config.longs.mute_from_ps = 300 * NETSIM_PS_PER_US;
+    config.transport.retries = 0;
+    config.longs.slot_ps = US;
+    config.longs.mute_from_ps = 300 * US;
     config.longs.mute_for_ps = NETSIM_PS_PER_S;
     open_flows(&config, 20000000, HOSTS);
     assert_int_equal(netsim_run(&world.net, 10 * NETSIM_PS_PER_S, UINT64_MAX), 1);

@@ -196,6 +196,7 @@ static void remember(struct lh_bifrost *bifrost, uint64_t granted)
         bifrost->next = 0;
 }
 
+/* As lh_pfc_quanta(), of a pause that may take several frames. */
 static uint32_t quanta_of(uint64_t bytes)
 {
     return (uint32_t)((bytes + LH_PFC_QUANTUM_BYTES - 1) / LH_PFC_QUANTUM_BYTES);
@@ -205,8 +206,7 @@ static uint32_t quanta_of(uint64_t bytes)
 static uint32_t whole_pause(const struct lh_bifrost *bifrost)
 {
     uint32_t least = quanta_of(bifrost->slot_bytes + bifrost->late_bytes);
-    uint32_t two = quanta_of(2 * bifrost->slot_bytes);
-    uint32_t most = two < LH_PFC_QUANTA_MAX ? two : LH_PFC_QUANTA_MAX;
+    uint32_t most = lh_pfc_quanta(2 * bifrost->slot_bytes);
     return least > most ? least : most;
 }
 

@@ -19,17 +19,16 @@ static uint32_t long_event(const struct netsim *net, uint32_t machine, unsigned 
     return net->first_slot_event + NETSIM_LONG_EVENTS * machine + kind;
 }
 
-static void schedule_anew(struct netsim *net, uint32_t event, netsim_time at_ps)
-{
-    if (netsim_event_pending(&net->events, event))
-        netsim_event_cancel(&net->events, event);
-    netsim_event_schedule(&net->events, event, at_ps);
-}
-
 static void cancel(struct netsim *net, uint32_t event)
 {
     if (netsim_event_pending(&net->events, event))
         netsim_event_cancel(&net->events, event);
+}
+
+static void schedule_anew(struct netsim *net, uint32_t event, netsim_time at_ps)
+{
+    cancel(net, event);
+    netsim_event_schedule(&net->events, event, at_ps);
 }
 
 static void schedule_slot(struct netsim *net, uint32_t machine)
@@ -49,12 +48,6 @@ static bool is_at_rest(const struct netsim_long_link *machine, uint64_t queue_by
            machine->bifrost.incoming_bytes == machine->bifrost.most_bytes;
 }
 
-static netsim_time quanta_ps(const struct netsim *net, uint32_t port, uint32_t quanta)
-{
-    uint64_t bytes = (uint64_t)quanta * LH_PFC_QUANTUM_BYTES; /* of one frame: 39 bits with the rest */
-    return net->ports[port].ps_per_byte_q16 * bytes >> 16;
-}
-
 static void tell_pause(struct netsim *net, uint32_t number, uint32_t quanta)
 {
     struct netsim_long_link *machine = &net->long_links[number];
@@ -64,7 +57,7 @@ static void tell_pause(struct netsim *net, uint32_t number, uint32_t quanta)
     machine->left_quanta = quanta - after;
     if (after != 0)
         netsim_event_schedule(&net->events, long_event(net, number, NETSIM_LONG_PART),
-                              net->now_ps + quanta_ps(net, machine->port, after));
+                              net->now_ps + netsim_quanta_ps(&net->ports[machine->port], after));
 }
 
 static void on_slot(struct netsim *net, uint32_t number)
@@ -115,7 +108,7 @@ void netsim_bifrost_on_frame(struct netsim *net, uint32_t port, const struct net
     cancel(net, pause_end);
     if (machine->paused)
         netsim_event_schedule(&net->events, pause_end,
-                              net->now_ps + quanta_ps(net, port, (uint32_t)frame->cookie));
+                              net->now_ps + netsim_quanta_ps(&net->ports[port], (uint32_t)frame->cookie));
     if (machine->guard_ps != 0 && !machine->rests)
         schedule_anew(net, long_event(net, number, NETSIM_LONG_GUARD), net->now_ps + machine->guard_ps);
 }

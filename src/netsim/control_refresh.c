@@ -88,10 +88,7 @@ void netsim_refresh_on_heard(struct netsim *net, uint32_t port, uint64_t quanta)
         netsim_event_cancel(&net->events, event);
     if (quanta == 0)
         return;
-    assert(quanta <= LH_PFC_QUANTA_MAX); /* with the rest 39 bits */
-    uint64_t bytes = quanta * LH_PFC_QUANTUM_BYTES;
-    netsim_event_schedule(&net->events, event,
-                          net->now_ps + (net->ports[port].ps_per_byte_q16 * bytes >> 16));
+    netsim_event_schedule(&net->events, event, net->now_ps + netsim_quanta_ps(&net->ports[port], quanta));
 }
 
 void netsim_on_refresh_event(struct netsim *net, uint32_t event)

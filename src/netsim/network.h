@@ -219,6 +219,13 @@ void netsim_refresh_end(struct netsim *net, uint32_t link);
 void netsim_refresh_on_heard(struct netsim *net, uint32_t port, uint64_t quanta);
 void netsim_on_refresh_event(struct netsim *net, uint32_t event);
 
+/* How long a pause of so many quanta, of one frame, holds at that port. */
+static inline netsim_time netsim_quanta_ps(const struct netsim_port *port, uint64_t quanta)
+{
+    assert(quanta <= LH_PFC_QUANTA_MAX); /* with the rest 39 bits */
+    return port->ps_per_byte_q16 * (quanta * LH_PFC_QUANTUM_BYTES) >> 16;
+}
+
 static inline bool netsim_is_control(const struct netsim_packet *packet)
 {
     return packet->kind == LH_NETSIM_PAUSE || packet->kind == LH_NETSIM_RESUME ||

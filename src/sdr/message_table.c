@@ -147,6 +147,8 @@ void message_slot_open(struct message_table *table, uint32_t index, uint64_t byt
     for (uint32_t i = 0; table->shape.chunk_packets > WORD_PACKETS && i < slot->chunk_count; i++)
         atomic_store_explicit(&slot->chunk_left[i], table->shape.chunk_packets, memory_order_relaxed);
     atomic_store_explicit(&slot->chunks_arrived, 0, memory_order_relaxed);
+    message_extent_open(&slot->extent, bytes);
+    atomic_store_explicit(&slot->expected, bytes, memory_order_relaxed);
     atomic_store_explicit(&slot->immediate, 0, memory_order_relaxed);
     atomic_store_explicit(&slot->fragments, 0, memory_order_relaxed);
     set_bit_range(table, slot, slot->packet_count, rounded);
@@ -168,9 +170,11 @@ bool message_slot_truncate(struct message_table *table, uint32_t index, uint64_t
     struct message_slot *slot = &table->slots[index];
     uint32_t packets = packets_of(&table->shape, bytes);
     assert(slot->open && packets <= slot->packet_count);
-    if (packets > slot->message_packets)
+    if (packets > slot->message_packets ||
+        !message_extent_fix(&slot->extent, table->shape.mtu_bytes, bytes))
         return false;
     slot->message_packets = packets;
+    atomic_store_explicit(&slot->expected, bytes, memory_order_relaxed);
     /* First what is to be taken off, then the bits: a reader in between sees too few chunks, never too
      * many. */
     atomic_store_explicit(&slot->phantom_chunks, slot->chunk_count - chunks_of(&table->shape, packets),
@@ -223,7 +227,7 @@ static struct message_slot *slot_of(const struct message_table *table, uint32_t 
 }
 
 struct tally {
-    uint64_t packets, bytes, duplicates, late;
+    uint64_t packets, bytes, duplicates, late, refused;
 };
 
 static void tally_flush(const struct tally *tally, struct lh_stats *stats)
@@ -234,6 +238,8 @@ static void tally_flush(const struct tally *tally, struct lh_stats *stats)
         fabric_count(stats, rx_duplicate_packets, tally->duplicates);
     if (tally->late)
         fabric_count(stats, rx_late_packets, tally->late);
+    if (tally->refused)
+        fabric_count(stats, bad_length, tally->refused);
 }
 
 /* Packets of a batch that fall into one word of one message. They come in bursts, often of a few messages
@@ -273,9 +279,28 @@ static void end_run(const struct message_table *table, const struct run *run, st
 {
     if (!run->mask)
         return;
+    struct message_slot *slot = run->slot;
+    uint32_t mtu = table->shape.mtu_bytes;
     uint32_t word = (uint32_t)run->key & ((1u << (table->shape.split.offset_bits - WORD_LOG)) - 1);
-    uint64_t fresh = set_bits(table, run->slot, word, run->mask);
+    uint64_t fresh = run->mask & ~atomic_load_explicit(&slot->packets[word], memory_order_relaxed);
     tally->duplicates += run->packets - (uint32_t)__builtin_popcountll(fresh);
+    if (!fresh)
+        return;
+    uint64_t taken = message_extent_full(&slot->extent, mtu, word * WORD_PACKETS, fresh);
+    if (taken)
+        set_bits(table, slot, word, taken);
+    uint32_t refused = (uint32_t)__builtin_popcountll(fresh ^ taken);
+    tally->refused += refused;
+    tally->packets -= refused;
+    tally->bytes -= (uint64_t)refused * mtu;
+}
+
+static void note_fragment(const struct message_table *table, struct run *run, uint32_t immediate)
+{
+    if (run->has_immediate)
+        return;
+    add_fragment(table, run->slot, immediate);
+    run->has_immediate = fragments_whole(table, run->slot);
 }
 
 static void add_to_run(const struct message_table *table, struct run *run,
@@ -287,10 +312,7 @@ static void add_to_run(const struct message_table *table, struct run *run,
     }
     tally->packets++;
     tally->bytes += arrival->bytes;
-    if (!run->has_immediate) {
-        add_fragment(table, run->slot, arrival->immediate);
-        run->has_immediate = fragments_whole(table, run->slot);
-    }
+    note_fragment(table, run, arrival->immediate);
     /* An empty packet only carries its fragment: short messages send some of them (see send_queue.h). */
     uint32_t place = arrival->immediate >> table->shape.split.fragment_bits & (WORD_PACKETS - 1);
     uint64_t bit = (uint64_t)(arrival->bytes > 0) << place & run->inside;
@@ -298,14 +320,56 @@ static void add_to_run(const struct message_table *table, struct run *run,
     run->packets += bit != 0;
 }
 
+/* The last packet of a message, if it is right: everything before it in the batch is in the bitmap. */
+static void take_short(const struct message_table *table, const struct fabric_arrival *arrival,
+                       struct tally *tally)
+{
+    struct immediate_fields fields = immediate_part(table->shape.split, arrival->immediate);
+    struct message_slot *slot = slot_of(table, fields.message, arrival->generation);
+    if (!slot) {
+        tally->late++;
+        return;
+    }
+    uint32_t word = fields.packet / WORD_PACKETS;
+    uint64_t bit = (uint64_t)1 << (fields.packet % WORD_PACKETS);
+    bool inside = fields.packet < slot->packet_count;
+    bool duplicate =
+        inside && (atomic_load_explicit(&slot->packets[word], memory_order_relaxed) & bit) != 0;
+    if (!inside || (!duplicate && !message_extent_short(&slot->extent, table->shape.mtu_bytes,
+                                                        fields.packet, arrival->bytes))) {
+        tally->refused++;
+        return;
+    }
+    tally->packets++;
+    tally->bytes += arrival->bytes;
+    tally->duplicates += duplicate;
+    add_fragment(table, slot, arrival->immediate);
+    if (!duplicate)
+        set_bits(table, slot, word, bit);
+}
+
+static void end_runs(const struct message_table *table, struct run runs[RUNS_OPEN], struct tally *tally)
+{
+    for (uint32_t r = 0; r < RUNS_OPEN; r++) {
+        end_run(table, &runs[r], tally);
+        runs[r] = (struct run){.key = NO_KEY};
+    }
+}
+
 void message_table_on_arrivals(struct message_table *table, const struct fabric_arrival *arrivals,
                                uint32_t count, struct lh_stats *stats)
 {
     struct tally tally = {0};
     struct run runs[RUNS_OPEN] = {{.key = NO_KEY}, {.key = NO_KEY}, {.key = NO_KEY}, {.key = NO_KEY}};
+    uint32_t mtu = table->shape.mtu_bytes;
     struct run *run = runs;
     uint32_t oldest = 0;
     for (uint32_t i = 0; i < count; i++) {
+        if (arrivals[i].bytes < mtu && arrivals[i].bytes > 0) {
+            end_runs(table, runs, &tally);
+            take_short(table, &arrivals[i], &tally);
+            continue;
+        }
         uint64_t key = key_of(&arrivals[i], table->shape.split.fragment_bits);
         for (uint32_t r = 0; run->key != key && r < RUNS_OPEN; r++)
             run = &runs[r];
@@ -316,7 +380,6 @@ void message_table_on_arrivals(struct message_table *table, const struct fabric_
         }
         add_to_run(table, run, &arrivals[i], &tally);
     }
-    for (uint32_t r = 0; r < RUNS_OPEN; r++)
-        end_run(table, &runs[r], &tally);
+    end_runs(table, runs, &tally);
     tally_flush(&tally, stats);
 }

@@ -15,6 +15,7 @@
 #include <longhaul/stats.h>
 
 #include "fabric/fabric.h"
+#include "sdr/message_extent.h"
 #include "wire/immediate.h"
 
 struct message_shape {
@@ -35,6 +36,8 @@ struct message_slot {
     uint32_t chunk_count;
     _Atomic uint32_t phantom_chunks; /* past the end of a message that turned out shorter */
     _Atomic uint32_t chunks_arrived;
+    struct message_extent extent; /* where the message ends */
+    _Atomic uint64_t expected;    /* bytes that packets may be placed in before they are validated */
     _Atomic uint32_t immediate;
     _Atomic uint32_t fragments; /* bit i: fragment i of the immediate is there */
     uint8_t generation;         /* of this use, or of the next one while it is closed */
@@ -55,14 +58,14 @@ struct message_table {
 size_t message_table_bytes(const struct message_shape *shape);
 void message_table_init(struct message_table *table, const struct message_shape *shape, void *memory);
 
-/* Clears the bitmaps for a buffer of that many bytes and opens the slot. The slot is closed, bytes at most
- * slot_bytes. */
+/* Clears the bitmaps for a buffer of that many bytes, all of which are expected, and opens the slot. The
+ * slot is closed, bytes at most slot_bytes. */
 void message_slot_open(struct message_table *table, uint32_t slot, uint64_t bytes);
 /* Closes it; the generation moves on. */
 void message_slot_close(struct message_table *table, uint32_t slot);
-/* The message has only that many bytes: the rest counts as arrived. Runs in parallel with arrivals. False,
- * and nothing is changed, when it was truncated to less before: what counts as arrived cannot be missing
- * again. */
+/* The message has only that many bytes: they are expected, and the rest counts as arrived. Runs in parallel
+ * with arrivals. False, and nothing is changed, when it was truncated to less before (what counts as arrived
+ * cannot be missing again), or a packet came that does not fit this length. */
 bool message_slot_truncate(struct message_table *table, uint32_t slot, uint64_t bytes);
 /* Whole chunks of the message, truncated or not. */
 uint32_t message_slot_chunks_arrived(const struct message_slot *slot);
@@ -70,7 +73,8 @@ uint32_t message_slot_chunks_arrived(const struct message_slot *slot);
 bool message_slot_immediate(const struct message_table *table, const struct message_slot *slot,
                             uint32_t *immediate);
 
-/* Sets the bits of a batch that a fabric delivered. Counts packets, bytes, duplicates and late ones. */
+/* Sets the bits of a batch that a fabric delivered. Counts packets, bytes, duplicates and late ones. A packet
+ * that does not fit where the message ends (see message_extent.h) is bad_length and never marked. */
 void message_table_on_arrivals(struct message_table *table, const struct fabric_arrival *arrivals,
                                uint32_t count, struct lh_stats *stats);
 

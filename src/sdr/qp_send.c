@@ -47,6 +47,7 @@ static int start_locked(struct sdr_qp *qp, enum sdr_wr_opcode opcode, uint32_t i
         .in_use = true,
         .streaming = streaming,
     };
+    message_extent_open(&send->message.extent, cts->length_bytes);
     cts_queue_pop(&qp->cts);
     qp_note_cts(qp);
     *handle = send;
@@ -63,6 +64,22 @@ static int check_part(struct sdr_qp *qp, const struct part *part, uint32_t room)
         return lh_fail(LH_EKEY, "lkey %u does not cover %u bytes at 0x%llx: register them with sdr_mr_reg",
                        part->lkey, part->length, (unsigned long long)part->address);
     return 0;
+}
+
+/* A receiver takes one packet shorter than the MTU, the last one. */
+static int check_end(struct sdr_qp *qp, struct send_message *message, const struct part *part)
+{
+    uint32_t mtu = qp->shape.mtu_bytes;
+    uint32_t first = (uint32_t)part->offset_chunks * qp->shape.chunk_packets;
+    uint32_t full = part->length / mtu;
+    bool fits = full == 0 || message_extent_full(&message->extent, mtu, first + full - 1, 1) != 0;
+    if (fits && part->length % mtu != 0)
+        fits = message_extent_short(&message->extent, mtu, first + full, part->length % mtu);
+    if (fits)
+        return 0;
+    return lh_fail(LH_EINVAL,
+                   "%u bytes at chunk %u: only the end of a message may be no multiple of the MTU (%u)",
+                   part->length, (uint32_t)part->offset_chunks, mtu);
 }
 
 static void note_fragments(struct send_message *message, uint32_t fragments, uint32_t first, uint32_t count)
@@ -199,6 +216,9 @@ static int continue_locked(struct sdr_send_handle *handle, const struct part *pa
         return error;
     if (!has_room(qp, 1))
         return lh_fail(LH_EAGAIN, "the injection queue is full");
+    error = check_end(qp, message, part);
+    if (error)
+        return error;
     post_part(qp, message, part);
     return 0;
 }

@@ -19,6 +19,7 @@
 #include <stdatomic.h>
 
 #include "fabric/fabric.h"
+#include "sdr/message_extent.h"
 
 #define SEND_RANGES_MAX 512u /* waiting a channel; a power of two */
 
@@ -45,10 +46,11 @@ struct send_message {
     bool has_immediate;
     bool in_use;
     bool streaming;
-    bool ended;              /* no more ranges will come */
-    _Atomic bool aborted;    /* what still waits is dropped */
-    _Atomic uint32_t ranges; /* queued and not released, over all channels */
-    uint32_t fragments;      /* bit i: a packet that carries fragment i of the immediate was posted */
+    bool ended;                   /* no more ranges will come */
+    _Atomic bool aborted;         /* what still waits is dropped */
+    _Atomic uint32_t ranges;      /* queued and not released, over all channels */
+    struct message_extent extent; /* of what was posted: the receiver takes nothing else */
+    uint32_t fragments;           /* bit i: a packet that carries fragment i of the immediate was posted */
 };
 
 struct send_channel {

@@ -193,6 +193,42 @@ static void test_streaming_in_any_order(void **state)
 }
 
 /* Only chunk 1, of one packet each: the other fragments follow in empty packets when the stream ends. */
+/* A receiver takes one short packet, behind all others; whoever asks for another one is told. */
+static void test_only_the_end_is_short(void **state)
+{
+    (void)state;
+    struct sdr_pair pair = open_pair((struct sdr_pair_options){0});
+    struct sdr_pair_end *end = &pair.ends[SDR_PAIR_TX];
+    struct sdr_recv_handle *recv;
+    struct sdr_send_handle *send;
+    struct sdr_send_start_wr start = {0};
+    assert_int_equal(sdr_pair_recv(&pair, 0, SLOT, &recv), SDR_SUCCESS);
+    sdr_pair_run(&pair, MS);
+    assert_int_equal(sdr_streaming_send_start(end->qp, &start, &send), SDR_SUCCESS);
+    const struct part {
+        uint32_t offset, length;
+        int result;
+    } parts[] = {
+        {1, CHUNK, SDR_SUCCESS},   {0, MTU + 5, SDR_ERROR}, {2, MTU + 5, SDR_SUCCESS},
+        {2, MTU + 5, SDR_SUCCESS}, {2, CHUNK, SDR_ERROR},   {3, CHUNK, SDR_ERROR},
+        {0, 1, SDR_ERROR},         {0, CHUNK, SDR_SUCCESS},
+    };
+    for (uint32_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+        uint64_t address = (uint64_t)(uintptr_t)(end->arena + parts[i].offset * CHUNK);
+        struct sdr_send_continue_wr wr = {.length = parts[i].length,
+                                          .lkey = end->lkey,
+                                          .local_addr = address,
+                                          .remote_offset = parts[i].offset};
+        assert_int_equal(sdr_streaming_send_continue(send, &wr), parts[i].result);
+    }
+    assert_int_equal(sdr_streaming_send_end(send), SDR_SUCCESS);
+    sdr_pair_finish(&pair, send);
+    sdr_pair_run(&pair, MS);
+    assert_true(sdr_pair_same(&pair, 0, 0, 2 * CHUNK + MTU + 5));
+    assert_int_equal(sdr_pair_stats(&pair, SDR_PAIR_RX).bad_length, 0);
+    sdr_pair_close(&pair);
+}
+
 static void test_streaming_end_completes_the_immediate(void **state)
 {
     (void)state;
@@ -603,6 +639,7 @@ int main(void)
         cmocka_unit_test(test_a_receive_is_passed_by),
         cmocka_unit_test(test_slots_run_out),
         cmocka_unit_test(test_streaming_in_any_order),
+        cmocka_unit_test(test_only_the_end_is_short),
         cmocka_unit_test(test_streaming_end_completes_the_immediate),
         cmocka_unit_test(test_queue_of_ranges_is_bounded),
         cmocka_unit_test(test_abort_lets_go_of_the_payload),

@@ -77,8 +77,17 @@ struct model {
     bool packets[PACKETS_MAX];
     uint32_t packet_count; /* of the buffer */
     uint32_t message_packets;
+    uint64_t message_bytes;
     uint64_t duplicates;
 };
+
+/* What its sender puts into a packet. Behind the end nobody sends; whatever comes from there is full. */
+static uint16_t bytes_of(const struct model *model, uint32_t packet)
+{
+    uint64_t offset = (uint64_t)packet * MTU;
+    bool last = offset < model->message_bytes && model->message_bytes - offset < MTU;
+    return last ? (uint16_t)(model->message_bytes - offset) : MTU;
+}
 
 static bool model_chunk(const struct model *model, uint32_t chunk, uint32_t chunk_packets)
 {
@@ -131,7 +140,7 @@ static void deliver_all(struct fixture *f, uint32_t slot, struct model *model, s
         uint32_t size = 1 + (uint32_t)lh_prng_below(prng, 64);
         size = size < count - i ? size : count - i;
         for (uint32_t k = 0; k < size; k++, i++) {
-            batch[k] = arrival(f, slot, order[i], MTU, 0);
+            batch[k] = arrival(f, slot, order[i], bytes_of(model, order[i]), 0);
             model->duplicates += order[i] >= model->message_packets || model->packets[order[i]];
             model->packets[order[i]] = true;
         }
@@ -144,7 +153,9 @@ static void deliver_all(struct fixture *f, uint32_t slot, struct model *model, s
 
 static void check_length(struct fixture *f, uint64_t bytes, struct lh_prng *prng, bool in_order)
 {
-    struct model model = {.packet_count = ceil_div(bytes, MTU), .message_packets = ceil_div(bytes, MTU)};
+    struct model model = {.packet_count = ceil_div(bytes, MTU),
+                          .message_packets = ceil_div(bytes, MTU),
+                          .message_bytes = bytes};
     uint64_t duplicates = f->stats.rx_duplicate_packets;
     message_slot_open(&f->table, 1, bytes);
     check(f, 1, &model);
@@ -202,7 +213,7 @@ static void check_truncation(uint32_t chunk_packets, uint64_t bytes, int when, s
     struct fixture f;
     uint32_t full = 5 * (chunk_packets > 16 ? chunk_packets : 16);
     full = full < PACKETS_MAX ? full : PACKETS_MAX;
-    struct model model = {.packet_count = full, .message_packets = full};
+    struct model model = {.packet_count = full, .message_packets = full, .message_bytes = bytes};
     uint32_t packets = ceil_div(bytes, MTU);
     if (packets > full)
         return;
@@ -210,7 +221,8 @@ static void check_truncation(uint32_t chunk_packets, uint64_t bytes, int when, s
     message_slot_open(&f.table, 0, (uint64_t)full * MTU);
     uint32_t before = when == 0 ? 0 : when == 1 ? packets / 2 : packets;
     for (uint32_t p = 0; p < before; p++) {
-        arrive(&f, 0, p);
+        struct fabric_arrival one = arrival(&f, 0, p, bytes_of(&model, p), 0);
+        message_table_on_arrivals(&f.table, &one, 1, &f.stats);
         model.packets[p] = true;
     }
     check(&f, 0, &model);
@@ -261,6 +273,140 @@ static void test_truncation_only_shrinks(void **state)
     assert_true(message_slot_truncate(&f.table, 0, 64 * MTU));
     assert_int_equal(f.table.slots[0].chunks[5], 0);
     teardown(&f);
+}
+
+/* ---- where a message ends ---- */
+
+static void arrive_short(struct fixture *f, uint32_t packet, uint16_t bytes)
+{
+    struct fabric_arrival one = arrival(f, 0, packet, bytes, 0);
+    message_table_on_arrivals(&f->table, &one, 1, &f->stats);
+}
+
+/* Packets of a byte each would mark a chunk of which four bytes have arrived: one of them is the last of its
+ * message, and the others are refused, in one batch and in several. */
+static void test_short_packets_do_not_make_a_chunk(void **state)
+{
+    (void)state;
+    for (uint32_t together = 0; together < 2; together++) {
+        struct fixture f;
+        setup(&f, 4, IMMEDIATE_SPLIT_10_18_4, 64 * MTU);
+        message_slot_open(&f.table, 0, 64 * MTU);
+        struct fabric_arrival four[4];
+        for (uint32_t i = 0; i < 4; i++)
+            four[i] = arrival(&f, 0, i, 1, 0);
+        for (uint32_t i = 0; i < 4; i += together ? 4 : 1)
+            message_table_on_arrivals(&f.table, four + i, together ? 4 : 1, &f.stats);
+        assert_int_equal(f.table.slots[0].chunks[0], 0);
+        assert_int_equal(f.table.slots[0].packets[0], 1);
+        assert_int_equal(f.stats.rx_packets, 1);
+        assert_int_equal(f.stats.rx_bytes, 1);
+        assert_int_equal(f.stats.bad_length, 3);
+        teardown(&f);
+    }
+}
+
+/* The short packet may come at any time; what lies behind it may not, whichever is first. */
+static void test_nothing_behind_the_short_packet(void **state)
+{
+    (void)state;
+    struct fixture f;
+    setup(&f, 4, IMMEDIATE_SPLIT_10_18_4, 256 * MTU);
+    message_slot_open(&f.table, 0, 256 * MTU);
+    arrive(&f, 0, 9);
+    arrive_short(&f, 8, 5); /* packet 9 has arrived */
+    assert_int_equal(f.stats.bad_length, 1);
+    arrive_short(&f, 70, 5);
+    arrive_short(&f, 70, 5);
+    arrive_short(&f, 70, 6);
+    assert_int_equal(f.stats.rx_duplicate_packets, 2);
+    arrive(&f, 0, 70);
+    assert_int_equal(f.stats.rx_duplicate_packets, 3);
+    arrive(&f, 0, 71);
+    arrive(&f, 0, 200);
+    arrive_short(&f, 69, 5);
+    assert_int_equal(f.stats.bad_length, 4);
+    arrive(&f, 0, 69);
+    /* In a batch in which others are right. */
+    struct fabric_arrival batch[] = {arrival(&f, 0, 64, MTU, 0), arrival(&f, 0, 72, MTU, 0),
+                                     arrival(&f, 0, 65, MTU, 0), arrival(&f, 0, 2, 7, 0)};
+    message_table_on_arrivals(&f.table, batch, 4, &f.stats);
+    assert_int_equal(f.stats.bad_length, 6);
+    assert_int_equal(f.table.slots[0].packets[0], 1u << 9);
+    assert_int_equal(f.table.slots[0].packets[1], 1u << 6 | 1u << 5 | 3);
+    assert_int_equal(f.table.slots[0].packets[3], 0);
+    assert_int_equal(f.stats.rx_packets, 8);
+    teardown(&f);
+}
+
+/* Where the length is announced, the short packet is the one that it leaves, and no full one takes its
+ * place. What has arrived holds against the announcement as well. */
+static void test_short_packet_agrees_with_the_length(void **state)
+{
+    (void)state;
+    struct fixture f;
+    setup(&f, 1, IMMEDIATE_SPLIT_10_18_4, 64 * MTU);
+    message_slot_open(&f.table, 0, 64 * MTU);
+    arrive(&f, 0, 4);
+    assert_false(message_slot_truncate(&f.table, 0, 4 * MTU + 7)); /* packet 4 is full */
+    assert_int_equal(message_slot_chunks_arrived(&f.table.slots[0]), 1);
+    assert_true(message_slot_truncate(&f.table, 0, 20 * MTU + 7));
+    arrive_short(&f, 8, 7);
+    arrive_short(&f, 20, 6);
+    arrive(&f, 0, 20);
+    assert_int_equal(f.stats.bad_length, 3);
+    arrive_short(&f, 20, 7);
+    assert_int_equal(f.stats.bad_length, 3);
+    assert_false(message_slot_truncate(&f.table, 0, 20 * MTU));
+    message_slot_close(&f.table, 0);
+    f.generation = 1;
+    message_slot_open(&f.table, 0, 64 * MTU);
+    assert_true(message_slot_truncate(&f.table, 0, 64 * MTU)); /* all of it: no packet is short */
+    arrive_short(&f, 63, 9);
+    assert_int_equal(f.stats.bad_length, 4);
+    assert_int_equal(message_slot_chunks_arrived(&f.table.slots[0]), 0);
+    teardown(&f);
+}
+
+struct contest {
+    struct fixture *f;
+    uint32_t packet;
+    uint16_t bytes;
+    struct lh_stats stats;
+    pthread_barrier_t *start;
+};
+
+static void *contend(void *argument)
+{
+    struct contest *self = argument;
+    struct fabric_arrival one = arrival(self->f, 0, self->packet, self->bytes, 0);
+    pthread_barrier_wait(self->start);
+    message_table_on_arrivals(&self->f->table, &one, 1, &self->stats);
+    return NULL;
+}
+
+/* Two channels at the same time: a short packet, and one behind it or another short one. One of them is
+ * refused, in whatever order they come. */
+static void test_ends_are_contended(void **state)
+{
+    (void)state;
+    for (uint32_t turn = 0; turn < 2000; turn++) {
+        struct fixture f;
+        pthread_t other;
+        pthread_barrier_t start;
+        setup(&f, 1, IMMEDIATE_SPLIT_10_18_4, 256 * MTU);
+        message_slot_open(&f.table, 0, 256 * MTU);
+        pthread_barrier_init(&start, NULL, 2);
+        struct contest low = {&f, 3, 5, {0}, &start};
+        struct contest high = {&f, 130, turn % 2 ? MTU : 5, {0}, &start};
+        assert_int_equal(pthread_create(&other, NULL, contend, &high), 0);
+        contend(&low);
+        pthread_join(other, NULL);
+        pthread_barrier_destroy(&start);
+        assert_int_equal(low.stats.bad_length + high.stats.bad_length, 1);
+        assert_int_equal(message_slot_chunks_arrived(&f.table.slots[0]), 1);
+        teardown(&f);
+    }
 }
 
 /* ---- what is too late, or nowhere ---- */
@@ -432,22 +578,25 @@ static void test_empty_packet_is_no_packet(void **state)
 struct hammer {
     struct fixture *f;
     uint32_t channel;
+    uint32_t end; /* packets of the message */
     struct lh_stats *stats;
     uint32_t user;
     pthread_barrier_t *start;
 };
 
-/* Every packet of one channel, twice, in batches. */
+/* Every packet of one channel, twice, in batches. What lies behind the end is left out. */
 static void *hammer(void *argument)
 {
     const struct hammer *self = argument;
     struct fabric_arrival batch[64];
     for (int turn = 0; turn < 2; turn++)
         for (uint32_t first = self->channel * STRIPE; first < BIG; first += CHANNELS * STRIPE) {
+            uint32_t count = 0;
             for (uint32_t i = 0; i < STRIPE; i++)
-                batch[i] = arrival(self->f, 0, first + (i * 37) % STRIPE, MTU, self->user);
-            message_table_on_arrivals(&self->f->table, batch, 40, self->stats);
-            message_table_on_arrivals(&self->f->table, batch + 40, 24, self->stats);
+                if (first + (i * 37) % STRIPE < self->end)
+                    batch[count++] = arrival(self->f, 0, first + (i * 37) % STRIPE, MTU, self->user);
+            message_table_on_arrivals(&self->f->table, batch, count / 2, self->stats);
+            message_table_on_arrivals(&self->f->table, batch + count / 2, count - count / 2, self->stats);
         }
     return NULL;
 }
@@ -475,11 +624,11 @@ static void hammer_message(uint32_t chunk_packets, bool truncate)
     message_slot_open(&f.table, 0, BIG * MTU);
     struct hammer threads[CHANNELS];
     pthread_t ids[CHANNELS];
+    uint32_t end = truncate ? BIG / 2 + 3 : BIG;
     for (uint32_t c = 0; c < CHANNELS; c++) {
-        threads[c] = (struct hammer){&f, c, &f.stats, 0xC0FFEE42, NULL};
+        threads[c] = (struct hammer){&f, c, end, &f.stats, 0xC0FFEE42, NULL};
         assert_int_equal(pthread_create(&ids[c], NULL, hammer, &threads[c]), 0);
     }
-    uint32_t end = truncate ? BIG / 2 + 3 : BIG;
     if (truncate)
         assert_true(message_slot_truncate(&f.table, 0, (uint64_t)end * MTU));
     else
@@ -490,9 +639,8 @@ static void hammer_message(uint32_t chunk_packets, bool truncate)
     assert_int_equal(message_slot_chunks_arrived(&f.table.slots[0]), ceil_div(end, chunk_packets));
     for (uint32_t c = 0; c < f.table.slots[0].chunk_count; c++)
         assert_int_equal(f.table.slots[0].chunks[c], 1);
-    assert_int_equal(stats.rx_packets, 2 * BIG);
-    assert_true(stats.rx_duplicate_packets >= BIG);
-    assert_true(truncate || stats.rx_duplicate_packets == BIG);
+    assert_int_equal(stats.rx_packets, 2 * end);
+    assert_int_equal(stats.rx_duplicate_packets, end);
     uint32_t user = 0;
     assert_true(message_slot_immediate(&f.table, &f.table.slots[0], &user));
     assert_int_equal(user, 0xC0FFEE42);
@@ -531,7 +679,7 @@ static void test_words_are_shared(void **state)
         message_slot_open(&f.table, 0, BIG * MTU);
         pthread_barrier_t start;
         pthread_barrier_init(&start, NULL, 2);
-        struct hammer odd = {&f, 1, &f.stats, 1, &start}, even = {&f, 0, &f.stats, 1, &start};
+        struct hammer odd = {&f, 1, BIG, &f.stats, 1, &start}, even = {&f, 0, BIG, &f.stats, 1, &start};
         assert_int_equal(pthread_create(&other, NULL, hammer_parity, &odd), 0);
         hammer_parity(&even);
         pthread_join(other, NULL);
@@ -549,6 +697,10 @@ int main(void)
         cmocka_unit_test(test_slot_of_odd_size),
         cmocka_unit_test(test_truncation),
         cmocka_unit_test(test_truncation_only_shrinks),
+        cmocka_unit_test(test_short_packets_do_not_make_a_chunk),
+        cmocka_unit_test(test_nothing_behind_the_short_packet),
+        cmocka_unit_test(test_short_packet_agrees_with_the_length),
+        cmocka_unit_test(test_ends_are_contended),
         cmocka_unit_test(test_other_generations_change_nothing),
         cmocka_unit_test(test_nonsense_is_harmless),
         cmocka_unit_test(test_mixed_batch),

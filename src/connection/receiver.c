@@ -340,12 +340,17 @@ static void open_segment(struct lh_connection *c, struct recv_message *message,
     arrivals_start(c, segment, message->choice.params, now);
 }
 
-/* Posts a receive; NULL when there is no room for it now, or the message was refused. */
+/* Posts a receive; NULL when there is no room for it now, or the message was refused. Parity has the length
+ * of its buffer, which is nobody else's. */
 static struct sdr_recv_handle *post(struct lh_connection *c, struct recv_message *message,
-                                    struct sdr_recv_wr *wr, const uint8_t *upper, lh_time now)
+                                    struct sdr_recv_wr *wr, bool extra, lh_time now)
 {
     struct sdr_recv_handle *handle;
-    int error = lh_sdr_recv_post(c->qp, wr, upper, &handle);
+    uint8_t upper[LH_CTS_UPPER_BYTES];
+    uint32_t index = extra ? message->posted - 1 : message->posted;
+    make_upper(message, index, extra, upper);
+    int error = extra ? lh_sdr_recv_post(c->qp, wr, upper, &handle)
+                      : sdr_recv_post_unsized(c->qp, wr, upper, &handle);
     c->receiver.post_refused = error == -LH_EAGAIN;
     if (error == 0)
         return handle;
@@ -391,9 +396,8 @@ static bool post_parity(struct lh_connection *c, lh_time now)
         .lkey = coded->buffer->lkey,
         .address = (uint64_t)(uintptr_t)coded->buffer->chunks,
     };
-    uint8_t upper[LH_CTS_UPPER_BYTES];
-    make_upper(message, segment->index, true, upper);
-    coded->handle = post(c, message, &wr, upper, now);
+    assert(segment->index + 1 == message->posted);
+    coded->handle = post(c, message, &wr, true, now);
     if (!coded->handle)
         return false;
     uint8_t *bitmap;
@@ -425,11 +429,11 @@ static bool post_segment(struct lh_connection *c, struct recv_message *message, 
         .lkey = message->memory.lkey,
         .address = bytes ? (uint64_t)(uintptr_t)(message->buffer + offset) : 0,
     };
-    uint8_t upper[LH_CTS_UPPER_BYTES];
-    make_upper(message, message->posted, false, upper);
-    struct sdr_recv_handle *handle = post(c, message, &wr, upper, now);
+    struct sdr_recv_handle *handle = post(c, message, &wr, false, now);
     if (!handle)
         return false;
+    if (message->bytes != MESSAGE_BYTES_UNKNOWN)
+        lh_sdr_recv_truncate(handle, bytes); /* cannot fail: no packet has come yet */
     open_segment(c, message, handle, bytes, now);
     return true;
 }
@@ -468,19 +472,19 @@ void receiver_post(struct lh_connection *c, lh_time now)
 
 /* ---- lengths ----------------------------------------------------------------------------------------- */
 
-static void cut_segment(struct lh_connection *c, struct recv_segment *segment,
+/* False when packets have come that the message of this length does not have. */
+static bool cut_segment(struct lh_connection *c, struct recv_segment *segment,
                         const struct recv_message *message)
 {
     uint64_t offset = segment->index * message->segment_bytes;
     if (segment->index >= message->segments) {
         close_segment(c, segment, SEGMENT_UNNEEDED);
-        return;
+        return true;
     }
     uint64_t left = message->bytes - offset;
     segment->bytes = (uint32_t)(left < segment->posted_bytes ? left : segment->posted_bytes);
-    if (segment->bytes < segment->posted_bytes)
-        lh_sdr_recv_truncate(segment->handle, segment->bytes);
     segment->touched = true;
+    return lh_sdr_recv_truncate(segment->handle, segment->bytes) == 0;
 }
 
 static void learn_length(struct lh_connection *c, struct recv_message *message, uint64_t bytes, lh_time now)
@@ -494,8 +498,11 @@ static void learn_length(struct lh_connection *c, struct recv_message *message, 
     message->segments = segments_of(message, bytes);
     for (uint32_t n = r->segment_oldest; n != r->segment_next; n++) { /* at most attr.slots */
         struct recv_segment *segment = recv_segment_at(c, n);
-        if (segment->state == SEGMENT_OPEN && segment->message == message->number)
-            cut_segment(c, segment, message);
+        bool own = segment->state == SEGMENT_OPEN && segment->message == message->number;
+        if (own && !cut_segment(c, segment, message)) {
+            verdict_refuse(c, message, LH_EPROTOCOL, now);
+            return;
+        }
     }
 }
 

@@ -66,6 +66,8 @@ struct fabric_slot {
     uint8_t generation;
     const _Atomic uint64_t
         *received; /* one bit a packet; a guess may only point at packets whose bit is 0 */
+    const _Atomic uint64_t
+        *expected; /* bytes of the buffer that a guess may point at, as of now; NULL: all of them */
 };
 
 /* What the sender must put into its writes to reach a bound slot. */

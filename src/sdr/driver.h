@@ -6,9 +6,7 @@
 #ifndef LH_SDR_DRIVER_H
 #define LH_SDR_DRIVER_H
 
-#include <sdr.h>
-
-#include <longhaul/types.h>
+#include <longhaul/sdr_ext.h>
 
 /* Called in each round of the control worker (or of lh_sdr_progress), with no SDR lock held; may call the
  * SDK, but not create or destroy a QP. Must be cheap when nothing happened. Returns when it wants to be
@@ -20,6 +18,12 @@ typedef lh_time sdr_driver_step(void *context, lh_time now);
  * latest. */
 void sdr_context_round(struct sdr_context *context, uint32_t index, uint32_t count, bool *moved,
                        lh_time *next_ns);
+
+/* lh_sdr_recv_post() of a receive whose message may be shorter than its buffer: until lh_sdr_recv_truncate()
+ * says how long it is, packets are placed after they were validated only, so that not a byte behind the
+ * message changes. */
+int sdr_recv_post_unsized(struct sdr_qp *qp, struct sdr_recv_wr *wr,
+                          const uint8_t upper[LH_CTS_UPPER_BYTES], struct sdr_recv_handle **handle);
 
 /* step NULL takes the driver away, and returns only when no step runs any more (not from within a step). */
 int sdr_qp_driver_set(struct sdr_qp *qp, sdr_driver_step *step, void *context);

@@ -365,7 +365,7 @@ void message_table_on_arrivals(struct message_table *table, const struct fabric_
     struct run *run = runs;
     uint32_t oldest = 0;
     for (uint32_t i = 0; i < count; i++) {
-        if (arrivals[i].bytes < mtu && arrivals[i].bytes > 0) {
+        if (arrivals[i].bytes - 1u < mtu - 1u) { /* neither empty nor full */
             end_runs(table, runs, &tally);
             take_short(table, &arrivals[i], &tally);
             continue;

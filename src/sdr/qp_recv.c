@@ -25,7 +25,7 @@ static int check_recv(struct sdr_qp *qp, const struct sdr_recv_wr *wr)
 }
 
 /* Opens the slot in the table and in the fabric, in that order: the fabric may let a packet in at once. */
-static int open_slot(struct sdr_qp *qp, uint32_t slot, const struct sdr_recv_wr *wr,
+static int open_slot(struct sdr_qp *qp, uint32_t slot, const struct sdr_recv_wr *wr, bool sized,
                      struct control_cts *cts)
 {
     struct message_slot *entry = &qp->table.slots[slot];
@@ -35,12 +35,15 @@ static int open_slot(struct sdr_qp *qp, uint32_t slot, const struct sdr_recv_wr 
         .lkey = wr->lkey,
         .generation = entry->generation,
         .received = entry->packets,
+        .expected = &entry->expected,
     };
     struct fabric_slot_key key;
     *cts = (struct control_cts){
         .slot = (uint16_t)slot, .generation = entry->generation, .length_bytes = wr->max_length};
     qp_gates_enter(qp);
     message_slot_open(&qp->table, slot, wr->max_length);
+    if (!sized)
+        atomic_store_explicit(&entry->expected, 0, memory_order_relaxed);
     int error = qp->endpoint->fabric->ops->slot_bind(qp->endpoint, slot, &bind, &key);
     if (error)
         message_slot_close(&qp->table, slot);
@@ -57,7 +60,7 @@ static void give_slot_back(struct sdr_qp *qp, uint32_t slot)
     qp->free_slots[(qp->free_head + qp->free_count++) % qp->shape.slots] = slot;
 }
 
-static int post_locked(struct sdr_qp *qp, const struct sdr_recv_wr *wr, const uint8_t *upper,
+static int post_locked(struct sdr_qp *qp, const struct sdr_recv_wr *wr, const uint8_t *upper, bool sized,
                        struct sdr_recv_handle **handle)
 {
     if (qp->free_count == 0)
@@ -66,7 +69,7 @@ static int post_locked(struct sdr_qp *qp, const struct sdr_recv_wr *wr, const ui
         return lh_fail(LH_EAGAIN, "the peer has not heard of the last %u receives yet", qp->announcer.size);
     uint32_t slot = qp->free_slots[qp->free_head];
     struct control_cts cts;
-    int error = open_slot(qp, slot, wr, &cts);
+    int error = open_slot(qp, slot, wr, sized, &cts);
     if (error)
         return error;
     qp->free_head = (qp->free_head + 1) % qp->shape.slots;
@@ -79,18 +82,30 @@ static int post_locked(struct sdr_qp *qp, const struct sdr_recv_wr *wr, const ui
     return 0;
 }
 
-int lh_sdr_recv_post(struct sdr_qp *qp, struct sdr_recv_wr *wr, const uint8_t upper[LH_CTS_UPPER_BYTES],
-                     struct sdr_recv_handle **handle)
+static int post(struct sdr_qp *qp, const struct sdr_recv_wr *wr, const uint8_t *upper, bool sized,
+                struct sdr_recv_handle **handle)
 {
     int error = check_recv(qp, wr);
     if (error)
         return error;
     qp_lock(qp);
-    error = post_locked(qp, wr, upper, handle);
+    error = post_locked(qp, wr, upper, sized, handle);
     qp_unlock(qp);
     if (!error)
         sdr_qp_driver_kick(qp);
     return error;
+}
+
+int lh_sdr_recv_post(struct sdr_qp *qp, struct sdr_recv_wr *wr, const uint8_t upper[LH_CTS_UPPER_BYTES],
+                     struct sdr_recv_handle **handle)
+{
+    return post(qp, wr, upper, true, handle);
+}
+
+int sdr_recv_post_unsized(struct sdr_qp *qp, struct sdr_recv_wr *wr,
+                          const uint8_t upper[LH_CTS_UPPER_BYTES], struct sdr_recv_handle **handle)
+{
+    return post(qp, wr, upper, false, handle);
 }
 
 int sdr_recv_post(struct sdr_qp *qp, struct sdr_recv_wr *wr, struct sdr_recv_handle **handle)
@@ -125,7 +140,7 @@ int lh_sdr_recv_truncate(struct sdr_recv_handle *handle, uint64_t bytes)
     if (!slot_of(handle)->open)
         error = lh_fail(LH_ESTATE, "receive %u is completed", handle->sequence);
     else if (!message_slot_truncate(&qp->table, handle->slot, bytes))
-        error = lh_fail(LH_ESTATE, "receive %u was truncated to less than %llu bytes before",
+        error = lh_fail(LH_ESTATE, "receive %u: %llu bytes contradict its packets or an earlier length",
                         handle->sequence, (unsigned long long)bytes);
     qp_unlock(qp);
     return error;

@@ -128,12 +128,56 @@ static void lossy_ocean(void **state)
     close_pair(&pair);
 }
 
+#define ROOM      ((size_t)5 << 20) /* more than one segment */
+#define UNTOUCHED 0x5A
+
+/* Messages that are shorter than the buffers posted for them, several in flight: not a byte behind the end of
+ * any changes, whatever was placed before it was validated. */
+static void shorter_than_the_room(void **state)
+{
+    (void)state;
+    static const size_t all[] = {0, 1, 100, 4095, 4097, 50000, 300001, 3 << 20, (4u << 20) + 77};
+    const size_t count = sizeof all / sizeof all[0];
+    struct lh_attr attr;
+    lh_attr_init(&attr);
+    struct pair pair = open_pair("udp:[::1]", &attr);
+    uint8_t *data = make(ROOM + 16, 3);
+    uint8_t *buffers[sizeof all / sizeof all[0]];
+    struct lh_request *recv[sizeof all / sizeof all[0]], *send[sizeof all / sizeof all[0]];
+    for (size_t i = 0; i < count; i++)
+        buffers[i] = make(ROOM, 1);
+    for (uint32_t turn = 0; turn < 20; turn++) {
+        for (size_t i = 0; i < count; i++) {
+            memset(buffers[i], UNTOUCHED, ROOM);
+            must(lh_recv(pair.ends[1], buffers[i], ROOM, NULL, &recv[i]), "lh_recv");
+        }
+        for (size_t i = 0; i < count; i++)
+            must(lh_send(pair.ends[0], data + i, all[(i + turn) % count], NULL, &send[i]), "lh_send");
+        for (size_t i = 0; i < count; i++) {
+            size_t bytes = all[(i + turn) % count];
+            struct lh_result received = finish(recv[i]);
+            assert_int_equal(finish(send[i]).error, 0);
+            assert_int_equal(received.error, 0);
+            assert_int_equal(received.bytes, bytes);
+            assert_memory_equal(buffers[i], data + i, bytes);
+            for (size_t at = bytes; at < ROOM; at++)
+                if (buffers[i][at] != UNTOUCHED)
+                    fail_msg("message of %zu bytes: byte %zu behind it changed", bytes, at - bytes);
+        }
+    }
+    for (size_t i = 0; i < count; i++)
+        free(buffers[i]);
+    free(data);
+    close_pair(&pair);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ipv4),
         cmocka_unit_test(ipv6_channels_and_workers),
         cmocka_unit_test(lossy_ocean),
+        cmocka_unit_test(shorter_than_the_room),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -100,6 +100,29 @@ static void test_in_order(void **state)
     EXPECT(&f, 3, 2009, 2000, 2001);
 }
 
+/* Of a message whose length is not known nothing is guessed; then what lies before its end. */
+static void test_up_to_what_is_expected(void **state)
+{
+    (void)state;
+    struct fixture f;
+    _Atomic uint64_t expected = 0;
+    struct fabric_slot what = {
+        .base = memory[1], .length_bytes = 10 * MTU, .received = f.received[1], .expected = &expected};
+    struct fabric_slot_key key;
+    set_up(&f, 1, 0);
+    rx_table_bind(&f.table, 1, &what, &key);
+    lh_bitmap_set(f.open, 1);
+    predict_on_bind(&f.predict, 1);
+    EXPECT_NONE(&f);
+    bind(&f, 3, 2 * MTU);
+    EXPECT(&f, 64, 3000, 3001);
+    atomic_store(&expected, 3 * MTU - 1);
+    EXPECT(&f, 64, 1000, 1001, 3000, 3001);
+    atomic_store(&expected, 3 * MTU);
+    saw(&f, 1, 0);
+    EXPECT(&f, 64, 1001, 1002, 3000, 3001);
+}
+
 static void test_skips_what_arrived(void **state)
 {
     (void)state;
@@ -261,13 +284,10 @@ static void test_guesses_are_always_safe(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_in_order),
-        cmocka_unit_test(test_skips_what_arrived),
-        cmocka_unit_test(test_stripes),
-        cmocka_unit_test(test_next_slots),
-        cmocka_unit_test(test_nothing_twice_in_a_poll),
-        cmocka_unit_test(test_usual_length),
-        cmocka_unit_test(test_guesses_are_always_safe),
+        cmocka_unit_test(test_in_order),           cmocka_unit_test(test_up_to_what_is_expected),
+        cmocka_unit_test(test_skips_what_arrived), cmocka_unit_test(test_stripes),
+        cmocka_unit_test(test_next_slots),         cmocka_unit_test(test_nothing_twice_in_a_poll),
+        cmocka_unit_test(test_usual_length),       cmocka_unit_test(test_guesses_are_always_safe),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

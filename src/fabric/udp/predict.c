@@ -64,12 +64,19 @@ void predict_saw(struct predict *predict, const struct rx_table *table, uint32_t
     predict->packet = packet + 1;
 }
 
+/* Of a message that may turn out shorter than its buffer nothing lands behind its end. */
+static uint64_t expected_bytes(const struct fabric_slot *bound)
+{
+    return bound->expected == NULL ? bound->length_bytes
+                                   : atomic_load_explicit(bound->expected, memory_order_relaxed);
+}
+
 /* Adds the missing full packets among [from, end) of a slot that travel on the channel. */
 static void walk_slot(struct walk *walk, uint32_t slot, uint64_t from, uint64_t end)
 {
     const struct fabric_endpoint_attr *attr = &walk->table->attr;
     const struct fabric_slot *bound = &walk->table->slots[slot].bound;
-    uint64_t full = bound->length_bytes / attr->mtu_bytes;
+    uint64_t full = expected_bytes(bound) / attr->mtu_bytes;
     if (end > full)
         end = full;
     /* Until the usual length only, unless this message has shown itself to be longer. */

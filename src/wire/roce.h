@@ -23,6 +23,7 @@
 #define ROCE_MTU_MIN         256u
 #define ROCE_MTU_MAX         4096u
 #define ROCE_QPN_MASK        0xFFFFFFu
+#define ROCE_QPN_OFFSET      5u
 #define ROCE_PSN_MASK        0xFFFFFFu
 
 /* Header bytes before the payload of each kind. */

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "fabric/endpoint_check.h"
+#include "fabric/udp/filter.h"
 
 static int check_identity(const struct udp_endpoint *endpoint, const struct qp_info_endpoint *peer)
 {
@@ -89,6 +90,23 @@ static int make_inboxes(struct udp_endpoint *endpoint)
     return 0;
 }
 
+/* Data of a hardware peer comes to the front socket, so all that comes here goes on being cut. */
+static int attach_filters(const struct udp_endpoint *endpoint, const struct qp_info_endpoint *peer,
+                          const union udp_address *address)
+{
+    const struct fabric_endpoint_attr *attr = &endpoint->table.attr;
+    int error = 0;
+    for (uint32_t c = 0; c < attr->channels && peer->fabric == QP_INFO_UDP && error == 0; c++) {
+        struct udp_filter_peer whole = {
+            .address = *address, .mtu_bytes = attr->mtu_bytes, .generations = attr->generations};
+        udp_address_set_port(&whole.address, peer->channel_port[c]);
+        for (uint32_t g = 0; g < attr->generations; g++)
+            whole.qpn[g] = endpoint->qpn[g][c];
+        error = udp_filter_attach(endpoint->channels[c]->socket.fd, &whole);
+    }
+    return error;
+}
+
 static void connect_channel(struct udp_channel *channel)
 {
     const struct udp_endpoint *endpoint = channel->endpoint;
@@ -134,6 +152,8 @@ int udp_endpoint_connect(struct fabric_endpoint *endpoint, const struct qp_info_
     error = check_mtu(udp, &address);
     if (error == 0 && peer->fabric == QP_INFO_VERBS)
         error = make_inboxes(udp);
+    if (error == 0)
+        error = attach_filters(udp, peer, &address);
     if (error != 0)
         return error;
     udp_address_set_port(&address, 0);

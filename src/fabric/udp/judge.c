@@ -1,7 +1,9 @@
 /*
  * judge.c - what a message of the kernel brought: every packet is checked, and put where it belongs.
  *
- * For each packet in a message, in this order: header, QPN, iCRC over the bytes where they lie, rx_check().
+ * What the socket's filter let pass whole (filter.h) may lie in a user's buffer already, where it was guessed
+ * to belong. For each packet in a message, in this order: header, QPN, iCRC over the bytes where they lie,
+ * rx_check().
  * A payload that lies elsewhere than where it belongs is moved when the whole message has been judged, by
  * way of the `aside` buffer when it lies in a user's buffer: the place it took may be another packet's, and
  * the place it belongs to may hold another packet still. So nothing is overwritten before it is moved. What
@@ -14,6 +16,8 @@
 
 #include <assert.h>
 #include <string.h>
+
+#include "base/big_endian.h"
 
 #define HEADER ROCE_WRITE_IMM_HEADER_BYTES
 
@@ -86,6 +90,18 @@ static bool find_generation(const struct udp_channel *channel, uint32_t qpn, uin
     return false;
 }
 
+/* Names what the socket's filter cut down to its header. A burst that the kernel joined counts as one. */
+static void count_cut(const struct udp_channel *channel, const uint8_t header[HEADER])
+{
+    uint8_t generation;
+    if (header[0] != ROCE_UC_WRITE_ONLY_IMM)
+        fabric_count(stats_of(channel), bad_header, 1);
+    else if (!find_generation(channel, lh_get_be24(header + ROCE_QPN_OFFSET), &generation))
+        fabric_count(stats_of(channel), bad_qpn, 1);
+    else
+        fabric_count(stats_of(channel), bad_length, 1);
+}
+
 /* Header, QPN and iCRC; counts what is wrong. `copy` holds HEADER bytes, for a header that lies in pieces.
  */
 static bool read_segment(struct udp_channel *channel, struct udp_scatter *scatter, struct segment *segment,
@@ -97,6 +113,10 @@ static bool read_segment(struct udp_channel *channel, struct udp_scatter *scatte
     if (got < want) {
         udp_scatter_gather(scatter, segment->offset, want, copy);
         segment->header = copy;
+    }
+    if (segment->bytes == HEADER) {
+        count_cut(channel, segment->header);
+        return false;
     }
     switch (roce_decode(segment->header, segment->bytes, &segment->packet)) {
     case ROCE_OK:

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "fabric/udp/filter.h"
 #include "wire/roce.h"
 
 #ifndef UDP_NO_CHECK6_RX
@@ -132,7 +133,9 @@ int udp_socket_open_data(const union udp_address *local, uint64_t receive_bytes,
     int error = make_socket(local, receive_bytes, &fresh);
     if (error != 0)
         return error;
-    error = bind_data_port(&fresh, local);
+    error = udp_filter_attach(fresh.fd, NULL);
+    if (error == 0)
+        error = bind_data_port(&fresh, local);
     if (error != 0) {
         close(fresh.fd);
         return error;

@@ -26,7 +26,8 @@ struct udp_socket {
     uint64_t receive_bytes; /* granted, in the measure of what was asked */
 };
 
-/* On a free port of the data range, tried from a random start. GRO is on where the kernel has it. */
+/* On a free port of the data range, tried from a random start. GRO is on where the kernel has it. All that
+ * comes is cut down to its header, until udp_filter_attach() says whose packets are not. */
 int udp_socket_open_data(const union udp_address *local, uint64_t receive_bytes, struct udp_socket *made);
 /* On ROCE_UDP_PORT when that is free on this address, else on a port of the data range, which
  * firewalls let through as well. Without GRO. */

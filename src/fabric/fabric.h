@@ -181,6 +181,7 @@ struct fabric {
 
 struct fabric_endpoint {
     struct fabric *fabric;
+    uint64_t secret; /* random in each life; no peer learns it */
 };
 
 /* Words of warning, with the remedy, or NULL; valid as long as the fabric. The library prints nothing

@@ -112,6 +112,7 @@ static int link_endpoint_create(struct fabric *fabric, const struct fabric_endpo
     if (error != 0)
         goto destroy_inner;
     endpoint->base.fabric = fabric;
+    endpoint->base.secret = endpoint->shared.inner->secret;
     endpoint->shared.stats = attr->stats;
     endpoint->shared.ip_udp_bytes = IPV6_AND_UDP_BYTES;
     endpoint->number = atomic_fetch_add(&link->endpoints_created, 1);

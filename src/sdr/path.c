@@ -7,10 +7,12 @@
 
 #define PING_QUIET_OVERDUES 4u
 
-void path_init(struct path *path, lh_time now, lh_time keepalive_ns)
+void path_init(struct path *path, lh_time now, lh_time keepalive_ns, uint64_t secret)
 {
     assert(keepalive_ns > 0);
     *path = (struct path){.keepalive_ns = keepalive_ns, .ping_at = now, .ping_span = PATH_FIRST_PING_NS};
+    path->origin_ns = secret >> 2 | 1; /* with any clock, neither 0 nor too long */
+    path->last_echo_ns = path->origin_ns - 1;
     lh_rtt_init(&path->rtt);
 }
 
@@ -18,19 +20,35 @@ void path_keepalive_set(struct path *path, lh_time keepalive_ns)
 {
     assert(keepalive_ns > 0);
     path->keepalive_ns = keepalive_ns;
-    if (path->ping_span > keepalive_ns)
+    if (path->proven && path->ping_span > keepalive_ns)
         path->ping_span = keepalive_ns;
+}
+
+/* True from the first echo on of something that was sent there. */
+static bool check_proof(struct path *path, uint64_t echo_ns, lh_time now)
+{
+    for (uint32_t i = 0; i < PATH_CHALLENGES && !path->proven; i++)
+        path->proven = echo_ns != 0 && path->challenges[i] == echo_ns;
+    if (path->proven && path->ping_span > path->keepalive_ns)
+        path->ping_span = path->keepalive_ns;
+    if (path->proven && path->ping_at > now + path->ping_span)
+        path->ping_at = now + path->ping_span;
+    return path->proven;
 }
 
 static void take_echo(struct path *path, const struct control_header *header, lh_time now)
 {
+    if (!path->proven && !check_proof(path, header->echo_ns, now))
+        return;
     /* An echo of the future, or one that was held longer than it exists, is forged or garbage. */
-    if (header->echo_ns <= path->last_echo_ns || header->echo_ns > now ||
-        now - header->echo_ns < header->echo_delay_ns)
+    if (header->echo_ns <= path->last_echo_ns || header->echo_ns - path->origin_ns > now)
+        return;
+    lh_time age_ns = now - (header->echo_ns - path->origin_ns);
+    if (age_ns < header->echo_delay_ns)
         return;
     path->last_echo_ns = header->echo_ns;
     if (header->echo_delay_ns != UINT32_MAX)
-        lh_rtt_on_sample(&path->rtt, now - header->echo_ns - header->echo_delay_ns);
+        lh_rtt_on_sample(&path->rtt, age_ns - header->echo_delay_ns);
 }
 
 /* A peer that speaks needs no ping for a while. */
@@ -62,9 +80,11 @@ void path_on_traffic(struct path *path, lh_time now)
     path->last_heard_ns = now;
 }
 
-void path_stamp(const struct path *path, lh_time now, struct control_header *header)
+void path_stamp(struct path *path, lh_time now, struct control_header *header)
 {
-    header->sent_ns = now;
+    header->sent_ns = path->origin_ns + now;
+    if (!path->proven)
+        path->challenges[path->challenge_next++ % PATH_CHALLENGES] = header->sent_ns;
     header->echo_ns = path->newest_ns;
     header->echo_delay_ns = 0;
     if (path->newest_ns) {
@@ -77,7 +97,9 @@ bool path_ping_due(struct path *path, lh_time now)
 {
     if (now < path->ping_at)
         return false;
+    lh_time longest = path->proven ? path->keepalive_ns : PATH_CHALLENGE_SPAN_MAX_NS;
+    lh_time longer = path->ping_span * (path->proven ? 2 : 4);
     path->ping_at = now + path->ping_span;
-    path->ping_span = path->ping_span * 2 < path->keepalive_ns ? path->ping_span * 2 : path->keepalive_ns;
+    path->ping_span = longer < longest ? longer : longest;
     return true;
 }

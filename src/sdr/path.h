@@ -1,10 +1,15 @@
 /*
- * path.h - what a QP knows of the way to its peer: round trip from echoed times, silence, when to ping.
- * Pure.
+ * path.h - what a QP knows of the way to its peer: whether the peer is there, round trip from echoed times,
+ * silence, when to ping. Pure.
+ *
+ * A peer's address comes from its blob, and nobody vouches for it. So the address is challenged: until a
+ * stamp that went there, and nowhere else, is echoed, nothing goes there but pings, and a pong for each ping
+ * that came from there. Stamps count from a secret origin, so an echo cannot be made up.
  *
  * Timers:
- *   ping   until the first round-trip sample: after 1 ms, doubling up to the keepalive span; from then on
- * when nothing was heard for a while (4 overdue times, doubling up to the keepalive span).
+ *   ping   until the address is proven: after 1 ms, then spans four times as long each, up to
+ * PATH_CHALLENGE_SPAN_MAX_NS. From then on when nothing was heard for a while (4 overdue times, doubling up
+ * to the keepalive span).
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -15,27 +20,35 @@
 #include "wire/control.h"
 
 #define PATH_FIRST_PING_NS LH_NS_PER_MS
+/* Whoever is named by a foreign blob gets 9 pings in the first 10 s, then one in this time. */
+#define PATH_CHALLENGE_SPAN_MAX_NS (4096 * LH_NS_PER_MS)
+#define PATH_CHALLENGES            16u /* the newest stamps that prove the address when one is echoed */
 
 struct path {
     struct lh_rtt rtt;
     uint64_t newest_ns;      /* newest `sent` of the peer that was heard (its clock); 0: none */
     lh_time newest_heard_ns; /* when (our clock) */
+    uint64_t origin_ns;      /* of our stamps; secret */
     uint64_t last_echo_ns;   /* newest echo that gave a sample: each gives one */
-    lh_time last_heard_ns;   /* 0: never */
+    uint64_t challenges[PATH_CHALLENGES]; /* 0: none */
+    uint32_t challenge_next;
+    bool proven;           /* the peer is where its blob says */
+    lh_time last_heard_ns; /* 0: never */
     lh_time keepalive_ns;
     lh_time ping_at;
     lh_time ping_span;
 };
 
-void path_init(struct path *path, lh_time now, lh_time keepalive_ns);
+/* secret: from a random source that nobody else sees. */
+void path_init(struct path *path, lh_time now, lh_time keepalive_ns, uint64_t secret);
 /* The next ping is due after that span of silence at the latest. */
 void path_keepalive_set(struct path *path, lh_time keepalive_ns);
 /* A control message with a good token came. */
 void path_on_heard(struct path *path, const struct control_header *header, lh_time now);
 /* Something else of the peer came: a data packet. */
 void path_on_traffic(struct path *path, lh_time now);
-/* Fills the times of a header that is about to be sent. */
-void path_stamp(const struct path *path, lh_time now, struct control_header *header);
+/* Fills the times of a header that is about to be sent to the peer. */
+void path_stamp(struct path *path, lh_time now, struct control_header *header);
 /* True when a ping is due; the next one is then scheduled. */
 bool path_ping_due(struct path *path, lh_time now);
 

@@ -237,7 +237,7 @@ static void start_qp(struct sdr_qp *qp, const struct qp_plan *plan)
     qp->send_shape =
         (struct send_shape){qp->shape.split, qp->shape.mtu_bytes, context->channels, QP_STRIPE_PACKETS};
     pacer_init(&qp->pacer, plan->rate_bps, PACER_BURST_BYTES);
-    path_init(&qp->path, now, QP_KEEPALIVE_NS);
+    path_init(&qp->path, now, QP_KEEPALIVE_NS, qp->endpoint->secret);
     qp->token = make_token(&info, now);
 }
 

@@ -93,6 +93,7 @@ struct sdr_qp {
     uint32_t send_count;
     uint32_t send_next; /* where the search for a free send begins: they are freed about in order */
     struct path path;
+    _Atomic bool proven; /* the peer is where its blob says (path.h): asked without the lock */
     struct qp_upper_queue outbox;
     struct qp_upper_queue inbox;
     bool pong_wanted;

@@ -120,6 +120,15 @@ static bool on_message(struct sdr_qp *qp, const struct control_message *message,
     return false;
 }
 
+/* What was queued before waits for it. */
+static void note_proof(struct sdr_qp *qp)
+{
+    if (!qp->path.proven || atomic_load_explicit(&qp->proven, memory_order_relaxed))
+        return;
+    atomic_store_explicit(&qp->proven, true, memory_order_relaxed);
+    context_wake_workers(qp->context);
+}
+
 static void on_datagram(struct sdr_qp *qp, const struct fabric_control_arrival *arrival, lh_time now)
 {
     struct control_message message;
@@ -139,6 +148,7 @@ static void on_datagram(struct sdr_qp *qp, const struct fabric_control_arrival *
     if (qp->gone && qp->goodbye == 0 && message.header.type != CONTROL_CLOSE)
         qp->goodbye = 1;
     path_on_heard(&qp->path, &message.header, now);
+    note_proof(qp);
     fabric_count(&qp->stats, rx_control, 1);
 }
 
@@ -224,9 +234,23 @@ static bool tell_upper(struct sdr_qp *qp)
     return told;
 }
 
+/* All that an address gets before it is proven: an answer for each ping that came from there, and a few
+ * pings. */
+static bool challenge(struct sdr_qp *qp, lh_time now)
+{
+    bool told = qp->pong_wanted && tell_simple(qp, qp->gone ? CONTROL_CLOSE : CONTROL_PONG);
+    if (told)
+        qp->pong_wanted = false;
+    if (!qp->gone && path_ping_due(&qp->path, now))
+        tell_simple(qp, CONTROL_PING);
+    return told;
+}
+
 static bool speak(struct sdr_qp *qp, lh_time now)
 {
     bool told = false;
+    if (!qp->path.proven)
+        return !atomic_load(&qp->error) && challenge(qp, now);
     if (qp->gone) {
         /* What was said before the goodbye goes out before it. */
         told = tell_upper(qp);
@@ -270,6 +294,8 @@ static lh_time run_driver(struct sdr_qp *qp, lh_time now)
 /* Whether something that speak() would say now is still unsaid. */
 static bool was_refused(struct sdr_qp *qp)
 {
+    if (!qp->path.proven)
+        return qp->pong_wanted && !atomic_load(&qp->error);
     if (qp->gone)
         return qp->goodbye > 0 || queue_front(&qp->outbox);
     return !atomic_load(&qp->error) &&
@@ -299,7 +325,7 @@ bool qp_control_round(struct sdr_qp *qp, lh_time now, lh_time *next)
         lh_keep_earlier(next, now + QP_BLOCKED_RETRY_NS);
     /* After a goodbye nothing else is said, so none of it is due. */
     if (!atomic_load(&qp->error) && !qp->gone) {
-        if (!qp->cts_refused) /* else it is the fabric that says when to go on */
+        if (!qp->cts_refused && qp->path.proven) /* else it is the fabric that says when to go on */
             lh_keep_earlier(next, cts_announcer_next(&qp->announcer));
         lh_keep_earlier(next, qp->path.ping_at);
     }

@@ -169,7 +169,10 @@ bool qp_channel_round(struct sdr_qp *qp, uint32_t channel, lh_time now, lh_time 
         moved = receive(qp, channel, now);
     if (moved)
         tell_driver(qp, channel);
-    moved |= atomic_load(&qp->error) ? give_up(qp, channel) : inject(qp, channel, now, next);
+    if (atomic_load(&qp->error))
+        moved |= give_up(qp, channel);
+    else if (atomic_load_explicit(&qp->proven, memory_order_relaxed))
+        moved |= inject(qp, channel, now, next);
     moved |= release(qp, channel);
     if (ops->pump && !qp_device_gone(qp))
         lh_keep_earlier(next, ops->pump(qp->endpoint, channel, now));

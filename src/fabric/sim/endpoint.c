@@ -94,6 +94,14 @@ static void check_attr(const struct fabric_endpoint_attr *attr)
     assert(attr->stats != NULL);
 }
 
+/* Drawn from what was drawn: the world's generator goes on as if there were none. */
+static uint64_t make_secret(const struct sim_endpoint *endpoint)
+{
+    struct lh_prng own;
+    lh_prng_seed(&own, (uint64_t)endpoint->table.key_salt << 32 | endpoint->own.control_qpn);
+    return lh_prng_next(&own);
+}
+
 int sim_endpoint_create(struct fabric *fabric, const struct fabric_endpoint_attr *attr,
                         struct fabric_endpoint **out)
 {
@@ -117,6 +125,7 @@ int sim_endpoint_create(struct fabric *fabric, const struct fabric_endpoint_attr
     if (error == 0) {
         describe(endpoint, sim->receive_buffer_bytes);
         endpoint->table.key_salt = (uint32_t)lh_prng_next(&sim->world->prng);
+        endpoint->base.secret = make_secret(endpoint);
     }
     sim_unlock(sim->world);
     if (error != 0) {

@@ -12,6 +12,7 @@
 #include "base/bitmap.h"
 #include "base/error.h"
 #include "fabric/endpoint_check.h"
+#include "fabric/random.h"
 
 /* A full packet then needs no padding, so that its place in a burst is known beforehand. */
 static int check_mtu(uint32_t mtu_bytes)
@@ -48,7 +49,7 @@ static int make_channel(struct udp_endpoint *endpoint, uint32_t index)
     channel->rx.scatter.mtu_bytes = endpoint->table.attr.mtu_bytes;
     channel->rx.scatter.staging = channel->rx.staging;
     predict_init(&channel->rx.predict, index);
-    int error = udp_random(channel->tx.psn, sizeof channel->tx.psn);
+    int error = fabric_random(channel->tx.psn, sizeof channel->tx.psn);
     if (error != 0)
         return error;
     for (uint32_t i = 0; i < QP_INFO_GENERATIONS_MAX; i++)
@@ -86,9 +87,11 @@ static int make_tables(struct udp_endpoint *endpoint)
     if (endpoint->table.slots == NULL || endpoint->open == NULL || endpoint->channels == NULL ||
         endpoint->control == NULL)
         return lh_fail(LH_ENOMEM, "no memory for an endpoint of %u slots", attr->slots);
-    int error = udp_random(&endpoint->table.key_salt, sizeof endpoint->table.key_salt);
+    int error = fabric_random(&endpoint->table.key_salt, sizeof endpoint->table.key_salt);
     if (error == 0)
-        error = udp_random(&endpoint->control_psn, sizeof endpoint->control_psn);
+        error = fabric_random(&endpoint->control_psn, sizeof endpoint->control_psn);
+    if (error == 0)
+        error = fabric_random(&endpoint->base.secret, sizeof endpoint->base.secret);
     endpoint->control_psn &= ROCE_PSN_MASK;
     return error;
 }

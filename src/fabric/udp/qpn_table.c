@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "base/error.h"
-#include "fabric/udp/socket.h"
+#include "fabric/random.h"
 #include "wire/roce.h"
 
 #define CAPACITY_MIN 64u
@@ -62,7 +62,7 @@ int qpn_table_add(struct qpn_table *table, struct udp_qp *qp)
     }
     uint32_t qpn;
     do { /* at most an eighth of all QPNs are taken */
-        int error = udp_random(&qpn, sizeof qpn);
+        int error = fabric_random(&qpn, sizeof qpn);
         if (error != 0)
             return error;
         qpn &= ROCE_QPN_MASK;

@@ -4,11 +4,11 @@
 #include <errno.h>
 #include <netinet/udp.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/error.h"
+#include "fabric/random.h"
 #include "fabric/udp/filter.h"
 #include "wire/roce.h"
 
@@ -24,21 +24,6 @@
 static int set_option(int fd, int level, int option, int value)
 {
     return setsockopt(fd, level, option, &value, sizeof value);
-}
-
-int udp_random(void *out, size_t bytes)
-{
-    uint8_t *next = out;
-    while (bytes > 0) { /* each round gets at least a byte */
-        ssize_t got = getrandom(next, bytes, 0);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got <= 0)
-            return lh_fail(LH_ESYSTEM, "no random numbers from the kernel: %s", strerror(errno));
-        next += got;
-        bytes -= (size_t)got;
-    }
-    return 0;
 }
 
 /* The forced option needs a privilege; the plain one stops at net.core.[rw]mem_max. */
@@ -110,7 +95,7 @@ static int bind_data_port(struct udp_socket *made, const union udp_address *loca
 {
     const uint32_t ports = UDP_DATA_PORT_MAX - UDP_DATA_PORT_MIN + 1;
     uint32_t start;
-    int error = udp_random(&start, sizeof start);
+    int error = fabric_random(&start, sizeof start);
     if (error != 0)
         return error;
     for (uint32_t i = 0; i < ports; i++) {

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "fabric/endpoint_check.h"
+#include "fabric/random.h"
 #include "wire/roce.h"
 
 static int check_mtu(const struct verbs_fabric *fabric, uint32_t mtu_bytes)
@@ -66,6 +67,8 @@ int verbs_endpoint_create(struct fabric *base, const struct fabric_endpoint_attr
     endpoint->wire_overhead =
         verbs_gid_family(fabric->gid.raw) == 4 ? ROCE_WRITE_IMM_OVERHEAD_V4 : ROCE_WRITE_IMM_OVERHEAD_V6;
     error = verbs_trouble(endpoint);
+    if (error == 0)
+        error = fabric_random(&endpoint->base.secret, sizeof endpoint->base.secret);
     if (error == 0)
         error = choose_sizes(fabric, endpoint);
     if (error == 0)

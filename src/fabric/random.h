@@ -1,0 +1,14 @@
+/*
+ * random.h - random bytes that nobody can guess, for what a fabric keeps from its peers.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef LH_FABRIC_RANDOM_H
+#define LH_FABRIC_RANDOM_H
+
+#include <stddef.h>
+
+/* Uniform, from the kernel. -LH_ESYSTEM when there is none. */
+int fabric_random(void *out, size_t bytes);
+
+#endif

@@ -28,7 +28,7 @@ int cli_listening_start(const struct cli_address *address, const struct lh_attr 
     int code = lh_listen(address->where, attr, listener);
     if (code)
         return cli_library_failed("cannot listen", address->where, code);
-    printf("listening on %s:%u\n", *address->host ? address->host : "[::]", lh_listener_port(*listener));
+    printf("listening on %s:%u\n", *address->host ? address->host : cli_address_any(), lh_listener_port(*listener));
     fflush(stdout);
     return CLI_PROCEED;
 }

@@ -11,6 +11,7 @@
 
 struct lifeline {
     int fd;
+    uint8_t version;
     bool ended; /* what ended it was told; the stream says nothing more */
     int verdict;
     uint32_t have; /* bytes of the frame that is being read */
@@ -27,14 +28,13 @@ static int end(struct lifeline *line, int verdict)
 /* How many bytes of the frame are wanted; 0 when it cannot be a goodbye. */
 static uint32_t wanted(const struct lifeline *line)
 {
-    enum handshake_type type;
-    uint32_t body;
+    struct handshake_header header;
     if (line->have < HANDSHAKE_HEADER_BYTES)
         return HANDSHAKE_HEADER_BYTES;
-    if (handshake_header_decode(line->frame, &type, &body) || type != HANDSHAKE_GOODBYE ||
-        body > TRANSFER_BYTES_MAX)
+    if (handshake_header_decode(line->frame, &header) || header.type != HANDSHAKE_GOODBYE ||
+        header.body_bytes > TRANSFER_BYTES_MAX)
         return 0;
-    return HANDSHAKE_HEADER_BYTES + body;
+    return HANDSHAKE_HEADER_BYTES + header.body_bytes;
 }
 
 static int look(void *context, uint8_t *last, size_t *bytes)
@@ -64,7 +64,8 @@ static void close_line(void *context, const uint8_t *last, size_t bytes)
 {
     struct lifeline *line = context;
     uint8_t frame[HANDSHAKE_HEADER_BYTES + TRANSFER_BYTES_MAX];
-    handshake_header_encode(HANDSHAKE_GOODBYE, (uint32_t)bytes, frame);
+    struct handshake_header header = {line->version, HANDSHAKE_GOODBYE, (uint32_t)bytes};
+    handshake_header_encode(&header, frame);
     if (bytes)
         memcpy(frame + HANDSHAKE_HEADER_BYTES, last, bytes);
     /* The stream carried nothing else since the handshake, so this fits its buffer; if the peer is gone, so
@@ -80,12 +81,13 @@ static void close_line(void *context, const uint8_t *last, size_t bytes)
 
 static const struct lifeline_ops ops = {look, close_line};
 
-bool lifeline_attach(struct lh_connection *connection, int fd, const char *peer_name)
+bool lifeline_attach(struct lh_connection *connection, int fd, uint8_t version, const char *peer_name)
 {
     struct lifeline *line = calloc(1, sizeof *line);
     if (!line)
         return false;
     line->fd = fd;
+    line->version = version;
     connection_set_lifeline(connection, &ops, line, peer_name);
     return true;
 }

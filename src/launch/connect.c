@@ -30,10 +30,7 @@ static int too_late(const struct attempt *attempt, const struct rendezvous *r)
     if (attempt->busy)
         return lh_fail(LH_ETIMEDOUT, "%s is busy with another connection (wait longer)", attempt->where);
     if (r->state == RENDEZVOUS_PATH && !r->path)
-        return lh_fail(LH_ETIMEDOUT,
-                       "%s: UDP packets do not pass, TCP does (let UDP ports 4791 and 49152-65535 through "
-                       "the firewalls of both hosts; NAT on the path is not possible)",
-                       attempt->where);
+        return lh_fail(LH_ETIMEDOUT, "%s: %s", attempt->where, RENDEZVOUS_NO_UDP);
     return lh_fail(LH_ETIMEDOUT, "%s did not answer in time", attempt->where);
 }
 

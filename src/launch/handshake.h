@@ -6,7 +6,7 @@
  *   PROPOSAL  mtu 4 | chunk 4 | slots 4 | channels 4 | generations 4 | slot bytes 8 | link text, the rest
  *   BLOB      a QP info blob (qp_info.h)
  *   READY     empty: packets arrive
- *   REFUSE    a reason for people
+ *   REFUSE    a reason for people; after READY: that data packets do not pass
  *   GOODBYE   the last message of the connection (transfer.h), or empty
  *   BUSY      empty: the accepting side serves another, and lets this one wait. From version 2 on
  *
@@ -29,6 +29,7 @@
 #define HANDSHAKE_VERSION_MIN   1u
 #define HANDSHAKE_VERSION       2u
 #define HANDSHAKE_HEADER_BYTES  12u
+#define HANDSHAKE_TYPE_AT       5u /* in the header */
 #define HANDSHAKE_BODY_MAX      2048u
 #define HANDSHAKE_PROPOSAL_MIN  28u
 #define HANDSHAKE_LINK_TEXT_MAX 383u

@@ -302,12 +302,10 @@ static int no_path(const struct rendezvous *r)
     host_of(lh_peer_name(r->connection), own);
     if (strcmp(seen, own))
         return lh_fail(LH_ETIMEDOUT,
-                       "UDP packets do not pass, TCP does: NAT on the path (%s appears as %s; use a path "
-                       "without address translation)",
+                       "UDP packets do not pass, TCP does: NAT on the path (%s appears as %s; NAT is not "
+                       "supported) or a firewall",
                        own, seen);
-    return lh_fail(LH_ETIMEDOUT,
-                   "UDP packets do not pass, TCP does (let UDP ports 4791 and 49152-65535 through the "
-                   "firewalls of both hosts; NAT on the path is not possible)");
+    return lh_fail(LH_ETIMEDOUT, "%s", RENDEZVOUS_NO_UDP);
 }
 
 static int look_at_path(struct rendezvous *r, lh_time now)

@@ -15,6 +15,11 @@
  * here: it is far more than any path needs, and only bounds what a stuck or hostile client costs. */
 #define RENDEZVOUS_PATIENCE_NS (5 * LH_NS_PER_S)
 
+/* What both sides report when no ping came back. */
+#define RENDEZVOUS_NO_UDP                                                                                  \
+    "UDP packets do not pass, TCP does: a firewall or NAT on the path (let UDP ports 4791 and "            \
+    "49152-65535 through the firewalls of both hosts; NAT is not supported)"
+
 enum rendezvous_state {
     RENDEZVOUS_PROPOSAL, /* the peer's proposal is to come */
     RENDEZVOUS_BLOB,     /* its blob */

@@ -5,9 +5,12 @@
 #include "say.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 /* Longest name that DNS has, and an address with a scope is shorter. */
 #define HOST_MAX 253
@@ -90,4 +93,14 @@ void cli_address_set_port(struct cli_address *address, uint16_t port)
 {
     address->port = port;
     snprintf(address->where, sizeof address->where, "%.262s:%u", address->host, port);
+}
+
+const char *cli_address_any(void)
+{
+    int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0 && errno == EAFNOSUPPORT)
+        return "0.0.0.0";
+    if (fd >= 0)
+        close(fd);
+    return "[::]";
 }

@@ -31,4 +31,7 @@ int cli_address_parse(const char *what, const char *text, uint16_t port, int lis
 /* The same host with another port. */
 void cli_address_set_port(struct cli_address *address, uint16_t port);
 
+/* How "all addresses" is written on this host: "[::]", or "0.0.0.0" where there is no IPv6. */
+const char *cli_address_any(void);
+
 #endif

@@ -6,7 +6,6 @@
 #define KIB        ((uint64_t)1024)
 #define MIB        (1024 * KIB)
 #define GIB        (1024 * MIB)
-#define WAIT_NS    (10 * LH_NS_PER_S)
 #define TIMEOUT_NS (10 * LH_NS_PER_S)
 
 static struct cli_option *add(struct cli_option *next, struct cli_option option)
@@ -34,8 +33,10 @@ static struct cli_option *add_connecting(struct cli_option *next, struct cli_con
     next = add(next, (struct cli_option){"rate", "RATE",
                                          "send no faster than this (as fast as the path takes it)",
                                          &attr->rate_bps, .kind = CLI_RATE});
-    return add(next, (struct cli_option){"wait", "TIME", "how long to try to connect (10s)",
-                                         &connection->wait_ns, .kind = CLI_TIME, .min = LH_NS_PER_MS});
+    return add(next,
+               (struct cli_option){"wait", "TIME",
+                                   "how long to try to connect (10s, and as long as the receiver is busy)",
+                                   &connection->wait_ns, .kind = CLI_TIME, .min = LH_NS_PER_MS});
 }
 
 static struct cli_option *add_shape(struct cli_option *next, struct lh_attr *attr)
@@ -68,7 +69,6 @@ void cli_connection_options(struct cli_connection *connection, unsigned roles)
     memset(connection, 0, sizeof *connection);
     lh_attr_init(attr);
     attr->peer_timeout_ns = TIMEOUT_NS;
-    connection->wait_ns = WAIT_NS;
     if (roles & CLI_RECEIVES)
         next = add_receiving(next, attr);
     if (roles & CLI_CONNECTS)

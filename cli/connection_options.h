@@ -20,7 +20,7 @@ enum cli_role {
 
 struct cli_connection {
     struct lh_attr attr;
-    lh_time wait_ns; /* how long to try to connect */
+    lh_time wait_ns; /* as of cli_connect() */
     struct cli_option options[CLI_CONNECTION_OPTIONS_MAX];
 };
 

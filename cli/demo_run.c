@@ -30,6 +30,12 @@ struct report {
     char error[160];
 };
 
+/* Where the receiver listens, which it tells the parent first. */
+struct meeting_point {
+    uint16_t port; /* 0: nowhere */
+    char loopback[16];
+};
+
 struct child {
     pid_t process;
     int pipe; /* the parent's end */
@@ -146,13 +152,18 @@ static void receiver_process(const struct cli_demo_run *run, int parent)
     struct lh_listener *listener;
     struct lh_connection *connection;
     struct report report = {0};
-    uint16_t port = 0;
     lh_attr_init(&attr);
     attr.reliability = run->scheme;
+    struct meeting_point point = {.loopback = "[::1]"};
     int code = lh_listen("[::1]:0", &attr, &listener);
+    if (code) {
+        /* A host without IPv6. */
+        snprintf(point.loopback, sizeof point.loopback, "127.0.0.1");
+        code = lh_listen("127.0.0.1:0", &attr, &listener);
+    }
     if (!code)
-        port = lh_listener_port(listener);
-    tell(parent, &port, sizeof port);
+        point.port = lh_listener_port(listener);
+    tell(parent, &point, sizeof point);
     if (!code)
         code = lh_accept(listener, SETUP_PATIENCE_NS, &connection);
     if (code)
@@ -189,7 +200,7 @@ static void send_all(const struct cli_demo_run *run, struct lh_connection *conne
     lh_connection_stats(connection, &report->stats);
 }
 
-static void sender_process(const struct cli_demo_run *run, uint16_t port, int parent)
+static void sender_process(const struct cli_demo_run *run, const struct meeting_point *point, int parent)
 {
     char where[32];
     struct lh_attr attr;
@@ -197,7 +208,7 @@ static void sender_process(const struct cli_demo_run *run, uint16_t port, int pa
     struct report report = {0};
     lh_attr_init(&attr);
     attr.link = run->link;
-    snprintf(where, sizeof where, "[::1]:%u", port);
+    snprintf(where, sizeof where, "%s:%u", point->loopback, point->port);
     int code = lh_connect(where, &attr, SETUP_PATIENCE_NS, &connection);
     if (code)
         explain(&report, "connecting", code);
@@ -226,19 +237,19 @@ void cli_demo_run(const struct cli_demo_run *run, struct cli_demo_outcome *outco
 {
     struct child receiver = {0}, sender = {0};
     struct report sent = {0}, received = {0};
-    uint16_t port = 0;
+    struct meeting_point point = {0};
     int end = -1;
     *outcome = (struct cli_demo_outcome){0};
     if (start_child(&receiver, &end) == 0)
         receiver_process(run, end);
-    bool up = receiver.process > 0 && hear(receiver.pipe, &port, sizeof port) && port;
+    bool up = receiver.process > 0 && hear(receiver.pipe, &point, sizeof point) && point.port;
     if (up && start_child(&sender, &end) == 0)
-        sender_process(run, port, end);
+        sender_process(run, &point, end);
     bool told = up && sender.process > 0 && hear(sender.pipe, &sent, sizeof sent);
     /* A receiver that waits for what never comes has nothing to tell. */
     if (told && !sent.code)
         told = hear(receiver.pipe, &received, sizeof received);
-    else if (receiver.process > 0 && !port)
+    else if (receiver.process > 0 && !point.port)
         hear(receiver.pipe, &received, sizeof received);
     if (told)
         conclude(&sent, &received, outcome);

@@ -11,8 +11,11 @@
 
 #include <longhaul/types.h>
 
-/* Nothing has to be read from a disk to make an offer. */
-#define CLI_OFFER_PATIENCE_NS (10 * LH_NS_PER_S)
+/* Where nothing has to be read from a disk: an offer, and what follows the answer to one. Whoever is silent
+ * then holds up others. */
+#define CLI_PROMPT_PATIENCE_NS (5 * LH_NS_PER_S)
+/* On a lossy link a message takes some round trips. */
+#define CLI_PROMPT_ROUND_TRIPS 20
 /* A disk that is busy with others can stall for a minute. */
 #define CLI_PATIENCE_NS (120 * LH_NS_PER_S)
 /* For a message that says why it ends. */
@@ -24,6 +27,13 @@
 static inline lh_time cli_disk_patience(uint64_t bytes)
 {
     return CLI_PATIENCE_NS + bytes / CLI_DISK_BYTES_PER_MS * LH_NS_PER_MS;
+}
+
+/* For a peer that owes the next message at once, or has to read that much before. */
+static inline lh_time cli_prompt_patience(lh_time rtt_ns, uint64_t bytes)
+{
+    return CLI_PROMPT_PATIENCE_NS + CLI_PROMPT_ROUND_TRIPS * rtt_ns +
+           (bytes ? cli_disk_patience(bytes) : 0);
 }
 
 #endif

@@ -56,11 +56,18 @@ static bool connection_failed(struct reception *r, int code)
     return give_reason(r, "%s", cli_file_words(code, "sender"));
 }
 
+static lh_time round_trip(const struct reception *r)
+{
+    struct lh_path_view path;
+    return lh_connection_path(r->connection, &path) ? 0 : path.rtt_ns;
+}
+
 static bool take_offer(struct reception *r)
 {
     int code = cli_file_expect(r->connection, &r->offer_mail);
     if (!code)
-        code = cli_file_await(&r->offer_mail, CLI_OFFER_PATIENCE_NS, CLI_FILE_OFFER, &r->offer);
+        code = cli_file_await(&r->offer_mail, cli_prompt_patience(round_trip(r), 0), CLI_FILE_OFFER,
+                              &r->offer);
     if (code == -LH_ETIMEDOUT)
         return give_reason(r, "it offered no file");
     if (code == -LH_EVERSION)
@@ -134,7 +141,8 @@ static bool answer(struct reception *r)
 static bool take_start(struct reception *r)
 {
     struct cli_file_message start;
-    int code = cli_file_await(&r->start_mail, cli_disk_patience(r->next_bytes), CLI_FILE_START, &start);
+    lh_time patience = cli_prompt_patience(round_trip(r), r->next_bytes);
+    int code = cli_file_await(&r->start_mail, patience, CLI_FILE_START, &start);
     if (code)
         return connection_failed(r, code);
     if (start.offset_bytes != 0 && start.offset_bytes != r->next_bytes)

@@ -19,16 +19,28 @@ static int try_device(const struct lh_attr *attr)
     return CLI_PROCEED;
 }
 
+/* A client that got as far as packets: whoever runs this side has to do something about it, too. */
+static bool on_notice(void *context, enum lh_notice notice, const char *text)
+{
+    (void)context;
+    if (notice == LH_NOTICE_REFUSED)
+        cli_note("%s", text);
+    return false;
+}
+
 int cli_listening_start(const struct cli_address *address, const struct lh_attr *attr,
                         struct lh_listener **listener)
 {
     int status = try_device(attr);
     if (status != CLI_PROCEED)
         return status;
-    int code = lh_listen(address->where, attr, listener);
+    struct lh_attr with_notices = *attr;
+    with_notices.on_notice = on_notice;
+    int code = lh_listen(address->where, &with_notices, listener);
     if (code)
         return cli_library_failed("cannot listen", address->where, code);
-    printf("listening on %s:%u\n", *address->host ? address->host : "[::]", lh_listener_port(*listener));
+    printf("listening on %s:%u\n", *address->host ? address->host : cli_address_any(),
+           lh_listener_port(*listener));
     fflush(stdout);
     return CLI_PROCEED;
 }

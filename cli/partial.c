@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "partial.h"
 
+#include "disk_space.h"
 #include "whole_io.h"
 
 #include <longhaul/units.h>
@@ -106,21 +107,20 @@ static bool open_both(struct cli_partial *partial)
     return partial->sidecar >= 0 || system_failed(partial, "creating the file", errno);
 }
 
-/* A disk that is too small is better found now than after an hour. */
-static bool reserve(struct cli_partial *partial)
+static bool no_space(struct cli_partial *partial, int error)
 {
     char size[LH_FORMAT_MAX];
-    if (!partial->size_bytes)
-        return true;
+    lh_format_size(partial->size_bytes, size, sizeof size);
+    return give_reason(partial, "setting %s aside failed: %s", size, strerror(error));
+}
+
+/* A disk that is too small is better found now than after an hour. Space is set aside as bytes come. */
+static bool check_space(struct cli_partial *partial)
+{
     if (partial->size_bytes > INT64_MAX)
         return give_reason(partial, "no file can be that long");
-    if (!fallocate(partial->file, FALLOC_FL_KEEP_SIZE, 0, (off_t)partial->size_bytes))
-        return true;
-    /* Not every file system can; there writing will tell. */
-    if (errno == EOPNOTSUPP || errno == ENOSYS || errno == EINTR)
-        return true;
-    lh_format_size(partial->size_bytes, size, sizeof size);
-    return give_reason(partial, "setting %s aside failed: %s", size, strerror(errno));
+    int code = cli_disk_space_check(partial->file, partial->size_bytes);
+    return !code || no_space(partial, -code);
 }
 
 bool cli_partial_open(struct cli_partial *partial, int folder, const char *name, uint64_t size_bytes,
@@ -131,7 +131,7 @@ bool cli_partial_open(struct cli_partial *partial, int folder, const char *name,
     snprintf(partial->name, sizeof partial->name, "%s", name);
     if (!check_final_name(partial))
         return false;
-    if (open_both(partial) && (resume ? reserve(partial) : cli_partial_start(partial, 0)))
+    if (open_both(partial) && check_space(partial) && (resume || cli_partial_start(partial, 0)))
         return true;
     cli_partial_abandon(partial, resume);
     return false;
@@ -158,13 +158,17 @@ bool cli_partial_start(struct cli_partial *partial, uint64_t blocks)
     partial->blocks_recorded = blocks;
     if (ftruncate(partial->file, (off_t)(blocks * CLI_BLOCK_BYTES)))
         return system_failed(partial, "writing the file", errno);
-    /* Cutting off gave back what was set aside. */
-    return reserve(partial);
+    partial->reserved_bytes = blocks * CLI_BLOCK_BYTES;
+    return true;
 }
 
 bool cli_partial_write(struct cli_partial *partial, uint64_t offset, const void *data, size_t bytes)
 {
-    int code = cli_write_at(partial->file, data, bytes, offset);
+    int code = cli_disk_space_reserve(partial->file, partial->size_bytes, offset + bytes,
+                                      &partial->reserved_bytes);
+    if (code)
+        return no_space(partial, -code);
+    code = cli_write_at(partial->file, data, bytes, offset);
     if (code)
         return system_failed(partial, "writing the file", -code);
     /* Starts the way to the disk now, so that little is left to do at the end. Only a hint. */

@@ -23,13 +23,14 @@ struct cli_partial {
     int sidecar; /* -1: not open */
     uint64_t size_bytes;
     uint64_t blocks_recorded;
-    bool started; /* cli_partial_start() was called: what an earlier try left is no more */
-    bool force;   /* may replace a file that exists */
+    uint64_t reserved_bytes; /* of the file, from its start: on disk or set aside there */
+    bool started;            /* cli_partial_start() was called: what an earlier try left is no more */
+    bool force;              /* may replace a file that exists */
     char name[CLI_FILE_NAME_MAX + 1];
     char reason[CLI_REASON_MAX]; /* after a call that returned false: why, in words that go to both sides */
 };
 
-/* Takes the name, which cli_file_name_wrong() has let pass, and sets room aside. With resume what is there
+/* Takes the name, which cli_file_name_wrong() has let pass, where there is room on disk for the file. With resume what is there
  * of an earlier try stays, else it is replaced. After false nothing is open, and what was there before is
  * as before. */
 bool cli_partial_open(struct cli_partial *partial, int folder, const char *name, uint64_t size_bytes,

@@ -5,6 +5,7 @@
  */
 #include "perf.h"
 
+#include "connecting.h"
 #include "options.h"
 #include "perf_control.h"
 #include "perf_report.h"
@@ -86,13 +87,11 @@ static int connect_for_run(struct measurement *m)
     if (status != CLI_PROCEED)
         return status;
     cli_address_set_port(&address, port);
-    int code = lh_connect(address.where, &m->order->attr, m->order->wait_ns, &m->connection);
-    if (code)
-        return cli_library_failed("cannot connect", address.where, code);
-    const char *warning = lh_connection_warning(m->connection);
+    status = cli_connect(&address, &m->order->attr, m->order->wait_ns, &m->connection);
+    const char *warning = status == CLI_PROCEED ? lh_connection_warning(m->connection) : NULL;
     if (warning)
         cli_note("%s", warning);
-    return CLI_PROCEED;
+    return status;
 }
 
 /* All messages are sent from one buffer: what is in it does not matter, only that it is not all the same
@@ -283,11 +282,11 @@ int cli_perf_client(const struct cli_perf_order *order)
     lh_attr_init(&attr);
     attr.device = order->attr.device;
     attr.peer_timeout_ns = order->attr.peer_timeout_ns;
-    int code = lh_connect(order->address.where, &attr, order->wait_ns, &control);
-    if (code)
-        return cli_library_failed("cannot connect", order->address.where, code);
+    int status = cli_connect(&order->address, &attr, order->wait_ns, &control);
+    if (status != CLI_PROCEED)
+        return status;
     cli_stop_at_once(false);
-    int status = measure_sizes(order, control);
+    status = measure_sizes(order, control);
     lh_close(control);
     return status;
 }

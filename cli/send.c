@@ -6,6 +6,7 @@
 #include "commands.h"
 
 #include "address.h"
+#include "connecting.h"
 #include "connection_options.h"
 #include "file_sender.h"
 #include "say.h"
@@ -15,14 +16,14 @@ static int send_to(struct cli_source *source, const struct cli_address *address,
                    const struct cli_connection *options, bool resume)
 {
     struct lh_connection *connection;
-    int code = lh_connect(address->where, &options->attr, options->wait_ns, &connection);
-    if (code)
-        return cli_library_failed("cannot connect", address->where, code);
+    int status = cli_connect(address, &options->attr, options->wait_ns, &connection);
+    if (status != CLI_PROCEED)
+        return status;
     cli_stop_at_once(false);
     const char *warning = lh_connection_warning(connection);
     if (warning)
         cli_note("%s", warning);
-    int status = cli_file_send_source(source, connection, resume);
+    status = cli_file_send_source(source, connection, resume);
     lh_close(connection);
     return status;
 }

@@ -28,6 +28,14 @@ struct lh_listener;
 struct lh_request;
 struct lh_memory;
 
+enum lh_notice {
+    /* lh_connect: the peer serves another, and lets this side wait; each second anew. text: its address.
+     * True: wait on, the timeout counts from now; false: the timeout stays as it is. */
+    LH_NOTICE_BUSY = 1,
+    /* A listener: the handshake with a client failed. text: the client's address, and why. */
+    LH_NOTICE_REFUSED = 2,
+};
+
 /* Zero means the default. lh_attr_init() sets what is not zero by default, so call it first. */
 struct lh_attr {
     size_t struct_bytes; /* set by lh_attr_init: lets the struct grow */
@@ -57,6 +65,11 @@ struct lh_attr {
     /* Threads that encode and decode, for schemes that do; they start when first needed. Default 1. With
      * LH_NO_CODERS, or without workers, who makes progress does it */
     uint32_t coders;
+    /* What people may want to learn while connections are made (lh_listen, lh_connect); NULL: nobody asks.
+     * A listener calls it from a thread of its own; it must not call that listener. What it returns counts
+     * with LH_NOTICE_BUSY. */
+    bool (*on_notice)(void *context, enum lh_notice notice, const char *text);
+    void *notice_context;
 };
 
 #define LH_NO_WORKERS UINT32_MAX
@@ -82,8 +95,9 @@ LH_API int lh_attach(struct lh_connection *connection, const void *blob, size_t 
 /* where: "HOST:PORT", "[::]:PORT", ":PORT"; port 0 takes any free one (lh_listener_port tells). */
 LH_API int lh_listen(const char *where, const struct lh_attr *attr, struct lh_listener **listener);
 LH_API uint16_t lh_listener_port(const struct lh_listener *listener);
-/* The next connection, waiting at most timeout_ns (LH_TIME_NEVER: for ever). Foreign and hostile handshakes
- * are refused and do not end the wait. -LH_ETIMEDOUT. */
+/* The next connection, waiting at most timeout_ns (LH_TIME_NEVER: for ever); and up to 5 s more for a handshake
+ * that is under way then. Foreign and hostile handshakes are refused and do not end the wait. While nobody
+ * calls this, a thread of the listener tells those who wait that it is busy. -LH_ETIMEDOUT. */
 LH_API int lh_accept(struct lh_listener *listener, lh_time timeout_ns, struct lh_connection **connection);
 LH_API void lh_listener_close(struct lh_listener *listener);
 /* where: "HOST:PORT". When attr->link is set, the other side emulates the same link in its direction. */

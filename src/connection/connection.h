@@ -15,6 +15,7 @@
  *   done.c         telling the sender what has arrived
  *   verdict.c      messages that end early: REFUSE, CANCEL, FORGET
  *   liveness.c     is the peer there
+ *   data_path.c    do packets of data pass at all
  *
  * A *message* is one lh_send and the lh_recv that takes it; a *segment* is one SDR message of up to
  * slot_bytes of it. Where the scheme codes, the SDR message right after it takes its parity, and a place of
@@ -40,6 +41,7 @@
 
 #include "base/earlier.h"
 #include "connection/coder.h"
+#include "connection/data_path.h"
 #include "connection/parity.h"
 #include "connection/queue_delay.h"
 #include "connection/requests.h"
@@ -266,8 +268,10 @@ struct done_teller {
  */
 struct lifeline_ops {
     /* 0: it lives; -LH_ECLOSED: it said goodbye, and its last message (*bytes of it, 0: none) is in `last`,
-     * which holds TRANSFER_BYTES_MAX; -LH_EPEER: it died. Cheap; never blocks. */
+     * which holds TRANSFER_BYTES_MAX; -LH_EPATH: it refused; -LH_EPEER: it died. Cheap; never blocks. */
     int (*look)(void *lifeline, uint8_t *last, size_t *bytes);
+    /* Tells the peer why this side ends the connection; its look() gives -LH_EPATH then. */
+    void (*refuse)(void *lifeline, const char *reason);
     /* Says goodbye with a last message, and frees the lifeline. */
     void (*close)(void *lifeline, const uint8_t *last, size_t bytes);
 };
@@ -312,6 +316,7 @@ struct lh_connection {
     struct done_teller done;
     struct transfer_message last_word; /* what had arrived when it ended; set with `error` */
     struct liveness liveness;
+    struct data_path data_path;
     char peer_name[CONNECTION_TEXT_MAX];
 };
 

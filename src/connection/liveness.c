@@ -14,6 +14,7 @@
 
 #define LOOK_BUSY_NS     (5 * LH_NS_PER_MS)  /* while something is pending */
 #define LOOK_IDLE_NS     (50 * LH_NS_PER_MS) /* costs an idle worker one waking */
+#define LIFELINE_LATE_NS (10 * LH_NS_PER_MS) /* what the operating system takes to hand a word over */
 #define PING_FRACTION    4u                  /* of the timeout: a silent peer is pinged so often */
 #define DEAF_FRACTION    8u  /* of the timeout: so long without a step, and we were not listening */
 #define STEP_FRACTION    16u /* of the timeout: so often we want to be called */
@@ -76,17 +77,21 @@ static void look_at_lifeline(struct lh_connection *c, lh_time now)
         step_on_message(c, last, bytes, now);
     if (state == -LH_ECLOSED)
         connection_fail(c, LH_ECLOSED, "the peer closed it");
+    else if (state == -LH_EPATH)
+        connection_fail(c, LH_EPATH, lh_strerror(LH_EPATH));
     else
         connection_fail(c, LH_EPEER, "the peer's process has ended");
 }
 
-/* The peer said goodbye by packets. Acknowledgements that it sent before may have been overtaken. */
+/* The peer said goodbye by packets. Acknowledgements that it sent before may have been overtaken; and so may
+ * the reason, which comes by the lifeline. */
 static void on_goodbye(struct lh_connection *c, lh_time now, lh_time *next)
 {
     struct liveness *l = &c->liveness;
     if (l->closed_at == 0)
-        l->closed_at = now + c->path.rtt_ns / 2;
-    l->lifeline_at = now;
+        l->closed_at = now + c->path.rtt_ns / 2 + (l->lifeline_ops ? LIFELINE_LATE_NS : 0);
+    if (l->lifeline_ops)
+        look_at_lifeline(c, now);
     if (l->closed_at <= now || c->sender.oldest == c->sender.next)
         connection_fail(c, LH_ECLOSED, "the peer closed it");
     else

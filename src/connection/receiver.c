@@ -532,6 +532,10 @@ static void on_open_segment(struct lh_connection *c, struct recv_segment *segmen
         return;
     }
     arrivals_note_seen(c, segment->sequence, now);
+    if (told->body.to_receiver.segment_bytes > 0)
+        data_path_on_announced(c, now);
+    if (c->error)
+        return;
     if (message->bytes == MESSAGE_BYTES_UNKNOWN)
         learn_length(c, message, told->body.to_receiver.message_bytes, now);
     if (segment->state == SEGMENT_OPEN && told->body.to_receiver.scheme_bytes > 0)

@@ -1,19 +1,87 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <longhaul/connection.h>
 
+#include "base/earlier.h"
+#include "base/error.h"
 #include "connection/attr.h"
 #include "launch/rendezvous.h"
 #include "launch/tcp.h"
 
+struct attempt {
+    const char *where;
+    struct lh_attr attr;
+    lh_time timeout_ns;
+    lh_time deadline;
+    uint32_t busy; /* notices that were passed on */
+};
+
+static void pass_on_busy(struct attempt *attempt, const struct rendezvous *r)
+{
+    if (attempt->busy == r->busy)
+        return;
+    attempt->busy = r->busy;
+    const struct lh_attr *attr = &attempt->attr;
+    if (attr->on_notice && attr->on_notice(attr->notice_context, LH_NOTICE_BUSY, attempt->where))
+        attempt->deadline = tcp_deadline(attempt->timeout_ns);
+}
+
+static int too_late(const struct attempt *attempt, const struct rendezvous *r)
+{
+    if (attempt->busy)
+        return lh_fail(LH_ETIMEDOUT, "%s is busy with another connection (wait longer)", attempt->where);
+    if (r->state == RENDEZVOUS_PATH && !r->path)
+        return lh_fail(LH_ETIMEDOUT, "%s: %s", attempt->where, RENDEZVOUS_NO_UDP);
+    return lh_fail(LH_ETIMEDOUT, "%s did not answer in time", attempt->where);
+}
+
+/* Steps until the connection stands: 0; or why it does not. */
+static int drive(struct attempt *attempt, struct rendezvous *r)
+{
+    const struct rendezvous_leave all = {.open = true, .finish = true};
+    for (;;) { /* until the deadline */
+        lh_time now = tcp_now();
+        int done = rendezvous_step(r, all, now);
+        if (done)
+            return done < 0 ? done : 0;
+        pass_on_busy(attempt, r);
+        if (now >= attempt->deadline)
+            return too_late(attempt, r);
+        int error = tcp_wait(r->fd, false, lh_earlier(attempt->deadline, rendezvous_next_ns(r, now)));
+        if (error && error != -LH_ETIMEDOUT)
+            return error;
+    }
+}
+
+/* One try in a version of the handshake; *older: the peer asks for another try in version 1. */
+static int try_version(struct attempt *attempt, uint8_t version, bool *older,
+                       struct lh_connection **connection)
+{
+    int fd;
+    struct rendezvous r;
+    int error = tcp_connect(attempt->where, attempt->deadline, &fd);
+    if (error)
+        return error;
+    error = rendezvous_connect(&r, fd, &attempt->attr, version);
+    if (!error)
+        error = drive(attempt, &r);
+    *older = error && r.older;
+    if (error)
+        rendezvous_drop(&r);
+    else
+        *connection = rendezvous_done(&r);
+    return error;
+}
+
 int lh_connect(const char *where, const struct lh_attr *given, lh_time timeout_ns,
                struct lh_connection **connection)
 {
-    struct lh_attr attr;
-    int fd;
-    int error = attr_check(given, &attr);
-    if (error)
-        return error;
-    lh_time deadline = tcp_deadline(timeout_ns);
-    error = tcp_connect(where, deadline, &fd);
-    return error ? error : rendezvous_connect(fd, &attr, deadline, connection);
+    struct attempt attempt = {
+        .where = where, .timeout_ns = timeout_ns, .deadline = tcp_deadline(timeout_ns)};
+    bool older = false;
+    int error = attr_check(given, &attempt.attr);
+    if (!error)
+        error = try_version(&attempt, HANDSHAKE_VERSION, &older, connection);
+    if (older)
+        error = try_version(&attempt, HANDSHAKE_VERSION_MIN, &older, connection);
+    return error;
 }

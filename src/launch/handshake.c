@@ -6,6 +6,7 @@
 
 #include "base/big_endian.h"
 #include "base/error.h"
+#include "fabric/link_held.h"
 
 /* Bounds of what a proposal may say; the connection checks its own attributes again. */
 #define MTU_MIN         256u
@@ -21,31 +22,33 @@ static bool is_power_of_two(uint64_t value)
     return value != 0 && (value & (value - 1)) == 0;
 }
 
-void handshake_header_encode(enum handshake_type type, uint32_t body_bytes, uint8_t *out)
+void handshake_header_encode(const struct handshake_header *header, uint8_t *out)
 {
-    assert(body_bytes <= HANDSHAKE_BODY_MAX);
+    assert(header->body_bytes <= HANDSHAKE_BODY_MAX);
+    assert(header->version >= HANDSHAKE_VERSION_MIN && header->version <= HANDSHAKE_VERSION);
     lh_put_be32(out, HANDSHAKE_MAGIC);
-    out[4] = HANDSHAKE_VERSION;
-    out[5] = (uint8_t)type;
+    out[4] = header->version;
+    out[5] = (uint8_t)header->type;
     lh_put_be16(out + 6, 0);
-    lh_put_be32(out + 8, body_bytes);
+    lh_put_be32(out + 8, header->body_bytes);
 }
 
-int handshake_header_decode(const uint8_t *header, enum handshake_type *type, uint32_t *body_bytes)
+int handshake_header_decode(const uint8_t *bytes, struct handshake_header *header)
 {
-    if (lh_get_be32(header) != HANDSHAKE_MAGIC)
+    if (lh_get_be32(bytes) != HANDSHAKE_MAGIC)
         return lh_fail(LH_EHANDSHAKE, "the other side does not speak Longhaul (it began with 0x%08x)",
-                       lh_get_be32(header));
-    if (header[4] != HANDSHAKE_VERSION)
+                       lh_get_be32(bytes));
+    uint8_t version = bytes[4], type = bytes[5];
+    if (version < HANDSHAKE_VERSION_MIN || version > HANDSHAKE_VERSION)
         return lh_fail(LH_EVERSION,
                        "the other side speaks handshake version %u, this side %u: use the same release",
-                       header[4], HANDSHAKE_VERSION);
-    uint32_t bytes = lh_get_be32(header + 8);
-    if (header[5] < HANDSHAKE_PROPOSAL || header[5] > HANDSHAKE_GOODBYE || lh_get_be16(header + 6) != 0 ||
-        bytes > HANDSHAKE_BODY_MAX)
-        return lh_fail(LH_EHANDSHAKE, "impossible handshake frame: type %u, %u bytes", header[5], bytes);
-    *type = (enum handshake_type)header[5];
-    *body_bytes = bytes;
+                       version, HANDSHAKE_VERSION);
+    uint8_t last = version == HANDSHAKE_VERSION_MIN ? HANDSHAKE_GOODBYE : HANDSHAKE_BUSY;
+    uint32_t body_bytes = lh_get_be32(bytes + 8);
+    if (type < HANDSHAKE_PROPOSAL || type > last || lh_get_be16(bytes + 6) != 0 ||
+        body_bytes > HANDSHAKE_BODY_MAX)
+        return lh_fail(LH_EHANDSHAKE, "impossible handshake frame: type %u, %u bytes", type, body_bytes);
+    *header = (struct handshake_header){version, (enum handshake_type)type, body_bytes};
     return 0;
 }
 
@@ -82,6 +85,16 @@ static int check_proposal(const struct handshake_proposal *proposal)
     return 0;
 }
 
+int handshake_link_check(const struct lh_link_spec *link)
+{
+    if (lh_link_is_none(link) || link_held_bytes(link) <= HANDSHAKE_LINK_HELD_MAX)
+        return 0;
+    return lh_fail(
+        LH_ERANGE,
+        "the emulated link holds more than %llu MiB at rate x delay (lower its rate or its delay)",
+        (unsigned long long)(HANDSHAKE_LINK_HELD_MAX >> 20));
+}
+
 int handshake_proposal_decode(const uint8_t *body, uint32_t bytes, struct handshake_proposal *proposal)
 {
     if (bytes < HANDSHAKE_PROPOSAL_MIN || bytes > HANDSHAKE_PROPOSAL_MIN + HANDSHAKE_LINK_TEXT_MAX)
@@ -103,6 +116,8 @@ int handshake_proposal_decode(const uint8_t *body, uint32_t bytes, struct handsh
     text[length] = '\0';
     if (strlen(text) != length || lh_link_parse(text, &said.link))
         return lh_fail(LH_EHANDSHAKE, "the other side proposes an impossible link");
+    if (handshake_link_check(&said.link))
+        return -LH_EHANDSHAKE;
     *proposal = said;
     return 0;
 }

@@ -6,12 +6,17 @@
  *   PROPOSAL  mtu 4 | chunk 4 | slots 4 | channels 4 | generations 4 | slot bytes 8 | link text, the rest
  *   BLOB      a QP info blob (qp_info.h)
  *   READY     empty: packets arrive
- *   REFUSE    a reason for people
+ *   REFUSE    a reason for people; after READY: that data packets do not pass
  *   GOODBYE   the last message of the connection (transfer.h), or empty
+ *   BUSY      empty: the accepting side serves another, and lets this one wait. From version 2 on
  *
  * Order: each side sends its PROPOSAL (the connecting side first), both agree, then BLOB each way, then
- * READY each way once a ping has passed over the fabric. GOODBYE or the end of the stream ends the
- * connection.
+ * READY each way once a ping has passed over the fabric. The accepting side waits for the other's BLOB
+ * before it sends its own, and for the other's READY. GOODBYE or the end of the stream ends the connection.
+ *
+ * Version: the connecting side's PROPOSAL bears the newest that it knows; all that follows bears the smaller
+ * of both sides'. A listener that knows version 1 alone refuses version 2, with a REFUSE of version 1; the
+ * connecting side then connects again with that.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -21,12 +26,17 @@
 #include <longhaul/connection.h>
 
 #define HANDSHAKE_MAGIC         0x4C485231u /* "LHR1" */
-#define HANDSHAKE_VERSION       1u
+#define HANDSHAKE_VERSION_MIN   1u
+#define HANDSHAKE_VERSION       2u
 #define HANDSHAKE_HEADER_BYTES  12u
+#define HANDSHAKE_TYPE_AT       5u /* in the header */
 #define HANDSHAKE_BODY_MAX      2048u
 #define HANDSHAKE_PROPOSAL_MIN  28u
 #define HANDSHAKE_LINK_TEXT_MAX 383u
 #define HANDSHAKE_REASON_MAX    200u
+/* What the link that a proposal asks for may hold, at rate x delay: the accepting side sets that much address
+ * space aside for a stranger. 100 Gbit/s over a round trip of 160 ms; more than software emulates. */
+#define HANDSHAKE_LINK_HELD_MAX ((uint64_t)1 << 30)
 
 enum handshake_type {
     HANDSHAKE_PROPOSAL = 1,
@@ -34,6 +44,13 @@ enum handshake_type {
     HANDSHAKE_READY = 3,
     HANDSHAKE_REFUSE = 4,
     HANDSHAKE_GOODBYE = 5,
+    HANDSHAKE_BUSY = 6, /* version 2 */
+};
+
+struct handshake_header {
+    uint8_t version;
+    enum handshake_type type;
+    uint32_t body_bytes;
 };
 
 /* What one side can do and wants. */
@@ -48,11 +65,13 @@ struct handshake_proposal {
 };
 
 /* Writes a header; out holds HANDSHAKE_HEADER_BYTES. */
-void handshake_header_encode(enum handshake_type type, uint32_t body_bytes, uint8_t *out);
+void handshake_header_encode(const struct handshake_header *header, uint8_t *out);
 /* -LH_EHANDSHAKE (foreign or impossible), -LH_EVERSION. */
-int handshake_header_decode(const uint8_t *header, enum handshake_type *type, uint32_t *body_bytes);
+int handshake_header_decode(const uint8_t *bytes, struct handshake_header *header);
 /* Returns the body's size; out holds HANDSHAKE_BODY_MAX. */
 uint32_t handshake_proposal_encode(const struct handshake_proposal *proposal, uint8_t *out);
+/* Whether a link may be proposed: -LH_ERANGE when it would hold more than HANDSHAKE_LINK_HELD_MAX. */
+int handshake_link_check(const struct lh_link_spec *link);
 /* -LH_EHANDSHAKE names the field. */
 int handshake_proposal_decode(const uint8_t *body, uint32_t bytes, struct handshake_proposal *proposal);
 /* What both sides use, from what both said; the same on both sides. The smaller MTU, slot, channel and

@@ -9,7 +9,8 @@
 
 #include "connection/connection.h"
 
-/* Hands the stream over to the connection, which closes it. False: no memory; fd is still the caller's. */
-bool lifeline_attach(struct lh_connection *connection, int fd, const char *peer_name);
+/* Hands the stream over to the connection, which closes it; version: of the handshake, as agreed. False: no
+ * memory; fd is still the caller's. */
+bool lifeline_attach(struct lh_connection *connection, int fd, uint8_t version, const char *peer_name);
 
 #endif

@@ -1,9 +1,15 @@
 /*
- * A listener reads the first words of several clients side by side, so that a silent one keeps nobody
- * waiting. A client that has made its proposal is then served to the end, within RENDEZVOUS_PATIENCE_NS.
+ * A listener runs the handshakes of its clients side by side, in a thread of its own: none waits for another.
+ * How far each may go is bounded:
  *
- * Timers: patience, RENDEZVOUS_PATIENCE_NS from the moment that a client was accepted to its whole
- * proposal.
+ *   CLIENTS_MAX  clients are heard. A full house sends the oldest away that has not said its part, else the
+ *                newcomer; each costs a descriptor and 4 KiB
+ *   OPEN_MAX     of them have an endpoint, with the memory and the threads of a connection. It is opened for
+ *                those that made a proposal and sent a blob, and only while somebody is in lh_accept()
+ *   one          is handed over for each lh_accept(): others that are as far wait, and are told so
+ *
+ * Timers: patience, RENDEZVOUS_PATIENCE_NS from a client's arrival to its blob, and again from its opening to
+ * its READY; busy, BUSY_FIRST_NS after a client began to wait for us, then every BUSY_SPAN_NS.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -11,32 +17,38 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <longhaul/connection.h>
 
+#include "base/earlier.h"
 #include "base/error.h"
 #include "connection/attr.h"
 #include "launch/rendezvous.h"
 #include "launch/tcp.h"
 
-#define CLIENTS_MAX                                                                                        \
-    32u /* that have not made their proposal yet; the one that waited longest goes first                   \
-         */
-#define PROPOSAL_MAX           (HANDSHAKE_HEADER_BYTES + HANDSHAKE_PROPOSAL_MIN + HANDSHAKE_LINK_TEXT_MAX)
+#define CLIENTS_MAX            32u
+#define OPEN_MAX               16u
 #define LISTEN_TEXT_MAX        256u
-#define NO_DESCRIPTOR_PAUSE_NS 10000000L /* 10 ms */
 #define LISTEN_CPUS_MAX        64u
+#define NO_DESCRIPTOR_PAUSE_NS 10000000L            /* 10 ms */
+#define BUSY_FIRST_NS          (LH_NS_PER_S / 2)    /* less would be told to clients of an idle listener */
+#define BUSY_SPAN_NS           LH_NS_PER_S          /* far below what anybody waits for an answer */
+#define THREAD_SPAN_MAX_NS     (3600 * LH_NS_PER_S) /* of a sleep */
 
 struct client {
-    int fd;
-    lh_time deadline;
-    uint32_t have;
-    uint8_t words[PROPOSAL_MAX];
+    lh_time deadline; /* of what is to come from it; LH_TIME_NEVER: it waits for us */
+    lh_time busy_at;
+    struct rendezvous handshake;
 };
 
 struct lh_listener {
@@ -46,8 +58,18 @@ struct lh_listener {
     char device[LISTEN_TEXT_MAX];
     char reliability[LISTEN_TEXT_MAX];
     int cpus[LISTEN_CPUS_MAX];
+    pthread_t thread;
+    int wake_fd;
+    pthread_mutex_t lock; /* of all that follows; held but for while the thread sleeps */
+    pthread_cond_t changed;
+    bool stop;
+    int error;          /* why the thread ended */
+    uint32_t wanting;   /* calls of lh_accept() whose time is not up */
+    uint32_t accepting; /* all calls of lh_accept() */
+    uint32_t ready_count;
+    struct lh_connection *ready[CLIENTS_MAX]; /* to be taken by those calls */
     uint32_t client_count;
-    struct client clients[CLIENTS_MAX]; /* in the order in which they came */
+    struct client *clients[CLIENTS_MAX]; /* in the order in which they came */
 };
 
 static int keep_text(const char **text, char *room, const char *name)
@@ -75,6 +97,240 @@ static int keep_attr(struct lh_listener *listener)
     return error;
 }
 
+/* ---- clients ----------------------------------------------------------------------------------------- */
+
+static uint32_t clients_open(const struct lh_listener *listener)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < listener->client_count; i++)
+        count += listener->clients[i]->handshake.state >= RENDEZVOUS_PATH;
+    return count;
+}
+
+static void forget_client(struct lh_listener *listener, uint32_t index)
+{
+    free(listener->clients[index]);
+    listener->client_count--;
+    memmove(&listener->clients[index], &listener->clients[index + 1],
+            (listener->client_count - index) * sizeof listener->clients[0]);
+}
+
+/* Those that got as far as packets are worth a word to people; strangers are not. */
+static void report(const struct lh_listener *listener, const struct rendezvous *handshake)
+{
+    char text[512], name[TCP_NAME_MAX] = "?";
+    const struct lh_attr *attr = &listener->attr;
+    if (!attr->on_notice || handshake->state < RENDEZVOUS_PATH)
+        return;
+    snprintf(text, sizeof text, "%s", lh_last_error());
+    tcp_peer_name(handshake->fd, name, sizeof name);
+    char line[sizeof text + sizeof name];
+    snprintf(line, sizeof line, "%s: %s", name, text);
+    attr->on_notice(attr->notice_context, LH_NOTICE_REFUSED, line);
+    lh_fail(LH_EHANDSHAKE, "%s", text);
+}
+
+/* For the reason that lh_last_error() gives. */
+static void send_away(struct lh_listener *listener, uint32_t index)
+{
+    report(listener, &listener->clients[index]->handshake);
+    rendezvous_drop(&listener->clients[index]->handshake);
+    forget_client(listener, index);
+}
+
+/* The oldest client that has not said its part makes room. False: all have. */
+static bool make_room(struct lh_listener *listener)
+{
+    for (uint32_t i = 0; i < listener->client_count; i++)
+        if (listener->clients[i]->handshake.state < RENDEZVOUS_KNOCKS) {
+            lh_fail(LH_EHANDSHAKE, "too many clients were waiting");
+            send_away(listener, i);
+            return true;
+        }
+    return false;
+}
+
+static void welcome(struct lh_listener *listener, int fd, lh_time now)
+{
+    struct client *client = calloc(1, sizeof *client);
+    if (!client) {
+        close(fd);
+        return;
+    }
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
+    rendezvous_accept(&client->handshake, fd, &listener->attr);
+    client->deadline = now + RENDEZVOUS_PATIENCE_NS;
+    client->busy_at = LH_TIME_NEVER;
+    if (listener->client_count == CLIENTS_MAX && !make_room(listener)) {
+        lh_fail(LH_EHANDSHAKE, "too many clients are waiting");
+        rendezvous_drop(&client->handshake);
+        free(client);
+        return;
+    }
+    listener->clients[listener->client_count++] = client;
+}
+
+static void take_client(struct lh_listener *listener, lh_time now)
+{
+    int fd = accept4(listener->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    if (fd >= 0) {
+        welcome(listener, fd, now);
+        return;
+    }
+    bool none_left = errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM;
+    /* The client stays in the backlog, which would end every sleep at once. */
+    if (none_left && !make_room(listener))
+        nanosleep(&(struct timespec){.tv_nsec = NO_DESCRIPTOR_PAUSE_NS}, NULL);
+}
+
+/* ---- steps ------------------------------------------------------------------------------------------- */
+
+/* After a step that went from one state to another. */
+static void set_timers(struct client *client, lh_time now)
+{
+    bool waits =
+        client->handshake.state == RENDEZVOUS_KNOCKS || client->handshake.state == RENDEZVOUS_WAITS;
+    client->deadline = waits ? LH_TIME_NEVER : now + RENDEZVOUS_PATIENCE_NS;
+    client->busy_at = waits ? now + BUSY_FIRST_NS : LH_TIME_NEVER;
+}
+
+static int say_busy(struct client *client, lh_time now)
+{
+    if (client->busy_at > now)
+        return 0;
+    client->busy_at = now + BUSY_SPAN_NS;
+    return rendezvous_say_busy(&client->handshake);
+}
+
+/* 1: handed over; 0: goes on; or why it is to be sent away. */
+static int step_client(struct lh_listener *listener, struct client *client, lh_time now)
+{
+    struct rendezvous *handshake = &client->handshake;
+    enum rendezvous_state before = handshake->state;
+    const struct rendezvous_leave leave = {
+        .open = listener->wanting > listener->ready_count && clients_open(listener) < OPEN_MAX,
+        .finish = listener->accepting > listener->ready_count,
+    };
+    int done = rendezvous_step(handshake, leave, now);
+    if (done < 0)
+        return done;
+    if (done) {
+        listener->ready[listener->ready_count++] = rendezvous_done(handshake);
+        pthread_cond_broadcast(&listener->changed);
+        return 1;
+    }
+    /* A proposal and a blob have the time of one word. */
+    if (handshake->state != before && handshake->state != RENDEZVOUS_BLOB)
+        set_timers(client, now);
+    if (client->deadline <= now)
+        return lh_fail(LH_ETIMEDOUT, "the handshake took longer than %llu s",
+                       (unsigned long long)(RENDEZVOUS_PATIENCE_NS / LH_NS_PER_S));
+    return say_busy(client, now);
+}
+
+static void step_clients(struct lh_listener *listener, lh_time now)
+{
+    for (uint32_t i = 0; i < listener->client_count;) {
+        int done = step_client(listener, listener->clients[i], now);
+        if (done < 0)
+            send_away(listener, i);
+        else if (done > 0)
+            forget_client(listener, i);
+        else
+            i++;
+    }
+    /* Those who only waited for a handshake that was under way. */
+    if (listener->accepting > listener->wanting)
+        pthread_cond_broadcast(&listener->changed);
+}
+
+/* ---- the thread -------------------------------------------------------------------------------------- */
+
+static lh_time next_step(const struct lh_listener *listener, lh_time now)
+{
+    lh_time next = now + THREAD_SPAN_MAX_NS;
+    for (uint32_t i = 0; i < listener->client_count; i++) {
+        const struct client *client = listener->clients[i];
+        lh_keep_earlier(&next, client->deadline);
+        lh_keep_earlier(&next, client->busy_at);
+        lh_keep_earlier(&next, rendezvous_next_ns(&client->handshake, now));
+    }
+    return next > now ? next - now : 0;
+}
+
+/* Sleeps until there is a new client, a word of one, a timer, or a call. */
+static void sleep_and_take(struct lh_listener *listener)
+{
+    struct pollfd fds[CLIENTS_MAX + 2] = {{.fd = listener->fd, .events = POLLIN},
+                                          {.fd = listener->wake_fd, .events = POLLIN}};
+    uint32_t count = listener->client_count;
+    for (uint32_t i = 0; i < count; i++)
+        fds[i + 2] = (struct pollfd){.fd = listener->clients[i]->handshake.fd, .events = POLLIN};
+    lh_time span = next_step(listener, tcp_now());
+    struct timespec timeout = {(time_t)(span / LH_NS_PER_S), (long)(span % LH_NS_PER_S)};
+    pthread_mutex_unlock(&listener->lock);
+    int ready = ppoll(fds, count + 2, &timeout, NULL);
+    int failed = ready < 0 && errno != EINTR ? errno : 0;
+    pthread_mutex_lock(&listener->lock);
+    if (failed)
+        listener->error = failed;
+    uint64_t drained;
+    if (ready > 0 && fds[1].revents)
+        while (read(listener->wake_fd, &drained, sizeof drained) < 0 && errno == EINTR)
+            continue;
+    if (ready > 0 && fds[0].revents & POLLIN)
+        take_client(listener, tcp_now());
+}
+
+static void *listener_main(void *argument)
+{
+    struct lh_listener *listener = argument;
+    prctl(PR_SET_NAME, "lh-listener");
+    pthread_mutex_lock(&listener->lock);
+    while (!listener->stop && !listener->error) {
+        step_clients(listener, tcp_now());
+        sleep_and_take(listener);
+    }
+    pthread_cond_broadcast(&listener->changed);
+    pthread_mutex_unlock(&listener->lock);
+    return NULL;
+}
+
+static void wake(struct lh_listener *listener)
+{
+    uint64_t one = 1;
+    /* A full counter means that it is being woken already. */
+    while (write(listener->wake_fd, &one, sizeof one) < 0 && errno == EINTR)
+        continue;
+}
+
+static int start_thread(struct lh_listener *listener)
+{
+    listener->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (listener->wake_fd < 0)
+        return lh_fail(LH_ESYSTEM, "eventfd: %s", strerror(errno));
+    pthread_condattr_t attr;
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&listener->changed, &attr);
+    pthread_condattr_destroy(&attr);
+    pthread_mutex_init(&listener->lock, NULL);
+    /* The program's signal handlers run in the program's threads. */
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int failed = pthread_create(&listener->thread, NULL, listener_main, listener);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (!failed)
+        return 0;
+    pthread_mutex_destroy(&listener->lock);
+    pthread_cond_destroy(&listener->changed);
+    close(listener->wake_fd);
+    return lh_fail(LH_ESYSTEM, "thread of a listener: %s", strerror(failed));
+}
+
+/* ---- calls ------------------------------------------------------------------------------------------- */
+
 int lh_listen(const char *where, const struct lh_attr *given, struct lh_listener **out)
 {
     struct lh_listener *listener = calloc(1, sizeof *listener);
@@ -82,15 +338,23 @@ int lh_listen(const char *where, const struct lh_attr *given, struct lh_listener
         return lh_fail(LH_ENOMEM, "no memory for a listener");
     int error = attr_check(given, &listener->attr);
     if (!error)
+        error = handshake_link_check(&listener->attr.link);
+    if (!error)
         error = keep_attr(listener);
     if (!error)
         error = tcp_listen(where, &listener->fd, &listener->port);
-    if (error) {
-        free(listener);
-        return error;
-    }
+    if (error)
+        goto free_listener;
+    error = start_thread(listener);
+    if (error)
+        goto close_socket;
     *out = listener;
     return 0;
+close_socket:
+    close(listener->fd);
+free_listener:
+    free(listener);
+    return error;
 }
 
 uint16_t lh_listener_port(const struct lh_listener *listener)
@@ -98,145 +362,76 @@ uint16_t lh_listener_port(const struct lh_listener *listener)
     return listener->port;
 }
 
-static void forget_client(struct lh_listener *listener, uint32_t index)
-{
-    listener->client_count--;
-    memmove(&listener->clients[index], &listener->clients[index + 1],
-            (listener->client_count - index) * sizeof listener->clients[0]);
-}
-
 void lh_listener_close(struct lh_listener *listener)
 {
     if (!listener)
         return;
-    for (uint32_t i = 0; i < listener->client_count; i++)
-        close(listener->clients[i].fd);
+    pthread_mutex_lock(&listener->lock);
+    listener->stop = true;
+    pthread_mutex_unlock(&listener->lock);
+    wake(listener);
+    pthread_join(listener->thread, NULL);
+    lh_fail(LH_EHANDSHAKE, "the listener was closed");
+    while (listener->client_count > 0) {
+        rendezvous_drop(&listener->clients[0]->handshake);
+        forget_client(listener, 0);
+    }
+    for (uint32_t i = 0; i < listener->ready_count; i++)
+        lh_close(listener->ready[i]);
+    close(listener->wake_fd);
     close(listener->fd);
+    pthread_cond_destroy(&listener->changed);
+    pthread_mutex_destroy(&listener->lock);
     free(listener);
 }
 
-static void refuse_oldest(struct lh_listener *listener)
+/* Whether a handshake was begun for those who call lh_accept(). */
+static bool under_way(const struct lh_listener *listener)
 {
-    lh_fail(LH_EHANDSHAKE, "too many clients were waiting");
-    rendezvous_refuse(listener->clients[0].fd);
-    forget_client(listener, 0);
+    for (uint32_t i = 0; i < listener->client_count; i++)
+        if (listener->clients[i]->handshake.state == RENDEZVOUS_PATH)
+            return true;
+    return false;
 }
 
-/* The client stays in the backlog, which would end every wait at once: first one that says nothing makes
- * room, then this thread pauses. */
-static void on_no_descriptor(struct lh_listener *listener)
+static void wait_for_change(struct lh_listener *listener, lh_time deadline)
 {
-    if (listener->client_count > 0)
-        refuse_oldest(listener);
+    struct timespec until = {(time_t)(deadline / LH_NS_PER_S), (long)(deadline % LH_NS_PER_S)};
+    if (deadline == LH_TIME_NEVER)
+        pthread_cond_wait(&listener->changed, &listener->lock);
     else
-        nanosleep(&(struct timespec){.tv_nsec = NO_DESCRIPTOR_PAUSE_NS}, NULL);
+        pthread_cond_timedwait(&listener->changed, &listener->lock, &until);
 }
 
-static void take_client(struct lh_listener *listener)
+static bool over(const struct lh_listener *listener)
 {
-    int fd = accept4(listener->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-    if (fd < 0) {
-        if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
-            on_no_descriptor(listener);
-        return; /* or it went away again */
-    }
-    if (listener->client_count == CLIENTS_MAX)
-        refuse_oldest(listener);
-    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
-    listener->clients[listener->client_count++] =
-        (struct client){.fd = fd, .deadline = tcp_deadline(RENDEZVOUS_PATIENCE_NS)};
+    return listener->ready_count > 0 || listener->error;
 }
 
-/* What a client has said so far: 1 a whole proposal, 0 not yet, negative: no client of ours. */
-static int hear_client(struct client *client, struct handshake_proposal *proposal)
+/* Waits until there is a connection, or none to be expected. With the lock held. */
+static void await(struct lh_listener *listener, lh_time deadline)
 {
-    for (;;) { /* at most a header and a body */
-        uint32_t want = HANDSHAKE_HEADER_BYTES;
-        if (client->have >= want) {
-            enum handshake_type type;
-            uint32_t body;
-            int error = handshake_header_decode(client->words, &type, &body);
-            if (error)
-                return error;
-            if (type != HANDSHAKE_PROPOSAL || body > PROPOSAL_MAX - HANDSHAKE_HEADER_BYTES)
-                return lh_fail(LH_EHANDSHAKE, "a handshake begins with a proposal, not with frame %d",
-                               (int)type);
-            want += body;
-            if (client->have == want) {
-                error = handshake_proposal_decode(client->words + HANDSHAKE_HEADER_BYTES, body, proposal);
-                return error ? error : 1;
-            }
-        }
-        ssize_t got = recv(client->fd, client->words + client->have, want - client->have, MSG_DONTWAIT);
-        if (got < 0 && (errno == EAGAIN || errno == EINTR))
-            return 0;
-        if (got <= 0)
-            return lh_fail(LH_EPEER, "the other side hung up");
-        client->have += (uint32_t)got;
-    }
-}
-
-/* Serves the client, if it is one of ours; -LH_EAGAIN when it was not, and is gone. */
-static int serve_client(struct lh_listener *listener, uint32_t index, struct lh_connection **connection)
-{
-    struct handshake_proposal proposal;
-    struct client *client = &listener->clients[index];
-    int fd = client->fd;
-    int heard = hear_client(client, &proposal);
-    if (heard == 0 && client->deadline > tcp_now())
-        return -LH_EAGAIN;
-    if (heard == 0)
-        heard = lh_fail(LH_ETIMEDOUT, "no proposal within %llu s",
-                        (unsigned long long)(RENDEZVOUS_PATIENCE_NS / LH_NS_PER_S));
-    forget_client(listener, index);
-    if (heard < 0) {
-        rendezvous_refuse(fd);
-        return -LH_EAGAIN;
-    }
-    int error =
-        rendezvous_accept(fd, &listener->attr, &proposal, tcp_deadline(RENDEZVOUS_PATIENCE_NS), connection);
-    return error ? -LH_EAGAIN : 0;
-}
-
-static lh_time earliest_deadline(const struct lh_listener *listener, lh_time deadline)
-{
-    for (uint32_t i = 0; i < listener->client_count; i++)
-        if (listener->clients[i].deadline < deadline)
-            deadline = listener->clients[i].deadline;
-    return deadline;
-}
-
-/* Waits for a client or a word of one, until the deadline. */
-static int wait_for_word(struct lh_listener *listener, lh_time deadline)
-{
-    struct pollfd fds[CLIENTS_MAX + 1] = {{.fd = listener->fd, .events = POLLIN}};
-    for (uint32_t i = 0; i < listener->client_count; i++)
-        fds[i + 1] = (struct pollfd){.fd = listener->clients[i].fd, .events = POLLIN};
-    lh_time now = tcp_now();
-    lh_time until = earliest_deadline(listener, deadline);
-    lh_time span = until == LH_TIME_NEVER ? 3600 * LH_NS_PER_S : until > now ? until - now : 0;
-    struct timespec timeout = {(time_t)(span / LH_NS_PER_S), (long)(span % LH_NS_PER_S)};
-    int ready = ppoll(fds, listener->client_count + 1, &timeout, NULL);
-    if (ready < 0 && errno != EINTR)
-        return lh_fail(LH_ESYSTEM, "poll: %s", strerror(errno));
-    if (ready < 0)
-        return -LH_EAGAIN; /* a signal: the caller may want to stop */
-    if (fds[0].revents & POLLIN)
-        take_client(listener);
-    return 0;
+    listener->accepting++;
+    listener->wanting++;
+    wake(listener);
+    while (!over(listener) && tcp_now() < deadline)
+        wait_for_change(listener, deadline);
+    listener->wanting--;
+    while (!over(listener) && under_way(listener)) /* each has a deadline */
+        wait_for_change(listener, LH_TIME_NEVER);
+    listener->accepting--;
 }
 
 int lh_accept(struct lh_listener *listener, lh_time timeout_ns, struct lh_connection **connection)
 {
-    lh_time deadline = tcp_deadline(timeout_ns);
-    for (;;) { /* until a connection stands or the deadline passes */
-        for (uint32_t i = listener->client_count; i-- > 0;)
-            if (serve_client(listener, i, connection) == 0)
-                return 0;
-        if (tcp_now() >= deadline)
-            return lh_fail(LH_ETIMEDOUT, "nobody connected in time");
-        int error = wait_for_word(listener, deadline);
-        if (error && error != -LH_EAGAIN)
-            return error;
-    }
+    int error = 0;
+    pthread_mutex_lock(&listener->lock);
+    await(listener, tcp_deadline(timeout_ns));
+    if (listener->ready_count > 0)
+        *connection = listener->ready[--listener->ready_count];
+    else
+        error = listener->error ? lh_fail(LH_ESYSTEM, "poll: %s", strerror(listener->error))
+                                : lh_fail(LH_ETIMEDOUT, "nobody connected in time");
+    pthread_mutex_unlock(&listener->lock);
+    return error;
 }

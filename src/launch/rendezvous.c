@@ -1,11 +1,19 @@
-/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Timers: path, PATH_PATIENCE_NS and some round trips from the opening to the first ping that came back
+ * (accepting side, which decides for both); poll, from PATH_POLL_NS up to a fraction of the time since then.
+ * How long a peer may take for the rest is up to the caller.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
 #include "launch/rendezvous.h"
 
+#include <assert.h>
 #include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -14,71 +22,72 @@
 #include "launch/lifeline.h"
 #include "launch/tcp.h"
 
-/* How often the first round trip over the fabric is looked for. */
-#define PATH_POLL_NS (200 * LH_NS_PER_US)
+/* How often the first round trip over the fabric is looked for, at first; and the part of the time that it
+ * takes already. A stuck client then costs next to nothing. */
+#define PATH_POLL_NS       (200 * LH_NS_PER_US)
+#define PATH_POLL_FRACTION 8u
+#define PATH_POLL_MAX_NS   (10 * LH_NS_PER_MS)
+/* So long nothing may pass over UDP, besides PATH_ROUND_TRIPS: a dozen pings, of which one has to come back.
+ */
+#define PATH_PATIENCE_NS (2 * LH_NS_PER_S)
+#define PATH_ROUND_TRIPS 4u
 
 /* ---- frames ------------------------------------------------------------------------------------------ */
 
-static int send_frame(int fd, enum handshake_type type, const void *body, uint32_t bytes, lh_time deadline)
+/* Whole or not at all: the stream holds far more than a handshake, unless the peer does not read. */
+static int send_frame(struct rendezvous *r, enum handshake_type type, const void *body, uint32_t bytes)
 {
     uint8_t frame[HANDSHAKE_HEADER_BYTES + HANDSHAKE_BODY_MAX];
-    handshake_header_encode(type, bytes, frame);
+    handshake_header_encode(&(struct handshake_header){r->version, type, bytes}, frame);
     if (bytes)
         memcpy(frame + HANDSHAKE_HEADER_BYTES, body, bytes);
-    return tcp_write(fd, frame, HANDSHAKE_HEADER_BYTES + bytes, deadline);
+    ssize_t whole = HANDSHAKE_HEADER_BYTES + bytes;
+    ssize_t sent = send(r->fd, frame, (size_t)whole, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent == whole)
+        return 0;
+    return lh_fail(LH_EPEER, "the other side is gone: %s",
+                   sent < 0 && errno != EAGAIN ? strerror(errno) : "it does not read");
 }
 
 /* Keeps what the other side says for people, without what a terminal could act on. */
-static int refused(const uint8_t *body, uint32_t bytes)
+static int refused(struct rendezvous *r, const struct handshake_header *header)
 {
     char reason[HANDSHAKE_REASON_MAX + 1];
-    uint32_t length = bytes < HANDSHAKE_REASON_MAX ? bytes : HANDSHAKE_REASON_MAX;
+    const uint8_t *body = r->frame + HANDSHAKE_HEADER_BYTES;
+    uint32_t length = header->body_bytes < HANDSHAKE_REASON_MAX ? header->body_bytes : HANDSHAKE_REASON_MAX;
     for (uint32_t i = 0; i < length; i++)
         reason[i] = body[i] >= ' ' && body[i] < 127 ? (char)body[i] : '?';
     reason[length] = '\0';
+    r->older = r->state == RENDEZVOUS_PROPOSAL && header->version < r->version &&
+               strstr(reason, "handshake version");
     return lh_fail(LH_EHANDSHAKE, "the other side refused: %s", reason);
 }
 
-/* The body of the next frame, which must be of that type. body holds HANDSHAKE_BODY_MAX. */
-static int read_frame(int fd, enum handshake_type expected, uint8_t *body, uint32_t *bytes,
-                      lh_time deadline)
+/* 1: a whole frame is there; 0: more is to come; or why it never will be. */
+static int hear(struct rendezvous *r, struct handshake_header *header)
 {
-    uint8_t header[HANDSHAKE_HEADER_BYTES];
-    enum handshake_type type;
-    int error = tcp_read(fd, header, sizeof header, deadline);
-    if (!error)
-        error = handshake_header_decode(header, &type, bytes);
-    if (!error)
-        error = tcp_read(fd, body, *bytes, deadline);
-    if (error)
-        return error;
-    if (type == HANDSHAKE_REFUSE)
-        return refused(body, *bytes);
-    if (type != expected)
-        return lh_fail(LH_EHANDSHAKE, "the other side sent frame %d where %d belongs", (int)type,
-                       (int)expected);
-    return 0;
+    for (;;) { /* at most a header and a body */
+        uint32_t want = HANDSHAKE_HEADER_BYTES;
+        if (r->have >= want) {
+            int error = handshake_header_decode(r->frame, header);
+            if (error)
+                return error;
+            want += header->body_bytes;
+            if (r->have == want)
+                return 1;
+        }
+        ssize_t got = recv(r->fd, r->frame + r->have, want - r->have, MSG_DONTWAIT);
+        if (got < 0 && (errno == EAGAIN || errno == EINTR))
+            return 0;
+        if (got < 0)
+            return lh_fail(LH_EPEER, "the other side is gone: %s", strerror(errno));
+        if (got == 0)
+            return lh_fail(LH_EPEER, "the other side hung up during the handshake");
+        r->have += (uint32_t)got;
+    }
 }
 
-void rendezvous_refuse(int fd)
-{
-    const char *reason = lh_last_error();
-    size_t length = strlen(reason);
-    uint8_t frame[HANDSHAKE_HEADER_BYTES + HANDSHAKE_REASON_MAX];
-    uint32_t bytes = length < HANDSHAKE_REASON_MAX ? (uint32_t)length : HANDSHAKE_REASON_MAX;
-    handshake_header_encode(HANDSHAKE_REFUSE, bytes, frame);
-    memcpy(frame + HANDSHAKE_HEADER_BYTES, reason, bytes);
-    ssize_t sent = send(fd, frame, HANDSHAKE_HEADER_BYTES + bytes, MSG_NOSIGNAL | MSG_DONTWAIT);
-    (void)sent;
-    /* Unread bytes would turn the close into a reset, which may overtake the reason. Bounded, whoever
-     * writes. */
-    shutdown(fd, SHUT_WR);
-    for (int i = 0; i < 64 && recv(fd, frame, sizeof frame, MSG_DONTWAIT) > 0; i++)
-        continue;
-    close(fd);
-}
-
-/* ---- steps ------------------------------------------------------------------------------------------- */
+/* ---- proposals --------------------------------------------------------------------------------------- */
 
 /* The largest MTU that fits. TCP may go another way than the packets of a device that knows its own. */
 static int path_mtu(int fd, const char *device, uint32_t *fits)
@@ -91,11 +100,13 @@ static int path_mtu(int fd, const char *device, uint32_t *fits)
 }
 
 /* What this side says first. */
-static int propose(int fd, const struct lh_attr *attr, struct handshake_proposal *mine)
+static int make_proposal(int fd, const struct lh_attr *attr, struct handshake_proposal *mine)
 {
     struct lh_attr complete = *attr;
     uint32_t fits;
-    int error = path_mtu(fd, attr->device, &fits);
+    int error = handshake_link_check(&attr->link);
+    if (!error)
+        error = path_mtu(fd, attr->device, &fits);
     if (error)
         return error;
     if (fits == 0)
@@ -119,14 +130,25 @@ static int propose(int fd, const struct lh_attr *attr, struct handshake_proposal
     return 0;
 }
 
-/* An endpoint with what was agreed. */
-static int open_agreed(int fd, const struct lh_attr *attr, const struct handshake_proposal *agreed,
-                       struct lh_connection **connection)
+static int propose(struct rendezvous *r)
 {
-    struct lh_attr own = *attr;
+    uint8_t body[HANDSHAKE_BODY_MAX];
+    int error = make_proposal(r->fd, r->attr, &r->mine);
+    if (error)
+        return error;
+    return send_frame(r, HANDSHAKE_PROPOSAL, body, handshake_proposal_encode(&r->mine, body));
+}
+
+/* ---- the connection ---------------------------------------------------------------------------------- */
+
+/* An endpoint with what was agreed. */
+static int open_agreed(struct rendezvous *r)
+{
+    struct lh_attr own = *r->attr;
     char device[TCP_NAME_MAX];
+    const struct handshake_proposal *agreed = &r->agreed;
     if (!own.device) {
-        int error = tcp_udp_device(fd, device, sizeof device);
+        int error = tcp_udp_device(r->fd, device, sizeof device);
         if (error)
             return error;
         own.device = device;
@@ -137,166 +159,274 @@ static int open_agreed(int fd, const struct lh_attr *attr, const struct handshak
     own.slot_bytes = agreed->slot_bytes;
     own.channels = agreed->channels;
     own.generations = agreed->generations;
+    own.on_notice = NULL;
+    own.notice_context = NULL;
     if (own.workers != LH_NO_WORKERS && own.workers > own.channels)
         own.workers = own.channels;
     if (lh_link_is_none(&own.link))
         own.link = agreed->link;
-    return lh_open(&own, connection);
+    return lh_open(&own, &r->connection);
 }
 
-static int exchange_blobs(int fd, struct lh_connection *connection, lh_time deadline)
+static int send_blob(struct rendezvous *r)
 {
     uint8_t blob[HANDSHAKE_BODY_MAX];
-    size_t mine = sizeof blob;
-    uint32_t theirs;
-    int error = lh_blob(connection, blob, &mine);
+    size_t bytes = sizeof blob;
+    int error = lh_blob(r->connection, blob, &bytes);
+    return error ? error : send_frame(r, HANDSHAKE_BLOB, blob, (uint32_t)bytes);
+}
+
+/* Of the TCP connection, as the kernel has measured it; 0: not known. */
+static lh_time tcp_round_trip(int fd)
+{
+    struct tcp_info info = {0};
+    socklen_t size = sizeof info;
+    if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size))
+        return 0;
+    return info.tcpi_rtt * LH_NS_PER_US;
+}
+
+static void enter_path(struct rendezvous *r, lh_time now)
+{
+    const struct lh_link_spec *link = &r->agreed.link;
+    /* An hour at most, so nothing wraps. */
+    lh_time round_trip = tcp_round_trip(r->fd) + 2 * (link->delay_ns + link->jitter_ns);
+    lh_time patience = PATH_PATIENCE_NS + PATH_ROUND_TRIPS * round_trip;
+    r->opened_ns = now;
+    r->path_until_ns = now + (patience < RENDEZVOUS_PATIENCE_NS ? patience : RENDEZVOUS_PATIENCE_NS);
+    r->state = RENDEZVOUS_PATH;
+}
+
+/* Accepting side: opens for a client that has said its part. */
+static int open_for_client(struct rendezvous *r, lh_time now)
+{
+    int error = open_agreed(r);
     if (!error)
-        error = send_frame(fd, HANDSHAKE_BLOB, blob, (uint32_t)mine, deadline);
+        error = lh_attach(r->connection, r->blob, r->blob_bytes);
     if (!error)
-        error = read_frame(fd, HANDSHAKE_BLOB, blob, &theirs, deadline);
-    return error ? error : lh_attach(connection, blob, theirs);
-}
-
-/* Whether the other side has hung up, or refused, while this one waits for packets. 0: neither. */
-static int still_there(int fd, lh_time deadline)
-{
-    uint8_t header[HANDSHAKE_HEADER_BYTES];
-    uint8_t body[HANDSHAKE_BODY_MAX];
-    enum handshake_type type;
-    uint32_t bytes;
-    ssize_t seen = recv(fd, header, sizeof header, MSG_PEEK | MSG_DONTWAIT);
-    if (seen == 0 || (seen < 0 && errno != EAGAIN && errno != EINTR))
-        return lh_fail(LH_EPEER, "the other side hung up during the handshake");
-    if (seen < (ssize_t)sizeof header || handshake_header_decode(header, &type, &bytes))
-        return 0; /* whatever it is, it is judged when it is read */
-    return type == HANDSHAKE_REFUSE ? read_frame(fd, HANDSHAKE_READY, body, &bytes, deadline) : 0;
-}
-
-/* Until a ping has come back: only then do packets pass in both directions. */
-static int wait_for_path(int fd, struct lh_connection *connection, bool progress, lh_time deadline)
-{
-    char peer[TCP_NAME_MAX] = "?";
-    for (;;) { /* until the deadline */
-        struct lh_path_view path;
-        lh_time next;
-        if (progress)
-            lh_progress(connection, &next);
-        int error = lh_connection_path(connection, &path);
-        if (!error)
-            error = lh_connection_error(connection);
-        if (error)
-            return error;
-        if (path.rtt_ns > 0)
-            return 0;
-        error = still_there(fd, deadline);
-        if (error)
-            return error;
-        if (tcp_now() > deadline) {
-            tcp_peer_name(fd, peer, sizeof peer);
-            return lh_fail(
-                LH_ETIMEDOUT,
-                "TCP reaches %s, but UDP packets do not pass: let UDP through the firewalls in both "
-                "directions, and no address translation in between",
-                peer);
-        }
-        struct timespec pause = {0, PATH_POLL_NS};
-        nanosleep(&pause, NULL);
-    }
-}
-
-/* Without workers, this side's answers to the other's pings need somebody to make progress while it waits.
- */
-static int progress_until_readable(int fd, struct lh_connection *connection, lh_time deadline)
-{
-    for (;;) { /* until the deadline */
-        lh_time next;
-        int error = lh_progress(connection, &next);
-        if (error)
-            return error;
-        error = tcp_wait(fd, false, tcp_deadline(PATH_POLL_NS));
-        if (error != -LH_ETIMEDOUT || tcp_now() > deadline)
-            return error;
-    }
-}
-
-static int agree_ready(int fd, struct lh_connection *connection, const struct lh_attr *attr,
-                       lh_time deadline)
-{
-    uint8_t body[HANDSHAKE_BODY_MAX];
-    uint32_t bytes;
-    int error = wait_for_path(fd, connection, attr->workers == LH_NO_WORKERS, deadline);
+        error = send_blob(r);
     if (!error)
-        error = send_frame(fd, HANDSHAKE_READY, NULL, 0, deadline);
-    if (!error && attr->workers == LH_NO_WORKERS)
-        error = progress_until_readable(fd, connection, deadline);
-    return error ? error : read_frame(fd, HANDSHAKE_READY, body, &bytes, deadline);
-}
-
-/* From agreement to a connection; the socket becomes its lifeline. On failure the socket is still the
- * caller's. */
-static int finish(int fd, const struct lh_attr *attr, const struct handshake_proposal *agreed,
-                  lh_time deadline, struct lh_connection **out)
-{
-    char peer[TCP_NAME_MAX];
-    struct lh_connection *connection;
-    int error = tcp_peer_name(fd, peer, sizeof peer);
-    if (!error)
-        error = open_agreed(fd, attr, agreed, &connection);
-    if (error)
-        return error;
-    error = exchange_blobs(fd, connection, deadline);
-    if (!error)
-        error = agree_ready(fd, connection, attr, deadline);
-    if (!error && !lifeline_attach(connection, fd, peer))
-        error = lh_fail(LH_ENOMEM, "no memory for a connection");
-    if (error) {
-        char reason[HANDSHAKE_REASON_MAX + 1];
-        snprintf(reason, sizeof reason, "%s", lh_last_error());
-        lh_close(connection);
-        return lh_fail((enum lh_error) - error, "%s", reason);
-    }
-    *out = connection;
-    return 0;
-}
-
-static int hang_up(int fd, int error)
-{
-    rendezvous_refuse(fd);
+        enter_path(r, now);
     return error;
 }
 
-int rendezvous_connect(int fd, const struct lh_attr *attr, lh_time deadline,
-                       struct lh_connection **connection)
+/* ---- what is heard ----------------------------------------------------------------------------------- */
+
+static int on_proposal(struct rendezvous *r, const struct handshake_header *header)
 {
-    uint8_t body[HANDSHAKE_BODY_MAX];
-    uint32_t bytes;
-    struct handshake_proposal mine;
     struct handshake_proposal theirs;
-    int error = propose(fd, attr, &mine);
-    if (!error)
-        error = send_frame(fd, HANDSHAKE_PROPOSAL, body, handshake_proposal_encode(&mine, body), deadline);
-    if (!error)
-        error = read_frame(fd, HANDSHAKE_PROPOSAL, body, &bytes, deadline);
-    if (!error)
-        error = handshake_proposal_decode(body, bytes, &theirs);
+    int error = handshake_proposal_decode(r->frame + HANDSHAKE_HEADER_BYTES, header->body_bytes, &theirs);
     if (error)
-        return hang_up(fd, error);
-    struct handshake_proposal agreed = handshake_agree(&mine, &theirs);
-    error = finish(fd, attr, &agreed, deadline, connection);
-    return error ? hang_up(fd, error) : 0;
+        return error;
+    r->version = header->version < r->version ? header->version : r->version;
+    r->state = RENDEZVOUS_BLOB;
+    if (r->accepting) {
+        error = propose(r);
+        r->agreed = handshake_agree(&theirs, &r->mine);
+        return error;
+    }
+    r->agreed = handshake_agree(&r->mine, &theirs);
+    error = open_agreed(r);
+    return error ? error : send_blob(r);
 }
 
-int rendezvous_accept(int fd, const struct lh_attr *attr, const struct handshake_proposal *theirs,
-                      lh_time deadline, struct lh_connection **connection)
+static int on_blob(struct rendezvous *r, const struct handshake_header *header, lh_time now)
 {
-    uint8_t body[HANDSHAKE_BODY_MAX];
-    struct handshake_proposal mine;
-    int error = propose(fd, attr, &mine);
+    const uint8_t *body = r->frame + HANDSHAKE_HEADER_BYTES;
+    if (!r->accepting) {
+        int error = lh_attach(r->connection, body, header->body_bytes);
+        if (!error)
+            enter_path(r, now);
+        return error;
+    }
+    if (header->body_bytes > sizeof r->blob)
+        return lh_fail(LH_EHANDSHAKE, "%u bytes are no blob of lh_blob()", header->body_bytes);
+    memcpy(r->blob, body, header->body_bytes);
+    r->blob_bytes = header->body_bytes;
+    r->state = RENDEZVOUS_KNOCKS;
+    return 0;
+}
+
+static int on_frame(struct rendezvous *r, const struct handshake_header *header, lh_time now)
+{
+    if (header->type == HANDSHAKE_REFUSE)
+        return refused(r, header);
+    if (header->type == HANDSHAKE_PROPOSAL && r->state == RENDEZVOUS_PROPOSAL)
+        return on_proposal(r, header);
+    if (header->type == HANDSHAKE_BLOB && r->state == RENDEZVOUS_BLOB)
+        return on_blob(r, header, now);
+    if (header->type == HANDSHAKE_READY && r->state == RENDEZVOUS_PATH && !r->ready) {
+        r->ready = true;
+        return 0;
+    }
+    if (header->type == HANDSHAKE_BUSY && !r->accepting && r->state > RENDEZVOUS_PROPOSAL) {
+        r->busy++;
+        return 0;
+    }
+    return lh_fail(LH_EHANDSHAKE, "the other side sent handshake frame %d out of turn", (int)header->type);
+}
+
+static int take_frames(struct rendezvous *r, lh_time now)
+{
+    struct handshake_header header;
+    int heard;
+    while ((heard = hear(r, &header)) > 0) { /* no state takes a frame for ever but for BUSY */
+        uint32_t busy = r->busy;
+        int error = on_frame(r, &header, now);
+        r->have = 0;
+        if (error)
+            return error;
+        if (r->busy != busy)
+            return 0; /* the caller looks at it, and at the time */
+    }
+    return heard;
+}
+
+/* ---- the path ---------------------------------------------------------------------------------------- */
+
+/* The host of "[::1%eth0]:4000" or "127.0.0.1:4000", without brackets, scope and port. */
+static void host_of(const char *name, char out[TCP_NAME_MAX])
+{
+    const char *begin = *name == '[' ? name + 1 : name;
+    size_t length = *name == '[' ? strcspn(begin, "%]") : strcspn(begin, ":");
+    snprintf(out, TCP_NAME_MAX, "%.*s", (int)length, begin);
+}
+
+/* Why no ping came back. Where the client's own address is another than the one that its TCP connection
+ * comes from, that may well be it. */
+static int no_path(const struct rendezvous *r)
+{
+    char name[TCP_NAME_MAX] = "?", seen[TCP_NAME_MAX], own[TCP_NAME_MAX];
+    tcp_peer_name(r->fd, name, sizeof name);
+    host_of(name, seen);
+    host_of(lh_peer_name(r->connection), own);
+    if (strcmp(seen, own))
+        return lh_fail(LH_ETIMEDOUT,
+                       "UDP packets do not pass, TCP does: NAT on the path (%s appears as %s; NAT is not "
+                       "supported) or a firewall",
+                       own, seen);
+    return lh_fail(LH_ETIMEDOUT, "%s", RENDEZVOUS_NO_UDP);
+}
+
+static int look_at_path(struct rendezvous *r, lh_time now)
+{
+    struct lh_path_view path;
+    int error = lh_connection_path(r->connection, &path);
     if (!error)
-        error = send_frame(fd, HANDSHAKE_PROPOSAL, body, handshake_proposal_encode(&mine, body), deadline);
+        error = lh_connection_error(r->connection);
+    if (error == -LH_ECLOSED)
+        return 0; /* by packets, which say no reason; the stream does, or ends */
     if (error)
-        return hang_up(fd, error);
-    struct handshake_proposal agreed = handshake_agree(theirs, &mine);
-    error = finish(fd, attr, &agreed, deadline, connection);
-    return error ? hang_up(fd, error) : 0;
+        return error;
+    r->path = path.rtt_ns > 0;
+    return r->accepting && !r->path && now >= r->path_until_ns ? no_path(r) : 0;
+}
+
+static int finish(struct rendezvous *r)
+{
+    char peer[TCP_NAME_MAX];
+    int error = tcp_peer_name(r->fd, peer, sizeof peer);
+    if (!error && r->accepting)
+        error = send_frame(r, HANDSHAKE_READY, NULL, 0);
+    if (!error && !lifeline_attach(r->connection, r->fd, r->version, peer))
+        error = lh_fail(LH_ENOMEM, "no memory for a connection");
+    if (error)
+        return error;
+    r->fd = -1;
+    r->state = RENDEZVOUS_DONE;
+    return 1;
+}
+
+/* From the opening on. */
+static int step_open(struct rendezvous *r, struct rendezvous_leave leave, lh_time now)
+{
+    bool had_path = r->path;
+    lh_time next;
+    if (r->attr->workers == LH_NO_WORKERS)
+        lh_progress(r->connection, &next);
+    int error = look_at_path(r, now);
+    if (!error && !r->accepting && r->path && !had_path)
+        error = send_frame(r, HANDSHAKE_READY, NULL, 0);
+    if (error || !r->path || !r->ready)
+        return error;
+    r->state = RENDEZVOUS_WAITS;
+    return !r->accepting || leave.finish ? finish(r) : 0;
+}
+
+/* ---- the machine ------------------------------------------------------------------------------------- */
+
+void rendezvous_accept(struct rendezvous *r, int fd, const struct lh_attr *attr)
+{
+    *r = (struct rendezvous){.fd = fd, .accepting = true, .version = HANDSHAKE_VERSION, .attr = attr};
+}
+
+int rendezvous_connect(struct rendezvous *r, int fd, const struct lh_attr *attr, uint8_t version)
+{
+    *r = (struct rendezvous){.fd = fd, .version = version, .attr = attr};
+    return propose(r);
+}
+
+int rendezvous_step(struct rendezvous *r, struct rendezvous_leave leave, lh_time now)
+{
+    assert(r->state != RENDEZVOUS_DONE);
+    int error = take_frames(r, now);
+    if (!error && r->state == RENDEZVOUS_KNOCKS && leave.open)
+        error = open_for_client(r, now);
+    if (error)
+        return error;
+    return r->state >= RENDEZVOUS_PATH ? step_open(r, leave, now) : 0;
+}
+
+lh_time rendezvous_next_ns(const struct rendezvous *r, lh_time now)
+{
+    if (r->state < RENDEZVOUS_PATH)
+        return LH_TIME_NEVER;
+    bool ours_to_move = r->attr->workers == LH_NO_WORKERS;
+    if (r->path && !ours_to_move)
+        return LH_TIME_NEVER;
+    lh_time span = (now - r->opened_ns) / PATH_POLL_FRACTION;
+    lh_time most = ours_to_move ? PATH_POLL_NS : PATH_POLL_MAX_NS;
+    span = span < most ? span : most;
+    return now + (span > PATH_POLL_NS ? span : PATH_POLL_NS);
+}
+
+int rendezvous_say_busy(struct rendezvous *r)
+{
+    assert(r->accepting && r->state > RENDEZVOUS_PROPOSAL);
+    return r->version < 2 ? 0 : send_frame(r, HANDSHAKE_BUSY, NULL, 0);
+}
+
+struct lh_connection *rendezvous_done(struct rendezvous *r)
+{
+    assert(r->state == RENDEZVOUS_DONE && r->connection);
+    return r->connection;
+}
+
+/* Tells the other side why it is refused, and hangs up. */
+static void refuse(struct rendezvous *r, const char *reason)
+{
+    size_t length = strlen(reason);
+    uint32_t bytes = length < HANDSHAKE_REASON_MAX ? (uint32_t)length : HANDSHAKE_REASON_MAX;
+    uint8_t drain[256];
+    int error = send_frame(r, HANDSHAKE_REFUSE, reason, bytes);
+    (void)error;
+    /* Unread bytes would turn the close into a reset, which may overtake the reason. Bounded, whoever
+     * writes. */
+    shutdown(r->fd, SHUT_WR);
+    for (int i = 0; i < 64 && recv(r->fd, drain, sizeof drain, MSG_DONTWAIT) > 0; i++)
+        continue;
+    close(r->fd);
+}
+
+void rendezvous_drop(struct rendezvous *r)
+{
+    char reason[HANDSHAKE_REASON_MAX + 64];
+    snprintf(reason, sizeof reason, "%s", lh_last_error());
+    if (r->accepting && r->state == RENDEZVOUS_PROPOSAL)
+        r->version = HANDSHAKE_VERSION_MIN; /* who knows what it is */
+    if (r->fd >= 0)
+        refuse(r, reason);
+    /* After the reason: packets that say goodbye say none. */
+    lh_close(r->connection);
+    lh_fail(LH_EHANDSHAKE, "%s", reason);
 }

@@ -1,5 +1,6 @@
 /*
- * rendezvous.h - the handshake over a connected TCP socket, step by step, for both roles.
+ * rendezvous.h - the handshake over a connected TCP socket: a step machine for either side, which never
+ * waits. The connecting side runs one of it (connect.c), a listener many side by side (listen.c).
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -10,19 +11,65 @@
 
 #include "launch/handshake.h"
 
-/* How long a side that has begun to speak may take for its whole handshake. People configure nothing here:
- * it is far more than any path needs, and only bounds what a stuck or hostile client costs. */
+/* How long a side that has begun to speak may take for its part of the handshake. People configure nothing
+ * here: it is far more than any path needs, and only bounds what a stuck or hostile client costs. */
 #define RENDEZVOUS_PATIENCE_NS (5 * LH_NS_PER_S)
 
-/* The connecting side, from the first word on. Takes the socket in any case. */
-int rendezvous_connect(int fd, const struct lh_attr *attr, lh_time deadline,
-                       struct lh_connection **connection);
-/* The accepting side, when the other's proposal has been read. Takes the socket in any case; a reason is
- * sent back when it fails. */
-int rendezvous_accept(int fd, const struct lh_attr *attr, const struct handshake_proposal *theirs,
-                      lh_time deadline, struct lh_connection **connection);
-/* Tells the other side why it is refused (lh_last_error()), as far as that goes without waiting, and hangs
- * up. */
-void rendezvous_refuse(int fd);
+/* What both sides report when no ping came back. */
+#define RENDEZVOUS_NO_UDP                                                                                  \
+    "UDP packets do not pass, TCP does: a firewall or NAT on the path (let UDP ports 4791 and "            \
+    "49152-65535 through the firewalls of both hosts; NAT is not supported)"
+
+enum rendezvous_state {
+    RENDEZVOUS_PROPOSAL, /* the peer's proposal is to come */
+    RENDEZVOUS_BLOB,     /* its blob */
+    RENDEZVOUS_KNOCKS,   /* accepting side: the client has said its part; nothing is opened for it yet */
+    RENDEZVOUS_PATH,     /* open; waits for a ping to come back, and for the peer's READY */
+    RENDEZVOUS_WAITS,    /* accepting side: all but this side's READY is done */
+    RENDEZVOUS_DONE,
+};
+
+struct rendezvous {
+    int fd;
+    bool accepting;
+    enum rendezvous_state state;
+    uint8_t version;       /* of this side's frames */
+    bool older;            /* connecting side, after a failure: the peer knows version 1 only */
+    uint32_t busy;         /* BUSY frames that came */
+    bool ready;            /* the peer's READY came */
+    bool path;             /* a ping came back */
+    lh_time opened_ns;     /* RENDEZVOUS_PATH began then */
+    lh_time path_until_ns; /* accepting side: without a ping until then UDP does not pass */
+    const struct lh_attr *attr;
+    struct handshake_proposal mine, agreed;
+    struct lh_connection *connection; /* or NULL */
+    uint32_t blob_bytes;
+    uint8_t blob[LH_BLOB_MAX]; /* the peer's */
+    uint32_t have;             /* bytes of the frame that is being read */
+    uint8_t frame[HANDSHAKE_HEADER_BYTES + HANDSHAKE_BODY_MAX];
+};
+
+/* What the accepting side lets a client do in this step. */
+struct rendezvous_leave {
+    bool open;   /* from RENDEZVOUS_KNOCKS on: opens an endpoint, which costs memory */
+    bool finish; /* from RENDEZVOUS_WAITS on: the connection is handed over at once */
+};
+
+/* Takes the socket. Both live until rendezvous_done() or rendezvous_drop(); attr is the caller's and stays. */
+void rendezvous_accept(struct rendezvous *r, int fd, const struct lh_attr *attr);
+/* Makes the first word, of that version. An error as of rendezvous_step(), but the socket is taken. */
+int rendezvous_connect(struct rendezvous *r, int fd, const struct lh_attr *attr, uint8_t version);
+/* Goes on as far as can be without waiting. 1: the connection stands, and is the caller's
+ * (rendezvous_done); 0: more is to come; or why it failed, to be dropped then. */
+int rendezvous_step(struct rendezvous *r, struct rendezvous_leave leave, lh_time now);
+/* When to step again at the latest, though nothing was read; LH_TIME_NEVER: no need. */
+lh_time rendezvous_next_ns(const struct rendezvous *r, lh_time now);
+/* Accepting side: tells a client that it has to wait. -LH_EPEER: it does not read. Older ones learn nothing.
+ */
+int rendezvous_say_busy(struct rendezvous *r);
+/* The connection, after a step gave 1. */
+struct lh_connection *rendezvous_done(struct rendezvous *r);
+/* Tells the peer why (lh_last_error(), which stays), as far as that goes without waiting, and hangs up. */
+void rendezvous_drop(struct rendezvous *r);
 
 #endif

@@ -71,7 +71,8 @@ int tcp_split(const char *where, char *host, size_t host_size, char *port, size_
     return 0;
 }
 
-static int resolve(const char *where, bool passive, struct addrinfo **list)
+/* family: of an empty passive host. */
+static int resolve(const char *where, bool passive, int family, struct addrinfo **list)
 {
     char host[256];
     char port[8];
@@ -83,7 +84,7 @@ static int resolve(const char *where, bool passive, struct addrinfo **list)
     struct addrinfo hints = {
         .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV};
     if (passive && host[0] == '\0') {
-        hints.ai_family = AF_INET6;
+        hints.ai_family = family;
         hints.ai_flags |= AI_PASSIVE;
     }
     int failed =
@@ -93,12 +94,22 @@ static int resolve(const char *where, bool passive, struct addrinfo **list)
     return 0;
 }
 
+static int open_socket(const struct addrinfo *address, const char *where, int *fd)
+{
+    *fd = socket(address->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (*fd >= 0)
+        return 0;
+    if (errno == EAFNOSUPPORT && address->ai_family == AF_INET6)
+        return lh_fail(LH_EADDR, "%s: IPv6 is not available on this host (use an IPv4 address)", where);
+    return lh_fail(LH_ESYSTEM, "socket: %s", strerror(errno));
+}
+
 static int connect_one(const struct addrinfo *to, const char *where, lh_time deadline, int *out)
 {
-    int fd = socket(to->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (fd < 0)
-        return lh_fail(LH_ESYSTEM, "socket: %s", strerror(errno));
-    int error = 0;
+    int fd;
+    int error = open_socket(to, where, &fd);
+    if (error)
+        return error;
     if (connect(fd, to->ai_addr, to->ai_addrlen) && errno != EINPROGRESS) {
         error = lh_fail(LH_EPEER, "%s: %s", where, strerror(errno));
         goto close_fd;
@@ -126,7 +137,7 @@ close_fd:
 int tcp_connect(const char *where, lh_time deadline, int *fd)
 {
     struct addrinfo *list;
-    int error = resolve(where, false, &list);
+    int error = resolve(where, false, AF_UNSPEC, &list);
     if (error)
         return error;
     error = -LH_EADDR;
@@ -138,14 +149,15 @@ int tcp_connect(const char *where, lh_time deadline, int *fd)
 
 static int listen_one(const struct addrinfo *on, const char *where, int *out)
 {
-    int fd = socket(on->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (fd < 0)
-        return lh_fail(LH_ESYSTEM, "socket: %s", strerror(errno));
+    int fd;
+    int error = open_socket(on, where, &fd);
+    if (error)
+        return error;
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &(int){1}, sizeof(int));
     if (on->ai_family == AF_INET6) /* [::] takes IPv4 as well */
         setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &(int){0}, sizeof(int));
     if (bind(fd, on->ai_addr, on->ai_addrlen) || listen(fd, BACKLOG)) {
-        int error = lh_fail(LH_EADDR, "%s: %s", where, strerror(errno));
+        error = lh_fail(LH_EADDR, "%s: %s", where, strerror(errno));
         close(fd);
         return error;
     }
@@ -153,16 +165,31 @@ static int listen_one(const struct addrinfo *on, const char *where, int *out)
     return 0;
 }
 
-int tcp_listen(const char *where, int *fd, uint16_t *port)
+static int listen_any_of(const char *where, int family, int *fd)
 {
     struct addrinfo *list;
-    int error = resolve(where, true, &list);
+    int error = resolve(where, true, family, &list);
     if (error)
         return error;
     error = -LH_EADDR;
     for (const struct addrinfo *on = list; on && error; on = on->ai_next)
         error = listen_one(on, where, fd);
     freeaddrinfo(list);
+    return error;
+}
+
+/* Whether this host's kernel has IPv6 at all. */
+static bool has_ipv6(void)
+{
+    int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd >= 0)
+        close(fd);
+    return fd >= 0 || errno != EAFNOSUPPORT;
+}
+
+int tcp_listen(const char *where, int *fd, uint16_t *port)
+{
+    int error = listen_any_of(where, has_ipv6() ? AF_INET6 : AF_INET, fd);
     if (error)
         return error;
     struct sockaddr_storage bound = {0};

@@ -23,7 +23,8 @@ int tcp_wait(int fd, bool writable, lh_time deadline);
 int tcp_split(const char *where, char *host, size_t host_size, char *port, size_t port_size);
 /* A connected, non-blocking socket. -LH_EADDR, -LH_ETIMEDOUT, -LH_EPEER (refused). */
 int tcp_connect(const char *where, lh_time deadline, int *fd);
-/* A listening, non-blocking socket; "" as host takes every address, both families. */
+/* A listening, non-blocking socket; "" as host takes every address, both families (IPv4 alone where the host
+ * has no IPv6). -LH_EADDR. */
 int tcp_listen(const char *where, int *fd, uint16_t *port);
 
 /* Whole buffers. -LH_EPEER when the other side is gone. */

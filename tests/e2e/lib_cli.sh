@@ -19,6 +19,19 @@ clean_up() {
 }
 trap clean_up EXIT
 
+# preload NAME: what the test starts from now on runs with tests/preload/NAME.c between it and its system.
+# preload_end: no more.
+preload() {
+    LD_PRELOAD=${LH_BUILD_DIR:-$(dirname "$LONGHAUL")}/tests/preload/$1.so
+    [ -e "$LD_PRELOAD" ] || fail "$LD_PRELOAD is not built"
+    # A sanitizer's runtime wants to be the first library, unless told so.
+    export LD_PRELOAD ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}verify_asan_link_order=0
+}
+
+preload_end() {
+    unset LD_PRELOAD
+}
+
 checks=0
 
 say() {

@@ -310,6 +310,24 @@ static void wrong_starts_are_refused(void **state)
         expect_no(started(2 * BLOCK, offsets[i]), "offset");
 }
 
+/* What an offer has on disk is little, however much it promises, and not for long. */
+static void an_offer_that_stays_silent_holds_little(void **state)
+{
+    const uint64_t size = (uint64_t)256 << 20;
+    struct cli_file_message answer;
+    struct stat status;
+    char path[96];
+    struct lh_connection *connection = connect_peer();
+    (void)state;
+    tell(connection, offer_of("f", size));
+    assert_true(hear(connection, &answer));
+    assert_int_equal(answer.flags, 0);
+    snprintf(path, sizeof path, "%s/.f.longhaul-partial", inbox);
+    assert_int_equal(stat(path, &status), 0);
+    assert_true((uint64_t)status.st_blocks * 512 < size / 2);
+    expect_no(connection, "silence after the offer");
+}
+
 static void wrong_blocks_are_refused(void **state)
 {
     const size_t lengths[] = {0, 1, 100, BLOCK - 1, BLOCK + 1};
@@ -502,6 +520,7 @@ int main(void)
         cmocka_unit_test(impossible_sizes_are_refused),
         cmocka_unit_test(what_is_no_offer_is_refused),
         cmocka_unit_test(wrong_starts_are_refused),
+        cmocka_unit_test(an_offer_that_stays_silent_holds_little),
         cmocka_unit_test(wrong_blocks_are_refused),
         cmocka_unit_test(wrong_ends_are_refused),
         cmocka_unit_test(a_reason_of_the_senders_ends_it),

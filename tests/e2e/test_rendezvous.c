@@ -22,18 +22,20 @@
 
 static void read_frame(int fd, uint8_t *body, uint32_t *bytes)
 {
-    uint8_t header[HANDSHAKE_HEADER_BYTES];
-    enum handshake_type type;
-    assert_int_equal(tcp_read(fd, header, sizeof header, tcp_deadline(PATIENCE_NS)), 0);
-    assert_int_equal(handshake_header_decode(header, &type, bytes), 0);
+    uint8_t raw[HANDSHAKE_HEADER_BYTES];
+    struct handshake_header header;
+    assert_int_equal(tcp_read(fd, raw, sizeof raw, tcp_deadline(PATIENCE_NS)), 0);
+    assert_int_equal(handshake_header_decode(raw, &header), 0);
+    *bytes = header.body_bytes;
     assert_int_equal(tcp_read(fd, body, *bytes, tcp_deadline(PATIENCE_NS)), 0);
 }
 
 static void write_frame(int fd, enum handshake_type type, const void *body, uint32_t bytes)
 {
-    uint8_t header[HANDSHAKE_HEADER_BYTES];
-    handshake_header_encode(type, bytes, header);
-    assert_int_equal(tcp_write(fd, header, sizeof header, tcp_deadline(PATIENCE_NS)), 0);
+    uint8_t raw[HANDSHAKE_HEADER_BYTES];
+    const struct handshake_header header = {HANDSHAKE_VERSION_MIN, type, bytes};
+    handshake_header_encode(&header, raw);
+    assert_int_equal(tcp_write(fd, raw, sizeof raw, tcp_deadline(PATIENCE_NS)), 0);
     assert_int_equal(tcp_write(fd, body, bytes, tcp_deadline(PATIENCE_NS)), 0);
 }
 

@@ -10,15 +10,20 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    enum handshake_type type;
-    uint32_t bytes;
+    struct handshake_header header;
     struct handshake_proposal said;
-    if (size < HANDSHAKE_HEADER_BYTES || handshake_header_decode(data, &type, &bytes) != 0)
+    uint8_t same[HANDSHAKE_HEADER_BYTES];
+    if (size < HANDSHAKE_HEADER_BYTES || handshake_header_decode(data, &header) != 0)
         return 0;
+    handshake_header_encode(&header, same);
+    assert(memcmp(same, data, sizeof same) == 0);
+    assert(header.type != HANDSHAKE_BUSY || header.version >= 2);
+    uint32_t bytes = header.body_bytes;
     assert(bytes <= HANDSHAKE_BODY_MAX);
     if (bytes > size - HANDSHAKE_HEADER_BYTES ||
         handshake_proposal_decode(data + HANDSHAKE_HEADER_BYTES, bytes, &said))
         return 0;
+    assert(handshake_link_check(&said.link) == 0);
     uint8_t again[HANDSHAKE_BODY_MAX];
     struct handshake_proposal twice;
     assert(handshake_proposal_decode(again, handshake_proposal_encode(&said, again), &twice) == 0);

@@ -46,7 +46,13 @@ static void close_wire(void *lifeline, const uint8_t *last, size_t bytes)
     wire->bytes = bytes;
 }
 
-static const struct lifeline_ops ops = {look, close_wire};
+static void refuse_nothing(void *lifeline, const char *reason)
+{
+    (void)lifeline;
+    fail_msg("refused: %s", reason);
+}
+
+static const struct lifeline_ops ops = {look, refuse_nothing, close_wire};
 
 /* End 1 fails while it receives, and is closed. What it had not received must not count as arrived. */
 static void failed_end_acknowledges_nothing_more(void **state)

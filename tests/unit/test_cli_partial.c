@@ -5,6 +5,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "../../cli/digest.c"
+#include "../../cli/disk_space.c"
 #include "../../cli/partial.c"
 #include "../../cli/resume.c"
 #include "../../cli/whole_io.c"

@@ -23,40 +23,74 @@ static const struct handshake_proposal usual = {
 static void header_round_trip(void **state)
 {
     (void)state;
-    uint8_t header[HANDSHAKE_HEADER_BYTES];
-    for (enum handshake_type type = HANDSHAKE_PROPOSAL; type <= HANDSHAKE_GOODBYE; type++) {
-        enum handshake_type read;
-        uint32_t bytes;
-        handshake_header_encode(type, HANDSHAKE_BODY_MAX, header);
-        assert_int_equal(handshake_header_decode(header, &read, &bytes), 0);
-        assert_int_equal(read, type);
-        assert_int_equal(bytes, HANDSHAKE_BODY_MAX);
+    uint8_t bytes[HANDSHAKE_HEADER_BYTES];
+    for (enum handshake_type type = HANDSHAKE_PROPOSAL; type <= HANDSHAKE_BUSY; type++) {
+        const struct handshake_header header = {HANDSHAKE_VERSION, type, HANDSHAKE_BODY_MAX};
+        struct handshake_header read;
+        handshake_header_encode(&header, bytes);
+        assert_int_equal(handshake_header_decode(bytes, &read), 0);
+        assert_int_equal(read.version, HANDSHAKE_VERSION);
+        assert_int_equal(read.type, type);
+        assert_int_equal(read.body_bytes, HANDSHAKE_BODY_MAX);
     }
 }
 
 /* Byte `at` of a good header set to `value` must be refused with `error`. */
-static void refuse_header(size_t at, uint8_t value, int error)
+static void refuse_header_of(uint8_t version, size_t at, uint8_t value, int error)
 {
-    uint8_t header[HANDSHAKE_HEADER_BYTES];
-    enum handshake_type type;
-    uint32_t bytes;
-    handshake_header_encode(HANDSHAKE_READY, 0, header);
-    assert_int_not_equal(header[at], value);
-    header[at] = value;
-    assert_int_equal(handshake_header_decode(header, &type, &bytes), error);
+    uint8_t bytes[HANDSHAKE_HEADER_BYTES];
+    const struct handshake_header header = {version, HANDSHAKE_READY, 0};
+    struct handshake_header read;
+    handshake_header_encode(&header, bytes);
+    assert_int_not_equal(bytes[at], value);
+    bytes[at] = value;
+    assert_int_equal(handshake_header_decode(bytes, &read), error);
 }
 
 static void impossible_headers(void **state)
 {
     (void)state;
-    refuse_header(0, 'G', -LH_EHANDSHAKE);
-    refuse_header(3, 0, -LH_EHANDSHAKE);
-    refuse_header(4, HANDSHAKE_VERSION + 1, -LH_EVERSION);
-    refuse_header(5, 0, -LH_EHANDSHAKE);
-    refuse_header(5, HANDSHAKE_GOODBYE + 1, -LH_EHANDSHAKE);
-    refuse_header(6, 1, -LH_EHANDSHAKE);
-    refuse_header(8, 1, -LH_EHANDSHAKE);
-    refuse_header(10, 9, -LH_EHANDSHAKE); /* 2304 bytes */
+    for (uint8_t version = HANDSHAKE_VERSION_MIN; version <= HANDSHAKE_VERSION; version++) {
+        refuse_header_of(version, 0, 'G', -LH_EHANDSHAKE);
+        refuse_header_of(version, 3, 0, -LH_EHANDSHAKE);
+        refuse_header_of(version, 4, 0, -LH_EVERSION);
+        refuse_header_of(version, 4, HANDSHAKE_VERSION + 1, -LH_EVERSION);
+        refuse_header_of(version, 5, 0, -LH_EHANDSHAKE);
+        refuse_header_of(version, 6, 1, -LH_EHANDSHAKE);
+        refuse_header_of(version, 8, 1, -LH_EHANDSHAKE);
+        refuse_header_of(version, 10, 9, -LH_EHANDSHAKE); /* 2304 bytes */
+    }
+    /* Version 1 has no BUSY. */
+    refuse_header_of(1, 5, HANDSHAKE_BUSY, -LH_EHANDSHAKE);
+    refuse_header_of(2, 5, HANDSHAKE_BUSY + 1, -LH_EHANDSHAKE);
+}
+
+/* A stranger must not have gigabytes set aside for the link that it proposes. */
+static void links_that_hold_too_much(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *link;
+        bool possible;
+    } cases[] = {{"none", true},
+                 {"rtt=25ms,rate=400Gbit", true},
+                 {"rtt=160ms,rate=100Gbit,queue=1MiB", false},
+                 {"rtt=120ms,rate=100Gbit", true},
+                 {"delay=3600s", true}, /* without a rate it holds a fixed amount */
+                 {"rtt=10s,rate=400Gbit", false},
+                 {"jitter=10s,rate=10Gbit", false},
+                 {"rate=1Gbit,queue=2GiB", false}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        uint8_t body[HANDSHAKE_BODY_MAX];
+        struct handshake_proposal said = usual, read;
+        assert_int_equal(lh_link_parse(cases[i].link, &said.link), 0);
+        uint32_t bytes = handshake_proposal_encode(&said, body);
+        int error = handshake_proposal_decode(body, bytes, &read);
+        if (error != (cases[i].possible ? 0 : -LH_EHANDSHAKE))
+            fail_msg("%s: %d", cases[i].link, error);
+        if (!cases[i].possible)
+            assert_non_null(strstr(lh_last_error(), "emulated link holds more than 1024 MiB"));
+    }
 }
 
 static void proposal_round_trip(void **state)
@@ -170,10 +204,10 @@ static void a_slot_holds_whole_chunks(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(header_round_trip),         cmocka_unit_test(impossible_headers),
-        cmocka_unit_test(proposal_round_trip),       cmocka_unit_test(impossible_proposals),
-        cmocka_unit_test(wrong_lengths_and_links),   cmocka_unit_test(both_agree),
-        cmocka_unit_test(a_slot_holds_whole_chunks),
+        cmocka_unit_test(header_round_trip),        cmocka_unit_test(impossible_headers),
+        cmocka_unit_test(proposal_round_trip),      cmocka_unit_test(impossible_proposals),
+        cmocka_unit_test(wrong_lengths_and_links),  cmocka_unit_test(both_agree),
+        cmocka_unit_test(links_that_hold_too_much), cmocka_unit_test(a_slot_holds_whole_chunks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,385 @@
+/*
+ * test_listener.c - a listener among many clients: some are silent, some wait, some are of an older release.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include <longhaul/connection.h>
+
+#include <pthread.h>
+#include <semaphore.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "launch/handshake.h"
+#include "launch/tcp.h"
+
+#define PATIENCE_NS (10 * LH_NS_PER_S)
+#define STALLED_MAX 16u
+
+static struct lh_listener *listener;
+static char where[32];
+
+static int open_listener(void **state)
+{
+    (void)state;
+    if (lh_listen("[::1]:0", NULL, &listener))
+        return -1;
+    snprintf(where, sizeof where, "[::1]:%u", lh_listener_port(listener));
+    return 0;
+}
+
+static int close_listener(void **state)
+{
+    (void)state;
+    lh_listener_close(listener);
+    return 0;
+}
+
+/* ---- clients by hand --------------------------------------------------------------------------------- */
+
+static void write_frame(int fd, uint8_t version, enum handshake_type type, const void *body, uint32_t bytes)
+{
+    uint8_t raw[HANDSHAKE_HEADER_BYTES];
+    const struct handshake_header header = {version, type, bytes};
+    handshake_header_encode(&header, raw);
+    assert_int_equal(tcp_write(fd, raw, sizeof raw, tcp_deadline(PATIENCE_NS)), 0);
+    assert_int_equal(tcp_write(fd, body, bytes, tcp_deadline(PATIENCE_NS)), 0);
+}
+
+static enum handshake_type read_frame(int fd, uint8_t *version, uint8_t *body, uint32_t *bytes)
+{
+    uint8_t raw[HANDSHAKE_HEADER_BYTES];
+    struct handshake_header header;
+    assert_int_equal(tcp_read(fd, raw, sizeof raw, tcp_deadline(PATIENCE_NS)), 0);
+    assert_int_equal(handshake_header_decode(raw, &header), 0);
+    assert_int_equal(tcp_read(fd, body, header.body_bytes, tcp_deadline(PATIENCE_NS)), 0);
+    *version = header.version;
+    *bytes = header.body_bytes;
+    return header.type;
+}
+
+static void say_proposal(int fd, uint8_t version)
+{
+    static const struct handshake_proposal usual = {
+        .mtu_bytes = 4096, .slots = 64, .channels = 1, .generations = 4, .slot_bytes = 4 << 20};
+    uint8_t body[HANDSHAKE_BODY_MAX];
+    write_frame(fd, version, HANDSHAKE_PROPOSAL, body, handshake_proposal_encode(&usual, body));
+}
+
+/* What says a right proposal and, with a deaf endpoint, a right blob; and no more. */
+static int stalled_client(uint8_t version, struct lh_connection *deaf)
+{
+    int fd;
+    uint8_t blob[LH_BLOB_MAX];
+    size_t bytes = sizeof blob;
+    assert_int_equal(tcp_connect(where, tcp_deadline(PATIENCE_NS), &fd), 0);
+    say_proposal(fd, version);
+    if (deaf) {
+        assert_int_equal(lh_blob(deaf, blob, &bytes), 0);
+        write_frame(fd, version, HANDSHAKE_BLOB, blob, (uint32_t)bytes);
+    }
+    return fd;
+}
+
+static struct lh_connection *deaf_endpoint(void)
+{
+    struct lh_attr attr;
+    struct lh_connection *deaf;
+    lh_attr_init(&attr);
+    attr.device = "udp:[::1]";
+    attr.workers = LH_NO_WORKERS;
+    attr.mtu_bytes = 4096;
+    assert_int_equal(lh_open(&attr, &deaf), 0);
+    return deaf;
+}
+
+/* ---- clients of the library -------------------------------------------------------------------------- */
+
+struct visit {
+    lh_time timeout_ns;
+    uint32_t notices; /* that came */
+    uint32_t patient; /* it waits on for that many of them */
+    sem_t *noticed;   /* posted at each, or NULL */
+    int error;
+    char text[256]; /* of the error */
+    struct lh_connection *connection;
+    pthread_t thread;
+};
+
+static bool on_notice(void *context, enum lh_notice notice, const char *text)
+{
+    struct visit *visit = context;
+    assert_int_equal(notice, LH_NOTICE_BUSY);
+    assert_string_equal(text, where);
+    visit->notices++;
+    if (visit->noticed)
+        sem_post(visit->noticed);
+    return visit->notices <= visit->patient;
+}
+
+static void *visit_main(void *argument)
+{
+    struct visit *visit = argument;
+    struct lh_attr attr;
+    lh_attr_init(&attr);
+    attr.on_notice = on_notice;
+    attr.notice_context = visit;
+    visit->error = lh_connect(where, &attr, visit->timeout_ns, &visit->connection);
+    if (visit->error)
+        snprintf(visit->text, sizeof visit->text, "%s", lh_last_error());
+    return NULL;
+}
+
+static void visit_start(struct visit *visit)
+{
+    assert_int_equal(pthread_create(&visit->thread, NULL, visit_main, visit), 0);
+}
+
+static void visit_end(struct visit *visit, int expected)
+{
+    pthread_join(visit->thread, NULL);
+    if (visit->error != expected)
+        fail_msg("lh_connect: %d: %s", visit->error, visit->text);
+    lh_close(visit->connection);
+}
+
+/* ---- the tests --------------------------------------------------------------------------------------- */
+
+/* Served one after the other, each of them would take seconds, and the right one gives up. */
+static void stalled_clients_hold_nobody(uint32_t count, bool with_blob)
+{
+    int fds[STALLED_MAX];
+    struct lh_connection *accepted, *deaf = deaf_endpoint();
+    struct visit visit = {.timeout_ns = PATIENCE_NS};
+    for (uint32_t i = 0; i < count; i++)
+        fds[i] = stalled_client(1, with_blob ? deaf : NULL);
+    visit_start(&visit);
+    assert_int_equal(lh_accept(listener, 3 * PATIENCE_NS, &accepted), 0);
+    visit_end(&visit, 0);
+    lh_close(accepted);
+    for (uint32_t i = 0; i < count; i++)
+        close(fds[i]);
+    lh_close(deaf);
+}
+
+static void eight_stalled_after_their_proposal(void **state)
+{
+    (void)state;
+    stalled_clients_hold_nobody(8, false);
+}
+
+static void eight_stalled_after_their_blob(void **state)
+{
+    (void)state;
+    stalled_clients_hold_nobody(8, true);
+}
+
+/* More than have an endpoint at once: all of them are sent away in time. */
+static void a_crowd_is_stalled(void **state)
+{
+    (void)state;
+    stalled_clients_hold_nobody(STALLED_MAX, true);
+}
+
+/* Nobody calls lh_accept() until the client was told often enough that it has to wait, which takes longer
+ * than it would have waited without. */
+static void a_client_that_is_told_waits(void **state)
+{
+    (void)state;
+    sem_t noticed;
+    struct lh_connection *accepted;
+    struct visit visit = {.timeout_ns = 3 * LH_NS_PER_S, .patient = UINT32_MAX, .noticed = &noticed};
+    sem_init(&noticed, 0, 0);
+    visit_start(&visit);
+    for (uint32_t i = 0; i < 5; i++) /* one a second */
+        sem_wait(&noticed);
+    assert_int_equal(lh_accept(listener, PATIENCE_NS, &accepted), 0);
+    visit_end(&visit, 0);
+    assert_true(visit.notices >= 5);
+    lh_close(accepted);
+    sem_destroy(&noticed);
+}
+
+/* The timeout of a caller that does not wait on stays what it is. */
+static void a_client_in_a_hurry_goes(void **state)
+{
+    (void)state;
+    struct visit visit = {.timeout_ns = 2 * LH_NS_PER_S};
+    visit_start(&visit);
+    visit_end(&visit, -LH_ETIMEDOUT);
+    assert_true(visit.notices > 0);
+    assert_non_null(strstr(visit.text, "is busy"));
+}
+
+/* All wait while one is served, none longer than it takes: each accept takes one of them. */
+static void several_wait_their_turn(void **state)
+{
+    (void)state;
+    struct visit visits[4];
+    struct lh_connection *accepted;
+    for (uint32_t i = 0; i < 4; i++) {
+        visits[i] = (struct visit){.timeout_ns = PATIENCE_NS, .patient = UINT32_MAX};
+        visit_start(&visits[i]);
+    }
+    for (uint32_t i = 0; i < 4; i++) {
+        assert_int_equal(lh_accept(listener, PATIENCE_NS, &accepted), 0);
+        lh_close(accepted);
+    }
+    assert_int_equal(lh_accept(listener, 0, &accepted), -LH_ETIMEDOUT);
+    for (uint32_t i = 0; i < 4; i++)
+        visit_end(&visits[i], 0);
+}
+
+/* One of version 1 would take BUSY for garbage. */
+static void older_clients_are_told_nothing(void **state)
+{
+    (void)state;
+    uint8_t body[HANDSHAKE_BODY_MAX], version;
+    uint32_t bytes;
+    struct lh_connection *deaf = deaf_endpoint();
+    int older = stalled_client(1, deaf), newer = stalled_client(2, deaf);
+    assert_int_equal(read_frame(older, &version, body, &bytes), HANDSHAKE_PROPOSAL);
+    assert_int_equal(version, 1);
+    assert_int_equal(read_frame(newer, &version, body, &bytes), HANDSHAKE_PROPOSAL);
+    assert_int_equal(version, 2);
+    for (uint32_t i = 0; i < 2; i++) {
+        assert_int_equal(read_frame(newer, &version, body, &bytes), HANDSHAKE_BUSY);
+        assert_int_equal(bytes, 0);
+    }
+    assert_int_equal(recv(older, body, sizeof body, MSG_DONTWAIT), -1);
+    close(older);
+    close(newer);
+    lh_close(deaf);
+}
+
+/* ---- against peers that listen ----------------------------------------------------------------------- */
+
+struct host {
+    int listener;
+    const uint8_t *frames; /* type, type, … 0: what it says after it has heard the proposal */
+    uint8_t version;
+    uint8_t heard_version[2];
+    pthread_t thread;
+};
+
+/* What a release of version 1 does with a proposal of version 2: refuses it, and takes the next. */
+static void *older_host(void *argument)
+{
+    static const char reason[] =
+        "the other side speaks handshake version 2, this side 1: use the same release";
+    struct host *host = argument;
+    uint8_t body[HANDSHAKE_BODY_MAX];
+    uint32_t bytes;
+    for (uint32_t i = 0; i < 2; i++) {
+        assert_int_equal(tcp_wait(host->listener, false, tcp_deadline(PATIENCE_NS)), 0);
+        int fd = accept(host->listener, NULL, NULL);
+        read_frame(fd, &host->heard_version[i], body, &bytes);
+        if (i == 0)
+            write_frame(fd, 1, HANDSHAKE_REFUSE, reason, sizeof reason - 1);
+        else
+            write_frame(fd, 1, HANDSHAKE_REFUSE, "not today", 9);
+        shutdown(fd, SHUT_WR);
+        while (recv(fd, body, sizeof body, 0) > 0)
+            continue;
+        close(fd);
+    }
+    return NULL;
+}
+
+static void *odd_host(void *argument)
+{
+    struct host *host = argument;
+    uint8_t body[HANDSHAKE_BODY_MAX];
+    uint32_t bytes;
+    assert_int_equal(tcp_wait(host->listener, false, tcp_deadline(PATIENCE_NS)), 0);
+    int fd = accept(host->listener, NULL, NULL);
+    read_frame(fd, &host->heard_version[0], body, &bytes);
+    for (const uint8_t *type = host->frames; *type; type++) {
+        uint8_t raw[HANDSHAKE_HEADER_BYTES + HANDSHAKE_BODY_MAX];
+        const struct handshake_header header = {HANDSHAKE_VERSION, (enum handshake_type) * type,
+                                                *type == HANDSHAKE_PROPOSAL ? bytes : 0};
+        handshake_header_encode(&header, raw);
+        raw[4] = host->version;
+        memcpy(raw + HANDSHAKE_HEADER_BYTES, body, header.body_bytes);
+        /* Whoever refuses it may be gone already. */
+        send(fd, raw, HANDSHAKE_HEADER_BYTES + header.body_bytes, MSG_NOSIGNAL);
+    }
+    while (recv(fd, body, sizeof body, 0) > 0)
+        continue;
+    close(fd);
+    return NULL;
+}
+
+static int visit_host(struct host *host, void *(*run)(void *), lh_time timeout_ns)
+{
+    char at[32];
+    uint16_t port;
+    struct lh_connection *connection = NULL;
+    assert_int_equal(tcp_listen("[::1]:0", &host->listener, &port), 0);
+    snprintf(at, sizeof at, "[::1]:%u", port);
+    assert_int_equal(pthread_create(&host->thread, NULL, run, host), 0);
+    int error = lh_connect(at, NULL, timeout_ns, &connection);
+    pthread_join(host->thread, NULL);
+    close(host->listener);
+    assert_null(connection);
+    return error;
+}
+
+static void an_older_host_is_asked_in_its_version(void **state)
+{
+    (void)state;
+    struct host host = {0};
+    assert_int_equal(visit_host(&host, older_host, PATIENCE_NS), -LH_EHANDSHAKE);
+    assert_non_null(strstr(lh_last_error(), "not today"));
+    assert_int_equal(host.heard_version[0], 2);
+    assert_int_equal(host.heard_version[1], 1);
+}
+
+/* Frames where they do not belong end the handshake; BUSY without end does not outlast the timeout. */
+static void hosts_that_talk_nonsense(void **state)
+{
+    (void)state;
+    enum { P = HANDSHAKE_PROPOSAL, B = HANDSHAKE_BUSY, R = HANDSHAKE_READY };
+    static const struct {
+        uint8_t version;
+        uint8_t frames[8];
+        int error;
+    } cases[] = {
+        {2, {B, 0}, -LH_EHANDSHAKE},       /* before the proposal */
+        {1, {P, B, 0}, -LH_EHANDSHAKE},    /* version 1 has none */
+        {2, {P, P, 0}, -LH_EHANDSHAKE},    /* twice */
+        {2, {P, B, R, 0}, -LH_EHANDSHAKE}, /* ready without a blob */
+        {2, {P, B, B, B, B, B, B, 0}, -LH_ETIMEDOUT},
+        {3, {P, 0}, -LH_EVERSION},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct host host = {.frames = cases[i].frames, .version = cases[i].version};
+        int error = visit_host(&host, odd_host, LH_NS_PER_S);
+        if (error != cases[i].error)
+            fail_msg("case %zu: %d: %s", i, error, lh_last_error());
+    }
+}
+
+#define WITH_LISTENER(test) cmocka_unit_test_setup_teardown(test, open_listener, close_listener)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        WITH_LISTENER(eight_stalled_after_their_proposal),
+        WITH_LISTENER(eight_stalled_after_their_blob),
+        WITH_LISTENER(a_crowd_is_stalled),
+        WITH_LISTENER(a_client_that_is_told_waits),
+        WITH_LISTENER(a_client_in_a_hurry_goes),
+        WITH_LISTENER(several_wait_their_turn),
+        WITH_LISTENER(older_clients_are_told_nothing),
+        cmocka_unit_test(an_older_host_is_asked_in_its_version),
+        cmocka_unit_test(hosts_that_talk_nonsense),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

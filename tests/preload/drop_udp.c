@@ -1,0 +1,62 @@
+/*
+ * drop_udp.c - preloaded: a firewall that drops the UDP packets of this process. $LH_TEST_DROP: "data" drops
+ * RDMA writes alone, as one does that lets only the control port through; else all.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <netinet/in.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#define WRITE_ONLY_WITH_IMMEDIATE 0x2B /* BTH opcode of a UC data packet */
+
+static size_t bytes_of(const struct msghdr *message)
+{
+    size_t bytes = 0;
+    for (size_t i = 0; i < message->msg_iovlen; i++)
+        bytes += message->msg_iov[i].iov_len;
+    return bytes;
+}
+
+static bool dropped(int fd, const void *data, size_t bytes)
+{
+    int type = 0;
+    socklen_t size = sizeof type;
+    const char *what = getenv("LH_TEST_DROP");
+    if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) || type != SOCK_DGRAM)
+        return false;
+    bool is_data = bytes > 0 && *(const unsigned char *)data == WRITE_ONLY_WITH_IMMEDIATE;
+    return is_data || !what || strcmp(what, "data");
+}
+
+ssize_t sendto(int fd, const void *data, size_t bytes, int flags, const struct sockaddr *to, socklen_t size)
+{
+    ssize_t (*next)(int, const void *, size_t, int, const struct sockaddr *, socklen_t) =
+        (ssize_t(*)(int, const void *, size_t, int, const struct sockaddr *, socklen_t))dlsym(RTLD_NEXT, "sendto");
+    return dropped(fd, data, bytes) ? (ssize_t)bytes : next(fd, data, bytes, flags, to, size);
+}
+
+ssize_t sendmsg(int fd, const struct msghdr *message, int flags)
+{
+    ssize_t (*next)(int, const struct msghdr *, int) =
+        (ssize_t(*)(int, const struct msghdr *, int))dlsym(RTLD_NEXT, "sendmsg");
+    const struct iovec *first = message->msg_iov;
+    if (message->msg_iovlen > 0 && dropped(fd, first->iov_base, first->iov_len))
+        return (ssize_t)bytes_of(message);
+    return next(fd, message, flags);
+}
+
+int sendmmsg(int fd, struct mmsghdr *messages, unsigned count, int flags)
+{
+    for (unsigned i = 0; i < count; i++) {
+        ssize_t sent = sendmsg(fd, &messages[i].msg_hdr, flags);
+        if (sent < 0)
+            return i > 0 ? (int)i : -1;
+        messages[i].msg_len = (unsigned)sent;
+    }
+    return (int)count;
+}

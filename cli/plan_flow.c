@@ -87,7 +87,8 @@ static const struct cli_column columns_with[] = {
     {"rate", 6, false},     {NULL, 0, false},
 };
 
-static void print_way(const struct cli_table *table, const struct cli_flow_way *way, uint64_t bdp_bytes)
+static void print_way(const struct cli_table *table, const struct cli_flow_way *way, uint64_t bdp_bytes,
+                      bool asked)
 {
     struct cli_cell cells[CLI_COLUMNS_MAX] = {0};
     snprintf(cells[0].text, sizeof cells[0].text, "%s", way->name);
@@ -98,7 +99,10 @@ static void print_way(const struct cli_table *table, const struct cli_flow_way *
     if (way->headroom_bytes)
         put_size(&cells[4], (double)way->headroom_bytes);
     put_size(&cells[5], (double)way->signal_bytes);
-    if (!isnan(way->lost_bytes)) {
+    if (asked && isnan(way->lost_bytes)) {
+        for (unsigned i = 6; i < 9; i++)
+            snprintf(cells[i].text, sizeof cells[i].text, "-");
+    } else if (asked) {
         put_size(&cells[6], way->lost_bytes);
         cells[6].colour = way->lost_bytes > 0 ? CLI_RED : CLI_PLAIN;
         lh_format_time(way->idle_s, cells[7].text, sizeof cells[7].text);
@@ -124,7 +128,7 @@ static void print_all(const struct cli_flow_order *order, const struct lh_flow_n
     cli_table_titles(&table);
     cli_table_rule(&table);
     for (unsigned i = 0; i < CLI_FLOW_WAYS; i++)
-        print_way(&table, &ways[i], needs->bdp_bytes);
+        print_way(&table, &ways[i], needs->bdp_bytes, order->buffer_bytes != 0);
     printf("\n");
     for (unsigned i = 0; i < CLI_FLOW_WAYS; i++)
         printf("  %-8s  %s\n", ways[i].name, ways[i].risk);
@@ -133,9 +137,10 @@ static void print_all(const struct cli_flow_order *order, const struct lh_flow_n
            "long as pauses are\n  sent anew before they end, without that all that the sender has.\n");
     if (order->buffer_bytes) {
         lh_format_size(order->buffer_bytes, bdp, sizeof bdp);
-        printf("  With %s, at worst: lost when the way out stops, idle when it goes on, the rate at all "
-               "times.\n",
-               bdp);
+        printf(
+            "  With %s, at worst: lost when the way out stops, idle when it goes on; rate: share of what "
+            "the way out\n  takes, at the constant rate that is worst for it.\n",
+            bdp);
     }
     printf("\n");
 }
@@ -147,6 +152,7 @@ static void put_way(struct cli_json *json, const struct cli_flow_way *way)
     cli_json_open(json, NULL, '{');
     cli_json_text(json, "way", way->name);
     cli_json_count(json, "buffer_bytes", way->buffer_bytes);
+    cli_json_count(json, "least_buffer_bytes", way->least_bytes);
     cli_json_count(json, "xoff_bytes", way->xoff_bytes);
     cli_json_count(json, "headroom_bytes", way->headroom_bytes);
     cli_json_count(json, "lost_signal_bytes", way->signal_bytes);
@@ -236,8 +242,8 @@ int cli_plan_flow(int argc, char **argv)
          &order.guard_slots, .kind = CLI_COUNT, .min = 1, .max = 1000},
         {"drift", "TIME", "the delay, one way, may grow by so much; buffers are for the longest",
          &order.drift_ns, .kind = CLI_TIME, .min = 1},
-        {"buffer", "SIZE", "what there is: says what each way would lose with it", &order.buffer_bytes,
-         .kind = CLI_SIZE, .min = 1},
+        {"buffer", "SIZE", "what there is: says what each way would lose with it, and carry",
+         &order.buffer_bytes, .kind = CLI_SIZE, .min = 1},
         {"json", "FILE", "write the results there; - is standard output", &order.json, .kind = CLI_TEXT},
         {.name = NULL},
     };

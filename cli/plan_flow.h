@@ -24,13 +24,14 @@ struct cli_flow_order {
 struct cli_flow_way {
     const char *name;
     uint64_t buffer_bytes;   /* that it needs */
+    uint64_t least_bytes;    /* with less it is not run: the simulator refuses it, too */
     uint64_t xoff_bytes;     /* 0: it has none */
     uint64_t headroom_bytes; /* of the buffer: for what comes after the signal */
     uint64_t signal_bytes;   /* comes at most, beyond the buffer, for a signal that is lost */
-    /* With the buffer there is, at worst; NAN: not asked. */
+    /* With the buffer there is, at worst; NAN: not asked, or less than least_bytes. */
     double lost_bytes;            /* when the way out stops for long */
     double idle_s;                /* of the way out, when it goes on */
-    double rate_share;            /* of the full rate, always */
+    double rate_share;            /* of what the way out takes, at the constant rate that is worst */
     char risk[CLI_FLOW_RISK_MAX]; /* a sentence */
 };
 

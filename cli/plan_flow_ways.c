@@ -7,34 +7,52 @@
 
 #include <longhaul/units.h>
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 
+enum { WAY_PFC, WAY_BIFROST, WAY_CREDITS, WAY_SWING };
+
 /* Nothing is known of a buffer there is. */
-static struct cli_flow_way way_of(const char *name, uint64_t buffer, uint64_t xoff, uint64_t headroom)
+static struct cli_flow_way way_of(const char *name, uint64_t buffer, uint64_t least, uint64_t xoff,
+                                  uint64_t headroom)
 {
-    return (struct cli_flow_way){name, buffer, xoff, headroom, 0, NAN, NAN, NAN, ""};
+    return (struct cli_flow_way){name, buffer, least, xoff, headroom, 0, NAN, NAN, NAN, ""};
 }
 
+/* A pause is late by what it waits behind, and its own length: that is a part of what is under way. The
+ * headroom is what Bifrost cannot do without. */
 struct lh_bifrost_config cli_flow_bifrost(const struct cli_flow_order *order,
                                           const struct lh_flow_needs *needs)
 {
     const struct lh_flow_link *link = &order->link;
+    uint64_t late = (uint64_t)link->mtu_bytes + LH_PFC_FRAME_BYTES;
     struct lh_bifrost_config config = {
         .rate_bps = link->rate_bps,
         .delay_ns = link->delay_ns,
         .slot_ns = link->slot_ns,
-        .delta_bytes = needs->bdp_bytes,
-        .buffer_bytes = needs->bifrost_h_bytes,
+        .delta_bytes = needs->bdp_bytes + late,
+        .buffer_bytes = needs->bifrost_h_bytes + late,
         .leak_slots = link->leak_slots,
         .mtu_bytes = link->mtu_bytes,
         .guard_slots = order->guard_slots,
     };
-    config.headroom_bytes = needs->bifrost_headroom_bytes + lh_bifrost_guard_headroom(&config);
-    /* While the delay grows pauses come further apart than slots; a guard of one slot ends that. */
-    if (order->guard_slots != 1)
-        config.headroom_bytes += (uint64_t)((double)order->drift_ns * (double)link->rate_bps / 8e9);
+    config.headroom_bytes =
+        (uint64_t)link->leak_slots * link->mtu_bytes + lh_bifrost_guard_headroom(&config);
     return config;
+}
+
+/* Each slot under way may have let a packet through. While the delay grows pauses come further apart than
+ * slots; a guard of one slot ends that. */
+static struct cli_flow_way bifrost_way(const struct cli_flow_order *order,
+                                       const struct lh_flow_needs *needs)
+{
+    const struct lh_bifrost_config config = cli_flow_bifrost(order, needs);
+    uint64_t least = config.buffer_bytes + config.headroom_bytes;
+    uint64_t buffer = needs->bifrost_buffer_bytes + lh_bifrost_guard_headroom(&config);
+    if (order->guard_slots != 1)
+        buffer += (uint64_t)((double)order->drift_ns * (double)order->link.rate_bps / 8e9);
+    return way_of("Bifrost", buffer, least, 0, buffer - needs->bifrost_h_bytes);
 }
 
 static double short_of(uint64_t needed, uint64_t given)
@@ -42,27 +60,51 @@ static double short_of(uint64_t needed, uint64_t given)
     return needed > given ? (double)(needed - given) : 0;
 }
 
-static double part(uint64_t given, uint64_t needed)
+/* A way out of a constant rate, a share r of the link's, makes PFC stop and go when XOFF is a part x of what
+ * still comes after a signal, H. In a cycle, by H at the link's rate: x / (1 - r) until XOFF is crossed, 1
+ * until the pause is felt, (1 - r) / r until what came since has left, 1 until the resume is felt; the way
+ * out idles for the last part less x / r. The worst is r = 1 + x - sqrt(x). */
+static double pfc_rate_share(uint64_t xoff, uint64_t headroom)
 {
-    return fmin(1, (double)given / (double)needed);
+    double lack = 1 - sqrt(fmin(1, (double)xoff / (double)headroom));
+    return 1 / (1 + lack * lack);
 }
 
-/* PFC loses what the headroom lacks when a stop lasts, and idles for what the threshold lacks when it
- * ends. Bifrost (with F by grants) and credits grant only what there is room for, and so carry a part of
- * the rate. A relay that passes pauses on has no limit but its buffer. */
-static void with_buffer(struct cli_flow_way ways[CLI_FLOW_WAYS], const struct lh_flow_needs *needs,
-                        const struct cli_flow_order *order)
+/* So many packets cross in a round trip, of those that the full rate needs. */
+static double credits_rate_share(uint64_t buffer, uint64_t needed, uint32_t mtu_bytes)
 {
-    uint64_t buffer = order->buffer_bytes;
-    uint64_t xoff = buffer > needs->pfc_headroom_bytes ? buffer - needs->pfc_headroom_bytes : 0;
-    uint64_t h = buffer > ways[1].headroom_bytes ? buffer - ways[1].headroom_bytes : 0;
-    for (unsigned i = 0; i < CLI_FLOW_WAYS; i++)
-        ways[i].lost_bytes = ways[i].idle_s = 0, ways[i].rate_share = 1;
-    ways[0].lost_bytes = short_of(needs->pfc_headroom_bytes, buffer);
-    ways[0].idle_s = 8 * short_of(needs->pfc_xoff_bytes, xoff) / (double)order->link.rate_bps;
-    ways[1].rate_share = part(h, needs->bifrost_h_bytes);
-    ways[2].rate_share = part(buffer, needs->cbfc_buffer_bytes);
-    ways[3].lost_bytes = short_of(needs->swing_relay_bytes, buffer);
+    uint64_t blocks = lh_cbfc_blocks(mtu_bytes);
+    uint64_t packets = buffer / LH_CBFC_BLOCK_BYTES / blocks;
+    return fmin(1, (double)(packets * blocks * LH_CBFC_BLOCK_BYTES) / (double)needed);
+}
+
+static void pfc_with_buffer(struct cli_flow_way *way, const struct lh_flow_needs *needs,
+                            const struct cli_flow_order *order)
+{
+    uint64_t xoff = order->buffer_bytes - needs->pfc_headroom_bytes;
+    way->lost_bytes = 0;
+    way->idle_s = 8 * short_of(needs->pfc_xoff_bytes, xoff) / (double)order->link.rate_bps;
+    way->rate_share = pfc_rate_share(xoff, needs->pfc_headroom_bytes);
+}
+
+/* PFC idles for what the threshold lacks when a stop ends. Bifrost loses what slips past pauses and finds no
+ * headroom. Credits grant only what there is room for, and so carry a part of the rate. A relay that passes
+ * pauses on has no limit but its buffer. */
+static void with_buffer(struct cli_flow_way *way, const struct lh_flow_needs *needs,
+                        const struct cli_flow_order *order, unsigned number)
+{
+    if (order->buffer_bytes < way->least_bytes)
+        return;
+    way->lost_bytes = short_of(way->buffer_bytes, order->buffer_bytes);
+    way->idle_s = 0;
+    way->rate_share = 1;
+    if (number == WAY_PFC)
+        pfc_with_buffer(way, needs, order);
+    if (number != WAY_CREDITS)
+        return;
+    way->lost_bytes = 0;
+    way->rate_share =
+        credits_rate_share(order->buffer_bytes, needs->cbfc_buffer_bytes, order->link.mtu_bytes);
 }
 
 /* A pause says 65,535 quanta at most. Where it is sent anew before it ends, one that is lost lets through
@@ -71,8 +113,9 @@ static void lost_signals(const struct cli_flow_order *order, const struct lh_flo
                          struct cli_flow_way ways[CLI_FLOW_WAYS])
 {
     uint64_t slot_bytes = (needs->bifrost_h_bytes - needs->bdp_bytes - LH_PFC_QUANTUM_BYTES) / 2;
-    ways[0].signal_bytes = ways[3].signal_bytes = (uint64_t)LH_PFC_QUANTA_MAX * LH_PFC_QUANTUM_BYTES;
-    ways[1].signal_bytes = order->guard_slots != 0 ? 0 : slot_bytes;
+    ways[WAY_PFC].signal_bytes = ways[WAY_SWING].signal_bytes =
+        (uint64_t)LH_PFC_QUANTA_MAX * LH_PFC_QUANTUM_BYTES;
+    ways[WAY_BIFROST].signal_bytes = order->guard_slots != 0 ? 0 : slot_bytes;
 }
 
 static void tell_risks(const struct cli_flow_order *order, const struct lh_flow_needs *needs,
@@ -80,11 +123,11 @@ static void tell_risks(const struct cli_flow_order *order, const struct lh_flow_
 {
     char time[LH_FORMAT_MAX], reach[LH_FORMAT_MAX];
     lh_format_time(2e-9 * (double)order->link.delay_ns, time, sizeof time);
-    snprintf(ways[0].risk, sizeof ways[0].risk,
+    snprintf(ways[WAY_PFC].risk, sizeof ways[WAY_PFC].risk,
              "less headroom loses packets; a lower xoff leaves the way out idle for up to %s after a pause",
              time);
     snprintf(
-        ways[1].risk, sizeof ways[1].risk,
+        ways[WAY_BIFROST].risk, sizeof ways[WAY_BIFROST].risk,
         order->guard_slots != 0
             ? "lost frames overflow nothing, and stop the link for their slots; frames take %.3f %% of "
               "the way back"
@@ -92,25 +135,43 @@ static void tell_risks(const struct cli_flow_order *order, const struct lh_flow_
               "%.3f %% of the way back",
         100 * needs->bifrost_pause_share);
     lh_format_time(1e-9 * (double)needs->cbfc_reach_ns, reach, sizeof reach);
-    snprintf(ways[2].risk, sizeof ways[2].risk,
+    snprintf(ways[WAY_CREDITS].risk, sizeof ways[WAY_CREDITS].risk,
              needs->cbfc_fits_12_bits
                  ? "less buffer is less rate; the 12 bits of InfiniBand reach %s one way, far enough"
                  : "less buffer is less rate; the 12 bits of InfiniBand reach %s one way, not this far",
              reach);
-    snprintf(ways[3].risk, sizeof ways[3].risk,
+    snprintf(ways[WAY_SWING].risk, sizeof ways[WAY_SWING].risk,
              "a relay at each end, which has the buffer; our model of it, with pauses passed on at once");
+}
+
+/* In place of the risk. */
+static void tell_refusals(const struct cli_flow_order *order, struct cli_flow_way ways[CLI_FLOW_WAYS])
+{
+    static const char *const causes[CLI_FLOW_WAYS] = {
+        [WAY_PFC] = "the headroom takes all of it",
+        [WAY_BIFROST] = "H is a BDP, two slots and a quantum",
+        [WAY_CREDITS] = "no packet fits in",
+        [WAY_SWING] = "no packet fits in",
+    };
+    for (unsigned i = 0; i < CLI_FLOW_WAYS; i++)
+        if (order->buffer_bytes != 0 && order->buffer_bytes < ways[i].least_bytes)
+            snprintf(ways[i].risk, sizeof ways[i].risk,
+                     "not with %" PRIu64 " bytes: %s (%" PRIu64 " bytes at least)", order->buffer_bytes,
+                     causes[i], ways[i].least_bytes);
 }
 
 void cli_flow_ways(const struct cli_flow_order *order, const struct lh_flow_needs *needs,
                    struct cli_flow_way ways[CLI_FLOW_WAYS])
 {
-    ways[0] = way_of("PFC", needs->pfc_buffer_bytes, needs->pfc_xoff_bytes, needs->pfc_headroom_bytes);
-    const struct lh_bifrost_config bifrost = cli_flow_bifrost(order, needs);
-    ways[1] = way_of("Bifrost", bifrost.buffer_bytes + bifrost.headroom_bytes, 0, bifrost.headroom_bytes);
-    ways[2] = way_of("credits", needs->cbfc_buffer_bytes, 0, 0);
-    ways[3] = way_of("SWING", needs->swing_relay_bytes, 0, needs->swing_relay_bytes);
-    if (order->buffer_bytes != 0)
-        with_buffer(ways, needs, order);
+    uint64_t packet = order->link.mtu_bytes;
+    ways[WAY_PFC] = way_of("PFC", needs->pfc_buffer_bytes, needs->pfc_headroom_bytes + 1,
+                           needs->pfc_xoff_bytes, needs->pfc_headroom_bytes);
+    ways[WAY_BIFROST] = bifrost_way(order, needs);
+    ways[WAY_CREDITS] = way_of("credits", needs->cbfc_buffer_bytes, packet + LH_CBFC_BLOCK_BYTES, 0, 0);
+    ways[WAY_SWING] = way_of("SWING", needs->swing_relay_bytes, packet, 0, needs->swing_relay_bytes);
+    for (unsigned i = 0; order->buffer_bytes != 0 && i < CLI_FLOW_WAYS; i++)
+        with_buffer(&ways[i], needs, order, i);
     lost_signals(order, needs, ways);
     tell_risks(order, needs, ways);
+    tell_refusals(order, ways);
 }

@@ -11,7 +11,7 @@
     "repeated_packets,timeouts,failed\n"
 #define LINK_COLUMNS                                                                                       \
     "link,from,to,rate_bps,delay_s,sent_packets,sent_bytes,queue_bytes,queue_max_bytes,dropped_packets,"   \
-    "lost_packets,marked_packets,pauses,paused_s,held_max_bytes\n"
+    "lost_packets,marked_packets,pauses,paused_s,held_max_bytes,sent_payload_bytes\n"
 
 void cli_csv_seconds(FILE *out, uint64_t ps)
 {
@@ -79,7 +79,7 @@ static void put_link(FILE *out, uint32_t number, const struct lh_netsim_link *li
             link->sent_packets, link->sent_bytes, link->queue_bytes, link->queue_max_bytes,
             link->dropped_packets, link->lost_packets, link->marked_packets, link->pauses);
     put_seconds(out, link->paused_ps);
-    fprintf(out, ",%" PRIu64 "\n", link->held_max_bytes);
+    fprintf(out, ",%" PRIu64 ",%" PRIu64 "\n", link->held_max_bytes, link->sent_payload_bytes);
 }
 
 int cli_csv_links(const struct cli_folder *folder, const struct lh_netsim *simulation)

@@ -11,8 +11,9 @@
 
 #define PS_PER_S 1e12
 
-/* "a>b", and "a>b.2" for the second of parallel cables. */
-static void put_name(const struct cli_series *series, const struct lh_netsim *simulation, unsigned column)
+/* "a>b", and "a>b.2" for the second of parallel cables; and what the column has of that link. */
+static void put_name(const struct cli_series *series, const struct lh_netsim *simulation, unsigned column,
+                     const char *what)
 {
     struct lh_netsim_link link, other;
     unsigned same = 1;
@@ -24,6 +25,7 @@ static void put_name(const struct cli_series *series, const struct lh_netsim *si
     fprintf(series->file, ",%s>%s", link.from, link.to);
     if (same > 1)
         fprintf(series->file, ".%u", same);
+    fputs(what, series->file);
 }
 
 int cli_series_open(struct cli_series *series, const struct cli_folder *folder, bool rates,
@@ -43,29 +45,46 @@ int cli_series_open(struct cli_series *series, const struct cli_folder *folder, 
     series->shape.columns = series->links.count;
     fputs("time_s", series->file);
     for (unsigned i = 0; i < series->links.count; i++)
-        put_name(series, simulation, i);
+        put_name(series, simulation, i, "");
+    for (unsigned i = 0; rates && i < series->links.count; i++)
+        put_name(series, simulation, i, " payload");
     fputc('\n', series->file);
     return CLI_PROCEED;
 }
 
-void cli_series_sample(struct cli_series *series, const struct lh_netsim *simulation, uint64_t now_ps)
+static void put_value(struct cli_series *series, double value)
+{
+    fprintf(series->file, series->rates ? ",%.6g" : ",%.0f", value);
+    if (value > series->shape.max)
+        series->shape.max = value;
+}
+
+/* Of each link the bytes that wait, or those that were sent since the row before over the time since then. */
+static void put_values(struct cli_series *series, const struct lh_netsim *simulation, double span_s,
+                       bool payload)
 {
     struct lh_netsim_link link;
-    char time[LH_FORMAT_MAX];
-    double span = (double)(now_ps - series->last_ps) / PS_PER_S;
-    if (!cli_series_goes_on(series) || now_ps == series->last_ps) /* of no time there is no rate */
-        return;
-    cli_csv_seconds(series->file, now_ps);
+    uint64_t *before = payload ? series->sent_payload_bytes : series->sent_bytes;
     for (unsigned i = 0; i < series->links.count; i++) {
         if (lh_netsim_link(simulation, series->links.numbers[i], &link))
             continue;
-        double rate = span > 0 ? 8 * (double)(link.sent_bytes - series->sent_bytes[i]) / span : 0;
-        double value = series->rates ? rate : (double)link.queue_bytes;
-        fprintf(series->file, series->rates ? ",%.6g" : ",%.0f", value);
-        if (value > series->shape.max)
-            series->shape.max = value;
-        series->sent_bytes[i] = link.sent_bytes;
+        uint64_t sent_bytes = payload ? link.sent_payload_bytes : link.sent_bytes;
+        put_value(series,
+                  series->rates ? 8 * (double)(sent_bytes - before[i]) / span_s : (double)link.queue_bytes);
+        before[i] = sent_bytes;
     }
+}
+
+void cli_series_sample(struct cli_series *series, const struct lh_netsim *simulation, uint64_t now_ps)
+{
+    char time[LH_FORMAT_MAX];
+    double span_s = (double)(now_ps - series->last_ps) / PS_PER_S;
+    if (!cli_series_goes_on(series) || now_ps == series->last_ps) /* of no time there is no rate */
+        return;
+    cli_csv_seconds(series->file, now_ps);
+    put_values(series, simulation, span_s, false);
+    if (series->rates)
+        put_values(series, simulation, span_s, true);
     fputc('\n', series->file);
     series->last_ps = now_ps;
     if (++series->shape.rows == CLI_SAMPLES_MAX)

@@ -26,6 +26,7 @@ struct cli_series {
     FILE *file;       /* NULL: nothing is sampled */
     struct cli_link_list links;
     uint64_t sent_bytes[CLI_LINK_LIST_MAX]; /* when it was looked at last */
+    uint64_t sent_payload_bytes[CLI_LINK_LIST_MAX];
     uint64_t last_ps;
     struct cli_series_shape shape;
     bool rates; /* else queues */
@@ -34,8 +35,8 @@ struct cli_series {
 /* Opens the file when links are asked for; they are there. CLI_PROCEED, or says what is wrong. */
 int cli_series_open(struct cli_series *series, const struct cli_folder *folder, bool rates,
                     const struct lh_netsim *simulation, const char *patterns);
-/* Looks at the links: a row that says when, in seconds, and then bytes that wait or bits a second since the
- * row before. */
+/* Looks at the links: a row with the time in seconds, then for each link the bytes that wait, or the bits a
+ * second since the row before: on the wire, and behind these columns those of payload. */
 void cli_series_sample(struct cli_series *series, const struct lh_netsim *simulation, uint64_t now_ps);
 /* Whether there is more to be written. */
 bool cli_series_goes_on(const struct cli_series *series);

@@ -114,6 +114,7 @@ struct lh_bifrost_config {
     uint32_t leak_slots;     /* k: so many pauses in a row may let a packet more through */
     uint32_t mtu_bytes;      /* longest packet on the wire */
     uint32_t guard_slots;    /* 0: no guard; see lh_bifrost_guard_ns() */
+    bool even_grants;        /* what has arrived leaves F before a grant, not after; lh_bifrost_init() */
 };
 
 /* -LH_EINVAL, -LH_ERANGE with the value and the remedy: the slot against the delay, delta against
@@ -133,6 +134,7 @@ struct lh_bifrost {
     uint64_t late_bytes; /* what a pause may wait behind, and itself */
     bool stopped;        /* nothing was granted for the last slot */
     bool tells;          /* a frame is to be sent now, though it pauses for nothing */
+    bool even;           /* as configured */
 };
 
 /* Slots whose grants may still be on their way: the room that lh_bifrost_init() needs for them. */
@@ -143,7 +145,12 @@ LH_API uint32_t lh_bifrost_grants(const struct lh_bifrost_config *config);
  * past a pause is then taken off F as well, though it was never in it: what was granted is more than F
  * says, and that stays so. Or lh_bifrost_grants() numbers, which must stay where they are: F is what the
  * proof of the paper's theorem has, the sum of the grants on their way. Such a packet then shows as L + F
- * > H, and is deducted. */
+ * > H, and is deducted.
+ *
+ * config->even_grants: as it grants, line 10 of the algorithm counts what has arrived in the slot twice, in L
+ * and in F. So a slot in which much arrived grants little, and at a drain of less than the link grants swing
+ * between nothing and a whole slot, from slot to slot. Counted once, a slot grants what the slot drained.
+ * Theorem 1 holds either way. */
 LH_API void lh_bifrost_init(struct lh_bifrost *bifrost, const struct lh_bifrost_config *config,
                             uint32_t *grants);
 /* The guard, which the paper has not. A pause that is lost lets a whole slot through, and nobody knows of

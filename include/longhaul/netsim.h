@@ -136,6 +136,8 @@ struct lh_netsim_link {
     uint64_t paused_ps; /* how long it was stopped, so far (some priority), also for want of credit */
     uint64_t
         held_max_bytes; /* the most that came by it and waited in the switch at its end, of one priority */
+    uint64_t
+        sent_payload_bytes; /* of data packets, retransmitted ones too: no headers, ACKs, pauses, credits */
 };
 LH_API uint32_t lh_netsim_links_count(const struct lh_netsim *simulation);
 LH_API int lh_netsim_link(const struct lh_netsim *simulation, uint32_t number, struct lh_netsim_link *link);

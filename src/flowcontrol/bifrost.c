@@ -14,6 +14,9 @@
  *   was rounded from, or F would drift; so H needs a quantum more.
  * - A pause that grants nothing lasts for two slots, so that the next is there though it waits behind a
  *   packet on the way, the way gets longer, or one is lost. What slips in could be deducted from nothing.
+ * - Line 10 counts what arrived in the slot twice, in L and in F, which line 15 corrects too late for it. So
+ *   grants swing: c(n) = d + c(n-N-2) - c(n-N-1), of a drain d and a round trip of N slots. With even_grants
+ *   line 15 comes first, and c(n) = d: L + F is then H, but for what a slot can grant.
  * - Line 15 takes what arrived off F, the proof takes off what was granted; see lh_bifrost_init().
  *
  * SPDX-License-Identifier: BSD-3-Clause
@@ -171,6 +174,7 @@ void lh_bifrost_init(struct lh_bifrost *bifrost, const struct lh_bifrost_config 
         .grants_count = grants != NULL ? lh_bifrost_grants(config) : 0,
         .rest_bytes = config->delta_bytes % slot,
         .late_bytes = late_bytes(config),
+        .even = config->even_grants,
     };
     for (uint32_t i = 0; i < bifrost->grants_count; i++)
         grants[i] = (uint32_t)slot;
@@ -187,6 +191,12 @@ static uint64_t granted_arrival(const struct lh_bifrost *bifrost)
     uint64_t before = bifrost->grants[bifrost->next];
     uint64_t after = bifrost->grants[second];
     return (before < rest ? before : rest) + (after > rest ? after - rest : 0);
+}
+
+/* Nothing, where there is less than what is taken away: of F by arrivals, leaks. */
+static uint64_t less(uint64_t bytes, uint64_t gone)
+{
+    return bytes > gone ? bytes - gone : 0;
 }
 
 static void remember(struct lh_bifrost *bifrost, uint64_t granted)
@@ -213,14 +223,14 @@ static uint32_t whole_pause(const struct lh_bifrost *bifrost)
 uint32_t lh_bifrost_on_slot(struct lh_bifrost *bifrost, uint64_t queue_bytes, uint64_t received_bytes)
 {
     uint64_t slot = bifrost->slot_bytes;
-    uint64_t taken = queue_bytes + bifrost->incoming_bytes;
+    uint64_t gone = bifrost->grants != NULL ? granted_arrival(bifrost) : received_bytes;
+    uint64_t taken =
+        queue_bytes + (bifrost->even ? less(bifrost->incoming_bytes, gone) : bifrost->incoming_bytes);
     uint64_t left = taken < bifrost->buffer_bytes ? bifrost->buffer_bytes - taken : 0;
     uint32_t quanta = quanta_of(left < slot ? slot - left : 0);
     uint64_t paused = (uint64_t)quanta * LH_PFC_QUANTUM_BYTES;
     uint64_t granted = paused < slot ? slot - paused : 0;
-    uint64_t gone = bifrost->grants != NULL ? granted_arrival(bifrost) : received_bytes;
-    uint64_t incoming = bifrost->incoming_bytes + granted;
-    incoming = incoming > gone ? incoming - gone : 0;
+    uint64_t incoming = less(bifrost->incoming_bytes + granted, gone);
     bifrost->incoming_bytes = incoming < bifrost->most_bytes ? incoming : bifrost->most_bytes;
     if (bifrost->grants != NULL)
         remember(bifrost, granted);

@@ -95,6 +95,7 @@ struct netsim_long_config {
     uint32_t leak_slots;
     uint32_t guard_slots;          /* Bifrost; 0: none */
     bool by_arrivals;              /* Bifrost: F as the algorithm is printed */
+    bool even_grants;              /* Bifrost: not as printed */
     bool credits_12bit;            /* CBFC: with InfiniBand's limit */
     bool relay_threshold;          /* SWING: the relay pauses by its own threshold */
     netsim_time pfc_refresh_ps;    /* PFC, SWING; NETSIM_NEVER: as switches.pfc_refresh_ps */

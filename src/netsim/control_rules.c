@@ -168,6 +168,7 @@ static int bifrost_rule(const struct netsim_long_config *longs, const struct lh_
         .leak_slots = longs->leak_slots,
         .mtu_bytes = link->mtu_bytes,
         .guard_slots = longs->guard_slots,
+        .even_grants = longs->even_grants,
     };
     bifrost->headroom_bytes = leaks + lh_bifrost_guard_headroom(bifrost);
     uint64_t least = bifrost->delta_bytes + needs->bifrost_h_bytes - needs->bdp_bytes;

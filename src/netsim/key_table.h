@@ -125,6 +125,9 @@
     X("long.incoming", "granted|arrived", "granted",                                                       \
       "bifrost: F loses what was granted (proof) or what arrives (as printed)", SWITCH, longs.by_arrivals, \
       0, 0, NULL, 0)                                                                                       \
+    X("long.grants", "printed|even", "printed",                                                            \
+      "bifrost: what has arrived leaves F after a slot's grant (as printed) or before it", SWITCH,         \
+      longs.even_grants, 0, 0, NULL, 0)                                                                    \
     X("long.credits", "ideal|12bit", "ideal", "cbfc: without or with the limit of InfiniBand's 12 bits",   \
       SWITCH, longs.credits_12bit, 0, 0, NULL, 0)                                                          \
     X("long.credit_step", "size", "packet",                                                                \

@@ -169,6 +169,7 @@ static const struct use {
     {"long.leak_slots", "long.flow_control", 0, has_bifrost},
     {"long.guard", "long.flow_control", 0, has_bifrost},
     {"long.incoming", "long.flow_control", 0, has_bifrost},
+    {"long.grants", "long.flow_control", 0, has_bifrost},
     {"long.credits", "long.flow_control", 0, has_long_credits},
     {"long.credit_step", "long.flow_control", 0, has_long_credits},
     {"long.relay", "long.flow_control", 0, has_relays},

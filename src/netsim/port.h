@@ -55,9 +55,10 @@ struct netsim_port {
     uint64_t own_bytes;         /* of buffer, each priority; 0: it shares the switch's */
     uint64_t pause_above_bytes; /* held of the data: flow control hears of an arrival */
     uint64_t held_max_bytes;
+    uint64_t sent_payload_bytes;
     uint32_t machine; /* in net->long_links */
     uint8_t control;  /* enum netsim_control */
-    uint8_t unused[11];
+    uint8_t unused[3];
 };
 _Static_assert(sizeof(struct netsim_port) == 320, "five cache lines");
 

@@ -237,6 +237,7 @@ int lh_netsim_link(const struct lh_netsim *simulation, uint32_t number, struct l
         .delay_ps = port->delay_ps,
         .sent_packets = port->sent_packets,
         .sent_bytes = port->sent_bytes,
+        .sent_payload_bytes = port->sent_payload_bytes,
         .queue_bytes = port->queued_bytes,
         .queue_max_bytes = port->queued_max_bytes,
         .dropped_packets = more->dropped_packets,

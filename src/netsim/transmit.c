@@ -120,6 +120,8 @@ static void launch(struct netsim *net, uint32_t number, uint32_t packet)
     port->free_ps = net->now_ps + netsim_serialization_ps(port->ps_per_byte_q16, launched->wire_bytes);
     port->sent_bytes += launched->wire_bytes;
     port->sent_packets++;
+    if (launched->kind == LH_NETSIM_DATA)
+        port->sent_payload_bytes += launched->wire_bytes - net->transport.header_bytes;
     launched->arrive_ps = port->free_ps + port->delay_ps;
     if ((port->flags & LAUNCHED_WITH_MORE) == 0) {
         netsim_wire_append(net, number, packet);

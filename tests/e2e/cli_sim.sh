@@ -33,10 +33,11 @@ flow_columns=flow,source,destination,bytes,start_s,received_s,done_s,fct_s,ideal
 flow_columns=$flow_columns,repeated_packets,timeouts,failed
 link_columns=link,from,to,rate_bps,delay_s,sent_packets,sent_bytes,queue_bytes,queue_max_bytes
 link_columns=$link_columns,dropped_packets,lost_packets,marked_packets,pauses,paused_s,held_max_bytes
+link_columns=$link_columns,sent_payload_bytes
 columns results/one/flows.csv "$flow_columns"
 columns results/one/links.csv "$link_columns"
 columns results/one/queues.csv 'time_s,leaf0>host0'
-columns results/one/rates.csv 'time_s,leaf0>host0'
+columns results/one/rates.csv 'time_s,leaf0>host0,leaf0>host0 payload'
 [ "$(wc -l <results/one/flows.csv)" -eq 5 ] || fail "flows.csv has not one row a flow"
 json 'd["points"][0]["runs"][0]["done"] == 4' results/one/summary.json
 json 'd["points"][0]["runs"][0]["goodput_bps"] > 50e9' results/one/summary.json
@@ -149,7 +150,7 @@ END
 printf 'paris oslo 1MB 0\noslo 0 1MB 0\n' >two.flows
 printf '[topology]\nkind = file\nfile = two.net\n[workload]\nkind = flows\nflows = two.flows\n' >two.ini
 sim two.ini --output two --set 'output.rates=s>*'
-columns two/rates.csv 'time_s,s>paris,s>t,s>t.2'
+columns two/rates.csv 'time_s,s>paris,s>t,s>t.2,s>paris payload,s>t payload,s>t.2 payload'
 [ "$(cut -d, -f2,3 two/flows.csv)" = $'source,destination\n0,1\n1,0' ] || fail "flows between other hosts"
 [ "$(awk -F, '$2 == "paris" { print $5 }' two/links.csv)" = 0.001 ] || fail "200 km are not a millisecond"
 printf 'paris s 1MB 0\n' >two.flows

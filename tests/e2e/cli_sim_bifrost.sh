@@ -60,6 +60,21 @@ if command -v python3 >/dev/null; then
     grep -q '^| 9c, case-b.flows | [1-9][0-9.]* % |' figures.out || fail "no gain: $(cat figures.out)"
     columns results/fig9c.csv "$(head -n 1 results/fig9c.csv)"
     json 'len(d) == 4 and all(row["figure"] == "9c" for row in d)' results/figures.json
+    # Each picture says what of, its axes what they have, and no interval leaves its panel.
+    for text in "title 'Testbed, case B: messages of 8 kB" "xlabel 'the flow inside goes from'" \
+        "ylabel 'completion time, ms'" "title '(a) mean'" "title '(b) 99th percentile'"; do
+        expect_line results/fig9c-testbed.gp "$text"
+    done
+    python3 - results/fig9c-testbed.gp <<'END' || fail "an interval leaves its panel"
+import re, sys
+text = open(sys.argv[1]).read()
+panels = re.findall(r"EOD\n(.*?)\nEOD\n.*?set yrange \[0:([\d.e+]+)\]", text, re.S)
+assert len(panels) == 2
+for lines, top in panels:
+    for line in lines.split("\n"):
+        ends = [float(number) for number in line.split('"')[2].split()]
+        assert len(ends) == 6 and all(0 <= ends[i + 1] <= ends[i] <= ends[i + 2] < float(top) for i in (0, 3)), line
+END
     printf 'before\n\n<!-- figures: 9-gains -->\n\n| old |\n\nafter\n' >page.md
     python3 "$scenarios/figures" --longhaul "$LONGHAUL" --out results --seeds 1 --keep --page page.md 9c \
         >figures.out 2>figures.err || fail "figures --page ended with $?: $(cat figures.err)"

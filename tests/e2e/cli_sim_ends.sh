@@ -142,6 +142,45 @@ for row in rows:
 assert last == ends[-1], (last, ends)
 assert abs(sent - int(links[0]["sent_bytes"])) < 1000, sent
 END2
+
+say "rates: pauses, resumes, headers and acknowledgements are no payload"
+# Three flows to one host: its switch pauses the long link. All that goes back are pause frames, resumes and
+# acknowledgements.
+printf 'host s\nhost r site=1\nswitch left\nswitch right site=1\n' >paused.net
+printf 'link s left rate=400Gbit\nlink left right rate=400Gbit delay=100us\nlink right r\n' >>paused.net
+printf '0 1 20MB 0 3\n' >paused.flows
+cat >paused.ini <<'END2'
+[topology]
+kind = file
+file = paused.net
+[switch]
+pfc = on
+[workload]
+kind = flows
+flows = paused.flows
+[long]
+flow_control = pfc
+xoff = 100kB
+[transport]
+window = none
+[output]
+rates = left>right,right>left
+period = 50us
+END2
+sim paused.ini --output paused
+python3 - <<'END2' || fail "payload is not what the flows sent"
+import csv
+links = {row["from"] + ">" + row["to"]: row for row in csv.DictReader(open("paused/links.csv"))}
+there, back = links["left>right"], links["right>left"]
+assert int(there["pauses"]) > 0 and int(there["sent_payload_bytes"]) == 60000000, there
+assert int(back["sent_bytes"]) > 100000 and int(back["sent_payload_bytes"]) == 0, back
+rows, last, sent = list(csv.DictReader(open("paused/rates.csv"))), 0, 0
+for row in rows:
+    sent += (float(row["time_s"]) - last) * float(row["left>right payload"]) / 8
+    last = float(row["time_s"])
+    assert float(row["right>left payload"]) == 0, row
+assert abs(sent / 60000000 - 1) < 1e-4 and any(float(row["right>left"]) > 0 for row in rows), sent
+END2
 timeout 60 "$LONGHAUL" sim late.ini --set output.period=1ns --set workload.flows=late.flows --output short \
     --set transport.rate=1Mbit --set output.rates=none >sim.out 2>sim.err || fail "it did not end"
 expect_line sim.err 'queues.csv ends after 1000000 samples, at 1ms; raise output.period'

@@ -180,6 +180,7 @@ static void draw_control(uint64_t seed, struct netsim_config *config, uint32_t f
     longs->by_arrivals = coin(&prng, 0.5);
     longs->credits_12bit = coin(&prng, 0.5) && frame <= LH_CBFC_BLOCKS_12BIT * LH_CBFC_BLOCK_BYTES / 2;
     longs->relay_threshold = coin(&prng, 0.5);
+    longs->even_grants = (seed & 1) != 0;
     config->topology.relays = longs->control == NETSIM_LONG_SWING;
     if (config->topology.relays) {
         config->switches.pfc = true;

@@ -247,9 +247,39 @@ static void configurations_that_cannot_work_are_refused(void **state)
     refuse(bad, LH_EINVAL, "mtu_bytes");
 }
 
+/* A round trip of N slots and a constant drain d: what arrived in a slot is in L, and still in F when line 10
+ * grants, so c(n) = d + c(n-N-2) - c(n-N-1), between nothing and a slot. Neighbours drift apart, until one slot
+ * has that of two and the next one nothing. Counted once it is c(n) = d. The way out gets all it takes. */
+static void grants_swing_as_printed(void **state)
+{
+    (void)state;
+    struct lh_bifrost_config config = small_config();
+    const uint64_t drain = 50000; /* 40 % */
+    for (int even = 0; even < 2; even++) {
+        static struct bifrost_world world;
+        uint64_t most = 0, least = UINT64_MAX;
+        config.even_grants = even != 0;
+        bifrost_world_init(&world, &config, true);
+        for (unsigned slot = 0; slot < 4000; slot++) {
+            uint64_t granted = bifrost_world_slot(&world, drain, UINT64_MAX, 0);
+            if (slot < 3000)
+                continue;
+            most = granted > most ? granted : most;
+            least = granted < least ? granted : least;
+        }
+        assert_int_equal(world.given_bytes, 4000 * drain);
+        assert_int_equal(world.dry_slots + world.over_slots + world.under_slots, 0);
+        if (even != 0)
+            assert_true(least >= drain - LH_PFC_QUANTUM_BYTES && most <= drain + LH_PFC_QUANTUM_BYTES);
+        else
+            assert_true(least == 0 && most >= 2 * drain - LH_PFC_QUANTUM_BYTES);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(grants_swing_as_printed),
         cmocka_unit_test(an_empty_queue_pauses_nobody),
         cmocka_unit_test(grants_at_the_boundary),
         cmocka_unit_test(a_longer_pause_is_ended),

@@ -429,6 +429,21 @@ void qp_gates_leave(struct sdr_qp *qp)
         gate_leave(&qp->channels[c].gate);
 }
 
+struct qp_memory_use qp_memory_use(struct sdr_qp *qp, uint32_t lkey)
+{
+    struct qp_memory_use use = {0};
+    qp_lock(qp);
+    for (uint32_t i = 0; i < qp->shape.slots; i++)
+        use.receives +=
+            qp->table.slots[i].open && qp->recvs[i].length_bytes > 0 && qp->recvs[i].lkey == lkey;
+    qp_gates_enter(qp);
+    for (uint32_t c = 0; c < qp->context->channels; c++)
+        use.sends += send_channel_uses(&qp->channels[c].sends, lkey);
+    qp_gates_leave(qp);
+    qp_unlock(qp);
+    return use;
+}
+
 /* The first thread's words stay. Whoever sees the error finds them. */
 static void keep_words(struct sdr_qp *qp)
 {

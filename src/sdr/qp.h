@@ -38,6 +38,7 @@ struct sdr_recv_handle {
     uint32_t slot;
     uint32_t sequence;
     uint32_t length_bytes;
+    uint32_t lkey;
 };
 
 struct sdr_send_handle {
@@ -142,6 +143,15 @@ static inline bool qp_device_gone(struct sdr_qp *qp)
 void qp_fail(struct sdr_qp *qp, int error);
 /* -LH_ESTATE or the reason it failed when it cannot be used for traffic. */
 int qp_usable(struct sdr_qp *qp);
+
+/* What of a QP uses memory of one key: receives that are not completed, and ranges of sends whose payload may
+ * still be read. */
+struct qp_memory_use {
+    uint32_t receives;
+    uint32_t sends;
+};
+/* Takes the QP's lock and the gates of its channels. */
+struct qp_memory_use qp_memory_use(struct sdr_qp *qp, uint32_t lkey);
 
 /* qp_control.c. Both are called by the control worker. qp_control_round returns whether anything moved. */
 bool qp_control_round(struct sdr_qp *qp, lh_time now, lh_time *next);

@@ -18,10 +18,16 @@ static int check_recv(struct sdr_qp *qp, const struct sdr_recv_wr *wr)
     if (wr->max_length > qp->shape.slot_bytes)
         return lh_fail(LH_ERANGE, "receive of %u bytes: this QP takes messages of at most %llu",
                        wr->max_length, (unsigned long long)qp->shape.slot_bytes);
-    if (!context_memory_covers(qp->context, wr->lkey, wr->address, wr->max_length))
-        return lh_fail(LH_EKEY, "lkey %u does not cover %u bytes at 0x%llx: register them with sdr_mr_reg",
-                       wr->lkey, wr->max_length, (unsigned long long)wr->address);
     return 0;
+}
+
+/* Under the QP's lock until the receive is posted: sdr_mr_dereg() must not come in between. */
+static int check_memory(struct sdr_qp *qp, const struct sdr_recv_wr *wr)
+{
+    if (context_memory_covers(qp->context, wr->lkey, wr->address, wr->max_length))
+        return 0;
+    return lh_fail(LH_EKEY, "lkey %u does not cover %u bytes at 0x%llx: register them with sdr_mr_reg",
+                   wr->lkey, wr->max_length, (unsigned long long)wr->address);
 }
 
 /* Opens the slot in the table and in the fabric, in that order: the fabric may let a packet in at once. */
@@ -60,13 +66,16 @@ static void give_slot_back(struct sdr_qp *qp, uint32_t slot)
 static int post_locked(struct sdr_qp *qp, const struct sdr_recv_wr *wr, const uint8_t *upper,
                        struct sdr_recv_handle **handle)
 {
+    int error = check_memory(qp, wr);
+    if (error)
+        return error;
     if (qp->free_count == 0)
         return lh_fail(LH_EAGAIN, "all %u receives are posted", qp->shape.slots);
     if (qp->announcer.next - qp->announcer.heard == qp->announcer.size)
         return lh_fail(LH_EAGAIN, "the peer has not heard of the last %u receives yet", qp->announcer.size);
     uint32_t slot = qp->free_slots[qp->free_head];
     struct control_cts cts;
-    int error = open_slot(qp, slot, wr, &cts);
+    error = open_slot(qp, slot, wr, &cts);
     if (error)
         return error;
     qp->free_head = (qp->free_head + 1) % qp->shape.slots;
@@ -74,7 +83,7 @@ static int post_locked(struct sdr_qp *qp, const struct sdr_recv_wr *wr, const ui
     if (upper)
         memcpy(cts.upper, upper, sizeof cts.upper);
     cts_announce(&qp->announcer, &cts);
-    qp->recvs[slot] = (struct sdr_recv_handle){qp, slot, cts.sequence, wr->max_length};
+    qp->recvs[slot] = (struct sdr_recv_handle){qp, slot, cts.sequence, wr->max_length, wr->lkey};
     *handle = &qp->recvs[slot];
     return 0;
 }

@@ -87,6 +87,8 @@ struct sdr_qp {
     uint32_t *free_slots;          /* a ring: the slot that rested longest is used next */
     uint32_t free_head;
     uint32_t free_count;
+    uint64_t posted_bytes;         /* of receives that are not completed */
+    uint64_t receive_buffer_bytes; /* what may wait in this side's sockets; 0: no limit */
     struct cts_announcer announcer;
     struct cts_queue cts;
     _Atomic bool cts_waiting; /* the next send has its clear-to-send: asked without the lock */

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "sdr/context.h"
+#include "sdr/notice.h"
 #include "sdr/qp.h"
 
 static int check_recv(struct sdr_qp *qp, const struct sdr_recv_wr *wr)
@@ -63,6 +64,17 @@ static void give_slot_back(struct sdr_qp *qp, uint32_t slot)
     qp->free_slots[(qp->free_head + qp->free_count++) % qp->shape.slots] = slot;
 }
 
+/* What is posted at once may be sent at once. */
+static void note_posted(struct sdr_qp *qp)
+{
+    if (qp->receive_buffer_bytes == 0 || qp->posted_bytes <= qp->receive_buffer_bytes ||
+        !notice_due(qp->context, NOTICE_POSTED))
+        return;
+    const char *warning = lh_sdr_warning(qp->context);
+    if (warning)
+        notice_print(qp->context, NOTICE_POSTED, "sdr_recv_post: %s", warning);
+}
+
 static int post_locked(struct sdr_qp *qp, const struct sdr_recv_wr *wr, const uint8_t *upper,
                        struct sdr_recv_handle **handle)
 {
@@ -85,6 +97,8 @@ static int post_locked(struct sdr_qp *qp, const struct sdr_recv_wr *wr, const ui
     cts_announce(&qp->announcer, &cts);
     qp->recvs[slot] = (struct sdr_recv_handle){qp, slot, cts.sequence, wr->max_length, wr->lkey};
     *handle = &qp->recvs[slot];
+    qp->posted_bytes += wr->max_length;
+    note_posted(qp);
     return 0;
 }
 
@@ -192,6 +206,7 @@ int sdr_recv_complete(struct sdr_recv_handle *handle)
         message_slot_close(&qp->table, handle->slot);
         qp_gates_leave(qp);
         give_slot_back(qp, handle->slot);
+        qp->posted_bytes -= handle->length_bytes;
     }
     qp_unlock(qp);
     return result;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "connection_options.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define KIB        ((uint64_t)1024)
@@ -14,13 +15,25 @@ static struct cli_option *add(struct cli_option *next, struct cli_option option)
     return next + 1;
 }
 
-static struct cli_option *add_receiving(struct cli_option *next, struct lh_attr *attr)
+/* What is offered is what is taken: the schemes of the library, the first of which is the default. */
+static const char *reliability_help(char out[static CLI_RELIABILITY_HELP_MAX])
 {
-    return add(next, (struct cli_option){
-                         "reliability", "SCHEME",
-                         "how lost packets of what is received here are dealt with: sr-nack, sr-rto, gbn, "
-                         "ec:mds, ec:xor, or auto, which chooses while it runs (sr-nack)",
-                         &attr->reliability, .kind = CLI_SCHEME});
+    const struct lh_scheme *const *schemes = lh_schemes();
+    size_t used = (size_t)snprintf(out, CLI_RELIABILITY_HELP_MAX,
+                                   "how lost packets of what is received here are dealt with: ");
+    for (const struct lh_scheme *const *s = schemes; *s && used < CLI_RELIABILITY_HELP_MAX; s++)
+        used += (size_t)snprintf(out + used, CLI_RELIABILITY_HELP_MAX - used, "%s, ", (*s)->name);
+    if (used < CLI_RELIABILITY_HELP_MAX)
+        snprintf(out + used, CLI_RELIABILITY_HELP_MAX - used, "or auto, which chooses while it runs (%s)",
+                 schemes[0]->name);
+    return out;
+}
+
+static struct cli_option *add_receiving(struct cli_option *next, struct cli_connection *connection)
+{
+    return add(next,
+               (struct cli_option){"reliability", "SCHEME", reliability_help(connection->reliability_help),
+                                   &connection->attr.reliability, .kind = CLI_SCHEME});
 }
 
 static struct cli_option *add_connecting(struct cli_option *next, struct cli_connection *connection)
@@ -70,7 +83,7 @@ void cli_connection_options(struct cli_connection *connection, unsigned roles)
     lh_attr_init(attr);
     attr->peer_timeout_ns = TIMEOUT_NS;
     if (roles & CLI_RECEIVES)
-        next = add_receiving(next, attr);
+        next = add_receiving(next, connection);
     if (roles & CLI_CONNECTS)
         next = add_connecting(next, connection);
     next = add_shape(next, attr);

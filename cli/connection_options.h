@@ -17,11 +17,13 @@ enum cli_role {
 };
 
 #define CLI_CONNECTION_OPTIONS_MAX 16
+#define CLI_RELIABILITY_HELP_MAX   256
 
 struct cli_connection {
     struct lh_attr attr;
     lh_time wait_ns; /* as of cli_connect() */
     struct cli_option options[CLI_CONNECTION_OPTIONS_MAX];
+    char reliability_help[CLI_RELIABILITY_HELP_MAX];
 };
 
 /* Defaults, and the table of options that change them. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "options.h"
 
+#include "option_elsewhere.h"
 #include "option_help.h"
 #include "option_value.h"
 #include "say.h"
@@ -43,9 +44,15 @@ static const struct cli_option *find_letter(const struct cli_usage *usage, char 
 
 static int unknown_option(const struct cli_usage *usage, const char *typed)
 {
+    bool is_long = !strncmp(typed, "--", 2);
+    const char *name = typed + (is_long ? 2 : 1);
+    const struct cli_elsewhere *elsewhere =
+        cli_option_elsewhere(usage->command, name, is_long ? strcspn(name, "=") : 1);
+    if (elsewhere)
+        return cli_misused("%s: %s (use longhaul %s %s)", typed, elsewhere->why, elsewhere->other, typed);
     for (unsigned group = 0; group < CLI_OPTION_GROUPS_MAX && usage->groups[group]; group++)
         for (const struct cli_option *option = usage->groups[group]; option->name; option++)
-            if (!strncmp(typed, "--", 2) && cli_is_close(typed + 2, option->name))
+            if (is_long && cli_is_close(typed + 2, option->name))
                 return cli_misused("unknown option %s; did you mean --%s?", typed, option->name);
     return cli_misused("unknown option %s; 'longhaul %s --help' lists them", typed, usage->command);
 }
@@ -85,11 +92,19 @@ static int take_letter(struct cursor *cursor, const char *word)
     return take_option(cursor, option, word[2] ? word + 2 : NULL);
 }
 
+static const char *operands_taken(const struct cli_usage *usage)
+{
+    if (usage->operands_taken)
+        return usage->operands_taken;
+    return usage->operands_max ? "one at most" : "none";
+}
+
 static int take_operand(struct cursor *cursor, const char *word)
 {
     const struct cli_usage *usage = cursor->usage;
     if (cursor->operands->count == usage->operands_max)
-        return cli_misused("\"%s\" is one argument too many; usage: longhaul %s %s", word, usage->command,
+        return cli_misused("\"%s\" is argument %u: %s takes %s; usage: longhaul %s %s", word,
+                           usage->operands_max + 1, usage->command, operands_taken(usage), usage->command,
                            usage->operands);
     cursor->operands->text[cursor->operands->count++] = word;
     return CLI_PROCEED;

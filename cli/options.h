@@ -54,6 +54,7 @@ struct cli_usage {
     const char *more;     /* stands below the options in --help, or NULL */
     const struct cli_option *groups[CLI_OPTION_GROUPS_MAX]; /* shown in this order; NULL ends */
     unsigned operands_min, operands_max;
+    const char *operands_taken; /* "one FILE and one HOST"; NULL where the most is none or one */
 };
 
 #define CLI_OPERANDS_MAX 2

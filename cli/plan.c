@@ -262,18 +262,29 @@ static int take_allowed(const char *text, double *share)
     return CLI_PROCEED;
 }
 
+/* Whatever recv and perf take is taken here, too. What auto chooses is the planner's own choice. */
+static int check_scheme(const char *text)
+{
+    struct lh_model_scheme scheme;
+    if (!strcmp(text, CLI_PLAN_AUTO))
+        return CLI_PROCEED;
+    if (!strncmp(text, CLI_PLAN_AUTO ",", strlen(CLI_PLAN_AUTO ",")))
+        return cli_misused(
+            "--reliability: \"%s\": auto is the plan itself here (its parameters are --by and "
+            "--max-overhead)",
+            text);
+    return lh_model_scheme_parse(text, &scheme) ? cli_misused("--reliability: %s", lh_last_error())
+                                                : CLI_PROCEED;
+}
+
 static int check(const struct cli_plan_order *order)
 {
     if (!isnan(order->allow_loss) && order->map)
         return cli_misused("--allow-loss: a map has no place for deadlines; leave --map out");
     for (unsigned i = 0; i < order->schemes.count; i++) {
-        struct lh_model_scheme scheme;
-        if (!strcmp(order->schemes.text[i], "auto"))
-            return cli_misused(
-                "--reliability: \"auto\" is for recv and perf, which choose as the arrow here does; "
-                "leave it out");
-        if (lh_model_scheme_parse(order->schemes.text[i], &scheme))
-            return cli_misused("--reliability: %s", lh_last_error());
+        int status = check_scheme(order->schemes.text[i]);
+        if (status != CLI_PROCEED)
+            return status;
     }
     if (order->output && !order->map)
         return cli_misused("--output: \"%s\" would be a picture of a map; add --map", order->output);

@@ -19,6 +19,9 @@
 #define CLI_PLAN_MAP_SIZES  "128KiB,512KiB,2MiB,8MiB,32MiB,128MiB,1GiB,8GiB"
 #define CLI_PLAN_MAP_LOSSES "1e-8..1e-1"
 
+/* In the place of a scheme: what recv and perf choose by themselves, which is the planner's choice. */
+#define CLI_PLAN_AUTO "auto"
+
 struct cli_plan_order {
     struct lh_plan_question question; /* with a mix its sizes; else one, set for each point */
     bool mix;

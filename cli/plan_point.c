@@ -109,8 +109,9 @@ int cli_plan_point(const struct cli_plan_order *order, unsigned size, unsigned l
     point->rows_count = 0;
     int status = CLI_PROCEED;
     for (unsigned i = 0; i < count && status == CLI_PROCEED; i++) {
-        struct lh_model_scheme scheme;
-        if (lh_model_scheme_parse(given->count ? given->text[i] : usual[i], &scheme))
+        const char *text = given->count ? given->text[i] : usual[i];
+        struct lh_model_scheme scheme = cli_plan_choice(point)->scheme;
+        if (strcmp(text, CLI_PLAN_AUTO) != 0 && lh_model_scheme_parse(text, &scheme))
             return cli_misused("--reliability: %s", lh_last_error());
         status = add_row(point, &scheme, false);
     }

@@ -51,6 +51,7 @@ int cli_send(int argc, char **argv)
         .groups = {own, options.options},
         .operands_min = 2,
         .operands_max = 2,
+        .operands_taken = "one FILE and one HOST (several files: one by one, or in an archive)",
     };
     cli_connection_options(&options, CLI_CONNECTS);
     int status = cli_options_parse(&usage, argc, argv, &operands);

@@ -42,9 +42,9 @@ enum sdr_errcode {
     SDR_RETRY = 2, /* not possible now for lack of resources, or not ready: call again */
 };
 
-/* Payload of a full packet. The zero value means the default, 4096. */
+/* Payload of a full packet. RDMA devices take 256 and more. */
 enum sdr_mtu {
-    SDR_MTU_64 = 0,
+    SDR_MTU_64 = 0, /* in sdr_qp_attr the default, 4096: lh_qp_attr.mtu_bytes = 64 asks for it */
     SDR_MTU_128,
     SDR_MTU_256,
     SDR_MTU_512,
@@ -64,14 +64,18 @@ enum sdr_wr_opcode {
     SDR_WR_WRITE_WITH_IMM, /* the receiver gets imm_value, rebuilt from fragments */
 };
 
-/* Zero the struct first: zero means the default, for each field. */
+/* Zero the struct first: zero means the default, for each field. So one message in flight (log2 0) and
+ * SDR_MTU_64 cannot be asked for here, but by lh_sdr_qp_create() of <longhaul/sdr_ext.h>. Where
+ * max_log_num_msgs or mtu is zero, the first sdr_qp_create() of a context prints on standard error what it
+ * chose. */
 struct sdr_qp_attr {
-    uint32_t bitmap_chunk_size_log_bytes; /* log2 of the bytes of one bitmap entry; default 16 (64 KiB) */
-    size_t max_in_flight_log_bytes;       /* log2 of all bytes in flight; default 30 */
-    uint32_t max_log_num_msgs; /* log2 of the messages in flight (slots); default 7. A message is at most
+    uint32_t bitmap_chunk_size_log_bytes; /* log2 of the bytes of one bitmap entry; 0: 16 (64 KiB) */
+    size_t max_in_flight_log_bytes;       /* log2 of all bytes in flight; 0: 30 */
+    uint32_t max_log_num_msgs; /* log2 of the messages in flight (slots); 0: the default 7, not one message
+                                  (lh_qp_attr.slots = 1). A message is at most
                                   2^(max_in_flight_log_bytes - max_log_num_msgs) bytes */
-    enum sdr_mtu mtu;
-    uint8_t send_enable; /* both zero: both directions; else only those that are set */
+    enum sdr_mtu mtu;          /* 0, SDR_MTU_64: the default, SDR_MTU_4096 */
+    uint8_t send_enable;       /* both zero: both directions; else only those that are set */
     uint8_t recv_enable;
     uint32_t rate_limit; /* pace of injection in Mbit/s; 0: none */
 };
@@ -128,8 +132,11 @@ SDR_API int sdr_recv_post(struct sdr_qp *qp, struct sdr_recv_wr *wr, struct sdr_
 /* SDR_RETRY until every fragment came. */
 SDR_API int sdr_recv_imm_get(struct sdr_recv_handle *handle, uint32_t *immediate);
 /* One byte a chunk, non-zero when the whole chunk has arrived; may be polled without a call in between
- * (read it with acquire order where the machine reorders loads). Valid until sdr_recv_complete. Bytes of a
- * chunk that is not marked are unspecified. */
+ * (read it with acquire order where the machine reorders loads). Valid until sdr_recv_complete.
+ *
+ * Bytes of a chunk that is not marked are unspecified, before completion and after it: what was there, packets
+ * of this message, or bytes of any datagram that reached the host, at any offset of the buffer, for payload is
+ * placed before it is validated. Nothing is written outside address ... address + max_length. */
 SDR_API int sdr_recv_bitmap_get(struct sdr_recv_handle *handle, uint8_t **bitmap_bytes,
                                 size_t *bitmap_num_bytes);
 /* One bit a packet of that chunk, into (packets a chunk + 63) / 64 words. */
@@ -140,7 +147,11 @@ SDR_API int sdr_recv_bitmap_chunk_expand(struct sdr_recv_handle *handle, uint32_
 SDR_API int sdr_recv_complete(struct sdr_recv_handle *handle);
 
 /* One send of a whole message, or of its part from remote_offset on. SDR_RETRY: the matching receive is not
- * posted yet, or no send context is free. The buffer must not change until the send has completed. */
+ * posted yet, or no send context is free. The buffer must not change until the send has completed.
+ *
+ * Nothing waits for the receiver: bytes in flight beyond its socket buffers are dropped there, and a program
+ * that waits for them waits for ever. The first sends that exceed the peer's buffers print a line on standard
+ * error; the receiver counts the drops in rx_socket_drops (lh_sdr_stats()). See sdr_send_post(3). */
 SDR_API int sdr_send_post(struct sdr_qp *qp, struct sdr_send_wr *wr, struct sdr_send_handle **handle);
 /* A message whose chunks are added one by one, in any order, again if need be. */
 SDR_API int sdr_streaming_send_start(struct sdr_qp *qp, struct sdr_send_start_wr *wr,

@@ -35,13 +35,14 @@ struct lh_qp_attr {
     uint32_t generations;            /* default 4 */
     uint8_t immediate_message_bits;  /* default 10 */
     uint8_t immediate_fragment_bits; /* default 4; the offset gets the rest */
-    uint32_t mtu_bytes;              /* 0: from sdr_qp_attr.mtu */
+    uint32_t mtu_bytes;              /* power of two, 64 to 4096; 0: from sdr_qp_attr.mtu */
     uint64_t slot_bytes;             /* 0: from sdr_qp_attr */
     uint64_t rate_bps;    /* 0: from sdr_qp_attr.rate_limit, which is in Mbit/s; else bits per second */
     uint32_t chunk_bytes; /* 0: from sdr_qp_attr */
-    uint32_t slots;       /* messages in flight, a power of two; 0: from sdr_qp_attr */
+    uint32_t slots;       /* messages in flight, a power of two, also 1; 0: from sdr_qp_attr */
 };
 
+/* A context of this call, unlike one of sdr_context_create(), prints nothing: see lh_sdr_warning(). */
 LH_API int lh_sdr_context_create(const char *device, const struct lh_context_attr *attr,
                                  struct sdr_context **context);
 LH_API int lh_sdr_qp_create(struct sdr_context *context, const struct sdr_qp_attr *attr,

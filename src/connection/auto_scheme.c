@@ -10,6 +10,7 @@
 #include "connection/number.h"
 #include "connection/receiver.h"
 #include "reliability/auto_choice.h"
+#include "sdr/driver.h"
 
 /* Before it is measured. What is planned with it is planned again as soon as it is. */
 #define RATE_UNKNOWN_BPS 10e9
@@ -185,12 +186,11 @@ void auto_scheme_look(struct lh_connection *c, struct recv_segment *segment, boo
 void auto_scheme_looked(struct lh_connection *c, uint32_t chunks, lh_time now)
 {
     struct auto_scheme *a = c->automatic;
-    struct lh_stats stats;
     if (!a || chunks == 0)
         return;
-    lh_sdr_stats(c->qp, &stats); /* the last chunk of a message may be as short as a byte */
-    path_estimate_on_arrivals(&a->estimate, now, chunks, stats.rx_bytes - a->rx_bytes, c->path.rtt_ns / 4);
-    a->rx_bytes = stats.rx_bytes;
+    uint64_t rx_bytes = sdr_qp_rx_bytes(c->qp); /* the last chunk of a message may be as short as a byte */
+    path_estimate_on_arrivals(&a->estimate, now, chunks, rx_bytes - a->rx_bytes, c->path.rtt_ns / 4);
+    a->rx_bytes = rx_bytes;
     a->arrival_ns = now;
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "connection/connection.h"
+#include "sdr/memory.h"
 
 int lh_register(struct lh_connection *connection, void *address, size_t bytes, struct lh_memory **memory)
 {
@@ -44,7 +45,7 @@ int lh_deregister(struct lh_memory *memory)
     if (memory->next)
         memory->next->link = memory->link;
     pthread_mutex_unlock(&requests->lock);
-    sdr_mr_dereg(memory->mr);
+    sdr_mr_drop(memory->mr);
     free(memory);
     return 0;
 }
@@ -54,7 +55,7 @@ void memory_free_all(struct lh_connection *c)
     struct lh_memory *next;
     for (struct lh_memory *memory = c->memories; memory; memory = next) {
         next = memory->next;
-        sdr_mr_dereg(memory->mr);
+        sdr_mr_drop(memory->mr);
         free(memory);
     }
     c->memories = NULL;
@@ -95,6 +96,6 @@ int message_memory_get(struct lh_connection *c, const void *buffer, uint64_t byt
 void message_memory_put(struct message_memory *memory)
 {
     if (memory->own)
-        sdr_mr_dereg(memory->own);
+        sdr_mr_drop(memory->own);
     *memory = (struct message_memory){0};
 }

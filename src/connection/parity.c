@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "connection/connection.h"
+#include "sdr/memory.h"
 
 #define ALIGNMENT 64u
 
@@ -23,7 +24,7 @@ static size_t larger(size_t a, size_t b)
 
 static void free_buffer(struct parity_buffer *buffer)
 {
-    sdr_mr_dereg(buffer->mr);
+    sdr_mr_drop(buffer->mr);
     free(buffer->chunks);
     free(buffer);
 }

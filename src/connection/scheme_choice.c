@@ -62,6 +62,9 @@ int scheme_choose(const struct lh_attr *attr, struct scheme_choice *choice)
     const char *text = attr->reliability ? attr->reliability : preset;
     size_t name_bytes = strcspn(text, ",");
     const char *rest = text[name_bytes] == ',' ? text + name_bytes + 1 : "";
+    if (text[name_bytes] == ',' && *rest == '\0')
+        return lh_fail(LH_EINVAL, "reliability \"%s\": no parameter after the comma (leave the comma out)",
+                       text);
     if (attr->scheme && attr->scheme->id < LH_SCHEME_ID_USER)
         return lh_fail(LH_EINVAL, "scheme %s has id %u: use %u to 255 for your own", attr->scheme->name,
                        attr->scheme->id, LH_SCHEME_ID_USER);

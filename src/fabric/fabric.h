@@ -28,10 +28,11 @@
 #include "wire/immediate.h"
 #include "wire/qp_info.h"
 
-#define FABRIC_BATCH_MAX    64u                         /* writes in one call, arrivals from one poll */
-#define FABRIC_POLL_AGAIN   ((int)FABRIC_BATCH_MAX + 1) /* of a poll: see there */
-#define FABRIC_POLL_FDS_MAX 4u
-#define FABRIC_NAME_MAX     64u
+#define FABRIC_BATCH_MAX              64u /* writes in one call, arrivals from one poll */
+#define FABRIC_POLL_AGAIN             ((int)FABRIC_BATCH_MAX + 1) /* of a poll: see there */
+#define FABRIC_POLL_FDS_MAX           4u
+#define FABRIC_NAME_MAX               64u
+#define FABRIC_RECEIVE_BUFFER_DEFAULT ((uint64_t)32 << 20)
 
 struct fabric;
 struct fabric_device_list;
@@ -39,7 +40,7 @@ struct fabric_endpoint;
 
 struct fabric_attr {
     const char *address;           /* device name after the colon: "[::1]", "127.0.0.1", "world/host" */
-    uint64_t receive_buffer_bytes; /* asked of each data socket; 0: the default (32 MiB) */
+    uint64_t receive_buffer_bytes; /* asked of each data socket; 0: the default */
 };
 
 struct fabric_endpoint_attr {
@@ -161,6 +162,9 @@ struct fabric_ops {
     /* Descriptors that become readable when a channel has arrivals; FABRIC_CONTROL for the control QP.
      * Returns how many were written, at most FABRIC_POLL_FDS_MAX. */
     uint32_t (*poll_fds)(struct fabric_endpoint *endpoint, uint32_t channel, int *fds);
+    /* Adds to the counters what the kernel has dropped and no arrival has told of yet. From any thread, beside
+     * all other calls. NULL ops: nothing to add. */
+    void (*count_drops)(struct fabric_endpoint *endpoint);
     /* Does what time alone demands of one channel, or of the control QP (an emulated link lets its packets
      * go), and returns when it must be called again for it: a packet falls due then, or what post_writes or
      * control_send did not take will be taken. The owner of a channel calls it once a round, before it
@@ -184,7 +188,7 @@ struct fabric_endpoint {
     uint64_t secret; /* random in each life; no peer learns it */
 };
 
-/* Words of warning, with the remedy, or NULL; valid as long as the fabric. The library prints nothing
+/* Words of warning, with the remedy, or NULL; valid as long as the fabric. A fabric prints nothing
  * itself. */
 static inline const char *fabric_warning(struct fabric *fabric)
 {

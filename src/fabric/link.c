@@ -239,6 +239,13 @@ static uint32_t link_poll_fds(struct fabric_endpoint *endpoint, uint32_t channel
     return inner->fabric->ops->poll_fds(inner, channel, fds);
 }
 
+static void link_count_drops(struct fabric_endpoint *endpoint)
+{
+    struct fabric_endpoint *inner = inner_of(endpoint);
+    if (inner->fabric->ops->count_drops != NULL)
+        inner->fabric->ops->count_drops(inner);
+}
+
 static int link_memory_register(struct fabric *fabric, void *address, size_t bytes, uint32_t *lkey,
                                 void **handle)
 {
@@ -253,6 +260,11 @@ static void link_memory_deregister(struct fabric *fabric, void *handle)
 }
 
 /* ---- the fabric -------------------------------------------------------------------------------------- */
+
+static const char *link_warning(struct fabric *fabric)
+{
+    return fabric_warning(link_fabric_of(fabric)->inner);
+}
 
 static void link_close(struct fabric *fabric)
 {
@@ -275,7 +287,9 @@ static const struct fabric_ops link_ops = {
     .control_send = link_control_send,
     .control_poll = link_control_poll,
     .poll_fds = link_poll_fds,
+    .count_drops = link_count_drops,
     .pump = link_pump,
+    .warning = link_warning,
 };
 
 int fabric_link_open(struct fabric *inner, const struct lh_link_spec *spec, struct fabric **fabric)

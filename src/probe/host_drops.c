@@ -2,18 +2,6 @@
 #include "probe/host_drops.h"
 
 #include <stdio.h>
-#include <sys/socket.h>
-
-#include <linux/sock_diag.h>
-
-uint64_t host_drops_of_socket(int fd)
-{
-    uint32_t counters[SK_MEMINFO_VARS] = {0};
-    socklen_t bytes = sizeof counters;
-    if (getsockopt(fd, SOL_SOCKET, SO_MEMINFO, counters, &bytes) != 0)
-        return 0;
-    return bytes >= (SK_MEMINFO_DROPS + 1) * sizeof counters[0] ? counters[SK_MEMINFO_DROPS] : 0;
-}
 
 uint64_t host_drops_of_stack(void)
 {

@@ -8,9 +8,6 @@
 
 #include <stdint.h>
 
-/* Packets that found the receive buffer of this socket full, since it was opened (SO_MEMINFO). 0 where the
- * kernel does not tell. */
-uint64_t host_drops_of_socket(int fd);
 /* Packets that found the backlog of a CPU full, before any socket, since the machine was started: of all
  * programs (second column of /proc/net/softnet_stat). 0 where the kernel does not tell. */
 uint64_t host_drops_of_stack(void);

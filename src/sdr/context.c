@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "fabric/link.h"
 #include "sdr/driver.h"
+#include "sdr/notice.h"
 #include "sdr/qp.h"
 
 static int check_attr(const struct lh_context_attr *attr)
@@ -130,7 +131,10 @@ free_memory:
 int lh_sdr_context_create(const char *device, const struct lh_context_attr *attr,
                           struct sdr_context **context)
 {
-    return create_context(device, attr, 0, context);
+    int error = create_context(device, attr, 0, context);
+    if (!error)
+        atomic_store(&(*context)->notices, (uint32_t)NOTICE_ALL);
+    return error;
 }
 
 struct sdr_context *sdr_context_create(const char *dev_name, struct sdr_dev_attr *dev_attr)

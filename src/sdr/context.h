@@ -12,6 +12,7 @@
 #define LH_SDR_CONTEXT_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include <longhaul/sdr_ext.h>
 
@@ -32,6 +33,7 @@ struct sdr_context {
     struct sdr_mr *memory; /* list of what is registered; under memory_lock */
     uint32_t memory_keys;  /* the newest key that was given out */
     pthread_mutex_t memory_lock;
+    _Atomic uint32_t notices; /* bits of enum notice: not to be printed (any more) */
     uint32_t channels;
     uint32_t worker_count; /* 0: the caller makes progress */
     struct worker

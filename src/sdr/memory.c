@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "sdr/context.h"
+#include "sdr/qp.h"
 
 struct sdr_mr {
     struct sdr_context *context;
@@ -20,10 +21,22 @@ struct sdr_mr {
     void *handle; /* the fabric's */
 };
 
-/* Keys count up from a start of their own, so that a stale or guessed key is refused. Under memory_lock. */
+/* Keys count up from a start of their own, so that a stale or guessed key is refused. */
 static uint32_t next_key(struct sdr_context *context)
 {
-    return ++context->memory_keys;
+    pthread_mutex_lock(&context->memory_lock);
+    uint32_t key = ++context->memory_keys;
+    pthread_mutex_unlock(&context->memory_lock);
+    return key;
+}
+
+static void list_add(struct sdr_mr *mr)
+{
+    struct sdr_context *context = mr->context;
+    pthread_mutex_lock(&context->memory_lock);
+    mr->next = context->memory;
+    context->memory = mr;
+    pthread_mutex_unlock(&context->memory_lock);
 }
 
 struct sdr_mr *sdr_mr_reg(struct sdr_context *context, void *addr, size_t length,
@@ -46,21 +59,14 @@ struct sdr_mr *sdr_mr_reg(struct sdr_context *context, void *addr, size_t length
         free(mr);
         return NULL;
     }
-    pthread_mutex_lock(&context->memory_lock);
     if (!ops->memory_register)
         mr->lkey = next_key(context);
-    mr->next = context->memory;
-    context->memory = mr;
-    pthread_mutex_unlock(&context->memory_lock);
+    list_add(mr);
     return mr;
 }
 
-int sdr_mr_dereg(struct sdr_mr *mr)
+static void list_remove(struct sdr_mr *mr)
 {
-    if (!mr) {
-        lh_fail(LH_EINVAL, "no memory registration");
-        return SDR_ERROR;
-    }
     struct sdr_context *context = mr->context;
     pthread_mutex_lock(&context->memory_lock);
     struct sdr_mr **at = &context->memory;
@@ -69,9 +75,52 @@ int sdr_mr_dereg(struct sdr_mr *mr)
     if (*at)
         *at = mr->next;
     pthread_mutex_unlock(&context->memory_lock);
-    if (context->fabric->ops->memory_deregister)
-        context->fabric->ops->memory_deregister(context->fabric, mr->handle);
+}
+
+static void release(struct sdr_mr *mr)
+{
+    struct fabric *fabric = mr->context->fabric;
+    if (fabric->ops->memory_deregister)
+        fabric->ops->memory_deregister(fabric, mr->handle);
     free(mr);
+}
+
+void sdr_mr_drop(struct sdr_mr *mr)
+{
+    list_remove(mr);
+    release(mr);
+}
+
+/* What of the context's QPs has this key in flight. */
+static struct qp_memory_use uses_of(struct sdr_context *context, uint32_t lkey)
+{
+    struct qp_memory_use all = {0};
+    pthread_mutex_lock(&context->lock);
+    for (uint32_t i = 0; i < context->qp_count; i++) {
+        struct qp_memory_use use = qp_memory_use(context->qps[i], lkey);
+        all.receives += use.receives;
+        all.sends += use.sends;
+    }
+    pthread_mutex_unlock(&context->lock);
+    return all;
+}
+
+int sdr_mr_dereg(struct sdr_mr *mr)
+{
+    if (!mr)
+        return SDR_SUCCESS;
+    /* Off the list first: a post that runs beside this either is seen by uses_of(), or sees no key. */
+    list_remove(mr);
+    struct qp_memory_use use = uses_of(mr->context, mr->lkey);
+    if (use.receives || use.sends) {
+        list_add(mr);
+        lh_fail(LH_ESTATE,
+                "memory is in use: %u receives posted, %u sends queued (complete them, or destroy their "
+                "QPs, first)",
+                use.receives, use.sends);
+        return SDR_ERROR;
+    }
+    release(mr);
     return SDR_SUCCESS;
 }
 

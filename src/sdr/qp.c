@@ -8,10 +8,13 @@
 #include <string.h>
 #include <time.h>
 
+#include <longhaul/units.h>
+
 #include "base/bitmap.h"
 #include "base/error.h"
 #include "base/prng.h"
 #include "sdr/context.h"
+#include "sdr/notice.h"
 #include "wire/roce.h"
 
 #define DEFAULT_CHUNK_LOG     16u
@@ -40,10 +43,10 @@ static uint32_t mtu_of(const struct sdr_qp_attr *attr, const struct lh_qp_attr *
 
 static int check_sizes(const struct message_shape *shape, uint64_t chunk_bytes)
 {
-    if (shape->mtu_bytes < ROCE_MTU_MIN || shape->mtu_bytes > ROCE_MTU_MAX ||
+    if (shape->mtu_bytes < ROCE_PAYLOAD_MIN || shape->mtu_bytes > ROCE_MTU_MAX ||
         (shape->mtu_bytes & (shape->mtu_bytes - 1)))
         return lh_fail(LH_EINVAL, "MTU %u: use a power of two from %u to %u", shape->mtu_bytes,
-                       ROCE_MTU_MIN, ROCE_MTU_MAX);
+                       ROCE_PAYLOAD_MIN, ROCE_MTU_MAX);
     if (chunk_bytes < shape->mtu_bytes || (chunk_bytes & (chunk_bytes - 1)) ||
         chunk_bytes > (UINT64_C(1) << 31))
         return lh_fail(LH_EINVAL, "chunk of %llu bytes: use a power of two, at least the MTU (%u)",
@@ -227,6 +230,7 @@ static void start_qp(struct sdr_qp *qp, const struct qp_plan *plan)
     lh_time now = context->fabric->ops->now(context->fabric);
     struct qp_info_endpoint info = {0};
     context->fabric->ops->endpoint_info(qp->endpoint, &info);
+    qp->receive_buffer_bytes = info.receive_buffer_bytes;
     qp->created_ns = now;
     message_table_init(&qp->table, &qp->shape, qp->table_memory);
     for (uint32_t i = 0; i < qp->shape.slots; i++)
@@ -272,10 +276,28 @@ free_memory:
     return error;
 }
 
+/* A benchmark that means one message, or packets of 64 bytes, must not believe that it measures them. */
+static void print_defaults(struct sdr_qp *qp)
+{
+    const struct message_shape *shape = &qp->shape;
+    char chunk[LH_FORMAT_MAX], message[LH_FORMAT_MAX];
+    lh_format_size((uint64_t)shape->chunk_packets * shape->mtu_bytes, chunk, sizeof chunk);
+    lh_format_size(shape->slot_bytes, message, sizeof message);
+    notice_print(
+        qp->context, NOTICE_DEFAULTS,
+        "sdr_qp_create: a zero in sdr_qp_attr is the default: MTU %u, chunk %s, %u messages of up to "
+        "%s in flight (for other values see lh_sdr_qp_create(3))",
+        shape->mtu_bytes, chunk, shape->slots, message);
+}
+
 struct sdr_qp *sdr_qp_create(struct sdr_context *context, struct sdr_qp_attr *qp_attr)
 {
     struct sdr_qp *qp;
-    return lh_sdr_qp_create(context, qp_attr, NULL, &qp) ? NULL : qp;
+    if (lh_sdr_qp_create(context, qp_attr, NULL, &qp))
+        return NULL;
+    if (qp_attr && (qp_attr->max_log_num_msgs == 0 || qp_attr->mtu == SDR_MTU_64))
+        print_defaults(qp);
+    return qp;
 }
 
 /* The longest pause in which a link that works lets nothing out: an answer takes longer. Before the first
@@ -429,6 +451,21 @@ void qp_gates_leave(struct sdr_qp *qp)
         gate_leave(&qp->channels[c].gate);
 }
 
+struct qp_memory_use qp_memory_use(struct sdr_qp *qp, uint32_t lkey)
+{
+    struct qp_memory_use use = {0};
+    qp_lock(qp);
+    for (uint32_t i = 0; i < qp->shape.slots; i++)
+        use.receives +=
+            qp->table.slots[i].open && qp->recvs[i].length_bytes > 0 && qp->recvs[i].lkey == lkey;
+    qp_gates_enter(qp);
+    for (uint32_t c = 0; c < qp->context->channels; c++)
+        use.sends += send_channel_uses(&qp->channels[c].sends, lkey);
+    qp_gates_leave(qp);
+    qp_unlock(qp);
+    return use;
+}
+
 /* The first thread's words stay. Whoever sees the error finds them. */
 static void keep_words(struct sdr_qp *qp)
 {
@@ -502,6 +539,11 @@ void sdr_qp_catch_up(struct sdr_qp *qp, lh_time since)
             wake_channel(qp, c);
 }
 
+uint64_t sdr_qp_rx_bytes(const struct sdr_qp *qp)
+{
+    return __atomic_load_n(&qp->stats.rx_bytes, __ATOMIC_RELAXED);
+}
+
 int lh_sdr_error(struct sdr_qp *qp)
 {
     int error = atomic_load(&qp->error);
@@ -510,6 +552,9 @@ int lh_sdr_error(struct sdr_qp *qp)
 
 int lh_sdr_stats(struct sdr_qp *qp, struct lh_stats *stats)
 {
+    const struct fabric_ops *ops = qp->endpoint->fabric->ops;
+    if (ops->count_drops)
+        ops->count_drops(qp->endpoint);
     const uint64_t *from = (const uint64_t *)&qp->stats;
     uint64_t *to = (uint64_t *)stats;
     for (size_t i = 0; i < sizeof *stats / sizeof *to; i++)

@@ -38,6 +38,7 @@ struct sdr_recv_handle {
     uint32_t slot;
     uint32_t sequence;
     uint32_t length_bytes;
+    uint32_t lkey;
 };
 
 struct sdr_send_handle {
@@ -86,6 +87,8 @@ struct sdr_qp {
     uint32_t *free_slots;          /* a ring: the slot that rested longest is used next */
     uint32_t free_head;
     uint32_t free_count;
+    uint64_t posted_bytes;         /* of receives that are not completed */
+    uint64_t receive_buffer_bytes; /* what may wait in this side's sockets; 0: no limit */
     struct cts_announcer announcer;
     struct cts_queue cts;
     _Atomic bool cts_waiting; /* the next send has its clear-to-send: asked without the lock */
@@ -143,6 +146,15 @@ static inline bool qp_device_gone(struct sdr_qp *qp)
 void qp_fail(struct sdr_qp *qp, int error);
 /* -LH_ESTATE or the reason it failed when it cannot be used for traffic. */
 int qp_usable(struct sdr_qp *qp);
+
+/* What of a QP uses memory of one key: receives that are not completed, and ranges of sends whose payload may
+ * still be read. */
+struct qp_memory_use {
+    uint32_t receives;
+    uint32_t sends;
+};
+/* Takes the QP's lock and the gates of its channels. */
+struct qp_memory_use qp_memory_use(struct sdr_qp *qp, uint32_t lkey);
 
 /* qp_control.c. Both are called by the control worker. qp_control_round returns whether anything moved. */
 bool qp_control_round(struct sdr_qp *qp, lh_time now, lh_time *next);

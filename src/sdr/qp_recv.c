@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "sdr/context.h"
+#include "sdr/notice.h"
 #include "sdr/qp.h"
 
 static int check_recv(struct sdr_qp *qp, const struct sdr_recv_wr *wr)
@@ -18,10 +19,16 @@ static int check_recv(struct sdr_qp *qp, const struct sdr_recv_wr *wr)
     if (wr->max_length > qp->shape.slot_bytes)
         return lh_fail(LH_ERANGE, "receive of %u bytes: this QP takes messages of at most %llu",
                        wr->max_length, (unsigned long long)qp->shape.slot_bytes);
-    if (!context_memory_covers(qp->context, wr->lkey, wr->address, wr->max_length))
-        return lh_fail(LH_EKEY, "lkey %u does not cover %u bytes at 0x%llx: register them with sdr_mr_reg",
-                       wr->lkey, wr->max_length, (unsigned long long)wr->address);
     return 0;
+}
+
+/* Under the QP's lock until the receive is posted: sdr_mr_dereg() must not come in between. */
+static int check_memory(struct sdr_qp *qp, const struct sdr_recv_wr *wr)
+{
+    if (context_memory_covers(qp->context, wr->lkey, wr->address, wr->max_length))
+        return 0;
+    return lh_fail(LH_EKEY, "lkey %u does not cover %u bytes at 0x%llx: register them with sdr_mr_reg",
+                   wr->lkey, wr->max_length, (unsigned long long)wr->address);
 }
 
 /* Opens the slot in the table and in the fabric, in that order: the fabric may let a packet in at once. */
@@ -60,16 +67,30 @@ static void give_slot_back(struct sdr_qp *qp, uint32_t slot)
     qp->free_slots[(qp->free_head + qp->free_count++) % qp->shape.slots] = slot;
 }
 
+/* What is posted at once may be sent at once. */
+static void note_posted(struct sdr_qp *qp)
+{
+    if (qp->receive_buffer_bytes == 0 || qp->posted_bytes <= qp->receive_buffer_bytes ||
+        !notice_due(qp->context, NOTICE_POSTED))
+        return;
+    const char *warning = lh_sdr_warning(qp->context);
+    if (warning)
+        notice_print(qp->context, NOTICE_POSTED, "sdr_recv_post: %s", warning);
+}
+
 static int post_locked(struct sdr_qp *qp, const struct sdr_recv_wr *wr, const uint8_t *upper, bool sized,
                        struct sdr_recv_handle **handle)
 {
+    int error = check_memory(qp, wr);
+    if (error)
+        return error;
     if (qp->free_count == 0)
         return lh_fail(LH_EAGAIN, "all %u receives are posted", qp->shape.slots);
     if (qp->announcer.next - qp->announcer.heard == qp->announcer.size)
         return lh_fail(LH_EAGAIN, "the peer has not heard of the last %u receives yet", qp->announcer.size);
     uint32_t slot = qp->free_slots[qp->free_head];
     struct control_cts cts;
-    int error = open_slot(qp, slot, wr, sized, &cts);
+    error = open_slot(qp, slot, wr, sized, &cts);
     if (error)
         return error;
     qp->free_head = (qp->free_head + 1) % qp->shape.slots;
@@ -77,8 +98,10 @@ static int post_locked(struct sdr_qp *qp, const struct sdr_recv_wr *wr, const ui
     if (upper)
         memcpy(cts.upper, upper, sizeof cts.upper);
     cts_announce(&qp->announcer, &cts);
-    qp->recvs[slot] = (struct sdr_recv_handle){qp, slot, cts.sequence, wr->max_length};
+    qp->recvs[slot] = (struct sdr_recv_handle){qp, slot, cts.sequence, wr->max_length, wr->lkey};
     *handle = &qp->recvs[slot];
+    qp->posted_bytes += wr->max_length;
+    note_posted(qp);
     return 0;
 }
 
@@ -198,6 +221,7 @@ int sdr_recv_complete(struct sdr_recv_handle *handle)
         message_slot_close(&qp->table, handle->slot);
         qp_gates_leave(qp);
         give_slot_back(qp, handle->slot);
+        qp->posted_bytes -= handle->length_bytes;
     }
     qp_unlock(qp);
     return result;

@@ -3,8 +3,11 @@
  */
 #include <string.h>
 
+#include <longhaul/units.h>
+
 #include "base/error.h"
 #include "sdr/context.h"
+#include "sdr/notice.h"
 #include "sdr/qp.h"
 
 /* A part of a message to post. */
@@ -88,9 +91,30 @@ static void note_fragments(struct send_message *message, uint32_t fragments, uin
         message->fragments |= 1u << ((first + i) % fragments);
 }
 
+/* Nothing here waits for the receiver: what exceeds its buffers may be dropped there, and stays lost. A pace
+ * was set for that. */
+static void note_queued(struct sdr_qp *qp, uint64_t queued)
+{
+    uint64_t buffer = qp->peer.endpoint.receive_buffer_bytes;
+    if (queued <= buffer || buffer == 0 || qp->peer.endpoint.fabric != QP_INFO_UDP ||
+        qp->pacer.rate_bps != 0 || !notice_due(qp->context, NOTICE_SENT))
+        return;
+    char bytes[LH_FORMAT_MAX], room[LH_FORMAT_MAX];
+    notice_print(
+        qp->context, NOTICE_SENT,
+        "sdr_send_post: %s queued at once exceed the peer's receive buffers (%s): packets may be lost, "
+        "and the SDK does not retransmit (send less at once, or set sdr_qp_attr.rate_limit; where the "
+        "peer has less than %llu in net.core.rmem_max, raise it there: sysctl -w "
+        "net.core.rmem_max=%llu)",
+        lh_format_size(queued, bytes, sizeof bytes), lh_format_size(buffer, room, sizeof room),
+        (unsigned long long)FABRIC_RECEIVE_BUFFER_DEFAULT,
+        (unsigned long long)FABRIC_RECEIVE_BUFFER_DEFAULT);
+}
+
 static void post_range(struct sdr_qp *qp, const struct send_range *range)
 {
-    atomic_fetch_add_explicit(&qp->queued_bytes, range->bytes, memory_order_relaxed);
+    uint64_t before = atomic_fetch_add_explicit(&qp->queued_bytes, range->bytes, memory_order_relaxed);
+    note_queued(qp, before + range->bytes);
     struct send_message *message = range->message;
     uint32_t channels = qp->context->channels;
     /* All counts first: a fast consumer must not see the message as finished between two channels. */

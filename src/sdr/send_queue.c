@@ -147,6 +147,17 @@ bool send_channel_release(struct send_channel *channel, uint64_t released)
     return tail != first;
 }
 
+uint32_t send_channel_uses(const struct send_channel *channel, uint32_t lkey)
+{
+    uint32_t head = atomic_load_explicit(&channel->head, memory_order_relaxed);
+    uint32_t uses = 0;
+    for (uint32_t i = atomic_load_explicit(&channel->tail, memory_order_relaxed); i != head; i++) {
+        const struct send_range *range = range_at(channel, i); /* bounded by the ring */
+        uses += range->bytes > 0 && range->lkey == lkey && !is_aborted(range);
+    }
+    return uses;
+}
+
 uint64_t send_channel_take(struct send_channel *channel, const struct send_shape *shape, uint32_t index,
                            uint32_t count)
 {

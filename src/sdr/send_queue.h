@@ -92,6 +92,9 @@ uint64_t send_channel_abort_all(struct send_channel *channel, const struct send_
                                 uint32_t index);
 /* So many of all writes that were ever taken are released. Returns whether a range is. */
 bool send_channel_release(struct send_channel *channel, uint64_t released);
+/* Ranges with this key whose payload may still be read: not of sends that were aborted before. Neither the
+ * poster nor the consumer may run. */
+uint32_t send_channel_uses(const struct send_channel *channel, uint32_t lkey);
 /* Nothing waits to be injected. */
 bool send_channel_empty(const struct send_channel *channel);
 

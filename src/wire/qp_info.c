@@ -227,8 +227,8 @@ static int check_split(const struct qp_info *info)
 
 static int check_fields(const struct qp_info *info)
 {
-    if (info->mtu_bytes < ROCE_MTU_MIN || info->mtu_bytes > ROCE_MTU_MAX)
-        return bad_field("MTU", info->mtu_bytes, "256 to 4096");
+    if (info->mtu_bytes < ROCE_PAYLOAD_MIN || info->mtu_bytes > ROCE_MTU_MAX)
+        return bad_field("MTU", info->mtu_bytes, "64 to 4096");
     if (info->chunk_bytes < 1 || info->chunk_bytes % info->mtu_bytes != 0)
         return bad_field("chunk bytes", info->chunk_bytes, "a multiple of the MTU");
     if (info->send_enable > 1 || info->recv_enable > 1)

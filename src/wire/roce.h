@@ -20,7 +20,8 @@
 #define ROCE_RETH_BYTES      16u
 #define ROCE_IMMEDIATE_BYTES 4u
 #define ROCE_ICRC_BYTES      4u
-#define ROCE_MTU_MIN         256u
+#define ROCE_MTU_MIN         256u /* of RDMA devices (IBTA: path MTU) */
+#define ROCE_PAYLOAD_MIN     64u  /* of full packets elsewhere: the SDK's SDR_MTU_64 */
 #define ROCE_MTU_MAX         4096u
 #define ROCE_QPN_MASK        0xFFFFFFu
 #define ROCE_QPN_OFFSET      5u

@@ -39,10 +39,42 @@ wrong 'a server listens' perf host --once
 wrong 'a server listens' perf host --listen :0
 wrong 'what is measured' perf --server --json "$work/file"
 wrong 'what is measured' perf --server --size 1KiB
-wrong '"more" is one argument too many' send "$work/file" host more
-wrong '"more"' recv more
+wrong '"more" is argument 3: send takes one FILE and one HOST' send "$work/file" host more
+wrong '"more" is argument 1: recv takes none' recv more
 wrong 'a host is missing' perf
 wrong '"two"' demo one two
+
+say "options of the other side: each that only one of send and recv has is named with the command that has it"
+options_of() {
+    "$LONGHAUL" "$1" --help | grep -oE -- '^ +(-., )?--[a-z-]+' | sed 's/.*--/--/' | sort
+}
+elsewhere() {
+    local here=$1 there=$2 option
+    shift 2
+    for option in $(comm -13 <(options_of "$here") <(options_of "$there")); do
+        wrong "(use longhaul $there $option)" "$here" "$@" "$option"
+        wrong "(use longhaul $there $option=1)" "$here" "$@" "$option=1"
+    done
+}
+[ "$(comm -3 <(options_of send) <(options_of recv) | wc -l)" -ge 8 ] || fail "send and recv have the same options"
+elsewhere send recv "$work/file" host
+elsewhere recv send
+wrong '--reliability: the receiver chooses the scheme (use longhaul recv --reliability)' \
+    send "$work/file" host --reliability ec:mds
+wrong '(use longhaul recv -o)' send "$work/file" host -o here
+
+say "--help offers the schemes that are taken, and no other"
+for command in recv perf; do
+    offered=$("$LONGHAUL" $command --help | tr -s ' \n' ' ' | grep -oP '(?<=dealt with: ).*?(?=, or auto)' | tr -d ,)
+    [ "$(wc -w <<<"$offered")" -ge 4 ] || fail "$command --help offers: $offered"
+    for scheme in $offered auto; do
+        wrong '"1"' recv --reliability "$scheme" --window 1 # the scheme was taken: the next value is refused
+    done
+    for scheme in $("$LONGHAUL" recv --reliability none 2>&1 | sed 's/.*use one of//'); do
+        [[ " $offered auto " == *" $scheme "* ]] || fail "$command --help does not offer $scheme: $offered"
+    done
+done
+wrong '"gbn"' recv --reliability gbn
 
 say "addresses"
 wrong '"host:0"' send "$work/file" host:0

@@ -247,7 +247,26 @@ wrong 'needs longer ones' "${link[@]}" "${size[@]}" --loss 90% --burst 2
 wrong 'over 1' "${link[@]}" "${size[@]}" --loss 1e-3 --max-overhead 150%
 wrong '"-1"' "${link[@]}" "${size[@]}" --loss 1e-3 --cores -1
 wrong '"0"' "${link[@]}" "${size[@]}" --loss 1e-3 --encode-rate 0
-wrong 'for recv and perf' "${link[@]}" "${size[@]}" --loss 1e-3 --reliability auto
+wrong '--by and --max-overhead' "${link[@]}" "${size[@]}" --loss 1e-3 --reliability auto,by=p99
+wrong 'sr-rto' "${link[@]}" "${size[@]}" --loss 1e-3 --reliability sr-rto,
+
+say "every scheme that recv takes is compared; auto is what the planner chooses"
+# taken SCHEME: recv goes on to the next value, which is wrong on purpose.
+taken() {
+    "$LONGHAUL" recv --reliability "$1" --window 1 2>&1 | grep -q -- '--window'
+}
+taken sr-nack && ! taken magic && ! taken sr-rto, || fail "recv takes other schemes"
+names=$("$LONGHAUL" recv --reliability none 2>&1 | sed 's/.*use one of//')
+[ "$(wc -w <<<"$names")" -ge 5 ] || fail "recv has: $names"
+for scheme in $names sr-rto,alpha=0.25 sr-rto,alpha=100 ec:mds,k=1,m=254 ec:mds,k=254,m=1 ec:xor,k=127,m=127 \
+    ec:mds,beta=0 ec:mds,beta=100 ec:mds,fallback=sr ec:xor,spread=65535,fallback=ir; do
+    taken "$scheme" || fail "recv does not take $scheme"
+    plan "${link[@]}" "${size[@]}" --loss 1e-3 --reliability "$scheme"
+done
+plan "${link[@]}" "${size[@]}" --loss 1e-3 --reliability auto --json -
+check "len(s) == 1 and list(s)[0] == j['plan']['best']['scheme']"
+plan "${link[@]}" "${size[@]}" --loss 30% --max-overhead 0 --reliability auto --json -
+check "len(s) == 1 and list(s)[0] == j['plan']['without_limits']['scheme']"
 wrong '1B to 4194304TiB' "${link[@]}" --loss 1e-3 --size 8388608TiB
 wrong '100 % of the chunks' "${link[@]}" "${size[@]}" --loss 1e-3 --chunk 1GiB
 wrong 'leave out --json, or --map' "${link[@]}" --map --json map.json

@@ -115,7 +115,7 @@ static void test_attributes(void **state)
     REFUSED(channels, QP_INFO_CHANNELS_MAX + 1, LH_ERANGE);
     REFUSED(generations, 0, LH_ERANGE);
     REFUSED(generations, QP_INFO_GENERATIONS_MAX + 1, LH_ERANGE);
-    REFUSED(mtu_bytes, ROCE_MTU_MIN - 4, LH_EMTU);
+    REFUSED(mtu_bytes, ROCE_PAYLOAD_MIN - 4, LH_EMTU);
     REFUSED(mtu_bytes, ROCE_MTU_MAX + 4, LH_EMTU);
     REFUSED(mtu_bytes, 1022, LH_EMTU);
     REFUSED(slots, 0, LH_ERANGE);

@@ -3,6 +3,7 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
+#include "../../cli/option_elsewhere.c"
 #include "../../cli/option_help.c"
 #include "../../cli/option_value.c"
 #include "../../cli/options.c"

@@ -12,7 +12,6 @@
 #include "fabric/sim/world.h"
 
 /* Bytes that wait in one receive queue when the context does not say. */
-#define SIM_RECEIVE_BUFFER_DEFAULT ((uint64_t)32 * 1024 * 1024)
 
 struct sim_fabric {
     struct fabric base;

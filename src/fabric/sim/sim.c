@@ -37,7 +37,7 @@ static int sim_open(const struct fabric_attr *attr, struct fabric **out)
     sim->base.ops = &fabric_sim_ops;
     sim->host = host;
     sim->receive_buffer_bytes =
-        attr->receive_buffer_bytes != 0 ? attr->receive_buffer_bytes : SIM_RECEIVE_BUFFER_DEFAULT;
+        attr->receive_buffer_bytes != 0 ? attr->receive_buffer_bytes : FABRIC_RECEIVE_BUFFER_DEFAULT;
     sim->world = sim_world_enter(attr->address, name_bytes);
     if (sim->world == NULL) {
         free(sim);

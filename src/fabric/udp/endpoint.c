@@ -17,9 +17,9 @@
 /* A full packet then needs no padding, so that its place in a burst is known beforehand. */
 static int check_mtu(uint32_t mtu_bytes)
 {
-    if (mtu_bytes < ROCE_MTU_MIN || mtu_bytes > ROCE_MTU_MAX || mtu_bytes % 4 != 0)
+    if (mtu_bytes < ROCE_PAYLOAD_MIN || mtu_bytes > ROCE_MTU_MAX || mtu_bytes % 4 != 0)
         return lh_fail(LH_EMTU, "MTU of %u bytes; give a multiple of 4 from %u to %u", mtu_bytes,
-                       ROCE_MTU_MIN, ROCE_MTU_MAX);
+                       ROCE_PAYLOAD_MIN, ROCE_MTU_MAX);
     return 0;
 }
 

@@ -31,6 +31,26 @@ static struct lh_stats *stats_of(const struct udp_channel *channel)
     return channel->endpoint->table.attr.stats;
 }
 
+/* The socket has dropped so many so far. Whoever moves the number on counts the difference; a message tells of
+ * the moment at which it was queued, which may be long ago. */
+static void note_drops(struct udp_channel *channel, uint32_t drops)
+{
+    uint32_t counted = atomic_load_explicit(&channel->rx.kernel_drops, memory_order_relaxed);
+    while ((int32_t)(drops - counted) > 0) /* until nobody is in between: readers are few */
+        if (atomic_compare_exchange_weak_explicit(&channel->rx.kernel_drops, &counted, drops,
+                                                  memory_order_relaxed, memory_order_relaxed)) {
+            fabric_count(stats_of(channel), rx_socket_drops, drops - counted);
+            return;
+        }
+}
+
+void udp_count_drops(struct fabric_endpoint *endpoint)
+{
+    const struct udp_endpoint *udp = udp_endpoint_of(endpoint);
+    for (uint32_t i = 0; i < udp->table.attr.channels; i++)
+        note_drops(udp->channels[i], udp_socket_drops(udp->channels[i]->socket.fd));
+}
+
 /* Reads what the kernel says about a message: how large its packets are, and how many it has dropped so
  * far. */
 static uint32_t read_control(struct udp_channel *channel, struct msghdr *header, uint32_t bytes)
@@ -45,9 +65,7 @@ static uint32_t read_control(struct udp_channel *channel, struct msghdr *header,
         } else if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SO_RXQ_OVFL) {
             uint32_t drops;
             memcpy(&drops, CMSG_DATA(c), sizeof drops);
-            if (drops != channel->rx.kernel_drops)
-                fabric_count(stats_of(channel), rx_socket_drops, drops - channel->rx.kernel_drops);
-            channel->rx.kernel_drops = drops;
+            note_drops(channel, drops);
         }
     }
     return segment_bytes;

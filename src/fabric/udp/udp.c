@@ -33,7 +33,7 @@ static int open_udp(const struct fabric_attr *attr, struct fabric **made)
     fabric->base.ops = &fabric_udp_ops;
     fabric->local = local;
     fabric->receive_buffer_bytes =
-        attr->receive_buffer_bytes != 0 ? attr->receive_buffer_bytes : UDP_RECEIVE_BUFFER_DEFAULT;
+        attr->receive_buffer_bytes != 0 ? attr->receive_buffer_bytes : FABRIC_RECEIVE_BUFFER_DEFAULT;
     if (fabric->receive_buffer_bytes > UDP_SOCKET_BUFFER_MAX)
         fabric->receive_buffer_bytes = UDP_SOCKET_BUFFER_MAX;
     error = udp_socket_open_front(&local, fabric->receive_buffer_bytes, &fabric->front);
@@ -99,5 +99,6 @@ const struct fabric_ops fabric_udp_ops = {
     .control_send = udp_control_send,
     .control_poll = udp_control_poll,
     .poll_fds = poll_fds,
+    .count_drops = udp_count_drops,
     .warning = warning,
 };

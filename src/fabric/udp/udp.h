@@ -27,7 +27,6 @@
 #include "fabric/udp/socket.h"
 #include "wire/icrc.h"
 
-#define UDP_RECEIVE_BUFFER_DEFAULT ((uint64_t)32 << 20)
 /* Segments of a GSO burst: kernels before 6.9 take no more. */
 #define UDP_GSO_SEGMENTS_MAX 64u
 /* Bytes of a GSO burst: below the 65,507 of a datagram, with room for headers. */
@@ -78,9 +77,9 @@ struct udp_rx {
     union udp_address from;
     struct icrc_flow flow;
     struct udp_prefix prefix;
-    uint32_t kernel_drops;     /* as last told by the kernel */
-    uint64_t dropped_in_a_row; /* messages, by polls that found more behind them */
-    uint32_t ready_next;       /* arrivals that wait to be returned: ready[next … count) */
+    _Atomic uint32_t kernel_drops; /* of the socket, those that were counted */
+    uint64_t dropped_in_a_row;     /* messages, by polls that found more behind them */
+    uint32_t ready_next;           /* arrivals that wait to be returned: ready[next … count) */
     uint32_t ready_count;
     struct fabric_arrival ready[UDP_ARRIVALS_MAX];
     struct udp_move moves[UDP_ARRIVALS_MAX];
@@ -161,6 +160,7 @@ bool udp_send_error_is_loss(int error);
 /* rx.c */
 int udp_poll(struct fabric_endpoint *endpoint, uint32_t channel, struct fabric_arrival *arrivals,
              uint32_t count);
+void udp_count_drops(struct fabric_endpoint *endpoint);
 /* Takes back arrivals of a slot that were not returned yet. */
 void udp_rx_forget(struct udp_channel *channel, uint32_t slot);
 

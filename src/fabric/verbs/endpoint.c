@@ -14,7 +14,9 @@
 
 static int check_mtu(const struct verbs_fabric *fabric, uint32_t mtu_bytes)
 {
-    if (mtu_bytes < ROCE_MTU_MIN || mtu_bytes > fabric->mtu_bytes)
+    if (mtu_bytes < ROCE_MTU_MIN)
+        return lh_fail(LH_EMTU, "MTU of %u bytes: RDMA devices take %u and more", mtu_bytes, ROCE_MTU_MIN);
+    if (mtu_bytes > fabric->mtu_bytes)
         return lh_fail(
             LH_EMTU,
             "an MTU of %u bytes: port %u of device %s sends RoCE packets of at most %u; use that "

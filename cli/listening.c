@@ -2,6 +2,7 @@
 #include "listening.h"
 
 #include "options.h"
+#include "output.h"
 #include "say.h"
 #include "stop.h"
 
@@ -29,7 +30,7 @@ int cli_listening_start(const struct cli_address *address, const struct lh_attr 
     if (code)
         return cli_library_failed("cannot listen", address->where, code);
     printf("listening on %s:%u\n", *address->host ? address->host : "[::]", lh_listener_port(*listener));
-    fflush(stdout);
+    cli_output_flush();
     return CLI_PROCEED;
 }
 

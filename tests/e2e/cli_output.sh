@@ -107,7 +107,7 @@ without() {
     PATH=$work/bin "$LONGHAUL" "$@" >without.out 2>without.err </dev/null || status=$?
     [ "$status" -eq 1 ] || fail "without gnuplot longhaul $* ended with $status"
     [ "$(wc -l <without.err)" -eq 1 ] || fail "longhaul $* said $(wc -l <without.err) lines"
-    expect_line without.err "$text: no picture, gnuplot is missing (apt-get install gnuplot-nox, then gnuplot "
+    expect_line without.err "$text: no picture, gnuplot is missing (apt-get install gnuplot-nox, "
 }
 without './x.svg' plan "${link[@]}" --loss 1e-5,1e-4 --size 1MiB,1GiB --map --output x.svg
 [ -s x.gp ] && [ ! -e x.svg ] || fail "no script"

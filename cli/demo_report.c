@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "demo_report.h"
 
+#include "output.h"
 #include "table.h"
 
 #include <longhaul/units.h>
@@ -93,7 +94,7 @@ void cli_demo_report_running(const struct cli_demo_run *run)
         return;
     cli_demo_put_loss(run->link.loss, loss, sizeof loss);
     printf("  %-6s  %-14s  ...", loss, run->scheme);
-    fflush(stdout);
+    cli_output_flush();
 }
 
 enum cli_colour cli_demo_colour(double factor)

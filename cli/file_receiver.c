@@ -6,6 +6,7 @@
 #include "file_mail.h"
 #include "file_patience.h"
 #include "file_summary.h"
+#include "output.h"
 #include "partial.h"
 #include "progress.h"
 #include "say.h"
@@ -302,7 +303,7 @@ static void tell_choice(const struct reception *r)
     if (lh_connection_scheme(r->connection, &report) || !report.automatic)
         return;
     printf("auto: %s\n", lh_scheme_report_words(&report, words, sizeof words));
-    fflush(stdout);
+    cli_output_flush();
 }
 
 static void say_outcome(struct reception *r)

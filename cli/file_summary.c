@@ -2,6 +2,7 @@
 #include "file_summary.h"
 
 #include "digest.h"
+#include "output.h"
 #include "wait.h"
 
 #include <longhaul/units.h>
@@ -31,5 +32,5 @@ void cli_file_summary_print(const struct cli_file_summary *summary)
     if (summary->recovered)
         printf(", %" PRIu64 " chunks recovered", summary->recovered);
     printf(", xxh3-128 %s\n", cli_digest_text(summary->digest, digest));
-    fflush(stdout);
+    cli_output_flush();
 }

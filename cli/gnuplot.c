@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "gnuplot.h"
 
+#include "options.h"
 #include "say.h"
 #include "stop.h"
 #include "terminal.h"
@@ -114,23 +115,23 @@ static int run(const struct cli_folder *folder, const char *script, int *status,
     return error;
 }
 
-bool cli_gnuplot_run(const struct cli_folder *folder, const char *script, const char *picture)
+int cli_gnuplot_run(const struct cli_folder *folder, const char *script, const char *picture)
 {
     static bool missing;
     int status = 0;
     char complaint[512] = "";
     if (missing || cli_stopped())
-        return false;
+        return CLI_EXIT_FAILED;
     int error = run(folder, script, &status, complaint, sizeof complaint);
     if (error || status)
         cli_folder_remove(folder, picture); /* What gnuplot left of it is no picture. */
     missing = error == ENOENT || (!error && WIFEXITED(status) && WEXITSTATUS(status) == 127);
     if (missing)
-        cli_note("there are no pictures, because gnuplot is missing: apt-get install gnuplot-nox, then "
-                 "gnuplot %s in %s",
-                 script, folder->path);
-    else if ((error || status) && !cli_stopped())
-        cli_note("gnuplot did not make a picture of %s/%s%s%s", folder->path, script, error ? ": " : "",
-                 error ? strerror(error) : complaint);
-    return !missing && !error && !status;
+        return cli_failed("%s/%s: no picture, gnuplot is missing (apt-get install gnuplot-nox, then "
+                          "gnuplot %s in %s)",
+                          folder->path, picture, script, folder->path);
+    if ((error || status) && !cli_stopped())
+        cli_failed("%s/%s: no picture, gnuplot failed%s%s", folder->path, picture, error ? ": " : "",
+                   error ? strerror(error) : complaint);
+    return error || status ? CLI_EXIT_FAILED : CLI_PROCEED;
 }

@@ -8,8 +8,6 @@
 
 #include "folder.h"
 
-#include <stdbool.h>
-
 /* What every script begins with: a picture of that size called output, an SVG, or a PNG where the name ends
  * in ".png"; colours, axes, title. */
 void cli_gnuplot_start(FILE *script, const char *output, unsigned width, unsigned height,
@@ -17,8 +15,9 @@ void cli_gnuplot_start(FILE *script, const char *output, unsigned width, unsigne
 /* Text in quotes, whatever is in it. */
 void cli_gnuplot_text(FILE *script, const char *text);
 
-/* Lets gnuplot make the picture of a script; both lie in the folder. Without gnuplot a note says once
- * how to get it. False: there is no picture. */
-bool cli_gnuplot_run(const struct cli_folder *folder, const char *script, const char *picture);
+/* Lets gnuplot make the picture of a script; both lie in the folder. CLI_PROCEED; or CLI_EXIT_FAILED after
+ * saying why there is no picture: only once where gnuplot is missing, and nothing when a signal stopped it.
+ */
+int cli_gnuplot_run(const struct cli_folder *folder, const char *script, const char *picture);
 
 #endif

@@ -2,6 +2,7 @@
 #include "listening.h"
 
 #include "options.h"
+#include "output.h"
 #include "say.h"
 #include "stop.h"
 
@@ -41,7 +42,7 @@ int cli_listening_start(const struct cli_address *address, const struct lh_attr 
         return cli_library_failed("cannot listen", address->where, code);
     printf("listening on %s:%u\n", *address->host ? address->host : cli_address_any(),
            lh_listener_port(*listener));
-    fflush(stdout);
+    cli_output_flush();
     return CLI_PROCEED;
 }
 

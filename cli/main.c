@@ -5,6 +5,7 @@
  */
 #include "commands.h"
 #include "options.h"
+#include "output.h"
 #include "say.h"
 #include "stop.h"
 #include "suggest.h"
@@ -63,14 +64,6 @@ static int unknown(const char *word)
                        kind, word);
 }
 
-/* A full disk behind stdout must not look like success. */
-static int flush_output(int status)
-{
-    if (fflush(stdout) && status == CLI_EXIT_OK)
-        return cli_failed("writing to standard output failed");
-    return status;
-}
-
 /* Runs the command that argv starts with. */
 static int run(int argc, char **argv)
 {
@@ -78,12 +71,12 @@ static int run(int argc, char **argv)
         if (!strcmp(argv[0], commands[i].name)) {
             cli_say_command(commands[i].name);
             cli_stop_install();
-            return flush_output(commands[i].run(argc, argv));
+            return commands[i].run(argc, argv);
         }
     return unknown(argv[0]);
 }
 
-int main(int argc, char **argv)
+static int obey(int argc, char **argv)
 {
     if (argc < 2)
         return cli_misused(
@@ -93,8 +86,14 @@ int main(int argc, char **argv)
     if (!strcmp(word, "help") && argc > 2)
         return run(2, (char *[]){argv[2], "--help", NULL});
     if (!strcmp(word, "--help") || !strcmp(word, "-h") || !strcmp(word, "help"))
-        return flush_output(print_help());
+        return print_help();
     if (!strcmp(word, "--version") || !strcmp(word, "-V"))
-        return flush_output(print_version());
+        return print_version();
     return run(argc - 1, argv + 1);
+}
+
+int main(int argc, char **argv)
+{
+    cli_output_start();
+    return cli_output_end(obey(argc, argv));
 }

@@ -162,8 +162,10 @@ int cli_perf_report_json(const struct cli_perf_order *order, const struct cli_pe
     if (order->sizes.count > 1)
         cli_json_close(&json, ']');
     cli_json_end(&json);
+    if (to_stdout)
+        return CLI_PROCEED;
     bool broken = ferror(json.out) != 0;
-    if ((to_stdout ? fflush(stdout) : fclose(json.out)) || broken)
+    if (fclose(json.out) || broken)
         return cli_failed("--json: %s: writing failed", order->json);
     return CLI_PROCEED;
 }

@@ -104,7 +104,9 @@ static int draw(const struct cli_figure *figure, const struct cli_folder *folder
         return CLI_EXIT_FAILED;
     put_script(figure, &names, out);
     status = cli_folder_close(folder, names.script, out);
-    if (status == CLI_PROCEED && cli_gnuplot_run(folder, names.script, names.picture))
+    if (status == CLI_PROCEED)
+        status = cli_gnuplot_run(folder, names.script, names.picture);
+    if (status == CLI_PROCEED)
         printf("%s/%s\n", folder->path, names.picture);
     return status;
 }
@@ -132,10 +134,13 @@ int cli_plan_figures(const char *path)
 {
     struct cli_folder folder;
     int status = cli_folder_make(&folder, path);
-    if (status == CLI_PROCEED)
-        status = draw_map(&folder);
-    for (const struct cli_figure *figure = cli_figures_of_paper; figure->name && status == CLI_PROCEED;
-         figure++)
-        status = draw(figure, &folder);
+    if (status != CLI_PROCEED)
+        return status;
+    status = draw_map(&folder);
+    /* All data and scripts are written, also where there is no gnuplot for the pictures. */
+    for (const struct cli_figure *figure = cli_figures_of_paper; figure->name; figure++) {
+        int drawn = draw(figure, &folder);
+        status = status == CLI_PROCEED ? drawn : status;
+    }
     return status;
 }

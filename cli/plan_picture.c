@@ -119,7 +119,5 @@ int cli_plan_picture(const struct cli_plan_order *order, const struct cli_plan_c
         return CLI_EXIT_FAILED;
     put_script(script, order, cells, picture);
     int status = cli_folder_close(&folder, name, script);
-    if (status == CLI_PROCEED)
-        cli_gnuplot_run(&folder, name, picture);
-    return status;
+    return status == CLI_PROCEED ? cli_gnuplot_run(&folder, name, picture) : status;
 }

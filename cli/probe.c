@@ -10,6 +10,7 @@
 
 #include "address.h"
 #include "options.h"
+#include "output.h"
 #include "probe_report.h"
 #include "result_file.h"
 #include "say.h"
@@ -49,7 +50,7 @@ static int run_server(const struct settings *settings, const struct cli_operands
     if (code)
         return cli_library_failed("cannot listen", address.where, code);
     printf("listening on %s:%u\n", *address.host ? address.host : cli_address_any(), lh_probe_server_port(server));
-    fflush(stdout);
+    cli_output_flush();
     do {
         code = lh_probe_serve(server, LH_TIME_NEVER);
         if (code)

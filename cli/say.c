@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "say.h"
 
+#include "output.h"
 #include "terminal.h"
 
 #include <longhaul/error.h>
@@ -27,7 +28,7 @@ static void say(const char *prefix, const char *format, va_list arguments)
     /* One line, which steers no terminal: paths and what the other side says may hold anything. */
     cli_text_clean(text, strlen(text));
     /* What was printed before stands before, also when both go to one file. */
-    fflush(stdout);
+    cli_output_flush();
     /* In one piece: several processes may share a log. */
     fprintf(stderr, "longhaul%s%s: %s%s\n", *command_name ? " " : "", command_name, prefix, text);
 }

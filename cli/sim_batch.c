@@ -3,6 +3,7 @@
 
 #include "folder.h"
 #include "options.h"
+#include "output.h"
 #include "result_file.h"
 #include "say.h"
 #include "sim_folders.h"
@@ -107,11 +108,8 @@ static int write_files(const struct cli_sim_results *results, const struct cli_f
 static int write_json(const struct cli_sim_results *results, const struct places *places)
 {
     cli_sim_json(results, places->json);
-    if (places->json != stdout)
-        return cli_result_close("--json: ", places->json_path, places->json);
-    if (fflush(stdout) || ferror(stdout))
-        return cli_failed("--json: -: writing failed");
-    return CLI_PROCEED;
+    return places->json == stdout ? CLI_PROCEED
+                                  : cli_result_close("--json: ", places->json_path, places->json);
 }
 
 static int tell(const struct cli_sim_results *results, const struct places *places)
@@ -126,10 +124,31 @@ static int tell(const struct cli_sim_results *results, const struct places *plac
     return status;
 }
 
+/* Flows that will never be done; those that run.until cut short were asked for. */
+static int check_flows(const struct cli_sim_results *results)
+{
+    double flows = 0, failed = 0, stuck = 0;
+    unsigned runs = 0;
+    char where[48] = "";
+    for (unsigned i = 0; i < results->done; i++) {
+        const double *value = results->runs[i].figures.value;
+        flows += value[CLI_FIGURE_FLOWS];
+        failed += value[CLI_FIGURE_FAILED];
+        stuck += value[CLI_FIGURE_STUCK];
+        runs += value[CLI_FIGURE_FAILED] + value[CLI_FIGURE_STUCK] > 0;
+    }
+    if (!runs)
+        return CLI_PROCEED;
+    if (results->done > 1)
+        snprintf(where, sizeof where, ", in %u of %u runs", runs, results->done);
+    return cli_failed("%.0f of %.0f flows did not finish: %.0f failed, %.0f stuck%s", failed + stuck, flows,
+                      failed, stuck, where);
+}
+
 static int finish(const struct cli_sim_results *results, const struct places *places, int status)
 {
     unsigned runs = results->plan->points * results->plan->seeds;
-    fflush(stdout);
+    cli_output_flush();
     if (cli_stopped())
         cli_note("interrupted: %u of %u runs are done%s", results->done, runs,
                  results->done ? ", and told" : "");
@@ -139,6 +158,7 @@ static int finish(const struct cli_sim_results *results, const struct places *pl
         int told = tell(results, places);
         cli_sim_notes_after(results);
         status = status == CLI_PROCEED ? told : status;
+        status = status == CLI_PROCEED ? check_flows(results) : status;
     } else if (places->json && places->json != stdout) {
         cli_result_drop(places->json_path, places->json);
     }

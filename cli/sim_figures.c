@@ -244,15 +244,16 @@ static int collect_flows(struct cli_figures *figures, const struct lh_netsim *si
 
 /* ---- the rest ------------------------------------------------------------------------------------- */
 
-/* Between the first start and the last end, in seconds; 0 when nothing has ended. */
-static double makespan_s(const struct lh_netsim *simulation)
+/* Between the first start and the last end, in seconds. A flow that is not done counts to the end of the
+ * simulation: what the others did sooner is no rate at which all of the payload went. */
+static double makespan_s(const struct lh_netsim *simulation, uint64_t now_ps)
 {
     struct lh_netsim_flow flow;
     uint64_t first = UINT64_MAX, last = 0, flows = lh_netsim_flows_count(simulation);
     for (uint64_t i = 0; i < flows && !lh_netsim_flow(simulation, i, &flow); i++) {
+        uint64_t end_ps = is_done(&flow) ? flow.done_ps : now_ps;
         first = flow.start_ps < first ? flow.start_ps : first;
-        if (is_done(&flow) && flow.done_ps > last)
-            last = flow.done_ps;
+        last = end_ps > last ? end_ps : last;
     }
     return last > first ? (double)(last - first) / PS_PER_S : 0;
 }
@@ -279,7 +280,7 @@ static void collect_totals(double *value, const struct lh_netsim *simulation, do
 {
     struct lh_netsim_totals totals;
     lh_netsim_totals(simulation, &totals);
-    double span = makespan_s(simulation);
+    double span = makespan_s(simulation, totals.now_ps);
     value[CLI_FIGURE_FLOWS] = (double)totals.flows;
     value[CLI_FIGURE_DONE] = (double)totals.flows_done;
     value[CLI_FIGURE_FAILED] = (double)totals.flows_failed;

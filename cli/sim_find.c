@@ -50,6 +50,11 @@ static int is_scenario(const struct dirent *entry)
     return ends_with(entry->d_name, ENDING);
 }
 
+static int is_visible(const struct dirent *entry)
+{
+    return entry->d_name[0] != '.';
+}
+
 static int is_sizes(const struct dirent *entry)
 {
     return ends_with(entry->d_name, SIZES);
@@ -62,22 +67,76 @@ static int read_names(const char *folder, int (*is_ours)(const struct dirent *),
     return count > 0 ? count : 0;
 }
 
-static int unknown(const char *name, const char *folder)
+/* A scenario as it is named: "incast", or "bifrost/fig9a" in a folder of its own. */
+typedef void visit_scenario(void *context, const char *name);
+
+static unsigned visit_inside(const char *folder, const char *inside, visit_scenario *visit, void *context)
 {
+    char path[PATH_MAX + NAME_MAX + 66], name[2 * NAME_MAX + 2];
     struct dirent **names = NULL;
-    char meant[NAME_MAX + 1] = "";
-    int count = *folder ? read_names(folder, is_scenario, &names) : 0;
+    snprintf(path, sizeof path, "%s/%s", folder, inside);
+    int count = read_names(path, is_scenario, &names);
     for (int i = 0; i < count; i++) {
-        names[i]->d_name[strlen(names[i]->d_name) - strlen(ENDING)] = 0;
-        if (!*meant && cli_is_close(name, names[i]->d_name))
-            snprintf(meant, sizeof meant, "%s", names[i]->d_name);
+        snprintf(name, sizeof name, "%s%s%.*s", inside, *inside ? "/" : "",
+                 (int)(strlen(names[i]->d_name) - strlen(ENDING)), names[i]->d_name);
+        visit(context, name);
         free(names[i]);
     }
     free(names);
-    if (*meant)
-        return cli_misused("there is no file %s; did you mean the scenario %s?", name, meant);
+    return (unsigned)count;
+}
+
+/* Those in the folder, then those in the folders in it; returns how many there are. */
+static unsigned visit_all(const char *folder, visit_scenario *visit, void *context)
+{
+    struct dirent **names = NULL;
+    unsigned found = visit_inside(folder, "", visit, context);
+    int count = read_names(folder, is_visible, &names);
+    for (int i = 0; i < count; i++) {
+        found += visit_inside(folder, names[i]->d_name, visit, context);
+        free(names[i]);
+    }
+    free(names);
+    return found;
+}
+
+/* What was typed, and the scenario that is closest to it, with or without its folder; "": none is close. */
+struct meaning {
+    const char *typed;
+    unsigned distance;
+    char name[2 * NAME_MAX + 2];
+};
+
+static void compare(void *context, const char *name)
+{
+    struct meaning *meaning = context;
+    const char *slash = strrchr(name, '/');
+    const char *spellings[] = {name, slash ? slash + 1 : name};
+    for (unsigned i = 0; i < 2; i++) {
+        unsigned distance = cli_distance(meaning->typed, spellings[i]);
+        if (!cli_is_close(meaning->typed, spellings[i]) ||
+            (*meaning->name && distance >= meaning->distance))
+            continue;
+        meaning->distance = distance;
+        snprintf(meaning->name, sizeof meaning->name, "%s", name);
+    }
+}
+
+static int unknown(const char *name, const char *folder)
+{
+    struct meaning meaning = {.typed = name};
+    if (*folder)
+        visit_all(folder, compare, &meaning);
+    if (*meaning.name)
+        return cli_misused("there is no file %s; did you mean the scenario %s?", name, meaning.name);
     return cli_misused(
         "there is no file %s, and no ready scenario of that name; --list tells what there is", name);
+}
+
+/* Nothing outside of the folder. */
+static bool is_name(const char *name)
+{
+    return *name != '/' && !strstr(name, "..");
 }
 
 int cli_sim_find(const char *name, char *path, size_t size)
@@ -89,9 +148,10 @@ int cli_sim_find(const char *name, char *path, size_t size)
     /* Results of a ready scenario may lie in a folder of its name. */
     if (there && !S_ISDIR(found.st_mode))
         return CLI_PROCEED;
-    bool plain = !strchr(name, '/') && find_folder(folder, sizeof folder);
+    bool plain = is_name(name) && find_folder(folder, sizeof folder);
     if (plain) {
-        snprintf(path, size, "%s/%.*s%s", folder, NAME_MAX, name, ends_with(name, ENDING) ? "" : ENDING);
+        snprintf(path, size, "%s/%.*s%s", folder, 2 * NAME_MAX, name,
+                 ends_with(name, ENDING) ? "" : ENDING);
         if (!access(path, F_OK))
             return CLI_PROCEED;
     }
@@ -132,32 +192,28 @@ static void print_sizes(const char *folder)
     free(names);
 }
 
-static void print_scenario(const char *folder, const char *name)
+static void print_scenario(void *context, const char *name)
 {
-    char path[PATH_MAX + NAME_MAX + 68], about[160];
+    const char *folder = context;
+    char path[PATH_MAX + 2 * NAME_MAX + 72], about[160];
     size_t bytes = 0;
-    snprintf(path, sizeof path, "%s/%s", folder, name);
+    snprintf(path, sizeof path, "%s/%s" ENDING, folder, name);
     char *text = cli_read_text("", path, CLI_SCENARIO_BYTES_MAX, &bytes);
     if (!text)
         return;
     cli_scenario_about(text, bytes, about, sizeof about);
-    printf("  %-28.*s%s\n", (int)(strlen(name) - strlen(ENDING)), name, about);
+    printf("  %-28s%s\n", name, about);
     free(text);
 }
 
 int cli_sim_list(void)
 {
     char folder[PATH_MAX + 64] = "";
-    struct dirent **names = NULL;
-    int count = find_folder(folder, sizeof folder) ? read_names(folder, is_scenario, &names) : 0;
-    if (!count)
+    bool found = find_folder(folder, sizeof folder);
+    if (found)
+        printf("scenarios in %s:\n", folder);
+    if (!found || !visit_all(folder, print_scenario, folder))
         return cli_failed("there are no ready scenarios beside this program");
-    printf("scenarios in %s:\n", folder);
-    for (int i = 0; i < count; i++) {
-        print_scenario(folder, names[i]->d_name);
-        free(names[i]);
-    }
-    free(names);
     print_sizes(folder);
     return CLI_EXIT_OK;
 }

@@ -9,8 +9,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* The path of the scenario that was named: a file as it is, or a ready one without its folder and ending.
- * CLI_PROCEED, or says what is wrong. */
+/* The path of the scenario that was named: a file as it is, or a ready one without its ending, as
+ * cli_sim_list() prints it. CLI_PROCEED, or says what is wrong. */
 int cli_sim_find(const char *name, char *path, size_t size);
 /* The path of a distribution of sizes that comes with Longhaul, by its name without a folder. false: there is
  * none. */

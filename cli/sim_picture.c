@@ -180,19 +180,20 @@ static int picture_of_slowdowns(const struct cli_sim_results *results, const str
     else
         put_classes(script, &results->runs[0], folder);
     int status = cli_folder_close(folder, "fct.gp", script);
-    if (status == CLI_PROCEED)
-        cli_gnuplot_run(folder, "fct.gp", "fct.svg");
-    return status;
+    return status == CLI_PROCEED ? cli_gnuplot_run(folder, "fct.gp", "fct.svg") : status;
 }
 
 int cli_pictures(const struct cli_sim_results *results, const struct cli_folder *folder)
 {
-    int status = picture_of_slowdowns(results, folder);
-    if (status == CLI_PROCEED)
-        status = cli_picture_series(results, folder, false);
-    if (status == CLI_PROCEED)
-        status = cli_picture_series(results, folder, true);
-    if (status == CLI_PROCEED && results->plan->points > 1)
-        status = cli_picture_sweep(results, folder);
-    return status;
+    /* One that fails does not keep the others, or their scripts, from being there. */
+    const int statuses[] = {
+        picture_of_slowdowns(results, folder),
+        cli_picture_series(results, folder, false),
+        cli_picture_series(results, folder, true),
+        results->plan->points > 1 ? cli_picture_sweep(results, folder) : CLI_PROCEED,
+    };
+    for (size_t i = 0; i < sizeof statuses / sizeof statuses[0]; i++)
+        if (statuses[i] != CLI_PROCEED)
+            return statuses[i];
+    return CLI_PROCEED;
 }

@@ -13,7 +13,7 @@
 int cli_picture_data(const struct cli_folder *folder, const struct cli_figures *figures);
 
 /* All pictures of the results, in the folder that their own folders are in. CLI_PROCEED, or says what
- * is wrong; that there is no gnuplot is no failure. */
+ * is wrong; their scripts are then there all the same. */
 int cli_pictures(const struct cli_sim_results *results, const struct cli_folder *folder);
 
 /* sim_picture_series.c: queues.svg or rates.svg, one panel a point. */

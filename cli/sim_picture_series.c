@@ -144,7 +144,6 @@ int cli_picture_series(const struct cli_sim_results *results, const struct cli_f
     }
     put_panels(script, results, folder, rates);
     int status = cli_folder_close(folder, name, script);
-    if (status == CLI_PROCEED)
-        cli_gnuplot_run(folder, name, rates ? "rates.svg" : "queues.svg");
-    return status;
+    return status == CLI_PROCEED ? cli_gnuplot_run(folder, name, rates ? "rates.svg" : "queues.svg")
+                                 : status;
 }

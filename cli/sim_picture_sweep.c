@@ -212,7 +212,5 @@ int cli_picture_sweep(const struct cli_sim_results *results, const struct cli_fo
     int status = put_data(results, folder);
     if (status == CLI_PROCEED)
         status = put_script(results, folder);
-    if (status == CLI_PROCEED)
-        cli_gnuplot_run(folder, "sweep.gp", "sweep.svg");
-    return status;
+    return status == CLI_PROCEED ? cli_gnuplot_run(folder, "sweep.gp", "sweep.svg") : status;
 }

@@ -136,7 +136,10 @@ static void print_run(const struct cli_figures *figures)
     const double *value = figures->value;
     print_classes(figures);
     print_label("goodput");
-    printf("%s over %s\n", words(figures, CLI_FIGURE_GOODPUT), words(figures, CLI_FIGURE_MAKESPAN));
+    printf("%s over %s%s\n", words(figures, CLI_FIGURE_GOODPUT), words(figures, CLI_FIGURE_MAKESPAN),
+           value[CLI_FIGURE_DONE] < value[CLI_FIGURE_FLOWS]
+               ? ": payload of all flows, to the end of the simulation, since some are not done"
+               : "");
     print_label("dropped");
     printf("%.0f by switches, %.0f on links; %.0f packets sent again, %.0f timeouts\n",
            value[CLI_FIGURE_DROPPED], value[CLI_FIGURE_LOST], value[CLI_FIGURE_REPEATED],

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "table.h"
 
+#include "output.h"
+
 #define GAP 2
 
 static unsigned width_of(const struct cli_column *column)
@@ -29,7 +31,7 @@ void cli_table_titles(const struct cli_table *table)
     for (const struct cli_column *column = table->columns; column->title; column++)
         print_cell(table, column, column->title, CLI_BOLD);
     fputc('\n', table->out);
-    fflush(table->out);
+    cli_output_flush();
 }
 
 unsigned cli_table_width(const struct cli_table *table)
@@ -46,7 +48,7 @@ void cli_table_rule(const struct cli_table *table)
     for (unsigned i = cli_table_width(table); i; i--)
         fputs("─", table->out);
     fprintf(table->out, "%s\n", cli_colour(CLI_PLAIN, table->colours));
-    fflush(table->out);
+    cli_output_flush();
 }
 
 void cli_table_row(const struct cli_table *table, const struct cli_cell *cells)
@@ -55,5 +57,5 @@ void cli_table_row(const struct cli_table *table, const struct cli_cell *cells)
     for (unsigned i = 0; table->columns[i].title; i++)
         print_cell(table, &table->columns[i], cells[i].text, cells[i].colour);
     fputc('\n', table->out);
-    fflush(table->out);
+    cli_output_flush();
 }

@@ -6,6 +6,7 @@
 #include <longhaul/units.h>
 
 #include <string.h>
+#include <strings.h>
 
 #include "base/decimal.h"
 #include "base/error.h"
@@ -15,13 +16,23 @@ struct unit {
     uint64_t scale;
 };
 
+/* What people write, in capitals or not, and two units that it may stand for. */
+struct ambiguity {
+    const char *unit;
+    const char *one, *other;
+};
+
 /* What can be parsed: its units, and the words of its errors. */
 struct quantity {
     const char *name;
     const char *example;
-    const struct unit *units; /* ends with a NULL name */
-    bool bare;                /* a number without a unit will do */
+    const struct unit *units;          /* ends with a NULL name */
+    const struct ambiguity *ambiguous; /* ends with a NULL unit */
+    bool bare;                         /* a number without a unit will do */
 };
+
+/* Characters of a number that an error repeats. */
+#define NUMBER_MAX 24
 
 #define KILO ((uint64_t)1000)
 #define MEGA (1000 * KILO)
@@ -41,22 +52,32 @@ static const struct unit size_units[] = {
     {NULL, 0},
 };
 
+/* KB and K are 1000 bytes to some and 1024 to others. */
+static const struct ambiguity ambiguous_sizes[] = {
+    {"k", "kB", "KiB"},  {"kb", "kB", "KiB"}, {"m", "MB", "MiB"},  {"mb", "MB", "MiB"}, {"g", "GB", "GiB"},
+    {"gb", "GB", "GiB"}, {"t", "TB", "TiB"},  {"tb", "TB", "TiB"}, {NULL, NULL, NULL},
+};
+
 static const struct unit rate_units[] = {
-    {"bit", 1},       {"bit/s", 1},     {"bitps", 1},     {"bps", 1},       {"kbit", KILO},
-    {"kbit/s", KILO}, {"kbitps", KILO}, {"kbps", KILO},   {"Mbit", MEGA},   {"Mbit/s", MEGA},
-    {"Mbitps", MEGA}, {"Mbps", MEGA},   {"Gbit", GIGA},   {"Gbit/s", GIGA}, {"Gbitps", GIGA},
-    {"Gbps", GIGA},   {"Tbit", TERA},   {"Tbit/s", TERA}, {"Tbitps", TERA}, {"Tbps", TERA},
-    {NULL, 0},
+    {"k", KILO},      {"M", MEGA},      {"G", GIGA},      {"T", TERA},      {"bit", 1},
+    {"bit/s", 1},     {"bitps", 1},     {"bps", 1},       {"kbit", KILO},   {"kbit/s", KILO},
+    {"kbitps", KILO}, {"kbps", KILO},   {"Mbit", MEGA},   {"Mbit/s", MEGA}, {"Mbitps", MEGA},
+    {"Mbps", MEGA},   {"Gbit", GIGA},   {"Gbit/s", GIGA}, {"Gbitps", GIGA}, {"Gbps", GIGA},
+    {"Tbit", TERA},   {"Tbit/s", TERA}, {"Tbitps", TERA}, {"Tbps", TERA},   {NULL, 0},
 };
 
 static const struct unit time_units[] = {
     {"ns", 1},          {"us", LH_NS_PER_US},      {"ms", LH_NS_PER_MS},
-    {"s", LH_NS_PER_S}, {"min", 60 * LH_NS_PER_S}, {NULL, 0},
+    {"s", LH_NS_PER_S}, {"min", 60 * LH_NS_PER_S}, {"h", 3600 * LH_NS_PER_S},
+    {NULL, 0},
 };
 
-static const struct quantity size_quantity = {"size", "128MiB", size_units, true};
-static const struct quantity rate_quantity = {"rate", "10Gbit", rate_units, false};
-static const struct quantity time_quantity = {"time", "25ms", time_units, false};
+static const struct ambiguity ambiguous_times[] = {{"m", "ms", "min"}, {NULL, NULL, NULL}};
+static const struct ambiguity none_ambiguous[] = {{NULL, NULL, NULL}};
+
+static const struct quantity size_quantity = {"size", "128MiB", size_units, ambiguous_sizes, true};
+static const struct quantity rate_quantity = {"rate", "10Gbit", rate_units, none_ambiguous, false};
+static const struct quantity time_quantity = {"time", "25ms", time_units, ambiguous_times, false};
 
 static int refuse(enum lh_error code, const char *name, const char *text, const char *why,
                   const char *example)
@@ -74,6 +95,19 @@ static uint64_t find_unit(const struct unit *units, const char *name)
     return 0;
 }
 
+/* The unit is none of the quantity's: says so, or which two it may be. */
+static int refuse_unit(const struct quantity *quantity, const char *text, const char *unit)
+{
+    const struct ambiguity *at = quantity->ambiguous;
+    int digits = unit - text < NUMBER_MAX ? (int)(unit - text) : NUMBER_MAX;
+    while (at->unit != NULL && strcasecmp(at->unit, unit) != 0)
+        at++;
+    if (at->unit == NULL)
+        return refuse(LH_EINVAL, quantity->name, text, "has an unknown unit", quantity->example);
+    return lh_fail(LH_EINVAL, "%s \"%.64s\" is ambiguous; write %.*s%s or %.*s%s", quantity->name, text,
+                   digits, text, at->one, digits, text, at->other);
+}
+
 static int parse(const struct quantity *quantity, const char *text, uint64_t *value)
 {
     struct lh_decimal number;
@@ -86,7 +120,7 @@ static int parse(const struct quantity *quantity, const char *text, uint64_t *va
     bool has_unit = *at != '\0';
     uint64_t scale = has_unit ? find_unit(quantity->units, at) : 1;
     if (scale == 0)
-        return refuse(LH_EINVAL, quantity->name, text, "has an unknown unit", quantity->example);
+        return refuse_unit(quantity, text, at);
     if (!has_unit && !quantity->bare && (number.whole | number.fraction) != 0)
         return refuse(LH_EINVAL, quantity->name, text, "lacks its unit", quantity->example);
     if (lh_decimal_scale(&number, scale, value) != 0)

@@ -95,15 +95,18 @@ expect_line alone.err 'interrupted: 0 of 1 runs are done'
 [ ! -s alone.out ] && [ ! -e alone.json ] && [ ! -e alone.json.part ] || fail "something was told"
 
 say "flows that never end, and why"
-sim long.ini --set workload.bytes=1MB --set topology.link=loss=1 --output dead --json dead.json
+unfinished '2 of 2 flows did not finish: 2 failed, 0 stuck' long.ini --set workload.bytes=1MB \
+    --set topology.link=loss=1 --output dead --json dead.json
 expect_line sim.out '2 of 2 flows; 2 failed: too many timeouts in a row, see transport.retries'
 json 'd["points"][0]["runs"][0]["failed"] == 2 and d["points"][0]["runs"][0]["stuck"] == 0' dead.json
 [ "$(awk -F, 'NR > 1 { print $13 $14 }' dead/flows.csv)" = $'81\n81' ] || fail "flows.csv does not say so"
-sim long.ini --set workload.bytes=1MB --set topology.link=loss=0.5 --set transport.ack=0
+unfinished '0 failed, 2 stuck' long.ini --set workload.bytes=1MB --set topology.link=loss=0.5 \
+    --set transport.ack=0
 expect_line sim.out '2 stopped for ever: nothing is sent again'
 sim long.ini --set run.until=1ms
 expect_line sim.out '2 of 2 flows; 2 when run.until came'
-sim long.ini --set workload.bytes=1MB --sweep 'topology.link=none | loss=1'
+unfinished '2 of 4 flows did not finish: 2 failed, 0 stuck, in 1 of 2 runs' \
+    long.ini --set workload.bytes=1MB --sweep 'topology.link=none | loss=1'
 grep -q 'done *failed ' sim.out || fail "the sweep has no column for failed flows"
 # Five switches in a ring, each with a host that sends to the one after the next; two send twice. Every cable
 # of the ring waits for the next one.
@@ -115,7 +118,7 @@ for i in 0 1 2 3 4 0 2; do
 done >ring.flows
 printf '[topology]\nkind = file\nfile = ring.net\n[workload]\nkind = flows\nflows = ring.flows\n' >ring.ini
 printf '[switch]\npfc = on\nbuffer = 1MB\nxoff = 20kB\nxon = 10kB\n[transport]\nwindow = none\n' >>ring.ini
-sim ring.ini
+unfinished '7 of 7 flows did not finish: 0 failed, 7 stuck' ring.ini
 expect_line sim.out 'stopped for ever: pause frames in a deadlock'
 
 say "samples: exact times, none while nothing is under way, an end"

@@ -9,6 +9,15 @@ sim() {
     timeout 120 "$LONGHAUL" sim "$@" >sim.out 2>sim.err </dev/null || fail "longhaul sim $* ended with $?"
 }
 
+# unfinished TEXT ARGUMENT...: as sim, but some flows never finish: status 1, and a line that has the text.
+unfinished() {
+    local status=0 text=$1
+    shift
+    timeout 120 "$LONGHAUL" sim "$@" >sim.out 2>sim.err </dev/null || status=$?
+    [ "$status" -eq 1 ] || fail "longhaul sim $* ended with $status, not 1"
+    expect_line sim.err "$text"
+}
+
 # wrong STATUS TEXT ARGUMENT...: ends with that status and one line on stderr that has the text.
 wrong() {
     local status=0 wanted=$1 text=$2

@@ -4,6 +4,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "../../cli/address.c"
+#include "../../cli/output.c"
 #include "../../cli/say.c"
 #include "../../cli/terminal.c"
 

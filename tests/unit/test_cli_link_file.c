@@ -6,6 +6,7 @@
 #include "../../cli/folder.c"
 #include "../../cli/json_read.c"
 #include "../../cli/result_file.c"
+#include "../../cli/output.c"
 #include "../../cli/say.c"
 #define take take_member
 #include "../../cli/link_file.c"

@@ -7,6 +7,7 @@
 #include "../../cli/option_help.c"
 #include "../../cli/option_value.c"
 #include "../../cli/options.c"
+#include "../../cli/output.c"
 #include "../../cli/say.c"
 #include "../../cli/suggest.c"
 #include "../../cli/terminal.c"

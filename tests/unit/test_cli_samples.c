@@ -5,6 +5,7 @@
  */
 #include "../../cli/loss_list.c"
 #include "../../cli/samples.c"
+#include "../../cli/output.c"
 #include "../../cli/say.c"
 #include "../../cli/terminal.c"
 /* Both have a longest piece. */

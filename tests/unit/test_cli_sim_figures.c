@@ -5,6 +5,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "../../cli/samples.c"
+#include "../../cli/output.c"
 #include "../../cli/say.c"
 #include "../../cli/sim_across.c"
 #include "../../cli/sim_figures.c"

@@ -127,7 +127,7 @@ static void test_bad_values(void **state)
     refuse("rtt=2500km", -LH_EINVAL, "rtt=2500km", "unit");
     refuse("delay=x", -LH_EINVAL, "delay=x", "number");
     refuse("jitter=1", -LH_EINVAL, "jitter=1", "unit");
-    refuse("rate=10G", -LH_EINVAL, "rate=10G", "Gbit");
+    refuse("rate=10GB", -LH_EINVAL, "rate=10GB", "Gbit");
     refuse("queue=1XiB", -LH_EINVAL, "queue=1XiB", "MiB");
     refuse("drop=head", -LH_EINVAL, "drop=head", "drop=tail");
     refuse("drop=", -LH_EINVAL, "drop=", "drop=tail");

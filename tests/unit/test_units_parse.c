@@ -56,6 +56,14 @@ static void refuse(parse_integer *parse, const char *text, int code, const char 
         assert_non_null(strstr(lh_last_error(), text));
 }
 
+/* Refused; the words name both spellings. */
+static void check_ambiguous(parse_integer *parse, const char *text, const char *one, const char *other)
+{
+    refuse(parse, text, -LH_EINVAL, one);
+    assert_non_null(strstr(lh_last_error(), other));
+    assert_non_null(strstr(lh_last_error(), "ambiguous"));
+}
+
 static void refuse_ratio(const char *text, int code)
 {
     double value = 4711;
@@ -113,6 +121,27 @@ static void test_rate_units(void **state)
     check_rate("1kbps", 1000);
     check_rate("1Mbit/s", 1000000);
     check_rate("0bit", 0);
+    check_rate("400G", 400000000000);
+    check_rate("2.5G", 2500000000);
+    check_rate("7k", 7000);
+    check_rate("7M", 7000000);
+    check_rate("7T", 7000000000000);
+}
+
+static void test_ambiguous(void **state)
+{
+    (void)state;
+    check_ambiguous(lh_parse_size, "64KB", "64kB", "64KiB");
+    check_ambiguous(lh_parse_size, "64kb", "64kB", "64KiB");
+    check_ambiguous(lh_parse_size, "64K", "64kB", "64KiB");
+    check_ambiguous(lh_parse_size, "64k", "64kB", "64KiB");
+    check_ambiguous(lh_parse_size, "128M", "128MB", "128MiB");
+    check_ambiguous(lh_parse_size, "128mb", "128MB", "128MiB");
+    check_ambiguous(lh_parse_size, "1.5G", "1.5GB", "1.5GiB");
+    check_ambiguous(lh_parse_size, "1.5Gb", "1.5GB", "1.5GiB");
+    check_ambiguous(lh_parse_size, "2T", "2TB", "2TiB");
+    check_ambiguous(lh_parse_size, "2tb", "2TB", "2TiB");
+    check_ambiguous(lh_parse_time, "5m", "5min", "5ms");
 }
 
 static void test_rate_limits(void **state)
@@ -132,6 +161,8 @@ static void test_time_units(void **state)
     check_time("9ms", 9000000);
     check_time("9s", 9000000000);
     check_time("9min", 540000000000);
+    check_time("1h", 3600000000000);
+    check_time("1.5h", 5400000000000);
     check_time("12.5ms", 12500000);
     check_time("0.001us", 1);
 }
@@ -147,14 +178,14 @@ static void test_time_limits(void **state)
 static void test_junk(void **state)
 {
     (void)state;
-    static const char *const sizes[] = {"",    " ",     "-1",  "+1",     " 1",   "1 ",   "1 B", "x",
-                                        "B",   ".5B",   "1.B", "1.5.5B", "1b",   "1KB",  "1kb", "1mib",
-                                        "1Ki", "1MiBB", "1e3", "0x10",   "1PiB", "1,5B", "١"};
+    static const char *const sizes[] = {"",    " ",     "-1",  "+1",     " 1",   "1 ",    "1 B",  "x",
+                                        "B",   ".5B",   "1.B", "1.5.5B", "1b",   "1kbit", "1KBB", "1mib",
+                                        "1Ki", "1MiBB", "1e3", "0x10",   "1PiB", "1,5B",  "١"};
     static const char *const rates[] = {
-        "",   "10",   "10G",  "10g",   "10Gb",    "10GB",   "10Gbits", "10Gbit/",    "10Gbit/S",  "10GBps",
+        "",   "10",   "10Gi", "10g",   "10Gb",    "10GB",   "10Gbits", "10Gbit/",    "10Gbit/S",  "10GBps",
         "/s", "10/s", "10ps", "-1bit", "10 Gbit", "10gbit", "10Kbit",  "10Gbit/s/s", "10Gbit/sps"};
-    static const char *const times[] = {"",      "25",    "25 ms", "25m",    "25MS",
-                                        "25sec", "-25ms", "1h",    "25msms", "s"};
+    static const char *const times[] = {"",      "25",    "25 ms", "25hr",   "25MS",
+                                        "25sec", "-25ms", "1H",    "25msms", "s"};
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
         refuse(lh_parse_size, sizes[i], -LH_EINVAL, "128MiB");
     for (size_t i = 0; i < sizeof rates / sizeof rates[0]; i++)
@@ -170,6 +201,10 @@ static void test_long_text_is_refused_with_short_words(void **state)
     memset(text, '1', sizeof text - 1);
     text[sizeof text - 1] = '\0';
     refuse(lh_parse_size, text, -LH_ERANGE, "128MiB");
+    text[sizeof text - 2] = 'M';
+    refuse(lh_parse_size, text, -LH_ERANGE, "128MiB");
+    memset(text, '0', sizeof text - 2);
+    check_ambiguous(lh_parse_size, text, "MB", "MiB");
     memset(text + 1, 'M', sizeof text - 2);
     refuse(lh_parse_size, text, -LH_EINVAL, "128MiB");
 }
@@ -204,11 +239,17 @@ static void test_ratio_limits_and_junk(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_size_units), cmocka_unit_test(test_size_limits),
-        cmocka_unit_test(test_rate_units), cmocka_unit_test(test_rate_limits),
-        cmocka_unit_test(test_time_units), cmocka_unit_test(test_time_limits),
-        cmocka_unit_test(test_junk),       cmocka_unit_test(test_long_text_is_refused_with_short_words),
-        cmocka_unit_test(test_ratios),     cmocka_unit_test(test_ratio_limits_and_junk),
+        cmocka_unit_test(test_size_units),
+        cmocka_unit_test(test_size_limits),
+        cmocka_unit_test(test_rate_units),
+        cmocka_unit_test(test_rate_limits),
+        cmocka_unit_test(test_time_units),
+        cmocka_unit_test(test_time_limits),
+        cmocka_unit_test(test_ambiguous),
+        cmocka_unit_test(test_junk),
+        cmocka_unit_test(test_long_text_is_refused_with_short_words),
+        cmocka_unit_test(test_ratios),
+        cmocka_unit_test(test_ratio_limits_and_junk),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -223,7 +223,7 @@ static struct message_slot *slot_of(const struct message_table *table, uint32_t 
 }
 
 struct tally {
-    uint64_t packets, bytes, duplicates, late;
+    uint64_t packets, bytes, duplicates, stale;
 };
 
 static void tally_flush(const struct tally *tally, struct lh_stats *stats)
@@ -232,15 +232,15 @@ static void tally_flush(const struct tally *tally, struct lh_stats *stats)
     fabric_count(stats, rx_bytes, tally->bytes);
     if (tally->duplicates)
         fabric_count(stats, rx_duplicate_packets, tally->duplicates);
-    if (tally->late)
-        fabric_count(stats, rx_late_packets, tally->late);
+    if (tally->stale)
+        fabric_count(stats, rx_stale_packets, tally->stale);
 }
 
 /* Packets of a batch that fall into one word of one message. They come in bursts, often of a few messages
  * in turn; so the bits of a run are gathered, and set with one atomic operation. */
 struct run {
     uint64_t key;              /* of word, message and generation: see key_of() */
-    struct message_slot *slot; /* NULL: they are late */
+    struct message_slot *slot; /* NULL: its use is over */
     uint64_t inside;           /* the packets of the word that the buffer has */
     uint64_t mask;             /* those that arrived */
     uint32_t packets;          /* how many, with duplicates */
@@ -282,7 +282,7 @@ static void add_to_run(const struct message_table *table, struct run *run,
                        const struct fabric_arrival *arrival, struct tally *tally)
 {
     if (!run->slot) {
-        tally->late++;
+        tally->stale++;
         return;
     }
     tally->packets++;

@@ -70,7 +70,7 @@ uint32_t message_slot_chunks_arrived(const struct message_slot *slot);
 bool message_slot_immediate(const struct message_table *table, const struct message_slot *slot,
                             uint32_t *immediate);
 
-/* Sets the bits of a batch that a fabric delivered. Counts packets, bytes, duplicates and late ones. */
+/* Sets the bits of a batch that a fabric delivered. Counts packets, bytes, duplicates and stale ones. */
 void message_table_on_arrivals(struct message_table *table, const struct fabric_arrival *arrivals,
                                uint32_t count, struct lh_stats *stats);
 

@@ -8,6 +8,7 @@
 #include "wire/roce.h"
 #include "world/exchange.h"
 #include "world/inside.h"
+#include "world/reports.h"
 #include "world/switches.h"
 #include "world/talk.h"
 
@@ -293,6 +294,9 @@ void check_counters(struct world *world, struct end *end)
     /* What comes so late that its slot has gone round all generations fits none of them but by its key. */
     if (inside_qp_slot_uses(end->qp) > own->attr[0].generations)
         bad -= stats.bad_key;
+    if (stats.rx_stale_packets > 0)
+        world_fail(world, "stale", "end %u: the fabric let %llu packets in whose slot was over",
+                   world_end_number(world, end), (unsigned long long)stats.rx_stale_packets);
     if (end->connection)
         check_economy(world, end, &stats);
     check_pace(world, end);
@@ -332,17 +336,22 @@ static void check_write(struct world *world, const struct pair *pair, const stru
 void check_sent(struct world *world, const struct sim_datagram *datagram)
 {
     struct roce_packet roce;
-    if (datagram->control || datagram->source_port < SIM_PORT_FIRST)
+    if (datagram->source_port < SIM_PORT_FIRST)
         return;
     uint16_t number = world->end_of_port[datagram->from * SIM_PORTS_MAX + (uint32_t)datagram->source_port -
                                          SIM_PORT_FIRST];
     if (number == WORLD_NOTHING)
         return;
-    if (roce_decode(datagram->data, datagram->bytes, &roce) != ROCE_OK)
-        world_fail(world, "beyond", "end %u sends what is no packet", number);
-    else
-        check_write(world, &world->pairs[number / 2], &roce);
     struct end *end = &world->pairs[number / 2].ends[number % 2];
+    if (roce_decode(datagram->data, datagram->bytes, &roce) != ROCE_OK) {
+        world_fail(world, "beyond", "end %u sends what is no packet", number);
+        return;
+    }
+    if (datagram->control) {
+        report_check_sent(world, end, roce.payload, roce.payload_bytes);
+        return;
+    }
+    check_write(world, &world->pairs[number / 2], &roce);
     end->sent_bytes += roce.payload_bytes;
     end->guessed |= !end->measured;
 }

@@ -50,6 +50,8 @@
     X(honest, "honest", "an honest packet was counted as bad")                                             \
     X(beyond, "beyond", "a packet goes beyond its slot")                                                   \
     X(cts, "cts", "a clear-to-send is longer than a slot")                                                 \
+    X(report, "reports", "an acknowledgement leaves out a chunk that arrived")                             \
+    X(stale, "stale", "a report of a slot that is over goes uncounted")                                    \
     X(error, "error", "a connection ends without a reason")                                                \
     X(fall, "abort", "the process falls over")                                                             \
     X(alarm, "hang", "the alarm rings of a call that does not return")
@@ -82,6 +84,7 @@ struct end {
     uint64_t sent_bytes; /* payload of data packets that left */
     bool guessed;        /* some of them left before a round trip was measured */
     bool measured;       /* that has been seen */
+    uint32_t messages_before; /* of the layer above: those before this waited when its turn began */
 };
 
 struct pair {

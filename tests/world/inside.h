@@ -42,6 +42,7 @@ struct inside_segment {
     uint32_t count;
     const uint8_t *extra;
     uint32_t extra_count;
+    bool cut; /* the message is shorter than the buffer */
 };
 /* False: that segment is not open. */
 bool inside_connection_segment(const struct lh_connection *connection, uint32_t sequence,

@@ -53,6 +53,7 @@ bool inside_connection_segment(const struct lh_connection *c, uint32_t sequence,
         .scheme = own->scheme->id,
         .chunks = own->bitmap,
         .count = (own->bytes + c->attr.chunk_bytes - 1) / c->attr.chunk_bytes,
+        .cut = own->bytes < own->posted_bytes,
         .extra = own->coded.bitmap,
         .extra_count = own->coded.bitmap ? own->coded.extra_chunks : 0,
     };

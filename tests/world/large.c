@@ -62,6 +62,10 @@ static void enlarge_message(struct enlarger *e, struct plan_event *event)
     uint64_t share = lh_prng_below(&e->prng, bytes);
     if (pair->raw && bytes > pair->attr[0].slot_bytes)
         bytes = pair->attr[0].slot_bytes;
+    if (pair->raw && event->bytes > pair->attr[0].slot_bytes) {
+        event->bytes = pair->attr[0].slot_bytes;
+        event->room = event->room < event->bytes ? event->room : event->bytes;
+    }
     if (!chosen || bytes <= event->bytes || bytes > e->left_bytes)
         return;
     e->left_bytes -= bytes;

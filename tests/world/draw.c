@@ -205,7 +205,7 @@ static void draw_automatic(struct plan *plan, struct lh_prng *prng)
  * when the life begins (large.h): without it, the life is what it was. */
 static void draw_scale(struct plan *plan, struct lh_prng *prng)
 {
-    bool large = is_on(prng, 0.03);
+    bool large = is_on(prng, 0.025);
     bool wrap = is_on(prng, 0.1);
     bool stale = is_on(prng, 0.1);
     plan->features |= (uint32_t)large << FEATURE_large;

@@ -32,8 +32,8 @@ uint32_t inside_connection_bounds(const struct lh_connection *c,
     return count;
 }
 
-void inside_connection_number(struct lh_connection *sender, struct lh_connection *receiver, uint32_t message,
-                              uint32_t segment)
+void inside_connection_number(struct lh_connection *sender, struct lh_connection *receiver,
+                              uint32_t message, uint32_t segment)
 {
     struct sender *s = &sender->sender;
     struct receiver *r = &receiver->receiver;

@@ -6,10 +6,10 @@
 
 #define ACK_CHUNKS     (64u * SR_ACK_WORDS_MAX)
 #define WORD_CHUNKS    64u
-#define WIDE_CHUNKS    1500u /* at most, of a slot of several words */
-#define RAW_CHUNKS     400u  /* a user of SDR receives looks at each of them every time */
-#define WIDE_BYTES     ((uint64_t)768 << 10) /* of all messages that are made longer */
-#define HUGE_BYTES     ((uint64_t)4 << 20)
+#define WIDE_CHUNKS    1500u                 /* at most, of a slot of several words */
+#define RAW_CHUNKS     400u                  /* a user of SDR receives looks at each of them every time */
+#define WIDE_BYTES     ((uint64_t)512 << 10) /* of all messages that are made longer */
+#define HUGE_BYTES     ((uint64_t)3 << 20)
 #define HUGE_SLOTS_MAX 4u
 #define STRETCH_MAX    6u
 #define SENDING_MAX_NS (2 * LH_NS_PER_S)
@@ -109,7 +109,7 @@ void plan_enlarge(struct plan *plan)
     if (!plan_has(plan, FEATURE_large))
         return;
     lh_prng_seed(&e.prng, plan->seed ^ 0x1A26E);
-    e.huge = lh_prng_chance(&e.prng, 0.15);
+    e.huge = lh_prng_chance(&e.prng, 0.1);
     uint64_t bytes = e.huge ? HUGE_BYTES : WIDE_BYTES;
     e.left_bytes = bytes;
     for (uint32_t i = 0; i < plan->pair_count; i++)

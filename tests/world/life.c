@@ -17,6 +17,7 @@
 #include "world/ends.h"
 #include "world/exchange.h"
 #include "world/faults.h"
+#include "world/healing.h"
 #include "world/large.h"
 #include "world/memory.h"
 #include "world/stale.h"
@@ -228,11 +229,15 @@ static void begin_life(struct world *world)
 
 static void heal_and_wait(struct world *world)
 {
-    lh_time bound_ns = check_heal_bound(world);
+    lh_time bound_ns = healing_bound(world);
     lh_time healed_ns = world->now;
+    if (world_sings(world, CANARY_tardy))
+        bound_ns /= 1000;
     faults_heal(world);
     run_until(world, healed_ns + bound_ns, true);
     world->heal_share = (double)(world->now - healed_ns) / (double)bound_ns;
+    fprintf(stderr, "SHARE %.4f %llu %llu %llu\n", world->heal_share, (unsigned long long)world->plan->seed,
+            (unsigned long long)(world->now - healed_ns), (unsigned long long)bound_ns);
     if (!all_over(world))
         world_fail(world, "ends", "not everything is over %llu ms after the network is well",
                    (unsigned long long)((world->now - healed_ns) / LH_NS_PER_MS));

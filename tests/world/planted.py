@@ -19,6 +19,8 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
+ACK_COPY = "    memcpy(ack.bitmap, arrivals->bits + receiver->next_word, ack.words * sizeof(uint64_t));\n"
+
 # name: (what is wrong, [(file, old, new), ...])
 BUGS = {
     "generation": ("packets of an earlier use of a slot are taken for those of the present one", [
@@ -80,6 +82,63 @@ BUGS = {
          "    if (before->state != RECV_OPEN || message->posted * other >= message->room)\n"
          "        other = message->segment_bytes;\n"
          "    uint64_t offset = message->posted * other;"),
+    ]),
+    "ack-highest": ("the highest chunk that has arrived is left out of each acknowledgement", [
+        ("src/reliability/sr_receiver.c", ACK_COPY, ACK_COPY +
+         "    for (uint32_t w = ack.words; w > 0; w--)\n"
+         "        if (ack.bitmap[w - 1] != 0) {\n"
+         "            ack.bitmap[w - 1] &= ~((uint64_t)1 << (63 - __builtin_clzll(ack.bitmap[w - 1])));\n"
+         "            break;\n"
+         "        }\n"),
+    ]),
+    "ack-words": ("the words of an acknowledgement from the second on repeat the first", [
+        ("src/reliability/sr_receiver.c", ACK_COPY, ACK_COPY +
+         "    for (uint32_t w = 1; w < ack.words; w++)\n"
+         "        ack.bitmap[w] = ack.bitmap[0];\n"),
+    ]),
+    "ack-parts": ("of what one acknowledgement cannot hold, the rest is never told", [
+        ("src/reliability/sr_receiver.c", "        if (receiver->next_word >= receiver->end_word)\n", ""),
+    ]),
+    "late-table": ("the message table alone takes packets of an earlier use of a slot", [
+        ("src/sdr/message_table.c", "return slot->open && slot->generation == generation ? slot : NULL;",
+         "(void)generation;\n    return slot->open ? slot : NULL;"),
+    ]),
+    "closed-table": ("the message table alone takes packets of a slot that is closed", [
+        ("src/sdr/message_table.c", "return slot->open && slot->generation == generation ? slot : NULL;",
+         "return slot->generation == generation ? slot : NULL;"),
+    ]),
+    "late-fabric": ("the fabric alone takes packets of an earlier use of a slot, when their key fits", [
+        ("src/fabric/rx_check.c", "if (!entry->open || entry->bound.generation != generation)",
+         "(void)generation;\n    if (!entry->open)"),
+    ]),
+    "any-key": ("the fabric takes packets with any key", [
+        ("src/fabric/rx_check.c", "if (packet->rkey != entry->rkey)", "if (false)"),
+    ]),
+    "blind-backoff": ("repeats of a clear-to-send that were counted before a round trip was known double it", [
+        ("src/sdr/clear_to_send.c",
+         "    lh_time wait = announcer->waited_ns < most / 2 ? 2 * announcer->waited_ns : most;\n"
+         "    announcer->waited_ns = wait > least ? wait : least;\n"
+         "    return announcer->waited_ns;",
+         "    lh_time doublings = announcer->waited_ns < REPEAT_BACKOFF_MAX ? announcer->waited_ns : REPEAT_BACKOFF_MAX;\n"
+         "    announcer->waited_ns++;\n"
+         "    return least << doublings < most ? least << doublings : most;"),
+    ]),
+    "slow-timeout": ("a chunk's timeout is forty times as long as it should be", [
+        ("src/reliability/sr_rto.c", "return sr_after(rto->groups[rto->oldest % SR_RTO_GROUPS].last_ns, "
+         "sr_rto_span(rto, timing));",
+         "return sr_after(rto->groups[rto->oldest % SR_RTO_GROUPS].last_ns, 40 * sr_rto_span(rto, timing));"),
+    ]),
+    "one-repair": ("of what is lost, one run is sent again a round trip", [
+        ("src/reliability/sr_sender.c",
+         "        on_injection(sender, run, again, timing, view->now);\n        budget -= run.count;\n",
+         "        on_injection(sender, run, again, timing, view->now);\n        budget -= run.count;\n"
+         "        if (again)\n            break;\n"),
+    ]),
+    "wrap-number": ("numbers of messages and segments that have wrapped count as older", [
+        ("src/connection/number.h", "return (int32_t)(a - b) < 0;", "return a < b;"),
+    ]),
+    "wrap-sequence": ("sequences of clear-to-sends that have wrapped count as older", [
+        ("src/sdr/clear_to_send.c", "return (int32_t)(a - b) < 0;", "return a < b;"),
     ]),
 }
 

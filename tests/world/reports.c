@@ -12,7 +12,7 @@
 
 struct report {
     struct world *world;
-    const struct end *end;
+    struct end *end;
     uint32_t sequence;
     bool fresh; /* it was written in this turn, and nothing arrives within one */
     const struct inside_segment *truth;
@@ -67,6 +67,21 @@ static void check_bits(const struct report *r, const struct sr_ack *ack, uint32_
                    world_end_number(r->world, r->end), missing, r->sequence);
 }
 
+/* What does not fit one acknowledgement comes with the next. */
+static void check_parts(const struct report *r, const struct sr_ack *ack)
+{
+    struct end *end = r->end;
+    uint32_t below = ack->base + 64u * ack->words;
+    if (end->told_below > 0 && end->told_segment == r->sequence && ack->base < end->told_below)
+        world_fail(r->world, "reports", "end %u never tells of chunks of segment %u from %u on",
+                   world_end_number(r->world, end), r->sequence, end->told_below);
+    end->told_segment = r->sequence;
+    end->told_below = 0;
+    if (r->fresh && ack->words == SR_ACK_WORDS_MAX && below < r->truth->count &&
+        count_chunks(r->truth->chunks, below, r->truth->count) > 0)
+        end->told_below = below;
+}
+
 static void drop_highest(struct sr_ack *ack)
 {
     for (uint32_t w = ack->words; w > 0; w--)
@@ -92,6 +107,7 @@ static void check_selective_repeat(const struct report *r, const uint8_t *data, 
         world_fail(r->world, "reports", "end %u says that all %u chunks of segment %u have arrived",
                    world_end_number(r->world, r->end), ack.cumulative, r->sequence);
     check_bits(r, &ack, unknown);
+    check_parts(r, &ack);
 }
 
 static void check_erasure_code(const struct report *r, const uint8_t *data, size_t bytes)

@@ -11,6 +11,7 @@
 #define WIDE_BYTES     ((uint64_t)512 << 10) /* of all messages that are made longer */
 #define HUGE_BYTES     ((uint64_t)3 << 20)
 #define HUGE_SLOTS_MAX 4u
+#define ROOMY_BYTES    ((uint64_t)8 << 20)
 #define STRETCH_MAX    6u
 #define SENDING_MAX_NS (2 * LH_NS_PER_S)
 #define BITS_PER_BYTE  8u
@@ -34,11 +35,15 @@ static void enlarge_slots(struct enlarger *e, struct plan_pair *pair)
     attr->slot_bytes = attr->chunk_bytes * (huge ? most : wide);
     if (huge && attr->slots > HUGE_SLOTS_MAX)
         attr->slots = HUGE_SLOTS_MAX;
-    attr->receive_buffer_bytes = draw_spread(&e->prng, 65536, 8u << 20);
+    attr->receive_buffer_bytes = draw_spread(&e->prng, 65536, ROOMY_BYTES);
+    /* All of it at once: only then do many chunks arrive behind the first that is missing. */
+    bool roomy = lh_prng_chance(&e->prng, 0.6);
+    if (roomy)
+        attr->receive_buffer_bytes = ROOMY_BYTES;
     pair->attr[1] = pair->attr[0];
     for (uint32_t side = 0; side < 2; side++) {
-        uint64_t chunks = draw_spread(&e->prng, WORD_CHUNKS, huge ? 2 * ACK_CHUNKS : 2 * WIDE_CHUNKS);
-        pair->attr[side].window_bytes = attr->chunk_bytes * chunks;
+        uint64_t chunks = draw_spread(&e->prng, WORD_CHUNKS, 2 * WIDE_CHUNKS);
+        pair->attr[side].window_bytes = roomy ? ROOMY_BYTES : attr->chunk_bytes * chunks;
         if (pair->coded[side][0] != '\0')
             draw_code(&pair->attr[side], &e->prng, pair->coded[side], sizeof pair->coded[side]);
     }

@@ -236,8 +236,6 @@ static void heal_and_wait(struct world *world)
     faults_heal(world);
     run_until(world, healed_ns + bound_ns, true);
     world->heal_share = (double)(world->now - healed_ns) / (double)bound_ns;
-    fprintf(stderr, "SHARE %.4f %llu %llu %llu\n", world->heal_share, (unsigned long long)world->plan->seed,
-            (unsigned long long)(world->now - healed_ns), (unsigned long long)bound_ns);
     if (!all_over(world))
         world_fail(world, "ends", "not everything is over %llu ms after the network is well",
                    (unsigned long long)((world->now - healed_ns) / LH_NS_PER_MS));

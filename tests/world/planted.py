@@ -128,11 +128,35 @@ BUGS = {
          "sr_rto_span(rto, timing));",
          "return sr_after(rto->groups[rto->oldest % SR_RTO_GROUPS].last_ns, 40 * sr_rto_span(rto, timing));"),
     ]),
-    "one-repair": ("of what is lost, one run is sent again a round trip", [
-        ("src/reliability/sr_sender.c",
-         "        on_injection(sender, run, again, timing, view->now);\n        budget -= run.count;\n",
-         "        on_injection(sender, run, again, timing, view->now);\n        budget -= run.count;\n"
-         "        if (again)\n            break;\n"),
+    "any-place": ("the fabric alone takes a packet whose address and immediate name different places", [
+        ("src/fabric/rx_check.c",
+         "if (fields.message != slot || offset != (uint64_t)fields.packet * table->attr.mtu_bytes)", "if (false)"),
+    ]),
+    "any-length": ("the fabric takes packets that go on behind the buffer", [
+        ("src/fabric/rx_check.c",
+         "if (offset > entry->bound.length_bytes || packet->payload_bytes > entry->bound.length_bytes - offset)",
+         "if (false)"),
+    ]),
+    "any-channel": ("the fabric takes packets on any channel", [
+        ("src/fabric/rx_check.c",
+         "if (fabric_channel_of(fields.packet, attr->stripe_packets, attr->channels) != channel)", "if (false)"),
+    ]),
+    "any-token": ("control messages of an earlier life are taken", [
+        ("src/sdr/qp_control.c", "if (message.header.token != qp->token) {", "if (false) {"),
+    ]),
+    "beyond-table": ("the message table alone marks packets behind the buffer", [
+        ("src/sdr/message_table.c", "uint64_t bit = (uint64_t)(arrival->bytes > 0) << place & run->inside;",
+         "uint64_t bit = (uint64_t)(arrival->bytes > 0) << place;"),
+    ]),
+    "again-memory": ("the fabric alone writes a payload that has arrived before", [
+        ("src/fabric/rx_check.c", "if ((word >> (fields.packet % 64)) & 1)", "if (false)"),
+    ]),
+    "any-ack": ("an acknowledgement of what was never sent is taken", [
+        ("src/reliability/sr_sender.c", "if (sr_ack_decode(data, bytes, &ack) != 0 || ack_impossible(sender, &ack)) {",
+         "if (sr_ack_decode(data, bytes, &ack) != 0) {"),
+    ]),
+    "any-lengths": ("lengths of a segment that cannot be are taken", [
+        ("src/connection/receiver.c", "if (!lengths_possible(segment, message, told)) {", "if (false) {"),
     ]),
     "wrap-number": ("numbers of messages and segments that have wrapped count as older", [
         ("src/connection/number.h", "return (int32_t)(a - b) < 0;", "return a < b;"),

@@ -137,10 +137,6 @@ BUGS = {
          "if (offset > entry->bound.length_bytes || packet->payload_bytes > entry->bound.length_bytes - offset)",
          "if (false)"),
     ]),
-    "any-channel": ("the fabric takes packets on any channel", [
-        ("src/fabric/rx_check.c",
-         "if (fabric_channel_of(fields.packet, attr->stripe_packets, attr->channels) != channel)", "if (false)"),
-    ]),
     "any-token": ("control messages of an earlier life are taken", [
         ("src/sdr/qp_control.c", "if (message.header.token != qp->token) {", "if (false) {"),
     ]),

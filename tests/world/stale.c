@@ -72,12 +72,37 @@ static struct fabric_arrival draw_report(const struct message_table *table, uint
     return report;
 }
 
+/* A packet that lies behind the buffer of a slot that is open marks nothing. Its fragment of the immediate
+ * would count, so that the immediate must be there already. */
+static void report_beyond(struct message_table *table, uint32_t number, struct fabric_arrival *report,
+                          struct lh_stats *stats)
+{
+    struct immediate_fields fields = immediate_part(table->shape.split, report->immediate);
+    const struct message_slot *slot = &table->slots[fields.message];
+    uint32_t immediate;
+    if (report->bytes == 0 || slot->packet_count == table->packets_max ||
+        !message_slot_immediate(table, slot, &immediate))
+        return;
+    uint64_t beyond = lh_prng_below(&prng, table->packets_max - slot->packet_count);
+    fields.packet = slot->packet_count + (uint32_t)beyond;
+    report->immediate = immediate_join(table->shape.split, fields);
+    uint64_t word = slot->packets[fields.packet / 64];
+    __real_message_table_on_arrivals(table, report, 1, stats);
+    if (slot->packets[fields.packet / 64] != word)
+        world_fail(where, "stale", "end %u marks packet %u of slot %u, which has %u", number, fields.packet,
+                   fields.message, slot->packet_count);
+    stats->rx_packets--; /* nothing has come */
+    stats->rx_bytes -= report->bytes;
+}
+
 static void report_late(struct message_table *table, uint32_t number, struct lh_stats *stats)
 {
     struct fabric_arrival report = draw_report(table, number);
-    uint64_t before = stats->rx_stale_packets;
-    if (fits(table, &report))
+    if (fits(table, &report)) {
+        report_beyond(table, number, &report, stats);
         return;
+    }
+    uint64_t before = stats->rx_stale_packets;
     __real_message_table_on_arrivals(table, &report, 1, stats);
     if (world_sings_once(where, CANARY_stale))
         before++;

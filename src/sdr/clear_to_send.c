@@ -34,11 +34,16 @@ bool cts_announce(struct cts_announcer *announcer, struct control_cts *entry)
     return true;
 }
 
-static lh_time repeat_span(const struct cts_announcer *announcer, lh_time overdue_ns)
+/* Twice as long as the last time. What was waited counts, and not how often: before a round trip was measured
+ * repeats are a millisecond apart, and as many doublings of what was measured then could be minutes. */
+static lh_time next_wait(struct cts_announcer *announcer, lh_time overdue_ns)
 {
-    lh_time span = overdue_ns ? overdue_ns : CTS_FIRST_REPEAT_NS;
-    uint32_t doublings = announcer->repeats < REPEAT_BACKOFF_MAX ? announcer->repeats : REPEAT_BACKOFF_MAX;
-    return span < SPAN_MAX_NS ? span << doublings : SPAN_MAX_NS << doublings;
+    lh_time least = overdue_ns ? overdue_ns : CTS_FIRST_REPEAT_NS;
+    least = least < SPAN_MAX_NS ? least : SPAN_MAX_NS;
+    lh_time most = least << REPEAT_BACKOFF_MAX;
+    lh_time wait = announcer->waited_ns < most / 2 ? 2 * announcer->waited_ns : most;
+    announcer->waited_ns = wait > least ? wait : least;
+    return announcer->waited_ns;
 }
 
 bool cts_on_heard(struct cts_announcer *announcer, uint32_t next, lh_time now, lh_time overdue_ns)
@@ -46,9 +51,9 @@ bool cts_on_heard(struct cts_announcer *announcer, uint32_t next, lh_time now, l
     if (!before(announcer->heard, next) || before(announcer->announced, next))
         return false;
     announcer->heard = next;
-    announcer->repeats = 0;
+    announcer->waited_ns = 0;
     announcer->repeat_at =
-        next == announcer->announced ? LH_TIME_NEVER : now + repeat_span(announcer, overdue_ns);
+        next == announcer->announced ? LH_TIME_NEVER : now + next_wait(announcer, overdue_ns);
     return true;
 }
 
@@ -62,7 +67,7 @@ uint32_t cts_collect(struct cts_announcer *announcer, lh_time now, lh_time overd
         out[count++] = announcer->ring[announcer->announced++ & (announcer->size - 1)];
     if (count > 0) {
         if (announcer->repeat_at == LH_TIME_NEVER)
-            announcer->repeat_at = now + repeat_span(announcer, overdue_ns);
+            announcer->repeat_at = now + next_wait(announcer, overdue_ns);
         return count;
     }
     if (now < announcer->repeat_at)
@@ -72,8 +77,7 @@ uint32_t cts_collect(struct cts_announcer *announcer, lh_time now, lh_time overd
     for (uint32_t s = announcer->heard; count < room && s != announcer->announced; s++)
         out[count++] = announcer->ring[s & (announcer->size - 1)];
     *repeated = count;
-    announcer->repeats++;
-    announcer->repeat_at = now + repeat_span(announcer, overdue_ns);
+    announcer->repeat_at = now + next_wait(announcer, overdue_ns);
     assert(count > 0);
     return count;
 }
@@ -83,13 +87,15 @@ void cts_on_refused(struct cts_announcer *announcer, uint32_t count, uint32_t re
     assert(repeated == 0 || repeated == count);
     assert(count <= announcer->announced - announcer->heard);
     if (repeated) {
-        announcer->repeats--;
+        announcer->waited_ns /= 2;
         announcer->repeat_at = now;
         return;
     }
     announcer->announced -= count;
-    if (announcer->announced == announcer->heard)
+    if (announcer->announced == announcer->heard) {
+        announcer->waited_ns = 0;
         announcer->repeat_at = LH_TIME_NEVER;
+    }
 }
 
 lh_time cts_announcer_next(const struct cts_announcer *announcer)

@@ -26,7 +26,7 @@ struct cts_announcer {
     uint32_t next;      /* sequence of the next receive */
     uint32_t announced; /* sequences before this were sent at least once */
     uint32_t heard;     /* the peer has heard all before this */
-    uint32_t repeats;   /* of the oldest since it was last heard from: backs off */
+    lh_time waited_ns;  /* for an answer, the last time; 0: it was heard from since. Backs off */
     lh_time repeat_at;  /* LH_TIME_NEVER when everything was heard */
 };
 

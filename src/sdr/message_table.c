@@ -227,7 +227,7 @@ static struct message_slot *slot_of(const struct message_table *table, uint32_t 
 }
 
 struct tally {
-    uint64_t packets, bytes, duplicates, late, refused;
+    uint64_t packets, bytes, duplicates, stale, refused;
 };
 
 static void tally_flush(const struct tally *tally, struct lh_stats *stats)
@@ -236,8 +236,8 @@ static void tally_flush(const struct tally *tally, struct lh_stats *stats)
     fabric_count(stats, rx_bytes, tally->bytes);
     if (tally->duplicates)
         fabric_count(stats, rx_duplicate_packets, tally->duplicates);
-    if (tally->late)
-        fabric_count(stats, rx_late_packets, tally->late);
+    if (tally->stale)
+        fabric_count(stats, rx_stale_packets, tally->stale);
     if (tally->refused)
         fabric_count(stats, bad_length, tally->refused);
 }
@@ -246,7 +246,7 @@ static void tally_flush(const struct tally *tally, struct lh_stats *stats)
  * in turn; so the bits of a run are gathered, and set with one atomic operation. */
 struct run {
     uint64_t key;              /* of word, message and generation: see key_of() */
-    struct message_slot *slot; /* NULL: they are late */
+    struct message_slot *slot; /* NULL: its use is over */
     uint64_t inside;           /* the packets of the word that the buffer has */
     uint64_t mask;             /* those that arrived */
     uint32_t packets;          /* how many, with duplicates */
@@ -307,7 +307,7 @@ static void add_to_run(const struct message_table *table, struct run *run,
                        const struct fabric_arrival *arrival, struct tally *tally)
 {
     if (!run->slot) {
-        tally->late++;
+        tally->stale++;
         return;
     }
     tally->packets++;
@@ -327,7 +327,7 @@ static void take_short(const struct message_table *table, const struct fabric_ar
     struct immediate_fields fields = immediate_part(table->shape.split, arrival->immediate);
     struct message_slot *slot = slot_of(table, fields.message, arrival->generation);
     if (!slot) {
-        tally->late++;
+        tally->stale++;
         return;
     }
     uint32_t word = fields.packet / WORD_PACKETS;

@@ -177,6 +177,30 @@ static void test_repeat_without_round_trip(void **state)
 }
 
 /* A peer can make up any round trip: the timer stays in the future. */
+/* Until a round trip is known, repeats are close. How often they were made says nothing of what to wait when
+ * it is: the waits go on from what was waited. */
+static void test_round_trip_known_after_repeats(void **state)
+{
+    (void)state;
+    struct sides s;
+    struct control_cts out[ROOM];
+    uint32_t repeated;
+    setup(&s, 0);
+    announce(&s, 1);
+    assert_int_equal(collect(&s, 0, 0, out, &repeated), 1);
+    lh_time expiry = 0;
+    for (uint32_t turn = 0; turn < 4; turn++) {
+        expiry += CTS_FIRST_REPEAT_NS << turn;
+        assert_int_equal(collect(&s, expiry, 0, out, &repeated), 1);
+    }
+    expiry += CTS_FIRST_REPEAT_NS << 4;
+    for (uint32_t turn = 0; turn < 8; turn++) {
+        assert_int_equal(cts_announcer_next(&s.announcer), expiry);
+        assert_int_equal(collect(&s, expiry, OVERDUE, out, &repeated), 1);
+        expiry += OVERDUE << (turn < 6 ? turn : 6);
+    }
+}
+
 static void test_made_up_round_trip(void **state)
 {
     (void)state;
@@ -351,6 +375,7 @@ int main(void)
         cmocka_unit_test(test_repeat_at_expiry),
         cmocka_unit_test(test_fresh_beside_overdue),
         cmocka_unit_test(test_repeat_without_round_trip),
+        cmocka_unit_test(test_round_trip_known_after_repeats),
         cmocka_unit_test(test_made_up_round_trip),
         cmocka_unit_test(test_refused_by_the_fabric),
         cmocka_unit_test(test_little_room),

@@ -184,7 +184,7 @@ static void test_shapes_and_lengths(void **state)
                 check_length(&f, lengths[i], &prng, i % 2 == 0);
                 check_length(&f, lengths[i], &prng, i % 2 == 1);
             }
-            assert_int_equal(f.stats.rx_late_packets, 0);
+            assert_int_equal(f.stats.rx_stale_packets, 0);
             teardown(&f);
         }
 }
@@ -422,7 +422,7 @@ static void test_other_generations_change_nothing(void **state)
         uint8_t own = use % GENERATIONS;
         f.generation = own;
         arrive(&f, 2, 3); /* the slot is closed, of whatever generation it will be */
-        assert_int_equal(f.stats.rx_late_packets, ++late);
+        assert_int_equal(f.stats.rx_stale_packets, ++late);
         message_slot_open(&f.table, 2, 16 * MTU);
         assert_int_equal(f.table.slots[2].generation, own);
         for (uint8_t g = 0; g < GENERATIONS; g++) {
@@ -430,7 +430,7 @@ static void test_other_generations_change_nothing(void **state)
             if (g == own)
                 continue;
             arrive(&f, 2, g);
-            assert_int_equal(f.stats.rx_late_packets, ++late);
+            assert_int_equal(f.stats.rx_stale_packets, ++late);
         }
         check(&f, 2, &nothing);
         assert_int_equal(atomic_load(&f.table.slots[2].fragments), 0);
@@ -453,7 +453,7 @@ static void test_nonsense_is_harmless(void **state)
     message_slot_open(&f.table, 0, 20 * MTU);
     arrive(&f, SLOTS, 0);
     arrive(&f, 1023, 5);
-    assert_int_equal(f.stats.rx_late_packets, 2);
+    assert_int_equal(f.stats.rx_stale_packets, 2);
     arrive(&f, 0, 20); /* past the buffer: a fabric refuses it; the table must not fall over */
     arrive(&f, 0, (1u << 18) - 1);
     check(&f, 0, &nothing);
@@ -491,7 +491,7 @@ static void test_mixed_batch(void **state)
     message_table_on_arrivals(&f.table, batch, 8, &f.stats);
     assert_int_equal(f.stats.rx_packets, 16 + 7);
     assert_int_equal(f.stats.rx_duplicate_packets, 1);
-    assert_int_equal(f.stats.rx_late_packets, 1);
+    assert_int_equal(f.stats.rx_stale_packets, 1);
     assert_int_equal(f.table.slots[0].packets[0], 0xF);
     assert_int_equal(f.table.slots[0].packets[1] & 3, 2);
     assert_int_equal(f.table.slots[1].packets[0], 4);

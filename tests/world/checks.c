@@ -8,6 +8,7 @@
 #include "wire/roce.h"
 #include "world/exchange.h"
 #include "world/inside.h"
+#include "world/reports.h"
 #include "world/switches.h"
 #include "world/talk.h"
 
@@ -293,6 +294,9 @@ void check_counters(struct world *world, struct end *end)
     /* What comes so late that its slot has gone round all generations fits none of them but by its key. */
     if (inside_qp_slot_uses(end->qp) > own->attr[0].generations)
         bad -= stats.bad_key;
+    if (stats.rx_stale_packets > 0)
+        world_fail(world, "stale", "end %u: the fabric let %llu packets in whose slot was over",
+                   world_end_number(world, end), (unsigned long long)stats.rx_stale_packets);
     if (end->connection)
         check_economy(world, end, &stats);
     check_pace(world, end);
@@ -332,55 +336,22 @@ static void check_write(struct world *world, const struct pair *pair, const stru
 void check_sent(struct world *world, const struct sim_datagram *datagram)
 {
     struct roce_packet roce;
-    if (datagram->control || datagram->source_port < SIM_PORT_FIRST)
+    if (datagram->source_port < SIM_PORT_FIRST)
         return;
     uint16_t number = world->end_of_port[datagram->from * SIM_PORTS_MAX + (uint32_t)datagram->source_port -
                                          SIM_PORT_FIRST];
     if (number == WORLD_NOTHING)
         return;
-    if (roce_decode(datagram->data, datagram->bytes, &roce) != ROCE_OK)
-        world_fail(world, "beyond", "end %u sends what is no packet", number);
-    else
-        check_write(world, &world->pairs[number / 2], &roce);
     struct end *end = &world->pairs[number / 2].ends[number % 2];
+    if (roce_decode(datagram->data, datagram->bytes, &roce) != ROCE_OK) {
+        world_fail(world, "beyond", "end %u sends what is no packet", number);
+        return;
+    }
+    if (datagram->control) {
+        report_check_sent(world, end, roce.payload, roce.payload_bytes);
+        return;
+    }
+    check_write(world, &world->pairs[number / 2], &roce);
     end->sent_bytes += roce.payload_bytes;
     end->guessed |= !end->measured;
-}
-
-/* ---- how long it may take ---------------------------------------------------------------------------- */
-
-/* Small queues in a switched network drop most of what comes faster than they let out, faults or not: then
- * it is a few packets a round trip that arrive. */
-static lh_time switched_bound(const struct world *world, const struct pair *pair)
-{
-    if (!plan_has(world->plan, FEATURE_switches))
-        return 0;
-    uint64_t packets = world->bytes_asked / pair->plan->attr[0].mtu_bytes + 1;
-    return packets * check_rtt_well(world, pair) + 8 * switches_most_ns(world->plan, world->bytes_asked);
-}
-
-/* When the network is well, every timer that runs was set from what was measured before. The longest span
- * is an overdue time (at most six of the longest round trip: smoothed + 4 variances, which starts at half
- * of it), doubled six times (repeats of clear-to-sends and verdicts), or the 100 ms of an unmeasured path,
- * so doubled. After that come what the messages themselves take, and, for ends whose peer is gone, the
- * silence after which they give up; it counts anew when a host was not run. */
-static lh_time pair_bound(const struct world *world, const struct pair *pair)
-{
-    lh_time longest_ns = pair->rtt_most_ns + pair->delays_ns;
-    lh_time bound_ns = 7 * LH_NS_PER_S + 6 * 64 * longest_ns;
-    bound_ns += switched_bound(world, pair);
-    bound_ns += pair->plan->raw ? exchange_bound(world, pair) : talk_bound(world, pair);
-    if (pair->may_end || !pair->trusted)
-        bound_ns += 2 * pair->plan->peer_timeout_ns;
-    return bound_ns;
-}
-
-lh_time check_heal_bound(const struct world *world)
-{
-    lh_time bound_ns = 0;
-    for (uint32_t i = 0; i < world->plan->pair_count; i++) {
-        lh_time own_ns = pair_bound(world, &world->pairs[i]);
-        bound_ns = own_ns > bound_ns ? own_ns : bound_ns;
-    }
-    return bound_ns;
 }

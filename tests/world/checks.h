@@ -24,8 +24,6 @@ void check_sent(struct world *world, const struct sim_datagram *datagram);
 
 /* A round trip of a pair whose network is well. */
 lh_time check_rtt_well(const struct world *world, const struct pair *pair);
-/* How long after the network is well everything must have ended. */
-lh_time check_heal_bound(const struct world *world);
 
 /* Index of the first byte that differs, or `bytes`. */
 size_t check_first_difference(const uint8_t *a, const uint8_t *b, size_t bytes);

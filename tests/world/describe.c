@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "world/large.h"
 #include "world/switches.h"
 
 #define WORD_MAX 32u
@@ -76,8 +77,12 @@ static void describe_event(FILE *out, const struct plan_event *event, uint32_t n
     fputc('\n', out);
 }
 
-void describe_plan(FILE *out, const struct plan *plan)
+void describe_plan(FILE *out, const struct plan *drawn)
 {
+    static struct plan enlarged;
+    const struct plan *plan = &enlarged;
+    enlarged = *drawn;
+    plan_enlarge(&enlarged);
     fprintf(out, "seed %llu: %u hosts, %u pairs, well after %llu us; features:", (wide)plan->seed,
             plan->hosts, plan->pair_count, (wide)(plan->heal_ns / LH_NS_PER_US));
     for (uint32_t f = 0; f < FEATURE_COUNT; f++)

@@ -7,13 +7,12 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "world/plan.h"
+#include "world/draw.h"
 
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "base/prng.h"
 #include "world/switches.h"
 
 enum draw_part {
@@ -24,21 +23,16 @@ enum draw_part {
     PART_SWITCHES,
     PART_CODES,
     PART_AUTO,
+    PART_SCALE,
     PART_PAIRS = 16, /* and one more for each pair */
 };
 
-static uint64_t between(struct lh_prng *prng, uint64_t low, uint64_t high)
-{
-    return low + lh_prng_below(prng, high - low + 1);
-}
-
-/* Small values as likely as large ones: a random number of bits, then the bits. */
-static uint64_t spread(struct lh_prng *prng, uint64_t low, uint64_t high)
+uint64_t draw_spread(struct lh_prng *prng, uint64_t low, uint64_t high)
 {
     uint64_t range = high / low;
     uint64_t doublings = 63 - (uint64_t)__builtin_clzll(range);
     uint64_t base = low << lh_prng_below(prng, doublings + 1);
-    uint64_t value = between(prng, base, 2 * base);
+    uint64_t value = draw_between(prng, base, 2 * base);
     return value < high ? value : high;
 }
 
@@ -60,25 +54,25 @@ static void draw_shape(struct plan *plan, struct lh_prng *prng, bool *wild)
         if (on && (*wild || !harm))
             plan->features |= 1u << f;
     }
-    plan->poll_share = (uint32_t)between(prng, 1, 8);
+    plan->poll_share = (uint32_t)draw_between(prng, 1, 8);
     bool big = is_on(prng, 0.02);
-    plan->pair_count = (uint32_t)between(prng, 1, big ? PLAN_PAIRS_MAX : 2);
+    plan->pair_count = (uint32_t)draw_between(prng, 1, big ? PLAN_PAIRS_MAX : 2);
 }
 
 static void draw_link(struct lh_link_spec *link, struct lh_prng *prng, lh_time delay_ns)
 {
-    link->delay_ns = between(prng, delay_ns / 2 + 1, 2 * delay_ns);
-    link->rate_bps = spread(prng, 20000000, 100000000000u);
+    link->delay_ns = draw_between(prng, delay_ns / 2 + 1, 2 * delay_ns);
+    link->rate_bps = draw_spread(prng, 20000000, 100000000000u);
     bool bad = is_on(prng, 0.25);
     link->loss = lh_prng_double(prng) * (bad ? 0.5 : 0.08);
-    link->burst_packets = (double)spread(prng, 2, 32);
+    link->burst_packets = (double)draw_spread(prng, 2, 32);
     link->reorder = lh_prng_double(prng) * 0.2;
     link->duplicate = lh_prng_double(prng) * 0.2;
     link->corrupt = lh_prng_double(prng) * 0.1;
     link->jitter_ns = lh_prng_below(prng, 2 * delay_ns + 1);
     link->drop_tail = is_on(prng, 0.3);
     bool small = is_on(prng, 0.3);
-    link->queue_bytes = between(prng, 2048, 65536);
+    link->queue_bytes = draw_between(prng, 2048, 65536);
     if (!small)
         link->queue_bytes = 0;
     link->seed = lh_prng_next(prng) | 1;
@@ -86,17 +80,17 @@ static void draw_link(struct lh_link_spec *link, struct lh_prng *prng, lh_time d
 
 static void draw_links(struct plan *plan, struct lh_prng *prng)
 {
-    lh_time delay_ns = spread(prng, 10 * LH_NS_PER_US, 40 * LH_NS_PER_MS);
+    lh_time delay_ns = draw_spread(prng, 10 * LH_NS_PER_US, 40 * LH_NS_PER_MS);
     for (uint32_t from = 0; from < plan->hosts; from++)
         for (uint32_t to = 0; to < plan->hosts; to++)
             draw_link(&plan->link[from][to], prng, delay_ns);
-    plan->heal_ns = delay_ns * spread(prng, 8, 128);
+    plan->heal_ns = delay_ns * draw_spread(prng, 8, 128);
 }
 
 static void draw_clocks(struct plan *plan, struct lh_prng *prng)
 {
     for (uint32_t host = 0; host < plan->hosts; host++) {
-        plan->clock[host].ahead_ns = spread(prng, 1, (uint64_t)1 << 50);
+        plan->clock[host].ahead_ns = draw_spread(prng, 1, (uint64_t)1 << 50);
         plan->clock[host].skew_ppb = (int32_t)lh_prng_below(prng, 400001) - 200000;
     }
 }
@@ -141,8 +135,7 @@ static void draw_reliability(struct lh_prng *prng, char *text, size_t size)
     snprintf(text, size, "%s%s%s", scheme->name, *chosen ? "," : "", chosen);
 }
 
-/* A code whose parity fits the slots, which are drawn already; "" when none does. */
-static void draw_code(const struct lh_attr *attr, struct lh_prng *prng, char *text, size_t size)
+void draw_code(const struct lh_attr *attr, struct lh_prng *prng, char *text, size_t size)
 {
     static const struct {
         uint8_t k;
@@ -208,6 +201,18 @@ static void draw_automatic(struct plan *plan, struct lh_prng *prng)
         }
 }
 
+/* What users have and small worlds do not, of its own generator. What `large` makes of the sizes is drawn
+ * when the life begins (large.h): without it, the life is what it was. */
+static void draw_scale(struct plan *plan, struct lh_prng *prng)
+{
+    bool large = is_on(prng, 0.025);
+    bool wrap = is_on(prng, 0.1);
+    bool stale = is_on(prng, 0.1);
+    plan->features |= (uint32_t)large << FEATURE_large;
+    plan->features |= (uint32_t)wrap << FEATURE_wrap;
+    plan->features |= (uint32_t)stale << FEATURE_stale;
+}
+
 static void draw_sizes(struct lh_attr *attr, struct lh_prng *prng)
 {
     lh_attr_init(attr);
@@ -218,16 +223,16 @@ static void draw_sizes(struct lh_attr *attr, struct lh_prng *prng)
         attr->mtu_bytes = 256;
         attr->chunk_bytes = 256 * 128;
     }
-    uint64_t chunks = spread(prng, 1, 32);
+    uint64_t chunks = draw_spread(prng, 1, 32);
     attr->slot_bytes = attr->chunk_bytes * chunks;
     if (attr->slot_bytes > 131072)
         attr->slot_bytes = attr->chunk_bytes * (131072 / attr->chunk_bytes);
     attr->slots = 1u << lh_prng_below(prng, 5);
-    attr->channels = (uint32_t)between(prng, 1, 4);
-    attr->generations = (uint32_t)between(prng, 1, 8);
-    attr->window_bytes = attr->chunk_bytes * spread(prng, 1, 128);
-    attr->rate_bps = spread(prng, 20000000, 10000000000u);
-    attr->receive_buffer_bytes = spread(prng, 8192, 8u << 20);
+    attr->channels = (uint32_t)draw_between(prng, 1, 4);
+    attr->generations = (uint32_t)draw_between(prng, 1, 8);
+    attr->window_bytes = attr->chunk_bytes * draw_spread(prng, 1, 128);
+    attr->rate_bps = draw_spread(prng, 20000000, 10000000000u);
+    attr->receive_buffer_bytes = draw_spread(prng, 8192, 8u << 20);
 }
 
 static void draw_pair(struct plan *plan, struct plan_pair *pair, struct lh_prng *prng)
@@ -240,15 +245,15 @@ static void draw_pair(struct plan *plan, struct plan_pair *pair, struct lh_prng 
     pair->attr[1] = pair->attr[0];
     for (uint32_t side = 0; side < 2; side++) {
         draw_reliability(prng, pair->reliability[side], sizeof pair->reliability[side]);
-        pair->attr[side].window_bytes = pair->attr[0].chunk_bytes * spread(prng, 1, 128);
+        pair->attr[side].window_bytes = pair->attr[0].chunk_bytes * draw_spread(prng, 1, 128);
     }
     bool other_split = is_on(prng, 0.3);
     pair->message_bits = other_split ? 8 : 10;
     pair->fragment_bits = other_split ? 2 : 4;
-    pair->workers = (uint8_t)between(prng, 1, PLAN_WORKERS);
+    pair->workers = (uint8_t)draw_between(prng, 1, PLAN_WORKERS);
     if (pair->workers > pair->attr[0].channels)
         pair->workers = (uint8_t)pair->attr[0].channels;
-    pair->peer_timeout_ns = spread(prng, LH_NS_PER_S / 2, 16 * LH_NS_PER_S);
+    pair->peer_timeout_ns = draw_spread(prng, LH_NS_PER_S / 2, 16 * LH_NS_PER_S);
     if (!plan_has(plan, FEATURE_pace))
         pair->attr[0].rate_bps = pair->attr[1].rate_bps = 0;
 }
@@ -269,9 +274,9 @@ static uint64_t draw_bytes(const struct lh_attr *attr, struct lh_prng *prng, uin
 {
     uint64_t edges[] = {attr->mtu_bytes, attr->chunk_bytes, attr->slot_bytes};
     uint64_t edge = edges[lh_prng_below(prng, 3)];
-    uint64_t times = between(prng, 1, 3);
+    uint64_t times = draw_between(prng, 1, 3);
     uint64_t bytes = edge * times + lh_prng_below(prng, 3) - 1;
-    uint64_t free_bytes = spread(prng, 1, most);
+    uint64_t free_bytes = draw_spread(prng, 1, most);
     switch (lh_prng_below(prng, 8)) {
     case 0:
         return 0;
@@ -288,8 +293,8 @@ static uint64_t draw_bytes(const struct lh_attr *attr, struct lh_prng *prng, uin
 static void draw_messages(struct plan *plan, uint32_t number, struct lh_prng *prng)
 {
     const struct lh_attr *attr = &plan->pairs[number].attr[0];
-    uint64_t messages = spread(prng, 1, 24);
-    uint64_t most = spread(prng, 4096, 131072);
+    uint64_t messages = draw_spread(prng, 1, 24);
+    uint64_t most = draw_spread(prng, 4096, 131072);
     bool one_way = is_on(prng, 0.4);
     bool cancels = is_on(prng, 0.25);
     bool shorts = is_on(prng, 0.25);
@@ -327,10 +332,10 @@ static void draw_messages(struct plan *plan, uint32_t number, struct lh_prng *pr
 static void draw_exchanges(struct plan *plan, uint32_t number, struct lh_prng *prng)
 {
     const struct lh_attr *attr = &plan->pairs[number].attr[0];
-    uint64_t exchanges = spread(prng, 1, 32);
+    uint64_t exchanges = draw_spread(prng, 1, 32);
     uint64_t most = attr->slot_bytes;
     bool one_way = is_on(prng, 0.5);
-    lh_time patience_ns = spread(prng, 1000, plan->heal_ns);
+    lh_time patience_ns = draw_spread(prng, 1000, plan->heal_ns);
     for (uint64_t i = 0; i < exchanges; i++) {
         struct plan_event *event = add_event(plan, EVENT_exchange, prng);
         event->pair = (uint8_t)number;
@@ -359,8 +364,8 @@ static lh_time draw_span(const struct plan *plan, struct lh_prng *prng)
 {
     lh_time rtt_ns = 2 * plan->link[0][1].delay_ns;
     bool lengthy = is_on(prng, 0.1);
-    lh_time span_ns = between(prng, 1, 8 * rtt_ns);
-    lh_time seconds_ns = between(prng, 1, 3 * LH_NS_PER_S);
+    lh_time span_ns = draw_between(prng, 1, 8 * rtt_ns);
+    lh_time seconds_ns = draw_between(prng, 1, 3 * LH_NS_PER_S);
     return lengthy ? seconds_ns : span_ns;
 }
 
@@ -373,7 +378,7 @@ static void draw_fault(struct plan *plan, enum plan_event_kind kind, struct lh_p
     event->pair = (uint8_t)lh_prng_below(prng, plan->pair_count);
     event->side = (uint8_t)lh_prng_below(prng, 2);
     event->delay_ns = draw_span(plan, prng);
-    uint64_t jump_ns = spread(prng, 1000, 32 * LH_NS_PER_S);
+    uint64_t jump_ns = draw_spread(prng, 1000, 32 * LH_NS_PER_S);
     if (kind == EVENT_jump)
         event->delay_ns = jump_ns;
     bool all = is_on(prng, 0.3);
@@ -385,7 +390,7 @@ static void draw_faults(struct plan *plan, struct lh_prng *prng)
 {
     for (uint32_t kind = EVENT_cut; kind < EVENT_COUNT; kind++) {
         bool exists = is_on(prng, kind == EVENT_forge || kind == EVENT_crash ? 0.1 : 0.14);
-        uint64_t times = between(prng, 1, kind == EVENT_crash ? 2 : 4);
+        uint64_t times = draw_between(prng, 1, kind == EVENT_crash ? 2 : 4);
         for (uint64_t i = 0; exists && i < times; i++)
             draw_fault(plan, (enum plan_event_kind)kind, prng);
     }
@@ -423,4 +428,6 @@ void plan_draw(uint64_t seed, struct plan *plan)
     draw_codes(plan, &codes);
     struct lh_prng automatic = lh_prng_fork(&root, PART_AUTO);
     draw_automatic(plan, &automatic);
+    struct lh_prng scale = lh_prng_fork(&root, PART_SCALE);
+    draw_scale(plan, &scale);
 }

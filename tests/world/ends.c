@@ -10,12 +10,14 @@
 #include "world/exchange.h"
 #include "world/inside.h"
 #include "world/memory.h"
+#include "world/stale.h"
 #include "world/talk.h"
 
 #define DEVICE_MAX    (SIM_WORLD_NAME_MAX + 16u)
 #define PATIENCE_NS   (86400 * LH_NS_PER_S) /* the longest that a connection takes */
 #define ROUNDS_MAX    40000u                /* of one end at one moment; a full receive queue is less */
 #define OPEN_AGAIN_NS (100 * LH_NS_PER_US)
+#define NUMBERS_LEFT  12u /* before those wrap that begin near it */
 
 /* ---- opening ----------------------------------------------------------------------------------------- */
 
@@ -93,6 +95,7 @@ static int open_end(struct world *world, struct pair *pair, uint32_t side)
         return error;
     }
     end->open = true;
+    stale_forget(end);
     end->port_first = inside_qp_ports(end->qp, &end->ports);
     note_ports(world, end, (uint16_t)world_end_number(world, end));
     world_note(world, end->port_first, "end %u opens on host %u, ports from %u",
@@ -121,6 +124,28 @@ static void attach_end(struct world *world, struct pair *pair, uint32_t side)
                    lh_last_error());
 }
 
+/* Some uses before they wrap. */
+static uint32_t first_number(struct lh_prng *prng)
+{
+    return 0u - (uint32_t)lh_prng_below(prng, NUMBERS_LEFT);
+}
+
+/* Of its own generator: it moves nothing of what users draw. */
+static void number_near_wrap(const struct world *world, struct pair *pair)
+{
+    struct lh_prng prng;
+    lh_prng_seed(&prng, world->plan->seed ^ (0x3F4A9u + (uint64_t)(pair - world->pairs)));
+    for (uint32_t side = 0; side < 2; side++) {
+        struct end *from = &pair->ends[side];
+        struct end *to = &pair->ends[1 - side];
+        uint32_t message = first_number(&prng);
+        uint32_t segment = first_number(&prng);
+        inside_qp_number(from->qp, to->qp, segment);
+        if (from->connection)
+            inside_connection_number(from->connection, to->connection, message, segment);
+    }
+}
+
 void pair_open(struct world *world, struct pair *pair)
 {
     pair->retry_ns = LH_TIME_NEVER;
@@ -129,6 +154,8 @@ void pair_open(struct world *world, struct pair *pair)
             pair->retry_ns = world->now + OPEN_AGAIN_NS;
             return;
         }
+    if (plan_has(world->plan, FEATURE_wrap))
+        number_near_wrap(world, pair);
     for (uint32_t side = 0; side < 2; side++) {
         attach_end(world, pair, side);
         world_touch(world, &pair->ends[side]);
@@ -158,6 +185,7 @@ void end_close(struct world *world, struct end *end, bool muted)
         talk_harvest(world, pair, side);
     check_end(world, end);
     check_counters(world, end);
+    end->messages_before = inside_qp_message_next(end->qp);
     world->hosts[end->host].muted |= muted;
     if (pair->plan->raw) {
         exchange_on_closing(world, pair, side);
@@ -198,6 +226,7 @@ static void run_worker(struct world *world, struct end *end, uint32_t worker)
     lh_time next = LH_TIME_NEVER;
     bool moved = false;
     world->turns++;
+    end->messages_before = inside_qp_message_next(end->qp);
     if (end->workers > 1) {
         sdr_context_round(end->context, worker, end->workers, &moved, &next);
     } else {

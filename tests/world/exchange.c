@@ -8,11 +8,9 @@
 #include "world/checks.h"
 #include "world/memory.h"
 
-#define PIECES_MAX    32u
-#define WORDS_MAX     64u /* of the user's control messages */
-#define WORDS_EACH    24u /* way: each wakes the other side, which may answer */
-#define BITS_PER_BYTE 8u
-#define HEALED_BPS    10000000000u /* as plan_clean_link() has it */
+#define PIECES_MAX 32u
+#define WORDS_MAX  64u /* of the user's control messages */
+#define WORDS_EACH 24u /* way: each wakes the other side, which may answer */
 
 enum send_kind {
     SEND_SKIP,
@@ -655,16 +653,20 @@ void exchange_check(struct world *world, struct pair *pair)
         }
 }
 
-lh_time exchange_bound(const struct world *world, const struct pair *pair)
+struct work_left exchange_left(const struct world *world, const struct pair *pair)
 {
-    lh_time bound_ns = 0;
-    const struct lh_attr *attr = &pair->plan->attr[0];
-    uint64_t bps = attr->rate_bps && attr->rate_bps < HEALED_BPS ? attr->rate_bps : HEALED_BPS;
+    struct work_left left = {0};
     for (uint32_t from = 0; from < 2; from++)
-        for (uint32_t i = 0; i < pair->raw->ways[from].count; i++) {
+        for (uint32_t i = pair->raw->ways[from].first; i < pair->raw->ways[from].count; i++) {
             const struct exchange *x = &pair->raw->ways[from].list[i];
-            bound_ns += 4 * check_rtt_well(world, pair) + x->plan->delay_ns + RETRY_NS;
-            bound_ns += (uint64_t)x->bytes * BITS_PER_BYTE * LH_NS_PER_S / bps * 4;
+            lh_time over_ns = world->now + x->plan->delay_ns;
+            if (x->posted)
+                over_ns = x->complete_at_ns;
+            if (x->completed && x->injected)
+                continue;
+            left.bytes += x->bytes;
+            left.rounds += 2;
+            left.waiting_ns += (over_ns > world->now ? over_ns - world->now : 0) + RETRY_NS;
         }
-    return bound_ns;
+    return left;
 }

@@ -10,7 +10,7 @@
 #ifndef LH_TESTS_WORLD_EXCHANGE_H
 #define LH_TESTS_WORLD_EXCHANGE_H
 
-#include "world/world.h"
+#include "world/healing.h"
 
 void exchange_make(struct world *world, struct pair *pair);
 /* What the user of this side does now; keeps the earliest moment at which it wants to be asked again. */
@@ -21,6 +21,7 @@ void exchange_on_closing(struct world *world, struct pair *pair, uint32_t side);
 void exchange_on_closed(struct pair *pair, uint32_t side);
 bool exchange_over(const struct pair *pair);
 void exchange_check(struct world *world, struct pair *pair);
-lh_time exchange_bound(const struct world *world, const struct pair *pair);
+/* What is left of it, and whether its users still wait. */
+struct work_left exchange_left(const struct world *world, const struct pair *pair);
 
 #endif

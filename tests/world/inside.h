@@ -24,6 +24,29 @@ struct inside_bound {
 uint32_t inside_qp_bounds(struct sdr_qp *qp, struct inside_bound bounds[INSIDE_BOUNDS_MAX]);
 uint32_t inside_connection_bounds(const struct lh_connection *connection,
                                   struct inside_bound bounds[INSIDE_BOUNDS_MAX]);
+/* Both ends are open, and nothing was sent: what one sends and the other receives is numbered from here on. */
+void inside_qp_number(struct sdr_qp *sender, struct sdr_qp *receiver, uint32_t first);
+void inside_connection_number(struct lh_connection *sender, struct lh_connection *receiver,
+                              uint32_t message, uint32_t segment);
+/* Its receiving half. */
+struct message_table;
+const struct message_table *inside_qp_table(const struct sdr_qp *qp);
+/* Of the layer above's messages: the number of the one that leaves now, and of the next that will wait. */
+uint32_t inside_qp_message_leaving(const struct sdr_qp *qp);
+uint32_t inside_qp_message_next(const struct sdr_qp *qp);
+
+/* What a receiver's machine can see of a segment: a byte a chunk, of so many; of the parity too. */
+struct inside_segment {
+    uint8_t scheme; /* its id */
+    const uint8_t *chunks;
+    uint32_t count;
+    const uint8_t *extra;
+    uint32_t extra_count;
+    bool cut; /* the message is shorter than the buffer */
+};
+/* False: that segment is not open. */
+bool inside_connection_segment(const struct lh_connection *connection, uint32_t sequence,
+                               struct inside_segment *segment);
 /* How often the slot was used that was used most. */
 uint32_t inside_qp_slot_uses(struct sdr_qp *qp);
 

@@ -31,3 +31,31 @@ uint32_t inside_connection_bounds(const struct lh_connection *c,
     bounds[count++] = (struct inside_bound){"requests in use", c->requests->in_use, LH_REQUESTS_MAX};
     return count;
 }
+
+void inside_connection_number(struct lh_connection *sender, struct lh_connection *receiver,
+                              uint32_t message, uint32_t segment)
+{
+    struct sender *s = &sender->sender;
+    struct receiver *r = &receiver->receiver;
+    s->oldest = s->next = s->current = message;
+    r->oldest = r->next = r->posting = message;
+    s->segment_oldest = s->segment_next = segment;
+    r->segment_oldest = r->segment_next = r->newest_seen = segment;
+}
+
+bool inside_connection_segment(const struct lh_connection *c, uint32_t sequence,
+                               struct inside_segment *segment)
+{
+    const struct recv_segment *own = &c->receiver.segments[sequence % c->attr.slots];
+    if (own->sequence != sequence || own->state != SEGMENT_OPEN)
+        return false;
+    *segment = (struct inside_segment){
+        .scheme = own->scheme->id,
+        .chunks = own->bitmap,
+        .count = (own->bytes + c->attr.chunk_bytes - 1) / c->attr.chunk_bytes,
+        .cut = own->bytes < own->posted_bytes,
+        .extra = own->coded.bitmap,
+        .extra_count = own->coded.bitmap ? own->coded.extra_chunks : 0,
+    };
+    return true;
+}

@@ -45,3 +45,30 @@ uint32_t inside_qp_slot_uses(struct sdr_qp *qp)
             most = endpoint->table.slots[i].binds;
     return most;
 }
+
+void inside_qp_number(struct sdr_qp *sender, struct sdr_qp *receiver, uint32_t first)
+{
+    struct sim_endpoint *endpoint = (struct sim_endpoint *)sender->endpoint;
+    receiver->announcer.next = receiver->announcer.announced = receiver->announcer.heard = first;
+    sender->cts.next_use = sender->cts.heard = first;
+    sender->outbox.head = sender->outbox.tail = first;
+    sender->inbox.head = sender->inbox.tail = first;
+    for (uint32_t i = 0; i <= endpoint->table.attr.channels; i++)
+        for (uint32_t g = 0; g < endpoint->table.attr.generations; g++)
+            endpoint->paths[i].psn[g] = first & ROCE_PSN_MASK;
+}
+
+uint32_t inside_qp_message_leaving(const struct sdr_qp *qp)
+{
+    return qp->outbox.tail;
+}
+
+uint32_t inside_qp_message_next(const struct sdr_qp *qp)
+{
+    return qp->outbox.head;
+}
+
+const struct message_table *inside_qp_table(const struct sdr_qp *qp)
+{
+    return &qp->table;
+}

@@ -17,7 +17,10 @@
 #include "world/ends.h"
 #include "world/exchange.h"
 #include "world/faults.h"
+#include "world/healing.h"
+#include "world/large.h"
 #include "world/memory.h"
+#include "world/stale.h"
 #include "world/switches.h"
 #include "world/talk.h"
 #include "world/whim.h"
@@ -25,7 +28,8 @@
 #define TURNS_MAX          3000000u
 #define FORGED_WAIT_NS     (2 * LH_NS_PER_S)
 #define FORGED_ROUND_TRIPS 1000u
-#define CONTENT_BYTES      ((size_t)1 << 20)
+#define CONTENT_BEGINNINGS ((size_t)1 << 20)
+#define CONTENT_BYTES      ((size_t)8 << 20) /* of the longest message */
 
 enum life_part {
     PART_ORDER = 1,
@@ -101,7 +105,7 @@ void *world_memory(struct world *world, size_t bytes)
 
 const uint8_t *world_content(uint64_t number, size_t bytes)
 {
-    static _Alignas(64) uint8_t block[2 * CONTENT_BYTES];
+    static _Alignas(64) uint8_t block[CONTENT_BEGINNINGS + CONTENT_BYTES];
     static bool filled;
     if (!filled) {
         struct lh_prng prng;
@@ -113,7 +117,7 @@ const uint8_t *world_content(uint64_t number, size_t bytes)
         filled = true;
     }
     assert(bytes <= CONTENT_BYTES);
-    return block + number % CONTENT_BYTES;
+    return block + number % CONTENT_BEGINNINGS;
 }
 
 /* ---- time -------------------------------------------------------------------------------------------- */
@@ -225,8 +229,10 @@ static void begin_life(struct world *world)
 
 static void heal_and_wait(struct world *world)
 {
-    lh_time bound_ns = check_heal_bound(world);
+    lh_time bound_ns = healing_bound(world);
     lh_time healed_ns = world->now;
+    if (world_sings(world, CANARY_tardy))
+        bound_ns /= 1000;
     faults_heal(world);
     run_until(world, healed_ns + bound_ns, true);
     world->heal_share = (double)(world->now - healed_ns) / (double)bound_ns;
@@ -260,14 +266,21 @@ static void end_life(struct world *world)
 void world_run(const struct plan *plan, enum world_canary canary, FILE *text, struct world_report *report)
 {
     static struct world world;
+    static struct plan enlarged;
     int64_t blocks = memory_blocks();
     memset(&world, 0, sizeof world);
     memory_arena_clear();
     memory_refuse(0, 0);
+    if (plan_has(plan, FEATURE_large)) {
+        enlarged = *plan;
+        plan_enlarge(&enlarged);
+        plan = &enlarged;
+    }
     world.plan = plan;
     world.canary = canary;
     world.text = text;
     whim_set(plan_has(plan, FEATURE_whim), plan->seed);
+    stale_begin(&world);
     begin_life(&world);
     if (world_sings(&world, CANARY_fall))
         abort();

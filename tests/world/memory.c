@@ -6,7 +6,7 @@
 
 #include "base/prng.h"
 
-#define ARENA_BYTES ((size_t)24 << 20)
+#define ARENA_BYTES ((size_t)48 << 20)
 
 /* Names that the linker gives. */
 /* NOLINTBEGIN(bugprone-reserved-identifier) */

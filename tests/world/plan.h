@@ -40,7 +40,10 @@
     X(switches, "a switched network lies between the hosts")                                               \
     X(code, "receivers ask for parity")                                                                    \
     X(auto, "receivers choose a scheme for each message")                                                  \
-    X(whim, "and what they choose is any that there is")
+    X(whim, "and what they choose is any that there is")                                                   \
+    X(large, "sizes as users have them")                                                                   \
+    X(wrap, "numbers begin shortly before they wrap")                                                      \
+    X(stale, "a fabric reports packets whose slot is over")
 
 enum plan_feature {
 #define PLAN_FEATURE_ENUM(name, words) FEATURE_##name,

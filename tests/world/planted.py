@@ -19,6 +19,8 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
+ACK_COPY = "    memcpy(ack.bitmap, arrivals->bits + receiver->next_word, ack.words * sizeof(uint64_t));\n"
+
 # name: (what is wrong, [(file, old, new), ...])
 BUGS = {
     "generation": ("packets of an earlier use of a slot are taken for those of the present one", [
@@ -80,6 +82,83 @@ BUGS = {
          "    if (before->state != RECV_OPEN || message->posted * other >= message->room)\n"
          "        other = message->segment_bytes;\n"
          "    uint64_t offset = message->posted * other;"),
+    ]),
+    "ack-highest": ("the highest chunk that has arrived is left out of each acknowledgement", [
+        ("src/reliability/sr_receiver.c", ACK_COPY, ACK_COPY +
+         "    for (uint32_t w = ack.words; w > 0; w--)\n"
+         "        if (ack.bitmap[w - 1] != 0) {\n"
+         "            ack.bitmap[w - 1] &= ~((uint64_t)1 << (63 - __builtin_clzll(ack.bitmap[w - 1])));\n"
+         "            break;\n"
+         "        }\n"),
+    ]),
+    "ack-words": ("the words of an acknowledgement from the second on repeat the first", [
+        ("src/reliability/sr_receiver.c", ACK_COPY, ACK_COPY +
+         "    for (uint32_t w = 1; w < ack.words; w++)\n"
+         "        ack.bitmap[w] = ack.bitmap[0];\n"),
+    ]),
+    "ack-parts": ("of what one acknowledgement cannot hold, the rest is never told", [
+        ("src/reliability/sr_receiver.c", "        if (receiver->next_word >= receiver->end_word)\n", ""),
+    ]),
+    "late-table": ("the message table alone takes packets of an earlier use of a slot", [
+        ("src/sdr/message_table.c", "return slot->open && slot->generation == generation ? slot : NULL;",
+         "(void)generation;\n    return slot->open ? slot : NULL;"),
+    ]),
+    "closed-table": ("the message table alone takes packets of a slot that is closed", [
+        ("src/sdr/message_table.c", "return slot->open && slot->generation == generation ? slot : NULL;",
+         "return slot->generation == generation ? slot : NULL;"),
+    ]),
+    "late-fabric": ("the fabric alone takes packets of an earlier use of a slot, when their key fits", [
+        ("src/fabric/rx_check.c", "if (!entry->open || entry->bound.generation != generation)",
+         "(void)generation;\n    if (!entry->open)"),
+    ]),
+    "any-key": ("the fabric takes packets with any key", [
+        ("src/fabric/rx_check.c", "if (packet->rkey != entry->rkey)", "if (false)"),
+    ]),
+    "blind-backoff": ("repeats of a clear-to-send that were counted before a round trip was known double it", [
+        ("src/sdr/clear_to_send.c",
+         "    lh_time wait = announcer->waited_ns < most / 2 ? 2 * announcer->waited_ns : most;\n"
+         "    announcer->waited_ns = wait > least ? wait : least;\n"
+         "    return announcer->waited_ns;",
+         "    lh_time doublings = announcer->waited_ns < REPEAT_BACKOFF_MAX ? announcer->waited_ns : REPEAT_BACKOFF_MAX;\n"
+         "    announcer->waited_ns++;\n"
+         "    return least << doublings < most ? least << doublings : most;"),
+    ]),
+    "slow-timeout": ("a chunk's timeout is forty times as long as it should be", [
+        ("src/reliability/sr_rto.c", "return sr_after(rto->groups[rto->oldest % SR_RTO_GROUPS].last_ns, "
+         "sr_rto_span(rto, timing));",
+         "return sr_after(rto->groups[rto->oldest % SR_RTO_GROUPS].last_ns, 40 * sr_rto_span(rto, timing));"),
+    ]),
+    "any-place": ("the fabric alone takes a packet whose address and immediate name different places", [
+        ("src/fabric/rx_check.c",
+         "if (fields.message != slot || offset != (uint64_t)fields.packet * table->attr.mtu_bytes)", "if (false)"),
+    ]),
+    "any-length": ("the fabric takes packets that go on behind the buffer", [
+        ("src/fabric/rx_check.c",
+         "if (offset > entry->bound.length_bytes || packet->payload_bytes > entry->bound.length_bytes - offset)",
+         "if (false)"),
+    ]),
+    "any-token": ("control messages of an earlier life are taken", [
+        ("src/sdr/qp_control.c", "if (message.header.token != qp->token) {", "if (false) {"),
+    ]),
+    "beyond-table": ("the message table alone marks packets behind the buffer", [
+        ("src/sdr/message_table.c", "uint64_t bit = (uint64_t)(arrival->bytes > 0) << place & run->inside;",
+         "uint64_t bit = (uint64_t)(arrival->bytes > 0) << place;"),
+    ]),
+    "again-memory": ("the fabric alone writes a payload that has arrived before", [
+        ("src/fabric/rx_check.c", "if ((word >> (fields.packet % 64)) & 1)", "if (false)"),
+    ]),
+    "any-ack": ("an acknowledgement of what was never sent is taken", [
+        ("src/reliability/sr_sender.c", "if (sr_ack_decode(data, bytes, &ack) != 0 || ack_impossible(sender, &ack)) {",
+         "if (sr_ack_decode(data, bytes, &ack) != 0) {"),
+    ]),
+    "any-lengths": ("lengths of a segment that cannot be are taken", [
+        ("src/connection/receiver.c", "if (!lengths_possible(segment, message, told)) {", "if (false) {"),
+    ]),
+    "wrap-number": ("numbers of messages and segments that have wrapped count as older", [
+        ("src/connection/number.h", "return (int32_t)(a - b) < 0;", "return a < b;"),
+    ]),
+    "wrap-sequence": ("sequences of clear-to-sends that have wrapped count as older", [
+        ("src/sdr/clear_to_send.c", "return (int32_t)(a - b) < 0;", "return a < b;"),
     ]),
 }
 

@@ -8,9 +8,6 @@
 #include "world/checks.h"
 #include "world/memory.h"
 
-#define HEALED_BPS    10000000000u /* as plan_clean_link() has it */
-#define BITS_PER_BYTE 8u
-
 /* What one side asked for. */
 struct asked {
     struct lh_request *request; /* NULL: not asked, or freed */
@@ -537,19 +534,28 @@ void talk_check(struct world *world, struct pair *pair)
             check_message(world, pair, &pair->talk->ways[from].messages[i]);
 }
 
-lh_time talk_bound(const struct world *world, const struct pair *pair)
+static bool is_over(const struct talk_message *message)
 {
-    lh_time bound_ns = 0;
-    const struct lh_attr *attr = &pair->plan->attr[0];
-    uint64_t bps = attr->rate_bps && attr->rate_bps < HEALED_BPS ? attr->rate_bps : HEALED_BPS;
+    return (message->sent.done || message->sent.freed) &&
+           (message->received.done || message->received.freed);
+}
+
+struct work_left talk_left(const struct world *world, const struct pair *pair)
+{
+    struct work_left left = {0};
     for (uint32_t from = 0; from < 2; from++)
-        for (uint32_t i = 0; i < pair->talk->ways[from].count; i++) {
+        for (uint32_t i = pair->talk->ways[from].first; i < pair->talk->ways[from].count; i++) {
             const struct talk_message *m = &pair->talk->ways[from].messages[i];
+            const struct lh_attr *attr = &pair->plan->attr[from];
             uint64_t segment_bytes = plan_segment_bytes(world->plan, pair->plan, 1 - from);
-            uint64_t segments = 2 + m->bytes / segment_bytes + m->room / segment_bytes;
-            uint64_t windows = 2 + m->bytes / attr->window_bytes;
-            bound_ns += (segments + windows) * 8 * check_rtt_well(world, pair);
-            bound_ns += m->bytes * BITS_PER_BYTE * LH_NS_PER_S / bps * 2;
+            uint64_t room_bytes = attr->window_bytes < attr->receive_buffer_bytes
+                                      ? attr->window_bytes
+                                      : attr->receive_buffer_bytes;
+            if (is_over(m))
+                continue;
+            left.bytes += m->bytes;
+            /* A clear-to-send and an answer for each, as if one waited for the other. */
+            left.rounds += 4 + 2 * (m->bytes / segment_bytes) + m->bytes / room_bytes;
         }
-    return bound_ns;
+    return left;
 }

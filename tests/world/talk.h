@@ -10,7 +10,7 @@
 #ifndef LH_TESTS_WORLD_TALK_H
 #define LH_TESTS_WORLD_TALK_H
 
-#include "world/world.h"
+#include "world/healing.h"
 
 void talk_make(struct world *world, struct pair *pair);
 /* The user of this side sends and posts what is due; keeps the earliest moment to be asked again. */
@@ -28,7 +28,7 @@ void talk_on_closed(struct world *world, struct pair *pair, uint32_t side);
 bool talk_over(const struct pair *pair);
 /* What must hold of each message when the life ends. */
 void talk_check(struct world *world, struct pair *pair);
-/* How long the messages may take once the network is well. */
-lh_time talk_bound(const struct world *world, const struct pair *pair);
+/* What is left of it: messages that are not over. */
+struct work_left talk_left(const struct world *world, const struct pair *pair);
 
 #endif

@@ -44,12 +44,15 @@
     X(bound, "bound", "a queue holds more than it may")                                                    \
     X(leak, "leak", "a block of memory is not given back")                                                 \
     X(cut, "ends", "the network is not healed")                                                            \
+    X(tardy, "ends", "the bound of a life is a thousandth of what it is")                                  \
     X(spin, "turns", "somebody is always due")                                                             \
     X(fast, "rtt", "a round trip is shorter than light allows")                                            \
     X(slow, "rtt", "a round trip is longer than anything was")                                             \
     X(honest, "honest", "an honest packet was counted as bad")                                             \
     X(beyond, "beyond", "a packet goes beyond its slot")                                                   \
     X(cts, "cts", "a clear-to-send is longer than a slot")                                                 \
+    X(report, "reports", "an acknowledgement leaves out a chunk that arrived")                             \
+    X(stale, "stale", "a report of a slot that is over goes uncounted")                                    \
     X(error, "error", "a connection ends without a reason")                                                \
     X(fall, "abort", "the process falls over")                                                             \
     X(alarm, "hang", "the alarm rings of a call that does not return")
@@ -79,9 +82,12 @@ struct end {
     uint32_t uses_max; /* raw: most uses of one slot */
     int error;         /* of the connection, once it has ended */
     lh_time opened_ns;
-    uint64_t sent_bytes; /* payload of data packets that left */
-    bool guessed;        /* some of them left before a round trip was measured */
-    bool measured;       /* that has been seen */
+    uint64_t sent_bytes;      /* payload of data packets that left */
+    bool guessed;             /* some of them left before a round trip was measured */
+    bool measured;            /* that has been seen */
+    uint32_t told_segment;    /* of which a part of an acknowledgement was told, */
+    uint32_t told_below;      /* chunks before this one; 0: all of it */
+    uint32_t messages_before; /* of the layer above: those before this waited when its turn began */
 };
 
 struct pair {

@@ -1,5 +1,5 @@
 /*
- * owned_file.h - opens a file in a folder that others may write to, without writing through what they planted.
+ * owned_file.h - opens a file in a folder that others may write to, but nothing that they planted.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

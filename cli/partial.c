@@ -68,8 +68,8 @@ static bool blocked(struct cli_partial *partial, const char *obstacle, const cha
     return give_reason(partial, "%s is in the way (remove %s)", obstacle, name);
 }
 
-/* A process that was killed while it gave a file its final name leaves it with a second one. Whether a name was
- * removed: then the file is to be opened again. */
+/* A process that was killed while it gave a file its final name leaves it with a second one. Whether a name
+ * was removed: then the file is to be opened again. */
 static bool drop_second_name(const struct cli_partial *partial, const char *name, const struct stat *opened)
 {
     char fresh[NAME_ROOM];
@@ -120,8 +120,8 @@ static bool open_file(struct cli_partial *partial, bool *created)
     return true;
 }
 
-/* Under the lock on the partial file. With a new partial file the records are new, too: a transfer whose partial
- * file was removed still writes the old ones. */
+/* Under the lock on the partial file. With a new partial file the records are new, too: a transfer whose
+ * partial file was removed still writes the old ones. */
 static bool open_sidecar(struct cli_partial *partial, bool fresh)
 {
     char name[NAME_ROOM];

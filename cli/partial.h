@@ -2,7 +2,7 @@
  * partial.h - a file that is on its way in: .NAME.longhaul-partial until it is whole, on disk and checked,
  * NAME then.
  *
- * Beside it stands .NAME.longhaul-resume (resume.h). Only the receiver's user can read them. The first is locked
+ * Beside it is .NAME.longhaul-resume (resume.h). Only the receiver's user can read them. The first is locked
  * while somebody writes them, and every name is taken relative to the open output folder, without following
  * links. Names can be removed or taken by others at any time: what is committed, kept or deleted is the file
  * that is open, never what a name leads to by then.

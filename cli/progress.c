@@ -86,8 +86,8 @@ static size_t count_characters(const char *text)
     return count;
 }
 
-/* Just that many columns: blanks follow a short label, a long one keeps its head and its tail, which tells files
- * of a series apart. */
+/* Just that many columns: blanks follow a short label, a long one keeps its head and its tail, which tells
+ * files of a series apart. */
 static void fit_label(const char *label, size_t columns, char out[LABEL_MAX])
 {
     static const char gap[] = "...";

@@ -1,5 +1,5 @@
-# Partial files that others remove, replace and plant: what stands under the final name is the file that was sent,
-# or the transfer fails on both sides.
+# Partial files that others remove, replace and plant: what stands under the final name is the file that was
+# sent, or the transfer fails on both sides.
 #
 # SPDX-License-Identifier: BSD-3-Clause
 . "$(dirname "$0")/lib_cli.sh"
@@ -23,7 +23,7 @@ start_slow() {
 }
 
 for force in "" --force; do
-    say "the partial file is removed: both sides fail, and nothing stands under the name ${force:+with $force}"
+    say "the partial file is removed: both sides fail, nothing is under the name ${force:+with $force}"
     # shellcheck disable=SC2086  # no word or one
     start_slow in 200Mbit $force
     rm "$work/out/.big.longhaul-partial"
@@ -33,7 +33,7 @@ for force in "" --force; do
     expect_line "$work/senderin.err" 'was removed while'
     [ ! -e "$work/out/big" ] || fail "there is a file under the final name"
 
-    say "the same, and a second transfer of that name: the first fails, the second is right ${force:+with $force}"
+    say "the same, and a second transfer: the first fails, the second is right ${force:+with $force}"
     # shellcheck disable=SC2086
     start_slow in 100Mbit $force
     first=$pid first_sender=$sender

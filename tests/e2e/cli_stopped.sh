@@ -28,7 +28,8 @@ kept='kept [0-9.]*MiB of 24MiB (send again with --resume to continue)'
 # continues ARGUMENT...: recv with these arguments and send --resume go on where the last transfer was.
 continues() {
     only "$work/out" .big.longhaul-partial .big.longhaul-resume
-    [ "$(stat -c %s "$work/out/.big.longhaul-partial")" -ge $((8 * 1024 * 1024)) ] || fail "too little was kept"
+    [ "$(stat -c %s "$work/out/.big.longhaul-partial")" -ge $((8 * 1024 * 1024)) ] ||
+        fail "too little was kept"
     start_recv again "$work/out" "$@"
     send "$work/big" "$where" --resume
     [ "$status" -eq 0 ] || fail "send ended with $status"

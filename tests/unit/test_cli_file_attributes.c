@@ -1,6 +1,6 @@
 /*
- * test_cli_file_attributes.c - permissions and times of an offer: what goes through the codec comes out, what no
- * sender announces is refused.
+ * test_cli_file_attributes.c - permissions and times of an offer: what goes through the codec comes out, what
+ * no sender announces is refused.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -178,8 +178,9 @@ bool cli_partial_open(struct cli_partial *partial, int folder, const char *name,
     snprintf(partial->name, sizeof partial->name, "%s", name);
     if (!check_final_name(partial))
         return false;
-    /* Room is found before anything of an earlier try is given up. */
-    if (open_both(partial) && reserve(partial) && (resume || cli_partial_start(partial, 0)))
+    /* Space is set aside before anything of an earlier try is given up. */
+    if (open_both(partial) && ((!resume && !partial->found_bytes) || reserve(partial)) &&
+        (resume || cli_partial_start(partial, 0)))
         return true;
     cli_partial_abandon(partial, resume || !partial->started);
     return false;

@@ -5,7 +5,7 @@
 . "$(dirname "$0")/lib_cli.sh"
 
 mkdir "$work/out" "$work/in" "$work/other"
-make_file "$work/in/big" $((24 * 1024 * 1024))
+make_file "$work/in/big" $((32 * 1024 * 1024))
 make_file "$work/other/big" $((16 * 1024 * 1024))
 
 # start_slow FOLDER RATE ARGUMENT...: a transfer of FOLDER/big with a block there; sets pid and sender.
@@ -25,7 +25,7 @@ start_slow() {
 for force in "" --force; do
     say "the partial file is removed: both sides fail, nothing is under the name ${force:+with $force}"
     # shellcheck disable=SC2086  # no word or one
-    start_slow in 200Mbit $force
+    start_slow in 100Mbit $force
     rm "$work/out/.big.longhaul-partial"
     ended recv "$pid" 1 30
     ended send "$sender" 1 30

@@ -4,12 +4,12 @@
 . "$(dirname "$0")/lib_cli.sh"
 
 mkdir "$work/out"
-make_file "$work/big" $((24 * 1024 * 1024))
+make_file "$work/big" $((48 * 1024 * 1024))
 
 # start_both ARGUMENT...: a transfer with blocks there and most of it not; sets pid and sender.
 start_both() {
     start_recv recv "$work/out" "$@"
-    "$LONGHAUL" send "$work/big" "$where" --rate 200Mbit --window 4MiB \
+    "$LONGHAUL" send "$work/big" "$where" --rate 100Mbit --window 4MiB \
         >"$work/sender.out" 2>"$work/sender.err" &
     sender=$!
     until [ "$(stat -c %s "$work/out/.big.longhaul-resume" 2>/dev/null || echo 0)" -ge 56 ]; do
@@ -17,13 +17,13 @@ start_both() {
     done
 }
 
-# expect_words FILE PATTERN: one line of it, and no other line.
+# expect_words FILE PATTERN: one line of it, and no other line (but for small socket buffers).
 expect_words() {
-    [ "$(wc -l <"$1")" -eq 1 ] || fail "$(basename "$1") has not one line: $(cat "$1")"
+    [ "$(grep -cv 'note: receive buffers' "$1")" -eq 1 ] || fail "$(basename "$1") has not one line: $(cat "$1")"
     grep -q "$2" "$1" || fail "\"$2\" is not in $(basename "$1"): $(cat "$1")"
 }
 
-kept='kept [0-9.]*MiB of 24MiB (send again with --resume to continue)'
+kept='kept [0-9.]*MiB of 48MiB (send again with --resume to continue)'
 
 # continues ARGUMENT...: recv with these arguments and send --resume go on where the last transfer was.
 continues() {
@@ -100,7 +100,7 @@ say "a sender that is gone without a word: the receiver says what it discards"
 start_both --peer-timeout 1s
 kill -9 "$sender"
 ended recv "$pid" 1 30
-expect_words "$work/recv.err" 'discarded [0-9.]*MiB of 24MiB (--resume keeps them)'
+expect_words "$work/recv.err" 'discarded [0-9.]*MiB of 48MiB (--resume keeps them)'
 nothing "$work/out"
 
 say "SIGINT at a sender with all of the file in flight, a minute of it: it is not waited for"

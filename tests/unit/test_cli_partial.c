@@ -4,21 +4,28 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* File systems without hard links or without permissions, and other processes at the worst moment. */
+#define linkat    linkat_or_not
+#define renameat2 renameat2_after
+#define fchmod    fchmod_or_not
+static int linkat_or_not(int from_folder, const char *from, int to_folder, const char *to, int flags);
+static int renameat2_after(int from_folder, const char *from, int to_folder, const char *to,
+                           unsigned flags);
+static int fchmod_or_not(int file, mode_t mode);
 #include "../../cli/digest.c"
+#include "../../cli/final_name.c"
 #include "../../cli/owned_file.c"
 #include "../../cli/partial.c"
 #include "../../cli/resume.c"
 #include "../../cli/whole_io.c"
-
-/* A file system without hard links, and other processes at the worst moment. */
-#define linkat    linkat_or_not
-#define renameat2 renameat2_after
-static int linkat_or_not(int from_folder, const char *from, int to_folder, const char *to, int flags);
-static int renameat2_after(int from_folder, const char *from, int to_folder, const char *to,
-                           unsigned flags);
-#include "../../cli/final_name.c"
 #undef linkat
 #undef renameat2
+#undef fchmod
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -58,7 +65,8 @@ static int tear_down(void **state)
     return rmdir(path);
 }
 
-static int link_error;          /* 0: hard links are supported */
+static int link_error; /* 0: hard links are supported */
+static bool no_modes;
 static void (*meanwhile)(void); /* happens once, just before the file is linked or renamed */
 
 static void let_happen(void)
@@ -83,6 +91,12 @@ static int renameat2_after(int from_folder, const char *from, int to_folder, con
 {
     let_happen();
     return renameat2(from_folder, from, to_folder, to, flags);
+}
+
+static int fchmod_or_not(int file, mode_t mode)
+{
+    errno = EPERM;
+    return no_modes ? -1 : fchmod(file, mode);
 }
 
 static bool exists(const char *name)
@@ -497,6 +511,18 @@ static void mode_and_time_are_as_given(void **state)
     }
 }
 
+static void a_file_system_without_modes_takes_files_too(void **state)
+{
+    struct cli_partial partial;
+    (void)state;
+    no_modes = true;
+    begin(&partial, 'a', false);
+    assert_true(cli_partial_commit(&partial, 0640, NULL));
+    no_modes = false;
+    assert_true(partial.attributes_lost);
+    expect_only("f");
+}
+
 /* ---- resumption ---------------------------------------------------------------------------------------- */
 
 static void what_is_kept_takes_no_more_room_than_it_needs(void **state)
@@ -623,6 +649,7 @@ int main(void)
         cmocka_unit_test(what_others_own_is_not_written_to),
         cmocka_unit_test(others_cannot_read_what_is_unfinished),
         cmocka_unit_test(mode_and_time_are_as_given),
+        cmocka_unit_test(a_file_system_without_modes_takes_files_too),
         cmocka_unit_test(what_is_kept_takes_no_more_room_than_it_needs),
         cmocka_unit_test(one_that_does_not_fit_leaves_the_earlier_one),
         cmocka_unit_test(what_is_replaced_is_known),

@@ -17,9 +17,10 @@ start_both() {
     done
 }
 
-# expect_words FILE PATTERN: one line of it, and no other line (but for small socket buffers).
+# expect_words FILE PATTERN: a line of it, and no other (but for small socket buffers).
 expect_words() {
-    [ "$(grep -cv 'note: receive buffers' "$1")" -eq 1 ] || fail "$(basename "$1") has not one line: $(cat "$1")"
+    [ "$(grep -cv 'note: receive buffers' "$1")" -eq 1 ] ||
+        fail "$(basename "$1") has not one line: $(cat "$1")"
     grep -q "$2" "$1" || fail "\"$2\" is not in $(basename "$1"): $(cat "$1")"
 }
 

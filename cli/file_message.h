@@ -2,20 +2,26 @@
  * file_message.h - what sender and receiver of a file tell each other, besides its blocks.
  *
  *   sender                              receiver
- *   OFFER name, size, may resume  --->
- *                                 <---  ANSWER  yes, from offset, digest of what lies before it; or no,
- * reason START offset (or 0)           ---> block, block, …               ---> DIGEST of the whole file
- * --->
- *                                 <---  VERDICT in place under its name; or not, reason
+ *   OFFER name, size, attributes, --->
+ *         may resume
+ *                                 <---  ANSWER  yes, from offset, digest of what lies before it;
+ *                                               or no, reason
+ *   START offset (or 0)           --->
+ *   block, block, …               --->
+ *   DIGEST of the whole file      --->
+ *                                 <---  VERDICT in place under its name; or not, reason, bytes kept (offset)
  *
  * Blocks are bare: CLI_BLOCK_BYTES of the file each, the last one the rest. In place of any block the
- * sender may say ABORT with a reason; it gives that message a length that the block would not have. A
+ * sender may say ABORT with a reason; it gives that message a length that the block would not have. Its
+ * offset is CLI_FILE_KEEP when the sender was stopped by a signal: then the receiver keeps what arrived. A
  * VERDICT that says no may come at any time after START.
  *
- * All kinds have one shape; fields that a kind does not use are zero. Numbers are little-endian:
+ * All kinds have one shape; fields that a kind does not use are zero, and not looked at. So the attributes of
+ * an OFFER (file_attributes.h, in the digest's place) and the offsets of ABORT and VERDICT came without a new
+ * version: older peers send zeros. Numbers are little-endian:
  *
- *   0 magic "LHFILE" | 6 version u8 | 7 kind u8 | 8 flags u32 | 12 text bytes u32 | 16 size u64 | 24 offset
- * u64 | 32 digest 16 | 48 text
+ *   0 magic "LHFILE" | 6 version u8 | 7 kind u8 | 8 flags u32 | 12 text bytes u32
+ *   16 size u64 | 24 offset u64 | 32 digest 16 | 48 text
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -47,6 +53,8 @@ enum cli_file_flag {
     CLI_FILE_NO = 2, /* ANSWER, VERDICT: refused or failed, text says why */
 };
 
+#define CLI_FILE_KEEP 1
+
 #define CLI_FILE_TEXT_MAX    255
 #define CLI_FILE_HEADER      48
 #define CLI_FILE_MESSAGE_MAX (CLI_FILE_HEADER + CLI_FILE_TEXT_MAX)
@@ -56,7 +64,7 @@ struct cli_file_message {
     uint32_t flags;
     uint64_t size_bytes;
     uint64_t offset_bytes;
-    uint8_t digest[CLI_DIGEST_BYTES]; /* XXH3-128, canonical (big-endian) */
+    uint8_t digest[CLI_DIGEST_BYTES]; /* XXH3-128, canonical (big-endian); OFFER: attributes */
     char text[CLI_FILE_TEXT_MAX + 1]; /* OFFER: the name; else a reason, or "" */
 };
 

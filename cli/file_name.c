@@ -25,7 +25,8 @@ const char *cli_file_name_wrong(const char *name, size_t bytes)
     if (!cli_text_is_clean(name, bytes))
         return "contains a control character";
     /* It could be the half of another transfer. */
-    if (ends_with(name, bytes, CLI_PARTIAL_SUFFIX) || ends_with(name, bytes, CLI_RESUME_SUFFIX))
+    if (ends_with(name, bytes, CLI_PARTIAL_SUFFIX) || ends_with(name, bytes, CLI_RESUME_SUFFIX) ||
+        ends_with(name, bytes, CLI_COMMIT_SUFFIX))
         return "is one that longhaul uses for unfinished files";
     return NULL;
 }

@@ -12,6 +12,7 @@
  * name. */
 #define CLI_PARTIAL_SUFFIX ".longhaul-partial"
 #define CLI_RESUME_SUFFIX  ".longhaul-resume"
+#define CLI_COMMIT_SUFFIX  ".longhaul-commit"
 #define CLI_FILE_NAME_MAX  237
 
 /* NULL when the name is one plain name that is safe to create; else what is wrong with it, in words that go

@@ -3,6 +3,7 @@
 
 #include "block_ring.h"
 #include "digest.h"
+#include "file_attributes.h"
 #include "file_mail.h"
 #include "file_patience.h"
 #include "file_summary.h"
@@ -14,6 +15,8 @@
 #include "terminal.h"
 #include "wait.h"
 
+#include <longhaul/units.h>
+
 #include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -24,15 +27,19 @@ struct reception {
     const struct cli_file_receiver *receiver;
     struct lh_connection *connection;
     struct cli_file_message offer;
-    struct cli_resume_point resumed; /* what is offered to start from, then what is started from */
+    struct cli_file_attributes attributes; /* that were offered */
+    struct cli_resume_point resumed;       /* what is offered to start from, then what is started from */
     struct cli_block_ring ring;
     struct cli_partial partial;
     struct cli_digest digest;
     struct cli_progress progress;
     struct cli_file_mail offer_mail, answer_mail, start_mail, verdict_mail;
     uint64_t next_bytes; /* of the file are here */
+    uint64_t kept_bytes; /* of one that did not get here */
     lh_time started_ns;
+    bool sender_stopped;        /* by its user, who may want to go on */
     enum cli_reception outcome; /* if it ends now */
+    char fate[CLI_FILE_FATE_MAX];
     char reason[CLI_FILE_TEXT_MAX + 1];
 };
 
@@ -78,7 +85,11 @@ static bool take_offer(struct reception *r)
     const char *wrong = cli_file_name_wrong(r->offer.text, strlen(r->offer.text));
     if (wrong)
         return give_reason(r, "the name %s", wrong);
+    if (cli_file_attributes_decode(r->offer.digest, &r->attributes))
+        return connection_failed(r, -LH_EPROTOCOL);
     r->outcome = CLI_RECEPTION_FAILED;
+    if (r->offer.text[0] == '.' && !r->receiver->dotfiles)
+        return give_reason(r, "the name begins with a dot (recv --dotfiles accepts such names)");
     return true;
 }
 
@@ -100,6 +111,12 @@ static bool open_partial(struct reception *r)
     if (!cli_partial_open(&r->partial, r->receiver->folder, r->offer.text, r->offer.size_bytes,
                           r->receiver->force, resume))
         return partial_failed(r);
+    if (!resume && r->partial.found_bytes >= CLI_BLOCK_BYTES) {
+        char found[LH_FORMAT_MAX];
+        lh_format_size(r->partial.found_bytes, found, sizeof found);
+        cli_note("%s: %s of an unfinished transfer are replaced (--resume continues one)", r->offer.text,
+                 found);
+    }
     int code = cli_block_ring_open(&r->ring, r->connection);
     if (!code)
         code = cli_digest_open(&r->digest);
@@ -165,6 +182,7 @@ static bool take_abort(struct reception *r, size_t bytes)
     if (cli_file_decode(cli_block_ring_tail(&r->ring), bytes, &message) || message.kind != CLI_FILE_ABORT)
         return connection_failed(r, -LH_EPROTOCOL);
     cli_text_clean(message.text, strlen(message.text));
+    r->sender_stopped = message.offset_bytes == CLI_FILE_KEEP;
     return give_reason(r, "the sender says: %.*s", CLI_FILE_TEXT_MAX - 20, message.text);
 }
 
@@ -276,10 +294,28 @@ static bool check_digest(struct reception *r)
     return give_reason(r, "the digest does not match: what arrived is not what was sent");
 }
 
+static bool commit(struct reception *r)
+{
+    const struct cli_file_attributes *attributes = &r->attributes;
+    mode_t mode = (attributes->known ? attributes->mode : 0666) & ~r->receiver->umask;
+    if (!cli_partial_commit(&r->partial, mode, attributes->known ? &attributes->written : NULL))
+        return partial_failed(r);
+    return true;
+}
+
 static bool receive(struct reception *r)
 {
     return take_offer(r) && open_partial(r) && answer(r) && take_start(r) && take_blocks(r) &&
-           check_digest(r) && (cli_partial_commit(&r->partial) || partial_failed(r));
+           check_digest(r) && commit(r);
+}
+
+/* Deletes what is unfinished, or keeps it: for who asked for that, and for who stopped the transfer. */
+static void settle_partial(struct reception *r)
+{
+    uint64_t arrived = r->partial.file < 0 ? 0 : r->partial.blocks_recorded * CLI_BLOCK_BYTES;
+    bool keep = may_resume(r) || r->sender_stopped || r->outcome == CLI_RECEPTION_STOPPED;
+    r->kept_bytes = cli_partial_abandon(&r->partial, keep);
+    cli_file_fate(arrived, r->kept_bytes, r->offer.size_bytes, r->fate);
 }
 
 /* The last word: yes, or no with the reason. It is the answer to the offer when none was given yet. */
@@ -288,8 +324,10 @@ static void send_verdict(struct reception *r, bool whole)
     struct cli_file_message verdict = {
         .kind = r->answer_mail.request ? CLI_FILE_VERDICT : CLI_FILE_ANSWER,
         .flags = whole ? 0 : CLI_FILE_NO,
+        .offset_bytes = r->kept_bytes,
     };
-    snprintf(verdict.text, sizeof verdict.text, "%s", r->reason);
+    snprintf(verdict.text, sizeof verdict.text, "%.*s%s", (int)(CLI_FILE_TEXT_MAX - strlen(r->fate)),
+             r->reason, r->fate);
     /* Who is gone, or ended it itself, will not hear it; that is no reason to say anything. */
     if (!cli_file_send(r->connection, &r->verdict_mail, &verdict))
         lh_wait(r->verdict_mail.request, CLI_GOODBYE_NS, NULL);
@@ -323,10 +361,12 @@ static void say_outcome(struct reception *r)
         cli_digest_get(&r->digest, summary.digest);
         cli_file_summary_print(&summary);
         tell_choice(r);
+        if (r->attributes.known && r->partial.attributes_lost)
+            cli_note("%s: the file system did not keep the source's permissions and time", r->offer.text);
     } else if (r->outcome == CLI_RECEPTION_STRANGER) {
         cli_note("%s: not a sender that this receiver takes files from: %s", from, r->reason);
     } else if (*r->offer.text) {
-        cli_failed("%s: %s", r->offer.text, r->reason);
+        cli_failed("%s: %s%s", r->offer.text, r->reason, r->fate);
     } else {
         cli_failed("%s: %s", from, r->reason);
     }
@@ -357,7 +397,7 @@ enum cli_reception cli_file_receive(const struct cli_file_receiver *receiver,
         r.outcome = CLI_RECEPTION_WHOLE;
     cli_progress_clear(&r.progress);
     /* Before the sender hears of it, so that it finds the name free when it tries again. */
-    cli_partial_abandon(&r.partial, may_resume(&r));
+    settle_partial(&r);
     send_verdict(&r, whole);
     /* A name that was refused is not one to print. */
     if (r.outcome == CLI_RECEPTION_STRANGER)

@@ -8,10 +8,14 @@
 
 #include <longhaul/connection.h>
 
+#include <sys/types.h>
+
 struct cli_file_receiver {
-    int folder;  /* open, where files go */
-    bool force;  /* may replace files */
-    bool resume; /* goes on where an earlier try ended; the sender may ask for that as well */
+    int folder;    /* open, where files go */
+    bool force;    /* may replace files */
+    bool resume;   /* goes on where an earlier try ended; the sender may ask for that as well */
+    bool dotfiles; /* takes files whose names begin with a dot */
+    mode_t umask;  /* what files may not permit */
 };
 
 enum cli_reception {

@@ -3,6 +3,7 @@
 
 #include "block_ring.h"
 #include "digest.h"
+#include "file_attributes.h"
 #include "file_mail.h"
 #include "file_patience.h"
 #include "file_summary.h"
@@ -73,7 +74,10 @@ static bool offer(struct delivery *d, bool resume)
         .flags = resume ? CLI_FILE_RESUME : 0,
         .size_bytes = d->source->size_bytes,
     };
+    const struct cli_file_attributes attributes =
+        cli_file_attributes_of(d->source->mode, d->source->written);
     snprintf(message.text, sizeof message.text, "%s", d->source->name);
+    cli_file_attributes_encode(&attributes, message.digest);
     int code = cli_file_expect(d->connection, &d->answer_mail);
     if (!code)
         code = cli_file_expect(d->connection, &d->verdict_mail);
@@ -231,7 +235,8 @@ static bool take_verdict(struct delivery *d)
  */
 static void send_abort(struct delivery *d)
 {
-    struct cli_file_message message = {.kind = CLI_FILE_ABORT};
+    struct cli_file_message message = {.kind = CLI_FILE_ABORT,
+                                       .offset_bytes = cli_stopped() ? CLI_FILE_KEEP : 0};
     uint64_t rest = d->source->size_bytes - d->read_bytes;
     snprintf(message.text, sizeof message.text, "%.*s", CLI_FILE_TEXT_MAX - 1, d->reason);
     /* It must not look like the block that stands next. */
@@ -242,6 +247,19 @@ static void send_abort(struct delivery *d)
         lh_cancel(d->digest_mail.request);
     if (!cli_file_send(d->connection, &d->abort_mail, &message))
         lh_wait(d->abort_mail.request, CLI_GOODBYE_NS, NULL);
+}
+
+/* What the receiver kept; asked for only by a sender that was stopped. Older receivers do not say. */
+static void tell_kept(struct delivery *d)
+{
+    char fate[CLI_FILE_FATE_MAX];
+    struct cli_file_message verdict;
+    lh_wait(d->verdict_mail.request, CLI_GOODBYE_NS, NULL);
+    if (cli_file_await(&d->verdict_mail, 0, CLI_FILE_VERDICT, &verdict) || !verdict.offset_bytes ||
+        verdict.offset_bytes > d->source->size_bytes)
+        return;
+    cli_file_fate(0, verdict.offset_bytes, d->source->size_bytes, fate);
+    cli_note("%s: the receiver %s", d->source->path, fate + strlen("; "));
 }
 
 static void print_summary(struct delivery *d)
@@ -284,8 +302,11 @@ int cli_file_send_source(struct cli_source *source, struct lh_connection *connec
         print_summary(&d);
     else
         cli_failed("%s: %s", source->path, d.reason);
-    if (!there && d.awaited)
+    if (!there && d.awaited) {
         send_abort(&d);
+        if (cli_stopped())
+            tell_kept(&d);
+    }
     clean_up(&d);
     if (there)
         return CLI_EXIT_OK;

@@ -34,3 +34,17 @@ void cli_file_summary_print(const struct cli_file_summary *summary)
     printf(", xxh3-128 %s\n", cli_digest_text(summary->digest, digest));
     cli_output_flush();
 }
+
+void cli_file_fate(uint64_t arrived_bytes, uint64_t kept_bytes, uint64_t size_bytes,
+                   char out[CLI_FILE_FATE_MAX])
+{
+    char part[LH_FORMAT_MAX], size[LH_FORMAT_MAX];
+    lh_format_size(kept_bytes ? kept_bytes : arrived_bytes, part, sizeof part);
+    lh_format_size(size_bytes, size, sizeof size);
+    out[0] = 0;
+    if (kept_bytes)
+        snprintf(out, CLI_FILE_FATE_MAX, "; kept %s of %s (send again with --resume to continue)", part,
+                 size);
+    else if (arrived_bytes)
+        snprintf(out, CLI_FILE_FATE_MAX, "; discarded %s of %s (--resume keeps them)", part, size);
+}

@@ -24,4 +24,11 @@ struct cli_file_summary {
 /* On stdout. */
 void cli_file_summary_print(const struct cli_file_summary *summary);
 
+#define CLI_FILE_FATE_MAX 120
+
+/* What became of the bytes that arrived of a file that did not, to be appended to the reason; "" when none
+ * did. */
+void cli_file_fate(uint64_t arrived_bytes, uint64_t kept_bytes, uint64_t size_bytes,
+                   char out[CLI_FILE_FATE_MAX]);
+
 #endif

@@ -2,6 +2,8 @@
 #include "partial.h"
 
 #include "disk_space.h"
+#include "final_name.h"
+#include "owned_file.h"
 #include "whole_io.h"
 
 #include <longhaul/units.h>
@@ -18,7 +20,8 @@
 #define NAME_ROOM (CLI_FILE_NAME_MAX + 32)
 /* Opening can meet the very moment in which another process gives the name up; that cannot go on for long.
  */
-#define OPEN_TRIES 16
+#define OPEN_TRIES   16
+#define PARTIAL_MODE 0600
 
 static void temporary_name(const struct cli_partial *partial, const char *suffix, char out[NAME_ROOM])
 {
@@ -61,50 +64,94 @@ static void close_both(struct cli_partial *partial)
     partial->file = partial->sidecar = -1;
 }
 
-/* Whether the name still leads to what was opened. */
-static bool still_named(const struct cli_partial *partial, const char *name, const struct stat *opened)
+static bool blocked(struct cli_partial *partial, const char *obstacle, const char *name)
 {
-    struct stat named;
-    return !fstatat(partial->folder, name, &named, AT_SYMLINK_NOFOLLOW) && named.st_ino == opened->st_ino &&
-           named.st_dev == opened->st_dev;
+    return give_reason(partial, "%s is in the way (remove %s)", obstacle, name);
 }
 
-/* 1: opened and locked; 0: it went away meanwhile; -errno. */
-static int open_locked(struct cli_partial *partial, const char *name)
+/* A process that was killed while it gave a file its final name leaves it with a second one. Whether a name
+ * was removed: then the file is to be opened again. */
+static bool drop_second_name(const struct cli_partial *partial, const char *name, const struct stat *opened)
+{
+    char fresh[NAME_ROOM];
+    temporary_name(partial, CLI_COMMIT_SUFFIX, fresh);
+    if (cli_still_named(partial->folder, fresh, opened))
+        return !unlinkat(partial->folder, fresh, 0);
+    return cli_still_named(partial->folder, partial->name, opened) && !unlinkat(partial->folder, name, 0);
+}
+
+/* 1: opened and locked; 0: it went away meanwhile; -errno, -EEXIST with an obstacle. */
+static int open_locked(struct cli_partial *partial, const char *name, struct cli_owned_file *opened)
 {
     struct stat status;
-    int error = 0;
-    int file = openat(partial->folder, name, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0666);
-    if (file < 0)
-        return -errno;
-    if (flock(file, LOCK_EX | LOCK_NB) || fstat(file, &status))
-        error = errno;
-    else if (!S_ISREG(status.st_mode))
-        error = EEXIST;
-    if (!error && still_named(partial, name, &status)) {
-        partial->file = file;
-        return 1;
+    int code = cli_owned_open(partial->folder, name, opened);
+    if (code)
+        return code == -ENOENT ? 0 : code;
+    if (flock(opened->file, LOCK_EX | LOCK_NB) || fstat(opened->file, &status))
+        code = -errno;
+    else if (cli_still_named(partial->folder, name, &status) &&
+             !(status.st_nlink > 1 && drop_second_name(partial, name, &status))) {
+        opened->obstacle = cli_owned_obstacle(&status, opened->created);
+        code = opened->obstacle ? -EEXIST : 1;
+        partial->found_bytes = (uint64_t)status.st_size;
     }
-    close(file);
-    return -error;
+    if (code != 1)
+        close(opened->file);
+    return code;
+}
+
+static bool open_file(struct cli_partial *partial, bool *created)
+{
+    char name[NAME_ROOM];
+    struct cli_owned_file opened = {.file = -1};
+    int code = 0;
+    temporary_name(partial, CLI_PARTIAL_SUFFIX, name);
+    for (int tries = 0; tries < OPEN_TRIES && !code; tries++)
+        code = open_locked(partial, name, &opened);
+    if (code == -EWOULDBLOCK)
+        return give_reason(partial, "another transfer to that name is running");
+    if (code == -EEXIST)
+        return blocked(partial, opened.obstacle, name);
+    if (code != 1)
+        return system_failed(partial, "creating the file", code ? -code : EBUSY);
+    partial->file = opened.file;
+    *created = opened.created;
+    /* Older versions left it readable for others. Where there are no modes there is nothing to protect. */
+    fchmod(partial->file, PARTIAL_MODE);
+    return true;
+}
+
+/* Under the lock on the partial file. With a new partial file the records are new, too: a transfer whose
+ * partial file was removed still writes the old ones. */
+static bool open_sidecar(struct cli_partial *partial, bool fresh)
+{
+    char name[NAME_ROOM];
+    struct stat status;
+    struct cli_owned_file opened;
+    temporary_name(partial, CLI_RESUME_SUFFIX, name);
+    if (fresh && !fstatat(partial->folder, name, &status, AT_SYMLINK_NOFOLLOW) &&
+        !cli_owned_obstacle(&status, false))
+        unlinkat(partial->folder, name, 0);
+    int code = cli_owned_open(partial->folder, name, &opened);
+    if (!code && fstat(opened.file, &status))
+        code = -errno;
+    else if (!code)
+        opened.obstacle = cli_owned_obstacle(&status, opened.created);
+    if (!code && !opened.obstacle) {
+        partial->sidecar = opened.file;
+        fchmod(partial->sidecar, PARTIAL_MODE);
+        return true;
+    }
+    if (opened.file >= 0)
+        close(opened.file);
+    return opened.obstacle ? blocked(partial, opened.obstacle, name)
+                           : system_failed(partial, "creating the file", -code);
 }
 
 static bool open_both(struct cli_partial *partial)
 {
-    char name[NAME_ROOM];
-    int opened = 0;
-    temporary_name(partial, CLI_PARTIAL_SUFFIX, name);
-    for (int tries = 0; tries < OPEN_TRIES && !opened; tries++)
-        opened = open_locked(partial, name);
-    if (opened == -EWOULDBLOCK)
-        return give_reason(partial, "another transfer to that name is running");
-    if (opened != 1)
-        return system_failed(partial, "creating the file", opened ? -opened : EBUSY);
-    temporary_name(partial, CLI_RESUME_SUFFIX, name);
-    /* Written under the lock on the partial file. */
-    partial->sidecar =
-        openat(partial->folder, name, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0666);
-    return partial->sidecar >= 0 || system_failed(partial, "creating the file", errno);
+    bool created = false;
+    return open_file(partial, &created) && open_sidecar(partial, created);
 }
 
 static bool no_space(struct cli_partial *partial, int error)
@@ -133,7 +180,7 @@ bool cli_partial_open(struct cli_partial *partial, int folder, const char *name,
         return false;
     if (open_both(partial) && check_space(partial) && (resume || cli_partial_start(partial, 0)))
         return true;
-    cli_partial_abandon(partial, resume);
+    cli_partial_abandon(partial, resume || !partial->started);
     return false;
 }
 
@@ -185,59 +232,104 @@ bool cli_partial_record(struct cli_partial *partial, uint64_t block, const uint8
     return true;
 }
 
-/* Gives the file its final name; never replaces one that appeared meanwhile, unless forced. */
-static bool take_final_name(struct cli_partial *partial)
+/* False: the file system keeps no such thing. */
+static bool set_attributes(const struct cli_partial *partial, mode_t mode, const struct timespec *written)
 {
-    char from[NAME_ROOM];
-    int folder = partial->folder;
-    temporary_name(partial, CLI_PARTIAL_SUFFIX, from);
-    if (!partial->force) {
-        if (!renameat2(folder, from, folder, partial->name, RENAME_NOREPLACE))
-            return true;
-        if (errno == EEXIST)
-            return give_reason(partial, "a file of that name appeared meanwhile");
-        if (errno != EINVAL && errno != ENOSYS)
-            return system_failed(partial, "giving the file its name", errno);
-        /* A file system without that: look, then rename. */
-        if (!check_final_name(partial))
-            return false;
-    }
-    return !renameat(folder, from, folder, partial->name) ||
-           system_failed(partial, "giving the file its name", errno);
+    struct stat status;
+    struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, {.tv_nsec = UTIME_OMIT}};
+    if (written)
+        times[1] = *written;
+    /* Owners who may not read or write keep that until the end: an unfinished file has to be opened again. */
+    bool kept = !fchmod(partial->file, mode | PARTIAL_MODE) && !fstat(partial->file, &status) &&
+                (status.st_mode & 07777) == (mode | PARTIAL_MODE);
+    return !futimens(partial->file, times) && kept;
 }
 
-bool cli_partial_commit(struct cli_partial *partial)
+static bool take_final_name(struct cli_partial *partial)
+{
+    char from[NAME_ROOM], fresh[NAME_ROOM];
+    temporary_name(partial, CLI_PARTIAL_SUFFIX, from);
+    temporary_name(partial, CLI_COMMIT_SUFFIX, fresh);
+    const struct cli_final_name names = {.folder = partial->folder,
+                                         .file = partial->file,
+                                         .partial = from,
+                                         .fresh = fresh,
+                                         .final = partial->name,
+                                         .force = partial->force};
+    int code = cli_final_name_take(&names);
+    switch (-code) {
+    case 0:
+        return true;
+    case EEXIST:
+        return give_reason(partial, "a file of that name appeared meanwhile");
+    case ENOENT:
+        return give_reason(partial, "the unfinished file was removed while the transfer ran");
+    case ESTALE:
+        return give_reason(partial, "the unfinished file was replaced while the transfer ran");
+    default:
+        return system_failed(partial, "giving the file its name", -code);
+    }
+}
+
+bool cli_partial_commit(struct cli_partial *partial, mode_t mode, const struct timespec *written)
 {
     char name[NAME_ROOM];
-    if (ftruncate(partial->file, (off_t)partial->size_bytes) || fsync(partial->file))
+    if (ftruncate(partial->file, (off_t)partial->size_bytes))
+        return system_failed(partial, "writing the file to disk", errno);
+    partial->attributes_lost = !set_attributes(partial, mode, written);
+    if (fsync(partial->file))
         return system_failed(partial, "writing the file to disk", errno);
     if (!take_final_name(partial))
         return false;
+    fchmod(partial->file, mode);
     temporary_name(partial, CLI_RESUME_SUFFIX, name);
-    unlinkat(partial->folder, name, 0);
+    cli_remove_own(partial->folder, name, partial->sidecar);
     /* The name itself; folders that cannot be synced (some network file systems) do it on their own. */
     fsync(partial->folder);
     close_both(partial);
     return true;
 }
 
-/* Whether somebody who resumes would find something. */
-static bool worth_keeping(const struct cli_partial *partial)
+/* Whether somebody who resumes would find something: of this try, or, before it began, of an earlier one. */
+static bool worth_keeping(const struct cli_partial *partial, const char *name, const char *records)
 {
-    struct stat status;
-    if (partial->started)
-        return partial->blocks_recorded > 0;
-    return !fstat(partial->file, &status) && status.st_size > 0;
+    struct stat file, sidecar;
+    if (partial->sidecar < 0 || fstat(partial->file, &file) || fstat(partial->sidecar, &sidecar))
+        return partial->found_bytes > 0;
+    if (!cli_still_named(partial->folder, name, &file) ||
+        !cli_still_named(partial->folder, records, &sidecar))
+        return false;
+    return partial->started ? partial->blocks_recorded > 0 : file.st_size > 0;
 }
 
-void cli_partial_abandon(struct cli_partial *partial, bool keep)
+/* As somebody who resumes needs it, and without the room that was set aside. */
+static void trim(const struct cli_partial *partial)
 {
-    char name[NAME_ROOM];
-    if (partial->file >= 0 && !(keep && worth_keeping(partial))) {
-        temporary_name(partial, CLI_PARTIAL_SUFFIX, name);
-        unlinkat(partial->folder, name, 0);
-        temporary_name(partial, CLI_RESUME_SUFFIX, name);
-        unlinkat(partial->folder, name, 0);
+    struct stat status;
+    off_t bytes = (off_t)(partial->blocks_recorded * CLI_BLOCK_BYTES);
+    if (!partial->started)
+        bytes = fstat(partial->file, &status) ? bytes : status.st_size;
+    fchmod(partial->file, PARTIAL_MODE);
+    /* What cannot be given back now is when the transfer goes on. */
+    if (ftruncate(partial->file, bytes))
+        return;
+}
+
+uint64_t cli_partial_abandon(struct cli_partial *partial, bool keep)
+{
+    char name[NAME_ROOM], records[NAME_ROOM];
+    if (partial->file < 0)
+        return 0;
+    temporary_name(partial, CLI_PARTIAL_SUFFIX, name);
+    temporary_name(partial, CLI_RESUME_SUFFIX, records);
+    keep = keep && worth_keeping(partial, name, records);
+    if (keep) {
+        trim(partial);
+    } else {
+        if (partial->sidecar >= 0)
+            cli_remove_own(partial->folder, records, partial->sidecar);
+        cli_remove_own(partial->folder, name, partial->file);
     }
     close_both(partial);
+    return keep ? partial->blocks_recorded * CLI_BLOCK_BYTES : 0;
 }

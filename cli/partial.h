@@ -2,8 +2,10 @@
  * partial.h - a file that is on its way in: .NAME.longhaul-partial until it is whole, on disk and checked,
  * NAME then.
  *
- * Beside it stands .NAME.longhaul-resume (resume.h). Both are locked while somebody writes them, and every
- * name is taken relative to the open output folder, without following links.
+ * Beside it is .NAME.longhaul-resume (resume.h). Only the receiver's user can read them. The first is locked
+ * while somebody writes them, and every name is taken relative to the open output folder, without following
+ * links. Names can be removed or taken by others at any time: what is committed, kept or deleted is the file
+ * that is open, never what a name leads to by then.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -14,6 +16,8 @@
 #include "resume.h"
 
 #include <stdbool.h>
+#include <sys/types.h>
+#include <time.h>
 
 #define CLI_REASON_MAX 240
 
@@ -22,10 +26,12 @@ struct cli_partial {
     int file;    /* -1: not open */
     int sidecar; /* -1: not open */
     uint64_t size_bytes;
+    uint64_t found_bytes; /* the unfinished file of an earlier try was that long */
     uint64_t blocks_recorded;
     uint64_t reserved_bytes; /* of the file, from its start: on disk or set aside there */
     bool started;            /* cli_partial_start() was called: what an earlier try left is no more */
     bool force;              /* may replace a file that exists */
+    bool attributes_lost;    /* the committed file has not the mode and time that it was to have */
     char name[CLI_FILE_NAME_MAX + 1];
     char reason[CLI_REASON_MAX]; /* after a call that returned false: why, in words that go to both sides */
 };
@@ -44,10 +50,11 @@ bool cli_partial_write(struct cli_partial *partial, uint64_t offset, const void 
 /* The file up to the end of that block has this digest. */
 bool cli_partial_record(struct cli_partial *partial, uint64_t block,
                         const uint8_t digest[CLI_DIGEST_BYTES]);
-/* On disk and under its name, or false; then still to be abandoned. */
-bool cli_partial_commit(struct cli_partial *partial);
+/* On disk and under its name, with that mode (of 0777) and time (NULL: as it is), or false; then still to be
+ * abandoned. It is so also when the partial file lost its name meanwhile. */
+bool cli_partial_commit(struct cli_partial *partial, mode_t mode, const struct timespec *written);
 /* Closes it; keeps it for a resumption when that is asked for and something in it is worth it, else deletes
- * it. */
-void cli_partial_abandon(struct cli_partial *partial, bool keep);
+ * it. Returns the bytes that are kept of this try. */
+uint64_t cli_partial_abandon(struct cli_partial *partial, bool keep);
 
 #endif

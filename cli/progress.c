@@ -2,6 +2,7 @@
 #include "progress.h"
 
 #include "terminal.h"
+#include "utf8.h"
 #include "wait.h"
 
 #include <longhaul/units.h>
@@ -15,9 +16,10 @@
 #define SAMPLE_EVERY_NS (200 * LH_NS_PER_MS)
 #define SAMPLE_WEIGHT   0.1
 #define BAR_COLUMNS_MIN 8
-/* Of the name: on a wide terminal, and on others. */
-#define LABEL_COLUMNS     24
+/* Of the name, which gets half of what the numbers leave. */
+#define LABEL_COLUMNS_MAX 48
 #define LABEL_COLUMNS_MIN 12
+#define LABEL_MAX         (4 * LABEL_COLUMNS_MAX + 1)
 /* What stands right of the bar. */
 #define RIGHT_COLUMNS 52
 
@@ -66,11 +68,42 @@ void cli_progress_bar(double share, unsigned columns, char out[CLI_BAR_MAX])
     out[columns + 2] = 0;
 }
 
+/* After that many characters; a byte that is not UTF-8 is one. */
+static const char *skip_characters(const char *text, size_t characters)
+{
+    for (; *text && characters; characters--) {
+        size_t bytes = cli_utf8_bytes(text, strlen(text));
+        text += bytes ? bytes : 1;
+    }
+    return text;
+}
+
+static size_t count_characters(const char *text)
+{
+    size_t count = 0;
+    for (; *text; count++)
+        text = skip_characters(text, 1);
+    return count;
+}
+
+/* Just that many columns: blanks follow a short label, a long one keeps its head and its tail, which tells
+ * files of a series apart. */
+static void fit_label(const char *label, size_t columns, char out[LABEL_MAX])
+{
+    static const char gap[] = "...";
+    size_t characters = count_characters(label), shown = columns - strlen(gap), head = (shown + 1) / 2;
+    if (characters <= columns)
+        snprintf(out, LABEL_MAX, "%s%*s", label, (int)(columns - characters), "");
+    else
+        snprintf(out, LABEL_MAX, "%.*s%s%s", (int)(skip_characters(label, head) - label), label, gap,
+                 skip_characters(label, characters - (shown - head)));
+}
+
 void cli_progress_line(const struct cli_progress *progress, uint64_t done_bytes, unsigned columns,
                        char *out, size_t size)
 {
     char done[LH_FORMAT_MAX], total[LH_FORMAT_MAX], rate[LH_FORMAT_MAX] = "", left[LH_FORMAT_MAX] = "";
-    char right[5 * LH_FORMAT_MAX], bar[CLI_BAR_MAX] = "";
+    char right[5 * LH_FORMAT_MAX], bar[CLI_BAR_MAX] = "", name[LABEL_MAX];
     double share = progress->total_bytes ? (double)done_bytes / (double)progress->total_bytes : 1;
     if (progress->bytes_per_ns > 0) {
         lh_format_rate(progress->bytes_per_ns * 8e9, rate, sizeof rate);
@@ -83,18 +116,20 @@ void cli_progress_line(const struct cli_progress *progress, uint64_t done_bytes,
     snprintf(right, sizeof right, "%3d %%  %7s of %-7s  %10s  %s", (int)(share * 100), done, total, rate,
              left);
     unsigned room = columns > RIGHT_COLUMNS ? columns - RIGHT_COLUMNS : 0;
-    unsigned label = room > LABEL_COLUMNS + CLI_BAR_COLUMNS_MAX ? LABEL_COLUMNS : LABEL_COLUMNS_MIN;
+    unsigned label = room / 2 < LABEL_COLUMNS_MAX ? room / 2 : LABEL_COLUMNS_MAX;
+    label = label > LABEL_COLUMNS_MIN ? label : LABEL_COLUMNS_MIN;
     room -= room > label ? label : room;
     /* Two blanks, two brackets, two blanks. */
     if (room >= BAR_COLUMNS_MIN + 6)
         cli_progress_bar(share, room - 6 < CLI_BAR_COLUMNS_MAX ? room - 6 : CLI_BAR_COLUMNS_MAX, bar);
-    snprintf(out, size < columns ? size : columns, "%-*.*s  %s  %s", (int)label, (int)label,
-             progress->label, bar, right);
+    fit_label(progress->label, label, name);
+    snprintf(out, size, "%s  %s  %s", name, bar, right);
+    out[skip_characters(out, columns ? columns - 1 : 0) - out] = 0;
 }
 
 void cli_progress_show(struct cli_progress *progress, uint64_t done_bytes)
 {
-    char line[256];
+    char line[512];
     lh_time now = cli_now();
     if (!progress->shown || now - progress->drawn_ns < DRAW_EVERY_NS)
         return;

@@ -36,7 +36,8 @@ void cli_progress_bar(double share, unsigned columns, char out[CLI_BAR_MAX]);
 /* "1:05 left" */
 void cli_progress_left(double seconds, char *out, size_t size);
 
-/* The line without colours into out[size]: a label cut to fit, columns wide at most. */
+/* The line without colours into out[size], less than columns wide; of a label that does not fit, its head and
+ * its tail. */
 void cli_progress_line(const struct cli_progress *progress, uint64_t done_bytes, unsigned columns,
                        char *out, size_t size);
 

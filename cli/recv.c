@@ -14,8 +14,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static int exit_of(enum cli_reception reception)
@@ -43,19 +45,38 @@ static int serve(struct lh_listener *listener, const struct cli_file_receiver *r
     }
 }
 
+/* Who did not choose the folder learns which it is before the first file is there. */
+static void tell_folder(void)
+{
+    char path[PATH_MAX];
+    cli_note("files go to %s (--output chooses another folder)", getcwd(path, sizeof path) ? path : ".");
+}
+
+static mode_t current_umask(void)
+{
+    mode_t mask = umask(077);
+    umask(mask);
+    return mask;
+}
+
 static int listen_and_serve(const char *output, const struct cli_address *address,
                             const struct lh_attr *attr, struct cli_file_receiver *receiver, bool keep)
 {
     struct lh_listener *listener;
-    receiver->folder = open(output, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    const char *folder = output ? output : ".";
+    /* Before the library has threads. */
+    receiver->umask = current_umask();
+    receiver->folder = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (receiver->folder < 0)
-        return cli_failed("--output: %s: %s", output, strerror(errno));
+        return cli_failed("--output: %s: %s", folder, strerror(errno));
     int status = CLI_EXIT_FAILED;
     if (faccessat(receiver->folder, ".", W_OK | X_OK, AT_EACCESS))
-        cli_failed("--output: %s: nothing can be written there: %s", output, strerror(errno));
+        cli_failed("--output: %s: nothing can be written there: %s", folder, strerror(errno));
     else
         status = cli_listening_start(address, attr, &listener);
     if (status == CLI_PROCEED) {
+        if (!output)
+            tell_folder();
         status = serve(listener, receiver, keep);
         lh_listener_close(listener);
     }
@@ -65,7 +86,7 @@ static int listen_and_serve(const char *output, const struct cli_address *addres
 
 int cli_recv(int argc, char **argv)
 {
-    const char *output = ".", *listen_on = ":47910";
+    const char *output = NULL, *listen_on = ":47910";
     bool keep = false;
     struct cli_file_receiver receiver = {.folder = -1};
     struct cli_connection options;
@@ -78,6 +99,8 @@ int cli_recv(int argc, char **argv)
         {"keep", NULL, "go on with the next file until stopped, instead of ending after one", &keep,
          .kind = CLI_FLAG},
         {"force", NULL, "replace files that exist", &receiver.force, .kind = CLI_FLAG},
+        {"dotfiles", NULL, "accept names that begin with a dot, such as .profile", &receiver.dotfiles,
+         .kind = CLI_FLAG},
         {"resume", NULL, "go on where earlier tries ended; and keep what came of one that ends early",
          &receiver.resume, .kind = CLI_FLAG},
         {.name = NULL},

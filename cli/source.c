@@ -41,6 +41,7 @@ static bool check_status(struct cli_source *source, const struct stat *status)
     if (wrong)
         return give_reason(source, "cannot be sent: the name %s", wrong);
     source->size_bytes = (uint64_t)status->st_size;
+    source->mode = status->st_mode & 0777;
     source->written = status->st_mtim;
     /* Those of /proc and /sys say that they are empty. */
     char first;

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 #include <time.h>
 
 #define CLI_SOURCE_REASON_MAX 160
@@ -18,6 +19,7 @@ struct cli_source {
     const char *name; /* its last part */
     int file;
     uint64_t size_bytes;
+    mode_t mode;                        /* of 0777: its permissions */
     struct timespec written;            /* when it was last written to, as seen when it was opened */
     char reason[CLI_SOURCE_REASON_MAX]; /* after a call that returned false: why, without the name */
 };

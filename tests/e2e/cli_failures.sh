@@ -79,35 +79,6 @@ cmp "$work/kept" "$work/out/big" || fail "it is another file"
 rm "$work/out/big"
 cp "$work/kept" "$work/big"
 
-for signal in INT:130 TERM:143; do
-    say "SIG${signal%:*} at the sender: ${signal#*:}; the receiver ends with 1, and nothing is left"
-    start_both
-    kill "-${signal%:*}" "$sender"
-    ended send "$sender" "${signal#*:}" 15
-    ended recv "$pid" 1 15
-    nothing "$work/out"
-    say "SIG${signal%:*} at the receiver: ${signal#*:}; the sender ends with 1, and nothing is left"
-    start_both
-    kill "-${signal%:*}" "$pid"
-    ended recv "$pid" "${signal#*:}" 15
-    ended send "$sender" 1 15
-    expect_line "$work/sender.err" 'was stopped'
-    nothing "$work/out"
-done
-
-say "SIGINT at a sender with all of the file on its way, a minute of it: it is not waited for"
-start_recv recv "$work/out"
-"$LONGHAUL" send "$work/big" "$where" --rate 10Mbit >"$work/sender.out" 2>"$work/sender.err" &
-sender=$!
-until [ -e "$work/out/.big.longhaul-resume" ]; do
-    kill -0 "$sender" 2>/dev/null || fail "the transfer ended before it could be disturbed"
-done
-kill -INT "$sender"
-ended send "$sender" 130 20
-ended recv "$pid" 1 20
-expect_line "$work/recv.err" 'the sender was stopped'
-nothing "$work/out"
-
 say "a receiver that waits ends at once at SIGINT, with 130"
 start_recv recv "$work/out"
 kill -INT "$pid"

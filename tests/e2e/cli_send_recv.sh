@@ -59,6 +59,39 @@ send "$work/in/file.1" "$where"
 ended recv "$pid" 0 10
 cmp "$work/in/file.1" "$work/out/file.1" || fail "it is another file"
 
+say "names that begin with a dot are refused, by both sides with the way out; --dotfiles takes them"
+make_file "$work/in/.profile" 1000
+start_recv recv "$work/out"
+send "$work/in/.profile" "$where"
+[ "$status" -eq 1 ] || fail "send ended with $status"
+expect_line "$work/send.err" 'begins with a dot (recv --dotfiles'
+ended recv "$pid" 1 10
+expect_line "$work/recv.err" '.profile: the name begins with a dot (recv --dotfiles'
+[ -z "$(find "$work/out" -name '.*')" ] || fail "something was written"
+start_recv recv "$work/out" --dotfiles
+send "$work/in/.profile" "$where"
+[ "$status" -eq 0 ] || fail "send ended with $status"
+ended recv "$pid" 0 10
+cmp "$work/in/.profile" "$work/out/.profile" || fail "it is another file"
+
+say "without --output the folder is named once, before the first file; with it, it is not"
+! grep -q 'files go to' "$work/recv.err" || fail "recv said: $(cat "$work/recv.err")"
+mkdir "$work/here"
+LONGHAUL=$(realpath "$LONGHAUL")
+cd "$work/here" || exit 1
+start recv recv --listen '[::1]:0' --keep
+until grep -qF "files go to $work/here (--output" "$work/recv.err"; do
+    kill -0 "$pid" 2>/dev/null || fail "the folder was not named"
+done
+for name in file.1 file.4194304; do
+    send "$work/in/$name" "$where" --wait 60s
+    [ "$status" -eq 0 ] || fail "send ended with $status"
+    cmp "$work/in/$name" "$work/here/$name" || fail "it is another file"
+done
+kill -TERM "$pid"
+ended recv "$pid" 143 10
+[ "$(grep -c 'files go to' "$work/recv.err")" -eq 1 ] || fail "the folder was named again"
+
 say "the digest is that of xxhsum -H2"
 if command -v xxhsum >/dev/null; then
     expect_line "$work/send.out" "$(xxhsum -H2 "$work/in/file.1" | cut -d' ' -f1)"

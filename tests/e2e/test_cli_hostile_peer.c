@@ -7,6 +7,7 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
+#include "../../cli/file_attributes.c"
 #include "../../cli/file_message.c"
 
 #include <longhaul/connection.h>
@@ -230,9 +231,13 @@ static struct lh_connection *started(uint64_t size, uint64_t offset)
 
 /* ---- at longhaul recv -------------------------------------------------------------------------------- */
 
+/* As an older sender's, which announces neither permissions nor a time. */
 static void right_transfers_go_through(void **state)
 {
     struct cli_file_message verdict;
+    struct stat status;
+    mode_t mask = umask(0);
+    umask(mask);
     char path[80];
     struct lh_connection *connection = started(BLOCK + 5, 0);
     (void)state;
@@ -245,6 +250,8 @@ static void right_transfers_go_through(void **state)
     leave(connection);
     assert_int_equal(files_in_inbox(), 1);
     snprintf(path, sizeof path, "%s/f", inbox);
+    assert_int_equal(stat(path, &status), 0);
+    assert_int_equal(status.st_mode & 07777, 0666 & ~mask);
     assert_int_equal(unlink(path), 0);
 }
 
@@ -260,6 +267,38 @@ static void hostile_names_are_refused(void **state)
         struct lh_connection *connection = connect_peer();
         tell(connection, offer_of(names[i], 5));
         expect_no(connection, names[i]);
+    }
+}
+
+static void names_with_a_dot_are_refused(void **state)
+{
+    const char *names[] = {".bashrc", "...", "..a"};
+    (void)state;
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        struct lh_connection *connection = connect_peer();
+        tell(connection, offer_of(names[i], 5));
+        expect_no(connection, names[i]);
+    }
+}
+
+static void hostile_attributes_are_refused(void **state)
+{
+    const struct {
+        int64_t seconds;
+        uint32_t nanoseconds, mode;
+    } wrong[] = {
+        {0, 0, KNOWN | 04755}, {0, 0, KNOWN | 02755}, {0, 0, KNOWN | 01777}, {0, 0, 0644},
+        {0, NS_PER_S, KNOWN},  {INT64_MAX, 0, KNOWN}, {INT64_MIN, 0, KNOWN}, {5, 0, 0},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        struct cli_file_message offer = offer_of("f", 5);
+        struct lh_connection *connection = connect_peer();
+        cli_put_u64(offer.digest, (uint64_t)wrong[i].seconds);
+        cli_put_u32(offer.digest + 8, wrong[i].nanoseconds);
+        cli_put_u32(offer.digest + 12, wrong[i].mode);
+        tell(connection, offer);
+        expect_no(connection, "attributes");
     }
 }
 
@@ -374,6 +413,32 @@ static void a_reason_of_the_senders_ends_it(void **state)
     expect_no(connection, "abort");
 }
 
+/* What a sender that a signal stopped left, and only that, is kept without --resume. */
+static void a_senders_stop_keeps_what_arrived(void **state)
+{
+    struct cli_file_message verdict, offer = offer_of("f", 3 * BLOCK), answer;
+    struct cli_file_message stop = {.kind = CLI_FILE_ABORT, .offset_bytes = CLI_FILE_KEEP, .text = "stop"};
+    struct lh_connection *connection = started(3 * BLOCK, 0);
+    (void)state;
+    say(connection, data, BLOCK);
+    tell(connection, stop);
+    assert_true(hear(connection, &verdict));
+    assert_int_equal(verdict.flags, CLI_FILE_NO);
+    assert_int_equal(verdict.offset_bytes, BLOCK);
+    leave(connection);
+    assert_int_equal(files_in_inbox(), 2);
+    connection = connect_peer();
+    offer.flags = CLI_FILE_RESUME;
+    tell(connection, offer);
+    assert_true(hear(connection, &answer));
+    assert_int_equal(answer.offset_bytes, BLOCK);
+    leave(connection);
+    /* Nothing of a block arrived: there is nothing to keep, and nothing is left of the earlier one. */
+    connection = started(3 * BLOCK, 0);
+    tell(connection, stop);
+    expect_no(connection, "stop");
+}
+
 static void leaving_at_any_moment_leaves_nothing(void **state)
 {
     (void)state;
@@ -405,6 +470,7 @@ static struct lh_connection *take_sender(pid_t *sender, int *errors)
     struct lh_connection *connection;
     struct lh_attr attr;
     struct cli_file_message offer;
+    struct cli_file_attributes attributes;
     char port[32];
     int out;
     char *arguments[] = {command(), (char *)"send", source_path, port, NULL};
@@ -417,6 +483,9 @@ static struct lh_connection *take_sender(pid_t *sender, int *errors)
     lh_listener_close(listener);
     assert_true(hear(connection, &offer));
     assert_string_equal(offer.text, "source");
+    assert_int_equal(cli_file_attributes_decode(offer.digest, &attributes), 0);
+    assert_true(attributes.known);
+    assert_int_equal(attributes.mode, 0640);
     return connection;
 }
 
@@ -506,8 +575,9 @@ static void a_no_in_the_middle_ends_the_sender(void **state)
 static int make_source(void **state)
 {
     (void)state;
-    int file = open(source_path, O_WRONLY | O_CREAT, 0644);
-    bool written = file >= 0 && write(file, data, 3 * BLOCK) == (ssize_t)(3 * BLOCK);
+    int file = open(source_path, O_WRONLY | O_CREAT, 0640);
+    bool written =
+        file >= 0 && !fchmod(file, 04640) && write(file, data, 3 * BLOCK) == (ssize_t)(3 * BLOCK);
     close(file);
     return !written;
 }
@@ -517,6 +587,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(right_transfers_go_through),
         cmocka_unit_test(hostile_names_are_refused),
+        cmocka_unit_test(names_with_a_dot_are_refused),
+        cmocka_unit_test(hostile_attributes_are_refused),
         cmocka_unit_test(impossible_sizes_are_refused),
         cmocka_unit_test(what_is_no_offer_is_refused),
         cmocka_unit_test(wrong_starts_are_refused),
@@ -524,6 +596,7 @@ int main(void)
         cmocka_unit_test(wrong_blocks_are_refused),
         cmocka_unit_test(wrong_ends_are_refused),
         cmocka_unit_test(a_reason_of_the_senders_ends_it),
+        cmocka_unit_test(a_senders_stop_keeps_what_arrived),
         cmocka_unit_test(leaving_at_any_moment_leaves_nothing),
         cmocka_unit_test(right_transfers_go_through),
         cmocka_unit_test_setup(wrong_answers_end_the_sender, make_source),

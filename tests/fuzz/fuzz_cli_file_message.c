@@ -5,6 +5,7 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
+#include "../../cli/file_attributes.c"
 #include "../../cli/file_message.c"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -17,5 +18,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     assert(cli_file_encode(&message, again) == size);
     assert(memcmp(again, data, size) == 0);
+    struct cli_file_attributes attributes;
+    if (!cli_file_attributes_decode(message.digest, &attributes)) {
+        cli_file_attributes_encode(&attributes, again);
+        assert(memcmp(again, message.digest, CLI_DIGEST_BYTES) == 0);
+    }
     return 0;
 }

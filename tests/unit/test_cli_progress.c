@@ -6,6 +6,7 @@
 #include "../../cli/progress.c"
 #include "../../cli/stop.c"
 #include "../../cli/terminal.c"
+#include "../../cli/utf8.c"
 #include "../../cli/wait.c"
 
 #include <setjmp.h>
@@ -58,6 +59,46 @@ static void fits_any_terminal(void **state)
     assert_non_null(strstr(line, "left"));
 }
 
+static void long_names_show_head_and_tail(void **state)
+{
+    char line[512];
+    struct cli_progress progress = sample_progress();
+    (void)state;
+    progress.label = "checkpoint-step-000123000-rank-0007.safetensors";
+    for (unsigned columns = 60; columns <= 160; columns++) {
+        cli_progress_line(&progress, 0, columns, line, sizeof line);
+        assert_memory_equal(line, "check", 5);
+        assert_non_null(strstr(line, columns < 146 ? "sors " : "rank-0007.safetensors "));
+    }
+    cli_progress_line(&progress, 0, 80, line, sizeof line);
+    assert_memory_equal(line, "checkp...nsors  [>", 18);
+    cli_progress_line(&progress, 0, 160, line, sizeof line);
+    assert_non_null(strstr(line, progress.label));
+}
+
+/* "é" is one column in two bytes, \xE9 alone is no character. */
+static void names_are_cut_between_characters(void **state)
+{
+    char line[512];
+    struct cli_progress progress = sample_progress();
+    (void)state;
+    progress.label = "\xC3\xA9\xC3\xA9\xC3\xA9\xC3\xA9\xC3\xA9\xC3\xA9\xC3\xA9\xC3\xA9\xC3\xA9\xC3\xA9\xC3"
+                     "\xA9\xC3\xA9\xC3\xA9.bin";
+    cli_progress_line(&progress, 0, 80, line, sizeof line);
+    assert_string_equal(strtok(line, " "),
+                        "\xC3\xA9\xC3\xA9\xC3\xA9\xC3\xA9\xC3\xA9\xC3\xA9...\xC3\xA9.bin");
+    progress.label = "\xE9\xE9\xE9\xE9\xE9\xE9\xE9\xE9\xE9\xE9\xE9\xE9.bin";
+    cli_progress_line(&progress, 0, 80, line, sizeof line);
+    assert_string_equal(strtok(line, " "), "\xE9\xE9\xE9\xE9\xE9\xE9...\xE9.bin");
+    progress.label = "\xC3\xA9";
+    cli_progress_line(&progress, 0, 80, line, sizeof line);
+    assert_memory_equal(line, "\xC3\xA9               [>", 19);
+    for (unsigned columns = 1; columns < 300; columns++) {
+        cli_progress_line(&progress, 0, columns, line, sizeof line);
+        assert_true(cli_text_columns(line) < columns);
+    }
+}
+
 static void an_empty_file_and_no_rate_yet(void **state)
 {
     char line[256];
@@ -73,6 +114,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(says_what_matters),
         cmocka_unit_test(fits_any_terminal),
+        cmocka_unit_test(long_names_show_head_and_tail),
+        cmocka_unit_test(names_are_cut_between_characters),
         cmocka_unit_test(an_empty_file_and_no_rate_yet),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "demo_report.h"
 
+#include "loss_list.h"
 #include "output.h"
 #include "table.h"
 
@@ -78,21 +79,12 @@ void cli_demo_report_start(struct cli_demo_report *report)
     cli_cpu_mark(&report->started);
 }
 
-void cli_demo_put_loss(double loss, char *out, size_t size)
-{
-    int exponent = loss > 0 ? (int)floor(log10(loss) + 1e-9) : 0;
-    if (loss <= 0 || loss >= 1)
-        snprintf(out, size, "%.3g", loss);
-    else
-        snprintf(out, size, "%.3ge%d", loss / pow(10, exponent), exponent);
-}
-
 void cli_demo_report_running(const struct cli_demo_run *run)
 {
     char loss[CLI_CELL_MAX];
     if (!isatty(STDOUT_FILENO))
         return;
-    cli_demo_put_loss(run->link.loss, loss, sizeof loss);
+    cli_loss_format(run->link.loss, loss, sizeof loss);
     printf("  %-6s  %-14s  ...", loss, run->scheme);
     cli_output_flush();
 }
@@ -171,7 +163,7 @@ void cli_demo_report_row(struct cli_demo_report *report, const struct cli_demo_r
     double factor = outcome->completion_s / cli_demo_ideal_s(&run->link, run->bytes, wire_share);
     /* The loss stands once for all schemes that meet it. */
     if (!report->transfers || run->link.loss != report->last_loss)
-        cli_demo_put_loss(run->link.loss, cells[0].text, CLI_CELL_MAX);
+        cli_loss_format(run->link.loss, cells[0].text, CLI_CELL_MAX);
     report->last_loss = run->link.loss;
     snprintf(cells[1].text, CLI_CELL_MAX, "%.40s", run->scheme);
     if (outcome->whole)

@@ -38,8 +38,6 @@ void cli_demo_report_row(struct cli_demo_report *report, const struct cli_demo_r
                          const struct cli_demo_outcome *outcome);
 void cli_demo_report_end(const struct cli_demo_report *report);
 
-/* 0, 1e-5, 2.5e-3: as people write it. */
-void cli_demo_put_loss(double loss, char *out, size_t size);
 /* Of a completion time that is so many times the ideal. */
 enum cli_colour cli_demo_colour(double factor);
 

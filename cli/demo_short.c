@@ -2,6 +2,7 @@
 #include "demo_short.h"
 
 #include "demo_report.h"
+#include "loss_list.h"
 #include "table.h"
 
 #include <longhaul/units.h>
@@ -61,7 +62,7 @@ void cli_demo_short_row(struct cli_demo_short *table, const struct cli_demo_run 
     struct cli_cell cells[sizeof columns / sizeof columns[0]] = {0};
     double ideal_s = cli_demo_ideal_s(&run->link, run->bytes, 1);
     if (!table->rows || run->link.loss != table->last_loss)
-        cli_demo_put_loss(run->link.loss, cells[0].text, CLI_CELL_MAX);
+        cli_loss_format(run->link.loss, cells[0].text, CLI_CELL_MAX);
     table->last_loss = run->link.loss;
     snprintf(cells[1].text, CLI_CELL_MAX, "%.40s", run->scheme);
     if (outcome->whole) {

@@ -8,12 +8,19 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <spawn.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+/* Of text, rather more than it takes, in points; and what stands beside a legend's entry. */
+#define CHARACTER_WIDTH 9
+#define LINE_HEIGHT     23
+#define SAMPLE_WIDTH    70
+#define EDGE            14
 
 extern char **environ;
 
@@ -26,6 +33,63 @@ void cli_gnuplot_text(FILE *script, const char *text)
         else if ((unsigned char)*text >= ' ')
             fputc(*text, script);
     fputc('\'', script);
+}
+
+char *cli_gnuplot_number(double value, char out[CLI_GNUPLOT_NUMBER_MAX])
+{
+    static const char *const raised[] = {"⁰", "¹", "²", "³", "⁴", "⁵", "⁶", "⁷", "⁸", "⁹"};
+    int exponent = value > 0 ? (int)floor(log10(value) + 1e-9) : 0;
+    double factor = value / pow(10, exponent);
+    unsigned digits = exponent < 0 ? (unsigned)-exponent : (unsigned)exponent;
+    if (exponent >= 0 && exponent < 4) {
+        snprintf(out, CLI_GNUPLOT_NUMBER_MAX, "%.4g", value);
+        return out;
+    }
+    *out = 0;
+    if (fabs(factor - 1) > 1e-6)
+        snprintf(out, CLI_GNUPLOT_NUMBER_MAX, "%.3g·", factor);
+    size_t used = strlen(out);
+    snprintf(out + used, CLI_GNUPLOT_NUMBER_MAX - used, "10%s%s%s%s", exponent < 0 ? "⁻" : "",
+             digits > 99 ? raised[digits / 100 % 10] : "", digits > 9 ? raised[digits / 10 % 10] : "",
+             raised[digits % 10]);
+    return out;
+}
+
+void cli_gnuplot_decades(FILE *script, const char *axis, int from, int to)
+{
+    char text[CLI_GNUPLOT_NUMBER_MAX];
+    fprintf(script, "set %stics (", axis);
+    for (int i = from; i <= to; i++)
+        fprintf(script, "%s'%s' 1e%d", i > from ? ", " : "", cli_gnuplot_number(pow(10, i), text), i);
+    fputs(")\n", script);
+}
+
+struct cli_gnuplot_legend cli_gnuplot_legend(unsigned frame_width, unsigned entries, unsigned longest)
+{
+    unsigned columns = frame_width / (longest * CHARACTER_WIDTH + SAMPLE_WIDTH);
+    if (entries < 2)
+        return (struct cli_gnuplot_legend){0, 0};
+    columns = columns < 1 ? 1 : columns > entries ? entries : columns;
+    return (struct cli_gnuplot_legend){columns, (entries + columns - 1) / columns * LINE_HEIGHT + EDGE};
+}
+
+void cli_gnuplot_frame(FILE *script, const struct cli_gnuplot_frame *frame)
+{
+    double width = frame->width, height = frame->height;
+    fprintf(script,
+            "set lmargin at screen %.5f\nset rmargin at screen %.5f\n"
+            "set tmargin at screen %.5f\nset bmargin at screen %.5f\n",
+            frame->left / width, frame->right / width, 1 - frame->top / height, 1 - frame->bottom / height);
+}
+
+void cli_gnuplot_key(FILE *script, const struct cli_gnuplot_frame *frame, struct cli_gnuplot_legend legend,
+                     unsigned top)
+{
+    if (legend.columns)
+        fprintf(script, "set key at screen 0.5,%.5f center top horizontal maxcols %u\n",
+                1 - (top + EDGE / 2.0) / frame->height, legend.columns);
+    else
+        fputs("unset key\n", script);
 }
 
 void cli_gnuplot_start(FILE *script, const char *output, unsigned width, unsigned height, const char *title)

@@ -15,6 +15,29 @@ void cli_gnuplot_start(FILE *script, const char *output, unsigned width, unsigne
 /* Text in quotes, whatever is in it. */
 void cli_gnuplot_text(FILE *script, const char *text);
 
+/* A positive number as axes show it: "10⁻⁵", "3·10⁻⁴", and from 1 on "12.5". */
+#define CLI_GNUPLOT_NUMBER_MAX 48
+char *cli_gnuplot_number(double value, char out[CLI_GNUPLOT_NUMBER_MAX]);
+/* Tics at the powers of ten of a logarithmic axis, "x" or "y". */
+void cli_gnuplot_decades(FILE *script, const char *axis, int from, int to);
+
+/* A legend of so many entries, the longest of so many characters, where the frame of the axes is so wide;
+ * gnuplot makes no legend wider than that. */
+struct cli_gnuplot_legend {
+    unsigned columns, height; /* 0 of both: one line needs no legend */
+};
+struct cli_gnuplot_legend cli_gnuplot_legend(unsigned frame_width, unsigned entries, unsigned longest);
+
+/* Where the next plot is drawn, in points of the picture from its left and its top: the frame of its axes,
+ * and the top of its legend; labels and tics are outside of the frame. */
+struct cli_gnuplot_frame {
+    unsigned width, height; /* of the picture */
+    unsigned left, right, top, bottom;
+};
+void cli_gnuplot_frame(FILE *script, const struct cli_gnuplot_frame *frame);
+void cli_gnuplot_key(FILE *script, const struct cli_gnuplot_frame *frame, struct cli_gnuplot_legend legend,
+                     unsigned top);
+
 /* Lets gnuplot make the picture of a script; both lie in the folder. CLI_PROCEED; or CLI_EXIT_FAILED after
  * saying why there is no picture: only once where gnuplot is missing, and nothing when a signal stopped it.
  */

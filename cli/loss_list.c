@@ -7,6 +7,7 @@
 #include <longhaul/error.h>
 #include <longhaul/units.h>
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -70,4 +71,13 @@ int cli_loss_list_parse(const char *option, const char *text, struct cli_loss_li
     }
     *list = parsed;
     return CLI_PROCEED;
+}
+
+void cli_loss_format(double loss, char *out, size_t size)
+{
+    int exponent = loss > 0 ? (int)floor(log10(loss) + 1e-9) : 0;
+    if (loss <= 0 || loss >= 1)
+        snprintf(out, size, "%.3g", loss);
+    else
+        snprintf(out, size, "%.3ge%d", loss / pow(10, exponent), exponent);
 }

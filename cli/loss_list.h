@@ -6,6 +6,8 @@
 #ifndef CLI_LOSS_LIST_H
 #define CLI_LOSS_LIST_H
 
+#include <stddef.h>
+
 #define CLI_LOSSES_MAX 16
 
 struct cli_loss_list {
@@ -15,5 +17,7 @@ struct cli_loss_list {
 
 /* CLI_PROCEED; or says what is wrong, naming the option: CLI_EXIT_USAGE. */
 int cli_loss_list_parse(const char *option, const char *text, struct cli_loss_list *list);
+/* As people write one: "0", "1e-5", "2.5e-3"; into out, which is cut at size. */
+void cli_loss_format(double loss, char *out, size_t size);
 
 #endif

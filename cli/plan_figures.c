@@ -11,9 +11,15 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #define WIDTH  720
-#define HEIGHT 460
+#define HEIGHT 420
+#define LEFT   80
+#define RIGHT  (WIDTH - 30)
+
+/* No loss of a figure is below 10 to this. */
+#define LOSS_DECADES_FROM (-8)
 
 /* Names of a figure's files. */
 struct names {
@@ -53,32 +59,48 @@ static int put_values(const struct cli_figure *figure, FILE *out)
 
 static void put_axes(const struct cli_figure *figure, FILE *script)
 {
-    /* A title's second line, empty, keeps the key below away from it. */
     static const char *const x_axes[] = {
-        [CLI_X_SIZE] = "set xlabel \"message\\n \"\nset logscale x 2\n"
+        [CLI_X_SIZE] = "set xlabel 'message size'\nset logscale x 2\n"
                        "set xtics ('128 KiB' 2**17, '1 MiB' 2**20, '16 MiB' 2**24, '128 MiB' 2**27, "
                        "'1 GiB' 2**30, '8 GiB' 2**33, '64 GiB' 2**36, '1 TiB' 2**40)\n",
-        [CLI_X_LOSS] = "set xlabel \"share of packets lost\\n \"\nset logscale x\nset format x '%.0e'\n",
-        [CLI_X_KM] = "set xlabel \"kilometres\\n \"\nset logscale x\n",
-        [CLI_X_PACKETS] = "set xlabel \"packets of a chunk\\n \"\nset logscale x 2\n",
+        [CLI_X_LOSS] = "set xlabel 'share of packets lost'\nset logscale x\n",
+        [CLI_X_KM] = "set xlabel 'distance (km)'\nset logscale x\n"
+                     "set xtics (100, 200, 500, 1000, 2000, 5000, 10000)\n",
+        [CLI_X_PACKETS] = "set xlabel 'chunk size (packets)'\nset logscale x 2\n",
     };
     static const char *const y_axes[] = {
-        [CLI_Y_SECONDS] = "set ylabel 'completion time, s'\nset logscale y\n"
+        [CLI_Y_SECONDS] = "set ylabel 'completion time (s)'\nset logscale y\n"
                           "set ytics (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100)\n",
-        [CLI_Y_TIMES_IDEAL] = "set ylabel '× ideal'\nset yrange [0:*]\n",
-        [CLI_Y_ALLREDUCE] = "set ylabel 'speed-up'\nset yrange [0:*]\n",
-        [CLI_Y_CHUNK_LOSS] = "set ylabel 'share of chunks lost'\nset logscale y\nset format y '%.0e'\n",
+        [CLI_Y_TIMES_IDEAL] = "set ylabel 'completion time / ideal'\nset yrange [0:*]\n",
+        [CLI_Y_ALLREDUCE] = "set ylabel 'time of SR RTO / time of MDS(32, 8)'\nset yrange [0:*]\n",
+        [CLI_Y_CHUNK_LOSS] = "set ylabel 'share of chunks lost'\nset logscale y\n",
     };
     fputs(x_axes[figure->x], script);
     fputs(y_axes[figure->y], script);
-    fputs("set autoscale xfix\nset key below center maxcols 3\n", script);
+    if (figure->x == CLI_X_LOSS)
+        cli_gnuplot_decades(script, "x", LOSS_DECADES_FROM, 0);
+    if (figure->y == CLI_Y_CHUNK_LOSS)
+        cli_gnuplot_decades(script, "y", LOSS_DECADES_FROM, 0);
+    fputs("set autoscale xfix\n", script);
+}
+
+static struct cli_gnuplot_legend legend_of(const struct cli_figure *figure)
+{
+    unsigned entries = 0, longest = 0;
+    for (const struct cli_curve *curve = figure->curves; curve->name; curve++, entries++)
+        longest = strlen(curve->name) > longest ? (unsigned)strlen(curve->name) : longest;
+    return cli_gnuplot_legend(RIGHT - LEFT, entries, longest);
 }
 
 static void put_script(const struct cli_figure *figure, const struct names *names, FILE *script)
 {
     unsigned column = 2;
-    cli_gnuplot_start(script, names->picture, WIDTH, HEIGHT, figure->title);
+    struct cli_gnuplot_legend legend = legend_of(figure);
+    const struct cli_gnuplot_frame frame = {WIDTH, HEIGHT + legend.height, LEFT, RIGHT, 50, HEIGHT - 60};
+    cli_gnuplot_start(script, names->picture, frame.width, frame.height, figure->title);
     put_axes(figure, script);
+    cli_gnuplot_frame(script, &frame);
+    cli_gnuplot_key(script, &frame, legend, HEIGHT);
     for (const struct cli_curve *curve = figure->curves; curve->name; curve++, column++) {
         fprintf(script, "%s'%s' using 1:%u with linespoints title ", column > 2 ? ", \\\n     " : "plot ",
                 names->data, column);

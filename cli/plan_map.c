@@ -87,8 +87,11 @@ static int fill(const struct cli_plan_order *order, struct cli_plan_cells *cells
 static void print_losses(const struct cli_plan_order *order, int width)
 {
     printf(INDENT "%-*s", ROW_WIDTH, "");
-    for (unsigned loss = 0; loss < order->losses.count; loss++)
-        printf(" %*g", width, order->losses.ratio[loss]);
+    for (unsigned loss = 0; loss < order->losses.count; loss++) {
+        char text[32];
+        cli_loss_format(order->losses.ratio[loss], text, sizeof text);
+        printf(" %*s", width, text);
+    }
     putchar('\n');
 }
 

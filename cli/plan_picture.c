@@ -13,16 +13,27 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-#define CELL_WIDTH  92
+#define CELL_WIDTH  85
 #define CELL_HEIGHT 46
-/* What stands around the cells. */
+/* What stands around the cells: a title needs more width than few cells have. */
 #define AROUND_WIDTH  220
 #define AROUND_HEIGHT 150
+#define WIDTH_MIN     760
 
-/* The colours of a speed-up of 1/4 and less, and of 4 and more. */
-#define COLOURS_TO 4
+/* As on the terminal: faster is green, slower red; light enough for the text on it. */
+struct colour {
+    double red, green, blue;
+};
+static const struct colour faster = {0x4c, 0xaf, 0x78}, same = {0xf7, 0xf7, 0xf7},
+                           slower = {0xd8, 0x60, 0x4c};
+
+/* Of the scale, as powers of two: it reaches the smallest and the largest speed-up. */
+struct extent {
+    int from, to;
+};
 
 static bool ends_in(const char *text, const char *end)
 {
@@ -53,34 +64,70 @@ static int split(const char *path, struct cli_folder *folder, const char **pictu
     return cli_folder_check(folder);
 }
 
-/* Column, row, speed-up, and two lines of text. */
+static struct extent find_extent(const struct cli_plan_cells *cells)
+{
+    struct extent extent = {-1, 1};
+    for (unsigned i = 0; i < cells->sizes * cells->losses; i++) {
+        double speedup = log2(cells->cell[i].speedup);
+        if (speedup < extent.from)
+            extent.from = (int)floor(speedup);
+        if (speedup > extent.to)
+            extent.to = (int)ceil(speedup);
+    }
+    return extent;
+}
+
+/* Column, row, the logarithm of the speed-up, the speed-up, and what to use. */
 static void put_data(FILE *script, const struct cli_plan_cells *cells)
 {
     fputs("$map << EOD\n", script);
     for (unsigned i = 0; i < cells->sizes * cells->losses; i++) {
         const struct cli_plan_cell *cell = &cells->cell[i];
-        double colour = fmax(-1, fmin(1, log(cell->speedup) / log(COLOURS_TO)));
-        fprintf(script, "%u %u %.6g %.6g \"%s\"\n", i % cells->losses, i / cells->losses, colour,
-                cell->speedup, cell->use);
+        fprintf(script, "%u %u %.6g %.6g \"%s\"\n", i % cells->losses, i / cells->losses,
+                log2(cell->speedup), cell->speedup, cell->use);
     }
     fputs("EOD\n", script);
 }
 
 static void put_axes(FILE *script, const struct cli_plan_order *order)
 {
-    char size[LH_FORMAT_MAX];
+    char size[LH_FORMAT_MAX], loss[CLI_GNUPLOT_NUMBER_MAX];
     fputs("set xtics (", script);
     for (unsigned i = 0; i < order->losses.count; i++)
-        fprintf(script, "%s'%g' %u", i ? ", " : "", order->losses.ratio[i], i);
+        fprintf(script, "%s'%s' %u", i ? ", " : "", cli_gnuplot_number(order->losses.ratio[i], loss), i);
     fputs(")\nset ytics (", script);
     for (unsigned i = 0; i < order->sizes.count; i++)
         fprintf(script, "%s'%s' %u", i ? ", " : "",
                 lh_format_size(order->sizes.bytes[i], size, sizeof size), i);
     fprintf(script,
             ")\nunset grid\nunset key\nset xrange [-0.5:%g]\nset yrange [-0.5:%g]\n"
-            "set xlabel 'share of %s lost'\nset ylabel 'message'\n",
+            "set xlabel 'share of %s lost'\nset ylabel 'message size'\n",
             order->losses.count - 0.5, order->sizes.count - 0.5,
             order->question.link.loss_of_chunk ? "chunks" : "packets");
+}
+
+/* The colour at that share of the way from no difference to the strongest of the scale. */
+static void put_colour(FILE *script, const struct colour *end, double share)
+{
+    fprintf(script, "'#%02x%02x%02x'", (unsigned)lround(same.red + share * (end->red - same.red)),
+            (unsigned)lround(same.green + share * (end->green - same.green)),
+            (unsigned)lround(same.blue + share * (end->blue - same.blue)));
+}
+
+/* One difference is as strong up as down. */
+static void put_scale(FILE *script, struct extent extent)
+{
+    double most = -extent.from > extent.to ? -extent.from : extent.to;
+    fprintf(script, "set palette defined (%d ", extent.from);
+    put_colour(script, &slower, -extent.from / most);
+    fputs(", 0 ", script);
+    put_colour(script, &same, 1);
+    fprintf(script, ", %d ", extent.to);
+    put_colour(script, &faster, extent.to / most);
+    fprintf(script, ")\nset cbrange [%d:%d]\nset cbtics (", extent.from, extent.to);
+    for (int i = extent.from; i <= extent.to; i++)
+        fprintf(script, "%s'%s%g' %d", i > extent.from ? ", " : "", i < 0 ? "1/" : "", ldexp(1, abs(i)), i);
+    fputs(")\nset cblabel 'speed-up (green: faster, red: slower)'\n", script);
 }
 
 static void put_script(FILE *script, const struct cli_plan_order *order, const struct cli_plan_cells *cells,
@@ -88,23 +135,20 @@ static void put_script(FILE *script, const struct cli_plan_order *order, const s
 {
     char title[192], rate[LH_FORMAT_MAX], rtt[LH_FORMAT_MAX];
     const struct lh_model_path *link = &order->question.link;
+    unsigned width = AROUND_WIDTH + CELL_WIDTH * cells->losses;
     snprintf(title, sizeof title,
-             "ec:mds (32, 8) against sr-rto at %s and %s, by %s: speed-up, and what to use",
+             "Speed-up of ec:mds (32, 8) over sr-rto at %s and %s, by %s; below: the best scheme",
              lh_format_rate(link->bandwidth_bps, rate, sizeof rate),
              lh_format_time(link->rtt_s, rtt, sizeof rtt), order->by);
-    cli_gnuplot_start(script, picture, AROUND_WIDTH + CELL_WIDTH * cells->losses,
+    cli_gnuplot_start(script, picture, width > WIDTH_MIN ? width : WIDTH_MIN,
                       AROUND_HEIGHT + CELL_HEIGHT * cells->sizes, title);
     put_data(script, cells);
     put_axes(script, order);
-    fprintf(script,
-            "set palette defined (-1 '#4a78b8', 0 '#f7f7f7', 1 '#d0603c')\n"
-            "set cbrange [-1:1]\n"
-            "set cbtics ('1/%d' -1, '1/2' -0.5, '1' 0, '2' 0.5, '%d' 1)\n"
-            "set cblabel 'speed-up'\n"
-            "plot $map using 1:2:3 with image pixels, \\\n"
-            "     '' using 1:($2+0.16):(sprintf('%%.2f', $4)) with labels font ',13', \\\n"
-            "     '' using 1:($2-0.2):5 with labels font ',10'\n",
-            COLOURS_TO, COLOURS_TO);
+    put_scale(script, find_extent(cells));
+    fputs("plot $map using 1:2:3 with image pixels, \\\n"
+          "     '' using 1:($2+0.16):(sprintf('%.2f', $4)) with labels font ',13', \\\n"
+          "     '' using 1:($2-0.2):5 with labels font ',11'\n",
+          script);
 }
 
 int cli_plan_picture(const struct cli_plan_order *order, const struct cli_plan_cells *cells)

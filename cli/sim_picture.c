@@ -19,6 +19,12 @@
 /* Nor more kinds of dashes. */
 #define DASHES_MAX 3
 
+/* In points. */
+#define WIDTH  760
+#define HEIGHT 440
+#define LEFT   75
+#define RIGHT  (WIDTH - 30)
+
 /* ---- the distribution of completion times --------------------------------------------------------- */
 
 /* The smallest value that so many are not above. */
@@ -150,6 +156,45 @@ static bool largest_slowdown(const struct cli_sim_results *results, double *larg
     return any;
 }
 
+/* Of what is told apart: classes of a run, or points. */
+static struct cli_gnuplot_legend slowdown_legend(const struct cli_sim_results *results)
+{
+    char name[CLI_POINT_LABEL_MAX > 64 ? CLI_POINT_LABEL_MAX : 64];
+    const struct cli_figures *figures = &results->runs[0].figures;
+    unsigned entries = 0, longest = 0;
+    bool sweep = results->plan->points > 1;
+    unsigned most = sweep ? cli_sim_points(results) : figures->classes_count;
+    for (unsigned i = 0; i < most && entries < LINES_MAX; i++) {
+        if (!(sweep ? cli_sim_result(results, i, 0)->figures.all.done : figures->classes[i].done))
+            continue;
+        if (sweep)
+            cli_sim_plan_label(results->plan, i, name, sizeof name);
+        else
+            cli_class_format(&figures->classes[i], name, sizeof name);
+        entries++;
+        longest = strlen(name) > longest ? (unsigned)strlen(name) : longest;
+    }
+    /* With classes there are all flows, too. */
+    return cli_gnuplot_legend(RIGHT - LEFT, entries + (!sweep && entries > 1), longest);
+}
+
+static void put_slowdown_axes(FILE *script, double largest)
+{
+    fputs("set xlabel 'slowdown: completion time / completion time in an empty network'\n"
+          "set ylabel 'share of flows (cumulative)'\n"
+          "set yrange [0:1]\n"
+          "set format y '%.1f'\n",
+          script);
+    if (largest > 10)
+        fputs("set logscale x\n"
+              "set xtics (1,2,5,10,20,50,100,200,500,1000,'10⁴' 1e4,'10⁵' 1e5,'10⁶' 1e6,'10⁷' 1e7)\n",
+              script);
+    if (largest < 1.01)
+        fputs("set xrange [0.9:1.1]\n", script);
+    else
+        fprintf(script, "set xrange [%s:%.6g]\n", largest > 10 ? "0.9" : "*", largest * 1.05);
+}
+
 static int picture_of_slowdowns(const struct cli_sim_results *results, const struct cli_folder *folder)
 {
     double largest = 1;
@@ -158,23 +203,13 @@ static int picture_of_slowdowns(const struct cli_sim_results *results, const str
         return CLI_PROCEED;
     char title[CLI_PICTURE_TITLE_MAX];
     unsigned points = cli_sim_points(results);
+    struct cli_gnuplot_legend legend = slowdown_legend(results);
+    const struct cli_gnuplot_frame frame = {WIDTH, HEIGHT + legend.height, LEFT, RIGHT, 50, HEIGHT - 60};
     cli_picture_title(results, points < LINES_MAX ? points : LINES_MAX, title);
-    cli_gnuplot_start(script, "fct.svg", 760, 480, title);
-    /* The empty line keeps the key away. */
-    fputs("set xlabel \"slowdown: completion time over that in an empty network\\n \" offset 0,0.4\n"
-          "set ylabel 'share of flows'\n"
-          "set yrange [0:1]\n"
-          "set format y '%.1f'\n"
-          "set key below center maxcols 4\n",
-          script);
-    if (largest > 10)
-        fputs("set logscale x\n"
-              "set xtics (1,2,5,10,20,50,100,200,500,1000,'10^4' 1e4,'10^5' 1e5,'10^6' 1e6,'10^7' 1e7)\n",
-              script);
-    if (largest < 1.01)
-        fputs("set xrange [0.9:1.1]\n", script);
-    else
-        fprintf(script, "set xrange [%s:%.6g]\n", largest > 10 ? "0.9" : "*", largest * 1.05);
+    cli_gnuplot_start(script, "fct.svg", frame.width, frame.height, title);
+    put_slowdown_axes(script, largest);
+    cli_gnuplot_frame(script, &frame);
+    cli_gnuplot_key(script, &frame, legend, HEIGHT);
     if (results->plan->points > 1)
         put_points(script, results, folder);
     else

@@ -16,10 +16,19 @@
 #define PANELS_MAX 8
 #define POINTS_MAX 2000
 
-#define PANEL_HEIGHT 230
-#define KIB          1024.0
-#define MIB          1048576.0
-#define TITLE_HEIGHT 65
+/* In points. */
+#define WIDTH          820
+#define LEFT           85
+#define RIGHT          (WIDTH - 30)
+#define TITLE_HEIGHT   35
+#define PANEL_HEIGHT   170
+#define ALONE_HEIGHT   340
+#define CAPTION_HEIGHT 30
+#define AXIS_HEIGHT    65
+#define EDGE           10
+
+#define KIB 1024.0
+#define MIB 1048576.0
 
 static const struct cli_series_shape *shape_of(const struct cli_sim_run *run, bool rates)
 {
@@ -63,6 +72,59 @@ static void find_extent(const struct cli_sim_results *results, bool rates, unsig
     }
 }
 
+/* Where panels stand, one below the other, and the legends. */
+struct layout {
+    struct cli_gnuplot_legend legend; /* the largest that a panel needs */
+    bool shared;                      /* one for all panels, since all show the same links */
+    unsigned panels, panel_height;    /* with the caption */
+    unsigned height;                  /* of the picture */
+};
+
+static struct layout find_layout(const struct cli_sim_results *results, bool rates, unsigned panels)
+{
+    unsigned seen = 0, longest = 0, most = 0;
+    uint64_t names = 0;
+    struct layout layout = {.shared = true, .panels = panels};
+    layout.panel_height = panels > 1 ? PANEL_HEIGHT : ALONE_HEIGHT;
+    for (unsigned point = 0; point < cli_sim_points(results) && seen < panels; point++) {
+        const struct cli_series_shape *shape = shape_of(cli_sim_result(results, point, 0), rates);
+        if (!shape->columns)
+            continue;
+        layout.shared &= !seen++ || shape->names == names;
+        names = shape->names;
+        longest = shape->longest > longest ? shape->longest : longest;
+        most = shape->columns > most ? shape->columns : most;
+    }
+    most = most < LINES_MAX ? most : LINES_MAX;
+    /* One line needs its name, too. */
+    layout.legend = cli_gnuplot_legend(RIGHT - LEFT, most > 1 ? most : 2, longest);
+    unsigned panel = layout.panel_height + (layout.shared ? 0 : layout.legend.height);
+    layout.height =
+        TITLE_HEIGHT + panels * panel + AXIS_HEIGHT + (layout.shared ? layout.legend.height : 0);
+    return layout;
+}
+
+/* Number n from the top: only the last has numbers and a name at its time axis, which all share. */
+static void put_place(FILE *script, const struct layout *layout, unsigned n, const char *time_unit)
+{
+    bool last = n + 1 == layout->panels;
+    unsigned legend = layout->legend.height;
+    unsigned top =
+        TITLE_HEIGHT + n * (layout->panel_height + (layout->shared ? 0 : legend)) + CAPTION_HEIGHT;
+    unsigned bottom = top + layout->panel_height - CAPTION_HEIGHT;
+    const struct cli_gnuplot_frame frame = {WIDTH, layout->height, LEFT, RIGHT, top, bottom};
+    cli_gnuplot_frame(script, &frame);
+    if (layout->shared && n)
+        fputs("unset key\n", script);
+    else
+        cli_gnuplot_key(script, &frame, layout->legend,
+                        layout->shared ? layout->height - legend : bottom + (last ? AXIS_HEIGHT : EDGE));
+    if (last)
+        fprintf(script, "set format x '%%g'\nset xlabel 'time (%s)'\n", time_unit);
+    else
+        fputs("set format x ''\n", script);
+}
+
 static void put_panel(FILE *script, const char *path, const struct cli_series_shape *shape,
                       struct axis_unit time, struct axis_unit value)
 {
@@ -76,15 +138,15 @@ static void put_panel(FILE *script, const char *path, const struct cli_series_sh
 }
 
 static void put_panels(FILE *script, const struct cli_sim_results *results, const struct cli_folder *folder,
-                       bool rates)
+                       bool rates, const struct layout *layout)
 {
     char label[CLI_POINT_LABEL_MAX], path[PATH_MAX], data[PATH_MAX + 16];
     unsigned panels = 0, drawn = 0;
     double span_s = 0, max = 0;
     find_extent(results, rates, &panels, &span_s, &max);
     struct axis_unit time = time_unit(span_s), value = value_unit(rates, max);
-    fprintf(script, "set ylabel '%s, %s'\nset xrange [0:%g]\nset yrange [0:%g]\n",
-            rates ? "rate" : "waiting", value.name, span_s * time.factor,
+    fprintf(script, "set ylabel '%s (%s)'\nset xrange [0:%g]\nset yrange [0:%g]\n",
+            rates ? "rate" : "queue", value.name, span_s * time.factor,
             max > 0 ? 1.08 * max * value.factor : 1);
     for (unsigned point = 0; point < cli_sim_points(results) && drawn < panels; point++) {
         const struct cli_sim_run *run = cli_sim_result(results, point, 0);
@@ -93,10 +155,9 @@ static void put_panels(FILE *script, const struct cli_sim_results *results, cons
         if (results->plan->points > 1) {
             fputs("set title ", script);
             cli_gnuplot_text(script, cli_sim_plan_label(results->plan, point, label, sizeof label));
-            fputs(" font \",13\"\n", script);
+            fputs(" font \",13\" offset 0,-0.5\n", script);
         }
-        if (++drawn == panels)
-            fprintf(script, "set xlabel 'time, %s'\n", time.name);
+        put_place(script, layout, drawn++, time.name);
         cli_picture_path(folder, run, path, sizeof path);
         snprintf(data, sizeof data, "%s%s.csv", path, rates ? "rates" : "queues");
         put_panel(script, data, shape_of(run, rates), time, value);
@@ -131,18 +192,15 @@ int cli_picture_series(const struct cli_sim_results *results, const struct cli_f
     if (!script)
         return CLI_EXIT_FAILED;
     make_title(results, rates, panels, title);
-    cli_gnuplot_start(script, rates ? "rates.svg" : "queues.svg", 820,
-                      panels > 1 ? panels * PANEL_HEIGHT + TITLE_HEIGHT : 420, title);
-    fputs("set datafile separator ','\nset key outside right top\n", script);
+    struct layout layout = find_layout(results, rates, panels);
+    cli_gnuplot_start(script, rates ? "rates.svg" : "queues.svg", WIDTH, layout.height, title);
+    fputs("set datafile separator ','\n", script);
     if (panels > 1) {
-        double height = panels * PANEL_HEIGHT + TITLE_HEIGHT;
-        fprintf(script,
-                "set multiplot layout %u,1 margins screen 0.095,0.78,%g,%g spacing screen 0,%g title ",
-                panels, 60 / height, 1 - 80 / height, 75 / height);
+        fputs("set multiplot title ", script);
         cli_gnuplot_text(script, title);
         fputs(" font \",15\"\n", script);
     }
-    put_panels(script, results, folder, rates);
+    put_panels(script, results, folder, rates, &layout);
     int status = cli_folder_close(folder, name, script);
     return status == CLI_PROCEED ? cli_gnuplot_run(folder, name, rates ? "rates.svg" : "queues.svg")
                                  : status;

@@ -19,9 +19,17 @@
 #define KIB 1024.0
 #define MIB 1048576.0
 
+/* In points: two panels side by side are as wide as pages show a picture. */
 #define PANEL_WIDTH  430
 #define ALONE_WIDTH  640
-#define PANEL_HEIGHT 420
+#define PLOT_HEIGHT  230
+#define TITLE_HEIGHT 45
+#define AXIS_HEIGHT  75
+#define LEFT         85
+#define RIGHT        20
+
+/* Characters of all values that fit under a panel. */
+#define VALUES_MAX 40
 
 /* How a figure is shown: its unit, and what to multiply by. */
 struct scale {
@@ -65,8 +73,11 @@ static struct scale scale_of(const struct cli_sim_results *results, unsigned fig
         scale.unit = "M/s";
         scale.factor = 1e-6;
         break;
-    case CLI_UNIT_RATIO:
     case CLI_UNIT_NONE:
+        scale.unit = most < 1e6 ? "" : "millions";
+        scale.factor = most < 1e6 ? 1 : 1e-6;
+        break;
+    case CLI_UNIT_RATIO:
         break;
     }
     return scale;
@@ -120,9 +131,22 @@ static void put_tic(FILE *script, const char *text)
     cli_gnuplot_text(script, label);
 }
 
-static void put_tics(FILE *script, const struct cli_sim_axis *axis)
+static unsigned longest_value(const struct cli_sim_axis *axis)
 {
     unsigned longest = 0;
+    for (unsigned i = 0; i < axis->count; i++)
+        longest = strlen(axis->values[i]) > longest ? (unsigned)strlen(axis->values[i]) : longest;
+    return longest;
+}
+
+/* Whether the values do not fit beside each other. */
+static bool is_slanted(const struct cli_sim_axis *axis)
+{
+    return longest_value(axis) * axis->count > VALUES_MAX;
+}
+
+static void put_tics(FILE *script, const struct cli_sim_axis *axis)
+{
     fputs("set xtics (", script);
     for (unsigned i = 0; i < axis->count; i++) {
         fputs(i ? ", " : "", script);
@@ -130,9 +154,7 @@ static void put_tics(FILE *script, const struct cli_sim_axis *axis)
         fprintf(script, " %u", i);
     }
     fputs(")\n", script);
-    for (unsigned i = 0; i < axis->count; i++)
-        longest = strlen(axis->values[i]) > longest ? (unsigned)strlen(axis->values[i]) : longest;
-    if (longest * axis->count > 44)
+    if (is_slanted(axis))
         fputs("set xtics rotate by 30 right\n", script);
     fprintf(script, "set xrange [-0.5:%g]\n", axis->count - 0.5);
 }
@@ -169,6 +191,48 @@ static void put_lines(FILE *script, const struct cli_sim_plan *plan, unsigned pa
     fputc('\n', script);
 }
 
+/* Panels stand side by side in rows of two; one legend below all of them. */
+struct layout {
+    struct cli_gnuplot_legend legend;
+    unsigned across, width, height, row_height, axis_height;
+};
+
+static struct layout find_layout(const struct cli_sim_plan *plan)
+{
+    unsigned panels = plan->output.panels_count, lines = lines_of(plan), longest = 0;
+    if (lines > 1)
+        longest =
+            (unsigned)strlen(cli_sim_plan_short(plan->axes[1].key)) + 1 + longest_value(&plan->axes[1]);
+    struct layout layout = {.across = panels > 1 ? 2 : 1};
+    layout.width = panels > 1 ? 2 * PANEL_WIDTH : ALONE_WIDTH;
+    /* Slanted values reach down by half of their length. */
+    layout.axis_height = AXIS_HEIGHT + (is_slanted(&plan->axes[0]) ? longest_value(&plan->axes[0]) * 4 : 0);
+    layout.row_height = PLOT_HEIGHT + layout.axis_height;
+    layout.legend = cli_gnuplot_legend(layout.width / layout.across - LEFT - RIGHT, lines, longest);
+    layout.height = TITLE_HEIGHT + (panels + layout.across - 1) / layout.across * layout.row_height +
+                    layout.legend.height;
+    return layout;
+}
+
+static void put_place(FILE *script, const struct layout *layout, unsigned panel)
+{
+    unsigned across = layout->width / layout->across;
+    unsigned left = panel % layout->across * across, top = panel / layout->across * layout->row_height;
+    const struct cli_gnuplot_frame frame = {
+        .width = layout->width,
+        .height = layout->height,
+        .left = left + LEFT,
+        .right = left + across - RIGHT,
+        .top = top + TITLE_HEIGHT,
+        .bottom = top + TITLE_HEIGHT + PLOT_HEIGHT,
+    };
+    cli_gnuplot_frame(script, &frame);
+    if (panel)
+        fputs("unset key\n", script);
+    else
+        cli_gnuplot_key(script, &frame, layout->legend, layout->height - layout->legend.height);
+}
+
 static void put_panel(FILE *script, const struct cli_sim_results *results, unsigned panel)
 {
     const struct cli_sim_plan *plan = results->plan;
@@ -176,11 +240,11 @@ static void put_panel(FILE *script, const struct cli_sim_results *results, unsig
     struct scale scale = scale_of(results, plan->output.panels[panel]);
     bool bars = is_choice(plan->axes[0].key) && !scale.logarithmic;
     char label[96];
-    snprintf(label, sizeof label, "%s%s%s", info->title, *scale.unit ? ", " : "", scale.unit);
-    fputs("set title ", script);
+    snprintf(label, sizeof label, "%s%s%s%s", info->title, *scale.unit ? " (" : "", scale.unit,
+             *scale.unit ? ")" : "");
+    fputs("set ylabel ", script);
     cli_gnuplot_text(script, label);
-    fputs(" font \",13\"\nunset ylabel\nset boxwidth ", script);
-    fprintf(script, "%g\n", 0.8 / lines_of(plan) * 0.92);
+    fprintf(script, "\nset boxwidth %g\n", 0.8 / lines_of(plan) * 0.92);
     fputs(scale.logarithmic ? "set logscale y\nset yrange [*:*]\n" : "unset logscale y\nset yrange [0:*]\n",
           script);
     put_lines(script, plan, panel, scale.factor, bars);
@@ -189,21 +253,20 @@ static void put_panel(FILE *script, const struct cli_sim_results *results, unsig
 static int put_script(const struct cli_sim_results *results, const struct cli_folder *folder)
 {
     const struct cli_sim_plan *plan = results->plan;
-    unsigned panels = plan->output.panels_count;
+    struct layout layout = find_layout(plan);
     FILE *script = cli_folder_open(folder, "sweep.gp");
     if (!script)
         return CLI_EXIT_FAILED;
-    cli_gnuplot_start(script, "sweep.svg", panels > 1 ? panels * PANEL_WIDTH : ALONE_WIDTH, PANEL_HEIGHT,
-                      results->title);
-    fprintf(script, "set multiplot layout 1,%u title ", panels);
+    cli_gnuplot_start(script, "sweep.svg", layout.width, layout.height, results->title);
+    fputs("set multiplot title ", script);
     cli_gnuplot_text(script, results->title);
-    /* The empty line keeps the key away; a key's name has letters that mean nothing to gnuplot. */
-    fprintf(script, " font \",15\"\nset xlabel \"%s\\n \"", cli_sim_plan_short(plan->axes[0].key));
-    fputs(" offset 0,0.4\nset grid noxtics\nset xtics scale 0\n", script);
-    fputs(plan->axes_count > 1 ? "set key below center maxcols 3\n" : "unset key\n", script);
+    fprintf(script, " font \",15\"\nunset title\nset xlabel '%s'\n", plan->axes[0].key);
+    fputs("set grid noxtics\nset xtics scale 0\n", script);
     put_tics(script, &plan->axes[0]);
-    for (unsigned panel = 0; panel < panels; panel++)
+    for (unsigned panel = 0; panel < plan->output.panels_count; panel++) {
+        put_place(script, &layout, panel);
         put_panel(script, results, panel);
+    }
     return cli_folder_close(folder, "sweep.gp", script);
 }
 

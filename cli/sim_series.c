@@ -11,21 +11,29 @@
 
 #define PS_PER_S 1e12
 
+/* Two names of nodes and a number. */
+#define CLI_SERIES_NAME_MAX 288
+
 /* "a>b", and "a>b.2" for the second of parallel cables; and what the column has of that link. */
-static void put_name(const struct cli_series *series, const struct lh_netsim *simulation, unsigned column,
+static void put_name(struct cli_series *series, const struct lh_netsim *simulation, unsigned column,
                      const char *what)
 {
     struct lh_netsim_link link, other;
     unsigned same = 1;
+    char name[CLI_SERIES_NAME_MAX];
     if (lh_netsim_link(simulation, series->links.numbers[column], &link))
         return;
     for (unsigned i = 0; i < column; i++)
         if (!lh_netsim_link(simulation, series->links.numbers[i], &other))
             same += !strcmp(link.from, other.from) && !strcmp(link.to, other.to);
-    fprintf(series->file, ",%s>%s", link.from, link.to);
+    snprintf(name, sizeof name, "%s>%s", link.from, link.to);
+    size_t length = strlen(name);
     if (same > 1)
-        fprintf(series->file, ".%u", same);
-    fputs(what, series->file);
+        length += (size_t)snprintf(name + length, sizeof name - length, ".%u", same);
+    fprintf(series->file, ",%s%s", name, what);
+    series->shape.longest = length > series->shape.longest ? (unsigned)length : series->shape.longest;
+    for (const char *at = name; *at; at++) /* FNV-1a */
+        series->shape.names = (series->shape.names ^ (unsigned char)*at) * 0x100000001b3u;
 }
 
 int cli_series_open(struct cli_series *series, const struct cli_folder *folder, bool rates,

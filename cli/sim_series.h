@@ -17,7 +17,9 @@
 struct cli_series_shape {
     unsigned columns; /* links; 0: there is no file */
     uint32_t rows;
-    double max; /* bytes or bits a second */
+    double max;       /* bytes or bits a second */
+    unsigned longest; /* characters of a link's name */
+    uint64_t names;   /* the same for the same links in the same order */
 };
 
 struct cli_series {

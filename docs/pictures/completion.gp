@@ -5,10 +5,10 @@
 #
 # SPDX-License-Identifier: BSD-3-Clause
 here = "docs/pictures/"
-set terminal svg size 720,400 font "sans-serif,13" background "#ffffff"
+set terminal svg size 720,440 font "sans-serif,13" background "#ffffff"
 set output here."completion.svg"
 set title "128 MiB over 400 Gbit/s and 25 ms, in simulation" font ",15"
-set xlabel "share of packets that are lost"
+set xlabel "share of packets lost"
 set ylabel "completion time / ideal"
 set logscale x
 set xrange [6e-6:1.6e-2]
@@ -17,7 +17,8 @@ set format x "10^{%T}"
 set grid ytics linecolor "#dddddd"
 set border 3
 set tics nomirror
-set key left top reverse Left
+set bmargin at screen 0.33
+set key at screen 0.53,0.2 center top reverse Left maxcols 2 maxrows 3
 
 # Columns: scheme, MiB, "MiB", loss, ideal, mean, formula, ratio, p99.9 (of 100 runs: the worst), formula, ratio
 rows(scheme) = sprintf("<awk '$1 == \"%s\" && $2 == 128 && $4 > 0' %scompletion.txt", scheme, here)

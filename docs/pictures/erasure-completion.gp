@@ -5,16 +5,19 @@
 #
 # SPDX-License-Identifier: BSD-3-Clause
 here = "docs/pictures/"
-set terminal svg size 720,400 font "sans-serif,13" background "#ffffff"
+set terminal svg size 720,420 font "sans-serif,13" background "#ffffff"
 set output here."erasure-completion.svg"
 set title "128 MiB over 400 Gbit/s and 25 ms, in simulation" font ",15"
-set xlabel "share of packets that are lost"
+set xlabel "share of packets lost"
 set ylabel "mean completion time / ideal"
 set logscale x
 set format x "10^{%L}"
 set xrange [5e-7:2e-1]
 set yrange [0:*]
-set key top left
+set bmargin at screen 0.3
+set key at screen 0.53,0.15 center top reverse Left maxcols 2 maxrows 2
+set border 3
+set tics nomirror
 set grid ytics lc rgb "#dddddd"
 rows(scheme) = sprintf("<awk '$1 == \"%s\" && $2 == \"128MiB\" && $4 == 1 {print $3, $7 / $6}' %serasure.txt", \
                        scheme, here)

@@ -172,7 +172,7 @@ grep -q 'with steps' results/one/fct.gp || fail "the distribution has no steps"
 sim random.ini --set workload.bytes=4kB --sweep transport.reorder=1,2,3,4,5,6,7,8,9 --output nine \
     --set 'output.queues=p0.edge*>*'
 expect_line nine/queues.gp '(the first 8 of 9)'
-expect_line nine/queues.gp 'waiting, KiB'
+expect_line nine/queues.gp 'queue (KiB)'
 ! grep -q 'the first' nine/fct.gp || fail "fct.svg has all nine"
 sim incast.ini --set 'output.queues=all' --set workload.senders=1 --output results/one
 expect_line results/one/queues.gp "(the first 12 of 24 links)"

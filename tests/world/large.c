@@ -52,7 +52,7 @@ static void enlarge_slots(struct enlarger *e, struct plan_pair *pair)
 /* Around an end of a segment, or any length of more than one word of chunks. */
 static uint64_t draw_length(struct enlarger *e, const struct lh_attr *attr)
 {
-    bool edge = lh_prng_chance(&e->prng, 0.3);
+    bool edge = lh_prng_chance(&e->prng, e->huge ? 0.8 : 0.3);
     uint64_t segments = draw_between(&e->prng, 1, e->huge ? 1 : 3);
     uint64_t nearby = lh_prng_below(&e->prng, 2 * attr->chunk_bytes);
     uint64_t any = draw_between(&e->prng, WORD_CHUNKS * attr->chunk_bytes, 2 * attr->slot_bytes);

@@ -114,12 +114,13 @@ BUGS = {
     "any-key": ("the fabric takes packets with any key", [
         ("src/fabric/rx_check.c", "if (packet->rkey != entry->rkey)", "if (false)"),
     ]),
-    "blind-backoff": ("repeats of a clear-to-send that were counted before a round trip was known double it", [
+    "blind-backoff": ("repeats of a clear-to-send before a round trip was known double it afterwards", [
         ("src/sdr/clear_to_send.c",
          "    lh_time wait = announcer->waited_ns < most / 2 ? 2 * announcer->waited_ns : most;\n"
          "    announcer->waited_ns = wait > least ? wait : least;\n"
          "    return announcer->waited_ns;",
-         "    lh_time doublings = announcer->waited_ns < REPEAT_BACKOFF_MAX ? announcer->waited_ns : REPEAT_BACKOFF_MAX;\n"
+         "    lh_time doublings = announcer->waited_ns;\n"
+         "    doublings = doublings < REPEAT_BACKOFF_MAX ? doublings : REPEAT_BACKOFF_MAX;\n"
          "    announcer->waited_ns++;\n"
          "    return least << doublings < most ? least << doublings : most;"),
     ]),
@@ -130,11 +131,13 @@ BUGS = {
     ]),
     "any-place": ("the fabric alone takes a packet whose address and immediate name different places", [
         ("src/fabric/rx_check.c",
-         "if (fields.message != slot || offset != (uint64_t)fields.packet * table->attr.mtu_bytes)", "if (false)"),
+         "if (fields.message != slot || offset != (uint64_t)fields.packet * table->attr.mtu_bytes)",
+         "if (false)"),
     ]),
     "any-length": ("the fabric takes packets that go on behind the buffer", [
         ("src/fabric/rx_check.c",
-         "if (offset > entry->bound.length_bytes || packet->payload_bytes > entry->bound.length_bytes - offset)",
+         "if (offset > entry->bound.length_bytes || "
+         "packet->payload_bytes > entry->bound.length_bytes - offset)",
          "if (false)"),
     ]),
     "any-token": ("control messages of an earlier life are taken", [
@@ -148,7 +151,8 @@ BUGS = {
         ("src/fabric/rx_check.c", "if ((word >> (fields.packet % 64)) & 1)", "if (false)"),
     ]),
     "any-ack": ("an acknowledgement of what was never sent is taken", [
-        ("src/reliability/sr_sender.c", "if (sr_ack_decode(data, bytes, &ack) != 0 || ack_impossible(sender, &ack)) {",
+        ("src/reliability/sr_sender.c",
+         "if (sr_ack_decode(data, bytes, &ack) != 0 || ack_impossible(sender, &ack)) {",
          "if (sr_ack_decode(data, bytes, &ack) != 0) {"),
     ]),
     "any-lengths": ("lengths of a segment that cannot be are taken", [

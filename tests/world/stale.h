@@ -1,6 +1,6 @@
 /*
- * stale.h - a fabric that reports packets of slots that are over, as a NIC may whose completions come late, or
- * packets behind the end of a buffer, as a NIC does when a peer says so.
+ * stale.h - a fabric that reports packets of slots that are over, as a NIC may whose completions come late,
+ * or packets behind the end of a buffer, as a NIC does when a peer says so.
  *
  * The fabrics in software refuse such packets themselves, so that nothing would show whether the SDR layer
  * does so, too. Here it is given them behind the fabric's back, by the linker, and must count each.

@@ -56,7 +56,8 @@ elsewhere() {
         wrong "(use longhaul $there $option=1)" "$here" "$@" "$option=1"
     done
 }
-[ "$(comm -3 <(options_of send) <(options_of recv) | wc -l)" -ge 8 ] || fail "send and recv have the same options"
+[ "$(comm -3 <(options_of send) <(options_of recv) | wc -l)" -ge 8 ] ||
+    fail "send and recv have the same options"
 elsewhere send recv "$work/file" host
 elsewhere recv send
 wrong '--reliability: the receiver chooses the scheme (use longhaul recv --reliability)' \

@@ -28,6 +28,7 @@ static const struct member members[] = {
     {"loss", offsetof(struct cli_link_file, loss), 0, 1, "0 to below 1"},
     {"loss_high", offsetof(struct cli_link_file, loss_high), 0, 1, "0 to below 1"},
     {"burst_packets", offsetof(struct cli_link_file, burst_packets), 0, 1e9, "0 to below 1e9"},
+    {"mtu_bytes", offsetof(struct cli_link_file, mtu_bytes), 0, 4097, "256, 512, 1024, 2048 or 4096"},
 };
 
 #define MEMBERS (sizeof members / sizeof members[0])
@@ -61,11 +62,24 @@ static int take(struct cli_link_file *link, const struct member *member, const s
     return 0;
 }
 
+/* A power of two, or nothing. */
+static bool check_mtu(double *mtu_bytes)
+{
+    if (isnan(*mtu_bytes) || *mtu_bytes == 0) {
+        *mtu_bytes = NAN;
+        return true;
+    }
+    for (double mtu = 256; mtu <= 4096; mtu *= 2)
+        if (*mtu_bytes == mtu)
+            return true;
+    return false;
+}
+
 int cli_link_file_parse(const char *text, size_t bytes, struct cli_link_file *link, char *wrong)
 {
     struct cli_json_cursor cursor = {text, text + bytes};
     struct cli_json_value all, name, value;
-    struct cli_link_file read = {NAN, NAN, NAN, NAN, NAN};
+    struct cli_link_file read = {NAN, NAN, NAN, NAN, NAN, NAN};
     bool right = cli_json_read(&cursor, &all) && cursor.at == cursor.end;
     if (!right) {
         snprintf(wrong, CLI_LINK_FILE_WRONG_MAX, "it is not JSON, from byte %zu on",
@@ -80,6 +94,11 @@ int cli_link_file_parse(const char *text, size_t bytes, struct cli_link_file *li
             if (strlen(members[i].name) == name.bytes && !memcmp(members[i].name, name.text, name.bytes) &&
                 take(&read, &members[i], &value, wrong))
                 return -1;
+    if (!check_mtu(&read.mtu_bytes)) {
+        snprintf(wrong, CLI_LINK_FILE_WRONG_MAX,
+                 "mtu_bytes %g: not possible (256, 512, 1024, 2048 or 4096)", read.mtu_bytes);
+        return -1;
+    }
     if (read.loss_high < read.loss) {
         snprintf(wrong, CLI_LINK_FILE_WRONG_MAX, "loss_high %g is less than loss %g", read.loss_high,
                  read.loss);

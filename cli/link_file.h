@@ -2,8 +2,8 @@
  * link_file.h - what was measured of a link, out of a JSON file such as a measurement leaves.
  *
  * An object with some of the numbers bandwidth_bps, rtt_s, loss (of packets), loss_high (what it may be at
- * most, no less) and burst_packets. null is as if
- * it were not there; other members are passed over, whatever they hold.
+ * most, no less), burst_packets and mtu_bytes (payload of a packet; 0: none fits the path). null, and that 0,
+ * are as if they were not there; other members are passed over, whatever they hold.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -14,7 +14,7 @@
 
 /* A number that is not there is NaN. */
 struct cli_link_file {
-    double bandwidth_bps, rtt_s, loss, loss_high, burst_packets;
+    double bandwidth_bps, rtt_s, loss, loss_high, burst_packets, mtu_bytes;
 };
 
 #define CLI_LINK_FILE_WRONG_MAX 160

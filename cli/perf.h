@@ -33,6 +33,7 @@ struct cli_perf_result {
     double mean_s, p50_s, p99_s, p999_s, max_s; /* completion times */
     double first_s;                             /* of the very first message of the connection */
     double ideal_s;                             /* NAN: no link to compute it from */
+    double rtt_s;                               /* the shortest seen; 0: not known */
     struct lh_attr agreed;
     char fabric[16];
     char chosen[LH_SCHEME_WORDS_MAX]; /* by auto, and why; "": a scheme was named */

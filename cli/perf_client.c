@@ -191,12 +191,9 @@ static double wire_bytes(const struct measurement *m)
 static double ideal(const struct measurement *m)
 {
     const struct lh_link_spec *link = &m->order->attr.link;
-    struct lh_path_view path;
-    double round_trip = 2 * cli_seconds(link->delay_ns);
+    double round_trip = link->delay_ns ? 2 * cli_seconds(link->delay_ns) : m->result->rtt_s;
     if (!link->rate_bps)
         return NAN;
-    if (!link->delay_ns && !lh_connection_path(m->connection, &path))
-        round_trip = cli_seconds(path.rtt_minimum_ns);
     return wire_bytes(m) * 8 / (double)link->rate_bps + round_trip;
 }
 
@@ -221,6 +218,9 @@ static int conclude(struct measurement *m)
     result->p999_s = cli_samples_percentile(m->completions_s, count, 0.999);
     result->max_s = m->completions_s[count - 1];
     result->goodput_bps = span > 0 ? 8 * (double)result->size_bytes * (double)count / span : 0;
+    struct lh_path_view path;
+    if (!lh_connection_path(m->connection, &path))
+        result->rtt_s = cli_seconds(path.rtt_minimum_ns);
     result->ideal_s = ideal(m);
     return CLI_PROCEED;
 }

@@ -3,6 +3,7 @@
 
 #include "json.h"
 #include "options.h"
+#include "perf_limit.h"
 #include "say.h"
 #include "table.h"
 
@@ -91,6 +92,20 @@ static void print_coding(const struct cli_perf_order *order, const struct cli_pe
             encoding, decoding);
 }
 
+static void print_limit(const struct cli_perf_order *order, const struct cli_perf_result *result)
+{
+    char window[LH_FORMAT_MAX], rtt[LH_FORMAT_MAX], remedy[64] = "a larger --window";
+    uint64_t needed = cli_perf_window_needed(order, result);
+    if (!cli_perf_limited_by(order, result))
+        return;
+    lh_format_size(result->agreed.window_bytes, window, sizeof window);
+    lh_format_time(result->rtt_s, rtt, sizeof rtt);
+    if (needed)
+        snprintf(remedy, sizeof remedy, "--window %" PRIu64 "MiB fills the link", needed);
+    fprintf(table_out(order), " limited by the window: %s in flight per round trip of %s (%s)\n", window,
+            rtt, remedy);
+}
+
 void cli_perf_report_row(const struct cli_perf_order *order, const struct cli_perf_result *result)
 {
     struct cli_table table = make_table(order);
@@ -107,6 +122,7 @@ void cli_perf_report_row(const struct cli_perf_order *order, const struct cli_pe
     snprintf(cells[10].text, CLI_CELL_MAX, "%.3f %%", 100 * resent_share(&result->local));
     cli_table_row(&table, cells);
     print_coding(order, result);
+    print_limit(order, result);
     if (*result->chosen)
         fprintf(table.out, " auto: %s\n", result->chosen);
 }
@@ -140,6 +156,11 @@ static void put_result(struct cli_json *json, const struct cli_perf_order *order
     cli_json_number(json, "completion_max_s", result->max_s);
     cli_json_number(json, "first_s", result->first_s);
     cli_json_number(json, "ideal_s", result->ideal_s);
+    const char *limited_by = cli_perf_limited_by(order, result);
+    if (limited_by)
+        cli_json_text(json, "limited_by", limited_by);
+    else
+        cli_json_number(json, "limited_by", NAN); /* null */
     cli_json_count(json, "wire_bytes", result->local.tx_wire_bytes);
     cli_json_count(json, "retransmitted_bytes", result->local.tx_retransmitted_bytes);
     cli_json_count(json, "bad_packets",

@@ -26,6 +26,9 @@
 /* Light in glass: 200 000 km/s. */
 #define SECONDS_PER_KM 5e-6
 
+/* Of packets, where neither an option nor a link file has another. */
+#define MTU_BYTES 4096
+
 /* No number of cores was given. */
 #define ANY_CORES UINT32_MAX
 #define CORES_MAX 65536
@@ -241,7 +244,9 @@ static int take_link(const struct settings *settings, struct lh_model_path *link
     link->bandwidth_bps =
         settings->bandwidth_bps ? (double)settings->bandwidth_bps : settings->file.bandwidth_bps;
     link->burst_packets = isnan(settings->file.burst_packets) ? 0 : settings->file.burst_packets;
-    link->mtu_bytes = settings->mtu_bytes;
+    link->mtu_bytes = settings->mtu_bytes               ? settings->mtu_bytes
+                      : isnan(settings->file.mtu_bytes) ? MTU_BYTES
+                                                        : (uint32_t)settings->file.mtu_bytes;
     link->chunk_bytes = settings->chunk_bytes;
     int status = take_rtt(settings, &link->rtt_s);
     if (status == CLI_PROCEED)
@@ -428,12 +433,11 @@ static void list_own(struct settings *settings, struct cli_option out[static OPT
 int cli_plan(int argc, char **argv)
 {
     struct settings settings = {
-        .mtu_bytes = 4096,
         .cores = ANY_CORES,
         .by = "mean",
         .timing = "longhaul",
         .loss_of = "packet",
-        .file = {NAN, NAN, NAN, NAN, NAN},
+        .file = {NAN, NAN, NAN, NAN, NAN, NAN},
         .order.loss_low = NAN,
         .order.allow_loss = NAN,
     };

@@ -114,6 +114,17 @@ static void put_question(struct cli_json *json, const struct cli_plan_order *ord
     cli_json_text(json, "timing", question->timing == LH_MODEL_TIMING_PAPER ? "paper" : "longhaul");
 }
 
+static void put_commands(struct cli_json *json, const struct cli_plan_point *point)
+{
+    struct cli_plan_commands commands;
+    cli_json_open(json, "commands", '[');
+    if (cli_plan_commands(point, &commands)) {
+        cli_json_text(json, NULL, commands.recv);
+        cli_json_text(json, NULL, commands.send);
+    }
+    cli_json_close(json, ']');
+}
+
 static void put_point(struct cli_json *json, const struct cli_plan_order *order,
                       const struct cli_plan_point *point)
 {
@@ -135,6 +146,7 @@ static void put_point(struct cli_json *json, const struct cli_plan_order *order,
     if (cli_plan_loses_much(point))
         cli_json_text(json, "note", CLI_PLAN_CHUNK_LOSS_NOTE);
     cli_json_text(json, "verdict", lh_plan_verdict(&point->question, plan, verdict, sizeof verdict));
+    put_commands(json, point);
     cli_json_close(json, '}');
 }
 

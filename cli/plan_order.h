@@ -99,6 +99,19 @@ int cli_plan_deadline(const struct cli_plan_order *order, struct cli_plan_point 
 char *cli_plan_deadline_words(const struct cli_plan_order *order, const struct cli_plan_point *point,
                               char out[static CLI_PLAN_DEADLINE_MAX]);
 
+/* plan_commands.c: the commands that do what was planned, to be typed as they stand. False: there is no plan,
+ * or only the model can do it. */
+#define CLI_PLAN_COMMAND_MAX 256
+struct cli_plan_commands {
+    char recv[CLI_PLAN_COMMAND_MAX];
+    char send[CLI_PLAN_COMMAND_MAX];
+};
+bool cli_plan_commands(const struct cli_plan_point *point, struct cli_plan_commands *commands);
+/* Bytes in flight that fill the link with that choice. */
+uint64_t cli_plan_in_flight(const struct lh_plan_question *question, const struct lh_plan_choice *choice);
+/* A sentence where that is more than the default window, else ""; returns out. */
+char *cli_plan_window_words(const struct cli_plan_point *point, char out[static CLI_PLAN_COMMAND_MAX]);
+
 /* plan_table.c: one point with all its schemes, and several with a row each. */
 void cli_plan_table(const struct cli_plan_order *order, const struct cli_plan_point *point);
 int cli_plan_sweep(const struct cli_plan_order *order);

@@ -175,6 +175,17 @@ static bool means_differ(const struct cli_plan_point *point)
     return false;
 }
 
+static void print_commands(const struct cli_plan_point *point)
+{
+    struct cli_plan_commands commands;
+    char words[CLI_PLAN_COMMAND_MAX];
+    print_sentences(cli_plan_window_words(point, words));
+    if (!cli_plan_commands(point, &commands))
+        return;
+    printf("\n" INDENT "Commands:\n" INDENT INDENT "%s\n" INDENT INDENT "%s\n", commands.recv,
+           commands.send);
+}
+
 void cli_plan_table(const struct cli_plan_order *order, const struct cli_plan_point *point)
 {
     struct cli_table table = make_table(scheme_columns);
@@ -208,6 +219,7 @@ void cli_plan_table(const struct cli_plan_order *order, const struct cli_plan_po
         print_sentences(cli_plan_worst_words(order, point, worst));
     if (!isnan(order->allow_loss))
         print_sentences(cli_plan_deadline_words(order, point, deadline));
+    print_commands(point);
 }
 
 /* ---- several points ---------------------------------------------------------------------------------- */

@@ -162,8 +162,8 @@ struct fabric_ops {
     /* Descriptors that become readable when a channel has arrivals; FABRIC_CONTROL for the control QP.
      * Returns how many were written, at most FABRIC_POLL_FDS_MAX. */
     uint32_t (*poll_fds)(struct fabric_endpoint *endpoint, uint32_t channel, int *fds);
-    /* Adds to the counters what the kernel has dropped and no arrival has told of yet. From any thread, beside
-     * all other calls. NULL ops: nothing to add. */
+    /* Adds to the counters what the kernel has dropped and no arrival has told of yet. From any thread,
+     * beside all other calls. NULL ops: nothing to add. */
     void (*count_drops)(struct fabric_endpoint *endpoint);
     /* Does what time alone demands of one channel, or of the control QP (an emulated link lets its packets
      * go), and returns when it must be called again for it: a packet falls due then, or what post_writes or

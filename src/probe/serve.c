@@ -17,7 +17,7 @@
 
 #include "base/earlier.h"
 #include "base/error.h"
-#include "fabric/udp/socket.h"
+#include "fabric/socket_drops.h"
 #include "launch/tcp.h"
 #include "model/arrival_order.h"
 #include "probe/host_drops.h"
@@ -73,7 +73,7 @@ static int begin_round(struct run *run, const struct probe_message *begin)
                             .packets = packets,
                             .flows = (uint32_t)begin->numbers[PROBE_BEGIN_FLOWS],
                             .places = places,
-                            .socket_drops = udp_socket_drops(run->port.fds[0]),
+                            .socket_drops = socket_drops(run->port.fds[0]),
                             .host_drops = host_drops_of_stack()};
     for (uint32_t flow = 0; flow < round->flows; flow++) {
         uint32_t count = packets_of_flow(packets, round->flows, flow);
@@ -150,7 +150,7 @@ static int report_round(struct run *run)
     report.numbers[PROBE_REPORT_ROUND] = round->number;
     report.numbers[PROBE_REPORT_SPAN_NS] =
         round->last_ns > round->first_ns ? round->last_ns - round->first_ns : 0;
-    report.numbers[PROBE_REPORT_SOCKET_DROPS] = udp_socket_drops(run->port.fds[0]) - round->socket_drops;
+    report.numbers[PROBE_REPORT_SOCKET_DROPS] = socket_drops(run->port.fds[0]) - round->socket_drops;
     report.numbers[PROBE_REPORT_HOST_DROPS] = host_drops_of_stack() - round->host_drops;
     report_loss(round, &report);
     report_order(round, &report);

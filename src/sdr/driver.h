@@ -31,7 +31,7 @@ int sdr_qp_driver_set(struct sdr_qp *qp, sdr_driver_step *step, void *context);
 void sdr_qp_driver_kick(struct sdr_qp *qp);
 /* Longest silence before the peer is pinged; default 1 s. At least 1 ns. */
 void sdr_qp_keepalive_set(struct sdr_qp *qp, lh_time span_ns);
-/* Payload bytes of data packets that passed every check: rx_bytes of lh_sdr_stats(). Cheap, without a lock. */
+/* rx_bytes of lh_sdr_stats(). Cheap, without a lock. */
 uint64_t sdr_qp_rx_bytes(const struct sdr_qp *qp);
 /* Each packet that had reached this host before this moment is in the bitmaps: control messages come
  * another way, and may overtake data that still waits in a socket. 0: not known yet. Cheap, without a lock.

@@ -44,7 +44,7 @@ wrong '"more" is argument 1: recv takes none' recv more
 wrong 'a host is missing' perf
 wrong '"two"' demo one two
 
-say "options of the other side: each that only one of send and recv has is named with the command that has it"
+say "an option that only one of send and recv has is named with the command that has it"
 options_of() {
     "$LONGHAUL" "$1" --help | grep -oE -- '^ +(-., )?--[a-z-]+' | sed 's/.*--/--/' | sort
 }
@@ -56,7 +56,8 @@ elsewhere() {
         wrong "(use longhaul $there $option=1)" "$here" "$@" "$option=1"
     done
 }
-[ "$(comm -3 <(options_of send) <(options_of recv) | wc -l)" -ge 8 ] || fail "send and recv have the same options"
+[ "$(comm -3 <(options_of send) <(options_of recv) | wc -l)" -ge 8 ] ||
+    fail "send and recv have the same options"
 elsewhere send recv "$work/file" host
 elsewhere recv send
 wrong '--reliability: the receiver chooses the scheme (use longhaul recv --reliability)' \
@@ -65,7 +66,8 @@ wrong '(use longhaul recv -o)' send "$work/file" host -o here
 
 say "--help offers the schemes that are taken, and no other"
 for command in recv perf; do
-    offered=$("$LONGHAUL" $command --help | tr -s ' \n' ' ' | grep -oP '(?<=dealt with: ).*?(?=, or auto)' | tr -d ,)
+    offered=$("$LONGHAUL" $command --help | tr -s ' \n' ' ' |
+        grep -oP '(?<=dealt with: ).*?(?=, or auto)' | tr -d ,)
     [ "$(wc -w <<<"$offered")" -ge 4 ] || fail "$command --help offers: $offered"
     for scheme in $offered auto; do
         wrong '"1"' recv --reliability "$scheme" --window 1 # the scheme was taken: the next value is refused

@@ -118,6 +118,13 @@ plan --link-file link.json "${size[@]}" --json -
 check "[j['link'][k] for k in ('bandwidth_bps', 'rtt_s', 'loss', 'burst_packets')] == [4e11, 0.025, 1e-3, 4]"
 plan --link-file link.json --bandwidth 1Gbit --distance 100km --loss 1e-4 --burst 2 "${size[@]}" --json -
 check "[j['link'][k] for k in ('bandwidth_bps', 'rtt_s', 'loss', 'burst_packets')] == [1e9, 1e-3, 1e-4, 2]"
+echo '{"bandwidth_bps": 4e11, "rtt_s": 0.025, "loss": 1e-3, "mtu_bytes": 1024}' >link.json
+plan --link-file link.json "${size[@]}"
+expect_line plan.out 'packets of 1024 bytes'
+plan --link-file link.json "${size[@]}" --json -
+check "j['link']['mtu_bytes'] == 1024 and j['plan']['best']['chunk_bytes'] % 1024 == 0"
+plan --link-file link.json "${size[@]}" --mtu 2048 --json -
+check "j['link']['mtu_bytes'] == 2048"
 echo '{"loss": 1e-4, "loss_high": 1e-3}' >link.json
 plan --link-file link.json "${link[@]}" "${size[@]}"
 expect_line plan.out '0.001 of the packets, the upper bound; measured 0.0001'

@@ -5,7 +5,7 @@
  */
 #include "probe/host_drops.h"
 
-#include "fabric/udp/socket.h"
+#include "fabric/socket_drops.h"
 
 #include <netinet/in.h>
 #include <setjmp.h>
@@ -32,7 +32,7 @@ static void test_full_buffer(void **state)
     assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &(int){100000}, sizeof(int)), 0);
     assert_int_equal(bind(fd, (struct sockaddr *)&to, sizeof to), 0);
     assert_int_equal(getsockname(fd, (struct sockaddr *)&to, &bytes), 0);
-    assert_int_equal(udp_socket_drops(fd), 0);
+    assert_int_equal(socket_drops(fd), 0);
     for (unsigned i = 0; i < PACKETS; i++)
         assert_int_equal(sendto(fd, payload, sizeof payload, 0, (struct sockaddr *)&to, sizeof to),
                          sizeof payload);
@@ -40,15 +40,15 @@ static void test_full_buffer(void **state)
     while (recv(fd, payload, sizeof payload, 0) > 0)
         kept++;
     assert_in_range(kept, 1, PACKETS - 1);
-    assert_int_equal(udp_socket_drops(fd), PACKETS - kept);
+    assert_int_equal(socket_drops(fd), PACKETS - kept);
     close(fd);
 }
 
 static void test_what_is_no_socket(void **state)
 {
     (void)state;
-    assert_int_equal(udp_socket_drops(-1), 0);
-    assert_int_equal(udp_socket_drops(STDIN_FILENO), 0);
+    assert_int_equal(socket_drops(-1), 0);
+    assert_int_equal(socket_drops(STDIN_FILENO), 0);
     uint64_t before = host_drops_of_stack();
     assert_true(host_drops_of_stack() >= before);
 }

@@ -21,7 +21,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct cli_link_file link = {-7, -7, -7, -7, -7};
+    struct cli_link_file link = {-7, -7, -7, -7, -7, -7};
     char wrong[CLI_LINK_FILE_WRONG_MAX] = "";
     /* Of its own size, so that a sanitizer sees a byte too far. */
     char *text = malloc(size ? size : 1);
@@ -36,6 +36,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         assert(isnan(link.loss) || (link.loss >= 0 && link.loss < 1));
         assert(isnan(link.loss_high) || isnan(link.loss) || link.loss_high >= link.loss);
         assert(isnan(link.burst_packets) || link.burst_packets >= 0);
+        assert(isnan(link.mtu_bytes) || (link.mtu_bytes >= 256 && link.mtu_bytes <= 4096));
     }
     free(text);
     return 0;

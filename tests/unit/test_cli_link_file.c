@@ -51,6 +51,23 @@ static void a_whole_link(void **state)
     assert_true(link.loss == 1e-5 && link.loss_high == 2e-5);
 }
 
+static void the_mtu_of_a_probe(void **state)
+{
+    (void)state;
+    for (int mtu = 256; mtu <= 4096; mtu *= 2) {
+        char text[64];
+        snprintf(text, sizeof text, "{\"mtu_bytes\": %d, \"path_mtu_bytes\": 1500}", mtu);
+        assert_true(parse(text).mtu_bytes == mtu);
+    }
+    assert_true(isnan(parse("{\"mtu_bytes\": 0}").mtu_bytes)); /* the path takes none */
+    assert_true(isnan(parse("{\"mtu_bytes\": null}").mtu_bytes));
+    static const char *const wrong[] = {"{\"mtu_bytes\": 128}", "{\"mtu_bytes\": 1000}",
+                                        "{\"mtu_bytes\": 8192}", "{\"mtu_bytes\": 1024.5}",
+                                        "{\"mtu_bytes\": -1024}"};
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
+        refuse_text(wrong[i], strlen(wrong[i]), "256, 512, 1024, 2048 or 4096");
+}
+
 static void what_is_not_there(void **state)
 {
     (void)state;
@@ -149,11 +166,9 @@ static void what_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_whole_link),
-        cmocka_unit_test(what_is_not_there),
-        cmocka_unit_test(other_members_are_passed_over),
-        cmocka_unit_test(how_deep),
-        cmocka_unit_test(what_is_refused),
+        cmocka_unit_test(a_whole_link),      cmocka_unit_test(the_mtu_of_a_probe),
+        cmocka_unit_test(what_is_not_there), cmocka_unit_test(other_members_are_passed_over),
+        cmocka_unit_test(how_deep),          cmocka_unit_test(what_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -255,11 +255,11 @@ static void test_lines_that_are_refused(void **state)
     refuse("link a\n", -LH_EINVAL, "it names no two nodes", "link NAME NAME");
     refuse("link a b c\n", -LH_EINVAL, ":1: link: \"c\"", "key=value");
     refuse("link a b, rate=1Gbit\n", -LH_EINVAL, "\"b,\" is no name", "letters");
-    refuse("link a b rate=1G\n", -LH_EINVAL, ":1: link: rate=1G", "Gbit");
+    refuse("link a b rate=1GB\n", -LH_EINVAL, ":1: link: rate=1GB", "Gbit");
     refuse("link a b rate=1kbit\n", -LH_ERANGE, "rate=1000bit", "1Mbit to 100Tbit");
     refuse("link a b rate=101Tbit\n", -LH_ERANGE, "rate=101000000000000bit", "1Mbit to 100Tbit");
     refuse("link a b rate=1Gbit rate=2Gbit\n", -LH_EINVAL, "rate=", "twice");
-    refuse("link a b delay=2h\n", -LH_EINVAL, "delay=2h", "unit");
+    refuse("link a b delay=2d\n", -LH_EINVAL, "delay=2d", "unit");
     refuse("link a b queue=1MB\n", -LH_EINVAL, "queue= and drop= belong to switches", "switch.buffer");
     refuse("link a b loss=0.1 drop=tail\n", -LH_EINVAL, "queue= and drop=", "switch.buffer");
     refuse("link a b loss=0.1,drop=tail\n", -LH_EINVAL, "queue= and drop=", "switch.buffer");

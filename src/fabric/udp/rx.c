@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "fabric/socket_drops.h"
 
 #ifndef UDP_GRO
 #define UDP_GRO 104
@@ -31,8 +32,8 @@ static struct lh_stats *stats_of(const struct udp_channel *channel)
     return channel->endpoint->table.attr.stats;
 }
 
-/* The socket has dropped so many so far. Whoever moves the number on counts the difference; a message tells of
- * the moment at which it was queued, which may be long ago. */
+/* The socket has dropped so many so far. Whoever moves the number on counts the difference; a message tells
+ * of the moment at which it was queued, which may be long ago. */
 static void note_drops(struct udp_channel *channel, uint32_t drops)
 {
     uint32_t counted = atomic_load_explicit(&channel->rx.kernel_drops, memory_order_relaxed);
@@ -48,7 +49,7 @@ void udp_count_drops(struct fabric_endpoint *endpoint)
 {
     const struct udp_endpoint *udp = udp_endpoint_of(endpoint);
     for (uint32_t i = 0; i < udp->table.attr.channels; i++)
-        note_drops(udp->channels[i], udp_socket_drops(udp->channels[i]->socket.fd));
+        note_drops(udp->channels[i], socket_drops(udp->channels[i]->socket.fd));
 }
 
 /* Reads what the kernel says about a message: how large its packets are, and how many it has dropped so

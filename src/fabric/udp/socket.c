@@ -2,7 +2,6 @@
 #include "fabric/udp/socket.h"
 
 #include <errno.h>
-#include <linux/sock_diag.h>
 #include <netinet/udp.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -151,15 +150,6 @@ int udp_socket_open_front(const union udp_address *local, uint64_t receive_bytes
     }
     *made = fresh;
     return 0;
-}
-
-uint32_t udp_socket_drops(int fd)
-{
-    uint32_t counters[SK_MEMINFO_VARS] = {0};
-    socklen_t bytes = sizeof counters;
-    if (getsockopt(fd, SOL_SOCKET, SO_MEMINFO, counters, &bytes) != 0)
-        return 0;
-    return bytes >= (SK_MEMINFO_DROPS + 1) * sizeof counters[0] ? counters[SK_MEMINFO_DROPS] : 0;
 }
 
 void udp_socket_close(struct udp_socket *socket)

@@ -36,7 +36,5 @@ void udp_socket_close(struct udp_socket *socket);
 
 /* The largest IP packet that the path to the peer is known to take. -LH_EADDR when there is no way. */
 int udp_path_mtu(const union udp_address *local, const union udp_address *peer, uint32_t *bytes);
-/* How many datagrams the kernel has dropped that were for this socket; wraps. 0 where it does not tell. */
-uint32_t udp_socket_drops(int fd);
 
 #endif

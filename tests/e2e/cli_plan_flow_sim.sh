@@ -1,6 +1,6 @@
-# longhaul plan --flow-control --buffer against longhaul sim: what the planner says of a buffer is a bound for what
-# the simulator makes of it at each constant rate of the way out, and is reached at the worst one; and what the
-# simulator refuses is not planned.
+# longhaul plan --flow-control --buffer against longhaul sim: what the planner says of a buffer is a bound for
+# what the simulator makes of it at each constant rate of the way out, and is reached at the worst one; and
+# what the simulator refuses is not planned.
 #
 # SPDX-License-Identifier: BSD-3-Clause
 . "$(dirname "$0")/lib_cli.sh"
@@ -36,13 +36,14 @@ period = 10us
 
 
 def simulate(way, buffer, share):
-    """What the way out carries of the rate it has, in whole cycles of stop and go, and the bytes dropped. None: refused."""
+    """What the way out carries of its rate, in whole cycles of stop and go; bytes dropped. None: refused."""
     middle = "link left right rate=400Gbit delay=100us\n" if way != "SWING" else \
         "switch ra tier=relay\nswitch rb tier=relay site=1\nlink left ra rate=400Gbit delay=0\n" \
         "link ra rb rate=400Gbit delay=100us\nlink rb right rate=400Gbit delay=0\n"
     with open("line.net", "w") as file:
         file.write("host s\nhost r site=1\nswitch left tier=dci\nswitch right tier=dci site=1\n"
-                   f"link s left rate=400Gbit delay=0\nlink right r rate={share * RATE / 1e9:.9g}Gbit delay=0\n{middle}")
+                   "link s left rate=400Gbit delay=0\n"
+                   f"link right r rate={share * RATE / 1e9:.9g}Gbit delay=0\n{middle}")
     result = subprocess.run([os.environ["LONGHAUL"], "sim", "line.ini", "--output", "line", "--set",
                              f"long.flow_control={WAYS[way]}", "--set", f"long.buffer={buffer}"],
                             capture_output=True, text=True)
@@ -50,16 +51,18 @@ def simulate(way, buffer, share):
         return None
     assert result.returncode == 0, result.stderr
     with open("line/rates.csv") as file:
-        rates = [float(row["right>r"]) / RATE / share for row in csv.DictReader(file) if float(row["time_s"]) > SKIP_S]
+        rates = [float(row["right>r"]) / RATE / share for row in csv.DictReader(file)
+                 if float(row["time_s"]) > SKIP_S]
     stops = [i for i in range(1, len(rates)) if rates[i - 1] >= 0.5 > rates[i]]
     cycles = rates[stops[0]:stops[-1]] if len(stops) > 2 else rates
     with open("line/links.csv") as file:
-        return sum(cycles) / len(cycles), PACKET * sum(int(row["dropped_packets"]) for row in csv.DictReader(file))
+        dropped = sum(int(row["dropped_packets"]) for row in csv.DictReader(file))
+    return sum(cycles) / len(cycles), PACKET * dropped
 
 
 def plan(way, buffer):
-    text = subprocess.run([os.environ["LONGHAUL"], "plan", "--flow-control", "--bandwidth", "400Gbit", "--rtt", "200us",
-                           "--packet", str(PACKET), "--buffer", str(buffer), "--json", "-"],
+    words = f"plan --flow-control --bandwidth 400Gbit --rtt 200us --packet {PACKET} --json -"
+    text = subprocess.run([os.environ["LONGHAUL"], *words.split(), "--buffer", str(buffer)],
                           capture_output=True, text=True, check=True).stdout
     return next(each for each in json.loads(text)["ways"] if each["way"] == way)
 
@@ -87,8 +90,8 @@ told, lost, checked = {}, {}, 0
 for way, buffer, share, worst in points():
     told[way, buffer] = told.get((way, buffer)) or plan(way, buffer)
     planned, (carried, dropped) = told[way, buffer], simulate(way, buffer, share)
-    print(f"{way} {buffer} bytes, way out {share:.3f}: planned {planned['rate_share']:.4f}, simulated {carried:.4f}, "
-          f"lost {dropped} of {planned['lost_bytes']:.0f}")
+    print(f"{way} {buffer} bytes, way out {share:.3f}: planned {planned['rate_share']:.4f}, "
+          f"simulated {carried:.4f}, lost {dropped} of {planned['lost_bytes']:.0f}")
     assert carried > 0.9995 * planned["rate_share"], "planned more than is carried"
     assert not worst or carried < 1.02 * planned["rate_share"], "planned too little"
     assert dropped <= planned["lost_bytes"], "planned too few losses"

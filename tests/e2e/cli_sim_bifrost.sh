@@ -73,7 +73,8 @@ assert len(panels) == 2
 for lines, top in panels:
     for line in lines.split("\n"):
         ends = [float(number) for number in line.split('"')[2].split()]
-        assert len(ends) == 6 and all(0 <= ends[i + 1] <= ends[i] <= ends[i + 2] < float(top) for i in (0, 3)), line
+        assert len(ends) == 6, line
+        assert all(0 <= ends[i + 1] <= ends[i] <= ends[i + 2] < float(top) for i in (0, 3)), line
 END
     printf 'before\n\n<!-- figures: 9-gains -->\n\n| old |\n\nafter\n' >page.md
     python3 "$scenarios/figures" --longhaul "$LONGHAUL" --out results --seeds 1 --keep --page page.md 9c \

@@ -270,8 +270,8 @@ static uint64_t dropped_after(const struct way *way, netsim_time after_ps)
     return drops;
 }
 
-/* Nearly each pause lets a part of a packet through. F of the proof knows, and what is lost does not depend on
- * how long that went on. F as printed does not: it is too small by all that ever leaked. */
+/* Nearly each pause lets a part of a packet through. F of the proof knows, and nothing is lost however long
+ * that went on. F as printed does not: it is too small by all that ever leaked. */
 static void leaks_add_up_only_as_printed(void **state)
 {
     (void)state;
@@ -286,8 +286,8 @@ static void leaks_add_up_only_as_printed(void **state)
     assert_true(many < 8 * few_ps / NETSIM_PS_PER_US / 10 / 2);
 }
 
-/* Each pause lets a whole packet through, which is more than its slot grants: F knows of nearly nothing that is
- * on the link. When the drain stops H is exceeded by what was under way; auto has the room. */
+/* Each pause lets a whole packet through, which is more than its slot grants: F knows of nearly nothing that
+ * is on the link. When the drain stops H is exceeded by what was under way; auto has the room. */
 static void a_slot_shorter_than_a_packet_needs_more_than_h(void **state)
 {
     (void)state;

@@ -247,9 +247,10 @@ static void configurations_that_cannot_work_are_refused(void **state)
     refuse(bad, LH_EINVAL, "mtu_bytes");
 }
 
-/* A round trip of N slots and a constant drain d: what arrived in a slot is in L, and still in F when line 10
- * grants, so c(n) = d + c(n-N-2) - c(n-N-1), between nothing and a slot. Neighbours drift apart, until one slot
- * has that of two and the next one nothing. Counted once it is c(n) = d. The way out gets all it takes. */
+/* A round trip of N slots and a constant drain d: what arrived in a slot is in L, and still in F when line
+ * 10 grants, so c(n) = d + c(n-N-2) - c(n-N-1), between nothing and a slot. Neighbours drift apart, until one
+ * slot has that of two and the next one nothing. Counted once it is c(n) = d. The way out gets
+ * all it takes. */
 static void grants_swing_as_printed(void **state)
 {
     (void)state;

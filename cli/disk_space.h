@@ -1,5 +1,6 @@
 /*
- * disk_space.h - disk space for a file whose length is claimed ahead: checked at once, set aside as bytes come.
+ * disk_space.h - disk space for a file whose length is claimed ahead: checked at once, set aside as it
+ * arrives.
  *
  * So whoever claims a length and then sends nothing takes no space from others.
  *
@@ -17,8 +18,8 @@
  * -ENOSPC. Where it does not say, writing will tell: 0. */
 int cli_disk_space_check(int file, uint64_t size_bytes);
 
-/* Sets space aside for bytes up to end_bytes, and a step more, of a file of size_bytes; *reserved_bytes: how far
- * that went already. 0, or -errno. Where the file system cannot, writing will tell: 0. */
+/* Sets space aside for bytes up to end_bytes, and a step more, of a file of size_bytes; *reserved_bytes: how
+ * far that went already. 0, or -errno. Where the file system cannot, writing will tell: 0. */
 int cli_disk_space_reserve(int file, uint64_t size_bytes, uint64_t end_bytes, uint64_t *reserved_bytes);
 
 #endif

@@ -36,9 +36,9 @@ struct cli_partial {
     char reason[CLI_REASON_MAX]; /* after a call that returned false: why, in words that go to both sides */
 };
 
-/* Takes the name, which cli_file_name_wrong() has let pass, where there is room on disk for the file. With resume what is there
- * of an earlier try stays, else it is replaced. After false nothing is open, and what was there before is
- * as before. */
+/* Takes the name, which cli_file_name_wrong() has let pass, where there is room on disk for the file. With
+ * resume what is there of an earlier try stays, else it is replaced. After false nothing is open, and what
+ * was there before is as before. */
 bool cli_partial_open(struct cli_partial *partial, int folder, const char *name, uint64_t size_bytes,
                       bool force, bool resume);
 /* How far an earlier try came; as cli_resume_check. */

@@ -49,7 +49,8 @@ static int run_server(const struct settings *settings, const struct cli_operands
     int code = lh_probe_listen(address.where, &server);
     if (code)
         return cli_library_failed("cannot listen", address.where, code);
-    printf("listening on %s:%u\n", *address.host ? address.host : cli_address_any(), lh_probe_server_port(server));
+    printf("listening on %s:%u\n", *address.host ? address.host : cli_address_any(),
+           lh_probe_server_port(server));
     cli_output_flush();
     do {
         code = lh_probe_serve(server, LH_TIME_NEVER);

@@ -95,9 +95,9 @@ LH_API int lh_attach(struct lh_connection *connection, const void *blob, size_t 
 /* where: "HOST:PORT", "[::]:PORT", ":PORT"; port 0 takes any free one (lh_listener_port tells). */
 LH_API int lh_listen(const char *where, const struct lh_attr *attr, struct lh_listener **listener);
 LH_API uint16_t lh_listener_port(const struct lh_listener *listener);
-/* The next connection, waiting at most timeout_ns (LH_TIME_NEVER: for ever); and up to 5 s more for a handshake
- * that is under way then. Foreign and hostile handshakes are refused and do not end the wait. While nobody
- * calls this, a thread of the listener tells those who wait that it is busy. -LH_ETIMEDOUT. */
+/* The next connection, waiting at most timeout_ns (LH_TIME_NEVER: for ever); and up to 5 s more for a
+ * handshake that is under way then. Foreign and hostile handshakes are refused and do not end the wait.
+ * While nobody calls this, a thread of the listener tells those who wait that it is busy. -LH_ETIMEDOUT. */
 LH_API int lh_accept(struct lh_listener *listener, lh_time timeout_ns, struct lh_connection **connection);
 LH_API void lh_listener_close(struct lh_listener *listener);
 /* where: "HOST:PORT". When attr->link is set, the other side emulates the same link in its direction. */

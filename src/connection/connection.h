@@ -14,8 +14,7 @@
  *   arrivals.c     segments that fill up, driven by a receiver's machine
  *   done.c         telling the sender what has arrived
  *   verdict.c      messages that end early: REFUSE, CANCEL, FORGET
- *   liveness.c     is the peer there
- *   data_path.c    do packets of data pass at all
+ *   liveness.c     is the peer there; data_path.c: does data pass at all
  *
  * A *message* is one lh_send and the lh_recv that takes it; a *segment* is one SDR message of up to
  * slot_bytes of it. Where the scheme codes, the SDR message right after it takes its parity, and a place of

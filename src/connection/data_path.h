@@ -1,9 +1,9 @@
 /*
- * data_path.h - do packets of data pass at all? Control and data go to different UDP ports, and a firewall may
- * let the first alone through: the peer is there, and nothing ever arrives.
+ * data_path.h - do packets of data pass at all? Control and data go to different UDP ports, and a firewall
+ * may let the first alone through: the peer is there, and nothing ever arrives.
  *
- * The receiving side decides. It knows what the peer has sent from the lengths that the peer announces for each
- * segment, and retransmits while nothing answers.
+ * The receiving side decides. It knows what the peer has sent from the lengths that the peer announces for
+ * each segment, and retransmits while nothing answers.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

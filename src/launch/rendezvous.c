@@ -266,20 +266,26 @@ static int on_frame(struct rendezvous *r, const struct handshake_header *header,
     return lh_fail(LH_EHANDSHAKE, "the other side sent handshake frame %d out of turn", (int)header->type);
 }
 
+/* Behind the accepting side's READY the stream is the connection's lifeline. */
+static bool heard_all(const struct rendezvous *r)
+{
+    return !r->accepting && r->ready && r->path;
+}
+
 static int take_frames(struct rendezvous *r, lh_time now)
 {
     struct handshake_header header;
-    int heard;
-    while ((heard = hear(r, &header)) > 0) { /* no state takes a frame for ever but for BUSY */
+    while (!heard_all(r)) { /* no state takes a frame for ever but for BUSY */
+        int heard = hear(r, &header);
+        if (heard <= 0)
+            return heard;
         uint32_t busy = r->busy;
         int error = on_frame(r, &header, now);
         r->have = 0;
-        if (error)
-            return error;
-        if (r->busy != busy)
-            return 0; /* the caller looks at it, and at the time */
+        if (error || r->busy != busy)
+            return error; /* the caller looks at BUSY, and at the time */
     }
-    return heard;
+    return 0;
 }
 
 /* ---- the path ---------------------------------------------------------------------------------------- */

@@ -55,7 +55,7 @@ struct rendezvous_leave {
     bool finish; /* from RENDEZVOUS_WAITS on: the connection is handed over at once */
 };
 
-/* Takes the socket. Both live until rendezvous_done() or rendezvous_drop(); attr is the caller's and stays. */
+/* Takes the socket, which goes with rendezvous_done() or rendezvous_drop(); attr stays the caller's. */
 void rendezvous_accept(struct rendezvous *r, int fd, const struct lh_attr *attr);
 /* Makes the first word, of that version. An error as of rendezvous_step(), but the socket is taken. */
 int rendezvous_connect(struct rendezvous *r, int fd, const struct lh_attr *attr, uint8_t version);

@@ -26,7 +26,8 @@ ended recv "$pid" 0 20
 
 say "perf"
 start perf perf --server --once --listen :0
-timeout 60 "$LONGHAUL" perf "127.0.0.1:${where##*:}" --size 64KiB --iterations 2 >"$work/client.out" 2>"$work/client.err" ||
+timeout 60 "$LONGHAUL" perf "127.0.0.1:${where##*:}" --size 64KiB --iterations 2 \
+    >"$work/client.out" 2>"$work/client.err" ||
     fail "perf ended with $?"
 ended perf "$pid" 0 20
 
@@ -47,7 +48,8 @@ expect_line "$work/demo.out" 'digest ok'
 
 say "an IPv6 address is refused with what to do"
 status=0
-timeout 20 "$LONGHAUL" recv --listen '[::1]:0' --output "$work/out" >"$work/six.out" 2>"$work/six.err" || status=$?
+timeout 20 "$LONGHAUL" recv --listen '[::1]:0' --output "$work/out" \
+    >"$work/six.out" 2>"$work/six.err" || status=$?
 [ "$status" -eq 1 ] || fail "recv on an IPv6 address ended with $status"
 expect_line "$work/six.err" 'IPv6 is not available'
 send "$work/file" '[::1]:9'

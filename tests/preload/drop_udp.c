@@ -35,8 +35,8 @@ static bool dropped(int fd, const void *data, size_t bytes)
 
 ssize_t sendto(int fd, const void *data, size_t bytes, int flags, const struct sockaddr *to, socklen_t size)
 {
-    ssize_t (*next)(int, const void *, size_t, int, const struct sockaddr *, socklen_t) =
-        (ssize_t(*)(int, const void *, size_t, int, const struct sockaddr *, socklen_t))dlsym(RTLD_NEXT, "sendto");
+    typedef ssize_t sendto_function(int, const void *, size_t, int, const struct sockaddr *, socklen_t);
+    sendto_function *next = (sendto_function *)dlsym(RTLD_NEXT, "sendto");
     return dropped(fd, data, bytes) ? (ssize_t)bytes : next(fd, data, bytes, flags, to, size);
 }
 

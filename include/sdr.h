@@ -127,7 +127,8 @@ SDR_API int sdr_qp_info_get(struct sdr_qp *qp, void *info);
 /* remote_qp_info: the other side's blob, whole. */
 SDR_API int sdr_qp_connect(struct sdr_qp *qp, void *remote_qp_info);
 
-/* Posts a buffer, clears its bitmap, tells the sender. SDR_RETRY: no slot is free. */
+/* Posts a buffer, clears its bitmap, tells the sender. SDR_RETRY: no slot is free. Until sdr_recv_complete
+ * any byte of it may change that no marked chunk covers, behind a shorter message, too. */
 SDR_API int sdr_recv_post(struct sdr_qp *qp, struct sdr_recv_wr *wr, struct sdr_recv_handle **handle);
 /* SDR_RETRY until every fragment came. */
 SDR_API int sdr_recv_imm_get(struct sdr_recv_handle *handle, uint32_t *immediate);

@@ -117,7 +117,13 @@ LH_API int lh_deregister(struct lh_memory *memory);
 
 /* Both return at once. The buffer belongs to the library until the request is done. A request is freed with
  * lh_request_free(), also after an error. -LH_ECLOSED, -LH_EPEER, -LH_ENOMEM, -LH_EAGAIN (too many in
- * flight: LH_REQUESTS_MAX). */
+ * flight: LH_REQUESTS_MAX).
+ *
+ * A message may be shorter than the room of its receive. When a receive is done without error, the first
+ * result.bytes bytes of the buffer are the message, and those behind it are as they were. Until then, and
+ * after an error, the bytes that the message was to have (of a length that is not known yet: the whole room)
+ * are unspecified: packets may be placed before they are validated. This holds against losses, strays and
+ * hosts without a key; the peer itself may write anywhere in the room until the request is done. */
 LH_API int lh_send(struct lh_connection *connection, const void *buffer, size_t bytes,
                    struct lh_memory *memory, struct lh_request **request);
 LH_API int lh_recv(struct lh_connection *connection, void *buffer, size_t room, struct lh_memory *memory,

@@ -63,10 +63,11 @@ LH_API lh_time lh_sdr_now(struct sdr_context *context);
 LH_API int lh_sdr_recv_post(struct sdr_qp *qp, struct sdr_recv_wr *wr,
                             const uint8_t upper[LH_CTS_UPPER_BYTES], struct sdr_recv_handle **handle);
 LH_API uint32_t lh_sdr_recv_sequence(const struct sdr_recv_handle *handle);
-/* The message turned out shorter: chunks past it count as arrived, a last partial chunk is whole when its
- * packets up to `bytes` are there. bytes at most the posted length (-LH_ERANGE) and at most what it was
- * truncated to before
- * (-LH_ESTATE, as after completion). */
+/* The message has that many bytes: chunks past it count as arrived, a last partial chunk is whole when its
+ * packets up to `bytes` are there. From then on a packet that contradicts this length is refused, and nothing
+ * more is placed behind it; before, packets may be placed anywhere in the buffer before they are validated.
+ * bytes at most the posted length (-LH_ERANGE); at most what it was truncated to before, and no less than
+ * what has arrived (-LH_ESTATE, as after completion). */
 LH_API int lh_sdr_recv_truncate(struct sdr_recv_handle *handle, uint64_t bytes);
 /* Chunks that are whole, read without a lock. */
 LH_API uint32_t lh_sdr_recv_chunks_arrived(const struct sdr_recv_handle *handle);

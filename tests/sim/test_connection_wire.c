@@ -268,6 +268,57 @@ static void silence_without_anything_pending(void **state)
     close_pair();
 }
 
+/* ---- lengths ----------------------------------------------------------------------------------------- */
+
+struct liar {
+    uint32_t packets; /* of data, so far */
+    bool honest;      /* the lengths may pass, and all packets are whole */
+};
+
+/* The third packet has one byte, and the lengths come late. */
+static bool shorten(void *context, struct sim_datagram *datagram)
+{
+    struct liar *liar = context;
+    struct transfer_message message;
+    if (datagram->from != 0 || liar->honest)
+        return true;
+    if (upper_message(datagram, &message))
+        return message.kind != TRANSFER_TO_RECEIVER;
+    if (datagram->control || liar->packets++ != 2)
+        return true;
+    datagram->data[1] |= 3 << 4; /* bytes of pad */
+    lh_put_be32(datagram->data + ROCE_BTH_BYTES + 12, 1);
+    datagram->bytes = ROCE_WRITE_IMM_HEADER_BYTES + 4 + ROCE_ICRC_BYTES;
+    memset(datagram->data + ROCE_WRITE_IMM_HEADER_BYTES + 1, 0, 3);
+    sim_datagram_seal(datagram);
+    return true;
+}
+
+/* A short packet in the middle that came before the lengths contradicts them: nothing behind it counts, and
+ * no message is made of what came. */
+static void packets_that_contradict_the_length(void **state)
+{
+    (void)state;
+    struct liar liar = {0};
+    open_pair("rtt=10ms", NULL);
+    sim_world_tap(pair.world, shorten, &liar);
+    struct lh_request *recv = connection_pair_recv(&pair, 1, buffer, 2 * SLOT);
+    struct lh_request *send = connection_pair_send(&pair, 0, data, SLOT);
+    struct lh_stats stats;
+    do
+        connection_pair_run(&pair, MS);
+    while (liar.packets < SLOT / MTU); /* the test's time limit ends what hangs */
+    connection_pair_run(&pair, 10 * MS);
+    assert_int_equal(lh_connection_stats(pair.ends[1], &stats), 0);
+    assert_int_equal(stats.rx_packets, 3);
+    assert_true(stats.bad_length >= SLOT / MTU - 3);
+    liar.honest = true;
+    assert_int_equal(connection_pair_finish(&pair, recv).error, -LH_EPROTOCOL);
+    assert_int_equal(connection_pair_finish(&pair, send).error, -LH_EPROTOCOL);
+    connection_pair_transfer(&pair, 0, SLOT, 2 * SLOT); /* the connection goes on */
+    close_pair();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -277,6 +328,7 @@ int main(void)
         cmocka_unit_test(goodbye_overtakes_an_acknowledgement),
         cmocka_unit_test(canceled_send_is_not_read),
         cmocka_unit_test(silence_without_anything_pending),
+        cmocka_unit_test(packets_that_contradict_the_length),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

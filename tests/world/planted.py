@@ -52,9 +52,9 @@ BUGS = {
     "rtt-again": ("a round trip is measured from the last transmission, not from the answered one", [
         ("src/sdr/path.h", "    lh_time ping_span;\n};",
          "    lh_time ping_span;\n    lh_time stamped_ns;\n};"),
-        ("src/sdr/path.c", "    header->sent_ns = now;",
-         "    header->sent_ns = now;\n    ((struct path *)(uintptr_t)path)->stamped_ns = now;"),
-        ("src/sdr/path.c", "lh_rtt_on_sample(&path->rtt, now - header->echo_ns - header->echo_delay_ns);",
+        ("src/sdr/path.c", "    header->sent_ns = path->origin_ns + now;",
+         "    header->sent_ns = path->origin_ns + now;\n    path->stamped_ns = now;"),
+        ("src/sdr/path.c", "lh_rtt_on_sample(&path->rtt, age_ns - header->echo_delay_ns);",
          "lh_rtt_on_sample(&path->rtt, now - path->stamped_ns);"),
     ]),
     "fresh-row": ("parity that is asked for later repeats a row that was sent before", [

@@ -6,8 +6,8 @@
  * user's buffer: so it is counted under the name of what is wrong with it, like any other. The filter is
  * there before the socket has a port; until the peer is known, everything is cut.
  *
- * Its view is that of one kernel message. Packets that the kernel joined (GRO) come from one address and port,
- * and are filtered by the first one's header.
+ * Its view is that of one kernel message. Packets that the kernel joined (GRO) come from one address and
+ * port, and are filtered by the first one's header.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

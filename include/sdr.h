@@ -136,8 +136,9 @@ SDR_API int sdr_recv_imm_get(struct sdr_recv_handle *handle, uint32_t *immediate
  * (read it with acquire order where the machine reorders loads). Valid until sdr_recv_complete.
  *
  * Bytes of a chunk that is not marked are unspecified, before completion and after it: what was there,
- * packets of this message, or bytes of any datagram that reached the host, at any offset of the buffer, for
- * payload is placed before it is validated. Nothing is written outside the max_length bytes at address. */
+ * packets of this message, or payload that came from the peer's address and failed validation, at any
+ * offset of the buffer: payload is placed before it is validated. Nothing is written outside the max_length
+ * bytes at address. */
 SDR_API int sdr_recv_bitmap_get(struct sdr_recv_handle *handle, uint8_t **bitmap_bytes,
                                 size_t *bitmap_num_bytes);
 /* One bit a packet of that chunk, into (packets a chunk + 63) / 64 words. */

@@ -73,8 +73,8 @@ uint32_t message_slot_chunks_arrived(const struct message_slot *slot);
 bool message_slot_immediate(const struct message_table *table, const struct message_slot *slot,
                             uint32_t *immediate);
 
-/* Sets the bits of a batch that a fabric delivered. Counts packets, bytes, duplicates and stale ones. A packet
- * that does not fit where the message ends (see message_extent.h) is bad_length and never marked. */
+/* Sets the bits of a batch that a fabric delivered. Counts packets, bytes, duplicates and stale ones. A
+ * packet that does not fit where the message ends (see message_extent.h) is bad_length and never marked. */
 void message_table_on_arrivals(struct message_table *table, const struct fabric_arrival *arrivals,
                                uint32_t count, struct lh_stats *stats);
 

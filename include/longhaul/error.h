@@ -37,7 +37,8 @@ extern "C" {
     X(LH_EUNSUPPORTED, 18, "not supported here")                                                           \
     X(LH_EPROTOCOL, 19, "peer broke the protocol")                                                         \
     X(LH_EUNRECOVERABLE, 20, "more chunks are missing than the code can recover")                          \
-    X(LH_EPATH, 21, "data packets do not pass (let UDP ports 4791 and 49152-65535 through the firewalls)")
+    X(LH_EPATH, 21,                                                                                        \
+      "data packets do not pass: firewall or NAT (let UDP ports 4791 and 49152-65535 through)")
 
 enum lh_error {
 #define LH_ERROR_ENUM(name, number, words) name = number,

@@ -115,12 +115,12 @@ static void forget_client(struct lh_listener *listener, uint32_t index)
             (listener->client_count - index) * sizeof listener->clients[0]);
 }
 
-/* Those that got as far as packets are worth a word to people; strangers are not. */
+/* What failed with an endpoint is worth a word to people; strangers are not, nor who no longer waits. */
 static void report(const struct lh_listener *listener, const struct rendezvous *handshake)
 {
     char text[512], name[TCP_NAME_MAX] = "?";
     const struct lh_attr *attr = &listener->attr;
-    if (!attr->on_notice || handshake->state < RENDEZVOUS_PATH)
+    if (!attr->on_notice || !handshake->connection || handshake->state == RENDEZVOUS_WAITS)
         return;
     snprintf(text, sizeof text, "%s", lh_last_error());
     tcp_peer_name(handshake->fd, name, sizeof name);
@@ -209,7 +209,7 @@ static int step_client(struct lh_listener *listener, struct client *client, lh_t
     enum rendezvous_state before = handshake->state;
     const struct rendezvous_leave leave = {
         .open = listener->wanting > listener->ready_count && clients_open(listener) < OPEN_MAX,
-        .finish = listener->accepting > listener->ready_count,
+        .finish = listener->accepting > listener->ready_count && listener->ready_count < CLIENTS_MAX,
     };
     int done = rendezvous_step(handshake, leave, now);
     if (done < 0)

@@ -27,7 +27,6 @@ struct segment {
     uint32_t bytes;
     uint32_t index;
     const uint8_t *header;
-    uint8_t copy[HEADER];      /* of a header that lies in pieces */
     struct roce_packet packet; /* its payload pointer means nothing: the payload is scattered */
     uint8_t generation;
 };
@@ -110,8 +109,8 @@ static bool read_segment(struct udp_channel *channel, struct udp_scatter *scatte
     uint32_t got;
     segment->header = udp_scatter_piece(scatter, segment->offset, want, &got);
     if (got < want) {
-        udp_scatter_gather(scatter, segment->offset, want, segment->copy);
-        segment->header = segment->copy;
+        udp_scatter_gather(scatter, segment->offset, want, channel->rx.header);
+        segment->header = channel->rx.header;
     }
     if (segment->bytes == HEADER) {
         count_cut(channel, segment->header);

@@ -263,7 +263,7 @@ static void *wait_for_ever(void *argument)
 static void await_peers(void)
 {
     struct lh_path_view path = {0};
-    for (int i = 0; i < 2; i += path.rtt_ns > 0) { /* the test's time limit ends what hangs */
+    for (int i = 0; i<2; i += path.rtt_ns> 0) { /* the test's time limit ends what hangs */
         must(lh_connection_path(ends[i], &path), "lh_connection_path");
         usleep(100);
     }

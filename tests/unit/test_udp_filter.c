@@ -31,6 +31,7 @@ static uint32_t load(const struct packet *packet, uint32_t offset, uint32_t size
     return size == 4 ? lh_get_be32(from) : size == 2 ? lh_get_be16(from) : from[0];
 }
 
+/* NOLINTBEGIN(misc-redundant-expression): some of the kernel's flags are 0 */
 static uint32_t run(const struct sock_filter *steps, uint32_t count, const struct packet *packet)
 {
     uint32_t a = 0, x = 0;
@@ -79,6 +80,7 @@ static uint32_t run(const struct sock_filter *steps, uint32_t count, const struc
     fail_msg("the program has no end");
     return 0;
 }
+/* NOLINTEND(misc-redundant-expression) */
 
 static struct udp_filter_peer peer_of(const char *address, uint32_t generations)
 {

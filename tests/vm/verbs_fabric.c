@@ -437,7 +437,7 @@ static void test_a_bind_that_fails(void **state)
     (void)state;
     struct fabric_slot_key key = bind_slot(1, place(0), SLOT_BYTES, 0);
     const struct fabric_slot elsewhere = {place(0) - 1000000, SLOT_BYTES, receiver.lkey, 0,
-                                          nothing_received, NULL};
+                                          nothing_received,   NULL};
     struct fabric_slot_key none;
     struct fabric_arrival arrival;
     if (receiver.fabric->ops->slot_bind(receiver.endpoint, 0, &elsewhere, &none) == 0)

@@ -26,6 +26,14 @@
 /* A jump to the end of the program, where packets are cut; its distance is known last. */
 #define TO_CUT 255u
 
+/* NOLINTBEGIN(misc-redundant-expression): some of the kernel's flags are 0 */
+static const uint16_t load_word = BPF_LD | BPF_ABS | BPF_W;
+static const uint16_t load_half = BPF_LD | BPF_ABS | BPF_H;
+static const uint16_t load_byte = BPF_LD | BPF_ABS | BPF_B;
+static const uint16_t load_length = BPF_LD | BPF_W | BPF_LEN; /* of the message, from the UDP header on */
+static const uint16_t add_constant = BPF_ALU | BPF_ADD | BPF_K;
+/* NOLINTEND(misc-redundant-expression) */
+
 struct program {
     struct sock_filter *steps;
     uint16_t count;
@@ -38,9 +46,9 @@ static void add(struct program *program, uint16_t code, uint32_t k, uint32_t if_
 }
 
 /* Cuts the packet unless what lies there is this. */
-static void require(struct program *program, uint16_t size, uint32_t offset, uint32_t value)
+static void require(struct program *program, uint16_t load, uint32_t offset, uint32_t value)
 {
-    add(program, (uint16_t)(BPF_LD | BPF_ABS | size), offset, 0, 0);
+    add(program, load, offset, 0, 0);
     add(program, BPF_JMP | BPF_JEQ | BPF_K, value, 0, TO_CUT);
 }
 
@@ -51,14 +59,14 @@ static void require_source(struct program *program, const union udp_address *add
     uint8_t bytes[16];
     udp_address_bytes(address, bytes);
     for (uint32_t i = 0; i < (ipv4 ? 4u : 16u); i += 4)
-        require(program, BPF_W, offset + i, lh_get_be32(bytes + i));
-    require(program, BPF_H, AT_SOURCE_PORT, udp_address_port(address));
+        require(program, load_word, offset + i, lh_get_be32(bytes + i));
+    require(program, load_half, AT_SOURCE_PORT, udp_address_port(address));
 }
 
 static void require_qpn(struct program *program, const struct udp_filter_peer *peer)
 {
     assert(peer->generations > 0 && peer->generations <= QP_INFO_GENERATIONS_MAX);
-    add(program, BPF_LD | BPF_ABS | BPF_W, AT_QPN, 0, 0);
+    add(program, load_word, AT_QPN, 0, 0);
     add(program, BPF_ALU | BPF_AND | BPF_K, ROCE_QPN_MASK, 0, 0);
     for (uint32_t left = peer->generations; left > 0; left--) /* the last one decides */
         add(program, BPF_JMP | BPF_JEQ | BPF_K, peer->qpn[left - 1], left - 1, left == 1 ? TO_CUT : 0);
@@ -67,11 +75,11 @@ static void require_qpn(struct program *program, const struct udp_filter_peer *p
 /* The payload fits the MTU, and the message holds it. */
 static void require_length(struct program *program, uint32_t mtu_bytes)
 {
-    add(program, BPF_LD | BPF_ABS | BPF_W, AT_LENGTH, 0, 0);
+    add(program, load_word, AT_LENGTH, 0, 0);
     add(program, BPF_JMP | BPF_JGT | BPF_K, mtu_bytes, TO_CUT, 0);
-    add(program, BPF_ALU | BPF_ADD | BPF_K, EMPTY, 0, 0);
+    add(program, add_constant, EMPTY, 0, 0);
     add(program, BPF_MISC | BPF_TAX, 0, 0, 0);
-    add(program, BPF_LD | BPF_W | BPF_LEN, 0, 0, 0);
+    add(program, load_length, 0, 0, 0);
     add(program, BPF_JMP | BPF_JGE | BPF_X, 0, 0, TO_CUT);
 }
 
@@ -92,10 +100,10 @@ uint16_t udp_filter_make(const struct udp_filter_peer *peer, struct sock_filter 
 {
     struct program program = {steps, 0};
     if (peer != NULL) {
-        add(&program, BPF_LD | BPF_W | BPF_LEN, 0, 0, 0);
+        add(&program, load_length, 0, 0, 0);
         add(&program, BPF_JMP | BPF_JGE | BPF_K, EMPTY, 0, TO_CUT); /* or loading would drop it */
         require_source(&program, &peer->address);
-        require(&program, BPF_B, AT_OPCODE, ROCE_UC_WRITE_ONLY_IMM);
+        require(&program, load_byte, AT_OPCODE, ROCE_UC_WRITE_ONLY_IMM);
         require_qpn(&program, peer);
         require_length(&program, peer->mtu_bytes);
         add(&program, BPF_RET | BPF_K, UINT32_MAX, 0, 0);

@@ -102,17 +102,15 @@ static void count_cut(const struct udp_channel *channel, const uint8_t header[HE
         fabric_count(stats_of(channel), bad_length, 1);
 }
 
-/* Header, QPN and iCRC; counts what is wrong. `copy` holds HEADER bytes, for a header that lies in pieces.
- */
-static bool read_segment(struct udp_channel *channel, struct udp_scatter *scatter, struct segment *segment,
-                         uint8_t *copy)
+/* Header, QPN and iCRC; counts what is wrong. */
+static bool read_segment(struct udp_channel *channel, struct udp_scatter *scatter, struct segment *segment)
 {
     uint32_t want = segment->bytes < HEADER ? segment->bytes : HEADER;
     uint32_t got;
     segment->header = udp_scatter_piece(scatter, segment->offset, want, &got);
     if (got < want) {
-        udp_scatter_gather(scatter, segment->offset, want, copy);
-        segment->header = copy;
+        udp_scatter_gather(scatter, segment->offset, want, channel->rx.header);
+        segment->header = channel->rx.header;
     }
     if (segment->bytes == HEADER) {
         count_cut(channel, segment->header);
@@ -170,8 +168,7 @@ static bool judge_segment(struct udp_channel *channel, struct udp_scatter *scatt
 {
     struct udp_rx *rx = &channel->rx;
     const struct rx_table *table = &channel->endpoint->table;
-    uint8_t copy[HEADER];
-    if (!read_segment(channel, scatter, segment, copy))
+    if (!read_segment(channel, scatter, segment))
         return false;
     const struct roce_packet *packet = &segment->packet;
     uint8_t *place;
@@ -199,7 +196,8 @@ bool udp_take_message(struct udp_channel *channel, struct udp_scatter *scatter, 
     rx->aside_bytes = 0;
     for (uint32_t offset = 0; offset < bytes; offset += segment_bytes, index++) {
         uint32_t left = bytes - offset;
-        struct segment segment = {offset, left < segment_bytes ? left : segment_bytes, index, NULL, {0}, 0};
+        struct segment segment = {
+            .offset = offset, .bytes = left < segment_bytes ? left : segment_bytes, .index = index};
         if (judge_segment(channel, scatter, &segment))
             hits++;
     }

@@ -87,12 +87,12 @@ static void report_beyond(struct message_table *table, uint32_t number, struct f
     fields.packet = slot->packet_count + (uint32_t)beyond;
     report->immediate = immediate_join(table->shape.split, fields);
     uint64_t word = slot->packets[fields.packet / 64];
+    const struct lh_stats before = *stats;
     __real_message_table_on_arrivals(table, report, 1, stats);
     if (slot->packets[fields.packet / 64] != word)
         world_fail(where, "stale", "end %u marks packet %u of slot %u, which has %u", number, fields.packet,
                    fields.message, slot->packet_count);
-    stats->rx_packets--; /* nothing has come */
-    stats->rx_bytes -= report->bytes;
+    *stats = before; /* nothing has come */
 }
 
 static void report_late(struct message_table *table, uint32_t number, struct lh_stats *stats)

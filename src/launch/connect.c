@@ -52,6 +52,13 @@ static int drive(struct attempt *attempt, struct rendezvous *r)
     }
 }
 
+/* The kernel completes connections that the listener never takes, and resets them when it closes. */
+static int not_taken(const char *where)
+{
+    return lh_fail(
+        LH_EPEER, "%s: connection refused: the listener closed before it answered (start it again)", where);
+}
+
 /* One try in a version of the handshake; *older: the peer asks for another try in version 1. */
 static int try_version(struct attempt *attempt, uint8_t version, bool *older,
                        struct lh_connection **connection)
@@ -64,6 +71,8 @@ static int try_version(struct attempt *attempt, uint8_t version, bool *older,
     error = rendezvous_connect(&r, fd, &attempt->attr, version);
     if (!error)
         error = drive(attempt, &r);
+    if (error == -LH_EPEER && r.state == RENDEZVOUS_PROPOSAL)
+        error = not_taken(attempt->where);
     *older = error && r.older;
     if (error)
         rendezvous_drop(&r);

@@ -104,6 +104,31 @@ static void a_peer_that_hangs_up_is_gone(void **state)
         assert_int_equal(connect_to(steps, NULL), -LH_EPEER);
 }
 
+static void *close_when_somebody_came(void *argument)
+{
+    int listener = *(int *)argument;
+    assert_int_equal(tcp_wait(listener, false, tcp_deadline(PATIENCE_NS)), 0);
+    close(listener);
+    return NULL;
+}
+
+/* Connected by the kernel, taken by nobody. */
+static void a_listener_that_closes_refuses(void **state)
+{
+    (void)state;
+    int listener;
+    char where[32];
+    uint16_t port;
+    pthread_t thread;
+    struct lh_connection *connection = NULL;
+    assert_int_equal(tcp_listen("[::1]:0", &listener, &port), 0);
+    snprintf(where, sizeof where, "[::1]:%u", port);
+    assert_int_equal(pthread_create(&thread, NULL, close_when_somebody_came, &listener), 0);
+    assert_int_equal(lh_connect(where, NULL, PATIENCE_NS, &connection), -LH_EPEER);
+    assert_non_null(strstr(lh_last_error(), "connection refused"));
+    pthread_join(thread, NULL);
+}
+
 static void a_refusal_is_passed_on(void **state)
 {
     (void)state;

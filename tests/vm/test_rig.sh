@@ -33,7 +33,7 @@ vm --guest 'sleep 1; echo 1 >/proc/sys/kernel/sysrq; echo c >/proc/sysrq-trigger
 unprivileged=
 
 say "a time limit"
-vm --seconds 15 --guest 'echo begins; sleep 1000'
+vm --seconds 40 --guest 'echo begins; sleep 1000'
 [ "$status" -eq 124 ] || fail "status $status, not 124"
 expect_line '^a| begins$'
 

@@ -250,9 +250,10 @@ static void addresses_are_split(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_peer_that_hangs_up_is_gone),  cmocka_unit_test(a_refusal_is_passed_on),
-        cmocka_unit_test(strangers_keep_nobody_waiting), cmocka_unit_test(a_link_too_long_holds_nobody),
-        cmocka_unit_test(no_descriptors_left),           cmocka_unit_test(addresses_are_split),
+        cmocka_unit_test(a_peer_that_hangs_up_is_gone), cmocka_unit_test(a_listener_that_closes_refuses),
+        cmocka_unit_test(a_refusal_is_passed_on),       cmocka_unit_test(strangers_keep_nobody_waiting),
+        cmocka_unit_test(a_link_too_long_holds_nobody), cmocka_unit_test(no_descriptors_left),
+        cmocka_unit_test(addresses_are_split),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -76,11 +76,11 @@ for round in 1 2 3 4 5 6; do
     if [ $victim -eq 0 ]; then
         kill -9 "$sender" 2>/dev/null
         wait "$sender" 2>/dev/null
-        timeout 30 tail --pid="$pid" -f /dev/null || fail "the receiver did not end"
+        timeout 30 tail -s 0.05 --pid="$pid" -f /dev/null || fail "the receiver did not end"
     else
         kill -9 "$pid" 2>/dev/null
         wait "$pid" 2>/dev/null
-        timeout 30 tail --pid="$sender" -f /dev/null || fail "the sender did not end"
+        timeout 30 tail -s 0.05 --pid="$sender" -f /dev/null || fail "the sender did not end"
     fi
     wait
     # A kill may come after the end.
@@ -94,10 +94,7 @@ say "an interrupted transfer goes on where it was"
 rm -f "$work/out/".big*
 start_recv recv "$work/out" --resume $options
 start_sender
-# Until some blocks are recorded: 24 bytes of header, 16 a block.
-until [ "$(stat -c %s "$work/out/.big.longhaul-resume" 2>/dev/null || echo 0)" -ge 72 ]; do
-    kill -0 "$sender" 2>/dev/null || fail "the transfer was over before it could be interrupted"
-done
+await_blocks 3
 kill -9 "$sender"
 wait "$sender" 2>/dev/null
 ended recv "$pid" 1 30
@@ -114,9 +111,7 @@ say "what was damaged meanwhile is sent again; another file is not continued"
 rm "$work/out/big"
 start_recv recv "$work/out" --resume $options
 start_sender
-until [ "$(stat -c %s "$work/out/.big.longhaul-resume" 2>/dev/null || echo 0)" -ge 72 ]; do
-    kill -0 "$sender" 2>/dev/null || fail "the transfer was over before it could be interrupted"
-done
+await_blocks 3
 kill -9 "$sender"
 wait "$sender" 2>/dev/null
 ended recv "$pid" 1 30

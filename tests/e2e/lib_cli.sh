@@ -5,6 +5,7 @@ set -u
 
 LONGHAUL=${LONGHAUL:-$(dirname "$0")/../../build/longhaul}
 [ -x "$LONGHAUL" ] || { echo "no command at $LONGHAUL; set LONGHAUL" >&2; exit 1; }
+LONGHAUL=$(realpath "$LONGHAUL") # tests change their folder
 work=$(mktemp -d)
 
 # Ends what the test started, and only that.

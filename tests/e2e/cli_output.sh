@@ -26,6 +26,14 @@ sys.exit(subprocess.run(sys.argv[1:], stdout=writer, stdin=subprocess.DEVNULL).r
     [ ! -s gone.err ] || fail "longhaul $* complained: $(cat gone.err)"
 }
 
+# listening: the receiver of $pid, whose standard output says nothing, is there: without --output it names its
+# folder on standard error then. A sender is refused until it listens.
+listening() {
+    until grep -qs 'files go to' recv.err; do
+        kill -0 "$pid" 2>/dev/null || fail "the receiver ended before it listened"
+    done
+}
+
 # A port that nobody uses.
 free_port() {
     python3 -c 'import socket
@@ -61,9 +69,11 @@ say "a transfer arrives whole, and still its report is missing"
 make_file file 100000
 mkdir in
 port=$(free_port)
-"$LONGHAUL" recv --listen "[::1]:$port" --output in >/dev/full 2>recv.err &
+rm -f recv.err
+(cd in && exec "$LONGHAUL" recv --listen "[::1]:$port" >/dev/full 2>../recv.err) &
 pid=$!
-full 1 send file "[::1]:$port" --wait 20s
+listening
+full 1 send file "[::1]:$port"
 ended recv "$pid" 1 20
 expect_line recv.err 'standard output: No space left on device'
 cmp file in/file || fail "the file is not in place"
@@ -90,9 +100,11 @@ gone sim lone-flow --no-sweep --json -
 say "standard output is closed: no file gets its number"
 rm in/file
 port=$(free_port)
-"$LONGHAUL" recv --listen "[::1]:$port" --output in >&- 2>recv.err &
+rm -f recv.err
+(cd in && exec "$LONGHAUL" recv --listen "[::1]:$port" >&- 2>../recv.err) &
 pid=$!
-send file "[::1]:$port" --wait 20s
+listening
+send file "[::1]:$port"
 [ "$status" -eq 0 ] || fail "send ended with $status"
 ended recv "$pid" 1 20
 expect_line recv.err 'standard output: Bad file descriptor'

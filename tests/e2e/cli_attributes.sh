@@ -48,19 +48,12 @@ expect_private() {
     done
 }
 
-# started: the transfer of $sender has begun.
-started() {
-    until [ "$(stat -c %s "$work/out/.big.longhaul-resume" 2>/dev/null || echo 0)" -ge 56 ]; do
-        kill -0 "$sender" 2>/dev/null || fail "the transfer ended before it could be looked at"
-    done
-}
-
 say "a partial file is its owner's, also while it is kept"
 chmod 644 "$work/big"
 start_recv recv "$work/out" --resume
 "$LONGHAUL" send "$work/big" "$where" --rate 100Mbit --window 4MiB >"$work/sender.out" 2>"$work/sender.err" &
 sender=$!
-started
+await_blocks 2
 expect_private
 kill -9 "$pid"
 wait "$pid" 2>/dev/null

@@ -27,7 +27,7 @@ send "$work/third" "$where"
 ended first "$first" 0 60
 ended second "$second" 0 60
 expect_line "$work/second.err" 'receiver busy, waiting'
-[ "$(wc -l <"$work/second.err")" -eq 1 ] || fail "it was said more than once"
+[ "$(lines_of "$work/second.err")" -eq 1 ] || fail "it was said more than once"
 for name in first second third; do
     cmp "$work/$name" "$work/out/$name" || fail "$name is another file"
 done

@@ -44,9 +44,7 @@ start_both() {
     "$LONGHAUL" send "$work/big" "$where" --rate 400Mbit --window 4MiB \
         >"$work/sender.out" 2>"$work/sender.err" &
     sender=$!
-    until [ "$(stat -c %s "$work/out/.big.longhaul-resume" 2>/dev/null || echo 0)" -ge 40 ]; do
-        kill -0 "$sender" 2>/dev/null || fail "the transfer ended before it could be disturbed"
-    done
+    await_blocks 1
 }
 
 say "the file becomes shorter while it is sent: both sides say so"

@@ -77,7 +77,6 @@ cmp "$work/in/.profile" "$work/out/.profile" || fail "it is another file"
 say "without --output the folder is named once, before the first file; with it, it is not"
 ! grep -q 'files go to' "$work/recv.err" || fail "recv said: $(cat "$work/recv.err")"
 mkdir "$work/here"
-LONGHAUL=$(realpath "$LONGHAUL")
 cd "$work/here" || exit 1
 start recv recv --listen '[::1]:0' --keep
 until grep -qF "files go to $work/here (--output" "$work/recv.err"; do

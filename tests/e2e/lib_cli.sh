@@ -5,6 +5,7 @@ set -u
 
 LONGHAUL=${LONGHAUL:-$(dirname "$0")/../../build/longhaul}
 [ -x "$LONGHAUL" ] || { echo "no command at $LONGHAUL; set LONGHAUL" >&2; exit 1; }
+LONGHAUL=$(realpath "$LONGHAUL") # tests change their folder
 work=$(mktemp -d)
 
 # Ends what the test started, and only that.
@@ -74,7 +75,7 @@ start_recv() {
 # ended NAME PID STATUS SECONDS: waits until it ends, and that long at most, with that status.
 ended() {
     local status=0
-    timeout "$4" tail --pid="$2" -f /dev/null || fail "$1 did not end within $4 s"
+    timeout "$4" tail -s 0.05 --pid="$2" -f /dev/null || fail "$1 did not end within $4 s"
     wait "$2" || status=$?
     [ "$status" -eq "$3" ] || fail "$1 ended with $status, not $3"
 }
@@ -88,6 +89,19 @@ send() {
 # expect_line FILE TEXT
 expect_line() {
     grep -qF -e "$2" "$1" || fail "\"$2\" is not in $(basename "$1"): $(cat "$1")"
+}
+
+# await_blocks BLOCKS: until the transfer of big from $sender has recorded that many, of 4 MiB each, in the
+# folder out: 24 bytes, then 16 for each.
+await_blocks() {
+    until [ "$(stat -c %s "$work/out/.big.longhaul-resume" 2>/dev/null || echo 0)" -ge $((24 + 16 * $1)) ]; do
+        kill -0 "$sender" 2>/dev/null || fail "the transfer ended before it could be disturbed"
+    done
+}
+
+# lines_of FILE: how many lines it has without the note on small socket buffers, which depends on the host.
+lines_of() {
+    grep -cv 'note: receive buffers' "$1"
 }
 
 # make_file PATH BYTES: bytes that do not repeat.

@@ -489,14 +489,20 @@ static struct lh_connection *take_sender(pid_t *sender, int *errors)
     return connection;
 }
 
+/* Whoever is not root may get a line more, on the socket buffers that the kernel grants. */
+#define SMALL_BUFFERS "note: receive buffers"
+
 /* The sender must end with 1, and its one line must hold no control character. */
 static void expect_failure(pid_t sender, int errors, const char *about)
 {
     char line[1024];
+    size_t used = 0;
     int status;
     FILE *said = fdopen(errors, "r");
     assert_non_null(said);
-    line[fread(line, 1, sizeof line - 1, said)] = 0;
+    while (used + 1 < sizeof line && fgets(line + used, (int)(sizeof line - used), said))
+        used += strstr(line + used, SMALL_BUFFERS) ? 0 : strlen(line + used);
+    line[used] = 0;
     fclose(said);
     assert_int_equal(waitpid(sender, &status, 0), sender);
     if (!WIFEXITED(status) || WEXITSTATUS(status) != 1)

@@ -64,22 +64,23 @@ static enum handshake_type read_frame(int fd, uint8_t *version, uint8_t *body, u
     return header.type;
 }
 
-static void say_proposal(int fd, uint8_t version)
+static void say_proposal(int fd, uint8_t version, const char *link)
 {
-    static const struct handshake_proposal usual = {
+    struct handshake_proposal usual = {
         .mtu_bytes = 4096, .slots = 64, .channels = 1, .generations = 4, .slot_bytes = 4 << 20};
     uint8_t body[HANDSHAKE_BODY_MAX];
+    assert_int_equal(lh_link_parse(link, &usual.link), 0);
     write_frame(fd, version, HANDSHAKE_PROPOSAL, body, handshake_proposal_encode(&usual, body));
 }
 
 /* What says a right proposal and, with a deaf endpoint, a right blob; and no more. */
-static int stalled_client(uint8_t version, struct lh_connection *deaf)
+static int stalled_client(uint8_t version, struct lh_connection *deaf, const char *link)
 {
     int fd;
     uint8_t blob[LH_BLOB_MAX];
     size_t bytes = sizeof blob;
     assert_int_equal(tcp_connect(where, tcp_deadline(PATIENCE_NS), &fd), 0);
-    say_proposal(fd, version);
+    say_proposal(fd, version, link);
     if (deaf) {
         assert_int_equal(lh_blob(deaf, blob, &bytes), 0);
         write_frame(fd, version, HANDSHAKE_BLOB, blob, (uint32_t)bytes);
@@ -158,7 +159,7 @@ static void stalled_clients_hold_nobody(uint32_t count, bool with_blob)
     struct lh_connection *accepted, *deaf = deaf_endpoint();
     struct visit visit = {.timeout_ns = PATIENCE_NS};
     for (uint32_t i = 0; i < count; i++)
-        fds[i] = stalled_client(1, with_blob ? deaf : NULL);
+        fds[i] = stalled_client(1, with_blob ? deaf : NULL, "none");
     visit_start(&visit);
     assert_int_equal(lh_accept(listener, 3 * PATIENCE_NS, &accepted), 0);
     visit_end(&visit, 0);
@@ -236,6 +237,38 @@ static void several_wait_their_turn(void **state)
         visit_end(&visits[i], 0);
 }
 
+static uint64_t address_space(void)
+{
+    unsigned long long pages = 0;
+    FILE *statm = fopen("/proc/self/statm", "r");
+    assert_non_null(statm);
+    assert_int_equal(fscanf(statm, "%llu", &pages), 1);
+    fclose(statm);
+    return pages * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+/* A client without a link gets in past those whose links hold as much as all may together; and many of
+ * those cost no more than one. */
+static void long_links_share_a_bound(void **state)
+{
+    (void)state;
+    int fds[8];
+    struct lh_connection *accepted, *deaf = deaf_endpoint();
+    struct visit visit = {.timeout_ns = PATIENCE_NS};
+    uint64_t before = address_space();
+    for (uint32_t i = 0; i < 8; i++)
+        fds[i] = stalled_client(1, deaf, "rtt=100ms,rate=100Gbit");
+    visit_start(&visit);
+    assert_int_equal(lh_accept(listener, PATIENCE_NS, &accepted), 0);
+    /* The one that is open still is: it has seconds. */
+    assert_in_range(address_space() - before, 0, 2 * HANDSHAKE_LINK_HELD_MAX);
+    visit_end(&visit, 0);
+    lh_close(accepted);
+    for (uint32_t i = 0; i < 8; i++)
+        close(fds[i]);
+    lh_close(deaf);
+}
+
 /* One of version 1 would take BUSY for garbage. */
 static void older_clients_are_told_nothing(void **state)
 {
@@ -243,7 +276,7 @@ static void older_clients_are_told_nothing(void **state)
     uint8_t body[HANDSHAKE_BODY_MAX], version;
     uint32_t bytes;
     struct lh_connection *deaf = deaf_endpoint();
-    int older = stalled_client(1, deaf), newer = stalled_client(2, deaf);
+    int older = stalled_client(1, deaf, "none"), newer = stalled_client(2, deaf, "none");
     assert_int_equal(read_frame(older, &version, body, &bytes), HANDSHAKE_PROPOSAL);
     assert_int_equal(version, 1);
     assert_int_equal(read_frame(newer, &version, body, &bytes), HANDSHAKE_PROPOSAL);
@@ -374,6 +407,7 @@ int main(void)
         WITH_LISTENER(eight_stalled_after_their_proposal),
         WITH_LISTENER(eight_stalled_after_their_blob),
         WITH_LISTENER(a_crowd_is_stalled),
+        WITH_LISTENER(long_links_share_a_bound),
         WITH_LISTENER(a_client_that_is_told_waits),
         WITH_LISTENER(a_client_in_a_hurry_goes),
         WITH_LISTENER(several_wait_their_turn),

@@ -173,7 +173,7 @@ static void welcome(struct lh_listener *listener, int fd, lh_time now)
     client->deadline = now + RENDEZVOUS_PATIENCE_NS;
     client->busy_at = LH_TIME_NEVER;
     if (listener->client_count == CLIENTS_MAX && !make_room(listener)) {
-        lh_fail(LH_EHANDSHAKE, "too many clients are waiting");
+        lh_fail(LH_EHANDSHAKE, "%s", RENDEZVOUS_FULL);
         rendezvous_drop(&client->handshake);
         free(client);
         return;

@@ -60,6 +60,7 @@ static int refused(struct rendezvous *r, const struct handshake_header *header)
     reason[length] = '\0';
     r->older = r->state == RENDEZVOUS_PROPOSAL && header->version < r->version &&
                strstr(reason, "handshake version");
+    r->full = r->state == RENDEZVOUS_PROPOSAL && !strcmp(reason, RENDEZVOUS_FULL);
     return lh_fail(LH_EHANDSHAKE, "the other side refused: %s", reason);
 }
 

@@ -20,6 +20,9 @@
     "UDP packets do not pass, TCP does: a firewall or NAT on the path (let UDP ports 4791 and "            \
     "49152-65535 through the firewalls of both hosts; NAT is not supported)"
 
+/* What a listener tells who comes when as many wait as it hears; who reads that may come again. */
+#define RENDEZVOUS_FULL "too many clients are waiting"
+
 enum rendezvous_state {
     RENDEZVOUS_PROPOSAL, /* the peer's proposal is to come */
     RENDEZVOUS_BLOB,     /* its blob */
@@ -35,6 +38,7 @@ struct rendezvous {
     enum rendezvous_state state;
     uint8_t version;       /* of this side's frames */
     bool older;            /* connecting side, after a failure: the peer knows version 1 only */
+    bool full;             /* connecting side, after a failure: the peer hears as many clients as it can */
     uint32_t busy;         /* BUSY frames that came */
     bool ready;            /* the peer's READY came */
     bool path;             /* a ping came back */

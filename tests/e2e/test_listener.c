@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -21,6 +22,7 @@
 
 #define PATIENCE_NS (10 * LH_NS_PER_S)
 #define STALLED_MAX 16u
+#define FULL_HOUSE  32u
 
 static struct lh_listener *listener;
 static char where[32];
@@ -204,6 +206,42 @@ static void a_client_that_is_told_waits(void **state)
     visit_end(&visit, 0);
     assert_true(visit.notices >= 5);
     lh_close(accepted);
+    sem_destroy(&noticed);
+}
+
+static void await_notices(sem_t *noticed, uint32_t count)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += 3 * count;
+    while (count-- > 0)
+        assert_int_equal(sem_timedwait(noticed, &until), 0);
+}
+
+/* As many as a listener hears have said their part, and stay: who comes then is no worse off than who waits
+ * among them. */
+static void a_client_of_a_full_house_waits(void **state)
+{
+    (void)state;
+    int fds[FULL_HOUSE];
+    sem_t noticed;
+    struct lh_connection *accepted, *deaf = deaf_endpoint();
+    struct visit visit = {.timeout_ns = 2 * LH_NS_PER_S, .patient = UINT32_MAX, .noticed = &noticed};
+    struct visit hurried = {.timeout_ns = 2 * LH_NS_PER_S};
+    sem_init(&noticed, 0, 0);
+    for (uint32_t i = 0; i < FULL_HOUSE; i++)
+        fds[i] = stalled_client(1, deaf, "none");
+    visit_start(&visit);
+    visit_start(&hurried);
+    visit_end(&hurried, -LH_EHANDSHAKE);
+    assert_non_null(strstr(hurried.text, "too many clients"));
+    await_notices(&noticed, 5); /* for longer than its timeout */
+    for (uint32_t i = 0; i < FULL_HOUSE; i++)
+        close(fds[i]);
+    assert_int_equal(lh_accept(listener, PATIENCE_NS, &accepted), 0);
+    visit_end(&visit, 0);
+    lh_close(accepted);
+    lh_close(deaf);
     sem_destroy(&noticed);
 }
 
@@ -409,6 +447,7 @@ int main(void)
         WITH_LISTENER(a_crowd_is_stalled),
         WITH_LISTENER(long_links_share_a_bound),
         WITH_LISTENER(a_client_that_is_told_waits),
+        WITH_LISTENER(a_client_of_a_full_house_waits),
         WITH_LISTENER(a_client_in_a_hurry_goes),
         WITH_LISTENER(several_wait_their_turn),
         WITH_LISTENER(older_clients_are_told_nothing),

@@ -29,7 +29,8 @@ struct lh_request;
 struct lh_memory;
 
 enum lh_notice {
-    /* lh_connect: the peer serves another, and lets this side wait; each second anew. text: its address.
+    /* lh_connect: the peer serves another, and lets this side wait (or come again, where as many wait as it
+     * hears); each second anew. text: its address.
      * True: wait on, the timeout counts from now; false: the timeout stays as it is. */
     LH_NOTICE_BUSY = 1,
     /* A listener: the handshake with a client failed. text: the client's address, and why. */

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <longhaul/connection.h>
 
+#include <time.h>
+
 #include "base/earlier.h"
 #include "base/error.h"
 #include "connection/attr.h"
 #include "launch/rendezvous.h"
 #include "launch/tcp.h"
+
+#define FULL_PAUSE_NS LH_NS_PER_S /* as often as those inside are told that they wait */
 
 struct attempt {
     const char *where;
@@ -15,14 +19,30 @@ struct attempt {
     uint32_t busy; /* notices that were passed on */
 };
 
+static void tell_busy(struct attempt *attempt)
+{
+    const struct lh_attr *attr = &attempt->attr;
+    if (attr->on_notice && attr->on_notice(attr->notice_context, LH_NOTICE_BUSY, attempt->where))
+        attempt->deadline = tcp_deadline(attempt->timeout_ns);
+}
+
 static void pass_on_busy(struct attempt *attempt, const struct rendezvous *r)
 {
     if (attempt->busy == r->busy)
         return;
     attempt->busy = r->busy;
-    const struct lh_attr *attr = &attempt->attr;
-    if (attr->on_notice && attr->on_notice(attr->notice_context, LH_NOTICE_BUSY, attempt->where))
-        attempt->deadline = tcp_deadline(attempt->timeout_ns);
+    tell_busy(attempt);
+}
+
+/* The peer hears no more clients than it does. Whether there is time for another try, after a pause. */
+static bool may_come_again(struct attempt *attempt)
+{
+    tell_busy(attempt);
+    lh_time now = tcp_now();
+    if (attempt->deadline <= now || attempt->deadline - now <= FULL_PAUSE_NS)
+        return false;
+    nanosleep(&(struct timespec){.tv_sec = (time_t)(FULL_PAUSE_NS / LH_NS_PER_S)}, NULL);
+    return true;
 }
 
 static int too_late(const struct attempt *attempt, const struct rendezvous *r)
@@ -59,10 +79,17 @@ static int not_taken(const char *where)
         LH_EPEER, "%s: connection refused: the listener closed before it answered (start it again)", where);
 }
 
-/* One try in a version of the handshake; *older: the peer asks for another try in version 1. */
-static int try_version(struct attempt *attempt, uint8_t version, bool *older,
+/* What the peer asks for in place of the try that failed. */
+struct remedy {
+    bool older; /* another try in version 1 */
+    bool later; /* another try */
+};
+
+/* One try in a version of the handshake. */
+static int try_version(struct attempt *attempt, uint8_t version, struct remedy *remedy,
                        struct lh_connection **connection)
 {
+    *remedy = (struct remedy){0};
     int fd;
     struct rendezvous r;
     int error = tcp_connect(attempt->where, attempt->deadline, &fd);
@@ -73,7 +100,7 @@ static int try_version(struct attempt *attempt, uint8_t version, bool *older,
         error = drive(attempt, &r);
     if (error == -LH_EPEER && r.state == RENDEZVOUS_PROPOSAL)
         error = not_taken(attempt->where);
-    *older = error && r.older;
+    *remedy = (struct remedy){.older = error && r.older, .later = error && r.full};
     if (error)
         rendezvous_drop(&r);
     else
@@ -86,11 +113,16 @@ int lh_connect(const char *where, const struct lh_attr *given, lh_time timeout_n
 {
     struct attempt attempt = {
         .where = where, .timeout_ns = timeout_ns, .deadline = tcp_deadline(timeout_ns)};
-    bool older = false;
+    struct remedy remedy = {0};
+    uint8_t version = HANDSHAKE_VERSION;
     int error = attr_check(given, &attempt.attr);
-    if (!error)
-        error = try_version(&attempt, HANDSHAKE_VERSION, &older, connection);
-    if (older)
-        error = try_version(&attempt, HANDSHAKE_VERSION_MIN, &older, connection);
-    return error;
+    if (error)
+        return error;
+    for (;;) { /* until the deadline */
+        error = try_version(&attempt, version, &remedy, connection);
+        if (remedy.older && version > HANDSHAKE_VERSION_MIN)
+            version = HANDSHAKE_VERSION_MIN;
+        else if (!remedy.later || !may_come_again(&attempt))
+            return error;
+    }
 }

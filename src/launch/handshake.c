@@ -85,9 +85,14 @@ static int check_proposal(const struct handshake_proposal *proposal)
     return 0;
 }
 
+uint64_t handshake_link_bytes(const struct lh_link_spec *link)
+{
+    return lh_link_is_none(link) ? 0 : link_held_bytes(link);
+}
+
 int handshake_link_check(const struct lh_link_spec *link)
 {
-    if (lh_link_is_none(link) || link_held_bytes(link) <= HANDSHAKE_LINK_HELD_MAX)
+    if (handshake_link_bytes(link) <= HANDSHAKE_LINK_HELD_MAX)
         return 0;
     return lh_fail(
         LH_ERANGE,

@@ -70,6 +70,8 @@ void handshake_header_encode(const struct handshake_header *header, uint8_t *out
 int handshake_header_decode(const uint8_t *bytes, struct handshake_header *header);
 /* Returns the body's size; out holds HANDSHAKE_BODY_MAX. */
 uint32_t handshake_proposal_encode(const struct handshake_proposal *proposal, uint8_t *out);
+/* What the emulation of a link may hold; 0: none. */
+uint64_t handshake_link_bytes(const struct lh_link_spec *link);
 /* Whether a link may be proposed: -LH_ERANGE when it would hold more than HANDSHAKE_LINK_HELD_MAX. */
 int handshake_link_check(const struct lh_link_spec *link);
 /* -LH_EHANDSHAKE names the field. */

@@ -6,6 +6,7 @@
  *                newcomer; each costs a descriptor and 4 KiB
  *   OPEN_MAX     of them have an endpoint, with the memory and the threads of a connection. It is opened for
  *                those that made a proposal and sent a blob, and only while somebody is in lh_accept()
+ *                their emulated links hold HANDSHAKE_LINK_HELD_MAX together, which each alone is bounded by
  *   one          is handed over for each lh_accept(): others that are as far wait, and are told so
  *
  * Timers: patience, RENDEZVOUS_PATIENCE_NS from a client's arrival to its blob, and again from its opening to
@@ -107,6 +108,16 @@ static uint32_t clients_open(const struct lh_listener *listener)
     return count;
 }
 
+/* What the emulated links of further clients may hold. */
+static uint64_t link_room(const struct lh_listener *listener)
+{
+    uint64_t room = HANDSHAKE_LINK_HELD_MAX;
+    for (uint32_t i = 0; i < listener->client_count; i++)
+        if (listener->clients[i]->handshake.state >= RENDEZVOUS_PATH)
+            room -= rendezvous_link_bytes(&listener->clients[i]->handshake);
+    return room;
+}
+
 static void forget_client(struct lh_listener *listener, uint32_t index)
 {
     free(listener->clients[index]);
@@ -162,7 +173,7 @@ static void welcome(struct lh_listener *listener, int fd, lh_time now)
     client->deadline = now + RENDEZVOUS_PATIENCE_NS;
     client->busy_at = LH_TIME_NEVER;
     if (listener->client_count == CLIENTS_MAX && !make_room(listener)) {
-        lh_fail(LH_EHANDSHAKE, "too many clients are waiting");
+        lh_fail(LH_EHANDSHAKE, "%s", RENDEZVOUS_FULL);
         rendezvous_drop(&client->handshake);
         free(client);
         return;
@@ -209,6 +220,7 @@ static int step_client(struct lh_listener *listener, struct client *client, lh_t
     enum rendezvous_state before = handshake->state;
     const struct rendezvous_leave leave = {
         .open = listener->wanting > listener->ready_count && clients_open(listener) < OPEN_MAX,
+        .link_room = link_room(listener),
         .finish = listener->accepting > listener->ready_count && listener->ready_count < CLIENTS_MAX,
     };
     int done = rendezvous_step(handshake, leave, now);

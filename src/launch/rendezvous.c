@@ -60,6 +60,7 @@ static int refused(struct rendezvous *r, const struct handshake_header *header)
     reason[length] = '\0';
     r->older = r->state == RENDEZVOUS_PROPOSAL && header->version < r->version &&
                strstr(reason, "handshake version");
+    r->full = r->state == RENDEZVOUS_PROPOSAL && !strcmp(reason, RENDEZVOUS_FULL);
     return lh_fail(LH_EHANDSHAKE, "the other side refused: %s", reason);
 }
 
@@ -141,6 +142,12 @@ static int propose(struct rendezvous *r)
 
 /* ---- the connection ---------------------------------------------------------------------------------- */
 
+/* This side's own, if it has one; else what was agreed. */
+static const struct lh_link_spec *link_to_emulate(const struct rendezvous *r)
+{
+    return lh_link_is_none(&r->attr->link) ? &r->agreed.link : &r->attr->link;
+}
+
 /* An endpoint with what was agreed. */
 static int open_agreed(struct rendezvous *r)
 {
@@ -163,8 +170,7 @@ static int open_agreed(struct rendezvous *r)
     own.notice_context = NULL;
     if (own.workers != LH_NO_WORKERS && own.workers > own.channels)
         own.workers = own.channels;
-    if (lh_link_is_none(&own.link))
-        own.link = agreed->link;
+    own.link = *link_to_emulate(r);
     return lh_open(&own, &r->connection);
 }
 
@@ -372,11 +378,18 @@ int rendezvous_connect(struct rendezvous *r, int fd, const struct lh_attr *attr,
     return propose(r);
 }
 
+uint64_t rendezvous_link_bytes(const struct rendezvous *r)
+{
+    assert(r->state >= RENDEZVOUS_KNOCKS);
+    return handshake_link_bytes(link_to_emulate(r));
+}
+
 int rendezvous_step(struct rendezvous *r, struct rendezvous_leave leave, lh_time now)
 {
     assert(r->state != RENDEZVOUS_DONE);
     int error = take_frames(r, now);
-    if (!error && r->state == RENDEZVOUS_KNOCKS && leave.open)
+    if (!error && r->state == RENDEZVOUS_KNOCKS && leave.open &&
+        rendezvous_link_bytes(r) <= leave.link_room)
         error = open_for_client(r, now);
     if (error)
         return error;

@@ -20,6 +20,9 @@
     "UDP packets do not pass, TCP does: a firewall or NAT on the path (let UDP ports 4791 and "            \
     "49152-65535 through the firewalls of both hosts; NAT is not supported)"
 
+/* What a listener tells who comes when as many wait as it hears; who reads that may come again. */
+#define RENDEZVOUS_FULL "too many clients are waiting"
+
 enum rendezvous_state {
     RENDEZVOUS_PROPOSAL, /* the peer's proposal is to come */
     RENDEZVOUS_BLOB,     /* its blob */
@@ -35,6 +38,7 @@ struct rendezvous {
     enum rendezvous_state state;
     uint8_t version;       /* of this side's frames */
     bool older;            /* connecting side, after a failure: the peer knows version 1 only */
+    bool full;             /* connecting side, after a failure: the peer hears as many clients as it can */
     uint32_t busy;         /* BUSY frames that came */
     bool ready;            /* the peer's READY came */
     bool path;             /* a ping came back */
@@ -51,14 +55,17 @@ struct rendezvous {
 
 /* What the accepting side lets a client do in this step. */
 struct rendezvous_leave {
-    bool open;   /* from RENDEZVOUS_KNOCKS on: opens an endpoint, which costs memory */
-    bool finish; /* from RENDEZVOUS_WAITS on: the connection is handed over at once */
+    bool open;          /* from RENDEZVOUS_KNOCKS on: opens an endpoint, which costs memory */
+    uint64_t link_room; /* with that, most that its emulated link may hold */
+    bool finish;        /* from RENDEZVOUS_WAITS on: the connection is handed over at once */
 };
 
 /* Takes the socket, which goes with rendezvous_done() or rendezvous_drop(); attr stays the caller's. */
 void rendezvous_accept(struct rendezvous *r, int fd, const struct lh_attr *attr);
 /* Makes the first word, of that version. An error as of rendezvous_step(), but the socket is taken. */
 int rendezvous_connect(struct rendezvous *r, int fd, const struct lh_attr *attr, uint8_t version);
+/* From RENDEZVOUS_KNOCKS on: what the emulated link of its connection may hold, opened or not. */
+uint64_t rendezvous_link_bytes(const struct rendezvous *r);
 /* Goes on as far as can be without waiting. 1: the connection stands, and is the caller's
  * (rendezvous_done); 0: more is to come; or why it failed, to be dropped then. */
 int rendezvous_step(struct rendezvous *r, struct rendezvous_leave leave, lh_time now);

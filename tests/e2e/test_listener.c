@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -21,6 +22,7 @@
 
 #define PATIENCE_NS (10 * LH_NS_PER_S)
 #define STALLED_MAX 16u
+#define FULL_HOUSE  32u
 
 static struct lh_listener *listener;
 static char where[32];
@@ -64,22 +66,23 @@ static enum handshake_type read_frame(int fd, uint8_t *version, uint8_t *body, u
     return header.type;
 }
 
-static void say_proposal(int fd, uint8_t version)
+static void say_proposal(int fd, uint8_t version, const char *link)
 {
-    static const struct handshake_proposal usual = {
+    struct handshake_proposal usual = {
         .mtu_bytes = 4096, .slots = 64, .channels = 1, .generations = 4, .slot_bytes = 4 << 20};
     uint8_t body[HANDSHAKE_BODY_MAX];
+    assert_int_equal(lh_link_parse(link, &usual.link), 0);
     write_frame(fd, version, HANDSHAKE_PROPOSAL, body, handshake_proposal_encode(&usual, body));
 }
 
 /* What says a right proposal and, with a deaf endpoint, a right blob; and no more. */
-static int stalled_client(uint8_t version, struct lh_connection *deaf)
+static int stalled_client(uint8_t version, struct lh_connection *deaf, const char *link)
 {
     int fd;
     uint8_t blob[LH_BLOB_MAX];
     size_t bytes = sizeof blob;
     assert_int_equal(tcp_connect(where, tcp_deadline(PATIENCE_NS), &fd), 0);
-    say_proposal(fd, version);
+    say_proposal(fd, version, link);
     if (deaf) {
         assert_int_equal(lh_blob(deaf, blob, &bytes), 0);
         write_frame(fd, version, HANDSHAKE_BLOB, blob, (uint32_t)bytes);
@@ -158,7 +161,7 @@ static void stalled_clients_hold_nobody(uint32_t count, bool with_blob)
     struct lh_connection *accepted, *deaf = deaf_endpoint();
     struct visit visit = {.timeout_ns = PATIENCE_NS};
     for (uint32_t i = 0; i < count; i++)
-        fds[i] = stalled_client(1, with_blob ? deaf : NULL);
+        fds[i] = stalled_client(1, with_blob ? deaf : NULL, "none");
     visit_start(&visit);
     assert_int_equal(lh_accept(listener, 3 * PATIENCE_NS, &accepted), 0);
     visit_end(&visit, 0);
@@ -206,6 +209,42 @@ static void a_client_that_is_told_waits(void **state)
     sem_destroy(&noticed);
 }
 
+static void await_notices(sem_t *noticed, uint32_t count)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += 3 * count;
+    while (count-- > 0)
+        assert_int_equal(sem_timedwait(noticed, &until), 0);
+}
+
+/* As many as a listener hears have said their part, and stay: who comes then is no worse off than who waits
+ * among them. */
+static void a_client_of_a_full_house_waits(void **state)
+{
+    (void)state;
+    int fds[FULL_HOUSE];
+    sem_t noticed;
+    struct lh_connection *accepted, *deaf = deaf_endpoint();
+    struct visit visit = {.timeout_ns = 2 * LH_NS_PER_S, .patient = UINT32_MAX, .noticed = &noticed};
+    struct visit hurried = {.timeout_ns = 2 * LH_NS_PER_S};
+    sem_init(&noticed, 0, 0);
+    for (uint32_t i = 0; i < FULL_HOUSE; i++)
+        fds[i] = stalled_client(1, deaf, "none");
+    visit_start(&visit);
+    visit_start(&hurried);
+    visit_end(&hurried, -LH_EHANDSHAKE);
+    assert_non_null(strstr(hurried.text, "too many clients"));
+    await_notices(&noticed, 5); /* for longer than its timeout */
+    for (uint32_t i = 0; i < FULL_HOUSE; i++)
+        close(fds[i]);
+    assert_int_equal(lh_accept(listener, PATIENCE_NS, &accepted), 0);
+    visit_end(&visit, 0);
+    lh_close(accepted);
+    lh_close(deaf);
+    sem_destroy(&noticed);
+}
+
 /* The timeout of a caller that does not wait on stays what it is. */
 static void a_client_in_a_hurry_goes(void **state)
 {
@@ -236,6 +275,38 @@ static void several_wait_their_turn(void **state)
         visit_end(&visits[i], 0);
 }
 
+static uint64_t address_space(void)
+{
+    unsigned long long pages = 0;
+    FILE *statm = fopen("/proc/self/statm", "r");
+    assert_non_null(statm);
+    assert_int_equal(fscanf(statm, "%llu", &pages), 1);
+    fclose(statm);
+    return pages * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+/* A client without a link gets in past those whose links hold as much as all may together; and many of
+ * those cost no more than one. */
+static void long_links_share_a_bound(void **state)
+{
+    (void)state;
+    int fds[8];
+    struct lh_connection *accepted, *deaf = deaf_endpoint();
+    struct visit visit = {.timeout_ns = PATIENCE_NS};
+    uint64_t before = address_space();
+    for (uint32_t i = 0; i < 8; i++)
+        fds[i] = stalled_client(1, deaf, "rtt=100ms,rate=100Gbit");
+    visit_start(&visit);
+    assert_int_equal(lh_accept(listener, PATIENCE_NS, &accepted), 0);
+    /* The one that is open still is: it has seconds. */
+    assert_in_range(address_space() - before, 0, 2 * HANDSHAKE_LINK_HELD_MAX);
+    visit_end(&visit, 0);
+    lh_close(accepted);
+    for (uint32_t i = 0; i < 8; i++)
+        close(fds[i]);
+    lh_close(deaf);
+}
+
 /* One of version 1 would take BUSY for garbage. */
 static void older_clients_are_told_nothing(void **state)
 {
@@ -243,7 +314,7 @@ static void older_clients_are_told_nothing(void **state)
     uint8_t body[HANDSHAKE_BODY_MAX], version;
     uint32_t bytes;
     struct lh_connection *deaf = deaf_endpoint();
-    int older = stalled_client(1, deaf), newer = stalled_client(2, deaf);
+    int older = stalled_client(1, deaf, "none"), newer = stalled_client(2, deaf, "none");
     assert_int_equal(read_frame(older, &version, body, &bytes), HANDSHAKE_PROPOSAL);
     assert_int_equal(version, 1);
     assert_int_equal(read_frame(newer, &version, body, &bytes), HANDSHAKE_PROPOSAL);
@@ -376,7 +447,9 @@ int main(void)
         WITH_LISTENER(eight_stalled_after_their_proposal),
         WITH_LISTENER(eight_stalled_after_their_blob),
         WITH_LISTENER(a_crowd_is_stalled),
+        WITH_LISTENER(long_links_share_a_bound),
         WITH_LISTENER(a_client_that_is_told_waits),
+        WITH_LISTENER(a_client_of_a_full_house_waits),
         WITH_LISTENER(a_client_in_a_hurry_goes),
         WITH_LISTENER(several_wait_their_turn),
         WITH_LISTENER(older_clients_are_told_nothing),

@@ -16,11 +16,12 @@ struct lh_connection;
 
 struct data_path {
     bool passes;
-    uint32_t announced; /* times that lengths came while no packet had */
-    lh_time since_ns;   /* the first of them */
+    uint32_t evidence; /* packets of segments whose lengths came while no packet had */
+    lh_time since_ns;  /* the first of them */
 };
 
-/* The peer announced a segment with payload. Ends the connection when none of many arrived. */
-void data_path_on_announced(struct lh_connection *c, lh_time now);
+/* The peer announced a segment of that many bytes, at least one, and sends them. Ends the connection when
+ * none of many arrived. */
+void data_path_on_announced(struct lh_connection *c, uint32_t bytes, lh_time now);
 
 #endif

@@ -532,12 +532,13 @@ static void on_open_segment(struct lh_connection *c, struct recv_segment *segmen
         return;
     }
     arrivals_note_seen(c, segment->sequence, now);
-    if (told->body.to_receiver.segment_bytes > 0)
-        data_path_on_announced(c, now);
-    if (c->error)
-        return;
     if (message->bytes == MESSAGE_BYTES_UNKNOWN)
         learn_length(c, message, told->body.to_receiver.message_bytes, now);
+    /* Of a message that was refused just now the peer sends nothing. */
+    if (segment->state == SEGMENT_OPEN && told->body.to_receiver.segment_bytes > 0)
+        data_path_on_announced(c, told->body.to_receiver.segment_bytes, now);
+    if (c->error)
+        return;
     if (segment->state == SEGMENT_OPEN && told->body.to_receiver.scheme_bytes > 0)
         arrivals_on_scheme(c, segment, told->body.to_receiver.scheme, told->body.to_receiver.scheme_bytes,
                            now);

@@ -228,7 +228,8 @@ static int on_proposal(struct rendezvous *r, const struct handshake_header *head
     r->state = RENDEZVOUS_BLOB;
     if (r->accepting) {
         error = propose(r);
-        r->agreed = handshake_agree(&theirs, &r->mine);
+        if (!error)
+            r->agreed = handshake_agree(&theirs, &r->mine);
         return error;
     }
     r->agreed = handshake_agree(&r->mine, &theirs);

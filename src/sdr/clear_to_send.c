@@ -34,14 +34,20 @@ bool cts_announce(struct cts_announcer *announcer, struct control_cts *entry)
     return true;
 }
 
-/* Twice as long as the last time. What was waited counts, and not how often: before a round trip was measured
- * repeats are a millisecond apart, and as many doublings of what was measured then could be minutes. */
+/* The first waits are all as long: a repeat is lost like any other packet, and that is no reason yet to wait
+ * longer than a round trip. Later ones are twice as long as the one before. What was waited counts, and not
+ * how often: before a round trip was measured repeats are a millisecond apart, and as many doublings of what
+ * was measured then could be minutes. */
 static lh_time next_wait(struct cts_announcer *announcer, lh_time overdue_ns)
 {
     lh_time least = overdue_ns ? overdue_ns : CTS_FIRST_REPEAT_NS;
     least = least < SPAN_MAX_NS ? least : SPAN_MAX_NS;
     lh_time most = least << REPEAT_BACKOFF_MAX;
-    lh_time wait = announcer->waited_ns < most / 2 ? 2 * announcer->waited_ns : most;
+    bool patient = overdue_ns != 0 && announcer->waits < CTS_PATIENT_WAITS;
+    lh_time wait = announcer->waited_ns;
+    if (!patient)
+        wait = wait < most / 2 ? 2 * wait : most;
+    announcer->waits += overdue_ns != 0;
     announcer->waited_ns = wait > least ? wait : least;
     return announcer->waited_ns;
 }
@@ -51,6 +57,7 @@ bool cts_on_heard(struct cts_announcer *announcer, uint32_t next, lh_time now, l
     if (!before(announcer->heard, next) || before(announcer->announced, next))
         return false;
     announcer->heard = next;
+    announcer->waits = 0;
     announcer->waited_ns = 0;
     announcer->repeat_at =
         next == announcer->announced ? LH_TIME_NEVER : now + next_wait(announcer, overdue_ns);
@@ -87,12 +94,15 @@ void cts_on_refused(struct cts_announcer *announcer, uint32_t count, uint32_t re
     assert(repeated == 0 || repeated == count);
     assert(count <= announcer->announced - announcer->heard);
     if (repeated) {
-        announcer->waited_ns /= 2;
+        if (announcer->waits == 0 || announcer->waits > CTS_PATIENT_WAITS)
+            announcer->waited_ns /= 2;
+        announcer->waits -= announcer->waits > 0;
         announcer->repeat_at = now;
         return;
     }
     announcer->announced -= count;
     if (announcer->announced == announcer->heard) {
+        announcer->waits = 0;
         announcer->waited_ns = 0;
         announcer->repeat_at = LH_TIME_NEVER;
     }

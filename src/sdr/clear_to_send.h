@@ -4,7 +4,8 @@
  *
  * Timers: repeat_at, one for all announcements. Those that are not heard of are repeated when for the
  * path's overdue time (before the first round-trip sample: 1 ms) nothing new was heard of; each repeat in
- * vain doubles that. Hearing of any starts it anew (as RFC 6298 section 5.3), and hearing of all stops it.
+ * vain doubles that, from the fourth on. Hearing of any starts it anew (as RFC 6298 section 5.3), and hearing
+ * of all stops it.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -19,6 +20,9 @@
  */
 #define CTS_FIRST_REPEAT_NS LH_NS_PER_MS
 
+/* So many waits of an overdue time are not doubled. */
+#define CTS_PATIENT_WAITS 4u
+
 /* Receiver: the window of announcements that were not heard yet. */
 struct cts_announcer {
     struct control_cts *ring; /* `size` entries, a power of two, owned by the caller */
@@ -26,6 +30,7 @@ struct cts_announcer {
     uint32_t next;      /* sequence of the next receive */
     uint32_t announced; /* sequences before this were sent at least once */
     uint32_t heard;     /* the peer has heard all before this */
+    uint32_t waits;     /* since it was heard from, with a round trip known */
     lh_time waited_ns;  /* for an answer, the last time; 0: it was heard from since. Backs off */
     lh_time repeat_at;  /* LH_TIME_NEVER when everything was heard */
 };

@@ -98,8 +98,7 @@ bool path_ping_due(struct path *path, lh_time now)
     if (now < path->ping_at)
         return false;
     lh_time longest = path->proven ? path->keepalive_ns : PATH_CHALLENGE_SPAN_MAX_NS;
-    lh_time longer = path->ping_span * (path->proven ? 2 : 4);
     path->ping_at = now + path->ping_span;
-    path->ping_span = longer < longest ? longer : longest;
+    path->ping_span = path->ping_span * 2 < longest ? path->ping_span * 2 : longest;
     return true;
 }

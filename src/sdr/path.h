@@ -7,7 +7,7 @@
  * that came from there. Stamps count from a secret origin, so an echo cannot be made up.
  *
  * Timers:
- *   ping   until the address is proven: after 1 ms, then spans four times as long each, up to
+ *   ping   until the address is proven: after 1 ms, then spans twice as long each, up to
  * PATH_CHALLENGE_SPAN_MAX_NS. From then on when nothing was heard for a while (4 overdue times, doubling up
  * to the keepalive span).
  *
@@ -20,9 +20,11 @@
 #include "wire/control.h"
 
 #define PATH_FIRST_PING_NS LH_NS_PER_MS
-/* Whoever is named by a foreign blob gets 9 pings in the first 10 s, then one in this time. */
-#define PATH_CHALLENGE_SPAN_MAX_NS (4096 * LH_NS_PER_MS)
-#define PATH_CHALLENGES            16u /* the newest stamps that prove the address when one is echoed */
+/* Whoever is named by a foreign blob gets 12 pings in the first 2 s, all that a handshake over TCP waits for,
+ * then one in this time. Fewer do not connect where losses come in bursts. */
+#define PATH_CHALLENGE_SPAN_MAX_NS (1024 * LH_NS_PER_MS)
+/* The newest stamps that prove the address when one is echoed: pings and pongs of a round trip of 20 s. */
+#define PATH_CHALLENGES 64u
 
 struct path {
     struct lh_rtt rtt;

@@ -439,6 +439,23 @@ static void hosts_that_talk_nonsense(void **state)
     }
 }
 
+/* What was asked for does not go with the path of a client: it learns that, and the next one is heard. */
+static void a_listener_that_cannot_propose(void **state)
+{
+    (void)state;
+    struct lh_attr attr;
+    struct lh_connection *connection = NULL;
+    lh_attr_init(&attr);
+    attr.chunk_bytes = 1024; /* packets of 4096 bytes pass here */
+    assert_int_equal(lh_listen("[::1]:0", &attr, &listener), 0);
+    snprintf(where, sizeof where, "[::1]:%u", lh_listener_port(listener));
+    for (uint32_t i = 0; i < 2; i++) {
+        assert_int_equal(lh_connect(where, NULL, PATIENCE_NS, &connection), -LH_EHANDSHAKE);
+        assert_non_null(strstr(lh_last_error(), "chunk_bytes 1024: use at least the MTU (4096)"));
+    }
+    lh_listener_close(listener);
+}
+
 #define WITH_LISTENER(test) cmocka_unit_test_setup_teardown(test, open_listener, close_listener)
 
 int main(void)
@@ -455,6 +472,7 @@ int main(void)
         WITH_LISTENER(older_clients_are_told_nothing),
         cmocka_unit_test(an_older_host_is_asked_in_its_version),
         cmocka_unit_test(hosts_that_talk_nonsense),
+        cmocka_unit_test(a_listener_that_cannot_propose),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -25,7 +25,7 @@
 
 #define BLOB_HEADER 8u
 #define TOKEN       0x7E57u
-#define CHALLENGES  9u /* in the first 10 s */
+#define CHALLENGES  19u /* in the first 10 s */
 #define PING_BYTES  (ROCE_SEND_HEADER_BYTES + CONTROL_HEADER_BYTES + ROCE_ICRC_BYTES)
 
 struct host {

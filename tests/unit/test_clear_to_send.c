@@ -49,6 +49,13 @@ static uint32_t collect(struct sides *s, lh_time now, lh_time overdue, struct co
     return cts_collect(&s->announcer, now, overdue, out, ROOM, repeated);
 }
 
+/* The n-th wait for an answer: as many as PATIENT as long as the first, then doubled, up to 2^6. */
+static lh_time wait_of(uint32_t n)
+{
+    uint32_t doublings = n < CTS_PATIENT_WAITS ? 0 : n - CTS_PATIENT_WAITS + 1;
+    return OVERDUE << (doublings < 6 ? doublings : 6);
+}
+
 /* ---- announcing ---- */
 
 static void test_window_fills_and_moves(void **state)
@@ -119,8 +126,8 @@ static void test_repeat_at_expiry(void **state)
     assert_int_equal(cts_announcer_next(&s.announcer), 0);
     assert_int_equal(collect(&s, 1000, OVERDUE, out, &repeated), 2);
     lh_time expiry = 1000;
-    for (uint32_t turn = 0; turn < 10; turn++) {
-        expiry += OVERDUE << (turn < 6 ? turn : 6); /* doubles up to 2^6 */
+    for (uint32_t turn = 0; turn < 14; turn++) {
+        expiry += wait_of(turn);
         assert_int_equal(cts_announcer_next(&s.announcer), expiry);
         assert_int_equal(collect(&s, expiry - 1, OVERDUE, out, &repeated), 0);
         assert_int_equal(collect(&s, expiry, OVERDUE, out, &repeated), 2);
@@ -194,10 +201,10 @@ static void test_round_trip_known_after_repeats(void **state)
         assert_int_equal(collect(&s, expiry, 0, out, &repeated), 1);
     }
     expiry += CTS_FIRST_REPEAT_NS << 4;
-    for (uint32_t turn = 0; turn < 8; turn++) {
+    for (uint32_t turn = 0; turn < 12; turn++) {
         assert_int_equal(cts_announcer_next(&s.announcer), expiry);
         assert_int_equal(collect(&s, expiry, OVERDUE, out, &repeated), 1);
-        expiry += OVERDUE << (turn < 6 ? turn : 6);
+        expiry += wait_of(turn);
     }
 }
 
@@ -244,8 +251,14 @@ static void test_refused_by_the_fabric(void **state)
         cts_on_refused(&s.announcer, 5, repeated, now);
         assert_int_equal(cts_announcer_next(&s.announcer), now);
     }
-    assert_int_equal(collect(&s, 2 * OVERDUE, OVERDUE, out, &repeated), 5);
-    assert_int_equal(cts_announcer_next(&s.announcer), 4 * OVERDUE); /* the first repeat in vain */
+    lh_time expiry = 2 * OVERDUE;
+    for (uint32_t turn = 1; turn < 12; turn++) { /* whichever turn it is that was refused before */
+        assert_int_equal(collect(&s, expiry, OVERDUE, out, &repeated), 5);
+        cts_on_refused(&s.announcer, 5, repeated, expiry);
+        assert_int_equal(collect(&s, expiry, OVERDUE, out, &repeated), 5);
+        expiry += wait_of(turn);
+        assert_int_equal(cts_announcer_next(&s.announcer), expiry);
+    }
 }
 
 /* More than a message holds: fresh ones come in turns; of the overdue only the oldest. */

@@ -117,20 +117,22 @@ static void test_few_challenges(void **state)
     (void)state;
     struct path path = fresh();
     lh_time at = ORIGIN, span = MS;
-    uint32_t early = 0;
+    uint32_t patience = 0, early = 0;
     path_keepalive_set(&path, 3 * MS); /* of a peer that is there */
-    for (uint32_t i = 0; i < 15; i++) {
+    for (uint32_t i = 0; i < 25; i++) {
         assert_int_equal(path.ping_at, at);
         assert_false(path_ping_due(&path, at - 1));
         assert_true(path_ping_due(&path, at));
         assert_false(path_ping_due(&path, at));
+        patience += at < ORIGIN + 2100 * MS;
         early += at < ORIGIN + 10 * LH_NS_PER_S;
         /* What echoes nothing changes nothing. */
         hear(&path, CONTROL_CTS, PEER + i, 0, 0, at);
         at += span;
-        span = 4 * span < PATH_CHALLENGE_SPAN_MAX_NS ? 4 * span : PATH_CHALLENGE_SPAN_MAX_NS;
+        span = 2 * span < PATH_CHALLENGE_SPAN_MAX_NS ? 2 * span : PATH_CHALLENGE_SPAN_MAX_NS;
     }
-    assert_int_equal(early, 9);
+    assert_int_equal(patience, 12);
+    assert_int_equal(early, 19);
     assert_false(path.proven);
 }
 
@@ -165,7 +167,7 @@ static void test_pings_after_the_proof(void **state)
     (void)state;
     struct path path = fresh();
     struct control_header ping = {.type = CONTROL_PING};
-    for (uint32_t i = 0; i < 8; i++)
+    for (uint32_t i = 0; i < 12; i++)
         assert_true(path_ping_due(&path, path.ping_at));
     lh_time now = path.ping_at - PATH_CHALLENGE_SPAN_MAX_NS + 1;
     path_stamp(&path, now, &ping);

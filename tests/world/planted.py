@@ -116,7 +116,11 @@ BUGS = {
     ]),
     "blind-backoff": ("repeats of a clear-to-send before a round trip was known double it afterwards", [
         ("src/sdr/clear_to_send.c",
-         "    lh_time wait = announcer->waited_ns < most / 2 ? 2 * announcer->waited_ns : most;\n"
+         "    bool patient = overdue_ns != 0 && announcer->waits < CTS_PATIENT_WAITS;\n"
+         "    lh_time wait = announcer->waited_ns;\n"
+         "    if (!patient)\n"
+         "        wait = wait < most / 2 ? 2 * wait : most;\n"
+         "    announcer->waits += overdue_ns != 0;\n"
          "    announcer->waited_ns = wait > least ? wait : least;\n"
          "    return announcer->waited_ns;",
          "    lh_time doublings = announcer->waited_ns;\n"

@@ -149,6 +149,8 @@ static int draw_map(const struct cli_folder *folder)
         status = cli_size_list_parse("size", CLI_PLAN_MAP_SIZES, UINT64_MAX, &order.sizes);
     if (status == CLI_PROCEED)
         status = cli_plan_map(&order);
+    if (status == CLI_PROCEED)
+        printf("%s\n", path);
     return status;
 }
 

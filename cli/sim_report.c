@@ -236,20 +236,39 @@ static void put_mean(const struct cli_sim_results *results, unsigned point, unsi
         snprintf(cell->text + used, sizeof cell->text - used, " ±%.0f%%", 100 * half / fabs(mean));
 }
 
+/* Flows that are done, of all where some are not. True: all are. */
+static bool put_done(const struct cli_sim_results *results, unsigned point, struct cli_cell *cell)
+{
+    double half = NAN, flows = cli_sim_mean(results, point, CLI_FIGURE_FLOWS, &half);
+    double done = cli_sim_mean(results, point, CLI_FIGURE_DONE, &half);
+    if (done < flows)
+        snprintf(cell->text, CLI_CELL_MAX, "%.0f of %.0f", done, flows);
+    else
+        snprintf(cell->text, CLI_CELL_MAX, "%.0f", done);
+    return !(done < flows);
+}
+
+static unsigned done_width(const struct cli_sim_results *results)
+{
+    unsigned width = 6;
+    for (unsigned point = 0; point < cli_sim_points(results); point++) {
+        struct cli_cell cell = {0};
+        put_done(results, point, &cell);
+        if (strlen(cell.text) > width)
+            width = (unsigned)strlen(cell.text);
+    }
+    return width;
+}
+
 static void sweep_row(const struct cli_sim_results *results, const struct cli_table *table, unsigned point)
 {
     struct cli_cell cells[CLI_AXES_MAX + 1 + VALUE_COLUMNS] = {0};
     unsigned used = 0;
-    double half = NAN, flows = cli_sim_mean(results, point, CLI_FIGURE_FLOWS, &half);
-    double done = cli_sim_mean(results, point, CLI_FIGURE_DONE, &half);
     for (; used < results->plan->axes_count; used++)
         snprintf(cells[used].text, CLI_CELL_MAX, "%.40s", cli_sim_plan_value(results->plan, point, used));
-    if (done < flows)
+    if (!put_done(results, point, &cells[used]))
         cells[used].colour = CLI_RED;
-    if (done < flows)
-        snprintf(cells[used++].text, CLI_CELL_MAX, "%.0f of %.0f", done, flows);
-    else
-        snprintf(cells[used++].text, CLI_CELL_MAX, "%.0f", done);
+    used++;
     for (unsigned i = 0; i < VALUE_COLUMNS; i++)
         if (is_shown(results, i))
             put_mean(results, point, sweep_columns[i].figure, &cells[used++]);
@@ -277,7 +296,7 @@ static void print_sweep(const struct cli_sim_results *results)
         if (columns[used].width > 40)
             columns[used].width = 40;
     }
-    columns[used++] = (struct cli_column){"done", 6, false};
+    columns[used++] = (struct cli_column){"done", done_width(results), false};
     for (unsigned i = 0; i < VALUE_COLUMNS; i++)
         if (is_shown(results, i))
             columns[used++] = (struct cli_column){sweep_columns[i].title, column_width(plan, i), false};

@@ -203,6 +203,7 @@ for name in 3a 3b 3c 9 10a 10b 10c 10d 12 13-left 13-right 15; do
     [ -s figures/figure$name.gp ] || fail "no script of figure $name"
     [ $name = 9 ] || [ -s figures/figure$name.dat ] || fail "no data of figure $name"
     [ -s figures/figure$name.svg ] || fail "no picture of figure $name"
+    expect_line plan.out "figures/figure$name.svg"
 done
 # value FIGURE X COLUMN FROM TO: what is in the column, at X.
 value() {

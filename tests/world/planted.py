@@ -114,20 +114,6 @@ BUGS = {
     "any-key": ("the fabric takes packets with any key", [
         ("src/fabric/rx_check.c", "if (packet->rkey != entry->rkey)", "if (false)"),
     ]),
-    "blind-backoff": ("repeats of a clear-to-send before a round trip was known double it afterwards", [
-        ("src/sdr/clear_to_send.c",
-         "    bool patient = overdue_ns != 0 && announcer->waits < CTS_PATIENT_WAITS;\n"
-         "    lh_time wait = announcer->waited_ns;\n"
-         "    if (!patient)\n"
-         "        wait = wait < most / 2 ? 2 * wait : most;\n"
-         "    announcer->waits += overdue_ns != 0;\n"
-         "    announcer->waited_ns = wait > least ? wait : least;\n"
-         "    return announcer->waited_ns;",
-         "    lh_time doublings = announcer->waited_ns;\n"
-         "    doublings = doublings < REPEAT_BACKOFF_MAX ? doublings : REPEAT_BACKOFF_MAX;\n"
-         "    announcer->waited_ns++;\n"
-         "    return least << doublings < most ? least << doublings : most;"),
-    ]),
     "slow-timeout": ("a chunk's timeout is forty times as long as it should be", [
         ("src/reliability/sr_rto.c", "return sr_after(rto->groups[rto->oldest % SR_RTO_GROUPS].last_ns, "
          "sr_rto_span(rto, timing));",

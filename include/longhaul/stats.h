@@ -28,7 +28,8 @@ extern "C" {
     X(rx_bytes, "payload bytes of those")                                                                  \
     X(rx_duplicate_packets, "data packets that had arrived before")                                        \
     X(rx_late_packets, "data packets for a generation or slot that is over")                               \
-    X(rx_stale_packets, "data packets that the fabric let in although their slot is over")                 \
+    X(rx_stale_packets,                                                                                    \
+      "data packets that the fabric let in, of a slot that is over or behind its buffer")                  \
     X(rx_control, "control messages that passed every check")                                              \
     X(rx_guess_hits, "payloads that the kernel put in place without a copy")                               \
     X(rx_guess_misses, "payloads that were moved because the guess was wrong")                             \

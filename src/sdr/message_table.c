@@ -306,16 +306,16 @@ static void note_fragment(const struct message_table *table, struct run *run, ui
 static void add_to_run(const struct message_table *table, struct run *run,
                        const struct fabric_arrival *arrival, struct tally *tally)
 {
-    if (!run->slot) {
+    /* An empty packet only carries its fragment: short messages send some of them (see send_queue.h). */
+    uint32_t place = arrival->immediate >> table->shape.split.fragment_bits & (WORD_PACKETS - 1);
+    uint64_t bit = (uint64_t)(arrival->bytes > 0) << place & run->inside;
+    if (!run->slot || (bit == 0 && arrival->bytes > 0)) {
         tally->stale++;
         return;
     }
     tally->packets++;
     tally->bytes += arrival->bytes;
     note_fragment(table, run, arrival->immediate);
-    /* An empty packet only carries its fragment: short messages send some of them (see send_queue.h). */
-    uint32_t place = arrival->immediate >> table->shape.split.fragment_bits & (WORD_PACKETS - 1);
-    uint64_t bit = (uint64_t)(arrival->bytes > 0) << place & run->inside;
     run->mask |= bit;
     run->packets += bit != 0;
 }
@@ -326,17 +326,15 @@ static void take_short(const struct message_table *table, const struct fabric_ar
 {
     struct immediate_fields fields = immediate_part(table->shape.split, arrival->immediate);
     struct message_slot *slot = slot_of(table, fields.message, arrival->generation);
-    if (!slot) {
+    if (!slot || fields.packet >= slot->packet_count) {
         tally->stale++;
         return;
     }
     uint32_t word = fields.packet / WORD_PACKETS;
     uint64_t bit = (uint64_t)1 << (fields.packet % WORD_PACKETS);
-    bool inside = fields.packet < slot->packet_count;
-    bool duplicate =
-        inside && (atomic_load_explicit(&slot->packets[word], memory_order_relaxed) & bit) != 0;
-    if (!inside || (!duplicate && !message_extent_short(&slot->extent, table->shape.mtu_bytes,
-                                                        fields.packet, arrival->bytes))) {
+    bool duplicate = (atomic_load_explicit(&slot->packets[word], memory_order_relaxed) & bit) != 0;
+    if (!duplicate &&
+        !message_extent_short(&slot->extent, table->shape.mtu_bytes, fields.packet, arrival->bytes)) {
         tally->refused++;
         return;
     }

@@ -72,16 +72,13 @@ static struct fabric_arrival draw_report(const struct message_table *table, uint
     return report;
 }
 
-/* A packet that lies behind the buffer of a slot that is open marks nothing. Its fragment of the immediate
- * would count, so that the immediate must be there already. */
+/* A packet that lies behind the buffer of a slot that is open marks nothing, and is counted as stale. */
 static void report_beyond(struct message_table *table, uint32_t number, struct fabric_arrival *report,
                           struct lh_stats *stats)
 {
     struct immediate_fields fields = immediate_part(table->shape.split, report->immediate);
     const struct message_slot *slot = &table->slots[fields.message];
-    uint32_t immediate;
-    if (report->bytes == 0 || slot->packet_count == table->packets_max ||
-        !message_slot_immediate(table, slot, &immediate))
+    if (report->bytes == 0 || slot->packet_count == table->packets_max)
         return;
     uint64_t beyond = lh_prng_below(&prng, table->packets_max - slot->packet_count);
     fields.packet = slot->packet_count + (uint32_t)beyond;
@@ -89,8 +86,8 @@ static void report_beyond(struct message_table *table, uint32_t number, struct f
     uint64_t word = slot->packets[fields.packet / 64];
     const struct lh_stats before = *stats;
     __real_message_table_on_arrivals(table, report, 1, stats);
-    if (slot->packets[fields.packet / 64] != word)
-        world_fail(where, "stale", "end %u marks packet %u of slot %u, which has %u", number, fields.packet,
+    if (slot->packets[fields.packet / 64] != word || stats->rx_stale_packets != before.rx_stale_packets + 1)
+        world_fail(where, "stale", "end %u takes packet %u of slot %u, which has %u", number, fields.packet,
                    fields.message, slot->packet_count);
     *stats = before; /* nothing has come */
 }

@@ -312,7 +312,9 @@ static bool receive(struct reception *r)
 /* Deletes what is unfinished, or keeps it: for who asked for that, and for who stopped the transfer. */
 static void settle_partial(struct reception *r)
 {
-    uint64_t arrived = r->partial.file < 0 ? 0 : r->partial.blocks_recorded * CLI_BLOCK_BYTES;
+    /* Nothing is discarded here of what somebody else removed. */
+    bool ours = r->partial.file >= 0 && cli_partial_named(&r->partial);
+    uint64_t arrived = ours ? r->partial.blocks_recorded * CLI_BLOCK_BYTES : 0;
     bool keep = may_resume(r) || r->sender_stopped || r->outcome == CLI_RECEPTION_STOPPED;
     r->kept_bytes = cli_partial_abandon(&r->partial, keep);
     cli_file_fate(arrived, r->kept_bytes, r->offer.size_bytes, r->fate);

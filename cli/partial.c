@@ -290,14 +290,24 @@ bool cli_partial_commit(struct cli_partial *partial, mode_t mode, const struct t
     return true;
 }
 
-/* Whether somebody who resumes would find something: of this try, or, before it began, of an earlier one. */
-static bool worth_keeping(const struct cli_partial *partial, const char *name, const char *records)
+bool cli_partial_named(const struct cli_partial *partial)
 {
+    char name[NAME_ROOM], records[NAME_ROOM];
     struct stat file, sidecar;
-    if (partial->sidecar < 0 || fstat(partial->file, &file) || fstat(partial->sidecar, &sidecar))
+    temporary_name(partial, CLI_PARTIAL_SUFFIX, name);
+    temporary_name(partial, CLI_RESUME_SUFFIX, records);
+    return !fstat(partial->file, &file) && !fstat(partial->sidecar, &sidecar) &&
+           cli_still_named(partial->folder, name, &file) &&
+           cli_still_named(partial->folder, records, &sidecar);
+}
+
+/* Whether somebody who resumes would find something: of this try, or, before it began, of an earlier one. */
+static bool worth_keeping(const struct cli_partial *partial)
+{
+    struct stat file;
+    if (partial->sidecar < 0 || fstat(partial->file, &file))
         return partial->found_bytes > 0;
-    if (!cli_still_named(partial->folder, name, &file) ||
-        !cli_still_named(partial->folder, records, &sidecar))
+    if (!cli_partial_named(partial))
         return false;
     return partial->started ? partial->blocks_recorded > 0 : file.st_size > 0;
 }
@@ -322,7 +332,7 @@ uint64_t cli_partial_abandon(struct cli_partial *partial, bool keep)
         return 0;
     temporary_name(partial, CLI_PARTIAL_SUFFIX, name);
     temporary_name(partial, CLI_RESUME_SUFFIX, records);
-    keep = keep && worth_keeping(partial, name, records);
+    keep = keep && worth_keeping(partial);
     if (keep) {
         trim(partial);
     } else {

@@ -53,6 +53,8 @@ bool cli_partial_record(struct cli_partial *partial, uint64_t block,
 /* On disk and under its name, with that mode (of 0777) and time (NULL: as it is), or false; then still to be
  * abandoned. It is so also when the partial file lost its name meanwhile. */
 bool cli_partial_commit(struct cli_partial *partial, mode_t mode, const struct timespec *written);
+/* Whether what was opened still has its names: nobody else removed or replaced it. */
+bool cli_partial_named(const struct cli_partial *partial);
 /* Closes it; keeps it for a resumption when that is asked for and something in it is worth it, else deletes
  * it. Returns the bytes that are kept of this try. */
 uint64_t cli_partial_abandon(struct cli_partial *partial, bool keep);

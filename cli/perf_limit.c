@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "perf_limit.h"
 
-#define MIB ((uint64_t)1 << 20)
+#include <inttypes.h>
+#include <stdio.h>
+
+#define MIB       ((uint64_t)1 << 20)
+#define SLOTS_MAX 1024 /* of lh_attr */
 
 /* Of a window per round trip. Acknowledgements wait for each other a little, and losses take some; what the
  * rate limits stays below by more, unless window and link are about the same. */
@@ -24,17 +28,62 @@ static double sent_bytes_per_s(const struct cli_perf_order *order, const struct 
     return seconds > 0 ? bytes / seconds : 0;
 }
 
-const char *cli_perf_limited_by(const struct cli_perf_order *order, const struct cli_perf_result *result)
+/* The last slot of a message is not full. */
+static uint64_t bytes_per_slot(const struct cli_perf_result *result)
 {
-    double window = (double)result->agreed.window_bytes;
-    double holds = link_bytes(order, result);
-    if ((double)result->size_bytes * order->in_flight <= window || (holds > 0 && holds <= window))
-        return NULL;
-    return sent_bytes_per_s(order, result) * result->rtt_s >= WINDOW_FULL * window ? "window" : NULL;
+    uint64_t slot = result->agreed.slot_bytes;
+    return result->size_bytes / (result->size_bytes / slot + (result->size_bytes % slot != 0));
 }
 
-uint64_t cli_perf_window_needed(const struct cli_perf_order *order, const struct cli_perf_result *result)
+static uint64_t slots_hold(const struct cli_perf_result *result)
 {
+    return result->agreed.slots * bytes_per_slot(result);
+}
+
+uint64_t cli_perf_in_flight_max(const struct cli_perf_result *result)
+{
+    uint64_t slots = slots_hold(result);
+    return slots < result->agreed.window_bytes ? slots : result->agreed.window_bytes;
+}
+
+const char *cli_perf_limited_by(const struct cli_perf_order *order, const struct cli_perf_result *result)
+{
+    double most = (double)cli_perf_in_flight_max(result);
     double holds = link_bytes(order, result);
-    return holds > 0 ? (uint64_t)(holds / (double)MIB) + 1 : 0;
+    if ((double)result->size_bytes * order->in_flight <= most || (holds > 0 && holds <= most))
+        return NULL;
+    return sent_bytes_per_s(order, result) * result->rtt_s >= WINDOW_FULL * most ? "window" : NULL;
+}
+
+/* 0: there is no such number of slots. */
+static uint64_t slots_needed(const struct cli_perf_result *result, uint64_t bytes)
+{
+    uint64_t slots = result->agreed.slots;
+    while (slots <= SLOTS_MAX && slots * bytes_per_slot(result) < bytes)
+        slots *= 2;
+    return slots <= SLOTS_MAX ? slots : 0;
+}
+
+void cli_perf_remedy(const struct cli_perf_order *order, const struct cli_perf_result *result,
+                     char out[CLI_PERF_REMEDY_MAX])
+{
+    uint64_t needed = (uint64_t)(link_bytes(order, result) / (double)MIB + 1) * MIB;
+    uint64_t slots = slots_needed(result, needed);
+    bool window = result->agreed.window_bytes < needed;
+    char larger[40] = "";
+    if (link_bytes(order, result) <= 0)
+        snprintf(out, CLI_PERF_REMEDY_MAX, "%s",
+                 result->agreed.window_bytes <= slots_hold(result)
+                     ? "a larger --window"
+                     : "more --slots or a larger --slot-size");
+    else if (!slots)
+        snprintf(out, CLI_PERF_REMEDY_MAX, "a larger --slot-size, or larger messages");
+    else {
+        if (window)
+            snprintf(larger, sizeof larger, "--window %" PRIu64 "MiB ", needed / MIB);
+        if (slots > result->agreed.slots)
+            snprintf(out, CLI_PERF_REMEDY_MAX, "%s--slots %" PRIu64 " fills the link", larger, slots);
+        else
+            snprintf(out, CLI_PERF_REMEDY_MAX, "%sfills the link", larger);
+    }
 }

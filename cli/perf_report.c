@@ -49,16 +49,17 @@ static const char *scheme_of(const struct cli_perf_order *order)
 
 void cli_perf_report_titles(const struct cli_perf_order *order, const struct cli_perf_result *result)
 {
-    char link[LH_LINK_TEXT_MAX], window[LH_FORMAT_MAX];
+    char link[LH_LINK_TEXT_MAX], window[LH_FORMAT_MAX], slot[LH_FORMAT_MAX];
     struct cli_table table = make_table(order);
     lh_format_size(result->agreed.window_bytes, window, sizeof window);
+    lh_format_size(result->agreed.slot_bytes, slot, sizeof slot);
     fprintf(table.out, " fabric %s, reliability %s, link %s\n", result->fabric, scheme_of(order),
             lh_link_format(&order->attr.link, link, sizeof link));
     fprintf(table.out,
-            " mtu %" PRIu32 ", chunk %" PRIu32 ", channels %" PRIu32
-            ", window %s, messages in flight %" PRIu32 ", warm-up %" PRIu32 "\n",
+            " mtu %" PRIu32 ", chunk %" PRIu32 ", channels %" PRIu32 ", window %s, slots %" PRIu32
+            " x %s, messages in flight %" PRIu32 ", warm-up %" PRIu32 "\n",
             result->agreed.mtu_bytes, result->agreed.chunk_bytes, result->agreed.channels, window,
-            order->in_flight, order->warmup);
+            result->agreed.slots, slot, order->in_flight, order->warmup);
     cli_table_rule(&table);
     cli_table_titles(&table);
 }
@@ -94,16 +95,15 @@ static void print_coding(const struct cli_perf_order *order, const struct cli_pe
 
 static void print_limit(const struct cli_perf_order *order, const struct cli_perf_result *result)
 {
-    char window[LH_FORMAT_MAX], rtt[LH_FORMAT_MAX], remedy[64] = "a larger --window";
-    uint64_t needed = cli_perf_window_needed(order, result);
+    char most[LH_FORMAT_MAX], rtt[LH_FORMAT_MAX], remedy[CLI_PERF_REMEDY_MAX];
     if (!cli_perf_limited_by(order, result))
         return;
-    lh_format_size(result->agreed.window_bytes, window, sizeof window);
+    uint64_t bytes = cli_perf_in_flight_max(result);
+    lh_format_size(bytes, most, sizeof most);
     lh_format_time(result->rtt_s, rtt, sizeof rtt);
-    if (needed)
-        snprintf(remedy, sizeof remedy, "--window %" PRIu64 "MiB fills the link", needed);
-    fprintf(table_out(order), " limited by the window: %s in flight per round trip of %s (%s)\n", window,
-            rtt, remedy);
+    cli_perf_remedy(order, result, remedy);
+    fprintf(table_out(order), " limited by the %s: %s in flight per round trip of %s (%s)\n",
+            bytes < result->agreed.window_bytes ? "slots" : "window", most, rtt, remedy);
 }
 
 void cli_perf_report_row(const struct cli_perf_order *order, const struct cli_perf_result *result)

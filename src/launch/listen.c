@@ -50,6 +50,7 @@ struct client {
     lh_time deadline; /* of what is to come from it; LH_TIME_NEVER: it waits for us */
     lh_time busy_at;
     struct rendezvous handshake;
+    char name[TCP_NAME_MAX]; /* a socket that was reset has none */
 };
 
 struct lh_listener {
@@ -127,16 +128,16 @@ static void forget_client(struct lh_listener *listener, uint32_t index)
 }
 
 /* What failed with an endpoint is worth a word to people; strangers are not, nor who no longer waits. */
-static void report(const struct lh_listener *listener, const struct rendezvous *handshake)
+static void report(const struct lh_listener *listener, const struct client *client)
 {
-    char text[512], name[TCP_NAME_MAX] = "?";
+    char text[512];
     const struct lh_attr *attr = &listener->attr;
+    const struct rendezvous *handshake = &client->handshake;
     if (!attr->on_notice || !handshake->connection || handshake->state == RENDEZVOUS_WAITS)
         return;
     snprintf(text, sizeof text, "%s", lh_last_error());
-    tcp_peer_name(handshake->fd, name, sizeof name);
-    char line[sizeof text + sizeof name];
-    snprintf(line, sizeof line, "%s: %s", name, text);
+    char line[sizeof text + sizeof client->name + 2];
+    snprintf(line, sizeof line, "%s: %s", client->name, text);
     attr->on_notice(attr->notice_context, LH_NOTICE_REFUSED, line);
     lh_fail(LH_EHANDSHAKE, "%s", text);
 }
@@ -144,7 +145,7 @@ static void report(const struct lh_listener *listener, const struct rendezvous *
 /* For the reason that lh_last_error() gives. */
 static void send_away(struct lh_listener *listener, uint32_t index)
 {
-    report(listener, &listener->clients[index]->handshake);
+    report(listener, listener->clients[index]);
     rendezvous_drop(&listener->clients[index]->handshake);
     forget_client(listener, index);
 }
@@ -169,6 +170,8 @@ static void welcome(struct lh_listener *listener, int fd, lh_time now)
         return;
     }
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
+    if (tcp_peer_name(fd, client->name, sizeof client->name) != 0)
+        snprintf(client->name, sizeof client->name, "a client that is gone");
     rendezvous_accept(&client->handshake, fd, &listener->attr);
     client->deadline = now + RENDEZVOUS_PATIENCE_NS;
     client->busy_at = LH_TIME_NEVER;

@@ -71,6 +71,16 @@ static int malformed(const struct reading *reading, const char *what)
                    or_words(reading, words, sizeof words));
 }
 
+/* The reason that lh_last_error() gives names the value. */
+static int refused_by_parser(const struct reading *reading, int rc)
+{
+    char words[40];
+    if (rc == -LH_ERANGE)
+        return out_of_range(reading);
+    return lh_fail(LH_EINVAL, "%s: %s%s", reading->key, lh_last_error(),
+                   or_words(reading, words, sizeof words));
+}
+
 /* Picoseconds of the unit; 0: there is no such unit. */
 static uint64_t time_unit(const char *name)
 {
@@ -147,8 +157,9 @@ static int read_integer(const struct reading *reading, uint64_t *number)
         if (lh_parse_rate(reading->value, number) != 0)
             return malformed(reading, "a rate such as 400Gbit");
     } else if (reading->rule->kind == NETSIM_VALUE_SIZE || reading->rule->kind == NETSIM_VALUE_SIZE32) {
-        if (lh_parse_size(reading->value, number) != 0)
-            return malformed(reading, "a size such as 4096, 64KiB or 1GB");
+        rc = lh_parse_size(reading->value, number);
+        if (rc != 0)
+            return refused_by_parser(reading, rc);
     } else {
         rc = read_count(reading, number);
     }

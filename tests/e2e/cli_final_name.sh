@@ -29,6 +29,7 @@ for force in "" --force; do
     ended send "$sender" 1 30
     expect_line "$work/recvin.err" 'was removed while'
     expect_line "$work/senderin.err" 'was removed while'
+    ! grep discarded "$work/recvin.err" "$work/senderin.err" || fail "it discarded nothing"
     [ ! -e "$work/out/big" ] || fail "there is a file under the final name"
 
     say "the same, and a second transfer: the first fails, the second is right ${force:+with $force}"

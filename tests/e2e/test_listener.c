@@ -456,6 +456,63 @@ static void a_listener_that_cannot_propose(void **state)
     lh_listener_close(listener);
 }
 
+struct word {
+    sem_t said;
+    char text[256];
+};
+
+static bool keep_word(void *context, enum lh_notice notice, const char *text)
+{
+    struct word *word = context;
+    assert_int_equal(notice, LH_NOTICE_REFUSED);
+    snprintf(word->text, sizeof word->text, "%s", text);
+    sem_post(&word->said);
+    return true;
+}
+
+static void *accept_main(void *argument)
+{
+    assert_int_equal(lh_accept(listener, 3 * PATIENCE_NS, argument), 0);
+    return NULL;
+}
+
+/* Nothing but the notice says who it was. */
+static void a_client_that_resets_is_named(void **state)
+{
+    struct word word;
+    struct lh_attr attr;
+    struct lh_connection *accepted, *connected, *deaf = deaf_endpoint();
+    pthread_t thread;
+    char name[TCP_NAME_MAX];
+    uint8_t version, body[HANDSHAKE_BODY_MAX];
+    uint32_t bytes;
+    (void)state;
+    sem_init(&word.said, 0, 0);
+    lh_attr_init(&attr);
+    attr.on_notice = keep_word;
+    attr.notice_context = &word;
+    assert_int_equal(lh_listen("[::1]:0", &attr, &listener), 0);
+    snprintf(where, sizeof where, "[::1]:%u", lh_listener_port(listener));
+    assert_int_equal(pthread_create(&thread, NULL, accept_main, &accepted), 0);
+    int fd = stalled_client(1, deaf, "none");
+    assert_int_equal(tcp_local_name(fd, name, sizeof name), 0);
+    while (read_frame(fd, &version, body, &bytes) != HANDSHAKE_BLOB) /* an endpoint was opened for it */
+        continue;
+    assert_int_equal(
+        setsockopt(fd, SOL_SOCKET, SO_LINGER, &(struct linger){.l_onoff = 1}, sizeof(struct linger)), 0);
+    close(fd);
+    await_notices(&word.said, 1);
+    if (strncmp(word.text, name, strlen(name)) != 0)
+        fail_msg("\"%s\" does not begin with %s", word.text, name);
+    assert_int_equal(lh_connect(where, NULL, PATIENCE_NS, &connected), 0);
+    pthread_join(thread, NULL);
+    lh_close(connected);
+    lh_close(accepted);
+    lh_close(deaf);
+    lh_listener_close(listener);
+    sem_destroy(&word.said);
+}
+
 #define WITH_LISTENER(test) cmocka_unit_test_setup_teardown(test, open_listener, close_listener)
 
 int main(void)
@@ -473,6 +530,7 @@ int main(void)
         cmocka_unit_test(an_older_host_is_asked_in_its_version),
         cmocka_unit_test(hosts_that_talk_nonsense),
         cmocka_unit_test(a_listener_that_cannot_propose),
+        cmocka_unit_test(a_client_that_resets_is_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

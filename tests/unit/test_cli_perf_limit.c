@@ -25,7 +25,16 @@ static void reset(void)
     result = (struct cli_perf_result){
         .size_bytes = 640 * MIB, .iterations = 10, .rtt_s = 0.1, .p50_s = 10 * 0.1 + 0.1};
     result.agreed.window_bytes = 64 * MIB;
+    result.agreed.slots = 64;
+    result.agreed.slot_bytes = 4 * MIB;
     result.local.tx_bytes = 10 * 640 * MIB;
+}
+
+static void expect_remedy(const char *expected)
+{
+    char remedy[CLI_PERF_REMEDY_MAX];
+    cli_perf_remedy(&order, &result, remedy);
+    assert_string_equal(remedy, expected);
 }
 
 static void test_a_window_per_round_trip(void **state)
@@ -33,7 +42,7 @@ static void test_a_window_per_round_trip(void **state)
     (void)state;
     reset();
     assert_string_equal(cli_perf_limited_by(&order, &result), "window");
-    assert_int_equal(cli_perf_window_needed(&order, &result), 120); /* 125 MB fit on the link */
+    expect_remedy("--window 120MiB fills the link"); /* 125 MB fit on it */
     result.p50_s = 10 * 0.1 / 0.79 + 0.1;
     assert_null(cli_perf_limited_by(&order, &result));
     result.p50_s = 10 * 0.1 / 0.81 + 0.1;
@@ -62,7 +71,7 @@ static void test_a_link_that_the_window_fills(void **state)
     assert_null(cli_perf_limited_by(&order, &result));
     order.attr.link.rate_bps = 0; /* not known: the times decide */
     assert_non_null(cli_perf_limited_by(&order, &result));
-    assert_int_equal(cli_perf_window_needed(&order, &result), 0);
+    expect_remedy("a larger --window");
 }
 
 /* Parity takes its part of the window. */
@@ -92,12 +101,44 @@ static void test_messages_in_flight(void **state)
     assert_null(cli_perf_limited_by(&order, &result));
 }
 
+static void test_slots_per_round_trip(void **state)
+{
+    (void)state;
+    reset();
+    result.agreed.slots = 2;
+    result.p50_s = 80 * 0.1 + 0.1;
+    assert_string_equal(cli_perf_limited_by(&order, &result), "window");
+    assert_int_equal(cli_perf_in_flight_max(&result), 8 * MIB);
+    expect_remedy("--window 120MiB --slots 32 fills the link");
+    result.agreed.window_bytes = 1024 * MIB;
+    expect_remedy("--slots 32 fills the link");
+    result.agreed.slot_bytes = MIB / 16;
+    expect_remedy("a larger --slot-size, or larger messages");
+    order.attr.link.rate_bps = 0;
+    expect_remedy("more --slots or a larger --slot-size");
+}
+
+/* A slot holds one of them. */
+static void test_messages_smaller_than_a_slot(void **state)
+{
+    (void)state;
+    reset();
+    order.in_flight = 128;
+    result.size_bytes = MIB / 2;
+    result.local.tx_bytes = 10 * MIB / 2;
+    result.goodput_bps = 32.0 * (double)MIB * 8 / 0.1;
+    assert_int_equal(cli_perf_in_flight_max(&result), 32 * MIB);
+    assert_non_null(cli_perf_limited_by(&order, &result));
+    expect_remedy("--window 120MiB --slots 256 fills the link");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_window_per_round_trip),      cmocka_unit_test(test_a_message_that_fits),
         cmocka_unit_test(test_a_link_that_the_window_fills), cmocka_unit_test(test_what_is_sent_besides),
-        cmocka_unit_test(test_messages_in_flight),
+        cmocka_unit_test(test_messages_in_flight),           cmocka_unit_test(test_slots_per_round_trip),
+        cmocka_unit_test(test_messages_smaller_than_a_slot),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

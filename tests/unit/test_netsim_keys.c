@@ -143,6 +143,8 @@ static void test_ranges(void **state)
     refuses(LH_ERANGE, "topology.k", "99999999999999999999", "2 to 64");
     refuses(LH_ERANGE, "topology.rate", "1kbit", "1Mbit");
     refuses(LH_EINVAL, "topology.rate", "100", "400Gbit");
+    refuses(LH_EINVAL, "workload.bytes", "1M", "write 1MB or 1MiB");
+    refuses(LH_EINVAL, "transport.window", "64k", "write 64kB or 64KiB, or ");
     refuses(LH_ERANGE, "transport.ack_priority", "8", "0 to 7");
     refuses(LH_ERANGE, "transport.rto", "0.5", "1 to 1000000");
     refuses(LH_EINVAL, "transport.window", "large", "or bdp|none");

@@ -252,7 +252,7 @@ wrong 2 'FILE is missing'
 wrong 2 'there is no file nothing.ini' nothing.ini
 wrong 1 'is not a file' .
 wrong 2 'did you mean switch.buffer?' incast.ini --set switch.bufer=1MB
-wrong 2 '--set: switch.buffer is "huge"' incast.ini --set switch.buffer=huge
+wrong 2 '--set: switch.buffer: size "huge"' incast.ini --set switch.buffer=huge
 wrong 2 'ecn_min' incast.ini --set switch.ecn_min=60kB
 wrong 2 '--set: "switch.pfc" is not key=value' incast.ini --set switch.pfc
 wrong 2 '--sweep: "switch.pfc" is not key=a,b,c' incast.ini --sweep switch.pfc

@@ -122,6 +122,8 @@ static int connect_one(const struct addrinfo *to, const char *where, lh_time dea
     int failed = 0;
     socklen_t size = sizeof failed;
     getsockopt(fd, SOL_SOCKET, SO_ERROR, &failed, &size);
+    if (failed == ECONNRESET) /* of a listener that closed before it took the connection */
+        failed = ECONNREFUSED;
     if (failed) {
         error = lh_fail(LH_EPEER, "%s: %s: is the other side listening there?", where, strerror(failed));
         goto close_fd;

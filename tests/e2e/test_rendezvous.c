@@ -125,7 +125,7 @@ static void a_listener_that_closes_refuses(void **state)
     snprintf(where, sizeof where, "[::1]:%u", port);
     assert_int_equal(pthread_create(&thread, NULL, close_when_somebody_came, &listener), 0);
     assert_int_equal(lh_connect(where, NULL, PATIENCE_NS, &connection), -LH_EPEER);
-    assert_non_null(strstr(lh_last_error(), "connection refused"));
+    assert_non_null(strstr(lh_last_error(), "onnection refused")); /* by whichever call saw it */
     pthread_join(thread, NULL);
 }
 

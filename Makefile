@@ -4,29 +4,37 @@ JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 600
 WERROR ?= OFF
+options = -DLH_TESTS=ON -DLH_WERROR=$(WERROR) -DCMAKE_INSTALL_PREFIX=$(PREFIX)
 # CTEST_ARGS: more for ctest, for instance CTEST_ARGS='-L unit -R prng'
 CTEST_ARGS ?=
 # Each word quoted: patterns like unit|sim are not for the shell.
 ctest_words = $(foreach word,$(CTEST_ARGS),'$(word)')
 
 .DEFAULT_GOAL := all
-.PHONY: all demo test test-vm test-asan test-tsan soak bench figures install fuzz format lint clean help
+.PHONY: all demo test test-slow test-vm test-asan test-tsan soak bench figures install fuzz format lint clean help
 
 all: ## build the library, the command and the tests
 	@.ci/install-deps build test
-	@.ci/build $(BUILD) -DLH_WERROR=$(WERROR) -DCMAKE_INSTALL_PREFIX=$(PREFIX)
+	@.ci/build $(BUILD) $(options)
 
-demo: all ## see it work: a transfer over an emulated ocean, on this machine
+demo: ## see it work: a transfer over an emulated ocean, on this machine
+	@.ci/install-deps build
+	@TARGETS=longhaul .ci/build $(BUILD) $(if $(wildcard $(BUILD)/CMakeCache.txt),,-DLH_TESTS=OFF)
 	@$(BUILD)/longhaul demo
 
-test: ## build and run every test; ends with "N passed, N failed"
+test: ## build and run the tests; ends with "N passed, N failed"
 	@.ci/install-deps build test
-	@.ci/build $(BUILD) -DLH_WERROR=ON -DCMAKE_INSTALL_PREFIX=$(PREFIX)
-	@.ci/ctest $(BUILD) $(ctest_words)
+	@.ci/build $(BUILD) $(options)
+	@.ci/ctest $(BUILD) -LE 'vm|slow' $(ctest_words)
+
+test-slow: ## the tests that "make test" leaves out: virtual machines, and what is slow and rarely fails
+	@.ci/install-deps build test vm
+	@.ci/build $(BUILD) $(options)
+	@.ci/ctest $(BUILD) -L 'vm|slow' $(ctest_words)
 
 test-vm: ## the tests that run in virtual machines with RDMA (tests/vm)
 	@.ci/install-deps build test vm
-	@.ci/build $(BUILD) -DLH_WERROR=ON -DCMAKE_INSTALL_PREFIX=$(PREFIX)
+	@.ci/build $(BUILD) $(options)
 	@.ci/ctest $(BUILD) -L vm $(ctest_words)
 
 test-asan: ## the same tests under the address and undefined behaviour sanitizers
@@ -41,16 +49,16 @@ test-tsan: ## the same tests under the thread sanitizer
 
 soak: ## the fault world, until stopped (SOAK_ARGS: more for test_world, for instance '--first 1000000')
 	@.ci/install-deps build test
-	@.ci/build $(BUILD) -DLH_WERROR=$(WERROR) -DCMAKE_INSTALL_PREFIX=$(PREFIX)
+	@.ci/build $(BUILD) $(options)
 	@$(BUILD)/tests/world/test_world --soak $(SOAK_ARGS)
 
 bench: ## build and run the benchmarks (bench/run)
 	@.ci/install-deps build test bench
-	@.ci/build $(BUILD) -DLH_WERROR=$(WERROR) -DCMAKE_INSTALL_PREFIX=$(PREFIX)
+	@TARGETS='all benchmarks' .ci/build $(BUILD) $(options)
 	@BUILD=$(BUILD) bench/run $(BENCH_ARGS)
 
 figures: all ## the experiments of the Bifrost paper, simulated (FIGURES: which ones, and other arguments)
-	@scenarios/bifrost/figures --longhaul $(BUILD)/longhaul --out $(BUILD)/bifrost $(FIGURES)
+	@netsim/scenarios/bifrost/figures --longhaul $(BUILD)/longhaul --out $(BUILD)/bifrost $(FIGURES)
 
 install: all ## install to PREFIX (default /usr/local), below DESTDIR when set
 	@cmake --install $(BUILD) --prefix $(PREFIX)
@@ -66,7 +74,7 @@ format: ## format every C file
 
 lint: ## check the format, run clang-tidy and the structure tests
 	@.ci/install-deps build test format
-	@.ci/build $(BUILD) -DLH_WERROR=$(WERROR) -DCMAKE_INSTALL_PREFIX=$(PREFIX)
+	@.ci/build $(BUILD) $(options)
 	@.ci/lint $(BUILD)
 
 clean: ## remove what was built

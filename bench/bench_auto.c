@@ -10,8 +10,8 @@
 #include <stdint.h>
 #include <time.h>
 
-#include "reliability/arrival_watch.h"
-#include "reliability/auto_choice.h"
+#include "model/arrival_watch.h"
+#include "schemes/auto/choice.h"
 #include "report.h"
 
 #define SIZES   8u

@@ -281,7 +281,7 @@ static double ratio_of(const struct times *slow, const struct times *fast, bool 
     return tail ? slow->tail / fast->tail : slow->mean / fast->mean;
 }
 
-/* Sizes down, losses across: what docs/pictures/erasure-figure9.gp reads. */
+/* Sizes down, losses across: what bench/results/erasure-figure9.gp reads. */
 static void print_map(const struct bench *bench, const struct figure *figure, unsigned base, unsigned code,
                       bool tail)
 {

@@ -11,7 +11,7 @@
  */
 #include <time.h>
 
-#include "fabric/sim/sim.h"
+#include "netsim/fabric/sim.h"
 #include "longhaul/error.h"
 #include "report.h"
 #include "wire/icrc.h"

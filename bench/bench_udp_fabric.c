@@ -6,7 +6,7 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "fabric/fabric.h"
+#include "device/open.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -12,7 +12,7 @@
 #define LH_BENCH_BURST_LOSS_H
 
 #include "base/prng.h"
-#include "fabric/sim/sim.h"
+#include "netsim/fabric/sim.h"
 
 struct burst_loss {
     struct lh_prng prng;

@@ -15,7 +15,7 @@
 #include <longhaul/longhaul.h>
 
 #include "burst_loss.h"
-#include "fabric/sim/sim.h"
+#include "netsim/fabric/sim.h"
 
 struct sim_pair_plan {
     const char *scheme;

@@ -3,12 +3,13 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "commands.h"
+#include "cli/devices.h"
 
-#include "json.h"
-#include "options.h"
-#include "say.h"
-#include "table.h"
+#include "cli/options/options.h"
+#include "cli/results/json.h"
+#include "cli/terminal/diagnostic.h"
+#include "cli/terminal/table.h"
+#include "cli/terminal/terminal.h"
 
 #include <longhaul/device.h>
 #include <longhaul/error.h>
@@ -99,7 +100,7 @@ int cli_devices(int argc, char **argv)
         .command = "devices",
         .operands = "[--json]",
         .about = "Lists what this machine can send and receive with: what to give to --device, and what "
-                 "it can do.\nWhat cannot be used is told below, and why.",
+                 "it can do.\nUnusable devices are listed below, with the reason.",
         .groups = {own},
         .operands_max = 0,
     };

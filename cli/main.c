@@ -3,17 +3,28 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "commands.h"
-#include "options.h"
-#include "output.h"
-#include "say.h"
-#include "stop.h"
-#include "suggest.h"
+#include "cli/demo/demo.h"
+#include "cli/devices.h"
+#include "cli/file/recv.h"
+#include "cli/file/send.h"
+#include "cli/options/suggest.h"
+#include "cli/perf/perf.h"
+#include "cli/plan/plan.h"
+#include "cli/probe/probe.h"
+#include "cli/sim/sim.h"
+#include "cli/terminal/diagnostic.h"
+#include "cli/terminal/output.h"
+#include "cli/terminal/stop.h"
 
 #include <longhaul/longhaul.h>
 
+#include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+
+/* As shells report a process that a signal ended. */
+#define EXIT_BY_SIGNAL 128
 
 struct command {
     const char *name;
@@ -25,11 +36,11 @@ static const struct command commands[] = {
     {"send", cli_send, "send a file"},
     {"recv", cli_recv, "receive files"},
     {"perf", cli_perf, "measure bandwidth and completion time between two machines"},
-    {"probe", cli_probe, "measure what the path between two machines is like"},
-    {"demo", cli_demo, "see it work on this machine, over an emulated ocean"},
+    {"probe", cli_probe, "measure rate, delay and loss of the path between two machines"},
+    {"demo", cli_demo, "transfer over an emulated ocean link, on this machine"},
     {"sim", cli_sim, "simulate a network of hosts and switches, packet by packet"},
-    {"plan", cli_plan, "say which scheme suits a link, and what to expect of it"},
-    {"devices", cli_devices, "list what this machine can send and receive with"},
+    {"plan", cli_plan, "recommend a reliability scheme for a link and predict completion times"},
+    {"devices", cli_devices, "list the network devices of this machine"},
 };
 
 #define COMMANDS (sizeof commands / sizeof commands[0])
@@ -37,13 +48,13 @@ static const struct command commands[] = {
 static int print_help(void)
 {
     puts("usage: longhaul COMMAND [OPTION...] [ARGUMENT...]\n\n"
-         "Moves bytes over long, lossy links at line rate.\n\ncommands:");
+         "Moves data over long, lossy links at line rate.\n\ncommands:");
     for (size_t i = 0; i < COMMANDS; i++)
         printf("  %-9s%s\n", commands[i].name, commands[i].help);
-    puts("\n'longhaul COMMAND --help' explains each; 'longhaul --version' tells the version.\n\n"
-         "Sizes are written 64KiB, 1.5GiB or 1GB; rates 10Gbit; times 25ms; links "
+    puts("\nSee 'longhaul COMMAND --help' for each; 'longhaul --version' prints the version.\n\n"
+         "Values: sizes 64KiB, 1.5GiB, 1GB; rates 10Gbit; times 25ms; links "
          "rtt=25ms,rate=10Gbit,loss=1e-4.\n"
-         "Exit status: 0 done, 1 failed, 2 asked wrongly.");
+         "Exit status: 0 success, 1 failure, 2 usage error.");
     return CLI_EXIT_OK;
 }
 
@@ -58,10 +69,10 @@ static int unknown(const char *word)
     const char *kind = word[0] == '-' ? "option" : "command";
     for (size_t i = 0; i < COMMANDS; i++)
         if (cli_is_close(word, commands[i].name))
-            return cli_misused("unknown %s \"%s\"; did you mean %s?", kind, word, commands[i].name);
-    return cli_misused("unknown %s \"%s\"; there are: send, recv, perf, probe, demo, sim, plan, devices, "
-                       "--help, --version",
-                       kind, word);
+            return cli_misused("%s: unknown %s (did you mean %s?)", word, kind, commands[i].name);
+    return cli_misused(
+        "%s: unknown %s (send, recv, perf, probe, demo, sim, plan, devices, --help, --version)", word,
+        kind);
 }
 
 /* Runs the command that argv starts with. */
@@ -69,7 +80,7 @@ static int run(int argc, char **argv)
 {
     for (size_t i = 0; i < COMMANDS; i++)
         if (!strcmp(argv[0], commands[i].name)) {
-            cli_say_command(commands[i].name);
+            cli_diagnostic_command(commands[i].name);
             cli_stop_install();
             return commands[i].run(argc, argv);
         }
@@ -80,8 +91,7 @@ static int obey(int argc, char **argv)
 {
     if (argc < 2)
         return cli_misused(
-            "a command is missing; there are: send, recv, perf, probe, demo, sim, plan, devices "
-            "('longhaul --help' explains)");
+            "missing command: send, recv, perf, probe, demo, sim, plan or devices (see longhaul --help)");
     const char *word = argv[1];
     if (!strcmp(word, "help") && argc > 2)
         return run(2, (char *[]){argv[2], "--help", NULL});
@@ -95,5 +105,9 @@ static int obey(int argc, char **argv)
 int main(int argc, char **argv)
 {
     cli_output_start();
-    return cli_output_end(obey(argc, argv));
+    int status = obey(argc, argv), error = cli_output_end();
+    if (status != CLI_EXIT_OK || !error)
+        return status;
+    /* A reader that is gone: the status of a process that SIGPIPE ended. */
+    return error == EPIPE ? EXIT_BY_SIGNAL + SIGPIPE : cli_failed("standard output: %s", strerror(error));
 }

@@ -1,117 +1,16 @@
 /*
- * scheme.c - a reliability scheme of one's own, and a transfer with it over a link that loses one packet in
- * 100.
- *
- * "blast": the sender sends all chunks, then asks from time to time what is missing. The receiver answers
- * when no more chunks come in, with the numbers of those that did not.
+ * scheme.c - a transfer with a user-defined reliability scheme (blast.h), over a link that loses one packet
+ * in 100.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include <arpa/inet.h>
 #include <err.h>
 #include <stdio.h>
 #include <string.h>
 
 #include <longhaul/longhaul.h>
 
-#define MISSING_MAX (LH_SCHEME_MESSAGE_MAX / 4) /* of one answer; the next names the others */
-
-struct blast {             /* the state of either machine */
-    uint32_t chunks, sent; /* chunks 0 … sent - 1 were sent */
-    uint32_t missing_count, missing[MISSING_MAX];
-    lh_time ask_ns; /* the sender: when to ask next */
-    bool asked;     /* the receiver: not answered yet */
-};
-
-static int parse(const char *text, uint8_t params[LH_SCHEME_PARAMS])
-{
-    memset(params, 0, LH_SCHEME_PARAMS);
-    return *text == '\0' ? 0 : -LH_EINVAL;
-}
-
-static bool params_valid(const uint8_t params[LH_SCHEME_PARAMS])
-{
-    return params[0] == 0;
-}
-
-static size_t state_bytes(uint32_t chunks_max)
-{
-    (void)chunks_max;
-    return sizeof(struct blast);
-}
-
-static void start(void *state, const struct lh_transfer *transfer, lh_time now)
-{
-    *(struct blast *)state = (struct blast){.chunks = transfer->chunks, .ask_ns = now};
-}
-
-static void on_answer(void *state, const uint8_t *data, size_t bytes, const struct lh_sender_view *view)
-{
-    struct blast *blast = state;
-    blast->missing_count = 0; /* what is still missing of an earlier answer stands in this one too */
-    for (size_t i = 0; i + 4 <= bytes && blast->missing_count < MISSING_MAX; i += 4) {
-        uint32_t chunk;
-        memcpy(&chunk, data + i, 4);
-        if (ntohl(chunk) < blast->sent) /* what comes over the wire may be anything */
-            blast->missing[blast->missing_count++] = ntohl(chunk);
-    }
-    blast->ask_ns = view->now; /* that is, as soon as these are sent */
-}
-
-static void sender_step(void *state, const struct lh_sender_view *view, struct lh_actions *actions)
-{
-    struct blast *blast = state;
-    struct lh_action *action;
-    actions->next_ns = LH_TIME_NEVER;
-    actions->in_flight_chunks = 0; /* unknown: nothing is acknowledged on the way */
-    for (uint32_t budget = view->budget_chunks; blast->missing_count > 0 || blast->sent < blast->chunks;) {
-        bool again = blast->missing_count > 0;
-        uint32_t left = again ? 1 : blast->chunks - blast->sent;
-        if (budget == 0 || (action = lh_action_add(actions, LH_ACTION_SEND_CHUNKS)) == NULL)
-            return; /* no budget, or the list is full: we are called again */
-        action->what.chunks.first = again ? blast->missing[--blast->missing_count] : blast->sent;
-        action->what.chunks.count = left < budget ? left : budget;
-        action->what.chunks.again = again;
-        blast->sent += again ? 0 : action->what.chunks.count;
-        budget -= action->what.chunks.count;
-    }
-    if (blast->ask_ns <= view->now && (action = lh_action_add(actions, LH_ACTION_SEND_MESSAGE)) != NULL) {
-        action->what.message.bytes = 1, action->what.message.data[0] = '?'; /* any message will do */
-        blast->ask_ns = view->now + LH_NS_PER_MS + view->path.overdue_ns + view->path.reorder_window_ns;
-    }
-    actions->next_ns = blast->ask_ns;
-}
-
-static void on_question(void *state, const uint8_t *data, size_t bytes, const struct lh_receiver_view *view)
-{
-    (void)data, (void)bytes, (void)view;
-    ((struct blast *)state)->asked = true;
-}
-
-static void receiver_step(void *state, const struct lh_receiver_view *view, struct lh_actions *actions)
-{
-    struct blast *blast = state;
-    lh_time quiet_ns = view->chunks_arrived == 0 ? 0 : view->last_arrival_ns + view->path.reorder_window_ns;
-    actions->next_ns = blast->asked && quiet_ns > view->now ? quiet_ns : LH_TIME_NEVER;
-    if (view->length_known && view->chunks_arrived == view->chunks) {
-        lh_action_add(actions, LH_ACTION_COMPLETE);
-    } else if (blast->asked && quiet_ns <= view->now) { /* no more chunks come in */
-        struct lh_action *answer = lh_action_add(actions, LH_ACTION_SEND_MESSAGE);
-        uint32_t count = 0;
-        for (uint32_t i = 0; i < view->chunks && count < MISSING_MAX; i++)
-            if (!view->chunk_bitmap[i])
-                memcpy(&answer->what.message.data[4 * count++], &(uint32_t){htonl(i)}, 4);
-        answer->what.message.bytes = 4 * count;
-        blast->asked = false;
-    }
-}
-
-static const struct lh_scheme scheme = {
-    "blast",     "no parameters", LH_SCHEME_ID_USER, parse,         params_valid,
-    state_bytes, start,           on_answer,         sender_step,   /* of the sender */
-    state_bytes, start,           on_question,       receiver_step, /* of the receiver */
-    NULL,                                                           /* it does not code */
-};
+#include "blast.h"
 
 static void must(int result)
 {
@@ -128,11 +27,11 @@ int main(void)
     struct lh_attr attr;
     lh_attr_init(&attr);
     attr.device = "udp:127.0.0.1";
-    attr.scheme = &scheme;
+    attr.scheme = &blast_scheme;
     must(lh_link_parse("rtt=10ms,loss=1%", &attr.link));
     for (int i = 0; i < 2; i++)
         must(lh_open(&attr, &ends[i])), must(lh_blob(ends[i], blobs[i], &bytes[i]));
-    for (int i = 0; i < 2; i++) /* between two processes the blobs travel by any other means */
+    for (int i = 0; i < 2; i++) /* two processes exchange the blobs by other means */
         must(lh_attach(ends[i], blobs[1 - i], bytes[1 - i]));
     for (size_t i = 0; i < sizeof(out); i++)
         out[i] = (uint8_t)(i * 2654435761u >> 24);

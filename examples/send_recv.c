@@ -21,7 +21,7 @@ static int fail(const char *what, int error)
     return 1;
 }
 
-/* Waits for a request, frees it, and says how it went. */
+/* Waits for a request, frees it, and reports its result. */
 static int finish(struct lh_request *request, const char *verb)
 {
     struct lh_result result;

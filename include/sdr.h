@@ -1,15 +1,15 @@
 /*
- * sdr.h - the SDR SDK: unreliable messages with a bitmap of what arrived.
+ * sdr.h - the SDR SDK: unreliable messages with a bitmap of arrived chunks.
  *
  * Source compatible with the SDK that the authors of "SDR-RDMA: Software-Defined Reliability Architecture
- * for Planetary Scale RDMA Communication" published (its section 3.1, table 1). What it lacks stands in
+ * for Planetary Scale RDMA Communication" published (its section 3.1, table 1). Extensions are in
  * <longhaul/sdr_ext.h>.
  *
  * A queue pair moves messages of up to slot size. Matching is by order: the n-th send lands in the n-th
- * receive that the other side posted. Nothing is sent again: what was lost stays a zero in the bitmap.
+ * receive that the peer posted. Nothing is retransmitted: a lost chunk stays a zero in the bitmap.
  *
- * Progress: the context's worker threads move packets by themselves. Calls may come from any thread. Calls
- * return an enum sdr_errcode; after SDR_ERROR or NULL, lh_last_error() (<longhaul/error.h>) has the reason.
+ * Progress: the context's worker threads move packets. Calls may come from any thread. Calls return an enum
+ * sdr_errcode; after SDR_ERROR or NULL, lh_last_error() (<longhaul/error.h>) has the reason.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -39,12 +39,12 @@ struct sdr_recv_handle;
 enum sdr_errcode {
     SDR_SUCCESS = 0,
     SDR_ERROR = 1,
-    SDR_RETRY = 2, /* not possible now for lack of resources, or not ready: call again */
+    SDR_RETRY = 2, /* not ready, or out of resources for now: call again */
 };
 
-/* Payload of a full packet. RDMA devices take 256 and more. */
+/* Payload of a full packet. RDMA devices support 256 and more. */
 enum sdr_mtu {
-    SDR_MTU_64 = 0, /* in sdr_qp_attr the default, 4096: lh_qp_attr.mtu_bytes = 64 asks for it */
+    SDR_MTU_64 = 0, /* in sdr_qp_attr the default, 4096; use lh_qp_attr.mtu_bytes = 64 for 64 bytes */
     SDR_MTU_128,
     SDR_MTU_256,
     SDR_MTU_512,
@@ -55,19 +55,18 @@ enum sdr_mtu {
 
 struct sdr_dev_attr {
     uint32_t
-        num_channels;     /* parallel paths of each QP, with a worker each as far as there are CPUs; 0: 1 */
-    uint32_t log_max_qps; /* log2 of the QPs that the context may hold; 0: 10 */
+        num_channels; /* parallel paths of each QP, each with a worker, up to the number of CPUs; 0: 1 */
+    uint32_t log_max_qps; /* log2 of the maximum number of QPs; 0: 10 */
 };
 
 enum sdr_wr_opcode {
     SDR_WR_WRITE,
-    SDR_WR_WRITE_WITH_IMM, /* the receiver gets imm_value, rebuilt from fragments */
+    SDR_WR_WRITE_WITH_IMM, /* the receiver gets imm_value, reassembled from fragments */
 };
 
 /* Zero the struct first: zero means the default, for each field. So one message in flight (log2 0) and
- * SDR_MTU_64 cannot be asked for here, but by lh_sdr_qp_create() of <longhaul/sdr_ext.h>. Where
- * max_log_num_msgs or mtu is zero, the first sdr_qp_create() of a context prints on standard error what it
- * chose. */
+ * SDR_MTU_64 need lh_sdr_qp_create() of <longhaul/sdr_ext.h>. Where max_log_num_msgs or mtu is zero, the
+ * first sdr_qp_create() of a context prints the defaults on standard error. */
 struct sdr_qp_attr {
     uint32_t bitmap_chunk_size_log_bytes; /* log2 of the bytes of one bitmap entry; 0: 16 (64 KiB) */
     size_t max_in_flight_log_bytes;       /* log2 of all bytes in flight; 0: 30 */
@@ -75,7 +74,7 @@ struct sdr_qp_attr {
                                   (lh_qp_attr.slots = 1). A message is at most
                                   2^(max_in_flight_log_bytes - max_log_num_msgs) bytes */
     enum sdr_mtu mtu;          /* 0, SDR_MTU_64: the default, SDR_MTU_4096 */
-    uint8_t send_enable;       /* both zero: both directions; else only those that are set */
+    uint8_t send_enable;       /* both zero: both directions; else only the set ones */
     uint8_t recv_enable;
     uint32_t rate_limit; /* pace of injection in Mbit/s; 0: none */
 };
@@ -102,67 +101,69 @@ struct sdr_send_continue_wr {
 };
 
 struct sdr_recv_wr {
-    uint32_t max_length; /* bytes that the buffer takes; the bitmap has an entry for each chunk of it */
+    uint32_t max_length; /* buffer size in bytes; the bitmap has an entry for each chunk of it */
     uint32_t lkey;
     uint64_t address;
 };
 
 struct sdr_send_status {
-    uint32_t flags; /* 0: every packet was injected; 1: given up (the QP failed or the send was aborted) */
+    uint32_t flags; /* 0: every packet was injected; 1: aborted (by the caller, or the QP failed) */
 };
 
-/* dev_name: "udp:[::1]", "udp:127.0.0.1", "sim:<world>/<host>". dev_attr may be NULL. NULL on failure. */
+/* Opens a device. dev_name: "udp:[::1]", "udp:127.0.0.1", "sim:<world>/<host>". dev_attr may be NULL. NULL on
+ * failure. */
 SDR_API struct sdr_context *sdr_context_create(const char *dev_name, struct sdr_dev_attr *dev_attr);
-/* SDR_ERROR while it still has QPs or memory. */
+/* Frees the context. SDR_ERROR while it has QPs or registered memory. */
 SDR_API int sdr_context_destroy(struct sdr_context *context);
 
-/* qp_attr may be NULL. NULL on failure: each bad value is named. */
+/* Creates a queue pair, not connected. qp_attr may be NULL. NULL on failure; the reason names each bad value.
+ * */
 SDR_API struct sdr_qp *sdr_qp_create(struct sdr_context *context, struct sdr_qp_attr *qp_attr);
-/* Ends whatever is in flight; all its handles are gone. Tells the peer. */
+/* Ends all sends and receives, frees their handles and notifies the peer. */
 SDR_API int sdr_qp_destroy(struct sdr_qp *qp);
 
-/* The blob that both sides exchange by their own means before they connect. */
+/* The connection blob, which the application exchanges before it connects. */
 SDR_API int sdr_qp_info_size_get(struct sdr_qp *qp, size_t *info_size);
 SDR_API int sdr_qp_info_get(struct sdr_qp *qp, void *info);
-/* remote_qp_info: the other side's blob, whole. */
+/* Connects. remote_qp_info: the peer's blob, complete. */
 SDR_API int sdr_qp_connect(struct sdr_qp *qp, void *remote_qp_info);
 
-/* Posts a buffer, clears its bitmap, tells the sender. SDR_RETRY: no slot is free. Until sdr_recv_complete
- * any byte of it may change that no marked chunk covers, behind a shorter message, too. */
+/* Posts a buffer, clears its bitmap and sends a clear-to-send. SDR_RETRY: no slot is free. Until
+ * sdr_recv_complete any byte outside of marked chunks may change, also beyond the end of a shorter message.
+ * */
 SDR_API int sdr_recv_post(struct sdr_qp *qp, struct sdr_recv_wr *wr, struct sdr_recv_handle **handle);
-/* SDR_RETRY until every fragment came. */
+/* Gets the user's immediate. SDR_RETRY until every fragment has arrived. */
 SDR_API int sdr_recv_imm_get(struct sdr_recv_handle *handle, uint32_t *immediate);
-/* One byte a chunk, non-zero when the whole chunk has arrived; may be polled without a call in between
- * (read it with acquire order where the machine reorders loads). Valid until sdr_recv_complete.
+/* Gets the chunk bitmap: one byte per chunk, non-zero when the whole chunk has arrived. It may be polled
+ * without further calls (with acquire order where the machine reorders loads). Valid until
+ * sdr_recv_complete.
  *
- * Bytes of a chunk that is not marked are unspecified, before completion and after it: what was there,
- * packets of this message, or payload that came from the peer's address and failed validation, at any
- * offset of the buffer: payload is placed before it is validated. Nothing is written outside the max_length
- * bytes at address. */
+ * Bytes of an unmarked chunk are unspecified, before completion and after it: the former contents, packets
+ * of this message, or payload from the peer's address that failed validation, at any offset of the buffer:
+ * payload is placed before it is validated. Nothing is written outside the max_length bytes at address. */
 SDR_API int sdr_recv_bitmap_get(struct sdr_recv_handle *handle, uint8_t **bitmap_bytes,
                                 size_t *bitmap_num_bytes);
-/* One bit a packet of that chunk, into (packets a chunk + 63) / 64 words. */
+/* Gets one bit per packet of that chunk, in (packets per chunk + 63) / 64 words. */
 SDR_API int sdr_recv_bitmap_chunk_expand(struct sdr_recv_handle *handle, uint32_t chunk_offset,
                                          uint64_t *bitmap);
-/* Once for every posted receive, at any time: from its return on no packet changes the buffer or a bitmap.
- */
+/* Ends a receive, at any time and exactly once; after it returns no packet changes the buffer or a bitmap. */
 SDR_API int sdr_recv_complete(struct sdr_recv_handle *handle);
 
-/* One send of a whole message, or of its part from remote_offset on. SDR_RETRY: the matching receive is not
- * posted yet, or no send context is free. The buffer must not change until the send has completed.
+/* Sends a whole message, or its part from remote_offset on. SDR_RETRY: the matching receive is not posted
+ * yet, or no send context is free. The buffer must not change until the send has completed.
  *
- * Nothing waits for the receiver: bytes in flight beyond its socket buffers are dropped there, and a program
- * that waits for them waits for ever. The first sends that exceed the peer's buffers print a line on standard
- * error; the receiver counts the drops in rx_socket_drops (lh_sdr_stats()). See sdr_send_post(3). */
+ * There is no flow control: bytes in flight beyond the receiver's socket buffers are dropped there, and a
+ * program that waits for them waits for ever. The first sends that exceed the peer's buffers print a line on
+ * standard error; the receiver counts the drops in rx_socket_drops (lh_sdr_stats()). See sdr_send_post(3). */
 SDR_API int sdr_send_post(struct sdr_qp *qp, struct sdr_send_wr *wr, struct sdr_send_handle **handle);
-/* A message whose chunks are added one by one, in any order, again if need be. */
+/* Starts a message whose chunks are added one by one, in any order, repeatedly if necessary. */
 SDR_API int sdr_streaming_send_start(struct sdr_qp *qp, struct sdr_send_start_wr *wr,
                                      struct sdr_send_handle **handle);
-/* SDR_RETRY: the injection queue is full. */
+/* Adds chunks. SDR_RETRY: the injection queue is full. */
 SDR_API int sdr_streaming_send_continue(struct sdr_send_handle *handle, struct sdr_send_continue_wr *wr);
-/* No more chunks will be added. The handle lives on until sdr_send_poll reports completion. */
+/* Ends the additions. The handle stays valid until sdr_send_poll reports completion. */
 SDR_API int sdr_streaming_send_end(struct sdr_send_handle *handle);
-/* *completed_flag 1: everything was injected, and the handle is gone. status may be NULL. */
+/* Polls a send. *completed_flag 1: everything was injected, and the handle is freed. status may be NULL. */
 SDR_API int sdr_send_poll(struct sdr_send_handle *handle, int *completed_flag,
                           struct sdr_send_status *status);
 

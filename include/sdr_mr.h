@@ -1,5 +1,5 @@
 /*
- * sdr_mr.h - memory of the SDR SDK: registered before it is sent from or received into.
+ * sdr_mr.h - memory registration of the SDR SDK, required for the buffers of sends and receives.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -18,11 +18,11 @@ enum sdr_access_flags {
 
 struct sdr_mr;
 
-/* NULL on failure. The memory must outlive the registration. */
+/* Registers memory. The memory must outlive the registration. NULL on failure. */
 SDR_API struct sdr_mr *sdr_mr_reg(struct sdr_context *context, void *addr, size_t length,
                                   enum sdr_access_flags flags);
-/* SDR_ERROR, and the memory stays registered, while a receive that is not completed or a send that is not
- * injected uses it. NULL: SDR_SUCCESS, nothing happens. */
+/* Ends a registration. SDR_ERROR, without effect, while an uncompleted receive or a send in progress uses it.
+ * NULL: SDR_SUCCESS, without effect. */
 SDR_API int sdr_mr_dereg(struct sdr_mr *mr);
 SDR_API int sdr_mr_lkey_get(struct sdr_mr *mr, uint32_t *lkey);
 SDR_API int sdr_mr_rkey_get(struct sdr_mr *mr, uint32_t *rkey);

@@ -1,8 +1,8 @@
 /*
- * error.h - every error that Longhaul returns, and the words that go with the last one.
+ * error.h - every error that Longhaul returns, and the message of the last one.
  *
- * Calls named lh_… return 0 (or a count) on success and a negative code, -LH_E…, on failure; outputs are
- * set only on success. lh_last_error() then names what was wrong, the value, and what to do about it.
+ * Calls named lh_… return 0 (or a count) on success and a negative code, -LH_E…, on failure; outputs are set
+ * only on success. lh_last_error() then has the cause, the value and the remedy.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -46,11 +46,15 @@ enum lh_error {
 #undef LH_ERROR_ENUM
 };
 
-/* Words for a code, with or without its minus sign; never NULL. */
+/* The text of a code, with or without its minus sign; never NULL. */
 LH_API const char *lh_strerror(int code);
 
-/* What the last failing call of this thread said; "" when none failed yet. Valid until the next failure. */
+/* The message of this thread's last failed call; "" when none has failed. Valid until the next failure. */
 LH_API const char *lh_last_error(void);
+
+/* Sets lh_last_error() of this thread, cut at 511 bytes, and returns the code, negative: for what extends
+ * the library, such as the parse call of a scheme of the caller's own. `code` is LH_E... or -LH_E.... */
+LH_API int lh_error_set(int code, const char *text);
 
 #ifdef __cplusplus
 }

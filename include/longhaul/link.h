@@ -8,19 +8,19 @@
  *   delay=TIME      one way delay of each direction (not with rtt); also as a distance, 2500km: light in
  *                   fibre needs 5us for each
  *   rate=RATE       bottleneck; a packet takes its wire bits / rate; 0 or absent: no limit
- *   queue=SIZE      bytes that may wait for the bottleneck; default 2ms at the rate, within 64KiB and 1MiB.
+ *   queue=SIZE      capacity of the bottleneck's queue; default 2ms at the rate, within 64KiB and 1MiB.
  *                   A full queue pushes back on the sender, as a NIC's send queue does; with drop=tail it
  *                   drops instead
  *   drop=tail       see queue
  *   loss=RATIO      independent loss of each packet
  *   burst=N         mean length, in packets, of a loss burst: loss= becomes Gilbert-Elliott with that mean
  *                   burst length and the same average loss (bad state loses every packet)
- *   reorder=RATIO   share of packets that are held back by one extra jitter span (or rtt/8 without jitter)
+ *   reorder=RATIO   share of packets delayed by one more jitter time (or rtt/8 without jitter)
  *   duplicate=RATIO share of packets that arrive twice
  *   corrupt=RATIO   share of packets in which one bit flips on the wire
- *   jitter=TIME     extra delay, uniform in 0..TIME, drawn for each packet (so packets may overtake)
+ *   jitter=TIME     extra delay, uniform in 0..TIME, sampled for each packet (so packets may be reordered)
  *   seed=N          of the random generator; default 1
- * A TIME is at most an hour. burst=N needs loss of at most N / (N + 1): a packet passes between two bursts.
+ * A TIME is at most an hour. burst=N needs a loss of at most N / (N + 1): a packet passes between two bursts.
  *
  * The empty text and "none" mean no emulation.
  *
@@ -49,18 +49,18 @@ struct lh_link_spec {
     bool drop_tail;
 };
 
-/* Longest rtt, delay or jitter, and mean burst, that a text may ask for. */
+/* Maximum rtt, delay or jitter, and mean burst length. */
 #define LH_LINK_TIME_MAX  ((lh_time)3600 * LH_NS_PER_S)
 #define LH_LINK_BURST_MAX 1e9
 
-/* Bytes that hold any text that lh_link_format makes, with the final zero. */
+/* Bytes that any text of lh_link_format needs, with the final zero. */
 #define LH_LINK_TEXT_MAX 384
 
-/* -LH_EINVAL or -LH_ERANGE with the key and the value named by lh_last_error(). */
+/* Parses a text. -LH_EINVAL, -LH_ERANGE; lh_last_error() names the key and the value. */
 LH_API int lh_link_parse(const char *text, struct lh_link_spec *spec);
-/* The text that parses to this spec, into out; returns out. "none" when nothing is emulated. */
+/* Formats a spec as a text that parses to it, into out[size]; returns out. "none" without emulation. */
 LH_API char *lh_link_format(const struct lh_link_spec *spec, char *out, size_t size);
-/* Whether the spec changes anything at all. */
+/* Whether the spec emulates nothing. */
 LH_API bool lh_link_is_none(const struct lh_link_spec *spec);
 
 #ifdef __cplusplus

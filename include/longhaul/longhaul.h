@@ -1,5 +1,5 @@
 /*
- * longhaul.h - everything that is public, and the version.
+ * longhaul.h - the public headers of the transport, and the version.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -25,10 +25,10 @@ extern "C" {
 #endif
 
 #define LH_VERSION_MAJOR 0
-#define LH_VERSION_MINOR 1
+#define LH_VERSION_MINOR 2
 #define LH_VERSION_PATCH 0
 
-/* "0.1.0": of the library that is loaded. */
+/* The version of the loaded library: "0.2.0". */
 LH_API const char *lh_version(void);
 
 #ifdef __cplusplus

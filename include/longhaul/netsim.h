@@ -1,7 +1,7 @@
 /*
  * netsim.h - the network simulator: hosts, links and switches, packet by packet, in virtual time.
  *
- * A simulation is made from a configuration, which is a set of keys with values in words ("topology.kind" =
+ * A simulation is created from a configuration, a set of keys with text values ("topology.kind" =
  * "fat-tree"; lh_netsim_keys() lists them all), and a seed. The same configuration, seed and build give the
  * same run, event by event. One simulation belongs to one thread; different ones may run in parallel.
  *
@@ -26,43 +26,42 @@ struct lh_netsim;
 
 struct lh_netsim_key {
     const char *name; /* "switch.buffer" */
-    const char *kind; /* of its values, for people: "size", "rate", "time", "ratio", "count", "on|off",
+    const char *kind; /* of its values, for users: "size", "rate", "time", "ratio", "count", "on|off",
                          "a|b|c", "file" */
     const char *default_value; /* "" when there is none */
     const char *help;          /* one line */
 };
 
-/* All keys, in the order of their sections; *count of them. Valid for ever. */
+/* Lists all keys, in the order of their sections; *count: their number. Valid for ever. */
 LH_API const struct lh_netsim_key *lh_netsim_keys(size_t *count);
 
-/* Everything at its default. -LH_ENOMEM. */
+/* Creates a configuration with all defaults. -LH_ENOMEM. */
 LH_API int lh_netsim_config_create(struct lh_netsim_config **config);
 LH_API void lh_netsim_config_destroy(struct lh_netsim_config *config); /* NULL is allowed */
-/* -LH_EINVAL or -LH_ERANGE with the key, the value and the remedy in lh_last_error(). A key of kind "file"
- * takes the text of the file: see below. */
+/* Sets a key. Keys of kind "file" have lh_netsim_config_text() instead. -LH_EINVAL, -LH_ERANGE with the key,
+ * the value and the remedy in lh_last_error(). */
 LH_API int lh_netsim_config_set(struct lh_netsim_config *config, const char *key, const char *value);
-/* Gives a key of kind "file" its text, which is copied; `name` stands for it in errors (NULL: the key does).
- * `text` may be NULL when there are no bytes: an empty file. It is read when the simulation is created.
- * -LH_EINVAL, -LH_ENOMEM. */
+/* Sets the text of a key of kind "file", which is copied; errors name it `name` (NULL: the key). `text` may
+ * be NULL with 0 bytes: an empty file. It is parsed when the simulation is created. -LH_EINVAL, -LH_ENOMEM.
+ * */
 LH_API int lh_netsim_config_text(struct lh_netsim_config *config, const char *key, const char *name,
                                  const char *text, size_t bytes);
 
-/* The key whose value makes that nothing reads `key`, such as "workload.kind" for workload.load when that is
- * "incast", or "switch.pfc" for switch.xoff; NULL: it is read, or there is no such key. Valid for ever. */
+/* Returns the key whose value makes `key` unused, such as "workload.kind" for workload.load when that is
+ * "incast", or "switch.pfc" for switch.xoff; NULL: it is used, or unknown. Valid for ever. */
 LH_API const char *lh_netsim_config_unread(const struct lh_netsim_config *config, const char *key);
 
 /* ---- a run ------------------------------------------------------------------------------------------- */
 
-/* -LH_EINVAL, -LH_ERANGE: the configuration contradicts itself or a text is wrong; -LH_ENOMEM. The
- * configuration may be destroyed afterwards. */
+/* Creates a simulation. The configuration may be destroyed afterwards. -LH_EINVAL, -LH_ERANGE: conflicting
+ * keys or an invalid text; -LH_ENOMEM. */
 LH_API int lh_netsim_create(const struct lh_netsim_config *config, uint64_t seed,
                             struct lh_netsim **simulation);
 LH_API void lh_netsim_destroy(struct lh_netsim *simulation); /* NULL is allowed */
 
-/* Goes on until nothing is left to happen (returns 1: all flows have ended, or what has not ended is stopped
- * for ever: a deadlock of flow control, say), or until virtual time is until_ps or events_max
- * events were handled (returns 0: call again). -LH_ENOMEM: more packets than run.packets were alive; the
- * run cannot go on. */
+/* Runs until no event is left (returns 1: all flows have ended, or are stopped for ever by a deadlock of flow
+ * control), or until virtual time is until_ps or events_max events were handled (returns 0: call again).
+ * -LH_ENOMEM: more than run.packets packets in the network; the run cannot continue. */
 LH_API int lh_netsim_run(struct lh_netsim *simulation, uint64_t until_ps, uint64_t events_max);
 
 struct lh_netsim_totals {
@@ -72,25 +71,25 @@ struct lh_netsim_totals {
     uint64_t flows;
     uint64_t flows_started;
     uint64_t flows_done;
-    uint64_t flows_failed;     /* timed out transport.retries times in a row, and more once */
-    uint64_t delivered_bytes;  /* payload that receivers took, each byte once */
-    uint64_t data_packets;     /* sent by hosts, repeated ones too */
-    uint64_t repeated_packets; /* of these, not for the first time */
+    uint64_t flows_failed;     /* after transport.retries consecutive timeouts, and one more */
+    uint64_t delivered_bytes;  /* payload delivered, each byte once */
+    uint64_t data_packets;     /* sent by hosts, retransmissions included */
+    uint64_t repeated_packets; /* retransmissions */
     uint64_t ack_packets;
     uint64_t timeouts;
     uint64_t dropped_packets;    /* by switches: the queue or the buffer was full */
     uint64_t lost_packets;       /* by links: their faults */
     uint64_t corrupted_packets;  /* by links; receivers drop them */
     uint64_t duplicated_packets; /* by links */
-    uint64_t unroutable_packets; /* no port leads there */
+    uint64_t unroutable_packets; /* no route to the destination */
     uint64_t marked_packets;     /* ECN */
     uint64_t pauses;             /* pause frames sent; resumes are counted apart */
     uint64_t resumes;
-    uint64_t credits;       /* messages that tell of credit */
+    uint64_t credits;       /* credit messages */
     uint64_t signals_lost;  /* pauses, resumes and credits: lost or corrupted on links */
-    uint64_t packets_alive; /* now */
+    uint64_t packets_alive; /* in the network now */
     uint64_t packets_alive_max;
-    uint64_t memory_bytes; /* touched by packets and tables, without code */
+    uint64_t memory_bytes; /* touched by packets and tables, without code and connections */
 };
 LH_API void lh_netsim_totals(const struct lh_netsim *simulation, struct lh_netsim_totals *totals);
 
@@ -101,15 +100,14 @@ struct lh_netsim_flow {
     uint32_t destination;
     uint64_t bytes;
     uint64_t start_ps;
-    uint64_t received_ps; /* receiver has the last byte; UINT64_MAX: not yet */
+    uint64_t received_ps; /* arrival of the last byte; UINT64_MAX: not yet */
     uint64_t
-        done_ps; /* sender has the last acknowledgement (datagrams: as received); UINT64_MAX: not yet */
-    uint64_t ideal_ps; /* how long it would take alone in an empty network, as done_ps - start_ps; 0: not
-                          known before it has started */
-    uint64_t packets;  /* sent, repeated ones too */
+        done_ps; /* arrival of the last acknowledgement (datagrams: received_ps); UINT64_MAX: not yet */
+    uint64_t ideal_ps; /* done_ps - start_ps in an empty network; 0: the flow has not started */
+    uint64_t packets;  /* sent, retransmissions included */
     uint64_t repeated_packets;
     uint64_t timeouts;
-    bool failed;         /* its sender has given up */
+    bool failed;         /* aborted by its sender */
     bool across;         /* its ends are at different sites */
     uint8_t source_site; /* from 0 */
     uint8_t destination_site;
@@ -127,17 +125,16 @@ struct lh_netsim_link {
     uint64_t delay_ps;
     uint64_t sent_packets;
     uint64_t sent_bytes;  /* on the wire */
-    uint64_t queue_bytes; /* that wait now to be sent here, all priorities */
+    uint64_t queue_bytes; /* queued for this link now, all priorities */
     uint64_t queue_max_bytes;
-    uint64_t dropped_packets; /* for want of room in this queue */
+    uint64_t dropped_packets; /* this queue was full */
     uint64_t lost_packets;    /* on the wire */
     uint64_t marked_packets;
-    uint64_t pauses;    /* that the far end sent to stop this link */
-    uint64_t paused_ps; /* how long it was stopped, so far (some priority), also for want of credit */
+    uint64_t pauses;         /* sent by the receiving end to stop this link */
+    uint64_t paused_ps;      /* time stopped so far (any priority), also for lack of credit */
+    uint64_t held_max_bytes; /* maximum buffered from this link in the switch at its end, of one priority */
     uint64_t
-        held_max_bytes; /* the most that came by it and waited in the switch at its end, of one priority */
-    uint64_t
-        sent_payload_bytes; /* of data packets, retransmitted ones too: no headers, ACKs, pauses, credits */
+        sent_payload_bytes; /* of data packets, retransmissions included: no headers, ACKs, pauses, credits */
 };
 LH_API uint32_t lh_netsim_links_count(const struct lh_netsim *simulation);
 LH_API int lh_netsim_link(const struct lh_netsim *simulation, uint32_t number, struct lh_netsim_link *link);
@@ -154,25 +151,25 @@ enum lh_netsim_kind {
     LH_NETSIM_CREDIT
 };
 
-/* One packet as its first bit leaves for a link. */
+/* A packet at the time its first bit enters a link. */
 struct lh_netsim_packet {
     uint64_t at_ps;
     uint32_t link;
     uint32_t source; /* hosts; of a pause, a resume or a credit, meaningless */
     uint32_t destination;
     uint32_t flow;
-    uint32_t sequence; /* data: number of the packet in its flow; ack: all before it arrived */
+    uint32_t sequence; /* data: number of the packet in its flow; ack: all before it have arrived */
     uint32_t wire_bytes;
     uint8_t kind; /* enum lh_netsim_kind */
     uint8_t priority;
     bool marked; /* ECN congestion experienced */
     bool repeated;
-    uint16_t quanta; /* of a pause: its length in 512 bit times; 65,535 when it lasts until the resume */
+    uint16_t quanta; /* of a pause: duration in 512 bit times; 65,535: until the resume */
 };
 typedef void lh_netsim_watcher(void *context, const struct lh_netsim_packet *packet);
-/* Calls the watcher for each packet on that link too (UINT32_MAX: on every link). There is one watcher,
- * with one context, for as many links as it was given; NULL takes it from all of them. It must not call
- * the simulation. -LH_ERANGE: no such link. -LH_EINVAL: another watcher or context is there. */
+/* Adds a link (UINT32_MAX: every link) to the watcher, which is called for each of its packets. There is one
+ * watcher, with one context, for all links; NULL removes it. It must not call the simulation. -LH_ERANGE: no
+ * such link. -LH_EINVAL: another watcher or context is set. */
 LH_API int lh_netsim_watch(struct lh_netsim *simulation, uint32_t link, lh_netsim_watcher *watcher,
                            void *context);
 

@@ -1,8 +1,8 @@
 /*
- * stats.h - counters of everything that was sent, dropped, repeated, repaired or late.
+ * stats.h - counters of everything sent, dropped, retransmitted, repaired or late.
  *
- * One list: the field, its name in the command's output and its meaning come from the same line.
- * Counters only grow; they may be read while traffic flows (each is exact, the set is not one instant).
+ * One list: the field, its name in the command's output and its meaning come from the same line. Counters
+ * only grow; they may be read while traffic flows (each is exact, the set is not a snapshot).
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -15,38 +15,37 @@
 extern "C" {
 #endif
 
-/* X(field, meaning). Packets are wire packets, bytes are payload bytes unless the name says wire. */
+/* X(field, meaning). Packets are wire packets, bytes are payload bytes unless the name contains wire. */
 #define LH_STATS(X)                                                                                        \
     X(tx_packets, "data packets given to the fabric")                                                      \
     X(tx_bytes, "payload bytes of those")                                                                  \
     X(tx_wire_bytes, "bytes of those on the wire, IP header and up")                                       \
-    X(tx_retransmitted_packets, "data packets sent again")                                                 \
-    X(tx_retransmitted_bytes, "payload bytes sent again")                                                  \
-    X(tx_backpressure, "times the fabric could take no more")                                              \
+    X(tx_retransmitted_packets, "data packets retransmitted")                                              \
+    X(tx_retransmitted_bytes, "payload bytes retransmitted")                                               \
+    X(tx_backpressure, "times the fabric was full")                                                        \
     X(tx_control, "control messages sent")                                                                 \
     X(rx_packets, "data packets that passed every check")                                                  \
     X(rx_bytes, "payload bytes of those")                                                                  \
-    X(rx_duplicate_packets, "data packets that had arrived before")                                        \
-    X(rx_late_packets, "data packets for a generation or slot that is over")                               \
-    X(rx_stale_packets,                                                                                    \
-      "data packets that the fabric let in, of a slot that is over or behind its buffer")                  \
+    X(rx_duplicate_packets, "duplicate data packets")                                                      \
+    X(rx_late_packets, "data packets of a closed slot or an old generation")                               \
+    X(rx_stale_packets, "data packets that the fabric accepted for a closed slot or beyond its buffer")    \
     X(rx_control, "control messages that passed every check")                                              \
-    X(rx_guess_hits, "payloads that the kernel put in place without a copy")                               \
-    X(rx_guess_misses, "payloads that were moved because the guess was wrong")                             \
+    X(rx_guess_hits, "payloads placed by the kernel without a copy")                                       \
+    X(rx_guess_misses, "payloads moved after a wrong prediction")                                          \
     X(rx_inbox_overflow, "packets dropped because a staging queue was full")                               \
     X(rx_socket_drops, "packets the kernel dropped for lack of receive buffer")                            \
     X(bad_icrc, "packets whose iCRC is wrong")                                                             \
-    X(bad_header, "packets with an impossible RoCE header")                                                \
+    X(bad_header, "packets with an invalid RoCE header")                                                   \
     X(bad_source, "packets from an address that is not the peer's")                                        \
     X(bad_qpn, "packets for a queue pair that does not exist")                                             \
     X(bad_key, "packets with a wrong memory key")                                                          \
-    X(bad_range, "packets that would write outside their message")                                         \
-    X(bad_length, "packets whose length does not fit their place")                                         \
+    X(bad_range, "packets that exceed their message")                                                      \
+    X(bad_length, "packets with an invalid length for their offset")                                       \
     X(bad_channel, "packets on a channel that does not carry their offset")                                \
     X(bad_control, "control messages that are malformed")                                                  \
-    X(bad_token, "control messages of another life of this queue pair")                                    \
+    X(bad_token, "control messages of another incarnation of this queue pair")                             \
     X(cts_sent, "clear-to-send announcements")                                                             \
-    X(cts_repeated, "clear-to-send announcements sent again")                                              \
+    X(cts_repeated, "clear-to-send announcements retransmitted")                                           \
     X(acks_sent, "acknowledgements sent")                                                                  \
     X(acks_received, "acknowledgements received")                                                          \
     X(nacks_sent, "reports of missing chunks sent")                                                        \
@@ -54,21 +53,21 @@ extern "C" {
     X(probes_sent, "tail probes sent")                                                                     \
     X(timeouts, "retransmission timeouts that expired")                                                    \
     X(spurious_chunks, "chunks that arrived twice")                                                        \
-    X(parity_chunks_sent, "parity chunks given out; those not yet sent when all has arrived never are")    \
+    X(parity_chunks_sent, "parity chunks submitted; those unsent when all data has arrived are dropped")   \
     X(chunks_recovered, "lost chunks that were decoded")                                                   \
-    X(submessages_failed, "submessages that lost more than their parity could recover")                    \
-    X(fallbacks, "times a receiver asked for what it could not recover")                                   \
+    X(submessages_failed, "submessages with more losses than their parity could recover")                  \
+    X(fallbacks, "times a receiver requested chunks that it could not recover")                            \
     X(encode_ns, "time spent encoding, in ns")                                                             \
     X(decode_ns, "time spent decoding, in ns")                                                             \
-    X(schemes_planned, "times auto weighed the schemes for messages of a size")                            \
-    X(schemes_changed, "times auto took another scheme for messages of a size")                            \
+    X(schemes_planned, "times auto compared the schemes for messages of a size")                           \
+    X(schemes_changed, "times auto changed the scheme for messages of a size")                             \
     X(messages_sent, "messages sent and acknowledged")                                                     \
-    X(messages_received, "messages received whole")                                                        \
-    X(messages_failed, "messages that ended in an error")                                                  \
+    X(messages_received, "messages received completely")                                                   \
+    X(messages_failed, "messages that failed")                                                             \
     X(link_dropped, "packets that the emulated link lost")                                                 \
-    X(link_duplicated, "packets that the emulated link doubled")                                           \
-    X(link_reordered, "packets that the emulated link held back")                                          \
-    X(link_corrupted, "packets in which the emulated link flipped a bit")
+    X(link_duplicated, "packets that the emulated link duplicated")                                        \
+    X(link_reordered, "packets that the emulated link reordered")                                          \
+    X(link_corrupted, "packets that the emulated link corrupted")
 
 struct lh_stats {
 #define LH_STATS_FIELD(field, meaning) uint64_t field;
@@ -76,12 +75,12 @@ struct lh_stats {
 #undef LH_STATS_FIELD
 };
 
-/* Number of counters, and the name, meaning and value of the i-th; NULL and 0 past the end. */
+/* Number of counters, and the name, meaning and value of one; NULL and 0 beyond the last. */
 LH_API size_t lh_stats_count(void);
 LH_API const char *lh_stats_name(size_t index);
 LH_API const char *lh_stats_meaning(size_t index);
 LH_API uint64_t lh_stats_value(const struct lh_stats *stats, size_t index);
-/* Sum of the bad_ counters: packets that were dropped because they were wrong. */
+/* Sum of the bad_ counters: invalid packets, all dropped. */
 LH_API uint64_t lh_stats_bad_packets(const struct lh_stats *stats);
 
 #ifdef __cplusplus

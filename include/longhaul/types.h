@@ -20,10 +20,10 @@ extern "C" {
 #define LH_API
 #endif
 
-/* A moment or a span in nanoseconds. Moments count from an arbitrary origin of one fabric's clock. */
+/* A time or a duration in nanoseconds. Times count from an arbitrary origin of one fabric's clock. */
 typedef uint64_t lh_time;
 
-/* A moment that never comes. */
+/* A time that is never reached. */
 #define LH_TIME_NEVER UINT64_MAX
 
 #define LH_NS_PER_US ((lh_time)1000)

@@ -8,8 +8,8 @@
  *   ratios  1e-4, 0.0001, 0.01%
  *
  * A decimal fraction is allowed (1.5GiB; the result is rounded to a whole byte, bit/s or ns). Anything else
- * is -LH_EINVAL; a value that is too large, or would round to 0, -LH_ERANGE. lh_last_error() names the text
- * and an example of what would be right.
+ * is -LH_EINVAL; a value that is too large, or would round to 0, is -LH_ERANGE. lh_last_error() has the text
+ * and a valid example.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -27,10 +27,10 @@ LH_API int lh_parse_rate(const char *text, uint64_t *bps);
 LH_API int lh_parse_time(const char *text, lh_time *ns);
 LH_API int lh_parse_ratio(const char *text, double *ratio); /* 0 to 1 */
 
-/* Bytes that any of the formatters below may need, with the final zero. */
+/* Bytes that any text of the calls below needs, with the final zero. */
 #define LH_FORMAT_MAX 32
 
-/* Short text with three significant digits, into out[size]; returns out. Never fails; cuts at size. */
+/* Format a value with three significant digits, into out[size]; return out. Never fail; truncate at size. */
 LH_API char *lh_format_size(uint64_t bytes, char *out, size_t size);
 LH_API char *lh_format_rate(double bps, char *out, size_t size);
 LH_API char *lh_format_time(double seconds, char *out, size_t size);

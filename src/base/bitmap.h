@@ -1,7 +1,7 @@
 /*
  * bitmap.h - bits in 64-bit words: bit i is bit i % 64 of word i / 64.
  *
- * Plain functions for one owner; the atomic ones of the receive path stand in sdr/packet_bitmap.h.
+ * Plain functions for one owner; the atomic ones of the receive path are in sdr/message_table.c.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -15,7 +15,7 @@
 
 __extension__ typedef unsigned __int128 uint128;
 
-/* So many decimal digits fit 64 bits whatever they are. */
+/* Any number of this many decimal digits fits 64 bits. */
 #define DIGITS_MAX 19u
 
 static bool is_digit(char c)

@@ -8,8 +8,8 @@
 
 #include <longhaul/error.h>
 
-/* Keeps the formatted words for lh_last_error() and returns -code. Words name what was wrong, the value
- * and the remedy; they end without a full stop or newline. */
+/* Keeps the formatted text for lh_last_error() and returns -code. It names what was wrong, the value and the
+ * remedy, and ends without a full stop or newline. */
 __attribute__((format(printf, 2, 3))) int lh_fail(enum lh_error code, const char *format, ...);
 /* Whether a number that came from elsewhere is a code of LH_ERRORS. */
 bool lh_error_known(int code);

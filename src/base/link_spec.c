@@ -12,7 +12,7 @@
 #include "base/decimal.h"
 #include "base/error.h"
 
-/* Longer values are no number that we take. */
+/* Longer values are not valid numbers. */
 #define VALUE_BYTES_MAX 64
 
 /* The spec in the making, with which keys were there. */
@@ -24,14 +24,14 @@ struct link_text {
 
 #define FIBRE_NS_PER_KM 5000u /* light in fibre: 200,000 km a second */
 
-static int parse_span(const char *value, lh_time *ns)
+static int parse_time(const char *value, lh_time *ns)
 {
     lh_time parsed = 0;
     int rc = lh_parse_time(value, &parsed);
     if (rc != 0)
         return rc;
     if (parsed > LH_LINK_TIME_MAX)
-        return lh_fail(LH_ERANGE, "is over an hour; write it like 25ms");
+        return lh_fail(LH_ERANGE, "%s: out of range (at most 1h)", value);
     *ns = parsed;
     return 0;
 }
@@ -39,7 +39,7 @@ static int parse_span(const char *value, lh_time *ns)
 static int set_rtt(struct link_text *link, const char *value)
 {
     lh_time rtt = 0;
-    int rc = parse_span(value, &rtt);
+    int rc = parse_time(value, &rtt);
     link->spec.delay_ns = rtt / 2;
     link->seen_rtt = true;
     return rc;
@@ -53,16 +53,16 @@ static int set_delay(struct link_text *link, const char *value)
     uint64_t ns = 0;
     link->seen_delay = true;
     if (lh_decimal_read(&at, &km) != 0 || strcmp(at, "km") != 0)
-        return parse_span(value, &link->spec.delay_ns);
+        return parse_time(value, &link->spec.delay_ns);
     if (lh_decimal_scale(&km, FIBRE_NS_PER_KM, &ns) != 0 || ns > LH_LINK_TIME_MAX)
-        return lh_fail(LH_ERANGE, "is over an hour of light in fibre; write it like 2500km");
+        return lh_fail(LH_ERANGE, "%s: out of range (at most 1h of light in fibre, 720000000km)", value);
     link->spec.delay_ns = ns;
     return 0;
 }
 
 static int set_jitter(struct link_text *link, const char *value)
 {
-    return parse_span(value, &link->spec.jitter_ns);
+    return parse_time(value, &link->spec.jitter_ns);
 }
 
 static int set_rate(struct link_text *link, const char *value)
@@ -78,7 +78,8 @@ static int set_queue(struct link_text *link, const char *value)
 static int set_drop(struct link_text *link, const char *value)
 {
     if (strcmp(value, "tail") != 0)
-        return lh_fail(LH_EINVAL, "is unknown; write drop=tail, or leave it out");
+        return lh_fail(LH_EINVAL, "%s: unknown queue discipline (drop=tail)",
+                       *value != '\0' ? value : "\"\"");
     link->spec.drop_tail = true;
     return 0;
 }
@@ -94,9 +95,9 @@ static int set_burst(struct link_text *link, const char *value)
     double packets = 0;
     int rc = lh_decimal_read_double(&at, &packets);
     if (rc == -LH_EINVAL || (rc == 0 && *at != '\0'))
-        return lh_fail(LH_EINVAL, "is not a number; write packets like burst=8");
+        return lh_fail(LH_EINVAL, "%s: invalid number of packets (example: 8)", value);
     if (rc != 0 || packets < 1 || packets > LH_LINK_BURST_MAX)
-        return lh_fail(LH_ERANGE, "is not 1 to 1e9 packets; write it like burst=8");
+        return lh_fail(LH_ERANGE, "%s: out of range (1 to 1e9 packets)", value);
     link->spec.burst_packets = packets;
     return 0;
 }
@@ -122,9 +123,9 @@ static int set_seed(struct link_text *link, const char *value)
     const char *at = value;
     int rc = lh_decimal_read(&at, &seed);
     if (rc == -LH_ERANGE)
-        return lh_fail(LH_ERANGE, "exceeds 64 bits; write it like seed=7");
+        return lh_fail(LH_ERANGE, "%s: out of range (64 bits)", value);
     if (rc != 0 || *at != '\0' || seed.fraction_digits != 0)
-        return lh_fail(LH_EINVAL, "is not an integer; write it like seed=7");
+        return lh_fail(LH_EINVAL, "%s: invalid integer (example: 7)", value);
     link->spec.seed = seed.whole;
     return 0;
 }
@@ -162,39 +163,37 @@ static int parse_item(struct link_text *link, const char *item, size_t length, u
     int shown = length < 80 ? (int)length : 80;
     size_t key = find_key(item, name_length);
     if (equals == NULL || key == LINK_KEYS)
-        return lh_fail(LH_EINVAL, "link: \"%.*s\" is not key=value with a key of " LINK_KEY_NAMES, shown,
-                       item);
+        return lh_fail(LH_EINVAL, "%.*s: unknown key (key=value; keys: " LINK_KEY_NAMES ")",
+                       length == 0 ? 2 : shown, length == 0 ? "\"\"" : item);
     if (*seen & 1u << key)
-        return lh_fail(LH_EINVAL, "link: %s= is given twice, the second time as \"%.*s\"; give it once",
-                       link_keys[key].name, shown, item);
+        return lh_fail(LH_EINVAL, "%.*s: %s= given twice", shown, item, link_keys[key].name);
     size_t value_length = length - name_length - 1;
     char value[VALUE_BYTES_MAX];
     if (value_length >= sizeof value)
-        return lh_fail(LH_EINVAL, "link: \"%.*s…\" is too long for a value", shown, item);
+        return lh_fail(LH_EINVAL, "%.*s…: value too long (at most %d characters)", shown, item,
+                       VALUE_BYTES_MAX - 1);
     memcpy(value, equals + 1, value_length);
     value[value_length] = '\0';
     *seen |= 1u << key;
     int rc = link_keys[key].set(link, value);
     if (rc == 0)
         return 0;
-    /* The setter's words say what is wrong with the value; which key and value is said here for all. */
-    enum lh_error code = (enum lh_error)(-rc);
-    return lh_fail(code, "link: %s=%s: %s", link_keys[key].name, value, lh_last_error());
+    /* The setter's message starts with the value. */
+    return lh_fail((enum lh_error)(-rc), "%s=%s", link_keys[key].name, lh_last_error());
 }
 
 static int check_together(const struct link_text *link)
 {
     const struct lh_link_spec *spec = &link->spec;
     if (link->seen_rtt && link->seen_delay)
-        return lh_fail(LH_EINVAL, "link: rtt= and delay= say the same thing; give one of them");
+        return lh_fail(LH_EINVAL, "rtt= and delay=: mutually exclusive");
     /* Between two bursts at least one packet passes, so at most N of N + 1 are lost. */
     if (spec->burst_packets > 1 && spec->loss > spec->burst_packets / (spec->burst_packets + 1)) {
         char loss[LH_DECIMAL_DOUBLE_MAX];
         char burst[LH_DECIMAL_DOUBLE_MAX];
         lh_decimal_format_double(spec->loss, loss, sizeof loss);
         lh_decimal_format_double(spec->burst_packets, burst, sizeof burst);
-        return lh_fail(LH_ERANGE, "link: loss=%s cannot come in bursts of %s packets; raise burst=", loss,
-                       burst);
+        return lh_fail(LH_ERANGE, "loss=%s: too high for burst=%s (raise burst=)", loss, burst);
     }
     return 0;
 }

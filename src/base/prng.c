@@ -26,7 +26,7 @@ void lh_prng_seed(struct lh_prng *prng, uint64_t seed)
 {
     for (unsigned i = 0; i < 4; i++)
         prng->state[i] = splitmix_next(&seed);
-    /* xoshiro would stay at zero for ever; four outputs of splitmix64 in a row are never all zero. */
+    /* xoshiro would stay at zero for ever; four consecutive outputs of splitmix64 are never all zero. */
     assert((prng->state[0] | prng->state[1] | prng->state[2] | prng->state[3]) != 0);
 }
 

@@ -22,13 +22,13 @@ struct ambiguity {
     const char *one, *other;
 };
 
-/* What can be parsed: its units, and the words of its errors. */
+/* What can be parsed: its units, and the texts of its errors. */
 struct quantity {
-    const char *name;
+    const char *invalid;
     const char *example;
     const struct unit *units;          /* ends with a NULL name */
     const struct ambiguity *ambiguous; /* ends with a NULL unit */
-    bool bare;                         /* a number without a unit will do */
+    bool bare;                         /* a number without a unit is valid */
 };
 
 /* Characters of a number that an error repeats. */
@@ -75,14 +75,13 @@ static const struct unit time_units[] = {
 static const struct ambiguity ambiguous_times[] = {{"m", "ms", "min"}, {NULL, NULL, NULL}};
 static const struct ambiguity none_ambiguous[] = {{NULL, NULL, NULL}};
 
-static const struct quantity size_quantity = {"size", "128MiB", size_units, ambiguous_sizes, true};
-static const struct quantity rate_quantity = {"rate", "10Gbit", rate_units, none_ambiguous, false};
-static const struct quantity time_quantity = {"time", "25ms", time_units, ambiguous_times, false};
+static const struct quantity size_quantity = {"invalid size", "128MiB", size_units, ambiguous_sizes, true};
+static const struct quantity rate_quantity = {"invalid rate", "10Gbit", rate_units, none_ambiguous, false};
+static const struct quantity time_quantity = {"invalid time", "25ms", time_units, ambiguous_times, false};
 
-static int refuse(enum lh_error code, const char *name, const char *text, const char *why,
-                  const char *example)
+static int refuse(enum lh_error code, const char *text, const char *why, const char *example)
 {
-    return lh_fail(code, "%s \"%.64s\" %s; write it like %s", name, text, why, example);
+    return lh_fail(code, "%.64s: %s (example: %s)", *text != '\0' ? text : "\"\"", why, example);
 }
 
 /* 0 when there is none of that name. */
@@ -95,7 +94,7 @@ static uint64_t find_unit(const struct unit *units, const char *name)
     return 0;
 }
 
-/* The unit is none of the quantity's: says so, or which two it may be. */
+/* The unit is none of the quantity's, or one of two. */
 static int refuse_unit(const struct quantity *quantity, const char *text, const char *unit)
 {
     const struct ambiguity *at = quantity->ambiguous;
@@ -103,9 +102,9 @@ static int refuse_unit(const struct quantity *quantity, const char *text, const 
     while (at->unit != NULL && strcasecmp(at->unit, unit) != 0)
         at++;
     if (at->unit == NULL)
-        return refuse(LH_EINVAL, quantity->name, text, "has an unknown unit", quantity->example);
-    return lh_fail(LH_EINVAL, "%s \"%.64s\" is ambiguous; write %.*s%s or %.*s%s", quantity->name, text,
-                   digits, text, at->one, digits, text, at->other);
+        return refuse(LH_EINVAL, text, quantity->invalid, quantity->example);
+    return lh_fail(LH_EINVAL, "%.64s: ambiguous unit (%.*s%s or %.*s%s)", text, digits, text, at->one,
+                   digits, text, at->other);
 }
 
 static int parse(const struct quantity *quantity, const char *text, uint64_t *value)
@@ -114,17 +113,17 @@ static int parse(const struct quantity *quantity, const char *text, uint64_t *va
     const char *at = text;
     int rc = lh_decimal_read(&at, &number);
     if (rc == -LH_ERANGE)
-        return refuse(LH_ERANGE, quantity->name, text, "is too large", quantity->example);
+        return refuse(LH_ERANGE, text, "out of range", quantity->example);
     if (rc != 0)
-        return refuse(LH_EINVAL, quantity->name, text, "does not begin with a number", quantity->example);
+        return refuse(LH_EINVAL, text, quantity->invalid, quantity->example);
     bool has_unit = *at != '\0';
     uint64_t scale = has_unit ? find_unit(quantity->units, at) : 1;
     if (scale == 0)
         return refuse_unit(quantity, text, at);
     if (!has_unit && !quantity->bare && (number.whole | number.fraction) != 0)
-        return refuse(LH_EINVAL, quantity->name, text, "lacks its unit", quantity->example);
+        return refuse(LH_EINVAL, text, "missing unit", quantity->example);
     if (lh_decimal_scale(&number, scale, value) != 0)
-        return refuse(LH_ERANGE, quantity->name, text, "is too large or too small", quantity->example);
+        return refuse(LH_ERANGE, text, "out of range", quantity->example);
     return 0;
 }
 
@@ -150,13 +149,11 @@ int lh_parse_ratio(const char *text, double *ratio)
     double value = 0;
     int rc = lh_decimal_read_ratio(&at, &value);
     if (rc == -LH_ERANGE)
-        return refuse(LH_ERANGE, "ratio", text, "is too large or too small", example);
-    if (rc != 0)
-        return refuse(LH_EINVAL, "ratio", text, "does not begin with a number", example);
-    if (*at != '\0')
-        return refuse(LH_EINVAL, "ratio", text, "ends in something else than a number or %", example);
+        return lh_fail(LH_ERANGE, "%.64s: out of range (0 to 1)", text);
+    if (rc != 0 || *at != '\0')
+        return refuse(LH_EINVAL, text, "invalid ratio", example);
     if (value > 1)
-        return refuse(LH_ERANGE, "ratio", text, "is over 1", example);
+        return lh_fail(LH_ERANGE, "%.64s: out of range (0 to 1)", text);
     *ratio = value;
     return 0;
 }

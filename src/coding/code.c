@@ -13,13 +13,13 @@
 static const char *what_is_wrong(const struct lh_code *code)
 {
     if (code->kind != LH_CODE_XOR && code->kind != LH_CODE_MDS)
-        return "the kind is neither LH_CODE_XOR nor LH_CODE_MDS";
+        return "invalid kind (LH_CODE_XOR or LH_CODE_MDS)";
     if (code->k == 0 || code->m == 0)
-        return "k and m are at least 1";
+        return "k or m is 0 (minimum 1)";
     if (code->k >= LH_CODE_CHUNKS_MAX || code->m > LH_CODE_CHUNKS_MAX - code->k)
-        return "k + m is at most 255";
+        return "k + m exceeds 255";
     if (code->kind == LH_CODE_XOR && code->m > code->k)
-        return "m of an XOR code is at most k";
+        return "m exceeds k (maximum of an XOR code)";
     return NULL;
 }
 
@@ -31,7 +31,7 @@ int lh_code_check(const struct lh_code *code)
     if (code->kind == LH_CODE_XOR || code->kind == LH_CODE_MDS)
         return lh_fail(LH_EINVAL, "%s(%u, %u): %s", code->kind == LH_CODE_XOR ? "xor" : "mds", code->k,
                        code->m, wrong);
-    return lh_fail(LH_EINVAL, "code of kind %d: %s", (int)code->kind, wrong);
+    return lh_fail(LH_EINVAL, "code %d: %s", (int)code->kind, wrong);
 }
 
 static void encode(const struct lh_code *code, uint32_t first_row, uint32_t rows, const void *const *data,
@@ -73,7 +73,8 @@ bool lh_recoverable(const struct lh_code *code, const uint8_t *present)
 int lh_decode(const struct lh_code *code, void *const *chunks, const uint8_t *present, size_t bytes)
 {
     if (!lh_recoverable(code, present))
-        return lh_fail(LH_EUNRECOVERABLE, "more is lost than %s(%u, %u) can recover; send some of it again",
+        return lh_fail(LH_EUNRECOVERABLE,
+                       "%s(%u, %u): unrecoverable losses (retransmit some of the chunks)",
                        code->kind == LH_CODE_MDS ? "mds" : "xor", code->k, code->m);
     if (bytes == 0)
         return 0;

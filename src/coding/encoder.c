@@ -81,14 +81,15 @@ static void help(struct work *work)
 int lh_encoder_create(uint32_t threads, const int *cpus, struct lh_encoder **encoder)
 {
     if (threads > WORK_THREADS_MAX)
-        return lh_fail(LH_EINVAL, "an encoder of %u threads; at most %u", threads, WORK_THREADS_MAX);
+        return lh_fail(LH_EINVAL, "encoder: %u threads exceed the maximum of %u", threads,
+                       WORK_THREADS_MAX);
     struct lh_encoder *made = calloc(1, sizeof *made + threads * sizeof made->helpers[0]);
     if (!made)
         return lh_fail(LH_ENOMEM, "no memory for an encoder of %u threads", threads);
     made->pool = work_pool_create(threads, cpus);
     if (!made->pool) {
         free(made);
-        return -LH_ESYSTEM; /* it has said why */
+        return -LH_ESYSTEM; /* its error text is set */
     }
     pthread_mutex_init(&made->lock, NULL);
     pthread_cond_init(&made->helped, NULL);

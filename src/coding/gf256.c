@@ -1,5 +1,5 @@
 /*
- * gf256.c - powers and logarithms of the generator 2. tests/unit/test_gf256.c computes them anew.
+ * gf256.c - powers and logarithms of the generator 2. tests/unit/coding/test_gf256.c computes them again.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

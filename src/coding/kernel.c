@@ -63,5 +63,7 @@ int lh_code_kernel_use(const char *name)
             in_use = runnable[i];
             return 0;
         }
-    return lh_fail(LH_EINVAL, "this CPU has no kernel \"%s\"; lh_code_kernels() lists what it has", name);
+    return lh_fail(LH_EINVAL,
+                   "kernel \"%s\": not available on this CPU (lh_code_kernels() lists those that are)",
+                   name);
 }

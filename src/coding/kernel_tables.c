@@ -1,5 +1,5 @@
 /*
- * kernel_tables.c - both tables are linear in the factor: what belongs to each of its bits says everything.
+ * kernel_tables.c - both tables are linear in the factor: the entries of its bits determine all others.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -36,7 +36,7 @@ void mds_decode(const struct lh_code *code, void *const *chunks, const uint8_t *
     uint8_t lost[PRODUCT_SIDE_MAX];
     uint8_t parity[PRODUCT_SIDE_MAX];
     uint32_t count = 0;
-    uint32_t row = 0; /* of the next parity to be looked at */
+    uint32_t row = 0; /* of the next parity */
     for (uint32_t j = 0; j < code->k; j++) {
         if (present[j]) {
             in[j] = chunks[j];

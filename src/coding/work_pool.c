@@ -54,7 +54,7 @@ static void *pool_thread(void *argument)
     return NULL;
 }
 
-/* 0, or what pthread_create() said. */
+/* 0, or the error of pthread_create(). */
 static int start_thread(struct work_pool *pool, int cpu)
 {
     pthread_attr_t attr;
@@ -97,7 +97,7 @@ struct work_pool *work_pool_create(uint32_t threads, const int *cpus)
         int failed = start_thread(pool, cpu);
         if (failed) {
             work_pool_destroy(pool);
-            lh_fail(LH_ESYSTEM, "thread %u of the pool cannot start on CPU %d: %s; use -1 for any CPU", i,
+            lh_fail(LH_ESYSTEM, "thread %u of the pool: cannot start on CPU %d: %s (use -1 for any CPU)", i,
                     cpu, strerror(failed));
             return NULL;
         }

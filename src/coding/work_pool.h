@@ -24,7 +24,7 @@ struct work {
 struct work_pool;
 
 /* cpus: one a thread, -1 for any; NULL: any. Threads start asleep; with 0 threads nothing ever runs. NULL
- * when there is no memory, or no thread: lh_last_error() says which. */
+ * when there is no memory, or no thread: lh_last_error() names which. */
 struct work_pool *work_pool_create(uint32_t threads, const int *cpus);
 /* All pieces must have begun to run or have been taken back; waits for those that run. NULL is allowed. */
 void work_pool_destroy(struct work_pool *pool);

@@ -23,7 +23,7 @@ static int check_span(const char *name, lh_time span_ns)
 {
     if (span_ns >= DCQCN_SPAN_MIN_NS && span_ns <= DCQCN_SPAN_MAX_NS)
         return 0;
-    return lh_fail(LH_ERANGE, "DCQCN: its %s interval is %llu ns: 100ns to 60min", name,
+    return lh_fail(LH_ERANGE, "DCQCN: %s interval of %llu ns: out of range (100ns to 60min)", name,
                    (unsigned long long)span_ns);
 }
 
@@ -31,7 +31,7 @@ static int check_rate(const char *name, uint64_t rate_bps)
 {
     if (rate_bps >= DCQCN_STEP_MIN_BPS && rate_bps <= DCQCN_RATE_MAX_BPS)
         return 0;
-    return lh_fail(LH_ERANGE, "DCQCN: its %s is %llu bit/s: 100kbit to 100Tbit", name,
+    return lh_fail(LH_ERANGE, "DCQCN: %s of %llu bit/s: out of range (100kbit to 100Tbit)", name,
                    (unsigned long long)rate_bps);
 }
 
@@ -51,12 +51,13 @@ int dcqcn_check(const struct dcqcn_config *config)
     if (rc != 0)
         return rc;
     if (!(config->gain > 0 && config->gain <= 1))
-        return lh_fail(LH_ERANGE, "DCQCN: its gain must be above 0 and at most 1, such as 1/256");
+        return lh_fail(LH_ERANGE, "DCQCN: gain out of range (above 0, at most 1; example: 1/256)");
     if (config->increase_bytes != 0 && config->increase_bytes < DCQCN_BYTES_MIN)
-        return lh_fail(LH_ERANGE, "DCQCN: its byte counter is %llu bytes: at least %llu, or 0 for none",
+        return lh_fail(LH_ERANGE,
+                       "DCQCN: byte counter of %llu bytes: out of range (minimum %llu, or 0 for none)",
                        (unsigned long long)config->increase_bytes, (unsigned long long)DCQCN_BYTES_MIN);
     if (config->recovery_stages > DCQCN_STAGES_MAX)
-        return lh_fail(LH_ERANGE, "DCQCN: it has %u stages of recovery: at most %u",
+        return lh_fail(LH_ERANGE, "DCQCN: %u recovery stages exceed the maximum of %u",
                        config->recovery_stages, DCQCN_STAGES_MAX);
     return 0;
 }
@@ -113,7 +114,7 @@ static void cut(struct dcqcn *dcqcn, const struct dcqcn_config *config, lh_time 
 }
 
 /* Half of the way to the target, which first grows when the stages of recovery are over: by the large step
- * when both counters say so, by the small one when one of them does. */
+ * when both counters are past them, by the small one when one of them is. */
 static void raise(struct dcqcn *dcqcn, const struct dcqcn_config *config)
 {
     uint32_t time_stage = dcqcn->time_stage;

@@ -2,7 +2,7 @@
  * dcqcn.h - the rate of one flow by DCQCN (Zhu et al., SIGCOMM 2015): cut on notifications of congestion,
  * raised again by time and, if wanted, by bytes.
  *
- * Events in, a rate out. The owner tells of each congestion notification (on_cnp) and of what it sent
+ * Events in, a rate out. The owner reports each congestion notification (on_cnp) and what it sent
  * (on_bytes), calls on_time before it asks for the rate, and at next_expiry when it waits for a higher one.
  * Calls may be as late or as rare as the owner likes: what was due in between happens in its order, so the
  * rate is the same as if each moment had been met.
@@ -15,7 +15,7 @@
 #include <longhaul/types.h>
 
 struct dcqcn_config {
-    lh_time alpha_ns;         /* alpha, the estimate of congestion, is updated so often */
+    lh_time alpha_ns;         /* alpha, the estimate of congestion: interval of its updates */
     lh_time decrease_ns;      /* at most one cut in this time */
     lh_time increase_ns;      /* since the last cut or increase: increase */
     uint64_t increase_bytes;  /* sent since then: increase too; 0: bytes count for nothing */
@@ -72,7 +72,7 @@ void dcqcn_init(struct dcqcn *dcqcn, uint64_t line_bps);
 void dcqcn_on_cnp(struct dcqcn *dcqcn, const struct dcqcn_config *config, lh_time now);
 /* Everything that is due by now happens. */
 void dcqcn_on_time(struct dcqcn *dcqcn, const struct dcqcn_config *config, lh_time now);
-/* So many bytes left at `now`. */
+/* `bytes` were sent at `now`. */
 void dcqcn_on_bytes(struct dcqcn *dcqcn, const struct dcqcn_config *config, lh_time now, uint64_t bytes);
 
 /* When the rate changes next if nothing comes; LH_TIME_NEVER: then it does not. */

@@ -4,9 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/error.h"
-#include "fabric/fabric.h"
-
 #define FIRST_ROOM 16u
 
 struct lh_device *fabric_device_add(struct fabric_device_list *list, const char *fabric)
@@ -25,27 +22,4 @@ struct lh_device *fabric_device_add(struct fabric_device_list *list, const char 
     *device = (struct lh_device){0};
     snprintf(device->fabric, sizeof device->fabric, "%s", fabric);
     return device;
-}
-
-int lh_devices(struct lh_device **devices, size_t *count)
-{
-    struct fabric_device_list list = {0};
-    int error = 0;
-    for (size_t i = 0; fabric_all[i] != NULL && error == 0; i++)
-        if (fabric_all[i]->devices != NULL)
-            error = fabric_all[i]->devices(&list);
-    if (error == 0 && list.failed)
-        error = lh_fail(LH_ENOMEM, "no memory for a list of %zu devices", list.count + 1);
-    if (error != 0) {
-        free(list.devices);
-        return error;
-    }
-    *devices = list.devices;
-    *count = list.count;
-    return 0;
-}
-
-void lh_devices_free(struct lh_device *devices)
-{
-    free(devices);
 }

@@ -7,14 +7,15 @@
 int endpoint_check_shape(const struct fabric_endpoint_attr *attr)
 {
     if (attr->channels < 1 || attr->channels > QP_INFO_CHANNELS_MAX)
-        return lh_fail(LH_ERANGE, "%u channels; give 1 to %u", attr->channels, QP_INFO_CHANNELS_MAX);
+        return lh_fail(LH_ERANGE, "%u channels: out of range (1 to %u)", attr->channels,
+                       QP_INFO_CHANNELS_MAX);
     if (attr->generations < 1 || attr->generations > QP_INFO_GENERATIONS_MAX)
-        return lh_fail(LH_ERANGE, "%u generations; give 1 to %u", attr->generations,
+        return lh_fail(LH_ERANGE, "%u generations: out of range (1 to %u)", attr->generations,
                        QP_INFO_GENERATIONS_MAX);
     if (attr->stripe_packets < 1)
-        return lh_fail(LH_EINVAL, "a stripe of 0 packets; give 1 or more");
+        return lh_fail(LH_EINVAL, "stripe of 0 packets: out of range (at least 1)");
     if (attr->stats == NULL)
-        return lh_fail(LH_EINVAL, "an endpoint without counters");
+        return lh_fail(LH_EINVAL, "endpoint without counters");
     return 0;
 }
 
@@ -23,26 +24,28 @@ int endpoint_check_table(const struct fabric_endpoint_attr *attr)
     const struct immediate_split *split = &attr->split;
     if (split->message_bits + split->offset_bits + split->fragment_bits != 32 || split->message_bits > 16 ||
         split->offset_bits > 31 || split->fragment_bits == 0)
-        return lh_fail(LH_EINVAL, "immediate split %u+%u+%u; the bits must add up to 32",
+        return lh_fail(LH_EINVAL, "immediate split %u+%u+%u: invalid (the bits must add up to 32)",
                        split->message_bits, split->offset_bits, split->fragment_bits);
     if (attr->slots < 1 || attr->slots > 1u << split->message_bits)
-        return lh_fail(LH_ERANGE, "%u message slots; %u bits of the immediate can name 1 to %u",
+        return lh_fail(LH_ERANGE, "%u message slots: out of range for %u bits of the immediate (1 to %u)",
                        attr->slots, split->message_bits, 1u << split->message_bits);
     uint64_t longest = (uint64_t)attr->mtu_bytes << split->offset_bits;
     if (attr->slot_bytes < 1 || attr->slot_bytes > longest)
-        return lh_fail(LH_ERANGE, "messages of %llu bytes; %u bits of the immediate can address 1 to %llu",
-                       (unsigned long long)attr->slot_bytes, split->offset_bits,
-                       (unsigned long long)longest);
+        return lh_fail(
+            LH_ERANGE, "messages of %llu bytes: out of range for %u bits of the immediate (1 to %llu)",
+            (unsigned long long)attr->slot_bytes, split->offset_bits, (unsigned long long)longest);
     return 0;
 }
 
 int endpoint_check_peer(const struct fabric_endpoint_attr *attr, const struct qp_info_endpoint *peer)
 {
     if (peer->channels != attr->channels)
-        return lh_fail(LH_EHANDSHAKE, "the peer has %u channels and we have %u; give both the same",
+        return lh_fail(LH_EHANDSHAKE,
+                       "channel count mismatch: peer %u, this side %u (use the same on both)",
                        peer->channels, attr->channels);
     if (peer->generations != attr->generations)
-        return lh_fail(LH_EHANDSHAKE, "the peer has %u generations and we have %u; give both the same",
+        return lh_fail(LH_EHANDSHAKE,
+                       "generation count mismatch: peer %u, this side %u (use the same on both)",
                        peer->generations, attr->generations);
     return 0;
 }

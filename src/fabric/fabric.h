@@ -5,7 +5,7 @@
  * memory of what it sent. Everything is batched and nothing blocks.
  *
  * An *endpoint* belongs to one SDR queue pair: channels x generations data QPs and one control QP. The
- * message table of a receiver is told to the fabric slot by slot: a bound slot takes writes of its
+ * message table of a receiver is passed to the fabric slot by slot: a bound slot takes writes of its
  * generation into its buffer; an unbound one takes none, from the moment that unbind returns (late-packet
  * protection, paper section 3.3).
  *
@@ -27,6 +27,9 @@
 #include "wire/control.h"
 #include "wire/immediate.h"
 #include "wire/qp_info.h"
+
+/* Raised with each change of a struct or of a meaning in this header: lh_fabric_register() compares it. */
+#define FABRIC_INTERFACE_VERSION 1u
 
 #define FABRIC_BATCH_MAX              64u /* writes in one call, arrivals from one poll */
 #define FABRIC_POLL_AGAIN             ((int)FABRIC_BATCH_MAX + 1) /* of a poll: see there */
@@ -66,9 +69,9 @@ struct fabric_slot {
     uint32_t lkey;
     uint8_t generation;
     const _Atomic uint64_t
-        *received; /* one bit a packet; a guess may only point at packets whose bit is 0 */
+        *received; /* one bit a packet; speculative placement only of packets whose bit is 0 */
     const _Atomic uint64_t
-        *expected; /* bytes of the buffer that a guess may point at, as of now; NULL: all of them */
+        *expected; /* bytes of the buffer open to speculative placement now; NULL: all of them */
 };
 
 /* What the sender must put into its writes to reach a bound slot. */
@@ -142,13 +145,13 @@ struct fabric_ops {
      * soon, when the device is gone. NULL ops: all, at once. */
     uint64_t (*released)(struct fabric_endpoint *endpoint, uint32_t channel);
     /* Arrivals, 0 … count. Bad packets were counted and dropped. Negative: the device is gone. More may
-     * wait than poll_fds tell of when it filled all of `arrivals`: poll again before sleeping. 0: all that
-     * had reached the host was looked at; where only bad packets came, and more wait behind them, it is
+     * wait than poll_fds show when it filled all of `arrivals`: poll again before sleeping. 0: all that
+     * had reached the host was read; where only bad packets came, and more wait behind them, it is
      * FABRIC_POLL_AGAIN. */
     int (*poll)(struct fabric_endpoint *endpoint, uint32_t channel, struct fabric_arrival *arrivals,
                 uint32_t count);
 
-    /* Control datagrams may be dropped like any packet; returns how many were taken. */
+    /* Control datagrams may be dropped like any packet; returns the number taken. */
     int (*control_send)(struct fabric_endpoint *endpoint, const struct fabric_datagram *datagrams,
                         uint32_t count);
     int (*control_poll)(struct fabric_endpoint *endpoint, struct fabric_control_arrival *arrivals,
@@ -160,9 +163,9 @@ struct fabric_ops {
     void (*memory_deregister)(struct fabric *fabric, void *handle);
 
     /* Descriptors that become readable when a channel has arrivals; FABRIC_CONTROL for the control QP.
-     * Returns how many were written, at most FABRIC_POLL_FDS_MAX. */
+     * Returns their number, at most FABRIC_POLL_FDS_MAX. */
     uint32_t (*poll_fds)(struct fabric_endpoint *endpoint, uint32_t channel, int *fds);
-    /* Adds to the counters what the kernel has dropped and no arrival has told of yet. From any thread,
+    /* Adds to the counters what the kernel has dropped and no arrival has reported yet. From any thread,
      * beside all other calls. NULL ops: nothing to add. */
     void (*count_drops)(struct fabric_endpoint *endpoint);
     /* Does what time alone demands of one channel, or of the control QP (an emulated link lets its packets
@@ -185,10 +188,10 @@ struct fabric {
 
 struct fabric_endpoint {
     struct fabric *fabric;
-    uint64_t secret; /* random in each life; no peer learns it */
+    uint64_t secret; /* random in each incarnation; no peer learns it */
 };
 
-/* Words of warning, with the remedy, or NULL; valid as long as the fabric. A fabric prints nothing
+/* A warning with its remedy, or NULL; valid as long as the fabric. A fabric prints nothing
  * itself. */
 static inline const char *fabric_warning(struct fabric *fabric)
 {
@@ -203,16 +206,5 @@ static inline uint32_t fabric_channel_of(uint32_t packet, uint32_t stripe_packet
 {
     return channels == 1 ? 0 : (packet / stripe_packets) % channels;
 }
-
-/* Opens the fabric that a device name picks: "udp:[::1]", "udp:127.0.0.1", "sim:<world>/<host>",
- * "verbs:<device>", "verbs" (any device); a bare "mlx5_0" or "rxe0" is verbs, too. -LH_EDEVICE names the
- * kinds there are. */
-int fabric_open(const char *device, uint64_t receive_buffer_bytes, struct fabric **fabric);
-/* What ops->mtu says, of a device that is opened for the question only; 0: the path decides. Or what
- * fabric_open() returns. */
-int fabric_device_mtu(const char *device, uint32_t *mtu_bytes);
-
-/* The fabrics of this build, ended by NULL. */
-extern const struct fabric_ops *const fabric_all[];
 
 #endif

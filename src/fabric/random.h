@@ -1,5 +1,5 @@
 /*
- * random.h - random bytes that nobody can guess, for what a fabric keeps from its peers.
+ * random.h - unpredictable random bytes, for secrets that a fabric keeps from its peers.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

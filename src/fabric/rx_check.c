@@ -43,7 +43,8 @@ void rx_table_unbind(struct rx_table *table, uint32_t slot)
     table->slots[slot].open = false;
 }
 
-/* The VA and the immediate both say where a packet goes; they must agree, and it must lie in the buffer. */
+/* The VA and the immediate both give the place of a packet; they must agree, and it must lie in the
+ * buffer. */
 static enum rx_verdict check_place(const struct rx_table *table, const struct rx_slot *entry,
                                    const struct roce_packet *packet, uint32_t slot,
                                    struct immediate_fields fields)

@@ -25,7 +25,7 @@ struct rx_slot {
 struct rx_table {
     struct rx_slot *slots; /* attr.slots of them, owned by the caller */
     struct fabric_endpoint_attr attr;
-    uint32_t key_salt; /* random in each life of the endpoint */
+    uint32_t key_salt; /* random in each incarnation of the endpoint */
 };
 
 enum rx_verdict {

@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 /* How many datagrams found its receive buffer full since it was opened (SO_MEMINFO); wraps. 0 where the
- * kernel does not tell. */
+ * kernel does not report it. */
 uint32_t socket_drops(int fd);
 
 #endif

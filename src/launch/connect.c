@@ -5,39 +5,39 @@
 
 #include "base/earlier.h"
 #include "base/error.h"
-#include "connection/attr.h"
+#include "message/attr.h"
 #include "launch/rendezvous.h"
 #include "launch/tcp.h"
 
-#define FULL_PAUSE_NS LH_NS_PER_S /* as often as those inside are told that they wait */
+#define FULL_PAUSE_NS LH_NS_PER_S /* the interval of BUSY for clients that wait */
 
 struct attempt {
     const char *where;
     struct lh_attr attr;
     lh_time timeout_ns;
     lh_time deadline;
-    uint32_t busy; /* notices that were passed on */
+    uint32_t busy; /* notices that were forwarded */
 };
 
-static void tell_busy(struct attempt *attempt)
+static void report_busy(struct attempt *attempt)
 {
     const struct lh_attr *attr = &attempt->attr;
     if (attr->on_notice && attr->on_notice(attr->notice_context, LH_NOTICE_BUSY, attempt->where))
         attempt->deadline = tcp_deadline(attempt->timeout_ns);
 }
 
-static void pass_on_busy(struct attempt *attempt, const struct rendezvous *r)
+static void forward_busy(struct attempt *attempt, const struct rendezvous *r)
 {
     if (attempt->busy == r->busy)
         return;
     attempt->busy = r->busy;
-    tell_busy(attempt);
+    report_busy(attempt);
 }
 
-/* The peer hears no more clients than it does. Whether there is time for another try, after a pause. */
-static bool may_come_again(struct attempt *attempt)
+/* The listener is full. Whether there is time for another try, after a pause. */
+static bool may_retry(struct attempt *attempt)
 {
-    tell_busy(attempt);
+    report_busy(attempt);
     lh_time now = tcp_now();
     if (attempt->deadline <= now || attempt->deadline - now <= FULL_PAUSE_NS)
         return false;
@@ -57,13 +57,13 @@ static int too_late(const struct attempt *attempt, const struct rendezvous *r)
 /* Steps until the connection stands: 0; or why it does not. */
 static int drive(struct attempt *attempt, struct rendezvous *r)
 {
-    const struct rendezvous_leave all = {.open = true, .finish = true};
+    const struct rendezvous_permit all = {.open = true, .finish = true};
     for (;;) { /* until the deadline */
         lh_time now = tcp_now();
         int done = rendezvous_step(r, all, now);
         if (done)
             return done < 0 ? done : 0;
-        pass_on_busy(attempt, r);
+        forward_busy(attempt, r);
         if (now >= attempt->deadline)
             return too_late(attempt, r);
         int error = tcp_wait(r->fd, false, lh_earlier(attempt->deadline, rendezvous_next_ns(r, now)));
@@ -122,7 +122,7 @@ int lh_connect(const char *where, const struct lh_attr *given, lh_time timeout_n
         error = try_version(&attempt, version, &remedy, connection);
         if (remedy.older && version > HANDSHAKE_VERSION_MIN)
             version = HANDSHAKE_VERSION_MIN;
-        else if (!remedy.later || !may_come_again(&attempt))
+        else if (!remedy.later || !may_retry(&attempt))
             return error;
     }
 }

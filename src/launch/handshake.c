@@ -6,9 +6,9 @@
 
 #include "base/big_endian.h"
 #include "base/error.h"
-#include "fabric/link_held.h"
+#include "link/held.h"
 
-/* Bounds of what a proposal may say; the connection checks its own attributes again. */
+/* Bounds of a proposal; the connection checks its own attributes again. */
 #define MTU_MIN         256u
 #define MTU_MAX         4096u
 #define CHUNK_MAX       (1u << 30)
@@ -36,18 +36,19 @@ void handshake_header_encode(const struct handshake_header *header, uint8_t *out
 int handshake_header_decode(const uint8_t *bytes, struct handshake_header *header)
 {
     if (lh_get_be32(bytes) != HANDSHAKE_MAGIC)
-        return lh_fail(LH_EHANDSHAKE, "the other side does not speak Longhaul (it began with 0x%08x)",
+        return lh_fail(LH_EHANDSHAKE, "the remote side is not Longhaul (first bytes 0x%08x)",
                        lh_get_be32(bytes));
     uint8_t version = bytes[4], type = bytes[5];
     if (version < HANDSHAKE_VERSION_MIN || version > HANDSHAKE_VERSION)
         return lh_fail(LH_EVERSION,
-                       "the other side speaks handshake version %u, this side %u: use the same release",
+                       "the remote side speaks " HANDSHAKE_VERSION_TEXT
+                       " %u, this side %u: use the same release",
                        version, HANDSHAKE_VERSION);
-    uint8_t last = version == HANDSHAKE_VERSION_MIN ? HANDSHAKE_GOODBYE : HANDSHAKE_BUSY;
+    uint8_t last = version == HANDSHAKE_VERSION_MIN ? HANDSHAKE_FIN : HANDSHAKE_BUSY;
     uint32_t body_bytes = lh_get_be32(bytes + 8);
     if (type < HANDSHAKE_PROPOSAL || type > last || lh_get_be16(bytes + 6) != 0 ||
         body_bytes > HANDSHAKE_BODY_MAX)
-        return lh_fail(LH_EHANDSHAKE, "impossible handshake frame: type %u, %u bytes", type, body_bytes);
+        return lh_fail(LH_EHANDSHAKE, "invalid handshake frame: type %u, %u bytes", type, body_bytes);
     *header = (struct handshake_header){version, (enum handshake_type)type, body_bytes};
     return 0;
 }
@@ -69,18 +70,21 @@ static int check_proposal(const struct handshake_proposal *proposal)
 {
     if (!is_power_of_two(proposal->mtu_bytes) || proposal->mtu_bytes < MTU_MIN ||
         proposal->mtu_bytes > MTU_MAX)
-        return lh_fail(LH_EHANDSHAKE, "the other side proposes MTU %u", proposal->mtu_bytes);
+        return lh_fail(LH_EHANDSHAKE, "invalid MTU %u proposed by the remote side", proposal->mtu_bytes);
     if (proposal->chunk_bytes != 0 &&
         (!is_power_of_two(proposal->chunk_bytes) || proposal->chunk_bytes > CHUNK_MAX))
-        return lh_fail(LH_EHANDSHAKE, "the other side proposes chunks of %u bytes", proposal->chunk_bytes);
+        return lh_fail(LH_EHANDSHAKE, "invalid chunk size %u proposed by the remote side",
+                       proposal->chunk_bytes);
     if (!is_power_of_two(proposal->slots) || proposal->slots > SLOTS_MAX)
-        return lh_fail(LH_EHANDSHAKE, "the other side proposes %u slots", proposal->slots);
+        return lh_fail(LH_EHANDSHAKE, "invalid number of slots %u proposed by the remote side",
+                       proposal->slots);
     if (proposal->channels < 1 || proposal->channels > CHANNELS_MAX || proposal->generations < 1 ||
         proposal->generations > GENERATIONS_MAX)
-        return lh_fail(LH_EHANDSHAKE, "the other side proposes %u channels of %u generations",
+        return lh_fail(LH_EHANDSHAKE,
+                       "%u channels of %u generations proposed by the remote side: out of range",
                        proposal->channels, proposal->generations);
     if (proposal->slot_bytes < MTU_MIN || proposal->slot_bytes > SLOT_BYTES_MAX)
-        return lh_fail(LH_EHANDSHAKE, "the other side proposes slots of %llu bytes",
+        return lh_fail(LH_EHANDSHAKE, "invalid slot size %llu proposed by the remote side",
                        (unsigned long long)proposal->slot_bytes);
     return 0;
 }
@@ -103,8 +107,8 @@ int handshake_link_check(const struct lh_link_spec *link)
 int handshake_proposal_decode(const uint8_t *body, uint32_t bytes, struct handshake_proposal *proposal)
 {
     if (bytes < HANDSHAKE_PROPOSAL_MIN || bytes > HANDSHAKE_PROPOSAL_MIN + HANDSHAKE_LINK_TEXT_MAX)
-        return lh_fail(LH_EHANDSHAKE, "the other side's proposal has %u bytes", bytes);
-    struct handshake_proposal said = {
+        return lh_fail(LH_EHANDSHAKE, "invalid proposal length %u of the remote side", bytes);
+    struct handshake_proposal read = {
         .mtu_bytes = lh_get_be32(body),
         .chunk_bytes = lh_get_be32(body + 4),
         .slots = lh_get_be32(body + 8),
@@ -112,18 +116,18 @@ int handshake_proposal_decode(const uint8_t *body, uint32_t bytes, struct handsh
         .generations = lh_get_be32(body + 16),
         .slot_bytes = lh_get_be64(body + 20),
     };
-    int error = check_proposal(&said);
+    int error = check_proposal(&read);
     if (error)
         return error;
     char text[HANDSHAKE_LINK_TEXT_MAX + 1];
     uint32_t length = bytes - HANDSHAKE_PROPOSAL_MIN;
     memcpy(text, body + HANDSHAKE_PROPOSAL_MIN, length);
     text[length] = '\0';
-    if (strlen(text) != length || lh_link_parse(text, &said.link))
-        return lh_fail(LH_EHANDSHAKE, "the other side proposes an impossible link");
-    if (handshake_link_check(&said.link))
+    if (strlen(text) != length || lh_link_parse(text, &read.link))
+        return lh_fail(LH_EHANDSHAKE, "invalid link proposed by the remote side");
+    if (handshake_link_check(&read.link))
         return -LH_EHANDSHAKE;
-    *proposal = said;
+    *proposal = read;
     return 0;
 }
 

@@ -1,5 +1,5 @@
 /*
- * handshake.h - what two sides say over TCP before packets flow: frames, proposals, and what both agree on.
+ * handshake.h - the exchange over TCP before packets flow: frames, proposals, and the agreement.
  * Pure but for its error texts. All integers big-endian.
  *
  * Frame, 12 bytes and a body: magic 4 | version 1 | type 1 | zero 2 | body bytes 4
@@ -7,12 +7,12 @@
  *   BLOB      a QP info blob (qp_info.h)
  *   READY     empty: packets arrive
  *   REFUSE    a reason for people; after READY: that data packets do not pass
- *   GOODBYE   the last message of the connection (transfer.h), or empty
+ *   FIN       the last message of the connection (transfer.h), or empty
  *   BUSY      empty: the accepting side serves another, and lets this one wait. From version 2 on
  *
  * Order: each side sends its PROPOSAL (the connecting side first), both agree, then BLOB each way, then
  * READY each way once a ping has passed over the fabric. The accepting side waits for the other's BLOB
- * before it sends its own, and for the other's READY. GOODBYE or the end of the stream ends the connection.
+ * before it sends its own, and for the other's READY. FIN or the end of the stream ends the connection.
  *
  * Version: the connecting side's PROPOSAL bears the newest that it knows; all that follows bears the smaller
  * of both sides'. A listener that knows version 1 alone refuses version 2, with a REFUSE of version 1; the
@@ -34,6 +34,8 @@
 #define HANDSHAKE_PROPOSAL_MIN  28u
 #define HANDSHAKE_LINK_TEXT_MAX 383u
 #define HANDSHAKE_REASON_MAX    200u
+#define HANDSHAKE_VERSION_TEXT                                                                             \
+    "handshake version" /* part of the reason with which other versions are refused */
 /* What the link that a proposal asks for may hold, at rate x delay: the accepting side sets that much address
  * space aside for a stranger. 100 Gbit/s over a round trip of 160 ms; more than software emulates. */
 #define HANDSHAKE_LINK_HELD_MAX ((uint64_t)1 << 30)
@@ -43,7 +45,7 @@ enum handshake_type {
     HANDSHAKE_BLOB = 2,
     HANDSHAKE_READY = 3,
     HANDSHAKE_REFUSE = 4,
-    HANDSHAKE_GOODBYE = 5,
+    HANDSHAKE_FIN = 5,
     HANDSHAKE_BUSY = 6, /* version 2 */
 };
 
@@ -76,7 +78,7 @@ uint64_t handshake_link_bytes(const struct lh_link_spec *link);
 int handshake_link_check(const struct lh_link_spec *link);
 /* -LH_EHANDSHAKE names the field. */
 int handshake_proposal_decode(const uint8_t *body, uint32_t bytes, struct handshake_proposal *proposal);
-/* What both sides use, from what both said; the same on both sides. The smaller MTU, slot, channel and
+/* What both sides use, from both proposals; the same on both sides. The smaller MTU, slot, channel and
  * generation counts win; the connecting side's wish for a chunk, else the other's, else one packet. */
 struct handshake_proposal handshake_agree(const struct handshake_proposal *connecting,
                                           const struct handshake_proposal *accepting);

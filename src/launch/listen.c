@@ -2,15 +2,15 @@
  * A listener runs the handshakes of its clients side by side, in a thread of its own: none waits for another.
  * How far each may go is bounded:
  *
- *   CLIENTS_MAX  clients are heard. A full house sends the oldest away that has not said its part, else the
+ *   CLIENTS_MAX  clients are served. A full listener refuses the oldest that is not queued yet, else the
  *                newcomer; each costs a descriptor and 4 KiB
  *   OPEN_MAX     of them have an endpoint, with the memory and the threads of a connection. It is opened for
- *                those that made a proposal and sent a blob, and only while somebody is in lh_accept()
+ *                those that made a proposal and sent a blob, and only during a call of lh_accept()
  *                their emulated links hold HANDSHAKE_LINK_HELD_MAX together, which each alone is bounded by
- *   one          is handed over for each lh_accept(): others that are as far wait, and are told so
+ *   one          is handed over for each lh_accept(): others that are as far wait, and get BUSY
  *
- * Timers: patience, RENDEZVOUS_PATIENCE_NS from a client's arrival to its blob, and again from its opening to
- * its READY; busy, BUSY_FIRST_NS after a client began to wait for us, then every BUSY_SPAN_NS.
+ * Timers: deadline, RENDEZVOUS_TIMEOUT_NS from a client's arrival to its blob, and again from its opening to
+ * its READY; busy, BUSY_FIRST_NS after a client began to wait, then every BUSY_SPAN_NS.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -33,7 +33,7 @@
 
 #include "base/earlier.h"
 #include "base/error.h"
-#include "connection/attr.h"
+#include "message/attr.h"
 #include "launch/rendezvous.h"
 #include "launch/tcp.h"
 
@@ -42,12 +42,12 @@
 #define LISTEN_TEXT_MAX        256u
 #define LISTEN_CPUS_MAX        64u
 #define NO_DESCRIPTOR_PAUSE_NS 10000000L            /* 10 ms */
-#define BUSY_FIRST_NS          (LH_NS_PER_S / 2)    /* less would be told to clients of an idle listener */
-#define BUSY_SPAN_NS           LH_NS_PER_S          /* far below what anybody waits for an answer */
+#define BUSY_FIRST_NS          (LH_NS_PER_S / 2)    /* less would reach clients of an idle listener */
+#define BUSY_SPAN_NS           LH_NS_PER_S          /* far below any timeout of a client */
 #define THREAD_SPAN_MAX_NS     (3600 * LH_NS_PER_S) /* of a sleep */
 
 struct client {
-    lh_time deadline; /* of what is to come from it; LH_TIME_NEVER: it waits for us */
+    lh_time deadline; /* of what is to come from it; LH_TIME_NEVER: it waits for this side */
     lh_time busy_at;
     struct rendezvous handshake;
     char name[TCP_NAME_MAX]; /* a socket that was reset has none */
@@ -127,13 +127,13 @@ static void forget_client(struct lh_listener *listener, uint32_t index)
             (listener->client_count - index) * sizeof listener->clients[0]);
 }
 
-/* What failed with an endpoint is worth a word to people; strangers are not, nor who no longer waits. */
+/* Only failures with an open endpoint are reported; neither strangers nor clients that left. */
 static void report(const struct lh_listener *listener, const struct client *client)
 {
     char text[512];
     const struct lh_attr *attr = &listener->attr;
     const struct rendezvous *handshake = &client->handshake;
-    if (!attr->on_notice || !handshake->connection || handshake->state == RENDEZVOUS_WAITS)
+    if (!attr->on_notice || !handshake->connection || handshake->state == RENDEZVOUS_PENDING)
         return;
     snprintf(text, sizeof text, "%s", lh_last_error());
     char line[sizeof text + sizeof client->name + 2];
@@ -142,27 +142,27 @@ static void report(const struct lh_listener *listener, const struct client *clie
     lh_fail(LH_EHANDSHAKE, "%s", text);
 }
 
-/* For the reason that lh_last_error() gives. */
-static void send_away(struct lh_listener *listener, uint32_t index)
+/* With the reason in lh_last_error(). */
+static void refuse_client(struct lh_listener *listener, uint32_t index)
 {
     report(listener, listener->clients[index]);
     rendezvous_drop(&listener->clients[index]->handshake);
     forget_client(listener, index);
 }
 
-/* The oldest client that has not said its part makes room. False: all have. */
+/* Refuses the oldest client that is not queued yet. False: all are. */
 static bool make_room(struct lh_listener *listener)
 {
     for (uint32_t i = 0; i < listener->client_count; i++)
-        if (listener->clients[i]->handshake.state < RENDEZVOUS_KNOCKS) {
+        if (listener->clients[i]->handshake.state < RENDEZVOUS_QUEUED) {
             lh_fail(LH_EHANDSHAKE, "too many clients were waiting");
-            send_away(listener, i);
+            refuse_client(listener, i);
             return true;
         }
     return false;
 }
 
-static void welcome(struct lh_listener *listener, int fd, lh_time now)
+static void add_client(struct lh_listener *listener, int fd, lh_time now)
 {
     struct client *client = calloc(1, sizeof *client);
     if (!client) {
@@ -171,9 +171,9 @@ static void welcome(struct lh_listener *listener, int fd, lh_time now)
     }
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
     if (tcp_peer_name(fd, client->name, sizeof client->name) != 0)
-        snprintf(client->name, sizeof client->name, "a client that is gone");
+        snprintf(client->name, sizeof client->name, "a disconnected client");
     rendezvous_accept(&client->handshake, fd, &listener->attr);
-    client->deadline = now + RENDEZVOUS_PATIENCE_NS;
+    client->deadline = now + RENDEZVOUS_TIMEOUT_NS;
     client->busy_at = LH_TIME_NEVER;
     if (listener->client_count == CLIENTS_MAX && !make_room(listener)) {
         lh_fail(LH_EHANDSHAKE, "%s", RENDEZVOUS_FULL);
@@ -188,7 +188,7 @@ static void take_client(struct lh_listener *listener, lh_time now)
 {
     int fd = accept4(listener->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (fd >= 0) {
-        welcome(listener, fd, now);
+        add_client(listener, fd, now);
         return;
     }
     bool none_left = errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM;
@@ -203,30 +203,30 @@ static void take_client(struct lh_listener *listener, lh_time now)
 static void set_timers(struct client *client, lh_time now)
 {
     bool waits =
-        client->handshake.state == RENDEZVOUS_KNOCKS || client->handshake.state == RENDEZVOUS_WAITS;
-    client->deadline = waits ? LH_TIME_NEVER : now + RENDEZVOUS_PATIENCE_NS;
+        client->handshake.state == RENDEZVOUS_QUEUED || client->handshake.state == RENDEZVOUS_PENDING;
+    client->deadline = waits ? LH_TIME_NEVER : now + RENDEZVOUS_TIMEOUT_NS;
     client->busy_at = waits ? now + BUSY_FIRST_NS : LH_TIME_NEVER;
 }
 
-static int say_busy(struct client *client, lh_time now)
+static int send_busy(struct client *client, lh_time now)
 {
     if (client->busy_at > now)
         return 0;
     client->busy_at = now + BUSY_SPAN_NS;
-    return rendezvous_say_busy(&client->handshake);
+    return rendezvous_send_busy(&client->handshake);
 }
 
-/* 1: handed over; 0: goes on; or why it is to be sent away. */
+/* 1: handed over; 0: goes on; or the error with which it is refused. */
 static int step_client(struct lh_listener *listener, struct client *client, lh_time now)
 {
     struct rendezvous *handshake = &client->handshake;
     enum rendezvous_state before = handshake->state;
-    const struct rendezvous_leave leave = {
+    const struct rendezvous_permit permit = {
         .open = listener->wanting > listener->ready_count && clients_open(listener) < OPEN_MAX,
         .link_room = link_room(listener),
         .finish = listener->accepting > listener->ready_count && listener->ready_count < CLIENTS_MAX,
     };
-    int done = rendezvous_step(handshake, leave, now);
+    int done = rendezvous_step(handshake, permit, now);
     if (done < 0)
         return done;
     if (done) {
@@ -234,13 +234,13 @@ static int step_client(struct lh_listener *listener, struct client *client, lh_t
         pthread_cond_broadcast(&listener->changed);
         return 1;
     }
-    /* A proposal and a blob have the time of one word. */
+    /* A proposal and a blob share one timeout. */
     if (handshake->state != before && handshake->state != RENDEZVOUS_BLOB)
         set_timers(client, now);
     if (client->deadline <= now)
         return lh_fail(LH_ETIMEDOUT, "the handshake took longer than %llu s",
-                       (unsigned long long)(RENDEZVOUS_PATIENCE_NS / LH_NS_PER_S));
-    return say_busy(client, now);
+                       (unsigned long long)(RENDEZVOUS_TIMEOUT_NS / LH_NS_PER_S));
+    return send_busy(client, now);
 }
 
 static void step_clients(struct lh_listener *listener, lh_time now)
@@ -248,7 +248,7 @@ static void step_clients(struct lh_listener *listener, lh_time now)
     for (uint32_t i = 0; i < listener->client_count;) {
         int done = step_client(listener, listener->clients[i], now);
         if (done < 0)
-            send_away(listener, i);
+            refuse_client(listener, i);
         else if (done > 0)
             forget_client(listener, i);
         else
@@ -273,7 +273,7 @@ static lh_time next_step(const struct lh_listener *listener, lh_time now)
     return next > now ? next - now : 0;
 }
 
-/* Sleeps until there is a new client, a word of one, a timer, or a call. */
+/* Sleeps until there is a new client, a frame of one, a timer, or a call. */
 static void sleep_and_take(struct lh_listener *listener)
 {
     struct pollfd fds[CLIENTS_MAX + 2] = {{.fd = listener->fd, .events = POLLIN},
@@ -341,7 +341,7 @@ static int start_thread(struct lh_listener *listener)
     pthread_mutex_destroy(&listener->lock);
     pthread_cond_destroy(&listener->changed);
     close(listener->wake_fd);
-    return lh_fail(LH_ESYSTEM, "thread of a listener: %s", strerror(failed));
+    return lh_fail(LH_ESYSTEM, "cannot start the thread of a listener: %s", strerror(failed));
 }
 
 /* ---- calls ------------------------------------------------------------------------------------------- */
@@ -446,7 +446,7 @@ int lh_accept(struct lh_listener *listener, lh_time timeout_ns, struct lh_connec
         *connection = listener->ready[--listener->ready_count];
     else
         error = listener->error ? lh_fail(LH_ESYSTEM, "poll: %s", strerror(listener->error))
-                                : lh_fail(LH_ETIMEDOUT, "nobody connected in time");
+                                : lh_fail(LH_ETIMEDOUT, "no client connected in time");
     pthread_mutex_unlock(&listener->lock);
     return error;
 }

@@ -1,5 +1,5 @@
 /*
- * Timers: path, PATH_PATIENCE_NS and some round trips from the opening to the first ping that came back
+ * Timers: path, PATH_TIMEOUT_NS and some round trips from the opening to the first ping that came back
  * (accepting side, which decides for both); poll, from PATH_POLL_NS up to a fraction of the time since then.
  * How long a peer may take for the rest is up to the caller.
  *
@@ -17,19 +17,19 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "connection/attr.h"
-#include "fabric/fabric.h"
-#include "launch/lifeline.h"
+#include "device/open.h"
+#include "message/attr.h"
+#include "launch/control_connection.h"
 #include "launch/tcp.h"
 
-/* How often the first round trip over the fabric is looked for, at first; and the part of the time that it
- * takes already. A stuck client then costs next to nothing. */
+/* Interval of polls for the first round trip over the fabric, at first; and as a part of the time since the
+ * opening. A stuck client then costs next to nothing. */
 #define PATH_POLL_NS       (200 * LH_NS_PER_US)
 #define PATH_POLL_FRACTION 8u
 #define PATH_POLL_MAX_NS   (10 * LH_NS_PER_MS)
-/* So long nothing may pass over UDP, besides PATH_ROUND_TRIPS: a dozen pings, of which one has to come back.
+/* How long nothing may pass over UDP, besides PATH_ROUND_TRIPS: a dozen pings, of which one has to come back.
  */
-#define PATH_PATIENCE_NS (2 * LH_NS_PER_S)
+#define PATH_TIMEOUT_NS  (2 * LH_NS_PER_S)
 #define PATH_ROUND_TRIPS 4u
 
 /* ---- frames ------------------------------------------------------------------------------------------ */
@@ -45,11 +45,12 @@ static int send_frame(struct rendezvous *r, enum handshake_type type, const void
     ssize_t sent = send(r->fd, frame, (size_t)whole, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (sent == whole)
         return 0;
-    return lh_fail(LH_EPEER, "the other side is gone: %s",
-                   sent < 0 && errno != EAGAIN ? strerror(errno) : "it does not read");
+    return lh_fail(LH_EPEER, "connection to the remote side failed: %s",
+                   sent < 0 && errno != EAGAIN ? strerror(errno) : "send buffer full");
 }
 
-/* Keeps what the other side says for people, without what a terminal could act on. */
+/* Keeps the reason for people, without characters that a terminal could act on. Two reasons are recognised
+ * by their text, which is part of the protocol: a REFUSE carries no code. */
 static int refused(struct rendezvous *r, const struct handshake_header *header)
 {
     char reason[HANDSHAKE_REASON_MAX + 1];
@@ -59,13 +60,13 @@ static int refused(struct rendezvous *r, const struct handshake_header *header)
         reason[i] = body[i] >= ' ' && body[i] < 127 ? (char)body[i] : '?';
     reason[length] = '\0';
     r->older = r->state == RENDEZVOUS_PROPOSAL && header->version < r->version &&
-               strstr(reason, "handshake version");
+               strstr(reason, HANDSHAKE_VERSION_TEXT);
     r->full = r->state == RENDEZVOUS_PROPOSAL && !strcmp(reason, RENDEZVOUS_FULL);
-    return lh_fail(LH_EHANDSHAKE, "the other side refused: %s", reason);
+    return lh_fail(LH_EHANDSHAKE, "the remote side refused: %s", reason);
 }
 
 /* 1: a whole frame is there; 0: more is to come; or why it never will be. */
-static int hear(struct rendezvous *r, struct handshake_header *header)
+static int read_frame(struct rendezvous *r, struct handshake_header *header)
 {
     for (;;) { /* at most a header and a body */
         uint32_t want = HANDSHAKE_HEADER_BYTES;
@@ -81,9 +82,9 @@ static int hear(struct rendezvous *r, struct handshake_header *header)
         if (got < 0 && (errno == EAGAIN || errno == EINTR))
             return 0;
         if (got < 0)
-            return lh_fail(LH_EPEER, "the other side is gone: %s", strerror(errno));
+            return lh_fail(LH_EPEER, "connection to the remote side failed: %s", strerror(errno));
         if (got == 0)
-            return lh_fail(LH_EPEER, "the other side hung up during the handshake");
+            return lh_fail(LH_EPEER, "the remote side closed the connection during the handshake");
         r->have += (uint32_t)got;
     }
 }
@@ -100,7 +101,7 @@ static int path_mtu(int fd, const char *device, uint32_t *fits)
     return error;
 }
 
-/* What this side says first. */
+/* The first frame of this side. */
 static int make_proposal(int fd, const struct lh_attr *attr, struct handshake_proposal *mine)
 {
     struct lh_attr complete = *attr;
@@ -114,7 +115,7 @@ static int make_proposal(int fd, const struct lh_attr *attr, struct handshake_pr
         return lh_fail(LH_EMTU,
                        "the path does not take the smallest packets (RoCE MTU 256): raise its MTU to 400");
     if (attr->mtu_bytes > fits)
-        return lh_fail(LH_EMTU, "MTU %u does not fit the path: use at most %u", attr->mtu_bytes, fits);
+        return lh_fail(LH_EMTU, "MTU %u: exceeds the path MTU (use at most %u)", attr->mtu_bytes, fits);
     complete.mtu_bytes = attr->mtu_bytes ? attr->mtu_bytes : fits;
     error = attr_complete(&complete);
     if (error)
@@ -197,13 +198,13 @@ static void enter_path(struct rendezvous *r, lh_time now)
     const struct lh_link_spec *link = &r->agreed.link;
     /* An hour at most, so nothing wraps. */
     lh_time round_trip = tcp_round_trip(r->fd) + 2 * (link->delay_ns + link->jitter_ns);
-    lh_time patience = PATH_PATIENCE_NS + PATH_ROUND_TRIPS * round_trip;
+    lh_time timeout = PATH_TIMEOUT_NS + PATH_ROUND_TRIPS * round_trip;
     r->opened_ns = now;
-    r->path_until_ns = now + (patience < RENDEZVOUS_PATIENCE_NS ? patience : RENDEZVOUS_PATIENCE_NS);
+    r->path_until_ns = now + (timeout < RENDEZVOUS_TIMEOUT_NS ? timeout : RENDEZVOUS_TIMEOUT_NS);
     r->state = RENDEZVOUS_PATH;
 }
 
-/* Accepting side: opens for a client that has said its part. */
+/* Accepting side: opens an endpoint for a queued client. */
 static int open_for_client(struct rendezvous *r, lh_time now)
 {
     int error = open_agreed(r);
@@ -216,7 +217,7 @@ static int open_for_client(struct rendezvous *r, lh_time now)
     return error;
 }
 
-/* ---- what is heard ----------------------------------------------------------------------------------- */
+/* ---- frames of the peer ------------------------------------------------------------------------------ */
 
 static int on_proposal(struct rendezvous *r, const struct handshake_header *header)
 {
@@ -247,10 +248,10 @@ static int on_blob(struct rendezvous *r, const struct handshake_header *header, 
         return error;
     }
     if (header->body_bytes > sizeof r->blob)
-        return lh_fail(LH_EHANDSHAKE, "%u bytes are no blob of lh_blob()", header->body_bytes);
+        return lh_fail(LH_EHANDSHAKE, "malformed connection blob (%u bytes)", header->body_bytes);
     memcpy(r->blob, body, header->body_bytes);
     r->blob_bytes = header->body_bytes;
-    r->state = RENDEZVOUS_KNOCKS;
+    r->state = RENDEZVOUS_QUEUED;
     return 0;
 }
 
@@ -270,11 +271,11 @@ static int on_frame(struct rendezvous *r, const struct handshake_header *header,
         r->busy++;
         return 0;
     }
-    return lh_fail(LH_EHANDSHAKE, "the other side sent handshake frame %d out of turn", (int)header->type);
+    return lh_fail(LH_EHANDSHAKE, "unexpected handshake frame %d of the remote side", (int)header->type);
 }
 
-/* Behind the accepting side's READY the stream is the connection's lifeline. */
-static bool heard_all(const struct rendezvous *r)
+/* Behind the accepting side's READY the stream is the control connection. */
+static bool all_received(const struct rendezvous *r)
 {
     return !r->accepting && r->ready && r->path;
 }
@@ -282,15 +283,15 @@ static bool heard_all(const struct rendezvous *r)
 static int take_frames(struct rendezvous *r, lh_time now)
 {
     struct handshake_header header;
-    while (!heard_all(r)) { /* no state takes a frame for ever but for BUSY */
-        int heard = hear(r, &header);
-        if (heard <= 0)
-            return heard;
+    while (!all_received(r)) { /* no state takes a frame for ever but for BUSY */
+        int got = read_frame(r, &header);
+        if (got <= 0)
+            return got;
         uint32_t busy = r->busy;
         int error = on_frame(r, &header, now);
         r->have = 0;
         if (error || r->busy != busy)
-            return error; /* the caller looks at BUSY, and at the time */
+            return error; /* the caller reports BUSY, and at the time */
     }
     return 0;
 }
@@ -321,14 +322,14 @@ static int no_path(const struct rendezvous *r)
     return lh_fail(LH_ETIMEDOUT, "%s", RENDEZVOUS_NO_UDP);
 }
 
-static int look_at_path(struct rendezvous *r, lh_time now)
+static int poll_path(struct rendezvous *r, lh_time now)
 {
     struct lh_path_view path;
     int error = lh_connection_path(r->connection, &path);
     if (!error)
         error = lh_connection_error(r->connection);
     if (error == -LH_ECLOSED)
-        return 0; /* by packets, which say no reason; the stream does, or ends */
+        return 0; /* by packets, which carry no reason; the stream does, or ends */
     if (error)
         return error;
     r->path = path.rtt_ns > 0;
@@ -341,7 +342,7 @@ static int finish(struct rendezvous *r)
     int error = tcp_peer_name(r->fd, peer, sizeof peer);
     if (!error && r->accepting)
         error = send_frame(r, HANDSHAKE_READY, NULL, 0);
-    if (!error && !lifeline_attach(r->connection, r->fd, r->version, peer))
+    if (!error && !control_connection_attach(r->connection, r->fd, r->version, peer))
         error = lh_fail(LH_ENOMEM, "no memory for a connection");
     if (error)
         return error;
@@ -351,19 +352,19 @@ static int finish(struct rendezvous *r)
 }
 
 /* From the opening on. */
-static int step_open(struct rendezvous *r, struct rendezvous_leave leave, lh_time now)
+static int step_open(struct rendezvous *r, struct rendezvous_permit permit, lh_time now)
 {
     bool had_path = r->path;
     lh_time next;
     if (r->attr->workers == LH_NO_WORKERS)
         lh_progress(r->connection, &next);
-    int error = look_at_path(r, now);
+    int error = poll_path(r, now);
     if (!error && !r->accepting && r->path && !had_path)
         error = send_frame(r, HANDSHAKE_READY, NULL, 0);
     if (error || !r->path || !r->ready)
         return error;
-    r->state = RENDEZVOUS_WAITS;
-    return !r->accepting || leave.finish ? finish(r) : 0;
+    r->state = RENDEZVOUS_PENDING;
+    return !r->accepting || permit.finish ? finish(r) : 0;
 }
 
 /* ---- the machine ------------------------------------------------------------------------------------- */
@@ -381,20 +382,20 @@ int rendezvous_connect(struct rendezvous *r, int fd, const struct lh_attr *attr,
 
 uint64_t rendezvous_link_bytes(const struct rendezvous *r)
 {
-    assert(r->state >= RENDEZVOUS_KNOCKS);
+    assert(r->state >= RENDEZVOUS_QUEUED);
     return handshake_link_bytes(link_to_emulate(r));
 }
 
-int rendezvous_step(struct rendezvous *r, struct rendezvous_leave leave, lh_time now)
+int rendezvous_step(struct rendezvous *r, struct rendezvous_permit permit, lh_time now)
 {
     assert(r->state != RENDEZVOUS_DONE);
     int error = take_frames(r, now);
-    if (!error && r->state == RENDEZVOUS_KNOCKS && leave.open &&
-        rendezvous_link_bytes(r) <= leave.link_room)
+    if (!error && r->state == RENDEZVOUS_QUEUED && permit.open &&
+        rendezvous_link_bytes(r) <= permit.link_room)
         error = open_for_client(r, now);
     if (error)
         return error;
-    return r->state >= RENDEZVOUS_PATH ? step_open(r, leave, now) : 0;
+    return r->state >= RENDEZVOUS_PATH ? step_open(r, permit, now) : 0;
 }
 
 lh_time rendezvous_next_ns(const struct rendezvous *r, lh_time now)
@@ -410,7 +411,7 @@ lh_time rendezvous_next_ns(const struct rendezvous *r, lh_time now)
     return now + (span > PATH_POLL_NS ? span : PATH_POLL_NS);
 }
 
-int rendezvous_say_busy(struct rendezvous *r)
+int rendezvous_send_busy(struct rendezvous *r)
 {
     assert(r->accepting && r->state > RENDEZVOUS_PROPOSAL);
     return r->version < 2 ? 0 : send_frame(r, HANDSHAKE_BUSY, NULL, 0);
@@ -422,7 +423,7 @@ struct lh_connection *rendezvous_done(struct rendezvous *r)
     return r->connection;
 }
 
-/* Tells the other side why it is refused, and hangs up. */
+/* Sends the reason to the peer, and closes. */
 static void refuse(struct rendezvous *r, const char *reason)
 {
     size_t length = strlen(reason);
@@ -430,7 +431,7 @@ static void refuse(struct rendezvous *r, const char *reason)
     uint8_t drain[256];
     int error = send_frame(r, HANDSHAKE_REFUSE, reason, bytes);
     (void)error;
-    /* Unread bytes would turn the close into a reset, which may overtake the reason. Bounded, whoever
+    /* Unread bytes would turn the close into a reset, which may discard the reason. Bounded, whoever
      * writes. */
     shutdown(r->fd, SHUT_WR);
     for (int i = 0; i < 64 && recv(r->fd, drain, sizeof drain, MSG_DONTWAIT) > 0; i++)
@@ -446,7 +447,7 @@ void rendezvous_drop(struct rendezvous *r)
         r->version = HANDSHAKE_VERSION_MIN; /* who knows what it is */
     if (r->fd >= 0)
         refuse(r, reason);
-    /* After the reason: packets that say goodbye say none. */
+    /* After the reason: a CLOSE by packets carries none. */
     lh_close(r->connection);
     lh_fail(LH_EHANDSHAKE, "%s", reason);
 }

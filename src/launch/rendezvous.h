@@ -11,24 +11,25 @@
 
 #include "launch/handshake.h"
 
-/* How long a side that has begun to speak may take for its part of the handshake. People configure nothing
- * here: it is far more than any path needs, and only bounds what a stuck or hostile client costs. */
-#define RENDEZVOUS_PATIENCE_NS (5 * LH_NS_PER_S)
+/* How long a side may take for its part of the handshake. Not configurable: it is far more than any path
+ * needs, and only bounds what a stuck or hostile client costs. */
+#define RENDEZVOUS_TIMEOUT_NS (5 * LH_NS_PER_S)
 
 /* What both sides report when no ping came back. */
 #define RENDEZVOUS_NO_UDP                                                                                  \
     "UDP packets do not pass, TCP does: a firewall or NAT on the path (let UDP ports 4791 and "            \
     "49152-65535 through the firewalls of both hosts; NAT is not supported)"
 
-/* What a listener tells who comes when as many wait as it hears; who reads that may come again. */
+/* The reason with which a full listener refuses a client, which may try again. Clients recognise it by this
+ * text, so it is part of the protocol. */
 #define RENDEZVOUS_FULL "too many clients are waiting"
 
 enum rendezvous_state {
     RENDEZVOUS_PROPOSAL, /* the peer's proposal is to come */
     RENDEZVOUS_BLOB,     /* its blob */
-    RENDEZVOUS_KNOCKS,   /* accepting side: the client has said its part; nothing is opened for it yet */
+    RENDEZVOUS_QUEUED,   /* accepting side: the client's blob is here; no endpoint is open for it yet */
     RENDEZVOUS_PATH,     /* open; waits for a ping to come back, and for the peer's READY */
-    RENDEZVOUS_WAITS,    /* accepting side: all but this side's READY is done */
+    RENDEZVOUS_PENDING,  /* accepting side: all but this side's READY is done */
     RENDEZVOUS_DONE,
 };
 
@@ -38,7 +39,7 @@ struct rendezvous {
     enum rendezvous_state state;
     uint8_t version;       /* of this side's frames */
     bool older;            /* connecting side, after a failure: the peer knows version 1 only */
-    bool full;             /* connecting side, after a failure: the peer hears as many clients as it can */
+    bool full;             /* connecting side, after a failure: the listener is full */
     uint32_t busy;         /* BUSY frames that came */
     bool ready;            /* the peer's READY came */
     bool path;             /* a ping came back */
@@ -54,29 +55,30 @@ struct rendezvous {
 };
 
 /* What the accepting side lets a client do in this step. */
-struct rendezvous_leave {
-    bool open;          /* from RENDEZVOUS_KNOCKS on: opens an endpoint, which costs memory */
+struct rendezvous_permit {
+    bool open;          /* from RENDEZVOUS_QUEUED on: opens an endpoint, which costs memory */
     uint64_t link_room; /* with that, most that its emulated link may hold */
-    bool finish;        /* from RENDEZVOUS_WAITS on: the connection is handed over at once */
+    bool finish;        /* from RENDEZVOUS_PENDING on: the connection is handed over at once */
 };
 
 /* Takes the socket, which goes with rendezvous_done() or rendezvous_drop(); attr stays the caller's. */
 void rendezvous_accept(struct rendezvous *r, int fd, const struct lh_attr *attr);
-/* Makes the first word, of that version. An error as of rendezvous_step(), but the socket is taken. */
+/* Sends the first proposal, of that version. An error as of rendezvous_step(), but the socket is taken. */
 int rendezvous_connect(struct rendezvous *r, int fd, const struct lh_attr *attr, uint8_t version);
-/* From RENDEZVOUS_KNOCKS on: what the emulated link of its connection may hold, opened or not. */
+/* From RENDEZVOUS_QUEUED on: what the emulated link of its connection may hold, opened or not. */
 uint64_t rendezvous_link_bytes(const struct rendezvous *r);
 /* Goes on as far as can be without waiting. 1: the connection stands, and is the caller's
  * (rendezvous_done); 0: more is to come; or why it failed, to be dropped then. */
-int rendezvous_step(struct rendezvous *r, struct rendezvous_leave leave, lh_time now);
+int rendezvous_step(struct rendezvous *r, struct rendezvous_permit permit, lh_time now);
 /* When to step again at the latest, though nothing was read; LH_TIME_NEVER: no need. */
 lh_time rendezvous_next_ns(const struct rendezvous *r, lh_time now);
-/* Accepting side: tells a client that it has to wait. -LH_EPEER: it does not read. Older ones learn nothing.
+/* Accepting side: sends BUSY to a waiting client. -LH_EPEER: it does not read. Version 1 has no BUSY.
  */
-int rendezvous_say_busy(struct rendezvous *r);
+int rendezvous_send_busy(struct rendezvous *r);
 /* The connection, after a step gave 1. */
 struct lh_connection *rendezvous_done(struct rendezvous *r);
-/* Tells the peer why (lh_last_error(), which stays), as far as that goes without waiting, and hangs up. */
+/* Sends the peer the reason (lh_last_error(), which stays), as far as possible without waiting, and closes.
+ */
 void rendezvous_drop(struct rendezvous *r);
 
 #endif

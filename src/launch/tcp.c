@@ -44,7 +44,7 @@ int tcp_wait(int fd, bool writable, lh_time deadline)
         if (ready < 0 && errno != EINTR)
             return lh_fail(LH_ESYSTEM, "poll: %s", strerror(errno));
         if (ready == 0 && deadline != LH_TIME_NEVER)
-            return lh_fail(LH_ETIMEDOUT, "the other side did not answer in time");
+            return lh_fail(LH_ETIMEDOUT, "the remote side did not answer in time");
     }
 }
 
@@ -125,7 +125,7 @@ static int connect_one(const struct addrinfo *to, const char *where, lh_time dea
     if (failed == ECONNRESET) /* of a listener that closed before it took the connection */
         failed = ECONNREFUSED;
     if (failed) {
-        error = lh_fail(LH_EPEER, "%s: %s: is the other side listening there?", where, strerror(failed));
+        error = lh_fail(LH_EPEER, "%s: %s: is the remote side listening there?", where, strerror(failed));
         goto close_fd;
     }
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
@@ -213,7 +213,7 @@ int tcp_write(int fd, const void *data, size_t bytes, lh_time deadline)
             continue;
         }
         if (done < 0 && errno != EAGAIN && errno != EINTR)
-            return lh_fail(LH_EPEER, "the other side is gone: %s", strerror(errno));
+            return lh_fail(LH_EPEER, "connection to the remote side failed: %s", strerror(errno));
         int error = tcp_wait(fd, true, deadline);
         if (error)
             return error;
@@ -230,9 +230,9 @@ int tcp_read(int fd, void *data, size_t bytes, lh_time deadline)
             return error;
         ssize_t done = recv(fd, at, bytes, 0);
         if (done == 0)
-            return lh_fail(LH_EPEER, "the other side hung up");
+            return lh_fail(LH_EPEER, "the remote side closed the connection");
         if (done < 0 && errno != EAGAIN && errno != EINTR)
-            return lh_fail(LH_EPEER, "the other side is gone: %s", strerror(errno));
+            return lh_fail(LH_EPEER, "connection to the remote side failed: %s", strerror(errno));
         if (done > 0) {
             at += done;
             bytes -= (size_t)done;
@@ -259,7 +259,7 @@ static int end_address(int fd, bool peer, struct sockaddr_storage *address)
     memset(address, 0, sizeof *address);
     struct sockaddr *raw = (struct sockaddr *)address;
     if (peer ? getpeername(fd, raw, &size) : getsockname(fd, raw, &size))
-        return lh_fail(LH_EPEER, "the other side is gone: %s", strerror(errno));
+        return lh_fail(LH_EPEER, "connection to the remote side failed: %s", strerror(errno));
     unmap(address);
     return 0;
 }

@@ -27,11 +27,11 @@ int tcp_connect(const char *where, lh_time deadline, int *fd);
  * has no IPv6). -LH_EADDR. */
 int tcp_listen(const char *where, int *fd, uint16_t *port);
 
-/* Whole buffers. -LH_EPEER when the other side is gone. */
+/* Whole buffers. -LH_EPEER when the connection has failed. */
 int tcp_write(int fd, const void *data, size_t bytes, lh_time deadline);
 int tcp_read(int fd, void *data, size_t bytes, lh_time deadline);
 
-/* "[::1]:4000", "127.0.0.1:4000" of either end; an IPv4 address in IPv6 clothes is shown as IPv4. */
+/* "[::1]:4000", "127.0.0.1:4000" of either end; an IPv4-mapped IPv6 address is shown as IPv4. */
 int tcp_local_name(int fd, char *out, size_t size);
 int tcp_peer_name(int fd, char *out, size_t size);
 /* "udp:[::1]" for the local address of a connected socket. */

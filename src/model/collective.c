@@ -35,7 +35,7 @@ int model_collective_path(const struct lh_model_path *path, enum lh_model_collec
     if ((unsigned)collective > LH_MODEL_ALL_TO_ALL)
         return lh_fail(LH_EINVAL, "collective %d is none of enum lh_model_collective", (int)collective);
     if (datacenters < 2 || datacenters > DATACENTERS_MAX)
-        return lh_fail(LH_ERANGE, "a collective of %u datacenters cannot be; it has 2 to %u", datacenters,
+        return lh_fail(LH_ERANGE, "collective of %u datacenters: out of range (2 to %u)", datacenters,
                        DATACENTERS_MAX);
     *message = *path;
     if (collective != LH_MODEL_TREE_ALLREDUCE) /* a part for each; what is no size at all stays so */
@@ -47,7 +47,7 @@ int model_collective_path(const struct lh_model_path *path, enum lh_model_collec
 }
 
 struct run {
-    const struct model_sampler *sampler;
+    const struct model_prediction *prediction;
     struct lh_prng *prng;
     uint8_t *cells;
     uint32_t datacenters;
@@ -57,7 +57,7 @@ struct run {
 
 static double message(const struct run *run)
 {
-    return model_sampler_draw(run->sampler, run->prng, run->cells);
+    return run->prediction->predictor->draw(run->prediction, run->prng, run->cells);
 }
 
 /* T(i, r) = max(T(i - d, r - 1), T(i, r - 1)) + t: everyone receives from the one d before. */
@@ -82,10 +82,10 @@ static void tree_round(struct run *run, uint32_t distance)
     }
 }
 
-double model_collective_draw(const struct model_sampler *sampler, enum lh_model_collective collective,
+double model_collective_draw(const struct model_prediction *prediction, enum lh_model_collective collective,
                              uint32_t datacenters, struct lh_prng *prng, uint8_t *cells, double *ready)
 {
-    struct run run = {sampler, prng, cells, datacenters, ready, ready + datacenters};
+    struct run run = {prediction, prng, cells, datacenters, ready, ready + datacenters};
     const uint32_t rounds = model_collective_rounds(collective, datacenters);
     for (uint32_t i = 0; i < datacenters; i++)
         ready[i] = 0;
@@ -101,21 +101,4 @@ double model_collective_draw(const struct model_sampler *sampler, enum lh_model_
         last = fmax(last, run.ready[i]);
     assert(last > 0);
     return last;
-}
-
-int lh_model_collective_bound(const struct lh_model_path *path, const struct lh_model_scheme *scheme,
-                              enum lh_model_collective collective, uint32_t datacenters, double *ideal_s,
-                              double *mean_s)
-{
-    struct lh_model_path one;
-    struct lh_model_times times;
-    int failed = model_collective_path(path, collective, datacenters, &one);
-    if (!failed)
-        failed = lh_model_predict(&one, scheme, &times);
-    if (failed)
-        return failed;
-    uint32_t rounds = model_collective_rounds(collective, datacenters);
-    *ideal_s = rounds * times.ideal_s;
-    *mean_s = rounds * times.mean_s;
-    return 0;
 }

@@ -4,7 +4,7 @@
 #include <assert.h>
 #include <math.h>
 
-#include "model/interval.h"
+#include "model/confidence.h"
 
 void model_loss_runs_add(struct model_loss_runs *runs, struct model_loss_before *before, bool lost)
 {
@@ -59,7 +59,7 @@ static void fit_bursts(const struct model_loss_runs *runs, struct model_loss_fit
 {
     double ended = (double)runs->arrived_after_lost;
     double behind = (double)runs->after_lost;
-    struct model_interval ends = model_share_interval(ended, behind);
+    struct model_confidence ends = model_confidence_of(ended, behind);
     fit->burst_packets = ended > 0 ? behind / ended : fmax(behind, 1);
     fit->burst_low = fmax(1 / ends.high, 1);
     fit->burst_high = ends.low > 0 ? 1 / ends.low : INFINITY;
@@ -78,7 +78,7 @@ struct model_loss_fit model_loss_runs_fit_part(const struct model_loss_runs *run
     struct model_loss_fit fit = {.loss = ratio(runs->lost, runs->packets)};
     double packets = (double)runs->packets;
     double draws = runs->packets > 0 ? fmax(packets * independent_share(all), 1) : 0;
-    struct model_interval loss = model_share_interval(fit.loss * draws, draws);
+    struct model_confidence loss = model_confidence_of(fit.loss * draws, draws);
     fit.loss_low = loss.low;
     fit.loss_high = loss.high;
     fit_bursts(runs, &fit);

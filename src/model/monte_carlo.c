@@ -46,7 +46,8 @@ int model_monte_carlo(const struct model_job *job, uint64_t seed, uint32_t threa
         return lh_fail(LH_EINVAL, "%u threads cannot draw samples; use 1 to %u", threads,
                        MODEL_THREADS_MAX);
     if (count == 0 || count > SIZE_MAX / sizeof *results - MODEL_BLOCK || !results)
-        return lh_fail(LH_EINVAL, "%zu samples cannot be drawn; give room for at least 1", count);
+        return lh_fail(LH_EINVAL,
+                       "%zu samples cannot be drawn; at least 1 and a buffer for them are needed", count);
     struct work work = {.job = job, .results = results, .count = count};
     lh_prng_seed(&work.prng, seed);
     pthread_t others[MODEL_THREADS_MAX];
@@ -69,22 +70,19 @@ int model_monte_carlo(const struct model_job *job, uint64_t seed, uint32_t threa
 
 static double draw_message(const void *context, struct lh_prng *prng, void *scratch)
 {
-    return model_sampler_draw(context, prng, scratch);
+    const struct model_prediction *prediction = context;
+    return prediction->predictor->draw(prediction, prng, scratch);
 }
 
-int lh_model_sample(const struct lh_model_path *path, const struct lh_model_scheme *scheme, uint64_t seed,
-                    uint32_t threads, double *seconds, size_t count)
+int model_sample(const struct model_prediction *prediction, uint64_t seed, uint32_t threads,
+                 double *seconds, size_t count)
 {
-    struct model_sampler sampler;
-    int failed = model_sampler_start(&sampler, path, scheme);
-    if (failed)
-        return failed;
-    const struct model_job job = {draw_message, &sampler, sampler.cells};
+    const struct model_job job = {draw_message, prediction, prediction->cells};
     return model_monte_carlo(&job, seed, threads, seconds, count);
 }
 
 struct collective {
-    struct model_sampler sampler;
+    const struct model_prediction *prediction;
     enum lh_model_collective kind;
     uint32_t datacenters;
 };
@@ -94,22 +92,16 @@ static double draw_collective(const void *context, struct lh_prng *prng, void *s
     const struct collective *collective = context;
     double *ready = scratch;
     uint8_t *cells = (uint8_t *)(ready + 2 * (size_t)collective->datacenters);
-    return model_collective_draw(&collective->sampler, collective->kind, collective->datacenters, prng,
+    return model_collective_draw(collective->prediction, collective->kind, collective->datacenters, prng,
                                  cells, ready);
 }
 
-int lh_model_collective_sample(const struct lh_model_path *path, const struct lh_model_scheme *scheme,
-                               enum lh_model_collective kind, uint32_t datacenters, uint64_t seed,
-                               uint32_t threads, double *seconds, size_t count)
+int model_sample_collective(const struct model_prediction *prediction, enum lh_model_collective kind,
+                            uint32_t datacenters, uint64_t seed, uint32_t threads, double *seconds,
+                            size_t count)
 {
-    struct collective collective = {.kind = kind, .datacenters = datacenters};
-    struct lh_model_path message;
-    int failed = model_collective_path(path, kind, datacenters, &message);
-    if (!failed)
-        failed = model_sampler_start(&collective.sampler, &message, scheme);
-    if (failed)
-        return failed;
+    const struct collective collective = {prediction, kind, datacenters};
     const struct model_job job = {draw_collective, &collective,
-                                  2 * (size_t)datacenters * sizeof(double) + collective.sampler.cells};
+                                  2 * (size_t)datacenters * sizeof(double) + prediction->cells};
     return model_monte_carlo(&job, seed, threads, seconds, count);
 }

@@ -1,21 +1,23 @@
-/* SPDX-License-Identifier: BSD-3-Clause */
-#include "probe/client.h"
-
-#include <errno.h>
-#include <string.h>
+/*
+ * The client of a probe: checks what is asked for, reaches the server, runs the measurements in order.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
 #include <sys/prctl.h>
-#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/earlier.h"
 #include "base/error.h"
 #include "launch/tcp.h"
-#include "probe/talk.h"
+#include "probe/loss.h"
+#include "probe/message_io.h"
+#include "probe/mtu.h"
+#include "probe/rate.h"
+#include "probe/rtt.h"
 
 #define TIME_DEFAULT_NS  (10 * LH_NS_PER_S)
 #define TRIALS_DEFAULT   5u
-#define DRAIN_MIN_NS     (30 * LH_NS_PER_MS)
 #define CONNECT_PAUSE_NS (100 * LH_NS_PER_MS)
 #define TIMER_SLACK_NS   1ul /* Linux's 50 us would be part of every emulated delay */
 
@@ -33,7 +35,7 @@ static int check_range(const char *name, uint64_t value, uint64_t low, uint64_t 
 {
     if (value >= low && value <= high)
         return 0;
-    return lh_fail(LH_ERANGE, "%s is %llu, and must be from %llu to %llu", name, (unsigned long long)value,
+    return lh_fail(LH_ERANGE, "%s %llu: out of range (%llu to %llu)", name, (unsigned long long)value,
                    (unsigned long long)low, (unsigned long long)high);
 }
 
@@ -46,7 +48,7 @@ static int check_sizes(const struct lh_probe_attr *attr)
     for (uint32_t i = 0; error == 0 && i < attr->size_count; i++)
         for (uint32_t j = 0; j < i; j++)
             if (attr->payload_bytes[i] == attr->payload_bytes[j])
-                return lh_fail(LH_EINVAL, "payload_bytes has %u twice", attr->payload_bytes[i]);
+                return lh_fail(LH_EINVAL, "payload_bytes: %u listed twice", attr->payload_bytes[i]);
     return error;
 }
 
@@ -78,44 +80,9 @@ static int check_attr(const struct lh_probe_attr *given, struct lh_probe_attr *a
     return error;
 }
 
-/* ---- what the phases share --------------------------------------------------------------------------- */
+/* ---- the measurements -------------------------------------------------------------------------------- */
 
-lh_time probe_client_drain_ns(const struct probe_client *client)
-{
-    const struct lh_probe_result *result = client->result;
-    lh_time spread = result->rtt_max_ns - result->rtt_min_ns;
-    return lh_earlier(DRAIN_MIN_NS + result->rtt_ns / 2 + 2 * spread, PROBE_DRAIN_MAX_NS);
-}
-
-struct port_packet probe_client_packet(const struct probe_client *client, enum probe_packet_kind kind,
-                                       uint32_t number, uint32_t flow, uint32_t bytes, lh_time now)
-{
-    struct port_packet made = {.bytes = bytes, .flow = flow};
-    const struct probe_packet packet = {.kind = kind,
-                                        .flow = (uint16_t)flow,
-                                        .token = client->token,
-                                        .round = client->round,
-                                        .number = number,
-                                        .sent_ns = now,
-                                        .bytes = bytes};
-    probe_packet_encode(&packet, made.header);
-    return made;
-}
-
-int probe_client_check_server(const struct probe_client *client)
-{
-    char word;
-    ssize_t got = recv(client->tcp, &word, 1, MSG_PEEK | MSG_DONTWAIT);
-    if (got > 0)
-        return lh_fail(LH_EPROTOCOL, "the server speaks out of turn");
-    if (got < 0 && (errno == EAGAIN || errno == EINTR))
-        return 0;
-    return lh_fail(LH_EPEER, "the server is gone");
-}
-
-/* ---- the phases -------------------------------------------------------------------------------------- */
-
-/* A server that is being started is waited for. */
+/* Retries until the deadline: the server may be starting. */
 static int reach(const char *where, lh_time deadline, int *fd)
 {
     for (;;) { /* until it is there, or the deadline passes */
@@ -128,39 +95,37 @@ static int reach(const char *where, lh_time deadline, int *fd)
     }
 }
 
-static int greet(struct probe_client *client, lh_time deadline)
+static int greet(struct probe_session *session, lh_time deadline)
 {
     struct probe_message hello = {.type = PROBE_HELLO}, welcome;
-    /* So many packets take what they take. */
+    /* A given number of packets has no time limit of its own. */
     hello.numbers[PROBE_HELLO_TIME_NS] =
-        client->attr.packets != 0 ? LH_PROBE_TIME_MAX : client->attr.time_ns;
-    lh_link_format(&client->attr.link, hello.text, sizeof hello.text);
-    int error = talk_say(client->tcp, &hello, deadline);
+        session->attr.packets != 0 ? LH_PROBE_TIME_MAX : session->attr.time_ns;
+    lh_link_format(&session->attr.link, hello.text, sizeof hello.text);
+    int error = probe_message_write(session->tcp, &hello, deadline);
     if (error == 0)
-        error = talk_hear_type(client->tcp, PROBE_WELCOME, &welcome, deadline);
+        error = probe_message_read_type(session->tcp, PROBE_WELCOME, &welcome, deadline);
     if (error == -LH_ETIMEDOUT)
-        return lh_fail(LH_ETIMEDOUT,
-                       "the server took the connection and said nothing: it is busy with another "
-                       "client, or no longhaul probe; try again, or wait longer");
+        return lh_fail(LH_ETIMEDOUT, "no answer from the server: busy with another client, or not a "
+                                     "longhaul probe (try again, or wait longer)");
     if (error != 0)
         return error;
-    client->token = welcome.numbers[PROBE_WELCOME_TOKEN];
-    return probe_port_open_client(&client->port, client->tcp,
-                                  (uint16_t)welcome.numbers[PROBE_WELCOME_UDP_PORT], client->attr.flows,
-                                  &client->attr.link);
+    session->token = welcome.numbers[PROBE_WELCOME_TOKEN];
+    return probe_port_open_client(&session->port, session->tcp,
+                                  (uint16_t)welcome.numbers[PROBE_WELCOME_UDP_PORT], session->attr.flows,
+                                  &session->attr.link);
 }
 
 /* Those that were asked for, or those of the default that pass. */
-static int choose_sizes(struct probe_client *client)
+static int choose_sizes(struct probe_session *session)
 {
-    struct lh_probe_result *result = client->result;
-    const struct lh_probe_attr *attr = &client->attr;
-    uint32_t most = result->path_mtu_bytes - client->port.header_bytes, count = 0;
+    struct lh_probe_result *result = session->result;
+    const struct lh_probe_attr *attr = &session->attr;
+    uint32_t most = result->path_mtu_bytes - session->port.header_bytes, count = 0;
     most = most < LH_PROBE_PAYLOAD_MAX ? most : LH_PROBE_PAYLOAD_MAX;
     for (uint32_t i = 0; i < attr->size_count; i++) {
         if (attr->payload_bytes[i] > most)
-            return lh_fail(LH_EMTU,
-                           "a payload of %u bytes does not pass: the path's MTU is %u, so at most %u",
+            return lh_fail(LH_EMTU, "payload %u bytes: exceeds the path MTU %u (use at most %u)",
                            attr->payload_bytes[i], result->path_mtu_bytes, most);
         result->sizes[count++].payload_bytes = attr->payload_bytes[i];
     }
@@ -175,18 +140,18 @@ static int choose_sizes(struct probe_client *client)
     return 0;
 }
 
-static int measure(struct probe_client *client)
+static int measure(struct probe_session *session)
 {
-    client->result->ipv6 = client->port.ipv6;
-    int error = probe_measure_rtt(client);
+    session->result->ipv6 = session->port.ipv6;
+    int error = probe_measure_rtt(session);
     if (error == 0)
-        error = probe_measure_mtu(client);
+        error = probe_measure_mtu(session);
     if (error == 0)
-        error = choose_sizes(client);
+        error = choose_sizes(session);
     if (error == 0)
-        error = probe_measure_rate(client);
+        error = probe_measure_rate(session);
     if (error == 0)
-        error = probe_measure_loss(client);
+        error = probe_measure_loss(session);
     return error;
 }
 
@@ -194,23 +159,23 @@ int lh_probe_run(const char *where, const struct lh_probe_attr *attr, lh_time wa
                  struct lh_probe_result *out)
 {
     struct lh_probe_result result = {0};
-    struct probe_client client = {.result = &result};
+    struct probe_session session = {.result = &result};
     lh_time deadline = tcp_deadline(wait_ns);
-    int error = check_attr(attr, &client.attr);
+    int error = check_attr(attr, &session.attr);
     if (error == 0)
-        error = reach(where, deadline, &client.tcp);
+        error = reach(where, deadline, &session.tcp);
     if (error != 0)
         return error;
     int slack = prctl(PR_GET_TIMERSLACK);
     prctl(PR_SET_TIMERSLACK, TIMER_SLACK_NS);
-    client.started_ns = tcp_now();
-    error = greet(&client, deadline);
+    session.started_ns = tcp_now();
+    error = greet(&session, deadline);
     if (error == 0) {
-        error = measure(&client);
-        probe_port_close(&client.port);
+        error = measure(&session);
+        probe_port_close(&session.port);
     }
     prctl(PR_SET_TIMERSLACK, slack > 0 ? (unsigned long)slack : 0ul);
-    close(client.tcp);
+    close(session.tcp);
     if (error == 0)
         *out = result;
     return error;

@@ -1,12 +1,12 @@
 /*
- * flow.h - one round of a probe: so many packets of one size at an even pace, and what came of them.
+ * flow.h - one round of a probe: packets of one size at an even pace, and the outcome.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef LH_PROBE_FLOW_H
 #define LH_PROBE_FLOW_H
 
-#include "probe/client.h"
+#include "probe/session.h"
 
 struct flow_order {
     uint32_t payload_bytes;
@@ -22,10 +22,10 @@ struct flow_outcome {
     struct probe_message report;
 };
 
-int flow_run(struct probe_client *client, const struct flow_order *order, struct flow_outcome *outcome);
+int flow_run(struct probe_session *session, const struct flow_order *order, struct flow_outcome *outcome);
 
 /* Bits per second on the wire, from the IP header up, of packets that follow each other in that span. */
-double flow_rate_bps(const struct probe_client *client, const struct flow_order *order, uint64_t packets,
+double flow_rate_bps(const struct probe_session *session, const struct flow_order *order, uint64_t packets,
                      lh_time span_ns);
 
 #endif

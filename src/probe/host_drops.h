@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 /* Packets that found the backlog of a CPU full, before any socket, since the machine was started: of all
- * programs (second column of /proc/net/softnet_stat). 0 where the kernel does not tell. */
+ * programs (second column of /proc/net/softnet_stat). 0 where the kernel does not report it. */
 uint64_t host_drops_of_stack(void);
 
 #endif

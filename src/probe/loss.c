@@ -1,25 +1,27 @@
 /*
- * loss.c - trials of each payload size, and what they tell together.
+ * loss.c - trials of each payload size, and their statistics.
  *
  * Sizes take turns, so that what changes on the path in the meantime changes for all of them.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
+#include "probe/loss.h"
+
 #include <assert.h>
 
 #include "launch/tcp.h"
 #include "probe/flow.h"
 #include "probe/schedule.h"
 
-/* Of a trial, beside its packets and round trips: the words of two busy hosts. */
+/* Of a trial, besides its packets and round trips: the messages of two busy hosts. */
 #define OVERHEAD_NS (10 * LH_NS_PER_MS)
 /* What is measured is the path, not what happens when it is full. */
 #define RATE_SHARE 2u
 #define RATE_MIN   ((uint64_t)10000)
 /* The RoCE payload that counts most, and its headers stand for themselves. */
 #define DATA_BYTES 4096u
-/* Its rounds have numbers of their own: an emulated link draws by them, and what it draws must not depend on
- * how many rounds the other phases took. */
+/* Its rounds have numbers of their own: an emulated link samples by them, and its samples must not depend on
+ * how many rounds the other measurements took. */
 #define ROUNDS_BEFORE 1000u
 
 struct sums {
@@ -50,7 +52,7 @@ static struct lh_probe_loss loss_of(const struct model_loss_runs *runs, const st
     };
 }
 
-/* Order tells of a packet that arrived, so trials with drops at the end count for it. */
+/* Order is known of packets that arrived, so trials with drops at the end count for it. */
 static void add_order(struct lh_probe_result *result, struct sums *sums, uint32_t size,
                       const uint64_t *numbers)
 {
@@ -75,10 +77,10 @@ static void add_flows(struct sums *sums, uint32_t flows, const struct flow_outco
     }
 }
 
-static void add_trial(struct probe_client *client, struct sums *sums, uint32_t size,
+static void add_trial(struct probe_session *session, struct sums *sums, uint32_t size,
                       const struct flow_outcome *outcome)
 {
-    struct lh_probe_result *result = client->result;
+    struct lh_probe_result *result = session->result;
     struct lh_probe_size *of = &result->sizes[size];
     struct lh_probe_trial *trial = &of->trials[of->trial_count++];
     const uint64_t *numbers = outcome->report.numbers;
@@ -96,7 +98,7 @@ static void add_trial(struct probe_client *client, struct sums *sums, uint32_t s
     add_order(result, sums, size, numbers);
     if (trial->excluded)
         return;
-    add_flows(sums, client->attr.flows, outcome);
+    add_flows(sums, session->attr.flows, outcome);
     model_loss_runs_join(&sums->of_size[size], &runs);
 }
 
@@ -138,9 +140,9 @@ static uint32_t data_size(const struct lh_probe_result *result)
     return best;
 }
 
-static void conclude(struct probe_client *client, const struct sums *sums)
+static void conclude(struct probe_session *session, const struct sums *sums)
 {
-    struct lh_probe_result *result = client->result;
+    struct lh_probe_result *result = session->result;
     struct model_loss_runs all = {0};
     for (uint32_t i = 0; i < result->size_count; i++)
         model_loss_runs_join(&all, &sums->of_size[i]);
@@ -156,7 +158,7 @@ static void conclude(struct probe_client *client, const struct sums *sums)
     result->reorder = share(sums->reordered, sums->received);
     result->reorder_extent_mean = share(sums->extent_sum, sums->reordered);
     result->duplicate = share(sums->duplicates, sums->received);
-    result->flows = client->attr.flows;
+    result->flows = session->attr.flows;
     result->flow_loss_low = share(sums->flow_lost[0], sums->flow_sent[0]);
     for (uint32_t flow = 0; flow < result->flows; flow++) {
         double loss = share(sums->flow_lost[flow], sums->flow_sent[flow]);
@@ -165,47 +167,47 @@ static void conclude(struct probe_client *client, const struct sums *sums)
     }
 }
 
-static struct schedule schedule_of(const struct probe_client *client)
+static struct schedule schedule_of(const struct probe_session *session)
 {
-    const struct lh_probe_result *result = client->result;
+    const struct lh_probe_result *result = session->result;
     uint32_t payload_bytes[LH_PROBE_SIZES_MAX];
     uint64_t rate_bps = (uint64_t)result->rate_bps / RATE_SHARE;
-    lh_time now = tcp_now(), ends_ns = client->started_ns + client->attr.time_ns;
+    lh_time now = tcp_now(), ends_ns = session->started_ns + session->attr.time_ns;
     for (uint32_t i = 0; i < result->size_count; i++)
         payload_bytes[i] = result->sizes[i].payload_bytes;
     const struct schedule_wish wish = {
         .left_ns = ends_ns > now ? ends_ns - now : 0,
-        .overhead_ns = OVERHEAD_NS + 2 * result->rtt_ns + probe_client_drain_ns(client),
+        .overhead_ns = OVERHEAD_NS + 2 * result->rtt_ns + probe_session_drain_ns(session),
         .rate_bps = rate_bps > RATE_MIN ? rate_bps : RATE_MIN,
-        .header_bytes = client->port.header_bytes,
+        .header_bytes = session->port.header_bytes,
         .size_count = result->size_count,
         .payload_bytes = payload_bytes,
-        .trials = client->attr.trials,
-        .packets = client->attr.packets,
+        .trials = session->attr.trials,
+        .packets = session->attr.packets,
     };
     return schedule_make(&wish);
 }
 
-int probe_measure_loss(struct probe_client *client)
+int probe_measure_loss(struct probe_session *session)
 {
-    struct lh_probe_result *result = client->result;
-    const struct schedule schedule = schedule_of(client);
+    struct lh_probe_result *result = session->result;
+    const struct schedule schedule = schedule_of(session);
     struct sums sums = {0};
-    assert(client->round < ROUNDS_BEFORE);
-    client->round = ROUNDS_BEFORE;
+    assert(session->round < ROUNDS_BEFORE);
+    session->round = ROUNDS_BEFORE;
     for (uint32_t trial = 0; trial < schedule.trials; trial++) {
         for (uint32_t size = 0; size < result->size_count; size++) {
             struct flow_order order = {.payload_bytes = result->sizes[size].payload_bytes,
                                        .packets = schedule.packets[size],
-                                       .flows = client->attr.flows,
+                                       .flows = session->attr.flows,
                                        .gap_ns = schedule.gap_ns[size]};
             struct flow_outcome outcome;
-            int error = flow_run(client, &order, &outcome);
+            int error = flow_run(session, &order, &outcome);
             if (error != 0)
                 return error;
-            add_trial(client, &sums, size, &outcome);
+            add_trial(session, &sums, size, &outcome);
         }
     }
-    conclude(client, &sums);
+    conclude(session, &sums);
     return 0;
 }

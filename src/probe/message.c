@@ -8,7 +8,7 @@
 #include "base/error.h"
 
 #define ANY UINT64_MAX
-/* What a kernel's counters may say, and sums of extents: far from where arithmetic ends. */
+/* Limit of a kernel's counters and of sums of extents: far from overflow. */
 #define COUNT_MAX ((uint64_t)1 << 48)
 #define PACKETS   LH_PROBE_PACKETS_MAX
 
@@ -69,17 +69,17 @@ size_t probe_message_encode(const struct probe_message *message, uint8_t *out)
 int probe_message_header(const uint8_t *header, size_t *bytes)
 {
     if (lh_get_be32(header) != PROBE_MESSAGE_MAGIC)
-        return lh_fail(LH_EHANDSHAKE, "the other side is no longhaul probe (it began with 0x%08x)",
+        return lh_fail(LH_EHANDSHAKE, "the remote side is not a longhaul probe (first bytes 0x%08x)",
                        lh_get_be32(header));
     if (header[4] != PROBE_MESSAGE_VERSION)
         return lh_fail(LH_EVERSION,
-                       "the other side speaks version %u of the probe, this side %u: use the same release",
+                       "probe version %u of the remote side, this side %u (use the same release)",
                        header[4], PROBE_MESSAGE_VERSION);
     uint32_t type = header[5], count = lh_get_be16(header + 6), text_bytes = lh_get_be16(header + 8);
     if (type < PROBE_HELLO || type > PROBE_REFUSE || lh_get_be16(header + 10) != 0)
-        return lh_fail(LH_EPROTOCOL, "impossible message of type %u", type);
+        return lh_fail(LH_EPROTOCOL, "invalid message type %u", type);
     if (count != numbers_of((enum probe_message_type)type) || text_bytes > PROBE_TEXT_MAX)
-        return lh_fail(LH_EPROTOCOL, "impossible message of type %u: %u numbers, %u bytes of text", type,
+        return lh_fail(LH_EPROTOCOL, "invalid message of type %u: %u numbers, %u bytes of text", type,
                        count, text_bytes);
     *bytes = PROBE_MESSAGE_HEADER_BYTES + 8 * (size_t)count + text_bytes;
     return 0;
@@ -91,14 +91,14 @@ static int check_report(const struct probe_message *report)
     uint64_t received = report->numbers[PROBE_REPORT_RECEIVED], lost = 0;
     if (runs.packets > PACKETS || !model_loss_runs_possible(&runs) ||
         runs.packets - runs.lost != received || report->numbers[PROBE_REPORT_REORDERED] > received)
-        return lh_fail(LH_EPROTOCOL, "the other side's report contradicts itself");
+        return lh_fail(LH_EPROTOCOL, "inconsistent report of the remote side");
     for (uint32_t i = 0; i < LH_PROBE_FLOWS_MAX; i++) {
         if (report->numbers[PROBE_REPORT_FLOW_LOST + i] > runs.lost)
-            return lh_fail(LH_EPROTOCOL, "the other side's report contradicts itself in flow %u", i);
+            return lh_fail(LH_EPROTOCOL, "inconsistent report of the remote side: flow %u", i);
         lost += report->numbers[PROBE_REPORT_FLOW_LOST + i];
     }
     if (lost != runs.lost)
-        return lh_fail(LH_EPROTOCOL, "the other side's report contradicts itself");
+        return lh_fail(LH_EPROTOCOL, "inconsistent report of the remote side");
     return 0;
 }
 
@@ -115,12 +115,12 @@ int probe_message_decode(const uint8_t *data, size_t bytes, struct probe_message
 {
     size_t whole;
     if (bytes < PROBE_MESSAGE_HEADER_BYTES)
-        return lh_fail(LH_EPROTOCOL, "a message of %zu bytes", bytes);
+        return lh_fail(LH_EPROTOCOL, "invalid message length %zu", bytes);
     int error = probe_message_header(data, &whole);
     if (error != 0)
         return error;
     if (bytes != whole)
-        return lh_fail(LH_EPROTOCOL, "a message of %zu bytes, not %zu", bytes, whole);
+        return lh_fail(LH_EPROTOCOL, "invalid message length %zu (expected %zu)", bytes, whole);
     struct probe_message read = {.type = (enum probe_message_type)data[5]};
     uint32_t count = numbers_of(read.type);
     size_t numbers_end = PROBE_MESSAGE_HEADER_BYTES + 8 * (size_t)count;
@@ -129,11 +129,11 @@ int probe_message_decode(const uint8_t *data, size_t bytes, struct probe_message
         read.numbers[i] = lh_get_be64(data + PROBE_MESSAGE_HEADER_BYTES + 8 * i);
         bool checked_later = read.type == PROBE_REPORT && i >= PROBE_REPORT_RUNS;
         if (!checked_later && (read.numbers[i] < range->low || read.numbers[i] > range->high))
-            return lh_fail(LH_EPROTOCOL, "number %u of a message of type %u is out of range", i, data[5]);
+            return lh_fail(LH_EPROTOCOL, "field %u of message type %u: out of range", i, data[5]);
     }
     memcpy(read.text, data + numbers_end, whole - numbers_end);
     if (!is_text(read.text, whole - numbers_end))
-        return lh_fail(LH_EPROTOCOL, "the text of a message of type %u is no text", data[5]);
+        return lh_fail(LH_EPROTOCOL, "message type %u: text with a control character", data[5]);
     error = read.type == PROBE_REPORT ? check_report(&read) : 0;
     if (error == 0)
         *message = read;

@@ -1,5 +1,5 @@
 /*
- * message.h - what the two sides of a probe say to each other over TCP. Pure but for its error texts.
+ * message.h - messages between the two sides of a probe, over TCP. Pure but for its error texts.
  *
  * Frame, all integers big-endian: magic 4 | version 1 | type 1 | numbers 2 | text bytes 2 | zero 2, then
  * that many numbers of 8 bytes, then the text. Each type has a fixed count of numbers, each number a range:
@@ -7,7 +7,7 @@
  *
  *   client HELLO                          server WELCOME (or REFUSE)
  *   client BEGIN    server READY          UDP packets of a flow     client END    server REPORT
- *   …                                     the client hangs up
+ *   …                                     the client closes
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -71,7 +71,7 @@ struct probe_message {
 size_t probe_message_encode(const struct probe_message *message, uint8_t *out);
 /* The size of the whole message, of its header. -LH_EHANDSHAKE (foreign), -LH_EVERSION, -LH_EPROTOCOL. */
 int probe_message_header(const uint8_t *header, size_t *bytes);
-/* Of a whole message, as its header says. -LH_EPROTOCOL names what is wrong. */
+/* Length of the whole message, from its header. -LH_EPROTOCOL names what is wrong. */
 int probe_message_decode(const uint8_t *data, size_t bytes, struct probe_message *message);
 
 /* The loss runs of a REPORT. */

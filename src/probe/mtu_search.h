@@ -41,7 +41,7 @@ struct mtu_search_round {
 /* Of IP packets of floor to ceiling bytes. */
 void mtu_search_init(struct mtu_search *search, uint32_t floor_bytes, uint32_t ceiling_bytes);
 struct mtu_search_round mtu_search_next(const struct mtu_search *search);
-/* What became of that round: passed[i] tells of sizes[i]. */
+/* The outcome of that round: passed[i] belongs to sizes[i]. */
 void mtu_search_on_round(struct mtu_search *search, const struct mtu_search_round *round,
                          const bool *passed);
 

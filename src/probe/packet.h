@@ -2,9 +2,9 @@
  * packet.h - the UDP packets of a probe: encode and decode, nothing else. All integers big-endian.
  *
  *   0 magic 4 | 4 version 1 | 5 kind 1 | 6 flow 2 | 8 token 8 | 16 round 4 | 20 number 4 | 24 sent_ns 8 |
- *   32 bytes 4 | 36 held_ns 4 | fill up to `bytes`, which no receiver looks at
+ *   32 bytes 4 | 36 held_ns 4 | fill up to `bytes`, which no receiver reads
  *
- * The token is drawn by the server for each run and told over TCP: who has not spoken to it there gets no
+ * The server picks a random token for each run and sends it over TCP: who has no TCP connection to it gets no
  * answer. No answer is longer than what it answers.
  *
  * SPDX-License-Identifier: BSD-3-Clause
@@ -17,7 +17,7 @@
 #define PROBE_PACKET_MAGIC   0x4C485055u /* "LHPU" */
 #define PROBE_PACKET_VERSION 1u
 #define PROBE_HEADER_BYTES   40u
-_Static_assert(LH_PROBE_PAYLOAD_MIN >= PROBE_HEADER_BYTES, "every packet has room for its header");
+_Static_assert(LH_PROBE_PAYLOAD_MIN >= PROBE_HEADER_BYTES, "every packet holds its header");
 
 /* The longest UDP payload of IP: 65535 less IPv4 and UDP header (IPv6: a little more, not used). */
 #define PROBE_UDP_PAYLOAD_MAX 65507u

@@ -18,18 +18,18 @@
 #define IPV4_AND_UDP_BYTES 28u
 #define IPV6_AND_UDP_BYTES 48u
 /* What a link may hold: 400 Gbit/s of the largest packets for 100 ms, or 500,000 packets of any size. Pages
- * are touched as they are used. */
+ * are allocated as they are used. */
 #define HELD_BYTES   ((size_t)64 << 20)
 #define BUFFER_BYTES (32 << 20) /* of a receiving socket: what a busy host may be late by */
 #define RETRY_NS     (50 * LH_NS_PER_US)
 /* A thread that sleeps wakes up some tens of microseconds late, which would be part of an emulated round
- * trip. While single packets are on the way it stays awake for the last bit. */
+ * trip. While single packets are in flight it stays awake for the last bit. */
 #define AWAKE_NS      (150 * LH_NS_PER_US)
 #define AWAKE_PACKETS 4u
 
 /* ---- opening ----------------------------------------------------------------------------------------- */
 
-/* An end of the TCP connection, in its own family (a dual-stack socket shows IPv4 in IPv6 clothes). */
+/* An end of the TCP connection, in its own family (a dual-stack socket shows IPv4-mapped IPv6 addresses). */
 static int end_of(int tcp_fd, bool peer, union port_address *address)
 {
     char name[TCP_NAME_MAX], host[TCP_NAME_MAX], port[8];
@@ -82,7 +82,7 @@ static void set_option(int fd, int level, int name, int value)
     setsockopt(fd, level, name, &value, sizeof value);
 }
 
-/* Never fragments, whatever ICMP says: an oversize packet is EMSGSIZE, or lost on the way. */
+/* Never fragments, whatever ICMP says: an oversize packet is EMSGSIZE, or lost on the path. */
 static int make_socket(bool ipv6, int *out)
 {
     int fd = socket(ipv6 ? AF_INET6 : AF_INET, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -265,7 +265,8 @@ static void forget_first(struct probe_port *port, uint32_t count)
     memmove(port->out, port->out + count, port->out_count * sizeof port->out[0]);
 }
 
-/* A packet that cannot be sent is as lost as one that is lost further on; why is told to people. */
+/* A packet that cannot be sent is as lost as one that is lost further on; the reason is kept for the
+ * report. */
 static void lose_first(struct probe_port *port)
 {
     if (errno == EMSGSIZE)
@@ -385,7 +386,7 @@ uint32_t probe_port_receive(struct probe_port *port, uint64_t token, struct port
         /* MSG_TRUNC: the length of the whole packet, although only its header is read. */
         int got = recvmmsg(port->fds[flow], intake.messages, PORT_BATCH, MSG_DONTWAIT | MSG_TRUNC, NULL);
         if (got < 0 && errno != EAGAIN && errno != EINTR)
-            port->send_error = errno; /* what ICMP said about a packet of ours */
+            port->send_error = errno; /* what ICMP reported about a packet of ours */
         struct timespec wall;
         clock_gettime(CLOCK_REALTIME, &wall);
         lh_time now = tcp_now();

@@ -16,8 +16,8 @@
 #include <netinet/in.h>
 
 #include "base/link_fate.h"
-#include "fabric/ring_store.h"
-#include "fabric/timeline.h"
+#include "link/ring_store.h"
+#include "link/timeline.h"
 #include "probe/packet.h"
 
 #define PORT_BATCH 32u

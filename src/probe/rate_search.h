@@ -34,7 +34,7 @@ struct rate_outcome {
     double sent_bps;
     double delivered_bps;
     double loss;
-    bool pushed_back;    /* the sending end was told to wait */
+    bool pushed_back;    /* the sending host pushed back */
     bool endpoint_drops; /* the receiving host dropped packets */
 };
 

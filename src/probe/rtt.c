@@ -1,18 +1,19 @@
 /*
  * rtt.c - round trips of small packets, one after the other at an even pace.
  *
- * Timers: the next ping; the end of patience, which is longer as long as nothing has come back. Until
+ * Timers: the next ping; the timeout, which is longer until the first answer. Until
  * something has, pings go on: one burst of losses may be longer than those that were wanted.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
+#include "probe/rtt.h"
+
 #include <string.h>
 
 #include "base/earlier.h"
 #include "base/error.h"
 #include "launch/tcp.h"
-#include "model/spread.h"
-#include "probe/client.h"
+#include "model/delay_summary.h"
 
 #define PINGS_MAX 400u
 #define PINGS_MIN 20u
@@ -22,13 +23,13 @@
 #define PING_GAP_NS (10 * LH_NS_PER_MS)
 #define TIME_SHARE  10u
 /* How long to wait for the first answer at all, and for the last once one has come. */
-#define FIRST_PATIENCE_NS (3 * LH_NS_PER_S)
-#define LAST_PATIENCE_MIN (50 * LH_NS_PER_MS)
+#define FIRST_TIMEOUT_NS (3 * LH_NS_PER_S)
+#define LAST_TIMEOUT_MIN (50 * LH_NS_PER_MS)
 
 struct pings {
     uint32_t wanted, sent, answered;
     lh_time next_ns, last_sent_ns, wanted_sent_ns, longest_ns;
-    bool heard[PINGS_MAX];
+    bool received[PINGS_MAX];
     lh_time samples[PINGS_MAX]; /* in the order of sending */
 };
 
@@ -37,13 +38,13 @@ static bool goes_on(const struct pings *pings)
     return pings->sent < pings->wanted || (pings->answered == 0 && pings->sent < PINGS_MAX);
 }
 
-static void send_due(struct probe_client *client, struct pings *pings, lh_time now)
+static void send_due(struct probe_session *session, struct pings *pings, lh_time now)
 {
     if (!goes_on(pings) || now < pings->next_ns)
         return;
     struct port_packet ping =
-        probe_client_packet(client, PROBE_PING, pings->sent, 0, LH_PROBE_PAYLOAD_MIN, now);
-    if (!probe_port_send(&client->port, &ping, now))
+        probe_session_packet(session, PROBE_PING, pings->sent, 0, LH_PROBE_PAYLOAD_MIN, now);
+    if (!probe_port_send(&session->port, &ping, now))
         return;
     pings->sent++;
     pings->last_sent_ns = now;
@@ -52,15 +53,15 @@ static void send_due(struct probe_client *client, struct pings *pings, lh_time n
     pings->next_ns = now + PING_GAP_NS;
 }
 
-static void on_pong(struct probe_client *client, struct pings *pings, const struct port_arrival *arrival)
+static void on_pong(struct probe_session *session, struct pings *pings, const struct port_arrival *arrival)
 {
     const struct probe_packet *pong = &arrival->packet;
-    if (pong->kind != PROBE_PONG || pong->round != client->round || pong->number >= pings->sent)
+    if (pong->kind != PROBE_PONG || pong->round != session->round || pong->number >= pings->sent)
         return;
-    if (pings->heard[pong->number] || pong->sent_ns + pong->held_ns > arrival->at_ns)
+    if (pings->received[pong->number] || pong->sent_ns + pong->held_ns > arrival->at_ns)
         return;
     lh_time rtt_ns = arrival->at_ns - pong->sent_ns - pong->held_ns;
-    pings->heard[pong->number] = true;
+    pings->received[pong->number] = true;
     pings->samples[pong->number] = rtt_ns;
     pings->answered++;
     if (rtt_ns > pings->longest_ns)
@@ -68,25 +69,24 @@ static void on_pong(struct probe_client *client, struct pings *pings, const stru
 }
 
 /* Once all that were wanted are sent. */
-static lh_time patience_ends_ns(const struct pings *pings)
+static lh_time timeout_ends_ns(const struct pings *pings)
 {
     if (pings->answered == 0)
-        return pings->wanted_sent_ns + FIRST_PATIENCE_NS;
-    return pings->last_sent_ns + LAST_PATIENCE_MIN + 3 * pings->longest_ns;
+        return pings->wanted_sent_ns + FIRST_TIMEOUT_NS;
+    return pings->last_sent_ns + LAST_TIMEOUT_MIN + 3 * pings->longest_ns;
 }
 
-static int nothing_came(const struct probe_client *client)
+static int nothing_came(const struct probe_session *session)
 {
-    const union port_address *to = &client->port.peer;
+    const union port_address *to = &session->port.peer;
     uint16_t number = ntohs(to->any.sa_family == AF_INET6 ? to->six.sin6_port : to->four.sin_port);
-    if (client->port.send_error != 0)
-        return lh_fail(LH_EPEER, "TCP reaches the server, UDP to its port %u does not: %s", number,
-                       strerror(client->port.send_error));
-    return lh_fail(
-        LH_ETIMEDOUT,
-        "TCP reaches the server, but no UDP packet came back from its port %u: open that port for "
-        "UDP in the firewalls between, both ways",
-        number);
+    if (session->port.send_error != 0)
+        return lh_fail(LH_EPEER, "UDP port %u of the server: %s (TCP reaches it)", number,
+                       strerror(session->port.send_error));
+    return lh_fail(LH_ETIMEDOUT,
+                   "UDP port %u of the server: no answer, although TCP reaches it (let UDP through both "
+                   "ways in the firewalls on the path)",
+                   number);
 }
 
 static void fill_in(struct lh_probe_result *result, struct pings *pings)
@@ -94,9 +94,9 @@ static void fill_in(struct lh_probe_result *result, struct pings *pings)
     uint32_t count = 0;
     /* Where all others were lost, they are better than nothing. */
     for (uint32_t i = pings->answered > WARM_UP ? WARM_UP : 0; i < pings->sent; i++)
-        if (pings->heard[i])
+        if (pings->received[i])
             pings->samples[count++] = pings->samples[i];
-    struct model_spread spread = model_spread_of(pings->samples, count);
+    struct model_delays spread = model_delays_of(pings->samples, count);
     result->rtt_samples = spread.samples;
     result->rtt_ns = spread.p50_ns;
     result->rtt_min_ns = spread.minimum_ns;
@@ -106,38 +106,38 @@ static void fill_in(struct lh_probe_result *result, struct pings *pings)
     result->rtt_jitter_ns = spread.jitter_ns;
 }
 
-int probe_measure_rtt(struct probe_client *client)
+int probe_measure_rtt(struct probe_session *session)
 {
-    struct pings pings = {.wanted = (uint32_t)(client->attr.time_ns / TIME_SHARE / PING_GAP_NS)};
+    struct pings pings = {.wanted = (uint32_t)(session->attr.time_ns / TIME_SHARE / PING_GAP_NS)};
     struct port_arrival arrivals[PORT_BATCH];
     pings.wanted = pings.wanted < PINGS_MIN ? PINGS_MIN : pings.wanted;
     pings.wanted = pings.wanted > PINGS_MAX ? PINGS_MAX : pings.wanted;
-    probe_port_start_round(&client->port, ++client->round);
-    for (;;) { /* until all came back, or patience ends */
+    probe_port_start_round(&session->port, ++session->round);
+    for (;;) { /* until all came back, or the timeout */
         lh_time now = tcp_now();
         uint32_t seen;
-        send_due(client, &pings, now);
-        lh_time next_ns = probe_port_pump(&client->port, now);
+        send_due(session, &pings, now);
+        lh_time next_ns = probe_port_pump(&session->port, now);
         do {
-            uint32_t count = probe_port_receive(&client->port, client->token, arrivals, &seen);
+            uint32_t count = probe_port_receive(&session->port, session->token, arrivals, &seen);
             for (uint32_t i = 0; i < count; i++)
-                on_pong(client, &pings, &arrivals[i]);
+                on_pong(session, &pings, &arrivals[i]);
         } while (seen == PORT_BATCH);
         bool enough = pings.sent >= pings.wanted;
-        if (enough && (pings.answered == pings.sent || tcp_now() >= patience_ends_ns(&pings)))
+        if (enough && (pings.answered == pings.sent || tcp_now() >= timeout_ends_ns(&pings)))
             break;
         if (goes_on(&pings))
             lh_keep_earlier(&next_ns, pings.next_ns);
         if (enough)
-            lh_keep_earlier(&next_ns, patience_ends_ns(&pings));
-        if (probe_port_wait(&client->port, client->tcp, next_ns)) {
-            int error = probe_client_check_server(client);
+            lh_keep_earlier(&next_ns, timeout_ends_ns(&pings));
+        if (probe_port_wait(&session->port, session->tcp, next_ns)) {
+            int error = probe_session_check_server(session);
             if (error != 0)
                 return error;
         }
     }
     if (pings.answered == 0)
-        return nothing_came(client);
-    fill_in(client->result, &pings);
+        return nothing_came(session);
+    fill_in(session->result, &pings);
     return 0;
 }

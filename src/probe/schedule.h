@@ -10,13 +10,13 @@
 
 /* Small packets come no faster than any host can handle beside its other work. */
 #define SCHEDULE_GAP_MIN_NS (20 * LH_NS_PER_US)
-/* A trial below this tells little, so there are fewer trials then; and some packets there must be. */
+/* Shorter trials show little, so there are fewer of them then; and a trial has some packets. */
 #define SCHEDULE_SPAN_MIN_NS (40 * LH_NS_PER_MS)
 #define SCHEDULE_PACKETS_MIN 100u
 
 struct schedule_wish {
     lh_time left_ns;       /* for all trials */
-    lh_time overhead_ns;   /* of a trial: its first and last words */
+    lh_time overhead_ns;   /* of a trial: its first and last messages */
     uint64_t rate_bps;     /* not faster; above 0 */
     uint32_t header_bytes; /* below the payload: IP and UDP */
     uint32_t size_count;

@@ -2,7 +2,7 @@
  * serve.c - see serve.h.
  *
  * Timers: the end of the run, its time and SPARE_NS after its HELLO; silence, SILENCE_NS after the last
- * packet or word; the end of a round's drain, as the client asks, after which it gets its report.
+ * packet or message; the end of a round's drain, as the client asks, after which it gets its report.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -22,12 +22,12 @@
 #include "model/arrival_order.h"
 #include "probe/host_drops.h"
 #include "probe/port.h"
-#include "probe/talk.h"
+#include "probe/message_io.h"
 
 /* What a probe may take above its time: its handshakes, and phases that a lossy or long path stretches. */
 #define SPARE_NS       (120 * LH_NS_PER_S)
 #define SILENCE_NS     (15 * LH_NS_PER_S)
-#define WORD_NS        (2 * LH_NS_PER_S) /* to finish a word that was begun, or to take one */
+#define MESSAGE_NS     (2 * LH_NS_PER_S) /* to finish a message that was begun, or to take one */
 #define TIMER_SLACK_NS 1ul
 /* Batches of packets that are read before other work has its turn. */
 #define BATCHES_MAX 64u
@@ -65,7 +65,7 @@ static int begin_round(struct run *run, const struct probe_message *begin)
     struct round *round = &run->round;
     uint32_t packets = (uint32_t)begin->numbers[PROBE_BEGIN_PACKETS];
     if (round->number != 0)
-        return lh_fail(LH_EPROTOCOL, "a round began within another");
+        return lh_fail(LH_EPROTOCOL, "unexpected start of a round");
     struct model_place *places = calloc(packets, sizeof *places);
     if (places == NULL)
         return lh_fail(LH_ENOMEM, "no memory for a round of %u packets", packets);
@@ -82,7 +82,7 @@ static int begin_round(struct run *run, const struct probe_message *begin)
     }
     probe_port_start_round(&run->port, round->number);
     struct probe_message ready = {.type = PROBE_READY, .numbers = {round->number}};
-    return talk_say(run->tcp, &ready, tcp_deadline(WORD_NS));
+    return probe_message_write(run->tcp, &ready, tcp_deadline(MESSAGE_NS));
 }
 
 static void end_round(struct run *run)
@@ -155,7 +155,7 @@ static int report_round(struct run *run)
     report_loss(round, &report);
     report_order(round, &report);
     end_round(run);
-    return talk_say(run->tcp, &report, tcp_deadline(WORD_NS));
+    return probe_message_write(run->tcp, &report, tcp_deadline(MESSAGE_NS));
 }
 
 static bool is_drained(const struct round *round, lh_time now)
@@ -163,7 +163,7 @@ static bool is_drained(const struct round *round, lh_time now)
     return round->draining && (received(round) >= round->sent || now >= round->drained_ns);
 }
 
-/* ---- packets and words ------------------------------------------------------------------------------- */
+/* ---- packets and messages ---------------------------------------------------------------------------- */
 
 /* Answers are never longer than what they answer, and go where it came from. */
 static void answer(struct run *run, const struct port_arrival *arrival, enum probe_packet_kind kind)
@@ -219,7 +219,7 @@ static int on_end(struct run *run, const struct probe_message *end)
     struct round *round = &run->round;
     if (round->number == 0 || end->numbers[PROBE_END_ROUND] != round->number || round->draining ||
         end->numbers[PROBE_END_SENT] > round->packets)
-        return lh_fail(LH_EPROTOCOL, "a round ended that had not begun");
+        return lh_fail(LH_EPROTOCOL, "unexpected end of a round");
     round->sent = (uint32_t)end->numbers[PROBE_END_SENT];
     round->drained_ns = tcp_now() + end->numbers[PROBE_END_DRAIN_NS];
     round->draining = true;
@@ -228,24 +228,24 @@ static int on_end(struct run *run, const struct probe_message *end)
 
 static int on_word(struct run *run)
 {
-    struct probe_message said;
-    char word;
-    ssize_t got = recv(run->tcp, &word, 1, MSG_PEEK | MSG_DONTWAIT);
+    struct probe_message message;
+    char byte;
+    ssize_t got = recv(run->tcp, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
     if (got < 0 && (errno == EAGAIN || errno == EINTR))
         return 0;
     run->ended = got <= 0;
     if (run->ended)
-        return run->round.number != 0 ? lh_fail(LH_EPEER, "the client left in the middle of a measurement")
+        return run->round.number != 0 ? lh_fail(LH_EPEER, "the client disconnected during a measurement")
                                       : 0;
     run->heard_ns = tcp_now();
-    int error = talk_hear(run->tcp, &said, tcp_deadline(WORD_NS));
+    int error = probe_message_read(run->tcp, &message, tcp_deadline(MESSAGE_NS));
     if (error != 0)
         return error;
-    if (said.type == PROBE_BEGIN)
-        return begin_round(run, &said);
-    if (said.type == PROBE_END)
-        return on_end(run, &said);
-    return lh_fail(LH_EPROTOCOL, "a client does not say messages of type %d", said.type);
+    if (message.type == PROBE_BEGIN)
+        return begin_round(run, &message);
+    if (message.type == PROBE_END)
+        return on_end(run, &message);
+    return lh_fail(LH_EPROTOCOL, "unexpected message type %d from the client", message.type);
 }
 
 /* ---- the run ----------------------------------------------------------------------------------------- */
@@ -253,16 +253,16 @@ static int on_word(struct run *run)
 static int check_time(const struct run *run, lh_time now)
 {
     if (now >= run->ends_ns)
-        return lh_fail(LH_ETIMEDOUT, "the probe took longer than it may");
+        return lh_fail(LH_ETIMEDOUT, "the probe exceeded its time limit");
     if (now >= run->heard_ns + SILENCE_NS)
-        return lh_fail(LH_ETIMEDOUT, "the client fell silent");
+        return lh_fail(LH_ETIMEDOUT, "no message from the client in time");
     return 0;
 }
 
 static int serve_until_end(struct run *run)
 {
     int error = 0;
-    while (error == 0 && !run->ended) { /* until the client hangs up, or its time is over */
+    while (error == 0 && !run->ended) { /* until the client closes, or its time is over */
         bool all = receive(run);
         lh_time now = tcp_now();
         error = check_time(run, now);
@@ -278,7 +278,7 @@ static int serve_until_end(struct run *run)
             lh_keep_earlier(&next_ns, run->round.drained_ns);
         /* While a round drains only packets matter, and that the client is there shows at the report. */
         if (probe_port_wait(&run->port, run->round.draining ? -1 : run->tcp, next_ns)) {
-            receive(run); /* what came before the word counts */
+            receive(run); /* what came before the message counts */
             error = on_word(run);
         }
     }
@@ -297,7 +297,7 @@ static int open_run(struct run *run, const struct probe_message *hello)
     if (error != 0)
         return error;
     struct probe_message welcome = {.type = PROBE_WELCOME, .numbers = {udp_port, run->token}};
-    return talk_say(run->tcp, &welcome, tcp_deadline(WORD_NS));
+    return probe_message_write(run->tcp, &welcome, tcp_deadline(MESSAGE_NS));
 }
 
 static void refuse(int tcp)
@@ -307,7 +307,7 @@ static void refuse(int tcp)
     size_t bytes = 0;
     for (; why[bytes] != '\0' && bytes < PROBE_TEXT_MAX; bytes++)
         refusal.text[bytes] = why[bytes];
-    talk_say(tcp, &refusal, tcp_deadline(WORD_NS));
+    probe_message_write(tcp, &refusal, tcp_deadline(MESSAGE_NS));
 }
 
 int probe_serve(int tcp_fd, const struct probe_message *hello)

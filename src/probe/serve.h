@@ -8,8 +8,8 @@
 
 #include "probe/message.h"
 
-/* From its HELLO to its end. 0 when it hung up between two rounds; -LH_EPROTOCOL, -LH_EPEER (in the middle of
- * a round), -LH_ETIMEDOUT, or what went wrong here, which the client is told. */
+/* From its HELLO to its end. 0 when it closed between two rounds; -LH_EPROTOCOL, -LH_EPEER (in the middle of
+ * a round), -LH_ETIMEDOUT, or an error of this side, which the client gets as a REFUSE. */
 int probe_serve(int tcp_fd, const struct probe_message *hello);
 
 #endif

@@ -1,7 +1,7 @@
 /*
- * server.c - listens, hears the first words of several clients side by side, and serves one at a time.
+ * server.c - listens, reads the HELLO of several clients side by side, and serves one at a time.
  *
- * Timers: patience, HELLO_PATIENCE_NS from a client's arrival to its whole HELLO.
+ * Timers: HELLO_TIMEOUT_NS from a client's arrival to its whole HELLO.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -21,16 +21,16 @@
 #include "launch/tcp.h"
 #include "probe/serve.h"
 
-/* That have not said HELLO yet; the one that waited longest goes first. */
-#define CLIENTS_MAX       16u
-#define HELLO_PATIENCE_NS (5 * LH_NS_PER_S)
-#define NO_DESCRIPTOR_NS  (10 * LH_NS_PER_MS)
+/* Without a HELLO yet; the one that waited longest goes first. */
+#define CLIENTS_MAX      16u
+#define HELLO_TIMEOUT_NS (5 * LH_NS_PER_S)
+#define NO_DESCRIPTOR_NS (10 * LH_NS_PER_MS)
 
 struct client {
     int fd;
     lh_time deadline;
     size_t have;
-    uint8_t words[PROBE_MESSAGE_BYTES_MAX];
+    uint8_t bytes[PROBE_MESSAGE_BYTES_MAX];
 };
 
 struct lh_probe_server {
@@ -80,7 +80,7 @@ static int take_out(struct lh_probe_server *server, uint32_t index)
 {
     int fd = server->clients[index].fd;
     if (tcp_peer_name(fd, server->peer, sizeof server->peer) != 0)
-        snprintf(server->peer, sizeof server->peer, "somebody");
+        snprintf(server->peer, sizeof server->peer, "unknown client");
     server->client_count--;
     memmove(&server->clients[index], &server->clients[index + 1],
             (server->client_count - index) * sizeof server->clients[0]);
@@ -101,7 +101,7 @@ static void let_in(struct lh_probe_server *server)
     struct client *client = &server->clients[server->client_count++];
     client->fd = fd;
     client->have = 0;
-    client->deadline = tcp_deadline(HELLO_PATIENCE_NS);
+    client->deadline = tcp_deadline(HELLO_TIMEOUT_NS);
 }
 
 /* 1: its HELLO is whole; 0: more is to come; or why it is no client. */
@@ -110,23 +110,23 @@ static int listen_to(struct client *client, struct probe_message *hello)
     size_t whole = PROBE_MESSAGE_HEADER_BYTES;
     for (;;) { /* header, then the rest */
         if (client->have >= PROBE_MESSAGE_HEADER_BYTES) {
-            int error = probe_message_header(client->words, &whole);
+            int error = probe_message_header(client->bytes, &whole);
             if (error != 0)
                 return error;
         }
         if (client->have >= PROBE_MESSAGE_HEADER_BYTES && client->have == whole)
             break;
-        ssize_t got = recv(client->fd, client->words + client->have, whole - client->have, MSG_DONTWAIT);
+        ssize_t got = recv(client->fd, client->bytes + client->have, whole - client->have, MSG_DONTWAIT);
         if (got < 0 && (errno == EAGAIN || errno == EINTR))
-            return tcp_now() < client->deadline ? 0 : lh_fail(LH_ETIMEDOUT, "it said nothing");
+            return tcp_now() < client->deadline ? 0 : lh_fail(LH_ETIMEDOUT, "no greeting in time");
         if (got <= 0)
-            return lh_fail(LH_EPEER, "it left without a word");
+            return lh_fail(LH_EPEER, "disconnected without a greeting");
         client->have += (size_t)got;
     }
-    int error = probe_message_decode(client->words, whole, hello);
+    int error = probe_message_decode(client->bytes, whole, hello);
     if (error != 0)
         return error;
-    return hello->type == PROBE_HELLO ? 1 : lh_fail(LH_EPROTOCOL, "its first word is no greeting");
+    return hello->type == PROBE_HELLO ? 1 : lh_fail(LH_EPROTOCOL, "invalid greeting");
 }
 
 /* True: *result is what became of a client. */
@@ -134,11 +134,11 @@ static bool serve_one(struct lh_probe_server *server, int *result)
 {
     for (uint32_t i = 0; i < server->client_count; i++) {
         struct probe_message hello;
-        int heard = listen_to(&server->clients[i], &hello);
-        if (heard == 0)
+        int outcome = listen_to(&server->clients[i], &hello);
+        if (outcome == 0)
             continue;
         int fd = take_out(server, i);
-        *result = heard < 0 ? heard : probe_serve(fd, &hello);
+        *result = outcome < 0 ? outcome : probe_serve(fd, &hello);
         close(fd);
         return true;
     }
@@ -167,11 +167,11 @@ int lh_probe_serve(struct lh_probe_server *server, lh_time timeout_ns)
 {
     lh_time deadline = tcp_deadline(timeout_ns);
     int result;
-    for (;;) { /* until somebody was served, or the deadline passes */
+    for (;;) { /* until a client was served, or the deadline passes */
         if (serve_one(server, &result))
             return result == -LH_ETIMEDOUT ? -LH_EPEER : result;
         if (tcp_now() >= deadline)
-            return lh_fail(LH_ETIMEDOUT, "nobody connected in time");
+            return lh_fail(LH_ETIMEDOUT, "no client connected in time");
         int error = wait_for_word(server, deadline);
         if (error != 0)
             return error;

@@ -7,8 +7,8 @@
 
 #include "base/bitmap.h"
 
-/* Repeats back off to at most this many overdue times, so that a receive which waits for a slow application
- * costs little. */
+/* Retransmissions back off to at most this many overdue times, so that a receive which waits for a slow
+ * application costs little. */
 #define REPEAT_BACKOFF_MAX 6u /* 2^6 */
 /* A round trip that a peer made up must not overflow a sum (nine years; clocks start near zero). */
 #define SPAN_MAX_NS ((lh_time)1 << 58 >> REPEAT_BACKOFF_MAX)
@@ -27,17 +27,17 @@ void cts_announcer_init(struct cts_announcer *announcer, struct control_cts *rin
 
 bool cts_announce(struct cts_announcer *announcer, struct control_cts *entry)
 {
-    if (announcer->next - announcer->heard == announcer->size)
+    if (announcer->next - announcer->acked == announcer->size)
         return false;
     entry->sequence = announcer->next++;
     announcer->ring[entry->sequence & (announcer->size - 1)] = *entry;
     return true;
 }
 
-/* The first waits are all as long: a repeat is lost like any other packet, and that is no reason yet to wait
- * longer than a round trip. Later ones are twice as long as the one before. What was waited counts, and not
- * how often: before a round trip was measured repeats are a millisecond apart, and as many doublings of what
- * was measured then could be minutes. */
+/* The first waits are all as long: a retransmission may be lost, too, and that is no reason yet to wait
+ * longer than a round trip. Later ones are twice as long as the one before. What was waited counts, and
+ * not how often: before a round trip was measured retransmissions are a millisecond apart, and as many
+ * doublings of what was measured then could be minutes. */
 static lh_time next_wait(struct cts_announcer *announcer, lh_time overdue_ns)
 {
     lh_time least = overdue_ns ? overdue_ns : CTS_FIRST_REPEAT_NS;
@@ -52,11 +52,11 @@ static lh_time next_wait(struct cts_announcer *announcer, lh_time overdue_ns)
     return announcer->waited_ns;
 }
 
-bool cts_on_heard(struct cts_announcer *announcer, uint32_t next, lh_time now, lh_time overdue_ns)
+bool cts_on_ack(struct cts_announcer *announcer, uint32_t next, lh_time now, lh_time overdue_ns)
 {
-    if (!before(announcer->heard, next) || before(announcer->announced, next))
+    if (!before(announcer->acked, next) || before(announcer->announced, next))
         return false;
-    announcer->heard = next;
+    announcer->acked = next;
     announcer->waits = 0;
     announcer->waited_ns = 0;
     announcer->repeat_at =
@@ -79,9 +79,9 @@ uint32_t cts_collect(struct cts_announcer *announcer, lh_time now, lh_time overd
     }
     if (now < announcer->repeat_at)
         return 0;
-    /* Only the oldest: when the first of a lost batch is heard of, the answer shows what else is missing,
-     * and the next repeat begins there. */
-    for (uint32_t s = announcer->heard; count < room && s != announcer->announced; s++)
+    /* Only the oldest: when the first of a lost batch is acknowledged, the acknowledgement shows what else
+     * is missing, and the next retransmission begins there. */
+    for (uint32_t s = announcer->acked; count < room && s != announcer->announced; s++)
         out[count++] = announcer->ring[s & (announcer->size - 1)];
     *repeated = count;
     announcer->repeat_at = now + next_wait(announcer, overdue_ns);
@@ -92,7 +92,7 @@ uint32_t cts_collect(struct cts_announcer *announcer, lh_time now, lh_time overd
 void cts_on_refused(struct cts_announcer *announcer, uint32_t count, uint32_t repeated, lh_time now)
 {
     assert(repeated == 0 || repeated == count);
-    assert(count <= announcer->announced - announcer->heard);
+    assert(count <= announcer->announced - announcer->acked);
     if (repeated) {
         if (announcer->waits == 0 || announcer->waits > CTS_PATIENT_WAITS)
             announcer->waited_ns /= 2;
@@ -101,7 +101,7 @@ void cts_on_refused(struct cts_announcer *announcer, uint32_t count, uint32_t re
         return;
     }
     announcer->announced -= count;
-    if (announcer->announced == announcer->heard) {
+    if (announcer->announced == announcer->acked) {
         announcer->waits = 0;
         announcer->waited_ns = 0;
         announcer->repeat_at = LH_TIME_NEVER;
@@ -128,9 +128,9 @@ void cts_queue_add(struct cts_queue *queue, const struct control_cts *entry)
     queue->ring[place] = *entry;
     lh_bitmap_set(queue->present, place);
     /* Bounded by the window. */
-    while (queue->heard - queue->next_use < queue->size &&
-           lh_bitmap_get(queue->present, queue->heard & (queue->size - 1)))
-        queue->heard++;
+    while (queue->received - queue->next_use < queue->size &&
+           lh_bitmap_get(queue->present, queue->received & (queue->size - 1)))
+        queue->received++;
 }
 
 const struct control_cts *cts_queue_peek(const struct cts_queue *queue)
@@ -144,5 +144,5 @@ void cts_queue_pop(struct cts_queue *queue)
     assert(cts_queue_peek(queue));
     lh_bitmap_clear(queue->present, queue->next_use & (queue->size - 1));
     queue->next_use++;
-    assert(!before(queue->heard, queue->next_use));
+    assert(!before(queue->received, queue->next_use));
 }

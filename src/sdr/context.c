@@ -1,175 +1,7 @@
-/*
- * SPDX-License-Identifier: BSD-3-Clause
- */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "sdr/context.h"
 
-#include <assert.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
 #include "base/error.h"
-#include "fabric/link.h"
-#include "sdr/driver.h"
-#include "sdr/notice.h"
-#include "sdr/qp.h"
-
-static int check_attr(const struct lh_context_attr *attr)
-{
-    if (attr->channels == 0 || attr->channels > QP_INFO_CHANNELS_MAX)
-        return lh_fail(LH_EINVAL, "channels %u: use 1 to %u", attr->channels, QP_INFO_CHANNELS_MAX);
-    if (attr->workers > attr->channels && attr->workers != LH_SDR_NO_WORKERS)
-        return lh_fail(LH_EINVAL, "workers %u: use at most one a channel (channels %u)", attr->workers,
-                       attr->channels);
-    long cpus = sysconf(_SC_NPROCESSORS_CONF);
-    for (uint32_t i = 0; attr->worker_cpus && attr->workers != LH_SDR_NO_WORKERS && i < attr->workers; i++)
-        if (attr->worker_cpus[i] < -1 || attr->worker_cpus[i] >= cpus)
-            return lh_fail(LH_EINVAL, "worker CPU %d: use 0 to %ld, or -1 for any", attr->worker_cpus[i],
-                           cpus - 1);
-    return 0;
-}
-
-static int open_fabric(const char *device, const struct lh_context_attr *attr, struct fabric **fabric)
-{
-    struct fabric *inner;
-    int error = fabric_open(device, attr->receive_buffer_bytes, &inner);
-    if (error)
-        return error;
-    *fabric = inner;
-    if (lh_link_is_none(&attr->link))
-        return 0;
-    error = fabric_link_open(inner, &attr->link, fabric);
-    if (error)
-        inner->ops->close(inner);
-    return error;
-}
-
-static void stop_workers(struct sdr_context *context)
-{
-    for (uint32_t i = 0; i < context->worker_count; i++)
-        worker_stop(&context->workers[i]);
-}
-
-static int start_workers(struct sdr_context *context, const int *cpus)
-{
-    for (uint32_t i = 0; i < context->worker_count; i++) {
-        int error = worker_start(&context->workers[i], context, i, cpus ? cpus[i] : -1);
-        if (error) {
-            stop_workers(context);
-            return error;
-        }
-    }
-    return 0;
-}
-
-static void free_context(struct sdr_context *context)
-{
-    for (uint32_t i = 0; context->workers && i < (context->worker_count ? context->worker_count : 1); i++)
-        gate_destroy(&context->workers[i].gate);
-    pthread_mutex_destroy(&context->lock);
-    pthread_mutex_destroy(&context->memory_lock);
-    free(context->workers);
-    free(context->qps);
-    free(context);
-}
-
-static struct sdr_context *allocate_context(const struct lh_context_attr *attr, uint32_t qps_max)
-{
-    struct sdr_context *context = calloc(1, sizeof *context);
-    if (!context)
-        return NULL;
-    context->channels = attr->channels;
-    context->worker_count = attr->workers == LH_SDR_NO_WORKERS ? 0 : attr->workers;
-    uint32_t gates = context->worker_count ? context->worker_count : 1;
-    pthread_mutex_init(&context->lock, NULL);
-    pthread_mutex_init(&context->memory_lock, NULL);
-    context->qps_max = qps_max;
-    context->qps = calloc(context->qps_max, sizeof(struct sdr_qp *));
-    context->workers = calloc(gates, sizeof *context->workers);
-    for (uint32_t i = 0; context->workers && i < gates; i++) {
-        gate_init(&context->workers[i].gate);
-        context->workers[i].wake_fd = -1;
-    }
-    if (context->qps && context->workers)
-        return context;
-    free_context(context);
-    return NULL;
-}
-
-static int create_context(const char *device, const struct lh_context_attr *wanted, uint32_t log_max_qps,
-                          struct sdr_context **out)
-{
-    struct lh_context_attr attr = wanted ? *wanted : (struct lh_context_attr){0};
-    attr.channels = attr.channels ? attr.channels : 1;
-    attr.workers = attr.workers ? attr.workers : 1;
-    int error = check_attr(&attr);
-    if (error)
-        return error;
-    if (log_max_qps > CONTEXT_QPS_LOG_MAX)
-        return lh_fail(LH_EINVAL, "log2 of QPs %u: use at most %u", log_max_qps, CONTEXT_QPS_LOG_MAX);
-    if (!device)
-        return lh_fail(LH_EINVAL, "no device: name one, such as udp:[::1]");
-    struct sdr_context *context =
-        allocate_context(&attr, 1u << (log_max_qps ? log_max_qps : CONTEXT_QPS_LOG));
-    if (!context)
-        return lh_fail(LH_ENOMEM, "no memory for a context");
-    error = open_fabric(device, &attr, &context->fabric);
-    if (error)
-        goto free_memory;
-    error = start_workers(context, attr.worker_cpus);
-    if (error)
-        goto close_fabric;
-    *out = context;
-    return 0;
-close_fabric:
-    context->fabric->ops->close(context->fabric);
-free_memory:
-    free_context(context);
-    return error;
-}
-
-int lh_sdr_context_create(const char *device, const struct lh_context_attr *attr,
-                          struct sdr_context **context)
-{
-    int error = create_context(device, attr, 0, context);
-    if (!error)
-        atomic_store(&(*context)->notices, (uint32_t)NOTICE_ALL);
-    return error;
-}
-
-struct sdr_context *sdr_context_create(const char *dev_name, struct sdr_dev_attr *dev_attr)
-{
-    struct lh_context_attr attr = {0};
-    if (dev_attr && dev_attr->num_channels) {
-        /* The SDK wants a worker a channel; more workers than CPUs would only take turns. */
-        long cpus = sysconf(_SC_NPROCESSORS_ONLN);
-        attr.channels = dev_attr->num_channels;
-        attr.workers = cpus > 0 && (uint32_t)cpus < attr.channels ? (uint32_t)cpus : attr.channels;
-    }
-    struct sdr_context *context;
-    return create_context(dev_name, &attr, dev_attr ? dev_attr->log_max_qps : 0, &context) ? NULL : context;
-}
-
-int sdr_context_destroy(struct sdr_context *context)
-{
-    if (!context)
-        return SDR_SUCCESS;
-    pthread_mutex_lock(&context->lock);
-    uint32_t qps = context->qp_count;
-    pthread_mutex_unlock(&context->lock);
-    pthread_mutex_lock(&context->memory_lock);
-    bool has_memory = context->memory != NULL;
-    pthread_mutex_unlock(&context->memory_lock);
-    if (qps > 0 || has_memory) {
-        lh_fail(LH_ESTATE, "context still has %u QPs%s: destroy them first", qps,
-                has_memory ? " and registered memory" : "");
-        return SDR_ERROR;
-    }
-    stop_workers(context);
-    context->fabric->ops->close(context->fabric);
-    free_context(context);
-    return SDR_SUCCESS;
-}
 
 static void gates_enter(struct sdr_context *context)
 {
@@ -188,7 +20,7 @@ int context_add_qp(struct sdr_context *context, struct sdr_qp *qp)
     int error = 0;
     pthread_mutex_lock(&context->lock);
     if (context->qp_count == context->qps_max) {
-        error = lh_fail(LH_ERANGE, "context has %u QPs already: that is the most", context->qps_max);
+        error = lh_fail(LH_ERANGE, "context: limit of %u QPs reached", context->qps_max);
     } else {
         gates_enter(context);
         context->qps[context->qp_count++] = qp;
@@ -215,43 +47,13 @@ void context_remove_qp(struct sdr_context *context, struct sdr_qp *qp)
 
 void context_wake_workers(struct sdr_context *context)
 {
-    uint32_t hands = context->worker_count ? context->worker_count : 1; /* who calls by himself is one */
-    for (uint32_t i = 0; i < hands; i++)
-        worker_wake(&context->workers[i]);
+    for (uint32_t i = 0; i < (context->worker_count ? context->worker_count : 1); i++)
+        waker_wake(&context->workers[i].waker);
 }
 
 const char *lh_sdr_warning(struct sdr_context *context)
 {
     return fabric_warning(context->fabric);
-}
-
-/* Channels have their turn before the driver: what it puts into their queues goes in the next round, which
- * is due at once. A worker does the same (worker.c). */
-static bool round_of_caller(struct sdr_context *context, uint32_t index, uint32_t count, lh_time *next)
-{
-    struct worker *caller = &context->workers[0];
-    atomic_exchange(&caller->kicked, false);
-    bool moved = worker_round(context, index, count, next);
-    return moved || atomic_load(&caller->kicked);
-}
-
-int lh_sdr_progress(struct sdr_context *context, lh_time *next_ns)
-{
-    if (context->worker_count)
-        return lh_fail(LH_ESTATE, "context has %u workers, which make progress by themselves",
-                       context->worker_count);
-    lh_time next;
-    bool moved = round_of_caller(context, 0, 1, &next);
-    if (next_ns)
-        *next_ns = moved ? 0 : next;
-    return 0;
-}
-
-void sdr_context_round(struct sdr_context *context, uint32_t index, uint32_t count, bool *moved,
-                       lh_time *next_ns)
-{
-    assert(context->worker_count == 0 && index < count);
-    *moved = round_of_caller(context, index, count, next_ns);
 }
 
 lh_time lh_sdr_now(struct sdr_context *context)

@@ -33,7 +33,7 @@ struct sdr_context {
     struct sdr_mr *memory; /* list of what is registered; under memory_lock */
     uint32_t memory_keys;  /* the newest key that was given out */
     pthread_mutex_t memory_lock;
-    _Atomic uint32_t notices; /* bits of enum notice: not to be printed (any more) */
+    _Atomic uint32_t warned; /* bits of enum sdk_warning: not to be printed (any more) */
     uint32_t channels;
     uint32_t worker_count; /* 0: the caller makes progress */
     struct worker
@@ -45,7 +45,5 @@ int context_add_qp(struct sdr_context *context, struct sdr_qp *qp);
 void context_remove_qp(struct sdr_context *context, struct sdr_qp *qp);
 /* Ends the sleep of every worker. */
 void context_wake_workers(struct sdr_context *context);
-/* Whether a registered range with this key covers the bytes. An empty range always is covered. */
-bool context_memory_covers(struct sdr_context *context, uint32_t lkey, uint64_t address, uint64_t bytes);
 
 #endif

@@ -1,5 +1,10 @@
 /*
- * driver.h - lets the layer above run its protocol step on the QP's control worker.
+ * driver.h - what the layer above needs besides the public calls.
+ *
+ * The control worker's thread belongs to the context, and runs the protocol step of the layer above between
+ * receiving control messages and sending them: so an answer leaves in the round in which its question came.
+ * That is why the step is handed down as a function. Polling from a thread of its own would cost two
+ * wake-ups an exchange. Each call here goes downwards.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -9,36 +14,34 @@
 #include <longhaul/sdr_ext.h>
 
 /* Called in each round of the control worker (or of lh_sdr_progress), with no SDR lock held; may call the
- * SDK, but not create or destroy a QP. Must be cheap when nothing happened. Returns when it wants to be
- * called again at the latest. */
+ * SDK, but not create or destroy a QP. Must be cheap when nothing happened. Returns when it must be called
+ * again at the latest. */
 typedef lh_time sdr_driver_step(void *context, lh_time now);
 
-/* One round of worker `index` of `count`, for a context without workers: so a simulation takes the turns
- * of several workers in any order. *moved: whether anything did; *next_ns: when to call again at the
- * latest. */
+/* One round of worker `index` of `count`, for a context without workers: so a simulation runs the rounds of
+ * several workers in any order. *moved: whether anything did; *next_ns: when to call again at the latest. */
 void sdr_context_round(struct sdr_context *context, uint32_t index, uint32_t count, bool *moved,
                        lh_time *next_ns);
 
 /* lh_sdr_recv_post() of a receive whose message may be shorter than its buffer: until lh_sdr_recv_truncate()
- * says how long it is, packets are placed after they were validated only, so that not a byte behind the
- * message changes. */
+ * sets its length, packets are placed only after validation, so that no byte behind the message changes. */
 int sdr_recv_post_unsized(struct sdr_qp *qp, struct sdr_recv_wr *wr,
                           const uint8_t upper[LH_CTS_UPPER_BYTES], struct sdr_recv_handle **handle);
 
-/* step NULL takes the driver away, and returns only when no step runs any more (not from within a step). */
+/* step NULL removes the driver, and returns only when no step runs any more (not from within a step). */
 int sdr_qp_driver_set(struct sdr_qp *qp, sdr_driver_step *step, void *context);
 /* Wakes the control worker when it sleeps; from any thread, cheap when it does not sleep. */
 void sdr_qp_driver_kick(struct sdr_qp *qp);
 /* Longest silence before the peer is pinged; default 1 s. At least 1 ns. */
-void sdr_qp_keepalive_set(struct sdr_qp *qp, lh_time span_ns);
-/* rx_bytes of lh_sdr_stats(). Cheap, without a lock. */
+void sdr_qp_keepalive_set(struct sdr_qp *qp, lh_time interval_ns);
+/* Counters of lh_sdr_stats(), without its cost: no lock, no system call. */
 uint64_t sdr_qp_rx_bytes(const struct sdr_qp *qp);
-/* Each packet that had reached this host before this moment is in the bitmaps: control messages come
- * another way, and may overtake data that still waits in a socket. 0: not known yet. Cheap, without a lock.
- */
+uint64_t sdr_qp_rx_packets(const struct sdr_qp *qp);
+/* Each packet that had reached this host before this moment is in the bitmaps: control messages use another
+ * socket, and may arrive before data that still waits in its own. 0: not known yet. Cheap, without a lock. */
 lh_time sdr_qp_caught_up(struct sdr_qp *qp);
-/* Wakes the workers that have not looked at their channels since that moment: asleep they look nowhere, and
- * sdr_qp_caught_up() stands still. */
+/* Wakes the workers that have not polled their channels since that moment: while they sleep,
+ * sdr_qp_caught_up() does not advance. */
 void sdr_qp_catch_up(struct sdr_qp *qp, lh_time since);
 
 #endif

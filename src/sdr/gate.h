@@ -1,5 +1,5 @@
 /*
- * gate.h - a lock that somebody takes again and again, and that others get in between.
+ * gate.h - a lock that one thread takes in a loop, and that others get in between.
  *
  * A channel's worker holds its gate for each of its rounds; callers want in between two rounds. With a QP's
  * lock it is the other way round: programs spin in calls, and the control worker wants in. A plain mutex

@@ -136,7 +136,7 @@ int sdr_mr_rkey_get(struct sdr_mr *mr, uint32_t *rkey)
     return SDR_SUCCESS;
 }
 
-bool context_memory_covers(struct sdr_context *context, uint32_t lkey, uint64_t address, uint64_t bytes)
+bool memory_covers(struct sdr_context *context, uint32_t lkey, uint64_t address, uint64_t bytes)
 {
     if (bytes == 0)
         return true;

@@ -1,5 +1,5 @@
 /*
- * message_extent.h - where a message ends, as far as its packets and its sender have said.
+ * message_extent.h - where a message ends, as far as its packets and its sender have shown.
  *
  * Pure. A message is full packets up to its end, where a shorter one may stand. So one short packet fixes
  * the end, and the length that its sender announces does, too; from then on whatever contradicts that end is

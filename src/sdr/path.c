@@ -51,7 +51,7 @@ static void take_echo(struct path *path, const struct control_header *header, lh
         lh_rtt_on_sample(&path->rtt, age_ns - header->echo_delay_ns);
 }
 
-/* A peer that speaks needs no ping for a while. */
+/* A peer that sends needs no ping for a while. */
 static void postpone_ping(struct path *path, lh_time now)
 {
     lh_time quiet = PING_QUIET_OVERDUES * lh_rtt_overdue_ns(&path->rtt);
@@ -61,13 +61,13 @@ static void postpone_ping(struct path *path, lh_time now)
     path->ping_at = now + path->ping_span;
 }
 
-void path_on_heard(struct path *path, const struct control_header *header, lh_time now)
+void path_on_control(struct path *path, const struct control_header *header, lh_time now)
 {
     if (header->sent_ns > path->newest_ns) {
         path->newest_ns = header->sent_ns;
-        path->newest_heard_ns = now;
+        path->newest_received_ns = now;
     }
-    path->last_heard_ns = now;
+    path->last_received_ns = now;
     take_echo(path, header, now);
     /* A pong answers our ping: it must not restart the span, or two idle peers would ping for ever at full
      * pace. */
@@ -77,7 +77,7 @@ void path_on_heard(struct path *path, const struct control_header *header, lh_ti
 
 void path_on_traffic(struct path *path, lh_time now)
 {
-    path->last_heard_ns = now;
+    path->last_received_ns = now;
 }
 
 void path_stamp(struct path *path, lh_time now, struct control_header *header)
@@ -88,7 +88,7 @@ void path_stamp(struct path *path, lh_time now, struct control_header *header)
     header->echo_ns = path->newest_ns;
     header->echo_delay_ns = 0;
     if (path->newest_ns) {
-        lh_time delay = now - path->newest_heard_ns;
+        lh_time delay = now - path->newest_received_ns;
         header->echo_delay_ns = delay < UINT32_MAX ? (uint32_t)delay : UINT32_MAX;
     }
 }

@@ -1,11 +1,13 @@
 /*
- * qp.h - a queue pair from the inside: what its files share.
+ * qp.h - a queue pair from the inside: what its files share. Each calls only those above it.
  *
- *   qp.c          create, connect, destroy
+ *   qp.c          its state: failure, gates, wake-ups, statistics
  *   qp_recv.c     posting, reading and completing receives
  *   qp_send.c     one-shot and streaming sends
+ *   qp_connect.c  QP information, connection to the peer
  *   qp_control.c  control messages, clear-to-send, ping
- *   qp_round.c    what a worker does in one round
+ *   qp_round.c    one channel's arrivals and packets to inject
+ *   qp_create.c   creation and end
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -91,21 +93,21 @@ struct sdr_qp {
     uint64_t receive_buffer_bytes; /* what may wait in this side's sockets; 0: no limit */
     struct cts_announcer announcer;
     struct cts_queue cts;
-    _Atomic bool cts_waiting; /* the next send has its clear-to-send: asked without the lock */
+    _Atomic bool cts_waiting; /* the next send has its clear-to-send: read without the lock */
     struct sdr_send_handle *sends;
     uint32_t send_count;
     uint32_t send_next; /* where the search for a free send begins: they are freed about in order */
     struct path path;
-    _Atomic bool proven; /* the peer is where its blob says (path.h): asked without the lock */
+    _Atomic bool proven; /* the peer is at the address of its blob (path.h): read without the lock */
     struct qp_upper_queue outbox;
     struct qp_upper_queue inbox;
     bool pong_wanted;
-    bool heard_wanted; /* a clear-to-send came: tell how far we heard */
-    bool cts_refused;  /* clear-to-sends are due that the fabric did not take */
-    bool gone;         /* CLOSE was asked for: nothing else is said any more */
-    uint32_t goodbye;  /* times that CLOSE is still to be sent */
-    uint32_t goodbye_reason;
-    uint64_t packets_noted; /* rx_packets when the path was last told of traffic */
+    bool cts_ack_wanted;   /* a clear-to-send came: acknowledge */
+    bool cts_refused;      /* clear-to-sends are due that the fabric did not take */
+    bool closing;          /* nothing but CLOSE is sent any more */
+    uint32_t close_copies; /* still to be sent */
+    uint32_t close_reason;
+    uint64_t packets_noted; /* rx_packets at the last path_on_traffic() */
 
     pthread_mutex_t driver_lock; /* held while a step runs */
     sdr_driver_step *driver;
@@ -114,7 +116,7 @@ struct sdr_qp {
 
     pthread_mutex_t pacer_lock;
     struct pacer pacer;
-    char device_words
+    char device_reason
         [192]; /* why the fabric failed; written under that lock, once, before `error` says so */
     struct send_shape send_shape;
     _Atomic uint64_t queued_bytes;
@@ -133,6 +135,8 @@ static inline void qp_unlock(struct sdr_qp *qp)
     gate_leave(&qp->lock);
 }
 
+/* Wakes the worker of a channel, or of FABRIC_CONTROL: what a fabric calls, with the QP as its context. */
+void qp_wake_channel(void *qp, uint32_t channel);
 /* All gates of the QP, in ascending order. */
 void qp_gates_enter(struct sdr_qp *qp);
 void qp_gates_leave(struct sdr_qp *qp);
@@ -147,6 +151,9 @@ void qp_fail(struct sdr_qp *qp, int error);
 /* -LH_ESTATE or the reason it failed when it cannot be used for traffic. */
 int qp_usable(struct sdr_qp *qp);
 
+/* After the queue of clear-to-sends changed, under the lock. */
+void qp_note_cts(struct sdr_qp *qp);
+
 /* What of a QP uses memory of one key: receives that are not completed, and ranges of sends whose payload may
  * still be read. */
 struct qp_memory_use {
@@ -155,15 +162,5 @@ struct qp_memory_use {
 };
 /* Takes the QP's lock and the gates of its channels. */
 struct qp_memory_use qp_memory_use(struct sdr_qp *qp, uint32_t lkey);
-
-/* qp_control.c. Both are called by the control worker. qp_control_round returns whether anything moved. */
-bool qp_control_round(struct sdr_qp *qp, lh_time now, lh_time *next);
-/* After the queue of clear-to-sends changed, under the lock. */
-void qp_note_cts(struct sdr_qp *qp);
-/* Sends a goodbye that waits, before the QP goes. */
-void qp_goodbye_flush(struct sdr_qp *qp);
-
-/* qp_round.c: one channel's arrivals and packets to inject. */
-bool qp_channel_round(struct sdr_qp *qp, uint32_t channel, lh_time now, lh_time *next);
 
 #endif

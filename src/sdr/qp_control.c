@@ -1,20 +1,19 @@
 /*
- * The control half of a QP: what is heard from the peer, and what is told to it. Runs on the control
- * worker.
+ * The control half of a QP: messages from the peer, and messages to it. Runs on the control worker.
  *
- * Timers: ping and its span (path.h), repetition of clear-to-send (clear_to_send.h).
+ * Timers: ping and its interval (path.h), retransmission of clear-to-send (clear_to_send.h).
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include <assert.h>
+#include "sdr/qp_control.h"
+
 #include <string.h>
 
-#include "base/error.h"
 #include "base/earlier.h"
+#include "base/error.h"
 #include "sdr/context.h"
-#include "sdr/qp.h"
 
-#define GOODBYES 3u /* a goodbye may be lost; none is answered */
+#define CLOSE_COPIES 3u /* a CLOSE may be lost; none is acknowledged */
 
 /* ---- the layer above's messages ---- */
 
@@ -63,12 +62,7 @@ int lh_sdr_message_recv(struct sdr_qp *qp, void *buffer, size_t *bytes)
     return message ? 0 : -LH_EAGAIN;
 }
 
-/* ---- what is heard ---- */
-
-void qp_note_cts(struct sdr_qp *qp)
-{
-    atomic_store_explicit(&qp->cts_waiting, cts_queue_peek(&qp->cts) != NULL, memory_order_release);
-}
+/* ---- arrivals ---- */
 
 /* False when an entry cannot be: nothing of the message is used then. */
 static bool on_cts(struct sdr_qp *qp, const struct control_message *message)
@@ -82,7 +76,7 @@ static bool on_cts(struct sdr_qp *qp, const struct control_message *message)
     for (uint32_t i = 0; i < message->body.cts.count; i++)
         cts_queue_add(&qp->cts, &message->body.cts.entries[i]);
     qp_note_cts(qp);
-    qp->heard_wanted = true;
+    qp->cts_ack_wanted = true;
     return true;
 }
 
@@ -109,7 +103,7 @@ static bool on_message(struct sdr_qp *qp, const struct control_message *message,
     case CONTROL_CTS:
         return on_cts(qp, message);
     case CONTROL_CTS_HEARD:
-        cts_on_heard(&qp->announcer, message->body.cts_heard_next, now, lh_rtt_overdue_ns(&qp->path.rtt));
+        cts_on_ack(&qp->announcer, message->body.cts_heard_next, now, lh_rtt_overdue_ns(&qp->path.rtt));
         return true;
     case CONTROL_UPPER:
         return on_upper(qp, message);
@@ -144,10 +138,10 @@ static void on_datagram(struct sdr_qp *qp, const struct fabric_control_arrival *
         fabric_count(&qp->stats, bad_control, 1);
         return;
     }
-    /* A peer that still speaks has not heard the goodbye, and would take any answer for a sign of life. */
-    if (qp->gone && qp->goodbye == 0 && message.header.type != CONTROL_CLOSE)
-        qp->goodbye = 1;
-    path_on_heard(&qp->path, &message.header, now);
+    /* A peer that still sends has not received the CLOSE, and would take any answer for a sign of life. */
+    if (qp->closing && qp->close_copies == 0 && message.header.type != CONTROL_CLOSE)
+        qp->close_copies = 1;
+    path_on_control(&qp->path, &message.header, now);
     note_proof(qp);
     fabric_count(&qp->stats, rx_control, 1);
 }
@@ -158,7 +152,7 @@ static lh_time fresh_now(struct sdr_qp *qp)
     return qp->endpoint->fabric->ops->now(qp->endpoint->fabric);
 }
 
-static bool hear(struct sdr_qp *qp)
+static bool receive_control(struct sdr_qp *qp)
 {
     struct fabric_control_arrival arrivals[QP_CONTROL_BATCH];
     int count = qp->endpoint->fabric->ops->control_poll(qp->endpoint, arrivals, QP_CONTROL_BATCH);
@@ -170,10 +164,10 @@ static bool hear(struct sdr_qp *qp)
     return count > 0;
 }
 
-/* ---- what is told ---- */
+/* ---- sending ---- */
 
 /* False when the fabric takes no more for now: the message may be made again later. */
-static bool tell(struct sdr_qp *qp, struct control_message *message)
+static bool send_control(struct sdr_qp *qp, struct control_message *message)
 {
     uint8_t bytes[CONTROL_MESSAGE_MAX];
     message->header.token = qp->peer.token;
@@ -188,17 +182,17 @@ static bool tell(struct sdr_qp *qp, struct control_message *message)
     return true;
 }
 
-static bool tell_simple(struct sdr_qp *qp, enum control_type type)
+static bool send_simple(struct sdr_qp *qp, enum control_type type)
 {
     struct control_message message = {.header.type = type};
     if (type == CONTROL_CTS_HEARD)
-        message.body.cts_heard_next = qp->cts.heard;
+        message.body.cts_heard_next = qp->cts.received;
     if (type == CONTROL_CLOSE)
-        message.body.close_reason = qp->goodbye_reason;
-    return tell(qp, &message);
+        message.body.close_reason = qp->close_reason;
+    return send_control(qp, &message);
 }
 
-static void tell_cts(struct sdr_qp *qp, lh_time now)
+static void send_cts(struct sdr_qp *qp, lh_time now)
 {
     struct control_message message = {.header.type = CONTROL_CTS};
     uint32_t repeated;
@@ -207,7 +201,7 @@ static void tell_cts(struct sdr_qp *qp, lh_time now)
     /* Bounded by the announcer's window. */
     while ((message.body.cts.count = cts_collect(&qp->announcer, now, overdue_ns, message.body.cts.entries,
                                                  CONTROL_CTS_MAX, &repeated)) > 0) {
-        if (!tell(qp, &message)) {
+        if (!send_control(qp, &message)) {
             cts_on_refused(&qp->announcer, message.body.cts.count, repeated, now);
             qp->cts_refused = true;
             return;
@@ -217,59 +211,59 @@ static void tell_cts(struct sdr_qp *qp, lh_time now)
     }
 }
 
-static bool tell_upper(struct sdr_qp *qp)
+static bool send_upper(struct sdr_qp *qp)
 {
-    bool told = false;
+    bool sent = false;
     const struct qp_upper_message *waiting;
     /* Bounded by the queue. */
     while ((waiting = queue_front(&qp->outbox)) != NULL) {
         struct control_message message = {.header.type = CONTROL_UPPER};
         message.body.upper.data = waiting->data;
         message.body.upper.bytes = waiting->bytes;
-        if (!tell(qp, &message))
-            return told;
+        if (!send_control(qp, &message))
+            return sent;
         qp->outbox.tail++;
-        told = true;
+        sent = true;
     }
-    return told;
+    return sent;
 }
 
 /* All that an address gets before it is proven: an answer for each ping that came from there, and a few
  * pings. */
 static bool challenge(struct sdr_qp *qp, lh_time now)
 {
-    bool told = qp->pong_wanted && tell_simple(qp, qp->gone ? CONTROL_CLOSE : CONTROL_PONG);
-    if (told)
+    bool sent = qp->pong_wanted && send_simple(qp, qp->closing ? CONTROL_CLOSE : CONTROL_PONG);
+    if (sent)
         qp->pong_wanted = false;
-    if (!qp->gone && path_ping_due(&qp->path, now))
-        tell_simple(qp, CONTROL_PING);
-    return told;
+    if (!qp->closing && path_ping_due(&qp->path, now))
+        send_simple(qp, CONTROL_PING);
+    return sent;
 }
 
-static bool speak(struct sdr_qp *qp, lh_time now)
+static bool send_due(struct sdr_qp *qp, lh_time now)
 {
-    bool told = false;
+    bool sent = false;
     if (!qp->path.proven)
         return !atomic_load(&qp->error) && challenge(qp, now);
-    if (qp->gone) {
-        /* What was said before the goodbye goes out before it. */
-        told = tell_upper(qp);
-        for (; !queue_front(&qp->outbox) && qp->goodbye > 0 && tell_simple(qp, CONTROL_CLOSE);
-             qp->goodbye--)
-            told = true;
-        return told;
+    if (qp->closing) {
+        /* What was queued before the CLOSE goes out before it. */
+        sent = send_upper(qp);
+        for (; !queue_front(&qp->outbox) && qp->close_copies > 0 && send_simple(qp, CONTROL_CLOSE);
+             qp->close_copies--)
+            sent = true;
+        return sent;
     }
     if (atomic_load(&qp->error))
         return false;
-    if (qp->pong_wanted && tell_simple(qp, CONTROL_PONG))
-        qp->pong_wanted = false, told = true;
-    if (qp->heard_wanted && tell_simple(qp, CONTROL_CTS_HEARD))
-        qp->heard_wanted = false, told = true;
-    tell_cts(qp, now);
-    told |= tell_upper(qp);
+    if (qp->pong_wanted && send_simple(qp, CONTROL_PONG))
+        qp->pong_wanted = false, sent = true;
+    if (qp->cts_ack_wanted && send_simple(qp, CONTROL_CTS_HEARD))
+        qp->cts_ack_wanted = false, sent = true;
+    send_cts(qp, now);
+    sent |= send_upper(qp);
     if (path_ping_due(&qp->path, now))
-        tell_simple(qp, CONTROL_PING);
-    return told;
+        send_simple(qp, CONTROL_PING);
+    return sent;
 }
 
 /* Data is a sign of life too. */
@@ -291,15 +285,15 @@ static lh_time run_driver(struct sdr_qp *qp, lh_time now)
     return next;
 }
 
-/* Whether something that speak() would say now is still unsaid. */
+/* Whether the fabric refused something that send_due() would send now. */
 static bool was_refused(struct sdr_qp *qp)
 {
     if (!qp->path.proven)
         return qp->pong_wanted && !atomic_load(&qp->error);
-    if (qp->gone)
-        return qp->goodbye > 0 || queue_front(&qp->outbox);
+    if (qp->closing)
+        return qp->close_copies > 0 || queue_front(&qp->outbox);
     return !atomic_load(&qp->error) &&
-           (qp->pong_wanted || qp->heard_wanted || qp->cts_refused || queue_front(&qp->outbox));
+           (qp->pong_wanted || qp->cts_ack_wanted || qp->cts_refused || queue_front(&qp->outbox));
 }
 
 bool qp_control_round(struct sdr_qp *qp, lh_time now, lh_time *next)
@@ -309,23 +303,23 @@ bool qp_control_round(struct sdr_qp *qp, lh_time now, lh_time *next)
     if (connected && !qp_device_gone(qp)) {
         gate_enter(&qp->lock);
         note_traffic(qp, now);
-        moved = hear(qp);
+        moved = receive_control(qp);
         gate_leave(&qp->lock);
     }
-    /* Between hearing and speaking, so that an answer leaves in the round in which its question came. */
+    /* Between receiving and sending, so that an answer leaves in the round in which its question came. */
     lh_keep_earlier(next, run_driver(qp, now));
     if (!connected || qp_device_gone(qp))
         return moved;
     const struct fabric_ops *ops = qp->endpoint->fabric->ops;
     gate_enter(&qp->lock);
-    moved |= speak(qp, now);
+    moved |= send_due(qp, now);
     if (ops->pump)
         lh_keep_earlier(next, ops->pump(qp->endpoint, FABRIC_CONTROL, now));
     else if (was_refused(qp))
         lh_keep_earlier(next, now + QP_BLOCKED_RETRY_NS);
-    /* After a goodbye nothing else is said, so none of it is due. */
-    if (!atomic_load(&qp->error) && !qp->gone) {
-        if (!qp->cts_refused && qp->path.proven) /* else it is the fabric that says when to go on */
+    /* After a CLOSE nothing else is sent, so none of it is due. */
+    if (!atomic_load(&qp->error) && !qp->closing) {
+        if (!qp->cts_refused && qp->path.proven) /* else the fabric decides when to go on */
             lh_keep_earlier(next, cts_announcer_next(&qp->announcer));
         lh_keep_earlier(next, qp->path.ping_at);
     }
@@ -339,22 +333,22 @@ int lh_sdr_goodbye(struct sdr_qp *qp, enum lh_error reason)
     if (error)
         return error;
     qp_lock(qp);
-    if (!qp->gone)
-        qp->goodbye_reason = reason;
-    qp->gone = true;
-    qp->goodbye = GOODBYES;
+    if (!qp->closing)
+        qp->close_reason = reason;
+    qp->closing = true;
+    qp->close_copies = CLOSE_COPIES;
     qp_unlock(qp);
     sdr_qp_driver_kick(qp);
     return 0;
 }
 
-void qp_goodbye_flush(struct sdr_qp *qp)
+void qp_close_flush(struct sdr_qp *qp)
 {
     if (!atomic_load(&qp->connected) || qp_device_gone(qp))
         return;
     qp_lock(qp);
-    if (qp->gone) /* what does not leave now is lost, like any packet may be */
-        speak(qp, qp->endpoint->fabric->ops->now(qp->endpoint->fabric));
+    if (qp->closing) /* what does not leave now is lost, like any packet may be */
+        send_due(qp, qp->endpoint->fabric->ops->now(qp->endpoint->fabric));
     qp_unlock(qp);
 }
 
@@ -367,7 +361,7 @@ int lh_sdr_path(struct sdr_qp *qp, struct lh_sdr_path *path)
         .rtt_minimum_ns = qp->path.rtt.minimum_ns,
         .overdue_ns = lh_rtt_overdue_ns(&qp->path.rtt),
         .reorder_window_ns = lh_rtt_reorder_window_ns(&qp->path.rtt),
-        .last_heard_ns = qp->path.last_heard_ns,
+        .last_heard_ns = qp->path.last_received_ns,
         .peer_receive_buffer_bytes = qp->peer.endpoint.receive_buffer_bytes,
     };
     qp_unlock(qp);

@@ -5,7 +5,8 @@
 
 #include "base/error.h"
 #include "sdr/context.h"
-#include "sdr/notice.h"
+#include "sdr/memory.h"
+#include "sdr/sdk_warning.h"
 #include "sdr/qp.h"
 
 static int check_recv(struct sdr_qp *qp, const struct sdr_recv_wr *wr)
@@ -13,11 +14,11 @@ static int check_recv(struct sdr_qp *qp, const struct sdr_recv_wr *wr)
     int error = atomic_load(&qp->error);
     if (error)
         return lh_fail((enum lh_error) - error, "QP has ended: %s",
-                       error == -LH_EDEVICE ? qp->device_words : lh_strerror(error));
+                       error == -LH_EDEVICE ? qp->device_reason : lh_strerror(error));
     if (!qp->recv_enable)
         return lh_fail(LH_ESTATE, "QP was created without recv_enable");
     if (wr->max_length > qp->shape.slot_bytes)
-        return lh_fail(LH_ERANGE, "receive of %u bytes: this QP takes messages of at most %llu",
+        return lh_fail(LH_ERANGE, "receive of %u bytes: exceeds the message size limit of this QP, %llu",
                        wr->max_length, (unsigned long long)qp->shape.slot_bytes);
     return 0;
 }
@@ -25,7 +26,7 @@ static int check_recv(struct sdr_qp *qp, const struct sdr_recv_wr *wr)
 /* Under the QP's lock until the receive is posted: sdr_mr_dereg() must not come in between. */
 static int check_memory(struct sdr_qp *qp, const struct sdr_recv_wr *wr)
 {
-    if (context_memory_covers(qp->context, wr->lkey, wr->address, wr->max_length))
+    if (memory_covers(qp->context, wr->lkey, wr->address, wr->max_length))
         return 0;
     return lh_fail(LH_EKEY, "lkey %u does not cover %u bytes at 0x%llx: register them with sdr_mr_reg",
                    wr->lkey, wr->max_length, (unsigned long long)wr->address);
@@ -71,11 +72,11 @@ static void give_slot_back(struct sdr_qp *qp, uint32_t slot)
 static void note_posted(struct sdr_qp *qp)
 {
     if (qp->receive_buffer_bytes == 0 || qp->posted_bytes <= qp->receive_buffer_bytes ||
-        !notice_due(qp->context, NOTICE_POSTED))
+        !sdk_warning_due(qp->context, SDK_WARNING_POSTED))
         return;
     const char *warning = lh_sdr_warning(qp->context);
     if (warning)
-        notice_print(qp->context, NOTICE_POSTED, "sdr_recv_post: %s", warning);
+        sdk_warn(qp->context, SDK_WARNING_POSTED, "sdr_recv_post: %s", warning);
 }
 
 static int post_locked(struct sdr_qp *qp, const struct sdr_recv_wr *wr, const uint8_t *upper, bool sized,
@@ -86,8 +87,9 @@ static int post_locked(struct sdr_qp *qp, const struct sdr_recv_wr *wr, const ui
         return error;
     if (qp->free_count == 0)
         return lh_fail(LH_EAGAIN, "all %u receives are posted", qp->shape.slots);
-    if (qp->announcer.next - qp->announcer.heard == qp->announcer.size)
-        return lh_fail(LH_EAGAIN, "the peer has not heard of the last %u receives yet", qp->announcer.size);
+    if (qp->announcer.next - qp->announcer.acked == qp->announcer.size)
+        return lh_fail(LH_EAGAIN, "the last %u receives are not acknowledged by the peer yet",
+                       qp->announcer.size);
     uint32_t slot = qp->free_slots[qp->free_head];
     struct control_cts cts;
     error = open_slot(qp, slot, wr, sized, &cts);
@@ -213,7 +215,7 @@ int sdr_recv_complete(struct sdr_recv_handle *handle)
     int result = SDR_SUCCESS;
     qp_lock(qp);
     if (!slot_of(handle)->open) {
-        lh_fail(LH_ESTATE, "receive %u was completed before", handle->sequence);
+        lh_fail(LH_ESTATE, "receive %u is completed already", handle->sequence);
         result = SDR_ERROR;
     } else {
         qp_gates_enter(qp);

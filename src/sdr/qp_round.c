@@ -1,11 +1,12 @@
 /*
  * SPDX-License-Identifier: BSD-3-Clause
  */
+#include "sdr/qp_round.h"
+
 #include <assert.h>
 
 #include "base/earlier.h"
 #include "sdr/context.h"
-#include "sdr/qp.h"
 
 #define OFFER_MORE 4u /* than the fabric took when it last refused some */
 
@@ -98,7 +99,7 @@ static uint32_t offer(struct sdr_qp *qp, uint32_t channel, uint32_t room, lh_tim
         taken = 0;
     }
     refund(qp, bytes_of(writes + taken, count - (uint32_t)taken));
-    /* When the fabric took less than the pace allows, it is the fabric that says when to go on. */
+    /* When the fabric took less than the pace allows, the fabric decides when to go on. */
     if ((uint32_t)taken == count && count < ready)
         lh_keep_earlier(next, pace_ready(qp, now));
     uint64_t bytes = send_channel_take(sends, &qp->send_shape, channel, (uint32_t)taken);
@@ -150,8 +151,8 @@ static bool give_up(struct sdr_qp *qp, uint32_t channel)
     return true;
 }
 
-/* The driver looks at bitmaps, and the control worker that runs it may be asleep. */
-static void tell_driver(struct sdr_qp *qp, uint32_t channel)
+/* The driver reads bitmaps, and the control worker that runs it may be asleep. */
+static void kick_driver(struct sdr_qp *qp, uint32_t channel)
 {
     uint32_t workers = qp->context->worker_count;
     if (workers > 1 && channel % workers != 0 && atomic_load_explicit(&qp->driven, memory_order_relaxed))
@@ -168,7 +169,7 @@ bool qp_channel_round(struct sdr_qp *qp, uint32_t channel, lh_time now, lh_time 
     if (!qp_device_gone(qp))
         moved = receive(qp, channel, now);
     if (moved)
-        tell_driver(qp, channel);
+        kick_driver(qp, channel);
     if (atomic_load(&qp->error))
         moved |= give_up(qp, channel);
     else if (atomic_load_explicit(&qp->proven, memory_order_relaxed))

@@ -7,7 +7,8 @@
 
 #include "base/error.h"
 #include "sdr/context.h"
-#include "sdr/notice.h"
+#include "sdr/memory.h"
+#include "sdr/sdk_warning.h"
 #include "sdr/qp.h"
 
 /* A part of a message to post. */
@@ -57,13 +58,14 @@ static int start_locked(struct sdr_qp *qp, enum sdr_wr_opcode opcode, uint32_t i
     return 0;
 }
 
-static int check_part(struct sdr_qp *qp, const struct part *part, uint32_t room)
+static int check_part(struct sdr_qp *qp, const struct part *part, uint32_t capacity)
 {
     uint64_t chunk_bytes = (uint64_t)qp->shape.mtu_bytes * qp->shape.chunk_packets;
-    if (part->offset_chunks > room / chunk_bytes || part->length > room - part->offset_chunks * chunk_bytes)
-        return lh_fail(LH_ERANGE, "%u bytes at chunk %llu do not fit the receive of %u bytes", part->length,
-                       (unsigned long long)part->offset_chunks, room);
-    if (!context_memory_covers(qp->context, part->lkey, part->address, part->length))
+    if (part->offset_chunks > capacity / chunk_bytes ||
+        part->length > capacity - part->offset_chunks * chunk_bytes)
+        return lh_fail(LH_ERANGE, "%u bytes at chunk %llu: exceed the receive of %u bytes", part->length,
+                       (unsigned long long)part->offset_chunks, capacity);
+    if (!memory_covers(qp->context, part->lkey, part->address, part->length))
         return lh_fail(LH_EKEY, "lkey %u does not cover %u bytes at 0x%llx: register them with sdr_mr_reg",
                        part->lkey, part->length, (unsigned long long)part->address);
     return 0;
@@ -97,11 +99,11 @@ static void note_queued(struct sdr_qp *qp, uint64_t queued)
 {
     uint64_t buffer = qp->peer.endpoint.receive_buffer_bytes;
     if (queued <= buffer || buffer == 0 || qp->peer.endpoint.fabric != QP_INFO_UDP ||
-        qp->pacer.rate_bps != 0 || !notice_due(qp->context, NOTICE_SENT))
+        qp->pacer.rate_bps != 0 || !sdk_warning_due(qp->context, SDK_WARNING_SENT))
         return;
     char bytes[LH_FORMAT_MAX], room[LH_FORMAT_MAX];
-    notice_print(
-        qp->context, NOTICE_SENT,
+    sdk_warn(
+        qp->context, SDK_WARNING_SENT,
         "sdr_send_post: %s queued at once exceed the peer's receive buffers (%s): packets may be lost, "
         "and the SDK does not retransmit (send less at once, or set sdr_qp_attr.rate_limit; where the "
         "peer has less than %llu in net.core.rmem_max, raise it there: sysctl -w "
@@ -171,7 +173,7 @@ static int as_sdr(int error)
     return error == -LH_EAGAIN ? SDR_RETRY : error ? SDR_ERROR : SDR_SUCCESS;
 }
 
-/* Programs spin while the matching receive is not posted: they neither take the lock nor make words for it.
+/* Programs spin while the matching receive is not posted: they neither take the lock nor format a reason.
  */
 static int check_send(struct sdr_qp *qp)
 {
@@ -268,7 +270,7 @@ int sdr_streaming_send_end(struct sdr_send_handle *handle)
     int error = 0;
     qp_lock(qp);
     if (!handle->message.in_use || handle->message.ended)
-        error = lh_fail(LH_ESTATE, "send has ended before");
+        error = lh_fail(LH_ESTATE, "send has ended already");
     else if (!has_room(qp, 1))
         error = lh_fail(LH_EAGAIN, "the injection queue is full");
     if (!error) {
@@ -327,7 +329,7 @@ int lh_sdr_cts_peek(struct sdr_qp *qp, struct lh_cts *out)
         memcpy(out->upper, cts->upper, sizeof out->upper);
     }
     qp_unlock(qp);
-    /* Polled in every step: no words are made for the usual answer. */
+    /* Polled in every step: no reason is formatted for the usual answer. */
     return cts ? 0 : -LH_EAGAIN;
 }
 

@@ -1,5 +1,5 @@
 /*
- * send_queue.h - what a QP has to inject: sends, cut into packets, dealt out to channels. Pure.
+ * send_queue.h - what a QP has to inject: sends, cut into packets, striped over channels. Pure.
  *
  * A send is posted as a range of packets. Each channel has a queue of ranges and injects those packets of
  * each that travel on it (fabric_channel_of). One thread at a time posts; each channel's consumer runs in
@@ -40,7 +40,7 @@ struct send_message {
     uint32_t slot; /* the receiver's */
     uint32_t rkey;
     uint64_t base;
-    uint32_t length_bytes; /* room at the receiver */
+    uint32_t length_bytes; /* buffer size at the receiver */
     uint32_t user_immediate;
     uint8_t generation;
     bool has_immediate;
@@ -69,7 +69,7 @@ struct send_shape {
     uint32_t stripe_packets;
 };
 
-/* Whether a channel has room for so many more ranges. */
+/* Whether a channel has room for that number of further ranges. */
 bool send_channel_has_room(const struct send_channel *channel, uint32_t ranges);
 /* Whether any packet of the range travels on this channel. */
 bool send_range_touches(const struct send_range *range, const struct send_shape *shape, uint32_t index);

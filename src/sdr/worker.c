@@ -1,7 +1,7 @@
 /*
  * A worker spins while there is work and for SPIN_NS after it, then sleeps until a socket is readable,
- * somebody wakes it, or a timer is due. Spinning matters: waking a sleeping receiver is paid by the sender,
- * in its send call.
+ * another thread wakes it, or a timer is due. Spinning matters: waking a sleeping receiver is paid by the
+ * sender, in its send call.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -17,7 +17,8 @@
 
 #include "base/error.h"
 #include "sdr/context.h"
-#include "sdr/qp.h"
+#include "sdr/qp_control.h"
+#include "sdr/qp_round.h"
 
 #define SPIN_NS      (50 * LH_NS_PER_US) /* about what a wake-up costs on both sides together */
 #define SLEEP_MAX_NS (100 * LH_NS_PER_MS)
@@ -67,7 +68,7 @@ static void collect_fds(struct worker *worker, struct fd_list *list)
 {
     struct sdr_context *context = worker->context;
     list->count = 0;
-    list->fds[list->count++] = (struct pollfd){.fd = worker->wake_fd, .events = POLLIN};
+    list->fds[list->count++] = (struct pollfd){.fd = worker->waker.fd, .events = POLLIN};
     gate_enter_round(&worker->gate);
     for (uint32_t i = 0; i < context->qp_count; i++) {
         for (uint32_t c = worker->index; c < context->channels; c += context->worker_count)
@@ -87,13 +88,13 @@ static void sleep_until(struct worker *worker, lh_time now, lh_time next)
         span = SLEEP_MAX_NS;
     struct timespec timeout = {(time_t)(span / LH_NS_PER_S), (long)(span % LH_NS_PER_S)};
     list.fds[0].revents = 0;
-    atomic_store(&worker->asleep, true);
-    if (!atomic_load(&worker->kicked) && !atomic_load(&worker->stop))
+    atomic_store(&worker->waker.asleep, true);
+    if (!atomic_load(&worker->waker.kicked) && !atomic_load(&worker->stop))
         ppoll(list.fds, list.count, &timeout, NULL);
-    atomic_store(&worker->asleep, false);
+    atomic_store(&worker->waker.asleep, false);
     uint64_t drained;
     if (list.fds[0].revents & POLLIN)
-        while (read(worker->wake_fd, &drained, sizeof drained) < 0 && errno == EINTR)
+        while (read(worker->waker.fd, &drained, sizeof drained) < 0 && errno == EINTR)
             continue;
 }
 
@@ -107,10 +108,10 @@ static void *worker_main(void *argument)
     while (!atomic_load_explicit(&worker->stop, memory_order_acquire)) {
         lh_time next;
         /* An exchange, not a store: whoever kicked before it has its work seen by this round. */
-        atomic_exchange(&worker->kicked, false);
+        atomic_exchange(&worker->waker.kicked, false);
         bool moved = worker_round(context, worker->index, context->worker_count, &next);
         lh_time now = context->fabric->ops->now(context->fabric);
-        if (moved || atomic_load(&worker->kicked)) {
+        if (moved || atomic_load(&worker->waker.kicked)) {
             idle_since = now;
             continue;
         }
@@ -125,8 +126,8 @@ int worker_start(struct worker *worker, struct sdr_context *context, uint32_t in
 {
     worker->context = context;
     worker->index = index;
-    worker->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (worker->wake_fd < 0)
+    worker->waker.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (worker->waker.fd < 0)
         return lh_fail(LH_ESYSTEM, "eventfd: %s; raise the limit of open files", strerror(errno));
     pthread_attr_t attr;
     pthread_attr_init(&attr);
@@ -144,23 +145,12 @@ int worker_start(struct worker *worker, struct sdr_context *context, uint32_t in
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     pthread_attr_destroy(&attr);
     if (failed) {
-        close(worker->wake_fd);
-        worker->wake_fd = -1;
+        close(worker->waker.fd);
+        worker->waker.fd = -1;
         return lh_fail(LH_ESYSTEM, "worker %u cannot start on CPU %d: %s", index, cpu, strerror(failed));
     }
     worker->started = true;
     return 0;
-}
-
-void worker_wake(struct worker *worker)
-{
-    atomic_store(&worker->kicked, true);
-    if (!atomic_load(&worker->asleep))
-        return;
-    uint64_t one = 1;
-    /* A full counter means that it is being woken already. */
-    while (write(worker->wake_fd, &one, sizeof one) < 0 && errno == EINTR)
-        continue;
 }
 
 void worker_stop(struct worker *worker)
@@ -168,9 +158,9 @@ void worker_stop(struct worker *worker)
     if (!worker->started)
         return;
     atomic_store_explicit(&worker->stop, true, memory_order_release);
-    worker_wake(worker);
+    waker_wake(&worker->waker);
     pthread_join(worker->thread, NULL);
-    close(worker->wake_fd);
-    worker->wake_fd = -1;
+    close(worker->waker.fd);
+    worker->waker.fd = -1;
     worker->started = false;
 }

@@ -17,6 +17,7 @@
 #include <longhaul/types.h>
 
 #include "sdr/gate.h"
+#include "sdr/waker.h"
 
 struct sdr_context;
 
@@ -26,18 +27,14 @@ struct worker {
     pthread_t thread;
     bool started;
     struct gate gate; /* held during a round */
+    struct waker waker;
     _Atomic bool stop;
-    _Atomic bool asleep;
-    _Atomic bool kicked; /* something was put aside for it since its last round */
-    int wake_fd;         /* eventfd; -1 without a thread */
 };
 
 int worker_start(struct worker *worker, struct sdr_context *context, uint32_t index, int cpu);
 void worker_stop(struct worker *worker);
-/* Ends its sleep; cheap when it is awake. From any thread. */
-void worker_wake(struct worker *worker);
 /* One round over all QPs of the context for the channels of worker `index` (of `count`). Returns whether
- * anything moved; *next: when to look again at the latest. */
+ * anything moved; *next: when the next round is due at the latest. */
 bool worker_round(struct sdr_context *context, uint32_t index, uint32_t count, lh_time *next);
 
 #endif

@@ -9,10 +9,10 @@
  *   0 version 1 | 1 type 1 | 2 length 2 (all bytes) | 4 token 4 | 8 sent 8 | 16 echo 8 | 24 echo delay 4
  *   28 zero 4
  *
- * token: the reader's own, from its QP info, new in each life: refuses what a former life left on the way.
+ * token: the reader's own, from its QP info, new for each incarnation: messages for a former one are refused.
  *
- * sent: the writer's clock. echo: the newest `sent` that the writer has heard (0: none) and for how long it
- * kept it: round trip = now - echo - echo delay.
+ * sent: the writer's clock. echo: the newest `sent` that the writer has received (0: none), kept for
+ * echo delay: round trip = now - echo - echo delay.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -34,7 +34,7 @@ enum control_type {
     CONTROL_PING = 1,      /* empty; asks for a PONG: liveness and round trip */
     CONTROL_PONG = 2,      /* empty */
     CONTROL_CTS = 3,       /* 1 … CONTROL_CTS_MAX entries: receives that are posted, in order */
-    CONTROL_CTS_HEARD = 4, /* next (4): every CTS with a sequence before this one has been heard */
+    CONTROL_CTS_HEARD = 4, /* next (4): every CTS with a sequence before this one has arrived */
     CONTROL_UPPER = 5,     /* 1 … CONTROL_PAYLOAD_MAX bytes for the layer above */
     CONTROL_CLOSE = 6, /* reason (4): an lh_error or 0, at most INT32_MAX; the writer is gone after this */
 };
@@ -53,7 +53,7 @@ struct control_cts {
     uint32_t sequence; /* counts the receives of the QP from 0, wraps */
     uint16_t slot;
     uint8_t generation;
-    uint32_t length_bytes; /* room in the receive buffer */
+    uint32_t length_bytes; /* of the receive buffer */
     uint32_t rkey;
     uint64_t base; /* VA of the first byte */
     uint8_t upper[CONTROL_UPPER_BYTES];

@@ -7,9 +7,9 @@
  * REQUEST, 8 bytes and the runs: kind 1 | part 1 | parts 1 | runs 1 | round 4 | runs x 6: group 4 | first 1 |
  * count 1
  *
- * MARK and ACK are snapshots: one that is lost is made good by the next, one that comes twice or late says
- * nothing that was not known. Round 0 is the message and its parity; each further round is one request, in
- * several parts when it is long, which says by its number what it answers.
+ * MARK and ACK are snapshots: the next one makes up for a lost one, a duplicate or late one contains
+ * nothing new. Round 0 is the message and its parity; each further round is one request, in
+ * several parts when it is long; its number names the round that it answers.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -40,14 +40,14 @@ enum ec_message_kind {
 struct ec_mark {
     uint8_t flags;
     uint32_t mark;     /* counts up with each MARK that has something new to cover; from 1 */
-    uint32_t round;    /* the newest whose request the sender has heard; 0: none yet */
-    uint32_t injected; /* chunks that were injected before this, each as often as it was */
+    uint32_t round;    /* the newest whose request the sender has received; 0: none */
+    uint32_t injected; /* chunks that were injected before this, retransmissions included */
 };
 
 struct ec_ack {
-    uint32_t mark; /* newest MARK that was heard a reordering window ago: what was injected before it and
+    uint32_t mark;     /* newest MARK received a reordering window ago: what was injected before it and
                           is missing is lost; 0: none */
-    uint32_t injected; /* what that MARK said */
+    uint32_t injected; /* as in that MARK */
     uint32_t arrived;  /* chunks that are there, of the message and extra */
 };
 

@@ -99,25 +99,23 @@ size_t qp_info_peek_bytes(const uint8_t first[8])
 static int check_frame(const uint8_t *data, size_t bytes)
 {
     if (bytes < 8)
-        return lh_fail(LH_EHANDSHAKE, "QP info of %zu bytes is too short; pass all that the peer gave",
+        return lh_fail(LH_EHANDSHAKE, "QP info: %zu bytes, too short (pass all bytes of the peer's)",
                        bytes);
     size_t claimed = qp_info_peek_bytes(data);
     if (claimed == 0)
         return lh_fail(LH_EHANDSHAKE,
-                       "this is no QP info (it begins with 0x%08x); pass what the peer's "
-                       "sdr_qp_info_get gave",
+                       "QP info: begins with 0x%08x (pass the bytes of the peer's sdr_qp_info_get)",
                        (unsigned)lh_get_be32(data));
     unsigned version = lh_get_be16(data + 4);
     if (version != QP_INFO_VERSION)
         return lh_fail(LH_EVERSION,
-                       "the peer's QP info has version %u, ours is %u; run the same release on "
-                       "both sides",
+                       "QP info: the peer has version %u, this side %u (run the same release on both)",
                        version, QP_INFO_VERSION);
     if (claimed != bytes || bytes < BYTES_MIN)
-        return lh_fail(LH_EHANDSHAKE, "QP info claims %zu bytes but %zu were given; pass it whole", claimed,
-                       bytes);
+        return lh_fail(LH_EHANDSHAKE, "QP info: %zu of %zu bytes (pass all bytes of the peer's)", bytes,
+                       claimed);
     if (lh_get_be32(data + bytes - CRC_BYTES) != crc_of(data, bytes - CRC_BYTES))
-        return lh_fail(LH_EHANDSHAKE, "QP info was damaged on the way: its CRC is wrong; send it again");
+        return lh_fail(LH_EHANDSHAKE, "QP info: damaged, CRC mismatch (exchange it again)");
     return 0;
 }
 
@@ -156,9 +154,8 @@ static void decode_channels(const uint8_t *data, struct qp_info_endpoint *endpoi
 
 static int bad_field(const char *field, uint64_t value, const char *wanted)
 {
-    return lh_fail(LH_EHANDSHAKE,
-                   "the peer's QP info has %s %llu, must be %s; the peer is broken or not Longhaul", field,
-                   (unsigned long long)value, wanted);
+    return lh_fail(LH_EHANDSHAKE, "QP info: %s %llu (expected %s; the peer is broken or not Longhaul)",
+                   field, (unsigned long long)value, wanted);
 }
 
 static int check_counts(const uint8_t *data, size_t bytes)
@@ -170,7 +167,7 @@ static int check_counts(const uint8_t *data, size_t bytes)
     if (generations < 1 || generations > QP_INFO_GENERATIONS_MAX)
         return bad_field("generations", generations, "1 to 8");
     if (bytes != qp_info_bytes(channels, generations))
-        return bad_field("length", bytes, "what its channels and generations take");
+        return bad_field("length", bytes, "as its channels and generations require");
     if (lh_get_be16(data + 42) != 0)
         return bad_field("reserved bytes", lh_get_be16(data + 42), "0");
     return 0;
@@ -206,7 +203,7 @@ static int check_channels(const struct qp_info_endpoint *endpoint)
     return 0;
 }
 
-/* Whether slots and packets can be told apart in the 32-bit immediate. */
+/* Whether the 32-bit immediate distinguishes slots and packets. */
 static int check_split(const struct qp_info *info)
 {
     unsigned message_bits = info->immediate_message_bits;
@@ -214,7 +211,7 @@ static int check_split(const struct qp_info *info)
     if (message_bits < 1 || message_bits > 30)
         return bad_field("message ID bits", message_bits, "1 to 30");
     if (fragment_bits < 1 || 32 % fragment_bits != 0 || message_bits + fragment_bits > 31)
-        return bad_field("fragment bits", fragment_bits, "a divisor of 32 that leaves room for an offset");
+        return bad_field("fragment bits", fragment_bits, "a divisor of 32 that leaves bits for an offset");
     uint64_t packets_max = (uint64_t)1 << (32 - message_bits - fragment_bits);
     if (info->slots < 1 || info->slots > (uint32_t)1 << message_bits)
         return bad_field("slots", info->slots, "1 to 2^(message ID bits)");

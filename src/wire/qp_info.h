@@ -40,7 +40,7 @@ struct qp_info_endpoint {
 
 struct qp_info {
     struct qp_info_endpoint endpoint;
-    uint32_t token; /* this life of the QP: the peer puts it into every control message */
+    uint32_t token; /* this incarnation of the QP: in every control message of the peer */
     uint32_t mtu_bytes;
     uint32_t chunk_bytes;
     uint32_t slots;
@@ -51,7 +51,7 @@ struct qp_info {
     uint8_t recv_enable;
 };
 
-/* Bytes that encode writes for so many channels and generations. */
+/* Bytes that encode writes. */
 size_t qp_info_bytes(uint32_t channels, uint32_t generations);
 /* Returns qp_info_bytes(); out holds that many. */
 size_t qp_info_encode(const struct qp_info *info, uint8_t *out);

@@ -2,8 +2,8 @@
  * roce.h - the RoCEv2 UC packet: BTH, RETH, immediate; constants and one encoder and decoder.
  *
  * A packet is UDP / BTH 12 / [RETH 16] / [ImmDt 4] / payload padded to 4 / iCRC 4, big-endian save the iCRC
- * (InfiniBand Architecture Specification, Annex A17 and chapter 9). We send ONLY packets: each one says by
- * itself where its payload goes, so order never matters.
+ * (InfiniBand Architecture Specification, Annex A17 and chapter 9). We send ONLY packets: each one carries
+ * the address of its payload, so order never matters.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

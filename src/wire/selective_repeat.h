@@ -6,11 +6,11 @@
  * ACK, 24 bytes and the bitmap: kind 1 | flags 1 | words 2 | mark 4 | cumulative 4 | base 4 | horizon 4 |
  * arrived 4 | words x 8
  *
- * Both are snapshots: each says all that there is to say, so one that is lost is made good by the next, one
- * that comes twice changes nothing, and an old one that comes late says nothing that was not known.
+ * Both are snapshots: each reports the whole state, so the next one makes up for a lost one, a duplicate
+ * changes nothing, and a late one contains nothing new.
  *
- * A MARK travels behind the chunks that it speaks of: what it covers and does not show within the
- * reordering window is lost. An ACK speaks of the chunks from `base` on, as many as its words hold.
+ * A MARK travels behind the chunks that it covers: those that do not arrive within the reordering window
+ * are lost. An ACK covers the chunks from `base` on, as many as its words hold.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -32,8 +32,7 @@ enum sr_kind {
 };
 
 #define SR_FLAG_PROBE 0x01u /* MARK: answer at once */
-#define SR_FLAG_NACK                                                                                       \
-    0x01u /* ACK: sent because chunks are missing (for statistics: each ACK says what is) */
+#define SR_FLAG_NACK  0x01u /* ACK: sent because chunks are missing (for statistics: each ACK lists them) */
 
 struct sr_mark {
     uint8_t flags;
@@ -43,13 +42,13 @@ struct sr_mark {
 
 struct sr_ack {
     uint8_t flags;
-    uint32_t mark; /* newest MARK that was heard a reordering window ago: all injected before it and missing
+    uint32_t mark;       /* newest MARK received a reordering window ago: all injected before it and missing
                       here is lost; 0: none */
     uint32_t cumulative; /* chunks 0 … cumulative - 1 have all arrived */
     uint32_t base;       /* multiple of 64, not before cumulative's word; bit i of word w is chunk
                             base + 64 * w + i */
     uint32_t horizon;    /* what was injected once only, lies before this and is missing here is lost */
-    uint32_t arrived;    /* how many chunks have arrived in all */
+    uint32_t arrived;    /* chunks that have arrived in all */
     uint16_t words;      /* of bitmap */
     uint64_t bitmap[SR_ACK_WORDS_MAX];
 };

@@ -13,11 +13,11 @@
  *   FORGET       kind 1 | zero 3 | message 4
  *
  * TO_RECEIVER without scheme bytes announces the lengths ahead of a segment's first chunk; each later one
- * repeats them, so that no single loss matters. REFUSE is answered by FORGET, CANCEL by REFUSE, TO_RECEIVER
- * of a segment that is over by DONE or REFUSE; the asking side repeats itself until then.
+ * contains them, so that no single loss matters. REFUSE is answered by FORGET, CANCEL by REFUSE, TO_RECEIVER
+ * of a segment that is over by DONE or REFUSE; the asking side retransmits until then.
  *
  * Of a clear-to-send, the upper 24 bytes: message 4 | segment of the message 4 | scheme 1 | part 1 |
- * room 6 | parameters 8. Room: bytes that the whole message may have. Part: 0 the segment's own bytes, 1 its
+ * room 6 | parameters 8. Room: maximum length of the whole message. Part: 0 the segment's own bytes, 1 its
  * extra chunks (parity); the clear-to-send of these comes right after that of the segment.
  *
  * SPDX-License-Identifier: BSD-3-Clause
@@ -43,12 +43,12 @@
 #define TRANSFER_DONE_BITS         64u
 
 enum transfer_kind {
-    TRANSFER_TO_RECEIVER = 1, /* the lengths, and what the sender's machine says */
-    TRANSFER_TO_SENDER = 2,   /* what the receiver's machine says */
+    TRANSFER_TO_RECEIVER = 1, /* the lengths, and a message of the sender's machine */
+    TRANSFER_TO_SENDER = 2,   /* a message of the receiver's machine */
     TRANSFER_DONE = 3,        /* these segments have arrived */
     TRANSFER_REFUSE = 4,      /* receiver: this message is over, for this reason (0: it had arrived) */
-    TRANSFER_CANCEL = 5,      /* sender: gives this message up, for this reason */
-    TRANSFER_FORGET = 6,      /* sender: heard of the REFUSE */
+    TRANSFER_CANCEL = 5,      /* sender: aborts this message, for this reason */
+    TRANSFER_FORGET = 6,      /* sender: received the REFUSE */
 };
 
 struct transfer_message {
@@ -84,13 +84,13 @@ struct transfer_cts {
     uint32_t segment; /* of the message, from 0 */
     uint64_t room;    /* of the whole message; encode saturates at TRANSFER_ROOM_MAX */
     uint8_t scheme;
-    bool extra; /* part: room for the extra chunks of the segment before it */
+    bool extra; /* part: buffer of the extra chunks of the segment before it */
     uint8_t params[TRANSFER_PARAMS];
 };
 
 /* Bytes written into out, which holds TRANSFER_BYTES_MAX. The message must be valid (asserted). */
 size_t transfer_encode(const struct transfer_message *message, uint8_t *out);
-/* 0, or -1 when any field is impossible. */
+/* 0, or -1 when a field is out of range. */
 int transfer_decode(const uint8_t *data, size_t bytes, struct transfer_message *message);
 
 void transfer_cts_encode(const struct transfer_cts *cts, uint8_t out[CONTROL_UPPER_BYTES]);

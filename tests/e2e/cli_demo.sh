@@ -13,7 +13,7 @@ cat "$work/demo.out"
 for scheme in sr-nack sr-rto ec:mds ec:xor; do
     [ "$(grep -cE "$scheme .*digest ok" "$work/demo.out")" -ge 2 ] || fail "$scheme has not brought all"
 done
-expect_line "$work/demo.out" 'arrived, byte for byte'
+expect_line "$work/demo.out" 'verified, byte for byte'
 expect_line "$work/demo.out" 'short messages: 10 of 1MiB'
 for scheme in sr-nack sr-rto ec:mds ec:xor; do
     [ "$(grep -cE "$scheme .*digests ok" "$work/demo.out")" -eq 1 ] || fail "$scheme: no short ones"
@@ -23,7 +23,7 @@ say "a file of one's own, one scheme, one loss"
 make_file "$work/mine" 1234567
 timeout 60 "$LONGHAUL" demo "$work/mine" --loss 1% --reliability sr-nack --link rtt=2ms,rate=500Mbit \
     >"$work/demo.out" 2>"$work/demo.err" || fail "demo ended with $?"
-expect_line "$work/demo.out" 'round trip 2ms, as across 200 km'
+expect_line "$work/demo.out" 'round trip 2ms (200 km of fibre)'
 [ "$(grep -c 'digest ok' "$work/demo.out")" -eq 1 ] || fail "not one row"
 
 say "a file that is not there"

@@ -19,7 +19,7 @@ mkfifo "$work/pipe"
 cannot 'is a pipe' "$work/pipe"
 cannot 'is a folder' "$work/out"
 cannot 'is a device' /dev/zero
-cannot 'does not tell its size' /proc/version
+cannot 'has no known size' /proc/version
 cannot 'No such file' "$work/missing"
 if [ "$(id -u)" -ne 0 ]; then
     touch "$work/secret" && chmod 000 "$work/secret"
@@ -53,8 +53,8 @@ start_both
 truncate -s 1000 "$work/big"
 ended send "$sender" 1 30
 ended recv "$pid" 1 30
-expect_line "$work/sender.err" 'became shorter'
-expect_line "$work/recv.err" 'became shorter'
+expect_line "$work/sender.err" 'shrank'
+expect_line "$work/recv.err" 'shrank'
 nothing "$work/out"
 cp "$work/kept" "$work/big"
 
@@ -63,8 +63,8 @@ start_both
 printf x | dd of="$work/big" bs=1 seek=100 conv=notrunc status=none
 ended send "$sender" 1 30
 ended recv "$pid" 1 30
-expect_line "$work/sender.err" 'was written to'
-expect_line "$work/recv.err" 'was written to'
+expect_line "$work/sender.err" 'changed during'
+expect_line "$work/recv.err" 'changed during'
 nothing "$work/out"
 
 say "a file that is deleted while it is sent still arrives whole"
@@ -87,7 +87,7 @@ start_both
 echo mine >"$work/out/big"
 ended send "$sender" 1 30
 ended recv "$pid" 1 30
-expect_line "$work/sender.err" 'appeared meanwhile'
+expect_line "$work/sender.err" 'was created meanwhile'
 [ "$(cat "$work/out/big")" = mine ] || fail "it was replaced"
 only "$work/out" big
 rm "$work/out/big"
@@ -111,6 +111,7 @@ say "more than the size limit of files: refused, not killed"
 pid=$!
 until grep -q '^listening on ' "$work/limit.out"; do
     kill -0 $pid || fail "it did not listen"
+    sleep 0.02
 done
 send "$work/big" "$(sed 's/listening on //' "$work/limit.out")"
 [ "$status" -eq 1 ] || fail "send ended with $status"

@@ -27,8 +27,8 @@ for force in "" --force; do
     rm "$work/out/.big.longhaul-partial"
     ended recv "$pid" 1 30
     ended send "$sender" 1 30
-    expect_line "$work/recvin.err" 'was removed while'
-    expect_line "$work/senderin.err" 'was removed while'
+    expect_line "$work/recvin.err" 'was removed during'
+    expect_line "$work/senderin.err" 'was removed during'
     ! grep discarded "$work/recvin.err" "$work/senderin.err" || fail "it discarded nothing"
     [ ! -e "$work/out/big" ] || fail "there is a file under the final name"
 
@@ -41,7 +41,7 @@ for force in "" --force; do
     start_slow other 40Mbit $force
     ended recv "$first" 1 60
     ended send "$first_sender" 1 60
-    expect_line "$work/recvin.err" 'was removed while'
+    expect_line "$work/recvin.err" 'was removed during'
     [ ! -e "$work/out/big" ] || cmp "$work/other/big" "$work/out/big" || fail "it is another file"
     ended recv "$pid" 0 60
     ended send "$sender" 0 60

@@ -54,6 +54,6 @@ timeout 60 "$LONGHAUL" perf "$where" --size 64KiB --iterations 2 \
 send "$work/file" "$where" --wait 60s
 [ "$status" -eq 0 ] || fail "send ended with $status"
 ended recv "$pid" 0 20
-expect_line "$work/recv.err" "not a sender"
+expect_line "$work/recv.err" "not a valid sender"
 cmp "$work/file" "$work/out/file" || fail "it is another file"
 echo "all well"

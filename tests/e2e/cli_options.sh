@@ -16,11 +16,11 @@ wrong() {
 }
 
 say "commands"
-wrong 'a command is missing'
-wrong '"fly"' fly
+wrong 'missing command'
+wrong 'fly: unknown command' fly
 wrong 'did you mean send?' sen
 wrong 'did you mean recv?' recvv
-wrong '"--fly"' --fly
+wrong '--fly: unknown option' --fly
 
 touch "$work/file"
 say "options"
@@ -28,21 +28,21 @@ wrong '--nothing' send "$work/file" host --nothing
 wrong 'did you mean --resume?' send "$work/file" host --resum
 wrong 'did you mean --reliability?' perf host --relaibility sr-nack
 wrong '-x' recv -x
-wrong '--output needs a value' recv --output
-wrong '--keep takes no value, not "1"' recv --keep=1
+wrong '--output: missing value' recv --output
+wrong '--keep=1: option takes no value' recv --keep=1
 wrong '--server takes no host' perf --server host
 
 say "operands"
-wrong ': FILE is missing' send
-wrong ': HOST[:PORT] is missing' send "$work/file"
-wrong 'a server listens' perf host --once
-wrong 'a server listens' perf host --listen :0
-wrong 'what is measured' perf --server --json "$work/file"
-wrong 'what is measured' perf --server --size 1KiB
-wrong '"more" is argument 3: send takes one FILE and one HOST' send "$work/file" host more
-wrong '"more" is argument 1: recv takes none' recv more
-wrong 'a host is missing' perf
-wrong '"two"' demo one two
+wrong ': missing FILE' send
+wrong ': missing HOST[:PORT]' send "$work/file"
+wrong 'option of the server' perf host --once
+wrong 'option of the server' perf host --listen :0
+wrong 'option of the client' perf --server --json "$work/file"
+wrong 'option of the client' perf --server --size 1KiB
+wrong 'more: unexpected argument 3: send takes one FILE and one HOST' send "$work/file" host more
+wrong 'more: unexpected argument 1: recv takes none' recv more
+wrong 'missing HOST[:PORT]' perf
+wrong 'two: unexpected argument 2' demo one two
 
 say "an option that only one of send and recv has is named with the command that has it"
 options_of() {
@@ -67,70 +67,70 @@ wrong '(use longhaul recv -o)' send "$work/file" host -o here
 say "--help offers the schemes that are taken, and no other"
 for command in recv perf; do
     offered=$("$LONGHAUL" $command --help | tr -s ' \n' ' ' |
-        grep -oP '(?<=dealt with: ).*?(?=, or auto)' | tr -d ,)
+        grep -oP '(?<=data received here: ).*?(?=, or auto)' | tr -d ,)
     [ "$(wc -w <<<"$offered")" -ge 4 ] || fail "$command --help offers: $offered"
     for scheme in $offered auto; do
-        wrong '"1"' recv --reliability "$scheme" --window 1 # the scheme was taken: the next value is refused
+        wrong '--window 1: ' recv --reliability "$scheme" --window 1 # refused after a valid scheme
     done
     for scheme in $("$LONGHAUL" recv --reliability none 2>&1 | sed 's/.*use one of//'); do
         [[ " $offered auto " == *" $scheme "* ]] || fail "$command --help does not offer $scheme: $offered"
     done
 done
-wrong '"gbn"' recv --reliability gbn
+wrong 'gbn' recv --reliability gbn
 
 say "addresses"
-wrong '"host:0"' send "$work/file" host:0
-wrong '"host:65536"' send "$work/file" host:65536
-wrong '"host:port"' send "$work/file" host:port
-wrong '"[::1"' send "$work/file" '[::1'
-wrong '""' send "$work/file" ''
-wrong '"a b"' perf 'a b'
-wrong '"nowhere:x"' recv --listen nowhere:x
-wrong 'write :47910' recv --listen 47910
-wrong '":70000"' perf --server --listen :70000
+wrong 'host:0: port' send "$work/file" host:0
+wrong 'host:65536: port' send "$work/file" host:65536
+wrong 'host:port: port' send "$work/file" host:port
+wrong '[::1: invalid address' send "$work/file" '[::1'
+wrong 'HOST[:PORT] : invalid address' send "$work/file" ''
+wrong 'a b: invalid address' perf 'a b'
+wrong '--listen nowhere:x: ' recv --listen nowhere:x
+wrong '(for a port: :47910)' recv --listen 47910
+wrong '--listen :70000: ' perf --server --listen :70000
 
 say "values of every kind"
-wrong '"12Q"' perf host --size 12Q
-wrong '"0"' perf host --size 0
-wrong '"5GiB"' perf host --size 5GiB
-wrong '"2MiB..1MiB"' perf host --size 2MiB..1MiB
-wrong '"x"' perf host --iterations x
-wrong '"0"' perf host --iterations 0
-wrong '"-1"' perf host --warmup -1
-wrong '"2000"' perf host --in-flight 2000
-wrong '"1024"' perf host --in-flight 1024 --size 64MiB
-wrong '"9000"' send "$work/file" host --mtu 9000
-wrong '"1000"' send "$work/file" host --mtu 1000
-wrong '"3"' send "$work/file" host --slots 3
-wrong '"0"' send "$work/file" host --channels 0
-wrong '"1"' send "$work/file" host --window 1
-wrong '"10"' send "$work/file" host --rate 10
-wrong '"5"' send "$work/file" host --peer-timeout 5
-wrong '"0"' send "$work/file" host --wait 0
+wrong '--size 12Q: ' perf host --size 12Q
+wrong '--size 0: ' perf host --size 0
+wrong '--size 5GiB: ' perf host --size 5GiB
+wrong '--size 2MiB..1MiB: ' perf host --size 2MiB..1MiB
+wrong '--iterations x: ' perf host --iterations x
+wrong '--iterations 0: ' perf host --iterations 0
+wrong '--warmup -1: ' perf host --warmup -1
+wrong '--in-flight 2000: ' perf host --in-flight 2000
+wrong '--in-flight 1024: ' perf host --in-flight 1024 --size 64MiB
+wrong '--mtu 9000: ' send "$work/file" host --mtu 9000
+wrong '--mtu 1000: ' send "$work/file" host --mtu 1000
+wrong '--slots 3: ' send "$work/file" host --slots 3
+wrong '--channels 0: ' send "$work/file" host --channels 0
+wrong '--window 1: ' send "$work/file" host --window 1
+wrong '--rate 10: ' send "$work/file" host --rate 10
+wrong '--peer-timeout 5: ' send "$work/file" host --peer-timeout 5
+wrong '--wait 0: ' send "$work/file" host --wait 0
 wrong 'foo=1' send "$work/file" host --link foo=1
 wrong 'loss=2' send "$work/file" host --link loss=2
-wrong '"magic"' recv --reliability magic
+wrong 'magic' recv --reliability magic
 wrong 'sr-nack' recv --reliability magic
 wrong 'speed=9' recv --reliability sr-nack,speed=9
 wrong 'chunk_bytes 1024' recv --listen '[::1]:0' --mtu 4096 --chunk 1024
 wrong 'verbs:foo' recv --listen '[::1]:0' --device foo
-wrong '"2"' demo --loss 0,2
-wrong '"0"' demo --size 0
+wrong '--loss 2: ' demo --loss 0,2
+wrong '--size 0: ' demo --size 0
 
 say "a probe"
 wrong '--server takes no host' probe --server host
-wrong 'a server listens' probe host --once
-wrong 'what is measured' probe --server --json "$work/file"
-wrong 'a host is missing' probe
-wrong '"1"' probe host --size 1KiB,1B
-wrong '"66000"' probe host --size 66000
-wrong '"100ms"' probe host --time 100ms
-wrong '"2h"' probe host --time 2h
-wrong '"0"' probe host --trials 0
-wrong '"65"' probe host --trials 65
-wrong '"17"' probe host --flows 17
-wrong '"1000001"' probe host --packets 1000001
-wrong '"1000"' probe host --rate 1000
+wrong 'option of the server' probe host --once
+wrong 'option of the client' probe --server --json "$work/file"
+wrong 'missing HOST[:PORT]' probe
+wrong '--size 1: ' probe host --size 1KiB,1B
+wrong '--size 66000: ' probe host --size 66000
+wrong '--time 100ms: ' probe host --time 100ms
+wrong '--time 2h: ' probe host --time 2h
+wrong '--trials 0: ' probe host --trials 0
+wrong '--trials 65: ' probe host --trials 65
+wrong '--flows 17: ' probe host --flows 17
+wrong '--packets 1000001: ' probe host --packets 1000001
+wrong '--rate 1000: ' probe host --rate 1000
 wrong 'loss' probe host --link loss=2
 
 say "--help and --version"

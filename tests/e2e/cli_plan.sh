@@ -67,7 +67,7 @@ done
 ! grep -q $'\033' plan.out || fail "colours in a file"
 ! grep -q 'Note: ' plan.out || fail "a note where nothing is left out"
 plan "${link[@]}" "${size[@]}" --loss 0.5
-expect_line plan.out 'the times are too short'
+expect_line plan.out 'too short'
 plan "${link[@]}" "${size[@]}" --loss 1e-5,0.5
 expect_line plan.out 'Note: in some rows'
 plan "${link[@]}" "${size[@]}" --loss 0.5 --json -
@@ -128,7 +128,7 @@ check "j['link']['mtu_bytes'] == 2048"
 echo '{"loss": 1e-4, "loss_high": 1e-3}' >link.json
 plan --link-file link.json "${link[@]}" "${size[@]}"
 expect_line plan.out '0.001 of the packets, the upper bound; measured 0.0001'
-expect_line plan.out 'Where it is 0.0001 as measured'
+expect_line plan.out 'At a loss of 0.0001 as measured'
 plan --link-file link.json "${link[@]}" "${size[@]}" --loss 1e-4 --json -
 check "j['link']['loss'] == 1e-4 and j['link']['loss_low'] is None and j['plan']['at_loss_low'] is None"
 for text in '' '[]' '{"loss": 2}' '{"rtt_s": "fast"}' '{"loss": 0.1, "loss": 0.1}' '{"loss": nan}'; do
@@ -137,7 +137,7 @@ for text in '' '[]' '{"loss": 2}' '{"rtt_s": "fast"}' '{"loss": 0.1, "loss": 0.1
 done
 echo '{"rtt_s": 0.025}' >bad.json
 wrong '--bandwidth' --link-file bad.json "${size[@]}" --loss 1e-3
-wrong '--loss is missing' --link-file bad.json "${size[@]}" --bandwidth 1Gbit
+wrong 'missing --loss' --link-file bad.json "${size[@]}" --bandwidth 1Gbit
 rm bad.json
 
 say "one plan for the highest of several losses"
@@ -145,7 +145,7 @@ plan "${link[@]}" "${size[@]}" --loss 1e-3 --json -
 mv plan.out high.json
 plan "${link[@]}" "${size[@]}" --loss 1e-4,1e-3,1e-5 --worst
 expect_line plan.out '0.001 of the packets, the highest of 1e-05 to 0.001'
-expect_line plan.out 'Planned for a loss of 0.001, the highest that was given. Where it is 1e-05'
+expect_line plan.out 'Planned for a loss of 0.001, the highest given. At a loss of 1e-05'
 expect_line plan.out 'A plan for 1e-05 alone would use'
 plan "${link[@]}" "${size[@]}" --loss 1e-4,1e-3,1e-5 --worst --json -
 check "j['link']['loss'] == 1e-3 and j['link']['loss_low'] == 1e-5"
@@ -157,13 +157,13 @@ plan "${link[@]}" --size 1MiB,4MiB --loss 1e-5..1e-3 --worst
 expect_line plan.out 'Planned for the highest loss.'
 plan "${link[@]}" "${size[@]}" --loss 1e-3 --worst
 ! grep -q Planned plan.out || fail "one loss has no highest"
-wrong '--worst: a map' "${link[@]}" --map --worst
+wrong '--worst, --map: mutually exclusive' "${link[@]}" --map --worst
 rm high.json link.json
 
 say "messages that may be incomplete: what a deadline would bring, and that there is none"
 plan "${link[@]}" "${size[@]}" --loss 1e-4 --allow-loss 1e-3
 expect_line plan.out 'a deadline *'
-expect_line plan.out 'Longhaul has no such scheme yet'
+expect_line plan.out 'Not implemented yet'
 expect_line plan.out 'could end at the ideal time'
 expect_line plan.out 'Use ec:'
 plan "${link[@]}" "${size[@]}" --loss 1e-4 --allow-loss 1e-3 --by p99.9 --json -
@@ -175,7 +175,7 @@ check "j['deadline']['seconds'] < s['sr-nack']['longhaul_mean_s'] * 1.01"
 for share in 0 1 -1 nan 2 x; do
     wrong '--allow-loss' "${link[@]}" "${size[@]}" --loss 1e-4 --allow-loss "$share"
 done
-wrong '--allow-loss: a map' "${link[@]}" --map --allow-loss 1e-3
+wrong '--allow-loss, --map: mutually exclusive' "${link[@]}" --map --allow-loss 1e-3
 wrong 'bursts' "${link[@]}" "${size[@]}" --loss 1e-4 --burst 4 --by p99 --allow-loss 1e-3
 
 say "several losses and sizes"
@@ -216,43 +216,43 @@ value 13-left 0.01 3 6 9
 value 15 16 2 1.5998e-4 1.5999e-4
 
 say "nonsense is refused"
-wrong '"here" is for the links of the paper' --figures here --loss 1e-3
-wrong 'the link is missing: --bandwidth' --rtt 25ms --loss 1e-3 --size 1MiB
-wrong '--rtt TIME or --distance' --bandwidth 1Gbit --loss 1e-3 --size 1MiB
-wrong '--loss is missing' "${link[@]}" --size 1MiB
-wrong '--size is missing' "${link[@]}" --loss 1e-3
-wrong '"-1"' "${link[@]}" --size 1MiB --loss -1
-wrong '"nan"' "${link[@]}" --size 1MiB --loss nan
-wrong '"1"' "${link[@]}" --size 1MiB --loss 1
-wrong '"100%"' "${link[@]}" --size 1MiB --loss 100%
-wrong '"1.5"' "${link[@]}" --size 1MiB --loss 1.5
-wrong '"1e-2..1e-3"' "${link[@]}" --size 1MiB --loss 1e-2..1e-3
-wrong '"0"' "${link[@]}" --size 0 --loss 1e-3
-wrong '"-5"' "${link[@]}" --size -5 --loss 1e-3
-wrong '"9223372036854775808" is not possible' "${link[@]}" --size 9223372036854775808 --loss 1e-3
-wrong 'too large' "${link[@]}" --size 99999999999999999999999 --loss 1e-3
+wrong '--figures here: not with other options' --figures here --loss 1e-3
+wrong 'missing --bandwidth' --rtt 25ms --loss 1e-3 --size 1MiB
+wrong 'missing --rtt TIME or --distance' --bandwidth 1Gbit --loss 1e-3 --size 1MiB
+wrong 'missing --loss' "${link[@]}" --size 1MiB
+wrong 'missing --size' "${link[@]}" --loss 1e-3
+wrong '--loss -1: ' "${link[@]}" --size 1MiB --loss -1
+wrong '--loss nan: ' "${link[@]}" --size 1MiB --loss nan
+wrong '--loss 1: ' "${link[@]}" --size 1MiB --loss 1
+wrong '--loss 100%: ' "${link[@]}" --size 1MiB --loss 100%
+wrong '--loss 1.5: ' "${link[@]}" --size 1MiB --loss 1.5
+wrong '--loss 1e-2..1e-3: ' "${link[@]}" --size 1MiB --loss 1e-2..1e-3
+wrong '--size 0: ' "${link[@]}" --size 0 --loss 1e-3
+wrong '--size -5: ' "${link[@]}" --size -5 --loss 1e-3
+wrong '--size 9223372036854775808: out of range' "${link[@]}" --size 9223372036854775808 --loss 1e-3
+wrong 'out of range' "${link[@]}" --size 99999999999999999999999 --loss 1e-3
 wrong 'raise the MTU' "${link[@]}" --size 4194304TiB --loss 1e-3
-wrong '"0"' --bandwidth 0 --rtt 25ms --size 1MiB --loss 1e-3
-wrong '"-1Gbit"' --bandwidth -1Gbit --rtt 25ms --size 1MiB --loss 1e-3
-wrong '"nanGbit"' --bandwidth nanGbit --rtt 25ms --size 1MiB --loss 1e-3
-wrong '"0"' --bandwidth 1Gbit --rtt 0 --size 1MiB --loss 1e-3
-wrong '"-1ms"' --bandwidth 1Gbit --rtt -1ms --size 1MiB --loss 1e-3
-wrong 'twice' "${link[@]}" --distance 1km --size 1MiB --loss 1e-3
+wrong '--bandwidth 0: ' --bandwidth 0 --rtt 25ms --size 1MiB --loss 1e-3
+wrong '--bandwidth -1Gbit: ' --bandwidth -1Gbit --rtt 25ms --size 1MiB --loss 1e-3
+wrong '--bandwidth nanGbit: ' --bandwidth nanGbit --rtt 25ms --size 1MiB --loss 1e-3
+wrong '--rtt 0: ' --bandwidth 1Gbit --rtt 0 --size 1MiB --loss 1e-3
+wrong '--rtt -1ms: ' --bandwidth 1Gbit --rtt -1ms --size 1MiB --loss 1e-3
+wrong 'mutually exclusive' "${link[@]}" --distance 1km --size 1MiB --loss 1e-3
 for distance in 0km -1km nankm 100 1e99km 0x10km km 5kms; do
-    wrong "\"$distance\"" --bandwidth 1Gbit --distance $distance --size 1MiB --loss 1e-3
+    wrong "--distance $distance: " --bandwidth 1Gbit --distance $distance --size 1MiB --loss 1e-3
 done
-wrong '"maybe"' "${link[@]}" "${size[@]}" --loss 1e-3 --by maybe
-wrong '"bytes"' "${link[@]}" "${size[@]}" --loss 1e-3 --loss-of bytes
+wrong '--by maybe: ' "${link[@]}" "${size[@]}" --loss 1e-3 --by maybe
+wrong '--loss-of bytes: ' "${link[@]}" "${size[@]}" --loss 1e-3 --loss-of bytes
 wrong 'give the size of a chunk' "${link[@]}" "${size[@]}" --loss 1e-3 --loss-of chunk
 wrong '5000' "${link[@]}" "${size[@]}" --loss 1e-3 --chunk 5000
-wrong '"3000"' "${link[@]}" "${size[@]}" --loss 1e-3 --mtu 3000
-wrong '"-2"' "${link[@]}" "${size[@]}" --loss 1e-3 --burst -2
-wrong '--burst: "0.5"' "${link[@]}" "${size[@]}" --loss 1e-3 --burst 0.5
+wrong '--mtu 3000: ' "${link[@]}" "${size[@]}" --loss 1e-3 --mtu 3000
+wrong '--burst -2: ' "${link[@]}" "${size[@]}" --loss 1e-3 --burst -2
+wrong '--burst 0.5: ' "${link[@]}" "${size[@]}" --loss 1e-3 --burst 0.5
 wrong 'needs longer ones' "${link[@]}" "${size[@]}" --loss 90% --burst 2
-wrong 'over 1' "${link[@]}" "${size[@]}" --loss 1e-3 --max-overhead 150%
-wrong '"-1"' "${link[@]}" "${size[@]}" --loss 1e-3 --cores -1
-wrong '"0"' "${link[@]}" "${size[@]}" --loss 1e-3 --encode-rate 0
-wrong '--by and --max-overhead' "${link[@]}" "${size[@]}" --loss 1e-3 --reliability auto,by=p99
+wrong '--max-overhead 150%: out of range (0 to 1)' "${link[@]}" "${size[@]}" --loss 1e-3 --max-overhead 150%
+wrong '--cores -1: ' "${link[@]}" "${size[@]}" --loss 1e-3 --cores -1
+wrong '--encode-rate 0: ' "${link[@]}" "${size[@]}" --loss 1e-3 --encode-rate 0
+wrong '--by, --max-overhead' "${link[@]}" "${size[@]}" --loss 1e-3 --reliability auto,by=p99
 wrong 'sr-rto' "${link[@]}" "${size[@]}" --loss 1e-3 --reliability sr-rto,
 
 say "every scheme that recv takes is compared; auto is what the planner chooses"
@@ -268,20 +268,27 @@ for scheme in $names sr-rto,alpha=0.25 sr-rto,alpha=100 ec:mds,k=1,m=254 ec:mds,
     taken "$scheme" || fail "recv does not take $scheme"
     plan "${link[@]}" "${size[@]}" --loss 1e-3 --reliability "$scheme"
 done
+offered=$("$LONGHAUL" plan --help | tr -s ' \n' ' ' | grep -oP '(?<=to compare: ).*?(?=, or auto)' | tr -d ,)
+known=$("$LONGHAUL" plan "${link[@]}" "${size[@]}" --loss 1e-3 --reliability none 2>&1 |
+    sed 's/.*use one of //; s/[,)]//g')
+[ "$offered" = "$known" ] || fail "plan --help offers $offered, and plan takes $known"
+for scheme in $names; do
+    [[ " $known auto " == *" $scheme "* ]] || fail "plan does not know $scheme"
+done
 plan "${link[@]}" "${size[@]}" --loss 1e-3 --reliability auto --json -
 check "len(s) == 1 and list(s)[0] == j['plan']['best']['scheme']"
 plan "${link[@]}" "${size[@]}" --loss 30% --max-overhead 0 --reliability auto --json -
 check "len(s) == 1 and list(s)[0] == j['plan']['without_limits']['scheme']"
 wrong '1B to 4194304TiB' "${link[@]}" --loss 1e-3 --size 8388608TiB
 wrong '100 % of the chunks' "${link[@]}" "${size[@]}" --loss 1e-3 --chunk 1GiB
-wrong 'leave out --json, or --map' "${link[@]}" --map --json map.json
+wrong 'not with --map' "${link[@]}" --map --json map.json
 wrong 'magic' "${link[@]}" "${size[@]}" --loss 1e-3 --reliability magic
 wrong 'k=300' "${link[@]}" "${size[@]}" --loss 1e-3 --reliability ec:mds,k=300
 wrong 'hardly a message ends' "${link[@]}" "${size[@]}" --loss 99.5%
-wrong 'no weight' "${link[@]}" --loss 1e-3 --mix 64KiB
-wrong '"0" is no weight' "${link[@]}" --loss 1e-3 --mix 64KiB:0
-wrong '"nan"' "${link[@]}" --loss 1e-3 --mix 64KiB:nan
-wrong 'neither --size nor --map' "${link[@]}" --loss 1e-3 --mix 64KiB:1 --map
+wrong 'missing weight' "${link[@]}" --loss 1e-3 --mix 64KiB
+wrong 'weight 0: out of range' "${link[@]}" --loss 1e-3 --mix 64KiB:0
+wrong 'weight nan: ' "${link[@]}" --loss 1e-3 --mix 64KiB:nan
+wrong 'not with --size or --map' "${link[@]}" --loss 1e-3 --mix 64KiB:1 --map
 wrong 'add --map' "${link[@]}" "${size[@]}" --loss 1e-3 --output it.svg
 wrong '.svg or .png' "${link[@]}" --map --output it.gif
 wrong 'hardly a message ends' "${link[@]}" "${size[@]}" --loss 1e-3,99.5% --json -

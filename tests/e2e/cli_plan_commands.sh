@@ -51,7 +51,7 @@ typed
 plan --bandwidth 10Gbit --rtt 200ms --loss 5% --size 64KiB --burst 8 --mtu 256
 typed
 plan --bandwidth 40Tbit --rtt 250ms --loss 1e-2 --size 128MiB --by p99.9
-expect_line plan.out 'the largest 64GiB'
+expect_line plan.out 'the maximum 64GiB'
 expect_line plan.out '--window 65536MiB'
 
 say "none where nothing keeps to the limits, and where chunks are none of Longhaul's"

@@ -59,7 +59,7 @@ check "all(w[n][k] is None for n in ('PFC', 'Bifrost') for k in ('lost_bytes', '
 check "w['PFC']['least_buffer_bytes'] == 300003065 and w['Bifrost']['least_buffer_bytes'] == 301003128"
 check "0.48 < w['credits']['rate_share'] < 0.49 and w['SWING']['lost_bytes'] == 150003064"
 plan "${link[@]}" --buffer 150MB
-expect_line plan.out "Bifrost   not with 150000000 bytes"
+expect_line plan.out "Bifrost   150000000 bytes: "
 
 say "signals that get lost, and a guard against that"
 plan "${link[@]}" --json -
@@ -69,7 +69,7 @@ plan "${link[@]}" --guard 3 --json -
 check "w['Bifrost']['lost_signal_bytes'] == 0 and j['link']['guard_slots'] == 3"
 check "w['Bifrost']['buffer_bytes'] == 301909128 + 2 * 500000 + (300000000 // 500000 + 4) * 1564"
 plan "${link[@]}" --guard 1
-expect_line plan.out "lost frames overflow nothing"
+expect_line plan.out "lost frames cause no overflow"
 
 say "a delay that drifts"
 plan "${link[@]}" --drift 100us --json -
@@ -87,23 +87,23 @@ say "the table"
 plan "${link[@]}" --buffer 287MiB
 expect_line plan.out "400Gbit/s, 3ms one way"
 expect_line plan.out "PFC"
-expect_line plan.out "With 287MiB, at worst"
+expect_line plan.out "With 287MiB, worst case"
 plan --help
 expect_line plan.out "--leak-slots"
 
 say "what is refused"
 wrong "--bandwidth RATE" --distance 600km
-wrong "the link is missing" --bandwidth 400Gbit
-wrong "say the same twice" "${link[@]}" --rtt 6ms
+wrong "missing --rtt" --bandwidth 400Gbit
+wrong "mutually exclusive" "${link[@]}" --rtt 6ms
 wrong "above 0km" --bandwidth 400Gbit --distance 0km
-wrong "no distance in kilometres" --bandwidth 400Gbit --distance 600
-wrong "no distance in kilometres" --bandwidth 400Gbit --distance 1m
+wrong "invalid distance" --bandwidth 400Gbit --distance 600
+wrong "invalid distance" --bandwidth 400Gbit --distance 1m
 wrong "1e6 to 1e14" --bandwidth 1kbit --distance 600km
-wrong "a second at most" --bandwidth 400Gbit --rtt 3s
+wrong "at most a second" --bandwidth 400Gbit --rtt 3s
 wrong "--slot: a slot of 4000000 ns is longer than the link's delay" "${link[@]}" --slot 4ms
 wrong "16 bits" "${link[@]}" --slot 100us --guard 1
 wrong "1 to 1000" "${link[@]}" --guard 0
-wrong "'longhaul plan --flow-control --help'" "${link[@]}" --loss 1e-3
-wrong "unknown option --size" "${link[@]}" --size 1MiB
+wrong "longhaul plan --flow-control --help" "${link[@]}" --loss 1e-3
+wrong "--size: unknown option" "${link[@]}" --size 1MiB
 
 echo "all well"

@@ -79,7 +79,7 @@ start server probe --server --listen '[::1]:0'
 say "delay and loss of the link; a table and words"
 probe --link rtt=25ms,loss=1e-2,seed=4 --size 256,1000 --trials 2 --packets 5000 --rate 100Mbit --time 2s
 expect_line "$work/probe.out" 'payload'
-expect_line "$work/probe.out" 'each by itself, not in bursts'
+expect_line "$work/probe.out" 'independent (no bursts)'
 expect_line "$work/probe.out" 'rtt=25ms,loss=0.01'
 holds '0.025 <= d["rtt_min_s"] < 0.030 and d["rtt_min_s"] <= d["rtt_s"] <= d["rtt_p99_s"] <= d["rtt_max_s"]'
 holds 'd["rtt_samples"] >= 10 and d["path_mtu_bytes"] > 1000 and d["bandwidth_bps"] > 0'
@@ -129,7 +129,7 @@ if disturbed; then
 else
     holds 'd["loss_low"] <= 0.02 <= d["loss_high"] and d["bursty"]'
     holds '6.4 <= d["burst_packets"] <= 9.6 and d["burst_low"] <= 8 <= d["burst_high"]'
-    expect_line "$work/probe.out" 'in bursts of'
+    expect_line "$work/probe.out" 'mean burst length'
 fi
 
 say "a burst that takes all the first round trips: it goes on asking"
@@ -143,7 +143,7 @@ holds '0 < d["reorder"] < 0.1 and d["reorder_extent_max_packets"] > 0 and d["reo
 holds '0.01 < d["duplicate"] < 0.03 and d["flows"] == 4'
 if ! disturbed; then
     holds 'd["loss"] == 0 and d["loss_high"] < 1e-3'
-    expect_line "$work/probe.out" 'Nothing was lost'
+    expect_line "$work/probe.out" 'No loss'
 fi
 
 say "without emulation, over IPv4, JSON alone on stdout"
@@ -196,16 +196,16 @@ bad() {
 }
 
 say "servers that are none"
-bad noise 'is no longhaul probe'
-bad web 'is no longhaul probe'
+bad noise 'is not a longhaul probe'
+bad web 'is not a longhaul probe'
 bad version 'version 9'
 bad port 'out of range'
 bad refuse 'not today'
-bad escape 'is no text'
-bad turn 'out of turn'
-bad closed 'UDP to its port'
-bad silence 'said nothing'
-bad gone 'hung up'
+bad escape 'control character'
+bad turn 'unexpected data'
+bad closed 'TCP reaches it'
+bad silence 'no answer from the server'
+bad gone 'closed the connection'
 
 # told KIND STATUS: a probe of a server that reports that.
 told() {
@@ -224,23 +224,23 @@ told drops 0
 holds 'd["trials"] == 4 == d["trials_excluded"] and d["endpoint_drops_socket"] == 28'
 holds 'd["loss"] is None and d["sizes"][0]["loss"] is None and d["sizes"][0]["sent"] == 0'
 holds 'd["sizes"][0]["trials"] == 2 * [{"sent": 200, "lost": 20, "endpoint_drops": 7, "excluded": 1}]'
-expect_line "$work/probe.out" 'The loss is not known'
-expect_line "$work/probe.out" '4 of 4 trials are left out'
+expect_line "$work/probe.out" 'Loss unknown'
+expect_line "$work/probe.out" '4 of 4 trials excluded'
 status=0
 "$LONGHAUL" plan --link-file "$work/probe.json" --size 16MiB >"$work/plan.out" 2>"$work/plan.err" || status=$?
 [ "$status" -eq 2 ] || fail "a plan without a loss ended with $status"
-expect_line "$work/plan.err" '--loss is missing'
+expect_line "$work/plan.err" 'missing --loss'
 grep -q '^  "loss": null' "$work/probe.json" || fail "an unknown loss looks otherwise"
 
 say "loss that depends on the size: that of data packets counts"
 told sizes 0
 holds 'd["loss_payload_bytes"] == 4096 and d["loss"] == 0.25 and not d["bursty"]'
 holds 'd["sizes"][0]["lost"] == 0 and d["sizes"][1]["lost"] == 100'
-expect_line "$work/probe.out" 'depends on the size'
+expect_line "$work/probe.out" 'depends on the packet size'
 
 say "a report that cannot be is not believed"
 told lies 1
-expect_line "$work/probe.err" 'contradicts itself'
+expect_line "$work/probe.err" 'inconsistent report'
 
 say "path MTUs: of an interface, and behind a router"
 if [ -n "$network" ]; then

@@ -66,7 +66,7 @@ send "$work/in/.profile" "$where"
 [ "$status" -eq 1 ] || fail "send ended with $status"
 expect_line "$work/send.err" 'begins with a dot (recv --dotfiles'
 ended recv "$pid" 1 10
-expect_line "$work/recv.err" '.profile: the name begins with a dot (recv --dotfiles'
+expect_line "$work/recv.err" '.profile: name begins with a dot (recv --dotfiles'
 [ -z "$(find "$work/out" -name '.*')" ] || fail "something was written"
 start_recv recv "$work/out" --dotfiles
 send "$work/in/.profile" "$where"
@@ -75,12 +75,13 @@ ended recv "$pid" 0 10
 cmp "$work/in/.profile" "$work/out/.profile" || fail "it is another file"
 
 say "without --output the folder is named once, before the first file; with it, it is not"
-! grep -q 'files go to' "$work/recv.err" || fail "recv said: $(cat "$work/recv.err")"
+! grep -q 'writing files to' "$work/recv.err" || fail "recv said: $(cat "$work/recv.err")"
 mkdir "$work/here"
 cd "$work/here" || exit 1
 start recv recv --listen '[::1]:0' --keep
-until grep -qF "files go to $work/here (--output" "$work/recv.err"; do
+until grep -qF "writing files to $work/here (--output" "$work/recv.err"; do
     kill -0 "$pid" 2>/dev/null || fail "the folder was not named"
+    sleep 0.02
 done
 for name in file.1 file.4194304; do
     send "$work/in/$name" "$where" --wait 60s
@@ -89,7 +90,7 @@ for name in file.1 file.4194304; do
 done
 kill -TERM "$pid"
 ended recv "$pid" 143 10
-[ "$(grep -c 'files go to' "$work/recv.err")" -eq 1 ] || fail "the folder was named again"
+[ "$(grep -c 'writing files to' "$work/recv.err")" -eq 1 ] || fail "the folder was named again"
 
 say "the digest is that of xxhsum -H2"
 if command -v xxhsum >/dev/null; then

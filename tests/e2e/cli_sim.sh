@@ -152,11 +152,11 @@ columns two/rates.csv 'time_s,s>paris,s>t,s>t.2,s>paris payload,s>t payload,s>t.
 [ "$(cut -d, -f2,3 two/flows.csv)" = $'source,destination\n0,1\n1,0' ] || fail "flows between other hosts"
 [ "$(awk -F, '$2 == "paris" { print $5 }' two/links.csv)" = 0.001 ] || fail "200 km are not a millisecond"
 printf 'paris s 1MB 0\n' >two.flows
-wrong 2 'there is no destination host "s"' two.ini
+wrong 2 'unknown destination host "s"' two.ini
 
 say "names of figures, and of distributions that come along"
 sim random.ini --set output.figures=dropped_packets,queue_max,goodput_bps
-wrong 2 "'longhaul sim --keys' has all of them" random.ini --set output.figures=colour
+wrong 2 "see longhaul sim --keys" random.ini --set output.figures=colour
 sim --keys
 expect_line sim.out 'slowdown_p99'
 sim random.ini --set workload.kind=poisson --set workload.sizes=websearch --set workload.duration=10us \
@@ -208,7 +208,7 @@ chmod +x bin/gnuplot
 status=0
 PATH="$PWD/bin:$PATH" "$LONGHAUL" sim random.ini --output odd >sim.out 2>sim.err || status=$?
 [ "$status" -eq 1 ] || fail "without a picture it ended with $status"
-expect_line sim.err 'odd/fct.svg: no picture, gnuplot failed: "fct.gp" line 3: warning: no'
+expect_line sim.err 'odd/fct.svg: no picture: gnuplot failed: "fct.gp" line 3: warning: no'
 
 say "names that are no text"
 # A file may be called anything; JSON is text all the same.
@@ -248,27 +248,27 @@ while read -r key; do
 done <keys
 
 say "what is asked wrongly"
-wrong 2 'FILE is missing'
-wrong 2 'there is no file nothing.ini' nothing.ini
-wrong 1 'is not a file' .
+wrong 2 'missing FILE'
+wrong 2 'nothing.ini: no such file or scenario' nothing.ini
+wrong 1 'not a regular file' .
 wrong 2 'did you mean switch.buffer?' incast.ini --set switch.bufer=1MB
-wrong 2 '--set: switch.buffer: size "huge"' incast.ini --set switch.buffer=huge
+wrong 2 '--set: switch.buffer: huge: invalid size' incast.ini --set switch.buffer=huge
 wrong 2 'ecn_min' incast.ini --set switch.ecn_min=60kB
-wrong 2 '--set: "switch.pfc" is not key=value' incast.ini --set switch.pfc
-wrong 2 '--sweep: "switch.pfc" is not key=a,b,c' incast.ini --sweep switch.pfc
-wrong 2 'contradict each other' incast.ini --no-sweep --sweep switch.pfc=on,off
-wrong 2 'at most two keys' incast.ini --sweep switch.pfc=on,off --sweep topology.spines=1,2 \
+wrong 2 '--set switch.pfc: invalid setting' incast.ini --set switch.pfc
+wrong 2 '--sweep switch.pfc: invalid sweep' incast.ini --sweep switch.pfc
+wrong 2 'mutually exclusive' incast.ini --no-sweep --sweep switch.pfc=on,off
+wrong 2 'more than two swept keys' incast.ini --sweep switch.pfc=on,off --sweep topology.spines=1,2 \
     --sweep workload.rounds=1,2
-wrong 2 '--sweep: switch.pfc is "maybe"' incast.ini --sweep switch.pfc=on,maybe
-wrong 2 'a value is missing' incast.ini --sweep switch.pfc=on,,off
-wrong 2 'no such link; there are host0>leaf0 to spine1>leaf1, 24 in all' incast.ini --output d \
+wrong 2 '--sweep: switch.pfc "maybe"' incast.ini --sweep switch.pfc=on,maybe
+wrong 2 'missing value' incast.ini --sweep switch.pfc=on,,off
+wrong 2 'no such link (host0>leaf0 to spine1>leaf1, 24 links)' incast.ini --output d \
     --set 'output.queues=leaf9>host0'
 wrong 2 'cannot be swept' incast.ini --sweep output.period=1us,2us
 wrong 2 'topology.file is not given' incast.ini --set topology.kind=file
 wrong 1 'no.cdf' incast.ini --set workload.sizes=no.cdf
 wrong 1 'incast.ini' incast.ini --output incast.ini
 printf '[switch]\npfc = on\nxon = 1MiB\npfcc = off\n' >bad.ini
-wrong 2 'bad.ini:4: there is no key "switch.pfcc"; did you mean switch.pfc?' bad.ini
+wrong 2 'bad.ini:4: unknown key "switch.pfcc" (did you mean switch.pfc?)' bad.ini
 printf '[switch]\npfc = on\nxon = 1MiB\n' >bad.ini
 wrong 2 'switch.xon' bad.ini
 printf '[switch\n' >bad.ini

@@ -4,7 +4,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 . "$(dirname "$0")/lib_sim.sh"
 
-scenarios=${LH_SOURCE_DIR:-$OLDPWD}/scenarios/bifrost
+scenarios=${LH_SOURCE_DIR:-$OLDPWD}/netsim/scenarios/bifrost
 
 say "figures 11 to 15, 1 ms of them, 10 km"
 for file in fig11 fig12 fig13 fig14 fig15; do

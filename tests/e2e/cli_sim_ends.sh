@@ -22,16 +22,16 @@ printf '1000 nonsense\n' >bad.cdf
 wrong 2 'bad.cdf' long.ini --set workload.kind=poisson --sweep workload.sizes=good.cdf,bad.cdf --output never
 wrong 1 '--sweep: workload.sizes: none.cdf' long.ini --set workload.kind=poisson \
     --sweep workload.sizes=good.cdf,none.cdf --output never
-wrong 2 'there is no such link with kind=two-hosts' long.ini --sweep topology.kind=dumbbell,two-hosts \
+wrong 2 'no such link with kind=two-hosts' long.ini --sweep topology.kind=dumbbell,two-hosts \
     --set 'output.queues=left>right' --output never
-wrong 2 'pfc: on is there twice' long.ini --sweep switch.pfc=on,off,on --output never
-wrong 2 'would share the folder' long.ini --set topology.kind=dumbbell --output never \
+wrong 2 'pfc: on given twice' long.ini --sweep switch.pfc=on,off,on --output never
+wrong 2 'same folder' long.ini --set topology.kind=dumbbell --output never \
     --sweep 'topology.link=loss=0.1 | loss=0.1, burst=8 | loss=0.1,_burst=8'
 untouched
 
 say "a place that cannot be written to"
-wrong 1 '--json: nowhere/x.json: No such file' long.ini --json nowhere/x.json
-wrong 1 '--json: .: Is a directory' long.ini --json .
+wrong 1 '--json nowhere/x.json: No such file' long.ini --json nowhere/x.json
+wrong 1 '--json .: Is a directory' long.ini --json .
 touch file
 wrong 1 'file' long.ini --output file
 
@@ -43,7 +43,7 @@ timeout 60 "$LONGHAUL" sim few.ini --sweep run.packets=1000,2000,16,3000 --outpu
     >few.out 2>few.err || status=$?
 [ "$status" -eq 1 ] || fail "it ended with $status"
 expect_line few.err 'run.packets'
-expect_line few.err 'the 2 of 4 runs before are told'
+expect_line few.err 'reporting the 2 of 4 runs before'
 expect_line few.out '2000 '
 expect_line few.out '2 of 4 runs in'
 [ "$(wc -l <few/sweep.csv)" -eq 3 ] || fail "sweep.csv has not the two points"
@@ -66,7 +66,7 @@ interrupt() {
     done
     kill -"$signal" "$pid"
     ended sim "$pid" "$wanted" 30
-    expect_line cut.err 'interrupted: 1 of 2 runs are done'
+    expect_line cut.err 'interrupted after 1 of 2 runs'
     [ "$(wc -l <cut.err)" -eq 1 ] || fail "it said more than that"
     [ -z "$(find . -name '*.part')" ] || fail "half written: $(find . -name '*.part')"
     json 'd["missing_runs"] == 1 and len(d["points"]) == 1' cut.json
@@ -91,20 +91,20 @@ until [ -e alone.json.part ]; do sleep 0.05; done
 sleep 0.2
 kill -INT "$pid"
 ended sim "$pid" 130 30
-expect_line alone.err 'interrupted: 0 of 1 runs are done'
+expect_line alone.err 'interrupted after 0 of 1 runs'
 [ ! -s alone.out ] && [ ! -e alone.json ] && [ ! -e alone.json.part ] || fail "something was told"
 
 say "flows that never end, and why"
 unfinished '2 of 2 flows did not finish: 2 failed, 0 stuck' long.ini --set workload.bytes=1MB \
     --set topology.link=loss=1 --output dead --json dead.json
-expect_line sim.out '2 of 2 flows; 2 failed: too many timeouts in a row, see transport.retries'
+expect_line sim.out '2 of 2 flows; 2 failed: retries used up, or the connection ended'
 json 'd["points"][0]["runs"][0]["failed"] == 2 and d["points"][0]["runs"][0]["stuck"] == 0' dead.json
 [ "$(awk -F, 'NR > 1 { print $13 $14 }' dead/flows.csv)" = $'81\n81' ] || fail "flows.csv does not say so"
 unfinished '0 failed, 2 stuck' long.ini --set workload.bytes=1MB --set topology.link=loss=0.5 \
     --set transport.ack=0
-expect_line sim.out '2 stopped for ever: nothing is sent again'
+expect_line sim.out '2 stuck: no retransmission pending'
 sim long.ini --set run.until=1ms
-expect_line sim.out '2 of 2 flows; 2 when run.until came'
+expect_line sim.out '2 of 2 flows; 2 unfinished at run.until'
 unfinished '2 of 4 flows did not finish: 2 failed, 0 stuck, in 1 of 2 runs' \
     long.ini --set workload.bytes=1MB --sweep 'topology.link=none | loss=1'
 grep -q 'done *failed ' sim.out || fail "the sweep has no column for failed flows"
@@ -119,7 +119,7 @@ done >ring.flows
 printf '[topology]\nkind = file\nfile = ring.net\n[workload]\nkind = flows\nflows = ring.flows\n' >ring.ini
 printf '[switch]\npfc = on\nbuffer = 1MB\nxoff = 20kB\nxon = 10kB\n[transport]\nwindow = none\n' >>ring.ini
 unfinished '7 of 7 flows did not finish: 0 failed, 7 stuck' ring.ini
-expect_line sim.out 'stopped for ever: pause frames in a deadlock'
+expect_line sim.out 'stuck: deadlock of pause frames'
 
 say "samples: exact times, none while nothing is under way, an end"
 printf '0 1 1MB 0s\n0 1 1MB 100s\n' >late.flows
@@ -186,6 +186,6 @@ assert abs(sent / 60000000 - 1) < 1e-4 and any(float(row["right>left"]) > 0 for 
 END2
 timeout 60 "$LONGHAUL" sim late.ini --set output.period=1ns --set workload.flows=late.flows --output short \
     --set transport.rate=1Mbit --set output.rates=none >sim.out 2>sim.err || fail "it did not end"
-expect_line sim.err 'queues.csv ends after 1000000 samples, at 1ms; raise output.period'
+expect_line sim.err 'queues.csv: ends after 1000000 samples, at 1ms (raise output.period'
 
 echo "all well"

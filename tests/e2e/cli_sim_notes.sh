@@ -28,14 +28,14 @@ INI
 say "packets that are sent again though nothing was lost"
 # The queue holds all of them for longer than the empty path lets expect, and less than rto_min.
 sim many.ini
-expect_line sim.out '0 by switches, 0 on links; 0 packets sent again, 0 timeouts'
+expect_line sim.out '0 by switches, 0 on links; 0 packets retransmitted, 0 timeouts'
 silent
 sim many.ini --set transport.rto_min=0
 grep -q ' 0 by switches, 0 on links; 0 packets' sim.out && fail "nothing was sent again"
-notes '.* packets were sent again though nothing was lost: raise transport.rto_min'
+notes '.* packets retransmitted without loss: raise transport.rto_min'
 # The column is there with nothing but zeros in it, since the other one is.
 sim many.ini --sweep transport.rto_min=0,1ms
-grep -q "dropped *sent again" sim.out || fail "there is no column for what was dropped"
+grep -q "dropped *retransmitted" sim.out || fail "there is no column for what was dropped"
 notes '.* in 1 of 2 runs'
 sim many.ini --set switch.routing=spray --set topology.leaves=2 --set workload.kind=permutation \
     --set workload.bytes=4MB
@@ -55,23 +55,23 @@ INI
 sim far.ini
 silent
 sim far.ini --set topology.leaves=2
-notes '--set: nothing reads topology.leaves with topology.kind=two-datacenters'
-wrong 2 '--sweep: nothing reads workload.load with workload.kind=permutation: all points' far.ini \
+notes '--set: topology.leaves is unused with topology.kind=two-datacenters'
+wrong 2 '--sweep: workload.load is unused with workload.kind=permutation: all points' far.ini \
     --sweep workload.load=10%,20%
-wrong 2 'nothing reads workload.senders' incast --set workload.kind=poisson
+wrong 2 'workload.senders is unused' incast --set workload.kind=poisson
 # A key that one of the points reads is well.
 sim far.ini --sweep workload.kind=permutation,incast --sweep workload.senders=1,2
 silent
 sim far.ini --set workload.senders=2 --sweep workload.kind=permutation,incast
 silent
-wrong 2 '--sweep: nothing reads switch.xoff with switch.pfc=off' far.ini --sweep switch.xoff=100kB,120kB
+wrong 2 '--sweep: switch.xoff is unused with switch.pfc=off' far.ini --sweep switch.xoff=100kB,120kB
 sim incast --sweep workload.senders=2,4
 silent
 sim far.ini --set switch.xoff=100kB
-notes '--set: nothing reads switch.xoff with switch.pfc=off'
+notes '--set: switch.xoff is unused with switch.pfc=off'
 printf '[topology]\nleaves = 3\n' >two.ini
 sim two.ini
-notes 'two.ini:2: nothing reads topology.leaves with topology.kind=two-hosts'
+notes 'two.ini:2: topology.leaves is unused with topology.kind=two-hosts'
 
 say "a permutation across sites"
 sim far.ini --set workload.matrix=across --output far
@@ -79,21 +79,22 @@ awk -F, 'NR > 1 && !($2 < 8 && $3 >= 8) { exit 1 }' far/flows.csv || fail "a flo
 [ "$(wc -l <far/flows.csv)" -eq 9 ] || fail "not each host of the first site sends"
 
 say "bursts need losses, and commas are not clear"
-wrong 2 '--set: topology.link is "burst=8": a burst of losses needs loss=' far.ini --set topology.link=burst=8
-wrong 2 'whether burst=8 is a link of its own' far.ini --sweep topology.link=loss=1e-4,burst=8
-wrong 2 'whether jitter=1us is a link of its own' far.ini --sweep topology.link=none,loss=1e-4,jitter=1us
+wrong 2 '--set: topology.link "burst=8": a burst of losses needs loss=' far.ini --set topology.link=burst=8
+wrong 2 'burst=8: ambiguous list of links' far.ini --sweep topology.link=loss=1e-4,burst=8
+wrong 2 'jitter=1us: ambiguous list of links' far.ini --sweep topology.link=none,loss=1e-4,jitter=1us
 sim far.ini --sweep topology.link=none,loss=1e-4,loss=1e-3
 
 say "more load than there is room for"
-wrong 2 'workload.load is "50": it is 0 to 10; a half is 0.5 or 50%' far.ini --set workload.kind=poisson \
+wrong 2 'workload.load "50": out of range (0 to 10; a half is 0.5 or 50%' \
+    far.ini --set workload.kind=poisson \
     --set workload.load=50
 sim far.ini --set workload.kind=poisson --sweep workload.load=50%,200% --set workload.duration=10us
-notes 'workload.load is 200%: hosts offer more than their cables carry'
+notes 'workload.load = 200%: above the rate'
 
 say "what is asked for and not written"
 sim far.ini --set 'output.pcap=host0>*'
-notes 'output.pcap is written nowhere without --output FOLDER'
+notes 'output.pcap: ignored without --output FOLDER'
 sim far.ini --set 'output.pcap=host0>*' --set output.packets=10 --output far
-notes 'capture.pcap holds the first 10 of [0-9]* packets; raise output.packets'
+notes 'capture.pcap: first 10 of [0-9]* packets (raise output.packets'
 
 echo "all well"

@@ -49,14 +49,14 @@ sim base.ini --json out.json
 setting 0 switch.pfc off
 
 say "what is wrong is named"
-wrong 2 'run.variant is "pfcc": there is no section [variant pfcc]' base.ini --set run.variant=pfcc
-wrong 2 'swept.ini: run.variant is "none"' swept.ini --sweep run.variant=pfc,none
+wrong 2 'run.variant = pfcc: missing section [variant pfcc]' base.ini --set run.variant=pfcc
+wrong 2 'swept.ini: run.variant = none' swept.ini --sweep run.variant=pfc,none
 printf '[variant pfc]\nswitch.bufer = 1MB\n[run]\nvariant = pfc\n' >odd.ini
-wrong 2 'odd.ini:2: there is no key "switch.bufer"; did you mean switch.buffer' odd.ini
+wrong 2 'odd.ini:2: unknown key "switch.bufer" (did you mean switch.buffer?)' odd.ini
 printf '[variant pfc]\nrun.until = 1ms\n' >odd.ini
-wrong 2 'odd.ini:2: run.until cannot differ between variants' odd.ini
+wrong 2 'odd.ini:2: run.until: not allowed in a variant' odd.ini
 printf '[variant pfc]\nsweep.switch.pfc = on,off\n' >odd.ini
-wrong 2 'odd.ini:2: sweep.switch.pfc cannot differ' odd.ini
+wrong 2 'odd.ini:2: sweep.switch.pfc: not allowed' odd.ini
 
 say "flows between sites, and what receivers see"
 cat >far.ini <<'INI'

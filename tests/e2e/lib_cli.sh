@@ -96,6 +96,7 @@ expect_line() {
 await_blocks() {
     until [ "$(stat -c %s "$work/out/.big.longhaul-resume" 2>/dev/null || echo 0)" -ge $((24 + 16 * $1)) ]; do
         kill -0 "$sender" 2>/dev/null || fail "the transfer ended before it could be disturbed"
+        sleep 0.02
     done
 }
 

@@ -7,8 +7,8 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "../../cli/file_attributes.c"
-#include "../../cli/file_message.c"
+#include "cli/file/attributes.c"
+#include "cli/file/message.c"
 
 #include <longhaul/connection.h>
 

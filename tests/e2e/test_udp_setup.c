@@ -4,6 +4,7 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
+#include "device/open.h"
 #include "fabric/udp/udp.h"
 
 #include <net/if.h>

@@ -5,8 +5,8 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "../../cli/file_attributes.c"
-#include "../../cli/file_message.c"
+#include "cli/file/attributes.c"
+#include "cli/file/message.c"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

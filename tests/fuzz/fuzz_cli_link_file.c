@@ -5,15 +5,14 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "../../cli/folder.c"
-#include "../../cli/json_read.c"
-#include "../../cli/result_file.c"
-#include "../../cli/output.c"
-#include "../../cli/say.c"
+#include "cli/results/json_read.c"
+#include "cli/results/read_text.c"
+#include "cli/terminal/output.c"
+#include "cli/terminal/diagnostic.c"
 #define take take_member
-#include "../../cli/link_file.c"
-#include "../../cli/terminal.c"
-#include "../../cli/utf8.c"
+#include "cli/plan/link_file.c"
+#include "cli/terminal/terminal.c"
+#include "cli/terminal/utf8.c"
 
 #include <assert.h>
 

@@ -5,7 +5,7 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "../../cli/perf_message.c"
+#include "cli/perf/message.c"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

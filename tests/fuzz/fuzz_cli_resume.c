@@ -6,9 +6,9 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "../../cli/digest.c"
-#include "../../cli/resume.c"
-#include "../../cli/whole_io.c"
+#include "cli/file/digest.c"
+#include "cli/file/resume.c"
+#include "cli/file/whole_io.c"
 
 #include <assert.h>
 #include <stdlib.h>

@@ -6,18 +6,16 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "../../cli/samples.c"
-#include "../../cli/output.c"
-#include "../../cli/say.c"
-#include "../../cli/scenario.c"
-#include "../../cli/sim_across.c"
-#include "../../cli/sim_figures.c"
+#include "cli/terminal/output.c"
+#include "cli/terminal/diagnostic.c"
+#include "cli/sim/scenario/scenario.c"
+#include "cli/sim/scenario/figure.c"
 #define refuse  refuse_key
 #define unknown unknown_key
-#include "../../cli/sim_keys.c"
-#include "../../cli/suggest.c"
-#include "../../cli/terminal.c"
-#include "../../cli/utf8.c"
+#include "cli/sim/scenario/keys.c"
+#include "cli/options/suggest.c"
+#include "cli/terminal/terminal.c"
+#include "cli/terminal/utf8.c"
 
 #include <assert.h>
 

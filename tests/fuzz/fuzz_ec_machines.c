@@ -13,8 +13,8 @@
 #include <string.h>
 
 #include "fuzz/fuzz_input.h"
-#include "reliability/ec_layout.h"
-#include "reliability/ec_scheme.h"
+#include "schemes/ec/layout.h"
+#include "schemes/ec/scheme.h"
 #include "wire/erasure_coding.h"
 
 #define CHUNKS_MAX  3000u

@@ -9,7 +9,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "reliability/ec_layout.h"
+#include "schemes/ec/layout.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -3,7 +3,7 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "netsim/cdf.h"
+#include "netsim/workload/cdf.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -43,7 +43,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     }
     struct netsim_arena arena = {.base = aligned_alloc(64, counting.used_bytes),
-                                 .room_bytes = counting.used_bytes};
+                                 .capacity_bytes = counting.used_bytes};
     assert(arena.base != NULL);
     rc = netsim_cdf_read(&cdf, "workload.sizes", &text, &arena);
     assert(rc == 0 && arena.used_bytes == counting.used_bytes);

@@ -3,7 +3,7 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "netsim/workload.h"
+#include "netsim/workload/workload.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -31,7 +31,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     uint32_t count = list.count;
     struct netsim_arena arena = {.base = aligned_alloc(64, counting.used_bytes),
-                                 .room_bytes = counting.used_bytes};
+                                 .capacity_bytes = counting.used_bytes};
     assert(arena.base != NULL);
     rc = netsim_workload_build(&config, &graph, &prng, &arena, &list);
     assert(rc == 0 && arena.used_bytes == counting.used_bytes && list.count == count && count > 0);

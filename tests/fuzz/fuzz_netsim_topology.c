@@ -3,7 +3,7 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "netsim/topology.h"
+#include "netsim/topology/topology.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 
 #include <longhaul/error.h>
 
-#include "netsim/route.h"
+#include "netsim/engine/route.h"
 
 /* A text of few bytes may ask for tables that grow with its square: no more than this. */
 #define MEMORY_MAX ((size_t)256 << 20)
@@ -86,7 +86,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (counting.used_bytes > MEMORY_MAX)
         return 0;
     struct netsim_arena arena = {.base = aligned_alloc(64, counting.used_bytes),
-                                 .room_bytes = counting.used_bytes};
+                                 .capacity_bytes = counting.used_bytes};
     assert(arena.base != NULL);
     memset(arena.base, 0, counting.used_bytes);
     rc = netsim_topology_build(&config, &arena, &graph);

@@ -40,6 +40,19 @@ if [ "$printed" != "$wanted" ]; then
     echo "make include/longhaul/longhaul.h and project(VERSION) in CMakeLists.txt agree"
     exit 1
 fi
+# A program of the simulator, by its own .pc file: with the shared libraries, and with the archives alone.
+sim_version=$(pkg-config --modversion longhaul-sim)
+[ "$sim_version" = "$wanted" ] || { echo "longhaul-sim.pc says '$sim_version'"; exit 1; }
+# shellcheck disable=SC2046,SC2086
+"$CC" -std=c17 -Wall -Wextra -Wpedantic -Werror "$here/sim_consumer.c" -o "$stage/sim_consumer" \
+    $(pkg-config $prefix --cflags --libs longhaul-sim)
+LD_LIBRARY_PATH=$library "$stage/sim_consumer"
+# shellcheck disable=SC2046,SC2086
+"$CC" "$here/sim_consumer.c" -o "$stage/sim_static" $(pkg-config $prefix --cflags longhaul-sim) \
+    -Wl,-Bstatic -L"$library" -llonghaul-sim -llonghaul -Wl,-Bdynamic \
+    $(pkg-config $prefix --static --libs longhaul-sim | tr ' ' '\n' | grep -v longhaul)
+"$stage/sim_static"
+ldd "$stage/sim_static" | grep longhaul && { echo "sim_static is linked with a shared library"; exit 1; }
 if [ -e "$LH_BUILD_DIR/longhaul" ]; then
     "$stage/usr/bin/longhaul" --version >/dev/null || { echo "the installed command does not run"; exit 1; }
 fi

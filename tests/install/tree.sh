@@ -19,9 +19,11 @@ fail() {
 
 # ---- man NAME, for each name that the library exports ----------------------------------------------------
 man=$stage/usr/share/man
-library=$(find "$stage" -name liblonghaul.so)
-symbols=$(nm -D -P --defined-only "$library" |
-    awk '$2 ~ /[TDBRVWi]/ && $1 !~ /^LONGHAUL_/ { sub(/@.*/, "", $1); print $1 }')
+symbols=
+for library in liblonghaul liblonghaul-sim; do
+    symbols+=" $(nm -D -P --defined-only "$(find "$stage" -name $library.so)" |
+        awk '$2 ~ /[TDBRVWi]/ && $1 !~ /^LONGHAUL_/ { sub(/@.*/, "", $1); print $1 }')"
+done
 [ "$(wc -w <<<"$symbols")" -gt 100 ] || fail "the library exports only $(wc -w <<<"$symbols") names"
 for symbol in $symbols; do
     page=$man/man3/$symbol.3
@@ -51,7 +53,7 @@ for longhaul in "$stage/usr/bin/longhaul" "$LH_BUILD_DIR/longhaul"; do
     done
 done
 if "$stage/usr/bin/longhaul" sim fig9a 2>"$stage/close.err"; then fail "there is a scenario fig9a"; fi
-grep -F 'did you mean the scenario bifrost/fig9a?' "$stage/close.err" >/dev/null ||
+grep -F 'did you mean bifrost/fig9a?' "$stage/close.err" >/dev/null ||
     fail "$(cat "$stage/close.err")"
 for program in figures beyond; do
     path=$scenarios/bifrost/$program

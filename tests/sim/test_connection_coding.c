@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#include "connection/connection.h"
+#include "message/connection.h"
 #include "support/connection_pair.h"
 #include "support/held_release.h"
 #include "support/parity_scheme.h"
@@ -245,12 +245,12 @@ static void other_segments_half_way_end_it(void **state)
     uint8_t *buffer = connection_pair_bytes(20 * SLOT, 2);
     struct lh_request *recv = connection_pair_recv(&pair, 1, buffer, 20 * SLOT);
     connection_pair_run(&pair, 20 * LH_NS_PER_MS);
-    struct scheme_choice *choice = &recv_message_at(c, 0)->choice;
+    struct scheme_choice *choice = &rx_message_at(&c->rx, 0)->choice;
     assert_int_equal(choice->scheme->parse("k=4,m=2", choice->params), 0); /* 16 chunks */
     struct lh_request *send = connection_pair_send(&pair, 0, data, 20 * SLOT);
     assert_int_equal(connection_pair_finish(&pair, send).error, -LH_EPROTOCOL);
     assert_true(connection_pair_finish(&pair, recv).error != 0);
-    assert_non_null(strstr(pair.ends[0]->reason, "half way"));
+    assert_non_null(strstr(pair.ends[0]->reason, "segment size within"));
     connection_pair_close(&pair);
     free(data);
     free(buffer);
@@ -266,8 +266,8 @@ static void less_room_than_parity_ends_it(void **state)
     receiver_left = 1; /* the second parity is posted later */
     struct lh_request *recv = connection_pair_recv(&pair, 1, buffer, 2 * SLOT);
     connection_pair_run(&pair, 20 * LH_NS_PER_MS);
-    assert_true(c->receiver.parity_due);
-    recv_segment_at(c, c->receiver.segment_next - 1)->coded.extra_chunks = 1;
+    assert_true(c->rx.parity_due);
+    rx_segment_at(&c->rx, c->rx.segment_next - 1)->coded.extra_chunks = 1;
     struct lh_request *send = connection_pair_send(&pair, 0, data, 2 * SLOT);
     assert_int_equal(connection_pair_finish(&pair, send).error, -LH_EPROTOCOL);
     (void)connection_pair_finish(&pair, recv); /* nothing was lost: it may have it whole */
@@ -279,7 +279,7 @@ static void less_room_than_parity_ends_it(void **state)
 
 static bool is_unused(const struct lh_connection *c, const struct parity_buffer *buffer)
 {
-    for (const struct parity_buffer *unused = c->unused_parity; unused; unused = unused->next)
+    for (const struct parity_buffer *unused = c->parity.unused; unused; unused = unused->next)
         if (unused == buffer)
             return true;
     return false;
@@ -301,16 +301,16 @@ static void parity_is_kept_until_the_fabric_released_it(void **state)
     held_release_begin(c->qp);
     struct lh_request *send = connection_pair_send(&pair, 0, data, SLOT);
     connection_pair_run(&pair, LH_NS_PER_MS); /* all is injected, and nothing has arrived */
-    const struct parity_buffer *parity = send_segment_at(c, 0)->coded.buffer;
+    const struct parity_buffer *parity = tx_segment_at(&c->tx, 0)->coded.buffer;
     assert_non_null(parity);
     assert_true(stats_of(&pair, 0).parity_chunks_sent > 0);
     assert_int_equal(lh_cancel(send), 0);
     connection_pair_run(&pair, 50 * LH_NS_PER_MS);
-    assert_int_equal(c->parity_in_use, 1);
+    assert_int_equal(c->parity.in_use, 1);
     assert_false(is_unused(c, parity));
     held_release_end(c->qp);
     connection_pair_run(&pair, 50 * LH_NS_PER_MS);
-    assert_int_equal(c->parity_in_use, 0);
+    assert_int_equal(c->parity.in_use, 0);
     assert_true(is_unused(c, parity));
     lh_request_free(send);
     lh_request_free(recv);
@@ -325,14 +325,15 @@ static void parity_of_both_directions_settles(void **state)
     (void)state;
     struct connection_pair pair = open_pair(CLEAN_LINK);
     struct lh_connection *c = pair.ends[0];
-    parity_give(c, parity_take(c, 4 * MTU, 0));
-    parity_give(c, parity_take(c, 2 * MTU, 64));
-    const struct parity_buffer *settled = c->unused_parity;
+    parity_give(&c->parity, parity_take(&c->parity, 4 * MTU, 0));
+    parity_give(&c->parity, parity_take(&c->parity, 2 * MTU, 64));
+    const struct parity_buffer *settled = c->parity.unused;
     for (int i = 0; i < 4; i++) {
-        struct parity_buffer *taken = i % 2 ? parity_take(c, 2 * MTU, 64) : parity_take(c, 4 * MTU, 0);
+        struct parity_buffer *taken =
+            i % 2 ? parity_take(&c->parity, 2 * MTU, 64) : parity_take(&c->parity, 4 * MTU, 0);
         assert_true(taken->bytes == 4 * MTU && taken->notes_bytes == 64);
         assert_ptr_equal(taken, settled);
-        parity_give(c, taken);
+        parity_give(&c->parity, taken);
     }
     connection_pair_close(&pair);
 }

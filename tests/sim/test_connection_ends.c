@@ -304,7 +304,7 @@ static void blackout(void **state)
         assert_true(took > PEER_TIMEOUT - 200 * MS && took < PEER_TIMEOUT + PEER_TIMEOUT / 8);
         assert_int_equal(lh_connection_error(pair.ends[0]), -LH_EPEER);
         assert_int_equal(lh_connection_error(pair.ends[1]), -LH_EPEER);
-        assert_non_null(strstr(lh_last_error(), "nothing was heard"));
+        assert_non_null(strstr(lh_last_error(), "no packet from the peer"));
         sim_world_partition(pair.world, false);
         teardown(NULL);
         setup(NULL);

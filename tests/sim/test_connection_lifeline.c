@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#include "connection/connection.h"
+#include "message/connection.h"
 #include "support/connection_pair.h"
 #include "support/echo_scheme.h"
 

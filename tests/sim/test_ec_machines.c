@@ -13,8 +13,8 @@
 
 #include <cmocka.h>
 
-#include "reliability/ec_layout.h"
-#include "reliability/ec_scheme.h"
+#include "schemes/ec/layout.h"
+#include "schemes/ec/scheme.h"
 #include "support/sr_world.h"
 #include "wire/erasure_coding.h"
 

@@ -13,7 +13,7 @@
 #include <pthread.h>
 #include <sched.h>
 
-#include "fabric/link.h"
+#include "link/link.h"
 #include "support/sim_pair.h"
 
 static struct lh_link_spec emulated;

@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "netsim/flowcontrol/signalling.h"
 #include "support/netsim_world.h"
 
 #define FRAME 4174u
@@ -30,12 +31,13 @@ static netsim_time incast(uint64_t credit_bytes)
     netsim_world_finish_in_steps(&world, NETSIM_PS_PER_US);
     netsim_world_check_end(&world);
     netsim_world_check_done(&world);
-    assert_true(world.net.totals.dropped_packets == 0 && world.net.totals.repeated_packets == 0);
-    assert_true(world.net.totals.credits > 0 && world.net.totals.pauses == 0);
-    for (uint32_t p = 0; p < world.net.ports_count; p++)
-        if (world.net.ports[p].far >= world.graph.hosts)
-            assert_true(world.net.ports[p].held_max_bytes <= credit_bytes);
-    netsim_time took_ps = world.net.now_ps;
+    assert_true(world.net.network.totals.dropped_packets == 0 &&
+                world.net.network.totals.repeated_packets == 0);
+    assert_true(world.net.network.totals.credits > 0 && world.net.network.totals.pauses == 0);
+    for (uint32_t p = 0; p < world.net.network.ports_count; p++)
+        if (world.net.network.ports[p].far >= world.graph.hosts)
+            assert_true(world.net.network.ports[p].held_max_bytes <= credit_bytes);
+    netsim_time took_ps = world.net.network.now_ps;
     netsim_world_close(&world);
     return took_ps;
 }
@@ -69,9 +71,11 @@ static uint64_t held_by_alpha(double alpha)
     netsim_world_finish_in_steps(&world, NETSIM_PS_PER_US);
     netsim_world_check_end(&world);
     netsim_world_check_done(&world);
-    assert_true(world.net.totals.dropped_packets == 0 && world.net.totals.pauses > 0);
+    assert_true(world.net.network.totals.dropped_packets == 0 && world.net.network.totals.pauses > 0);
     for (uint32_t host = 0; host < 2; host++)
-        most = world.net.ports[host].held_max_bytes > most ? world.net.ports[host].held_max_bytes : most;
+        most = world.net.network.ports[host].held_max_bytes > most
+                   ? world.net.network.ports[host].held_max_bytes
+                   : most;
     netsim_world_close(&world);
     return most;
 }
@@ -105,19 +109,19 @@ static netsim_time paused_flow(uint32_t quanta, uint32_t again_quanta)
     assert_string_equal(world.graph.nodes[dci].name, "a.dci");
     uint32_t port = netsim_world_link(&world, dci, dci + 21);
     for (unsigned i = 0; i < 2; i++) {
-        uint32_t frame = netsim_packet_new(&world.net);
-        world.net.pool.packets[frame] = (struct netsim_packet){
+        const struct netsim_packet frame = {
             .cookie = i == 0 ? quanta : again_quanta,
             .wire_bytes = 64,
             .kind = LH_NETSIM_PAUSE,
             .priority = config.transport.data_priority,
         };
-        netsim_control_on_frame(&world.net, world.net.ports[port].reverse, frame);
+        netsim_signalling_on_signal(&world.net.control, world.net.network.ports[port].reverse, &frame);
+        netsim_world_set_timers(&world);
     }
     netsim_world_finish(&world);
-    assert_int_equal(world.net.flows[0].sender.repeated_packets, 0);
-    netsim_time took_ps = world.net.flows[0].done_ps;
-    assert_true(world.net.more[port].pauses >= 2);
+    assert_int_equal(world.net.transport.flows[0].sender.repeated_packets, 0);
+    netsim_time took_ps = world.net.transport.flows[0].done_ps;
+    assert_true(world.net.network.more[port].pauses >= 2);
     netsim_world_close(&world);
     return took_ps;
 }
@@ -149,7 +153,7 @@ static void marking_is_in_proportion_to_the_rate(void **state)
         config.switches.ecn_rate_bps = i == 0 ? 0 : 100000000000;
         netsim_world_open(&world, &config, flows, 2, 1);
         netsim_world_finish(&world);
-        marked[i] = world.net.totals.marked_packets;
+        marked[i] = world.net.network.totals.marked_packets;
         netsim_world_close(&world);
     }
     /* 600 kB come at 200 Gbit/s and leave at 50: at most 450 kB wait. Half of 400 kB is met more often. */

@@ -59,17 +59,19 @@ struct incast {
 static void on_packet(void *context, const struct lh_netsim_packet *packet)
 {
     struct incast *incast = context;
-    const struct netsim *net = &incast->world->net;
+    const struct netsim_network *net = &incast->world->net.network;
+    const struct netsim_transport *transport = &incast->world->net.transport;
     if (packet->kind == LH_NETSIM_ACK &&
-        net->ports[packet->link].far == net->flows[packet->flow].sender.source)
+        net->ports[packet->link].far == transport->flows[packet->flow].sender.source)
         incast->marked_acks += packet->marked;
     if (packet->kind != LH_NETSIM_DATA || net->ports[packet->link].owner >= net->hosts_count)
         return;
     uint32_t flow = packet->flow;
     assert_true(packet->at_ps >= incast->before_ps[flow] + incast->gap_ps[flow]);
     incast->before_ps[flow] = packet->at_ps;
-    incast->gap_ps[flow] = 8 * (uint64_t)packet->wire_bytes * NETSIM_PS_PER_S / net->rates[flow].rate_bps;
-    incast->slowed += net->rates[flow].rate_bps < net->rates[flow].line_bps;
+    incast->gap_ps[flow] =
+        8 * (uint64_t)packet->wire_bytes * NETSIM_PS_PER_S / transport->rates[flow].rate_bps;
+    incast->slowed += transport->rates[flow].rate_bps < transport->rates[flow].line_bps;
 }
 
 /* Hosts 1 to 4 to host 0. Returns the longest queue. */
@@ -82,13 +84,13 @@ static uint64_t incast_run(struct netsim_world *world, const struct netsim_confi
     *incast = (struct incast){.world = world};
     if (config->transport.congestion == NETSIM_CONGESTION_DCQCN) {
         netsim_world_watch(world);
-        world->net.watcher = on_packet;
-        world->net.watcher_context = incast;
+        world->net.network.watcher = on_packet;
+        world->net.network.watcher_context = incast;
     }
     netsim_world_finish(world);
     netsim_world_check_end(world);
     netsim_world_check_done(world);
-    return world->net.ports[netsim_world_link(world, world->graph.hosts, 0)].queued_max_bytes;
+    return world->net.network.ports[netsim_world_link(world, world->graph.hosts, 0)].queued_max_bytes;
 }
 
 static void queues_are_shorter_and_the_cable_stays_busy(void **state)
@@ -98,14 +100,14 @@ static void queues_are_shorter_and_the_cable_stays_busy(void **state)
     static struct incast incast;
     struct netsim_config config = dcqcn_config();
     uint64_t with = incast_run(&world, &config, &incast);
-    netsim_time took_ps = world.net.now_ps;
+    netsim_time took_ps = world.net.network.now_ps;
     assert_true(incast.slowed > 5000 && incast.marked_acks > 50);
-    assert_int_equal(world.net.totals.dropped_packets, 0);
+    assert_int_equal(world.net.network.totals.dropped_packets, 0);
     netsim_world_close(&world);
     config.transport.congestion = NETSIM_CONGESTION_NONE;
     config.transport.window_bytes = 4000000;
     uint64_t without = incast_run(&world, &config, &incast);
-    netsim_time alone_ps = world.net.now_ps;
+    netsim_time alone_ps = world.net.network.now_ps;
     netsim_world_close(&world);
     assert_true(with < 2000000 && without > 2 * with);
     /* A cut by half costs what the recovery takes, no more. */
@@ -120,13 +122,13 @@ static void notifications_come_at_most_so_often(void **state)
     struct netsim_config config = dcqcn_config();
     incast_run(&world, &config, &incast);
     uint64_t each = incast.marked_acks;
-    assert_true(each == world.net.totals.marked_packets);
+    assert_true(each == world.net.network.totals.marked_packets);
     netsim_world_close(&world);
     config.transport.cnp_ps = 50 * NETSIM_PS_PER_US;
     incast_run(&world, &config, &incast);
-    uint64_t most = 4 * (world.net.now_ps / config.transport.cnp_ps + 1);
+    uint64_t most = 4 * (world.net.network.now_ps / config.transport.cnp_ps + 1);
     assert_true(incast.marked_acks > 4 && incast.marked_acks <= most);
-    assert_true(incast.marked_acks < world.net.totals.marked_packets);
+    assert_true(incast.marked_acks < world.net.network.totals.marked_packets);
     netsim_world_close(&world);
 }
 
@@ -139,9 +141,9 @@ static void a_pace_is_the_line(void **state)
     struct netsim_config config = dcqcn_config();
     config.transport.rate_bps = 30000000000;
     incast_run(&world, &config, &incast);
-    assert_true(world.net.rates[0].line_bps == 30000000000 && incast.slowed > 1000);
+    assert_true(world.net.transport.rates[0].line_bps == 30000000000 && incast.slowed > 1000);
     /* 20 MB in packets of 4,096 and 78 bytes. */
-    assert_true(world.net.flows[0].done_ps > 20380000ull * 8 * 1000 / 30);
+    assert_true(world.net.transport.flows[0].done_ps > 20380000ull * 8 * 1000 / 30);
     netsim_world_close(&world);
 }
 

@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "netsim/flowcontrol/link_rules.h"
 #include "support/netsim_world.h"
 
 #define FRAME 4174u
@@ -42,7 +43,7 @@ static struct netsim_config drifting(netsim_time drift_ps, netsim_time period_ps
 
 static const struct netsim_port *long_link(void)
 {
-    return &world.net.ports[netsim_world_link(&world, LEFT, RIGHT)];
+    return &world.net.network.ports[netsim_world_link(&world, LEFT, RIGHT)];
 }
 
 /* ---- the wire ---------------------------------------------------------------------------------------- */
@@ -65,7 +66,7 @@ static void a_packet_arrives_when_it_should(void **state)
     for (unsigned i = 0; i < 20; i++) {
         struct netsim_raw raw = {
             .source = i % 2 == 0 ? 0 : HOSTS, .destination = i % 2 == 0 ? HOSTS : 0, .wire_bytes = 1000};
-        netsim_time from_ps = world.net.now_ps;
+        netsim_time from_ps = world.net.network.now_ps;
         assert_true(netsim_raw_send(&world.net, &raw, i, 3));
         assert_int_equal(netsim_run(&world.net, (i + 1) * 333 * US, UINT64_MAX), 0);
         assert_true(netsim_raw_take(&world.net, &raw));
@@ -90,7 +91,7 @@ static void packets_stay_in_order(void **state)
     netsim_world_finish_in_steps(&world, 50 * US);
     netsim_world_check_end(&world);
     netsim_world_check_done(&world);
-    assert_int_equal(world.net.totals.repeated_packets, 0);
+    assert_int_equal(world.net.network.totals.repeated_packets, 0);
     netsim_world_close(&world);
 }
 
@@ -128,11 +129,11 @@ static uint64_t bytes_lost(const struct netsim_config *config)
     open_flows(config);
     assert_int_equal(netsim_run(&world.net, TOP - 150 * US, UINT64_MAX), 0);
     for (uint32_t i = 0; i < HOSTS; i++)
-        netsim_stop(&world.net, netsim_world_link(&world, RIGHT, HOSTS + i),
-                    config->transport.data_priority);
+        netsim_world_pause(&world, netsim_world_link(&world, RIGHT, HOSTS + i),
+                           config->transport.data_priority, true);
     assert_int_equal(netsim_run(&world.net, TOP + 550 * US, UINT64_MAX), 0);
     netsim_world_check(&world);
-    uint64_t lost = world.net.totals.dropped_packets * FRAME;
+    uint64_t lost = world.net.network.totals.dropped_packets * FRAME;
     netsim_world_close(&world);
     return lost;
 }
@@ -165,11 +166,11 @@ static void a_stop_on_a_steep_slope_loses_nothing(void **state)
         open_flows(&config);
         assert_int_equal(netsim_run(&world.net, 3 * NETSIM_PS_PER_MS, UINT64_MAX), 0);
         for (uint32_t h = 0; h < HOSTS; h++)
-            netsim_stop(&world.net, netsim_world_link(&world, RIGHT, HOSTS + h),
-                        config.transport.data_priority);
+            netsim_world_pause(&world, netsim_world_link(&world, RIGHT, HOSTS + h),
+                               config.transport.data_priority, true);
         assert_int_equal(netsim_run(&world.net, 13 * NETSIM_PS_PER_MS, UINT64_MAX), 0);
         netsim_world_check(&world);
-        assert_int_equal(world.net.totals.dropped_packets, 0);
+        assert_int_equal(world.net.network.totals.dropped_packets, 0);
         netsim_world_close(&world);
     }
 }
@@ -191,7 +192,7 @@ static uint64_t bytes_carried(const struct netsim_config *config)
     uint64_t before = long_link()->sent_bytes;
     assert_int_equal(netsim_run(&world.net, TOP + 200 * US, UINT64_MAX), 0);
     uint64_t carried = long_link()->sent_bytes - before;
-    assert_int_equal(world.net.totals.dropped_packets, 0);
+    assert_int_equal(world.net.network.totals.dropped_packets, 0);
     netsim_world_close(&world);
     return carried;
 }

@@ -46,7 +46,7 @@ static bool is_about(uint64_t count, uint64_t draws, double chance, double sprea
 /* How many packets entered the faulty middle: all of the data, and the acknowledgements. */
 static uint64_t middle_packets(const struct netsim_world *world)
 {
-    return world->net.totals.data_packets + world->net.totals.ack_packets;
+    return world->net.network.totals.data_packets + world->net.network.totals.ack_packets;
 }
 
 static void lost_ones_are_repeated(void **state)
@@ -57,7 +57,7 @@ static void lost_ones_are_repeated(void **state)
     for (size_t i = 0; i < 3; i++) {
         struct netsim_config config = faulty_config((struct lh_link_spec){.loss = losses[i]});
         faulty_run(&world, &config);
-        const struct lh_netsim_totals *totals = &world.net.totals;
+        const struct lh_netsim_totals *totals = &world.net.network.totals;
         uint64_t data_lost = totals->data_packets - totals->ack_packets;
         assert_true(is_about(totals->lost_packets, middle_packets(&world), losses[i], 1));
         assert_true(totals->repeated_packets >= data_lost);
@@ -76,7 +76,7 @@ static void bursts_too(void **state)
     static struct netsim_world world;
     struct netsim_config config = faulty_config((struct lh_link_spec){.loss = 0.02, .burst_packets = 8});
     faulty_run(&world, &config);
-    const struct lh_netsim_totals *totals = &world.net.totals;
+    const struct lh_netsim_totals *totals = &world.net.network.totals;
     /* A burst is one draw of about 8 packets, more or less. */
     assert_true(is_about(totals->lost_packets, middle_packets(&world), 0.02, sqrt(2 * 8 - 1)));
     assert_true(totals->repeated_packets >= totals->data_packets - totals->ack_packets);
@@ -90,7 +90,7 @@ static void damaged_ones_are_repeated(void **state)
     static struct netsim_world world;
     struct netsim_config config = faulty_config((struct lh_link_spec){.corrupt = 0.01});
     faulty_run(&world, &config);
-    const struct lh_netsim_totals *totals = &world.net.totals;
+    const struct lh_netsim_totals *totals = &world.net.network.totals;
     assert_true(totals->lost_packets == 0 && totals->dropped_packets == 0);
     assert_true(is_about(totals->corrupted_packets, middle_packets(&world), 0.01, 1));
     assert_true(totals->repeated_packets >= totals->data_packets - totals->ack_packets);
@@ -103,7 +103,7 @@ static void doubled_ones_count_once(void **state)
     static struct netsim_world world;
     struct netsim_config config = faulty_config((struct lh_link_spec){.duplicate = 0.05});
     faulty_run(&world, &config);
-    const struct lh_netsim_totals *totals = &world.net.totals;
+    const struct lh_netsim_totals *totals = &world.net.network.totals;
     assert_true(totals->repeated_packets == 0 && totals->ack_packets > PACKETS);
     assert_true(is_about(totals->duplicated_packets, middle_packets(&world), 0.05, 1));
     netsim_world_close(&world);
@@ -116,19 +116,19 @@ static void overtaking_within_reason_repeats_nothing(void **state)
     static struct netsim_world world;
     struct netsim_config config = faulty_config((struct lh_link_spec){.jitter_ns = 1000});
     faulty_run(&world, &config);
-    assert_int_equal(world.net.totals.repeated_packets, 0);
+    assert_int_equal(world.net.network.totals.repeated_packets, 0);
     netsim_world_close(&world);
 
     config.transport.reorder_packets = 0;
     faulty_run(&world, &config);
-    assert_true(world.net.totals.repeated_packets > 1000);
+    assert_true(world.net.network.totals.repeated_packets > 1000);
     netsim_world_close(&world);
 
     config = faulty_config((struct lh_link_spec){.jitter_ns = 2000, .reorder = 0.01});
     config.transport.reorder_packets = 1000000;
     config.transport.rto = 10;
     faulty_run(&world, &config);
-    assert_int_equal(world.net.totals.repeated_packets, 0);
+    assert_int_equal(world.net.network.totals.repeated_packets, 0);
     netsim_world_close(&world);
 }
 
@@ -143,28 +143,30 @@ static void check_timeouts(netsim_time rto_min_ps)
     const struct netsim_flow_request flow = {4096, 12345, 0, 4};
     netsim_world_open(&world, &config, &flow, 1, 21);
     assert_int_equal(netsim_run(&world.net, 12345, UINT64_MAX), 0);
-    netsim_time wait_ps = 3 * world.net.flows[0].ideal_ps; /* of one packet, that is its round trip */
+    netsim_time wait_ps =
+        3 * world.net.transport.flows[0].ideal_ps; /* of one packet, that is its round trip */
     netsim_time due_ps = 12345;
     if (wait_ps < rto_min_ps)
         wait_ps = rto_min_ps;
     for (uint64_t timeouts = 0; timeouts < 12; timeouts++) {
         due_ps += wait_ps;
         assert_int_equal(netsim_run(&world.net, due_ps - 1, UINT64_MAX), 0);
-        assert_true(world.net.totals.timeouts == timeouts && world.net.totals.repeated_packets == timeouts);
+        assert_true(world.net.network.totals.timeouts == timeouts &&
+                    world.net.network.totals.repeated_packets == timeouts);
         assert_int_equal(netsim_run(&world.net, due_ps, UINT64_MAX), 0);
-        assert_true(world.net.totals.timeouts == timeouts + 1);
-        assert_true(world.net.totals.repeated_packets == timeouts + 1);
+        assert_true(world.net.network.totals.timeouts == timeouts + 1);
+        assert_true(world.net.network.totals.repeated_packets == timeouts + 1);
         wait_ps *= 2;
     }
     /* The link heals: the one that was just repeated is still before it, and gets through. */
-    for (uint32_t p = 0; p < world.net.ports_count; p++) {
-        if (world.net.more[p].faults != NULL)
-            world.net.more[p].faults->spec.loss = 0;
+    for (uint32_t p = 0; p < world.net.network.ports_count; p++) {
+        if (world.net.network.more[p].faults != NULL)
+            world.net.network.more[p].faults->spec.loss = 0;
     }
     netsim_world_finish(&world);
     netsim_world_check_end(&world);
     netsim_world_check_done(&world);
-    assert_true(world.net.flows[0].done_ps == due_ps + world.net.flows[0].ideal_ps);
+    assert_true(world.net.transport.flows[0].done_ps == due_ps + world.net.transport.flows[0].ideal_ps);
     netsim_world_close(&world);
 }
 
@@ -185,7 +187,7 @@ static uint64_t timeouts_in(netsim_time first_ps, netsim_time span_ps)
     config.transport.rto_min_ps = first_ps;
     netsim_world_open(&world, &config, &flow, 1, 21);
     assert_int_equal(netsim_run(&world.net, span_ps, UINT64_MAX), 0);
-    uint64_t count = world.net.totals.timeouts;
+    uint64_t count = world.net.network.totals.timeouts;
     netsim_world_close(&world);
     return count;
 }
@@ -232,7 +234,7 @@ static void no_more_than_the_window_is_on_the_way(void **state)
         const struct netsim_flow_request flow = {2000 * 4096, 0, 0, 4};
         config.transport.window_bytes = windows[w];
         netsim_world_open(&world, &config, &flow, 1, 21);
-        const struct netsim_sender *sender = &world.net.flows[0].sender;
+        const struct netsim_sender *sender = &world.net.transport.flows[0].sender;
         while (netsim_run(&world.net, NETSIM_NEVER, 1) == 0)
             assert_true(sender->next - sender->acknowledged <= sender->window_packets);
         uint64_t rtt_packets = 6 * NETSIM_PS_PER_US / (4174 * 80) + 3;
@@ -258,11 +260,11 @@ static void lost_datagrams_stay_lost(void **state)
     netsim_world_watch(&world);
     netsim_world_finish(&world);
     netsim_world_check_end(&world);
-    const struct lh_netsim_totals *totals = &world.net.totals;
+    const struct lh_netsim_totals *totals = &world.net.network.totals;
     assert_true(totals->data_packets == PACKETS && totals->repeated_packets == 0);
     assert_true(totals->delivered_bytes == (PACKETS - totals->lost_packets) * 4096);
     assert_true(is_about(totals->lost_packets, PACKETS, 0.01, 1) && totals->flows_done == 0);
-    assert_true(world.net.flows[0].done_ps == NETSIM_NEVER);
+    assert_true(world.net.transport.flows[0].done_ps == NETSIM_NEVER);
     netsim_world_close(&world);
 }
 

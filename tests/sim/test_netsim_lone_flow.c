@@ -149,8 +149,8 @@ static struct netsim_flow lone_run(const struct lone *lone, const struct netsim_
     netsim_world_finish(&world);
     netsim_world_check_end(&world);
     netsim_world_check_done(&world);
-    struct netsim_flow flow = world.net.flows[0];
-    assert_true(world.net.totals.repeated_packets == 0 && world.net.totals.timeouts == 0);
+    struct netsim_flow flow = world.net.transport.flows[0];
+    assert_true(world.net.network.totals.repeated_packets == 0 && world.net.network.totals.timeouts == 0);
     netsim_world_close(&world);
     return flow;
 }

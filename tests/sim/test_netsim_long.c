@@ -17,9 +17,9 @@
 static void check_whole(const struct way *way)
 {
     netsim_world_check(&world);
-    if (world.net.totals.dropped_packets != 0 || world.net.totals.repeated_packets != 0)
+    if (world.net.network.totals.dropped_packets != 0 || world.net.network.totals.repeated_packets != 0)
         fail_msg("%s: %llu packets dropped", way->name,
-                 (unsigned long long)world.net.totals.dropped_packets);
+                 (unsigned long long)world.net.network.totals.dropped_packets);
     if (long_link()->held_max_bytes > way->needs_bytes)
         fail_msg("%s: %llu bytes held", way->name, (unsigned long long)long_link()->held_max_bytes);
 }
@@ -48,7 +48,7 @@ static void a_free_way_is_used_in_full(void **state)
         netsim_world_check_end(&world);
         netsim_world_check_done(&world);
         check_whole(&ways[w]);
-        assert_true(world.net.now_ps < busy_ps(8000000, HOSTS) + rest_ps(&ways[w]));
+        assert_true(world.net.network.now_ps < busy_ps(8000000, HOSTS) + rest_ps(&ways[w]));
         netsim_world_close(&world);
     }
 }
@@ -64,8 +64,8 @@ static void a_narrow_way_out_is_never_idle(void **state)
         netsim_world_check_done(&world);
         check_whole(&ways[w]);
         assert_true(long_link()->held_max_bytes > BDP / 4);
-        if (world.net.now_ps > busy_ps(8000000, 1) + rest_ps(&ways[w]))
-            fail_msg("%s: %llu ps", ways[w].name, (unsigned long long)world.net.now_ps);
+        if (world.net.network.now_ps > busy_ps(8000000, 1) + rest_ps(&ways[w]))
+            fail_msg("%s: %llu ps", ways[w].name, (unsigned long long)world.net.network.now_ps);
         netsim_world_close(&world);
     }
 }
@@ -80,8 +80,8 @@ static void a_stop_overflows_nothing_and_costs_only_itself(void **state)
         check_whole(&ways[w]);
         assert_true(long_link()->held_max_bytes > BDP * 9 / 10);
         netsim_time stopped_ps = 4 * 333 * NETSIM_PS_PER_US + rest_ps(&ways[w]);
-        if (world.net.now_ps > busy_ps(20000000, HOSTS) + stopped_ps + 20 * NETSIM_PS_PER_US)
-            fail_msg("%s: %llu ps", ways[w].name, (unsigned long long)world.net.now_ps);
+        if (world.net.network.now_ps > busy_ps(20000000, HOSTS) + stopped_ps + 20 * NETSIM_PS_PER_US)
+            fail_msg("%s: %llu ps", ways[w].name, (unsigned long long)world.net.network.now_ps);
         netsim_world_close(&world);
     }
 }
@@ -105,9 +105,9 @@ static void a_long_stop_with_a_full_way_back(void **state)
         stop_receivers(HOSTS, false);
         assert_int_equal(netsim_run(&world.net, NETSIM_PS_PER_S, UINT64_MAX), 1);
         netsim_world_check_done(&world);
-        if (w != WAY_PRINTED && world.net.totals.dropped_packets != 0)
+        if (w != WAY_PRINTED && world.net.network.totals.dropped_packets != 0)
             fail_msg("%s: %llu packets dropped", ways[w].name,
-                     (unsigned long long)world.net.totals.dropped_packets);
+                     (unsigned long long)world.net.network.totals.dropped_packets);
         netsim_world_close(&world);
     }
 }
@@ -121,11 +121,11 @@ static void a_slot_longer_than_a_frame_can_pause(void **state)
     stop_and_go(&config, 20000000);
     netsim_world_check_done(&world);
     netsim_world_check(&world);
-    assert_int_equal(world.net.totals.dropped_packets, 0);
+    assert_int_equal(world.net.network.totals.dropped_packets, 0);
     assert_true(long_link()->held_max_bytes > BDP + 4500000);
     assert_true(long_link()->held_max_bytes <= BDP + 2 * 4500000 + FEW);
     netsim_time stopped_ps = 4 * 333 * NETSIM_PS_PER_US;
-    assert_true(world.net.now_ps < busy_ps(20000000, HOSTS) + stopped_ps + 20 * NETSIM_PS_PER_US);
+    assert_true(world.net.network.now_ps < busy_ps(20000000, HOSTS) + stopped_ps + 20 * NETSIM_PS_PER_US);
     netsim_world_close(&world);
 }
 
@@ -137,10 +137,11 @@ static void only_data_is_payload(void **state)
         struct netsim_config config = way_config(&ways[w]);
         stop_and_go(&config, 20000000);
         const struct netsim_port *there = long_link();
-        const struct netsim_port *back = &world.net.ports[there->reverse];
+        const struct netsim_port *back = &world.net.network.ports[there->reverse];
         assert_int_equal(there->sent_payload_bytes,
-                         HOSTS * 20000000 + world.net.totals.repeated_packets * PAYLOAD);
-        assert_true(world.net.totals.pauses + world.net.totals.credits > 0 && back->sent_bytes > 0);
+                         HOSTS * 20000000 + world.net.network.totals.repeated_packets * PAYLOAD);
+        assert_true(world.net.network.totals.pauses + world.net.network.totals.credits > 0 &&
+                    back->sent_bytes > 0);
         assert_int_equal(back->sent_payload_bytes, 0);
         netsim_world_close(&world);
     }
@@ -153,7 +154,7 @@ static uint64_t dropped(const struct netsim_config *config)
     struct netsim_config patient = *config;
     patient.transport.rto = 3;
     stop_and_go(&patient, 20000000);
-    uint64_t count = world.net.totals.dropped_packets;
+    uint64_t count = world.net.network.totals.dropped_packets;
     netsim_world_close(&world);
     return count;
 }
@@ -191,13 +192,13 @@ static void an_overbooked_buffer_drops_only_when_it_is_needed(void **state)
         netsim_world_finish(&world);
         netsim_world_check_done(&world);
         check_whole(&ways[w]);
-        assert_true(world.net.now_ps < busy_ps(8000000, HOSTS) + rest_ps(&ways[w]));
+        assert_true(world.net.network.now_ps < busy_ps(8000000, HOSTS) + rest_ps(&ways[w]));
         netsim_world_close(&world);
         config.transport.rto = 3;
         stop_and_go(&config, 20000000);
         netsim_world_check_done(&world);
         netsim_world_check_end(&world);
-        assert_true(world.net.totals.dropped_packets > (uint64_t)BDP / FRAME / 2);
+        assert_true(world.net.network.totals.dropped_packets > (uint64_t)BDP / FRAME / 2);
         uint64_t spare = 30 * FRAME + ways[w].guard_slots * 1000000;
         assert_in_range(long_link()->held_max_bytes, BDP / 4 - FRAME, (ways[w].needs_bytes + spare) / 4);
         netsim_world_close(&world);
@@ -212,9 +213,9 @@ static void too_low_a_threshold_runs_dry(void **state)
     config.longs.xoff_bytes = BDP / 10;
     config.longs.buffer_bytes = BDP / 10 + BDP + FEW;
     stop_and_go(&config, 20000000);
-    assert_int_equal(world.net.totals.dropped_packets, 0);
+    assert_int_equal(world.net.network.totals.dropped_packets, 0);
     netsim_time stopped_ps = 4 * 333 * NETSIM_PS_PER_US;
-    assert_true(world.net.now_ps > busy_ps(20000000, HOSTS) + stopped_ps + 100 * NETSIM_PS_PER_US);
+    assert_true(world.net.network.now_ps > busy_ps(20000000, HOSTS) + stopped_ps + 100 * NETSIM_PS_PER_US);
     netsim_world_close(&world);
 }
 
@@ -230,10 +231,10 @@ static void credits_in_steps_need_the_step(void **state)
         open_flows(&config, 20000000, HOSTS);
         netsim_world_finish(&world);
         netsim_world_check_done(&world);
-        assert_int_equal(world.net.totals.dropped_packets, 0);
-        assert_true(world.net.totals.credits > 0 &&
-                    world.net.totals.credits < HOSTS * 20000000 / PAYLOAD / 100);
-        bool full = world.net.now_ps < busy_ps(20000000, HOSTS);
+        assert_int_equal(world.net.network.totals.dropped_packets, 0);
+        assert_true(world.net.network.totals.credits > 0 &&
+                    world.net.network.totals.credits < HOSTS * 20000000 / PAYLOAD / 100);
+        bool full = world.net.network.now_ps < busy_ps(20000000, HOSTS);
         assert_int_equal(full, i == 1);
         netsim_world_close(&world);
     }
@@ -261,10 +262,10 @@ static uint64_t dropped_after(const struct way *way, netsim_time after_ps)
     config.transport.rto = 3;
     open_flows(&config, 400000000, 2);
     assert_int_equal(netsim_run(&world.net, after_ps, UINT64_MAX), 0);
-    assert_int_equal(world.net.totals.dropped_packets, 0);
+    assert_int_equal(world.net.network.totals.dropped_packets, 0);
     stop_receivers(2, true);
     assert_int_equal(netsim_run(&world.net, after_ps + 2 * NETSIM_PS_PER_MS, UINT64_MAX), 0);
-    uint64_t drops = world.net.totals.dropped_packets;
+    uint64_t drops = world.net.network.totals.dropped_packets;
     netsim_world_check(&world);
     netsim_world_close(&world);
     return drops;
@@ -297,8 +298,8 @@ static void a_slot_shorter_than_a_packet_needs_more_than_h(void **state)
     assert_int_equal(netsim_run(&world.net, 4 * NETSIM_PS_PER_MS, UINT64_MAX), 0);
     stop_receivers(2, true);
     assert_int_equal(netsim_run(&world.net, 5 * NETSIM_PS_PER_MS, UINT64_MAX), 0);
-    uint64_t h = world.net.long_links[long_link()->machine].bifrost.buffer_bytes;
-    assert_int_equal(world.net.totals.dropped_packets, 0);
+    uint64_t h = world.net.control.long_links[long_link()->long_link].bifrost.buffer_bytes;
+    assert_int_equal(world.net.network.totals.dropped_packets, 0);
     assert_in_range(long_link()->held_max_bytes, h + h / 10, h + BDP);
     netsim_world_close(&world);
 }

@@ -36,8 +36,8 @@ static void watch_paths(struct netsim_world *world, struct paths *paths)
 {
     memset(paths, 0, sizeof *paths);
     netsim_world_watch(world);
-    world->net.watcher = on_path;
-    world->net.watcher_context = paths;
+    world->net.network.watcher = on_path;
+    world->net.network.watcher_context = paths;
 }
 
 static void a_flow_keeps_its_path(void **state)
@@ -51,12 +51,12 @@ static void a_flow_keeps_its_path(void **state)
     netsim_world_open(&world, &config, NULL, 0, 11);
     watch_paths(&world, &paths);
     netsim_world_finish(&world);
-    for (uint32_t f = 0; f < world.net.flows_count; f++) {
+    for (uint32_t f = 0; f < world.net.transport.flows_count; f++) {
         uint32_t source = world.list.flows[f].source;
         uint32_t destination = world.list.flows[f].destination;
         uint32_t expected = source / 2 == destination / 2 ? 2 : source / 4 == destination / 4 ? 4 : 6;
         uint32_t links = 0;
-        for (uint32_t p = 0; p < world.net.ports_count; p++) {
+        for (uint32_t p = 0; p < world.net.network.ports_count; p++) {
             assert_true(paths.packets[f][p] == 0 || paths.packets[f][p] == 20);
             links += paths.packets[f][p] > 0;
         }
@@ -79,7 +79,7 @@ static void sprayed_packets_spread_evenly(void **state)
     netsim_world_finish(&world);
     netsim_world_check_end(&world);
     netsim_world_check_done(&world);
-    assert_int_equal(world.net.totals.repeated_packets, 0);
+    assert_int_equal(world.net.network.totals.repeated_packets, 0);
     double sum = 0;
     for (uint32_t spine = 0; spine < 4; spine++) {
         uint32_t up = netsim_world_link(&world, world.graph.hosts, world.graph.hosts + 4 + spine);
@@ -195,7 +195,7 @@ static void a_dropped_one_comes_back(void **state)
         send_raw(&world, 2, 0, 1000, 3, 100 + i);
         send_raw(&world, 3, 0, 1000, 3, 200 + i);
     }
-    world.net.switches[1].route.up_width = 0; /* nothing leads from the right to the left */
+    world.net.network.switches[1].route.up_width = 0; /* nothing leads from the right to the left */
     send_raw(&world, 5, 1, 1000, 3, 300);
     netsim_world_finish(&world);
     struct netsim_raw raw;
@@ -211,8 +211,8 @@ static void a_dropped_one_comes_back(void **state)
     }
     for (uint32_t i = 0; i < 301; i++)
         assert_int_equal(ends[i], i == 300 || (i < 300 && i % 100 < 20));
-    assert_true(dropped > 20 && dropped == world.net.totals.dropped_packets + 1);
-    assert_int_equal(world.net.totals.unroutable_packets, 1);
+    assert_true(dropped > 20 && dropped == world.net.network.totals.dropped_packets + 1);
+    assert_int_equal(world.net.network.totals.unroutable_packets, 1);
     netsim_world_check_end(&world);
     netsim_world_close(&world);
 }
@@ -247,9 +247,10 @@ static void faults_end_each_exactly_once(void **state)
     }
     for (uint32_t i = 0; i < 1000; i++)
         assert_int_equal(ends[i], 1);
-    assert_true(lost == world.net.totals.lost_packets && lost > 60 && lost < 140);
-    assert_true(corrupted == world.net.totals.corrupted_packets && corrupted > 55 && corrupted < 130);
-    assert_true(overtaken > 100 && world.net.totals.duplicated_packets == 0);
+    assert_true(lost == world.net.network.totals.lost_packets && lost > 60 && lost < 140);
+    assert_true(corrupted == world.net.network.totals.corrupted_packets && corrupted > 55 &&
+                corrupted < 130);
+    assert_true(overtaken > 100 && world.net.network.totals.duplicated_packets == 0);
     netsim_world_check_end(&world);
     netsim_world_close(&world);
 }
@@ -272,7 +273,7 @@ static void the_pool_and_the_clock(void **state)
     raw = (struct netsim_raw){.source = 1, .wire_bytes = 1000, .cookie = 77};
     assert_true(netsim_raw_send(&world.net, &raw, 0, 0));
     assert_int_equal(netsim_run(&world.net, 50000000, UINT64_MAX), 1);
-    assert_true(world.net.now_ps == 50000000);
+    assert_true(world.net.network.now_ps == 50000000);
     for (uint32_t i = 0; i < 16; i++)
         assert_true(netsim_raw_take(&world.net, &raw));
     assert_true(raw.cookie == 77);

@@ -28,9 +28,9 @@ static uint64_t held_max_run(struct netsim_world *world)
     uint64_t most = 0;
     unsigned priority = world->config.transport.data_priority;
     while (netsim_run(&world->net, NETSIM_NEVER, 1) == 0) {
-        for (uint32_t p = 0; p < world->net.ports_count; p++) {
-            if (world->net.ports[p].held_bytes[priority] > most)
-                most = world->net.ports[p].held_bytes[priority];
+        for (uint32_t p = 0; p < world->net.network.ports_count; p++) {
+            if (world->net.network.ports[p].held_bytes[priority] > most)
+                most = world->net.network.ports[p].held_bytes[priority];
         }
     }
     return most;
@@ -47,7 +47,7 @@ static uint64_t held_bound(const struct netsim_config *config)
 
 static void check_lossless(const struct netsim_world *world)
 {
-    const struct lh_netsim_totals *totals = &world->net.totals;
+    const struct lh_netsim_totals *totals = &world->net.network.totals;
     netsim_world_check_end(world);
     netsim_world_check_done(world);
     assert_true(totals->dropped_packets == 0 && totals->repeated_packets == 0);
@@ -93,15 +93,15 @@ static void a_pause_spreads_up_to_the_hosts(void **state)
     check_lossless(&world);
     uint32_t paused_hosts = 0;
     for (uint32_t host = 0; host < world.graph.hosts; host++) {
-        const struct netsim_port_more *more = &world.net.more[world.net.hosts[host].port];
+        const struct netsim_port_more *more = &world.net.network.more[netsim_host_port(host)];
         assert_int_equal(more->pauses > 0, more->paused_ps > 0);
-        assert_true(more->paused_ps < world.net.now_ps);
+        assert_true(more->paused_ps < world.net.network.now_ps);
         paused_hosts += more->pauses > 0;
     }
     assert_true(paused_hosts > 10);
     /* The receiver's link was never idle in between: 15 flows end as one long flow would. */
     netsim_time busy_ps = (netsim_time)80 * 15 * (500000 + 123 * 78);
-    assert_true(world.net.now_ps < busy_ps + 20 * NETSIM_PS_PER_US);
+    assert_true(world.net.network.now_ps < busy_ps + 20 * NETSIM_PS_PER_US);
     netsim_world_close(&world);
 }
 
@@ -113,20 +113,21 @@ static void other_priorities_go_on(void **state)
     struct netsim_config config = pfc_config(NETSIM_DUMBBELL);
     const struct netsim_flow_request flow = {4096, 0, 0, 1};
     netsim_world_open(&world, &config, &flow, 1, 3);
-    netsim_on_pause(&world.net, world.net.hosts[1].port, 3, true);
+    netsim_world_pause(&world, netsim_host_port(1), 3, true);
     netsim_world_finish(&world);
-    assert_true(world.net.flows[0].done_ps == world.net.flows[0].ideal_ps);
+    assert_true(world.net.transport.flows[0].done_ps == world.net.transport.flows[0].ideal_ps);
     netsim_world_close(&world);
 
     netsim_world_open(&world, &config, &flow, 1, 3);
     world.net.runs_on = true;
-    netsim_on_pause(&world.net, world.net.hosts[0].port, 3, true);
+    netsim_world_pause(&world, netsim_host_port(0), 3, true);
     assert_int_equal(netsim_run(&world.net, NETSIM_PS_PER_MS, UINT64_MAX), 1); /* until it is resumed */
-    assert_int_equal(world.net.totals.data_packets, 0);
-    netsim_on_pause(&world.net, world.net.hosts[0].port, 3, false);
+    assert_int_equal(world.net.network.totals.data_packets, 0);
+    netsim_world_pause(&world, netsim_host_port(0), 3, false);
     netsim_world_finish(&world);
-    assert_true(world.net.flows[0].done_ps == world.net.flows[0].ideal_ps + NETSIM_PS_PER_MS);
-    assert_true(world.net.more[world.net.hosts[0].port].paused_ps == NETSIM_PS_PER_MS);
+    assert_true(world.net.transport.flows[0].done_ps ==
+                world.net.transport.flows[0].ideal_ps + NETSIM_PS_PER_MS);
+    assert_true(world.net.network.more[netsim_host_port(0)].paused_ps == NETSIM_PS_PER_MS);
     netsim_world_close(&world);
 }
 
@@ -144,7 +145,7 @@ static void too_little_buffer_drops(void **state)
     netsim_world_finish_in_steps(&world, NETSIM_PS_PER_US);
     netsim_world_check_end(&world);
     netsim_world_check_done(&world);
-    assert_true(world.net.totals.dropped_packets > 0);
+    assert_true(world.net.network.totals.dropped_packets > 0);
     netsim_world_close(&world);
 }
 
@@ -169,11 +170,11 @@ static void faults_spare_pauses(void **state)
         int result = netsim_run(&world.net, NETSIM_PS_PER_S, UINT64_MAX);
         if (result != 1)
             fail_msg("case %llu: %llu of %llu flows are done", (unsigned long long)i,
-                     (unsigned long long)world.net.totals.flows_done,
-                     (unsigned long long)world.net.totals.flows);
+                     (unsigned long long)world.net.network.totals.flows_done,
+                     (unsigned long long)world.net.network.totals.flows);
         netsim_world_check_end(&world);
         netsim_world_check_done(&world);
-        assert_true(world.net.totals.pauses > 0);
+        assert_true(world.net.network.totals.pauses > 0);
         netsim_world_close(&world);
     }
 }

@@ -24,7 +24,7 @@ static void incast_open(struct netsim_world *world, const struct netsim_config *
 
 static const struct netsim_port *incast_port(const struct netsim_world *world)
 {
-    return &world->net.ports[netsim_world_link(world, world->graph.hosts, 0)];
+    return &world->net.network.ports[netsim_world_link(world, world->graph.hosts, 0)];
 }
 
 static void a_queue_is_never_longer_than_its_limit(void **state)
@@ -43,8 +43,8 @@ static void a_queue_is_never_longer_than_its_limit(void **state)
         const struct netsim_port *port = incast_port(&world);
         assert_true(port->queued_max_bytes <= limits[i]);
         assert_true(port->queued_max_bytes + FRAME > limits[i]);
-        assert_true(world.net.totals.dropped_packets > 0);
-        assert_true(world.net.totals.repeated_packets >= world.net.totals.dropped_packets);
+        assert_true(world.net.network.totals.dropped_packets > 0);
+        assert_true(world.net.network.totals.repeated_packets >= world.net.network.totals.dropped_packets);
         netsim_world_close(&world);
     }
 }
@@ -66,7 +66,7 @@ static void a_queue_gets_alpha_of_what_is_free(void **state)
         netsim_world_check_done(&world);
         assert_true(incast_port(&world)->queued_max_bytes <= most);
         assert_true(incast_port(&world)->queued_max_bytes > most - 2 * FRAME);
-        assert_true(world.net.totals.dropped_packets > 0);
+        assert_true(world.net.network.totals.dropped_packets > 0);
         netsim_world_close(&world);
     }
 }
@@ -84,16 +84,16 @@ static void ports_share_the_buffer(void **state)
     netsim_world_open(&world, &config, flows, 4, 5);
     uint64_t used_max = 0;
     while (netsim_run(&world.net, NETSIM_NEVER, 1) == 0) {
-        if (world.net.switches[0].used_bytes > used_max)
-            used_max = world.net.switches[0].used_bytes;
+        if (world.net.network.switches[0].used_bytes > used_max)
+            used_max = world.net.network.switches[0].used_bytes;
     }
     netsim_world_check_end(&world);
     netsim_world_check_done(&world);
     assert_true(used_max <= 300000 && used_max + FRAME > 300000);
     for (uint32_t host = 0; host < 2; host++) {
         uint32_t link = netsim_world_link(&world, world.graph.hosts, host);
-        assert_true(world.net.ports[link].queued_max_bytes < 250000);
-        assert_true(world.net.more[link].dropped_packets > 0);
+        assert_true(world.net.network.ports[link].queued_max_bytes < 250000);
+        assert_true(world.net.network.more[link].dropped_packets > 0);
     }
     netsim_world_close(&world);
 }
@@ -115,7 +115,7 @@ static void on_red(void *context, const struct lh_netsim_packet *packet)
 {
     struct red *red = context;
     const struct netsim_switch_config *config = &red->world->config.switches;
-    uint64_t queue = red->world->net.ports[red->link].queue_bytes[packet->priority];
+    uint64_t queue = red->world->net.network.ports[red->link].queue_bytes[packet->priority];
     if (packet->link != red->link)
         return;
     if (queue <= config->ecn_min_bytes) {
@@ -144,12 +144,12 @@ static struct red red_run(uint64_t min, uint64_t max, double probability, uint64
     config.switches.ecn_probability = probability;
     incast_open(&world, &config, bytes);
     struct red red = {.world = &world, .link = netsim_world_link(&world, world.graph.hosts, 0)};
-    world.net.watcher = on_red;
-    world.net.watcher_context = &red;
-    world.net.ports[red.link].flags |= NETSIM_PORT_WATCHED;
+    world.net.network.watcher = on_red;
+    world.net.network.watcher_context = &red;
+    world.net.network.ports[red.link].flags |= NETSIM_PORT_WATCHED;
     netsim_world_finish(&world);
-    assert_true(world.net.totals.marked_packets == red.above + red.marked_between);
-    assert_true(world.net.more[red.link].marked_packets == world.net.totals.marked_packets);
+    assert_true(world.net.network.totals.marked_packets == red.above + red.marked_between);
+    assert_true(world.net.network.more[red.link].marked_packets == world.net.network.totals.marked_packets);
     netsim_world_close(&world);
     return red;
 }
@@ -183,7 +183,7 @@ static void an_empty_queue_marks_nothing(void **state)
     config.switches.ecn_probability = 1;
     netsim_world_open(&world, &config, &flow, 1, 5);
     netsim_world_finish(&world);
-    assert_int_equal(world.net.totals.marked_packets, 0);
+    assert_int_equal(world.net.network.totals.marked_packets, 0);
     netsim_world_close(&world);
 }
 

@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "netsim/flowcontrol/link_rules.h"
 #include "support/long_link.h"
 
 #define PERIOD_PS (40 * NETSIM_PS_PER_US)
@@ -32,21 +33,21 @@ static void the_same_happens_at_the_same_times(void **state)
         const struct way *way = &ways[pausing[i]];
         struct netsim_config config = way_config(way);
         stop_and_go(&config, 20000000);
-        netsim_time held_ps = world.net.now_ps;
-        uint64_t held_pauses = world.net.totals.pauses;
-        uint64_t held_resumes = world.net.totals.resumes;
+        netsim_time held_ps = world.net.network.now_ps;
+        uint64_t held_pauses = world.net.network.totals.pauses;
+        uint64_t held_resumes = world.net.network.totals.resumes;
         netsim_world_close(&world);
         config = refreshed(way);
         stop_and_go(&config, 20000000);
         netsim_world_check(&world);
         netsim_world_check_done(&world);
-        assert_int_equal(world.net.totals.dropped_packets, 0);
+        assert_int_equal(world.net.network.totals.dropped_packets, 0);
         assert_true(long_link()->held_max_bytes <= way->needs_bytes);
-        assert_true(world.net.totals.pauses > held_pauses);
-        assert_true(world.net.totals.resumes > held_resumes / 2);
+        assert_true(world.net.network.totals.pauses > held_pauses);
+        assert_true(world.net.network.totals.resumes > held_resumes / 2);
         /* The frames themselves delay a packet or two. */
-        assert_true(world.net.now_ps < held_ps + NETSIM_PS_PER_US &&
-                    held_ps < world.net.now_ps + NETSIM_PS_PER_US);
+        assert_true(world.net.network.now_ps < held_ps + NETSIM_PS_PER_US &&
+                    held_ps < world.net.network.now_ps + NETSIM_PS_PER_US);
         netsim_world_close(&world);
     }
 }
@@ -57,15 +58,15 @@ static void a_link_that_is_not_stopped_has_no_timer(void **state)
     struct netsim_config config = refreshed(&ways[WAY_PFC]);
     open_flows(&config, 1000000, HOSTS);
     netsim_world_finish(&world);
-    assert_int_equal(world.net.totals.pauses, 0);
-    for (uint32_t e = world.net.first_refresh_event; e < world.net.events.events_count; e++)
-        assert_false(netsim_event_pending(&world.net.events, e));
-    uint64_t events = world.net.totals.events;
+    assert_int_equal(world.net.network.totals.pauses, 0);
+    for (uint32_t e = world.net.control.first_refresh_event; e < world.net.network.events.events_count; e++)
+        assert_false(netsim_event_pending(&world.net.network.events, e));
+    uint64_t events = world.net.network.totals.events;
     netsim_world_close(&world);
     config = way_config(&ways[WAY_PFC]);
     open_flows(&config, 1000000, HOSTS);
     netsim_world_finish(&world);
-    assert_int_equal(world.net.totals.events, events);
+    assert_int_equal(world.net.network.totals.events, events);
     netsim_world_close(&world);
 }
 
@@ -81,8 +82,8 @@ static void a_stop_is_said_once_in_a_period(void **state)
     stop_receivers(HOSTS, true);
     assert_int_equal(netsim_run(&world.net, 999 * NETSIM_PS_PER_US, UINT64_MAX), 0);
     uint32_t far = long_link()->far;
-    uint32_t link = world.net.ports[netsim_world_link(&world, far, long_link()->owner)].reverse;
-    uint64_t pauses = world.net.more[link].pauses;
+    uint32_t link = world.net.network.ports[netsim_world_link(&world, far, long_link()->owner)].reverse;
+    uint64_t pauses = world.net.network.more[link].pauses;
     /* It was full after 10 MB came at 50 bytes a nanosecond; the last 100 us are on their way. */
     assert_in_range(pauses, (666 - 2 * 200 - 100) / 40, 666 / 40);
     stop_receivers(HOSTS, false);
@@ -107,10 +108,10 @@ static void refused(netsim_time switch_ps, netsim_time long_ps, const char *key,
 static void a_period_beyond_the_quanta_is_refused(void **state)
 {
     (void)state;
-    refused(0, 84 * NETSIM_PS_PER_US, "long.pfc_refresh is 84000 ns", "shorten");
-    refused(0, NETSIM_PS_PER_NS, "long.pfc_refresh is 1 ns", "lengthen");
-    refused(336 * NETSIM_PS_PER_US, 0, "switch.pfc_refresh is 336000 ns", "shorten");
-    refused(100 * NETSIM_PS_PER_US, NETSIM_NEVER, "switch.pfc_refresh is 100000 ns", "long.pfc_refresh");
+    refused(0, 84 * NETSIM_PS_PER_US, "long.pfc_refresh 84000 ns", "shorten");
+    refused(0, NETSIM_PS_PER_NS, "long.pfc_refresh 1 ns", "lengthen");
+    refused(336 * NETSIM_PS_PER_US, 0, "switch.pfc_refresh 336000 ns", "shorten");
+    refused(100 * NETSIM_PS_PER_US, NETSIM_NEVER, "switch.pfc_refresh 100000 ns", "long.pfc_refresh");
 }
 
 int main(void)

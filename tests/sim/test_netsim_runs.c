@@ -50,23 +50,24 @@ static uint64_t run_hash(const struct netsim_config *config, uint64_t seed, enum
     int result = 0;
     for (uint64_t step = 1; result == 0; step++) {
         netsim_time span_ps = step * 7919 % 100000;
-        netsim_time until_ps = how == BY_TIME || how == BY_BOTH ? world.net.now_ps + span_ps : NETSIM_NEVER;
+        netsim_time until_ps =
+            how == BY_TIME || how == BY_BOTH ? world.net.network.now_ps + span_ps : NETSIM_NEVER;
         uint64_t events = how == BY_EVENT ? 1 : how == BY_BOTH ? step % 17 : UINT64_MAX;
-        netsim_time before_ps = world.net.now_ps;
-        uint64_t handled = world.net.totals.events;
+        netsim_time before_ps = world.net.network.now_ps;
+        uint64_t handled = world.net.network.totals.events;
         result = netsim_run(&world.net, until_ps, events);
-        handled = world.net.totals.events - handled;
-        assert_true(world.net.now_ps >= before_ps && handled <= events);
-        assert_true(world.net.now_ps <= until_ps);
+        handled = world.net.network.totals.events - handled;
+        assert_true(world.net.network.now_ps >= before_ps && handled <= events);
+        assert_true(world.net.network.now_ps <= until_ps);
         if (result == 0 && handled < events)
-            assert_true(world.net.now_ps == until_ps);
+            assert_true(world.net.network.now_ps == until_ps);
     }
     assert_int_equal(result, 1);
     assert_int_equal(netsim_run(&world.net, NETSIM_NEVER, UINT64_MAX), 1); /* asked again */
     netsim_world_check_end(&world);
     netsim_world_check_done(&world);
-    assert_true(world.net.totals.marked_packets > 0 && world.net.totals.lost_packets > 0);
-    uint64_t hash = world.seen.hash ^ world.net.now_ps ^ world.net.totals.events << 32;
+    assert_true(world.net.network.totals.marked_packets > 0 && world.net.network.totals.lost_packets > 0);
+    uint64_t hash = world.seen.hash ^ world.net.network.now_ps ^ world.net.network.totals.events << 32;
     netsim_world_close(&world);
     return hash;
 }
@@ -111,10 +112,10 @@ static void out_of_packets(void **state)
             config.topology.faults.duplicate = (variant & 2) != 0 ? 0.5 : 0;
             netsim_world_open(&world, &config, NULL, 0, packets);
             assert_int_equal(netsim_run(&world.net, NETSIM_NEVER, UINT64_MAX), -LH_ENOMEM);
-            assert_true(world.net.pool.alive_max == packets);
-            uint64_t events = world.net.totals.events;
+            assert_true(world.net.network.pool.alive_max == packets);
+            uint64_t events = world.net.network.totals.events;
             assert_int_equal(netsim_run(&world.net, NETSIM_NEVER, UINT64_MAX), -LH_ENOMEM);
-            assert_true(world.net.totals.events == events);
+            assert_true(world.net.network.totals.events == events);
             netsim_world_close(&world);
         }
     }

@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "netsim/flowcontrol/link_rules.h"
 #include "support/long_link.h"
 
 #define US         NETSIM_PS_PER_US
@@ -34,7 +35,7 @@ static bool stop_once(const struct netsim_config *config)
     stop_receivers(HOSTS, false);
     assert_int_equal(netsim_run(&world.net, UINT64_MAX, UINT64_MAX), 1);
     netsim_world_check(&world);
-    return world.net.totals.flows_done == HOSTS;
+    return world.net.network.totals.flows_done == HOSTS;
 }
 
 static struct netsim_config muted(unsigned way, unsigned from_us, unsigned for_us)
@@ -54,7 +55,7 @@ static void refresh(struct netsim_config *config)
 
 static uint64_t dropped_bytes(void)
 {
-    return world.net.totals.dropped_packets * FRAME;
+    return world.net.network.totals.dropped_packets * FRAME;
 }
 
 /* ---- pauses ------------------------------------------------------------------------------------------ */
@@ -67,11 +68,11 @@ static void a_lost_pause_overflows(void **state)
     struct netsim_config config = muted(WAY_PFC, STOP_US, 0);
     stop_once(&config);
     assert_int_equal(dropped_bytes(), 0);
-    assert_int_equal(world.net.totals.signals_lost, 0);
+    assert_int_equal(world.net.network.totals.signals_lost, 0);
     netsim_world_close(&world);
     config = muted(WAY_PFC, STOP_US + 150, 150);
     stop_once(&config);
-    assert_true(world.net.totals.signals_lost > 0);
+    assert_true(world.net.network.totals.signals_lost > 0);
     /* Everything that was sent until the receivers went on, but for what there was room for. */
     assert_true(dropped_bytes() > (GO_US - STOP_US - 400) * BYTES_A_US * 9 / 10);
     netsim_world_close(&world);
@@ -84,7 +85,7 @@ static void a_pause_that_is_sent_anew_overflows_until_it_is_heard(void **state)
     struct netsim_config config = muted(WAY_PFC, STOP_US + 150, 150);
     refresh(&config);
     assert_true(stop_once(&config));
-    assert_true(world.net.totals.signals_lost >= 100 / REFRESH_US);
+    assert_true(world.net.network.totals.signals_lost >= 100 / REFRESH_US);
     assert_in_range(dropped_bytes(), 90 * BYTES_A_US, (100 + REFRESH_US) * BYTES_A_US);
     netsim_world_close(&world);
 }
@@ -96,7 +97,7 @@ static void quanta_outlive_a_short_outage(void **state)
     struct netsim_config config = muted(WAY_PFC, STOP_US + 500, REFRESH_US);
     refresh(&config);
     assert_true(stop_once(&config));
-    assert_true(world.net.totals.signals_lost > 0);
+    assert_true(world.net.network.totals.signals_lost > 0);
     assert_int_equal(dropped_bytes(), 0);
     netsim_world_close(&world);
 }
@@ -113,7 +114,8 @@ static void a_lost_resume_is_for_ever_unless_it_is_said_anew(void **state)
         struct netsim_config config = muted(sayers[i], GO_US - 50, 1000);
         if (stop_once(&config))
             fail_msg("%s: it went on", ways[sayers[i]].name);
-        assert_true(world.net.totals.signals_lost > 0 && world.net.totals.flows_failed == 0);
+        assert_true(world.net.network.totals.signals_lost > 0 &&
+                    world.net.network.totals.flows_failed == 0);
         netsim_world_close(&world);
         refresh(&config);
         if (!stop_once(&config))
@@ -134,7 +136,7 @@ static void what_is_said_anew_survives_any_loss(void **state)
         config.longs.signal_burst = 10;
         refresh(&config);
         assert_true(stop_once(&config));
-        assert_true(world.net.totals.signals_lost > 0);
+        assert_true(world.net.network.totals.signals_lost > 0);
         netsim_world_check_end(&world);
         netsim_world_close(&world);
     }
@@ -148,7 +150,7 @@ static void lost_credits_overflow_nothing(void **state)
     config.longs.signal_loss = 0.5;
     refresh(&config);
     assert_true(stop_once(&config));
-    assert_int_equal(world.net.totals.dropped_packets, 0);
+    assert_int_equal(world.net.network.totals.dropped_packets, 0);
     netsim_world_close(&world);
 }
 
@@ -162,7 +164,7 @@ static void bifrost_loses_a_slot_for_each_pause_but_one(void **state)
     for (size_t i = 0; i < sizeof slots / sizeof slots[0]; i++) {
         struct netsim_config config = muted(WAY_BIFROST, 705, 10 * slots[i]);
         assert_true(stop_once(&config));
-        assert_int_equal(world.net.totals.signals_lost, slots[i]);
+        assert_int_equal(world.net.network.totals.signals_lost, slots[i]);
         uint64_t spare = (slots[i] + 24) * FRAME; /* which own_bytes has for leaks */
         uint64_t through = (slots[i] - 1) * SLOT_BYTES;
         assert_in_range(dropped_bytes(), through > spare ? through - spare : 0, through);
@@ -179,12 +181,12 @@ static void a_guard_lets_nothing_through(void **state)
         config.longs.signal_loss = 0.3;
         config.longs.signal_burst = bursts[i];
         assert_true(stop_once(&config));
-        assert_true(world.net.totals.dropped_packets > 0);
+        assert_true(world.net.network.totals.dropped_packets > 0);
         netsim_world_close(&world);
         config.longs.guard_slots = 1;
         assert_true(stop_once(&config));
-        assert_true(world.net.totals.signals_lost > 0);
-        assert_int_equal(world.net.totals.dropped_packets, 0);
+        assert_true(world.net.network.totals.signals_lost > 0);
+        assert_int_equal(world.net.network.totals.dropped_packets, 0);
         netsim_world_close(&world);
     }
 }
@@ -228,7 +230,7 @@ static void a_run_in_which_nothing_moves_ends(void **state)
         open_flows(&config, FLOW_BYTES, HOSTS);
         stop_receivers(HOSTS, true);
         assert_int_equal(netsim_run(&world.net, UINT64_MAX, UINT64_MAX), 1);
-        assert_int_equal(world.net.totals.flows_done + world.net.totals.flows_failed, 0);
+        assert_int_equal(world.net.network.totals.flows_done + world.net.network.totals.flows_failed, 0);
         netsim_world_close(&world);
     }
 }
@@ -246,7 +248,8 @@ static void a_long_outage_is_no_stall(void **state)
     open_flows(&config, 20000000, HOSTS);
     assert_int_equal(netsim_run(&world.net, 10 * NETSIM_PS_PER_S, UINT64_MAX), 1);
     netsim_world_check_done(&world);
-    assert_true(world.net.now_ps > NETSIM_PS_PER_S && world.net.totals.signals_lost > 900000);
+    assert_true(world.net.network.now_ps > NETSIM_PS_PER_S &&
+                world.net.network.totals.signals_lost > 900000);
     netsim_world_close(&world);
 }
 

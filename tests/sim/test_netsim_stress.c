@@ -15,7 +15,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "netsim/simulation.h"
+#include "netsim/config/config_check.h"
+#include "netsim/flowcontrol/link_rules.h"
+#include "netsim/config/keys.h"
 #include "support/netsim_world.h"
 
 #define SEEDS 1500u
@@ -244,16 +246,16 @@ static uint64_t live(uint64_t seed, netsim_time step_ps)
     if (loud)
         tell(seed, &world);
     int result = 0;
-    while (result == 0 && world.net.now_ps < 100000 * NETSIM_PS_PER_S) {
-        result = netsim_run(&world.net, world.net.now_ps + step_ps, UINT64_MAX);
+    while (result == 0 && world.net.network.now_ps < 100000 * NETSIM_PS_PER_S) {
+        result = netsim_run(&world.net, world.net.network.now_ps + step_ps, UINT64_MAX);
         netsim_world_check(&world);
         step_ps += step_ps / 16;
     }
     if (result != 1) {
         tell(seed, &world);
         fail_msg("seed %llu: result %d, %llu of %llu flows are done", (unsigned long long)seed, result,
-                 (unsigned long long)world.net.totals.flows_done,
-                 (unsigned long long)world.net.totals.flows);
+                 (unsigned long long)world.net.network.totals.flows_done,
+                 (unsigned long long)world.net.network.totals.flows);
     }
     netsim_world_check_end(&world);
     if (config.transport.ack_bytes != 0)

@@ -13,6 +13,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "netsim/engine/switch.h"
 #include "support/netsim_world.h"
 
 /* ---- M/D/1: Poisson arrivals, one length ---- */
@@ -48,7 +49,7 @@ static double mean_wait_ps(double load, uint32_t packets, uint64_t seed)
         netsim_run(&world.net, (netsim_time)at_ps, UINT64_MAX);
         sum_ps += take_waits(&world, &count);
         struct netsim_raw raw = {
-            .cookie = world.net.now_ps, .source = 0, .destination = 1, .wire_bytes = 1000};
+            .cookie = world.net.network.now_ps, .source = 0, .destination = 1, .wire_bytes = 1000};
         assert_true(netsim_raw_send(&world.net, &raw, 0, 3));
     }
     netsim_world_finish(&world);
@@ -95,9 +96,10 @@ static void check_shares(const struct netsim_config *config, uint32_t apart_pack
     netsim_world_finish(&world);
     netsim_world_check_end(&world);
     netsim_world_check_done(&world);
-    assert_true(world.net.totals.dropped_packets == 0 && world.net.totals.repeated_packets == 0);
+    assert_true(world.net.network.totals.dropped_packets == 0 &&
+                world.net.network.totals.repeated_packets == 0);
     for (uint32_t i = 0; i < SHARES; i++) {
-        netsim_time done_ps = world.net.flows[i].done_ps;
+        netsim_time done_ps = world.net.transport.flows[i].done_ps;
         double rate = (double)SHARE_SIZE / (double)done_ps;
         sum += rate;
         squares += rate * rate;
@@ -145,17 +147,17 @@ struct ways {
 /* Of host 0 of a fat tree of 16-port switches to a host of another pod. */
 static void draw_ways(struct ways *ways, bool counted)
 {
-    struct netsim *net = &ways->world.net;
+    struct netsim_network *net = &ways->world.net.network;
     struct lh_prng prng;
     uint32_t last[2] = {WAYS, WAYS};
     lh_prng_seed(&prng, 77);
     for (uint32_t i = 0; i < ENTROPIES; i++) {
         uint32_t entropy = counted ? i : (uint32_t)lh_prng_next(&prng);
-        uint32_t edge = net->ports[net->hosts[0].port].far;
-        struct netsim_switch *below = &net->switches[edge - net->hosts_count];
-        uint32_t up = netsim_switch_port(net, below, net->hosts_count - 1, entropy);
-        struct netsim_switch *above = &net->switches[net->ports[up].far - net->hosts_count];
-        uint32_t upper = netsim_switch_port(net, above, net->hosts_count - 1, entropy);
+        uint32_t edge = net->ports[netsim_host_port(0)].far;
+        const struct netsim_switch *below = &net->switches[edge - net->hosts_count];
+        uint32_t up = netsim_switch_flow_port(below, net->hosts_count - 1, entropy);
+        const struct netsim_switch *above = &net->switches[net->ports[up].far - net->hosts_count];
+        uint32_t upper = netsim_switch_flow_port(above, net->hosts_count - 1, entropy);
         uint32_t way[2] = {up - below->first_port - below->route.up_port,
                            upper - above->first_port - above->route.up_port};
         assert_true(way[0] < WAYS && way[1] < WAYS);

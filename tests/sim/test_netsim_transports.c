@@ -49,7 +49,7 @@ static void without_loss_all_are_alike(void **state)
         netsim_world_open(&world, &config, NULL, 0, 4);
         netsim_world_watch(&world);
         finish(&world);
-        assert_int_equal(world.net.totals.repeated_packets, 0);
+        assert_int_equal(world.net.network.totals.repeated_packets, 0);
         hashes[kind] = world.seen.hash;
         netsim_world_close(&world);
     }
@@ -74,7 +74,7 @@ struct thief {
 static void on_packet(void *context, const struct lh_netsim_packet *packet)
 {
     struct thief *thief = context;
-    struct lh_link_spec *spec = &thief->world->net.more[thief->middle].faults->spec;
+    struct lh_link_spec *spec = &thief->world->net.network.more[thief->middle].faults->spec;
     if (packet->kind == LH_NETSIM_DATA && packet->link == thief->host_link && packet->repeated &&
         thief->first_repeat_ps == 0)
         thief->first_repeat_ps = packet->at_ps;
@@ -94,15 +94,15 @@ static struct thief steal(struct netsim_world *world, struct netsim_config *conf
     netsim_world_open(world, config, &flow, 1, 21);
     uint32_t left = world->graph.hosts;
     struct thief thief = {.world = world,
-                          .host_link = world->net.hosts[0].port,
+                          .host_link = netsim_host_port(0),
                           .middle = netsim_world_link(world, left, left + 1),
                           .first = first,
                           .last = last,
                           .most = most};
-    world->net.watcher = on_packet;
-    world->net.watcher_context = &thief;
-    world->net.ports[thief.host_link].flags |= NETSIM_PORT_WATCHED;
-    world->net.ports[thief.middle].flags |= NETSIM_PORT_WATCHED;
+    world->net.network.watcher = on_packet;
+    world->net.network.watcher_context = &thief;
+    world->net.network.ports[thief.host_link].flags |= NETSIM_PORT_WATCHED;
+    world->net.network.ports[thief.middle].flags |= NETSIM_PORT_WATCHED;
     netsim_world_finish(world);
     netsim_world_check_end(world);
     netsim_world_check_done(world);
@@ -117,10 +117,10 @@ static void go_back_repeats_all_behind_a_gap(void **state)
     static struct netsim_world world;
     struct netsim_config config = config_of(NETSIM_GBN, 0);
     steal(&world, &config, 1000, 500, 500, 1);
-    const struct lh_netsim_totals *totals = &world.net.totals;
+    const struct lh_netsim_totals *totals = &world.net.network.totals;
     assert_int_equal(totals->timeouts, 0);
     /* A round trip is 10 frames and the report's way back: at least those, at most the window. */
-    uint64_t behind = world.net.flows[0].sender.base_rtt_ps / FRAME_PS;
+    uint64_t behind = world.net.transport.flows[0].sender.base_rtt_ps / FRAME_PS;
     assert_true(behind > 10 && behind < WINDOW);
     assert_true(totals->repeated_packets >= behind && totals->repeated_packets <= behind + 2);
     /* Answered: the thousand, and one report. Of the others behind the gap, nothing. */
@@ -135,10 +135,10 @@ static void selective_repeat_and_irn_repeat_one(void **state)
     for (unsigned kind = NETSIM_SR; kind <= NETSIM_IRN; kind++) {
         struct netsim_config config = config_of((enum netsim_transport_kind)kind, 0);
         struct thief thief = steal(&world, &config, 1000, 500, 500, 1);
-        assert_int_equal(world.net.totals.repeated_packets, 1);
-        assert_int_equal(world.net.totals.timeouts, 0);
+        assert_int_equal(world.net.network.totals.repeated_packets, 1);
+        assert_int_equal(world.net.network.totals.timeouts, 0);
         /* With IRN the next packet tells, with selective repeat the third. */
-        netsim_time told_ps = 500 * FRAME_PS + world.net.flows[0].sender.base_rtt_ps;
+        netsim_time told_ps = 500 * FRAME_PS + world.net.transport.flows[0].sender.base_rtt_ps;
         netsim_time later_ps = (kind == NETSIM_IRN ? 1 : 3) * FRAME_PS;
         assert_true(thief.first_repeat_ps >= told_ps + later_ps);
         assert_true(thief.first_repeat_ps < told_ps + later_ps + FRAME_PS);
@@ -159,7 +159,7 @@ static void go_back_comes_through_loss(void **state)
         config.transport.nack_ps = again * 20 * NETSIM_PS_PER_US;
         open_flow(&world, &config, 3000);
         finish(&world);
-        assert_true(world.net.totals.repeated_packets > world.net.totals.lost_packets * 5);
+        assert_true(world.net.network.totals.repeated_packets > world.net.network.totals.lost_packets * 5);
         netsim_world_close(&world);
     }
 }
@@ -175,7 +175,7 @@ static void a_gap_that_stays_is_reported_again(void **state)
         config.transport.rto_min_ps = NETSIM_PS_PER_MS;
         config.transport.nack_ps = again * 5 * NETSIM_PS_PER_US;
         steal(&world, &config, 1000, 500, 500, 2);
-        assert_int_equal(world.net.totals.timeouts, again == 0);
+        assert_int_equal(world.net.network.totals.timeouts, again == 0);
         netsim_world_close(&world);
     }
 }
@@ -193,10 +193,10 @@ static void irn_has_two_fixed_timeouts(void **state)
         config.transport.retries = 3;
         open_flow(&world, &config, packets[i]);
         netsim_world_finish(&world);
-        assert_int_equal(world.net.totals.timeouts, 4);
-        assert_int_equal(world.net.totals.flows_failed, 1);
+        assert_int_equal(world.net.network.totals.timeouts, 4);
+        assert_int_equal(world.net.network.totals.flows_failed, 1);
         netsim_time span_ps = packets[i] <= 3 ? 100 * NETSIM_PS_PER_US : 320 * NETSIM_PS_PER_US;
-        assert_true(world.net.now_ps == 4 * span_ps);
+        assert_true(world.net.network.now_ps == 4 * span_ps);
         netsim_world_close(&world);
     }
 }
@@ -210,9 +210,9 @@ static void irn_turns_to_the_low_timeout(void **state)
     struct netsim_config config = config_of(NETSIM_IRN, 0);
     config.transport.rto_high_ps = 5 * NETSIM_PS_PER_MS;
     struct thief thief = steal(&world, &config, 600, 598, 599, 2);
-    netsim_time last_ack_ps = 597 * FRAME_PS + world.net.flows[0].sender.base_rtt_ps;
-    assert_int_equal(world.net.totals.timeouts, 1);
-    assert_int_equal(world.net.totals.repeated_packets, 2);
+    netsim_time last_ack_ps = 597 * FRAME_PS + world.net.transport.flows[0].sender.base_rtt_ps;
+    assert_int_equal(world.net.network.totals.timeouts, 1);
+    assert_int_equal(world.net.network.totals.repeated_packets, 2);
     assert_true(thief.first_repeat_ps >= last_ack_ps + 100 * NETSIM_PS_PER_US);
     assert_true(thief.first_repeat_ps < last_ack_ps + 100 * NETSIM_PS_PER_US + FRAME_PS);
     netsim_world_close(&world);

@@ -74,7 +74,7 @@ static lh_time pass(struct connection_pair *pair)
 
 static uint64_t sent_by(const struct netsim_world *network, uint32_t from, uint32_t to)
 {
-    return network->net.ports[netsim_world_link(network, from, to)].sent_packets;
+    return network->net.network.ports[netsim_world_link(network, from, to)].sent_packets;
 }
 
 static void a_message_crosses_the_switches(void **state)
@@ -88,7 +88,7 @@ static void a_message_crosses_the_switches(void **state)
     assert_true(took_ns > 8 * (lh_time)MESSAGE_BYTES + 2 * LH_NS_PER_MS);
     assert_true(took_ns < 2 * (8 * (lh_time)MESSAGE_BYTES + 2 * LH_NS_PER_MS));
     assert_true(sent_by(&it.network, 2, 3) >= MESSAGE_BYTES / 1024);
-    assert_int_equal(it.network.net.totals.dropped_packets, 0);
+    assert_int_equal(it.network.net.network.totals.dropped_packets, 0);
     close_pair(&it);
 }
 
@@ -100,9 +100,9 @@ static void what_a_full_queue_drops_is_sent_again(void **state)
     config.switches.queue_bytes = 20000;
     open_pair(&it, &config, NULL, 0, 1, "none");
     pass(&it.pair);
-    assert_true(it.network.net.totals.dropped_packets > 0);
+    assert_true(it.network.net.network.totals.dropped_packets > 0);
     struct sim_counts counts = sim_world_counts(it.pair.world);
-    assert_true(counts.lost == it.network.net.totals.dropped_packets);
+    assert_true(counts.lost == it.network.net.network.totals.dropped_packets);
     close_pair(&it);
 }
 
@@ -117,8 +117,8 @@ static void faults_inside_the_network_are_repaired(void **state)
     pass(&it.pair);
     struct lh_stats stats;
     assert_int_equal(lh_connection_stats(it.pair.ends[1], &stats), 0);
-    assert_true(it.network.net.totals.lost_packets > 0);
-    assert_true(it.network.net.totals.corrupted_packets > 0 && stats.bad_icrc > 0);
+    assert_true(it.network.net.network.totals.lost_packets > 0);
+    assert_true(it.network.net.network.totals.corrupted_packets > 0 && stats.bad_icrc > 0);
     close_pair(&it);
 }
 
@@ -137,7 +137,7 @@ static lh_time pass_beside(uint32_t flows_count)
     open_pair(&it, &config, flows, flows_count, 1, "none");
     lh_time took_ns = pass(&it.pair);
     connection_pair_run(&it.pair, LH_NS_PER_S);
-    assert_int_equal(it.network.net.totals.flows_done, flows_count);
+    assert_int_equal(it.network.net.network.totals.flows_done, flows_count);
     close_pair(&it);
     return took_ns;
 }

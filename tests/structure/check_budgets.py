@@ -8,6 +8,7 @@ FUNCTION_LINES = 70
 FILE_LINES = 800
 COLUMNS = 110
 README_LINES = 120
+README_COLUMNS = 100
 TOP_ENTRIES = 12
 
 
@@ -29,18 +30,22 @@ def functions(text):
         yield (name[1] if name else "?"), first + 1, closing - first + 1
 
 
+def check_columns(path, limit, report, exceptions):
+    text = tree.lines(path)
+    width = max(map(len, text))
+    if width > limit and not exceptions["columns"].covers(str(path), width, report):
+        for number, line in enumerate(text, 1):
+            if len(line) > limit:
+                report.add(path, number, f"{len(line)} columns, at most {limit}",
+                           "break the line (make format)")
+
+
 def check_file(path, report, exceptions):
     text = tree.lines(path)
     count = len(text) - (text[-1] == "")
     if count > FILE_LINES and not exceptions["file"].covers(str(path), count, report):
         report.add(path, count, f"{count} lines, at most {FILE_LINES}", "split it: one mechanism, one file")
-    widest = max(range(len(text)), key=lambda n: len(text[n]))
-    width = len(text[widest])
-    if width > COLUMNS and not exceptions["columns"].covers(str(path), width, report):
-        for number, line in enumerate(text, 1):
-            if len(line) > COLUMNS:
-                report.add(path, number, f"{len(line)} columns, at most {COLUMNS}",
-                           "break the line (make format)")
+    check_columns(path, COLUMNS, report, exceptions)
     if path.suffix != ".c" and path.suffix != ".h":
         return
     for name, line, length in functions(text):
@@ -49,7 +54,7 @@ def check_file(path, report, exceptions):
                        "split it where the reader would pause")
 
 
-def check_top(report):
+def check_top(report, exceptions):
     entries = sorted({path.parts[0] for path in tree.files() if not path.parts[0].startswith(".")})
     if len(entries) > TOP_ENTRIES:
         report.add(".", 0, f"{len(entries)} entries at the top: {' '.join(entries)}",
@@ -59,6 +64,7 @@ def check_top(report):
         count = len(readme.read_text(encoding="utf-8").splitlines())
         if count > README_LINES:
             report.add("README.md", count, f"{count} lines, at most {README_LINES}", "move detail into docs/")
+        check_columns("README.md", README_COLUMNS, report, exceptions)
 
 
 def main():
@@ -67,7 +73,7 @@ def main():
     sources = tree.files(".c", ".h", ".py", ".sh")
     for path in sources:
         check_file(path, report, exceptions)
-    check_top(report)
+    check_top(report, exceptions)
     for each in exceptions.values():
         each.tell_unused(report)
     report.done(f"{len(sources)} files")

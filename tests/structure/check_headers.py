@@ -13,9 +13,14 @@ STRICT = ["-fsyntax-only", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-Iinclu
 
 def compile_alone(job):
     path, command, include, language = job
-    result = subprocess.run([*command, "-"], input=f"#include {include}\n", cwd=tree.ROOT,
-                            capture_output=True, text=True, check=False)
+    result = subprocess.run([*command, "-"], input=f"#include {include}\nextern int not_empty;\n",
+                            cwd=tree.ROOT, capture_output=True, text=True, check=False)
     return path, language, result.returncode, result.stderr
+
+
+def own_name(path):
+    """How a header is included: from src, or from the root."""
+    return str(path.relative_to("src") if path.parts[0] == "src" else path)
 
 
 def jobs(cc, cxx):
@@ -24,16 +29,16 @@ def jobs(cc, cxx):
         yield path, [cc, "-x", "c", "-std=c17", *STRICT], name, "C17"
         if cxx:
             yield path, [cxx, "-x", "c++", "-std=c++11", *STRICT], name, "C++11"
-    for path in tree.files(".h", under=("src",)):
-        yield (path, [cc, "-x", "c", "-std=gnu17", "-D_GNU_SOURCE", *STRICT, "-Isrc"],
-               f'"{path.relative_to("src")}"', "C17")
+    for path in tree.files(".h", under=("src", "netsim", "cli")):
+        yield (path, [cc, "-x", "c", "-std=gnu17", "-D_GNU_SOURCE", *STRICT, "-Isrc", "-I."],
+               f'"{own_name(path)}"', "C17")
 
 
 def check_own_header_first(path, report):
     own = path.with_suffix(".h")
     if not (tree.ROOT / own).exists():
         return
-    wanted = str(own.relative_to("src")) if path.parts[0] == "src" else own.name
+    wanted = own_name(own) if path.parts[0] in ("src", "netsim", "cli") else own.name
     number, _, name = next(tree.includes(path), (1, "", "nothing"))
     if name != wanted and not (path.parts[0] == "tests" and name == str(own.relative_to("tests"))):
         report.add(path, number, f"its first include is {name}",

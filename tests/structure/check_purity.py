@@ -1,17 +1,14 @@
 """Pure code calls no clock, socket, allocator, environment, random source, thread or stream.
 
 Looks at what the object files of the pure rooms leave undefined. Such a symbol must be on the list ALLOWED,
-or be defined in pure code itself. The rooms of CORE_PURE are pure but for the files in impure-files.txt.
+or be defined in pure code itself. The rooms of tree.CORE_PURE are pure but for the files in impure-files.txt.
 """
 
 import pathlib
 import re
-import subprocess
 
 import tree
 
-PURE = ["base", "wire", "congestion", "flowcontrol", "reliability"]
-CORE_PURE = ["model", "coding", "sdr", "netsim", "collective", "probe"]
 IMPURE_FILES = pathlib.Path("tests/structure/impure-files.txt")
 
 # strdup, qsort (allocates), strerror (locale) and everything with a stream are missing on purpose.
@@ -44,22 +41,6 @@ WHY = [
 ]
 
 
-def nm(path, *options):
-    result = subprocess.run(["nm", "-P", *options, str(path)], capture_output=True, text=True, check=True)
-    return {line.split()[0].split("@")[0] for line in result.stdout.splitlines() if line.strip()}
-
-
-def objects(build):
-    """source path -> object file, of every room that was built."""
-    found = {}
-    for path in sorted((build / "src").glob("CMakeFiles/room_*.dir/**/*.o")):
-        inside = str(path.relative_to(build / "src" / "CMakeFiles"))
-        source = pathlib.Path("src") / inside.split("/", 1)[1].removesuffix(".o")
-        if (tree.ROOT / source).exists():
-            found[source] = path
-    return found
-
-
 def impure_files(report):
     listed = {}
     for number, line in enumerate(tree.lines(IMPURE_FILES), 1):
@@ -70,8 +51,8 @@ def impure_files(report):
         listed[path] = number
         if not reason.strip():
             report.add(IMPURE_FILES, number, f"{path} has no reason", "write: path  # why it cannot be pure")
-        if len(path.parts) < 3 or path.parts[1] not in CORE_PURE:
-            report.add(IMPURE_FILES, number, f"{path} is in none of src/{', src/'.join(CORE_PURE)}",
+        if str(path.parent) not in tree.CORE_PURE:
+            report.add(IMPURE_FILES, number, f"{path} is in none of {', '.join(tree.CORE_PURE)}",
                        "only these rooms have impure files")
         elif not (tree.ROOT / path).exists():
             report.add(IMPURE_FILES, number, f"{path} does not exist", "delete this line")
@@ -81,7 +62,7 @@ def impure_files(report):
 def promised(pure_rooms):
     """Names that headers of pure rooms and the public headers mention: ours, even when not written yet."""
     names = set()
-    for path in tree.files(".h", under=[f"src/{room}" for room in pure_rooms] + ["include"]):
+    for path in tree.files(".h", under=pure_rooms + ["include"]):
         names |= set(re.findall(r"\b([A-Za-z_]\w*)\s*\(", "\n".join(tree.lines(path))))
     return names
 
@@ -103,25 +84,29 @@ def explain(symbol):
 
 def main():
     report = tree.Report("purity")
-    built = objects(tree.arguments().build)
+    built = tree.objects(tree.arguments().build)
     impure = impure_files(report)
     pure = {source: path for source, path in built.items()
-            if source.parts[1] in PURE or (source.parts[1] in CORE_PURE and source not in impure)}
-    ours = promised(PURE)
-    for path in pure.values():
-        ours |= nm(path, "-g", "--defined-only")
+            if str(source.parent) in tree.PURE or
+            (str(source.parent) in tree.CORE_PURE and source not in impure)}
+    ours = promised(tree.PURE)
+    below_parts = promised(tree.BELOW_PARTS)
+    symbols = tree.symbols(built)
+    for source in pure:
+        ours |= symbols[source][0]
 
-    def foreign(path):
-        return sorted(s for s in nm(path, "-u") if s not in ours and not ALLOWED.match(s))
+    def foreign(source):
+        names = ours | below_parts if str(source).startswith("src/message/") else ours
+        return sorted(s for s in symbols[source][1] if s not in names and not ALLOWED.match(s))
 
-    for source, path in sorted(pure.items()):
-        for symbol in foreign(path):
+    for source in sorted(pure):
+        for symbol in foreign(source):
             wrong, remedy = explain(symbol)
-            if source.parts[1] in CORE_PURE:
+            if str(source.parent) in tree.CORE_PURE:
                 remedy += f"; or, if this file drives threads or fabrics, list it in {IMPURE_FILES}"
             report.add(source, line_of(source, symbol), wrong, remedy)
     for source, number in impure.items():
-        if source in built and not foreign(built[source]):
+        if source in built and not foreign(source):
             report.add(IMPURE_FILES, number, f"{source} is pure", "delete this line")
     report.done(f"{len(pure)} pure object files")
 

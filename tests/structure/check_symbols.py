@@ -1,4 +1,8 @@
-"""What headers declare, the symbol map lists, the library exports and man pages describe: all the same."""
+"""What headers declare, the symbol maps list, the libraries export and man pages describe: all the same.
+
+No symbol is exported by both libraries, the transport's library contains nothing of the simulator, and no
+variable is in both: what both link (src/CMakeLists.txt, longhaul_common) keeps no state.
+"""
 
 import pathlib
 import re
@@ -6,7 +10,11 @@ import subprocess
 
 import tree
 
-MAP = pathlib.Path("src/longhaul.map")
+# library -> its symbol map
+MAPS = {"liblonghaul.so": pathlib.Path("src/longhaul.map"),
+        "liblonghaul-sim.so": pathlib.Path("netsim/longhaul-sim.map")}
+# Variables that may be in both: of the compiler's runtime; of icrc.c, what it computed last.
+CACHES = {"completed", "cached_factor", "cached_length"}
 SDR_FUNCTION = re.compile(r"^[A-Za-z_][\w\s*]*?\b(sdr_\w+)\s*\(", re.MULTILINE)
 LH_FUNCTION = re.compile(r"^LH_API\b[^;(]*?\b(\w+)\s*\(", re.MULTILINE)
 
@@ -26,9 +34,9 @@ def declared():
     return found
 
 
-def mapped():
+def mapped(path):
     """symbol -> line in the map"""
-    text = without_comments("\n".join(tree.lines(MAP))).split("local:")[0]
+    text = without_comments("\n".join(tree.lines(path))).split("local:")[0]
     found = {}
     for number, line in enumerate(text.split("\n"), 1):
         for name in re.findall(r"\b(\w+)\s*;", line):
@@ -41,6 +49,37 @@ def exported(library):
                          check=True).stdout
     return {line.split()[0].split("@")[0] for line in out.splitlines()
             if line.split()[1] in "TDBRVWi" and not line.startswith("LONGHAUL_")}
+
+
+def defined(library):
+    """symbol -> its section, hidden ones too; numbers that the compiler appended cut off."""
+    out = subprocess.run(["nm", "-f", "sysv", "--defined-only", str(library)], capture_output=True, text=True,
+                         check=True).stdout
+    columns = [line.split("|") for line in out.splitlines() if line.count("|") == 6]
+    return {re.sub(r"\.\d+$", "", c[0].strip()): c[6].strip() for c in columns}
+
+
+def variables(library):
+    return {name for name, section in defined(library).items()
+            if section in (".data", ".bss", ".tdata", ".tbss") and not name.startswith("__")}
+
+
+def compiled_in(build, folder):
+    """What the object files of a folder define for others."""
+    built = {source: path for source, path in tree.objects(build).items() if source.parts[0] == folder}
+    return set().union(*(defines for defines, _ in tree.symbols(built).values()))
+
+
+def check_walls(build, report):
+    transport, simulator = (build / name for name in MAPS)
+    text = pathlib.Path("netsim/CMakeLists.txt")
+    for name in sorted(exported(transport) & exported(simulator)):
+        report.add(text, 1, f"both libraries export {name}", "list it in one symbol map only")
+    for name in sorted(compiled_in(build, "netsim") & set(defined(transport))):
+        report.add(text, 1, f"liblonghaul.so contains {name} of the simulator", "link it to liblonghaul-sim")
+    for name in sorted((variables(transport) & variables(simulator)) - CACHES):
+        report.add(text, 1, f"the variable {name} is in both libraries",
+                   "move it out of longhaul_common, behind an exported call")
 
 
 def described():
@@ -61,19 +100,21 @@ def described():
 def main():
     report = tree.Report("symbols")
     unfinished = tree.Exceptions("unfinished")
-    library = tree.arguments().build / "liblonghaul.so"
-    headers, listed, pages = declared(), mapped(), described()
+    build = tree.arguments().build
+    headers, pages = declared(), described()
     if not headers:
         print("symbols: no public function yet")
-    exports = exported(library)
+    listed = {name: (path, line) for path in MAPS.values() for name, line in mapped(path).items()}
+    exports = {name: library for library in MAPS for name in exported(build / library)}
 
     open_work = {}
     for name, (path, line) in sorted(headers.items()):
         if name not in listed:
-            report.add(path, line, f"{name} is public but not exported", f"add it to {MAP}")
+            report.add(path, line, f"{name} is public but not exported",
+                       f"add it to one of {' '.join(map(str, MAPS.values()))}")
         missing = []
         if name not in exports:
-            missing.append((path, line, f"{name} is declared but the library has no such function",
+            missing.append((path, line, f"{name} is declared but no library has such a function",
                             "write it, in a file that includes this header, or take it out of the header"))
         if name not in pages:
             missing.append((path, line, f"{name} has no man page",
@@ -86,12 +127,15 @@ def main():
             for finding in missing:
                 report.add(*finding)
     unfinished.tell_unused(report)
-    for name, line in listed.items():
+    for name, (path, line) in listed.items():
         if name not in headers:
-            report.add(MAP, line, f"no public header declares {name}",
+            report.add(path, line, f"no public header declares {name}",
                        "delete the line, or declare it LH_API")
-    for name in sorted(exports - set(listed)):
-        report.add(MAP, 1, f"the library exports {name}, which is not listed", "make it internal, or list it")
+    for name, library in sorted(exports.items()):
+        if listed.get(name, (None,))[0] != MAPS[library]:
+            report.add(MAPS[library], 1, f"{library} exports {name}, which is not listed",
+                       "make it internal, or list it")
+    check_walls(build, report)
     report.done(f"{len(headers)} public functions, {len(exports)} exported, {len(pages)} described")
 
 

@@ -1,20 +1,39 @@
 """What the structure checks share: the files of the tree, the exceptions, and how findings are told."""
 
 import argparse
+import os
 import pathlib
 import re
 import shutil
 import subprocess
 import sys
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+# LH_STRUCTURE_ROOT: another tree, for check_checks.py.
+ROOT = pathlib.Path(os.environ.get("LH_STRUCTURE_ROOT") or pathlib.Path(__file__).resolve().parents[2])
+# Components that are pure, and those that are but for the files in impure-files.txt.
+PURE = ["src/base", "src/wire", "src/congestion", "src/fabric/verbs/pure", "src/message/scheme",
+        "src/message/control", "src/message/tx", "src/message/rx", "netsim/base", "netsim/engine",
+        "netsim/flowcontrol",
+        *sorted(str(folder.relative_to(ROOT)) for folder in (ROOT / "src/schemes").glob("*/"))]
+CORE_PURE = ["src/model", "src/schemes", "src/plan", "src/coding", "src/sdr", "src/probe", "netsim",
+             "netsim/config", "netsim/run", "netsim/topology", "netsim/transport", "netsim/workload"]
+# Components whose sources all have a header and a unit test of their own.
+WHOLE = [*PURE, "src/schemes"]
+# The parts of a connection drive the SDR layer and the coder below them: what the headers of those promise.
+BELOW_PARTS = ["src/sdr", "src/message/coding"]
+# All others; with their sub-folders.
+IMPURE = ["src/fabric", "src/link", "src/device", "src/message", "src/launch", "netsim/fabric",
+          "netsim/protocol", "cli"]
 EXCEPTIONS = pathlib.Path("tests/structure/exceptions.txt")
 
 
-def arguments():
+def arguments(*flags):
     parser = argparse.ArgumentParser()
+    for flag in flags:
+        parser.add_argument(flag, action="store_true")
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build")
     parser.add_argument("--cc", default="cc")
+    parser.add_argument("--record", action="store_true", help="of check_abi.py")
     return parser.parse_args()
 
 
@@ -52,6 +71,34 @@ def includes(path):
         match = re.match(r'\s*#\s*include\s+([<"])([^>"]+)[>"]', line)
         if match:
             yield number, match[1], match[2]
+
+
+def symbols(built):
+    """source -> (global names that its object file defines, names that it leaves undefined)."""
+    found = {source: (set(), set()) for source in built}
+    sources = {str(path): source for source, path in built.items()}
+    if sources:
+        result = subprocess.run(["nm", "-A", "-P", *sources], capture_output=True, text=True, check=True)
+        for line in result.stdout.splitlines():
+            path, name, kind = line.rsplit(": ", 1)[0], *line.rsplit(": ", 1)[1].split()[:2]
+            if kind in "Uvw":
+                found[sources[path]][1].add(name.split("@")[0])
+            elif kind.isupper():
+                found[sources[path]][0].add(name)
+    return found
+
+
+def objects(build):
+    """source path -> object file, of every component that was built."""
+    found = {}
+    for path in sorted([*build.glob("*/CMakeFiles/room_*.dir/**/*.o"),
+                        *build.glob("CMakeFiles/longhaul.dir/cli/**/*.o")]):
+        top, _, _, inside = f"./{path.relative_to(build)}".split("/", 3) if path.is_relative_to(
+            build / "CMakeFiles") else str(path.relative_to(build)).split("/", 3)
+        source = pathlib.Path(top) / inside.removesuffix(".o")
+        if (ROOT / source).exists():
+            found[source] = path
+    return found
 
 
 class Exceptions:

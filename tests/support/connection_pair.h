@@ -10,7 +10,7 @@
 
 #include <longhaul/connection.h>
 
-#include "fabric/sim/sim.h"
+#include "netsim/fabric/sim.h"
 
 struct connection_pair {
     struct sim_world *world;

@@ -12,6 +12,8 @@
 
 #include <cmocka.h>
 
+#include "netsim/flowcontrol/link_rules.h"
+
 struct netsim_world world;
 
 static const char plain[] = "host a0\nhost a1\nhost a2\nhost a3\n"
@@ -82,7 +84,7 @@ const struct netsim_port *long_link(void)
 {
     bool relays = world.config.longs.control == NETSIM_LONG_SWING;
     uint32_t from = node_named(relays ? "ra" : "left");
-    return &world.net.ports[netsim_world_link(&world, from, node_named(relays ? "rb" : "right"))];
+    return &world.net.network.ports[netsim_world_link(&world, from, node_named(relays ? "rb" : "right"))];
 }
 
 static uint32_t link_to_receiver(uint32_t receiver)
@@ -92,12 +94,8 @@ static uint32_t link_to_receiver(uint32_t receiver)
 
 void stop_receivers(uint32_t receivers, bool stop)
 {
-    for (uint32_t i = 0; i < receivers; i++) {
-        if (stop)
-            netsim_stop(&world.net, link_to_receiver(i), world.config.transport.data_priority);
-        else
-            netsim_go(&world.net, link_to_receiver(i), world.config.transport.data_priority);
-    }
+    for (uint32_t i = 0; i < receivers; i++)
+        netsim_world_pause(&world, link_to_receiver(i), world.config.transport.data_priority, stop);
 }
 
 void stop_and_go(const struct netsim_config *config, uint64_t bytes)

@@ -21,7 +21,7 @@ struct netsim_topology_config topology_config(enum netsim_topology_kind kind)
 /* Memory of the counted size. */
 static struct netsim_arena real_arena(const struct netsim_arena *counted)
 {
-    struct netsim_arena arena = {.room_bytes = counted->used_bytes};
+    struct netsim_arena arena = {.capacity_bytes = counted->used_bytes};
     assert(counted->used_bytes != SIZE_MAX);
     arena.base = aligned_alloc(64, counted->used_bytes);
     assert(arena.base != NULL);

@@ -6,8 +6,8 @@
 #ifndef LH_SUPPORT_NETSIM_BUILD_H
 #define LH_SUPPORT_NETSIM_BUILD_H
 
-#include "netsim/topology.h"
-#include "netsim/workload.h"
+#include "netsim/topology/topology.h"
+#include "netsim/workload/workload.h"
 
 /* 100 Gbit/s, 1 us; the long cable 3 ms; nothing else. */
 struct netsim_topology_config topology_config(enum netsim_topology_kind kind);

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "netsim/route.h"
+#include "netsim/engine/route.h"
 
 #define ON_THE_WAY 255
 

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "netsim/engine/port_queue.h"
 #include "support/netsim_build.h"
 
 struct netsim_config netsim_world_config(enum netsim_topology_kind kind)
@@ -57,7 +58,7 @@ static struct netsim_arena real_arena(const struct netsim_arena *counted, void *
     assert_non_null(*memory);
     unsigned char *base = (unsigned char *)*memory;
     base += (64 - (uintptr_t)base % 64) % 64;
-    return (struct netsim_arena){.base = base, .room_bytes = counted->used_bytes};
+    return (struct netsim_arena){.base = base, .capacity_bytes = counted->used_bytes};
 }
 
 static void copy_flows(struct netsim_world *world, const struct netsim_flow_request *flows, uint32_t count)
@@ -95,6 +96,37 @@ void netsim_world_close(struct netsim_world *world)
         free(world->memory[i]);
 }
 
+/* ---- by hand ----------------------------------------------------------------------------------------- */
+
+void netsim_world_kick(struct netsim_world *world, uint32_t port)
+{
+    struct netsim_network *network = &world->net.network;
+    netsim_time free_ps = network->ports[port].free_ps;
+    if (!netsim_event_pending(&network->events, 2 * port))
+        netsim_event_schedule(&network->events, 2 * port,
+                              free_ps > network->now_ps ? free_ps : network->now_ps);
+}
+
+void netsim_world_pause(struct netsim_world *world, uint32_t port, uint8_t priority, bool pause)
+{
+    if (pause) {
+        netsim_queue_pause(&world->net.network, port, priority);
+        return;
+    }
+    netsim_queue_resume(&world->net.network, port, priority);
+    netsim_world_kick(world, port);
+}
+
+void netsim_world_set_timers(struct netsim_world *world)
+{
+    struct netsim_effects *effects = &world->net.control.effects;
+    for (uint32_t i = 0; i < effects->count; i++) {
+        assert_int_equal(effects->list[i].kind, NETSIM_EFFECT_TIMER);
+        netsim_event_schedule(&world->net.network.events, effects->list[i].number, effects->list[i].value);
+    }
+    effects->count = 0;
+}
+
 /* ---- watching ---------------------------------------------------------------------------------------- */
 
 static void mix(uint64_t *hash, uint64_t value)
@@ -114,16 +146,16 @@ static void on_packet(void *context, const struct lh_netsim_packet *packet)
     mix(&seen->hash,
         (uint64_t)(packet->kind | packet->priority << 8 | packet->marked << 16 | packet->repeated << 17));
     seen->packets++;
-    seen->to_hosts[packet->kind] += world->net.ports[packet->link].far < world->graph.hosts;
-    seen->from_hosts[packet->kind] += world->net.ports[packet->link].owner < world->graph.hosts;
+    seen->to_hosts[packet->kind] += world->net.network.ports[packet->link].far < world->graph.hosts;
+    seen->from_hosts[packet->kind] += world->net.network.ports[packet->link].owner < world->graph.hosts;
 }
 
 void netsim_world_watch(struct netsim_world *world)
 {
-    world->net.watcher = on_packet;
-    world->net.watcher_context = world;
-    for (uint32_t p = 0; p < world->net.ports_count; p++)
-        world->net.ports[p].flags |= NETSIM_PORT_WATCHED;
+    world->net.network.watcher = on_packet;
+    world->net.network.watcher_context = world;
+    for (uint32_t p = 0; p < world->net.network.ports_count; p++)
+        world->net.network.ports[p].flags |= NETSIM_PORT_WATCHED;
 }
 
 /* ---- running ----------------------------------------------------------------------------------------- */
@@ -137,7 +169,7 @@ void netsim_world_finish_in_steps(struct netsim_world *world, netsim_time step_p
 {
     int result = 0;
     while (result == 0) {
-        result = netsim_run(&world->net, world->net.now_ps + step_ps, UINT64_MAX);
+        result = netsim_run(&world->net, world->net.network.now_ps + step_ps, UINT64_MAX);
         netsim_world_check(world);
     }
     assert_int_equal(result, 1);
@@ -150,7 +182,7 @@ static void check_port(const struct netsim_world *world, const struct netsim_por
     const struct netsim_switch_config *switches = &world->config.switches;
     uint64_t queued = 0;
     for (unsigned p = 0; p < NETSIM_PRIORITIES; p++) {
-        bool lossless = (world->net.lossless >> p & 1) != 0;
+        bool lossless = (world->net.network.lossless >> p & 1) != 0;
         queued += port->queue_bytes[p];
         assert_int_equal((port->ready >> p & 1) != 0, port->queue_bytes[p] != 0);
         assert_int_equal(port->first[p] == NETSIM_NO_PACKET, port->queue_bytes[p] == 0);
@@ -162,7 +194,7 @@ static void check_port(const struct netsim_world *world, const struct netsim_por
 
 void netsim_world_check(const struct netsim_world *world)
 {
-    const struct netsim *net = &world->net;
+    const struct netsim_network *net = &world->net.network;
     uint32_t switches = world->graph.nodes_count - world->graph.hosts;
     uint64_t *used = calloc(3 * (size_t)switches + 1, sizeof *used);
     uint64_t *held = used + switches;
@@ -192,25 +224,25 @@ void netsim_world_check(const struct netsim_world *world)
 
 static void check_counts(const struct netsim_world *world)
 {
-    const struct lh_netsim_totals *totals = &world->net.totals;
+    const struct lh_netsim_totals *totals = &world->net.network.totals;
     uint64_t dropped = 0;
     uint64_t lost = 0;
     uint64_t marked = 0;
     uint64_t pauses = 0;
     uint64_t hops = 0;
-    for (uint32_t p = 0; p < world->net.ports_count; p++) {
-        const struct netsim_port_more *more = &world->net.more[p];
+    for (uint32_t p = 0; p < world->net.network.ports_count; p++) {
+        const struct netsim_port_more *more = &world->net.network.more[p];
         dropped += more->dropped_packets;
         lost += more->lost_packets;
         marked += more->marked_packets;
         pauses += more->pauses;
-        hops += world->net.ports[p].sent_packets;
+        hops += world->net.network.ports[p].sent_packets;
     }
     assert_true(totals->dropped_packets == dropped && totals->lost_packets == lost);
     assert_true(totals->marked_packets == marked);
     if (world->config.longs.control != NETSIM_LONG_BIFROST) /* whose last pauses nobody waits for */
         assert_true(totals->pauses >= pauses && totals->pauses - pauses <= totals->signals_lost);
-    if (world->net.watcher != on_packet)
+    if (world->net.network.watcher != on_packet)
         return;
     const struct netsim_seen *seen = &world->seen;
     assert_true(hops == seen->packets && seen->from_hosts[LH_NETSIM_DATA] == totals->data_packets);
@@ -220,8 +252,9 @@ static void check_counts(const struct netsim_world *world)
     uint64_t arrived = data + seen->to_hosts[LH_NETSIM_ACK];
     uint64_t sent = totals->data_packets + totals->ack_packets + totals->duplicated_packets;
     uint64_t gone = dropped + lost + totals->corrupted_packets + totals->unroutable_packets;
-    bool pauses_vanish = (world->config.longs.control == NETSIM_LONG_BIFROST || world->net.refreshing) &&
-                         !lh_link_is_none(&world->config.topology.faults);
+    bool pauses_vanish =
+        (world->config.longs.control == NETSIM_LONG_BIFROST || world->net.control.refreshing) &&
+        !lh_link_is_none(&world->config.topology.faults);
     assert_true(arrived + gone == sent || pauses_vanish);
     /* With go-back-N what comes behind a gap is not answered. */
     bool each = world->config.transport.kind != NETSIM_GBN;
@@ -231,7 +264,7 @@ static void check_counts(const struct netsim_world *world)
 
 void netsim_world_check_end(const struct netsim_world *world)
 {
-    const struct netsim *net = &world->net;
+    const struct netsim_network *net = &world->net.network;
     netsim_world_check(world);
     assert_int_equal(net->pool.alive, 0);
     for (uint32_t p = 0; p < net->ports_count; p++) {
@@ -241,7 +274,7 @@ void netsim_world_check_end(const struct netsim_world *world)
         /* A pause of Bifrost may still be running. */
         assert_true(port->stopped == 0 && (port->paused == 0 || port->control == NETSIM_CONTROL_BIFROST));
     }
-    if (world->config.longs.control != NETSIM_LONG_BIFROST && !net->refreshing)
+    if (world->config.longs.control != NETSIM_LONG_BIFROST && !world->net.control.refreshing)
         assert_true(net->totals.pauses == net->totals.resumes);
     check_counts(world);
 }
@@ -255,8 +288,8 @@ void netsim_world_check_done(const struct netsim_world *world)
      * then be faster than its ideal. */
     const struct lh_link_spec *faults = &world->config.topology.faults;
     bool in_order = !world->config.switches.spray && faults->jitter_ns == 0 && !(faults->reorder > 0);
-    for (uint32_t f = 0; f < world->net.flows_count; f++) {
-        const struct netsim_flow *flow = &world->net.flows[f];
+    for (uint32_t f = 0; f < world->net.transport.flows_count; f++) {
+        const struct netsim_flow *flow = &world->net.transport.flows[f];
         assert_true(flow->received_ps != NETSIM_NEVER && flow->done_ps != NETSIM_NEVER);
         if (in_order)
             assert_true(flow->start_ps + flow->ideal_ps <= flow->done_ps);
@@ -266,7 +299,7 @@ void netsim_world_check_done(const struct netsim_world *world)
         packets += flow->sender.sent_packets;
         repeated += flow->sender.repeated_packets;
     }
-    const struct lh_netsim_totals *totals = &world->net.totals;
+    const struct lh_netsim_totals *totals = &world->net.network.totals;
     assert_true(totals->flows_done == totals->flows && totals->flows_started == totals->flows);
     assert_true(totals->delivered_bytes == bytes && totals->data_packets == packets);
     assert_true(totals->repeated_packets == repeated);
@@ -274,8 +307,8 @@ void netsim_world_check_done(const struct netsim_world *world)
 
 uint32_t netsim_world_link(const struct netsim_world *world, uint32_t from, uint32_t to)
 {
-    for (uint32_t p = 0; p < world->net.ports_count; p++) {
-        if (world->net.ports[p].owner == from && world->net.ports[p].far == to)
+    for (uint32_t p = 0; p < world->net.network.ports_count; p++) {
+        if (world->net.network.ports[p].owner == from && world->net.network.ports[p].far == to)
             return p;
     }
     fail_msg("no link from node %u to node %u", from, to);

@@ -8,7 +8,7 @@
 #ifndef SUPPORT_NETSIM_WORLD_H
 #define SUPPORT_NETSIM_WORLD_H
 
-#include "netsim/network.h"
+#include "netsim/run/run.h"
 
 /* What a watcher of all links counted. Index: enum lh_netsim_kind. */
 struct netsim_seen {
@@ -36,6 +36,13 @@ struct netsim_config netsim_world_config(enum netsim_topology_kind kind);
 void netsim_world_open(struct netsim_world *world, const struct netsim_config *config,
                        const struct netsim_flow_request *flows, uint32_t count, uint64_t seed);
 void netsim_world_close(struct netsim_world *world);
+
+/* The port sends what it has, from now on. */
+void netsim_world_kick(struct netsim_world *world, uint32_t port);
+/* Pauses a priority of a port, or resumes it, as flow control does. */
+void netsim_world_pause(struct netsim_world *world, uint32_t port, uint8_t priority, bool pause);
+/* Sets the timers that flow control asks for, which asks for nothing else. */
+void netsim_world_set_timers(struct netsim_world *world);
 
 /* Has each packet on each link counted and hashed from now on. */
 void netsim_world_watch(struct netsim_world *world);

@@ -10,7 +10,7 @@
 #ifndef LH_TEST_SIM_PAIR_H
 #define LH_TEST_SIM_PAIR_H
 
-#include "fabric/sim/sim.h"
+#include "netsim/fabric/sim.h"
 
 #define PAIR_PACKETS_MAX 4096u
 

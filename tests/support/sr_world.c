@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "support/coded_memory.h"
+#include "support/scheme_check.h"
 
 #define CHUNK_BYTES       16u /* of a message whose bytes are looked at */
 #define LINK_QUEUE_CHUNKS 16u /* that the sender's link takes ahead of time */
@@ -528,6 +529,8 @@ static void world_start(struct sr_world *world, const struct sr_world_spec *spec
                                .sender_at = LH_TIME_NEVER,
                                .receiver_at = LH_TIME_NEVER,
                                .last_arrival_ns = LH_TIME_NEVER};
+    world->spec.scheme = scheme_checked(spec->scheme);
+    spec = &world->spec;
     if (world->spec.room_chunks == 0)
         world->spec.room_chunks = spec->chunks;
     uint32_t room = world->spec.room_chunks;

@@ -11,6 +11,7 @@
 #include <longhaul/error.h>
 
 #include "base/prng.h"
+#include "device/open.h"
 #include "fabric/udp/udp.h"
 
 #ifndef UDP_SEGMENT

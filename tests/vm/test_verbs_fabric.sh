@@ -28,5 +28,5 @@ expect_line '^a| verbs:rxe0/1/gid=1 .* 10.77.0.2 .* 1024 .*window'
 expect_line '^a| .*rxe0.* indirect keys.*; use protect=window or protect=mr'
 expect_line '^a| 16384 of 300000 packets found a receive'
 expect_line '^a| port 1 of device rxe0 went down'
-expect_line '^a| verbs rxe0/1: the port is '
+expect_line '^a| verbs rxe0/1: port is '
 echo passed

@@ -21,7 +21,7 @@
 
 #include <longhaul/error.h>
 
-#include "fabric/fabric.h"
+#include "device/open.h"
 #include "fabric/udp/address.h"
 #include "wire/roce.h"
 

@@ -21,7 +21,7 @@
 
 #include <longhaul/error.h>
 
-#include "fabric/fabric.h"
+#include "device/open.h"
 
 #define MTU         1024u
 #define SLOTS       4u

@@ -13,7 +13,7 @@
 
 #define JOBS_MAX 64u
 /* Real time, for what never comes back from one call; everything else is counted in turns. Far more than a
- * life takes, on a busy machine and under any sanitizer. */
+ * run takes, on a busy machine and under any sanitizer. */
 #define HANG_SECONDS 300u
 
 /* What the processes share. */
@@ -31,7 +31,7 @@ struct shared {
 /* The batch that runs, for the handler. */
 static struct shared *stoppable;
 
-/* The processes end their lives and see it; a handler that only noted it would wait for one of them to
+/* The processes end their runs and see it; a handler that only noted it would wait for one of them to
  * die, as waitpid() goes on after a signal. */
 static void on_stop(int number)
 {
@@ -191,13 +191,13 @@ void batch_run(uint64_t first, uint64_t seeds, unsigned jobs, struct batch_resul
 
 /* ---- one process of its own -------------------------------------------------------------------------- */
 
-/* The last line that says something: an assertion, or a sanitizer's summary. */
-static void take_words(FILE *said, struct world_report *report, int status)
+/* The last line with text: an assertion, or a sanitizer's summary. */
+static void take_failure(FILE *errors, struct world_report *report, int status)
 {
     char line[WORLD_FAILURE_MAX];
-    rewind(said);
+    rewind(errors);
     snprintf(report->failure, sizeof report->failure, "the process ended with status %d", status);
-    while (fgets(line, sizeof line, said))
+    while (fgets(line, sizeof line, errors))
         if (strstr(line, "Assertion") || strstr(line, "ERROR") || strstr(line, "runtime error") ||
             strstr(line, "arena")) {
             line[strcspn(line, "\n")] = '\0';
@@ -209,15 +209,15 @@ static void take_words(FILE *said, struct world_report *report, int status)
 void batch_run_alone(const struct plan *plan, enum world_canary canary, struct world_report *report)
 {
     struct shared *shared = share();
-    FILE *said = tmpfile();
-    if (said == NULL) {
+    FILE *errors = tmpfile();
+    if (errors == NULL) {
         perror("tmpfile");
         exit(2);
     }
     fflush(NULL);
     pid_t child = fork();
     if (child == 0) {
-        dup2(fileno(said), STDERR_FILENO);
+        dup2(fileno(errors), STDERR_FILENO);
         alarm(HANG_SECONDS);
         world_run(plan, canary, NULL, &shared->report);
         _exit(0);
@@ -229,8 +229,8 @@ void batch_run_alone(const struct plan *plan, enum world_canary canary, struct w
     if (child < 0 || !WIFEXITED(status) || WEXITSTATUS(status) != 0) {
         bool hang = WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM;
         snprintf(report->checker, sizeof report->checker, "%s", hang ? "hang" : "abort");
-        take_words(said, report, status);
+        take_failure(errors, report, status);
     }
-    fclose(said);
+    fclose(errors);
     munmap(shared, sizeof *shared);
 }

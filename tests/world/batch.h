@@ -24,18 +24,18 @@ struct batch_result {
     uint64_t canceled;
     uint64_t truncated;
     uint64_t exchanged;
-    uint64_t failures; /* also those that there is no room for */
+    uint64_t failures; /* also those that are not kept */
     struct batch_failure failed[BATCH_FAILURES_MAX];
     double heal_share; /* the most of its bound that any needed to end */
     uint64_t heal_seed;
     double seconds;
 };
 
-/* Seeds first … first + seeds - 1 (or until interrupted), in so many processes; ends early after
+/* Seeds first … first + seeds - 1 (or until interrupted), in that number of processes; ends early after
  * BATCH_FAILURES_MAX failures. */
 void batch_run(uint64_t first, uint64_t seeds, unsigned jobs, struct batch_result *result);
 
-/* One life in a process of its own. What it printed on standard error is in report->failure when it fell
+/* One run in a process of its own. What it printed on standard error is in report->failure when it fell
  * over: its checker is "abort" then, or "hang". */
 void batch_run_alone(const struct plan *plan, enum world_canary canary, struct world_report *report);
 

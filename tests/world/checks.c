@@ -234,7 +234,7 @@ static bool is_idle(const struct world *world, const struct pair *pair)
     return packets * LH_NS_PER_US <= pair->rtt_least_ns / 8;
 }
 
-/* What is not lost is not sent again; but who sends before a round trip was measured has to guess. */
+/* Only lost chunks are retransmitted, unless the round trip was not measured yet. */
 static void check_economy(struct world *world, const struct end *end, const struct lh_stats *stats)
 {
     uint64_t again = stats->tx_retransmitted_packets;
@@ -270,7 +270,7 @@ static void check_pace(struct world *world, const struct end *end)
 
 /* ---- counters ---------------------------------------------------------------------------------------- */
 
-/* Whether there is any fault that makes bad packets out of good ones, or brings those of another life. */
+/* Whether any fault makes bad packets out of good ones, or brings those of another incarnation. */
 static bool all_are_honest(const struct plan *plan)
 {
     static const enum plan_event_kind harm[] = {EVENT_noise, EVENT_mutate, EVENT_forge, EVENT_crash};

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "schemes/scheme_table.h"
 #include "world/switches.h"
 
 enum draw_part {
@@ -24,6 +25,7 @@ enum draw_part {
     PART_CODES,
     PART_AUTO,
     PART_SCALE,
+    PART_NEWCOMERS,
     PART_PAIRS = 16, /* and one more for each pair */
 };
 
@@ -97,30 +99,40 @@ static void draw_clocks(struct plan *plan, struct lh_prng *prng)
 
 /* ---- who talks --------------------------------------------------------------------------------------- */
 
-static bool takes_part(const struct lh_scheme *scheme, bool codes)
-{
-    return (scheme->coding != NULL) == codes;
-}
+/* What a seed may draw, for ever: schemes that repeat, and schemes that code. A scheme that was added to
+ * the table since is a newcomer. */
+static const char *const frozen[2][2] = {{"sr-nack", "sr-rto"}, {"ec:mds", "ec:xor"}};
 
-/* Of the schemes of this build that code, or of those that do not. */
 static const struct lh_scheme *draw_scheme(struct lh_prng *prng, bool codes)
 {
-    uint64_t count = 0;
-    for (uint32_t i = 0; lh_schemes()[i]; i++)
-        count += takes_part(lh_schemes()[i], codes);
-    if (count == 0)
-        return NULL;
-    uint64_t left = lh_prng_below(prng, count);
-    for (uint32_t i = 0;; i++)
-        if (takes_part(lh_schemes()[i], codes) && left-- == 0)
-            return lh_schemes()[i];
+    const char *name = frozen[codes][lh_prng_below(prng, 2)];
+    return scheme_table_machines(name, strlen(name));
 }
+
+static bool is_frozen(const struct lh_scheme *scheme)
+{
+    for (uint32_t i = 0; i < 4; i++)
+        if (strcmp(frozen[i / 2][i % 2], scheme->name) == 0)
+            return true;
+    return false;
+}
+
+bool draw_fits(const struct lh_attr *attr, const struct lh_scheme *scheme, const char *parameters)
+{
+    uint8_t parsed[LH_SCHEME_PARAMS];
+    uint32_t chunks = (uint32_t)(attr->slot_bytes / attr->chunk_bytes);
+    if (scheme->parse(parameters, parsed) != 0)
+        return false;
+    return !scheme->coding || (attr->slots > 1 && scheme->coding->transfer_chunks_max(parsed, chunks) > 0);
+}
+
+/* What stands after a comma, of schemes that take it. */
+static const char *const parameters[] = {"",        "alpha=0.25", "alpha=0.5", "alpha=1", "alpha=4",
+                                         "alpha=9", "k=4,m=2",    "k=8,m=4",   "k=16,m=2"};
 
 /* With what it takes after a comma. */
 static void draw_reliability(struct lh_prng *prng, char *text, size_t size)
 {
-    static const char *const parameters[] = {"",        "alpha=0.25", "alpha=0.5", "alpha=1", "alpha=4",
-                                             "alpha=9", "k=4,m=2",    "k=8,m=4",   "k=16,m=2"};
     uint8_t parsed[LH_SCHEME_PARAMS];
     const struct lh_scheme *scheme = draw_scheme(prng, false);
     const char *chosen = "";
@@ -160,6 +172,40 @@ void draw_code(const struct lh_attr *attr, struct lh_prng *prng, char *text, siz
     }
 }
 
+void draw_newcomer(const struct lh_attr *attr, struct lh_prng *prng, char *text, size_t size)
+{
+    const uint64_t choices = sizeof parameters / sizeof parameters[0];
+    const struct lh_scheme *newcomers[16];
+    uint64_t count = 0;
+    for (const struct lh_scheme *const *s = lh_schemes(); *s && count < 16; s++)
+        if (!is_frozen(*s))
+            newcomers[count++] = *s;
+    text[0] = '\0';
+    if (count == 0)
+        return;
+    const struct lh_scheme *scheme = newcomers[lh_prng_below(prng, count)];
+    uint64_t start = lh_prng_below(prng, choices);
+    for (uint64_t i = 0; i < choices && text[0] == '\0'; i++) {
+        const char *tried = parameters[(start + i) % choices];
+        if (draw_fits(attr, scheme, tried))
+            snprintf(text, size, "%s%s%s", scheme->name, *tried ? "," : "", tried);
+    }
+}
+
+static void draw_newcomers(struct plan *plan, struct lh_prng *prng)
+{
+    for (uint32_t i = 0; i < plan->pair_count; i++)
+        for (uint32_t side = 0; side < 2; side++) {
+            struct plan_pair *pair = &plan->pairs[i];
+            bool newcomer = is_on(prng, 0.7);
+            draw_newcomer(&pair->attr[side], prng, pair->newcomer[side], sizeof pair->newcomer[side]);
+            if (pair->newcomer[side][0])
+                plan->features |= 1u << FEATURE_newcomer;
+            if (!newcomer)
+                pair->newcomer[side][0] = '\0';
+        }
+}
+
 /* Of its own generator, and last: it moves nothing of what the seed meant before. */
 static void draw_codes(struct plan *plan, struct lh_prng *prng)
 {
@@ -176,7 +222,8 @@ static void draw_codes(struct plan *plan, struct lh_prng *prng)
         }
 }
 
-/* Of its own generator, too. Not of all sides: each scheme has a peer that chooses, and one that does not. */
+/* Of its own generator, too. Not of all sides: each scheme has a peer that chooses, and one that does not.
+ * */
 static void draw_automatic(struct plan *plan, struct lh_prng *prng)
 {
     static const char *const texts[] = {"auto",
@@ -430,4 +477,7 @@ void plan_draw(uint64_t seed, struct plan *plan)
     draw_automatic(plan, &automatic);
     struct lh_prng scale = lh_prng_fork(&root, PART_SCALE);
     draw_scale(plan, &scale);
+    struct lh_prng newcomers = lh_prng_fork(&root, PART_NEWCOMERS);
+    if (seed >= PLAN_NEWCOMER_SEEDS)
+        draw_newcomers(plan, &newcomers);
 }

@@ -19,4 +19,10 @@ uint64_t draw_spread(struct lh_prng *prng, uint64_t low, uint64_t high);
 /* A code whose parity fits the slots, which are drawn already; "" when none does. */
 void draw_code(const struct lh_attr *attr, struct lh_prng *prng, char *text, size_t size);
 
+/* A scheme that is in no frozen list, with parameters, if its parity fits the slots; "" when there is none.
+ * */
+void draw_newcomer(const struct lh_attr *attr, struct lh_prng *prng, char *text, size_t size);
+/* Whether a scheme with these parameters fits the slots. */
+bool draw_fits(const struct lh_attr *attr, const struct lh_scheme *scheme, const char *parameters);
+
 #endif

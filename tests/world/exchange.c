@@ -10,7 +10,7 @@
 
 #define PIECES_MAX 32u
 #define WORDS_MAX  64u /* of the user's control messages */
-#define WORDS_EACH 24u /* way: each wakes the other side, which may answer */
+#define WORDS_EACH 24u /* way: each wakes the peer, which may answer */
 
 enum send_kind {
     SEND_SKIP,
@@ -60,7 +60,7 @@ struct exchange {
 struct exchange_way {
     struct exchange *list;
     uint32_t count;
-    uint32_t first;  /* of this life */
+    uint32_t first;  /* of this incarnation */
     uint32_t posted; /* receives before this were posted */
     uint32_t used;   /* and their clear-to-sends used */
     lh_time retry_ns;
@@ -466,14 +466,14 @@ static bool look(struct world *world, struct pair *pair, struct exchange *x)
     sdr_recv_bitmap_get(x->recv, &bitmap, &chunks);
     for (uint32_t c = 0; c < chunks && !world_failed(world); c++) {
         bool whole = look_at_chunk(world, pair, x, c);
-        bool said = bitmap[c] != 0;
+        bool marks = bitmap[c] != 0;
         if (!whole && world_sings_once(world, CANARY_bitmap))
-            said = true;
-        marked += said;
+            marks = true;
+        marked += marks;
         phantom += x->truncated && c * pair->raw->chunk_packets * pair->raw->mtu >= x->sent_bytes;
-        if (said != whole)
+        if (marks != whole)
             world_fail(world, "bitmap", "receive %u: chunk %u is %smarked, and %s", x->event, c,
-                       said ? "" : "not ", whole ? "whole" : "not whole");
+                       marks ? "" : "not ", whole ? "whole" : "not whole");
     }
     if (lh_sdr_recv_chunks_arrived(x->recv) != marked - phantom)
         world_fail(world, "bitmap", "receive %u: %u chunks are counted, and %u marked", x->event,

@@ -1,7 +1,7 @@
 /*
  * exchange.h - the users of SDR queue pairs: receives, sends of all kinds, and a close look at the bitmaps.
  *
- * An exchange is one receive and what the other side makes of its clear-to-send: a whole send, a part, a
+ * An exchange is one receive and what the peer makes of its clear-to-send: a whole send, a part, a
  * stream of chunks in any order (some twice, some never), one that is aborted, or none. The receive is
  * completed when all is there or its time is up, packets on the way or not.
  *

@@ -52,7 +52,7 @@ static uint64_t rate_of(const struct pair *pair)
     return bps;
 }
 
-/* An end whose peer is gone gives up after its silence, which counts anew when a host was not run. */
+/* An end whose peer is gone times out after its silence, which starts over when a host was not run. */
 static bool waits_for_silence(const struct pair *pair)
 {
     return !pair->up || pair->ends[0].error || pair->ends[1].error || !pair->trusted;

@@ -24,7 +24,7 @@ void hostile_overhear(struct world *world, const struct sim_datagram *datagram)
     struct kept *kept = &world->kept;
     if (kept->packets == NULL || kept->count++ % KEEP_EVERY != 0)
         return;
-    /* Every other place keeps what came first, so that there is something of an earlier life. */
+    /* Every other place keeps what came first, so that there is something of an earlier incarnation. */
     uint32_t number = kept->count / KEEP_EVERY;
     uint32_t place = number < KEPT_PACKETS ? number : number % (KEPT_PACKETS / 2) * 2;
     struct kept_packet *packet = &kept->packets[place];
@@ -96,7 +96,7 @@ void hostile_replay(struct world *world, struct lh_prng *prng)
         return;
     uint64_t place = 1 + lh_prng_below(prng, (count < KEPT_PACKETS ? count : KEPT_PACKETS) - 1);
     struct sim_datagram datagram = kept->packets[place].head;
-    /* Who hears it on the way is not faster than light either. */
+    /* An eavesdropper is not faster than light either. */
     if (datagram.bytes == 0 || datagram.at_ns + light_ns(world, &datagram) > world->now)
         return;
     datagram.at_ns = world->now;
@@ -112,8 +112,7 @@ static void change_bytes(uint8_t *data, uint32_t first, uint32_t end, uint64_t c
     }
 }
 
-/* The peer's own words with lies in them: lengths of clear-to-sends above all. */
-/* The same packet so many places further on, address and number alike: behind the end of a buffer, perhaps.
+/* The same packet, `places` further on, address and number alike: behind the end of a buffer, perhaps.
  * Connections split an immediate into 10, 18 and 4 bits. */
 static void shift_write(struct sim_datagram *copy, uint32_t places)
 {
@@ -123,6 +122,7 @@ static void shift_write(struct sim_datagram *copy, uint32_t places)
     lh_put_be32(copy->data + IMMEDIATE, lh_get_be32(copy->data + IMMEDIATE) + (places << 4));
 }
 
+/* A genuine control message with altered fields: lengths of clear-to-sends above all. */
 static void forge(struct sim_datagram *copy, struct lh_prng *prng)
 {
     static const uint32_t lengths[] = {0, 1, 255, 65536, 0x7FFFFFFF, 0xFFFFFFFF};

@@ -16,7 +16,7 @@
 void hostile_overhear(struct world *world, const struct sim_datagram *datagram);
 /* An invented packet from one host of the event to the other, now. */
 void hostile_invent(struct world *world, const struct plan_event *event, struct lh_prng *prng);
-/* One that was overheard, of this life or an earlier one, now. */
+/* One that was captured, of this incarnation or an earlier one, now. */
 void hostile_replay(struct world *world, struct lh_prng *prng);
 /* A changed copy of a packet, soon. */
 void hostile_mutate(struct world *world, const struct plan_event *event, struct lh_prng *prng,

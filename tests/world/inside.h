@@ -11,7 +11,7 @@
 
 /* What a connection is made of. */
 void inside_connection(struct lh_connection *connection, struct sdr_context **context, struct sdr_qp **qp);
-/* Its first port, of so many in a row. */
+/* Its first port, of consecutive ones. */
 uint16_t inside_qp_ports(struct sdr_qp *qp, uint16_t *count);
 
 /* One bound: what it is called, how much there is, how much there may be. */
@@ -35,7 +35,7 @@ const struct message_table *inside_qp_table(const struct sdr_qp *qp);
 uint32_t inside_qp_message_leaving(const struct sdr_qp *qp);
 uint32_t inside_qp_message_next(const struct sdr_qp *qp);
 
-/* What a receiver's machine can see of a segment: a byte a chunk, of so many; of the parity too. */
+/* What a receiver's machine can see of a segment: a byte a chunk, of the parity too. */
 struct inside_segment {
     uint8_t scheme; /* its id */
     const uint8_t *chunks;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "world/inside.h"
 
-#include "fabric/sim/endpoint.h"
+#include "netsim/fabric/endpoint.h"
 #include "sdr/context.h"
 #include "sdr/qp.h"
 
@@ -23,11 +23,11 @@ uint32_t inside_qp_bounds(struct sdr_qp *qp, struct inside_bound bounds[INSIDE_B
         (struct inside_bound){"messages heard", qp->inbox.head - qp->inbox.tail, QP_MESSAGES_WAITING};
     bounds[count++] = (struct inside_bound){"free slots", qp->free_count, slots};
     bounds[count++] = (struct inside_bound){"unheard clear-to-sends",
-                                            qp->announcer.next - qp->announcer.heard, qp->announcer.size};
+                                            qp->announcer.next - qp->announcer.acked, qp->announcer.size};
     bounds[count++] = (struct inside_bound){
         "unannounced clear-to-sends", qp->announcer.next - qp->announcer.announced, qp->announcer.size};
     bounds[count++] =
-        (struct inside_bound){"clear-to-sends to use", qp->cts.heard - qp->cts.next_use, qp->cts.size};
+        (struct inside_bound){"clear-to-sends to use", qp->cts.received - qp->cts.next_use, qp->cts.size};
     for (uint32_t c = 0; c < qp->context->channels && count < INSIDE_BOUNDS_MAX; c++) {
         const struct send_channel *sends = &qp->channels[c].sends;
         bounds[count++] =
@@ -49,8 +49,8 @@ uint32_t inside_qp_slot_uses(struct sdr_qp *qp)
 void inside_qp_number(struct sdr_qp *sender, struct sdr_qp *receiver, uint32_t first)
 {
     struct sim_endpoint *endpoint = (struct sim_endpoint *)sender->endpoint;
-    receiver->announcer.next = receiver->announcer.announced = receiver->announcer.heard = first;
-    sender->cts.next_use = sender->cts.heard = first;
+    receiver->announcer.next = receiver->announcer.announced = receiver->announcer.acked = first;
+    sender->cts.next_use = sender->cts.received = first;
     sender->outbox.head = sender->outbox.tail = first;
     sender->inbox.head = sender->inbox.tail = first;
     for (uint32_t i = 0; i <= endpoint->table.attr.channels; i++)

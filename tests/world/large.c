@@ -46,6 +46,10 @@ static void enlarge_slots(struct enlarger *e, struct plan_pair *pair)
         pair->attr[side].window_bytes = roomy ? ROOMY_BYTES : attr->chunk_bytes * chunks;
         if (pair->coded[side][0] != '\0')
             draw_code(&pair->attr[side], &e->prng, pair->coded[side], sizeof pair->coded[side]);
+        if (pair->newcomer[side][0] != '\0') { /* of a generator of its own: the others draw as before */
+            struct lh_prng newcomer = e->prng;
+            draw_newcomer(&pair->attr[side], &newcomer, pair->newcomer[side], sizeof pair->newcomer[side]);
+        }
     }
 }
 

@@ -1,5 +1,5 @@
 /*
- * large.h - lives with sizes as users have them: several words of each bitmap, more chunks than one
+ * large.h - runs with sizes as users have them: several words of each bitmap, more chunks than one
  * acknowledgement names, several submessages, several segments.
  *
  * SPDX-License-Identifier: BSD-3-Clause

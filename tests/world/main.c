@@ -15,7 +15,7 @@
 
 #define SHRINK_TRIES 600u
 #define SHRUNK_MAX   4u  /* failures of a batch that are made smaller */
-#define CANARY_SEEDS 60u /* a canary has something to say in one of so many lives */
+#define CANARY_SEEDS 60u /* a canary alters something in one run of this many */
 
 typedef unsigned long long wide; /* for %llu */
 
@@ -76,7 +76,7 @@ static void usage(void)
          "test_world --hashes N [--first S]\n"
          "                    prints what each seed comes to, to compare builds\n"
          "test_world --canary NAME|all [--first S]\n"
-         "                    makes what a checker is told wrong: it must object\n");
+         "                    alters what a checker gets: it must object\n");
     puts("features, in force all the time:");
 #define FEATURE_LINE(name, words) printf("  %-10s %s\n", #name, words);
     PLAN_FEATURES(FEATURE_LINE)
@@ -102,7 +102,7 @@ static void print_report(uint64_t seed, const struct world_report *report)
            (wide)report->hash, (wide)report->turns, (wide)(report->took_ns / LH_NS_PER_US));
 }
 
-/* Makes it smaller, and says how to run what is left. */
+/* Makes it smaller, and prints how to run what is left. */
 static void print_shrunk(struct plan *plan, struct world_report *report)
 {
     uint32_t tries = shrink_plan(plan, CANARY_none, SHRINK_TRIES, report);
@@ -193,7 +193,7 @@ static int run_list(const struct options *options)
         if (line[0] == '#' || sscanf(line, "%llu %255s", &seed, only) < 1)
             continue;
         plan_draw(seed, &plan);
-        /* What the seed never drew would make the line another life. */
+        /* What the seed never drew would make the line another run. */
         uint32_t drawn = plan.features;
         if (strcmp(only, "-") != 0 &&
             (!describe_apply(&plan, only, true) || (plan.features & ~drawn) != 0)) {
@@ -248,7 +248,7 @@ static int print_hashes(const struct options *options)
 
 /* ---- canaries ---------------------------------------------------------------------------------------- */
 
-/* 0 when some life in which the canary sang was objected to. */
+/* 0 when a checker objected to some run in which the canary sang. */
 static int run_canary(const struct options *options, enum world_canary canary)
 {
     static struct plan plan;
@@ -262,7 +262,7 @@ static int run_canary(const struct options *options, enum world_canary canary)
                report.checker, report.failure);
         return 0;
     }
-    printf("canary %s: not caught in %u lives\n", canary_names[canary], CANARY_SEEDS);
+    printf("canary %s: not caught in %u runs\n", canary_names[canary], CANARY_SEEDS);
     return 1;
 }
 

@@ -2,7 +2,7 @@
  * memory.h - every allocation of the program, counted, and refused on demand.
  *
  * The linker puts these wrappers in front of malloc and its kin (-Wl,--wrap). The world itself takes its
- * memory from an arena, so that what is counted during a life is the product's.
+ * memory from an arena, so that what is counted during a run is the product's.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

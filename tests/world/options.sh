@@ -6,9 +6,9 @@ for options in "--seed x" "--seed 1abc" "--seed -5" "--seed 99999999999999999999
     "--jobs 0" "--jobs 4294967296" "--wrong" "seed"; do
     status=0
     # shellcheck disable=SC2086
-    said=$("$1" $options 2>&1) || status=$?
-    if [ "$status" -ne 2 ] || [ "$(wc -l <<<"$said")" -gt 2 ] || ! grep -q -- --help <<<"$said"; then
-        echo "$options: status $status, and it said: $said"
+    output=$("$1" $options 2>&1) || status=$?
+    if [ "$status" -ne 2 ] || [ "$(wc -l <<<"$output")" -gt 2 ] || ! grep -q -- --help <<<"$output"; then
+        echo "$options: status $status, and it printed: $output"
         exit 1
     fi
 done

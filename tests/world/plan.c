@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/prng.h"
-#include "connection/scheme_choice.h"
-#include "reliability/auto_choice.h"
+#include "message/scheme/scheme_choice.h"
+#include "schemes/auto/choice.h"
 
 #define HEALED_RATE_BPS 10000000000u
 
@@ -40,8 +40,15 @@ bool plan_any(const struct plan *plan, enum plan_event_kind kind)
     return false;
 }
 
+static bool is_newcomer(const struct plan *plan, const struct plan_pair *pair, uint32_t side)
+{
+    return plan_has(plan, FEATURE_newcomer) && pair->newcomer[side][0] != '\0';
+}
+
 const char *plan_reliability(const struct plan *plan, const struct plan_pair *pair, uint32_t side)
 {
+    if (is_newcomer(plan, pair, side))
+        return pair->newcomer[side];
     bool codes = plan_has(plan, FEATURE_code) && pair->coded[side][0] != '\0';
     if (plan_chooses(plan, pair, side))
         return pair->automatic[side];
@@ -50,7 +57,8 @@ const char *plan_reliability(const struct plan *plan, const struct plan_pair *pa
 
 bool plan_chooses(const struct plan *plan, const struct plan_pair *pair, uint32_t side)
 {
-    return plan_has(plan, FEATURE_auto) && pair->automatic[side][0] != '\0';
+    return plan_has(plan, FEATURE_auto) && pair->automatic[side][0] != '\0' &&
+           !is_newcomer(plan, pair, side);
 }
 
 static uint64_t smallest_segment_bytes(const struct lh_attr *attr)

@@ -14,7 +14,7 @@
 
 #include <longhaul/connection.h>
 
-#include "fabric/sim/sim.h"
+#include "netsim/fabric/sim.h"
 
 #define PLAN_HOSTS_MAX  5u
 #define PLAN_PAIRS_MAX  5u
@@ -43,7 +43,8 @@
     X(whim, "and what they choose is any that there is")                                                   \
     X(large, "sizes as users have them")                                                                   \
     X(wrap, "numbers begin shortly before they wrap")                                                      \
-    X(stale, "a fabric reports packets whose slot is over")
+    X(stale, "a fabric reports packets whose slot is over")                                                \
+    X(newcomer, "receivers choose schemes that older seeds do not know")
 
 enum plan_feature {
 #define PLAN_FEATURE_ENUM(name, words) FEATURE_##name,
@@ -105,7 +106,10 @@ struct plan_pair {
     char reliability[2][48];
     char coded[2][48];     /* instead, where receivers ask for parity; "": the same as ever */
     char automatic[2][32]; /* instead of either, where receivers choose; "": they do not */
-    uint8_t message_bits;  /* raw: the split of the immediate */
+    char
+        newcomer[2]
+                [48]; /* instead of all of these, a scheme that is not in draw.c's frozen lists; "": none */
+    uint8_t message_bits; /* raw: the split of the immediate */
     uint8_t fragment_bits;
     uint8_t workers;
     lh_time peer_timeout_ns; /* when it is impatient */
@@ -154,6 +158,10 @@ struct plan {
     struct plan_event events[PLAN_EVENTS_MAX];
 };
 
+/* Seeds from here on, and no others, also draw the schemes that were added to the table since the lists of
+ * names in draw.c were frozen. Without such schemes they are seeds like all others. */
+#define PLAN_NEWCOMER_SEEDS ((uint64_t)1 << 62)
+
 void plan_draw(uint64_t seed, struct plan *plan);
 
 static inline bool plan_has(const struct plan *plan, enum plan_feature feature)
@@ -167,8 +175,8 @@ bool plan_any(const struct plan *plan, enum plan_event_kind kind);
 const char *plan_reliability(const struct plan *plan, const struct plan_pair *pair, uint32_t side);
 /* Whether this side chooses a scheme for each message. */
 bool plan_chooses(const struct plan *plan, const struct plan_pair *pair, uint32_t side);
-/* Bytes of a message that one of its segments takes at most; where the side chooses, by the scheme that cuts
- * it smallest. */
+/* Bytes of a message that one of its segments takes at most; where the side chooses, by the scheme that
+ * cuts it smallest. */
 uint64_t plan_segment_bytes(const struct plan *plan, const struct plan_pair *pair, uint32_t side);
 const char *plan_event_name(enum plan_event_kind kind);
 const char *plan_feature_name(enum plan_feature feature);

@@ -32,12 +32,12 @@ BUGS = {
          "(void)generation;\n    return slot->open ? slot : NULL;"),
     ]),
     "cumulative": ("the cumulative acknowledgement covers one chunk too many", [
-        ("src/reliability/sr_receiver.c", "        .cumulative = arrivals->cumulative,",
+        ("src/schemes/sr/receiver.c", "        .cumulative = arrivals->cumulative,",
          "        .cumulative = arrivals->cumulative +\n"
          "                      (arrivals->cumulative % 64 > 0 && arrivals->cumulative % 64 < 63 &&\n"
          "                       arrivals->cumulative < arrivals->limit),"),
         # An acknowledgement that contradicts itself does not even leave: asserted.
-        ("src/reliability/sr_receiver.c", "        .arrived = arrivals->seen,",
+        ("src/schemes/sr/receiver.c", "        .arrived = arrivals->seen,",
          "        .arrived = arrivals->seen + (arrivals->seen == arrivals->cumulative),"),
     ]),
     "chunk-early": ("a chunk's bit is set when one packet of it is still missing", [
@@ -58,33 +58,33 @@ BUGS = {
          "lh_rtt_on_sample(&path->rtt, now - path->stamped_ns);"),
     ]),
     "fresh-row": ("parity that is asked for later repeats a row that was sent before", [
-        ("src/reliability/ec_coding.c", "lh_encode_rows(&code, first_row, coded, data, parity, to - from);",
+        ("src/schemes/ec/coding.c", "lh_encode_rows(&code, first_row, coded, data, parity, to - from);",
          "lh_encode_rows(&code, first_row > 0 ? first_row - 1 : 0, coded, data, parity, to - from);"),
     ]),
     "short-tail": ("where the last chunk of a message is short, the rest of its columns is not decoded", [
-        ("src/reliability/ec_coding.c", "if (part.tail < coding->chunk_bytes && shorter > 0 &&",
+        ("src/schemes/ec/coding.c", "if (part.tail < coding->chunk_bytes && shorter > 0 &&",
          "if (false && shorter > 0 &&"),
     ]),
     "other-params": ("a message is decoded with the parameters of the one that was begun last", [
-        ("src/connection/receiver.c",
+        ("src/message/rx/decoding.c",
          "memcpy(coded->coding.params, message->choice.params, sizeof coded->coding.params);",
-         "const struct recv_message *newest = recv_message_at(c, c->receiver.posting);\n"
+         "const struct rx_message *newest = rx_message_at(rx, rx->posting);\n"
          "    if (newest->posted == 0)\n"
-         "        newest = recv_message_at(c, c->receiver.posting - 1);\n"
+         "        newest = rx_message_at(rx, rx->posting - 1);\n"
          "    if (newest->posted == 0 || newest->choice.scheme != message->choice.scheme)\n"
          "        newest = message;\n"
          "    memcpy(coded->coding.params, newest->choice.params, sizeof coded->coding.params);"),
     ]),
     "other-cut": ("a segment lies where it would if its message were cut like the one before", [
-        ("src/connection/receiver.c", "    uint64_t offset = message->posted * message->segment_bytes;",
-         "    const struct recv_message *before = recv_message_at(c, message->number - 1);\n"
+        ("src/message/rx/posting.c", "    uint64_t offset = message->posted * message->segment_bytes;",
+         "    const struct rx_message *before = rx_message_at(rx, message->number - 1);\n"
          "    uint64_t other = before->segment_bytes;\n"
-         "    if (before->state != RECV_OPEN || message->posted * other >= message->room)\n"
+         "    if (before->state != RX_OPEN || message->posted * other >= message->capacity)\n"
          "        other = message->segment_bytes;\n"
          "    uint64_t offset = message->posted * other;"),
     ]),
     "ack-highest": ("the highest chunk that has arrived is left out of each acknowledgement", [
-        ("src/reliability/sr_receiver.c", ACK_COPY, ACK_COPY +
+        ("src/schemes/sr/receiver.c", ACK_COPY, ACK_COPY +
          "    for (uint32_t w = ack.words; w > 0; w--)\n"
          "        if (ack.bitmap[w - 1] != 0) {\n"
          "            ack.bitmap[w - 1] &= ~((uint64_t)1 << (63 - __builtin_clzll(ack.bitmap[w - 1])));\n"
@@ -92,12 +92,12 @@ BUGS = {
          "        }\n"),
     ]),
     "ack-words": ("the words of an acknowledgement from the second on repeat the first", [
-        ("src/reliability/sr_receiver.c", ACK_COPY, ACK_COPY +
+        ("src/schemes/sr/receiver.c", ACK_COPY, ACK_COPY +
          "    for (uint32_t w = 1; w < ack.words; w++)\n"
          "        ack.bitmap[w] = ack.bitmap[0];\n"),
     ]),
     "ack-parts": ("of what one acknowledgement cannot hold, the rest is never told", [
-        ("src/reliability/sr_receiver.c", "        if (receiver->next_word >= receiver->end_word)\n", ""),
+        ("src/schemes/sr/receiver.c", "        if (receiver->next_word >= receiver->end_word)\n", ""),
     ]),
     "late-table": ("the message table alone takes packets of an earlier use of a slot", [
         ("src/sdr/message_table.c", "return slot->open && slot->generation == generation ? slot : NULL;",
@@ -115,7 +115,7 @@ BUGS = {
         ("src/fabric/rx_check.c", "if (packet->rkey != entry->rkey)", "if (false)"),
     ]),
     "slow-timeout": ("a chunk's timeout is forty times as long as it should be", [
-        ("src/reliability/sr_rto.c", "return sr_after(rto->groups[rto->oldest % SR_RTO_GROUPS].last_ns, "
+        ("src/schemes/sr/rto.c", "return sr_after(rto->groups[rto->oldest % SR_RTO_GROUPS].last_ns, "
          "sr_rto_span(rto, timing));",
          "return sr_after(rto->groups[rto->oldest % SR_RTO_GROUPS].last_ns, 40 * sr_rto_span(rto, timing));"),
     ]),
@@ -138,7 +138,7 @@ BUGS = {
          "uint64_t bit = (uint64_t)(arrival->bytes > 0) << place;"),
     ]),
     "wrap-number": ("numbers of messages and segments that have wrapped count as older", [
-        ("src/connection/number.h", "return (int32_t)(a - b) < 0;", "return a < b;"),
+        ("src/message/control/number.h", "return (int32_t)(a - b) < 0;", "return a < b;"),
     ]),
     "wrap-sequence": ("sequences of clear-to-sends that have wrapped count as older", [
         ("src/sdr/clear_to_send.c", "return (int32_t)(a - b) < 0;", "return a < b;"),

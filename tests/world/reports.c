@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "reliability/scheme_list.h"
+#include "schemes/sr/scheme.h"
 #include "wire/control.h"
 #include "wire/erasure_coding.h"
 #include "wire/selective_repeat.h"
@@ -26,14 +26,14 @@ static uint32_t count_chunks(const uint8_t *chunks, uint32_t from, uint32_t to)
     return count;
 }
 
-/* How many chunks have arrived that it cannot know of yet, of so many that have. The last of a message that
+/* Number of chunks that it cannot know of yet, of those that have arrived. The last of a message that
  * turns out to be short may become whole in the middle of a turn. */
-static uint32_t check_count(const struct report *r, uint32_t told, uint32_t arrived)
+static uint32_t check_count(const struct report *r, uint32_t named, uint32_t arrived)
 {
-    if (told > arrived || (r->fresh && told + r->truth->cut < arrived))
-        world_fail(r->world, "reports", "end %u tells of %u chunks of segment %u, and %u are there",
-                   world_end_number(r->world, r->end), told, r->sequence, arrived);
-    return arrived - told;
+    if (named > arrived || (r->fresh && named + r->truth->cut < arrived))
+        world_fail(r->world, "reports", "end %u acknowledges %u chunks of segment %u, and %u are there",
+                   world_end_number(r->world, r->end), named, r->sequence, arrived);
+    return arrived - named;
 }
 
 /* Chunks from `first` on as the bits of a word. */
@@ -45,7 +45,7 @@ static uint64_t word_of(const struct inside_segment *truth, uint64_t first)
     return bits;
 }
 
-/* What is named has arrived, and what has arrived is named, from the first word that is told to the last. */
+/* Named is what has arrived, from the first word of the acknowledgement to the last. */
 static void check_bits(const struct report *r, const struct sr_ack *ack, uint32_t unknown)
 {
     const struct inside_segment *truth = r->truth;
@@ -73,7 +73,7 @@ static void check_parts(const struct report *r, const struct sr_ack *ack)
     struct end *end = r->end;
     uint32_t below = ack->base + 64u * ack->words;
     if (end->told_below > 0 && end->told_segment == r->sequence && ack->base < end->told_below)
-        world_fail(r->world, "reports", "end %u never tells of chunks of segment %u from %u on",
+        world_fail(r->world, "reports", "end %u never acknowledges chunks of segment %u from %u on",
                    world_end_number(r->world, end), r->sequence, end->told_below);
     end->told_segment = r->sequence;
     end->told_below = 0;
@@ -95,7 +95,7 @@ static void check_selective_repeat(const struct report *r, const uint8_t *data, 
 {
     struct sr_ack ack;
     if (sr_ack_decode(data, bytes, &ack) != 0) {
-        world_fail(r->world, "reports", "end %u says what is no acknowledgement",
+        world_fail(r->world, "reports", "end %u sends an invalid acknowledgement",
                    world_end_number(r->world, r->end));
         return;
     }
@@ -104,7 +104,7 @@ static void check_selective_repeat(const struct report *r, const uint8_t *data, 
     uint32_t arrived = count_chunks(r->truth->chunks, 0, r->truth->count);
     uint32_t unknown = check_count(r, ack.arrived, arrived);
     if (ack.cumulative > r->truth->count || memchr(r->truth->chunks, 0, ack.cumulative))
-        world_fail(r->world, "reports", "end %u says that all %u chunks of segment %u have arrived",
+        world_fail(r->world, "reports", "end %u acknowledges all %u chunks of segment %u have arrived",
                    world_end_number(r->world, r->end), ack.cumulative, r->sequence);
     check_bits(r, &ack, unknown);
     check_parts(r, &ack);
@@ -138,7 +138,7 @@ void report_check_sent(struct world *world, struct end *end, const uint8_t *data
         .truth = &truth};
     if (!inside_connection_segment(end->connection, report.sequence, &truth))
         return;
-    if (truth.scheme == LH_SCHEME_ID_SR_NACK || truth.scheme == LH_SCHEME_ID_SR_RTO)
+    if (truth.scheme == SR_NACK_ID || truth.scheme == SR_RTO_ID)
         check_selective_repeat(&report, message.body.to_sender.scheme, message.body.to_sender.scheme_bytes);
     else
         check_erasure_code(&report, message.body.to_sender.scheme, message.body.to_sender.scheme_bytes);

@@ -1,5 +1,5 @@
 /*
- * reports.h - what acknowledgements say, against the bitmaps that they speak of.
+ * reports.h - acknowledgements, compared with the bitmaps that they report.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

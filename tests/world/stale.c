@@ -104,8 +104,8 @@ static void report_late(struct message_table *table, uint32_t number, struct lh_
     if (world_sings_once(where, CANARY_stale))
         before++;
     if (stats->rx_stale_packets != before + 1)
-        world_fail(where, "stale", "end %u was told of a packet of slot %u that is over, and counts %llu",
-                   number, immediate_part(table->shape.split, report.immediate).message,
+        world_fail(where, "stale", "end %u got a packet of slot %u that is over, and counts %llu", number,
+                   immediate_part(table->shape.split, report.immediate).message,
                    (unsigned long long)(stats->rx_stale_packets - before));
     stats->rx_stale_packets--; /* all others are the fabric's */
 }

@@ -4,8 +4,8 @@
 #include <assert.h>
 #include <string.h>
 
-#include "netsim/network.h"
-#include "netsim/topology.h"
+#include "netsim/run/run.h"
+#include "netsim/topology/topology.h"
 
 #define WIRE_BYTES_MAX 4300u
 #define CABLES_MAX     4u /* of a way: up to a spine and down again */
@@ -134,7 +134,7 @@ static struct netsim_arena arena_of(struct world *world, const struct netsim_are
            counted->used_bytes >= packets * sizeof(struct netsim_packet));
     unsigned char *base = world_memory(world, counted->used_bytes);
     memset(base, 0, counted->used_bytes - packets * sizeof(struct netsim_packet));
-    return (struct netsim_arena){.base = base, .room_bytes = counted->used_bytes};
+    return (struct netsim_arena){.base = base, .capacity_bytes = counted->used_bytes};
 }
 
 static struct netsim_flow_list flows_of(struct world *world, const struct plan_switches *own)
@@ -178,14 +178,14 @@ void switches_heal(struct world *world)
 {
     if (world->network == NULL)
         return;
-    for (uint32_t p = 0; p < world->network->ports_count; p++) {
-        struct lh_link_state *faults = world->network->more[p].faults;
+    for (uint32_t p = 0; p < world->network->network.ports_count; p++) {
+        struct lh_link_state *faults = world->network->network.more[p].faults;
         if (faults)
             faults->spec = (struct lh_link_spec){.seed = faults->spec.seed};
     }
 }
 
-/* ---- what can be said of it -------------------------------------------------------------------------- */
+/* ---- what is known of it ----------------------------------------------------------------------------- */
 
 lh_time switches_least_ns(const struct plan *plan)
 {

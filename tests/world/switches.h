@@ -1,5 +1,5 @@
 /*
- * switches.h - a switched network between the hosts of a life, in some of the seeds: queues that drop or
+ * switches.h - a switched network between the hosts of a run, in some of the seeds: queues that drop or
  * pause, several ways, faults inside, traffic of others.
  *
  * SPDX-License-Identifier: BSD-3-Clause
@@ -9,7 +9,7 @@
 
 #include "world/world.h"
 
-/* Draws the network of a plan; the feature `switches` says whether it is used. */
+/* Draws the network of a plan; used when the feature `switches` is on. */
 void switches_draw(struct plan *plan, struct lh_prng *prng);
 /* Builds it and puts it under the world. */
 void switches_open(struct world *world);
@@ -18,7 +18,7 @@ void switches_heal(struct world *world);
 
 /* How long a packet needs for its way through it, at least. 0 without a network. */
 lh_time switches_least_ns(const struct plan *plan);
-/* The same at most, when it carries so many bytes of the life's users. */
+/* The same at most, when it carries that number of bytes of the run's users. */
 lh_time switches_most_ns(const struct plan *plan, uint64_t bytes);
 /* Whether it changes packets on their way. */
 bool switches_corrupt(const struct plan *plan);

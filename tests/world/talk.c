@@ -15,7 +15,7 @@ struct asked {
     bool begun;
     bool done;
     bool canceled; /* by the user, while it was pending */
-    bool freed;    /* before it was done: nobody will say how it ended */
+    bool freed;    /* before it was done: nobody learns how it ended */
     bool cut_off;  /* it failed when its connection had been closed, or had ended */
 };
 
@@ -248,7 +248,7 @@ static void check_delivered(struct world *world, struct pair *pair, struct talk_
         world_fail(world, "bytes", "message %u: bytes behind its end changed", message->event);
 }
 
-/* Completions are told once, and stay as they were told. */
+/* Completions are reported once, and do not change. */
 static void look_again(struct world *world, const struct talk_message *message, const struct asked *asked)
 {
     struct lh_result again = asked->result;
@@ -361,7 +361,7 @@ void talk_harvest(struct world *world, struct pair *pair, uint32_t side)
     look_at_connection(world, pair, side);
 }
 
-/* How many requests of one life of the side have ended well, and how many have not. */
+/* Requests of one incarnation of the side: those that succeeded, and those that did not. */
 static void count_ends(const struct pair *pair, uint32_t side, bool sending, uint64_t *well,
                        uint64_t *failed)
 {
@@ -414,7 +414,7 @@ void talk_on_closed(struct world *world, struct pair *pair, uint32_t side)
     close_way(world, pair, 1 - side, false);
     if (pair->ends[1 - side].open)
         return;
-    /* Both are gone: the next life of the pair begins behind all that was begun. */
+    /* Both are gone: the next incarnation of the pair begins behind all that was begun. */
     for (uint32_t from = 0; from < 2; from++) {
         struct talk_way *way = &pair->talk->ways[from];
         uint32_t begun = way->sent > way->posted ? way->sent : way->posted;
@@ -548,14 +548,14 @@ struct work_left talk_left(const struct world *world, const struct pair *pair)
             const struct talk_message *m = &pair->talk->ways[from].messages[i];
             const struct lh_attr *attr = &pair->plan->attr[from];
             uint64_t segment_bytes = plan_segment_bytes(world->plan, pair->plan, 1 - from);
-            uint64_t room_bytes = attr->window_bytes < attr->receive_buffer_bytes
-                                      ? attr->window_bytes
-                                      : attr->receive_buffer_bytes;
+            uint64_t capacity_bytes = attr->window_bytes < attr->receive_buffer_bytes
+                                          ? attr->window_bytes
+                                          : attr->receive_buffer_bytes;
             if (is_over(m))
                 continue;
             left.bytes += m->bytes;
             /* A clear-to-send and an answer for each, as if one waited for the other. */
-            left.rounds += 4 + 2 * (m->bytes / segment_bytes) + m->bytes / room_bytes;
+            left.rounds += 4 + 2 * (m->bytes / segment_bytes) + m->bytes / capacity_bytes;
         }
     return left;
 }

@@ -26,7 +26,7 @@ void talk_check_counters(struct world *world, struct pair *pair, uint32_t side,
 void talk_on_closed(struct world *world, struct pair *pair, uint32_t side);
 /* Whether everything that has to end has ended. */
 bool talk_over(const struct pair *pair);
-/* What must hold of each message when the life ends. */
+/* What must hold of each message when the run ends. */
 void talk_check(struct world *world, struct pair *pair);
 /* What is left of it: messages that are not over. */
 struct work_left talk_left(const struct world *world, const struct pair *pair);

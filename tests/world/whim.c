@@ -2,7 +2,7 @@
 #include "world/whim.h"
 
 #include "base/prng.h"
-#include "reliability/auto_choice.h"
+#include "schemes/auto/choice.h"
 
 /* Names that the linker gives. */
 /* NOLINTBEGIN(bugprone-reserved-identifier) */

@@ -1,5 +1,5 @@
 /*
- * world.h - one life: the hosts, ends and users of a plan while it runs, and the first thing that was
+ * world.h - one run: the hosts, ends and users of a plan while it runs, and the first thing that was
  * wrong.
  *
  * SPDX-License-Identifier: BSD-3-Clause
@@ -13,7 +13,7 @@
 #include <sdr_mr.h>
 
 #include "base/prng.h"
-#include "fabric/sim/sim.h"
+#include "netsim/fabric/sim.h"
 #include "world/plan.h"
 
 #define WORLD_FAILURE_MAX 256u
@@ -23,7 +23,7 @@
 #define GUARD_BYTE        0xC5
 #define BLANK_BYTE        0xEE /* what a buffer holds before something arrives, and after it came back */
 
-/* X(name, checker, what it does): what that checker is told is made wrong, so that it must object. Never
+/* X(name, checker, what it does): what that checker gets is altered, so that it must object. Never
  * the product. */
 #define WORLD_CANARIES(X)                                                                                  \
     X(none, "", "")                                                                                        \
@@ -34,9 +34,9 @@
     X(hidden, "ends", "completions are never reported")                                                    \
     X(invented, "outcome", "an acknowledgement is reported for what was not delivered")                    \
     X(blameless, "outcome", "a message fails on a connection that is well")                                \
-    X(early, "times", "a message ends later than it says")                                                 \
+    X(early, "times", "a message ends later than reported")                                                \
     X(again, "economy", "something is sent again though nothing was lost")                                 \
-    X(hasty, "pace", "an end sends faster than it was told")                                               \
+    X(hasty, "pace", "an end sends faster than its rate")                                                  \
     X(counted, "counters", "the product counts a message that no user saw")                                \
     X(bitmap, "bitmap", "a chunk that is not there is marked")                                             \
     X(immediate, "immediate", "the user's immediate is another")                                           \
@@ -44,7 +44,7 @@
     X(bound, "bound", "a queue holds more than it may")                                                    \
     X(leak, "leak", "a block of memory is not given back")                                                 \
     X(cut, "ends", "the network is not healed")                                                            \
-    X(tardy, "ends", "the bound of a life is a thousandth of what it is")                                  \
+    X(tardy, "ends", "the bound of a run is a thousandth of what it is")                                   \
     X(spin, "turns", "somebody is always due")                                                             \
     X(fast, "rtt", "a round trip is shorter than light allows")                                            \
     X(slow, "rtt", "a round trip is longer than anything was")                                             \
@@ -85,7 +85,7 @@ struct end {
     uint64_t sent_bytes;      /* payload of data packets that left */
     bool guessed;             /* some of them left before a round trip was measured */
     bool measured;            /* that has been seen */
-    uint32_t told_segment;    /* of which a part of an acknowledgement was told, */
+    uint32_t told_segment;    /* of which a part of an acknowledgement was checked, */
     uint32_t told_below;      /* chunks before this one; 0: all of it */
     uint32_t messages_before; /* of the layer above: those before this waited when its turn began */
 };
@@ -181,7 +181,7 @@ struct world_report {
     bool canary_sang;
 };
 
-/* Runs one life. text may be NULL. */
+/* Runs one seed. text may be NULL. */
 void world_run(const struct plan *plan, enum world_canary canary, FILE *text, struct world_report *report);
 
 /* ---- for its parts ----------------------------------------------------------------------------------- */
@@ -195,7 +195,7 @@ static inline bool world_failed(const struct world *world)
 }
 /* Whether this canary sings now: notes that it did. */
 bool world_sings(struct world *world, enum world_canary canary);
-/* Sings once in a life. */
+/* Sings once in a run. */
 bool world_sings_once(struct world *world, enum world_canary canary);
 
 /* Into the hash, and a line of the readable trace. */
@@ -204,7 +204,7 @@ void world_note(struct world *world, uint64_t value, const char *format, ...)
 /* A line of the readable trace only. */
 void world_say(struct world *world, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Memory until the end of the life, not zeroed. */
+/* Memory until the end of the run, not zeroed. */
 void *world_memory(struct world *world, size_t bytes);
 /* `bytes` random bytes that depend on the number; valid for ever. */
 const uint8_t *world_content(uint64_t number, size_t bytes);

@@ -37,7 +37,7 @@ static int check_unicast(const char *text, const union udp_address *address)
         wildcard = IN6_IS_ADDR_UNSPECIFIED(&address->v6.sin6_addr);
         multicast = IN6_IS_ADDR_MULTICAST(&address->v6.sin6_addr);
         if (IN6_IS_ADDR_V4MAPPED(&address->v6.sin6_addr))
-            return lh_fail(LH_EADDR, "address \"%s\" is IPv4 in IPv6 clothes; write the IPv4 address",
+            return lh_fail(LH_EADDR, "address \"%s\": IPv4-mapped IPv6 address (use the IPv4 address)",
                            text);
         if (IN6_IS_ADDR_LINKLOCAL(&address->v6.sin6_addr) && address->v6.sin6_scope_id == 0)
             return lh_fail(LH_EADDR, "link-local address \"%s\" needs its interface, as in fe80::1%%eth0",
@@ -50,7 +50,7 @@ static int check_unicast(const char *text, const union udp_address *address)
             "is part of every packet's iCRC",
             text);
     if (multicast)
-        return lh_fail(LH_EADDR, "address \"%s\" is not unicast; give one address of this machine", text);
+        return lh_fail(LH_EADDR, "address \"%s\": not unicast (use an address of this machine)", text);
     return 0;
 }
 
@@ -62,7 +62,8 @@ static int parse_v6(const char *text, char *plain, union udp_address *address)
     address->v6.sin6_family = AF_INET6;
     if (inet_pton(AF_INET6, plain, &address->v6.sin6_addr) != 1)
         return lh_fail(LH_EADDR,
-                       "\"%s\" is no IP address; write 192.0.2.1, [2001:db8::1] or [fe80::1%%eth0]", text);
+                       "\"%s\": invalid IP address (examples: 192.0.2.1, [2001:db8::1], [fe80::1%%eth0])",
+                       text);
     if (scope != NULL) {
         address->v6.sin6_scope_id = if_nametoindex(scope);
         if (address->v6.sin6_scope_id == 0)
@@ -77,7 +78,8 @@ int udp_address_parse(const char *text, union udp_address *address)
     char plain[UDP_ADDRESS_TEXT_MAX];
     if (!strip_brackets(text, plain, sizeof plain))
         return lh_fail(LH_EADDR,
-                       "\"%s\" is no IP address; write 192.0.2.1, [2001:db8::1] or [fe80::1%%eth0]", text);
+                       "\"%s\": invalid IP address (examples: 192.0.2.1, [2001:db8::1], [fe80::1%%eth0])",
+                       text);
     union udp_address parsed;
     memset(&parsed, 0, sizeof parsed);
     if (text[0] != '[' && inet_pton(AF_INET, plain, &parsed.v4.sin_addr) == 1) {

@@ -4,7 +4,7 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "fabric/udp/udp.h"
+#include "fabric/udp/connect.h"
 
 #include <stdlib.h>
 
@@ -17,12 +17,13 @@ static int check_identity(const struct udp_endpoint *endpoint, const struct qp_i
     bool ipv4 = udp_address_is_ipv4(&udp_fabric_of(endpoint)->local);
     if (peer->fabric != QP_INFO_UDP && peer->fabric != QP_INFO_VERBS)
         return lh_fail(LH_EHANDSHAKE,
-                       "the peer's fabric is of kind %u; udp talks to udp (%u) and verbs (%u)",
+                       "peer fabric %u: unsupported (udp connects to udp (%u) and verbs (%u))",
                        peer->fabric, QP_INFO_UDP, QP_INFO_VERBS);
     if (peer->family != (ipv4 ? 4 : 6))
-        return lh_fail(LH_EADDR,
-                       "the peer's address is IPv%u and ours IPv%u; open the device with the same family",
-                       peer->family, ipv4 ? 4 : 6);
+        return lh_fail(
+            LH_EADDR,
+            "address family mismatch: peer IPv%u, this side IPv%u (open both devices with the same family)",
+            peer->family, ipv4 ? 4 : 6);
     return endpoint_check_peer(&endpoint->table.attr, peer);
 }
 
@@ -32,7 +33,8 @@ static int check_numbers(const struct qp_info_endpoint *peer)
     for (uint32_t channel = 0; channel < peer->channels; channel++)
         valid = valid && peer->channel_port[channel] != 0;
     if (!valid)
-        return lh_fail(LH_EHANDSHAKE, "the peer names a UDP port 0 or a queue pair outside 1 … 0xFFFFFF");
+        return lh_fail(LH_EHANDSHAKE,
+                       "UDP port or QP number of the peer: out of range (port from 1, QP 1 to 0xFFFFFF)");
     return 0;
 }
 
@@ -157,7 +159,7 @@ int udp_endpoint_connect(struct fabric_endpoint *endpoint, const struct qp_info_
     if (error != 0)
         return error;
     udp_address_set_port(&address, 0);
-    /* Another endpoint's control_poll may look at this one at any time. */
+    /* Another endpoint's control_poll may read this one at any time. */
     pthread_mutex_lock(&fabric->lock);
     udp->peer = *peer;
     udp->peer_address = address;

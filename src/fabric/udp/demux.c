@@ -5,11 +5,11 @@
  * Whoever polls for control reads it for all (under the fabric's lock), and what is another's is put aside
  * in bounded inboxes. A control datagram is checked up to its iCRC here; whether it comes from the peer is
  * asked when it is handed out, since it may arrive before its endpoint is connected. A data packet is only
- * sorted: its channel judges it. What belongs to nobody is counted at the endpoint that found it.
+ * sorted: its channel validates it. A packet without an owner is counted at the endpoint that found it.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "fabric/udp/udp.h"
+#include "fabric/udp/demux.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "fabric/udp/tx.h"
 
 #define BATCH 16u
 /* Batches that one poll reads, so that a flood cannot hold it. */

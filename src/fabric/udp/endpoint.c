@@ -1,9 +1,9 @@
 /*
- * endpoint.c - life of an endpoint: its channels' sockets, its queue pair numbers, its slots.
+ * Creation and end of an endpoint: its channels' sockets, its queue pair numbers, its slots.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "fabric/udp/udp.h"
+#include "fabric/udp/endpoint.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -13,12 +13,13 @@
 #include "base/error.h"
 #include "fabric/endpoint_check.h"
 #include "fabric/random.h"
+#include "fabric/udp/rx.h"
 
 /* A full packet then needs no padding, so that its place in a burst is known beforehand. */
 static int check_mtu(uint32_t mtu_bytes)
 {
     if (mtu_bytes < ROCE_PAYLOAD_MIN || mtu_bytes > ROCE_MTU_MAX || mtu_bytes % 4 != 0)
-        return lh_fail(LH_EMTU, "MTU of %u bytes; give a multiple of 4 from %u to %u", mtu_bytes,
+        return lh_fail(LH_EMTU, "MTU %u: invalid (use a multiple of 4 from %u to %u)", mtu_bytes,
                        ROCE_PAYLOAD_MIN, ROCE_MTU_MAX);
     return 0;
 }
@@ -48,7 +49,7 @@ static int make_channel(struct udp_endpoint *endpoint, uint32_t index)
     channel->tx.gso = true;
     channel->rx.scatter.mtu_bytes = endpoint->table.attr.mtu_bytes;
     channel->rx.scatter.staging = channel->rx.staging;
-    predict_init(&channel->rx.predict, index);
+    placement_init(&channel->rx.placement, index);
     int error = fabric_random(channel->tx.psn, sizeof channel->tx.psn);
     if (error != 0)
         return error;
@@ -184,18 +185,19 @@ int udp_slot_bind(struct fabric_endpoint *endpoint, uint32_t slot, const struct 
     struct udp_endpoint *udp = udp_endpoint_of(endpoint);
     const struct fabric_endpoint_attr *attr = &udp->table.attr;
     if (slot >= attr->slots)
-        return lh_fail(LH_ERANGE, "slot %u; the table has %u", slot, attr->slots);
+        return lh_fail(LH_ERANGE, "slot %u: out of range (%u slots)", slot, attr->slots);
     if (what->length_bytes > attr->slot_bytes)
-        return lh_fail(LH_ERANGE, "receive of %llu bytes; a slot takes %llu",
+        return lh_fail(LH_ERANGE, "receive of %llu bytes: exceeds the slot size %llu",
                        (unsigned long long)what->length_bytes, (unsigned long long)attr->slot_bytes);
     if (what->generation >= attr->generations)
-        return lh_fail(LH_ERANGE, "generation %u; there are %u", what->generation, attr->generations);
+        return lh_fail(LH_ERANGE, "generation %u: out of range (%u generations)", what->generation,
+                       attr->generations);
     if (udp->table.slots[slot].open)
         return lh_fail(LH_ESTATE, "slot %u is bound already", slot);
     rx_table_bind(&udp->table, slot, what, key);
     lh_bitmap_set(udp->open, slot);
     for (uint32_t i = 0; i < attr->channels; i++)
-        predict_on_bind(&udp->channels[i]->rx.predict, slot);
+        placement_on_bind(&udp->channels[i]->rx.placement, slot);
     return 0;
 }
 

@@ -1,6 +1,6 @@
 /*
  * filter.h - what the kernel checks of a data packet before it copies a byte of it to where the packet is
- * guessed to belong: a classic BPF program on the socket, which needs no privilege.
+ * expected to belong: a classic BPF program on the socket, which needs no privilege.
  *
  * A packet that is not the peer's is not dropped but cut down to its header, of which no byte goes to a
  * user's buffer: so it is counted under the name of what is wrong with it, like any other. The filter is

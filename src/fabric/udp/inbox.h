@@ -1,8 +1,8 @@
 /*
  * inbox.h - packets of a hardware peer that came to the front socket and wait for their channel's owner.
  *
- * One writer at a time (whoever reads the front socket holds its lock), one reader (the channel's owner),
- * no lock between them. Raw copies: the reader judges them.
+ * One writer at a time (the reader of the front socket holds its lock), one reader (the channel's owner),
+ * no lock between them. Raw copies: the reader validates them.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -34,7 +34,7 @@ struct udp_inbox *udp_inbox_create(void);
 /* False when it is full. bytes is at most UDP_INBOX_PACKET_BYTES. */
 bool udp_inbox_put(struct udp_inbox *inbox, const union udp_address *from, const uint8_t *data,
                    uint32_t bytes);
-/* Whether so many more would fit. */
+/* Whether that many more would fit. */
 bool udp_inbox_has_room(struct udp_inbox *inbox, uint32_t packets);
 /* The oldest packet, or NULL. It stays until udp_inbox_drop(). */
 struct udp_inbox_packet *udp_inbox_peek(struct udp_inbox *inbox);

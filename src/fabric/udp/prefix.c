@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "fabric/udp/udp.h"
+#include "fabric/udp/prefix.h"
 
 uint32_t udp_prefix_get(struct udp_prefix *prefix, const struct icrc_flow *flow, uint32_t bytes,
                         uint16_t port, uint32_t ip_id)

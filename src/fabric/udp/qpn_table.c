@@ -8,7 +8,7 @@
 #include "wire/roce.h"
 
 #define CAPACITY_MIN 64u
-#define CAPACITY_MAX (1u << 22) /* a quarter of all QPNs; draws still succeed at once */
+#define CAPACITY_MAX (1u << 22) /* a quarter of all QPNs; random picks still succeed at once */
 
 /* 0 and 1 are the management queue pairs, all ones means multicast. */
 static bool qpn_is_usable(uint32_t qpn)

@@ -32,10 +32,10 @@ struct qpn_table {
 
 /* All zero is the empty table. */
 void qpn_table_free(struct qpn_table *table);
-/* Draws a random QPN that nobody has, puts the entry in and returns its QPN in qp->qpn. -LH_ENOMEM,
+/* Picks a random free QPN, puts the entry in and returns its QPN in qp->qpn. -LH_ENOMEM,
  * -LH_ESYSTEM. */
 int qpn_table_add(struct qpn_table *table, struct udp_qp *qp);
-/* NULL when nobody has it. Valid until the next change. */
+/* NULL when it is free. Valid until the next change. */
 const struct udp_qp *qpn_table_find(const struct qpn_table *table, uint32_t qpn);
 /* Takes out all QPs of an endpoint. */
 void qpn_table_remove(struct qpn_table *table, const struct udp_endpoint *endpoint);

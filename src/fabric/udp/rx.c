@@ -1,14 +1,14 @@
 /*
- * rx.c - receiving data packets: each message of the kernel goes straight to where its packets are guessed
- * to belong (predict.c), and is judged there (judge.c).
+ * rx.c - receiving data packets: each message of the kernel goes straight to where its packets are expected
+ * to belong (placement.c), and is validated there (validate.c).
  *
- * A poll reads a second message only when every packet before it in this poll was where it was guessed:
- * then the guesses go on behind them (see predict.h) and cannot hit a place that was received but whose bit
+ * A poll reads a second message only when every packet before it in this poll was in its speculative place:
+ * then the places go on behind them (see placement.h) and cannot hit a place that was received but whose bit
  * is not set yet.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "fabric/udp/udp.h"
+#include "fabric/udp/rx.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -17,6 +17,9 @@
 
 #include "base/error.h"
 #include "fabric/socket_drops.h"
+#include "fabric/udp/demux.h"
+#include "fabric/udp/tx.h"
+#include "fabric/udp/validate.h"
 
 #ifndef UDP_GRO
 #define UDP_GRO 104
@@ -32,7 +35,7 @@ static struct lh_stats *stats_of(const struct udp_channel *channel)
     return channel->endpoint->table.attr.stats;
 }
 
-/* The socket has dropped so many so far. Whoever moves the number on counts the difference; a message tells
+/* The number that the socket has dropped so far. Whoever advances it counts the difference; a message shows
  * of the moment at which it was queued, which may be long ago. */
 static void note_drops(struct udp_channel *channel, uint32_t drops)
 {
@@ -52,7 +55,7 @@ void udp_count_drops(struct fabric_endpoint *endpoint)
         note_drops(udp->channels[i], socket_drops(udp->channels[i]->socket.fd));
 }
 
-/* Reads what the kernel says about a message: how large its packets are, and how many it has dropped so
+/* Reads the kernel's control data of a message: the size of its packets, and the number that it dropped so
  * far. */
 static uint32_t read_control(struct udp_channel *channel, struct msghdr *header, uint32_t bytes)
 {
@@ -100,7 +103,7 @@ static int on_receive_error(const struct udp_channel *channel, int error)
         return RECEIVED_NOTHING;
     if (error == EFAULT)
         return lh_fail(LH_EDEVICE,
-                       "a posted receive buffer cannot be written; it must stay mapped until done");
+                       "posted receive buffer not writable (it must stay mapped until completion)");
     return lh_fail(LH_EDEVICE, "cannot receive on UDP port %u: %s", channel->socket.port, strerror(error));
 }
 
@@ -110,8 +113,9 @@ static int receive_message(struct udp_channel *channel)
     struct udp_endpoint *endpoint = channel->endpoint;
     struct udp_rx *rx = &channel->rx;
     _Alignas(struct cmsghdr) uint8_t control[CMSG_SPACE(sizeof(int)) + CMSG_SPACE(sizeof(uint32_t))];
-    rx->scatter.guesses = predict_places(&rx->predict, &endpoint->table, endpoint->open, rx->scatter.places,
-                                         udp_scatter_guesses_max(rx->scatter.mtu_bytes));
+    rx->scatter.place_count =
+        placement_list(&rx->placement, &endpoint->table, endpoint->open, rx->scatter.places,
+                       udp_scatter_places_max(rx->scatter.mtu_bytes));
     struct msghdr header = {
         .msg_name = &rx->from,
         .msg_namelen = sizeof rx->from,
@@ -156,8 +160,8 @@ static void take_from_inbox(struct udp_channel *channel, struct udp_inbox_packet
         fabric_count(stats_of(channel), bad_source, 1);
         return;
     }
-    /* The message of the inbox is one packet without guesses, "staged" where it lies. */
-    rx->scatter.guesses = 0;
+    /* The message of the inbox is one packet without speculative places, "staged" where it lies. */
+    rx->scatter.place_count = 0;
     rx->scatter.staging = packet->data;
     udp_take_message(channel, &rx->scatter, packet->bytes, packet->bytes);
     rx->scatter.staging = rx->staging;
@@ -178,17 +182,17 @@ static uint32_t poll_inbox(struct udp_channel *channel, struct fabric_arrival *a
     return taken;
 }
 
-/* What a poll says that took nothing. Messages that were dropped may hide good ones behind them (late parity
- * does). Not for ever: what had waited in the socket when that began was looked at after as many as it can
- * hold. */
+/* The result of a poll that took nothing. Messages that were dropped may hide good ones behind them (late
+ * parity does). Not for ever: what had waited in the socket when that began was read after as many as it
+ * can hold. */
 static int nothing_taken(struct udp_channel *channel, uint32_t dropped)
 {
     struct udp_rx *rx = &channel->rx;
-    rx->dropped_in_a_row += dropped;
+    rx->dropped_since += dropped;
     if (dropped == MESSAGES_MAX &&
-        rx->dropped_in_a_row < 2 * channel->socket.receive_bytes / MESSAGE_BOOKED_BYTES)
+        rx->dropped_since < 2 * channel->socket.receive_bytes / MESSAGE_BOOKED_BYTES)
         return FABRIC_POLL_AGAIN;
-    rx->dropped_in_a_row = 0;
+    rx->dropped_since = 0;
     return 0;
 }
 
@@ -201,15 +205,16 @@ int udp_poll(struct fabric_endpoint *endpoint, uint32_t index, struct fabric_arr
     struct udp_rx *rx = &channel->rx;
     if (!udp->connected || count == 0)
         return 0;
-    /* The bits of these are set only when they were returned, so guesses must wait for the next poll. */
+    /* The bits of these are set only when they were returned, so speculative placement must wait for the
+     * next poll. */
     uint32_t taken = hand_out(rx, arrivals, count);
     if (taken == 0 && channel->inbox != NULL)
         taken = poll_inbox(channel, arrivals, count);
     if (taken > 0)
         return (int)taken;
 
-    predict_poll_begins(&rx->predict);
-    const uint32_t expected = udp_scatter_guesses_max(rx->scatter.mtu_bytes);
+    placement_on_poll(&rx->placement);
+    const uint32_t expected = udp_scatter_places_max(rx->scatter.mtu_bytes);
     uint32_t messages = 0;
     while (messages < MESSAGES_MAX) {
         int received = receive_message(channel);
@@ -224,7 +229,7 @@ int udp_poll(struct fabric_endpoint *endpoint, uint32_t index, struct fabric_arr
     }
     if (taken == 0)
         return nothing_taken(channel, messages);
-    rx->dropped_in_a_row = 0;
+    rx->dropped_since = 0;
     return (int)taken;
 }
 

@@ -6,25 +6,25 @@
 
 #define HEADER ROCE_WRITE_IMM_HEADER_BYTES
 
-uint32_t udp_scatter_guesses_max(uint32_t mtu_bytes)
+uint32_t udp_scatter_places_max(uint32_t mtu_bytes)
 {
     uint32_t fit = UDP_MESSAGE_MAX / (mtu_bytes + UDP_RECORD_BYTES);
-    return fit < UDP_GUESSES_MAX ? fit : UDP_GUESSES_MAX;
+    return fit < UDP_PLACES_MAX ? fit : UDP_PLACES_MAX;
 }
 
 size_t udp_scatter_lay_out(struct udp_scatter *scatter)
 {
     struct iovec *iov = scatter->iov;
-    uint32_t guesses = scatter->guesses;
-    assert(guesses <= UDP_GUESSES_MAX);
-    for (uint32_t i = 0; i < guesses; i++) {
+    uint32_t places = scatter->place_count;
+    assert(places <= UDP_PLACES_MAX);
+    for (uint32_t i = 0; i < places; i++) {
         /* The first record has no iCRC before it. */
         uint32_t skip = i == 0 ? ROCE_ICRC_BYTES : 0;
         *iov++ = (struct iovec){scatter->records[i] + skip, UDP_RECORD_BYTES - skip};
         *iov++ = (struct iovec){scatter->places[i], scatter->mtu_bytes};
     }
-    if (guesses > 0)
-        *iov++ = (struct iovec){scatter->records[guesses], ROCE_ICRC_BYTES};
+    if (places > 0)
+        *iov++ = (struct iovec){scatter->records[places], ROCE_ICRC_BYTES};
     *iov++ = (struct iovec){scatter->staging, UDP_MESSAGE_MAX};
     return (size_t)(iov - scatter->iov);
 }
@@ -34,8 +34,8 @@ uint8_t *udp_scatter_piece(struct udp_scatter *scatter, uint32_t offset, uint32_
     const uint32_t stride = scatter->mtu_bytes + UDP_RECORD_BYTES;
     uint32_t end; /* of the piece, counted from the start of its packet */
     uint8_t *piece;
-    if (!udp_scatter_is_guessed(scatter, offset)) {
-        uint32_t staged = offset - scatter->guesses * stride;
+    if (!udp_scatter_is_placed(scatter, offset)) {
+        uint32_t staged = offset - scatter->place_count * stride;
         assert(staged <= UDP_MESSAGE_MAX);
         *got = want;
         return scatter->staging + staged;

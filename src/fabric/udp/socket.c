@@ -44,14 +44,14 @@ static uint64_t granted_receive_bytes(int fd)
     return (uint64_t)doubled / 2;
 }
 
-/* Never fragment, whatever ICMP says: an oversize packet is EMSGSIZE. See the top of socket.h for IPv4. */
+/* Never fragment, whatever ICMP reports: an oversize packet is EMSGSIZE. See the top of socket.h for IPv4. */
 static int set_path_options(int fd, bool ipv4)
 {
     if (ipv4)
         return set_option(fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_PROBE);
     if (set_option(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1) != 0)
         return -1;
-    /* RoCE hardware and Soft-RoCE send UDP checksum 0, which IPv6 drops unless told otherwise. */
+    /* RoCE hardware and Soft-RoCE send UDP checksum 0, which IPv6 drops unless set otherwise. */
     if (set_option(fd, IPPROTO_UDP, UDP_NO_CHECK6_RX, 1) != 0)
         return -1;
     if (set_option(fd, IPPROTO_IPV6, IPV6_DONTFRAG, 1) != 0)
@@ -65,8 +65,7 @@ static int make_socket(const union udp_address *local, uint64_t receive_bytes, s
     if (made->fd < 0)
         return lh_fail(LH_ESYSTEM, "cannot make a UDP socket: %s", strerror(errno));
     if (set_path_options(made->fd, udp_address_is_ipv4(local)) != 0) {
-        int error =
-            lh_fail(LH_ESYSTEM, "the kernel refuses a UDP socket option that we need: %s", strerror(errno));
+        int error = lh_fail(LH_ESYSTEM, "UDP socket option refused by the kernel: %s", strerror(errno));
         close(made->fd);
         return error;
     }
@@ -87,7 +86,7 @@ static int bind_port(int fd, const union udp_address *local, uint16_t port)
 static int bind_failed(const union udp_address *local, int error)
 {
     char text[UDP_ADDRESS_TEXT_MAX];
-    return lh_fail(LH_EADDR, "cannot bind to %s: %s; give an address of this machine",
+    return lh_fail(LH_EADDR, "cannot bind to %s: %s (use an address of this machine)",
                    udp_address_format(local, text), strerror(error));
 }
 
@@ -108,8 +107,8 @@ static int bind_data_port(struct udp_socket *made, const union udp_address *loca
         if (failed != EADDRINUSE)
             return bind_failed(local, failed);
     }
-    return lh_fail(LH_EADDR, "every UDP port from %u to %u is taken; close some sockets", UDP_DATA_PORT_MIN,
-                   UDP_DATA_PORT_MAX);
+    return lh_fail(LH_EADDR, "all UDP ports from %u to %u are in use (close some sockets)",
+                   UDP_DATA_PORT_MIN, UDP_DATA_PORT_MAX);
 }
 
 int udp_socket_open_data(const union udp_address *local, uint64_t receive_bytes, struct udp_socket *made)
@@ -176,7 +175,7 @@ int udp_path_mtu(const union udp_address *local, const union udp_address *peer, 
     close(fd);
     if (failed != 0 || mtu <= 0) {
         char from[UDP_ADDRESS_TEXT_MAX], to[UDP_ADDRESS_TEXT_MAX];
-        return lh_fail(LH_EADDR, "no way from %s to %s: %s; check the route",
+        return lh_fail(LH_EADDR, "no route from %s to %s: %s (check the routing table)",
                        udp_address_format(local, from), udp_address_format(peer, to), strerror(failed));
     }
     *bytes = (uint32_t)mtu;

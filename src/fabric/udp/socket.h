@@ -1,7 +1,7 @@
 /*
  * socket.h - making UDP sockets from which RoCE packets can be sent, and asking the kernel about paths.
  *
- * No socket here is ever connected for traffic: on IPv4 a connected socket draws its IP IDs from a random
+ * No socket here is ever connected for traffic: on IPv4 a connected socket takes its IP IDs from a random
  * base that the process cannot see, and the ID enters the iCRC. An unconnected one with IP_PMTUDISC_PROBE
  * always sends ID 0 (and k for segment k of a GSO burst), with don't-fragment set.
  *
@@ -27,7 +27,7 @@ struct udp_socket {
 };
 
 /* On a free port of the data range, tried from a random start. GRO is on where the kernel has it. All that
- * comes is cut down to its header, until udp_filter_attach() says whose packets are not. */
+ * comes is cut down to its header, until udp_filter_attach() sets whose packets are not. */
 int udp_socket_open_data(const union udp_address *local, uint64_t receive_bytes, struct udp_socket *made);
 /* On ROCE_UDP_PORT when that is free on this address, else on a port of the data range, which
  * firewalls let through as well. Without GRO. */

@@ -8,7 +8,7 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "fabric/udp/udp.h"
+#include "fabric/udp/tx.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -114,7 +114,7 @@ static struct msghdr *begin_message(struct udp_tx *tx, uint32_t writes)
     return header;
 }
 
-/* Link emulation: the packet goes in one piece, with a bit of it other than its iCRC says. */
+/* Link emulation: the packet goes in one piece, with a bit of it that contradicts its iCRC. */
 static void add_damaged(struct udp_channel *channel, const struct fabric_write *write, uint32_t at)
 {
     struct udp_tx *tx = &channel->tx;
@@ -224,8 +224,8 @@ static int send_laid_out(struct udp_channel *channel)
     struct udp_tx *tx = &channel->tx;
     int sent = sendmmsg(channel->socket.fd, tx->message, tx->messages, MSG_DONTWAIT);
     if (sent <= 0) {
-        int verdict = on_send_error(channel, sent < 0 ? errno : EAGAIN);
-        return verdict == 1 ? (int)tx->message_writes[0] : verdict;
+        int result = on_send_error(channel, sent < 0 ? errno : EAGAIN);
+        return result == 1 ? (int)tx->message_writes[0] : result;
     }
     uint32_t writes = 0;
     uint64_t wire_bytes = 0;

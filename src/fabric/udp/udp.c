@@ -6,8 +6,14 @@
 #include <time.h>
 
 #include "base/error.h"
+#include "fabric/udp/connect.h"
+#include "fabric/udp/demux.h"
+#include "fabric/udp/device_list.h"
+#include "fabric/udp/endpoint.h"
+#include "fabric/udp/rx.h"
+#include "fabric/udp/tx.h"
 
-/* Small receive buffers only cost speed and losses, so this is no error; but the user should hear of it. */
+/* Small receive buffers only cost speed and losses, so this is no error; but the user gets a warning. */
 static void warn_of_small_buffer(struct udp_fabric *fabric)
 {
     uint64_t asked = fabric->receive_buffer_bytes;
@@ -15,9 +21,8 @@ static void warn_of_small_buffer(struct udp_fabric *fabric)
     if (granted >= asked)
         return;
     snprintf(fabric->warning, sizeof fabric->warning,
-             "receive buffers of %llu bytes were asked for and the kernel grants %llu, so bursts may be "
-             "lost; allow "
-             "more with: sysctl -w net.core.rmem_max=%llu",
+             "receive buffers: %llu bytes requested, %llu granted by the kernel; bursts may be lost "
+             "(sysctl -w net.core.rmem_max=%llu)",
              (unsigned long long)asked, (unsigned long long)granted, (unsigned long long)asked);
 }
 

@@ -2,13 +2,13 @@
  * udp.h - the fabric of RoCEv2 packets from plain UDP sockets, from inside.
  *
  * Each channel of an endpoint has a data socket: its packets leave from it and the peer's come to it. All
- * generations of a channel share that socket and are told apart by QPN. One socket more for the whole
+ * generations of a channel share that socket and are distinguished by QPN. One socket more for the whole
  * fabric, the front, is bound to the RoCE port (4791) when that is free: control datagrams of all endpoints
  * come there, and so do the data packets of RoCE hardware, which knows no other port. See tx.c, rx.c and
  * demux.c.
  *
- * Threads: everything in udp_channel belongs to the thread that holds the channel; what lies behind
- * udp_fabric.lock says so.
+ * Threads: everything in udp_channel belongs to the thread that holds the channel; fields behind
+ * udp_fabric.lock are marked.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -21,14 +21,12 @@
 #include "fabric/fabric.h"
 #include "fabric/rx_check.h"
 #include "fabric/udp/inbox.h"
-#include "fabric/udp/predict.h"
+#include "fabric/udp/placement.h"
+#include "fabric/udp/prefix.h"
 #include "fabric/udp/qpn_table.h"
 #include "fabric/udp/scatter.h"
 #include "fabric/udp/socket.h"
-#include "wire/icrc.h"
 
-/* Segments of a GSO burst: kernels before 6.9 take no more. */
-#define UDP_GSO_SEGMENTS_MAX 64u
 /* Bytes of a GSO burst: below the 65,507 of a datagram, with room for headers. */
 #define UDP_GSO_BYTES_MAX 65000u
 /* Before a packet in tx memory: pad (at most 3) and iCRC of the one before it, right aligned. */
@@ -38,14 +36,6 @@
 #define UDP_ARRIVALS_MAX (UDP_MESSAGE_MAX / UDP_RECORD_BYTES)
 /* IP IDs that a UDP peer's packets have: the place in their GSO burst, of 128 at most in any kernel. */
 #define UDP_IP_ID_MAX 127u
-
-/* iCRC states behind the IP and UDP headers, for the datagram length and port that came last. */
-struct udp_prefix {
-    uint32_t bytes; /* 0: nothing cached */
-    uint16_t port;
-    uint64_t known;                       /* bit k: state[k] is there */
-    uint32_t state[UDP_GSO_SEGMENTS_MAX]; /* IPv4: by IP ID. IPv6: only [0] */
-};
 
 struct udp_tx {
     bool gso; /* false once the kernel has refused it */
@@ -72,13 +62,13 @@ struct udp_move {
 };
 
 struct udp_rx {
-    struct predict predict;
+    struct placement placement;
     struct udp_scatter scatter;
     union udp_address from;
     struct icrc_flow flow;
     struct udp_prefix prefix;
     _Atomic uint32_t kernel_drops; /* of the socket, those that were counted */
-    uint64_t dropped_in_a_row;     /* messages, by polls that found more behind them */
+    uint64_t dropped_since;        /* messages, by polls that found more behind them */
     uint32_t ready_next;           /* arrivals that wait to be returned: ready[next … count) */
     uint32_t ready_count;
     struct fabric_arrival ready[UDP_ARRIVALS_MAX];
@@ -136,53 +126,6 @@ struct udp_fabric {
 };
 
 extern const struct fabric_ops fabric_udp_ops;
-
-/* devices.c */
-int udp_devices(struct fabric_device_list *list);
-
-/* endpoint.c */
-int udp_endpoint_create(struct fabric *fabric, const struct fabric_endpoint_attr *attr,
-                        struct fabric_endpoint **endpoint);
-void udp_endpoint_destroy(struct fabric_endpoint *endpoint);
-void udp_endpoint_info(struct fabric_endpoint *endpoint, struct qp_info_endpoint *info);
-int udp_slot_bind(struct fabric_endpoint *endpoint, uint32_t slot, const struct fabric_slot *what,
-                  struct fabric_slot_key *key);
-void udp_slot_unbind(struct fabric_endpoint *endpoint, uint32_t slot);
-
-/* connect.c */
-int udp_endpoint_connect(struct fabric_endpoint *endpoint, const struct qp_info_endpoint *peer);
-
-/* tx.c */
-int udp_post_writes(struct fabric_endpoint *endpoint, uint32_t channel, const struct fabric_write *writes,
-                    uint32_t count);
-/* Whether a send that failed so only lost its packet, as any network may. */
-bool udp_send_error_is_loss(int error);
-
-/* rx.c */
-int udp_poll(struct fabric_endpoint *endpoint, uint32_t channel, struct fabric_arrival *arrivals,
-             uint32_t count);
-void udp_count_drops(struct fabric_endpoint *endpoint);
-/* Takes back arrivals of a slot that were not returned yet. */
-void udp_rx_forget(struct udp_channel *channel, uint32_t slot);
-
-/* judge.c: judges all packets of a message, puts the good ones into rx.ready and moves what is misplaced.
- * True when all of them lie where they were guessed. */
-bool udp_take_message(struct udp_channel *channel, struct udp_scatter *scatter, uint32_t bytes,
-                      uint32_t segment_bytes);
-
-/* demux.c */
-int udp_demux_open(struct udp_fabric *fabric);
-void udp_demux_close(struct udp_fabric *fabric);
-int udp_control_send(struct fabric_endpoint *endpoint, const struct fabric_datagram *datagrams,
-                     uint32_t count);
-int udp_control_poll(struct fabric_endpoint *endpoint, struct fabric_control_arrival *arrivals,
-                     uint32_t count);
-/* Reads the front socket if no other thread does, on behalf of a channel with a hardware peer. */
-void udp_demux_try(struct udp_endpoint *endpoint);
-
-/* prefix.c: icrc_begin() for a data packet, remembered. `port` is the one that varies between flows. */
-uint32_t udp_prefix_get(struct udp_prefix *prefix, const struct icrc_flow *flow, uint32_t bytes,
-                        uint16_t port, uint32_t ip_id);
 
 static inline struct udp_endpoint *udp_endpoint_of(struct fabric_endpoint *endpoint)
 {

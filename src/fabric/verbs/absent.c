@@ -1,5 +1,5 @@
 /*
- * absent.c - the verbs fabric of a build without libibverbs: it says so.
+ * absent.c - the verbs fabric of a build without libibverbs: its open fails with the reason.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

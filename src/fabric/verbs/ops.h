@@ -8,7 +8,7 @@
 
 #include "fabric/fabric.h"
 
-/* In every build; without libibverbs its open says so (absent.c). */
+/* In every build; without libibverbs its open fails with the reason (absent.c). */
 extern const struct fabric_ops fabric_verbs_ops;
 
 #endif

@@ -1,0 +1,40 @@
+/*
+ * run.h - a row of the demo, one transfer or some: two processes of this machine, an emulated link
+ * between them.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef LH_CLI_DEMO_RUN_H
+#define LH_CLI_DEMO_RUN_H
+
+#include "cli/file/message.h"
+
+#include <longhaul/connection.h>
+
+#include <stdbool.h>
+
+struct cli_demo_run {
+    const uint8_t *data; /* what is sent */
+    uint8_t *landing;    /* as large, and shared between processes: where it arrives */
+    uint64_t bytes;
+    uint32_t messages;                /* of that size, in sequence, all from and to the same place */
+    uint8_t digest[CLI_DIGEST_BYTES]; /* of the data */
+    struct lh_link_spec link;
+    const char *scheme;
+    lh_time timeout_ns; /* for each message */
+};
+
+struct cli_demo_outcome {
+    bool whole; /* delivered within the timeout and verified */
+    bool digest_right;
+    bool late;           /* timed out */
+    double completion_s; /* of a message, in the mean */
+    double worst_s;
+    struct lh_stats stats; /* of the sender */
+    char error[160];       /* what went wrong otherwise */
+};
+
+/* Starts both processes and waits for them. Call it while this process has no threads. */
+void cli_demo_run(const struct cli_demo_run *run, struct cli_demo_outcome *outcome);
+
+#endif

@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "cli/file/partial.h"
+
+#include "cli/file/disk_space.h"
+#include "cli/file/final_name.h"
+#include "cli/file/owned_file.h"
+#include "cli/file/whole_io.h"
+
+#include <longhaul/units.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define NAME_BYTES (CLI_FILE_NAME_MAX + 32)
+/* Opening can meet the very moment in which another process gives the name up; that cannot go on for long.
+ */
+#define OPEN_TRIES   16
+#define PARTIAL_MODE 0600
+
+static void temporary_name(const struct cli_partial *partial, const char *suffix, char out[NAME_BYTES])
+{
+    snprintf(out, NAME_BYTES, ".%s%s", partial->name, suffix);
+}
+
+static bool give_reason(struct cli_partial *partial, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(partial->reason, sizeof partial->reason, format, arguments);
+    va_end(arguments);
+    return false;
+}
+
+static bool system_failed(struct cli_partial *partial, const char *doing, int error)
+{
+    return give_reason(partial, "%s failed: %s", doing, strerror(error));
+}
+
+/* Whether the final name is free, or may be replaced. */
+static bool check_final_name(struct cli_partial *partial)
+{
+    struct stat status;
+    if (fstatat(partial->folder, partial->name, &status, AT_SYMLINK_NOFOLLOW))
+        return errno == ENOENT || system_failed(partial, "checking for a file of that name", errno);
+    if (S_ISDIR(status.st_mode))
+        return give_reason(partial, "a folder of that name exists");
+    if (!partial->force)
+        return give_reason(partial, "a file of that name exists (recv --force replaces it)");
+    return true;
+}
+
+static void close_both(struct cli_partial *partial)
+{
+    if (partial->file >= 0)
+        close(partial->file);
+    if (partial->sidecar >= 0)
+        close(partial->sidecar);
+    partial->file = partial->sidecar = -1;
+}
+
+static bool blocked(struct cli_partial *partial, const char *obstacle, const char *name)
+{
+    return give_reason(partial, "%s is in the way (remove %s)", obstacle, name);
+}
+
+/* A process that was killed while it gave a file its final name leaves it with a second one. Whether a name
+ * was removed: then the file is to be opened again. */
+static bool drop_second_name(const struct cli_partial *partial, const char *name, const struct stat *opened)
+{
+    char fresh[NAME_BYTES];
+    temporary_name(partial, CLI_COMMIT_SUFFIX, fresh);
+    if (cli_still_named(partial->folder, fresh, opened))
+        return !unlinkat(partial->folder, fresh, 0);
+    return cli_still_named(partial->folder, partial->name, opened) && !unlinkat(partial->folder, name, 0);
+}
+
+/* 1: opened and locked; 0: it went away meanwhile; -errno, -EEXIST with an obstacle. */
+static int open_locked(struct cli_partial *partial, const char *name, struct cli_owned_file *opened)
+{
+    struct stat status;
+    int code = cli_owned_open(partial->folder, name, opened);
+    if (code)
+        return code == -ENOENT ? 0 : code;
+    if (flock(opened->file, LOCK_EX | LOCK_NB) || fstat(opened->file, &status))
+        code = -errno;
+    else if (cli_still_named(partial->folder, name, &status) &&
+             !(status.st_nlink > 1 && drop_second_name(partial, name, &status))) {
+        opened->obstacle = cli_owned_obstacle(&status, opened->created);
+        code = opened->obstacle ? -EEXIST : 1;
+        partial->found_bytes = (uint64_t)status.st_size;
+    }
+    if (code != 1)
+        close(opened->file);
+    return code;
+}
+
+static bool open_file(struct cli_partial *partial, bool *created)
+{
+    char name[NAME_BYTES];
+    struct cli_owned_file opened = {.file = -1};
+    int code = 0;
+    temporary_name(partial, CLI_PARTIAL_SUFFIX, name);
+    for (int tries = 0; tries < OPEN_TRIES && !code; tries++)
+        code = open_locked(partial, name, &opened);
+    if (code == -EWOULDBLOCK)
+        return give_reason(partial, "another transfer to that name is in progress");
+    if (code == -EEXIST)
+        return blocked(partial, opened.obstacle, name);
+    if (code != 1)
+        return system_failed(partial, "creating the file", code ? -code : EBUSY);
+    partial->file = opened.file;
+    *created = opened.created;
+    /* Older versions left it readable for others. Where there are no modes there is nothing to protect. */
+    fchmod(partial->file, PARTIAL_MODE);
+    return true;
+}
+
+/* Under the lock on the partial file. With a new partial file the records are new, too: a transfer whose
+ * partial file was removed still writes the old ones. */
+static bool open_sidecar(struct cli_partial *partial, bool fresh)
+{
+    char name[NAME_BYTES];
+    struct stat status;
+    struct cli_owned_file opened;
+    temporary_name(partial, CLI_RESUME_SUFFIX, name);
+    if (fresh && !fstatat(partial->folder, name, &status, AT_SYMLINK_NOFOLLOW) &&
+        !cli_owned_obstacle(&status, false))
+        unlinkat(partial->folder, name, 0);
+    int code = cli_owned_open(partial->folder, name, &opened);
+    if (!code && fstat(opened.file, &status))
+        code = -errno;
+    else if (!code)
+        opened.obstacle = cli_owned_obstacle(&status, opened.created);
+    if (!code && !opened.obstacle) {
+        partial->sidecar = opened.file;
+        fchmod(partial->sidecar, PARTIAL_MODE);
+        return true;
+    }
+    if (opened.file >= 0)
+        close(opened.file);
+    return opened.obstacle ? blocked(partial, opened.obstacle, name)
+                           : system_failed(partial, "creating the file", -code);
+}
+
+static bool open_both(struct cli_partial *partial)
+{
+    bool created = false;
+    return open_file(partial, &created) && open_sidecar(partial, created);
+}
+
+static bool no_space(struct cli_partial *partial, int error)
+{
+    char size[LH_FORMAT_MAX];
+    lh_format_size(partial->size_bytes, size, sizeof size);
+    return give_reason(partial, "allocating %s failed: %s", size, strerror(error));
+}
+
+/* A disk that is too small is better found now than after an hour. Space is set aside as bytes come. */
+static bool check_space(struct cli_partial *partial)
+{
+    if (partial->size_bytes > INT64_MAX)
+        return give_reason(partial, "file size out of range");
+    int code = cli_disk_space_check(partial->file, partial->size_bytes);
+    return !code || no_space(partial, -code);
+}
+
+bool cli_partial_open(struct cli_partial *partial, int folder, const char *name, uint64_t size_bytes,
+                      bool force, bool resume)
+{
+    *partial = (struct cli_partial){
+        .folder = folder, .file = -1, .sidecar = -1, .size_bytes = size_bytes, .force = force};
+    snprintf(partial->name, sizeof partial->name, "%s", name);
+    if (!check_final_name(partial))
+        return false;
+    if (open_both(partial) && check_space(partial) && (resume || cli_partial_start(partial, 0)))
+        return true;
+    cli_partial_abandon(partial, resume || !partial->started);
+    return false;
+}
+
+bool cli_partial_check(struct cli_partial *partial, uint8_t *block, struct cli_digest *digest,
+                       int (*stopped)(void), struct cli_resume_point *point)
+{
+    int code = cli_resume_check(partial->sidecar, partial->file, partial->size_bytes, block, digest,
+                                stopped, point);
+    if (code)
+        return system_failed(partial, "reading the unfinished file", -code);
+    partial->blocks_recorded = point->blocks;
+    return true;
+}
+
+bool cli_partial_start(struct cli_partial *partial, uint64_t blocks)
+{
+    /* Records first: they may cover less than the file holds, never more. */
+    partial->started = true;
+    int code = cli_resume_start(partial->sidecar, partial->size_bytes, blocks);
+    if (code)
+        return system_failed(partial, "writing the file", -code);
+    partial->blocks_recorded = blocks;
+    if (ftruncate(partial->file, (off_t)(blocks * CLI_BLOCK_BYTES)))
+        return system_failed(partial, "writing the file", errno);
+    partial->reserved_bytes = blocks * CLI_BLOCK_BYTES;
+    return true;
+}
+
+bool cli_partial_write(struct cli_partial *partial, uint64_t offset, const void *data, size_t bytes)
+{
+    int code = cli_disk_space_reserve(partial->file, partial->size_bytes, offset + bytes,
+                                      &partial->reserved_bytes);
+    if (code)
+        return no_space(partial, -code);
+    code = cli_write_at(partial->file, data, bytes, offset);
+    if (code)
+        return system_failed(partial, "writing the file", -code);
+    /* Starts the way to the disk now, so that little is left to do at the end. Only a hint. */
+    sync_file_range(partial->file, (off_t)offset, (off_t)bytes, SYNC_FILE_RANGE_WRITE);
+    return true;
+}
+
+bool cli_partial_record(struct cli_partial *partial, uint64_t block, const uint8_t digest[CLI_DIGEST_BYTES])
+{
+    int code = cli_resume_record(partial->sidecar, block, digest);
+    if (code)
+        return system_failed(partial, "writing the file", -code);
+    partial->blocks_recorded = block + 1;
+    return true;
+}
+
+/* False: the file system keeps no such thing. */
+static bool set_attributes(const struct cli_partial *partial, mode_t mode, const struct timespec *written)
+{
+    struct stat status;
+    struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, {.tv_nsec = UTIME_OMIT}};
+    if (written)
+        times[1] = *written;
+    /* Owners who may not read or write keep that until the end: an unfinished file has to be opened again. */
+    bool kept = !fchmod(partial->file, mode | PARTIAL_MODE) && !fstat(partial->file, &status) &&
+                (status.st_mode & 07777) == (mode | PARTIAL_MODE);
+    return !futimens(partial->file, times) && kept;
+}
+
+static bool take_final_name(struct cli_partial *partial)
+{
+    char from[NAME_BYTES], fresh[NAME_BYTES];
+    temporary_name(partial, CLI_PARTIAL_SUFFIX, from);
+    temporary_name(partial, CLI_COMMIT_SUFFIX, fresh);
+    const struct cli_final_name names = {.folder = partial->folder,
+                                         .file = partial->file,
+                                         .partial = from,
+                                         .fresh = fresh,
+                                         .final = partial->name,
+                                         .force = partial->force};
+    int code = cli_final_name_take(&names);
+    switch (-code) {
+    case 0:
+        return true;
+    case EEXIST:
+        return give_reason(partial, "a file of that name was created meanwhile");
+    case ENOENT:
+        return give_reason(partial, "the unfinished file was removed during the transfer");
+    case ESTALE:
+        return give_reason(partial, "the unfinished file was replaced during the transfer");
+    default:
+        return system_failed(partial, "renaming the file", -code);
+    }
+}
+
+bool cli_partial_commit(struct cli_partial *partial, mode_t mode, const struct timespec *written)
+{
+    char name[NAME_BYTES];
+    if (ftruncate(partial->file, (off_t)partial->size_bytes))
+        return system_failed(partial, "writing the file to disk", errno);
+    partial->attributes_lost = !set_attributes(partial, mode, written);
+    if (fsync(partial->file))
+        return system_failed(partial, "writing the file to disk", errno);
+    if (!take_final_name(partial))
+        return false;
+    fchmod(partial->file, mode);
+    temporary_name(partial, CLI_RESUME_SUFFIX, name);
+    cli_remove_own(partial->folder, name, partial->sidecar);
+    /* The name itself; folders that cannot be synced (some network file systems) do it on their own. */
+    fsync(partial->folder);
+    close_both(partial);
+    return true;
+}
+
+bool cli_partial_named(const struct cli_partial *partial)
+{
+    char name[NAME_BYTES], records[NAME_BYTES];
+    struct stat file, sidecar;
+    temporary_name(partial, CLI_PARTIAL_SUFFIX, name);
+    temporary_name(partial, CLI_RESUME_SUFFIX, records);
+    return !fstat(partial->file, &file) && !fstat(partial->sidecar, &sidecar) &&
+           cli_still_named(partial->folder, name, &file) &&
+           cli_still_named(partial->folder, records, &sidecar);
+}
+
+/* Whether there is data to resume: of this transfer, or, before it began, of an earlier one. */
+static bool worth_keeping(const struct cli_partial *partial)
+{
+    struct stat file;
+    if (partial->sidecar < 0 || fstat(partial->file, &file))
+        return partial->found_bytes > 0;
+    if (!cli_partial_named(partial))
+        return false;
+    return partial->started ? partial->blocks_recorded > 0 : file.st_size > 0;
+}
+
+/* As a resumption needs it, and without the preallocated space. */
+static void trim(const struct cli_partial *partial)
+{
+    struct stat status;
+    off_t bytes = (off_t)(partial->blocks_recorded * CLI_BLOCK_BYTES);
+    if (!partial->started)
+        bytes = fstat(partial->file, &status) ? bytes : status.st_size;
+    fchmod(partial->file, PARTIAL_MODE);
+    /* What cannot be given back now is when the transfer goes on. */
+    if (ftruncate(partial->file, bytes))
+        return;
+}
+
+uint64_t cli_partial_abandon(struct cli_partial *partial, bool keep)
+{
+    char name[NAME_BYTES], records[NAME_BYTES];
+    if (partial->file < 0)
+        return 0;
+    temporary_name(partial, CLI_PARTIAL_SUFFIX, name);
+    temporary_name(partial, CLI_RESUME_SUFFIX, records);
+    keep = keep && worth_keeping(partial);
+    if (keep) {
+        trim(partial);
+    } else {
+        if (partial->sidecar >= 0)
+            cli_remove_own(partial->folder, records, partial->sidecar);
+        cli_remove_own(partial->folder, name, partial->file);
+    }
+    close_both(partial);
+    return keep ? partial->blocks_recorded * CLI_BLOCK_BYTES : 0;
+}

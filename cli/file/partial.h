@@ -1,0 +1,64 @@
+/*
+ * partial.h - a file being received: .NAME.longhaul-partial until it is complete, on disk and verified,
+ * NAME then.
+ *
+ * Beside it is .NAME.longhaul-resume (resume.h). Only the receiver's user can read them. The first is locked
+ * while they are written, and every name is taken relative to the open output folder, without following
+ * links. Names can be removed or taken by others at any time: what is committed, kept or deleted is the file
+ * that is open, never what a name leads to by then.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef LH_CLI_FILE_PARTIAL_H
+#define LH_CLI_FILE_PARTIAL_H
+
+#include "cli/file/digest.h"
+#include "cli/file/message.h"
+#include "cli/file/name.h"
+#include "cli/file/resume.h"
+
+#include <stdbool.h>
+#include <sys/types.h>
+#include <time.h>
+
+#define CLI_REASON_MAX 240
+
+struct cli_partial {
+    int folder;  /* of the caller */
+    int file;    /* -1: not open */
+    int sidecar; /* -1: not open */
+    uint64_t size_bytes;
+    uint64_t found_bytes; /* the unfinished file of an earlier try was that long */
+    uint64_t blocks_recorded;
+    uint64_t reserved_bytes; /* of the file, from its start: on disk or set aside there */
+    bool started;            /* cli_partial_start() was called: what an earlier try left is no more */
+    bool force;              /* may replace a file that exists */
+    bool attributes_lost;    /* the committed file has not the mode and time that it was to have */
+    char name[CLI_FILE_NAME_MAX + 1];
+    char reason[CLI_REASON_MAX]; /* after a call that returned false: why, in words that go to both sides */
+};
+
+/* Takes the name, which cli_file_name_wrong() has let pass, where there is room on disk for the file. With
+ * resume what is there of an earlier try stays, else it is replaced. After false nothing is open, and what
+ * was there before is as before. */
+bool cli_partial_open(struct cli_partial *partial, int folder, const char *name, uint64_t size_bytes,
+                      bool force, bool resume);
+/* How far an earlier try came; as cli_resume_check. */
+bool cli_partial_check(struct cli_partial *partial, uint8_t *block, struct cli_digest *digest,
+                       int (*stopped)(void), struct cli_resume_point *point);
+/* Writing starts after that many blocks; what stood behind them is cut off. */
+bool cli_partial_start(struct cli_partial *partial, uint64_t blocks);
+bool cli_partial_write(struct cli_partial *partial, uint64_t offset, const void *data, size_t bytes);
+/* The file up to the end of that block has this digest. */
+bool cli_partial_record(struct cli_partial *partial, uint64_t block,
+                        const uint8_t digest[CLI_DIGEST_BYTES]);
+/* On disk and under its name, with that mode (of 0777) and time (NULL: as it is), or false; then still to be
+ * abandoned. It is so also when the partial file lost its name meanwhile. */
+bool cli_partial_commit(struct cli_partial *partial, mode_t mode, const struct timespec *written);
+/* Whether the open files still have their names: not removed or replaced by others. */
+bool cli_partial_named(const struct cli_partial *partial);
+/* Closes it; keeps it for a resumption when that is asked for and something in it is worth it, else deletes
+ * it. Returns the bytes that are kept of this try. */
+uint64_t cli_partial_abandon(struct cli_partial *partial, bool keep);
+
+#endif

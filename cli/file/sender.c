@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "cli/file/sender.h"
+
+#include "cli/file/attributes.h"
+#include "cli/file/block_ring.h"
+#include "cli/file/digest.h"
+#include "cli/file/message.h"
+#include "cli/file/message_io.h"
+#include "cli/file/summary.h"
+#include "cli/file/timeouts.h"
+#include "cli/terminal/diagnostic.h"
+#include "cli/terminal/progress.h"
+#include "cli/terminal/stop.h"
+#include "cli/terminal/terminal.h"
+#include "cli/terminal/wait.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+/* One file being sent. Steps return false when the transfer ends, with the reason set. */
+struct delivery {
+    struct cli_source *source;
+    struct lh_connection *connection;
+    struct cli_block_ring ring;
+    struct cli_digest digest;
+    struct cli_progress progress;
+    struct cli_file_io offer_io, answer_io, start_io, digest_io, verdict_io, abort_io;
+    uint64_t resumed_bytes;
+    uint64_t read_bytes;  /* read and in flight */
+    uint64_t taken_bytes; /* acknowledged */
+    lh_time started_ns;
+    bool awaited; /* START is out: the receiver waits for blocks */
+    char reason[CLI_FILE_TEXT_MAX + 1];
+};
+
+static bool because(struct delivery *d, const char *reason)
+{
+    snprintf(d->reason, sizeof d->reason, "%s", reason);
+    return false;
+}
+
+/* A refusal by the receiver. */
+static bool refused(struct delivery *d, struct cli_file_message *message)
+{
+    cli_text_clean(message->text, strlen(message->text));
+    d->awaited = false;
+    snprintf(d->reason, sizeof d->reason, "refused by the receiver: %.*s", CLI_FILE_TEXT_MAX - 26,
+             message->text);
+    return false;
+}
+
+/* A library call or a wait ended in this code. */
+static bool connection_failed(struct delivery *d, int code)
+{
+    struct cli_file_message verdict;
+    if (code == -LH_ECANCELED && cli_stopped())
+        return because(d, "interrupted by the user of the sender");
+    /* The receiver may have sent a reason before it closed. */
+    if (d->awaited && !cli_file_await(&d->verdict_io, 0, CLI_FILE_VERDICT, &verdict) &&
+        verdict.flags & CLI_FILE_NO)
+        return refused(d, &verdict);
+    return because(d, cli_file_strerror(code, "receiver"));
+}
+
+static bool source_failed(struct delivery *d)
+{
+    snprintf(d->reason, sizeof d->reason, "the file %s", d->source->reason);
+    return false;
+}
+
+static bool offer(struct delivery *d, bool resume)
+{
+    struct cli_file_message message = {
+        .kind = CLI_FILE_OFFER,
+        .flags = resume ? CLI_FILE_RESUME : 0,
+        .size_bytes = d->source->size_bytes,
+    };
+    const struct cli_file_attributes attributes =
+        cli_file_attributes_of(d->source->mode, d->source->written);
+    snprintf(message.text, sizeof message.text, "%s", d->source->name);
+    cli_file_attributes_encode(&attributes, message.digest);
+    int code = cli_file_expect(d->connection, &d->answer_io);
+    if (!code)
+        code = cli_file_expect(d->connection, &d->verdict_io);
+    if (!code)
+        code = cli_file_send(d->connection, &d->offer_io, &message);
+    return code ? connection_failed(d, code) : true;
+}
+
+static bool take_answer(struct delivery *d, struct cli_file_message *answer)
+{
+    lh_time timeout_ns = cli_disk_timeout(d->source->size_bytes);
+    int code = cli_file_await(&d->answer_io, timeout_ns, CLI_FILE_ANSWER, answer);
+    if (code)
+        return connection_failed(d, code);
+    if (answer->flags & CLI_FILE_NO)
+        return refused(d, answer);
+    if (answer->offset_bytes > d->source->size_bytes || answer->offset_bytes % CLI_BLOCK_BYTES)
+        return connection_failed(d, -LH_EPROTOCOL);
+    return true;
+}
+
+/* Compares the receiver's unfinished file with the start of this one. */
+static bool compare_start(struct delivery *d, const struct cli_file_message *answer, bool *same)
+{
+    uint8_t digest[CLI_DIGEST_BYTES], *block = cli_block_ring_head(&d->ring);
+    for (uint64_t offset = 0; offset < answer->offset_bytes; offset += CLI_BLOCK_BYTES) {
+        if (cli_stopped())
+            return connection_failed(d, -LH_ECANCELED);
+        if (!cli_source_read(d->source, offset, block, CLI_BLOCK_BYTES))
+            return source_failed(d);
+        cli_digest_add(&d->digest, block, CLI_BLOCK_BYTES);
+    }
+    cli_digest_get(&d->digest, digest);
+    *same = !memcmp(digest, answer->digest, sizeof digest);
+    return true;
+}
+
+static bool start(struct delivery *d, const struct cli_file_message *answer)
+{
+    bool same = false;
+    struct cli_file_message message = {.kind = CLI_FILE_START};
+    int code = cli_block_ring_open(&d->ring, d->connection);
+    if (!code)
+        code = cli_digest_open(&d->digest);
+    if (code)
+        return connection_failed(d, code);
+    if (answer->offset_bytes && !compare_start(d, answer, &same))
+        return false;
+    if (same)
+        message.offset_bytes = answer->offset_bytes;
+    else
+        cli_digest_reset(&d->digest);
+    d->resumed_bytes = d->read_bytes = d->taken_bytes = message.offset_bytes;
+    d->started_ns = cli_now();
+    code = cli_file_send(d->connection, &d->start_io, &message);
+    d->awaited = !code;
+    return code ? connection_failed(d, code) : true;
+}
+
+static bool send_block(struct delivery *d)
+{
+    uint64_t rest = d->source->size_bytes - d->read_bytes;
+    size_t bytes = rest < CLI_BLOCK_BYTES ? (size_t)rest : CLI_BLOCK_BYTES;
+    uint8_t *block = cli_block_ring_head(&d->ring);
+    if (!cli_source_read(d->source, d->read_bytes, block, bytes))
+        return source_failed(d);
+    cli_digest_add(&d->digest, block, bytes);
+    int code = cli_block_ring_send(&d->ring, bytes);
+    if (code)
+        return connection_failed(d, code);
+    d->read_bytes += bytes;
+    return true;
+}
+
+static bool receiver_refused(struct delivery *d)
+{
+    struct cli_file_message verdict;
+    /* A positive verdict before the end is a violation, detected when the verdict is due. */
+    return !cli_file_await(&d->verdict_io, 0, CLI_FILE_VERDICT, &verdict) && verdict.flags & CLI_FILE_NO &&
+           !refused(d, &verdict);
+}
+
+/* Waits until the oldest block is acknowledged. */
+static bool retire_block(struct delivery *d)
+{
+    struct lh_result result;
+    lh_time since = cli_now();
+    int code;
+    while ((code = cli_block_ring_wait(&d->ring, CLI_SLICE_NS, &result)) == -LH_ETIMEDOUT) {
+        cli_progress_show(&d->progress, d->taken_bytes);
+        if (cli_stopped())
+            return connection_failed(d, -LH_ECANCELED);
+        if (receiver_refused(d))
+            return false;
+        if (cli_now() - since > CLI_DISK_TIMEOUT_NS)
+            return connection_failed(d, -LH_ETIMEDOUT);
+    }
+    if (!code)
+        code = result.error;
+    if (code)
+        return connection_failed(d, code);
+    d->taken_bytes += result.bytes;
+    cli_block_ring_release(&d->ring);
+    return true;
+}
+
+/* One step: sends a block while the ring has capacity, else waits for the oldest. */
+static bool move(struct delivery *d)
+{
+    if (cli_stopped())
+        return connection_failed(d, -LH_ECANCELED);
+    cli_progress_show(&d->progress, d->taken_bytes);
+    if (d->read_bytes < d->source->size_bytes && !cli_block_ring_full(&d->ring))
+        return send_block(d);
+    return retire_block(d);
+}
+
+static bool send_digest(struct delivery *d)
+{
+    struct cli_file_message message = {.kind = CLI_FILE_DIGEST, .size_bytes = d->source->size_bytes};
+    if (!cli_source_unchanged(d->source))
+        return source_failed(d);
+    cli_digest_get(&d->digest, message.digest);
+    int code = cli_file_send(d->connection, &d->digest_io, &message);
+    return code ? connection_failed(d, code) : true;
+}
+
+static bool send_blocks(struct delivery *d)
+{
+    cli_progress_start(&d->progress, d->source->name, d->source->size_bytes, d->read_bytes);
+    while (d->read_bytes < d->source->size_bytes)
+        if (!move(d))
+            return false;
+    /* The digest follows at once; blocks are still in flight. */
+    if (!send_digest(d))
+        return false;
+    while (!cli_block_ring_empty(&d->ring))
+        if (!move(d))
+            return false;
+    return true;
+}
+
+static bool take_verdict(struct delivery *d)
+{
+    struct cli_file_message verdict;
+    lh_time timeout_ns = cli_disk_timeout(d->source->size_bytes);
+    int code = cli_file_await(&d->verdict_io, timeout_ns, CLI_FILE_VERDICT, &verdict);
+    if (code)
+        return connection_failed(d, code);
+    return verdict.flags & CLI_FILE_NO ? refused(d, &verdict) : true;
+}
+
+/* Sends the receiver the reason. Blocks in flight are canceled first: up to a window takes its time on a slow
+ * link, and could still complete the file. */
+static void send_abort(struct delivery *d)
+{
+    struct cli_file_message message = {.kind = CLI_FILE_ABORT,
+                                       .offset_bytes = cli_stopped() ? CLI_FILE_KEEP : 0};
+    uint64_t rest = d->source->size_bytes - d->read_bytes;
+    snprintf(message.text, sizeof message.text, "%.*s", CLI_FILE_TEXT_MAX - 1, d->reason);
+    /* Its length must differ from that of the next block. */
+    if (CLI_FILE_HEADER + strlen(message.text) == rest)
+        strcat(message.text, " ");
+    cli_block_ring_cancel(&d->ring);
+    if (d->digest_io.request)
+        lh_cancel(d->digest_io.request);
+    if (!cli_file_send(d->connection, &d->abort_io, &message))
+        lh_wait(d->abort_io.request, CLI_ABORT_TIMEOUT_NS, NULL);
+}
+
+/* What the receiver kept, for a sender that was interrupted. Older receivers do not report it. */
+static void report_kept(struct delivery *d)
+{
+    char fate[CLI_FILE_FATE_MAX];
+    struct cli_file_message verdict;
+    lh_wait(d->verdict_io.request, CLI_ABORT_TIMEOUT_NS, NULL);
+    if (cli_file_await(&d->verdict_io, 0, CLI_FILE_VERDICT, &verdict) || !verdict.offset_bytes ||
+        verdict.offset_bytes > d->source->size_bytes)
+        return;
+    cli_file_fate(0, verdict.offset_bytes, d->source->size_bytes, fate);
+    cli_note("%s: the receiver %s", d->source->path, fate + strlen("; "));
+}
+
+static void print_summary(struct delivery *d)
+{
+    struct lh_stats stats;
+    struct cli_file_summary summary = {
+        .done = "sent",
+        .name = d->source->name,
+        .size_bytes = d->source->size_bytes,
+        .resumed_bytes = d->resumed_bytes,
+        .elapsed_ns = cli_now() - d->started_ns,
+    };
+    if (!lh_connection_stats(d->connection, &stats))
+        summary.stats = &stats;
+    cli_digest_get(&d->digest, summary.digest);
+    cli_file_summary_print(&summary);
+}
+
+static void clean_up(struct delivery *d)
+{
+    cli_block_ring_close(&d->ring);
+    if (d->digest.state)
+        cli_digest_close(&d->digest);
+    cli_file_io_end(&d->offer_io);
+    cli_file_io_end(&d->answer_io);
+    cli_file_io_end(&d->start_io);
+    cli_file_io_end(&d->digest_io);
+    cli_file_io_end(&d->verdict_io);
+    cli_file_io_end(&d->abort_io);
+}
+
+int cli_file_send_source(struct cli_source *source, struct lh_connection *connection, bool resume)
+{
+    struct delivery d = {.source = source, .connection = connection};
+    struct cli_file_message answer;
+    bool there = offer(&d, resume) && take_answer(&d, &answer) && start(&d, &answer) && send_blocks(&d) &&
+                 take_verdict(&d);
+    cli_progress_clear(&d.progress);
+    if (there)
+        print_summary(&d);
+    else
+        cli_failed("%s: %s", source->path, d.reason);
+    if (!there && d.awaited) {
+        send_abort(&d);
+        if (cli_stopped())
+            report_kept(&d);
+    }
+    clean_up(&d);
+    if (there)
+        return CLI_EXIT_OK;
+    return cli_stopped() ? cli_stopped() : CLI_EXIT_FAILED;
+}

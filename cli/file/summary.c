@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "cli/file/summary.h"
+
+#include "cli/file/digest.h"
+#include "cli/terminal/output.h"
+#include "cli/terminal/wait.h"
+
+#include <longhaul/units.h>
+
+#include <inttypes.h>
+#include <stdio.h>
+
+void cli_file_summary_print(const struct cli_file_summary *summary)
+{
+    char size[LH_FORMAT_MAX], resumed[LH_FORMAT_MAX], elapsed[LH_FORMAT_MAX], rate[LH_FORMAT_MAX];
+    char digest[CLI_DIGEST_TEXT_MAX];
+    double seconds = cli_seconds(summary->elapsed_ns);
+    uint64_t moved = summary->size_bytes - summary->resumed_bytes;
+    lh_format_size(summary->size_bytes, size, sizeof size);
+    lh_format_size(summary->resumed_bytes, resumed, sizeof resumed);
+    lh_format_time(seconds, elapsed, sizeof elapsed);
+    lh_format_rate(seconds > 0 ? 8 * (double)moved / seconds : 0, rate, sizeof rate);
+    printf("%s %s: %s", summary->done, summary->name, size);
+    if (summary->resumed_bytes)
+        printf(" (%s resumed)", resumed);
+    printf(" in %s, %s", elapsed, rate);
+    if (summary->stats && summary->stats->tx_packets)
+        printf(", %.2g %% retransmitted",
+               100 * (double)summary->stats->tx_retransmitted_packets / (double)summary->stats->tx_packets);
+    if (summary->stats && summary->stats->parity_chunks_sent)
+        printf(", %" PRIu64 " parity chunks", summary->stats->parity_chunks_sent);
+    if (summary->recovered)
+        printf(", %" PRIu64 " chunks recovered", summary->recovered);
+    printf(", xxh3-128 %s\n", cli_digest_text(summary->digest, digest));
+    cli_output_flush();
+}
+
+void cli_file_fate(uint64_t arrived_bytes, uint64_t kept_bytes, uint64_t size_bytes,
+                   char out[CLI_FILE_FATE_MAX])
+{
+    char part[LH_FORMAT_MAX], size[LH_FORMAT_MAX];
+    lh_format_size(kept_bytes ? kept_bytes : arrived_bytes, part, sizeof part);
+    lh_format_size(size_bytes, size, sizeof size);
+    out[0] = 0;
+    if (kept_bytes)
+        snprintf(out, CLI_FILE_FATE_MAX, "; kept %s of %s (--resume continues)", part, size);
+    else if (arrived_bytes)
+        snprintf(out, CLI_FILE_FATE_MAX, "; discarded %s of %s (--resume keeps it)", part, size);
+}

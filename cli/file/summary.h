@@ -1,0 +1,34 @@
+/*
+ * summary.h - the summary line of a file transfer.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef LH_CLI_FILE_SUMMARY_H
+#define LH_CLI_FILE_SUMMARY_H
+
+#include "cli/file/message.h"
+
+#include <longhaul/stats.h>
+
+struct cli_file_summary {
+    const char *done; /* "sent", "received" */
+    const char *name;
+    uint64_t size_bytes;
+    uint64_t resumed_bytes; /* of those were there before */
+    lh_time elapsed_ns;
+    uint8_t digest[CLI_DIGEST_BYTES];
+    const struct lh_stats *stats; /* of the sender; NULL: none */
+    uint64_t recovered;           /* chunks that were decoded */
+};
+
+/* On stdout. */
+void cli_file_summary_print(const struct cli_file_summary *summary);
+
+#define CLI_FILE_FATE_MAX 120
+
+/* What became of the bytes that arrived of a file that did not, to be appended to the reason; "" when none
+ * did. */
+void cli_file_fate(uint64_t arrived_bytes, uint64_t kept_bytes, uint64_t size_bytes,
+                   char out[CLI_FILE_FATE_MAX]);
+
+#endif

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "cli/options/connecting.h"
+
+#include "cli/terminal/diagnostic.h"
+
+#include <stdbool.h>
+
+#define WAIT_NS (10 * LH_NS_PER_S)
+
+struct busy_notice {
+    bool shown;
+    bool endless;
+};
+
+static bool on_notice(void *context, enum lh_notice notice, const char *text)
+{
+    struct busy_notice *busy = context;
+    if (notice == LH_NOTICE_BUSY && !busy->shown)
+        cli_note("%s: receiver busy, waiting", text);
+    busy->shown = true;
+    return busy->endless;
+}
+
+int cli_connect(const struct cli_address *address, const struct lh_attr *attr, lh_time wait_ns,
+                struct lh_connection **connection)
+{
+    struct busy_notice busy = {.endless = !wait_ns};
+    struct lh_attr with_notices = *attr;
+    with_notices.on_notice = on_notice;
+    with_notices.notice_context = &busy;
+    int code = lh_connect(address->where, &with_notices, wait_ns ? wait_ns : WAIT_NS, connection);
+    if (code)
+        return cli_library_failed("cannot connect", address->where, code);
+    return CLI_PROCEED;
+}

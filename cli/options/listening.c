@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "cli/options/listening.h"
+
+#include "cli/terminal/diagnostic.h"
+#include "cli/terminal/output.h"
+#include "cli/terminal/stop.h"
+
+#include <stdio.h>
+
+/* Without this a device that does not exist would be found with the first connection only. */
+static int try_device(const struct lh_attr *attr)
+{
+    struct lh_connection *unused;
+    int code = attr->device ? lh_open(attr, &unused) : 0;
+    if (code)
+        return cli_library_failed("--device", attr->device, code);
+    if (attr->device)
+        lh_close(unused);
+    return CLI_PROCEED;
+}
+
+/* A client whose packets do not arrive: a matter for the user of this side, too. */
+static bool on_notice(void *context, enum lh_notice notice, const char *text)
+{
+    (void)context;
+    if (notice == LH_NOTICE_REFUSED)
+        cli_note("%s", text);
+    return false;
+}
+
+int cli_listening_start(const struct cli_address *address, const struct lh_attr *attr,
+                        struct lh_listener **listener)
+{
+    int status = try_device(attr);
+    if (status != CLI_PROCEED)
+        return status;
+    struct lh_attr with_notices = *attr;
+    with_notices.on_notice = on_notice;
+    int code = lh_listen(address->where, &with_notices, listener);
+    if (code)
+        return cli_library_failed("cannot listen", address->where, code);
+    printf("listening on %s:%u\n", *address->host ? address->host : cli_address_any(),
+           lh_listener_port(*listener));
+    cli_output_flush();
+    return CLI_PROCEED;
+}
+
+int cli_listening_accept(struct lh_listener *listener, lh_time timeout_ns,
+                         struct lh_connection **connection)
+{
+    struct lh_connection *accepted;
+    cli_stop_at_once(true);
+    /* One that came just before. */
+    if (cli_stopped())
+        return cli_stopped();
+    int code = lh_accept(listener, timeout_ns, &accepted);
+    cli_stop_at_once(false);
+    if (code)
+        return cli_library_failed("cannot accept connections", "", code);
+    const char *warning = lh_connection_warning(accepted);
+    if (warning)
+        cli_note("%s", warning);
+    *connection = accepted;
+    return CLI_PROCEED;
+}

@@ -1,0 +1,70 @@
+/*
+ * options.h - a command's options as a table: parsed, checked and explained from the same lines.
+ *
+ * "--name VALUE", "--name=VALUE", "-x VALUE" for those with a letter; "--" ends the options. Options and
+ * operands may be mixed. Errors are one line on stderr with the value and the remedy.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef LH_CLI_OPTIONS_OPTIONS_H
+#define LH_CLI_OPTIONS_OPTIONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* The type that target points at. */
+enum cli_option_kind {
+    CLI_FLAG,   /* bool, set to true */
+    CLI_TEXT,   /* const char *, into argv */
+    CLI_TEXTS,  /* struct cli_texts: may be given several times */
+    CLI_COUNT,  /* uint32_t */
+    CLI_SIZE,   /* uint64_t, bytes */
+    CLI_SIZE32, /* uint32_t, bytes */
+    CLI_RATE,   /* uint64_t, bits per second */
+    CLI_TIME,   /* lh_time */
+    CLI_LINK,   /* struct lh_link_spec */
+    CLI_SCHEME, /* const char *, into argv: a scheme with parameters that it takes */
+};
+
+#define CLI_TEXTS_MAX 64
+
+struct cli_texts {
+    unsigned count;
+    const char *text[CLI_TEXTS_MAX];
+};
+
+struct cli_option {
+    const char *name;  /* without the dashes; NULL ends a table */
+    const char *value; /* what the help calls the value; NULL for a flag */
+    const char *help;
+    void *target;
+    enum cli_option_kind kind;
+    char letter;       /* 0: none */
+    bool power_of_two; /* counts and sizes: must be one */
+    uint64_t min, max; /* counts, sizes, times; max 0: no limit */
+};
+
+#define CLI_OPTION_GROUPS_MAX 4
+
+struct cli_usage {
+    const char *command;                                    /* "send" */
+    const char *operands;                                   /* "FILE HOST[:PORT]" */
+    const char *about;                                      /* a sentence or a few lines, for --help */
+    const char *more;                                       /* shown below the options in --help, or NULL */
+    const struct cli_option *groups[CLI_OPTION_GROUPS_MAX]; /* shown in this order; NULL ends */
+    unsigned operands_min, operands_max;
+    const char *operands_taken; /* "one FILE and one HOST"; NULL where the most is none or one */
+};
+
+#define CLI_OPERANDS_MAX 2
+
+struct cli_operands {
+    unsigned count;
+    const char *text[CLI_OPERANDS_MAX];
+};
+
+/* Reads argv[1] and on. CLI_PROCEED; CLI_EXIT_OK when it was asked for help and printed it; CLI_EXIT_USAGE.
+ */
+int cli_options_parse(const struct cli_usage *usage, int argc, char **argv, struct cli_operands *operands);
+
+#endif

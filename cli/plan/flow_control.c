@@ -1,0 +1,268 @@
+/*
+ * flow_control.c - longhaul plan --flow-control: options, table, JSON.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include "cli/plan/flow_control.h"
+
+#include "cli/options/options.h"
+#include "cli/plan/flow_ways.h"
+#include "cli/results/json.h"
+#include "cli/results/result_file.h"
+#include "cli/terminal/diagnostic.h"
+#include "cli/terminal/table.h"
+#include "cli/terminal/terminal.h"
+
+#include <longhaul/units.h>
+
+#include <ctype.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Light in glass: 200,000 km/s. */
+#define NS_PER_KM 5000.0
+/* A second one way, longer than any cable on earth. */
+#define KM_MAX 200000.0
+/* The paper's T. A shorter link has a shorter one: a slot is at most the delay. */
+#define SLOT_NS 10000
+
+/* ---- what is asked ----------------------------------------------------------------------------------- */
+
+bool cli_plan_flow_asked(int argc, char **argv)
+{
+    for (int i = 1; i < argc; i++)
+        if (!strcmp(argv[i], "--flow-control"))
+            return true;
+    return false;
+}
+
+static int take_distance(const char *text, lh_time *delay_ns)
+{
+    char *end = NULL;
+    double km = isdigit((unsigned char)*text) ? strtod(text, &end) : NAN;
+    if (isnan(km) || strcmp(end, "km") != 0 || strpbrk(text, "xX"))
+        return cli_misused("--distance %s: invalid distance (example: 600km)", text);
+    if (!(km > 0 && km <= KM_MAX))
+        return cli_misused("--distance %s: out of range (above 0km, at most %gkm)", text, KM_MAX);
+    *delay_ns = (lh_time)ceil(km * NS_PER_KM);
+    return CLI_PROCEED;
+}
+
+static int take_delay(const char *distance, lh_time rtt_ns, lh_time *delay_ns)
+{
+    if (distance && rtt_ns)
+        return cli_misused("--distance, --rtt: mutually exclusive");
+    if (!distance && !rtt_ns)
+        return cli_misused("missing --rtt TIME or --distance KM (example: --distance 600km)");
+    if (distance)
+        return take_distance(distance, delay_ns);
+    *delay_ns = (rtt_ns + 1) / 2;
+    return CLI_PROCEED;
+}
+
+/* What Bifrost itself would refuse. */
+static int check(const struct cli_flow_order *order, const struct lh_flow_needs *needs)
+{
+    const struct lh_bifrost_config config = cli_flow_bifrost(order, needs);
+    if (lh_bifrost_check(&config))
+        return cli_misused("--slot: %s", lh_last_error());
+    return CLI_PROCEED;
+}
+
+/* ---- the table --------------------------------------------------------------------------------------- */
+
+static void put_size(struct cli_cell *cell, double bytes)
+{
+    lh_format_size((uint64_t)bytes, cell->text, sizeof cell->text);
+}
+
+static const struct cli_column columns[] = {
+    {"way", 8, true},       {"buffer", 9, false},       {"of a BDP", 8, false}, {"xoff", 9, false},
+    {"headroom", 9, false}, {"lost signal", 11, false}, {NULL, 0, false},
+};
+static const struct cli_column columns_with[] = {
+    {"way", 8, true},       {"buffer", 9, false},       {"of a BDP", 8, false}, {"xoff", 9, false},
+    {"headroom", 9, false}, {"lost signal", 11, false}, {"lost", 9, false},     {"idle", 9, false},
+    {"rate", 6, false},     {NULL, 0, false},
+};
+
+static void print_way(const struct cli_table *table, const struct cli_flow_way *way, uint64_t bdp_bytes,
+                      bool asked)
+{
+    struct cli_cell cells[CLI_COLUMNS_MAX] = {0};
+    snprintf(cells[0].text, sizeof cells[0].text, "%s", way->name);
+    put_size(&cells[1], (double)way->buffer_bytes);
+    snprintf(cells[2].text, sizeof cells[2].text, "%.2f", (double)way->buffer_bytes / (double)bdp_bytes);
+    if (way->xoff_bytes)
+        put_size(&cells[3], (double)way->xoff_bytes);
+    if (way->headroom_bytes)
+        put_size(&cells[4], (double)way->headroom_bytes);
+    put_size(&cells[5], (double)way->signal_bytes);
+    if (asked && isnan(way->lost_bytes)) {
+        for (unsigned i = 6; i < 9; i++)
+            snprintf(cells[i].text, sizeof cells[i].text, "-");
+    } else if (asked) {
+        put_size(&cells[6], way->lost_bytes);
+        cells[6].colour = way->lost_bytes > 0 ? CLI_RED : CLI_PLAIN;
+        lh_format_time(way->idle_s, cells[7].text, sizeof cells[7].text);
+        cells[7].colour = way->idle_s > 0 ? CLI_YELLOW : CLI_PLAIN;
+        snprintf(cells[8].text, sizeof cells[8].text, "%.0f %%", floor(100 * way->rate_share));
+        cells[8].colour = way->rate_share < 1 ? CLI_YELLOW : CLI_PLAIN;
+    }
+    cli_table_row(table, cells);
+}
+
+static void print_all(const struct cli_flow_order *order, const struct lh_flow_needs *needs,
+                      const struct cli_flow_way *ways)
+{
+    char rate[LH_FORMAT_MAX], delay[LH_FORMAT_MAX], bdp[LH_FORMAT_MAX], slot[LH_FORMAT_MAX];
+    struct cli_table table = {order->buffer_bytes ? columns_with : columns, stdout, "  ",
+                              cli_terminal_colours(STDOUT_FILENO)};
+    lh_format_rate((double)order->link.rate_bps, rate, sizeof rate);
+    lh_format_time(1e-9 * (double)order->link.delay_ns, delay, sizeof delay);
+    lh_format_time(1e-9 * (double)order->link.slot_ns, slot, sizeof slot);
+    lh_format_size(needs->bdp_bytes, bdp, sizeof bdp);
+    printf("\n  %s, %s one way: a round trip carries %s (BDP); slots of %s, packets of %u bytes\n\n", rate,
+           delay, bdp, slot, order->link.mtu_bytes);
+    cli_table_titles(&table);
+    cli_table_rule(&table);
+    for (unsigned i = 0; i < CLI_FLOW_WAYS; i++)
+        print_way(&table, &ways[i], needs->bdp_bytes, order->buffer_bytes != 0);
+    printf("\n");
+    for (unsigned i = 0; i < CLI_FLOW_WAYS; i++)
+        printf("  %-8s  %s\n", ways[i].name, ways[i].risk);
+    printf(
+        "\n  Lost signal: bytes beyond the buffer after one lost pause; with PFC and SWING if pauses are\n"
+        "  refreshed before they end, else all that the sender has.\n");
+    if (order->buffer_bytes) {
+        lh_format_size(order->buffer_bytes, bdp, sizeof bdp);
+        printf("  With %s, worst case: lost when the output stops, idle when it resumes; rate: share of a "
+               "constant\n"
+               "  output rate, at the worst one.\n",
+               bdp);
+    }
+    printf("\n");
+}
+
+/* ---- JSON -------------------------------------------------------------------------------------------- */
+
+static void put_way(struct cli_json *json, const struct cli_flow_way *way)
+{
+    cli_json_open(json, NULL, '{');
+    cli_json_text(json, "way", way->name);
+    cli_json_count(json, "buffer_bytes", way->buffer_bytes);
+    cli_json_count(json, "least_buffer_bytes", way->least_bytes);
+    cli_json_count(json, "xoff_bytes", way->xoff_bytes);
+    cli_json_count(json, "headroom_bytes", way->headroom_bytes);
+    cli_json_count(json, "lost_signal_bytes", way->signal_bytes);
+    cli_json_number(json, "lost_bytes", way->lost_bytes);
+    cli_json_number(json, "idle_s", way->idle_s);
+    cli_json_number(json, "rate_share", way->rate_share);
+    cli_json_text(json, "risk", way->risk);
+    cli_json_close(json, '}');
+}
+
+static void put_all(FILE *out, const struct cli_flow_order *order, const struct lh_flow_needs *needs,
+                    const struct cli_flow_way *ways)
+{
+    struct cli_json json = {.out = out};
+    cli_json_open(&json, NULL, '{');
+    cli_json_open(&json, "link", '{');
+    cli_json_count(&json, "rate_bps", order->link.rate_bps);
+    cli_json_number(&json, "delay_s", 1e-9 * (double)order->link.delay_ns);
+    cli_json_number(&json, "slot_s", 1e-9 * (double)order->link.slot_ns);
+    cli_json_number(&json, "drift_s", 1e-9 * (double)order->drift_ns);
+    cli_json_count(&json, "leak_slots", order->link.leak_slots);
+    cli_json_count(&json, "guard_slots", order->guard_slots);
+    cli_json_count(&json, "packet_bytes", order->link.mtu_bytes);
+    cli_json_close(&json, '}');
+    cli_json_count(&json, "bdp_bytes", needs->bdp_bytes);
+    cli_json_count(&json, "bifrost_h_bytes", needs->bifrost_h_bytes);
+    cli_json_number(&json, "bifrost_pause_share", needs->bifrost_pause_share);
+    cli_json_number(&json, "cbfc_reach_s", 1e-9 * (double)needs->cbfc_reach_ns);
+    cli_json_open(&json, "ways", '[');
+    for (unsigned i = 0; i < CLI_FLOW_WAYS; i++)
+        put_way(&json, &ways[i]);
+    cli_json_close(&json, ']');
+    cli_json_close(&json, '}');
+    cli_json_end(&json);
+}
+
+/* ---- the command ------------------------------------------------------------------------------------- */
+
+static int carry_out(const struct cli_flow_order *order)
+{
+    struct lh_flow_needs needs;
+    struct cli_flow_way ways[CLI_FLOW_WAYS];
+    if (lh_flow_needs(&order->link, &needs))
+        return cli_misused("%s", lh_last_error());
+    int status = check(order, &needs);
+    if (status != CLI_PROCEED)
+        return status;
+    cli_flow_ways(order, &needs, ways);
+    if (!order->json || strcmp(order->json, "-") != 0)
+        print_all(order, &needs, ways);
+    if (!order->json)
+        return CLI_EXIT_OK;
+    if (!strcmp(order->json, "-")) {
+        put_all(stdout, order, &needs, ways);
+        return CLI_EXIT_OK;
+    }
+    FILE *out = cli_result_open("--json ", order->json);
+    if (!out)
+        return CLI_EXIT_FAILED;
+    put_all(out, order, &needs, ways);
+    status = cli_result_close("--json ", order->json, out);
+    return status == CLI_PROCEED ? CLI_EXIT_OK : status;
+}
+
+int cli_plan_flow(int argc, char **argv)
+{
+    struct cli_flow_order order = {.link = {.leak_slots = 1, .mtu_bytes = 4174}};
+    bool asked = false;
+    const char *distance = NULL;
+    lh_time rtt_ns = 0;
+    struct cli_operands operands;
+    const struct cli_option options[] = {
+        {"flow-control", NULL, "buffer that a switch at the end of a link needs", &asked, .kind = CLI_FLAG},
+        {"bandwidth", "RATE", "rate of the link; example: 400Gbit", &order.link.rate_bps, .kind = CLI_RATE,
+         .min = 1},
+        {"rtt", "TIME", "round trip of the link; example: 6ms", &rtt_ns, .kind = CLI_TIME, .min = 1},
+        {"distance", "KM", "instead of --rtt: 600km is 6ms, at 5 us a km one way", &distance,
+         .kind = CLI_TEXT},
+        {"packet", "SIZE", "maximum packet on the wire, with headers (4174)", &order.link.mtu_bytes,
+         .kind = CLI_SIZE32, .min = 1, .max = 65535},
+        {"slot", "TIME", "Bifrost: T (10us, or the delay one way if that is less)", &order.link.slot_ns,
+         .kind = CLI_TIME, .min = 1},
+        {"leak-slots", "N", "Bifrost: k, packets of headroom (1)", &order.link.leak_slots,
+         .kind = CLI_COUNT, .min = 1, .max = 1000000},
+        {"guard", "N",
+         "Bifrost: the sender stops after N slots without a frame (no overflow by lost frames)",
+         &order.guard_slots, .kind = CLI_COUNT, .min = 1, .max = 1000},
+        {"drift", "TIME", "growth of the one-way delay; buffers are for the longest", &order.drift_ns,
+         .kind = CLI_TIME, .min = 1},
+        {"buffer", "SIZE", "available buffer: shows loss, idle time and rate with it", &order.buffer_bytes,
+         .kind = CLI_SIZE, .min = 1},
+        {"json", "FILE", "write results to FILE; - is standard output", &order.json, .kind = CLI_TEXT},
+        {.name = NULL},
+    };
+    const struct cli_usage usage = {
+        .command = "plan --flow-control",
+        .operands = "--bandwidth RATE --distance KM",
+        .about =
+            "Computes the buffer that each kind of flow control needs at the far end of a link, for one\n"
+            "priority, for no loss and no idle link; and its risks.",
+        .groups = {options},
+    };
+    int status = cli_options_parse(&usage, argc, argv, &operands);
+    if (status == CLI_PROCEED && !order.link.rate_bps)
+        status = cli_misused("missing --bandwidth RATE (example: --bandwidth 400Gbit)");
+    if (status == CLI_PROCEED)
+        status = take_delay(distance, rtt_ns, &order.link.delay_ns);
+    order.link.delay_ns += order.drift_ns;
+    if (!order.link.slot_ns)
+        order.link.slot_ns = order.link.delay_ns < SLOT_NS ? order.link.delay_ns : SLOT_NS;
+    return status == CLI_PROCEED ? carry_out(&order) : status;
+}

@@ -1,0 +1,16 @@
+/*
+ * flow_control.h - longhaul plan --flow-control: what buffer each way of flow control needs for a link.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef LH_CLI_PLAN_FLOW_CONTROL_H
+#define LH_CLI_PLAN_FLOW_CONTROL_H
+
+#include <longhaul/flowcontrol.h>
+
+/* The command, from its arguments on. Returns the exit status. */
+int cli_plan_flow(int argc, char **argv);
+/* Whether the arguments ask for it. */
+bool cli_plan_flow_asked(int argc, char **argv);
+
+#endif

@@ -1,0 +1,166 @@
+/*
+ * map_picture.c - the map of longhaul plan as a picture.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include "cli/plan/map_picture.h"
+
+#include "cli/results/folder.h"
+#include "cli/results/gnuplot.h"
+#include "cli/terminal/diagnostic.h"
+
+#include <longhaul/units.h>
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CELL_WIDTH  85
+#define CELL_HEIGHT 46
+/* Around the cells: a title needs more width than few cells have. */
+#define AROUND_WIDTH  220
+#define AROUND_HEIGHT 150
+#define WIDTH_MIN     760
+
+/* As on the terminal: faster is green, slower red; light enough for the text on it. */
+struct colour {
+    double red, green, blue;
+};
+static const struct colour faster = {0x4c, 0xaf, 0x78}, same = {0xf7, 0xf7, 0xf7},
+                           slower = {0xd8, 0x60, 0x4c};
+
+/* Of the scale, as powers of two: it reaches the smallest and the largest speed-up. */
+struct extent {
+    int from, to;
+};
+
+static bool ends_in(const char *text, const char *end)
+{
+    size_t length = strlen(text), end_length = strlen(end);
+    return length > end_length && !strcmp(text + length - end_length, end);
+}
+
+int cli_plan_picture_check(const char *path)
+{
+    if (!ends_in(path, ".svg") && !ends_in(path, ".png"))
+        return cli_misused("--output %s: unknown picture format (use .svg or .png)", path);
+    return CLI_PROCEED;
+}
+
+/* "a/b.svg" to the folder a, and the names b.svg and b.gp in it. */
+static int split(const char *path, struct cli_folder *folder, const char **picture, char *script,
+                 size_t size)
+{
+    const char *slash = strrchr(path, '/');
+    *picture = slash ? slash + 1 : path;
+    if (snprintf(folder->path, sizeof folder->path, "%.*s",
+                 slash ? (int)(slash - path) + (slash == path) : 1,
+                 slash ? path : ".") >= (int)sizeof folder->path)
+        return cli_misused("--output: path too long");
+    if (snprintf(script, size, "%.*s.gp", (int)strlen(*picture) - 4, *picture) >= (int)size)
+        return cli_misused("--output %s: name too long", *picture);
+    return cli_folder_check(folder);
+}
+
+static struct extent find_extent(const struct cli_plan_cells *cells)
+{
+    struct extent extent = {-1, 1};
+    for (unsigned i = 0; i < cells->sizes * cells->losses; i++) {
+        double speedup = log2(cells->cell[i].speedup);
+        if (speedup < extent.from)
+            extent.from = (int)floor(speedup);
+        if (speedup > extent.to)
+            extent.to = (int)ceil(speedup);
+    }
+    return extent;
+}
+
+/* Column, row, the logarithm of the speed-up, the speed-up, and what to use. */
+static void put_data(FILE *script, const struct cli_plan_cells *cells)
+{
+    fputs("$map << EOD\n", script);
+    for (unsigned i = 0; i < cells->sizes * cells->losses; i++) {
+        const struct cli_plan_cell *cell = &cells->cell[i];
+        fprintf(script, "%u %u %.6g %.6g \"%s\"\n", i % cells->losses, i / cells->losses,
+                log2(cell->speedup), cell->speedup, cell->use);
+    }
+    fputs("EOD\n", script);
+}
+
+static void put_axes(FILE *script, const struct cli_plan_order *order)
+{
+    char size[LH_FORMAT_MAX], loss[CLI_GNUPLOT_NUMBER_MAX];
+    fputs("set xtics (", script);
+    for (unsigned i = 0; i < order->losses.count; i++)
+        fprintf(script, "%s'%s' %u", i ? ", " : "", cli_gnuplot_number(order->losses.ratio[i], loss), i);
+    fputs(")\nset ytics (", script);
+    for (unsigned i = 0; i < order->sizes.count; i++)
+        fprintf(script, "%s'%s' %u", i ? ", " : "",
+                lh_format_size(order->sizes.bytes[i], size, sizeof size), i);
+    fprintf(script,
+            ")\nunset grid\nunset key\nset xrange [-0.5:%g]\nset yrange [-0.5:%g]\n"
+            "set xlabel 'share of %s lost'\nset ylabel 'message size'\n",
+            order->losses.count - 0.5, order->sizes.count - 0.5,
+            order->question.link.loss_of_chunk ? "chunks" : "packets");
+}
+
+/* The colour at that share of the way from no difference to the strongest of the scale. */
+static void put_colour(FILE *script, const struct colour *end, double share)
+{
+    fprintf(script, "'#%02x%02x%02x'", (unsigned)lround(same.red + share * (end->red - same.red)),
+            (unsigned)lround(same.green + share * (end->green - same.green)),
+            (unsigned)lround(same.blue + share * (end->blue - same.blue)));
+}
+
+/* One difference is as strong up as down. */
+static void put_scale(FILE *script, struct extent extent)
+{
+    double most = -extent.from > extent.to ? -extent.from : extent.to;
+    fprintf(script, "set palette defined (%d ", extent.from);
+    put_colour(script, &slower, -extent.from / most);
+    fputs(", 0 ", script);
+    put_colour(script, &same, 1);
+    fprintf(script, ", %d ", extent.to);
+    put_colour(script, &faster, extent.to / most);
+    fprintf(script, ")\nset cbrange [%d:%d]\nset cbtics (", extent.from, extent.to);
+    for (int i = extent.from; i <= extent.to; i++)
+        fprintf(script, "%s'%s%g' %d", i > extent.from ? ", " : "", i < 0 ? "1/" : "", ldexp(1, abs(i)), i);
+    fputs(")\nset cblabel 'speed-up (green: faster, red: slower)'\n", script);
+}
+
+static void put_script(FILE *script, const struct cli_plan_order *order, const struct cli_plan_cells *cells,
+                       const char *picture)
+{
+    char title[192], rate[LH_FORMAT_MAX], rtt[LH_FORMAT_MAX];
+    const struct lh_model_path *link = &order->question.link;
+    unsigned width = AROUND_WIDTH + CELL_WIDTH * cells->losses;
+    snprintf(title, sizeof title,
+             "Speed-up of ec:mds (32, 8) over sr-rto at %s and %s, by %s; below: the best scheme",
+             lh_format_rate(link->bandwidth_bps, rate, sizeof rate),
+             lh_format_time(link->rtt_s, rtt, sizeof rtt), order->by);
+    cli_gnuplot_start(script, picture, width > WIDTH_MIN ? width : WIDTH_MIN,
+                      AROUND_HEIGHT + CELL_HEIGHT * cells->sizes, title);
+    put_data(script, cells);
+    put_axes(script, order);
+    put_scale(script, find_extent(cells));
+    fputs("plot $map using 1:2:3 with image pixels, \\\n"
+          "     '' using 1:($2+0.16):(sprintf('%.2f', $4)) with labels font ',13', \\\n"
+          "     '' using 1:($2-0.2):5 with labels font ',11'\n",
+          script);
+}
+
+int cli_plan_picture(const struct cli_plan_order *order, const struct cli_plan_cells *cells)
+{
+    struct cli_folder folder;
+    const char *picture;
+    char name[NAME_MAX + 1];
+    if (split(order->output, &folder, &picture, name, sizeof name) != CLI_PROCEED)
+        return CLI_EXIT_FAILED;
+    FILE *script = cli_folder_open(&folder, name);
+    if (!script)
+        return CLI_EXIT_FAILED;
+    put_script(script, order, cells, picture);
+    int status = cli_folder_close(&folder, name, script);
+    return status == CLI_PROCEED ? cli_gnuplot_run(&folder, name, picture) : status;
+}

@@ -1,0 +1,300 @@
+/*
+ * table.c - what longhaul plan prints: the schemes at one point and a verdict, or a row for each of
+ * several points.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include "cli/plan/table.h"
+
+#include "cli/plan/choice.h"
+#include "cli/plan/commands.h"
+#include "cli/plan/deadline.h"
+#include "cli/plan/point.h"
+#include "cli/plan/worst_loss.h"
+#include "cli/terminal/diagnostic.h"
+#include "cli/terminal/table.h"
+#include "cli/terminal/terminal.h"
+
+#include <longhaul/units.h>
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define INDENT "  "
+/* Sentences end here. */
+#define WIDTH 98
+
+/* A larger difference is not rounding. */
+#define MEANS_DIFFER 0.005
+
+static struct cli_table make_table(const struct cli_column *columns)
+{
+    return (struct cli_table){columns, stdout, INDENT, cli_terminal_colours(STDOUT_FILENO)};
+}
+
+/* ---- cells ------------------------------------------------------------------------------------------- */
+
+static void put_time(struct cli_cell *cell, double seconds)
+{
+    lh_format_time(seconds, cell->text, sizeof cell->text);
+}
+
+static void put_percent(struct cli_cell *cell, double share)
+{
+    snprintf(cell->text, sizeof cell->text, share < 10 ? "%.1f %%" : "%.0f %%", 100 * share);
+}
+
+static void put_times_ideal(struct cli_cell *cell, double ratio)
+{
+    snprintf(cell->text, sizeof cell->text, ratio < 100 ? "%.2f" : "%.0f", ratio);
+    cell->colour = ratio < 1.1 ? CLI_GREEN : ratio < 2 ? CLI_PLAIN : ratio < 4 ? CLI_YELLOW : CLI_RED;
+}
+
+static void put_size(struct cli_cell *cell, uint64_t bytes)
+{
+    lh_format_size(bytes, cell->text, sizeof cell->text);
+}
+
+/* ---- above the table --------------------------------------------------------------------------------- */
+
+static void print_link(const struct cli_plan_order *order)
+{
+    const struct lh_model_path *link = &order->question.link;
+    char rate[LH_FORMAT_MAX], rtt[LH_FORMAT_MAX], in_flight[LH_FORMAT_MAX];
+    lh_format_rate(link->bandwidth_bps, rate, sizeof rate);
+    lh_format_time(link->rtt_s, rtt, sizeof rtt);
+    lh_format_size((uint64_t)fmin(link->bandwidth_bps * link->rtt_s / 8, 1e18), in_flight,
+                   sizeof in_flight);
+    printf("\n" INDENT "link     %s, round trip %s: BDP %s; packets of %u bytes\n", rate, rtt, in_flight,
+           link->mtu_bytes);
+}
+
+static void print_loss(const struct cli_plan_order *order, const struct lh_model_path *link)
+{
+    printf(INDENT "loss     %g of the %s", link->loss, link->loss_of_chunk ? "chunks" : "packets");
+    if (!isnan(order->loss_low) && order->measured)
+        printf(", the upper bound; measured %g", order->loss_low);
+    else if (!isnan(order->loss_low))
+        printf(", the highest of %g to %g", order->loss_low, link->loss);
+    if (link->burst_packets > 1)
+        printf(", in bursts of %g packets", link->burst_packets);
+    putchar('\n');
+}
+
+static void print_messages(const struct cli_plan_order *order, const struct cli_plan_point *point)
+{
+    char size[LH_FORMAT_MAX], chunk[LH_FORMAT_MAX], ideal[LH_FORMAT_MAX];
+    const struct lh_plan_question *question = &point->question;
+    printf(INDENT "message  ");
+    for (unsigned i = 0; i < question->sizes_count; i++) {
+        printf("%s%s", i ? ", " : "", lh_format_size(question->sizes[i].message_bytes, size, sizeof size));
+        if (order->mix)
+            printf(" (weight %g)", question->sizes[i].weight);
+    }
+    printf(", in chunks of %s; ideal %s%s\n",
+           lh_format_size(cli_plan_choice(point)->chunk_bytes, chunk, sizeof chunk),
+           order->mix ? "in the mean " : "",
+           lh_format_time(point->rows[0].times.ideal_s, ideal, sizeof ideal));
+}
+
+/* ---- one point --------------------------------------------------------------------------------------- */
+
+static const struct cli_column scheme_columns[] = {
+    {"", 1, true},          {"scheme", 18, true},   {"mean", 7, false},  {"in Longhaul", 7, false},
+    {"p50", 7, false},      {"p99", 7, false},      {"p99.9", 7, false}, {"× ideal", 7, false},
+    {"overhead", 8, false}, {"fallback", 8, false}, {"cores", 5, false}, {NULL, 0, false},
+};
+
+static void print_row(const struct cli_table *table, const struct cli_plan_row *row)
+{
+    struct cli_cell cells[sizeof scheme_columns / sizeof scheme_columns[0]] = {0};
+    const struct lh_model_times *times = &row->times;
+    bool codes = row->choice.scheme.k > 0;
+    snprintf(cells[0].text, CLI_CELL_MAX, "%s", row->best ? "→" : "");
+    snprintf(cells[1].text, CLI_CELL_MAX, "%.*s", CLI_CELL_MAX - 1, row->scheme);
+    cells[1].colour = row->best ? CLI_BOLD : CLI_PLAIN;
+    put_time(&cells[2], times->paper_mean_s);
+    put_time(&cells[3], times->mean_s);
+    put_time(&cells[4], times->p50_s);
+    put_time(&cells[5], times->p99_s);
+    put_time(&cells[6], times->p999_s);
+    put_times_ideal(&cells[7], row->choice.times_ideal);
+    put_percent(&cells[8], row->choice.overhead);
+    snprintf(cells[9].text, CLI_CELL_MAX, codes ? "%.1e" : "-", times->p_fallback);
+    snprintf(cells[10].text, CLI_CELL_MAX, codes ? "%.1f" : "-", row->choice.cores);
+    if (row->choice.breaks & LH_PLAN_LIMIT_OVERHEAD)
+        cells[8].colour = CLI_RED;
+    if (row->choice.breaks & LH_PLAN_LIMIT_CORES)
+        cells[10].colour = CLI_RED;
+    cli_table_row(table, cells);
+}
+
+/* Not an implemented scheme: its row is marked. */
+static void print_deadline(const struct cli_table *table, const struct cli_plan_order *order,
+                           const struct cli_plan_point *point)
+{
+    struct cli_cell cells[sizeof scheme_columns / sizeof scheme_columns[0]] = {0};
+    const struct lh_plan_deadline *deadline = &point->deadline;
+    snprintf(cells[1].text, CLI_CELL_MAX, "a deadline *");
+    for (unsigned i = 2; i <= 10; i++)
+        snprintf(cells[i].text, CLI_CELL_MAX, "-");
+    static const unsigned columns[] = {
+        [LH_PLAN_BY_MEAN] = 3, [LH_PLAN_BY_P50] = 4, [LH_PLAN_BY_P99] = 5, [LH_PLAN_BY_P999] = 6};
+    put_time(&cells[columns[order->question.by]], deadline->seconds);
+    put_times_ideal(&cells[7], deadline->times_ideal);
+    put_percent(&cells[8], deadline->overhead);
+    cli_table_row(table, cells);
+}
+
+/* Sentences, broken between words; each line of the text begins a new one. */
+static void print_sentences(const char *text)
+{
+    size_t column = 0;
+    while (*text) {
+        size_t word = strcspn(text, " \n");
+        bool first = column == 0;
+        if (!first && column + 1 + word > WIDTH) {
+            putchar('\n');
+            first = true;
+            column = 0;
+        }
+        column += (size_t)printf("%s%.*s", first ? INDENT : " ", (int)word, text);
+        text += word;
+        if (*text == '\n') {
+            putchar('\n');
+            column = 0;
+        }
+        text += *text != 0;
+    }
+}
+
+static bool means_differ(const struct cli_plan_point *point)
+{
+    for (unsigned i = 0; i < point->rows_count; i++) {
+        const struct lh_model_times *times = &point->rows[i].times;
+        if (fabs(times->paper_mean_s - times->mean_s) > MEANS_DIFFER * times->mean_s)
+            return true;
+    }
+    return false;
+}
+
+static void print_commands(const struct cli_plan_point *point)
+{
+    struct cli_plan_commands commands;
+    char words[CLI_PLAN_COMMAND_MAX];
+    print_sentences(cli_plan_window_format(point, words));
+    if (!cli_plan_commands(point, &commands))
+        return;
+    printf("\n" INDENT "Commands:\n" INDENT INDENT "%s\n" INDENT INDENT "%s\n", commands.recv,
+           commands.send);
+}
+
+void cli_plan_table(const struct cli_plan_order *order, const struct cli_plan_point *point)
+{
+    struct cli_table table = make_table(scheme_columns);
+    char verdict[LH_PLAN_VERDICT_MAX], worst[CLI_PLAN_WORST_MAX], deadline[CLI_PLAN_DEADLINE_MAX];
+    print_link(order);
+    print_loss(order, &point->question.link);
+    print_messages(order, point);
+    putchar('\n');
+    cli_table_titles(&table);
+    cli_table_rule(&table);
+    for (unsigned i = 0; i < point->rows_count; i++)
+        print_row(&table, &point->rows[i]);
+    if (!isnan(order->allow_loss))
+        print_deadline(&table, order, point);
+    cli_table_rule(&table);
+    printf(INDENT "× ideal: by %s%s.\n", order->by,
+           order->mix ? ", the weighted mean; so are all times" : "");
+    if (means_differ(point))
+        print_sentences(
+            point->question.timing == LH_MODEL_TIMING_PAPER
+                ? "mean: formula of the SDR-RDMA paper, which retransmits all of a failed submessage. "
+                  "Other columns: "
+                  "the paper's timing with Longhaul's repair.\n"
+                : "mean: formula of the SDR-RDMA paper. Other columns: the protocol as implemented.\n");
+    putchar('\n');
+    print_sentences(lh_plan_verdict(&point->question, &point->plan, verdict, sizeof verdict));
+    if (cli_plan_loses_much(point))
+        print_sentences("Note: " CLI_PLAN_CHUNK_LOSS_NOTE ".\n");
+    if (point->worst.any)
+        print_sentences(cli_plan_worst_format(order, point, worst));
+    if (!isnan(order->allow_loss))
+        print_sentences(cli_plan_deadline_format(order, point, deadline));
+    print_commands(point);
+}
+
+/* ---- several points ---------------------------------------------------------------------------------- */
+
+static const struct cli_column point_columns[] = {
+    {"loss", 7, true},  {"message", 7, false}, {"use", 16, true},      {"chunk", 6, false},
+    {"time", 7, false}, {"× ideal", 7, false}, {"overhead", 8, false}, {"cores", 5, false},
+    {"next", 16, true}, {"time", 7, false},    {NULL, 0, false},
+};
+
+static void put_scheme(struct cli_cell *cell, const struct lh_plan_choice *choice)
+{
+    char text[LH_MODEL_SCHEME_TEXT_MAX];
+    lh_model_scheme_format(&choice->scheme, text, sizeof text);
+    snprintf(cell->text, sizeof cell->text, "%.*s", CLI_CELL_MAX - 1, text);
+}
+
+static void print_point(const struct cli_table *table, const struct cli_plan_point *point)
+{
+    struct cli_cell cells[sizeof point_columns / sizeof point_columns[0]] = {0};
+    const struct lh_plan *plan = &point->plan;
+    snprintf(cells[0].text, CLI_CELL_MAX, "%g", point->question.link.loss);
+    put_size(&cells[1], point->question.sizes[0].message_bytes);
+    snprintf(cells[2].text, CLI_CELL_MAX, "none");
+    if (plan->best != LH_PLAN_NONE) {
+        const struct lh_plan_choice *best = &plan->choices[plan->best];
+        put_scheme(&cells[2], best);
+        put_size(&cells[3], best->chunk_bytes);
+        put_time(&cells[4], best->seconds);
+        put_times_ideal(&cells[5], best->times_ideal);
+        put_percent(&cells[6], best->overhead);
+        snprintf(cells[7].text, CLI_CELL_MAX, best->cores > 0 ? "%.1f" : "-", best->cores);
+    }
+    if (plan->runner_up != LH_PLAN_NONE) {
+        put_scheme(&cells[8], &plan->choices[plan->runner_up]);
+        put_time(&cells[9], plan->choices[plan->runner_up].seconds);
+    }
+    cli_table_row(table, cells);
+}
+
+int cli_plan_sweep(const struct cli_plan_order *order)
+{
+    struct cli_table table = make_table(point_columns);
+    struct cli_plan_point *point = malloc(sizeof *point);
+    if (!point)
+        return cli_failed("out of memory");
+    print_link(order);
+    printf("\n");
+    cli_table_titles(&table);
+    cli_table_rule(&table);
+    int status = CLI_PROCEED;
+    bool note = false;
+    for (unsigned loss = 0; loss < order->losses.count; loss++)
+        for (unsigned size = 0; size < (order->mix ? 1 : order->sizes.count) && status == CLI_PROCEED;
+             size++) {
+            status = cli_plan_point(order, size, loss, point);
+            if (status == CLI_PROCEED) {
+                print_point(&table, point);
+                note |= cli_plan_loses_much(point);
+            }
+        }
+    if (status == CLI_PROCEED) {
+        cli_table_rule(&table);
+        printf(INDENT "Times: %s. A single size and loss shows all schemes, and the reason.\n", order->by);
+        if (!isnan(order->loss_low))
+            printf(INDENT "Planned for the highest loss%s.\n",
+                   order->measured ? ", the upper bound of the measurement" : "");
+        if (note)
+            print_sentences("Note: in some rows " CLI_PLAN_CHUNK_LOSS_NOTE ".\n");
+    }
+    free(point);
+    return status;
+}

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "cli/sim/scenario/scenario.h"
+
+#include "cli/terminal/terminal.h"
+#include "cli/terminal/utf8.h"
+
+#include <ini.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#define BLANKS " \t"
+
+/* Position of the parser in the text. */
+struct text_cursor {
+    struct cli_scenario *scenario;
+    const char *at, *end;
+    unsigned line; /* the one that was read last; from 1 */
+    bool wrong;
+};
+
+__attribute__((format(printf, 2, 3))) static int refuse(struct text_cursor *cursor, const char *format, ...)
+{
+    struct cli_scenario *scenario = cursor->scenario;
+    char words[CLI_SETTING_VALUE_MAX];
+    va_list arguments;
+    if (cursor->wrong) /* the first one counts */
+        return -1;
+    cursor->wrong = true;
+    va_start(arguments, format);
+    vsnprintf(words, sizeof words, format, arguments);
+    va_end(arguments);
+    if (cursor->line)
+        snprintf(scenario->wrong, sizeof scenario->wrong, "%.200s:%u: %s", scenario->path, cursor->line,
+                 words);
+    else
+        snprintf(scenario->wrong, sizeof scenario->wrong, "%s", words);
+    return -1;
+}
+
+/* What is wrong with the first byte that is no text, which is number *place from 1; NULL: all is text. */
+static const char *find_bad_byte(const char *text, size_t bytes, size_t *place)
+{
+    for (size_t at = 0, length; at < bytes; at += length) {
+        length = cli_utf8_bytes(text + at, bytes - at);
+        *place = at + 1;
+        if (!length)
+            return "not UTF-8";
+        if (text[at] != '\t' && !cli_text_is_clean(text + at, length))
+            return "a control character";
+    }
+    return NULL;
+}
+
+/* One line for the parser, without its blanks at the front: it would take them for a continuation. */
+static char *next_line(char *line, int room, void *context)
+{
+    struct text_cursor *cursor = context;
+    if (cursor->at == cursor->end || cursor->wrong)
+        return NULL;
+    size_t left = (size_t)(cursor->end - cursor->at);
+    const char *newline = memchr(cursor->at, '\n', left), *start = cursor->at;
+    size_t length = newline ? (size_t)(newline - start) : left, place = 0;
+    cursor->line++;
+    cursor->at += newline ? length + 1 : length;
+    if (length && start[length - 1] == '\r')
+        length--;
+    while (length && strchr(BLANKS, *start) && *start)
+        start++, length--;
+    memcpy(line, start, length < (size_t)room ? length : (size_t)room - 1);
+    if (length + 2 > (size_t)room)
+        refuse(cursor, "line longer than %d bytes", room - 2);
+    const char *bad = find_bad_byte(start, length, &place);
+    if (bad)
+        refuse(cursor, "byte %zu of the line is %s (scenario files are text)", place, bad);
+    if (cursor->wrong)
+        return NULL;
+    line[length] = '\n';
+    line[length + 1] = 0;
+    return line;
+}
+
+static struct cli_setting *find(struct cli_scenario *scenario, const char *key)
+{
+    for (unsigned i = 0; i < scenario->count; i++)
+        if (!strcmp(scenario->settings[i].key, key))
+            return &scenario->settings[i];
+    return NULL;
+}
+
+const struct cli_setting *cli_scenario_find(const struct cli_scenario *scenario, const char *key)
+{
+    for (unsigned i = 0; i < scenario->count; i++)
+        if (!strcmp(scenario->settings[i].key, key))
+            return &scenario->settings[i];
+    return NULL;
+}
+
+/* Without a comment at its end, and the blanks before that. */
+static size_t value_length(const char *value)
+{
+    size_t length = strlen(value);
+    for (size_t i = 1; i < length; i++)
+        if (value[i] == '#' && strchr(BLANKS, value[i - 1]))
+            length = i;
+    while (length && strchr(BLANKS, value[length - 1]))
+        length--;
+    return length;
+}
+
+static int on_setting(void *context, const char *section, const char *name, const char *value)
+{
+    struct text_cursor *cursor = context;
+    struct cli_scenario *scenario = cursor->scenario;
+    char key[2 * CLI_SETTING_KEY_MAX];
+    snprintf(key, sizeof key, "%.90s%s%.100s", section, *section ? "." : "", name);
+    size_t length = value_length(value);
+    const struct cli_setting *before = find(scenario, key);
+    if (before)
+        refuse(cursor, "%s: set twice (first in line %u)", key, before->line);
+    else if (!*name || strlen(key) >= CLI_SETTING_KEY_MAX)
+        refuse(cursor, "%.60s: invalid key (name = value)", name);
+    else if (!length)
+        refuse(cursor, "%s: missing value (%s = value)", key, name);
+    else if (length >= CLI_SETTING_VALUE_MAX)
+        refuse(cursor, "%s: value longer than %d bytes", key, CLI_SETTING_VALUE_MAX - 1);
+    else if (scenario->count == CLI_SETTINGS_MAX)
+        refuse(cursor, "more than %d settings", CLI_SETTINGS_MAX);
+    if (cursor->wrong)
+        return 1;
+    struct cli_setting *setting = &scenario->settings[scenario->count++];
+    snprintf(setting->key, sizeof setting->key, "%s", key);
+    snprintf(setting->value, sizeof setting->value, "%.*s", (int)length, value);
+    setting->line = cursor->line;
+    return 1;
+}
+
+int cli_scenario_parse(struct cli_scenario *scenario, const char *path, const char *text, size_t bytes)
+{
+    struct text_cursor cursor = {.scenario = scenario, .at = text, .end = text + bytes};
+    scenario->path = path;
+    scenario->count = 0;
+    int bad_line = ini_parse_stream(next_line, &cursor, on_setting, &cursor);
+    if (cursor.wrong)
+        return -1;
+    if (bad_line) {
+        cursor.line = bad_line > 0 ? (unsigned)bad_line : 0;
+        return refuse(&cursor, "invalid line ([section] or name = value)");
+    }
+    return 0;
+}
+
+int cli_scenario_set(struct cli_scenario *scenario, const char *option, const char *key_value)
+{
+    struct text_cursor cursor = {.scenario = scenario};
+    const char *equals = strchr(key_value, '=');
+    size_t length = equals ? (size_t)(equals - key_value) : 0, place = 0;
+    char key[CLI_SETTING_KEY_MAX] = "";
+    const char *bad = find_bad_byte(key_value, strlen(key_value), &place);
+    if (bad)
+        return refuse(&cursor, "--%s: byte %zu is %s (values are text)", option, place, bad);
+    if (length >= sizeof key || !length || !equals[1])
+        return refuse(&cursor, "--%s %.200s: invalid setting (example: topology.rate=400Gbit)", option,
+                      key_value);
+    if (strlen(equals + 1) >= CLI_SETTING_VALUE_MAX)
+        return refuse(&cursor, "--%s %.*s: value longer than %d bytes", option, (int)length, key_value,
+                      CLI_SETTING_VALUE_MAX - 1);
+    memcpy(key, key_value, length);
+    struct cli_setting *setting = find(scenario, key);
+    if (!setting && scenario->count == CLI_SETTINGS_MAX)
+        return refuse(&cursor, "--%s: more than %d settings", option, CLI_SETTINGS_MAX);
+    if (!setting)
+        setting = &scenario->settings[scenario->count++];
+    snprintf(setting->key, sizeof setting->key, "%s", key);
+    snprintf(setting->value, sizeof setting->value, "%s", equals + 1);
+    setting->line = 0;
+    return 0;
+}
+
+void cli_scenario_about(const char *text, size_t bytes, char *out, size_t size)
+{
+    size_t used = 0, at = 0;
+    while (at < bytes && strchr("#; \t", text[at]) && text[at])
+        at++;
+    if (at && bytes && strchr("#;", text[0]))
+        for (; at < bytes && text[at] != '\n' && used + 1 < size; at++)
+            out[used++] = text[at];
+    out[used] = 0;
+    cli_text_clean(out, used);
+}

@@ -1,0 +1,44 @@
+/*
+ * progress.h - a bar on stderr with share, rate and time left; nothing where stderr is not a terminal.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef LH_CLI_TERMINAL_PROGRESS_H
+#define LH_CLI_TERMINAL_PROGRESS_H
+
+#include <longhaul/types.h>
+
+struct cli_progress {
+    const char *label;
+    uint64_t total_bytes;
+    bool shown;
+    lh_time drawn_ns;
+    /* What the rate is taken from: the moment and place of the last estimate. */
+    lh_time sampled_ns;
+    uint64_t sampled_bytes;
+    double bytes_per_ns; /* smoothed; 0: not known yet */
+};
+
+/* The label must stay. done_bytes: where a resumed transfer starts. */
+void cli_progress_start(struct cli_progress *progress, const char *label, uint64_t total_bytes,
+                        uint64_t done_bytes);
+/* Draws at most ten times a second. */
+void cli_progress_show(struct cli_progress *progress, uint64_t done_bytes);
+/* Takes the bar away, so that other lines can be printed. */
+void cli_progress_clear(struct cli_progress *progress);
+
+/* Columns of the longest bar, and bytes that one needs. */
+#define CLI_BAR_COLUMNS_MAX 30
+#define CLI_BAR_MAX         (CLI_BAR_COLUMNS_MAX + 3)
+
+/* "[=======>      ]", of that many columns inside. share: 0 to 1. */
+void cli_progress_bar(double share, unsigned columns, char out[CLI_BAR_MAX]);
+/* "1:05 left" */
+void cli_progress_left(double seconds, char *out, size_t size);
+
+/* The line without colours into out[size], less than columns wide; of a label that does not fit, its head and
+ * its tail. */
+void cli_progress_line(const struct cli_progress *progress, uint64_t done_bytes, unsigned columns,
+                       char *out, size_t size);
+
+#endif

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "cli/terminal/stop.h"
+
+#include <signal.h>
+#include <stddef.h>
+#include <unistd.h>
+
+#define EXIT_BY_SIGNAL 128
+
+static volatile sig_atomic_t stop_signal;
+static volatile sig_atomic_t stop_at_once;
+
+static void on_stop_signal(int number)
+{
+    if (stop_at_once)
+        _exit(EXIT_BY_SIGNAL + number);
+    stop_signal = number;
+}
+
+void cli_stop_install(void)
+{
+    /* SA_RESTART: the library's threads may be the ones that are interrupted. */
+    struct sigaction action = {.sa_handler = on_stop_signal, .sa_flags = SA_RESTART}, before;
+    sigemptyset(&action.sa_mask);
+    stop_at_once = 1;
+    /* SIGINT also when it is ignored, as it is for a script's background jobs: who sends it there means it.
+     */
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+    /* Under nohup SIGHUP stays ignored. */
+    if (!sigaction(SIGHUP, NULL, &before) && before.sa_handler != SIG_IGN)
+        sigaction(SIGHUP, &action, NULL);
+    signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN);
+}
+
+void cli_stop_at_once(bool at_once)
+{
+    stop_at_once = at_once;
+}
+
+int cli_stopped(void)
+{
+    return stop_signal ? EXIT_BY_SIGNAL + (int)stop_signal : 0;
+}

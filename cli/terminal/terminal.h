@@ -1,0 +1,31 @@
+/*
+ * terminal.h - capabilities of the terminal, and untrusted text made safe for it.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef LH_CLI_TERMINAL_TERMINAL_H
+#define LH_CLI_TERMINAL_TERMINAL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum cli_colour { CLI_PLAIN, CLI_BOLD, CLI_DIM, CLI_GREEN, CLI_YELLOW, CLI_RED };
+
+/* Whether the file descriptor is a terminal that takes colours: not a dumb one, and NO_COLOR is not set. */
+bool cli_terminal_colours(int descriptor);
+/* Its columns; 80 when unknown. */
+unsigned cli_terminal_columns(int descriptor);
+
+/* What switches a colour on and, with CLI_PLAIN, off; "" when colours is false. */
+const char *cli_colour(enum cli_colour colour, bool colours);
+
+/* Columns that UTF-8 text takes (every character counted as one). */
+unsigned cli_text_columns(const char *text);
+
+/* Whether the bytes hold nothing that a terminal could take for a command: no C0 or C1 control character,
+ * no DEL. */
+bool cli_text_is_clean(const char *text, size_t bytes);
+/* Replaces those that are not clean by '?'. */
+void cli_text_clean(char *text, size_t bytes);
+
+#endif

@@ -1,0 +1,42 @@
+/*
+ * time.h - time in the simulated network: picoseconds, so that a byte at 400 Gbit/s (20 ps) is a whole
+ * number.
+ *
+ * 64 bits hold 213 days. Outside the simulator time is lh_time, nanoseconds.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef LH_NETSIM_BASE_TIME_H
+#define LH_NETSIM_BASE_TIME_H
+
+#include <longhaul/types.h>
+
+typedef uint64_t netsim_time; /* picoseconds since the simulation began, or an interval */
+
+#define NETSIM_NEVER     UINT64_MAX
+#define NETSIM_PS_PER_NS ((netsim_time)1000)
+#define NETSIM_PS_PER_US ((netsim_time)1000000)
+#define NETSIM_PS_PER_MS ((netsim_time)1000000000)
+#define NETSIM_PS_PER_S  ((netsim_time)1000000000000)
+/* All that a simulation does it does before this, 106 days. A sum of two such never wraps. */
+#define NETSIM_TIME_MAX (UINT64_MAX / 2)
+
+/* Slowest and fastest link, so that the time of a byte fits a 64-bit fixed-point number even for the
+ * longest packet. */
+#define NETSIM_RATE_MIN ((uint64_t)1000000)         /* 1 Mbit/s */
+#define NETSIM_RATE_MAX ((uint64_t)100000000000000) /* 100 Tbit/s */
+
+/* Picoseconds a byte takes, times 2^16, rounded to nearest: exact at 100, 400 and 1,600 Gbit/s, and within
+ * 1e-6 of the truth at any rate up to 1 Tbit/s. */
+static inline uint64_t netsim_ps_per_byte_q16(uint64_t rate_bps)
+{
+    return (((uint64_t)8 * NETSIM_PS_PER_S << 16) + rate_bps / 2) / rate_bps;
+}
+
+/* How long `bytes` (at most 65,535) occupy a link. */
+static inline netsim_time netsim_serialization_ps(uint64_t ps_per_byte_q16, uint32_t bytes)
+{
+    return (ps_per_byte_q16 * bytes + (1u << 15)) >> 16;
+}
+
+#endif

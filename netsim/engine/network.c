@@ -1,0 +1,192 @@
+/*
+ * network.c - see network.h.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include "netsim/engine/network.h"
+
+#include <string.h>
+
+static void port_init(struct netsim_port *port, const struct netsim_cable *cable, uint32_t owner,
+                      uint32_t far, uint32_t hosts)
+{
+    memset(port, 0, sizeof *port);
+    port->ps_per_byte_q16 = netsim_ps_per_byte_q16(cable->rate_bps);
+    port->delay_ps = cable->delay_ps;
+    port->owner = owner;
+    port->far = far;
+    port->wire_first = port->wire_last = NETSIM_NO_PACKET;
+    port->urgent_first = port->urgent_last = NETSIM_NO_PACKET;
+    memset(port->first, 0xFF, sizeof port->first);
+    memset(port->last, 0xFF, sizeof port->last);
+    port->flags =
+        (uint8_t)((owner < hosts ? NETSIM_PORT_OF_HOST : 0) | (far < hosts ? NETSIM_PORT_TO_HOST : 0));
+}
+
+static void faults_init(struct netsim_network *network, uint32_t port, const struct lh_link_spec *spec,
+                        struct lh_link_state *state, const struct lh_prng *prng)
+{
+    struct lh_prng own = lh_prng_fork(prng, NETSIM_COMPONENT_FAULTS | (uint64_t)port << 32);
+    struct lh_link_spec seeded = *spec;
+    seeded.seed ^= lh_prng_next(&own);
+    seeded.delay_ns = network->ports[port].delay_ps / NETSIM_PS_PER_NS; /* how far a packet is held back */
+    seeded.rate_bps = 0;
+    lh_link_state_init(state, &seeded, port);
+    network->more[port].faults = state;
+    network->ports[port].flags |= NETSIM_PORT_FAULTY;
+}
+
+static uint64_t in_proportion(uint64_t bytes, uint64_t rate_bps, uint64_t of_bps)
+{
+    return of_bps == 0 ? bytes : (uint64_t)((double)bytes * ((double)rate_bps / (double)of_bps));
+}
+
+static void marking_init(struct netsim_network *network, uint32_t port, const struct lh_prng *prng)
+{
+    const struct netsim_switch_config *config = &network->config;
+    struct netsim_port_more *more = &network->more[port];
+    more->marking = lh_prng_fork(prng, NETSIM_COMPONENT_MARKING | (uint64_t)port << 32);
+    more->ecn_min_bytes = in_proportion(config->ecn_min_bytes, more->rate_bps, config->ecn_rate_bps);
+    more->ecn_max_bytes = in_proportion(config->ecn_max_bytes, more->rate_bps, config->ecn_rate_bps);
+}
+
+/* The delay of a long link may drift, and its signals may be lost. */
+static void long_link_init(struct netsim_network *network, uint32_t port,
+                           const struct netsim_long_config *config, struct netsim_signal_loss *loss,
+                           const struct lh_prng *prng)
+{
+    if (config->drift_ps != 0) {
+        netsim_drift_init(&network->more[port].drift, config->drift_ps, config->drift_period_ps);
+        network->ports[port].flags |= NETSIM_PORT_DRIFTS;
+    }
+    if (loss != NULL) {
+        struct lh_prng own = lh_prng_fork(prng, NETSIM_COMPONENT_SIGNALS | (uint64_t)port << 32);
+        netsim_signal_loss_init(loss, config, lh_prng_next(&own));
+        network->more[port].signals = loss;
+        network->ports[port].flags |= NETSIM_PORT_FAULTY;
+    }
+}
+
+static void long_links_init(struct netsim_network *network, const struct netsim_long_config *config,
+                            struct netsim_signal_loss *losses, const struct lh_prng *prng)
+{
+    const struct netsim_graph *graph = network->graph;
+    for (uint32_t c = 0; c < graph->cables_count; c++) {
+        if (!netsim_cable_is_long(graph, &graph->cables[c]))
+            continue;
+        uint32_t link = network->cable_links[c];
+        long_link_init(network, link, config, losses, prng);
+        losses += losses != NULL;
+        long_link_init(network, network->ports[link].reverse, config, losses, prng);
+        losses += losses != NULL;
+    }
+}
+
+/* Numbers the links node by node: first[n] is the first of node n. */
+static void ports_init(struct netsim_network *network, const struct netsim_graph *graph,
+                       const uint32_t *first, uint32_t *used, const struct lh_prng *prng)
+{
+    struct lh_link_state *faults = network->faults;
+    for (uint32_t c = 0; c < graph->cables_count; c++) {
+        const struct netsim_cable *cable = &graph->cables[c];
+        uint32_t a = first[cable->ends[0]] + used[cable->ends[0]]++;
+        uint32_t b = first[cable->ends[1]] + used[cable->ends[1]]++;
+        port_init(&network->ports[a], cable, cable->ends[0], cable->ends[1], graph->hosts);
+        port_init(&network->ports[b], cable, cable->ends[1], cable->ends[0], graph->hosts);
+        network->cable_links[c] = a;
+        network->ports[a].reverse = b;
+        network->ports[b].reverse = a;
+        for (uint32_t port = a;; port = b) {
+            network->more[port].rate_bps = cable->rate_bps;
+            network->more[port].overtakers = NETSIM_NO_PACKET;
+            marking_init(network, port, prng);
+            if (cable->faults != NETSIM_NO_FAULTS)
+                faults_init(network, port, &graph->faults[cable->faults], faults++, prng);
+            if (port == b)
+                break;
+        }
+    }
+}
+
+static void nodes_init(struct netsim_network *network, const struct netsim_graph *graph,
+                       const uint32_t *first, const struct lh_prng *prng)
+{
+    for (uint32_t s = 0; s < graph->nodes_count - graph->hosts; s++) {
+        struct netsim_switch *node = &network->switches[s];
+        struct lh_prng own = lh_prng_fork(prng, NETSIM_COMPONENT_SWITCH | (uint64_t)s << 32);
+        node->route = graph->routes[s];
+        node->first_port = first[graph->hosts + s];
+        node->hash_seed = (uint32_t)lh_prng_next(&own);
+        node->spray = own;
+        node->used_bytes = 0;
+        uint64_t hosts_per_group = node->route.hosts_per_group > 0 ? node->route.hosts_per_group : 1;
+        node->group_reciprocal = (((uint64_t)1 << 32) + hosts_per_group - 1) / hosts_per_group;
+    }
+}
+
+static uint32_t count_faulty(const struct netsim_graph *graph)
+{
+    uint32_t count = 0;
+    for (uint32_t c = 0; graph->cables != NULL && c < graph->cables_count; c++)
+        count += graph->cables[c].faults != NETSIM_NO_FAULTS ? 2 : 0;
+    return count;
+}
+
+static uint32_t count_long(const struct netsim_graph *graph)
+{
+    uint32_t count = 0;
+    for (uint32_t c = 0; graph->cables != NULL && c < graph->cables_count; c++)
+        count += netsim_cable_is_long(graph, &graph->cables[c]);
+    return count;
+}
+
+void netsim_network_init(struct netsim_network *network, const struct netsim_config *config,
+                         const struct netsim_graph *graph, const struct lh_prng *prng,
+                         struct netsim_arena *arena)
+{
+    uint32_t switches = graph->nodes_count - graph->hosts;
+    memset(network, 0, sizeof *network);
+    network->config = config->switches;
+    network->header_bytes = config->transport.header_bytes;
+    network->delivered_first = network->delivered_last = NETSIM_NO_PACKET;
+    network->graph = graph;
+    network->hosts_count = graph->hosts;
+    network->ports_count = 2 * graph->cables_count;
+    network->ports = netsim_arena_take(arena, network->ports_count, sizeof *network->ports);
+    network->more = netsim_arena_take(arena, network->ports_count, sizeof *network->more);
+    network->switches = netsim_arena_take(arena, switches, sizeof *network->switches);
+    network->faults = netsim_arena_take(arena, count_faulty(graph), sizeof *network->faults);
+    network->cable_links = netsim_arena_take(arena, graph->cables_count, sizeof *network->cable_links);
+    struct netsim_signal_loss *losses = NULL;
+    if (netsim_signals_suffer(&config->longs))
+        losses = netsim_arena_take(arena, (size_t)2 * count_long(graph), sizeof *losses);
+    uint32_t *first = netsim_arena_take(arena, graph->nodes_count, sizeof *first);
+    uint32_t *used = netsim_arena_take(arena, graph->nodes_count, sizeof *used);
+    if (arena->base == NULL)
+        return;
+    uint32_t port = 0;
+    for (uint32_t n = 0; n < graph->nodes_count; n++) {
+        first[n] = port;
+        port += graph->nodes[n].ports;
+    }
+    assert(port == network->ports_count);
+    ports_init(network, graph, first, used, prng);
+    nodes_init(network, graph, first, prng);
+    long_links_init(network, &config->longs, losses, prng);
+}
+
+/* Under full load each link has an event or two for every packet time. A window of time must still hold
+ * some packet times, or everything is put away twice. */
+netsim_time netsim_network_bucket_ps(const struct netsim_network *network, uint32_t frame_bytes)
+{
+    const struct netsim_graph *graph = network->graph;
+    uint64_t fastest_bps = NETSIM_RATE_MIN;
+    for (uint32_t c = 0; graph->cables != NULL && c < graph->cables_count; c++) {
+        if (graph->cables[c].rate_bps > fastest_bps)
+            fastest_bps = graph->cables[c].rate_bps;
+    }
+    netsim_time packet_ps = netsim_serialization_ps(netsim_ps_per_byte_q16(fastest_bps), frame_bytes);
+    netsim_time apart_ps = packet_ps / (network->ports_count + 1);
+    netsim_time least_ps = packet_ps * 8 / NETSIM_NEAR;
+    return (apart_ps > least_ps ? apart_ps : least_ps) + 1;
+}

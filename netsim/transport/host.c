@@ -1,0 +1,63 @@
+/*
+ * host.c - see host.h.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include "netsim/transport/host.h"
+
+#include "netsim/transport/flow_ring.h"
+#include "netsim/transport/receiver.h"
+#include "netsim/transport/sender.h"
+
+/* After a packet the flow goes to the end of the ring, or waits for its pace. */
+static void flow_sent(struct netsim_transport *transport, uint32_t flow)
+{
+    struct netsim_sender *sender = &transport->flows[flow].sender;
+    struct netsim_network *network = transport->network;
+    if (transport->paced && sender->pace_ps > network->now_ps)
+        netsim_event_schedule(&network->events, transport->first_pace_event + flow, sender->pace_ps);
+    else if (netsim_sender_may_send(transport, sender))
+        netsim_flow_ring_add(transport, flow);
+}
+
+uint32_t netsim_host_packet(struct netsim_transport *transport, uint32_t host)
+{
+    /* Each round takes a flow out of the ring. */
+    for (uint32_t flow; (flow = netsim_flow_ring_take(transport, host)) != NETSIM_NO_FLOW;) {
+        if (!netsim_sender_may_send(transport, &transport->flows[flow].sender))
+            continue; /* what it was to retransmit has arrived meanwhile */
+        uint32_t packet = netsim_packet_new(transport->network);
+        if (packet == NETSIM_NO_PACKET)
+            return NETSIM_NO_PACKET;
+        netsim_sender_fill(transport, flow, &transport->network->pool.packets[packet]);
+        flow_sent(transport, flow);
+        return packet;
+    }
+    return NETSIM_NO_PACKET;
+}
+
+uint32_t netsim_host_start_flow(struct netsim_transport *transport)
+{
+    struct netsim_network *network = transport->network;
+    if (transport->next_flow == transport->flows_count)
+        return NETSIM_NO_FLOW;
+    uint32_t flow = transport->next_flow;
+    if (transport->flows[flow].start_ps > network->now_ps) {
+        netsim_event_schedule(&network->events, transport->start_event, transport->flows[flow].start_ps);
+        return NETSIM_NO_FLOW;
+    }
+    transport->next_flow++;
+    netsim_sender_start(transport, flow);
+    return flow;
+}
+
+enum netsim_host_action netsim_host_on_arrival(struct netsim_transport *transport,
+                                               struct netsim_packet *packet)
+{
+    if ((packet->flags & NETSIM_CORRUPTED) != 0)
+        return NETSIM_HOST_TAKES;
+    if (packet->kind == LH_NETSIM_DATA)
+        return netsim_receiver_on_data(transport, packet) ? NETSIM_HOST_ANSWERS : NETSIM_HOST_TAKES;
+    assert(packet->kind == LH_NETSIM_ACK);
+    return netsim_sender_on_ack(transport, packet) ? NETSIM_HOST_SENDS : NETSIM_HOST_TAKES;
+}

@@ -1,0 +1,299 @@
+/*
+ * sender.c - see sender.h.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include "netsim/transport/sender.h"
+
+#include "netsim/transport/flow_rate.h"
+#include "netsim/transport/flow_ring.h"
+#include "netsim/transport/ideal_fct.h"
+
+/* Consecutive timeouts double the wait, up to this: the least maximum that RFC 6298 (2.5) allows. Without
+ * it, flows whose timers began together and that overrun the same few packets of buffer wait for days, and so
+ * does one whose link loses in bursts. */
+#define DOUBLED_MAX_PS (60 * NETSIM_PS_PER_S)
+#define BACKOFF_MAX    63u /* doublings at most: numbers have an end */
+
+/* Of a timeout: a path may take an hour each way. And no timer is finer than a microsecond, whatever
+ * transport.rto_min is. Its default of 320 us is RTO_high of IRN (section 4.1): longer than the queues of a
+ * datacenter, so that packets which only wait there are not retransmitted. */
+#define TIMEOUT_MAX_PS (NETSIM_PS_PER_S * 3600 * 24 * 30)
+#define TIMEOUT_MIN_PS NETSIM_PS_PER_US
+
+static uint32_t reorder_packets(const struct netsim_transport *transport)
+{
+    return transport->config.kind == NETSIM_IRN ? 0 : transport->config.reorder_packets;
+}
+
+static bool is_taken(const struct netsim_sender *sender, uint32_t number)
+{
+    return (sender->taken[number / 64] >> (number % 64) & 1) != 0;
+}
+
+/* Whether recovery_scan is at a packet to be retransmitted. Each packet is passed once a recovery. */
+static bool find_gap(const struct netsim_transport *transport, struct netsim_sender *sender)
+{
+    uint32_t end = sender->recovery_end;
+    if (!sender->all_lost) {
+        uint32_t reorder = reorder_packets(transport);
+        uint32_t lost_before = sender->highest > reorder ? sender->highest - reorder : 0;
+        if (lost_before < end)
+            end = lost_before;
+    }
+    if (sender->recovery_scan < sender->acknowledged)
+        sender->recovery_scan = sender->acknowledged;
+    while (sender->recovery_scan < end && is_taken(sender, sender->recovery_scan))
+        sender->recovery_scan++;
+    return sender->recovery_scan < end;
+}
+
+bool netsim_sender_may_send(const struct netsim_transport *transport, struct netsim_sender *sender)
+{
+    if (sender->failed)
+        return false;
+    if (sender->recovering && find_gap(transport, sender))
+        return true;
+    return sender->next < sender->packets && sender->next - sender->acknowledged < sender->window_packets;
+}
+
+static bool has_few_in_flight(const struct netsim_transport *transport, const struct netsim_sender *sender)
+{
+    return sender->next - sender->acknowledged <= transport->config.rto_low_packets;
+}
+
+static netsim_time irn_timeout_ps(const struct netsim_transport *transport,
+                                  const struct netsim_sender *sender)
+{
+    netsim_time wait_ps =
+        has_few_in_flight(transport, sender) ? transport->config.rto_low_ps : transport->config.rto_high_ps;
+    return wait_ps > TIMEOUT_MIN_PS ? wait_ps : TIMEOUT_MIN_PS;
+}
+
+static netsim_time timeout_ps(const struct netsim_transport *transport, const struct netsim_sender *sender)
+{
+    if (transport->config.kind == NETSIM_IRN)
+        return irn_timeout_ps(transport, sender);
+    netsim_time rtt_ps =
+        sender->smoothed_rtt_ps > sender->base_rtt_ps ? sender->smoothed_rtt_ps : sender->base_rtt_ps;
+    netsim_time least_ps = transport->config.rto_min_ps;
+    unsigned doubled = sender->backoff < BACKOFF_MAX ? sender->backoff : BACKOFF_MAX;
+    double wait_ps = transport->config.rto * (double)rtt_ps;
+    if (least_ps < TIMEOUT_MIN_PS)
+        least_ps = TIMEOUT_MIN_PS;
+    if (wait_ps < (double)least_ps)
+        wait_ps = (double)least_ps;
+    double most_ps = wait_ps > (double)DOUBLED_MAX_PS ? wait_ps : (double)DOUBLED_MAX_PS;
+    wait_ps *= (double)((uint64_t)1 << doubled);
+    if (wait_ps > most_ps)
+        wait_ps = most_ps;
+    return wait_ps < (double)TIMEOUT_MAX_PS ? (netsim_time)wait_ps : TIMEOUT_MAX_PS;
+}
+
+/* The oldest packet that is not acknowledged leaves, for the first time or again. */
+static void start_timer(struct netsim_transport *transport, uint32_t number)
+{
+    struct netsim_sender *sender = &transport->flows[number].sender;
+    uint32_t event = transport->first_timer_event + number;
+    sender->progress_ps = transport->network->now_ps;
+    if (transport->config.ack_bytes != 0 && !netsim_event_pending(&transport->network->events, event))
+        netsim_event_schedule(&transport->network->events, event,
+                              transport->network->now_ps + timeout_ps(transport, sender));
+}
+
+void netsim_sender_fill(struct netsim_transport *transport, uint32_t number, struct netsim_packet *packet)
+{
+    struct netsim_sender *sender = &transport->flows[number].sender;
+    bool repeated = sender->recovering && find_gap(transport, sender);
+    uint32_t sequence = repeated ? sender->recovery_scan++ : sender->next++;
+    uint32_t payload =
+        sequence == sender->packets - 1 ? sender->last_bytes : transport->config.payload_bytes;
+    if (sequence == sender->acknowledged)
+        start_timer(transport, number);
+    if (sequence < sender->sent_end)
+        repeated = true;
+    else
+        sender->sent_end = sequence + 1;
+    sender->sent_packets++;
+    sender->repeated_packets += repeated;
+    transport->network->totals.data_packets++;
+    transport->network->totals.repeated_packets += repeated;
+    *packet = (struct netsim_packet){
+        .flow = number,
+        .sent_ps = transport->network->now_ps,
+        .source = sender->source,
+        .destination = sender->destination,
+        .sequence = sequence,
+        .entropy = sender->entropy,
+        .wire_bytes = (uint16_t)(payload + transport->config.header_bytes),
+        .kind = LH_NETSIM_DATA,
+        .priority = transport->config.data_priority,
+        .flags = repeated ? NETSIM_REPEATED : 0,
+    };
+    if (transport->paced)
+        netsim_flow_rate_on_sent(transport, number, packet->wire_bytes);
+}
+
+/* ---- acknowledgements -------------------------------------------------------------------------------- */
+
+static bool wake(struct netsim_transport *transport, uint32_t flow)
+{
+    struct netsim_sender *sender = &transport->flows[flow].sender;
+    if (sender->in_ring || !netsim_sender_may_send(transport, sender))
+        return false;
+    if (transport->paced &&
+        netsim_event_pending(&transport->network->events, transport->first_pace_event + flow))
+        return false; /* it will then */
+    netsim_flow_ring_add(transport, flow);
+    return true;
+}
+
+static void take_sample(struct netsim_sender *sender, netsim_time sample_ps)
+{
+    if (sender->smoothed_rtt_ps == 0)
+        sender->smoothed_rtt_ps = sample_ps;
+    else
+        sender->smoothed_rtt_ps += (netsim_time)((int64_t)(sample_ps - sender->smoothed_rtt_ps) / 8);
+}
+
+static void recover(struct netsim_transport *transport, struct netsim_sender *sender, bool all_lost)
+{
+    if (transport->config.kind == NETSIM_GBN) {
+        sender->next = sender->acknowledged;
+        return;
+    }
+    sender->recovering = 1;
+    sender->all_lost = all_lost;
+    sender->recovery_end = sender->next;
+    sender->recovery_scan = sender->acknowledged;
+}
+
+/* Few packets are left in flight: the timer was set for many, and is due sooner now. */
+static void advance_timer(struct netsim_transport *transport, uint32_t number)
+{
+    uint32_t event = transport->first_timer_event + number;
+    if (!netsim_event_pending(&transport->network->events, event))
+        return;
+    netsim_event_cancel(&transport->network->events, event);
+    netsim_event_schedule(&transport->network->events, event,
+                          transport->network->now_ps +
+                              timeout_ps(transport, &transport->flows[number].sender));
+}
+
+static void on_selective_ack(struct netsim_transport *transport, struct netsim_sender *sender,
+                             const struct netsim_packet *ack)
+{
+    if (ack->echo >= sender->acknowledged)
+        sender->taken[ack->echo / 64] |= (uint64_t)1 << (ack->echo % 64);
+    if (ack->echo >= sender->highest)
+        sender->highest = ack->echo + 1;
+    if (sender->recovering && sender->acknowledged >= sender->recovery_end)
+        sender->recovering = 0;
+    if (!sender->recovering && sender->highest > sender->acknowledged + reorder_packets(transport))
+        recover(transport, sender, false);
+}
+
+/* A packet sent before the gap was reported may be acknowledged after it: then going back was too far. */
+static void on_ordered_ack(struct netsim_transport *transport, struct netsim_sender *sender,
+                           const struct netsim_packet *ack)
+{
+    if (sender->next < sender->acknowledged)
+        sender->next = sender->acknowledged;
+    if ((ack->flags & NETSIM_NACK) != 0 && ack->sequence == sender->acknowledged)
+        recover(transport, sender, false);
+}
+
+bool netsim_sender_on_ack(struct netsim_transport *transport, const struct netsim_packet *ack)
+{
+    struct netsim_flow *flow = &transport->flows[ack->flow];
+    struct netsim_sender *sender = &flow->sender;
+    assert(ack->flow < transport->flows_count && ack->sequence <= sender->sent_end &&
+           ack->echo < sender->sent_end);
+    if (flow->done_ps != NETSIM_NEVER || sender->failed)
+        return false;
+    sender->progress_ps = transport->network->now_ps;
+    sender->backoff = 0;
+    take_sample(sender, transport->network->now_ps - ack->sent_ps);
+    if (transport->rates != NULL && (ack->flags & NETSIM_MARKED) != 0)
+        netsim_flow_rate_on_cnp(transport, ack->flow);
+    bool had_few = has_few_in_flight(transport, sender);
+    if (ack->sequence > sender->acknowledged)
+        sender->acknowledged = ack->sequence;
+    if (sender->acknowledged == sender->packets) {
+        flow->done_ps = transport->network->now_ps;
+        transport->network->totals.flows_done++;
+        return false;
+    }
+    if (transport->config.kind == NETSIM_GBN)
+        on_ordered_ack(transport, sender, ack);
+    else
+        on_selective_ack(transport, sender, ack);
+    if (transport->config.kind == NETSIM_IRN && !had_few && has_few_in_flight(transport, sender))
+        advance_timer(transport, ack->flow);
+    return wake(transport, ack->flow);
+}
+
+/* ---- time -------------------------------------------------------------------------------------------- */
+
+/* Whether an acknowledgement may still come: the oldest packet is in flight, or was lost. */
+static bool awaits_ack(const struct netsim_sender *sender)
+{
+    bool to_be_retransmitted =
+        sender->recovering && sender->all_lost && sender->recovery_scan <= sender->acknowledged;
+    return sender->acknowledged < sender->next && !to_be_retransmitted;
+}
+
+bool netsim_sender_on_timer_expired(struct netsim_transport *transport, uint32_t number)
+{
+    struct netsim_flow *flow = &transport->flows[number];
+    struct netsim_sender *sender = &flow->sender;
+    if (flow->done_ps != NETSIM_NEVER || !awaits_ack(sender))
+        return false;
+    netsim_time deadline_ps = sender->progress_ps + timeout_ps(transport, sender);
+    if (transport->network->now_ps < deadline_ps) {
+        netsim_event_schedule(&transport->network->events, transport->first_timer_event + number,
+                              deadline_ps);
+        return false;
+    }
+    transport->network->totals.timeouts++;
+    sender->timeouts++;
+    if (transport->config.retries != 0 && sender->backoff == transport->config.retries) {
+        sender->failed = 1;
+        transport->network->totals.flows_failed++;
+        return false;
+    }
+    recover(transport, sender, true);
+    if (sender->backoff < UINT8_MAX)
+        sender->backoff++;
+    return wake(transport, number);
+}
+
+bool netsim_sender_on_pace_expired(struct netsim_transport *transport, uint32_t flow)
+{
+    return wake(transport, flow);
+}
+
+static uint32_t window_packets(const struct netsim_transport *transport, netsim_time base_rtt_ps,
+                               netsim_time slowest_ps)
+{
+    uint64_t packets = UINT32_MAX;
+    if (transport->config.window_bytes == NETSIM_WINDOW_BDP)
+        packets = (base_rtt_ps + slowest_ps - 1) / slowest_ps + 1;
+    else if (transport->config.window_bytes != 0)
+        packets = transport->config.window_bytes / transport->config.payload_bytes;
+    return packets > UINT32_MAX ? UINT32_MAX : packets == 0 ? 1 : (uint32_t)packets;
+}
+
+void netsim_sender_start(struct netsim_transport *transport, uint32_t number)
+{
+    struct netsim_flow *flow = &transport->flows[number];
+    struct netsim_sender *sender = &flow->sender;
+    netsim_time slowest_ps = 0;
+    netsim_ideal_fct(transport, number, &flow->ideal_ps, &sender->base_rtt_ps, &slowest_ps);
+    sender->window_packets = UINT32_MAX;
+    transport->network->totals.flows_started++;
+    netsim_flow_rate_start(transport, number);
+    if (transport->config.ack_bytes != 0)
+        sender->window_packets = window_packets(transport, sender->base_rtt_ps, slowest_ps);
+    netsim_flow_ring_add(transport, number);
+}

@@ -1,0 +1,26 @@
+/*
+ * prefix.h - the part of the iCRC that packets of one flow and length share, cached. Pure.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef LH_FABRIC_UDP_PREFIX_H
+#define LH_FABRIC_UDP_PREFIX_H
+
+#include "wire/icrc.h"
+
+/* Segments of a GSO burst: kernels before 6.9 take no more. */
+#define UDP_GSO_SEGMENTS_MAX 64u
+
+/* iCRC states behind the IP and UDP headers, for the datagram length and port that came last. */
+struct udp_prefix {
+    uint32_t bytes; /* 0: nothing cached */
+    uint16_t port;
+    uint64_t known;                       /* bit k: state[k] is there */
+    uint32_t state[UDP_GSO_SEGMENTS_MAX]; /* IPv4: by IP ID. IPv6: only [0] */
+};
+
+/* icrc_begin() for a data packet, cached. `port` is the one that varies between flows. */
+uint32_t udp_prefix_get(struct udp_prefix *prefix, const struct icrc_flow *flow, uint32_t bytes,
+                        uint16_t port, uint32_t ip_id);
+
+#endif

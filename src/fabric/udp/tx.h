@@ -1,0 +1,16 @@
+/*
+ * tx.h - sends data packets.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef LH_FABRIC_UDP_TX_H
+#define LH_FABRIC_UDP_TX_H
+
+#include "fabric/udp/udp.h"
+
+int udp_post_writes(struct fabric_endpoint *endpoint, uint32_t channel, const struct fabric_write *writes,
+                    uint32_t count);
+/* Whether a send that failed so only lost its packet, as any network may. */
+bool udp_send_error_is_loss(int error);
+
+#endif

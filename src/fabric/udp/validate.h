@@ -1,0 +1,16 @@
+/*
+ * validate.h - validates the packets of a received message.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef LH_FABRIC_UDP_VALIDATE_H
+#define LH_FABRIC_UDP_VALIDATE_H
+
+#include "fabric/udp/udp.h"
+
+/* Validates all packets of a message, puts the good ones into rx.ready and moves payload that is elsewhere.
+ * True when all of them are in their speculative places. */
+bool udp_take_message(struct udp_channel *channel, struct udp_scatter *scatter, uint32_t bytes,
+                      uint32_t segment_bytes);
+
+#endif

@@ -1,0 +1,199 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include "message/attr.h"
+
+#include <string.h>
+
+#include "base/error.h"
+#include "message/scheme/scheme_choice.h"
+
+typedef unsigned long long wide; /* for %llu */
+
+void lh_attr_init(struct lh_attr *attr)
+{
+    *attr = (struct lh_attr){.struct_bytes = sizeof *attr};
+}
+
+int lh_reliability_check(const char *text)
+{
+    struct scheme_choice choice;
+    struct lh_attr attr;
+    lh_attr_init(&attr);
+    attr.reliability = text;
+    return scheme_choose(&attr, &choice);
+}
+
+static bool is_power_of_two(uint64_t value)
+{
+    return value != 0 && (value & (value - 1)) == 0;
+}
+
+static int check_mtu(uint32_t mtu)
+{
+    if (mtu == 0 || (is_power_of_two(mtu) && mtu >= ATTR_MTU_MIN && mtu <= ATTR_MTU_MAX))
+        return 0;
+    return lh_fail(LH_EINVAL, "mtu_bytes %u: use 256, 512, 1024, 2048 or 4096", mtu);
+}
+
+static int check_chunk(const struct lh_attr *attr)
+{
+    uint32_t unit = attr->mtu_bytes ? attr->mtu_bytes : ATTR_MTU_MIN;
+    if (attr->chunk_bytes == 0 || (is_power_of_two(attr->chunk_bytes) && attr->chunk_bytes >= unit))
+        return 0;
+    return lh_fail(LH_EINVAL, "chunk_bytes %u: use a power of two, at least %s (%u)", attr->chunk_bytes,
+                   attr->mtu_bytes ? "the MTU" : "the smallest MTU", unit);
+}
+
+static int check_slots(const struct lh_attr *attr)
+{
+    if (attr->slots != 0 && (!is_power_of_two(attr->slots) || attr->slots > ATTR_SLOTS_MAX))
+        return lh_fail(LH_EINVAL, "slots %u: use a power of two up to %u", attr->slots, ATTR_SLOTS_MAX);
+    if (attr->slot_bytes > (uint64_t)ATTR_PACKETS_MAX * ATTR_MTU_MAX)
+        return lh_fail(LH_EINVAL, "slot_bytes %llu: use at most %llu", (wide)attr->slot_bytes,
+                       (wide)ATTR_PACKETS_MAX * ATTR_MTU_MAX);
+    return 0;
+}
+
+static int check_counts(const struct lh_attr *attr)
+{
+    if (attr->channels > ATTR_CHANNELS_MAX)
+        return lh_fail(LH_EINVAL, "channels %u: use 1 to %u", attr->channels, ATTR_CHANNELS_MAX);
+    if (attr->generations > ATTR_GENERATIONS_MAX)
+        return lh_fail(LH_EINVAL, "generations %u: use 1 to %u", attr->generations, ATTR_GENERATIONS_MAX);
+    if (attr->workers > ATTR_WORKERS_MAX && attr->workers != LH_NO_WORKERS)
+        return lh_fail(LH_EINVAL, "workers %u: use 1 to %u, or LH_NO_WORKERS", attr->workers,
+                       ATTR_WORKERS_MAX);
+    if (attr->coders > ATTR_CODERS_MAX && attr->coders != LH_NO_CODERS)
+        return lh_fail(LH_EINVAL, "coders %u: use 1 to %u, or LH_NO_CODERS", attr->coders, ATTR_CODERS_MAX);
+    return 0;
+}
+
+/* Far more than any link needs, and far from where sums of times would wrap. */
+static int check_times(const struct lh_attr *attr)
+{
+    if (attr->peer_timeout_ns <= ATTR_PEER_TIMEOUT_MAX_NS)
+        return 0;
+    return lh_fail(LH_EINVAL, "peer_timeout_ns %llu: use at most %llu (a day)", (wide)attr->peer_timeout_ns,
+                   (wide)ATTR_PEER_TIMEOUT_MAX_NS);
+}
+
+/* A segment of a scheme that codes is two SDR messages: its chunks, and their parity. What was not asked for
+ * (0) is not judged; chunks that were not are taken for as small as they may become. */
+static int check_coding(const struct lh_attr *attr)
+{
+    struct scheme_choice choice;
+    int error = scheme_choose(attr, &choice);
+    if (error || !choice.scheme->coding)
+        return error;
+    if (attr->slots == 1)
+        return lh_fail(LH_EINVAL, "slots 1: %s needs at least 2, one of them for parity",
+                       choice.scheme->name);
+    struct lh_attr least = *attr;
+    if (least.chunk_bytes == 0)
+        least.chunk_bytes = least.mtu_bytes ? least.mtu_bytes : ATTR_MTU_MIN;
+    if (attr->slot_bytes != 0 && scheme_segment_bytes(&choice, &least) == 0)
+        return lh_fail(LH_EINVAL,
+                       "slot_bytes %llu: too small for %s: the parity of one group of %u-byte chunks does "
+                       "not fit; use larger slots, smaller chunks or less parity",
+                       (wide)attr->slot_bytes, attr->reliability ? attr->reliability : choice.scheme->name,
+                       least.chunk_bytes);
+    return 0;
+}
+
+static int copy_given(const struct lh_attr *given, struct lh_attr *copy)
+{
+    lh_attr_init(copy);
+    if (!given)
+        return 0;
+    if (given->struct_bytes < sizeof(size_t) || given->struct_bytes > sizeof *copy)
+        return lh_fail(LH_EINVAL, "struct_bytes %zu: call lh_attr_init() first (%zu in this library)",
+                       given->struct_bytes, sizeof *copy);
+    memcpy(copy, given, given->struct_bytes);
+    copy->struct_bytes = sizeof *copy;
+    return 0;
+}
+
+int attr_check(const struct lh_attr *given, struct lh_attr *checked)
+{
+    struct lh_attr attr;
+    int error = copy_given(given, &attr);
+    if (!error)
+        error = check_mtu(attr.mtu_bytes);
+    if (!error)
+        error = check_chunk(&attr);
+    if (!error)
+        error = check_slots(&attr);
+    if (!error)
+        error = check_counts(&attr);
+    if (!error)
+        error = check_times(&attr);
+    if (!error)
+        error = check_coding(&attr);
+    if (!error)
+        *checked = attr;
+    return error;
+}
+
+static void set_default_u32(uint32_t *value, uint32_t preset)
+{
+    if (*value == 0)
+        *value = preset;
+}
+
+static void set_default_u64(uint64_t *value, uint64_t preset)
+{
+    if (*value == 0)
+        *value = preset;
+}
+
+/* Where nothing tells the path: loopback and the simulated network take the largest packets. */
+static uint32_t default_mtu(const char *device)
+{
+    static const char *const large[] = {"sim:", "udp:[::1]", "udp:::1", "udp:127."};
+    for (size_t i = 0; device && i < sizeof large / sizeof large[0]; i++)
+        if (strncmp(device, large[i], strlen(large[i])) == 0)
+            return ATTR_MTU_MAX;
+    return ATTR_MTU_UNKNOWN_PATH;
+}
+
+static uint64_t default_slot_bytes(const struct lh_attr *attr)
+{
+    return attr->chunk_bytes > ATTR_SLOT_BYTES_DEFAULT ? attr->chunk_bytes : ATTR_SLOT_BYTES_DEFAULT;
+}
+
+static int check_together(const struct lh_attr *attr)
+{
+    if (attr->chunk_bytes < attr->mtu_bytes)
+        return lh_fail(LH_EINVAL, "chunk_bytes %u: use at least the MTU (%u)", attr->chunk_bytes,
+                       attr->mtu_bytes);
+    if (attr->slot_bytes < attr->chunk_bytes || attr->slot_bytes % attr->chunk_bytes != 0)
+        return lh_fail(LH_EINVAL, "slot_bytes %llu: use a multiple of chunk_bytes (%u)",
+                       (wide)attr->slot_bytes, attr->chunk_bytes);
+    if (attr->slot_bytes / attr->mtu_bytes > ATTR_PACKETS_MAX)
+        return lh_fail(LH_EINVAL, "slot_bytes %llu: use at most %llu (%u packets of %u bytes)",
+                       (wide)attr->slot_bytes, (wide)ATTR_PACKETS_MAX * attr->mtu_bytes, ATTR_PACKETS_MAX,
+                       attr->mtu_bytes);
+    if (attr->window_bytes < attr->chunk_bytes)
+        return lh_fail(LH_EINVAL, "window_bytes %llu: use at least one chunk (%u)",
+                       (wide)attr->window_bytes, attr->chunk_bytes);
+    return check_coding(attr);
+}
+
+int attr_complete(struct lh_attr *attr)
+{
+    set_default_u32(&attr->mtu_bytes, default_mtu(attr->device));
+    set_default_u32(&attr->chunk_bytes, attr->mtu_bytes);
+    set_default_u64(&attr->slot_bytes, default_slot_bytes(attr));
+    set_default_u32(&attr->slots, ATTR_SLOTS_DEFAULT);
+    set_default_u32(&attr->channels, 1);
+    set_default_u32(&attr->generations, ATTR_GENERATIONS_DEFAULT);
+    set_default_u32(&attr->workers, 1);
+    set_default_u32(&attr->coders, 1);
+    if (attr->workers == LH_NO_WORKERS)
+        attr->coders = LH_NO_CODERS; /* they could wake nobody */
+    set_default_u64(&attr->window_bytes, ATTR_WINDOW_BYTES_DEFAULT);
+    set_default_u64(&attr->receive_buffer_bytes, ATTR_RECEIVE_BUFFER_DEFAULT);
+    set_default_u64(&attr->peer_timeout_ns, ATTR_PEER_TIMEOUT_DEFAULT_NS);
+    return check_together(attr);
+}

@@ -1,0 +1,203 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include "message/coding/coder.h"
+
+#include <assert.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include <longhaul/connection.h>
+#include <longhaul/sdr_ext.h>
+
+#include "coding/work_pool.h"
+#include "sdr/driver.h"
+
+struct place {
+    struct work work; /* first: a piece of work is its place */
+    struct coder *coder;
+    bool in_use; /* under the connection's lock, like all below but `ran` */
+    bool ran;    /* under the coder's lock; its result was not returned yet */
+    struct coder_job job;
+    struct coder_result result;
+    struct place *next; /* while unused */
+};
+
+struct coder {
+    struct sdr_context *context;
+    struct sdr_qp *qp;
+    uint32_t threads;
+    struct work_pool *pool; /* NULL: no threads */
+    bool threads_tried;
+    pthread_mutex_t lock;
+    pthread_cond_t ran;
+    _Atomic uint32_t results; /* places that ran */
+    struct place *unused;
+    struct place places[CODER_JOBS_MAX];
+};
+
+struct coder *coder_create(uint32_t threads)
+{
+    struct coder *coder = calloc(1, sizeof *coder);
+    if (!coder)
+        return NULL;
+    coder->threads = threads;
+    pthread_mutex_init(&coder->lock, NULL);
+    pthread_cond_init(&coder->ran, NULL);
+    for (uint32_t i = 0; i < CODER_JOBS_MAX; i++) {
+        coder->places[i].coder = coder;
+        coder->places[i].next = coder->unused;
+        coder->unused = &coder->places[i];
+    }
+    return coder;
+}
+
+void coder_bind(struct coder *coder, struct sdr_context *context, struct sdr_qp *qp)
+{
+    coder->context = context;
+    coder->qp = qp;
+}
+
+void coder_destroy(struct coder *coder)
+{
+    if (!coder)
+        return;
+    if (coder->pool)
+        work_pool_destroy(coder->pool);
+    pthread_cond_destroy(&coder->ran);
+    pthread_mutex_destroy(&coder->lock);
+    free(coder);
+}
+
+/* ---- one job ----------------------------------------------------------------------------------------- */
+
+static void compute(const struct coder *coder, const struct coder_job *job, struct coder_result *result)
+{
+    lh_time began = lh_sdr_now(coder->context);
+    *result = (struct coder_result){.owner = job->owner, .decoded = job->groups > 0, .number = job->number};
+    if (!result->decoded)
+        job->ops->encode(job->coding, job->group, job->first_row, job->rows);
+    for (uint32_t g = job->group; g < job->group + job->groups; g++)
+        result->recovered += job->ops->decode(job->coding, g, job->chunks, job->extra);
+    result->took_ns = lh_sdr_now(coder->context) - began;
+}
+
+static void run_on_thread(struct work *work)
+{
+    struct place *place = (struct place *)work;
+    struct coder *coder = place->coder;
+    compute(coder, &place->job, &place->result);
+    pthread_mutex_lock(&coder->lock);
+    place->ran = true;
+    atomic_fetch_add(&coder->results, 1);
+    pthread_cond_broadcast(&coder->ran);
+    pthread_mutex_unlock(&coder->lock);
+    sdr_qp_driver_kick(coder->qp);
+}
+
+static void give_back(struct coder *coder, struct place *place)
+{
+    place->in_use = false;
+    place->ran = false;
+    place->next = coder->unused;
+    coder->unused = place;
+}
+
+/* ---- giving ------------------------------------------------------------------------------------------ */
+
+static struct work_pool *pool_of(struct coder *coder)
+{
+    if (!coder->threads_tried && coder->threads != LH_NO_CODERS)
+        coder->pool = work_pool_create(coder->threads, NULL); /* without them the worker does it */
+    coder->threads_tried = true;
+    return coder->pool;
+}
+
+bool coder_submit(struct coder *coder, const struct coder_job *wanted, struct coder_result *result)
+{
+    struct work_pool *pool = pool_of(coder);
+    struct place *place = coder->unused;
+    if (!pool || !place) {
+        compute(coder, wanted, result);
+        return true;
+    }
+    coder->unused = place->next;
+    place->job = *wanted;
+    place->in_use = true;
+    place->work = (struct work){.run = run_on_thread};
+    work_pool_give(pool, &place->work);
+    return false;
+}
+
+/* ---- results ----------------------------------------------------------------------------------------- */
+
+bool coder_has_results(const struct coder *coder)
+{
+    return atomic_load_explicit(&coder->results, memory_order_acquire) > 0;
+}
+
+/* A place that ran, taken off the list; NULL when there is none. */
+static struct place *take_ran(struct coder *coder)
+{
+    struct place *found = NULL;
+    pthread_mutex_lock(&coder->lock);
+    for (uint32_t i = 0; i < CODER_JOBS_MAX && !found; i++)
+        if (coder->places[i].ran)
+            found = &coder->places[i];
+    if (found) {
+        found->ran = false;
+        atomic_fetch_sub(&coder->results, 1);
+    }
+    pthread_mutex_unlock(&coder->lock);
+    return found;
+}
+
+bool coder_collect(struct coder *coder, struct coder_result *result)
+{
+    struct place *place = coder_has_results(coder) ? take_ran(coder) : NULL;
+    if (!place)
+        return false;
+    *result = place->result;
+    give_back(coder, place);
+    return true;
+}
+
+static void wait_until_ran(struct coder *coder, struct place *place)
+{
+    pthread_mutex_lock(&coder->lock);
+    while (!place->ran)
+        pthread_cond_wait(&coder->ran, &coder->lock);
+    place->ran = false;
+    atomic_fetch_sub(&coder->results, 1);
+    pthread_mutex_unlock(&coder->lock);
+}
+
+void coder_drop(struct coder *coder, const void *owner)
+{
+    for (uint32_t i = 0; i < CODER_JOBS_MAX; i++) {
+        struct place *place = &coder->places[i];
+        if (!place->in_use || place->job.owner != owner)
+            continue;
+        if (!work_pool_take_back(coder->pool, &place->work))
+            wait_until_ran(coder, place);
+        give_back(coder, place);
+    }
+}
+
+bool coder_finish_decoding(struct coder *coder, struct coder_result *result)
+{
+    for (uint32_t i = 0; i < CODER_JOBS_MAX; i++) {
+        struct place *place = &coder->places[i];
+        if (!place->in_use || place->job.groups == 0)
+            continue;
+        if (work_pool_take_back(coder->pool, &place->work))
+            compute(coder, &place->job, &place->result);
+        else
+            wait_until_ran(coder, place);
+        *result = place->result;
+        give_back(coder, place);
+        return true;
+    }
+    return false;
+}

@@ -1,0 +1,94 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include "message/coding/parity.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "base/error.h"
+#include "sdr/memory.h"
+
+#define ALIGNMENT 64u
+
+static size_t rounded_up(size_t bytes)
+{
+    return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+}
+
+static size_t larger(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+
+static void free_buffer(struct parity_buffer *buffer)
+{
+    sdr_mr_drop(buffer->mr);
+    free(buffer->chunks);
+    free(buffer);
+}
+
+static struct parity_buffer *make_buffer(struct parity_pool *pool, size_t bytes, size_t notes_bytes)
+{
+    struct parity_buffer *buffer = calloc(1, sizeof *buffer);
+    uint8_t *chunks = aligned_alloc(ALIGNMENT, rounded_up(bytes) + rounded_up(notes_bytes));
+    if (!buffer || !chunks) {
+        lh_fail(LH_ENOMEM, "no memory for %zu bytes of parity", bytes + notes_bytes);
+        goto free_memory;
+    }
+    struct sdr_mr *mr = sdr_mr_reg(pool->context, chunks, bytes, SDR_ACCESS_REMOTE_WRITE);
+    if (!mr)
+        goto free_memory;
+    *buffer = (struct parity_buffer){
+        .chunks = chunks,
+        .bytes = bytes,
+        .notes = chunks + rounded_up(bytes),
+        .notes_bytes = notes_bytes,
+        .mr = mr,
+    };
+    sdr_mr_lkey_get(mr, &buffer->lkey);
+    return buffer;
+free_memory:
+    free(buffer);
+    free(chunks);
+    return NULL;
+}
+
+struct parity_buffer *parity_take(struct parity_pool *pool, size_t bytes, size_t notes_bytes)
+{
+    assert(bytes > 0);
+    struct parity_buffer *buffer = pool->unused;
+    if (buffer)
+        pool->unused = buffer->next;
+    if (buffer && (buffer->bytes < bytes || buffer->notes_bytes < notes_bytes)) {
+        /* Of another code, or the other direction: the next one fits both, or each would replace the
+         * other's for ever. */
+        bytes = larger(bytes, buffer->bytes);
+        notes_bytes = larger(notes_bytes, buffer->notes_bytes);
+        free_buffer(buffer);
+        buffer = NULL;
+    }
+    if (!buffer)
+        buffer = make_buffer(pool, bytes, notes_bytes);
+    if (buffer)
+        pool->in_use++;
+    return buffer;
+}
+
+void parity_give(struct parity_pool *pool, struct parity_buffer *buffer)
+{
+    assert(pool->in_use > 0);
+    pool->in_use--;
+    buffer->next = pool->unused;
+    pool->unused = buffer;
+}
+
+void parity_free_all(struct parity_pool *pool)
+{
+    assert(pool->in_use == 0);
+    while (pool->unused) { /* at most as many as there ever were segments in flight */
+        struct parity_buffer *buffer = pool->unused;
+        pool->unused = buffer->next;
+        free_buffer(buffer);
+    }
+}

@@ -1,0 +1,40 @@
+/*
+ * parity.h - memory for extra chunks (parity), at both ends: taken as segments need it, kept for the next.
+ *
+ * A sender learns only from a clear-to-send which code its peer wants, so this memory cannot be taken when
+ * the connection is opened. There are never more buffers than segments in flight, and aborted ones of which
+ * the fabric still reads; each stays registered.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef LH_MESSAGE_CODING_PARITY_H
+#define LH_MESSAGE_CODING_PARITY_H
+
+#include <sdr.h>
+#include <sdr_mr.h>
+
+#include <longhaul/types.h>
+
+struct parity_buffer {
+    uint8_t *chunks; /* aligned to 64 */
+    size_t bytes;    /* of them */
+    uint8_t *notes;  /* behind them: the receiver's copy of the bitmaps while it decodes */
+    size_t notes_bytes;
+    struct sdr_mr *mr; /* of the chunks */
+    uint32_t lkey;
+    struct parity_buffer *next; /* while unused */
+};
+
+struct parity_pool {
+    struct sdr_context *context;
+    struct parity_buffer *unused;
+    uint32_t in_use; /* buffers */
+};
+
+/* NULL when there is no memory, or it cannot be registered: lh_last_error() says which. */
+struct parity_buffer *parity_take(struct parity_pool *pool, size_t bytes, size_t notes_bytes);
+void parity_give(struct parity_pool *pool, struct parity_buffer *buffer);
+/* All must have been given back. */
+void parity_free_all(struct parity_pool *pool);
+
+#endif

@@ -1,0 +1,304 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include "message/connection.h"
+
+#include <assert.h>
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "message/attr.h"
+#include "message/blob.h"
+#include "message/control/control_tx.h"
+#include "message/control/timing.h"
+#include "message/effects.h"
+#include "message/rx/auto_scheme.h"
+#include "message/rx/done.h"
+#include "message/rx/receiver.h"
+#include "message/step.h"
+#include "message/tx/sender.h"
+#include "sdr/driver.h"
+
+#define LAST_MESSAGES 3u /* times: none is answered */
+
+void connection_set_lifeline(struct lh_connection *c, const struct lifeline_ops *ops, void *lifeline,
+                             const char *peer_name)
+{
+    pthread_mutex_lock(&c->requests->lock);
+    c->keepalive.lifeline_ops = ops;
+    c->keepalive.lifeline = lifeline;
+    snprintf(c->peer_name, sizeof c->peer_name, "%s", peer_name);
+    pthread_mutex_unlock(&c->requests->lock);
+    sdr_qp_driver_kick(c->qp);
+}
+
+/* ---- open -------------------------------------------------------------------------------------------- */
+
+static int keep_texts(struct lh_connection *c)
+{
+    const char *reliability = c->attr.reliability ? c->attr.reliability : c->choice.scheme->name;
+    if (!c->attr.device)
+        return lh_fail(LH_EDEVICE, "no device: name one, such as udp:127.0.0.1");
+    if (strlen(c->attr.device) >= sizeof c->device || strlen(reliability) >= sizeof c->reliability)
+        return lh_fail(LH_EINVAL, "device or reliability is longer than %u characters",
+                       CONNECTION_TEXT_MAX - 1);
+    snprintf(c->device, sizeof c->device, "%s", c->attr.device);
+    snprintf(c->reliability, sizeof c->reliability, "%s", reliability);
+    c->attr.device = c->device;
+    c->attr.reliability = c->reliability;
+    return 0;
+}
+
+static int settle_attr(struct lh_connection *c, const struct lh_attr *attr)
+{
+    int error = attr_check(attr, &c->attr);
+    if (!error)
+        error = attr_complete(&c->attr);
+    if (!error)
+        error = scheme_choose(&c->attr, &c->choice);
+    return error ? error : keep_texts(c);
+}
+
+static int create_context(struct lh_connection *c)
+{
+    struct lh_context_attr attr = {
+        .channels = c->attr.channels,
+        .workers = c->attr.workers == LH_NO_WORKERS ? LH_SDR_NO_WORKERS : c->attr.workers,
+        .worker_cpus = c->attr.worker_cpus,
+        .receive_buffer_bytes = c->attr.receive_buffer_bytes,
+        .link = c->attr.link,
+    };
+    c->attr.worker_cpus = NULL; /* the caller's array need not live on */
+    return lh_sdr_context_create(c->device, &attr, &c->context);
+}
+
+static int create_qp(struct lh_connection *c)
+{
+    const struct sdr_qp_attr attr = {0};
+    struct lh_qp_attr more = {
+        .slots = c->attr.slots,
+        .generations = c->attr.generations,
+        .mtu_bytes = c->attr.mtu_bytes,
+        .slot_bytes = c->attr.slot_bytes,
+        .rate_bps = c->attr.rate_bps,
+        .chunk_bytes = c->attr.chunk_bytes,
+    };
+    return lh_sdr_qp_create(c->context, &attr, &more, &c->qp);
+}
+
+static void free_memory(struct lh_connection *c)
+{
+    storage_free(&c->storage);
+    coder_destroy(c->coder);
+    free(c);
+}
+
+static int create_parts(struct lh_connection *c)
+{
+    int error = storage_take(&c->storage, &c->attr, &c->choice);
+    if (error)
+        return error;
+    c->coder = coder_create(c->attr.coders);
+    if (!c->coder)
+        return lh_fail(LH_ENOMEM, "no memory to encode and decode");
+    sender_init(&c->tx, &c->storage.tx, &c->attr, &c->path, c->coder, &c->parity);
+    receiver_init(&c->rx, &c->storage.rx, &c->attr, &c->choice, &c->path, c->coder, &c->parity);
+    return 0;
+}
+
+static void bind_parts(struct lh_connection *c)
+{
+    c->parity.context = c->context;
+    coder_bind(c->coder, c->context, c->qp);
+    c->tx.qp = c->qp;
+    c->rx.qp = c->qp;
+}
+
+static int create_all(struct lh_connection *c)
+{
+    int error = create_parts(c);
+    if (!error)
+        error = create_context(c);
+    if (error)
+        return error;
+    error = create_qp(c);
+    if (error)
+        goto destroy_context;
+    bind_parts(c);
+    c->requests = request_table_create(c, c->attr.workers != LH_NO_WORKERS);
+    if (c->requests)
+        return 0;
+    error = lh_fail(LH_ENOMEM, "no memory for %u requests", LH_REQUESTS_MAX);
+    sdr_qp_destroy(c->qp);
+destroy_context:
+    sdr_context_destroy(c->context);
+    return error;
+}
+
+int lh_open(const struct lh_attr *attr, struct lh_connection **connection)
+{
+    struct lh_connection *c = calloc(1, sizeof *c);
+    if (!c)
+        return lh_fail(LH_ENOMEM, "no memory for a connection");
+    int error = settle_attr(c, attr);
+    if (!error)
+        error = create_all(c);
+    if (error) {
+        free_memory(c);
+        return error;
+    }
+    *connection = c;
+    return 0;
+}
+
+/* ---- attach -------------------------------------------------------------------------------------------- */
+
+static void name_peer(struct lh_connection *c, const struct qp_info_endpoint *peer)
+{
+    char text[INET6_ADDRSTRLEN] = "?";
+    inet_ntop(peer->family == 4 ? AF_INET : AF_INET6, peer->address, text, sizeof text);
+    snprintf(c->peer_name, sizeof c->peer_name, peer->family == 4 ? "%s:%u" : "[%s]:%u", text,
+             peer->control_port);
+}
+
+int lh_attach(struct lh_connection *connection, const void *blob, size_t bytes)
+{
+    struct lh_connection *c = connection;
+    struct qp_info peer;
+    uint8_t copy[LH_BLOB_MAX];
+    if (c->attached)
+        return lh_fail(LH_ESTATE, "connection is attached already");
+    int error = blob_decode(blob, bytes, &peer);
+    if (error)
+        return error;
+    if (peer.slot_bytes != c->attr.slot_bytes)
+        return lh_fail(LH_EHANDSHAKE, "peer has slots of %llu bytes, this side %llu: give both the same",
+                       (unsigned long long)peer.slot_bytes, (unsigned long long)c->attr.slot_bytes);
+    memcpy(copy, blob, bytes);
+    error = lh_sdr_qp_connect(c->qp, copy + BLOB_HEADER_BYTES);
+    if (error)
+        return error;
+    pthread_mutex_lock(&c->requests->lock);
+    name_peer(c, &peer.endpoint);
+    c->attached = true;
+    keepalive_start(&c->keepalive, c->qp, c->attr.peer_timeout_ns, lh_sdr_now(c->context));
+    pthread_mutex_unlock(&c->requests->lock);
+    return sdr_qp_driver_set(c->qp, connection_step, c);
+}
+
+/* ---- close ------------------------------------------------------------------------------------------- */
+
+/* What has arrived counts, even if the packets that announce it get lost: sent a few times, and by the
+ * lifeline. */
+static void send_fin(struct lh_connection *c, uint8_t last[TRANSFER_BYTES_MAX], size_t *bytes)
+{
+    struct transfer_message message = c->error ? c->last_message : done_last(&c->rx);
+    *bytes = transfer_encode(&message, last);
+    if (!c->attached || c->error)
+        return;
+    for (uint32_t i = 0; i < LAST_MESSAGES; i++)
+        control_tx_send(c->qp, &message);
+}
+
+void lh_close(struct lh_connection *connection)
+{
+    struct lh_connection *c = connection;
+    uint8_t last[TRANSFER_BYTES_MAX];
+    size_t bytes;
+    if (!c)
+        return;
+    sdr_qp_driver_set(c->qp, NULL, NULL);
+    pthread_mutex_lock(&c->requests->lock);
+    send_fin(c, last, &bytes);
+    connection_end_all(c, -LH_ECLOSED);
+    pthread_mutex_unlock(&c->requests->lock);
+    if (c->keepalive.lifeline_ops)
+        c->keepalive.lifeline_ops->close(c->keepalive.lifeline, last, bytes);
+    request_table_close(c->requests);
+    coder_destroy(c->coder); /* its threads wake the queue pair's worker */
+    c->coder = NULL;
+    sdr_qp_destroy(c->qp);
+    sender_close(&c->tx);
+    parity_free_all(&c->parity);
+    memory_free_all(&c->memories);
+    sdr_context_destroy(c->context);
+    free_memory(c);
+}
+
+/* ---- what can be asked ------------------------------------------------------------------------------- */
+
+const char *lh_peer_name(const struct lh_connection *connection)
+{
+    return connection->peer_name;
+}
+
+int lh_progress(struct lh_connection *connection, lh_time *next_ns)
+{
+    return lh_sdr_progress(connection->context, next_ns);
+}
+
+lh_time lh_now(struct lh_connection *connection)
+{
+    return lh_sdr_now(connection->context);
+}
+
+int lh_connection_stats(struct lh_connection *connection, struct lh_stats *stats)
+{
+    int error = lh_sdr_stats(connection->qp, stats);
+    if (error)
+        return error;
+    pthread_mutex_lock(&connection->requests->lock);
+#define ADD_OWN(field, meaning)                                                                            \
+    stats->field += connection->stats.field + connection->tx.stats.field + connection->rx.stats.field;
+    LH_STATS(ADD_OWN)
+#undef ADD_OWN
+    pthread_mutex_unlock(&connection->requests->lock);
+    return 0;
+}
+
+int lh_connection_path(struct lh_connection *connection, struct lh_path_view *path)
+{
+    struct lh_sdr_path measured;
+    int error = lh_sdr_path(connection->qp, &measured);
+    if (error)
+        return error;
+    *path = timing_path_view(&measured);
+    return 0;
+}
+
+int lh_connection_attr(struct lh_connection *connection, struct lh_attr *attr)
+{
+    *attr = connection->attr;
+    return 0;
+}
+
+int lh_connection_error(struct lh_connection *connection)
+{
+    pthread_mutex_lock(&connection->requests->lock);
+    int error = connection->error;
+    if (error)
+        lh_fail((enum lh_error) - error, "connection to %s has ended: %s", connection->peer_name,
+                connection->reason);
+    pthread_mutex_unlock(&connection->requests->lock);
+    return error;
+}
+
+int lh_connection_scheme(struct lh_connection *connection, struct lh_scheme_report *out)
+{
+    pthread_mutex_lock(&connection->requests->lock);
+    *out = (struct lh_scheme_report){.rtt_ns = connection->path.rtt_ns};
+    if (connection->choice.automatic)
+        auto_scheme_report(&connection->rx, out);
+    else
+        snprintf(out->scheme, sizeof out->scheme, "%s", connection->reliability);
+    pthread_mutex_unlock(&connection->requests->lock);
+    return 0;
+}
+
+const char *lh_connection_warning(struct lh_connection *connection)
+{
+    return lh_sdr_warning(connection->context);
+}

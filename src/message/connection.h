@@ -1,0 +1,70 @@
+/*
+ * connection.h - a connection from the inside: the engine that routes between its parts, and alone sees all.
+ *
+ *   connection.c     open, attach, close, and what can be asked
+ *   blob.c           the blob that lh_attach() takes
+ *   messages.c       lh_send, lh_recv, lh_cancel
+ *   requests.c       waiting, testing
+ *   memory.c         buffers, as the SDR layer knows them
+ *   storage.c        memory of the parts
+ *   step.c           each round of the control worker: messages of the peer, arrivals, timers
+ *   effects.c        what the parts want done: requests that are done, the end of the connection
+ *   attr.c           what was asked for; scheme/scheme_choice.c: the reliability scheme
+ *   tx/              the sending part        (tx/tx.h)
+ *   rx/              the receiving part      (rx/rx.h)
+ *   control/         control messages to the peer, their retransmission, keepalive
+ *   coding/          parity and lost chunks: computing, memory
+ *
+ * A *message* is one lh_send and the lh_recv that takes it; a *segment* is one SDR message of up to
+ * slot_bytes of it. Where the scheme codes, the SDR message right after it takes its parity, and a place of
+ * its own in both rings. Everything is under the lock of the request table; the step holds it too.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef LH_MESSAGE_CONNECTION_H
+#define LH_MESSAGE_CONNECTION_H
+
+#include <sdr.h>
+
+#include "message/coding/coder.h"
+#include "message/coding/parity.h"
+#include "message/control/keepalive.h"
+#include "message/memory.h"
+#include "message/requests.h"
+#include "message/rx/rx.h"
+#include "message/storage.h"
+#include "message/tx/tx.h"
+
+#define CONNECTION_TEXT_MAX 128u
+
+struct lh_connection {
+    struct request_table *requests;
+    struct sdr_context *context;
+    struct sdr_qp *qp;
+    struct lh_attr attr;
+    char device[CONNECTION_TEXT_MAX];
+    char reliability[CONNECTION_TEXT_MAX];
+    struct scheme_choice choice; /* of what this side receives */
+    bool attached;
+    int error; /* 0, or the negative lh_error that ended it */
+    char reason[REASON_MAX];
+    struct lh_sdr_path path; /* as of the last busy step */
+    bool needs_step;         /* the user asked for something since the last step */
+    lh_time due_ns;          /* of the earliest timer */
+    struct lh_stats stats;   /* those that no part counts */
+    struct memory_list memories;
+    struct storage storage;
+    struct coder *coder;
+    struct parity_pool parity;
+    struct tx tx;
+    struct rx rx;
+    struct transfer_message last_message; /* what had arrived when it ended; set with `error` */
+    struct keepalive keepalive;
+    char peer_name[CONNECTION_TEXT_MAX];
+};
+
+/* Hands a lifeline over to an attached connection, which closes it when it closes itself. Takes the lock. */
+void connection_set_lifeline(struct lh_connection *c, const struct lifeline_ops *ops, void *lifeline,
+                             const char *peer_name);
+
+#endif

@@ -1,0 +1,118 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include "message/control/keepalive.h"
+
+#include <stdio.h>
+
+#include "base/earlier.h"
+#include "base/error.h"
+#include "sdr/driver.h"
+
+/* How often the operating system is asked; no protocol waits for it. */
+#define POLL_BUSY_NS         (5 * LH_NS_PER_MS)  /* while something is pending */
+#define POLL_IDLE_NS         (50 * LH_NS_PER_MS) /* costs an idle worker one waking */
+#define LIFELINE_LATE_NS     (10 * LH_NS_PER_MS) /* what the operating system takes to deliver a reason */
+#define PING_FRACTION        4u                  /* of the timeout: interval of pings to a silent peer */
+#define DEAF_FRACTION        8u /* of the timeout: after such an interval without a step, nobody listened */
+#define STEP_FRACTION        16u /* of the timeout: interval of steps */
+#define PING_INTERVAL_MAX_NS LH_NS_PER_S
+
+void keepalive_start(struct keepalive *k, struct sdr_qp *qp, lh_time timeout_ns, lh_time now)
+{
+    k->qp = qp;
+    k->timeout_ns = timeout_ns;
+    k->since_ns = now;
+    k->stepped_ns = now;
+    k->silent_at = now;
+    k->lifeline_at = now;
+    lh_time interval_ns = timeout_ns / PING_FRACTION + 1;
+    sdr_qp_keepalive_set(qp, interval_ns < PING_INTERVAL_MAX_NS ? interval_ns : PING_INTERVAL_MAX_NS);
+}
+
+static bool gone(struct keepalive_end *end, enum lh_error error, const char *reason)
+{
+    end->error = error;
+    snprintf(end->reason, sizeof end->reason, "%s", reason);
+    return true;
+}
+
+static bool on_silence_expired(const struct keepalive *k, struct keepalive_end *end)
+{
+    end->error = LH_EPEER;
+    snprintf(end->reason, sizeof end->reason, "no packet from the peer for %llu ms",
+             (unsigned long long)(k->timeout_ns / LH_NS_PER_MS));
+    return true;
+}
+
+static bool check_silence(struct keepalive *k, const struct keepalive_view *view, lh_time now,
+                          lh_time *next, struct keepalive_end *end)
+{
+    bool deaf = now > k->stepped_ns && now - k->stepped_ns > k->timeout_ns / DEAF_FRACTION;
+    k->stepped_ns = now;
+    if (!view->pending || deaf) {
+        k->since_ns = now;
+        k->silent_at = now;
+    }
+    if (!view->pending || k->timeout_ns == LH_TIME_NEVER)
+        return false;
+    if (k->silent_at <= now) {
+        struct lh_sdr_path path;
+        lh_sdr_path(k->qp, &path);
+        lh_time received_ns = path.last_heard_ns > k->since_ns ? path.last_heard_ns : k->since_ns;
+        k->silent_at = received_ns + k->timeout_ns;
+    }
+    if (k->silent_at <= now)
+        return on_silence_expired(k, end);
+    lh_keep_earlier(next, k->silent_at);
+    lh_keep_earlier(next, now + k->timeout_ns / STEP_FRACTION + 1);
+    return false;
+}
+
+static bool on_lifeline_expired(struct keepalive *k, const struct keepalive_view *view, lh_time now,
+                                struct keepalive_end *end)
+{
+    int state = k->lifeline_ops->look(k->lifeline, end->last, &end->last_bytes);
+    k->lifeline_at = now + (view->pending ? POLL_BUSY_NS : POLL_IDLE_NS);
+    if (state == 0)
+        return false;
+    if (state == -LH_ECLOSED)
+        return gone(end, LH_ECLOSED, "the peer closed it");
+    if (state == -LH_EPATH)
+        return gone(end, LH_EPATH, lh_strerror(LH_EPATH));
+    return gone(end, LH_EPEER, "the peer's process has ended");
+}
+
+/* The peer closed by packets. Acknowledgements that it sent before may be reordered behind that; and so may
+ * the reason, which comes by the lifeline. */
+static bool on_fin(struct keepalive *k, const struct keepalive_view *view, lh_time now, lh_time *next,
+                   struct keepalive_end *end)
+{
+    if (k->closed_at == 0)
+        k->closed_at = now + view->rtt_ns / 2 + (k->lifeline_ops ? LIFELINE_LATE_NS : 0);
+    if (k->lifeline_ops && on_lifeline_expired(k, view, now, end))
+        return true;
+    if (k->closed_at <= now || !view->sends_open)
+        return gone(end, LH_ECLOSED, "the peer closed it");
+    lh_keep_earlier(next, k->closed_at);
+    return false;
+}
+
+bool keepalive_step(struct keepalive *k, const struct keepalive_view *view, lh_time now, lh_time *next,
+                    struct keepalive_end *end)
+{
+    int ended = lh_sdr_error(k->qp);
+    end->last_bytes = 0;
+    if (ended && ended != -LH_ECLOSED)
+        return gone(end, (enum lh_error) - ended, lh_last_error());
+    if (ended && on_fin(k, view, now, next, end))
+        return true;
+    if (check_silence(k, view, now, next, end))
+        return true;
+    if (!k->lifeline_ops)
+        return false;
+    if (k->lifeline_at <= now && on_lifeline_expired(k, view, now, end))
+        return true;
+    lh_keep_earlier(next, k->lifeline_at);
+    return false;
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "message/effects.h"
+
+#include <stdio.h>
+
+#include "message/rx/done.h"
+#include "message/rx/receiver.h"
+#include "message/tx/sender.h"
+
+static void finish_requests(struct effects *effects)
+{
+    struct message_request *request = effects->finished;
+    effects->finished = NULL;
+    while (request) { /* at most MESSAGES_MAX */
+        struct message_request *next = request->next;
+        request_finish(request);
+        request = next;
+    }
+}
+
+void connection_end_all(struct lh_connection *c, int error)
+{
+    lh_time now = lh_sdr_now(c->context);
+    sender_end_all(&c->tx, error, now);
+    receiver_end_all(&c->rx, error, now);
+    finish_requests(&c->tx.effects);
+    finish_requests(&c->rx.effects);
+}
+
+void connection_fail(struct lh_connection *c, enum lh_error error, const char *reason)
+{
+    if (c->error)
+        return;
+    c->error = -(int)error;
+    snprintf(c->reason, sizeof c->reason, "%s", reason);
+    c->last_message = done_last(&c->rx); /* afterwards what failed is over, like what arrived */
+    connection_end_all(c, c->error);
+    if (lh_sdr_error(c->qp) == 0)
+        lh_sdr_goodbye(c->qp, error);
+}
+
+static void carry_out_failure(struct lh_connection *c, const struct effects *effects)
+{
+    const struct keepalive *keepalive = &c->keepalive;
+    /* First by the stream: the packets of a close carry no reason. */
+    if (effects->failure == LH_EPATH && keepalive->lifeline_ops && !c->error)
+        keepalive->lifeline_ops->refuse(keepalive->lifeline, effects->reason);
+    connection_fail(c, (enum lh_error)effects->failure, effects->reason);
+}
+
+void effects_carry_out(struct lh_connection *c)
+{
+    finish_requests(&c->tx.effects);
+    finish_requests(&c->rx.effects);
+    if (c->tx.effects.failure)
+        carry_out_failure(c, &c->tx.effects);
+    if (c->rx.effects.failure)
+        carry_out_failure(c, &c->rx.effects);
+}

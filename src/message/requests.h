@@ -1,0 +1,63 @@
+/*
+ * requests.h - the requests of a connection: a fixed table that outlives it, and waiting for them.
+ *
+ * The table holds the one lock of its connection. It is freed when the connection has been closed and the
+ * user has freed the last request.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef LH_MESSAGE_REQUESTS_H
+#define LH_MESSAGE_REQUESTS_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include <longhaul/connection.h>
+
+#include "message/control/effects.h"
+#include "message/memory.h"
+
+enum request_state {
+    REQUEST_FREE,
+    REQUEST_PENDING,
+    REQUEST_DONE, /* the result is set; written last */
+};
+
+struct lh_request {
+    struct message_request part; /* first */
+    _Atomic uint32_t state;      /* enum request_state; waiters sleep on it */
+    _Atomic uint32_t waiters;    /* threads that sleep, or are about to */
+    struct request_table *table;
+    struct sdr_mr *own; /* registration of its buffer for this message only, while pending; or NULL */
+    uint32_t message;   /* its number */
+    bool sending;
+    uint32_t next_free; /* index + 1 of the next free request; 0: none */
+};
+
+struct request_table {
+    pthread_mutex_t lock;
+    struct lh_connection *connection; /* NULL once it is closed */
+    bool workers;                     /* somebody else makes progress: waiting makes sense */
+    uint32_t pending;
+    uint32_t in_use; /* pending and done */
+    uint32_t free;   /* index + 1; 0: none */
+    struct lh_request requests[LH_REQUESTS_MAX];
+};
+
+struct request_table *request_table_create(struct lh_connection *connection,
+                                           bool workers); /* NULL: no memory */
+/* The connection is gone. Frees the table when nothing else uses it. */
+void request_table_close(struct request_table *table);
+
+/* The request is done; takes the lock. Frees the table when nothing else uses it. */
+void request_give(struct lh_request *request);
+
+/* All below under the table's lock. */
+
+/* Owns the registration from here on. NULL: LH_REQUESTS_MAX are in use. */
+struct lh_request *request_take(struct request_table *table, bool sending, uint32_t message,
+                                struct sdr_mr *own, lh_time now);
+/* The result is set: gives the registration back, and wakes who waits. */
+void request_finish(struct message_request *part);
+
+#endif

@@ -1,0 +1,107 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include "message/rx/decoding.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "message/rx/auto_scheme.h"
+#include "message/rx/done.h"
+#include "message/rx/messages.h"
+
+/* The bitmaps as they are, for the decoder: the slots are closed and used again before it is done. */
+static void keep_bitmaps(const struct rx_segment *segment, uint32_t chunks)
+{
+    const struct coded_rx *coded = &segment->coded;
+    uint8_t *notes = coded->buffer->notes;
+    assert(chunks + coded->extra_chunks <= coded->buffer->notes_bytes);
+    for (uint32_t i = 0; i < chunks; i++)
+        notes[i] = __atomic_load_n(&segment->bitmap[i], __ATOMIC_ACQUIRE);
+    for (uint32_t i = 0; i < coded->extra_chunks; i++)
+        notes[chunks + i] = __atomic_load_n(&coded->bitmap[i], __ATOMIC_ACQUIRE);
+}
+
+static void submit(struct rx *rx, struct rx_segment *segment, lh_time now)
+{
+    const struct lh_scheme_coding *ops = segment->scheme->coding;
+    struct coded_rx *coded = &segment->coded;
+    uint32_t groups = ops->groups(coded->coding.params, coded->coding.chunks);
+    uint32_t threads = rx->attr->coders == LH_NO_CODERS ? 1 : rx->attr->coders;
+    uint32_t jobs = groups < threads ? groups : threads;
+    const uint8_t *notes = coded->buffer->notes;
+    assert(jobs > 0);
+    coded->jobs = jobs;
+    for (uint32_t i = 0; i < jobs; i++) {
+        uint32_t from = (uint32_t)((uint64_t)groups * i / jobs);
+        uint32_t to = (uint32_t)((uint64_t)groups * (i + 1) / jobs);
+        const struct coder_job job = {
+            .owner = segment,
+            .ops = ops,
+            .coding = &coded->coding,
+            .group = from,
+            .groups = to - from,
+            .chunks = notes,
+            .extra = notes + coded->coding.chunks,
+        };
+        struct coder_result result;
+        if (coder_submit(rx->coder, &job, &result))
+            decoding_on_decoded(rx, &result, now);
+    }
+}
+
+static void decode_segment(struct rx *rx, struct rx_segment *segment, const struct rx_message *message,
+                           lh_time now)
+{
+    struct coded_rx *coded = &segment->coded;
+    uint32_t chunks = rx_segment_chunks(rx, segment);
+    assert(coded->buffer && coded->bitmap);
+    coded->coding = (struct lh_coding){
+        .chunks = chunks,
+        .chunk_bytes = rx->attr->chunk_bytes,
+        .bytes = segment->bytes,
+        .room = message->buffer + segment->index * message->segment_bytes,
+        .extra = coded->buffer->chunks,
+    };
+    memcpy(coded->coding.params, message->choice.params, sizeof coded->coding.params);
+    coded->coding.message = coded->coding.room;
+    keep_bitmaps(segment, chunks);
+    coded->jobs = 1; /* until the jobs are counted: the buffer stays */
+    rx_close_segment(rx, segment, SEGMENT_DONE);
+    done_note(rx, segment->sequence);
+    submit(rx, segment, now);
+}
+
+void decoding_segment_done(struct rx *rx, struct rx_segment *segment, bool whole, lh_time now)
+{
+    struct rx_message *message = rx_message_at(rx, segment->message);
+    assert(message->state == RX_OPEN && message->bytes != MESSAGE_BYTES_UNKNOWN);
+    auto_scheme_segment_over(rx, segment, now);
+    if (!whole) {
+        decode_segment(rx, segment, message, now);
+        return;
+    }
+    rx_close_segment(rx, segment, SEGMENT_DONE);
+    done_note(rx, segment->sequence);
+    rx_count_segment(rx, message, now);
+}
+
+void decoding_on_decoded(struct rx *rx, const struct coder_result *result, lh_time now)
+{
+    struct rx_segment *segment = result->owner;
+    rx->stats.decode_ns += result->took_ns;
+    rx->stats.chunks_recovered += result->recovered;
+    assert(segment->state == SEGMENT_DONE && segment->coded.jobs > 0);
+    if (--segment->coded.jobs > 0)
+        return;
+    parity_give(rx->parity, segment->coded.buffer);
+    segment->coded.buffer = NULL;
+    rx_count_segment(rx, rx_message_at(rx, segment->message), now);
+}
+
+void decoding_finish(struct rx *rx, lh_time now)
+{
+    struct coder_result result;
+    while (coder_finish_decoding(rx->coder, &result)) /* at most CODER_JOBS_MAX */
+        decoding_on_decoded(rx, &result, now);
+}

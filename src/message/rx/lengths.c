@@ -1,0 +1,119 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include "message/rx/lengths.h"
+
+#include "message/control/number.h"
+#include "message/rx/arrivals.h"
+#include "message/rx/done.h"
+#include "message/rx/messages.h"
+#include "message/rx/refuse.h"
+#include "sdr/driver.h"
+
+/* False when packets have come that the message of this length does not have. */
+static bool cut_segment(struct rx *rx, struct rx_segment *segment, const struct rx_message *message)
+{
+    uint64_t offset = segment->index * message->segment_bytes;
+    if (segment->index >= message->segments) {
+        rx_close_segment(rx, segment, SEGMENT_UNNEEDED);
+        return true;
+    }
+    uint64_t left = message->bytes - offset;
+    segment->bytes = (uint32_t)(left < segment->posted_bytes ? left : segment->posted_bytes);
+    segment->needs_step = true;
+    return lh_sdr_recv_truncate(segment->handle, segment->bytes) == 0;
+}
+
+/* 0, or the lh_error with which the message is to be refused. */
+static int learn_length(struct rx *rx, struct rx_message *message, uint64_t bytes)
+{
+    if (bytes > message->capacity)
+        return LH_ETRUNCATED;
+    message->bytes = bytes;
+    message->segments = rx_segments_of(message, bytes);
+    for (uint32_t n = rx->segment_oldest; n != rx->segment_next; n++) { /* at most attr.slots */
+        struct rx_segment *segment = rx_segment_at(rx, n);
+        bool own = segment->state == SEGMENT_OPEN && segment->message == message->number;
+        if (own && !cut_segment(rx, segment, message))
+            return LH_EPROTOCOL;
+    }
+    return 0;
+}
+
+/* Whether these lengths can be those of this segment. */
+static bool lengths_possible(const struct rx_segment *segment, const struct rx_message *message,
+                             const struct transfer_message *announced)
+{
+    uint64_t bytes = announced->body.to_receiver.message_bytes;
+    uint64_t offset = segment->index * message->segment_bytes;
+    if (announced->body.to_receiver.message != segment->message)
+        return false;
+    if (message->bytes != MESSAGE_BYTES_UNKNOWN && message->bytes != bytes)
+        return false;
+    if (offset > bytes || (offset == bytes && segment->index > 0))
+        return false;
+    uint64_t left = bytes - offset;
+    uint64_t limit = message->segment_bytes;
+    return announced->body.to_receiver.segment_bytes == (left < limit ? left : limit);
+}
+
+static bool anything_arrived(const struct rx *rx)
+{
+    return sdr_qp_rx_packets(rx->qp) > 0;
+}
+
+/* False when the data path is broken. */
+static bool data_passes(struct rx *rx, uint32_t bytes, lh_time now)
+{
+    if (rx->data_path.passes || bytes == 0)
+        return true;
+    uint32_t packets = (bytes - 1) / rx->attr->mtu_bytes + 1;
+    return data_path_on_announced(&rx->data_path, packets, anything_arrived(rx), rx->path->overdue_ns, now);
+}
+
+static void on_open_segment(struct rx *rx, struct rx_segment *segment,
+                            const struct transfer_message *announced, lh_time now)
+{
+    struct rx_message *message = rx_message_at(rx, segment->message);
+    if (!lengths_possible(segment, message, announced)) {
+        rx->stats.bad_control++;
+        return;
+    }
+    arrivals_note_seen(rx, segment->sequence, now);
+    int error = 0;
+    if (message->bytes == MESSAGE_BYTES_UNKNOWN)
+        error = learn_length(rx, message, announced->body.to_receiver.message_bytes);
+    if (error) {
+        refuse_message(rx, message, error, now);
+        return;
+    }
+    if (!data_passes(rx, announced->body.to_receiver.segment_bytes, now)) {
+        effects_fail(&rx->effects, LH_EPATH, lh_strerror(LH_EPATH));
+        return;
+    }
+    if (announced->body.to_receiver.scheme_bytes > 0)
+        arrivals_on_scheme(rx, segment, announced->body.to_receiver.scheme,
+                           announced->body.to_receiver.scheme_bytes, now);
+}
+
+void lengths_on_to_receiver(struct rx *rx, const struct transfer_message *message, lh_time now)
+{
+    uint32_t sequence = message->body.to_receiver.segment;
+    if (!number_before(sequence, rx->segment_next)) {
+        rx->stats.bad_control++; /* was never cleared to be sent */
+        return;
+    }
+    if (number_before(sequence, rx->segment_oldest)) {
+        done_answer(rx, sequence);
+        return;
+    }
+    struct rx_segment *segment = rx_segment_at(rx, sequence);
+    if (segment->state == SEGMENT_OPEN)
+        on_open_segment(rx, segment, message, now);
+    else if (segment->state == SEGMENT_FAILED)
+        refuse_answer(rx, segment->message);
+    else if (segment->state == SEGMENT_DONE)
+        done_answer(rx, sequence);
+    else if (segment->state == SEGMENT_PARITY)
+        rx->stats.bad_control++; /* all messages go to the segment itself */
+}

@@ -1,0 +1,199 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include "message/rx/posting.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "message/rx/arrivals.h"
+#include "message/rx/auto_scheme.h"
+#include "message/rx/messages.h"
+#include "message/rx/refuse.h"
+#include "sdr/driver.h"
+
+/* Settles by which scheme it comes, and so how it is cut. */
+static void choose_scheme(struct rx *rx, struct rx_message *message, lh_time now)
+{
+    assert(message->posted == 0 && message->bytes == MESSAGE_BYTES_UNKNOWN);
+    message->choice = rx->choice;
+    auto_scheme_choose(rx, message->capacity, now, &message->choice);
+    message->segment_bytes = scheme_segment_bytes(&message->choice, rx->attr);
+    message->segments = rx_segments_of(message, message->capacity);
+}
+
+static void make_upper(const struct rx_message *message, uint32_t index, bool extra,
+                       uint8_t upper[LH_CTS_UPPER_BYTES])
+{
+    struct transfer_cts cts = {
+        .message = message->number,
+        .segment = index,
+        .room = message->capacity,
+        .scheme = message->choice.scheme->id,
+        .extra = extra,
+    };
+    memcpy(cts.params, message->choice.params, sizeof cts.params);
+    transfer_cts_encode(&cts, upper);
+}
+
+static void open_segment(struct rx *rx, struct rx_message *message, struct sdr_recv_handle *handle,
+                         uint32_t bytes, lh_time now)
+{
+    uint32_t sequence = rx->segment_next++;
+    struct rx_segment *segment = rx_segment_at(rx, sequence);
+    assert(segment->state == SEGMENT_FREE && lh_sdr_recv_sequence(handle) == sequence);
+    uint8_t *bitmap;
+    size_t bitmap_bytes;
+    sdr_recv_bitmap_get(handle, &bitmap, &bitmap_bytes);
+    assert(segment->coded.jobs == 0 && !segment->coded.buffer);
+    *segment = (struct rx_segment){
+        .state = SEGMENT_OPEN,
+        .needs_step = true,
+        .sequence = sequence,
+        .message = message->number,
+        .index = message->posted++,
+        .posted_bytes = bytes,
+        .bytes = bytes,
+        .handle = handle,
+        .bitmap = bitmap,
+        .scheme = message->choice.scheme,
+        .machine = segment->machine,
+        .last_arrival_ns = LH_TIME_NEVER,
+        .later_seen_ns = LH_TIME_NEVER,
+        .next_ns = LH_TIME_NEVER,
+    };
+    arrival_watch_init(&segment->watch);
+    const struct lh_scheme_coding *coding = segment->scheme->coding;
+    if (coding && bytes > 0)
+        segment->coded.extra_chunks =
+            coding->extra_chunks(message->choice.params, rx_segment_chunks(rx, segment));
+    rx->parity_due = segment->coded.extra_chunks > 0;
+    arrivals_start(rx, segment, message->choice.params, now);
+}
+
+/* Posts a receive; NULL when there is no place for it now, or the message was refused. Parity has the length
+ * of its buffer, which is nobody else's. */
+static struct sdr_recv_handle *post(struct rx *rx, struct rx_message *message, struct sdr_recv_wr *wr,
+                                    bool extra, lh_time now)
+{
+    struct sdr_recv_handle *handle;
+    uint8_t upper[LH_CTS_UPPER_BYTES];
+    uint32_t index = extra ? message->posted - 1 : message->posted;
+    make_upper(message, index, extra, upper);
+    int error = extra ? lh_sdr_recv_post(rx->qp, wr, upper, &handle)
+                      : sdr_recv_post_unsized(rx->qp, wr, upper, &handle);
+    rx->post_refused = error == -LH_EAGAIN;
+    if (error == 0)
+        return handle;
+    if (error != -LH_EAGAIN && lh_sdr_error(rx->qp) == 0) /* else the next step ends the connection */
+        refuse_message(rx, message, -error, now);
+    return NULL;
+}
+
+static struct parity_buffer *take_buffer(struct rx *rx, const struct rx_message *message)
+{
+    const struct lh_scheme_coding *coding = message->choice.scheme->coding;
+    uint32_t chunks = (uint32_t)(message->segment_bytes / rx->attr->chunk_bytes);
+    uint32_t extra = coding->extra_chunks(message->choice.params, chunks);
+    return parity_take(rx->parity, (size_t)extra * rx->attr->chunk_bytes, (size_t)chunks + extra);
+}
+
+/* What is sent has parity, too, but that is no help: the peer may have no memory to receive it. */
+static bool will_give_parity_back(const struct rx *rx)
+{
+    for (uint32_t i = 0; i < rx->attr->slots; i++)
+        if (rx->segments[i].coded.buffer)
+            return true;
+    return false;
+}
+
+/* The parity of the newest segment. False when there is no place for it now. */
+static bool post_parity(struct rx *rx, lh_time now)
+{
+    struct rx_segment *segment = rx_segment_at(rx, rx->segment_next - 1);
+    struct coded_rx *coded = &segment->coded;
+    struct rx_message *message = rx_message_at(rx, segment->message);
+    assert(segment->state == SEGMENT_OPEN && coded->extra_chunks > 0);
+    if (!coded->buffer)
+        coded->buffer = take_buffer(rx, message);
+    if (!coded->buffer) {
+        if (!will_give_parity_back(rx))
+            refuse_message(rx, message, LH_ENOMEM, now);
+        return false;
+    }
+    struct sdr_recv_wr wr = {
+        .max_length = coded->extra_chunks * rx->attr->chunk_bytes,
+        .lkey = coded->buffer->lkey,
+        .address = (uint64_t)(uintptr_t)coded->buffer->chunks,
+    };
+    assert(segment->index + 1 == message->posted);
+    coded->handle = post(rx, message, &wr, true, now);
+    if (!coded->handle)
+        return false;
+    uint8_t *bitmap;
+    size_t bitmap_bytes;
+    sdr_recv_bitmap_get(coded->handle, &bitmap, &bitmap_bytes);
+    coded->bitmap = bitmap;
+    uint32_t sequence = rx->segment_next++;
+    assert(lh_sdr_recv_sequence(coded->handle) == sequence);
+    *rx_segment_at(rx, sequence) = (struct rx_segment){
+        .state = SEGMENT_PARITY,
+        .sequence = sequence,
+        .message = segment->message,
+        .machine = rx_segment_at(rx, sequence)->machine,
+        .next_ns = LH_TIME_NEVER,
+    };
+    rx->parity_due = false;
+    return true;
+}
+
+/* False when there is no place for it now. */
+static bool post_segment(struct rx *rx, struct rx_message *message, lh_time now)
+{
+    uint64_t offset = message->posted * message->segment_bytes;
+    uint64_t end = message->bytes == MESSAGE_BYTES_UNKNOWN ? message->capacity : message->bytes;
+    uint64_t left = end - offset;
+    uint32_t bytes = (uint32_t)(left < message->segment_bytes ? left : message->segment_bytes);
+    struct sdr_recv_wr wr = {
+        .max_length = bytes,
+        .lkey = message->lkey,
+        .address = bytes ? (uint64_t)(uintptr_t)(message->buffer + offset) : 0,
+    };
+    struct sdr_recv_handle *handle = post(rx, message, &wr, false, now);
+    if (!handle)
+        return false;
+    if (message->bytes != MESSAGE_BYTES_UNKNOWN)
+        lh_sdr_recv_truncate(handle, bytes); /* cannot fail: no packet has come yet */
+    open_segment(rx, message, handle, bytes, now);
+    return true;
+}
+
+/* Where the scheme codes, a segment takes two places. */
+static bool has_place(const struct rx *rx, const struct rx_message *message)
+{
+    uint32_t places = message->choice.scheme->coding ? 2 : 1;
+    return rx->segment_next - rx->segment_oldest + places <= rx->attr->slots;
+}
+
+void posting_step(struct rx *rx, lh_time now)
+{
+    rx_retire(rx);
+    rx->post_refused = false;
+    if (rx->parity_due && !post_parity(rx, now))
+        return;
+    /* Bounded by the two rings: each turn posts a segment or moves on to the next message. */
+    while (rx->posting != rx->next) {
+        struct rx_message *message = rx_message_at(rx, rx->posting);
+        if (message->state != RX_OPEN || message->posted >= message->segments) {
+            rx->posting++;
+            continue;
+        }
+        if (message->posted == 0 && !auto_scheme_may_start(rx))
+            return;
+        if (message->posted == 0)
+            choose_scheme(rx, message, now);
+        if (!has_place(rx, message) || !post_segment(rx, message, now) ||
+            (rx->parity_due && !post_parity(rx, now)))
+            return;
+    }
+}

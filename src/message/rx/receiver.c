@@ -1,0 +1,93 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include "message/rx/receiver.h"
+
+#include "base/error.h"
+#include "message/rx/arrivals.h"
+#include "message/rx/auto_scheme.h"
+#include "message/rx/decoding.h"
+#include "message/rx/done.h"
+#include "message/rx/messages.h"
+#include "message/rx/posting.h"
+#include "message/rx/refuse.h"
+#include "sdr/driver.h"
+
+void receiver_init(struct rx *rx, const struct receiver_memory *memory, const struct lh_attr *attr,
+                   const struct scheme_choice *choice, const struct lh_sdr_path *path, struct coder *coder,
+                   struct parity_pool *parity)
+{
+    *rx = (struct rx){
+        .attr = attr,
+        .path = path,
+        .coder = coder,
+        .parity = parity,
+        .choice = *choice,
+        .messages = memory->messages,
+        .segments = memory->segments,
+    };
+    for (uint32_t i = 0; i < attr->slots; i++)
+        rx->segments[i].machine = (uint8_t *)memory->machines + i * memory->machine_bytes;
+    if (memory->automatic)
+        auto_scheme_init(rx, memory->automatic);
+}
+
+/* ---- the user ---------------------------------------------------------------------------------------- */
+
+int receiver_check(const struct rx *rx, uint64_t capacity)
+{
+    if (capacity > TRANSFER_ROOM_MAX || capacity / auto_scheme_segment_bytes_min(rx) >= INT32_MAX)
+        return lh_fail(LH_EINVAL, "buffer of %llu bytes: too long", (unsigned long long)capacity);
+    if (rx->next - rx->oldest == MESSAGES_MAX)
+        return lh_fail(LH_EAGAIN, "%u messages are in flight: wait for one", MESSAGES_MAX);
+    return 0;
+}
+
+void receiver_recv(struct rx *rx, struct message_request *request, void *buffer, uint64_t capacity,
+                   uint32_t lkey, lh_time now)
+{
+    struct rx_message *message = rx_add_message(rx, request, buffer, capacity, lkey);
+    if (message->forgotten)
+        rx_end_message(rx, message, -message->notice.error, RX_OVER, now);
+    else if (message->notice.error)
+        refuse_message(rx, message, message->notice.error, now);
+    rx_retire(rx);
+}
+
+void receiver_cancel(struct rx *rx, uint32_t number, lh_time now)
+{
+    refuse_message(rx, rx_message_at(rx, number), LH_ECANCELED, now);
+}
+
+void receiver_end_all(struct rx *rx, int error, lh_time now)
+{
+    decoding_finish(rx, now);
+    for (uint32_t n = rx->oldest; n != rx->next; n++) { /* at most MESSAGES_MAX */
+        struct rx_message *message = rx_message_at(rx, n);
+        if (message->state == RX_OPEN)
+            rx_end_message(rx, message, error, RX_OVER, now);
+    }
+}
+
+/* ---- time -------------------------------------------------------------------------------------------- */
+
+void receiver_step(struct rx *rx, lh_time now, lh_time *next)
+{
+    lh_time expired = arrivals_step(rx, rx->segment_oldest, now, next);
+    /* A machine may wait for what other workers still have to poll, and those may be asleep. */
+    if (rx->caught_up_ns < expired)
+        sdr_qp_catch_up(rx->qp, expired);
+}
+
+void receiver_post(struct rx *rx, lh_time now, lh_time *next)
+{
+    uint32_t posted = rx->segment_next;
+    posting_step(rx, now);
+    arrivals_step(rx, posted, now, next); /* the machines of those that were just posted */
+}
+
+void receiver_announce(struct rx *rx, lh_time now, lh_time *next)
+{
+    refuse_on_refresh_expired(rx, now, next);
+    done_step(rx, now, next);
+}

@@ -1,0 +1,51 @@
+/*
+ * receiver.h - the receiving part as its engine calls it (rx.h lists the files behind it).
+ *
+ * Each call may leave effects; the engine carries them out before the next one.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef LH_MESSAGE_RX_RECEIVER_H
+#define LH_MESSAGE_RX_RECEIVER_H
+
+#include "message/rx/rx.h"
+
+/* Memory that the engine owns, zeroed but for machines; the places are said in rx.h. */
+struct receiver_memory {
+    struct rx_message *messages;
+    struct rx_segment *segments;
+    struct auto_scheme *automatic; /* NULL: the scheme was named */
+    void *machines;                /* attr.slots of machine_bytes */
+    size_t machine_bytes;
+};
+
+/* attr, path, coder and parity outlive rx. The queue pair is set before the first event. */
+void receiver_init(struct rx *rx, const struct receiver_memory *memory, const struct lh_attr *attr,
+                   const struct scheme_choice *choice, const struct lh_sdr_path *path, struct coder *coder,
+                   struct parity_pool *parity);
+
+/* ---- the user ---------------------------------------------------------------------------------------- */
+
+/* 0; -LH_EINVAL (too long), -LH_EAGAIN (MESSAGES_MAX are not over). */
+int receiver_check(const struct rx *rx, uint64_t capacity);
+/* A message that was checked. `lkey` covers the buffer until its request is finished. */
+void receiver_recv(struct rx *rx, struct message_request *request, void *buffer, uint64_t capacity,
+                   uint32_t lkey, lh_time now);
+/* The request of this message, which is pending, is canceled; unless it is whole once what has arrived is
+ * decoded. */
+void receiver_cancel(struct rx *rx, uint32_t number, lh_time now);
+/* All requests that are pending end with this error (negative), but for those that are whole once decoded. */
+void receiver_end_all(struct rx *rx, int error, lh_time now);
+
+/* ---- time -------------------------------------------------------------------------------------------- */
+
+/* In this order in each step of the engine, after arrivals_poll(). They lower *next to when more is due.
+ *
+ * What arrived and is due of the messages that are posted. */
+void receiver_step(struct rx *rx, lh_time now, lh_time *next);
+/* Posts messages for which there are slots now, and starts their machines. */
+void receiver_post(struct rx *rx, lh_time now, lh_time *next);
+/* DONE and refreshes of REFUSE, at the end of a step; lowers *next. */
+void receiver_announce(struct rx *rx, lh_time now, lh_time *next);
+
+#endif

@@ -1,0 +1,170 @@
+/*
+ * rx.h - the receiving part of a connection: its state. What its files do with it:
+ *
+ *   receiver.c     set-up, the step
+ *   lengths.c      TO_RECEIVER: lengths, and messages of the sender's machine
+ *   data_path.c    do packets of data pass at all?
+ *   posting.c      buffers cut into segments, which are posted as places are free
+ *   arrivals.c     segments that fill up, driven by a receiver's machine
+ *   refuse.c       REFUSE, CANCEL and FORGET: messages that end early
+ *   decoding.c     segments that have arrived: whole, or to be decoded
+ *   done.c         DONE: what has arrived, for the sender
+ *   messages.c     messages to receive: added, ended, retired
+ *   auto_scheme.c  which scheme a message comes by, when nobody named one
+ *
+ * Events come in with `now`; packets go down to the SDR QP in the order of the calls; what is for the engine
+ * is in `effects` when a call returns.
+ *
+ * Timers:
+ *   segment.next_ns        the one that its machine asked for
+ *   segment.watch.mark_at  with `auto`: a gap counts as lost
+ *   done.refresh_at        DONE is sent again: rtt / 64 after the last segment arrived, then twice after
+ *                          rtt / 8
+ *   message.notice         REFUSE is sent again until it is answered (control/abort.h)
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef LH_MESSAGE_RX_RX_H
+#define LH_MESSAGE_RX_RX_H
+
+#include <longhaul/connection.h>
+#include <longhaul/sdr_ext.h>
+
+#include "message/coding/coder.h"
+#include "message/coding/parity.h"
+#include "message/control/abort.h"
+#include "message/control/effects.h"
+#include "message/rx/data_path.h"
+#include "message/scheme/scheme_choice.h"
+#include "model/arrival_watch.h"
+#include "wire/transfer.h"
+
+#define MESSAGE_BYTES_UNKNOWN UINT64_MAX
+
+struct auto_scheme;
+
+enum rx_state {
+    RX_EMPTY,   /* no lh_recv yet; notice.error: canceled ahead of it */
+    RX_OPEN,    /* pending */
+    RX_REFUSED, /* over; REFUSE is sent until the sender answers */
+    RX_OVER,
+};
+
+struct rx_message {
+    enum rx_state state;
+    uint32_t number;
+    struct message_request *request; /* while RX_OPEN */
+    uint8_t *buffer;
+    uint64_t capacity;
+    uint64_t bytes; /* MESSAGE_BYTES_UNKNOWN: not announced yet */
+    uint32_t lkey;
+    struct scheme_choice choice; /* final when the first segment is posted, and so is how it is cut */
+    uint64_t segment_bytes;      /* of each but the last */
+    uint32_t segments;           /* that the buffer has, later that the message has; at least 1 */
+    uint32_t posted;
+    uint32_t done;
+    bool forgotten; /* the sender has received the refusal */
+    struct abort_notice notice;
+};
+
+enum rx_segment_state {
+    SEGMENT_FREE,
+    SEGMENT_OPEN,
+    SEGMENT_PARITY,   /* takes the parity of the open segment before it */
+    SEGMENT_DONE,     /* arrived; or can be decoded, which goes on while coded.jobs > 0 */
+    SEGMENT_UNNEEDED, /* the message turned out shorter */
+    SEGMENT_FAILED,   /* its message was refused; kept until the sender has received that */
+};
+
+/* What a segment has besides, when the scheme codes. */
+struct coded_rx {
+    struct sdr_recv_handle *handle; /* of the parity; NULL: not posted, or over */
+    const uint8_t *bitmap;
+    uint32_t extra_chunks;        /* 0: it needs none */
+    uint32_t arrived;             /* of those */
+    struct parity_buffer *buffer; /* or NULL */
+    struct lh_coding coding;      /* while it is decoded */
+    uint32_t jobs;                /* of the coder that are not done */
+};
+
+/* One place of the ring of segments, at sequence % slots. */
+struct rx_segment {
+    enum rx_segment_state state;
+    bool needs_step;
+    uint32_t sequence;
+    uint32_t message;
+    uint32_t index;        /* of the message */
+    uint32_t posted_bytes; /* capacity */
+    uint32_t bytes;        /* capacity, later length */
+    struct sdr_recv_handle *handle;
+    const uint8_t *bitmap;
+    const struct lh_scheme *scheme;
+    void *machine;
+    uint32_t arrived;
+    lh_time last_arrival_ns;
+    lh_time later_seen_ns;
+    lh_time next_ns;
+    struct coded_rx coded;
+    struct arrival_watch watch; /* with `auto` */
+    bool overtaken;             /* it was polled since a later segment began to arrive */
+};
+
+/* What was announced last of what has arrived. */
+struct done_state {
+    bool wanted;      /* something arrived in this step */
+    bool any;         /* or ever */
+    uint32_t segment; /* that arrived last */
+    uint32_t refreshes_left;
+    lh_time refresh_at;
+};
+
+struct rx {
+    struct sdr_qp *qp;
+    const struct lh_attr *attr;
+    const struct lh_sdr_path *path; /* the engine refreshes it */
+    struct coder *coder;
+    struct parity_pool *parity;
+    struct lh_stats stats;
+    struct effects effects;
+    struct scheme_choice choice;   /* of the next message */
+    struct auto_scheme *automatic; /* or NULL */
+    struct rx_message *messages;   /* MESSAGES_MAX */
+    uint32_t oldest;               /* message that is not over */
+    uint32_t next;                 /* message number of the next lh_recv */
+    uint32_t posting;              /* message whose segments are posted next */
+    struct rx_segment *segments;   /* attr.slots */
+    uint32_t segment_oldest;       /* all before it are over */
+    uint32_t segment_next;         /* sequence of the next one to be posted */
+    bool parity_due;               /* the parity of the newest segment is to be posted next */
+    uint32_t newest_seen;          /* something of this segment, but of no later one, was seen */
+    bool post_refused;             /* the SDR layer takes no more receives for now */
+    lh_time caught_up_ns;          /* what arrived before this has been polled */
+    struct lh_actions actions;
+    uint32_t refusing; /* messages that are RX_REFUSED */
+    struct done_state done;
+    struct data_path data_path;
+};
+
+static inline struct rx_message *rx_message_at(const struct rx *rx, uint32_t number)
+{
+    return &rx->messages[number & (MESSAGES_MAX - 1)];
+}
+
+static inline struct rx_segment *rx_segment_at(const struct rx *rx, uint32_t sequence)
+{
+    return &rx->segments[sequence & (rx->attr->slots - 1)];
+}
+
+/* Number of chunks of a segment; before its length is known, of its part of the buffer. */
+static inline uint32_t rx_segment_chunks(const struct rx *rx, const struct rx_segment *segment)
+{
+    return (segment->bytes + rx->attr->chunk_bytes - 1) / rx->attr->chunk_bytes;
+}
+
+/* Number of segments that a message of that many bytes is cut into. */
+static inline uint32_t rx_segments_of(const struct rx_message *message, uint64_t bytes)
+{
+    return bytes == 0 ? 1 : (uint32_t)((bytes - 1) / message->segment_bytes + 1);
+}
+
+#endif

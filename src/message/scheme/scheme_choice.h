@@ -1,0 +1,36 @@
+/*
+ * scheme_choice.h - which reliability scheme: by the text that a user types, by the id that a peer sent.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef LH_MESSAGE_SCHEME_SCHEME_CHOICE_H
+#define LH_MESSAGE_SCHEME_SCHEME_CHOICE_H
+
+#include <longhaul/connection.h>
+#include <longhaul/plan.h>
+
+#define SCHEME_NAME_DEFAULT "sr-nack"
+
+struct scheme_choice {
+    const struct lh_scheme *scheme;
+    uint8_t params[LH_SCHEME_PARAMS];
+    bool automatic; /* each message gets its own, and the scheme is only what comes first */
+    enum lh_plan_by by;
+    double max_overhead;
+};
+
+#define SCHEME_NAME_AUTO "auto"
+
+/* From attr->scheme and attr->reliability. -LH_EINVAL lists the schemes there are. */
+int scheme_choose(const struct lh_attr *attr, struct scheme_choice *choice);
+/* Among the caller's own (may be NULL) and those of this build; NULL when there is none with that id. */
+const struct lh_scheme *scheme_find(const struct lh_scheme *own, uint8_t id);
+/* Bytes of a message that one segment takes at most: slot_bytes, or less where more parity than data must
+ * fit a slot. 0: not even one group does. */
+uint64_t scheme_segment_bytes(const struct scheme_choice *choice, const struct lh_attr *attr);
+/* Bytes that the state of any scheme's sender may need: the peer chooses which. */
+size_t scheme_sender_bytes_max(const struct lh_scheme *own, uint32_t chunks);
+/* Bytes that the state of a receiver may need, by this choice. */
+size_t scheme_receiver_bytes_max(const struct scheme_choice *choice, uint32_t chunks);
+
+#endif

@@ -1,0 +1,176 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include "message/step.h"
+
+#include "base/earlier.h"
+#include "message/control/timing.h"
+#include "message/effects.h"
+#include "message/rx/arrivals.h"
+#include "message/rx/auto_scheme.h"
+#include "message/rx/decoding.h"
+#include "message/rx/lengths.h"
+#include "message/rx/receiver.h"
+#include "message/rx/refuse.h"
+#include "message/tx/cancel.h"
+#include "message/tx/injector.h"
+#include "message/tx/sender.h"
+
+#define MESSAGES_A_STEP 256u /* of the peer, so that a flood cannot hold the worker */
+/* How soon to look again for what another worker does (it injects, and does not wake this one). */
+#define OTHERS_NS           (20 * LH_NS_PER_US)
+#define POST_AGAIN_FRACTION 8u /* of a round trip */
+/* Between two candidates of a plan: what arrives comes first. */
+#define PLAN_INTERVAL_NS LH_NS_PER_US
+
+/* ---- messages of the peer ---------------------------------------------------------------------------- */
+
+static void route(struct lh_connection *c, const struct transfer_message *message, lh_time now)
+{
+    switch (message->kind) {
+    case TRANSFER_TO_RECEIVER:
+        lengths_on_to_receiver(&c->rx, message, now);
+        return;
+    case TRANSFER_TO_SENDER:
+        sender_on_to_sender(&c->tx, message, now);
+        return;
+    case TRANSFER_DONE:
+        sender_on_done(&c->tx, message, now);
+        return;
+    case TRANSFER_REFUSE:
+        cancel_on_refuse(&c->tx, message, now);
+        return;
+    case TRANSFER_CANCEL:
+        refuse_on_cancel(&c->rx, message, now);
+        return;
+    case TRANSFER_FORGET:
+        refuse_on_forget(&c->rx, message);
+        return;
+    }
+}
+
+static void on_message(struct lh_connection *c, const uint8_t *data, size_t bytes, lh_time now)
+{
+    struct transfer_message message;
+    if (transfer_decode(data, bytes, &message) != 0) {
+        c->stats.bad_control++;
+        return;
+    }
+    route(c, &message, now);
+    effects_carry_out(c);
+}
+
+/* Whether there were any. */
+static bool receive_messages(struct lh_connection *c, lh_time now)
+{
+    uint8_t data[LH_SDR_MESSAGE_MAX];
+    size_t bytes;
+    uint32_t count = 0;
+    while (count < MESSAGES_A_STEP && lh_sdr_message_recv(c->qp, data, &bytes) == 0) {
+        if (count++ == 0)
+            lh_sdr_path(c->qp, &c->path);
+        on_message(c, data, bytes, now);
+    }
+    return count > 0;
+}
+
+/* ---- results of the coder ---------------------------------------------------------------------------- */
+
+/* Whether there were any. */
+static bool collect_coded(struct lh_connection *c, lh_time now)
+{
+    struct coder_result result;
+    if (!coder_has_results(c->coder))
+        return false;
+    while (coder_collect(c->coder, &result)) { /* at most CODER_JOBS_MAX are out */
+        if (result.decoded)
+            decoding_on_decoded(&c->rx, &result, now);
+        else
+            injector_on_encoded(&c->tx, &result);
+        effects_carry_out(c);
+    }
+    return true;
+}
+
+/* ---- is the peer there? ------------------------------------------------------------------------------ */
+
+static void check_peer(struct lh_connection *c, lh_time now, lh_time *next)
+{
+    struct keepalive_end end;
+    const struct keepalive_view view = {
+        .pending = c->requests->pending > 0 || c->tx.canceling > 0 || c->rx.refusing > 0,
+        .sends_open = c->tx.oldest != c->tx.next,
+        .rtt_ns = c->path.rtt_ns,
+    };
+    if (!keepalive_step(&c->keepalive, &view, now, next, &end))
+        return;
+    /* What it acknowledges counts, though its packets may have been lost. */
+    if (end.last_bytes > 0)
+        on_message(c, end.last, end.last_bytes, now);
+    connection_fail(c, end.error, end.reason);
+}
+
+/* ---- everything that is due -------------------------------------------------------------------------- */
+
+/* `auto` weighs one candidate; how long that takes decides when it does so again. */
+static void plan(struct lh_connection *c, lh_time now, lh_time *next)
+{
+    if (!auto_scheme_planning(&c->rx))
+        return;
+    lh_time began = lh_sdr_now(c->context);
+    if (auto_scheme_plan(&c->rx))
+        lh_keep_earlier(next, now + PLAN_INTERVAL_NS);
+    lh_time ended = lh_sdr_now(c->context);
+    auto_scheme_planned(&c->rx, ended, ended - began);
+}
+
+static void act(struct lh_connection *c, lh_time now)
+{
+    const struct tx *tx = &c->tx;
+    lh_time next = LH_TIME_NEVER;
+    c->needs_step = false;
+    lh_sdr_path(c->qp, &c->path);
+    receiver_step(&c->rx, now, &next);
+    /* A complete message waits for no post, plan or encoding; its registration is free for the next one. */
+    effects_carry_out(c);
+    receiver_post(&c->rx, now, &next);
+    plan(c, now, &next);
+    sender_step(&c->tx, now, &next);
+    effects_carry_out(c);
+    cancel_on_refresh_expired(&c->tx, now, &next);
+    receiver_announce(&c->rx, now, &next);
+    bool others = c->attr.workers != LH_NO_WORKERS && c->attr.workers > 1;
+    if (others && (tx->window_limited || tx->ending_count > 0 || tx->held_head != tx->held_tail))
+        lh_keep_earlier(&next, now + OTHERS_NS);
+    if (c->rx.post_refused)
+        lh_keep_earlier(&next, now + timing_refresh_interval(&c->path, 0) / POST_AGAIN_FRACTION);
+    c->due_ns = next;
+}
+
+static lh_time step_locked(struct lh_connection *c, lh_time now)
+{
+    if (!c->attached || c->error)
+        return LH_TIME_NEVER;
+    lh_time next = LH_TIME_NEVER;
+    bool arrived = arrivals_poll(&c->rx, now);
+    bool received = receive_messages(c, now);
+    bool coded = collect_coded(c, now);
+    if (!c->error)
+        check_peer(c, now, &next);
+    if (!c->error &&
+        (received || arrived || coded || c->needs_step || c->due_ns <= now || sender_has_work(&c->tx)))
+        act(c, now);
+    if (c->error)
+        return LH_TIME_NEVER;
+    lh_keep_earlier(&next, c->due_ns);
+    return next;
+}
+
+lh_time connection_step(void *connection, lh_time now)
+{
+    struct lh_connection *c = connection;
+    pthread_mutex_lock(&c->requests->lock);
+    lh_time next = step_locked(c, now);
+    pthread_mutex_unlock(&c->requests->lock);
+    return next;
+}

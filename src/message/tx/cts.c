@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "message/tx/cts.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/earlier.h"
+#include "message/control/number.h"
+#include "message/scheme/scheme_choice.h"
+#include "message/tx/cancel.h"
+#include "message/tx/injector.h"
+#include "message/tx/to_receiver.h"
+
+#define STARTS_A_STEP 64u /* each sends a few messages, and the SDR layer's queue takes 256 */
+
+static void pass_by(struct tx *tx)
+{
+    lh_sdr_cts_skip(tx->qp);
+    tx->segment_next++;
+    if (tx->segment_oldest + 1 == tx->segment_next)
+        tx->segment_oldest++;
+}
+
+/* The first clear-to-send of a message decides how it is cut, for the code decides what fits a segment. */
+static void cut_message(struct tx_message *message, uint64_t segment_bytes)
+{
+    assert(segment_bytes > 0 && message->started == 0);
+    message->segment_bytes = segment_bytes;
+    if (message->bytes > 0)
+        message->segments = (uint32_t)((message->bytes + segment_bytes - 1) / segment_bytes);
+}
+
+/* The segment of a clear-to-send that was checked; NULL when the SDR layer has no place for it now. */
+static struct tx_segment *take_segment(struct tx *tx, struct tx_message *message,
+                                       const struct lh_scheme *scheme)
+{
+    struct tx_segment *segment = tx_segment_at(tx, tx->segment_next);
+    struct sdr_send_handle *handle = NULL;
+    struct sdr_send_start_wr wr = {.opcode = SDR_WR_WRITE};
+    if (!scheme)
+        lh_sdr_cts_skip(tx->qp);
+    else if (sdr_streaming_send_start(tx->qp, &wr, &handle) != SDR_SUCCESS)
+        return NULL;
+    uint64_t offset = message->started * message->segment_bytes;
+    uint64_t left = message->bytes - offset;
+    uint32_t bytes = (uint32_t)(left < message->segment_bytes ? left : message->segment_bytes);
+    *segment = (struct tx_segment){
+        .active = true,
+        .needs_step = true,
+        .sequence = tx->segment_next++,
+        .message = message->number,
+        .scheme = scheme,
+        .handle = handle,
+        .machine = segment->machine,
+        .payload = bytes ? message->buffer + offset : NULL,
+        .bytes = bytes,
+        .chunks = (bytes + tx->attr->chunk_bytes - 1) / tx->attr->chunk_bytes,
+        .lkey = message->lkey,
+        .next_ns = LH_TIME_NEVER,
+    };
+    return segment;
+}
+
+/* What is received has parity, too, but that is no help: it may be what the peer has no memory to send. */
+static bool will_give_parity_back(const struct tx *tx)
+{
+    for (uint32_t i = 0; i < tx->ending_count; i++)
+        if (tx->ending[i].buffer)
+            return true;
+    for (uint32_t i = 0; i < tx->attr->slots; i++)
+        if (tx->segments[i].active && tx->segments[i].coded.buffer)
+            return true;
+    return false;
+}
+
+/* Memory for the parity of a segment, none when it needs none. False when there is no memory: segments in
+ * flight will give theirs back, and where there are none the message ends. */
+static bool take_parity(struct tx *tx, struct tx_message *message, const struct lh_scheme_coding *ops,
+                        const struct transfer_cts *cts, struct parity_buffer **buffer, lh_time now)
+{
+    uint32_t chunks_max = (uint32_t)(message->segment_bytes / tx->attr->chunk_bytes);
+    size_t bytes = (size_t)ops->extra_chunks(cts->params, chunks_max) * tx->attr->chunk_bytes;
+    *buffer = bytes > 0 ? parity_take(tx->parity, bytes, 0) : NULL;
+    if (*buffer || bytes == 0)
+        return true;
+    if (!will_give_parity_back(tx))
+        cancel_message(tx, message, LH_ENOMEM, now);
+    return false;
+}
+
+static void start_coding(const struct tx *tx, struct tx_segment *segment, const struct transfer_cts *cts,
+                         struct parity_buffer *buffer)
+{
+    struct coded_tx *coded = &segment->coded;
+    coded->buffer = buffer;
+    coded->extra_chunks = segment->scheme->coding->extra_chunks(cts->params, segment->chunks);
+    coded->coding = (struct lh_coding){
+        .chunks = segment->chunks,
+        .chunk_bytes = tx->attr->chunk_bytes,
+        .bytes = segment->bytes,
+        .message = segment->payload,
+        .extra = buffer->chunks,
+    };
+    memcpy(coded->coding.params, cts->params, sizeof coded->coding.params);
+}
+
+static void start_segment(struct tx *tx, struct tx_message *message, const struct transfer_cts *cts,
+                          lh_time now)
+{
+    bool fits = message->bytes <= cts->room;
+    const struct lh_scheme *scheme = scheme_find(tx->attr->scheme, cts->scheme);
+    const struct lh_scheme *used = fits && message->bytes > 0 ? scheme : NULL;
+    struct parity_buffer *buffer = NULL;
+    if (used && used->coding && !take_parity(tx, message, used->coding, cts, &buffer, now))
+        return;
+    struct tx_segment *segment = take_segment(tx, message, used);
+    if (!segment) {
+        if (buffer)
+            parity_give(tx->parity, buffer);
+        return;
+    }
+    /* Of one that is too long only the lengths are announced: the receiver refuses it. */
+    message->started = fits ? message->started + 1 : message->segments;
+    if (!message->injected)
+        message->request->result.started_ns = now;
+    message->injected = true;
+    to_receiver_lengths(tx, segment, now);
+    if (!segment->scheme)
+        return;
+    if (buffer)
+        start_coding(tx, segment, cts, buffer);
+    struct lh_transfer transfer = {
+        .chunks = segment->chunks, .chunk_bytes = tx->attr->chunk_bytes, .stats = &tx->stats};
+    memcpy(transfer.params, cts->params, sizeof transfer.params);
+    scheme->sender_start(segment->machine, &transfer, now);
+    int error = injector_run(tx, segment, now);
+    if (error)
+        cancel_message(tx, message, error, now);
+}
+
+/* 0: not even one group of chunks and its parity fits; or the scheme is not known. */
+static uint64_t segment_bytes_of(const struct tx *tx, const struct lh_scheme *scheme,
+                                 const struct transfer_cts *cts)
+{
+    struct scheme_choice choice = {.scheme = scheme};
+    if (!scheme || !scheme->params_valid(cts->params))
+        return 0;
+    memcpy(choice.params, cts->params, sizeof choice.params);
+    return scheme_segment_bytes(&choice, tx->attr);
+}
+
+/* Whether the peer may ask for this. Ends the connection when it may not. */
+static bool check_cts(struct tx *tx, const struct tx_message *message, const struct lh_cts *raw,
+                      const struct transfer_cts *cts)
+{
+    const struct lh_scheme *scheme = scheme_find(tx->attr->scheme, cts->scheme);
+    uint64_t segment_bytes = segment_bytes_of(tx, scheme, cts);
+    uint64_t left = message->bytes - message->started * segment_bytes;
+    uint64_t bytes = left < segment_bytes ? left : segment_bytes;
+    char reason[REASON_MAX / 2];
+    if (!scheme)
+        snprintf(reason, sizeof reason,
+                 "peer chose reliability scheme %u: unknown here (pass it as lh_attr.scheme)", cts->scheme);
+    else if (!scheme->params_valid(cts->params))
+        snprintf(reason, sizeof reason, "peer chose %s with invalid parameters", scheme->name);
+    else if (segment_bytes == 0)
+        snprintf(reason, sizeof reason, "peer chose %s: its parity exceeds a slot", scheme->name);
+    else if (message->bytes / segment_bytes >= INT32_MAX)
+        snprintf(reason, sizeof reason, "peer cut message %u into more than %d segments", cts->message,
+                 INT32_MAX);
+    else if (message->started > 0 && segment_bytes != message->segment_bytes)
+        snprintf(reason, sizeof reason, "peer changed the segment size within message %u", cts->message);
+    else if (cts->segment != message->started)
+        snprintf(reason, sizeof reason, "peer cleared segment %u of message %u (expected %u)", cts->segment,
+                 cts->message, message->started);
+    else if (message->bytes <= cts->room && raw->length_bytes < bytes)
+        snprintf(reason, sizeof reason, "peer cleared %u bytes for a segment of %llu bytes",
+                 raw->length_bytes, (unsigned long long)bytes);
+    else
+        return true;
+    effects_fail(&tx->effects, LH_EPROTOCOL, reason);
+    return false;
+}
+
+static void start_message_segment(struct tx *tx, struct tx_message *message, const struct transfer_cts *cts,
+                                  lh_time now)
+{
+    if (message->started == 0)
+        cut_message(message, segment_bytes_of(tx, scheme_find(tx->attr->scheme, cts->scheme), cts));
+    start_segment(tx, message, cts, now);
+}
+
+/* False when the SDR layer has no place for it now. */
+static bool open_parity(struct tx *tx, struct tx_segment *segment, const struct lh_cts *raw)
+{
+    struct sdr_send_start_wr wr = {.opcode = SDR_WR_WRITE};
+    if (raw->length_bytes < (uint64_t)segment->coded.extra_chunks * tx->attr->chunk_bytes) {
+        effects_fail(&tx->effects, LH_EPROTOCOL,
+                     "peer cleared less than the parity of a segment to be sent");
+        return false;
+    }
+    if (sdr_streaming_send_start(tx->qp, &wr, &segment->coded.handle) != SDR_SUCCESS)
+        return false;
+    tx->segment_next++;
+    segment->needs_step = true;
+    return true;
+}
+
+bool cts_use_parity(struct tx *tx)
+{
+    bool any = false;
+    /* Each turn takes a place of the ring. */
+    while (tx->segment_next - tx->segment_oldest < tx->attr->slots && tx->ending_count < tx->attr->slots) {
+        struct lh_cts raw;
+        struct transfer_cts cts;
+        if (lh_sdr_cts_peek(tx->qp, &raw) != 0 || transfer_cts_decode(raw.upper, &cts) != 0 || !cts.extra)
+            return any;
+        uint32_t before = tx->segment_next - 1;
+        struct tx_segment *segment = tx_segment_at(tx, before);
+        bool lives = segment->active && segment->sequence == before && segment->message == cts.message;
+        if (!lives || segment->coded.extra_chunks == 0)
+            pass_by(tx);
+        else if (!open_parity(tx, segment, &raw))
+            return any;
+        any = true;
+    }
+    return any;
+}
+
+/* The message whose segments are started next, or NULL. */
+static struct tx_message *current_message(struct tx *tx)
+{
+    for (; tx->current != tx->next; tx->current++) { /* at most MESSAGES_MAX */
+        struct tx_message *message = tx_message_at(tx, tx->current);
+        if (message->state == TX_OPEN && message->started < message->segments)
+            return message;
+    }
+    return NULL;
+}
+
+/* Uses one clear-to-send. False when there is none for now. */
+static bool use_cts(struct tx *tx, struct tx_message *message, lh_time now)
+{
+    struct lh_cts raw;
+    struct transfer_cts cts;
+    uint32_t before = tx->segment_next;
+    if (lh_sdr_cts_peek(tx->qp, &raw) != 0) {
+        tx->cts_wanted = true;
+        return false;
+    }
+    assert(raw.sequence == before);
+    if (transfer_cts_decode(raw.upper, &cts) != 0) {
+        effects_fail(&tx->effects, LH_EPROTOCOL, "malformed clear-to-send from the peer");
+        return false;
+    }
+    if (cts.extra) { /* cts_use_parity() had no place for it, and tries again */
+        tx->cts_wanted = true;
+        return false;
+    }
+    if (number_before(cts.message, message->number))
+        pass_by(tx);
+    else if (cts.message == message->number && check_cts(tx, message, &raw, &cts))
+        start_message_segment(tx, message, &cts, now);
+    return !tx->effects.failure && tx->segment_next != before;
+}
+
+/* Of the newest clear-to-send, unless it was passed by. */
+static void note_started(struct tx *tx, lh_time *next)
+{
+    struct tx_segment *segment = tx_segment_at(tx, tx->segment_next - 1);
+    if (!segment->active || segment->sequence != tx->segment_next - 1)
+        return;
+    tx->closed |= segment->budget_limited;
+    lh_keep_earlier(next, segment->next_ns);
+    lh_keep_earlier(next, segment->lengths_at);
+}
+
+void cts_start_segments(struct tx *tx, lh_time now, lh_time *next)
+{
+    struct tx_message *message;
+    for (uint32_t i = 0; !tx->effects.failure && !tx->blocked && (message = current_message(tx)) != NULL;
+         i++) {
+        /* The oldest must arrive first: its place is wanted. And what was aborted must leave the queue. */
+        if (tx->segment_next - tx->segment_oldest == tx->attr->slots || tx->ending_count >= tx->attr->slots)
+            return;
+        if (i == STARTS_A_STEP) {
+            lh_keep_earlier(next, now); /* the engine steps again at once */
+            return;
+        }
+        tx->closed |= injector_budget_chunks(tx) == 0;
+        if (tx->closed || !use_cts(tx, message, now))
+            return;
+        note_started(tx, next);
+        if (cts_use_parity(tx))
+            lh_keep_earlier(next, now);
+    }
+}

@@ -1,0 +1,302 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include "message/tx/injector.h"
+
+#include <assert.h>
+
+#include "base/earlier.h"
+#include "base/error.h"
+#include "message/control/timing.h"
+#include "message/tx/to_receiver.h"
+
+/* Waiting in the SDR layer and the fabric: 40 us at 100 Gbit/s; or that many chunks, when they are larger. */
+#define QUEUE_BYTES  ((uint64_t)512 << 10)
+#define QUEUE_CHUNKS 2u
+#define ROUNDS_MAX   64u /* of a machine whose list was full, in one step */
+
+static uint64_t queue_limit(const struct tx *tx)
+{
+    uint64_t chunks = (uint64_t)QUEUE_CHUNKS * tx->attr->chunk_bytes;
+    return chunks > QUEUE_BYTES ? chunks : QUEUE_BYTES;
+}
+
+static uint64_t room_of(uint64_t limit, uint64_t used)
+{
+    return used < limit ? limit - used : 0;
+}
+
+static void note_left(struct tx *tx, lh_time now)
+{
+    uint64_t left = tx->posted_bytes - lh_sdr_send_queued_bytes(tx->qp);
+    lh_time left_ns = lh_sdr_send_left_ns(tx->qp);
+    queue_delay_on_left(&tx->delay, left, lh_earlier(left_ns, now));
+}
+
+struct lh_path_view injector_path_view(struct tx *tx, lh_time now)
+{
+    struct lh_path_view view = timing_path_view(tx->path);
+    note_left(tx, now);
+    if (view.rtt_ns == 0)
+        return view;
+    view.overdue_ns += queue_delay_now(&tx->delay, now);
+    return view;
+}
+
+uint32_t injector_budget_chunks(const struct tx *tx)
+{
+    uint64_t queued = lh_sdr_send_queued_bytes(tx->qp);
+    uint64_t in_flight = tx->in_flight_bytes;
+    if (queued == 0 && in_flight == 0 && tx->window_bytes < tx->attr->chunk_bytes)
+        return 1; /* or nothing would ever move */
+    uint64_t queue_room = room_of(queue_limit(tx), queued);
+    uint64_t window_room = room_of(tx->window_bytes, in_flight);
+    return (uint32_t)((queue_room < window_room ? queue_room : window_room) / tx->attr->chunk_bytes);
+}
+
+bool injector_has_room(const struct tx *tx)
+{
+    uint64_t limit = queue_limit(tx);
+    return injector_budget_chunks(tx) > 0 && room_of(limit, lh_sdr_send_queued_bytes(tx->qp)) >= limit / 2;
+}
+
+static void count_again(struct tx *tx, uint32_t bytes)
+{
+    tx->stats.tx_retransmitted_bytes += bytes;
+    tx->stats.tx_retransmitted_packets += (bytes + tx->attr->mtu_bytes - 1) / tx->attr->mtu_bytes;
+}
+
+/* Where chunks lie, here and there: in the message, or past its end among the extra ones. */
+struct place {
+    struct sdr_send_handle *handle;
+    struct sdr_send_continue_wr wr;
+};
+
+static struct place place_of(const struct tx *tx, const struct tx_segment *segment, uint32_t first,
+                             uint32_t count)
+{
+    bool extra = first >= segment->chunks;
+    uint32_t from = extra ? first - segment->chunks : first;
+    uint32_t chunks = extra ? segment->coded.extra_chunks : segment->chunks;
+    assert(count > 0 && from < chunks && count <= chunks - from);
+    assert(!extra || segment->coded.handle);
+    uint64_t offset = (uint64_t)from * tx->attr->chunk_bytes;
+    uint64_t wanted = (uint64_t)count * tx->attr->chunk_bytes;
+    uint64_t left = extra ? wanted : segment->bytes - offset;
+    const uint8_t *bytes = extra ? segment->coded.buffer->chunks : segment->payload;
+    return (struct place){
+        .handle = extra ? segment->coded.handle : segment->handle,
+        .wr =
+            {
+                .length = (uint32_t)(wanted < left ? wanted : left),
+                .local_addr = (uint64_t)(uintptr_t)(bytes + offset),
+                .lkey = extra ? segment->coded.buffer->lkey : segment->lkey,
+                .remote_offset = from,
+            },
+    };
+}
+
+/* What the calls below return: 0, a positive lh_error with which the message is to be aborted, or this. */
+#define QUEUE_FULL (-LH_EAGAIN)
+
+static int inject(struct tx *tx, const struct tx_segment *segment, const struct lh_action *action,
+                  lh_time now)
+{
+    struct place place = place_of(tx, segment, action->what.chunks.first, action->what.chunks.count);
+    uint32_t bytes = place.wr.length;
+    int rc = sdr_streaming_send_continue(place.handle, &place.wr);
+    if (rc == SDR_RETRY)
+        return QUEUE_FULL;
+    /* The queue pair ended (the next step sees that), or the memory is not what it was. */
+    if (rc != SDR_SUCCESS)
+        return lh_sdr_error(tx->qp) == 0 ? LH_EKEY : 0;
+    tx->posted_bytes += bytes;
+    queue_delay_on_posted(&tx->delay, tx->posted_bytes, now);
+    if (action->what.chunks.again)
+        count_again(tx, bytes);
+    return 0;
+}
+
+static void encode(struct tx *tx, struct tx_segment *segment, const struct lh_action *action)
+{
+    struct coded_tx *coded = &segment->coded;
+    struct coder_result result;
+    assert(coded->buffer);
+    const struct coder_job job = {
+        .owner = segment,
+        .ops = segment->scheme->coding,
+        .coding = &coded->coding,
+        .group = action->what.encode.group,
+        .first_row = action->what.encode.first_row,
+        .rows = action->what.encode.rows,
+        .number = coded->asked++,
+    };
+    if (coder_submit(tx->coder, &job, &result))
+        injector_on_encoded(tx, &result);
+}
+
+static int carry_out_one(struct tx *tx, struct tx_segment *segment, const struct lh_action *action,
+                         lh_time now)
+{
+    switch (action->kind) {
+    case LH_ACTION_SEND_CHUNKS:
+        return inject(tx, segment, action, now);
+    case LH_ACTION_SEND_MESSAGE:
+        assert(action->what.message.bytes <= LH_SCHEME_MESSAGE_MAX);
+        to_receiver_scheme(tx, segment, action->what.message.data, action->what.message.bytes, now);
+        return 0;
+    case LH_ACTION_FAIL:
+        return abort_error(action->what.error);
+    case LH_ACTION_ENCODE:
+        encode(tx, segment, action);
+        return 0;
+    case LH_ACTION_COMPLETE:
+        break;
+    }
+    assert(false); /* only a receiver completes */
+    return 0;
+}
+
+/* The rest of the list. When the queue is full the list is kept, and its segment blocks. */
+static int carry_out(struct tx *tx, struct tx_segment *segment, lh_time now)
+{
+    for (; tx->actions_at < tx->actions.count; tx->actions_at++) {
+        int rc = carry_out_one(tx, segment, &tx->actions.list[tx->actions_at], now);
+        if (rc == QUEUE_FULL)
+            tx->blocked = segment;
+        if (rc)
+            return rc;
+    }
+    return 0;
+}
+
+static uint32_t chunks_of(const struct lh_actions *actions)
+{
+    uint32_t chunks = 0;
+    for (uint32_t i = 0; i < actions->count; i++)
+        if (actions->list[i].kind == LH_ACTION_SEND_CHUNKS)
+            chunks += actions->list[i].what.chunks.count;
+    return chunks;
+}
+
+static void note_in_flight(struct tx *tx, struct tx_segment *segment, uint32_t chunks)
+{
+    tx->in_flight_bytes -= (uint64_t)segment->in_flight_chunks * tx->attr->chunk_bytes;
+    segment->in_flight_chunks = chunks;
+    tx->in_flight_bytes += (uint64_t)chunks * tx->attr->chunk_bytes;
+}
+
+static void step_machine(struct tx *tx, struct tx_segment *segment, lh_time now)
+{
+    struct lh_actions *actions = &tx->actions;
+    struct lh_sender_view view = {.now = now, .path = injector_path_view(tx, now)};
+    view.budget_chunks = tx->closed ? 0 : injector_budget_chunks(tx);
+    view.extra_open = segment->coded.handle != NULL;
+    view.encoded = segment->coded.encoded;
+    actions->count = 0;
+    actions->next_ns = LH_TIME_NEVER;
+    actions->in_flight_chunks = 0;
+    tx->actions_at = 0;
+    segment->scheme->sender_step(segment->machine, &view, actions);
+    uint32_t chunks = chunks_of(actions);
+    assert(actions->count <= LH_ACTIONS_MAX && chunks <= view.budget_chunks);
+    note_in_flight(tx, segment, actions->in_flight_chunks);
+    segment->next_ns = actions->next_ns;
+    segment->budget_limited = chunks == view.budget_chunks;
+    segment->needs_step = actions->count == LH_ACTIONS_MAX;
+}
+
+int injector_run(struct tx *tx, struct tx_segment *segment, lh_time now)
+{
+    assert(segment->active && segment->scheme && !tx->blocked);
+    for (uint32_t round = 0; round < ROUNDS_MAX; round++) {
+        step_machine(tx, segment, now);
+        int rc = carry_out(tx, segment, now);
+        if (rc || !segment->needs_step)
+            return rc == QUEUE_FULL ? 0 : rc;
+    }
+    segment->next_ns = now; /* not done yet, and others want their turn */
+    return 0;
+}
+
+int injector_continue(struct tx *tx, struct tx_segment *segment, lh_time now)
+{
+    assert(tx->blocked == segment);
+    tx->blocked = NULL;
+    int rc = carry_out(tx, segment, now);
+    if (rc == 0)
+        segment->needs_step = true;
+    return rc == QUEUE_FULL ? 0 : rc;
+}
+
+void injector_on_encoded(struct tx *tx, const struct coder_result *result)
+{
+    struct tx_segment *segment = result->owner;
+    struct coded_tx *coded = &segment->coded;
+    tx->stats.encode_ns += result->took_ns;
+    assert(result->number - coded->encoded < LH_ENCODES_MAX);
+    coded->ran |= (uint64_t)1 << (result->number - coded->encoded);
+    for (; coded->ran & 1; coded->ran >>= 1) /* at most LH_ENCODES_MAX */
+        coded->encoded++;
+    segment->needs_step = true;
+}
+
+/* Gives back the sends that were aborted, as far as they have ended. */
+static void collect_ended(struct tx *tx)
+{
+    for (uint32_t i = 0; i < tx->ending_count;) { /* at most 2 * attr.slots */
+        int completed = 0;
+        sdr_send_poll(tx->ending[i].handle, &completed, NULL);
+        if (!completed) {
+            i++;
+            continue;
+        }
+        if (tx->ending[i].buffer)
+            parity_give(tx->parity, tx->ending[i].buffer);
+        tx->ending[i] = tx->ending[--tx->ending_count];
+    }
+}
+
+void injector_collect(struct tx *tx, lh_time now)
+{
+    note_left(tx, now);
+    collect_ended(tx);
+    to_receiver_send_held(tx);
+}
+
+/* Ends a send, if there is one, and gives the buffer back that it sent from, if it is ours, when nothing
+ * reads it any more. */
+static void end_send(struct tx *tx, struct sdr_send_handle **handle, struct parity_buffer *buffer)
+{
+    int completed = !*handle;
+    if (*handle && sdr_streaming_send_end(*handle) == SDR_SUCCESS)
+        sdr_send_poll(*handle, &completed, NULL);
+    if (!completed) {
+        /* What is still queued has arrived before, or is given up. */
+        lh_sdr_streaming_send_abort(*handle);
+        assert(tx->ending_count < 2 * tx->attr->slots);
+        tx->ending[tx->ending_count++] = (struct ending_send){*handle, buffer};
+    } else if (buffer) {
+        parity_give(tx->parity, buffer);
+    }
+    *handle = NULL;
+}
+
+void injector_end_segment(struct tx *tx, struct tx_segment *segment)
+{
+    if (tx->blocked == segment)
+        tx->blocked = NULL;
+    note_in_flight(tx, segment, 0);
+    if (segment->coded.asked != segment->coded.encoded)
+        coder_drop(tx->coder, segment);
+    end_send(tx, &segment->handle, NULL);
+    end_send(tx, &segment->coded.handle, segment->coded.buffer);
+    segment->coded.buffer = NULL;
+}
+
+void injector_close(struct tx *tx)
+{
+    for (; tx->ending_count > 0; tx->ending_count--) /* at most 2 * attr.slots */
+        if (tx->ending[tx->ending_count - 1].buffer)
+            parity_give(tx->parity, tx->ending[tx->ending_count - 1].buffer);
+}

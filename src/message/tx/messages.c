@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "message/tx/messages.h"
+
+#include <assert.h>
+
+#include "message/control/number.h"
+#include "message/tx/injector.h"
+
+struct tx_message *tx_add_message(struct tx *tx, struct message_request *request, const void *buffer,
+                                  uint64_t bytes, uint32_t lkey)
+{
+    assert(tx->next - tx->oldest < MESSAGES_MAX);
+    struct tx_message *message = tx_message_at(tx, tx->next);
+    int error = message->notice.error; /* refused ahead */
+    *message = (struct tx_message){
+        .state = TX_OPEN,
+        .number = tx->next++,
+        .request = request,
+        .buffer = buffer,
+        .bytes = bytes,
+        .lkey = lkey,
+        .segments = 1,
+        .notice = {.error = error},
+    };
+    return message;
+}
+
+static void finish_message(struct tx *tx, struct tx_message *message, int error, enum tx_state state,
+                           lh_time now)
+{
+    assert(message->state == TX_OPEN && state != TX_OPEN);
+    effects_finish(&tx->effects, message->request, error, message->bytes, now);
+    message->request = NULL;
+    message->state = state;
+    if (error)
+        tx->stats.messages_failed++;
+    else
+        tx->stats.messages_sent++;
+}
+
+void tx_retire(struct tx *tx)
+{
+    /* Bounded by the ring. */
+    while (tx->oldest != tx->next && tx_message_at(tx, tx->oldest)->state == TX_OVER) {
+        *tx_message_at(tx, tx->oldest) = (struct tx_message){0};
+        tx->oldest++;
+    }
+    if (number_before(tx->current, tx->oldest))
+        tx->current = tx->oldest;
+}
+
+static void close_segment(struct tx *tx, struct tx_segment *segment)
+{
+    assert(segment->active);
+    injector_end_segment(tx, segment);
+    segment->active = false;
+    /* Bounded by the ring. */
+    while (tx->segment_oldest != tx->segment_next && !tx_segment_at(tx, tx->segment_oldest)->active)
+        tx->segment_oldest++;
+}
+
+void tx_end_message(struct tx *tx, struct tx_message *message, int error, enum tx_state state, lh_time now)
+{
+    for (uint32_t n = tx->segment_oldest; n != tx->segment_next; n++) { /* at most attr.slots */
+        struct tx_segment *segment = tx_segment_at(tx, n);
+        if (segment->active && segment->message == message->number)
+            close_segment(tx, segment);
+    }
+    finish_message(tx, message, error, state, now);
+}
+
+void tx_end_segment(struct tx *tx, struct tx_segment *segment, lh_time now)
+{
+    struct tx_message *message = tx_message_at(tx, segment->message);
+    assert(message->state == TX_OPEN && message->number == segment->message);
+    close_segment(tx, segment);
+    message->done++;
+    if (message->done == message->segments)
+        finish_message(tx, message, 0, TX_OVER, now);
+}

@@ -1,0 +1,38 @@
+/*
+ * queue_delay.h - how long chunks wait in the injection queue before they leave. Pure.
+ *
+ * A machine starts its timers when it asks for a chunk to be injected. Behind a slow link, or a pace, the
+ * chunk may then wait for many round trips; if its timer did not allow for that, it would be retransmitted
+ * before it was sent at all. So the delay is added to the overdue time that machines see.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef LH_MESSAGE_TX_QUEUE_DELAY_H
+#define LH_MESSAGE_TX_QUEUE_DELAY_H
+
+#include <stdint.h>
+
+#include <longhaul/types.h>
+
+#define QUEUE_DELAY_MARKS 16u /* a power of two */
+
+/* All zero is an empty queue. */
+struct queue_delay {
+    struct {
+        uint64_t posted; /* bytes that had ever been posted, */
+        lh_time at_ns;   /* at this time at the earliest */
+    } marks[QUEUE_DELAY_MARKS];
+    uint32_t head;
+    uint32_t tail;
+    lh_time delay_ns; /* as of since_ns; from there on it decays */
+    lh_time since_ns;
+};
+
+/* That many bytes have ever been posted. */
+void queue_delay_on_posted(struct queue_delay *delay, uint64_t posted, lh_time now);
+/* That many of them have left, the last of them at left_ns, which may be long ago. */
+void queue_delay_on_left(struct queue_delay *delay, uint64_t left, lh_time left_ns);
+/* The longest that recently posted bytes wait, about; never less than what still waits has waited. */
+lh_time queue_delay_now(const struct queue_delay *delay, lh_time now);
+
+#endif

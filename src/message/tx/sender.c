@@ -1,0 +1,181 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include "message/tx/sender.h"
+
+#include "base/earlier.h"
+#include "base/error.h"
+#include "message/control/number.h"
+#include "message/tx/cancel.h"
+#include "message/tx/cts.h"
+#include "message/tx/injector.h"
+#include "message/tx/messages.h"
+#include "message/tx/to_receiver.h"
+
+#define BITS_PER_BYTE 8u
+#define LONG_LINK_BPS 100000000000u /* a link this fast is kept full, however long it is */
+
+void sender_init(struct tx *tx, const struct sender_memory *memory, const struct lh_attr *attr,
+                 const struct lh_sdr_path *path, struct coder *coder, struct parity_pool *parity)
+{
+    *tx = (struct tx){
+        .attr = attr,
+        .path = path,
+        .coder = coder,
+        .parity = parity,
+        .messages = memory->messages,
+        .segments = memory->segments,
+        .held = memory->held,
+        .ending = memory->ending,
+    };
+    for (uint32_t i = 0; i < attr->slots; i++)
+        tx->segments[i].machine = (uint8_t *)memory->machines + i * memory->machine_bytes;
+}
+
+void sender_close(struct tx *tx)
+{
+    injector_close(tx);
+}
+
+/* ---- the user ---------------------------------------------------------------------------------------- */
+
+int sender_check(const struct tx *tx, uint64_t bytes)
+{
+    if (bytes > TRANSFER_ROOM_MAX || bytes / tx->attr->slot_bytes >= INT32_MAX)
+        return lh_fail(LH_EINVAL, "message of %llu bytes: too long", (unsigned long long)bytes);
+    if (tx->next - tx->oldest == MESSAGES_MAX)
+        return lh_fail(LH_EAGAIN, "%u messages are in flight: wait for one", MESSAGES_MAX);
+    return 0;
+}
+
+void sender_send(struct tx *tx, struct message_request *request, const void *buffer, uint64_t bytes,
+                 uint32_t lkey, lh_time now)
+{
+    struct tx_message *message = tx_add_message(tx, request, buffer, bytes, lkey);
+    if (message->notice.error) {
+        tx_end_message(tx, message, -message->notice.error, TX_OVER, now);
+        tx_retire(tx);
+    }
+}
+
+void sender_cancel(struct tx *tx, uint32_t number, lh_time now)
+{
+    cancel_message(tx, tx_message_at(tx, number), LH_ECANCELED, now);
+}
+
+void sender_end_all(struct tx *tx, int error, lh_time now)
+{
+    for (uint32_t n = tx->oldest; n != tx->next; n++) { /* at most MESSAGES_MAX */
+        struct tx_message *message = tx_message_at(tx, n);
+        if (message->state == TX_OPEN)
+            tx_end_message(tx, message, error, TX_OVER, now);
+    }
+}
+
+/* ---- the peer ---------------------------------------------------------------------------------------- */
+
+static bool is_done(const struct transfer_message *message, uint32_t sequence)
+{
+    uint32_t above = sequence - message->body.done.below;
+    if (sequence == message->body.done.segment || number_before(sequence, message->body.done.below))
+        return true;
+    return above < TRANSFER_DONE_BITS && (message->body.done.bitmap >> above & 1) != 0;
+}
+
+void sender_on_done(struct tx *tx, const struct transfer_message *message, lh_time now)
+{
+    for (uint32_t n = tx->segment_oldest; n != tx->segment_next; n++) { /* at most attr.slots */
+        struct tx_segment *segment = tx_segment_at(tx, n);
+        if (segment->active && is_done(message, n))
+            tx_end_segment(tx, segment, now);
+    }
+    tx_retire(tx);
+}
+
+void sender_on_to_sender(struct tx *tx, const struct transfer_message *message, lh_time now)
+{
+    struct tx_segment *segment = tx_segment_at(tx, message->body.to_sender.segment);
+    if (!segment->active || segment->sequence != message->body.to_sender.segment || !segment->scheme)
+        return; /* late: it has ended */
+    struct lh_sender_view view = {.now = now, .path = injector_path_view(tx, now)};
+    segment->scheme->sender_on_message(segment->machine, message->body.to_sender.scheme,
+                                       message->body.to_sender.scheme_bytes, &view);
+    segment->needs_step = true;
+}
+
+/* ---- the step ---------------------------------------------------------------------------------------- */
+
+/* On a short path we must not overrun the receiver's socket buffer; on a long one the link itself holds
+ * bytes. */
+static uint64_t window_now(const struct tx *tx)
+{
+    uint64_t buffer = tx->path->peer_receive_buffer_bytes / 2;
+    if (buffer == 0)
+        return tx->attr->window_bytes;
+    double link = (double)tx->path->rtt_minimum_ns / (double)LH_NS_PER_S * (LONG_LINK_BPS / BITS_PER_BYTE);
+    uint64_t bound = link > (double)buffer ? (uint64_t)link : buffer;
+    return bound < tx->attr->window_bytes ? bound : tx->attr->window_bytes;
+}
+
+/* 0, or the positive lh_error with which the segment's message is to be aborted. */
+static int step_machine(struct tx *tx, struct tx_segment *segment, lh_time now)
+{
+    bool fed = segment->budget_limited && injector_budget_chunks(tx) > 0;
+    if (segment->scheme && !tx->blocked && (segment->needs_step || fed || segment->next_ns <= now))
+        return injector_run(tx, segment, now);
+    return 0;
+}
+
+static void step_segment(struct tx *tx, struct tx_segment *segment, lh_time now, lh_time *next)
+{
+    int error = step_machine(tx, segment, now);
+    if (error) {
+        cancel_message(tx, tx_message_at(tx, segment->message), error, now);
+        return;
+    }
+    if (segment->lengths_at <= now)
+        to_receiver_lengths(tx, segment, now);
+    tx->closed |= segment->budget_limited;
+    tx->cts_wanted |= segment->coded.extra_chunks > 0 && !segment->coded.handle;
+    if (!tx->blocked) /* else it runs when the injection queue has capacity, which sender_has_work() sees */
+        lh_keep_earlier(next, segment->next_ns);
+    lh_keep_earlier(next, segment->lengths_at);
+}
+
+bool sender_has_work(const struct tx *tx)
+{
+    struct lh_cts cts;
+    if (tx->held_tail != tx->held_head || tx->ending_count > 0 ||
+        (tx->window_limited && injector_has_room(tx)))
+        return true;
+    return tx->cts_wanted && lh_sdr_cts_peek(tx->qp, &cts) == 0;
+}
+
+static void resume(struct tx *tx, lh_time now)
+{
+    injector_collect(tx, now);
+    struct tx_segment *segment = tx->blocked;
+    int error = segment ? injector_continue(tx, segment, now) : 0;
+    if (error)
+        cancel_message(tx, tx_message_at(tx, segment->message), error, now);
+}
+
+void sender_step(struct tx *tx, lh_time now, lh_time *next)
+{
+    tx->window_bytes = window_now(tx);
+    tx->cts_wanted = false;
+    resume(tx, now);
+    cts_use_parity(tx);
+    /* Strictly in order: receivers conclude from a chunk of one segment that all before it were sent whole.
+     */
+    tx->closed = tx->blocked != NULL;
+    /* At most attr.slots. */
+    for (uint32_t n = tx->segment_oldest; !tx->effects.failure && n != tx->segment_next; n++) {
+        struct tx_segment *segment = tx_segment_at(tx, n);
+        if (segment->active)
+            step_segment(tx, segment, now, next);
+    }
+    cts_start_segments(tx, now, next);
+    tx->window_limited = tx->closed || tx->blocked;
+    tx_retire(tx);
+}

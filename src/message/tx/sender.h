@@ -1,0 +1,52 @@
+/*
+ * sender.h - the sending part as its engine calls it (tx.h lists the files behind it).
+ *
+ * Each call may leave effects; the engine carries them out before the next one.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef LH_MESSAGE_TX_SENDER_H
+#define LH_MESSAGE_TX_SENDER_H
+
+#include "message/tx/tx.h"
+
+/* Memory that the engine owns, zeroed but for machines; the places are said in tx.h. */
+struct sender_memory {
+    struct tx_message *messages;
+    struct tx_segment *segments;
+    struct held_message *held;
+    struct ending_send *ending;
+    void *machines; /* attr.slots of machine_bytes */
+    size_t machine_bytes;
+};
+
+/* tx is zeroed; attr, path, coder and parity outlive it. The queue pair is set before the first event. */
+void sender_init(struct tx *tx, const struct sender_memory *memory, const struct lh_attr *attr,
+                 const struct lh_sdr_path *path, struct coder *coder, struct parity_pool *parity);
+/* Nothing of the queue pair is used any more. */
+void sender_close(struct tx *tx);
+
+/* ---- the user ---------------------------------------------------------------------------------------- */
+
+/* 0; -LH_EINVAL (too long), -LH_EAGAIN (MESSAGES_MAX are not over). */
+int sender_check(const struct tx *tx, uint64_t bytes);
+/* A message that was checked. `lkey` covers it until its request is finished. */
+void sender_send(struct tx *tx, struct message_request *request, const void *buffer, uint64_t bytes,
+                 uint32_t lkey, lh_time now);
+/* The request of this message, which is pending, is canceled. */
+void sender_cancel(struct tx *tx, uint32_t number, lh_time now);
+/* All requests that are pending end with this error (negative). */
+void sender_end_all(struct tx *tx, int error, lh_time now);
+
+/* ---- the peer, and time ------------------------------------------------------------------------------ */
+
+/* What the receiver's machine sends. */
+void sender_on_to_sender(struct tx *tx, const struct transfer_message *message, lh_time now);
+/* Segments that have arrived. */
+void sender_on_done(struct tx *tx, const struct transfer_message *message, lh_time now);
+/* Whether something that is waited for has come, other than a message: capacity, or a clear-to-send. */
+bool sender_has_work(const struct tx *tx);
+/* Everything that is due; lowers *next to when more is. REFUSE and refreshes of CANCEL: cancel.h. */
+void sender_step(struct tx *tx, lh_time now, lh_time *next);
+
+#endif

@@ -1,0 +1,69 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include "message/tx/to_receiver.h"
+
+#include <assert.h>
+
+#include "message/control/control_tx.h"
+#include "message/control/timing.h"
+
+static_assert((HELD_MAX & (HELD_MAX - 1)) == 0, "a ring");
+
+static struct transfer_message lengths_of(const struct tx *tx, const struct tx_segment *segment)
+{
+    struct transfer_message message = {.kind = TRANSFER_TO_RECEIVER};
+    message.body.to_receiver.segment = segment->sequence;
+    message.body.to_receiver.message = segment->message;
+    message.body.to_receiver.segment_bytes = segment->bytes;
+    message.body.to_receiver.message_bytes = tx_message_at(tx, segment->message)->bytes;
+    return message;
+}
+
+/* Behind a slow link the chunks of a segment wait for long, and so may its lengths. */
+static lh_time interval(const struct tx *tx, lh_time now)
+{
+    return timing_refresh_interval(tx->path, 0) + queue_delay_now(&tx->delay, now);
+}
+
+void to_receiver_lengths(struct tx *tx, struct tx_segment *segment, lh_time now)
+{
+    struct transfer_message message = lengths_of(tx, segment);
+    control_tx_send(tx->qp, &message);
+    segment->lengths_at = now + interval(tx, now);
+}
+
+static bool chunks_have_left(const struct tx *tx, uint64_t after)
+{
+    return lh_sdr_send_queued_bytes(tx->qp) <= tx->posted_bytes - after;
+}
+
+void to_receiver_send_held(struct tx *tx)
+{
+    /* At most HELD_MAX. */
+    while (tx->held_tail != tx->held_head) {
+        struct held_message *held = &tx->held[tx->held_tail & (HELD_MAX - 1)];
+        if (!chunks_have_left(tx, held->after))
+            return;
+        lh_sdr_message_send(tx->qp, held->data, held->bytes);
+        tx->held_tail++;
+    }
+}
+
+void to_receiver_scheme(struct tx *tx, struct tx_segment *segment, const uint8_t *data, uint32_t bytes,
+                        lh_time now)
+{
+    struct transfer_message message = lengths_of(tx, segment);
+    message.body.to_receiver.scheme = data;
+    message.body.to_receiver.scheme_bytes = bytes;
+    segment->lengths_at = now + interval(tx, now);
+    if (tx->held_head == tx->held_tail && chunks_have_left(tx, tx->posted_bytes)) {
+        control_tx_send(tx->qp, &message);
+        return;
+    }
+    if (tx->held_head - tx->held_tail == HELD_MAX)
+        return; /* lost; machines expect that */
+    struct held_message *held = &tx->held[tx->held_head++ & (HELD_MAX - 1)];
+    held->after = tx->posted_bytes;
+    held->bytes = (uint32_t)transfer_encode(&message, held->data);
+}

@@ -1,0 +1,146 @@
+/*
+ * tx.h - the sending part of a connection: its state. What its files do with it:
+ *
+ *   sender.c       set-up, the step, messages of the receiver's machine, DONE
+ *   cts.c          clear-to-sends: each starts a segment, or opens the way for parity
+ *   cancel.c       CANCEL and REFUSE: messages that end early
+ *   messages.c     messages to send: added, ended, retired
+ *   injector.c     what a segment's machine wants done: chunks into the SDR QP
+ *   to_receiver.c  TO_RECEIVER: lengths and machine messages, behind the chunks injected before
+ *   queue_delay.c  how long chunks wait in the injection queue
+ *
+ * Events come in with `now`; packets go down to the SDR QP in the order of the calls; what is for the engine
+ * is in `effects` when a call returns.
+ *
+ * Timers:
+ *   segment.next_ns     the one that its machine asked for
+ *   segment.lengths_at  its lengths are announced again, when nothing did for an overdue round trip
+ *   message.notice      CANCEL is sent again until it is answered (control/abort.h)
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef LH_MESSAGE_TX_TX_H
+#define LH_MESSAGE_TX_TX_H
+
+#include <longhaul/connection.h>
+#include <longhaul/sdr_ext.h>
+
+#include "message/coding/coder.h"
+#include "message/coding/parity.h"
+#include "message/control/abort.h"
+#include "message/control/effects.h"
+#include "message/tx/queue_delay.h"
+#include "wire/transfer.h"
+
+#define HELD_MAX 64u /* machine messages that wait behind chunks; a power of two */
+
+enum tx_state {
+    TX_EMPTY,     /* no lh_send yet; notice.error: refused ahead of it */
+    TX_OPEN,      /* pending */
+    TX_CANCELING, /* aborted; CANCEL is sent until the receiver answers */
+    TX_OVER,
+};
+
+struct tx_message {
+    enum tx_state state;
+    uint32_t number;
+    struct message_request *request; /* while TX_OPEN */
+    const uint8_t *buffer;
+    uint64_t bytes;
+    uint32_t lkey;
+    uint64_t segment_bytes; /* of each but the last; 0 before the first clear-to-send, which decides that */
+    uint32_t segments;      /* it has; at least 1 */
+    uint32_t started;
+    uint32_t done;
+    bool injected; /* its first chunk was */
+    struct abort_notice notice;
+};
+
+/* What a segment has besides, when its scheme codes. */
+struct coded_tx {
+    struct sdr_send_handle *handle; /* of the parity; NULL until it is cleared to be sent */
+    struct parity_buffer *buffer;   /* NULL: nothing to be coded */
+    struct lh_coding coding;
+    uint32_t extra_chunks;
+    uint32_t asked;   /* LH_ACTION_ENCODEs */
+    uint32_t encoded; /* of those, without a gap */
+    uint64_t ran;     /* bit i: encoded + i is done, too */
+};
+
+/* One place of the ring of segments, at sequence % slots. */
+struct tx_segment {
+    bool active;
+    bool needs_step;     /* something happened since its machine ran */
+    bool budget_limited; /* its machine used up the budget it had */
+    uint32_t sequence;
+    uint32_t message;
+    const struct lh_scheme *scheme; /* NULL: no chunks to inject, only lengths are announced */
+    struct sdr_send_handle *handle;
+    void *machine;
+    const uint8_t *payload;
+    uint32_t bytes;
+    uint32_t chunks;
+    uint32_t lkey;
+    uint32_t in_flight_chunks;
+    lh_time next_ns;
+    lh_time lengths_at;
+    struct coded_tx coded;
+};
+
+/* A machine's message that must not overtake the chunks posted before it. */
+struct held_message {
+    uint64_t after; /* payload bytes ever posted that must have left */
+    uint32_t bytes;
+    uint8_t data[TRANSFER_BYTES_MAX];
+};
+
+/* A send that was aborted. The fabric may still read what it has taken of it: a NIC reads on its own. */
+struct ending_send {
+    struct sdr_send_handle *handle;
+    struct parity_buffer *buffer; /* what it sent from, when that is ours; or NULL */
+};
+
+struct tx {
+    struct sdr_qp *qp;
+    const struct lh_attr *attr;
+    const struct lh_sdr_path *path; /* the engine refreshes it */
+    struct coder *coder;
+    struct parity_pool *parity;
+    struct lh_stats stats;
+    struct effects effects;
+    struct tx_message *messages; /* MESSAGES_MAX */
+    uint32_t oldest;             /* message that is not over */
+    uint32_t next;               /* message number of the next lh_send */
+    uint32_t current;            /* message whose segments are started next */
+    struct tx_segment *segments; /* attr.slots */
+    uint32_t segment_oldest;     /* none before it is active */
+    uint32_t segment_next;       /* sequence of the next clear-to-send */
+    uint64_t in_flight_bytes;
+    uint64_t posted_bytes;    /* ever */
+    struct queue_delay delay; /* of those */
+    uint64_t window_bytes;
+    bool closed;         /* in this step: a segment wants more than the budget, so later ones get nothing */
+    bool window_limited; /* some segment waits for capacity of the window or of the injection queue */
+    bool cts_wanted;     /* a message, or parity, waits for a clear-to-send */
+    struct lh_actions actions;
+    uint32_t actions_at;        /* those before were carried out */
+    struct tx_segment *blocked; /* whose actions they are, when the injection queue was full; else NULL */
+    struct held_message *held;  /* a ring of HELD_MAX */
+    uint32_t held_head;
+    uint32_t held_tail;
+    struct ending_send *ending; /* not yet given back; attr.slots * 2 places */
+    uint32_t ending_count;
+    uint32_t canceling; /* messages that are TX_CANCELING */
+};
+
+static inline struct tx_message *tx_message_at(const struct tx *tx, uint32_t number)
+{
+    return &tx->messages[number & (MESSAGES_MAX - 1)];
+}
+
+static inline struct tx_segment *tx_segment_at(const struct tx *tx, uint32_t sequence)
+{
+    return &tx->segments[sequence & (tx->attr->slots - 1)];
+}
+
+#endif

@@ -1,0 +1,48 @@
+/*
+ * arrival_watch.h - which chunks of a transfer were lost when they were first sent, told from its bitmap
+ * while it fills, whatever the scheme.
+ *
+ * Chunks are first sent in order. So what is missing before the last chunk that has arrived is lost, or was
+ * only overtaken; and what was lost comes again a round trip later at the earliest. A *mark* is set at the
+ * last chunk that has arrived, and when a reordering window is over, what is missing before the mark counts
+ * as lost. The last chunk itself is not counted: that it arrived is why it is the last.
+ *
+ * After a pause of about a round trip what arrives past the last chunk may be sent for the second time: it
+ * is passed over, it tells nothing. Pure.
+ *
+ * Timers:
+ *   mark_at   the window of the mark is over
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef LH_MODEL_ARRIVAL_WATCH_H
+#define LH_MODEL_ARRIVAL_WATCH_H
+
+#include "model/path_estimate.h"
+
+struct arrival_watch {
+    uint32_t counted;  /* chunks before this one were counted, or passed over */
+    uint32_t frontier; /* the last that has arrived, and one more; 0: none */
+    uint32_t mark;
+    lh_time mark_at;  /* LH_TIME_NEVER: there is no mark */
+    bool lost_before; /* the chunk before `counted` was lost: its run may go on */
+};
+
+struct arrival_look {
+    lh_time now;
+    lh_time window_ns;     /* a chunk that comes this much later than its successors is lost */
+    const uint8_t *bitmap; /* one byte a chunk */
+    uint32_t chunks;
+    bool overtaken; /* something that was sent after all of these chunks has arrived */
+    bool paused;    /* nothing has arrived for about a round trip before this look */
+};
+
+void arrival_watch_init(struct arrival_watch *watch);
+/* Each time something may have arrived, and at mark_at. */
+void arrival_watch_look(struct arrival_watch *watch, const struct arrival_look *look,
+                        struct path_estimate *estimate);
+/* The transfer is over: what was not counted yet is, without a window. */
+void arrival_watch_end(struct arrival_watch *watch, const struct arrival_look *look,
+                       struct path_estimate *estimate);
+
+#endif

@@ -1,0 +1,32 @@
+/*
+ * plan_list.h - what the planner weighs: schemes with parameters, and sizes of chunks.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef LH_PLAN_PLAN_LIST_H
+#define LH_PLAN_PLAN_LIST_H
+
+#include <longhaul/plan.h>
+
+#include "model/scheme_entry.h"
+
+/* Chunks of 1, 4, 16 and 64 packets. Larger ones are lost too easily, and smaller steps differ little. */
+#define PLAN_CHUNKS 4u
+/* Schemes of one size of chunks. */
+#define PLAN_SCHEMES_MAX (LH_PLAN_CHOICES_MAX / PLAN_CHUNKS)
+
+/* Sizes of chunks that come into question, the largest first, into out[PLAN_CHUNKS]; returns how many. The
+ * last is the question's own, or one packet. */
+uint32_t plan_list_chunks(const struct lh_plan_question *question, uint64_t *out);
+
+/* Schemes of the table that the planner may choose, those of the lowest rank first, into
+ * out[PLAN_SCHEMES_MAX]; returns their number. Their encode_bytes_per_s is 0. Where loss comes in bursts,
+ * codes are listed with and without spreading. */
+uint32_t plan_list_schemes(const struct scheme_entry *const *table, const struct lh_plan_question *question,
+                           struct lh_model_scheme *out);
+/* The first of that list. */
+struct lh_model_scheme plan_list_simplest(const struct scheme_entry *const *table);
+/* The entry of a scheme; NULL: it is not in the table. */
+const struct scheme_entry *plan_list_find(const struct scheme_entry *const *table, enum lh_model_kind kind);
+
+#endif

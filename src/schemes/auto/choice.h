@@ -1,0 +1,100 @@
+/*
+ * choice.h - `auto`: which scheme a message comes by, asked of the model, remembered by size.
+ *
+ * Each answer is at hand: for sizes that were asked before it is looked up. A new size gets the answer of
+ * the nearest one that is known, at first the plainest scheme; a *job* weighs the candidates meanwhile, one
+ * each time auto_choice_work() is called, which takes the time of one formula (docs/model.md). The same
+ * happens when the path has become another one. A size keeps its scheme unless another is faster by
+ * AUTO_CHOICE_BETTER, or is about as fast and sends less: what is about as fast is not worth a change.
+ *
+ * A path that is measured can change with each message, and sizes with each receive. So that whoever weighs
+ * finds time for packets, too, there is a rest after each job, of AUTO_CHOICE_REST times what it took.
+ *
+ * Candidates within LH_PLAN_TIE of the fastest count as equally fast; the one that sends least is taken.
+ * Pure.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef LH_SCHEMES_AUTO_CHOICE_H
+#define LH_SCHEMES_AUTO_CHOICE_H
+
+#include <longhaul/plan.h>
+#include <longhaul/scheme.h>
+
+#define AUTO_CHOICE_CANDIDATES 32u
+#define AUTO_CHOICE_CLASSES    257u /* of sizes, each remembered: four an octave, and no 0 */
+#define AUTO_CHOICE_REST       20u  /* times as long as a job took there is no other */
+#define AUTO_CHOICE_BETTER     0.05 /* share of the time by which another scheme must be faster */
+
+struct auto_candidate {
+    const struct lh_scheme *scheme;
+    uint8_t params[LH_SCHEME_PARAMS];
+    struct lh_model_scheme model;
+};
+
+/* The path as it is planned for. */
+struct auto_path {
+    double rtt_s;
+    double window_s; /* a gap counts as a loss after that */
+    double bandwidth_bps;
+    double chunk_loss;
+    double burst_packets;
+};
+
+/* What is known of messages of about one size. */
+struct auto_answer {
+    bool known;
+    uint64_t message_bytes;
+    struct auto_path path; /* that was planned for */
+    uint32_t chosen;       /* candidate */
+    double seconds;        /* expected of it; 0: the model cannot tell */
+    uint32_t other; /* the fastest that repairs the other way, by repeats or by parity; or UINT32_MAX */
+    double other_seconds;
+};
+
+/* Weighing all candidates for one size. */
+struct auto_job {
+    bool active;
+    uint32_t size_class;
+    uint32_t next; /* candidate */
+    struct lh_plan_question question;
+    struct lh_plan_choice weighed[AUTO_CHOICE_CANDIDATES];
+    struct auto_path path;
+};
+
+struct auto_choice {
+    uint32_t chunk_bytes;
+    struct lh_plan_question question; /* limits, and what is to be small */
+    struct auto_candidate candidates[AUTO_CHOICE_CANDIDATES];
+    uint32_t count;
+    struct auto_answer answers[AUTO_CHOICE_CLASSES]; /* by class */
+    struct auto_job job;
+    lh_time worked_ns;  /* what the job has taken so far */
+    lh_time rest_until; /* after a job that took long */
+    bool resting;       /* it is not over, says the caller: no job is begun */
+    uint64_t asked;
+    uint64_t plans;   /* jobs that were finished */
+    uint64_t changes; /* of them, those by which a size got another scheme than before */
+};
+
+struct auto_setup {
+    uint32_t mtu_bytes;
+    uint32_t chunk_bytes;
+    uint32_t slot_chunks; /* that an SDR message holds */
+    uint32_t slots;
+    uint32_t cores; /* that may encode */
+    enum lh_plan_by by;
+    double max_overhead; /* INFINITY: no limit */
+};
+
+void auto_choice_init(struct auto_choice *choice, const struct auto_setup *setup);
+/* What a message of that many bytes comes by, a candidate. Starts a job when that is to be found out. */
+uint32_t auto_choice_get(struct auto_choice *choice, uint64_t message_bytes, const struct auto_path *path);
+/* Weighs one candidate. Whether there are more. */
+bool auto_choice_work(struct auto_choice *choice);
+/* That took so long, until now. Sets rest_until when the job is done. */
+void auto_choice_worked(struct auto_choice *choice, lh_time now, lh_time took_ns);
+/* What is known of messages of about that size; NULL: nothing was planned for them. */
+const struct auto_answer *auto_choice_answer(const struct auto_choice *choice, uint64_t message_bytes);
+
+#endif

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "schemes/ec/scheme.h"
+
+#include "schemes/ec/coding.h"
+#include "schemes/ec/model_params.h"
+#include "schemes/ec/params.h"
+#include "schemes/ec/predictor.h"
+#include "schemes/ec/receiver.h"
+#include "schemes/ec/sender.h"
+
+#define HELP_PARAMETERS                                                                                    \
+    "k=DATA,m=PARITY a submessage, default 32 and 8; spread=SUBMESSAGES interleaved, default 0: all; "     \
+    "beta=ROUND TRIPS to wait, default 0.5; fallback=ir or sr"
+
+#define MDS_NAME "ec:mds"
+#define MDS_HELP "erasure coding, any m losses of a submessage cost nothing; " HELP_PARAMETERS
+#define XOR_NAME "ec:xor"
+#define XOR_HELP                                                                                           \
+    "erasure coding by XOR, one loss of each m-th chunk of a submessage costs nothing; " HELP_PARAMETERS
+
+#define EC_MACHINES                                                                                        \
+    .sender_bytes = ec_sender_bytes, .sender_start = ec_sender_start,                                      \
+    .sender_on_message = ec_sender_on_message, .sender_step = ec_sender_step,                              \
+    .receiver_bytes = ec_receiver_bytes, .receiver_start = ec_receiver_start,                              \
+    .receiver_on_message = ec_receiver_on_message, .receiver_step = ec_receiver_step
+
+const struct lh_scheme ec_mds_scheme = {
+    .name = MDS_NAME,
+    .help = MDS_HELP,
+    .id = EC_MDS_ID,
+    .parse = ec_mds_parse,
+    .params_valid = ec_mds_params_valid,
+    EC_MACHINES,
+    .coding = &ec_coding,
+};
+
+const struct lh_scheme ec_xor_scheme = {
+    .name = XOR_NAME,
+    .help = XOR_HELP,
+    .id = EC_XOR_ID,
+    .parse = ec_xor_parse,
+    .params_valid = ec_xor_params_valid,
+    EC_MACHINES,
+    .coding = &ec_coding,
+};
+
+#define EC_ENTRY                                                                                           \
+    .predictor = &ec_predictor, .parameters = "k, m, spread, beta, fallback and rto",                      \
+    .defaults = ec_model_defaults, .take = ec_model_take, .format = ec_model_format
+
+const struct scheme_entry ec_mds_entry = {
+    .shown = {.kind = LH_MODEL_EC_MDS,
+              .name = MDS_NAME,
+              .help = MDS_HELP,
+              .compared = "ec:mds,k=32,m=8",
+              .codes = true,
+              .machines = &ec_mds_scheme},
+    EC_ENTRY,
+    .candidates = ec_mds_candidates,
+    .planner_rank = 3,
+    .encode_rate = ec_mds_encode_rate,
+};
+
+const struct scheme_entry ec_xor_entry = {
+    .shown = {.kind = LH_MODEL_EC_XOR,
+              .name = XOR_NAME,
+              .help = XOR_HELP,
+              .compared = "ec:xor,k=32,m=8",
+              .codes = true,
+              .machines = &ec_xor_scheme},
+    EC_ENTRY,
+    .candidates = ec_xor_candidates,
+    .planner_rank = 2,
+    .encode_rate = ec_xor_encode_rate,
+};

@@ -1,0 +1,20 @@
+/*
+ * scheme_table.h - the schemes of this build. lh_schemes() is in <longhaul/scheme.h>, lh_model_schemes() in
+ * <longhaul/model.h>.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef LH_SCHEMES_SCHEME_TABLE_H
+#define LH_SCHEMES_SCHEME_TABLE_H
+
+#include "model/scheme_entry.h"
+
+/* All of them, ended by NULL: also those that only the model knows. */
+const struct scheme_entry *const *scheme_table(void);
+/* NULL: there is none. The name need not end in zero. */
+const struct scheme_entry *scheme_table_named(const char *name, size_t bytes);
+const struct scheme_entry *scheme_table_kind(enum lh_model_kind kind);
+/* The machines of a scheme that the library runs; NULL: there are none of that name. */
+const struct lh_scheme *scheme_table_machines(const char *name, size_t bytes);
+
+#endif

@@ -1,0 +1,17 @@
+/*
+ * qp_control.h - the control half of a QP: messages from and to the peer, timers, the driver's step.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef LH_SDR_QP_CONTROL_H
+#define LH_SDR_QP_CONTROL_H
+
+#include "sdr/qp.h"
+
+/* One round, by the control worker. Returns whether anything moved; *next is lowered to when the next round
+ * is due. */
+bool qp_control_round(struct sdr_qp *qp, lh_time now, lh_time *next);
+/* Sends a CLOSE that waits, before the QP is destroyed. */
+void qp_close_flush(struct sdr_qp *qp);
+
+#endif

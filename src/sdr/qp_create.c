@@ -1,0 +1,242 @@
+/*
+ * A QP from its creation to its end.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <longhaul/units.h>
+
+#include "base/bitmap.h"
+#include "base/error.h"
+#include "base/prng.h"
+#include "sdr/context.h"
+#include "sdr/qp.h"
+#include "sdr/qp_control.h"
+#include "sdr/qp_plan.h"
+#include "sdr/sdk_warning.h"
+
+/* Bytes that may leave at once after a pause of a paced QP: some bursts, little against any long link. */
+#define PACER_BURST_BYTES ((uint64_t)256 * 1024)
+
+static uint32_t power_of_two(uint32_t at_least)
+{
+    uint32_t power = 1;
+    while (power < at_least)
+        power *= 2;
+    return power;
+}
+
+static void free_qp(struct sdr_qp *qp)
+{
+    for (uint32_t c = 0; qp->channels && c < qp->context->channels; c++)
+        gate_destroy(&qp->channels[c].gate);
+    gate_destroy(&qp->lock);
+    pthread_mutex_destroy(&qp->driver_lock);
+    pthread_mutex_destroy(&qp->pacer_lock);
+    free(qp->table_memory);
+    free(qp->recvs);
+    free(qp->free_slots);
+    free(qp->announcer.ring);
+    free(qp->cts.ring);
+    free(qp->cts.present);
+    free(qp->sends);
+    free(qp->outbox.ring);
+    free(qp->inbox.ring);
+    free(qp->channels);
+    free(qp);
+}
+
+static void *zeroed(size_t bytes)
+{
+    size_t rounded = (bytes + 63) / 64 * 64;
+    void *memory = aligned_alloc(64, rounded);
+    return memory ? memset(memory, 0, rounded) : NULL;
+}
+
+/* All memory that the QP will ever use. */
+static struct sdr_qp *allocate_qp(struct sdr_context *context, const struct qp_plan *plan)
+{
+    struct sdr_qp *qp = zeroed(sizeof *qp);
+    if (!qp)
+        return NULL;
+    uint32_t slots = plan->shape.slots;
+    uint32_t window = power_of_two(2 * slots < 64 ? 64 : 2 * slots);
+    qp->context = context;
+    qp->shape = plan->shape;
+    qp->send_enable = plan->send_enable;
+    qp->recv_enable = plan->recv_enable;
+    gate_init(&qp->lock);
+    pthread_mutex_init(&qp->driver_lock, NULL);
+    pthread_mutex_init(&qp->pacer_lock, NULL);
+    qp->table_memory = zeroed(message_table_bytes(&plan->shape));
+    qp->recvs = zeroed(slots * sizeof *qp->recvs);
+    qp->free_slots = zeroed(slots * sizeof *qp->free_slots);
+    qp->send_count = 2 * slots + 16; /* some are injected and not polled yet */
+    qp->sends = zeroed(qp->send_count * sizeof *qp->sends);
+    struct control_cts *announced = zeroed(window * sizeof *announced);
+    struct control_cts *received = zeroed(window * sizeof *received);
+    uint64_t *present = zeroed(LH_BITMAP_WORDS((size_t)window) * sizeof *present);
+    cts_announcer_init(&qp->announcer, announced, window);
+    cts_queue_init(&qp->cts, received, present, window);
+    qp->outbox.ring = zeroed(QP_MESSAGES_WAITING * sizeof *qp->outbox.ring);
+    qp->inbox.ring = zeroed(QP_MESSAGES_WAITING * sizeof *qp->inbox.ring);
+    qp->channels = zeroed(context->channels * sizeof *qp->channels);
+    for (uint32_t c = 0; qp->channels && c < context->channels; c++)
+        gate_init(&qp->channels[c].gate);
+    if (qp->table_memory && qp->recvs && qp->free_slots && qp->sends && announced && received && present &&
+        qp->outbox.ring && qp->inbox.ring && qp->channels)
+        return qp;
+    free_qp(qp);
+    return NULL;
+}
+
+static int create_endpoint(struct sdr_qp *qp)
+{
+    struct sdr_context *context = qp->context;
+    struct fabric_endpoint_attr attr = {
+        .channels = context->channels,
+        .generations = qp->shape.generations,
+        .mtu_bytes = qp->shape.mtu_bytes,
+        .slots = qp->shape.slots,
+        .slot_bytes = qp->shape.slot_bytes,
+        .stripe_packets = QP_STRIPE_PACKETS,
+        .split = qp->shape.split,
+        .stats = &qp->stats,
+        .wake = qp_wake_channel,
+        .wake_context = qp,
+    };
+    return context->fabric->ops->endpoint_create(context->fabric, &attr, &qp->endpoint);
+}
+
+/* A token that no earlier incarnation at this address had: the QP number is random, the clock moves on. */
+static uint32_t make_token(const struct qp_info_endpoint *info, lh_time now)
+{
+    struct lh_prng prng;
+    lh_prng_seed(&prng, now ^ ((uint64_t)info->control_qpn << 40) ^ ((uint64_t)info->qpn[0][0] << 16));
+    uint32_t token = (uint32_t)lh_prng_next(&prng);
+    return token ? token : 1;
+}
+
+static void start_qp(struct sdr_qp *qp, const struct qp_plan *plan)
+{
+    struct sdr_context *context = qp->context;
+    lh_time now = context->fabric->ops->now(context->fabric);
+    struct qp_info_endpoint info = {0};
+    context->fabric->ops->endpoint_info(qp->endpoint, &info);
+    qp->receive_buffer_bytes = info.receive_buffer_bytes;
+    qp->created_ns = now;
+    message_table_init(&qp->table, &qp->shape, qp->table_memory);
+    for (uint32_t i = 0; i < qp->shape.slots; i++)
+        qp->free_slots[i] = i;
+    qp->free_count = qp->shape.slots;
+    for (uint32_t i = 0; i < qp->send_count; i++)
+        qp->sends[i].qp = qp;
+    qp->send_shape =
+        (struct send_shape){qp->shape.split, qp->shape.mtu_bytes, context->channels, QP_STRIPE_PACKETS};
+    pacer_init(&qp->pacer, plan->rate_bps, PACER_BURST_BYTES);
+    path_init(&qp->path, now, QP_KEEPALIVE_NS, qp->endpoint->secret);
+    qp->token = make_token(&info, now);
+}
+
+int lh_sdr_qp_create(struct sdr_context *context, const struct sdr_qp_attr *attr,
+                     const struct lh_qp_attr *more, struct sdr_qp **out)
+{
+    const struct sdr_qp_attr no_attr = {0};
+    const struct lh_qp_attr no_more = {0};
+    struct qp_plan plan;
+    if (!context)
+        return lh_fail(LH_EINVAL, "no context");
+    int error = qp_plan_make(attr ? attr : &no_attr, more ? more : &no_more, &plan);
+    if (error)
+        return error;
+    struct sdr_qp *qp = allocate_qp(context, &plan);
+    if (!qp)
+        return lh_fail(LH_ENOMEM, "no memory for a QP of %u messages of %llu bytes", plan.shape.slots,
+                       (unsigned long long)plan.shape.slot_bytes);
+    error = create_endpoint(qp);
+    if (error)
+        goto free_memory;
+    start_qp(qp, &plan);
+    error = context_add_qp(context, qp);
+    if (error)
+        goto destroy_endpoint;
+    *out = qp;
+    return 0;
+destroy_endpoint:
+    context->fabric->ops->endpoint_destroy(qp->endpoint);
+free_memory:
+    free_qp(qp);
+    return error;
+}
+
+/* A benchmark that means one message, or packets of 64 bytes, must not believe that it measures them. */
+static void print_defaults(struct sdr_qp *qp)
+{
+    const struct message_shape *shape = &qp->shape;
+    char chunk[LH_FORMAT_MAX], message[LH_FORMAT_MAX];
+    lh_format_size((uint64_t)shape->chunk_packets * shape->mtu_bytes, chunk, sizeof chunk);
+    lh_format_size(shape->slot_bytes, message, sizeof message);
+    sdk_warn(qp->context, SDK_WARNING_DEFAULTS,
+             "sdr_qp_create: a zero in sdr_qp_attr is the default: MTU %u, chunk %s, %u messages of up to "
+             "%s in flight (for other values see lh_sdr_qp_create(3))",
+             shape->mtu_bytes, chunk, shape->slots, message);
+}
+
+struct sdr_qp *sdr_qp_create(struct sdr_context *context, struct sdr_qp_attr *qp_attr)
+{
+    struct sdr_qp *qp;
+    if (lh_sdr_qp_create(context, qp_attr, NULL, &qp))
+        return NULL;
+    if (qp_attr && (qp_attr->max_log_num_msgs == 0 || qp_attr->mtu == SDR_MTU_64))
+        print_defaults(qp);
+    return qp;
+}
+
+/* The longest pause in which a link that works lets nothing out: an answer takes longer. Before the first
+ * one the peer knew of this QP at most since it was created. */
+static lh_time longest_pause(const struct sdr_qp *qp, lh_time now)
+{
+    lh_time overdue_ns = lh_rtt_overdue_ns(&qp->path.rtt);
+    return overdue_ns ? overdue_ns : now - qp->created_ns;
+}
+
+/* Lets what an emulated link still holds go out: a host's last packets leave it even when the program ends.
+ * Bounded by the turns of this loop and by the pauses, for the link may be one that the peer proposed. */
+static void drain_link(struct sdr_qp *qp)
+{
+    const struct fabric_ops *ops = qp->endpoint->fabric->ops;
+    if (!ops->pump || qp->context->worker_count == 0)
+        return;
+    lh_time longest = longest_pause(qp, ops->now(qp->endpoint->fabric));
+    for (uint32_t turn = 0; turn < 100000; turn++) {
+        lh_time now = ops->now(qp->endpoint->fabric);
+        lh_time next = ops->pump(qp->endpoint, FABRIC_CONTROL, now);
+        for (uint32_t c = 0; c < qp->context->channels; c++) {
+            lh_time due = ops->pump(qp->endpoint, c, now);
+            next = due < next ? due : next;
+        }
+        if (next == LH_TIME_NEVER || (next > now && next - now > longest))
+            return;
+        lh_time span = next > now ? next - now : 0;
+        struct timespec pause = {(time_t)(span / LH_NS_PER_S), (long)(span % LH_NS_PER_S)};
+        nanosleep(&pause, NULL);
+    }
+}
+
+int sdr_qp_destroy(struct sdr_qp *qp)
+{
+    if (!qp)
+        return SDR_SUCCESS;
+    sdr_qp_driver_set(qp, NULL, NULL);
+    if (atomic_load(&qp->connected) && !atomic_load(&qp->error))
+        lh_sdr_goodbye(qp, LH_ECLOSED);
+    qp_close_flush(qp);
+    context_remove_qp(qp->context, qp);
+    drain_link(qp);
+    qp->context->fabric->ops->endpoint_destroy(qp->endpoint);
+    free_qp(qp);
+    return SDR_SUCCESS;
+}

@@ -1,0 +1,75 @@
+"""No circle of calls between the files of a component and its sub-folders, as the object files show it.
+
+A table of functions counts as a call of its file, an inline function's calls count for those who include it.
+A call by a pointer that was passed in is not seen. A circle is reported with its files and, of each, the
+calls that are part of it. Exceptions: "circle COMPONENT N": N files of it are in circles.
+"""
+
+import collections
+
+import tree
+
+
+def component(source):
+    """src/sdr, src/fabric (udp and verbs, too), netsim, cli."""
+    return "/".join(source.parts[:2] if source.parts[0] == "src" else source.parts[:1])
+
+
+def calls(built):
+    """source -> {source of the same component that it calls: a name called}."""
+    symbols = tree.symbols(built)
+    owner = {name: source for source, (defined, _) in symbols.items() for name in defined}
+    graph = collections.defaultdict(dict)
+    for source, (_, undefined) in symbols.items():
+        for name in sorted(undefined):
+            other = owner.get(name)
+            if other and other != source and component(other) == component(source):
+                graph[source].setdefault(other, name)
+    return graph
+
+
+def reachable(graph, start):
+    seen, waiting = set(), [start]
+    while waiting:
+        for other in graph.get(waiting.pop(), ()):
+            if other not in seen:
+                seen.add(other)
+                waiting.append(other)
+    return seen
+
+
+def circles(graph):
+    """Sets of files that call each other, directly or not."""
+    reach = {source: reachable(graph, source) for source in graph}
+    found = []
+    for source in sorted(graph):
+        circle = {other for other in reach[source] if source in reach.get(other, ())}
+        if circle and circle not in found:
+            found.append(circle)
+    return found
+
+
+def main():
+    report = tree.Report("circles")
+    exceptions = tree.Exceptions("circle")
+    built = tree.objects(tree.arguments().build)
+    graph = calls(built)
+    rooms = collections.defaultdict(list)
+    for circle in circles(graph):
+        rooms[component(next(iter(circle)))].append(circle)
+    for room, found in sorted(rooms.items()):
+        if exceptions.covers(room, sum(len(circle) for circle in found), report):
+            continue
+        for circle in found:
+            for source in sorted(circle):
+                inside = [f"{other} ({name})" for other, name in graph[source].items() if other in circle]
+                report.add(source, 1, f"in a circle of {len(circle)} files; calls {', '.join(inside)}",
+                           "pass effects out and let the caller carry them out")
+    exceptions.tell_unused(report)
+    left_out = [str(path) for path in tree.files(".c", under=("src", "netsim", "cli")) if path not in built]
+    if left_out:
+        print(f"not built, not checked: {' '.join(left_out)}")
+    report.done(f"{len(built)} object files")
+
+
+main()

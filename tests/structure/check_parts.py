@@ -1,0 +1,80 @@
+"""At most 20 sources a folder; each source of a pure component has a header and a unit test.
+
+Each component is listed in tree.py as pure or not; each unit test belongs to a file of its component.
+
+Exceptions: "folder FOLDER N", "header FILE", "unit FILE".
+"""
+
+import collections
+import pathlib
+
+import tree
+
+SOURCES = 20
+
+
+def check_folders(sources, report):
+    exceptions = tree.Exceptions("folder")
+    count = collections.Counter(str(path.parent) for path in sources)
+    for folder, number in sorted(count.items()):
+        if number > SOURCES and not exceptions.covers(folder, number, report):
+            report.add(folder, 0, f"{number} sources, at most {SOURCES}", "split it into components")
+    exceptions.tell_unused(report)
+
+
+def has_header(path):
+    """x.h beside x.c; or a public header, which x.c then includes first."""
+    first = next(tree.includes(path), (1, "", ""))
+    return (tree.ROOT / path.with_suffix(".h")).exists() or first[2].startswith("longhaul/")
+
+
+def check_beside(sources, report):
+    headers, units = tree.Exceptions("header"), tree.Exceptions("unit")
+    for path in sources:
+        if str(path.parent) not in tree.WHOLE:
+            continue
+        if not has_header(path) and not headers.covers(str(path)):
+            report.add(path, 1, "has no header of its own", "declare in x.h what x.c defines")
+        folder = str(path.parent).removeprefix("src/")
+        test = pathlib.Path("tests/unit") / folder / f"test_{path.name}"
+        if not (tree.ROOT / test).exists() and not units.covers(str(path)):
+            report.add(path, 1, "has no unit test", f"write {test}")
+    headers.tell_unused(report)
+    units.tell_unused(report)
+
+
+def check_listed(sources, report):
+    """A component that is in no list would be checked by nobody."""
+    here = pathlib.Path("tests/structure/tree.py")
+    listed = tree.PURE + tree.CORE_PURE
+    for folder in sorted({str(path.parent) for path in sources}):
+        if folder not in listed and not any(f"{folder}/".startswith(f"{impure}/") for impure in tree.IMPURE):
+            report.add(here, 1, f"{folder} is in none of PURE, CORE_PURE and IMPURE",
+                       "list it in one of them")
+    for folder in listed + tree.IMPURE:
+        if not (tree.ROOT / folder).is_dir():
+            report.add(here, 1, f"{folder} does not exist", "delete it from the list")
+
+
+def check_unit_tests(report):
+    """tests/unit/FOLDER/test_x*.c: there is an x.c or x.h in the component FOLDER."""
+    unit = pathlib.Path("tests/unit")
+    for test in tree.files(".c", under=(str(unit),)):
+        folder = test.parent.relative_to(unit)
+        folder = folder if folder.parts[:1] in (("netsim",), ("cli",)) else "src" / folder
+        stems = [path.stem for path in (tree.ROOT / folder).glob("*.[ch]")]
+        if not any(f"{test.stem}_".startswith(f"test_{stem}_") for stem in stems):
+            report.add(test, 1, f"{folder} has no file of this name", "name it for the file that it tests")
+
+
+def main():
+    report = tree.Report("parts")
+    sources = tree.files(".c", under=("src", "netsim", "cli"))
+    check_listed(sources, report)
+    check_unit_tests(report)
+    check_folders(sources, report)
+    check_beside(sources, report)
+    report.done(f"{len(sources)} sources")
+
+
+main()

@@ -1,0 +1,87 @@
+/*
+ * test_name.c - which names from elsewhere are safe to create.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include "cli/file/name.c"
+#include "cli/terminal/terminal.c"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static bool fine(const char *name)
+{
+    return cli_file_name_wrong(name, strlen(name)) == NULL;
+}
+
+static void plain_names_pass(void **state)
+{
+    (void)state;
+    assert_true(fine("a"));
+    assert_true(fine("data 1.tar.gz"));
+    assert_true(fine(".profile"));
+    assert_true(fine("..."));
+    assert_true(fine("..a"));
+    assert_true(fine("\xC3\xA9t\xC3\xA9")); /* été */
+    assert_true(fine("-rf"));
+}
+
+static void names_that_lead_elsewhere_do_not(void **state)
+{
+    (void)state;
+    assert_false(fine(""));
+    assert_false(fine("."));
+    assert_false(fine(".."));
+    assert_false(fine("/"));
+    assert_false(fine("/etc/passwd"));
+    assert_false(fine("../x"));
+    assert_false(fine("x/"));
+}
+
+static void control_characters_do_not(void **state)
+{
+    (void)state;
+    assert_false(fine("a\nb"));
+    assert_false(fine("\033[2J"));
+    assert_false(fine("a\x7F"));
+    assert_false(fine("a\xC2\x9Bm")); /* C1: the 8-bit form of ESC [ */
+    assert_true(fine("a\xC2\xA0m"));  /* the first that is none */
+    assert_true(fine("a\xC2"));
+    assert_non_null(cli_file_name_wrong("a\0b", 3));
+}
+
+static void length_has_a_limit(void **state)
+{
+    char name[CLI_FILE_NAME_MAX + 2];
+    (void)state;
+    memset(name, 'a', sizeof name);
+    assert_null(cli_file_name_wrong(name, CLI_FILE_NAME_MAX));
+    assert_non_null(cli_file_name_wrong(name, CLI_FILE_NAME_MAX + 1));
+    /* With what is put around it, the longest still is a name. */
+    assert_true(1 + CLI_FILE_NAME_MAX + sizeof CLI_PARTIAL_SUFFIX - 1 <= 255);
+}
+
+static void names_of_unfinished_files_do_not(void **state)
+{
+    (void)state;
+    assert_false(fine(".x.longhaul-partial"));
+    assert_false(fine(".x.longhaul-resume"));
+    assert_true(fine("longhaul-partial"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(plain_names_pass),
+        cmocka_unit_test(names_that_lead_elsewhere_do_not),
+        cmocka_unit_test(control_characters_do_not),
+        cmocka_unit_test(length_has_a_limit),
+        cmocka_unit_test(names_of_unfinished_files_do_not),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,149 @@
+/*
+ * rx_part.h - a receiving part over fake_sdr.h: 8 slots of 4 chunks of 64 bytes.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef UNIT_MESSAGE_RX_PART_H
+#define UNIT_MESSAGE_RX_PART_H
+
+#include "unit/message/fake_scheme.h"
+#include "unit/message/fake_sdr.h"
+
+#include "message/rx/auto_scheme.h"
+#include "message/rx/lengths.h"
+#include "message/rx/receiver.h"
+
+#define SLOTS 8u
+#define CHUNK 64u
+#define SLOT  ((uint64_t)4 * CHUNK)
+#define LKEY  7u
+
+static struct rx rx;
+static struct lh_attr attr;
+static struct coder *coder;
+static struct parity_pool parity;
+static uint8_t buffer[64 * SLOT];
+static struct message_request requests[MESSAGES_MAX + 1];
+
+static inline struct message_request *request_of(uint32_t message)
+{
+    return &requests[message % (MESSAGES_MAX + 1)];
+}
+
+static inline int rx_part_begin_with(const struct lh_scheme *scheme, uint8_t extra_chunks, bool automatic)
+{
+    static struct rx_message messages[MESSAGES_MAX];
+    static struct rx_segment segments[SLOTS];
+    static _Alignas(64) uint8_t machines[SLOTS][1 << 16];
+    static struct auto_scheme auto_scheme;
+    memset(messages, 0, sizeof messages);
+    memset(segments, 0, sizeof segments);
+    const struct receiver_memory memory = {
+        .messages = messages,
+        .segments = segments,
+        .automatic = automatic ? &auto_scheme : NULL,
+        .machines = machines,
+        .machine_bytes = sizeof machines[0],
+    };
+    struct scheme_choice choice = {.scheme = scheme, .automatic = automatic, .max_overhead = 1};
+    choice.params[0] = extra_chunks;
+    assert_true(scheme_receiver_bytes_max(&choice, SLOT / CHUNK) <= sizeof machines[0]);
+    fake_sdr_reset();
+    fake_scheme_reset();
+    attr = (struct lh_attr){.scheme = scheme,
+                            .mtu_bytes = CHUNK,
+                            .chunk_bytes = CHUNK,
+                            .slot_bytes = SLOT,
+                            .slots = SLOTS,
+                            .coders = LH_NO_CODERS};
+    coder = coder_create(attr.coders);
+    coder_bind(coder, &context, &qp);
+    parity = (struct parity_pool){.context = &context};
+    receiver_init(&rx, &memory, &attr, &choice, &qp.path, coder, &parity);
+    rx.qp = &qp;
+    return 0;
+}
+
+static inline int rx_part_begin(void **state)
+{
+    (void)state;
+    return rx_part_begin_with(&fake_scheme, 0, false);
+}
+
+/* Two chunks of parity a segment. */
+static inline int rx_part_begin_coded(void **state)
+{
+    (void)state;
+    return rx_part_begin_with(&fake_coded_scheme, 2, false);
+}
+
+static inline int rx_part_end(void **state)
+{
+    (void)state;
+    receiver_end_all(&rx, -LH_ECLOSED, 0);
+    parity_free_all(&parity);
+    coder_destroy(coder);
+    return 0;
+}
+
+/* lh_recv of the next message. */
+static inline void recv_bytes(uint64_t capacity, lh_time now)
+{
+    receiver_recv(&rx, request_of(rx.next), buffer, capacity, LKEY, now);
+}
+
+static inline struct rx_segment *segment_at(uint32_t sequence)
+{
+    return rx_segment_at(&rx, sequence);
+}
+
+static inline lh_time step_at(lh_time now)
+{
+    lh_time next = LH_TIME_NEVER;
+    receiver_step(&rx, now, &next);
+    receiver_post(&rx, now, &next);
+    return next;
+}
+
+static inline lh_time announce_at(lh_time now)
+{
+    lh_time next = LH_TIME_NEVER;
+    receiver_announce(&rx, now, &next);
+    return next;
+}
+
+/* The sender announces the lengths of a segment, with so many bytes of its machine. */
+static inline void announce_lengths(uint32_t segment, uint32_t message, uint32_t segment_bytes,
+                                    uint64_t message_bytes, uint32_t scheme_bytes, lh_time now)
+{
+    static const uint8_t scheme[LH_SCHEME_MESSAGE_MAX];
+    const struct transfer_message announced = {.kind = TRANSFER_TO_RECEIVER,
+                                               .body.to_receiver = {.segment = segment,
+                                                                    .message = message,
+                                                                    .segment_bytes = segment_bytes,
+                                                                    .message_bytes = message_bytes,
+                                                                    .scheme = scheme,
+                                                                    .scheme_bytes = scheme_bytes}};
+    lengths_on_to_receiver(&rx, &announced, now);
+}
+
+/* The only effect since the last look: that the request of this message is done. */
+static inline void expect_finished(uint32_t message, int error)
+{
+    assert_ptr_equal(rx.effects.finished, request_of(message));
+    assert_null(rx.effects.finished->next);
+    assert_int_equal(rx.effects.finished->result.error, error);
+    assert_int_equal(rx.effects.failure, 0);
+    rx.effects.finished = NULL;
+}
+
+static inline void expect_no_effect(void)
+{
+    assert_null(rx.effects.finished);
+    assert_int_equal(rx.effects.failure, 0);
+}
+
+#define RX_TEST(name)       cmocka_unit_test_setup_teardown(name, rx_part_begin, rx_part_end)
+#define RX_TEST_CODED(name) cmocka_unit_test_setup_teardown(name, rx_part_begin_coded, rx_part_end)
+
+#endif

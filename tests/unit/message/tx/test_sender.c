@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "message/tx/sender.h"
+
+#include "unit/message/tx_part.h"
+
+static void done(uint32_t segment, uint32_t below, uint64_t bitmap, lh_time now)
+{
+    const struct transfer_message message = {
+        .kind = TRANSFER_DONE, .body.done = {.segment = segment, .below = below, .bitmap = bitmap}};
+    sender_on_done(&tx, &message, now);
+}
+
+static void test_limits_of_a_message(void **state)
+{
+    (void)state;
+    assert_int_equal(sender_check(&tx, TRANSFER_ROOM_MAX + 1), -LH_EINVAL);
+    assert_int_equal(sender_check(&tx, SLOT * INT32_MAX), -LH_EINVAL);
+    assert_int_equal(sender_check(&tx, SLOT * INT32_MAX - 1), 0);
+    tx.next = tx.oldest + MESSAGES_MAX;
+    assert_int_equal(sender_check(&tx, 1), -LH_EAGAIN);
+    tx.next--;
+    assert_int_equal(sender_check(&tx, 1), 0);
+    tx.next = tx.oldest;
+}
+
+static void test_a_message_from_clear_to_send_to_done(void **state)
+{
+    (void)state;
+    send_bytes(2 * SLOT, 3);
+    assert_int_equal(step_at(3), LH_TIME_NEVER);
+    assert_true(tx.cts_wanted && !sender_has_work(&tx));
+    clear_segment(0, 0);
+    clear_segment(0, 1);
+    assert_true(sender_has_work(&tx));
+    fake_next_chunks(0, 4);
+    fake.next.next_ns = 5000;
+    assert_int_equal(step_at(10), 5000);
+    assert_int_equal(qp.chunk_count, 1);
+    fake_next_chunks(0, 4);
+    tx_segment_at(&tx, 1)->needs_step = true;
+    (void)step_at(11);
+    assert_int_equal(qp.chunk_count, 2);
+    done(0, 0, 0, 20);
+    expect_no_effect();
+    done(1, 1, 0, 30);
+    assert_int_equal(tx.effects.finished->result.started_ns, 10);
+    assert_int_equal(tx.effects.finished->result.ended_ns, 30);
+    expect_finished(0, 0);
+    assert_int_equal(tx.in_flight_bytes, 0);
+}
+
+/* DONE names the newest, all below, and 64 from there on. */
+static void test_done_covers_below_and_bitmap(void **state)
+{
+    (void)state;
+    tx.segment_oldest = tx.segment_next = qp.cts_head = qp.cts_tail = UINT32_MAX - 1;
+    send_bytes(6 * SLOT, 0);
+    for (uint32_t i = 0; i < 6; i++)
+        clear_segment(0, i);
+    (void)step_at(0);
+    assert_int_equal(tx.segment_next, 4);
+    done(3, 0, 0x2, 1); /* 3; UINT32_MAX - 1 and UINT32_MAX; 1 */
+    assert_true(tx_segment_at(&tx, 0)->active && tx_segment_at(&tx, 2)->active);
+    assert_false(tx_segment_at(&tx, 1)->active || tx_segment_at(&tx, 3)->active);
+    assert_int_equal(tx.segment_oldest, 0);
+    assert_int_equal(tx_message_at(&tx, 0)->done, 4);
+    done(3, 0, 0x2, 1); /* doubled */
+    assert_int_equal(tx_message_at(&tx, 0)->done, 4);
+}
+
+static void test_machine_timer(void **state)
+{
+    (void)state;
+    send_bytes(1, 0);
+    clear_segment(0, 0);
+    fake.next.next_ns = 700;
+    (void)step_at(0);
+    assert_int_equal(fake.steps, 1);
+    (void)step_at(699);
+    assert_int_equal(fake.steps, 1);
+    (void)step_at(700);
+    assert_int_equal(fake.steps, 2);
+}
+
+static void test_lengths_timer(void **state)
+{
+    (void)state;
+    send_bytes(1, 0);
+    clear_segment(0, 0);
+    assert_int_equal(step_at(0), OVERDUE_NS);
+    assert_int_equal(qp.message_count, 1);
+    (void)step_at(OVERDUE_NS - 1);
+    assert_int_equal(qp.message_count, 1);
+    assert_int_equal(step_at(OVERDUE_NS), 2 * OVERDUE_NS);
+    assert_int_equal(qp.message_count, 2);
+}
+
+/* The window is full: the machine steps again when it opens. */
+static void test_a_limited_machine_steps_when_the_window_opens(void **state)
+{
+    (void)state;
+    attr.window_bytes = 2 * CHUNK;
+    send_bytes(SLOT, 0);
+    clear_segment(0, 0);
+    fake_next_chunks(0, 2);
+    (void)step_at(0);
+    assert_true(tx.window_limited && !sender_has_work(&tx));
+    (void)step_at(1);
+    assert_int_equal(fake.steps, 1);
+    tx.in_flight_bytes = CHUNK;
+    tx_segment_at(&tx, 0)->in_flight_chunks = 1;
+    assert_true(sender_has_work(&tx));
+    (void)step_at(2);
+    assert_int_equal(fake.steps, 2);
+    assert_int_equal(fake.sender_view.budget_chunks, 1);
+}
+
+/* Half the receiver's buffer on a short path; what a fast link holds on a long one. */
+static void test_window_of_a_path(void **state)
+{
+    (void)state;
+    attr.window_bytes = (uint64_t)1 << 40;
+    qp.path.peer_receive_buffer_bytes = 1000;
+    qp.path.rtt_minimum_ns = 0;
+    (void)step_at(0);
+    assert_int_equal(tx.window_bytes, 500);
+    qp.path.rtt_minimum_ns = LH_NS_PER_MS; /* of 100 Gbit/s */
+    (void)step_at(0);
+    assert_int_equal(tx.window_bytes, 12500000);
+    attr.window_bytes = 4096;
+    (void)step_at(0);
+    assert_int_equal(tx.window_bytes, 4096);
+}
+
+static void test_machine_messages_reach_the_living_alone(void **state)
+{
+    (void)state;
+    const uint8_t data[] = {1};
+    struct transfer_message message = {.kind = TRANSFER_TO_SENDER,
+                                       .body.to_sender = {.scheme = data, .scheme_bytes = 1}};
+    send_bytes(1, 0);
+    clear_segment(0, 0);
+    (void)step_at(0);
+    sender_on_to_sender(&tx, &message, 5);
+    assert_int_equal(fake.messages, 1);
+    assert_true(tx_segment_at(&tx, 0)->needs_step);
+    message.body.to_sender.segment = SLOTS; /* the same place, another segment */
+    sender_on_to_sender(&tx, &message, 5);
+    assert_int_equal(fake.messages, 1);
+    sender_cancel(&tx, 0, 6);
+    expect_finished(0, -LH_ECANCELED);
+    message.body.to_sender.segment = 0;
+    sender_on_to_sender(&tx, &message, 7);
+    assert_int_equal(fake.messages, 1);
+}
+
+/* A list that was blocked may end its message when it goes on. */
+static void test_a_blocked_list_that_fails(void **state)
+{
+    (void)state;
+    send_bytes(SLOT, 0);
+    clear_segment(0, 0);
+    qp.queue_full = true;
+    fake_next_chunks(0, 1);
+    fake_next_fail(LH_EKEY);
+    (void)step_at(0);
+    assert_non_null(tx.blocked);
+    qp.queue_full = false;
+    (void)step_at(1);
+    expect_finished(0, -LH_EKEY);
+    assert_null(tx.blocked);
+    assert_int_equal(qp.chunk_count, 1);
+}
+
+static void test_a_machine_that_fails_ends_all_segments(void **state)
+{
+    (void)state;
+    send_bytes(2 * SLOT, 0);
+    send_bytes(SLOT, 0);
+    clear_segment(0, 0);
+    clear_segment(0, 1);
+    clear_segment(1, 0);
+    (void)step_at(0);
+    fake_next_fail(LH_EKEY);
+    tx_segment_at(&tx, 0)->needs_step = true;
+    (void)step_at(1);
+    expect_finished(0, -LH_EKEY);
+    assert_false(tx_segment_at(&tx, 1)->active);
+    assert_true(tx_segment_at(&tx, 2)->active);
+}
+
+static void test_the_end_of_everything(void **state)
+{
+    (void)state;
+    for (uint32_t i = 0; i < 3; i++)
+        send_bytes(SLOT, 0);
+    sender_cancel(&tx, 1, 0);
+    expect_finished(1, -LH_ECANCELED);
+    sender_end_all(&tx, -LH_EPEER, 9);
+    assert_ptr_equal(tx.effects.finished, request_of(0));
+    assert_ptr_equal(tx.effects.last, request_of(2));
+    tx.effects.finished = NULL;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TX_TEST(test_limits_of_a_message),
+        TX_TEST(test_a_message_from_clear_to_send_to_done),
+        TX_TEST(test_done_covers_below_and_bitmap),
+        TX_TEST(test_machine_timer),
+        TX_TEST(test_lengths_timer),
+        TX_TEST(test_a_limited_machine_steps_when_the_window_opens),
+        TX_TEST(test_window_of_a_path),
+        TX_TEST(test_machine_messages_reach_the_living_alone),
+        TX_TEST(test_a_blocked_list_that_fails),
+        TX_TEST(test_a_machine_that_fails_ends_all_segments),
+        TX_TEST(test_the_end_of_everything),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

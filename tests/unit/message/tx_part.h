@@ -1,0 +1,142 @@
+/*
+ * tx_part.h - a sending part over fake_sdr.h: 8 slots of 4 chunks of 64 bytes.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef UNIT_MESSAGE_TX_PART_H
+#define UNIT_MESSAGE_TX_PART_H
+
+#include "unit/message/fake_scheme.h"
+#include "unit/message/fake_sdr.h"
+
+#include "message/tx/sender.h"
+
+#define SLOTS  8u
+#define CHUNK  64u
+#define SLOT   ((uint64_t)4 * CHUNK)
+#define LKEY   7u
+#define WINDOW (16 * CHUNK)
+
+static struct tx tx;
+static struct lh_attr attr;
+static struct coder *coder;
+static struct parity_pool parity;
+static uint8_t payload[64 * SLOT];
+static struct message_request requests[MESSAGES_MAX + 1];
+
+static inline struct message_request *request_of(uint32_t message)
+{
+    return &requests[message % (MESSAGES_MAX + 1)];
+}
+
+static inline int tx_part_begin_with(const struct lh_scheme *scheme)
+{
+    static struct tx_message messages[MESSAGES_MAX];
+    static struct tx_segment segments[SLOTS];
+    static struct held_message held[HELD_MAX];
+    static struct ending_send ending[2 * SLOTS];
+    static struct fake_machine machines[SLOTS];
+    memset(messages, 0, sizeof messages);
+    memset(segments, 0, sizeof segments);
+    const struct sender_memory memory = {
+        .messages = messages,
+        .segments = segments,
+        .held = held,
+        .ending = ending,
+        .machines = machines,
+        .machine_bytes = sizeof machines[0],
+    };
+    fake_sdr_reset();
+    fake_scheme_reset();
+    attr = (struct lh_attr){.scheme = scheme,
+                            .mtu_bytes = CHUNK,
+                            .chunk_bytes = CHUNK,
+                            .slot_bytes = SLOT,
+                            .slots = SLOTS,
+                            .window_bytes = WINDOW,
+                            .coders = LH_NO_CODERS};
+    coder = coder_create(attr.coders);
+    coder_bind(coder, &context, &qp);
+    parity = (struct parity_pool){.context = &context};
+    sender_init(&tx, &memory, &attr, &qp.path, coder, &parity);
+    tx.qp = &qp;
+    tx.window_bytes = WINDOW;
+    return 0;
+}
+
+static inline int tx_part_begin(void **state)
+{
+    (void)state;
+    return tx_part_begin_with(&fake_scheme);
+}
+
+static inline int tx_part_begin_coded(void **state)
+{
+    (void)state;
+    return tx_part_begin_with(&fake_coded_scheme);
+}
+
+static inline int tx_part_end(void **state)
+{
+    (void)state;
+    qp.holds_sends = false;
+    sender_end_all(&tx, -LH_ECLOSED, 0);
+    sender_close(&tx);
+    parity_free_all(&parity);
+    coder_destroy(coder);
+    return 0;
+}
+
+/* lh_send of the next message. */
+static inline void send_bytes(uint64_t bytes, lh_time now)
+{
+    sender_send(&tx, request_of(tx.next), payload, bytes, LKEY, now);
+}
+
+/* The receiver cleared this segment of a message to be sent. */
+static inline void clear_segment(uint32_t message, uint32_t segment)
+{
+    const struct transfer_cts cts = {
+        .message = message, .segment = segment, .room = sizeof payload, .scheme = attr.scheme->id};
+    fake_cts(&cts, (uint32_t)SLOT);
+}
+
+/* The same with parity: of the segment, or its parity itself. */
+static inline void clear_coded(uint32_t message, uint32_t segment, uint8_t extra_chunks, bool extra)
+{
+    struct transfer_cts cts = {.message = message,
+                               .segment = segment,
+                               .room = sizeof payload,
+                               .scheme = attr.scheme->id,
+                               .extra = extra};
+    cts.params[0] = extra_chunks;
+    fake_cts(&cts, extra ? extra_chunks * CHUNK : (uint32_t)SLOT);
+}
+
+static inline lh_time step_at(lh_time now)
+{
+    lh_time next = LH_TIME_NEVER;
+    sender_step(&tx, now, &next);
+    return next;
+}
+
+/* The only effect since the last look: that the request of this message is done. */
+static inline void expect_finished(uint32_t message, int error)
+{
+    assert_ptr_equal(tx.effects.finished, request_of(message));
+    assert_null(tx.effects.finished->next);
+    assert_int_equal(tx.effects.finished->result.error, error);
+    assert_int_equal(tx.effects.failure, 0);
+    tx.effects.finished = NULL;
+}
+
+static inline void expect_no_effect(void)
+{
+    assert_null(tx.effects.finished);
+    assert_int_equal(tx.effects.failure, 0);
+}
+
+#define TX_TEST(name)       cmocka_unit_test_setup_teardown(name, tx_part_begin, tx_part_end)
+#define TX_TEST_CODED(name) cmocka_unit_test_setup_teardown(name, tx_part_begin_coded, tx_part_end)
+
+#endif

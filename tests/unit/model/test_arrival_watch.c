@@ -1,0 +1,250 @@
+/*
+ * test_arrival_watch.c - what counts as lost while a bitmap fills: by hand, and against a sender of which
+ * each loss is known.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include "model/arrival_watch.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/prng.h"
+#include "support/near.h"
+
+#define CHUNKS 100u
+#define WINDOW (3 * LH_NS_PER_MS)
+
+struct bench {
+    struct path_estimate estimate;
+    struct arrival_watch watch;
+    uint8_t bitmap[CHUNKS];
+    struct arrival_look look;
+};
+
+static void start(struct bench *bench)
+{
+    memset(bench, 0, sizeof *bench);
+    path_estimate_init(&bench->estimate);
+    arrival_watch_init(&bench->watch);
+    bench->look = (struct arrival_look){.window_ns = WINDOW, .bitmap = bench->bitmap, .chunks = CHUNKS};
+}
+
+static void arrive(struct bench *bench, uint32_t from, uint32_t to)
+{
+    memset(bench->bitmap + from, 1, to - from);
+}
+
+static void look_at(struct bench *bench, lh_time now)
+{
+    bench->look.now = now;
+    arrival_watch_look(&bench->watch, &bench->look, &bench->estimate);
+}
+
+static void expect(const struct bench *bench, uint64_t seen, uint64_t lost, double run)
+{
+    assert_int_equal(bench->estimate.chunks_seen, seen);
+    assert_int_equal(bench->estimate.chunks_lost, lost);
+    assert_near(path_estimate_run_chunks(&bench->estimate), run, 1e-9);
+}
+
+/* 0 to 9 and 13 to 19 of 100: 10, 11 and 12 are one run; 19 is the last, and not counted. */
+static void a_hole_is_a_loss_when_the_window_is_over(void **state)
+{
+    (void)state;
+    struct bench bench;
+    start(&bench);
+    look_at(&bench, 0);
+    assert_true(bench.watch.mark_at == LH_TIME_NEVER); /* nothing to wait for */
+    arrive(&bench, 0, 10);
+    arrive(&bench, 13, 20);
+    look_at(&bench, 100);
+    assert_true(bench.watch.mark_at == 100 + WINDOW);
+    look_at(&bench, 100 + WINDOW - 1);
+    expect(&bench, 0, 0, 1);
+    look_at(&bench, 100 + WINDOW);
+    expect(&bench, 19, 3, 3);
+    assert_true(bench.watch.mark_at == LH_TIME_NEVER);
+}
+
+/* What comes within the window was overtaken. */
+static void reordering_is_no_loss(void **state)
+{
+    (void)state;
+    struct bench bench;
+    start(&bench);
+    arrive(&bench, 0, 10);
+    arrive(&bench, 13, 20);
+    look_at(&bench, 100);
+    arrive(&bench, 10, 13);
+    look_at(&bench, 100 + WINDOW);
+    expect(&bench, 19, 0, 1);
+}
+
+/* A mark stays while more comes; what came after it waits for the next. */
+static void each_chunk_counts_once(void **state)
+{
+    (void)state;
+    struct bench bench;
+    start(&bench);
+    for (uint32_t i = 0; i < CHUNKS; i++) {
+        if (i % 10 != 5)
+            arrive(&bench, i, i + 1);
+        look_at(&bench, i * LH_NS_PER_MS);
+    }
+    look_at(&bench, 200 * LH_NS_PER_MS);
+    look_at(&bench, 300 * LH_NS_PER_MS);
+    expect(&bench, 99, 10, 1);
+}
+
+/* A run that one mark cuts in two is one run. */
+static void a_run_across_a_mark(void **state)
+{
+    (void)state;
+    struct bench bench;
+    start(&bench);
+    arrive(&bench, 0, 10);
+    look_at(&bench, 0);
+    bench.look.overtaken = true; /* all that is missing of 10 … 19 */
+    bench.look.chunks = 20;
+    look_at(&bench, WINDOW);
+    expect(&bench, 9, 0, 1);
+    look_at(&bench, 2 * WINDOW);
+    expect(&bench, 20, 10, 10);
+}
+
+static void overtaken_counts_to_the_end(void **state)
+{
+    (void)state;
+    struct bench bench;
+    start(&bench);
+    arrive(&bench, 0, 50);
+    bench.look.overtaken = true;
+    look_at(&bench, 0);
+    look_at(&bench, WINDOW);
+    expect(&bench, 100, 50, 50);
+}
+
+/* After a pause what comes past the last may be a repair: neither lost nor arrived. */
+static void after_a_pause_nothing_is_told(void **state)
+{
+    (void)state;
+    struct bench bench;
+    start(&bench);
+    arrive(&bench, 0, 50);
+    look_at(&bench, 0);
+    look_at(&bench, WINDOW);
+    expect(&bench, 49, 0, 1);
+    bench.look.paused = true;
+    arrive(&bench, 50, 60);
+    arrive(&bench, 62, 70);
+    look_at(&bench, 10 * WINDOW);
+    bench.look.paused = false;
+    arrive(&bench, 71, 80);
+    look_at(&bench, 10 * WINDOW + 1);
+    look_at(&bench, 11 * WINDOW + 1);
+    expect(&bench, 49 + 10, 1, 1); /* 69 … 78, of which 70 is lost; 49 … 68 are passed over */
+}
+
+/* The first look at a transfer is never one after a pause that matters. */
+static void a_pause_before_the_first_chunk(void **state)
+{
+    (void)state;
+    struct bench bench;
+    start(&bench);
+    bench.look.paused = true;
+    arrive(&bench, 0, 4);
+    arrive(&bench, 5, 10);
+    look_at(&bench, 0);
+    look_at(&bench, WINDOW);
+    expect(&bench, 9, 1, 1);
+}
+
+static void the_end_counts_what_is_left(void **state)
+{
+    (void)state;
+    struct bench bench;
+    start(&bench);
+    arrive(&bench, 0, 30);
+    arrive(&bench, 40, 60);
+    look_at(&bench, 0);
+    bench.look.overtaken = true; /* parity came, and the rest is decoded */
+    bench.look.now = 1;
+    arrival_watch_end(&bench.watch, &bench.look, &bench.estimate);
+    expect(&bench, 100, 50, 25);
+}
+
+/* A peer may send what lies past the end, and then tell a length that is shorter. */
+static void a_length_that_is_less_than_what_came(void **state)
+{
+    (void)state;
+    struct bench bench;
+    start(&bench);
+    arrive(&bench, 0, 90);
+    look_at(&bench, 0);
+    bench.look.chunks = 10;
+    look_at(&bench, WINDOW);
+    look_at(&bench, 2 * WINDOW);
+    arrival_watch_end(&bench.watch, &bench.look, &bench.estimate);
+    expect(&bench, 10, 0, 1);
+}
+
+/* 2,000 transfers at 5 % loss, each lost chunk again after a round trip: the loss is what was drawn. */
+static void against_a_sender(void **state)
+{
+    (void)state;
+    struct bench bench;
+    struct lh_prng prng;
+    struct path_estimate all;
+    lh_prng_seed(&prng, 11);
+    path_estimate_init(&all);
+    const lh_time chunk_ns = LH_NS_PER_MS / 10, rtt = 20 * LH_NS_PER_MS;
+    for (int transfer = 0; transfer < 2000; transfer++) {
+        lh_time due[CHUNKS], last = 0, previous = 0;
+        start(&bench);
+        for (uint32_t i = 0; i < CHUNKS; i++) {
+            due[i] = i * chunk_ns;
+            while (lh_prng_double(&prng) < 0.05)
+                due[i] += rtt;
+            last = due[i] > last ? due[i] : last;
+        }
+        bench.estimate = all;
+        for (lh_time now = 0; now <= last; now += chunk_ns) {
+            bool any = false;
+            for (uint32_t i = 0; i < CHUNKS; i++) {
+                any |= due[i] == now;
+                bench.bitmap[i] |= due[i] == now;
+            }
+            bench.look.paused = now - previous > rtt / 4 * 3;
+            previous = any ? now : previous;
+            look_at(&bench, now);
+        }
+        arrival_watch_end(&bench.watch, &bench.look, &bench.estimate);
+        all = bench.estimate;
+    }
+    assert_true(all.chunks_seen > 2000 * (CHUNKS - 8));
+    assert_near((double)all.chunks_lost / (double)all.chunks_seen, 0.05, 0.04);
+    assert_near(path_estimate_run_chunks(&all), 1 / 0.95, 0.01);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_hole_is_a_loss_when_the_window_is_over),
+        cmocka_unit_test(reordering_is_no_loss),
+        cmocka_unit_test(each_chunk_counts_once),
+        cmocka_unit_test(a_run_across_a_mark),
+        cmocka_unit_test(overtaken_counts_to_the_end),
+        cmocka_unit_test(after_a_pause_nothing_is_told),
+        cmocka_unit_test(a_pause_before_the_first_chunk),
+        cmocka_unit_test(the_end_counts_what_is_left),
+        cmocka_unit_test(a_length_that_is_less_than_what_came),
+        cmocka_unit_test(against_a_sender),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "netsim/engine/launch.h"
+
+#include "support/small_network.h"
+
+/* 100 Gbit/s, 1 us. */
+static void a_packet_arrives_after_its_time_on_the_link_and_the_delay(void **state)
+{
+    (void)state;
+    struct netsim_config config = small_config();
+    struct netsim_network *network = open_network(&config);
+    uint32_t packet = new_packet(network, 3);
+    network->now_ps = 5000;
+    assert_true(netsim_launch(network, 0, packet));
+    assert_int_equal(network->ports[0].free_ps, 5000 + FULL * 80);
+    assert_int_equal(network->pool.packets[packet].arrive_ps, 5000 + FULL * 80 + NETSIM_PS_PER_US);
+    assert_true(network->ports[0].sent_packets == 1 && network->ports[0].sent_bytes == FULL);
+    assert_int_equal(network->ports[0].sent_payload_bytes, 4096);
+    assert_true(netsim_event_pending(&network->events, 1));
+    netsim_world_close(&world);
+}
+
+static void a_lost_packet_stays_the_callers(void **state)
+{
+    (void)state;
+    struct netsim_config config = small_config();
+    config.topology.faults.loss = 1;
+    struct netsim_network *network = open_network(&config);
+    uint32_t link = netsim_world_link(&world, LEFT, RIGHT);
+    uint32_t packet = new_packet(network, 3);
+    assert_false(netsim_launch(network, link, packet));
+    assert_true(network->more[link].lost_packets == 1 && network->totals.lost_packets == 1);
+    assert_int_equal(network->ports[link].wire_first, NETSIM_NO_PACKET);
+    assert_int_equal(network->pool.alive, 1);
+    netsim_world_close(&world);
+}
+
+/* But faults spare a pause that lasts until the resume. */
+static void faults_spare_a_pause_without_end(void **state)
+{
+    (void)state;
+    struct netsim_config config = small_config();
+    config.topology.faults.loss = 1;
+    struct netsim_network *network = open_network(&config);
+    uint32_t link = netsim_world_link(&world, LEFT, RIGHT);
+    uint32_t packet = new_packet(network, 3);
+    network->pool.packets[packet].kind = LH_NETSIM_PAUSE;
+    network->pool.packets[packet].cookie = NETSIM_HOLD;
+    assert_true(netsim_launch(network, link, packet));
+    packet = new_packet(network, 3);
+    network->pool.packets[packet].kind = LH_NETSIM_PAUSE;
+    network->pool.packets[packet].cookie = 100;
+    assert_false(netsim_launch(network, link, packet));
+    assert_int_equal(network->totals.signals_lost, 1);
+    netsim_world_close(&world);
+}
+
+static void a_copy_is_a_packet_of_its_own_but_not_of_raw_ones(void **state)
+{
+    (void)state;
+    struct netsim_config config = small_config();
+    config.topology.faults.duplicate = 1;
+    struct netsim_network *network = open_network(&config);
+    uint32_t link = netsim_world_link(&world, LEFT, RIGHT);
+    assert_true(netsim_launch(network, link, new_packet(network, 3)));
+    assert_int_equal(network->pool.alive, 2);
+    uint32_t raw = new_packet(network, 3);
+    network->pool.packets[raw].kind = LH_NETSIM_RAW;
+    network->now_ps = network->ports[link].free_ps;
+    assert_true(netsim_launch(network, link, raw));
+    assert_int_equal(network->pool.alive, 3);
+    assert_int_equal(network->totals.duplicated_packets, 1);
+    netsim_world_close(&world);
+}
+
+static void count_calls(void *context, const struct lh_netsim_packet *packet)
+{
+    assert_int_equal(packet->wire_bytes, FULL);
+    ++*(unsigned *)context;
+}
+
+static void a_watcher_sees_each_packet_of_its_link(void **state)
+{
+    (void)state;
+    struct netsim_config config = small_config();
+    struct netsim_network *network = open_network(&config);
+    unsigned calls = 0;
+    network->watcher = count_calls;
+    network->watcher_context = &calls;
+    network->ports[1].flags |= NETSIM_PORT_WATCHED;
+    assert_true(netsim_launch(network, 0, new_packet(network, 3)));
+    assert_true(netsim_launch(network, 1, new_packet(network, 3)));
+    assert_int_equal(calls, 1);
+    netsim_world_close(&world);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_packet_arrives_after_its_time_on_the_link_and_the_delay),
+        cmocka_unit_test(a_lost_packet_stays_the_callers),
+        cmocka_unit_test(faults_spare_a_pause_without_end),
+        cmocka_unit_test(a_copy_is_a_packet_of_its_own_but_not_of_raw_ones),
+        cmocka_unit_test(a_watcher_sees_each_packet_of_its_link),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,134 @@
+/*
+ * test_go_back_n.c - go-back-N against all that may happen to each packet.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include "schemes/reference/go_back_n.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "support/near.h"
+#include "support/predictions.h"
+
+static struct go_back_n go;
+static struct model_message message;
+
+static void of(double loss, double burst, uint64_t packets)
+{
+    const struct lh_model_path path = {.message_bytes = packets * 4096,
+                                       .chunk_bytes = 4096,
+                                       .mtu_bytes = 4096,
+                                       .bandwidth_bps = 1e9,
+                                       .rtt_s = 1e-3,
+                                       .loss = loss,
+                                       .burst_packets = burst};
+    struct lh_model_scheme scheme;
+    assert_int_equal(lh_model_scheme_parse("gbn", &scheme), 0);
+    assert_int_equal(message_of(&path, &scheme, &message), 0);
+    go_back_n_start(&go, &message);
+}
+
+/* Packet by packet, and each length of a burst. */
+static double packet_by_packet(void)
+{
+    const double t = message.packet_inject_s;
+    const double goes_on = 1 - 1 / message.loss.burst;
+    double sum = message.ideal_s;
+    for (double i = 0; i < message.packets; i++) {
+        double lost = i == 0 ? message.loss.packet : message.loss.enter;
+        double behind = message.packets - 1 - i;
+        double here = 1;
+        for (double more = 0; more < behind; more++, here *= goes_on)
+            sum += lost * here * (1 - goes_on) * (message.rtt_s + (2 + more) * t);
+        sum += lost * here * (message.rto_s + t);
+        sum += lost * message.loss.packet / (1 - message.loss.packet) * (message.rto_s + t);
+    }
+    return sum;
+}
+
+static void test_mean(void **state)
+{
+    (void)state;
+    const double losses[] = {0, 1e-12, 1e-3, 0.1, 0.5};
+    for (unsigned l = 0; l < 5; l++)
+        for (uint64_t packets = 1; packets <= 1000; packets *= 10) {
+            of(losses[l], 0, packets);
+            assert_near(go_back_n_mean(&go), packet_by_packet(), 1e-12);
+            of(losses[l], 30, packets);
+            assert_near(go_back_n_mean(&go), packet_by_packet(), 1e-11);
+        }
+    of(0, 0, 7);
+    assert_near(go_back_n_mean(&go), message.ideal_s, 0);
+    assert_near(go_back_n_quantile(&go, 0.999), message.ideal_s, 0);
+    assert_near(go_back_n_repeated(&go), 0, 0);
+}
+
+/* One packet: ideal, or so many timeouts. */
+static void test_one_packet(void **state)
+{
+    (void)state;
+    of(0.1, 0, 1);
+    double timeout = message.rto_s + message.packet_inject_s;
+    assert_near(go_back_n_cdf(&go, message.ideal_s), 0.9, 1e-9);
+    assert_near(go_back_n_cdf(&go, message.ideal_s + timeout * 1.0001), 0.99, 1e-3);
+    assert_near(go_back_n_mean(&go), message.ideal_s + timeout / 9, 1e-12);
+}
+
+/* The integral of the distribution is the mean: exactly counted, and by its moments. */
+static void test_distribution_has_the_mean(void **state)
+{
+    (void)state;
+    const double losses[] = {1e-4, 1e-3, 4e-3, 5e-2, 0.2};
+    for (unsigned l = 0; l < 5; l++) {
+        of(losses[l], 0, 2000);
+        double step = go_back_n_mean(&go) / 3000;
+        double sum = message.ideal_s;
+        for (double at = message.ideal_s + step / 2; go_back_n_cdf(&go, at) < 1 - 1e-9; at += step)
+            sum += (1 - go_back_n_cdf(&go, at)) * step;
+        assert_near(sum, go_back_n_mean(&go), 3e-3);
+    }
+}
+
+static void test_quantiles_invert(void **state)
+{
+    (void)state;
+    const double losses[] = {1e-5, 1e-3, 5e-2, 0.3};
+    const double shares[] = {0, 0.5, 0.99, 0.999};
+    for (unsigned l = 0; l < 4; l++)
+        for (unsigned s = 0; s < 4; s++) {
+            of(losses[l], 0, 2000);
+            double at = go_back_n_quantile(&go, shares[s]);
+            assert_true(go_back_n_cdf(&go, at) >= shares[s]);
+            assert_true(at <= message.ideal_s || go_back_n_cdf(&go, at * (1 - 1e-7)) <= shares[s]);
+        }
+}
+
+/* What is in flight when a NAK comes was sent for nothing, as far as there is anything to send. */
+static void test_repeated_packets(void **state)
+{
+    (void)state;
+    of(1e-9, 0, 1000000);
+    double window = message.rtt_s / message.packet_inject_s + 1;
+    assert_near(go_back_n_repeated(&go), 1e-3 * window, 1e-3);
+    of(1e-9, 0, 2);
+    assert_near(go_back_n_repeated(&go), 3e-9, 1e-3); /* the second alone, or both */
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_mean),
+        cmocka_unit_test(test_one_packet),
+        cmocka_unit_test(test_distribution_has_the_mean),
+        cmocka_unit_test(test_quantiles_invert),
+        cmocka_unit_test(test_repeated_packets),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -52,8 +52,7 @@ int lh_sim_world_create(const struct lh_sim_attr *attr, struct lh_sim_world **ou
     struct lh_sim_world *world = malloc(sizeof *world);
     if (world == NULL)
         return lh_fail(LH_ENOMEM, "no memory for simulated world '%s'", attr->name);
-    world->hosts = hosts;
-    world->has_network = attr->network != NULL;
+    *world = (struct lh_sim_world){.hosts = hosts, .has_network = attr->network != NULL};
     result = sim_world_open(attr->name, hosts, attr->seed, &attr->link, &world->inside);
     if (result != 0) {
         free(world);

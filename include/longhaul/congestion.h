@@ -41,32 +41,32 @@ struct lh_congestion_path {
     lh_time remembered_age_ns;
 };
 
-/* What one report of the receiver says, set against what was sent. Fields "newly" count since the last one. */
+/* What one report of the receiver says, set against what was sent. "Newly": since the last one. */
 struct lh_congestion_feedback {
     lh_time now;
     uint64_t arrived_bytes; /* newly; read by the receiver, not only received by its host */
-    uint64_t lost_bytes; /* newly; counted as lost: later ones arrived, and the reordering window passed */
+    uint64_t lost_bytes;    /* newly; later ones arrived, and the reordering window has passed */
     uint64_t marked_bytes;  /* newly, of those that arrived: congestion experienced (RFC 3168) */
     uint64_t dropped_bytes; /* newly, of those lost: dropped by the receiver's socket, as it says itself */
     uint32_t notifications; /* newly: CNP packets */
     uint64_t in_flight_bytes;     /* after this report */
     uint64_t arrived_total_bytes; /* since the start */
     uint64_t lost_total_bytes;
-    /* Of the newest packet that arrived. All 0 when this report is of no packet that is known to be in flight. */
-    lh_time rtt_ns;  /* without the time that the receiver held the report back */
-    lh_time sent_ns; /* when it was sent, */
-    uint64_t
-        arrived_at_send_bytes; /* and then: arrived_total_bytes: a round trip has passed when it reaches the
-                                         arrived_total_bytes of its beginning */
+    /* Of the newest packet that arrived. All 0 when the report is of no packet that is known to be in
+     * flight. */
+    lh_time rtt_ns; /* without the time for which the receiver held the report back */
+    lh_time sent_ns;
+    /* Totals at sent_ns. A round trip has passed when the first of them reaches the arrived_total_bytes of its
+     * beginning. */
+    uint64_t arrived_at_send_bytes;
     uint64_t lost_at_send_bytes;
     uint64_t in_flight_at_send_bytes;
-    /* Arrived between arrived_at_send and now, a second: over the longer one of the time in which that was sent
-     * and the time, on the receiver's clock, in which it arrived. 0: unknown. */
+    /* What arrived since sent_ns, a second: over the time in which it was sent or, if longer, that in which it
+     * arrived, by the receiver's clock. 0: unknown. */
     uint64_t rate_bps;
-    bool
-        rate_is_limited; /* by the application or the user's window: the path may take more than rate_bps */
-    /* How fast these newly arrived bytes came in, by the receiver's clock alone: the spacing of a train. It may be
-     * above what they were sent at. 0: unknown (one arrival). */
+    bool rate_is_limited; /* by the application or the user's window: the path may take more */
+    /* How fast the newly arrived bytes came in, by the receiver's clock alone: the spacing of a train. It may
+     * be above the rate at which they were sent. 0: unknown (a single arrival). */
     uint64_t train_bps;
     uint64_t train_bytes;
     /* Credits (see receiver_credit): the sender may have sent this many bytes in all; UINT64_MAX: no limit. */
@@ -109,8 +109,7 @@ struct lh_congestion {
     size_t receiver_bytes;
     void (*receiver_start)(void *state, const struct lh_congestion_path *path,
                            const uint8_t params[LH_CONGESTION_PARAMS], lh_time now);
-    /* arrived: newly read. wanted: the sender has this much more to send, as far as is known; waiting: bytes in
-     * the receiver's sockets. */
+    /* Newly read, and of these newly marked. */
     void (*receiver_on_arrived)(void *state, uint64_t arrived_bytes, uint64_t marked_bytes, lh_time now);
     /* Bytes that the sender may have sent in all; *next_ns: when to ask again at the latest. */
     uint64_t (*receiver_credit)(void *state, lh_time now, lh_time *next_ns);

@@ -120,8 +120,8 @@ static void sort_data(const struct udp_qp *qp, const union udp_address *from, co
         attr->wake(attr->wake_context, qp->channel);
 }
 
-/* What RoCE hardware sends when our packets reach it marked, at most one per 50 us or so for each QP. It comes
- * from any port, as all that hardware sends. */
+/* What RoCE hardware sends when our packets reach it marked, at most one per 50 us or so for each QP. It
+ * comes from any port, as all that hardware sends. */
 static void on_notification(const struct udp_endpoint *owner, const union udp_address *from,
                             const uint8_t *data, uint32_t bytes)
 {

@@ -42,10 +42,10 @@ void udp_socket_set_ecn(const struct udp_socket *socket, bool ipv4);
 /* Where the egress queue is fq, the kernel spaces the socket's packets by this rate, a GSO burst at a time;
  * elsewhere UDP ignores it. Bits on the wire a second, IP header and up; UINT64_MAX: no rate. */
 void udp_socket_set_rate(const struct udp_socket *socket, uint64_t rate_bps);
-/* Whether a control message of the kernel says "congestion experienced" (RFC 3168) of what arrived. Of packets
- * that the kernel joined it says so for all: those of one GRO message have the same mark, since Linux 6.9
- * and its stable releases of that time ("net: gro: add flush check in udp_gro_receive_segment"; before, only
- * TCP compared it, and the first packet's mark stands for all). */
+/* Whether a control message of the kernel says "congestion experienced" (RFC 3168) of what arrived. Packets
+ * that the kernel joined have the same mark since Linux 6.9 and its stable releases of that time ("net: gro:
+ * add flush check in udp_gro_receive_segment"); before, only TCP compared it, and the first packet's mark
+ * stands for all. */
 bool udp_cmsg_is_marked(const struct cmsghdr *cmsg);
 
 /* The largest IP packet that the path to the peer is known to take. -LH_EADDR when there is no way. */

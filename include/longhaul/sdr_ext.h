@@ -40,6 +40,12 @@ struct lh_qp_attr {
     uint64_t rate_bps;    /* 0: from sdr_qp_attr.rate_limit, which is in Mbit/s; else bits per second */
     uint32_t chunk_bytes; /* 0: from sdr_qp_attr */
     uint32_t slots;       /* messages in flight, a power of two, also 1; 0: from sdr_qp_attr */
+    /* Congestion controller of what this side sends: "bbr", "swift,target=200us"; see lh_congestions(3). NULL:
+     * "fixed" where rate_bps or the rate of an emulated link is told, or the fabric pushes back by itself, else
+     * "bbr". Only needed during the call. */
+    const char *congestion;
+    uint64_t rate_max_bps; /* never exceeded; 0: no bound */
+    uint64_t window_bytes; /* payload in flight at most, with a controller; 0: all slots */
 };
 
 /* Opens a device. Unlike a context of sdr_context_create(), it prints nothing: see lh_sdr_warning(). */

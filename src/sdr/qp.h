@@ -52,7 +52,8 @@ struct sdr_send_handle {
 
 /* What a channel has received, for the peer's controller. Written under the channel's gate. */
 struct qp_arrivals {
-    _Atomic uint64_t packets; /* that crossed the path, whatever became of them; read without the gate, too */
+    _Atomic uint64_t
+        packets; /* that crossed the path, whatever became of them; read without the gate, too */
     lh_time newest_ns;
     uint32_t newest_immediate;
     uint8_t newest_generation;
@@ -116,10 +117,11 @@ struct sdr_qp {
     bool pong_wanted;
     bool cts_ack_wanted;   /* a clear-to-send came: acknowledge */
     bool cts_refused;      /* clear-to-sends are due that the fabric did not take */
+    bool report_refused;   /* likewise a report */
     bool closing;          /* nothing but CLOSE is sent any more */
     uint32_t close_copies; /* still to be sent */
     uint32_t close_reason;
-    uint64_t packets_noted; /* rx_packets at the last path_on_traffic() */
+    uint64_t packets_noted;       /* rx_packets at the last path_on_traffic() */
     struct arrival_report report; /* to a peer whose controller wants feedback */
     uint64_t notifications_noted; /* rx_congestion_notifications at the peer's last report */
 
@@ -155,6 +157,18 @@ static inline void qp_lock(struct sdr_qp *qp)
 static inline void qp_unlock(struct sdr_qp *qp)
 {
     gate_leave(&qp->lock);
+}
+
+/* A packet as its sender and its receiver name it: generation, message and packet. */
+static inline uint64_t qp_packet_key(const struct sdr_qp *qp, uint32_t immediate, uint8_t generation)
+{
+    return (uint64_t)generation << 32 | immediate >> qp->shape.split.fragment_bits;
+}
+
+/* After the controller decided, under the pacer's lock. */
+static inline void qp_note_pace(struct sdr_qp *qp)
+{
+    atomic_store_explicit(&qp->pace_bps, qp->rate.pacer.rate_bps, memory_order_relaxed);
 }
 
 /* Wakes the worker of a channel, or of FABRIC_CONTROL: what a fabric calls, with the QP as its context. */

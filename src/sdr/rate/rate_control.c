@@ -184,6 +184,8 @@ lh_time rate_control_ready(const struct rate_control *rate, enum limit limit, lh
 void rate_control_reserve(struct rate_control *rate, uint64_t packets, uint64_t bytes, lh_time now)
 {
     pacer_on_sent(&rate->pacer, now, bytes);
+    if (!rate->controller)
+        return;
     rate->reserved_packets += packets;
     rate->reserved_bytes += bytes;
 }
@@ -198,7 +200,8 @@ static void unreserve(struct rate_control *rate, uint64_t packets, uint64_t byte
 void rate_control_on_refused(struct rate_control *rate, uint64_t packets, uint64_t bytes)
 {
     pacer_on_refused(&rate->pacer, bytes);
-    unreserve(rate, packets, bytes);
+    if (rate->controller)
+        unreserve(rate, packets, bytes);
 }
 
 void rate_control_on_run(struct rate_control *rate, uint64_t key, uint32_t packets, uint64_t bytes,
@@ -235,8 +238,7 @@ static void on_drops(struct rate_control *rate, const struct lh_congestion_feedb
 
 static void raise_drain(struct rate_control *rate, lh_time now)
 {
-    if (rate->drain_bps == LH_RATE_NONE ||
-        now < rate->drained_ns + rate->least_rtt_ns + RATE_HOST_SHARE_NS)
+    if (rate->drain_bps == LH_RATE_NONE || now < rate->drained_ns + rate->least_rtt_ns + RATE_HOST_SHARE_NS)
         return;
     rate->drain_bps += rate->drain_bps / DRAIN_RISE + 1;
     rate->drained_ns = now;

@@ -31,7 +31,9 @@ void pacer_change(struct pacer *pacer, lh_time now, uint64_t rate_bps, uint64_t 
         pacer_init(pacer, rate_bps, burst_bytes);
         return;
     }
-    wide lacking = pacer->free_ns > now ? (wide)(pacer->free_ns - now) * pacer->rate_bps + pacer->free_rest : 0;
+    wide lacking = 0;
+    if (pacer->free_ns > now)
+        lacking = (wide)(pacer->free_ns - now) * pacer->rate_bps + pacer->free_rest;
     wide full = (wide)burst_bytes * WORK_A_BYTE + lacking, held = (wide)pacer->burst_bytes * WORK_A_BYTE;
     lacking = full > held ? full - held : 0;
     pacer->rate_bps = rate_bps;

@@ -137,6 +137,8 @@ struct sdr_qp {
     uint64_t rate_max_bps;     /* LH_RATE_NONE: no bound */
     uint64_t window_max_bytes; /* in flight */
     void *rate_memory;         /* of the controller and of what is in flight */
+    uint64_t pace_told_bps;    /* to the fabric; the control worker's */
+    lh_time pace_told_ns;
     uint32_t waiting_channels; /* bit c: it has something to send, and only a report lets it out */
     _Atomic uint64_t pace_bps; /* of the controller; 0: none: read without the lock */
     _Atomic bool user_window;  /* the layer above has more, but for the user's window */

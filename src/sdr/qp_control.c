@@ -385,6 +385,8 @@ int lh_sdr_path(struct sdr_qp *qp, struct lh_sdr_path *path)
         .reorder_window_ns = lh_rtt_reorder_window_ns(&qp->path.rtt),
         .last_heard_ns = qp->path.last_received_ns,
         .peer_receive_buffer_bytes = qp->peer.endpoint.receive_buffer_bytes,
+        .controlled = rate_control_is_on(&qp->rate),
+        .pace_bps = atomic_load_explicit(&qp->pace_bps, memory_order_relaxed),
     };
     qp_unlock(qp);
     return 0;

@@ -103,6 +103,7 @@ static int create_endpoint(struct sdr_qp *qp)
         .slot_bytes = qp->shape.slot_bytes,
         .stripe_packets = QP_STRIPE_PACKETS,
         .split = qp->shape.split,
+        .ecn_capable = rate_control_is_on(&qp->rate),
         .stats = &qp->stats,
         .wake = qp_wake_channel,
         .wake_context = qp,
@@ -152,14 +153,13 @@ int lh_sdr_qp_create(struct sdr_context *context, const struct sdr_qp_attr *attr
     if (!qp)
         return lh_fail(LH_ENOMEM, "no memory for a QP of %u messages of %llu bytes", plan.shape.slots,
                        (unsigned long long)plan.shape.slot_bytes);
-    error = create_endpoint(qp);
+    error = qp_rate_create(qp, &plan);
+    if (!error)
+        error = create_endpoint(qp);
     if (error)
         goto free_memory;
     struct qp_info_endpoint info = {0};
     context->fabric->ops->endpoint_info(qp->endpoint, &info);
-    error = qp_rate_create(qp, &plan, &info);
-    if (error)
-        goto destroy_endpoint;
     start_qp(qp, &info);
     error = context_add_qp(context, qp);
     if (error)

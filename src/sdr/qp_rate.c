@@ -3,6 +3,7 @@
  */
 #include "sdr/qp_rate.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,6 +13,8 @@
 /* Bytes that may leave at once after a pause of a QP whose rate is told: some bursts, little against any long
  * link. */
 #define TOLD_BURST_BYTES ((uint64_t)256 * 1024)
+#define PACE_CHANGE      16u /* a change by less than this part is not worth a system call */
+#define PACE_SPAN_NS     LH_NS_PER_MS
 #define UNREPORTED_SHARE 4u /* of the sockets' buffer: reported at once */
 
 /* ---- the start --------------------------------------------------------------------------------------- */
@@ -36,9 +39,10 @@ static int create_controlled(struct sdr_qp *qp)
     return 0;
 }
 
-int qp_rate_create(struct sdr_qp *qp, const struct qp_plan *plan, const struct qp_info_endpoint *info)
+int qp_rate_create(struct sdr_qp *qp, const struct qp_plan *plan)
 {
-    bool told = plan->rate_bps != 0 || qp->context->link_has_rate || info->fabric != QP_INFO_UDP;
+    bool pushes_back = strcmp(qp->context->fabric->ops->name, "udp") != 0;
+    bool told = plan->rate_bps != 0 || qp->context->link_has_rate || pushes_back;
     int error = qp_plan_congestion(plan, told, &qp->congestion);
     if (error)
         return error;
@@ -129,6 +133,20 @@ bool qp_rate_on_feedback(struct sdr_qp *qp, const struct control_feedback *feedb
     return true;
 }
 
+/* The kernel, or a device, spaces what leaves in one burst; it is told of changes that matter. */
+static void tell_pace(struct sdr_qp *qp, lh_time now)
+{
+    const struct fabric_ops *ops = qp->endpoint->fabric->ops;
+    uint64_t pace_bps = atomic_load_explicit(&qp->pace_bps, memory_order_relaxed);
+    uint64_t told_bps = qp->pace_told_bps;
+    uint64_t change_bps = pace_bps > told_bps ? pace_bps - told_bps : told_bps - pace_bps;
+    if (!ops->pace || change_bps <= told_bps / PACE_CHANGE || now < qp->pace_told_ns + PACE_SPAN_NS)
+        return;
+    qp->pace_told_bps = pace_bps;
+    qp->pace_told_ns = now;
+    ops->pace(qp->endpoint, pace_bps != 0 ? pace_bps : UINT64_MAX);
+}
+
 lh_time qp_rate_round(struct sdr_qp *qp, lh_time now)
 {
     if (!rate_control_is_on(&qp->rate))
@@ -139,6 +157,7 @@ lh_time qp_rate_round(struct sdr_qp *qp, lh_time now)
         channels = take_waiting(qp);
     lh_time next = rate_control_next(&qp->rate);
     pthread_mutex_unlock(&qp->pacer_lock);
+    tell_pace(qp, now);
     wake_channels(qp, channels);
     return channels ? now : next;
 }
@@ -193,4 +212,50 @@ void qp_rate_on_reported(struct sdr_qp *qp, const struct control_feedback *repor
 {
     arrival_report_on_sent(&qp->report, report->arrived_packets, now);
     fabric_count(&qp->stats, feedback_sent, 1);
+}
+
+/* ---- what can be asked ------------------------------------------------------------------------------- */
+
+static void fill_controlled(const struct sdr_qp *qp, struct lh_congestion_report *report)
+{
+    const struct rate_control *rate = &qp->rate;
+    struct lh_congestion_view view = {0};
+    if (rate->started)
+        rate->controller->view(rate->state, &view);
+    if (view.state)
+        snprintf(report->state, sizeof report->state, "%s", view.state);
+    report->feedback = true;
+    report->window_bytes = rate->decision.window_bytes;
+    report->in_flight_bytes = flight_in_flight_bytes(&rate->flight);
+    report->bandwidth_bps = view.bandwidth_bps;
+    report->rtt_minimum_ns = rate->delays.minimum_ns;
+    report->queueing_delay_ns = rate->delays.smoothed_ns;
+    report->queueing_delay_p99_ns = delay_log_quantile(&rate->delays, 0.99);
+    report->sent_bytes = rate->flight.sent_bytes;
+    report->arrived_bytes = rate->flight.arrived_bytes;
+    report->lost_bytes = rate->flight.lost_bytes;
+    report->marked_bytes = rate->marked_bytes;
+    report->dropped_packets = rate->flight.dropped_packets;
+}
+
+int lh_sdr_congestion(struct sdr_qp *qp, struct lh_congestion_report *report)
+{
+    uint32_t channels = qp->context->channels;
+    lh_time now = lh_sdr_now(qp->context);
+    *report = (struct lh_congestion_report){.window_bytes = UINT64_MAX};
+    snprintf(report->controller, sizeof report->controller, "%s", qp->congestion.controller->name);
+    qp_lock(qp);
+    pthread_mutex_lock(&qp->pacer_lock);
+    report->rate_bps = qp->rate.pacer.rate_bps ? qp->rate.pacer.rate_bps : LH_RATE_NONE;
+    if (rate_control_is_on(&qp->rate))
+        fill_controlled(qp, report);
+    pthread_mutex_unlock(&qp->pacer_lock);
+    for (uint32_t c = 0; c < channels; c++) {
+        gate_enter(&qp->channels[c].gate);
+        for (uint32_t i = 0; i < LH_LIMITS; i++)
+            report->limited_ns[i] += limits_ns(&qp->channels[c].limits, (enum lh_limit)i, now) / channels;
+        gate_leave(&qp->channels[c].gate);
+    }
+    qp_unlock(qp);
+    return 0;
 }

@@ -9,8 +9,8 @@
 #include "sdr/qp.h"
 #include "sdr/qp_plan.h"
 
-/* Takes memory, which qp_rate_free() gives back. `info` is this end's. -LH_ENOMEM. */
-int qp_rate_create(struct sdr_qp *qp, const struct qp_plan *plan, const struct qp_info_endpoint *info);
+/* Before its endpoint. Takes memory, which qp_rate_free() gives back. -LH_EINVAL, -LH_ENOMEM. */
+int qp_rate_create(struct sdr_qp *qp, const struct qp_plan *plan);
 void qp_rate_free(struct sdr_qp *qp);
 
 /* The rest by the control worker, under the QP's lock. */

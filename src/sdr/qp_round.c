@@ -63,7 +63,7 @@ static void note_left(struct sdr_qp *qp, uint64_t bytes, lh_time now)
 
 /* How many of these packets may leave now; if not all: *limit says why. */
 static uint32_t pace(struct sdr_qp *qp, uint32_t channel, const struct fabric_write *writes, uint32_t count,
-                     lh_time now, enum limit *limit)
+                     lh_time now, enum lh_limit *limit)
 {
     if (!rate_control_is_on(&qp->rate) && qp->rate.pacer.rate_bps == 0)
         return count;
@@ -76,14 +76,14 @@ static uint32_t pace(struct sdr_qp *qp, uint32_t channel, const struct fabric_wr
     rate_control_reserve(&qp->rate, passed, bytes, now);
     if (passed < count)
         *limit = room.limit;
-    if (passed < count && room.limit != LIMIT_RATE)
+    if (passed < count && room.limit != LH_LIMIT_RATE)
         qp->waiting_channels |= (uint32_t)1 << channel;
     pthread_mutex_unlock(&qp->pacer_lock);
     return passed;
 }
 
 /* When what the pace or the controller held back may leave. */
-static lh_time pace_ready(struct sdr_qp *qp, enum limit limit, lh_time now)
+static lh_time pace_ready(struct sdr_qp *qp, enum lh_limit limit, lh_time now)
 {
     pthread_mutex_lock(&qp->pacer_lock);
     lh_time ready = rate_control_ready(&qp->rate, limit, now, qp->shape.mtu_bytes);
@@ -125,10 +125,10 @@ static void note_taken(struct sdr_qp *qp, const struct fabric_write *writes, uin
     pthread_mutex_unlock(&qp->pacer_lock);
 }
 
-/* Offers the fabric up to `room` of the next packets; returns how many it took. *limit: why not all; unchanged
- * when it took all. */
+/* Offers the fabric up to `room` of the next packets; returns how many it took. *limit: why not all;
+ * unchanged when it took all. */
 static uint32_t offer(struct sdr_qp *qp, uint32_t channel, uint32_t room, lh_time now, lh_time *next,
-                      enum limit *limit)
+                      enum lh_limit *limit)
 {
     struct send_channel *sends = &qp->channels[channel].sends;
     const struct fabric_ops *ops = qp->endpoint->fabric->ops;
@@ -149,10 +149,10 @@ static uint32_t offer(struct sdr_qp *qp, uint32_t channel, uint32_t room, lh_tim
     fabric_count(&qp->stats, tx_bytes, bytes);
     /* When the fabric took less than the pace allows, the fabric decides when to go on. */
     if ((uint32_t)taken < count)
-        *limit = LIMIT_FABRIC;
+        *limit = LH_LIMIT_FABRIC;
     else if (count < ready)
         lh_keep_earlier(next, pace_ready(qp, *limit, now));
-    if (*limit == LIMIT_FABRIC && !ops->pump)
+    if (*limit == LH_LIMIT_FABRIC && !ops->pump)
         lh_keep_earlier(next, now + QP_BLOCKED_RETRY_NS);
     return (uint32_t)taken;
 }
@@ -164,19 +164,19 @@ static bool inject(struct sdr_qp *qp, uint32_t channel, lh_time now, lh_time *ne
     struct qp_channel *own = &qp->channels[channel];
     if (send_channel_empty(&own->sends)) {
         bool more = atomic_load_explicit(&qp->user_window, memory_order_relaxed);
-        limits_note(&own->limits, more ? LIMIT_USER_WINDOW : LIMIT_IDLE, now);
+        limits_note(&own->limits, more ? LH_LIMIT_USER_WINDOW : LH_LIMIT_IDLE, now);
         return false;
     }
     uint64_t dropped = send_channel_drop_aborted(&own->sends, &qp->send_shape, channel);
     note_left(qp, dropped, now);
-    enum limit limit = LIMIT_HOST;
+    enum lh_limit limit = LH_LIMIT_HOST;
     uint32_t first = FABRIC_BATCH_MAX - own->held_back;
     uint32_t taken = offer(qp, channel, first, now, next, &limit);
     if (taken == first && own->held_back > 0)
         taken += offer(qp, channel, own->held_back, now, next, &limit);
     limits_note(&own->limits, limit, now);
     uint32_t likely = taken + OFFER_MORE;
-    own->held_back = limit == LIMIT_FABRIC && likely < FABRIC_BATCH_MAX ? FABRIC_BATCH_MAX - likely : 0;
+    own->held_back = limit == LH_LIMIT_FABRIC && likely < FABRIC_BATCH_MAX ? FABRIC_BATCH_MAX - likely : 0;
     return taken > 0 || dropped > 0;
 }
 
@@ -209,6 +209,15 @@ static void kick_driver(struct sdr_qp *qp, uint32_t channel)
         sdr_qp_driver_kick(qp);
 }
 
+/* With a controller little waits in the queues: the layer above is asked for more in time. */
+static bool inject_and_kick(struct sdr_qp *qp, uint32_t channel, lh_time now, lh_time *next)
+{
+    bool injected = inject(qp, channel, now, next);
+    if (injected && rate_control_is_on(&qp->rate))
+        kick_driver(qp, channel);
+    return injected;
+}
+
 bool qp_channel_round(struct sdr_qp *qp, uint32_t channel, lh_time now, lh_time *next)
 {
     if (!atomic_load_explicit(&qp->connected, memory_order_acquire))
@@ -223,7 +232,7 @@ bool qp_channel_round(struct sdr_qp *qp, uint32_t channel, lh_time now, lh_time 
     if (atomic_load(&qp->error))
         moved |= give_up(qp, channel);
     else if (atomic_load_explicit(&qp->proven, memory_order_relaxed))
-        moved |= inject(qp, channel, now, next);
+        moved |= inject_and_kick(qp, channel, now, next);
     moved |= release(qp, channel);
     if (ops->pump && !qp_device_gone(qp))
         lh_keep_earlier(next, ops->pump(qp->endpoint, channel, now));

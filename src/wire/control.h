@@ -22,14 +22,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define CONTROL_VERSION      1u
-#define CONTROL_HEADER_BYTES 32u
-#define CONTROL_MESSAGE_MAX  1024u /* whole message; every QP takes this much whatever its MTU >= 1024 */
-#define CONTROL_CTS_BYTES    48u
-#define CONTROL_CTS_MAX      16u
-#define CONTROL_UPPER_BYTES  24u /* of a CTS: belongs to the layer above */
+#define CONTROL_VERSION        1u
+#define CONTROL_HEADER_BYTES   32u
+#define CONTROL_MESSAGE_MAX    1024u /* whole message; every QP takes this much whatever its MTU >= 1024 */
+#define CONTROL_CTS_BYTES      48u
+#define CONTROL_CTS_MAX        16u
+#define CONTROL_UPPER_BYTES    24u /* of a CTS: belongs to the layer above */
 #define CONTROL_FEEDBACK_BYTES 56u
-#define CONTROL_PAYLOAD_MAX  (CONTROL_MESSAGE_MAX - CONTROL_HEADER_BYTES)
+#define CONTROL_PAYLOAD_MAX    (CONTROL_MESSAGE_MAX - CONTROL_HEADER_BYTES)
 
 enum control_type {
     CONTROL_PING = 1,      /* empty; asks for a PONG: liveness and round trip */
@@ -38,7 +38,8 @@ enum control_type {
     CONTROL_CTS_HEARD = 4, /* next (4): every CTS with a sequence before this one has arrived */
     CONTROL_UPPER = 5,     /* 1 … CONTROL_PAYLOAD_MAX bytes for the layer above */
     CONTROL_CLOSE = 6, /* reason (4): an lh_error or 0, at most INT32_MAX; the writer is gone after this */
-    CONTROL_FEEDBACK = 7, /* what arrived, for the reader's congestion controller: struct control_feedback */
+    CONTROL_FEEDBACK =
+        7, /* what arrived, for the reader's congestion controller: struct control_feedback */
 };
 
 struct control_header {

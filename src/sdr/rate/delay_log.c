@@ -30,9 +30,9 @@ void delay_log_add(struct delay_log *log, lh_time rtt_ns)
     if (log->minimum_ns == 0 || rtt_ns < log->minimum_ns)
         log->minimum_ns = rtt_ns;
     lh_time delay_ns = rtt_ns - log->minimum_ns;
-    log->smoothed_ns = log->samples == 0 ? delay_ns
-                                         : log->smoothed_ns - log->smoothed_ns / SMOOTHING +
-                                               delay_ns / SMOOTHING;
+    log->smoothed_ns = log->samples == 0
+                           ? delay_ns
+                           : log->smoothed_ns - log->smoothed_ns / SMOOTHING + delay_ns / SMOOTHING;
     log->samples++;
     log->buckets[bucket_of(delay_ns)]++;
 }

@@ -1,6 +1,6 @@
 /*
- * delay_log.h - how long packets wait in queues: smoothed, and as a histogram whose buckets are a quarter of an
- * octave wide. Pure.
+ * delay_log.h - how long packets wait in queues: smoothed, and as a histogram with buckets of a quarter of an
+ * octave. Pure.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -6,28 +6,16 @@
 #ifndef LH_SDR_RATE_LIMITS_H
 #define LH_SDR_RATE_LIMITS_H
 
-#include <longhaul/types.h>
-
-enum limit {
-    LIMIT_IDLE,        /* nothing to send */
-    LIMIT_HOST,        /* nothing but the speed of this host */
-    LIMIT_RATE,        /* the pace */
-    LIMIT_WINDOW,      /* the controller's window */
-    LIMIT_USER_WINDOW, /* the largest window that the user allows */
-    LIMIT_RECEIVER,    /* what the peer's sockets hold */
-    LIMIT_CREDIT,
-    LIMIT_FABRIC, /* it took no more */
-    LIMITS,
-};
+#include <longhaul/congestion.h>
 
 struct limits {
-    enum limit now;
+    enum lh_limit now;
     lh_time since_ns; /* 0: nothing noted yet */
-    lh_time ns[LIMITS];
+    lh_time ns[LH_LIMITS];
 };
 
 /* From now on it is this one. Cheap when nothing changes. */
-static inline void limits_note(struct limits *limits, enum limit limit, lh_time now)
+static inline void limits_note(struct limits *limits, enum lh_limit limit, lh_time now)
 {
     if (limits->now == limit && limits->since_ns != 0)
         return;
@@ -35,6 +23,13 @@ static inline void limits_note(struct limits *limits, enum limit limit, lh_time 
         limits->ns[limits->now] += now - limits->since_ns;
     limits->now = limit;
     limits->since_ns = now;
+}
+
+/* How long it was this one, until now. */
+static inline lh_time limits_ns(const struct limits *limits, enum lh_limit limit, lh_time now)
+{
+    bool is_now = limits->now == limit && limits->since_ns != 0 && now > limits->since_ns;
+    return limits->ns[limit] + (is_now ? now - limits->since_ns : 0);
 }
 
 #endif

@@ -8,7 +8,7 @@
 __extension__ typedef unsigned __int128 wide;
 
 #define BITS_PER_BYTE       8u
-#define RECEIVER_SHARE      2u /* of the peer's buffer that is used: a packet may cost twice its usual memory */
+#define RECEIVER_SHARE      2u /* of the peer's buffer is used: packets may take twice their usual memory */
 #define RECEIVER_MIN        2u /* packets */
 #define BURST_PACKETS       2u
 #define SILENCE_OVERDUES    4u
@@ -125,7 +125,7 @@ static uint64_t packets_on_path(const struct rate_control *rate)
     return bytes / rate->path.mtu_bytes;
 }
 
-static void bound_bytes(struct rate_room *room, uint64_t bytes, enum limit limit)
+static void bound_bytes(struct rate_room *room, uint64_t bytes, enum lh_limit limit)
 {
     if (bytes >= room->bytes)
         return;
@@ -133,7 +133,7 @@ static void bound_bytes(struct rate_room *room, uint64_t bytes, enum limit limit
     room->limit = limit;
 }
 
-static void bound_packets(struct rate_room *room, uint64_t packets, uint32_t mtu, enum limit limit)
+static void bound_packets(struct rate_room *room, uint64_t packets, uint32_t mtu, enum lh_limit limit)
 {
     room->packets = least_of(room->packets, packets);
     if (packets < UINT64_MAX / mtu)
@@ -149,28 +149,29 @@ static uint64_t receiver_room(const struct rate_control *rate)
 
 struct rate_room rate_control_room(const struct rate_control *rate, lh_time now)
 {
-    struct rate_room room = {pacer_allowance(&rate->pacer, now), UINT64_MAX, LIMIT_RATE};
+    struct rate_room room = {pacer_allowance(&rate->pacer, now), UINT64_MAX, LH_LIMIT_RATE};
     if (!rate->controller)
         return room;
     uint64_t in_flight = bytes_in_flight(rate);
     bool none = packets_in_flight(rate) == 0;
     if (!rate->started || (rate->silent && !none))
-        return (struct rate_room){0, 0, LIMIT_WINDOW};
+        return (struct rate_room){0, 0, LH_LIMIT_WINDOW};
     /* When nothing is in flight a packet may leave, or nothing would ever move. */
     uint64_t least = none ? rate->path.mtu_bytes : 0;
-    bound_bytes(&room, most_of(left_of(rate->decision.window_bytes, in_flight), least), LIMIT_WINDOW);
-    bound_bytes(&room, most_of(left_of(rate->path.window_max_bytes, in_flight), least), LIMIT_USER_WINDOW);
-    bound_packets(&room, receiver_room(rate), rate->path.mtu_bytes, LIMIT_RECEIVER);
+    bound_bytes(&room, most_of(left_of(rate->decision.window_bytes, in_flight), least), LH_LIMIT_WINDOW);
+    bound_bytes(&room, most_of(left_of(rate->path.window_max_bytes, in_flight), least),
+                LH_LIMIT_USER_WINDOW);
+    bound_packets(&room, receiver_room(rate), rate->path.mtu_bytes, LH_LIMIT_RECEIVER);
     if (rate->silent)
-        bound_packets(&room, 1, rate->path.mtu_bytes, LIMIT_WINDOW);
+        bound_packets(&room, 1, rate->path.mtu_bytes, LH_LIMIT_WINDOW);
     bound_bytes(&room, left_of(rate->decision.total_bytes, rate->flight.sent_bytes + rate->reserved_bytes),
-                LIMIT_CREDIT);
+                LH_LIMIT_CREDIT);
     return room;
 }
 
-lh_time rate_control_ready(const struct rate_control *rate, enum limit limit, lh_time now, uint32_t mtu)
+lh_time rate_control_ready(const struct rate_control *rate, enum lh_limit limit, lh_time now, uint32_t mtu)
 {
-    if (limit != LIMIT_RATE)
+    if (limit != LH_LIMIT_RATE)
         return LH_TIME_NEVER;
     if (!rate->controller)
         return pacer_ready(&rate->pacer, now, mtu);

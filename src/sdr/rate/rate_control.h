@@ -1,14 +1,14 @@
 /*
- * rate_control.h - what a queue pair may send now: its controller's decisions, what is in flight, the pace, and
- * what the peer's sockets hold. Pure.
+ * rate_control.h - what a queue pair may send now: its controller's decisions, what is in flight, the
+ * pace, and what the peer's sockets hold. Pure.
  *
  * Without control (a controller that takes no feedback) only the pace counts.
  *
  * With it, what may leave is the least of
  *   - what the pace lets out,
  *   - the controller's window, and the user's, less what is in flight,
- *   - what the peer's sockets hold, less what is in flight and not on the path: all packets count as full ones,
- *     and half of the room is kept free. On a path longer than RATE_HOST_SHARE_NS, what the rate puts there
+ *   - what the peer's sockets hold, less what is in flight and not on the path: all packets count as full
+ *     ones, and half of the room is kept free. On a path longer than RATE_HOST_SHARE_NS, what the rate puts there
  *     meanwhile is beside that,
  *   - credits.
  *
@@ -60,7 +60,7 @@ struct rate_control {
 struct rate_room {
     uint64_t bytes;
     uint64_t packets;
-    enum limit limit;
+    enum lh_limit limit;
 };
 
 /* Round trips that the connection measured by itself. */
@@ -88,7 +88,7 @@ static inline bool rate_control_is_on(const struct rate_control *rate)
 
 struct rate_room rate_control_room(const struct rate_control *rate, lh_time now);
 /* When the pace has let so much in that sending is worthwhile; LH_TIME_NEVER: only a report helps. */
-lh_time rate_control_ready(const struct rate_control *rate, enum limit limit, lh_time now, uint32_t mtu);
+lh_time rate_control_ready(const struct rate_control *rate, enum lh_limit limit, lh_time now, uint32_t mtu);
 /* These are about to be given to the fabric. */
 void rate_control_reserve(struct rate_control *rate, uint64_t packets, uint64_t bytes, lh_time now);
 /* It did not take so many of them. */

@@ -1,6 +1,6 @@
 /*
- * test_rate_control.c - what may leave: pace, windows, the peer's buffer, silence; and what a peer that lies can
- * reach.
+ * test_rate_control.c - what may leave: pace, windows, the peer's buffer, silence; and what a peer that lies
+ * can reach.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -122,7 +122,7 @@ static bool report(uint64_t arrived, uint64_t dropped)
     return rate_control_on_report(&world.rate, &report, 0, &world.measured, world.now);
 }
 
-static enum limit limit_now(void)
+static enum lh_limit limit_now(void)
 {
     return rate_control_room(&world.rate, world.now).limit;
 }
@@ -149,8 +149,8 @@ static void test_windows(void **state)
     world.puppet.decision.window_bytes = 10 * MTU;
     assert_int_equal(send_all(1), 1); /* from here on it is decided */
     assert_int_equal(send_all(100), 9);
-    assert_int_equal(limit_now(), LIMIT_WINDOW);
-    assert_int_equal(rate_control_ready(&world.rate, LIMIT_WINDOW, world.now, MTU), LH_TIME_NEVER);
+    assert_int_equal(limit_now(), LH_LIMIT_WINDOW);
+    assert_int_equal(rate_control_ready(&world.rate, LH_LIMIT_WINDOW, world.now, MTU), LH_TIME_NEVER);
     world.now += RTT;
     assert_true(report(4, 0));
     assert_int_equal(send_all(100), 4);
@@ -158,7 +158,7 @@ static void test_windows(void **state)
     world.now += RTT;
     assert_true(report(14, 0));
     assert_int_equal(send_all(2000), 1000);
-    assert_int_equal(limit_now(), LIMIT_USER_WINDOW);
+    assert_int_equal(limit_now(), LH_LIMIT_USER_WINDOW);
 }
 
 static void test_credit(void **state)
@@ -167,7 +167,7 @@ static void test_credit(void **state)
     begin(0);
     world.puppet.decision.total_bytes = 3 * MTU;
     assert_int_equal(send_all(1) + send_all(100), 3);
-    assert_int_equal(limit_now(), LIMIT_CREDIT);
+    assert_int_equal(limit_now(), LH_LIMIT_CREDIT);
 }
 
 static void test_pace_and_burst(void **state)
@@ -179,8 +179,8 @@ static void test_pace_and_burst(void **state)
     assert_int_equal(world.rate.pacer.burst_bytes, 25 * MTU);
     world.now += RTT;
     assert_int_equal(send_all(100), 25);
-    assert_int_equal(limit_now(), LIMIT_RATE);
-    assert_int_equal(rate_control_ready(&world.rate, LIMIT_RATE, world.now, MTU),
+    assert_int_equal(limit_now(), LH_LIMIT_RATE);
+    assert_int_equal(rate_control_ready(&world.rate, LH_LIMIT_RATE, world.now, MTU),
                      world.now + 125 * LH_NS_PER_US);
     world.puppet.decision.rate_bps = MBIT; /* two packets at least */
     world.now += RTT;
@@ -198,7 +198,7 @@ static void test_receiver_short_path(void **state)
     world.now += RTT;
     report(1, 0);
     assert_int_equal(send_all(100), 32);
-    assert_int_equal(limit_now(), LIMIT_RECEIVER);
+    assert_int_equal(limit_now(), LH_LIMIT_RECEIVER);
     /* Short packets take as much memory as full ones. */
     world.now += RTT;
     report(world.key, 0);
@@ -279,8 +279,8 @@ static void test_timer(void **state)
     assert_int_equal(world.puppet.timers, 1);
 }
 
-/* A peer that reports whatever helps it most, at any time, gets the user's window a round trip, and the highest
- * rate that the user allows: however large the controller's window is. */
+/* A peer that reports whatever helps it most, at any time, gets the user's window a round trip, and the
+ * highest rate that the user allows: however large the controller's window is. */
 static void lie(uint64_t rate_max_bps, uint64_t bound_bytes, lh_time span)
 {
     struct lh_prng prng;

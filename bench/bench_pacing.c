@@ -54,6 +54,7 @@
 #define SETTLE_S      0.1 /* left out at the start */
 #define SEEN_MAX      1000000u
 #define GIVE_UP_S     10.0
+#define BURSTS_MIN    10u
 
 struct seen {
     double at_s;
@@ -186,8 +187,8 @@ static struct spacing evaluate(const struct capture *capture, double rate_bps)
         first_s = first_s > 0 ? first_s : seen[i].at_s;
         total_bytes += seen[i].bytes;
     }
-    if (gap_count < 100)
-        die("fewer than 100 bursts were captured");
+    if (gap_count < BURSTS_MIN)
+        die("too few bursts were captured");
     struct spacing spacing = {
         .burst_us = report_quantile(bursts, burst_count, 0.5),
         .gap_us = report_quantile(gaps, gap_count, 0.5),

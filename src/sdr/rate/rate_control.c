@@ -135,8 +135,8 @@ static uint64_t packets_on_path(const struct rate_control *rate)
     return bytes / rate->path.mtu_bytes;
 }
 
-/* The controller's window is for the path; what leaves at its rate while a report is held, or while a host does
- * not run, is beside that. */
+/* The controller's window is for the path; what leaves at its rate while a report is held, or while a host
+ * does not run, is beside that. */
 static uint64_t window_now(const struct rate_control *rate)
 {
     uint64_t held = bytes_in(rate->pacer.rate_bps, RATE_HOST_SHARE_NS + RATE_BURST_SPAN_NS);
@@ -207,7 +207,8 @@ void rate_control_reserve(struct rate_control *rate, uint64_t packets, uint64_t 
     pacer_on_sent(&rate->pacer, now, bytes);
     if (!rate->controller)
         return;
-    /* This host did not keep up with the rate, and no window held it back: what is measured is not the path. */
+    /* This host did not keep up with the rate, and no window held it back: what is measured is not the
+     * path. */
     uint64_t in_flight = bytes_in_flight(rate);
     if (all && in_flight > 0 && in_flight < rate->decision.window_bytes / 4 * 3)
         flight_on_limited(&rate->flight);

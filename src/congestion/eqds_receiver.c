@@ -20,7 +20,8 @@
 #define SMOOTHING    0.5
 #define QUIET_ROUNDS 16
 /* Silence of as many loops: the sender had nothing to send. */
-#define PAUSE_LOOPS 2
+#define PAUSE_LOOPS   2
+#define LEAST_PACKETS 2
 
 static double target_ns(const struct eqds_receiver *receiver)
 {
@@ -31,7 +32,8 @@ static double target_ns(const struct eqds_receiver *receiver)
 static void set_window(struct eqds_receiver *receiver, double bytes)
 {
     double most = (double)receiver->path.window_max_bytes;
-    receiver->window_bytes = fmin(fmax(bytes, receiver->first_bytes), most);
+    double least = LEAST_PACKETS * (double)receiver->path.mtu_bytes;
+    receiver->window_bytes = fmin(fmax(bytes, least), most);
 }
 
 void eqds_receiver_start(struct eqds_receiver *receiver, const struct lh_congestion_path *path,
@@ -39,11 +41,10 @@ void eqds_receiver_start(struct eqds_receiver *receiver, const struct lh_congest
 {
     *receiver = (struct eqds_receiver){
         .path = *path,
-        .first_bytes = first_bytes,
         .pace_most_bps = pace_most_bps,
         .paced_ns = now,
         .arrived_ns = now,
-        .doubling = true,
+        .doubling = path->rate_bps == 0,
     };
     round_trips_init(&receiver->rounds, path);
     set_window(receiver, first_bytes);
@@ -79,6 +80,18 @@ static void on_round(struct eqds_receiver *receiver)
     }
 }
 
+/* By what arrived without waiting. */
+static void double_window(struct eqds_receiver *receiver, const struct lh_congestion_feedback *loop)
+{
+    double bytes = receiver->window_bytes;
+    double target = target_ns(receiver);
+    receiver->doubling = (double)round_trips_queue_ns(&receiver->rounds, loop) <= target;
+    if (receiver->doubling)
+        set_window(receiver, bytes + fmin(receiver->unproven_bytes, bytes));
+    else
+        set_window(receiver, bytes * ((double)receiver->rounds.minimum_ns + target) / (double)loop->rtt_ns);
+}
+
 static void on_loop(struct eqds_receiver *receiver, const struct eqds_mark *mark, lh_time now)
 {
     struct lh_congestion_feedback feedback = {
@@ -87,13 +100,9 @@ static void on_loop(struct eqds_receiver *receiver, const struct eqds_mark *mark
         .arrived_at_send_bytes = mark->arrived_bytes,
     };
     bool ended = round_trips_on_feedback(&receiver->rounds, &feedback, (lh_time)target_ns(receiver));
-    if (receiver->doubling &&
-        (double)round_trips_queue_ns(&receiver->rounds, &feedback) > target_ns(receiver)) {
-        receiver->doubling = false;
-        set_window(receiver, receiver->window_bytes *
-                                 ((double)receiver->rounds.minimum_ns + target_ns(receiver)) /
-                                 (double)feedback.rtt_ns);
-    }
+    if (receiver->doubling)
+        double_window(receiver, &feedback);
+    receiver->unproven_bytes = 0;
     if (ended)
         on_round(receiver);
 }
@@ -116,8 +125,7 @@ void eqds_receiver_on_arrived(struct eqds_receiver *receiver, uint64_t arrived_b
     receiver->arrived_bytes = wraps ? UINT64_MAX : receiver->arrived_bytes + arrived_bytes;
     receiver->round_arrived += (double)arrived_bytes;
     receiver->round_marked += (double)marked_bytes;
-    if (receiver->doubling)
-        set_window(receiver, receiver->window_bytes + fmin((double)arrived_bytes, receiver->window_bytes));
+    receiver->unproven_bytes += (double)arrived_bytes;
     while (receiver->mark_count > 0) { /* each turn takes a mark */
         const struct eqds_mark mark = receiver->marks[receiver->first_mark];
         if (mark.credit_bytes > receiver->arrived_bytes)

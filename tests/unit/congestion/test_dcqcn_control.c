@@ -17,13 +17,13 @@
 static void test_paths(void **state)
 {
     (void)state;
-    trial_paths(&dcqcn_congestion, 0.1);
+    trial_paths(&dcqcn_congestion, 0.2);
 }
 
 static void test_fairness(void **state)
 {
     (void)state;
-    trial_fairness(&dcqcn_congestion, 0.1);
+    trial_fairness(&dcqcn_congestion, 0.2);
 }
 
 static void test_hostile(void **state)
@@ -89,7 +89,7 @@ static void test_rate(void **state)
         lh_time cut_ns = decide(&dcqcn_congestion, control).next_ns;
         assert_int_equal(cut_ns, now + path.rtt_ns);
         dcqcn_congestion.on_timer(control, cut_ns);
-        assert_int_equal(rate(control), GBIT / 2);
+        assert_true(rate(control) > GBIT / 2 && rate(control) < GBIT * 54 / 100); /* alpha: 15 / 16 */
         uint64_t before = rate(control);
         for (int i = 0; i < 4; i++)
             report(control, now += path.rtt_ns, 0, 0);
@@ -122,7 +122,7 @@ static void test_no_marks(void **state)
                           .flows = 1,
                           .rounds = 300};
     struct trial_result result = trial_run(&trial);
-    assert_true(result.goodput > 0.7 && result.peak < 2.5 && result.dropped == 0);
+    assert_true(result.goodput > 0.7 && result.peak < 3 && result.dropped == 0);
 }
 
 static void test_texts(void **state)

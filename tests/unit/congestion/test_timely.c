@@ -99,6 +99,7 @@ static void test_rate(void **state)
     assert_true(rate(timely) > before && rate(timely) < before + before / 4);
     before = rate(timely);
     run_round(&timely_congestion, timely, &arrived, 20 * LH_NS_PER_MS);
+    print_message("DBG %f\n", (double)rate(timely)/(double)before);
     assert_true(rate(timely) < before * 8 / 10 && rate(timely) > before / 5);
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "congestion/bbr.h"
 #include "congestion/dcqcn_control.h"
 #include "congestion/eqds.h"
 #include "congestion/fixed.h"
@@ -15,9 +16,15 @@
 
 const struct lh_congestion *const *lh_congestions(void)
 {
-    static const struct lh_congestion *const all[] = {&fixed_congestion,  &swift_congestion,
-                                                      &timely_congestion, &dcqcn_congestion,
-                                                      &eqds_congestion,   NULL};
+    static const struct lh_congestion *const all[] = {
+        &fixed_congestion,
+        &bbr_congestion,
+        &swift_congestion,
+        &timely_congestion,
+        &dcqcn_congestion,
+        &eqds_congestion,
+        NULL,
+    };
     return all;
 }
 
@@ -45,6 +52,11 @@ int congestion_choice_parse(const char *text, struct congestion_choice *choice)
         return failed;
     }
     return fail_unknown(text, bytes);
+}
+
+bool congestion_is_fixed(const struct congestion_choice *choice)
+{
+    return choice->controller == &fixed_congestion;
 }
 
 int lh_congestion_check(const char *text)

@@ -1,9 +1,10 @@
 /*
  * bottleneck.h - flows with congestion controllers through one bottleneck, in virtual time.
  *
- * Each flow is what a connection has: a flight, a controller, a pacer, and a receiver that reports as the real
- * one does. The bottleneck is a queue of bytes that drops what does not fit; after it packets are lost at
- * random. Packets go in batches of one pacer's burst, so a path of 400 Gbit/s costs no more than a slow one.
+ * Each flow is what a connection has: a flight, a controller, a pacer, and a receiver that reports as the
+ * real one does. The bottleneck is a queue of bytes that drops what does not fit; after it packets are lost
+ * at random. Packets go in batches of one pacer's burst, so a path of 400 Gbit/s costs no more than a slow
+ * one.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

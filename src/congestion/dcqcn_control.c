@@ -16,9 +16,10 @@
 #include "congestion/round_trips.h"
 #include "congestion/share.h"
 
-/* Of timers that run in round trips, at the least. The paper has 50 and 55 us, a few of its round trips. */
-#define TIMER_LEAST_NS  (10 * LH_NS_PER_US)
+/* Of timers, which run in round trips: at the least what the paper's notification point takes. */
+#define TIMER_LEAST_NS  (50 * LH_NS_PER_US)
 #define RECOVERY_STAGES 3u
+#define STEP_PART       0.25
 #define HYPER_STEPS     5.0
 /* Alpha's interval is a round trip and not a fraction of it: as DCTCP's. */
 #define ALPHA_GAIN (1.0 / 16)
@@ -252,7 +253,7 @@ const struct lh_congestion dcqcn_congestion = {
     .name = "dcqcn",
     .help = "step=RATE: additive increase (default: by the root of the window), increase=TIME: between "
             "increases"
-            " (default: a round trip); needs ECN marks",
+            " (default: a round trip, 50us or more); needs ECN marks",
     .parse = control_parse,
     .state_bytes = sizeof(struct dcqcn_control),
     .start = control_start,

@@ -14,10 +14,11 @@
 
 /* The target of a large flow, above the shortest loop. */
 #define TARGET_OF_RTT  (1.0 / 16)
-#define TARGET_BASE_NS 2000.0
+#define TARGET_BASE_NS 1000.0
 #define PACE_GAIN      1.25
 /* Of a change of the window, each round trip. */
 #define SMOOTHING    0.5
+#define STEP_PART    0.25
 #define QUIET_ROUNDS 16
 /* Silence of as many loops: the sender had nothing to send. */
 #define PAUSE_LOOPS   2
@@ -59,7 +60,7 @@ static void follow_delay(struct eqds_receiver *receiver)
     double loop_ns = (double)receiver->rounds.minimum_ns + (double)receiver->rounds.queue_ns;
     double ratio = ((double)receiver->rounds.minimum_ns + target_ns(receiver)) / loop_ns;
     double bytes = receiver->window_bytes * (1 + SMOOTHING * (fmin(fmax(ratio, 0.5), 2) - 1));
-    set_window(receiver, bytes + share_step_bytes(bytes, receiver->path.mtu_bytes));
+    set_window(receiver, bytes + STEP_PART * share_step_bytes(bytes, receiver->path.mtu_bytes));
 }
 
 static void on_round(struct eqds_receiver *receiver)
@@ -85,7 +86,7 @@ static void double_window(struct eqds_receiver *receiver, const struct lh_conges
 {
     double bytes = receiver->window_bytes;
     double target = target_ns(receiver);
-    receiver->doubling = (double)round_trips_queue_ns(&receiver->rounds, loop) <= target;
+    receiver->doubling = (double)round_trips_queue_ns(&receiver->rounds, loop) <= target / 2;
     if (receiver->doubling)
         set_window(receiver, bytes + fmin(receiver->unproven_bytes, bytes));
     else

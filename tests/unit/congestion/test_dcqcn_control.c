@@ -17,13 +17,13 @@
 static void test_paths(void **state)
 {
     (void)state;
-    trial_paths(&dcqcn_congestion, 0.2);
+    trial_paths(&dcqcn_congestion, 0.25);
 }
 
 static void test_fairness(void **state)
 {
     (void)state;
-    trial_fairness(&dcqcn_congestion, 0.2);
+    trial_fairness(&dcqcn_congestion, 0.25);
 }
 
 static void test_hostile(void **state)

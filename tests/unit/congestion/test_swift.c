@@ -65,7 +65,7 @@ static void run_round(const struct lh_congestion *controller, void *state, uint6
             .now = *arrived,
             .arrived_bytes = window / 16,
             .arrived_total_bytes = *arrived,
-            .arrived_at_send_bytes = i < 16 && before != 0 ? before - 1 : before,
+            .arrived_at_send_bytes = i < 16 ? 0 : before,
             .in_flight_at_send_bytes = window,
             .rtt_ns = path.rtt_ns + queue_ns,
             .rate_bps = window * 8 * LH_NS_PER_S / (path.rtt_ns + queue_ns),

@@ -41,7 +41,8 @@ void trial_fairness(const struct lh_congestion *controller, double marks);
 /* Feedback without sense, random and at the ends of its ranges: every decision stays within the path's
  * bounds, a packet may always be sent, and a timer that is due does not stay so. */
 void trial_hostile(const struct lh_congestion *controller);
-/* Texts of parameters: those that are valid, and those that are refused with a reason. NULL ends the lists. */
+/* Texts of parameters: those that are valid, and those that are refused with a reason. NULL
+ * ends the lists. */
 void trial_texts(const struct lh_congestion *controller, const char *const *valid,
                  const char *const *invalid);
 

@@ -70,14 +70,16 @@ static uint64_t draw_until_loss(struct bottleneck *b)
 
 static uint32_t draw_lost(struct bottleneck *b, uint32_t packets)
 {
-    uint32_t lost = 0, burst = b->path.loss_burst > 1 ? b->path.loss_burst : 1;
-    while (b->until_loss < packets - lost) { /* each turn loses one */
-        uint32_t left = (uint32_t)(packets - lost - b->until_loss);
-        lost += burst < left ? burst : left;
+    uint32_t lost = 0, left = packets, burst = b->path.loss_burst > 1 ? b->path.loss_burst : 1;
+    while (b->until_loss < left) { /* each turn loses one or more */
+        left -= (uint32_t)b->until_loss;
+        uint32_t taken = burst < left ? burst : left;
+        lost += taken;
+        left -= taken;
         b->until_loss = draw_until_loss(b);
     }
     if (b->until_loss != UINT64_MAX)
-        b->until_loss -= packets - lost;
+        b->until_loss -= left;
     return lost;
 }
 
@@ -162,7 +164,7 @@ static void write_report(struct bottleneck *b, struct bottleneck_flow *f)
 
 static lh_time overdue_ns(const struct bottleneck_flow *f)
 {
-    return f->last_rtt_ns + f->last_rtt_ns / 4 + 2 * report_interval(f);
+    return f->last_rtt_ns + f->last_rtt_ns / 4 + 2 * report_interval(f) + LH_NS_PER_MS;
 }
 
 static void start_message(struct bottleneck *b, struct bottleneck_flow *f)
@@ -197,6 +199,8 @@ static uint64_t sendable_bytes(const struct bottleneck_flow *f)
     uint64_t in_flight = flight_in_flight_bytes(&f->flight);
     uint64_t window = f->decision.window_bytes < WINDOW_MAX ? f->decision.window_bytes : WINDOW_MAX;
     uint64_t allowed = window > in_flight ? window - in_flight : 0;
+    uint64_t total = f->decision.total_bytes > f->sent_bytes ? f->decision.total_bytes - f->sent_bytes : 0;
+    allowed = allowed < total ? allowed : total;
     return allowed < f->waiting_bytes ? allowed : f->waiting_bytes;
 }
 

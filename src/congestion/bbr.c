@@ -6,11 +6,17 @@
 #include "base/earlier.h"
 #include "base/error.h"
 
-#define TRAIN_BYTES   65536
-#define TRAIN_PACKETS 10
-#define TRAIN_BPS     UINT64_C(40000000000)
+#define TRAIN_BYTES       65536
+#define TRAIN_PACKETS     10
+#define SLOWER            0.7
+#define RTT_ROUNDS        200
+#define CUT               0.9
+#define SHARED_ROUNDS     2
+#define QGAIN             0.5
+#define REMEMBERED_MAX_NS (24 * 3600 * LH_NS_PER_S)
+#define TRAIN_BPS         UINT64_C(40000000000)
 
-enum bbr_state { BBR_TRAIN, BBR_STARTUP, BBR_DRAIN, BBR_DOWN, BBR_CRUISE, BBR_UP };
+enum bbr_state { BBR_TRAIN, BBR_STARTUP, BBR_DRAIN, BBR_DOWN, BBR_CRUISE, BBR_UP, BBR_PROBE_RTT };
 
 struct bbr {
     enum bbr_state state;
@@ -21,8 +27,10 @@ struct bbr {
     double rtt_min;               /* ns; 0 unknown */
     double rtt;                   /* of the last feedback */
     double loss;                  /* at random, smoothed */
-    double inflight_hi;           /* bytes; 0: no bound */
-    double hi_bw;
+    uint64_t settled;
+    double remembered_bps; /* 0: nothing is */
+    double spacing_bytes, spacing_ns, spacing_bps;
+    double cycle_rtt_min, last_q;
     uint64_t in_flight;
     /* the round */
     uint64_t round_end, rounds;
@@ -69,10 +77,21 @@ static void enter(struct bbr *b, enum bbr_state state, lh_time now)
     b->up_bw = b->bw;
     if (state == BBR_CRUISE)
         b->cruise_rounds = 4 + draw(b, 4);
-    if (state == BBR_UP && b->round_full) { /* a new cycle */
+    if (state == BBR_UP) { /* a new cycle */
+        b->up_gain = 1.25;
+        b->cycle_rtt_min = 0;
         b->bw_before = b->bw_now > 0 ? b->bw_now : b->bw_before; /* without samples nothing was learned */
         b->bw_now = 0;
     }
+}
+
+/* The path has about the round trip that is remembered, and its product is worth it. */
+static bool remembered_is_usable(const struct lh_congestion_path *path)
+{
+    double rtt = (double)path->rtt_ns, then = (double)path->remembered_rtt_ns;
+    double train = (double)path->remembered_rate_bps * rtt / 16e9;
+    return path->remembered_rate_bps != 0 && rtt > 0 && rtt < 1.25 * then && rtt > 0.8 * then &&
+           path->remembered_age_ns < REMEMBERED_MAX_NS && train > TRAIN_BYTES;
 }
 
 static void bbr_start(void *state, const struct lh_congestion_path *path,
@@ -88,6 +107,11 @@ static void bbr_start(void *state, const struct lh_congestion_path *path,
     b->train_bytes = (uint64_t)TRAIN_PACKETS * path->mtu_bytes;
     if (b->train_bytes < TRAIN_BYTES)
         b->train_bytes = TRAIN_BYTES;
+    if (remembered_is_usable(path)) {
+        b->remembered_bps = (double)path->remembered_rate_bps;
+        b->train_bytes = (uint64_t)(b->remembered_bps * b->rtt_min / 16e9);
+    }
+    b->train_bytes = (b->train_bytes + path->mtu_bytes - 1) / path->mtu_bytes * path->mtu_bytes;
     enter(b, BBR_TRAIN, now);
 }
 
@@ -142,18 +166,27 @@ static bool congested(struct bbr *b)
     return marked || lost;
 }
 
+/* Others are there: the queue was never empty in this cycle. */
+static bool shared(const struct bbr *b)
+{
+    return b->rtt_min > 0 && b->cycle_rtt_min > 1.08 * b->rtt_min;
+}
+
+static void set_bw(struct bbr *b, double bw)
+{
+    b->bw = b->bw_now = b->bw_before = bw;
+}
+
 static void on_congestion(struct bbr *b, const struct lh_congestion_feedback *f)
 {
-    double bdp = bdp_of(b);
-    double in_flight = (double)f->in_flight_at_send_bytes;
-    b->inflight_hi = in_flight > 0.9 * bdp ? in_flight * 0.95 : 0.9 * bdp;
-    if (b->state == BBR_CRUISE || b->state == BBR_DOWN) { /* the path got slower, or others came */
-        double to = b->round_bw > 0.7 * b->bw ? b->round_bw : 0.7 * b->bw;
-        if (b->round_bw > 0 && to < b->bw)
-            b->bw = b->bw_now = b->bw_before = to;
+    if (b->state != BBR_TRAIN && b->state != BBR_STARTUP && b->state != BBR_UP && b->round_full &&
+        b->round_bw > 0) {
+        double to = b->round_bw > CUT * b->bw || b->round_bw < 0.6 * b->bw ? b->round_bw : CUT * b->bw;
+        if (to < b->bw)
+            set_bw(b, to);
     }
-    if (b->state == BBR_UP || b->state == BBR_STARTUP || b->state == BBR_CRUISE)
-        enter(b, b->state == BBR_STARTUP ? BBR_DRAIN : BBR_DOWN, f->now);
+    if ((b->state == BBR_UP && (b->up_seen || !shared(b))) || (b->state == BBR_CRUISE && !shared(b)))
+        enter(b, BBR_DOWN, f->now);
 }
 
 static void on_round(struct bbr *b, const struct lh_congestion_feedback *f)
@@ -161,10 +194,58 @@ static void on_round(struct bbr *b, const struct lh_congestion_feedback *f)
     bool bad = congested(b);
     if (bad)
         on_congestion(b, f);
-    else if (queue_of(b) > 1.5 && b->round_full && b->round_bw < b->bw)
-        b->bw = b->bw_now = b->bw_before = b->round_bw;
+    else if (queue_of(b) > 1.5 && b->round_full && b->round_bw < b->bw && b->round_bw > 0)
+        set_bw(b, b->round_bw);
+    if (b->cycle_rtt_min == 0 || (b->round_rtt_min != 0 && b->round_rtt_min < b->cycle_rtt_min))
+        b->cycle_rtt_min = b->round_rtt_min;
     b->round_arrived = b->round_lost = b->round_marked = 0;
+    b->last_q = b->round_rtt_min > b->rtt_min ? b->round_rtt_min - b->rtt_min : 0;
     b->round_rtt_min = b->round_bw = 0;
+    b->round_full = false;
+}
+
+static void end_up(struct bbr *b, bool path_limits, lh_time now)
+{
+    if (b->bw_now > 1.06 * b->up_bw && !path_limits) {
+        b->up_bw = b->bw_now;
+        b->up_gain = 2;
+        b->cycle_round = b->rounds;
+    } else {
+        enter(b, BBR_DOWN, now);
+    }
+}
+
+static void on_train(struct bbr *b, const struct lh_congestion_feedback *f, bool path_limits)
+{
+    uint64_t settled = f->arrived_total_bytes + f->lost_total_bytes;
+    bool most = 2 * f->arrived_total_bytes >= b->train_bytes && f->rate_bps != 0;
+    if (b->remembered_bps != 0 && f->rate_bps != 0 && f->arrived_total_bytes >= TRAIN_BYTES) {
+        if (!path_limits && b->rtt < 1.05 * b->rtt_min)
+            set_bw(b, b->remembered_bps);
+        enter(b, BBR_CRUISE, f->now);
+        return;
+    }
+    if (!most && settled + b->mtu <= b->train_bytes)
+        return;
+    if (b->bw == 0) {
+        lh_time over =
+            f->lost_total_bytes > 0 || b->rtt_min == 0 ? f->now - b->state_ns : (lh_time)b->rtt_min;
+        set_bw(b, (double)(f->arrived_total_bytes + b->mtu) * 8e9 / (double)(over + 1));
+    }
+    enter(b, path_limits ? BBR_CRUISE : BBR_STARTUP, f->now);
+}
+
+/* How fast packets come in now, over an eighth of a round trip. */
+static void on_spacing(struct bbr *b, const struct lh_congestion_feedback *f)
+{
+    if (f->train_bps == 0)
+        return;
+    b->spacing_bytes += (double)f->train_bytes;
+    b->spacing_ns += (double)f->train_bytes * 8e9 / (double)f->train_bps;
+    if (b->spacing_ns < b->rtt_min / 8 || b->spacing_bytes < 16 * b->mtu)
+        return;
+    b->spacing_bps = b->spacing_bytes * 8e9 / b->spacing_ns;
+    b->spacing_bytes = b->spacing_ns = 0;
 }
 
 static void on_state(struct bbr *b, const struct lh_congestion_feedback *f)
@@ -174,40 +255,48 @@ static void on_state(struct bbr *b, const struct lh_congestion_feedback *f)
     bool path_limits = f->rate_bps != 0 && (double)f->rate_bps < 0.8 * (double)f->sends_bps;
     switch (b->state) {
     case BBR_TRAIN:
-        if (f->rate_bps != 0 && 2 * (f->arrived_total_bytes + f->lost_total_bytes) >= b->train_bytes)
-            enter(b, path_limits ? BBR_CRUISE : BBR_STARTUP, f->now);
+        on_train(b, f, path_limits);
         break;
     case BBR_STARTUP:
-        if (path_limits)
+        if (path_limits) {
+            double most = 2.77 * b->bw;
+            double now = b->spacing_bps < most ? b->spacing_bps : most;
+            if (now > b->bw)
+                set_bw(b, now);
             enter(b, BBR_DRAIN, f->now);
+        }
         break;
     case BBR_DRAIN:
     case BBR_DOWN:
-        if ((double)f->in_flight_bytes <= bdp + 2 * b->mtu)
+        if ((double)f->in_flight_bytes <= bdp + 2 * b->mtu || b->rounds > b->cycle_round + 1)
             enter(b, BBR_CRUISE, f->now);
         break;
     case BBR_CRUISE:
-        if (b->rounds >= b->cycle_round + b->cruise_rounds && b->round_full)
+        if (new &&path_limits && (double)f->rate_bps < SLOWER * b->bw && !f->rate_is_limited &&
+            b->rtt > 1.1 * b->rtt_min) {
+            set_bw(b, (double)f->rate_bps);
+            enter(b, BBR_DRAIN, f->now);
+        } else if (b->rounds > b->rtt_min_round + RTT_ROUNDS)
+            enter(b, BBR_PROBE_RTT, f->now);
+        else if (b->rounds >= b->cycle_round +
+                                  (shared(b) ? SHARED_ROUNDS + b->cruise_rounds % 2 : b->cruise_rounds) &&
+                 !f->rate_is_limited)
             enter(b, BBR_UP, f->now);
+        break;
+    case BBR_PROBE_RTT:
+        if (b->rounds > b->cycle_round + 2) {
+            b->rtt_min = b->rtt;
+            b->rtt_min_round = b->rounds;
+            enter(b, BBR_CRUISE, f->now);
+        }
         break;
     case BBR_UP:
         if (new && !b->up_seen) {
             b->up_seen = true;
             b->cycle_round = b->rounds;
         }
-        if (b->up_seen && b->rounds > b->cycle_round) {
-            if (b->bw_now > 1.1 * b->up_bw && !path_limits) {
-                b->up_bw = b->bw_now;
-                b->up_gain = 2;
-                b->cycle_round = b->rounds;
-                if (b->inflight_hi > 0)
-                    b->inflight_hi *= 2;
-            } else {
-                if (b->inflight_hi > 0 && b->inflight_hi < 2 * bdp)
-                    b->inflight_hi *= 1.05;
-                enter(b, BBR_DOWN, f->now);
-            }
-        }
+        if (b->up_seen && b->rounds > b->cycle_round)
+            end_up(b, path_limits, f->now);
         break;
     }
 }
@@ -216,6 +305,8 @@ static void bbr_on_feedback(void *state, const struct lh_congestion_feedback *f)
 {
     struct bbr *b = state;
     b->in_flight = f->in_flight_bytes;
+    b->settled = f->arrived_total_bytes + f->lost_total_bytes;
+    on_spacing(b, f);
     b->round_arrived += f->arrived_bytes;
     b->round_lost += f->lost_bytes;
     b->round_marked += f->marked_bytes;
@@ -227,8 +318,6 @@ static void bbr_on_feedback(void *state, const struct lh_congestion_feedback *f)
         on_round(b, f);
     }
     on_state(b, f);
-    if (f->arrived_at_send_bytes == 0 && b->rounds > 0 && f->in_flight_bytes == 0)
-        b->round_full = false;
 }
 
 static void bbr_on_timer(void *state, lh_time now)
@@ -246,7 +335,7 @@ static double gain_of(const struct bbr *b, lh_time now)
     case BBR_DOWN:
         return 0.75;
     case BBR_UP:
-        return b->up_gain > 1.5 || (double)(now - b->state_ns) < b->rtt_min / 2 ? b->up_gain : 1;
+        return b->up_gain > 1.9 || (double)(now - b->state_ns) < b->rtt_min / 2 ? b->up_gain : 1;
     default:
         return 1;
     }
@@ -258,15 +347,23 @@ static void bbr_decide(const void *state, lh_time now, struct lh_congestion_deci
     *d = (struct lh_congestion_decision){.total_bytes = UINT64_MAX, .next_ns = LH_TIME_NEVER};
     double rate, window;
     if (b->state == BBR_TRAIN) {
-        rate = (double)TRAIN_BPS;
-        window = (double)b->train_bytes;
-        d->burst_bytes = 4 * b->mtu;
+        rate = b->remembered_bps > 0 ? b->remembered_bps / 2 : (double)TRAIN_BPS;
+        window = (double)(b->train_bytes > b->settled ? b->train_bytes - b->settled : 0);
+        window = window > 4 * b->mtu ? window : 4 * b->mtu;
+        d->burst_bytes = b->remembered_bps > 0 ? 0 : 4 * b->mtu;
     } else {
         rate = gain_of(b, now) * b->bw * (1 + b->loss);
         double bdp = bdp_of(b);
         window = (b->state == BBR_STARTUP || b->up_gain > 1.5 ? 3 : 2) * bdp;
-        if (b->inflight_hi > 0 && b->inflight_hi < window)
-            window = b->inflight_hi;
+        double rtt = b->rtt > b->rtt_min ? b->rtt : b->rtt_min; /* two packets a round trip at the least */
+        if (b->state == BBR_PROBE_RTT)
+            window = bdp / 2;
+        if (rtt > 0 && rate < 16e9 * b->mtu / rtt)
+            rate = 16e9 * b->mtu / rtt;
+        double q = b->last_q < 2 * b->rtt_min ? b->last_q : 2 * b->rtt_min;
+        double open = b->bw * (b->rtt_min + q + QGAIN * b->rtt_min) / 8e9;
+        if (open > window && b->state != BBR_PROBE_RTT)
+            window = open;
         window += rate * (b->rtt_min / 4 < 500e3 ? b->rtt_min / 4 : 500e3) / 8e9; /* held reports, bursts */
         window = window > 4 * b->mtu ? window : 4 * b->mtu;
     }
@@ -278,7 +375,7 @@ static void bbr_decide(const void *state, lh_time now, struct lh_congestion_deci
 
 static void bbr_view(const void *state, struct lh_congestion_view *view)
 {
-    static const char *const names[] = {"train", "startup", "drain", "down", "cruise", "up"};
+    static const char *const names[] = {"train", "startup", "drain", "down", "cruise", "up", "probe-rtt"};
     const struct bbr *b = state;
     *view = (struct lh_congestion_view){
         .bandwidth_bps = (uint64_t)b->bw, .rtt_minimum_ns = (lh_time)b->rtt_min, .state = names[b->state]};

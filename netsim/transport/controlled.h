@@ -16,6 +16,8 @@ struct netsim_controlled {
     struct flight flight; /* a packet's key is the number of its transmission */
     struct lh_congestion_decision decision;
     netsim_time timer_ps;         /* when its event is due, while it is pending */
+    netsim_time paced_ps;         /* the last packet left, or would have, by the pace before it; and */
+    uint32_t paced_bytes;         /* its payload */
     struct flight_report arrived; /* by now, at the receiver */
 };
 

@@ -138,6 +138,30 @@ static bool is_held(const struct netsim_transport *transport, const struct netsi
     return full || spent;
 }
 
+/* At the rate that has been decided. */
+static netsim_time next_packet_ps(const struct netsim_controlled *controlled)
+{
+    uint64_t rate_bps = controlled->decision.rate_bps;
+    if (rate_bps == LH_RATE_NONE)
+        return controlled->paced_ps;
+    return controlled->paced_ps +
+           8 * (uint64_t)controlled->paced_bytes * NETSIM_PS_PER_S / (rate_bps > 0 ? rate_bps : 1);
+}
+
+/* A flow that waits for its pace waits no longer than a new rate wants. */
+static void hasten(struct netsim_transport *transport, uint32_t flow)
+{
+    struct netsim_sender *sender = &transport->flows[flow].sender;
+    struct netsim_event_queue *events = &transport->network->events;
+    uint32_t event = transport->first_pace_event + flow;
+    netsim_time next_ps = next_packet_ps(&transport->controllers.flows[flow]);
+    if (!netsim_event_pending(events, event) || next_ps >= sender->pace_ps)
+        return;
+    sender->pace_ps = next_ps > transport->network->now_ps ? next_ps : transport->network->now_ps;
+    netsim_event_cancel(events, event);
+    netsim_event_schedule(events, event, sender->pace_ps);
+}
+
 static void decide(struct netsim_transport *transport, uint32_t flow)
 {
     struct netsim_controlled *controlled = &transport->controllers.flows[flow];
@@ -145,6 +169,7 @@ static void decide(struct netsim_transport *transport, uint32_t flow)
     transport->controllers.choice.controller->decide(state_of(transport, flow), now_ns(transport),
                                                      &controlled->decision);
     transport->flows[flow].sender.held = is_held(transport, controlled);
+    hasten(transport, flow);
     if (transport->flows[flow].done_ps == NETSIM_NEVER && !sender->failed)
         set_timer(transport, flow);
 }
@@ -179,16 +204,14 @@ void netsim_controller_start(struct netsim_transport *transport, uint32_t flow)
 
 /* ---- the sender -------------------------------------------------------------------------------------- */
 
-/* At the rate that was decided, the next packet leaves so much later. */
 static void pace(struct netsim_transport *transport, uint32_t flow, uint32_t bytes)
 {
+    struct netsim_controlled *controlled = &transport->controllers.flows[flow];
     struct netsim_sender *sender = &transport->flows[flow].sender;
-    uint64_t rate_bps = transport->controllers.flows[flow].decision.rate_bps;
-    if (rate_bps == LH_RATE_NONE)
-        return;
-    netsim_time from_ps =
-        sender->pace_ps > transport->network->now_ps ? sender->pace_ps : transport->network->now_ps;
-    sender->pace_ps = from_ps + 8 * (uint64_t)bytes * NETSIM_PS_PER_S / (rate_bps > 0 ? rate_bps : 1);
+    netsim_time now_ps = transport->network->now_ps;
+    controlled->paced_ps = sender->pace_ps > now_ps ? sender->pace_ps : now_ps;
+    controlled->paced_bytes = bytes;
+    sender->pace_ps = next_packet_ps(controlled);
 }
 
 void netsim_controller_on_sent(struct netsim_transport *transport, uint32_t flow,

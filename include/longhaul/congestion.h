@@ -64,6 +64,8 @@ struct lh_congestion_feedback {
     /* What arrived since sent_ns, a second: over the time in which it was sent or, if longer, that in which
      * it arrived, by the receiver's clock. 0: unknown. */
     uint64_t rate_bps;
+    uint64_t
+        sends_bps; /* the rate at which those bytes were sent: rate_bps is of the path when it is below */
     bool rate_is_limited; /* by the application or the user's window: the path may take more */
     /* How fast the newly arrived bytes came in, by the receiver's clock alone: the spacing of a train. It may
      * be above the rate at which they were sent. 0: unknown (a single arrival). */
@@ -114,6 +116,39 @@ struct lh_congestion {
     void (*receiver_on_arrived)(void *state, uint64_t arrived_bytes, uint64_t marked_bytes, lh_time now);
     /* Bytes that the sender may have sent in all; *next_ns: when to ask again at the latest. */
     uint64_t (*receiver_credit)(void *state, lh_time now, lh_time *next_ns);
+};
+
+/* What keeps a sender from sending more. */
+enum lh_limit {
+    LH_LIMIT_IDLE,        /* nothing to send */
+    LH_LIMIT_HOST,        /* nothing but the speed of this host */
+    LH_LIMIT_RATE,        /* the controller's rate, or the one that was told */
+    LH_LIMIT_WINDOW,      /* the controller's window */
+    LH_LIMIT_USER_WINDOW, /* lh_attr.window_bytes */
+    LH_LIMIT_RECEIVER,    /* what the peer's sockets hold */
+    LH_LIMIT_CREDIT,      /* credits of the receiver */
+    LH_LIMIT_FABRIC,      /* it took no more: this host's socket or device, or an emulated link */
+    LH_LIMITS,
+};
+
+/* How a connection's sending side is controlled. */
+struct lh_congestion_report {
+    char controller[32]; /* its name */
+    char state[32];      /* of the controller; "": none */
+    bool feedback;     /* it takes feedback: else the members from here to limited_ns are 0, but rate_bps */
+    uint64_t rate_bps; /* pace of injection now; LH_RATE_NONE: none */
+    uint64_t window_bytes; /* in flight at most now; UINT64_MAX: no bound */
+    uint64_t in_flight_bytes;
+    uint64_t bandwidth_bps;        /* that the controller takes the path to have; 0: unknown */
+    lh_time rtt_minimum_ns;        /* shortest round trip of a data packet; 0: none yet */
+    lh_time queueing_delay_ns;     /* above that, smoothed */
+    lh_time queueing_delay_p99_ns; /* not exceeded by 99 % of the reports; a quarter of an octave exact */
+    uint64_t sent_bytes;           /* in all */
+    uint64_t arrived_bytes;
+    uint64_t lost_bytes;
+    uint64_t marked_bytes;
+    uint64_t dropped_packets;      /* of those lost: by the peer's sockets */
+    lh_time limited_ns[LH_LIMITS]; /* since sending began: how long by each; the mean of all channels */
 };
 
 /* The controllers of this build, ended by NULL. */

@@ -134,7 +134,8 @@ static bool measures(const struct netsim_config *config)
 
 static bool has_dcqcn(const struct netsim_config *config)
 {
-    return acknowledges(config) && config->transport.congestion.kind == NETSIM_CONGESTION_DCQCN;
+    return acknowledges(config) && is_model(config) &&
+           config->transport.congestion.kind == NETSIM_CONGESTION_DCQCN;
 }
 
 static bool has_no_pairs(const struct netsim_config *config)

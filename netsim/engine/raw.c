@@ -59,6 +59,7 @@ bool netsim_raw_next(struct netsim_network *network, struct netsim_raw *raw)
         .wire_bytes = taken->wire_bytes,
         .corrupt_bit = taken->echo,
         .corrupted = (taken->flags & NETSIM_CORRUPTED) != 0,
+        .marked = (taken->flags & NETSIM_MARKED) != 0,
     };
     netsim_packet_put(&network->pool, packet);
     return true;

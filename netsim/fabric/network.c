@@ -67,6 +67,7 @@ struct sim_packet *sim_network_take(struct sim_world *world)
     struct netsim_raw raw;
     while (netsim_raw_take(world->network, &raw)) {
         struct sim_packet *packet = (struct sim_packet *)(uintptr_t)raw.cookie;
+        packet->marked = raw.marked;
         if (raw.corrupted)
             sim_packet_flip(packet, raw.corrupt_bit);
         if (raw.destination != NETSIM_DROPPED)

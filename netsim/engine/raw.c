@@ -24,6 +24,7 @@ uint32_t netsim_raw_new(struct netsim_network *network, const struct netsim_raw 
         .wire_bytes = (uint16_t)raw->wire_bytes,
         .kind = LH_NETSIM_RAW,
         .priority = priority,
+        .flags = raw->ecn_capable ? NETSIM_CAPABLE : 0,
     };
     return packet;
 }

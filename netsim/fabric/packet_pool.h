@@ -16,7 +16,8 @@ struct sim_packet {
     uint8_t from;
     uint8_t to;
     bool crosses_network; /* at the end of the link it enters the world's network, */
-    bool marked;          /* which may mark it: congestion experienced */
+    bool ecn_capable;     /* which may mark it then, */
+    bool marked;          /* and has: congestion experienced */
     uint32_t
         last_bytes; /* of data, the iCRC if it has one: kept here for the trace, as data is cold by then */
     _Alignas(64) uint8_t data[SIM_DATAGRAM_MAX]; /* BTH to iCRC */

@@ -1,6 +1,6 @@
 /*
- * controlled.h - what flows under a congestion controller have besides: its state, what is in flight, and what
- * their receivers report of it.
+ * controlled.h - what flows under a congestion controller have besides: its state, what is in flight, and
+ * what their receivers report of it.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

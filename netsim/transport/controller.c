@@ -1,8 +1,8 @@
 /*
  * controller.c - see controller.h.
  *
- * Each acknowledgement carries the receiver's totals, so a lost one costs nothing. They are beside the packet,
- * by its number in the pool.
+ * Each acknowledgement carries the receiver's totals, so a lost one costs nothing. They are beside the
+ * packet, by its number in the pool.
  *
  * Controllers think in nanoseconds: times are rounded down.
  *

@@ -1,4 +1,5 @@
-# longhaul sim: the scenarios of congestion control, with the verdict of each: who gets how much, how long queues are.
+# longhaul sim: the scenarios of congestion control, and the verdict of each: who gets how much, and how long
+# queues are.
 #
 # SPDX-License-Identifier: BSD-3-Clause
 . "$(dirname "$0")/lib_sim.sh"
@@ -103,7 +104,8 @@ wrong 2 'transport.congestion is set and transport.ack is 0' pair.ini --set tran
     --set transport.ack=0
 
 say "a cable that changes its rate"
-sim pair.ini --set topology.change_rate=1Gbit --set topology.change_from=2ms --set topology.change_for=1ms --json a.json
+sim pair.ini --set topology.change_rate=1Gbit --set topology.change_from=2ms --set topology.change_for=1ms \
+    --json a.json
 sim pair.ini --json b.json
 # A millisecond at a tenth of the rate is 0.9 ms lost.
 json '0.0008 < d["points"][0]["runs"][0]["makespan_s"] -

@@ -169,8 +169,8 @@ static uint64_t run_bottleneck(const char *congestion)
     return totals.dropped_packets;
 }
 
-/* Two hosts of 10 Gbit/s each through a cable of one: each controller finds its rate, with few losses and with
- * marks; without one, the rate of the hosts' cables is sent. */
+/* Two hosts of 10 Gbit/s each through a cable of one: each controller finds its rate, with few losses and
+ * with marks; without one, the rate of the hosts' cables is sent. */
 static void test_congestion_controllers(void **state)
 {
     (void)state;

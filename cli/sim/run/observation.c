@@ -77,8 +77,8 @@ int cli_observation_sample(struct cli_observation *observation, const struct lh_
     return 0;
 }
 
-/* Jain's index, (sum of x)^2 / (n * sum of x^2), of the flows that were under way all the time: 1 when all got
- * the same, 1/n when one got everything. */
+/* Jain's index, (sum of x)^2 / (n * sum of x^2), of the flows that were under way all the time: 1 when all
+ * got the same, 1/n when one got everything. */
 static double jain(const struct cli_observation *observation, const struct lh_netsim *simulation)
 {
     struct lh_netsim_flow flow;

@@ -1,6 +1,6 @@
 /*
- * observation.h - what holds while a network is busy: how flows share it, and how long its queues are. Counted
- * between output.from and output.to.
+ * observation.h - what holds while a network is busy: how flows share it, and how long its queues are.
+ * Counted between output.from and output.to.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

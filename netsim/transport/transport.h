@@ -35,7 +35,8 @@ struct netsim_transport {
     struct netsim_transport_config config;
 };
 
-/* The network's pool of packets exists. Takes the flows, which are in the order of their start, and their bitmaps from the arena. */
+/* The network's pool of packets exists. Takes the flows, which are in the order of their start, and their
+ * bitmaps from the arena. */
 void netsim_transport_init(struct netsim_transport *transport, struct netsim_network *network,
                            const struct netsim_transport_config *config,
                            const struct netsim_flow_list *list, const struct lh_prng *prng,

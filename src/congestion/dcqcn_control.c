@@ -16,11 +16,11 @@
 #include "congestion/round_trips.h"
 #include "congestion/share.h"
 
-/* Paper, section 3.2 and table 14: the notification point's and the reaction point's timers, at the least. */
-#define DECREASE_LEAST_NS (50 * LH_NS_PER_US)
-#define INCREASE_LEAST_NS (55 * LH_NS_PER_US)
-#define RECOVERY_STAGES   3u
-#define HYPER_STEPS       5.0
+/* Of timers, which run in round trips: at the least what the paper's notification point takes. */
+#define TIMER_LEAST_NS  (50 * LH_NS_PER_US)
+#define RECOVERY_STAGES 3u
+#define STEP_PART       0.25
+#define HYPER_STEPS     5.0
 /* Alpha's interval is a round trip and not a fraction of it: as DCTCP's. */
 #define ALPHA_GAIN (1.0 / 16)
 /* A rate that brings no more is not raised: above this many times what was delivered. */
@@ -80,10 +80,10 @@ static void configure(struct dcqcn_control *control)
         step_bps =
             share_rate_of(share_step_bytes(window_bytes(control), control->path.mtu_bytes), (double)rtt_ns);
     control->config = (struct dcqcn_config){
-        .alpha_ns = within_span(rtt_ns, DECREASE_LEAST_NS),
-        .decrease_ns = within_span(rtt_ns, DECREASE_LEAST_NS),
+        .alpha_ns = within_span(rtt_ns, TIMER_LEAST_NS),
+        .decrease_ns = within_span(rtt_ns, TIMER_LEAST_NS),
         .increase_ns =
-            control->increase_ns != 0 ? control->increase_ns : within_span(rtt_ns, INCREASE_LEAST_NS),
+            control->increase_ns != 0 ? control->increase_ns : within_span(rtt_ns, TIMER_LEAST_NS),
         .additive_bps = within_steps(step_bps),
         .hyper_bps = within_steps(HYPER_STEPS * step_bps),
         .least_bps = DCQCN_STEP_MIN_BPS,
@@ -182,7 +182,16 @@ static bool is_congested_unmarked(struct dcqcn_control *control)
 {
     lh_time rtt_ns = control->rounds.minimum_ns;
     bool lossy = round_trips_excess_loss(&control->rounds) > 0;
-    return lossy || control->rounds.queue_ns > within_span(rtt_ns, DECREASE_LEAST_NS);
+    return lossy || control->rounds.queue_ns > within_span(rtt_ns, TIMER_LEAST_NS);
+}
+
+/* Any one report of half a round trip ends the doubling. */
+static bool has_doubled_enough(const struct dcqcn_control *control,
+                               const struct lh_congestion_feedback *feedback)
+{
+    lh_time rtt_ns = control->rounds.minimum_ns;
+    return control->doubling &&
+           round_trips_queue_ns(&control->rounds, feedback) > within_span(rtt_ns / 2, TIMER_LEAST_NS);
 }
 
 static void control_on_feedback(void *state, const struct lh_congestion_feedback *feedback)
@@ -197,7 +206,8 @@ static void control_on_feedback(void *state, const struct lh_congestion_feedback
             feedback->now);
     learn_delivered(control, feedback, ended);
     until(control, feedback->now);
-    bool congested = feedback->marked_bytes > 0 || feedback->notifications > 0;
+    bool congested =
+        feedback->marked_bytes > 0 || feedback->notifications > 0 || has_doubled_enough(control, feedback);
     if (ended) {
         configure(control);
         congested = is_congested_unmarked(control) || congested;
@@ -243,7 +253,7 @@ const struct lh_congestion dcqcn_congestion = {
     .name = "dcqcn",
     .help = "step=RATE: additive increase (default: by the root of the window), increase=TIME: between "
             "increases"
-            " (default: a round trip, 55us or more); needs ECN marks",
+            " (default: a round trip, 50us or more); needs ECN marks",
     .parse = control_parse,
     .state_bytes = sizeof(struct dcqcn_control),
     .start = control_start,

@@ -14,13 +14,15 @@
 
 /* The target of a large flow, above the shortest loop. */
 #define TARGET_OF_RTT  (1.0 / 16)
-#define TARGET_BASE_NS 2000.0
+#define TARGET_BASE_NS 1000.0
 #define PACE_GAIN      1.25
 /* Of a change of the window, each round trip. */
 #define SMOOTHING    0.5
+#define STEP_PART    0.25
 #define QUIET_ROUNDS 16
 /* Silence of as many loops: the sender had nothing to send. */
-#define PAUSE_LOOPS 2
+#define PAUSE_LOOPS   2
+#define LEAST_PACKETS 2
 
 static double target_ns(const struct eqds_receiver *receiver)
 {
@@ -31,7 +33,8 @@ static double target_ns(const struct eqds_receiver *receiver)
 static void set_window(struct eqds_receiver *receiver, double bytes)
 {
     double most = (double)receiver->path.window_max_bytes;
-    receiver->window_bytes = fmin(fmax(bytes, receiver->first_bytes), most);
+    double least = LEAST_PACKETS * (double)receiver->path.mtu_bytes;
+    receiver->window_bytes = fmin(fmax(bytes, least), most);
 }
 
 void eqds_receiver_start(struct eqds_receiver *receiver, const struct lh_congestion_path *path,
@@ -39,11 +42,10 @@ void eqds_receiver_start(struct eqds_receiver *receiver, const struct lh_congest
 {
     *receiver = (struct eqds_receiver){
         .path = *path,
-        .first_bytes = first_bytes,
         .pace_most_bps = pace_most_bps,
         .paced_ns = now,
         .arrived_ns = now,
-        .doubling = true,
+        .doubling = path->rate_bps == 0,
     };
     round_trips_init(&receiver->rounds, path);
     set_window(receiver, first_bytes);
@@ -58,7 +60,7 @@ static void follow_delay(struct eqds_receiver *receiver)
     double loop_ns = (double)receiver->rounds.minimum_ns + (double)receiver->rounds.queue_ns;
     double ratio = ((double)receiver->rounds.minimum_ns + target_ns(receiver)) / loop_ns;
     double bytes = receiver->window_bytes * (1 + SMOOTHING * (fmin(fmax(ratio, 0.5), 2) - 1));
-    set_window(receiver, bytes + share_step_bytes(bytes, receiver->path.mtu_bytes));
+    set_window(receiver, bytes + STEP_PART * share_step_bytes(bytes, receiver->path.mtu_bytes));
 }
 
 static void on_round(struct eqds_receiver *receiver)
@@ -79,6 +81,18 @@ static void on_round(struct eqds_receiver *receiver)
     }
 }
 
+/* By what arrived without waiting. */
+static void double_window(struct eqds_receiver *receiver, const struct lh_congestion_feedback *loop)
+{
+    double bytes = receiver->window_bytes;
+    double target = target_ns(receiver);
+    receiver->doubling = (double)round_trips_queue_ns(&receiver->rounds, loop) <= target / 2;
+    if (receiver->doubling)
+        set_window(receiver, bytes + fmin(receiver->unproven_bytes, bytes));
+    else
+        set_window(receiver, bytes * ((double)receiver->rounds.minimum_ns + target) / (double)loop->rtt_ns);
+}
+
 static void on_loop(struct eqds_receiver *receiver, const struct eqds_mark *mark, lh_time now)
 {
     struct lh_congestion_feedback feedback = {
@@ -87,13 +101,9 @@ static void on_loop(struct eqds_receiver *receiver, const struct eqds_mark *mark
         .arrived_at_send_bytes = mark->arrived_bytes,
     };
     bool ended = round_trips_on_feedback(&receiver->rounds, &feedback, (lh_time)target_ns(receiver));
-    if (receiver->doubling &&
-        (double)round_trips_queue_ns(&receiver->rounds, &feedback) > target_ns(receiver)) {
-        receiver->doubling = false;
-        set_window(receiver, receiver->window_bytes *
-                                 ((double)receiver->rounds.minimum_ns + target_ns(receiver)) /
-                                 (double)feedback.rtt_ns);
-    }
+    if (receiver->doubling)
+        double_window(receiver, &feedback);
+    receiver->unproven_bytes = 0;
     if (ended)
         on_round(receiver);
 }
@@ -116,8 +126,7 @@ void eqds_receiver_on_arrived(struct eqds_receiver *receiver, uint64_t arrived_b
     receiver->arrived_bytes = wraps ? UINT64_MAX : receiver->arrived_bytes + arrived_bytes;
     receiver->round_arrived += (double)arrived_bytes;
     receiver->round_marked += (double)marked_bytes;
-    if (receiver->doubling)
-        set_window(receiver, receiver->window_bytes + fmin((double)arrived_bytes, receiver->window_bytes));
+    receiver->unproven_bytes += (double)arrived_bytes;
     while (receiver->mark_count > 0) { /* each turn takes a mark */
         const struct eqds_mark mark = receiver->marks[receiver->first_mark];
         if (mark.credit_bytes > receiver->arrived_bytes)

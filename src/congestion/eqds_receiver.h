@@ -24,7 +24,7 @@ struct eqds_receiver {
     struct lh_congestion_path path;
     struct round_trips rounds; /* of the loop */
     double window_bytes;
-    double first_bytes; /* the window is never smaller */
+    double unproven_bytes; /* arrived since the last loop was measured */
     double pace_most_bps;
     uint64_t arrived_bytes;
     uint64_t credit_bytes; /* granted */

@@ -34,9 +34,9 @@ static int take_value(const struct congestion_keys *keys, const struct congestio
     copy[bytes] = '\0';
     int failed = key->parse(copy, value);
     if (failed == 0 && (*value < key->least || *value > key->most))
-        return lh_fail(LH_ERANGE, "%s: %s=%s: out of range (%s)", keys->controller, key->name, copy,
+        return lh_fail(LH_EINVAL, "%s: %s=%s: out of range (%s)", keys->controller, key->name, copy,
                        key->range);
-    return failed;
+    return failed == 0 ? 0 : -LH_EINVAL; /* lh_parse_…() has said why */
 }
 
 static int take(const struct congestion_keys *keys, const char *text, size_t bytes,

@@ -22,8 +22,7 @@ struct congestion_keys {
     struct congestion_key key[CONGESTION_KEYS];
 };
 
-/* What the text says, in params: the value of each key, 0 where the text does not name it. -LH_EINVAL,
- * -LH_ERANGE. */
+/* What the text says, in params: the value of each key, 0 where the text does not name it. -LH_EINVAL. */
 int congestion_keys_parse(const struct congestion_keys *keys, const char *text,
                           uint8_t params[LH_CONGESTION_PARAMS]);
 /* The value of a key, or the default where the text did not name it. */

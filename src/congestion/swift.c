@@ -56,7 +56,7 @@ static void swift_start(void *state, const struct lh_congestion_path *path,
         .path = *path,
         .target_ns = (double)congestion_keys_value(params, KEY_TARGET, 0),
         .window_bytes = share_first_window_bytes(path),
-        .doubling = true,
+        .doubling = path->rate_bps == 0,
     };
     round_trips_init(&swift->rounds, path);
 }

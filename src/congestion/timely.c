@@ -83,7 +83,7 @@ static void timely_start(void *state, const struct lh_congestion_path *path,
         .low_ns = (double)congestion_keys_value(params, KEY_LOW, 0),
         .high_ns = (double)congestion_keys_value(params, KEY_HIGH, 0),
         .previous_ns = -1,
-        .doubling = true,
+        .doubling = path->rate_bps == 0,
     };
     round_trips_init(&timely->rounds, path);
     learn_round_trip(timely);

@@ -54,7 +54,7 @@ static int control_parse(const char *text, uint8_t params[LH_CONGESTION_PARAMS])
     return congestion_keys_parse(&keys, text, params);
 }
 
-/* ---- configuration --------------------------------------------------------------------------------------- */
+/* ---- configuration --------------------------------------------------------------------------------- */
 
 static double window_bytes(const struct dcqcn_control *control)
 {
@@ -93,7 +93,7 @@ static void configure(struct dcqcn_control *control)
     };
 }
 
-/* ---- the rate, where the machine does not set it ---------------------------------------------------------- */
+/* ---- the rate, where the machine does not set it --------------------------------------------------- */
 
 static void set_rate(struct dcqcn_control *control, double rate_bps, lh_time now)
 {
@@ -129,15 +129,23 @@ static void control_start(void *state, const struct lh_congestion_path *path,
         set_rate(control, share_rate_of(share_first_window_bytes(path), (double)path->rtt_ns), now);
 }
 
-/* ---- events ---------------------------------------------------------------------------------------------- */
+/* ---- events ---------------------------------------------------------------------------------------- */
+
+/* What was due before a long pause is due at the end of it. */
+static void skip_pause(lh_time *due_ns, lh_time from_ns)
+{
+    if (*due_ns < from_ns)
+        *due_ns = from_ns;
+}
 
 static void until(struct dcqcn_control *control, lh_time now)
 {
     struct dcqcn *rate = &control->rate;
-    lh_time due_ns = rate->increase_at;
     lh_time pause_ns = PAUSE_STEPS * control->config.increase_ns;
-    if (due_ns < now && now - due_ns > pause_ns)
-        rate->increase_at = now - pause_ns;
+    if (now > pause_ns) {
+        skip_pause(&rate->increase_at, now - pause_ns);
+        skip_pause(&rate->decrease_at, now - pause_ns);
+    }
     if (control->doubling)
         return; /* the machine waits for the first notification */
     dcqcn_on_time(rate, &control->config, now);

@@ -1,6 +1,7 @@
 /*
- * dcqcn_control.h - DCQCN (Zhu et al., "Congestion Control for Large-Scale RDMA Deployments", SIGCOMM 2015) as a
- * controller: the rate machine of dcqcn.h, driven by marks and notifications. Differences: docs/congestion.md.
+ * dcqcn_control.h - DCQCN (Zhu et al., "Congestion Control for Large-Scale RDMA Deployments", SIGCOMM 2015)
+ * as a controller: the rate machine of dcqcn.h, driven by marks and notifications. Differences:
+ * docs/congestion.md.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

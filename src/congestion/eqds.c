@@ -146,7 +146,7 @@ static void eqds_view(const void *state, struct lh_congestion_view *view)
     };
 }
 
-/* ---- the receiver's half ------------------------------------------------------------------------------- */
+/* ---- the receiver's half --------------------------------------------------------------------------- */
 
 static void receiver_start(void *state, const struct lh_congestion_path *path,
                            const uint8_t params[LH_CONGESTION_PARAMS], lh_time now)
@@ -169,7 +169,7 @@ static uint64_t receiver_credit(void *state, lh_time now, lh_time *next_ns)
 const struct lh_congestion eqds_congestion = {
     .name = "eqds",
     .help =
-        "window=SIZE: first window, before credits (default: 10 packets, or by the rate told), rate=RATE:"
+        "window=SIZE: first window, before credits (default: 10 packets, or by the rate given), rate=RATE:"
         " highest pace of credits (default: none)",
     .parse = eqds_parse,
     .state_bytes = sizeof(struct eqds),

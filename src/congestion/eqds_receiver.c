@@ -51,7 +51,7 @@ void eqds_receiver_start(struct eqds_receiver *receiver, const struct lh_congest
     set_window(receiver, first_bytes);
 }
 
-/* ---- the window ---------------------------------------------------------------------------------------- */
+/* ---- the window ------------------------------------------------------------------------------------ */
 
 /* Towards what arrives in the shortest loop and the target: the same for all flows of a queue when their
  * windows are. The step lets a small one catch up. */
@@ -137,7 +137,7 @@ void eqds_receiver_on_arrived(struct eqds_receiver *receiver, uint64_t arrived_b
     }
 }
 
-/* ---- credits ------------------------------------------------------------------------------------------- */
+/* ---- credits --------------------------------------------------------------------------------------- */
 
 static double pace_bps(const struct eqds_receiver *receiver)
 {

@@ -3,8 +3,8 @@
  * path's minimum, and whether more is lost than chance explains.
  *
  * The minimum is the shortest round trip seen. A path may become longer: when for 32 round trips every delay
- * is above twice what the controller aims at, whatever it does, the shortest of these is the new minimum. That
- * also keeps a controller by delay alive beside flows that fill the queue.
+ * is above twice what the controller aims at, whatever it does, the shortest of these is the new minimum.
+ * That also keeps a controller by delay alive beside flows that fill the queue.
  *
  * Loss is judged in samples of 64 packets or more and a round trip or more. Up to a 16th is chance: no
  * reason to slow down.

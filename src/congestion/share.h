@@ -2,8 +2,8 @@
  * share.h - amounts that let flows of one queue reach equal shares on every path, from 10 us to 300 ms and
  * from a packet in flight to a gigabyte. In doubles: bytes, nanoseconds, bits a second.
  *
- * Controllers of data centres grow by a packet a round trip, and want the same delay whatever a flow's window:
- * right for windows of some ten packets, while a long path holds tens of thousands. No flow knows the
+ * Controllers of data centres grow by a packet a round trip, and want the same delay whatever a flow's
+ * window: right for windows of some ten packets, while a long path holds tens of thousands. No flow knows the
  * path's whole rate, so no amount that all flows agree on suits every path. Two that depend on a flow's own
  * window do: a growth by its square root, which is relatively slower for the larger of two flows, and a delay
  * target that falls with its logarithm, so that the larger flow gives way first.
@@ -24,8 +24,8 @@ double share_step_bytes(double window_bytes, uint32_t mtu_bytes);
 double share_smallness(double window_bytes, uint32_t mtu_bytes);
 
 /* Queueing delay that a flow aims at: base_ns for a large one, up to five times that for a packet in flight.
- * Swift's flow scaling (section 3.5 of its paper), by the logarithm instead of the inverse root, which is flat
- * above a hundred packets. */
+ * Swift's flow scaling (section 3.5 of its paper), by the logarithm instead of the inverse root, which is
+ * flat above a hundred packets. */
 double share_target_ns(double base_ns, double window_bytes, uint32_t mtu_bytes);
 
 /* Before anything is known of the path, bytes: what its told rate fills, or half of what was found

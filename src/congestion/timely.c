@@ -89,7 +89,7 @@ static void timely_start(void *state, const struct lh_congestion_path *path,
     learn_round_trip(timely);
 }
 
-/* ---- delays -------------------------------------------------------------------------------------------- */
+/* ---- delays ---------------------------------------------------------------------------------------- */
 
 static double low_ns(const struct timely *timely)
 {
@@ -118,7 +118,7 @@ static double reference_ns(const struct timely *timely)
     return low + (high_ns(timely) - low) * share_smallness(window_bytes(timely), timely->path.mtu_bytes);
 }
 
-/* ---- the rate ------------------------------------------------------------------------------------------ */
+/* ---- the rate -------------------------------------------------------------------------------------- */
 
 static double step_bps(const struct timely *timely)
 {
@@ -214,8 +214,8 @@ static void timely_on_timer(void *state, lh_time now)
     (void)state, (void)now;
 }
 
-/* In flight is what the rate fills while the queue is where it should be: an error of the rate does not add up
- * in the queue. */
+/* In flight is what the rate fills while the queue is where it should be: an error of the rate does not add
+ * up in the queue. */
 static void timely_decide(const void *state, lh_time now, struct lh_congestion_decision *decision)
 {
     const struct timely *timely = state;

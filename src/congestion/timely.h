@@ -1,6 +1,6 @@
 /*
- * timely.h - congestion control by the delay's gradient (Mittal et al., "TIMELY: RTT-based Congestion Control for
- * the Datacenter", SIGCOMM 2015). Differences: docs/congestion.md.
+ * timely.h - congestion control by the delay's gradient (Mittal et al., "TIMELY: RTT-based Congestion Control
+ * for the Datacenter", SIGCOMM 2015). Differences: docs/congestion.md.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -21,7 +21,7 @@
 #define MTU   4096
 #define FLOWS 8
 
-/* ---- through a bottleneck ------------------------------------------------------------------------------ */
+/* ---- through a bottleneck -------------------------------------------------------------------------- */
 
 static struct bottleneck *build(const struct trial *trial, double bdp)
 {
@@ -138,7 +138,7 @@ void trial_fairness(const struct lh_congestion *controller, double marks)
         }
 }
 
-/* ---- without sense --------------------------------------------------------------------------------------- */
+/* ---- without sense --------------------------------------------------------------------------------- */
 
 static uint64_t any(struct lh_prng *prng)
 {
@@ -244,7 +244,7 @@ void trial_hostile(const struct lh_congestion *controller)
         run_hostile(controller, seed);
 }
 
-/* ---- texts ------------------------------------------------------------------------------------------------ */
+/* ---- texts ----------------------------------------------------------------------------------------- */
 
 void trial_texts(const struct lh_congestion *controller, const char *const *valid,
                  const char *const *invalid)

@@ -1,6 +1,6 @@
 /*
- * controller_trial.h - what is asked of each congestion controller, through a bottleneck and with inputs that no
- * path gives.
+ * controller_trial.h - what is asked of each congestion controller, through a bottleneck and with inputs
+ * that no path gives.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -38,10 +38,11 @@ struct trial_result trial_run(const struct trial *trial);
 void trial_paths(const struct lh_congestion *controller, double marks);
 /* Two and four flows that start one after the other: Jain's index of 0.9 and more. */
 void trial_fairness(const struct lh_congestion *controller, double marks);
-/* Feedback without sense, random and at the ends of its ranges: every decision stays within the path's bounds,
- * a packet may always be sent, and afterwards the controller still works. */
+/* Feedback without sense, random and at the ends of its ranges: every decision stays within the path's
+ * bounds, a packet may always be sent, and a timer that is due does not stay so. */
 void trial_hostile(const struct lh_congestion *controller);
-/* A parameter's text: what it must be, and what is refused with a reason. NULL ends the lists. */
+/* Texts of parameters: those that are valid, and those that are refused with a reason. NULL
+ * ends the lists. */
 void trial_texts(const struct lh_congestion *controller, const char *const *valid,
                  const char *const *invalid);
 

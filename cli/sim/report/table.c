@@ -200,8 +200,8 @@ static bool is_known(const struct cli_sim_results *results, unsigned figure)
     return known;
 }
 
-/* What is known of no point is no column, nor are counts that are zero at every point; but whether anything was dropped belongs to what was
- * sent again. */
+/* What is known of no point is no column, nor are counts that are zero at every point; but whether anything
+ * was dropped belongs to what was sent again. */
 static bool is_shown(const struct cli_sim_results *results, unsigned column)
 {
     unsigned figure = sweep_columns[column].figure;

@@ -16,7 +16,7 @@ __extension__ typedef unsigned __int128 wide;
 #define SILENCE_OVERDUES    4u
 #define SILENCE_MIN_NS      (10 * LH_NS_PER_MS) /* the peer's host may not have run for so long */
 #define SILENCE_UNKNOWN_NS  LH_NS_PER_S
-#define SILENCE_DOUBLES_MAX 6u
+#define SILENCE_DOUBLES_MAX 3u
 #define REORDERING_MIN_NS   (250 * LH_NS_PER_US) /* channels are served in turn */
 #define DRAIN_RISE          8u                   /* a round trip without drops raises it by this part */
 

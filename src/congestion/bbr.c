@@ -2,6 +2,7 @@
 #include "congestion/bbr.h"
 
 #include <assert.h>
+#include <math.h>
 
 #include "base/earlier.h"
 #include "base/error.h"
@@ -10,7 +11,6 @@
 #define TRAIN_PACKETS     10
 #define SLOWER            0.7
 #define RTT_ROUNDS        200
-#define CUT               0.9
 #define SHARED_ROUNDS     2
 #define QGAIN             0.5
 #define REMEMBERED_MAX_NS (24 * 3600 * LH_NS_PER_S)
@@ -27,7 +27,7 @@ struct bbr {
     double rtt_min;               /* ns; 0 unknown */
     double rtt;                   /* of the last feedback */
     double loss;                  /* at random, smoothed */
-    uint64_t settled;
+    uint64_t settled, cut_round;
     double remembered_bps; /* 0: nothing is */
     double spacing_bytes, spacing_ns, spacing_bps;
     double cycle_rtt_min, last_q;
@@ -43,7 +43,7 @@ struct bbr {
     uint64_t cruise_rounds;
     lh_time state_ns;
     double up_bw, up_gain;
-    bool up_seen;
+    bool up_seen, up_fast;
     uint64_t rtt_min_round;
     uint64_t random;
 };
@@ -67,18 +67,27 @@ static uint64_t draw(struct bbr *b, uint64_t bound)
     return (b->random >> 33) % bound;
 }
 
+static bool shared(const struct bbr *b)
+{
+    return b->rtt_min > 0 && b->cycle_rtt_min > 1.08 * b->rtt_min;
+}
+
 static void enter(struct bbr *b, enum bbr_state state, lh_time now)
 {
     b->state = state;
     b->cycle_round = b->rounds;
     b->state_ns = now;
     b->up_gain = 1.25;
+    b->up_fast = false;
+    if (state == BBR_UP && shared(b)) {
+        double more = 6 / sqrt(bdp_of(b) / b->mtu + 1);
+        b->up_gain = 1 + (more < 0.05 ? 0.05 : more > 1 ? 1 : more);
+    }
     b->up_seen = false;
     b->up_bw = b->bw;
     if (state == BBR_CRUISE)
         b->cruise_rounds = 4 + draw(b, 4);
     if (state == BBR_UP) { /* a new cycle */
-        b->up_gain = 1.25;
         b->cycle_rtt_min = 0;
         b->bw_before = b->bw_now > 0 ? b->bw_now : b->bw_before; /* without samples nothing was learned */
         b->bw_now = 0;
@@ -166,12 +175,6 @@ static bool congested(struct bbr *b)
     return marked || lost;
 }
 
-/* Others are there: the queue was never empty in this cycle. */
-static bool shared(const struct bbr *b)
-{
-    return b->rtt_min > 0 && b->cycle_rtt_min > 1.08 * b->rtt_min;
-}
-
 static void set_bw(struct bbr *b, double bw)
 {
     b->bw = b->bw_now = b->bw_before = bw;
@@ -179,11 +182,14 @@ static void set_bw(struct bbr *b, double bw)
 
 static void on_congestion(struct bbr *b, const struct lh_congestion_feedback *f)
 {
-    if (b->state != BBR_TRAIN && b->state != BBR_STARTUP && b->state != BBR_UP && b->round_full &&
-        b->round_bw > 0) {
-        double to = b->round_bw > CUT * b->bw || b->round_bw < 0.6 * b->bw ? b->round_bw : CUT * b->bw;
+    bool cruises = b->state == BBR_CRUISE || b->state == BBR_DOWN;
+    if (cruises && b->round_full && b->round_bw > 0 && (!shared(b) || b->rounds >= b->cut_round + 2)) {
+        double to = (shared(b) ? 0.85 : 1) * b->round_bw;
+        double least = b->round_bw < 0.6 * b->bw ? 0 : 0.7 * b->bw;
+        to = to > least ? to : least;
         if (to < b->bw)
             set_bw(b, to);
+        b->cut_round = b->rounds;
     }
     if ((b->state == BBR_UP && (b->up_seen || !shared(b))) || (b->state == BBR_CRUISE && !shared(b)))
         enter(b, BBR_DOWN, f->now);
@@ -209,6 +215,7 @@ static void end_up(struct bbr *b, bool path_limits, lh_time now)
     if (b->bw_now > 1.06 * b->up_bw && !path_limits) {
         b->up_bw = b->bw_now;
         b->up_gain = 2;
+        b->up_fast = true;
         b->cycle_round = b->rounds;
     } else {
         enter(b, BBR_DOWN, now);
@@ -335,7 +342,7 @@ static double gain_of(const struct bbr *b, lh_time now)
     case BBR_DOWN:
         return 0.75;
     case BBR_UP:
-        return b->up_gain > 1.9 || (double)(now - b->state_ns) < b->rtt_min / 2 ? b->up_gain : 1;
+        return b->up_fast || (double)(now - b->state_ns) < b->rtt_min / 2 ? b->up_gain : 1;
     default:
         return 1;
     }
@@ -354,7 +361,7 @@ static void bbr_decide(const void *state, lh_time now, struct lh_congestion_deci
     } else {
         rate = gain_of(b, now) * b->bw * (1 + b->loss);
         double bdp = bdp_of(b);
-        window = (b->state == BBR_STARTUP || b->up_gain > 1.5 ? 3 : 2) * bdp;
+        window = (b->state == BBR_STARTUP || b->up_fast ? 3 : 2) * bdp;
         double rtt = b->rtt > b->rtt_min ? b->rtt : b->rtt_min; /* two packets a round trip at the least */
         if (b->state == BBR_PROBE_RTT)
             window = bdp / 2;

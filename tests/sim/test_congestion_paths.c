@@ -1,9 +1,9 @@
 /*
  * test_congestion_paths.c - bbr on random paths: none of them makes it collapse.
  *
- * 10 Mbit/s to 400 Gbit/s, 0.1 to 300 ms, at most 256 MiB of bandwidth-delay product, queues of 0.1 to 4 of it
- * (and at least eight packets), loss up to 1 %, single or in bursts. A path is numbered by its seed, which is
- * printed when it fails.
+ * 10 Mbit/s to 400 Gbit/s, 0.1 to 300 ms, at most 256 MiB of bandwidth-delay product, queues of 0.1 to 4 of
+ * it (and at least eight packets), loss up to 1 %, single or in bursts. A path is numbered by its seed, which
+ * is printed when it fails.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

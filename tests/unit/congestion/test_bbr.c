@@ -90,7 +90,7 @@ static lh_time first_message_ns(uint64_t remembered_bps, uint64_t *dropped_bytes
     return time_ns;
 }
 
-/* A path that is remembered saves most of a round trip; one that got slower is no worse than an unknown one. */
+/* A path that is remembered saves half a round trip; one that got slower is no worse than an unknown one. */
 static void test_remembered(void **state)
 {
     (void)state;

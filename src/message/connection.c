@@ -20,6 +20,7 @@
 #include "message/rx/receiver.h"
 #include "message/step.h"
 #include "message/tx/sender.h"
+#include "message/warning.h"
 #include "sdr/driver.h"
 
 #define LAST_MESSAGES 3u /* times: none is answered */
@@ -300,5 +301,11 @@ int lh_connection_scheme(struct lh_connection *connection, struct lh_scheme_repo
 
 const char *lh_connection_warning(struct lh_connection *connection)
 {
-    return lh_sdr_warning(connection->context);
+    struct lh_connection *c = connection;
+    const char *fabric = lh_sdr_warning(c->context);
+    pthread_mutex_lock(&c->requests->lock);
+    bool sends = c->tx.next != 0;
+    const char *warning = sends ? warning_format(&c->attr, c->path.rtt_minimum_ns, fabric, c->warning) : fabric;
+    pthread_mutex_unlock(&c->requests->lock);
+    return warning;
 }

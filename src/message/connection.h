@@ -9,6 +9,7 @@
  *   storage.c        memory of the parts
  *   step.c           each round of the control worker: messages of the peer, arrivals, timers
  *   effects.c        what the parts want done: requests that are done, the end of the connection
+ *   warning.c        what users should know of a connection that is slower than it could be
  *   attr.c           what was asked for; scheme/scheme_choice.c: the reliability scheme
  *   tx/              the sending part        (tx/tx.h)
  *   rx/              the receiving part      (rx/rx.h)
@@ -34,6 +35,7 @@
 #include "message/rx/rx.h"
 #include "message/storage.h"
 #include "message/tx/tx.h"
+#include "message/warning.h"
 
 #define CONNECTION_TEXT_MAX 128u
 
@@ -61,6 +63,7 @@ struct lh_connection {
     struct transfer_message last_message; /* what had arrived when it ended; set with `error` */
     struct keepalive keepalive;
     char peer_name[CONNECTION_TEXT_MAX];
+    char warning[WARNING_MAX]; /* the last that was asked for */
 };
 
 /* Hands a lifeline over to an attached connection, which closes it when it closes itself. Takes the lock. */

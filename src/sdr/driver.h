@@ -37,6 +37,8 @@ void sdr_qp_keepalive_set(struct sdr_qp *qp, lh_time interval_ns);
 /* Counters of lh_sdr_stats(), without its cost: no lock, no system call. */
 uint64_t sdr_qp_rx_bytes(const struct sdr_qp *qp);
 uint64_t sdr_qp_rx_packets(const struct sdr_qp *qp);
+/* Whether a packet of the whole MTU has arrived since the last call. Cheap, without a lock. */
+bool sdr_qp_full_arrived(struct sdr_qp *qp);
 /* Each packet that had reached this host before this moment is in the bitmaps: control messages use another
  * socket, and may arrive before data that still waits in its own. 0: not known yet. Cheap, without a lock. */
 lh_time sdr_qp_caught_up(struct sdr_qp *qp);

@@ -10,6 +10,18 @@
 
 #define OFFER_MORE 4u /* than the fabric took when it last refused some */
 
+/* Mostly one is asked for after many arrivals, and the first of them is one. */
+static void note_full(struct sdr_qp *qp, const struct fabric_arrival *arrivals, uint32_t count)
+{
+    if (atomic_load_explicit(&qp->full_arrived, memory_order_relaxed))
+        return;
+    for (uint32_t i = 0; i < count; i++)
+        if (arrivals[i].bytes == qp->shape.mtu_bytes) {
+            atomic_store_explicit(&qp->full_arrived, true, memory_order_relaxed);
+            return;
+        }
+}
+
 static bool receive(struct sdr_qp *qp, uint32_t channel, lh_time now)
 {
     struct fabric_arrival arrivals[FABRIC_BATCH_MAX];
@@ -23,6 +35,8 @@ static bool receive(struct sdr_qp *qp, uint32_t channel, lh_time now)
     /* A poll may leave some behind, unless it finds nothing. */
     if (count == 0)
         atomic_store_explicit(&qp->channels[channel].drained_ns, now, memory_order_release);
+    if (count > 0)
+        note_full(qp, arrivals, (uint32_t)count);
     if (count > 0)
         message_table_on_arrivals(&qp->table, arrivals, (uint32_t)count, &qp->stats);
     return count > 0;

@@ -155,6 +155,17 @@ int lh_open(const struct lh_attr *attr, struct lh_connection **connection)
     return 0;
 }
 
+void connection_peer_seen_at(struct lh_connection *c, uint8_t family, const uint8_t address[16])
+{
+    c->seen_family = family;
+    memcpy(c->seen_address, address, sizeof c->seen_address);
+}
+
+void connection_punch(struct lh_connection *c)
+{
+    sdr_qp_punch(c->qp);
+}
+
 /* ---- attach -------------------------------------------------------------------------------------------- */
 
 static void name_peer(struct lh_connection *c, const struct qp_info_endpoint *peer)
@@ -178,6 +189,9 @@ int lh_attach(struct lh_connection *connection, const void *blob, size_t bytes)
     if (peer.slot_bytes != c->attr.slot_bytes)
         return lh_fail(LH_EHANDSHAKE, "peer has slots of %llu bytes, this side %llu: give both the same",
                        (unsigned long long)peer.slot_bytes, (unsigned long long)c->attr.slot_bytes);
+    if (c->seen_family == peer.endpoint.family && peer.endpoint.fabric == QP_INFO_UDP &&
+        memcmp(c->seen_address, peer.endpoint.address, sizeof c->seen_address) != 0)
+        sdr_qp_peer_seen_at(c->qp, c->seen_address);
     memcpy(copy, blob, bytes);
     error = lh_sdr_qp_connect(c->qp, copy + BLOB_HEADER_BYTES);
     if (error)

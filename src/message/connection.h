@@ -62,10 +62,17 @@ struct lh_connection {
     struct rx rx;
     struct transfer_message last_message; /* what had arrived when it ended; set with `error` */
     struct keepalive keepalive;
+    uint8_t seen_family; /* of the control connection's host; 0: not known */
+    uint8_t seen_address[16];
     char peer_name[CONNECTION_TEXT_MAX];
     char warning[WARNING_MAX]; /* the last that was asked for */
 };
 
+/* Before lh_attach(): the host that the peer's control connection comes from, which is proven to be the peer's.
+ * Where its blob names another, there may be NAT on the path: its packets may come from here. */
+void connection_peer_seen_at(struct lh_connection *c, uint8_t family, const uint8_t address[16]);
+/* This side is behind NAT. */
+void connection_punch(struct lh_connection *c);
 /* Hands a lifeline over to an attached connection, which closes it when it closes itself. Takes the lock. */
 void connection_set_lifeline(struct lh_connection *c, const struct lifeline_ops *ops, void *lifeline,
                              const char *peer_name);

@@ -28,6 +28,11 @@ void sdr_context_round(struct sdr_context *context, uint32_t index, uint32_t cou
 int sdr_recv_post_unsized(struct sdr_qp *qp, struct sdr_recv_wr *wr,
                           const uint8_t upper[LH_CTS_UPPER_BYTES], struct sdr_recv_handle **handle);
 
+/* Before lh_sdr_qp_connect(): the peer's packets may come from this host (16 bytes, of the family of its QP
+ * information) instead of its own: there may be NAT on the path. */
+void sdr_qp_peer_seen_at(struct sdr_qp *qp, const uint8_t address[16]);
+/* This side is behind NAT: see fabric.h. */
+void sdr_qp_punch(struct sdr_qp *qp);
 /* step NULL removes the driver, and returns only when no step runs any more (not from within a step). */
 int sdr_qp_driver_set(struct sdr_qp *qp, sdr_driver_step *step, void *context);
 /* Wakes the control worker when it sleeps; from any thread, cheap when it does not sleep. */

@@ -82,6 +82,8 @@ struct sdr_qp {
      * who brings what they wait for, goes first. */
     struct gate lock;
     struct qp_info peer;
+    bool translated; /* what qp_info_endpoint has of a peer behind NAT; set before it is connected */
+    uint8_t seen_address[16];
     uint32_t token;
     struct message_table table; /* slots open and close under lock and all gates */
     void *table_memory;

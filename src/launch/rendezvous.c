@@ -49,6 +49,38 @@ static int send_frame(struct rendezvous *r, enum handshake_type type, const void
                    sent < 0 && errno != EAGAIN ? strerror(errno) : "send buffer full");
 }
 
+/* The host of "[::1%eth0]:4000" or "127.0.0.1:4000", without brackets, scope and port. */
+static void host_of(const char *name, char out[TCP_NAME_MAX])
+{
+    const char *begin = *name == '[' ? name + 1 : name;
+    size_t length = *name == '[' ? strcspn(begin, "%]") : strcspn(begin, ":");
+    snprintf(out, TCP_NAME_MAX, "%.*s", (int)length, begin);
+}
+
+/* Hosts of the peer: that of the TCP connection, and that of its blob. Whether they differ: NAT, if neither side
+ * named a device of its own. */
+static bool peer_hosts(const struct rendezvous *r, char seen[TCP_NAME_MAX], char own[TCP_NAME_MAX])
+{
+    char name[TCP_NAME_MAX] = "?";
+    tcp_peer_name(r->fd, name, sizeof name);
+    host_of(name, seen);
+    host_of(lh_peer_name(r->connection), own);
+    return strcmp(seen, own) != 0;
+}
+
+/* The accepting side does not know what this side connected to. */
+static int no_path_to(const struct rendezvous *r, const char *reason)
+{
+    char seen[TCP_NAME_MAX], own[TCP_NAME_MAX];
+    if (r->accepting || r->state != RENDEZVOUS_PATH || r->path || !peer_hosts(r, seen, own))
+        return lh_fail(LH_EHANDSHAKE, "the remote side refused: %s", reason);
+    return lh_fail(LH_EHANDSHAKE,
+                   "UDP packets do not pass, TCP does: the remote side is behind NAT or a port forwarding "
+                   "(%s appears as %s), or a firewall is on the path (connect to an address of its own, or "
+                   "let that side connect)",
+                   own, seen);
+}
+
 /* Keeps the reason for people, without characters that a terminal could act on. Two reasons are recognised
  * by their text, which is part of the protocol: a REFUSE carries no code. */
 static int refused(struct rendezvous *r, const struct handshake_header *header)
@@ -62,7 +94,7 @@ static int refused(struct rendezvous *r, const struct handshake_header *header)
     r->older = r->state == RENDEZVOUS_PROPOSAL && header->version < r->version &&
                strstr(reason, HANDSHAKE_VERSION_TEXT);
     r->full = r->state == RENDEZVOUS_PROPOSAL && !strcmp(reason, RENDEZVOUS_FULL);
-    return lh_fail(LH_EHANDSHAKE, "the remote side refused: %s", reason);
+    return no_path_to(r, reason);
 }
 
 /* 1: a whole frame is there; 0: more is to come; or why it never will be. */
@@ -220,14 +252,6 @@ static int open_for_client(struct rendezvous *r, lh_time now)
     return error;
 }
 
-/* The host of "[::1%eth0]:4000" or "127.0.0.1:4000", without brackets, scope and port. */
-static void host_of(const char *name, char out[TCP_NAME_MAX])
-{
-    const char *begin = *name == '[' ? name + 1 : name;
-    size_t length = *name == '[' ? strcspn(begin, "%]") : strcspn(begin, ":");
-    snprintf(out, TCP_NAME_MAX, "%.*s", (int)length, begin);
-}
-
 /* ---- frames of the peer ------------------------------------------------------------------------------ */
 
 static int on_proposal(struct rendezvous *r, const struct handshake_header *header)
@@ -333,11 +357,8 @@ static int take_frames(struct rendezvous *r, lh_time now)
  * comes from, that may well be it. */
 static int no_path(const struct rendezvous *r)
 {
-    char name[TCP_NAME_MAX] = "?", seen[TCP_NAME_MAX], own[TCP_NAME_MAX];
-    tcp_peer_name(r->fd, name, sizeof name);
-    host_of(name, seen);
-    host_of(lh_peer_name(r->connection), own);
-    if (strcmp(seen, own))
+    char seen[TCP_NAME_MAX], own[TCP_NAME_MAX];
+    if (peer_hosts(r, seen, own))
         return lh_fail(LH_ETIMEDOUT,
                        "UDP packets do not pass, TCP does: NAT on the path (%s appears as %s) that drops UDP, "
                        "or a firewall (let UDP ports 4791 and 49152-65535 through)",

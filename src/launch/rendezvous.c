@@ -57,8 +57,8 @@ static void host_of(const char *name, char out[TCP_NAME_MAX])
     snprintf(out, TCP_NAME_MAX, "%.*s", (int)length, begin);
 }
 
-/* Hosts of the peer: that of the TCP connection, and that of its blob. Whether they differ: NAT, if neither side
- * named a device of its own. */
+/* Hosts of the peer: that of the TCP connection, and that of its blob. Whether they differ: NAT, if neither
+ * side named a device of its own. */
 static bool peer_hosts(const struct rendezvous *r, char seen[TCP_NAME_MAX], char own[TCP_NAME_MAX])
 {
     char name[TCP_NAME_MAX] = "?";
@@ -360,8 +360,8 @@ static int no_path(const struct rendezvous *r)
     char seen[TCP_NAME_MAX], own[TCP_NAME_MAX];
     if (peer_hosts(r, seen, own))
         return lh_fail(LH_ETIMEDOUT,
-                       "UDP packets do not pass, TCP does: NAT on the path (%s appears as %s) that drops UDP, "
-                       "or a firewall (let UDP ports 4791 and 49152-65535 through)",
+                       "UDP packets do not pass, TCP does: NAT on the path (%s appears as %s) that drops "
+                       "UDP, or a firewall (let UDP ports 4791 and 49152-65535 through)",
                        own, seen);
     return lh_fail(LH_ETIMEDOUT, "%s", RENDEZVOUS_NO_UDP);
 }

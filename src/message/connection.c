@@ -319,7 +319,8 @@ const char *lh_connection_warning(struct lh_connection *connection)
     const char *fabric = lh_sdr_warning(c->context);
     pthread_mutex_lock(&c->requests->lock);
     bool sends = c->tx.next != 0;
-    const char *warning = sends ? warning_format(&c->attr, c->path.rtt_minimum_ns, fabric, c->warning) : fabric;
+    const char *warning =
+        sends ? warning_format(&c->attr, c->path.rtt_minimum_ns, fabric, c->warning) : fabric;
     pthread_mutex_unlock(&c->requests->lock);
     return warning;
 }

@@ -68,8 +68,8 @@ struct lh_connection {
     char warning[WARNING_MAX]; /* the last that was asked for */
 };
 
-/* Before lh_attach(): the host that the peer's control connection comes from, which is proven to be the peer's.
- * Where its blob names another, there may be NAT on the path: its packets may come from here. */
+/* Before lh_attach(): the host that the peer's control connection comes from, which is proven to be the
+ * peer's. Where its blob names another, there may be NAT on the path: its packets may come from here. */
 void connection_peer_seen_at(struct lh_connection *c, uint8_t family, const uint8_t address[16]);
 /* This side is behind NAT. */
 void connection_punch(struct lh_connection *c);

@@ -109,7 +109,7 @@ struct sdr_qp {
     bool closing;          /* nothing but CLOSE is sent any more */
     uint32_t close_copies; /* still to be sent */
     uint32_t close_reason;
-    uint64_t packets_noted; /* rx_packets at the last path_on_traffic() */
+    uint64_t packets_noted;    /* rx_packets at the last path_on_traffic() */
     _Atomic bool full_arrived; /* a packet of the MTU did, since sdr_qp_full_arrived() asked */
 
     pthread_mutex_t driver_lock; /* held while a step runs */

@@ -1,7 +1,7 @@
 /*
- * A peer behind NAT, as one fabric sees it: answers go to where the packets of each socket come from, once they
- * are the peer's. NAT is bind() of this file: the sockets of 127.0.0.1 are at 127.9.9.9, on ports that their owner
- * does not know, and the packets bear iCRCs of what it knows.
+ * A peer behind NAT, as one fabric sees it: answers go to where the packets of each socket come from, once
+ * they are the peer's. NAT is bind() of this file: the sockets of 127.0.0.1 are at 127.9.9.9, on ports that
+ * their owner does not know, and the packets bear iCRCs of what it knows.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -1,6 +1,6 @@
 /*
- * nat.c - preloaded: this process is behind NAT. It takes itself to be at 127.0.0.1, and what it sends comes from
- * 127.9.9.9: its UDP packets from other ports than those that it bound, its TCP connections too.
+ * nat.c - preloaded: this process is behind NAT. It takes itself to be at 127.0.0.1, and what it sends comes
+ * from 127.9.9.9: its UDP packets from other ports than those that it bound, its TCP connections too.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -4,7 +4,7 @@
 #include <time.h>
 
 #define PUNCH_FIRST_NS LH_NS_PER_MS
-#define PUNCH_LAST_NS  (5 * LH_NS_PER_S) /* NAT keeps what it saw for 30 s at least (RFC 4787, REQ-5: 2 min) */
+#define PUNCH_LAST_NS  (5 * LH_NS_PER_S) /* NAT keeps what it saw for 30 s and more (RFC 4787, REQ-5) */
 #define PUNCH_BYTES    (ROCE_WRITE_IMM_HEADER_BYTES + ROCE_ICRC_BYTES)
 
 static lh_time punch_now(void)

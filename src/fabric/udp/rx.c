@@ -75,8 +75,8 @@ static uint32_t read_control(struct udp_channel *channel, struct msghdr *header,
     return segment_bytes;
 }
 
-/* Whether a packet from there can be the peer's. Hardware chooses source ports as it likes, and the port enters
- * the iCRC; NAT chooses one, and the iCRC has that of the sender. */
+/* Whether a packet from there can be the peer's. Hardware chooses source ports as it likes, and the port
+ * enters the iCRC; NAT chooses one, and the iCRC has that of the sender. */
 static bool source_is_peer(struct udp_channel *channel, const union udp_address *from)
 {
     const struct udp_endpoint *endpoint = channel->endpoint;

@@ -72,12 +72,14 @@ char *data_path_reason(const struct data_path *path, enum data_path_state state,
                  mtu_bytes, path->full.passed ? " any more" : "", smaller);
     else if (path->small || smaller < ROCE_MTU_MIN)
         snprintf(out, size,
-                 "data packets do not pass%s, control packets do: a firewall or NAT on the path (" PORTS ")",
+                 "data packets do not pass%s, control packets do: a firewall or NAT on the path (" PORTS
+                 ")",
                  when);
     else
-        snprintf(out, size,
-                 "data packets do not pass%s, control packets do: a firewall, NAT, or a link that takes only "
-                 "smaller packets (" PORTS ", or use --mtu %u)",
-                 when, smaller);
+        snprintf(
+            out, size,
+            "data packets do not pass%s, control packets do: a firewall, NAT, or a link that takes only "
+            "smaller packets (" PORTS ", or use --mtu %u)",
+            when, smaller);
     return out;
 }

@@ -16,10 +16,8 @@ static const lh_time rtt_ns = 25 * LH_NS_PER_MS;
 /* 2 Gbit/s x 25 ms: 6.25 MB. */
 static struct lh_attr attr_of(uint64_t window_bytes, uint32_t slots, uint64_t slot_bytes)
 {
-    return (struct lh_attr){.rate_bps = 2000000000,
-                            .window_bytes = window_bytes,
-                            .slots = slots,
-                            .slot_bytes = slot_bytes};
+    return (struct lh_attr){
+        .rate_bps = 2000000000, .window_bytes = window_bytes, .slots = slots, .slot_bytes = slot_bytes};
 }
 
 static void expect(const struct lh_attr *attr, lh_time rtt, const char *fabric, const char *text)

@@ -21,8 +21,7 @@ static int begin(void **state)
 {
     (void)state;
     path = (struct data_path){0};
-    view =
-        (struct data_path_view){.mtu_bytes = MTU, .overdue_ns = OVERDUE_NS, .timeout_ns = TIMEOUT_NS};
+    view = (struct data_path_view){.mtu_bytes = MTU, .overdue_ns = OVERDUE_NS, .timeout_ns = TIMEOUT_NS};
     return 0;
 }
 
@@ -145,14 +144,10 @@ static void test_reasons(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        PATH_TEST(test_many_announced_and_none_arrived),
-        PATH_TEST(test_long_silence_needs_evidence),
-        PATH_TEST(test_a_path_that_passed_once),
-        PATH_TEST(test_a_path_of_many_losses),
-        PATH_TEST(test_only_small_packets_pass),
-        PATH_TEST(test_short_messages),
-        PATH_TEST(test_one_full_packet_settles_the_size),
-        PATH_TEST(test_reasons),
+        PATH_TEST(test_many_announced_and_none_arrived),  PATH_TEST(test_long_silence_needs_evidence),
+        PATH_TEST(test_a_path_that_passed_once),          PATH_TEST(test_a_path_of_many_losses),
+        PATH_TEST(test_only_small_packets_pass),          PATH_TEST(test_short_messages),
+        PATH_TEST(test_one_full_packet_settles_the_size), PATH_TEST(test_reasons),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

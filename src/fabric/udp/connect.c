@@ -17,7 +17,8 @@ static int check_translation(const struct qp_info_endpoint *peer)
 {
     if (!peer->translated || peer->fabric == QP_INFO_UDP)
         return 0;
-    return lh_fail(LH_EADDR, "RoCE hardware does not pass NAT (use a path without, or --device udp:ADDRESS)");
+    return lh_fail(LH_EADDR,
+                   "RoCE hardware does not pass NAT (use a path without, or --device udp:ADDRESS)");
 }
 
 static int check_identity(const struct udp_endpoint *endpoint, const struct qp_info_endpoint *peer)

@@ -29,8 +29,8 @@ static void punch_channel(const struct udp_channel *channel)
     icrc_store(state, bytes + header);
     union udp_address to = endpoint->peer_address;
     udp_address_set_port(&to, flow->destination_port);
-    ssize_t sent = sendto(channel->socket.fd, bytes, sizeof bytes, MSG_DONTWAIT, &to.any,
-                          udp_address_size(&to));
+    ssize_t sent =
+        sendto(channel->socket.fd, bytes, sizeof bytes, MSG_DONTWAIT, &to.any, udp_address_size(&to));
     (void)sent; /* as lost as any packet may be */
 }
 

@@ -147,8 +147,8 @@ static void note_source(struct udp_channel *channel)
     const struct udp_endpoint *endpoint = channel->endpoint;
     struct udp_tx *tx = &channel->tx;
     const union udp_address *from = &channel->rx.from;
-    if (!endpoint->peer.translated || (udp_address_port(from) == udp_address_port(&tx->to) &&
-                                       udp_address_same_host(from, &tx->to)))
+    if (!endpoint->peer.translated ||
+        (udp_address_port(from) == udp_address_port(&tx->to) && udp_address_same_host(from, &tx->to)))
         return;
     uint16_t port = udp_address_port(from);
     bool seen = udp_address_same_host(from, &endpoint->seen_address);

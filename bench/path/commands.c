@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "path/commands.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* A state of /proc/net/tcp. */
+#define TCP_LISTEN "0A"
+
+pid_t path_command_start(const struct path_end *end, char **argv)
+{
+    pid_t process = fork();
+    if (process)
+        return process;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    setpgid(0, 0);
+    if (setns(end->network, CLONE_NEWNET) == 0)
+        execvp(argv[0], argv);
+    fprintf(stderr, "longhaul-path: %s: %s\n", argv[0], strerror(errno));
+    _exit(127);
+}
+
+static bool listens(pid_t process, const char *protocol)
+{
+    char path[64], line[512], state[8] = "";
+    snprintf(path, sizeof path, "/proc/%d/net/%s", (int)process, protocol);
+    FILE *file = fopen(path, "re");
+    bool found = false;
+    while (file && !found && fgets(line, sizeof line, file))
+        found = sscanf(line, "%*s %*s %*s %7s", state) == 1 && !strcmp(state, TCP_LISTEN);
+    if (file)
+        fclose(file);
+    return found;
+}
+
+bool path_command_listens(pid_t process)
+{
+    return listens(process, "tcp") || listens(process, "tcp6");
+}
+
+void path_command_end(pid_t process)
+{
+    if (process <= 0)
+        return;
+    kill(-process, SIGTERM);
+    for (int i = 0; i < 100; i++) {
+        pid_t ended = waitpid(process, NULL, WNOHANG);
+        if (ended == process || (ended < 0 && errno == ECHILD))
+            break;
+        usleep(10000);
+    }
+    kill(-process, SIGKILL);
+    waitpid(process, NULL, 0);
+}

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "cli/path/loop.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+/* Packets of one direction in a row. */
+#define BATCH 32
+/* A sleep ends that much too late, at worst, on a machine that is not busy: the rest of a wait is spun away. */
+#define SPIN_NS  60000
+#define NS_PER_S 1000000000
+/* Others get that much of the processor, that often, while we spin; the kernel gives real-time processes up to 95 %. */
+#define SPIN_MAX_NS 1000000
+#define PAUSE_NS    60000
+/* A signal that comes just before a sleep is seen after that. */
+#define SLEEP_MAX_NS 50000000
+/* Memory for what nobody counts: small packets' headers; and on a path without a rate. */
+#define SPARE_BYTES    ((size_t)4 << 20)
+#define NO_RATE_BYTES  ((size_t)256 << 20)
+#define NO_QUEUE_BYTES ((size_t)1 << 30)
+
+int64_t path_now(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * NS_PER_S + now.tv_nsec;
+}
+
+static size_t capacity_of(const struct path_direction_config *config)
+{
+    const struct path_line_config *line = &config->line;
+    uint64_t rate_bps = line->rate_bps > config->rate_max_bps ? line->rate_bps : config->rate_max_bps;
+    if (!line->rate_bps)
+        return NO_RATE_BYTES;
+    double flying = (double)rate_bps / 8 * (double)line->delay_ns / NS_PER_S;
+    double waiting =
+        line->queue_bytes == PATH_NO_LIMIT ? (double)NO_QUEUE_BYTES : (double)line->queue_bytes;
+    /* Twice: a packet of 40 bytes takes 64. */
+    return (size_t)(2 * (flying + waiting)) + SPARE_BYTES;
+}
+
+static bool open_direction(struct path_direction *direction, const struct path_direction_config *config,
+                           int from, int to, size_t packet_max)
+{
+    *direction = (struct path_direction){.config = *config, .from = from, .to = to};
+    path_line_init(&direction->line, &config->line);
+    return path_ring_open(&direction->ring, capacity_of(config), packet_max);
+}
+
+bool path_open(struct path *path, const struct path_end end[PATH_ENDS],
+               const struct path_direction_config config[PATH_ENDS], unsigned mtu)
+{
+    *path = (struct path){.packet_max = mtu, .scratch = malloc(mtu)};
+    bool open = path->scratch;
+    for (unsigned side = 0; side < PATH_ENDS; side++)
+        open &= open_direction(&path->direction[side], &config[side], end[side].tun,
+                               end[PATH_ENDS - 1 - side].tun, mtu);
+    if (!open)
+        path_close(path);
+    return open;
+}
+
+void path_close(struct path *path)
+{
+    for (unsigned side = 0; side < PATH_ENDS; side++)
+        path_ring_close(&path->direction[side].ring);
+    free(path->scratch);
+    path->scratch = NULL;
+}
+
+/* False: it goes no further. */
+static bool take_packet(struct path_direction *direction, struct path_packet *packet, int64_t now_ns)
+{
+    struct path_packet_view view;
+    if (!path_packet_read(packet->data, packet->bytes, &view) || view.multicast)
+        return false;
+    if (path_filter_drops(&direction->config.filter, &view, packet->bytes)) {
+        direction->filtered_packets++;
+        return false;
+    }
+    if (direction->config.clear_ecn && view.ecn != PATH_ECN_NOT_CAPABLE) {
+        path_packet_set_ecn(packet->data, &view, PATH_ECN_NOT_CAPABLE);
+        view.ecn = PATH_ECN_NOT_CAPABLE;
+    }
+    struct path_verdict verdict =
+        path_line_arrival(&direction->line, now_ns, packet->bytes, view.ecn != PATH_ECN_NOT_CAPABLE);
+    if (verdict.marked)
+        path_packet_set_ecn(packet->data, &view, PATH_ECN_CONGESTION);
+    packet->leave_ns = verdict.leave_ns;
+    return verdict.fate == PATH_DELIVERED;
+}
+
+/* Reads what has been sent, at most a batch; whether there was anything. */
+static bool take_packets(struct path *path, struct path_direction *direction)
+{
+    unsigned i;
+    for (i = 0; i < BATCH; i++) {
+        struct path_packet *packet = path_ring_space(&direction->ring);
+        void *at = packet ? packet->data : path->scratch;
+        ssize_t bytes = read(direction->from, at, path->packet_max);
+        if (bytes <= 0)
+            break;
+        if (!packet) {
+            direction->full_packets++;
+            continue;
+        }
+        packet->bytes = (uint32_t)bytes;
+        if (take_packet(direction, packet, path_now()))
+            path_ring_push(&direction->ring, packet);
+    }
+    return i > 0;
+}
+
+/* Hands over what is due; whether there was anything. */
+static bool release_packets(struct path_direction *direction)
+{
+    unsigned i;
+    struct path_packet *packet;
+    for (i = 0; i < BATCH && (packet = path_ring_first(&direction->ring)); i++) {
+        int64_t late_ns = path_now() - packet->leave_ns;
+        if (late_ns < 0)
+            break;
+        path_histogram_add(&direction->late, late_ns);
+        if (write(direction->to, packet->data, packet->bytes) < 0)
+            direction->refused_packets++;
+        path_ring_pop(&direction->ring);
+    }
+    return i > 0;
+}
+
+static void wait_for_more(struct path *path, int64_t until_ns)
+{
+    int64_t sleep_ns = until_ns - path_now();
+    struct pollfd devices[PATH_ENDS];
+    for (unsigned side = 0; side < PATH_ENDS; side++) {
+        const struct path_packet *first = path_ring_first(&path->direction[side].ring);
+        int64_t due_ns = first ? first->leave_ns - path_now() - SPIN_NS : SLEEP_MAX_NS;
+        sleep_ns = due_ns < sleep_ns ? due_ns : sleep_ns;
+        devices[side] = (struct pollfd){.fd = path->direction[side].from, .events = POLLIN};
+    }
+    if (sleep_ns <= 0)
+        return;
+    const struct timespec time = {.tv_nsec = sleep_ns < SLEEP_MAX_NS ? sleep_ns : SLEEP_MAX_NS};
+    ppoll(devices, PATH_ENDS, &time, NULL);
+    path->slept_ns = path_now();
+}
+
+static void pause_now_and_then(struct path *path)
+{
+    const struct timespec time = {.tv_nsec = PAUSE_NS};
+    if (path_now() - path->slept_ns < SPIN_MAX_NS)
+        return;
+    nanosleep(&time, NULL);
+    path->slept_ns = path_now();
+}
+
+void path_run(struct path *path, int64_t until_ns, const volatile sig_atomic_t *stop)
+{
+    while (!*stop && path_now() < until_ns) {
+        bool busy = false;
+        for (unsigned side = 0; side < PATH_ENDS; side++) {
+            busy |= take_packets(path, &path->direction[side]);
+            busy |= release_packets(&path->direction[side]);
+        }
+        if (!busy)
+            wait_for_more(path, until_ns);
+        pause_now_and_then(path);
+    }
+}
+
+void path_set_rate(struct path *path, unsigned side, uint64_t rate_bps)
+{
+    struct path_direction *direction = &path->direction[side];
+    struct path_rate_change change = path_line_set_rate(&direction->line, path_now(), rate_bps);
+    struct path_packet *packet = path_ring_first(&direction->ring);
+    for (; packet; packet = path_ring_next(&direction->ring, packet))
+        packet->leave_ns = path_line_moved(&change, packet->leave_ns);
+}

@@ -134,6 +134,21 @@ static void announce(const struct path_options *options)
     fflush(stdout);
 }
 
+static bool open_flows(struct show *show)
+{
+    bool open = true;
+    for (unsigned i = 0; open && i < show->options->flows; i++)
+        open = path_end_add_host(&show->end[PATH_LEFT], PATH_FLOW_FIRST + i) &&
+               path_end_add_host(&show->end[PATH_LEFT], PATH_FLOW_FAR_FIRST + i);
+    for (unsigned side = 0; open && show->options->flows && side < PATH_ENDS; side++) {
+        show->path.direction[side].flows = calloc(1, sizeof *show->path.direction[side].flows);
+        open = show->path.direction[side].flows;
+        if (open)
+            show->path.direction[side].flows->started_ns = show->started_ns;
+    }
+    return open;
+}
+
 static int run(const struct path_options *options)
 {
     char reason[256];
@@ -152,6 +167,10 @@ static int run(const struct path_options *options)
     }
     hurry();
     show.started_ns = path_now();
+    if (!open_flows(&show)) {
+        fprintf(stderr, "longhaul-path: flows: %s (a smaller --flows)\n", strerror(errno));
+        return EXIT_FAILURE;
+    }
     if (options->name)
         announce(options);
     perform(&show);
@@ -159,6 +178,8 @@ static int run(const struct path_options *options)
     path_command_end(show.left);
     path_command_end(show.right);
     path_names_close();
+    for (unsigned side = 0; side < PATH_ENDS; side++)
+        free(show.path.direction[side].flows);
     path_close(&show.path);
     path_ends_close(show.end);
     return show.status;

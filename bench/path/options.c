@@ -43,10 +43,30 @@ static const char help[] =
     "  --at TIME,RATE[/RATE]   changes the rate that long after the start; may be given again\n"
     "  --no-udp[=PORT]         drops UDP silently, but not from and to that port\n"
     "  --no-larger SIZE        drops IP packets above that silently\n"
+    "  --flows N               gives left the addresses 10.99.0.11 … and 10.99.0.131 …, N of each, and "
+    "counts each's bytes\n"
+    "  --far TIME              what the addresses from 10.99.0.128 on have more in delay, each way (0)\n"
     "  --name NAME             of the namespaces, NAME-left and NAME-right\n"
     "  --json FILE             statistics (standard output)\n";
 
-enum { RATE = 1, DELAY, QUEUE, MARK, CLEAR_ECN, LOSS, SEED, MTU, AT, NO_UDP, NO_LARGER, NAME, JSON, HELP };
+enum {
+    RATE = 1,
+    DELAY,
+    QUEUE,
+    MARK,
+    CLEAR_ECN,
+    LOSS,
+    SEED,
+    MTU,
+    AT,
+    NO_UDP,
+    NO_LARGER,
+    FLOWS,
+    FAR,
+    NAME,
+    JSON,
+    HELP
+};
 
 static const struct option long_options[] = {
     {"rate", required_argument, NULL, RATE},
@@ -60,6 +80,8 @@ static const struct option long_options[] = {
     {"at", required_argument, NULL, AT},
     {"no-udp", optional_argument, NULL, NO_UDP},
     {"no-larger", required_argument, NULL, NO_LARGER},
+    {"flows", required_argument, NULL, FLOWS},
+    {"far", required_argument, NULL, FAR},
     {"name", required_argument, NULL, NAME},
     {"json", required_argument, NULL, JSON},
     {"help", no_argument, NULL, HELP},
@@ -171,6 +193,24 @@ static bool parse_largest(struct path_options *options, const char *text)
     return true;
 }
 
+static bool parse_flows(struct path_options *options, const char *text)
+{
+    uint64_t flows;
+    if (!parse_number("--flows", text, PATH_FLOWS_MAX, &flows))
+        return false;
+    options->flows = (unsigned)flows;
+    return true;
+}
+
+static bool parse_far(struct path_options *options, const char *text)
+{
+    int64_t *far_ns = &options->direction[PATH_LEFT].far_ns;
+    if (!parse_time(text, far_ns))
+        return fail("--far", text, "not a time (50ms)");
+    options->direction[PATH_RIGHT].far_ns = *far_ns;
+    return true;
+}
+
 static bool parse_seed(struct path_options *options, const char *text)
 {
     uint64_t seed;
@@ -243,6 +283,10 @@ static bool parse_option(struct path_options *options, int option, const char *t
         return parse_mtu(options, text);
     case AT:
         return parse_change(options, text);
+    case FLOWS:
+        return parse_flows(options, text);
+    case FAR:
+        return parse_far(options, text);
     case NO_UDP:
         return parse_filter(options, text);
     case NO_LARGER:

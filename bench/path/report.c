@@ -39,6 +39,31 @@ static void report_faults(struct cli_json *json, const struct path_direction *di
     cli_json_count(json, "refused_packets", direction->refused_packets);
 }
 
+static void report_flow(struct cli_json *json, const struct path_flows *flows, unsigned flow)
+{
+    char name[16];
+    snprintf(name, sizeof name, "%u", flow);
+    cli_json_open(json, name, '[');
+    for (unsigned i = 0; i < flows->intervals; i++)
+        cli_json_count(json, NULL, flows->bytes[i][flow]);
+    cli_json_close(json, ']');
+}
+
+/* Bytes that were delivered in each interval, of each address that had any. */
+static void report_flows(struct cli_json *json, const struct path_flows *flows)
+{
+    report_time(json, "interval_s", PATH_INTERVAL_NS);
+    cli_json_open(json, "flows", '{');
+    for (unsigned flow = 0; flow < PATH_FLOWS; flow++) {
+        uint64_t bytes = 0;
+        for (unsigned i = 0; i < flows->intervals; i++)
+            bytes += flows->bytes[i][flow];
+        if (bytes)
+            report_flow(json, flows, flow);
+    }
+    cli_json_close(json, '}');
+}
+
 void path_report(FILE *out, const struct path *path, const struct path_end end[PATH_ENDS],
                  int64_t started_ns)
 {
@@ -57,6 +82,8 @@ void path_report(FILE *out, const struct path *path, const struct path_end end[P
         cli_json_number(&json, "loss", line->loss);
         report_counts(&json, direction);
         report_faults(&json, direction, &end[side]);
+        if (direction->flows)
+            report_flows(&json, direction->flows);
         cli_json_close(&json, '}');
     }
     cli_json_close(&json, '}');

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -35,7 +36,7 @@ static size_t capacity_of(const struct path_direction_config *config)
     uint64_t rate_bps = line->rate_bps > config->rate_max_bps ? line->rate_bps : config->rate_max_bps;
     if (!line->rate_bps)
         return NO_RATE_BYTES;
-    double flying = (double)rate_bps / 8 * (double)line->delay_ns / NS_PER_S;
+    double flying = (double)rate_bps / 8 * (double)(line->delay_ns + config->far_ns) / NS_PER_S;
     double waiting =
         line->queue_bytes == PATH_NO_LIMIT ? (double)NO_QUEUE_BYTES : (double)line->queue_bytes;
     /* Twice: a packet of 40 bytes takes 64. */
@@ -47,7 +48,10 @@ static bool open_direction(struct path_direction *direction, const struct path_d
 {
     *direction = (struct path_direction){.config = *config, .from = from, .to = to};
     path_line_init(&direction->line, &config->line);
-    return path_ring_open(&direction->ring, capacity_of(config), packet_max);
+    bool open = true;
+    for (unsigned delay = 0; delay < PATH_DELAYS; delay++)
+        open &= path_ring_open(&direction->ring[delay], capacity_of(config), packet_max);
+    return open;
 }
 
 bool path_open(struct path *path, const struct path_end end[PATH_ENDS],
@@ -65,14 +69,17 @@ bool path_open(struct path *path, const struct path_end end[PATH_ENDS],
 
 void path_close(struct path *path)
 {
-    for (unsigned side = 0; side < PATH_ENDS; side++)
-        path_ring_close(&path->direction[side].ring);
+    for (unsigned side = 0; side < PATH_ENDS; side++) {
+        for (unsigned delay = 0; delay < PATH_DELAYS; delay++)
+            path_ring_close(&path->direction[side].ring[delay]);
+    }
     free(path->scratch);
     path->scratch = NULL;
 }
 
-/* False: it goes no further. */
-static bool take_packet(struct path_direction *direction, struct path_packet *packet, int64_t now_ns)
+/* Decides about a packet; false: it goes no further. */
+static bool take_packet(const struct path *path, struct path_direction *direction,
+                        struct path_packet *packet, int64_t now_ns)
 {
     struct path_packet_view view;
     if (!path_packet_read(packet->data, packet->bytes, &view) || view.multicast)
@@ -90,7 +97,26 @@ static bool take_packet(struct path_direction *direction, struct path_packet *pa
     if (verdict.marked)
         path_packet_set_ecn(packet->data, &view, PATH_ECN_CONGESTION);
     packet->leave_ns = verdict.leave_ns;
+    packet->flow = direction == &path->direction[PATH_LEFT] ? view.from_host : view.to_host;
     return verdict.fate == PATH_DELIVERED;
+}
+
+/* Puts it where its delay passes. */
+static void keep_packet(struct path_direction *direction, struct path_packet *packet)
+{
+    struct path_packet *far;
+    if (packet->flow < PATH_FLOW_FAR || !direction->config.far_ns) {
+        path_ring_push(&direction->ring[PATH_NEAR], packet);
+        return;
+    }
+    far = path_ring_space(&direction->ring[PATH_FAR]);
+    if (!far) {
+        direction->full_packets++;
+        return;
+    }
+    memcpy(far, packet, sizeof *packet + packet->bytes);
+    far->leave_ns += direction->config.far_ns;
+    path_ring_push(&direction->ring[PATH_FAR], far);
 }
 
 /* Reads what has been sent, at most a batch; whether there was anything. */
@@ -98,7 +124,7 @@ static bool take_packets(struct path *path, struct path_direction *direction)
 {
     unsigned i;
     for (i = 0; i < BATCH; i++) {
-        struct path_packet *packet = path_ring_space(&direction->ring);
+        struct path_packet *packet = path_ring_space(&direction->ring[PATH_NEAR]);
         void *at = packet ? packet->data : path->scratch;
         ssize_t bytes = read(direction->from, at, path->packet_max);
         if (bytes <= 0)
@@ -108,27 +134,40 @@ static bool take_packets(struct path *path, struct path_direction *direction)
             continue;
         }
         packet->bytes = (uint32_t)bytes;
-        if (take_packet(direction, packet, path_now()))
-            path_ring_push(&direction->ring, packet);
+        if (take_packet(path, direction, packet, path_now()))
+            keep_packet(direction, packet);
     }
     return i > 0;
 }
 
 /* Hands over what is due; whether there was anything. */
-static bool release_packets(struct path_direction *direction)
+static bool release_packets(struct path_direction *direction, struct path_ring *ring)
 {
     unsigned i;
     struct path_packet *packet;
-    for (i = 0; i < BATCH && (packet = path_ring_first(&direction->ring)); i++) {
-        int64_t late_ns = path_now() - packet->leave_ns;
-        if (late_ns < 0)
+    for (i = 0; i < BATCH && (packet = path_ring_first(ring)); i++) {
+        int64_t now_ns = path_now();
+        if (packet->leave_ns > now_ns)
             break;
-        path_histogram_add(&direction->late, late_ns);
+        path_histogram_add(&direction->late, now_ns - packet->leave_ns);
+        if (direction->flows)
+            path_flows_add(direction->flows, now_ns, packet->flow, packet->bytes);
         if (write(direction->to, packet->data, packet->bytes) < 0)
             direction->refused_packets++;
-        path_ring_pop(&direction->ring);
+        path_ring_pop(ring);
     }
     return i > 0;
+}
+
+static int64_t next_ns(const struct path_direction *direction)
+{
+    int64_t next = INT64_MAX;
+    for (unsigned delay = 0; delay < PATH_DELAYS; delay++) {
+        const struct path_packet *first = path_ring_first(&direction->ring[delay]);
+        if (first && first->leave_ns < next)
+            next = first->leave_ns;
+    }
+    return next;
 }
 
 static void wait_for_more(struct path *path, int64_t until_ns)
@@ -136,8 +175,7 @@ static void wait_for_more(struct path *path, int64_t until_ns)
     int64_t sleep_ns = until_ns - path_now();
     struct pollfd devices[PATH_ENDS];
     for (unsigned side = 0; side < PATH_ENDS; side++) {
-        const struct path_packet *first = path_ring_first(&path->direction[side].ring);
-        int64_t due_ns = first ? first->leave_ns - path_now() - SPIN_NS : SLEEP_MAX_NS;
+        int64_t due_ns = next_ns(&path->direction[side]) - path_now() - SPIN_NS;
         sleep_ns = due_ns < sleep_ns ? due_ns : sleep_ns;
         devices[side] = (struct pollfd){.fd = path->direction[side].from, .events = POLLIN};
     }
@@ -162,8 +200,10 @@ void path_run(struct path *path, int64_t until_ns, const volatile sig_atomic_t *
     while (!*stop && path_now() < until_ns) {
         bool busy = false;
         for (unsigned side = 0; side < PATH_ENDS; side++) {
-            busy |= take_packets(path, &path->direction[side]);
-            busy |= release_packets(&path->direction[side]);
+            struct path_direction *direction = &path->direction[side];
+            busy |= take_packets(path, direction);
+            for (unsigned delay = 0; delay < PATH_DELAYS; delay++)
+                busy |= release_packets(direction, &direction->ring[delay]);
         }
         if (!busy)
             wait_for_more(path, until_ns);
@@ -175,7 +215,11 @@ void path_set_rate(struct path *path, unsigned side, uint64_t rate_bps)
 {
     struct path_direction *direction = &path->direction[side];
     struct path_rate_change change = path_line_set_rate(&direction->line, path_now(), rate_bps);
-    struct path_packet *packet = path_ring_first(&direction->ring);
-    for (; packet; packet = path_ring_next(&direction->ring, packet))
-        packet->leave_ns = path_line_moved(&change, packet->leave_ns);
+    for (unsigned delay = 0; delay < PATH_DELAYS; delay++) {
+        struct path_ring *ring = &direction->ring[delay];
+        int64_t far_ns = delay == PATH_FAR ? direction->config.far_ns : 0;
+        struct path_packet *packet = path_ring_first(ring);
+        for (; packet; packet = path_ring_next(ring, packet))
+            packet->leave_ns = path_line_moved(&change, packet->leave_ns - far_ns) + far_ns;
+    }
 }

@@ -6,6 +6,7 @@
 #ifndef LH_CLI_PATH_LOOP_H
 #define LH_CLI_PATH_LOOP_H
 
+#include "cli/path/flows.h"
 #include "cli/path/line.h"
 #include "cli/path/network.h"
 #include "cli/path/packet.h"
@@ -18,14 +19,18 @@ struct path_direction_config {
     struct path_line_config line;
     struct path_filter filter;
     uint64_t rate_max_bps; /* the largest that path_set_rate() will give */
+    int64_t far_ns;        /* what flows from PATH_FLOW_FAR on have in addition to the line's delay */
     bool clear_ecn;        /* removes ECT and CE: a path that does not let marks through */
 };
+
+enum { PATH_NEAR, PATH_FAR, PATH_DELAYS };
 
 struct path_direction {
     struct path_direction_config config;
     struct path_line line;
-    struct path_ring ring;
-    int from, to; /* TUN devices */
+    struct path_ring ring[PATH_DELAYS];
+    struct path_flows *flows; /* NULL: not counted */
+    int from, to;             /* TUN devices */
     uint64_t filtered_packets;
     uint64_t
         full_packets; /* dropped because this process had no room for them: more memory than expected */

@@ -169,26 +169,66 @@ void path_ends_close(struct path_end end[PATH_ENDS])
     }
 }
 
-uint64_t path_end_overrun(const struct path_end *end)
+/* Into the network of an end and back; -1: not possible. */
+static int enter(const struct path_end *end)
+{
+    int own = open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC);
+    if (own >= 0 && setns(end->network, CLONE_NEWNET) != 0) {
+        close(own);
+        own = -1;
+    }
+    return own;
+}
+
+static void leave(int own)
+{
+    setns(own, CLONE_NEWNET);
+    close(own);
+}
+
+bool path_end_add_host(const struct path_end *left, unsigned host)
+{
+    char address[32];
+    struct ifreq request = {.ifr_flags = 0};
+    int own = enter(left);
+    if (own < 0)
+        return false;
+    int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    snprintf(address, sizeof address, "10.99.0.%u", host);
+    snprintf(request.ifr_name, sizeof request.ifr_name, PATH_DEVICE ":%u", host);
+    put_ipv4(&request.ifr_addr, address);
+    bool done = fd >= 0 && ioctl(fd, SIOCSIFADDR, &request) == 0;
+    put_ipv4(&request.ifr_netmask, "255.255.255.0");
+    done = done && ioctl(fd, SIOCSIFNETMASK, &request) == 0;
+    if (fd >= 0)
+        close(fd);
+    leave(own);
+    return done;
+}
+
+/* Eight fields of received packets; then bytes, packets, errors and drops of sent ones. */
+static uint64_t read_drops(void)
 {
     char line[512];
     unsigned long long dropped = 0;
-    int own = open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC);
-    if (setns(end->network, CLONE_NEWNET) == 0) {
-        FILE *file = fopen("/proc/thread-self/net/dev", "re");
-        while (file && fgets(line, sizeof line, file)) {
-            char *values = strstr(line, PATH_DEVICE ":");
-            /* Eight fields of received packets; then bytes, packets, errors and drops of sent ones. */
-            if (values && sscanf(values + sizeof PATH_DEVICE,
-                                 "%*u %*u %*u %*u %*u %*u %*u %*u %*u %*u %*u %llu", &dropped) != 1)
-                dropped = 0;
-        }
-        if (file)
-            fclose(file);
+    FILE *file = fopen("/proc/thread-self/net/dev", "re");
+    while (file && fgets(line, sizeof line, file)) {
+        const char *values = strstr(line, PATH_DEVICE ":");
+        if (values && sscanf(values + sizeof PATH_DEVICE,
+                             "%*u %*u %*u %*u %*u %*u %*u %*u %*u %*u %*u %llu", &dropped) != 1)
+            dropped = 0;
     }
-    if (own >= 0) {
-        setns(own, CLONE_NEWNET);
-        close(own);
-    }
+    if (file)
+        fclose(file);
+    return dropped;
+}
+
+uint64_t path_end_overrun(const struct path_end *end)
+{
+    int own = enter(end);
+    if (own < 0)
+        return 0;
+    uint64_t dropped = read_drops();
+    leave(own);
     return dropped;
 }

@@ -32,6 +32,9 @@ struct path_end {
 bool path_ends_open(struct path_end end[PATH_ENDS], unsigned mtu, char *reason, size_t size);
 void path_ends_close(struct path_end end[PATH_ENDS]);
 
+/* A further IPv4 address of the left end, 10.99.0.host. */
+bool path_end_add_host(const struct path_end *left, unsigned host);
+
 /* Packets that the kernel dropped on their way into the device, because nobody read them in time. */
 uint64_t path_end_overrun(const struct path_end *end);
 

@@ -19,6 +19,8 @@ static bool read_ipv4(const uint8_t *packet, size_t bytes, struct path_packet_vi
     view->ecn = packet[1] & 3;
     view->protocol = first ? packet[9] : 0;
     view->multicast = packet[16] >= 224;
+    view->from_host = packet[15];
+    view->to_host = packet[19];
     view->payload = (uint16_t)header;
     return true;
 }
@@ -30,6 +32,8 @@ static bool read_ipv6(const uint8_t *packet, size_t bytes, struct path_packet_vi
     view->ecn = packet[1] >> 4 & 3;
     view->protocol = packet[6];
     view->multicast = packet[24] == 0xFF;
+    view->from_host = packet[23];
+    view->to_host = packet[39];
     view->payload = IPV6_BYTES;
     return true;
 }

@@ -18,6 +18,7 @@ struct path_packet_view {
     uint8_t protocol; /* IPPROTO_…, of what stands behind the IP header; 0: of a later fragment */
     bool multicast;   /* what hosts tell their neighbours by themselves */
     uint16_t payload; /* offset of what follows the IP header */
+    uint8_t from_host, to_host;  /* last bytes of the addresses */
     uint16_t from_port, to_port; /* of UDP and TCP, else 0 */
 };
 

@@ -13,6 +13,7 @@
 struct path_packet {
     int64_t leave_ns;
     uint32_t bytes;
+    uint8_t flow;
     uint32_t stride; /* to the next one; 0: that is at the start of the ring */
     uint8_t data[];
 };

@@ -10,12 +10,12 @@
 
 /* Packets of one direction in a row. */
 #define BATCH 32
-/* A sleep ends that much too late, at worst, on a machine that is not busy: the rest of a wait is spun away. */
-#define SPIN_NS  60000
+/* What a sleep may end too late on a machine that is not busy: the rest of a wait is spun away. */
+#define SPIN_NS  10000
 #define NS_PER_S 1000000000
 /* Others get that much of the processor, that often, while we spin; the kernel gives real-time processes up to 95 %. */
 #define SPIN_MAX_NS 1000000
-#define PAUSE_NS    60000
+#define PAUSE_NS    100000
 /* A signal that comes just before a sleep is seen after that. */
 #define SLEEP_MAX_NS 50000000
 /* Memory for what nobody counts: small packets' headers; and on a path without a rate. */

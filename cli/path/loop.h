@@ -53,8 +53,8 @@ int64_t path_now(void);
 bool path_open(struct path *path, const struct path_end end[PATH_ENDS],
                const struct path_direction_config config[PATH_ENDS], unsigned mtu);
 void path_close(struct path *path);
-/* Moves packets until that time, or until a signal handler sets *stop. Waits by spinning while packets follow one
- * another within some 50 us, else asleep. */
+/* Moves packets until that time, or until a signal handler sets *stop. Sleeps while nothing is due, but
+ * for the last microseconds, which it spins. */
 void path_run(struct path *path, int64_t until_ns, const volatile sig_atomic_t *stop);
 /* A new rate of a direction that has one, for what is in its queue, too. */
 void path_set_rate(struct path *path, unsigned side, uint64_t rate_bps);

@@ -24,7 +24,8 @@ struct path_ring {
     size_t head, tail; /* equal: empty */
 };
 
-/* At least capacity bytes of packets of at most packet_max. False: out of memory. */
+/* For packets of at most packet_max bytes, capacity bytes of them together with struct path_packet, each rounded up to
+ * 16. False: out of memory. */
 bool path_ring_open(struct path_ring *ring, size_t capacity, size_t packet_max);
 void path_ring_close(struct path_ring *ring);
 

@@ -1,11 +1,13 @@
 /*
  * bench_tcp_messages.c - completion times of messages over the kernel's TCP, as JSON.
  *
+ *
  * usage: bench_tcp_messages --server ADDRESS PORT
  *        bench_tcp_messages ADDRESS PORT CONGESTION BYTES MESSAGES SECONDS [FROM]
  *
- * The server takes connections until it is killed. The client sends messages over one connection, each after the answer
- * to the one before, until it has sent them or the time is over; from the address FROM.
+ * The server takes connections until it is killed. The client sends messages over one connection, each
+ * after the answer to the one before, until it has sent them or the time is over; from the address
+ * FROM.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -39,7 +41,7 @@ static int serve(const char *address, uint16_t port)
             return fail("accepting");
         if (fork() == 0) {
             prctl(PR_SET_PDEATHSIG, SIGKILL);
-            _exit(path_tcp_answer(fd) ? EXIT_SUCCESS : fail("receiving"));
+            _exit(path_tcp_answer(fd, NULL, 0) ? EXIT_SUCCESS : fail("receiving"));
         }
         close(fd);
     }
@@ -56,7 +58,7 @@ static int measure(char **argv, const char *from)
         return fail("connecting");
     printf("{\"completion_s\": [");
     for (unsigned long i = 0; i < messages && path_now() - started_ns < limit_ns; i++) {
-        if (!path_tcp_send(fd, bytes, &took_ns))
+        if (!path_tcp_send(fd, NULL, bytes, &took_ns))
             return fail("sending");
         printf("%s%.9f", i ? ", " : "", (double)took_ns * 1e-9);
     }

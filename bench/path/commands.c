@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "path/commands.h"
+#include "commands.h"
 
 #include <errno.h>
 #include <sched.h>

@@ -14,7 +14,8 @@
 pid_t path_command_start(const struct path_end *end, char **argv);
 /* Whether a process in that network listens for TCP connections. */
 bool path_command_listens(pid_t process);
-/* Ends it and what it has started: politely, and after a second by force. Harmless when it has ended or never began. */
+/* Ends it and what it has started: politely, and after a second by force. Harmless when it has ended
+ * or never began. */
 void path_command_end(pid_t process);
 
 #endif

@@ -3,13 +3,12 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "path/commands.h"
-#include "path/names.h"
-#include "path/options.h"
-#include "path/report.h"
+#include "commands.h"
+#include "names.h"
+#include "options.h"
+#include "report.h"
 
 #include <errno.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -45,17 +44,6 @@ static void catch_signals(void)
         sigaction(numbers[i], &action, NULL);
     signal(SIGPIPE, SIG_IGN);
     prctl(PR_SET_PDEATHSIG, SIGTERM);
-}
-
-/* Packets have a time to leave at: nothing comes before them. The loop's pauses are what keeps the kernel from stopping
- * us for the sake of others, 50 ms at a time. What we start is scheduled as usual. */
-static void hurry(void)
-{
-    const struct sched_param first = {.sched_priority = 1};
-    prctl(PR_SET_TIMERSLACK, 1);
-    if (sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &first) != 0)
-        fprintf(stderr, "longhaul-path: no real-time priority, packets may leave late: %s\n",
-                strerror(errno));
 }
 
 struct show {
@@ -165,7 +153,9 @@ static int run(const struct path_options *options)
         fprintf(stderr, "longhaul-path: %s (ip netns delete, or another --name)\n", reason);
         return EXIT_FAILURE;
     }
-    hurry();
+    if (!path_hurry())
+        fprintf(stderr, "longhaul-path: no real-time priority, packets may leave late: %s\n",
+                strerror(errno));
     show.started_ns = path_now();
     if (!open_flows(&show)) {
         fprintf(stderr, "longhaul-path: flows: %s (a smaller --flows)\n", strerror(errno));

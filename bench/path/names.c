@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "path/names.h"
+#include "names.h"
 
 #include <errno.h>
 #include <fcntl.h>

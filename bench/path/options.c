@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "path/options.h"
+#include "options.h"
 
 #include <longhaul/error.h>
 #include <longhaul/units.h>

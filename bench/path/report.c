@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "path/report.h"
+#include "report.h"
 
 #include "cli/results/json.h"
 

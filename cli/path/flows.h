@@ -1,5 +1,6 @@
 /*
- * flows.h - what each flow of a path got, over time. Flows are told apart by the last byte of the left end's address.
+ * flows.h - what each flow of a path got, over time. Flows are told apart by the last byte of the left
+ * end's address.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -20,8 +20,8 @@ struct path_histogram {
 
 /* Counts one time; a negative one as 0. */
 void path_histogram_add(struct path_histogram *histogram, int64_t ns);
-/* Of all times counted, in nanoseconds; 0 where there is none. The share is 0 to 1: 0.99 gives p99, as the upper
- * end of its bucket, at most the largest time. */
+/* Of all times counted, in nanoseconds; 0 where there is none. The share is 0 to 1: 0.99 gives p99, as
+ * the upper end of its bucket, at most the largest time. */
 double path_histogram_mean_ns(const struct path_histogram *histogram);
 int64_t path_histogram_quantile_ns(const struct path_histogram *histogram, double share);
 

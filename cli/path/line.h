@@ -1,10 +1,12 @@
 /*
- * line.h - one direction of a path: a queue, a bottleneck that drains it, and a propagation delay behind.
+ * line.h - one direction of a path: a queue, a bottleneck that drains it, and a propagation delay
+ * behind.
  *
- * A pure machine: packets and their times in, fates out. A packet that arrives waits until those before it have left,
- * takes its bytes / rate, and then the delay. What waits is counted in bytes, together with the rest of the packet that
- * is on its way out: an arrival that does not fit is dropped at the tail, one that finds more than the threshold is
- * marked. What is lost at random has taken its time of the bottleneck.
+ * A pure machine: packets and their times in, fates out. A packet that arrives waits until those before
+ * it have left, takes its bytes / rate, and then the delay. What waits is counted in bytes, together
+ * with the rest of the packet that is on its way out: an arrival that does not fit is dropped at the
+ * tail, one that finds more than the threshold is marked. What is lost at random has taken its time of
+ * the bottleneck.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -60,8 +62,8 @@ struct path_verdict path_line_arrival(struct path_line *line, int64_t now_ns, ui
 /* What waits now, in bytes. */
 uint64_t path_line_backlog(const struct path_line *line, int64_t now_ns);
 
-/* A new rate from now on: what is in the queue leaves at that. Each packet that has a verdict and has not left takes
- * path_line_moved() of its leave_ns. */
+/* A new rate from now on: what is in the queue leaves at that. Each packet that has a verdict and has
+ * not left takes path_line_moved() of its leave_ns. */
 struct path_rate_change {
     int64_t now_ns, delay_ns;
     double stretch; /* old rate / new rate */

@@ -49,6 +49,10 @@ struct path {
 /* Nanoseconds of the clock that the loop runs by. */
 int64_t path_now(void);
 
+/* Puts this process before others, because packets have a time to leave at; what it starts is
+ * scheduled as usual. False and errno: not allowed, packets may leave late. */
+bool path_hurry(void);
+
 /* The path between two ends that stay open meanwhile, for packets up to mtu. False: out of memory. */
 bool path_open(struct path *path, const struct path_end end[PATH_ENDS],
                const struct path_direction_config config[PATH_ENDS], unsigned mtu);

@@ -13,7 +13,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* Packets that wait in the kernel for our next read: half a millisecond of 10 Gbit/s in the smallest ones. */
+/* Packets that wait in the kernel for our next read: 64 MiB of those of 4 KiB. */
 #define TUN_QUEUE_PACKETS 16384
 
 /* What the kernel's TCP may hold: without that its own buffers, and not the path, would limit it. */
@@ -101,7 +101,8 @@ static bool set_up_ipv6(unsigned side)
     return done;
 }
 
-/* That each TCP connection starts from nothing, and is limited by the path. Where that may not be set, it stays. */
+/* That each TCP connection starts from nothing, and is limited by the path. Where that may not be set,
+ * it stays. */
 static void set_up_tcp(void)
 {
     write_file("/proc/sys/net/ipv4/tcp_no_metrics_save", "1");
@@ -169,8 +170,7 @@ void path_ends_close(struct path_end end[PATH_ENDS])
     }
 }
 
-/* Into the network of an end and back; -1: not possible. */
-static int enter(const struct path_end *end)
+int path_end_enter(const struct path_end *end)
 {
     int own = open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC);
     if (own >= 0 && setns(end->network, CLONE_NEWNET) != 0) {
@@ -180,7 +180,7 @@ static int enter(const struct path_end *end)
     return own;
 }
 
-static void leave(int own)
+void path_end_leave(int own)
 {
     setns(own, CLONE_NEWNET);
     close(own);
@@ -190,7 +190,7 @@ bool path_end_add_host(const struct path_end *left, unsigned host)
 {
     char address[32];
     struct ifreq request = {.ifr_flags = 0};
-    int own = enter(left);
+    int own = path_end_enter(left);
     if (own < 0)
         return false;
     int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
@@ -202,7 +202,7 @@ bool path_end_add_host(const struct path_end *left, unsigned host)
     done = done && ioctl(fd, SIOCSIFNETMASK, &request) == 0;
     if (fd >= 0)
         close(fd);
-    leave(own);
+    path_end_leave(own);
     return done;
 }
 
@@ -225,10 +225,10 @@ static uint64_t read_drops(void)
 
 uint64_t path_end_overrun(const struct path_end *end)
 {
-    int own = enter(end);
+    int own = path_end_enter(end);
     if (own < 0)
         return 0;
     uint64_t dropped = read_drops();
-    leave(own);
+    path_end_leave(own);
     return dropped;
 }

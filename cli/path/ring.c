@@ -16,7 +16,8 @@ static struct path_packet *at(const struct path_ring *ring, size_t offset)
 
 bool path_ring_open(struct path_ring *ring, size_t capacity, size_t packet_max)
 {
-    /* Two of the largest packets: the unused end before the start is used again, and what parts full from empty. */
+    /* Two of the largest packets: the unused end before the start is used again, and what parts full
+     * from empty. */
     *ring = (struct path_ring){.size = capacity + 2 * stride_of(packet_max) + 16, .packet_max = packet_max};
     /* Pages are taken when packets reach them. */
     void *memory =
@@ -32,7 +33,8 @@ void path_ring_close(struct path_ring *ring)
     ring->memory = NULL;
 }
 
-/* Packets lie in [head, tail), or in [head, end) and [0, tail). The mark of an end needs a header's room. */
+/* Packets lie in [head, tail), or in [head, end) and [0, tail). The mark of an end needs a header's
+ * room. */
 struct path_packet *path_ring_space(struct path_ring *ring)
 {
     size_t need = stride_of(ring->packet_max) + sizeof(struct path_packet);

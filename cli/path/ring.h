@@ -24,12 +24,13 @@ struct path_ring {
     size_t head, tail; /* equal: empty */
 };
 
-/* For packets of at most packet_max bytes, capacity bytes of them together with struct path_packet, each rounded up to
- * 16. False: out of memory. */
+/* For packets of at most packet_max bytes, capacity bytes of them together with struct path_packet,
+ * each rounded up to 16. False: out of memory. */
 bool path_ring_open(struct path_ring *ring, size_t capacity, size_t packet_max);
 void path_ring_close(struct path_ring *ring);
 
-/* Where the next packet may be written, packet_max bytes at its data; NULL: full. path_ring_push() puts it in. */
+/* Where the next packet may be written, packet_max bytes at its data; NULL: full. path_ring_push()
+ * puts it in. */
 struct path_packet *path_ring_space(struct path_ring *ring);
 void path_ring_push(struct path_ring *ring, struct path_packet *packet);
 /* The oldest packet; NULL: empty. */

@@ -105,36 +105,49 @@ static bool receive_all(int fd, uint8_t *data, uint64_t bytes)
     return true;
 }
 
-bool path_tcp_answer(int fd)
+static bool receive_message(int fd, uint8_t *landing, uint64_t bytes)
 {
     static uint8_t piece[PIECE_BYTES];
+    if (landing)
+        return receive_all(fd, landing, bytes);
+    bool done = true;
+    for (uint64_t part; done && bytes; bytes -= part) {
+        part = bytes < sizeof piece ? bytes : sizeof piece;
+        done = receive_all(fd, piece, part);
+    }
+    return done;
+}
+
+bool path_tcp_answer(int fd, uint8_t *landing, uint64_t landing_bytes)
+{
     uint8_t header[HEADER_BYTES];
     while (receive_all(fd, header, sizeof header)) {
         uint64_t bytes = 0;
         for (unsigned i = 0; i < HEADER_BYTES; i++)
             bytes |= (uint64_t)header[i] << 8 * i;
-        for (uint64_t part; bytes; bytes -= part) {
-            part = bytes < sizeof piece ? bytes : sizeof piece;
-            if (!receive_all(fd, piece, part))
-                return false;
+        if (landing && bytes > landing_bytes) {
+            errno = EMSGSIZE;
+            return false;
         }
-        if (!send_all(fd, header, 1))
+        if (!receive_message(fd, landing, bytes) || !send_all(fd, header, 1))
             return false;
     }
     return errno == 0;
 }
 
-bool path_tcp_send(int fd, uint64_t bytes, int64_t *took_ns)
+bool path_tcp_send(int fd, const uint8_t *data, uint64_t bytes, int64_t *took_ns)
 {
-    static uint8_t piece[PIECE_BYTES];
+    static const uint8_t zeros[PIECE_BYTES];
     uint8_t header[HEADER_BYTES];
     int64_t started_ns = path_now();
     for (unsigned i = 0; i < HEADER_BYTES; i++)
         header[i] = (uint8_t)(bytes >> 8 * i);
     bool done = send_all(fd, header, sizeof header);
-    for (uint64_t part; done && bytes; bytes -= part) {
-        part = bytes < sizeof piece ? bytes : sizeof piece;
-        done = send_all(fd, piece, part);
+    if (data)
+        done = done && send_all(fd, data, bytes);
+    for (uint64_t part; !data && done && bytes; bytes -= part) {
+        part = bytes < sizeof zeros ? bytes : sizeof zeros;
+        done = send_all(fd, zeros, part);
     }
     done = done && receive_all(fd, header, 1);
     *took_ns = path_now() - started_ns;

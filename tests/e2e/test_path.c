@@ -1,8 +1,9 @@
 /*
- * test_path.c - the path between two network namespaces does what it says: by what arrives, and by what it counts.
+ * test_path.c - the path between two network namespaces does what it says: by what arrives, and by what
+ * it counts.
  *
- * One thread sends, moves the packets and receives; so a burst waits in the kernel until the path looks, and no
- * assertion depends on how fast this machine is.
+ * One thread sends, moves the packets and receives; so a burst waits in the kernel until the path
+ * looks, and no assertion depends on how fast this machine is.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -303,13 +304,13 @@ static pid_t start_tcp(unsigned side, int ready[2])
         int listener = path_tcp_listen(path_ipv4[PATH_RIGHT], PORT);
         if (write(ready[1], &byte, 1) != 1)
             _exit(3);
-        _exit(listener >= 0 && path_tcp_answer(accept(listener, NULL, NULL)) ? 0 : 1);
+        _exit(listener >= 0 && path_tcp_answer(accept(listener, NULL, NULL), NULL, 0) ? 0 : 1);
     }
     if (read(ready[0], &byte, 1) != 1)
         _exit(3);
     int fd = path_tcp_connect(path_ipv4[PATH_RIGHT], PORT, NULL, NULL);
     for (unsigned i = 0; i < 10; i++) {
-        if (fd < 0 || !path_tcp_send(fd, 1 << 20, &took_ns))
+        if (fd < 0 || !path_tcp_send(fd, NULL, 1 << 20, &took_ns))
             _exit(2);
     }
     _exit(0);

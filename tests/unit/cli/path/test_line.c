@@ -1,5 +1,6 @@
 /*
- * test_line.c - one direction of a path, in virtual time: when packets leave, which are dropped, lost and marked.
+ * test_line.c - one direction of a path, in virtual time: when packets leave, which are dropped, lost
+ * and marked.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

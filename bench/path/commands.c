@@ -27,10 +27,9 @@ pid_t path_command_start(const struct path_end *end, char **argv)
     _exit(127);
 }
 
-static bool listens(pid_t process, const char *protocol)
+static bool listens(const char *path)
 {
-    char path[64], line[512], state[8] = "";
-    snprintf(path, sizeof path, "/proc/%d/net/%s", (int)process, protocol);
+    char line[512], state[8] = "";
     FILE *file = fopen(path, "re");
     bool found = false;
     while (file && !found && fgets(line, sizeof line, file))
@@ -40,9 +39,13 @@ static bool listens(pid_t process, const char *protocol)
     return found;
 }
 
-bool path_command_listens(pid_t process)
+bool path_command_listens(const struct path_end *end)
 {
-    return listens(process, "tcp") || listens(process, "tcp6");
+    int own = path_end_enter(end);
+    bool found = own >= 0 && (listens("/proc/thread-self/net/tcp") || listens("/proc/thread-self/net/tcp6"));
+    if (own >= 0)
+        path_end_leave(own);
+    return found;
 }
 
 void path_command_end(pid_t process)

@@ -12,8 +12,8 @@
 
 /* Starts a command at that end; it is killed with us. Returns its process, or -1. */
 pid_t path_command_start(const struct path_end *end, char **argv);
-/* Whether a process in that network listens for TCP connections. */
-bool path_command_listens(pid_t process);
+/* Whether anything at that end listens for TCP connections. */
+bool path_command_listens(const struct path_end *end);
 /* Ends it and what it has started: politely, and after a second by force. Harmless when it has ended
  * or never began. */
 void path_command_end(pid_t process);

@@ -89,7 +89,7 @@ static void run_commands(struct show *show)
         return;
     if (argv[PATH_RIGHT] && !show->right)
         show->right = path_command_start(&show->end[PATH_RIGHT], argv[PATH_RIGHT]);
-    if (!show->left && (!show->right || path_command_listens(show->right) || age_ns > LISTEN_NS))
+    if (!show->left && (!show->right || path_command_listens(&show->end[PATH_RIGHT]) || age_ns > LISTEN_NS))
         show->left = path_command_start(&show->end[PATH_LEFT], argv[PATH_LEFT]);
     if (show->left && waitpid(show->left, &status, WNOHANG) == show->left) {
         show->status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
@@ -137,6 +137,13 @@ static bool open_flows(struct show *show)
     return open;
 }
 
+static bool open_nat(struct show *show)
+{
+    if (show->options->nat)
+        show->path.nat = calloc(1, sizeof *show->path.nat);
+    return !show->options->nat || show->path.nat;
+}
+
 static int run(const struct path_options *options)
 {
     char reason[256];
@@ -145,7 +152,7 @@ static int run(const struct path_options *options)
         fprintf(stderr, "longhaul-path: %s (needs root and /dev/net/tun)\n", reason);
         return EXIT_SKIP;
     }
-    if (!path_open(&show.path, show.end, options->direction, options->mtu)) {
+    if (!path_open(&show.path, show.end, options->direction, options->mtu) || !open_nat(&show)) {
         fprintf(stderr, "longhaul-path: out of memory (a smaller --queue)\n");
         return EXIT_FAILURE;
     }
@@ -170,6 +177,7 @@ static int run(const struct path_options *options)
     path_names_close();
     for (unsigned side = 0; side < PATH_ENDS; side++)
         free(show.path.direction[side].flows);
+    free(show.path.nat);
     path_close(&show.path);
     path_ends_close(show.end);
     return show.status;

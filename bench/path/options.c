@@ -43,6 +43,8 @@ static const char help[] =
     "  --at TIME,RATE[/RATE]   changes the rate that long after the start; may be given again\n"
     "  --no-udp[=PORT]         drops UDP silently, but not from and to that port\n"
     "  --no-larger SIZE        drops IP packets above that silently\n"
+    "  --nat                   left's IPv4 packets come from 10.99.0.254 and other ports; only UDP and TCP "
+    "pass\n"
     "  --flows N               gives left the addresses 10.99.0.11 … and 10.99.0.131 …, N of each, and "
     "counts each's bytes\n"
     "  --far TIME              what the addresses from 10.99.0.128 on have more in delay, each way (0)\n"
@@ -61,6 +63,7 @@ enum {
     AT,
     NO_UDP,
     NO_LARGER,
+    NAT,
     FLOWS,
     FAR,
     NAME,
@@ -80,6 +83,7 @@ static const struct option long_options[] = {
     {"at", required_argument, NULL, AT},
     {"no-udp", optional_argument, NULL, NO_UDP},
     {"no-larger", required_argument, NULL, NO_LARGER},
+    {"nat", no_argument, NULL, NAT},
     {"flows", required_argument, NULL, FLOWS},
     {"far", required_argument, NULL, FAR},
     {"name", required_argument, NULL, NAME},
@@ -283,6 +287,9 @@ static bool parse_option(struct path_options *options, int option, const char *t
         return parse_mtu(options, text);
     case AT:
         return parse_change(options, text);
+    case NAT:
+        options->nat = true;
+        return true;
     case FLOWS:
         return parse_flows(options, text);
     case FAR:

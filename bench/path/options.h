@@ -18,6 +18,7 @@ struct path_change {
 struct path_options {
     struct path_direction_config direction[PATH_ENDS];
     unsigned mtu;
+    bool nat;
     unsigned flows;
     const char *name; /* NULL: none */
     const char *json; /* file; NULL: standard output */

@@ -88,14 +88,28 @@ void path_close(struct path *path)
     path->scratch = NULL;
 }
 
+/* Into the view of the outside world, or back. */
+static bool translate(const struct path *path, bool from_left, struct path_packet *packet,
+                      struct path_packet_view *view)
+{
+    if (!path->nat)
+        return true;
+    return from_left ? path_nat_outbound(path->nat, packet->data, packet->bytes, view)
+                     : path_nat_inbound(path->nat, packet->data, packet->bytes, view);
+}
+
 /* Decides about a packet; false: it goes no further. */
 static bool take_packet(const struct path *path, struct path_direction *direction,
                         struct path_packet *packet, int64_t now_ns)
 {
     struct path_packet_view view;
+    bool from_left = direction == &path->direction[PATH_LEFT];
     if (!path_packet_read(packet->data, packet->bytes, &view) || view.multicast)
         return false;
-    if (path_filter_drops(&direction->config.filter, &view, packet->bytes)) {
+    if (from_left)
+        packet->flow = view.from_host;
+    if (path_filter_drops(&direction->config.filter, &view, packet->bytes) ||
+        !translate(path, from_left, packet, &view)) {
         direction->filtered_packets++;
         return false;
     }
@@ -108,7 +122,8 @@ static bool take_packet(const struct path *path, struct path_direction *directio
     if (verdict.marked)
         path_packet_set_ecn(packet->data, &view, PATH_ECN_CONGESTION);
     packet->leave_ns = verdict.leave_ns;
-    packet->flow = direction == &path->direction[PATH_LEFT] ? view.from_host : view.to_host;
+    if (!from_left)
+        packet->flow = view.to_host;
     return verdict.fate == PATH_DELIVERED;
 }
 

@@ -8,6 +8,7 @@
 
 #include "cli/path/flows.h"
 #include "cli/path/line.h"
+#include "cli/path/nat.h"
 #include "cli/path/network.h"
 #include "cli/path/packet.h"
 #include "cli/path/ring.h"
@@ -40,6 +41,7 @@ struct path_direction {
 };
 
 struct path {
+    struct path_nat *nat;                       /* NULL: none; of the caller */
     struct path_direction direction[PATH_ENDS]; /* by the end that sends */
     uint8_t *scratch;
     size_t packet_max;

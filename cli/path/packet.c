@@ -57,14 +57,19 @@ void path_packet_set_ecn(uint8_t *packet, const struct path_packet_view *view, u
         packet[1] = (uint8_t)((packet[1] & 0xCF) | ecn << 4);
         return;
     }
-    uint8_t before = packet[1];
-    packet[1] = (uint8_t)((before & 0xFC) | ecn);
-    /* RFC 1624: HC' = ~(~HC + ~m + m') */
-    uint32_t sum = (uint16_t)~read16(packet + 10) + (uint32_t)(uint16_t)~before + packet[1];
+    uint16_t before = read16(packet);
+    packet[1] = (uint8_t)((packet[1] & 0xFC) | ecn);
+    path_checksum_change(packet + 10, before, read16(packet));
+}
+
+void path_checksum_change(uint8_t *checksum, uint16_t before, uint16_t after)
+{
+    /* HC' = ~(~HC + ~m + m') */
+    uint32_t sum = (uint32_t)(uint16_t)~read16(checksum) + (uint16_t)~before + after;
     sum = (sum & 0xFFFF) + (sum >> 16);
     sum = (sum & 0xFFFF) + (sum >> 16);
-    packet[10] = (uint8_t)(~sum >> 8);
-    packet[11] = (uint8_t)~sum;
+    checksum[0] = (uint8_t)(~sum >> 8);
+    checksum[1] = (uint8_t)~sum;
 }
 
 bool path_filter_drops(const struct path_filter *filter, const struct path_packet_view *view, size_t bytes)

@@ -27,6 +27,9 @@ bool path_packet_read(const uint8_t *packet, size_t bytes, struct path_packet_vi
 /* Writes the two bits, and corrects the checksum of IPv4. */
 void path_packet_set_ecn(uint8_t *packet, const struct path_packet_view *view, uint8_t ecn);
 
+/* Corrects an Internet checksum for a 16-bit word of what it covers that has changed (RFC 1624). */
+void path_checksum_change(uint8_t *checksum, uint16_t before, uint16_t after);
+
 /* What disappears without a word. */
 struct path_filter {
     bool udp;             /* all of UDP … */

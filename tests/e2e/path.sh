@@ -14,7 +14,8 @@ cat "$work/path.err"
 grep -q '"left_to_right"' "$work/path.json" || fail "no statistics"
 
 say "what it does not understand"
-for wrong in "--rate 0" "--rate fast" "--queue -1bdp" "--loss 2" "--mtu 100" "--at 5s" "--no-such" "--seed -1" ":::"; do
+for wrong in "--rate 0" "--rate fast" "--queue -1bdp" "--loss 2" "--mtu 100" "--at 5s" "--no-such" \
+    "--seed -1" ":::"; do
     status=0
     # shellcheck disable=SC2086  # an option and its value
     timeout 20 "$path" $wrong -- true >/dev/null 2>"$work/path.err" || status=$?
@@ -27,10 +28,12 @@ timeout 20 "$path" --at 1s,1Gbit -- true 2>/dev/null || status=$?
 
 say "commands, and their exit status"
 status=0
-timeout 20 "$path" --json "$work/path.json" -- sh -c 'exit 7' ::: sleep 60 2>"$work/path.err" || status=$?
+timeout 20 "$path" --json "$work/path.json" -- sh -c 'exit 7' ::: sleep 60 2>"$work/path.err" ||
+    status=$?
 [ "$status" -eq 7 ] || fail "it ended with $status"
 timeout 60 "$path" --rate 500Mbit --delay 1ms --json "$work/path.json" -- \
-    "$LONGHAUL" perf 10.99.0.2 --size 256KiB --iterations 20 --rate 400Mbit ::: "$LONGHAUL" perf --server --once \
+    "$LONGHAUL" perf 10.99.0.2 --size 256KiB --iterations 20 --rate 400Mbit \
+    ::: "$LONGHAUL" perf --server --once \
     >"$work/perf.out" 2>&1 || fail "perf ended with $?: $(cat "$work/perf.out")"
 python3 - "$work/path.json" <<'END' || fail "the statistics are not those of 22 messages of 256 KiB"
 import json, sys

@@ -34,6 +34,10 @@ extern "C" {
     X(rx_guess_misses, "payloads moved after a wrong prediction")                                          \
     X(rx_inbox_overflow, "packets dropped because a staging queue was full")                               \
     X(rx_socket_drops, "packets the kernel dropped for lack of receive buffer")                            \
+    X(rx_marked_packets, "data packets that arrived marked: congestion experienced (ECN)")                 \
+    X(rx_congestion_notifications, "congestion notification packets (CNP) received")                       \
+    X(feedback_sent, "reports of what arrived, for the peer's congestion controller")                      \
+    X(feedback_received, "such reports received")                                                          \
     X(bad_icrc, "packets whose iCRC is wrong")                                                             \
     X(bad_header, "packets with an invalid RoCE header")                                                   \
     X(bad_source, "packets from an address that is not the peer's")                                        \

@@ -78,6 +78,16 @@ static int check_times(const struct lh_attr *attr)
                    (wide)ATTR_PEER_TIMEOUT_MAX_NS);
 }
 
+static int check_rates(const struct lh_attr *attr)
+{
+    const uint64_t rates[] = {attr->rate_bps, attr->rate_max_bps};
+    for (size_t i = 0; i < 2; i++)
+        if (rates[i] > ATTR_RATE_MAX_BPS)
+            return lh_fail(LH_EINVAL, "%s %llu: use at most %llu (100 Tbit/s), or 0 for none",
+                           i == 0 ? "rate_bps" : "rate_max_bps", (wide)rates[i], (wide)ATTR_RATE_MAX_BPS);
+    return attr->congestion ? lh_congestion_check(attr->congestion) : 0;
+}
+
 /* A segment of a scheme that codes is two SDR messages: its chunks, and their parity. What was not asked for
  * (0) is not judged; chunks that were not are taken for as small as they may become. */
 static int check_coding(const struct lh_attr *attr)
@@ -128,6 +138,8 @@ int attr_check(const struct lh_attr *given, struct lh_attr *checked)
         error = check_counts(&attr);
     if (!error)
         error = check_times(&attr);
+    if (!error)
+        error = check_rates(&attr);
     if (!error)
         error = check_coding(&attr);
     if (!error)

@@ -42,13 +42,18 @@ static int keep_texts(struct lh_connection *c)
     const char *reliability = c->attr.reliability ? c->attr.reliability : c->choice.scheme->name;
     if (!c->attr.device)
         return lh_fail(LH_EDEVICE, "no device: name one, such as udp:127.0.0.1");
-    if (strlen(c->attr.device) >= sizeof c->device || strlen(reliability) >= sizeof c->reliability)
-        return lh_fail(LH_EINVAL, "device or reliability is longer than %u characters",
+    if (strlen(c->attr.device) >= sizeof c->device || strlen(reliability) >= sizeof c->reliability ||
+        (c->attr.congestion && strlen(c->attr.congestion) >= sizeof c->congestion))
+        return lh_fail(LH_EINVAL, "device, reliability or congestion is longer than %u characters",
                        CONNECTION_TEXT_MAX - 1);
     snprintf(c->device, sizeof c->device, "%s", c->attr.device);
     snprintf(c->reliability, sizeof c->reliability, "%s", reliability);
     c->attr.device = c->device;
     c->attr.reliability = c->reliability;
+    if (c->attr.congestion) {
+        snprintf(c->congestion, sizeof c->congestion, "%s", c->attr.congestion);
+        c->attr.congestion = c->congestion;
+    }
     return 0;
 }
 
@@ -85,6 +90,9 @@ static int create_qp(struct lh_connection *c)
         .slot_bytes = c->attr.slot_bytes,
         .rate_bps = c->attr.rate_bps,
         .chunk_bytes = c->attr.chunk_bytes,
+        .congestion = c->attr.congestion,
+        .rate_max_bps = c->attr.rate_max_bps,
+        .window_bytes = c->attr.window_bytes,
     };
     return lh_sdr_qp_create(c->context, &attr, &more, &c->qp);
 }
@@ -267,6 +275,11 @@ int lh_connection_path(struct lh_connection *connection, struct lh_path_view *pa
         return error;
     *path = timing_path_view(&measured);
     return 0;
+}
+
+int lh_connection_congestion(struct lh_connection *connection, struct lh_congestion_report *report)
+{
+    return lh_sdr_congestion(connection->qp, report);
 }
 
 int lh_connection_attr(struct lh_connection *connection, struct lh_attr *attr)

@@ -44,6 +44,7 @@ struct lh_connection {
     struct lh_attr attr;
     char device[CONNECTION_TEXT_MAX];
     char reliability[CONNECTION_TEXT_MAX];
+    char congestion[CONNECTION_TEXT_MAX];
     struct scheme_choice choice; /* of what this side receives */
     bool attached;
     int error; /* 0, or the negative lh_error that ended it */

@@ -1,0 +1,91 @@
+/*
+ * flight.h - what is in flight: sends, set against what the receiver reports. Pure.
+ *
+ * Each batch of packets that left is one entry: consecutive keys (which message, which packet of it), when it
+ * left, and the totals at that moment. A report of the receiver names the newest packet that arrived and the
+ * totals of packets that arrived, were marked and were dropped by its socket. So a lost report costs nothing,
+ * and a report is matched with its entry without a sequence number in the data packets: what is in a RoCE
+ * packet anyway, the immediate, is the key.
+ *
+ * What was sent before the newest packet that arrived, and has not arrived, is missing. Those that are
+ * missing throughout a reordering window are lost; those of them that come late after all are taken from the
+ * count again.
+ *
+ * Everything in a report is hostile. Totals that fall are ignored. No more arrived than was sent a least
+ * round trip ago, no round trip is shorter than that, and no delivery rate is above the rate of the sends.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef LH_CONGESTION_FLIGHT_H
+#define LH_CONGESTION_FLIGHT_H
+
+#include <longhaul/congestion.h>
+
+struct flight_entry {
+    uint64_t key; /* of its first packet; those of the others follow */
+    uint32_t packets;
+    bool limited; /* sent while the sender had too little to send */
+    lh_time sent_ns;
+    /* Totals before it. */
+    uint64_t packets_before;
+    uint64_t bytes_before;
+    uint64_t arrived_bytes;
+    uint64_t lost_bytes;
+    /* Of the last report before it. */
+    lh_time arrived_peer_ns; /* receiver's clock; 0: none since nothing was in flight */
+    lh_time arrived_sent_ns; /* when its newest packet had been sent */
+};
+
+/* As read from the wire, or from a simulated receiver. */
+struct flight_report {
+    uint64_t key;             /* of the newest packet that arrived */
+    uint64_t arrived_packets; /* in all; duplicates and late ones count: they crossed the path */
+    uint64_t marked_packets;
+    uint64_t dropped_packets;
+    uint64_t credit_bytes; /* UINT64_MAX: no limit */
+    lh_time arrived_ns;    /* receiver's clock, when the newest one arrived */
+    lh_time held_ns;       /* from then until the report was written */
+};
+
+struct flight {
+    struct flight_entry *ring; /* `size` entries, a power of two, owned by the caller */
+    uint32_t size;
+    uint32_t first;     /* the oldest that is still there */
+    uint32_t tail;      /* of the first packet that neither arrived nor is lost: the totals as a position */
+    uint32_t head;      /* next to write */
+    uint32_t reachable; /* the first that is too new to have arrived */
+    lh_time reordering_ns; /* set by the owner */
+    uint64_t sent_packets, sent_bytes;
+    uint64_t arrived_packets, arrived_bytes; /* bytes: in proportion to what was sent */
+    uint64_t lost_packets, lost_bytes;
+    uint64_t marked_packets, dropped_packets, credit_bytes;
+    uint64_t overdue_packets; /* of these all that did not arrive are lost */
+    /* The fewest packets that were missing, in this reordering window and in the one before. */
+    uint64_t missing_now, missing_before;
+    lh_time window_ns;              /* send time at which this window began */
+    uint64_t limited_until_packets; /* samples are limited until more have arrived or are lost; 0: none */
+    /* As of the last report. */
+    lh_time arrived_sent_ns; /* send time of its newest packet */
+    lh_time arrived_peer_ns; /* receiver's clock */
+    /* Likewise as of the first report since nothing was in flight; base_peer_ns 0: none yet. */
+    uint64_t base_arrived_bytes;
+    lh_time base_sent_ns, base_peer_ns;
+};
+
+void flight_init(struct flight *flight, struct flight_entry *ring, uint32_t size);
+/* `packets` (at least 1) with keys from `key` on, `bytes` in all, left now. When the ring is full, entries
+ * are merged: the accuracy of samples falls, no count is lost. */
+void flight_on_sent(struct flight *flight, uint64_t key, uint32_t packets, uint64_t bytes, lh_time now);
+/* The sender has nothing (or is not allowed by something else than its controller) to send now. */
+void flight_on_limited(struct flight *flight);
+/* False: the report says nothing new. least_rtt_ns: the shortest round trip that was measured otherwise. */
+bool flight_on_report(struct flight *flight, const struct flight_report *report, lh_time least_rtt_ns,
+                      lh_time now, struct lh_congestion_feedback *feedback);
+/* Everything that was sent overdue_ns ago or earlier and is still in flight is lost. False: nothing is. */
+bool flight_on_timer(struct flight *flight, lh_time overdue_ns, lh_time now,
+                     struct lh_congestion_feedback *feedback);
+/* When flight_on_timer() finds something; LH_TIME_NEVER. */
+lh_time flight_next(const struct flight *flight, lh_time overdue_ns);
+uint64_t flight_in_flight_bytes(const struct flight *flight);
+
+#endif

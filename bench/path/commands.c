@@ -42,7 +42,8 @@ static bool listens(const char *path)
 bool path_command_listens(const struct path_end *end)
 {
     int own = path_end_enter(end);
-    bool found = own >= 0 && (listens("/proc/thread-self/net/tcp") || listens("/proc/thread-self/net/tcp6"));
+    bool found =
+        own >= 0 && (listens("/proc/thread-self/net/tcp") || listens("/proc/thread-self/net/tcp6"));
     if (own >= 0)
         path_end_leave(own);
     return found;

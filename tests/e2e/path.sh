@@ -39,7 +39,8 @@ python3 - "$work/path.json" <<'END' || fail "the statistics are not those of 22 
 import json, sys
 there = json.load(open(sys.argv[1], encoding="ascii"))["left_to_right"]
 fates = sum(there[key] for key in ("delivered_packets", "queue_dropped_packets", "lost_packets"))
-sys.exit(there["delivered_bytes"] < 22 * (256 << 10) or fates != there["packets"] or there["rate_bps"] != 500000000)
+right = there["delivered_bytes"] >= 22 * (256 << 10) and there["rate_bps"] == 500000000
+sys.exit(not right or fates != there["packets"])
 END
 
 # Until the named path is ready, or gone.

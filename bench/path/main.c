@@ -144,43 +144,59 @@ static bool open_nat(struct show *show)
     return !show->options->nat || show->path.nat;
 }
 
-static int run(const struct path_options *options)
+/* The exit status, or 0. */
+static int open_show(struct show *show)
 {
     char reason[256];
-    struct show show = {.options = options};
-    if (!path_ends_open(show.end, options->mtu, reason, sizeof reason)) {
+    const struct path_options *options = show->options;
+    if (!path_ends_open(show->end, options->mtu, reason, sizeof reason)) {
         fprintf(stderr, "longhaul-path: %s (needs root and /dev/net/tun)\n", reason);
         return EXIT_SKIP;
     }
-    if (!path_open(&show.path, show.end, options->direction, options->mtu) || !open_nat(&show)) {
+    if (!path_open(&show->path, show->end, options->direction, options->mtu) || !open_nat(show)) {
         fprintf(stderr, "longhaul-path: out of memory (a smaller --queue)\n");
         return EXIT_FAILURE;
     }
-    if (options->name && !path_names_open(show.end, options->name, reason, sizeof reason)) {
-        fprintf(stderr, "longhaul-path: %s (ip netns delete, or another --name)\n", reason);
-        return EXIT_FAILURE;
-    }
-    if (!path_hurry())
-        fprintf(stderr, "longhaul-path: no real-time priority, packets may leave late: %s\n",
-                strerror(errno));
-    show.started_ns = path_now();
-    if (!open_flows(&show)) {
+    show->started_ns = path_now();
+    if (!open_flows(show)) {
         fprintf(stderr, "longhaul-path: flows: %s (a smaller --flows)\n", strerror(errno));
         return EXIT_FAILURE;
     }
-    if (options->name)
-        announce(options);
-    perform(&show);
-    report(&show);
-    path_command_end(show.left);
-    path_command_end(show.right);
+    if (options->name && !path_names_open(show->end, options->name, reason, sizeof reason)) {
+        fprintf(stderr, "longhaul-path: %s (ip netns delete, or another --name)\n", reason);
+        return EXIT_FAILURE;
+    }
+    return 0;
+}
+
+/* Also of one that was not opened to the end. */
+static void close_show(struct show *show)
+{
+    path_command_end(show->left);
+    path_command_end(show->right);
     path_names_close();
     for (unsigned side = 0; side < PATH_ENDS; side++)
-        free(show.path.direction[side].flows);
-    free(show.path.nat);
-    path_close(&show.path);
-    path_ends_close(show.end);
-    return show.status;
+        free(show->path.direction[side].flows);
+    free(show->path.nat);
+    path_close(&show->path);
+    path_ends_close(show->end);
+}
+
+static int run(const struct path_options *options)
+{
+    struct show show = {.options = options};
+    int failed = open_show(&show);
+    if (!failed) {
+        if (!path_hurry())
+            fprintf(stderr, "longhaul-path: no real-time priority, packets may leave late: %s\n",
+                    strerror(errno));
+        if (options->name)
+            announce(options);
+        perform(&show);
+        report(&show);
+    }
+    close_show(&show);
+    return failed ? failed : show.status;
 }
 
 int main(int argc, char **argv)

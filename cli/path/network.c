@@ -8,6 +8,7 @@
 #include <net/if.h>
 #include <sched.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
@@ -206,17 +207,21 @@ bool path_end_add_host(const struct path_end *left, unsigned host)
     return done;
 }
 
-/* Eight fields of received packets; then bytes, packets, errors and drops of sent ones. */
+/* In /proc/net/dev: eight fields of received packets; then bytes, packets, errors and drops of sent ones. */
+#define FIELDS_TO_DROPS 12
+
 static uint64_t read_drops(void)
 {
     char line[512];
-    unsigned long long dropped = 0;
+    uint64_t dropped = 0;
     FILE *file = fopen("/proc/thread-self/net/dev", "re");
     while (file && fgets(line, sizeof line, file)) {
-        const char *values = strstr(line, PATH_DEVICE ":");
-        if (values && sscanf(values + sizeof PATH_DEVICE,
-                             "%*u %*u %*u %*u %*u %*u %*u %*u %*u %*u %*u %llu", &dropped) != 1)
-            dropped = 0;
+        char *at = strstr(line, PATH_DEVICE ":");
+        if (!at)
+            continue;
+        at += sizeof PATH_DEVICE;
+        for (unsigned field = 0; field < FIELDS_TO_DROPS; field++)
+            dropped = strtoull(at, &at, 10);
     }
     if (file)
         fclose(file);

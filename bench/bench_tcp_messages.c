@@ -53,7 +53,7 @@ static int measure(char **argv, const char *from)
     unsigned long messages = strtoul(argv[4], NULL, 10);
     int64_t started_ns = path_now(), took_ns;
     int64_t limit_ns = (int64_t)(strtod(argv[5], NULL) * 1e9);
-    int fd = path_tcp_connect(argv[0], (uint16_t)atoi(argv[1]), from, argv[2]);
+    int fd = path_tcp_connect(argv[0], (uint16_t)strtoul(argv[1], NULL, 10), from, argv[2]);
     if (fd < 0)
         return fail("connecting");
     printf("{\"completion_s\": [");
@@ -71,7 +71,7 @@ static int measure(char **argv, const char *from)
 int main(int argc, char **argv)
 {
     if (argc == 4 && !strcmp(argv[1], "--server"))
-        return serve(argv[2], (uint16_t)atoi(argv[3]));
+        return serve(argv[2], (uint16_t)strtoul(argv[3], NULL, 10));
     if (argc == 7 || argc == 8)
         return measure(argv + 1, argc == 8 ? argv[7] : NULL);
     fprintf(stderr, "usage: bench_tcp_messages --server ADDRESS PORT\n"

@@ -68,7 +68,7 @@ static bool give_name(const struct path_end *end, const char *path)
     if (file < 0)
         return false;
     close(file);
-    if (mount(network, path, NULL, MS_BIND, NULL) == 0)
+    if (mount(network, path, "none", MS_BIND, NULL) == 0)
         return true;
     int error = errno;
     unlink(path);

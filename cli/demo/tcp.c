@@ -142,10 +142,10 @@ static bool link_fits(const struct lh_link_spec *link, struct cli_demo_outcome *
 {
     const char *reason = NULL;
     if (!link->rate_bps || link->rate_bps > RATE_MAX)
-        reason = "the path for it takes up to 5 Gbit/s";
+        reason = "its path needs a rate of at most 5 Gbit/s";
     else if (link->jitter_ns || link->burst_packets > 1 || link->reorder > 0 || link->duplicate > 0 ||
              link->corrupt > 0)
-        reason = "the path for it has a rate, a delay and random loss only";
+        reason = "its path has a rate, a delay and random loss, and nothing else";
     if (reason)
         snprintf(outcome->error, sizeof outcome->error, "%s", reason);
     return !reason;

@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-# Messages and flows through longhaul-path: a bottleneck that nobody has described to Longhaul, beside the kernel's TCP.
+# Messages and flows through longhaul-path: a bottleneck that nobody has described to Longhaul, beside the
+# kernel's TCP.
 #
 # usage: BUILD=build path_messages.py [--quick] [--json FILE] [PART ...]
-#   PART: 1 to 8, a row of ROWS; first, the first message of a connection; fairness, flows at once. All by default.
+#   PART: 1 to 8, a row of ROWS; first, the first message of a connection; fairness, flows at once. All by
+#   default.
 #   --json FILE   appends a line a result, as bench/run does
 #
 # SPDX-License-Identifier: BSD-3-Clause
@@ -22,7 +24,8 @@ MIB = 1 << 20
 
 def report(name, value, unit, reference, reference_value, runs):
     if OUTPUT:
-        line = {"name": name, "value": value, "unit": unit, "reference": reference, "reference_value": reference_value,
+        line = {"name": name, "value": value, "unit": unit, "reference": reference,
+                "reference_value": reference_value,
                 "ratio": value / reference_value if reference_value else None, "runs": runs}
         with open(OUTPUT, "a", encoding="ascii") as file:
             file.write(json.dumps(line) + "\n")
@@ -38,21 +41,23 @@ ROWS = [(2e9, 25, queue, loss) for queue in ("1", "0.2") for loss in ("0", "1e-3
 SENDERS = ("longhaul", "known", "bbr", "cubic")
 CAP_S = 60
 WARM = 2 # messages that are not counted
-# Bytes of IP packets for a byte of data: RoCE write with immediate over IPv4 and UDP, 4 KiB; TCP with timestamps, 4200.
+# Bytes of IP packets for a byte of data: RoCE write with immediate over IPv4 and UDP, 4 KiB; TCP with
+# timestamps, 4200.
 WIRE = {"longhaul": 4160 / 4096, "known": 4160 / 4096, "bbr": 4200 / 4148, "cubic": 4200 / 4148}
 
 
 def run_path(path, left, right):
-    """A fresh path and a command at each end. The path's statistics, or None: the left command failed or took too
-    long."""
+    """A fresh path and a command at each end. The path's statistics and what the left command printed; None:
+    it failed or took too long."""
     with tempfile.NamedTemporaryFile(suffix=".json") as file:
-        command = ["timeout", "--signal=TERM", str(CAP_S + 5), os.path.join(BUILD, "bench", "longhaul-path"), *path,
-                   "--json", file.name, "--", "timeout", str(CAP_S), *left, ":::", *right]
+        command = ["timeout", "--signal=TERM", str(CAP_S + 5), os.path.join(BUILD, "bench", "longhaul-path"),
+                   *path, "--json", file.name, "--", "timeout", str(CAP_S), *left, ":::", *right]
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
         if done.returncode == 77:
             raise PermissionError(done.stderr.strip())
         if done.returncode:
-            print(f"    {' '.join(left)}: " + ("more than 60 s" if done.returncode == 124 else done.stderr.strip()))
+            reason = "more than 60 s" if done.returncode == 124 else done.stderr.strip()
+            print(f"    {' '.join(left)}: {reason}")
             return None
         return json.load(open(file.name, encoding="ascii")), done.stdout
 
@@ -60,8 +65,9 @@ def run_path(path, left, right):
 def send_longhaul(path, size, count, warm, options):
     """A result in ms and shares; None where there is none."""
     with tempfile.NamedTemporaryFile(suffix=".json") as file:
-        ran = run_path(path, [LONGHAUL, "perf", "10.99.0.2", "--size", str(size), "--iterations", str(count), "--warmup",
-                              str(warm), "--json", file.name, *options], [LONGHAUL, "perf", "--server", "--once"])
+        left = [LONGHAUL, "perf", "10.99.0.2", "--size", str(size), "--iterations", str(count),
+                "--warmup", str(warm), "--json", file.name, *options]
+        ran = run_path(path, left, [LONGHAUL, "perf", "--server", "--once"])
         if not ran:
             return None
         result = json.load(open(file.name, encoding="utf-8"))
@@ -72,8 +78,8 @@ def send_longhaul(path, size, count, warm, options):
 
 def send_tcp(path, size, count, warm, congestion):
     program = os.path.join(BUILD, "bench", "bench_tcp_messages")
-    ran = run_path(path, [program, "10.99.0.2", "5000", congestion, str(size), str(warm + count), str(CAP_S - 10)],
-                   [program, "--server", "10.99.0.2", "5000"])
+    left = [program, "10.99.0.2", "5000", congestion, str(size), str(warm + count), str(CAP_S - 10)]
+    ran = run_path(path, left, [program, "--server", "10.99.0.2", "5000"])
     if not ran:
         return None
     result = json.loads(ran[1])
@@ -81,18 +87,20 @@ def send_tcp(path, size, count, warm, congestion):
     warmed = sorted(times[warm:])
     if not warmed:
         return None
-    return {"path": ran[0], "first": times[0], "mean": statistics.fmean(warmed), "p50": statistics.median(warmed),
+    return {"path": ran[0], "first": times[0], "mean": statistics.fmean(warmed),
+            "p50": statistics.median(warmed),
             "p99": warmed[max(0, -(-99 * len(warmed) // 100) - 1)], "count": len(warmed),
             "again": result["retransmitted_bytes"] / max(1, result["sent_bytes"])}
 
 
 def measure(sender, row, size, count, warm, seed=1):
     rate, rtt, queue, loss = row
-    path = ["--rate", f"{rate / 1e6:g}Mbit", "--delay", f"{rtt / 2:g}ms", "--queue", f"{queue}bdp", "--loss", loss,
-            "--seed", str(seed)]
+    path = ["--rate", f"{rate / 1e6:g}Mbit", "--delay", f"{rtt / 2:g}ms", "--queue", f"{queue}bdp",
+            "--loss", loss, "--seed", str(seed)]
     if sender in ("bbr", "cubic"):
         return send_tcp(path, size, count, warm, sender)
-    return send_longhaul(path, size, count, warm, ["--rate", f"{rate / 1e6:g}Mbit"] if sender == "known" else [])
+    options = ["--rate", f"{rate / 1e6:g}Mbit"] if sender == "known" else []
+    return send_longhaul(path, size, count, warm, options)
 
 
 def ideal_ms(sender, row, size):
@@ -103,23 +111,28 @@ def print_line(name, row, size, sender, result):
     there = result["path"]["left_to_right"]
     ideal = ideal_ms(sender, row, size)
     dropped = there["queue_dropped_packets"] / max(1, there["packets"])
-    print(f"  {name:<26}{size // MIB:>4}MiB {sender:<9}{result['count']:>4} {result['first']:9.1f} {ideal:8.1f} "
-          f"{result['mean']:8.1f} {result['p50']:8.1f} {result['p99']:8.1f} {size * 8e-3 / result['mean']:8.1f} "
+    print(f"  {name:<26}{size // MIB:>4}MiB {sender:<9}{result['count']:>4} {result['first']:9.1f} "
+          f"{ideal:8.1f} "
+          f"{result['mean']:8.1f} {result['p50']:8.1f} {result['p99']:8.1f} "
+          f"{size * 8e-3 / result['mean']:8.1f} "
           f"{100 * result['again']:7.2f} {100 * dropped:7.2f} {1e3 * there['queueing_delay_p99_s']:8.2f} "
           f"{1e3 * there['late_p99_s']:7.2f}", flush=True)
     label = f"path_{name}_{size // MIB}MiB_{sender}".replace(" ", "_")
     for what in ("first", "mean", "p50", "p99"):
         report(f"{label}_{what}", result[what], "ms", "ideal", ideal, result["count"])
-    report(label + "_retransmitted", result["again"], "of bytes sent", "loss of the path", float(row[3]), result["count"])
+    report(label + "_retransmitted", result["again"], "of bytes sent", "loss of the path", float(row[3]),
+           result["count"])
     report(label + "_dropped", dropped, "of packets", None, None, result["count"])
     report(label + "_queueing_p99", 1e3 * there["queueing_delay_p99_s"], "ms", "longest queue",
            1e3 * there["queue_bytes"] * 8 / row[0], result["count"])
 
 
 def print_head(first, count):
-    print("\n  Messages one after the other (ms); retransmitted and dropped by the path's queue, in %; p99 of the delay in the\n"
-          "  queue; late99: what this machine has added. 'known' has --rate of the path\n")
-    print(f"  {'path: rate, rtt, queue, loss':<26} {'size':>5} {'sender':<9}{count:>4} {first:>9} {'ideal':>8} {'mean':>8} "
+    print("\n  Messages one after the other (ms); retransmitted and dropped by the path's queue, in %;\n"
+          "  p99 of the delay in the queue; late99: what this machine has added. 'known' has --rate of the path"
+          "\n")
+    print(f"  {'path: rate, rtt, queue, loss':<26} {'size':>5} {'sender':<9}{count:>4} {first:>9} "
+          f"{'ideal':>8} {'mean':>8} "
           f"{'p50':>8} {'p99':>8} {'Mbit/s':>8} {'retr %':>7} {'drop %':>7} {'queue99':>8} {'late99':>7}")
 
 
@@ -156,9 +169,11 @@ def measure_first():
             there = [result["path"]["left_to_right"] for result in found]
             firsts = [result["first"] for result in found]
             ideal = ideal_ms(sender, row, 16 * MIB)
-            dropped = statistics.median([one["queue_dropped_packets"] / max(1, one["packets"]) for one in there])
+            dropped = statistics.median([one["queue_dropped_packets"] / max(1, one["packets"])
+                                         for one in there])
             print(f"  {name_of(row):<26} {sender:<9} ideal {ideal:6.1f} ms, first {span(firsts)}: ideal + "
-                  f"{(statistics.median(firsts) - ideal) / row[1]:4.1f} round trips; {100 * dropped:5.2f} % lost to the queue",
+                  f"{(statistics.median(firsts) - ideal) / row[1]:4.1f} round trips; "
+                  f"{100 * dropped:5.2f} % lost to the queue",
                   flush=True)
             label = f"path_{name_of(row)}_first_16MiB_{sender}".replace(" ", "_")
             report(label, statistics.median(firsts), "ms", "ideal", ideal, len(found))
@@ -167,10 +182,11 @@ def measure_first():
 
 # Flows at once: rate in Mbit/s, round trip in ms, that of the far ones, and senders.
 FLOWS = {"2 flows": (500, 20, 20, ["longhaul"] * 2), "4 flows": (500, 20, 20, ["longhaul"] * 4),
-              "16 flows": (500, 20, 20, ["longhaul"] * 16),
-              "4 flows, two far": (500, 20, 60, ["longhaul"] * 2 + ["far longhaul"] * 2),
-              "4 flows of bbr": (500, 20, 20, ["bbr"] * 4), "4 flows of cubic": (500, 20, 20, ["cubic"] * 4),
-              "beside cubic": (500, 20, 20, ["longhaul", "cubic"]), "beside bbr": (500, 20, 20, ["longhaul", "bbr"])}
+         "16 flows": (500, 20, 20, ["longhaul"] * 16),
+         "4 flows, two far": (500, 20, 60, ["longhaul"] * 2 + ["far longhaul"] * 2),
+         "4 flows of bbr": (500, 20, 20, ["bbr"] * 4), "4 flows of cubic": (500, 20, 20, ["cubic"] * 4),
+         "beside cubic": (500, 20, 20, ["longhaul", "cubic"]),
+         "beside bbr": (500, 20, 20, ["longhaul", "bbr"])}
 SETTLE = 200 # round trips
 SETTLED_S = 4 if QUICK else 12 # measured after that
 
@@ -193,14 +209,16 @@ def flow_commands(senders, seconds):
                         "--in-flight 4 --iterations 100000")
         else:
             left.append(f"{tcp} 10.99.0.2 5000 {sender} {1 << 40} 1 {seconds} 10.99.0.{host}")
-    return ("sleep 1; " + "".join(f"timeout {seconds} {command} >/dev/null 2>&1 & " for command in left) + "wait",
-            "".join(f"{command} >/dev/null 2>&1 & " for command in right) + "wait", names)
+    quiet = ">/dev/null 2>&1 & "
+    return ("sleep 1; " + "".join(f"timeout {seconds} {command} {quiet}" for command in left) + "wait",
+            "".join(f"{command} {quiet}" for command in right) + "wait", names)
 
 
 def measure_together(name, rate, rtt, far, senders):
     seconds = 2 + SETTLE * max(rtt, far) / 1e3 + SETTLED_S
     left, right, names = flow_commands(senders, seconds)
-    ran = run_path(["--rate", f"{rate}Mbit", "--delay", f"{rtt / 2}ms", "--far", f"{(far - rtt) / 2}ms", "--flows", "16"],
+    ran = run_path(["--rate", f"{rate}Mbit", "--delay", f"{rtt / 2}ms", "--far", f"{(far - rtt) / 2}ms",
+                    "--flows", "16"],
                    ["sh", "-c", left], ["sh", "-c", right])
     if not ran:
         return
@@ -214,8 +232,11 @@ def measure_together(name, rate, rtt, far, senders):
                   if jain([sum(b[i:i + window]) for b in bytes_of]) >= 0.95), None)
     rest = [sum(b[settled:end]) for b in bytes_of]
     goodput = [8e-6 * total / ((end - settled) * there["interval_s"]) for total in rest]
-    fair = "never" if early is None else f"{(early - start) * there['interval_s'] * 1e3 / max(rtt, far):.0f} rtt"
-    print(f"  {name:<18}{jain(rest):6.3f} {fair:>9} {100 * there['queue_dropped_packets'] / there['packets']:7.2f} "
+    fair = "never"
+    if early is not None:
+        fair = f"{(early - start) * there['interval_s'] * 1e3 / max(rtt, far):.0f} rtt"
+    print(f"  {name:<18}{jain(rest):6.3f} {fair:>9} "
+          f"{100 * there['queue_dropped_packets'] / there['packets']:7.2f} "
           f"{1e3 * there['queueing_delay_p99_s']:8.2f} {1e3 * there['late_p99_s']:7.2f}  " +
           " ".join(f"{value:.0f}" for value in goodput), flush=True)
     label = "path_fairness_" + name.replace(",", "").replace(" ", "_")
@@ -224,8 +245,8 @@ def measure_together(name, rate, rtt, far, senders):
 
 
 def measure_fairness():
-    print(f"\n  Flows at once through 500 Mbit/s and 20 ms (far: 60 ms), queue 1 BDP. Jain's index after {SETTLE} round\n"
-          "  trips; when 50 round trips first had 0.95; what each flow got, in Mbit/s of packets\n")
+    print("\n  Flows at once through 500 Mbit/s and 20 ms (far: 60 ms), queue 1 BDP. Jain's index after\n"
+          f"  {SETTLE} round trips; when 50 round trips first had 0.95; what each flow got, in Mbit/s of packets\n")
     print(f"  {'':<18}{'Jain':>6} {'0.95 at':>9} {'drop %':>7} {'queue99':>8} {'late99':>7}  flows")
     for name, setting in FLOWS.items():
         measure_together(name, *setting)

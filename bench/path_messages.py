@@ -129,8 +129,8 @@ def print_line(name, row, size, sender, result):
 
 def print_head(first, count):
     print("\n  Messages one after the other (ms); retransmitted and dropped by the path's queue, in %;\n"
-          "  p99 of the delay in the queue; late99: what this machine has added. 'known' has --rate of the path"
-          "\n")
+          "  p99 of the delay in the queue; late99: what this machine has added. 'known' has --rate"
+          " of the path\n")
     print(f"  {'path: rate, rtt, queue, loss':<26} {'size':>5} {'sender':<9}{count:>4} {first:>9} "
           f"{'ideal':>8} {'mean':>8} "
           f"{'p50':>8} {'p99':>8} {'Mbit/s':>8} {'retr %':>7} {'drop %':>7} {'queue99':>8} {'late99':>7}")
@@ -246,7 +246,8 @@ def measure_together(name, rate, rtt, far, senders):
 
 def measure_fairness():
     print("\n  Flows at once through 500 Mbit/s and 20 ms (far: 60 ms), queue 1 BDP. Jain's index after\n"
-          f"  {SETTLE} round trips; when 50 round trips first had 0.95; what each flow got, in Mbit/s of packets\n")
+          f"  {SETTLE} round trips; when 50 round trips first had 0.95; what each flow got, in Mbit/s of"
+          " packets\n")
     print(f"  {'':<18}{'Jain':>6} {'0.95 at':>9} {'drop %':>7} {'queue99':>8} {'late99':>7}  flows")
     for name, setting in FLOWS.items():
         measure_together(name, *setting)

@@ -70,6 +70,9 @@ struct lh_attr {
      * its own thread; it must not call that listener. The return value counts with LH_NOTICE_BUSY only. */
     bool (*on_notice)(void *context, enum lh_notice notice, const char *text);
     void *notice_context;
+    /* A file in which connections remember what they learned of their paths, for later ones over the same
+     * path; see lh_attr_init(3). Copied. NULL: none. */
+    const char *path_file;
 };
 
 #define LH_NO_WORKERS UINT32_MAX

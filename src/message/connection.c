@@ -49,6 +49,10 @@ static int keep_texts(struct lh_connection *c)
     snprintf(c->reliability, sizeof c->reliability, "%s", reliability);
     c->attr.device = c->device;
     c->attr.reliability = c->reliability;
+    if (c->attr.path_file) {
+        snprintf(c->path_file, sizeof c->path_file, "%s", c->attr.path_file);
+        c->attr.path_file = c->path_file;
+    }
     return 0;
 }
 

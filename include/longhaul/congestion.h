@@ -51,25 +51,26 @@ struct lh_congestion_feedback {
     uint32_t notifications; /* newly: CNP packets */
     uint64_t in_flight_bytes;     /* after this report */
     uint64_t arrived_total_bytes; /* since the start */
-    uint64_t lost_total_bytes;
+    uint64_t lost_total_bytes;    /* falls when packets come late after all */
     /* Of the newest packet that arrived. All 0 when the report is of no packet that is known to be in
      * flight. */
     lh_time rtt_ns; /* without the time for which the receiver held the report back */
     lh_time sent_ns;
-    /* Totals at sent_ns. A round trip has passed when the first of them reaches the arrived_total_bytes of its
-     * beginning. */
+    /* Totals at sent_ns. A round trip has passed when the first of them reaches the arrived_total_bytes of
+     * its beginning. */
     uint64_t arrived_at_send_bytes;
     uint64_t lost_at_send_bytes;
     uint64_t in_flight_at_send_bytes;
-    /* What arrived since sent_ns, a second: over the time in which it was sent or, if longer, that in which it
-     * arrived, by the receiver's clock. 0: unknown. */
+    /* What arrived since sent_ns, a second: over the time in which it was sent or, if longer, that in which
+     * it arrived, by the receiver's clock. 0: unknown. */
     uint64_t rate_bps;
     bool rate_is_limited; /* by the application or the user's window: the path may take more */
     /* How fast the newly arrived bytes came in, by the receiver's clock alone: the spacing of a train. It may
      * be above the rate at which they were sent. 0: unknown (a single arrival). */
     uint64_t train_bps;
     uint64_t train_bytes;
-    /* Credits (see receiver_credit): the sender may have sent this many bytes in all; UINT64_MAX: no limit. */
+    /* Credits (see receiver_credit): the sender may have sent this many bytes in all; UINT64_MAX: no
+     * limit. */
     uint64_t credit_bytes;
 };
 

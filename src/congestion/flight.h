@@ -7,11 +7,12 @@
  * and a report is matched with its entry without a sequence number in the data packets: what is in a RoCE
  * packet anyway, the immediate, is the key.
  *
- * What was sent a reordering window or more before the newest packet that arrived, and has not arrived, is
- * lost. Packets that come late after all are taken from the count again.
+ * What was sent before the newest packet that arrived, and has not arrived, is missing. Those that are
+ * missing throughout a reordering window are lost; those of them that come late after all are taken from the
+ * count again.
  *
- * Everything in a report is hostile: totals that fall, or exceed what was sent, are ignored or bounded; a
- * round trip is never below the least one given.
+ * Everything in a report is hostile. Totals that fall are ignored. No more arrived than was sent a least
+ * round trip ago, no round trip is shorter than that, and no delivery rate is above the rate of the sends.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -28,13 +29,11 @@ struct flight_entry {
     /* Totals before it. */
     uint64_t packets_before;
     uint64_t bytes_before;
-    /* As of the last feedback before it was sent. */
-    uint64_t arrived_packets;
     uint64_t arrived_bytes;
     uint64_t lost_bytes;
-    uint64_t in_flight_bytes;
-    lh_time arrived_peer_ns; /* receiver's clock at that feedback; 0: none yet */
-    lh_time window_sent_ns;  /* when the newest packet of that feedback had been sent */
+    /* Of the last report before it. */
+    lh_time arrived_peer_ns; /* receiver's clock; 0: none since nothing was in flight */
+    lh_time arrived_sent_ns; /* when its newest packet had been sent */
 };
 
 /* As read from the wire, or from a simulated receiver. */
@@ -51,29 +50,38 @@ struct flight_report {
 struct flight {
     struct flight_entry *ring; /* `size` entries, a power of two, owned by the caller */
     uint32_t size;
-    uint32_t head; /* next to write */
-    uint32_t tail; /* the oldest that may still be in flight */
+    uint32_t first;     /* the oldest that is still there */
+    uint32_t tail;      /* of the first packet that neither arrived nor is lost: the totals as a position */
+    uint32_t head;      /* next to write */
+    uint32_t reachable; /* the first that is too new to have arrived */
+    lh_time reordering_ns; /* set by the owner */
     uint64_t sent_packets, sent_bytes;
     uint64_t arrived_packets, arrived_bytes; /* bytes: in proportion to what was sent */
-    uint64_t marked_packets, dropped_packets;
     uint64_t lost_packets, lost_bytes;
-    uint64_t
-        limited_until_packets; /* a sample is limited until this many have arrived or are lost; 0: none */
-    lh_time newest_sent_ns;    /* send time of the newest packet that is known to have arrived */
-    lh_time newest_peer_ns;    /* receiver's clock at the last report */
-    lh_time reordering_ns;     /* set by the owner */
+    uint64_t marked_packets, dropped_packets, credit_bytes;
+    uint64_t overdue_packets; /* of these all that did not arrive are lost */
+    /* The fewest packets that were missing, in this reordering window and in the one before. */
+    uint64_t missing_now, missing_before;
+    lh_time window_ns;              /* send time at which this window began */
+    uint64_t limited_until_packets; /* samples are limited until more have arrived or are lost; 0: none */
+    /* As of the last report. */
+    lh_time arrived_sent_ns; /* send time of its newest packet */
+    lh_time arrived_peer_ns; /* receiver's clock */
+    /* Likewise as of the first report since nothing was in flight; base_peer_ns 0: none yet. */
+    uint64_t base_arrived_bytes;
+    lh_time base_sent_ns, base_peer_ns;
 };
 
 void flight_init(struct flight *flight, struct flight_entry *ring, uint32_t size);
-/* `packets` with keys from `key` on, `bytes` in all, left now. When the ring is full, entries are merged: the
- * accuracy of samples falls, no count is lost. */
+/* `packets` (at least 1) with keys from `key` on, `bytes` in all, left now. When the ring is full, entries
+ * are merged: the accuracy of samples falls, no count is lost. */
 void flight_on_sent(struct flight *flight, uint64_t key, uint32_t packets, uint64_t bytes, lh_time now);
 /* The sender has nothing (or is not allowed by something else than its controller) to send now. */
 void flight_on_limited(struct flight *flight);
 /* False: the report says nothing new. least_rtt_ns: the shortest round trip that was measured otherwise. */
 bool flight_on_report(struct flight *flight, const struct flight_report *report, lh_time least_rtt_ns,
                       lh_time now, struct lh_congestion_feedback *feedback);
-/* Everything that was sent more than overdue_ns ago and is still in flight is lost. False: nothing is. */
+/* Everything that was sent overdue_ns ago or earlier and is still in flight is lost. False: nothing is. */
 bool flight_on_timer(struct flight *flight, lh_time overdue_ns, lh_time now,
                      struct lh_congestion_feedback *feedback);
 /* When flight_on_timer() finds something; LH_TIME_NEVER. */

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "congestion/congestion_table.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "congestion/fixed.h"
+
+#define NAME_SHOWN 32 /* bytes of an unknown name in a message */
+
+const struct lh_congestion *const *lh_congestions(void)
+{
+    static const struct lh_congestion *const all[] = {&fixed_congestion, NULL};
+    return all;
+}
+
+static int fail_unknown(const char *name, size_t bytes)
+{
+    char known[256] = "";
+    size_t used = 0;
+    for (const struct lh_congestion *const *c = lh_congestions(); *c && used < sizeof known; c++)
+        used +=
+            (size_t)snprintf(known + used, sizeof known - used, "%s%s", used > 0 ? ", " : "", (*c)->name);
+    int shown = bytes < NAME_SHOWN ? (int)bytes : NAME_SHOWN;
+    return lh_fail(LH_EINVAL, "unknown congestion controller \"%.*s\" (use one of %s)", shown, name, known);
+}
+
+int congestion_choice_parse(const char *text, struct congestion_choice *choice)
+{
+    size_t bytes = strcspn(text, ",");
+    for (const struct lh_congestion *const *c = lh_congestions(); *c; c++) {
+        if (strlen((*c)->name) != bytes || memcmp((*c)->name, text, bytes) != 0)
+            continue;
+        struct congestion_choice parsed = {.controller = *c};
+        int failed = (*c)->parse(text + bytes + (text[bytes] == ','), parsed.params);
+        if (failed == 0)
+            *choice = parsed;
+        return failed;
+    }
+    return fail_unknown(text, bytes);
+}
+
+int lh_congestion_check(const char *text)
+{
+    struct congestion_choice choice;
+    return congestion_choice_parse(text, &choice);
+}

@@ -1,0 +1,385 @@
+/*
+ * flight.c - see flight.h.
+ *
+ * What arrived and what is lost are counts, not sets of packets. Their sum is a position in the sequence of
+ * sends: where the newest packet would be, had nothing been reordered. `tail` is the entry of that position.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include "congestion/flight.h"
+
+#include <assert.h>
+
+#include "base/earlier.h"
+
+__extension__ typedef unsigned __int128 wide;
+
+static uint64_t least_of(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+static uint64_t most_of(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+static uint64_t since(uint64_t earlier, uint64_t later)
+{
+    return later > earlier ? later - earlier : 0;
+}
+
+/* ---- the ring ---------------------------------------------------------------------------------------- */
+
+static struct flight_entry *entry_at(const struct flight *flight, uint32_t index)
+{
+    return &flight->ring[index & (flight->size - 1)];
+}
+
+static uint64_t packets_before(const struct flight *flight, uint32_t index)
+{
+    return index == flight->head ? flight->sent_packets : entry_at(flight, index)->packets_before;
+}
+
+static uint64_t bytes_before(const struct flight *flight, uint32_t index)
+{
+    return index == flight->head ? flight->sent_bytes : entry_at(flight, index)->bytes_before;
+}
+
+static uint64_t settled_packets(const struct flight *flight)
+{
+    return flight->arrived_packets + flight->lost_packets;
+}
+
+static uint64_t settled_bytes(const struct flight *flight)
+{
+    return flight->arrived_bytes + flight->lost_bytes;
+}
+
+/* Bytes of the first so many packets; they end in the entry at tail, or just before it. */
+static uint64_t bytes_of_first(const struct flight *flight, uint64_t packets)
+{
+    uint64_t start = packets_before(flight, flight->tail);
+    assert(packets >= start);
+    if (packets == start)
+        return bytes_before(flight, flight->tail);
+    uint64_t entry_packets = packets_before(flight, flight->tail + 1) - start;
+    uint64_t entry_bytes = bytes_before(flight, flight->tail + 1) - bytes_before(flight, flight->tail);
+    return bytes_before(flight, flight->tail) +
+           (uint64_t)((wide)entry_bytes * (packets - start) / entry_packets);
+}
+
+/* The later one, extended by the earlier one. As if all of it had been sent at the start: none of it counts
+ * as too new to have arrived, and round trips seem longer, not shorter. */
+static struct flight_entry merged(const struct flight_entry *earlier, const struct flight_entry *later)
+{
+    struct flight_entry entry = *later;
+    if (later->key == earlier->key + earlier->packets && later->packets <= UINT32_MAX - earlier->packets) {
+        entry.key = earlier->key;
+        entry.packets += earlier->packets;
+    }
+    entry.sent_ns = earlier->sent_ns;
+    entry.packets_before = earlier->packets_before;
+    entry.bytes_before = earlier->bytes_before;
+    entry.limited |= earlier->limited;
+    return entry;
+}
+
+static void merge_all(struct flight *flight)
+{
+    for (uint32_t i = 0; i < flight->size / 2; i++)
+        *entry_at(flight, flight->first + i) =
+            merged(entry_at(flight, flight->first + 2 * i), entry_at(flight, flight->first + 2 * i + 1));
+    flight->head = flight->first + flight->size / 2;
+    flight->reachable = flight->first + (flight->reachable - flight->first) / 2;
+}
+
+static void make_space(struct flight *flight)
+{
+    if (flight->head - flight->first < flight->size)
+        return;
+    if (flight->first != flight->tail)
+        flight->first++;
+    else
+        merge_all(flight);
+}
+
+/* ---- sends ------------------------------------------------------------------------------------------- */
+
+void flight_init(struct flight *flight, struct flight_entry *ring, uint32_t size)
+{
+    assert(size >= 2 && (size & (size - 1)) == 0);
+    *flight = (struct flight){.ring = ring, .size = size};
+}
+
+uint64_t flight_in_flight_bytes(const struct flight *flight)
+{
+    return flight->sent_bytes - settled_bytes(flight);
+}
+
+void flight_on_sent(struct flight *flight, uint64_t key, uint32_t packets, uint64_t bytes, lh_time now)
+{
+    assert(packets > 0);
+    make_space(flight);
+    if (settled_packets(flight) == flight->sent_packets)
+        flight->base_peer_ns = 0;
+    bool known = flight->base_peer_ns != 0;
+    *entry_at(flight, flight->head++) = (struct flight_entry){
+        .key = key,
+        .packets = packets,
+        .limited = flight->limited_until_packets != 0,
+        .sent_ns = now,
+        .packets_before = flight->sent_packets,
+        .bytes_before = flight->sent_bytes,
+        .arrived_bytes = flight->arrived_bytes,
+        .lost_bytes = flight->lost_bytes,
+        .arrived_peer_ns = known ? flight->arrived_peer_ns : 0,
+        .arrived_sent_ns = known ? flight->arrived_sent_ns : 0,
+    };
+    flight->sent_packets += packets;
+    flight->sent_bytes += bytes;
+}
+
+void flight_on_limited(struct flight *flight)
+{
+    flight->limited_until_packets = most_of(flight->sent_packets, 1);
+}
+
+/* ---- what arrived, what is lost ---------------------------------------------------------------------- */
+
+/* Moves on to the entries that were sent a least round trip ago: the others cannot have arrived. */
+static void reach(struct flight *flight, lh_time least_rtt_ns, lh_time now)
+{
+    lh_time until_ns = now > least_rtt_ns ? now - least_rtt_ns : 0;
+    while (flight->reachable != flight->head && entry_at(flight, flight->reachable)->sent_ns <= until_ns)
+        flight->reachable++;
+}
+
+static bool contains(const struct flight *flight, uint32_t index, uint64_t key)
+{
+    const struct flight_entry *entry = entry_at(flight, index);
+    return key - entry->key < entry->packets;
+}
+
+/* The entry of a key, the nearest to the tail: a packet that was retransmitted has several. At most two turns
+ * an entry of the ring. False: there is none. */
+static bool find(const struct flight *flight, uint64_t key, uint32_t *index)
+{
+    uint32_t ahead = flight->reachable - flight->tail;
+    uint32_t behind = flight->tail - flight->first;
+    for (uint32_t d = 0; d < ahead || d < behind; d++) {
+        *index = flight->tail + d;
+        if (d < ahead && contains(flight, *index, key))
+            return true;
+        *index = flight->tail - d - 1;
+        if (d < behind && contains(flight, *index, key))
+            return true;
+    }
+    return false;
+}
+
+/* Of the packet with that key, from 1. Where entries were merged, the keys are those of its last packets. */
+static uint64_t position_in(const struct flight *flight, uint32_t index, uint64_t key)
+{
+    const struct flight_entry *entry = entry_at(flight, index);
+    return packets_before(flight, index + 1) - (entry->packets - 1 - (key - entry->key));
+}
+
+static void on_missing(struct flight *flight, uint64_t missing, lh_time sent_ns)
+{
+    if (sent_ns >= flight->window_ns + flight->reordering_ns) {
+        flight->missing_before = flight->reordering_ns > 0 ? flight->missing_now : missing;
+        flight->missing_now = missing;
+        flight->window_ns = sent_ns;
+    }
+    flight->missing_now = least_of(flight->missing_now, missing);
+}
+
+/* So many more arrived, and that many are lost in all. */
+static void settle(struct flight *flight, uint64_t newly_arrived, uint64_t lost_packets)
+{
+    uint64_t packets = settled_packets(flight), bytes = settled_bytes(flight);
+    uint64_t lost_before = flight->lost_packets;
+    flight->arrived_packets += newly_arrived;
+    flight->lost_packets = lost_packets;
+    assert(settled_packets(flight) >= packets && settled_packets(flight) <= flight->sent_packets);
+    while (flight->tail != flight->head &&
+           packets_before(flight, flight->tail + 1) <= settled_packets(flight))
+        flight->tail++;
+    if ((int32_t)(flight->tail - flight->reachable) > 0) /* a timer found them */
+        flight->reachable = flight->tail;
+
+    uint64_t newly = since(bytes, bytes_of_first(flight, settled_packets(flight)));
+    if (lost_packets > lost_before) {
+        uint64_t lost =
+            (uint64_t)((wide)newly * (lost_packets - lost_before) / (settled_packets(flight) - packets));
+        flight->lost_bytes += lost;
+        flight->arrived_bytes += newly - lost;
+    } else {
+        uint64_t late =
+            lost_before == 0
+                ? 0
+                : (uint64_t)((wide)flight->lost_bytes * (lost_before - lost_packets) / lost_before);
+        flight->lost_bytes -= late;
+        flight->arrived_bytes += newly + late;
+    }
+    if (settled_packets(flight) > flight->limited_until_packets)
+        flight->limited_until_packets = 0;
+}
+
+/* ---- feedback ---------------------------------------------------------------------------------------- */
+
+static uint64_t rate_of(uint64_t bytes, lh_time interval_ns)
+{
+    if (interval_ns == 0)
+        return 0;
+    wide rate_bps = (wide)bytes * 8 * LH_NS_PER_S / interval_ns;
+    return rate_bps < LH_RATE_NONE ? (uint64_t)rate_bps : LH_RATE_NONE - 1;
+}
+
+/* When the newest of the settled packets was sent. */
+static lh_time settled_sent_ns(const struct flight *flight)
+{
+    bool within = settled_packets(flight) > packets_before(flight, flight->tail);
+    uint32_t index = within ? flight->tail : flight->tail - 1;
+    return !within && flight->tail == flight->first ? 0 : entry_at(flight, index)->sent_ns;
+}
+
+static void fill_totals(const struct flight *flight, struct lh_congestion_feedback *feedback)
+{
+    feedback->in_flight_bytes = flight_in_flight_bytes(flight);
+    feedback->arrived_total_bytes = flight->arrived_bytes;
+    feedback->lost_total_bytes = flight->lost_bytes;
+    feedback->credit_bytes = flight->credit_bytes;
+}
+
+static void fill_rate(const struct flight *flight, const struct flight_entry *entry, lh_time peer_ns,
+                      lh_time sent_ns, struct lh_congestion_feedback *feedback)
+{
+    bool own = entry->arrived_peer_ns != 0;
+    if (!own && flight->base_peer_ns == 0)
+        return;
+    lh_time sends_ns = since(own ? entry->arrived_sent_ns : flight->base_sent_ns, sent_ns);
+    lh_time arrivals_ns = since(own ? entry->arrived_peer_ns : flight->base_peer_ns, peer_ns);
+    uint64_t before = own ? entry->arrived_bytes : flight->base_arrived_bytes;
+    if (sends_ns == 0 || arrivals_ns == 0)
+        return;
+    feedback->rate_bps = rate_of(flight->arrived_bytes - before, most_of(sends_ns, arrivals_ns));
+    feedback->rate_is_limited = entry->limited;
+}
+
+static void fill_sample(const struct flight *flight, uint32_t index, const struct flight_report *report,
+                        lh_time least_rtt_ns, struct lh_congestion_feedback *feedback)
+{
+    const struct flight_entry *entry = entry_at(flight, index);
+    feedback->sent_ns = entry->sent_ns;
+    feedback->rtt_ns = most_of(since(report->held_ns, since(entry->sent_ns, feedback->now)), least_rtt_ns);
+    feedback->arrived_at_send_bytes = entry->arrived_bytes;
+    feedback->lost_at_send_bytes = entry->lost_bytes;
+    feedback->in_flight_at_send_bytes =
+        bytes_before(flight, index + 1) - entry->arrived_bytes - entry->lost_bytes;
+    fill_rate(flight, entry, report->arrived_ns, most_of(entry->sent_ns, settled_sent_ns(flight)),
+              feedback);
+}
+
+/* The receiver's clock at the last report, and what is measured from one report to the next. */
+static void on_clock(struct flight *flight, lh_time peer_ns, struct lh_congestion_feedback *feedback)
+{
+    lh_time sent_ns = settled_sent_ns(flight);
+    if (flight->base_peer_ns != 0) {
+        feedback->train_bps = rate_of(feedback->arrived_bytes, since(flight->arrived_peer_ns, peer_ns));
+        feedback->train_bytes = feedback->train_bps != 0 ? feedback->arrived_bytes : 0;
+    } else {
+        flight->base_peer_ns = peer_ns;
+        flight->base_sent_ns = sent_ns;
+        flight->base_arrived_bytes = flight->arrived_bytes;
+    }
+    flight->arrived_peer_ns = peer_ns;
+    flight->arrived_sent_ns = most_of(flight->arrived_sent_ns, sent_ns);
+}
+
+static void on_arrivals(struct flight *flight, const struct flight_report *report, uint64_t newly,
+                        lh_time least_rtt_ns, struct lh_congestion_feedback *feedback)
+{
+    uint64_t arrived = flight->arrived_packets + newly;
+    uint64_t bytes_before_it = flight->arrived_bytes, lost_before_it = flight->lost_bytes;
+    uint32_t index;
+    bool found = find(flight, report->key, &index);
+    if (found) {
+        uint64_t passed = most_of(position_in(flight, index, report->key), flight->overdue_packets);
+        on_missing(flight, since(arrived, passed), entry_at(flight, index)->sent_ns);
+    }
+    /* Those that come late after all are among the new ones, and no more than were sent are settled. */
+    uint64_t lost =
+        most_of(least_of(flight->missing_now, flight->missing_before), since(newly, flight->lost_packets));
+    settle(flight, newly, least_of(lost, flight->sent_packets - arrived));
+
+    feedback->arrived_bytes = flight->arrived_bytes - bytes_before_it;
+    feedback->lost_bytes = since(lost_before_it, flight->lost_bytes);
+    if (found)
+        fill_sample(flight, index, report, least_rtt_ns, feedback);
+    on_clock(flight, report->arrived_ns, feedback);
+}
+
+/* Packets of the receiver's counts, as bytes of packets of the mean size. */
+static uint64_t as_bytes(const struct flight *flight, uint64_t packets)
+{
+    return flight->sent_packets == 0
+               ? 0
+               : (uint64_t)((wide)packets * flight->sent_bytes / flight->sent_packets);
+}
+
+/* A count that only grows, up to a limit: what is new of it. */
+static uint64_t advance(uint64_t *count, uint64_t reported, uint64_t limit)
+{
+    uint64_t newly = since(*count, least_of(reported, limit));
+    *count += newly;
+    return newly;
+}
+
+bool flight_on_report(struct flight *flight, const struct flight_report *report, lh_time least_rtt_ns,
+                      lh_time now, struct lh_congestion_feedback *feedback)
+{
+    *feedback = (struct lh_congestion_feedback){.now = now};
+    reach(flight, least_rtt_ns, now);
+    uint64_t limit = most_of(packets_before(flight, flight->reachable), flight->arrived_packets);
+    uint64_t newly = since(flight->arrived_packets, least_of(report->arrived_packets, limit));
+    if (newly > 0)
+        on_arrivals(flight, report, newly, least_rtt_ns, feedback);
+
+    uint64_t marked = advance(&flight->marked_packets, report->marked_packets, flight->arrived_packets);
+    uint64_t dropped = advance(&flight->dropped_packets, report->dropped_packets,
+                               flight->sent_packets - flight->arrived_packets);
+    feedback->marked_bytes = least_of(as_bytes(flight, marked), feedback->arrived_bytes);
+    feedback->dropped_bytes = as_bytes(flight, dropped);
+    uint64_t credit = advance(&flight->credit_bytes, report->credit_bytes, UINT64_MAX);
+    fill_totals(flight, feedback);
+    return newly > 0 || marked > 0 || dropped > 0 || credit > 0;
+}
+
+/* ---- what never arrives ------------------------------------------------------------------------------ */
+
+lh_time flight_next(const struct flight *flight, lh_time overdue_ns)
+{
+    if (flight->tail == flight->head)
+        return LH_TIME_NEVER;
+    lh_time sent_ns = entry_at(flight, flight->tail)->sent_ns;
+    return sent_ns < LH_TIME_NEVER - overdue_ns ? sent_ns + overdue_ns : LH_TIME_NEVER;
+}
+
+bool flight_on_timer(struct flight *flight, lh_time overdue_ns, lh_time now,
+                     struct lh_congestion_feedback *feedback)
+{
+    if (flight_next(flight, overdue_ns) > now)
+        return false;
+    uint32_t index = flight->tail; /* ends at head, and passes an entry once only: it is settled then */
+    while (index != flight->head && entry_at(flight, index)->sent_ns <= now - overdue_ns)
+        index++;
+    flight->overdue_packets = packets_before(flight, index);
+    uint64_t lost_before = flight->lost_bytes;
+    flight->missing_now = flight->missing_before = flight->overdue_packets - flight->arrived_packets;
+    settle(flight, 0, flight->missing_now);
+    *feedback = (struct lh_congestion_feedback){.now = now, .lost_bytes = flight->lost_bytes - lost_before};
+    fill_totals(flight, feedback);
+    return true;
+}

@@ -116,6 +116,40 @@ struct lh_congestion {
     uint64_t (*receiver_credit)(void *state, lh_time now, lh_time *next_ns);
 };
 
+/* What keeps a sender from sending more. */
+enum lh_limit {
+    LH_LIMIT_IDLE,        /* nothing to send */
+    LH_LIMIT_HOST,        /* nothing but the speed of this host */
+    LH_LIMIT_RATE,        /* the controller's rate, or the one that was told */
+    LH_LIMIT_WINDOW,      /* the controller's window */
+    LH_LIMIT_USER_WINDOW, /* lh_attr.window_bytes */
+    LH_LIMIT_RECEIVER,    /* what the peer's sockets hold */
+    LH_LIMIT_CREDIT,      /* credits of the receiver */
+    LH_LIMIT_FABRIC,      /* it took no more: this host's socket or device, or an emulated link */
+    LH_LIMITS,
+};
+
+/* How a connection's sending side is controlled. */
+struct lh_congestion_report {
+    char controller[32]; /* its name */
+    char state[32];      /* of the controller; "": none */
+    bool feedback;     /* it takes feedback: else the members from here to limited_ns are 0, but rate_bps */
+    uint64_t rate_bps; /* pace of injection now; LH_RATE_NONE: none */
+    uint64_t window_bytes; /* in flight at most now; UINT64_MAX: no bound */
+    uint64_t in_flight_bytes;
+    uint64_t bandwidth_bps;        /* that the controller takes the path to have; 0: unknown */
+    lh_time rtt_minimum_ns;        /* shortest round trip of a data packet; 0: none yet */
+    lh_time queueing_delay_ns;     /* above that, smoothed */
+    lh_time queueing_delay_p99_ns; /* not exceeded by 99 % of the reports; a quarter of an octave exact */
+    uint64_t sent_bytes;           /* in all */
+    uint64_t arrived_bytes;
+    uint64_t lost_bytes;
+    uint64_t marked_bytes;
+    uint64_t dropped_packets;      /* of those lost: by the peer's sockets */
+    uint64_t remembered_rate_bps;  /* of an earlier connection, given to the controller; 0: none */
+    lh_time limited_ns[LH_LIMITS]; /* since sending began: how long by each; the mean of all channels */
+};
+
 /* The controllers of this build, ended by NULL. */
 LH_API const struct lh_congestion *const *lh_congestions(void);
 /* Validates a text for lh_attr.congestion: "bbr", "swift,target=200us". -LH_EINVAL, with the reason. */

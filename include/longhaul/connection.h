@@ -13,6 +13,7 @@
 #ifndef LONGHAUL_CONNECTION_H
 #define LONGHAUL_CONNECTION_H
 
+#include <longhaul/congestion.h>
 #include <longhaul/error.h>
 #include <longhaul/link.h>
 #include <longhaul/scheme.h>
@@ -52,15 +53,16 @@ struct lh_attr {
      * wins. Default: over TCP the largest that fits the path; with lh_open, which does not know the path,
      * 4096 on loopback, else 1024 */
     uint32_t mtu_bytes;
-    uint32_t chunk_bytes;          /* bytes per bit of the bitmap; default one packet */
-    uint64_t slot_bytes;           /* longest SDR message; longer messages are split; default 4 MiB */
-    uint32_t slots;                /* SDR messages in flight, power of two up to 1024; default 64 */
-    uint32_t channels;             /* default 1 */
-    uint32_t generations;          /* default 4 */
-    uint32_t workers;              /* threads; default 1, set LH_NO_WORKERS for none */
-    const int *worker_cpus;        /* one CPU per worker, -1 for any; NULL: any */
-    uint64_t window_bytes;         /* maximum payload in flight; default 64 MiB */
-    uint64_t rate_bps;             /* pace of injection; 0: unlimited */
+    uint32_t chunk_bytes;   /* bytes per bit of the bitmap; default one packet */
+    uint64_t slot_bytes;    /* longest SDR message; longer messages are split; default 4 MiB */
+    uint32_t slots;         /* SDR messages in flight, power of two up to 1024; default 64 */
+    uint32_t channels;      /* default 1 */
+    uint32_t generations;   /* default 4 */
+    uint32_t workers;       /* threads; default 1, set LH_NO_WORKERS for none */
+    const int *worker_cpus; /* one CPU per worker, -1 for any; NULL: any */
+    uint64_t window_bytes;  /* maximum payload in flight; default 64 MiB */
+    uint64_t
+        rate_bps; /* the path's rate, as far as it is known: pace of injection with "fixed"; 0: unknown */
     uint64_t receive_buffer_bytes; /* of the sockets; default 32 MiB */
     lh_time peer_timeout_ns; /* silence after which a peer counts as gone; default 10 s, at most a day */
     /* Threads that encode and decode, for erasure codes; they start when first needed. Default 1. With
@@ -70,6 +72,11 @@ struct lh_attr {
      * its own thread; it must not call that listener. The return value counts with LH_NOTICE_BUSY only. */
     bool (*on_notice)(void *context, enum lh_notice notice, const char *text);
     void *notice_context;
+    /* Congestion controller of what this side sends, "bbr": see lh_congestions(3). NULL:
+     * "fixed" where rate_bps or the rate of `link` is told, or the fabric pushes back by itself (verbs, sim),
+     * else "bbr" */
+    const char *congestion;
+    uint64_t rate_max_bps; /* never exceeded, whatever the controller finds; 0: no bound */
     /* A file in which connections remember what they learned of their paths, for later ones over the same
      * path; see lh_attr_init(3). Copied. NULL: none. */
     const char *path_file;
@@ -159,6 +166,8 @@ LH_API int lh_progress(struct lh_connection *connection, lh_time *next_ns);
 LH_API lh_time lh_now(struct lh_connection *connection); /* time of its fabric's clock */
 LH_API int lh_connection_stats(struct lh_connection *connection, struct lh_stats *stats);
 LH_API int lh_connection_path(struct lh_connection *connection, struct lh_path_view *path);
+/* How what this side sends is controlled, and what it waited for. */
+LH_API int lh_connection_congestion(struct lh_connection *connection, struct lh_congestion_report *report);
 /* Gets the negotiated attributes: mtu, chunk, slots and so on. */
 LH_API int lh_connection_attr(struct lh_connection *connection, struct lh_attr *attr);
 
@@ -196,7 +205,7 @@ LH_API char *lh_scheme_report_words(const struct lh_scheme_report *report, char 
     X(RATE, "rate", "the rate that was given, or that of an emulated link")                                \
     X(PATH, "path", "the path's queue, as the congestion controller sees it")                              \
     X(LOSS, "loss", "more is lost than the reliability scheme takes well")                                 \
-    X(COMPETITION, "competition", "a competing load fills the path's queue")                               \
+    X(COMPETITION, "competition", "a competing load, or a path that became slower")                             \
     X(WINDOW, "window", "lh_attr.window_bytes")                                                            \
     X(SLOTS, "slots", "lh_attr.slots times slot_bytes")                                                    \
     X(RECEIVER, "receiver", "the receiver reads too slowly, or posts its receives late")                   \

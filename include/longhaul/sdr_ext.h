@@ -12,6 +12,7 @@
 
 #include <sdr.h>
 
+#include <longhaul/congestion.h>
 #include <longhaul/error.h>
 #include <longhaul/link.h>
 #include <longhaul/stats.h>
@@ -40,6 +41,12 @@ struct lh_qp_attr {
     uint64_t rate_bps;    /* 0: from sdr_qp_attr.rate_limit, which is in Mbit/s; else bits per second */
     uint32_t chunk_bytes; /* 0: from sdr_qp_attr */
     uint32_t slots;       /* messages in flight, a power of two, also 1; 0: from sdr_qp_attr */
+    /* Congestion controller of what this side sends, "bbr": see lh_congestions(3). NULL:
+     * "fixed" where rate_bps or the rate of an emulated link is told, or the fabric pushes back by itself,
+     * else "bbr". Only needed during the call. */
+    const char *congestion;
+    uint64_t rate_max_bps; /* never exceeded; 0: no bound */
+    uint64_t window_bytes; /* payload in flight at most, with a controller; 0: all slots */
 };
 
 /* Opens a device. Unlike a context of sdr_context_create(), it prints nothing: see lh_sdr_warning(). */
@@ -111,9 +118,13 @@ struct lh_sdr_path {
     lh_time reorder_window_ns;
     lh_time last_heard_ns; /* time of the peer's last packet; 0: none */
     uint64_t peer_receive_buffer_bytes;
+    bool controlled;   /* a congestion controller takes feedback */
+    uint64_t pace_bps; /* its rate now; 0: none */
 };
 
 LH_API int lh_sdr_path(struct sdr_qp *qp, struct lh_sdr_path *path);
+/* How what this side sends is controlled, and what it waited for. */
+LH_API int lh_sdr_congestion(struct sdr_qp *qp, struct lh_congestion_report *report);
 LH_API int lh_sdr_stats(struct sdr_qp *qp, struct lh_stats *stats);
 /* 0; -LH_ECLOSED: the peer has closed; -LH_EDEVICE: the fabric failed, with the cause in lh_last_error(). */
 LH_API int lh_sdr_error(struct sdr_qp *qp);

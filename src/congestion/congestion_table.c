@@ -41,6 +41,11 @@ int congestion_choice_parse(const char *text, struct congestion_choice *choice)
     return fail_unknown(text, bytes);
 }
 
+bool congestion_is_fixed(const struct congestion_choice *choice)
+{
+    return choice->controller == &fixed_congestion;
+}
+
 int lh_congestion_check(const char *text)
 {
     struct congestion_choice choice;

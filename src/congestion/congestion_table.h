@@ -14,6 +14,8 @@ struct congestion_choice {
     uint8_t params[LH_CONGESTION_PARAMS];
 };
 
+/* It takes no feedback. */
+bool congestion_is_fixed(const struct congestion_choice *choice);
 /* Parses "bbr" or "swift,target=200us". -LH_EINVAL, naming the text and the controllers that exist. */
 int congestion_choice_parse(const char *text, struct congestion_choice *choice);
 

@@ -22,6 +22,26 @@ void pacer_init(struct pacer *pacer, uint64_t rate_bps, uint64_t burst_bytes)
     *pacer = (struct pacer){.rate_bps = rate_bps, .burst_bytes = burst_bytes};
 }
 
+void pacer_change(struct pacer *pacer, lh_time now, uint64_t rate_bps, uint64_t burst_bytes)
+{
+    assert(rate_bps == 0 || burst_bytes > 0);
+    if (pacer->rate_bps == rate_bps && pacer->burst_bytes == burst_bytes)
+        return;
+    if (pacer->rate_bps == 0 || rate_bps == 0) {
+        pacer_init(pacer, rate_bps, burst_bytes);
+        return;
+    }
+    wide lacking = 0;
+    if (pacer->free_ns > now)
+        lacking = (wide)(pacer->free_ns - now) * pacer->rate_bps + pacer->free_rest;
+    wide full = (wide)burst_bytes * WORK_A_BYTE + lacking, held = (wide)pacer->burst_bytes * WORK_A_BYTE;
+    lacking = full > held ? full - held : 0;
+    pacer->rate_bps = rate_bps;
+    pacer->burst_bytes = burst_bytes;
+    pacer->free_ns = now + (lh_time)(lacking / rate_bps);
+    pacer->free_rest = (uint64_t)(lacking % rate_bps);
+}
+
 uint64_t pacer_allowance(const struct pacer *pacer, lh_time now)
 {
     if (pacer->rate_bps == 0)

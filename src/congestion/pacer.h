@@ -16,6 +16,8 @@ struct pacer {
 };
 
 void pacer_init(struct pacer *pacer, uint64_t rate_bps, uint64_t burst_bytes);
+/* Another rate and burst from now on. What may leave at once stays, but for what exceeds the new burst. */
+void pacer_change(struct pacer *pacer, lh_time now, uint64_t rate_bps, uint64_t burst_bytes);
 /* Bytes that may leave at `now`; UINT64_MAX without a limit. */
 uint64_t pacer_allowance(const struct pacer *pacer, lh_time now);
 /* Bytes left. May exceed the allowance by less than a packet: the next ones wait longer. */

@@ -29,7 +29,7 @@
 #include "wire/qp_info.h"
 
 /* Raised with each change of a struct or of a meaning in this header: lh_fabric_register() compares it. */
-#define FABRIC_INTERFACE_VERSION 1u
+#define FABRIC_INTERFACE_VERSION 2u
 
 #define FABRIC_BATCH_MAX              64u /* writes in one call, arrivals from one poll */
 #define FABRIC_POLL_AGAIN             ((int)FABRIC_BATCH_MAX + 1) /* of a poll: see there */
@@ -54,6 +54,9 @@ struct fabric_endpoint_attr {
     uint64_t slot_bytes;
     uint32_t stripe_packets; /* packet p of a message travels on channel (p / stripe_packets) % channels */
     struct immediate_split split;
+    /* Data packets leave as ECN-capable (RFC 3168), so that queues on the path mark them instead of dropping
+     * them: only where the sender reacts to marks. Arriving marks are counted in any case. */
+    bool ecn_capable;
     struct lh_stats *stats; /* counters to add to; several threads add, with fabric_count() */
     /* Called (from any thread, rarely) when work for a channel, or for FABRIC_CONTROL, was put aside by
      * another one's poll, so that a sleeping owner wakes. Locks are held: it must not call the fabric. May
@@ -165,6 +168,11 @@ struct fabric_ops {
     /* Descriptors that become readable when a channel has arrivals; FABRIC_CONTROL for the control QP.
      * Returns their number, at most FABRIC_POLL_FDS_MAX. */
     uint32_t (*poll_fds)(struct fabric_endpoint *endpoint, uint32_t channel, int *fds);
+    /* The rate at which the owner injects: bits of payload a second, all channels together; UINT64_MAX: no
+     * rate. The fabric may space packets within a burst by it, but delays nothing that keeps to it, or is
+     * below 9/8 of it. From any thread, rarely: a system call for each channel. NULL ops: bursts leave as
+     * they come. */
+    void (*pace)(struct fabric_endpoint *endpoint, uint64_t rate_bps);
     /* Adds to the counters what the kernel has dropped and no arrival has reported yet. From any thread,
      * beside all other calls. NULL ops: nothing to add. */
     void (*count_drops)(struct fabric_endpoint *endpoint);

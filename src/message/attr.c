@@ -79,6 +79,16 @@ static int check_times(const struct lh_attr *attr)
                    (wide)ATTR_PEER_TIMEOUT_MAX_NS);
 }
 
+static int check_rates(const struct lh_attr *attr)
+{
+    const uint64_t rates[] = {attr->rate_bps, attr->rate_max_bps};
+    for (size_t i = 0; i < 2; i++)
+        if (rates[i] > ATTR_RATE_MAX_BPS)
+            return lh_fail(LH_EINVAL, "%s %llu: use at most %llu (100 Tbit/s), or 0 for none",
+                           i == 0 ? "rate_bps" : "rate_max_bps", (wide)rates[i], (wide)ATTR_RATE_MAX_BPS);
+    return attr->congestion ? lh_congestion_check(attr->congestion) : 0;
+}
+
 static int check_path_file(const struct lh_attr *attr)
 {
     if (!attr->path_file || strnlen(attr->path_file, PATH_FILE_NAME_MAX) < PATH_FILE_NAME_MAX)
@@ -136,6 +146,8 @@ int attr_check(const struct lh_attr *given, struct lh_attr *checked)
         error = check_counts(&attr);
     if (!error)
         error = check_times(&attr);
+    if (!error)
+        error = check_rates(&attr);
     if (!error)
         error = check_path_file(&attr);
     if (!error)

@@ -6,10 +6,10 @@
 /* Retransmitted: a message of 16 MiB needs four rounds or more then. Codes with the parity that they have by
  * default leave nothing to retransmit until about twice that is lost. */
 #define LOSS_SHARE 0.05
-/* A queue that others fill: it stands, more of it than all that we have in flight, and little comes through. */
-#define STANDING_SHARE    4u /* of a round trip */
+/* A queue stands that is this part of a round trip, and no scheduler's noise. */
+#define STANDING_SHARE    4u
 #define STANDING_NS       LH_NS_PER_MS
-#define COMPETITION_SHARE 2u /* of the best rate, and of the queue */
+#define COMPETITION_SHARE 2u /* of the best rate */
 #define BOTTLENECKS       (LH_BOTTLENECK_HOST + 1)
 
 /* ---- where the time went ----------------------------------------------------------------------------- */
@@ -81,18 +81,13 @@ static bool queue_stands(const struct bottleneck_facts *facts, const struct lh_b
            report->queueing_ns >= report->rtt_ns / STANDING_SHARE;
 }
 
-/* Bytes that wait for so long at that rate. */
-static double queue_bytes(const struct lh_bottleneck_report *report)
-{
-    return (double)report->rate_best_bps / 8 * (double)report->queueing_ns / (double)LH_NS_PER_S;
-}
-
+/* A load beside ours, or a path that became slower: of the queue, packets of ours are as large a part as of
+ * what comes through. */
 static bool others_fill_the_queue(const struct bottleneck_facts *facts,
                                   const struct lh_bottleneck_report *report)
 {
     return queue_stands(facts, report) && report->rate_bps > 0 &&
-           report->rate_bps <= report->rate_best_bps / COMPETITION_SHARE &&
-           (double)facts->in_flight_bytes * COMPETITION_SHARE <= queue_bytes(report);
+           report->rate_bps <= report->rate_best_bps / COMPETITION_SHARE;
 }
 
 /* Not by a queue of our own, as far as is known: a flood without a rate and without a controller loses, too. */

@@ -63,7 +63,7 @@ static void format_path(const struct lh_bottleneck_report *report, char *out, si
     if (report->bottleneck == LH_BOTTLENECK_COMPETITION) {
         char best[LH_FORMAT_MAX];
         lh_format_rate((double)report->rate_best_bps, best, sizeof best);
-        snprintf(out, size, "a competing load (%s left of %s, %s of queueing)", rate, best, queueing);
+        snprintf(out, size, "a competing load, or a path that became slower (%s of %s, %s of queueing)", rate, best, queueing);
     } else
         snprintf(out, size, "the path's queue (%s, round trip %s + %s of queueing)", rate, rtt, queueing);
 }

@@ -15,6 +15,7 @@
 #include "message/control/control_tx.h"
 #include "message/control/timing.h"
 #include "message/effects.h"
+#include "message/path_memory.h"
 #include "message/rx/auto_scheme.h"
 #include "message/rx/done.h"
 #include "message/rx/receiver.h"
@@ -42,13 +43,18 @@ static int keep_texts(struct lh_connection *c)
     const char *reliability = c->attr.reliability ? c->attr.reliability : c->choice.scheme->name;
     if (!c->attr.device)
         return lh_fail(LH_EDEVICE, "no device: name one, such as udp:127.0.0.1");
-    if (strlen(c->attr.device) >= sizeof c->device || strlen(reliability) >= sizeof c->reliability)
-        return lh_fail(LH_EINVAL, "device or reliability is longer than %u characters",
+    if (strlen(c->attr.device) >= sizeof c->device || strlen(reliability) >= sizeof c->reliability ||
+        (c->attr.congestion && strlen(c->attr.congestion) >= sizeof c->congestion))
+        return lh_fail(LH_EINVAL, "device, reliability or congestion is longer than %u characters",
                        CONNECTION_TEXT_MAX - 1);
     snprintf(c->device, sizeof c->device, "%s", c->attr.device);
     snprintf(c->reliability, sizeof c->reliability, "%s", reliability);
     c->attr.device = c->device;
     c->attr.reliability = c->reliability;
+    if (c->attr.congestion) {
+        snprintf(c->congestion, sizeof c->congestion, "%s", c->attr.congestion);
+        c->attr.congestion = c->congestion;
+    }
     if (c->attr.path_file) {
         snprintf(c->path_file, sizeof c->path_file, "%s", c->attr.path_file);
         c->attr.path_file = c->path_file;
@@ -89,6 +95,9 @@ static int create_qp(struct lh_connection *c)
         .slot_bytes = c->attr.slot_bytes,
         .rate_bps = c->attr.rate_bps,
         .chunk_bytes = c->attr.chunk_bytes,
+        .congestion = c->attr.congestion,
+        .rate_max_bps = c->attr.rate_max_bps,
+        .window_bytes = c->attr.window_bytes,
     };
     return lh_sdr_qp_create(c->context, &attr, &more, &c->qp);
 }
@@ -182,6 +191,7 @@ int lh_attach(struct lh_connection *connection, const void *blob, size_t bytes)
         return lh_fail(LH_EHANDSHAKE, "peer has slots of %llu bytes, this side %llu: give both the same",
                        (unsigned long long)peer.slot_bytes, (unsigned long long)c->attr.slot_bytes);
     memcpy(copy, blob, bytes);
+    path_memory_load(c, &peer.endpoint);
     error = lh_sdr_qp_connect(c->qp, copy + BLOB_HEADER_BYTES);
     if (error)
         return error;
@@ -224,6 +234,7 @@ void lh_close(struct lh_connection *connection)
     request_table_close(c->requests);
     coder_destroy(c->coder); /* its threads wake the queue pair's worker */
     c->coder = NULL;
+    path_memory_save(c);
     sdr_qp_destroy(c->qp);
     sender_close(&c->tx);
     parity_free_all(&c->parity);
@@ -270,6 +281,28 @@ int lh_connection_path(struct lh_connection *connection, struct lh_path_view *pa
     if (error)
         return error;
     *path = timing_path_view(&measured);
+    return 0;
+}
+
+int lh_connection_congestion(struct lh_connection *connection, struct lh_congestion_report *report)
+{
+    return lh_sdr_congestion(connection->qp, report);
+}
+
+/* What a message takes of the time is noted by the step. */
+int lh_connection_bottleneck(struct lh_connection *connection, struct lh_bottleneck_report *out)
+{
+    struct lh_connection *c = connection;
+    struct lh_congestion_report report;
+    struct lh_stats stats;
+    int error = lh_sdr_congestion(c->qp, &report);
+    if (!error)
+        error = lh_connection_stats(c, &stats);
+    if (error)
+        return error;
+    pthread_mutex_lock(&c->requests->lock);
+    bottleneck_report(&report, &stats, c, out);
+    pthread_mutex_unlock(&c->requests->lock);
     return 0;
 }
 

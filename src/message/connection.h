@@ -46,6 +46,7 @@ struct lh_connection {
     struct lh_attr attr;
     char device[CONNECTION_TEXT_MAX];
     char reliability[CONNECTION_TEXT_MAX];
+    char congestion[CONNECTION_TEXT_MAX];
     struct scheme_choice choice; /* of what this side receives */
     bool attached;
     int error; /* 0, or the negative lh_error that ended it */
@@ -64,8 +65,7 @@ struct lh_connection {
     struct keepalive keepalive;
     char peer_name[CONNECTION_TEXT_MAX];
     char path_file[PATH_FILE_NAME_MAX];
-    struct path_record remembered; /* as of lh_attach(); rate_bps 0: nothing, but the addresses */
-    lh_time remembered_age_ns;
+    struct path_record remembered; /* as of lh_attach(); rate_bps 0: nothing but the addresses */
 };
 
 /* Hands a lifeline over to an attached connection, which closes it when it closes itself. Takes the lock. */

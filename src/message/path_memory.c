@@ -3,6 +3,8 @@
  */
 #include "message/path_memory.h"
 
+#include "sdr/driver.h"
+
 /* This side's address, as it is in the blob for the peer. */
 static bool local_endpoint(const struct lh_connection *c, struct qp_info_endpoint *local)
 {
@@ -27,7 +29,29 @@ void path_memory_load(struct lh_connection *c, const struct qp_info_endpoint *pe
         return;
     path_file_address(c->remembered.peer, peer->family, peer->address);
     path_file_address(c->remembered.local, local.family, local.address);
-    if (path_file_read(c->path_file, c->remembered.peer, c->remembered.local, &found,
-                       &c->remembered_age_ns))
-        c->remembered = found;
+    lh_time age_ns;
+    if (!path_file_read(c->path_file, c->remembered.peer, c->remembered.local, &found, &age_ns))
+        return;
+    c->remembered = found;
+    sdr_qp_remember(c->qp, found.rate_bps, found.rtt_ns, age_ns);
+}
+
+/* A path is known once the controller held the sender back for a round trip, and what the path holds has
+ * arrived; before, what the application sent is all that was measured. */
+static bool has_learned(const struct lh_congestion_report *report)
+{
+    lh_time held_ns = report->limited_ns[LH_LIMIT_RATE] + report->limited_ns[LH_LIMIT_WINDOW];
+    double holds = (double)report->bandwidth_bps / 8 * (double)report->rtt_minimum_ns / (double)LH_NS_PER_S;
+    return report->feedback && report->bandwidth_bps > 0 && report->rtt_minimum_ns > 0 &&
+           held_ns >= report->rtt_minimum_ns && (double)report->arrived_bytes >= holds;
+}
+
+void path_memory_save(struct lh_connection *c)
+{
+    struct lh_congestion_report report;
+    if (!c->attr.path_file || !c->attached || lh_sdr_congestion(c->qp, &report) != 0 || !has_learned(&report))
+        return;
+    c->remembered.rate_bps = report.bandwidth_bps;
+    c->remembered.rtt_ns = c->path.rtt_minimum_ns;
+    path_file_write(c->path_file, &c->remembered);
 }

@@ -11,7 +11,8 @@
 
 /* Sets c->remembered, before the connection is attached. */
 void path_memory_load(struct lh_connection *c, const struct qp_info_endpoint *peer);
-/* Writes what the connection's controller learned of the path, if it did. Failure is no error. */
+/* Writes what the connection's controller learned of the path, if it did. Failure is no error. Before the
+ * queue pair is destroyed. */
 void path_memory_save(struct lh_connection *c);
 
 #endif

@@ -16,6 +16,7 @@
 #include "message/tx/injector.h"
 #include "message/tx/sender.h"
 #include "message/tx/wait.h"
+#include "sdr/driver.h"
 
 #define MESSAGES_A_STEP 256u /* of the peer, so that a flood cannot hold the worker */
 /* How soon to look again for what another worker does (it injects, and does not wake this one). */
@@ -137,6 +138,7 @@ static void act(struct lh_connection *c, lh_time now)
     receiver_post(&c->rx, now, &next);
     plan(c, now, &next);
     sender_step(&c->tx, now, &next);
+    sdr_qp_user_window(c->qp, c->tx.window_full);
     effects_carry_out(c);
     cancel_on_refresh_expired(&c->tx, now, &next);
     receiver_announce(&c->rx, now, &next);

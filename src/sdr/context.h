@@ -34,6 +34,7 @@ struct sdr_context {
     uint32_t memory_keys;  /* the newest key that was given out */
     pthread_mutex_t memory_lock;
     _Atomic uint32_t warned; /* bits of enum sdk_warning: not to be printed (any more) */
+    bool link_has_rate;      /* it is emulated, and pushes back */
     uint32_t channels;
     uint32_t worker_count; /* 0: the caller makes progress */
     struct worker

@@ -81,6 +81,7 @@ static struct sdr_context *allocate_context(const struct lh_context_attr *attr, 
     if (!context)
         return NULL;
     context->channels = attr->channels;
+    context->link_has_rate = attr->link.rate_bps != 0;
     context->worker_count = attr->workers == LH_SDR_NO_WORKERS ? 0 : attr->workers;
     uint32_t gates = context->worker_count ? context->worker_count : 1;
     pthread_mutex_init(&context->lock, NULL);

@@ -120,6 +120,12 @@ void sdr_qp_catch_up(struct sdr_qp *qp, lh_time since)
             qp_wake_channel(qp, c);
 }
 
+void sdr_qp_user_window(struct sdr_qp *qp, bool binds)
+{
+    if (binds != atomic_load_explicit(&qp->user_window, memory_order_relaxed))
+        atomic_store_explicit(&qp->user_window, binds, memory_order_relaxed);
+}
+
 uint64_t sdr_qp_rx_bytes(const struct sdr_qp *qp)
 {
     return __atomic_load_n(&qp->stats.rx_bytes, __ATOMIC_RELAXED);

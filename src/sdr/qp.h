@@ -5,6 +5,7 @@
  *   qp_recv.c     posting, reading and completing receives
  *   qp_send.c     one-shot and streaming sends
  *   qp_connect.c  QP information, connection to the peer
+ *   qp_rate.c     the controller: its start, reports of the peer and to it, its time
  *   qp_control.c  control messages, clear-to-send, ping
  *   qp_round.c    one channel's arrivals and packets to inject
  *   qp_create.c   creation and end
@@ -19,13 +20,14 @@
 
 #include <longhaul/sdr_ext.h>
 
-#include "congestion/pacer.h"
 #include "fabric/fabric.h"
 #include "sdr/clear_to_send.h"
 #include "sdr/driver.h"
 #include "sdr/gate.h"
 #include "sdr/message_table.h"
 #include "sdr/path.h"
+#include "sdr/rate/arrival_report.h"
+#include "sdr/rate/rate_control.h"
 #include "sdr/send_queue.h"
 
 #define QP_STRIPE_PACKETS   64u         /* one word of the packet bitmap: channels never share a word */
@@ -48,8 +50,19 @@ struct sdr_send_handle {
     struct sdr_qp *qp;
 };
 
+/* What a channel has received, for the peer's controller. Written under the channel's gate. */
+struct qp_arrivals {
+    _Atomic uint64_t
+        packets; /* that crossed the path, whatever became of them; read without the gate, too */
+    lh_time newest_ns;
+    uint32_t newest_immediate;
+    uint8_t newest_generation;
+};
+
 struct qp_channel {
     struct gate gate;
+    struct qp_arrivals arrivals;
+    struct limits limits;
     _Atomic lh_time drained_ns; /* what had arrived before this is in the bitmaps */
     uint32_t held_back;         /* of a batch, which the fabric is not offered at first; its worker's */
     struct send_channel sends;
@@ -104,10 +117,13 @@ struct sdr_qp {
     bool pong_wanted;
     bool cts_ack_wanted;   /* a clear-to-send came: acknowledge */
     bool cts_refused;      /* clear-to-sends are due that the fabric did not take */
+    bool report_refused;   /* likewise a report */
     bool closing;          /* nothing but CLOSE is sent any more */
     uint32_t close_copies; /* still to be sent */
     uint32_t close_reason;
-    uint64_t packets_noted; /* rx_packets at the last path_on_traffic() */
+    uint64_t packets_noted;       /* rx_packets at the last path_on_traffic() */
+    struct arrival_report report; /* to a peer whose controller wants feedback */
+    uint64_t notifications_noted; /* rx_congestion_notifications at the peer's last report */
 
     pthread_mutex_t driver_lock; /* held while a step runs */
     sdr_driver_step *driver;
@@ -115,7 +131,20 @@ struct sdr_qp {
     _Atomic bool driven; /* there is a driver */
 
     pthread_mutex_t pacer_lock;
-    struct pacer pacer;
+    struct rate_control rate;
+    struct congestion_choice congestion;
+    uint64_t rate_bps;         /* told; 0: not */
+    uint64_t rate_max_bps;     /* LH_RATE_NONE: no bound */
+    uint64_t window_max_bytes; /* in flight */
+    uint64_t remembered_rate_bps; /* of sdr_qp_remember(); 0: nothing, or not of this path */
+    lh_time remembered_rtt_ns;
+    lh_time remembered_age_ns;
+    void *rate_memory;         /* of the controller and of what is in flight */
+    uint64_t pace_told_bps;    /* to the fabric; the control worker's */
+    lh_time pace_told_ns;
+    uint32_t waiting_channels; /* bit c: it has something to send, and only a report lets it out */
+    _Atomic uint64_t pace_bps; /* of the controller; 0: none: read without the lock */
+    _Atomic bool user_window;  /* the layer above has more, but for the user's window */
     char device_reason
         [192]; /* why the fabric failed; written under that lock, once, before `error` says so */
     struct send_shape send_shape;
@@ -133,6 +162,18 @@ static inline void qp_lock(struct sdr_qp *qp)
 static inline void qp_unlock(struct sdr_qp *qp)
 {
     gate_leave(&qp->lock);
+}
+
+/* A packet as its sender and its receiver name it: generation, message and packet. */
+static inline uint64_t qp_packet_key(const struct sdr_qp *qp, uint32_t immediate, uint8_t generation)
+{
+    return (uint64_t)generation << 32 | immediate >> qp->shape.split.fragment_bits;
+}
+
+/* After the controller decided, under the pacer's lock. */
+static inline void qp_note_pace(struct sdr_qp *qp)
+{
+    atomic_store_explicit(&qp->pace_bps, qp->rate.pacer.rate_bps, memory_order_relaxed);
 }
 
 /* Wakes the worker of a channel, or of FABRIC_CONTROL: what a fabric calls, with the QP as its context. */

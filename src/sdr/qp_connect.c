@@ -19,6 +19,7 @@ static void fill_info(struct sdr_qp *qp, struct qp_info *info)
         .immediate_fragment_bits = qp->shape.split.fragment_bits,
         .send_enable = qp->send_enable,
         .recv_enable = qp->recv_enable,
+        .wants_feedback = rate_control_is_on(&qp->rate),
     };
     qp->endpoint->fabric->ops->endpoint_info(qp->endpoint, &info->endpoint);
 }

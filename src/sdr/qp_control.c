@@ -12,6 +12,7 @@
 #include "base/earlier.h"
 #include "base/error.h"
 #include "sdr/context.h"
+#include "sdr/qp_rate.h"
 
 #define CLOSE_COPIES 3u /* a CLOSE may be lost; none is acknowledged */
 
@@ -110,15 +111,18 @@ static bool on_message(struct sdr_qp *qp, const struct control_message *message,
     case CONTROL_CLOSE:
         qp_fail(qp, -LH_ECLOSED);
         return true;
+    case CONTROL_FEEDBACK:
+        return qp_rate_on_feedback(qp, &message->body.feedback, now);
     }
     return false;
 }
 
 /* What was queued before waits for it. */
-static void note_proof(struct sdr_qp *qp)
+static void note_proof(struct sdr_qp *qp, lh_time now)
 {
     if (!qp->path.proven || atomic_load_explicit(&qp->proven, memory_order_relaxed))
         return;
+    qp_rate_start(qp, now);
     atomic_store_explicit(&qp->proven, true, memory_order_relaxed);
     context_wake_workers(qp->context);
 }
@@ -142,7 +146,7 @@ static void on_datagram(struct sdr_qp *qp, const struct fabric_control_arrival *
     if (qp->closing && qp->close_copies == 0 && message.header.type != CONTROL_CLOSE)
         qp->close_copies = 1;
     path_on_control(&qp->path, &message.header, now);
-    note_proof(qp);
+    note_proof(qp, now);
     fabric_count(&qp->stats, rx_control, 1);
 }
 
@@ -228,6 +232,20 @@ static bool send_upper(struct sdr_qp *qp)
     return sent;
 }
 
+static bool send_report(struct sdr_qp *qp, lh_time now)
+{
+    qp->report_refused = false;
+    if (!qp_rate_report_due(qp, now))
+        return false;
+    lh_time fresh_ns = fresh_now(qp);
+    struct control_message message = {.header.type = CONTROL_FEEDBACK,
+                                      .body.feedback = qp_rate_report(qp, fresh_ns)};
+    qp->report_refused = !send_control(qp, &message);
+    if (!qp->report_refused)
+        qp_rate_on_reported(qp, &message.body.feedback, now);
+    return !qp->report_refused;
+}
+
 /* All that an address gets before it is proven: an answer for each ping that came from there, and a few
  * pings. */
 static bool challenge(struct sdr_qp *qp, lh_time now)
@@ -260,6 +278,7 @@ static bool send_due(struct sdr_qp *qp, lh_time now)
     if (qp->cts_ack_wanted && send_simple(qp, CONTROL_CTS_HEARD))
         qp->cts_ack_wanted = false, sent = true;
     send_cts(qp, now);
+    sent |= send_report(qp, now);
     sent |= send_upper(qp);
     if (path_ping_due(&qp->path, now))
         send_simple(qp, CONTROL_PING);
@@ -292,8 +311,8 @@ static bool was_refused(struct sdr_qp *qp)
         return qp->pong_wanted && !atomic_load(&qp->error);
     if (qp->closing)
         return qp->close_copies > 0 || queue_front(&qp->outbox);
-    return !atomic_load(&qp->error) &&
-           (qp->pong_wanted || qp->cts_ack_wanted || qp->cts_refused || queue_front(&qp->outbox));
+    return !atomic_load(&qp->error) && (qp->pong_wanted || qp->cts_ack_wanted || qp->cts_refused ||
+                                        qp->report_refused || queue_front(&qp->outbox));
 }
 
 bool qp_control_round(struct sdr_qp *qp, lh_time now, lh_time *next)
@@ -321,6 +340,9 @@ bool qp_control_round(struct sdr_qp *qp, lh_time now, lh_time *next)
     if (!atomic_load(&qp->error) && !qp->closing) {
         if (!qp->cts_refused && qp->path.proven) /* else the fabric decides when to go on */
             lh_keep_earlier(next, cts_announcer_next(&qp->announcer));
+        if (!qp->report_refused && qp->path.proven)
+            lh_keep_earlier(next, qp_rate_report_next(qp));
+        lh_keep_earlier(next, qp_rate_round(qp, now));
         lh_keep_earlier(next, qp->path.ping_at);
     }
     gate_leave(&qp->lock);
@@ -363,6 +385,8 @@ int lh_sdr_path(struct sdr_qp *qp, struct lh_sdr_path *path)
         .reorder_window_ns = lh_rtt_reorder_window_ns(&qp->path.rtt),
         .last_heard_ns = qp->path.last_received_ns,
         .peer_receive_buffer_bytes = qp->peer.endpoint.receive_buffer_bytes,
+        .controlled = rate_control_is_on(&qp->rate),
+        .pace_bps = atomic_load_explicit(&qp->pace_bps, memory_order_relaxed),
     };
     qp_unlock(qp);
     return 0;

@@ -16,10 +16,8 @@
 #include "sdr/qp.h"
 #include "sdr/qp_control.h"
 #include "sdr/qp_plan.h"
+#include "sdr/qp_rate.h"
 #include "sdr/sdk_warning.h"
-
-/* Bytes that may leave at once after a pause of a paced QP: some bursts, little against any long link. */
-#define PACER_BURST_BYTES ((uint64_t)256 * 1024)
 
 static uint32_t power_of_two(uint32_t at_least)
 {
@@ -46,6 +44,7 @@ static void free_qp(struct sdr_qp *qp)
     free(qp->outbox.ring);
     free(qp->inbox.ring);
     free(qp->channels);
+    qp_rate_free(qp);
     free(qp);
 }
 
@@ -104,6 +103,7 @@ static int create_endpoint(struct sdr_qp *qp)
         .slot_bytes = qp->shape.slot_bytes,
         .stripe_packets = QP_STRIPE_PACKETS,
         .split = qp->shape.split,
+        .ecn_capable = rate_control_is_on(&qp->rate),
         .stats = &qp->stats,
         .wake = qp_wake_channel,
         .wake_context = qp,
@@ -120,13 +120,11 @@ static uint32_t make_token(const struct qp_info_endpoint *info, lh_time now)
     return token ? token : 1;
 }
 
-static void start_qp(struct sdr_qp *qp, const struct qp_plan *plan)
+static void start_qp(struct sdr_qp *qp, const struct qp_info_endpoint *info)
 {
     struct sdr_context *context = qp->context;
     lh_time now = context->fabric->ops->now(context->fabric);
-    struct qp_info_endpoint info = {0};
-    context->fabric->ops->endpoint_info(qp->endpoint, &info);
-    qp->receive_buffer_bytes = info.receive_buffer_bytes;
+    qp->receive_buffer_bytes = info->receive_buffer_bytes;
     qp->created_ns = now;
     message_table_init(&qp->table, &qp->shape, qp->table_memory);
     for (uint32_t i = 0; i < qp->shape.slots; i++)
@@ -136,9 +134,8 @@ static void start_qp(struct sdr_qp *qp, const struct qp_plan *plan)
         qp->sends[i].qp = qp;
     qp->send_shape =
         (struct send_shape){qp->shape.split, qp->shape.mtu_bytes, context->channels, QP_STRIPE_PACKETS};
-    pacer_init(&qp->pacer, plan->rate_bps, PACER_BURST_BYTES);
     path_init(&qp->path, now, QP_KEEPALIVE_NS, qp->endpoint->secret);
-    qp->token = make_token(&info, now);
+    qp->token = make_token(info, now);
 }
 
 int lh_sdr_qp_create(struct sdr_context *context, const struct sdr_qp_attr *attr,
@@ -156,10 +153,14 @@ int lh_sdr_qp_create(struct sdr_context *context, const struct sdr_qp_attr *attr
     if (!qp)
         return lh_fail(LH_ENOMEM, "no memory for a QP of %u messages of %llu bytes", plan.shape.slots,
                        (unsigned long long)plan.shape.slot_bytes);
-    error = create_endpoint(qp);
+    error = qp_rate_create(qp, &plan);
+    if (!error)
+        error = create_endpoint(qp);
     if (error)
         goto free_memory;
-    start_qp(qp, &plan);
+    struct qp_info_endpoint info = {0};
+    context->fabric->ops->endpoint_info(qp->endpoint, &info);
+    start_qp(qp, &info);
     error = context_add_qp(context, qp);
     if (error)
         goto destroy_endpoint;

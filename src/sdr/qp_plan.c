@@ -2,6 +2,7 @@
 #include "sdr/qp_plan.h"
 
 #include "base/error.h"
+#include "sdr/rate/rate_control.h"
 #include "wire/qp_info.h"
 #include "wire/roce.h"
 
@@ -58,6 +59,20 @@ static int check_split(const struct message_shape *shape)
     return 0;
 }
 
+static int check_rates(const struct lh_qp_attr *more)
+{
+    uint64_t rate_bps = more->rate_bps > more->rate_max_bps ? more->rate_bps : more->rate_max_bps;
+    if (rate_bps > RATE_MAX_BPS)
+        return lh_fail(LH_EINVAL, "rate of %llu bit/s: use at most %llu (100 Tbit/s), or 0 for none",
+                       (unsigned long long)rate_bps, (unsigned long long)RATE_MAX_BPS);
+    return 0;
+}
+
+int qp_plan_congestion(const struct qp_plan *plan, bool told, struct congestion_choice *choice)
+{
+    return congestion_choice_parse(plan->congestion ? plan->congestion : told ? "fixed" : "fixed", choice);
+}
+
 int qp_plan_make(const struct sdr_qp_attr *attr, const struct lh_qp_attr *more, struct qp_plan *plan)
 {
     size_t in_flight =
@@ -84,10 +99,15 @@ int qp_plan_make(const struct sdr_qp_attr *attr, const struct lh_qp_attr *more, 
     int error = check_sizes(shape, chunk_bytes);
     if (!error)
         error = check_split(shape);
+    if (!error)
+        error = check_rates(more);
     if (error)
         return error;
     shape->chunk_packets = (uint32_t)(chunk_bytes / shape->mtu_bytes);
     plan->rate_bps = more->rate_bps ? more->rate_bps : (uint64_t)attr->rate_limit * 1000000;
+    plan->rate_max_bps = more->rate_max_bps ? more->rate_max_bps : LH_RATE_NONE;
+    plan->congestion = more->congestion;
+    plan->window_bytes = more->window_bytes ? more->window_bytes : shape->slots * shape->slot_bytes;
     bool both = !attr->send_enable && !attr->recv_enable;
     plan->send_enable = both || attr->send_enable;
     plan->recv_enable = both || attr->recv_enable;

@@ -10,6 +10,16 @@
 
 #define OFFER_MORE 4u /* than the fabric took when it last refused some */
 
+static void note_arrivals(struct qp_arrivals *own, const struct fabric_arrival *arrivals, uint32_t count,
+                          lh_time now)
+{
+    uint64_t packets = atomic_load_explicit(&own->packets, memory_order_relaxed);
+    own->newest_ns = now;
+    own->newest_immediate = arrivals[count - 1].immediate;
+    own->newest_generation = arrivals[count - 1].generation;
+    atomic_store_explicit(&own->packets, packets + count, memory_order_relaxed);
+}
+
 static bool receive(struct sdr_qp *qp, uint32_t channel, lh_time now)
 {
     struct fabric_arrival arrivals[FABRIC_BATCH_MAX];
@@ -24,42 +34,10 @@ static bool receive(struct sdr_qp *qp, uint32_t channel, lh_time now)
     if (count == 0)
         atomic_store_explicit(&qp->channels[channel].drained_ns, now, memory_order_release);
     if (count > 0)
+        note_arrivals(&qp->channels[channel].arrivals, arrivals, (uint32_t)count, now);
+    if (count > 0)
         message_table_on_arrivals(&qp->table, arrivals, (uint32_t)count, &qp->stats);
     return count > 0;
-}
-
-/* How many of these packets the pace lets out now. */
-static uint32_t pace(struct sdr_qp *qp, const struct fabric_write *writes, uint32_t count, lh_time now)
-{
-    if (qp->pacer.rate_bps == 0)
-        return count;
-    pthread_mutex_lock(&qp->pacer_lock);
-    uint64_t allowance = pacer_allowance(&qp->pacer, now);
-    uint32_t passed = 0;
-    uint64_t bytes = 0;
-    while (passed < count && bytes + writes[passed].bytes <= allowance)
-        bytes += writes[passed++].bytes;
-    pacer_on_sent(&qp->pacer, now, bytes);
-    pthread_mutex_unlock(&qp->pacer_lock);
-    return passed;
-}
-
-/* When the pace lets the next packet out. */
-static lh_time pace_ready(struct sdr_qp *qp, lh_time now)
-{
-    pthread_mutex_lock(&qp->pacer_lock);
-    lh_time ready = pacer_ready(&qp->pacer, now, qp->shape.mtu_bytes);
-    pthread_mutex_unlock(&qp->pacer_lock);
-    return ready;
-}
-
-static void refund(struct sdr_qp *qp, uint64_t bytes)
-{
-    if (qp->pacer.rate_bps == 0 || bytes == 0)
-        return;
-    pthread_mutex_lock(&qp->pacer_lock);
-    pacer_on_refused(&qp->pacer, bytes);
-    pthread_mutex_unlock(&qp->pacer_lock);
 }
 
 static uint64_t bytes_of(const struct fabric_write *writes, uint32_t count)
@@ -83,31 +61,98 @@ static void note_left(struct sdr_qp *qp, uint64_t bytes, lh_time now)
     atomic_fetch_sub_explicit(&qp->queued_bytes, bytes, memory_order_release);
 }
 
-/* Offers the fabric up to `room` of the next packets; returns how many it took. *refused: not all. */
+/* How many of these packets may leave now; if not all: *limit says why. */
+static uint32_t pace(struct sdr_qp *qp, uint32_t channel, const struct fabric_write *writes, uint32_t count,
+                     lh_time now, enum lh_limit *limit)
+{
+    if (!rate_control_is_on(&qp->rate) && qp->rate.pacer.rate_bps == 0)
+        return count;
+    pthread_mutex_lock(&qp->pacer_lock);
+    struct rate_room room = rate_control_room(&qp->rate, now);
+    uint32_t passed = 0;
+    uint64_t bytes = 0;
+    while (passed < count && passed < room.packets && bytes + writes[passed].bytes <= room.bytes)
+        bytes += writes[passed++].bytes;
+    rate_control_reserve(&qp->rate, passed, bytes, now);
+    if (passed < count)
+        *limit = room.limit;
+    if (passed < count && room.limit != LH_LIMIT_RATE)
+        qp->waiting_channels |= (uint32_t)1 << channel;
+    pthread_mutex_unlock(&qp->pacer_lock);
+    return passed;
+}
+
+/* When what the pace or the controller held back may leave. */
+static lh_time pace_ready(struct sdr_qp *qp, enum lh_limit limit, lh_time now)
+{
+    pthread_mutex_lock(&qp->pacer_lock);
+    lh_time ready = rate_control_ready(&qp->rate, limit, now, qp->shape.mtu_bytes);
+    pthread_mutex_unlock(&qp->pacer_lock);
+    return ready;
+}
+
+static uint64_t key_of(const struct sdr_qp *qp, const struct fabric_write *write)
+{
+    return qp_packet_key(qp, write->immediate, write->generation);
+}
+
+/* Runs of packets whose keys follow each other. */
+static void note_runs(struct sdr_qp *qp, const struct fabric_write *writes, uint32_t count, lh_time now)
+{
+    for (uint32_t first = 0, next; first < count; first = next) {
+        uint64_t key = key_of(qp, &writes[first]);
+        for (next = first + 1; next < count && key_of(qp, &writes[next]) == key + (next - first);)
+            next++;
+        rate_control_on_run(&qp->rate, key, next - first, bytes_of(writes + first, next - first), now);
+    }
+}
+
+/* What became of the packets that were let out. After they were taken off the queue. */
+static void note_taken(struct sdr_qp *qp, const struct fabric_write *writes, uint32_t count, uint32_t taken,
+                       lh_time now)
+{
+    bool controlled = rate_control_is_on(&qp->rate);
+    if (!controlled && (qp->rate.pacer.rate_bps == 0 || taken == count))
+        return;
+    pthread_mutex_lock(&qp->pacer_lock);
+    if (taken < count)
+        rate_control_on_refused(&qp->rate, count - taken, bytes_of(writes + taken, count - taken));
+    if (controlled && taken > 0) {
+        note_runs(qp, writes, taken, now);
+        rate_control_on_sent(&qp->rate, bytes_of(writes, taken), lh_sdr_send_queued_bytes(qp) == 0, now);
+        qp_note_pace(qp);
+    }
+    pthread_mutex_unlock(&qp->pacer_lock);
+}
+
+/* Offers the fabric up to `room` of the next packets; returns how many it took. *limit: why not all;
+ * unchanged when it took all. */
 static uint32_t offer(struct sdr_qp *qp, uint32_t channel, uint32_t room, lh_time now, lh_time *next,
-                      bool *refused)
+                      enum lh_limit *limit)
 {
     struct send_channel *sends = &qp->channels[channel].sends;
     const struct fabric_ops *ops = qp->endpoint->fabric->ops;
     struct fabric_write writes[FABRIC_BATCH_MAX];
     assert(room > 0 && room <= FABRIC_BATCH_MAX);
     uint32_t ready = send_channel_peek(sends, &qp->send_shape, channel, writes, room);
-    uint32_t count = pace(qp, writes, ready, now);
+    uint32_t count = pace(qp, channel, writes, ready, now, limit);
     int taken = count ? ops->post_writes(qp->endpoint, channel, writes, count) : 0;
     if (taken < 0) {
         qp_fail(qp, -LH_EDEVICE);
         taken = 0;
     }
-    refund(qp, bytes_of(writes + taken, count - (uint32_t)taken));
-    /* When the fabric took less than the pace allows, the fabric decides when to go on. */
-    if ((uint32_t)taken == count && count < ready)
-        lh_keep_earlier(next, pace_ready(qp, now));
     uint64_t bytes = send_channel_take(sends, &qp->send_shape, channel, (uint32_t)taken);
     note_left(qp, bytes, now);
+    if (count > 0)
+        note_taken(qp, writes, count, (uint32_t)taken, now);
     fabric_count(&qp->stats, tx_packets, taken);
     fabric_count(&qp->stats, tx_bytes, bytes);
-    *refused = (uint32_t)taken < count;
-    if (*refused && !ops->pump)
+    /* When the fabric took less than the pace allows, the fabric decides when to go on. */
+    if ((uint32_t)taken < count)
+        *limit = LH_LIMIT_FABRIC;
+    else if (count < ready)
+        lh_keep_earlier(next, pace_ready(qp, *limit, now));
+    if (*limit == LH_LIMIT_FABRIC && !ops->pump)
         lh_keep_earlier(next, now + QP_BLOCKED_RETRY_NS);
     return (uint32_t)taken;
 }
@@ -117,17 +162,21 @@ static uint32_t offer(struct sdr_qp *qp, uint32_t channel, uint32_t room, lh_tim
 static bool inject(struct sdr_qp *qp, uint32_t channel, lh_time now, lh_time *next)
 {
     struct qp_channel *own = &qp->channels[channel];
-    if (send_channel_empty(&own->sends))
+    if (send_channel_empty(&own->sends)) {
+        bool more = atomic_load_explicit(&qp->user_window, memory_order_relaxed);
+        limits_note(&own->limits, more ? LH_LIMIT_USER_WINDOW : LH_LIMIT_IDLE, now);
         return false;
+    }
     uint64_t dropped = send_channel_drop_aborted(&own->sends, &qp->send_shape, channel);
     note_left(qp, dropped, now);
-    bool refused = false;
+    enum lh_limit limit = LH_LIMIT_HOST;
     uint32_t first = FABRIC_BATCH_MAX - own->held_back;
-    uint32_t taken = offer(qp, channel, first, now, next, &refused);
+    uint32_t taken = offer(qp, channel, first, now, next, &limit);
     if (taken == first && own->held_back > 0)
-        taken += offer(qp, channel, own->held_back, now, next, &refused);
+        taken += offer(qp, channel, own->held_back, now, next, &limit);
+    limits_note(&own->limits, limit, now);
     uint32_t likely = taken + OFFER_MORE;
-    own->held_back = refused && likely < FABRIC_BATCH_MAX ? FABRIC_BATCH_MAX - likely : 0;
+    own->held_back = limit == LH_LIMIT_FABRIC && likely < FABRIC_BATCH_MAX ? FABRIC_BATCH_MAX - likely : 0;
     return taken > 0 || dropped > 0;
 }
 
@@ -151,12 +200,22 @@ static bool give_up(struct sdr_qp *qp, uint32_t channel)
     return true;
 }
 
-/* The driver reads bitmaps, and the control worker that runs it may be asleep. */
+/* The driver reads bitmaps, and reports what arrived; the control worker that runs it may be asleep. */
 static void kick_driver(struct sdr_qp *qp, uint32_t channel)
 {
     uint32_t workers = qp->context->worker_count;
-    if (workers > 1 && channel % workers != 0 && atomic_load_explicit(&qp->driven, memory_order_relaxed))
+    if (workers > 1 && channel % workers != 0 &&
+        (atomic_load_explicit(&qp->driven, memory_order_relaxed) || qp->peer.wants_feedback))
         sdr_qp_driver_kick(qp);
+}
+
+/* With a controller little waits in the queues: the layer above is asked for more in time. */
+static bool inject_and_kick(struct sdr_qp *qp, uint32_t channel, lh_time now, lh_time *next)
+{
+    bool injected = inject(qp, channel, now, next);
+    if (injected && rate_control_is_on(&qp->rate))
+        kick_driver(qp, channel);
+    return injected;
 }
 
 bool qp_channel_round(struct sdr_qp *qp, uint32_t channel, lh_time now, lh_time *next)
@@ -173,7 +232,7 @@ bool qp_channel_round(struct sdr_qp *qp, uint32_t channel, lh_time now, lh_time 
     if (atomic_load(&qp->error))
         moved |= give_up(qp, channel);
     else if (atomic_load_explicit(&qp->proven, memory_order_relaxed))
-        moved |= inject(qp, channel, now, next);
+        moved |= inject_and_kick(qp, channel, now, next);
     moved |= release(qp, channel);
     if (ops->pump && !qp_device_gone(qp))
         lh_keep_earlier(next, ops->pump(qp->endpoint, channel, now));

@@ -99,7 +99,8 @@ static void note_queued(struct sdr_qp *qp, uint64_t queued)
 {
     uint64_t buffer = qp->peer.endpoint.receive_buffer_bytes;
     if (queued <= buffer || buffer == 0 || qp->peer.endpoint.fabric != QP_INFO_UDP ||
-        qp->pacer.rate_bps != 0 || !sdk_warning_due(qp->context, SDK_WARNING_SENT))
+        rate_control_is_on(&qp->rate) || qp->rate.pacer.rate_bps != 0 ||
+        !sdk_warning_due(qp->context, SDK_WARNING_SENT))
         return;
     char bytes[LH_FORMAT_MAX], room[LH_FORMAT_MAX];
     sdk_warn(

@@ -42,6 +42,36 @@ static int decode_cts(const uint8_t *data, struct control_cts *cts)
     return 0;
 }
 
+static void encode_feedback(const struct control_feedback *feedback, uint8_t *out)
+{
+    lh_put_be32(out, (uint32_t)feedback->generation << 24);
+    lh_put_be32(out + 4, feedback->immediate);
+    lh_put_be64(out + 8, feedback->arrived_packets);
+    lh_put_be64(out + 16, feedback->marked_packets);
+    lh_put_be64(out + 24, feedback->dropped_packets);
+    lh_put_be64(out + 32, feedback->arrived_ns);
+    lh_put_be64(out + 40, feedback->held_ns);
+    lh_put_be64(out + 48, feedback->credit_bytes);
+}
+
+/* Totals may be anything: what is impossible depends on what was sent. */
+static int decode_feedback(const uint8_t *data, size_t bytes, struct control_feedback *feedback)
+{
+    if (bytes != CONTROL_FEEDBACK_BYTES || (lh_get_be32(data) & 0xFFFFFF) != 0)
+        return -1;
+    *feedback = (struct control_feedback){
+        .generation = data[0],
+        .immediate = lh_get_be32(data + 4),
+        .arrived_packets = lh_get_be64(data + 8),
+        .marked_packets = lh_get_be64(data + 16),
+        .dropped_packets = lh_get_be64(data + 24),
+        .arrived_ns = lh_get_be64(data + 32),
+        .held_ns = lh_get_be64(data + 40),
+        .credit_bytes = lh_get_be64(data + 48),
+    };
+    return 0;
+}
+
 /* Bytes of the body, written at out. */
 static size_t encode_body(const struct control_message *message, uint8_t *out)
 {
@@ -65,6 +95,9 @@ static size_t encode_body(const struct control_message *message, uint8_t *out)
         assert(message->body.close_reason <= INT32_MAX);
         lh_put_be32(out, message->body.close_reason);
         return 4;
+    case CONTROL_FEEDBACK:
+        encode_feedback(&message->body.feedback, out);
+        return CONTROL_FEEDBACK_BYTES;
     }
     assert(false); /* a control message has one of the types above */
     return 0;
@@ -133,6 +166,8 @@ static int decode_body(const uint8_t *data, size_t bytes, struct control_message
         return decode_upper(data, bytes, message);
     case CONTROL_CLOSE:
         return decode_close(data, bytes, message);
+    case CONTROL_FEEDBACK:
+        return decode_feedback(data, bytes, &message->body.feedback);
     }
     return -1;
 }

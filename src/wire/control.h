@@ -22,13 +22,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define CONTROL_VERSION      1u
-#define CONTROL_HEADER_BYTES 32u
-#define CONTROL_MESSAGE_MAX  1024u /* whole message; every QP takes this much whatever its MTU >= 1024 */
-#define CONTROL_CTS_BYTES    48u
-#define CONTROL_CTS_MAX      16u
-#define CONTROL_UPPER_BYTES  24u /* of a CTS: belongs to the layer above */
-#define CONTROL_PAYLOAD_MAX  (CONTROL_MESSAGE_MAX - CONTROL_HEADER_BYTES)
+#define CONTROL_VERSION        1u
+#define CONTROL_HEADER_BYTES   32u
+#define CONTROL_MESSAGE_MAX    1024u /* whole message; every QP takes this much whatever its MTU >= 1024 */
+#define CONTROL_CTS_BYTES      48u
+#define CONTROL_CTS_MAX        16u
+#define CONTROL_UPPER_BYTES    24u /* of a CTS: belongs to the layer above */
+#define CONTROL_FEEDBACK_BYTES 56u
+#define CONTROL_PAYLOAD_MAX    (CONTROL_MESSAGE_MAX - CONTROL_HEADER_BYTES)
 
 enum control_type {
     CONTROL_PING = 1,      /* empty; asks for a PONG: liveness and round trip */
@@ -37,6 +38,8 @@ enum control_type {
     CONTROL_CTS_HEARD = 4, /* next (4): every CTS with a sequence before this one has arrived */
     CONTROL_UPPER = 5,     /* 1 … CONTROL_PAYLOAD_MAX bytes for the layer above */
     CONTROL_CLOSE = 6, /* reason (4): an lh_error or 0, at most INT32_MAX; the writer is gone after this */
+    CONTROL_FEEDBACK =
+        7, /* what arrived, for the reader's congestion controller: struct control_feedback */
 };
 
 struct control_header {
@@ -59,6 +62,19 @@ struct control_cts {
     uint8_t upper[CONTROL_UPPER_BYTES];
 };
 
+/* Data packets that reached the writer, since it was created. Layout: generation 1 | zero 3 | immediate 4 |
+ * arrived 8 | marked 8 | dropped 8 | arrived time 8 | held 8 | credit 8 */
+struct control_feedback {
+    uint8_t generation; /* of the newest that arrived */
+    uint32_t immediate; /* its transport immediate */
+    uint64_t arrived_packets;
+    uint64_t marked_packets;  /* of those: congestion experienced */
+    uint64_t dropped_packets; /* by the kernel, which had no room for them */
+    uint64_t arrived_ns;      /* writer's clock, when the newest arrived */
+    uint64_t held_ns;         /* from then until this was written */
+    uint64_t credit_bytes;    /* that the reader may have sent in all; UINT64_MAX: no limit */
+};
+
 struct control_message {
     struct control_header header;
     union {
@@ -68,6 +84,7 @@ struct control_message {
         } cts;
         uint32_t cts_heard_next;
         uint32_t close_reason;
+        struct control_feedback feedback;
         struct {
             const uint8_t *data; /* decode: points into the input; encode: is copied */
             uint32_t bytes;

@@ -5,7 +5,8 @@
  *    8 fabric 1 | 9 family 1 | 10 channels 1 | 11 generations 1
  *   12 message ID bits 1 | 13 fragment bits 1 | 14 send enable 1 | 15 receive enable 1
  *   16 address 16
- *   32 token 4 | 36 control QP 4 | 40 control port 2 | 42 zero 2
+ *   32 token 4 | 36 control QP 4 | 40 control port 2
+ *   42 flags 1 (bit 0: this side, as a sender, wants feedback) | 43 credits 1
  *   44 MTU 4 | 48 chunk bytes 4 | 52 slots 4
  *   56 slot bytes 8 | 64 receive buffer bytes 8
  *   72 UDP port 2 of each channel | QP number 4 of each generation and channel, channels together
@@ -75,7 +76,8 @@ size_t qp_info_encode(const struct qp_info *info, uint8_t *out)
     lh_put_be32(out + 32, info->token);
     lh_put_be32(out + 36, endpoint->control_qpn);
     lh_put_be16(out + 40, endpoint->control_port);
-    lh_put_be16(out + 42, 0);
+    out[42] = info->wants_feedback;
+    out[43] = info->credits;
     lh_put_be32(out + 44, info->mtu_bytes);
     lh_put_be32(out + 48, info->chunk_bytes);
     lh_put_be32(out + 52, info->slots);
@@ -134,6 +136,8 @@ static void decode_fixed(const uint8_t *data, struct qp_info *info)
     info->token = lh_get_be32(data + 32);
     endpoint->control_qpn = lh_get_be32(data + 36);
     endpoint->control_port = lh_get_be16(data + 40);
+    info->wants_feedback = data[42];
+    info->credits = data[43];
     info->mtu_bytes = lh_get_be32(data + 44);
     info->chunk_bytes = lh_get_be32(data + 48);
     info->slots = lh_get_be32(data + 52);
@@ -230,6 +234,8 @@ static int check_fields(const struct qp_info *info)
         return bad_field("chunk bytes", info->chunk_bytes, "a multiple of the MTU");
     if (info->send_enable > 1 || info->recv_enable > 1)
         return bad_field("enables", info->send_enable | info->recv_enable, "0 or 1");
+    if (info->wants_feedback > 1)
+        return bad_field("flags", info->wants_feedback, "0 or 1");
     return check_split(info);
 }
 

@@ -49,6 +49,8 @@ struct qp_info {
     uint8_t immediate_fragment_bits;
     uint8_t send_enable;
     uint8_t recv_enable;
+    uint8_t wants_feedback; /* its congestion controller does: 0 or 1 */
+    uint8_t credits;        /* number of the receiver's half that grants it credits; 0: none */
 };
 
 /* Bytes that encode writes. */

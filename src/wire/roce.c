@@ -1,5 +1,5 @@
 /*
- * roce.c - the RoCEv2 UC ONLY packets: one encoder, one decoder.
+ * roce.c - the RoCEv2 UC ONLY packets and the CNP: one encoder, one decoder.
  *
  * BTH, 12 bytes: opcode 1 | SE, M, pad count, version 1 | P_Key 2 | F, B, reserved 1 | destination QP 3 |
  * A, reserved 1 | PSN 3. RETH, 16 bytes: VA 8 | R_Key 4 | DMA length 4.
@@ -9,6 +9,7 @@
 #include "wire/roce.h"
 
 #include <assert.h>
+#include <string.h>
 
 #include "base/big_endian.h"
 
@@ -18,6 +19,9 @@
 #define BTH_PAD_SHIFT    4
 #define BTH_PAD_MASK     3u
 #define BTH_VERSION_MASK 0x0Fu /* TVer, 0 since InfiniBand 1.0 */
+
+/* BTH byte 4: FECN, BECN. The iCRC does not cover them, so reading ignores both. */
+#define BTH_BECN 0x40u
 
 /* The partition without its top bit, which tells full from limited members: we are full, so both may talk.
  */
@@ -32,6 +36,8 @@ size_t roce_header_bytes(uint8_t opcode)
         return ROCE_WRITE_HEADER_BYTES;
     case ROCE_UC_WRITE_ONLY_IMM:
         return ROCE_WRITE_IMM_HEADER_BYTES;
+    case ROCE_CNP:
+        return ROCE_CNP_HEADER_BYTES;
     default:
         return 0;
     }
@@ -45,12 +51,17 @@ size_t roce_encode_header(const struct roce_packet *packet, uint8_t *out)
     out[0] = (uint8_t)packet->opcode;
     out[1] = (uint8_t)(BTH_MIGRATED | roce_pad_bytes(packet->payload_bytes) << BTH_PAD_SHIFT);
     lh_put_be16(out + 2, ROCE_PKEY_DEFAULT);
-    out[4] = 0;
+    out[4] = packet->opcode == ROCE_CNP ? BTH_BECN : 0;
     lh_put_be24(out + 5, packet->dest_qpn);
     out[8] = 0;
     lh_put_be24(out + 9, packet->psn);
     if (packet->opcode == ROCE_UC_SEND_ONLY)
         return ROCE_SEND_HEADER_BYTES;
+    if (packet->opcode == ROCE_CNP) {
+        assert(packet->payload_bytes == 0);
+        memset(out + ROCE_BTH_BYTES, 0, ROCE_CNP_HEADER_BYTES - ROCE_BTH_BYTES);
+        return ROCE_CNP_HEADER_BYTES;
+    }
     lh_put_be64(out + 12, packet->va);
     lh_put_be32(out + 20, packet->rkey);
     lh_put_be32(out + 24, packet->payload_bytes);
@@ -101,7 +112,9 @@ enum roce_verdict roce_decode(const uint8_t *data, size_t bytes, struct roce_pac
         verdict = decode_payload(data, bytes, &decoded);
     if (verdict != ROCE_OK)
         return verdict;
-    if (decoded.opcode != ROCE_UC_SEND_ONLY) {
+    if (decoded.opcode == ROCE_CNP && decoded.payload_bytes != 0)
+        return ROCE_BAD_LENGTH;
+    if (decoded.opcode == ROCE_UC_WRITE_ONLY || decoded.opcode == ROCE_UC_WRITE_ONLY_IMM) {
         decoded.va = lh_get_be64(data + 12);
         decoded.rkey = lh_get_be32(data + 20);
         if (lh_get_be32(data + 24) != decoded.payload_bytes)

@@ -31,16 +31,20 @@
 #define ROCE_WRITE_IMM_HEADER_BYTES (ROCE_BTH_BYTES + ROCE_RETH_BYTES + ROCE_IMMEDIATE_BYTES)
 #define ROCE_WRITE_HEADER_BYTES     (ROCE_BTH_BYTES + ROCE_RETH_BYTES)
 #define ROCE_SEND_HEADER_BYTES      ROCE_BTH_BYTES
+/* A congestion notification packet (Annex A17.9.3): BTH, and 16 bytes that are reserved. */
+#define ROCE_CNP_HEADER_BYTES (ROCE_BTH_BYTES + 16u)
+#define ROCE_CNP_BYTES        (ROCE_CNP_HEADER_BYTES + ROCE_ICRC_BYTES)
 
 /* IPv6 or IPv4, UDP, BTH and all: what a write with immediate costs beyond its (padded) payload. */
 #define ROCE_WRITE_IMM_OVERHEAD_V6 (40u + 8u + ROCE_WRITE_IMM_HEADER_BYTES + ROCE_ICRC_BYTES)
 #define ROCE_WRITE_IMM_OVERHEAD_V4 (20u + 8u + ROCE_WRITE_IMM_HEADER_BYTES + ROCE_ICRC_BYTES)
 
-/* UC opcodes, BTH byte 0. */
+/* BTH byte 0: UC opcodes, and the one of a congestion notification to a QP of any type. */
 enum roce_opcode {
     ROCE_UC_SEND_ONLY = 0x24,
     ROCE_UC_WRITE_ONLY = 0x2A,
     ROCE_UC_WRITE_ONLY_IMM = 0x2B,
+    ROCE_CNP = 0x81,
 };
 
 struct roce_packet {
@@ -51,7 +55,7 @@ struct roce_packet {
     uint32_t rkey;      /* writes only */
     uint32_t immediate; /* WRITE_ONLY_IMM only */
     const uint8_t *payload;
-    uint32_t payload_bytes; /* without pad; for a write the same as RETH.DMALen */
+    uint32_t payload_bytes; /* without pad; for a write the same as RETH.DMALen; of a CNP 0 */
 };
 
 /* Why a datagram is not a packet that we take. */
@@ -68,7 +72,8 @@ static inline uint32_t roce_pad_bytes(uint32_t payload_bytes)
 
 /* Header bytes before the payload; 0 for an opcode that we do not know. */
 size_t roce_header_bytes(uint8_t opcode);
-/* Writes the header (M bit set, pad count, default P_Key) and returns its size. out holds 32 bytes. */
+/* Writes the header (M bit set, pad count, default P_Key; of a CNP BECN) and returns its size. out holds 32
+ * bytes. */
 size_t roce_encode_header(const struct roce_packet *packet, uint8_t *out);
 /* Reads a UDP payload, iCRC included; on ROCE_OK packet->payload points into data. The iCRC is not
  * checked. Only header bytes are read, so that the rest may lie elsewhere. */

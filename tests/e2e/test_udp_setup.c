@@ -391,6 +391,42 @@ static void test_warning(void **state)
     fabric->ops->close(fabric);
 }
 
+/* Bytes a second that the kernel's fair queue would let the channel send. */
+static unsigned long kernel_rate(const struct udp_pair *pair, uint32_t channel)
+{
+    unsigned long rate = 0;
+    socklen_t size = sizeof rate;
+    int fd = ((struct udp_endpoint *)pair->sender.endpoint)->channels[channel]->socket.fd;
+    assert_int_equal(getsockopt(fd, SOL_SOCKET, SO_MAX_PACING_RATE, &rate, &size), 0);
+    assert_int_equal(size, sizeof rate);
+    return rate;
+}
+
+/* Never below 9/8 of the owner's rate, headers counted; every channel may have it all. */
+static void test_pace(void **state)
+{
+    (void)state;
+    struct fabric_endpoint_attr attr = udp_pair_attr();
+    attr.channels = 2;
+    attr.mtu_bytes = 256;
+    struct udp_pair pair;
+    udp_pair_open(&pair, "udp:[::1]", &attr);
+    const struct fabric_ops *ops = pair.sender.fabric->ops;
+    static const uint64_t rates[] = {8000, 1000000000, 400000000000};
+    for (uint32_t channel = 0; channel < 2; channel++)
+        assert_true(kernel_rate(&pair, channel) == ~0ul);
+    for (size_t i = 0; i < sizeof rates / sizeof rates[0]; i++) {
+        uint64_t wire_bytes = rates[i] / 8 * (256 + ROCE_WRITE_IMM_OVERHEAD_V6) / 256;
+        ops->pace(pair.sender.endpoint, rates[i]);
+        for (uint32_t channel = 0; channel < 2; channel++)
+            assert_in_range(kernel_rate(&pair, channel), wire_bytes * 9 / 8, wire_bytes * 11 / 8);
+    }
+    ops->pace(pair.sender.endpoint, UINT64_MAX);
+    for (uint32_t channel = 0; channel < 2; channel++)
+        assert_true(kernel_rate(&pair, channel) == ~0ul);
+    udp_pair_close(&pair);
+}
+
 /* In a network namespace of its own, whose loopback interface has this MTU. 0: refused with the right
  * words. */
 static int connect_at_mtu(int interface_mtu, const char *device, uint32_t mtu, int code, const char *says)
@@ -467,6 +503,7 @@ int main(void)
         cmocka_unit_test(test_hardware_peer_needs_the_port),
         cmocka_unit_test(test_gso_refused),
         cmocka_unit_test(test_warning),
+        cmocka_unit_test(test_pace),
         cmocka_unit_test(test_mtu),
     };
     own_network();

@@ -34,6 +34,7 @@
 #include "support/udp_pair.h"
 
 #define SKIPPED 77
+#define ECT_0   2 /* of RFC 3168 */
 /* Packets between two looks at the tap, whose buffer may be small. */
 #define BATCH 8u
 
@@ -99,6 +100,7 @@ struct seen {
     uint32_t packets;
     uint32_t wrong;
     uint32_t ip_ids; /* IPv4: packets with an ID that is not 0 */
+    uint32_t ecn_capable;
 };
 
 /* Judges an Ethernet frame as a NIC would. False when it is none of our data packets. */
@@ -130,6 +132,9 @@ static bool judge_frame(const uint8_t *frame, size_t bytes, uint16_t port, struc
     bool holds = icrc_finish(state) == icrc_load(payload + length - ROCE_ICRC_BYTES);
     seen->wrong += !holds || (flow.ipv4 && !dont_fragment);
     seen->ip_ids += ip_id != 0;
+    uint32_t traffic_class = flow.ipv4 ? ip[1] : (uint32_t)lh_get_be16(ip) >> 4 & 0xFF;
+    seen->wrong += traffic_class != 0 && traffic_class != ECT_0;
+    seen->ecn_capable += traffic_class == ECT_0;
     seen->packets++;
     return true;
 }
@@ -146,12 +151,13 @@ static void read_tap(int tap, uint16_t port, struct seen *seen)
     }
 }
 
-static int tap_and_send(const char *device, bool gso)
+static int tap_and_send(const char *device, bool gso, bool ecn)
 {
     int tap = open_tap();
     if (tap < 0)
         return SKIPPED;
     struct fabric_endpoint_attr attr = udp_pair_attr();
+    attr.ecn_capable = ecn;
     struct udp_pair pair;
     udp_pair_open(&pair, device, &attr);
     struct udp_channel *channel = ((struct udp_endpoint *)pair.sender.endpoint)->channels[0];
@@ -169,21 +175,21 @@ static int tap_and_send(const char *device, bool gso)
     udp_message_assert_whole(message);
     bool numbered = seen.ip_ids > 0;
     bool expect_numbered = gso && device[4] != '['; /* "udp:[…": IPv6 has no IDs */
-    int failed =
-        seen.packets != 301 || seen.wrong != 0 || numbered != expect_numbered || channel->tx.gso != gso;
+    int failed = seen.packets != 301 || seen.wrong != 0 || numbered != expect_numbered ||
+                 channel->tx.gso != gso || seen.ecn_capable != (ecn ? 301 : 0);
     if (failed)
-        fprintf(stderr, "%s, GSO %d: %u packets seen, %u wrong, %u with an IP ID\n", device, gso,
-                seen.packets, seen.wrong, seen.ip_ids);
+        fprintf(stderr, "%s, GSO %d: %u packets seen, %u wrong, %u with an IP ID, %u ECN-capable\n", device,
+                gso, seen.packets, seen.wrong, seen.ip_ids, seen.ecn_capable);
     udp_pair_close(&pair);
     return failed;
 }
 
-static void expect_right(const char *device, bool gso)
+static void expect_right(const char *device, bool gso, bool ecn)
 {
     pid_t child = fork();
     assert_true(child >= 0);
     if (child == 0)
-        _exit(tap_and_send(device, gso));
+        _exit(tap_and_send(device, gso, ecn));
     int status;
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_true(WIFEXITED(status));
@@ -195,15 +201,19 @@ static void expect_right(const char *device, bool gso)
 static void test_ipv6(void **state)
 {
     (void)state;
-    expect_right("udp:[::1]", true);
-    expect_right("udp:[::1]", false);
+    expect_right("udp:[::1]", true, false);
+    expect_right("udp:[::1]", true, true);
+    expect_right("udp:[::1]", false, false);
+    expect_right("udp:[::1]", false, true);
 }
 
 static void test_ipv4(void **state)
 {
     (void)state;
-    expect_right("udp:127.0.0.1", true);
-    expect_right("udp:127.0.0.1", false);
+    expect_right("udp:127.0.0.1", true, false);
+    expect_right("udp:127.0.0.1", true, true);
+    expect_right("udp:127.0.0.1", false, false);
+    expect_right("udp:127.0.0.1", false, true);
 }
 
 int main(void)

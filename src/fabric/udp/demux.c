@@ -5,7 +5,8 @@
  * Whoever polls for control reads it for all (under the fabric's lock), and what is another's is put aside
  * in bounded inboxes. A control datagram is checked up to its iCRC here; whether it comes from the peer is
  * asked when it is handed out, since it may arrive before its endpoint is connected. A data packet is only
- * sorted: its channel validates it. A packet without an owner is counted at the endpoint that found it.
+ * sorted: its channel validates it. A congestion notification is validated and counted here. A packet without
+ * an owner is counted at the endpoint that found it.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -28,6 +29,7 @@ struct udp_demux {
     struct mmsghdr messages[BATCH];
     struct iovec iov[BATCH];
     union udp_address from[BATCH];
+    _Alignas(struct cmsghdr) uint8_t control[BATCH][CMSG_SPACE(sizeof(int))]; /* the traffic class */
     uint8_t data[BATCH][UDP_INBOX_PACKET_BYTES];
 };
 
@@ -53,8 +55,8 @@ static struct lh_stats *stats_of(const struct udp_endpoint *endpoint)
     return endpoint->table.attr.stats;
 }
 
-static bool control_icrc_holds(const struct udp_fabric *fabric, const union udp_address *from,
-                               const uint8_t *data, uint32_t bytes)
+static bool front_icrc_holds(const struct udp_fabric *fabric, const union udp_address *from,
+                             const uint8_t *data, uint32_t bytes)
 {
     struct icrc_flow flow = {
         .ipv4 = udp_address_is_ipv4(&fabric->local),
@@ -79,7 +81,7 @@ static void sort_control(struct udp_endpoint *owner, const struct udp_endpoint *
         fabric_count(stats_of(owner), bad_length, 1);
         return;
     }
-    if (!control_icrc_holds(udp_fabric_of(owner), from, data, bytes)) {
+    if (!front_icrc_holds(udp_fabric_of(owner), from, data, bytes)) {
         fabric_count(stats_of(owner), bad_icrc, 1);
         return;
     }
@@ -100,7 +102,7 @@ static void sort_control(struct udp_endpoint *owner, const struct udp_endpoint *
 
 /* A packet for a data QP: copied as it is. */
 static void sort_data(const struct udp_qp *qp, const union udp_address *from, const uint8_t *data,
-                      uint32_t bytes)
+                      uint32_t bytes, bool marked)
 {
     const struct fabric_endpoint_attr *attr = &qp->endpoint->table.attr;
     /* A peer of our kind sends data to the channel's own port, so nothing of it belongs here. */
@@ -110,7 +112,7 @@ static void sort_data(const struct udp_qp *qp, const union udp_address *from, co
         return;
     }
     bool was_empty = udp_inbox_peek(inbox) == NULL;
-    if (!udp_inbox_put(inbox, from, data, bytes)) {
+    if (!udp_inbox_put(inbox, from, data, bytes, marked)) {
         fabric_count(attr->stats, rx_inbox_overflow, 1);
         return;
     }
@@ -118,8 +120,21 @@ static void sort_data(const struct udp_qp *qp, const union udp_address *from, co
         attr->wake(attr->wake_context, qp->channel);
 }
 
+/* What RoCE hardware sends when our packets reach it marked, at most one per 50 us or so for each QP. It
+ * comes from any port, as all that hardware sends. */
+static void on_notification(const struct udp_endpoint *owner, const union udp_address *from,
+                            const uint8_t *data, uint32_t bytes)
+{
+    if (!owner->connected || !udp_address_same_host(from, &owner->peer_address))
+        fabric_count(stats_of(owner), bad_source, 1);
+    else if (!front_icrc_holds(udp_fabric_of(owner), from, data, bytes))
+        fabric_count(stats_of(owner), bad_icrc, 1);
+    else
+        fabric_count(stats_of(owner), rx_congestion_notifications, 1);
+}
+
 static void sort_datagram(struct udp_endpoint *reader, const union udp_address *from, const uint8_t *data,
-                          uint32_t bytes)
+                          uint32_t bytes, bool marked)
 {
     struct roce_packet packet;
     enum roce_verdict verdict = roce_decode(data, bytes, &packet);
@@ -134,10 +149,18 @@ static void sort_datagram(struct udp_endpoint *reader, const union udp_address *
     const struct udp_qp *qp = qpn_table_find(&udp_fabric_of(reader)->qps, packet.dest_qpn);
     if (qp == NULL)
         fabric_count(stats_of(reader), bad_qpn, 1);
+    else if (packet.opcode == ROCE_CNP)
+        on_notification(qp->endpoint, from, data, bytes);
     else if (qp->channel == UDP_QP_CONTROL)
         sort_control(qp->endpoint, reader, from, data, bytes, &packet);
     else
-        sort_data(qp, from, data, bytes);
+        sort_data(qp, from, data, bytes, marked);
+}
+
+static bool is_marked(struct msghdr *header)
+{
+    const struct cmsghdr *cmsg = CMSG_FIRSTHDR(header);
+    return cmsg != NULL && udp_cmsg_is_marked(cmsg);
 }
 
 /* Reads one batch; false when nothing more waits. Under the lock. */
@@ -151,14 +174,18 @@ static bool read_batch(struct udp_fabric *fabric, struct udp_endpoint *reader)
             .msg_namelen = sizeof demux->from[i],
             .msg_iov = &demux->iov[i],
             .msg_iovlen = 1,
+            .msg_control = demux->control[i],
+            .msg_controllen = sizeof demux->control[i],
         };
     }
     int count = recvmmsg(fabric->front.fd, demux->messages, BATCH, MSG_DONTWAIT, NULL);
     for (int i = 0; i < count; i++) {
-        if (demux->messages[i].msg_hdr.msg_flags & MSG_TRUNC)
+        struct msghdr *header = &demux->messages[i].msg_hdr;
+        if (header->msg_flags & MSG_TRUNC)
             fabric_count(stats_of(reader), bad_length, 1);
         else
-            sort_datagram(reader, &demux->from[i], demux->data[i], demux->messages[i].msg_len);
+            sort_datagram(reader, &demux->from[i], demux->data[i], demux->messages[i].msg_len,
+                          is_marked(header));
     }
     return count == (int)BATCH;
 }

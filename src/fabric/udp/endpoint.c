@@ -55,7 +55,10 @@ static int make_channel(struct udp_endpoint *endpoint, uint32_t index)
         return error;
     for (uint32_t i = 0; i < QP_INFO_GENERATIONS_MAX; i++)
         channel->tx.psn[i] &= ROCE_PSN_MASK;
-    return udp_socket_open_data(&fabric->local, fabric->receive_buffer_bytes, &channel->socket);
+    error = udp_socket_open_data(&fabric->local, fabric->receive_buffer_bytes, &channel->socket);
+    if (error == 0 && endpoint->table.attr.ecn_capable)
+        udp_socket_set_ecn(&channel->socket, udp_address_is_ipv4(&fabric->local));
+    return error;
 }
 
 static int add_qps(struct udp_endpoint *endpoint)

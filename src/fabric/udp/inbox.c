@@ -11,7 +11,7 @@ struct udp_inbox *udp_inbox_create(void)
 }
 
 bool udp_inbox_put(struct udp_inbox *inbox, const union udp_address *from, const uint8_t *data,
-                   uint32_t bytes)
+                   uint32_t bytes, bool marked)
 {
     assert(bytes <= UDP_INBOX_PACKET_BYTES);
     uint32_t written = atomic_load_explicit(&inbox->written, memory_order_relaxed);
@@ -20,6 +20,7 @@ bool udp_inbox_put(struct udp_inbox *inbox, const union udp_address *from, const
     struct udp_inbox_packet *packet = &inbox->packets[written % UDP_INBOX_PACKETS];
     packet->from = *from;
     packet->bytes = bytes;
+    packet->marked = marked;
     memcpy(packet->data, data, bytes);
     atomic_store_explicit(&inbox->written, written + 1, memory_order_release);
     return true;

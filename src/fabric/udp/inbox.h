@@ -21,6 +21,7 @@
 struct udp_inbox_packet {
     union udp_address from;
     uint32_t bytes;
+    bool marked; /* congestion experienced */
     uint8_t data[UDP_INBOX_PACKET_BYTES];
 };
 
@@ -33,7 +34,7 @@ struct udp_inbox {
 struct udp_inbox *udp_inbox_create(void);
 /* False when it is full. bytes is at most UDP_INBOX_PACKET_BYTES. */
 bool udp_inbox_put(struct udp_inbox *inbox, const union udp_address *from, const uint8_t *data,
-                   uint32_t bytes);
+                   uint32_t bytes, bool marked);
 /* Whether that many more would fit. */
 bool udp_inbox_has_room(struct udp_inbox *inbox, uint32_t packets);
 /* The oldest packet, or NULL. It stays until udp_inbox_drop(). */

@@ -17,6 +17,7 @@
 
 #include "base/error.h"
 #include "fabric/socket_drops.h"
+#include "fabric/udp/cnp.h"
 #include "fabric/udp/demux.h"
 #include "fabric/udp/tx.h"
 #include "fabric/udp/validate.h"
@@ -55,11 +56,13 @@ void udp_count_drops(struct fabric_endpoint *endpoint)
         note_drops(udp->channels[i], socket_drops(udp->channels[i]->socket.fd));
 }
 
-/* Reads the kernel's control data of a message: the size of its packets, and the number that it dropped so
- * far. */
-static uint32_t read_control(struct udp_channel *channel, struct msghdr *header, uint32_t bytes)
+/* Reads the kernel's control data of a message: the size of its packets, their mark, and the number that it
+ * dropped so far. */
+static uint32_t read_control(struct udp_channel *channel, struct msghdr *header, uint32_t bytes,
+                             bool *marked)
 {
     uint32_t segment_bytes = bytes;
+    *marked = false;
     for (struct cmsghdr *c = CMSG_FIRSTHDR(header); c != NULL; c = CMSG_NXTHDR(header, c)) {
         if (c->cmsg_level == IPPROTO_UDP && c->cmsg_type == UDP_GRO) {
             int size;
@@ -70,6 +73,8 @@ static uint32_t read_control(struct udp_channel *channel, struct msghdr *header,
             uint32_t drops;
             memcpy(&drops, CMSG_DATA(c), sizeof drops);
             note_drops(channel, drops);
+        } else if (udp_cmsg_is_marked(c)) {
+            *marked = true;
         }
     }
     return segment_bytes;
@@ -87,6 +92,13 @@ static bool source_is_peer(struct udp_channel *channel, const union udp_address 
         return false;
     channel->rx.flow.source_port = port;
     return true;
+}
+
+/* The last message was marked. What is not the peer's proves nothing of the path. */
+static void count_marked(const struct udp_channel *channel)
+{
+    if (channel->rx.proven > 0)
+        fabric_count(stats_of(channel), rx_marked_packets, channel->rx.proven);
 }
 
 enum received {
@@ -112,7 +124,8 @@ static int receive_message(struct udp_channel *channel)
 {
     struct udp_endpoint *endpoint = channel->endpoint;
     struct udp_rx *rx = &channel->rx;
-    _Alignas(struct cmsghdr) uint8_t control[CMSG_SPACE(sizeof(int)) + CMSG_SPACE(sizeof(uint32_t))];
+    /* GRO's segment size, the drops, the traffic class. */
+    _Alignas(struct cmsghdr) uint8_t control[3 * CMSG_SPACE(sizeof(int))];
     rx->scatter.place_count =
         placement_list(&rx->placement, &endpoint->table, endpoint->open, rx->scatter.places,
                        udp_scatter_places_max(rx->scatter.mtu_bytes));
@@ -128,7 +141,8 @@ static int receive_message(struct udp_channel *channel)
     if (got < 0)
         return on_receive_error(channel, errno);
     uint32_t bytes = (uint32_t)got;
-    uint32_t segment_bytes = read_control(channel, &header, bytes);
+    bool marked;
+    uint32_t segment_bytes = read_control(channel, &header, bytes, &marked);
     if (bytes == 0) {
         fabric_count(stats_of(channel), bad_header, 1);
         return RECEIVED_OTHERWISE;
@@ -137,8 +151,10 @@ static int receive_message(struct udp_channel *channel)
         fabric_count(stats_of(channel), bad_source, (bytes + segment_bytes - 1) / segment_bytes);
         return RECEIVED_OTHERWISE;
     }
-    return udp_take_message(channel, &rx->scatter, bytes, segment_bytes) ? RECEIVED_AS_GUESSED
-                                                                         : RECEIVED_OTHERWISE;
+    bool guessed = udp_take_message(channel, &rx->scatter, bytes, segment_bytes);
+    if (marked)
+        count_marked(channel);
+    return guessed ? RECEIVED_AS_GUESSED : RECEIVED_OTHERWISE;
 }
 
 static uint32_t hand_out(struct udp_rx *rx, struct fabric_arrival *arrivals, uint32_t room)
@@ -165,6 +181,11 @@ static void take_from_inbox(struct udp_channel *channel, struct udp_inbox_packet
     rx->scatter.staging = packet->data;
     udp_take_message(channel, &rx->scatter, packet->bytes, packet->bytes);
     rx->scatter.staging = rx->staging;
+    if (!packet->marked)
+        return;
+    count_marked(channel);
+    if (rx->ready_count > 0)
+        udp_cnp_on_marked(channel, rx->ready[rx->ready_count - 1].generation);
 }
 
 static uint32_t poll_inbox(struct udp_channel *channel, struct fabric_arrival *arrivals, uint32_t count)

@@ -19,6 +19,11 @@
 #define UDP_GRO 104
 #endif
 
+/* The lowest two bits of the type of service and of the traffic class (RFC 3168). */
+#define ECN_MASK    3
+#define ECN_CAPABLE 2 /* ECT(0) */
+#define ECN_MARKED  3
+
 #define SEND_BUFFER_BYTES ((uint64_t)4 << 20)
 
 static int set_option(int fd, int level, int option, int value)
@@ -59,6 +64,15 @@ static int set_path_options(int fd, bool ipv4)
     return set_option(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_PROBE);
 }
 
+/* Without it we know less, nothing worse. */
+static void show_marks(int fd, bool ipv4)
+{
+    if (ipv4)
+        set_option(fd, IPPROTO_IP, IP_RECVTOS, 1);
+    else
+        set_option(fd, IPPROTO_IPV6, IPV6_RECVTCLASS, 1);
+}
+
 static int make_socket(const union udp_address *local, uint64_t receive_bytes, struct udp_socket *made)
 {
     made->fd = socket(local->any.sa_family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, IPPROTO_UDP);
@@ -69,6 +83,7 @@ static int make_socket(const union udp_address *local, uint64_t receive_bytes, s
         close(made->fd);
         return error;
     }
+    show_marks(made->fd, udp_address_is_ipv4(local));
     ask_buffer(made->fd, SO_RCVBUFFORCE, SO_RCVBUF, receive_bytes);
     ask_buffer(made->fd, SO_SNDBUFFORCE, SO_SNDBUF, SEND_BUFFER_BYTES);
     made->receive_bytes = granted_receive_bytes(made->fd);
@@ -156,6 +171,31 @@ void udp_socket_close(struct udp_socket *socket)
     if (socket->fd >= 0)
         close(socket->fd);
     socket->fd = -1;
+}
+
+void udp_socket_set_ecn(const struct udp_socket *socket, bool ipv4)
+{
+    if (ipv4)
+        set_option(socket->fd, IPPROTO_IP, IP_TOS, ECN_CAPABLE);
+    else
+        set_option(socket->fd, IPPROTO_IPV6, IPV6_TCLASS, ECN_CAPABLE);
+}
+
+void udp_socket_set_rate(const struct udp_socket *socket, uint64_t rate_bps)
+{
+    /* Bytes a second; all ones is the kernel's "no rate". */
+    unsigned long rate = rate_bps == UINT64_MAX ? ~0ul : (unsigned long)(rate_bps / 8);
+    setsockopt(socket->fd, SOL_SOCKET, SO_MAX_PACING_RATE, &rate, sizeof rate);
+}
+
+bool udp_cmsg_is_marked(const struct cmsghdr *cmsg)
+{
+    int tos = 0;
+    if (cmsg->cmsg_level == IPPROTO_IPV6 && cmsg->cmsg_type == IPV6_TCLASS)
+        memcpy(&tos, CMSG_DATA(cmsg), sizeof tos);
+    else if (cmsg->cmsg_level == IPPROTO_IP && cmsg->cmsg_type == IP_TOS)
+        tos = *CMSG_DATA(cmsg); /* one byte there */
+    return (tos & ECN_MASK) == ECN_MARKED;
 }
 
 int udp_path_mtu(const union udp_address *local, const union udp_address *peer, uint32_t *bytes)

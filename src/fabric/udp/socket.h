@@ -10,6 +10,8 @@
 #ifndef LH_FABRIC_UDP_SOCKET_H
 #define LH_FABRIC_UDP_SOCKET_H
 
+#include <sys/socket.h>
+
 #include "fabric/udp/address.h"
 
 /* Source ports of data sockets: RoCEv2 keeps to the dynamic range (Annex A17.9), where switches expect
@@ -27,12 +29,24 @@ struct udp_socket {
 };
 
 /* On a free port of the data range, tried from a random start. GRO is on where the kernel has it. All that
- * comes is cut down to its header, until udp_filter_attach() sets whose packets are not. */
+ * comes is cut down to its header, until udp_filter_attach() sets whose packets are not. Marks of what comes
+ * are shown (udp_cmsg_is_marked), at the front, too. */
 int udp_socket_open_data(const union udp_address *local, uint64_t receive_bytes, struct udp_socket *made);
 /* On ROCE_UDP_PORT when that is free on this address, else on a port of the data range, which
  * firewalls let through as well. Without GRO. */
 int udp_socket_open_front(const union udp_address *local, uint64_t receive_bytes, struct udp_socket *made);
 void udp_socket_close(struct udp_socket *socket);
+
+/* Its packets leave as ECT(0), ECN-capable, from now on (RFC 3168). */
+void udp_socket_set_ecn(const struct udp_socket *socket, bool ipv4);
+/* Where the egress queue is fq, the kernel spaces the socket's packets by this rate, a GSO burst at a time;
+ * elsewhere UDP ignores it. Bits on the wire a second, IP header and up; UINT64_MAX: no rate. */
+void udp_socket_set_rate(const struct udp_socket *socket, uint64_t rate_bps);
+/* Whether a control message of the kernel says "congestion experienced" (RFC 3168) of what arrived. Packets
+ * that the kernel joined have the same mark since Linux 6.9 and its stable releases of that time ("net: gro:
+ * add flush check in udp_gro_receive_segment"); before, only TCP compared it, and the first packet's mark
+ * stands for all. */
+bool udp_cmsg_is_marked(const struct cmsghdr *cmsg);
 
 /* The largest IP packet that the path to the peer is known to take. -LH_EADDR when there is no way. */
 int udp_path_mtu(const union udp_address *local, const union udp_address *peer, uint32_t *bytes);

@@ -24,6 +24,12 @@
 #define HEADER           ROCE_WRITE_IMM_HEADER_BYTES
 #define UDP_HEADER_BYTES 8u
 
+/* The kernel's pace is a quarter above the owner's, which may be an eighth above what was reported last, so
+ * that it never is the slower one of the two. */
+#define PACE_HEADROOM 4u
+/* Rates from 2^56 bits a second on are no rate. */
+#define PACE_FACTOR_MAX 256u
+
 static uint32_t datagram_bytes(uint32_t payload_bytes)
 {
     return HEADER + payload_bytes + roce_pad_bytes(payload_bytes) + ROCE_ICRC_BYTES;
@@ -255,4 +261,20 @@ int udp_post_writes(struct fabric_endpoint *endpoint, uint32_t index, const stru
         taken += (uint32_t)gone;
     }
     return (int)taken;
+}
+
+void udp_pace(struct fabric_endpoint *endpoint, uint64_t rate_bps)
+{
+    const struct udp_endpoint *udp = udp_endpoint_of(endpoint);
+    const struct fabric_endpoint_attr *attr = &udp->table.attr;
+    bool ipv4 = udp_address_is_ipv4(&udp_fabric_of(udp)->local);
+    uint64_t overhead = ipv4 ? ROCE_WRITE_IMM_OVERHEAD_V4 : ROCE_WRITE_IMM_OVERHEAD_V6;
+    uint64_t wire_bps = UINT64_MAX;
+    assert(rate_bps > 0);
+    if (rate_bps < UINT64_MAX / PACE_FACTOR_MAX) {
+        wire_bps = rate_bps + rate_bps * overhead / attr->mtu_bytes;
+        wire_bps += wire_bps / PACE_HEADROOM;
+    }
+    for (uint32_t i = 0; i < attr->channels; i++)
+        udp_socket_set_rate(&udp->channels[i]->socket, wire_bps);
 }

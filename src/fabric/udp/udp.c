@@ -100,6 +100,7 @@ const struct fabric_ops fabric_udp_ops = {
     .slot_bind = udp_slot_bind,
     .slot_unbind = udp_slot_unbind,
     .post_writes = udp_post_writes,
+    .pace = udp_pace,
     .poll = udp_poll,
     .control_send = udp_control_send,
     .control_poll = udp_control_poll,

@@ -75,7 +75,9 @@ struct udp_rx {
     struct udp_move moves[UDP_ARRIVALS_MAX];
     uint32_t move_count;
     uint32_t aside_bytes;                        /* used of aside */
-    uint32_t hits;                               /* of the message at hand */
+    uint32_t late;                               /* of the message at hand */
+    uint32_t proven;                             /* of the last message: packets that are the peer's */
+    lh_time cnp_ns[QP_INFO_GENERATIONS_MAX];     /* when the peer was notified of a mark last; 0: never */
     uint8_t header[ROCE_WRITE_IMM_HEADER_BYTES]; /* of a packet whose own lies in pieces */
     uint8_t staging[UDP_MESSAGE_MAX];
     uint8_t aside[UDP_MESSAGE_MAX]; /* payloads that landed in a place that another may need */

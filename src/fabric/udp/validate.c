@@ -174,6 +174,8 @@ static bool validate_segment(struct udp_channel *channel, struct udp_scatter *sc
     uint8_t *place;
     enum rx_verdict verdict = rx_check(table, packet, channel->index, segment->generation, &place);
     rx_count(table->attr.stats, verdict);
+    if (verdict == RX_LATE)
+        rx->late++;
     if (verdict != RX_TAKE && verdict != RX_DUPLICATE)
         return false;
     assert(rx->ready_count < UDP_ARRIVALS_MAX);
@@ -192,8 +194,10 @@ bool udp_take_message(struct udp_channel *channel, struct udp_scatter *scatter, 
     struct udp_rx *rx = &channel->rx;
     uint32_t hits = 0;
     uint32_t index = 0;
+    uint32_t ready_before = rx->ready_count;
     rx->move_count = 0;
     rx->aside_bytes = 0;
+    rx->late = 0;
     for (uint32_t offset = 0; offset < bytes; offset += segment_bytes, index++) {
         uint32_t left = bytes - offset;
         struct segment segment = {
@@ -201,6 +205,7 @@ bool udp_take_message(struct udp_channel *channel, struct udp_scatter *scatter, 
         if (validate_segment(channel, scatter, &segment))
             hits++;
     }
+    rx->proven = rx->ready_count - ready_before + rx->late;
     for (uint32_t i = 0; i < rx->move_count; i++)
         memcpy(rx->moves[i].place, rx->moves[i].bytes, rx->moves[i].count);
     if (hits > 0)

@@ -9,7 +9,8 @@
 #include "fabric/udp/udp.h"
 
 /* Validates all packets of a message, puts the good ones into rx.ready and moves payload that is elsewhere.
- * True when all of them are in their speculative places. */
+ * True when all of them are in their speculative places. rx.proven: the number of those that are the peer's,
+ * late ones too. */
 bool udp_take_message(struct udp_channel *channel, struct udp_scatter *scatter, uint32_t bytes,
                       uint32_t segment_bytes);
 

@@ -11,14 +11,25 @@
 #include "message/tx/to_receiver.h"
 
 /* Waiting in the SDR layer and the fabric: 40 us at 100 Gbit/s; or that many chunks, when they are larger. */
-#define QUEUE_BYTES  ((uint64_t)512 << 10)
-#define QUEUE_CHUNKS 2u
-#define ROUNDS_MAX   64u /* of a machine whose list was full, in one step */
+#define QUEUE_BYTES ((uint64_t)512 << 10)
+/* At a controller's rate that may be long; what is sent again would wait behind it. */
+#define QUEUE_SPAN_NS     (4 * LH_NS_PER_MS)
+#define QUEUE_ROUND_TRIPS 8u /* or an eighth of one, when that is longer */
+#define BITS_PER_BYTE     8u
+#define QUEUE_CHUNKS      2u
+#define ROUNDS_MAX        64u /* of a machine whose list was full, in one step */
 
 static uint64_t queue_limit(const struct tx *tx)
 {
     uint64_t chunks = (uint64_t)QUEUE_CHUNKS * tx->attr->chunk_bytes;
-    return chunks > QUEUE_BYTES ? chunks : QUEUE_BYTES;
+    uint64_t bytes = QUEUE_BYTES;
+    if (tx->path->pace_bps != 0) {
+        lh_time part_ns = tx->path->rtt_ns / QUEUE_ROUND_TRIPS;
+        lh_time span_ns = part_ns > QUEUE_SPAN_NS ? part_ns : QUEUE_SPAN_NS;
+        double paced = (double)tx->path->pace_bps / BITS_PER_BYTE * ((double)span_ns / (double)LH_NS_PER_S);
+        bytes = paced < (double)bytes ? (uint64_t)paced : bytes;
+    }
+    return chunks > bytes ? chunks : bytes;
 }
 
 static uint64_t room_of(uint64_t limit, uint64_t used)
@@ -52,6 +63,11 @@ uint32_t injector_budget_chunks(const struct tx *tx)
     uint64_t queue_room = room_of(queue_limit(tx), queued);
     uint64_t window_room = room_of(tx->window_bytes, in_flight);
     return (uint32_t)((queue_room < window_room ? queue_room : window_room) / tx->attr->chunk_bytes);
+}
+
+bool injector_window_is_full(const struct tx *tx)
+{
+    return room_of(tx->window_bytes, tx->in_flight_bytes) < tx->attr->chunk_bytes;
 }
 
 bool injector_has_room(const struct tx *tx)

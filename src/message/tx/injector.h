@@ -13,6 +13,8 @@
 
 /* Chunks that may be injected now: room in the window and in the queue. */
 uint32_t injector_budget_chunks(const struct tx *tx);
+/* Whether the window has no room for a chunk: whatever else has. */
+bool injector_window_is_full(const struct tx *tx);
 /* The path as a sender's machine sees it: what it asks for waits in the injection queue first, and its
  * timers run meanwhile. */
 struct lh_path_view injector_path_view(struct tx *tx, lh_time now);

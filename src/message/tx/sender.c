@@ -106,11 +106,11 @@ void sender_on_to_sender(struct tx *tx, const struct transfer_message *message, 
 /* ---- the step ---------------------------------------------------------------------------------------- */
 
 /* On a short path we must not overrun the receiver's socket buffer; on a long one the link itself holds
- * bytes. */
+ * bytes. A controller below knows better. */
 static uint64_t window_now(const struct tx *tx)
 {
     uint64_t buffer = tx->path->peer_receive_buffer_bytes / 2;
-    if (buffer == 0)
+    if (buffer == 0 || tx->path->controlled)
         return tx->attr->window_bytes;
     double link = (double)tx->path->rtt_minimum_ns / (double)LH_NS_PER_S * (LONG_LINK_BPS / BITS_PER_BYTE);
     uint64_t bound = link > (double)buffer ? (uint64_t)link : buffer;
@@ -177,5 +177,6 @@ void sender_step(struct tx *tx, lh_time now, lh_time *next)
     }
     cts_start_segments(tx, now, next);
     tx->window_limited = tx->closed || tx->blocked;
+    tx->window_full = tx->window_limited && injector_window_is_full(tx);
     tx_retire(tx);
 }

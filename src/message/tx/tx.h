@@ -123,6 +123,7 @@ struct tx {
     uint64_t window_bytes;
     bool closed;         /* in this step: a segment wants more than the budget, so later ones get nothing */
     bool window_limited; /* some segment waits for capacity of the window or of the injection queue */
+    bool window_full;    /* of these the window */
     bool cts_wanted;     /* a message, or parity, waits for a clear-to-send */
     struct lh_actions actions;
     uint32_t actions_at;        /* those before were carried out */

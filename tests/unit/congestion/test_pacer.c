@@ -44,6 +44,46 @@ static void test_burst_then_rate(void **state)
     assert_int_equal(pacer_allowance(&pacer, 1000 + 10 * BURST), BURST); /* a pause saves up no more */
 }
 
+/* What may leave at once stays, within the new burst; what is lacking comes at the new rate. */
+static void test_change(void **state)
+{
+    (void)state;
+    struct pacer pacer;
+    pacer_init(&pacer, 8 * GBIT, BURST); /* a byte a nanosecond */
+    pacer_on_sent(&pacer, 1000, BURST - 4096);
+    pacer_change(&pacer, 1000, GBIT, BURST);
+    assert_int_equal(pacer_allowance(&pacer, 1000), 4096);
+    assert_int_equal(pacer_allowance(&pacer, 1000 + 8000), 4096 + 1000);
+    pacer_change(&pacer, 1000 + 8000, GBIT, 2 * BURST);
+    assert_int_equal(pacer_allowance(&pacer, 1000 + 8000), 4096 + 1000);
+    pacer_change(&pacer, 1000 + 8000, GBIT, 2048);
+    assert_int_equal(pacer_allowance(&pacer, 1000 + 8000), 2048);
+    pacer_change(&pacer, 1000 + 8000, 0, 2048);
+    assert_int_equal(pacer_allowance(&pacer, 1000 + 8000), UINT64_MAX);
+    pacer_change(&pacer, 1000 + 8000, GBIT, 2048);
+    assert_int_equal(pacer_allowance(&pacer, 1000 + 8000), 2048);
+}
+
+/* However often the rate changes, no more leaves than at the highest rate. */
+static void test_changes_give_nothing(void **state)
+{
+    (void)state;
+    struct lh_prng prng;
+    struct pacer pacer;
+    lh_prng_seed(&prng, 2);
+    pacer_init(&pacer, GBIT, 8192);
+    uint64_t sent = 0;
+    lh_time now = 1000;
+    for (uint32_t i = 0; i < 20000; i++, now += lh_prng_below(&prng, 3000)) {
+        pacer_change(&pacer, now, 1 + lh_prng_below(&prng, GBIT), 4096 + lh_prng_below(&prng, 4097));
+        uint64_t bytes = pacer_allowance(&pacer, now);
+        pacer_on_sent(&pacer, now, bytes);
+        sent += bytes;
+    }
+    assert_true(sent > 100000);
+    assert_true(sent <= 8192 + (now - 1000) / 8 + 4097); /* a larger burst only counts from there on */
+}
+
 /* When it says ready, the bytes pass, and just before they do not: for odd rates too. */
 static void test_ready_is_exact(void **state)
 {
@@ -120,6 +160,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_no_limit),
         cmocka_unit_test(test_burst_then_rate),
+        cmocka_unit_test(test_change),
+        cmocka_unit_test(test_changes_give_nothing),
         cmocka_unit_test(test_ready_is_exact),
         cmocka_unit_test(test_long_run_keeps_the_rate),
         cmocka_unit_test(test_refused_bytes_come_back),

@@ -19,7 +19,11 @@ static void test_header_sizes(void **state)
 {
     (void)state;
     for (unsigned opcode = 0; opcode < 256; opcode++) {
-        size_t expected = opcode == 0x24 ? 12 : opcode == 0x2A ? 28 : opcode == 0x2B ? 32 : 0;
+        size_t expected = opcode == 0x24   ? 12
+                          : opcode == 0x2A ? 28
+                          : opcode == 0x2B ? 32
+                          : opcode == 0x81 ? 28
+                                           : 0;
         assert_int_equal(roce_header_bytes((uint8_t)opcode), expected);
     }
 }
@@ -155,6 +159,35 @@ static void test_short_send_is_refused(void **state)
     refuse(bytes, 16, ROCE_BAD_LENGTH);
 }
 
+/* As a ConnectX NIC sends it, which leaves M clear (NVIDIA, "RoCEv2 CNP Packet Format Example"). */
+static void test_congestion_notification(void **state)
+{
+    (void)state;
+    uint8_t bytes[ROCE_PACKET_MAX] = {0x81, 0, 0xFF, 0xFF, 0x40, 0, 0, 0xD2};
+    memcpy(bytes + 28, (uint8_t[]){0xE4, 0x2D, 0xAD, 0x81}, 4);
+    struct roce_packet packet;
+    assert_int_equal(roce_decode(bytes, ROCE_CNP_BYTES, &packet), ROCE_OK);
+    assert_int_equal(packet.opcode, ROCE_CNP);
+    assert_int_equal(packet.dest_qpn, 0xD2);
+    assert_int_equal(packet.psn, 0);
+    assert_int_equal(packet.payload_bytes, 0);
+    uint8_t header[32];
+    assert_int_equal(roce_encode_header(&packet, header), 28);
+    assert_int_equal(header[1], 0x40);
+    header[1] = 0;
+    assert_memory_equal(header, bytes, 28);
+    /* Congestion bits are covered by no check; reserved bytes are ignored, as the specification says. */
+    bytes[4] = 0x80;
+    memset(bytes + 12, 0xFF, 16);
+    assert_int_equal(roce_decode(bytes, ROCE_CNP_BYTES, &packet), ROCE_OK);
+    for (size_t cut = 0; cut < ROCE_CNP_BYTES; cut++)
+        refuse(bytes, cut, ROCE_BAD_HEADER);
+    for (size_t more = ROCE_CNP_BYTES + 1; more < ROCE_CNP_BYTES + 9; more++)
+        refuse(bytes, more, ROCE_BAD_LENGTH);
+    bytes[1] = 0x30; /* four bytes more, three of them pad */
+    refuse(bytes, ROCE_CNP_BYTES + 4, ROCE_BAD_LENGTH);
+}
+
 static void test_unknown_opcodes(void **state)
 {
     (void)state;
@@ -162,7 +195,7 @@ static void test_unknown_opcodes(void **state)
     size_t size = build(write_imm(8), bytes);
     for (unsigned opcode = 0; opcode < 256; opcode++) {
         bytes[0] = (uint8_t)opcode;
-        if (opcode != 0x24 && opcode != 0x2A && opcode != 0x2B)
+        if (opcode != 0x24 && opcode != 0x2A && opcode != 0x2B && opcode != 0x81)
             refuse(bytes, size, ROCE_BAD_HEADER);
     }
 }
@@ -258,6 +291,7 @@ int main(void)
         cmocka_unit_test(test_every_opcode_and_length_round_trips),
         cmocka_unit_test(test_shorter_and_longer_is_refused),
         cmocka_unit_test(test_short_send_is_refused),
+        cmocka_unit_test(test_congestion_notification),
         cmocka_unit_test(test_unknown_opcodes),
         cmocka_unit_test(test_header_bits),
         cmocka_unit_test(test_partition_key),

@@ -1,0 +1,281 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include "sdr/qp_rate.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "history/path_history.h"
+#include "sdr/context.h"
+
+/* Bytes that may leave at once after a pause of a QP whose rate is told: some bursts, little against any long
+ * link. */
+#define TOLD_BURST_BYTES ((uint64_t)256 * 1024)
+#define PACE_CHANGE      16u /* a change by less than this part is not worth a system call */
+#define PACE_SPAN_NS     LH_NS_PER_MS
+#define UNREPORTED_SHARE 4u /* of the sockets' buffer: reported at once */
+
+/* ---- the start --------------------------------------------------------------------------------------- */
+
+static size_t rounded(size_t bytes)
+{
+    return (bytes + 63) / 64 * 64;
+}
+
+/* The controller's state, then the ring. */
+static int create_controlled(struct sdr_qp *qp)
+{
+    const struct lh_congestion *controller = qp->congestion.controller;
+    size_t ring_bytes = RATE_FLIGHT_ENTRIES * sizeof(struct flight_entry);
+    size_t bytes = rounded(controller->state_bytes) + rounded(ring_bytes);
+    uint8_t *memory = aligned_alloc(64, bytes);
+    if (!memory)
+        return lh_fail(LH_ENOMEM, "no memory for the congestion controller %s", controller->name);
+    qp->rate_memory = memset(memory, 0, bytes);
+    void *ring = memory + rounded(controller->state_bytes);
+    rate_control_init_controlled(&qp->rate, controller, memory, ring);
+    return 0;
+}
+
+int qp_rate_create(struct sdr_qp *qp, const struct qp_plan *plan)
+{
+    bool pushes_back = strcmp(qp->context->fabric->ops->name, "udp") != 0;
+    bool told = plan->rate_bps != 0 || qp->context->link_has_rate || pushes_back;
+    int error = qp_plan_congestion(plan, told, &qp->congestion);
+    if (error)
+        return error;
+    qp->rate_bps = plan->rate_bps;
+    qp->rate_max_bps = plan->rate_max_bps;
+    qp->window_max_bytes = plan->window_bytes;
+    if (qp->send_enable && !congestion_is_fixed(&qp->congestion))
+        return create_controlled(qp);
+    uint64_t rate_bps = plan->rate_bps ? plan->rate_bps : LH_RATE_NONE;
+    rate_bps = rate_bps < plan->rate_max_bps ? rate_bps : plan->rate_max_bps;
+    rate_control_init(&qp->rate, rate_bps == LH_RATE_NONE ? 0 : rate_bps, TOLD_BURST_BYTES);
+    return 0;
+}
+
+void qp_rate_free(struct sdr_qp *qp)
+{
+    free(qp->rate_memory);
+}
+
+static struct rate_path measured_path(const struct sdr_qp *qp)
+{
+    const struct lh_rtt *rtt = &qp->path.rtt;
+    return (struct rate_path){rtt->minimum_ns, lh_rtt_overdue_ns(rtt), lh_rtt_reorder_window_ns(rtt)};
+}
+
+void sdr_qp_remember(struct sdr_qp *qp, uint64_t rate_bps, lh_time rtt_ns, lh_time age_ns)
+{
+    qp->remembered_rate_bps = rate_bps;
+    qp->remembered_rtt_ns = rtt_ns;
+    qp->remembered_age_ns = age_ns;
+}
+
+/* Another route, or a queue that stands already: what was remembered is no help. */
+static void check_remembered(struct sdr_qp *qp)
+{
+    if (!path_history_rtt_agrees(qp->remembered_rtt_ns, qp->path.rtt.minimum_ns))
+        sdr_qp_remember(qp, 0, 0, 0);
+}
+
+void qp_rate_start(struct sdr_qp *qp, lh_time now)
+{
+    uint64_t buffer = qp->receive_buffer_bytes / qp->context->channels;
+    qp->report.packets_max = buffer / UNREPORTED_SHARE / qp->shape.mtu_bytes;
+    if (!rate_control_is_on(&qp->rate))
+        return;
+    check_remembered(qp);
+    const struct lh_congestion_path path = {
+        .mtu_bytes = qp->shape.mtu_bytes,
+        .rate_bps = qp->rate_bps,
+        .rate_max_bps = qp->rate_max_bps,
+        .window_max_bytes = qp->window_max_bytes,
+        .rtt_ns = qp->path.rtt.minimum_ns,
+        .remembered_rate_bps = qp->remembered_rate_bps,
+        .remembered_rtt_ns = qp->remembered_rtt_ns,
+        .remembered_age_ns = qp->remembered_age_ns,
+    };
+    const struct rate_path measured = measured_path(qp);
+    pthread_mutex_lock(&qp->pacer_lock);
+    rate_control_start(&qp->rate, &path, qp->congestion.params,
+                       qp->peer.endpoint.receive_buffer_bytes / qp->context->channels, &measured, now);
+    qp_note_pace(qp);
+    pthread_mutex_unlock(&qp->pacer_lock);
+}
+
+/* ---- the sender's half ------------------------------------------------------------------------------- */
+
+static void wake_channels(struct sdr_qp *qp, uint32_t channels)
+{
+    for (; channels != 0; channels &= channels - 1) /* at most QP_INFO_CHANNELS_MAX */
+        qp_wake_channel(qp, (uint32_t)__builtin_ctz(channels));
+}
+
+/* Under the pacer's lock. */
+static uint32_t take_waiting(struct sdr_qp *qp)
+{
+    uint32_t channels = qp->waiting_channels;
+    qp->waiting_channels = 0;
+    qp_note_pace(qp);
+    return channels;
+}
+
+bool qp_rate_on_feedback(struct sdr_qp *qp, const struct control_feedback *feedback, lh_time now)
+{
+    if (!rate_control_is_on(&qp->rate) || feedback->generation >= qp->shape.generations)
+        return false;
+    uint64_t seen = __atomic_load_n(&qp->stats.rx_congestion_notifications, __ATOMIC_RELAXED);
+    const struct flight_report report = {
+        .key = qp_packet_key(qp, feedback->immediate, feedback->generation),
+        .arrived_packets = feedback->arrived_packets,
+        .marked_packets = feedback->marked_packets,
+        .dropped_packets = feedback->dropped_packets,
+        .credit_bytes = feedback->credit_bytes,
+        .arrived_ns = feedback->arrived_ns,
+        .held_ns = feedback->held_ns,
+    };
+    const struct rate_path measured = measured_path(qp);
+    uint32_t channels = 0;
+    fabric_count(&qp->stats, feedback_received, 1);
+    pthread_mutex_lock(&qp->pacer_lock);
+    if (rate_control_on_report(&qp->rate, &report, (uint32_t)(seen - qp->notifications_noted), &measured,
+                               now))
+        channels = take_waiting(qp);
+    pthread_mutex_unlock(&qp->pacer_lock);
+    qp->notifications_noted = seen;
+    wake_channels(qp, channels);
+    return true;
+}
+
+/* The kernel, or a device, spaces what leaves in one burst; it is told of changes that matter. */
+static void tell_pace(struct sdr_qp *qp, lh_time now)
+{
+    const struct fabric_ops *ops = qp->endpoint->fabric->ops;
+    uint64_t pace_bps = atomic_load_explicit(&qp->pace_bps, memory_order_relaxed);
+    uint64_t told_bps = qp->pace_told_bps;
+    uint64_t change_bps = pace_bps > told_bps ? pace_bps - told_bps : told_bps - pace_bps;
+    if (!ops->pace || change_bps <= told_bps / PACE_CHANGE || now < qp->pace_told_ns + PACE_SPAN_NS)
+        return;
+    qp->pace_told_bps = pace_bps;
+    qp->pace_told_ns = now;
+    ops->pace(qp->endpoint, pace_bps != 0 ? pace_bps : UINT64_MAX);
+}
+
+lh_time qp_rate_round(struct sdr_qp *qp, lh_time now)
+{
+    if (!rate_control_is_on(&qp->rate))
+        return LH_TIME_NEVER;
+    uint32_t channels = 0;
+    pthread_mutex_lock(&qp->pacer_lock);
+    if (rate_control_on_time(&qp->rate, now))
+        channels = take_waiting(qp);
+    lh_time next = rate_control_next(&qp->rate);
+    pthread_mutex_unlock(&qp->pacer_lock);
+    tell_pace(qp, now);
+    wake_channels(qp, channels);
+    return channels ? now : next;
+}
+
+/* ---- the receiver's half ----------------------------------------------------------------------------- */
+
+static uint64_t packets_arrived(const struct sdr_qp *qp)
+{
+    uint64_t packets = __atomic_load_n(&qp->stats.rx_late_packets, __ATOMIC_RELAXED);
+    for (uint32_t c = 0; c < qp->context->channels; c++)
+        packets += atomic_load_explicit(&qp->channels[c].arrivals.packets, memory_order_relaxed);
+    return packets;
+}
+
+bool qp_rate_report_due(struct sdr_qp *qp, lh_time now)
+{
+    return qp->peer.wants_feedback &&
+           arrival_report_due(&qp->report, packets_arrived(qp), qp->path.rtt.smoothed_ns, now);
+}
+
+lh_time qp_rate_report_next(struct sdr_qp *qp)
+{
+    return qp->peer.wants_feedback
+               ? arrival_report_next(&qp->report, packets_arrived(qp), qp->path.rtt.smoothed_ns)
+               : LH_TIME_NEVER;
+}
+
+struct control_feedback qp_rate_report(struct sdr_qp *qp, lh_time now)
+{
+    struct control_feedback report = {
+        .marked_packets = __atomic_load_n(&qp->stats.rx_marked_packets, __ATOMIC_RELAXED),
+        .dropped_packets = __atomic_load_n(&qp->stats.rx_socket_drops, __ATOMIC_RELAXED),
+        .arrived_packets = __atomic_load_n(&qp->stats.rx_late_packets, __ATOMIC_RELAXED),
+        .credit_bytes = UINT64_MAX,
+    };
+    for (uint32_t c = 0; c < qp->context->channels; c++) {
+        struct qp_arrivals *arrivals = &qp->channels[c].arrivals;
+        gate_enter(&qp->channels[c].gate);
+        report.arrived_packets += atomic_load_explicit(&arrivals->packets, memory_order_relaxed);
+        if (arrivals->newest_ns > report.arrived_ns) {
+            report.arrived_ns = arrivals->newest_ns;
+            report.immediate = arrivals->newest_immediate;
+            report.generation = arrivals->newest_generation;
+        }
+        gate_leave(&qp->channels[c].gate);
+    }
+    report.held_ns = now > report.arrived_ns ? now - report.arrived_ns : 0;
+    return report;
+}
+
+void qp_rate_on_reported(struct sdr_qp *qp, const struct control_feedback *report, lh_time now)
+{
+    arrival_report_on_sent(&qp->report, report->arrived_packets, now);
+    fabric_count(&qp->stats, feedback_sent, 1);
+}
+
+/* ---- what can be asked ------------------------------------------------------------------------------- */
+
+static void fill_controlled(const struct sdr_qp *qp, struct lh_congestion_report *report)
+{
+    const struct rate_control *rate = &qp->rate;
+    struct lh_congestion_view view = {0};
+    if (rate->started)
+        rate->controller->view(rate->state, &view);
+    if (view.state)
+        snprintf(report->state, sizeof report->state, "%s", view.state);
+    report->feedback = true;
+    report->window_bytes = rate->decision.window_bytes;
+    report->in_flight_bytes = flight_in_flight_bytes(&rate->flight);
+    report->bandwidth_bps = view.bandwidth_bps;
+    report->rtt_minimum_ns = rate->delays.minimum_ns;
+    report->queueing_delay_ns = rate->delays.smoothed_ns;
+    report->queueing_delay_p99_ns = delay_log_quantile(&rate->delays, 0.99);
+    report->sent_bytes = rate->flight.sent_bytes;
+    report->arrived_bytes = rate->flight.arrived_bytes;
+    report->lost_bytes = rate->flight.lost_bytes;
+    report->marked_bytes = rate->marked_bytes;
+    report->remembered_rate_bps = rate->started ? qp->remembered_rate_bps : 0;
+    report->dropped_packets = rate->flight.dropped_packets;
+}
+
+int lh_sdr_congestion(struct sdr_qp *qp, struct lh_congestion_report *report)
+{
+    uint32_t channels = qp->context->channels;
+    lh_time now = lh_sdr_now(qp->context);
+    *report = (struct lh_congestion_report){.window_bytes = UINT64_MAX};
+    snprintf(report->controller, sizeof report->controller, "%s", qp->congestion.controller->name);
+    qp_lock(qp);
+    pthread_mutex_lock(&qp->pacer_lock);
+    report->rate_bps = qp->rate.pacer.rate_bps ? qp->rate.pacer.rate_bps : LH_RATE_NONE;
+    if (rate_control_is_on(&qp->rate))
+        fill_controlled(qp, report);
+    pthread_mutex_unlock(&qp->pacer_lock);
+    for (uint32_t c = 0; c < channels; c++) {
+        gate_enter(&qp->channels[c].gate);
+        for (uint32_t i = 0; i < LH_LIMITS; i++)
+            report->limited_ns[i] += limits_ns(&qp->channels[c].limits, (enum lh_limit)i, now) / channels;
+        gate_leave(&qp->channels[c].gate);
+    }
+    qp_unlock(qp);
+    return 0;
+}

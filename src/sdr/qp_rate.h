@@ -1,0 +1,31 @@
+/*
+ * qp_rate.h - a QP's controller: its start, reports of the peer and to it, its time.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef LH_SDR_QP_RATE_H
+#define LH_SDR_QP_RATE_H
+
+#include "sdr/qp.h"
+#include "sdr/qp_plan.h"
+
+/* Before its endpoint. Takes memory, which qp_rate_free() gives back. -LH_EINVAL, -LH_ENOMEM. */
+int qp_rate_create(struct sdr_qp *qp, const struct qp_plan *plan);
+void qp_rate_free(struct sdr_qp *qp);
+
+/* The rest by the control worker, under the QP's lock. */
+
+/* The peer's address is proven: sending begins. */
+void qp_rate_start(struct sdr_qp *qp, lh_time now);
+/* A report of the peer. False when none was asked for. */
+bool qp_rate_on_feedback(struct sdr_qp *qp, const struct control_feedback *feedback, lh_time now);
+/* What is due by time. Returns when it is next; now, when a channel may go on. */
+lh_time qp_rate_round(struct sdr_qp *qp, lh_time now);
+
+/* Whether a report to the peer is due; when one is. */
+bool qp_rate_report_due(struct sdr_qp *qp, lh_time now);
+lh_time qp_rate_report_next(struct sdr_qp *qp);
+struct control_feedback qp_rate_report(struct sdr_qp *qp, lh_time now);
+void qp_rate_on_reported(struct sdr_qp *qp, const struct control_feedback *report, lh_time now);
+
+#endif

@@ -1,0 +1,27 @@
+/*
+ * delay_log.h - how long packets wait in queues: smoothed, and as a histogram with buckets of a quarter of an
+ * octave. Pure.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef LH_SDR_RATE_DELAY_LOG_H
+#define LH_SDR_RATE_DELAY_LOG_H
+
+#include <longhaul/types.h>
+
+#define DELAY_LOG_BUCKETS 192u /* up to 2^48 ns */
+
+struct delay_log {
+    lh_time minimum_ns; /* shortest round trip; 0: none yet */
+    lh_time smoothed_ns;
+    uint64_t samples;
+    uint32_t buckets[DELAY_LOG_BUCKETS];
+};
+
+/* A round trip: what is above the shortest one is delay. */
+void delay_log_add(struct delay_log *log, lh_time rtt_ns);
+/* The delay that this share of the samples (0 to 1) do not exceed, up to a quarter of an octave; 0 without
+ * samples. */
+lh_time delay_log_quantile(const struct delay_log *log, double share);
+
+#endif

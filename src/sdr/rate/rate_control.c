@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "sdr/rate/rate_control.h"
+
+#include <assert.h>
+
+#include "base/earlier.h"
+
+__extension__ typedef unsigned __int128 wide;
+
+#define BITS_PER_BYTE       8u
+#define RECEIVER_SHARE      2u /* of the peer's buffer is used: packets may take twice their usual memory */
+#define RECEIVER_MIN        2u /* packets */
+#define BURST_PACKETS       2u
+#define SILENCE_OVERDUES    4u
+#define SILENCE_MIN_NS      (10 * LH_NS_PER_MS) /* the peer's host may not have run for so long */
+#define SILENCE_UNKNOWN_NS  LH_NS_PER_S
+#define SILENCE_DOUBLES_MAX 6u
+#define REORDERING_MIN_NS   (250 * LH_NS_PER_US) /* channels are served in turn */
+#define DRAIN_RISE          8u                   /* a round trip without drops raises it by this part */
+
+static uint64_t least_of(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+static uint64_t most_of(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+static uint64_t bytes_in(uint64_t rate_bps, lh_time span_ns)
+{
+    wide bytes = (wide)rate_bps * span_ns / (BITS_PER_BYTE * LH_NS_PER_S);
+    return bytes < UINT64_MAX ? (uint64_t)bytes : UINT64_MAX;
+}
+
+/* ---- set-up ------------------------------------------------------------------------------------------ */
+
+void rate_control_init(struct rate_control *rate, uint64_t rate_bps, uint64_t burst_bytes)
+{
+    *rate = (struct rate_control){.drain_bps = LH_RATE_NONE, .receiver_packets = UINT64_MAX};
+    pacer_init(&rate->pacer, rate_bps, burst_bytes);
+}
+
+void rate_control_init_controlled(struct rate_control *rate, const struct lh_congestion *controller,
+                                  void *state, struct flight_entry *ring)
+{
+    rate_control_init(rate, 0, 0);
+    rate->controller = controller;
+    rate->state = state;
+    flight_init(&rate->flight, ring, RATE_FLIGHT_ENTRIES);
+}
+
+static void note_measured(struct rate_control *rate, const struct rate_path *measured)
+{
+    rate->least_rtt_ns = measured->minimum_ns;
+    rate->overdue_ns = measured->overdue_ns;
+    rate->flight.reordering_ns = most_of(measured->reordering_ns, REORDERING_MIN_NS);
+}
+
+/* The burst is what the worker's sleep costs, not what a queue likes. */
+static uint64_t burst_of(const struct rate_control *rate, uint64_t rate_bps)
+{
+    uint64_t least = (uint64_t)BURST_PACKETS * rate->path.mtu_bytes;
+    uint64_t wanted = rate->decision.burst_bytes;
+    if (wanted == 0)
+        wanted = least_of(bytes_in(rate_bps, RATE_BURST_SPAN_NS), RATE_BURST_MAX);
+    return most_of(wanted, least);
+}
+
+static void decide(struct rate_control *rate, lh_time now)
+{
+    rate->controller->decide(rate->state, now, &rate->decision);
+    uint64_t rate_bps = least_of(rate->decision.rate_bps, rate->path.rate_max_bps);
+    rate_bps = most_of(least_of(rate_bps, rate->drain_bps), 1);
+    if (rate_bps == LH_RATE_NONE)
+        rate_bps = 0;
+    else
+        rate_bps = least_of(rate_bps, RATE_MAX_BPS);
+    pacer_change(&rate->pacer, now, rate_bps, burst_of(rate, rate_bps));
+}
+
+void rate_control_start(struct rate_control *rate, const struct lh_congestion_path *path,
+                        const uint8_t params[LH_CONGESTION_PARAMS], uint64_t receiver_bytes,
+                        const struct rate_path *measured, lh_time now)
+{
+    assert(rate->controller && !rate->started && path->mtu_bytes > 0);
+    rate->path = *path;
+    if (receiver_bytes > 0)
+        rate->receiver_packets = most_of(receiver_bytes / RECEIVER_SHARE / path->mtu_bytes, RECEIVER_MIN);
+    rate->started = true;
+    note_measured(rate, measured);
+    rate->controller->start(rate->state, path, params, now);
+    decide(rate, now);
+}
+
+/* ---- room -------------------------------------------------------------------------------------------- */
+
+static uint64_t packets_in_flight(const struct rate_control *rate)
+{
+    const struct flight *flight = &rate->flight;
+    return flight->sent_packets - flight->arrived_packets - flight->lost_packets + rate->reserved_packets;
+}
+
+static uint64_t bytes_in_flight(const struct rate_control *rate)
+{
+    return flight_in_flight_bytes(&rate->flight) + rate->reserved_bytes;
+}
+
+static uint64_t left_of(uint64_t limit, uint64_t used)
+{
+    return used < limit ? limit - used : 0;
+}
+
+/* Packets that are on the path, and not at either host, when it is full. */
+static uint64_t packets_on_path(const struct rate_control *rate)
+{
+    lh_time rtt_ns = rate->least_rtt_ns;
+    if (rtt_ns <= RATE_HOST_SHARE_NS)
+        return 0;
+    lh_time path_ns = rtt_ns - RATE_HOST_SHARE_NS;
+    uint64_t bytes = rate->pacer.rate_bps != 0
+                         ? bytes_in(rate->pacer.rate_bps, path_ns)
+                         : (uint64_t)((wide)rate->decision.window_bytes * path_ns / rtt_ns);
+    return bytes / rate->path.mtu_bytes;
+}
+
+static void bound_bytes(struct rate_room *room, uint64_t bytes, enum lh_limit limit)
+{
+    if (bytes >= room->bytes)
+        return;
+    room->bytes = bytes;
+    room->limit = limit;
+}
+
+static void bound_packets(struct rate_room *room, uint64_t packets, uint32_t mtu, enum lh_limit limit)
+{
+    room->packets = least_of(room->packets, packets);
+    if (packets < UINT64_MAX / mtu)
+        bound_bytes(room, packets * mtu, limit);
+}
+
+static uint64_t receiver_room(const struct rate_control *rate)
+{
+    if (rate->receiver_packets == UINT64_MAX)
+        return UINT64_MAX;
+    return left_of(rate->receiver_packets + packets_on_path(rate), packets_in_flight(rate));
+}
+
+struct rate_room rate_control_room(const struct rate_control *rate, lh_time now)
+{
+    struct rate_room room = {pacer_allowance(&rate->pacer, now), UINT64_MAX, LH_LIMIT_RATE};
+    if (!rate->controller)
+        return room;
+    uint64_t in_flight = bytes_in_flight(rate);
+    bool none = packets_in_flight(rate) == 0;
+    if (!rate->started || (rate->silent && !none))
+        return (struct rate_room){0, 0, LH_LIMIT_WINDOW};
+    /* When nothing is in flight a packet may leave, or nothing would ever move. */
+    uint64_t least = none ? rate->path.mtu_bytes : 0;
+    bound_bytes(&room, most_of(left_of(rate->decision.window_bytes, in_flight), least), LH_LIMIT_WINDOW);
+    bound_bytes(&room, most_of(left_of(rate->path.window_max_bytes, in_flight), least),
+                LH_LIMIT_USER_WINDOW);
+    bound_packets(&room, receiver_room(rate), rate->path.mtu_bytes, LH_LIMIT_RECEIVER);
+    if (rate->silent)
+        bound_packets(&room, 1, rate->path.mtu_bytes, LH_LIMIT_WINDOW);
+    bound_bytes(&room, left_of(rate->decision.total_bytes, rate->flight.sent_bytes + rate->reserved_bytes),
+                LH_LIMIT_CREDIT);
+    return room;
+}
+
+lh_time rate_control_ready(const struct rate_control *rate, enum lh_limit limit, lh_time now, uint32_t mtu)
+{
+    if (limit != LH_LIMIT_RATE)
+        return LH_TIME_NEVER;
+    if (!rate->controller)
+        return pacer_ready(&rate->pacer, now, mtu);
+    /* Half a burst: a worker that wakes for each packet does nothing else. */
+    uint64_t half = most_of(rate->pacer.burst_bytes / 2, least_of(mtu, rate->pacer.burst_bytes));
+    return pacer_ready(&rate->pacer, now, half);
+}
+
+/* ---- sends ------------------------------------------------------------------------------------------- */
+
+void rate_control_reserve(struct rate_control *rate, uint64_t packets, uint64_t bytes, lh_time now)
+{
+    pacer_on_sent(&rate->pacer, now, bytes);
+    if (!rate->controller)
+        return;
+    rate->reserved_packets += packets;
+    rate->reserved_bytes += bytes;
+}
+
+static void unreserve(struct rate_control *rate, uint64_t packets, uint64_t bytes)
+{
+    assert(rate->reserved_packets >= packets && rate->reserved_bytes >= bytes);
+    rate->reserved_packets -= packets;
+    rate->reserved_bytes -= bytes;
+}
+
+void rate_control_on_refused(struct rate_control *rate, uint64_t packets, uint64_t bytes)
+{
+    pacer_on_refused(&rate->pacer, bytes);
+    if (rate->controller)
+        unreserve(rate, packets, bytes);
+}
+
+void rate_control_on_run(struct rate_control *rate, uint64_t key, uint32_t packets, uint64_t bytes,
+                         lh_time now)
+{
+    unreserve(rate, packets, bytes);
+    flight_on_sent(&rate->flight, key, packets, bytes, now);
+}
+
+void rate_control_on_sent(struct rate_control *rate, uint64_t bytes, bool empty, lh_time now)
+{
+    if (rate->controller->on_sent)
+        rate->controller->on_sent(rate->state, bytes, bytes_in_flight(rate), now);
+    if (empty)
+        flight_on_limited(&rate->flight);
+    decide(rate, now);
+}
+
+/* ---- reports, time ----------------------------------------------------------------------------------- */
+
+/* The receiver's kernel had no room: from now on at most what the receiver reads, and less at once. One cut a
+ * round trip. */
+static void on_drops(struct rate_control *rate, const struct lh_congestion_feedback *feedback)
+{
+    if (feedback->now < rate->drained_ns + rate->least_rtt_ns + RATE_HOST_SHARE_NS)
+        return;
+    uint64_t rate_bps = rate->pacer.rate_bps ? rate->pacer.rate_bps : RATE_MAX_BPS;
+    uint64_t read_bps = feedback->rate_bps ? feedback->rate_bps : rate_bps / 2;
+    rate->drain_bps = least_of(read_bps, rate_bps);
+    rate->drained_ns = feedback->now;
+    if (rate->receiver_packets != UINT64_MAX)
+        rate->receiver_packets = most_of(rate->receiver_packets - rate->receiver_packets / 4, RECEIVER_MIN);
+}
+
+static void raise_drain(struct rate_control *rate, lh_time now)
+{
+    if (rate->drain_bps == LH_RATE_NONE || now < rate->drained_ns + rate->least_rtt_ns + RATE_HOST_SHARE_NS)
+        return;
+    rate->drain_bps += rate->drain_bps / DRAIN_RISE + 1;
+    rate->drained_ns = now;
+    if (rate->drain_bps / 2 > rate->decision.rate_bps || rate->drain_bps >= RATE_MAX_BPS)
+        rate->drain_bps = LH_RATE_NONE;
+}
+
+bool rate_control_on_report(struct rate_control *rate, const struct flight_report *report,
+                            uint32_t notifications, const struct rate_path *measured, lh_time now)
+{
+    struct lh_congestion_feedback feedback;
+    if (!rate->started)
+        return false;
+    note_measured(rate, measured);
+    uint64_t arrived = rate->flight.arrived_packets;
+    bool news = flight_on_report(&rate->flight, report, rate->least_rtt_ns, now, &feedback);
+    if (!news && notifications == 0)
+        return false;
+    if (rate->flight.arrived_packets > arrived) {
+        rate->silent = false;
+        rate->silences = 0;
+    }
+    if (feedback.rtt_ns > 0)
+        delay_log_add(&rate->delays, feedback.rtt_ns);
+    feedback.notifications = notifications;
+    rate->marked_bytes += feedback.marked_bytes;
+    if (feedback.dropped_bytes > 0)
+        on_drops(rate, &feedback);
+    else
+        raise_drain(rate, now);
+    rate->controller->on_feedback(rate->state, &feedback);
+    decide(rate, now);
+    return true;
+}
+
+static lh_time silence_ns(const struct rate_control *rate)
+{
+    lh_time silence = rate->overdue_ns ? SILENCE_OVERDUES * rate->overdue_ns : SILENCE_UNKNOWN_NS;
+    return most_of(silence, SILENCE_MIN_NS) << least_of(rate->silences, SILENCE_DOUBLES_MAX);
+}
+
+bool rate_control_on_time(struct rate_control *rate, lh_time now)
+{
+    struct lh_congestion_feedback feedback;
+    if (!rate->started)
+        return false;
+    bool overdue = flight_on_timer(&rate->flight, silence_ns(rate), now, &feedback);
+    bool due = rate->decision.next_ns <= now;
+    if (overdue) {
+        rate->silent = true;
+        rate->silences++;
+        rate->controller->on_feedback(rate->state, &feedback);
+    }
+    if (due && rate->controller->on_timer)
+        rate->controller->on_timer(rate->state, now);
+    if (overdue || due)
+        decide(rate, now);
+    return overdue || due;
+}
+
+lh_time rate_control_next(const struct rate_control *rate)
+{
+    if (!rate->started)
+        return LH_TIME_NEVER;
+    return lh_earlier(flight_next(&rate->flight, silence_ns(rate)), rate->decision.next_ns);
+}

@@ -1,0 +1,110 @@
+/*
+ * rate_control.h - what a queue pair may send now: its controller's decisions, what is in flight, the
+ * pace, and what the peer's sockets hold. Pure.
+ *
+ * Without control (a controller that takes no feedback) only the pace counts.
+ *
+ * With it, what may leave is the least of
+ *   - what the pace lets out,
+ *   - the controller's window, and the user's, less what is in flight,
+ *   - what the peer's sockets hold, less what is in flight and not on the path: all packets count as full
+ *     ones, and half of the room is kept free. On a path longer than RATE_HOST_SHARE_NS, what the rate puts there
+ *     meanwhile is beside that,
+ *   - credits.
+ *
+ * After silence, when everything in flight is overdue, a single packet at a time leaves until a report comes:
+ * what was sent may still wait in the peer's sockets.
+ *
+ * What a peer that lies can reach: it may report everything as arrived that was sent at least the shortest
+ * round trip ago, so it gets at most window_max_bytes a round trip, and never more than rate_max_bps.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef LH_SDR_RATE_RATE_CONTROL_H
+#define LH_SDR_RATE_RATE_CONTROL_H
+
+#include "congestion/congestion_table.h"
+#include "congestion/flight.h"
+#include "congestion/pacer.h"
+#include "sdr/rate/delay_log.h"
+#include "sdr/rate/limits.h"
+
+#define RATE_FLIGHT_ENTRIES 1024u
+#define RATE_HOST_SHARE_NS  (500 * LH_NS_PER_US) /* of a round trip: two hosts that are not always running */
+#define RATE_BURST_MAX      ((uint64_t)256 * 1024)
+#define RATE_BURST_SPAN_NS  (250 * LH_NS_PER_US)
+#define RATE_MAX_BPS        UINT64_C(100000000000000)
+
+struct rate_control {
+    struct pacer pacer;
+    const struct lh_congestion *controller; /* NULL: no control */
+    void *state;                            /* of it */
+    bool started;
+    bool silent; /* everything in flight was overdue, and nothing has been heard since */
+    uint32_t silences;
+    struct lh_congestion_path path;
+    struct lh_congestion_decision decision;
+    struct flight flight;
+    uint64_t reserved_packets; /* being given to the fabric */
+    uint64_t reserved_bytes;
+    uint64_t receiver_packets; /* that the peer's sockets hold, with a reserve; UINT64_MAX: no limit */
+    uint64_t drain_bps;        /* what the receiver reads, once it had to drop; LH_RATE_NONE: no limit */
+    lh_time drained_ns;        /* when that changed last */
+    lh_time least_rtt_ns;
+    lh_time overdue_ns;
+    struct delay_log delays;
+    uint64_t marked_bytes; /* in all */
+};
+
+/* What may leave now; and if that is too little, why. */
+struct rate_room {
+    uint64_t bytes;
+    uint64_t packets;
+    enum lh_limit limit;
+};
+
+/* Round trips that the connection measured by itself. */
+struct rate_path {
+    lh_time minimum_ns;
+    lh_time overdue_ns;
+    lh_time reordering_ns;
+};
+
+/* No control: at that pace; 0: none. */
+void rate_control_init(struct rate_control *rate, uint64_t rate_bps, uint64_t burst_bytes);
+/* The controller's decisions are followed from rate_control_start() on; nothing may leave before. `state` has
+ * controller->state_bytes, aligned to 64; `ring` RATE_FLIGHT_ENTRIES. */
+void rate_control_init_controlled(struct rate_control *rate, const struct lh_congestion *controller,
+                                  void *state, struct flight_entry *ring);
+/* receiver_bytes: payload of full packets that one of the peer's sockets holds; 0: no limit. */
+void rate_control_start(struct rate_control *rate, const struct lh_congestion_path *path,
+                        const uint8_t params[LH_CONGESTION_PARAMS], uint64_t receiver_bytes,
+                        const struct rate_path *measured, lh_time now);
+
+static inline bool rate_control_is_on(const struct rate_control *rate)
+{
+    return rate->controller != NULL;
+}
+
+struct rate_room rate_control_room(const struct rate_control *rate, lh_time now);
+/* When the pace has let so much in that sending is worthwhile; LH_TIME_NEVER: only a report helps. */
+lh_time rate_control_ready(const struct rate_control *rate, enum lh_limit limit, lh_time now, uint32_t mtu);
+/* These are about to be given to the fabric. */
+void rate_control_reserve(struct rate_control *rate, uint64_t packets, uint64_t bytes, lh_time now);
+/* It did not take so many of them. */
+void rate_control_on_refused(struct rate_control *rate, uint64_t packets, uint64_t bytes);
+/* It took these, with keys that follow each other; rate_control_on_sent() once for all of them. Only with
+ * control, these two. */
+void rate_control_on_run(struct rate_control *rate, uint64_t key, uint32_t packets, uint64_t bytes,
+                         lh_time now);
+/* empty: nothing is left to be sent. */
+void rate_control_on_sent(struct rate_control *rate, uint64_t bytes, bool empty, lh_time now);
+/* A report of the peer. Only after the start. Returns whether it was news: more may leave. */
+bool rate_control_on_report(struct rate_control *rate, const struct flight_report *report,
+                            uint32_t notifications, const struct rate_path *measured, lh_time now);
+/* Everything that is due by now. Returns whether more may leave. */
+bool rate_control_on_time(struct rate_control *rate, lh_time now);
+/* When that is; LH_TIME_NEVER. */
+lh_time rate_control_next(const struct rate_control *rate);
+
+#endif

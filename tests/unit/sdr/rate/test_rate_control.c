@@ -1,0 +1,332 @@
+/*
+ * test_rate_control.c - what may leave: pace, windows, the peer's buffer, silence; and what a peer that lies
+ * can reach.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include "sdr/rate/rate_control.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "base/prng.h"
+
+#define MTU  1000u
+#define RTT  (20 * LH_NS_PER_MS)
+#define MBIT UINT64_C(1000000)
+
+/* A controller that does as it is told, and keeps what it heard. */
+struct puppet {
+    struct lh_congestion_decision decision;
+    struct lh_congestion_feedback feedback;
+    uint32_t feedbacks, sents, timers;
+};
+
+static void puppet_start(void *state, const struct lh_congestion_path *path,
+                         const uint8_t params[LH_CONGESTION_PARAMS], lh_time now)
+{
+    (void)state, (void)path, (void)params, (void)now;
+}
+
+static void puppet_on_sent(void *state, uint64_t bytes, uint64_t in_flight_bytes, lh_time now)
+{
+    (void)bytes, (void)in_flight_bytes, (void)now;
+    ((struct puppet *)state)->sents++;
+}
+
+static void puppet_on_feedback(void *state, const struct lh_congestion_feedback *feedback)
+{
+    ((struct puppet *)state)->feedback = *feedback;
+    ((struct puppet *)state)->feedbacks++;
+}
+
+static void puppet_on_timer(void *state, lh_time now)
+{
+    (void)now;
+    ((struct puppet *)state)->timers++;
+    ((struct puppet *)state)->decision.next_ns = LH_TIME_NEVER;
+}
+
+static void puppet_decide(const void *state, lh_time now, struct lh_congestion_decision *decision)
+{
+    (void)now;
+    *decision = ((const struct puppet *)state)->decision;
+}
+
+static const struct lh_congestion puppet_congestion = {
+    .name = "puppet",
+    .state_bytes = sizeof(struct puppet),
+    .start = puppet_start,
+    .on_sent = puppet_on_sent,
+    .on_feedback = puppet_on_feedback,
+    .on_timer = puppet_on_timer,
+    .decide = puppet_decide,
+};
+
+struct world {
+    struct rate_control rate;
+    struct puppet puppet;
+    struct flight_entry ring[RATE_FLIGHT_ENTRIES];
+    struct lh_congestion_path path;
+    struct rate_path measured;
+    lh_time now;
+    uint64_t key;
+    uint64_t arrived;
+};
+
+static struct world world;
+
+static void begin(uint64_t receiver_bytes)
+{
+    static const uint8_t params[LH_CONGESTION_PARAMS];
+    world = (struct world){
+        .puppet.decision = {LH_RATE_NONE, UINT64_MAX, UINT64_MAX, 0, LH_TIME_NEVER},
+        .path = {.mtu_bytes = MTU, .rate_max_bps = LH_RATE_NONE, .window_max_bytes = 1000 * MTU},
+        .measured = {RTT, 2 * RTT, RTT / 8},
+        .now = LH_NS_PER_S,
+    };
+    rate_control_init_controlled(&world.rate, &puppet_congestion, &world.puppet, world.ring);
+    assert_int_equal(rate_control_room(&world.rate, world.now).bytes, 0); /* not before the start */
+    rate_control_start(&world.rate, &world.path, params, receiver_bytes, &world.measured, world.now);
+}
+
+/* Sends full packets as long as there is room, `most` at most; returns how many. */
+static uint32_t send_all(uint32_t most)
+{
+    uint32_t sent = 0;
+    for (; sent < most; sent++) {
+        struct rate_room room = rate_control_room(&world.rate, world.now);
+        if (room.bytes < MTU || room.packets == 0)
+            break;
+        rate_control_reserve(&world.rate, 1, MTU, world.now);
+        rate_control_on_run(&world.rate, world.key++, 1, MTU, world.now);
+        rate_control_on_sent(&world.rate, MTU, false, world.now);
+    }
+    return sent;
+}
+
+static bool report(uint64_t arrived, uint64_t dropped)
+{
+    world.arrived = arrived;
+    const struct flight_report report = {
+        .key = arrived - 1 + dropped,
+        .arrived_packets = arrived,
+        .dropped_packets = dropped,
+        .credit_bytes = UINT64_MAX,
+        .arrived_ns = world.now + 5 * LH_NS_PER_S,
+    };
+    return rate_control_on_report(&world.rate, &report, 0, &world.measured, world.now);
+}
+
+static enum lh_limit limit_now(void)
+{
+    return rate_control_room(&world.rate, world.now).limit;
+}
+
+static void test_without_control(void **state)
+{
+    (void)state;
+    struct rate_control rate;
+    rate_control_init(&rate, 0, 0);
+    assert_int_equal(rate_control_room(&rate, 5).bytes, UINT64_MAX);
+    assert_int_equal(rate_control_next(&rate), LH_TIME_NEVER);
+    rate_control_init(&rate, 8000 * MBIT, 4 * MTU); /* a byte a nanosecond */
+    rate_control_reserve(&rate, 4, 4 * MTU, 5);
+    assert_int_equal(rate_control_room(&rate, 5).bytes, 0);
+    rate_control_on_refused(&rate, 1, MTU);
+    assert_int_equal(rate_control_room(&rate, 5).bytes, MTU);
+    assert_int_equal(rate_control_room(&rate, 5 + MTU).bytes, 2 * MTU);
+}
+
+static void test_windows(void **state)
+{
+    (void)state;
+    begin(0);
+    world.puppet.decision.window_bytes = 10 * MTU;
+    assert_int_equal(send_all(1), 1); /* from here on it is decided */
+    assert_int_equal(send_all(100), 9);
+    assert_int_equal(limit_now(), LH_LIMIT_WINDOW);
+    assert_int_equal(rate_control_ready(&world.rate, LH_LIMIT_WINDOW, world.now, MTU), LH_TIME_NEVER);
+    world.now += RTT;
+    assert_true(report(4, 0));
+    assert_int_equal(send_all(100), 4);
+    world.puppet.decision.window_bytes = UINT64_MAX;
+    world.now += RTT;
+    assert_true(report(14, 0));
+    assert_int_equal(send_all(2000), 1000);
+    assert_int_equal(limit_now(), LH_LIMIT_USER_WINDOW);
+}
+
+static void test_credit(void **state)
+{
+    (void)state;
+    begin(0);
+    world.puppet.decision.total_bytes = 3 * MTU;
+    assert_int_equal(send_all(1) + send_all(100), 3);
+    assert_int_equal(limit_now(), LH_LIMIT_CREDIT);
+}
+
+static void test_pace_and_burst(void **state)
+{
+    (void)state;
+    begin(0);
+    world.puppet.decision.rate_bps = 800 * MBIT; /* 250 us are 25 packets */
+    assert_int_equal(send_all(1), 1);
+    assert_int_equal(world.rate.pacer.burst_bytes, 25 * MTU);
+    world.now += RTT;
+    assert_int_equal(send_all(100), 25);
+    assert_int_equal(limit_now(), LH_LIMIT_RATE);
+    assert_int_equal(rate_control_ready(&world.rate, LH_LIMIT_RATE, world.now, MTU),
+                     world.now + 125 * LH_NS_PER_US);
+    world.puppet.decision.rate_bps = MBIT; /* two packets at least */
+    world.now += RTT;
+    assert_true(report(1, 0));
+    assert_int_equal(world.rate.pacer.burst_bytes, 2 * MTU);
+}
+
+/* On a short path no more is in flight than half of the peer's buffer. */
+static void test_receiver_short_path(void **state)
+{
+    (void)state;
+    begin(64 * MTU);
+    world.measured.minimum_ns = 50 * LH_NS_PER_US;
+    send_all(1);
+    world.now += RTT;
+    report(1, 0);
+    assert_int_equal(send_all(100), 32);
+    assert_int_equal(limit_now(), LH_LIMIT_RECEIVER);
+    /* Short packets take as much memory as full ones. */
+    world.now += RTT;
+    report(world.key, 0);
+    for (uint32_t i = 0; i < 32; i++) {
+        rate_control_reserve(&world.rate, 1, 1, world.now);
+        rate_control_on_run(&world.rate, world.key++, 1, 1, world.now);
+        rate_control_on_sent(&world.rate, 1, false, world.now);
+    }
+    assert_int_equal(rate_control_room(&world.rate, world.now).packets, 0);
+}
+
+/* On a long one what the rate puts on the path is beside that. */
+static void test_receiver_long_path(void **state)
+{
+    (void)state;
+    begin(64 * MTU);
+    world.puppet.decision.rate_bps = 80 * MBIT; /* 10 packets a millisecond */
+    world.puppet.decision.burst_bytes = 1000 * MTU;
+    send_all(1);
+    world.now += RTT;
+    report(1, 0);
+    assert_int_equal(send_all(1000), 32 + 195);
+}
+
+/* Drops in the peer's socket: at most what it reads, less in its buffer; and back after a while. */
+static void test_drain(void **state)
+{
+    (void)state;
+    begin(64 * MTU);
+    world.puppet.decision.rate_bps = 800 * MBIT;
+    world.now += RTT;
+    send_all(20);
+    world.now += RTT;
+    report(10, 0);
+    world.now += RTT;
+    report(12, 5);
+    assert_true(world.puppet.feedback.dropped_bytes == 5 * MTU);
+    assert_true(world.rate.pacer.rate_bps <= 400 * MBIT);
+    assert_int_equal(world.rate.receiver_packets, 24);
+    for (uint32_t i = 0; i < 400; i++) {
+        send_all(1);
+        world.now += 2 * RTT;
+        report(world.arrived + 1, 5);
+    }
+    assert_int_equal(world.rate.pacer.rate_bps, 800 * MBIT);
+}
+
+/* After silence one packet at a time, more and more rarely; a report ends it. */
+static void test_silence(void **state)
+{
+    (void)state;
+    begin(0);
+    assert_int_equal(send_all(20), 20);
+    lh_time last = 0;
+    for (uint32_t i = 0; i < 4; i++) {
+        lh_time next = rate_control_next(&world.rate);
+        assert_true(next != LH_TIME_NEVER && next - world.now > last);
+        last = next - world.now;
+        world.now = next;
+        assert_true(rate_control_on_time(&world.rate, world.now));
+        assert_int_equal(world.puppet.feedback.arrived_bytes, 0);
+        assert_int_equal(send_all(20), 1);
+    }
+    world.now += RTT;
+    assert_true(report(21, 0));
+    assert_int_equal(send_all(20), 20);
+}
+
+static void test_timer(void **state)
+{
+    (void)state;
+    begin(0);
+    world.puppet.decision.next_ns = world.now + 77;
+    send_all(1);
+    assert_int_equal(rate_control_next(&world.rate), world.now + 77);
+    assert_false(rate_control_on_time(&world.rate, world.now + 76));
+    assert_true(rate_control_on_time(&world.rate, world.now + 77));
+    assert_int_equal(world.puppet.timers, 1);
+}
+
+/* A peer that reports whatever helps it most, at any time, gets the user's window a round trip, and the
+ * highest rate that the user allows: however large the controller's window is. */
+static void lie(uint64_t rate_max_bps, uint64_t bound_bytes, lh_time span)
+{
+    struct lh_prng prng;
+    lh_prng_seed(&prng, 3);
+    begin(64 * MTU);
+    world.rate.path.rate_max_bps = rate_max_bps;
+    uint64_t sent = 0;
+    for (lh_time end = world.now + span; world.now < end; world.now += 1 + lh_prng_below(&prng, RTT / 50)) {
+        const struct flight_report lies = {
+            .key = world.key - lh_prng_below(&prng, 3000),
+            .arrived_packets = lh_prng_below(&prng, 2) ? UINT64_MAX : world.key,
+            .marked_packets = lh_prng_next(&prng),
+            .dropped_packets = lh_prng_below(&prng, 9) ? 0 : lh_prng_next(&prng),
+            .credit_bytes = lh_prng_below(&prng, 2) ? UINT64_MAX : lh_prng_next(&prng),
+            .arrived_ns = lh_prng_next(&prng),
+            .held_ns = lh_prng_below(&prng, 2) ? lh_prng_next(&prng) : RTT,
+        };
+        rate_control_on_report(&world.rate, &lies, (uint32_t)lh_prng_below(&prng, 2), &world.measured,
+                               world.now);
+        rate_control_on_time(&world.rate, world.now);
+        sent += send_all(UINT32_MAX) * (uint64_t)MTU;
+    }
+    assert_true(sent > bound_bytes / 10);
+    assert_true(sent <= bound_bytes);
+}
+
+static void test_lies(void **state)
+{
+    (void)state;
+    lie(LH_RATE_NONE, (200 + 1) * 1000 * MTU, 200 * RTT);
+    lie(80 * MBIT, 10 * MTU * (200 * RTT / LH_NS_PER_MS) + 5 * MTU, 200 * RTT);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_without_control),
+        cmocka_unit_test(test_windows),
+        cmocka_unit_test(test_credit),
+        cmocka_unit_test(test_pace_and_burst),
+        cmocka_unit_test(test_receiver_short_path),
+        cmocka_unit_test(test_receiver_long_path),
+        cmocka_unit_test(test_drain),
+        cmocka_unit_test(test_silence),
+        cmocka_unit_test(test_timer),
+        cmocka_unit_test(test_lies),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

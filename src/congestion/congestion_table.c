@@ -5,13 +5,14 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "congestion/bbr.h"
 #include "congestion/fixed.h"
 
 #define NAME_SHOWN 32 /* bytes of an unknown name in a message */
 
 const struct lh_congestion *const *lh_congestions(void)
 {
-    static const struct lh_congestion *const all[] = {&fixed_congestion, NULL};
+    static const struct lh_congestion *const all[] = {&fixed_congestion, &bbr_congestion, NULL};
     return all;
 }
 

@@ -265,6 +265,7 @@ static void fill_rate(const struct flight *flight, const struct flight_entry *en
     if (sends_ns == 0 || arrivals_ns == 0)
         return;
     feedback->rate_bps = rate_of(flight->arrived_bytes - before, most_of(sends_ns, arrivals_ns));
+    feedback->sends_bps = rate_of(flight->arrived_bytes - before, sends_ns);
     feedback->rate_is_limited = entry->limited;
 }
 

@@ -8,8 +8,8 @@
  *   - what the pace lets out,
  *   - the controller's window, and the user's, less what is in flight,
  *   - what the peer's sockets hold, less what is in flight and not on the path: all packets count as full
- *     ones, and half of the room is kept free. On a path longer than RATE_HOST_SHARE_NS, what the rate puts there
- *     meanwhile is beside that,
+ *     ones, and half of the room is kept free. On a path longer than RATE_HOST_SHARE_NS, what the rate puts
+ *     there meanwhile is beside that,
  *   - credits.
  *
  * After silence, when everything in flight is overdue, a single packet at a time leaves until a report comes:

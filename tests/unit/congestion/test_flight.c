@@ -100,6 +100,7 @@ static void test_rate(void **state)
     assert_true(report_full(&there, 300 * US));
     assert_int_equal(feedback.arrived_at_send_bytes, 10 * BYTES);
     assert_int_equal(feedback.rate_bps, 30 * BYTES * 8 * LH_NS_PER_S / (160 * US));
+    assert_int_equal(feedback.sends_bps, 30 * BYTES * 8 * LH_NS_PER_S / (130 * US));
     assert_int_equal(feedback.train_bps, feedback.rate_bps);
 }
 

@@ -159,6 +159,11 @@ static int send_all(struct measurement *m)
             done += !code;
         }
     }
+    /* Before the wait for the server's result, which is no idleness of the connection. */
+    if (!code)
+        code = lh_connection_congestion(m->connection, &m->result->congestion);
+    if (!code)
+        code = lh_connection_bottleneck(m->connection, &m->result->bottleneck);
     return code ? failed("sending", code) : CLI_PROCEED;
 }
 

@@ -9,6 +9,7 @@
 #include "cli/options/address.h"
 #include "cli/options/size_list.h"
 
+#include <longhaul/congestion.h>
 #include <longhaul/connection.h>
 
 /* A side takes at most that much memory for messages. */
@@ -41,6 +42,8 @@ struct cli_perf_result {
     char fabric[16];
     char chosen[LH_SCHEME_WORDS_MAX]; /* by auto, and why; "": a scheme was named */
     struct lh_stats local, peer;
+    struct lh_congestion_report congestion; /* of the sender, after its last message */
+    struct lh_bottleneck_report bottleneck;
 };
 
 #endif

@@ -205,7 +205,7 @@ LH_API char *lh_scheme_report_words(const struct lh_scheme_report *report, char 
     X(RATE, "rate", "the rate that was given, or that of an emulated link")                                \
     X(PATH, "path", "the path's queue, as the congestion controller sees it")                              \
     X(LOSS, "loss", "more is lost than the reliability scheme takes well")                                 \
-    X(COMPETITION, "competition", "a competing load, or a path that became slower")                             \
+    X(COMPETITION, "competition", "a competing load, or a path that became slower")                        \
     X(WINDOW, "window", "lh_attr.window_bytes")                                                            \
     X(SLOTS, "slots", "lh_attr.slots times slot_bytes")                                                    \
     X(RECEIVER, "receiver", "the receiver reads too slowly, or posts its receives late")                   \

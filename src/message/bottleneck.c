@@ -119,5 +119,5 @@ void bottleneck_decide(const struct bottleneck_times *times, const struct bottle
     report->bottleneck = behind(largest, times, facts, report);
     report->share = total > 0 ? (double)spent[largest] / (double)total : 0;
     report->device = !facts->emulated && times->device_ns > times->cpu_ns;
-    report->emulated = facts->emulated;
+    report->emulated = facts->emulated && times->device_ns >= times->pace_ns;
 }

@@ -15,7 +15,7 @@ const char *lh_bottleneck_name(enum lh_bottleneck bottleneck)
         LH_BOTTLENECKS(NAME)
 #undef NAME
     };
-    return (size_t)limit < sizeof names / sizeof names[0] ? names[limit] : "unknown";
+    return (size_t)bottleneck < sizeof names / sizeof names[0] ? names[bottleneck] : "unknown";
 }
 
 /* Bytes that fill the path, in MiB; 0: the path's rate is unknown. */
@@ -63,7 +63,8 @@ static void format_path(const struct lh_bottleneck_report *report, char *out, si
     if (report->bottleneck == LH_BOTTLENECK_COMPETITION) {
         char best[LH_FORMAT_MAX];
         lh_format_rate((double)report->rate_best_bps, best, sizeof best);
-        snprintf(out, size, "a competing load, or a path that became slower (%s of %s, %s of queueing)", rate, best, queueing);
+        snprintf(out, size, "a competing load, or a path that became slower (%s of %s, %s of queueing)",
+                 rate, best, queueing);
     } else
         snprintf(out, size, "the path's queue (%s, round trip %s + %s of queueing)", rate, rtt, queueing);
 }

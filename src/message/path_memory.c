@@ -49,7 +49,8 @@ static bool has_learned(const struct lh_congestion_report *report)
 void path_memory_save(struct lh_connection *c)
 {
     struct lh_congestion_report report;
-    if (!c->attr.path_file || !c->attached || lh_sdr_congestion(c->qp, &report) != 0 || !has_learned(&report))
+    if (!c->attr.path_file || !c->attached || lh_sdr_congestion(c->qp, &report) != 0 ||
+        !has_learned(&report))
         return;
     c->remembered.rate_bps = report.bandwidth_bps;
     c->remembered.rtt_ns = c->path.rtt_minimum_ns;

@@ -21,6 +21,7 @@
 #include <longhaul/units.h>
 
 #include <assert.h>
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>

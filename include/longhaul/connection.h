@@ -239,7 +239,7 @@ LH_API int lh_connection_bottleneck(struct lh_connection *connection, struct lh_
 LH_API const char *lh_bottleneck_name(enum lh_bottleneck bottleneck);
 /* Bytes that any text of lh_bottleneck_words needs, with the final zero. */
 #define LH_BOTTLENECK_WORDS_MAX 192
-/* Formats cause and remedy, into out[size]; returns out: "the path's queue (1.98 Gbit/s, …)". Truncates at
+/* Formats cause and remedy, into out[size]; returns out: "the path's queue (1.98Gbit/s, …)". Truncates at
  * size. */
 LH_API char *lh_bottleneck_words(const struct lh_bottleneck_report *report, char *out, size_t size);
 

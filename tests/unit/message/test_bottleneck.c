@@ -14,7 +14,7 @@
 
 #define MIB ((uint64_t)1 << 20)
 
-/* 2 Gbit/s and 25 ms, found by a controller: sending all the time, without a queue. */
+/* 2Gbit/s and 25 ms, found by a controller: sending all the time, without a queue. */
 static struct bottleneck_times times;
 static struct bottleneck_facts facts;
 static struct lh_bottleneck_report report;
@@ -70,10 +70,10 @@ static void a_rate_that_was_given(void **state)
     (void)state;
     times.pace_ns = 10;
     facts.given = true;
-    expect(LH_BOTTLENECK_RATE, "the given rate (2 Gbit/s)");
+    expect(LH_BOTTLENECK_RATE, "the given rate (2Gbit/s)");
     facts.given = false;
     facts.at_most = true;
-    expect(LH_BOTTLENECK_RATE, "the given rate (2 Gbit/s)");
+    expect(LH_BOTTLENECK_RATE, "the given rate (2Gbit/s)");
 }
 
 static void an_emulated_link(void **state)
@@ -81,7 +81,7 @@ static void an_emulated_link(void **state)
     (void)state;
     times.device_ns = 10;
     facts.given = facts.emulated = true;
-    expect(LH_BOTTLENECK_RATE, "the emulated link (2 Gbit/s)");
+    expect(LH_BOTTLENECK_RATE, "the emulated link (2Gbit/s)");
 }
 
 static void the_paths_queue(void **state)
@@ -89,7 +89,7 @@ static void the_paths_queue(void **state)
     (void)state;
     times.pace_ns = 10;
     report.queueing_ns = LH_NS_PER_MS / 2;
-    expect(LH_BOTTLENECK_PATH, "the path's queue (2 Gbit/s, round trip 25ms + 500us of queueing)");
+    expect(LH_BOTTLENECK_PATH, "the path's queue (2Gbit/s, round trip 25ms + 500us of queueing)");
 }
 
 static void loss(void **state)
@@ -142,7 +142,7 @@ static void a_competing_load(void **state)
     report.rate_bps = 1000000000;
     report.queueing_ns = 10 * LH_NS_PER_MS;
     expect(LH_BOTTLENECK_COMPETITION,
-           "a competing load, or a path that became slower (1 Gbit/s of 2 Gbit/s, 10ms of queueing)");
+           "a competing load, or a path that became slower (1Gbit/s of 2Gbit/s, 10ms of queueing)");
     report.rate_bps = 1000000001;
     bottleneck_decide(&times, &facts, &report);
     assert_int_equal(report.bottleneck, LH_BOTTLENECK_PATH);

@@ -20,8 +20,9 @@
 #include <unistd.h>
 
 static const struct cli_column columns[] = {
-    {"device", 22, true}, {"interface", 10, true},    {"address", 16, true},  {"MTU", 5, false},
-    {"rate", 10, false},  {"late packets", 12, true}, {"features", 10, true}, {.title = NULL},
+    {"device", 22, true},     {"interface", 10, true}, {"address", 16, true},
+    {"MTU", 5, false},        {"rate", 10, false},     {"late packets", 12, true},
+    {"congestion", 13, true}, {"features", 10, true},  {.title = NULL},
 };
 
 static void set(struct cli_cell *cell, const char *text)
@@ -44,7 +45,8 @@ static void print_device(const struct cli_table *table, const struct lh_device *
     set(&cells[3], mtu);
     set(&cells[4], rate);
     set(&cells[5], device->late_packets);
-    set(&cells[6], device->features);
+    set(&cells[6], device->congestion);
+    set(&cells[7], device->features);
     cli_table_row(table, cells);
 }
 
@@ -73,6 +75,7 @@ static void put_device(struct cli_json *json, const struct lh_device *device)
     cli_json_count(json, "mtu_bytes", device->mtu_bytes);
     cli_json_count(json, "rate_bps", device->rate_bps);
     cli_json_text(json, "late_packets", device->late_packets);
+    cli_json_text(json, "congestion", device->congestion);
     cli_json_text(json, "features", device->features);
     cli_json_text(json, "trouble", device->trouble);
     cli_json_close(json, '}');

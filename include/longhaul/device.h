@@ -23,6 +23,7 @@ struct lh_device {
     uint64_t rate_bps;     /* of the port; 0: unknown */
     char features[64];     /* names, separated by spaces */
     char late_packets[16]; /* protection against late packets: slot table, window, mr */
+    char congestion[24];   /* congestion control where no rate is given: by longhaul, by the device, none */
     char trouble[256];     /* "": usable; else the reason and the remedy */
 };
 

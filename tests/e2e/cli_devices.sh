@@ -6,20 +6,23 @@
 say "a table"
 "$LONGHAUL" devices >"$work/table.out" 2>"$work/table.err" || fail "longhaul devices ended with $?"
 grep -q '^device .*interface .*MTU' "$work/table.out" || fail "no titles"
-grep -q '^udp:127\.0\.0\.1 .*slot table' "$work/table.out" || fail "the loopback address is missing"
+grep -q '^udp:127\.0\.0\.1 .*slot table *by longhaul' "$work/table.out" ||
+    fail "the loopback address is missing"
 grep -q '^verbs' "$work/table.out" || fail "not a word about verbs"
 
 say "JSON; every device that is said to work is opened"
 "$LONGHAUL" devices --json >"$work/json.out" || fail "longhaul devices --json ended with $?"
 python3 - "$work/json.out" >"$work/names" <<'END' || fail "it is not what the manual says"
 import json, sys
+congestion = {"udp": ["by longhaul"], "verbs": ["by the device", "none"]}
 keys = ["device", "fabric", "interface", "address", "mtu_bytes", "rate_bps", "late_packets",
-        "features", "trouble"]
+        "congestion", "features", "trouble"]
 for device in json.load(open(sys.argv[1])):
     assert list(device) == keys, device
     assert device["fabric"] in ("udp", "verbs"), device
     if not device["trouble"]:
         assert device["mtu_bytes"] in (256, 512, 1024, 2048, 4096), device
+        assert device["congestion"] in congestion[device["fabric"]], device
         print(device["device"])
 END
 while read -r name; do

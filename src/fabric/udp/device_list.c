@@ -82,6 +82,7 @@ static void add(struct fabric_device_list *list, const struct ifaddrs *entry)
     snprintf(device->interface, sizeof device->interface, "%s", entry->ifa_name);
     snprintf(device->address, sizeof device->address, "%.63s", text);
     snprintf(device->late_packets, sizeof device->late_packets, "slot table");
+    snprintf(device->congestion, sizeof device->congestion, "by longhaul");
     device->mtu_bytes = roce_mtu(entry->ifa_name, ipv4);
     device->rate_bps = rate_of(entry->ifa_name);
     if (device->mtu_bytes == 0)

@@ -17,6 +17,8 @@
 #include "wire/control.h"
 
 #define RATE_UNIT_BPS ((uint64_t)2500000000) /* of one lane, at the lowest speed (InfiniBand: SDR) */
+/* Of Linux's RDMA devices in software, which control no congestion (RXE_VENDOR_ID, since Linux 5.10). */
+#define SOFTWARE_VENDOR 0xFFFFFFu
 
 /* A port to list. */
 struct view {
@@ -73,6 +75,8 @@ static void add_gid(const struct view *view, const struct verbs_gid *gid)
     snprintf(device->features, sizeof device->features, "%s%s%s", view->device->max_srq > 0 ? "srq " : "",
              windows ? "window mr" : "mr",
              verbs_indirect_possible(view->context->device) ? " indirect(unproven)" : "");
+    snprintf(device->congestion, sizeof device->congestion,
+             view->device->vendor_id == SOFTWARE_VENDOR ? "none" : "by the device");
     snprintf(device->late_packets, sizeof device->late_packets, "%s",
              verbs_protection_name(windows ? VERBS_PROTECT_WINDOW : VERBS_PROTECT_MR));
 }

@@ -27,6 +27,15 @@ static uint64_t needed_mib(const struct lh_bottleneck_report *report)
     return bytes > 0 && bytes < 1e15 ? (uint64_t)(bytes / (double)MIB) + 1 : 0;
 }
 
+/* The next power of two, for acknowledgements that come in groups. */
+static unsigned long long rounded_up(unsigned long long mib)
+{
+    unsigned long long rounded = 1;
+    while (rounded < mib) /* at most 31 turns: see needed_mib() */
+        rounded *= 2;
+    return rounded;
+}
+
 static void format_window(const struct lh_bottleneck_report *report, char *out, size_t size)
 {
     char window[LH_FORMAT_MAX];
@@ -34,7 +43,7 @@ static void format_window(const struct lh_bottleneck_report *report, char *out, 
     lh_format_size(report->window_bytes, window, sizeof window);
     if (needed * MIB > report->window_bytes)
         snprintf(out, size, "--window %s (rate x round trip needs %lluMiB: --window %lluMiB)", window,
-                 needed, needed);
+                 needed, rounded_up(needed));
     else
         snprintf(out, size, "--window %s (use a larger one)", window);
 }

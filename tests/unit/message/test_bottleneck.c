@@ -157,7 +157,7 @@ static void the_window(void **state)
     (void)state;
     times.window_ns = 10;
     report.window_bytes = 4 * MIB;
-    expect(LH_BOTTLENECK_WINDOW, "--window 4MiB (rate x round trip needs 6MiB: --window 6MiB)");
+    expect(LH_BOTTLENECK_WINDOW, "--window 4MiB (rate x round trip needs 6MiB: --window 8MiB)");
     report.rate_bps = report.rate_best_bps = 0;
     expect(LH_BOTTLENECK_WINDOW, "--window 4MiB (use a larger one)");
     report.rate_bps = report.rate_best_bps = 1000; /* found behind the window: no measure of the path */

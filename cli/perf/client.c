@@ -161,8 +161,6 @@ static int send_all(struct measurement *m)
     }
     /* Before the wait for the server's result, which is no idleness of the connection. */
     if (!code)
-        code = lh_connection_congestion(m->connection, &m->result->congestion);
-    if (!code)
         code = lh_connection_bottleneck(m->connection, &m->result->bottleneck);
     return code ? failed("sending", code) : CLI_PROCEED;
 }
@@ -210,11 +208,15 @@ static int conclude(struct measurement *m)
     int code = lh_connection_stats(m->connection, &result->local);
     if (!code)
         code = lh_connection_attr(m->connection, &result->agreed);
+    if (!code)
+        code = lh_connection_congestion(m->connection, &result->congestion);
     if (code)
         return failed("reading the counters", code);
     const char *device = result->agreed.device ? result->agreed.device : "udp";
     snprintf(result->fabric, sizeof result->fabric, "%.*s", (int)strcspn(device, ":"), device);
     result->agreed.device = NULL; /* goes with the connection */
+    result->agreed.congestion = NULL;
+    result->agreed.path_file = NULL;
     result->iterations = m->order->iterations;
     result->mean_s = cli_samples_mean(m->completions_s, count);
     cli_samples_sort(m->completions_s, count);

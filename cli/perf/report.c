@@ -136,6 +136,7 @@ static void put_control(struct cli_json *json, const struct cli_perf_result *res
     const struct lh_congestion_report *congestion = &result->congestion;
     double queueing_s = cli_seconds(congestion->queueing_delay_p99_ns);
     double remembered_bps = (double)congestion->remembered_rate_bps;
+    cli_json_text(json, "congestion", congestion->controller);
     cli_json_text(json, "limited_by", lh_bottleneck_name(result->bottleneck.bottleneck));
     cli_json_number(json, "queueing_delay_p99_s", congestion->feedback ? queueing_s : NAN);
     cli_json_number(json, "remembered_rate_bps", remembered_bps > 0 ? remembered_bps : NAN);

@@ -70,7 +70,7 @@ static void enter(struct bbr *b, enum bbr_state state, lh_time now)
     if (state == BBR_CRUISE)
         b->cruise_rounds = 4 + draw(b, 4);
     if (state == BBR_UP && b->round_full) { /* a new cycle */
-        b->bw_before = b->bw_now;
+        b->bw_before = b->bw_now > 0 ? b->bw_now : b->bw_before; /* without samples nothing was learned */
         b->bw_now = 0;
     }
 }
@@ -108,11 +108,16 @@ static void on_rtt(struct bbr *b, const struct lh_congestion_feedback *f)
 static void on_rate(struct bbr *b, const struct lh_congestion_feedback *f)
 {
     double rate = (double)f->rate_bps;
+    bool limited = f->rate_is_limited;
+    if (rate == 0 && f->rtt_ns != 0) { /* all that was in flight came in one report: at least this */
+        rate = (double)f->arrived_bytes * 8e9 / (double)f->rtt_ns;
+        limited = true;
+    }
     if (rate > b->round_bw)
         b->round_bw = rate;
-    if (!f->rate_is_limited && rate > 0)
+    if (!limited && rate > 0)
         b->round_full = true;
-    if (rate > b->bw_now && (!f->rate_is_limited || rate > b->bw))
+    if (rate > b->bw_now && (!limited || rate > b->bw))
         b->bw_now = rate;
     b->bw = b->bw_now > b->bw_before ? b->bw_now : b->bw_before;
 }

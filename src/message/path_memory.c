@@ -36,14 +36,16 @@ void path_memory_load(struct lh_connection *c, const struct qp_info_endpoint *pe
     sdr_qp_remember(c->qp, found.rate_bps, found.rtt_ns, age_ns);
 }
 
-/* A path is known once the controller held the sender back for a round trip, and what the path holds has
- * arrived; before, what the application sent is all that was measured. */
+/* A path is known once the sender was as fast as path and host allow for a round trip, and what the path holds
+ * has arrived; before, what the application sent is all that was measured. */
 static bool has_learned(const struct lh_congestion_report *report)
 {
-    lh_time held_ns = report->limited_ns[LH_LIMIT_RATE] + report->limited_ns[LH_LIMIT_WINDOW];
+    const lh_time *ns = report->limited_ns;
+    lh_time busy_ns = ns[LH_LIMIT_HOST] + ns[LH_LIMIT_RATE] + ns[LH_LIMIT_WINDOW] + ns[LH_LIMIT_CREDIT] +
+                      ns[LH_LIMIT_FABRIC];
     double holds = (double)report->bandwidth_bps / 8 * (double)report->rtt_minimum_ns / (double)LH_NS_PER_S;
     return report->feedback && report->bandwidth_bps > 0 && report->rtt_minimum_ns > 0 &&
-           held_ns >= report->rtt_minimum_ns && (double)report->arrived_bytes >= holds;
+           busy_ns >= report->rtt_minimum_ns && (double)report->arrived_bytes >= holds;
 }
 
 void path_memory_save(struct lh_connection *c)

@@ -125,6 +125,15 @@ static uint64_t packets_on_path(const struct rate_control *rate)
     return bytes / rate->path.mtu_bytes;
 }
 
+/* The controller's window is for the path; what leaves at its rate while a report is held, or while a host does
+ * not run, is beside that. */
+static uint64_t window_now(const struct rate_control *rate)
+{
+    uint64_t held = bytes_in(rate->pacer.rate_bps, RATE_HOST_SHARE_NS + RATE_BURST_SPAN_NS);
+    uint64_t window = rate->decision.window_bytes;
+    return window < UINT64_MAX - held ? window + held : UINT64_MAX;
+}
+
 static void bound_bytes(struct rate_room *room, uint64_t bytes, enum lh_limit limit)
 {
     if (bytes >= room->bytes)
@@ -158,7 +167,7 @@ struct rate_room rate_control_room(const struct rate_control *rate, lh_time now)
         return (struct rate_room){0, 0, LH_LIMIT_WINDOW};
     /* When nothing is in flight a packet may leave, or nothing would ever move. */
     uint64_t least = none ? rate->path.mtu_bytes : 0;
-    bound_bytes(&room, most_of(left_of(rate->decision.window_bytes, in_flight), least), LH_LIMIT_WINDOW);
+    bound_bytes(&room, most_of(left_of(window_now(rate), in_flight), least), LH_LIMIT_WINDOW);
     bound_bytes(&room, most_of(left_of(rate->path.window_max_bytes, in_flight), least),
                 LH_LIMIT_USER_WINDOW);
     bound_packets(&room, receiver_room(rate), rate->path.mtu_bytes, LH_LIMIT_RECEIVER);

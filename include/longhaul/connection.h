@@ -217,7 +217,7 @@ enum lh_bottleneck {
 #undef LH_BOTTLENECK_CONSTANT
 };
 
-/* What limited the sends of this side since the first one, with the facts; see lh_connection_bottleneck(3). */
+/* What limited the sends of this side since the first one, with the facts: lh_connection_bottleneck(3). */
 struct lh_bottleneck_report {
     enum lh_bottleneck bottleneck;
     double share;            /* of the time, 0 to 1 */

@@ -90,7 +90,7 @@ static bool others_fill_the_queue(const struct bottleneck_facts *facts,
            report->rate_bps <= report->rate_best_bps / COMPETITION_SHARE;
 }
 
-/* Not by a queue of our own, as far as is known: a flood without a rate and without a controller loses, too. */
+/* Not by a queue of our own, as far as is known: a flood without rate and controller loses, too. */
 static bool loses_too_much(const struct bottleneck_facts *facts, const struct lh_bottleneck_report *report)
 {
     return report->retransmitted >= LOSS_SHARE && !queue_stands(facts, report) &&

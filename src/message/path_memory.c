@@ -36,8 +36,8 @@ void path_memory_load(struct lh_connection *c, const struct qp_info_endpoint *pe
     sdr_qp_remember(c->qp, found.rate_bps, found.rtt_ns, age_ns);
 }
 
-/* A path is known once the sender was as fast as path and host allow for a round trip, and what the path holds
- * has arrived; before, what the application sent is all that was measured. */
+/* A path is known once the sender was as fast as path and host allow for a round trip, and what the path
+ * holds has arrived; before, what the application sent is all that was measured. */
 static bool has_learned(const struct lh_congestion_report *report)
 {
     const lh_time *ns = report->limited_ns;

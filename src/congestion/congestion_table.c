@@ -6,13 +6,25 @@
 
 #include "base/error.h"
 #include "congestion/bbr.h"
+#include "congestion/dcqcn_control.h"
+#include "congestion/eqds.h"
 #include "congestion/fixed.h"
+#include "congestion/swift.h"
+#include "congestion/timely.h"
 
 #define NAME_SHOWN 32 /* bytes of an unknown name in a message */
 
 const struct lh_congestion *const *lh_congestions(void)
 {
-    static const struct lh_congestion *const all[] = {&fixed_congestion, &bbr_congestion, NULL};
+    static const struct lh_congestion *const all[] = {
+        &fixed_congestion,
+        &bbr_congestion,
+        &swift_congestion,
+        &timely_congestion,
+        &dcqcn_congestion,
+        &eqds_congestion,
+        NULL,
+    };
     return all;
 }
 

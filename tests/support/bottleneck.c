@@ -111,6 +111,8 @@ static void pass(struct bottleneck *b, struct bottleneck_flow *f, uint64_t key, 
     double bytes = (double)admitted * packet_bytes;
     f->queue_ns_bytes += wait_ns * bytes;
     f->queued_bytes += (uint64_t)bytes;
+    if (backlog + (uint64_t)bytes > b->peak_bytes)
+        b->peak_bytes = backlog + (uint64_t)bytes;
     b->free_ns = (double)b->now + wait_ns + bytes * 8e9 / (double)b->rate_bps;
     uint32_t lost = draw_lost(b, admitted);
     f->random_lost_bytes += (uint64_t)lost * packet_bytes;
@@ -143,10 +145,21 @@ static void on_arrival(struct bottleneck *b, struct bottleneck_flow *f, struct b
     f->receiver.arrived_packets += batch->packets;
     f->receiver.marked_packets += batch->marked;
     f->receiver.arrived_ns = b->now + CLOCK_AHEAD;
+    if (f->receiver_state)
+        f->config.controller->receiver_on_arrived(f->receiver_state, batch->bytes,
+                                                  batch->bytes / batch->packets * batch->marked, b->now);
     if (f->report_due_ns == LH_TIME_NEVER) {
         lh_time at = f->reported_ns + report_interval(f);
         f->report_due_ns = at > b->now ? at : b->now;
     }
+}
+
+static uint64_t credit(const struct bottleneck *b, struct bottleneck_flow *f)
+{
+    f->credit_ns = LH_TIME_NEVER;
+    if (!f->receiver_state)
+        return UINT64_MAX;
+    return f->config.controller->receiver_credit(f->receiver_state, b->now, &f->credit_ns);
 }
 
 static void write_report(struct bottleneck *b, struct bottleneck_flow *f)
@@ -154,7 +167,7 @@ static void write_report(struct bottleneck *b, struct bottleneck_flow *f)
     f->report_due_ns = LH_TIME_NEVER;
     f->reported_ns = b->now;
     f->receiver.held_ns = b->now + CLOCK_AHEAD - f->receiver.arrived_ns;
-    f->receiver.credit_bytes = UINT64_MAX;
+    f->receiver.credit_bytes = credit(b, f);
     report_push(&f->reports, &f->receiver, b->now + f->config.rtt_ns - f->config.rtt_ns / 2);
 }
 
@@ -197,6 +210,8 @@ static uint64_t sendable_bytes(const struct bottleneck_flow *f)
     uint64_t in_flight = flight_in_flight_bytes(&f->flight);
     uint64_t window = f->decision.window_bytes < WINDOW_MAX ? f->decision.window_bytes : WINDOW_MAX;
     uint64_t allowed = window > in_flight ? window - in_flight : 0;
+    uint64_t total = f->decision.total_bytes, sent = f->flight.sent_bytes;
+    allowed = lh_earlier(allowed, total > sent ? total - sent : 0);
     return allowed < f->waiting_bytes ? allowed : f->waiting_bytes;
 }
 
@@ -274,6 +289,7 @@ static void find_next(const struct bottleneck *b, struct bottleneck_flow *f)
 {
     lh_time next = f->send_ns;
     lh_keep_earlier(&next, f->report_due_ns);
+    lh_keep_earlier(&next, f->credit_ns);
     lh_keep_earlier(&next, report_front_ns(&f->reports));
     lh_keep_earlier(&next, f->decision.next_ns);
     lh_keep_earlier(&next, flight_next(&f->flight, overdue_ns(f)));
@@ -299,7 +315,7 @@ static void step(struct bottleneck *b, struct bottleneck_flow *f)
         on_arrival(b, f, &f->arrivals);
     while (batch_front(&f->late) && batch_front(&f->late)->at_ns <= b->now)
         on_arrival(b, f, &f->late);
-    if (f->report_due_ns <= b->now)
+    if (lh_earlier(f->report_due_ns, f->credit_ns) <= b->now)
         write_report(b, f);
     while (report_front_ns(&f->reports) <= b->now)
         on_report(b, f);
@@ -361,6 +377,7 @@ void bottleneck_free(struct bottleneck *b)
     for (uint32_t i = 0; i < b->flow_count; i++) {
         struct bottleneck_flow *f = &b->flows[i];
         free(f->state);
+        free(f->receiver_state);
         free(f->entries);
         free(f->arrivals.ring);
         free(f->late.ring);
@@ -386,13 +403,16 @@ static void start_controller(struct bottleneck_flow *f, lh_time now)
     int failed = f->config.controller->parse(f->config.params ? f->config.params : "", params);
     assert(!failed);
     f->config.controller->start(f->state, &path, params, now);
+    if (f->receiver_state)
+        f->config.controller->receiver_start(f->receiver_state, &path, params, now);
 }
 
 struct bottleneck_flow *bottleneck_add(struct bottleneck *b, const struct bottleneck_flow_config *config)
 {
     assert(b->flow_count < BOTTLENECK_FLOWS_MAX);
     struct bottleneck_flow *f = &b->flows[b->flow_count++];
-    *f = (struct bottleneck_flow){.config = *config, .report_due_ns = LH_TIME_NEVER};
+    *f = (struct bottleneck_flow){
+        .config = *config, .report_due_ns = LH_TIME_NEVER, .credit_ns = LH_TIME_NEVER};
     if (f->config.mtu_bytes == 0)
         f->config.mtu_bytes = 4096;
     if (f->config.burst_ns == 0)
@@ -400,6 +420,10 @@ struct bottleneck_flow *bottleneck_add(struct bottleneck *b, const struct bottle
     f->config.message_bytes +=
         (f->config.mtu_bytes - f->config.message_bytes % f->config.mtu_bytes) % f->config.mtu_bytes;
     f->state = aligned_alloc(64, (config->controller->state_bytes + 63) / 64 * 64);
+    if (config->controller->receiver_bytes != 0) {
+        f->receiver_state = aligned_alloc(64, (config->controller->receiver_bytes + 63) / 64 * 64);
+        assert(f->receiver_state);
+    }
     f->entries = malloc(ENTRIES * sizeof *f->entries);
     assert(f->state && f->entries);
     flight_init(&f->flight, f->entries, ENTRIES);

@@ -91,6 +91,8 @@ struct bottleneck_flow {
     struct flight_report receiver; /* totals so far */
     uint64_t reported_packets;
     lh_time reported_ns, report_due_ns;
+    void *receiver_state; /* NULL: the controller has no receiver's half */
+    lh_time credit_ns;    /* when there may be more credits */
     /* results */
     uint64_t sent_bytes, arrived_bytes, queue_dropped_bytes, random_lost_bytes;
     double queue_ns_bytes; /* queueing delay, times bytes that passed the queue */
@@ -105,6 +107,7 @@ struct bottleneck {
     lh_time now;
     uint64_t rate_bps;
     double free_ns;      /* when the queue is empty */
+    uint64_t peak_bytes; /* the longest queue so far */
     uint64_t until_loss; /* packets */
     uint32_t flow_count;
     struct bottleneck_flow flows[BOTTLENECK_FLOWS_MAX];

@@ -14,7 +14,7 @@ __extension__ typedef unsigned __int128 wide;
 #define SILENCE_OVERDUES    4u
 #define SILENCE_MIN_NS      (10 * LH_NS_PER_MS) /* the peer's host may not have run for so long */
 #define SILENCE_UNKNOWN_NS  LH_NS_PER_S
-#define SILENCE_DOUBLES_MAX 6u
+#define SILENCE_DOUBLES_MAX 3u
 #define REORDERING_MIN_NS   (250 * LH_NS_PER_US) /* channels are served in turn */
 #define DRAIN_RISE          8u                   /* a round trip without drops raises it by this part */
 
@@ -125,8 +125,8 @@ static uint64_t packets_on_path(const struct rate_control *rate)
     return bytes / rate->path.mtu_bytes;
 }
 
-/* The controller's window is for the path; what leaves at its rate while a report is held, or while a host does
- * not run, is beside that. */
+/* The controller's window is for the path; what leaves at its rate while a report is held, or while a host
+ * does not run, is beside that. */
 static uint64_t window_now(const struct rate_control *rate)
 {
     uint64_t held = bytes_in(rate->pacer.rate_bps, RATE_HOST_SHARE_NS + RATE_BURST_SPAN_NS);

@@ -1,0 +1,185 @@
+/*
+ * eqds.c - see eqds.h.
+ *
+ * No timers in the sender's half.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include "congestion/eqds.h"
+
+#include <math.h>
+
+#include <longhaul/units.h>
+
+#include "congestion/eqds_receiver.h"
+#include "congestion/keys.h"
+#include "congestion/round_trips.h"
+#include "congestion/share.h"
+
+#define PACING_GAIN 1.25
+/* In flight at most, whatever a receiver grants: the first window and this many times what was delivered
+ * in a round trip. */
+#define DELIVERED_GAIN 2.0
+#define DELIVERED_KEPT (7.0 / 8)
+
+enum eqds_key { KEY_WINDOW, KEY_RATE };
+
+static const struct congestion_keys keys = {
+    "eqds",
+    {[KEY_WINDOW] = {"window", "1kB to 1GB", lh_parse_size, 1000, 1000000000},
+     [KEY_RATE] = {"rate", "100kbit to 100Tbit", lh_parse_rate, 100000, UINT64_C(100000000000000)}}};
+
+struct eqds {
+    struct lh_congestion_path path;
+    struct round_trips rounds;
+    double first_bytes;
+    uint64_t total_bytes; /* that may have been sent; UINT64_MAX: the receiver gives no credits */
+    double granted_bytes; /* in flight, by the receiver */
+    double delivered_bps; /* highest of late */
+    double lossy_bytes;   /* in flight at most after more loss than chance; 0: no such bound */
+};
+
+static int eqds_parse(const char *text, uint8_t params[LH_CONGESTION_PARAMS])
+{
+    return congestion_keys_parse(&keys, text, params);
+}
+
+/* The speculative window, before a credit: also the receiver's smallest. */
+static double first_window_bytes(const struct lh_congestion_path *path,
+                                 const uint8_t params[LH_CONGESTION_PARAMS])
+{
+    double window = (double)congestion_keys_value(params, KEY_WINDOW, 0);
+    window = window != 0 ? fmax(window, path->mtu_bytes) : share_first_window_bytes(path);
+    return fmin(window, (double)path->window_max_bytes);
+}
+
+static void eqds_start(void *state, const struct lh_congestion_path *path,
+                       const uint8_t params[LH_CONGESTION_PARAMS], lh_time now)
+{
+    struct eqds *eqds = state;
+    (void)now;
+    double first_bytes = first_window_bytes(path, params);
+    *eqds = (struct eqds){
+        .path = *path,
+        .first_bytes = first_bytes,
+        .total_bytes = share_window_within(first_bytes, path),
+        .granted_bytes = first_bytes,
+    };
+    round_trips_init(&eqds->rounds, path);
+}
+
+/* What was lost uses no credit up: the receiver counts what it reads. */
+static void take_credits(struct eqds *eqds, const struct lh_congestion_feedback *feedback)
+{
+    uint64_t lost = feedback->lost_total_bytes;
+    uint64_t first = share_window_within(eqds->first_bytes, &eqds->path);
+    uint64_t credit = feedback->credit_bytes > first ? feedback->credit_bytes : first;
+    eqds->total_bytes = credit < UINT64_MAX - lost ? credit + lost : UINT64_MAX;
+    bool ahead = feedback->credit_bytes > feedback->arrived_total_bytes;
+    double granted = ahead ? (double)(feedback->credit_bytes - feedback->arrived_total_bytes) : 0;
+    eqds->granted_bytes = fmax(granted, eqds->path.mtu_bytes);
+}
+
+/* A queue that is too short for the receiver to see it as delay. */
+static void on_round(struct eqds *eqds)
+{
+    double lost = round_trips_excess_loss(&eqds->rounds);
+    double bytes = eqds->lossy_bytes;
+    if (lost > 0) {
+        bytes = bytes != 0 ? fmin(bytes, eqds->granted_bytes) : eqds->granted_bytes;
+        eqds->lossy_bytes = fmax(bytes * (1 - lost), eqds->path.mtu_bytes);
+        round_trips_on_cut(&eqds->rounds);
+    } else if (bytes != 0) {
+        bytes += share_step_bytes(bytes, eqds->path.mtu_bytes);
+        eqds->lossy_bytes = bytes < 2 * eqds->granted_bytes ? bytes : 0;
+    }
+}
+
+static void eqds_on_feedback(void *state, const struct lh_congestion_feedback *feedback)
+{
+    struct eqds *eqds = state;
+    bool ended = round_trips_on_feedback(&eqds->rounds, feedback, eqds->rounds.minimum_ns);
+    take_credits(eqds, feedback);
+    if (ended)
+        on_round(eqds);
+    if (ended && !feedback->rate_is_limited)
+        eqds->delivered_bps *= DELIVERED_KEPT;
+    eqds->delivered_bps = fmax(eqds->delivered_bps, (double)feedback->rate_bps);
+}
+
+static void eqds_on_timer(void *state, lh_time now)
+{
+    (void)state, (void)now;
+}
+
+static double window_bytes(const struct eqds *eqds)
+{
+    double delivered = share_bytes_of(eqds->delivered_bps, (double)eqds->rounds.minimum_ns);
+    double most = eqds->first_bytes + DELIVERED_GAIN * delivered;
+    return eqds->lossy_bytes != 0 ? fmin(most, eqds->lossy_bytes) : most;
+}
+
+static void eqds_decide(const void *state, lh_time now, struct lh_congestion_decision *decision)
+{
+    const struct eqds *eqds = state;
+    (void)now;
+    double rate_bps = eqds->path.rate_bps != 0 ? (double)eqds->path.rate_bps : SHARE_RATE_MAX_BPS;
+    double bytes = fmin(eqds->granted_bytes, window_bytes(eqds));
+    if (eqds->rounds.minimum_ns != 0)
+        rate_bps = PACING_GAIN * share_rate_of(bytes, (double)eqds->rounds.minimum_ns);
+    *decision = (struct lh_congestion_decision){
+        .rate_bps = share_rate_within(rate_bps, &eqds->path),
+        .window_bytes = share_window_within(window_bytes(eqds), &eqds->path),
+        .total_bytes = eqds->total_bytes,
+        .burst_bytes = share_burst_bytes(bytes, &eqds->path),
+        .next_ns = LH_TIME_NEVER,
+    };
+}
+
+static void eqds_view(const void *state, struct lh_congestion_view *view)
+{
+    const struct eqds *eqds = state;
+    *view = (struct lh_congestion_view){
+        .bandwidth_bps = (uint64_t)eqds->delivered_bps,
+        .rtt_minimum_ns = eqds->rounds.minimum_ns,
+        .state = eqds->delivered_bps == 0 ? "startup" : "credits",
+    };
+}
+
+/* ---- the receiver's half --------------------------------------------------------------------------- */
+
+static void receiver_start(void *state, const struct lh_congestion_path *path,
+                           const uint8_t params[LH_CONGESTION_PARAMS], lh_time now)
+{
+    double most_bps = (double)congestion_keys_value(params, KEY_RATE, 0);
+    eqds_receiver_start(state, path, first_window_bytes(path, params),
+                        most_bps != 0 ? most_bps : SHARE_RATE_MAX_BPS, now);
+}
+
+static void receiver_on_arrived(void *state, uint64_t arrived_bytes, uint64_t marked_bytes, lh_time now)
+{
+    eqds_receiver_on_arrived(state, arrived_bytes, marked_bytes, now);
+}
+
+static uint64_t receiver_credit(void *state, lh_time now, lh_time *next_ns)
+{
+    return eqds_receiver_credit(state, now, next_ns);
+}
+
+const struct lh_congestion eqds_congestion = {
+    .name = "eqds",
+    .help =
+        "window=SIZE: first window, before credits (default: 10 packets, or by the rate given), rate=RATE:"
+        " highest pace of credits (default: none)",
+    .parse = eqds_parse,
+    .state_bytes = sizeof(struct eqds),
+    .start = eqds_start,
+    .on_feedback = eqds_on_feedback,
+    .on_timer = eqds_on_timer,
+    .decide = eqds_decide,
+    .view = eqds_view,
+    .receiver_bytes = sizeof(struct eqds_receiver),
+    .receiver_start = receiver_start,
+    .receiver_on_arrived = receiver_on_arrived,
+    .receiver_credit = receiver_credit,
+};

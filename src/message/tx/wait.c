@@ -4,7 +4,7 @@
 #include "message/tx/tx.h"
 
 /* As of the last step, but for what the SDR layer has sent since. */
-static enum tx_wait wait_of(const struct tx *tx)
+static enum tx_wait wait_of(const struct tx *tx, lh_time now)
 {
     if (tx->oldest == tx->next)
         return TX_WAIT_MESSAGE;
@@ -14,13 +14,18 @@ static enum tx_wait wait_of(const struct tx *tx)
         return tx->window_bytes < tx->attr->window_bytes ? TX_WAIT_BUFFER : TX_WAIT_WINDOW;
     if (tx->current != tx->next && tx->segment_next - tx->segment_oldest == tx->attr->slots)
         return TX_WAIT_SLOTS;
-    return tx->cts_wanted ? TX_WAIT_RECEIVE : TX_WAIT_ACKNOWLEDGEMENT;
+    bool late = tx->waits.cts_ns != 0 && now > tx->waits.cts_ns + tx->path->rtt_ns;
+    return late ? TX_WAIT_RECEIVE : TX_WAIT_ACKNOWLEDGEMENT;
 }
 
 void tx_wait_note(struct tx *tx, lh_time now)
 {
     struct tx_waits *waits = &tx->waits;
-    enum tx_wait wait = wait_of(tx);
+    if (!tx->cts_wanted)
+        waits->cts_ns = 0;
+    else if (waits->cts_ns == 0)
+        waits->cts_ns = now;
+    enum tx_wait wait = wait_of(tx, now);
     if (waits->since_ns == 0 && wait == TX_WAIT_MESSAGE)
         return;
     if (waits->since_ns != 0 && now > waits->since_ns)

@@ -13,11 +13,11 @@ struct tx;
 enum tx_wait {
     TX_WAIT_MESSAGE,         /* for lh_send() */
     TX_WAIT_SDR,             /* for nothing: the SDR layer has chunks to send */
-    TX_WAIT_ACKNOWLEDGEMENT, /* all of what is to be sent was */
+    TX_WAIT_ACKNOWLEDGEMENT, /* all was sent; or a clear-to-send may be on the path */
     TX_WAIT_WINDOW,          /* attr.window_bytes are in flight */
     TX_WAIT_BUFFER,          /* what the peer's sockets hold, on a short path */
     TX_WAIT_SLOTS,           /* all of them are taken */
-    TX_WAIT_RECEIVE,         /* for a clear-to-send: the peer has no receive posted, or it is on the path */
+    TX_WAIT_RECEIVE,         /* for a clear-to-send, longer than a round trip: no receive is posted */
     TX_WAITS,
 };
 
@@ -25,6 +25,7 @@ enum tx_wait {
 struct tx_waits {
     enum tx_wait now;
     lh_time since_ns; /* 0: before the first message */
+    lh_time cts_ns;   /* a clear-to-send is waited for since then; 0: none is */
     lh_time ns[TX_WAITS];
 };
 

@@ -30,7 +30,9 @@ static void test_a_clear_to_send(void **state)
     (void)state;
     send_bytes(1, 1);
     (void)step_at(1);
-    assert_int_equal(wait_at(1), TX_WAIT_RECEIVE);
+    assert_int_equal(wait_at(1), TX_WAIT_ACKNOWLEDGEMENT);
+    assert_int_equal(wait_at(1 + RTT_NS), TX_WAIT_ACKNOWLEDGEMENT);
+    assert_int_equal(wait_at(2 + RTT_NS), TX_WAIT_RECEIVE);
 }
 
 static void test_the_sdr_layer_then_the_acknowledgement_then_the_next_message(void **state)

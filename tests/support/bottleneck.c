@@ -70,14 +70,16 @@ static uint64_t draw_until_loss(struct bottleneck *b)
 
 static uint32_t draw_lost(struct bottleneck *b, uint32_t packets)
 {
-    uint32_t lost = 0, burst = b->path.loss_burst > 1 ? b->path.loss_burst : 1;
-    while (b->until_loss < packets - lost) { /* each turn loses one */
-        uint32_t left = (uint32_t)(packets - lost - b->until_loss);
-        lost += burst < left ? burst : left;
+    uint32_t lost = 0, left = packets, burst = b->path.loss_burst > 1 ? b->path.loss_burst : 1;
+    while (b->until_loss < left) { /* each turn loses one */
+        left -= (uint32_t)b->until_loss;
+        uint32_t taken = burst < left ? burst : left;
+        lost += taken;
+        left -= taken;
         b->until_loss = draw_until_loss(b);
     }
     if (b->until_loss != UINT64_MAX)
-        b->until_loss -= packets - lost;
+        b->until_loss -= left;
     return lost;
 }
 

@@ -15,6 +15,7 @@
 #include "netsim/protocol/protocol.h"
 #include "netsim/run/run.h"
 #include "netsim/topology/topology.h"
+#include "netsim/transport/controller.h"
 #include "netsim/workload/workload.h"
 
 struct lh_netsim {
@@ -180,7 +181,9 @@ static uint64_t memory_bytes(const struct lh_netsim *simulation)
     uint64_t sum = sizeof *simulation;
     for (size_t i = 0; i < sizeof simulation->arenas / sizeof simulation->arenas[0]; i++)
         sum += simulation->arenas[i].capacity_bytes;
-    return sum - (uint64_t)(net->pool.capacity - net->pool.fresh) * sizeof(struct netsim_packet);
+    size_t packet_bytes =
+        sizeof(struct netsim_packet) + netsim_controller_packet_bytes(&simulation->net.transport);
+    return sum - (uint64_t)(net->pool.capacity - net->pool.fresh) * packet_bytes;
 }
 
 void lh_netsim_totals(const struct lh_netsim *simulation, struct lh_netsim_totals *totals)
@@ -195,6 +198,13 @@ void lh_netsim_totals(const struct lh_netsim *simulation, struct lh_netsim_total
     for (uint32_t p = 0; p < net->ports_count; p++)
         totals->hops += net->ports[p].sent_packets;
     totals->hops -= net->urgent_packets;
+}
+
+static uint64_t delivered_bytes(const struct netsim_transport *transport, const struct netsim_flow *flow)
+{
+    uint64_t packets = (uint64_t)flow->receiver.expected + flow->receiver.out_of_order;
+    uint64_t bytes = packets * transport->config.payload_bytes; /* the last one may be shorter */
+    return flow->received_ps != NETSIM_NEVER || bytes > flow->bytes ? flow->bytes : bytes;
 }
 
 uint64_t lh_netsim_flows_count(const struct lh_netsim *simulation)
@@ -224,6 +234,7 @@ int lh_netsim_flow(const struct lh_netsim *simulation, uint64_t number, struct l
         .failed = seen->sender.failed != 0,
         .source_site = nodes[seen->sender.source].site,
         .destination_site = nodes[seen->sender.destination].site,
+        .delivered_bytes = delivered_bytes(transport, seen),
         .across = nodes[seen->sender.source].site != nodes[seen->sender.destination].site,
     };
     return 0;

@@ -28,6 +28,19 @@ static const char *reliability_help(char out[static CLI_RELIABILITY_HELP_MAX])
     return out;
 }
 
+static const char *congestion_help(char out[static CLI_RELIABILITY_HELP_MAX])
+{
+    size_t used =
+        (size_t)snprintf(out, CLI_RELIABILITY_HELP_MAX, "congestion controller of data sent here:");
+    for (const struct lh_congestion *const *c = lh_congestions(); *c && used < CLI_RELIABILITY_HELP_MAX;
+         c++)
+        used += (size_t)snprintf(out + used, CLI_RELIABILITY_HELP_MAX - used, " %s,", (*c)->name);
+    if (used < CLI_RELIABILITY_HELP_MAX)
+        snprintf(out + used - 1, CLI_RELIABILITY_HELP_MAX - used + 1,
+                 " (fixed where the rate or a link's is given, else bbr)");
+    return out;
+}
+
 static struct cli_option *add_receiving(struct cli_option *next, struct cli_connection *connection)
 {
     return add(next,
@@ -43,11 +56,21 @@ static struct cli_option *add_connecting(struct cli_option *next, struct cli_con
                       "link", "LINK",
                       "emulated link, in both directions; example: rtt=25ms,rate=10Gbit,loss=1e-4 (none)",
                       &attr->link, .kind = CLI_LINK});
-    next = add(next, (struct cli_option){"rate", "RATE", "sending rate limit (none)", &attr->rate_bps,
-                                         .kind = CLI_RATE});
+    next = add(next, (struct cli_option){
+                         "rate", "RATE", "the path's rate: pace of what is sent (found by the controller)",
+                         &attr->rate_bps, .kind = CLI_RATE, .min = 1, .max = CLI_RATE_MAX_BPS});
     return add(next, (struct cli_option){"wait", "TIME",
                                          "connection timeout (10s, extended while the receiver is busy)",
                                          &connection->wait_ns, .kind = CLI_TIME, .min = LH_NS_PER_MS});
+}
+
+static struct cli_option *add_congestion(struct cli_option *next, struct cli_connection *connection)
+{
+    next = add(next, (struct cli_option){"congestion", "NAME", congestion_help(connection->congestion_help),
+                                         &connection->attr.congestion, .kind = CLI_CONGESTION});
+    return add(next, (struct cli_option){"max-rate", "RATE", "sending rate never to be exceeded (none)",
+                                         &connection->attr.rate_max_bps, .kind = CLI_RATE, .min = 1,
+                                         .max = CLI_RATE_MAX_BPS});
 }
 
 static struct cli_option *add_shape(struct cli_option *next, struct lh_attr *attr)
@@ -84,6 +107,7 @@ void cli_connection_options(struct cli_connection *connection, unsigned roles)
         next = add_receiving(next, connection);
     if (roles & CLI_CONNECTS)
         next = add_connecting(next, connection);
+    next = add_congestion(next, connection);
     next = add_shape(next, attr);
     next = add(next, (struct cli_option){"peer-timeout", "TIME",
                                          "silence after which the peer counts as lost (10s)",

@@ -16,7 +16,7 @@ enum cli_role {
     CLI_CONNECTS = 2, /* --link, --rate, --wait */
 };
 
-#define CLI_CONNECTION_OPTIONS_MAX 16
+#define CLI_CONNECTION_OPTIONS_MAX 18
 #define CLI_RELIABILITY_HELP_MAX   256
 
 struct cli_connection {
@@ -24,6 +24,7 @@ struct cli_connection {
     lh_time wait_ns; /* as of cli_connect() */
     struct cli_option options[CLI_CONNECTION_OPTIONS_MAX];
     char reliability_help[CLI_RELIABILITY_HELP_MAX];
+    char congestion_help[CLI_RELIABILITY_HELP_MAX];
 };
 
 /* Defaults, and the table of options that change them. */

@@ -18,5 +18,6 @@
 #define CLI_SLOTS_MAX      1024u
 #define CLI_SLOT_DEFAULT   (4 * CLI_MIB)
 #define CLI_SLOT_MAX       CLI_GIB
+#define CLI_RATE_MAX_BPS   UINT64_C(100000000000000)
 
 #endif

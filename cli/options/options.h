@@ -14,16 +14,17 @@
 
 /* The type that target points at. */
 enum cli_option_kind {
-    CLI_FLAG,   /* bool, set to true */
-    CLI_TEXT,   /* const char *, into argv */
-    CLI_TEXTS,  /* struct cli_texts: may be given several times */
-    CLI_COUNT,  /* uint32_t */
-    CLI_SIZE,   /* uint64_t, bytes */
-    CLI_SIZE32, /* uint32_t, bytes */
-    CLI_RATE,   /* uint64_t, bits per second */
-    CLI_TIME,   /* lh_time */
-    CLI_LINK,   /* struct lh_link_spec */
-    CLI_SCHEME, /* const char *, into argv: a scheme with parameters that it takes */
+    CLI_FLAG,       /* bool, set to true */
+    CLI_TEXT,       /* const char *, into argv */
+    CLI_TEXTS,      /* struct cli_texts: may be given several times */
+    CLI_COUNT,      /* uint32_t */
+    CLI_SIZE,       /* uint64_t, bytes */
+    CLI_SIZE32,     /* uint32_t, bytes */
+    CLI_RATE,       /* uint64_t, bits per second */
+    CLI_TIME,       /* lh_time */
+    CLI_LINK,       /* struct lh_link_spec */
+    CLI_SCHEME,     /* const char *, into argv: a scheme with parameters that it takes */
+    CLI_CONGESTION, /* likewise a congestion controller */
 };
 
 #define CLI_TEXTS_MAX 64

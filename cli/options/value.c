@@ -110,6 +110,13 @@ int cli_check_scheme(const char *option, const char *text)
     return CLI_PROCEED;
 }
 
+static int check_congestion(const char *option, const char *text)
+{
+    if (lh_congestion_check(text))
+        return cli_misused("--%s: %s", option, lh_last_error());
+    return CLI_PROCEED;
+}
+
 static int take_one_more(const struct cli_option *option, const char *text)
 {
     struct cli_texts *texts = option->target;
@@ -134,6 +141,11 @@ int cli_option_value(const struct cli_option *option, const char *text)
         return take_link(option, text);
     case CLI_SCHEME:
         if (cli_check_scheme(option->name, text) != CLI_PROCEED)
+            return CLI_EXIT_USAGE;
+        *(const char **)option->target = text;
+        return CLI_PROCEED;
+    case CLI_CONGESTION:
+        if (check_congestion(option->name, text) != CLI_PROCEED)
             return CLI_EXIT_USAGE;
         *(const char **)option->target = text;
         return CLI_PROCEED;

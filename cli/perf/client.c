@@ -205,11 +205,14 @@ static int conclude(struct measurement *m)
     int code = lh_connection_stats(m->connection, &result->local);
     if (!code)
         code = lh_connection_attr(m->connection, &result->agreed);
+    if (!code)
+        code = lh_connection_congestion(m->connection, &result->congestion);
     if (code)
         return failed("reading the counters", code);
     const char *device = result->agreed.device ? result->agreed.device : "udp";
     snprintf(result->fabric, sizeof result->fabric, "%.*s", (int)strcspn(device, ":"), device);
     result->agreed.device = NULL; /* goes with the connection */
+    result->agreed.congestion = NULL;
     result->iterations = m->order->iterations;
     result->mean_s = cli_samples_mean(m->completions_s, count);
     cli_samples_sort(m->completions_s, count);

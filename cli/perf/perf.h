@@ -39,7 +39,8 @@ struct cli_perf_result {
     double rtt_s;                               /* the shortest seen; 0: not known */
     struct lh_attr agreed;
     char fabric[16];
-    char chosen[LH_SCHEME_WORDS_MAX]; /* by auto, and why; "": a scheme was named */
+    char chosen[LH_SCHEME_WORDS_MAX];       /* by auto, and why; "": a scheme was named */
+    struct lh_congestion_report congestion; /* of this side */
     struct lh_stats local, peer;
 };
 

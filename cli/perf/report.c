@@ -6,6 +6,7 @@
 #include "cli/terminal/diagnostic.h"
 #include "cli/terminal/table.h"
 #include "cli/terminal/terminal.h"
+#include "cli/terminal/wait.h"
 
 #include <longhaul/units.h>
 
@@ -156,6 +157,10 @@ static void put_result(struct cli_json *json, const struct cli_perf_order *order
     cli_json_number(json, "completion_max_s", result->max_s);
     cli_json_number(json, "first_s", result->first_s);
     cli_json_number(json, "ideal_s", result->ideal_s);
+    cli_json_text(json, "congestion", result->congestion.controller);
+    cli_json_number(json, "queueing_delay_p99_s",
+                    result->congestion.feedback ? cli_seconds(result->congestion.queueing_delay_p99_ns)
+                                                : NAN);
     const char *limited_by = cli_perf_limited_by(order, result);
     if (limited_by)
         cli_json_text(json, "limited_by", limited_by);

@@ -111,6 +111,7 @@ struct lh_netsim_flow {
     bool across;         /* its ends are at different sites */
     uint8_t source_site; /* from 0 */
     uint8_t destination_site;
+    uint64_t delivered_bytes; /* payload that has arrived, each byte once; whole flows with longhaul */
 };
 LH_API uint64_t lh_netsim_flows_count(const struct lh_netsim *simulation);
 /* -LH_ERANGE: no such flow. */

@@ -47,6 +47,10 @@ struct netsim_topology_config {
     /* Faults of the bottleneck (two-hosts: the cable; dumbbell: the middle one; datacenters: the long
      * ones; leaf-spine and fat-tree: every cable between switches). Rate and delay in it are 0. */
     struct lh_link_spec faults;
+    /* The same cables have another rate for some time. */
+    uint64_t change_rate_bps; /* 0: they keep theirs */
+    netsim_time change_from_ps;
+    netsim_time change_for_ps; /* NETSIM_NEVER: to the end */
     struct netsim_text file;
 };
 
@@ -120,7 +124,15 @@ enum netsim_transport_kind {
 
 enum netsim_congestion {
     NETSIM_CONGESTION_NONE,
-    NETSIM_CONGESTION_DCQCN,
+    NETSIM_CONGESTION_DCQCN,      /* by the notifications and the keys of a NIC, see dcqcn_config */
+    NETSIM_CONGESTION_CONTROLLER, /* one of longhaul/congestion.h */
+};
+
+#define NETSIM_CONTROLLER_BYTES 128u
+
+struct netsim_congestion_config {
+    enum netsim_congestion kind;
+    char controller[NETSIM_CONTROLLER_BYTES]; /* as lh_attr.congestion; "" of other kinds */
 };
 
 /* See congestion/dcqcn.h. */
@@ -139,7 +151,7 @@ struct netsim_dcqcn_config {
 
 struct netsim_transport_config {
     enum netsim_transport_kind kind;
-    enum netsim_congestion congestion;
+    struct netsim_congestion_config congestion;
     uint32_t payload_bytes; /* of a full packet; 1 … 65,000 */
     uint32_t header_bytes; /* on the wire, of each data packet: Ethernet, IP, UDP, BTH, RETH, iCRC, FCS … */
     uint32_t ack_bytes; /* on the wire; 0: no acknowledgements: flows are datagrams, nothing is repeated */

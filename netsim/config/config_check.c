@@ -102,11 +102,13 @@ static int check_transport(const struct netsim_transport_config *transport)
 static int check_congestion(const struct netsim_config *config)
 {
     const struct netsim_transport_config *transport = &config->transport;
-    if (transport->congestion == NETSIM_CONGESTION_NONE)
+    if (transport->congestion.kind == NETSIM_CONGESTION_NONE)
         return 0;
     if (transport->ack_bytes == 0)
-        return lh_fail(LH_EINVAL, "transport.congestion is dcqcn and transport.ack is 0: no mark would "
-                                  "reach the sender (set transport.ack)");
+        return lh_fail(LH_EINVAL, "transport.congestion is set and transport.ack is 0: nothing would tell "
+                                  "the sender (set transport.ack)");
+    if (transport->congestion.kind == NETSIM_CONGESTION_CONTROLLER)
+        return 0;
     if (!(transport->dcqcn.gain > 0))
         return lh_fail(LH_ERANGE,
                        "transport.dcqcn_gain 0: out of range (above 0 to 1, such as 0.00390625)");

@@ -49,6 +49,12 @@
     X("topology.link", "link", "none",                                                                     \
       "faults such as loss=1e-4,burst=8 of the only, middle or long cable, or of all between switches",    \
       FAULTS, topology.faults, 0, 0, NULL, 0)                                                              \
+    X("topology.change_rate", "rate", "none", "of the same cables, from change_from on, for change_for",   \
+      RATE, topology.change_rate_bps, NETSIM_RATE_MIN, NETSIM_RATE_MAX, "none", 0)                         \
+    X("topology.change_from", "time", "0", "when these cables change their rate", TIME,                    \
+      topology.change_from_ps, 0, NETSIM_SPAN_MAX, NULL, 0)                                                \
+    X("topology.change_for", "time", "ever", "how long", TIME, topology.change_for_ps, 1, NETSIM_SPAN_MAX, \
+      "ever", NETSIM_NEVER)                                                                                \
     X("topology.file", "file", "", "file: hosts, switches and cables", FILE, topology.file, 0, 0, NULL, 0)
 
 #define NETSIM_SWITCH_KEYS(X)                                                                              \
@@ -157,9 +163,10 @@
     X("transport.schemes", "schemes", "sr-nack",                                                           \
       "longhaul: sr-nack, ec:mds, auto ...; of N with spaces between, host h receives by number h mod N",  \
       TEXT, schemes, 0, NETSIM_SCHEMES_BYTES, NULL, 0)                                                     \
-    X("transport.congestion", "none|dcqcn", "none",                                                        \
-      "dcqcn: flows slow down for packets that switches marked", CHOICE, transport.congestion, 0, 0, NULL, \
-      0)                                                                                                   \
+    X("transport.congestion", "controller", "none",                                                        \
+      "none; dcqcn: a NIC slows down for marks, by the keys below; bbr, swift ...: as --congestion has "   \
+      "it",                                                                                                \
+      CONGESTION, transport.congestion, 0, 0, NULL, 0)                                                     \
     X("transport.payload", "size", "4096", "of a full packet", SIZE32, transport.payload_bytes, 1, 65000,  \
       NULL, 0)                                                                                             \
     X("transport.header", "size", "78",                                                                    \

@@ -21,6 +21,11 @@ static bool has_switches(const struct netsim_config *config)
     return config->topology.kind != NETSIM_TWO_HOSTS;
 }
 
+static bool changes_rate(const struct netsim_config *config)
+{
+    return config->topology.change_rate_bps != 0;
+}
+
 static bool has_pfc(const struct netsim_config *config)
 {
     return config->switches.pfc;
@@ -129,7 +134,8 @@ static bool measures(const struct netsim_config *config)
 
 static bool has_dcqcn(const struct netsim_config *config)
 {
-    return acknowledges(config) && config->transport.congestion == NETSIM_CONGESTION_DCQCN;
+    return acknowledges(config) && is_model(config) &&
+           config->transport.congestion.kind == NETSIM_CONGESTION_DCQCN;
 }
 
 static bool has_no_pairs(const struct netsim_config *config)
@@ -158,6 +164,9 @@ static const struct use {
     {"topology.long_rate", "topology.kind", SITES, NULL},
     {"topology.long_delay", "topology.kind", SITES, NULL},
     {"topology.link", "topology.kind", ~ONLY(NETSIM_TOPOLOGY_FILE), NULL},
+    {"topology.change_*", "topology.kind", ~ONLY(NETSIM_TOPOLOGY_FILE), NULL},
+    {"topology.change_from", "topology.change_rate", 0, changes_rate},
+    {"topology.change_for", "topology.change_rate", 0, changes_rate},
     {"topology.file", "topology.kind", ONLY(NETSIM_TOPOLOGY_FILE), NULL},
     {"switch.", "topology.kind", 0, has_switches},
     {"switch.xoff", "switch.pfc", 0, has_pfc},

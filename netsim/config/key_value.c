@@ -15,6 +15,8 @@
 
 #include "base/decimal.h"
 #include "base/error.h"
+#include "congestion/congestion_table.h"
+#include "netsim/base/config.h"
 #include "netsim/workload/pairs.h"
 #include "netsim/base/time.h"
 
@@ -228,6 +230,25 @@ static int read_text(const struct reading *reading, char *field)
     return 0;
 }
 
+static int read_congestion(const struct reading *reading, struct netsim_congestion_config *field)
+{
+    struct congestion_choice choice;
+    struct netsim_congestion_config read = {.kind = NETSIM_CONGESTION_NONE};
+    if (strlen(reading->value) >= sizeof read.controller)
+        return lh_fail(LH_ERANGE, "%s: %zu characters (at most %u)", reading->key, strlen(reading->value),
+                       NETSIM_CONTROLLER_BYTES - 1);
+    if (strcmp(reading->value, "dcqcn") == 0) {
+        read.kind = NETSIM_CONGESTION_DCQCN;
+    } else if (strcmp(reading->value, "none") != 0) {
+        read.kind = NETSIM_CONGESTION_CONTROLLER;
+        if (congestion_choice_parse(reading->value, &choice) != 0)
+            return lh_fail(LH_EINVAL, "%s: %s, or none", reading->key, lh_last_error());
+        memcpy(read.controller, reading->value, strlen(reading->value) + 1);
+    }
+    *field = read;
+    return 0;
+}
+
 /* Puts the number into a field of the type that its kind has. */
 static void store(enum netsim_value_kind kind, uint64_t number, void *field)
 {
@@ -256,6 +277,7 @@ static void store(enum netsim_value_kind kind, uint64_t number, void *field)
         break;
     case NETSIM_VALUE_FAULTS:
     case NETSIM_VALUE_PAIRS:
+    case NETSIM_VALUE_CONGESTION:
     case NETSIM_VALUE_TEXT:
     case NETSIM_VALUE_FILE:
         assert(false);
@@ -278,6 +300,8 @@ int netsim_value_read(const struct netsim_value_rule *rule, const char *key, con
         return read_text(&reading, field);
     if (rule->kind == NETSIM_VALUE_FAULTS)
         return read_faults(&reading, field);
+    if (rule->kind == NETSIM_VALUE_CONGESTION)
+        return read_congestion(&reading, field);
     if (rule->kind == NETSIM_VALUE_PAIRS)
         return netsim_pairs_read(key, value, field);
     if (rule->kind == NETSIM_VALUE_RATIO || rule->kind == NETSIM_VALUE_NUMBER)

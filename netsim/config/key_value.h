@@ -12,20 +12,21 @@
 
 /* How a value is written, and the type of its field. */
 enum netsim_value_kind {
-    NETSIM_VALUE_SIZE,     /* uint64_t, bytes */
-    NETSIM_VALUE_SIZE32,   /* uint32_t, bytes */
-    NETSIM_VALUE_RATE,     /* uint64_t, bit/s */
-    NETSIM_VALUE_TIME,     /* netsim_time; also a distance: light in fibre needs 5 us a km */
-    NETSIM_VALUE_RATIO,    /* double; 30% or 0.3 */
-    NETSIM_VALUE_NUMBER,   /* double */
-    NETSIM_VALUE_COUNT,    /* uint32_t */
-    NETSIM_VALUE_PRIORITY, /* uint8_t */
-    NETSIM_VALUE_SWITCH,   /* bool: the second of the choices is true */
-    NETSIM_VALUE_CHOICE,   /* an enum from 0, in the order of the choices */
-    NETSIM_VALUE_FAULTS,   /* struct lh_link_spec without rate and delay */
-    NETSIM_VALUE_PAIRS,    /* struct netsim_pairs */
-    NETSIM_VALUE_TEXT,     /* char[max], checked when the simulation is created */
-    NETSIM_VALUE_FILE,     /* struct netsim_text */
+    NETSIM_VALUE_SIZE,       /* uint64_t, bytes */
+    NETSIM_VALUE_SIZE32,     /* uint32_t, bytes */
+    NETSIM_VALUE_RATE,       /* uint64_t, bit/s */
+    NETSIM_VALUE_TIME,       /* netsim_time; also a distance: light in fibre needs 5 us a km */
+    NETSIM_VALUE_RATIO,      /* double; 30% or 0.3 */
+    NETSIM_VALUE_NUMBER,     /* double */
+    NETSIM_VALUE_COUNT,      /* uint32_t */
+    NETSIM_VALUE_PRIORITY,   /* uint8_t */
+    NETSIM_VALUE_SWITCH,     /* bool: the second of the choices is true */
+    NETSIM_VALUE_CHOICE,     /* an enum from 0, in the order of the choices */
+    NETSIM_VALUE_FAULTS,     /* struct lh_link_spec without rate and delay */
+    NETSIM_VALUE_PAIRS,      /* struct netsim_pairs */
+    NETSIM_VALUE_CONGESTION, /* struct netsim_congestion_config */
+    NETSIM_VALUE_TEXT,       /* char[max], checked when the simulation is created */
+    NETSIM_VALUE_FILE,       /* struct netsim_text */
 };
 
 struct netsim_value_rule {

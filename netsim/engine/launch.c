@@ -102,10 +102,24 @@ static void call_watcher(struct netsim_network *network, uint32_t number,
     network->watcher(network->watcher_context, &seen);
 }
 
+/* A packet that has begun leaves at the rate at which it began. */
+static void change_rate(const struct netsim_network *network, struct netsim_port *port,
+                        struct netsim_packet *launched)
+{
+    const struct netsim_rate_change *change = &network->change;
+    if (network->now_ps < change->from_ps || network->now_ps >= change->until_ps)
+        return;
+    port->free_ps =
+        network->now_ps + netsim_serialization_ps(change->ps_per_byte_q16, launched->wire_bytes);
+    launched->arrive_ps = port->free_ps + port->delay_ps;
+}
+
 bool netsim_launch_specially(struct netsim_network *network, uint32_t number, uint32_t packet)
 {
     struct netsim_port *port = &network->ports[number];
     struct netsim_packet *launched = &network->pool.packets[packet];
+    if (network->more[number].faults != NULL)
+        change_rate(network, port, launched);
     if ((port->flags & NETSIM_PORT_DRIFTS) != 0)
         launched->arrive_ps += netsim_drift_at(&network->more[number].drift, port->free_ps);
     if ((port->flags & NETSIM_PORT_WATCHED) != 0)

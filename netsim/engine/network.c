@@ -140,6 +140,17 @@ static uint32_t count_long(const struct netsim_graph *graph)
     return count;
 }
 
+static void change_init(struct netsim_rate_change *change, const struct netsim_topology_config *config)
+{
+    if (config->change_rate_bps == 0)
+        return;
+    change->ps_per_byte_q16 = netsim_ps_per_byte_q16(config->change_rate_bps);
+    change->from_ps = config->change_from_ps;
+    change->until_ps = config->change_for_ps == NETSIM_NEVER
+                           ? NETSIM_NEVER
+                           : config->change_from_ps + config->change_for_ps;
+}
+
 void netsim_network_init(struct netsim_network *network, const struct netsim_config *config,
                          const struct netsim_graph *graph, const struct lh_prng *prng,
                          struct netsim_arena *arena)
@@ -148,6 +159,7 @@ void netsim_network_init(struct netsim_network *network, const struct netsim_con
     memset(network, 0, sizeof *network);
     network->config = config->switches;
     network->header_bytes = config->transport.header_bytes;
+    change_init(&network->change, &config->topology);
     network->delivered_first = network->delivered_last = NETSIM_NO_PACKET;
     network->graph = graph;
     network->hosts_count = graph->hosts;

@@ -38,6 +38,13 @@ struct netsim_switch {
     struct lh_prng spray;
 };
 
+/* Of the links with faults: their rate for some time. */
+struct netsim_rate_change {
+    uint64_t ps_per_byte_q16;
+    netsim_time from_ps;
+    netsim_time until_ps; /* not after from_ps: never */
+};
+
 struct netsim_network {
     struct netsim_event_queue events; /* of port p: 2p its transmitter is idle, 2p + 1 its wire's arrival */
     struct netsim_packet_pool pool;
@@ -61,6 +68,7 @@ struct netsim_network {
     const struct netsim_graph *graph;
     uint32_t *cable_links;        /* cable: its link from end a to end b */
     struct lh_link_state *faults; /* of the links that have any */
+    struct netsim_rate_change change;
 };
 
 /* Takes from the arena, and initializes, the links and switches of the graph, which stays as long as the

@@ -25,6 +25,8 @@ enum netsim_packet_flag {
     NETSIM_CORRUPTED = 4, /* on a link */
     NETSIM_NACK = 8,      /* ack: the packet that it answers came too early and was not taken */
     NETSIM_COPY = 16,     /* made by a link: nobody had credit for it */
+    NETSIM_CREDIT = 32,   /* ack: it answers no packet, and only tells of credit */
+    NETSIM_CAPABLE = 64,  /* raw: may be marked; data always may */
 };
 
 struct netsim_packet {

@@ -24,6 +24,7 @@ uint32_t netsim_raw_new(struct netsim_network *network, const struct netsim_raw 
         .wire_bytes = (uint16_t)raw->wire_bytes,
         .kind = LH_NETSIM_RAW,
         .priority = priority,
+        .flags = raw->ecn_capable ? NETSIM_CAPABLE : 0,
     };
     return packet;
 }
@@ -59,6 +60,7 @@ bool netsim_raw_next(struct netsim_network *network, struct netsim_raw *raw)
         .wire_bytes = taken->wire_bytes,
         .corrupt_bit = taken->echo,
         .corrupted = (taken->flags & NETSIM_CORRUPTED) != 0,
+        .marked = (taken->flags & NETSIM_MARKED) != 0,
     };
     netsim_packet_put(&network->pool, packet);
     return true;

@@ -16,6 +16,8 @@ struct netsim_raw {
     uint32_t wire_bytes;
     uint32_t corrupt_bit; /* when corrupted: one bit flipped, this one modulo the packet's */
     bool corrupted;
+    bool ecn_capable; /* may be marked */
+    bool marked;      /* congestion experienced */
 };
 
 #define NETSIM_DROPPED UINT32_MAX

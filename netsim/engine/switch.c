@@ -147,7 +147,8 @@ bool netsim_switch_on_departure(struct netsim_network *network, uint32_t port, s
         node->used_bytes -= packet->wire_bytes;
     }
     in->held_bytes[priority] -= packet->wire_bytes;
-    if (network->config.ecn_max_bytes != 0 && packet->kind == LH_NETSIM_DATA &&
+    if (network->config.ecn_max_bytes != 0 &&
+        (packet->kind == LH_NETSIM_DATA || (packet->flags & NETSIM_CAPABLE) != 0) &&
         congested(network, port, network->ports[port].queue_bytes[priority])) {
         packet->flags |= NETSIM_MARKED;
         network->more[port].marked_packets++;

@@ -49,6 +49,7 @@ bool sim_network_enter(struct sim_world *world, struct sim_packet *packet, lh_ti
         .source = packet->from,
         .destination = packet->to,
         .wire_bytes = packet->bytes + OUTER_BYTES,
+        .ecn_capable = packet->ecn_capable,
     };
     assert(packet->from < network->network.hosts_count && packet->to < network->network.hosts_count);
     netsim_settle(network, at_ns * NETSIM_PS_PER_NS);
@@ -67,6 +68,7 @@ struct sim_packet *sim_network_take(struct sim_world *world)
     struct netsim_raw raw;
     while (netsim_raw_take(world->network, &raw)) {
         struct sim_packet *packet = (struct sim_packet *)(uintptr_t)raw.cookie;
+        packet->marked = raw.marked;
         if (raw.corrupted)
             sim_packet_flip(packet, raw.corrupt_bit);
         if (raw.destination != NETSIM_DROPPED)

@@ -105,6 +105,7 @@ static bool receive_write(struct sim_endpoint *endpoint, uint32_t channel, const
         return false;
     if (verdict == RX_TAKE && roce.payload_bytes > 0)
         memcpy(place, roce.payload, roce.payload_bytes);
+    fabric_count(stats, rx_marked_packets, packet->marked);
     arrival->immediate = roce.immediate;
     arrival->bytes = (uint16_t)roce.payload_bytes;
     arrival->generation = (uint8_t)generation;

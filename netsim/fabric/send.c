@@ -104,6 +104,8 @@ static enum sim_refusal send_one(struct sim_endpoint *endpoint, struct sim_path 
         return SIM_REFUSED_BY_POOL;
     packet->from = (uint8_t)endpoint->host;
     packet->to = (uint8_t)endpoint->peer_host;
+    packet->ecn_capable = endpoint->table.attr.ecn_capable && path != sim_path_of(endpoint, FABRIC_CONTROL);
+    packet->marked = false;
     packet->crosses_network = endpoint->world->network != NULL && packet->from != packet->to;
     packet->source_port = path->port;
     packet->destination_port = path->peer_port;

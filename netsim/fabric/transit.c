@@ -181,6 +181,7 @@ int sim_world_inject(struct sim_world *world, const struct sim_datagram *datagra
         packet->destination_port = datagram->destination_port;
         packet->bytes = datagram->bytes;
         packet->crosses_network = false;
+        packet->ecn_capable = packet->marked = false;
         if (datagram->bytes > 0)
             memcpy(packet->data, datagram->data, datagram->bytes);
         started = sim_transit_start(world, packet, datagram->at_ns > now ? datagram->at_ns : now);

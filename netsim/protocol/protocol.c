@@ -49,9 +49,9 @@ int protocol_check(const struct netsim_config *config)
             "transport.payload is %u bytes: with transport.kind = longhaul it is an MTU (256, 512, "
             "1024, 2048 or 4096)",
             mtu);
-    if (transport->congestion != NETSIM_CONGESTION_NONE)
-        return lh_fail(LH_EINVAL, "transport.congestion is dcqcn: not with transport.kind = longhaul (set "
-                                  "transport.rate instead)");
+    if (transport->congestion.kind != NETSIM_CONGESTION_NONE &&
+        lh_congestion_check(way_congestion(transport)) != 0)
+        return -LH_EINVAL;
     return scheme_list_parse(config->schemes, &list);
 }
 

@@ -43,6 +43,18 @@ static uint64_t window_bytes(const struct way *way, const struct netsim *net, ne
     return bytes > least ? bytes : least;
 }
 
+const char *way_congestion(const struct netsim_transport_config *transport)
+{
+    switch (transport->congestion.kind) {
+    case NETSIM_CONGESTION_DCQCN:
+        return "dcqcn";
+    case NETSIM_CONGESTION_CONTROLLER:
+        return transport->congestion.controller;
+    default:
+        return NULL;
+    }
+}
+
 static int open_end(struct way *way, int end, const struct lh_attr *attr, const char *world)
 {
     char device[64];
@@ -74,7 +86,12 @@ int way_open(struct way *way, const struct netsim *net, netsim_time rtt_ps, cons
     attr.mtu_bytes = net->transport.config.payload_bytes;
     attr.slots = SLOTS;
     attr.slot_bytes = slot_bytes(way);
+    attr.congestion = way_congestion(&net->transport.config);
     attr.rate_bps = rate_bps(way, net);
+    if (attr.congestion != NULL) { /* which has to find out what the user does not tell */
+        attr.rate_max_bps = attr.rate_bps;
+        attr.rate_bps = net->transport.config.rate_bps;
+    }
     attr.window_bytes = window_bytes(way, net, rtt_ps);
     int result = open_end(way, 0, &attr, world);
     if (result == 0)

@@ -42,6 +42,9 @@ struct way {
     struct way_counted counted;
 };
 
+/* lh_attr.congestion of the sending ends; NULL: none is set. */
+const char *way_congestion(const struct netsim_transport_config *transport);
+
 /* Opens and connects both ends in that world; rtt_ps: of the empty path. `scheme`: as lh_attr.reliability. */
 int way_open(struct way *way, const struct netsim *net, netsim_time rtt_ps, const char *world,
              const char *scheme);

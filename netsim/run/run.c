@@ -18,6 +18,7 @@
 #include "netsim/flowcontrol/credit_link.h"
 #include "netsim/flowcontrol/link_setup.h"
 #include "netsim/flowcontrol/signalling.h"
+#include "netsim/transport/controller.h"
 #include "netsim/transport/host.h"
 #include "netsim/transport/sender.h"
 
@@ -58,10 +59,10 @@ void netsim_setup(struct netsim *net, const struct netsim_config *config, const 
     net->runs_on = false;
     netsim_network_init(network, config, graph, prng, arena);
     netsim_flow_control_init(&net->control, network, config, arena);
+    netsim_packet_pool_init(&network->pool, arena, config->packets_max);
     netsim_transport_init(&net->transport, network, &config->transport, flows, prng, arena);
     setup_events(net, arena);
     setup_deadlock(net, config);
-    netsim_packet_pool_init(&network->pool, arena, config->packets_max);
     /* At a link a pause and a resume may wait for the packet on the wire, and others be in flight. */
     uint64_t reserved_packets = network->lossless != 0 ? (uint64_t)4 * network->ports_count : 0;
     uint64_t half = config->packets_max / 2;
@@ -265,14 +266,34 @@ static void on_flows_start(struct netsim *net)
         kick(net, netsim_host_port(net->transport.flows[flow].sender.source));
 }
 
+static void on_credit_timer(struct netsim *net, uint32_t flow)
+{
+    uint32_t packet = netsim_controller_on_credit_timer(&net->transport, flow);
+    if (packet != NETSIM_NO_PACKET)
+        enqueue(net, netsim_host_port(net->transport.flows[flow].sender.destination), packet);
+}
+
+static bool on_sender_timer(struct netsim_transport *transport, uint32_t event, uint32_t *flow)
+{
+    if (event >= transport->first_pace_event) {
+        *flow = event - transport->first_pace_event;
+        return netsim_sender_on_pace_expired(transport, *flow);
+    }
+    if (event >= transport->controllers.first_event) {
+        *flow = event - transport->controllers.first_event;
+        return netsim_sender_on_controller_timer(transport, *flow);
+    }
+    *flow = event - transport->first_timer_event;
+    return netsim_sender_on_timer_expired(transport, *flow);
+}
+
 static void on_flow_timer(struct netsim *net, uint32_t event)
 {
     struct netsim_transport *transport = &net->transport;
-    bool paces = event >= transport->first_pace_event;
-    uint32_t flow = event - (paces ? transport->first_pace_event : transport->first_timer_event);
-    bool sends = paces ? netsim_sender_on_pace_expired(transport, flow)
-                       : netsim_sender_on_timer_expired(transport, flow);
-    if (sends)
+    uint32_t flow = 0;
+    if (event >= transport->controllers.first_credit_event && event < transport->first_pace_event)
+        on_credit_timer(net, event - transport->controllers.first_credit_event);
+    else if (on_sender_timer(transport, event, &flow))
         kick(net, netsim_host_port(transport->flows[flow].sender.source));
 }
 

@@ -86,7 +86,7 @@ int netsim_topology_build(const struct netsim_topology_config *config, struct ne
         rc = netsim_topology_check_shape("topology.kind", &shape);
     if (rc != 0)
         return rc;
-    bool faulty = !lh_link_is_none(&config->faults);
+    bool faulty = !lh_link_is_none(&config->faults) || config->change_rate_bps != 0;
     graph->hosts = (uint32_t)shape.hosts;
     graph->nodes_count = (uint32_t)(shape.hosts + shape.switches);
     graph->cables_count = (uint32_t)shape.cables;

@@ -31,6 +31,7 @@ struct netsim_sender {
     uint8_t all_lost; /* recovering from a timeout: everything not acknowledged counts as lost */
     uint8_t backoff;  /* consecutive timeouts */
     uint8_t failed;   /* too many of them */
+    uint8_t held;     /* by its congestion controller */
     uint32_t repeated_packets;
     uint64_t *taken; /* bit n: packet n has arrived out of order; NULL when nothing is retransmitted */
     netsim_time progress_ps; /* last acknowledgement, or transmission of the oldest unacknowledged packet */

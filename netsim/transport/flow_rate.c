@@ -8,6 +8,8 @@
  */
 #include "netsim/transport/flow_rate.h"
 
+#include "netsim/transport/controller.h"
+
 struct dcqcn_config netsim_flow_rate_dcqcn(const struct netsim_dcqcn_config *config)
 {
     return (struct dcqcn_config){
@@ -27,7 +29,7 @@ struct dcqcn_config netsim_flow_rate_dcqcn(const struct netsim_dcqcn_config *con
 void netsim_flow_rate_setup(struct netsim_transport *transport)
 {
     const struct netsim_transport_config *config = &transport->config;
-    transport->paced = config->rate_bps != 0 || config->congestion != NETSIM_CONGESTION_NONE;
+    transport->paced = config->rate_bps != 0 || config->congestion.kind != NETSIM_CONGESTION_NONE;
     if (config->rate_bps != 0)
         transport->pace_ps_per_byte_q16 = netsim_ps_per_byte_q16(config->rate_bps);
     transport->dcqcn = netsim_flow_rate_dcqcn(&config->dcqcn);
@@ -38,6 +40,8 @@ void netsim_flow_rate_start(struct netsim_transport *transport, uint32_t flow)
     uint32_t source = transport->flows[flow].sender.source;
     uint64_t line_bps = transport->network->more[netsim_host_port(source)].rate_bps;
     uint64_t rate_bps = transport->config.rate_bps;
+    if (netsim_is_controlled(transport))
+        netsim_controller_start(transport, flow);
     if (transport->rates != NULL)
         dcqcn_init(&transport->rates[flow], rate_bps != 0 && rate_bps < line_bps ? rate_bps : line_bps);
 }
@@ -53,7 +57,7 @@ static void wait_for(struct netsim_transport *transport, uint32_t flow, netsim_t
 /* At the line's rate nothing is to be waited for but the line. */
 void netsim_flow_rate_on_sent(struct netsim_transport *transport, uint32_t flow, uint32_t wire_bytes)
 {
-    assert(transport->paced);
+    assert(transport->paced && !netsim_is_controlled(transport));
     if (transport->rates != NULL) {
         struct dcqcn *dcqcn = &transport->rates[flow];
         dcqcn_on_bytes(dcqcn, &transport->dcqcn, transport->network->now_ps / NETSIM_PS_PER_NS, wire_bytes);

@@ -5,6 +5,7 @@
  */
 #include "netsim/transport/host.h"
 
+#include "netsim/transport/controller.h"
 #include "netsim/transport/flow_ring.h"
 #include "netsim/transport/receiver.h"
 #include "netsim/transport/sender.h"
@@ -18,6 +19,8 @@ static void flow_sent(struct netsim_transport *transport, uint32_t flow)
         netsim_event_schedule(&network->events, transport->first_pace_event + flow, sender->pace_ps);
     else if (netsim_sender_may_send(transport, sender))
         netsim_flow_ring_add(transport, flow);
+    else if (netsim_is_controlled(transport) && !sender->held)
+        netsim_controller_on_limited(transport, flow);
 }
 
 uint32_t netsim_host_packet(struct netsim_transport *transport, uint32_t host)

@@ -5,6 +5,8 @@
  */
 #include "netsim/transport/receiver.h"
 
+#include "netsim/transport/controller.h"
+
 static bool bit_take(uint64_t *bits, uint32_t number)
 {
     uint64_t bit = (uint64_t)1 << (number % 64);
@@ -85,6 +87,8 @@ bool netsim_receiver_on_data(struct netsim_transport *transport, struct netsim_p
     struct netsim_flow *flow = &transport->flows[packet->flow];
     struct netsim_receiver *receiver = &flow->receiver;
     assert(packet->flow < transport->flows_count && packet->sequence < flow->sender.packets);
+    if (netsim_is_controlled(transport))
+        netsim_controller_on_data(transport, packet);
     bool in_order_only = transport->config.kind == NETSIM_GBN;
     if (in_order_only ? note_in_order(receiver, packet->sequence) : note(receiver, packet->sequence)) {
         bool last = packet->sequence == flow->sender.packets - 1;
@@ -104,5 +108,7 @@ bool netsim_receiver_on_data(struct netsim_transport *transport, struct netsim_p
         return false;
     transport->network->totals.ack_packets++;
     become_ack(transport, receiver, packet);
+    if (netsim_is_controlled(transport))
+        netsim_controller_report(transport, packet);
     return true;
 }

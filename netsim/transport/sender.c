@@ -5,6 +5,7 @@
  */
 #include "netsim/transport/sender.h"
 
+#include "netsim/transport/controller.h"
 #include "netsim/transport/flow_rate.h"
 #include "netsim/transport/flow_ring.h"
 #include "netsim/transport/ideal_fct.h"
@@ -50,7 +51,7 @@ static bool find_gap(const struct netsim_transport *transport, struct netsim_sen
 
 bool netsim_sender_may_send(const struct netsim_transport *transport, struct netsim_sender *sender)
 {
-    if (sender->failed)
+    if (sender->failed || sender->held)
         return false;
     if (sender->recovering && find_gap(transport, sender))
         return true;
@@ -130,7 +131,9 @@ void netsim_sender_fill(struct netsim_transport *transport, uint32_t number, str
         .priority = transport->config.data_priority,
         .flags = repeated ? NETSIM_REPEATED : 0,
     };
-    if (transport->paced)
+    if (netsim_is_controlled(transport))
+        netsim_controller_on_sent(transport, number, packet, payload);
+    else if (transport->paced)
         netsim_flow_rate_on_sent(transport, number, packet->wire_bytes);
 }
 
@@ -211,6 +214,11 @@ bool netsim_sender_on_ack(struct netsim_transport *transport, const struct netsi
            ack->echo < sender->sent_end);
     if (flow->done_ps != NETSIM_NEVER || sender->failed)
         return false;
+    if (netsim_is_controlled(transport)) {
+        netsim_controller_on_ack(transport, ack);
+        if ((ack->flags & NETSIM_CREDIT) != 0)
+            return wake(transport, ack->flow);
+    }
     sender->progress_ps = transport->network->now_ps;
     sender->backoff = 0;
     take_sample(sender, transport->network->now_ps - ack->sent_ps);
@@ -270,16 +278,27 @@ bool netsim_sender_on_timer_expired(struct netsim_transport *transport, uint32_t
 
 bool netsim_sender_on_pace_expired(struct netsim_transport *transport, uint32_t flow)
 {
+    const struct netsim_sender *sender = &transport->flows[flow].sender;
+    bool sends = wake(transport, flow);
+    if (netsim_is_controlled(transport) && !sends && !sender->in_ring && !sender->held)
+        netsim_controller_on_limited(transport, flow);
+    return sends;
+}
+
+bool netsim_sender_on_controller_timer(struct netsim_transport *transport, uint32_t flow)
+{
+    netsim_controller_on_timer(transport, flow);
     return wake(transport, flow);
 }
 
+/* A controller has a window of its own. */
 static uint32_t window_packets(const struct netsim_transport *transport, netsim_time base_rtt_ps,
                                netsim_time slowest_ps)
 {
     uint64_t packets = UINT32_MAX;
-    if (transport->config.window_bytes == NETSIM_WINDOW_BDP)
+    if (transport->config.window_bytes == NETSIM_WINDOW_BDP && !netsim_is_controlled(transport))
         packets = (base_rtt_ps + slowest_ps - 1) / slowest_ps + 1;
-    else if (transport->config.window_bytes != 0)
+    else if (transport->config.window_bytes != 0 && transport->config.window_bytes != NETSIM_WINDOW_BDP)
         packets = transport->config.window_bytes / transport->config.payload_bytes;
     return packets > UINT32_MAX ? UINT32_MAX : packets == 0 ? 1 : (uint32_t)packets;
 }

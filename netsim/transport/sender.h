@@ -32,6 +32,7 @@ void netsim_sender_start(struct netsim_transport *transport, uint32_t flow);
 /* True, of these: the flow has joined the ring of its host, which may send. */
 bool netsim_sender_on_ack(struct netsim_transport *transport, const struct netsim_packet *ack);
 bool netsim_sender_on_timer_expired(struct netsim_transport *transport, uint32_t flow);
+bool netsim_sender_on_controller_timer(struct netsim_transport *transport, uint32_t flow);
 bool netsim_sender_on_pace_expired(struct netsim_transport *transport, uint32_t flow);
 
 #endif

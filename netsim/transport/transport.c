@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "netsim/transport/controller.h"
 #include "netsim/transport/flow_rate.h"
 
 static uint64_t packets_of(const struct netsim_transport *transport, uint64_t bytes)
@@ -52,8 +53,10 @@ void netsim_transport_init(struct netsim_transport *transport, struct netsim_net
     transport->rings = netsim_arena_take(arena, network->hosts_count, sizeof *transport->rings);
     transport->flows = netsim_arena_take(arena, list->count, sizeof *transport->flows);
     uint64_t *bits = netsim_arena_take(arena, words, sizeof *bits);
-    if (config->congestion == NETSIM_CONGESTION_DCQCN)
+    if (config->congestion.kind == NETSIM_CONGESTION_DCQCN)
         transport->rates = netsim_arena_take(arena, list->count, sizeof *transport->rates);
+    if (config->congestion.kind == NETSIM_CONGESTION_CONTROLLER && config->kind != NETSIM_LONGHAUL)
+        netsim_controller_setup(transport, list, arena);
     if (arena->base == NULL)
         return;
     for (uint32_t i = 0; i < network->hosts_count; i++)
@@ -66,6 +69,7 @@ uint32_t netsim_transport_number_events(struct netsim_transport *transport, uint
 {
     transport->first_timer_event = first;
     first += transport->config.ack_bytes != 0 ? transport->flows_count : 0;
+    first = netsim_controller_number_events(transport, first);
     transport->first_pace_event = first;
     first += transport->paced ? transport->flows_count : 0;
     transport->start_event = first;

@@ -9,6 +9,7 @@
 #include "congestion/dcqcn.h"
 #include "netsim/base/flow_list.h"
 #include "netsim/engine/network.h"
+#include "netsim/transport/controlled.h"
 #include "netsim/transport/flow.h"
 
 /* Flows of a host that may send, round robin. */
@@ -27,13 +28,15 @@ struct netsim_transport {
     uint32_t first_pace_event; /* exists only when paced */
     uint32_t start_event;
     bool paced;          /* by transport.rate or congestion control */
-    struct dcqcn *rates; /* of each flow; NULL: no congestion control */
+    struct dcqcn *rates; /* of each flow; NULL: no DCQCN */
     struct dcqcn_config dcqcn;
     uint64_t pace_ps_per_byte_q16; /* of transport.rate; 0: none */
+    struct netsim_controllers controllers;
     struct netsim_transport_config config;
 };
 
-/* Takes the flows, which are in the order of their start, and their bitmaps from the arena. */
+/* The network's pool of packets exists. Takes the flows, which are in the order of their start, and their
+ * bitmaps from the arena. */
 void netsim_transport_init(struct netsim_transport *transport, struct netsim_network *network,
                            const struct netsim_transport_config *config,
                            const struct netsim_flow_list *list, const struct lh_prng *prng,

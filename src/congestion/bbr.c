@@ -2,9 +2,10 @@
  * bbr.c - see bbr.h; docs/congestion.md lists what differs from the draft and what that buys.
  *
  * States, in their order:
- *   train      the first window: a short train, far faster than most paths. Its spacing at the receiver is the
- *              path's rate. Of a path that is remembered: half of its window at half of its rate.
- *   startup    the train did not fill the path: 2.77 times the rate each round trip, until the path limits it.
+ *   train      the first window: a short train, far faster than most paths. Its spacing at the receiver is
+ *              the path's rate. Of a path that is remembered: half of its window at half of its rate.
+ *   startup    the train did not fill the path: 2.77 times the rate each round trip, until the path limits
+ *              it.
  *   drain      what startup put into the queue.
  *   cruise     at the path's rate.
  *   up         for half a round trip a little faster: is there more? Then on until there is not.
@@ -44,17 +45,18 @@
 #define SHARED_ROUNDS  2 /* likewise, up to one more */
 #define RTT_MIN_ROUNDS 200
 
-#define PATH_LIMITS  0.8         /* delivered, of what was sent */
-#define SLOWER       0.7         /* delivered, of the estimate: the path became slower */
-#define MUCH_SLOWER  0.6         /* likewise */
-#define SHARED_RTT   1.08        /* shortest round trip of a cycle, of the shortest ever */
-#define QUEUE_RTT    (17.0 / 16) /* with a shorter round trip, loss is no sign of a queue */
-#define QUEUE_LOSS   0.015       /* above the random loss, with a queue */
-#define POLICER_LOSS 0.1         /* is congestion even without */
-#define RANDOM_LOSS  0.05        /* more is not learned as random */
-#define MARKED       0.2
-#define SHARED_CUT   0.85 /* of what was delivered: so that the queue gets shorter */
-#define CUT_MAX      0.7
+#define PATH_LIMITS    0.8         /* delivered, of what was sent */
+#define SLOWER         0.7         /* delivered, of the estimate: the path became slower */
+#define MUCH_SLOWER    0.6         /* likewise */
+#define SHARED_RTT     1.08        /* shortest round trip of a cycle, of the shortest ever */
+#define SHARED_PACKETS 4           /* and their time more */
+#define QUEUE_RTT      (17.0 / 16) /* with a shorter round trip, loss is no sign of a queue */
+#define QUEUE_LOSS     0.015       /* above the random loss, with a queue */
+#define POLICER_LOSS   0.1         /* is congestion even without */
+#define RANDOM_LOSS    0.05        /* more is not learned as random */
+#define MARKED         0.2
+#define SHARED_CUT     0.85 /* of what was delivered: so that the queue gets shorter */
+#define CUT_MAX        0.7
 
 enum bbr_state { BBR_TRAIN, BBR_STARTUP, BBR_DRAIN, BBR_CRUISE, BBR_UP, BBR_DOWN, BBR_PROBE_RTT };
 
@@ -113,7 +115,8 @@ static uint64_t draw(struct bbr *b, uint64_t bound)
 
 static bool shared(const struct bbr *b)
 {
-    return b->rtt_min > 0 && b->cycle_rtt_min > SHARED_RTT * b->rtt_min;
+    double own = b->bw > 0 ? SHARED_PACKETS * 8e9 * b->mtu / b->bw : 0; /* of few packets: itself */
+    return b->rtt_min > 0 && b->cycle_rtt_min > SHARED_RTT * b->rtt_min + own;
 }
 
 static void enter(struct bbr *b, enum bbr_state state, lh_time now)
@@ -185,11 +188,16 @@ static void on_rtt(struct bbr *b, const struct lh_congestion_feedback *f)
 static void on_rate(struct bbr *b, const struct lh_congestion_feedback *f)
 {
     double rate = (double)f->rate_bps;
+    bool limited = f->rate_is_limited;
+    if (rate == 0 && f->rtt_ns != 0) { /* all that was in flight came in one report: at least this */
+        rate = (double)f->arrived_bytes * 8e9 / (double)f->rtt_ns;
+        limited = true;
+    }
     if (rate > b->round_bw)
         b->round_bw = rate;
-    if (!f->rate_is_limited && rate > 0)
+    if (!limited && rate > 0)
         b->round_full = true;
-    if (rate > b->bw_now && (!f->rate_is_limited || rate > b->bw))
+    if (rate > b->bw_now && (!limited || rate > b->bw))
         b->bw_now = rate;
     b->bw = b->bw_now > b->bw_before ? b->bw_now : b->bw_before;
 }
@@ -200,7 +208,7 @@ static double queue_of(const struct bbr *b)
     return b->rtt_min > 0 && b->round_rtt_min > 0 ? (b->round_rtt_min - b->rtt_min) / b->rtt_min : 0;
 }
 
-/* Of the round trip that ends. Random loss is no congestion, so loss counts with a sign of a queue only. */
+/* Of the round trip that ends. Random loss is no congestion: loss counts with a sign of a queue only. */
 static bool congested(struct bbr *b)
 {
     double all = (double)(b->round_arrived + b->round_lost);
@@ -220,8 +228,8 @@ static void set_bw(struct bbr *b, double bw)
     b->bw = b->bw_now = b->bw_before = bw;
 }
 
-/* What was delivered is what the path gives. While others share it, somewhat less: the queue must get shorter,
- * or everybody goes on losing. */
+/* What was delivered is what the path gives. While others share it, somewhat less: the queue must get
+ * shorter, or everybody goes on losing. */
 static void on_congestion(struct bbr *b, const struct lh_congestion_feedback *f)
 {
     bool cruises = b->state == BBR_CRUISE || b->state == BBR_DOWN;

@@ -16,7 +16,7 @@
 #include "congestion/round_trips.h"
 #include "congestion/share.h"
 
-#define PACING_GAIN 1.25
+#define PACING_GAIN 2.0
 /* In flight at most, whatever a receiver grants: the first window and this many times what was delivered
  * in a round trip. */
 #define DELIVERED_GAIN 2.0

@@ -81,16 +81,18 @@ static void on_round(struct eqds_receiver *receiver)
     }
 }
 
-/* By what arrived without waiting. */
+/* By what arrived with little delay. Half the target may be that of the sender's pace. */
 static void double_window(struct eqds_receiver *receiver, const struct lh_congestion_feedback *loop)
 {
     double bytes = receiver->window_bytes;
     double target = target_ns(receiver);
-    receiver->doubling = (double)round_trips_queue_ns(&receiver->rounds, loop) <= target / 2;
-    if (receiver->doubling)
-        set_window(receiver, bytes + fmin(receiver->unproven_bytes, bytes));
-    else
-        set_window(receiver, bytes * ((double)receiver->rounds.minimum_ns + target) / (double)loop->rtt_ns);
+    double queue_ns = (double)round_trips_queue_ns(&receiver->rounds, loop);
+    receiver->doubling = queue_ns <= target;
+    if (!receiver->doubling)
+        bytes *= ((double)receiver->rounds.minimum_ns + target) / (double)loop->rtt_ns;
+    else if (queue_ns <= target / 2)
+        bytes += fmin(receiver->unproven_bytes, bytes);
+    set_window(receiver, bytes);
 }
 
 static void on_loop(struct eqds_receiver *receiver, const struct eqds_mark *mark, lh_time now)

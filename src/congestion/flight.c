@@ -307,14 +307,18 @@ static void on_arrivals(struct flight *flight, const struct flight_report *repor
     uint64_t arrived = flight->arrived_packets + newly;
     uint64_t bytes_before_it = flight->arrived_bytes, lost_before_it = flight->lost_bytes;
     uint32_t index;
-    bool found = find(flight, report->key, &index);
+    /* Where its newest packet is an old one, those that arrived since were of no use to the receiver: it does
+     * not say which they are. */
+    bool named = report->arrived_ns != flight->arrived_peer_ns || flight->arrived_packets == 0;
+    bool found = named && find(flight, report->key, &index);
     if (found) {
         uint64_t passed = most_of(position_in(flight, index, report->key), flight->overdue_packets);
         on_missing(flight, since(arrived, passed), entry_at(flight, index)->sent_ns);
     }
     /* Those that come late after all are among the new ones, and no more than were sent are settled. */
+    uint64_t late = named ? newly : 0;
     uint64_t lost =
-        most_of(least_of(flight->missing_now, flight->missing_before), since(newly, flight->lost_packets));
+        most_of(least_of(flight->missing_now, flight->missing_before), since(late, flight->lost_packets));
     settle(flight, newly, least_of(lost, flight->sent_packets - arrived));
 
     feedback->arrived_bytes = flight->arrived_bytes - bytes_before_it;

@@ -70,7 +70,7 @@ static int check_rates(const struct lh_qp_attr *more)
 
 int qp_plan_congestion(const struct qp_plan *plan, bool told, struct congestion_choice *choice)
 {
-    return congestion_choice_parse(plan->congestion ? plan->congestion : told ? "fixed" : "fixed", choice);
+    return congestion_choice_parse(plan->congestion ? plan->congestion : told ? "fixed" : "bbr", choice);
 }
 
 int qp_plan_make(const struct sdr_qp_attr *attr, const struct lh_qp_attr *more, struct qp_plan *plan)

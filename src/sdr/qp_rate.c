@@ -164,9 +164,17 @@ lh_time qp_rate_round(struct sdr_qp *qp, lh_time now)
 
 /* ---- the receiver's half ----------------------------------------------------------------------------- */
 
+/* Those that the fabric keeps to itself, since their receive is over; when its slot is in use again, and
+ * there is one generation, the key tells them. */
+static uint64_t packets_late(const struct sdr_qp *qp)
+{
+    return __atomic_load_n(&qp->stats.rx_late_packets, __ATOMIC_RELAXED) +
+           __atomic_load_n(&qp->stats.bad_key, __ATOMIC_RELAXED);
+}
+
 static uint64_t packets_arrived(const struct sdr_qp *qp)
 {
-    uint64_t packets = __atomic_load_n(&qp->stats.rx_late_packets, __ATOMIC_RELAXED);
+    uint64_t packets = packets_late(qp);
     for (uint32_t c = 0; c < qp->context->channels; c++)
         packets += atomic_load_explicit(&qp->channels[c].arrivals.packets, memory_order_relaxed);
     return packets;
@@ -190,7 +198,7 @@ struct control_feedback qp_rate_report(struct sdr_qp *qp, lh_time now)
     struct control_feedback report = {
         .marked_packets = __atomic_load_n(&qp->stats.rx_marked_packets, __ATOMIC_RELAXED),
         .dropped_packets = __atomic_load_n(&qp->stats.rx_socket_drops, __ATOMIC_RELAXED),
-        .arrived_packets = __atomic_load_n(&qp->stats.rx_late_packets, __ATOMIC_RELAXED),
+        .arrived_packets = packets_late(qp),
         .credit_bytes = UINT64_MAX,
     };
     for (uint32_t c = 0; c < qp->context->channels; c++) {

@@ -172,8 +172,6 @@ static int check_counts(const uint8_t *data, size_t bytes)
         return bad_field("generations", generations, "1 to 8");
     if (bytes != qp_info_bytes(channels, generations))
         return bad_field("length", bytes, "as its channels and generations require");
-    if (lh_get_be16(data + 42) != 0)
-        return bad_field("reserved bytes", lh_get_be16(data + 42), "0");
     return 0;
 }
 

@@ -102,6 +102,17 @@ static void open_published(struct side *side, struct sdr_qp_attr attr)
     give_memory(side);
 }
 
+/* Whoever asks for no control gets it. */
+static const struct lh_qp_attr unbridled = {.congestion = "fixed"};
+
+static void open_unbridled(struct side *side, struct sdr_qp_attr attr)
+{
+    side->context = sdr_context_create(DEVICE, NULL);
+    assert_non_null(side->context);
+    assert_int_equal(lh_sdr_qp_create(side->context, &attr, &unbridled, &side->qp), 0);
+    give_memory(side);
+}
+
 static void open_extended(struct side *side, const struct lh_context_attr *context_attr,
                           const struct sdr_qp_attr *attr, const struct lh_qp_attr *more)
 {
@@ -229,7 +240,7 @@ static void test_a_send_that_exceeds_the_buffers(void **state)
     struct lh_sdr_path path;
     struct sdr_qp_attr attr = whole_attr();
     struct lh_context_attr no_workers = {.workers = LH_SDR_NO_WORKERS};
-    open_published(&sender, attr);
+    open_unbridled(&sender, attr);
     open_extended(&receiver, &no_workers, &attr, NULL);
     connect_both(&sender, &receiver);
     lh_sdr_path(sender.qp, &path);
@@ -248,17 +259,19 @@ static void test_a_send_that_exceeds_the_buffers(void **state)
     close_side(&receiver);
 }
 
-/* A pace is for that; the lh_ calls leave it to the program; and what fits is no news. */
+/* A pace is for that, and a controller; the lh_ calls leave it to the program; and what fits is no news. */
 static void test_sends_of_which_nothing_is_said(void **state)
 {
     (void)state;
-    for (uint32_t i = 0; i < 3; i++) {
+    for (uint32_t i = 0; i < 4; i++) {
         struct side sender, receiver;
         struct sdr_qp_attr attr = whole_attr();
         attr.rate_limit = i == 0;
         int before, file = stderr_taken(&before);
         if (i == 1)
-            open_extended(&sender, NULL, &attr, NULL);
+            open_extended(&sender, NULL, &attr, &unbridled);
+        else if (i == 2)
+            open_unbridled(&sender, attr);
         else
             open_published(&sender, attr);
         open_extended(&receiver, NULL, &attr, NULL);
@@ -319,7 +332,7 @@ static void test_what_the_kernel_dropped_is_counted(void **state)
     struct lh_stats stats;
     struct sdr_send_status status;
     int done = 0;
-    open_extended(&sender, &(struct lh_context_attr){.workers = LH_SDR_NO_WORKERS}, &attr, NULL);
+    open_extended(&sender, &(struct lh_context_attr){.workers = LH_SDR_NO_WORKERS}, &attr, &unbridled);
     open_extended(&receiver, &deaf, &attr, NULL);
     connect_both(&sender, &receiver);
     post(&receiver, MESSAGE_BYTES);

@@ -14,7 +14,7 @@
 static struct netsim_config dcqcn_config(void)
 {
     struct netsim_config config = netsim_world_config(NETSIM_DUMBBELL);
-    config.transport.congestion = NETSIM_CONGESTION_DCQCN;
+    config.transport.congestion.kind = NETSIM_CONGESTION_DCQCN;
     config.switches.ecn_min_bytes = 100000;
     config.switches.ecn_max_bytes = 400000;
     config.switches.ecn_probability = 0.2;
@@ -32,7 +32,7 @@ static void without_marks_nothing_changes(void **state)
     uint64_t hashes[2];
     for (unsigned on = 0; on < 2; on++) {
         struct netsim_config config = dcqcn_config();
-        config.transport.congestion = (enum netsim_congestion)on;
+        config.transport.congestion.kind = (enum netsim_congestion)on;
         config.switches.ecn_max_bytes = config.switches.ecn_min_bytes = 0;
         config.workload.rounds = 3;
         netsim_world_open(&world, &config, NULL, 0, 4);
@@ -82,7 +82,7 @@ static uint64_t incast_run(struct netsim_world *world, const struct netsim_confi
         {20000000, 0, 1, 0}, {20000000, 0, 2, 0}, {20000000, 0, 3, 0}, {20000000, 0, 4, 0}};
     netsim_world_open(world, config, flows, 4, 5);
     *incast = (struct incast){.world = world};
-    if (config->transport.congestion == NETSIM_CONGESTION_DCQCN) {
+    if (config->transport.congestion.kind == NETSIM_CONGESTION_DCQCN) {
         netsim_world_watch(world);
         world->net.network.watcher = on_packet;
         world->net.network.watcher_context = incast;
@@ -104,7 +104,7 @@ static void queues_are_shorter_and_the_cable_stays_busy(void **state)
     assert_true(incast.slowed > 5000 && incast.marked_acks > 50);
     assert_int_equal(world.net.network.totals.dropped_packets, 0);
     netsim_world_close(&world);
-    config.transport.congestion = NETSIM_CONGESTION_NONE;
+    config.transport.congestion.kind = NETSIM_CONGESTION_NONE;
     config.transport.window_bytes = 4000000;
     uint64_t without = incast_run(&world, &config, &incast);
     netsim_time alone_ps = world.net.network.now_ps;

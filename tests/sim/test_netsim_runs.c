@@ -37,7 +37,7 @@ static struct netsim_config varied_config(bool spray)
 static void vary_transport(struct netsim_config *config, uint64_t number)
 {
     config->transport.kind = (enum netsim_transport_kind)(number % 3);
-    config->transport.congestion = (enum netsim_congestion)(number / 3 % 2);
+    config->transport.congestion.kind = (enum netsim_congestion)(number / 3 % 2);
 }
 
 enum how { IN_ONE_GO, BY_TIME, BY_EVENT, BY_BOTH };

@@ -139,7 +139,7 @@ static void draw_kind(uint64_t seed, struct netsim_config *config)
     transport->nack_ps = PICK(&prng, 0, 50 * NETSIM_PS_PER_US);
     transport->cnp_ps = PICK(&prng, 0, 0, 50 * NETSIM_PS_PER_US);
     if (transport->ack_bytes != 0 && coin(&prng, 0.5))
-        transport->congestion = NETSIM_CONGESTION_DCQCN;
+        transport->congestion.kind = NETSIM_CONGESTION_DCQCN;
     transport->dcqcn.increase_ps = PICK(&prng, 1, 55, 900) * NETSIM_PS_PER_US;
     transport->dcqcn.increase_bytes = PICK(&prng, 0, 1000, 100000);
     transport->dcqcn.clamp = coin(&prng, 0.5);
@@ -223,8 +223,8 @@ static void tell(uint64_t seed, const struct netsim_world *world)
            "ack %u, window %lld, rto %.2f; buffer %llu, queue %llu, pfc %d (%llu, %llu), spray %d; loss "
            "%g, jitter %llu ns; long %d, credits %llu\n",
            (unsigned long long)seed, config->topology.kind, world->graph.hosts, config->workload.kind,
-           (unsigned long long)config->workload.bytes, config->transport.kind, config->transport.congestion,
-           config->transport.payload_bytes, config->transport.ack_bytes,
+           (unsigned long long)config->workload.bytes, config->transport.kind,
+           config->transport.congestion.kind, config->transport.payload_bytes, config->transport.ack_bytes,
            (long long)config->transport.window_bytes, config->transport.rto,
            (unsigned long long)config->switches.buffer_bytes,
            (unsigned long long)config->switches.queue_bytes, config->switches.pfc,

@@ -26,6 +26,7 @@ enum draw_part {
     PART_AUTO,
     PART_SCALE,
     PART_NEWCOMERS,
+    PART_CONTROLLERS,
     PART_PAIRS = 16, /* and one more for each pair */
 };
 
@@ -203,6 +204,23 @@ static void draw_newcomers(struct plan *plan, struct lh_prng *prng)
                 plan->features |= 1u << FEATURE_newcomer;
             if (!newcomer)
                 pair->newcomer[side][0] = '\0';
+        }
+}
+
+/* In half of the lives, one of the table: also the one that a simulated network has anyway. */
+static void draw_controllers(struct plan *plan, struct lh_prng *prng)
+{
+    const struct lh_congestion *const *all = lh_congestions();
+    uint64_t count = 0;
+    while (all[count])
+        count++;
+    plan->features |= 1u << FEATURE_congestion;
+    for (uint32_t i = 0; i < plan->pair_count; i++)
+        for (uint32_t side = 0; side < 2; side++) {
+            struct plan_pair *pair = &plan->pairs[i];
+            bool chosen = is_on(prng, 0.5);
+            const char *name = all[lh_prng_below(prng, count)]->name;
+            snprintf(pair->congestion[side], sizeof pair->congestion[side], "%s", chosen ? name : "");
         }
 }
 
@@ -480,4 +498,7 @@ void plan_draw(uint64_t seed, struct plan *plan)
     struct lh_prng newcomers = lh_prng_fork(&root, PART_NEWCOMERS);
     if (seed >= PLAN_NEWCOMER_SEEDS)
         draw_newcomers(plan, &newcomers);
+    struct lh_prng controllers = lh_prng_fork(&root, PART_CONTROLLERS);
+    if (seed >= PLAN_NEWCOMER_SEEDS)
+        draw_controllers(plan, &controllers);
 }

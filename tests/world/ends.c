@@ -28,6 +28,9 @@ static int open_connection(struct world *world, struct pair *pair, uint32_t side
     attr.device = device;
     attr.workers = LH_NO_WORKERS;
     attr.reliability = plan_reliability(world->plan, pair->plan, side);
+    attr.congestion = plan_congestion(world->plan, pair->plan, side);
+    if (attr.congestion)
+        attr.rate_max_bps = attr.rate_bps; /* to a controller, rate_bps is only a hint */
     bool patient = !plan_has(world->plan, FEATURE_impatient) && pair->trusted && !pair->may_end;
     attr.peer_timeout_ns = patient ? PATIENCE_NS : pair->plan->peer_timeout_ns;
     int error = lh_open(&attr, &end->connection);
@@ -36,7 +39,7 @@ static int open_connection(struct world *world, struct pair *pair, uint32_t side
     return error;
 }
 
-static int open_raw(struct pair *pair, uint32_t side, const char *device)
+static int open_raw(struct world *world, struct pair *pair, uint32_t side, const char *device)
 {
     struct end *end = &pair->ends[side];
     const struct lh_attr *sizes = &pair->plan->attr[side];
@@ -52,6 +55,9 @@ static int open_raw(struct pair *pair, uint32_t side, const char *device)
                               .rate_bps = sizes->rate_bps,
                               .chunk_bytes = sizes->chunk_bytes,
                               .slots = sizes->slots};
+    more.congestion = plan_congestion(world->plan, pair->plan, side);
+    if (more.congestion)
+        more.rate_max_bps = more.rate_bps;
     int error = lh_sdr_context_create(device, &attr, &end->context);
     if (error)
         return error;
@@ -83,7 +89,8 @@ static int open_end(struct world *world, struct pair *pair, uint32_t side)
     if (port_first && plan_has(world->plan, FEATURE_ports))
         sim_world_next_port(world->sim, end->host, port_first);
     snprintf(device, sizeof device, "sim:life/%u", end->host);
-    int error = pair->plan->raw ? open_raw(pair, side, device) : open_connection(world, pair, side, device);
+    int error =
+        pair->plan->raw ? open_raw(world, pair, side, device) : open_connection(world, pair, side, device);
     end->port_first = port_first;
     if (error) {
         if (error != -LH_ENOMEM || memory_refusals() == refusals)

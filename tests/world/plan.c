@@ -40,6 +40,11 @@ bool plan_any(const struct plan *plan, enum plan_event_kind kind)
     return false;
 }
 
+const char *plan_congestion(const struct plan *plan, const struct plan_pair *pair, uint32_t side)
+{
+    return plan_has(plan, FEATURE_congestion) && pair->congestion[side][0] ? pair->congestion[side] : NULL;
+}
+
 static bool is_newcomer(const struct plan *plan, const struct plan_pair *pair, uint32_t side)
 {
     return plan_has(plan, FEATURE_newcomer) && pair->newcomer[side][0] != '\0';

@@ -44,7 +44,8 @@
     X(large, "sizes as users have them")                                                                   \
     X(wrap, "numbers begin shortly before they wrap")                                                      \
     X(stale, "a fabric reports packets whose slot is over")                                                \
-    X(newcomer, "receivers choose schemes that older seeds do not know")
+    X(newcomer, "receivers choose schemes that older seeds do not know")                                   \
+    X(congestion, "senders have congestion controllers")
 
 enum plan_feature {
 #define PLAN_FEATURE_ENUM(name, words) FEATURE_##name,
@@ -109,7 +110,8 @@ struct plan_pair {
     char
         newcomer[2]
                 [48]; /* instead of all of these, a scheme that is not in draw.c's frozen lists; "": none */
-    uint8_t message_bits; /* raw: the split of the immediate */
+    char congestion[2][24]; /* controller of what each side sends; "": the fabric's default */
+    uint8_t message_bits;   /* raw: the split of the immediate */
     uint8_t fragment_bits;
     uint8_t workers;
     lh_time peer_timeout_ns; /* when it is impatient */
@@ -159,7 +161,7 @@ struct plan {
 };
 
 /* Seeds from here on, and no others, also draw the schemes that were added to the table since the lists of
- * names in draw.c were frozen. Without such schemes they are seeds like all others. */
+ * names in draw.c were frozen, and congestion controllers. */
 #define PLAN_NEWCOMER_SEEDS ((uint64_t)1 << 62)
 
 void plan_draw(uint64_t seed, struct plan *plan);
@@ -171,6 +173,8 @@ static inline bool plan_has(const struct plan *plan, enum plan_feature feature)
 
 /* Whether any event of the kind is left. */
 bool plan_any(const struct plan *plan, enum plan_event_kind kind);
+/* The controller of what this side sends; NULL: the default. */
+const char *plan_congestion(const struct plan *plan, const struct plan_pair *pair, uint32_t side);
 /* The scheme of what this side receives. */
 const char *plan_reliability(const struct plan *plan, const struct plan_pair *pair, uint32_t side);
 /* Whether this side chooses a scheme for each message. */

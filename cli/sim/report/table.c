@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define VALUE_COLUMNS 15
+#define VALUE_COLUMNS 19
 
 static struct cli_table make_table(const struct cli_column *columns)
 {
@@ -116,6 +116,12 @@ static void print_run(const struct cli_figures *figures)
     if (value[CLI_FIGURE_SIGNALS_LOST] > 0)
         printf("; %.0f signals lost", value[CLI_FIGURE_SIGNALS_LOST]);
     putchar('\n');
+    if (isfinite(value[CLI_FIGURE_JAIN])) {
+        print_label("verdict");
+        printf("Jain's index %s, share of the links %s; queue %s, 99th percentile %s\n",
+               words(figures, CLI_FIGURE_JAIN), words(figures, CLI_FIGURE_SHARE),
+               words(figures, CLI_FIGURE_QUEUE_MEAN), words(figures, CLI_FIGURE_QUEUE_P99));
+    }
     print_label("simulated");
     printf("%s in %s: %.0f packet hops, %s; %s of memory\n", words(figures, CLI_FIGURE_VIRTUAL),
            words(figures, CLI_FIGURE_WALL), value[CLI_FIGURE_HOPS], words(figures, CLI_FIGURE_HOPS_RATE),
@@ -162,6 +168,10 @@ static const struct {
     {"slowdown", CLI_FIGURE_SLOWDOWN_MEAN},
     {"p99", CLI_FIGURE_SLOWDOWN_P99},
     {"goodput", CLI_FIGURE_GOODPUT},
+    {"Jain's index", CLI_FIGURE_JAIN},
+    {"share", CLI_FIGURE_SHARE},
+    {"queue", CLI_FIGURE_QUEUE_MEAN},
+    {"p99", CLI_FIGURE_QUEUE_P99},
     {"longest queue", CLI_FIGURE_QUEUE_MAX},
     {"dropped", CLI_FIGURE_DROPPED},
     {"lost", CLI_FIGURE_LOST},
@@ -181,12 +191,23 @@ static bool is_ever(const struct cli_sim_results *results, unsigned figure)
     return ever;
 }
 
-/* Counts that are zero at every point are no column; but whether anything was dropped belongs to what was
- * sent again. */
+static bool is_known(const struct cli_sim_results *results, unsigned figure)
+{
+    double half = NAN;
+    bool known = false;
+    for (unsigned point = 0; point < cli_sim_points(results) && !known; point++)
+        known = isfinite(cli_sim_mean(results, point, figure, &half));
+    return known;
+}
+
+/* What is known of no point is no column, nor are counts that are zero at every point; but whether anything
+ * was dropped belongs to what was sent again. */
 static bool is_shown(const struct cli_sim_results *results, unsigned column)
 {
     unsigned figure = sweep_columns[column].figure;
-    if (cli_figure_infos[figure].unit != CLI_UNIT_NONE || is_ever(results, figure))
+    if (cli_figure_infos[figure].unit != CLI_UNIT_NONE)
+        return is_known(results, figure);
+    if (is_ever(results, figure))
         return true;
     return figure == CLI_FIGURE_DROPPED && is_ever(results, CLI_FIGURE_REPEATED);
 }

@@ -2,6 +2,7 @@
 #include "cli/sim/run/run.h"
 
 #include "cli/sim/run/csv.h"
+#include "cli/sim/run/observation.h"
 #include "cli/sim/run/pcap.h"
 #include "cli/sim/run/progress.h"
 #include "cli/sim/scenario/dry_run.h"
@@ -28,6 +29,7 @@ struct course {
     struct cli_sim_run *run;
     struct lh_netsim *simulation;
     struct cli_series queues, rates;
+    struct cli_observation observation;
     struct capture capture;
     struct cli_sim_progress progress;
     struct lh_netsim_totals totals;
@@ -120,7 +122,8 @@ static uint64_t next_stop(const struct course *course, uint64_t last_ps)
     const struct lh_netsim_totals *totals = &course->totals;
     struct lh_netsim_flow flow;
     uint64_t next_ps = last_ps;
-    if (!cli_series_goes_on(&course->queues) && !cli_series_goes_on(&course->rates))
+    if (!cli_series_goes_on(&course->queues) && !cli_series_goes_on(&course->rates) &&
+        !cli_observation_goes_on(&course->observation))
         return output->until_ps;
     bool idle =
         !totals->packets_alive && totals->flows_started == totals->flows_done + totals->flows_failed;
@@ -148,6 +151,8 @@ static int go(struct course *course)
         if (code >= 0 && !cli_stopped()) {
             cli_series_sample(&course->queues, course->simulation, now_ps);
             cli_series_sample(&course->rates, course->simulation, now_ps);
+            if (cli_observation_sample(&course->observation, course->simulation, now_ps))
+                return cli_failed("out of memory");
         }
     }
     course->over = code > 0;
@@ -185,6 +190,7 @@ static int look(struct course *course)
     if (cli_figures_collect(&course->run->figures, course->simulation, &course->plan->output,
                             course->wall_s, course->over))
         return cli_failed("out of memory");
+    cli_observation_collect(&course->observation, course->simulation, course->run->figures.value);
     if (!*folder->path)
         return CLI_PROCEED;
     int status = cli_csv_flows(folder, course->simulation);
@@ -201,11 +207,13 @@ int cli_sim_run(const struct cli_sim_plan *plan, struct cli_sim_run *run, const 
     status = cli_sim_check_links(plan, run->point, course.simulation);
     if (status == CLI_PROCEED)
         status = open_files(&course);
+    cli_observation_open(&course.observation, &plan->output, course.simulation);
     if (status == CLI_PROCEED)
         status = go(&course);
     status = close_files(&course, status);
     if (status == CLI_PROCEED)
         status = look(&course);
+    cli_observation_close(&course.observation);
     lh_netsim_destroy(course.simulation);
     return status;
 }

@@ -38,6 +38,10 @@ enum cli_figure {
     CLI_FIGURE_REPEATED,
     CLI_FIGURE_TIMEOUTS,
     CLI_FIGURE_QUEUE_MAX,
+    CLI_FIGURE_JAIN, /* this one and the next three: between output.from and output.to */
+    CLI_FIGURE_SHARE,
+    CLI_FIGURE_QUEUE_MEAN, /* of the links of output.queues, each period */
+    CLI_FIGURE_QUEUE_P99,
     CLI_FIGURE_VIRTUAL,
     CLI_FIGURE_HOPS,
     CLI_FIGURE_HOPS_RATE, /* this one and all below depend on the machine */

@@ -19,6 +19,9 @@ static const struct lh_netsim_key keys[] = {
     {"run.variant", "name", "", "the section [variant NAME] that applies; may be swept"},
     {"output.title", "text", "", "title of the pictures; default: name of the file"},
     {"output.period", "time", "10us", "interval between samples of queues and rates"},
+    {"output.from", "time", "none",
+     "when the figures jain, share, queue_mean and queue_p99 begin; none: there are none"},
+    {"output.to", "time", "none", "when they end; none: with the run"},
     {"output.queues", "links", "none", "links whose queue is sampled: leaf0>host*,spine*>leaf0, or all"},
     {"output.rates", "links", "none", "links whose rate is sampled"},
     {"output.pcap", "links", "none", "links whose packets are captured in capture.pcap"},
@@ -81,6 +84,12 @@ static int set_time(uint64_t *ps, const char *key, const char *value, char *wron
         return refuse(key, value, "out of range (1ns to 106 days; example: 10us)", wrong, size);
     *ps = (uint64_t)ns * PS_PER_NS;
     return 0;
+}
+
+static int set_end(uint64_t *ps, const char *key, const char *value, char *wrong, size_t size)
+{
+    *ps = CLI_NO_END;
+    return strcmp(value, "none") ? set_time(ps, key, value, wrong, size) : 0;
 }
 
 static int set_links(char *links, const char *key, const char *value, char *wrong, size_t size)
@@ -177,14 +186,14 @@ static int set_panels(struct cli_sim_output *output, const char *key, const char
 int cli_sim_key_set(struct cli_sim_output *output, const char *key, const char *value, char *wrong,
                     size_t size)
 {
-    if (!strcmp(key, "run.until") && !strcmp(value, "none")) {
-        output->until_ps = CLI_NO_END;
-        return 0;
-    }
     if (!strcmp(key, "run.variant"))
         return 0; /* the plan looks for its section */
     if (!strcmp(key, "run.until"))
-        return set_time(&output->until_ps, key, value, wrong, size);
+        return set_end(&output->until_ps, key, value, wrong, size);
+    if (!strcmp(key, "output.from"))
+        return set_end(&output->from_ps, key, value, wrong, size);
+    if (!strcmp(key, "output.to"))
+        return set_end(&output->to_ps, key, value, wrong, size);
     if (!strcmp(key, "output.period"))
         return set_time(&output->period_ps, key, value, wrong, size);
     if (!strcmp(key, "output.queues"))

@@ -27,6 +27,7 @@
 struct cli_sim_output {
     uint64_t until_ps; /* CLI_NO_END: until nothing is left to happen */
     uint64_t period_ps;
+    uint64_t from_ps, to_ps;    /* CLI_NO_END as from: nothing is observed; as to: until the run's end */
     char queues[CLI_LINKS_MAX]; /* "": none */
     char rates[CLI_LINKS_MAX];
     char pcap[CLI_LINKS_MAX];

@@ -11,10 +11,12 @@ __extension__ typedef unsigned __int128 wide;
 #define RECEIVER_SHARE      2u /* of the peer's buffer is used: packets may take twice their usual memory */
 #define RECEIVER_MIN        2u /* packets */
 #define BURST_PACKETS       2u
+#define ARREARS_SHARE       16u /* of a round trip */
+#define ARREARS_MAX_NS      (2 * LH_NS_PER_MS)
 #define SILENCE_OVERDUES    4u
 #define SILENCE_MIN_NS      (10 * LH_NS_PER_MS) /* the peer's host may not have run for so long */
 #define SILENCE_UNKNOWN_NS  LH_NS_PER_S
-#define SILENCE_DOUBLES_MAX 6u
+#define SILENCE_DOUBLES_MAX 3u
 #define REORDERING_MIN_NS   (250 * LH_NS_PER_US) /* channels are served in turn */
 #define DRAIN_RISE          8u                   /* a round trip without drops raises it by this part */
 
@@ -58,7 +60,7 @@ static void note_measured(struct rate_control *rate, const struct rate_path *mea
     rate->flight.reordering_ns = most_of(measured->reordering_ns, REORDERING_MIN_NS);
 }
 
-/* The burst is what the worker's sleep costs, not what a queue likes. */
+/* What leaves at once. */
 static uint64_t burst_of(const struct rate_control *rate, uint64_t rate_bps)
 {
     uint64_t least = (uint64_t)BURST_PACKETS * rate->path.mtu_bytes;
@@ -66,6 +68,13 @@ static uint64_t burst_of(const struct rate_control *rate, uint64_t rate_bps)
     if (wanted == 0)
         wanted = least_of(bytes_in(rate_bps, RATE_BURST_SPAN_NS), RATE_BURST_MAX);
     return most_of(wanted, least);
+}
+
+/* What may be made up for when the worker did not run in time: little against what the path's queue takes. */
+static uint64_t arrears_of(const struct rate_control *rate, uint64_t rate_bps)
+{
+    lh_time span_ns = least_of(rate->least_rtt_ns / ARREARS_SHARE, ARREARS_MAX_NS);
+    return most_of(rate->burst_bytes, rate->decision.burst_bytes ? 0 : bytes_in(rate_bps, span_ns));
 }
 
 static void decide(struct rate_control *rate, lh_time now)
@@ -77,7 +86,8 @@ static void decide(struct rate_control *rate, lh_time now)
         rate_bps = 0;
     else
         rate_bps = least_of(rate_bps, RATE_MAX_BPS);
-    pacer_change(&rate->pacer, now, rate_bps, burst_of(rate, rate_bps));
+    rate->burst_bytes = burst_of(rate, rate_bps);
+    pacer_change(&rate->pacer, now, rate_bps, arrears_of(rate, rate_bps));
 }
 
 void rate_control_start(struct rate_control *rate, const struct lh_congestion_path *path,
@@ -125,6 +135,15 @@ static uint64_t packets_on_path(const struct rate_control *rate)
     return bytes / rate->path.mtu_bytes;
 }
 
+/* The controller's window is for the path; what leaves at its rate while a report is held, or while a host
+ * does not run, is beside that. */
+static uint64_t window_now(const struct rate_control *rate)
+{
+    uint64_t held = bytes_in(rate->pacer.rate_bps, RATE_HOST_SHARE_NS + RATE_BURST_SPAN_NS);
+    uint64_t window = rate->decision.window_bytes;
+    return window < UINT64_MAX - held ? window + held : UINT64_MAX;
+}
+
 static void bound_bytes(struct rate_room *room, uint64_t bytes, enum lh_limit limit)
 {
     if (bytes >= room->bytes)
@@ -158,7 +177,7 @@ struct rate_room rate_control_room(const struct rate_control *rate, lh_time now)
         return (struct rate_room){0, 0, LH_LIMIT_WINDOW};
     /* When nothing is in flight a packet may leave, or nothing would ever move. */
     uint64_t least = none ? rate->path.mtu_bytes : 0;
-    bound_bytes(&room, most_of(left_of(rate->decision.window_bytes, in_flight), least), LH_LIMIT_WINDOW);
+    bound_bytes(&room, most_of(left_of(window_now(rate), in_flight), least), LH_LIMIT_WINDOW);
     bound_bytes(&room, most_of(left_of(rate->path.window_max_bytes, in_flight), least),
                 LH_LIMIT_USER_WINDOW);
     bound_packets(&room, receiver_room(rate), rate->path.mtu_bytes, LH_LIMIT_RECEIVER);
@@ -176,7 +195,7 @@ lh_time rate_control_ready(const struct rate_control *rate, enum lh_limit limit,
     if (!rate->controller)
         return pacer_ready(&rate->pacer, now, mtu);
     /* Half a burst: a worker that wakes for each packet does nothing else. */
-    uint64_t half = most_of(rate->pacer.burst_bytes / 2, least_of(mtu, rate->pacer.burst_bytes));
+    uint64_t half = most_of(rate->burst_bytes / 2, least_of(mtu, rate->burst_bytes));
     return pacer_ready(&rate->pacer, now, half);
 }
 
@@ -184,9 +203,15 @@ lh_time rate_control_ready(const struct rate_control *rate, enum lh_limit limit,
 
 void rate_control_reserve(struct rate_control *rate, uint64_t packets, uint64_t bytes, lh_time now)
 {
+    bool all = pacer_allowance(&rate->pacer, now) >= rate->pacer.burst_bytes;
     pacer_on_sent(&rate->pacer, now, bytes);
     if (!rate->controller)
         return;
+    /* This host did not keep up with the rate, and no window held it back: what is measured is not the
+     * path. */
+    uint64_t in_flight = bytes_in_flight(rate);
+    if (all && in_flight > 0 && in_flight < rate->decision.window_bytes / 4 * 3)
+        flight_on_limited(&rate->flight);
     rate->reserved_packets += packets;
     rate->reserved_bytes += bytes;
 }

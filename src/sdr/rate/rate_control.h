@@ -37,6 +37,7 @@
 
 struct rate_control {
     struct pacer pacer;
+    uint64_t burst_bytes; /* that a worker waits for, twice */
     const struct lh_congestion *controller; /* NULL: no control */
     void *state;                            /* of it */
     bool started;

@@ -72,9 +72,9 @@ static void test_credits(void **state)
                                               .credit_bytes = 250000};
     eqds_congestion.on_feedback(eqds, &feedback);
     assert_int_equal(decide(&eqds_congestion, eqds).total_bytes, 257000);
-    /* 200 kB in 10 ms are 160 Mbit/s. */
+    /* 200 kB in 10 ms are 160 Mbit/s; twice that. */
     uint64_t rate = decide(&eqds_congestion, eqds).rate_bps;
-    assert_true(rate > 199 * GBIT / 1000 && rate < 201 * GBIT / 1000);
+    assert_true(rate > 319 * GBIT / 1000 && rate < 321 * GBIT / 1000);
 }
 
 /* Whatever the receiver grants: two windows of what was delivered, and the first one. */
@@ -93,7 +93,7 @@ static void test_absurd_credits(void **state)
         eqds_congestion.on_feedback(eqds, &feedback);
         struct lh_congestion_decision decision = decide(&eqds_congestion, eqds);
         assert_int_equal(decision.window_bytes, 10 * MTU + 2 * 1250000);
-        assert_true(decision.rate_bps < 3 * GBIT);
+        assert_true(decision.rate_bps < 5 * GBIT);
     }
 }
 

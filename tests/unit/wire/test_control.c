@@ -230,6 +230,48 @@ static void test_close(void **state)
     refuse(out, 36);
 }
 
+static void test_feedback(void **state)
+{
+    (void)state;
+    static const uint8_t expected[] = {
+        7,    0,    0,    0,    0x11, 0x12, 0x13, 0x14, 0x21, 0x22, 0x23, 0x24, 0x25, 0x26, 0x27, 0x28,
+        0x31, 0x32, 0x33, 0x34, 0x35, 0x36, 0x37, 0x38, 0x41, 0x42, 0x43, 0x44, 0x45, 0x46, 0x47, 0x48,
+        0x51, 0x52, 0x53, 0x54, 0x55, 0x56, 0x57, 0x58, 0x61, 0x62, 0x63, 0x64, 0x65, 0x66, 0x67, 0x68,
+        0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF};
+    struct control_message message = message_of(CONTROL_FEEDBACK), decoded;
+    message.body.feedback = (struct control_feedback){7,
+                                                      0x11121314,
+                                                      0x2122232425262728,
+                                                      0x3132333435363738,
+                                                      0x4142434445464748,
+                                                      0x5152535455565758,
+                                                      0x6162636465666768,
+                                                      UINT64_MAX};
+    uint8_t out[CONTROL_MESSAGE_MAX];
+    size_t bytes = encode(&message, out);
+    assert_int_equal(bytes, CONTROL_HEADER_BYTES + sizeof expected);
+    assert_memory_equal(out + CONTROL_HEADER_BYTES, expected, sizeof expected);
+    assert_int_equal(decode(out, bytes, &decoded), 0);
+    const struct control_feedback *got = &decoded.body.feedback;
+    assert_memory_equal(&got->immediate, &message.body.feedback.immediate, 4);
+    assert_int_equal(got->generation, 7);
+    assert_int_equal(got->arrived_packets, 0x2122232425262728);
+    assert_int_equal(got->marked_packets, 0x3132333435363738);
+    assert_int_equal(got->dropped_packets, 0x4142434445464748);
+    assert_int_equal(got->arrived_ns, 0x5152535455565758);
+    assert_int_equal(got->held_ns, 0x6162636465666768);
+    assert_int_equal(got->credit_bytes, UINT64_MAX);
+    for (uint32_t i = 1; i < 4; i++) {
+        out[CONTROL_HEADER_BYTES + i] = 1;
+        refuse(out, bytes);
+        out[CONTROL_HEADER_BYTES + i] = 0;
+    }
+    out[3]--;
+    refuse(out, bytes - 1);
+    out[3] += 2;
+    refuse(out, bytes + 1);
+}
+
 static void test_upper_of_every_length(void **state)
 {
     (void)state;
@@ -324,6 +366,7 @@ int main(void)
         cmocka_unit_test(test_cts_reserved_byte_must_be_zero),
         cmocka_unit_test(test_cts_heard),
         cmocka_unit_test(test_close),
+        cmocka_unit_test(test_feedback),
         cmocka_unit_test(test_upper_of_every_length),
         cmocka_unit_test(test_upper_of_none_or_too_much_is_refused),
         cmocka_unit_test(test_length_must_be_exact),

@@ -53,6 +53,8 @@ static struct qp_info small_info(void)
 static struct qp_info large_info(void)
 {
     struct qp_info info = small_info();
+    info.wants_feedback = 1;
+    info.credits = 200;
     info.endpoint.channels = QP_INFO_CHANNELS_MAX;
     info.endpoint.generations = QP_INFO_GENERATIONS_MAX;
     for (uint32_t c = 0; c < QP_INFO_CHANNELS_MAX; c++) {
@@ -254,7 +256,7 @@ static void test_impossible_fields_are_refused(void **state)
         {15, 1, 255},
         {36, 4, 0x1000000},
         {40, 2, 0},
-        {42, 2, 1},
+        {42, 1, 2},
         {44, 4, 255},
         {44, 4, 4097},
         {44, 4, 0},

@@ -192,11 +192,15 @@ static void test_keys_that_nothing_reads(void **state)
     is_unread("topology.leaves", NULL);
     is_unread("topology.core_rate", NULL);
     is_unread("topology.long_rate", "topology.kind");
+    is_unread("topology.change_from", "topology.change_rate");
+    sets("topology.change_rate", "1Gbit");
+    is_unread("topology.change_from", NULL);
     is_unread("switch.xoff", "switch.pfc");
     sets("switch.pfc", "on");
     is_unread("switch.xoff", NULL);
     sets("topology.kind", "file");
     is_unread("topology.link", "topology.kind");
+    is_unread("topology.change_rate", "topology.kind");
     is_unread("transport.rto", NULL);
     is_unread("transport.dcqcn_gain", "transport.congestion");
     is_unread("transport.cnp", "transport.congestion");
@@ -295,6 +299,7 @@ static void test_every_key_is_read_somewhere(void **state)
     sets("switch.ecn_max", "1MB");
     sets("switch.credits", "1MB");
     sets("transport.congestion", "dcqcn");
+    sets("topology.change_rate", "1Gbit");
     sets("long.drift", "1us");
     sets("long.signal_loss", "1%");
     sets("long.mute_for", "1us");
@@ -385,6 +390,8 @@ static void test_contradictions(void **state)
     contradicts(LH_ERANGE, "transport.dcqcn_gain 0");
     sets("transport.dcqcn_gain", "1");
     sets("transport.ack", "0");
+    contradicts(LH_EINVAL, "set transport.ack");
+    sets("transport.congestion", "fixed");
     contradicts(LH_EINVAL, "set transport.ack");
     sets("transport.congestion", "none");
     assert_int_equal(netsim_config_check(&config), 0);

@@ -20,6 +20,32 @@ static void a_packet_arrives_after_its_time_on_the_link_and_the_delay(void **sta
     netsim_world_close(&world);
 }
 
+/* At a tenth of the rate, for a microsecond: a packet that begins before or after has all of it. */
+static void a_link_changes_its_rate_for_some_time(void **state)
+{
+    (void)state;
+    static const netsim_time at_ps[] = {1999999, 2000000, 2999999, 3000000};
+    static const netsim_time byte_ps[] = {80, 800, 800, 80};
+    struct netsim_config config = small_config();
+    config.topology.change_rate_bps = config.topology.rate_bps / 10;
+    config.topology.change_from_ps = 2 * NETSIM_PS_PER_US;
+    config.topology.change_for_ps = NETSIM_PS_PER_US;
+    struct netsim_network *network = open_network(&config);
+    uint32_t links[] = {netsim_world_link(&world, LEFT, RIGHT), netsim_world_link(&world, RIGHT, LEFT)};
+    for (unsigned i = 0; i < 4; i++) {
+        network->now_ps = at_ps[i];
+        uint32_t packet = new_packet(network, 3);
+        assert_true(netsim_launch(network, links[i % 2], packet));
+        assert_int_equal(network->ports[links[i % 2]].free_ps, at_ps[i] + FULL * byte_ps[i]);
+        assert_int_equal(network->pool.packets[packet].arrive_ps,
+                         at_ps[i] + FULL * byte_ps[i] + NETSIM_PS_PER_US);
+        packet = new_packet(network, 3);
+        assert_true(netsim_launch(network, 0, packet)); /* a host's cable */
+        assert_int_equal(network->ports[0].free_ps, at_ps[i] + FULL * 80);
+    }
+    netsim_world_close(&world);
+}
+
 static void a_lost_packet_stays_the_callers(void **state)
 {
     (void)state;
@@ -98,6 +124,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_packet_arrives_after_its_time_on_the_link_and_the_delay),
+        cmocka_unit_test(a_link_changes_its_rate_for_some_time),
         cmocka_unit_test(a_lost_packet_stays_the_callers),
         cmocka_unit_test(faults_spare_a_pause_without_end),
         cmocka_unit_test(a_copy_is_a_packet_of_its_own_but_not_of_raw_ones),

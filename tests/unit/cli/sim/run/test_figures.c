@@ -112,7 +112,7 @@ static void keys_that_are_wrong(void **state)
 {
     (void)state;
     refuses("output.perod", "1us", "did you mean output.period?");
-    refuses("output.x", "1us", "--keys");
+    refuses("output.xyz", "1us", "--keys");
     refuses("output.period", "0", "1ns");
     refuses("output.period", "200000min", "106 days");
     refuses("output.queues", "leaf0", "from>to");

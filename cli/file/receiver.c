@@ -21,6 +21,7 @@
 #include <longhaul/units.h>
 
 #include <assert.h>
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -350,6 +351,17 @@ static void report_choice(const struct reception *r)
     cli_output_flush();
 }
 
+/* The sender alone knows what else it may be. */
+static void report_drops(const struct lh_stats *stats)
+{
+    if (!stats->rx_socket_drops)
+        return;
+    printf("limited by: this host's CPU (its sockets dropped %" PRIu64
+           " packets: raise net.core.rmem_max, or use --workers)\n",
+           stats->rx_socket_drops);
+    cli_output_flush();
+}
+
 static void report_outcome(struct reception *r)
 {
     const char *from = lh_peer_name(r->connection);
@@ -367,6 +379,7 @@ static void report_outcome(struct reception *r)
         cli_digest_get(&r->digest, summary.digest);
         cli_file_summary_print(&summary);
         report_choice(r);
+        report_drops(&stats);
         if (r->attributes.known && r->partial.attributes_lost)
             cli_note("%s: permissions and time not preserved by the file system", r->offer.text);
     } else if (r->outcome == CLI_RECEPTION_STRANGER) {

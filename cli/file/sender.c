@@ -30,7 +30,8 @@ struct delivery {
     uint64_t read_bytes;  /* read and in flight */
     uint64_t taken_bytes; /* acknowledged */
     lh_time started_ns;
-    bool awaited; /* START is out: the receiver waits for blocks */
+    struct lh_bottleneck_report bottleneck; /* when all blocks were acknowledged */
+    bool awaited;                           /* START is out: the receiver waits for blocks */
     char reason[CLI_FILE_TEXT_MAX + 1];
 };
 
@@ -219,6 +220,9 @@ static bool send_blocks(struct delivery *d)
     while (!cli_block_ring_empty(&d->ring))
         if (!move(d))
             return false;
+    /* Before the wait for the receiver's disk. */
+    if (lh_connection_bottleneck(d->connection, &d->bottleneck) != 0)
+        d->bottleneck.bottleneck = LH_BOTTLENECK_NONE;
     return true;
 }
 
@@ -275,6 +279,7 @@ static void print_summary(struct delivery *d)
     };
     if (!lh_connection_stats(d->connection, &stats))
         summary.stats = &stats;
+    summary.bottleneck = &d->bottleneck;
     cli_digest_get(&d->digest, summary.digest);
     cli_file_summary_print(&summary);
 }

@@ -13,7 +13,7 @@
 void cli_file_summary_print(const struct cli_file_summary *summary)
 {
     char size[LH_FORMAT_MAX], resumed[LH_FORMAT_MAX], elapsed[LH_FORMAT_MAX], rate[LH_FORMAT_MAX];
-    char digest[CLI_DIGEST_TEXT_MAX];
+    char digest[CLI_DIGEST_TEXT_MAX], words[LH_BOTTLENECK_WORDS_MAX];
     double seconds = cli_seconds(summary->elapsed_ns);
     uint64_t moved = summary->size_bytes - summary->resumed_bytes;
     lh_format_size(summary->size_bytes, size, sizeof size);
@@ -32,6 +32,8 @@ void cli_file_summary_print(const struct cli_file_summary *summary)
     if (summary->recovered)
         printf(", %" PRIu64 " chunks recovered", summary->recovered);
     printf(", xxh3-128 %s\n", cli_digest_text(summary->digest, digest));
+    if (summary->bottleneck && summary->bottleneck->bottleneck != LH_BOTTLENECK_NONE)
+        printf("limited by: %s\n", lh_bottleneck_words(summary->bottleneck, words, sizeof words));
     cli_output_flush();
 }
 

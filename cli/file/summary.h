@@ -8,7 +8,7 @@
 
 #include "cli/file/message.h"
 
-#include <longhaul/stats.h>
+#include <longhaul/connection.h>
 
 struct cli_file_summary {
     const char *done; /* "sent", "received" */
@@ -17,8 +17,9 @@ struct cli_file_summary {
     uint64_t resumed_bytes; /* of those were there before */
     lh_time elapsed_ns;
     uint8_t digest[CLI_DIGEST_BYTES];
-    const struct lh_stats *stats; /* of the sender; NULL: none */
-    uint64_t recovered;           /* chunks that were decoded */
+    const struct lh_stats *stats;                  /* of the sender; NULL: none */
+    uint64_t recovered;                            /* chunks that were decoded */
+    const struct lh_bottleneck_report *bottleneck; /* of the sender; NULL: unknown */
 };
 
 /* On stdout. */

@@ -2,6 +2,7 @@
 #include "cli/options/connection.h"
 
 #include "cli/options/limits.h"
+#include "cli/options/path_file.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -59,9 +60,11 @@ static struct cli_option *add_connecting(struct cli_option *next, struct cli_con
     next = add(next, (struct cli_option){
                          "rate", "RATE", "the path's rate: pace of what is sent (found by the controller)",
                          &attr->rate_bps, .kind = CLI_RATE, .min = 1, .max = CLI_RATE_MAX_BPS});
-    return add(next, (struct cli_option){"wait", "TIME",
+    next = add(next, (struct cli_option){"wait", "TIME",
                                          "connection timeout (10s, extended while the receiver is busy)",
                                          &connection->wait_ns, .kind = CLI_TIME, .min = LH_NS_PER_MS});
+    return add(next, (struct cli_option){"path-file", "FILE", CLI_PATH_FILE_HELP, &attr->path_file,
+                                         .kind = CLI_TEXT});
 }
 
 static struct cli_option *add_congestion(struct cli_option *next, struct cli_connection *connection)

@@ -13,10 +13,10 @@
 /* What a command does with its connection, and so which of the options it has. */
 enum cli_role {
     CLI_RECEIVES = 1, /* --reliability */
-    CLI_CONNECTS = 2, /* --link, --rate, --wait */
+    CLI_CONNECTS = 2, /* --link, --rate, --wait, --path-file */
 };
 
-#define CLI_CONNECTION_OPTIONS_MAX 18
+#define CLI_CONNECTION_OPTIONS_MAX 20
 #define CLI_RELIABILITY_HELP_MAX   256
 
 struct cli_connection {

@@ -15,6 +15,7 @@ static const struct cli_peer_option table[] = {
     {"recv", "link", "send", "the sender emulates the link, in both directions"},
     {"recv", "rate", "send", "the sender sets the rate"},
     {"recv", "wait", "send", "only a sender connects"},
+    {"recv", "path-file", "send", "only a sender learns the rate of a path"},
 };
 
 const struct cli_peer_option *cli_peer_option_find(const char *command, const char *name, size_t length)

@@ -159,6 +159,9 @@ static int send_all(struct measurement *m)
             done += !code;
         }
     }
+    /* Before the wait for the server's result, which is no idleness of the connection. */
+    if (!code)
+        code = lh_connection_bottleneck(m->connection, &m->result->bottleneck);
     return code ? failed("sending", code) : CLI_PROCEED;
 }
 
@@ -213,6 +216,7 @@ static int conclude(struct measurement *m)
     snprintf(result->fabric, sizeof result->fabric, "%.*s", (int)strcspn(device, ":"), device);
     result->agreed.device = NULL; /* goes with the connection */
     result->agreed.congestion = NULL;
+    result->agreed.path_file = NULL;
     result->iterations = m->order->iterations;
     result->mean_s = cli_samples_mean(m->completions_s, count);
     cli_samples_sort(m->completions_s, count);

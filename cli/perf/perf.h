@@ -9,6 +9,7 @@
 #include "cli/options/address.h"
 #include "cli/options/size_list.h"
 
+#include <longhaul/congestion.h>
 #include <longhaul/connection.h>
 
 /* A side takes at most that much memory for messages. */
@@ -42,6 +43,7 @@ struct cli_perf_result {
     char chosen[LH_SCHEME_WORDS_MAX];       /* by auto, and why; "": a scheme was named */
     struct lh_congestion_report congestion; /* of this side */
     struct lh_stats local, peer;
+    struct lh_bottleneck_report bottleneck;
 };
 
 #endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "cli/perf/report.h"
 
-#include "cli/perf/limit.h"
 #include "cli/results/json.h"
 #include "cli/terminal/diagnostic.h"
 #include "cli/terminal/table.h"
@@ -96,15 +95,10 @@ static void print_coding(const struct cli_perf_order *order, const struct cli_pe
 
 static void print_limit(const struct cli_perf_order *order, const struct cli_perf_result *result)
 {
-    char most[LH_FORMAT_MAX], rtt[LH_FORMAT_MAX], remedy[CLI_PERF_REMEDY_MAX];
-    if (!cli_perf_limited_by(order, result))
-        return;
-    uint64_t bytes = cli_perf_in_flight_max(result);
-    lh_format_size(bytes, most, sizeof most);
-    lh_format_time(result->rtt_s, rtt, sizeof rtt);
-    cli_perf_remedy(order, result, remedy);
-    fprintf(table_out(order), " limited by the %s: %s in flight per round trip of %s (%s)\n",
-            bytes < result->agreed.window_bytes ? "slots" : "window", most, rtt, remedy);
+    char words[LH_BOTTLENECK_WORDS_MAX];
+    if (result->bottleneck.bottleneck != LH_BOTTLENECK_NONE)
+        fprintf(table_out(order), " limited by: %s\n",
+                lh_bottleneck_words(&result->bottleneck, words, sizeof words));
 }
 
 void cli_perf_report_row(const struct cli_perf_order *order, const struct cli_perf_result *result)
@@ -136,6 +130,18 @@ static void put_stats(struct cli_json *json, const char *name, const struct lh_s
     cli_json_close(json, '}');
 }
 
+/* NAN is null. */
+static void put_control(struct cli_json *json, const struct cli_perf_result *result)
+{
+    const struct lh_congestion_report *congestion = &result->congestion;
+    double queueing_s = cli_seconds(congestion->queueing_delay_p99_ns);
+    double remembered_bps = (double)congestion->remembered_rate_bps;
+    cli_json_text(json, "congestion", congestion->controller);
+    cli_json_text(json, "limited_by", lh_bottleneck_name(result->bottleneck.bottleneck));
+    cli_json_number(json, "queueing_delay_p99_s", congestion->feedback ? queueing_s : NAN);
+    cli_json_number(json, "remembered_rate_bps", remembered_bps > 0 ? remembered_bps : NAN);
+}
+
 static void put_result(struct cli_json *json, const struct cli_perf_order *order,
                        const struct cli_perf_result *result)
 {
@@ -157,15 +163,7 @@ static void put_result(struct cli_json *json, const struct cli_perf_order *order
     cli_json_number(json, "completion_max_s", result->max_s);
     cli_json_number(json, "first_s", result->first_s);
     cli_json_number(json, "ideal_s", result->ideal_s);
-    cli_json_text(json, "congestion", result->congestion.controller);
-    cli_json_number(json, "queueing_delay_p99_s",
-                    result->congestion.feedback ? cli_seconds(result->congestion.queueing_delay_p99_ns)
-                                                : NAN);
-    const char *limited_by = cli_perf_limited_by(order, result);
-    if (limited_by)
-        cli_json_text(json, "limited_by", limited_by);
-    else
-        cli_json_number(json, "limited_by", NAN); /* null */
+    put_control(json, result);
     cli_json_count(json, "wire_bytes", result->local.tx_wire_bytes);
     cli_json_count(json, "retransmitted_bytes", result->local.tx_retransmitted_bytes);
     cli_json_count(json, "bad_packets",

@@ -10,6 +10,7 @@
 
 #include "cli/options/address.h"
 #include "cli/options/options.h"
+#include "cli/options/path_file.h"
 #include "cli/options/size_list.h"
 #include "cli/probe/json.h"
 #include "cli/probe/report.h"
@@ -126,6 +127,7 @@ static int run_client(struct settings *settings, const struct cli_operands *oper
         status = check_json(settings->json);
     if (status != CLI_PROCEED)
         return status;
+    settings->attr.path_file = cli_path_file(settings->attr.path_file);
     int code = lh_probe_run(address.where, &settings->attr, settings->wait_ns, &result);
     if (code)
         return cli_library_failed("cannot probe", address.where, code);
@@ -162,6 +164,7 @@ int cli_probe(int argc, char **argv)
          &attr->link, .kind = CLI_LINK},
         {"wait", "TIME", "connection timeout (10s)", &settings.wait_ns, .kind = CLI_TIME,
          .min = LH_NS_PER_MS},
+        {"path-file", "FILE", CLI_PATH_FILE_HELP, &attr->path_file, .kind = CLI_TEXT},
         {"json", "FILE", "write results to FILE; - is standard output", &settings.json, .kind = CLI_TEXT},
         {.name = NULL},
     };

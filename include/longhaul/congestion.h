@@ -149,6 +149,7 @@ struct lh_congestion_report {
     uint64_t lost_bytes;
     uint64_t marked_bytes;
     uint64_t dropped_packets;      /* of those lost: by the peer's sockets */
+    uint64_t remembered_rate_bps;  /* of an earlier connection, given to the controller; 0: none */
     lh_time limited_ns[LH_LIMITS]; /* since sending began: how long by each; the mean of all channels */
 };
 

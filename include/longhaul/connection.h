@@ -77,6 +77,9 @@ struct lh_attr {
      * else "bbr" */
     const char *congestion;
     uint64_t rate_max_bps; /* never exceeded, whatever the controller finds; 0: no bound */
+    /* A file in which connections remember what they learned of their paths, for later ones over the same
+     * path; see lh_attr_init(3). Copied. NULL: none. */
+    const char *path_file;
 };
 
 #define LH_NO_WORKERS UINT32_MAX
@@ -194,6 +197,51 @@ LH_API int lh_connection_scheme(struct lh_connection *connection, struct lh_sche
 #define LH_SCHEME_WORDS_MAX 512
 /* Formats the report as one line, into out[size]; returns out. Truncates at size. */
 LH_API char *lh_scheme_report_words(const struct lh_scheme_report *report, char *out, size_t size);
+
+/* X(constant, name, meaning): what keeps a sender from being faster. */
+#define LH_BOTTLENECKS(X)                                                                                  \
+    X(NONE, "none", "nothing was sent, or nothing is known")                                               \
+    X(APPLICATION, "application", "nothing to send: messages are too few or too small for the path")       \
+    X(RATE, "rate", "the rate that was given, or that of an emulated link")                                \
+    X(PATH, "path", "the path's queue, as the congestion controller sees it")                              \
+    X(LOSS, "loss", "more is lost than the reliability scheme takes well")                                 \
+    X(COMPETITION, "competition", "a competing load, or a path that became slower")                        \
+    X(WINDOW, "window", "lh_attr.window_bytes")                                                            \
+    X(SLOTS, "slots", "lh_attr.slots times slot_bytes")                                                    \
+    X(RECEIVER, "receiver", "the receiver reads too slowly, or posts its receives late")                   \
+    X(HOST, "host", "this host's CPU or network device")
+
+enum lh_bottleneck {
+#define LH_BOTTLENECK_CONSTANT(constant, name, meaning) LH_BOTTLENECK_##constant,
+    LH_BOTTLENECKS(LH_BOTTLENECK_CONSTANT)
+#undef LH_BOTTLENECK_CONSTANT
+};
+
+/* What limited the sends of this side since the first one, with the facts: lh_connection_bottleneck(3). */
+struct lh_bottleneck_report {
+    enum lh_bottleneck bottleneck;
+    double share;            /* of the time, 0 to 1 */
+    uint64_t rate_bps;       /* given, or found by the controller; 0: unknown */
+    uint64_t rate_best_bps;  /* the highest found, or remembered (lh_attr.path_file); 0: unknown */
+    lh_time rtt_ns;          /* the shortest */
+    lh_time queueing_ns;     /* smoothed, above rtt_ns */
+    uint64_t window_bytes;   /* lh_attr.window_bytes */
+    uint32_t slots;          /* lh_attr.slots */
+    uint64_t slot_bytes;     /* lh_attr.slot_bytes */
+    double retransmitted;    /* share of the bytes, 0 to 1 */
+    uint64_t receiver_drops; /* packets that the receiver reports as dropped by its sockets */
+    bool coded;              /* parity was sent */
+    bool device;             /* LH_BOTTLENECK_HOST: the network device, not the CPU */
+    bool emulated;           /* LH_BOTTLENECK_RATE: of an emulated link */
+};
+LH_API int lh_connection_bottleneck(struct lh_connection *connection, struct lh_bottleneck_report *report);
+/* "path": the name in LH_BOTTLENECKS, a literal. */
+LH_API const char *lh_bottleneck_name(enum lh_bottleneck bottleneck);
+/* Bytes that any text of lh_bottleneck_words needs, with the final zero. */
+#define LH_BOTTLENECK_WORDS_MAX 192
+/* Formats cause and remedy, into out[size]; returns out: "the path's queue (1.98Gbit/s, …)". Truncates at
+ * size. */
+LH_API char *lh_bottleneck_words(const struct lh_bottleneck_report *report, char *out, size_t size);
 
 /* 0, or the error that ended the connection: -LH_EPEER, -LH_ECLOSED, -LH_EPROTOCOL. */
 LH_API int lh_connection_error(struct lh_connection *connection);

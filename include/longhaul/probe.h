@@ -39,6 +39,9 @@ struct lh_probe_attr {
     uint32_t flows;           /* of each trial: number of source ports, used in turn; default 1 */
     uint32_t size_count;      /* default: 256 B, 1, 4, 8 KiB and the largest below, up to the path MTU */
     uint32_t payload_bytes[LH_PROBE_SIZES_MAX]; /* of UDP */
+    /* A file in which the measured rate is remembered for connections to this server, as in
+     * lh_attr.path_file; NULL: none. A rate that the attributes limited is not. */
+    const char *path_file;
 };
 
 /* Packets of one trial. */

@@ -33,6 +33,7 @@
 
 #include "base/earlier.h"
 #include "base/error.h"
+#include "history/path_file.h"
 #include "message/attr.h"
 #include "launch/rendezvous.h"
 #include "launch/tcp.h"
@@ -59,6 +60,7 @@ struct lh_listener {
     struct lh_attr attr; /* its texts and lists are the listener's own */
     char device[LISTEN_TEXT_MAX];
     char reliability[LISTEN_TEXT_MAX];
+    char path_file[PATH_FILE_NAME_MAX];
     int cpus[LISTEN_CPUS_MAX];
     pthread_t thread;
     int wake_fd;
@@ -74,12 +76,12 @@ struct lh_listener {
     struct client *clients[CLIENTS_MAX]; /* in the order in which they came */
 };
 
-static int keep_text(const char **text, char *room, const char *name)
+static int keep_text(const char **text, char *room, size_t size, const char *name)
 {
     if (!*text)
         return 0;
-    if (strlen(*text) >= LISTEN_TEXT_MAX)
-        return lh_fail(LH_EINVAL, "%s is longer than %u bytes", name, LISTEN_TEXT_MAX - 1);
+    if (strlen(*text) >= size)
+        return lh_fail(LH_EINVAL, "%s is longer than %zu bytes", name, size - 1);
     strcpy(room, *text);
     *text = room;
     return 0;
@@ -88,9 +90,12 @@ static int keep_text(const char **text, char *room, const char *name)
 static int keep_attr(struct lh_listener *listener)
 {
     struct lh_attr *attr = &listener->attr;
-    int error = keep_text(&attr->device, listener->device, "device");
+    int error = keep_text(&attr->device, listener->device, sizeof listener->device, "device");
     if (!error)
-        error = keep_text(&attr->reliability, listener->reliability, "reliability");
+        error = keep_text(&attr->reliability, listener->reliability, sizeof listener->reliability,
+                          "reliability");
+    if (!error)
+        error = keep_text(&attr->path_file, listener->path_file, sizeof listener->path_file, "path_file");
     if (!error && attr->worker_cpus && attr->workers != LH_NO_WORKERS) {
         uint32_t count = attr->workers ? attr->workers : 1;
         memcpy(listener->cpus, attr->worker_cpus, count * sizeof *listener->cpus);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "history/path_file.h"
 #include "message/scheme/scheme_choice.h"
 
 typedef unsigned long long wide; /* for %llu */
@@ -88,6 +89,13 @@ static int check_rates(const struct lh_attr *attr)
     return attr->congestion ? lh_congestion_check(attr->congestion) : 0;
 }
 
+static int check_path_file(const struct lh_attr *attr)
+{
+    if (!attr->path_file || strnlen(attr->path_file, PATH_FILE_NAME_MAX) < PATH_FILE_NAME_MAX)
+        return 0;
+    return lh_fail(LH_EINVAL, "path_file is longer than %u bytes", PATH_FILE_NAME_MAX - 1);
+}
+
 /* A segment of a scheme that codes is two SDR messages: its chunks, and their parity. What was not asked for
  * (0) is not judged; chunks that were not are taken for as small as they may become. */
 static int check_coding(const struct lh_attr *attr)
@@ -140,6 +148,8 @@ int attr_check(const struct lh_attr *given, struct lh_attr *checked)
         error = check_times(&attr);
     if (!error)
         error = check_rates(&attr);
+    if (!error)
+        error = check_path_file(&attr);
     if (!error)
         error = check_coding(&attr);
     if (!error)

@@ -12,9 +12,11 @@
 #include "base/error.h"
 #include "message/attr.h"
 #include "message/blob.h"
+#include "message/bottleneck.h"
 #include "message/control/control_tx.h"
 #include "message/control/timing.h"
 #include "message/effects.h"
+#include "message/path_memory.h"
 #include "message/rx/auto_scheme.h"
 #include "message/rx/done.h"
 #include "message/rx/receiver.h"
@@ -53,6 +55,10 @@ static int keep_texts(struct lh_connection *c)
     if (c->attr.congestion) {
         snprintf(c->congestion, sizeof c->congestion, "%s", c->attr.congestion);
         c->attr.congestion = c->congestion;
+    }
+    if (c->attr.path_file) {
+        snprintf(c->path_file, sizeof c->path_file, "%s", c->attr.path_file);
+        c->attr.path_file = c->path_file;
     }
     return 0;
 }
@@ -186,6 +192,7 @@ int lh_attach(struct lh_connection *connection, const void *blob, size_t bytes)
         return lh_fail(LH_EHANDSHAKE, "peer has slots of %llu bytes, this side %llu: give both the same",
                        (unsigned long long)peer.slot_bytes, (unsigned long long)c->attr.slot_bytes);
     memcpy(copy, blob, bytes);
+    path_memory_load(c, &peer.endpoint);
     error = lh_sdr_qp_connect(c->qp, copy + BLOB_HEADER_BYTES);
     if (error)
         return error;
@@ -228,6 +235,7 @@ void lh_close(struct lh_connection *connection)
     request_table_close(c->requests);
     coder_destroy(c->coder); /* its threads wake the queue pair's worker */
     c->coder = NULL;
+    path_memory_save(c);
     sdr_qp_destroy(c->qp);
     sender_close(&c->tx);
     parity_free_all(&c->parity);
@@ -280,6 +288,57 @@ int lh_connection_path(struct lh_connection *connection, struct lh_path_view *pa
 int lh_connection_congestion(struct lh_connection *connection, struct lh_congestion_report *report)
 {
     return lh_sdr_congestion(connection->qp, report);
+}
+
+static uint64_t lower_rate(uint64_t one_bps, uint64_t other_bps)
+{
+    return other_bps == 0 || (one_bps != 0 && one_bps < other_bps) ? one_bps : other_bps;
+}
+
+static void fill_bottleneck(const struct lh_connection *c, const struct lh_congestion_report *report,
+                            const struct lh_stats *stats, struct lh_bottleneck_report *out)
+{
+    uint64_t pace_bps = report->rate_bps != LH_RATE_NONE ? report->rate_bps : 0;
+    uint64_t link_bps = c->attr.link.rate_bps;
+    const struct bottleneck_facts facts = {
+        .given = !report->feedback && (pace_bps != 0 || link_bps != 0),
+        .at_most = report->feedback && c->attr.rate_max_bps != 0 && pace_bps >= c->attr.rate_max_bps,
+        .emulated = link_bps != 0,
+        .queue_known = report->feedback,
+    };
+    const struct bottleneck_times times = bottleneck_times_of(report->limited_ns, &c->tx.waits);
+    uint64_t own_bps = report->feedback ? report->bandwidth_bps : pace_bps;
+    *out = (struct lh_bottleneck_report){
+        .rate_bps = lower_rate(own_bps, link_bps),
+        .rtt_ns = report->feedback ? report->rtt_minimum_ns : c->path.rtt_minimum_ns,
+        .queueing_ns = report->queueing_delay_ns,
+        .window_bytes = c->attr.window_bytes,
+        .slots = c->attr.slots,
+        .slot_bytes = c->attr.slot_bytes,
+        .retransmitted =
+            stats->tx_bytes ? (double)stats->tx_retransmitted_bytes / (double)stats->tx_bytes : 0,
+        .receiver_drops = report->dropped_packets,
+        .coded = stats->parity_chunks_sent > 0,
+    };
+    out->rate_best_bps =
+        out->rate_bps > report->remembered_rate_bps ? out->rate_bps : report->remembered_rate_bps;
+    bottleneck_decide(&times, &facts, out);
+}
+
+int lh_connection_bottleneck(struct lh_connection *connection, struct lh_bottleneck_report *out)
+{
+    struct lh_connection *c = connection;
+    struct lh_congestion_report report;
+    struct lh_stats stats;
+    int error = lh_sdr_congestion(c->qp, &report);
+    if (!error)
+        error = lh_connection_stats(c, &stats);
+    if (error)
+        return error;
+    pthread_mutex_lock(&c->requests->lock);
+    fill_bottleneck(c, &report, &stats, out);
+    pthread_mutex_unlock(&c->requests->lock);
+    return 0;
 }
 
 int lh_connection_attr(struct lh_connection *connection, struct lh_attr *attr)

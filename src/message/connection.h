@@ -6,6 +6,7 @@
  *   messages.c       lh_send, lh_recv, lh_cancel
  *   requests.c       waiting, testing
  *   memory.c         buffers, as the SDR layer knows them
+ *   path_memory.c    what is remembered of the path, and what is learned of it
  *   storage.c        memory of the parts
  *   step.c           each round of the control worker: messages of the peer, arrivals, timers
  *   effects.c        what the parts want done: requests that are done, the end of the connection
@@ -26,6 +27,7 @@
 
 #include <sdr.h>
 
+#include "history/path_file.h"
 #include "message/coding/coder.h"
 #include "message/coding/parity.h"
 #include "message/control/keepalive.h"
@@ -62,6 +64,8 @@ struct lh_connection {
     struct transfer_message last_message; /* what had arrived when it ended; set with `error` */
     struct keepalive keepalive;
     char peer_name[CONNECTION_TEXT_MAX];
+    char path_file[PATH_FILE_NAME_MAX];
+    struct path_record remembered; /* as of lh_attach(); rate_bps 0: nothing but the addresses */
 };
 
 /* Hands a lifeline over to an attached connection, which closes it when it closes itself. Takes the lock. */

@@ -15,6 +15,7 @@
 #include "message/tx/cancel.h"
 #include "message/tx/injector.h"
 #include "message/tx/sender.h"
+#include "message/tx/wait.h"
 #include "sdr/driver.h"
 
 #define MESSAGES_A_STEP 256u /* of the peer, so that a flood cannot hold the worker */
@@ -164,6 +165,7 @@ static lh_time step_locked(struct lh_connection *c, lh_time now)
         act(c, now);
     if (c->error)
         return LH_TIME_NEVER;
+    tx_wait_note(&c->tx, now);
     lh_keep_earlier(&next, c->due_ns);
     return next;
 }

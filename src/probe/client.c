@@ -14,6 +14,7 @@
 #include "probe/message_io.h"
 #include "probe/mtu.h"
 #include "probe/rate.h"
+#include "probe/remember.h"
 #include "probe/rtt.h"
 
 #define TIME_DEFAULT_NS  (10 * LH_NS_PER_S)
@@ -172,6 +173,8 @@ int lh_probe_run(const char *where, const struct lh_probe_attr *attr, lh_time wa
     error = greet(&session, deadline);
     if (error == 0) {
         error = measure(&session);
+        if (error == 0)
+            probe_remember(&session);
         probe_port_close(&session.port);
     }
     prctl(PR_SET_TIMERSLACK, slack > 0 ? (unsigned long)slack : 0ul);

@@ -36,6 +36,9 @@ void sdr_qp_driver_kick(struct sdr_qp *qp);
 void sdr_qp_keepalive_set(struct sdr_qp *qp, lh_time interval_ns);
 /* Whether the layer above has more to send, which only the user's window holds back. */
 void sdr_qp_user_window(struct sdr_qp *qp, bool binds);
+/* What an earlier connection over this path found, for the controller; before lh_sdr_qp_connect(). It counts
+ * only if the round trip is about the same. */
+void sdr_qp_remember(struct sdr_qp *qp, uint64_t rate_bps, lh_time rtt_ns, lh_time age_ns);
 /* Counters of lh_sdr_stats(), without its cost: no lock, no system call. */
 uint64_t sdr_qp_rx_bytes(const struct sdr_qp *qp);
 uint64_t sdr_qp_rx_packets(const struct sdr_qp *qp);

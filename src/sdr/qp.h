@@ -133,11 +133,14 @@ struct sdr_qp {
     pthread_mutex_t pacer_lock;
     struct rate_control rate;
     struct congestion_choice congestion;
-    uint64_t rate_bps;         /* told; 0: not */
-    uint64_t rate_max_bps;     /* LH_RATE_NONE: no bound */
-    uint64_t window_max_bytes; /* in flight */
-    void *rate_memory;         /* of the controller and of what is in flight */
-    uint64_t pace_told_bps;    /* to the fabric; the control worker's */
+    uint64_t rate_bps;            /* told; 0: not */
+    uint64_t rate_max_bps;        /* LH_RATE_NONE: no bound */
+    uint64_t window_max_bytes;    /* in flight */
+    uint64_t remembered_rate_bps; /* of sdr_qp_remember(); 0: nothing, or not of this path */
+    lh_time remembered_rtt_ns;
+    lh_time remembered_age_ns;
+    void *rate_memory;      /* of the controller and of what is in flight */
+    uint64_t pace_told_bps; /* to the fabric; the control worker's */
     lh_time pace_told_ns;
     uint32_t waiting_channels; /* bit c: it has something to send, and only a report lets it out */
     _Atomic uint64_t pace_bps; /* of the controller; 0: none: read without the lock */

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "history/path_history.h"
 #include "sdr/context.h"
 
 /* Bytes that may leave at once after a pause of a QP whose rate is told: some bursts, little against any long
@@ -68,18 +69,36 @@ static struct rate_path measured_path(const struct sdr_qp *qp)
     return (struct rate_path){rtt->minimum_ns, lh_rtt_overdue_ns(rtt), lh_rtt_reorder_window_ns(rtt)};
 }
 
+void sdr_qp_remember(struct sdr_qp *qp, uint64_t rate_bps, lh_time rtt_ns, lh_time age_ns)
+{
+    qp->remembered_rate_bps = rate_bps;
+    qp->remembered_rtt_ns = rtt_ns;
+    qp->remembered_age_ns = age_ns;
+}
+
+/* Another route, or a queue that stands already: what was remembered is no help. */
+static void check_remembered(struct sdr_qp *qp)
+{
+    if (!path_history_rtt_agrees(qp->remembered_rtt_ns, qp->path.rtt.minimum_ns))
+        sdr_qp_remember(qp, 0, 0, 0);
+}
+
 void qp_rate_start(struct sdr_qp *qp, lh_time now)
 {
     uint64_t buffer = qp->receive_buffer_bytes / qp->context->channels;
     qp->report.packets_max = buffer / UNREPORTED_SHARE / qp->shape.mtu_bytes;
     if (!rate_control_is_on(&qp->rate))
         return;
+    check_remembered(qp);
     const struct lh_congestion_path path = {
         .mtu_bytes = qp->shape.mtu_bytes,
         .rate_bps = qp->rate_bps,
         .rate_max_bps = qp->rate_max_bps,
         .window_max_bytes = qp->window_max_bytes,
         .rtt_ns = qp->path.rtt.minimum_ns,
+        .remembered_rate_bps = qp->remembered_rate_bps,
+        .remembered_rtt_ns = qp->remembered_rtt_ns,
+        .remembered_age_ns = qp->remembered_age_ns,
     };
     const struct rate_path measured = measured_path(qp);
     pthread_mutex_lock(&qp->pacer_lock);
@@ -243,6 +262,7 @@ static void fill_controlled(const struct sdr_qp *qp, struct lh_congestion_report
     report->arrived_bytes = rate->flight.arrived_bytes;
     report->lost_bytes = rate->flight.lost_bytes;
     report->marked_bytes = rate->marked_bytes;
+    report->remembered_rate_bps = rate->started ? qp->remembered_rate_bps : 0;
     report->dropped_packets = rate->flight.dropped_packets;
 }
 

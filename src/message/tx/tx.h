@@ -8,6 +8,7 @@
  *   injector.c     what a segment's machine wants done: chunks into the SDR QP
  *   to_receiver.c  TO_RECEIVER: lengths and machine messages, behind the chunks injected before
  *   queue_delay.c  how long chunks wait in the injection queue
+ *   wait.c         what there is to wait for when nothing is injected
  *
  * Events come in with `now`; packets go down to the SDR QP in the order of the calls; what is for the engine
  * is in `effects` when a call returns.
@@ -30,6 +31,7 @@
 #include "message/control/abort.h"
 #include "message/control/effects.h"
 #include "message/tx/queue_delay.h"
+#include "message/tx/wait.h"
 #include "wire/transfer.h"
 
 #define HELD_MAX 64u /* machine messages that wait behind chunks; a power of two */
@@ -132,6 +134,7 @@ struct tx {
     struct ending_send *ending; /* not yet given back; attr.slots * 2 places */
     uint32_t ending_count;
     uint32_t canceling; /* messages that are TX_CANCELING */
+    struct tx_waits waits;
 };
 
 static inline struct tx_message *tx_message_at(const struct tx *tx, uint32_t number)

@@ -92,6 +92,19 @@ static void bad_counts(void **state)
     refused("struct_bytes", "lh_attr_init");
 }
 
+static void a_path_file_has_a_name_that_can_be(void **state)
+{
+    (void)state;
+    static char name[4097];
+    memset(name, 'x', sizeof name - 1);
+    lh_attr_init(&attr);
+    attr.path_file = name;
+    refused("path_file", "4095");
+    name[4095] = 0;
+    attr.path_file = name;
+    assert_int_equal(check_and_complete(), 0);
+}
+
 static void bad_reliability(void **state)
 {
     (void)state;
@@ -189,6 +202,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(bad_sizes, setup),
         cmocka_unit_test_setup(bad_counts, setup),
+        cmocka_unit_test_setup(a_path_file_has_a_name_that_can_be, setup),
         cmocka_unit_test_setup(bad_reliability, setup),
         cmocka_unit_test_setup(defaults, setup),
         cmocka_unit_test_setup(large_packets_where_they_fit, setup),

@@ -1,0 +1,59 @@
+/*
+ * path_history.h - what connections and probes learned of paths, as text: one line a path, newest first.
+ *
+ *   PEER LOCAL RATE RTT TIME
+ *
+ * PEER and LOCAL are host addresses without port, as inet_ntop() writes them; RATE is in bits of payload a
+ * second, RTT the shortest round trip in ns, TIME seconds since 1970. Integers in decimal, one space between
+ * fields. Anything else in the text is skipped: comments, damage, lines of later versions. The text is
+ * hostile: what it may cost is bounded, and what is used of it is tried with care.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef LH_HISTORY_PATH_HISTORY_H
+#define LH_HISTORY_PATH_HISTORY_H
+
+#include <longhaul/types.h>
+
+#define PATH_HISTORY_MAX         256u /* paths; the oldest leave */
+#define PATH_HISTORY_ADDRESS_MAX 46u  /* INET6_ADDRSTRLEN */
+#define PATH_HISTORY_LINE_MAX    160u /* two addresses, three numbers of 20 digits, spaces and newline */
+#define PATH_HISTORY_TEXT_MAX    ((PATH_HISTORY_MAX + 1) * PATH_HISTORY_LINE_MAX) /* the rest is not read */
+
+/* Paths change: routes, shapers, other users. */
+#define PATH_HISTORY_AGE_MAX_S (7 * UINT64_C(86400))
+
+/* Bounds of what can be meant. */
+#define PATH_HISTORY_RATE_MIN_BPS UINT64_C(1000)
+#define PATH_HISTORY_RATE_MAX_BPS UINT64_C(100000000000000)
+#define PATH_HISTORY_RTT_MAX_NS   (3600 * LH_NS_PER_S)
+
+struct path_record {
+    char peer[PATH_HISTORY_ADDRESS_MAX];
+    char local[PATH_HISTORY_ADDRESS_MAX];
+    uint64_t rate_bps;
+    lh_time rtt_ns;
+    uint64_t time_s; /* wall clock */
+};
+
+struct path_history {
+    uint32_t count;
+    struct path_record records[PATH_HISTORY_MAX]; /* newest first; no path twice */
+};
+
+/* Reads up to PATH_HISTORY_TEXT_MAX bytes. Of lines about the same path the first counts. */
+void path_history_parse(const char *text, size_t bytes, struct path_history *history);
+/* Writes the text, which is not terminated, into out[PATH_HISTORY_TEXT_MAX]; returns its bytes. */
+size_t path_history_format(const struct path_history *history, char *out);
+/* What is known of a path, no older than PATH_HISTORY_AGE_MAX_S and not from the future; else NULL. */
+const struct path_record *path_history_find(const struct path_history *history, const char *peer,
+                                            const char *local, uint64_t now_s);
+/* Replaces what is known of the record's path; what is too old at the record's time leaves. False, and
+ * nothing changes: the record is out of bounds, and would not be read back. */
+bool path_history_put(struct path_history *history, const struct path_record *record);
+
+/* Whether a round trip measured now can be of the path that was remembered: within a factor of 2, as a route
+ * that changed or a queue that stands makes what was remembered useless. */
+bool path_history_rtt_agrees(lh_time remembered_ns, lh_time measured_ns);
+
+#endif

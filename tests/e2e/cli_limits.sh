@@ -1,0 +1,75 @@
+# What limited a transfer: perf and send name the cause that was made here. And a path that is remembered.
+# Each cause exceeds all others by far, so that a slow host changes none of them.
+#
+# SPDX-License-Identifier: BSD-3-Clause
+. "$(dirname "$0")/lib_cli.sh"
+
+start server perf --server --listen '[::1]:0'
+
+# limited NAME WORDS ARGUMENT...: a measurement ends with that cause.
+limited() {
+    local name=$1 words=$2
+    shift 2
+    "$LONGHAUL" perf "$where" --warmup 0 --json "$work/limits.json" "$@" \
+        >"$work/perf.out" 2>"$work/perf.err" || fail "perf $* failed"
+    python3 -c 'import json, sys; sys.exit(json.load(open(sys.argv[1]))["limited_by"] != sys.argv[2])' \
+        "$work/limits.json" "$name" || fail "perf $*: $(grep limited_by "$work/limits.json")"
+    expect_line "$work/perf.out" "limited by: $words"
+}
+
+say "each cause that can be made on loopback"
+limited application 'the application (nothing to send for ' --size 4KiB --iterations 5 --link rtt=40ms
+limited rate 'the given rate (20Mbit/s)' --size 1MiB --iterations 1 --rate 20Mbit
+limited rate 'the emulated link (20Mbit/s)' --size 1MiB --iterations 1 --link rtt=2ms,rate=20Mbit
+limited window '--window 64KiB (rate x round trip needs ' --size 1MiB --iterations 1 \
+    --window 64KiB --rate 2Gbit --link rtt=40ms
+limited slots '--slots 1 of 64KiB (rate x round trip needs ' --size 1MiB --iterations 1 \
+    --slots 1 --slot-size 64KiB --rate 2Gbit --link rtt=40ms
+limited loss 'loss (' --size 1MiB --iterations 2 --link rtt=20ms,rate=1Gbit,loss=0.2
+
+say "a path that is remembered, and one that is not"
+# remembered ARGUMENT...: the rate with which a measurement started.
+remembered() {
+    "$LONGHAUL" perf "$where" --size 64KiB --iterations 1 --congestion bbr --json "$work/paths.json" "$@" \
+        >"$work/perf.out" 2>"$work/perf.err" || fail "perf $* failed"
+    python3 -c 'import json, sys; print(int(json.load(open(sys.argv[1]))["remembered_rate_bps"] or 0))' \
+        "$work/paths.json"
+}
+put_path() {
+    echo "::1 ::1 $1 40000000 $(($(date +%s) - $2))" >"$work/paths"
+}
+file=$work/paths
+put_path 123000000 60
+[ "$(remembered --path-file "$file" --link rtt=40ms)" -eq 123000000 ] || fail "the rate was not remembered"
+[ "$(remembered --path-file none --link rtt=40ms)" -eq 0 ] || fail "'none' remembers"
+[ "$(remembered --path-file "$file" --link rtt=400ms)" -eq 0 ] || fail "another round trip is another path"
+put_path 123000000 700000
+[ "$(remembered --path-file "$file" --link rtt=40ms)" -eq 0 ] || fail "a week is too old"
+
+say "what was learned is in the file; a file that cannot be is no error"
+rm "$work/paths"
+"$LONGHAUL" perf "$where" --size 16MiB --iterations 2 --congestion bbr --path-file "$work/paths" \
+    >"$work/perf.out" 2>"$work/perf.err" || fail "perf failed"
+grep -qE '^::1 ::1 [0-9]+ [0-9]+ [0-9]+$' "$work/paths" || fail "nothing was remembered"
+remembered --path-file /dev/null/paths >/dev/null
+
+say "the user's cache folder is the default"
+put_path 123000000 60
+mkdir -p "$work/cache/longhaul"
+cp "$work/paths" "$work/cache/longhaul/paths"
+[ "$(XDG_CACHE_HOME=$work/cache remembered --link rtt=40ms)" -eq 123000000 ] ||
+    fail "not in XDG_CACHE_HOME"
+mkdir -p "$work/home/.cache"
+mv "$work/cache/longhaul" "$work/home/.cache/longhaul"
+[ "$(XDG_CACHE_HOME='' HOME=$work/home remembered --link rtt=40ms)" -eq 123000000 ] ||
+    fail "not in HOME"
+
+say "send ends with what limited it"
+head -c 1000000 /dev/urandom >"$work/file"
+mkdir "$work/in"
+start_recv recv "$work/in"
+"$LONGHAUL" send "$work/file" "$where" --rate 20Mbit >"$work/send.out" 2>"$work/send.err" ||
+    fail "send failed"
+expect_line "$work/send.out" 'limited by: the given rate (20Mbit/s)'
+
+echo "all well"

@@ -1,0 +1,150 @@
+/*
+ * test_path_file.c - the file of remembered paths: written whole, read whatever it is, never an error.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include "history/path_file.h"
+
+#include <dirent.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static char folder[64], file[80];
+
+static const struct path_record sample = {
+    .peer = "192.0.2.7", .local = "10.0.0.1", .rate_bps = 2000000000, .rtt_ns = 25 * LH_NS_PER_MS};
+
+static int make_folder(void **state)
+{
+    (void)state;
+    snprintf(folder, sizeof folder, "/tmp/test_path_file.XXXXXX");
+    if (!mkdtemp(folder))
+        return -1;
+    snprintf(file, sizeof file, "%s/paths", folder);
+    return 0;
+}
+
+static int remove_folder(void **state)
+{
+    (void)state;
+    remove(file);
+    return rmdir(folder); /* fails when anything else was left there */
+}
+
+static bool known(struct path_record *found)
+{
+    lh_time age_ns;
+    return path_file_read(file, sample.peer, sample.local, found, &age_ns);
+}
+
+static void put_text(const char *text)
+{
+    FILE *out = fopen(file, "w");
+    assert_non_null(out);
+    fputs(text, out);
+    assert_int_equal(fclose(out), 0);
+}
+
+static void what_is_written_is_read(void **state)
+{
+    (void)state;
+    struct path_record found, other = sample;
+    struct stat status;
+    assert_false(known(&found));
+    assert_true(path_file_write(file, &sample));
+    assert_true(known(&found));
+    assert_true(found.rate_bps == sample.rate_bps && found.rtt_ns == sample.rtt_ns);
+    strcpy(other.peer, "192.0.2.8");
+    assert_true(path_file_write(file, &other));
+    assert_true(known(&found)); /* still */
+    other = sample;
+    other.rate_bps = 1000000;
+    assert_true(path_file_write(file, &other));
+    assert_true(known(&found) && found.rate_bps == 1000000);
+    /* Where somebody's connections go is nobody else's business. */
+    assert_int_equal(stat(file, &status), 0);
+    assert_int_equal(status.st_mode & 07777, 0600);
+}
+
+static void the_age_is_by_the_wall_clock(void **state)
+{
+    (void)state;
+    char text[160];
+    struct path_record found;
+    lh_time age_ns = 0;
+    snprintf(text, sizeof text, "192.0.2.7 10.0.0.1 2000000000 25000000 %llu\n",
+             (unsigned long long)time(NULL) - 3600);
+    put_text(text);
+    assert_true(path_file_read(file, sample.peer, sample.local, &found, &age_ns));
+    assert_in_range(age_ns / LH_NS_PER_S, 3600, 3600 + 600); /* a test may be slow */
+    put_text("192.0.2.7 10.0.0.1 2000000000 25000000 9999999999\n");
+    assert_false(known(&found));
+}
+
+static void a_file_of_anything_is_no_error(void **state)
+{
+    (void)state;
+    struct path_record found;
+    put_text("\x01\x02 not a file of paths");
+    assert_false(known(&found));
+    assert_true(path_file_write(file, &sample));
+    assert_true(known(&found));
+}
+
+/* Neither waits for a writer. */
+static void a_pipe_is_not_read(void **state)
+{
+    (void)state;
+    struct path_record found;
+    assert_int_equal(mkfifo(file, 0600), 0);
+    assert_false(known(&found));
+}
+
+static void where_nothing_can_be_written_nothing_is_left(void **state)
+{
+    (void)state;
+    struct path_record found;
+    assert_int_equal(mkdir(file, 0700), 0); /* rename() cannot replace it */
+    assert_false(path_file_write(file, &sample));
+    assert_false(known(&found));
+    assert_false(path_file_write("/dev/null/paths", &sample));
+    static char name[2 * PATH_FILE_NAME_MAX];
+    memset(name, 'x', sizeof name - 1);
+    assert_false(path_file_write(name, &sample));
+    assert_false(path_file_read(name, sample.peer, sample.local, &found, &(lh_time){0}));
+}
+
+static void addresses_are_texts(void **state)
+{
+    (void)state;
+    char text[PATH_HISTORY_ADDRESS_MAX];
+    path_file_address(text, 4, (const uint8_t[16]){192, 0, 2, 7});
+    assert_string_equal(text, "192.0.2.7");
+    path_file_address(text, 6, (const uint8_t[16]){[15] = 1});
+    assert_string_equal(text, "::1");
+    path_file_address(text, 6, (const uint8_t[16]){[10] = 0xff, 0xff, 192, 0, 2, 7});
+    assert_string_equal(text, "192.0.2.7");
+}
+
+#define WITH_FOLDER(test) cmocka_unit_test_setup_teardown(test, make_folder, remove_folder)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        WITH_FOLDER(what_is_written_is_read),
+        WITH_FOLDER(the_age_is_by_the_wall_clock),
+        WITH_FOLDER(a_file_of_anything_is_no_error),
+        WITH_FOLDER(a_pipe_is_not_read),
+        WITH_FOLDER(where_nothing_can_be_written_nothing_is_left),
+        cmocka_unit_test(addresses_are_texts),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

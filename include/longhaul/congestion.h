@@ -64,8 +64,9 @@ struct lh_congestion_feedback {
     /* What arrived since sent_ns, a second: over the time in which it was sent or, if longer, that in which
      * it arrived, by the receiver's clock. 0: unknown. */
     uint64_t rate_bps;
-    uint64_t
-        sends_bps; /* the rate at which those bytes were sent: rate_bps is of the path when it is below */
+    /* The rate at which those bytes, and what was lost meanwhile, were sent: above rate_bps when it was the
+     * path that limited it. */
+    uint64_t sends_bps;
     bool rate_is_limited; /* by the application or the user's window: the path may take more */
     /* How fast the newly arrived bytes came in, by the receiver's clock alone: the spacing of a train. It may
      * be above the rate at which they were sent. 0: unknown (a single arrival). */

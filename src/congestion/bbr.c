@@ -1,43 +1,95 @@
-/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * bbr.c - see bbr.h; docs/congestion.md lists what differs from the draft and what that buys.
+ *
+ * States, in their order:
+ *   train      the first window: a short train, far faster than most paths. Its spacing at the receiver is
+ *              the path's rate. Of a path that is remembered: half of its window at half of its rate.
+ *   startup    the train did not fill the path: 2.77 times the rate each round trip, until the path limits
+ *              it.
+ *   drain      what startup put into the queue.
+ *   cruise     at the path's rate.
+ *   up         for half a round trip a little faster: is there more? Then on until there is not.
+ *   down       what that put into the queue.
+ *   probe-rtt  half a window for two round trips, when the shortest round trip was not seen for 200 of them.
+ * No state has a timer: all end by what arrives. A cycle is from one `up` to the next.
+ *
+ * A path is shared when its queue was not empty at any time of a cycle, though this flow emptied its part.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
 #include "congestion/bbr.h"
 
-#include <assert.h>
+#include <math.h>
 
 #include "base/earlier.h"
 #include "base/error.h"
 
-#define TRAIN_BYTES   65536
-#define TRAIN_PACKETS 10
-#define TRAIN_BPS     UINT64_C(40000000000)
+#define TRAIN_BYTES         65536 /* and at least */
+#define TRAIN_PACKETS       10    /* RFC 6928 */
+#define TRAIN_BURST_PACKETS 4     /* so that several reports can tell its spacing */
+#define TRAIN_BPS           40e9
+#define REMEMBERED_MAX_NS   (24 * 3600 * LH_NS_PER_S)
 
-enum bbr_state { BBR_TRAIN, BBR_STARTUP, BBR_DRAIN, BBR_DOWN, BBR_CRUISE, BBR_UP };
+#define RATE_MIN_BPS 8e3
 
+#define STARTUP_GAIN   2.77 /* the draft's */
+#define DRAIN_GAIN     0.5
+#define DOWN_GAIN      0.75
+#define UP_GAIN        1.25
+#define UP_FAST_GAIN   2.0
+#define UP_GROWTH      1.06 /* half a round trip at 1.25 shows as 1.125 over a whole one */
+#define UP_SHARED      6.0  /* divided by the root of the window in packets: the smaller flow probes more */
+#define UP_SHARED_MIN  0.05
+#define UP_SHARED_MAX  1.0
+#define CRUISE_ROUNDS  4 /* and up to as many more, at random: so that flows do not probe together */
+#define SHARED_ROUNDS  2 /* likewise, up to one more */
+#define RTT_MIN_ROUNDS 200
+
+#define PATH_LIMITS    0.8         /* delivered, of what was sent */
+#define SLOWER         0.7         /* delivered, of the estimate: the path became slower */
+#define MUCH_SLOWER    0.6         /* likewise */
+#define SHARED_RTT     1.08        /* shortest round trip of a cycle, of the shortest ever */
+#define SHARED_PACKETS 4           /* and their time more */
+#define QUEUE_RTT      (17.0 / 16) /* with a shorter round trip, loss is no sign of a queue */
+#define QUEUE_LOSS     0.015       /* above the random loss, with a queue */
+#define POLICER_LOSS   0.1         /* is congestion even without */
+#define RANDOM_LOSS    0.05        /* more is not learned as random */
+#define MARKED         0.2
+#define SHARED_CUT     0.85 /* of what was delivered: so that the queue gets shorter */
+#define CUT_MAX        0.7
+
+enum bbr_state { BBR_TRAIN, BBR_STARTUP, BBR_DRAIN, BBR_CRUISE, BBR_UP, BBR_DOWN, BBR_PROBE_RTT };
+
+/* Rates in bit/s, times in nanoseconds. */
 struct bbr {
     enum bbr_state state;
     uint32_t mtu;
     uint64_t rate_max_bps, window_max_bytes, train_bytes;
-    /* the model */
-    double bw, bw_now, bw_before; /* bits a second: max over this cycle and the last one */
-    double rtt_min;               /* ns; 0 unknown */
-    double rtt;                   /* of the last feedback */
-    double loss;                  /* at random, smoothed */
-    double inflight_hi;           /* bytes; 0: no bound */
-    double hi_bw;
-    uint64_t in_flight;
-    /* the round */
-    uint64_t round_end, rounds;
-    bool round_start;
+    double remembered_bps; /* 0: nothing is */
+    uint64_t random;
+    /* The path. */
+    double bw;                /* the larger of */
+    double bw_now, bw_before; /* the highest delivery rates of this cycle and the one before */
+    double rtt_min;           /* 0: unknown */
+    uint64_t rtt_min_round;   /* when it was seen last */
+    double rtt;               /* of the last feedback */
+    double loss;              /* at random, smoothed */
+    double queue;             /* shortest queueing delay of the last round trip */
+    uint64_t settled_bytes;   /* arrived or lost, since the start */
+    /* The spacing of what arrives. */
+    double spacing_bytes, spacing_ns, spacing_bps;
+    /* This round trip. */
+    uint64_t rounds, round_end_bytes;
     uint64_t round_arrived, round_lost, round_marked;
     double round_rtt_min, round_bw;
-    bool round_full; /* a sample that the application did not limit */
-    /* the cycle */
-    uint64_t cycle_round; /* when the state began */
-    uint64_t cruise_rounds;
+    bool round_full; /* has a sample that the application did not limit */
+    /* This state, this cycle. */
     lh_time state_ns;
+    uint64_t state_round, cruise_rounds, cut_round;
+    double cycle_rtt_min;
     double up_bw, up_gain;
-    bool up_seen;
-    uint64_t rtt_min_round;
-    uint64_t random;
+    bool up_seen; /* what was sent in it arrives */
+    bool up_fast; /* there was more */
 };
 
 static int bbr_parse(const char *text, uint8_t params[LH_CONGESTION_PARAMS])
@@ -47,6 +99,8 @@ static int bbr_parse(const char *text, uint8_t params[LH_CONGESTION_PARAMS])
         return 0;
     return lh_fail(LH_EINVAL, "bbr has no parameter \"%s\"", text);
 }
+
+/* ---- the path ---------------------------------------------------------------------------------------- */
 
 static double bdp_of(const struct bbr *b)
 {
@@ -59,20 +113,41 @@ static uint64_t draw(struct bbr *b, uint64_t bound)
     return (b->random >> 33) % bound;
 }
 
+static bool shared(const struct bbr *b)
+{
+    double own = b->bw > 0 ? SHARED_PACKETS * 8e9 * b->mtu / b->bw : 0; /* of few packets: itself */
+    return b->rtt_min > 0 && b->cycle_rtt_min > SHARED_RTT * b->rtt_min + own;
+}
+
 static void enter(struct bbr *b, enum bbr_state state, lh_time now)
 {
     b->state = state;
-    b->cycle_round = b->rounds;
+    b->state_round = b->rounds;
     b->state_ns = now;
-    b->up_gain = 1.25;
+    b->up_gain = UP_GAIN;
+    b->up_fast = false;
+    if (state == BBR_UP && shared(b)) {
+        double more = UP_SHARED / sqrt(bdp_of(b) / b->mtu + 1);
+        b->up_gain = 1 + fmin(fmax(more, UP_SHARED_MIN), UP_SHARED_MAX);
+    }
     b->up_seen = false;
     b->up_bw = b->bw;
     if (state == BBR_CRUISE)
-        b->cruise_rounds = 4 + draw(b, 4);
-    if (state == BBR_UP && b->round_full) { /* a new cycle */
-        b->bw_before = b->bw_now > 0 ? b->bw_now : b->bw_before; /* without samples nothing was learned */
+        b->cruise_rounds = CRUISE_ROUNDS + draw(b, 4);
+    if (state == BBR_UP) { /* a new cycle */
+        b->cycle_rtt_min = 0;
+        b->bw_before = b->bw_now > 0 ? b->bw_now : b->bw_before;
         b->bw_now = 0;
     }
+}
+
+/* The path has about the round trip that is remembered, and its product is worth it. */
+static bool remembered_is_usable(const struct lh_congestion_path *path)
+{
+    double rtt = (double)path->rtt_ns, then = (double)path->remembered_rtt_ns;
+    double train = (double)path->remembered_rate_bps * rtt / 16e9;
+    return path->remembered_rate_bps != 0 && rtt > 0 && rtt < 1.25 * then && rtt > 0.8 * then &&
+           path->remembered_age_ns < REMEMBERED_MAX_NS && train > TRAIN_BYTES;
 }
 
 static void bbr_start(void *state, const struct lh_congestion_path *path,
@@ -88,6 +163,11 @@ static void bbr_start(void *state, const struct lh_congestion_path *path,
     b->train_bytes = (uint64_t)TRAIN_PACKETS * path->mtu_bytes;
     if (b->train_bytes < TRAIN_BYTES)
         b->train_bytes = TRAIN_BYTES;
+    if (remembered_is_usable(path)) {
+        b->remembered_bps = (double)path->remembered_rate_bps;
+        b->train_bytes = (uint64_t)(b->remembered_bps * b->rtt_min / 16e9);
+    }
+    b->train_bytes = (b->train_bytes + path->mtu_bytes - 1) / path->mtu_bytes * path->mtu_bytes;
     enter(b, BBR_TRAIN, now);
 }
 
@@ -122,38 +202,47 @@ static void on_rate(struct bbr *b, const struct lh_congestion_feedback *f)
     b->bw = b->bw_now > b->bw_before ? b->bw_now : b->bw_before;
 }
 
-static double queue_of(const struct bbr *b) /* in round trips */
+/* The shortest queueing delay of this round trip, in shortest round trips. */
+static double queue_of(const struct bbr *b)
 {
     return b->rtt_min > 0 && b->round_rtt_min > 0 ? (b->round_rtt_min - b->rtt_min) / b->rtt_min : 0;
 }
 
-/* At the end of a round: was it congested? */
+/* Of the round trip that ends. Random loss is no congestion: loss counts with a sign of a queue only. */
 static bool congested(struct bbr *b)
 {
     double all = (double)(b->round_arrived + b->round_lost);
     if (all == 0)
         return false;
     double loss = (double)b->round_lost / all;
-    bool marked = (double)b->round_marked > 0.2 * (double)b->round_arrived;
-    bool queue = b->rtt_min > 0 && (b->rtt - b->rtt_min) / b->rtt_min > 1.0 / 16;
-    bool lost = queue ? loss > b->loss + 0.015 : loss > 0.1;
-    if (!queue && loss < 0.05 && b->round_lost + b->round_arrived > 8 * b->mtu)
+    bool marked = (double)b->round_marked > MARKED * (double)b->round_arrived;
+    bool queue = b->rtt_min > 0 && b->rtt > QUEUE_RTT * b->rtt_min;
+    bool lost = queue ? loss > b->loss + QUEUE_LOSS : loss > POLICER_LOSS;
+    if (!queue && loss < RANDOM_LOSS && b->round_lost + b->round_arrived > 8 * b->mtu)
         b->loss += (loss - b->loss) / 8;
     return marked || lost;
 }
 
+static void set_bw(struct bbr *b, double bw)
+{
+    b->bw = b->bw_now = b->bw_before = bw;
+}
+
+/* What was delivered is what the path gives. While others share it, somewhat less: the queue must get
+ * shorter, or everybody goes on losing. */
 static void on_congestion(struct bbr *b, const struct lh_congestion_feedback *f)
 {
-    double bdp = bdp_of(b);
-    double in_flight = (double)f->in_flight_at_send_bytes;
-    b->inflight_hi = in_flight > 0.9 * bdp ? in_flight * 0.95 : 0.9 * bdp;
-    if (b->state == BBR_CRUISE || b->state == BBR_DOWN) { /* the path got slower, or others came */
-        double to = b->round_bw > 0.7 * b->bw ? b->round_bw : 0.7 * b->bw;
-        if (b->round_bw > 0 && to < b->bw)
-            b->bw = b->bw_now = b->bw_before = to;
+    bool cruises = b->state == BBR_CRUISE || b->state == BBR_DOWN;
+    if (cruises && b->round_full && b->round_bw > 0 && (!shared(b) || b->rounds >= b->cut_round + 2)) {
+        double to = (shared(b) ? SHARED_CUT : 1) * b->round_bw;
+        double least = b->round_bw < MUCH_SLOWER * b->bw ? 0 : CUT_MAX * b->bw;
+        to = to > least ? to : least;
+        if (to < b->bw)
+            set_bw(b, to);
+        b->cut_round = b->rounds;
     }
-    if (b->state == BBR_UP || b->state == BBR_STARTUP || b->state == BBR_CRUISE)
-        enter(b, b->state == BBR_STARTUP ? BBR_DRAIN : BBR_DOWN, f->now);
+    if ((b->state == BBR_UP && (b->up_seen || !shared(b))) || (b->state == BBR_CRUISE && !shared(b)))
+        enter(b, BBR_DOWN, f->now);
 }
 
 static void on_round(struct bbr *b, const struct lh_congestion_feedback *f)
@@ -161,53 +250,116 @@ static void on_round(struct bbr *b, const struct lh_congestion_feedback *f)
     bool bad = congested(b);
     if (bad)
         on_congestion(b, f);
-    else if (queue_of(b) > 1.5 && b->round_full && b->round_bw < b->bw)
-        b->bw = b->bw_now = b->bw_before = b->round_bw;
+    else if (queue_of(b) > 1.5 && b->round_full && b->round_bw < b->bw && b->round_bw > 0)
+        set_bw(b, b->round_bw);
+    if (b->cycle_rtt_min == 0 || (b->round_rtt_min != 0 && b->round_rtt_min < b->cycle_rtt_min))
+        b->cycle_rtt_min = b->round_rtt_min;
     b->round_arrived = b->round_lost = b->round_marked = 0;
+    b->queue = b->round_rtt_min > b->rtt_min ? b->round_rtt_min - b->rtt_min : 0;
     b->round_rtt_min = b->round_bw = 0;
+    b->round_full = false;
+}
+
+/* ---- states ------------------------------------------------------------------------------------------ */
+
+static void end_up(struct bbr *b, bool path_limits, lh_time now)
+{
+    if (b->bw_now > UP_GROWTH * b->up_bw && !path_limits) {
+        b->up_bw = b->bw_now;
+        b->up_gain = UP_FAST_GAIN;
+        b->up_fast = true;
+        b->state_round = b->rounds;
+    } else {
+        enter(b, BBR_DOWN, now);
+    }
+}
+
+static void on_train(struct bbr *b, const struct lh_congestion_feedback *f, bool path_limits)
+{
+    uint64_t settled = f->arrived_total_bytes + f->lost_total_bytes;
+    bool most = 2 * f->arrived_total_bytes >= b->train_bytes && f->rate_bps != 0;
+    if (b->remembered_bps != 0 && f->rate_bps != 0 && f->arrived_total_bytes >= TRAIN_BYTES) {
+        if (!path_limits && b->rtt < 1.05 * b->rtt_min)
+            set_bw(b, b->remembered_bps);
+        enter(b, BBR_CRUISE, f->now);
+        return;
+    }
+    if (!most && settled + b->mtu <= b->train_bytes)
+        return;
+    if (b->bw == 0) { /* all of it in one report, or most of it lost */
+        lh_time over =
+            f->lost_total_bytes > 0 || b->rtt_min == 0 ? f->now - b->state_ns : (lh_time)b->rtt_min;
+        set_bw(b, (double)(f->arrived_total_bytes + b->mtu) * 8e9 / (double)(over + 1));
+    }
+    enter(b, path_limits ? BBR_CRUISE : BBR_STARTUP, f->now);
+}
+
+/* How fast packets come in now, over an eighth of a round trip. */
+static void on_spacing(struct bbr *b, const struct lh_congestion_feedback *f)
+{
+    if (f->train_bps == 0)
+        return;
+    b->spacing_bytes += (double)f->train_bytes;
+    b->spacing_ns += (double)f->train_bytes * 8e9 / (double)f->train_bps;
+    if (b->spacing_ns < b->rtt_min / 8 || b->spacing_bytes < 16 * b->mtu)
+        return;
+    b->spacing_bps = b->spacing_bytes * 8e9 / b->spacing_ns;
+    b->spacing_bytes = b->spacing_ns = 0;
+}
+
+/* Others may come or leave meanwhile. */
+static uint64_t cruise_rounds(const struct bbr *b)
+{
+    return shared(b) ? SHARED_ROUNDS + b->cruise_rounds % 2 : b->cruise_rounds;
 }
 
 static void on_state(struct bbr *b, const struct lh_congestion_feedback *f)
 {
     double bdp = bdp_of(b);
     bool new = f->sent_ns != 0 && f->sent_ns >= b->state_ns; /* of what was sent in this state */
-    bool path_limits = f->rate_bps != 0 && (double)f->rate_bps < 0.8 * (double)f->sends_bps;
+    bool path_limits = f->rate_bps != 0 && (double)f->rate_bps < PATH_LIMITS * (double)f->sends_bps;
     switch (b->state) {
     case BBR_TRAIN:
-        if (f->rate_bps != 0 && 2 * (f->arrived_total_bytes + f->lost_total_bytes) >= b->train_bytes)
-            enter(b, path_limits ? BBR_CRUISE : BBR_STARTUP, f->now);
+        on_train(b, f, path_limits);
         break;
     case BBR_STARTUP:
-        if (path_limits)
+        if (path_limits) {
+            double most = STARTUP_GAIN * b->bw;
+            double now = b->spacing_bps < most ? b->spacing_bps : most;
+            if (now > b->bw)
+                set_bw(b, now);
             enter(b, BBR_DRAIN, f->now);
+        }
         break;
     case BBR_DRAIN:
     case BBR_DOWN:
-        if ((double)f->in_flight_bytes <= bdp + 2 * b->mtu)
+        if ((double)f->in_flight_bytes <= bdp + 2 * b->mtu || b->rounds > b->state_round + 1)
             enter(b, BBR_CRUISE, f->now);
         break;
     case BBR_CRUISE:
-        if (b->rounds >= b->cycle_round + b->cruise_rounds && b->round_full)
+        if (new &&path_limits && (double)f->rate_bps < SLOWER * b->bw && !f->rate_is_limited &&
+            b->rtt > 1.1 * b->rtt_min) {
+            set_bw(b, (double)f->rate_bps);
+            enter(b, BBR_DRAIN, f->now);
+        } else if (b->rounds > b->rtt_min_round + RTT_MIN_ROUNDS)
+            enter(b, BBR_PROBE_RTT, f->now);
+        else if (b->rounds >= b->state_round + cruise_rounds(b) && !f->rate_is_limited)
             enter(b, BBR_UP, f->now);
+        break;
+    case BBR_PROBE_RTT:
+        if (b->rounds > b->state_round + 2) {
+            b->rtt_min = b->rtt;
+            b->rtt_min_round = b->rounds;
+            enter(b, BBR_CRUISE, f->now);
+        }
         break;
     case BBR_UP:
         if (new && !b->up_seen) {
             b->up_seen = true;
-            b->cycle_round = b->rounds;
+            b->state_round = b->rounds;
         }
-        if (b->up_seen && b->rounds > b->cycle_round) {
-            if (b->bw_now > 1.1 * b->up_bw && !path_limits) {
-                b->up_bw = b->bw_now;
-                b->up_gain = 2;
-                b->cycle_round = b->rounds;
-                if (b->inflight_hi > 0)
-                    b->inflight_hi *= 2;
-            } else {
-                if (b->inflight_hi > 0 && b->inflight_hi < 2 * bdp)
-                    b->inflight_hi *= 1.05;
-                enter(b, BBR_DOWN, f->now);
-            }
-        }
+        if (b->up_seen && b->rounds > b->state_round)
+            end_up(b, path_limits, f->now);
         break;
     }
 }
@@ -215,20 +367,19 @@ static void on_state(struct bbr *b, const struct lh_congestion_feedback *f)
 static void bbr_on_feedback(void *state, const struct lh_congestion_feedback *f)
 {
     struct bbr *b = state;
-    b->in_flight = f->in_flight_bytes;
+    b->settled_bytes = f->arrived_total_bytes + f->lost_total_bytes;
+    on_spacing(b, f);
     b->round_arrived += f->arrived_bytes;
     b->round_lost += f->lost_bytes;
     b->round_marked += f->marked_bytes;
     on_rtt(b, f);
     on_rate(b, f);
-    if (f->rtt_ns != 0 && f->arrived_at_send_bytes >= b->round_end) {
-        b->round_end = f->arrived_total_bytes;
+    if (f->rtt_ns != 0 && f->arrived_at_send_bytes >= b->round_end_bytes) {
+        b->round_end_bytes = f->arrived_total_bytes;
         b->rounds++;
         on_round(b, f);
     }
     on_state(b, f);
-    if (f->arrived_at_send_bytes == 0 && b->rounds > 0 && f->in_flight_bytes == 0)
-        b->round_full = false;
 }
 
 static void bbr_on_timer(void *state, lh_time now)
@@ -240,16 +391,38 @@ static double gain_of(const struct bbr *b, lh_time now)
 {
     switch (b->state) {
     case BBR_STARTUP:
-        return 2.77;
+        return STARTUP_GAIN;
     case BBR_DRAIN:
-        return 0.5;
+        return DRAIN_GAIN;
     case BBR_DOWN:
-        return 0.75;
+        return DOWN_GAIN;
     case BBR_UP:
-        return b->up_gain > 1.5 || (double)(now - b->state_ns) < b->rtt_min / 2 ? b->up_gain : 1;
+        return b->up_fast || (double)(now - b->state_ns) < b->rtt_min / 2 ? b->up_gain : 1;
     default:
         return 1;
     }
+}
+
+/* What the state wants in flight: enough for the path, and for others' queue not to take the share of a flow
+ * with a short round trip. */
+static double window_of(const struct bbr *b, double rate)
+{
+    double bdp = bdp_of(b);
+    if (b->state == BBR_PROBE_RTT)
+        return bdp / 2;
+    double queue = fmin(b->queue, 2 * b->rtt_min);
+    double window = fmax((b->state == BBR_STARTUP || b->up_fast ? 3 : 2) * bdp,
+                         b->bw * (1.5 * b->rtt_min + queue) / 8e9);
+    return window + rate * fmin(b->rtt_min / 4, 500e3) / 8e9; /* reports that are held back, bursts */
+}
+
+static void decide_train(const struct bbr *b, struct lh_congestion_decision *d, double *rate,
+                         double *window)
+{
+    bool remembered = b->remembered_bps > 0;
+    *rate = remembered ? b->remembered_bps / 2 : TRAIN_BPS;
+    *window = b->train_bytes > b->settled_bytes ? (double)(b->train_bytes - b->settled_bytes) : 0;
+    d->burst_bytes = remembered ? 0 : (uint64_t)TRAIN_BURST_PACKETS * b->mtu;
 }
 
 static void bbr_decide(const void *state, lh_time now, struct lh_congestion_decision *d)
@@ -258,27 +431,23 @@ static void bbr_decide(const void *state, lh_time now, struct lh_congestion_deci
     *d = (struct lh_congestion_decision){.total_bytes = UINT64_MAX, .next_ns = LH_TIME_NEVER};
     double rate, window;
     if (b->state == BBR_TRAIN) {
-        rate = (double)TRAIN_BPS;
-        window = (double)b->train_bytes;
-        d->burst_bytes = 4 * b->mtu;
+        decide_train(b, d, &rate, &window);
     } else {
         rate = gain_of(b, now) * b->bw * (1 + b->loss);
-        double bdp = bdp_of(b);
-        window = (b->state == BBR_STARTUP || b->up_gain > 1.5 ? 3 : 2) * bdp;
-        if (b->inflight_hi > 0 && b->inflight_hi < window)
-            window = b->inflight_hi;
-        window += rate * (b->rtt_min / 4 < 500e3 ? b->rtt_min / 4 : 500e3) / 8e9; /* held reports, bursts */
-        window = window > 4 * b->mtu ? window : 4 * b->mtu;
+        double rtt = fmax(b->rtt, b->rtt_min);
+        if (rtt > 0) /* two packets a round trip at the least */
+            rate = fmax(rate, 16e9 * b->mtu / rtt);
+        window = window_of(b, rate);
     }
-    d->rate_bps = rate < 8e3 ? 8000 : (uint64_t)rate;
-    if (d->rate_bps > b->rate_max_bps)
-        d->rate_bps = b->rate_max_bps;
-    d->window_bytes = (uint64_t)window < b->window_max_bytes ? (uint64_t)window : b->window_max_bytes;
+    rate = fmax(rate, RATE_MIN_BPS);
+    window = fmax(window, 4.0 * b->mtu);
+    d->rate_bps = rate < (double)b->rate_max_bps ? (uint64_t)rate : b->rate_max_bps;
+    d->window_bytes = window < (double)b->window_max_bytes ? (uint64_t)window : b->window_max_bytes;
 }
 
 static void bbr_view(const void *state, struct lh_congestion_view *view)
 {
-    static const char *const names[] = {"train", "startup", "drain", "down", "cruise", "up"};
+    static const char *const names[] = {"train", "startup", "drain", "cruise", "up", "down", "probe-rtt"};
     const struct bbr *b = state;
     *view = (struct lh_congestion_view){
         .bandwidth_bps = (uint64_t)b->bw, .rtt_minimum_ns = (lh_time)b->rtt_min, .state = names[b->state]};

@@ -262,10 +262,11 @@ static void fill_rate(const struct flight *flight, const struct flight_entry *en
     lh_time sends_ns = since(own ? entry->arrived_sent_ns : flight->base_sent_ns, sent_ns);
     lh_time arrivals_ns = since(own ? entry->arrived_peer_ns : flight->base_peer_ns, peer_ns);
     uint64_t before = own ? entry->arrived_bytes : flight->base_arrived_bytes;
+    uint64_t settled = before + (own ? entry->lost_bytes : flight->base_lost_bytes);
     if (sends_ns == 0 || arrivals_ns == 0)
         return;
     feedback->rate_bps = rate_of(flight->arrived_bytes - before, most_of(sends_ns, arrivals_ns));
-    feedback->sends_bps = rate_of(flight->arrived_bytes - before, sends_ns);
+    feedback->sends_bps = rate_of(settled_bytes(flight) - settled, sends_ns);
     feedback->rate_is_limited = entry->limited;
 }
 
@@ -294,6 +295,7 @@ static void on_clock(struct flight *flight, lh_time peer_ns, struct lh_congestio
         flight->base_peer_ns = peer_ns;
         flight->base_sent_ns = sent_ns;
         flight->base_arrived_bytes = flight->arrived_bytes;
+        flight->base_lost_bytes = flight->lost_bytes;
     }
     flight->arrived_peer_ns = peer_ns;
     flight->arrived_sent_ns = most_of(flight->arrived_sent_ns, sent_ns);

@@ -71,7 +71,7 @@ static uint64_t draw_until_loss(struct bottleneck *b)
 static uint32_t draw_lost(struct bottleneck *b, uint32_t packets)
 {
     uint32_t lost = 0, left = packets, burst = b->path.loss_burst > 1 ? b->path.loss_burst : 1;
-    while (b->until_loss < left) { /* each turn loses one */
+    while (b->until_loss < left) { /* each turn loses one or more */
         left -= (uint32_t)b->until_loss;
         uint32_t taken = burst < left ? burst : left;
         lost += taken;
@@ -177,7 +177,7 @@ static void write_report(struct bottleneck *b, struct bottleneck_flow *f)
 
 static lh_time overdue_ns(const struct bottleneck_flow *f)
 {
-    return f->last_rtt_ns + f->last_rtt_ns / 4 + 2 * report_interval(f);
+    return f->last_rtt_ns + f->last_rtt_ns / 4 + 2 * report_interval(f) + LH_NS_PER_MS;
 }
 
 static void start_message(struct bottleneck *b, struct bottleneck_flow *f)

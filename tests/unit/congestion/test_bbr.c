@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "support/bottleneck.h"
+#include "support/rivals.h"
 
 #define GBIT UINT64_C(1000000000)
 
@@ -72,11 +73,154 @@ static void test_first_message(void **state)
     bottleneck_free(b);
 }
 
+static const struct trial ocean = {2 * GBIT, 25 * LH_NS_PER_MS, 1, 0};
+
+static lh_time first_message_ns(uint64_t remembered_bps, uint64_t *dropped_bytes)
+{
+    struct bottleneck *b = create(&ocean);
+    const struct bottleneck_flow_config config = {.controller = &bbr_congestion,
+                                                  .rtt_ns = ocean.rtt_ns,
+                                                  .message_bytes = 16 << 20,
+                                                  .remembered_bps = remembered_bps};
+    const struct bottleneck_flow *f = bottleneck_add(b, &config);
+    assert_true(bottleneck_run_messages(b, 1, LH_NS_PER_S));
+    lh_time time_ns = f->times_ns[0];
+    *dropped_bytes = f->queue_dropped_bytes;
+    bottleneck_free(b);
+    return time_ns;
+}
+
+/* A path that is remembered saves half a round trip; one that got slower is no worse than an unknown one. */
+static void test_remembered(void **state)
+{
+    (void)state;
+    uint64_t dropped;
+    lh_time ideal_ns = 92 * LH_NS_PER_MS;
+    assert_true(first_message_ns(2 * GBIT, &dropped) < ideal_ns + 3 * ocean.rtt_ns / 4);
+    assert_int_equal(dropped, 0);
+    assert_true(first_message_ns(8 * GBIT, &dropped) < ideal_ns + 2 * ocean.rtt_ns);
+    assert_true(dropped < (16 << 20) / 50);
+}
+
+/* Requests with idle time between them: what the application does not send lowers no estimate. */
+static void test_idle_between_messages(void **state)
+{
+    (void)state;
+    struct bottleneck *b = create(&ocean);
+    const struct bottleneck_flow_config config = {.controller = &bbr_congestion,
+                                                  .rtt_ns = ocean.rtt_ns,
+                                                  .message_bytes = 1 << 20,
+                                                  .gap_ns = 3 * ocean.rtt_ns};
+    const struct bottleneck_flow *f = bottleneck_add(b, &config);
+    assert_true(bottleneck_run_messages(b, 100, 100 * LH_NS_PER_S));
+    for (uint32_t i = 1; i < 100; i++) /* ideal: 29.2 ms */
+        assert_true(f->times_ns[i] < 30 * LH_NS_PER_MS);
+    bottleneck_free(b);
+}
+
+/* The share of the link in round trips `from` to `until` after the rate was multiplied. */
+static double share_after_change(double times, uint32_t from, uint32_t until)
+{
+    const struct bottleneck_path path = {.rate_bps = GBIT,
+                                         .queue_bytes = 3125000, /* of 1 BDP */
+                                         .seed = 3,
+                                         .change_ns = 50 * ocean.rtt_ns,
+                                         .change_bps = (uint64_t)(times * GBIT)};
+    struct bottleneck *b = bottleneck_create(&path);
+    const struct bottleneck_flow_config config = {.controller = &bbr_congestion, .rtt_ns = ocean.rtt_ns};
+    const struct bottleneck_flow *f = bottleneck_add(b, &config);
+    bottleneck_run(b, (50 + from) * ocean.rtt_ns);
+    uint64_t before = f->arrived_bytes;
+    bottleneck_run(b, (50 + until) * ocean.rtt_ns);
+    double bits = (double)(f->arrived_bytes - before) * 8;
+    bottleneck_free(b);
+    return bits / ((double)path.change_bps * (until - from) * (double)ocean.rtt_ns / 1e9);
+}
+
+static void test_change_of_rate(void **state)
+{
+    (void)state;
+    assert_true(share_after_change(4, 20, 40) > 0.97);
+    assert_true(share_after_change(0.25, 3, 20) > 0.9);
+    assert_true(share_after_change(0.5, 3, 20) > 0.9);
+}
+
+/* Jain's index over the last tenth of that many round trips of the longest path. */
+static double fairness(uint32_t flows, const lh_time *rtts_ns, lh_time stagger_ns, uint32_t rounds)
+{
+    lh_time rtt_ns = rtts_ns[flows - 1];
+    const struct trial trial = {2 * GBIT, rtt_ns, 1, 0};
+    struct bottleneck *b = create(&trial);
+    for (uint32_t i = 0; i < flows; i++)
+        bottleneck_add(b, &(struct bottleneck_flow_config){.controller = &bbr_congestion,
+                                                           .rtt_ns = rtts_ns[i],
+                                                           .start_ns = i * stagger_ns});
+    uint64_t before[BOTTLENECK_FLOWS_MAX];
+    bottleneck_run(b, rounds * 9 / 10 * rtt_ns);
+    for (uint32_t i = 0; i < flows; i++)
+        before[i] = b->flows[i].arrived_bytes;
+    bottleneck_run(b, rounds * rtt_ns);
+    double sum = 0, squares = 0;
+    for (uint32_t i = 0; i < flows; i++) {
+        double share = (double)(b->flows[i].arrived_bytes - before[i]);
+        sum += share;
+        squares += share * share;
+    }
+    bottleneck_free(b);
+    printf("%u flows, start every %.1f ms: fairness %.3f\n", flows, (double)stagger_ns / 1e6,
+           sum * sum / (flows * squares));
+    return sum * sum / (flows * squares);
+}
+
+static void test_fairness(void **state)
+{
+    (void)state;
+    lh_time rtts_ns[16];
+    for (uint32_t i = 0; i < 16; i++)
+        rtts_ns[i] = ocean.rtt_ns;
+    assert_true(fairness(2, rtts_ns, 0, 200) > 0.95);
+    assert_true(fairness(4, rtts_ns, 0, 200) > 0.95);
+    assert_true(fairness(16, rtts_ns, 0, 200) > 0.95);
+    assert_true(fairness(2, rtts_ns, 83 * LH_NS_PER_MS, 200) > 0.95);
+    const lh_time mixed_ns[2] = {20 * LH_NS_PER_MS, 60 * LH_NS_PER_MS};
+    assert_true(fairness(2, mixed_ns, 83 * LH_NS_PER_MS, 200) > 0.8);
+}
+
+/* The share of the first of two flows. */
+static double share_of_first(const struct lh_congestion *first, const struct lh_congestion *second)
+{
+    struct bottleneck *b = create(&ocean);
+    bottleneck_add(b, &(struct bottleneck_flow_config){.controller = first, .rtt_ns = ocean.rtt_ns});
+    bottleneck_add(b, &(struct bottleneck_flow_config){
+                          .controller = second, .rtt_ns = ocean.rtt_ns, .start_ns = ocean.rtt_ns / 2});
+    bottleneck_run(b, 200 * ocean.rtt_ns);
+    uint64_t before[2] = {b->flows[0].arrived_bytes, b->flows[1].arrived_bytes};
+    bottleneck_run(b, 1000 * ocean.rtt_ns);
+    double a = (double)(b->flows[0].arrived_bytes - before[0]);
+    double c = (double)(b->flows[1].arrived_bytes - before[1]);
+    bottleneck_free(b);
+    printf("%s beside %s: share %.3f\n", first->name, second->name, a / (a + c));
+    return a / (a + c);
+}
+
+static void test_rivals(void **state)
+{
+    (void)state;
+    const struct lh_congestion *const rivals[] = {&rival_cubic, &rival_bbr1};
+    for (uint32_t i = 0; i < 2; i++) {
+        double first = share_of_first(&bbr_congestion, rivals[i]);
+        double second = share_of_first(rivals[i], &bbr_congestion);
+        assert_true(first > 0.25 && first < 0.75 && second > 0.25 && second < 0.75);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_endless),
-        cmocka_unit_test(test_first_message),
+        cmocka_unit_test(test_endless),        cmocka_unit_test(test_first_message),
+        cmocka_unit_test(test_remembered),     cmocka_unit_test(test_idle_between_messages),
+        cmocka_unit_test(test_change_of_rate), cmocka_unit_test(test_fairness),
+        cmocka_unit_test(test_rivals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

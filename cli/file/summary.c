@@ -32,7 +32,7 @@ void cli_file_summary_print(const struct cli_file_summary *summary)
     if (summary->recovered)
         printf(", %" PRIu64 " chunks recovered", summary->recovered);
     printf(", xxh3-128 %s\n", cli_digest_text(summary->digest, digest));
-    if (summary->bottleneck && summary->bottleneck->bottleneck != LH_BOTTLENECK_NONE)
+    if (moved && summary->bottleneck && summary->bottleneck->bottleneck != LH_BOTTLENECK_NONE)
         printf("limited by: %s\n", lh_bottleneck_words(summary->bottleneck, words, sizeof words));
     cli_output_flush();
 }

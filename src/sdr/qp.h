@@ -133,6 +133,7 @@ struct sdr_qp {
     pthread_mutex_t pacer_lock;
     struct rate_control rate;
     struct congestion_choice congestion;
+    bool default_congestion;      /* nobody chose it */
     uint64_t rate_bps;            /* told; 0: not */
     uint64_t rate_max_bps;        /* LH_RATE_NONE: no bound */
     uint64_t window_max_bytes;    /* in flight */

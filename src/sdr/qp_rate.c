@@ -47,6 +47,7 @@ int qp_rate_create(struct sdr_qp *qp, const struct qp_plan *plan)
     int error = qp_plan_congestion(plan, told, &qp->congestion);
     if (error)
         return error;
+    qp->default_congestion = plan->congestion == NULL;
     qp->rate_bps = plan->rate_bps;
     qp->rate_max_bps = plan->rate_max_bps;
     qp->window_max_bytes = plan->window_bytes;
@@ -101,7 +102,11 @@ void qp_rate_start(struct sdr_qp *qp, lh_time now)
         .remembered_age_ns = qp->remembered_age_ns,
     };
     const struct rate_path measured = measured_path(qp);
+    struct qp_info_endpoint own = {0};
+    qp->endpoint->fabric->ops->endpoint_info(qp->endpoint, &own);
+    bool same_host = memcmp(own.address, qp->peer.endpoint.address, sizeof own.address) == 0;
     pthread_mutex_lock(&qp->pacer_lock);
+    qp->rate.same_host = same_host && qp->default_congestion && own.fabric == QP_INFO_UDP;
     rate_control_start(&qp->rate, &path, qp->congestion.params,
                        qp->peer.endpoint.receive_buffer_bytes / qp->context->channels, &measured, now);
     qp_note_pace(qp);

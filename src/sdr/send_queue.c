@@ -110,6 +110,19 @@ static bool settle(const struct send_channel *channel, const struct send_shape *
     return false;
 }
 
+/* Likewise to one that was peeked at: another channel may have aborted its send since. */
+static bool settle_peeked(const struct send_channel *channel, const struct send_shape *shape,
+                          uint32_t index, uint32_t head, struct place *at)
+{
+    for (; at->next != head; at->next++, at->cursor = 0) { /* bounded by the ring */
+        const struct send_range *range = range_at(channel, at->next);
+        at->cursor = next_own(shape, range, index, at->cursor);
+        if (at->cursor < range->count)
+            return true;
+    }
+    return false;
+}
+
 uint32_t send_channel_peek(struct send_channel *channel, const struct send_shape *shape, uint32_t index,
                            struct fabric_write *writes, uint32_t room)
 {
@@ -165,7 +178,7 @@ uint64_t send_channel_take(struct send_channel *channel, const struct send_shape
     struct place at = {channel->next, channel->cursor};
     uint64_t bytes = 0;
     for (uint32_t i = 0; i < count; i++) {
-        bool more = settle(channel, shape, index, head, &at);
+        bool more = settle_peeked(channel, shape, index, head, &at);
         assert(more);
         (void)more;
         pass(channel, at);

@@ -77,9 +77,20 @@ static uint64_t arrears_of(const struct rate_control *rate, uint64_t rate_bps)
     return most_of(rate->burst_bytes, rate->decision.burst_bytes ? 0 : bytes_in(rate_bps, span_ns));
 }
 
+/* A delay that is emulated makes a network of it. */
+static bool is_local(const struct rate_control *rate)
+{
+    return rate->same_host && rate->least_rtt_ns < RATE_HOST_SHARE_NS &&
+           rate->receiver_packets != UINT64_MAX;
+}
+
 static void decide(struct rate_control *rate, lh_time now)
 {
     rate->controller->decide(rate->state, now, &rate->decision);
+    if (is_local(rate)) {
+        rate->decision.rate_bps = LH_RATE_NONE;
+        rate->decision.window_bytes = UINT64_MAX;
+    }
     uint64_t rate_bps = least_of(rate->decision.rate_bps, rate->path.rate_max_bps);
     rate_bps = most_of(least_of(rate_bps, rate->drain_bps), 1);
     if (rate_bps == LH_RATE_NONE)

@@ -37,11 +37,12 @@
 
 struct rate_control {
     struct pacer pacer;
-    uint64_t burst_bytes; /* that a worker waits for, twice */
+    uint64_t burst_bytes;                   /* that a worker waits for, twice */
     const struct lh_congestion *controller; /* NULL: no control */
     void *state;                            /* of it */
     bool started;
-    bool silent; /* everything in flight was overdue, and nothing has been heard since */
+    bool same_host; /* set by the owner: no network in between, only the peer's sockets can be overrun */
+    bool silent;    /* everything in flight was overdue, and nothing has been heard since */
     uint32_t silences;
     struct lh_congestion_path path;
     struct lh_congestion_decision decision;

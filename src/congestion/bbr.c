@@ -245,12 +245,22 @@ static void on_congestion(struct bbr *b, const struct lh_congestion_feedback *f)
         enter(b, BBR_DOWN, f->now);
 }
 
+/* By the highest rate and the shortest delay of a round trip: a host that pauses is not a slower path. */
+static bool became_slower(const struct bbr *b)
+{
+    return b->state == BBR_CRUISE && b->rounds > b->state_round + 1 && b->round_full && b->round_bw > 0 &&
+           b->round_bw < SLOWER * b->bw && queue_of(b) > 0.1;
+}
+
 static void on_round(struct bbr *b, const struct lh_congestion_feedback *f)
 {
     bool bad = congested(b);
     if (bad)
         on_congestion(b, f);
-    else if (queue_of(b) > 1.5 && b->round_full && b->round_bw < b->bw && b->round_bw > 0)
+    else if (became_slower(b)) {
+        set_bw(b, b->round_bw);
+        enter(b, BBR_DRAIN, f->now);
+    } else if (queue_of(b) > 1.5 && b->round_full && b->round_bw < b->bw && b->round_bw > 0)
         set_bw(b, b->round_bw);
     if (b->cycle_rtt_min == 0 || (b->round_rtt_min != 0 && b->round_rtt_min < b->cycle_rtt_min))
         b->cycle_rtt_min = b->round_rtt_min;
@@ -337,11 +347,7 @@ static void on_state(struct bbr *b, const struct lh_congestion_feedback *f)
             enter(b, BBR_CRUISE, f->now);
         break;
     case BBR_CRUISE:
-        if (new &&path_limits && (double)f->rate_bps < SLOWER * b->bw && !f->rate_is_limited &&
-            b->rtt > 1.1 * b->rtt_min) {
-            set_bw(b, (double)f->rate_bps);
-            enter(b, BBR_DRAIN, f->now);
-        } else if (b->rounds > b->rtt_min_round + RTT_MIN_ROUNDS)
+        if (b->rounds > b->rtt_min_round + RTT_MIN_ROUNDS)
             enter(b, BBR_PROBE_RTT, f->now);
         else if (b->rounds >= b->state_round + cruise_rounds(b) && !f->rate_is_limited)
             enter(b, BBR_UP, f->now);

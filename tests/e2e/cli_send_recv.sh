@@ -16,7 +16,8 @@ for bytes in 0 1 4194304 5242883; do
     cmp "$work/in/file.$bytes" "$work/out/file.$bytes" || fail "it is another file"
     expect_line "$work/send.out" "sent file.$bytes: "
     read -r -t 10 -u "$feed" line
-    [ "${line##* }" = "$(sed -n 's/^sent .* //p' "$work/send.out")" ] || fail "the sides print different digests"
+    [ "${line##* }" = "$(sed -n 's/^sent .* //p' "$work/send.out")" ] ||
+        fail "the sides print different digests"
 done
 only "$work/out" file.0 file.1 file.4194304 file.5242883
 

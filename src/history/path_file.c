@@ -111,11 +111,18 @@ static bool write_all(int fd, const char *text, size_t bytes)
     return true;
 }
 
+/* A file, or none yet: rename() would replace a pipe or a device as well. */
+static bool is_replaceable(const char *file)
+{
+    struct stat status;
+    return stat(file, &status) == 0 ? S_ISREG(status.st_mode) : errno == ENOENT;
+}
+
 /* Beside the file, where rename() replaces it at once. */
 static bool replace(const char *file, const char *text, size_t bytes)
 {
     char beside[PATH_FILE_NAME_MAX + sizeof ".XXXXXX"];
-    if (strlen(file) >= PATH_FILE_NAME_MAX)
+    if (strlen(file) >= PATH_FILE_NAME_MAX || !is_replaceable(file))
         return false;
     snprintf(beside, sizeof beside, "%s.XXXXXX", file);
     int fd = mkostemp(beside, O_CLOEXEC);

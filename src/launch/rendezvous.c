@@ -299,7 +299,7 @@ static int on_ready(struct rendezvous *r, const struct handshake_header *header)
     tcp_local_name(r->fd, name, sizeof name);
     host_of(name, own);
     snprintf(seen, sizeof seen, "%.*s", (int)header->body_bytes, body);
-    if (*own && *seen && strcmp(own, seen))
+    if (!r->accepting && *own && *seen && strcmp(own, seen))
         connection_punch(r->connection);
     return 0;
 }

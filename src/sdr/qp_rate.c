@@ -104,7 +104,9 @@ void qp_rate_start(struct sdr_qp *qp, lh_time now)
     const struct rate_path measured = measured_path(qp);
     struct qp_info_endpoint own = {0};
     qp->endpoint->fabric->ops->endpoint_info(qp->endpoint, &own);
-    bool same_host = memcmp(own.address, qp->peer.endpoint.address, sizeof own.address) == 0;
+    /* Behind NAT its address is only what it says. */
+    bool same_host =
+        !qp->translated && memcmp(own.address, qp->peer.endpoint.address, sizeof own.address) == 0;
     pthread_mutex_lock(&qp->pacer_lock);
     qp->rate.same_host = same_host && qp->default_congestion && own.fabric == QP_INFO_UDP;
     rate_control_start(&qp->rate, &path, qp->congestion.params,

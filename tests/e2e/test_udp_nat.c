@@ -134,12 +134,35 @@ static void test_data_follows_the_punch(void **state)
     udp_pair_close(&pair);
 }
 
+/* The address that a peer gives as its own may be anybody's: once it is elsewhere, nothing is sent there. */
+static void test_no_data_to_an_address_that_is_only_told(void **state)
+{
+    (void)state;
+    struct udp_pair pair;
+    open_pair(&pair, true);
+    struct sockaddr_in told = {.sin_family = AF_INET,
+                               .sin_port = htons(pair.receiver.info.channel_port[0]),
+                               .sin_addr.s_addr = htonl(INSIDE)};
+    int bystander = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(syscall(SYS_bind, bystander, &told, sizeof told), 0);
+    send_control(&pair.receiver, "here I am");
+    assert_int_equal(receive_control(&pair.sender), 1);
+    struct udp_message *message = udp_pair_bind(&pair, 0, 0, 32 * 4096);
+    struct fabric_write write = udp_pair_write(&pair, message, 0);
+    udp_pair_send(&pair, &write, 1);
+    char byte;
+    assert_int_equal(recv(bystander, &byte, 1, MSG_DONTWAIT), -1);
+    close(bystander);
+    udp_pair_close(&pair);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_control_goes_where_it_came_from),
         cmocka_unit_test(test_without_a_known_host),
         cmocka_unit_test(test_data_follows_the_punch),
+        cmocka_unit_test(test_no_data_to_an_address_that_is_only_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

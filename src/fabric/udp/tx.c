@@ -243,6 +243,20 @@ static int send_laid_out(struct udp_channel *channel)
     return (int)writes;
 }
 
+/* Where control packets come from, the path was proven (sdr/path.h). Data go to no other host, whatever
+ * address a peer behind NAT says it has: that may be anybody's. */
+static void keep_to_proven_host(struct udp_channel *channel)
+{
+    const struct udp_endpoint *endpoint = channel->endpoint;
+    union udp_address *to = &channel->tx.to;
+    if (atomic_load_explicit(&endpoint->seen_port, memory_order_relaxed) == 0 ||
+        udp_address_same_host(to, &endpoint->seen_address))
+        return;
+    uint16_t port = udp_address_port(to);
+    *to = endpoint->seen_address;
+    udp_address_set_port(to, port);
+}
+
 int udp_post_writes(struct fabric_endpoint *endpoint, uint32_t index, const struct fabric_write *writes,
                     uint32_t count)
 {
@@ -250,6 +264,7 @@ int udp_post_writes(struct fabric_endpoint *endpoint, uint32_t index, const stru
     assert(index < udp->table.attr.channels && udp->connected);
     struct udp_channel *channel = udp->channels[index];
     uint32_t taken = 0;
+    keep_to_proven_host(channel);
     while (taken < count) { /* each round takes a write, drops GSO for good, or was interrupted */
         uint32_t left = count - taken;
         lay_out(channel, writes + taken, left < FABRIC_BATCH_MAX ? left : FABRIC_BATCH_MAX);

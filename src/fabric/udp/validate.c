@@ -152,6 +152,8 @@ static void note_source(struct udp_channel *channel)
         return;
     uint16_t port = udp_address_port(from);
     bool seen = udp_address_same_host(from, &endpoint->seen_address);
+    if (!seen && atomic_load_explicit(&endpoint->seen_port, memory_order_relaxed) != 0)
+        return; /* not from the host that was proven */
     tx->to = seen ? endpoint->seen_address : endpoint->peer_address;
     udp_address_set_port(&tx->to, port);
 }

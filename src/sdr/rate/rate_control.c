@@ -19,6 +19,8 @@ __extension__ typedef unsigned __int128 wide;
 #define SILENCE_DOUBLES_MAX 3u
 #define REORDERING_MIN_NS   (250 * LH_NS_PER_US) /* channels are served in turn */
 #define DRAIN_RISE          8u                   /* a round trip without drops raises it by this part */
+#define RECEIVER_RISE       8u                   /* likewise */
+#define RECEIVER_RISE_NS    LH_NS_PER_S          /* without drops */
 
 static uint64_t least_of(uint64_t a, uint64_t b)
 {
@@ -109,6 +111,7 @@ void rate_control_start(struct rate_control *rate, const struct lh_congestion_pa
     rate->path = *path;
     if (receiver_bytes > 0)
         rate->receiver_packets = most_of(receiver_bytes / RECEIVER_SHARE / path->mtu_bytes, RECEIVER_MIN);
+    rate->receiver_most = rate->receiver_packets;
     rate->started = true;
     note_measured(rate, measured);
     rate->controller->start(rate->state, path, params, now);
@@ -271,6 +274,17 @@ static void on_drops(struct rate_control *rate, const struct lh_congestion_feedb
     rate->drained_ns = feedback->now;
     if (rate->receiver_packets != UINT64_MAX)
         rate->receiver_packets = most_of(rate->receiver_packets - rate->receiver_packets / 4, RECEIVER_MIN);
+    rate->receiver_ns = feedback->now;
+}
+
+/* Slowly back: a pause of the receiver, or somebody else's packets, may have been all that it was. */
+static void raise_receiver(struct rate_control *rate, lh_time now)
+{
+    if (rate->receiver_packets >= rate->receiver_most || now < rate->receiver_ns + RECEIVER_RISE_NS)
+        return;
+    rate->receiver_packets += rate->receiver_packets / RECEIVER_RISE + 1;
+    rate->receiver_packets = least_of(rate->receiver_packets, rate->receiver_most);
+    rate->receiver_ns = now;
 }
 
 static void raise_drain(struct rate_control *rate, lh_time now)
@@ -302,10 +316,12 @@ bool rate_control_on_report(struct rate_control *rate, const struct flight_repor
         delay_log_add(&rate->delays, feedback.rtt_ns);
     feedback.notifications = notifications;
     rate->marked_bytes += feedback.marked_bytes;
-    if (feedback.dropped_bytes > 0)
+    if (feedback.dropped_bytes > 0) {
         on_drops(rate, &feedback);
-    else
+    } else {
         raise_drain(rate, now);
+        raise_receiver(rate, now);
+    }
     rate->controller->on_feedback(rate->state, &feedback);
     decide(rate, now);
     return true;

@@ -50,6 +50,8 @@ struct rate_control {
     uint64_t reserved_packets; /* being given to the fabric */
     uint64_t reserved_bytes;
     uint64_t receiver_packets; /* that the peer's sockets hold, with a reserve; UINT64_MAX: no limit */
+    uint64_t receiver_most;    /* as it said; fewer are used once it had to drop */
+    lh_time receiver_ns;       /* when receiver_packets changed last */
     uint64_t drain_bps;        /* what the receiver reads, once it had to drop; LH_RATE_NONE: no limit */
     lh_time drained_ns;        /* when that changed last */
     lh_time least_rtt_ns;

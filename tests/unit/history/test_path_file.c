@@ -99,13 +99,17 @@ static void a_file_of_anything_is_no_error(void **state)
     assert_true(known(&found));
 }
 
-/* Neither waits for a writer. */
-static void a_pipe_is_not_read(void **state)
+/* Neither waits for a writer, nor takes its place: a device could be there as well. */
+static void a_pipe_is_left_alone(void **state)
 {
     (void)state;
     struct path_record found;
+    struct stat status;
     assert_int_equal(mkfifo(file, 0600), 0);
     assert_false(known(&found));
+    assert_false(path_file_write(file, &sample));
+    assert_int_equal(stat(file, &status), 0);
+    assert_true(S_ISFIFO(status.st_mode));
 }
 
 static void where_nothing_can_be_written_nothing_is_left(void **state)
@@ -142,7 +146,7 @@ int main(void)
         WITH_FOLDER(what_is_written_is_read),
         WITH_FOLDER(the_age_is_by_the_wall_clock),
         WITH_FOLDER(a_file_of_anything_is_no_error),
-        WITH_FOLDER(a_pipe_is_not_read),
+        WITH_FOLDER(a_pipe_is_left_alone),
         WITH_FOLDER(where_nothing_can_be_written_nothing_is_left),
         cmocka_unit_test(addresses_are_texts),
     };

@@ -257,6 +257,7 @@ static void test_drain(void **state)
         report(world.arrived + 1, 5);
     }
     assert_int_equal(world.rate.pacer.rate_bps, 800 * MBIT);
+    assert_int_equal(world.rate.receiver_packets, 32);
 }
 
 /* After silence one packet at a time, more and more rarely; a report ends it. */

@@ -203,11 +203,15 @@ int lh_attach(struct lh_connection *connection, const void *blob, size_t bytes)
     if (peer.slot_bytes != c->attr.slot_bytes)
         return lh_fail(LH_EHANDSHAKE, "peer has slots of %llu bytes, this side %llu: give both the same",
                        (unsigned long long)peer.slot_bytes, (unsigned long long)c->attr.slot_bytes);
-    if (c->seen_family == peer.endpoint.family && peer.endpoint.fabric == QP_INFO_UDP &&
-        memcmp(c->seen_address, peer.endpoint.address, sizeof c->seen_address) != 0)
+    /* Behind NAT its own address is only what it says, and many have the same. */
+    struct qp_info_endpoint known = peer.endpoint;
+    if (c->seen_family == known.family && known.fabric == QP_INFO_UDP &&
+        memcmp(c->seen_address, known.address, sizeof known.address) != 0) {
         sdr_qp_peer_seen_at(c->qp, c->seen_address);
+        memcpy(known.address, c->seen_address, sizeof known.address);
+    }
     memcpy(copy, blob, bytes);
-    path_memory_load(c, &peer.endpoint);
+    path_memory_load(c, &known);
     error = lh_sdr_qp_connect(c->qp, copy + BLOB_HEADER_BYTES);
     if (error)
         return error;

@@ -18,6 +18,7 @@
 #include <longhaul/error.h>
 
 #include "device/open.h"
+#include "message/connection.h"
 #include "support/udp_pair.h"
 
 #define INSIDE   0x7F000001u
@@ -156,6 +157,30 @@ static void test_no_data_to_an_address_that_is_only_told(void **state)
     udp_pair_close(&pair);
 }
 
+/* What is remembered of a path is known by where the peer was seen. */
+static void test_paths_are_of_hosts_that_were_seen(void **state)
+{
+    (void)state;
+    struct lh_connection *ends[2];
+    struct lh_attr attr;
+    uint8_t blob[LH_BLOB_MAX];
+    size_t bytes = sizeof blob;
+    lh_attr_init(&attr);
+    attr.workers = LH_NO_WORKERS;
+    attr.path_file = "/dev/null";
+    for (uint32_t i = 0; i < 2; i++) {
+        attr.device = i == 0 ? "udp:127.0.0.2" : "udp:127.0.0.3";
+        if (lh_open(&attr, &ends[i]) != 0)
+            fail_msg("%s", lh_last_error());
+    }
+    assert_int_equal(lh_blob(ends[1], blob, &bytes), 0);
+    connection_peer_seen_at(ends[0], 4, (const uint8_t[16]){127, 9, 9, 9});
+    assert_int_equal(lh_attach(ends[0], blob, bytes), 0);
+    assert_string_equal(ends[0]->remembered.peer, "127.9.9.9");
+    for (uint32_t i = 0; i < 2; i++)
+        lh_close(ends[i]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -163,6 +188,7 @@ int main(void)
         cmocka_unit_test(test_without_a_known_host),
         cmocka_unit_test(test_data_follows_the_punch),
         cmocka_unit_test(test_no_data_to_an_address_that_is_only_told),
+        cmocka_unit_test(test_paths_are_of_hosts_that_were_seen),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

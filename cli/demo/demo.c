@@ -8,6 +8,7 @@
 #include "cli/demo/report.h"
 #include "cli/demo/run.h"
 #include "cli/demo/short_messages.h"
+#include "cli/demo/tcp.h"
 #include "cli/file/digest.h"
 #include "cli/file/message.h"
 #include "cli/file/source.h"
@@ -42,6 +43,8 @@
 #define LATE_S     3.0
 #define NO_RATE_S  35.0 /* timeout on a link without a rate */
 #define LATE_TIMES 8    /* the ideal */
+#define TCP_TIMES  6    /* the ideal, for TCP */
+#define TCP_MAX    8
 
 struct stage {
     struct lh_link_spec link;
@@ -52,6 +55,8 @@ struct stage {
     uint32_t short_messages;
     uint8_t *data, *landing;
     uint8_t digest[CLI_DIGEST_BYTES];
+    bool tcp_late[TCP_MAX]; /* by its congestion control: it was late once, and more loss makes it later */
+    char no_tcp[160];       /* why it is not measured at all */
 };
 
 static unsigned count_schemes(const struct stage *stage)
@@ -161,6 +166,30 @@ static bool play(const struct stage *stage, struct cli_demo_report *report, doub
     return outcome.whole || outcome.late;
 }
 
+/* What Longhaul is compared with. That it fails is no failure of the demo. */
+static void play_tcp(struct stage *stage, double loss)
+{
+    struct cli_demo_outcome outcome;
+    struct cli_demo_run run = run_of(stage, stage->bytes, loss, NULL);
+    memcpy(run.digest, stage->digest, sizeof run.digest);
+    double ideal = cli_demo_ideal_s(&stage->link, stage->bytes, 1);
+    if (isfinite(ideal))
+        run.timeout_ns = (lh_time)(TCP_TIMES * ideal * (double)LH_NS_PER_S);
+    for (unsigned i = 0; cli_demo_tcp_controls[i] && i < TCP_MAX && !*stage->no_tcp; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "TCP %s", cli_demo_tcp_controls[i]);
+        run.scheme = name;
+        if (stage->tcp_late[i])
+            continue;
+        cli_demo_report_running(&run);
+        if (cli_demo_tcp_run(&run, cli_demo_tcp_controls[i], &outcome))
+            cli_demo_report_tcp_row(&run, &outcome);
+        else if (i == 0)
+            snprintf(stage->no_tcp, sizeof stage->no_tcp, "%s", outcome.error);
+        stage->tcp_late[i] = !outcome.whole;
+    }
+}
+
 static bool play_short(const struct stage *stage, struct cli_demo_short *table, double loss,
                        const char *scheme)
 {
@@ -198,7 +227,7 @@ static bool play_shorts(const struct stage *stage)
     return fine && table.whole == table.rows;
 }
 
-static int play_all(const struct stage *stage)
+static int play_all(struct stage *stage)
 {
     bool fine = true;
     struct cli_demo_report report = {
@@ -212,7 +241,9 @@ static int play_all(const struct stage *stage)
             fine &= play(stage, &report, stage->losses.ratio[i], stage->only);
         for (const struct lh_scheme *const *scheme = lh_schemes(); !stage->only && *scheme; scheme++)
             fine &= play(stage, &report, stage->losses.ratio[i], (*scheme)->name);
+        play_tcp(stage, stage->losses.ratio[i]);
     }
+    report.no_tcp = *stage->no_tcp ? stage->no_tcp : NULL;
     cli_demo_report_end(&report);
     fine &= play_shorts(stage);
     return fine && report.whole ? CLI_EXIT_OK : CLI_EXIT_FAILED;

@@ -153,18 +153,17 @@ static void update(struct cli_demo_report *report, const struct cli_demo_run *ru
     report->best_scheme = run->scheme;
 }
 
-void cli_demo_report_row(struct cli_demo_report *report, const struct cli_demo_run *run,
-                         const struct cli_demo_outcome *outcome)
+/* Prints the row; returns the completion time as a multiple of the ideal. */
+static double put_row(const struct cli_demo_run *run, const struct cli_demo_outcome *outcome,
+                      bool with_loss)
 {
     struct cli_table table = make_table();
     struct cli_cell cells[sizeof columns / sizeof columns[0]] = {0};
     const struct lh_stats *stats = &outcome->stats;
     double wire_share = stats->tx_bytes ? (double)stats->tx_wire_bytes / (double)stats->tx_bytes : 1;
     double factor = outcome->completion_s / cli_demo_ideal_s(&run->link, run->bytes, wire_share);
-    /* The loss is shown once for all its schemes. */
-    if (!report->transfers || run->link.loss != report->last_loss)
+    if (with_loss)
         cli_loss_format(run->link.loss, cells[0].text, CLI_CELL_MAX);
-    report->last_loss = run->link.loss;
     snprintf(cells[1].text, CLI_CELL_MAX, "%.40s", run->scheme);
     if (outcome->whole)
         fill_measures(cells, run, outcome, factor);
@@ -174,7 +173,21 @@ void cli_demo_report_row(struct cli_demo_report *report, const struct cli_demo_r
     cli_table_row(&table, cells);
     if (!outcome->whole && !outcome->late && *outcome->error)
         printf("          %.88s\n", outcome->error);
-    update(report, run, outcome, factor);
+    return factor;
+}
+
+void cli_demo_report_row(struct cli_demo_report *report, const struct cli_demo_run *run,
+                         const struct cli_demo_outcome *outcome)
+{
+    /* The loss is shown once for all its schemes. */
+    bool with_loss = !report->transfers || run->link.loss != report->last_loss;
+    report->last_loss = run->link.loss;
+    update(report, run, outcome, put_row(run, outcome, with_loss));
+}
+
+void cli_demo_report_tcp_row(const struct cli_demo_run *run, const struct cli_demo_outcome *outcome)
+{
+    put_row(run, outcome, false);
 }
 
 /* Times of a machine that was doing something else are not those of the protocol. */
@@ -190,15 +203,18 @@ static void print_others(const struct cli_demo_report *report)
            100 * others);
 }
 
-/* Why the number that everybody looks for is not there, and how to get it. */
+/* Where the number that everybody looks for is from, or why it is not there, and how to get it. */
 static void print_tcp(const struct cli_demo_report *report)
 {
     print_label("TCP");
-    printf("not in the table: only the kernel can emulate the link for its own TCP. As root, on a\n"
-           "          kernel with sch_netem: tc qdisc add dev lo root netem delay %.4gms rate %.0fmbit \\\n"
-           "          loss %.2g%%; then iperf3 measures it.\n",
-           (double)report->link.delay_ns / 1e6, (double)report->link.rate_bps / 1e6,
-           100 * report->best_loss);
+    if (report->no_tcp)
+        printf("not in the table: %.78s.\n"
+               "          As root, with /dev/net/tun, this demo makes a path that the kernel's TCP can "
+               "cross.\n",
+               report->no_tcp);
+    else
+        printf("the kernel's, through a path with a queue of one bandwidth-delay product; not tried at\n"
+               "          a higher loss after a timeout\n");
 }
 
 void cli_demo_report_end(const struct cli_demo_report *report)

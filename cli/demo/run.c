@@ -114,7 +114,7 @@ static void linger(struct lh_connection *connection)
     lh_request_free(request);
 }
 
-static bool check_landing(const struct cli_demo_run *run)
+bool cli_demo_landing_right(const struct cli_demo_run *run)
 {
     uint8_t found[CLI_DIGEST_BYTES];
     struct cli_digest digest;
@@ -141,7 +141,7 @@ static void receive(const struct cli_demo_run *run, struct lh_connection *connec
             code = wait_done(request, run->timeout_ns + SETUP_TIMEOUT_NS, &result);
         if (!code)
             lh_request_free(request);
-        report->digest_right &= !code && result.bytes == run->bytes && check_landing(run);
+        report->digest_right &= !code && result.bytes == run->bytes && cli_demo_landing_right(run);
     }
     if (code)
         explain(report, "receiving", code);

@@ -37,4 +37,7 @@ struct cli_demo_outcome {
 /* Starts both processes and waits for them. Call it while this process has no threads. */
 void cli_demo_run(const struct cli_demo_run *run, struct cli_demo_outcome *outcome);
 
+/* Whether what has arrived is the data. */
+bool cli_demo_landing_right(const struct cli_demo_run *run);
+
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "cli/file/message_io.h"
 
+#include "cli/terminal/diagnostic.h"
 #include "cli/terminal/wait.h"
 
 #include <assert.h>
@@ -53,8 +54,6 @@ void cli_file_io_end(struct cli_file_io *io)
 static const char *predicate_of(int code)
 {
     switch (-code) {
-    case LH_EPEER:
-        return "is lost: peer timeout";
     case LH_ECLOSED:
     case LH_ECANCELED:
         return "closed the connection";
@@ -69,12 +68,12 @@ static const char *predicate_of(int code)
     }
 }
 
-const char *cli_file_strerror(int code, const char *other)
+const char *cli_file_strerror(struct lh_connection *connection, int code, const char *other)
 {
     static char text[96];
     const char *what = predicate_of(code);
     if (!what)
-        return lh_strerror(code);
+        return cli_connection_strerror(connection, code);
     snprintf(text, sizeof text, "the %s %s", other, what);
     return text;
 }

@@ -30,7 +30,7 @@ int cli_file_await(struct cli_file_io *io, lh_time timeout_ns, enum cli_file_kin
                    struct cli_file_message *message);
 
 /* A code of the calls above in words; other: what the peer is. Valid until the next call. */
-const char *cli_file_strerror(int code, const char *other);
+const char *cli_file_strerror(struct lh_connection *connection, int code, const char *other);
 
 /* Forgets it, done or not. May be called for one that was never used. */
 void cli_file_io_end(struct cli_file_io *io);

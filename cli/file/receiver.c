@@ -65,7 +65,7 @@ static bool connection_failed(struct reception *r, int code)
         r->outcome = CLI_RECEPTION_STOPPED;
         return give_reason(r, "interrupted by the user of the receiver");
     }
-    return give_reason(r, "%s", cli_file_strerror(code, "sender"));
+    return give_reason(r, "%s", cli_file_strerror(r->connection, code, "sender"));
 }
 
 static lh_time round_trip(const struct reception *r)
@@ -383,7 +383,8 @@ static void report_outcome(struct reception *r)
         if (r->attributes.known && r->partial.attributes_lost)
             cli_note("%s: permissions and time not preserved by the file system", r->offer.text);
     } else if (r->outcome == CLI_RECEPTION_STRANGER) {
-        cli_note("%s: not a valid sender: %s", from, r->reason);
+        bool blocked = lh_connection_error(r->connection) == -LH_EPATH;
+        cli_note("%s: %s%s", from, blocked ? "" : "not a valid sender: ", r->reason);
     } else if (*r->offer.text) {
         cli_failed("%s: %s%s", r->offer.text, r->reason, r->fate);
     } else {

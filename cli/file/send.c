@@ -22,10 +22,10 @@ static int send_to(struct cli_source *source, const struct cli_address *address,
     if (status != CLI_PROCEED)
         return status;
     cli_stop_at_once(false);
+    status = cli_file_send_source(source, connection, resume);
     const char *warning = lh_connection_warning(connection);
     if (warning)
         cli_note("%s", warning);
-    status = cli_file_send_source(source, connection, resume);
     lh_close(connection);
     return status;
 }

@@ -61,7 +61,7 @@ static bool connection_failed(struct delivery *d, int code)
     if (d->awaited && !cli_file_await(&d->verdict_io, 0, CLI_FILE_VERDICT, &verdict) &&
         verdict.flags & CLI_FILE_NO)
         return refused(d, &verdict);
-    return because(d, cli_file_strerror(code, "receiver"));
+    return because(d, cli_file_strerror(d->connection, code, "receiver"));
 }
 
 static bool source_failed(struct delivery *d)

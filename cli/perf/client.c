@@ -44,6 +44,14 @@ static int failed(const char *what, int code)
     return cli_failed("%s: %s", what, lh_strerror(code));
 }
 
+/* Of a call on one of the connections, or of a wait for it. */
+static int connection_failed(const char *what, struct lh_connection *connection, int code)
+{
+    if (code == -LH_ECANCELED && cli_stopped())
+        return cli_stopped();
+    return cli_failed("%s: %s", what, cli_connection_strerror(connection, code));
+}
+
 static int refused(struct cli_perf_message *message)
 {
     cli_text_clean(message->text, strlen(message->text));
@@ -70,7 +78,7 @@ static int ask(struct measurement *m, uint16_t *port)
     if (!code)
         code = cli_perf_receive(m->control, CLI_PERF_READY, CLI_PERF_TIMEOUT_NS, &ready);
     if (code)
-        return failed("asking the server for a run", code);
+        return connection_failed("asking the server for a run", m->control, code);
     if (ready.flags & CLI_PERF_NO)
         return refused(&ready);
     if (!ready.numbers[0] || ready.numbers[0] > UINT16_MAX)
@@ -87,11 +95,7 @@ static int connect_for_run(struct measurement *m)
     if (status != CLI_PROCEED)
         return status;
     cli_address_set_port(&address, port);
-    status = cli_connect(&address, &m->order->attr, m->order->wait_ns, &m->connection);
-    const char *warning = status == CLI_PROCEED ? lh_connection_warning(m->connection) : NULL;
-    if (warning)
-        cli_note("%s", warning);
-    return status;
+    return cli_connect(&address, &m->order->attr, m->order->wait_ns, &m->connection);
 }
 
 /* All messages are sent from one buffer: what is in it does not matter, only that it is not all the same
@@ -162,7 +166,10 @@ static int send_all(struct measurement *m)
     /* Before the wait for the server's result, which is no idleness of the connection. */
     if (!code)
         code = lh_connection_bottleneck(m->connection, &m->result->bottleneck);
-    return code ? failed("sending", code) : CLI_PROCEED;
+    const char *warning = lh_connection_warning(m->connection);
+    if (warning)
+        cli_note("%s", warning);
+    return code ? connection_failed("sending", m->connection, code) : CLI_PROCEED;
 }
 
 static int receive_result(struct measurement *m)
@@ -171,7 +178,7 @@ static int receive_result(struct measurement *m)
     uint64_t *counters = (uint64_t *)&m->result->peer;
     int code = cli_perf_receive(m->control, CLI_PERF_RESULT, CLI_PERF_TIMEOUT_NS, &message);
     if (code)
-        return failed("waiting for the server's counters", code);
+        return connection_failed("waiting for the server's counters", m->control, code);
     if (message.flags & CLI_PERF_NO)
         return refused(&message);
     if (message.count != lh_stats_count() || message.count * sizeof *counters != sizeof m->result->peer)

@@ -188,7 +188,7 @@ static bool measure(struct service *service, struct lh_connection *connection,
     if (!code)
         code = lh_connection_stats(connection, &stats);
     if (code)
-        return refuse(service, lh_strerror(code));
+        return refuse(service, cli_connection_strerror(connection, code));
     struct lh_scheme_report report;
     if (lh_connection_scheme(connection, &report) == 0 && report.automatic)
         lh_scheme_report_words(&report, result->text, sizeof result->text);
@@ -255,9 +255,10 @@ static bool serve_client(struct service *service)
     while (!cli_stopped()) {
         int code = cli_perf_receive(service->control, CLI_PERF_RUN, RUN_TIMEOUT_NS, &service->run);
         if (code) {
+            const char *what = code == -LH_EPATH ? "" : "not a longhaul perf client: ";
             if (!client && !cli_stopped())
-                cli_note("%s: not a longhaul perf client: %s", lh_peer_name(service->control),
-                         lh_strerror(code));
+                cli_note("%s: %s%s", lh_peer_name(service->control), what,
+                         cli_connection_strerror(service->control, code));
             break;
         }
         client = true;

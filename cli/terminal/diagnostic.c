@@ -4,6 +4,7 @@
 #include "cli/terminal/output.h"
 #include "cli/terminal/terminal.h"
 
+#include <longhaul/connection.h>
 #include <longhaul/error.h>
 
 #include <stdarg.h>
@@ -69,4 +70,12 @@ int cli_library_failed(const char *what, const char *where, int code)
     bool misused = code == -LH_EINVAL || code == -LH_ERANGE || code == -LH_EDEVICE;
     int (*fail)(const char *, ...) = misused ? cli_misused : cli_failed;
     return fail("%s: %s%s%s", what, named ? "" : where, named ? "" : ": ", reason);
+}
+
+const char *cli_connection_strerror(struct lh_connection *connection, int code)
+{
+    bool ended = code == -LH_EPATH || code == -LH_EPEER;
+    if (!ended || lh_connection_error(connection) != code)
+        return lh_strerror(code);
+    return lh_last_error();
 }

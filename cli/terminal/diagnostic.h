@@ -6,6 +6,8 @@
 #ifndef LH_CLI_TERMINAL_DIAGNOSTIC_H
 #define LH_CLI_TERMINAL_DIAGNOSTIC_H
 
+struct lh_connection;
+
 /* What the process exits with; a signal's number is added to 128, as shells do. */
 enum cli_exit {
     CLI_EXIT_OK = 0,
@@ -28,5 +30,9 @@ void cli_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* A library call that sets up a connection to or at that address returned code: reports
  * it with lh_last_error(). An invalid value is a usage error, the rest failure; returns the exit status. */
 int cli_library_failed(const char *what, const char *where, int code);
+
+/* Why a call on a connection returned code: what ended the connection, if that is it, else lh_strerror().
+ * Valid until the next failed call of the library. */
+const char *cli_connection_strerror(struct lh_connection *connection, int code);
 
 #endif

@@ -134,6 +134,10 @@ struct fabric_ops {
     void (*endpoint_info)(struct fabric_endpoint *endpoint, struct qp_info_endpoint *info);
     /* Checks that the peer can be reached from here at this MTU: -LH_EADDR, -LH_EMTU, -LH_EHANDSHAKE. */
     int (*endpoint_connect)(struct fabric_endpoint *endpoint, const struct qp_info_endpoint *peer);
+    /* This side is behind NAT: from now on each data channel sends a packet to the peer now and then, even
+     * where it has nothing to send, so that the peer sees where the channel's packets come from. Any thread;
+     * after endpoint_connect. NULL ops: the fabric does not pass NAT. */
+    void (*punch)(struct fabric_endpoint *endpoint);
 
     int (*slot_bind)(struct fabric_endpoint *endpoint, uint32_t slot, const struct fabric_slot *what,
                      struct fabric_slot_key *key);

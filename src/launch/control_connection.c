@@ -38,6 +38,14 @@ static uint32_t wanted(const struct control_connection *control)
     return HANDSHAKE_HEADER_BYTES + header.body_bytes;
 }
 
+/* A reason for people: without what a terminal could act on. */
+static void make_printable(uint8_t *text, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i++)
+        if (text[i] < ' ' || text[i] > '~')
+            text[i] = '?';
+}
+
 static int look(void *context, uint8_t *last, size_t *bytes)
 {
     struct control_connection *control = context;
@@ -47,11 +55,12 @@ static int look(void *context, uint8_t *last, size_t *bytes)
         if (want == 0)
             return end(control, -LH_EPEER);
         if (control->have >= HANDSHAKE_HEADER_BYTES && control->have == want) {
-            if (control->frame[HANDSHAKE_TYPE_AT] == HANDSHAKE_REFUSE)
-                return end(control, -LH_EPATH);
+            bool refused = control->frame[HANDSHAKE_TYPE_AT] == HANDSHAKE_REFUSE;
             *bytes = want - HANDSHAKE_HEADER_BYTES;
             memcpy(last, control->frame + HANDSHAKE_HEADER_BYTES, *bytes);
-            return end(control, -LH_ECLOSED);
+            if (refused)
+                make_printable(last, *bytes);
+            return end(control, refused ? -LH_EPATH : -LH_ECLOSED);
         }
         ssize_t got = recv(control->fd, control->frame + control->have, want - control->have, MSG_DONTWAIT);
         if (got < 0 && (errno == EAGAIN || errno == EINTR))

@@ -5,7 +5,8 @@
  * Frame, 12 bytes and a body: magic 4 | version 1 | type 1 | zero 2 | body bytes 4
  *   PROPOSAL  mtu 4 | chunk 4 | slots 4 | channels 4 | generations 4 | slot bytes 8 | link text, the rest
  *   BLOB      a QP info blob (qp_info.h)
- *   READY     empty: packets arrive
+ *   READY     packets arrive; the accepting side's: the host that the control connection comes from, as text,
+ *             so that the other side knows of NAT. Empty: an older side, or not known
  *   REFUSE    a reason for people; after READY: that data packets do not pass
  *   FIN       the last message of the connection (transfer.h), or empty
  *   BUSY      empty: the accepting side serves another, and lets this one wait. From version 2 on

@@ -49,6 +49,38 @@ static int send_frame(struct rendezvous *r, enum handshake_type type, const void
                    sent < 0 && errno != EAGAIN ? strerror(errno) : "send buffer full");
 }
 
+/* The host of "[::1%eth0]:4000" or "127.0.0.1:4000", without brackets, scope and port. */
+static void host_of(const char *name, char out[TCP_NAME_MAX])
+{
+    const char *begin = *name == '[' ? name + 1 : name;
+    size_t length = *name == '[' ? strcspn(begin, "%]") : strcspn(begin, ":");
+    snprintf(out, TCP_NAME_MAX, "%.*s", (int)length, begin);
+}
+
+/* Hosts of the peer: that of the TCP connection, and that of its blob. Whether they differ: NAT, if neither
+ * side named a device of its own. */
+static bool peer_hosts(const struct rendezvous *r, char seen[TCP_NAME_MAX], char own[TCP_NAME_MAX])
+{
+    char name[TCP_NAME_MAX] = "?";
+    tcp_peer_name(r->fd, name, sizeof name);
+    host_of(name, seen);
+    host_of(lh_peer_name(r->connection), own);
+    return strcmp(seen, own) != 0;
+}
+
+/* The accepting side does not know what this side connected to. */
+static int no_path_to(const struct rendezvous *r, const char *reason)
+{
+    char seen[TCP_NAME_MAX], own[TCP_NAME_MAX];
+    if (r->accepting || r->state != RENDEZVOUS_PATH || r->path || !peer_hosts(r, seen, own))
+        return lh_fail(LH_EHANDSHAKE, "the remote side refused: %s", reason);
+    return lh_fail(LH_EHANDSHAKE,
+                   "UDP packets do not pass, TCP does: the remote side is behind NAT or a port forwarding "
+                   "(%s appears as %s), or a firewall is on the path (connect to an address of its own, or "
+                   "let that side connect)",
+                   own, seen);
+}
+
 /* Keeps the reason for people, without characters that a terminal could act on. Two reasons are recognised
  * by their text, which is part of the protocol: a REFUSE carries no code. */
 static int refused(struct rendezvous *r, const struct handshake_header *header)
@@ -62,7 +94,7 @@ static int refused(struct rendezvous *r, const struct handshake_header *header)
     r->older = r->state == RENDEZVOUS_PROPOSAL && header->version < r->version &&
                strstr(reason, HANDSHAKE_VERSION_TEXT);
     r->full = r->state == RENDEZVOUS_PROPOSAL && !strcmp(reason, RENDEZVOUS_FULL);
-    return lh_fail(LH_EHANDSHAKE, "the remote side refused: %s", reason);
+    return no_path_to(r, reason);
 }
 
 /* 1: a whole frame is there; 0: more is to come; or why it never will be. */
@@ -207,9 +239,12 @@ static void enter_path(struct rendezvous *r, lh_time now)
 /* Accepting side: opens an endpoint for a queued client. */
 static int open_for_client(struct rendezvous *r, lh_time now)
 {
+    uint8_t address[16];
     int error = open_agreed(r);
-    if (!error)
+    if (!error) {
+        connection_peer_seen_at(r->connection, tcp_peer_address(r->fd, address), address);
         error = lh_attach(r->connection, r->blob, r->blob_bytes);
+    }
     if (!error)
         error = send_blob(r);
     if (!error)
@@ -255,6 +290,28 @@ static int on_blob(struct rendezvous *r, const struct handshake_header *header, 
     return 0;
 }
 
+/* The accepting side adds which host it sees this side at: another than this side's own is that of NAT. */
+static int on_ready(struct rendezvous *r, const struct handshake_header *header)
+{
+    char name[TCP_NAME_MAX] = "", own[TCP_NAME_MAX], seen[TCP_NAME_MAX];
+    const char *body = (const char *)r->frame + HANDSHAKE_HEADER_BYTES;
+    r->ready = true;
+    tcp_local_name(r->fd, name, sizeof name);
+    host_of(name, own);
+    snprintf(seen, sizeof seen, "%.*s", (int)header->body_bytes, body);
+    if (*own && *seen && strcmp(own, seen))
+        connection_punch(r->connection);
+    return 0;
+}
+
+static int send_ready(struct rendezvous *r)
+{
+    char name[TCP_NAME_MAX] = "", seen[TCP_NAME_MAX] = "";
+    if (r->accepting && !tcp_peer_name(r->fd, name, sizeof name))
+        host_of(name, seen);
+    return send_frame(r, HANDSHAKE_READY, seen, (uint32_t)strlen(seen));
+}
+
 static int on_frame(struct rendezvous *r, const struct handshake_header *header, lh_time now)
 {
     if (header->type == HANDSHAKE_REFUSE)
@@ -263,10 +320,8 @@ static int on_frame(struct rendezvous *r, const struct handshake_header *header,
         return on_proposal(r, header);
     if (header->type == HANDSHAKE_BLOB && r->state == RENDEZVOUS_BLOB)
         return on_blob(r, header, now);
-    if (header->type == HANDSHAKE_READY && r->state == RENDEZVOUS_PATH && !r->ready) {
-        r->ready = true;
-        return 0;
-    }
+    if (header->type == HANDSHAKE_READY && r->state == RENDEZVOUS_PATH && !r->ready)
+        return on_ready(r, header);
     if (header->type == HANDSHAKE_BUSY && !r->accepting && r->state > RENDEZVOUS_PROPOSAL) {
         r->busy++;
         return 0;
@@ -298,26 +353,15 @@ static int take_frames(struct rendezvous *r, lh_time now)
 
 /* ---- the path ---------------------------------------------------------------------------------------- */
 
-/* The host of "[::1%eth0]:4000" or "127.0.0.1:4000", without brackets, scope and port. */
-static void host_of(const char *name, char out[TCP_NAME_MAX])
-{
-    const char *begin = *name == '[' ? name + 1 : name;
-    size_t length = *name == '[' ? strcspn(begin, "%]") : strcspn(begin, ":");
-    snprintf(out, TCP_NAME_MAX, "%.*s", (int)length, begin);
-}
-
 /* Why no ping came back. Where the client's own address is another than the one that its TCP connection
  * comes from, that may well be it. */
 static int no_path(const struct rendezvous *r)
 {
-    char name[TCP_NAME_MAX] = "?", seen[TCP_NAME_MAX], own[TCP_NAME_MAX];
-    tcp_peer_name(r->fd, name, sizeof name);
-    host_of(name, seen);
-    host_of(lh_peer_name(r->connection), own);
-    if (strcmp(seen, own))
+    char seen[TCP_NAME_MAX], own[TCP_NAME_MAX];
+    if (peer_hosts(r, seen, own))
         return lh_fail(LH_ETIMEDOUT,
-                       "UDP packets do not pass, TCP does: NAT on the path (%s appears as %s; NAT is not "
-                       "supported) or a firewall",
+                       "UDP packets do not pass, TCP does: NAT on the path (%s appears as %s) that drops "
+                       "UDP, or a firewall (let UDP ports 4791 and 49152-65535 through)",
                        own, seen);
     return lh_fail(LH_ETIMEDOUT, "%s", RENDEZVOUS_NO_UDP);
 }
@@ -341,7 +385,7 @@ static int finish(struct rendezvous *r)
     char peer[TCP_NAME_MAX];
     int error = tcp_peer_name(r->fd, peer, sizeof peer);
     if (!error && r->accepting)
-        error = send_frame(r, HANDSHAKE_READY, NULL, 0);
+        error = send_ready(r);
     if (!error && !control_connection_attach(r->connection, r->fd, r->version, peer))
         error = lh_fail(LH_ENOMEM, "no memory for a connection");
     if (error)
@@ -360,7 +404,7 @@ static int step_open(struct rendezvous *r, struct rendezvous_permit permit, lh_t
         lh_progress(r->connection, &next);
     int error = poll_path(r, now);
     if (!error && !r->accepting && r->path && !had_path)
-        error = send_frame(r, HANDSHAKE_READY, NULL, 0);
+        error = send_ready(r);
     if (error || !r->path || !r->ready)
         return error;
     r->state = RENDEZVOUS_PENDING;

@@ -17,8 +17,8 @@
 
 /* What both sides report when no ping came back. */
 #define RENDEZVOUS_NO_UDP                                                                                  \
-    "UDP packets do not pass, TCP does: a firewall or NAT on the path (let UDP ports 4791 and "            \
-    "49152-65535 through the firewalls of both hosts; NAT is not supported)"
+    "UDP packets do not pass, TCP does: a firewall on the path (let UDP ports 4791 and 49152-65535 "       \
+    "through the firewalls of both hosts)"
 
 /* The reason with which a full listener refuses a client, which may try again. Clients recognise it by this
  * text, so it is part of the protocol. */

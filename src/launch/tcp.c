@@ -299,6 +299,20 @@ int tcp_peer_name(int fd, char *out, size_t size)
     return name_of(fd, true, out, size);
 }
 
+uint8_t tcp_peer_address(int fd, uint8_t bytes[16])
+{
+    struct sockaddr_storage address;
+    memset(bytes, 0, 16);
+    if (end_address(fd, true, &address))
+        return 0;
+    bool six = address.ss_family == AF_INET6;
+    if (six)
+        memcpy(bytes, &((struct sockaddr_in6 *)&address)->sin6_addr, 16);
+    else
+        memcpy(bytes, &((struct sockaddr_in *)&address)->sin_addr, 4);
+    return six ? 6 : 4;
+}
+
 int tcp_udp_device(int fd, char *out, size_t size)
 {
     char host[64];

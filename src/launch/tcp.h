@@ -34,6 +34,8 @@ int tcp_read(int fd, void *data, size_t bytes, lh_time deadline);
 /* "[::1]:4000", "127.0.0.1:4000" of either end; an IPv4-mapped IPv6 address is shown as IPv4. */
 int tcp_local_name(int fd, char *out, size_t size);
 int tcp_peer_name(int fd, char *out, size_t size);
+/* The peer's host, in network order, IPv4 in the first 4 bytes; returns its family, 4 or 6; 0: not known. */
+uint8_t tcp_peer_address(int fd, uint8_t bytes[16]);
 /* "udp:[::1]" for the local address of a connected socket. */
 int tcp_udp_device(int fd, char *out, size_t size);
 /* The largest RoCE MTU whose packets fit the path of a connected socket; 0 when not even the smallest does.

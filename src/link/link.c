@@ -239,6 +239,13 @@ static uint32_t link_poll_fds(struct fabric_endpoint *endpoint, uint32_t channel
     return inner->fabric->ops->poll_fds(inner, channel, fds);
 }
 
+static void link_punch(struct fabric_endpoint *endpoint)
+{
+    struct fabric_endpoint *inner = inner_of(endpoint);
+    if (inner->fabric->ops->punch != NULL)
+        inner->fabric->ops->punch(inner);
+}
+
 static void link_count_drops(struct fabric_endpoint *endpoint)
 {
     struct fabric_endpoint *inner = inner_of(endpoint);
@@ -287,6 +294,7 @@ static const struct fabric_ops link_ops = {
     .control_send = link_control_send,
     .control_poll = link_control_poll,
     .poll_fds = link_poll_fds,
+    .punch = link_punch,
     .count_drops = link_count_drops,
     .pump = link_pump,
     .warning = link_warning,

@@ -22,6 +22,7 @@
 #include "message/rx/receiver.h"
 #include "message/step.h"
 #include "message/tx/sender.h"
+#include "message/warning.h"
 #include "sdr/driver.h"
 
 #define LAST_MESSAGES 3u /* times: none is answered */
@@ -168,6 +169,17 @@ int lh_open(const struct lh_attr *attr, struct lh_connection **connection)
     return 0;
 }
 
+void connection_peer_seen_at(struct lh_connection *c, uint8_t family, const uint8_t address[16])
+{
+    c->seen_family = family;
+    memcpy(c->seen_address, address, sizeof c->seen_address);
+}
+
+void connection_punch(struct lh_connection *c)
+{
+    sdr_qp_punch(c->qp);
+}
+
 /* ---- attach -------------------------------------------------------------------------------------------- */
 
 static void name_peer(struct lh_connection *c, const struct qp_info_endpoint *peer)
@@ -191,6 +203,9 @@ int lh_attach(struct lh_connection *connection, const void *blob, size_t bytes)
     if (peer.slot_bytes != c->attr.slot_bytes)
         return lh_fail(LH_EHANDSHAKE, "peer has slots of %llu bytes, this side %llu: give both the same",
                        (unsigned long long)peer.slot_bytes, (unsigned long long)c->attr.slot_bytes);
+    if (c->seen_family == peer.endpoint.family && peer.endpoint.fabric == QP_INFO_UDP &&
+        memcmp(c->seen_address, peer.endpoint.address, sizeof c->seen_address) != 0)
+        sdr_qp_peer_seen_at(c->qp, c->seen_address);
     memcpy(copy, blob, bytes);
     path_memory_load(c, &peer.endpoint);
     error = lh_sdr_qp_connect(c->qp, copy + BLOB_HEADER_BYTES);
@@ -372,5 +387,12 @@ int lh_connection_scheme(struct lh_connection *connection, struct lh_scheme_repo
 
 const char *lh_connection_warning(struct lh_connection *connection)
 {
-    return lh_sdr_warning(connection->context);
+    struct lh_connection *c = connection;
+    const char *fabric = lh_sdr_warning(c->context);
+    pthread_mutex_lock(&c->requests->lock);
+    bool sends = c->tx.next != 0;
+    const char *warning =
+        sends ? warning_format(&c->attr, c->path.rtt_minimum_ns, fabric, c->warning) : fabric;
+    pthread_mutex_unlock(&c->requests->lock);
+    return warning;
 }

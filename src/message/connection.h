@@ -10,6 +10,7 @@
  *   storage.c        memory of the parts
  *   step.c           each round of the control worker: messages of the peer, arrivals, timers
  *   effects.c        what the parts want done: requests that are done, the end of the connection
+ *   warning.c        what users should know of a connection that is slower than it could be
  *   attr.c           what was asked for; scheme/scheme_choice.c: the reliability scheme
  *   tx/              the sending part        (tx/tx.h)
  *   rx/              the receiving part      (rx/rx.h)
@@ -36,6 +37,7 @@
 #include "message/rx/rx.h"
 #include "message/storage.h"
 #include "message/tx/tx.h"
+#include "message/warning.h"
 
 #define CONNECTION_TEXT_MAX 128u
 
@@ -63,11 +65,19 @@ struct lh_connection {
     struct rx rx;
     struct transfer_message last_message; /* what had arrived when it ended; set with `error` */
     struct keepalive keepalive;
+    uint8_t seen_family; /* of the control connection's host; 0: not known */
+    uint8_t seen_address[16];
     char peer_name[CONNECTION_TEXT_MAX];
+    char warning[WARNING_MAX]; /* the last that was asked for */
     char path_file[PATH_FILE_NAME_MAX];
     struct path_record remembered; /* as of lh_attach(); rate_bps 0: nothing but the addresses */
 };
 
+/* Before lh_attach(): the host that the peer's control connection comes from, which is proven to be the
+ * peer's. Where its blob names another, there may be NAT on the path: its packets may come from here. */
+void connection_peer_seen_at(struct lh_connection *c, uint8_t family, const uint8_t address[16]);
+/* This side is behind NAT. */
+void connection_punch(struct lh_connection *c);
 /* Hands a lifeline over to an attached connection, which closes it when it closes itself. Takes the lock. */
 void connection_set_lifeline(struct lh_connection *c, const struct lifeline_ops *ops, void *lifeline,
                              const char *peer_name);

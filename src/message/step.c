@@ -68,7 +68,8 @@ static bool receive_messages(struct lh_connection *c, lh_time now)
     uint8_t data[LH_SDR_MESSAGE_MAX];
     size_t bytes;
     uint32_t count = 0;
-    while (count < MESSAGES_A_STEP && lh_sdr_message_recv(c->qp, data, &bytes) == 0) {
+    /* One that ended the connection is the last: what follows would get answers that contradict it. */
+    while (!c->error && count < MESSAGES_A_STEP && lh_sdr_message_recv(c->qp, data, &bytes) == 0) {
         if (count++ == 0)
             lh_sdr_path(c->qp, &c->path);
         on_message(c, data, bytes, now);

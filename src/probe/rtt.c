@@ -1,8 +1,8 @@
 /*
  * rtt.c - round trips of small packets, one after the other at an even pace.
  *
- * Timers: the next ping; the timeout, which is longer until the first answer. Until
- * something has, pings go on: one burst of losses may be longer than those that were wanted.
+ * Timers: the next ping; the timeout, before the first answer from the first ping on, then from the last one
+ * on. Until there is an answer, pings go on: one burst of losses may be longer than those that were wanted.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -22,13 +22,14 @@
 /* A tenth of the time, a ping a hundredth of a second. */
 #define PING_GAP_NS (10 * LH_NS_PER_MS)
 #define TIME_SHARE  10u
-/* How long to wait for the first answer at all, and for the last once one has come. */
-#define FIRST_TIMEOUT_NS (3 * LH_NS_PER_S)
+/* How long to wait for the first answer at all, besides the emulated delays, and for the last once one has
+ * come. */
+#define FIRST_TIMEOUT_NS (5 * LH_NS_PER_S / 2)
 #define LAST_TIMEOUT_MIN (50 * LH_NS_PER_MS)
 
 struct pings {
     uint32_t wanted, sent, answered;
-    lh_time next_ns, last_sent_ns, wanted_sent_ns, longest_ns;
+    lh_time next_ns, first_sent_ns, last_sent_ns, longest_ns;
     bool received[PINGS_MAX];
     lh_time samples[PINGS_MAX]; /* in the order of sending */
 };
@@ -46,10 +47,9 @@ static void send_due(struct probe_session *session, struct pings *pings, lh_time
         probe_session_packet(session, PROBE_PING, pings->sent, 0, LH_PROBE_PAYLOAD_MIN, now);
     if (!probe_port_send(&session->port, &ping, now))
         return;
-    pings->sent++;
+    if (pings->sent++ == 0)
+        pings->first_sent_ns = now;
     pings->last_sent_ns = now;
-    if (pings->sent == pings->wanted)
-        pings->wanted_sent_ns = now;
     pings->next_ns = now + PING_GAP_NS;
 }
 
@@ -68,11 +68,16 @@ static void on_pong(struct probe_session *session, struct pings *pings, const st
         pings->longest_ns = rtt_ns;
 }
 
-/* Once all that were wanted are sent. */
-static lh_time timeout_ends_ns(const struct pings *pings)
+/* LH_TIME_NEVER: pings are still to be sent. */
+static lh_time timeout_ends_ns(const struct probe_session *session, const struct pings *pings)
 {
+    const struct lh_link_spec *link = &session->attr.link;
+    if (pings->sent == 0)
+        return LH_TIME_NEVER;
     if (pings->answered == 0)
-        return pings->wanted_sent_ns + FIRST_TIMEOUT_NS;
+        return pings->first_sent_ns + FIRST_TIMEOUT_NS + 2 * (link->delay_ns + link->jitter_ns);
+    if (pings->sent < pings->wanted)
+        return LH_TIME_NEVER;
     return pings->last_sent_ns + LAST_TIMEOUT_MIN + 3 * pings->longest_ns;
 }
 
@@ -123,13 +128,12 @@ int probe_measure_rtt(struct probe_session *session)
             for (uint32_t i = 0; i < count; i++)
                 on_pong(session, &pings, &arrivals[i]);
         } while (seen == PORT_BATCH);
-        bool enough = pings.sent >= pings.wanted;
-        if (enough && (pings.answered == pings.sent || tcp_now() >= timeout_ends_ns(&pings)))
+        lh_time timeout_ns = timeout_ends_ns(session, &pings);
+        if ((pings.sent >= pings.wanted && pings.answered == pings.sent) || tcp_now() >= timeout_ns)
             break;
         if (goes_on(&pings))
             lh_keep_earlier(&next_ns, pings.next_ns);
-        if (enough)
-            lh_keep_earlier(&next_ns, timeout_ends_ns(&pings));
+        lh_keep_earlier(&next_ns, timeout_ns);
         if (probe_port_wait(&session->port, session->tcp, next_ns)) {
             int error = probe_session_check_server(session);
             if (error != 0)

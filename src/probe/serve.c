@@ -51,6 +51,8 @@ struct run {
     lh_time ends_ns, heard_ns;
     struct round round;
     bool ended;
+    bool reached; /* a packet of the client came */
+    uint16_t udp_port;
 };
 
 /* ---- a round ----------------------------------------------------------------------------------------- */
@@ -210,6 +212,7 @@ static bool receive(struct run *run)
             on_packet(run, &arrivals[i]);
         if (count > 0)
             run->heard_ns = tcp_now();
+        run->reached |= count > 0;
     }
     return seen < PORT_BATCH;
 }
@@ -234,6 +237,11 @@ static int on_word(struct run *run)
     if (got < 0 && (errno == EAGAIN || errno == EINTR))
         return 0;
     run->ended = got <= 0;
+    if (run->ended && !run->reached)
+        return lh_fail(LH_EPEER,
+                       "no packet of the client arrived at UDP port %u, TCP passes: a firewall on the path "
+                       "(let UDP port %u through)",
+                       run->udp_port, run->udp_port);
     if (run->ended)
         return run->round.number != 0 ? lh_fail(LH_EPEER, "the client disconnected during a measurement")
                                       : 0;
@@ -288,15 +296,14 @@ static int serve_until_end(struct run *run)
 static int open_run(struct run *run, const struct probe_message *hello)
 {
     struct lh_link_spec link;
-    uint16_t udp_port;
     int error = lh_link_parse(hello->text, &link);
     if (error == 0 && getrandom(&run->token, sizeof run->token, 0) != sizeof run->token)
         error = lh_fail(LH_ESYSTEM, "getrandom: %s", strerror(errno));
     if (error == 0)
-        error = probe_port_open_server(&run->port, run->tcp, &udp_port, &link);
+        error = probe_port_open_server(&run->port, run->tcp, &run->udp_port, &link);
     if (error != 0)
         return error;
-    struct probe_message welcome = {.type = PROBE_WELCOME, .numbers = {udp_port, run->token}};
+    struct probe_message welcome = {.type = PROBE_WELCOME, .numbers = {run->udp_port, run->token}};
     return probe_message_write(run->tcp, &welcome, tcp_deadline(MESSAGE_NS));
 }
 

@@ -28,6 +28,11 @@ void sdr_context_round(struct sdr_context *context, uint32_t index, uint32_t cou
 int sdr_recv_post_unsized(struct sdr_qp *qp, struct sdr_recv_wr *wr,
                           const uint8_t upper[LH_CTS_UPPER_BYTES], struct sdr_recv_handle **handle);
 
+/* Before lh_sdr_qp_connect(): the peer's packets may come from this host (16 bytes, of the family of its QP
+ * information) instead of its own: there may be NAT on the path. */
+void sdr_qp_peer_seen_at(struct sdr_qp *qp, const uint8_t address[16]);
+/* This side is behind NAT: see fabric.h. */
+void sdr_qp_punch(struct sdr_qp *qp);
 /* step NULL removes the driver, and returns only when no step runs any more (not from within a step). */
 int sdr_qp_driver_set(struct sdr_qp *qp, sdr_driver_step *step, void *context);
 /* Wakes the control worker when it sleeps; from any thread, cheap when it does not sleep. */
@@ -42,6 +47,8 @@ void sdr_qp_remember(struct sdr_qp *qp, uint64_t rate_bps, lh_time rtt_ns, lh_ti
 /* Counters of lh_sdr_stats(), without its cost: no lock, no system call. */
 uint64_t sdr_qp_rx_bytes(const struct sdr_qp *qp);
 uint64_t sdr_qp_rx_packets(const struct sdr_qp *qp);
+/* Whether a packet of the whole MTU has arrived since the last call. Cheap, without a lock. */
+bool sdr_qp_full_arrived(struct sdr_qp *qp);
 /* Each packet that had reached this host before this moment is in the bitmaps: control messages use another
  * socket, and may arrive before data that still waits in its own. 0: not known yet. Cheap, without a lock. */
 lh_time sdr_qp_caught_up(struct sdr_qp *qp);

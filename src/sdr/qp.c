@@ -136,6 +136,11 @@ uint64_t sdr_qp_rx_packets(const struct sdr_qp *qp)
     return __atomic_load_n(&qp->stats.rx_packets, __ATOMIC_RELAXED);
 }
 
+bool sdr_qp_full_arrived(struct sdr_qp *qp)
+{
+    return atomic_exchange_explicit(&qp->full_arrived, false, memory_order_relaxed);
+}
+
 int lh_sdr_error(struct sdr_qp *qp)
 {
     int error = atomic_load(&qp->error);

@@ -95,6 +95,8 @@ struct sdr_qp {
      * who brings what they wait for, goes first. */
     struct gate lock;
     struct qp_info peer;
+    bool translated; /* what qp_info_endpoint has of a peer behind NAT; set before it is connected */
+    uint8_t seen_address[16];
     uint32_t token;
     struct message_table table; /* slots open and close under lock and all gates */
     void *table_memory;
@@ -124,6 +126,7 @@ struct sdr_qp {
     uint64_t packets_noted;       /* rx_packets at the last path_on_traffic() */
     struct arrival_report report; /* to a peer whose controller wants feedback */
     uint64_t notifications_noted; /* rx_congestion_notifications at the peer's last report */
+    _Atomic bool full_arrived;    /* a packet of the MTU did, since sdr_qp_full_arrived() asked */
 
     pthread_mutex_t driver_lock; /* held while a step runs */
     sdr_driver_step *driver;

@@ -3,6 +3,8 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
+#include <string.h>
+
 #include "base/error.h"
 #include "sdr/context.h"
 #include "sdr/qp.h"
@@ -82,6 +84,8 @@ int lh_sdr_qp_connect(struct sdr_qp *qp, const void *remote_qp_info)
         error = check_peer(qp, &peer);
     if (error)
         return error;
+    peer.endpoint.translated = qp->translated;
+    memcpy(peer.endpoint.seen_address, qp->seen_address, sizeof qp->seen_address);
     qp_lock(qp);
     qp_gates_enter(qp);
     error = atomic_load(&qp->connected) ? lh_fail(LH_ESTATE, "QP is connected already") : 0;
@@ -101,4 +105,19 @@ int lh_sdr_qp_connect(struct sdr_qp *qp, const void *remote_qp_info)
 int sdr_qp_connect(struct sdr_qp *qp, void *remote_qp_info)
 {
     return lh_sdr_qp_connect(qp, remote_qp_info) ? SDR_ERROR : SDR_SUCCESS;
+}
+
+void sdr_qp_peer_seen_at(struct sdr_qp *qp, const uint8_t address[16])
+{
+    qp->translated = true;
+    memcpy(qp->seen_address, address, sizeof qp->seen_address);
+}
+
+void sdr_qp_punch(struct sdr_qp *qp)
+{
+    const struct fabric_ops *ops = qp->endpoint->fabric->ops;
+    qp_lock(qp);
+    if (atomic_load(&qp->connected) && ops->punch && !qp_device_gone(qp))
+        ops->punch(qp->endpoint);
+    qp_unlock(qp);
 }

@@ -10,6 +10,18 @@
 
 #define OFFER_MORE 4u /* than the fabric took when it last refused some */
 
+/* Mostly one is asked for after many arrivals, and the first of them is one. */
+static void note_full(struct sdr_qp *qp, const struct fabric_arrival *arrivals, uint32_t count)
+{
+    if (atomic_load_explicit(&qp->full_arrived, memory_order_relaxed))
+        return;
+    for (uint32_t i = 0; i < count; i++)
+        if (arrivals[i].bytes == qp->shape.mtu_bytes) {
+            atomic_store_explicit(&qp->full_arrived, true, memory_order_relaxed);
+            return;
+        }
+}
+
 static void note_arrivals(struct qp_arrivals *own, const struct fabric_arrival *arrivals, uint32_t count,
                           lh_time now)
 {
@@ -33,6 +45,8 @@ static bool receive(struct sdr_qp *qp, uint32_t channel, lh_time now)
     /* A poll may leave some behind, unless it finds nothing. */
     if (count == 0)
         atomic_store_explicit(&qp->channels[channel].drained_ns, now, memory_order_release);
+    if (count > 0)
+        note_full(qp, arrivals, (uint32_t)count);
     if (count > 0)
         note_arrivals(&qp->channels[channel].arrivals, arrivals, (uint32_t)count, now);
     if (count > 0)

@@ -9,6 +9,7 @@
 #ifndef LH_WIRE_QP_INFO_H
 #define LH_WIRE_QP_INFO_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -36,6 +37,10 @@ struct qp_info_endpoint {
     uint16_t channel_port[QP_INFO_CHANNELS_MAX]; /* UDP port on which the channel's packets arrive */
     uint32_t qpn[QP_INFO_GENERATIONS_MAX][QP_INFO_CHANNELS_MAX];
     uint64_t receive_buffer_bytes; /* what may wait in the receiver's sockets; 0: no limit (hardware) */
+    /* Not in the blob, but known of its sender: its packets may come from this host instead, with any ports,
+     * for there is NAT on the path. Answers go to where they came from. */
+    bool translated;
+    uint8_t seen_address[16]; /* of the same family */
 };
 
 struct qp_info {

@@ -7,7 +7,7 @@
 mkdir "$work/out"
 make_file "$work/file" 300000
 
-# transfer SENDER RECEIVER [OPTION...]: either side's packets are dropped: none, data, all.
+# transfer SENDER RECEIVER [OPTION...]: either side's packets are dropped: none, data, large, all.
 transfer() {
     local sender=$1 receiver=$2
     shift 2
@@ -58,4 +58,38 @@ preload drop_udp
 send "$work/file" "$where" --device udp:127.77.0.5
 preload_end
 both_report "NAT on the path (127.77.0.5 appears as 127.0.0.1"
+say "large packets of the sender: small ones pass"
+transfer large none
+both_report "do not pass, smaller ones do: a link on the path takes only smaller packets (use --mtu"
+
+say "the sender behind NAT: its packets and its TCP connection come from another address, other ports"
+start recv recv --listen 127.0.0.1:0 --output "$work/out"
+preload nat
+send "$work/file" "$where"
+preload_end
+[ "$status" -eq 0 ] || fail "send ended with $status"
+ended recv "$pid" 0 20
+cmp "$work/file" "$work/out/file" || fail "other bytes arrived"
+rm "$work/out/file"
+
+say "data packets cease to pass: peer-timeout later both sides report it"
+make_file "$work/big" 40000000
+start recv recv --listen 127.0.0.1:0 --keep --output "$work/out" --peer-timeout 3s
+preload drop_udp
+LH_TEST_DROP=data LH_TEST_DROP_FROM=$work/now "$LONGHAUL" send "$work/big" "$where" --rate 40Mbit \
+    >"$work/send.out" 2>"$work/send.err" &
+sender=$!
+preload_end
+await_blocks 1
+touch "$work/now"
+status=0
+wait "$sender" || status=$?
+both_report "data packets do not pass any more"
+
+say "a window below rate x round trip"
+start recv recv --listen 127.0.0.1:0 --output "$work/out" --force
+send "$work/file" "$where" --link rtt=40ms,rate=100Mbit --window 64KiB
+expect_line "$work/send.err" "window of 64KiB below rate x round trip"
+expect_line "$work/send.err" "--window 1MiB"
+ended recv "$pid" 0 20
 echo "all well"

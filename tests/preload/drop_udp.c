@@ -1,6 +1,8 @@
 /*
- * drop_udp.c - preloaded: a firewall that drops the UDP packets of this process. $LH_TEST_DROP: "data" drops
- * RDMA writes alone, as one does that lets only the control port through; else all.
+ * drop_udp.c - preloaded: a path that drops the UDP packets of this process. $LH_TEST_DROP: "data" drops RDMA
+ * writes alone, as a firewall does that lets only the control port through; "large" drops messages of more
+ * than 1,000 bytes, as a link does whose MTU is below that (bursts of packets are long, too); else all.
+ * $LH_TEST_DROP_FROM: a file; nothing is dropped before it exists.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -11,7 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
+#define LARGE                     1000
 #define WRITE_ONLY_WITH_IMMEDIATE 0x2B /* BTH opcode of a UC data packet */
 
 static size_t bytes_of(const struct msghdr *message)
@@ -22,13 +26,18 @@ static size_t bytes_of(const struct msghdr *message)
     return bytes;
 }
 
+/* data: the first bytes of a message of that many. */
 static bool dropped(int fd, const void *data, size_t bytes)
 {
     int type = 0;
     socklen_t size = sizeof type;
-    const char *what = getenv("LH_TEST_DROP");
+    const char *what = getenv("LH_TEST_DROP"), *from = getenv("LH_TEST_DROP_FROM");
     if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) || type != SOCK_DGRAM)
         return false;
+    if (from && access(from, F_OK))
+        return false;
+    if (what && !strcmp(what, "large"))
+        return bytes > LARGE;
     bool is_data = bytes > 0 && *(const unsigned char *)data == WRITE_ONLY_WITH_IMMEDIATE;
     return is_data || !what || strcmp(what, "data");
 }
@@ -45,7 +54,7 @@ ssize_t sendmsg(int fd, const struct msghdr *message, int flags)
     ssize_t (*next)(int, const struct msghdr *, int) =
         (ssize_t(*)(int, const struct msghdr *, int))dlsym(RTLD_NEXT, "sendmsg");
     const struct iovec *first = message->msg_iov;
-    if (message->msg_iovlen > 0 && dropped(fd, first->iov_base, first->iov_len))
+    if (message->msg_iovlen > 0 && dropped(fd, first->iov_base, bytes_of(message)))
         return (ssize_t)bytes_of(message);
     return next(fd, message, flags);
 }

@@ -12,6 +12,15 @@
 #include "fabric/endpoint_check.h"
 #include "fabric/udp/filter.h"
 
+/* Hardware has no ports of its own that a packet could show. */
+static int check_translation(const struct qp_info_endpoint *peer)
+{
+    if (!peer->translated || peer->fabric == QP_INFO_UDP)
+        return 0;
+    return lh_fail(LH_EADDR,
+                   "RoCE hardware does not pass NAT (use a path without, or --device udp:ADDRESS)");
+}
+
 static int check_identity(const struct udp_endpoint *endpoint, const struct qp_info_endpoint *peer)
 {
     bool ipv4 = udp_address_is_ipv4(&udp_fabric_of(endpoint)->local);
@@ -94,7 +103,7 @@ static int make_inboxes(struct udp_endpoint *endpoint)
 
 /* Data of a hardware peer comes to the front socket, so all that comes here goes on being cut. */
 static int attach_filters(const struct udp_endpoint *endpoint, const struct qp_info_endpoint *peer,
-                          const union udp_address *address)
+                          const union udp_address *address, const union udp_address *seen)
 {
     const struct fabric_endpoint_attr *attr = &endpoint->table.attr;
     int error = 0;
@@ -102,6 +111,8 @@ static int attach_filters(const struct udp_endpoint *endpoint, const struct qp_i
         struct udp_filter_peer whole = {
             .address = *address, .mtu_bytes = attr->mtu_bytes, .generations = attr->generations};
         udp_address_set_port(&whole.address, peer->channel_port[c]);
+        whole.translated = peer->translated;
+        whole.seen_address = *seen;
         for (uint32_t g = 0; g < attr->generations; g++)
             whole.qpn[g] = endpoint->qpn[g][c];
         error = udp_filter_attach(endpoint->channels[c]->socket.fd, &whole);
@@ -132,6 +143,7 @@ static void connect_channel(struct udp_channel *channel)
     rx->flow.ipv4 = tx->flow.ipv4;
     udp_address_bytes(&endpoint->peer_address, rx->flow.source);
     udp_address_bytes(&fabric->local, rx->flow.destination);
+    rx->flow.source_port = there;
     rx->flow.destination_port = here;
     rx->prefix = (struct udp_prefix){0};
 }
@@ -146,23 +158,32 @@ int udp_endpoint_connect(struct fabric_endpoint *endpoint, const struct qp_info_
     if (error == 0)
         error = check_numbers(peer);
     if (error == 0)
+        error = check_translation(peer);
+    if (error == 0)
         error = check_front(fabric, peer);
     if (error != 0)
         return error;
     union udp_address address =
         udp_address_make(peer->family, peer->address, peer->control_port, &fabric->local);
+    union udp_address seen = address;
+    if (peer->translated)
+        seen = udp_address_make(peer->family, peer->seen_address, peer->control_port, &fabric->local);
     error = check_mtu(udp, &address);
+    if (error == -LH_EADDR && peer->translated) /* its own address leads nowhere from here */
+        error = check_mtu(udp, &seen);
     if (error == 0 && peer->fabric == QP_INFO_VERBS)
         error = make_inboxes(udp);
     if (error == 0)
-        error = attach_filters(udp, peer, &address);
+        error = attach_filters(udp, peer, &address, &seen);
     if (error != 0)
         return error;
     udp_address_set_port(&address, 0);
+    udp_address_set_port(&seen, 0);
     /* Another endpoint's control_poll may read this one at any time. */
     pthread_mutex_lock(&fabric->lock);
     udp->peer = *peer;
     udp->peer_address = address;
+    udp->seen_address = seen;
     for (uint32_t i = 0; i < udp->table.attr.channels; i++)
         connect_channel(udp->channels[i]);
     udp->connected = true;

@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "fabric/udp/punch.h"
 #include "fabric/udp/tx.h"
 
 #define BATCH 16u
@@ -68,6 +69,17 @@ static bool front_icrc_holds(const struct udp_fabric *fabric, const union udp_ad
     return icrc_check(&flow, data, bytes);
 }
 
+/* As the sender knows itself, which is in the iCRC: behind NAT it is seen elsewhere. */
+static union udp_address sender_of(const struct udp_endpoint *owner, const union udp_address *from)
+{
+    union udp_address sender = *from;
+    if (!owner->connected || !owner->peer.translated || !udp_address_same_host(from, &owner->seen_address))
+        return sender;
+    sender = owner->peer_address;
+    udp_address_set_port(&sender, owner->peer.control_port);
+    return sender;
+}
+
 /* A datagram for a control QP of this fabric. `reader` is the endpoint that polls. */
 static void sort_control(struct udp_endpoint *owner, const struct udp_endpoint *reader,
                          const union udp_address *from, const uint8_t *data, uint32_t bytes,
@@ -81,7 +93,8 @@ static void sort_control(struct udp_endpoint *owner, const struct udp_endpoint *
         fabric_count(stats_of(owner), bad_length, 1);
         return;
     }
-    if (!front_icrc_holds(udp_fabric_of(owner), from, data, bytes)) {
+    union udp_address sender = sender_of(owner, from);
+    if (!front_icrc_holds(udp_fabric_of(owner), &sender, data, bytes)) {
         fabric_count(stats_of(owner), bad_icrc, 1);
         return;
     }
@@ -218,8 +231,13 @@ void udp_demux_try(struct udp_endpoint *endpoint)
     pthread_mutex_unlock(&fabric->lock);
 }
 
-static bool control_source_is_peer(const struct udp_endpoint *endpoint, const union udp_address *from)
+/* Of a peer behind NAT, what is sent next goes to where this came from. */
+static bool control_source_is_peer(struct udp_endpoint *endpoint, const union udp_address *from)
 {
+    if (endpoint->peer.translated && udp_address_same_host(from, &endpoint->seen_address)) {
+        atomic_store_explicit(&endpoint->seen_port, udp_address_port(from), memory_order_relaxed);
+        return true;
+    }
     if (!udp_address_same_host(from, &endpoint->peer_address))
         return false;
     return endpoint->peer.fabric == QP_INFO_VERBS || udp_address_port(from) == endpoint->peer.control_port;
@@ -292,15 +310,23 @@ int udp_control_send(struct fabric_endpoint *endpoint, const struct fabric_datag
     const struct udp_fabric *fabric = udp_fabric_of(udp);
     assert(udp->connected);
     bool hardware = udp->peer.fabric == QP_INFO_VERBS;
-    union udp_address to = udp->peer_address;
-    udp_address_set_port(&to, hardware ? ROCE_UDP_PORT : udp->peer.control_port);
+    uint16_t seen_port = atomic_load_explicit(&udp->seen_port, memory_order_relaxed);
+    union udp_address known = udp->peer_address; /* to the peer itself */
+    udp_address_set_port(&known, hardware ? ROCE_UDP_PORT : udp->peer.control_port);
+    union udp_address to = known;
+    if (seen_port != 0) {
+        to = udp->seen_address;
+        udp_address_set_port(&to, seen_port);
+    }
     struct icrc_flow flow = {
         .ipv4 = udp_address_is_ipv4(&fabric->local),
         .source_port = fabric->front.port,
-        .destination_port = udp_address_port(&to),
+        .destination_port = udp_address_port(&known),
     };
     udp_address_bytes(&fabric->local, flow.source);
-    udp_address_bytes(&to, flow.destination);
+    udp_address_bytes(&known, flow.destination);
+    if (atomic_load_explicit(&udp->punching, memory_order_relaxed))
+        udp_punch_due(udp);
     for (uint32_t i = 0; i < count; i++) {
         uint8_t packet[CONTROL_PACKET_MAX];
         uint32_t bytes = build_control(udp, &flow, &datagrams[i], packet);

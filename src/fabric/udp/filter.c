@@ -63,6 +63,26 @@ static void require_source(struct program *program, const union udp_address *add
     require(program, load_half, AT_SOURCE_PORT, udp_address_port(address));
 }
 
+/* From this host or that; ports do not count. The first word that differs from this one's leads to that. */
+static void require_either(struct program *program, const union udp_address *this_one,
+                           const union udp_address *that)
+{
+    const bool ipv4 = udp_address_is_ipv4(this_one);
+    const uint32_t offset = (uint32_t)SKF_NET_OFF + (ipv4 ? AT_SOURCE_V4 : AT_SOURCE_V6);
+    const uint32_t words = ipv4 ? 1 : 4;
+    uint8_t bytes[16];
+    udp_address_bytes(this_one, bytes);
+    for (uint32_t i = 0; i < words; i++) {
+        bool last = i == words - 1;
+        uint32_t left = 2 * (words - 1 - i); /* steps of this host's other words */
+        add(program, load_word, offset + 4 * i, 0, 0);
+        add(program, BPF_JMP | BPF_JEQ | BPF_K, lh_get_be32(bytes + 4 * i), last ? 2 * words : 0, left);
+    }
+    udp_address_bytes(that, bytes);
+    for (uint32_t i = 0; i < words; i++)
+        require(program, load_word, offset + 4 * i, lh_get_be32(bytes + 4 * i));
+}
+
 static void require_qpn(struct program *program, const struct udp_filter_peer *peer)
 {
     assert(peer->generations > 0 && peer->generations <= QP_INFO_GENERATIONS_MAX);
@@ -102,7 +122,10 @@ uint16_t udp_filter_make(const struct udp_filter_peer *peer, struct sock_filter 
     if (peer != NULL) {
         add(&program, load_length, 0, 0, 0);
         add(&program, BPF_JMP | BPF_JGE | BPF_K, EMPTY, 0, TO_CUT); /* or loading would drop it */
-        require_source(&program, &peer->address);
+        if (peer->translated)
+            require_either(&program, &peer->address, &peer->seen_address);
+        else
+            require_source(&program, &peer->address);
         require(&program, load_byte, AT_OPCODE, ROCE_UC_WRITE_ONLY_IMM);
         require_qpn(&program, peer);
         require_length(&program, peer->mtu_bytes);

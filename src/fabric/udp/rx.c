@@ -80,18 +80,20 @@ static uint32_t read_control(struct udp_channel *channel, struct msghdr *header,
     return segment_bytes;
 }
 
-/* Whether a packet from there can be the peer's; notes its port, which enters the iCRC. */
+/* Whether a packet from there can be the peer's. Hardware chooses source ports as it likes, and the port
+ * enters the iCRC; NAT chooses one, and the iCRC has that of the sender. */
 static bool source_is_peer(struct udp_channel *channel, const union udp_address *from)
 {
     const struct udp_endpoint *endpoint = channel->endpoint;
     uint16_t port = udp_address_port(from);
+    bool hardware = endpoint->peer.fabric != QP_INFO_UDP;
+    if (endpoint->peer.translated && udp_address_same_host(from, &endpoint->seen_address))
+        return true;
     if (!udp_address_same_host(from, &endpoint->peer_address))
         return false;
-    /* Hardware chooses source ports as it likes. */
-    if (endpoint->peer.fabric == QP_INFO_UDP && port != endpoint->peer.channel_port[channel->index])
-        return false;
-    channel->rx.flow.source_port = port;
-    return true;
+    if (hardware)
+        channel->rx.flow.source_port = port;
+    return hardware || port == endpoint->peer.channel_port[channel->index];
 }
 
 /* The last message was marked. What is not the peer's proves nothing of the path. */

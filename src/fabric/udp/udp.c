@@ -10,6 +10,7 @@
 #include "fabric/udp/demux.h"
 #include "fabric/udp/device_list.h"
 #include "fabric/udp/endpoint.h"
+#include "fabric/udp/punch.h"
 #include "fabric/udp/rx.h"
 #include "fabric/udp/tx.h"
 
@@ -97,6 +98,7 @@ const struct fabric_ops fabric_udp_ops = {
     .endpoint_destroy = udp_endpoint_destroy,
     .endpoint_info = udp_endpoint_info,
     .endpoint_connect = udp_endpoint_connect,
+    .punch = udp_punch,
     .slot_bind = udp_slot_bind,
     .slot_unbind = udp_slot_unbind,
     .post_writes = udp_post_writes,

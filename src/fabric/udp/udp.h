@@ -110,6 +110,11 @@ struct udp_endpoint {
     bool connected;
     struct qp_info_endpoint peer;
     union udp_address peer_address; /* port 0 */
+    union udp_address seen_address; /* of a peer that may be behind NAT, port 0; else as above */
+    _Atomic uint16_t seen_port;     /* 0: its control packets come from its own address; else from there */
+    _Atomic bool punching;          /* this side is behind NAT */
+    lh_time punch_at;               /* the control worker's, as the next */
+    lh_time punch_span;
     uint32_t control_psn;
     struct udp_control_waiting *control; /* ring, under udp_fabric.lock */
     uint32_t control_first;

@@ -140,6 +140,29 @@ static bool read_segment(struct udp_channel *channel, struct udp_scatter *scatte
     return true;
 }
 
+/* The sender made this packet for this channel, so answers to where it came from reach it: behind NAT, or if
+ * that has changed. */
+static void note_source(struct udp_channel *channel)
+{
+    const struct udp_endpoint *endpoint = channel->endpoint;
+    struct udp_tx *tx = &channel->tx;
+    const union udp_address *from = &channel->rx.from;
+    if (!endpoint->peer.translated ||
+        (udp_address_port(from) == udp_address_port(&tx->to) && udp_address_same_host(from, &tx->to)))
+        return;
+    uint16_t port = udp_address_port(from);
+    bool seen = udp_address_same_host(from, &endpoint->seen_address);
+    tx->to = seen ? endpoint->seen_address : endpoint->peer_address;
+    udp_address_set_port(&tx->to, port);
+}
+
+/* It is sent only to show where it comes from. */
+static bool is_punch(const struct udp_channel *channel, const struct roce_packet *packet)
+{
+    return channel->endpoint->peer.translated && packet->payload_bytes == 0 && packet->rkey == 0 &&
+           packet->va == 0;
+}
+
 /* The payload is in place (true), or put on the list of moves. */
 static bool settle_payload(struct udp_rx *rx, struct udp_scatter *scatter, const struct segment *segment,
                            uint8_t *place)
@@ -171,6 +194,9 @@ static bool validate_segment(struct udp_channel *channel, struct udp_scatter *sc
     if (!read_segment(channel, scatter, segment))
         return false;
     const struct roce_packet *packet = &segment->packet;
+    note_source(channel);
+    if (is_punch(channel, packet))
+        return false;
     uint8_t *place;
     enum rx_verdict verdict = rx_check(table, packet, channel->index, segment->generation, &place);
     rx_count(table->attr.stats, verdict);

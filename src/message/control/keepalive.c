@@ -40,8 +40,11 @@ static bool gone(struct keepalive_end *end, enum lh_error error, const char *rea
 static bool on_silence_expired(const struct keepalive *k, struct keepalive_end *end)
 {
     end->error = LH_EPEER;
-    snprintf(end->reason, sizeof end->reason, "no packet from the peer for %llu ms",
-             (unsigned long long)(k->timeout_ns / LH_NS_PER_MS));
+    snprintf(end->reason, sizeof end->reason, "no packet from the peer for %llu ms%s",
+             (unsigned long long)(k->timeout_ns / LH_NS_PER_MS),
+             k->lifeline_ops ? ", its TCP connection has not ended: the path or the peer is down, or a "
+                               "firewall drops UDP"
+                             : "");
     return true;
 }
 
@@ -69,6 +72,15 @@ static bool check_silence(struct keepalive *k, const struct keepalive_view *view
     return false;
 }
 
+/* With the peer's reason, if it gave one. */
+static bool on_refused(struct keepalive_end *end)
+{
+    char reason[KEEPALIVE_REASON_MAX];
+    snprintf(reason, sizeof reason, "%.*s", (int)end->last_bytes, (const char *)end->last);
+    end->last_bytes = 0;
+    return gone(end, LH_EPATH, *reason ? reason : lh_strerror(LH_EPATH));
+}
+
 static bool on_lifeline_expired(struct keepalive *k, const struct keepalive_view *view, lh_time now,
                                 struct keepalive_end *end)
 {
@@ -79,7 +91,7 @@ static bool on_lifeline_expired(struct keepalive *k, const struct keepalive_view
     if (state == -LH_ECLOSED)
         return gone(end, LH_ECLOSED, "the peer closed it");
     if (state == -LH_EPATH)
-        return gone(end, LH_EPATH, lh_strerror(LH_EPATH));
+        return on_refused(end);
     return gone(end, LH_EPEER, "the peer's process has ended");
 }
 

@@ -22,7 +22,8 @@
  */
 struct lifeline_ops {
     /* 0: it lives; -LH_ECLOSED: it closed, and its last message (*bytes of it, 0: none) is in `last`,
-     * which holds TRANSFER_BYTES_MAX; -LH_EPATH: it refused; -LH_EPEER: it died. Cheap; never blocks. */
+     * which holds TRANSFER_BYTES_MAX; -LH_EPATH: it refused, and `last` has *bytes of its reason, printable;
+     * -LH_EPEER: it died. Cheap; never blocks. */
     int (*look)(void *lifeline, uint8_t *last, size_t *bytes);
     /* Signals the peer why this side ends the connection; its look() gives -LH_EPATH then. */
     void (*refuse)(void *lifeline, const char *reason);

@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "message/rx/data_path.h"
 
+#include <assert.h>
+#include <stdio.h>
+
+#include "wire/roce.h"
+
 /* What a firewall's absence cannot explain: all packets of the announced segments lost, each announcement one
  * overdue round trip after the one before. And not before people would notice. Where half of all packets are
  * lost, some announcements of a lone packet come before the packet does: its repeats become rarer, to eight
@@ -9,16 +14,72 @@
 #define EVIDENCE_MAX    4u /* of one announcement: its packets */
 #define SILENCE_MIN_NS  (2 * LH_NS_PER_S)
 #define SILENCE_OVERDUE 8u
+#define PORTS           "let UDP ports 4791 and 49152-65535 through"
 
-bool data_path_on_announced(struct data_path *path, uint32_t packets, bool arrived, lh_time overdue_ns,
-                            lh_time now)
+static void on_arrived(struct data_path_kind *kind)
 {
-    path->passes |= arrived;
-    if (path->passes)
-        return true;
-    if (path->evidence == 0)
-        path->since_ns = now;
-    path->evidence += packets < EVIDENCE_MAX ? packets : EVIDENCE_MAX;
-    return path->evidence < EVIDENCE_MIN ||
-           now - path->since_ns < SILENCE_MIN_NS + SILENCE_OVERDUE * overdue_ns;
+    kind->passed = true;
+    kind->evidence = 0;
+}
+
+/* True when so many were announced, for so long, that all of them cannot just be lost. A path that worked
+ * gets the time that a silent peer gets. */
+static bool on_announced(struct data_path_kind *kind, uint32_t packets, const struct data_path_view *view,
+                         lh_time now)
+{
+    lh_time silence_ns = SILENCE_MIN_NS + SILENCE_OVERDUE * view->overdue_ns;
+    if (packets == 0)
+        return false;
+    if (kind->evidence == 0)
+        kind->since_ns = now;
+    if (kind->evidence < EVIDENCE_MIN)
+        kind->evidence += packets < EVIDENCE_MAX ? packets : EVIDENCE_MAX;
+    if (kind->passed && silence_ns < view->timeout_ns)
+        silence_ns = view->timeout_ns;
+    return kind->evidence >= EVIDENCE_MIN && now - kind->since_ns >= silence_ns;
+}
+
+enum data_path_state data_path_on_announced(struct data_path *path, const struct data_path_view *view,
+                                            lh_time now)
+{
+    assert(view->bytes > 0 && view->mtu_bytes > 0);
+    uint32_t full = view->bytes / view->mtu_bytes;
+    uint32_t packets = full + (view->bytes % view->mtu_bytes != 0);
+    if (view->packets != path->packets) {
+        on_arrived(&path->any);
+        path->small = false;
+    }
+    path->packets = view->packets;
+    if (view->full)
+        on_arrived(&path->full);
+    path->small |= packets > full;
+    if (on_announced(&path->any, packets, view, now))
+        return DATA_PATH_BLOCKED;
+    return on_announced(&path->full, full, view, now) && path->any.passed ? DATA_PATH_TOO_SMALL
+                                                                          : DATA_PATH_PASSES;
+}
+
+char *data_path_reason(const struct data_path *path, enum data_path_state state, uint32_t mtu_bytes,
+                       char *out, size_t size)
+{
+    const uint32_t smaller = mtu_bytes / 2;
+    assert(state != DATA_PATH_PASSES);
+    const char *when = path->any.passed ? " any more" : "";
+    if (state == DATA_PATH_TOO_SMALL && smaller >= ROCE_MTU_MIN)
+        snprintf(out, size,
+                 "data packets of MTU %u do not pass%s, smaller ones do: a link on the path takes only "
+                 "smaller packets (use --mtu %u)",
+                 mtu_bytes, path->full.passed ? " any more" : "", smaller);
+    else if (path->small || smaller < ROCE_MTU_MIN)
+        snprintf(out, size,
+                 "data packets do not pass%s, control packets do: a firewall or NAT on the path (" PORTS
+                 ")",
+                 when);
+    else
+        snprintf(
+            out, size,
+            "data packets do not pass%s, control packets do: a firewall, NAT, or a link that takes only "
+            "smaller packets (" PORTS ", or use --mtu %u)",
+            when, smaller);
+    return out;
 }

@@ -57,18 +57,26 @@ static bool lengths_possible(const struct rx_segment *segment, const struct rx_m
     return announced->body.to_receiver.segment_bytes == (left < limit ? left : limit);
 }
 
-static bool anything_arrived(const struct rx *rx)
-{
-    return sdr_qp_rx_packets(rx->qp) > 0;
-}
-
-/* False when the data path is broken. */
+/* False when the data path is broken: the connection ends. */
 static bool data_passes(struct rx *rx, uint32_t bytes, lh_time now)
 {
-    if (rx->data_path.passes || bytes == 0)
+    char reason[REASON_MAX];
+    const struct data_path_view view = {
+        .bytes = bytes,
+        .mtu_bytes = rx->attr->mtu_bytes,
+        .packets = sdr_qp_rx_packets(rx->qp),
+        .full = sdr_qp_full_arrived(rx->qp),
+        .overdue_ns = rx->path->overdue_ns,
+        .timeout_ns = rx->attr->peer_timeout_ns,
+    };
+    if (bytes == 0)
         return true;
-    uint32_t packets = (bytes - 1) / rx->attr->mtu_bytes + 1;
-    return data_path_on_announced(&rx->data_path, packets, anything_arrived(rx), rx->path->overdue_ns, now);
+    enum data_path_state state = data_path_on_announced(&rx->data_path, &view, now);
+    if (state == DATA_PATH_PASSES)
+        return true;
+    data_path_reason(&rx->data_path, state, rx->attr->mtu_bytes, reason, sizeof reason);
+    effects_fail(&rx->effects, LH_EPATH, reason);
+    return false;
 }
 
 static void on_open_segment(struct rx *rx, struct rx_segment *segment,
@@ -87,10 +95,8 @@ static void on_open_segment(struct rx *rx, struct rx_segment *segment,
         refuse_message(rx, message, error, now);
         return;
     }
-    if (!data_passes(rx, announced->body.to_receiver.segment_bytes, now)) {
-        effects_fail(&rx->effects, LH_EPATH, lh_strerror(LH_EPATH));
+    if (!data_passes(rx, announced->body.to_receiver.segment_bytes, now))
         return;
-    }
     if (announced->body.to_receiver.scheme_bytes > 0)
         arrivals_on_scheme(rx, segment, announced->body.to_receiver.scheme,
                            announced->body.to_receiver.scheme_bytes, now);

@@ -80,6 +80,7 @@ struct sdr_qp {
     bool holds_sends;        /* an aborted send has not left the fabric */
     bool truncate_fails;
     int post_error;
+    bool full_arrived; /* a packet of the MTU */
     int error;
     lh_time caught_up_ns;
     struct lh_sdr_path path;
@@ -152,6 +153,13 @@ int lh_sdr_stats(struct sdr_qp *own, struct lh_stats *stats)
 uint64_t sdr_qp_rx_packets(const struct sdr_qp *own)
 {
     return own->stats.rx_packets;
+}
+
+bool sdr_qp_full_arrived(struct sdr_qp *own)
+{
+    bool full = own->full_arrived;
+    own->full_arrived = false;
+    return full;
 }
 
 int lh_sdr_error(struct sdr_qp *own)

@@ -148,6 +148,47 @@ static void test_each_field_decides(void **state)
         }
 }
 
+static void set_source(struct packet *packet, const char *text)
+{
+    union udp_address address;
+    uint8_t bytes[16];
+    assert_int_equal(udp_address_parse(text, &address), 0);
+    udp_address_bytes(&address, bytes);
+    memcpy(packet->ip + (udp_address_is_ipv4(&address) ? 12 : 8), bytes,
+           udp_address_is_ipv4(&address) ? 4 : 16);
+}
+
+/* From its own host or the one that it is seen at, any port; from no third. */
+static void test_a_peer_behind_nat(void **state)
+{
+    (void)state;
+    static const char *const own[] = {"[2001:db8::7]", "192.0.2.7"};
+    static const char *const seen[] = {"[2001:db8::9]", "203.0.113.9"};
+    static const char *const third[] = {"[2001:db9::7]", "192.0.2.8"};
+    for (uint32_t a = 0; a < 2; a++) {
+        struct sock_filter steps[UDP_FILTER_STEPS_MAX];
+        struct udp_filter_peer peer = peer_of(own[a], QP_INFO_GENERATIONS_MAX);
+        peer.translated = true;
+        assert_int_equal(udp_address_parse(seen[a], &peer.seen_address), 0);
+        uint32_t count = udp_filter_make(&peer, steps);
+        struct packet packet = packet_of(&peer, 3, 1000);
+        lh_put_be16(packet.udp, 9);
+        assert_int_equal(run(steps, count, &packet), UINT32_MAX);
+        set_source(&packet, seen[a]);
+        assert_int_equal(run(steps, count, &packet), UINT32_MAX);
+        packet.udp[15] ^= 0x40;
+        assert_int_equal(run(steps, count, &packet), CUT);
+        packet.udp[15] ^= 0x40;
+        set_source(&packet, third[a]);
+        assert_int_equal(run(steps, count, &packet), CUT);
+        for (uint32_t i = a == 0 ? 8 : 12; i < (a == 0 ? 23 : 15); i++) {
+            set_source(&packet, seen[a]);
+            packet.ip[i] ^= 1;
+            assert_int_equal(run(steps, count, &packet), CUT);
+        }
+    }
+}
+
 static void test_nobody_is_known(void **state)
 {
     (void)state;
@@ -161,6 +202,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_each_field_decides),
+        cmocka_unit_test(test_a_peer_behind_nat),
         cmocka_unit_test(test_nobody_is_known),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

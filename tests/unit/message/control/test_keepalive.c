@@ -10,14 +10,17 @@ static struct keepalive keepalive;
 static struct keepalive_view view;
 static struct keepalive_end end;
 static int look_answer;
+static const char *look_reason = "";
 static uint32_t looks;
 
 static int look(void *lifeline, uint8_t *last, size_t *bytes)
 {
     (void)lifeline;
     looks++;
-    *bytes = look_answer == -LH_ECLOSED ? 3 : 0;
-    memset(last, 9, *bytes);
+    *bytes = look_answer == -LH_ECLOSED ? 3 : strlen(look_reason);
+    memset(last, 9, 3);
+    if (look_answer == -LH_EPATH)
+        memcpy(last, look_reason, *bytes);
     return look_answer;
 }
 
@@ -134,6 +137,12 @@ static void test_what_the_lifeline_reports(void **state)
     look_answer = -LH_EPATH;
     assert_true(gone_at(LH_NS_PER_S, &next));
     assert_true(end.error == LH_EPATH && end.last_bytes == 0);
+    assert_string_equal(end.reason, lh_strerror(LH_EPATH));
+    look_reason = "too small";
+    assert_true(gone_at(LH_NS_PER_S + STEP_NS, &next));
+    assert_true(end.error == LH_EPATH && end.last_bytes == 0);
+    assert_string_equal(end.reason, "too small");
+    look_reason = "";
     look_answer = -LH_EPEER;
     assert_true(gone_at(2 * LH_NS_PER_S, &next));
     assert_int_equal(end.error, LH_EPEER);

@@ -5,49 +5,149 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <cmocka.h>
 
+#define MTU        1024u
 #define OVERDUE_NS (300 * LH_NS_PER_MS)
 #define SILENCE_NS (2 * LH_NS_PER_S + 8 * OVERDUE_NS) /* docs/connections.md, where UDP does not pass */
+#define TIMEOUT_NS (60 * LH_NS_PER_S)
+
+static struct data_path path;
+static struct data_path_view view;
+
+static int begin(void **state)
+{
+    (void)state;
+    path = (struct data_path){0};
+    view = (struct data_path_view){.mtu_bytes = MTU, .overdue_ns = OVERDUE_NS, .timeout_ns = TIMEOUT_NS};
+    return 0;
+}
+
+static enum data_path_state announce(uint32_t bytes, lh_time now)
+{
+    view.bytes = bytes;
+    enum data_path_state state = data_path_on_announced(&path, &view, now);
+    view.full = false;
+    return state;
+}
+
+static void announce_times(uint32_t times, uint32_t bytes, lh_time now)
+{
+    for (uint32_t i = 0; i < times; i++)
+        assert_int_equal(announce(bytes, now), DATA_PATH_PASSES);
+}
 
 static void test_many_announced_and_none_arrived(void **state)
 {
     (void)state;
-    struct data_path path = {0};
-    for (int i = 0; i < 7; i++) /* a segment counts at most 4 packets */
-        assert_true(data_path_on_announced(&path, 1000, false, OVERDUE_NS, 5));
-    assert_true(data_path_on_announced(&path, 4, false, OVERDUE_NS, 5 + SILENCE_NS - 1));
-    assert_false(data_path_on_announced(&path, 4, false, OVERDUE_NS, 5 + SILENCE_NS));
+    announce_times(7, 1000 * MTU, 5); /* a segment counts at most 4 packets */
+    assert_int_equal(announce(4 * MTU, 5 + SILENCE_NS - 1), DATA_PATH_PASSES);
+    assert_int_equal(announce(4 * MTU, 5 + SILENCE_NS), DATA_PATH_BLOCKED);
 }
 
 static void test_long_silence_needs_evidence(void **state)
 {
     (void)state;
-    struct data_path path = {0};
-    for (int i = 0; i < 31; i++)
-        assert_true(data_path_on_announced(&path, 1, false, OVERDUE_NS, (lh_time)i * SILENCE_NS));
-    assert_false(data_path_on_announced(&path, 1, false, OVERDUE_NS, 31 * SILENCE_NS));
+    for (lh_time i = 0; i < 31; i++)
+        assert_int_equal(announce(1, i * SILENCE_NS), DATA_PATH_PASSES);
+    assert_int_equal(announce(1, 31 * SILENCE_NS), DATA_PATH_BLOCKED);
 }
 
-/* One packet that arrived is enough for ever. */
-static void test_one_packet_settles_it(void **state)
+/* From the first packet on it takes the silence that a peer may keep. */
+static void test_a_path_that_passed_once(void **state)
 {
     (void)state;
-    struct data_path path = {0};
-    for (int i = 0; i < 8; i++)
-        assert_true(data_path_on_announced(&path, 4, false, OVERDUE_NS, 0));
-    assert_true(data_path_on_announced(&path, 4, true, OVERDUE_NS, SILENCE_NS));
-    assert_true(path.passes);
-    assert_true(data_path_on_announced(&path, 4, false, OVERDUE_NS, 100 * SILENCE_NS));
+    announce_times(8, 4 * MTU, 0);
+    view.packets = 1;
+    view.full = true;
+    announce_times(8, 4 * MTU, SILENCE_NS);
+    announce_times(8, 4 * MTU, SILENCE_NS + TIMEOUT_NS - 1);
+    assert_int_equal(announce(4 * MTU, SILENCE_NS + TIMEOUT_NS), DATA_PATH_BLOCKED);
+    view.timeout_ns = LH_TIME_NEVER;
+    assert_int_equal(announce(4 * MTU, 100 * TIMEOUT_NS), DATA_PATH_PASSES);
 }
+
+/* Each packet that arrives begins the time again. */
+static void test_a_path_of_many_losses(void **state)
+{
+    (void)state;
+    for (lh_time i = 0; i < 100; i++) {
+        view.packets++;
+        view.full = true;
+        announce_times(20, 4 * MTU, i * TIMEOUT_NS);
+    }
+}
+
+static void test_only_small_packets_pass(void **state)
+{
+    (void)state;
+    view.packets = 1;
+    announce_times(10, 100, 0);
+    view.packets = 2;
+    announce_times(8, 1000 * MTU, 10);
+    assert_int_equal(announce(4 * MTU, 10 + SILENCE_NS - 1), DATA_PATH_PASSES);
+    view.packets = 3; /* small ones go on to arrive */
+    assert_int_equal(announce(4 * MTU, 10 + SILENCE_NS), DATA_PATH_TOO_SMALL);
+}
+
+/* Short messages are no evidence about full packets. */
+static void test_short_messages(void **state)
+{
+    (void)state;
+    for (lh_time i = 0; i < 100; i++) {
+        view.packets++;
+        announce_times(10, MTU - 1, i * SILENCE_NS);
+    }
+}
+
+static void test_one_full_packet_settles_the_size(void **state)
+{
+    (void)state;
+    view.packets = 1;
+    announce_times(8, 4 * MTU, 0);
+    view.full = true;
+    announce_times(8, 4 * MTU, SILENCE_NS);
+    view.packets = 2;
+    announce_times(8, 4 * MTU, 2 * SILENCE_NS);
+    assert_true(path.full.passed);
+}
+
+static void expect_reason(enum data_path_state why, uint32_t mtu, const char *text, bool there)
+{
+    char out[256];
+    data_path_reason(&path, why, mtu, out, sizeof out);
+    assert_true(strlen(out) < 200); /* what a REFUSE carries */
+    if ((strstr(out, text) != NULL) != there)
+        fail_msg("\"%s\" in: %s", text, out);
+}
+
+static void test_reasons(void **state)
+{
+    (void)state;
+    expect_reason(DATA_PATH_TOO_SMALL, MTU, "MTU 1024 do not pass, smaller ones do", true);
+    expect_reason(DATA_PATH_TOO_SMALL, MTU, "--mtu 512", true);
+    expect_reason(DATA_PATH_TOO_SMALL, 256, "--mtu", false);
+    expect_reason(DATA_PATH_BLOCKED, MTU, "UDP ports 4791 and 49152-65535", true);
+    expect_reason(DATA_PATH_BLOCKED, MTU, "any more", false);
+    expect_reason(DATA_PATH_BLOCKED, MTU, "smaller packets", true);
+    announce_times(1, 9, 0);
+    expect_reason(DATA_PATH_BLOCKED, MTU, "smaller packets", false);
+    view.packets = 1;
+    announce_times(1, MTU, 0);
+    expect_reason(DATA_PATH_BLOCKED, MTU, "any more", true);
+}
+
+#define PATH_TEST(function) cmocka_unit_test_setup(function, begin)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_many_announced_and_none_arrived),
-        cmocka_unit_test(test_long_silence_needs_evidence),
-        cmocka_unit_test(test_one_packet_settles_it),
+        PATH_TEST(test_many_announced_and_none_arrived),  PATH_TEST(test_long_silence_needs_evidence),
+        PATH_TEST(test_a_path_that_passed_once),          PATH_TEST(test_a_path_of_many_losses),
+        PATH_TEST(test_only_small_packets_pass),          PATH_TEST(test_short_messages),
+        PATH_TEST(test_one_full_packet_settles_the_size), PATH_TEST(test_reasons),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,279 @@
+#!/usr/bin/env python3
+# Messages and flows through longhaul-path: a bottleneck that nobody has described to Longhaul, beside the
+# kernel's TCP.
+#
+# usage: BUILD=build path_messages.py [--quick] [--json FILE] [PART ...]
+#   PART: 1 to 8, a row of ROWS; first, the first message of a connection; fairness, flows at once. All by
+#   default.
+#   --json FILE   appends a line a result, as bench/run does
+#
+# SPDX-License-Identifier: BSD-3-Clause
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+
+BUILD = os.path.abspath(os.environ.get("BUILD", "build"))
+LONGHAUL = os.path.join(BUILD, "longhaul")
+QUICK = "--quick" in sys.argv
+OUTPUT = sys.argv[sys.argv.index("--json") + 1] if "--json" in sys.argv else None
+MIB = 1 << 20
+
+
+def report(name, value, unit, reference, reference_value, runs):
+    if OUTPUT:
+        line = {"name": name, "value": value, "unit": unit, "reference": reference,
+                "reference_value": reference_value,
+                "ratio": value / reference_value if reference_value else None, "runs": runs}
+        with open(OUTPUT, "a", encoding="ascii") as file:
+            file.write(json.dumps(line) + "\n")
+
+
+def span(values):
+    return f"{statistics.median(values):6.1f} ({min(values):.1f} … {max(values):.1f})"
+
+
+# Rate in bit/s, round trip in ms, queue in BDP, loss at random.
+ROWS = [(2e9, 25, queue, loss) for queue in ("1", "0.2") for loss in ("0", "1e-3", "1e-2")] + \
+       [(1e8, 100, "1", loss) for loss in ("0", "1e-3")]
+SENDERS = ("longhaul", "known", "bbr", "cubic")
+CAP_S = 60
+WARM = 2 # messages that are not counted
+# Bytes of IP packets for a byte of data: RoCE write with immediate over IPv4 and UDP, 4 KiB; TCP with
+# timestamps, 4200.
+WIRE = {"longhaul": 4160 / 4096, "known": 4160 / 4096, "bbr": 4200 / 4148, "cubic": 4200 / 4148}
+
+
+def run_path(path, left, right):
+    """A fresh path and a command at each end. The path's statistics and what the left command printed; None:
+    it failed or took too long."""
+    with tempfile.NamedTemporaryFile(suffix=".json") as file:
+        command = ["timeout", "--signal=TERM", str(CAP_S + 5), os.path.join(BUILD, "bench", "longhaul-path"),
+                   *path, "--json", file.name, "--", "timeout", str(CAP_S), *left, ":::", *right]
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
+        if done.returncode == 77:
+            raise PermissionError(done.stderr.strip())
+        if done.returncode:
+            reason = "more than 60 s" if done.returncode == 124 else done.stderr.strip()
+            print(f"    {' '.join(left)}: {reason}")
+            return None
+        return json.load(open(file.name, encoding="ascii")), done.stdout
+
+
+def send_longhaul(path, size, count, warm, options):
+    """A result in ms and shares; None where there is none."""
+    with tempfile.NamedTemporaryFile(suffix=".json") as file:
+        left = [LONGHAUL, "perf", "10.99.0.2", "--size", str(size), "--iterations", str(count),
+                "--warmup", str(warm), "--json", file.name, *options]
+        ran = run_path(path, left, [LONGHAUL, "perf", "--server", "--once"])
+        if not ran:
+            return None
+        result = json.load(open(file.name, encoding="utf-8"))
+    return {"path": ran[0], "first": 1e3 * result["first_s"], "mean": 1e3 * result["completion_mean_s"],
+            "p50": 1e3 * result["completion_p50_s"], "p99": 1e3 * result["completion_p99_s"], "count": count,
+            "again": result["local"]["tx_retransmitted_bytes"] / max(1, result["local"]["tx_bytes"])}
+
+
+def send_tcp(path, size, count, warm, congestion):
+    program = os.path.join(BUILD, "bench", "bench_tcp_messages")
+    left = [program, "10.99.0.2", "5000", congestion, str(size), str(warm + count), str(CAP_S - 10)]
+    ran = run_path(path, left, [program, "--server", "10.99.0.2", "5000"])
+    if not ran:
+        return None
+    result = json.loads(ran[1])
+    times = [1e3 * s for s in result["completion_s"]]
+    warmed = sorted(times[warm:])
+    if not warmed:
+        return None
+    return {"path": ran[0], "first": times[0], "mean": statistics.fmean(warmed),
+            "p50": statistics.median(warmed),
+            "p99": warmed[max(0, -(-99 * len(warmed) // 100) - 1)], "count": len(warmed),
+            "again": result["retransmitted_bytes"] / max(1, result["sent_bytes"])}
+
+
+def measure(sender, row, size, count, warm, seed=1):
+    rate, rtt, queue, loss = row
+    path = ["--rate", f"{rate / 1e6:g}Mbit", "--delay", f"{rtt / 2:g}ms", "--queue", f"{queue}bdp",
+            "--loss", loss, "--seed", str(seed)]
+    if sender in ("bbr", "cubic"):
+        return send_tcp(path, size, count, warm, sender)
+    options = ["--rate", f"{rate / 1e6:g}Mbit"] if sender == "known" else []
+    return send_longhaul(path, size, count, warm, options)
+
+
+def ideal_ms(sender, row, size):
+    return 1e3 * size * 8 * WIRE[sender] / row[0] + row[1]
+
+
+def print_line(name, row, size, sender, result):
+    there = result["path"]["left_to_right"]
+    ideal = ideal_ms(sender, row, size)
+    dropped = there["queue_dropped_packets"] / max(1, there["packets"])
+    print(f"  {name:<26}{size // MIB:>4}MiB {sender:<9}{result['count']:>4} {result['first']:9.1f} "
+          f"{ideal:8.1f} "
+          f"{result['mean']:8.1f} {result['p50']:8.1f} {result['p99']:8.1f} "
+          f"{size * 8e-3 / result['mean']:8.1f} "
+          f"{100 * result['again']:7.2f} {100 * dropped:7.2f} {1e3 * there['queueing_delay_p99_s']:8.2f} "
+          f"{1e3 * there['late_p99_s']:7.2f}", flush=True)
+    label = f"path_{name}_{size // MIB}MiB_{sender}".replace(" ", "_")
+    for what in ("first", "mean", "p50", "p99"):
+        report(f"{label}_{what}", result[what], "ms", "ideal", ideal, result["count"])
+    report(label + "_retransmitted", result["again"], "of bytes sent", "loss of the path", float(row[3]),
+           result["count"])
+    report(label + "_dropped", dropped, "of packets", None, None, result["count"])
+    report(label + "_queueing_p99", 1e3 * there["queueing_delay_p99_s"], "ms", "longest queue",
+           1e3 * there["queue_bytes"] * 8 / row[0], result["count"])
+
+
+def print_head(first, count):
+    print("\n  Messages one after the other (ms); retransmitted and dropped by the path's queue, in %;\n"
+          "  p99 of the delay in the queue; late99: what this machine has added. 'known' has --rate"
+          " of the path\n")
+    print(f"  {'path: rate, rtt, queue, loss':<26} {'size':>5} {'sender':<9}{count:>4} {first:>9} "
+          f"{'ideal':>8} {'mean':>8} "
+          f"{'p50':>8} {'p99':>8} {'Mbit/s':>8} {'retr %':>7} {'drop %':>7} {'queue99':>8} {'late99':>7}")
+
+
+def name_of(row):
+    return f"{row[0] / 1e6:g}M {row[1]}ms {row[2]}bdp {row[3]}"
+
+
+def measure_row(row):
+    sizes = [(MIB, 20 if QUICK else 200), (16 * MIB, 6 if QUICK else 200), (128 * MIB, 2 if QUICK else 6)]
+    for size, wanted in sizes:
+        for sender in SENDERS:
+            # What takes twice the ideal, warm-up included, ends within the time.
+            fits = int(CAP_S * 1e3 / 2 / ideal_ms(sender, row, size)) - WARM
+            warm = WARM if fits > 2 else 1
+            result = measure(sender, row, size, max(2, min(wanted, fits)), warm)
+            if result:
+                print_line(name_of(row), row, size, sender, result)
+
+
+def measure_first():
+    """The first message of a connection, each of one of its own."""
+    launches = 2 if QUICK else 10
+    print(f"\n  16 MiB, the first message of a connection: of {launches} connections\n")
+    for row in ROWS[:1] + ROWS[1:2]:
+        results = {sender: [] for sender in SENDERS}
+        for launch in range(launches):
+            for sender, found in results.items():
+                result = measure(sender, row, 16 * MIB, 1, 0, 1 + launch)
+                if result:
+                    found.append(result)
+        for sender, found in results.items():
+            if not found:
+                continue
+            there = [result["path"]["left_to_right"] for result in found]
+            firsts = [result["first"] for result in found]
+            ideal = ideal_ms(sender, row, 16 * MIB)
+            dropped = statistics.median([one["queue_dropped_packets"] / max(1, one["packets"])
+                                         for one in there])
+            print(f"  {name_of(row):<26} {sender:<9} ideal {ideal:6.1f} ms, first {span(firsts)}: ideal + "
+                  f"{(statistics.median(firsts) - ideal) / row[1]:4.1f} round trips; "
+                  f"{100 * dropped:5.2f} % lost to the queue",
+                  flush=True)
+            label = f"path_{name_of(row)}_first_16MiB_{sender}".replace(" ", "_")
+            report(label, statistics.median(firsts), "ms", "ideal", ideal, len(found))
+            report(label + "_dropped", dropped, "of packets", None, None, len(found))
+
+
+# Flows at once: rate in Mbit/s, round trip in ms, that of the far ones, and senders.
+FLOWS = {"2 flows": (500, 20, 20, ["longhaul"] * 2), "4 flows": (500, 20, 20, ["longhaul"] * 4),
+         "16 flows": (500, 20, 20, ["longhaul"] * 16),
+         "4 flows, two far": (500, 20, 60, ["longhaul"] * 2 + ["far longhaul"] * 2),
+         "4 flows of bbr": (500, 20, 20, ["bbr"] * 4), "4 flows of cubic": (500, 20, 20, ["cubic"] * 4),
+         "beside cubic": (500, 20, 20, ["longhaul", "cubic"]),
+         "beside bbr": (500, 20, 20, ["longhaul", "bbr"])}
+SETTLE = 200 # round trips
+SETTLED_S = 4 if QUICK else 12 # measured after that
+
+
+def jain(shares):
+    squares = sum(share * share for share in shares)
+    return sum(shares) ** 2 / (len(shares) * squares) if squares else 0
+
+
+def flow_commands(senders, seconds):
+    """Shell commands for both ends, and the path's name of each flow: the last byte of its address."""
+    tcp = os.path.join(BUILD, "bench", "bench_tcp_messages")
+    left, right, names = [], [f"{tcp} --server 10.99.0.2 5000"], []
+    for number, sender in enumerate(senders):
+        host = (131 if sender.startswith("far") else 11) + number
+        names.append(str(host))
+        if sender.endswith("longhaul"):
+            right.append(f"{LONGHAUL} perf --server --listen :{6000 + number} --once")
+            left.append(f"{LONGHAUL} perf 10.99.0.2:{6000 + number} --device udp:10.99.0.{host} --size 16MiB "
+                        "--in-flight 4 --iterations 100000")
+        else:
+            left.append(f"{tcp} 10.99.0.2 5000 {sender} {1 << 40} 1 {seconds} 10.99.0.{host}")
+    quiet = ">/dev/null 2>&1 & "
+    return ("sleep 1; " + "".join(f"timeout {seconds} {command} {quiet}" for command in left) + "wait",
+            "".join(f"{command} {quiet}" for command in right) + "wait", names)
+
+
+def measure_together(name, rate, rtt, far, senders):
+    seconds = 2 + SETTLE * max(rtt, far) / 1e3 + SETTLED_S
+    left, right, names = flow_commands(senders, seconds)
+    ran = run_path(["--rate", f"{rate}Mbit", "--delay", f"{rtt / 2}ms", "--far", f"{(far - rtt) / 2}ms",
+                    "--flows", "16"],
+                   ["sh", "-c", left], ["sh", "-c", right])
+    if not ran:
+        return
+    there = ran[0]["left_to_right"]
+    bytes_of = [there["flows"].get(host, [0]) for host in names]
+    start = next(i for i in range(len(bytes_of[0])) if any(i < len(b) and b[i] for b in bytes_of))
+    settled = start + round(SETTLE * max(rtt, far) / 1e3 / there["interval_s"])
+    end = start + int((seconds - 1) / there["interval_s"])
+    window = round(50 * max(rtt, far) / 1e3 / there["interval_s"])
+    early = next((i for i in range(start, end - window)
+                  if jain([sum(b[i:i + window]) for b in bytes_of]) >= 0.95), None)
+    rest = [sum(b[settled:end]) for b in bytes_of]
+    goodput = [8e-6 * total / ((end - settled) * there["interval_s"]) for total in rest]
+    fair = "never"
+    if early is not None:
+        fair = f"{(early - start) * there['interval_s'] * 1e3 / max(rtt, far):.0f} rtt"
+    print(f"  {name:<18}{jain(rest):6.3f} {fair:>9} "
+          f"{100 * there['queue_dropped_packets'] / there['packets']:7.2f} "
+          f"{1e3 * there['queueing_delay_p99_s']:8.2f} {1e3 * there['late_p99_s']:7.2f}  " +
+          " ".join(f"{value:.0f}" for value in goodput), flush=True)
+    label = "path_fairness_" + name.replace(",", "").replace(" ", "_")
+    report(label + "_jain", jain(rest), "Jain's index", None, None, 1)
+    report(label + "_first", goodput[0], "Mbit/s", "rate of the path", rate, 1)
+
+
+def measure_fairness():
+    print("\n  Flows at once through 500 Mbit/s and 20 ms (far: 60 ms), queue 1 BDP. Jain's index after\n"
+          f"  {SETTLE} round trips; when 50 round trips first had 0.95; what each flow got, in Mbit/s of"
+          " packets\n")
+    print(f"  {'':<18}{'Jain':>6} {'0.95 at':>9} {'drop %':>7} {'queue99':>8} {'late99':>7}  flows")
+    for name, setting in FLOWS.items():
+        measure_together(name, *setting)
+
+
+def main():
+    parts = [word for word in sys.argv[1:] if word not in ("--quick", "--json", OUTPUT)]
+    known = [str(1 + number) for number in range(len(ROWS))] + ["first", "fairness"]
+    for part in parts:
+        if part not in known:
+            print(f"path_messages.py: no part {part!r}: use {', '.join(known)}", file=sys.stderr)
+            return 2
+    rows = [ROWS[int(part) - 1] for part in parts or known if part.isdigit()]
+    try:
+        if rows:
+            print_head("first", "n")
+        for row in rows:
+            measure_row(row)
+        if not parts or "first" in parts:
+            measure_first()
+        if not parts or "fairness" in parts:
+            measure_fairness()
+    except PermissionError as error:
+        print(f"  not measured: {error}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

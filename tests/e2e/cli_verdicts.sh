@@ -1,0 +1,159 @@
+# Paths that fail the user, made by a router of the kernel's between two hosts of their own: each command
+# reports cause and remedy, on both sides, within a few seconds. And one that must not fail: clients behind
+# NAT.
+# Needs network namespaces and nft; skipped without.
+#
+# SPDX-License-Identifier: BSD-3-Clause
+if [ -z "${OWN_NETWORK:-}" ]; then
+    unshare=(unshare --net --mount)
+    [ "$(id -u)" -eq 0 ] || unshare+=(--user --map-root-user)
+    command -v nft >/dev/null && "${unshare[@]}" nft add table ip probe 2>/dev/null || exit 77
+    OWN_NETWORK=1 exec "${unshare[@]}" bash "$0"
+fi
+. "$(dirname "$0")/lib_cli.sh"
+
+# left - middle - right; the middle one routes. Anew each time: it remembers flows.
+make_network() {
+    local name
+    for name in left middle right; do
+        ip netns del $name 2>/dev/null
+        ip netns add $name || exit 77
+        ip -n $name link set lo up
+    done
+    ip link add name vl netns left type veth peer netns middle name vl &&
+        ip link add name vr netns middle type veth peer netns right name vr || exit 77
+    ip -n left addr add 10.77.1.2/24 dev vl
+    ip -n middle addr add 10.77.1.1/24 dev vl
+    ip -n middle addr add 10.77.2.1/24 dev vr
+    ip -n right addr add 10.77.2.2/24 dev vr
+    for name in left:vl middle:vl middle:vr right:vr; do
+        ip -n ${name%:*} link set ${name#*:} up
+    done
+    ip -n left route add default via 10.77.1.1
+    ip -n right route add default via 10.77.2.1
+    ip netns exec middle sysctl -qw net.ipv4.ip_forward=1
+    rule add table ip t
+    rule add chain ip t forwarded '{ type filter hook forward priority 0; }'
+    rule add chain ip t own '{ type filter hook output priority 0; }'
+    rule add chain ip t source '{ type nat hook postrouting priority 100; }' &&
+        rule add chain ip t destination '{ type nat hook prerouting priority -100; }' || exit 77
+}
+
+rule() {
+    ip netns exec middle nft "$@"
+}
+
+# path RULE...: a network whose router does that with packets.
+path() {
+    local each
+    make_network
+    for each in "$@"; do
+        rule add rule ip t $each || fail "nft refused: $each"
+    done
+}
+
+# serve COMMAND ARGUMENT...: on the right, in the background.
+serve() {
+    rm -f "$work/pipe"
+    mkfifo "$work/pipe"
+    ip netns exec right "$LONGHAUL" "$@" >"$work/pipe" 2>"$work/server.err" &
+    pid=$!
+    exec {feed}<"$work/pipe"
+    read -r -t 30 -u "$feed" || fail "$1 does not listen"
+}
+
+on_left() {
+    timeout 20 ip netns exec left "$LONGHAUL" "$@" >"$work/client.out" 2>"$work/client.err"
+}
+
+# client TEXT COMMAND ARGUMENT...: on the left; fails, with that text; $server_text is in the server's
+# messages. The time is far above what it takes, and far below what a program would wait that knows nothing.
+client() {
+    local text=$1 status=0
+    shift
+    on_left "$@" || status=$?
+    [ "$status" -eq 1 ] || fail "$1 ended with $status"
+    expect_line "$work/client.err" "$text"
+    for _ in {1..100}; do
+        grep -qF -e "$server_text" "$work/server.err" && break
+        sleep 0.1
+    done
+    expect_line "$work/server.err" "$server_text"
+    kill "$pid"
+    wait "$pid"
+}
+
+send_fails() {
+    server_text=${2:-$1}
+    serve recv --keep --output "$work/out"
+    client "$1" send "$work/file" "${to:-10.77.2.2}"
+}
+
+perf_fails() {
+    server_text=${2:-$1}
+    serve perf --server
+    client "$1" perf 10.77.2.2 --iterations 3
+}
+
+mount -t tmpfs tmpfs /run && mkdir /run/netns || exit 77
+mkdir "$work/out"
+make_file "$work/file" 3000000
+
+udp="meta l4proto udp"
+ports="let UDP ports 4791 and 49152-65535 through"
+for way in "" "iif vl" "iif vr"; do
+    say "UDP is dropped: ${way:-both ways}"
+    path "forwarded $way $udp drop"
+    send_fails "UDP packets do not pass, TCP does: a firewall"
+    expect_line "$work/client.err" "$ports"
+done
+perf_fails "UDP packets do not pass, TCP does: a firewall"
+server_text="no packet of the client arrived at UDP port 47912"
+path "forwarded $udp drop"
+serve probe --server
+client "UDP port 47912 of the server: no answer, although TCP reaches it" probe 10.77.2.2
+
+say "UDP is refused by the host itself"
+path
+ip netns exec left nft add table ip t
+ip netns exec left nft add chain ip t sent '{ type filter hook output priority 0; }'
+ip netns exec left nft add rule ip t sent $udp drop
+send_fails "UDP packets do not pass, TCP does: a firewall"
+
+say "only the control port is open"
+path "forwarded udp dport != 4791 drop"
+send_fails "data packets do not pass, control packets do: a firewall or NAT on the path ($ports)"
+perf_fails "data packets do not pass, control packets do"
+
+say "large packets vanish, and nobody reports it"
+path "own meta l4proto icmp drop"
+ip -n middle link set vr mtu 1000
+send_fails "data packets of MTU 1024 do not pass, smaller ones do: a link on the path"
+expect_line "$work/client.err" "(use --mtu 512)"
+perf_fails "a link that takes only smaller packets ($ports, or use --mtu 512)"
+
+say "with the MTU that the message names the file passes"
+serve recv --output "$work/out"
+on_left send "$work/file" 10.77.2.2 --mtu 512 || fail "it does not"
+ended recv "$pid" 0 20
+cmp "$work/file" "$work/out/file" || fail "other bytes arrived"
+
+say "the receiver is behind NAT that forwards its TCP port"
+path "source oif vl masquerade" "destination iif vl tcp dport 47910 dnat to 10.77.2.2"
+to=10.77.1.1 send_fails "behind NAT or a port forwarding (10.77.2.2 appears as 10.77.1.1)" \
+    "UDP packets do not pass"
+
+say "clients behind NAT: files and messages pass"
+path "source oif vr masquerade random" "forwarded iif vr ct state new drop"
+serve recv --output "$work/out" --force
+on_left send "$work/file" 10.77.2.2 || fail "send failed"
+ended recv "$pid" 0 20
+cmp "$work/file" "$work/out/file" || fail "other bytes arrived"
+serve perf --server --once
+on_left perf 10.77.2.2 --iterations 5 --size 1MiB --channels 2 --workers 2 || fail "perf failed"
+ended perf "$pid" 0 20
+
+say "NAT that drops UDP"
+path "source oif vr masquerade" "forwarded $udp drop"
+send_fails "NAT on the path (10.77.1.2 appears as 10.77.2.1) that drops UDP, or a firewall"
+echo "all well"

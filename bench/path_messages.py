@@ -224,6 +224,9 @@ def measure_together(name, rate, rtt, far, senders):
         return
     there = ran[0]["left_to_right"]
     bytes_of = [there["flows"].get(host, [0]) for host in names]
+    if not any(any(b) for b in bytes_of):
+        print(f"  {name:<18}nothing arrived")
+        return
     start = next(i for i in range(len(bytes_of[0])) if any(i < len(b) and b[i] for b in bytes_of))
     settled = start + round(SETTLE * max(rtt, far) / 1e3 / there["interval_s"])
     end = start + int((seconds - 1) / there["interval_s"])

@@ -245,11 +245,10 @@ static void on_congestion(struct bbr *b, const struct lh_congestion_feedback *f)
         enter(b, BBR_DOWN, f->now);
 }
 
-/* By the highest rate and the shortest delay of a round trip: a host that pauses is not a slower path. */
-static bool became_slower(const struct bbr *b)
+/* By the shortest delay of the last round trip: a host that pauses is not a slower path. */
+static bool became_slower(const struct bbr *b, const struct lh_congestion_feedback *f)
 {
-    return b->state == BBR_CRUISE && b->rounds > b->state_round + 1 && b->round_full && b->round_bw > 0 &&
-           b->round_bw < SLOWER * b->bw && queue_of(b) > 0.1;
+    return (double)f->rate_bps < SLOWER * b->bw && !f->rate_is_limited && b->queue > 0.1 * b->rtt_min;
 }
 
 static void on_round(struct bbr *b, const struct lh_congestion_feedback *f)
@@ -257,10 +256,7 @@ static void on_round(struct bbr *b, const struct lh_congestion_feedback *f)
     bool bad = congested(b);
     if (bad)
         on_congestion(b, f);
-    else if (became_slower(b)) {
-        set_bw(b, b->round_bw);
-        enter(b, BBR_DRAIN, f->now);
-    } else if (queue_of(b) > 1.5 && b->round_full && b->round_bw < b->bw && b->round_bw > 0)
+    else if (queue_of(b) > 1.5 && b->round_full && b->round_bw < b->bw && b->round_bw > 0)
         set_bw(b, b->round_bw);
     if (b->cycle_rtt_min == 0 || (b->round_rtt_min != 0 && b->round_rtt_min < b->cycle_rtt_min))
         b->cycle_rtt_min = b->round_rtt_min;
@@ -326,7 +322,7 @@ static uint64_t cruise_rounds(const struct bbr *b)
 static void on_state(struct bbr *b, const struct lh_congestion_feedback *f)
 {
     double bdp = bdp_of(b);
-    bool new = f->sent_ns != 0 && f->sent_ns >= b->state_ns; /* of what was sent in this state */
+    bool own = f->sent_ns != 0 && f->sent_ns >= b->state_ns; /* of what was sent in this state */
     bool path_limits = f->rate_bps != 0 && (double)f->rate_bps < PATH_LIMITS * (double)f->sends_bps;
     switch (b->state) {
     case BBR_TRAIN:
@@ -347,7 +343,10 @@ static void on_state(struct bbr *b, const struct lh_congestion_feedback *f)
             enter(b, BBR_CRUISE, f->now);
         break;
     case BBR_CRUISE:
-        if (b->rounds > b->rtt_min_round + RTT_MIN_ROUNDS)
+        if (own && path_limits && became_slower(b, f)) {
+            set_bw(b, (double)f->rate_bps);
+            enter(b, BBR_DRAIN, f->now);
+        } else if (b->rounds > b->rtt_min_round + RTT_MIN_ROUNDS)
             enter(b, BBR_PROBE_RTT, f->now);
         else if (b->rounds >= b->state_round + cruise_rounds(b) && !f->rate_is_limited)
             enter(b, BBR_UP, f->now);
@@ -360,7 +359,7 @@ static void on_state(struct bbr *b, const struct lh_congestion_feedback *f)
         }
         break;
     case BBR_UP:
-        if (new && !b->up_seen) {
+        if (own && !b->up_seen) {
             b->up_seen = true;
             b->state_round = b->rounds;
         }

@@ -27,6 +27,7 @@
 #include "sdr/message_table.h"
 #include "sdr/path.h"
 #include "sdr/rate/arrival_report.h"
+#include "sdr/rate/credit_grant.h"
 #include "sdr/rate/rate_control.h"
 #include "sdr/send_queue.h"
 
@@ -125,6 +126,8 @@ struct sdr_qp {
     uint32_t close_reason;
     uint64_t packets_noted;       /* rx_packets at the last path_on_traffic() */
     struct arrival_report report; /* to a peer whose controller wants feedback */
+    struct credit_grant grant;    /* to a peer whose controller wants credits */
+    void *grant_memory;
     uint64_t notifications_noted; /* rx_congestion_notifications at the peer's last report */
     _Atomic bool full_arrived;    /* a packet of the MTU did, since sdr_qp_full_arrived() asked */
 

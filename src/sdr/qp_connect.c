@@ -22,6 +22,7 @@ static void fill_info(struct sdr_qp *qp, struct qp_info *info)
         .send_enable = qp->send_enable,
         .recv_enable = qp->recv_enable,
         .wants_feedback = rate_control_is_on(&qp->rate),
+        .credits = rate_control_is_on(&qp->rate) ? credit_grant_number(qp->congestion.controller) : 0,
     };
     qp->endpoint->fabric->ops->endpoint_info(qp->endpoint, &info->endpoint);
 }

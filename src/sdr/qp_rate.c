@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/earlier.h"
 #include "base/error.h"
 #include "history/path_history.h"
 #include "sdr/context.h"
@@ -16,7 +17,8 @@
 #define TOLD_BURST_BYTES ((uint64_t)256 * 1024)
 #define PACE_CHANGE      16u /* a change by less than this part is not worth a system call */
 #define PACE_SPAN_NS     LH_NS_PER_MS
-#define UNREPORTED_SHARE 4u /* of the sockets' buffer: reported at once */
+#define GRANT_MAX_BYTES  ((uint64_t)1 << 30) /* of credit ahead of what arrived */
+#define UNREPORTED_SHARE 4u                  /* of the sockets' buffer: reported at once */
 
 /* ---- the start --------------------------------------------------------------------------------------- */
 
@@ -62,6 +64,7 @@ int qp_rate_create(struct sdr_qp *qp, const struct qp_plan *plan)
 void qp_rate_free(struct sdr_qp *qp)
 {
     free(qp->rate_memory);
+    free(qp->grant_memory);
 }
 
 static struct rate_path measured_path(const struct sdr_qp *qp)
@@ -84,10 +87,31 @@ static void check_remembered(struct sdr_qp *qp)
         sdr_qp_remember(qp, 0, 0, 0);
 }
 
+/* A peer that wants credits of a kind that is unknown here, or for which there is no memory, gets credit
+ * without a limit: its own half bounds it. */
+static void start_grant(struct sdr_qp *qp, lh_time now)
+{
+    const struct lh_congestion *controller = credit_grant_of(qp->peer.credits);
+    if (!controller || !qp->recv_enable)
+        return;
+    qp->grant_memory = aligned_alloc(64, rounded(controller->receiver_bytes));
+    if (!qp->grant_memory)
+        return;
+    const struct lh_congestion_path path = {
+        .mtu_bytes = qp->shape.mtu_bytes,
+        .rate_max_bps = LH_RATE_NONE,
+        .window_max_bytes = GRANT_MAX_BYTES,
+        .rtt_ns = qp->path.rtt.minimum_ns,
+    };
+    memset(qp->grant_memory, 0, rounded(controller->receiver_bytes));
+    credit_grant_start(&qp->grant, controller, qp->grant_memory, &path, now);
+}
+
 void qp_rate_start(struct sdr_qp *qp, lh_time now)
 {
     uint64_t buffer = qp->receive_buffer_bytes / qp->context->channels;
     qp->report.packets_max = buffer / UNREPORTED_SHARE / qp->shape.mtu_bytes;
+    start_grant(qp, now);
     if (!rate_control_is_on(&qp->rate))
         return;
     check_remembered(qp);
@@ -206,17 +230,22 @@ static uint64_t packets_arrived(const struct sdr_qp *qp)
     return packets;
 }
 
-bool qp_rate_report_due(struct sdr_qp *qp, lh_time now)
-{
-    return qp->peer.wants_feedback &&
-           arrival_report_due(&qp->report, packets_arrived(qp), qp->path.rtt.smoothed_ns, now);
-}
-
 lh_time qp_rate_report_next(struct sdr_qp *qp)
 {
-    return qp->peer.wants_feedback
-               ? arrival_report_next(&qp->report, packets_arrived(qp), qp->path.rtt.smoothed_ns)
-               : LH_TIME_NEVER;
+    if (!qp->peer.wants_feedback)
+        return LH_TIME_NEVER;
+    lh_time rtt_ns = qp->path.rtt.smoothed_ns;
+    lh_time next_ns = arrival_report_next(&qp->report, packets_arrived(qp), rtt_ns);
+    if (!qp->grant.controller || qp->grant.next_ns == LH_TIME_NEVER)
+        return next_ns;
+    /* Credits come with the reports, and are worth one of their own as often. */
+    lh_time least_ns = qp->report.sent_ns + arrival_report_span(rtt_ns);
+    return lh_earlier(next_ns, qp->grant.next_ns > least_ns ? qp->grant.next_ns : least_ns);
+}
+
+bool qp_rate_report_due(struct sdr_qp *qp, lh_time now)
+{
+    return qp_rate_report_next(qp) <= now;
 }
 
 struct control_feedback qp_rate_report(struct sdr_qp *qp, lh_time now)
@@ -225,7 +254,6 @@ struct control_feedback qp_rate_report(struct sdr_qp *qp, lh_time now)
         .marked_packets = __atomic_load_n(&qp->stats.rx_marked_packets, __ATOMIC_RELAXED),
         .dropped_packets = __atomic_load_n(&qp->stats.rx_socket_drops, __ATOMIC_RELAXED),
         .arrived_packets = packets_late(qp),
-        .credit_bytes = UINT64_MAX,
     };
     for (uint32_t c = 0; c < qp->context->channels; c++) {
         struct qp_arrivals *arrivals = &qp->channels[c].arrivals;
@@ -239,6 +267,8 @@ struct control_feedback qp_rate_report(struct sdr_qp *qp, lh_time now)
         gate_leave(&qp->channels[c].gate);
     }
     report.held_ns = now > report.arrived_ns ? now - report.arrived_ns : 0;
+    report.credit_bytes =
+        credit_grant_renew(&qp->grant, report.arrived_packets, report.marked_packets, now);
     return report;
 }
 

@@ -197,8 +197,9 @@ struct rate_room rate_control_room(const struct rate_control *rate, lh_time now)
     bound_packets(&room, receiver_room(rate), rate->path.mtu_bytes, LH_LIMIT_RECEIVER);
     if (rate->silent)
         bound_packets(&room, 1, rate->path.mtu_bytes, LH_LIMIT_WINDOW);
-    bound_bytes(&room, left_of(rate->decision.total_bytes, rate->flight.sent_bytes + rate->reserved_bytes),
-                LH_LIMIT_CREDIT);
+    /* A packet without credit asks again: the report that granted more may have been lost. */
+    uint64_t sent = rate->flight.sent_bytes + rate->reserved_bytes;
+    bound_bytes(&room, most_of(left_of(rate->decision.total_bytes, sent), least), LH_LIMIT_CREDIT);
     return room;
 }
 

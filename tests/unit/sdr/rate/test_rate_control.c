@@ -168,6 +168,11 @@ static void test_credit(void **state)
     world.puppet.decision.total_bytes = 3 * MTU;
     assert_int_equal(send_all(1) + send_all(100), 3);
     assert_int_equal(limit_now(), LH_LIMIT_CREDIT);
+    /* All arrived, and the report that grants more got lost: one packet asks. */
+    world.now += RTT;
+    report(3, 0);
+    assert_int_equal(send_all(100), 1);
+    assert_int_equal(limit_now(), LH_LIMIT_CREDIT);
 }
 
 static void test_pace_and_burst(void **state)

@@ -117,7 +117,7 @@ static uint64_t window_now(const struct tx *tx)
     return bound < tx->attr->window_bytes ? bound : tx->attr->window_bytes;
 }
 
-/* Its machine said when to come back in multiples of a round trip that was too long, as after a clock jump. */
+/* Its machine said when to come back in multiples of a round trip that was too long: a clock had jumped. */
 static bool is_late(const struct tx *tx, const struct tx_segment *segment)
 {
     return tx->path->rtt_ns < segment->rtt_ns / 2;

@@ -59,10 +59,10 @@ void netsim_setup(struct netsim *net, const struct netsim_config *config, const 
     net->runs_on = false;
     netsim_network_init(network, config, graph, prng, arena);
     netsim_flow_control_init(&net->control, network, config, arena);
-    netsim_packet_pool_init(&network->pool, arena, config->packets_max);
-    netsim_transport_init(&net->transport, network, &config->transport, flows, prng, arena);
+    netsim_transport_init(&net->transport, network, config, flows, prng, arena);
     setup_events(net, arena);
     setup_deadlock(net, config);
+    netsim_packet_pool_init(&network->pool, arena, config->packets_max);
     /* At a link a pause and a resume may wait for the packet on the wire, and others be in flight. */
     uint64_t reserved_packets = network->lossless != 0 ? (uint64_t)4 * network->ports_count : 0;
     uint64_t half = config->packets_max / 2;

@@ -21,8 +21,8 @@ struct netsim {
     bool runs_on; /* raw packets may come at any time: the end of all flows is not the end of the run */
 };
 
-/* Lays the simulation out in the arena; graph and flows stay as they are as long as it is used, and the
- * simulation stays where it is. */
+/* Lays the simulation out in the arena, its packets last: they alone need not be zeroed. Graph and flows stay
+ * as they are as long as it is used, and the simulation stays where it is. */
 void netsim_setup(struct netsim *net, const struct netsim_config *config, const struct netsim_graph *graph,
                   const struct netsim_flow_list *flows, const struct lh_prng *prng,
                   struct netsim_arena *arena);

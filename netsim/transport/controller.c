@@ -28,7 +28,8 @@ static size_t aligned(size_t bytes)
 }
 
 /* Of one report for each packet only those are touched that are used. */
-static void take_states(struct netsim_transport *transport, struct netsim_arena *arena)
+static void take_states(struct netsim_transport *transport, uint32_t packets_max,
+                        struct netsim_arena *arena)
 {
     struct netsim_controllers *all = &transport->controllers;
     uint32_t flows = transport->flows_count;
@@ -37,11 +38,11 @@ static void take_states(struct netsim_transport *transport, struct netsim_arena 
     all->flows = netsim_arena_take(arena, flows, sizeof *all->flows);
     all->states = netsim_arena_take(arena, flows, all->state_bytes);
     all->receivers = netsim_arena_take(arena, flows, all->receiver_bytes);
-    all->reports = netsim_arena_take(arena, transport->network->pool.capacity, sizeof *all->reports);
+    all->reports = netsim_arena_take(arena, packets_max, sizeof *all->reports);
 }
 
 void netsim_controller_setup(struct netsim_transport *transport, const struct netsim_flow_list *list,
-                             struct netsim_arena *arena)
+                             uint32_t packets_max, struct netsim_arena *arena)
 {
     uint32_t payload = transport->config.payload_bytes;
     uint64_t entries = 0;
@@ -49,7 +50,7 @@ void netsim_controller_setup(struct netsim_transport *transport, const struct ne
         congestion_choice_parse(transport->config.congestion.controller, &transport->controllers.choice);
     assert(rc == 0); /* it has been checked */
     (void)rc;
-    take_states(transport, arena);
+    take_states(transport, packets_max, arena);
     for (uint32_t i = 0; i < list->count; i++)
         entries += ring_size((list->flows[i].bytes + payload - 1) / payload);
     struct flight_entry *ring = netsim_arena_take(arena, entries, sizeof *ring);

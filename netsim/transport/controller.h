@@ -14,9 +14,9 @@ static inline bool netsim_is_controlled(const struct netsim_transport *transport
     return transport->controllers.choice.controller != NULL;
 }
 
-/* Takes what flows, whose numbers of packets are known from the list, and packets need. */
+/* Takes what flows, whose numbers of packets are known from the list, and the packets of the pool need. */
 void netsim_controller_setup(struct netsim_transport *transport, const struct netsim_flow_list *list,
-                             struct netsim_arena *arena);
+                             uint32_t packets_max, struct netsim_arena *arena);
 /* Bytes of what has been set aside for a packet besides itself. */
 size_t netsim_controller_packet_bytes(const struct netsim_transport *transport);
 /* Numbers the events, and returns the first number behind them. */

@@ -38,14 +38,13 @@ static void flow_init(struct netsim_transport *transport, uint32_t number,
 }
 
 void netsim_transport_init(struct netsim_transport *transport, struct netsim_network *network,
-                           const struct netsim_transport_config *config,
-                           const struct netsim_flow_list *list, const struct lh_prng *prng,
-                           struct netsim_arena *arena)
+                           const struct netsim_config *config, const struct netsim_flow_list *list,
+                           const struct lh_prng *prng, struct netsim_arena *arena)
 {
     struct lh_prng entropy = lh_prng_fork(prng, NETSIM_COMPONENT_ENTROPY);
     uint64_t words = 0;
-    *transport =
-        (struct netsim_transport){.network = network, .config = *config, .flows_count = list->count};
+    *transport = (struct netsim_transport){
+        .network = network, .config = config->transport, .flows_count = list->count};
     netsim_flow_rate_setup(transport);
     for (uint32_t i = 0; i < list->count; i++)
         words += 2 * ((packets_of(transport, list->flows[i].bytes) + 63) / 64);
@@ -53,10 +52,11 @@ void netsim_transport_init(struct netsim_transport *transport, struct netsim_net
     transport->rings = netsim_arena_take(arena, network->hosts_count, sizeof *transport->rings);
     transport->flows = netsim_arena_take(arena, list->count, sizeof *transport->flows);
     uint64_t *bits = netsim_arena_take(arena, words, sizeof *bits);
-    if (config->congestion.kind == NETSIM_CONGESTION_DCQCN)
+    if (config->transport.congestion.kind == NETSIM_CONGESTION_DCQCN)
         transport->rates = netsim_arena_take(arena, list->count, sizeof *transport->rates);
-    if (config->congestion.kind == NETSIM_CONGESTION_CONTROLLER && config->kind != NETSIM_LONGHAUL)
-        netsim_controller_setup(transport, list, arena);
+    if (config->transport.congestion.kind == NETSIM_CONGESTION_CONTROLLER &&
+        config->transport.kind != NETSIM_LONGHAUL)
+        netsim_controller_setup(transport, list, config->packets_max, arena);
     if (arena->base == NULL)
         return;
     for (uint32_t i = 0; i < network->hosts_count; i++)

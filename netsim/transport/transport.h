@@ -35,12 +35,11 @@ struct netsim_transport {
     struct netsim_transport_config config;
 };
 
-/* The network's pool of packets exists. Takes the flows, which are in the order of their start, and their
+/* Takes the flows, which are in the order of their start, and their
  * bitmaps from the arena. */
 void netsim_transport_init(struct netsim_transport *transport, struct netsim_network *network,
-                           const struct netsim_transport_config *config,
-                           const struct netsim_flow_list *list, const struct lh_prng *prng,
-                           struct netsim_arena *arena);
+                           const struct netsim_config *config, const struct netsim_flow_list *list,
+                           const struct lh_prng *prng, struct netsim_arena *arena);
 /* Numbers the events of the transport from `first` on, and returns the first number behind them. */
 uint32_t netsim_transport_number_events(struct netsim_transport *transport, uint32_t first);
 

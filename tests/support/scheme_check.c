@@ -42,6 +42,7 @@ struct check {
     /* Of the last step that left budget unused: */
     bool had_enough;
     lh_time next_ns;
+    lh_time rtt_ns;
     uint32_t encoded;
     bool extra_open;
     uint8_t sent[]; /* by chunk of the message */
@@ -139,7 +140,7 @@ static void check_list(const struct lh_scheme *scheme, const struct lh_actions *
 static bool is_recalled(const struct check *check, const struct lh_sender_view *view)
 {
     return !check->had_enough || view->now >= check->next_ns || view->encoded != check->encoded ||
-           view->extra_open != check->extra_open;
+           view->extra_open != check->extra_open || view->path.rtt_ns < check->rtt_ns / 2;
 }
 
 static void sender_step(const struct lh_scheme *scheme, struct check *check,
@@ -170,6 +171,7 @@ static void sender_step(const struct lh_scheme *scheme, struct check *check,
            SCHEME_RULE_in_flight);
     check->had_enough = budget > 0 && actions->count < LH_ACTIONS_MAX;
     check->next_ns = actions->next_ns;
+    check->rtt_ns = view->path.rtt_ns;
     check->encoded = view->encoded;
     check->extra_open = view->extra_open;
 }

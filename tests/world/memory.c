@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/prng.h"
 
@@ -27,6 +28,7 @@ static double refuse_chance;
 static struct lh_prng refuse_prng;
 static _Alignas(64) uint8_t arena[ARENA_BYTES];
 static size_t arena_used;
+static size_t arena_used_before; /* the last memory_arena_clear() */
 static void *lost;
 
 static bool refused(void)
@@ -104,7 +106,13 @@ void *memory_arena(size_t bytes)
 
 void memory_arena_clear(void)
 {
+    arena_used_before = arena_used;
     arena_used = 0;
+}
+
+void memory_arena_fill(int byte)
+{
+    memset(arena, byte, arena_used_before);
 }
 
 void memory_lose_block(void)

@@ -21,6 +21,8 @@ uint64_t memory_refusals(void);
 /* Memory until memory_arena_clear(); aligned to 64, not zeroed. Ends the program when the arena is full. */
 void *memory_arena(size_t bytes);
 void memory_arena_clear(void);
+/* Changes what a run finds there: as much as was used before the last memory_arena_clear(). */
+void memory_arena_fill(int byte);
 /* Takes a block and forgets it: for the canary. */
 void memory_lose_block(void);
 void memory_find_block(void);

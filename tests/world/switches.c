@@ -171,6 +171,8 @@ void switches_open(struct world *world)
     netsim_setup(world->network, &config, graph, flows, &prng, &counting);
     arena = arena_of(world, &counting, config.packets_max);
     netsim_setup(world->network, &config, graph, flows, &prng, &arena);
+    const struct netsim_packet_pool *pool = &world->network->network.pool;
+    assert((unsigned char *)(pool->packets + pool->capacity) == arena.base + arena.used_bytes);
     sim_world_set_network(world->sim, world->network);
 }
 

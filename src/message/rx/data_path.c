@@ -14,6 +14,7 @@
 #define EVIDENCE_MAX    4u /* of one announcement: its packets */
 #define SILENCE_MIN_NS  (2 * LH_NS_PER_S)
 #define SILENCE_OVERDUE 8u
+#define SILENCE_STEPS   8u /* at least: a clock that jumps, or a host that did not run, is no silence */
 #define PORTS           "let UDP ports 4791 and 49152-65535 through"
 
 static void on_arrived(struct data_path_kind *kind)
@@ -28,15 +29,20 @@ static bool on_announced(struct data_path_kind *kind, uint32_t packets, const st
                          lh_time now)
 {
     lh_time silence_ns = SILENCE_MIN_NS + SILENCE_OVERDUE * view->overdue_ns;
+    const lh_time step_max_ns = silence_ns / SILENCE_STEPS;
     if (packets == 0)
         return false;
-    if (kind->evidence == 0)
-        kind->since_ns = now;
+    if (kind->evidence == 0) {
+        kind->silent_ns = 0;
+        kind->last_ns = now;
+    }
+    kind->silent_ns += now - kind->last_ns < step_max_ns ? now - kind->last_ns : step_max_ns;
+    kind->last_ns = now;
     if (kind->evidence < EVIDENCE_MIN)
         kind->evidence += packets < EVIDENCE_MAX ? packets : EVIDENCE_MAX;
     if (kind->passed && silence_ns < view->timeout_ns)
         silence_ns = view->timeout_ns;
-    return kind->evidence >= EVIDENCE_MIN && now - kind->since_ns >= silence_ns;
+    return kind->evidence >= EVIDENCE_MIN && kind->silent_ns >= silence_ns;
 }
 
 enum data_path_state data_path_on_announced(struct data_path *path, const struct data_path_view *view,

@@ -20,7 +20,8 @@
 struct data_path_kind {
     bool passed;       /* some did arrive */
     uint32_t evidence; /* packets of segments whose lengths came since */
-    lh_time since_ns;  /* the first of them */
+    lh_time silent_ns; /* from the first of them, of each gap no more than tells something */
+    lh_time last_ns;   /* the latest of them */
 };
 
 struct data_path {

@@ -218,6 +218,7 @@ static void step_machine(struct tx *tx, struct tx_segment *segment, lh_time now)
     assert(actions->count <= LH_ACTIONS_MAX && chunks <= view.budget_chunks);
     note_in_flight(tx, segment, actions->in_flight_chunks);
     segment->next_ns = actions->next_ns;
+    segment->rtt_ns = view.path.rtt_ns;
     segment->budget_limited = chunks == view.budget_chunks;
     segment->needs_step = actions->count == LH_ACTIONS_MAX;
 }

@@ -117,11 +117,18 @@ static uint64_t window_now(const struct tx *tx)
     return bound < tx->attr->window_bytes ? bound : tx->attr->window_bytes;
 }
 
+/* Its machine said when to come back in multiples of a round trip that was too long: a clock had jumped. */
+static bool is_late(const struct tx *tx, const struct tx_segment *segment)
+{
+    return tx->path->rtt_ns < segment->rtt_ns / 2;
+}
+
 /* 0, or the positive lh_error with which the segment's message is to be aborted. */
 static int step_machine(struct tx *tx, struct tx_segment *segment, lh_time now)
 {
     bool fed = segment->budget_limited && injector_budget_chunks(tx) > 0;
-    if (segment->scheme && !tx->blocked && (segment->needs_step || fed || segment->next_ns <= now))
+    bool due = segment->next_ns <= now || is_late(tx, segment);
+    if (segment->scheme && !tx->blocked && (segment->needs_step || fed || due))
         return injector_run(tx, segment, now);
     return 0;
 }

@@ -85,6 +85,7 @@ struct tx_segment {
     uint32_t lkey;
     uint32_t in_flight_chunks;
     lh_time next_ns;
+    lh_time rtt_ns; /* of the path when its machine ran last */
     lh_time lengths_at;
     struct coded_tx coded;
 };

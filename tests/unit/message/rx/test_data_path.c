@@ -33,6 +33,15 @@ static enum data_path_state announce(uint32_t bytes, lh_time now)
     return state;
 }
 
+/* Single packets, so often that each gap counts as a whole. */
+#define STEP_NS (SILENCE_NS / 8)
+static void announce_until(uint32_t bytes, lh_time now, lh_time end)
+{
+    for (; now < end; now += STEP_NS)
+        assert_int_equal(announce(bytes, now), DATA_PATH_PASSES);
+    assert_int_equal(announce(bytes, end), DATA_PATH_PASSES);
+}
+
 static void announce_times(uint32_t times, uint32_t bytes, lh_time now)
 {
     for (uint32_t i = 0; i < times; i++)
@@ -42,9 +51,28 @@ static void announce_times(uint32_t times, uint32_t bytes, lh_time now)
 static void test_many_announced_and_none_arrived(void **state)
 {
     (void)state;
-    announce_times(7, 1000 * MTU, 5); /* a segment counts at most 4 packets */
-    assert_int_equal(announce(4 * MTU, 5 + SILENCE_NS - 1), DATA_PATH_PASSES);
+    announce_until(4 * MTU, 5, 5 + SILENCE_NS - 1);
     assert_int_equal(announce(4 * MTU, 5 + SILENCE_NS), DATA_PATH_BLOCKED);
+}
+
+static void test_a_segment_counts_at_most_four_packets(void **state)
+{
+    (void)state;
+    for (lh_time i = 0; i < 7; i++)
+        assert_int_equal(announce(1000 * MTU, 2 * i * STEP_NS), DATA_PATH_PASSES);
+    path.any.silent_ns = SILENCE_NS;
+    assert_int_equal(announce(MTU, 14 * STEP_NS), DATA_PATH_PASSES);
+    assert_int_equal(announce(3 * MTU, 15 * STEP_NS), DATA_PATH_BLOCKED);
+}
+
+/* Of a gap only an eighth of the silence counts: the clock may have jumped. */
+static void test_a_clock_that_jumps(void **state)
+{
+    (void)state;
+    announce_times(100, 4 * MTU, 0);
+    for (lh_time i = 1; i < 8; i++)
+        assert_int_equal(announce(4 * MTU, i * 10 * SILENCE_NS), DATA_PATH_PASSES);
+    assert_int_equal(announce(4 * MTU, 8 * 10 * SILENCE_NS), DATA_PATH_BLOCKED);
 }
 
 static void test_long_silence_needs_evidence(void **state)
@@ -62,8 +90,7 @@ static void test_a_path_that_passed_once(void **state)
     announce_times(8, 4 * MTU, 0);
     view.packets = 1;
     view.full = true;
-    announce_times(8, 4 * MTU, SILENCE_NS);
-    announce_times(8, 4 * MTU, SILENCE_NS + TIMEOUT_NS - 1);
+    announce_until(4 * MTU, SILENCE_NS, SILENCE_NS + TIMEOUT_NS - 1);
     assert_int_equal(announce(4 * MTU, SILENCE_NS + TIMEOUT_NS), DATA_PATH_BLOCKED);
     view.timeout_ns = LH_TIME_NEVER;
     assert_int_equal(announce(4 * MTU, 100 * TIMEOUT_NS), DATA_PATH_PASSES);
@@ -86,8 +113,7 @@ static void test_only_small_packets_pass(void **state)
     view.packets = 1;
     announce_times(10, 100, 0);
     view.packets = 2;
-    announce_times(8, 1000 * MTU, 10);
-    assert_int_equal(announce(4 * MTU, 10 + SILENCE_NS - 1), DATA_PATH_PASSES);
+    announce_until(1000 * MTU, 10, 10 + SILENCE_NS - 1);
     view.packets = 3; /* small ones go on to arrive */
     assert_int_equal(announce(4 * MTU, 10 + SILENCE_NS), DATA_PATH_TOO_SMALL);
 }
@@ -144,10 +170,16 @@ static void test_reasons(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        PATH_TEST(test_many_announced_and_none_arrived),  PATH_TEST(test_long_silence_needs_evidence),
-        PATH_TEST(test_a_path_that_passed_once),          PATH_TEST(test_a_path_of_many_losses),
-        PATH_TEST(test_only_small_packets_pass),          PATH_TEST(test_short_messages),
-        PATH_TEST(test_one_full_packet_settles_the_size), PATH_TEST(test_reasons),
+        PATH_TEST(test_many_announced_and_none_arrived),
+        PATH_TEST(test_long_silence_needs_evidence),
+        PATH_TEST(test_a_segment_counts_at_most_four_packets),
+        PATH_TEST(test_a_clock_that_jumps),
+        PATH_TEST(test_a_path_that_passed_once),
+        PATH_TEST(test_a_path_of_many_losses),
+        PATH_TEST(test_only_small_packets_pass),
+        PATH_TEST(test_short_messages),
+        PATH_TEST(test_one_full_packet_settles_the_size),
+        PATH_TEST(test_reasons),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -18,6 +18,7 @@ __extension__ typedef unsigned __int128 wide;
 #define SILENCE_UNKNOWN_NS  LH_NS_PER_S
 #define SILENCE_DOUBLES_MAX 3u
 #define REORDERING_MIN_NS   (250 * LH_NS_PER_US) /* channels are served in turn */
+#define DRAIN_CUT_MAX       8u
 #define DRAIN_RISE          8u                   /* a round trip without drops raises it by this part */
 #define RECEIVER_RISE       8u                   /* likewise */
 #define RECEIVER_RISE_NS    LH_NS_PER_S          /* without drops */
@@ -271,7 +272,9 @@ static void on_drops(struct rate_control *rate, const struct lh_congestion_feedb
         return;
     uint64_t rate_bps = rate->pacer.rate_bps ? rate->pacer.rate_bps : RATE_MAX_BPS;
     uint64_t read_bps = feedback->rate_bps ? feedback->rate_bps : rate_bps / 2;
-    rate->drain_bps = least_of(read_bps, rate_bps);
+    /* A host that did not run for a minute reads fast again when it does. */
+    uint64_t least_bps = rate->pacer.rate_bps / DRAIN_CUT_MAX;
+    rate->drain_bps = most_of(least_of(read_bps, rate_bps), least_bps);
     rate->drained_ns = feedback->now;
     if (rate->receiver_packets != UINT64_MAX)
         rate->receiver_packets = most_of(rate->receiver_packets - rate->receiver_packets / 4, RECEIVER_MIN);

@@ -82,6 +82,24 @@ static void test_machine_timer(void **state)
     assert_int_equal(fake.steps, 2);
 }
 
+/* When it said was a multiple of a round trip that was too long. */
+static void test_a_round_trip_that_shrinks(void **state)
+{
+    (void)state;
+    send_bytes(1, 0);
+    clear_segment(0, 0);
+    fake.next.next_ns = LH_TIME_NEVER;
+    qp.path.rtt_ns = 1000;
+    (void)step_at(0);
+    qp.path.rtt_ns = 500;
+    (void)step_at(1);
+    assert_int_equal(fake.steps, 1);
+    qp.path.rtt_ns = 499;
+    (void)step_at(2);
+    (void)step_at(3);
+    assert_int_equal(fake.steps, 2);
+}
+
 static void test_lengths_timer(void **state)
 {
     (void)state;
@@ -209,6 +227,7 @@ int main(void)
         TX_TEST(test_a_message_from_clear_to_send_to_done),
         TX_TEST(test_done_covers_below_and_bitmap),
         TX_TEST(test_machine_timer),
+        TX_TEST(test_a_round_trip_that_shrinks),
         TX_TEST(test_lengths_timer),
         TX_TEST(test_a_limited_machine_steps_when_the_window_opens),
         TX_TEST(test_window_of_a_path),

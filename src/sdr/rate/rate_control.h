@@ -16,8 +16,9 @@
  * what was sent may still wait in the peer's sockets.
  *
  * What a peer that lies can reach: it may report everything as arrived that was sent at least the shortest
- * round trip ago, so it gets at most window_max_bytes a round trip, and never more than rate_max_bps. It may also
- * make that round trip seem shorter (by the delay that it states in echoes): then rate_max_bps is the bound.
+ * round trip ago, so it gets at most window_max_bytes a round trip, and never more than rate_max_bps. It
+ * may also make that round trip seem shorter, by the delay that it states in echoes: then rate_max_bps is the
+ * bound.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

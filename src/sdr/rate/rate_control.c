@@ -19,9 +19,9 @@ __extension__ typedef unsigned __int128 wide;
 #define SILENCE_DOUBLES_MAX 3u
 #define REORDERING_MIN_NS   (250 * LH_NS_PER_US) /* channels are served in turn */
 #define DRAIN_CUT_MAX       8u
-#define DRAIN_RISE          8u                   /* a round trip without drops raises it by this part */
-#define RECEIVER_RISE       8u                   /* likewise */
-#define RECEIVER_RISE_NS    LH_NS_PER_S          /* without drops */
+#define DRAIN_RISE          8u          /* a round trip without drops raises it by this part */
+#define RECEIVER_RISE       8u          /* likewise */
+#define RECEIVER_RISE_NS    LH_NS_PER_S /* without drops */
 
 static uint64_t least_of(uint64_t a, uint64_t b)
 {

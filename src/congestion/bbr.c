@@ -55,6 +55,7 @@
 #define POLICER_LOSS   0.1         /* is congestion even without */
 #define RANDOM_LOSS    0.05        /* more is not learned as random */
 #define MARKED         0.2
+#define PACE_TOLERANCE 1.05 /* of a delivery rate, above the pace */
 #define SHARED_CUT     0.85 /* of what was delivered: so that the queue gets shorter */
 #define CUT_MAX        0.7
 
@@ -82,7 +83,8 @@ struct bbr {
     uint64_t rounds, round_end_bytes;
     uint64_t round_arrived, round_lost, round_marked;
     double round_rtt_min, round_bw;
-    bool round_full; /* has a sample that the application did not limit */
+    double pace, pace_before; /* the highest pace of this round trip and of the one before */
+    bool round_full;          /* has a sample that the application did not limit */
     /* This state, this cycle. */
     lh_time state_ns;
     uint64_t state_round, cruise_rounds, cut_round;
@@ -193,6 +195,8 @@ static void on_rate(struct bbr *b, const struct lh_congestion_feedback *f)
         rate = (double)f->arrived_bytes * 8e9 / (double)f->rtt_ns;
         limited = true;
     }
+    /* What arrives faster than it was paced was held back by one of the hosts. */
+    rate = fmin(rate, PACE_TOLERANCE * fmax(b->pace, b->pace_before));
     if (rate > b->round_bw)
         b->round_bw = rate;
     if (!limited && rate > 0)
@@ -264,6 +268,8 @@ static void on_round(struct bbr *b, const struct lh_congestion_feedback *f)
     b->queue = b->round_rtt_min > b->rtt_min ? b->round_rtt_min - b->rtt_min : 0;
     b->round_rtt_min = b->round_bw = 0;
     b->round_full = false;
+    b->pace_before = b->pace;
+    b->pace = 0;
 }
 
 /* ---- states ------------------------------------------------------------------------------------------ */
@@ -369,29 +375,6 @@ static void on_state(struct bbr *b, const struct lh_congestion_feedback *f)
     }
 }
 
-static void bbr_on_feedback(void *state, const struct lh_congestion_feedback *f)
-{
-    struct bbr *b = state;
-    b->settled_bytes = f->arrived_total_bytes + f->lost_total_bytes;
-    on_spacing(b, f);
-    b->round_arrived += f->arrived_bytes;
-    b->round_lost += f->lost_bytes;
-    b->round_marked += f->marked_bytes;
-    on_rtt(b, f);
-    on_rate(b, f);
-    if (f->rtt_ns != 0 && f->arrived_at_send_bytes >= b->round_end_bytes) {
-        b->round_end_bytes = f->arrived_total_bytes;
-        b->rounds++;
-        on_round(b, f);
-    }
-    on_state(b, f);
-}
-
-static void bbr_on_timer(void *state, lh_time now)
-{
-    (void)state, (void)now;
-}
-
 static double gain_of(const struct bbr *b, lh_time now)
 {
     switch (b->state) {
@@ -406,6 +389,38 @@ static double gain_of(const struct bbr *b, lh_time now)
     default:
         return 1;
     }
+}
+
+static double pace_of(const struct bbr *b, lh_time now)
+{
+    double rate = gain_of(b, now) * b->bw * (1 + b->loss);
+    double rtt = fmax(b->rtt, b->rtt_min);
+    return rtt > 0 ? fmax(rate, 16e9 * b->mtu / rtt) : rate; /* two packets a round trip at the least */
+}
+
+static void bbr_on_feedback(void *state, const struct lh_congestion_feedback *f)
+{
+    struct bbr *b = state;
+    b->settled_bytes = f->arrived_total_bytes + f->lost_total_bytes;
+    on_spacing(b, f);
+    b->round_arrived += f->arrived_bytes;
+    b->round_lost += f->lost_bytes;
+    b->round_marked += f->marked_bytes;
+    on_rtt(b, f);
+    bool starts = b->state == BBR_TRAIN || b->state == BBR_STARTUP;
+    b->pace = starts ? INFINITY : fmax(b->pace, pace_of(b, f->now));
+    on_rate(b, f);
+    if (f->rtt_ns != 0 && f->arrived_at_send_bytes >= b->round_end_bytes) {
+        b->round_end_bytes = f->arrived_total_bytes;
+        b->rounds++;
+        on_round(b, f);
+    }
+    on_state(b, f);
+}
+
+static void bbr_on_timer(void *state, lh_time now)
+{
+    (void)state, (void)now;
 }
 
 /* What the state wants in flight: enough for the path, and for others' queue not to take the share of a flow
@@ -438,10 +453,7 @@ static void bbr_decide(const void *state, lh_time now, struct lh_congestion_deci
     if (b->state == BBR_TRAIN) {
         decide_train(b, d, &rate, &window);
     } else {
-        rate = gain_of(b, now) * b->bw * (1 + b->loss);
-        double rtt = fmax(b->rtt, b->rtt_min);
-        if (rtt > 0) /* two packets a round trip at the least */
-            rate = fmax(rate, 16e9 * b->mtu / rtt);
+        rate = pace_of(b, now);
         window = window_of(b, rate);
     }
     rate = fmax(rate, RATE_MIN_BPS);

@@ -20,7 +20,7 @@
 #include "launch/handshake.h"
 #include "launch/tcp.h"
 
-#define PATIENCE_NS (10 * LH_NS_PER_S)
+#define PATIENCE_NS (60 * LH_NS_PER_S)
 #define STALLED_MAX 16u
 #define FULL_HOUSE  32u
 

@@ -56,7 +56,7 @@ void rate_control_init_controlled(struct rate_control *rate, const struct lh_con
     flight_init(&rate->flight, ring, RATE_FLIGHT_ENTRIES);
 }
 
-static void note_measured(struct rate_control *rate, const struct rate_path *measured)
+void rate_control_on_measured(struct rate_control *rate, const struct rate_path *measured)
 {
     rate->least_rtt_ns = measured->minimum_ns;
     rate->overdue_ns = measured->overdue_ns;
@@ -114,7 +114,7 @@ void rate_control_start(struct rate_control *rate, const struct lh_congestion_pa
         rate->receiver_packets = most_of(receiver_bytes / RECEIVER_SHARE / path->mtu_bytes, RECEIVER_MIN);
     rate->receiver_most = rate->receiver_packets;
     rate->started = true;
-    note_measured(rate, measured);
+    rate_control_on_measured(rate, measured);
     rate->controller->start(rate->state, path, params, now);
     decide(rate, now);
 }
@@ -307,7 +307,7 @@ bool rate_control_on_report(struct rate_control *rate, const struct flight_repor
     struct lh_congestion_feedback feedback;
     if (!rate->started)
         return false;
-    note_measured(rate, measured);
+    rate_control_on_measured(rate, measured);
     uint64_t arrived = rate->flight.arrived_packets;
     bool news = flight_on_report(&rate->flight, report, rate->least_rtt_ns, now, &feedback);
     if (!news && notifications == 0)

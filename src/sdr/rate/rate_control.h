@@ -108,6 +108,8 @@ void rate_control_on_sent(struct rate_control *rate, uint64_t bytes, bool empty,
 /* A report of the peer. Only after the start. Returns whether it was news: more may leave. */
 bool rate_control_on_report(struct rate_control *rate, const struct flight_report *report,
                             uint32_t notifications, const struct rate_path *measured, lh_time now);
+/* The path as it is measured now: what is in flight is overdue by that, also when no report comes. */
+void rate_control_on_measured(struct rate_control *rate, const struct rate_path *measured);
 /* Everything that is due by now. Returns whether more may leave. */
 bool rate_control_on_time(struct rate_control *rate, lh_time now);
 /* When that is; LH_TIME_NEVER. */

@@ -79,7 +79,8 @@ static void what_is_malformed_is_skipped_and_the_rest_stays(void **state)
         assert_int_equal(history.count, 2);
         assert_true(history.records[0].rate_bps == 5000 && history.records[1].rate_bps == 6000);
     }
-    path_history_parse("::1 ::1 5000\0 25 18\n::2 ::1 6000 25 18\n", 41, &history);
+    static const char with_zero[] = "::1 ::1 5000\0 25 18\n::2 ::1 6000 25 18\n";
+    path_history_parse(with_zero, sizeof with_zero - 1, &history);
     assert_int_equal(history.count, 1);
     assert_true(history.records[0].rate_bps == 6000);
 }

@@ -40,9 +40,9 @@ say "fairness of flows with the same and different round trips"
 verdict fairness <<'RANGES'
 - all share 0.85 0.982
 2 all jain 0.95 1
-4 all jain 0.85 1
-16 swift+timely+eqds+dcqcn jain 0.9 1
-mixed all jain 0.3 0.95
+4 all jain 0.8 1
+16 all jain 0.9 1
+mixed all jain 0.45 0.95
 - swift+timely queue_p99_bytes 50000 1250000
 2 swift+timely+eqds queue_p99_bytes 50000 500000
 RANGES

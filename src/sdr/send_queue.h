@@ -76,7 +76,7 @@ bool send_range_touches(const struct send_range *range, const struct send_shape 
 /* Queues a range that touches the channel. Room was checked, and message->ranges counts it already. */
 void send_channel_post(struct send_channel *channel, const struct send_range *range);
 /* The next packets of this channel, at most `room`, without taking them; none of an aborted send, nor of
- * what waits behind one. No send may be aborted between this and take. */
+ * what waits behind one. Another channel may abort a send between this and take: it is taken all the same. */
 uint32_t send_channel_peek(struct send_channel *channel, const struct send_shape *shape, uint32_t index,
                            struct fabric_write *writes, uint32_t room);
 /* Takes the first `count` of those that peek gave. Returns their payload bytes. They are still to be

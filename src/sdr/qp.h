@@ -29,6 +29,7 @@
 #include "sdr/rate/arrival_report.h"
 #include "sdr/rate/credit_grant.h"
 #include "sdr/rate/rate_control.h"
+#include "sdr/rest.h"
 #include "sdr/send_queue.h"
 
 #define QP_STRIPE_PACKETS   64u         /* one word of the packet bitmap: channels never share a word */
@@ -65,7 +66,8 @@ struct qp_channel {
     struct qp_arrivals arrivals;
     struct limits limits;
     _Atomic lh_time drained_ns; /* what had arrived before this is in the bitmaps */
-    uint32_t held_back;         /* of a batch, which the fabric is not offered at first; its worker's */
+    _Atomic lh_time paced_until_ns; /* the pace lets nothing worthwhile out before */
+    uint32_t held_back;             /* of a batch, which the fabric is not offered at first; its worker's */
     struct send_channel sends;
 };
 
@@ -125,6 +127,8 @@ struct sdr_qp {
     uint32_t close_copies; /* still to be sent */
     uint32_t close_reason;
     uint64_t packets_noted;       /* rx_packets at the last path_on_traffic() */
+    struct rest rest;
+    _Atomic lh_time rest_ns;      /* of its workers; LH_TIME_NEVER: as long as they like */
     struct arrival_report report; /* to a peer whose controller wants feedback */
     struct credit_grant grant;    /* to a peer whose controller wants credits */
     void *grant_memory;

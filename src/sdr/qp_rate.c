@@ -12,9 +12,6 @@
 #include "history/path_history.h"
 #include "sdr/context.h"
 
-/* Bytes that may leave at once after a pause of a QP whose rate is told: some bursts, little against any long
- * link. */
-#define TOLD_BURST_BYTES ((uint64_t)256 * 1024)
 #define PACE_CHANGE      16u /* a change by less than this part is not worth a system call */
 #define PACE_SPAN_NS     LH_NS_PER_MS
 #define GRANT_MAX_BYTES  ((uint64_t)1 << 30) /* of credit ahead of what arrived */
@@ -57,7 +54,7 @@ int qp_rate_create(struct sdr_qp *qp, const struct qp_plan *plan)
         return create_controlled(qp);
     uint64_t rate_bps = plan->rate_bps ? plan->rate_bps : LH_RATE_NONE;
     rate_bps = rate_bps < plan->rate_max_bps ? rate_bps : plan->rate_max_bps;
-    rate_control_init(&qp->rate, rate_bps == LH_RATE_NONE ? 0 : rate_bps, TOLD_BURST_BYTES);
+    rate_control_init(&qp->rate, rate_bps == LH_RATE_NONE ? 0 : rate_bps, qp->shape.mtu_bytes);
     return 0;
 }
 
@@ -147,12 +144,19 @@ static void wake_channels(struct sdr_qp *qp, uint32_t channels)
         qp_wake_channel(qp, (uint32_t)__builtin_ctz(channels));
 }
 
-/* Under the pacer's lock. */
+/* The channels whose wait may be over, for a report or for a higher rate. Under the pacer's lock. */
 static uint32_t take_waiting(struct sdr_qp *qp)
 {
     uint32_t channels = qp->waiting_channels;
+    uint64_t before_bps = atomic_load_explicit(&qp->pace_bps, memory_order_relaxed);
+    uint64_t now_bps = qp->rate.pacer.rate_bps;
     qp->waiting_channels = 0;
     qp_note_pace(qp);
+    if (before_bps == 0 || (now_bps != 0 && now_bps <= before_bps + before_bps / PACE_CHANGE))
+        return channels;
+    for (uint32_t c = 0; c < qp->context->channels; c++)
+        if (atomic_exchange_explicit(&qp->channels[c].paced_until_ns, 0, memory_order_relaxed) != 0)
+            channels |= (uint32_t)1 << c;
     return channels;
 }
 

@@ -75,11 +75,55 @@ static void note_left(struct sdr_qp *qp, uint64_t bytes, lh_time now)
     atomic_fetch_sub_explicit(&qp->queued_bytes, bytes, memory_order_release);
 }
 
+static bool is_paced(const struct sdr_qp *qp)
+{
+    return rate_control_is_on(&qp->rate) || qp->rate.pacer.rate_bps != 0;
+}
+
+/* The channel can send no more for that reason. Under the pacer's lock. */
+static void hold(struct sdr_qp *qp, uint32_t channel, enum lh_limit limit, lh_time now)
+{
+    if (limit != LH_LIMIT_RATE) {
+        qp->waiting_channels |= (uint32_t)1 << channel;
+        return;
+    }
+    lh_time until = rate_control_ready(&qp->rate, limit, now, lh_sdr_send_queued_bytes(qp));
+    atomic_store_explicit(&qp->channels[channel].paced_until_ns, until, memory_order_relaxed);
+}
+
+static void keep_until_paced(struct sdr_qp *qp, uint32_t channel, enum lh_limit limit, lh_time *next)
+{
+    if (limit == LH_LIMIT_RATE)
+        lh_keep_earlier(next, atomic_load_explicit(&qp->channels[channel].paced_until_ns,
+                                                   memory_order_relaxed));
+}
+
+/* Nothing may leave now, so no packet need be made. *limit says why, *next until when. */
+static bool is_held(struct sdr_qp *qp, uint32_t channel, lh_time now, lh_time *next, enum lh_limit *limit)
+{
+    if (!is_paced(qp))
+        return false;
+    lh_time until = atomic_load_explicit(&qp->channels[channel].paced_until_ns, memory_order_relaxed);
+    struct rate_room room = {0, 0, LH_LIMIT_RATE};
+    if (until <= now) {
+        pthread_mutex_lock(&qp->pacer_lock);
+        room = rate_control_room(&qp->rate, now);
+        if (room.bytes == 0 || room.packets == 0)
+            hold(qp, channel, room.limit, now);
+        pthread_mutex_unlock(&qp->pacer_lock);
+    }
+    if (room.bytes > 0 && room.packets > 0)
+        return false;
+    *limit = room.limit;
+    keep_until_paced(qp, channel, room.limit, next);
+    return true;
+}
+
 /* How many of these packets may leave now; if not all: *limit says why. */
 static uint32_t pace(struct sdr_qp *qp, uint32_t channel, const struct fabric_write *writes, uint32_t count,
                      lh_time now, enum lh_limit *limit)
 {
-    if (!rate_control_is_on(&qp->rate) && qp->rate.pacer.rate_bps == 0)
+    if (!is_paced(qp))
         return count;
     pthread_mutex_lock(&qp->pacer_lock);
     struct rate_room room = rate_control_room(&qp->rate, now);
@@ -88,21 +132,12 @@ static uint32_t pace(struct sdr_qp *qp, uint32_t channel, const struct fabric_wr
     while (passed < count && passed < room.packets && bytes + writes[passed].bytes <= room.bytes)
         bytes += writes[passed++].bytes;
     rate_control_reserve(&qp->rate, passed, bytes, now);
-    if (passed < count)
+    if (passed < count) {
         *limit = room.limit;
-    if (passed < count && room.limit != LH_LIMIT_RATE)
-        qp->waiting_channels |= (uint32_t)1 << channel;
+        hold(qp, channel, room.limit, now);
+    }
     pthread_mutex_unlock(&qp->pacer_lock);
     return passed;
-}
-
-/* When what the pace or the controller held back may leave. */
-static lh_time pace_ready(struct sdr_qp *qp, enum lh_limit limit, lh_time now)
-{
-    pthread_mutex_lock(&qp->pacer_lock);
-    lh_time ready = rate_control_ready(&qp->rate, limit, now, qp->shape.mtu_bytes);
-    pthread_mutex_unlock(&qp->pacer_lock);
-    return ready;
 }
 
 static uint64_t key_of(const struct sdr_qp *qp, const struct fabric_write *write)
@@ -148,6 +183,8 @@ static uint32_t offer(struct sdr_qp *qp, uint32_t channel, uint32_t room, lh_tim
     const struct fabric_ops *ops = qp->endpoint->fabric->ops;
     struct fabric_write writes[FABRIC_BATCH_MAX];
     assert(room > 0 && room <= FABRIC_BATCH_MAX);
+    if (is_held(qp, channel, now, next, limit))
+        return 0;
     uint32_t ready = send_channel_peek(sends, &qp->send_shape, channel, writes, room);
     uint32_t count = pace(qp, channel, writes, ready, now, limit);
     int taken = count ? ops->post_writes(qp->endpoint, channel, writes, count) : 0;
@@ -165,7 +202,7 @@ static uint32_t offer(struct sdr_qp *qp, uint32_t channel, uint32_t room, lh_tim
     if ((uint32_t)taken < count)
         *limit = LH_LIMIT_FABRIC;
     else if (count < ready)
-        lh_keep_earlier(next, pace_ready(qp, *limit, now));
+        keep_until_paced(qp, channel, *limit, next);
     if (*limit == LH_LIMIT_FABRIC && !ops->pump)
         lh_keep_earlier(next, now + QP_BLOCKED_RETRY_NS);
     return (uint32_t)taken;

@@ -1,7 +1,7 @@
 /*
- * A worker spins while there is work and for SPIN_NS after it, then sleeps until a socket is readable,
- * another thread wakes it, or a timer is due. Spinning matters: waking a sleeping receiver is paid by the
- * sender, in its send call.
+ * A worker spins while there is work and, where that pays (spin.h), for a while after it. On long paths it
+ * rests instead (rest.h). Then it sleeps until a socket is readable, another thread wakes it, or a timer is
+ * due. Spinning matters: waking a sleeping receiver is paid by the sender, in its send call.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -13,14 +13,17 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/earlier.h"
 #include "base/error.h"
 #include "sdr/context.h"
 #include "sdr/qp_control.h"
 #include "sdr/qp_round.h"
+#include "sdr/spin.h"
 
-#define SPIN_NS      (50 * LH_NS_PER_US) /* about what a wake-up costs on both sides together */
+#define SLICE_NS     (100 * LH_NS_PER_US) /* the kernel's shortest */
 #define SLEEP_MAX_NS (100 * LH_NS_PER_MS)
 #define POLL_FDS_MAX 1024u
 
@@ -43,6 +46,30 @@ bool worker_round(struct sdr_context *context, uint32_t index, uint32_t count, l
     return moved;
 }
 
+/* struct sched_attr of the kernel, which libc's headers may lack. */
+struct slice_request {
+    uint32_t bytes;
+    uint32_t policy; /* 0: SCHED_OTHER */
+    uint64_t flags;
+    int32_t nice;
+    uint32_t priority;
+    uint64_t runtime_ns; /* of SCHED_OTHER, since Linux 6.12: the slice */
+    uint64_t deadline_ns;
+    uint64_t period_ns;
+};
+
+/* A short time slice, so that a wake-up does not wait for the end of another thread's long one. Not more of
+ * the CPU. Where the kernel does not know of it, nothing changes. */
+static void request_short_slice(void)
+{
+    struct slice_request request = {.bytes = sizeof request};
+    if (syscall(SYS_sched_getattr, 0, &request, sizeof request, 0) != 0 || request.policy != 0)
+        return;
+    request.runtime_ns = SLICE_NS;
+    request.bytes = sizeof request;
+    syscall(SYS_sched_setattr, 0, &request, 0);
+}
+
 struct fd_list {
     struct pollfd fds[POLL_FDS_MAX];
     nfds_t count;
@@ -62,13 +89,15 @@ static void add_fds(struct fd_list *list, struct sdr_qp *qp, uint32_t channel)
         list->fds[list->count++] = (struct pollfd){.fd = raw[i], .events = POLLIN};
 }
 
-/* What the worker waits for in its sleep: the wake descriptor, its channels' sockets, control for worker 0.
- */
-static void collect_fds(struct worker *worker, struct fd_list *list)
+/* What the worker waits for in its sleep: the wake descriptor, and, but for a rest, its channels' sockets and
+ * control for worker 0. */
+static void collect_fds(struct worker *worker, bool rests, struct fd_list *list)
 {
     struct sdr_context *context = worker->context;
     list->count = 0;
     list->fds[list->count++] = (struct pollfd){.fd = worker->waker.fd, .events = POLLIN};
+    if (rests)
+        return;
     gate_enter_round(&worker->gate);
     for (uint32_t i = 0; i < context->qp_count; i++) {
         for (uint32_t c = worker->index; c < context->channels; c += context->worker_count)
@@ -79,10 +108,22 @@ static void collect_fds(struct worker *worker, struct fd_list *list)
     gate_leave(&worker->gate);
 }
 
-static void sleep_until(struct worker *worker, lh_time now, lh_time next)
+/* 0: none of its QPs allows a rest. */
+static lh_time rest_of(struct worker *worker)
+{
+    struct sdr_context *context = worker->context;
+    lh_time rest_ns = LH_TIME_NEVER;
+    gate_enter_round(&worker->gate);
+    for (uint32_t i = 0; i < context->qp_count; i++)
+        lh_keep_earlier(&rest_ns, atomic_load_explicit(&context->qps[i]->rest_ns, memory_order_relaxed));
+    gate_leave(&worker->gate);
+    return rest_ns == LH_TIME_NEVER ? 0 : rest_ns;
+}
+
+static void sleep_until(struct worker *worker, bool rests, lh_time now, lh_time next)
 {
     struct fd_list list;
-    collect_fds(worker, &list);
+    collect_fds(worker, rests, &list);
     lh_time span = next <= now ? 0 : next - now;
     if (span > SLEEP_MAX_NS)
         span = SLEEP_MAX_NS;
@@ -104,7 +145,10 @@ static void *worker_main(void *argument)
     struct sdr_context *context = worker->context;
     prctl(PR_SET_NAME, "lh-worker");
     prctl(PR_SET_TIMERSLACK, 1000ul); /* wake when a packet of an emulated link is due, not 50 us later */
-    lh_time idle_since = 0;
+    request_short_slice();
+    struct spin spin;
+    spin_init(&spin);
+    bool rested = false;
     while (!atomic_load_explicit(&worker->stop, memory_order_acquire)) {
         lh_time next;
         /* An exchange, not a store: whoever kicked before it has its work seen by this round. */
@@ -112,12 +156,17 @@ static void *worker_main(void *argument)
         bool moved = worker_round(context, worker->index, context->worker_count, &next);
         lh_time now = context->fabric->ops->now(context->fabric);
         if (moved || atomic_load(&worker->waker.kicked)) {
-            idle_since = now;
+            spin_on_work(&spin, now);
+            rested = false;
             continue;
         }
-        if (now - idle_since < SPIN_NS || next <= now)
+        lh_time rest_ns = rest_of(worker);
+        if (next <= now || (rest_ns == 0 && !spin_is_over(&spin, now)))
             continue;
-        sleep_until(worker, now, next);
+        spin_on_sleep(&spin);
+        bool rests = rest_ns > 0 && !rested;
+        sleep_until(worker, rests, now, rests && next > now + rest_ns ? now + rest_ns : next);
+        rested = rests;
     }
     return NULL;
 }

@@ -13,6 +13,7 @@ __extension__ typedef unsigned __int128 wide;
 #define BURST_PACKETS       2u
 #define ARREARS_SHARE       16u /* of a round trip */
 #define ARREARS_MAX_NS      (2 * LH_NS_PER_MS)
+#define TOLD_ARREARS_NS     LH_NS_PER_MS /* likewise, where the rate is told */
 #define SILENCE_OVERDUES    4u
 #define SILENCE_MIN_NS      (10 * LH_NS_PER_MS) /* the peer's host may not have run for so long */
 #define SILENCE_UNKNOWN_NS  LH_NS_PER_S
@@ -41,10 +42,25 @@ static uint64_t bytes_in(uint64_t rate_bps, lh_time span_ns)
 
 /* ---- set-up ------------------------------------------------------------------------------------------ */
 
-void rate_control_init(struct rate_control *rate, uint64_t rate_bps, uint64_t burst_bytes)
+/* What leaves at once. */
+static uint64_t burst_of(const struct rate_control *rate, uint64_t rate_bps)
+{
+    uint64_t least = (uint64_t)BURST_PACKETS * rate->path.mtu_bytes;
+    uint64_t wanted = rate->decision.burst_bytes;
+    if (wanted == 0)
+        wanted = least_of(bytes_in(rate_bps, RATE_BURST_SPAN_NS), RATE_BURST_MAX);
+    return most_of(wanted, least);
+}
+
+void rate_control_init(struct rate_control *rate, uint64_t rate_bps, uint32_t mtu_bytes)
 {
     *rate = (struct rate_control){.drain_bps = LH_RATE_NONE, .receiver_packets = UINT64_MAX};
-    pacer_init(&rate->pacer, rate_bps, burst_bytes);
+    rate->path.mtu_bytes = mtu_bytes;
+    if (rate_bps == 0)
+        return;
+    rate->burst_bytes = burst_of(rate, rate_bps);
+    uint64_t arrears = least_of(bytes_in(rate_bps, TOLD_ARREARS_NS), RATE_BURST_MAX);
+    pacer_init(&rate->pacer, rate_bps, most_of(arrears, rate->burst_bytes));
 }
 
 void rate_control_init_controlled(struct rate_control *rate, const struct lh_congestion *controller,
@@ -61,16 +77,6 @@ void rate_control_on_measured(struct rate_control *rate, const struct rate_path 
     rate->least_rtt_ns = measured->minimum_ns;
     rate->overdue_ns = measured->overdue_ns;
     rate->flight.reordering_ns = most_of(measured->reordering_ns, REORDERING_MIN_NS);
-}
-
-/* What leaves at once. */
-static uint64_t burst_of(const struct rate_control *rate, uint64_t rate_bps)
-{
-    uint64_t least = (uint64_t)BURST_PACKETS * rate->path.mtu_bytes;
-    uint64_t wanted = rate->decision.burst_bytes;
-    if (wanted == 0)
-        wanted = least_of(bytes_in(rate_bps, RATE_BURST_SPAN_NS), RATE_BURST_MAX);
-    return most_of(wanted, least);
 }
 
 /* What may be made up for when the worker did not run in time: little against what the path's queue takes. */
@@ -204,15 +210,13 @@ struct rate_room rate_control_room(const struct rate_control *rate, lh_time now)
     return room;
 }
 
-lh_time rate_control_ready(const struct rate_control *rate, enum lh_limit limit, lh_time now, uint32_t mtu)
+lh_time rate_control_ready(const struct rate_control *rate, enum lh_limit limit, lh_time now,
+                           uint64_t queued_bytes)
 {
     if (limit != LH_LIMIT_RATE)
         return LH_TIME_NEVER;
-    if (!rate->controller)
-        return pacer_ready(&rate->pacer, now, mtu);
     /* Half a burst: a worker that wakes for each packet does nothing else. */
-    uint64_t half = most_of(rate->burst_bytes / 2, least_of(mtu, rate->burst_bytes));
-    return pacer_ready(&rate->pacer, now, half);
+    return pacer_ready(&rate->pacer, now, least_of(rate->burst_bytes / 2, queued_bytes));
 }
 
 /* ---- sends ------------------------------------------------------------------------------------------- */

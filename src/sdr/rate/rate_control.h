@@ -77,7 +77,7 @@ struct rate_path {
 };
 
 /* No control: at that pace; 0: none. */
-void rate_control_init(struct rate_control *rate, uint64_t rate_bps, uint64_t burst_bytes);
+void rate_control_init(struct rate_control *rate, uint64_t rate_bps, uint32_t mtu_bytes);
 /* The controller's decisions are followed from rate_control_start() on; nothing may leave before. `state` has
  * controller->state_bytes, aligned to 64; `ring` RATE_FLIGHT_ENTRIES. */
 void rate_control_init_controlled(struct rate_control *rate, const struct lh_congestion *controller,
@@ -93,8 +93,10 @@ static inline bool rate_control_is_on(const struct rate_control *rate)
 }
 
 struct rate_room rate_control_room(const struct rate_control *rate, lh_time now);
-/* When the pace has let so much in that sending is worthwhile; LH_TIME_NEVER: only a report helps. */
-lh_time rate_control_ready(const struct rate_control *rate, enum lh_limit limit, lh_time now, uint32_t mtu);
+/* When the pace lets enough out to be worth a call: half a burst, or all that is queued; LH_TIME_NEVER: only
+ * a report helps. */
+lh_time rate_control_ready(const struct rate_control *rate, enum lh_limit limit, lh_time now,
+                           uint64_t queued_bytes);
 /* These are about to be given to the fabric. */
 void rate_control_reserve(struct rate_control *rate, uint64_t packets, uint64_t bytes, lh_time now);
 /* It did not take so many of them. */

@@ -134,12 +134,17 @@ static void test_without_control(void **state)
     rate_control_init(&rate, 0, 0);
     assert_int_equal(rate_control_room(&rate, 5).bytes, UINT64_MAX);
     assert_int_equal(rate_control_next(&rate), LH_TIME_NEVER);
-    rate_control_init(&rate, 8000 * MBIT, 4 * MTU); /* a byte a nanosecond */
-    rate_control_reserve(&rate, 4, 4 * MTU, 5);
+    const lh_time packet_ns = 250 * LH_NS_PER_US;
+    rate_control_init(&rate, MTU * 8 * LH_NS_PER_S / packet_ns, MTU);
+    rate_control_reserve(&rate, 4, 4 * MTU, 5); /* a millisecond, for a worker that comes late */
     assert_int_equal(rate_control_room(&rate, 5).bytes, 0);
     rate_control_on_refused(&rate, 1, MTU);
     assert_int_equal(rate_control_room(&rate, 5).bytes, MTU);
-    assert_int_equal(rate_control_room(&rate, 5 + MTU).bytes, 2 * MTU);
+    assert_int_equal(rate_control_room(&rate, 5 + packet_ns).bytes, 2 * MTU);
+    rate_control_reserve(&rate, 1, MTU, 5);
+    /* Half a burst of at least two packets, or what is queued. */
+    assert_int_equal(rate_control_ready(&rate, LH_LIMIT_RATE, 5, 100 * MTU), 5 + packet_ns);
+    assert_int_equal(rate_control_ready(&rate, LH_LIMIT_RATE, 5, MTU / 2), 5 + packet_ns / 2);
 }
 
 static void test_windows(void **state)
@@ -186,7 +191,7 @@ static void test_pace_and_burst(void **state)
     const uint32_t arrears = (uint32_t)(RTT / 16 * 800 / (8000 * MTU));
     assert_in_range(send_all(1000), arrears - 1, arrears + 1);
     assert_int_equal(limit_now(), LH_LIMIT_RATE);
-    assert_int_equal(rate_control_ready(&world.rate, LH_LIMIT_RATE, world.now, MTU),
+    assert_int_equal(rate_control_ready(&world.rate, LH_LIMIT_RATE, world.now, 100 * MTU),
                      world.now + 125 * LH_NS_PER_US);
     world.puppet.decision.rate_bps = MBIT; /* two packets at least */
     world.now += RTT;

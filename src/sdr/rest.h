@@ -1,0 +1,44 @@
+/*
+ * rest.h - how long a worker leaves a QP's packets in the sockets, to read many at once. Pure.
+ *
+ * On a long path packets come one by one, evenly spaced. Whoever reads each when it comes does nothing else,
+ * for nothing: a small part of the round trip later is as good. On a short path it is not, and there is no
+ * rest. What arrives meanwhile must be little against the buffer.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef LH_SDR_REST_H
+#define LH_SDR_REST_H
+
+#include <longhaul/types.h>
+
+#define REST_RTT_SHARE    256u
+#define REST_MAX_NS       (250 * LH_NS_PER_US)
+#define REST_MIN_NS       (20 * LH_NS_PER_US) /* less is not worth a system call */
+#define REST_BUFFER_SHARE 8u
+#define REST_WINDOW_NS    LH_NS_PER_MS /* of the rate of arrival */
+
+struct rest {
+    lh_time since_ns;
+    uint64_t packets;    /* in all, at since_ns */
+    lh_time a_packet_ns; /* time between two, lately */
+};
+
+/* packets: that arrived in all; rtt_ns: the shortest, 0: unknown; buffer_packets: that the sockets hold.
+ * 0: no rest. */
+static inline lh_time rest_span(struct rest *rest, uint64_t packets, lh_time rtt_ns, uint64_t buffer_packets,
+                                lh_time now)
+{
+    if (now >= rest->since_ns + REST_WINDOW_NS) {
+        rest->a_packet_ns = (now - rest->since_ns) / (packets - rest->packets + 1);
+        rest->since_ns = now;
+        rest->packets = packets;
+    }
+    lh_time span_ns = rtt_ns / REST_RTT_SHARE;
+    lh_time full_ns = rest->a_packet_ns * (buffer_packets / REST_BUFFER_SHARE);
+    span_ns = span_ns < full_ns ? span_ns : full_ns;
+    span_ns = span_ns < REST_MAX_NS ? span_ns : REST_MAX_NS;
+    return span_ns < REST_MIN_NS ? 0 : span_ns;
+}
+
+#endif

@@ -7,19 +7,11 @@
 
 #include <assert.h>
 
+#include "base/least.h"
+
 /* Samples are made from a peer's clock echo, so any value may come: above this (36 years) sums would wrap.
  */
 #define SAMPLE_MAX_NS (LH_TIME_NEVER / 16)
-
-static lh_time max_time(lh_time a, lh_time b)
-{
-    return a > b ? a : b;
-}
-
-static lh_time min_time(lh_time a, lh_time b)
-{
-    return a < b ? a : b;
-}
 
 void lh_rtt_init(struct lh_rtt *rtt)
 {
@@ -28,7 +20,7 @@ void lh_rtt_init(struct lh_rtt *rtt)
 
 void lh_rtt_on_sample(struct lh_rtt *rtt, lh_time sample_ns)
 {
-    lh_time sample = min_time(max_time(sample_ns, 1), SAMPLE_MAX_NS);
+    lh_time sample = lh_least(lh_most(sample_ns, 1), SAMPLE_MAX_NS);
     rtt->latest_ns = sample;
     if (rtt->samples++ == 0) {
         rtt->smoothed_ns = sample;
@@ -36,19 +28,19 @@ void lh_rtt_on_sample(struct lh_rtt *rtt, lh_time sample_ns)
         rtt->minimum_ns = sample;
         return;
     }
-    lh_time distance = max_time(rtt->smoothed_ns, sample) - min_time(rtt->smoothed_ns, sample);
+    lh_time distance = lh_most(rtt->smoothed_ns, sample) - lh_least(rtt->smoothed_ns, sample);
     rtt->variance_ns = (3 * rtt->variance_ns + distance) / 4;
     rtt->smoothed_ns = (7 * rtt->smoothed_ns + sample) / 8;
-    rtt->minimum_ns = min_time(rtt->minimum_ns, sample);
+    rtt->minimum_ns = lh_least(rtt->minimum_ns, sample);
     assert(rtt->smoothed_ns >= rtt->minimum_ns && rtt->smoothed_ns <= SAMPLE_MAX_NS);
 }
 
 lh_time lh_rtt_overdue_ns(const struct lh_rtt *rtt)
 {
-    return rtt->smoothed_ns + max_time(rtt->smoothed_ns / 8, 4 * rtt->variance_ns);
+    return rtt->smoothed_ns + lh_most(rtt->smoothed_ns / 8, 4 * rtt->variance_ns);
 }
 
 lh_time lh_rtt_reorder_window_ns(const struct lh_rtt *rtt)
 {
-    return min_time(max_time(rtt->minimum_ns / 8, 2 * rtt->variance_ns), rtt->smoothed_ns / 2);
+    return lh_least(lh_most(rtt->minimum_ns / 8, 2 * rtt->variance_ns), rtt->smoothed_ns / 2);
 }

@@ -11,18 +11,9 @@
 #include <assert.h>
 
 #include "base/earlier.h"
+#include "base/least.h"
 
 __extension__ typedef unsigned __int128 wide;
-
-static uint64_t least_of(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
-
-static uint64_t most_of(uint64_t a, uint64_t b)
-{
-    return a > b ? a : b;
-}
 
 static uint64_t since(uint64_t earlier, uint64_t later)
 {
@@ -142,7 +133,7 @@ void flight_on_sent(struct flight *flight, uint64_t key, uint32_t packets, uint6
 
 void flight_on_limited(struct flight *flight)
 {
-    flight->limited_until_packets = most_of(flight->sent_packets, 1);
+    flight->limited_until_packets = lh_most(flight->sent_packets, 1);
 }
 
 /* ---- what arrived, what is lost ---------------------------------------------------------------------- */
@@ -192,7 +183,7 @@ static void on_missing(struct flight *flight, uint64_t missing, lh_time sent_ns)
         flight->missing_now = missing;
         flight->window_ns = sent_ns;
     }
-    flight->missing_now = least_of(flight->missing_now, missing);
+    flight->missing_now = lh_least(flight->missing_now, missing);
 }
 
 /* So many more arrived, and that many are lost in all. */
@@ -265,7 +256,7 @@ static void fill_rate(const struct flight *flight, const struct flight_entry *en
     uint64_t settled = before + (own ? entry->lost_bytes : flight->base_lost_bytes);
     if (sends_ns == 0 || arrivals_ns == 0)
         return;
-    feedback->rate_bps = rate_of(flight->arrived_bytes - before, most_of(sends_ns, arrivals_ns));
+    feedback->rate_bps = rate_of(flight->arrived_bytes - before, lh_most(sends_ns, arrivals_ns));
     feedback->sends_bps = rate_of(settled_bytes(flight) - settled, sends_ns);
     feedback->rate_is_limited = entry->limited;
 }
@@ -275,12 +266,12 @@ static void fill_sample(const struct flight *flight, uint32_t index, const struc
 {
     const struct flight_entry *entry = entry_at(flight, index);
     feedback->sent_ns = entry->sent_ns;
-    feedback->rtt_ns = most_of(since(report->held_ns, since(entry->sent_ns, feedback->now)), least_rtt_ns);
+    feedback->rtt_ns = lh_most(since(report->held_ns, since(entry->sent_ns, feedback->now)), least_rtt_ns);
     feedback->arrived_at_send_bytes = entry->arrived_bytes;
     feedback->lost_at_send_bytes = entry->lost_bytes;
     feedback->in_flight_at_send_bytes =
         bytes_before(flight, index + 1) - entry->arrived_bytes - entry->lost_bytes;
-    fill_rate(flight, entry, report->arrived_ns, most_of(entry->sent_ns, settled_sent_ns(flight)),
+    fill_rate(flight, entry, report->arrived_ns, lh_most(entry->sent_ns, settled_sent_ns(flight)),
               feedback);
 }
 
@@ -298,7 +289,7 @@ static void on_clock(struct flight *flight, lh_time peer_ns, struct lh_congestio
         flight->base_lost_bytes = flight->lost_bytes;
     }
     flight->arrived_peer_ns = peer_ns;
-    flight->arrived_sent_ns = most_of(flight->arrived_sent_ns, sent_ns);
+    flight->arrived_sent_ns = lh_most(flight->arrived_sent_ns, sent_ns);
 }
 
 static void on_arrivals(struct flight *flight, const struct flight_report *report, uint64_t newly,
@@ -312,14 +303,14 @@ static void on_arrivals(struct flight *flight, const struct flight_report *repor
     bool named = report->arrived_ns != flight->arrived_peer_ns || flight->arrived_packets == 0;
     bool found = named && find(flight, report->key, &index);
     if (found) {
-        uint64_t passed = most_of(position_in(flight, index, report->key), flight->overdue_packets);
+        uint64_t passed = lh_most(position_in(flight, index, report->key), flight->overdue_packets);
         on_missing(flight, since(arrived, passed), entry_at(flight, index)->sent_ns);
     }
     /* Those that come late after all are among the new ones, and no more than were sent are settled. */
     uint64_t late = named ? newly : 0;
     uint64_t lost =
-        most_of(least_of(flight->missing_now, flight->missing_before), since(late, flight->lost_packets));
-    settle(flight, newly, least_of(lost, flight->sent_packets - arrived));
+        lh_most(lh_least(flight->missing_now, flight->missing_before), since(late, flight->lost_packets));
+    settle(flight, newly, lh_least(lost, flight->sent_packets - arrived));
 
     feedback->arrived_bytes = flight->arrived_bytes - bytes_before_it;
     feedback->lost_bytes = since(lost_before_it, flight->lost_bytes);
@@ -339,7 +330,7 @@ static uint64_t as_bytes(const struct flight *flight, uint64_t packets)
 /* A count that only grows, up to a limit: what is new of it. */
 static uint64_t advance(uint64_t *count, uint64_t reported, uint64_t limit)
 {
-    uint64_t newly = since(*count, least_of(reported, limit));
+    uint64_t newly = since(*count, lh_least(reported, limit));
     *count += newly;
     return newly;
 }
@@ -349,15 +340,15 @@ bool flight_on_report(struct flight *flight, const struct flight_report *report,
 {
     *feedback = (struct lh_congestion_feedback){.now = now};
     reach(flight, least_rtt_ns, now);
-    uint64_t limit = most_of(packets_before(flight, flight->reachable), flight->arrived_packets);
-    uint64_t newly = since(flight->arrived_packets, least_of(report->arrived_packets, limit));
+    uint64_t limit = lh_most(packets_before(flight, flight->reachable), flight->arrived_packets);
+    uint64_t newly = since(flight->arrived_packets, lh_least(report->arrived_packets, limit));
     if (newly > 0)
         on_arrivals(flight, report, newly, least_rtt_ns, feedback);
 
     uint64_t marked = advance(&flight->marked_packets, report->marked_packets, flight->arrived_packets);
     uint64_t dropped = advance(&flight->dropped_packets, report->dropped_packets,
                                flight->sent_packets - flight->arrived_packets);
-    feedback->marked_bytes = least_of(as_bytes(flight, marked), feedback->arrived_bytes);
+    feedback->marked_bytes = lh_least(as_bytes(flight, marked), feedback->arrived_bytes);
     feedback->dropped_bytes = as_bytes(flight, dropped);
     uint64_t credit = advance(&flight->credit_bytes, report->credit_bytes, UINT64_MAX);
     fill_totals(flight, feedback);

@@ -12,6 +12,8 @@
 
 #include <longhaul/types.h>
 
+#include "base/least.h"
+
 #define REST_RTT_SHARE    256u
 #define REST_MAX_NS       (250 * LH_NS_PER_US)
 #define REST_MIN_NS       (20 * LH_NS_PER_US) /* less is not worth a system call */
@@ -34,10 +36,8 @@ static inline lh_time rest_span(struct rest *rest, uint64_t packets, lh_time rtt
         rest->since_ns = now;
         rest->packets = packets;
     }
-    lh_time span_ns = rtt_ns / REST_RTT_SHARE;
     lh_time full_ns = rest->a_packet_ns * (buffer_packets / REST_BUFFER_SHARE);
-    span_ns = span_ns < full_ns ? span_ns : full_ns;
-    span_ns = span_ns < REST_MAX_NS ? span_ns : REST_MAX_NS;
+    lh_time span_ns = lh_least(lh_least(rtt_ns / REST_RTT_SHARE, full_ns), REST_MAX_NS);
     return span_ns < REST_MIN_NS ? 0 : span_ns;
 }
 

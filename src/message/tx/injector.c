@@ -7,6 +7,7 @@
 
 #include "base/earlier.h"
 #include "base/error.h"
+#include "base/least.h"
 #include "message/control/timing.h"
 #include "message/tx/to_receiver.h"
 
@@ -25,16 +26,11 @@ static uint64_t queue_limit(const struct tx *tx)
     uint64_t bytes = QUEUE_BYTES;
     if (tx->path->pace_bps != 0) {
         lh_time part_ns = tx->path->rtt_ns / QUEUE_ROUND_TRIPS;
-        lh_time span_ns = part_ns > QUEUE_SPAN_NS ? part_ns : QUEUE_SPAN_NS;
+        lh_time span_ns = lh_most(part_ns, QUEUE_SPAN_NS);
         double paced = (double)tx->path->pace_bps / BITS_PER_BYTE * ((double)span_ns / (double)LH_NS_PER_S);
         bytes = paced < (double)bytes ? (uint64_t)paced : bytes;
     }
-    return chunks > bytes ? chunks : bytes;
-}
-
-static uint64_t room_of(uint64_t limit, uint64_t used)
-{
-    return used < limit ? limit - used : 0;
+    return lh_most(chunks, bytes);
 }
 
 static void note_left(struct tx *tx, lh_time now)
@@ -60,20 +56,20 @@ uint32_t injector_budget_chunks(const struct tx *tx)
     uint64_t in_flight = tx->in_flight_bytes;
     if (queued == 0 && in_flight == 0 && tx->window_bytes < tx->attr->chunk_bytes)
         return 1; /* or nothing would ever move */
-    uint64_t queue_room = room_of(queue_limit(tx), queued);
-    uint64_t window_room = room_of(tx->window_bytes, in_flight);
-    return (uint32_t)((queue_room < window_room ? queue_room : window_room) / tx->attr->chunk_bytes);
+    uint64_t queue_room = lh_left(queue_limit(tx), queued);
+    uint64_t window_room = lh_left(tx->window_bytes, in_flight);
+    return (uint32_t)(lh_least(queue_room, window_room) / tx->attr->chunk_bytes);
 }
 
 bool injector_window_is_full(const struct tx *tx)
 {
-    return room_of(tx->window_bytes, tx->in_flight_bytes) < tx->attr->chunk_bytes;
+    return lh_left(tx->window_bytes, tx->in_flight_bytes) < tx->attr->chunk_bytes;
 }
 
 bool injector_has_room(const struct tx *tx)
 {
     uint64_t limit = queue_limit(tx);
-    return injector_budget_chunks(tx) > 0 && room_of(limit, lh_sdr_send_queued_bytes(tx->qp)) >= limit / 2;
+    return injector_budget_chunks(tx) > 0 && lh_left(limit, lh_sdr_send_queued_bytes(tx->qp)) >= limit / 2;
 }
 
 static void count_again(struct tx *tx, uint32_t bytes)

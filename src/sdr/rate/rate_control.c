@@ -4,6 +4,7 @@
 #include <assert.h>
 
 #include "base/earlier.h"
+#include "base/least.h"
 
 __extension__ typedef unsigned __int128 wide;
 
@@ -24,16 +25,6 @@ __extension__ typedef unsigned __int128 wide;
 #define RECEIVER_RISE       8u          /* likewise */
 #define RECEIVER_RISE_NS    LH_NS_PER_S /* without drops */
 
-static uint64_t least_of(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
-
-static uint64_t most_of(uint64_t a, uint64_t b)
-{
-    return a > b ? a : b;
-}
-
 static uint64_t bytes_in(uint64_t rate_bps, lh_time span_ns)
 {
     wide bytes = (wide)rate_bps * span_ns / (BITS_PER_BYTE * LH_NS_PER_S);
@@ -48,8 +39,8 @@ static uint64_t burst_of(const struct rate_control *rate, uint64_t rate_bps)
     uint64_t least = (uint64_t)BURST_PACKETS * rate->path.mtu_bytes;
     uint64_t wanted = rate->decision.burst_bytes;
     if (wanted == 0)
-        wanted = least_of(bytes_in(rate_bps, RATE_BURST_SPAN_NS), RATE_BURST_MAX);
-    return most_of(wanted, least);
+        wanted = lh_least(bytes_in(rate_bps, RATE_BURST_SPAN_NS), RATE_BURST_MAX);
+    return lh_most(wanted, least);
 }
 
 void rate_control_init(struct rate_control *rate, uint64_t rate_bps, uint32_t mtu_bytes)
@@ -59,8 +50,8 @@ void rate_control_init(struct rate_control *rate, uint64_t rate_bps, uint32_t mt
     if (rate_bps == 0)
         return;
     rate->burst_bytes = burst_of(rate, rate_bps);
-    uint64_t arrears = least_of(bytes_in(rate_bps, TOLD_ARREARS_NS), RATE_BURST_MAX);
-    pacer_init(&rate->pacer, rate_bps, most_of(arrears, rate->burst_bytes));
+    uint64_t arrears = lh_least(bytes_in(rate_bps, TOLD_ARREARS_NS), RATE_BURST_MAX);
+    pacer_init(&rate->pacer, rate_bps, lh_most(arrears, rate->burst_bytes));
 }
 
 void rate_control_init_controlled(struct rate_control *rate, const struct lh_congestion *controller,
@@ -76,14 +67,14 @@ void rate_control_on_measured(struct rate_control *rate, const struct rate_path 
 {
     rate->least_rtt_ns = measured->minimum_ns;
     rate->overdue_ns = measured->overdue_ns;
-    rate->flight.reordering_ns = most_of(measured->reordering_ns, REORDERING_MIN_NS);
+    rate->flight.reordering_ns = lh_most(measured->reordering_ns, REORDERING_MIN_NS);
 }
 
 /* What may be made up for when the worker did not run in time: little against what the path's queue takes. */
 static uint64_t arrears_of(const struct rate_control *rate, uint64_t rate_bps)
 {
-    lh_time span_ns = least_of(rate->least_rtt_ns / ARREARS_SHARE, ARREARS_MAX_NS);
-    return most_of(rate->burst_bytes, rate->decision.burst_bytes ? 0 : bytes_in(rate_bps, span_ns));
+    lh_time span_ns = lh_least(rate->least_rtt_ns / ARREARS_SHARE, ARREARS_MAX_NS);
+    return lh_most(rate->burst_bytes, rate->decision.burst_bytes ? 0 : bytes_in(rate_bps, span_ns));
 }
 
 /* A delay that is emulated makes a network of it. */
@@ -100,12 +91,12 @@ static void decide(struct rate_control *rate, lh_time now)
         rate->decision.rate_bps = LH_RATE_NONE;
         rate->decision.window_bytes = UINT64_MAX;
     }
-    uint64_t rate_bps = least_of(rate->decision.rate_bps, rate->path.rate_max_bps);
-    rate_bps = most_of(least_of(rate_bps, rate->drain_bps), 1);
+    uint64_t rate_bps = lh_least(rate->decision.rate_bps, rate->path.rate_max_bps);
+    rate_bps = lh_most(lh_least(rate_bps, rate->drain_bps), 1);
     if (rate_bps == LH_RATE_NONE)
         rate_bps = 0;
     else
-        rate_bps = least_of(rate_bps, RATE_MAX_BPS);
+        rate_bps = lh_least(rate_bps, RATE_MAX_BPS);
     rate->burst_bytes = burst_of(rate, rate_bps);
     pacer_change(&rate->pacer, now, rate_bps, arrears_of(rate, rate_bps));
 }
@@ -117,7 +108,7 @@ void rate_control_start(struct rate_control *rate, const struct lh_congestion_pa
     assert(rate->controller && !rate->started && path->mtu_bytes > 0);
     rate->path = *path;
     if (receiver_bytes > 0)
-        rate->receiver_packets = most_of(receiver_bytes / RECEIVER_SHARE / path->mtu_bytes, RECEIVER_MIN);
+        rate->receiver_packets = lh_most(receiver_bytes / RECEIVER_SHARE / path->mtu_bytes, RECEIVER_MIN);
     rate->receiver_most = rate->receiver_packets;
     rate->started = true;
     rate_control_on_measured(rate, measured);
@@ -136,11 +127,6 @@ static uint64_t packets_in_flight(const struct rate_control *rate)
 static uint64_t bytes_in_flight(const struct rate_control *rate)
 {
     return flight_in_flight_bytes(&rate->flight) + rate->reserved_bytes;
-}
-
-static uint64_t left_of(uint64_t limit, uint64_t used)
-{
-    return used < limit ? limit - used : 0;
 }
 
 /* Packets that are on the path, and not at either host, when it is full. */
@@ -175,7 +161,7 @@ static void bound_bytes(struct rate_room *room, uint64_t bytes, enum lh_limit li
 
 static void bound_packets(struct rate_room *room, uint64_t packets, uint32_t mtu, enum lh_limit limit)
 {
-    room->packets = least_of(room->packets, packets);
+    room->packets = lh_least(room->packets, packets);
     if (packets < UINT64_MAX / mtu)
         bound_bytes(room, packets * mtu, limit);
 }
@@ -184,7 +170,7 @@ static uint64_t receiver_room(const struct rate_control *rate)
 {
     if (rate->receiver_packets == UINT64_MAX)
         return UINT64_MAX;
-    return left_of(rate->receiver_packets + packets_on_path(rate), packets_in_flight(rate));
+    return lh_left(rate->receiver_packets + packets_on_path(rate), packets_in_flight(rate));
 }
 
 struct rate_room rate_control_room(const struct rate_control *rate, lh_time now)
@@ -198,15 +184,15 @@ struct rate_room rate_control_room(const struct rate_control *rate, lh_time now)
         return (struct rate_room){0, 0, LH_LIMIT_WINDOW};
     /* When nothing is in flight a packet may leave, or nothing would ever move. */
     uint64_t least = none ? rate->path.mtu_bytes : 0;
-    bound_bytes(&room, most_of(left_of(window_now(rate), in_flight), least), LH_LIMIT_WINDOW);
-    bound_bytes(&room, most_of(left_of(rate->path.window_max_bytes, in_flight), least),
+    bound_bytes(&room, lh_most(lh_left(window_now(rate), in_flight), least), LH_LIMIT_WINDOW);
+    bound_bytes(&room, lh_most(lh_left(rate->path.window_max_bytes, in_flight), least),
                 LH_LIMIT_USER_WINDOW);
     bound_packets(&room, receiver_room(rate), rate->path.mtu_bytes, LH_LIMIT_RECEIVER);
     if (rate->silent)
         bound_packets(&room, 1, rate->path.mtu_bytes, LH_LIMIT_WINDOW);
     /* A packet without credit asks again: the report that granted more may have been lost. */
     uint64_t sent = rate->flight.sent_bytes + rate->reserved_bytes;
-    bound_bytes(&room, most_of(left_of(rate->decision.total_bytes, sent), least), LH_LIMIT_CREDIT);
+    bound_bytes(&room, lh_most(lh_left(rate->decision.total_bytes, sent), least), LH_LIMIT_CREDIT);
     return room;
 }
 
@@ -216,7 +202,7 @@ lh_time rate_control_ready(const struct rate_control *rate, enum lh_limit limit,
     if (limit != LH_LIMIT_RATE)
         return LH_TIME_NEVER;
     /* Half a burst: a worker that wakes for each packet does nothing else. */
-    return pacer_ready(&rate->pacer, now, least_of(rate->burst_bytes / 2, queued_bytes));
+    return pacer_ready(&rate->pacer, now, lh_least(rate->burst_bytes / 2, queued_bytes));
 }
 
 /* ---- sends ------------------------------------------------------------------------------------------- */
@@ -278,10 +264,10 @@ static void on_drops(struct rate_control *rate, const struct lh_congestion_feedb
     uint64_t read_bps = feedback->rate_bps ? feedback->rate_bps : rate_bps / 2;
     /* A host that did not run for a minute reads fast again when it does. */
     uint64_t least_bps = rate->pacer.rate_bps / DRAIN_CUT_MAX;
-    rate->drain_bps = most_of(least_of(read_bps, rate_bps), least_bps);
+    rate->drain_bps = lh_most(lh_least(read_bps, rate_bps), least_bps);
     rate->drained_ns = feedback->now;
     if (rate->receiver_packets != UINT64_MAX)
-        rate->receiver_packets = most_of(rate->receiver_packets - rate->receiver_packets / 4, RECEIVER_MIN);
+        rate->receiver_packets = lh_most(rate->receiver_packets - rate->receiver_packets / 4, RECEIVER_MIN);
     rate->receiver_ns = feedback->now;
 }
 
@@ -291,7 +277,7 @@ static void raise_receiver(struct rate_control *rate, lh_time now)
     if (rate->receiver_packets >= rate->receiver_most || now < rate->receiver_ns + RECEIVER_RISE_NS)
         return;
     rate->receiver_packets += rate->receiver_packets / RECEIVER_RISE + 1;
-    rate->receiver_packets = least_of(rate->receiver_packets, rate->receiver_most);
+    rate->receiver_packets = lh_least(rate->receiver_packets, rate->receiver_most);
     rate->receiver_ns = now;
 }
 
@@ -338,7 +324,7 @@ bool rate_control_on_report(struct rate_control *rate, const struct flight_repor
 static lh_time silence_ns(const struct rate_control *rate)
 {
     lh_time silence = rate->overdue_ns ? SILENCE_OVERDUES * rate->overdue_ns : SILENCE_UNKNOWN_NS;
-    return most_of(silence, SILENCE_MIN_NS) << least_of(rate->silences, SILENCE_DOUBLES_MAX);
+    return lh_most(silence, SILENCE_MIN_NS) << lh_least(rate->silences, SILENCE_DOUBLES_MAX);
 }
 
 bool rate_control_on_time(struct rate_control *rate, lh_time now)

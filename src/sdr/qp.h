@@ -67,6 +67,7 @@ struct qp_channel {
     struct limits limits;
     _Atomic lh_time drained_ns; /* what had arrived before this is in the bitmaps */
     _Atomic lh_time paced_until_ns; /* the pace lets nothing worthwhile out before */
+    _Atomic uint64_t paced_bps;     /* that pace */
     uint32_t held_back;             /* of a batch, which the fabric is not offered at first; its worker's */
     struct send_channel sends;
 };
@@ -179,6 +180,16 @@ static inline void qp_unlock(struct sdr_qp *qp)
 static inline uint64_t qp_packet_key(const struct sdr_qp *qp, uint32_t immediate, uint8_t generation)
 {
     return (uint64_t)generation << 32 | immediate >> qp->shape.split.fragment_bits;
+}
+
+/* The pace holds a channel back, and has not risen since. */
+static inline bool qp_is_paced_until(const struct sdr_qp *qp, uint32_t channel, lh_time now)
+{
+    const struct qp_channel *own = &qp->channels[channel];
+    uint64_t then_bps = atomic_load_explicit(&own->paced_bps, memory_order_relaxed);
+    uint64_t now_bps = atomic_load_explicit(&qp->pace_bps, memory_order_relaxed);
+    return atomic_load_explicit(&own->paced_until_ns, memory_order_relaxed) > now &&
+           (now_bps == then_bps || (now_bps != 0 && now_bps <= then_bps + then_bps / 16));
 }
 
 /* After the controller decided, under the pacer's lock. */

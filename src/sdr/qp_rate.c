@@ -145,17 +145,14 @@ static void wake_channels(struct sdr_qp *qp, uint32_t channels)
 }
 
 /* The channels whose wait may be over, for a report or for a higher rate. Under the pacer's lock. */
-static uint32_t take_waiting(struct sdr_qp *qp)
+static uint32_t take_waiting(struct sdr_qp *qp, lh_time now)
 {
     uint32_t channels = qp->waiting_channels;
-    uint64_t before_bps = atomic_load_explicit(&qp->pace_bps, memory_order_relaxed);
-    uint64_t now_bps = qp->rate.pacer.rate_bps;
     qp->waiting_channels = 0;
     qp_note_pace(qp);
-    if (before_bps == 0 || (now_bps != 0 && now_bps <= before_bps + before_bps / PACE_CHANGE))
-        return channels;
     for (uint32_t c = 0; c < qp->context->channels; c++)
-        if (atomic_exchange_explicit(&qp->channels[c].paced_until_ns, 0, memory_order_relaxed) != 0)
+        if (atomic_load_explicit(&qp->channels[c].paced_until_ns, memory_order_relaxed) > now &&
+            !qp_is_paced_until(qp, c, now))
             channels |= (uint32_t)1 << c;
     return channels;
 }
@@ -180,7 +177,7 @@ bool qp_rate_on_feedback(struct sdr_qp *qp, const struct control_feedback *feedb
     pthread_mutex_lock(&qp->pacer_lock);
     if (rate_control_on_report(&qp->rate, &report, (uint32_t)(seen - qp->notifications_noted), &measured,
                                now))
-        channels = take_waiting(qp);
+        channels = take_waiting(qp, now);
     pthread_mutex_unlock(&qp->pacer_lock);
     qp->notifications_noted = seen;
     wake_channels(qp, channels);
@@ -210,7 +207,7 @@ lh_time qp_rate_round(struct sdr_qp *qp, lh_time now)
     pthread_mutex_lock(&qp->pacer_lock);
     rate_control_on_measured(&qp->rate, &measured);
     if (rate_control_on_time(&qp->rate, now))
-        channels = take_waiting(qp);
+        channels = take_waiting(qp, now);
     lh_time next = rate_control_next(&qp->rate);
     pthread_mutex_unlock(&qp->pacer_lock);
     tell_pace(qp, now);

@@ -88,6 +88,8 @@ static void hold(struct sdr_qp *qp, uint32_t channel, enum lh_limit limit, lh_ti
         return;
     }
     lh_time until = rate_control_ready(&qp->rate, limit, now, lh_sdr_send_queued_bytes(qp));
+    qp_note_pace(qp);
+    atomic_store_explicit(&qp->channels[channel].paced_bps, qp->rate.pacer.rate_bps, memory_order_relaxed);
     atomic_store_explicit(&qp->channels[channel].paced_until_ns, until, memory_order_relaxed);
 }
 
@@ -103,9 +105,8 @@ static bool is_held(struct sdr_qp *qp, uint32_t channel, lh_time now, lh_time *n
 {
     if (!is_paced(qp))
         return false;
-    lh_time until = atomic_load_explicit(&qp->channels[channel].paced_until_ns, memory_order_relaxed);
     struct rate_room room = {0, 0, LH_LIMIT_RATE};
-    if (until <= now) {
+    if (!qp_is_paced_until(qp, channel, now)) {
         pthread_mutex_lock(&qp->pacer_lock);
         room = rate_control_room(&qp->rate, now);
         if (room.bytes == 0 || room.packets == 0)

@@ -529,9 +529,9 @@ static void test_pace(void **state)
         sdr_pair_run(&pair, MS);
         sdr_send_poll(send, &done, NULL);
     }
-    /* A megabyte a second, but for the burst of 256 KiB at the beginning. */
+    /* A megabyte a second, but for the first two packets. */
     lh_time took = sim_world_now(pair.world) - from;
-    assert_in_range(took, 780 * MS, 790 * MS);
+    assert_in_range(took, 1040 * MS, 1050 * MS);
     sdr_pair_close(&pair);
 }
 

@@ -155,12 +155,16 @@ void sim_endpoint_destroy(struct fabric_endpoint *base)
 
 bool sim_endpoint_arrive(struct sim_endpoint *endpoint, struct sim_packet *packet)
 {
+    const struct fabric_endpoint_attr *attr = &endpoint->table.attr;
     uint32_t index = (uint32_t)packet->destination_port - endpoint->paths[0].port;
-    assert(index <= endpoint->table.attr.channels);
-    if (sim_queue_push(&endpoint->paths[index].arrived, packet))
-        return true;
-    fabric_count(endpoint->table.attr.stats, rx_socket_drops, 1);
-    return false;
+    assert(index <= attr->channels);
+    if (!sim_queue_push(&endpoint->paths[index].arrived, packet)) {
+        fabric_count(attr->stats, rx_socket_drops, 1);
+        return false;
+    }
+    if (attr->wake != NULL)
+        attr->wake(attr->wake_context, index < attr->channels ? index : FABRIC_CONTROL);
+    return true;
 }
 
 void sim_endpoint_info(struct fabric_endpoint *base, struct qp_info_endpoint *info)

@@ -83,7 +83,7 @@ static uint32_t sim_poll_fds(struct fabric_endpoint *endpoint, uint32_t channel,
     (void)endpoint;
     (void)channel;
     (void)fds;
-    return 0;
+    return FABRIC_POLL_WAKES;
 }
 
 const struct fabric_ops fabric_sim_ops = {

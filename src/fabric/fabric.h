@@ -29,7 +29,7 @@
 #include "wire/qp_info.h"
 
 /* Raised with each change of a struct or of a meaning in this header: lh_fabric_register() compares it. */
-#define FABRIC_INTERFACE_VERSION 2u
+#define FABRIC_INTERFACE_VERSION 3u
 
 #define FABRIC_BATCH_MAX              64u /* writes in one call, arrivals from one poll */
 #define FABRIC_POLL_AGAIN             ((int)FABRIC_BATCH_MAX + 1) /* of a poll: see there */
@@ -58,9 +58,10 @@ struct fabric_endpoint_attr {
      * them: only where the sender reacts to marks. Arriving marks are counted in any case. */
     bool ecn_capable;
     struct lh_stats *stats; /* counters to add to; several threads add, with fabric_count() */
-    /* Called (from any thread, rarely) when work for a channel, or for FABRIC_CONTROL, was put aside by
-     * another one's poll, so that a sleeping owner wakes. Locks are held: it must not call the fabric. May
-     * be NULL. */
+    /* Called (from any thread) when work for a channel, or for FABRIC_CONTROL, was put aside by another
+     * one's poll or by shared_poll, so that its owner polls: nobody polls a channel whose descriptors are not
+     * readable. FABRIC_FDS_CHANGED: poll_fds would give others than before. Locks are held: it must not call
+     * the fabric. May be NULL. */
     void (*wake)(void *wake_context, uint32_t channel);
     void *wake_context;
 };
@@ -170,8 +171,17 @@ struct fabric_ops {
     void (*memory_deregister)(struct fabric *fabric, void *handle);
 
     /* Descriptors that become readable when a channel has arrivals; FABRIC_CONTROL for the control QP.
-     * Returns their number, at most FABRIC_POLL_FDS_MAX. */
+     * Returns their number, at most FABRIC_POLL_FDS_MAX; none: the owner polls all the time. For
+     * FABRIC_POLL_WAKES it polls when `wake` was called. Endpoints may have some in common: whoever polls
+     * then wakes the others. */
     uint32_t (*poll_fds)(struct fabric_endpoint *endpoint, uint32_t channel, int *fds);
+    /* Descriptors of the fabric, which become readable when any endpoint has arrivals; at most
+     * FABRIC_POLL_FDS_MAX, always the same. NULL ops: none. */
+    uint32_t (*shared_fds)(struct fabric *fabric, int *fds);
+    /* Reads what waits there, a bounded part of it, hands it to the endpoints, and calls the `wake` of each
+     * that got something. Any thread; when another one is at it, it may do nothing. True: more may wait. Not
+     * NULL where shared_fds is not. */
+    bool (*shared_poll)(struct fabric *fabric);
     /* The rate at which the owner injects: bits of payload a second, all channels together; UINT64_MAX: no
      * rate. The fabric may space packets within a burst by it, but delays nothing that keeps to it, or is
      * below 9/8 of it. From any thread, rarely: a system call for each channel. NULL ops: bursts leave as
@@ -190,8 +200,12 @@ struct fabric_ops {
     const char *(*warning)(struct fabric *fabric);
 };
 
-/* The channel argument of poll_fds and pump that means the control QP. */
+/* The channel argument of poll_fds, pump and wake that means the control QP. */
 #define FABRIC_CONTROL UINT32_MAX
+/* Of wake: see there. */
+#define FABRIC_FDS_CHANGED (UINT32_MAX - 1)
+/* Of poll_fds: there are no descriptors, and each arrival calls `wake`. */
+#define FABRIC_POLL_WAKES UINT32_MAX
 
 /* Every implementation starts its struct with this, so that a fabric can be used without knowing which. */
 struct fabric {

@@ -85,7 +85,7 @@ static void add_fds(struct fd_list *list, struct sdr_qp *qp, uint32_t channel)
     if (list->count + FABRIC_POLL_FDS_MAX > POLL_FDS_MAX)
         return; /* the rest is looked at when the sleep ends, after SLEEP_MAX_NS at most */
     uint32_t count = qp->endpoint->fabric->ops->poll_fds(qp->endpoint, channel, raw);
-    for (uint32_t i = 0; i < count; i++)
+    for (uint32_t i = 0; i < count && count != FABRIC_POLL_WAKES; i++)
         list->fds[list->count++] = (struct pollfd){.fd = raw[i], .events = POLLIN};
 }
 

@@ -48,13 +48,14 @@
 #define PATH_LIMITS    0.8         /* delivered, of what was sent */
 #define SLOWER         0.7         /* delivered, of the estimate: the path became slower */
 #define MUCH_SLOWER    0.6         /* likewise */
-#define SHARED_RTT     1.08        /* shortest round trip of a cycle, of the shortest ever */
+#define SHARED_RTT     0.08        /* shortest round trip of a cycle, above the shortest ever */
 #define SHARED_PACKETS 4           /* and their time more */
 #define QUEUE_RTT      (17.0 / 16) /* with a shorter round trip, loss is no sign of a queue */
 #define QUEUE_LOSS     0.015       /* above the random loss, with a queue */
 #define POLICER_LOSS   0.1         /* is congestion even without */
 #define RANDOM_LOSS    0.05        /* more is not learned as random */
 #define MARKED         0.02
+#define HOST_RTT_NS    1e6 /* delays are judged against at least that: hosts do not always run */
 #define PACE_TOLERANCE 1.25 /* of a delivery rate, above the pace */
 #define SHARED_CUT     0.85 /* of what was delivered: so that the queue gets shorter */
 #define CUT_MAX        0.7
@@ -109,6 +110,11 @@ static double bdp_of(const struct bbr *b)
     return b->bw * b->rtt_min / 8e9;
 }
 
+static double delay_unit(const struct bbr *b)
+{
+    return fmax(b->rtt_min, HOST_RTT_NS);
+}
+
 static uint64_t draw(struct bbr *b, uint64_t bound)
 {
     b->random = b->random * 6364136223846793005u + 1442695040888963407u;
@@ -118,7 +124,7 @@ static uint64_t draw(struct bbr *b, uint64_t bound)
 static bool shared(const struct bbr *b)
 {
     double own = b->bw > 0 ? SHARED_PACKETS * 8e9 * b->mtu / b->bw : 0; /* of few packets: itself */
-    return b->rtt_min > 0 && b->cycle_rtt_min > SHARED_RTT * b->rtt_min + own;
+    return b->rtt_min > 0 && b->cycle_rtt_min > b->rtt_min + SHARED_RTT * delay_unit(b) + own;
 }
 
 static void enter(struct bbr *b, enum bbr_state state, lh_time now)
@@ -209,7 +215,7 @@ static void on_rate(struct bbr *b, const struct lh_congestion_feedback *f)
 /* The shortest queueing delay of this round trip, in shortest round trips. */
 static double queue_of(const struct bbr *b)
 {
-    return b->rtt_min > 0 && b->round_rtt_min > 0 ? (b->round_rtt_min - b->rtt_min) / b->rtt_min : 0;
+    return b->rtt_min > 0 && b->round_rtt_min > 0 ? (b->round_rtt_min - b->rtt_min) / delay_unit(b) : 0;
 }
 
 /* Of the round trip that ends. Random loss is no congestion: loss counts with a sign of a queue only. */
@@ -252,7 +258,7 @@ static void on_congestion(struct bbr *b, const struct lh_congestion_feedback *f)
 /* By the shortest delay of the last round trip: a host that pauses is not a slower path. */
 static bool became_slower(const struct bbr *b, const struct lh_congestion_feedback *f)
 {
-    return (double)f->rate_bps < SLOWER * b->bw && !f->rate_is_limited && b->queue > 0.1 * b->rtt_min;
+    return (double)f->rate_bps < SLOWER * b->bw && !f->rate_is_limited && b->queue > 0.1 * delay_unit(b);
 }
 
 static void on_round(struct bbr *b, const struct lh_congestion_feedback *f)

@@ -55,7 +55,7 @@
 #define POLICER_LOSS   0.1         /* is congestion even without */
 #define RANDOM_LOSS    0.05        /* more is not learned as random */
 #define MARKED         0.02
-#define HOST_RTT_NS    1e6 /* delays are judged against at least that: hosts do not always run */
+#define HOST_RTT_NS    1e6 /* delays are measured in units of at least that: hosts do not always run */
 #define PACE_TOLERANCE 1.25 /* of a delivery rate, above the pace */
 #define SHARED_CUT     0.85 /* of what was delivered: so that the queue gets shorter */
 #define CUT_MAX        0.7

@@ -38,12 +38,13 @@ def span(values):
 # Rate in bit/s, round trip in ms, queue in BDP, loss at random.
 ROWS = [(2e9, 25, queue, loss) for queue in ("1", "0.2") for loss in ("0", "1e-3", "1e-2")] + \
        [(1e8, 100, "1", loss) for loss in ("0", "1e-3")]
-SENDERS = ("longhaul", "known", "bbr", "cubic")
+SENDERS = ("longhaul", "auto", "known", "bbr", "cubic")
+REMEMBERED = "remembered" # Longhaul that has used the path before
 CAP_S = 60
 WARM = 2 # messages that are not counted
 # Bytes of IP packets for a byte of data: RoCE write with immediate over IPv4 and UDP, 4 KiB; TCP with
 # timestamps, 4200.
-WIRE = {"longhaul": 4160 / 4096, "known": 4160 / 4096, "bbr": 4200 / 4148, "cubic": 4200 / 4148}
+WIRE = {"longhaul": 4160 / 4096, "auto": 4160 / 4096, "known": 4160 / 4096, REMEMBERED: 4160 / 4096, "bbr": 4200 / 4148, "cubic": 4200 / 4148}
 
 
 def run_path(path, left, right):
@@ -93,14 +94,14 @@ def send_tcp(path, size, count, warm, congestion):
             "again": result["retransmitted_bytes"] / max(1, result["sent_bytes"])}
 
 
-def measure(sender, row, size, count, warm, seed=1):
+def measure(sender, row, size, count, warm, seed=1, path_file="none"):
     rate, rtt, queue, loss = row
     path = ["--rate", f"{rate / 1e6:g}Mbit", "--delay", f"{rtt / 2:g}ms", "--queue", f"{queue}bdp",
             "--loss", loss, "--seed", str(seed)]
     if sender in ("bbr", "cubic"):
         return send_tcp(path, size, count, warm, sender)
-    options = ["--rate", f"{rate / 1e6:g}Mbit"] if sender == "known" else []
-    return send_longhaul(path, size, count, warm, options)
+    options = {"known": ["--rate", f"{rate / 1e6:g}Mbit"], "auto": ["--reliability", "auto"]}.get(sender, [])
+    return send_longhaul(path, size, count, warm, ["--path-file", path_file, *options])
 
 
 def ideal_ms(sender, row, size):
@@ -130,7 +131,7 @@ def print_line(name, row, size, sender, result):
 def print_head(first, count):
     print("\n  Messages one after the other (ms); retransmitted and dropped by the path's queue, in %;\n"
           "  p99 of the delay in the queue; late99: what this machine has added. 'known' has --rate"
-          " of the path\n")
+          " of the path,\n  'auto' has --reliability auto\n")
     print(f"  {'path: rate, rtt, queue, loss':<26} {'size':>5} {'sender':<9}{count:>4} {first:>9} "
           f"{'ideal':>8} {'mean':>8} "
           f"{'p50':>8} {'p99':>8} {'Mbit/s':>8} {'retr %':>7} {'drop %':>7} {'queue99':>8} {'late99':>7}")
@@ -157,12 +158,16 @@ def measure_first():
     launches = 2 if QUICK else 10
     print(f"\n  16 MiB, the first message of a connection: of {launches} connections\n")
     for row in ROWS[:1] + ROWS[1:2]:
-        results = {sender: [] for sender in SENDERS}
-        for launch in range(launches):
-            for sender, found in results.items():
-                result = measure(sender, row, 16 * MIB, 1, 0, 1 + launch)
-                if result:
-                    found.append(result)
+        results = {sender: [] for sender in (*SENDERS, REMEMBERED)}
+        with tempfile.TemporaryDirectory() as folder:
+            path_file = os.path.join(folder, "paths")
+            measure(REMEMBERED, row, 16 * MIB, 8, 0, 1, path_file)
+            for launch in range(launches):
+                for sender, found in results.items():
+                    result = measure(sender, row, 16 * MIB, 1, 0, 1 + launch,
+                                     path_file if sender == REMEMBERED else "none")
+                    if result:
+                        found.append(result)
         for sender, found in results.items():
             if not found:
                 continue
@@ -171,7 +176,7 @@ def measure_first():
             ideal = ideal_ms(sender, row, 16 * MIB)
             dropped = statistics.median([one["queue_dropped_packets"] / max(1, one["packets"])
                                          for one in there])
-            print(f"  {name_of(row):<26} {sender:<9} ideal {ideal:6.1f} ms, first {span(firsts)}: ideal + "
+            print(f"  {name_of(row):<26} {sender:<10} ideal {ideal:6.1f} ms, first {span(firsts)}: ideal + "
                   f"{(statistics.median(firsts) - ideal) / row[1]:4.1f} round trips; "
                   f"{100 * dropped:5.2f} % lost to the queue",
                   flush=True)

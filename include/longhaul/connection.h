@@ -25,6 +25,7 @@ extern "C" {
 #endif
 
 struct lh_connection;
+struct lh_engine;
 struct lh_listener;
 struct lh_request;
 struct lh_memory;
@@ -80,6 +81,8 @@ struct lh_attr {
     /* A file in which connections remember what they learned of their paths, for later ones over the same
      * path; see lh_attr_init(3). Copied. NULL: none. */
     const char *path_file;
+    /* Shared with other connections: see longhaul/engine.h. NULL: one of its own. */
+    struct lh_engine *engine;
 };
 
 #define LH_NO_WORKERS UINT32_MAX
@@ -118,7 +121,8 @@ LH_API const char *lh_peer_name(const struct lh_connection *connection);
 
 /* ---- memory ------------------------------------------------------------------------------------------ */
 
-/* Registers memory: faster on hardware, optional (memory = NULL in lh_send and lh_recv). */
+/* Registers memory: faster on hardware, optional (memory = NULL in lh_send and lh_recv). It serves all
+ * connections of the engine, and ends with lh_deregister() or with the engine. */
 LH_API int lh_register(struct lh_connection *connection, void *address, size_t bytes,
                        struct lh_memory **memory);
 LH_API int lh_deregister(struct lh_memory *memory);
@@ -161,7 +165,8 @@ LH_API void lh_request_free(struct lh_request *request); /* cancels a pending re
 
 /* ---- progress, state, closing ------------------------------------------------------------------------ */
 
-/* Makes progress on a connection without workers; *next_ns: time of the next call at the latest. */
+/* Makes progress on a connection without workers, and on all others of its engine; *next_ns: time of the next
+ * call at the latest. */
 LH_API int lh_progress(struct lh_connection *connection, lh_time *next_ns);
 LH_API lh_time lh_now(struct lh_connection *connection); /* time of its fabric's clock */
 LH_API int lh_connection_stats(struct lh_connection *connection, struct lh_stats *stats);

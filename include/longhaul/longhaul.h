@@ -11,6 +11,7 @@
 
 #include <longhaul/connection.h>
 #include <longhaul/device.h>
+#include <longhaul/engine.h>
 #include <longhaul/error.h>
 #include <longhaul/link.h>
 #include <longhaul/probe.h>

@@ -6,6 +6,7 @@
 #include "base/earlier.h"
 #include "base/error.h"
 #include "message/attr.h"
+#include "message/engine.h"
 #include "launch/rendezvous.h"
 #include "launch/tcp.h"
 
@@ -116,6 +117,8 @@ int lh_connect(const char *where, const struct lh_attr *given, lh_time timeout_n
     struct remedy remedy = {0};
     uint8_t version = HANDSHAKE_VERSION;
     int error = attr_check(given, &attempt.attr);
+    if (!error)
+        error = engine_settle(&attempt.attr);
     if (error)
         return error;
     for (;;) { /* until the deadline */

@@ -35,6 +35,7 @@
 #include "base/error.h"
 #include "history/path_file.h"
 #include "message/attr.h"
+#include "message/engine.h"
 #include "launch/rendezvous.h"
 #include "launch/tcp.h"
 
@@ -358,6 +359,8 @@ int lh_listen(const char *where, const struct lh_attr *given, struct lh_listener
         return lh_fail(LH_ENOMEM, "no memory for a listener");
     int error = attr_check(given, &listener->attr);
     if (!error)
+        error = engine_settle(&listener->attr);
+    if (!error)
         error = handshake_link_check(&listener->attr.link);
     if (!error)
         error = keep_attr(listener);
@@ -368,6 +371,7 @@ int lh_listen(const char *where, const struct lh_attr *given, struct lh_listener
     error = start_thread(listener);
     if (error)
         goto close_socket;
+    engine_count_listener(listener->attr.engine, 1);
     *out = listener;
     return 0;
 close_socket:
@@ -384,7 +388,8 @@ uint16_t lh_listener_port(const struct lh_listener *listener)
 
 void lh_listener_close(struct lh_listener *listener)
 {
-    if (!listener)
+    const struct lh_engine *engine = listener ? listener->attr.engine : NULL;
+    if (!listener || (engine && engine_is_inherited(engine)))
         return;
     pthread_mutex_lock(&listener->lock);
     listener->stop = true;
@@ -400,6 +405,7 @@ void lh_listener_close(struct lh_listener *listener)
         lh_close(listener->ready[i]);
     close(listener->wake_fd);
     close(listener->fd);
+    engine_count_listener(listener->attr.engine, -1);
     pthread_cond_destroy(&listener->changed);
     pthread_mutex_destroy(&listener->lock);
     free(listener);
@@ -444,7 +450,10 @@ static void await(struct lh_listener *listener, lh_time deadline)
 
 int lh_accept(struct lh_listener *listener, lh_time timeout_ns, struct lh_connection **connection)
 {
-    int error = 0;
+    const struct lh_engine *engine = listener->attr.engine;
+    int error = engine ? engine_check_process(engine) : 0;
+    if (error)
+        return error;
     pthread_mutex_lock(&listener->lock);
     await(listener, tcp_deadline(timeout_ns));
     if (listener->ready_count > 0)

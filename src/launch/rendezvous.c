@@ -201,7 +201,7 @@ static int open_agreed(struct rendezvous *r)
     own.generations = agreed->generations;
     own.on_notice = NULL;
     own.notice_context = NULL;
-    if (own.workers != LH_NO_WORKERS && own.workers > own.channels)
+    if (!own.engine && own.workers != LH_NO_WORKERS && own.workers > own.channels)
         own.workers = own.channels;
     own.link = *link_to_emulate(r);
     return lh_open(&own, &r->connection);

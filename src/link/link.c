@@ -16,6 +16,7 @@ struct link_fabric {
     struct fabric base;
     struct fabric_ops ops; /* ours, under the inner fabric's name */
     struct fabric *inner;
+    bool owns_inner;
     struct lh_link_spec spec;
     _Atomic uint64_t endpoints_created;
 };
@@ -276,7 +277,8 @@ static const char *link_warning(struct fabric *fabric)
 static void link_close(struct fabric *fabric)
 {
     struct link_fabric *link = link_fabric_of(fabric);
-    link->inner->ops->close(link->inner);
+    if (link->owns_inner)
+        link->inner->ops->close(link->inner);
     free(link);
 }
 
@@ -300,7 +302,7 @@ static const struct fabric_ops link_ops = {
     .warning = link_warning,
 };
 
-int fabric_link_open(struct fabric *inner, const struct lh_link_spec *spec, struct fabric **fabric)
+int fabric_link_over(struct fabric *inner, const struct lh_link_spec *spec, struct fabric **fabric)
 {
     struct link_fabric *link = calloc(1, sizeof(*link));
     if (link == NULL)
@@ -317,4 +319,12 @@ int fabric_link_open(struct fabric *inner, const struct lh_link_spec *spec, stru
     link->spec = *spec;
     *fabric = &link->base;
     return 0;
+}
+
+int fabric_link_open(struct fabric *inner, const struct lh_link_spec *spec, struct fabric **fabric)
+{
+    int error = fabric_link_over(inner, spec, fabric);
+    if (!error)
+        link_fabric_of(*fabric)->owns_inner = true;
+    return error;
 }

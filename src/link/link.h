@@ -43,6 +43,8 @@
  * The two ends of a connection sample different fates from the same seed: which end is which follows from
  * their addresses and control ports. */
 int fabric_link_open(struct fabric *inner, const struct lh_link_spec *spec, struct fabric **fabric);
+/* The same over a fabric that stays its owner's, and outlives this one. */
+int fabric_link_over(struct fabric *inner, const struct lh_link_spec *spec, struct fabric **fabric);
 /* Changes the spec of one endpoint's link while it runs (packets in flight keep their fate). From any
  * thread. */
 void fabric_link_set(struct fabric_endpoint *endpoint, const struct lh_link_spec *spec);

@@ -43,15 +43,11 @@ void connection_set_lifeline(struct lh_connection *c, const struct lifeline_ops 
 static int keep_texts(struct lh_connection *c)
 {
     const char *reliability = c->attr.reliability ? c->attr.reliability : c->choice.scheme->name;
-    if (!c->attr.device)
-        return lh_fail(LH_EDEVICE, "no device: name one, such as udp:127.0.0.1");
-    if (strlen(c->attr.device) >= sizeof c->device || strlen(reliability) >= sizeof c->reliability ||
+    if (strlen(reliability) >= sizeof c->reliability ||
         (c->attr.congestion && strlen(c->attr.congestion) >= sizeof c->congestion))
-        return lh_fail(LH_EINVAL, "device, reliability or congestion is longer than %u characters",
+        return lh_fail(LH_EINVAL, "reliability or congestion is longer than %u characters",
                        CONNECTION_TEXT_MAX - 1);
-    snprintf(c->device, sizeof c->device, "%s", c->attr.device);
     snprintf(c->reliability, sizeof c->reliability, "%s", reliability);
-    c->attr.device = c->device;
     c->attr.reliability = c->reliability;
     if (c->attr.congestion) {
         snprintf(c->congestion, sizeof c->congestion, "%s", c->attr.congestion);
@@ -68,23 +64,12 @@ static int settle_attr(struct lh_connection *c, const struct lh_attr *attr)
 {
     int error = attr_check(attr, &c->attr);
     if (!error)
+        error = engine_settle(&c->attr);
+    if (!error)
         error = attr_complete(&c->attr);
     if (!error)
         error = scheme_choose(&c->attr, &c->choice);
     return error ? error : keep_texts(c);
-}
-
-static int create_context(struct lh_connection *c)
-{
-    struct lh_context_attr attr = {
-        .channels = c->attr.channels,
-        .workers = c->attr.workers == LH_NO_WORKERS ? LH_SDR_NO_WORKERS : c->attr.workers,
-        .worker_cpus = c->attr.worker_cpus,
-        .receive_buffer_bytes = c->attr.receive_buffer_bytes,
-        .link = c->attr.link,
-    };
-    c->attr.worker_cpus = NULL; /* the caller's array need not live on */
-    return lh_sdr_context_create(c->device, &attr, &c->context);
 }
 
 static int create_qp(struct lh_connection *c)
@@ -101,13 +86,16 @@ static int create_qp(struct lh_connection *c)
         .rate_max_bps = c->attr.rate_max_bps,
         .window_bytes = c->attr.window_bytes,
     };
-    return lh_sdr_qp_create(c->context, &attr, &more, &c->qp);
+    const struct sdr_qp_own own = {.channels = c->attr.channels, .link = c->attr.link};
+    return sdr_qp_open(c->context, &attr, &more, &own, &c->qp);
 }
 
 static void free_memory(struct lh_connection *c)
 {
     storage_free(&c->storage);
     coder_destroy(c->coder);
+    if (c->engine)
+        engine_leave(c->engine);
     free(c);
 }
 
@@ -116,7 +104,7 @@ static int create_parts(struct lh_connection *c)
     int error = storage_take(&c->storage, &c->attr, &c->choice);
     if (error)
         return error;
-    c->coder = coder_create(c->attr.coders);
+    c->coder = coder_create(&c->engine->coders);
     if (!c->coder)
         return lh_fail(LH_ENOMEM, "no memory to encode and decode");
     sender_init(&c->tx, &c->storage.tx, &c->attr, &c->path, c->coder, &c->parity);
@@ -132,25 +120,32 @@ static void bind_parts(struct lh_connection *c)
     c->rx.qp = c->qp;
 }
 
-static int create_all(struct lh_connection *c)
+static int join_engine(struct lh_connection *c)
 {
-    int error = create_parts(c);
-    if (!error)
-        error = create_context(c);
+    int error = engine_join(&c->attr, &c->engine);
     if (error)
         return error;
-    error = create_qp(c);
+    c->context = c->engine->context;
+    c->attr.device = c->engine->device;
+    c->attr.worker_cpus = NULL; /* the caller's array need not live on */
+    return 0;
+}
+
+static int create_all(struct lh_connection *c)
+{
+    int error = join_engine(c);
+    if (!error)
+        error = create_parts(c);
+    if (!error)
+        error = create_qp(c);
     if (error)
-        goto destroy_context;
+        return error;
     bind_parts(c);
     c->requests = request_table_create(c, c->attr.workers != LH_NO_WORKERS);
     if (c->requests)
         return 0;
-    error = lh_fail(LH_ENOMEM, "no memory for %u requests", LH_REQUESTS_MAX);
     sdr_qp_destroy(c->qp);
-destroy_context:
-    sdr_context_destroy(c->context);
-    return error;
+    return lh_fail(LH_ENOMEM, "no memory for %u requests", LH_REQUESTS_MAX);
 }
 
 int lh_open(const struct lh_attr *attr, struct lh_connection **connection)
@@ -197,7 +192,9 @@ int lh_attach(struct lh_connection *connection, const void *blob, size_t bytes)
     uint8_t copy[LH_BLOB_MAX];
     if (c->attached)
         return lh_fail(LH_ESTATE, "connection is attached already");
-    int error = blob_decode(blob, bytes, &peer);
+    int error = engine_check_process(c->engine);
+    if (!error)
+        error = blob_decode(blob, bytes, &peer);
     if (error)
         return error;
     if (peer.slot_bytes != c->attr.slot_bytes)
@@ -242,7 +239,7 @@ void lh_close(struct lh_connection *connection)
     struct lh_connection *c = connection;
     uint8_t last[TRANSFER_BYTES_MAX];
     size_t bytes;
-    if (!c)
+    if (!c || engine_is_inherited(c->engine))
         return;
     sdr_qp_driver_set(c->qp, NULL, NULL);
     pthread_mutex_lock(&c->requests->lock);
@@ -252,14 +249,12 @@ void lh_close(struct lh_connection *connection)
     if (c->keepalive.lifeline_ops)
         c->keepalive.lifeline_ops->close(c->keepalive.lifeline, last, bytes);
     request_table_close(c->requests);
-    coder_destroy(c->coder); /* its threads wake the queue pair's worker */
+    coder_destroy(c->coder);
     c->coder = NULL;
     path_memory_save(c);
     sdr_qp_destroy(c->qp);
     sender_close(&c->tx);
     parity_free_all(&c->parity);
-    memory_free_all(&c->memories);
-    sdr_context_destroy(c->context);
     free_memory(c);
 }
 

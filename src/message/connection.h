@@ -1,6 +1,7 @@
 /*
- * connection.h - a connection from the inside: the engine that routes between its parts, and alone sees all.
+ * connection.h - a connection from the inside: what routes between its parts, and alone sees all.
  *
+ *   engine.c         what connections share, and the calls of longhaul/engine.h
  *   connection.c     open, attach, close, and what can be asked
  *   blob.c           the blob that lh_attach() takes
  *   messages.c       lh_send, lh_recv, lh_cancel
@@ -32,7 +33,7 @@
 #include "message/coding/coder.h"
 #include "message/coding/parity.h"
 #include "message/control/keepalive.h"
-#include "message/memory.h"
+#include "message/engine.h"
 #include "message/requests.h"
 #include "message/rx/rx.h"
 #include "message/storage.h"
@@ -43,10 +44,10 @@
 
 struct lh_connection {
     struct request_table *requests;
-    struct sdr_context *context;
+    struct lh_engine *engine;
+    struct sdr_context *context; /* the engine's */
     struct sdr_qp *qp;
     struct lh_attr attr;
-    char device[CONNECTION_TEXT_MAX];
     char reliability[CONNECTION_TEXT_MAX];
     char congestion[CONNECTION_TEXT_MAX];
     struct scheme_choice choice; /* of what this side receives */
@@ -57,7 +58,6 @@ struct lh_connection {
     bool needs_step;         /* the user asked for something since the last step */
     lh_time due_ns;          /* of the earliest timer */
     struct lh_stats stats;   /* those that no part counts */
-    struct memory_list memories;
     struct storage storage;
     struct coder *coder;
     struct parity_pool parity;

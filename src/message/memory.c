@@ -10,7 +10,7 @@
 #include "sdr/memory.h"
 
 struct lh_memory {
-    struct lh_connection *connection;
+    struct lh_engine *engine;
     struct sdr_mr *mr;
     uint32_t lkey;
     uint8_t *address;
@@ -21,26 +21,27 @@ struct lh_memory {
 
 int lh_register(struct lh_connection *connection, void *address, size_t bytes, struct lh_memory **memory)
 {
+    struct lh_engine *engine = connection->engine;
     struct lh_memory *made = calloc(1, sizeof *made);
     if (!made)
         return lh_fail(LH_ENOMEM, "no memory to register %zu bytes", bytes);
-    made->mr = sdr_mr_reg(connection->context, address, bytes, SDR_ACCESS_REMOTE_WRITE);
+    made->mr = sdr_mr_reg(engine->context, address, bytes, SDR_ACCESS_REMOTE_WRITE);
     if (!made->mr) {
         free(made);
         return lh_fail(LH_ENOMEM, "%zu bytes at %p cannot be registered: %s", bytes, address,
                        lh_last_error());
     }
     sdr_mr_lkey_get(made->mr, &made->lkey);
-    made->connection = connection;
+    made->engine = engine;
     made->address = address;
     made->bytes = bytes;
-    pthread_mutex_lock(&connection->requests->lock);
-    made->link = &connection->memories.first;
-    made->next = connection->memories.first;
+    pthread_mutex_lock(&engine->lock);
+    made->link = &engine->memories.first;
+    made->next = engine->memories.first;
     if (made->next)
         made->next->link = &made->next;
-    connection->memories.first = made;
-    pthread_mutex_unlock(&connection->requests->lock);
+    engine->memories.first = made;
+    pthread_mutex_unlock(&engine->lock);
     *memory = made;
     return 0;
 }
@@ -49,12 +50,12 @@ int lh_deregister(struct lh_memory *memory)
 {
     if (!memory)
         return 0;
-    struct request_table *requests = memory->connection->requests;
-    pthread_mutex_lock(&requests->lock);
+    pthread_mutex_t *lock = &memory->engine->lock;
+    pthread_mutex_lock(lock);
     *memory->link = memory->next;
     if (memory->next)
         memory->next->link = memory->link;
-    pthread_mutex_unlock(&requests->lock);
+    pthread_mutex_unlock(lock);
     sdr_mr_drop(memory->mr);
     free(memory);
     return 0;
@@ -75,8 +76,9 @@ static int use_given(struct lh_connection *c, const void *buffer, uint64_t bytes
                      const struct lh_memory *given, struct message_memory *memory)
 {
     uintptr_t offset = (uintptr_t)buffer - (uintptr_t)given->address;
-    if (given->connection != c)
-        return lh_fail(LH_EINVAL, "memory is registered with another connection");
+    if (given->engine != c->engine)
+        return lh_fail(LH_EINVAL,
+                       "memory is registered with another engine, or a connection that has its own");
     if (offset > given->bytes || bytes > given->bytes - offset)
         return lh_fail(LH_EINVAL, "%llu bytes at %p are not within the %zu registered bytes at %p",
                        (unsigned long long)bytes, buffer, given->bytes, (void *)given->address);

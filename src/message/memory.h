@@ -11,7 +11,7 @@
 
 #include <longhaul/connection.h>
 
-/* What the user registered. */
+/* What users registered with an engine; under its lock. */
 struct memory_list {
     struct lh_memory *first;
 };

@@ -6,6 +6,7 @@
 #include <longhaul/connection.h>
 
 #include "base/error.h"
+#include "message/connection.h"
 #include "message/effects.h"
 #include "message/rx/receiver.h"
 #include "message/tx/sender.h"
@@ -56,8 +57,11 @@ static int send_locked(struct lh_connection *c, const void *buffer, size_t bytes
 int lh_send(struct lh_connection *connection, const void *buffer, size_t bytes, struct lh_memory *memory,
             struct lh_request **request)
 {
+    int error = engine_check_process(connection->engine);
+    if (error)
+        return error;
     pthread_mutex_lock(&connection->requests->lock);
-    int error = send_locked(connection, buffer, bytes, memory, request);
+    error = send_locked(connection, buffer, bytes, memory, request);
     pthread_mutex_unlock(&connection->requests->lock);
     if (!error)
         sdr_qp_driver_kick(connection->qp);
@@ -89,8 +93,11 @@ static int recv_locked(struct lh_connection *c, void *buffer, size_t room, struc
 int lh_recv(struct lh_connection *connection, void *buffer, size_t room, struct lh_memory *memory,
             struct lh_request **request)
 {
+    int error = engine_check_process(connection->engine);
+    if (error)
+        return error;
     pthread_mutex_lock(&connection->requests->lock);
-    int error = recv_locked(connection, buffer, room, memory, request);
+    error = recv_locked(connection, buffer, room, memory, request);
     pthread_mutex_unlock(&connection->requests->lock);
     if (!error)
         sdr_qp_driver_kick(connection->qp);

@@ -131,13 +131,19 @@ free_memory:
     return error;
 }
 
-int lh_sdr_context_create(const char *device, const struct lh_context_attr *attr,
-                          struct sdr_context **context)
+int sdr_context_open(const char *device, const struct lh_context_attr *attr, uint32_t qps_log,
+                     struct sdr_context **context)
 {
-    int error = create_context(device, attr, 0, context);
+    int error = create_context(device, attr, qps_log, context);
     if (!error)
         atomic_store(&(*context)->warned, (uint32_t)SDK_WARNING_ALL);
     return error;
+}
+
+int lh_sdr_context_create(const char *device, const struct lh_context_attr *attr,
+                          struct sdr_context **context)
+{
+    return sdr_context_open(device, attr, 0, context);
 }
 
 struct sdr_context *sdr_context_create(const char *dev_name, struct sdr_dev_attr *dev_attr)

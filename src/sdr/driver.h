@@ -23,6 +23,19 @@ typedef lh_time sdr_driver_step(void *context, lh_time now);
 void sdr_context_round(struct sdr_context *context, uint32_t index, uint32_t count, bool *moved,
                        lh_time *next_ns);
 
+/* lh_sdr_context_create() for up to 2^qps_log QPs; 0: the default. */
+int sdr_context_open(const char *device, const struct lh_context_attr *attr, uint32_t qps_log,
+                     struct sdr_context **context);
+
+/* What one QP has otherwise than its context. */
+struct sdr_qp_own {
+    uint32_t channels;        /* at most the context's; 0: as many */
+    struct lh_link_spec link; /* emulated where this QP sends; all zero: none */
+};
+/* lh_sdr_qp_create() with what is its own. */
+int sdr_qp_open(struct sdr_context *context, const struct sdr_qp_attr *attr, const struct lh_qp_attr *more,
+                const struct sdr_qp_own *own, struct sdr_qp **qp);
+
 /* lh_sdr_recv_post() of a receive whose message may be shorter than its buffer: until lh_sdr_recv_truncate()
  * sets its length, packets are placed only after validation, so that no byte behind the message changes. */
 int sdr_recv_post_unsized(struct sdr_qp *qp, struct sdr_recv_wr *wr,

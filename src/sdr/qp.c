@@ -8,13 +8,13 @@
 
 void qp_gates_enter(struct sdr_qp *qp)
 {
-    for (uint32_t c = 0; c < qp->context->channels; c++)
+    for (uint32_t c = 0; c < qp->channel_count; c++)
         gate_enter(&qp->channels[c].gate);
 }
 
 void qp_gates_leave(struct sdr_qp *qp)
 {
-    for (uint32_t c = 0; c < qp->context->channels; c++)
+    for (uint32_t c = 0; c < qp->channel_count; c++)
         gate_leave(&qp->channels[c].gate);
 }
 
@@ -31,7 +31,7 @@ struct qp_memory_use qp_memory_use(struct sdr_qp *qp, uint32_t lkey)
         use.receives +=
             qp->table.slots[i].open && qp->recvs[i].length_bytes > 0 && qp->recvs[i].lkey == lkey;
     qp_gates_enter(qp);
-    for (uint32_t c = 0; c < qp->context->channels; c++)
+    for (uint32_t c = 0; c < qp->channel_count; c++)
         use.sends += send_channel_uses(&qp->channels[c].sends, lkey);
     qp_gates_leave(qp);
     qp_unlock(qp);
@@ -106,7 +106,7 @@ void sdr_qp_keepalive_set(struct sdr_qp *qp, lh_time interval_ns)
 lh_time sdr_qp_caught_up(struct sdr_qp *qp)
 {
     lh_time oldest = LH_TIME_NEVER;
-    for (uint32_t c = 0; c < qp->context->channels; c++) {
+    for (uint32_t c = 0; c < qp->channel_count; c++) {
         lh_time drained = atomic_load_explicit(&qp->channels[c].drained_ns, memory_order_acquire);
         oldest = drained < oldest ? drained : oldest;
     }
@@ -115,7 +115,7 @@ lh_time sdr_qp_caught_up(struct sdr_qp *qp)
 
 void sdr_qp_catch_up(struct sdr_qp *qp, lh_time since)
 {
-    for (uint32_t c = 0; c < qp->context->channels; c++)
+    for (uint32_t c = 0; c < qp->channel_count; c++)
         if (atomic_load_explicit(&qp->channels[c].drained_ns, memory_order_acquire) < since)
             qp_wake_channel(qp, c);
 }

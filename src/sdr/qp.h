@@ -65,7 +65,7 @@ struct qp_channel {
     struct gate gate;
     struct qp_arrivals arrivals;
     struct limits limits;
-    _Atomic lh_time drained_ns; /* what had arrived before this is in the bitmaps */
+    _Atomic lh_time drained_ns;     /* what had arrived before this is in the bitmaps */
     _Atomic lh_time paced_until_ns; /* the pace lets nothing worthwhile out before */
     _Atomic uint64_t paced_bps;     /* that pace */
     uint32_t held_back;             /* of a batch, which the fabric is not offered at first; its worker's */
@@ -87,6 +87,8 @@ struct qp_upper_queue {
 struct sdr_qp {
     struct sdr_context *context;
     struct fabric_endpoint *endpoint;
+    struct fabric *own_link; /* emulated for this QP alone, over the context's fabric; or NULL */
+    bool link_has_rate;      /* the emulated link has, and pushes back */
     struct lh_stats stats;
     struct message_shape shape;
     lh_time created_ns;
@@ -127,7 +129,7 @@ struct sdr_qp {
     bool closing;          /* nothing but CLOSE is sent any more */
     uint32_t close_copies; /* still to be sent */
     uint32_t close_reason;
-    uint64_t packets_noted;       /* rx_packets at the last path_on_traffic() */
+    uint64_t packets_noted; /* rx_packets at the last path_on_traffic() */
     struct rest rest;
     _Atomic lh_time rest_ns;      /* of its workers; LH_TIME_NEVER: as long as they like */
     struct arrival_report report; /* to a peer whose controller wants feedback */
@@ -162,7 +164,8 @@ struct sdr_qp {
     struct send_shape send_shape;
     _Atomic uint64_t queued_bytes;
     _Atomic lh_time sends_left_ns; /* when some of them last left; set before they are subtracted */
-    struct qp_channel *channels;   /* shape of the context: context->channels */
+    uint32_t channel_count;        /* at most the context's */
+    struct qp_channel *channels;
 };
 
 /* For everyone but the control worker. */

@@ -29,7 +29,7 @@ static void fill_info(struct sdr_qp *qp, struct qp_info *info)
 
 int sdr_qp_info_size_get(struct sdr_qp *qp, size_t *info_size)
 {
-    *info_size = qp_info_bytes(qp->context->channels, qp->shape.generations);
+    *info_size = qp_info_bytes(qp->channel_count, qp->shape.generations);
     return SDR_SUCCESS;
 }
 
@@ -62,11 +62,11 @@ static int check_peer(struct sdr_qp *qp, const struct qp_info *peer)
         (peer->slot_bytes + mine->mtu_bytes - 1) / mine->mtu_bytes > UINT64_C(1) << mine->split.offset_bits)
         return lh_fail(LH_EHANDSHAKE, "peer has %u slots of %llu bytes: exceeds the bits of the immediate",
                        peer->slots, (unsigned long long)peer->slot_bytes);
-    if (peer->endpoint.channels != qp->context->channels || peer->endpoint.generations != mine->generations)
+    if (peer->endpoint.channels != qp->channel_count || peer->endpoint.generations != mine->generations)
         return lh_fail(
             LH_EHANDSHAKE,
             "channel mismatch: peer %u of %u generations, this side %u of %u (use the same on both)",
-            peer->endpoint.channels, peer->endpoint.generations, qp->context->channels, mine->generations);
+            peer->endpoint.channels, peer->endpoint.generations, qp->channel_count, mine->generations);
     if ((qp->send_enable && !peer->recv_enable) || (qp->recv_enable && !peer->send_enable))
         return lh_fail(LH_EHANDSHAKE,
                        "peer sends %u and receives %u: one side's sending needs the other's receiving",

@@ -12,6 +12,7 @@
 #include "base/bitmap.h"
 #include "base/error.h"
 #include "base/prng.h"
+#include "link/link.h"
 #include "sdr/context.h"
 #include "sdr/qp.h"
 #include "sdr/qp_control.h"
@@ -29,7 +30,7 @@ static uint32_t power_of_two(uint32_t at_least)
 
 static void free_qp(struct sdr_qp *qp)
 {
-    for (uint32_t c = 0; qp->channels && c < qp->context->channels; c++)
+    for (uint32_t c = 0; qp->channels && c < qp->channel_count; c++)
         gate_destroy(&qp->channels[c].gate);
     gate_destroy(&qp->lock);
     pthread_mutex_destroy(&qp->driver_lock);
@@ -45,6 +46,8 @@ static void free_qp(struct sdr_qp *qp)
     free(qp->inbox.ring);
     free(qp->channels);
     qp_rate_free(qp);
+    if (qp->own_link)
+        qp->own_link->ops->close(qp->own_link);
     free(qp);
 }
 
@@ -56,7 +59,8 @@ static void *zeroed(size_t bytes)
 }
 
 /* All memory that the QP will ever use. */
-static struct sdr_qp *allocate_qp(struct sdr_context *context, const struct qp_plan *plan)
+static struct sdr_qp *allocate_qp(struct sdr_context *context, const struct qp_plan *plan,
+                                  uint32_t channels)
 {
     struct sdr_qp *qp = zeroed(sizeof *qp);
     if (!qp)
@@ -64,6 +68,7 @@ static struct sdr_qp *allocate_qp(struct sdr_context *context, const struct qp_p
     uint32_t slots = plan->shape.slots;
     uint32_t window = power_of_two(2 * slots < 64 ? 64 : 2 * slots);
     qp->context = context;
+    qp->channel_count = channels;
     qp->shape = plan->shape;
     qp->send_enable = plan->send_enable;
     qp->recv_enable = plan->recv_enable;
@@ -82,8 +87,8 @@ static struct sdr_qp *allocate_qp(struct sdr_context *context, const struct qp_p
     cts_queue_init(&qp->cts, received, present, window);
     qp->outbox.ring = zeroed(QP_MESSAGES_WAITING * sizeof *qp->outbox.ring);
     qp->inbox.ring = zeroed(QP_MESSAGES_WAITING * sizeof *qp->inbox.ring);
-    qp->channels = zeroed(context->channels * sizeof *qp->channels);
-    for (uint32_t c = 0; qp->channels && c < context->channels; c++)
+    qp->channels = zeroed(channels * sizeof *qp->channels);
+    for (uint32_t c = 0; qp->channels && c < channels; c++)
         gate_init(&qp->channels[c].gate);
     if (qp->table_memory && qp->recvs && qp->free_slots && qp->sends && announced && received && present &&
         qp->outbox.ring && qp->inbox.ring && qp->channels)
@@ -94,9 +99,9 @@ static struct sdr_qp *allocate_qp(struct sdr_context *context, const struct qp_p
 
 static int create_endpoint(struct sdr_qp *qp)
 {
-    struct sdr_context *context = qp->context;
+    struct fabric *fabric = qp->own_link ? qp->own_link : qp->context->fabric;
     struct fabric_endpoint_attr attr = {
-        .channels = context->channels,
+        .channels = qp->channel_count,
         .generations = qp->shape.generations,
         .mtu_bytes = qp->shape.mtu_bytes,
         .slots = qp->shape.slots,
@@ -108,7 +113,18 @@ static int create_endpoint(struct sdr_qp *qp)
         .wake = qp_wake_channel,
         .wake_context = qp,
     };
-    return context->fabric->ops->endpoint_create(context->fabric, &attr, &qp->endpoint);
+    return fabric->ops->endpoint_create(fabric, &attr, &qp->endpoint);
+}
+
+static void destroy_endpoint(struct sdr_qp *qp)
+{
+    qp->endpoint->fabric->ops->endpoint_destroy(qp->endpoint);
+}
+
+static int open_link(struct sdr_qp *qp, const struct lh_link_spec *link)
+{
+    qp->link_has_rate = qp->context->link_has_rate || link->rate_bps != 0;
+    return lh_link_is_none(link) ? 0 : fabric_link_over(qp->context->fabric, link, &qp->own_link);
 }
 
 /* A token that no earlier incarnation at this address had: the QP number is random, the clock moves on. */
@@ -133,33 +149,41 @@ static void start_qp(struct sdr_qp *qp, const struct qp_info_endpoint *info)
     for (uint32_t i = 0; i < qp->send_count; i++)
         qp->sends[i].qp = qp;
     qp->send_shape =
-        (struct send_shape){qp->shape.split, qp->shape.mtu_bytes, context->channels, QP_STRIPE_PACKETS};
+        (struct send_shape){qp->shape.split, qp->shape.mtu_bytes, qp->channel_count, QP_STRIPE_PACKETS};
     path_init(&qp->path, now, QP_KEEPALIVE_NS, qp->endpoint->secret);
     qp->token = make_token(info, now);
 }
 
-int lh_sdr_qp_create(struct sdr_context *context, const struct sdr_qp_attr *attr,
-                     const struct lh_qp_attr *more, struct sdr_qp **out)
+static int check_own(const struct sdr_context *context, const struct sdr_qp_own *own)
 {
-    const struct sdr_qp_attr no_attr = {0};
-    const struct lh_qp_attr no_more = {0};
+    if (own->channels <= context->channels)
+        return 0;
+    return lh_fail(LH_EINVAL, "channels %u: the context has %u (use at most as many)", own->channels,
+                   context->channels);
+}
+
+int sdr_qp_open(struct sdr_context *context, const struct sdr_qp_attr *attr, const struct lh_qp_attr *more,
+                const struct sdr_qp_own *own, struct sdr_qp **out)
+{
     struct qp_plan plan;
-    if (!context)
-        return lh_fail(LH_EINVAL, "no context");
-    int error = qp_plan_make(attr ? attr : &no_attr, more ? more : &no_more, &plan);
+    int error = check_own(context, own);
+    if (!error)
+        error = qp_plan_make(attr, more, &plan);
     if (error)
         return error;
-    struct sdr_qp *qp = allocate_qp(context, &plan);
+    struct sdr_qp *qp = allocate_qp(context, &plan, own->channels ? own->channels : context->channels);
     if (!qp)
         return lh_fail(LH_ENOMEM, "no memory for a QP of %u messages of %llu bytes", plan.shape.slots,
                        (unsigned long long)plan.shape.slot_bytes);
-    error = qp_rate_create(qp, &plan);
+    error = open_link(qp, &own->link);
+    if (!error)
+        error = qp_rate_create(qp, &plan);
     if (!error)
         error = create_endpoint(qp);
     if (error)
         goto free_memory;
     struct qp_info_endpoint info = {0};
-    context->fabric->ops->endpoint_info(qp->endpoint, &info);
+    qp->endpoint->fabric->ops->endpoint_info(qp->endpoint, &info);
     start_qp(qp, &info);
     error = context_add_qp(context, qp);
     if (error)
@@ -167,10 +191,21 @@ int lh_sdr_qp_create(struct sdr_context *context, const struct sdr_qp_attr *attr
     *out = qp;
     return 0;
 destroy_endpoint:
-    context->fabric->ops->endpoint_destroy(qp->endpoint);
+    destroy_endpoint(qp);
 free_memory:
     free_qp(qp);
     return error;
+}
+
+int lh_sdr_qp_create(struct sdr_context *context, const struct sdr_qp_attr *attr,
+                     const struct lh_qp_attr *more, struct sdr_qp **out)
+{
+    const struct sdr_qp_attr no_attr = {0};
+    const struct lh_qp_attr no_more = {0};
+    const struct sdr_qp_own no_own = {0};
+    if (!context)
+        return lh_fail(LH_EINVAL, "no context");
+    return sdr_qp_open(context, attr ? attr : &no_attr, more ? more : &no_more, &no_own, out);
 }
 
 /* A benchmark that means one message, or packets of 64 bytes, must not believe that it measures them. */
@@ -215,7 +250,7 @@ static void drain_link(struct sdr_qp *qp)
     for (uint32_t turn = 0; turn < 100000; turn++) {
         lh_time now = ops->now(qp->endpoint->fabric);
         lh_time next = ops->pump(qp->endpoint, FABRIC_CONTROL, now);
-        for (uint32_t c = 0; c < qp->context->channels; c++) {
+        for (uint32_t c = 0; c < qp->channel_count; c++) {
             lh_time due = ops->pump(qp->endpoint, c, now);
             next = due < next ? due : next;
         }
@@ -237,7 +272,7 @@ int sdr_qp_destroy(struct sdr_qp *qp)
     qp_close_flush(qp);
     context_remove_qp(qp->context, qp);
     drain_link(qp);
-    qp->context->fabric->ops->endpoint_destroy(qp->endpoint);
+    destroy_endpoint(qp);
     free_qp(qp);
     return SDR_SUCCESS;
 }

@@ -42,7 +42,7 @@ static int create_controlled(struct sdr_qp *qp)
 int qp_rate_create(struct sdr_qp *qp, const struct qp_plan *plan)
 {
     bool pushes_back = strcmp(qp->context->fabric->ops->name, "udp") != 0;
-    bool told = plan->rate_bps != 0 || qp->context->link_has_rate || pushes_back;
+    bool told = plan->rate_bps != 0 || qp->link_has_rate || pushes_back;
     int error = qp_plan_congestion(plan, told, &qp->congestion);
     if (error)
         return error;
@@ -106,7 +106,7 @@ static void start_grant(struct sdr_qp *qp, lh_time now)
 
 void qp_rate_start(struct sdr_qp *qp, lh_time now)
 {
-    uint64_t buffer = qp->receive_buffer_bytes / qp->context->channels;
+    uint64_t buffer = qp->receive_buffer_bytes / qp->channel_count;
     qp->report.packets_max = buffer / UNREPORTED_SHARE / qp->shape.mtu_bytes;
     start_grant(qp, now);
     if (!rate_control_is_on(&qp->rate))
@@ -131,7 +131,7 @@ void qp_rate_start(struct sdr_qp *qp, lh_time now)
     pthread_mutex_lock(&qp->pacer_lock);
     qp->rate.same_host = same_host && qp->default_congestion && own.fabric == QP_INFO_UDP;
     rate_control_start(&qp->rate, &path, qp->congestion.params,
-                       qp->peer.endpoint.receive_buffer_bytes / qp->context->channels, &measured, now);
+                       qp->peer.endpoint.receive_buffer_bytes / qp->channel_count, &measured, now);
     qp_note_pace(qp);
     pthread_mutex_unlock(&qp->pacer_lock);
 }
@@ -150,7 +150,7 @@ static uint32_t take_waiting(struct sdr_qp *qp, lh_time now)
     uint32_t channels = qp->waiting_channels;
     qp->waiting_channels = 0;
     qp_note_pace(qp);
-    for (uint32_t c = 0; c < qp->context->channels; c++)
+    for (uint32_t c = 0; c < qp->channel_count; c++)
         if (atomic_load_explicit(&qp->channels[c].paced_until_ns, memory_order_relaxed) > now &&
             !qp_is_paced_until(qp, c, now))
             channels |= (uint32_t)1 << c;
@@ -228,7 +228,7 @@ static uint64_t packets_late(const struct sdr_qp *qp)
 static uint64_t packets_arrived(const struct sdr_qp *qp)
 {
     uint64_t packets = packets_late(qp);
-    for (uint32_t c = 0; c < qp->context->channels; c++)
+    for (uint32_t c = 0; c < qp->channel_count; c++)
         packets += atomic_load_explicit(&qp->channels[c].arrivals.packets, memory_order_relaxed);
     return packets;
 }
@@ -258,7 +258,7 @@ struct control_feedback qp_rate_report(struct sdr_qp *qp, lh_time now)
         .dropped_packets = __atomic_load_n(&qp->stats.rx_socket_drops, __ATOMIC_RELAXED),
         .arrived_packets = packets_late(qp),
     };
-    for (uint32_t c = 0; c < qp->context->channels; c++) {
+    for (uint32_t c = 0; c < qp->channel_count; c++) {
         struct qp_arrivals *arrivals = &qp->channels[c].arrivals;
         gate_enter(&qp->channels[c].gate);
         report.arrived_packets += atomic_load_explicit(&arrivals->packets, memory_order_relaxed);
@@ -308,7 +308,7 @@ static void fill_controlled(const struct sdr_qp *qp, struct lh_congestion_report
 
 int lh_sdr_congestion(struct sdr_qp *qp, struct lh_congestion_report *report)
 {
-    uint32_t channels = qp->context->channels;
+    uint32_t channels = qp->channel_count;
     lh_time now = lh_sdr_now(qp->context);
     *report = (struct lh_congestion_report){.window_bytes = UINT64_MAX};
     snprintf(report->controller, sizeof report->controller, "%s", qp->congestion.controller->name);

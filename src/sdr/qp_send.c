@@ -119,7 +119,7 @@ static void post_range(struct sdr_qp *qp, const struct send_range *range)
     uint64_t before = atomic_fetch_add_explicit(&qp->queued_bytes, range->bytes, memory_order_relaxed);
     note_queued(qp, before + range->bytes);
     struct send_message *message = range->message;
-    uint32_t channels = qp->context->channels;
+    uint32_t channels = qp->channel_count;
     /* All counts first: a fast consumer must not see the message as finished between two channels. */
     uint32_t used = 0;
     for (uint32_t c = 0; c < channels; c++)
@@ -163,7 +163,7 @@ static void post_fragments(struct sdr_qp *qp, struct send_message *message)
 
 static bool has_room(struct sdr_qp *qp, uint32_t ranges)
 {
-    for (uint32_t c = 0; c < qp->context->channels; c++)
+    for (uint32_t c = 0; c < qp->channel_count; c++)
         if (!send_channel_has_room(&qp->channels[c].sends, ranges))
             return false;
     return true;

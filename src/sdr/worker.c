@@ -37,7 +37,7 @@ bool worker_round(struct sdr_context *context, uint32_t index, uint32_t count, l
     lh_time now = context->fabric->ops->now(context->fabric);
     for (uint32_t i = 0; i < context->qp_count; i++) {
         struct sdr_qp *qp = context->qps[i];
-        for (uint32_t c = index; c < context->channels; c += count)
+        for (uint32_t c = index; c < qp->channel_count; c += count)
             moved |= qp_channel_round(qp, c, now, next);
         if (index == 0)
             moved |= qp_control_round(qp, now, next);
@@ -100,7 +100,7 @@ static void collect_fds(struct worker *worker, bool rests, struct fd_list *list)
         return;
     gate_enter_round(&worker->gate);
     for (uint32_t i = 0; i < context->qp_count; i++) {
-        for (uint32_t c = worker->index; c < context->channels; c += context->worker_count)
+        for (uint32_t c = worker->index; c < context->qps[i]->channel_count; c += context->worker_count)
             add_fds(list, context->qps[i], c);
         if (worker->index == 0)
             add_fds(list, context->qps[i], FABRIC_CONTROL);

@@ -27,9 +27,8 @@ struct place {
 struct coder {
     struct sdr_context *context;
     struct sdr_qp *qp;
-    uint32_t threads;
-    struct work_pool *pool; /* NULL: no threads */
-    bool threads_tried;
+    struct coder_threads *threads;
+    struct work_pool *pool; /* theirs; NULL: none, or not asked for yet */
     pthread_mutex_t lock;
     pthread_cond_t ran;
     _Atomic uint32_t results; /* places that ran */
@@ -37,7 +36,34 @@ struct coder {
     struct place places[CODER_JOBS_MAX];
 };
 
-struct coder *coder_create(uint32_t threads)
+/* ---- threads ----------------------------------------------------------------------------------------- */
+
+void coder_threads_init(struct coder_threads *threads, uint32_t count)
+{
+    *threads = (struct coder_threads){.count = count};
+    pthread_mutex_init(&threads->lock, NULL);
+}
+
+void coder_threads_end(struct coder_threads *threads)
+{
+    work_pool_destroy(threads->pool);
+    pthread_mutex_destroy(&threads->lock);
+}
+
+/* NULL: without them the worker does it. */
+static struct work_pool *start_threads(struct coder_threads *threads)
+{
+    pthread_mutex_lock(&threads->lock);
+    if (!threads->started)
+        threads->pool = work_pool_create(threads->count, NULL);
+    threads->started = true;
+    pthread_mutex_unlock(&threads->lock);
+    return threads->pool;
+}
+
+/* ---- a coder ----------------------------------------------------------------------------------------- */
+
+struct coder *coder_create(struct coder_threads *threads)
 {
     struct coder *coder = calloc(1, sizeof *coder);
     if (!coder)
@@ -63,8 +89,6 @@ void coder_destroy(struct coder *coder)
 {
     if (!coder)
         return;
-    if (coder->pool)
-        work_pool_destroy(coder->pool);
     pthread_cond_destroy(&coder->ran);
     pthread_mutex_destroy(&coder->lock);
     free(coder);
@@ -92,8 +116,9 @@ static void run_on_thread(struct work *work)
     place->ran = true;
     atomic_fetch_add(&coder->results, 1);
     pthread_cond_broadcast(&coder->ran);
-    pthread_mutex_unlock(&coder->lock);
+    /* Under the lock: whoever has got the result may destroy coder and queue pair. */
     sdr_qp_driver_kick(coder->qp);
+    pthread_mutex_unlock(&coder->lock);
 }
 
 static void give_back(struct coder *coder, struct place *place)
@@ -108,9 +133,8 @@ static void give_back(struct coder *coder, struct place *place)
 
 static struct work_pool *pool_of(struct coder *coder)
 {
-    if (!coder->threads_tried && coder->threads != LH_NO_CODERS)
-        coder->pool = work_pool_create(coder->threads, NULL); /* without them the worker does it */
-    coder->threads_tried = true;
+    if (!coder->pool && coder->threads->count != LH_NO_CODERS)
+        coder->pool = start_threads(coder->threads);
     return coder->pool;
 }
 

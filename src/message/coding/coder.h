@@ -1,7 +1,7 @@
 /*
  * coder.h - computes what a scheme asks for: parity to be sent, lost chunks to be recovered.
  *
- * Jobs run on threads of the connection (attr.coders), so that the worker goes on injecting and receiving
+ * Jobs run on the engine's threads (attr.coders), so that the worker goes on injecting and receiving
  * meanwhile; without threads, or when CODER_JOBS_MAX jobs wait, at once on the caller. Results are returned
  * to the caller: nothing of a job's owner is touched but the memory of its lh_coding. All calls are made
  * under the connection's lock, which no job takes.
@@ -11,6 +11,8 @@
 #ifndef LH_MESSAGE_CODING_CODER_H
 #define LH_MESSAGE_CODING_CODER_H
 
+#include <pthread.h>
+
 #include <sdr.h>
 
 #include <longhaul/scheme.h>
@@ -18,6 +20,20 @@
 #define CODER_JOBS_MAX 256u
 
 struct coder;
+struct work_pool;
+
+/* Threads that the coders of an engine share. */
+struct coder_threads {
+    uint32_t count; /* attr.coders */
+    pthread_mutex_t lock;
+    bool started;           /* or failed to */
+    struct work_pool *pool; /* NULL: no threads */
+};
+
+/* They start with the first job of a coder. */
+void coder_threads_init(struct coder_threads *threads, uint32_t count);
+/* No coder uses them any more. */
+void coder_threads_end(struct coder_threads *threads);
 
 struct coder_job {
     void *owner; /* the caller's name for the transfer */
@@ -40,8 +56,8 @@ struct coder_result {
     lh_time took_ns;
 };
 
-/* threads: attr.coders; they start with the first job. NULL: no memory. */
-struct coder *coder_create(uint32_t threads);
+/* The threads outlive it. NULL: no memory. */
+struct coder *coder_create(struct coder_threads *threads);
 /* Before the first job: the clock, and whose driver is woken when a job is done. */
 void coder_bind(struct coder *coder, struct sdr_context *context, struct sdr_qp *qp);
 /* No job may be left: coder_drop and coder_finish_decoding see to that. NULL is allowed. */

@@ -20,6 +20,7 @@
 
 static struct rx rx;
 static struct lh_attr attr;
+static struct coder_threads coder_threads;
 static struct coder *coder;
 static struct parity_pool parity;
 static uint8_t buffer[64 * SLOT];
@@ -56,7 +57,8 @@ static inline int rx_part_begin_with(const struct lh_scheme *scheme, uint8_t ext
                             .slot_bytes = SLOT,
                             .slots = SLOTS,
                             .coders = LH_NO_CODERS};
-    coder = coder_create(attr.coders);
+    coder_threads_init(&coder_threads, attr.coders);
+    coder = coder_create(&coder_threads);
     coder_bind(coder, &context, &qp);
     parity = (struct parity_pool){.context = &context};
     receiver_init(&rx, &memory, &attr, &choice, &qp.path, coder, &parity);
@@ -83,6 +85,7 @@ static inline int rx_part_end(void **state)
     receiver_end_all(&rx, -LH_ECLOSED, 0);
     parity_free_all(&parity);
     coder_destroy(coder);
+    coder_threads_end(&coder_threads);
     return 0;
 }
 

@@ -19,6 +19,7 @@
 
 static struct tx tx;
 static struct lh_attr attr;
+static struct coder_threads coder_threads;
 static struct coder *coder;
 static struct parity_pool parity;
 static uint8_t payload[64 * SLOT];
@@ -55,7 +56,8 @@ static inline int tx_part_begin_with(const struct lh_scheme *scheme)
                             .slots = SLOTS,
                             .window_bytes = WINDOW,
                             .coders = LH_NO_CODERS};
-    coder = coder_create(attr.coders);
+    coder_threads_init(&coder_threads, attr.coders);
+    coder = coder_create(&coder_threads);
     coder_bind(coder, &context, &qp);
     parity = (struct parity_pool){.context = &context};
     sender_init(&tx, &memory, &attr, &qp.path, coder, &parity);
@@ -84,6 +86,7 @@ static inline int tx_part_end(void **state)
     sender_close(&tx);
     parity_free_all(&parity);
     coder_destroy(coder);
+    coder_threads_end(&coder_threads);
     return 0;
 }
 

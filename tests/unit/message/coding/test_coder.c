@@ -13,6 +13,7 @@ static uint8_t extra[4 * CHUNK];
 static const uint8_t lost_second[4] = {1, 0, 1, 1};
 static const struct lh_coding coding = {
     .chunks = 4, .chunk_bytes = CHUNK, .bytes = sizeof data, .message = data, .room = data, .extra = extra};
+static struct coder_threads coder_threads;
 static int owner; /* its address is its name */
 static int other;
 
@@ -21,9 +22,16 @@ static struct coder *begin(uint32_t threads)
     fake_sdr_reset();
     fake_scheme_reset();
     memset(data, 0, sizeof data);
-    struct coder *coder = coder_create(threads);
+    coder_threads_init(&coder_threads, threads);
+    struct coder *coder = coder_create(&coder_threads);
     coder_bind(coder, &context, &qp);
     return coder;
+}
+
+static void end(struct coder *coder)
+{
+    coder_destroy(coder);
+    coder_threads_end(&coder_threads);
 }
 
 static struct coder_job encode_job(uint32_t number)
@@ -52,7 +60,7 @@ static void test_at_once_without_threads(void **state)
     assert_true(result.owner == &other && result.decoded && result.recovered == 1);
     assert_int_equal(data[CHUNK], 0xDD);
     assert_false(coder_has_results(coder) || coder_collect(coder, &result));
-    coder_destroy(coder);
+    end(coder);
 }
 
 static void test_results_of_threads_are_collected(void **state)
@@ -72,7 +80,7 @@ static void test_results_of_threads_are_collected(void **state)
         }
     assert_int_equal(numbers, 0xFF);
     assert_false(coder_has_results(coder));
-    coder_destroy(coder);
+    end(coder);
     assert_int_equal(qp.kicks, 8);
 }
 
@@ -105,7 +113,7 @@ static void test_a_job_too_many_is_done_at_once(void **state)
     atomic_store(&gate, true);
     coder_drop(coder, &owner);
     assert_false(coder_has_results(coder));
-    coder_destroy(coder);
+    end(coder);
 }
 
 /* Nothing is computed for an owner that was dropped; the others' results stay. */
@@ -126,7 +134,7 @@ static void test_drop(void **state)
     while (!coder_collect(coder, &result))
         ;
     assert_ptr_equal(result.owner, &other);
-    coder_destroy(coder);
+    end(coder);
     assert_int_equal(fake.encodes, 0);
 }
 
@@ -147,7 +155,7 @@ static void test_finish_decoding(void **state)
     assert_false(coder_finish_decoding(coder, &result));
     atomic_store(&gate, true);
     coder_drop(coder, &owner);
-    coder_destroy(coder);
+    end(coder);
 }
 
 int main(void)

@@ -43,14 +43,20 @@ static void test_decodes_at_once_without_threads(void **state)
     assert_int_equal(parity.in_use, 0);
 }
 
+static void use_threads(void)
+{
+    coder_destroy(coder);
+    coder_threads_end(&coder_threads);
+    coder_threads_init(&coder_threads, 2);
+    rx.coder = coder = coder_create(&coder_threads);
+    coder_bind(coder, &context, &qp);
+}
+
 /* The bitmaps are kept: the slot may be posted anew before the last job ran. */
 static void test_results_may_come_later(void **state)
 {
     (void)state;
-    attr.coders = 2;
-    coder_destroy(coder);
-    rx.coder = coder = coder_create(2);
-    coder_bind(coder, &context, &qp);
+    use_threads();
     struct rx_segment *segment = one_lost();
     decoding_segment_done(&rx, segment, false, 9);
     expect_no_effect();
@@ -69,10 +75,7 @@ static void test_results_may_come_later(void **state)
 static void test_a_message_that_is_canceled_meanwhile_is_whole(void **state)
 {
     (void)state;
-    attr.coders = 2;
-    coder_destroy(coder);
-    rx.coder = coder = coder_create(2);
-    coder_bind(coder, &context, &qp);
+    use_threads();
     decoding_segment_done(&rx, one_lost(), false, 9);
     receiver_cancel(&rx, 0, 10);
     expect_finished(0, 0);

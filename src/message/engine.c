@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "message/engine.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "message/attr.h"
+#include "sdr/driver.h"
+
+#define CONNECTIONS_LOG                                                                                    \
+    16u /* of a shared engine; the table of as many QPs is memory only as far as it is used */
+
+/* ---- fork() ------------------------------------------------------------------------------------------ */
+
+static _Atomic uint32_t forks; /* of this process's ancestors, since the first engine */
+static pthread_once_t forks_counted = PTHREAD_ONCE_INIT;
+
+static void count_fork(void)
+{
+    atomic_fetch_add_explicit(&forks, 1, memory_order_relaxed);
+}
+
+static void count_forks(void)
+{
+    pthread_atfork(NULL, NULL, count_fork);
+}
+
+bool engine_is_inherited(const struct lh_engine *engine)
+{
+    return engine->forks != atomic_load_explicit(&forks, memory_order_relaxed);
+}
+
+int engine_check_process(const struct lh_engine *engine)
+{
+    if (!engine_is_inherited(engine))
+        return 0;
+    return lh_fail(LH_ESTATE,
+                   "engine and connections belong to the process that forked this one: open others here");
+}
+
+/* ---- creation and end -------------------------------------------------------------------------------- */
+
+static int open_context(struct lh_engine *engine, const struct lh_attr *attr)
+{
+    const struct lh_context_attr wanted = {
+        .channels = attr->channels,
+        .workers = attr->workers == LH_NO_WORKERS ? LH_SDR_NO_WORKERS : attr->workers,
+        .worker_cpus = attr->worker_cpus,
+        .receive_buffer_bytes = attr->receive_buffer_bytes,
+    };
+    return sdr_context_open(engine->device, &wanted, engine->shared ? CONNECTIONS_LOG : 0,
+                            &engine->context);
+}
+
+static int check_device(const char *device)
+{
+    if (!device)
+        return lh_fail(LH_EDEVICE, "no device: name one, such as udp:127.0.0.1");
+    if (strlen(device) >= ENGINE_TEXT_MAX)
+        return lh_fail(LH_EINVAL, "device is longer than %u characters", ENGINE_TEXT_MAX - 1);
+    return 0;
+}
+
+/* attr: complete. */
+static int open_engine(const struct lh_attr *attr, bool shared, struct lh_engine **out)
+{
+    int error = check_device(attr->device);
+    if (error)
+        return error;
+    struct lh_engine *engine = calloc(1, sizeof *engine);
+    if (!engine)
+        return lh_fail(LH_ENOMEM, "no memory for an engine");
+    pthread_once(&forks_counted, count_forks);
+    strcpy(engine->device, attr->device);
+    engine->channels = attr->channels;
+    engine->workers = attr->workers;
+    engine->receive_buffer_bytes = attr->receive_buffer_bytes;
+    engine->shared = shared;
+    engine->forks = atomic_load(&forks);
+    error = open_context(engine, attr);
+    if (error) {
+        free(engine);
+        return error;
+    }
+    coder_threads_init(&engine->coders, attr->coders);
+    pthread_mutex_init(&engine->lock, NULL);
+    *out = engine;
+    return 0;
+}
+
+static void close_engine(struct lh_engine *engine)
+{
+    coder_threads_end(&engine->coders);
+    memory_free_all(&engine->memories);
+    sdr_context_destroy(engine->context);
+    pthread_mutex_destroy(&engine->lock);
+    free(engine);
+}
+
+void lh_engine_attr_init(struct lh_engine_attr *attr)
+{
+    *attr = (struct lh_engine_attr){.struct_bytes = sizeof *attr};
+}
+
+static int copy_given(const struct lh_engine_attr *given, struct lh_engine_attr *copy)
+{
+    lh_engine_attr_init(copy);
+    if (given->struct_bytes < sizeof(size_t) || given->struct_bytes > sizeof *copy)
+        return lh_fail(LH_EINVAL,
+                       "struct_bytes %zu: call lh_engine_attr_init() first (%zu in this library)",
+                       given->struct_bytes, sizeof *copy);
+    memcpy(copy, given, given->struct_bytes);
+    return 0;
+}
+
+int lh_engine_create(const struct lh_engine_attr *given, struct lh_engine **engine)
+{
+    struct lh_engine_attr wanted;
+    struct lh_attr attr;
+    int error = copy_given(given, &wanted);
+    if (error)
+        return error;
+    lh_attr_init(&attr);
+    attr.device = wanted.device;
+    attr.channels = wanted.channels;
+    attr.workers = wanted.workers;
+    attr.worker_cpus = wanted.worker_cpus;
+    attr.coders = wanted.coders;
+    attr.receive_buffer_bytes = wanted.receive_buffer_bytes;
+    error = attr_check(&attr, &attr);
+    if (!error)
+        error = attr_complete(&attr);
+    return error ? error : open_engine(&attr, true, engine);
+}
+
+int lh_engine_destroy(struct lh_engine *engine)
+{
+    if (!engine)
+        return 0;
+    int error = engine_check_process(engine);
+    if (error)
+        return error;
+    pthread_mutex_lock(&engine->lock);
+    uint32_t connections = engine->connections, listeners = engine->listeners;
+    pthread_mutex_unlock(&engine->lock);
+    if (connections > 0 || listeners > 0)
+        return lh_fail(LH_ESTATE, "engine has %u open connections and %u listeners: close them first",
+                       connections, listeners);
+    close_engine(engine);
+    return 0;
+}
+
+int lh_engine_progress(struct lh_engine *engine, lh_time *next_ns)
+{
+    int error = engine_check_process(engine);
+    return error ? error : lh_sdr_progress(engine->context, next_ns);
+}
+
+/* ---- its connections and listeners ------------------------------------------------------------------- */
+
+/* 0: not asked for. Counts of threads may be "none". */
+static int check_same(const char *name, uint64_t wanted, uint64_t has)
+{
+    char one[32] = "none", other[32] = "none";
+    if (wanted == 0 || wanted == has)
+        return 0;
+    if (wanted != UINT32_MAX)
+        snprintf(one, sizeof one, "%llu", (unsigned long long)wanted);
+    if (has != UINT32_MAX)
+        snprintf(other, sizeof other, "%llu", (unsigned long long)has);
+    return lh_fail(LH_EINVAL, "%s %s: the engine has %s (leave it 0)", name, one, other);
+}
+
+static int check_agrees(const struct lh_attr *attr, const struct lh_engine *engine)
+{
+    if (attr->device && strcmp(attr->device, engine->device) != 0)
+        return lh_fail(LH_EINVAL, "device %s: the engine has %s (leave it NULL)", attr->device,
+                       engine->device);
+    if (attr->channels > engine->channels)
+        return lh_fail(LH_EINVAL, "channels %u: the engine has %u (use at most as many)", attr->channels,
+                       engine->channels);
+    if (attr->worker_cpus)
+        return lh_fail(LH_EINVAL,
+                       "worker_cpus: the engine has its workers (set them for lh_engine_create)");
+    int error = check_same("workers", attr->workers, engine->workers);
+    if (!error)
+        error = check_same("coders", attr->coders, engine->coders.count);
+    if (!error)
+        error =
+            check_same("receive_buffer_bytes", attr->receive_buffer_bytes, engine->receive_buffer_bytes);
+    return error;
+}
+
+int engine_settle(struct lh_attr *attr)
+{
+    const struct lh_engine *engine = attr->engine;
+    if (!engine)
+        return 0;
+    int error = engine_check_process(engine);
+    if (!error)
+        error = check_agrees(attr, engine);
+    if (error)
+        return error;
+    attr->device = engine->device;
+    attr->channels = attr->channels ? attr->channels : engine->channels;
+    attr->workers = engine->workers;
+    attr->coders = engine->coders.count;
+    attr->receive_buffer_bytes = engine->receive_buffer_bytes;
+    return 0;
+}
+
+int engine_join(const struct lh_attr *attr, struct lh_engine **engine)
+{
+    struct lh_engine *joined = attr->engine;
+    int error = joined ? 0 : open_engine(attr, false, &joined);
+    if (error)
+        return error;
+    pthread_mutex_lock(&joined->lock);
+    joined->connections++;
+    pthread_mutex_unlock(&joined->lock);
+    *engine = joined;
+    return 0;
+}
+
+void engine_leave(struct lh_engine *engine)
+{
+    if (!engine->shared) {
+        close_engine(engine);
+        return;
+    }
+    pthread_mutex_lock(&engine->lock);
+    engine->connections--;
+    pthread_mutex_unlock(&engine->lock);
+}
+
+void engine_count_listener(struct lh_engine *engine, int change)
+{
+    if (!engine)
+        return;
+    pthread_mutex_lock(&engine->lock);
+    engine->listeners += (uint32_t)change;
+    pthread_mutex_unlock(&engine->lock);
+}

@@ -1,0 +1,50 @@
+/*
+ * engine.h - what the connections of an engine share: the SDR context of its device, the threads of coders,
+ * the memory that users registered.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef LH_MESSAGE_ENGINE_H
+#define LH_MESSAGE_ENGINE_H
+
+#include <pthread.h>
+
+#include <longhaul/connection.h>
+#include <longhaul/engine.h>
+
+#include "message/coding/coder.h"
+#include "message/memory.h"
+
+#define ENGINE_TEXT_MAX 128u
+
+struct lh_engine {
+    struct sdr_context *context;
+    struct coder_threads coders;
+    char device[ENGINE_TEXT_MAX];
+    uint32_t channels;
+    uint32_t workers; /* or LH_NO_WORKERS */
+    uint64_t receive_buffer_bytes;
+    bool shared;          /* of lh_engine_create(); else of one connection, and ends with it */
+    uint32_t forks;       /* of this process's ancestors, when it was created */
+    pthread_mutex_t lock; /* of all that follows; no other is taken under it */
+    uint32_t connections;
+    uint32_t listeners;
+    struct memory_list memories;
+};
+
+/* Whether this process inherited it by fork(): its threads are not here, and any of its locks may be held for
+ * ever. Cheap. */
+bool engine_is_inherited(const struct lh_engine *engine);
+/* The same, as -LH_ESTATE. */
+int engine_check_process(const struct lh_engine *engine);
+/* attr->engine (NULL: nothing to do) has some of the attributes: fills those in. -LH_EINVAL names one that
+ * contradicts it; -LH_ESTATE: inherited. Again with its own result is fine. */
+int engine_settle(struct lh_attr *attr);
+/* The engine of a connection with these complete attributes: attr->engine, or a new one. */
+int engine_join(const struct lh_attr *attr, struct lh_engine **engine);
+/* The connection is gone, and, if it was its own, the engine. */
+void engine_leave(struct lh_engine *engine);
+/* A listener came (1) or went (-1). engine may be NULL. */
+void engine_count_listener(struct lh_engine *engine, int change);
+
+#endif

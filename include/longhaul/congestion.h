@@ -122,7 +122,7 @@ struct lh_congestion {
 /* What keeps a sender from sending more. */
 enum lh_limit {
     LH_LIMIT_IDLE,        /* nothing to send */
-    LH_LIMIT_HOST,        /* nothing but the speed of this host */
+    LH_LIMIT_HOST,        /* nothing but the speed of this host, also when it comes too late for the pace */
     LH_LIMIT_RATE,        /* the controller's rate, or the one that was told */
     LH_LIMIT_WINDOW,      /* the controller's window */
     LH_LIMIT_USER_WINDOW, /* lh_attr.window_bytes */
@@ -149,6 +149,8 @@ struct lh_congestion_report {
     uint64_t lost_bytes;
     uint64_t marked_bytes;
     uint64_t dropped_packets;      /* of those lost: by the peer's sockets */
+    uint64_t receiver_rate_bps;    /* that it read when they did, and no more since; 0: unknown */
+    uint64_t best_rate_bps;        /* the most that arrived, over at least 8 round trips and 0.1 s */
     uint64_t remembered_rate_bps;  /* of an earlier connection, given to the controller; 0: none */
     lh_time limited_ns[LH_LIMITS]; /* since sending began: how long by each; the mean of all channels */
 };

@@ -46,7 +46,9 @@ struct bottleneck_times bottleneck_times_of(const lh_time limited_ns[LH_LIMITS],
 
 static enum lh_bottleneck of_the_pace(const struct bottleneck_facts *facts)
 {
-    return facts->given || facts->at_most ? LH_BOTTLENECK_RATE : LH_BOTTLENECK_PATH;
+    if (facts->given || facts->at_most)
+        return LH_BOTTLENECK_RATE;
+    return facts->receiver_slow ? LH_BOTTLENECK_RECEIVER : LH_BOTTLENECK_PATH;
 }
 
 static void add_up(const struct bottleneck_times *times, const struct bottleneck_facts *facts,

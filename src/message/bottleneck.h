@@ -29,10 +29,11 @@ struct bottleneck_times bottleneck_times_of(const lh_time limited_ns[LH_LIMITS],
 
 /* What counts besides. */
 struct bottleneck_facts {
-    bool given;       /* rate_bps was given: no controller found it */
-    bool at_most;     /* the pace is at lh_attr.rate_max_bps */
-    bool emulated;    /* a link with a rate */
-    bool queue_known; /* the controller measures queueing delay */
+    bool given;         /* rate_bps was given: no controller found it */
+    bool at_most;       /* the pace is at lh_attr.rate_max_bps */
+    bool emulated;      /* a link with a rate */
+    bool queue_known;   /* the controller measures queueing delay */
+    bool receiver_slow; /* it dropped packets, and has read no faster since */
 };
 
 /* Sets bottleneck, share, device and emulated of a report whose other members are set. */

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/least.h"
 #include "message/attr.h"
 #include "message/blob.h"
 #include "message/bottleneck.h"
@@ -319,6 +320,7 @@ static void fill_bottleneck(const struct lh_connection *c, const struct lh_conge
         .at_most = report->feedback && c->attr.rate_max_bps != 0 && pace_bps >= c->attr.rate_max_bps,
         .emulated = link_bps != 0,
         .queue_known = report->feedback,
+        .receiver_slow = report->receiver_rate_bps != 0,
     };
     const struct bottleneck_times times = bottleneck_times_of(report->limited_ns, &c->tx.waits);
     uint64_t own_bps = report->feedback ? report->bandwidth_bps : pace_bps;
@@ -335,7 +337,7 @@ static void fill_bottleneck(const struct lh_connection *c, const struct lh_conge
         .coded = stats->parity_chunks_sent > 0,
     };
     out->rate_best_bps =
-        out->rate_bps > report->remembered_rate_bps ? out->rate_bps : report->remembered_rate_bps;
+        lh_most(out->rate_bps, lh_most(report->remembered_rate_bps, report->best_rate_bps));
     bottleneck_decide(&times, &facts, out);
 }
 

@@ -304,6 +304,8 @@ static void fill_controlled(const struct sdr_qp *qp, struct lh_congestion_report
     report->marked_bytes = rate->marked_bytes;
     report->remembered_rate_bps = rate->started ? qp->remembered_rate_bps : 0;
     report->dropped_packets = rate->flight.dropped_packets;
+    report->receiver_rate_bps = rate->read.receiver_bps;
+    report->best_rate_bps = rate->read.best_bps;
 }
 
 int lh_sdr_congestion(struct sdr_qp *qp, struct lh_congestion_report *report)

@@ -109,6 +109,7 @@ static bool is_held(struct sdr_qp *qp, uint32_t channel, lh_time now, lh_time *n
     if (!qp_is_paced_until(qp, channel, now)) {
         pthread_mutex_lock(&qp->pacer_lock);
         room = rate_control_room(&qp->rate, now);
+        limits_late(&qp->channels[channel].limits, rate_control_full(&qp->rate), now);
         if (room.bytes == 0 || room.packets == 0)
             hold(qp, channel, room.limit, now);
         pthread_mutex_unlock(&qp->pacer_lock);

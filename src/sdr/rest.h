@@ -28,8 +28,8 @@ struct rest {
 
 /* packets: that arrived in all; rtt_ns: the shortest, 0: unknown; buffer_packets: that the sockets hold.
  * 0: no rest. */
-static inline lh_time rest_span(struct rest *rest, uint64_t packets, lh_time rtt_ns, uint64_t buffer_packets,
-                                lh_time now)
+static inline lh_time rest_span(struct rest *rest, uint64_t packets, lh_time rtt_ns,
+                                uint64_t buffer_packets, lh_time now)
 {
     if (now >= rest->since_ns + REST_WINDOW_NS) {
         rest->a_packet_ns = (now - rest->since_ns) / (packets - rest->packets + 1);

@@ -25,6 +25,14 @@ static inline void limits_note(struct limits *limits, enum lh_limit limit, lh_ti
     limits->since_ns = now;
 }
 
+/* The host came so late that the pace had let out all it ever does at once, at full_ns: since then it was
+ * the host. To be called before limits_note(). */
+static inline void limits_late(struct limits *limits, lh_time full_ns, lh_time now)
+{
+    if (limits->now == LH_LIMIT_RATE && limits->since_ns != 0 && full_ns < now)
+        limits_note(limits, LH_LIMIT_HOST, full_ns > limits->since_ns ? full_ns : limits->since_ns);
+}
+
 /* How long it was this one, until now. */
 static inline lh_time limits_ns(const struct limits *limits, enum lh_limit limit, lh_time now)
 {

@@ -205,6 +205,11 @@ lh_time rate_control_ready(const struct rate_control *rate, enum lh_limit limit,
     return pacer_ready(&rate->pacer, now, lh_least(rate->burst_bytes / 2, queued_bytes));
 }
 
+lh_time rate_control_full(const struct rate_control *rate)
+{
+    return rate->pacer.rate_bps != 0 ? rate->pacer.free_ns : LH_TIME_NEVER;
+}
+
 /* ---- sends ------------------------------------------------------------------------------------------- */
 
 void rate_control_reserve(struct rate_control *rate, uint64_t packets, uint64_t bytes, lh_time now)
@@ -310,6 +315,8 @@ bool rate_control_on_report(struct rate_control *rate, const struct flight_repor
         delay_log_add(&rate->delays, feedback.rtt_ns);
     feedback.notifications = notifications;
     rate->marked_bytes += feedback.marked_bytes;
+    read_rate_note(&rate->read, rate->flight.arrived_bytes, rate->flight.dropped_packets,
+                   rate->least_rtt_ns, now);
     if (feedback.dropped_bytes > 0) {
         on_drops(rate, &feedback);
     } else {

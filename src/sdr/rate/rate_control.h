@@ -30,6 +30,7 @@
 #include "congestion/pacer.h"
 #include "sdr/rate/delay_log.h"
 #include "sdr/rate/limits.h"
+#include "sdr/rate/read_rate.h"
 
 #define RATE_FLIGHT_ENTRIES 1024u
 #define RATE_HOST_SHARE_NS  (500 * LH_NS_PER_US) /* of a round trip: two hosts that are not always running */
@@ -56,6 +57,7 @@ struct rate_control {
     lh_time receiver_ns;       /* when receiver_packets changed last */
     uint64_t drain_bps;        /* what the receiver reads, once it had to drop; LH_RATE_NONE: no limit */
     lh_time drained_ns;        /* when that changed last */
+    struct read_rate read;
     lh_time least_rtt_ns;
     lh_time overdue_ns;
     struct delay_log delays;
@@ -97,6 +99,8 @@ struct rate_room rate_control_room(const struct rate_control *rate, lh_time now)
  * a report helps. */
 lh_time rate_control_ready(const struct rate_control *rate, enum lh_limit limit, lh_time now,
                            uint64_t queued_bytes);
+/* When the pace lets out all that it ever does at once; LH_TIME_NEVER without a pace. */
+lh_time rate_control_full(const struct rate_control *rate);
 /* These are about to be given to the fabric. */
 void rate_control_reserve(struct rate_control *rate, uint64_t packets, uint64_t bytes, lh_time now);
 /* It did not take so many of them. */

@@ -188,6 +188,18 @@ static void the_receiver(void **state)
                                    "net.core.rmem_max there, or use --workers)");
 }
 
+static void a_pace_that_is_the_receivers(void **state)
+{
+    (void)state;
+    times.pace_ns = 10;
+    facts.receiver_slow = true;
+    report.receiver_drops = 12;
+    expect(LH_BOTTLENECK_RECEIVER, "the receiver's CPU (its sockets dropped 12 packets: raise "
+                                   "net.core.rmem_max there, or use --workers)");
+    facts.at_most = true;
+    expect(LH_BOTTLENECK_RATE, "the given rate (2Gbit/s)");
+}
+
 static void this_host(void **state)
 {
     (void)state;
@@ -253,6 +265,7 @@ int main(void)
         cmocka_unit_test_setup(the_window, setup),
         cmocka_unit_test_setup(the_slots, setup),
         cmocka_unit_test_setup(the_receiver, setup),
+        cmocka_unit_test_setup(a_pace_that_is_the_receivers, setup),
         cmocka_unit_test_setup(this_host, setup),
         cmocka_unit_test_setup(the_sdr_layers_times_and_the_sending_parts, setup),
         cmocka_unit_test_setup(a_text_is_cut_at_its_size, setup),

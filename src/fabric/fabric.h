@@ -115,6 +115,7 @@ struct fabric_datagram {
 struct fabric_control_arrival {
     uint8_t data[CONTROL_MESSAGE_MAX];
     uint32_t bytes;
+    uint16_t source; /* the fabric's own */
 };
 
 struct fabric_ops {
@@ -136,9 +137,10 @@ struct fabric_ops {
     /* Checks that the peer can be reached from here at this MTU: -LH_EADDR, -LH_EMTU, -LH_EHANDSHAKE. */
     int (*endpoint_connect)(struct fabric_endpoint *endpoint, const struct qp_info_endpoint *peer);
     /* This side is behind NAT: from now on each data channel sends a packet to the peer now and then, even
-     * where it has nothing to send, so that the peer sees where the channel's packets come from. Any thread;
-     * after endpoint_connect. NULL ops: the fabric does not pass NAT. */
-    void (*punch)(struct fabric_endpoint *endpoint);
+     * where it has nothing to send, so that the peer sees where the channel's packets come from; `proof` is
+     * what the peer expects in them (qp_info_endpoint.proof). Any thread; after endpoint_connect. NULL ops:
+     * the fabric does not pass NAT. */
+    void (*punch)(struct fabric_endpoint *endpoint, uint32_t proof);
 
     int (*slot_bind)(struct fabric_endpoint *endpoint, uint32_t slot, const struct fabric_slot *what,
                      struct fabric_slot_key *key);
@@ -164,6 +166,10 @@ struct fabric_ops {
                         uint32_t count);
     int (*control_poll)(struct fabric_endpoint *endpoint, struct fabric_control_arrival *arrivals,
                         uint32_t count);
+
+    /* What control_poll returned is the peer's: behind NAT, what is sent from now on goes to where that came
+     * from. Of the thread that polls. NULL ops: the fabric knows where its peer is. */
+    void (*control_proven)(struct fabric_endpoint *endpoint, const struct fabric_control_arrival *arrival);
 
     /* Memory that packets may be sent from or land in. NULL ops: nothing to register, lkey is 0. */
     int (*memory_register)(struct fabric *fabric, void *address, size_t bytes, uint32_t *lkey,

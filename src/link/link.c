@@ -240,11 +240,19 @@ static uint32_t link_poll_fds(struct fabric_endpoint *endpoint, uint32_t channel
     return inner->fabric->ops->poll_fds(inner, channel, fds);
 }
 
-static void link_punch(struct fabric_endpoint *endpoint)
+static void link_punch(struct fabric_endpoint *endpoint, uint32_t proof)
 {
     struct fabric_endpoint *inner = inner_of(endpoint);
     if (inner->fabric->ops->punch != NULL)
-        inner->fabric->ops->punch(inner);
+        inner->fabric->ops->punch(inner, proof);
+}
+
+static void link_control_proven(struct fabric_endpoint *endpoint,
+                                const struct fabric_control_arrival *arrival)
+{
+    struct fabric_endpoint *inner = inner_of(endpoint);
+    if (inner->fabric->ops->control_proven != NULL)
+        inner->fabric->ops->control_proven(inner, arrival);
 }
 
 static void link_count_drops(struct fabric_endpoint *endpoint)
@@ -295,6 +303,7 @@ static const struct fabric_ops link_ops = {
     .poll = link_poll,
     .control_send = link_control_send,
     .control_poll = link_control_poll,
+    .control_proven = link_control_proven,
     .poll_fds = link_poll_fds,
     .punch = link_punch,
     .count_drops = link_count_drops,

@@ -87,6 +87,7 @@ int lh_sdr_qp_connect(struct sdr_qp *qp, const void *remote_qp_info)
         return error;
     peer.endpoint.translated = qp->translated;
     memcpy(peer.endpoint.seen_address, qp->seen_address, sizeof qp->seen_address);
+    peer.endpoint.proof = qp->token;
     qp_lock(qp);
     qp_gates_enter(qp);
     error = atomic_load(&qp->connected) ? lh_fail(LH_ESTATE, "QP is connected already") : 0;
@@ -119,6 +120,6 @@ void sdr_qp_punch(struct sdr_qp *qp)
     const struct fabric_ops *ops = qp->endpoint->fabric->ops;
     qp_lock(qp);
     if (atomic_load(&qp->connected) && ops->punch && !qp_device_gone(qp))
-        ops->punch(qp->endpoint);
+        ops->punch(qp->endpoint, qp->peer.token);
     qp_unlock(qp);
 }

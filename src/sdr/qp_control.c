@@ -138,6 +138,8 @@ static void on_datagram(struct sdr_qp *qp, const struct fabric_control_arrival *
         fabric_count(&qp->stats, bad_token, 1);
         return;
     }
+    if (qp->endpoint->fabric->ops->control_proven)
+        qp->endpoint->fabric->ops->control_proven(qp->endpoint, arrival);
     if (!on_message(qp, &message, now)) {
         fabric_count(&qp->stats, bad_control, 1);
         return;

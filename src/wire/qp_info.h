@@ -41,6 +41,7 @@ struct qp_info_endpoint {
      * for there is NAT on the path. Answers go to where they came from. */
     bool translated;
     uint8_t seen_address[16]; /* of the same family */
+    uint32_t proof;           /* that its punches bear: they are its own */
 };
 
 struct qp_info {

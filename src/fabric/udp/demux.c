@@ -231,13 +231,15 @@ void udp_demux_try(struct udp_endpoint *endpoint)
     pthread_mutex_unlock(&fabric->lock);
 }
 
-/* Of a peer behind NAT, what is sent next goes to where this came from. */
-static bool control_source_is_peer(struct udp_endpoint *endpoint, const union udp_address *from)
+static bool came_by_nat(const struct udp_endpoint *endpoint, const union udp_address *from)
 {
-    if (endpoint->peer.translated && udp_address_same_host(from, &endpoint->seen_address)) {
-        atomic_store_explicit(&endpoint->seen_port, udp_address_port(from), memory_order_relaxed);
+    return endpoint->peer.translated && udp_address_same_host(from, &endpoint->seen_address);
+}
+
+static bool control_source_is_peer(const struct udp_endpoint *endpoint, const union udp_address *from)
+{
+    if (came_by_nat(endpoint, from))
         return true;
-    }
     if (!udp_address_same_host(from, &endpoint->peer_address))
         return false;
     return endpoint->peer.fabric == QP_INFO_VERBS || udp_address_port(from) == endpoint->peer.control_port;
@@ -253,6 +255,8 @@ static uint32_t hand_out_control(struct udp_endpoint *endpoint, struct fabric_co
         if (control_source_is_peer(endpoint, &waiting->from)) {
             arrivals[taken].bytes = waiting->arrival.bytes;
             memcpy(arrivals[taken].data, waiting->arrival.data, waiting->arrival.bytes);
+            arrivals[taken].source =
+                came_by_nat(endpoint, &waiting->from) ? udp_address_port(&waiting->from) : 0;
             taken++;
         } else {
             fabric_count(stats_of(endpoint), bad_source, 1);
@@ -276,6 +280,12 @@ int udp_control_poll(struct fabric_endpoint *endpoint, struct fabric_control_arr
     }
     pthread_mutex_unlock(&fabric->lock);
     return (int)taken;
+}
+
+void udp_control_proven(struct fabric_endpoint *endpoint, const struct fabric_control_arrival *arrival)
+{
+    if (arrival->source != 0)
+        atomic_store_explicit(&udp_endpoint_of(endpoint)->seen_port, arrival->source, memory_order_relaxed);
 }
 
 static uint32_t build_control(struct udp_endpoint *endpoint, const struct icrc_flow *flow,
@@ -325,7 +335,7 @@ int udp_control_send(struct fabric_endpoint *endpoint, const struct fabric_datag
     };
     udp_address_bytes(&fabric->local, flow.source);
     udp_address_bytes(&known, flow.destination);
-    if (atomic_load_explicit(&udp->punching, memory_order_relaxed))
+    if (atomic_load_explicit(&udp->punching, memory_order_acquire))
         udp_punch_due(udp);
     for (uint32_t i = 0; i < count; i++) {
         uint8_t packet[CONTROL_PACKET_MAX];

@@ -14,6 +14,7 @@ int udp_control_send(struct fabric_endpoint *endpoint, const struct fabric_datag
                      uint32_t count);
 int udp_control_poll(struct fabric_endpoint *endpoint, struct fabric_control_arrival *arrivals,
                      uint32_t count);
+void udp_control_proven(struct fabric_endpoint *endpoint, const struct fabric_control_arrival *arrival);
 /* Reads the front socket if no other thread does, on behalf of a channel with a hardware peer. */
 void udp_demux_try(struct udp_endpoint *endpoint);
 

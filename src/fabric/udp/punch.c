@@ -23,6 +23,7 @@ static void punch_channel(const struct udp_channel *channel)
     const struct roce_packet packet = {
         .opcode = ROCE_UC_WRITE_ONLY_IMM,
         .dest_qpn = endpoint->peer.qpn[0][channel->index],
+        .immediate = endpoint->punch_proof,
     };
     size_t header = roce_encode_header(&packet, bytes);
     uint32_t state = icrc_add_header(icrc_begin(flow, sizeof bytes, 0, true), bytes, header);
@@ -47,8 +48,9 @@ void udp_punch_due(struct udp_endpoint *endpoint)
         punch_channel(endpoint->channels[i]);
 }
 
-void udp_punch(struct fabric_endpoint *endpoint)
+void udp_punch(struct fabric_endpoint *endpoint, uint32_t proof)
 {
     struct udp_endpoint *udp = udp_endpoint_of(endpoint);
-    atomic_store_explicit(&udp->punching, true, memory_order_relaxed);
+    udp->punch_proof = proof;
+    atomic_store_explicit(&udp->punching, true, memory_order_release);
 }

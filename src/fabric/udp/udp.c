@@ -106,6 +106,7 @@ const struct fabric_ops fabric_udp_ops = {
     .poll = udp_poll,
     .control_send = udp_control_send,
     .control_poll = udp_control_poll,
+    .control_proven = udp_control_proven,
     .poll_fds = poll_fds,
     .count_drops = udp_count_drops,
     .warning = warning,

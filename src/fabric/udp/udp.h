@@ -113,6 +113,7 @@ struct udp_endpoint {
     union udp_address seen_address; /* of a peer that may be behind NAT, port 0; else as above */
     _Atomic uint16_t seen_port;     /* 0: its control packets come from its own address; else from there */
     _Atomic bool punching;          /* this side is behind NAT */
+    uint32_t punch_proof;           /* set before that */
     lh_time punch_at;               /* the control worker's, as the next */
     lh_time punch_span;
     uint32_t control_psn;

@@ -140,8 +140,8 @@ static bool read_segment(struct udp_channel *channel, struct udp_scatter *scatte
     return true;
 }
 
-/* The sender made this packet for this channel, so answers to where it came from reach it: behind NAT, or if
- * that has changed. */
+/* The packet is the peer's: it has the key of a receive, or the proof of a punch. So answers to where it came
+ * from reach the peer: behind NAT, or if that has changed. */
 static void note_source(struct udp_channel *channel)
 {
     const struct udp_endpoint *endpoint = channel->endpoint;
@@ -161,8 +161,9 @@ static void note_source(struct udp_channel *channel)
 /* It is sent only to show where it comes from. */
 static bool is_punch(const struct udp_channel *channel, const struct roce_packet *packet)
 {
-    return channel->endpoint->peer.translated && packet->payload_bytes == 0 && packet->rkey == 0 &&
-           packet->va == 0;
+    const struct qp_info_endpoint *peer = &channel->endpoint->peer;
+    return peer->translated && packet->payload_bytes == 0 && packet->rkey == 0 && packet->va == 0 &&
+           packet->immediate == peer->proof;
 }
 
 /* The payload is in place (true), or put on the list of moves. */
@@ -196,9 +197,10 @@ static bool validate_segment(struct udp_channel *channel, struct udp_scatter *sc
     if (!read_segment(channel, scatter, segment))
         return false;
     const struct roce_packet *packet = &segment->packet;
-    note_source(channel);
-    if (is_punch(channel, packet))
+    if (is_punch(channel, packet)) {
+        note_source(channel);
         return false;
+    }
     uint8_t *place;
     enum rx_verdict verdict = rx_check(table, packet, channel->index, segment->generation, &place);
     rx_count(table->attr.stats, verdict);
@@ -206,6 +208,7 @@ static bool validate_segment(struct udp_channel *channel, struct udp_scatter *sc
         rx->late++;
     if (verdict != RX_TAKE && verdict != RX_DUPLICATE)
         return false;
+    note_source(channel);
     assert(rx->ready_count < UDP_ARRIVALS_MAX);
     rx->ready[rx->ready_count++] =
         (struct fabric_arrival){packet->immediate, (uint16_t)packet->payload_bytes, segment->generation};

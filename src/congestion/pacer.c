@@ -46,7 +46,9 @@ uint64_t pacer_allowance(const struct pacer *pacer, lh_time now)
 {
     if (pacer->rate_bps == 0)
         return UINT64_MAX;
-    lh_time lacking_ns = pacer->free_ns > now ? pacer->free_ns - now : 0;
+    if (pacer->free_ns < now) /* the rest is less than a nanosecond: it is over, too */
+        return pacer->burst_bytes;
+    lh_time lacking_ns = pacer->free_ns - now;
     wide lacking = ((wide)lacking_ns * pacer->rate_bps + pacer->free_rest + WORK_A_BYTE - 1) / WORK_A_BYTE;
     return lacking >= pacer->burst_bytes ? 0 : pacer->burst_bytes - (uint64_t)lacking;
 }

@@ -271,6 +271,26 @@ static bool inject_and_kick(struct sdr_qp *qp, uint32_t channel, lh_time now, lh
     return injected;
 }
 
+uint32_t qp_first_channel(const struct sdr_qp *qp, uint32_t index, uint32_t count)
+{
+    uint32_t first = index, channels = qp->channel_count;
+    uint64_t earliest = 0, place;
+    bool any = false;
+    if (index + count >= channels || !is_paced(qp) ||
+        !atomic_load_explicit(&qp->connected, memory_order_acquire))
+        return index;
+    for (uint32_t c = index; c < channels; c += count) {
+        if (!send_channel_front(&qp->channels[c].sends, &qp->send_shape, c, &place))
+            continue;
+        if (!any || (int64_t)(place - earliest) < 0) {
+            first = c;
+            earliest = place;
+        }
+        any = true;
+    }
+    return first;
+}
+
 bool qp_channel_round(struct sdr_qp *qp, uint32_t channel, lh_time now, lh_time *next)
 {
     if (!atomic_load_explicit(&qp->connected, memory_order_acquire))

@@ -114,8 +114,9 @@ static void note_queued(struct sdr_qp *qp, uint64_t queued)
         (unsigned long long)FABRIC_RECEIVE_BUFFER_DEFAULT);
 }
 
-static void post_range(struct sdr_qp *qp, const struct send_range *range)
+static void post_range(struct sdr_qp *qp, struct send_range *range)
 {
+    range->number = qp->ranges_posted++;
     uint64_t before = atomic_fetch_add_explicit(&qp->queued_bytes, range->bytes, memory_order_relaxed);
     note_queued(qp, before + range->bytes);
     struct send_message *message = range->message;

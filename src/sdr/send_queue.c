@@ -136,6 +136,18 @@ uint32_t send_channel_peek(struct send_channel *channel, const struct send_shape
     return count;
 }
 
+bool send_channel_front(const struct send_channel *channel, const struct send_shape *shape, uint32_t index,
+                        uint64_t *place)
+{
+    uint32_t head = atomic_load_explicit(&channel->head, memory_order_acquire);
+    struct place at = {channel->next, channel->cursor};
+    if (!settle(channel, shape, index, head, &at))
+        return false;
+    const struct send_range *range = range_at(channel, at.next);
+    *place = (uint64_t)range->number << 32 | (range->first + at.cursor);
+    return true;
+}
+
 /* The ranges before `to` have been taken, or dropped: they are released with what was taken so far. */
 static void pass(struct send_channel *channel, struct place to)
 {

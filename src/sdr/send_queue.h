@@ -32,6 +32,7 @@ struct send_range {
     uint32_t lkey;
     uint32_t first;
     uint32_t count;
+    uint32_t number;    /* counts the ranges of the QP, wraps */
     uint64_t taken_end; /* once taken: writes that the channel had taken by then */
 };
 
@@ -79,6 +80,10 @@ void send_channel_post(struct send_channel *channel, const struct send_range *ra
  * what waits behind one. Another channel may abort a send between this and take: it is taken all the same. */
 uint32_t send_channel_peek(struct send_channel *channel, const struct send_shape *shape, uint32_t index,
                            struct fabric_write *writes, uint32_t room);
+/* The place of this channel's next packet among those of all channels, in the order of their posts; it wraps:
+ * the difference of two says which is earlier. False: nothing waits, or an aborted send does. */
+bool send_channel_front(const struct send_channel *channel, const struct send_shape *shape, uint32_t index,
+                        uint64_t *place);
 /* Takes the first `count` of those that peek gave. Returns their payload bytes. They are still to be
  * released. */
 uint64_t send_channel_take(struct send_channel *channel, const struct send_shape *shape, uint32_t index,

@@ -37,7 +37,10 @@ bool worker_round(struct sdr_context *context, uint32_t index, uint32_t count, l
     lh_time now = context->fabric->ops->now(context->fabric);
     for (uint32_t i = 0; i < context->qp_count; i++) {
         struct sdr_qp *qp = context->qps[i];
-        for (uint32_t c = index; c < qp->channel_count; c += count)
+        uint32_t first = qp_first_channel(qp, index, count);
+        for (uint32_t c = first; c < qp->channel_count; c += count)
+            moved |= qp_channel_round(qp, c, now, next);
+        for (uint32_t c = index; c < first; c += count)
             moved |= qp_channel_round(qp, c, now, next);
         if (index == 0)
             moved |= qp_control_round(qp, now, next);

@@ -2,6 +2,7 @@
 #include "sdr/rate/rate_control.h"
 
 #include <assert.h>
+#include <string.h>
 
 #include "base/earlier.h"
 #include "base/least.h"
@@ -63,7 +64,7 @@ void rate_control_init_controlled(struct rate_control *rate, const struct lh_con
     flight_init(&rate->flight, ring, RATE_FLIGHT_ENTRIES);
 }
 
-void rate_control_on_measured(struct rate_control *rate, const struct rate_path *measured)
+static void take_measured(struct rate_control *rate, const struct rate_path *measured)
 {
     rate->least_rtt_ns = measured->minimum_ns;
     rate->overdue_ns = measured->overdue_ns;
@@ -101,6 +102,12 @@ static void decide(struct rate_control *rate, lh_time now)
     pacer_change(&rate->pacer, now, rate_bps, arrears_of(rate, rate_bps));
 }
 
+static void start_controller(struct rate_control *rate, lh_time now)
+{
+    rate->controller->start(rate->state, &rate->path, rate->params, now);
+    decide(rate, now);
+}
+
 void rate_control_start(struct rate_control *rate, const struct lh_congestion_path *path,
                         const uint8_t params[LH_CONGESTION_PARAMS], uint64_t receiver_bytes,
                         const struct rate_path *measured, lh_time now)
@@ -110,10 +117,22 @@ void rate_control_start(struct rate_control *rate, const struct lh_congestion_pa
     if (receiver_bytes > 0)
         rate->receiver_packets = lh_most(receiver_bytes / RECEIVER_SHARE / path->mtu_bytes, RECEIVER_MIN);
     rate->receiver_most = rate->receiver_packets;
+    memcpy(rate->params, params, sizeof rate->params);
     rate->started = true;
-    rate_control_on_measured(rate, measured);
-    rate->controller->start(rate->state, path, params, now);
-    decide(rate, now);
+    take_measured(rate, measured);
+    start_controller(rate, now);
+}
+
+void rate_control_on_measured(struct rate_control *rate, const struct rate_path *measured, lh_time now)
+{
+    bool shorter = measured->minimum_ns != 0 &&
+                   (rate->path.rtt_ns == 0 || measured->minimum_ns < rate->path.rtt_ns);
+    bool timed = rate->delays.minimum_ns != 0; /* then the controller has seen shorter ones itself */
+    take_measured(rate, measured);
+    if (!rate->started || !shorter || timed)
+        return;
+    rate->path.rtt_ns = measured->minimum_ns;
+    start_controller(rate, now);
 }
 
 /* ---- room -------------------------------------------------------------------------------------------- */
@@ -201,8 +220,10 @@ lh_time rate_control_ready(const struct rate_control *rate, enum lh_limit limit,
 {
     if (limit != LH_LIMIT_RATE)
         return LH_TIME_NEVER;
-    /* Half a burst: a worker that wakes for each packet does nothing else. */
-    return pacer_ready(&rate->pacer, now, lh_least(rate->burst_bytes / 2, queued_bytes));
+    /* Half a burst: a worker that wakes for each packet does nothing else. An empty packet waits, too, while
+     * nothing may leave. */
+    uint64_t wanted = lh_most(lh_least(rate->burst_bytes / 2, queued_bytes), 1);
+    return pacer_ready(&rate->pacer, now, wanted);
 }
 
 lh_time rate_control_full(const struct rate_control *rate)
@@ -259,6 +280,13 @@ void rate_control_on_sent(struct rate_control *rate, uint64_t bytes, bool empty,
 
 /* ---- reports, time ----------------------------------------------------------------------------------- */
 
+/* A round trip's worth that even the smallest socket holds. */
+static uint64_t drain_least_bps(const struct rate_control *rate)
+{
+    wide bits = (wide)RECEIVER_MIN * rate->path.mtu_bytes * BITS_PER_BYTE * LH_NS_PER_S;
+    return (uint64_t)(bits / (rate->least_rtt_ns + RATE_HOST_SHARE_NS));
+}
+
 /* The receiver's kernel had no room: from now on at most what the receiver reads, and less at once. One cut a
  * round trip. */
 static void on_drops(struct rate_control *rate, const struct lh_congestion_feedback *feedback)
@@ -267,8 +295,8 @@ static void on_drops(struct rate_control *rate, const struct lh_congestion_feedb
         return;
     uint64_t rate_bps = rate->pacer.rate_bps ? rate->pacer.rate_bps : RATE_MAX_BPS;
     uint64_t read_bps = feedback->rate_bps ? feedback->rate_bps : rate_bps / 2;
-    /* A host that did not run for a minute reads fast again when it does. */
-    uint64_t least_bps = rate->pacer.rate_bps / DRAIN_CUT_MAX;
+    /* A host that did not run for a minute reads fast again when it does; and it may say what it likes. */
+    uint64_t least_bps = lh_most(rate->pacer.rate_bps / DRAIN_CUT_MAX, drain_least_bps(rate));
     rate->drain_bps = lh_most(lh_least(read_bps, rate_bps), least_bps);
     rate->drained_ns = feedback->now;
     if (rate->receiver_packets != UINT64_MAX)
@@ -302,7 +330,7 @@ bool rate_control_on_report(struct rate_control *rate, const struct flight_repor
     struct lh_congestion_feedback feedback;
     if (!rate->started)
         return false;
-    rate_control_on_measured(rate, measured);
+    rate_control_on_measured(rate, measured, now);
     uint64_t arrived = rate->flight.arrived_packets;
     bool news = flight_on_report(&rate->flight, report, rate->least_rtt_ns, now, &feedback);
     if (!news && notifications == 0)
@@ -328,7 +356,7 @@ bool rate_control_on_report(struct rate_control *rate, const struct flight_repor
     return true;
 }
 
-static lh_time silence_ns(const struct rate_control *rate)
+lh_time rate_control_silence_ns(const struct rate_control *rate)
 {
     lh_time silence = rate->overdue_ns ? SILENCE_OVERDUES * rate->overdue_ns : SILENCE_UNKNOWN_NS;
     return lh_most(silence, SILENCE_MIN_NS) << lh_least(rate->silences, SILENCE_DOUBLES_MAX);
@@ -339,7 +367,7 @@ bool rate_control_on_time(struct rate_control *rate, lh_time now)
     struct lh_congestion_feedback feedback;
     if (!rate->started)
         return false;
-    bool overdue = flight_on_timer(&rate->flight, silence_ns(rate), now, &feedback);
+    bool overdue = flight_on_timer(&rate->flight, rate_control_silence_ns(rate), now, &feedback);
     bool due = rate->decision.next_ns <= now;
     if (overdue) {
         rate->silent = true;
@@ -357,5 +385,5 @@ lh_time rate_control_next(const struct rate_control *rate)
 {
     if (!rate->started)
         return LH_TIME_NEVER;
-    return lh_earlier(flight_next(&rate->flight, silence_ns(rate)), rate->decision.next_ns);
+    return lh_earlier(flight_next(&rate->flight, rate_control_silence_ns(rate)), rate->decision.next_ns);
 }

@@ -48,6 +48,7 @@ struct rate_control {
     bool silent;    /* everything in flight was overdue, and nothing has been heard since */
     uint32_t silences;
     struct lh_congestion_path path;
+    uint8_t params[LH_CONGESTION_PARAMS];
     struct lh_congestion_decision decision;
     struct flight flight;
     uint64_t reserved_packets; /* being given to the fabric */
@@ -114,8 +115,12 @@ void rate_control_on_sent(struct rate_control *rate, uint64_t bytes, bool empty,
 /* A report of the peer. Only after the start. Returns whether it was news: more may leave. */
 bool rate_control_on_report(struct rate_control *rate, const struct flight_report *report,
                             uint32_t notifications, const struct rate_path *measured, lh_time now);
-/* The path as it is measured now: what is in flight is overdue by that, also when no report comes. */
-void rate_control_on_measured(struct rate_control *rate, const struct rate_path *measured);
+/* The path as it is measured now: what is in flight is overdue by that, also when no report comes. The first
+ * round trip may have been long by chance: as long as no packet has been timed, the controller starts anew by
+ * a shorter one. */
+void rate_control_on_measured(struct rate_control *rate, const struct rate_path *measured, lh_time now);
+/* What was sent so long ago, and was not heard of, is lost. */
+lh_time rate_control_silence_ns(const struct rate_control *rate);
 /* Everything that is due by now. Returns whether more may leave. */
 bool rate_control_on_time(struct rate_control *rate, lh_time now);
 /* When that is; LH_TIME_NEVER. */

@@ -90,6 +90,13 @@ static void test_ready_is_exact(void **state)
     (void)state;
     const uint64_t rates[] = {1000,      64000,      1000003,    7 * GBIT / 3,
                               10 * GBIT, 100 * GBIT, 400 * GBIT, 1600 * GBIT};
+    /* A burst of less than a nanosecond: the part of one that is left is over in the next. */
+    struct pacer fast;
+    pacer_init(&fast, 100000 * GBIT, 2048);
+    pacer_on_sent(&fast, 5, 2048);
+    assert_int_equal(pacer_allowance(&fast, 5), 0);
+    assert_int_equal(pacer_ready(&fast, 5, 1024), 6);
+    assert_int_equal(pacer_allowance(&fast, 6), 2048);
     struct lh_prng prng;
     lh_prng_seed(&prng, 1);
     for (uint32_t r = 0; r < sizeof rates / sizeof rates[0]; r++) {

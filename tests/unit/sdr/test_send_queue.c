@@ -233,6 +233,31 @@ static void test_ring_full_and_wrap(void **state)
     free(f);
 }
 
+/* Whose next packet was posted first, over all channels; the count of posts wraps. */
+static void test_front(void **state)
+{
+    (void)state;
+    struct fixture *f = setup(2, 64, IMMEDIATE_SPLIT_10_18_4);
+    uint64_t first, second;
+    assert_false(send_channel_front(&f->channels[0], &f->shape, 0, &first));
+    struct send_range range = range_of(f, 0, 128 * MTU); /* a stripe for each */
+    range.number = UINT32_MAX;
+    post(f, range);
+    range = range_of(f, 128, 64 * MTU);
+    range.number = 0;
+    post(f, range);
+    take(&f->channels[0], &f->shape, 0, 63);
+    assert_true(send_channel_front(&f->channels[0], &f->shape, 0, &first));
+    assert_true(send_channel_front(&f->channels[1], &f->shape, 1, &second));
+    assert_true((int64_t)(first - second) < 0); /* packets 63 and 64 */
+    take(&f->channels[0], &f->shape, 0, 1);
+    assert_true(send_channel_front(&f->channels[0], &f->shape, 0, &first));
+    assert_true((int64_t)(first - second) > 0); /* packet 128 of the later post */
+    take(&f->channels[1], &f->shape, 1, 64);
+    assert_false(send_channel_front(&f->channels[1], &f->shape, 1, &second));
+    free(f);
+}
+
 /* A message counts as injected when its last packet is taken, not before. */
 static void test_ranges_are_given_back(void **state)
 {
@@ -404,6 +429,7 @@ int main(void)
         cmocka_unit_test(test_every_packet_exactly_once),
         cmocka_unit_test(test_range_in_the_middle),
         cmocka_unit_test(test_ring_full_and_wrap),
+        cmocka_unit_test(test_front),
         cmocka_unit_test(test_ranges_are_given_back),
         cmocka_unit_test(test_abort_at_the_front),
         cmocka_unit_test(test_aborted_is_not_read_behind_a_live_one),

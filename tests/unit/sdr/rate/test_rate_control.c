@@ -24,12 +24,14 @@ struct puppet {
     struct lh_congestion_decision decision;
     struct lh_congestion_feedback feedback;
     uint32_t feedbacks, sents, timers;
+    lh_time start_rtt_ns;
 };
 
 static void puppet_start(void *state, const struct lh_congestion_path *path,
                          const uint8_t params[LH_CONGESTION_PARAMS], lh_time now)
 {
-    (void)state, (void)path, (void)params, (void)now;
+    (void)params, (void)now;
+    ((struct puppet *)state)->start_rtt_ns = path->rtt_ns;
 }
 
 static void puppet_on_sent(void *state, uint64_t bytes, uint64_t in_flight_bytes, lh_time now)
@@ -145,6 +147,8 @@ static void test_without_control(void **state)
     /* Half a burst of at least two packets, or what is queued. */
     assert_int_equal(rate_control_ready(&rate, LH_LIMIT_RATE, 5, 100 * MTU), 5 + packet_ns);
     assert_int_equal(rate_control_ready(&rate, LH_LIMIT_RATE, 5, MTU / 2), 5 + packet_ns / 2);
+    /* An empty packet, while nothing may leave, is no reason to ask again at once. */
+    assert_int_equal(rate_control_ready(&rate, LH_LIMIT_RATE, 5, 0), 5 + packet_ns / MTU);
 }
 
 static void test_windows(void **state)
@@ -197,6 +201,28 @@ static void test_pace_and_burst(void **state)
     world.now += RTT;
     assert_true(report(1, 0));
     assert_int_equal(world.rate.burst_bytes, 2 * MTU);
+}
+
+/* The first round trip may have been long by chance. Once a packet is timed, the controller knows better. */
+static void test_shorter_round_trip(void **state)
+{
+    (void)state;
+    begin(0);
+    struct rate_path measured = {RTT, 2 * RTT, RTT / 8};
+    rate_control_on_measured(&world.rate, &measured, world.now);
+    assert_int_equal(world.puppet.start_rtt_ns, RTT);
+    measured.minimum_ns = 2 * RTT;
+    rate_control_on_measured(&world.rate, &measured, world.now);
+    assert_int_equal(world.puppet.start_rtt_ns, RTT);
+    measured.minimum_ns = RTT / 2;
+    assert_int_equal(send_all(1), 1);
+    rate_control_on_measured(&world.rate, &measured, world.now);
+    assert_int_equal(world.puppet.start_rtt_ns, RTT / 2);
+    world.now += RTT;
+    assert_true(report(1, 0));
+    measured.minimum_ns = RTT / 4;
+    rate_control_on_measured(&world.rate, &measured, world.now);
+    assert_int_equal(world.puppet.start_rtt_ns, RTT / 2);
 }
 
 /* What a host measures while it does not keep up with its rate is not taken for the path's. */
@@ -345,6 +371,7 @@ int main(void)
         cmocka_unit_test(test_windows),
         cmocka_unit_test(test_credit),
         cmocka_unit_test(test_pace_and_burst),
+        cmocka_unit_test(test_shorter_round_trip),
         cmocka_unit_test(test_late_host),
         cmocka_unit_test(test_receiver_short_path),
         cmocka_unit_test(test_receiver_long_path),

@@ -96,8 +96,8 @@ static void hold(struct sdr_qp *qp, uint32_t channel, enum lh_limit limit, lh_ti
 static void keep_until_paced(struct sdr_qp *qp, uint32_t channel, enum lh_limit limit, lh_time *next)
 {
     if (limit == LH_LIMIT_RATE)
-        lh_keep_earlier(next, atomic_load_explicit(&qp->channels[channel].paced_until_ns,
-                                                   memory_order_relaxed));
+        lh_keep_earlier(next,
+                        atomic_load_explicit(&qp->channels[channel].paced_until_ns, memory_order_relaxed));
 }
 
 /* Nothing may leave now, so no packet need be made. *limit says why, *next until when. */

@@ -125,8 +125,8 @@ void rate_control_start(struct rate_control *rate, const struct lh_congestion_pa
 
 void rate_control_on_measured(struct rate_control *rate, const struct rate_path *measured, lh_time now)
 {
-    bool shorter = measured->minimum_ns != 0 &&
-                   (rate->path.rtt_ns == 0 || measured->minimum_ns < rate->path.rtt_ns);
+    bool shorter =
+        measured->minimum_ns != 0 && (rate->path.rtt_ns == 0 || measured->minimum_ns < rate->path.rtt_ns);
     bool timed = rate->delays.minimum_ns != 0; /* then the controller has seen shorter ones itself */
     take_measured(rate, measured);
     if (!rate->started || !shorter || timed)

@@ -39,6 +39,30 @@ make_network() {
         rule add chain ip t destination '{ type nat hook prerouting priority -100; }' || exit 77
 }
 
+# How many mappings NAT made of the client's control port; counted by the first rule of the chain.
+mappings() {
+    rule -j list chain ip t forwarded | python3 -c '
+import json, sys
+print(next(part["counter"]["packets"] for entry in json.load(sys.stdin)["nftables"] if "rule" in entry
+           for part in entry["rule"]["expr"] if "counter" in part))'
+}
+
+# The same with IPv6, and NAT before the left host.
+make_ipv6() {
+    ip netns exec middle sysctl -qw net.ipv6.conf.all.forwarding=1
+    ip -n left addr add fd77:1::2/64 dev vl nodad
+    ip -n middle addr add fd77:1::1/64 dev vl nodad
+    ip -n middle addr add fd77:2::1/64 dev vr nodad
+    ip -n right addr add fd77:2::2/64 dev vr nodad
+    ip -n left -6 route add default via fd77:1::1
+    ip -n right -6 route add default via fd77:2::1
+    rule add table ip6 t
+    rule add chain ip6 t forwarded '{ type filter hook forward priority 0; }'
+    rule add chain ip6 t source '{ type nat hook postrouting priority 100; }' || exit 77
+    rule add rule ip6 t source oif vr masquerade random
+    rule add rule ip6 t forwarded iif vr ct state new drop
+}
+
 rule() {
     ip netns exec middle nft "$@"
 }
@@ -152,6 +176,35 @@ cmp "$work/file" "$work/out/file" || fail "other bytes arrived"
 serve perf --server --once
 on_left perf 10.77.2.2 --iterations 5 --size 1MiB --channels 2 --workers 2 || fail "perf failed"
 ended perf "$pid" 0 20
+
+say "clients behind NAT of IPv6"
+if [ -e /proc/sys/net/ipv6 ]; then
+    path
+    make_ipv6
+    serve recv --listen '[::]:47910' --output "$work/out" --force
+    on_left send "$work/file" '[fd77:2::2]:47910' || fail "send failed"
+    ended recv "$pid" 0 20
+    cmp "$work/file" "$work/out/file" || fail "other bytes arrived"
+    rule add rule ip6 t forwarded meta l4proto udp drop
+    server_text="NAT on the path (fd77:1::2 appears as fd77:2::1) that drops UDP, or a firewall"
+    serve recv --listen '[::]:47910' --keep --output "$work/out"
+    client "$server_text" send "$work/file" '[fd77:2::2]:47910'
+fi
+
+say "NAT that forgets, and maps the client to other ports: the transfer goes on"
+path "forwarded iif vl udp dport 4791 ct state new counter" "forwarded iif vr ct state new drop" \
+    "source oif vr meta l4proto udp masquerade random" "source oif vr snat to 10.77.2.1"
+serve recv --output "$work/out" --force
+ip netns exec left "$LONGHAUL" send "$work/file" 10.77.2.2 --rate 4Mbit >"$work/client.out" 2>"$work/client.err" &
+sender=$!
+until [ "$(mappings)" -ge 1 ]; do sleep 0.05; done
+ip -n middle link set vr down # the kernel forgets what it masqueraded there
+ip -n middle link set vr up
+kill -0 "$sender" || fail "the transfer was over before NAT forgot it"
+ended send "$sender" 0 40
+ended recv "$pid" 0 20
+[ "$(mappings)" -ge 2 ] || fail "NAT kept its mapping"
+cmp "$work/file" "$work/out/file" || fail "other bytes arrived"
 
 say "NAT that drops UDP"
 path "source oif vr masquerade" "forwarded $udp drop"

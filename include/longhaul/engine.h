@@ -49,7 +49,8 @@ LH_API void lh_engine_attr_init(struct lh_engine_attr *attr);
 /* -LH_EINVAL, -LH_EDEVICE, -LH_EADDR, -LH_ENOMEM, -LH_ESYSTEM (a thread cannot start). */
 LH_API int lh_engine_create(const struct lh_engine_attr *attr, struct lh_engine **engine);
 /* Ends the threads, deregisters what lh_register() has left, closes the device. NULL is allowed. -LH_ESTATE:
- * connections or listeners are open, and nothing changes; the message has their numbers. */
+ * connections or listeners are open, or completion queues are left, and nothing changes; the message has
+ * their numbers. */
 LH_API int lh_engine_destroy(struct lh_engine *engine);
 /* Makes progress on all connections of an engine without workers; so does lh_progress() with any of them.
  * *next_ns: time of the next call at the latest; NULL is allowed. -LH_ESTATE: the engine has workers. */

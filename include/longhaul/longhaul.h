@@ -15,6 +15,7 @@
 #include <longhaul/error.h>
 #include <longhaul/link.h>
 #include <longhaul/probe.h>
+#include <longhaul/queue.h>
 #include <longhaul/scheme.h>
 #include <longhaul/sdr_ext.h>
 #include <longhaul/stats.h>

@@ -6,6 +6,7 @@
  *   blob.c           the blob that lh_attach() takes
  *   messages.c       lh_send, lh_recv, lh_cancel
  *   requests.c       waiting, testing
+ *   completion_queue.c   the calls of longhaul/queue.h; completion_ring.c: entries, and who waits for them
  *   memory.c         buffers, as the SDR layer knows them
  *   path_memory.c    what is remembered of the path, and what is learned of it
  *   storage.c        memory of the parts

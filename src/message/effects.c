@@ -9,13 +9,9 @@
 
 static void finish_requests(struct effects *effects)
 {
-    struct message_request *request = effects->finished;
+    struct message_request *finished = effects->finished;
     effects->finished = NULL;
-    while (request) { /* at most MESSAGES_MAX */
-        struct message_request *next = request->next;
-        request_finish(request);
-        request = next;
-    }
+    requests_finish(finished);
 }
 
 void connection_end_all(struct lh_connection *c, int error)

@@ -144,11 +144,13 @@ int lh_engine_destroy(struct lh_engine *engine)
     if (error)
         return error;
     pthread_mutex_lock(&engine->lock);
-    uint32_t connections = engine->connections, listeners = engine->listeners;
+    uint32_t connections = engine->connections, listeners = engine->listeners, queues = engine->queues;
     pthread_mutex_unlock(&engine->lock);
-    if (connections > 0 || listeners > 0)
-        return lh_fail(LH_ESTATE, "engine has %u open connections and %u listeners: close them first",
-                       connections, listeners);
+    if (connections > 0 || listeners > 0 || queues > 0)
+        return lh_fail(LH_ESTATE,
+                       "engine has %u open connections, %u listeners and %u completion queues: close or "
+                       "destroy them first",
+                       connections, listeners, queues);
     close_engine(engine);
     return 0;
 }
@@ -242,5 +244,12 @@ void engine_count_listener(struct lh_engine *engine, int change)
         return;
     pthread_mutex_lock(&engine->lock);
     engine->listeners += (uint32_t)change;
+    pthread_mutex_unlock(&engine->lock);
+}
+
+void engine_count_queue(struct lh_engine *engine, int change)
+{
+    pthread_mutex_lock(&engine->lock);
+    engine->queues += (uint32_t)change;
     pthread_mutex_unlock(&engine->lock);
 }

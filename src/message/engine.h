@@ -29,6 +29,7 @@ struct lh_engine {
     pthread_mutex_t lock; /* of all that follows; no other is taken under it */
     uint32_t connections;
     uint32_t listeners;
+    uint32_t queues; /* of completions */
     struct memory_list memories;
 };
 
@@ -46,5 +47,7 @@ int engine_join(const struct lh_attr *attr, struct lh_engine **engine);
 void engine_leave(struct lh_engine *engine);
 /* A listener came (1) or went (-1). engine may be NULL. */
 void engine_count_listener(struct lh_engine *engine, int change);
+/* The same for a completion queue. */
+void engine_count_queue(struct lh_engine *engine, int change);
 
 #endif

@@ -22,18 +22,18 @@ static int check_state(const struct lh_connection *c)
 }
 
 /* A request for a message that was checked; it owns the registration of the message's buffer. */
-static int take_request(struct lh_connection *c, bool sending, uint32_t message,
-                        const struct message_memory *memory, lh_time now, struct lh_request **out)
+static int take_request(struct lh_connection *c, const struct request_target *target, bool sending,
+                        uint32_t message, const struct message_memory *memory, lh_time now,
+                        struct lh_request **out)
 {
-    *out = request_take(c->requests, sending, message, memory->own, now);
-    if (*out)
-        return 0;
-    message_memory_put(memory->own);
-    return lh_fail(LH_EAGAIN, "%u requests are in use: free those that are done", LH_REQUESTS_MAX);
+    int error = request_take(c->requests, target, sending, message, memory->own, now, out);
+    if (error)
+        message_memory_put(memory->own);
+    return error;
 }
 
 static int send_locked(struct lh_connection *c, const void *buffer, size_t bytes, struct lh_memory *memory,
-                       struct lh_request **out)
+                       const struct request_target *target, struct lh_request **out)
 {
     lh_time now = lh_sdr_now(c->context);
     struct message_memory known;
@@ -44,7 +44,7 @@ static int send_locked(struct lh_connection *c, const void *buffer, size_t bytes
     if (!error)
         error = message_memory_get(c, buffer, bytes, memory, &known);
     if (!error)
-        error = take_request(c, true, c->tx.next, &known, now, &request);
+        error = take_request(c, target, true, c->tx.next, &known, now, &request);
     if (error)
         return error;
     sender_send(&c->tx, &request->part, buffer, bytes, known.lkey, now);
@@ -54,22 +54,43 @@ static int send_locked(struct lh_connection *c, const void *buffer, size_t bytes
     return 0;
 }
 
-int lh_send(struct lh_connection *connection, const void *buffer, size_t bytes, struct lh_memory *memory,
-            struct lh_request **request)
+static int start_send(struct lh_connection *connection, const void *buffer, size_t bytes,
+                      struct lh_memory *memory, struct lh_completion_queue *queue, uint64_t user,
+                      struct lh_request **request)
 {
+    const struct request_target target = {.queue = queue, .user = user, .detached = !request};
+    struct lh_request *started;
     int error = engine_check_process(connection->engine);
+    if (!error && !queue && !request)
+        error = lh_fail(LH_EINVAL, "no place for the request: give one, or a completion queue");
     if (error)
         return error;
     pthread_mutex_lock(&connection->requests->lock);
-    error = send_locked(connection, buffer, bytes, memory, request);
+    error = send_locked(connection, buffer, bytes, memory, &target, &started);
+    if (!error && request)
+        *request = started;
     pthread_mutex_unlock(&connection->requests->lock);
     if (!error)
         sdr_qp_driver_kick(connection->qp);
     return error;
 }
 
+int lh_send(struct lh_connection *connection, const void *buffer, size_t bytes, struct lh_memory *memory,
+            struct lh_request **request)
+{
+    return start_send(connection, buffer, bytes, memory, NULL, 0, request);
+}
+
+int lh_post_send(struct lh_connection *connection, const void *buffer, size_t bytes,
+                 struct lh_memory *memory, struct lh_completion_queue *queue, uint64_t user,
+                 struct lh_request **request)
+{
+    int error = completion_queue_check(queue, connection->engine);
+    return error ? error : start_send(connection, buffer, bytes, memory, queue, user, request);
+}
+
 static int recv_locked(struct lh_connection *c, void *buffer, size_t room, struct lh_memory *memory,
-                       struct lh_request **out)
+                       const struct request_target *target, struct lh_request **out)
 {
     lh_time now = lh_sdr_now(c->context);
     struct message_memory known;
@@ -80,7 +101,7 @@ static int recv_locked(struct lh_connection *c, void *buffer, size_t room, struc
     if (!error)
         error = message_memory_get(c, buffer, room, memory, &known);
     if (!error)
-        error = take_request(c, false, c->rx.next, &known, now, &request);
+        error = take_request(c, target, false, c->rx.next, &known, now, &request);
     if (error)
         return error;
     receiver_recv(&c->rx, &request->part, buffer, room, known.lkey, now);
@@ -90,18 +111,37 @@ static int recv_locked(struct lh_connection *c, void *buffer, size_t room, struc
     return 0;
 }
 
-int lh_recv(struct lh_connection *connection, void *buffer, size_t room, struct lh_memory *memory,
-            struct lh_request **request)
+static int start_recv(struct lh_connection *connection, void *buffer, size_t room, struct lh_memory *memory,
+                      struct lh_completion_queue *queue, uint64_t user, struct lh_request **request)
 {
+    const struct request_target target = {.queue = queue, .user = user, .detached = !request};
+    struct lh_request *started;
     int error = engine_check_process(connection->engine);
+    if (!error && !queue && !request)
+        error = lh_fail(LH_EINVAL, "no place for the request: give one, or a completion queue");
     if (error)
         return error;
     pthread_mutex_lock(&connection->requests->lock);
-    error = recv_locked(connection, buffer, room, memory, request);
+    error = recv_locked(connection, buffer, room, memory, &target, &started);
+    if (!error && request)
+        *request = started;
     pthread_mutex_unlock(&connection->requests->lock);
     if (!error)
         sdr_qp_driver_kick(connection->qp);
     return error;
+}
+
+int lh_recv(struct lh_connection *connection, void *buffer, size_t room, struct lh_memory *memory,
+            struct lh_request **request)
+{
+    return start_recv(connection, buffer, room, memory, NULL, 0, request);
+}
+
+int lh_post_recv(struct lh_connection *connection, void *buffer, size_t room, struct lh_memory *memory,
+                 struct lh_completion_queue *queue, uint64_t user, struct lh_request **request)
+{
+    int error = completion_queue_check(queue, connection->engine);
+    return error ? error : start_recv(connection, buffer, room, memory, queue, user, request);
 }
 
 static void cancel_locked(struct lh_connection *c, const struct lh_request *request)

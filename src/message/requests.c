@@ -51,21 +51,36 @@ void request_table_close(struct request_table *table)
         destroy(table);
 }
 
-struct lh_request *request_take(struct request_table *table, bool sending, uint32_t message,
-                                struct sdr_mr *own, lh_time now)
+int request_take(struct request_table *table, const struct request_target *target, bool sending,
+                 uint32_t message, struct sdr_mr *own, lh_time now, struct lh_request **out)
 {
     if (table->free == 0)
-        return NULL;
+        return lh_fail(LH_EAGAIN, "%u requests are in use: free those that are done", LH_REQUESTS_MAX);
+    int error = target->queue ? completion_ring_reserve(&target->queue->ring) : 0;
+    if (error)
+        return error;
     struct lh_request *request = &table->requests[table->free - 1];
     table->free = request->next_free;
     table->in_use++;
     table->pending++;
+    request->target = *target;
     request->sending = sending;
     request->message = message;
     request->own = own;
     request->part.result = (struct lh_result){.started_ns = now};
     atomic_store_explicit(&request->state, REQUEST_PENDING, memory_order_release);
-    return request;
+    *out = request;
+    return 0;
+}
+
+/* Under the lock. */
+static void give_back(struct lh_request *request)
+{
+    struct request_table *table = request->table;
+    atomic_store(&request->state, REQUEST_FREE);
+    request->next_free = table->free;
+    table->free = (uint32_t)(request - table->requests) + 1;
+    table->in_use--;
 }
 
 static long futex(_Atomic uint32_t *word, int operation, uint32_t value, const struct timespec *deadline)
@@ -73,15 +88,59 @@ static long futex(_Atomic uint32_t *word, int operation, uint32_t value, const s
     return syscall(SYS_futex, word, operation, value, deadline, NULL, FUTEX_BITSET_MATCH_ANY);
 }
 
-void request_finish(struct message_request *part)
+static void add_entry(const struct lh_request *request)
 {
-    struct lh_request *request = (struct lh_request *)part;
+    const struct lh_completion entry = {
+        .user = request->target.user,
+        .connection = request->table->connection,
+        .request = request->target.detached ? NULL : (struct lh_request *)request,
+        .result = request->part.result,
+        .operation = request->sending ? LH_OPERATION_SEND : LH_OPERATION_RECV,
+    };
+    completion_ring_put(&request->target.queue->ring, &entry);
+}
+
+static void finish(struct lh_request *request)
+{
     assert(atomic_load(&request->state) == REQUEST_PENDING);
-    message_memory_put(request->own);
     request->table->pending--;
+    if (request->target.queue)
+        add_entry(request);
+    if (request->target.detached) {
+        give_back(request);
+        return;
+    }
     atomic_store(&request->state, REQUEST_DONE);
     if (atomic_load(&request->waiters) > 0)
         futex(&request->state, FUTEX_WAKE_PRIVATE, INT_MAX, NULL);
+}
+
+/* From one ring, or none, to another. */
+static struct completion_ring *change_ring(struct completion_ring *from, struct lh_completion_queue *queue)
+{
+    struct completion_ring *to = queue ? &queue->ring : NULL;
+    if (from == to)
+        return to;
+    if (from)
+        completion_ring_end(from);
+    if (to)
+        completion_ring_begin(to);
+    return to;
+}
+
+void requests_finish(struct message_request *parts)
+{
+    struct completion_ring *ring = NULL;
+    struct message_request *next;
+    for (struct message_request *part = parts; part; part = part->next) /* at most MESSAGES_MAX */
+        message_memory_put(((struct lh_request *)part)->own);           /* under no ring's lock */
+    for (struct message_request *part = parts; part; part = next) {
+        struct lh_request *request = (struct lh_request *)part;
+        next = part->next;
+        ring = change_ring(ring, request->target.queue);
+        finish(request); /* who polls its entry finds it done: the ring's lock is held */
+    }
+    change_ring(ring, NULL);
 }
 
 int lh_test(struct lh_request *request, struct lh_result *result)
@@ -133,10 +192,7 @@ void request_give(struct lh_request *request)
     struct request_table *table = request->table;
     pthread_mutex_lock(&table->lock);
     assert(atomic_load(&request->state) == REQUEST_DONE);
-    atomic_store(&request->state, REQUEST_FREE);
-    request->next_free = table->free;
-    table->free = (uint32_t)(request - table->requests) + 1;
-    table->in_use--;
+    give_back(request);
     bool unused = !table->connection && table->in_use == 0;
     pthread_mutex_unlock(&table->lock);
     if (unused)

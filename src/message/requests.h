@@ -14,6 +14,7 @@
 
 #include <longhaul/connection.h>
 
+#include "message/completion_queue.h"
 #include "message/control/effects.h"
 #include "message/memory.h"
 
@@ -23,10 +24,18 @@ enum request_state {
     REQUEST_DONE, /* the result is set; written last */
 };
 
+/* What becomes of a request when it is done. */
+struct request_target {
+    struct lh_completion_queue *queue; /* that gets an entry; or NULL */
+    uint64_t user;                     /* of the entry */
+    bool detached;                     /* it frees itself */
+};
+
 struct lh_request {
     struct message_request part; /* first */
-    _Atomic uint32_t state;      /* enum request_state; waiters sleep on it */
-    _Atomic uint32_t waiters;    /* threads that sleep, or are about to */
+    struct request_target target;
+    _Atomic uint32_t state;   /* enum request_state; waiters sleep on it */
+    _Atomic uint32_t waiters; /* threads that sleep, or are about to */
     struct request_table *table;
     struct sdr_mr *own; /* registration of its buffer for this message only, while pending; or NULL */
     uint32_t message;   /* its number */
@@ -54,10 +63,12 @@ void request_give(struct lh_request *request);
 
 /* All below under the table's lock. */
 
-/* Owns the registration from here on. NULL: LH_REQUESTS_MAX are in use. */
-struct lh_request *request_take(struct request_table *table, bool sending, uint32_t message,
-                                struct sdr_mr *own, lh_time now);
-/* The result is set: gives the registration back, and wakes who waits. */
-void request_finish(struct message_request *part);
+/* Owns the registration from here on. -LH_EAGAIN: LH_REQUESTS_MAX are in use, or the target's queue has no
+ * place left. */
+int request_take(struct request_table *table, const struct request_target *target, bool sending,
+                 uint32_t message, struct sdr_mr *own, lh_time now, struct lh_request **request);
+/* The results of the requests are set: gives their registrations back, adds their entries to their queues,
+ * and wakes who waits. */
+void requests_finish(struct message_request *parts);
 
 #endif

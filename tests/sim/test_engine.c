@@ -208,7 +208,7 @@ static void test_is_not_destroyed_under_connections(void **state)
     (void)state;
     struct net net;
     begin(&net, 1, 1);
-    expect_refused(lh_engine_destroy(net.engines[0]), -LH_ESTATE, "8 open connections and 0 listeners");
+    expect_refused(lh_engine_destroy(net.engines[0]), -LH_ESTATE, "8 open connections, 0 listeners");
     lh_close(net.ends[0][0]);
     net.ends[0][0] = NULL;
     expect_refused(lh_engine_destroy(net.engines[0]), -LH_ESTATE, "7 open connections");

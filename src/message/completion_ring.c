@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "message/completion_ring.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/error.h"
+
+/* ---- open and close ---------------------------------------------------------------------------------- */
+
+/* The lock is held for some ten nanoseconds: who finds it taken spins before it sleeps. */
+static void init_lock(pthread_mutex_t *lock)
+{
+    pthread_mutexattr_t attr;
+    pthread_mutexattr_init(&attr);
+    pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_ADAPTIVE_NP);
+    pthread_mutex_init(lock, &attr);
+    pthread_mutexattr_destroy(&attr);
+}
+
+static void init_condition(pthread_cond_t *condition)
+{
+    pthread_condattr_t attr;
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(condition, &attr);
+    pthread_condattr_destroy(&attr);
+}
+
+int completion_ring_open(struct completion_ring *ring, uint32_t capacity)
+{
+    assert(capacity > 0 && capacity <= LH_QUEUE_CAPACITY_MAX);
+    *ring = (struct completion_ring){.capacity = capacity, .fd = -1};
+    ring->entries = calloc(capacity, sizeof *ring->entries);
+    if (!ring->entries)
+        return lh_fail(LH_ENOMEM, "no memory for a completion queue of %u entries", capacity);
+    init_lock(&ring->lock);
+    init_condition(&ring->not_empty);
+    return 0;
+}
+
+int completion_ring_close(struct completion_ring *ring)
+{
+    pthread_mutex_lock(&ring->lock);
+    uint32_t reserved = ring->reserved, sleeping = ring->sleeping;
+    pthread_mutex_unlock(&ring->lock);
+    if (reserved > 0)
+        return lh_fail(LH_ESTATE,
+                       "completion queue has %u pending requests: cancel them or close their "
+                       "connections first",
+                       reserved);
+    if (sleeping > 0)
+        return lh_fail(LH_ESTATE,
+                       "%u threads wait for the completion queue: end their lh_queue_wait() first",
+                       sleeping);
+    if (ring->fd >= 0)
+        close(ring->fd);
+    pthread_cond_destroy(&ring->not_empty);
+    pthread_mutex_destroy(&ring->lock);
+    free(ring->entries);
+    return 0;
+}
+
+/* ---- adding ------------------------------------------------------------------------------------------ */
+
+static uint32_t count_of(const struct completion_ring *ring)
+{
+    return atomic_load_explicit(&ring->count, memory_order_relaxed);
+}
+
+int completion_ring_reserve(struct completion_ring *ring)
+{
+    pthread_mutex_lock(&ring->lock);
+    uint32_t reserved = ring->reserved, count = count_of(ring);
+    bool full = reserved + count >= ring->capacity;
+    if (!full)
+        ring->reserved++;
+    pthread_mutex_unlock(&ring->lock);
+    if (!full)
+        return 0;
+    return lh_fail(
+        LH_EAGAIN,
+        "completion queue of %u entries has %u pending requests and %u entries not polled: poll it, "
+        "or create a larger one",
+        ring->capacity, reserved, count);
+}
+
+void completion_ring_begin(struct completion_ring *ring)
+{
+    pthread_mutex_lock(&ring->lock);
+}
+
+void completion_ring_put(struct completion_ring *ring, const struct lh_completion *entry)
+{
+    uint32_t count = count_of(ring);
+    assert(ring->reserved > 0 && count < ring->capacity);
+    uint64_t place = (uint64_t)ring->first + count;
+    ring->entries[place < ring->capacity ? place : place - ring->capacity] = *entry;
+    ring->reserved--;
+    atomic_store_explicit(&ring->count, count + 1, memory_order_relaxed);
+    /* One for each entry: a thread that takes several leaves others to sleep again. */
+    if (ring->sleeping > 0)
+        pthread_cond_signal(&ring->not_empty);
+}
+
+void completion_ring_end(struct completion_ring *ring)
+{
+    /* Under the lock: afterwards a thread that polled the last entry may close the ring. */
+    if (ring->armed && count_of(ring) > 0) {
+        const uint64_t one = 1;
+        ring->armed = false;
+        ring->readable = true;
+        ssize_t written = write(ring->fd, &one, sizeof one);
+        (void)written; /* fails only when the user has closed it */
+    }
+    pthread_mutex_unlock(&ring->lock);
+}
+
+/* ---- taking ------------------------------------------------------------------------------------------ */
+
+static uint32_t take_locked(struct completion_ring *ring, struct lh_completion *entries, uint32_t n)
+{
+    uint32_t count = count_of(ring);
+    uint32_t taken = n < count ? n : count;
+    uint32_t to_end = ring->capacity - ring->first;
+    uint32_t one = taken < to_end ? taken : to_end;
+    memcpy(entries, ring->entries + ring->first, one * sizeof *entries);
+    memcpy(entries + one, ring->entries, (taken - one) * sizeof *entries);
+    ring->first = taken < to_end ? ring->first + taken : taken - to_end;
+    atomic_store_explicit(&ring->count, count - taken, memory_order_relaxed);
+    return taken;
+}
+
+uint32_t completion_ring_take(struct completion_ring *ring, struct lh_completion *entries, uint32_t n)
+{
+    if (count_of(ring) == 0 || n == 0) /* who spins here leaves the lock to those who add */
+        return 0;
+    pthread_mutex_lock(&ring->lock);
+    uint32_t taken = take_locked(ring, entries, n);
+    pthread_mutex_unlock(&ring->lock);
+    return taken;
+}
+
+static struct timespec deadline_after(lh_time timeout_ns)
+{
+    struct timespec at;
+    clock_gettime(CLOCK_MONOTONIC, &at);
+    uint64_t ns = (uint64_t)at.tv_nsec + timeout_ns % LH_NS_PER_S;
+    at.tv_sec += (time_t)(timeout_ns / LH_NS_PER_S + ns / LH_NS_PER_S);
+    at.tv_nsec = (long)(ns % LH_NS_PER_S);
+    return at;
+}
+
+uint32_t completion_ring_wait(struct completion_ring *ring, struct lh_completion *entries, uint32_t n,
+                              lh_time timeout_ns)
+{
+    assert(n > 0);
+    struct timespec deadline = {0};
+    bool late = false;
+    if (timeout_ns != LH_TIME_NEVER)
+        deadline = deadline_after(timeout_ns);
+    pthread_mutex_lock(&ring->lock);
+    ring->sleeping++;
+    /* Each turn sleeps until an entry came (which another thread may have taken), or the deadline. */
+    while (count_of(ring) == 0 && !late) {
+        int error = timeout_ns == LH_TIME_NEVER
+                        ? pthread_cond_wait(&ring->not_empty, &ring->lock)
+                        : pthread_cond_timedwait(&ring->not_empty, &ring->lock, &deadline);
+        late = error == ETIMEDOUT;
+    }
+    ring->sleeping--;
+    uint32_t taken = take_locked(ring, entries, n);
+    pthread_mutex_unlock(&ring->lock);
+    return taken;
+}
+
+/* ---- the descriptor ---------------------------------------------------------------------------------- */
+
+int completion_ring_fd(struct completion_ring *ring)
+{
+    pthread_mutex_lock(&ring->lock);
+    if (ring->fd < 0)
+        ring->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    int fd = ring->fd, cause = errno;
+    pthread_mutex_unlock(&ring->lock);
+    return fd >= 0 ? fd
+                   : lh_fail(LH_ESYSTEM, "eventfd: %s; raise the limit of open files", strerror(cause));
+}
+
+static int arm_locked(struct completion_ring *ring)
+{
+    uint64_t drained;
+    if (ring->fd < 0)
+        return lh_fail(LH_ESTATE, "completion queue has no descriptor to arm: lh_queue_fd() first");
+    if (count_of(ring) > 0)
+        return (int)count_of(ring);
+    if (ring->readable && read(ring->fd, &drained, sizeof drained) < 0)
+        assert(errno != EINVAL); /* EAGAIN: the user has read it */
+    ring->readable = false;
+    ring->armed = true;
+    return 0;
+}
+
+int completion_ring_arm(struct completion_ring *ring)
+{
+    pthread_mutex_lock(&ring->lock);
+    int entries = arm_locked(ring);
+    pthread_mutex_unlock(&ring->lock);
+    return entries;
+}

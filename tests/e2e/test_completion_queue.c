@@ -1,0 +1,271 @@
+/*
+ * test_completion_queue.c - completion queues over real sockets with real workers: an event loop, waiting
+ * threads, and queues that end as early as they may. For the thread sanitizer, too.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include <longhaul/engine.h>
+#include <longhaul/queue.h>
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "support/sanitized.h"
+
+#define PEERS    4u
+#define MESSAGES (SANITIZED ? 40u : 200u) /* of each connection */
+#define BYTES    3000u
+#define DEPTH    8u /* messages of a connection at once */
+#define THREADS  3u
+#define CAPACITY (2 * PEERS * DEPTH + THREADS) /* both ends complete into the same queue; stops */
+#define STOP     UINT64_MAX
+
+static struct lh_engine *engine;
+static struct lh_completion_queue *queue;
+static struct lh_connection *ends[PEERS][2];
+static uint8_t buffers[PEERS][DEPTH][BYTES];
+static uint8_t data[PEERS][BYTES];
+
+/* Threads may not end a cmocka test, so they count what went wrong. */
+static _Atomic uint32_t wrong;
+static _Atomic uint32_t done;
+static _Atomic uint32_t posted[PEERS];
+static _Atomic uint32_t halves[PEERS][DEPTH]; /* entries of the message at this place: one of each end */
+static struct lh_request *stops[THREADS];
+
+static void must(int code, const char *what)
+{
+    if (code < 0)
+        fail_msg("%s: %d, %s", what, code, lh_last_error());
+}
+
+static void open_engine(uint32_t workers)
+{
+    struct lh_engine_attr attr;
+    lh_engine_attr_init(&attr);
+    attr.device = "udp:[::1]";
+    attr.channels = workers;
+    attr.workers = workers;
+    must(lh_engine_create(&attr, &engine), "lh_engine_create");
+}
+
+static void open_ends(uint32_t peer)
+{
+    struct lh_attr attr;
+    lh_attr_init(&attr);
+    attr.engine = engine;
+    attr.slot_bytes = 65536;
+    attr.slots = 16;
+    for (int i = 0; i < 2; i++)
+        must(lh_open(&attr, &ends[peer][i]), "lh_open");
+    for (int i = 0; i < 2; i++) {
+        uint8_t blob[LH_BLOB_MAX];
+        size_t bytes = sizeof blob;
+        must(lh_blob(ends[peer][1 - i], blob, &bytes), "lh_blob");
+        must(lh_attach(ends[peer][i], blob, bytes), "lh_attach");
+    }
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    open_engine(2);
+    must(lh_completion_queue_create(engine, CAPACITY, &queue), "lh_completion_queue_create");
+    for (uint32_t peer = 0; peer < PEERS; peer++) {
+        open_ends(peer);
+        memset(data[peer], (int)peer + 1, BYTES);
+        atomic_store(&posted[peer], 0);
+        for (uint32_t place = 0; place < DEPTH; place++)
+            atomic_store(&halves[peer][place], 0);
+    }
+    atomic_store(&wrong, 0);
+    atomic_store(&done, 0);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    for (uint32_t peer = 0; peer < PEERS; peer++)
+        for (int i = 0; i < 2; i++)
+            lh_close(ends[peer][i]);
+    must(lh_completion_queue_destroy(queue), "lh_completion_queue_destroy");
+    must(lh_engine_destroy(engine), "lh_engine_destroy");
+    return 0;
+}
+
+/* ---- a stream of messages on each connection, driven by completions ---------------------------------- */
+
+/* The next message of a connection, both its ends; the user value names the connection and the buffer. */
+static void post_one(uint32_t peer, uint32_t place)
+{
+    uint64_t user = peer * DEPTH + place;
+    if (atomic_fetch_add(&posted[peer], 1) >= MESSAGES)
+        return;
+    int error = lh_post_recv(ends[peer][1], buffers[peer][place], BYTES, NULL, queue, user, NULL);
+    if (!error)
+        error = lh_post_send(ends[peer][0], data[peer], BYTES, NULL, queue, user, NULL);
+    if (error)
+        atomic_fetch_add(&wrong, 1);
+}
+
+static void start_all(void)
+{
+    for (uint32_t peer = 0; peer < PEERS; peer++)
+        for (uint32_t place = 0; place < DEPTH; place++)
+            post_one(peer, place);
+}
+
+/* Whether it was the last one. */
+static bool on_completion(const struct lh_completion *entry)
+{
+    uint32_t peer = (uint32_t)entry->user / DEPTH, place = (uint32_t)entry->user % DEPTH;
+    bool recv = entry->operation == LH_OPERATION_RECV;
+    if (entry->result.error || entry->result.bytes != BYTES || entry->connection != ends[peer][recv] ||
+        entry->request || (recv && memcmp(buffers[peer][place], data[peer], BYTES) != 0))
+        atomic_fetch_add(&wrong, 1);
+    if (atomic_fetch_add(&halves[peer][place], 1) == 1) { /* two places in the queue are free */
+        atomic_store(&halves[peer][place], 0);
+        post_one(peer, place);
+    }
+    return atomic_fetch_add(&done, 1) == 2 * PEERS * MESSAGES - 1;
+}
+
+/* A loop as of a server: sleeps in epoll alone, without limit. */
+static void event_loop(void **state)
+{
+    (void)state;
+    struct epoll_event event = {.events = EPOLLIN};
+    struct lh_completion entries[7];
+    bool last = false;
+    int epoll = epoll_create1(EPOLL_CLOEXEC), fd = lh_queue_fd(queue);
+    must(fd, "lh_queue_fd");
+    assert_int_equal(epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event), 0);
+    start_all();
+    while (!last) {
+        int taken = lh_poll(queue, entries, 7);
+        must(taken, "lh_poll");
+        for (int i = 0; i < taken; i++)
+            last |= on_completion(&entries[i]);
+        if (taken == 0 && lh_queue_arm(queue) == 0)
+            epoll_wait(epoll, &event, 1, -1);
+    }
+    assert_int_equal(atomic_load(&wrong), 0);
+    assert_int_equal(lh_queue_arm(queue), 0);
+    assert_int_equal(epoll_wait(epoll, &event, 1, 0), 0); /* nobody writes without an entry */
+    close(epoll);
+}
+
+/* Each thread takes one entry at a time, and one of the stops at the end. */
+static void *wait_for_entries(void *argument)
+{
+    struct lh_completion entry;
+    (void)argument;
+    for (;;) {
+        if (lh_queue_wait(queue, &entry, 1, LH_TIME_NEVER) != 1)
+            atomic_fetch_add(&wrong, 1);
+        if (entry.user == STOP)
+            return NULL;
+        if (on_completion(&entry))
+            for (uint32_t i = 0; i < THREADS; i++)
+                lh_request_free(stops[i]);
+    }
+}
+
+static void threads_wait(void **state)
+{
+    (void)state;
+    pthread_t threads[THREADS];
+    for (uint32_t i = 0; i < THREADS; i++) /* nobody sends to this end */
+        must(lh_post_recv(ends[0][0], NULL, 0, NULL, queue, STOP, &stops[i]), "lh_post_recv");
+    for (uint32_t i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, wait_for_entries, NULL), 0);
+    start_all();
+    for (uint32_t i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    assert_int_equal(atomic_load(&wrong), 0);
+    assert_int_equal(atomic_load(&done), 2 * PEERS * MESSAGES);
+}
+
+/* ---- a request and its entry ------------------------------------------------------------------------- */
+
+/* Both are done at once, whichever is looked at first. */
+static void entry_and_request_agree(void **state)
+{
+    (void)state;
+    for (uint32_t i = 0; i < MESSAGES; i++) {
+        struct lh_request *send, *recv;
+        struct lh_completion entries[2];
+        must(lh_post_recv(ends[0][1], buffers[0][0], BYTES, NULL, queue, 1, &recv), "lh_post_recv");
+        must(lh_post_send(ends[0][0], data[0], BYTES, NULL, queue, 2, &send), "lh_post_send");
+        if (i % 2) {
+            while (!lh_test(send, NULL) || !lh_test(recv, NULL))
+                continue;
+            assert_int_equal(lh_poll(queue, entries, 2), 2);
+        } else {
+            for (int taken = 0; taken < 2;) {
+                int more = lh_poll(queue, entries + taken, 1);
+                must(more, "lh_poll");
+                assert_true(more == 0 || lh_test(entries[taken].request, NULL));
+                taken += more;
+            }
+        }
+        assert_int_equal(entries[0].user + entries[1].user, 3);
+        lh_request_free(send);
+        lh_request_free(recv);
+    }
+}
+
+/* A queue may go as soon as its last entry was polled, while the worker that added it is about to leave. */
+static void destroyed_at_once(void **state)
+{
+    (void)state;
+    for (uint32_t i = 0; i < MESSAGES; i++) {
+        struct lh_completion_queue *brief;
+        struct lh_completion entry;
+        struct lh_request *send;
+        must(lh_completion_queue_create(engine, 1, &brief), "lh_completion_queue_create");
+        must(lh_send(ends[1][1], data[1], BYTES, NULL, &send), "lh_send");
+        must(lh_post_recv(ends[1][0], buffers[1][0], BYTES, NULL, brief, i, NULL), "lh_post_recv");
+        if (i % 2)
+            must(lh_queue_wait(brief, &entry, 1, LH_TIME_NEVER), "lh_queue_wait");
+        else
+            while (lh_poll(brief, &entry, 1) == 0)
+                continue;
+        must(lh_completion_queue_destroy(brief), "lh_completion_queue_destroy");
+        assert_int_equal(entry.user, i);
+        must(lh_wait(send, LH_TIME_NEVER, NULL), "lh_wait");
+        lh_request_free(send);
+    }
+}
+
+static void waits_in_vain(void **state)
+{
+    (void)state;
+    struct lh_completion entry;
+    assert_int_equal(lh_queue_wait(queue, &entry, 1, LH_NS_PER_MS), -LH_ETIMEDOUT);
+    assert_int_equal(lh_queue_wait(queue, &entry, 0, LH_NS_PER_MS), -LH_EINVAL);
+    assert_int_equal(lh_poll(queue, &entry, 1), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(event_loop, setup, teardown),
+        cmocka_unit_test_setup_teardown(threads_wait, setup, teardown),
+        cmocka_unit_test_setup_teardown(entry_and_request_agree, setup, teardown),
+        cmocka_unit_test_setup_teardown(destroyed_at_once, setup, teardown),
+        cmocka_unit_test_setup_teardown(waits_in_vain, setup, teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

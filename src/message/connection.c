@@ -191,11 +191,12 @@ int lh_attach(struct lh_connection *connection, const void *blob, size_t bytes)
     struct lh_connection *c = connection;
     struct qp_info peer;
     uint8_t copy[LH_BLOB_MAX];
+    int error = engine_check_process(c->engine);
+    if (error)
+        return error;
     if (c->attached)
         return lh_fail(LH_ESTATE, "connection is attached already");
-    int error = engine_check_process(c->engine);
-    if (!error)
-        error = blob_decode(blob, bytes, &peer);
+    error = blob_decode(blob, bytes, &peer);
     if (error)
         return error;
     if (peer.slot_bytes != c->attr.slot_bytes)

@@ -41,6 +41,8 @@ struct coder {
 void coder_threads_init(struct coder_threads *threads, uint32_t count)
 {
     *threads = (struct coder_threads){.count = count};
+    if (sched_getaffinity(0, sizeof threads->allowed, &threads->allowed))
+        CPU_ZERO(&threads->allowed);
     pthread_mutex_init(&threads->lock, NULL);
 }
 
@@ -50,12 +52,25 @@ void coder_threads_end(struct coder_threads *threads)
     pthread_mutex_destroy(&threads->lock);
 }
 
+/* Threads begin where their creator may run: here a worker, which may be bound to one CPU. */
+static struct work_pool *start_unbound(const struct coder_threads *threads)
+{
+    cpu_set_t own;
+    bool bound = CPU_COUNT(&threads->allowed) > 0 && !sched_getaffinity(0, sizeof own, &own) &&
+                 !CPU_EQUAL(&own, &threads->allowed) &&
+                 !sched_setaffinity(0, sizeof threads->allowed, &threads->allowed);
+    struct work_pool *pool = work_pool_create(threads->count, NULL);
+    if (bound)
+        sched_setaffinity(0, sizeof own, &own);
+    return pool;
+}
+
 /* NULL: without them the worker does it. */
 static struct work_pool *start_threads(struct coder_threads *threads)
 {
     pthread_mutex_lock(&threads->lock);
     if (!threads->started)
-        threads->pool = work_pool_create(threads->count, NULL);
+        threads->pool = start_unbound(threads);
     threads->started = true;
     pthread_mutex_unlock(&threads->lock);
     return threads->pool;

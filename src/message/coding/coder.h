@@ -12,6 +12,7 @@
 #define LH_MESSAGE_CODING_CODER_H
 
 #include <pthread.h>
+#include <sched.h>
 
 #include <sdr.h>
 
@@ -24,13 +25,14 @@ struct work_pool;
 
 /* Threads that the coders of an engine share. */
 struct coder_threads {
-    uint32_t count; /* attr.coders */
+    uint32_t count;    /* attr.coders */
+    cpu_set_t allowed; /* where they may run; empty: not known */
     pthread_mutex_t lock;
     bool started;           /* or failed to */
     struct work_pool *pool; /* NULL: no threads */
 };
 
-/* They start with the first job of a coder. */
+/* They start with the first job of a coder, and may run where the caller may. */
 void coder_threads_init(struct coder_threads *threads, uint32_t count);
 /* No coder uses them any more. */
 void coder_threads_end(struct coder_threads *threads);

@@ -365,6 +365,8 @@ static void report_drops(const struct lh_stats *stats)
 static void report_outcome(struct reception *r)
 {
     const char *from = lh_peer_name(r->connection);
+    cli_output_lock(); /* other files may be on their way */
+    cli_output_erase_bars();
     if (r->outcome == CLI_RECEPTION_WHOLE) {
         struct lh_stats stats = {0};
         lh_connection_stats(r->connection, &stats);
@@ -390,6 +392,7 @@ static void report_outcome(struct reception *r)
     } else {
         cli_failed("%s: %s", from, r->reason);
     }
+    cli_output_unlock();
 }
 
 static void clean_up(struct reception *r)

@@ -5,6 +5,7 @@
  */
 #include "cli/file/recv.h"
 
+#include "cli/file/jobs.h"
 #include "cli/file/receiver.h"
 #include "cli/options/address.h"
 #include "cli/options/connection.h"
@@ -13,6 +14,9 @@
 #include "cli/terminal/diagnostic.h"
 #include "cli/terminal/stop.h"
 
+#include <longhaul/engine.h>
+
+#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -21,6 +25,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#define JOBS_DEFAULT 8u
+
 static int exit_of(enum cli_reception reception)
 {
     if (reception == CLI_RECEPTION_STOPPED)
@@ -28,9 +34,9 @@ static int exit_of(enum cli_reception reception)
     return reception == CLI_RECEPTION_WHOLE ? CLI_EXIT_OK : CLI_EXIT_FAILED;
 }
 
-/* Receives one file (with keep: until a signal). Invalid senders do not count: a stranger that finds the
- * port must not be able to take the receiver away from its sender. */
-static int serve(struct lh_listener *listener, const struct cli_file_receiver *receiver, bool keep)
+/* Receives one file. Invalid senders do not count: a stranger that finds the port must not be able to take
+ * the receiver away from its sender. */
+static int serve_one(struct lh_listener *listener, const struct cli_file_receiver *receiver)
 {
     for (;;) {
         struct lh_connection *connection;
@@ -41,7 +47,7 @@ static int serve(struct lh_listener *listener, const struct cli_file_receiver *r
         lh_close(connection);
         if (cli_stopped())
             return cli_stopped();
-        if (!keep && reception != CLI_RECEPTION_STRANGER)
+        if (reception != CLI_RECEPTION_STRANGER)
             return exit_of(reception);
     }
 }
@@ -61,27 +67,62 @@ static mode_t current_umask(void)
     return mask;
 }
 
-static int listen_and_serve(const char *output, const struct cli_address *address,
-                            const struct lh_attr *attr, struct cli_file_receiver *receiver, bool keep)
+/* jobs 0: one file. */
+static int listen_and_serve(const struct cli_address *address, const struct lh_attr *attr,
+                            const struct cli_file_receiver *receiver, uint32_t jobs, bool says_folder)
 {
     struct lh_listener *listener;
+    int status = cli_listening_start(address, attr, &listener);
+    if (status != CLI_PROCEED)
+        return status;
+    if (says_folder)
+        report_folder();
+    status = jobs ? cli_jobs_serve(listener, receiver, jobs) : serve_one(listener, receiver);
+    lh_listener_close(listener);
+    return status;
+}
+
+/* Where the device is known before there is a sender, all share an engine. */
+static int share_engine(const struct cli_address *address, struct lh_attr *attr)
+{
+    struct lh_engine_attr shared;
+    struct in6_addr bytes;
+    char device[CLI_ADDRESS_MAX + 4], host[CLI_ADDRESS_MAX];
+    snprintf(host, sizeof host, "%s", address->host + (*address->host == '['));
+    host[strcspn(host, "]")] = '\0';
+    lh_engine_attr_init(&shared);
+    shared.device = attr->device;
+    if (!attr->device &&
+        (inet_pton(AF_INET, host, &bytes) == 1 || inet_pton(AF_INET6, host, &bytes) == 1)) {
+        snprintf(device, sizeof device, "udp:%s", address->host);
+        shared.device = device;
+    }
+    if (!shared.device)
+        return CLI_PROCEED;
+    shared.channels = attr->channels;
+    shared.workers = attr->workers;
+    shared.coders = attr->coders;
+    int code = lh_engine_create(&shared, &attr->engine);
+    return code ? cli_library_failed("--device", shared.device, code) : CLI_PROCEED;
+}
+
+static int receive_files(const char *output, const struct cli_address *address, struct lh_attr *attr,
+                         struct cli_file_receiver *receiver, uint32_t jobs)
+{
     const char *folder = output ? output : ".";
     /* Before the library has threads. */
     receiver->umask = current_umask();
     receiver->folder = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (receiver->folder < 0)
         return cli_failed("--output %s: %s", folder, strerror(errno));
-    int status = CLI_EXIT_FAILED;
+    int status = CLI_PROCEED;
     if (faccessat(receiver->folder, ".", W_OK | X_OK, AT_EACCESS))
-        cli_failed("--output %s: not writable: %s", folder, strerror(errno));
-    else
-        status = cli_listening_start(address, attr, &listener);
-    if (status == CLI_PROCEED) {
-        if (!output)
-            report_folder();
-        status = serve(listener, receiver, keep);
-        lh_listener_close(listener);
-    }
+        status = cli_failed("--output %s: not writable: %s", folder, strerror(errno));
+    if (status == CLI_PROCEED && jobs)
+        status = share_engine(address, attr);
+    if (status == CLI_PROCEED)
+        status = listen_and_serve(address, attr, receiver, jobs, !output);
+    lh_engine_destroy(attr->engine);
     close(receiver->folder);
     return status;
 }
@@ -90,6 +131,7 @@ int cli_recv(int argc, char **argv)
 {
     const char *output = NULL, *listen_on = ":47910";
     bool keep = false;
+    uint32_t jobs = 0;
     struct cli_file_receiver receiver = {.folder = -1};
     struct cli_connection options;
     struct cli_address address;
@@ -99,6 +141,8 @@ int cli_recv(int argc, char **argv)
         {"listen", "[ADDR]:PORT", "listening address; port 0 picks a free one (:47910)", &listen_on,
          .kind = CLI_TEXT},
         {"keep", NULL, "receive files until interrupted, instead of one", &keep, .kind = CLI_FLAG},
+        {"jobs", "N", "with --keep: files received at once (8)", &jobs, .kind = CLI_COUNT, .min = 1,
+         .max = CLI_JOBS_MAX},
         {"force", NULL, "replace existing files", &receiver.force, .kind = CLI_FLAG},
         {"dotfiles", NULL, "accept names that begin with a dot, such as .profile", &receiver.dotfiles,
          .kind = CLI_FLAG},
@@ -119,7 +163,11 @@ int cli_recv(int argc, char **argv)
     int status = cli_options_parse(&usage, argc, argv, &operands);
     if (status == CLI_PROCEED)
         status = cli_address_parse("--listen", listen_on, CLI_PORT_FILES, true, &address);
+    if (status == CLI_PROCEED && jobs && !keep)
+        status = cli_misused("--jobs %u: one file is received (add --keep)", jobs);
     if (status != CLI_PROCEED)
         return status;
-    return listen_and_serve(output, &address, &options.attr, &receiver, keep);
+    if (keep && !jobs)
+        jobs = JOBS_DEFAULT;
+    return receive_files(output, &address, &options.attr, &receiver, jobs);
 }

@@ -4,6 +4,7 @@
 #include "cli/terminal/diagnostic.h"
 #include "cli/terminal/output.h"
 #include "cli/terminal/stop.h"
+#include "cli/terminal/wait.h"
 
 #include <stdio.h>
 
@@ -45,21 +46,31 @@ int cli_listening_start(const struct cli_address *address, const struct lh_attr 
     return CLI_PROCEED;
 }
 
-int cli_listening_accept(struct lh_listener *listener, lh_time timeout_ns,
-                         struct lh_connection **connection)
+static int report(struct lh_connection *accepted, int code)
 {
-    struct lh_connection *accepted;
-    cli_stop_at_once(true);
-    /* One that came just before. */
-    if (cli_stopped())
-        return cli_stopped();
-    int code = lh_accept(listener, timeout_ns, &accepted);
-    cli_stop_at_once(false);
     if (code)
         return cli_library_failed("cannot accept connections", "", code);
     const char *warning = lh_connection_warning(accepted);
     if (warning)
         cli_note("%s", warning);
-    *connection = accepted;
     return CLI_PROCEED;
+}
+
+int cli_listening_accept(struct lh_listener *listener, lh_time timeout_ns,
+                         struct lh_connection **connection)
+{
+    cli_stop_at_once(true);
+    /* One that came just before. */
+    if (cli_stopped())
+        return cli_stopped();
+    int code = lh_accept(listener, timeout_ns, connection);
+    cli_stop_at_once(false);
+    return report(*connection, code);
+}
+
+int cli_listening_look(struct lh_listener *listener, struct lh_connection **connection)
+{
+    *connection = NULL;
+    int code = lh_accept(listener, CLI_SLICE_NS, connection);
+    return code == -LH_ETIMEDOUT ? CLI_PROCEED : report(*connection, code);
 }

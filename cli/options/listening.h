@@ -19,5 +19,8 @@ int cli_listening_start(const struct cli_address *address, const struct lh_attr 
  * after reporting it; or the value of cli_stopped(). */
 int cli_listening_accept(struct lh_listener *listener, lh_time timeout_ns,
                          struct lh_connection **connection);
+/* The next connection, if one comes soon, else NULL; a signal only shows in cli_stopped(). CLI_PROCEED, or
+ * CLI_EXIT_FAILED after reporting it. */
+int cli_listening_look(struct lh_listener *listener, struct lh_connection **connection);
 
 #endif

@@ -11,6 +11,7 @@ static const struct cli_peer_option table[] = {
     {"send", "force", "recv", "the receiver chooses whether to replace files"},
     {"send", "dotfiles", "recv", "the receiver chooses the names to accept"},
     {"send", "keep", "recv", "the receiver chooses the number of files"},
+    {"send", "jobs", "recv", "the receiver sets the number of transfers"},
     {"send", "listen", "recv", "only a receiver listens"},
     {"recv", "link", "send", "the sender emulates the link, in both directions"},
     {"recv", "rate", "send", "the sender sets the rate"},

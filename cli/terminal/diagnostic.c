@@ -28,10 +28,13 @@ static void print_line(const char *prefix, const char *format, va_list arguments
     vsnprintf(text, sizeof text, format, arguments);
     /* One line without control characters: paths and texts of the peer may contain any. */
     cli_text_clean(text, strlen(text));
+    cli_output_lock();
+    cli_output_erase_bars();
     /* Keeps the order of the two streams, also in one file. */
     cli_output_flush();
     /* In one piece: several processes may share a log. */
     fprintf(stderr, "longhaul%s%s: %s%s\n", *command_name ? " " : "", command_name, prefix, text);
+    cli_output_unlock();
 }
 
 int cli_failed(const char *format, ...)

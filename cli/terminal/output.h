@@ -10,6 +10,15 @@
  * that no file or socket gets their numbers. */
 void cli_output_start(void);
 
+/* Nobody else prints lines or bars until cli_output_unlock(). May be nested. */
+void cli_output_lock(void);
+void cli_output_unlock(void);
+/* Bars are lines below all others, on a terminal at stderr, that are drawn again and again: number 0, 1 and
+ * so on, one after the other. With the lock. */
+void cli_output_bar(unsigned number, const char *line);
+/* Takes the bars away, so that other lines can be printed. With the lock. */
+void cli_output_erase_bars(void);
+
 /* Writes what is buffered. The first failure is kept for cli_output_end(). */
 void cli_output_flush(void);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "cli/terminal/progress.h"
 
+#include "cli/terminal/output.h"
 #include "cli/terminal/terminal.h"
 #include "cli/terminal/utf8.h"
 #include "cli/terminal/wait.h"
@@ -22,18 +23,6 @@
 #define LABEL_MAX         (4 * LABEL_COLUMNS_MAX + 1)
 /* Columns right of the bar. */
 #define RIGHT_COLUMNS 52
-
-void cli_progress_start(struct cli_progress *progress, const char *label, uint64_t total_bytes,
-                        uint64_t done_bytes)
-{
-    *progress = (struct cli_progress){
-        .label = label,
-        .total_bytes = total_bytes,
-        .shown = isatty(STDERR_FILENO) != 0,
-        .sampled_ns = cli_now(),
-        .sampled_bytes = done_bytes,
-    };
-}
 
 static void sample(struct cli_progress *progress, uint64_t done_bytes, lh_time now)
 {
@@ -127,24 +116,69 @@ void cli_progress_line(const struct cli_progress *progress, uint64_t done_bytes,
     out[skip_characters(out, columns ? columns - 1 : 0) - out] = 0;
 }
 
-void cli_progress_show(struct cli_progress *progress, uint64_t done_bytes)
+/* ---- on the terminal --------------------------------------------------------------------------------- */
+
+/* Those that are shown, under the lock of the output. */
+static struct cli_progress *first_shown;
+static lh_time drawn_ns;
+
+static void draw(void)
 {
     char line[512];
-    lh_time now = cli_now();
-    if (!progress->shown || now - progress->drawn_ns < DRAW_EVERY_NS)
+    unsigned columns = cli_terminal_columns(STDERR_FILENO), rows = cli_terminal_rows(STDERR_FILENO),
+             number = 0;
+    for (const struct cli_progress *each = first_shown; each && number < rows; each = each->next) {
+        cli_progress_line(each, each->done_bytes, columns, line, sizeof line);
+        cli_output_bar(number++, line);
+    }
+}
+
+void cli_progress_start(struct cli_progress *progress, const char *label, uint64_t total_bytes,
+                        uint64_t done_bytes)
+{
+    *progress = (struct cli_progress){
+        .label = label,
+        .total_bytes = total_bytes,
+        .shown = isatty(STDERR_FILENO) != 0,
+        .sampled_ns = cli_now(),
+        .sampled_bytes = done_bytes,
+        .done_bytes = done_bytes,
+    };
+    if (!progress->shown)
         return;
-    progress->drawn_ns = now;
+    cli_output_lock();
+    struct cli_progress **end = &first_shown;
+    while (*end) /* at most as many as there are transfers */
+        end = &(*end)->next;
+    *end = progress;
+    cli_output_unlock();
+}
+
+void cli_progress_show(struct cli_progress *progress, uint64_t done_bytes)
+{
+    lh_time now = cli_now();
+    if (!progress->shown)
+        return;
+    cli_output_lock();
+    progress->done_bytes = done_bytes;
     sample(progress, done_bytes, now);
-    cli_progress_line(progress, done_bytes, cli_terminal_columns(STDERR_FILENO), line, sizeof line);
-    fprintf(stderr, "\r%s\033[K", line);
-    fflush(stderr);
+    if (now - drawn_ns >= DRAW_EVERY_NS) {
+        drawn_ns = now;
+        draw();
+    }
+    cli_output_unlock();
 }
 
 void cli_progress_clear(struct cli_progress *progress)
 {
-    if (progress->shown && progress->drawn_ns) {
-        fputs("\r\033[K", stderr);
-        fflush(stderr);
-    }
-    progress->drawn_ns = 0;
+    if (!progress->shown)
+        return;
+    cli_output_lock();
+    cli_output_erase_bars();
+    struct cli_progress **at = &first_shown;
+    while (*at != progress)
+        at = &(*at)->next;
+    *at = progress->next;
+    progress->shown = false;
+    cli_output_unlock();
 }

@@ -1,5 +1,6 @@
 /*
  * progress.h - a bar on stderr with share, rate and time left; nothing where stderr is not a terminal.
+ * Several are lines below each other. Calls may come from any thread.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -12,19 +13,20 @@ struct cli_progress {
     const char *label;
     uint64_t total_bytes;
     bool shown;
-    lh_time drawn_ns;
+    uint64_t done_bytes;
+    struct cli_progress *next; /* of those that are shown */
     /* What the rate is taken from: the moment and place of the last estimate. */
     lh_time sampled_ns;
     uint64_t sampled_bytes;
     double bytes_per_ns; /* smoothed; 0: not known yet */
 };
 
-/* The label must stay. done_bytes: where a resumed transfer starts. */
+/* Both must stay until cli_progress_clear(). done_bytes: where a resumed transfer starts. */
 void cli_progress_start(struct cli_progress *progress, const char *label, uint64_t total_bytes,
                         uint64_t done_bytes);
 /* Draws at most ten times a second. */
 void cli_progress_show(struct cli_progress *progress, uint64_t done_bytes);
-/* Takes the bar away, so that other lines can be printed. */
+/* Takes the bar away for good. */
 void cli_progress_clear(struct cli_progress *progress);
 
 /* Columns of the longest bar, and bytes that one needs. */

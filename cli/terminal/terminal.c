@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #define USUAL_COLUMNS 80
+#define USUAL_ROWS    24
 
 bool cli_terminal_colours(int descriptor)
 {
@@ -22,6 +23,14 @@ unsigned cli_terminal_columns(int descriptor)
     if (ioctl(descriptor, TIOCGWINSZ, &size) || !size.ws_col)
         return USUAL_COLUMNS;
     return size.ws_col;
+}
+
+unsigned cli_terminal_rows(int descriptor)
+{
+    struct winsize size;
+    if (ioctl(descriptor, TIOCGWINSZ, &size) || !size.ws_row)
+        return USUAL_ROWS;
+    return size.ws_row;
 }
 
 const char *cli_colour(enum cli_colour colour, bool colours)

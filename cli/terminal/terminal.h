@@ -15,6 +15,8 @@ enum cli_colour { CLI_PLAIN, CLI_BOLD, CLI_DIM, CLI_GREEN, CLI_YELLOW, CLI_RED }
 bool cli_terminal_colours(int descriptor);
 /* Its columns; 80 when unknown. */
 unsigned cli_terminal_columns(int descriptor);
+/* Its rows; 24 when unknown. */
+unsigned cli_terminal_rows(int descriptor);
 
 /* What switches a colour on and, with CLI_PLAIN, off; "" when colours is false. */
 const char *cli_colour(enum cli_colour colour, bool colours);

@@ -9,7 +9,7 @@ make_file "$work/second" 100000
 make_file "$work/third" 100000
 
 say "two senders wait for one that takes 12 s; a third has less patience"
-start_recv recv "$work/out" --keep
+start_recv recv "$work/out" --keep --jobs 1
 "$LONGHAUL" send "$work/first" "$where" --rate 2Mbit >"$work/first.out" 2>"$work/first.err" &
 first=$!
 until [ -e "$work/out/.first.longhaul-partial" ]; do

@@ -4,16 +4,20 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "cli/terminal/progress.c"
+#include "cli/terminal/output.c"
 #include "cli/terminal/stop.c"
 #include "cli/terminal/terminal.c"
 #include "cli/terminal/utf8.c"
 #include "cli/terminal/wait.c"
 
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -109,6 +113,50 @@ static void an_empty_file_and_no_rate_yet(void **state)
     assert_null(strstr(line, "left"));
 }
 
+/* What the terminal at stderr is sent meanwhile, as text. */
+static void draw_two(struct cli_progress *one, struct cli_progress *other)
+{
+    cli_progress_start(one, "first", 4 * MIB, 0);
+    cli_progress_start(other, "second", 4 * MIB, 0);
+    for (int i = 0; i < 2; i++) {
+        drawn_ns = 0; /* long ago */
+        cli_progress_show(one, 2 * MIB);
+    }
+    cli_progress_clear(one);
+    drawn_ns = 0;
+    cli_progress_show(other, 3 * MIB);
+    cli_progress_clear(other);
+}
+
+/* Bars of several transfers stand below each other: they are drawn in place, and erased together. */
+static void several_bars(void **state)
+{
+    (void)state;
+    struct cli_progress one, other;
+    char seen[8192] = "";
+    int terminal = posix_openpt(O_RDWR | O_NOCTTY), saved = dup(STDERR_FILENO);
+    assert_true(terminal >= 0 && saved >= 0);
+    assert_int_equal(grantpt(terminal) | unlockpt(terminal), 0);
+    int screen = open(ptsname(terminal), O_RDWR | O_NOCTTY);
+    assert_true(screen >= 0);
+    dup2(screen, STDERR_FILENO);
+    draw_two(&one, &other);
+    dup2(saved, STDERR_FILENO);
+    close(saved);
+    ssize_t got = read(terminal, seen, sizeof seen - 1); /* all of it: less than a terminal holds */
+    close(screen);
+    close(terminal);
+    assert_true(got > 0);
+    const char *again = strstr(seen, "\033[1A"), *erased = strstr(seen, "\033[J");
+    assert_non_null(again);
+    assert_non_null(erased);
+    assert_true(strstr(seen, "first") < strstr(seen, "second"));
+    assert_true(strstr(seen, "second") < again);
+    assert_non_null(strstr(again, "first"));
+    assert_null(strstr(erased, "first"));
+    assert_non_null(strstr(erased, "second"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -117,6 +165,7 @@ int main(void)
         cmocka_unit_test(long_names_show_head_and_tail),
         cmocka_unit_test(names_are_cut_between_characters),
         cmocka_unit_test(an_empty_file_and_no_rate_yet),
+        cmocka_unit_test(several_bars),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

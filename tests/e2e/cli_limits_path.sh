@@ -1,0 +1,39 @@
+# What limited a transfer, when a load comes beside it: on a path between two network namespaces, which another
+# program's packets fill.
+# Needs what longhaul-path needs; skipped without.
+#
+# SPDX-License-Identifier: BSD-3-Clause
+. "$(dirname "$0")/lib_cli.sh"
+
+path=$LH_BUILD_DIR/bench/longhaul-path
+status=0
+timeout 20 "$path" -- true >"$work/path.out" 2>"$work/path.err" || status=$?
+cat "$work/path.err"
+[ "$status" -ne 77 ] || exit 77
+
+# The load heeds nothing and takes 95 % of the path, once half of the messages are through; it ends after them.
+cat >"$work/left" <<'END'
+longhaul=$1 work=$2
+"$longhaul" perf 10.99.0.2:5001 --size 1MiB --iterations 16 --json "$work/limits.json" &
+measured=$!
+until [ "$(awk '/path0/ { print $10 }' /proc/self/net/dev)" -ge 9000000 ]; do sleep 0.02; done
+"$longhaul" perf 10.99.0.2:5002 --size 64MiB --iterations 1000 --rate 95Mbit >/dev/null 2>&1 &
+load=$!
+wait "$measured"
+status=$?
+kill "$load"
+exit "$status"
+END
+cat >"$work/right" <<'END'
+longhaul=$1
+"$longhaul" perf --server --listen 10.99.0.2:5002 >/dev/null 2>&1 &
+exec "$longhaul" perf --server --listen 10.99.0.2:5001
+END
+
+say "a competing load"
+timeout 100 "$path" --rate 100Mbit --delay 10ms --queue 2bdp --json "$work/path.json" \
+    -- bash "$work/left" "$LONGHAUL" "$work" ::: bash "$work/right" "$LONGHAUL" \
+    >"$work/perf.out" 2>"$work/perf.err" || fail "perf failed"
+expect_line "$work/perf.out" "limited by: a competing load, or a path that became slower ("
+grep -q '"limited_by": *"competition"' "$work/limits.json" || fail "$(grep limited_by "$work/limits.json")"
+echo "all well"

@@ -104,13 +104,23 @@ static void start_grant(struct sdr_qp *qp, lh_time now)
     credit_grant_start(&qp->grant, controller, qp->grant_memory, &path, now);
 }
 
+/* A rate that was told does not change, so the fabric is told once. */
+static void tell_fixed(struct sdr_qp *qp)
+{
+    const struct fabric_ops *ops = qp->endpoint->fabric->ops;
+    if (ops->pace && qp->rate.pacer.rate_bps != 0)
+        ops->pace(qp->endpoint, qp->rate.pacer.rate_bps);
+}
+
 void qp_rate_start(struct sdr_qp *qp, lh_time now)
 {
     uint64_t buffer = qp->receive_buffer_bytes / qp->channel_count;
     qp->report.packets_max = buffer / UNREPORTED_SHARE / qp->shape.mtu_bytes;
     start_grant(qp, now);
-    if (!rate_control_is_on(&qp->rate))
+    if (!rate_control_is_on(&qp->rate)) {
+        tell_fixed(qp);
         return;
+    }
     check_remembered(qp);
     const struct lh_congestion_path path = {
         .mtu_bytes = qp->shape.mtu_bytes,

@@ -22,6 +22,8 @@
 
 #include <longhaul/error.h>
 
+#include "message/connection.h"
+#include "sdr/qp.h"
 #include "support/own_network.h"
 #include "support/udp_pair.h"
 
@@ -392,11 +394,11 @@ static void test_warning(void **state)
 }
 
 /* Bytes a second that the kernel's fair queue would let the channel send. */
-static unsigned long kernel_rate(const struct udp_pair *pair, uint32_t channel)
+static unsigned long kernel_rate(struct fabric_endpoint *endpoint, uint32_t channel)
 {
     unsigned long rate = 0;
     socklen_t size = sizeof rate;
-    int fd = ((struct udp_endpoint *)pair->sender.endpoint)->channels[channel]->socket.fd;
+    int fd = udp_endpoint_of(endpoint)->channels[channel]->socket.fd;
     assert_int_equal(getsockopt(fd, SOL_SOCKET, SO_MAX_PACING_RATE, &rate, &size), 0);
     assert_int_equal(size, sizeof rate);
     return rate;
@@ -414,17 +416,51 @@ static void test_pace(void **state)
     const struct fabric_ops *ops = pair.sender.fabric->ops;
     static const uint64_t rates[] = {8000, 1000000000, 400000000000};
     for (uint32_t channel = 0; channel < 2; channel++)
-        assert_true(kernel_rate(&pair, channel) == ~0ul);
+        assert_true(kernel_rate(pair.sender.endpoint, channel) == ~0ul);
     for (size_t i = 0; i < sizeof rates / sizeof rates[0]; i++) {
         uint64_t wire_bytes = rates[i] / 8 * (256 + ROCE_WRITE_IMM_OVERHEAD_V6) / 256;
         ops->pace(pair.sender.endpoint, rates[i]);
         for (uint32_t channel = 0; channel < 2; channel++)
-            assert_in_range(kernel_rate(&pair, channel), wire_bytes * 9 / 8, wire_bytes * 11 / 8);
+            assert_in_range(kernel_rate(pair.sender.endpoint, channel), wire_bytes * 9 / 8,
+                            wire_bytes * 11 / 8);
     }
     ops->pace(pair.sender.endpoint, UINT64_MAX);
     for (uint32_t channel = 0; channel < 2; channel++)
-        assert_true(kernel_rate(&pair, channel) == ~0ul);
+        assert_true(kernel_rate(pair.sender.endpoint, channel) == ~0ul);
     udp_pair_close(&pair);
+}
+
+/* The kernel hears of a rate that the user told. */
+static void test_pace_of_a_told_rate(void **state)
+{
+    (void)state;
+    struct lh_connection *ends[2];
+    struct lh_attr attr;
+    uint8_t blob[LH_BLOB_MAX];
+    lh_time next;
+    lh_attr_init(&attr);
+    attr.workers = LH_NO_WORKERS;
+    attr.device = "udp:[::1]";
+    for (uint32_t i = 0; i < 2; i++) {
+        attr.rate_bps = i == 0 ? 800000000 : 0;
+        attr.rate_max_bps = i == 0 ? 0 : 80000000;
+        attr.congestion = "fixed";
+        if (lh_open(&attr, &ends[i]) != 0)
+            fail_msg("%s", lh_last_error());
+    }
+    for (uint32_t i = 0; i < 2; i++) {
+        size_t bytes = sizeof blob;
+        assert_int_equal(lh_blob(ends[1 - i], blob, &bytes), 0);
+        assert_int_equal(lh_attach(ends[i], blob, bytes), 0);
+        assert_true(kernel_rate(ends[i]->qp->endpoint, 0) == ~0ul);
+    }
+    while (!atomic_load(&ends[0]->qp->proven) || !atomic_load(&ends[1]->qp->proven))
+        for (uint32_t i = 0; i < 2; i++)
+            assert_int_equal(lh_progress(ends[i], &next), 0);
+    assert_in_range(kernel_rate(ends[0]->qp->endpoint, 0), 100000000 * 9 / 8, 100000000 * 11 / 8);
+    assert_in_range(kernel_rate(ends[1]->qp->endpoint, 0), 10000000 * 9 / 8, 10000000 * 11 / 8);
+    for (uint32_t i = 0; i < 2; i++)
+        lh_close(ends[i]);
 }
 
 /* In a network namespace of its own, whose loopback interface has this MTU. 0: refused with the right
@@ -504,6 +540,7 @@ int main(void)
         cmocka_unit_test(test_gso_refused),
         cmocka_unit_test(test_warning),
         cmocka_unit_test(test_pace),
+        cmocka_unit_test(test_pace_of_a_told_rate),
         cmocka_unit_test(test_mtu),
     };
     own_network();

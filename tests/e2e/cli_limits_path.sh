@@ -1,5 +1,5 @@
-# What limited a transfer, when a load comes beside it: on a path between two network namespaces, which another
-# program's packets fill.
+# What limited a transfer, when a load comes beside it: on a path between two network namespaces, which the
+# packets of another program fill.
 # Needs what longhaul-path needs; skipped without.
 #
 # SPDX-License-Identifier: BSD-3-Clause
@@ -11,7 +11,7 @@ timeout 20 "$path" -- true >"$work/path.out" 2>"$work/path.err" || status=$?
 cat "$work/path.err"
 [ "$status" -ne 77 ] || exit 77
 
-# The load heeds nothing and takes 95 % of the path, once half of the messages are through; it ends after them.
+# The load heeds nothing and takes 95 % of the path, once half of the messages are through, until all are.
 cat >"$work/left" <<'END'
 longhaul=$1 work=$2
 "$longhaul" perf 10.99.0.2:5001 --size 1MiB --iterations 16 --json "$work/limits.json" &

@@ -195,7 +195,8 @@ say "NAT that forgets, and maps the client to other ports: the transfer goes on"
 path "forwarded iif vl udp dport 4791 ct state new counter" "forwarded iif vr ct state new drop" \
     "source oif vr meta l4proto udp masquerade random" "source oif vr snat to 10.77.2.1"
 serve recv --output "$work/out" --force
-ip netns exec left "$LONGHAUL" send "$work/file" 10.77.2.2 --rate 4Mbit >"$work/client.out" 2>"$work/client.err" &
+ip netns exec left "$LONGHAUL" send "$work/file" 10.77.2.2 --rate 4Mbit >"$work/client.out" \
+    2>"$work/client.err" &
 sender=$!
 until [ "$(mappings)" -ge 1 ]; do sleep 0.05; done
 ip -n middle link set vr down # the kernel forgets what it masqueraded there

@@ -83,6 +83,10 @@ struct lh_attr {
     const char *path_file;
     /* Shared with other connections: see longhaul/engine.h. NULL: one of its own. */
     struct lh_engine *engine;
+    /* An idle worker spins so long before it sleeps, where the last pauses were short; default 50 us, at most
+     * 1 s, LH_NO_SPIN: sleeps at once. Set to a time, lh_wait() and lh_queue_wait() do so, too; else they
+     * sleep at once. */
+    lh_time spin_ns;
 };
 
 #define LH_NO_WORKERS UINT32_MAX

@@ -43,6 +43,7 @@ struct lh_engine_attr {
     const int *worker_cpus; /* one CPU per worker, -1 for any; NULL: any. Copied */
     uint32_t coders;        /* threads for erasure codes, as in lh_attr; default 1 */
     uint64_t receive_buffer_bytes; /* of the sockets; default 32 MiB */
+    lh_time spin_ns;               /* before a sleep, as in lh_attr; default 50 us for workers alone */
 };
 
 LH_API void lh_engine_attr_init(struct lh_engine_attr *attr);

@@ -28,6 +28,7 @@ struct lh_context_attr {
     const int *worker_cpus; /* one per worker, -1: any; NULL: any */
     uint64_t receive_buffer_bytes;
     struct lh_link_spec link; /* emulated at the sending end of every QP */
+    lh_time spin_ns;          /* of idle workers before they sleep; 0: 50 us, LH_NO_SPIN; at most 1 s */
 };
 
 #define LH_SDR_NO_WORKERS UINT32_MAX

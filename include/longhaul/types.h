@@ -25,6 +25,8 @@ typedef uint64_t lh_time;
 
 /* A time that is never reached. */
 #define LH_TIME_NEVER UINT64_MAX
+/* As spin_ns of attributes: a thread that waits sleeps at once. */
+#define LH_NO_SPIN LH_TIME_NEVER
 
 #define LH_NS_PER_US ((lh_time)1000)
 #define LH_NS_PER_MS ((lh_time)1000000)

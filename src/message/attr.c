@@ -73,6 +73,9 @@ static int check_counts(const struct lh_attr *attr)
 /* Far more than any link needs, and far from where sums of times would wrap. */
 static int check_times(const struct lh_attr *attr)
 {
+    if (attr->spin_ns > ATTR_SPIN_MAX_NS && attr->spin_ns != LH_NO_SPIN)
+        return lh_fail(LH_EINVAL, "spin_ns %llu: use at most %llu (1 s), or LH_NO_SPIN",
+                       (wide)attr->spin_ns, (wide)ATTR_SPIN_MAX_NS);
     if (attr->peer_timeout_ns <= ATTR_PEER_TIMEOUT_MAX_NS)
         return 0;
     return lh_fail(LH_EINVAL, "peer_timeout_ns %llu: use at most %llu (a day)", (wide)attr->peer_timeout_ns,

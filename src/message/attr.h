@@ -25,6 +25,7 @@
 #define ATTR_RECEIVE_BUFFER_DEFAULT  ((uint64_t)32 << 20)
 #define ATTR_PEER_TIMEOUT_MAX_NS     (24 * 3600 * LH_NS_PER_S)
 #define ATTR_PEER_TIMEOUT_DEFAULT_NS (10 * LH_NS_PER_S)
+#define ATTR_SPIN_MAX_NS             LH_NS_PER_S
 #define ATTR_RATE_MAX_BPS            UINT64_C(100000000000000)
 #define ATTR_MTU_UNKNOWN_PATH        1024u /* fits an Ethernet of 1500 bytes, over IPv6 too */
 

@@ -24,7 +24,7 @@ int lh_completion_queue_create(struct lh_engine *engine, uint32_t capacity,
     struct lh_completion_queue *made = calloc(1, sizeof *made);
     if (!made)
         return lh_fail(LH_ENOMEM, "no memory for a completion queue");
-    error = completion_ring_open(&made->ring, capacity);
+    error = completion_ring_open(&made->ring, capacity, engine_waiters_spin_ns(engine));
     if (error) {
         free(made);
         return error;

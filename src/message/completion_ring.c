@@ -32,13 +32,14 @@ static void init_condition(pthread_cond_t *condition)
     pthread_condattr_destroy(&attr);
 }
 
-int completion_ring_open(struct completion_ring *ring, uint32_t capacity)
+int completion_ring_open(struct completion_ring *ring, uint32_t capacity, lh_time spin_ns)
 {
     assert(capacity > 0 && capacity <= LH_QUEUE_CAPACITY_MAX);
     *ring = (struct completion_ring){.capacity = capacity, .fd = -1};
     ring->entries = calloc(capacity, sizeof *ring->entries);
     if (!ring->entries)
         return lh_fail(LH_ENOMEM, "no memory for a completion queue of %u entries", capacity);
+    spin_wait_init(&ring->spin, spin_ns);
     init_lock(&ring->lock);
     init_condition(&ring->not_empty);
     return 0;
@@ -156,26 +157,39 @@ static struct timespec deadline_after(lh_time timeout_ns)
     return at;
 }
 
-uint32_t completion_ring_wait(struct completion_ring *ring, struct lh_completion *entries, uint32_t n,
-                              lh_time timeout_ns)
+/* Each turn sleeps until an entry came (which another thread may have taken), or the deadline. */
+static uint32_t sleep_and_take(struct completion_ring *ring, struct lh_completion *entries, uint32_t n,
+                               const struct timespec *deadline)
 {
-    assert(n > 0);
-    struct timespec deadline = {0};
     bool late = false;
-    if (timeout_ns != LH_TIME_NEVER)
-        deadline = deadline_after(timeout_ns);
     pthread_mutex_lock(&ring->lock);
     ring->sleeping++;
-    /* Each turn sleeps until an entry came (which another thread may have taken), or the deadline. */
     while (count_of(ring) == 0 && !late) {
-        int error = timeout_ns == LH_TIME_NEVER
-                        ? pthread_cond_wait(&ring->not_empty, &ring->lock)
-                        : pthread_cond_timedwait(&ring->not_empty, &ring->lock, &deadline);
+        int error = deadline ? pthread_cond_timedwait(&ring->not_empty, &ring->lock, deadline)
+                             : pthread_cond_wait(&ring->not_empty, &ring->lock);
         late = error == ETIMEDOUT;
     }
     ring->sleeping--;
     uint32_t taken = take_locked(ring, entries, n);
     pthread_mutex_unlock(&ring->lock);
+    return taken;
+}
+
+uint32_t completion_ring_wait(struct completion_ring *ring, struct lh_completion *entries, uint32_t n,
+                              lh_time timeout_ns)
+{
+    assert(n > 0);
+    struct timespec deadline = {0};
+    struct spin spin;
+    uint32_t taken = completion_ring_take(ring, entries, n);
+    if (taken > 0)
+        return taken;
+    bool for_ever = timeout_ns == LH_TIME_NEVER;
+    if (!for_ever)
+        deadline = deadline_after(timeout_ns);
+    spin_wait_begin(&ring->spin, &spin, &ring->count, 0, timeout_ns);
+    taken = sleep_and_take(ring, entries, n, for_ever ? NULL : &deadline);
+    spin_wait_end(&ring->spin, &spin);
     return taken;
 }
 

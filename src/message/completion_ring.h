@@ -17,7 +17,10 @@
 
 #include <longhaul/queue.h>
 
+#include "message/spin_wait.h"
+
 struct completion_ring {
+    struct spin_wait spin;
     pthread_mutex_t lock; /* of all that follows; no other is taken under it */
     struct lh_completion *entries;
     uint32_t capacity;
@@ -31,8 +34,8 @@ struct completion_ring {
     bool readable; /* as far as is known: the user may have read it */
 };
 
-/* capacity: checked. -LH_ENOMEM. */
-int completion_ring_open(struct completion_ring *ring, uint32_t capacity);
+/* capacity: checked. spin_ns: of threads that wait, before they sleep. -LH_ENOMEM. */
+int completion_ring_open(struct completion_ring *ring, uint32_t capacity, lh_time spin_ns);
 /* -LH_ESTATE: places are reserved, or threads sleep; it stays open. */
 int completion_ring_close(struct completion_ring *ring);
 

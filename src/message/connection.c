@@ -142,7 +142,7 @@ static int create_all(struct lh_connection *c)
     if (error)
         return error;
     bind_parts(c);
-    c->requests = request_table_create(c, c->attr.workers != LH_NO_WORKERS);
+    c->requests = request_table_create(c, c->engine);
     if (c->requests)
         return 0;
     sdr_qp_destroy(c->qp);

@@ -7,6 +7,7 @@
  *   messages.c       lh_send, lh_recv, lh_cancel
  *   requests.c       waiting, testing
  *   completion_queue.c   the calls of longhaul/queue.h; completion_ring.c: entries, and who waits for them
+ *   spin_wait.c      a thread that waits spins before it sleeps
  *   memory.c         buffers, as the SDR layer knows them
  *   path_memory.c    what is remembered of the path, and what is learned of it
  *   storage.c        memory of the parts

@@ -50,6 +50,7 @@ static int open_context(struct lh_engine *engine, const struct lh_attr *attr)
         .workers = attr->workers == LH_NO_WORKERS ? LH_SDR_NO_WORKERS : attr->workers,
         .worker_cpus = attr->worker_cpus,
         .receive_buffer_bytes = attr->receive_buffer_bytes,
+        .spin_ns = attr->spin_ns,
     };
     return sdr_context_open(engine->device, &wanted, engine->shared ? CONNECTIONS_LOG : 0,
                             &engine->context);
@@ -78,6 +79,7 @@ static int open_engine(const struct lh_attr *attr, bool shared, struct lh_engine
     engine->channels = attr->channels;
     engine->workers = attr->workers;
     engine->receive_buffer_bytes = attr->receive_buffer_bytes;
+    engine->spin_ns = attr->spin_ns;
     engine->shared = shared;
     engine->forks = atomic_load(&forks);
     error = open_context(engine, attr);
@@ -98,6 +100,11 @@ static void close_engine(struct lh_engine *engine)
     sdr_context_destroy(engine->context);
     pthread_mutex_destroy(&engine->lock);
     free(engine);
+}
+
+lh_time engine_waiters_spin_ns(const struct lh_engine *engine)
+{
+    return engine->spin_ns == 0 || engine->spin_ns == LH_NO_SPIN ? 0 : engine->spin_ns;
 }
 
 void lh_engine_attr_init(struct lh_engine_attr *attr)
@@ -130,6 +137,7 @@ int lh_engine_create(const struct lh_engine_attr *given, struct lh_engine **engi
     attr.worker_cpus = wanted.worker_cpus;
     attr.coders = wanted.coders;
     attr.receive_buffer_bytes = wanted.receive_buffer_bytes;
+    attr.spin_ns = wanted.spin_ns;
     error = attr_check(&attr, &attr);
     if (!error)
         error = attr_complete(&attr);
@@ -169,9 +177,9 @@ static int check_same(const char *name, uint64_t wanted, uint64_t has)
     char one[32] = "none", other[32] = "none";
     if (wanted == 0 || wanted == has)
         return 0;
-    if (wanted != UINT32_MAX)
+    if (wanted != UINT32_MAX && wanted != LH_NO_SPIN)
         snprintf(one, sizeof one, "%llu", (unsigned long long)wanted);
-    if (has != UINT32_MAX)
+    if (has != UINT32_MAX && has != LH_NO_SPIN)
         snprintf(other, sizeof other, "%llu", (unsigned long long)has);
     return lh_fail(LH_EINVAL, "%s %s: the engine has %s (leave it 0)", name, one, other);
 }
@@ -193,6 +201,8 @@ static int check_agrees(const struct lh_attr *attr, const struct lh_engine *engi
     if (!error)
         error =
             check_same("receive_buffer_bytes", attr->receive_buffer_bytes, engine->receive_buffer_bytes);
+    if (!error)
+        error = check_same("spin_ns", attr->spin_ns, engine->spin_ns);
     return error;
 }
 
@@ -211,6 +221,7 @@ int engine_settle(struct lh_attr *attr)
     attr->workers = engine->workers;
     attr->coders = engine->coders.count;
     attr->receive_buffer_bytes = engine->receive_buffer_bytes;
+    attr->spin_ns = engine->spin_ns;
     return 0;
 }
 

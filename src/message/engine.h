@@ -24,6 +24,7 @@ struct lh_engine {
     uint32_t channels;
     uint32_t workers; /* or LH_NO_WORKERS */
     uint64_t receive_buffer_bytes;
+    lh_time spin_ns;      /* as it was asked for */
     bool shared;          /* of lh_engine_create(); else of one connection, and ends with it */
     uint32_t forks;       /* of this process's ancestors, when it was created */
     pthread_mutex_t lock; /* of all that follows; no other is taken under it */
@@ -33,6 +34,8 @@ struct lh_engine {
     struct memory_list memories;
 };
 
+/* How long threads that wait spin before they sleep; 0: they do not. */
+lh_time engine_waiters_spin_ns(const struct lh_engine *engine);
 /* Whether this process inherited it by fork(): its threads are not here, and any of its locks may be held for
  * ever. Cheap. */
 bool engine_is_inherited(const struct lh_engine *engine);

@@ -14,18 +14,20 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "message/engine.h"
 
 static_assert(offsetof(struct lh_request, part) == 0, "a part's request is its request");
 static_assert(sizeof(_Atomic uint32_t) == sizeof(uint32_t), "a futex is 32 bits");
 
-struct request_table *request_table_create(struct lh_connection *connection, bool workers)
+struct request_table *request_table_create(struct lh_connection *connection, const struct lh_engine *engine)
 {
     struct request_table *table = calloc(1, sizeof *table);
     if (!table)
         return NULL;
     pthread_mutex_init(&table->lock, NULL);
     table->connection = connection;
-    table->workers = workers;
+    table->workers = engine->workers != LH_NO_WORKERS;
+    spin_wait_init(&table->spin, engine_waiters_spin_ns(engine));
     for (uint32_t i = LH_REQUESTS_MAX; i > 0; i--) {
         table->requests[i - 1].table = table;
         table->requests[i - 1].next_free = table->free;
@@ -173,6 +175,8 @@ int lh_wait(struct lh_request *request, lh_time timeout_ns, struct lh_result *re
     if (!for_ever)
         deadline = deadline_after(timeout_ns);
     bool late = false;
+    struct spin spin;
+    spin_wait_begin(&request->table->spin, &spin, &request->state, REQUEST_PENDING, timeout_ns);
     atomic_fetch_add(&request->waiters, 1);
     /* Each turn sleeps until the request is done, the deadline passed, or a signal came. */
     while (atomic_load(&request->state) == REQUEST_PENDING && !late) {
@@ -181,6 +185,7 @@ int lh_wait(struct lh_request *request, lh_time timeout_ns, struct lh_result *re
         late = slept < 0 && errno == ETIMEDOUT;
     }
     atomic_fetch_sub(&request->waiters, 1);
+    spin_wait_end(&request->table->spin, &spin);
     if (lh_test(request, result))
         return 0;
     return lh_fail(LH_ETIMEDOUT, "request is not done after %llu ms",

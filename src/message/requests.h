@@ -17,6 +17,7 @@
 #include "message/completion_queue.h"
 #include "message/control/effects.h"
 #include "message/memory.h"
+#include "message/spin_wait.h"
 
 enum request_state {
     REQUEST_FREE,
@@ -45,6 +46,7 @@ struct lh_request {
 
 struct request_table {
     pthread_mutex_t lock;
+    struct spin_wait spin;            /* of lh_wait() */
     struct lh_connection *connection; /* NULL once it is closed */
     bool workers;                     /* somebody else makes progress: waiting makes sense */
     uint32_t pending;
@@ -54,7 +56,7 @@ struct request_table {
 };
 
 struct request_table *request_table_create(struct lh_connection *connection,
-                                           bool workers); /* NULL: no memory */
+                                           const struct lh_engine *engine); /* NULL: no memory */
 /* The connection is gone. Frees the table when nothing else uses it. */
 void request_table_close(struct request_table *table);
 

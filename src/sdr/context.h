@@ -37,6 +37,7 @@ struct sdr_context {
     bool link_has_rate;      /* it is emulated, and pushes back */
     uint32_t channels;
     uint32_t worker_count; /* 0: the caller makes progress */
+    lh_time spin_ns;       /* of workers; 0: none */
     struct worker
         *workers; /* at least one, so that its gate exists; its thread only when worker_count > 0 */
 };

@@ -14,6 +14,7 @@
 #include "sdr/context.h"
 #include "sdr/driver.h"
 #include "sdr/sdk_warning.h"
+#include "sdr/spin.h"
 #include "wire/qp_info.h"
 
 static int check_attr(const struct lh_context_attr *attr)
@@ -28,6 +29,9 @@ static int check_attr(const struct lh_context_attr *attr)
         if (attr->worker_cpus[i] < -1 || attr->worker_cpus[i] >= cpus)
             return lh_fail(LH_EINVAL, "worker CPU %d: use 0 to %ld, or -1 for any", attr->worker_cpus[i],
                            cpus - 1);
+    if (attr->spin_ns > SPIN_MAX_NS && attr->spin_ns != LH_NO_SPIN)
+        return lh_fail(LH_EINVAL, "spin_ns %llu: use at most %llu (1 s), or LH_NO_SPIN",
+                       (unsigned long long)attr->spin_ns, (unsigned long long)SPIN_MAX_NS);
     return 0;
 }
 
@@ -82,6 +86,7 @@ static struct sdr_context *allocate_context(const struct lh_context_attr *attr, 
         return NULL;
     context->channels = attr->channels;
     context->link_has_rate = attr->link.rate_bps != 0;
+    context->spin_ns = spin_ns_of(attr->spin_ns);
     context->worker_count = attr->workers == LH_SDR_NO_WORKERS ? 0 : attr->workers;
     uint32_t gates = context->worker_count ? context->worker_count : 1;
     pthread_mutex_init(&context->lock, NULL);

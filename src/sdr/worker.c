@@ -150,7 +150,7 @@ static void *worker_main(void *argument)
     prctl(PR_SET_TIMERSLACK, 1000ul); /* wake when a packet of an emulated link is due, not 50 us later */
     request_short_slice();
     struct spin spin;
-    spin_init(&spin);
+    spin_init(&spin, context->spin_ns);
     bool rested = false;
     while (!atomic_load_explicit(&worker->stop, memory_order_acquire)) {
         lh_time next;

@@ -49,13 +49,14 @@ static void must(int code, const char *what)
         fail_msg("%s: %d, %s", what, code, lh_last_error());
 }
 
-static void open_engine(uint32_t workers)
+static void open_engine(uint32_t workers, lh_time spin_ns)
 {
     struct lh_engine_attr attr;
     lh_engine_attr_init(&attr);
     attr.device = "udp:[::1]";
     attr.channels = workers;
     attr.workers = workers;
+    attr.spin_ns = spin_ns;
     must(lh_engine_create(&attr, &engine), "lh_engine_create");
 }
 
@@ -76,10 +77,9 @@ static void open_ends(uint32_t peer)
     }
 }
 
-static int setup(void **state)
+static int setup_with(lh_time spin_ns)
 {
-    (void)state;
-    open_engine(2);
+    open_engine(2, spin_ns);
     must(lh_completion_queue_create(engine, CAPACITY, &queue), "lh_completion_queue_create");
     for (uint32_t peer = 0; peer < PEERS; peer++) {
         open_ends(peer);
@@ -91,6 +91,25 @@ static int setup(void **state)
     atomic_store(&wrong, 0);
     atomic_store(&done, 0);
     return 0;
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    return setup_with(0);
+}
+
+/* Threads that wait spin, too. */
+static int setup_spinning(void **state)
+{
+    (void)state;
+    return setup_with(LH_NS_PER_MS);
+}
+
+static int setup_without_spin(void **state)
+{
+    (void)state;
+    return setup_with(LH_NO_SPIN);
 }
 
 static int teardown(void **state)
@@ -263,8 +282,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(event_loop, setup, teardown),
         cmocka_unit_test_setup_teardown(threads_wait, setup, teardown),
+        cmocka_unit_test_setup_teardown(threads_wait, setup_spinning, teardown),
+        cmocka_unit_test_setup_teardown(threads_wait, setup_without_spin, teardown),
         cmocka_unit_test_setup_teardown(entry_and_request_agree, setup, teardown),
         cmocka_unit_test_setup_teardown(destroyed_at_once, setup, teardown),
+        cmocka_unit_test_setup_teardown(destroyed_at_once, setup_spinning, teardown),
         cmocka_unit_test_setup_teardown(waits_in_vain, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

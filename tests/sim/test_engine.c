@@ -344,6 +344,9 @@ static void test_contradictions_are_named(void **state)
     wrong.receive_buffer_bytes = 4096;
     expect_contradiction(wrong, "receive_buffer_bytes 4096: the engine has 33554432");
     wrong = attr;
+    wrong.spin_ns = LH_NO_SPIN;
+    expect_contradiction(wrong, "spin_ns none: the engine has 0");
+    wrong = attr;
     wrong.worker_cpus = cpus;
     expect_contradiction(wrong, "worker_cpus");
     /* What is the same is no contradiction. */

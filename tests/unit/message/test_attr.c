@@ -82,6 +82,9 @@ static void bad_counts(void **state)
     refused("generations 9", "8");
     attr.peer_timeout_ns = LH_TIME_NEVER;
     refused("peer_timeout_ns 18446744073709551615", "a day");
+    lh_attr_init(&attr);
+    attr.spin_ns = LH_NS_PER_S + 1;
+    refused("spin_ns 1000000001", "at most 1000000000 (1 s), or LH_NO_SPIN");
     attr.workers = 65;
     refused("workers 65", "LH_NO_WORKERS");
     attr.coders = 65;

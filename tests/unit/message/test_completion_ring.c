@@ -51,7 +51,7 @@ static void full_is_refused(void **state)
     (void)state;
     struct completion_ring ring;
     struct lh_completion entry;
-    assert_int_equal(completion_ring_open(&ring, 3), 0);
+    assert_int_equal(completion_ring_open(&ring, 3, 0), 0);
     add(&ring, 1);
     assert_int_equal(completion_ring_reserve(&ring), 0);
     assert_int_equal(completion_ring_reserve(&ring), 0);
@@ -73,7 +73,7 @@ static void close_is_refused(void **state)
 {
     (void)state;
     struct completion_ring ring;
-    assert_int_equal(completion_ring_open(&ring, 8), 0);
+    assert_int_equal(completion_ring_open(&ring, 8, 0), 0);
     for (int i = 0; i < 5; i++)
         assert_int_equal(completion_ring_reserve(&ring), 0);
     assert_int_equal(completion_ring_close(&ring), -LH_ESTATE);
@@ -88,7 +88,7 @@ static void wait_ends_in_time(void **state)
     (void)state;
     struct completion_ring ring;
     struct lh_completion entry;
-    assert_int_equal(completion_ring_open(&ring, 1), 0);
+    assert_int_equal(completion_ring_open(&ring, 1, 0), 0);
     assert_int_equal(completion_ring_wait(&ring, &entry, 1, 0), 0);
     assert_int_equal(completion_ring_wait(&ring, &entry, 1, MS), 0);
     add(&ring, 7);
@@ -104,7 +104,7 @@ static void arm_needs_a_descriptor(void **state)
 {
     (void)state;
     struct completion_ring ring;
-    assert_int_equal(completion_ring_open(&ring, 1), 0);
+    assert_int_equal(completion_ring_open(&ring, 1, 0), 0);
     assert_int_equal(completion_ring_arm(&ring), -LH_ESTATE);
     int fd = completion_ring_fd(&ring);
     assert_true(fd >= 0);
@@ -224,7 +224,8 @@ static void as_the_model(void **state)
         struct lh_prng prng;
         lh_prng_seed(&prng, seed);
         struct model model = {.capacity = 1 + (uint32_t)lh_prng_below(&prng, CAPACITY_MAX)};
-        assert_int_equal(completion_ring_open(&model.ring, model.capacity), 0);
+        assert_int_equal(completion_ring_open(&model.ring, model.capacity, seed % 2 ? 0 : 5 * LH_NS_PER_US),
+                         0);
         model.fd = completion_ring_fd(&model.ring);
         for (uint32_t i = 0; i < STEPS; i++)
             model_step(&model, &prng);
@@ -346,13 +347,13 @@ static void *consume(void *argument)
     return NULL;
 }
 
-static void run_stress(uint32_t capacity, uint32_t consumers, enum consumer_kind first)
+static void run_stress(uint32_t capacity, uint32_t consumers, enum consumer_kind first, lh_time spin_ns)
 {
     struct stress *stress = calloc(1, sizeof *stress);
     struct consumer those[CONSUMERS];
     pthread_t producers[PRODUCERS];
     assert_non_null(stress);
-    assert_int_equal(completion_ring_open(&stress->ring, capacity), 0);
+    assert_int_equal(completion_ring_open(&stress->ring, capacity, spin_ns), 0);
     stress->fd = completion_ring_fd(&stress->ring);
     stress->lone = consumers == 1;
     for (uint32_t i = 0; i < consumers; i++) {
@@ -381,17 +382,17 @@ static void one_thread_polls(void **state)
 {
     (void)state;
     for (int kind = 0; kind < KINDS; kind++) {
-        run_stress(7, 1, (enum consumer_kind)kind);
-        run_stress(1000, 1, (enum consumer_kind)kind);
+        run_stress(7, 1, (enum consumer_kind)kind, 0);
+        run_stress(1000, 1, (enum consumer_kind)kind, 50 * LH_NS_PER_US);
     }
 }
 
 static void many_threads_poll(void **state)
 {
     (void)state;
-    run_stress(CONSUMERS, CONSUMERS, SPINS);
-    run_stress(100, CONSUMERS, SPINS);
-    run_stress(100, 2, WAITS); /* a thread and an event loop */
+    run_stress(CONSUMERS, CONSUMERS, SPINS, 0);
+    run_stress(100, CONSUMERS, SPINS, 20 * LH_NS_PER_US);
+    run_stress(100, 2, WAITS, 0); /* a thread and an event loop */
 }
 
 static void *wait_for_one(void *argument)
@@ -408,7 +409,7 @@ static void each_entry_wakes_one(void **state)
     for (int run = 0; run < 100; run++) {
         struct completion_ring ring;
         pthread_t threads[2];
-        assert_int_equal(completion_ring_open(&ring, 2), 0);
+        assert_int_equal(completion_ring_open(&ring, 2, 0), 0);
         for (int i = 0; i < 2; i++) {
             assert_int_equal(completion_ring_reserve(&ring), 0);
             assert_int_equal(pthread_create(&threads[i], NULL, wait_for_one, &ring), 0);

@@ -33,7 +33,7 @@ static bool pause_of(struct spin *spin, lh_time pause_ns)
 static void start(struct spin *spin)
 {
     now = LH_NS_PER_S;
-    spin_init(spin);
+    spin_init(spin, SPIN_NS);
     spin_on_work(spin, now);
 }
 
@@ -78,12 +78,31 @@ static void test_sleepers_find_back(void **state)
     assert_false(spin_is_over(&spin, now));
 }
 
+static void test_length_is_an_attribute(void **state)
+{
+    (void)state;
+    struct spin spin;
+    assert_int_equal(spin_ns_of(0), SPIN_NS);
+    assert_int_equal(spin_ns_of(LH_NO_SPIN), 0);
+    assert_int_equal(spin_ns_of(7 * US), 7 * US);
+    start(&spin);
+    spin.spin_ns = 200 * US;
+    for (int i = 0; i < 20; i++)
+        assert_false(pause_of(&spin, 190 * US));
+    assert_true(pause_of(&spin, 210 * US));
+    start(&spin);
+    spin.spin_ns = 0;
+    for (int i = 0; i < 20; i++)
+        assert_true(pause_of(&spin, 6 * US));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_short_pauses_are_spun_through),
         cmocka_unit_test(test_long_pauses_are_slept_through),
         cmocka_unit_test(test_sleepers_find_back),
+        cmocka_unit_test(test_length_is_an_attribute),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

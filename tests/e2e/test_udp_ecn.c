@@ -37,8 +37,9 @@ static void mark_all(const struct udp_pair *pair, uint32_t channel, int ecn)
 {
     int value = 0x48 | ecn;
     bool ipv4 = sender_channel(pair, channel)->tx.flow.ipv4;
-    assert_int_equal(setsockopt(sender_channel(pair, channel)->socket.fd, ipv4 ? IPPROTO_IP : IPPROTO_IPV6,
-                                ipv4 ? IP_TOS : IPV6_TCLASS, &value, sizeof value),
+    assert_int_equal(setsockopt(udp_channel_fd(sender_channel(pair, channel)),
+                                ipv4 ? IPPROTO_IP : IPPROTO_IPV6, ipv4 ? IP_TOS : IPV6_TCLASS, &value,
+                                sizeof value),
                      0);
 }
 

@@ -124,7 +124,7 @@ static void test_without_gro(void **state)
         struct udp_endpoint *receiver = (struct udp_endpoint *)pair.receiver.endpoint;
         int off = 0;
         assert_int_equal(
-            setsockopt(receiver->channels[0]->socket.fd, IPPROTO_UDP, UDP_GRO, &off, sizeof off), 0);
+            setsockopt(udp_channel_fd(receiver->channels[0]), IPPROTO_UDP, UDP_GRO, &off, sizeof off), 0);
         struct udp_message *message = udp_pair_bind(&pair, 3, 1, 4 * MIB + 1);
         uint32_t *packets = packets_in_order(message->packets);
         udp_pair_deliver(&pair, message, packets, message->packets);
@@ -278,7 +278,7 @@ static bool waits(const struct udp_pair *pair)
 {
     const struct udp_endpoint *receiver = (const struct udp_endpoint *)pair->receiver.endpoint;
     uint8_t byte;
-    return recv(receiver->channels[0]->socket.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) >= 0;
+    return recv(udp_channel_fd(receiver->channels[0]), &byte, 1, MSG_PEEK | MSG_DONTWAIT) >= 0;
 }
 
 /* A poll that finds nothing has looked at everything: who waits for a message must be able to tell that it

@@ -158,8 +158,16 @@ static void test_foreign_source(void **state)
 
 static uint8_t junk_bytes[JUNK_BYTES];
 
+/* Of the first bytes, the header of a write of this queue pair, with a payload of that length. */
+static void set_junk_header(uint32_t qpn, uint32_t payload_bytes)
+{
+    const struct roce_packet packet = {
+        .opcode = ROCE_UC_WRITE_ONLY_IMM, .dest_qpn = qpn, .payload_bytes = payload_bytes};
+    roce_encode_header(&packet, junk_bytes);
+}
+
 /* From a socket at this address, on any port. */
-static void throw_from(const char *address, const struct qp_info_endpoint *to)
+static void throw_from(const char *address, const struct qp_info_endpoint *to, size_t bytes)
 {
     union udp_address from, there;
     assert_int_equal(udp_address_parse(address, &from), 0);
@@ -167,8 +175,7 @@ static void throw_from(const char *address, const struct qp_info_endpoint *to)
     int fd = socket(from.any.sa_family, SOCK_DGRAM, 0);
     assert_true(fd >= 0);
     assert_int_equal(bind(fd, &from.any, udp_address_size(&from)), 0);
-    assert_int_equal(sendto(fd, junk_bytes, sizeof junk_bytes, 0, &there.any, udp_address_size(&there)),
-                     sizeof junk_bytes);
+    assert_int_equal(sendto(fd, junk_bytes, bytes, 0, &there.any, udp_address_size(&there)), bytes);
     close(fd);
 }
 
@@ -197,9 +204,14 @@ static void test_junk_lands_nowhere(void **state)
         struct udp_message *second = udp_pair_bind(&pair, 1, 3, 60 * 1024);
         const struct roce_packet good = udp_pair_packet(&pair, first, 3);
         struct lh_stats *stats = &pair.receiver.stats;
-        throw_from(foreign[device], &pair.receiver.info);
+        throw_from(foreign[device], &pair.receiver.info, sizeof junk_bytes); /* names nobody */
         udp_pair_settle(&pair);
-        assert_int_equal(stats->bad_source, 1);
+        assert_int_equal(stats->bad_header, 1);
+        set_junk_header(pair.receiver.info.qpn[0][0], 1024);
+        throw_from(foreign[device], &pair.receiver.info, sizeof junk_bytes);
+        throw_from(foreign[device], &pair.receiver.info, 32 + 1024 + 4);
+        udp_pair_settle(&pair);
+        assert_int_equal(stats->bad_source, 2);
         for (uint32_t i = 0; i < 4; i++) {
             struct roce_packet packet = good;
             packet.opcode = i == 0 ? ROCE_UC_WRITE_ONLY : packet.opcode;
@@ -207,12 +219,17 @@ static void test_junk_lands_nowhere(void **state)
             udp_pair_forge(&pair, 0, &packet, bytes);
             memcpy(junk_bytes, bytes, 32);
             lh_put_be32(junk_bytes + 24, i == 2 ? 1028 : i == 3 ? JUNK_BYTES : 1024);
-            udp_pair_throw(&pair, 0, junk_bytes, i == 3 ? 1000 : sizeof junk_bytes, 0);
+            /* What names no queue pair is read by others than the peer's socket: it needs a right length. */
+            udp_pair_throw(&pair, 0, junk_bytes,
+                           i == 3   ? 1000
+                           : i == 1 ? 32 + 1024 + 4
+                                    : sizeof junk_bytes,
+                           0);
             udp_pair_settle(&pair);
         }
         udp_pair_throw(&pair, 0, junk_bytes, 32 + 3, 0);
         udp_pair_settle(&pair);
-        assert_int_equal(stats->bad_header, 1);
+        assert_int_equal(stats->bad_header, 2);
         assert_int_equal(stats->bad_qpn, 1);
         assert_int_equal(stats->bad_length, 3);
         assert_int_equal(stats->rx_socket_drops, 0);
@@ -245,8 +262,9 @@ static void test_junk_from_before_lands_nowhere(void **state)
     attr.stats = &late.stats;
     assert_int_equal(late.fabric->ops->endpoint_create(late.fabric, &attr, &late.endpoint), 0);
     late.fabric->ops->endpoint_info(late.endpoint, &late.info);
-    throw_from("[::1]", &late.info);
-    throw_from("[::1]", &late.info);
+    set_junk_header(late.info.qpn[0][0], 4096);
+    throw_from("[::1]", &late.info, 32 + 4096 + 4);
+    throw_from("[::1]", &late.info, 32 + 4096 + 4);
     assert_int_equal(late.fabric->ops->endpoint_connect(late.endpoint, &pair.sender.info), 0);
     struct fabric_slot what = {.base = buffer, .length_bytes = sizeof buffer, .received = received};
     assert_int_equal(late.fabric->ops->slot_bind(late.endpoint, 0, &what, &key), 0);

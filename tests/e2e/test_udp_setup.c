@@ -365,7 +365,7 @@ static void test_gso_refused(void **state)
     udp_pair_open(&pair, "udp:127.0.0.1", &attr);
     struct udp_channel *channel = ((struct udp_endpoint *)pair.sender.endpoint)->channels[0];
     int on = 1;
-    assert_int_equal(setsockopt(channel->socket.fd, SOL_SOCKET, SO_NO_CHECK, &on, sizeof on), 0);
+    assert_int_equal(setsockopt(udp_channel_fd(channel), SOL_SOCKET, SO_NO_CHECK, &on, sizeof on), 0);
     assert_true(channel->tx.gso);
     struct udp_message *message = udp_pair_bind(&pair, 0, 0, 100 * 4096 + 1);
     uint32_t packets[101];
@@ -393,12 +393,13 @@ static void test_warning(void **state)
     fabric->ops->close(fabric);
 }
 
-/* Bytes a second that the kernel's fair queue would let the channel send. */
+/* Bytes a second that the kernel's fair queue would let the channel send, from its next send on. */
 static unsigned long kernel_rate(struct fabric_endpoint *endpoint, uint32_t channel)
 {
+    assert_int_equal(endpoint->fabric->ops->post_writes(endpoint, channel, NULL, 0), 0);
     unsigned long rate = 0;
     socklen_t size = sizeof rate;
-    int fd = udp_endpoint_of(endpoint)->channels[channel]->socket.fd;
+    int fd = udp_channel_fd(udp_endpoint_of(endpoint)->channels[channel]);
     assert_int_equal(getsockopt(fd, SOL_SOCKET, SO_MAX_PACING_RATE, &rate, &size), 0);
     assert_int_equal(size, sizeof rate);
     return rate;

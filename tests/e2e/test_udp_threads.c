@@ -70,6 +70,8 @@ static void *receive_channel(void *context)
         int got = run->pair.receiver.fabric->ops->poll(run->pair.receiver.endpoint, worker->channel,
                                                        arrivals, FABRIC_BATCH_MAX);
         assert_true(got >= 0);
+        if (got == FABRIC_POLL_AGAIN) /* another thread was reading */
+            got = 0;
         for (int i = 0; i < got; i++) {
             uint32_t packet = immediate_part(run->pair.attr.split, arrivals[i].immediate).packet;
             uint64_t bit = (uint64_t)1 << (packet % 64);

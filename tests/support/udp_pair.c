@@ -100,7 +100,22 @@ void udp_pair_open(struct udp_pair *pair, const char *device, const struct fabri
     assert_true(udp_pair_open_as(pair, device, device, attr, false));
 }
 
-void udp_pair_close(struct udp_pair *pair)
+void udp_pair_join(struct udp_pair *pair, struct fabric *sender, struct fabric *receiver,
+                   const struct fabric_endpoint_attr *attr)
+{
+    memset(pair, 0, sizeof *pair);
+    pair->attr = *attr;
+    pair->seed = 1;
+    pair->shared = sender == receiver;
+    pair->sender.fabric = sender;
+    pair->receiver.fabric = receiver;
+    open_endpoint(&pair->sender, attr);
+    open_endpoint(&pair->receiver, attr);
+    connect_side(&pair->sender, &pair->receiver);
+    connect_side(&pair->receiver, &pair->sender);
+}
+
+void udp_pair_leave(struct udp_pair *pair)
 {
     for (uint32_t i = 0; i < UDP_PAIR_SLOTS_MAX; i++) {
         if (pair->slots[i] != NULL) {
@@ -111,6 +126,11 @@ void udp_pair_close(struct udp_pair *pair)
     }
     pair->sender.fabric->ops->endpoint_destroy(pair->sender.endpoint);
     pair->receiver.fabric->ops->endpoint_destroy(pair->receiver.endpoint);
+}
+
+void udp_pair_close(struct udp_pair *pair)
+{
+    udp_pair_leave(pair);
     pair->sender.fabric->ops->close(pair->sender.fabric);
     if (!pair->shared)
         pair->receiver.fabric->ops->close(pair->receiver.fabric);
@@ -343,7 +363,7 @@ void udp_pair_throw(const struct udp_pair *pair, uint32_t channel, const void *d
         segment->cmsg_len = CMSG_LEN(sizeof segment_bytes);
         memcpy(CMSG_DATA(segment), &segment_bytes, sizeof segment_bytes);
     }
-    assert_int_equal(sendmsg(sender->channels[channel]->socket.fd, &message, 0), (ssize_t)bytes);
+    assert_int_equal(sendmsg(udp_channel_fd(sender->channels[channel]), &message, 0), (ssize_t)bytes);
 }
 
 static void assert_side_no_bad(const char *name, const struct lh_stats *stats)

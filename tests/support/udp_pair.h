@@ -56,6 +56,10 @@ void udp_pair_open(struct udp_pair *pair, const char *device, const struct fabri
 bool udp_pair_open_as(struct udp_pair *pair, const char *sender, const char *receiver,
                       const struct fabric_endpoint_attr *attr, bool as_hardware);
 void udp_pair_close(struct udp_pair *pair);
+/* Endpoints in fabrics that are open, and may have others. Ended by udp_pair_leave(). */
+void udp_pair_join(struct udp_pair *pair, struct fabric *sender, struct fabric *receiver,
+                   const struct fabric_endpoint_attr *attr);
+void udp_pair_leave(struct udp_pair *pair);
 
 /* A message of random bytes, bound at the receiver. */
 struct udp_message *udp_pair_bind(struct udp_pair *pair, uint32_t slot, uint8_t generation, uint64_t bytes);

@@ -6,11 +6,9 @@
  */
 #include "fabric/udp/connect.h"
 
-#include <stdlib.h>
-
 #include "base/error.h"
 #include "fabric/endpoint_check.h"
-#include "fabric/udp/filter.h"
+#include "fabric/udp/port.h"
 
 /* Hardware has no ports of its own that a packet could show. */
 static int check_translation(const struct qp_info_endpoint *peer)
@@ -88,38 +86,6 @@ static int check_mtu(const struct udp_endpoint *endpoint, const union udp_addres
         mtu_bytes, mtu_bytes + overhead, text, path_bytes, fits);
 }
 
-static int make_inboxes(struct udp_endpoint *endpoint)
-{
-    for (uint32_t i = 0; i < endpoint->table.attr.channels; i++) {
-        struct udp_channel *channel = endpoint->channels[i];
-        if (channel->inbox == NULL)
-            channel->inbox = udp_inbox_create();
-        if (channel->inbox == NULL)
-            return lh_fail(LH_ENOMEM, "no memory for %zu bytes of waiting packets",
-                           sizeof(struct udp_inbox));
-    }
-    return 0;
-}
-
-/* Data of a hardware peer comes to the front socket, so all that comes here goes on being cut. */
-static int attach_filters(const struct udp_endpoint *endpoint, const struct qp_info_endpoint *peer,
-                          const union udp_address *address, const union udp_address *seen)
-{
-    const struct fabric_endpoint_attr *attr = &endpoint->table.attr;
-    int error = 0;
-    for (uint32_t c = 0; c < attr->channels && peer->fabric == QP_INFO_UDP && error == 0; c++) {
-        struct udp_filter_peer whole = {
-            .address = *address, .mtu_bytes = attr->mtu_bytes, .generations = attr->generations};
-        udp_address_set_port(&whole.address, peer->channel_port[c]);
-        whole.translated = peer->translated;
-        whole.seen_address = *seen;
-        for (uint32_t g = 0; g < attr->generations; g++)
-            whole.qpn[g] = endpoint->qpn[g][c];
-        error = udp_filter_attach(endpoint->channels[c]->socket.fd, &whole);
-    }
-    return error;
-}
-
 static void connect_channel(struct udp_channel *channel)
 {
     const struct udp_endpoint *endpoint = channel->endpoint;
@@ -127,7 +93,7 @@ static void connect_channel(struct udp_channel *channel)
     const struct qp_info_endpoint *peer = &endpoint->peer;
     bool hardware = peer->fabric == QP_INFO_VERBS;
     uint16_t there = hardware ? ROCE_UDP_PORT : peer->channel_port[channel->index];
-    uint16_t here = hardware ? fabric->front.port : channel->socket.port;
+    uint16_t here = hardware ? fabric->front.port : channel->port->shared.port;
 
     struct udp_tx *tx = &channel->tx;
     tx->to = endpoint->peer_address;
@@ -135,7 +101,7 @@ static void connect_channel(struct udp_channel *channel)
     tx->flow.ipv4 = udp_address_is_ipv4(&fabric->local);
     udp_address_bytes(&fabric->local, tx->flow.source);
     udp_address_bytes(&endpoint->peer_address, tx->flow.destination);
-    tx->flow.source_port = channel->socket.port;
+    tx->flow.source_port = channel->port->shared.port;
     tx->flow.destination_port = there;
     tx->prefix = (struct udp_prefix){0};
 
@@ -171,10 +137,6 @@ int udp_endpoint_connect(struct fabric_endpoint *endpoint, const struct qp_info_
     error = check_mtu(udp, &address);
     if (error == -LH_EADDR && peer->translated) /* its own address leads nowhere from here */
         error = check_mtu(udp, &seen);
-    if (error == 0 && peer->fabric == QP_INFO_VERBS)
-        error = make_inboxes(udp);
-    if (error == 0)
-        error = attach_filters(udp, peer, &address, &seen);
     if (error != 0)
         return error;
     udp_address_set_port(&address, 0);
@@ -187,6 +149,8 @@ int udp_endpoint_connect(struct fabric_endpoint *endpoint, const struct qp_info_
     for (uint32_t i = 0; i < udp->table.attr.channels; i++)
         connect_channel(udp->channels[i]);
     udp->connected = true;
+    for (uint32_t i = 0; i < udp->table.attr.channels; i++)
+        udp_port_promote(udp->channels[i]);
     pthread_mutex_unlock(&fabric->lock);
     return 0;
 }

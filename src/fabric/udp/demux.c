@@ -1,12 +1,13 @@
 /*
- * demux.c - the front socket: control datagrams of all endpoints of a fabric, and data packets of hardware
- * peers.
+ * demux.c - the sockets that several endpoints share: the front, with control datagrams of all endpoints of a
+ * fabric and data packets of hardware peers, and the shared data socket of each channel index.
  *
- * Whoever polls for control reads it for all (under the fabric's lock), and what is another's is put aside
- * in bounded inboxes. A control datagram is checked up to its iCRC here; whether it comes from the peer is
- * asked when it is handed out, since it may arrive before its endpoint is connected. A data packet is only
- * sorted: its channel validates it. A congestion notification is validated and counted here. A packet without
- * an owner is counted at the endpoint that found it.
+ * Whoever polls reads for all (under the fabric's lock), and what is another's is put aside in bounded
+ * inboxes. A control datagram is checked up to its iCRC here; whether it comes from the peer is asked when it
+ * is handed out, since it may arrive before its endpoint is connected. A data packet is only sorted, by its
+ * QPN, and must come from the peer of the endpoint that the QPN names: its channel validates all else, and
+ * only then is a byte of it copied to a user's buffer. A congestion notification is validated and counted
+ * here. A packet without an owner is counted at the endpoint that found it.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -14,31 +15,61 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <netinet/udp.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "fabric/udp/punch.h"
 #include "fabric/udp/tx.h"
 
-#define BATCH 16u
+#ifndef UDP_GRO
+#define UDP_GRO 104
+#endif
+
+#define BATCH 8u
 /* Batches that one poll reads, so that a flood cannot hold it. */
-#define ROUNDS_MAX         4u
+#define ROUNDS_MAX 4u
+/* The kernel joins no more datagrams (UDP_GRO_CNT_MAX). */
+#define JOINED_MAX         64u
 #define CONTROL_PACKET_MAX (ROCE_SEND_HEADER_BYTES + CONTROL_MESSAGE_MAX + ROCE_ICRC_BYTES)
+/* In the place of a channel index. */
+#define FRONT UDP_QP_CONTROL
 
 struct udp_demux {
     struct mmsghdr messages[BATCH];
     struct iovec iov[BATCH];
     union udp_address from[BATCH];
-    _Alignas(struct cmsghdr) uint8_t control[BATCH][CMSG_SPACE(sizeof(int))]; /* the traffic class */
-    uint8_t data[BATCH][UDP_INBOX_PACKET_BYTES];
+    /* The traffic class, and GRO's segment size. */
+    _Alignas(struct cmsghdr) uint8_t control[BATCH][2 * CMSG_SPACE(sizeof(int))];
+    uint8_t data[BATCH][UDP_MESSAGE_MAX];
+};
+
+/* Who reads what. */
+struct reading {
+    struct udp_fabric *fabric;
+    uint32_t at;                   /* channel index of the socket, or FRONT */
+    struct udp_endpoint *endpoint; /* on whose behalf; NULL: all of them */
+    struct lh_stats *stats;        /* of packets without an owner */
 };
 
 int udp_demux_open(struct udp_fabric *fabric)
 {
+    fabric->readable = epoll_create1(EPOLL_CLOEXEC);
+    struct epoll_event event = {.events = EPOLLIN, .data.u32 = FRONT};
+    if (fabric->readable < 0 || epoll_ctl(fabric->readable, EPOLL_CTL_ADD, fabric->front.fd, &event) != 0) {
+        int error = lh_fail(LH_ESYSTEM, "cannot watch a UDP socket: %s", strerror(errno));
+        if (fabric->readable >= 0)
+            close(fabric->readable);
+        return error;
+    }
     fabric->demux = calloc(1, sizeof *fabric->demux);
-    if (fabric->demux == NULL)
+    if (fabric->demux == NULL) {
+        close(fabric->readable);
         return lh_fail(LH_ENOMEM, "no memory for a fabric");
+    }
     pthread_mutex_init(&fabric->lock, NULL);
     return 0;
 }
@@ -47,8 +78,10 @@ void udp_demux_close(struct udp_fabric *fabric)
 {
     assert(fabric->qps.count == 0);
     qpn_table_free(&fabric->qps);
+    udp_pool_free(&fabric->packets);
     pthread_mutex_destroy(&fabric->lock);
     free(fabric->demux);
+    close(fabric->readable);
 }
 
 static struct lh_stats *stats_of(const struct udp_endpoint *endpoint)
@@ -80,10 +113,9 @@ static union udp_address sender_of(const struct udp_endpoint *owner, const union
     return sender;
 }
 
-/* A datagram for a control QP of this fabric. `reader` is the endpoint that polls. */
-static void sort_control(struct udp_endpoint *owner, const struct udp_endpoint *reader,
-                         const union udp_address *from, const uint8_t *data, uint32_t bytes,
-                         const struct roce_packet *packet)
+/* A datagram for a control QP of this fabric. */
+static void sort_control(const struct reading *reading, struct udp_endpoint *owner,
+                         const struct udp_part *part, const struct roce_packet *packet)
 {
     if (packet->opcode != ROCE_UC_SEND_ONLY) {
         fabric_count(stats_of(owner), bad_header, 1);
@@ -93,43 +125,59 @@ static void sort_control(struct udp_endpoint *owner, const struct udp_endpoint *
         fabric_count(stats_of(owner), bad_length, 1);
         return;
     }
-    union udp_address sender = sender_of(owner, from);
-    if (!front_icrc_holds(udp_fabric_of(owner), &sender, data, bytes)) {
+    union udp_address sender = sender_of(owner, part->from);
+    if (!front_icrc_holds(reading->fabric, &sender, part->data, part->bytes)) {
         fabric_count(stats_of(owner), bad_icrc, 1);
         return;
     }
-    if (owner->control_count == UDP_CONTROL_INBOX) {
+    const struct udp_part message = {
+        .from = part->from, .data = packet->payload, .bytes = packet->payload_bytes};
+    enum udp_put put = UDP_PUT_REFUSED;
+    if (udp_inbox_waiting(&owner->control) < UDP_CONTROL_INBOX)
+        put = udp_inbox_put(&reading->fabric->packets, &owner->control, &message);
+    if (put == UDP_PUT_REFUSED) {
         fabric_count(stats_of(owner), rx_inbox_overflow, 1);
         return;
     }
-    uint32_t last = (owner->control_first + owner->control_count) % UDP_CONTROL_INBOX;
-    struct udp_control_waiting *waiting = &owner->control[last];
-    waiting->from = *from;
-    waiting->arrival.bytes = packet->payload_bytes;
-    memcpy(waiting->arrival.data, packet->payload, packet->payload_bytes);
-    owner->control_count++;
     const struct fabric_endpoint_attr *attr = &owner->table.attr;
-    if (owner != reader && owner->control_count == 1 && attr->wake != NULL)
+    if (owner != reading->endpoint && put == UDP_PUT_FIRST && attr->wake != NULL)
         attr->wake(attr->wake_context, FABRIC_CONTROL);
 }
 
-/* A packet for a data QP: copied as it is. */
-static void sort_data(const struct udp_qp *qp, const union udp_address *from, const uint8_t *data,
-                      uint32_t bytes, bool marked)
+/* Whether the owner of the QP would take a data packet from there, at that socket; counts what is wrong. */
+static bool data_belongs(const struct udp_qp *qp, uint32_t at, const union udp_address *from)
 {
-    const struct fabric_endpoint_attr *attr = &qp->endpoint->table.attr;
-    /* A peer of our kind sends data to the channel's own port, so nothing of it belongs here. */
-    struct udp_inbox *inbox = qp->endpoint->connected ? qp->endpoint->channels[qp->channel]->inbox : NULL;
-    if (inbox == NULL) {
-        fabric_count(attr->stats, bad_channel, 1);
+    const struct udp_endpoint *owner = qp->endpoint;
+    struct lh_stats *stats = stats_of(owner);
+    bool hardware = owner->connected && owner->peer.fabric != QP_INFO_UDP;
+    if (!owner->connected || !udp_source_is_peer(owner, qp->channel, from))
+        fabric_count(stats, bad_source, 1);
+    else if (hardware !=
+             (at == FRONT)) /* hardware sends to the front, our kind to the channel's own port */
+        fabric_count(stats, bad_channel, 1);
+    else if (!hardware && qp->channel != at)
+        fabric_count(stats, bad_qpn, 1);
+    else
+        return true;
+    return false;
+}
+
+/* A packet for a data QP: copied as it is. */
+static void sort_data(const struct reading *reading, const struct udp_qp *qp, const struct udp_part *part)
+{
+    if (!data_belongs(qp, reading->at, part->from))
         return;
-    }
-    bool was_empty = udp_inbox_peek(inbox) == NULL;
-    if (!udp_inbox_put(inbox, from, data, bytes, marked)) {
+    const struct fabric_endpoint_attr *attr = &qp->endpoint->table.attr;
+    struct udp_channel *channel = qp->endpoint->channels[qp->channel];
+    enum udp_put put = udp_inbox_put(&reading->fabric->packets, &channel->inbox, part);
+    if (put == UDP_PUT_REFUSED) {
         fabric_count(attr->stats, rx_inbox_overflow, 1);
         return;
     }
-    if (was_empty && attr->wake != NULL)
+    if (reading->at != FRONT)
+        atomic_store_explicit(&channel->rx.was_shared, true, memory_order_relaxed);
+    bool reads_itself = qp->endpoint == reading->endpoint && qp->channel == reading->at;
+    if (put == UDP_PUT_FIRST && !reads_itself && attr->wake != NULL)
         attr->wake(attr->wake_context, qp->channel);
 }
 
@@ -146,40 +194,58 @@ static void on_notification(const struct udp_endpoint *owner, const union udp_ad
         fabric_count(stats_of(owner), rx_congestion_notifications, 1);
 }
 
-static void sort_datagram(struct udp_endpoint *reader, const union udp_address *from, const uint8_t *data,
-                          uint32_t bytes, bool marked)
+static void sort_part(const struct reading *reading, const struct udp_part *part)
 {
     struct roce_packet packet;
-    enum roce_verdict verdict = roce_decode(data, bytes, &packet);
+    enum roce_verdict verdict = roce_decode(part->data, part->bytes, &packet);
     if (verdict == ROCE_BAD_HEADER) {
-        fabric_count(stats_of(reader), bad_header, 1);
+        fabric_count(reading->stats, bad_header, 1);
         return;
     }
-    if (verdict == ROCE_BAD_LENGTH) {
-        fabric_count(stats_of(reader), bad_length, 1);
+    if (verdict == ROCE_BAD_LENGTH || part->bytes > UDP_INBOX_PACKET_BYTES) {
+        fabric_count(reading->stats, bad_length, 1);
         return;
     }
-    const struct udp_qp *qp = qpn_table_find(&udp_fabric_of(reader)->qps, packet.dest_qpn);
+    const struct udp_qp *qp = qpn_table_find(&reading->fabric->qps, packet.dest_qpn);
     if (qp == NULL)
-        fabric_count(stats_of(reader), bad_qpn, 1);
-    else if (packet.opcode == ROCE_CNP)
-        on_notification(qp->endpoint, from, data, bytes);
+        fabric_count(reading->stats, bad_qpn, 1);
+    else if (qp->channel == UDP_QP_CONTROL && reading->at != FRONT)
+        fabric_count(reading->stats, bad_qpn, 1);
+    else if (packet.opcode == ROCE_CNP && reading->at == FRONT)
+        on_notification(qp->endpoint, part->from, part->data, part->bytes);
     else if (qp->channel == UDP_QP_CONTROL)
-        sort_control(qp->endpoint, reader, from, data, bytes, &packet);
+        sort_control(reading, qp->endpoint, part, &packet);
     else
-        sort_data(qp, from, data, bytes, marked);
+        sort_data(reading, qp, part);
 }
 
-static bool is_marked(struct msghdr *header)
+static void sort_message(const struct reading *reading, struct msghdr *header, uint32_t bytes)
 {
-    const struct cmsghdr *cmsg = CMSG_FIRSTHDR(header);
-    return cmsg != NULL && udp_cmsg_is_marked(cmsg);
+    uint32_t part_bytes = bytes;
+    struct udp_part part = {.from = header->msg_name, .data = header->msg_iov->iov_base};
+    for (struct cmsghdr *c = CMSG_FIRSTHDR(header); c != NULL; c = CMSG_NXTHDR(header, c)) {
+        int size = 0;
+        if (c->cmsg_level == IPPROTO_UDP && c->cmsg_type == UDP_GRO)
+            memcpy(&size, CMSG_DATA(c), sizeof size);
+        else if (udp_cmsg_is_marked(c))
+            part.marked = true;
+        if (size > 0)
+            part_bytes = (uint32_t)size;
+    }
+    if (bytes == 0)
+        fabric_count(reading->stats, bad_header, 1);
+    for (uint32_t left = bytes; left > 0; left -= part.bytes) { /* each round takes a byte or more */
+        part.bytes = left < part_bytes ? left : part_bytes;
+        sort_part(reading, &part);
+        part.data += part.bytes;
+        part.place++;
+    }
 }
 
-/* Reads one batch; false when nothing more waits. Under the lock. */
-static bool read_batch(struct udp_fabric *fabric, struct udp_endpoint *reader)
+/* Reads one batch; returns the number of messages. Under the lock. */
+static uint32_t read_batch(const struct reading *reading, int fd)
 {
-    struct udp_demux *demux = fabric->demux;
+    struct udp_demux *demux = reading->fabric->demux;
     for (uint32_t i = 0; i < BATCH; i++) {
         demux->iov[i] = (struct iovec){demux->data[i], sizeof demux->data[i]};
         demux->messages[i].msg_hdr = (struct msghdr){
@@ -191,35 +257,42 @@ static bool read_batch(struct udp_fabric *fabric, struct udp_endpoint *reader)
             .msg_controllen = sizeof demux->control[i],
         };
     }
-    int count = recvmmsg(fabric->front.fd, demux->messages, BATCH, MSG_DONTWAIT, NULL);
-    for (int i = 0; i < count; i++) {
-        struct msghdr *header = &demux->messages[i].msg_hdr;
-        if (header->msg_flags & MSG_TRUNC)
-            fabric_count(stats_of(reader), bad_length, 1);
-        else
-            sort_datagram(reader, &demux->from[i], demux->data[i], demux->messages[i].msg_len,
-                          is_marked(header));
-    }
-    return count == (int)BATCH;
+    int count = recvmmsg(fd, demux->messages, BATCH, MSG_DONTWAIT, NULL);
+    for (int i = 0; i < count; i++)
+        sort_message(reading, &demux->messages[i].msg_hdr, demux->messages[i].msg_len);
+    return count > 0 ? (uint32_t)count : 0;
 }
 
 /* What the socket holds waits; what an inbox has no room for is lost. */
-static bool inboxes_have_room(const struct udp_endpoint *endpoint)
+static bool inboxes_have_room(const struct reading *reading)
 {
-    for (uint32_t i = 0; i < endpoint->table.attr.channels; i++) {
-        struct udp_inbox *inbox = endpoint->channels[i]->inbox;
-        if (inbox != NULL && !udp_inbox_has_room(inbox, BATCH))
+    const struct udp_endpoint *endpoint = reading->endpoint;
+    for (uint32_t i = 0; endpoint != NULL && i < endpoint->table.attr.channels; i++) {
+        struct udp_inbox *inbox = &endpoint->channels[i]->inbox;
+        uint32_t batch = reading->at == FRONT ? BATCH : BATCH * JOINED_MAX;
+        if (udp_inbox_waiting(inbox) > 0 && !udp_inbox_has_room(&reading->fabric->packets, inbox, batch))
             return false;
     }
     return true;
 }
 
+/* Under the lock; adds to *messages. */
+static enum udp_left read_socket(const struct reading *reading, int fd, uint32_t *messages)
+{
+    for (uint32_t i = 0; i < ROUNDS_MAX && inboxes_have_room(reading); i++) {
+        uint32_t count = read_batch(reading, fd);
+        *messages += count;
+        if (count < BATCH)
+            return UDP_LEFT_NOTHING;
+    }
+    return UDP_LEFT_MORE;
+}
+
 static void read_front(struct udp_fabric *fabric, struct udp_endpoint *reader)
 {
-    for (uint32_t i = 0; i < ROUNDS_MAX && inboxes_have_room(reader); i++) {
-        if (!read_batch(fabric, reader))
-            break;
-    }
+    const struct reading reading = {fabric, FRONT, reader, stats_of(reader)};
+    uint32_t messages = 0;
+    read_socket(&reading, fabric->front.fd, &messages);
 }
 
 void udp_demux_try(struct udp_endpoint *endpoint)
@@ -229,6 +302,67 @@ void udp_demux_try(struct udp_endpoint *endpoint)
         return; /* another thread is at it */
     read_front(fabric, endpoint);
     pthread_mutex_unlock(&fabric->lock);
+}
+
+enum udp_left udp_demux_shared(struct udp_channel *channel, uint32_t *messages)
+{
+    struct udp_fabric *fabric = udp_fabric_of(channel->endpoint);
+    if (pthread_mutex_trylock(&fabric->lock) != 0)
+        return UDP_LEFT_UNKNOWN;
+    const struct reading reading = {fabric, channel->index, channel->endpoint, stats_of(channel->endpoint)};
+    enum udp_left left = read_socket(&reading, channel->port->shared.fd, messages);
+    pthread_mutex_unlock(&fabric->lock);
+    return left;
+}
+
+void udp_demux_drain(struct udp_fabric *fabric, int fd, uint32_t index)
+{
+    const struct reading reading = {fabric, index, NULL, &fabric->strays};
+    uint32_t messages = 0;
+    while (read_socket(&reading, fd, &messages) == UDP_LEFT_MORE)
+        ; /* ends: nothing is sent to this socket any more */
+}
+
+void udp_demux_forward(struct udp_channel *channel, const struct udp_part *part)
+{
+    struct udp_fabric *fabric = udp_fabric_of(channel->endpoint);
+    const struct reading reading = {fabric, channel->index, channel->endpoint, stats_of(channel->endpoint)};
+    pthread_mutex_lock(&fabric->lock);
+    sort_part(&reading, part);
+    pthread_mutex_unlock(&fabric->lock);
+}
+
+uint32_t udp_shared_fds(struct fabric *fabric, int *fds)
+{
+    fds[0] = ((const struct udp_fabric *)fabric)->readable;
+    return 1;
+}
+
+bool udp_shared_poll(struct fabric *base)
+{
+    struct udp_fabric *fabric = (struct udp_fabric *)base;
+    if (pthread_mutex_trylock(&fabric->lock) != 0)
+        return false; /* whoever is at it wakes the owners */
+    struct epoll_event events[QP_INFO_CHANNELS_MAX + 1];
+    int count = epoll_wait(fabric->readable, events, QP_INFO_CHANNELS_MAX + 1, 0);
+    bool more = false;
+    for (int i = 0; i < count; i++) {
+        const struct reading reading = {fabric, events[i].data.u32, NULL, &fabric->strays};
+        int fd = reading.at == FRONT ? fabric->front.fd : fabric->ports[reading.at]->shared.fd;
+        uint32_t messages = 0;
+        if (read_socket(&reading, fd, &messages) == UDP_LEFT_MORE)
+            more = true;
+    }
+    pthread_mutex_unlock(&fabric->lock);
+    return more;
+}
+
+void udp_count_strays(struct udp_fabric *fabric, struct lh_stats *stats)
+{
+    struct lh_stats *strays = &fabric->strays;
+    fabric_count(stats, bad_header, __atomic_exchange_n(&strays->bad_header, 0, __ATOMIC_RELAXED));
+    fabric_count(stats, bad_length, __atomic_exchange_n(&strays->bad_length, 0, __ATOMIC_RELAXED));
+    fabric_count(stats, bad_qpn, __atomic_exchange_n(&strays->bad_qpn, 0, __ATOMIC_RELAXED));
 }
 
 static bool came_by_nat(const struct udp_endpoint *endpoint, const union udp_address *from)
@@ -250,19 +384,20 @@ static uint32_t hand_out_control(struct udp_endpoint *endpoint, struct fabric_co
                                  uint32_t room)
 {
     uint32_t taken = 0;
-    while (endpoint->connected && endpoint->control_count > 0 && taken < room) { /* bounded by the ring */
-        const struct udp_control_waiting *waiting = &endpoint->control[endpoint->control_first];
-        if (control_source_is_peer(endpoint, &waiting->from)) {
-            arrivals[taken].bytes = waiting->arrival.bytes;
-            memcpy(arrivals[taken].data, waiting->arrival.data, waiting->arrival.bytes);
+    while (endpoint->connected && taken < room) { /* bounded by the inbox */
+        struct udp_packet *packet = udp_inbox_take(&endpoint->control);
+        if (packet == NULL)
+            break;
+        if (control_source_is_peer(endpoint, &packet->from)) {
+            arrivals[taken].bytes = packet->bytes;
+            memcpy(arrivals[taken].data, packet->data, packet->bytes);
             arrivals[taken].source =
-                came_by_nat(endpoint, &waiting->from) ? udp_address_port(&waiting->from) : 0;
+                came_by_nat(endpoint, &packet->from) ? udp_address_port(&packet->from) : 0;
             taken++;
         } else {
             fabric_count(stats_of(endpoint), bad_source, 1);
         }
-        endpoint->control_first = (endpoint->control_first + 1) % UDP_CONTROL_INBOX;
-        endpoint->control_count--;
+        udp_packet_return(&udp_fabric_of(endpoint)->packets, packet);
     }
     return taken;
 }

@@ -1,5 +1,5 @@
 /*
- * Creation and end of an endpoint: its channels' sockets, its queue pair numbers, its slots.
+ * Creation and end of an endpoint: its channels, its queue pair numbers, its slots.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -13,6 +13,8 @@
 #include "base/error.h"
 #include "fabric/endpoint_check.h"
 #include "fabric/random.h"
+#include "fabric/socket_drops.h"
+#include "fabric/udp/port.h"
 #include "fabric/udp/rx.h"
 
 /* A full packet then needs no padding, so that its place in a burst is known beforehand. */
@@ -24,41 +26,53 @@ static int check_mtu(uint32_t mtu_bytes)
     return 0;
 }
 
-static void free_channel(struct udp_channel *channel)
-{
-    if (channel == NULL)
-        return;
-    udp_socket_close(&channel->socket);
-    free(channel->inbox);
-    free(channel);
-}
-
 static int make_channel(struct udp_endpoint *endpoint, uint32_t index)
 {
-    const struct udp_fabric *fabric = udp_fabric_of(endpoint);
     /* Cache lines of its own: another thread works on the next channel. */
     size_t bytes = (sizeof(struct udp_channel) + 63) & ~(size_t)63;
     struct udp_channel *channel = aligned_alloc(64, bytes);
     if (channel == NULL)
         return lh_fail(LH_ENOMEM, "no memory for channel %u (%zu bytes)", index, bytes);
     memset(channel, 0, bytes);
-    channel->socket.fd = -1;
     endpoint->channels[index] = channel; /* from here on endpoint_destroy frees it */
     channel->endpoint = endpoint;
     channel->index = index;
+    channel->port = udp_fabric_of(endpoint)->ports[index];
     channel->tx.gso = true;
-    channel->rx.scatter.mtu_bytes = endpoint->table.attr.mtu_bytes;
-    channel->rx.scatter.staging = channel->rx.staging;
+    channel->rx.taken = (struct udp_taken){&channel->rx.ready_one, &channel->rx.move_one, NULL, 1};
+    atomic_store_explicit(&channel->rx.shared_drops, socket_drops(channel->port->shared.fd),
+                          memory_order_relaxed);
     placement_init(&channel->rx.placement, index);
     int error = fabric_random(channel->tx.psn, sizeof channel->tx.psn);
-    if (error != 0)
-        return error;
     for (uint32_t i = 0; i < QP_INFO_GENERATIONS_MAX; i++)
         channel->tx.psn[i] &= ROCE_PSN_MASK;
-    error = udp_socket_open_data(&fabric->local, fabric->receive_buffer_bytes, &channel->socket);
-    if (error == 0 && endpoint->table.attr.ecn_capable)
-        udp_socket_set_ecn(&channel->socket, udp_address_is_ipv4(&fabric->local));
     return error;
+}
+
+static int make_channels(struct udp_endpoint *endpoint)
+{
+    struct udp_fabric *fabric = udp_fabric_of(endpoint);
+    uint32_t channels = endpoint->table.attr.channels;
+    pthread_mutex_lock(&fabric->lock);
+    int error = udp_ports_open(fabric, channels);
+    for (uint32_t i = 0; i < channels && error == 0; i++)
+        error = make_channel(endpoint, i);
+    pthread_mutex_unlock(&fabric->lock);
+    return error;
+}
+
+/* What came for it and waits is nobody's any more. Under the lock. */
+static void end_channel(struct udp_channel *channel)
+{
+    if (channel == NULL)
+        return;
+    channel->rx.ready_count = 0;
+    if (udp_direct_of(channel) != NULL) {
+        (void)udp_port_begin_leave(channel); /* fails: the next owner of the socket drains it */
+        udp_port_leave(channel);
+    }
+    udp_inbox_clear(&udp_fabric_of(channel->endpoint)->packets, &channel->inbox);
+    free(channel);
 }
 
 static int add_qps(struct udp_endpoint *endpoint)
@@ -87,9 +101,7 @@ static int make_tables(struct udp_endpoint *endpoint)
     endpoint->table.slots = calloc(attr->slots, sizeof *endpoint->table.slots);
     endpoint->open = calloc(LH_BITMAP_WORDS(attr->slots), sizeof *endpoint->open);
     endpoint->channels = calloc(attr->channels, sizeof(struct udp_channel *));
-    endpoint->control = calloc(UDP_CONTROL_INBOX, sizeof *endpoint->control);
-    if (endpoint->table.slots == NULL || endpoint->open == NULL || endpoint->channels == NULL ||
-        endpoint->control == NULL)
+    if (endpoint->table.slots == NULL || endpoint->open == NULL || endpoint->channels == NULL)
         return lh_fail(LH_ENOMEM, "no memory for an endpoint of %u slots", attr->slots);
     int error = fabric_random(&endpoint->table.key_salt, sizeof endpoint->table.key_salt);
     if (error == 0)
@@ -98,6 +110,13 @@ static int make_tables(struct udp_endpoint *endpoint)
         error = fabric_random(&endpoint->base.secret, sizeof endpoint->base.secret);
     endpoint->control_psn &= ROCE_PSN_MASK;
     return error;
+}
+
+static void count_endpoint(struct udp_fabric *fabric)
+{
+    pthread_mutex_lock(&fabric->lock);
+    fabric->endpoints++;
+    pthread_mutex_unlock(&fabric->lock);
 }
 
 int udp_endpoint_create(struct fabric *fabric, const struct fabric_endpoint_attr *attr,
@@ -115,9 +134,11 @@ int udp_endpoint_create(struct fabric *fabric, const struct fabric_endpoint_attr
         return lh_fail(LH_ENOMEM, "no memory for an endpoint");
     endpoint->base.fabric = fabric;
     endpoint->table.attr = *attr;
+    atomic_store_explicit(&endpoint->pace_bps, UINT64_MAX, memory_order_relaxed);
+    count_endpoint((struct udp_fabric *)fabric);
     error = make_tables(endpoint);
-    for (uint32_t i = 0; i < attr->channels && error == 0; i++)
-        error = make_channel(endpoint, i);
+    if (error == 0)
+        error = make_channels(endpoint);
     if (error == 0)
         error = add_qps(endpoint);
     if (error != 0) {
@@ -135,11 +156,12 @@ void udp_endpoint_destroy(struct fabric_endpoint *endpoint)
     struct udp_fabric *fabric = udp_fabric_of(udp);
     pthread_mutex_lock(&fabric->lock);
     qpn_table_remove(&fabric->qps, udp);
-    pthread_mutex_unlock(&fabric->lock);
     for (uint32_t i = 0; udp->channels != NULL && i < udp->table.attr.channels; i++)
-        free_channel(udp->channels[i]);
+        end_channel(udp->channels[i]);
+    udp_inbox_clear(&fabric->packets, &udp->control);
+    fabric->endpoints--;
+    pthread_mutex_unlock(&fabric->lock);
     free(udp->channels);
-    free(udp->control);
     free(udp->open);
     free(udp->table.slots);
     free(udp);
@@ -160,10 +182,23 @@ static uint64_t usable_receive_bytes(uint64_t asked, uint32_t mtu_bytes)
     return 2 * asked / (block + bookkeeping) * mtu_bytes;
 }
 
+/* Of a port's receive buffer, what each peer may take for its own. As many endpoints as have direct sockets have
+ * a buffer each. Of more, most are quiet at any time, and one that is not gets a direct socket before long; so
+ * each is told the part that direct sockets for all would have if they shared the memory of those there are. */
+static uint64_t share_of_buffer(struct udp_fabric *fabric, const struct udp_port *port)
+{
+    pthread_mutex_lock(&fabric->lock);
+    uint64_t endpoints = fabric->endpoints;
+    uint64_t seats = port->seats_max > 0 ? port->seats_max : 1;
+    pthread_mutex_unlock(&fabric->lock);
+    uint64_t bytes = port->shared.receive_bytes;
+    return endpoints <= seats ? bytes : bytes * seats / endpoints;
+}
+
 void udp_endpoint_info(struct fabric_endpoint *endpoint, struct qp_info_endpoint *info)
 {
     const struct udp_endpoint *udp = udp_endpoint_of(endpoint);
-    const struct udp_fabric *fabric = udp_fabric_of(udp);
+    struct udp_fabric *fabric = udp_fabric_of(udp);
     const struct fabric_endpoint_attr *attr = &udp->table.attr;
     *info = (struct qp_info_endpoint){
         .fabric = QP_INFO_UDP,
@@ -175,9 +210,9 @@ void udp_endpoint_info(struct fabric_endpoint *endpoint, struct qp_info_endpoint
     };
     udp_address_bytes(&fabric->local, info->address);
     for (uint32_t i = 0; i < attr->channels; i++) {
-        const struct udp_socket *socket = &udp->channels[i]->socket;
-        info->channel_port[i] = socket->port;
-        info->receive_buffer_bytes += usable_receive_bytes(socket->receive_bytes, attr->mtu_bytes);
+        const struct udp_port *port = udp->channels[i]->port;
+        info->channel_port[i] = port->shared.port;
+        info->receive_buffer_bytes += usable_receive_bytes(share_of_buffer(fabric, port), attr->mtu_bytes);
     }
     memcpy(info->qpn, udp->qpn, sizeof info->qpn);
 }

@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -37,11 +38,12 @@ static const uint16_t add_constant = BPF_ALU | BPF_ADD | BPF_K;
 struct program {
     struct sock_filter *steps;
     uint16_t count;
+    uint32_t room;
 };
 
 static void add(struct program *program, uint16_t code, uint32_t k, uint32_t if_true, uint32_t if_false)
 {
-    assert(program->count < UDP_FILTER_STEPS_MAX);
+    assert(program->count < program->room);
     program->steps[program->count++] = (struct sock_filter){code, (uint8_t)if_true, (uint8_t)if_false, k};
 }
 
@@ -118,7 +120,7 @@ static void resolve_cuts(const struct program *program, uint32_t end)
 
 uint16_t udp_filter_make(const struct udp_filter_peer *peer, struct sock_filter steps[UDP_FILTER_STEPS_MAX])
 {
-    struct program program = {steps, 0};
+    struct program program = {steps, 0, UDP_FILTER_STEPS_MAX};
     if (peer != NULL) {
         add(&program, load_length, 0, 0, 0);
         add(&program, BPF_JMP | BPF_JGE | BPF_K, EMPTY, 0, TO_CUT); /* or loading would drop it */
@@ -144,4 +146,55 @@ int udp_filter_attach(int fd, const struct udp_filter_peer *peer)
     if (setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program) != 0)
         return lh_fail(LH_ESYSTEM, "cannot attach a packet filter to a UDP socket: %s", strerror(errno));
     return 0;
+}
+
+/* The QPs of one bucket. A match returns at once, so jumps are short whatever the number of entries. */
+static void add_bucket(struct program *program, uint32_t bucket, const struct udp_steer *entries,
+                       uint32_t count)
+{
+    add(program, BPF_MISC | BPF_TXA, 0, 0, 0);
+    for (uint32_t i = 0; i < count; i++) {
+        for (uint32_t k = 0; k < entries[i].qpns; k++) {
+            if (entries[i].qpn[k] % UDP_STEER_BUCKETS != bucket)
+                continue;
+            add(program, BPF_JMP | BPF_JEQ | BPF_K, entries[i].qpn[k], 0, 1);
+            add(program, BPF_RET | BPF_K, entries[i].place, 0, 0);
+        }
+    }
+    add(program, BPF_RET | BPF_K, 0, 0, 0);
+}
+
+/* Sixteen short searches in the place of a long one. Here the kernel counts from behind the UDP header. */
+uint16_t udp_steer_make(const struct udp_steer *entries, uint32_t count, struct sock_filter *steps)
+{
+    struct program program = {steps, 0, UDP_STEER_STEPS(count)};
+    if (count > 0) {
+        add(&program, load_word, AT_QPN - UDP_HEADER, 0, 0);
+        add(&program, BPF_ALU | BPF_AND | BPF_K, ROCE_QPN_MASK, 0, 0);
+        add(&program, BPF_MISC | BPF_TAX, 0, 0, 0);
+        add(&program, BPF_ALU | BPF_AND | BPF_K, UDP_STEER_BUCKETS - 1, 0, 0);
+    }
+    for (uint32_t bucket = 0; count > 0 && bucket < UDP_STEER_BUCKETS; bucket++) {
+        add(&program, BPF_JMP | BPF_JEQ | BPF_K, bucket, 1, 0);
+        uint16_t over = program.count;
+        add(&program, BPF_JMP | BPF_JA, 0, 0, 0);
+        add_bucket(&program, bucket, entries, count);
+        steps[over].k = (uint32_t)program.count - over - 1;
+    }
+    add(&program, BPF_RET | BPF_K, 0, 0, 0);
+    return program.count;
+}
+
+int udp_steer_attach(int fd, const struct udp_steer *entries, uint32_t count)
+{
+    struct sock_filter *steps = calloc(UDP_STEER_STEPS(count), sizeof *steps);
+    if (steps == NULL)
+        return lh_fail(LH_ENOMEM, "no memory to steer packets of %u channels", count);
+    struct sock_fprog program = {.filter = steps};
+    program.len = udp_steer_make(entries, count, steps);
+    int failed = setsockopt(fd, SOL_SOCKET, SO_ATTACH_REUSEPORT_CBPF, &program, sizeof program);
+    int error = errno;
+    free(steps);
+    return failed == 0 ? 0
+                       : lh_fail(LH_ESYSTEM, "cannot steer packets among UDP sockets: %s", strerror(error));
 }

@@ -9,6 +9,10 @@
  * Its view is that of one kernel message. Packets that the kernel joined (GRO) come from one address and
  * port, and are filtered by the first one's header.
  *
+ * Another such program, of a port that has several sockets, steers: it chooses the socket by queue pair
+ * number. Not by source, as connect() would: all connections between two fabrics have the same addresses and
+ * ports, and a peer's may change (NAT).
+ *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef LH_FABRIC_UDP_FILTER_H
@@ -36,5 +40,22 @@ uint16_t udp_filter_make(const struct udp_filter_peer *peer,
                          struct sock_filter steps[UDP_FILTER_STEPS_MAX]);
 /* Puts it in the place of the one before. -LH_ESYSTEM. */
 int udp_filter_attach(int fd, const struct udp_filter_peer *peer);
+
+/* Packets for any of these QPs go to the socket of a port that was bound in this place; 0 is the first. */
+struct udp_steer {
+    uint32_t place;
+    uint32_t qpns;
+    uint32_t qpn[QP_INFO_GENERATIONS_MAX];
+};
+
+/* As many steps as a program for that many entries may have. */
+#define UDP_STEER_BUCKETS        16u
+#define UDP_STEER_STEPS(entries) (8u + (entries)*2u * QP_INFO_GENERATIONS_MAX + UDP_STEER_BUCKETS * 4u)
+
+/* Writes the program; all other packets go to the first socket. Returns its length. */
+uint16_t udp_steer_make(const struct udp_steer *entries, uint32_t count, struct sock_filter *steps);
+/* Replaces the program of the port that the socket belongs to; there must be another socket on it, or must
+ * have been. -LH_ESYSTEM, -LH_ENOMEM. */
+int udp_steer_attach(int fd, const struct udp_steer *entries, uint32_t count);
 
 #endif

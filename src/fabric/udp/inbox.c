@@ -5,44 +5,122 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct udp_inbox *udp_inbox_create(void)
+#define SLAB_PACKETS 16u
+
+struct udp_packet_slab {
+    struct udp_packet_slab *next;
+    struct udp_packet packets[SLAB_PACKETS];
+};
+
+void udp_pool_free(struct udp_packet_pool *pool)
 {
-    return calloc(1, sizeof(struct udp_inbox));
+    assert(atomic_load_explicit(&pool->in_use, memory_order_relaxed) == 0);
+    while (pool->slabs != NULL) { /* at most UDP_POOL_PACKETS / SLAB_PACKETS */
+        struct udp_packet_slab *slab = pool->slabs;
+        pool->slabs = slab->next;
+        free(slab);
+    }
+    *pool = (struct udp_packet_pool){0};
 }
 
-bool udp_inbox_put(struct udp_inbox *inbox, const union udp_address *from, const uint8_t *data,
-                   uint32_t bytes, bool marked)
+/* Whether the list was empty. Once it is in, the packet is another thread's. */
+static bool push(_Atomic(struct udp_packet *) *list, struct udp_packet *packet)
 {
-    assert(bytes <= UDP_INBOX_PACKET_BYTES);
-    uint32_t written = atomic_load_explicit(&inbox->written, memory_order_relaxed);
-    if (written - atomic_load_explicit(&inbox->read, memory_order_acquire) == UDP_INBOX_PACKETS)
-        return false;
-    struct udp_inbox_packet *packet = &inbox->packets[written % UDP_INBOX_PACKETS];
-    packet->from = *from;
-    packet->bytes = bytes;
-    packet->marked = marked;
-    memcpy(packet->data, data, bytes);
-    atomic_store_explicit(&inbox->written, written + 1, memory_order_release);
-    return true;
+    struct udp_packet *newest = atomic_load_explicit(list, memory_order_relaxed);
+    do { /* until no other thread was faster */
+        packet->next = newest;
+    } while (!atomic_compare_exchange_weak_explicit(list, &newest, packet, memory_order_release,
+                                                    memory_order_relaxed));
+    return newest == NULL;
 }
 
-bool udp_inbox_has_room(struct udp_inbox *inbox, uint32_t packets)
+static void add_slab(struct udp_packet_pool *pool)
 {
-    uint32_t written = atomic_load_explicit(&inbox->written, memory_order_relaxed);
-    uint32_t waiting = written - atomic_load_explicit(&inbox->read, memory_order_acquire);
-    return waiting + packets <= UDP_INBOX_PACKETS;
+    if (pool->made + SLAB_PACKETS > UDP_POOL_PACKETS)
+        return;
+    struct udp_packet_slab *slab = malloc(sizeof *slab);
+    if (slab == NULL)
+        return;
+    slab->next = pool->slabs;
+    pool->slabs = slab;
+    pool->made += SLAB_PACKETS;
+    for (uint32_t i = 0; i < SLAB_PACKETS; i++) {
+        slab->packets[i].next = pool->spare;
+        pool->spare = &slab->packets[i];
+    }
 }
 
-struct udp_inbox_packet *udp_inbox_peek(struct udp_inbox *inbox)
+static struct udp_packet *take_spare(struct udp_packet_pool *pool)
 {
-    uint32_t read = atomic_load_explicit(&inbox->read, memory_order_relaxed);
-    if (read == atomic_load_explicit(&inbox->written, memory_order_acquire))
+    if (pool->spare == NULL)
+        pool->spare = atomic_exchange_explicit(&pool->returned, NULL, memory_order_acquire);
+    if (pool->spare == NULL)
+        add_slab(pool);
+    struct udp_packet *packet = pool->spare;
+    if (packet == NULL)
         return NULL;
-    return &inbox->packets[read % UDP_INBOX_PACKETS];
+    pool->spare = packet->next;
+    atomic_fetch_add_explicit(&pool->in_use, 1, memory_order_relaxed);
+    return packet;
 }
 
-void udp_inbox_drop(struct udp_inbox *inbox)
+bool udp_inbox_has_room(struct udp_packet_pool *pool, struct udp_inbox *inbox, uint32_t packets)
 {
-    uint32_t read = atomic_load_explicit(&inbox->read, memory_order_relaxed);
-    atomic_store_explicit(&inbox->read, read + 1, memory_order_release);
+    uint32_t free_packets = UDP_POOL_PACKETS - atomic_load_explicit(&pool->in_use, memory_order_relaxed);
+    return udp_inbox_waiting(inbox) + packets <= (free_packets + UDP_INBOX_SHARE - 1) / UDP_INBOX_SHARE;
+}
+
+enum udp_put udp_inbox_put(struct udp_packet_pool *pool, struct udp_inbox *inbox,
+                           const struct udp_part *part)
+{
+    assert(part->bytes <= UDP_INBOX_PACKET_BYTES);
+    struct udp_packet *packet = udp_inbox_has_room(pool, inbox, 1) ? take_spare(pool) : NULL;
+    if (packet == NULL)
+        return UDP_PUT_REFUSED;
+    packet->from = *part->from;
+    packet->bytes = part->bytes;
+    packet->place = part->place;
+    packet->marked = part->marked;
+    memcpy(packet->data, part->data, part->bytes);
+    atomic_fetch_add_explicit(&inbox->waiting, 1, memory_order_relaxed);
+    return push(&inbox->fresh, packet) ? UDP_PUT_FIRST : UDP_PUT_MORE;
+}
+
+/* The newest-first list, oldest first. */
+static struct udp_packet *reversed(struct udp_packet *newest)
+{
+    struct udp_packet *oldest = NULL;
+    while (newest != NULL) { /* at most UDP_POOL_PACKETS */
+        struct udp_packet *next = newest->next;
+        newest->next = oldest;
+        oldest = newest;
+        newest = next;
+    }
+    return oldest;
+}
+
+struct udp_packet *udp_inbox_take(struct udp_inbox *inbox)
+{
+    if (inbox->oldest == NULL) {
+        if (atomic_load_explicit(&inbox->fresh, memory_order_relaxed) == NULL)
+            return NULL;
+        inbox->oldest = reversed(atomic_exchange_explicit(&inbox->fresh, NULL, memory_order_acquire));
+    }
+    struct udp_packet *packet = inbox->oldest;
+    inbox->oldest = packet->next;
+    atomic_fetch_sub_explicit(&inbox->waiting, 1, memory_order_relaxed);
+    return packet;
+}
+
+void udp_packet_return(struct udp_packet_pool *pool, struct udp_packet *packet)
+{
+    atomic_fetch_sub_explicit(&pool->in_use, 1, memory_order_relaxed);
+    push(&pool->returned, packet);
+}
+
+void udp_inbox_clear(struct udp_packet_pool *pool, struct udp_inbox *inbox)
+{
+    struct udp_packet *packet;
+    while ((packet = udp_inbox_take(inbox)) != NULL) /* at most UDP_POOL_PACKETS */
+        udp_packet_return(pool, packet);
 }

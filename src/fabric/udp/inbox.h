@@ -1,8 +1,11 @@
 /*
- * inbox.h - packets of a hardware peer that came to the front socket and wait for their channel's owner.
+ * inbox.h - packets that somebody else read for an endpoint, and that wait for their owner.
  *
- * One writer at a time (the reader of the front socket holds its lock), one reader (the channel's owner),
- * no lock between them. Raw copies: the reader validates them.
+ * One writer at a time (the reader of the shared sockets holds the fabric's lock) puts packets into all
+ * inboxes of a fabric; each inbox has one reader, its owner; no lock between them. Raw copies: the reader
+ * validates them. The memory is the fabric's pool, bounded for all of them together. How many packets an inbox
+ * may hold depends on what is left of the pool (dynamic thresholds, Choudhury and Hahne 1998): a few owners
+ * that do not read leave room for all others.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -15,30 +18,68 @@
 #include "fabric/udp/address.h"
 #include "wire/roce.h"
 
-#define UDP_INBOX_PACKETS      256u /* a power of two: the counters wrap */
+#define UDP_POOL_PACKETS       4096u /* about 17 MiB, taken from the system as they are needed */
+#define UDP_INBOX_SHARE        4u    /* an inbox holds at most a quarter of what is free */
 #define UDP_INBOX_PACKET_BYTES (ROCE_WRITE_IMM_HEADER_BYTES + ROCE_MTU_MAX + ROCE_ICRC_BYTES)
 
-struct udp_inbox_packet {
+struct udp_packet {
+    struct udp_packet *next;
     union udp_address from;
     uint32_t bytes;
-    bool marked; /* congestion experienced */
+    uint32_t place; /* in the message of the kernel: 0, 1, 2 … */
+    bool marked;    /* congestion experienced */
     uint8_t data[UDP_INBOX_PACKET_BYTES];
 };
 
-struct udp_inbox {
-    _Atomic uint32_t written;
-    _Atomic uint32_t read;
-    struct udp_inbox_packet packets[UDP_INBOX_PACKETS];
+struct udp_packet_slab;
+
+/* All zero is an empty one. */
+struct udp_packet_pool {
+    _Atomic(struct udp_packet *) returned; /* by readers */
+    _Atomic uint32_t in_use;
+    struct udp_packet *spare; /* the writer's */
+    struct udp_packet_slab *slabs;
+    uint32_t made;
 };
 
-struct udp_inbox *udp_inbox_create(void);
-/* False when it is full. bytes is at most UDP_INBOX_PACKET_BYTES. */
-bool udp_inbox_put(struct udp_inbox *inbox, const union udp_address *from, const uint8_t *data,
-                   uint32_t bytes, bool marked);
+/* All zero is an empty one. */
+struct udp_inbox {
+    _Atomic(struct udp_packet *) fresh; /* newest first */
+    _Atomic uint32_t waiting;
+    struct udp_packet *oldest; /* the reader's, in order */
+};
+
+/* Every inbox is empty by now. */
+void udp_pool_free(struct udp_packet_pool *pool);
+/* A datagram, or a part of what the kernel joined. */
+struct udp_part {
+    const union udp_address *from;
+    const uint8_t *data;
+    uint32_t bytes; /* at most UDP_INBOX_PACKET_BYTES to go into an inbox */
+    uint32_t place;
+    bool marked;
+};
+
+enum udp_put {
+    UDP_PUT_REFUSED, /* the inbox has its share, or there is no memory */
+    UDP_PUT_FIRST,   /* the owner has taken all that was put before, and may be asleep */
+    UDP_PUT_MORE,
+};
+
+/* Copies the data. */
+enum udp_put udp_inbox_put(struct udp_packet_pool *pool, struct udp_inbox *inbox,
+                           const struct udp_part *part);
 /* Whether that many more would fit. */
-bool udp_inbox_has_room(struct udp_inbox *inbox, uint32_t packets);
-/* The oldest packet, or NULL. It stays until udp_inbox_drop(). */
-struct udp_inbox_packet *udp_inbox_peek(struct udp_inbox *inbox);
-void udp_inbox_drop(struct udp_inbox *inbox);
+bool udp_inbox_has_room(struct udp_packet_pool *pool, struct udp_inbox *inbox, uint32_t packets);
+/* For the writer and the reader. */
+static inline uint32_t udp_inbox_waiting(struct udp_inbox *inbox)
+{
+    return atomic_load_explicit(&inbox->waiting, memory_order_relaxed);
+}
+/* The oldest packet, or NULL. It is the reader's until udp_packet_return(). */
+struct udp_packet *udp_inbox_take(struct udp_inbox *inbox);
+void udp_packet_return(struct udp_packet_pool *pool, struct udp_packet *packet);
+/* Of an endpoint that ends; nobody puts anything in any more. */
+void udp_inbox_clear(struct udp_packet_pool *pool, struct udp_inbox *inbox);
 
 #endif

@@ -14,7 +14,8 @@ static lh_time punch_now(void)
     return (lh_time)time.tv_sec * LH_NS_PER_S + (lh_time)time.tv_nsec;
 }
 
-/* Reads of the channel only what stays as it was connected: its thread may be sending. */
+/* Reads of the channel only what stays as it was connected: its thread may be sending. The shared socket has
+ * the port of all others. */
 static void punch_channel(const struct udp_channel *channel)
 {
     const struct udp_endpoint *endpoint = channel->endpoint;
@@ -31,7 +32,7 @@ static void punch_channel(const struct udp_channel *channel)
     union udp_address to = endpoint->peer_address;
     udp_address_set_port(&to, flow->destination_port);
     ssize_t sent =
-        sendto(channel->socket.fd, bytes, sizeof bytes, MSG_DONTWAIT, &to.any, udp_address_size(&to));
+        sendto(channel->port->shared.fd, bytes, sizeof bytes, MSG_DONTWAIT, &to.any, udp_address_size(&to));
     (void)sent; /* as lost as any packet may be */
 }
 

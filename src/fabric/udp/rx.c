@@ -1,6 +1,7 @@
 /*
- * rx.c - receiving data packets: each message of the kernel goes straight to where its packets are expected
- * to belong (placement.c), and is validated there (validate.c).
+ * rx.c - receiving data packets. On a direct socket each message of the kernel goes straight to where its
+ * packets are expected to belong (placement.c), and is validated there (validate.c). What came to a socket that
+ * several endpoints share (demux.c) waits in the channel's inbox, is validated there, and then copied.
  *
  * A poll reads a second message only when every packet before it in this poll was in its speculative place:
  * then the places go on behind them (see placement.h) and cannot hit a place that was received but whose bit
@@ -19,6 +20,7 @@
 #include "fabric/socket_drops.h"
 #include "fabric/udp/cnp.h"
 #include "fabric/udp/demux.h"
+#include "fabric/udp/port.h"
 #include "fabric/udp/tx.h"
 #include "fabric/udp/validate.h"
 
@@ -30,6 +32,12 @@
 #define MESSAGES_MAX 16u
 /* Least that the kernel books for a message (struct sk_buff and what it shares), of twice what was asked. */
 #define MESSAGE_BOOKED_BYTES 512u
+/* Packets of an inbox that one poll judges at most. */
+#define INBOX_MAX 256u
+/* Packets that come by way of the inbox before a direct socket is worth its while. */
+#define PROMOTE_PACKETS 64u
+/* Empty polls of a direct socket before the shared one is read, too: who else does is unknown. */
+#define SHARED_EVERY 16u
 
 static struct lh_stats *stats_of(const struct udp_channel *channel)
 {
@@ -38,31 +46,46 @@ static struct lh_stats *stats_of(const struct udp_channel *channel)
 
 /* The number that the socket has dropped so far. Whoever advances it counts the difference; a message shows
  * of the moment at which it was queued, which may be long ago. */
-static void note_drops(struct udp_channel *channel, uint32_t drops)
+static uint32_t note_drops(_Atomic uint32_t *counter, uint32_t drops)
 {
-    uint32_t counted = atomic_load_explicit(&channel->rx.kernel_drops, memory_order_relaxed);
+    uint32_t counted = atomic_load_explicit(counter, memory_order_relaxed);
     while ((int32_t)(drops - counted) > 0) /* until nobody is in between: readers are few */
-        if (atomic_compare_exchange_weak_explicit(&channel->rx.kernel_drops, &counted, drops,
-                                                  memory_order_relaxed, memory_order_relaxed)) {
-            fabric_count(stats_of(channel), rx_socket_drops, drops - counted);
-            return;
-        }
+        if (atomic_compare_exchange_weak_explicit(counter, &counted, drops, memory_order_relaxed,
+                                                  memory_order_relaxed))
+            return drops - counted;
+    return 0;
+}
+
+/* What the shared socket dropped may be anybody's: all count it to whom something came through it lately. */
+static void count_drops(struct udp_channel *channel)
+{
+    struct udp_rx *rx = &channel->rx;
+    struct udp_direct *direct = udp_direct_of(channel);
+    uint32_t drops = 0;
+    if (direct != NULL)
+        drops = note_drops(&direct->kernel_drops, socket_drops(direct->socket.fd));
+    uint32_t shared = note_drops(&rx->shared_drops, socket_drops(channel->port->shared.fd));
+    if (atomic_exchange_explicit(&rx->was_shared, false, memory_order_relaxed))
+        drops += shared;
+    if (drops > 0)
+        fabric_count(stats_of(channel), rx_socket_drops, drops);
 }
 
 void udp_count_drops(struct fabric_endpoint *endpoint)
 {
     const struct udp_endpoint *udp = udp_endpoint_of(endpoint);
     for (uint32_t i = 0; i < udp->table.attr.channels; i++)
-        note_drops(udp->channels[i], socket_drops(udp->channels[i]->socket.fd));
+        count_drops(udp->channels[i]);
+    udp_count_strays(udp_fabric_of(udp), udp->table.attr.stats);
 }
 
 /* Reads the kernel's control data of a message: the size of its packets, their mark, and the number that it
  * dropped so far. */
-static uint32_t read_control(struct udp_channel *channel, struct msghdr *header, uint32_t bytes,
-                             bool *marked)
+static uint32_t read_control(struct udp_channel *channel, struct udp_direct *direct, struct msghdr *header,
+                             uint32_t bytes)
 {
     uint32_t segment_bytes = bytes;
-    *marked = false;
+    channel->rx.marked = false;
     for (struct cmsghdr *c = CMSG_FIRSTHDR(header); c != NULL; c = CMSG_NXTHDR(header, c)) {
         if (c->cmsg_level == IPPROTO_UDP && c->cmsg_type == UDP_GRO) {
             int size;
@@ -72,28 +95,26 @@ static uint32_t read_control(struct udp_channel *channel, struct msghdr *header,
         } else if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SO_RXQ_OVFL) {
             uint32_t drops;
             memcpy(&drops, CMSG_DATA(c), sizeof drops);
-            note_drops(channel, drops);
+            uint32_t fresh = note_drops(&direct->kernel_drops, drops);
+            if (fresh > 0)
+                fabric_count(stats_of(channel), rx_socket_drops, fresh);
         } else if (udp_cmsg_is_marked(c)) {
-            *marked = true;
+            channel->rx.marked = true;
         }
     }
     return segment_bytes;
 }
 
-/* Whether a packet from there can be the peer's. Hardware chooses source ports as it likes, and the port
- * enters the iCRC; NAT chooses one, and the iCRC has that of the sender. */
-static bool source_is_peer(struct udp_channel *channel, const union udp_address *from)
+/* Hardware chooses source ports as it likes, and the port enters the iCRC; NAT chooses one, and the iCRC has
+ * that of the sender. */
+static bool note_peer(struct udp_channel *channel, const union udp_address *from)
 {
     const struct udp_endpoint *endpoint = channel->endpoint;
-    uint16_t port = udp_address_port(from);
-    bool hardware = endpoint->peer.fabric != QP_INFO_UDP;
-    if (endpoint->peer.translated && udp_address_same_host(from, &endpoint->seen_address))
-        return true;
-    if (!udp_address_same_host(from, &endpoint->peer_address))
+    if (!udp_source_is_peer(endpoint, channel->index, from))
         return false;
-    if (hardware)
-        channel->rx.flow.source_port = port;
-    return hardware || port == endpoint->peer.channel_port[channel->index];
+    if (endpoint->peer.fabric != QP_INFO_UDP)
+        channel->rx.flow.source_port = udp_address_port(from);
+    return true;
 }
 
 /* The last message was marked. What is not the peer's proves nothing of the path. */
@@ -118,43 +139,44 @@ static int on_receive_error(const struct udp_channel *channel, int error)
     if (error == EFAULT)
         return lh_fail(LH_EDEVICE,
                        "posted receive buffer not writable (it must stay mapped until completion)");
-    return lh_fail(LH_EDEVICE, "cannot receive on UDP port %u: %s", channel->socket.port, strerror(error));
+    return lh_fail(LH_EDEVICE, "cannot receive on UDP port %u: %s", channel->port->shared.port,
+                   strerror(error));
 }
 
 /* Reads one message of the kernel. An enum received, or a negative error. */
-static int receive_message(struct udp_channel *channel)
+static int receive_message(struct udp_channel *channel, struct udp_direct *direct)
 {
     struct udp_endpoint *endpoint = channel->endpoint;
     struct udp_rx *rx = &channel->rx;
     /* GRO's segment size, the drops, the traffic class. */
     _Alignas(struct cmsghdr) uint8_t control[3 * CMSG_SPACE(sizeof(int))];
-    rx->scatter.place_count =
-        placement_list(&rx->placement, &endpoint->table, endpoint->open, rx->scatter.places,
-                       udp_scatter_places_max(rx->scatter.mtu_bytes));
+    struct udp_scatter *scatter = &direct->scatter;
+    scatter->place_count = placement_list(&rx->placement, &endpoint->table, endpoint->open, scatter->places,
+                                          udp_scatter_places_max(scatter->mtu_bytes));
     struct msghdr header = {
         .msg_name = &rx->from,
         .msg_namelen = sizeof rx->from,
-        .msg_iov = rx->scatter.iov,
-        .msg_iovlen = udp_scatter_lay_out(&rx->scatter),
+        .msg_iov = scatter->iov,
+        .msg_iovlen = udp_scatter_lay_out(scatter),
         .msg_control = control,
         .msg_controllen = sizeof control,
     };
-    ssize_t got = recvmsg(channel->socket.fd, &header, MSG_DONTWAIT);
+    ssize_t got = recvmsg(direct->socket.fd, &header, MSG_DONTWAIT);
     if (got < 0)
         return on_receive_error(channel, errno);
     uint32_t bytes = (uint32_t)got;
-    bool marked;
-    uint32_t segment_bytes = read_control(channel, &header, bytes, &marked);
+    uint32_t segment_bytes = read_control(channel, direct, &header, bytes);
     if (bytes == 0) {
         fabric_count(stats_of(channel), bad_header, 1);
         return RECEIVED_OTHERWISE;
     }
-    if (!source_is_peer(channel, &rx->from)) {
+    if (!note_peer(channel, &rx->from)) {
         fabric_count(stats_of(channel), bad_source, (bytes + segment_bytes - 1) / segment_bytes);
         return RECEIVED_OTHERWISE;
     }
-    bool guessed = udp_take_message(channel, &rx->scatter, bytes, segment_bytes);
-    if (marked)
+    const struct udp_received message = {bytes, segment_bytes, 0};
+    bool guessed = udp_take_message(channel, scatter, &message);
+    if (rx->marked)
         count_marked(channel);
     return guessed ? RECEIVED_AS_GUESSED : RECEIVED_OTHERWISE;
 }
@@ -163,60 +185,159 @@ static uint32_t hand_out(struct udp_rx *rx, struct fabric_arrival *arrivals, uin
 {
     uint32_t waiting = rx->ready_count - rx->ready_next;
     uint32_t count = waiting < room ? waiting : room;
-    memcpy(arrivals, rx->ready + rx->ready_next, count * sizeof *arrivals);
+    memcpy(arrivals, rx->taken.ready + rx->ready_next, count * sizeof *arrivals);
     rx->ready_next += count;
     if (rx->ready_next == rx->ready_count)
         rx->ready_next = rx->ready_count = 0;
     return count;
 }
 
-/* Judges one packet that a hardware peer sent to the front socket. */
-static void take_from_inbox(struct udp_channel *channel, struct udp_inbox_packet *packet)
+/* Judges one packet that somebody put into the inbox. */
+static void take_from_inbox(struct udp_channel *channel, struct udp_packet *packet)
 {
     struct udp_rx *rx = &channel->rx;
-    if (!source_is_peer(channel, &packet->from)) {
+    rx->from = packet->from;
+    if (!note_peer(channel, &packet->from)) {
         fabric_count(stats_of(channel), bad_source, 1);
         return;
     }
-    /* The message of the inbox is one packet without speculative places, "staged" where it lies. */
-    rx->scatter.place_count = 0;
-    rx->scatter.staging = packet->data;
-    udp_take_message(channel, &rx->scatter, packet->bytes, packet->bytes);
-    rx->scatter.staging = rx->staging;
+    /* A message of one packet without speculative places, "staged" where it lies. */
+    struct udp_scatter scatter;
+    scatter.mtu_bytes = channel->endpoint->table.attr.mtu_bytes;
+    scatter.place_count = 0;
+    scatter.staging = packet->data;
+    const struct udp_received message = {packet->bytes, packet->bytes, packet->place};
+    udp_take_message(channel, &scatter, &message);
     if (!packet->marked)
         return;
     count_marked(channel);
-    if (rx->ready_count > 0)
-        udp_cnp_on_marked(channel, rx->ready[rx->ready_count - 1].generation);
+    if (rx->ready_count > 0 && channel->endpoint->peer.fabric == QP_INFO_VERBS)
+        udp_cnp_on_marked(channel, rx->taken.ready[rx->ready_count - 1].generation);
 }
 
 static uint32_t poll_inbox(struct udp_channel *channel, struct fabric_arrival *arrivals, uint32_t count)
 {
     uint32_t taken = 0;
-    udp_demux_try(channel->endpoint);
-    for (uint32_t i = 0; i < UDP_INBOX_PACKETS && taken < count; i++) {
-        struct udp_inbox_packet *packet = udp_inbox_peek(channel->inbox);
+    for (uint32_t i = 0; i < INBOX_MAX && taken < count; i++) {
+        struct udp_packet *packet = udp_inbox_take(&channel->inbox);
         if (packet == NULL)
             break;
         take_from_inbox(channel, packet);
-        udp_inbox_drop(channel->inbox);
+        udp_packet_return(&udp_fabric_of(channel->endpoint)->packets, packet);
         taken += hand_out(&channel->rx, arrivals + taken, count - taken);
     }
     return taken;
 }
 
-/* The result of a poll that took nothing. Messages that were dropped may hide good ones behind them (late
- * parity does). Not for ever: what had waited in the socket when that began was read after as many as it
- * can hold. */
-static int nothing_taken(struct udp_channel *channel, uint32_t dropped)
+/* A poll that took nothing after it read that many messages. Messages that were dropped may hide good ones
+ * behind them (late parity does). Not for ever: what had waited in the socket when that began was read after
+ * as many as it can hold. */
+static int nothing_taken(struct udp_channel *channel, uint32_t dropped, bool more)
 {
     struct udp_rx *rx = &channel->rx;
     rx->dropped_since += dropped;
-    if (dropped == MESSAGES_MAX &&
-        rx->dropped_since < 2 * channel->socket.receive_bytes / MESSAGE_BOOKED_BYTES)
+    if (more && rx->dropped_since < 2 * channel->port->shared.receive_bytes / MESSAGE_BOOKED_BYTES)
         return FABRIC_POLL_AGAIN;
     rx->dropped_since = 0;
     return 0;
+}
+
+/* The owner sleeps by another descriptor from now on. */
+static void tell_of_change(const struct udp_channel *channel)
+{
+    const struct fabric_endpoint_attr *attr = &channel->endpoint->table.attr;
+    if (attr->wake != NULL)
+        attr->wake(attr->wake_context, FABRIC_FDS_CHANGED);
+}
+
+/* So much comes that a socket of its own would pay. */
+static void seek_promotion(struct udp_channel *channel, uint32_t packets)
+{
+    struct udp_fabric *fabric = udp_fabric_of(channel->endpoint);
+    struct udp_rx *rx = &channel->rx;
+    rx->from_inbox += packets;
+    if (rx->from_inbox < PROMOTE_PACKETS || pthread_mutex_trylock(&fabric->lock) != 0)
+        return;
+    udp_port_promote(channel);
+    pthread_mutex_unlock(&fabric->lock);
+    rx->from_inbox = 0;
+    if (udp_direct_of(channel) != NULL)
+        tell_of_change(channel);
+}
+
+static int poll_shared(struct udp_channel *channel, struct fabric_arrival *arrivals, uint32_t count)
+{
+    struct udp_rx *rx = &channel->rx;
+    uint32_t messages = 0;
+    enum udp_left left = udp_demux_shared(channel, &messages);
+    uint32_t taken = poll_inbox(channel, arrivals, count);
+    if (left == UDP_LEFT_NOTHING)
+        rx->shared_unread = false;
+    if (taken == 0 && udp_inbox_waiting(&channel->inbox) == 0)
+        return nothing_taken(channel, messages, left != UDP_LEFT_NOTHING);
+    rx->dropped_since = 0;
+    if (taken == 0)
+        return FABRIC_POLL_AGAIN;
+    if (udp_direct_of(channel) == NULL)
+        seek_promotion(channel, taken);
+    return (int)taken;
+}
+
+/* Of a direct socket that is to be given up, nothing is lost: it gets no more, is read to its end, and left. */
+static void begin_leave(struct udp_channel *channel, struct udp_direct *direct)
+{
+    struct udp_fabric *fabric = udp_fabric_of(channel->endpoint);
+    if (channel->rx.leaving || pthread_mutex_trylock(&fabric->lock) != 0)
+        return;
+    if (!udp_port_begin_leave(channel))
+        atomic_store_explicit(&direct->leave, false, memory_order_relaxed);
+    pthread_mutex_unlock(&fabric->lock);
+}
+
+static void end_leave(struct udp_channel *channel)
+{
+    struct udp_fabric *fabric = udp_fabric_of(channel->endpoint);
+    pthread_mutex_lock(&fabric->lock);
+    udp_port_leave(channel);
+    pthread_mutex_unlock(&fabric->lock);
+    tell_of_change(channel);
+}
+
+/* The direct socket had nothing, or only what was dropped. */
+static int poll_beside(struct udp_channel *channel, struct fabric_arrival *arrivals, uint32_t count)
+{
+    struct udp_rx *rx = &channel->rx;
+    if (rx->leaving)
+        end_leave(channel);
+    else if (!rx->shared_unread && ++rx->empty_polls % SHARED_EVERY != 0)
+        return nothing_taken(channel, 0, false);
+    return poll_shared(channel, arrivals, count);
+}
+
+/* Messages of the direct socket, until one was not as expected, or the room is used. */
+static int poll_direct(struct udp_channel *channel, struct udp_direct *direct,
+                       struct fabric_arrival *arrivals, uint32_t count)
+{
+    struct udp_rx *rx = &channel->rx;
+    const uint32_t expected = udp_scatter_places_max(direct->scatter.mtu_bytes);
+    uint32_t taken = 0;
+    placement_on_poll(&rx->placement);
+    for (uint32_t messages = 0; messages < MESSAGES_MAX; messages++) {
+        int received = receive_message(channel, direct);
+        if (received < 0)
+            return taken > 0 ? (int)taken : received;
+        taken += hand_out(rx, arrivals + taken, count - taken);
+        if (received == RECEIVED_NOTHING && taken == 0)
+            return poll_beside(channel, arrivals, count);
+        if (received == RECEIVED_NOTHING || (received == RECEIVED_OTHERWISE && taken > 0))
+            break;
+        if (rx->ready_count > 0 || count - taken < expected)
+            break;
+    }
+    if (taken == 0)
+        return nothing_taken(channel, MESSAGES_MAX, true);
+    rx->dropped_since = 0;
+    return (int)taken;
 }
 
 int udp_poll(struct fabric_endpoint *endpoint, uint32_t index, struct fabric_arrival *arrivals,
@@ -225,35 +346,30 @@ int udp_poll(struct fabric_endpoint *endpoint, uint32_t index, struct fabric_arr
     struct udp_endpoint *udp = udp_endpoint_of(endpoint);
     assert(index < udp->table.attr.channels);
     struct udp_channel *channel = udp->channels[index];
-    struct udp_rx *rx = &channel->rx;
+    struct udp_direct *direct = udp_direct_of(channel);
     if (!udp->connected || count == 0)
         return 0;
     /* The bits of these are set only when they were returned, so speculative placement must wait for the
      * next poll. */
-    uint32_t taken = hand_out(rx, arrivals, count);
-    if (taken == 0 && channel->inbox != NULL)
-        taken = poll_inbox(channel, arrivals, count);
+    uint32_t taken = hand_out(&channel->rx, arrivals, count);
     if (taken > 0)
         return (int)taken;
-
-    placement_on_poll(&rx->placement);
-    const uint32_t expected = udp_scatter_places_max(rx->scatter.mtu_bytes);
-    uint32_t messages = 0;
-    while (messages < MESSAGES_MAX) {
-        int received = receive_message(channel);
-        if (received < 0)
-            return taken > 0 ? (int)taken : received;
-        taken += hand_out(rx, arrivals + taken, count - taken);
-        if (received == RECEIVED_NOTHING || (received == RECEIVED_OTHERWISE && taken > 0))
-            break;
-        messages++;
-        if (rx->ready_count > 0 || count - taken < expected)
-            break;
+    if (udp->peer.fabric == QP_INFO_VERBS)
+        udp_demux_try(udp);
+    taken = poll_inbox(channel, arrivals, count);
+    if (taken > 0) {
+        if (direct == NULL)
+            seek_promotion(channel, taken);
+        return (int)taken;
     }
-    if (taken == 0)
-        return nothing_taken(channel, messages);
-    rx->dropped_since = 0;
-    return (int)taken;
+    if (direct == NULL)
+        return poll_shared(channel, arrivals, count);
+    if (atomic_load_explicit(&direct->leave, memory_order_relaxed))
+        begin_leave(channel, direct);
+    int got = poll_direct(channel, direct, arrivals, count);
+    if (got > 0 && !channel->rx.leaving)
+        udp_seat_mark_active(&channel->port->seats.seats[direct->seat]);
+    return got;
 }
 
 void udp_rx_forget(struct udp_channel *channel, uint32_t slot)
@@ -262,8 +378,8 @@ void udp_rx_forget(struct udp_channel *channel, uint32_t slot)
     struct immediate_split split = channel->endpoint->table.attr.split;
     uint32_t kept = rx->ready_next;
     for (uint32_t i = rx->ready_next; i < rx->ready_count; i++) {
-        if (immediate_part(split, rx->ready[i].immediate).message != slot)
-            rx->ready[kept++] = rx->ready[i];
+        if (immediate_part(split, rx->taken.ready[i].immediate).message != slot)
+            rx->taken.ready[kept++] = rx->taken.ready[i];
         else
             fabric_count(stats_of(channel), rx_late_packets, 1);
     }

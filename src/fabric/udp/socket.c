@@ -126,15 +126,56 @@ static int bind_data_port(struct udp_socket *made, const union udp_address *loca
                    UDP_DATA_PORT_MIN, UDP_DATA_PORT_MAX);
 }
 
-int udp_socket_open_data(const union udp_address *local, uint64_t receive_bytes, struct udp_socket *made)
+/*
+ * Lets further sockets onto the port, which only the owner's own user could bring there: the kernel sends what
+ * comes to the first one, until it is told otherwise. The program that says so needs two sockets to be
+ * accepted, and must be there before a second one stays. Where this fails, no other socket gets in.
+ */
+static void admit_others(const struct udp_socket *first, const union udp_address *local)
+{
+    int second = socket(local->any.sa_family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, IPPROTO_UDP);
+    bool admitted = second >= 0 &&
+                    (udp_address_is_ipv4(local) || set_option(second, IPPROTO_IPV6, IPV6_V6ONLY, 1) == 0) &&
+                    set_option(second, SOL_SOCKET, SO_REUSEPORT, 1) == 0 &&
+                    set_option(first->fd, SOL_SOCKET, SO_REUSEPORT, 1) == 0 &&
+                    bind_port(second, local, first->port) == 0 && udp_steer_attach(first->fd, NULL, 0) == 0;
+    if (second >= 0)
+        close(second);
+    if (!admitted)
+        set_option(first->fd, SOL_SOCKET, SO_REUSEPORT, 0);
+}
+
+int udp_socket_open_shared(const union udp_address *local, uint64_t receive_bytes, struct udp_socket *made)
 {
     struct udp_socket fresh = {0};
     int error = make_socket(local, receive_bytes, &fresh);
     if (error != 0)
         return error;
+    error = bind_data_port(&fresh, local);
+    if (error != 0) {
+        close(fresh.fd);
+        return error;
+    }
+    admit_others(&fresh, local);
+    set_option(fresh.fd, IPPROTO_UDP, UDP_GRO, 1); /* without it we are slower, nothing worse */
+    *made = fresh;
+    return 0;
+}
+
+int udp_socket_open_direct(const union udp_address *local, uint16_t port, uint64_t receive_bytes,
+                           struct udp_socket *made)
+{
+    struct udp_socket fresh = {0};
+    int error = make_socket(local, receive_bytes, &fresh);
+    if (error != 0)
+        return error;
+    fresh.port = port;
     error = udp_filter_attach(fresh.fd, NULL);
-    if (error == 0)
-        error = bind_data_port(&fresh, local);
+    if (error == 0 && set_option(fresh.fd, SOL_SOCKET, SO_REUSEPORT, 1) != 0)
+        error = lh_fail(LH_ESYSTEM, "UDP socket option refused by the kernel: %s", strerror(errno));
+    int failed = error == 0 ? bind_port(fresh.fd, local, port) : 0;
+    if (failed != 0)
+        error = bind_failed(local, failed);
     if (error != 0) {
         close(fresh.fd);
         return error;
@@ -173,12 +214,13 @@ void udp_socket_close(struct udp_socket *socket)
     socket->fd = -1;
 }
 
-void udp_socket_set_ecn(const struct udp_socket *socket, bool ipv4)
+void udp_cmsg_set_ecn(struct cmsghdr *cmsg, bool ipv4)
 {
-    if (ipv4)
-        set_option(socket->fd, IPPROTO_IP, IP_TOS, ECN_CAPABLE);
-    else
-        set_option(socket->fd, IPPROTO_IPV6, IPV6_TCLASS, ECN_CAPABLE);
+    const int ecn = ECN_CAPABLE;
+    cmsg->cmsg_level = ipv4 ? IPPROTO_IP : IPPROTO_IPV6;
+    cmsg->cmsg_type = ipv4 ? IP_TOS : IPV6_TCLASS;
+    cmsg->cmsg_len = CMSG_LEN(sizeof ecn);
+    memcpy(CMSG_DATA(cmsg), &ecn, sizeof ecn);
 }
 
 void udp_socket_set_rate(const struct udp_socket *socket, uint64_t rate_bps)

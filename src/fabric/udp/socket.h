@@ -28,17 +28,22 @@ struct udp_socket {
     uint64_t receive_bytes; /* granted, in the measure of what was asked */
 };
 
-/* On a free port of the data range, tried from a random start. GRO is on where the kernel has it. All that
- * comes is cut down to its header, until udp_filter_attach() sets whose packets are not. Marks of what comes
- * are shown (udp_cmsg_is_marked), at the front, too. */
-int udp_socket_open_data(const union udp_address *local, uint64_t receive_bytes, struct udp_socket *made);
+/* On a free port of the data range, tried from a random start; nobody else has a socket there. GRO is on where
+ * the kernel has it. Marks of what comes are shown (udp_cmsg_is_marked), at the others, too. */
+int udp_socket_open_shared(const union udp_address *local, uint64_t receive_bytes, struct udp_socket *made);
+/* Another one on the port of a shared socket. All that comes is cut down to its header, until
+ * udp_filter_attach() sets whose packets are not; and nothing comes before udp_steer_attach() says so, but it
+ * may send. */
+int udp_socket_open_direct(const union udp_address *local, uint16_t port, uint64_t receive_bytes,
+                           struct udp_socket *made);
 /* On ROCE_UDP_PORT when that is free on this address, else on a port of the data range, which
  * firewalls let through as well. Without GRO. */
 int udp_socket_open_front(const union udp_address *local, uint64_t receive_bytes, struct udp_socket *made);
 void udp_socket_close(struct udp_socket *socket);
 
-/* Its packets leave as ECT(0), ECN-capable, from now on (RFC 3168). */
-void udp_socket_set_ecn(const struct udp_socket *socket, bool ipv4);
+#define UDP_ECN_CONTROL_BYTES CMSG_SPACE(sizeof(int))
+/* Writes the control message with which a packet leaves as ECT(0), ECN-capable (RFC 3168). */
+void udp_cmsg_set_ecn(struct cmsghdr *cmsg, bool ipv4);
 /* Where the egress queue is fq, the kernel spaces the socket's packets by this rate, a GSO burst at a time;
  * elsewhere UDP ignores it. Bits on the wire a second, IP header and up; UINT64_MAX: no rate. */
 void udp_socket_set_rate(const struct udp_socket *socket, uint64_t rate_bps);

@@ -10,6 +10,7 @@
 #include "fabric/udp/demux.h"
 #include "fabric/udp/device_list.h"
 #include "fabric/udp/endpoint.h"
+#include "fabric/udp/port.h"
 #include "fabric/udp/punch.h"
 #include "fabric/udp/rx.h"
 #include "fabric/udp/tx.h"
@@ -62,6 +63,7 @@ free_fabric:
 static void close_udp(struct fabric *fabric)
 {
     struct udp_fabric *udp = (struct udp_fabric *)fabric;
+    udp_ports_close(udp);
     udp_demux_close(udp);
     udp_socket_close(&udp->front);
     free(udp);
@@ -78,7 +80,8 @@ static lh_time now(struct fabric *fabric)
 static uint32_t poll_fds(struct fabric_endpoint *endpoint, uint32_t channel, int *fds)
 {
     const struct udp_endpoint *udp = udp_endpoint_of(endpoint);
-    fds[0] = channel == FABRIC_CONTROL ? udp_fabric_of(udp)->front.fd : udp->channels[channel]->socket.fd;
+    fds[0] =
+        channel == FABRIC_CONTROL ? udp_fabric_of(udp)->front.fd : udp_channel_fd(udp->channels[channel]);
     return 1;
 }
 
@@ -110,4 +113,6 @@ const struct fabric_ops fabric_udp_ops = {
     .poll_fds = poll_fds,
     .count_drops = udp_count_drops,
     .warning = warning,
+    .shared_fds = udp_shared_fds,
+    .shared_poll = udp_shared_poll,
 };

@@ -1,14 +1,17 @@
 /*
  * udp.h - the fabric of RoCEv2 packets from plain UDP sockets, from inside.
  *
- * Each channel of an endpoint has a data socket: its packets leave from it and the peer's come to it. All
- * generations of a channel share that socket and are distinguished by QPN. One socket more for the whole
- * fabric, the front, is bound to the RoCE port (4791) when that is free: control datagrams of all endpoints
- * come there, and so do the data packets of RoCE hardware, which knows no other port. See tx.c, rx.c and
- * demux.c.
+ * Each channel index of a fabric has a port of its own: packets of that channel of all endpoints leave from it
+ * and arrive at it, told apart by QPN. The port has one socket that is shared by all, and direct ones, each
+ * of which belongs to one channel of one endpoint at a time; the kernel sorts by QPN (filter.h). On a direct
+ * socket payload goes straight to where it belongs; what comes to the shared one is put into inboxes. Which
+ * channels have a direct socket changes with what they do (port.c), and no peer sees it. One socket more for
+ * the whole fabric, the front, is bound to the RoCE port (4791) when that is free: control datagrams of all
+ * endpoints come there, and so do the data packets of RoCE hardware, which knows no other port. See tx.c,
+ * rx.c and demux.c.
  *
- * Threads: everything in udp_channel belongs to the thread that holds the channel; fields behind
- * udp_fabric.lock are marked.
+ * Threads: everything in udp_channel, and in the direct socket that it has, belongs to the thread that holds
+ * the channel; fields behind udp_fabric.lock are marked.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -25,6 +28,7 @@
 #include "fabric/udp/prefix.h"
 #include "fabric/udp/qpn_table.h"
 #include "fabric/udp/scatter.h"
+#include "fabric/udp/seats.h"
 #include "fabric/udp/socket.h"
 
 /* Bytes of a GSO burst: below the 65,507 of a datagram, with room for headers. */
@@ -43,15 +47,6 @@ struct udp_tx {
     struct icrc_flow flow;
     struct udp_prefix prefix;
     uint32_t psn[QP_INFO_GENERATIONS_MAX];
-    uint32_t messages;
-    uint32_t iovs;
-    uint8_t frames[FABRIC_BATCH_MAX + 1][UDP_TRAILER_ROOM + ROCE_WRITE_IMM_HEADER_BYTES];
-    struct iovec iov[3 * FABRIC_BATCH_MAX];
-    struct mmsghdr message[FABRIC_BATCH_MAX];
-    uint32_t message_writes[FABRIC_BATCH_MAX];
-    uint64_t message_wire_bytes[FABRIC_BATCH_MAX];
-    _Alignas(struct cmsghdr) uint8_t segment[FABRIC_BATCH_MAX][CMSG_SPACE(sizeof(uint16_t))];
-    uint8_t damaged[UDP_PACKET_MAX]; /* the one packet of a batch that is sent with a flipped bit */
 };
 
 /* A payload that lies elsewhere than where it belongs. */
@@ -61,44 +56,78 @@ struct udp_move {
     uint32_t count;
 };
 
+/* Where the packets of a message are written down. */
+struct udp_taken {
+    struct fabric_arrival *ready; /* wait to be returned: ready[next … count) */
+    struct udp_move *moves;
+    uint8_t *aside; /* payloads that landed in a place that another may need */
+    uint32_t room;  /* of ready and moves */
+};
+
 struct udp_rx {
     struct placement placement;
-    struct udp_scatter scatter;
     union udp_address from;
     struct icrc_flow flow;
     struct udp_prefix prefix;
-    _Atomic uint32_t kernel_drops; /* of the socket, those that were counted */
-    uint64_t dropped_since;        /* messages, by polls that found more behind them */
-    uint32_t ready_next;           /* arrivals that wait to be returned: ready[next … count) */
+    uint64_t dropped_since; /* messages, by polls that found more behind them */
+    uint32_t ready_next;
     uint32_t ready_count;
-    struct fabric_arrival ready[UDP_ARRIVALS_MAX];
-    struct udp_move moves[UDP_ARRIVALS_MAX];
     uint32_t move_count;
     uint32_t aside_bytes;                        /* used of aside */
     uint32_t late;                               /* of the message at hand */
     uint32_t proven;                             /* of the last message: packets that are the peer's */
+    bool marked;                                 /* the message at hand is */
     lh_time cnp_ns[QP_INFO_GENERATIONS_MAX];     /* when the peer was notified of a mark last; 0: never */
     uint8_t header[ROCE_WRITE_IMM_HEADER_BYTES]; /* of a packet whose own lies in pieces */
+    struct udp_taken taken;                      /* the direct socket's, or for one packet: */
+    struct fabric_arrival ready_one;
+    struct udp_move move_one;
+    uint32_t from_inbox;     /* packets since a direct socket was wanted last */
+    uint32_t empty_polls;    /* of the direct socket */
+    bool shared_unread;      /* packets from before the direct socket may wait in the shared one */
+    bool leaving;            /* the direct socket gets no more, and is read to its end */
+    _Atomic bool was_shared; /* a packet came by way of the shared socket since drops were counted last */
+    _Atomic uint32_t shared_drops; /* of the shared socket, those that were counted */
+};
+
+struct udp_channel;
+
+/* A socket of a port that one channel has for itself, and what receiving straight into place needs. Its
+ * memory stays until the fabric is closed. */
+struct udp_direct {
+    struct udp_socket socket;
+    uint32_t seat;
+    struct udp_channel *channel;   /* under the lock; NULL: nobody's */
+    _Atomic bool leave;            /* its owner is asked to give it up */
+    _Atomic uint32_t kernel_drops; /* of the socket, those that were counted */
+    uint64_t rate_bps;             /* that the kernel spaces it by */
+    struct udp_scatter scatter;
+    struct fabric_arrival ready[UDP_ARRIVALS_MAX];
+    struct udp_move moves[UDP_ARRIVALS_MAX];
     uint8_t staging[UDP_MESSAGE_MAX];
-    uint8_t aside[UDP_MESSAGE_MAX]; /* payloads that landed in a place that another may need */
+    uint8_t aside[UDP_MESSAGE_MAX];
+};
+
+/* The port of a channel index; under the lock, but for what never changes. */
+struct udp_port {
+    struct udp_socket shared;
+    struct udp_seats seats;
+    uint32_t seats_max; /* fewer than UDP_SEATS_MAX where the system sets a limit */
+    struct udp_direct *direct[UDP_SEATS_MAX];
 };
 
 struct udp_channel {
     struct udp_endpoint *endpoint;
     uint32_t index;
-    struct udp_socket socket;
-    struct udp_inbox *inbox; /* of a hardware peer only; filled under udp_fabric.lock */
+    struct udp_port *port;
+    _Atomic(struct udp_direct *) direct; /* changed by the owner only; NULL: it has none */
+    struct udp_inbox inbox;
     struct udp_tx tx;
     struct udp_rx rx;
 };
 
 /* Control datagrams that wait; more are dropped. */
 #define UDP_CONTROL_INBOX 64u
-
-struct udp_control_waiting {
-    union udp_address from;
-    struct fabric_control_arrival arrival;
-};
 
 struct udp_endpoint {
     struct fabric_endpoint base;
@@ -117,9 +146,8 @@ struct udp_endpoint {
     lh_time punch_at;               /* the control worker's, as the next */
     lh_time punch_span;
     uint32_t control_psn;
-    struct udp_control_waiting *control; /* ring, under udp_fabric.lock */
-    uint32_t control_first;
-    uint32_t control_count;
+    struct udp_inbox control;  /* under udp_fabric.lock */
+    _Atomic uint64_t pace_bps; /* that the kernel is to space each channel by; UINT64_MAX: not */
 };
 
 struct udp_fabric {
@@ -129,8 +157,14 @@ struct udp_fabric {
     char warning[256];
     struct udp_socket front; /* reads under the lock; writes need none */
     pthread_mutex_t lock;
-    struct qpn_table qps;    /* under the lock */
-    struct udp_demux *demux; /* under the lock */
+    struct qpn_table qps;           /* under the lock */
+    struct udp_demux *demux;        /* under the lock */
+    struct udp_packet_pool packets; /* see inbox.h; the lock is the writer's */
+    struct udp_port
+        *ports[QP_INFO_CHANNELS_MAX]; /* under the lock; NULL: no endpoint had such a channel yet */
+    uint32_t endpoints;               /* under the lock */
+    int readable;                     /* epoll set of the front and all shared sockets */
+    struct lh_stats strays;           /* packets without an owner that nobody's counters have yet */
 };
 
 extern const struct fabric_ops fabric_udp_ops;
@@ -138,6 +172,18 @@ extern const struct fabric_ops fabric_udp_ops;
 static inline struct udp_endpoint *udp_endpoint_of(struct fabric_endpoint *endpoint)
 {
     return (struct udp_endpoint *)endpoint;
+}
+
+static inline struct udp_direct *udp_direct_of(const struct udp_channel *channel)
+{
+    return atomic_load_explicit(&channel->direct, memory_order_acquire);
+}
+
+/* That its packets leave from. */
+static inline int udp_channel_fd(const struct udp_channel *channel)
+{
+    const struct udp_direct *direct = udp_direct_of(channel);
+    return direct != NULL ? direct->socket.fd : channel->port->shared.fd;
 }
 
 static inline struct udp_fabric *udp_fabric_of(const struct udp_endpoint *endpoint)

@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "base/big_endian.h"
+#include "fabric/udp/demux.h"
 
 #define HEADER ROCE_WRITE_IMM_HEADER_BYTES
 
@@ -101,6 +102,21 @@ static void count_cut(const struct udp_channel *channel, const uint8_t header[HE
         fabric_count(stats_of(channel), bad_length, 1);
 }
 
+/* Of the same peer host and port, which may have other connections to this fabric: the kernel joined their
+ * packets. What is nobody's is counted there. */
+static void forward(struct udp_channel *channel, struct udp_scatter *scatter, const struct segment *segment)
+{
+    uint8_t copy[UDP_INBOX_PACKET_BYTES];
+    const struct udp_part part = {.from = &channel->rx.from,
+                                  .data = copy,
+                                  .bytes = segment->bytes,
+                                  .place = segment->index,
+                                  .marked = channel->rx.marked};
+    assert(segment->bytes <= sizeof copy); /* it was decoded */
+    udp_scatter_gather(scatter, segment->offset, segment->bytes, copy);
+    udp_demux_forward(channel, &part);
+}
+
 /* Header, QPN and iCRC; counts what is wrong. */
 static bool read_segment(struct udp_channel *channel, struct udp_scatter *scatter, struct segment *segment)
 {
@@ -130,7 +146,7 @@ static bool read_segment(struct udp_channel *channel, struct udp_scatter *scatte
         return false;
     }
     if (!find_generation(channel, segment->packet.dest_qpn, &segment->generation)) {
-        fabric_count(stats_of(channel), bad_qpn, 1);
+        forward(channel, scatter, segment);
         return false;
     }
     if (!icrc_holds(channel, scatter, segment)) {
@@ -177,14 +193,14 @@ static bool settle_payload(struct udp_rx *rx, struct udp_scatter *scatter, const
     if (where == place && got == bytes)
         return true;
     if (udp_scatter_is_placed(scatter, offset)) {
-        assert(rx->aside_bytes + bytes <= sizeof rx->aside);
-        uint8_t *aside = rx->aside + rx->aside_bytes;
+        assert(rx->taken.aside != NULL && rx->aside_bytes + bytes <= UDP_MESSAGE_MAX);
+        uint8_t *aside = rx->taken.aside + rx->aside_bytes;
         udp_scatter_gather(scatter, offset, bytes, aside);
         rx->aside_bytes += bytes;
         where = aside;
     }
-    assert(rx->move_count < UDP_ARRIVALS_MAX);
-    rx->moves[rx->move_count++] = (struct udp_move){place, where, bytes};
+    assert(rx->move_count < rx->taken.room);
+    rx->taken.moves[rx->move_count++] = (struct udp_move){place, where, bytes};
     return false;
 }
 
@@ -209,8 +225,8 @@ static bool validate_segment(struct udp_channel *channel, struct udp_scatter *sc
     if (verdict != RX_TAKE && verdict != RX_DUPLICATE)
         return false;
     note_source(channel);
-    assert(rx->ready_count < UDP_ARRIVALS_MAX);
-    rx->ready[rx->ready_count++] =
+    assert(rx->ready_count < rx->taken.room);
+    rx->taken.ready[rx->ready_count++] =
         (struct fabric_arrival){packet->immediate, (uint16_t)packet->payload_bytes, segment->generation};
     if (verdict == RX_DUPLICATE || packet->payload_bytes == 0)
         return false;
@@ -219,29 +235,32 @@ static bool validate_segment(struct udp_channel *channel, struct udp_scatter *sc
     return settle_payload(rx, scatter, segment, place);
 }
 
-bool udp_take_message(struct udp_channel *channel, struct udp_scatter *scatter, uint32_t bytes,
-                      uint32_t segment_bytes)
+bool udp_take_message(struct udp_channel *channel, struct udp_scatter *scatter,
+                      const struct udp_received *message)
 {
     struct udp_rx *rx = &channel->rx;
     uint32_t hits = 0;
-    uint32_t index = 0;
+    uint32_t count = 0;
     uint32_t ready_before = rx->ready_count;
     rx->move_count = 0;
     rx->aside_bytes = 0;
     rx->late = 0;
-    for (uint32_t offset = 0; offset < bytes; offset += segment_bytes, index++) {
-        uint32_t left = bytes - offset;
+    for (uint32_t offset = 0; offset < message->bytes; offset += message->segment_bytes, count++) {
+        uint32_t left = message->bytes - offset;
         struct segment segment = {
-            .offset = offset, .bytes = left < segment_bytes ? left : segment_bytes, .index = index};
+            .offset = offset,
+            .bytes = left < message->segment_bytes ? left : message->segment_bytes,
+            .index = message->first + count,
+        };
         if (validate_segment(channel, scatter, &segment))
             hits++;
     }
     rx->proven = rx->ready_count - ready_before + rx->late;
     for (uint32_t i = 0; i < rx->move_count; i++)
-        memcpy(rx->moves[i].place, rx->moves[i].bytes, rx->moves[i].count);
+        memcpy(rx->taken.moves[i].place, rx->taken.moves[i].bytes, rx->taken.moves[i].count);
     if (hits > 0)
         fabric_count(stats_of(channel), rx_guess_hits, hits);
     if (rx->move_count > 0)
         fabric_count(stats_of(channel), rx_guess_misses, rx->move_count);
-    return hits == index;
+    return hits == count;
 }

@@ -59,6 +59,12 @@ static uint32_t run(const struct sock_filter *steps, uint32_t count, const struc
         case BPF_MISC | BPF_TAX:
             x = a;
             break;
+        case BPF_MISC | BPF_TXA:
+            a = x;
+            break;
+        case BPF_JMP | BPF_JA:
+            at += s->k;
+            break;
         case BPF_JMP | BPF_JEQ | BPF_K:
             at += a == s->k ? s->jt : s->jf;
             break;
@@ -198,12 +204,42 @@ static void test_nobody_is_known(void **state)
     assert_int_equal(run(steps, udp_filter_make(NULL, steps), &packet), CUT);
 }
 
+/* Every QP of every entry leads to its socket, any other to the first; a packet without a QPN, too: a load
+ * behind the end returns 0 in the kernel. */
+static void test_steering(void **state)
+{
+    (void)state;
+    static const uint32_t counts[] = {0, 1, 3, 64};
+    static struct udp_steer entries[64];
+    static struct sock_filter steps[UDP_STEER_STEPS(64)];
+    uint32_t qpn = 7;
+    for (uint32_t i = 0; i < 64; i++) {
+        entries[i] = (struct udp_steer){.place = i + 1, .qpns = i % QP_INFO_GENERATIONS_MAX + 1};
+        for (uint32_t k = 0; k < entries[i].qpns; k++)
+            entries[i].qpn[k] = qpn = (qpn * 5 + 1) & ROCE_QPN_MASK; /* all different */
+    }
+    for (uint32_t c = 0; c < 4; c++) {
+        uint32_t length = udp_steer_make(entries, counts[c], steps);
+        assert_true(length <= UDP_STEER_STEPS(counts[c]) && length <= BPF_MAXINSNS);
+        for (uint32_t i = 0; i < 64; i++) {
+            for (uint32_t k = 0; k < entries[i].qpns; k++) {
+                struct packet packet = {.bytes = 8};
+                lh_put_be32(packet.udp + 4, entries[i].qpn[k] | 0xAB000000); /* a reserved byte: any */
+                assert_int_equal(run(steps, length, &packet), i < counts[c] ? entries[i].place : 0);
+                lh_put_be32(packet.udp + 4, entries[i].qpn[k] ^ 0x800000);
+                assert_int_equal(run(steps, length, &packet), 0);
+            }
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_each_field_decides),
         cmocka_unit_test(test_a_peer_behind_nat),
         cmocka_unit_test(test_nobody_is_known),
+        cmocka_unit_test(test_steering),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "fabric/udp/inbox.h"
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define INBOXES 16u
+#define MANY    100000u
+
+static const union udp_address from = {.v4 = {.sin_family = AF_INET, .sin_port = 7}};
+
+static bool put(struct udp_packet_pool *pool, struct udp_inbox *inbox, uint32_t value)
+{
+    uint8_t data[UDP_INBOX_PACKET_BYTES];
+    memcpy(data, &value, sizeof value);
+    const struct udp_part part = {
+        .from = &from, .data = data, .bytes = 4 + value % 9, .place = value, .marked = value % 2 != 0};
+    return udp_inbox_put(pool, inbox, &part) != UDP_PUT_REFUSED;
+}
+
+static void assert_next(struct udp_packet_pool *pool, struct udp_inbox *inbox, uint32_t value)
+{
+    struct udp_packet *packet = udp_inbox_take(inbox);
+    uint32_t got;
+    assert_non_null(packet);
+    memcpy(&got, packet->data, sizeof got);
+    assert_int_equal(got, value);
+    assert_int_equal(packet->bytes, 4 + value % 9);
+    assert_int_equal(packet->place, value);
+    assert_int_equal(packet->marked, value % 2 != 0);
+    assert_memory_equal(&packet->from, &from, sizeof from);
+    udp_packet_return(pool, packet);
+}
+
+static void test_in_order(void **state)
+{
+    (void)state;
+    struct udp_packet_pool pool = {0};
+    struct udp_inbox inbox = {0};
+    uint32_t in = 0, out = 0;
+    assert_null(udp_inbox_take(&inbox));
+    for (uint32_t round = 0; round < 200; round++) {
+        for (uint32_t i = 0; i < 1 + round % 7; i++)
+            assert_true(put(&pool, &inbox, in++));
+        for (uint32_t i = 0; i < round % 5 && out < in; i++)
+            assert_next(&pool, &inbox, out++);
+        assert_int_equal(udp_inbox_waiting(&inbox), in - out);
+    }
+    udp_inbox_clear(&pool, &inbox);
+    assert_int_equal(udp_inbox_waiting(&inbox), 0);
+    udp_pool_free(&pool);
+}
+
+/* Whoever puts knows when the owner may be asleep: when it has taken all. */
+static void test_first(void **state)
+{
+    (void)state;
+    struct udp_packet_pool pool = {0};
+    struct udp_inbox inbox = {0};
+    const struct udp_part part = {.from = &from, .data = (const uint8_t *)"text", .bytes = 4};
+    for (uint32_t round = 0; round < 3; round++) {
+        assert_int_equal(udp_inbox_put(&pool, &inbox, &part), UDP_PUT_FIRST);
+        assert_int_equal(udp_inbox_put(&pool, &inbox, &part), UDP_PUT_MORE);
+        udp_packet_return(&pool, udp_inbox_take(&inbox));
+        /* It has one left, and may have seen that there were no more. */
+        assert_int_equal(udp_inbox_put(&pool, &inbox, &part), UDP_PUT_FIRST);
+        udp_inbox_clear(&pool, &inbox);
+    }
+    udp_pool_free(&pool);
+}
+
+/* Some owners that never read leave room: one that reads gets its packets. */
+static void test_hogs_leave_room(void **state)
+{
+    (void)state;
+    static struct udp_packet_pool pool;
+    static struct udp_inbox hogs[INBOXES];
+    struct udp_inbox reads = {0};
+    for (uint32_t h = 0; h < INBOXES; h++) {
+        uint32_t held = 0;
+        while (put(&pool, &hogs[h], held))
+            held++;
+        assert_true(held > 0);
+        if (h == 0)
+            assert_in_range(held, UDP_POOL_PACKETS / 6, UDP_POOL_PACKETS / UDP_INBOX_SHARE);
+        assert_false(udp_inbox_has_room(&pool, &hogs[h], 1));
+        for (uint32_t i = 0; i < 3; i++) {
+            assert_true(put(&pool, &reads, i));
+            assert_next(&pool, &reads, i);
+        }
+    }
+    assert_true(atomic_load(&pool.in_use) < UDP_POOL_PACKETS);
+    assert_true(put(&pool, &reads, 1));
+    udp_inbox_clear(&pool, &reads);
+    for (uint32_t h = 0; h < INBOXES; h++)
+        udp_inbox_clear(&pool, &hogs[h]);
+    assert_int_equal(atomic_load(&pool.in_use), 0);
+    udp_pool_free(&pool);
+}
+
+struct both {
+    struct udp_packet_pool pool;
+    struct udp_inbox inboxes[2];
+};
+
+struct reader {
+    struct both *both;
+    uint32_t index;
+};
+
+static void *read_all(void *context)
+{
+    const struct reader *reader = context;
+    for (uint32_t next = 0; next < MANY;) { /* the test's time limit ends what hangs */
+        struct udp_packet *packet = udp_inbox_take(&reader->both->inboxes[reader->index]);
+        if (packet == NULL) {
+            sched_yield();
+            continue;
+        }
+        uint32_t got;
+        memcpy(&got, packet->data, sizeof got);
+        assert_int_equal(got, next++);
+        udp_packet_return(&reader->both->pool, packet);
+    }
+    return NULL;
+}
+
+/* One writer, a reader each. */
+static void test_threads(void **state)
+{
+    (void)state;
+    struct both *both = calloc(1, sizeof *both);
+    assert_non_null(both);
+    struct reader readers[2] = {{both, 0}, {both, 1}};
+    pthread_t threads[2];
+    uint32_t next[2] = {0};
+    for (uint32_t i = 0; i < 2; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, read_all, &readers[i]), 0);
+    while (next[0] < MANY || next[1] < MANY) {
+        bool any = false;
+        for (uint32_t i = 0; i < 2; i++) {
+            if (next[i] < MANY && put(&both->pool, &both->inboxes[i], next[i])) {
+                next[i]++;
+                any = true;
+            }
+        }
+        if (!any)
+            sched_yield();
+    }
+    for (uint32_t i = 0; i < 2; i++)
+        pthread_join(threads[i], NULL);
+    assert_int_equal(atomic_load(&both->pool.in_use), 0);
+    udp_pool_free(&both->pool);
+    free(both);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_in_order),
+        cmocka_unit_test(test_first),
+        cmocka_unit_test(test_hogs_leave_room),
+        cmocka_unit_test(test_threads),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -196,8 +196,8 @@ static void test_joined_packets_of_two(void **state)
     }
 }
 
-/* One direct socket for two, which each takes from the other again and again, with packets in it, before it and
- * behind it: none is lost. */
+/* One direct socket for two, which each takes from the other again and again, with packets in it, before it
+ * and behind it: none is lost. */
 static void test_changes_lose_nothing(void **state)
 {
     (void)state;
@@ -283,7 +283,6 @@ static void test_a_thousand_endpoints(void **state)
         udp_message_assert_whole(message);
         udp_pair_assert_no_bad(&pairs[i]);
     }
-    assert_true(is_direct(&pairs[0]));
     for (uint32_t i = 0; i < MANY; i++)
         udp_pair_leave(&pairs[i]);
     client->ops->close(client);
@@ -299,8 +298,8 @@ static void on_wake(void *context, uint32_t channel)
     wakes[*(const uint32_t *)context]++;
 }
 
-/* Whoever reads for all puts aside what is others', and wakes them; one that reads nothing loses what is beyond
- * its share, and nobody else does. */
+/* Whoever reads for all puts aside what is others', and wakes them; one that reads nothing loses what is
+ * beyond its share, and nobody else does. */
 static void test_shared_poll(void **state)
 {
     (void)state;

@@ -3,8 +3,8 @@
  * socket beside it: what arrives at an endpoint came from its peer, for it, and no other byte of its buffer
  * changes.
  *
- * Input: a sequence of steps, each four bytes and a packet. The bytes say where the packet comes from, and which
- * fields are put right before, or nearly nothing would pass: queue pair, key, place, iCRC.
+ * Input: a sequence of steps, each four bytes and a packet. The bytes say where the packet comes from, and
+ * which fields are put right before, or nearly nothing would pass: queue pair, key, place, iCRC.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -150,13 +150,12 @@ static bool data_belongs(const struct udp_qp *qp, uint32_t at, const union udp_a
     const struct udp_endpoint *owner = qp->endpoint;
     struct lh_stats *stats = stats_of(owner);
     bool hardware = owner->connected && owner->peer.fabric != QP_INFO_UDP;
-    if (!owner->connected || !udp_source_is_peer(owner, qp->channel, from))
-        fabric_count(stats, bad_source, 1);
-    else if (hardware !=
-             (at == FRONT)) /* hardware sends to the front, our kind to the channel's own port */
-        fabric_count(stats, bad_channel, 1);
-    else if (!hardware && qp->channel != at)
+    if (at != FRONT && qp->channel != at) /* of another port */
         fabric_count(stats, bad_qpn, 1);
+    else if (!owner->connected || !udp_source_is_peer(owner, qp->channel, from))
+        fabric_count(stats, bad_source, 1);
+    else if (hardware != (at == FRONT)) /* hardware sends to the front, our kind to the channel's port */
+        fabric_count(stats, bad_channel, 1);
     else
         return true;
     return false;

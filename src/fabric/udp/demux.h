@@ -1,6 +1,6 @@
 /*
- * demux.h - the sockets that several endpoints share: the front, with control messages and the data packets of
- * RoCE hardware, and the shared data sockets.
+ * demux.h - the sockets that several endpoints share: the front, with control messages and the data packets
+ * of RoCE hardware, and the shared data sockets.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -38,7 +38,8 @@ bool udp_shared_poll(struct fabric *fabric);
 /* Moves to these counters what was found without an owner and stands in nobody's. */
 void udp_count_strays(struct udp_fabric *fabric, struct lh_stats *stats);
 
-/* Whether a packet from there can be the peer's. Hardware chooses source ports as it likes, and so does NAT. */
+/* Whether a packet from there can be the peer's. Hardware chooses source ports as it likes, and so does
+ * NAT. */
 static inline bool udp_source_is_peer(const struct udp_endpoint *endpoint, uint32_t channel,
                                       const union udp_address *from)
 {

@@ -182,9 +182,10 @@ static uint64_t usable_receive_bytes(uint64_t asked, uint32_t mtu_bytes)
     return 2 * asked / (block + bookkeeping) * mtu_bytes;
 }
 
-/* Of a port's receive buffer, what each peer may take for its own. As many endpoints as have direct sockets have
- * a buffer each. Of more, most are quiet at any time, and one that is not gets a direct socket before long; so
- * each is told the part that direct sockets for all would have if they shared the memory of those there are. */
+/* Of a port's receive buffer, what each peer may take for its own. As many endpoints as have direct sockets
+ * have a buffer each. Of more, most are quiet at any time, and one that is not gets a direct socket before
+ * long; so each is told the part that direct sockets for all would have if they shared the memory of those
+ * there are. */
 static uint64_t share_of_buffer(struct udp_fabric *fabric, const struct udp_port *port)
 {
     pthread_mutex_lock(&fabric->lock);

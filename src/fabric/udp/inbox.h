@@ -3,9 +3,9 @@
  *
  * One writer at a time (the reader of the shared sockets holds the fabric's lock) puts packets into all
  * inboxes of a fabric; each inbox has one reader, its owner; no lock between them. Raw copies: the reader
- * validates them. The memory is the fabric's pool, bounded for all of them together. How many packets an inbox
- * may hold depends on what is left of the pool (dynamic thresholds, Choudhury and Hahne 1998): a few owners
- * that do not read leave room for all others.
+ * validates them. The memory is the fabric's pool, bounded for all of them together. How many packets an
+ * inbox may hold depends on what is left of the pool (dynamic thresholds, Choudhury and Hahne 1998): a few
+ * owners that do not read leave room for all others.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

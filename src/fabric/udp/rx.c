@@ -1,7 +1,7 @@
 /*
  * rx.c - receiving data packets. On a direct socket each message of the kernel goes straight to where its
- * packets are expected to belong (placement.c), and is validated there (validate.c). What came to a socket that
- * several endpoints share (demux.c) waits in the channel's inbox, is validated there, and then copied.
+ * packets are expected to belong (placement.c), and is validated there (validate.c). What came to a socket
+ * that several endpoints share (demux.c) waits in the channel's inbox, is validated there, and then copied.
  *
  * A poll reads a second message only when every packet before it in this poll was in its speculative place:
  * then the places go on behind them (see placement.h) and cannot hit a place that was received but whose bit
@@ -283,7 +283,8 @@ static int poll_shared(struct udp_channel *channel, struct fabric_arrival *arriv
     return (int)taken;
 }
 
-/* Of a direct socket that is to be given up, nothing is lost: it gets no more, is read to its end, and left. */
+/* Of a direct socket that is to be given up, nothing is lost: it gets no more, is read to its end, and
+ * left. */
 static void begin_leave(struct udp_channel *channel, struct udp_direct *direct)
 {
     struct udp_fabric *fabric = udp_fabric_of(channel->endpoint);

@@ -127,8 +127,8 @@ static int bind_data_port(struct udp_socket *made, const union udp_address *loca
 }
 
 /*
- * Lets further sockets onto the port, which only the owner's own user could bring there: the kernel sends what
- * comes to the first one, until it is told otherwise. The program that says so needs two sockets to be
+ * Lets further sockets onto the port, which only the owner's own user could bring there: the kernel sends
+ * what comes to the first one, until it is told otherwise. The program that says so needs two sockets to be
  * accepted, and must be there before a second one stays. Where this fails, no other socket gets in.
  */
 static void admit_others(const struct udp_socket *first, const union udp_address *local)

@@ -28,8 +28,8 @@ struct udp_socket {
     uint64_t receive_bytes; /* granted, in the measure of what was asked */
 };
 
-/* On a free port of the data range, tried from a random start; nobody else has a socket there. GRO is on where
- * the kernel has it. Marks of what comes are shown (udp_cmsg_is_marked), at the others, too. */
+/* On a free port of the data range, tried from a random start; nobody else has a socket there. GRO is on
+ * where the kernel has it. Marks of what comes are shown (udp_cmsg_is_marked), at the others, too. */
 int udp_socket_open_shared(const union udp_address *local, uint64_t receive_bytes, struct udp_socket *made);
 /* Another one on the port of a shared socket. All that comes is cut down to its header, until
  * udp_filter_attach() sets whose packets are not; and nothing comes before udp_steer_attach() says so, but it

@@ -1,14 +1,14 @@
 /*
  * udp.h - the fabric of RoCEv2 packets from plain UDP sockets, from inside.
  *
- * Each channel index of a fabric has a port of its own: packets of that channel of all endpoints leave from it
- * and arrive at it, told apart by QPN. The port has one socket that is shared by all, and direct ones, each
- * of which belongs to one channel of one endpoint at a time; the kernel sorts by QPN (filter.h). On a direct
- * socket payload goes straight to where it belongs; what comes to the shared one is put into inboxes. Which
- * channels have a direct socket changes with what they do (port.c), and no peer sees it. One socket more for
- * the whole fabric, the front, is bound to the RoCE port (4791) when that is free: control datagrams of all
- * endpoints come there, and so do the data packets of RoCE hardware, which knows no other port. See tx.c,
- * rx.c and demux.c.
+ * Each channel index of a fabric has a port of its own: packets of that channel of all endpoints leave from
+ * it and arrive at it, told apart by QPN. The port has one socket that is shared by all, and direct ones,
+ * each of which belongs to one channel of one endpoint at a time; the kernel sorts by QPN (filter.h). On a
+ * direct socket payload goes straight to where it belongs; what comes to the shared one is put into
+ * inboxes. Which channels have a direct socket changes with what they do (port.c), and no peer sees it. One
+ * socket more for the whole fabric, the front, is bound to the RoCE port (4791) when that is free: control
+ * datagrams of all endpoints come there, and so do the data packets of RoCE hardware, which knows no other
+ * port. See tx.c, rx.c and demux.c.
  *
  * Threads: everything in udp_channel, and in the direct socket that it has, belongs to the thread that holds
  * the channel; fields behind udp_fabric.lock are marked.

@@ -27,7 +27,8 @@ static void test_taken_left_taken(void **state)
     assert_int_equal(udp_seats_free(&seats, now + UDP_SEAT_REST_NS), 5);
 }
 
-/* Whoever was active since the last sweep stays; of the others the one that has been quiet longest goes, once. */
+/* Whoever was active since the last sweep stays; of the others the one that has been quiet longest goes,
+ * once. */
 static void test_the_quietest_leaves(void **state)
 {
     (void)state;

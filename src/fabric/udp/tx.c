@@ -285,8 +285,7 @@ static void keep_to_proven_host(struct udp_channel *channel)
     udp_address_set_port(to, port);
 }
 
-/* A direct socket sends for one channel only, so the kernel can space its packets, and its owner is active.
- * */
+/* A direct socket sends for one channel, so the kernel can space its packets; and its owner is active. */
 static void use_direct(struct udp_channel *channel)
 {
     struct udp_direct *direct = udp_direct_of(channel);

@@ -2,13 +2,15 @@
 #include "cli/terminal/stop.h"
 
 #include <signal.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <unistd.h>
 
 #define EXIT_BY_SIGNAL 128
 
-static volatile sig_atomic_t stop_signal;
-static volatile sig_atomic_t stop_at_once;
+/* Any thread reads them, and any may be the one that a signal interrupts. */
+static _Atomic int stop_signal;
+static _Atomic int stop_at_once;
 
 static void on_stop_signal(int number)
 {
@@ -41,5 +43,5 @@ void cli_stop_at_once(bool at_once)
 
 int cli_stopped(void)
 {
-    return stop_signal ? EXIT_BY_SIGNAL + (int)stop_signal : 0;
+    return stop_signal ? EXIT_BY_SIGNAL + stop_signal : 0;
 }

@@ -19,9 +19,11 @@
 #include "fabric/fabric.h"
 #include "sdr/worker.h"
 
-#define CONTEXT_WORKERS_MAX 64u
-#define CONTEXT_QPS_LOG_MAX 16u
-#define CONTEXT_QPS_LOG     10u /* without a wish */
+#define CONTEXT_WORKERS_MAX      64u
+#define CONTEXT_QPS_LOG_MAX      16u
+#define CONTEXT_QPS_LOG          10u /* without a wish */
+#define CONTEXT_MEMORY_LISTS_LOG 8u
+#define CONTEXT_MEMORY_LISTS     (1u << CONTEXT_MEMORY_LISTS_LOG)
 
 struct sdr_context {
     struct fabric *fabric;
@@ -30,8 +32,9 @@ struct sdr_context {
         *qps; /* qps_max places; those in use come first. Changed under the gates of all workers */
     uint32_t qp_count;
     uint32_t qps_max;
-    struct sdr_mr *memory; /* list of what is registered; under memory_lock */
-    uint32_t memory_keys;  /* the newest key that was given out */
+    struct sdr_mr *memory[CONTEXT_MEMORY_LISTS]; /* what is registered, by key; under memory_lock */
+    uint32_t memory_count;
+    uint32_t memory_keys; /* the newest key that was given out */
     pthread_mutex_t memory_lock;
     _Atomic uint32_t warned; /* bits of enum sdk_warning: not to be printed (any more) */
     bool link_has_rate;      /* it is emulated, and pushes back */

@@ -172,7 +172,7 @@ int sdr_context_destroy(struct sdr_context *context)
     uint32_t qps = context->qp_count;
     pthread_mutex_unlock(&context->lock);
     pthread_mutex_lock(&context->memory_lock);
-    bool has_memory = context->memory != NULL;
+    bool has_memory = context->memory_count > 0;
     pthread_mutex_unlock(&context->memory_lock);
     if (qps > 0 || has_memory) {
         lh_fail(LH_ESTATE, "context still has %u QPs%s: destroy them first", qps,

@@ -1,5 +1,5 @@
 /*
- * Registered memory: a list that every post is checked against. Software fabrics need no more; verbs
+ * Registered memory: a table that every post is checked against, and that all QPs of a context share: by key. Software fabrics need no more; verbs
  * registers with the device as well.
  *
  * SPDX-License-Identifier: BSD-3-Clause
@@ -30,12 +30,20 @@ static uint32_t next_key(struct sdr_context *context)
     return key;
 }
 
+/* Keys count up here, but a device's may have anything in any of their bits. */
+static struct sdr_mr **list_of(struct sdr_context *context, uint32_t lkey)
+{
+    return &context->memory[lkey * UINT32_C(2654435769) >> (32 - CONTEXT_MEMORY_LISTS_LOG)];
+}
+
 static void list_add(struct sdr_mr *mr)
 {
     struct sdr_context *context = mr->context;
+    struct sdr_mr **list = list_of(context, mr->lkey);
     pthread_mutex_lock(&context->memory_lock);
-    mr->next = context->memory;
-    context->memory = mr;
+    mr->next = *list;
+    *list = mr;
+    context->memory_count++;
     pthread_mutex_unlock(&context->memory_lock);
 }
 
@@ -69,11 +77,13 @@ static void list_remove(struct sdr_mr *mr)
 {
     struct sdr_context *context = mr->context;
     pthread_mutex_lock(&context->memory_lock);
-    struct sdr_mr **at = &context->memory;
+    struct sdr_mr **at = list_of(context, mr->lkey);
     while (*at && *at != mr)
         at = &(*at)->next;
-    if (*at)
+    if (*at) {
         *at = mr->next;
+        context->memory_count--;
+    }
     pthread_mutex_unlock(&context->memory_lock);
 }
 
@@ -142,7 +152,7 @@ bool memory_covers(struct sdr_context *context, uint32_t lkey, uint64_t address,
         return true;
     bool covered = false;
     pthread_mutex_lock(&context->memory_lock);
-    for (const struct sdr_mr *mr = context->memory; mr && !covered; mr = mr->next)
+    for (const struct sdr_mr *mr = *list_of(context, lkey); mr && !covered; mr = mr->next)
         covered = mr->lkey == lkey && address >= mr->address && bytes <= mr->bytes &&
                   address - mr->address <= mr->bytes - bytes;
     pthread_mutex_unlock(&context->memory_lock);

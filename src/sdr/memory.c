@@ -1,6 +1,6 @@
 /*
- * Registered memory: a table that every post is checked against, and that all QPs of a context share: by key. Software fabrics need no more; verbs
- * registers with the device as well.
+ * Registered memory: a table, by key, that all QPs of a context share, and that every post is checked
+ * against. Software fabrics need no more; verbs registers with the device as well.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -54,7 +54,7 @@ static void open_engine(uint32_t workers, lh_time spin_ns)
     struct lh_engine_attr attr;
     lh_engine_attr_init(&attr);
     attr.device = "udp:[::1]";
-    attr.channels = workers;
+    attr.channels = workers == LH_NO_WORKERS ? 1 : workers;
     attr.workers = workers;
     attr.spin_ns = spin_ns;
     must(lh_engine_create(&attr, &engine), "lh_engine_create");
@@ -77,9 +77,9 @@ static void open_ends(uint32_t peer)
     }
 }
 
-static int setup_with(lh_time spin_ns)
+static int setup_with(uint32_t workers, lh_time spin_ns)
 {
-    open_engine(2, spin_ns);
+    open_engine(workers, spin_ns);
     must(lh_completion_queue_create(engine, CAPACITY, &queue), "lh_completion_queue_create");
     for (uint32_t peer = 0; peer < PEERS; peer++) {
         open_ends(peer);
@@ -96,20 +96,26 @@ static int setup_with(lh_time spin_ns)
 static int setup(void **state)
 {
     (void)state;
-    return setup_with(0);
+    return setup_with(2, 0);
 }
 
 /* Threads that wait spin, too. */
 static int setup_spinning(void **state)
 {
     (void)state;
-    return setup_with(LH_NS_PER_MS);
+    return setup_with(2, LH_NS_PER_MS);
 }
 
 static int setup_without_spin(void **state)
 {
     (void)state;
-    return setup_with(LH_NO_SPIN);
+    return setup_with(2, LH_NO_SPIN);
+}
+
+static int setup_without_workers(void **state)
+{
+    (void)state;
+    return setup_with(LH_NO_WORKERS, 0);
 }
 
 static int teardown(void **state)
@@ -185,6 +191,12 @@ static void event_loop(void **state)
     close(epoll);
 }
 
+static void free_stops(void)
+{
+    for (uint32_t i = 0; i < THREADS; i++)
+        lh_request_free(stops[i]);
+}
+
 /* Each thread takes one entry at a time, and one of the stops at the end. */
 static void *wait_for_entries(void *argument)
 {
@@ -196,24 +208,56 @@ static void *wait_for_entries(void *argument)
         if (entry.user == STOP)
             return NULL;
         if (on_completion(&entry))
-            for (uint32_t i = 0; i < THREADS; i++)
-                lh_request_free(stops[i]);
+            free_stops();
     }
+}
+
+static void run_threads(void *(*work)(void *), uint32_t count)
+{
+    pthread_t threads[THREADS];
+    for (uint32_t i = 0; i < THREADS; i++) /* nobody sends to this end */
+        must(lh_post_recv(ends[0][0], NULL, 0, NULL, queue, STOP, &stops[i]), "lh_post_recv");
+    for (uint32_t i = 0; i < count; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, work, NULL), 0);
+    start_all();
+    for (uint32_t i = 0; i < count; i++)
+        pthread_join(threads[i], NULL);
+    assert_int_equal(atomic_load(&wrong), 0);
+    assert_int_equal(atomic_load(&done), 2 * PEERS * MESSAGES);
 }
 
 static void threads_wait(void **state)
 {
     (void)state;
-    pthread_t threads[THREADS];
-    for (uint32_t i = 0; i < THREADS; i++) /* nobody sends to this end */
-        must(lh_post_recv(ends[0][0], NULL, 0, NULL, queue, STOP, &stops[i]), "lh_post_recv");
-    for (uint32_t i = 0; i < THREADS; i++)
-        assert_int_equal(pthread_create(&threads[i], NULL, wait_for_entries, NULL), 0);
-    start_all();
-    for (uint32_t i = 0; i < THREADS; i++)
-        pthread_join(threads[i], NULL);
-    assert_int_equal(atomic_load(&wrong), 0);
-    assert_int_equal(atomic_load(&done), 2 * PEERS * MESSAGES);
+    run_threads(wait_for_entries, THREADS);
+}
+
+/* The only progress on an engine without workers. */
+static void *poll_entries(void *argument)
+{
+    struct lh_completion entry;
+    (void)argument;
+    for (;;) {
+        int taken = lh_poll(queue, &entry, 1);
+        if (taken < 0)
+            atomic_fetch_add(&wrong, 1);
+        if (taken == 1 && entry.user == STOP)
+            return NULL;
+        if (taken == 1 && on_completion(&entry))
+            free_stops();
+    }
+}
+
+static void polls_alone_make_progress(void **state)
+{
+    (void)state;
+    run_threads(poll_entries, 1);
+}
+
+static void threads_poll_and_make_progress(void **state)
+{
+    (void)state;
+    run_threads(poll_entries, THREADS);
 }
 
 /* ---- a request and its entry ------------------------------------------------------------------------- */
@@ -284,6 +328,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(threads_wait, setup, teardown),
         cmocka_unit_test_setup_teardown(threads_wait, setup_spinning, teardown),
         cmocka_unit_test_setup_teardown(threads_wait, setup_without_spin, teardown),
+        cmocka_unit_test_setup_teardown(polls_alone_make_progress, setup_without_workers, teardown),
+        cmocka_unit_test_setup_teardown(threads_poll_and_make_progress, setup_without_workers, teardown),
         cmocka_unit_test_setup_teardown(entry_and_request_agree, setup, teardown),
         cmocka_unit_test_setup_teardown(destroyed_at_once, setup, teardown),
         cmocka_unit_test_setup_teardown(destroyed_at_once, setup_spinning, teardown),

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "message/spin_wait.h"
 
+#include <sched.h>
 #include <time.h>
 
 void spin_wait_init(struct spin_wait *wait, lh_time spin_ns)
@@ -14,16 +15,6 @@ static lh_time clock_ns(void)
     struct timespec at;
     clock_gettime(CLOCK_MONOTONIC, &at);
     return (lh_time)at.tv_sec * LH_NS_PER_S + (lh_time)at.tv_nsec;
-}
-
-/* A spinning thread leaves the core to its sibling. */
-static void pause_core(void)
-{
-#if defined(__x86_64__)
-    __builtin_ia32_pause();
-#elif defined(__aarch64__)
-    __asm__ volatile("yield");
-#endif
 }
 
 void spin_wait_begin(struct spin_wait *wait, struct spin *spin, const _Atomic uint32_t *word,
@@ -41,7 +32,7 @@ void spin_wait_begin(struct spin_wait *wait, struct spin *spin, const _Atomic ui
             spin_on_sleep(spin);
             return;
         }
-        pause_core();
+        sched_yield(); /* to the worker, where both have but one CPU */
         now = clock_ns();
     }
 }

@@ -18,7 +18,7 @@
 #include "support/udp_pair.h"
 
 #define CHANNELS 4u
-#define ROUNDS   3u
+#define ROUNDS   6u
 
 struct run {
     struct udp_pair pair;
@@ -28,6 +28,13 @@ struct run {
     uint32_t wanted[CHANNELS];
     _Atomic uint32_t control_arrived;
     _Atomic bool over;
+};
+
+/* How the packets of both endpoints arrive. */
+enum way {
+    TWO_FABRICS,
+    ONE_FABRIC,
+    CHANGING, /* one fabric, and direct sockets for some of the time */
 };
 
 struct worker {
@@ -106,15 +113,53 @@ static void *exchange_control(void *context)
     return NULL;
 }
 
-static void run_once(struct run *run, uint32_t slot, bool shared)
+static void set_seats(struct udp_fabric *fabric, uint32_t seats)
+{
+    pthread_mutex_lock(&fabric->lock);
+    for (uint32_t i = 0; i < CHANNELS; i++)
+        fabric->ports[i]->seats_max = seats;
+    pthread_mutex_unlock(&fabric->lock);
+}
+
+/* Reads for all endpoints, and takes the direct sockets away now and then. */
+static void *poll_shared(void *context)
+{
+    struct run *run = context;
+    struct fabric *fabric = run->pair.receiver.fabric;
+    struct udp_endpoint *receiver = (struct udp_endpoint *)run->pair.receiver.endpoint;
+    for (uint32_t round = 1; !atomic_load(&run->over); round++) {
+        fabric->ops->shared_poll(fabric);
+        fabric->ops->count_drops(run->pair.receiver.endpoint);
+        struct udp_direct *direct = udp_direct_of(receiver->channels[round % CHANNELS]);
+        if (round == 50)
+            set_seats((struct udp_fabric *)fabric, 1);
+        if (round % 16 == 0 && direct != NULL)
+            atomic_store(&direct->leave, true);
+        sched_yield();
+    }
+    return NULL;
+}
+
+static void open_pair(struct udp_pair *pair, const struct fabric_endpoint_attr *attr, enum way way)
+{
+    assert_true(udp_pair_open_as(pair, "udp:[::1]", way == TWO_FABRICS ? "udp:[::1]" : NULL, attr, false));
+    if (way != CHANGING)
+        return;
+    udp_pair_leave(pair);
+    struct fabric *fabric = pair->sender.fabric;
+    set_seats((struct udp_fabric *)fabric, 0);
+    udp_pair_join(pair, fabric, fabric, attr);
+}
+
+static void run_once(struct run *run, uint32_t slot, enum way way)
 {
     struct fabric_endpoint_attr attr = udp_pair_attr();
     attr.channels = CHANNELS;
-    assert_true(udp_pair_open_as(&run->pair, "udp:[::1]", shared ? NULL : "udp:[::1]", &attr, false));
+    open_pair(&run->pair, &attr, way);
     run->message = udp_pair_bind(&run->pair, slot, 0, (uint64_t)8 << 20 | 77);
     for (uint32_t p = 0; p < run->message->packets; p++)
         run->wanted[fabric_channel_of(p, attr.stripe_packets, CHANNELS)]++;
-    pthread_t threads[2 * CHANNELS + 1];
+    pthread_t threads[2 * CHANNELS + 2];
     struct worker workers[CHANNELS];
     for (uint32_t i = 0; i < CHANNELS; i++) {
         workers[i] = (struct worker){run, i};
@@ -122,10 +167,14 @@ static void run_once(struct run *run, uint32_t slot, bool shared)
         assert_int_equal(pthread_create(&threads[2 * i + 1], NULL, receive_channel, &workers[i]), 0);
     }
     assert_int_equal(pthread_create(&threads[2 * CHANNELS], NULL, exchange_control, run), 0);
+    if (way == CHANGING)
+        assert_int_equal(pthread_create(&threads[2 * CHANNELS + 1], NULL, poll_shared, run), 0);
     for (uint32_t i = 0; i < 2 * CHANNELS; i++)
         pthread_join(threads[i], NULL);
     atomic_store(&run->over, true);
     pthread_join(threads[2 * CHANNELS], NULL);
+    if (way == CHANGING)
+        pthread_join(threads[2 * CHANNELS + 1], NULL);
     run->message->arrived = run->message->packets; /* each bit was set once */
     udp_message_assert_whole(run->message);
     udp_pair_assert_no_bad(&run->pair);
@@ -139,7 +188,7 @@ static void test_all_at_once(void **state)
     for (uint32_t i = 0; i < ROUNDS; i++) {
         struct run *run = calloc(1, sizeof *run);
         assert_non_null(run);
-        run_once(run, i, i % 2 != 0);
+        run_once(run, i, (enum way)(i % 3));
         free(run);
     }
 }

@@ -17,8 +17,6 @@
 #include "base/prng.h"
 #include "support/bottleneck.h"
 
-#define GBIT  UINT64_C(1000000000)
-#define MTU   4096
 #define FLOWS 8
 
 /* ---- through a bottleneck -------------------------------------------------------------------------- */
@@ -40,7 +38,7 @@ static struct bottleneck *build(const struct trial *trial, double bdp)
             .rtt_ns = trial->rtt_ns,
             .start_ns = 1 + (lh_time)i * trial->stagger * trial->rtt_ns,
             .rate_bps = trial->told ? trial->rate_bps : 0,
-            .mtu_bytes = MTU,
+            .mtu_bytes = TRIAL_MTU,
         };
         bottleneck_add(bottleneck, &flow);
     }
@@ -91,22 +89,23 @@ struct trial_result trial_run(const struct trial *trial)
     bottleneck_free(bottleneck);
     print_message("%-7s %3u Gbit/s %8.0f us, %u flows, loss %.2f: goodput %.3f, Jain %.3f, delay %.2f RTT, "
                   "longest queue %.2f BDP, dropped %.4f\n",
-                  trial->controller->name, (unsigned)(trial->rate_bps / GBIT), (double)trial->rtt_ns / 1e3,
-                  trial->flows, trial->loss, result.goodput, result.jain, result.delay, result.peak,
-                  result.dropped);
+                  trial->controller->name, (unsigned)(trial->rate_bps / TRIAL_GBIT),
+                  (double)trial->rtt_ns / 1e3, trial->flows, trial->loss, result.goodput, result.jain,
+                  result.delay, result.peak, result.dropped);
     return result;
 }
 
-void trial_paths(const struct lh_congestion *controller, double marks)
+void trial_paths(void **state)
 {
+    const struct trial_subject *subject = *state;
     const double losses[] = {0, 0.01};
     for (int i = 0; i < 4; i++) {
         bool is_long = i < 2;
-        struct trial trial = {.controller = controller,
-                              .rate_bps = is_long ? 2 * GBIT : 100 * GBIT,
+        struct trial trial = {.controller = subject->controller,
+                              .rate_bps = is_long ? 2 * TRIAL_GBIT : 100 * TRIAL_GBIT,
                               .rtt_ns = is_long ? 25 * LH_NS_PER_MS : 20 * LH_NS_PER_US,
                               .queue = 1,
-                              .marks = marks,
+                              .marks = subject->marks,
                               .loss = losses[i % 2],
                               .flows = 1,
                               .rounds = 300};
@@ -120,15 +119,16 @@ void trial_paths(const struct lh_congestion *controller, double marks)
     }
 }
 
-void trial_fairness(const struct lh_congestion *controller, double marks)
+void trial_fairness(void **state)
 {
+    const struct trial_subject *subject = *state;
     for (uint32_t flows = 2; flows <= 4; flows += 2)
         for (int is_long = 0; is_long < 2; is_long++) {
-            struct trial trial = {.controller = controller,
-                                  .rate_bps = is_long ? 2 * GBIT : 100 * GBIT,
+            struct trial trial = {.controller = subject->controller,
+                                  .rate_bps = is_long ? 2 * TRIAL_GBIT : 100 * TRIAL_GBIT,
                                   .rtt_ns = is_long ? 25 * LH_NS_PER_MS : 20 * LH_NS_PER_US,
                                   .queue = 1,
-                                  .marks = marks,
+                                  .marks = subject->marks,
                                   .flows = flows,
                                   .stagger = 20,
                                   .rounds = 500};
@@ -210,7 +210,7 @@ static void run_hostile(const struct lh_congestion *controller, uint64_t seed)
     struct lh_congestion_path path = {
         .mtu_bytes = 1024,
         .rate_bps = seed % 3 == 0 ? any(&prng) : 0,
-        .rate_max_bps = seed % 2 == 0 ? LH_RATE_NONE : 1 + lh_prng_below(&prng, 10 * GBIT),
+        .rate_max_bps = seed % 2 == 0 ? LH_RATE_NONE : 1 + lh_prng_below(&prng, 10 * TRIAL_GBIT),
         .window_max_bytes = 1024 + lh_prng_below(&prng, UINT64_C(1) << 40),
         .rtt_ns = seed % 5 == 0 ? any(&prng) : 0,
         .remembered_rate_bps = seed % 7 == 0 ? any(&prng) : 0,
@@ -238,10 +238,51 @@ static void run_hostile(const struct lh_congestion *controller, uint64_t seed)
     free(receiver);
 }
 
-void trial_hostile(const struct lh_congestion *controller)
+void trial_hostile(void **state)
 {
+    const struct trial_subject *subject = *state;
     for (uint64_t seed = 0; seed < 500; seed++)
-        run_hostile(controller, seed);
+        run_hostile(subject->controller, seed);
+}
+
+void trial_state_is_small(void **state)
+{
+    const struct trial_subject *subject = *state;
+    assert_true(subject->controller->state_bytes <= 384);
+}
+
+/* ---- by hand ----------------------------------------------------------------------------------------- */
+
+const struct lh_congestion_path trial_path = {.mtu_bytes = TRIAL_MTU,
+                                              .rate_max_bps = LH_RATE_NONE,
+                                              .window_max_bytes = UINT64_C(1) << 30,
+                                              .rtt_ns = 10 * LH_NS_PER_MS};
+const uint8_t trial_no_params[LH_CONGESTION_PARAMS];
+
+struct lh_congestion_decision trial_decide(const struct lh_congestion *controller, const void *state)
+{
+    struct lh_congestion_decision decision;
+    controller->decide(state, 1, &decision);
+    return decision;
+}
+
+void trial_round(const struct lh_congestion *controller, void *state, uint64_t *arrived, lh_time queue_ns)
+{
+    uint64_t window = trial_decide(controller, state).window_bytes, before = *arrived;
+    for (int i = 1; i <= 16; i++) {
+        *arrived += window / 16;
+        struct lh_congestion_feedback feedback = {
+            .now = *arrived,
+            .arrived_bytes = window / 16,
+            .arrived_total_bytes = *arrived,
+            .arrived_at_send_bytes = i < 16 ? 0 : before,
+            .in_flight_at_send_bytes = window,
+            .rtt_ns = trial_path.rtt_ns + queue_ns,
+            .rate_bps = window * 8 * LH_NS_PER_S / (trial_path.rtt_ns + queue_ns),
+            .credit_bytes = UINT64_MAX,
+        };
+        controller->on_feedback(state, &feedback);
+    }
 }
 
 /* ---- texts ----------------------------------------------------------------------------------------- */

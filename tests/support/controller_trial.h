@@ -33,14 +33,41 @@ struct trial_result {
 
 struct trial_result trial_run(const struct trial *trial);
 
+/* ---- tests of every controller; their cmocka state is a struct trial_subject ---- */
+
+struct trial_subject {
+    const struct lh_congestion *controller;
+    double marks;
+};
+
+/* In a list of struct CMUnitTest. */
+#define TRIAL_TESTS(subject)                                                                               \
+    cmocka_unit_test_prestate(trial_paths, subject), cmocka_unit_test_prestate(trial_fairness, subject),   \
+        cmocka_unit_test_prestate(trial_hostile, subject),                                                 \
+        cmocka_unit_test_prestate(trial_state_is_small, subject)
+
 /* One path of 2 Gbit/s and 25 ms, one of 100 Gbit/s and 20 us: without loss and with 1 %, goodput of 0.7 and
  * more. */
-void trial_paths(const struct lh_congestion *controller, double marks);
+void trial_paths(void **subject);
 /* Two and four flows that start one after the other: Jain's index of 0.9 and more. */
-void trial_fairness(const struct lh_congestion *controller, double marks);
+void trial_fairness(void **subject);
 /* Feedback without sense, random and at the ends of its ranges: every decision stays within the path's
  * bounds, a packet may always be sent, and a timer that is due does not stay so. */
-void trial_hostile(const struct lh_congestion *controller);
+void trial_hostile(void **subject);
+void trial_state_is_small(void **subject);
+
+/* ---- for tests of a controller by hand ---- */
+
+#define TRIAL_MTU  4096
+#define TRIAL_GBIT UINT64_C(1000000000)
+
+/* 10 ms, no rate given, windows up to 1 GiB. */
+extern const struct lh_congestion_path trial_path;
+extern const uint8_t trial_no_params[LH_CONGESTION_PARAMS];
+
+struct lh_congestion_decision trial_decide(const struct lh_congestion *controller, const void *state);
+/* A window of packets arrives with that delay above the minimum, reported in 16 parts. */
+void trial_round(const struct lh_congestion *controller, void *state, uint64_t *arrived, lh_time queue_ns);
 /* Texts of parameters: those that are valid, and those that are refused with a reason. NULL
  * ends the lists. */
 void trial_texts(const struct lh_congestion *controller, const char *const *valid,

@@ -14,61 +14,23 @@
 
 #include "support/controller_trial.h"
 
-static void test_paths(void **state)
-{
-    (void)state;
-    trial_paths(&dcqcn_congestion, 0.25);
-}
-
-static void test_fairness(void **state)
-{
-    (void)state;
-    trial_fairness(&dcqcn_congestion, 0.25);
-}
-
-static void test_hostile(void **state)
-{
-    (void)state;
-    trial_hostile(&dcqcn_congestion);
-}
-
-static void test_state_is_small(void **state)
-{
-    (void)state;
-    assert_true(dcqcn_congestion.state_bytes <= 384);
-}
-
-#define MTU  4096
-#define GBIT UINT64_C(1000000000)
-
-static const struct lh_congestion_path path = {.mtu_bytes = MTU,
-                                               .rate_max_bps = LH_RATE_NONE,
-                                               .window_max_bytes = UINT64_C(1) << 30,
-                                               .rtt_ns = 10 * LH_NS_PER_MS};
-static const uint8_t no_params[LH_CONGESTION_PARAMS];
-
-static struct lh_congestion_decision decide(const struct lh_congestion *controller, const void *state)
-{
-    struct lh_congestion_decision decision;
-    controller->decide(state, 1, &decision);
-    return decision;
-}
+static struct trial_subject subject = {&dcqcn_congestion, 0.25};
 
 static uint64_t rate(const void *control)
 {
-    return decide(&dcqcn_congestion, control).rate_bps;
+    return trial_decide(&dcqcn_congestion, control).rate_bps;
 }
 
 static void report(void *control, lh_time now, uint64_t marked_bytes, uint32_t notifications)
 {
     struct lh_congestion_feedback feedback = {.now = now,
-                                              .arrived_bytes = 10 * MTU,
+                                              .arrived_bytes = 10 * TRIAL_MTU,
                                               .marked_bytes = marked_bytes,
                                               .notifications = notifications,
                                               .arrived_total_bytes = now,
                                               .arrived_at_send_bytes = now - LH_NS_PER_MS,
-                                              .rtt_ns = path.rtt_ns,
-                                              .rate_bps = GBIT};
+                                              .rtt_ns = trial_path.rtt_ns,
+                                              .rate_bps = TRIAL_GBIT};
     dcqcn_congestion.on_feedback(control, &feedback);
 }
 
@@ -79,21 +41,22 @@ static void test_rate(void **state)
     (void)state;
     for (int marks = 0; marks < 2; marks++) {
         _Alignas(64) uint8_t control[512];
-        struct lh_congestion_path told = path;
+        struct lh_congestion_path told = trial_path;
         lh_time now = LH_NS_PER_S;
-        told.rate_bps = GBIT;
-        dcqcn_congestion.start(control, &told, no_params, now);
-        report(control, now += path.rtt_ns, 0, 0);
-        assert_int_equal(rate(control), GBIT);
-        report(control, now += path.rtt_ns, marks ? MTU : 0, marks ? 0 : 1);
-        lh_time cut_ns = decide(&dcqcn_congestion, control).next_ns;
-        assert_int_equal(cut_ns, now + path.rtt_ns);
+        told.rate_bps = TRIAL_GBIT;
+        dcqcn_congestion.start(control, &told, trial_no_params, now);
+        report(control, now += trial_path.rtt_ns, 0, 0);
+        assert_int_equal(rate(control), TRIAL_GBIT);
+        report(control, now += trial_path.rtt_ns, marks ? TRIAL_MTU : 0, marks ? 0 : 1);
+        lh_time cut_ns = trial_decide(&dcqcn_congestion, control).next_ns;
+        assert_int_equal(cut_ns, now + trial_path.rtt_ns);
         dcqcn_congestion.on_timer(control, cut_ns);
-        assert_true(rate(control) > GBIT / 2 && rate(control) < GBIT * 54 / 100); /* alpha: 15 / 16 */
+        assert_true(rate(control) > TRIAL_GBIT / 2 &&
+                    rate(control) < TRIAL_GBIT * 54 / 100); /* alpha: 15 / 16 */
         uint64_t before = rate(control);
         for (int i = 0; i < 4; i++)
-            report(control, now += path.rtt_ns, 0, 0);
-        assert_true(rate(control) > before + before / 2 && rate(control) <= GBIT);
+            report(control, now += trial_path.rtt_ns, 0, 0);
+        assert_true(rate(control) > before + before / 2 && rate(control) <= TRIAL_GBIT);
     }
 }
 
@@ -103,11 +66,11 @@ static void test_pause(void **state)
     (void)state;
     _Alignas(64) uint8_t control[512];
     lh_time now = LH_NS_PER_S;
-    dcqcn_congestion.start(control, &path, no_params, now);
-    report(control, now += path.rtt_ns, MTU, 0);
-    report(control, now += path.rtt_ns, 0, 0);
+    dcqcn_congestion.start(control, &trial_path, trial_no_params, now);
+    report(control, now += trial_path.rtt_ns, TRIAL_MTU, 0);
+    report(control, now += trial_path.rtt_ns, 0, 0);
     dcqcn_congestion.on_timer(control, now + 5 * 3600 * LH_NS_PER_S);
-    assert_true(rate(control) <= 2 * GBIT);
+    assert_true(rate(control) <= 2 * TRIAL_GBIT);
 }
 
 /* Where nothing marks, a full queue is found by its delay and its losses. */
@@ -115,7 +78,7 @@ static void test_no_marks(void **state)
 {
     (void)state;
     struct trial trial = {.controller = &dcqcn_congestion,
-                          .rate_bps = 2 * GBIT,
+                          .rate_bps = 2 * TRIAL_GBIT,
                           .rtt_ns = 25 * LH_NS_PER_MS,
                           .queue = 4,
                           .loss = 0.01,
@@ -137,9 +100,7 @@ static void test_texts(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_paths),    cmocka_unit_test(test_fairness),
-        cmocka_unit_test(test_hostile),  cmocka_unit_test(test_state_is_small),
-        cmocka_unit_test(test_rate),     cmocka_unit_test(test_pause),
+        TRIAL_TESTS(&subject),           cmocka_unit_test(test_rate),  cmocka_unit_test(test_pause),
         cmocka_unit_test(test_no_marks), cmocka_unit_test(test_texts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

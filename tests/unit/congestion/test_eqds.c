@@ -14,45 +14,7 @@
 
 #include "support/controller_trial.h"
 
-static void test_paths(void **state)
-{
-    (void)state;
-    trial_paths(&eqds_congestion, 0);
-}
-
-static void test_fairness(void **state)
-{
-    (void)state;
-    trial_fairness(&eqds_congestion, 0);
-}
-
-static void test_hostile(void **state)
-{
-    (void)state;
-    trial_hostile(&eqds_congestion);
-}
-
-static void test_state_is_small(void **state)
-{
-    (void)state;
-    assert_true(eqds_congestion.state_bytes <= 384);
-}
-
-#define MTU  4096
-#define GBIT UINT64_C(1000000000)
-
-static const struct lh_congestion_path path = {.mtu_bytes = MTU,
-                                               .rate_max_bps = LH_RATE_NONE,
-                                               .window_max_bytes = UINT64_C(1) << 30,
-                                               .rtt_ns = 10 * LH_NS_PER_MS};
-static const uint8_t no_params[LH_CONGESTION_PARAMS];
-
-static struct lh_congestion_decision decide(const struct lh_congestion *controller, const void *state)
-{
-    struct lh_congestion_decision decision;
-    controller->decide(state, 1, &decision);
-    return decision;
-}
+static struct trial_subject subject = {&eqds_congestion, 0};
 
 /* The speculative window without a credit; then what was granted, plus what was lost. */
 static void test_credits(void **state)
@@ -61,20 +23,20 @@ static void test_credits(void **state)
     _Alignas(64) uint8_t eqds[512];
     uint8_t params[LH_CONGESTION_PARAMS];
     assert_int_equal(eqds_congestion.parse("window=100kB", params), 0);
-    eqds_congestion.start(eqds, &path, params, 1);
-    assert_int_equal(decide(&eqds_congestion, eqds).total_bytes, 100000);
+    eqds_congestion.start(eqds, &trial_path, params, 1);
+    assert_int_equal(trial_decide(&eqds_congestion, eqds).total_bytes, 100000);
     struct lh_congestion_feedback feedback = {.now = 2,
                                               .arrived_bytes = 50000,
                                               .arrived_total_bytes = 50000,
                                               .lost_total_bytes = 7000,
-                                              .rtt_ns = path.rtt_ns,
-                                              .rate_bps = GBIT,
+                                              .rtt_ns = trial_path.rtt_ns,
+                                              .rate_bps = TRIAL_GBIT,
                                               .credit_bytes = 250000};
     eqds_congestion.on_feedback(eqds, &feedback);
-    assert_int_equal(decide(&eqds_congestion, eqds).total_bytes, 257000);
+    assert_int_equal(trial_decide(&eqds_congestion, eqds).total_bytes, 257000);
     /* 200 kB in 10 ms are 160 Mbit/s; twice that. */
-    uint64_t rate = decide(&eqds_congestion, eqds).rate_bps;
-    assert_true(rate > 319 * GBIT / 1000 && rate < 321 * GBIT / 1000);
+    uint64_t rate = trial_decide(&eqds_congestion, eqds).rate_bps;
+    assert_true(rate > 319 * TRIAL_GBIT / 1000 && rate < 321 * TRIAL_GBIT / 1000);
 }
 
 /* Whatever the receiver grants: two windows of what was delivered, and the first one. */
@@ -83,17 +45,17 @@ static void test_absurd_credits(void **state)
     (void)state;
     for (int i = 0; i < 2; i++) {
         _Alignas(64) uint8_t eqds[512];
-        eqds_congestion.start(eqds, &path, no_params, 1);
+        eqds_congestion.start(eqds, &trial_path, trial_no_params, 1);
         struct lh_congestion_feedback feedback = {.now = 2,
                                                   .arrived_bytes = 50000,
                                                   .arrived_total_bytes = 50000,
-                                                  .rtt_ns = path.rtt_ns,
-                                                  .rate_bps = GBIT,
+                                                  .rtt_ns = trial_path.rtt_ns,
+                                                  .rate_bps = TRIAL_GBIT,
                                                   .credit_bytes = UINT64_MAX - (uint64_t)i};
         eqds_congestion.on_feedback(eqds, &feedback);
-        struct lh_congestion_decision decision = decide(&eqds_congestion, eqds);
-        assert_int_equal(decision.window_bytes, 10 * MTU + 2 * 1250000);
-        assert_true(decision.rate_bps < 5 * GBIT);
+        struct lh_congestion_decision decision = trial_decide(&eqds_congestion, eqds);
+        assert_int_equal(decision.window_bytes, 10 * TRIAL_MTU + 2 * 1250000);
+        assert_true(decision.rate_bps < 5 * TRIAL_GBIT);
     }
 }
 
@@ -103,7 +65,7 @@ static void test_incast(void **state)
     (void)state;
     for (int is_long = 0; is_long < 2; is_long++) {
         struct trial trial = {.controller = &eqds_congestion,
-                              .rate_bps = is_long ? 2 * GBIT : 100 * GBIT,
+                              .rate_bps = is_long ? 2 * TRIAL_GBIT : 100 * TRIAL_GBIT,
                               .rtt_ns = is_long ? 25 * LH_NS_PER_MS : 20 * LH_NS_PER_US,
                               .queue = 10,
                               .flows = 8,
@@ -120,7 +82,7 @@ static void test_told_pace(void **state)
     (void)state;
     struct trial trial = {.controller = &eqds_congestion,
                           .params = "rate=250Mbit",
-                          .rate_bps = 2 * GBIT,
+                          .rate_bps = 2 * TRIAL_GBIT,
                           .rtt_ns = 25 * LH_NS_PER_MS,
                           .queue = 1,
                           .flows = 1,
@@ -140,10 +102,11 @@ static void test_texts(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_paths),   cmocka_unit_test(test_fairness),
-        cmocka_unit_test(test_hostile), cmocka_unit_test(test_state_is_small),
-        cmocka_unit_test(test_credits), cmocka_unit_test(test_absurd_credits),
-        cmocka_unit_test(test_incast),  cmocka_unit_test(test_told_pace),
+        TRIAL_TESTS(&subject),
+        cmocka_unit_test(test_credits),
+        cmocka_unit_test(test_absurd_credits),
+        cmocka_unit_test(test_incast),
+        cmocka_unit_test(test_told_pace),
         cmocka_unit_test(test_texts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -18,29 +18,11 @@
 #include <cmocka.h>
 
 #include "support/connection_pair.h"
+#include "support/paths_folder.h"
 
 #define LINK     "rtt=20ms,rate=1Gbit"
 #define RATE_BPS 1000000000u
 #define BYTES    ((size_t)16 << 20) /* 6 times what the path holds */
-
-static char folder[64], file[80];
-
-static int make_folder(void **state)
-{
-    (void)state;
-    snprintf(folder, sizeof folder, "/tmp/test_path_memory.XXXXXX");
-    if (!mkdtemp(folder))
-        return -1;
-    snprintf(file, sizeof file, "%s/paths", folder);
-    return 0;
-}
-
-static int remove_folder(void **state)
-{
-    (void)state;
-    remove(file);
-    return rmdir(folder);
-}
 
 /* One connection, with a message each way; what end 0 reports of its sending. */
 static struct lh_congestion_report connection_over(const char *link, const char *congestion,
@@ -64,39 +46,39 @@ static struct lh_congestion_report connection_over(const char *link, const char 
 
 static bool is_there(void)
 {
-    return access(file, F_OK) == 0;
+    return access(paths_file, F_OK) == 0;
 }
 
 static void the_next_connection_starts_where_this_one_ended(void **state)
 {
     (void)state;
-    struct lh_congestion_report first = connection_over(LINK, "bbr", file, BYTES);
+    struct lh_congestion_report first = connection_over(LINK, "bbr", paths_file, BYTES);
     assert_true(first.remembered_rate_bps == 0);
     assert_in_range(first.bandwidth_bps, RATE_BPS / 2, RATE_BPS);
-    struct lh_congestion_report second = connection_over(LINK, "bbr", file, BYTES);
+    struct lh_congestion_report second = connection_over(LINK, "bbr", paths_file, BYTES);
     assert_true(second.remembered_rate_bps == first.bandwidth_bps);
 }
 
 static void a_path_with_another_round_trip_is_another_path(void **state)
 {
     (void)state;
-    assert_true(connection_over(LINK, "bbr", file, BYTES).feedback);
-    assert_true(connection_over("rtt=45ms,rate=1Gbit", "bbr", file, 1000).remembered_rate_bps == 0);
-    assert_true(connection_over("rtt=9ms,rate=1Gbit", "bbr", file, 1000).remembered_rate_bps == 0);
-    assert_true(connection_over("rtt=11ms,rate=1Gbit", "bbr", file, 1000).remembered_rate_bps > 0);
+    assert_true(connection_over(LINK, "bbr", paths_file, BYTES).feedback);
+    assert_true(connection_over("rtt=45ms,rate=1Gbit", "bbr", paths_file, 1000).remembered_rate_bps == 0);
+    assert_true(connection_over("rtt=9ms,rate=1Gbit", "bbr", paths_file, 1000).remembered_rate_bps == 0);
+    assert_true(connection_over("rtt=11ms,rate=1Gbit", "bbr", paths_file, 1000).remembered_rate_bps > 0);
 }
 
 static void what_the_application_limited_is_not_remembered(void **state)
 {
     (void)state;
-    connection_over(LINK, "bbr", file, 1000);
+    connection_over(LINK, "bbr", paths_file, 1000);
     assert_false(is_there());
 }
 
 static void a_given_rate_is_not_remembered(void **state)
 {
     (void)state;
-    connection_over(LINK, "fixed", file, BYTES);
+    connection_over(LINK, "fixed", paths_file, BYTES);
     assert_false(is_there());
 }
 
@@ -113,17 +95,15 @@ static void a_file_that_cannot_be_written_is_no_error(void **state)
     assert_true(connection_over(LINK, "bbr", "/dev/null/paths", BYTES).arrived_bytes > 0);
 }
 
-#define WITH_FOLDER(test) cmocka_unit_test_setup_teardown(test, make_folder, remove_folder)
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        WITH_FOLDER(the_next_connection_starts_where_this_one_ended),
-        WITH_FOLDER(a_path_with_another_round_trip_is_another_path),
-        WITH_FOLDER(what_the_application_limited_is_not_remembered),
-        WITH_FOLDER(a_given_rate_is_not_remembered),
-        WITH_FOLDER(without_a_file_nothing_is_remembered),
-        WITH_FOLDER(a_file_that_cannot_be_written_is_no_error),
+        WITH_PATHS_FOLDER(the_next_connection_starts_where_this_one_ended),
+        WITH_PATHS_FOLDER(a_path_with_another_round_trip_is_another_path),
+        WITH_PATHS_FOLDER(what_the_application_limited_is_not_remembered),
+        WITH_PATHS_FOLDER(a_given_rate_is_not_remembered),
+        WITH_PATHS_FOLDER(without_a_file_nothing_is_remembered),
+        WITH_PATHS_FOLDER(a_file_that_cannot_be_written_is_no_error),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -17,37 +17,20 @@
 
 #include <cmocka.h>
 
-static char folder[64], file[80];
+#include "support/paths_folder.h"
 
 static const struct path_record sample = {
     .peer = "192.0.2.7", .local = "10.0.0.1", .rate_bps = 2000000000, .rtt_ns = 25 * LH_NS_PER_MS};
 
-static int make_folder(void **state)
-{
-    (void)state;
-    snprintf(folder, sizeof folder, "/tmp/test_path_file.XXXXXX");
-    if (!mkdtemp(folder))
-        return -1;
-    snprintf(file, sizeof file, "%s/paths", folder);
-    return 0;
-}
-
-static int remove_folder(void **state)
-{
-    (void)state;
-    remove(file);
-    return rmdir(folder); /* fails when anything else was left there */
-}
-
 static bool known(struct path_record *found)
 {
     lh_time age_ns;
-    return path_file_read(file, sample.peer, sample.local, found, &age_ns);
+    return path_file_read(paths_file, sample.peer, sample.local, found, &age_ns);
 }
 
 static void put_text(const char *text)
 {
-    FILE *out = fopen(file, "w");
+    FILE *out = fopen(paths_file, "w");
     assert_non_null(out);
     fputs(text, out);
     assert_int_equal(fclose(out), 0);
@@ -59,18 +42,18 @@ static void what_is_written_is_read(void **state)
     struct path_record found, other = sample;
     struct stat status;
     assert_false(known(&found));
-    assert_true(path_file_write(file, &sample));
+    assert_true(path_file_write(paths_file, &sample));
     assert_true(known(&found));
     assert_true(found.rate_bps == sample.rate_bps && found.rtt_ns == sample.rtt_ns);
     strcpy(other.peer, "192.0.2.8");
-    assert_true(path_file_write(file, &other));
+    assert_true(path_file_write(paths_file, &other));
     assert_true(known(&found)); /* still */
     other = sample;
     other.rate_bps = 1000000;
-    assert_true(path_file_write(file, &other));
+    assert_true(path_file_write(paths_file, &other));
     assert_true(known(&found) && found.rate_bps == 1000000);
     /* Where somebody's connections go is nobody else's business. */
-    assert_int_equal(stat(file, &status), 0);
+    assert_int_equal(stat(paths_file, &status), 0);
     assert_int_equal(status.st_mode & 07777, 0600);
 }
 
@@ -83,7 +66,7 @@ static void the_age_is_by_the_wall_clock(void **state)
     snprintf(text, sizeof text, "192.0.2.7 10.0.0.1 2000000000 25000000 %llu\n",
              (unsigned long long)time(NULL) - 3600);
     put_text(text);
-    assert_true(path_file_read(file, sample.peer, sample.local, &found, &age_ns));
+    assert_true(path_file_read(paths_file, sample.peer, sample.local, &found, &age_ns));
     assert_in_range(age_ns / LH_NS_PER_S, 3600, 3600 + 600); /* a test may be slow */
     put_text("192.0.2.7 10.0.0.1 2000000000 25000000 9999999999\n");
     assert_false(known(&found));
@@ -95,7 +78,7 @@ static void a_file_of_anything_is_no_error(void **state)
     struct path_record found;
     put_text("\x01\x02 not a file of paths");
     assert_false(known(&found));
-    assert_true(path_file_write(file, &sample));
+    assert_true(path_file_write(paths_file, &sample));
     assert_true(known(&found));
 }
 
@@ -105,10 +88,10 @@ static void a_pipe_is_left_alone(void **state)
     (void)state;
     struct path_record found;
     struct stat status;
-    assert_int_equal(mkfifo(file, 0600), 0);
+    assert_int_equal(mkfifo(paths_file, 0600), 0);
     assert_false(known(&found));
-    assert_false(path_file_write(file, &sample));
-    assert_int_equal(stat(file, &status), 0);
+    assert_false(path_file_write(paths_file, &sample));
+    assert_int_equal(stat(paths_file, &status), 0);
     assert_true(S_ISFIFO(status.st_mode));
 }
 
@@ -116,8 +99,8 @@ static void where_nothing_can_be_written_nothing_is_left(void **state)
 {
     (void)state;
     struct path_record found;
-    assert_int_equal(mkdir(file, 0700), 0); /* rename() cannot replace it */
-    assert_false(path_file_write(file, &sample));
+    assert_int_equal(mkdir(paths_file, 0700), 0); /* rename() cannot replace it */
+    assert_false(path_file_write(paths_file, &sample));
     assert_false(known(&found));
     assert_false(path_file_write("/dev/null/paths", &sample));
     static char name[2 * PATH_FILE_NAME_MAX];
@@ -138,16 +121,14 @@ static void addresses_are_texts(void **state)
     assert_string_equal(text, "192.0.2.7");
 }
 
-#define WITH_FOLDER(test) cmocka_unit_test_setup_teardown(test, make_folder, remove_folder)
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        WITH_FOLDER(what_is_written_is_read),
-        WITH_FOLDER(the_age_is_by_the_wall_clock),
-        WITH_FOLDER(a_file_of_anything_is_no_error),
-        WITH_FOLDER(a_pipe_is_left_alone),
-        WITH_FOLDER(where_nothing_can_be_written_nothing_is_left),
+        WITH_PATHS_FOLDER(what_is_written_is_read),
+        WITH_PATHS_FOLDER(the_age_is_by_the_wall_clock),
+        WITH_PATHS_FOLDER(a_file_of_anything_is_no_error),
+        WITH_PATHS_FOLDER(a_pipe_is_left_alone),
+        WITH_PATHS_FOLDER(where_nothing_can_be_written_nothing_is_left),
         cmocka_unit_test(addresses_are_texts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -16,27 +16,10 @@
 #include <cmocka.h>
 
 #include "history/path_file.h"
+#include "support/paths_folder.h"
 
-static char folder[64], file[80];
 static struct lh_probe_result result;
 static struct probe_session session;
-
-static int make_folder(void **state)
-{
-    (void)state;
-    snprintf(folder, sizeof folder, "/tmp/test_remember.XXXXXX");
-    if (!mkdtemp(folder))
-        return -1;
-    snprintf(file, sizeof file, "%s/paths", folder);
-    return 0;
-}
-
-static int remove_folder(void **state)
-{
-    (void)state;
-    remove(file);
-    return rmdir(folder);
-}
 
 /* A probe from 127.0.0.1 to 127.0.0.2, of which the rate was measured with that limit. */
 static void measured(enum lh_probe_limit limit)
@@ -45,7 +28,7 @@ static void measured(enum lh_probe_limit limit)
     struct sockaddr_in from = {.sin_family = AF_INET};
     result = (struct lh_probe_result){
         .mtu_bytes = 1024, .rate_bps = 1088e6, .rate_limit = limit, .rtt_min_ns = 25 * LH_NS_PER_MS};
-    session = (struct probe_session){.result = &result, .attr.path_file = file};
+    session = (struct probe_session){.result = &result, .attr.path_file = paths_file};
     inet_pton(AF_INET, "127.0.0.1", &from.sin_addr);
     inet_pton(AF_INET, "127.0.0.2", &to.sin_addr);
     session.port.fds[0] = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
@@ -58,7 +41,7 @@ static bool remembered(struct path_record *record)
     lh_time age_ns;
     probe_remember(&session);
     close(session.port.fds[0]);
-    return path_file_read(file, "127.0.0.2", "127.0.0.1", record, &age_ns);
+    return path_file_read(paths_file, "127.0.0.2", "127.0.0.1", record, &age_ns);
 }
 
 static void a_rate_of_the_path_is_remembered_as_payload(void **state)
@@ -68,7 +51,7 @@ static void a_rate_of_the_path_is_remembered_as_payload(void **state)
                                                  LH_PROBE_LIMIT_RECEIVER};
     for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i++) {
         struct path_record record;
-        remove(file);
+        remove(paths_file);
         measured(limits[i]);
         assert_true(remembered(&record));
         assert_true(record.rate_bps == 1024000000); /* 64 bytes of headers: IPv4 20, and 44 */
@@ -95,10 +78,8 @@ static void a_rate_that_was_limited_by_the_order_is_not(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_rate_of_the_path_is_remembered_as_payload, make_folder,
-                                        remove_folder),
-        cmocka_unit_test_setup_teardown(a_rate_that_was_limited_by_the_order_is_not, make_folder,
-                                        remove_folder),
+        WITH_PATHS_FOLDER(a_rate_of_the_path_is_remembered_as_payload),
+        WITH_PATHS_FOLDER(a_rate_that_was_limited_by_the_order_is_not),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -89,12 +89,15 @@ static int receive_control(struct udp_side *side, bool proven)
     return count;
 }
 
-/* Anybody behind the same NAT, who has seen the peer's packets: the right numbers, iCRC and all. */
-static void send_as_stranger(const struct qp_info_endpoint *from, const struct qp_info_endpoint *to,
-                             const struct roce_packet *packet, uint16_t from_port, uint16_t to_port)
+/* Anybody at that host, who has seen the peer's packets: the right numbers, iCRC and all. */
+static void send_as_stranger(in_addr_t host, const struct qp_info_endpoint *from,
+                             const struct qp_info_endpoint *to, const struct roce_packet *packet,
+                             uint16_t from_port, uint16_t to_port)
 {
     uint8_t bytes[256];
-    struct sockaddr_in source = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(OUTSIDE)};
+    struct sockaddr_in source = {.sin_family = AF_INET,
+                                 .sin_port = htons(host == INSIDE ? from_port : 0),
+                                 .sin_addr.s_addr = htonl(host)};
     struct sockaddr_in target = {.sin_family = AF_INET, .sin_port = htons(to_port)};
     struct icrc_flow flow = {.ipv4 = true, .source_port = from_port, .destination_port = to_port};
     memcpy(flow.source, from->address, sizeof flow.source);
@@ -119,7 +122,7 @@ static void stranger_speaks(const struct qp_info_endpoint *from, const struct qp
 {
     const struct roce_packet packet = {
         .opcode = ROCE_UC_SEND_ONLY, .dest_qpn = to->control_qpn, .payload = data, .payload_bytes = bytes};
-    send_as_stranger(from, to, &packet, from->control_port, to->control_port);
+    send_as_stranger(OUTSIDE, from, to, &packet, from->control_port, to->control_port);
 }
 
 static void test_control_goes_where_it_came_from(void **state)
@@ -216,13 +219,41 @@ static void test_a_stranger_gets_no_data(void **state)
         for (uint32_t forged = 0; forged < 3; forged++) {
             packet.immediate = forged == 1 ? PROOF + 1 : 0;
             packet.rkey = forged == 2;
-            send_as_stranger(&receiver->info, &sender->info, &packet, receiver->info.channel_port[c],
-                             sender->info.channel_port[c]);
+            send_as_stranger(OUTSIDE, &receiver->info, &sender->info, &packet,
+                             receiver->info.channel_port[c], sender->info.channel_port[c]);
         }
     }
     poll_data(sender);
     assert_int_equal(sender->stats.rx_late_packets,
                      3 * CHANNELS); /* they were read: nothing is bound here */
+    uint32_t packets[32];
+    for (uint32_t i = 0; i < 32; i++)
+        packets[i] = i;
+    udp_pair_deliver(&pair, message, packets, 32);
+    udp_message_assert_whole(message);
+    udp_pair_close(&pair);
+}
+
+/* The peer's punch, resent by the host that it says it is: data stay with the one that control was proven to
+ * come from. */
+static void test_data_stay_with_the_proven_host(void **state)
+{
+    (void)state;
+    struct udp_pair pair;
+    open_pair(&pair, true);
+    struct udp_side *receiver = &pair.receiver, *sender = &pair.sender;
+    struct udp_message *message = udp_pair_bind(&pair, 0, 0, 32 * 4096);
+    receiver->fabric->ops->punch(receiver->endpoint, PROOF);
+    send_control(receiver, "and punches");
+    assert_int_equal(receive_control(sender, true), 1);
+    poll_data(sender);
+    for (uint32_t c = 0; c < CHANNELS; c++) {
+        const struct roce_packet punch = {
+            .opcode = ROCE_UC_WRITE_ONLY_IMM, .dest_qpn = sender->info.qpn[0][c], .immediate = PROOF};
+        send_as_stranger(INSIDE, &receiver->info, &sender->info, &punch, receiver->info.channel_port[c],
+                         sender->info.channel_port[c]);
+    }
+    poll_data(sender);
     uint32_t packets[32];
     for (uint32_t i = 0; i < 32; i++)
         packets[i] = i;
@@ -341,6 +372,7 @@ int main(void)
         cmocka_unit_test(test_a_stranger_gets_no_control),
         cmocka_unit_test(test_data_follows_the_punch),
         cmocka_unit_test(test_a_stranger_gets_no_data),
+        cmocka_unit_test(test_data_stay_with_the_proven_host),
         cmocka_unit_test(test_no_data_to_an_address_that_is_only_told),
         cmocka_unit_test(test_the_token_is_the_proof),
         cmocka_unit_test(test_paths_are_of_hosts_that_were_seen),

@@ -296,6 +296,22 @@ static void test_drain(void **state)
     assert_int_equal(world.rate.receiver_packets, 32);
 }
 
+/* What is in flight is overdue by the round trip as it is measured now, though no report comes. */
+static void test_overdue_as_measured(void **state)
+{
+    (void)state;
+    begin(0);
+    struct rate_path measured = {RTT, 100 * RTT, RTT / 8};
+    rate_control_on_measured(&world.rate, &measured, world.now);
+    send_all(5);
+    lh_time before = rate_control_next(&world.rate) - world.now;
+    measured.overdue_ns = 2 * RTT;
+    rate_control_on_measured(&world.rate, &measured, world.now);
+    lh_time after = rate_control_next(&world.rate) - world.now;
+    assert_int_equal(before, 50 * after);
+    assert_true(rate_control_on_time(&world.rate, world.now + after));
+}
+
 /* After silence one packet at a time, more and more rarely; a report ends it. */
 static void test_silence(void **state)
 {
@@ -376,6 +392,7 @@ int main(void)
         cmocka_unit_test(test_receiver_short_path),
         cmocka_unit_test(test_receiver_long_path),
         cmocka_unit_test(test_drain),
+        cmocka_unit_test(test_overdue_as_measured),
         cmocka_unit_test(test_silence),
         cmocka_unit_test(test_timer),
         cmocka_unit_test(test_lies),

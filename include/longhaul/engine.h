@@ -14,9 +14,10 @@
  * NULL) it runs where the thread that called lh_engine_create() was allowed to, and so do coders.
  *
  * fork(): the engine stays with the process that created it. In the child lh_close() and lh_listener_close()
- * do nothing; lh_send(), lh_recv(), lh_attach(), lh_accept(), calls with the engine in their attributes, and
- * those of this header fail with -LH_ESTATE; no other call may be made with what was created before. The
- * child may create an engine of its own. Descriptors are closed by exec; until then the child keeps its
+ * do nothing; lh_send(), lh_recv(), lh_post_send(), lh_post_recv(), creation and destruction of completion
+ * queues, lh_attach(), lh_accept(), calls with the engine in their attributes, and those of this header fail
+ * with -LH_ESTATE; no other call may be made with what was created before. The child may create an engine of
+ * its own. Descriptors are closed by exec; until then the child keeps its
  * parent's, so that a peer may learn of the parent's death only by its silence.
  *
  * SPDX-License-Identifier: BSD-3-Clause

@@ -6,6 +6,7 @@
  */
 #include <longhaul/connection.h>
 #include <longhaul/engine.h>
+#include <longhaul/queue.h>
 
 #include <dirent.h>
 #include <pthread.h>
@@ -426,16 +427,22 @@ static void test_a_killed_peer_takes_nothing_with_it(void **state)
 }
 
 /* What a child may do with what it inherits. Returns the number of the first call that did something else. */
-static int use_inherited(struct host *host, struct lh_connection *connection)
+static int use_inherited(struct host *host, struct lh_connection *connection,
+                         struct lh_completion_queue *queue)
 {
     struct lh_attr attr = attr_on(host->engine);
     struct lh_connection *made;
+    struct lh_completion_queue *other;
     struct lh_listener *listener;
     struct lh_request *request;
     uint8_t byte = 1, blob[LH_BLOB_MAX] = {0};
     const int codes[] = {
         lh_send(connection, &byte, 1, NULL, &request),
         lh_recv(connection, &byte, 1, NULL, &request),
+        lh_post_send(connection, &byte, 1, NULL, queue, 0, NULL),
+        lh_post_recv(connection, &byte, 1, NULL, queue, 0, NULL),
+        lh_completion_queue_create(host->engine, 1, &other),
+        lh_completion_queue_destroy(queue),
         lh_open(&attr, &made),
         lh_listen("127.0.0.1:0", &attr, &listener),
         lh_connect(host->where, &attr, 0, &made),
@@ -471,12 +478,14 @@ static void test_a_child_leaves_its_parent_s_alone(void **state)
     listen_on(&host, create(1, 1));
     struct lh_attr attr = attr_on(host.engine);
     struct lh_connection *connection = connect_to(&host, &attr);
+    struct lh_completion_queue *queue;
+    must(lh_completion_queue_create(host.engine, 2, &queue), "lh_completion_queue_create");
     exchange_both(connection, host.accepted);
     fflush(NULL);
     pid_t child = fork();
     assert_true(child >= 0);
     if (child == 0) {
-        int failed = use_inherited(&host, connection);
+        int failed = use_inherited(&host, connection, queue);
         _exit(failed ? failed : use_own() ? 100 : 0);
     }
     int status;
@@ -486,6 +495,7 @@ static void test_a_child_leaves_its_parent_s_alone(void **state)
     exchange_both(connection, host.accepted);
     lh_close(connection);
     lh_close(host.accepted);
+    must(lh_completion_queue_destroy(queue), "lh_completion_queue_destroy");
     close_host(&host);
 }
 

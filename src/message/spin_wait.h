@@ -1,6 +1,6 @@
 /*
  * spin_wait.h - a thread that waits for a word to change spins for a while before it sleeps, where its
- * engine was told to and where that pays: the rule of workers (sdr/spin.h), learned from the last waits.
+ * engine was told to and where that pays: the rule of workers (sdr/run/spin.h), learned from the last waits.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -11,7 +11,7 @@
 
 #include <longhaul/types.h>
 
-#include "sdr/spin.h"
+#include "sdr/run/spin.h"
 
 /* What the threads that wait for the same object learned. */
 struct spin_wait {

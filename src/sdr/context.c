@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "sdr/context.h"
 
+#include <assert.h>
+
 #include "base/error.h"
+#include "sdr/qp.h"
+#include "sdr/round.h"
 
 static void gates_enter(struct sdr_context *context)
 {
@@ -23,7 +27,9 @@ int context_add_qp(struct sdr_context *context, struct sdr_qp *qp)
         error = lh_fail(LH_ERANGE, "context: limit of %u QPs reached", context->qps_max);
     } else {
         gates_enter(context);
+        qp->place = context->qp_count;
         context->qps[context->qp_count++] = qp;
+        round_add_qp(context, qp);
         gates_leave(context);
     }
     pthread_mutex_unlock(&context->lock);
@@ -34,21 +40,12 @@ void context_remove_qp(struct sdr_context *context, struct sdr_qp *qp)
 {
     pthread_mutex_lock(&context->lock);
     gates_enter(context);
-    for (uint32_t i = 0; i < context->qp_count; i++)
-        if (context->qps[i] == qp) {
-            context->qps[i] = context->qps[--context->qp_count];
-            break;
-        }
+    assert(context->qps[qp->place] == qp);
+    context->qps[qp->place] = context->qps[--context->qp_count];
+    context->qps[qp->place]->place = qp->place;
+    round_remove_qp(context, qp);
     gates_leave(context);
     pthread_mutex_unlock(&context->lock);
-    /* A sleeping worker holds descriptors that are about to be closed. */
-    context_wake_workers(context);
-}
-
-void context_wake_workers(struct sdr_context *context)
-{
-    for (uint32_t i = 0; i < (context->worker_count ? context->worker_count : 1); i++)
-        waker_wake(&context->workers[i].waker);
 }
 
 const char *lh_sdr_warning(struct sdr_context *context)

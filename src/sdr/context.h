@@ -3,8 +3,8 @@
  *
  * Locks, in the order in which they may be taken: context->lock, the gates of the workers in ascending
  * order, qp->driver_lock, qp->lock, the gates of a QP's channels in ascending order, and inmost
- * qp->pacer_lock and memory_lock. A worker holds its own gate while it walks the list of QPs; so what runs
- * in its round, such as a driver's step, can neither create nor destroy a QP.
+ * qp->pacer_lock, memory_lock and the locks of the workers' queues. A worker holds its own gate while it
+ * serves QPs; so what runs in its round, such as a driver's step, can neither create nor destroy a QP.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -28,8 +28,9 @@
 struct sdr_context {
     struct fabric *fabric;
     pthread_mutex_t lock;
-    struct sdr_qp *
-        *qps; /* qps_max places; those in use come first. Changed under the gates of all workers */
+    /* qps_max places, those in use come first. Changed under the gates of all workers. Behind them are as
+     * many for each worker's queue. */
+    struct sdr_qp **qps;
     uint32_t qp_count;
     uint32_t qps_max;
     struct sdr_mr *memory[CONTEXT_MEMORY_LISTS]; /* what is registered, by key; under memory_lock */
@@ -41,14 +42,12 @@ struct sdr_context {
     uint32_t channels;
     uint32_t worker_count; /* 0: the caller makes progress */
     lh_time spin_ns;       /* of workers; 0: none */
-    struct worker
-        *workers; /* at least one, so that its gate exists; its thread only when worker_count > 0 */
+    uint32_t turns;        /* workers that share the channels; without threads, the caller's turns */
+    uint32_t queues;       /* of workers: as many as there may be turns */
+    struct worker *workers;
 };
 
 /* Adds a QP to the workers' rounds; removes it, and returns when no worker touches it any more. */
 int context_add_qp(struct sdr_context *context, struct sdr_qp *qp);
 void context_remove_qp(struct sdr_context *context, struct sdr_qp *qp);
-/* Ends the sleep of every worker. */
-void context_wake_workers(struct sdr_context *context);
-
 #endif

@@ -13,8 +13,10 @@
 #include "link/link.h"
 #include "sdr/context.h"
 #include "sdr/driver.h"
+#include "sdr/qp.h"
+#include "sdr/round.h"
 #include "sdr/sdk_warning.h"
-#include "sdr/spin.h"
+#include "sdr/run/spin.h"
 #include "wire/qp_info.h"
 
 static int check_attr(const struct lh_context_attr *attr)
@@ -59,7 +61,7 @@ static void stop_workers(struct sdr_context *context)
 static int start_workers(struct sdr_context *context, const int *cpus)
 {
     for (uint32_t i = 0; i < context->worker_count; i++) {
-        int error = worker_start(&context->workers[i], context, i, cpus ? cpus[i] : -1);
+        int error = worker_start(&context->workers[i], cpus ? cpus[i] : -1);
         if (error) {
             stop_workers(context);
             return error;
@@ -70,13 +72,30 @@ static int start_workers(struct sdr_context *context, const int *cpus)
 
 static void free_context(struct sdr_context *context)
 {
-    for (uint32_t i = 0; context->workers && i < (context->worker_count ? context->worker_count : 1); i++)
-        gate_destroy(&context->workers[i].gate);
+    for (uint32_t i = 0; context->workers && i < context->queues; i++)
+        worker_free(&context->workers[i]);
     pthread_mutex_destroy(&context->lock);
     pthread_mutex_destroy(&context->memory_lock);
     free(context->workers);
     free(context->qps);
     free(context);
+}
+
+/* With the list of QPs. */
+static bool make_workers(struct sdr_context *context)
+{
+    uint32_t qps_max = context->qps_max;
+    void **places = calloc((size_t)qps_max * (1 + context->queues), sizeof(void *));
+    struct worker *workers = calloc(context->queues, sizeof *workers);
+    context->qps = (struct sdr_qp **)places;
+    if (!places || !workers) {
+        free(workers);
+        return false;
+    }
+    for (uint32_t i = 0; i < context->queues; i++)
+        worker_init(&workers[i], context, i, (struct due **)places + (size_t)(1 + i) * qps_max);
+    context->workers = workers;
+    return true;
 }
 
 static struct sdr_context *allocate_context(const struct lh_context_attr *attr, uint32_t qps_max)
@@ -88,17 +107,12 @@ static struct sdr_context *allocate_context(const struct lh_context_attr *attr, 
     context->link_has_rate = attr->link.rate_bps != 0;
     context->spin_ns = spin_ns_of(attr->spin_ns);
     context->worker_count = attr->workers == LH_SDR_NO_WORKERS ? 0 : attr->workers;
-    uint32_t gates = context->worker_count ? context->worker_count : 1;
+    context->turns = context->worker_count ? context->worker_count : 1;
+    context->queues = context->worker_count ? context->worker_count : context->channels;
     pthread_mutex_init(&context->lock, NULL);
     pthread_mutex_init(&context->memory_lock, NULL);
     context->qps_max = qps_max;
-    context->qps = calloc(context->qps_max, sizeof(struct sdr_qp *));
-    context->workers = calloc(gates, sizeof *context->workers);
-    for (uint32_t i = 0; context->workers && i < gates; i++) {
-        gate_init(&context->workers[i].gate);
-        context->workers[i].waker.fd = -1;
-    }
-    if (context->qps && context->workers)
+    if (make_workers(context))
         return context;
     free_context(context);
     return NULL;
@@ -191,7 +205,7 @@ static bool round_of_caller(struct sdr_context *context, uint32_t index, uint32_
 {
     struct worker *caller = &context->workers[0];
     atomic_exchange(&caller->waker.kicked, false);
-    bool moved = worker_round(context, index, count, next);
+    bool moved = round_run(context, index, count, next);
     return moved || atomic_load(&caller->waker.kicked);
 }
 
@@ -207,9 +221,20 @@ int lh_sdr_progress(struct sdr_context *context, lh_time *next_ns)
     return 0;
 }
 
+/* Each serves other channels than before. */
+static void share_turns(struct sdr_context *context, uint32_t count)
+{
+    if (count == context->turns)
+        return;
+    context->turns = count;
+    for (uint32_t i = 0; i < context->qp_count; i++)
+        qp_wake_all(context->qps[i]);
+}
+
 void sdr_context_round(struct sdr_context *context, uint32_t index, uint32_t count, bool *moved,
                        lh_time *next_ns)
 {
-    assert(context->worker_count == 0 && index < count);
+    assert(context->worker_count == 0 && index < count && count <= context->queues);
+    share_turns(context, count);
     *moved = round_of_caller(context, index, count, next_ns);
 }

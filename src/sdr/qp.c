@@ -38,6 +38,62 @@ struct qp_memory_use qp_memory_use(struct sdr_qp *qp, uint32_t lkey)
     return use;
 }
 
+int qp_usable(struct sdr_qp *qp)
+{
+    int error = atomic_load(&qp->error);
+    if (error)
+        return lh_fail((enum lh_error) - error, "QP has ended: %s",
+                       error == -LH_EDEVICE ? qp->device_reason : lh_strerror(error));
+    if (!atomic_load(&qp->connected))
+        return lh_fail(LH_ESTATE, "QP is not connected yet");
+    return 0;
+}
+
+/* ---- wake-ups ---------------------------------------------------------------------------------------- */
+
+uint32_t qp_workers(const struct sdr_qp *qp)
+{
+    uint32_t turns = qp->context->turns;
+    return turns < qp->channel_count ? turns : qp->channel_count;
+}
+
+static void mark(struct sdr_qp *qp, uint32_t worker)
+{
+    run_queue_mark(&qp->context->workers[worker].queue, &qp->channels[worker].run);
+}
+
+void qp_wake_all(struct sdr_qp *qp)
+{
+    struct sdr_context *context = qp->context;
+    for (uint32_t i = 0; i < qp_workers(qp); i++) {
+        mark(qp, i);
+        waker_wake(&context->workers[context->worker_count > 0 ? i : 0].waker);
+    }
+}
+
+void qp_watch_again(struct sdr_qp *qp)
+{
+    for (uint32_t i = 0; i < qp_workers(qp); i++)
+        atomic_store(&qp->channels[i].run.fds_changed, true);
+    qp_wake_all(qp);
+}
+
+static void wake_worker(struct sdr_qp *qp, uint32_t worker)
+{
+    mark(qp, worker);
+    if (qp->context->worker_count > 0)
+        waker_wake(&qp->context->workers[worker].waker);
+}
+
+void qp_wake_channel(void *context, uint32_t channel)
+{
+    struct sdr_qp *qp = context;
+    if (channel == FABRIC_FDS_CHANGED)
+        qp_watch_again(qp);
+    else
+        wake_worker(qp, channel == FABRIC_CONTROL ? 0 : channel % qp->context->turns);
+}
+
 /* The first thread's reason stays. Whoever sees the error finds it. */
 static void keep_reason(struct sdr_qp *qp)
 {
@@ -56,26 +112,8 @@ void qp_fail(struct sdr_qp *qp, int error)
     } else {
         atomic_compare_exchange_strong(&qp->error, &none, error);
     }
-}
-
-int qp_usable(struct sdr_qp *qp)
-{
-    int error = atomic_load(&qp->error);
-    if (error)
-        return lh_fail((enum lh_error) - error, "QP has ended: %s",
-                       error == -LH_EDEVICE ? qp->device_reason : lh_strerror(error));
-    if (!atomic_load(&qp->connected))
-        return lh_fail(LH_ESTATE, "QP is not connected yet");
-    return 0;
-}
-
-void qp_wake_channel(void *context, uint32_t channel)
-{
-    struct sdr_qp *qp = context;
-    struct sdr_context *owner = qp->context;
-    if (owner->worker_count == 0)
-        return;
-    waker_wake(&owner->workers[channel == FABRIC_CONTROL ? 0 : channel % owner->worker_count].waker);
+    for (uint32_t i = 0; i < qp_workers(qp); i++)
+        wake_worker(qp, i);
 }
 
 int sdr_qp_driver_set(struct sdr_qp *qp, sdr_driver_step *step, void *context)
@@ -91,8 +129,7 @@ int sdr_qp_driver_set(struct sdr_qp *qp, sdr_driver_step *step, void *context)
 
 void sdr_qp_driver_kick(struct sdr_qp *qp)
 {
-    if (qp->context->worker_count)
-        waker_wake(&qp->context->workers[0].waker);
+    wake_worker(qp, 0);
 }
 
 void sdr_qp_keepalive_set(struct sdr_qp *qp, lh_time interval_ns)
@@ -122,8 +159,11 @@ void sdr_qp_catch_up(struct sdr_qp *qp, lh_time since)
 
 void sdr_qp_user_window(struct sdr_qp *qp, bool binds)
 {
-    if (binds != atomic_load_explicit(&qp->user_window, memory_order_relaxed))
-        atomic_store_explicit(&qp->user_window, binds, memory_order_relaxed);
+    if (binds == atomic_load_explicit(&qp->user_window, memory_order_relaxed))
+        return;
+    atomic_store_explicit(&qp->user_window, binds, memory_order_relaxed);
+    for (uint32_t i = 0; i < qp_workers(qp); i++)
+        mark(qp, i); /* their limits are another now */
 }
 
 uint64_t sdr_qp_rx_bytes(const struct sdr_qp *qp)

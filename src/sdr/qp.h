@@ -29,7 +29,8 @@
 #include "sdr/rate/arrival_report.h"
 #include "sdr/rate/credit_grant.h"
 #include "sdr/rate/rate_control.h"
-#include "sdr/rest.h"
+#include "sdr/run/rest.h"
+#include "sdr/run/run_queue.h"
 #include "sdr/send_queue.h"
 
 #define QP_STRIPE_PACKETS   64u         /* one word of the packet bitmap: channels never share a word */
@@ -70,6 +71,7 @@ struct qp_channel {
     _Atomic uint64_t paced_bps;     /* that pace */
     uint32_t held_back;             /* of a batch, which the fabric is not offered at first; its worker's */
     struct send_channel sends;
+    struct run_entry run; /* not of this channel, but of the worker of this index */
 };
 
 struct qp_upper_message {
@@ -86,6 +88,7 @@ struct qp_upper_queue {
 
 struct sdr_qp {
     struct sdr_context *context;
+    uint32_t place; /* in the list of the context, under its gates */
     struct fabric_endpoint *endpoint;
     struct fabric *own_link; /* emulated for this QP alone, over the context's fabric; or NULL */
     bool link_has_rate;      /* the emulated link has, and pushes back */
@@ -202,8 +205,15 @@ static inline void qp_note_pace(struct sdr_qp *qp)
     atomic_store_explicit(&qp->pace_bps, qp->rate.pacer.rate_bps, memory_order_relaxed);
 }
 
-/* Wakes the worker of a channel, or of FABRIC_CONTROL: what a fabric calls, with the QP as its context. */
+/* Those that serve it: the first ones of the context. */
+uint32_t qp_workers(const struct sdr_qp *qp);
+/* The worker of a channel, or of FABRIC_CONTROL, serves this QP in its next round, and wakes: what a fabric
+ * calls, with the QP as its context. From any thread, with any lock held. */
 void qp_wake_channel(void *qp, uint32_t channel);
+/* Likewise all workers; who makes progress himself goes on at once. */
+void qp_wake_all(struct sdr_qp *qp);
+/* Likewise, after the fabric's descriptors for the QP changed. */
+void qp_watch_again(struct sdr_qp *qp);
 /* All gates of the QP, in ascending order. */
 void qp_gates_enter(struct sdr_qp *qp);
 void qp_gates_leave(struct sdr_qp *qp);

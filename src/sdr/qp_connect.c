@@ -100,7 +100,7 @@ int lh_sdr_qp_connect(struct sdr_qp *qp, const void *remote_qp_info)
     }
     qp_gates_leave(qp);
     qp_unlock(qp);
-    context_wake_workers(qp->context);
+    qp_watch_again(qp);
     return error;
 }
 

@@ -124,7 +124,7 @@ static void note_proof(struct sdr_qp *qp, lh_time now)
         return;
     qp_rate_start(qp, now);
     atomic_store_explicit(&qp->proven, true, memory_order_relaxed);
-    context_wake_workers(qp->context);
+    qp_wake_all(qp);
 }
 
 static void on_datagram(struct sdr_qp *qp, const struct fabric_control_arrival *arrival, lh_time now)

@@ -256,7 +256,7 @@ static bool give_up(struct sdr_qp *qp, uint32_t channel)
 /* The driver reads bitmaps, and reports what arrived; the control worker that runs it may be asleep. */
 static void kick_driver(struct sdr_qp *qp, uint32_t channel)
 {
-    uint32_t workers = qp->context->worker_count;
+    uint32_t workers = qp->context->turns;
     if (workers > 1 && channel % workers != 0 &&
         (atomic_load_explicit(&qp->driven, memory_order_relaxed) || qp->peer.wants_feedback))
         sdr_qp_driver_kick(qp);

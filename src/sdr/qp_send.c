@@ -217,7 +217,7 @@ int sdr_send_post(struct sdr_qp *qp, struct sdr_send_wr *wr, struct sdr_send_han
     error = send_locked(qp, wr, handle);
     qp_unlock(qp);
     if (!error)
-        context_wake_workers(qp->context);
+        qp_wake_all(qp);
     return as_sdr(error);
 }
 
@@ -262,7 +262,7 @@ int sdr_streaming_send_continue(struct sdr_send_handle *handle, struct sdr_send_
     error = continue_locked(handle, &part);
     qp_unlock(qp);
     if (!error)
-        context_wake_workers(qp->context);
+        qp_wake_all(qp);
     return as_sdr(error);
 }
 
@@ -280,7 +280,7 @@ int sdr_streaming_send_end(struct sdr_send_handle *handle)
         handle->message.ended = true;
     }
     qp_unlock(qp);
-    context_wake_workers(qp->context);
+    qp_wake_all(qp);
     return as_sdr(error);
 }
 
@@ -296,7 +296,7 @@ int lh_sdr_streaming_send_abort(struct sdr_send_handle *handle)
         qp_gates_leave(qp);
     }
     qp_unlock(qp);
-    context_wake_workers(qp->context);
+    qp_wake_all(qp);
     return 0;
 }
 

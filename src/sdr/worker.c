@@ -16,38 +16,13 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "base/earlier.h"
 #include "base/error.h"
 #include "sdr/context.h"
-#include "sdr/qp_control.h"
-#include "sdr/qp_round.h"
-#include "sdr/spin.h"
+#include "sdr/round.h"
+#include "sdr/run/spin.h"
 
 #define SLICE_NS     (100 * LH_NS_PER_US) /* the kernel's shortest */
 #define SLEEP_MAX_NS (100 * LH_NS_PER_MS)
-#define POLL_FDS_MAX 1024u
-
-bool worker_round(struct sdr_context *context, uint32_t index, uint32_t count, lh_time *next)
-{
-    /* Without threads one caller takes every worker's turn. */
-    struct worker *worker = &context->workers[context->worker_count > 0 ? index : 0];
-    bool moved = false;
-    *next = LH_TIME_NEVER;
-    gate_enter_round(&worker->gate);
-    lh_time now = context->fabric->ops->now(context->fabric);
-    for (uint32_t i = 0; i < context->qp_count; i++) {
-        struct sdr_qp *qp = context->qps[i];
-        uint32_t first = qp_first_channel(qp, index, count);
-        for (uint32_t c = first; c < qp->channel_count; c += count)
-            moved |= qp_channel_round(qp, c, now, next);
-        for (uint32_t c = index; c < first; c += count)
-            moved |= qp_channel_round(qp, c, now, next);
-        if (index == 0)
-            moved |= qp_control_round(qp, now, next);
-    }
-    gate_leave(&worker->gate);
-    return moved;
-}
 
 /* struct sched_attr of the kernel, which libc's headers may lack. */
 struct slice_request {
@@ -73,71 +48,30 @@ static void request_short_slice(void)
     syscall(SYS_sched_setattr, 0, &request, 0);
 }
 
-struct fd_list {
-    struct pollfd fds[POLL_FDS_MAX];
-    nfds_t count;
-};
-
-static void add_fds(struct fd_list *list, struct sdr_qp *qp, uint32_t channel)
+/* 0: none of the QPs that were busy lately allows a rest. */
+static lh_time rest_of(struct worker *worker, lh_time now)
 {
-    int raw[FABRIC_POLL_FDS_MAX];
-    /* Nobody polls a QP that is not connected or whose device is gone: what waits there would end every
-     * sleep. */
-    if (!atomic_load_explicit(&qp->connected, memory_order_acquire) || qp_device_gone(qp))
-        return;
-    if (list->count + FABRIC_POLL_FDS_MAX > POLL_FDS_MAX)
-        return; /* the rest is looked at when the sleep ends, after SLEEP_MAX_NS at most */
-    uint32_t count = qp->endpoint->fabric->ops->poll_fds(qp->endpoint, channel, raw);
-    for (uint32_t i = 0; i < count && count != FABRIC_POLL_WAKES; i++)
-        list->fds[list->count++] = (struct pollfd){.fd = raw[i], .events = POLLIN};
-}
-
-/* What the worker waits for in its sleep: the wake descriptor, and, but for a rest, its channels' sockets and
- * control for worker 0. */
-static void collect_fds(struct worker *worker, bool rests, struct fd_list *list)
-{
-    struct sdr_context *context = worker->context;
-    list->count = 0;
-    list->fds[list->count++] = (struct pollfd){.fd = worker->waker.fd, .events = POLLIN};
-    if (rests)
-        return;
     gate_enter_round(&worker->gate);
-    for (uint32_t i = 0; i < context->qp_count; i++) {
-        for (uint32_t c = worker->index; c < context->qps[i]->channel_count; c += context->worker_count)
-            add_fds(list, context->qps[i], c);
-        if (worker->index == 0)
-            add_fds(list, context->qps[i], FABRIC_CONTROL);
-    }
+    lh_time rest_ns = rest_of_all(&worker->rest, now);
     gate_leave(&worker->gate);
+    return rest_ns;
 }
 
-/* 0: none of its QPs allows a rest. */
-static lh_time rest_of(struct worker *worker)
-{
-    struct sdr_context *context = worker->context;
-    lh_time rest_ns = LH_TIME_NEVER;
-    gate_enter_round(&worker->gate);
-    for (uint32_t i = 0; i < context->qp_count; i++)
-        lh_keep_earlier(&rest_ns, atomic_load_explicit(&context->qps[i]->rest_ns, memory_order_relaxed));
-    gate_leave(&worker->gate);
-    return rest_ns == LH_TIME_NEVER ? 0 : rest_ns;
-}
-
+/* A rest ends when another thread wakes the worker, any other sleep when a socket is readable, too. */
 static void sleep_until(struct worker *worker, bool rests, lh_time now, lh_time next)
 {
-    struct fd_list list;
-    collect_fds(worker, rests, &list);
+    struct pollfd fds[] = {{.fd = worker->waker.fd, .events = POLLIN},
+                           {.fd = worker->watch.fd, .events = POLLIN}};
     lh_time span = next <= now ? 0 : next - now;
     if (span > SLEEP_MAX_NS)
         span = SLEEP_MAX_NS;
     struct timespec timeout = {(time_t)(span / LH_NS_PER_S), (long)(span % LH_NS_PER_S)};
-    list.fds[0].revents = 0;
     atomic_store(&worker->waker.asleep, true);
     if (!atomic_load(&worker->waker.kicked) && !atomic_load(&worker->stop))
-        ppoll(list.fds, list.count, &timeout, NULL);
+        ppoll(fds, rests ? 1 : 2, &timeout, NULL); /* a negative descriptor is ignored */
     atomic_store(&worker->waker.asleep, false);
     uint64_t drained;
-    if (list.fds[0].revents & POLLIN)
+    if (fds[0].revents & POLLIN)
         while (read(worker->waker.fd, &drained, sizeof drained) < 0 && errno == EINTR)
             continue;
 }
@@ -156,14 +90,14 @@ static void *worker_main(void *argument)
         lh_time next;
         /* An exchange, not a store: whoever kicked before it has its work seen by this round. */
         atomic_exchange(&worker->waker.kicked, false);
-        bool moved = worker_round(context, worker->index, context->worker_count, &next);
+        bool moved = round_run(context, worker->index, context->worker_count, &next);
         lh_time now = context->fabric->ops->now(context->fabric);
         if (moved || atomic_load(&worker->waker.kicked)) {
             spin_on_work(&spin, now);
             rested = false;
             continue;
         }
-        lh_time rest_ns = rest_of(worker);
+        lh_time rest_ns = rest_of(worker, now);
         if (next <= now || (rest_ns == 0 && !spin_is_over(&spin, now)))
             continue;
         spin_on_sleep(&spin);
@@ -174,10 +108,26 @@ static void *worker_main(void *argument)
     return NULL;
 }
 
-int worker_start(struct worker *worker, struct sdr_context *context, uint32_t index, int cpu)
+void worker_init(struct worker *worker, struct sdr_context *context, uint32_t index, struct due **places)
 {
     worker->context = context;
     worker->index = index;
+    worker->waker.fd = -1;
+    gate_init(&worker->gate);
+    run_queue_init(&worker->queue, places, context->qps_max);
+    watch_init(&worker->watch);
+    rest_lately_init(&worker->rest);
+}
+
+void worker_free(struct worker *worker)
+{
+    gate_destroy(&worker->gate);
+    run_queue_destroy(&worker->queue);
+    watch_close(&worker->watch);
+}
+
+int worker_start(struct worker *worker, int cpu)
+{
     worker->waker.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (worker->waker.fd < 0)
         return lh_fail(LH_ESYSTEM, "eventfd: %s; raise the limit of open files", strerror(errno));
@@ -199,7 +149,7 @@ int worker_start(struct worker *worker, struct sdr_context *context, uint32_t in
     if (failed) {
         close(worker->waker.fd);
         worker->waker.fd = -1;
-        return lh_fail(LH_ESYSTEM, "worker %u cannot start on CPU %d: %s", index, cpu, strerror(failed));
+        return lh_fail(LH_ESYSTEM, "worker %u cannot start on CPU %d: %s", worker->index, cpu, strerror(failed));
     }
     worker->started = true;
     return 0;

@@ -17,7 +17,10 @@
 #include <longhaul/types.h>
 
 #include "sdr/gate.h"
-#include "sdr/waker.h"
+#include "sdr/run/rest.h"
+#include "sdr/run/run_queue.h"
+#include "sdr/run/waker.h"
+#include "sdr/run/watch.h"
 
 struct sdr_context;
 
@@ -29,12 +32,21 @@ struct worker {
     struct gate gate; /* held during a round */
     struct waker waker;
     _Atomic bool stop;
+
+    struct run_queue queue; /* of the QPs; each has an entry in each worker's */
+    /* The rest under the gate. */
+    struct watch watch;
+    bool shares;        /* the fabric's own descriptors are registered here */
+    bool moved;         /* anything, in the last round */
+    uint32_t following; /* entries with descriptors that the next round serves in any case */
+    lh_time looked_ns;  /* at the descriptors */
+    struct rest_lately rest;
 };
 
-int worker_start(struct worker *worker, struct sdr_context *context, uint32_t index, int cpu);
+/* What a round needs, with or without a thread. places: qps_max of the context, the caller's. */
+void worker_init(struct worker *worker, struct sdr_context *context, uint32_t index, struct due **places);
+void worker_free(struct worker *worker);
+int worker_start(struct worker *worker, int cpu);
 void worker_stop(struct worker *worker);
-/* One round over all QPs of the context for the channels of worker `index` (of `count`). Returns whether
- * anything moved; *next: when the next round is due at the latest. */
-bool worker_round(struct sdr_context *context, uint32_t index, uint32_t count, lh_time *next);
 
 #endif

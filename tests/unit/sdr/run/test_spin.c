@@ -3,7 +3,7 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "sdr/spin.h"
+#include "sdr/run/spin.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

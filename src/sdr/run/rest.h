@@ -41,4 +41,42 @@ static inline lh_time rest_span(struct rest *rest, uint64_t packets, lh_time rtt
     return span_ns < REST_MIN_NS ? 0 : span_ns;
 }
 
+#define REST_LATELY_NS (10 * LH_NS_PER_MS)
+
+/* The rests of a worker's QPs. Those that were idle lately have no say. */
+struct rest_lately {
+    lh_time since_ns;
+    lh_time least_ns;  /* of those that were busy since; LH_TIME_NEVER: none was */
+    lh_time before_ns; /* likewise before that */
+};
+
+static inline void rest_lately_init(struct rest_lately *lately)
+{
+    *lately = (struct rest_lately){0, LH_TIME_NEVER, LH_TIME_NEVER};
+}
+
+static inline void rest_lately_pass(struct rest_lately *lately, lh_time now)
+{
+    if (now < lately->since_ns + REST_LATELY_NS)
+        return;
+    lately->before_ns = now < lately->since_ns + 2 * REST_LATELY_NS ? lately->least_ns : LH_TIME_NEVER;
+    lately->least_ns = LH_TIME_NEVER;
+    lately->since_ns = now;
+}
+
+/* A QP that allows that rest was busy. */
+static inline void rest_on_busy(struct rest_lately *lately, lh_time rest_ns, lh_time now)
+{
+    rest_lately_pass(lately, now);
+    lately->least_ns = lh_least(lately->least_ns, rest_ns);
+}
+
+/* What all of them allow. 0: no rest. */
+static inline lh_time rest_of_all(struct rest_lately *lately, lh_time now)
+{
+    rest_lately_pass(lately, now);
+    lh_time rest_ns = lh_least(lately->least_ns, lately->before_ns);
+    return rest_ns == LH_TIME_NEVER ? 0 : rest_ns;
+}
+
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "sdr/waker.h"
+#include "sdr/run/waker.h"
 
 #include <errno.h>
 #include <stdint.h>

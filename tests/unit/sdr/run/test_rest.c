@@ -3,7 +3,7 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "sdr/rest.h"
+#include "sdr/run/rest.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -321,7 +321,7 @@ static void fill_controlled(const struct sdr_qp *qp, struct lh_congestion_report
 int lh_sdr_congestion(struct sdr_qp *qp, struct lh_congestion_report *report)
 {
     uint32_t channels = qp->channel_count;
-    lh_time now = lh_sdr_now(qp->context);
+    lh_time now = qp->endpoint->fabric->ops->now(qp->endpoint->fabric);
     *report = (struct lh_congestion_report){.window_bytes = UINT64_MAX};
     snprintf(report->controller, sizeof report->controller, "%s", qp->congestion.controller->name);
     qp_lock(qp);

@@ -156,7 +156,8 @@ static bool serve(struct worker *worker, struct run_entry *entry, uint32_t count
 
 static bool lingers(const struct worker *worker, const struct run_entry *entry, lh_time now)
 {
-    return worker->context->worker_count > 0 && worker->following < LINGER_MAX && now < entry->moved_ns + SPIN_NS;
+    return worker->context->worker_count > 0 && worker->following < LINGER_MAX &&
+           now < entry->moved_ns + SPIN_NS;
 }
 
 static bool serve_ready(struct worker *worker, uint32_t count, lh_time now)

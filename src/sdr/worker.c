@@ -149,7 +149,8 @@ int worker_start(struct worker *worker, int cpu)
     if (failed) {
         close(worker->waker.fd);
         worker->waker.fd = -1;
-        return lh_fail(LH_ESYSTEM, "worker %u cannot start on CPU %d: %s", worker->index, cpu, strerror(failed));
+        return lh_fail(LH_ESYSTEM, "worker %u cannot start on CPU %d: %s", worker->index, cpu,
+                       strerror(failed));
     }
     worker->started = true;
     return 0;

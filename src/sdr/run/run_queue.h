@@ -23,11 +23,11 @@ struct run_entry {
     struct run_entry *next; /* as the two below under the queue's lock, while it is listed */
     struct run_entry *previous;
     bool listed;
-    bool attached;       /* likewise: it may be listed */
-    _Atomic bool ready;  /* it is listed, or about to be, or taken and not served yet */
-    lh_time moved_ns;    /* when anything moved in it last */
-    bool watched;        /* it has descriptors (watch.h) */
-    bool polled;         /* nothing else tells when something arrives for it */
+    bool attached;            /* likewise: it may be listed */
+    _Atomic bool ready;       /* it is listed, or about to be, or taken and not served yet */
+    lh_time moved_ns;         /* when anything moved in it last */
+    bool watched;             /* it has descriptors (watch.h) */
+    bool polled;              /* nothing else tells when something arrives for it */
     _Atomic bool fds_changed; /* since they were registered */
 };
 

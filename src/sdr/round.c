@@ -5,7 +5,6 @@
 #include "sdr/context.h"
 #include "sdr/qp_control.h"
 #include "sdr/qp_round.h"
-#include "sdr/run/spin.h"
 
 /* With some QPs busy the others' descriptors are looked at as often. */
 #define LOOK_NS (20 * LH_NS_PER_US)
@@ -157,7 +156,7 @@ static bool serve(struct worker *worker, struct run_entry *entry, uint32_t count
 static bool lingers(const struct worker *worker, const struct run_entry *entry, lh_time now)
 {
     return worker->context->worker_count > 0 && worker->following < LINGER_MAX &&
-           now < entry->moved_ns + SPIN_NS;
+           now < entry->moved_ns + worker->context->spin_ns;
 }
 
 static bool serve_ready(struct worker *worker, uint32_t count, lh_time now)

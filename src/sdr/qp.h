@@ -31,6 +31,7 @@
 #include "sdr/rate/rate_control.h"
 #include "sdr/run/rest.h"
 #include "sdr/run/run_queue.h"
+#include "sdr/run/watch.h"
 #include "sdr/send_queue.h"
 
 #define QP_STRIPE_PACKETS   64u         /* one word of the packet bitmap: channels never share a word */
@@ -71,7 +72,8 @@ struct qp_channel {
     _Atomic uint64_t paced_bps;     /* that pace */
     uint32_t held_back;             /* of a batch, which the fabric is not offered at first; its worker's */
     struct send_channel sends;
-    struct run_entry run; /* not of this channel, but of the worker of this index */
+    struct watch_fds watched; /* its worker's */
+    struct run_entry run;     /* not of this channel, but of the worker of this index */
 };
 
 struct qp_upper_message {
@@ -122,6 +124,7 @@ struct sdr_qp {
     uint32_t send_count;
     uint32_t send_next; /* where the search for a free send begins: they are freed about in order */
     struct path path;
+    struct watch_fds control_watched; /* the control worker's */
     _Atomic bool proven; /* the peer is at the address of its blob (path.h): read without the lock */
     struct qp_upper_queue outbox;
     struct qp_upper_queue inbox;

@@ -20,76 +20,72 @@ static struct run_entry *entry_of(struct sdr_qp *qp, const struct worker *worker
 
 /* ---- descriptors ------------------------------------------------------------------------------------- */
 
-static uint32_t channel_fds(struct sdr_qp *qp, uint32_t channel, int fds[FABRIC_POLL_FDS_MAX], bool *polled)
+static int watch_channel(struct worker *worker, struct run_entry *entry, uint32_t channel, bool gone)
 {
-    uint32_t count = qp->endpoint->fabric->ops->poll_fds(qp->endpoint, channel, fds);
-    *polled |= count == 0;
-    return count == FABRIC_POLL_WAKES ? 0 : count;
-}
-
-/* Those of the worker's channels, and of control for worker 0. */
-static uint32_t qp_fds(const struct worker *worker, struct sdr_qp *qp, int *fds, bool *polled)
-{
-    uint32_t count = 0;
-    *polled = false;
-    for (uint32_t c = worker->index; c < qp->channel_count; c += worker->context->turns)
-        count += channel_fds(qp, c, fds + count, polled);
-    if (worker->index == 0)
-        count += channel_fds(qp, FABRIC_CONTROL, fds + count, polled);
-    return count;
-}
-
-#define QP_FDS_MAX ((QP_INFO_CHANNELS_MAX + 1) * FABRIC_POLL_FDS_MAX)
-
-static int watch_shared(struct worker *worker)
-{
-    struct fabric *fabric = worker->context->fabric;
+    struct sdr_qp *qp = entry->qp;
+    bool control = channel == FABRIC_CONTROL;
+    struct watch_fds *registered = control ? &qp->control_watched : &qp->channels[channel].watched;
     int fds[FABRIC_POLL_FDS_MAX];
-    if (worker->shares || worker->index != 0 || !fabric->ops->shared_fds)
-        return 0;
-    worker->shares = true;
-    return watch_add(&worker->watch, NULL, fds, fabric->ops->shared_fds(fabric, fds));
+    uint32_t count = gone ? 0 : qp->endpoint->fabric->ops->poll_fds(qp->endpoint, channel, fds);
+    entry->polled |= !gone && count == 0;
+    count = count == FABRIC_POLL_WAKES ? 0 : count;
+    entry->watched |= count > 0;
+    return watch_set(&worker->watch, entry, registered, fds, count);
 }
 
-static void watch_qp(struct worker *worker, struct run_entry *entry)
+/* The descriptors of the worker's channels, and of control for worker 0; of a QP that is gone none. */
+static int watch_channels(struct worker *worker, struct run_entry *entry, bool gone)
 {
-    int fds[QP_FDS_MAX];
-    uint32_t count = qp_fds(worker, entry->qp, fds, &entry->polled);
-    int error = watch_shared(worker);
-    if (!error && count > 0)
-        error = watch_add(&worker->watch, entry, fds, count);
-    if (error)
-        qp_fail(entry->qp, -LH_EDEVICE);
+    struct sdr_qp *qp = entry->qp;
+    int error = 0;
     worker->watch.entries -= entry->watched;
-    entry->watched = count > 0;
+    entry->watched = false;
+    entry->polled = false;
+    for (uint32_t c = worker->index; c < qp->channel_count && !error; c += worker->context->turns)
+        error = watch_channel(worker, entry, c, gone);
+    if (worker->index == 0 && !error)
+        error = watch_channel(worker, entry, FABRIC_CONTROL, gone);
     worker->watch.entries += entry->watched;
+    return error;
+}
+
+static bool has_fd(const struct watch_fds *registered, int fd)
+{
+    for (uint32_t i = 0; i < registered->count; i++)
+        if (registered->fds[i] == fd)
+            return true;
+    return false;
+}
+
+/* Whether an entry of the worker waits for it, too. */
+static bool waits_for(const struct worker *worker, const struct sdr_qp *qp, int fd)
+{
+    for (uint32_t c = worker->index; c < qp->channel_count; c += worker->context->turns)
+        if (has_fd(&qp->channels[c].watched, fd))
+            return true;
+    return worker->index == 0 && has_fd(&qp->control_watched, fd);
 }
 
 /* What it had in common with others is registered for one of those from now on. */
-static void hand_over(struct worker *worker, struct run_entry *from)
+static void hand_over(struct worker *worker, const struct sdr_qp *from, int fd)
 {
     struct sdr_context *context = worker->context;
     for (uint32_t i = 0; i < context->qp_count; i++) {
         struct sdr_qp *qp = context->qps[i];
-        struct run_entry *entry = worker->index < qp->channel_count ? entry_of(qp, worker) : from;
-        if (entry == from || !entry->watched)
+        if (qp == from || !waits_for(worker, qp, fd))
             continue;
-        atomic_store(&entry->fds_changed, true);
-        run_queue_mark(&worker->queue, entry);
+        atomic_store(&entry_of(qp, worker)->fds_changed, true);
+        run_queue_mark(&worker->queue, entry_of(qp, worker));
         return;
     }
 }
 
-static void unwatch_qp(struct worker *worker, struct run_entry *entry)
+static void watch_qp(struct worker *worker, struct run_entry *entry, bool gone)
 {
-    int fds[QP_FDS_MAX];
-    bool polled;
-    if (!entry->watched)
-        return;
-    watch_remove(&worker->watch, fds, qp_fds(worker, entry->qp, fds, &polled));
-    entry->watched = false;
-    worker->watch.entries--;
-    hand_over(worker, entry);
+    if (watch_channels(worker, entry, gone))
+        qp_fail(entry->qp, -LH_EDEVICE);
+    while (worker->watch.removed_count > 0)
+        hand_over(worker, entry->qp, worker->watch.removed[--worker->watch.removed_count]);
 }
 
 /* Nobody waits for a QP that is not connected, or whose device is gone: what waits there would end every
@@ -98,35 +94,25 @@ static void keep_watch(struct worker *worker, struct run_entry *entry)
 {
     if (!atomic_load_explicit(&entry->qp->connected, memory_order_acquire))
         return;
-    if (qp_device_gone(entry->qp))
-        unwatch_qp(worker, entry);
-    else if (atomic_load_explicit(&entry->fds_changed, memory_order_relaxed) &&
-             atomic_exchange(&entry->fds_changed, false))
-        watch_qp(worker, entry);
-}
-
-static bool poll_shared(struct worker *worker)
-{
-    struct fabric *fabric = worker->context->fabric;
-    return fabric->ops->shared_poll(fabric);
+    if (qp_device_gone(entry->qp)) {
+        if (entry->watched)
+            watch_qp(worker, entry, true);
+    } else if (atomic_load_explicit(&entry->fds_changed, memory_order_relaxed) &&
+               atomic_exchange(&entry->fds_changed, false)) {
+        watch_qp(worker, entry, false);
+    }
 }
 
 /* Marks what is readable. Not when all that may be readable is served in this round anyway. */
-static bool look(struct worker *worker, lh_time now)
+static void look(struct worker *worker, lh_time now)
 {
     if (worker->following >= worker->watch.entries || (worker->moved && now < worker->looked_ns + LOOK_NS))
-        return worker->shares && poll_shared(worker);
+        return;
     struct watch_report report;
-    bool moved = false;
     watch_look(&worker->watch, &report);
-    for (uint32_t i = 0; i < report.count; i++) {
-        if (report.ready[i])
-            run_queue_mark(&worker->queue, report.ready[i]);
-        else
-            moved = poll_shared(worker);
-    }
+    for (uint32_t i = 0; i < report.count; i++)
+        run_queue_mark(&worker->queue, report.ready[i]);
     worker->looked_ns = now;
-    return moved;
 }
 
 /* ---- service ----------------------------------------------------------------------------------------- */
@@ -187,12 +173,12 @@ bool round_run(struct sdr_context *context, uint32_t index, uint32_t count, lh_t
     struct gate *gate = &context->workers[context->worker_count > 0 ? index : 0].gate;
     gate_enter_round(gate);
     lh_time now = context->fabric->ops->now(context->fabric);
-    bool more = look(worker, now);
+    look(worker, now);
     run_queue_mark_due(&worker->queue, now);
     bool moved = serve_ready(worker, count, now);
     *next = due_heap_next(&worker->queue.due);
     gate_leave(gate);
-    return moved || more;
+    return moved;
 }
 
 void round_add_qp(struct sdr_context *context, struct sdr_qp *qp)
@@ -209,7 +195,8 @@ void round_remove_qp(struct sdr_context *context, struct sdr_qp *qp)
     for (uint32_t i = 0; i < context->queues && i < qp->channel_count; i++) {
         struct worker *worker = &context->workers[i];
         struct run_entry *entry = entry_of(qp, worker);
-        unwatch_qp(worker, entry);
+        if (entry->watched)
+            watch_qp(worker, entry, true);
         run_queue_detach(&worker->queue, entry);
     }
 }

@@ -36,7 +36,6 @@ struct worker {
     struct run_queue queue; /* of the QPs; each has an entry in each worker's */
     /* The rest under the gate. */
     struct watch watch;
-    bool shares;        /* the fabric's own descriptors are registered here */
     bool moved;         /* anything, in the last round */
     uint32_t following; /* entries with descriptors that the next round serves in any case */
     lh_time looked_ns;  /* at the descriptors */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "sdr/run/watch.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -20,25 +21,45 @@ void watch_close(struct watch *watch)
     watch->fd = -1;
 }
 
-int watch_add(struct watch *watch, struct run_entry *entry, const int *fds, uint32_t count)
+static bool is_among(int fd, const int *fds, uint32_t count)
 {
+    for (uint32_t i = 0; i < count; i++)
+        if (fds[i] == fd)
+            return true;
+    return false;
+}
+
+static int add(struct watch *watch, struct run_entry *entry, int fd)
+{
+    struct epoll_event event = {.events = EPOLLIN, .data.ptr = entry};
     if (watch->fd < 0)
         watch->fd = epoll_create1(EPOLL_CLOEXEC);
     if (watch->fd < 0)
         return lh_fail(LH_ESYSTEM, "epoll_create: %s; raise the limit of open files", strerror(errno));
-    for (uint32_t i = 0; i < count; i++) {
-        struct epoll_event event = {.events = EPOLLIN, .data.ptr = entry};
-        if (epoll_ctl(watch->fd, EPOLL_CTL_ADD, fds[i], &event) != 0 && errno != EEXIST)
-            return lh_fail(LH_ESYSTEM, "cannot wait for a socket: %s; raise fs.epoll.max_user_watches",
-                           strerror(errno));
-    }
+    if (epoll_ctl(watch->fd, EPOLL_CTL_ADD, fd, &event) != 0 && errno != EEXIST)
+        return lh_fail(LH_ESYSTEM, "cannot wait for a socket: %s; raise fs.epoll.max_user_watches",
+                       strerror(errno));
     return 0;
 }
 
-void watch_remove(struct watch *watch, const int *fds, uint32_t count)
+int watch_set(struct watch *watch, struct run_entry *entry, struct watch_fds *registered, const int *fds,
+              uint32_t count)
 {
-    for (uint32_t i = 0; i < count; i++)
-        epoll_ctl(watch->fd, EPOLL_CTL_DEL, fds[i], NULL); /* it may be another's, and gone */
+    int error = 0;
+    assert(count <= WATCH_FDS_MAX);
+    for (uint32_t i = 0; i < registered->count; i++) {
+        if (is_among(registered->fds[i], fds, count))
+            continue;
+        epoll_ctl(watch->fd, EPOLL_CTL_DEL, registered->fds[i], NULL); /* it may be closed */
+        assert(watch->removed_count < WATCH_REMOVED_MAX);
+        watch->removed[watch->removed_count++] = registered->fds[i];
+    }
+    registered->count = 0;
+    for (uint32_t i = 0; i < count && !error; i++) {
+        error = add(watch, entry, fds[i]);
+        registered->fds[registered->count++] = fds[i];
+    }
+    return error;
 }
 
 void watch_look(struct watch *watch, struct watch_report *report)

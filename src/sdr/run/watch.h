@@ -2,7 +2,8 @@
  * watch.h - the descriptors that a worker waits for, of all its QPs: an epoll set.
  *
  * What is reported is registered, whoever it belongs to: an entry may be removed only under the gate under
- * which reports are read (worker.h). Descriptors that several QPs have in common are registered for one.
+ * which reports are read (worker.h). Descriptors that several QPs have in common are registered for one, who
+ * reads for all.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -14,23 +15,35 @@
 
 struct run_entry;
 
-#define WATCH_BATCH 64u
+#define WATCH_BATCH       64u
+#define WATCH_REMOVED_MAX 256u /* of a QP: all its channels and control */
 
 struct watch {
     int fd;           /* of the epoll set, readable when any is; -1: there is none yet */
     uint32_t entries; /* with descriptors in it */
+    /* Those that were removed, which others may have in common: the user registers them again. */
+    int removed[WATCH_REMOVED_MAX];
+    uint32_t removed_count;
+};
+
+/* Those of one channel, or of control, that are registered. */
+#define WATCH_FDS_MAX 4u
+struct watch_fds {
+    int fds[WATCH_FDS_MAX];
+    uint32_t count;
 };
 
 struct watch_report {
-    struct run_entry *ready[WATCH_BATCH]; /* NULL: the fabric's own */
+    struct run_entry *ready[WATCH_BATCH];
     uint32_t count;
 };
 
 void watch_init(struct watch *watch);
 void watch_close(struct watch *watch);
-/* Those that are there already stay as they are. 0, or -LH_ESYSTEM. entry NULL: the fabric's own. */
-int watch_add(struct watch *watch, struct run_entry *entry, const int *fds, uint32_t count);
-void watch_remove(struct watch *watch, const int *fds, uint32_t count);
+/* These, instead of what is registered, from now on. One that is there already stays as it is. 0, or
+ * -LH_ESYSTEM. */
+int watch_set(struct watch *watch, struct run_entry *entry, struct watch_fds *registered, const int *fds,
+              uint32_t count);
 /* What is readable now, a batch at most: each in its turn. */
 void watch_look(struct watch *watch, struct watch_report *report);
 

@@ -17,6 +17,7 @@
 
 #include <cmocka.h>
 
+#include "base/prng.h"
 #include "netsim/fabric/sim.h"
 #include "support/connection_pair.h"
 
@@ -295,6 +296,105 @@ static void peer_closes(void **state)
     end(); /* that one holds no place in the queue */
 }
 
+/* ---- whatever happens, each request has one entry ----------------------------------------------------- */
+
+#define ACTIONS    400u
+#define PLACES     20u /* of each queue */
+#define LENGTH_MAX 20000u
+
+static uint64_t posts;
+static struct lh_request *kept[ACTIONS]; /* by the user value; NULL: detached, or freed */
+static uint32_t entries_of[ACTIONS];
+static uint8_t *sinks[ACTIONS];
+
+static void post_random(struct lh_prng *prng)
+{
+    uint32_t peer = (uint32_t)lh_prng_below(prng, PEERS);
+    int host = (int)lh_prng_below(prng, 2);
+    size_t bytes = lh_prng_below(prng, LENGTH_MAX);
+    struct lh_request **request = lh_prng_chance(prng, 0.5) ? &kept[posts] : NULL;
+    if (!ends[peer][host])
+        return;
+    sinks[posts] = calloc(1, bytes + 1);
+    int error =
+        lh_prng_chance(prng, 0.5)
+            ? lh_post_send(ends[peer][host], sinks[posts], bytes, NULL, queues[host], posts, request)
+            : lh_post_recv(ends[peer][host], sinks[posts], bytes, NULL, queues[host], posts, request);
+    if (error == 0)
+        posts++;
+    else
+        free(sinks[posts]);
+    assert_true(error == 0 || error == -LH_EAGAIN || error == -LH_ECLOSED);
+}
+
+static void take_all(int host)
+{
+    struct lh_completion entry;
+    while (lh_poll(queues[host], &entry, 1) > 0) {
+        assert_true(entry.user < posts);
+        assert_true(!kept[entry.user] || kept[entry.user] == entry.request);
+        assert_true(!kept[entry.user] || lh_test(kept[entry.user], NULL));
+        entries_of[entry.user]++;
+    }
+}
+
+static void act_at_random(struct lh_prng *prng)
+{
+    uint64_t some_post = posts > 0 ? lh_prng_below(prng, posts) : 0;
+    uint32_t peer = (uint32_t)lh_prng_below(prng, PEERS);
+    int host = (int)lh_prng_below(prng, 2);
+    switch (lh_prng_below(prng, 40)) {
+    case 0:
+        lh_close(ends[peer][host]);
+        ends[peer][host] = NULL;
+        break;
+    case 1:
+    case 2:
+        if (kept[some_post])
+            lh_cancel(kept[some_post]);
+        break;
+    case 3:
+    case 4:
+        lh_request_free(kept[some_post]);
+        kept[some_post] = NULL;
+        break;
+    default:
+        post_random(prng);
+    }
+    if (lh_prng_chance(prng, 0.3))
+        take_all(host);
+    step();
+}
+
+static void one_entry_for_each_request(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 60; seed++) {
+        struct lh_prng prng;
+        lh_prng_seed(&prng, seed);
+        posts = 0;
+        memset(kept, 0, sizeof kept);
+        memset(entries_of, 0, sizeof entries_of);
+        begin(seed, PLACES);
+        for (uint32_t i = 0; i < ACTIONS - 1; i++)
+            act_at_random(&prng);
+        for (uint32_t i = 0; i < 2 * PEERS; i++) {
+            lh_close(ends[i / 2][i % 2]);
+            ends[i / 2][i % 2] = NULL;
+        }
+        take_all(0);
+        take_all(1);
+        for (uint64_t i = 0; i < posts; i++) {
+            if (entries_of[i] != 1)
+                fail_msg("seed %llu: request %llu has %u entries", (unsigned long long)seed,
+                         (unsigned long long)i, entries_of[i]);
+            lh_request_free(kept[i]);
+            free(sinks[i]);
+        }
+        end();
+    }
+}
+
 /* ---- bounds, and what is refused --------------------------------------------------------------------- */
 
 static void nobody_polls(void **state)
@@ -329,9 +429,12 @@ static void bad_arguments(void **state)
     expect_refused(lh_completion_queue_create(engines[0], LH_QUEUE_CAPACITY_MAX + 1, &queue), -LH_EINVAL,
                    "use 1 to 1048576");
     assert_null(queue);
-    expect_refused(lh_post_send(ends[0][0], some, 1, NULL, NULL, 0, NULL), -LH_EINVAL, "no completion queue");
-    expect_refused(lh_post_send(ends[0][0], some, 1, NULL, queues[1], 0, NULL), -LH_EINVAL, "another engine");
-    expect_refused(lh_post_recv(ends[0][0], some, 1, NULL, queues[1], 0, NULL), -LH_EINVAL, "another engine");
+    expect_refused(lh_post_send(ends[0][0], some, 1, NULL, NULL, 0, NULL), -LH_EINVAL,
+                   "no completion queue");
+    expect_refused(lh_post_send(ends[0][0], some, 1, NULL, queues[1], 0, NULL), -LH_EINVAL,
+                   "another engine");
+    expect_refused(lh_post_recv(ends[0][0], some, 1, NULL, queues[1], 0, NULL), -LH_EINVAL,
+                   "another engine");
     expect_refused(lh_send(ends[0][0], some, 1, NULL, NULL), -LH_EINVAL, "no place for the request");
     connection_pair_attr(&attr);
     attr.device = "sim:queues/0";
@@ -378,6 +481,7 @@ int main(void)
         cmocka_unit_test(canceled_and_freed),
         cmocka_unit_test(closed_with_entries_in_the_queue),
         cmocka_unit_test(peer_closes),
+        cmocka_unit_test(one_entry_for_each_request),
         cmocka_unit_test(nobody_polls),
         cmocka_unit_test(bad_arguments),
         cmocka_unit_test(without_workers_nobody_sleeps),

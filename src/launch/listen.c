@@ -61,6 +61,7 @@ struct lh_listener {
     struct lh_attr attr; /* its texts and lists are the listener's own */
     char device[LISTEN_TEXT_MAX];
     char reliability[LISTEN_TEXT_MAX];
+    char congestion[LISTEN_TEXT_MAX];
     char path_file[PATH_FILE_NAME_MAX];
     int cpus[LISTEN_CPUS_MAX];
     pthread_t thread;
@@ -95,6 +96,9 @@ static int keep_attr(struct lh_listener *listener)
     if (!error)
         error = keep_text(&attr->reliability, listener->reliability, sizeof listener->reliability,
                           "reliability");
+    if (!error)
+        error =
+            keep_text(&attr->congestion, listener->congestion, sizeof listener->congestion, "congestion");
     if (!error)
         error = keep_text(&attr->path_file, listener->path_file, sizeof listener->path_file, "path_file");
     if (!error && attr->worker_cpus && attr->workers != LH_NO_WORKERS) {

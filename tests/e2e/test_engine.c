@@ -281,6 +281,37 @@ static void test_each_client_proposes_its_link_and_channels(void **state)
     close_host(&host);
 }
 
+/* Texts of the attributes need not live on: a listener has copies, and so has an engine. */
+static void test_texts_are_copied(void **state)
+{
+    (void)state;
+    char device[] = DEVICE, reliability[] = "ec:mds", congestion[] = "swift";
+    struct lh_engine_attr engine_attr;
+    struct host host;
+    struct lh_congestion_report report;
+    struct lh_scheme_report scheme;
+    lh_engine_attr_init(&engine_attr);
+    engine_attr.device = device;
+    must(lh_engine_create(&engine_attr, &host.engine), "lh_engine_create");
+    struct lh_attr attr = attr_on(host.engine);
+    attr.reliability = reliability;
+    attr.congestion = congestion;
+    must(lh_listen("127.0.0.1:0", &attr, &host.listener), "lh_listen");
+    snprintf(host.where, sizeof host.where, "127.0.0.1:%u", lh_listener_port(host.listener));
+    memset(device, 'x', sizeof device - 1);
+    memset(reliability, 'x', sizeof reliability - 1);
+    memset(congestion, 'x', sizeof congestion - 1);
+    attr = attr_on(host.engine);
+    struct lh_connection *connection = connect_to(&host, &attr);
+    must(lh_connection_congestion(host.accepted, &report), "lh_connection_congestion");
+    must(lh_connection_scheme(host.accepted, &scheme), "lh_connection_scheme");
+    assert_string_equal(report.controller, "swift");
+    assert_string_equal(scheme.scheme, "ec:mds");
+    lh_close(connection);
+    lh_close(host.accepted);
+    close_host(&host);
+}
+
 /* ---- threads and CPUs -------------------------------------------------------------------------------- */
 
 /* Threads of that name; where they may run goes to *set, if it is not NULL. */
@@ -506,6 +537,7 @@ int main(void)
         cmocka_unit_test(test_threads_connect_and_close),
         cmocka_unit_test(test_progress_of_the_caller),
         cmocka_unit_test(test_each_client_proposes_its_link_and_channels),
+        cmocka_unit_test(test_texts_are_copied),
         cmocka_unit_test(test_threads_are_the_engine_s),
         cmocka_unit_test(test_a_child_leaves_its_parent_s_alone),
     };

@@ -20,11 +20,12 @@
 #include "netsim/fabric/sim.h"
 #include "support/connection_pair.h"
 
-#define PEERS   4u
-#define MESSAGE 50000u
-#define HANG_NS (60 * LH_NS_PER_S) /* virtual */
-#define LINK    "rtt=2ms,rate=1Gbit,loss=1e-2"
-#define MS      LH_NS_PER_MS
+#define PEERS        4u
+#define MESSAGE      50000u
+#define LONG_MESSAGE 1000000u           /* 8 ms of the link */
+#define HANG_NS      (60 * LH_NS_PER_S) /* virtual */
+#define LINK         "rtt=2ms,rate=1Gbit,loss=1e-2"
+#define MS           LH_NS_PER_MS
 
 struct net {
     struct sim_world *world;
@@ -224,43 +225,61 @@ static void run_for(struct net *net, lh_time span)
         turn(net, until);
 }
 
-/* The peer of the first goes in the middle of a message: closes, or falls silent. The others go on. */
-static void one_peer_goes(uint64_t seed, bool silently)
+enum way {
+    PEER_CLOSES,
+    PEER_FALLS_SILENT,
+    THIS_END_CLOSES,
+    WAYS,
+};
+
+/* A peer that has not answered yet learns nothing of a close by packets. */
+static void await_path(struct net *net, struct lh_connection *connection)
+{
+    struct lh_path_view path = {0};
+    lh_time until = sim_world_now(net->world) + HANG_NS;
+    while (path.rtt_ns == 0) {
+        assert_true(sim_world_now(net->world) < until);
+        turn(net, until);
+        must(lh_connection_path(connection, &path), "lh_connection_path");
+    }
+}
+
+/* The first connection ends in the middle of a message; the others of its engine go on. */
+static void one_ends(uint64_t seed, enum way way)
 {
     struct net net;
     struct lh_request *send, *recv;
-    uint8_t *data = connection_pair_bytes(MESSAGE, 1), *buffer = connection_pair_bytes(MESSAGE, 2);
+    uint8_t *data = connection_pair_bytes(LONG_MESSAGE, 1),
+            *buffer = connection_pair_bytes(LONG_MESSAGE, 2);
     begin(&net, seed, 3);
-    must(lh_recv(net.ends[0][1], buffer, MESSAGE, NULL, &recv), "lh_recv");
-    must(lh_send(net.ends[0][0], data, MESSAGE, NULL, &send), "lh_send");
-    run_for(&net, 2 * MS + MS / 2);
+    must(lh_recv(net.ends[0][1], buffer, LONG_MESSAGE, NULL, &recv), "lh_recv");
+    must(lh_send(net.ends[0][0], data, LONG_MESSAGE, NULL, &send), "lh_send");
+    await_path(&net, net.ends[0][0]);
+    run_for(&net, MS / 2);
     assert_false(lh_test(send, NULL));
-    if (silently) {
+    if (way == PEER_FALLS_SILENT) {
         sim_world_cut(net.world, 0, 2, true);
         sim_world_cut(net.world, 2, 0, true);
     } else {
-        lh_close(net.ends[0][1]);
-        net.ends[0][1] = NULL;
+        int closed = way == PEER_CLOSES;
+        lh_close(net.ends[0][closed]);
+        net.ends[0][closed] = NULL;
     }
     transfer_all(&net, 1, PEERS, 1);
-    assert_int_equal(finish(&net, send).error, silently ? -LH_EPEER : -LH_ECLOSED);
+    assert_int_equal(finish(&net, send).error, way == PEER_FALLS_SILENT ? -LH_EPEER : -LH_ECLOSED);
+    assert_int_equal(finish(&net, recv).error, way == PEER_FALLS_SILENT ? -LH_EPEER : -LH_ECLOSED);
     transfer_all(&net, 1, PEERS, 0);
-    if (silently)
-        finish(&net, recv);
-    else
-        lh_request_free(recv);
     free(data);
     free(buffer);
     end(&net);
 }
 
-static void test_a_peer_that_goes_takes_nothing_with_it(void **state)
+static void test_one_that_ends_takes_nothing_with_it(void **state)
 {
     (void)state;
-    for (uint64_t seed = 1; seed <= 10; seed++) {
-        one_peer_goes(seed, false);
-        one_peer_goes(seed, true);
-    }
+    for (uint64_t seed = 1; seed <= 20; seed++)
+        for (enum way way = 0; way < WAYS; way++)
+            one_ends(seed, way);
 }
 
 static void test_memory_is_registered_once(void **state)
@@ -422,7 +441,7 @@ int main(void)
         cmocka_unit_test(test_connections_share_an_engine),
         cmocka_unit_test(test_progress_of_one_is_progress_of_all),
         cmocka_unit_test(test_is_not_destroyed_under_connections),
-        cmocka_unit_test(test_a_peer_that_goes_takes_nothing_with_it),
+        cmocka_unit_test(test_one_that_ends_takes_nothing_with_it),
         cmocka_unit_test(test_memory_is_registered_once),
         cmocka_unit_test(test_a_link_is_of_one_connection),
         cmocka_unit_test(test_contradictions_are_named),

@@ -100,7 +100,8 @@ struct lh_congestion {
     int (*parse)(const char *text, uint8_t params[LH_CONGESTION_PARAMS]);
 
     size_t state_bytes; /* of the sender's half, aligned to 64 */
-    /* Called again when a shorter round trip is measured before a packet has been timed. */
+    /* Called again when a shorter round trip is measured before a packet has been timed, or one of less
+     * than half. */
     void (*start)(void *state, const struct lh_congestion_path *path,
                   const uint8_t params[LH_CONGESTION_PARAMS], lh_time now);
     /* Bytes left. in_flight_bytes: with them. NULL: nothing to do. */

@@ -46,6 +46,7 @@ struct dcqcn_control {
     uint64_t step_bps;    /* told; 0: by the path */
     lh_time increase_ns;  /* told; 0: by the path */
     double delivered_bps; /* highest of late */
+    bool limited;         /* the last of these, by what was sent */
     bool doubling;        /* each round trip, until the first sign of congestion */
 };
 
@@ -138,9 +139,15 @@ static void skip_pause(lh_time *due_ns, lh_time from_ns)
         *due_ns = from_ns;
 }
 
+static double proven_bps(const struct dcqcn_control *control)
+{
+    return control->delivered_bps > 0 ? UNPROVEN_MOST * control->delivered_bps : SHARE_RATE_MAX_BPS;
+}
+
 static void until(struct dcqcn_control *control, lh_time now)
 {
     struct dcqcn *rate = &control->rate;
+    uint64_t before_bps = rate->rate_bps;
     lh_time pause_ns = PAUSE_STEPS * control->config.increase_ns;
     if (now > pause_ns) {
         skip_pause(&rate->increase_at, now - pause_ns);
@@ -149,8 +156,10 @@ static void until(struct dcqcn_control *control, lh_time now)
     if (control->doubling)
         return; /* the machine waits for the first notification */
     dcqcn_on_time(rate, &control->config, now);
-    double most_bps = UNPROVEN_MOST * control->delivered_bps;
-    if (control->delivered_bps > 0 && (double)rate->rate_bps > most_bps)
+    double most_bps = proven_bps(control);
+    if (control->limited) /* little may have been delivered because little was sent */
+        most_bps = fmax(most_bps, (double)before_bps);
+    if ((double)rate->rate_bps > most_bps)
         set_rate(control, most_bps, now);
 }
 
@@ -180,9 +189,13 @@ static void double_rate(struct dcqcn_control *control, const struct lh_congestio
 static void learn_delivered(struct dcqcn_control *control, const struct lh_congestion_feedback *feedback,
                             bool round_ended)
 {
+    double rate_bps = (double)feedback->rate_bps;
+    if (rate_bps == 0 && feedback->rtt_ns != 0) /* all that was in flight came in one report: at least this */
+        rate_bps = share_rate_of((double)feedback->arrived_bytes, (double)feedback->rtt_ns);
+    control->limited = feedback->rate_is_limited || feedback->rate_bps == 0;
     if (round_ended && !feedback->rate_is_limited)
         control->delivered_bps *= DELIVERED_KEPT;
-    control->delivered_bps = fmax(control->delivered_bps, (double)feedback->rate_bps);
+    control->delivered_bps = fmax(control->delivered_bps, rate_bps);
 }
 
 /* Where nothing marks: a queue of a round trip, or more loss than chance. */
@@ -231,6 +244,15 @@ static void control_on_timer(void *state, lh_time now)
     until(state, now);
 }
 
+/* An increase that would not be made needs no timer; the next report brings it about. */
+static lh_time next_ns(const struct dcqcn_control *control)
+{
+    const struct dcqcn *rate = &control->rate;
+    bool raises = (double)rate->rate_bps < proven_bps(control);
+    return control->doubling || (!raises && !rate->cnp_for_decrease) ? LH_TIME_NEVER
+                                                                     : dcqcn_next_expiry(rate);
+}
+
 static void control_decide(const void *state, lh_time now, struct lh_congestion_decision *decision)
 {
     const struct dcqcn_control *control = state;
@@ -243,7 +265,7 @@ static void control_decide(const void *state, lh_time now, struct lh_congestion_
         .window_bytes = share_window_within(bytes, &control->path),
         .total_bytes = UINT64_MAX,
         .burst_bytes = share_burst_bytes(bytes, &control->path),
-        .next_ns = control->doubling ? LH_TIME_NEVER : dcqcn_next_expiry(&control->rate),
+        .next_ns = next_ns(control),
     };
 }
 

@@ -293,7 +293,7 @@ static void on_clock(struct flight *flight, lh_time peer_ns, struct lh_congestio
 }
 
 static void on_arrivals(struct flight *flight, const struct flight_report *report, uint64_t newly,
-                        lh_time least_rtt_ns, struct lh_congestion_feedback *feedback)
+                        uint64_t reachable, lh_time least_rtt_ns, struct lh_congestion_feedback *feedback)
 {
     uint64_t arrived = flight->arrived_packets + newly;
     uint64_t bytes_before_it = flight->arrived_bytes, lost_before_it = flight->lost_bytes;
@@ -306,11 +306,12 @@ static void on_arrivals(struct flight *flight, const struct flight_report *repor
         uint64_t passed = lh_most(position_in(flight, index, report->key), flight->overdue_packets);
         on_missing(flight, since(arrived, passed), entry_at(flight, index)->sent_ns);
     }
-    /* Those that come late after all are among the new ones, and no more than were sent are settled. */
+    /* Those that come late after all are among the new ones, and nothing is settled before it can have
+     * arrived. */
     uint64_t late = named ? newly : 0;
     uint64_t lost =
         lh_most(lh_least(flight->missing_now, flight->missing_before), since(late, flight->lost_packets));
-    settle(flight, newly, lh_least(lost, flight->sent_packets - arrived));
+    settle(flight, newly, lh_least(lost, reachable - arrived));
 
     feedback->arrived_bytes = flight->arrived_bytes - bytes_before_it;
     feedback->lost_bytes = since(lost_before_it, flight->lost_bytes);
@@ -327,11 +328,11 @@ static uint64_t as_bytes(const struct flight *flight, uint64_t packets)
                : (uint64_t)((wide)packets * flight->sent_bytes / flight->sent_packets);
 }
 
-/* A count that only grows, up to a limit: what is new of it. */
-static uint64_t advance(uint64_t *count, uint64_t reported, uint64_t limit)
+/* What is new of a total of the receiver, `room` of it at most. */
+static uint64_t advance(uint64_t *heard, uint64_t reported, uint64_t room, bool newest)
 {
-    uint64_t newly = since(*count, lh_least(reported, limit));
-    *count += newly;
+    uint64_t newly = lh_least(since(*heard, reported), room);
+    *heard = reported < *heard && newest ? reported : *heard + newly;
     return newly;
 }
 
@@ -340,17 +341,24 @@ bool flight_on_report(struct flight *flight, const struct flight_report *report,
 {
     *feedback = (struct lh_congestion_feedback){.now = now};
     reach(flight, least_rtt_ns, now);
-    uint64_t limit = lh_most(packets_before(flight, flight->reachable), flight->arrived_packets);
-    uint64_t newly = since(flight->arrived_packets, lh_least(report->arrived_packets, limit));
+    uint64_t reachable = lh_most(packets_before(flight, flight->reachable), settled_packets(flight));
+    uint64_t newly = advance(&flight->arrived_heard, report->arrived_packets,
+                             reachable - flight->arrived_packets, report->newest);
     if (newly > 0)
-        on_arrivals(flight, report, newly, least_rtt_ns, feedback);
+        on_arrivals(flight, report, newly, reachable, least_rtt_ns, feedback);
+    /* More than was sent are duplicates: they do not stand for what leaves next, which could not be timed. */
+    if (flight->arrived_packets == flight->sent_packets && report->newest)
+        flight->arrived_heard = report->arrived_packets;
 
-    uint64_t marked = advance(&flight->marked_packets, report->marked_packets, flight->arrived_packets);
-    uint64_t dropped = advance(&flight->dropped_packets, report->dropped_packets,
-                               flight->sent_packets - flight->arrived_packets);
+    uint64_t marked = advance(&flight->marked_heard, report->marked_packets,
+                              flight->arrived_packets - flight->marked_packets, report->newest);
+    uint64_t undropped = since(flight->dropped_packets, flight->sent_packets - flight->arrived_packets);
+    uint64_t dropped = advance(&flight->dropped_heard, report->dropped_packets, undropped, report->newest);
+    uint64_t credit = advance(&flight->credit_bytes, report->credit_bytes, UINT64_MAX, report->newest);
+    flight->marked_packets += marked;
+    flight->dropped_packets += dropped;
     feedback->marked_bytes = lh_least(as_bytes(flight, marked), feedback->arrived_bytes);
     feedback->dropped_bytes = as_bytes(flight, dropped);
-    uint64_t credit = advance(&flight->credit_bytes, report->credit_bytes, UINT64_MAX);
     fill_totals(flight, feedback);
     return newly > 0 || marked > 0 || dropped > 0 || credit > 0;
 }

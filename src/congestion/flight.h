@@ -11,8 +11,10 @@
  * missing throughout a reordering window are lost; those of them that come late after all are taken from the
  * count again.
  *
- * Everything in a report is hostile. Totals that fall are ignored. No more arrived than was sent a least
- * round trip ago, no round trip is shorter than that, and no delivery rate is above the rate of the sends.
+ * Everything in a report is hostile. No more arrived than was sent a least round trip ago, no round trip is
+ * shorter than that, and no delivery rate is above the rate of the sends. A total that falls is ignored in a
+ * report that others have overtaken. In the newest it says that a higher one was a lie: what is above it from
+ * there on counts, or the sender would wait until the truth has caught up with the lie.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -45,6 +47,7 @@ struct flight_report {
     uint64_t credit_bytes; /* UINT64_MAX: no limit */
     lh_time arrived_ns;    /* receiver's clock, when the newest one arrived */
     lh_time held_ns;       /* from then until the report was written */
+    bool newest;           /* none that the receiver wrote later has been read */
 };
 
 struct flight {
@@ -59,6 +62,8 @@ struct flight {
     uint64_t arrived_packets, arrived_bytes; /* bytes: in proportion to what was sent */
     uint64_t lost_packets, lost_bytes;
     uint64_t marked_packets, dropped_packets, credit_bytes;
+    /* The receiver's totals, as far as they counted. */
+    uint64_t arrived_heard, marked_heard, dropped_heard;
     uint64_t overdue_packets; /* of these all that did not arrive are lost */
     /* The fewest packets that were missing, in this reordering window and in the one before. */
     uint64_t missing_now, missing_before;

@@ -112,7 +112,8 @@ static bool on_message(struct sdr_qp *qp, const struct control_message *message,
         qp_fail(qp, -LH_ECLOSED);
         return true;
     case CONTROL_FEEDBACK:
-        return qp_rate_on_feedback(qp, &message->body.feedback, now);
+        return qp_rate_on_feedback(qp, &message->body.feedback,
+                                   message->header.sent_ns >= qp->path.newest_ns, now);
     }
     return false;
 }

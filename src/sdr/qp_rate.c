@@ -167,7 +167,8 @@ static uint32_t take_waiting(struct sdr_qp *qp, lh_time now)
     return channels;
 }
 
-bool qp_rate_on_feedback(struct sdr_qp *qp, const struct control_feedback *feedback, lh_time now)
+bool qp_rate_on_feedback(struct sdr_qp *qp, const struct control_feedback *feedback, bool newest,
+                         lh_time now)
 {
     if (!rate_control_is_on(&qp->rate) || feedback->generation >= qp->shape.generations)
         return false;
@@ -180,6 +181,7 @@ bool qp_rate_on_feedback(struct sdr_qp *qp, const struct control_feedback *feedb
         .credit_bytes = feedback->credit_bytes,
         .arrived_ns = feedback->arrived_ns,
         .held_ns = feedback->held_ns,
+        .newest = newest,
     };
     const struct rate_path measured = measured_path(qp);
     uint32_t channels = 0;

@@ -17,8 +17,9 @@ void qp_rate_free(struct sdr_qp *qp);
 
 /* The peer's address is proven: sending begins. */
 void qp_rate_start(struct sdr_qp *qp, lh_time now);
-/* A report of the peer. False when none was asked for. */
-bool qp_rate_on_feedback(struct sdr_qp *qp, const struct control_feedback *feedback, lh_time now);
+/* A report of the peer; newest: nothing that it wrote later has been read. False when none was asked for. */
+bool qp_rate_on_feedback(struct sdr_qp *qp, const struct control_feedback *feedback, bool newest,
+                         lh_time now);
 /* What is due by time. Returns when it is next; now, when a channel may go on. */
 lh_time qp_rate_round(struct sdr_qp *qp, lh_time now);
 

@@ -14,11 +14,12 @@
 /* Waiting in the SDR layer and the fabric: 40 us at 100 Gbit/s; or that many chunks, when they are larger. */
 #define QUEUE_BYTES ((uint64_t)512 << 10)
 /* At a controller's rate that may be long; what is sent again would wait behind it. */
-#define QUEUE_SPAN_NS     (4 * LH_NS_PER_MS)
-#define QUEUE_ROUND_TRIPS 8u /* or an eighth of one, when that is longer */
-#define BITS_PER_BYTE     8u
-#define QUEUE_CHUNKS      2u
-#define ROUNDS_MAX        64u /* of a machine whose list was full, in one step */
+#define QUEUE_SPAN_NS      (4 * LH_NS_PER_MS)
+#define QUEUE_ROUND_TRIPS  8u /* or an eighth of one, when that is longer */
+#define BITS_PER_BYTE      8u
+#define QUEUE_CHUNKS       2u
+#define STEPS_A_ROUND_TRIP 256u
+#define ROUNDS_MAX         64u /* of a machine whose list was full, in one step */
 
 static uint64_t queue_limit(const struct tx *tx)
 {
@@ -198,6 +199,16 @@ static void note_in_flight(struct tx *tx, struct tx_segment *segment, uint32_t c
     tx->in_flight_bytes += (uint64_t)chunks * tx->attr->chunk_bytes;
 }
 
+/* While something waits for the pace, or for a report, timers move on with its wait: a machine that is stepped
+ * whenever one seems due is stepped for ever. */
+static lh_time next_of(const struct tx *tx, const struct lh_actions *actions,
+                       const struct lh_sender_view *view)
+{
+    lh_time least_ns = view->now + view->path.rtt_ns / STEPS_A_ROUND_TRIP;
+    bool waits = queue_delay_waits(&tx->delay);
+    return waits && actions->next_ns < least_ns ? least_ns : actions->next_ns;
+}
+
 static void step_machine(struct tx *tx, struct tx_segment *segment, lh_time now)
 {
     struct lh_actions *actions = &tx->actions;
@@ -213,7 +224,7 @@ static void step_machine(struct tx *tx, struct tx_segment *segment, lh_time now)
     uint32_t chunks = chunks_of(actions);
     assert(actions->count <= LH_ACTIONS_MAX && chunks <= view.budget_chunks);
     note_in_flight(tx, segment, actions->in_flight_chunks);
-    segment->next_ns = actions->next_ns;
+    segment->next_ns = next_of(tx, actions, &view);
     segment->rtt_ns = view.path.rtt_ns;
     segment->budget_limited = chunks == view.budget_chunks;
     segment->needs_step = actions->count == LH_ACTIONS_MAX;

@@ -34,5 +34,10 @@ void queue_delay_on_posted(struct queue_delay *delay, uint64_t posted, lh_time n
 void queue_delay_on_left(struct queue_delay *delay, uint64_t left, lh_time left_ns);
 /* The longest that recently posted bytes wait, about; never less than what still waits has waited. */
 lh_time queue_delay_now(const struct queue_delay *delay, lh_time now);
+/* Something has been posted that has not left. */
+static inline bool queue_delay_waits(const struct queue_delay *delay)
+{
+    return delay->tail != delay->head;
+}
 
 #endif

@@ -125,11 +125,12 @@ void rate_control_start(struct rate_control *rate, const struct lh_congestion_pa
 
 void rate_control_on_measured(struct rate_control *rate, const struct rate_path *measured, lh_time now)
 {
-    bool shorter =
-        measured->minimum_ns != 0 && (rate->path.rtt_ns == 0 || measured->minimum_ns < rate->path.rtt_ns);
-    bool timed = rate->delays.minimum_ns != 0; /* then the controller has seen shorter ones itself */
+    lh_time known_ns = rate->path.rtt_ns;
+    if (rate->delays.minimum_ns !=
+        0) /* the controller knows what packets took: less than half is worth it */
+        known_ns = lh_least(known_ns, rate->delays.minimum_ns) / 2;
     take_measured(rate, measured);
-    if (!rate->started || !shorter || timed)
+    if (!rate->started || measured->minimum_ns == 0 || (known_ns != 0 && measured->minimum_ns >= known_ns))
         return;
     rate->path.rtt_ns = measured->minimum_ns;
     start_controller(rate, now);

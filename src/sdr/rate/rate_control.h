@@ -116,8 +116,8 @@ void rate_control_on_sent(struct rate_control *rate, uint64_t bytes, bool empty,
 bool rate_control_on_report(struct rate_control *rate, const struct flight_report *report,
                             uint32_t notifications, const struct rate_path *measured, lh_time now);
 /* The path as it is measured now: what is in flight is overdue by that, also when no report comes. The first
- * round trip may have been long by chance: as long as no packet has been timed, the controller starts anew by
- * a shorter one. */
+ * round trip may have been long by chance: the controller starts anew by a shorter one as long as no packet
+ * has been timed, and by one of less than half. */
 void rate_control_on_measured(struct rate_control *rate, const struct rate_path *measured, lh_time now);
 /* What was sent so long ago, and was not heard of, is lost. */
 lh_time rate_control_silence_ns(const struct rate_control *rate);

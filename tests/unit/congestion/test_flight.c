@@ -291,6 +291,48 @@ static void test_forged(void **state)
     assert_int_equal(feedback.in_flight_bytes, 0);
 }
 
+/* The truth after a lie: the sender goes on at once, and what was claimed is not counted a second time. */
+static void test_truth_after_a_lie(void **state)
+{
+    (void)state;
+    send(1, 20);
+    struct flight_report there = {
+        .key = 20, .arrived_packets = 900, .dropped_packets = 900, .marked_packets = 900};
+    there.credit_bytes = UINT64_MAX;
+    assert_true(report_full(&there, 20 * US + RTT)); /* 20 were sent, and only 5 of them arrived */
+    assert_int_equal(flight.arrived_packets, 20);
+    assert_int_equal(feedback.in_flight_bytes, 0);
+    there = (struct flight_report){.key = 3, .arrived_packets = 5, .marked_packets = 1, .credit_bytes = 77};
+    there.newest = true;
+    assert_false(report_full(&there, 21 * US + RTT));
+    assert_int_equal(feedback.credit_bytes, 77);
+    send(21, 22);
+    there = (struct flight_report){
+        .key = 22, .arrived_packets = 7, .marked_packets = 2, .arrived_ns = arrival_ns(22), .newest = true};
+    assert_true(report_full(&there, 22 * US + RTT));
+    assert_int_equal(feedback.arrived_bytes, 2 * BYTES);
+    assert_int_equal(feedback.marked_bytes, BYTES);
+    assert_int_equal(feedback.in_flight_bytes, 0);
+    /* An older one, overtaken, moves nothing back. */
+    const struct flight_report old = {.key = 3, .arrived_packets = 5};
+    assert_false(report_full(&old, 23 * US + RTT));
+    assert_int_equal(flight.arrived_heard, 7);
+}
+
+/* Some were taken for lost and arrive after all, unnamed: nothing that left just now counts for them. */
+static void test_late_ones_settle_nothing_new(void **state)
+{
+    (void)state;
+    send(1, 10);
+    assert_true(flight_on_timer(&flight, 5 * RTT, 20 * US + 5 * RTT, &feedback));
+    assert_int_equal(flight.lost_packets, 10);
+    lh_time now = 20 * US + 6 * RTT;
+    flight_on_sent(&flight, 11, 4, 4 * BYTES, now);
+    assert_true(report_full(&(struct flight_report){.arrived_packets = 1, .arrived_ns = 1}, now));
+    assert_true(report_full(&(struct flight_report){.arrived_packets = 10, .arrived_ns = 1}, now));
+    assert_int_equal(feedback.in_flight_bytes, 4 * BYTES);
+}
+
 static void test_before_any_send(void **state)
 {
     (void)state;
@@ -389,6 +431,8 @@ int main(void)
         cmocka_unit_test_setup(test_counts, set_up),
         cmocka_unit_test_setup(test_forged, set_up),
         cmocka_unit_test_setup(test_before_any_send, set_up),
+        cmocka_unit_test_setup(test_truth_after_a_lie, set_up),
+        cmocka_unit_test_setup(test_late_ones_settle_nothing_new, set_up),
         cmocka_unit_test_setup(test_empty_packets, set_up),
         cmocka_unit_test_setup(test_full_ring, set_up),
         cmocka_unit_test_setup(test_random, set_up),

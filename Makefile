@@ -47,7 +47,7 @@ test-tsan: ## the same tests under the thread sanitizer
 	@.ci/build $(BUILD)-tsan -DLH_WERROR=ON -DLH_BENCH=OFF -DLH_SANITIZE=thread
 	@.ci/ctest $(BUILD)-tsan $(ctest_words)
 
-soak: ## the fault world, until stopped (SOAK_ARGS: more for test_world, for instance '--first 1000000')
+soak: ## the fault world, until stopped (SOAK_ARGS: more for test_world, for instance '--first 5000000000000000000')
 	@.ci/install-deps build test
 	@.ci/build $(BUILD) $(options)
 	@$(BUILD)/tests/world/test_world --soak $(SOAK_ARGS)

@@ -20,6 +20,7 @@
 #define ECHO_KEPT_MAX_NS ((lh_time)UINT32_MAX)
 /* Clocks are read at two moments and rounded down. */
 #define ROUNDING_NS 8u
+#define LEAST_SHARE 8u /* of a round trip: clocks drift, and what is in flight is kept in few entries */
 
 /* ---- bytes ------------------------------------------------------------------------------------------- */
 
@@ -268,12 +269,42 @@ static void check_pace(struct world *world, const struct end *end)
                    (unsigned long long)attr->rate_bps);
 }
 
+/* What a link's queue at the sender takes may leave later than it counts for the controller. */
+static bool has_queues(const struct plan *plan)
+{
+    return plan_has(plan, FEATURE_rate) || plan_has(plan, FEATURE_switches) || plan_any(plan, EVENT_change);
+}
+
+/* Nothing arrives, and is known to have arrived, within less than a round trip, whatever the peer says: so in
+ * any span shorter than that no more than the window leaves, and a packet, when nothing is in flight. */
+static void check_window(struct world *world, struct end *end, uint64_t bytes)
+{
+    const struct pair *pair = &world->pairs[end->pair];
+    uint64_t window = inside_qp_window(end->qp);
+    lh_time span_ns = pair->rtt_least_ns - pair->rtt_least_ns / LEAST_SHARE;
+    if (window == 0 || span_ns <= ROUNDING_NS)
+        return;
+    if (world->now >= end->turn_ns + span_ns) {
+        end->turn_ns = world->now;
+        end->turn_bytes = 0;
+    }
+    end->turn_bytes += bytes;
+    uint64_t most = (has_queues(world->plan) ? 2 : 1) * window + pair->plan->attr[0].mtu_bytes;
+    if (world_sings_once(world, CANARY_wide))
+        end->turn_bytes = most + 1;
+    if (end->turn_bytes > most)
+        world_fail(world, "window", "end %u has sent %llu bytes within %llu ns, with a window of %llu",
+                   world_end_number(world, end), (unsigned long long)end->turn_bytes,
+                   (unsigned long long)span_ns, (unsigned long long)window);
+}
+
 /* ---- counters ---------------------------------------------------------------------------------------- */
 
 /* Whether any fault makes bad packets out of good ones, or brings those of another incarnation. */
 static bool all_are_honest(const struct plan *plan)
 {
-    static const enum plan_event_kind harm[] = {EVENT_noise, EVENT_mutate, EVENT_forge, EVENT_crash};
+    static const enum plan_event_kind harm[] = {EVENT_noise, EVENT_mutate, EVENT_forge, EVENT_lie,
+                                                EVENT_crash};
     for (size_t i = 0; i < sizeof harm / sizeof harm[0]; i++)
         if (plan_any(plan, harm[i]))
             return false;
@@ -352,6 +383,7 @@ void check_sent(struct world *world, const struct sim_datagram *datagram)
         return;
     }
     check_write(world, &world->pairs[number / 2], &roce);
+    check_window(world, end, roce.payload_bytes);
     end->sent_bytes += roce.payload_bytes;
     end->guessed |= !end->measured;
 }

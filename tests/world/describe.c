@@ -41,6 +41,9 @@ static void describe_pair(FILE *out, const struct plan *plan, uint32_t number)
             a->chunk_bytes, (wide)a->slot_bytes, a->slots, a->channels, a->generations,
             (wide)a->window_bytes, (wide)pair->attr[1].window_bytes, (wide)a->rate_bps,
             (wide)a->receive_buffer_bytes, plan_has(plan, FEATURE_workers) ? pair->workers : 1);
+    for (uint32_t side = 0; side < 2; side++)
+        if (plan_congestion(plan, pair, side))
+            fprintf(out, ", side %u has %s", side, plan_congestion(plan, pair, side));
     if (pair->raw)
         fprintf(out, ", immediate %u + %u\n", pair->message_bits, pair->fragment_bits);
     else
@@ -68,6 +71,11 @@ static void describe_event(FILE *out, const struct plan_event *event, uint32_t n
     case EVENT_stall:
         fprintf(out, ": pair %u, side %u, for %llu us", event->pair, event->side,
                 (wide)(event->span_ns / LH_NS_PER_US));
+        break;
+    case EVENT_lie:
+        fprintf(out, ": pair %u, side %u hears them for %llu us, chance %.3f%s", event->pair, event->side,
+                (wide)(event->span_ns / LH_NS_PER_US), event->chance,
+                event->seed & 1 ? ", and no others" : "");
         break;
     default:
         fprintf(out, ": host %u (to %u) for %llu us, chance %.3f, %llu us", event->host, event->peer,

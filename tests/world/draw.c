@@ -27,6 +27,7 @@ enum draw_part {
     PART_SCALE,
     PART_NEWCOMERS,
     PART_CONTROLLERS,
+    PART_LIES,
     PART_PAIRS = 16, /* and one more for each pair */
 };
 
@@ -207,8 +208,7 @@ static void draw_newcomers(struct plan *plan, struct lh_prng *prng)
         }
 }
 
-/* In half of the lives, one of the table: also the one that simulated networks have anyway. Not dcqcn:
- * without marks, which nothing sets here, its rate may stay at the least for longer than healing may take. */
+/* In half of the lives, one of the table: also the one that simulated networks have anyway. */
 static void draw_controllers(struct plan *plan, struct lh_prng *prng)
 {
     const struct lh_congestion *const *all = lh_congestions();
@@ -221,7 +221,6 @@ static void draw_controllers(struct plan *plan, struct lh_prng *prng)
             struct plan_pair *pair = &plan->pairs[i];
             bool chosen = is_on(prng, 0.5);
             const char *name = all[lh_prng_below(prng, count)]->name;
-            chosen = chosen && strcmp(name, "dcqcn") != 0;
             snprintf(pair->congestion[side], sizeof pair->congestion[side], "%s", chosen ? name : "");
         }
 }
@@ -455,11 +454,39 @@ static void draw_fault(struct plan *plan, enum plan_event_kind kind, struct lh_p
 
 static void draw_faults(struct plan *plan, struct lh_prng *prng)
 {
-    for (uint32_t kind = EVENT_cut; kind < EVENT_COUNT; kind++) {
+    for (uint32_t kind = EVENT_cut; kind <= EVENT_forge; kind++) {
         bool exists = is_on(prng, kind == EVENT_forge || kind == EVENT_crash ? 0.1 : 0.14);
         uint64_t times = draw_between(prng, 1, kind == EVENT_crash ? 2 : 4);
         for (uint64_t i = 0; exists && i < times; i++)
             draw_fault(plan, (enum plan_event_kind)kind, prng);
+    }
+}
+
+/* Where somebody listens to reports. */
+static uint32_t find_controlled(const struct plan *plan, uint8_t senders[2 * PLAN_PAIRS_MAX])
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < 2 * plan->pair_count; i++)
+        if (plan->pairs[i / 2].congestion[i % 2][0] != '\0')
+            senders[count++] = (uint8_t)i;
+    return count;
+}
+
+static void draw_lies(struct plan *plan, struct lh_prng *prng)
+{
+    uint8_t senders[2 * PLAN_PAIRS_MAX];
+    uint32_t count = find_controlled(plan, senders);
+    bool exist = is_on(prng, 0.85);
+    uint64_t lies = draw_between(prng, 1, 4);
+    for (; exist && count > 0 && lies > 0; lies--) {
+        struct plan_event *event = add_event(plan, EVENT_lie, prng);
+        uint8_t sender = senders[lh_prng_below(prng, count)];
+        event->pair = sender / 2;
+        event->side = sender % 2;
+        event->host = plan->pairs[event->pair].host[1 - event->side];
+        event->peer = plan->pairs[event->pair].host[event->side];
+        event->span_ns = draw_span(plan, prng);
+        event->chance = lh_prng_double(prng);
     }
 }
 
@@ -503,4 +530,7 @@ void plan_draw(uint64_t seed, struct plan *plan)
     struct lh_prng controllers = lh_prng_fork(&root, PART_CONTROLLERS);
     if (seed >= PLAN_NEWCOMER_SEEDS)
         draw_controllers(plan, &controllers);
+    struct lh_prng lies = lh_prng_fork(&root, PART_LIES);
+    if (seed >= PLAN_NEWCOMER_SEEDS && wild)
+        draw_lies(plan, &lies);
 }

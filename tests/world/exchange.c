@@ -6,6 +6,7 @@
 #include "base/earlier.h"
 #include "base/big_endian.h"
 #include "world/checks.h"
+#include "world/healing.h"
 #include "world/memory.h"
 
 #define PIECES_MAX 32u
@@ -667,6 +668,7 @@ struct work_left exchange_left(const struct world *world, const struct pair *pai
                 continue;
             left.bytes += x->bytes;
             left.rounds += 2;
+            left.rounds += healing_window_rounds(world, pair, from, x->bytes);
             left.waiting_ns += (over_ns > world->now ? over_ns - world->now : 0) + RETRY_NS;
         }
     return left;

@@ -148,13 +148,15 @@ static void close_end(struct world *world, const struct plan_event *event)
 
 static bool looks_at_packets(enum plan_event_kind kind)
 {
-    return kind == EVENT_control || kind == EVENT_hold || kind == EVENT_mutate || kind == EVENT_forge;
+    return kind == EVENT_control || kind == EVENT_hold || kind == EVENT_mutate || kind == EVENT_forge ||
+           kind == EVENT_lie;
 }
 
 static void begin(struct world *world, const struct plan_event *event, struct running *running)
 {
     running->on = true;
     running->next_ns = LH_TIME_NEVER;
+    running->heard = (struct control_feedback){0};
     lh_prng_seed(&running->prng, event->seed);
     world->taps_on += looks_at_packets(event->kind);
     switch (event->kind) {
@@ -273,6 +275,8 @@ static bool pass_fault(struct world *world, const struct plan_event *event, stru
         late.at_ns += 1 + lh_prng_below(&running->prng, event->delay_ns);
         return sim_world_inject(world->sim, &late) != 0;
     }
+    if (event->kind == EVENT_lie)
+        return hostile_lie(world, event, running, datagram);
     hostile_mutate(world, event, &running->prng, datagram);
     return true;
 }

@@ -3,14 +3,17 @@
 
 #include "world/checks.h"
 #include "world/exchange.h"
+#include "world/inside.h"
 #include "world/switches.h"
 #include "world/talk.h"
 
-#define HEALED_BPS         10000000000u /* as plan_clean_link() has it */
-#define BITS_PER_BYTE      8u
-#define TIMES              10u                  /* as long as it should take is too long */
-#define UNMEASURED_NS      (100 * LH_NS_PER_MS) /* the first repeat when no round trip is known */
-#define REPEAT_BACKOFF_MAX 64u
+#define HEALED_BPS          10000000000u /* as plan_clean_link() has it */
+#define BITS_PER_BYTE       8u
+#define TIMES               10u                  /* as long as it should take is too long */
+#define UNMEASURED_NS       (100 * LH_NS_PER_MS) /* the first repeat when no round trip is known */
+#define REPEAT_BACKOFF_MAX  64u
+#define SILENCE_BACKOFF_MAX 8u
+#define FIRST_WINDOW        10u /* packets (RFC 6928) */
 /* A round trip that a fault made longer may be measured as late as now: smoothed + 4 variances, of which the
  * first is half of it, and one repeat. */
 #define LATE_SAMPLE_SPANS 6u
@@ -39,7 +42,10 @@ static lh_time timer_ns(const struct world *world, const struct end *end)
     if (end->open)
         lh_sdr_path(end->qp, &path);
     /* One that was set before a round trip was measured runs on. */
-    return backed_off_ns(path.overdue_ns > UNMEASURED_NS ? path.overdue_ns : UNMEASURED_NS, world->now);
+    lh_time own_ns =
+        backed_off_ns(path.overdue_ns > UNMEASURED_NS ? path.overdue_ns : UNMEASURED_NS, world->now);
+    lh_time silence_ns = end->open ? SILENCE_BACKOFF_MAX * inside_qp_silence(end->qp) : 0;
+    return own_ns > silence_ns ? own_ns : silence_ns;
 }
 
 static uint64_t rate_of(const struct pair *pair)
@@ -72,6 +78,14 @@ static lh_time pair_bound(const struct world *world, const struct pair *pair)
     if (waits_for_silence(pair))
         bound_ns += 2 * pair->plan->peer_timeout_ns;
     return bound_ns;
+}
+
+uint64_t healing_window_rounds(const struct world *world, const struct pair *pair, uint32_t from,
+                               uint64_t bytes)
+{
+    if (!plan_congestion(world->plan, pair->plan, from))
+        return 0;
+    return bytes / (FIRST_WINDOW * pair->plan->attr[from].mtu_bytes);
 }
 
 lh_time healing_bound(const struct world *world)

@@ -183,3 +183,74 @@ void hostile_mutate(struct world *world, const struct plan_event *event, struct 
         spoil(&copy, prng);
     inject(world, &copy);
 }
+
+/* ---- reports ----------------------------------------------------------------------------------------- */
+
+/* Of a total, or a time: jumps, falls, wraps, or is true. */
+static uint64_t lie_about(uint64_t truth, uint64_t step, struct lh_prng *prng)
+{
+    uint64_t some = lh_prng_below(prng, step);
+    uint64_t any = lh_prng_next(prng);
+    switch (lh_prng_below(prng, 8)) {
+    case 0:
+        return 0;
+    case 1:
+        return UINT64_MAX;
+    case 2:
+        return UINT64_MAX - some;
+    case 3:
+        return truth + some;
+    case 4:
+        return truth - some;
+    case 5:
+        return any;
+    case 6:
+        return truth == UINT64_MAX ? any : any % (truth + 1);
+    default:
+        return truth;
+    }
+}
+
+static struct control_feedback made_up(const struct control_feedback *heard, struct lh_prng *prng)
+{
+    struct control_feedback lie = *heard;
+    bool of_another = lh_prng_chance(prng, 0.3); /* perhaps of a packet that was never sent */
+    uint32_t places = (uint32_t)lh_prng_below(prng, 64) - 32;
+    if (of_another) {
+        lie.immediate += places << 4;
+        lie.generation = (uint8_t)(lie.generation + lh_prng_below(prng, 2));
+    }
+    lie.arrived_packets = lie_about(heard->arrived_packets, 64, prng);
+    lie.marked_packets = lie_about(heard->marked_packets, 64, prng);
+    lie.dropped_packets = lie_about(heard->dropped_packets, 64, prng);
+    lie.arrived_ns = lie_about(heard->arrived_ns, LH_NS_PER_MS, prng);
+    lie.held_ns = lie_about(heard->held_ns, LH_NS_PER_MS, prng);
+    lie.credit_bytes = lie_about(heard->credit_bytes, (uint64_t)1 << 30, prng);
+    return lie;
+}
+
+bool hostile_lie(struct world *world, const struct plan_event *event, struct running *running,
+                 const struct sim_datagram *datagram)
+{
+    uint8_t data[SIM_DATAGRAM_MAX];
+    struct roce_packet roce;
+    struct control_message message;
+    if (!datagram->control || roce_decode(datagram->data, datagram->bytes, &roce) != ROCE_OK ||
+        control_decode(roce.payload, roce.payload_bytes, &message) != 0)
+        return true;
+    bool report = message.header.type == CONTROL_FEEDBACK;
+    if (report)
+        running->heard = message.body.feedback;
+    message.header.type = CONTROL_FEEDBACK;
+    message.body.feedback = made_up(&running->heard, &running->prng);
+    roce.payload_bytes = (uint32_t)control_encode(&message, data + CONTROL);
+    roce_encode_header(&roce, data);
+    struct sim_datagram lie = *datagram;
+    lie.data = data;
+    lie.bytes = CONTROL + roce.payload_bytes + ROCE_ICRC_BYTES;
+    lie.at_ns = world->now + light_ns(world, datagram);
+    sim_datagram_seal(&lie);
+    inject(world, &lie);
+    bool replaces = event->seed & 1;
+    return !(report && replaces);
+}

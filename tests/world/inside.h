@@ -47,6 +47,10 @@ struct inside_segment {
 /* False: that segment is not open. */
 bool inside_connection_segment(const struct lh_connection *connection, uint32_t sequence,
                                struct inside_segment *segment);
+/* Payload that its controller may have in flight, whatever it hears; 0: it has none. */
+uint64_t inside_qp_window(const struct sdr_qp *qp);
+/* When its controller takes what is not heard of for lost; 0: it has none. */
+lh_time inside_qp_silence(const struct sdr_qp *qp);
 /* How often the slot was used that was used most. */
 uint32_t inside_qp_slot_uses(struct sdr_qp *qp);
 

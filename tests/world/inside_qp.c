@@ -36,6 +36,16 @@ uint32_t inside_qp_bounds(struct sdr_qp *qp, struct inside_bound bounds[INSIDE_B
     return count;
 }
 
+uint64_t inside_qp_window(const struct sdr_qp *qp)
+{
+    return rate_control_is_on(&qp->rate) ? qp->window_max_bytes : 0;
+}
+
+lh_time inside_qp_silence(const struct sdr_qp *qp)
+{
+    return rate_control_is_on(&qp->rate) ? rate_control_silence_ns(&qp->rate) : 0;
+}
+
 uint32_t inside_qp_slot_uses(struct sdr_qp *qp)
 {
     const struct sim_endpoint *endpoint = (const struct sim_endpoint *)qp->endpoint;

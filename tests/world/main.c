@@ -63,7 +63,8 @@ static const char *const canary_checkers[] = {
 static void usage(void)
 {
     puts("test_world [--first S] [--seeds N] [--jobs J] [--no-shrink]\n"
-         "                    runs seeds S … S + N - 1; failures are made smaller\n"
+         "                    runs seeds S … S + N - 1; failures are made smaller. S: 2^62, where senders with\n"
+         "                    controllers, and lies to these, begin\n"
          "test_world --soak [--first S] [--jobs J] [--no-shrink]\n"
          "                    the same, until stopped\n"
          "test_world --seed S [--without LIST | --only LIST] [--describe] [--trace] [--shrink]\n"
@@ -379,7 +380,7 @@ int main(int argc, char **argv)
         {"canary", 1, NULL, 'c'},    {"trace", 0, NULL, 't'},    {"shrink", 0, NULL, 'k'},
         {"no-shrink", 0, NULL, 'K'}, {"describe", 0, NULL, 'd'}, {"soak", 0, NULL, 'S'},
         {"help", 0, NULL, 'h'},      {NULL, 0, NULL, 0}};
-    struct options options = {.first = 1, .seeds = 1000};
+    struct options options = {.first = PLAN_NEWCOMER_SEEDS, .seeds = 1000};
     long cpus = sysconf(_SC_NPROCESSORS_ONLN);
     options.jobs = cpus > 0 ? (unsigned)cpus : 1;
     for (int letter; (letter = getopt_long(argc, argv, "", longs, NULL)) != -1;) {

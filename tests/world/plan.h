@@ -73,7 +73,8 @@ enum plan_feature {
     X(noise, "random and made-up packets")                                                                 \
     X(replay, "packets of before come again")                                                              \
     X(mutate, "copies of packets with changes that cannot be right")                                       \
-    X(forge, "copies of packets with changes, by one who knows keys and tokens")
+    X(forge, "copies of packets with changes, by one who knows keys and tokens")                           \
+    X(lie, "reports of arrivals that are not true, by one who knows tokens")
 
 enum plan_event_kind {
 #define PLAN_EVENT_ENUM(name, words) EVENT_##name,
@@ -161,7 +162,7 @@ struct plan {
 };
 
 /* Seeds from here on, and no others, also draw the schemes that were added to the table since the lists of
- * names in draw.c were frozen, and congestion controllers. */
+ * names in draw.c were frozen, congestion controllers, and lies to these. */
 #define PLAN_NEWCOMER_SEEDS ((uint64_t)1 << 62)
 
 void plan_draw(uint64_t seed, struct plan *plan);

@@ -19,6 +19,11 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
+# Seeds from here on have congestion controllers (PLAN_NEWCOMER_SEEDS): where bugs that need them are hunted.
+CONTROLLERS = ("report-soon", "report-total", "report-late", "report-fall", "report-drops", "credit",
+               "rate-max")
+CONTROLLER_SEEDS = 1 << 62
+
 ACK_COPY = "    memcpy(ack.bitmap, arrivals->bits + receiver->next_word, ack.words * sizeof(uint64_t));\n"
 
 # name: (what is wrong, [(file, old, new), ...])
@@ -140,6 +145,38 @@ BUGS = {
     "wrap-number": ("numbers of messages and segments that have wrapped count as older", [
         ("src/message/control/number.h", "return (int32_t)(a - b) < 0;", "return a < b;"),
     ]),
+    "report-soon": ("a report is believed of packets that were sent less than a round trip ago", [
+        ("src/congestion/flight.c", "lh_time until_ns = now > least_rtt_ns ? now - least_rtt_ns : 0;",
+         "(void)least_rtt_ns;\n    lh_time until_ns = now;"),
+    ]),
+    "report-total": ("a report may count more packets than were sent", [
+        ("src/congestion/flight.c", "reachable - flight->arrived_packets, report->newest);",
+         "UINT64_MAX, report->newest);"),
+    ]),
+    "report-late": ("packets that were taken for lost and arrive after all stand for some that are under way", [
+        ("src/congestion/flight.c", "lh_least(lost, reachable - arrived)",
+         "lh_least(lost, flight->sent_packets - arrived)"),
+    ]),
+    "report-fall": ("totals that fall are ignored: the truth after a lie", [
+        ("src/congestion/flight.c", "reported < *heard && newest ? reported : *heard + newly",
+         "*heard + newly;\n    (void)newest"),
+    ]),
+    "report-drops": ("drops that a report counts lower the rate to nothing", [
+        ("src/sdr/rate/rate_control.c",
+         "uint64_t least_bps = lh_most(rate->pacer.rate_bps / DRAIN_CUT_MAX, drain_least_bps(rate));",
+         "uint64_t least_bps = 0;\n    read_bps /= 1000;"),
+    ]),
+    "credit": ("whoever grants credit is not bounded by the window", [
+        ("src/congestion/eqds.c", ".window_bytes = share_window_within(window_bytes(eqds), &eqds->path),",
+         ".window_bytes = UINT64_MAX,"),
+        ("src/sdr/rate/rate_control.c", "lh_left(rate->path.window_max_bytes, in_flight)", "UINT64_MAX"),
+    ]),
+    "rate-max": ("the bound of the rate is ignored where there is a controller", [
+        ("src/congestion/share.c", "return rate < path->rate_max_bps ? rate : path->rate_max_bps;",
+         "return rate;"),
+        ("src/sdr/rate/rate_control.c", "lh_least(rate->decision.rate_bps, rate->path.rate_max_bps)",
+         "rate->decision.rate_bps"),
+    ]),
     "wrap-sequence": ("sequences of clear-to-sends that have wrapped count as older", [
         ("src/sdr/clear_to_send.c", "return (int32_t)(a - b) < 0;", "return a < b;"),
     ]),
@@ -177,11 +214,11 @@ def build(place):
             sys.exit(f"{' '.join(step)} failed:\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
 
 
-def hunt(place, most):
-    """(seed, words) of the first seed that fails, or None. Ever larger batches, from seed 1."""
-    first, size = 1, 64
-    while first <= most:
-        size = min(size, most - first + 1)
+def hunt(place, first, most):
+    """(seed, words) of the first seed that fails, or None. Ever larger batches, from the first one."""
+    size, end = 64, first + most
+    while first < end:
+        size = min(size, end - first)
         command = [place / "build/tests/world/test_world", "--first", str(first), "--seeds", str(size),
                    "--no-shrink"]
         run = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -207,12 +244,12 @@ def hunt_all(place, names, most):
     missed = 0
     copy_tree(place)
     build(place)
-    if healthy := hunt(place, 64):
+    if healthy := hunt(place, 1, 64) or hunt(place, CONTROLLER_SEEDS, 64):
         sys.exit(f"the product fails by itself: seed {healthy[0]}: {healthy[1]}")
     for name in names:
         saved = plant(place, name)
         build(place)
-        found = hunt(place, most)
+        found = hunt(place, CONTROLLER_SEEDS if name in CONTROLLERS else 1, most)
         if found:
             print(f"{name:12} found at seed {found[0]}: {found[1]}", flush=True)
         else:

@@ -6,6 +6,7 @@
 
 #include "base/earlier.h"
 #include "world/checks.h"
+#include "world/healing.h"
 #include "world/memory.h"
 
 /* What one side asked for. */
@@ -556,6 +557,7 @@ struct work_left talk_left(const struct world *world, const struct pair *pair)
             left.bytes += m->bytes;
             /* A clear-to-send and an answer for each, as if one waited for the other. */
             left.rounds += 4 + 2 * (m->bytes / segment_bytes) + m->bytes / capacity_bytes;
+            left.rounds += healing_window_rounds(world, pair, from, m->bytes);
         }
     return left;
 }

@@ -14,6 +14,7 @@
 
 #include "base/prng.h"
 #include "netsim/fabric/sim.h"
+#include "wire/control.h"
 #include "world/plan.h"
 
 #define WORLD_FAILURE_MAX 256u
@@ -37,6 +38,7 @@
     X(early, "times", "a message ends later than reported")                                                \
     X(again, "economy", "something is sent again though nothing was lost")                                 \
     X(hasty, "pace", "an end sends faster than its rate")                                                  \
+    X(wide, "window", "a sender has more in flight than its window")                                        \
     X(counted, "counters", "the product counts a message that no user saw")                                \
     X(bitmap, "bitmap", "a chunk that is not there is marked")                                             \
     X(immediate, "immediate", "the user's immediate is another")                                           \
@@ -83,6 +85,8 @@ struct end {
     int error;         /* of the connection, once it has ended */
     lh_time opened_ns;
     uint64_t sent_bytes;      /* payload of data packets that left */
+    lh_time turn_ns;          /* when the present round trip began, and */
+    uint64_t turn_bytes;      /* of those, since then */
     bool guessed;             /* some of them left before a round trip was measured */
     bool measured;            /* that has been seen */
     uint32_t told_segment;    /* of which a part of an acknowledgement was checked, */
@@ -118,6 +122,7 @@ struct running {
     struct lh_prng prng;
     lh_time next_ns; /* noise, replay, flap */
     bool cut;        /* flap */
+    struct control_feedback heard; /* lie: the last true report */
 };
 
 #define KEPT_PACKETS 48u

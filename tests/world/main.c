@@ -15,8 +15,8 @@
 #include "world/shrink.h"
 
 #define SHRINK_TRIES 600u
-#define SHRUNK_MAX   4u  /* failures of a batch that are made smaller */
-#define CANARY_SEEDS 60u /* a canary alters something in one run of this many */
+#define SHRUNK_MAX   4u   /* failures of a batch that are made smaller */
+#define CANARY_SEEDS 400u /* a canary alters something in one run of this many */
 
 typedef unsigned long long wide; /* for %llu */
 
@@ -63,7 +63,8 @@ static const char *const canary_checkers[] = {
 static void usage(void)
 {
     puts("test_world [--first S] [--seeds N] [--jobs J] [--no-shrink]\n"
-         "                    runs seeds S … S + N - 1; failures are made smaller. S: 2^62, where senders with\n"
+         "                    runs seeds S … S + N - 1; failures are made smaller. S: 2^62, where senders "
+         "with\n"
          "                    controllers, and lies to these, begin\n"
          "test_world --soak [--first S] [--jobs J] [--no-shrink]\n"
          "                    the same, until stopped\n"

@@ -153,7 +153,7 @@ BUGS = {
         ("src/congestion/flight.c", "reachable - flight->arrived_packets, report->newest);",
          "UINT64_MAX, report->newest);"),
     ]),
-    "report-late": ("packets that were taken for lost and arrive after all stand for some that are under way", [
+    "report-late": ("packets taken for lost that arrive after all stand for some that are under way", [
         ("src/congestion/flight.c", "lh_least(lost, reachable - arrived)",
          "lh_least(lost, flight->sent_packets - arrived)"),
     ]),

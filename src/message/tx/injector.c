@@ -199,8 +199,8 @@ static void note_in_flight(struct tx *tx, struct tx_segment *segment, uint32_t c
     tx->in_flight_bytes += (uint64_t)chunks * tx->attr->chunk_bytes;
 }
 
-/* While something waits for the pace, or for a report, timers move on with its wait: a machine that is stepped
- * whenever one seems due is stepped for ever. */
+/* While something waits for the pace, or for a report, timers move on with its wait: a machine that is
+ * stepped whenever one seems due is stepped for ever. */
 static lh_time next_of(const struct tx *tx, const struct lh_actions *actions,
                        const struct lh_sender_view *view)
 {

@@ -10,6 +10,11 @@
  *   cruise     at the path's rate.
  *   up         for half a round trip a little faster: is there more? Then on until there is not.
  *   down       what that put into the queue.
+ *   share      others use the path, too. Everybody of this kind sees the same queue: when it gets long, all
+ *              yield by the same factor, in the same round trip, and it gets empty; then all grow by an
+ *              amount that depends little on the share. Each such cycle makes the shares more equal, and each
+ *              shows the shortest round trip. When this flow has yielded and the queue does not get empty,
+ *              the others are of another kind: it does as it does alone, until the queue gets much shorter.
  *   probe-rtt  half a window for two round trips, when the shortest round trip was not seen for 200 of them.
  * No state has a timer: all end by what arrives. A cycle is from one `up` to the next.
  *
@@ -28,6 +33,8 @@
 #define TRAIN_PACKETS       10    /* RFC 6928 */
 #define TRAIN_BURST_PACKETS 4     /* so that several reports can tell its spacing */
 #define TRAIN_BPS           40e9
+#define TRAIN_GROWTH        4 /* where all of one came in one report, the next is so many times longer */
+#define TRAINS_MAX          3
 #define REMEMBERED_MAX_NS   (24 * 3600 * LH_NS_PER_S)
 
 #define RATE_MIN_BPS 8e3
@@ -55,18 +62,47 @@
 #define POLICER_LOSS   0.1         /* is congestion even without */
 #define RANDOM_LOSS    0.05        /* more is not learned as random */
 #define MARKED         0.02
-#define HOST_RTT_NS    1e6 /* delays are measured in units of at least that: hosts do not always run */
+#define HOST_RTT_NS    1e6  /* delays are measured in units of at least that: hosts do not always run */
 #define PACE_TOLERANCE 1.25 /* of a delivery rate, above the pace */
 #define SHARED_CUT     0.85 /* of what was delivered: so that the queue gets shorter */
 #define CUT_MAX        0.7
 
-enum bbr_state { BBR_TRAIN, BBR_STARTUP, BBR_DRAIN, BBR_CRUISE, BBR_UP, BBR_DOWN, BBR_PROBE_RTT };
+/* Sharing. Queues in delay units, see delay_unit(). */
+#define SHARE_QUEUE       0.25 /* more, and everybody yields, */
+#define SHARE_QUEUE_NS    5e6  /* at most, */
+#define SHARE_PACKETS     2    /* and so many of this flow's packets, but not twice as much in all */
+#define SHARE_CUT         0.8  /* of a full path and that queue: it gets empty */
+#define SHARE_GROWTH      0.35 /* a round trip: of the root of the window in packets, */
+#define SHARE_LEAST       0.25 /* and at least, in packets; */
+#define SHARE_RTT_NS      25e6 /* with this round trip; by the time, so that long paths get a share, */
+#define SHARE_RTT_MAX     4.0  /* up to so many times longer or shorter */
+#define SHARE_SHRINKS     0.05 /* shorter than a round trip ago: wait */
+#define SHARE_SPARE       1.25 /* of the rate before the last cut, and no queue: others have left */
+#define SHARE_EMPTY       0.1
+#define SHARE_SPARE_EMPTY 0.02
+#define LONG_AGAIN        40 /* rounds */
+#define FUTILE_CUTS       4   /* and the queue was never empty */
+#define FOREIGN_ROUNDS    400 /* then see again */
+#define FOREIGN_LONGEST   0.5 /* after a queue of that length one of */
+#define FOREIGN_SHORTEST  0.5 /* so much of it: the others yield, too */
+
+enum bbr_state {
+    BBR_TRAIN,
+    BBR_STARTUP,
+    BBR_DRAIN,
+    BBR_CRUISE,
+    BBR_UP,
+    BBR_DOWN,
+    BBR_PROBE_RTT,
+    BBR_SHARE
+};
 
 /* Rates in bit/s, times in nanoseconds. */
 struct bbr {
     enum bbr_state state;
     uint32_t mtu;
     uint64_t rate_max_bps, window_max_bytes, train_bytes;
+    uint32_t trains;       /* longer ones, after the first */
     double remembered_bps; /* 0: nothing is */
     uint64_t random;
     /* The path. */
@@ -91,8 +127,16 @@ struct bbr {
     uint64_t state_round, cruise_rounds, cut_round;
     double cycle_rtt_min;
     double up_bw, up_gain;
-    bool up_seen; /* what was sent in it arrives */
-    bool up_fast; /* there was more */
+    /* Sharing. */
+    bool foreign; /* others fill the queue whatever this flow does */
+    uint64_t foreign_round;
+    uint64_t long_round;      /* when this flow emptied a long queue as its own; 0: never */
+    double queue_longest;     /* since then */
+    uint32_t cuts;            /* since the queue was empty */
+    double uncut_bw, last_bw; /* before the first, before the last of them */
+    double last_queue;        /* a round trip ago */
+    bool up_seen;             /* what was sent in it arrives */
+    bool up_fast;             /* there was more */
 };
 
 static int bbr_parse(const char *text, uint8_t params[LH_CONGESTION_PARAMS])
@@ -207,6 +251,8 @@ static void on_rate(struct bbr *b, const struct lh_congestion_feedback *f)
         b->round_bw = rate;
     if (!limited && rate > 0)
         b->round_full = true;
+    if (b->state == BBR_SHARE) /* grows by its own rule */
+        return;
     if (rate > b->bw_now && (!limited || rate > b->bw))
         b->bw_now = rate;
     b->bw = b->bw_now > b->bw_before ? b->bw_now : b->bw_before;
@@ -261,12 +307,124 @@ static bool became_slower(const struct bbr *b, const struct lh_congestion_feedba
     return (double)f->rate_bps < SLOWER * b->bw && !f->rate_is_limited && b->queue > 0.1 * delay_unit(b);
 }
 
+/* ---- sharing ----------------------------------------------------------------------------------------- */
+
+/* The time of some of this flow's packets, in delay units: its own pace makes that much of a queue. */
+static double packets_delay(const struct bbr *b, double packets)
+{
+    return b->bw > 0 ? packets * 8e9 * b->mtu / b->bw / delay_unit(b) : 0;
+}
+
+/* The same for all flows on long paths: else those on the longest yield last. */
+static double long_queue(const struct bbr *b)
+{
+    return fmin(SHARE_QUEUE, SHARE_QUEUE_NS / delay_unit(b));
+}
+
+static bool is_empty(const struct bbr *b, double queue, double empty)
+{
+    return queue < empty + packets_delay(b, 0.25);
+}
+
+static void share_cut(struct bbr *b)
+{
+    if (b->cuts++ == 0)
+        b->uncut_bw = b->bw;
+    b->last_bw = b->bw;
+    bool slower = b->round_full && b->round_bw > 0 && b->round_bw < MUCH_SLOWER * b->bw;
+    set_bw(b, SHARE_CUT * (slower ? b->round_bw : b->bw));
+    b->cut_round = b->rounds;
+}
+
+static void share_grow(struct bbr *b)
+{
+    double packets = bdp_of(b) / b->mtu;
+    double slow = fmin(fmax(b->rtt_min / SHARE_RTT_NS, 1 / SHARE_RTT_MAX), SHARE_RTT_MAX);
+    double more = slow * fmax(SHARE_GROWTH * sqrt(packets), SHARE_LEAST);
+    if (b->round_full)
+        set_bw(b, b->bw * (1 + more / fmax(packets, 1)));
+}
+
+static void share_round(struct bbr *b, bool bad, double queue)
+{
+    double longest = long_queue(b);
+    bool above = queue > longest + fmin(packets_delay(b, SHARE_PACKETS), longest);
+    bool shrinks = queue < b->last_queue - SHARE_SHRINKS;
+    b->last_queue = queue;
+    if (!above && !bad)
+        share_grow(b);
+    else if (b->rounds >= b->cut_round + 2 && !shrinks)
+        share_cut(b);
+}
+
+static void set_foreign(struct bbr *b, bool foreign)
+{
+    b->foreign = foreign;
+    b->foreign_round = b->rounds;
+    b->cuts = 0;
+    b->queue_longest = 0;
+}
+
+/* This flow has yielded twice, the queue was not empty since, and others took what it left: back to the rate
+ * before that. */
+static void on_futile(struct bbr *b, lh_time now)
+{
+    set_bw(b, b->uncut_bw);
+    set_foreign(b, true);
+    enter(b, BBR_CRUISE, now);
+}
+
+static void judge_others(struct bbr *b, double queue)
+{
+    b->queue_longest = fmax(b->queue_longest, queue);
+    bool over = b->rounds > b->foreign_round + FOREIGN_ROUNDS;
+    bool yield = b->queue_longest > FOREIGN_LONGEST && queue < FOREIGN_SHORTEST * b->queue_longest;
+    if (is_empty(b, queue, SHARE_EMPTY) || (b->foreign && (over || yield)))
+        set_foreign(b, false);
+}
+
+/* This flow's own, of a rate that was found too high; or, when it has emptied that and there is one again,
+ * that of all. */
+static void on_long_queue(struct bbr *b, lh_time now)
+{
+    bool again = b->long_round != 0 && b->rounds <= b->long_round + LONG_AGAIN;
+    if (shared(b) || again) {
+        enter(b, BBR_SHARE, now);
+        b->last_queue = 0;
+        return;
+    }
+    b->long_round = b->rounds;
+    if (b->round_full && b->round_bw > 0 && b->round_bw < b->bw)
+        set_bw(b, b->round_bw);
+    enter(b, BBR_DRAIN, now);
+}
+
+static void on_sharing(struct bbr *b, bool bad, lh_time now)
+{
+    if (b->round_rtt_min == 0)
+        return;
+    double queue = queue_of(b);
+    judge_others(b, queue);
+    bool cruises = b->state == BBR_CRUISE && b->rounds > b->state_round + 1 && !b->foreign;
+    if (cruises && queue > long_queue(b) + packets_delay(b, SHARE_PACKETS))
+        on_long_queue(b, now);
+    if (b->state != BBR_SHARE)
+        return;
+    share_round(b, bad, queue);
+    if (b->cuts >= FUTILE_CUTS)
+        on_futile(b, now);
+    else if (b->bw > SHARE_SPARE * b->last_bw && is_empty(b, queue, SHARE_SPARE_EMPTY))
+        enter(b, BBR_UP, now);
+}
+
 static void on_round(struct bbr *b, const struct lh_congestion_feedback *f)
 {
     bool bad = congested(b);
-    if (bad)
+    on_sharing(b, bad, f->now);
+    bool shares = b->state == BBR_SHARE; /* has its own rules */
+    if (bad && !shares)
         on_congestion(b, f);
-    else if (queue_of(b) > 1.5 && b->round_full && b->round_bw < b->bw && b->round_bw > 0)
+    else if (!shares && queue_of(b) > 1.5 && b->round_full && b->round_bw < b->bw && b->round_bw > 0)
         set_bw(b, b->round_bw);
     if (b->cycle_rtt_min == 0 || (b->round_rtt_min != 0 && b->round_rtt_min < b->cycle_rtt_min))
         b->cycle_rtt_min = b->round_rtt_min;
@@ -304,6 +462,11 @@ static void on_train(struct bbr *b, const struct lh_congestion_feedback *f, bool
     }
     if (!most && settled + b->mtu <= b->train_bytes)
         return;
+    if (f->rate_bps == 0 && f->lost_total_bytes == 0 && b->trains < TRAINS_MAX) { /* a host was late */
+        b->train_bytes += TRAIN_GROWTH * b->train_bytes;
+        b->trains++;
+        return;
+    }
     if (b->bw == 0) { /* all of it in one report, or most of it lost */
         lh_time over =
             f->lost_total_bytes > 0 || b->rtt_min == 0 ? f->now - b->state_ns : (lh_time)b->rtt_min;
@@ -353,6 +516,10 @@ static void on_state(struct bbr *b, const struct lh_congestion_feedback *f)
     case BBR_DOWN:
         if ((double)f->in_flight_bytes <= bdp + 2 * b->mtu || b->rounds > b->state_round + 1)
             enter(b, BBR_CRUISE, f->now);
+        break;
+    case BBR_SHARE:
+        if (b->rounds > b->rtt_min_round + RTT_MIN_ROUNDS)
+            enter(b, BBR_PROBE_RTT, f->now);
         break;
     case BBR_CRUISE:
         if (own && path_limits && became_slower(b, f)) {
@@ -470,7 +637,8 @@ static void bbr_decide(const void *state, lh_time now, struct lh_congestion_deci
 
 static void bbr_view(const void *state, struct lh_congestion_view *view)
 {
-    static const char *const names[] = {"train", "startup", "drain", "cruise", "up", "down", "probe-rtt"};
+    static const char *const names[] = {"train", "startup", "drain",     "cruise",
+                                        "up",    "down",    "probe-rtt", "share"};
     const struct bbr *b = state;
     *view = (struct lh_congestion_view){
         .bandwidth_bps = (uint64_t)b->bw, .rtt_minimum_ns = (lh_time)b->rtt_min, .state = names[b->state]};

@@ -58,6 +58,29 @@ static lh_time report_front_ns(const struct report_queue *queue)
     return queue->head == queue->tail ? LH_TIME_NEVER : queue->at_ns[queue->tail & (queue->size - 1)];
 }
 
+/* ---- hosts ------------------------------------------------------------------------------------------- */
+
+static bool pauses(const struct bottleneck_flow *f)
+{
+    return f->config.pause_ns != 0;
+}
+
+/* Whether the host runs now. */
+static bool runs(struct bottleneck *b, const struct bottleneck_flow *f, struct host_pause *pause)
+{
+    while (pauses(f) && pause->end_ns <= b->now) {
+        double run_ns = -log1p(-lh_prng_double(&b->prng)) * (double)f->config.run_ns;
+        pause->start_ns = lh_earlier(b->now, pause->end_ns) + (lh_time)run_ns;
+        pause->end_ns = pause->start_ns + 1 + lh_prng_below(&b->prng, f->config.pause_ns);
+    }
+    return !pauses(f) || b->now < pause->start_ns;
+}
+
+static lh_time when_running(const struct host_pause *pause, lh_time at_ns)
+{
+    return at_ns >= pause->start_ns && at_ns < pause->end_ns ? pause->end_ns : at_ns;
+}
+
 /* ---- the bottleneck ---------------------------------------------------------------------------------- */
 
 /* Packets that pass until the next loss. */
@@ -187,6 +210,14 @@ static void start_message(struct bottleneck *b, struct bottleneck_flow *f)
     f->message_ns = b->now;
 }
 
+/* What may be made up for, as rate_control.c has it. */
+static uint64_t arrears_bytes(const struct bottleneck_flow *f, uint64_t rate_bps)
+{
+    lh_time span_ns = lh_earlier(f->config.rtt_ns / 16, 2 * LH_NS_PER_MS);
+    return pauses(f) && f->decision.burst_bytes == 0 ? (uint64_t)((double)rate_bps * (double)span_ns / 8e9)
+                                                     : 0;
+}
+
 static void decide(struct bottleneck *b, struct bottleneck_flow *f)
 {
     f->config.controller->decide(f->state, b->now, &f->decision);
@@ -199,7 +230,8 @@ static void decide(struct bottleneck *b, struct bottleneck_flow *f)
     uint64_t burst = rate_bps == 0 ? UINT64_MAX : (uint64_t)((double)rate_bps * (double)burst_ns / 8e9);
     if (f->decision.burst_bytes != 0 && burst > f->decision.burst_bytes)
         burst = f->decision.burst_bytes;
-    f->pacer.burst_bytes = burst > f->config.mtu_bytes ? burst : f->config.mtu_bytes;
+    f->burst_bytes = burst > f->config.mtu_bytes ? burst : f->config.mtu_bytes;
+    f->pacer.burst_bytes = f->burst_bytes + arrears_bytes(f, rate_bps);
     if (f->pacer.rate_bps != rate_bps) {
         f->pacer.rate_bps = rate_bps;
         f->pacer.free_rest = 0;
@@ -217,6 +249,15 @@ static uint64_t sendable_bytes(const struct bottleneck_flow *f)
     return allowed < f->waiting_bytes ? allowed : f->waiting_bytes;
 }
 
+/* The host did not keep up with the rate, as rate_control.c finds it. */
+static void note_arrears(const struct bottleneck *b, struct bottleneck_flow *f)
+{
+    uint64_t in_flight = flight_in_flight_bytes(&f->flight);
+    bool all = pacer_allowance(&f->pacer, b->now) >= f->pacer.burst_bytes;
+    if (pauses(f) && all && in_flight > 0 && in_flight < f->decision.window_bytes / 4 * 3)
+        flight_on_limited(&f->flight);
+}
+
 static void on_send(struct bottleneck *b, struct bottleneck_flow *f)
 {
     uint32_t packet_bytes = f->config.mtu_bytes;
@@ -226,7 +267,7 @@ static void on_send(struct bottleneck *b, struct bottleneck_flow *f)
         flight_on_limited(&f->flight);
         return;
     }
-    uint64_t want = bytes < f->pacer.burst_bytes ? bytes : f->pacer.burst_bytes;
+    uint64_t want = bytes < f->burst_bytes ? bytes : f->burst_bytes;
     if (want < packet_bytes)
         return;
     want -= want % packet_bytes;
@@ -236,6 +277,7 @@ static void on_send(struct bottleneck *b, struct bottleneck_flow *f)
         return;
     }
     uint32_t packets = (uint32_t)(want / packet_bytes);
+    note_arrears(b, f);
     pacer_on_sent(&f->pacer, b->now, want);
     flight_on_sent(&f->flight, f->key, packets, want, b->now);
     if (f->config.controller->on_sent)
@@ -287,25 +329,44 @@ static bool message_is_next(const struct bottleneck_flow *f, lh_time now)
     return f->config.message_bytes != 0 && (f->message_ns > now || f->goal_bytes == 0);
 }
 
-static void find_next(const struct bottleneck *b, struct bottleneck_flow *f)
+static lh_time next_of_sender(const struct bottleneck *b, const struct bottleneck_flow *f)
 {
     lh_time next = f->send_ns;
-    lh_keep_earlier(&next, f->report_due_ns);
-    lh_keep_earlier(&next, f->credit_ns);
     lh_keep_earlier(&next, report_front_ns(&f->reports));
     lh_keep_earlier(&next, f->decision.next_ns);
     lh_keep_earlier(&next, flight_next(&f->flight, overdue_ns(f)));
+    if (message_is_next(f, b->now))
+        lh_keep_earlier(&next, f->message_ns);
+    return when_running(&f->sender_pause, next);
+}
+
+static lh_time next_of_receiver(const struct bottleneck_flow *f)
+{
+    lh_time next = lh_earlier(f->report_due_ns, f->credit_ns);
     if (batch_front(&f->arrivals))
         lh_keep_earlier(&next, batch_front(&f->arrivals)->at_ns);
     if (batch_front(&f->late))
         lh_keep_earlier(&next, batch_front(&f->late)->at_ns);
-    if (message_is_next(f, b->now))
-        lh_keep_earlier(&next, f->message_ns);
+    return when_running(&f->receiver_pause, next);
+}
+
+static void find_next(const struct bottleneck *b, struct bottleneck_flow *f)
+{
+    lh_time next = lh_earlier(next_of_sender(b, f), next_of_receiver(f));
     f->next_ns = next > b->now ? next : b->now;
 }
 
-/* Every event of a flow that is due now. */
-static void step(struct bottleneck *b, struct bottleneck_flow *f)
+static void step_receiver(struct bottleneck *b, struct bottleneck_flow *f)
+{
+    while (batch_front(&f->arrivals) && batch_front(&f->arrivals)->at_ns <= b->now)
+        on_arrival(b, f, &f->arrivals);
+    while (batch_front(&f->late) && batch_front(&f->late)->at_ns <= b->now)
+        on_arrival(b, f, &f->late);
+    if (lh_earlier(f->report_due_ns, f->credit_ns) <= b->now)
+        write_report(b, f);
+}
+
+static void step_sender(struct bottleneck *b, struct bottleneck_flow *f)
 {
     bool message_starts = f->config.message_bytes != 0 && f->message_ns == b->now &&
                           f->waiting_bytes == 0 && f->goal_bytes <= f->flight.arrived_bytes;
@@ -313,12 +374,6 @@ static void step(struct bottleneck *b, struct bottleneck_flow *f)
         start_message(b, f);
         f->send_ns = b->now;
     }
-    while (batch_front(&f->arrivals) && batch_front(&f->arrivals)->at_ns <= b->now)
-        on_arrival(b, f, &f->arrivals);
-    while (batch_front(&f->late) && batch_front(&f->late)->at_ns <= b->now)
-        on_arrival(b, f, &f->late);
-    if (lh_earlier(f->report_due_ns, f->credit_ns) <= b->now)
-        write_report(b, f);
     while (report_front_ns(&f->reports) <= b->now)
         on_report(b, f);
     struct lh_congestion_feedback feedback;
@@ -331,6 +386,15 @@ static void step(struct bottleneck *b, struct bottleneck_flow *f)
     }
     while (f->send_ns <= b->now)
         on_send(b, f);
+}
+
+/* Every event of a flow that is due now. */
+static void step(struct bottleneck *b, struct bottleneck_flow *f)
+{
+    if (runs(b, f, &f->receiver_pause))
+        step_receiver(b, f);
+    if (runs(b, f, &f->sender_pause))
+        step_sender(b, f);
     find_next(b, f);
 }
 

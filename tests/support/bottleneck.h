@@ -47,6 +47,9 @@ struct bottleneck_flow_config {
     uint64_t rate_bps; /* told */
     uint64_t remembered_bps;
     bool rtt_unknown; /* at the start */
+    /* Both hosts: on the average they run for so long, then pause for up to so long. What waits is made up
+     * for as far as a real connection's pacer does. 0: they always run. */
+    lh_time run_ns, pause_ns;
 };
 
 struct batch {
@@ -69,8 +72,14 @@ struct report_queue {
     uint32_t size, head, tail;
 };
 
+/* When a host does not run: the next time, or this one. */
+struct host_pause {
+    lh_time start_ns, end_ns;
+};
+
 struct bottleneck_flow {
     struct bottleneck_flow_config config;
+    struct host_pause sender_pause, receiver_pause;
     void *state;
     struct flight flight;
     struct flight_entry *entries;
@@ -82,6 +91,7 @@ struct bottleneck_flow {
     uint64_t waiting_bytes; /* to be sent, with what was lost */
     uint64_t goal_bytes;    /* arrived in all at the end of the message */
     lh_time message_ns;     /* start of this message, or of the next one */
+    uint64_t burst_bytes;   /* what leaves at once */
     lh_time send_ns;        /* LH_TIME_NEVER: waits for a report */
     lh_time last_rtt_ns;
     /* path */

@@ -19,7 +19,7 @@ static lh_time repeat_span(lh_time rtt_ns)
 lh_time arrival_report_next(const struct arrival_report *report, uint64_t packets, lh_time rtt_ns)
 {
     uint64_t unreported = packets - report->packets;
-    if (unreported > 0 && (report->packets == 0 || /* the first */
+    if (unreported > 0 && (report->packets < ARRIVAL_REPORT_FIRST ||
                            (report->packets_max > 0 && unreported > report->packets_max)))
         return 0;
     if (unreported > 0)

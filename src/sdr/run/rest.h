@@ -3,7 +3,8 @@
  *
  * On a long path packets come one by one, evenly spaced. Whoever reads each when it comes does nothing else,
  * for nothing: a small part of the round trip later is as good. On a short path it is not, and there is no
- * rest. What arrives meanwhile must be little against the buffer.
+ * rest, nor for the first packets, whose spacing shows the path's rate. What arrives meanwhile must be little
+ * against the buffer.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -17,6 +18,7 @@
 #define REST_RTT_SHARE    256u
 #define REST_MAX_NS       (250 * LH_NS_PER_US)
 #define REST_MIN_NS       (20 * LH_NS_PER_US) /* less is not worth a system call */
+#define REST_FIRST        128u /* packets */
 #define REST_BUFFER_SHARE 8u
 #define REST_WINDOW_NS    LH_NS_PER_MS /* of the rate of arrival */
 
@@ -38,7 +40,7 @@ static inline lh_time rest_span(struct rest *rest, uint64_t packets, lh_time rtt
     }
     lh_time full_ns = rest->a_packet_ns * (buffer_packets / REST_BUFFER_SHARE);
     lh_time span_ns = lh_least(lh_least(rtt_ns / REST_RTT_SHARE, full_ns), REST_MAX_NS);
-    return span_ns < REST_MIN_NS ? 0 : span_ns;
+    return span_ns < REST_MIN_NS || packets < REST_FIRST ? 0 : span_ns;
 }
 
 #define REST_LATELY_NS (10 * LH_NS_PER_MS)

@@ -186,6 +186,51 @@ static void test_fairness(void **state)
     assert_true(fairness(2, mixed_ns, 83 * LH_NS_PER_MS, 200) > 0.8);
 }
 
+/* Small windows, flows that join all the time, hosts that pause: Jain's index 200 round trips after the last
+ * has joined, mean of some seeds. */
+static double fairness_of_joining(uint32_t flows, lh_time pause_ns)
+{
+    const lh_time rtt_ns = 20 * LH_NS_PER_MS, joining_ns = 2 * LH_NS_PER_S;
+    double mean = 0;
+    for (uint64_t seed = 1; seed <= 5; seed++) {
+        const struct bottleneck_path path = {
+            .rate_bps = GBIT / 2, .queue_bytes = 1250000 /* 1 BDP */, .seed = seed};
+        struct bottleneck *b = bottleneck_create(&path);
+        for (uint32_t i = 0; i < flows; i++)
+            bottleneck_add(b, &(struct bottleneck_flow_config){.controller = &bbr_congestion,
+                                                               .rtt_ns = rtt_ns,
+                                                               .start_ns = i * joining_ns / flows,
+                                                               .run_ns = rtt_ns,
+                                                               .pause_ns = pause_ns});
+        uint64_t before[BOTTLENECK_FLOWS_MAX];
+        bottleneck_run(b, joining_ns + 200 * rtt_ns);
+        for (uint32_t i = 0; i < flows; i++)
+            before[i] = b->flows[i].arrived_bytes;
+        bottleneck_run(b, joining_ns + 300 * rtt_ns);
+        double sum = 0, squares = 0;
+        for (uint32_t i = 0; i < flows; i++) {
+            double share = (double)(b->flows[i].arrived_bytes - before[i]);
+            sum += share;
+            squares += share * share;
+        }
+        bottleneck_free(b);
+        mean += sum * sum / (flows * squares) / 5;
+    }
+    printf("%u flows join, hosts pause for up to %.0f ms: fairness %.3f\n", flows, (double)pause_ns / 1e6,
+           mean);
+    return mean;
+}
+
+static void test_joining(void **state)
+{
+    (void)state;
+    assert_true(fairness_of_joining(2, 0) > 0.95);
+    assert_true(fairness_of_joining(4, 0) > 0.85);
+    assert_true(fairness_of_joining(16, 0) > 0.6);
+    assert_true(fairness_of_joining(2, 4 * LH_NS_PER_MS) > 0.9);
+    assert_true(fairness_of_joining(16, 4 * LH_NS_PER_MS) > 0.5);
+}
+
 /* The share of the first of two flows. */
 static double share_of_first(const struct lh_congestion *first, const struct lh_congestion *second)
 {
@@ -220,7 +265,7 @@ int main(void)
         cmocka_unit_test(test_endless),        cmocka_unit_test(test_first_message),
         cmocka_unit_test(test_remembered),     cmocka_unit_test(test_idle_between_messages),
         cmocka_unit_test(test_change_of_rate), cmocka_unit_test(test_fairness),
-        cmocka_unit_test(test_rivals),
+        cmocka_unit_test(test_rivals),         cmocka_unit_test(test_joining),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -27,27 +27,31 @@ static void test_first_at_once(void **state)
 {
     (void)state;
     struct arrival_report report = {0};
-    assert_true(arrival_report_due(&report, 1, RTT, T0));
+    for (uint64_t packets = 1; packets <= ARRIVAL_REPORT_FIRST; packets++) {
+        assert_true(arrival_report_due(&report, packets, RTT, T0));
+        arrival_report_on_sent(&report, packets, T0);
+    }
+    assert_false(arrival_report_due(&report, ARRIVAL_REPORT_FIRST + 1, RTT, T0));
 }
 
 static void test_spans(void **state)
 {
     (void)state;
     struct arrival_report report = {0};
-    arrival_report_on_sent(&report, 1, T0);
-    assert_int_equal(arrival_report_next(&report, 2, RTT), T0 + RTT / 8);
-    assert_false(arrival_report_due(&report, 2, RTT, T0 + RTT / 8 - 1));
-    assert_true(arrival_report_due(&report, 2, RTT, T0 + RTT / 8));
-    assert_int_equal(arrival_report_next(&report, 2, LH_NS_PER_US), T0 + ARRIVAL_REPORT_SPAN_NS);
+    arrival_report_on_sent(&report, 1001, T0);
+    assert_int_equal(arrival_report_next(&report, 1002, RTT), T0 + RTT / 8);
+    assert_false(arrival_report_due(&report, 1002, RTT, T0 + RTT / 8 - 1));
+    assert_true(arrival_report_due(&report, 1002, RTT, T0 + RTT / 8));
+    assert_int_equal(arrival_report_next(&report, 1002, LH_NS_PER_US), T0 + ARRIVAL_REPORT_SPAN_NS);
 }
 
 static void test_full_buffer(void **state)
 {
     (void)state;
     struct arrival_report report = {.packets_max = 10};
-    arrival_report_on_sent(&report, 5, T0);
-    assert_false(arrival_report_due(&report, 15, RTT, T0));
-    assert_true(arrival_report_due(&report, 16, RTT, T0));
+    arrival_report_on_sent(&report, 1005, T0);
+    assert_false(arrival_report_due(&report, 1015, RTT, T0));
+    assert_true(arrival_report_due(&report, 1016, RTT, T0));
 }
 
 static void test_last_one_twice(void **state)

@@ -21,7 +21,7 @@ static lh_time span_at(lh_time rtt_ns, uint64_t packets_a_ms, uint64_t buffer_pa
     struct rest rest = {0};
     lh_time span_ns = 0;
     for (uint64_t i = 1; i <= 10; i++)
-        span_ns = rest_span(&rest, i * packets_a_ms, rtt_ns, buffer_packets, i * MS);
+        span_ns = rest_span(&rest, REST_FIRST + i * packets_a_ms, rtt_ns, buffer_packets, i * MS);
     return span_ns;
 }
 
@@ -47,9 +47,10 @@ static void test_follows_the_rate(void **state)
 {
     (void)state;
     struct rest rest = {0};
-    assert_int_equal(rest_span(&rest, 0, 100 * MS, 100, MS), REST_MAX_NS);
-    assert_int_equal(rest_span(&rest, 5000, 100 * MS, 100, 2 * MS), 0);
-    assert_int_equal(rest_span(&rest, 5001, 100 * MS, 100, 3 * MS), REST_MAX_NS);
+    assert_int_equal(rest_span(&rest, REST_FIRST - 1, 100 * MS, 1000, MS), 0);
+    assert_int_equal(rest_span(&rest, REST_FIRST, 100 * MS, 1000, 2 * MS), REST_MAX_NS);
+    assert_int_equal(rest_span(&rest, 50000, 100 * MS, 1000, 3 * MS), 0);
+    assert_int_equal(rest_span(&rest, 50001, 100 * MS, 1000, 4 * MS), REST_MAX_NS);
 }
 
 int main(void)

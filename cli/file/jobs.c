@@ -53,7 +53,7 @@ static int start(struct job *job, const struct cli_file_receiver *receiver,
     cli_failed("cannot start a thread for %s: %s", lh_peer_name(connection), strerror(failed));
     lh_close(connection);
     job->connection = NULL;
-    return CLI_EXIT_FAILED;
+    return CLI_PROCEED; /* the next one may find a thread */
 }
 
 /* Looks for the next sender, and for a place. Without a transfer a signal ends the process at once. */

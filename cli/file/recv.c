@@ -82,18 +82,24 @@ static int listen_and_serve(const struct cli_address *address, const struct lh_a
     return status;
 }
 
-/* Where the device is known before there is a sender, all share an engine. */
+static bool is_numeric(const char *address)
+{
+    struct in6_addr bytes;
+    char host[CLI_ADDRESS_MAX];
+    snprintf(host, sizeof host, "%s", address + (*address == '['));
+    host[strcspn(host, "]")] = '\0';
+    return inet_pton(AF_INET, host, &bytes) == 1 || inet_pton(AF_INET6, host, &bytes) == 1;
+}
+
+/* Where the device is known before there is a sender, all share an engine. An address that names no device of
+ * this machine, such as the wildcard, is none: then each sender has one of its own. */
 static int share_engine(const struct cli_address *address, struct lh_attr *attr)
 {
     struct lh_engine_attr shared;
-    struct in6_addr bytes;
-    char device[CLI_ADDRESS_MAX + 4], host[CLI_ADDRESS_MAX];
-    snprintf(host, sizeof host, "%s", address->host + (*address->host == '['));
-    host[strcspn(host, "]")] = '\0';
+    char device[CLI_ADDRESS_MAX + 4];
     lh_engine_attr_init(&shared);
     shared.device = attr->device;
-    if (!attr->device &&
-        (inet_pton(AF_INET, host, &bytes) == 1 || inet_pton(AF_INET6, host, &bytes) == 1)) {
+    if (!attr->device && is_numeric(address->host)) {
         snprintf(device, sizeof device, "udp:%s", address->host);
         shared.device = device;
     }
@@ -103,7 +109,7 @@ static int share_engine(const struct cli_address *address, struct lh_attr *attr)
     shared.workers = attr->workers;
     shared.coders = attr->coders;
     int code = lh_engine_create(&shared, &attr->engine);
-    return code ? cli_library_failed("--device", shared.device, code) : CLI_PROCEED;
+    return code && attr->device ? cli_library_failed("--device", shared.device, code) : CLI_PROCEED;
 }
 
 static int receive_files(const char *output, const struct cli_address *address, struct lh_attr *attr,

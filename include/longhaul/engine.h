@@ -35,7 +35,7 @@ extern "C" {
 struct lh_engine;
 
 /* Zero means the default. Call lh_engine_attr_init() first. These are the engine's: in the lh_attr of its
- * connections they stay zero, or are the same; a connection may have fewer channels. */
+ * connections they stay zero, or are the same (worker_cpus: NULL); a connection may have fewer channels. */
 struct lh_engine_attr {
     size_t struct_bytes;    /* set by lh_engine_attr_init: lets the struct grow */
     const char *device;     /* "udp:[::1]", "udp:127.0.0.1", "sim:world/0"; needed. Copied */

@@ -47,7 +47,7 @@ LH_API int lh_completion_queue_create(struct lh_engine *engine, uint32_t capacit
                                       struct lh_completion_queue **queue);
 #define LH_QUEUE_CAPACITY_MAX (1u << 20)
 /* Frees a queue, with the entries that were not polled. NULL is allowed. -LH_ESTATE: requests are pending, or
- * threads in lh_queue_wait(), and nothing changes; the message has their number. */
+ * threads asleep in lh_queue_wait(), and nothing changes; the message has their number. */
 LH_API int lh_completion_queue_destroy(struct lh_completion_queue *queue);
 
 /* ---- requests that complete into it ------------------------------------------------------------------ */

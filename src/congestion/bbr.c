@@ -113,7 +113,10 @@ struct bbr {
     double rtt;               /* of the last feedback */
     double loss;              /* at random, smoothed */
     double queue;             /* shortest queueing delay of the last round trip */
-    uint64_t settled_bytes;   /* arrived or lost, since the start */
+    /* Totals at the start: of the connection, or of another path. */
+    bool counted;
+    uint64_t arrived_before, lost_before;
+    uint64_t settled_bytes; /* arrived or lost, since then */
     /* The spacing of what arrives. */
     double spacing_bytes, spacing_ns, spacing_bps;
     /* This round trip. */
@@ -452,25 +455,26 @@ static void end_up(struct bbr *b, bool path_limits, lh_time now)
 
 static void on_train(struct bbr *b, const struct lh_congestion_feedback *f, bool path_limits)
 {
-    uint64_t settled = f->arrived_total_bytes + f->lost_total_bytes;
-    bool most = 2 * f->arrived_total_bytes >= b->train_bytes && f->rate_bps != 0;
-    if (b->remembered_bps != 0 && f->rate_bps != 0 && f->arrived_total_bytes >= TRAIN_BYTES) {
+    uint64_t arrived = f->arrived_total_bytes - b->arrived_before;
+    bool lost = f->lost_total_bytes > b->lost_before;
+    bool most = 2 * arrived >= b->train_bytes && f->rate_bps != 0;
+    if (b->remembered_bps != 0 && f->rate_bps != 0 && arrived >= TRAIN_BYTES) {
         if (!path_limits && b->rtt < 1.05 * b->rtt_min)
             set_bw(b, b->remembered_bps);
         enter(b, BBR_CRUISE, f->now);
         return;
     }
-    if (!most && settled + b->mtu <= b->train_bytes)
+    if (!most && b->settled_bytes + b->mtu <= b->train_bytes)
         return;
-    if (f->rate_bps == 0 && f->lost_total_bytes == 0 && b->trains < TRAINS_MAX) { /* a host was late */
+    if (f->rate_bps == 0 && !lost && b->trains < TRAINS_MAX) { /* a host was late */
         b->train_bytes += TRAIN_GROWTH * b->train_bytes;
         b->trains++;
         return;
     }
     if (b->bw == 0) { /* all of it in one report, or most of it lost */
         lh_time over =
-            f->lost_total_bytes > 0 || b->rtt_min == 0 ? f->now - b->state_ns : (lh_time)b->rtt_min;
-        set_bw(b, (double)(f->arrived_total_bytes + b->mtu) * 8e9 / (double)(over + 1));
+            lost || b->rtt_min == 0 ? f->now - b->state_ns : (lh_time)b->rtt_min;
+        set_bw(b, (double)(arrived + b->mtu) * 8e9 / (double)(over + 1));
     }
     enter(b, path_limits ? BBR_CRUISE : BBR_STARTUP, f->now);
 }
@@ -574,7 +578,12 @@ static double pace_of(const struct bbr *b, lh_time now)
 static void bbr_on_feedback(void *state, const struct lh_congestion_feedback *f)
 {
     struct bbr *b = state;
-    b->settled_bytes = f->arrived_total_bytes + f->lost_total_bytes;
+    if (!b->counted) {
+        b->counted = true;
+        b->arrived_before = f->arrived_total_bytes - f->arrived_bytes;
+        b->lost_before = f->lost_total_bytes - f->lost_bytes;
+    }
+    b->settled_bytes = f->arrived_total_bytes + f->lost_total_bytes - b->arrived_before - b->lost_before;
     on_spacing(b, f);
     b->round_arrived += f->arrived_bytes;
     b->round_lost += f->lost_bytes;

@@ -47,10 +47,11 @@ static int send_locked(struct lh_connection *c, const void *buffer, size_t bytes
         error = take_request(c, target, true, c->tx.next, &known, now, &request);
     if (error)
         return error;
+    if (out) /* its entry in a completion queue may be there before this call returns */
+        *out = request;
     sender_send(&c->tx, &request->part, buffer, bytes, known.lkey, now);
     effects_carry_out(c);
     c->needs_step = true;
-    *out = request;
     return 0;
 }
 
@@ -59,16 +60,13 @@ static int start_send(struct lh_connection *connection, const void *buffer, size
                       struct lh_request **request)
 {
     const struct request_target target = {.queue = queue, .user = user, .detached = !request};
-    struct lh_request *started;
     int error = engine_check_process(connection->engine);
     if (!error && !queue && !request)
         error = lh_fail(LH_EINVAL, "no place for the request: give one, or a completion queue");
     if (error)
         return error;
     pthread_mutex_lock(&connection->requests->lock);
-    error = send_locked(connection, buffer, bytes, memory, &target, &started);
-    if (!error && request)
-        *request = started;
+    error = send_locked(connection, buffer, bytes, memory, &target, request);
     pthread_mutex_unlock(&connection->requests->lock);
     if (!error)
         sdr_qp_driver_kick(connection->qp);
@@ -104,10 +102,11 @@ static int recv_locked(struct lh_connection *c, void *buffer, size_t room, struc
         error = take_request(c, target, false, c->rx.next, &known, now, &request);
     if (error)
         return error;
+    if (out) /* its entry in a completion queue may be there before this call returns */
+        *out = request;
     receiver_recv(&c->rx, &request->part, buffer, room, known.lkey, now);
     effects_carry_out(c);
     c->needs_step = true;
-    *out = request;
     return 0;
 }
 
@@ -115,16 +114,13 @@ static int start_recv(struct lh_connection *connection, void *buffer, size_t roo
                       struct lh_completion_queue *queue, uint64_t user, struct lh_request **request)
 {
     const struct request_target target = {.queue = queue, .user = user, .detached = !request};
-    struct lh_request *started;
     int error = engine_check_process(connection->engine);
     if (!error && !queue && !request)
         error = lh_fail(LH_EINVAL, "no place for the request: give one, or a completion queue");
     if (error)
         return error;
     pthread_mutex_lock(&connection->requests->lock);
-    error = recv_locked(connection, buffer, room, memory, &target, &started);
-    if (!error && request)
-        *request = started;
+    error = recv_locked(connection, buffer, room, memory, &target, request);
     pthread_mutex_unlock(&connection->requests->lock);
     if (!error)
         sdr_qp_driver_kick(connection->qp);

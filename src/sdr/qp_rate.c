@@ -217,8 +217,8 @@ lh_time qp_rate_round(struct sdr_qp *qp, lh_time now)
     uint32_t channels = 0;
     const struct rate_path measured = measured_path(qp);
     pthread_mutex_lock(&qp->pacer_lock);
-    rate_control_on_measured(&qp->rate, &measured, now);
-    if (rate_control_on_time(&qp->rate, now))
+    bool anew = rate_control_on_measured(&qp->rate, &measured, now);
+    if (rate_control_on_time(&qp->rate, now) || anew)
         channels = take_waiting(qp, now);
     lh_time next = rate_control_next(&qp->rate);
     pthread_mutex_unlock(&qp->pacer_lock);

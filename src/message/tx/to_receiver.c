@@ -5,8 +5,11 @@
 
 #include <assert.h>
 
+#include "base/least.h"
 #include "message/control/control_tx.h"
 #include "message/control/timing.h"
+
+#define QUEUED_MAX_NS (LH_NS_PER_S / 4) /* data_path.c wants eight in two seconds */
 
 static_assert((HELD_MAX & (HELD_MAX - 1)) == 0, "a ring");
 
@@ -20,17 +23,27 @@ static struct transfer_message lengths_of(const struct tx *tx, const struct tx_s
     return message;
 }
 
-/* Behind a slow link the chunks of a segment wait for long, and so may its lengths. */
-static lh_time interval(const struct tx *tx, lh_time now)
+/* Behind a slow link the chunks of a segment wait for long, and so may its lengths. But not as long as chunks
+ * wait where none arrives: by its lengths the receiver notices that. */
+static lh_time next_lengths(const struct tx *tx, const struct tx_segment *segment, lh_time now)
 {
-    return timing_refresh_interval(tx->path, 0) + queue_delay_now(&tx->delay, now);
+    lh_time refresh_ns = timing_refresh_interval(tx->path, 0);
+    return lh_least(now + refresh_ns + queue_delay_now(&tx->delay, now),
+                    segment->lengths_sent_ns + refresh_ns + QUEUED_MAX_NS);
+}
+
+static void send_now(struct tx *tx, struct tx_segment *segment, const struct transfer_message *message,
+                     lh_time now)
+{
+    control_tx_send(tx->qp, message);
+    segment->lengths_sent_ns = now;
+    segment->lengths_at = next_lengths(tx, segment, now);
 }
 
 void to_receiver_lengths(struct tx *tx, struct tx_segment *segment, lh_time now)
 {
     struct transfer_message message = lengths_of(tx, segment);
-    control_tx_send(tx->qp, &message);
-    segment->lengths_at = now + interval(tx, now);
+    send_now(tx, segment, &message, now);
 }
 
 static bool chunks_have_left(const struct tx *tx, uint64_t after)
@@ -56,11 +69,11 @@ void to_receiver_scheme(struct tx *tx, struct tx_segment *segment, const uint8_t
     struct transfer_message message = lengths_of(tx, segment);
     message.body.to_receiver.scheme = data;
     message.body.to_receiver.scheme_bytes = bytes;
-    segment->lengths_at = now + interval(tx, now);
     if (tx->held_head == tx->held_tail && chunks_have_left(tx, tx->posted_bytes)) {
-        control_tx_send(tx->qp, &message);
+        send_now(tx, segment, &message, now);
         return;
     }
+    segment->lengths_at = next_lengths(tx, segment, now);
     if (tx->held_head - tx->held_tail == HELD_MAX)
         return; /* lost; machines expect that */
     struct held_message *held = &tx->held[tx->held_head++ & (HELD_MAX - 1)];

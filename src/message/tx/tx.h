@@ -87,6 +87,7 @@ struct tx_segment {
     lh_time next_ns;
     lh_time rtt_ns; /* of the path when its machine ran last */
     lh_time lengths_at;
+    lh_time lengths_sent_ns;
     struct coded_tx coded;
 };
 

@@ -123,7 +123,7 @@ void rate_control_start(struct rate_control *rate, const struct lh_congestion_pa
     start_controller(rate, now);
 }
 
-void rate_control_on_measured(struct rate_control *rate, const struct rate_path *measured, lh_time now)
+bool rate_control_on_measured(struct rate_control *rate, const struct rate_path *measured, lh_time now)
 {
     lh_time known_ns = rate->path.rtt_ns;
     if (rate->delays.minimum_ns !=
@@ -131,9 +131,10 @@ void rate_control_on_measured(struct rate_control *rate, const struct rate_path 
         known_ns = lh_least(known_ns, rate->delays.minimum_ns) / 2;
     take_measured(rate, measured);
     if (!rate->started || measured->minimum_ns == 0 || (known_ns != 0 && measured->minimum_ns >= known_ns))
-        return;
+        return false;
     rate->path.rtt_ns = measured->minimum_ns;
     start_controller(rate, now);
+    return true;
 }
 
 /* ---- room -------------------------------------------------------------------------------------------- */

@@ -118,7 +118,7 @@ bool rate_control_on_report(struct rate_control *rate, const struct flight_repor
 /* The path as it is measured now: what is in flight is overdue by that, also when no report comes. The first
  * round trip may have been long by chance: the controller starts anew by a shorter one as long as no packet
  * has been timed, and by one of less than half. */
-void rate_control_on_measured(struct rate_control *rate, const struct rate_path *measured, lh_time now);
+bool rate_control_on_measured(struct rate_control *rate, const struct rate_path *measured, lh_time now);
 /* What was sent so long ago, and was not heard of, is lost. */
 lh_time rate_control_silence_ns(const struct rate_control *rate);
 /* Everything that is due by now. Returns whether more may leave. */

@@ -80,7 +80,7 @@
 #define SHARE_SPARE       1.25 /* of the rate before the last cut, and no queue: others have left */
 #define SHARE_EMPTY       0.1
 #define SHARE_SPARE_EMPTY 0.02
-#define LONG_AGAIN        40 /* rounds */
+#define LONG_AGAIN        40  /* rounds */
 #define FUTILE_CUTS       4   /* and the queue was never empty */
 #define FOREIGN_ROUNDS    400 /* then see again */
 #define FOREIGN_LONGEST   0.5 /* after a queue of that length one of */
@@ -472,8 +472,7 @@ static void on_train(struct bbr *b, const struct lh_congestion_feedback *f, bool
         return;
     }
     if (b->bw == 0) { /* all of it in one report, or most of it lost */
-        lh_time over =
-            lost || b->rtt_min == 0 ? f->now - b->state_ns : (lh_time)b->rtt_min;
+        lh_time over = lost || b->rtt_min == 0 ? f->now - b->state_ns : (lh_time)b->rtt_min;
         set_bw(b, (double)(arrived + b->mtu) * 8e9 / (double)(over + 1));
     }
     enter(b, path_limits ? BBR_CRUISE : BBR_STARTUP, f->now);

@@ -190,7 +190,8 @@ static void learn_delivered(struct dcqcn_control *control, const struct lh_conge
                             bool round_ended)
 {
     double rate_bps = (double)feedback->rate_bps;
-    if (rate_bps == 0 && feedback->rtt_ns != 0) /* all that was in flight came in one report: at least this */
+    if (rate_bps == 0 &&
+        feedback->rtt_ns != 0) /* all that was in flight came in one report: at least this */
         rate_bps = share_rate_of((double)feedback->arrived_bytes, (double)feedback->rtt_ns);
     control->limited = feedback->rate_is_limited || feedback->rate_bps == 0;
     if (round_ended && !feedback->rate_is_limited)

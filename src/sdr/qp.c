@@ -163,7 +163,7 @@ void sdr_qp_user_window(struct sdr_qp *qp, bool binds)
         return;
     atomic_store_explicit(&qp->user_window, binds, memory_order_relaxed);
     for (uint32_t i = 0; i < qp_workers(qp); i++)
-        mark(qp, i); /* their limits are another now */
+        wake_worker(qp, i); /* their limits are another now */
 }
 
 uint64_t sdr_qp_rx_bytes(const struct sdr_qp *qp)

@@ -295,7 +295,8 @@ static void note_traffic(struct sdr_qp *qp, lh_time now)
     if (packets != qp->packets_noted)
         path_on_traffic(&qp->path, now);
     qp->packets_noted = packets;
-    uint64_t buffer = qp->receive_buffer_bytes ? qp->receive_buffer_bytes / qp->shape.mtu_bytes : UINT32_MAX;
+    uint64_t buffer =
+        qp->receive_buffer_bytes ? qp->receive_buffer_bytes / qp->shape.mtu_bytes : UINT32_MAX;
     lh_time rest_ns = rest_span(&qp->rest, packets, qp->path.rtt.minimum_ns, buffer, now);
     atomic_store_explicit(&qp->rest_ns, rest_ns, memory_order_relaxed);
 }

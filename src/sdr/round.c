@@ -76,6 +76,8 @@ static void hand_over(struct worker *worker, const struct sdr_qp *from, int fd)
             continue;
         atomic_store(&entry_of(qp, worker)->fds_changed, true);
         run_queue_mark(&worker->queue, entry_of(qp, worker));
+        /* It may be asleep, and what it slept by is gone. */
+        waker_wake(&context->workers[context->worker_count > 0 ? worker->index : 0].waker);
         return;
     }
 }

@@ -38,7 +38,7 @@
     X(early, "times", "a message ends later than reported")                                                \
     X(again, "economy", "something is sent again though nothing was lost")                                 \
     X(hasty, "pace", "an end sends faster than its rate")                                                  \
-    X(wide, "window", "a sender has more in flight than its window")                                        \
+    X(wide, "window", "a sender has more in flight than its window")                                       \
     X(counted, "counters", "the product counts a message that no user saw")                                \
     X(bitmap, "bitmap", "a chunk that is not there is marked")                                             \
     X(immediate, "immediate", "the user's immediate is another")                                           \
@@ -120,8 +120,8 @@ struct host {
 struct running {
     bool on;
     struct lh_prng prng;
-    lh_time next_ns; /* noise, replay, flap */
-    bool cut;        /* flap */
+    lh_time next_ns;               /* noise, replay, flap */
+    bool cut;                      /* flap */
     struct control_feedback heard; /* lie: the last true report */
 };
 

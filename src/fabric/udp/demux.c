@@ -53,6 +53,7 @@ struct reading {
     uint32_t at;                   /* channel index of the socket, or FRONT */
     struct udp_endpoint *endpoint; /* on whose behalf; NULL: all of them */
     struct lh_stats *stats;        /* of packets without an owner */
+    bool hands_out_control;        /* of the endpoint, right after this: no need to wake its owner */
 };
 
 int udp_demux_open(struct udp_fabric *fabric)
@@ -140,7 +141,8 @@ static void sort_control(const struct reading *reading, struct udp_endpoint *own
         return;
     }
     const struct fabric_endpoint_attr *attr = &owner->table.attr;
-    if (owner != reading->endpoint && put == UDP_PUT_FIRST && attr->wake != NULL)
+    bool comes_for_it = owner == reading->endpoint && reading->hands_out_control;
+    if (!comes_for_it && put == UDP_PUT_FIRST && attr->wake != NULL)
         attr->wake(attr->wake_context, FABRIC_CONTROL);
 }
 
@@ -287,9 +289,9 @@ static enum udp_left read_socket(const struct reading *reading, int fd, uint32_t
     return UDP_LEFT_MORE;
 }
 
-static void read_front(struct udp_fabric *fabric, struct udp_endpoint *reader)
+static void read_front(struct udp_fabric *fabric, struct udp_endpoint *reader, bool hands_out_control)
 {
-    const struct reading reading = {fabric, FRONT, reader, stats_of(reader)};
+    const struct reading reading = {fabric, FRONT, reader, stats_of(reader), hands_out_control};
     uint32_t messages = 0;
     read_socket(&reading, fabric->front.fd, &messages);
 }
@@ -299,7 +301,7 @@ void udp_demux_try(struct udp_endpoint *endpoint)
     struct udp_fabric *fabric = udp_fabric_of(endpoint);
     if (pthread_mutex_trylock(&fabric->lock) != 0)
         return; /* another thread is at it */
-    read_front(fabric, endpoint);
+    read_front(fabric, endpoint, false);
     pthread_mutex_unlock(&fabric->lock);
 }
 
@@ -308,7 +310,8 @@ enum udp_left udp_demux_shared(struct udp_channel *channel, uint32_t *messages)
     struct udp_fabric *fabric = udp_fabric_of(channel->endpoint);
     if (pthread_mutex_trylock(&fabric->lock) != 0)
         return UDP_LEFT_UNKNOWN;
-    const struct reading reading = {fabric, channel->index, channel->endpoint, stats_of(channel->endpoint)};
+    struct udp_endpoint *endpoint = channel->endpoint;
+    const struct reading reading = {fabric, channel->index, endpoint, stats_of(endpoint), false};
     enum udp_left left = read_socket(&reading, channel->port->shared.fd, messages);
     pthread_mutex_unlock(&fabric->lock);
     return left;
@@ -316,7 +319,7 @@ enum udp_left udp_demux_shared(struct udp_channel *channel, uint32_t *messages)
 
 void udp_demux_drain(struct udp_fabric *fabric, int fd, uint32_t index)
 {
-    const struct reading reading = {fabric, index, NULL, &fabric->strays};
+    const struct reading reading = {fabric, index, NULL, &fabric->strays, false};
     uint32_t messages = 0;
     while (read_socket(&reading, fd, &messages) == UDP_LEFT_MORE)
         ; /* ends: nothing is sent to this socket any more */
@@ -325,7 +328,8 @@ void udp_demux_drain(struct udp_fabric *fabric, int fd, uint32_t index)
 void udp_demux_forward(struct udp_channel *channel, const struct udp_part *part)
 {
     struct udp_fabric *fabric = udp_fabric_of(channel->endpoint);
-    const struct reading reading = {fabric, channel->index, channel->endpoint, stats_of(channel->endpoint)};
+    struct udp_endpoint *endpoint = channel->endpoint;
+    const struct reading reading = {fabric, channel->index, endpoint, stats_of(endpoint), false};
     pthread_mutex_lock(&fabric->lock);
     sort_part(&reading, part);
     pthread_mutex_unlock(&fabric->lock);
@@ -346,7 +350,7 @@ bool udp_shared_poll(struct fabric *base)
     int count = epoll_wait(fabric->readable, events, QP_INFO_CHANNELS_MAX + 1, 0);
     bool more = false;
     for (int i = 0; i < count; i++) {
-        const struct reading reading = {fabric, events[i].data.u32, NULL, &fabric->strays};
+        const struct reading reading = {fabric, events[i].data.u32, NULL, &fabric->strays, false};
         int fd = reading.at == FRONT ? fabric->front.fd : fabric->ports[reading.at]->shared.fd;
         uint32_t messages = 0;
         if (read_socket(&reading, fd, &messages) == UDP_LEFT_MORE)
@@ -409,7 +413,7 @@ int udp_control_poll(struct fabric_endpoint *endpoint, struct fabric_control_arr
     pthread_mutex_lock(&fabric->lock);
     uint32_t taken = hand_out_control(udp, arrivals, count);
     if (taken < count) {
-        read_front(fabric, udp);
+        read_front(fabric, udp, true);
         taken += hand_out_control(udp, arrivals + taken, count - taken);
     }
     pthread_mutex_unlock(&fabric->lock);

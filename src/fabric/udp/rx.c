@@ -284,15 +284,20 @@ static int poll_shared(struct udp_channel *channel, struct fabric_arrival *arriv
 }
 
 /* Of a direct socket that is to be given up, nothing is lost: it gets no more, is read to its end, and
- * left. */
-static void begin_leave(struct udp_channel *channel, struct udp_direct *direct)
+ * left. False: another thread has the lock; ask again. */
+static bool begin_leave(struct udp_channel *channel, struct udp_direct *direct)
 {
     struct udp_fabric *fabric = udp_fabric_of(channel->endpoint);
-    if (channel->rx.leaving || pthread_mutex_trylock(&fabric->lock) != 0)
-        return;
-    if (!udp_port_begin_leave(channel))
+    if (channel->rx.leaving)
+        return true;
+    if (pthread_mutex_trylock(&fabric->lock) != 0)
+        return false;
+    if (!udp_port_begin_leave(channel)) {
         atomic_store_explicit(&direct->leave, false, memory_order_relaxed);
+        channel->port->seats.seats[direct->seat].leaving = false;
+    }
     pthread_mutex_unlock(&fabric->lock);
+    return true;
 }
 
 static void end_leave(struct udp_channel *channel)
@@ -365,12 +370,12 @@ int udp_poll(struct fabric_endpoint *endpoint, uint32_t index, struct fabric_arr
     }
     if (direct == NULL)
         return poll_shared(channel, arrivals, count);
-    if (atomic_load_explicit(&direct->leave, memory_order_relaxed))
-        begin_leave(channel, direct);
+    bool again =
+        atomic_load_explicit(&direct->leave, memory_order_relaxed) && !begin_leave(channel, direct);
     int got = poll_direct(channel, direct, arrivals, count);
     if (got > 0 && !channel->rx.leaving)
         udp_seat_mark_active(&channel->port->seats.seats[direct->seat]);
-    return got;
+    return got == 0 && again ? FABRIC_POLL_AGAIN : got;
 }
 
 void udp_rx_forget(struct udp_channel *channel, uint32_t slot)

@@ -32,18 +32,28 @@ static lh_time next_lengths(const struct tx *tx, const struct tx_segment *segmen
                     segment->lengths_sent_ns + refresh_ns + QUEUED_MAX_NS);
 }
 
+static uint64_t bytes_left(const struct tx *tx)
+{
+    return tx->posted_bytes - lh_sdr_send_queued_bytes(tx->qp);
+}
+
 static void send_now(struct tx *tx, struct tx_segment *segment, const struct transfer_message *message,
                      lh_time now)
 {
     control_tx_send(tx->qp, message);
     segment->lengths_sent_ns = now;
+    segment->lengths_after = bytes_left(tx);
     segment->lengths_at = next_lengths(tx, segment, now);
 }
 
 void to_receiver_lengths(struct tx *tx, struct tx_segment *segment, lh_time now)
 {
     struct transfer_message message = lengths_of(tx, segment);
-    send_now(tx, segment, &message, now);
+    bool waits = queue_delay_now(&tx->delay, now) >= QUEUED_MAX_NS;
+    if (waits && segment->lengths_sent_ns != 0 && bytes_left(tx) == segment->lengths_after)
+        segment->lengths_at = now + QUEUED_MAX_NS; /* the receiver would miss what was not sent */
+    else
+        send_now(tx, segment, &message, now);
 }
 
 static bool chunks_have_left(const struct tx *tx, uint64_t after)

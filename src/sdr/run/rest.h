@@ -18,7 +18,7 @@
 #define REST_RTT_SHARE    256u
 #define REST_MAX_NS       (250 * LH_NS_PER_US)
 #define REST_MIN_NS       (20 * LH_NS_PER_US) /* less is not worth a system call */
-#define REST_FIRST        128u /* packets */
+#define REST_FIRST        128u                /* packets */
 #define REST_BUFFER_SHARE 8u
 #define REST_WINDOW_NS    LH_NS_PER_MS /* of the rate of arrival */
 

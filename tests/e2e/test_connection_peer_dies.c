@@ -142,6 +142,10 @@ static lh_time live_and_die(struct lh_connection *connection, pid_t child, lh_ti
     end_child(child, signal_number);
     lh_time died = now_ns();
     struct lh_result result;
+    /* However fast the peer was: this one waits when it is gone, and so its silence is noticed. */
+    struct lh_request *unanswered = NULL;
+    int posted = lh_recv(connection, never, 0, NULL, &unanswered);
+    assert_true(posted == 0 || posted == -LH_EPEER);
     for (uint32_t i = 0; i < 2 * DEPTH; i++) {
         must(lh_wait(requests[i], PATIENCE, &result), "lh_wait");
         assert_true(result.error == 0 || result.error == -LH_EPEER);
@@ -150,6 +154,11 @@ static lh_time live_and_die(struct lh_connection *connection, pid_t child, lh_ti
     must(lh_wait(last[0], PATIENCE, &result), "lh_wait");
     assert_true(result.error == -LH_EPEER || result.error == -LH_ETRUNCATED);
     lh_request_free(last[0]);
+    if (unanswered) {
+        must(lh_wait(unanswered, PATIENCE, &result), "lh_wait");
+        assert_int_equal(result.error, -LH_EPEER);
+        lh_request_free(unanswered);
+    }
     while (lh_connection_error(connection) == 0 && now_ns() - died < PATIENCE)
         pause_ns(MS);
     assert_int_equal(lh_connection_error(connection), -LH_EPEER);

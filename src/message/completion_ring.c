@@ -147,16 +147,6 @@ uint32_t completion_ring_take(struct completion_ring *ring, struct lh_completion
     return taken;
 }
 
-static struct timespec deadline_after(lh_time timeout_ns)
-{
-    struct timespec at;
-    clock_gettime(CLOCK_MONOTONIC, &at);
-    uint64_t ns = (uint64_t)at.tv_nsec + timeout_ns % LH_NS_PER_S;
-    at.tv_sec += (time_t)(timeout_ns / LH_NS_PER_S + ns / LH_NS_PER_S);
-    at.tv_nsec = (long)(ns % LH_NS_PER_S);
-    return at;
-}
-
 /* Each turn sleeps until an entry came (which another thread may have taken), or the deadline. */
 static uint32_t sleep_and_take(struct completion_ring *ring, struct lh_completion *entries, uint32_t n,
                                const struct timespec *deadline)
@@ -186,7 +176,7 @@ uint32_t completion_ring_wait(struct completion_ring *ring, struct lh_completion
         return taken;
     bool for_ever = timeout_ns == LH_TIME_NEVER;
     if (!for_ever)
-        deadline = deadline_after(timeout_ns);
+        deadline = spin_wait_deadline(timeout_ns);
     spin_wait_begin(&ring->spin, &spin, &ring->count, 0, timeout_ns);
     taken = sleep_and_take(ring, entries, n, for_ever ? NULL : &deadline);
     spin_wait_end(&ring->spin, &spin);

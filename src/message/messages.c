@@ -55,14 +55,21 @@ static int send_locked(struct lh_connection *c, const void *buffer, size_t bytes
     return 0;
 }
 
+/* Before the lock is taken. */
+static int check_start(const struct lh_connection *c, const struct request_target *target)
+{
+    int error = engine_check_process(c->engine);
+    if (!error && !target->queue && target->detached)
+        error = lh_fail(LH_EINVAL, "no place for the request: give one, or a completion queue");
+    return error;
+}
+
 static int start_send(struct lh_connection *connection, const void *buffer, size_t bytes,
                       struct lh_memory *memory, struct lh_completion_queue *queue, uint64_t user,
                       struct lh_request **request)
 {
     const struct request_target target = {.queue = queue, .user = user, .detached = !request};
-    int error = engine_check_process(connection->engine);
-    if (!error && !queue && !request)
-        error = lh_fail(LH_EINVAL, "no place for the request: give one, or a completion queue");
+    int error = check_start(connection, &target);
     if (error)
         return error;
     pthread_mutex_lock(&connection->requests->lock);
@@ -114,9 +121,7 @@ static int start_recv(struct lh_connection *connection, void *buffer, size_t roo
                       struct lh_completion_queue *queue, uint64_t user, struct lh_request **request)
 {
     const struct request_target target = {.queue = queue, .user = user, .detached = !request};
-    int error = engine_check_process(connection->engine);
-    if (!error && !queue && !request)
-        error = lh_fail(LH_EINVAL, "no place for the request: give one, or a completion queue");
+    int error = check_start(connection, &target);
     if (error)
         return error;
     pthread_mutex_lock(&connection->requests->lock);

@@ -154,16 +154,6 @@ int lh_test(struct lh_request *request, struct lh_result *result)
     return 1;
 }
 
-static struct timespec deadline_after(lh_time timeout_ns)
-{
-    struct timespec at;
-    clock_gettime(CLOCK_MONOTONIC, &at);
-    uint64_t ns = (uint64_t)at.tv_nsec + timeout_ns % LH_NS_PER_S;
-    at.tv_sec += (time_t)(timeout_ns / LH_NS_PER_S + ns / LH_NS_PER_S);
-    at.tv_nsec = (long)(ns % LH_NS_PER_S);
-    return at;
-}
-
 int lh_wait(struct lh_request *request, lh_time timeout_ns, struct lh_result *result)
 {
     if (lh_test(request, result))
@@ -173,7 +163,7 @@ int lh_wait(struct lh_request *request, lh_time timeout_ns, struct lh_result *re
     struct timespec deadline;
     bool for_ever = timeout_ns == LH_TIME_NEVER;
     if (!for_ever)
-        deadline = deadline_after(timeout_ns);
+        deadline = spin_wait_deadline(timeout_ns);
     bool late = false;
     struct spin spin;
     spin_wait_begin(&request->table->spin, &spin, &request->state, REQUEST_PENDING, timeout_ns);

@@ -2,7 +2,6 @@
 #include "message/spin_wait.h"
 
 #include <sched.h>
-#include <time.h>
 
 void spin_wait_init(struct spin_wait *wait, lh_time spin_ns)
 {
@@ -44,4 +43,14 @@ void spin_wait_end(struct spin_wait *wait, struct spin *spin)
     spin_on_work(spin, clock_ns());
     /* Of two threads that end at once one is forgotten. */
     atomic_store_explicit(&wait->short_pauses, spin->short_pauses, memory_order_relaxed);
+}
+
+struct timespec spin_wait_deadline(lh_time timeout_ns)
+{
+    struct timespec at;
+    clock_gettime(CLOCK_MONOTONIC, &at);
+    uint64_t ns = (uint64_t)at.tv_nsec + timeout_ns % LH_NS_PER_S;
+    at.tv_sec += (time_t)(timeout_ns / LH_NS_PER_S + ns / LH_NS_PER_S);
+    at.tv_nsec = (long)(ns % LH_NS_PER_S);
+    return at;
 }

@@ -8,6 +8,7 @@
 #define LH_MESSAGE_SPIN_WAIT_H
 
 #include <stdatomic.h>
+#include <time.h>
 
 #include <longhaul/types.h>
 
@@ -25,5 +26,7 @@ void spin_wait_begin(struct spin_wait *wait, struct spin *spin, const _Atomic ui
                      uint32_t value, lh_time timeout_ns);
 /* The wait is over, whatever came of it. */
 void spin_wait_end(struct spin_wait *wait, struct spin *spin);
+/* When a wait that begins now has lasted that long, on CLOCK_MONOTONIC: until when to sleep. */
+struct timespec spin_wait_deadline(lh_time timeout_ns);
 
 #endif

@@ -178,6 +178,16 @@ static void poll_data(struct udp_side *side)
         assert_int_equal(side->fabric->ops->poll(side->endpoint, c, arrivals, FABRIC_BATCH_MAX), 0);
 }
 
+/* All 32 packets of it, and they arrive. */
+static void deliver_whole(struct udp_pair *pair, struct udp_message *message)
+{
+    uint32_t packets[32];
+    for (uint32_t i = 0; i < 32; i++)
+        packets[i] = i;
+    udp_pair_deliver(pair, message, packets, 32);
+    udp_message_assert_whole(message);
+}
+
 /* Each data socket has a port of its own out there; a punch shows it, and is no packet of data. */
 static void test_data_follows_the_punch(void **state)
 {
@@ -193,11 +203,7 @@ static void test_data_follows_the_punch(void **state)
     receiver->fabric->ops->punch(receiver->endpoint, PROOF);
     send_control(receiver, "and punches");
     poll_data(sender);
-    uint32_t packets[32];
-    for (uint32_t i = 0; i < 32; i++)
-        packets[i] = i;
-    udp_pair_deliver(&pair, message, packets, 32);
-    udp_message_assert_whole(message);
+    deliver_whole(&pair, message);
     udp_pair_assert_no_bad(&pair);
     udp_pair_close(&pair);
 }
@@ -226,11 +232,7 @@ static void test_a_stranger_gets_no_data(void **state)
     poll_data(sender);
     assert_int_equal(sender->stats.rx_late_packets,
                      3 * CHANNELS); /* they were read: nothing is bound here */
-    uint32_t packets[32];
-    for (uint32_t i = 0; i < 32; i++)
-        packets[i] = i;
-    udp_pair_deliver(&pair, message, packets, 32);
-    udp_message_assert_whole(message);
+    deliver_whole(&pair, message);
     udp_pair_close(&pair);
 }
 
@@ -254,11 +256,7 @@ static void test_data_stay_with_the_proven_host(void **state)
                          sender->info.channel_port[c]);
     }
     poll_data(sender);
-    uint32_t packets[32];
-    for (uint32_t i = 0; i < 32; i++)
-        packets[i] = i;
-    udp_pair_deliver(&pair, message, packets, 32);
-    udp_message_assert_whole(message);
+    deliver_whole(&pair, message);
     udp_pair_close(&pair);
 }
 

@@ -153,6 +153,7 @@ struct lh_result {
     uint64_t bytes;     /* of the message */
     lh_time started_ns; /* sender: first chunk injected; receiver: receive posted */
     lh_time ended_ns;   /* sender: last acknowledgement; receiver: delivered */
+    uint64_t tag;       /* of the message: the sender's user chose it; 0: none, or not known */
 };
 
 /* Tests a request. 1: done, and *result is set; 0: pending. result may be NULL. */

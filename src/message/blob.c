@@ -25,18 +25,19 @@ int lh_blob(struct lh_connection *connection, void *blob, size_t *bytes)
     uint8_t *out = blob;
     lh_put_be32(out, BLOB_MAGIC);
     lh_put_be16(out + 4, BLOB_VERSION);
-    lh_put_be16(out + 6, 0);
+    lh_put_be16(out + 6, BLOB_TAGS);
     sdr_qp_info_get(connection->qp, out + BLOB_HEADER_BYTES);
     *bytes = needed;
     return 0;
 }
 
-int blob_decode(const uint8_t *blob, size_t bytes, struct qp_info *info)
+int blob_decode(const uint8_t *blob, size_t bytes, struct qp_info *info, uint16_t *flags)
 {
     if (bytes <= BLOB_HEADER_BYTES || bytes > LH_BLOB_MAX || lh_get_be32(blob) != BLOB_MAGIC)
         return lh_fail(LH_EHANDSHAKE, "malformed connection blob of %zu bytes", bytes);
     if (lh_get_be16(blob + 4) != BLOB_VERSION)
         return lh_fail(LH_EVERSION, "peer's blob has version %u, this side %u: use the same Longhaul",
                        lh_get_be16(blob + 4), BLOB_VERSION);
+    *flags = lh_get_be16(blob + 6);
     return qp_info_decode(blob + BLOB_HEADER_BYTES, bytes - BLOB_HEADER_BYTES, info);
 }

@@ -1,5 +1,7 @@
 /*
- * blob.h - what an endpoint brings to its peer: magic 4 ("LHC1") | version 2 | zero 2 | the QP's info.
+ * blob.h - what an endpoint brings to its peer: magic 4 ("LHC1") | version 2 | flags 2 | the QP's info.
+ *
+ * Flags say what the endpoint understands beyond version 1, whose readers skip them.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -9,8 +11,9 @@
 #include "wire/qp_info.h"
 
 #define BLOB_HEADER_BYTES 8u
+#define BLOB_TAGS         1u /* TO_RECEIVER with a tag */
 
-/* -LH_EHANDSHAKE, -LH_EVERSION. */
-int blob_decode(const uint8_t *blob, size_t bytes, struct qp_info *info);
+/* flags: those of the peer, with any that this side does not know. -LH_EHANDSHAKE, -LH_EVERSION. */
+int blob_decode(const uint8_t *blob, size_t bytes, struct qp_info *info, uint16_t *flags);
 
 #endif

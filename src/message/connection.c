@@ -196,7 +196,7 @@ int lh_attach(struct lh_connection *connection, const void *blob, size_t bytes)
         return error;
     if (c->attached)
         return lh_fail(LH_ESTATE, "connection is attached already");
-    error = blob_decode(blob, bytes, &peer);
+    error = blob_decode(blob, bytes, &peer, &c->peer_flags);
     if (error)
         return error;
     if (peer.slot_bytes != c->attr.slot_bytes)

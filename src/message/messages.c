@@ -49,7 +49,8 @@ static int send_locked(struct lh_connection *c, const void *buffer, size_t bytes
         return error;
     if (out) /* its entry in a completion queue may be there before this call returns */
         *out = request;
-    sender_send(&c->tx, &request->part, buffer, bytes, known.lkey, now);
+    const struct tx_content content = {.buffer = buffer, .bytes = bytes, .lkey = known.lkey};
+    sender_send(&c->tx, &request->part, &content, now);
     effects_carry_out(c);
     c->needs_step = true;
     return 0;

@@ -26,9 +26,14 @@ static size_t encode_to_receiver(const struct transfer_message *message, uint8_t
     lh_put_be32(out + 8, message->body.to_receiver.message);
     lh_put_be32(out + 12, message->body.to_receiver.segment_bytes);
     lh_put_be64(out + 16, message->body.to_receiver.message_bytes);
-    return TRANSFER_TO_RECEIVER_BYTES + put_scheme(out + TRANSFER_TO_RECEIVER_BYTES,
-                                                   message->body.to_receiver.scheme,
-                                                   message->body.to_receiver.scheme_bytes);
+    size_t bytes = TRANSFER_TO_RECEIVER_BYTES;
+    if (message->body.to_receiver.tag != 0) {
+        out[1] = 1;
+        lh_put_be64(out + bytes, message->body.to_receiver.tag);
+        bytes += TRANSFER_TAG_BYTES;
+    }
+    return bytes + put_scheme(out + bytes, message->body.to_receiver.scheme,
+                              message->body.to_receiver.scheme_bytes);
 }
 
 static size_t encode_to_sender(const struct transfer_message *message, uint8_t *out)
@@ -73,14 +78,19 @@ size_t transfer_encode(const struct transfer_message *message, uint8_t *out)
 
 static int decode_to_receiver(const uint8_t *data, size_t bytes, struct transfer_message *message)
 {
-    if (bytes < TRANSFER_TO_RECEIVER_BYTES || bytes > TRANSFER_TO_RECEIVER_BYTES + TRANSFER_SCHEME_MAX)
+    bool tagged = data[1] == 1;
+    size_t fixed = TRANSFER_TO_RECEIVER_BYTES + (tagged ? TRANSFER_TAG_BYTES : 0);
+    if (bytes < fixed || bytes > fixed + TRANSFER_SCHEME_MAX)
         return -1;
     message->body.to_receiver.segment = lh_get_be32(data + 4);
     message->body.to_receiver.message = lh_get_be32(data + 8);
     message->body.to_receiver.segment_bytes = lh_get_be32(data + 12);
     message->body.to_receiver.message_bytes = lh_get_be64(data + 16);
-    message->body.to_receiver.scheme = data + TRANSFER_TO_RECEIVER_BYTES;
-    message->body.to_receiver.scheme_bytes = (uint32_t)(bytes - TRANSFER_TO_RECEIVER_BYTES);
+    message->body.to_receiver.tag = tagged ? lh_get_be64(data + TRANSFER_TO_RECEIVER_BYTES) : 0;
+    message->body.to_receiver.scheme = data + fixed;
+    message->body.to_receiver.scheme_bytes = (uint32_t)(bytes - fixed);
+    if (tagged && message->body.to_receiver.tag == 0)
+        return -1;
     return message->body.to_receiver.segment_bytes <= message->body.to_receiver.message_bytes ? 0 : -1;
 }
 
@@ -127,7 +137,8 @@ static int decode_forget(const uint8_t *data, size_t bytes, struct transfer_mess
 
 int transfer_decode(const uint8_t *data, size_t bytes, struct transfer_message *message)
 {
-    if (bytes < TRANSFER_FORGET_BYTES || data[1] != 0 || data[2] != 0 || data[3] != 0)
+    if (bytes < TRANSFER_FORGET_BYTES || data[1] > (data[0] == TRANSFER_TO_RECEIVER) || data[2] != 0 ||
+        data[3] != 0)
         return -1;
     message->kind = (enum transfer_kind)data[0];
     switch (message->kind) {

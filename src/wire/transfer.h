@@ -5,16 +5,18 @@
  * its clear-to-send sequence; a *message* is one lh_send, numbered from 0 in each direction. Both numbers
  * wrap.
  *
- *   TO_RECEIVER  kind 1 | zero 3 | segment 4 | message 4 | segment bytes 4 | message bytes 8 | scheme 0 … 896
+ *   TO_RECEIVER  kind 1 | tagged 1 | zero 2 | segment 4 | message 4 | segment bytes 4 | message bytes 8 |
+ *                tag 0 or 8 | scheme 0 … 896
  *   TO_SENDER    kind 1 | zero 3 | segment 4 | scheme 1 … 896
  *   DONE         kind 1 | zero 3 | segment 4 | below 4 | zero 4 | bitmap 8
  *   REFUSE       kind 1 | zero 3 | message 4 | error 4
  *   CANCEL       kind 1 | zero 3 | message 4 | error 4
  *   FORGET       kind 1 | zero 3 | message 4
  *
- * TO_RECEIVER without scheme bytes announces the lengths ahead of a segment's first chunk; each later one
- * contains them, so that no single loss matters. REFUSE is answered by FORGET, CANCEL by REFUSE, TO_RECEIVER
- * of a segment that is over by DONE or REFUSE; the asking side retransmits until then.
+ * Tagged is 1 where the tag follows, which is not 0 then; a peer whose blob lacks BLOB_TAGS gets none.
+ * TO_RECEIVER without scheme bytes announces the lengths, and the tag, ahead of a segment's first chunk;
+ * each later one contains them, so that no single loss matters. REFUSE is answered by FORGET, CANCEL by
+ * REFUSE, TO_RECEIVER of a segment that is over by DONE or REFUSE; the asking side retransmits until then.
  *
  * Of a clear-to-send, the upper 24 bytes: message 4 | segment of the message 4 | scheme 1 | part 1 |
  * room 6 | parameters 8. Room: maximum length of the whole message. Part: 0 the segment's own bytes, 1 its
@@ -37,7 +39,8 @@
 #define TRANSFER_VERDICT_BYTES     12u /* REFUSE, CANCEL */
 #define TRANSFER_FORGET_BYTES      8u
 #define TRANSFER_SCHEME_MAX        896u /* LH_SCHEME_MESSAGE_MAX */
-#define TRANSFER_BYTES_MAX         (TRANSFER_TO_RECEIVER_BYTES + TRANSFER_SCHEME_MAX)
+#define TRANSFER_TAG_BYTES         8u
+#define TRANSFER_BYTES_MAX         (TRANSFER_TO_RECEIVER_BYTES + TRANSFER_TAG_BYTES + TRANSFER_SCHEME_MAX)
 #define TRANSFER_PARAMS            8u /* LH_SCHEME_PARAMS */
 #define TRANSFER_ROOM_MAX          (((uint64_t)1 << 48) - 1)
 #define TRANSFER_DONE_BITS         64u
@@ -59,6 +62,7 @@ struct transfer_message {
             uint32_t message;
             uint32_t segment_bytes;
             uint64_t message_bytes;
+            uint64_t tag;
             const uint8_t *scheme; /* decode: points into the input; encode: is copied */
             uint32_t scheme_bytes;
         } to_receiver;

@@ -25,8 +25,10 @@ static bool cut_segment(struct rx *rx, struct rx_segment *segment, const struct 
 }
 
 /* 0, or the lh_error with which the message is to be refused. */
-static int learn_length(struct rx *rx, struct rx_message *message, uint64_t bytes)
+static int learn_length(struct rx *rx, struct rx_message *message, const struct transfer_message *announced)
 {
+    uint64_t bytes = announced->body.to_receiver.message_bytes;
+    message->tag = announced->body.to_receiver.tag;
     if (bytes > message->capacity)
         return LH_ETRUNCATED;
     message->bytes = bytes;
@@ -40,7 +42,7 @@ static int learn_length(struct rx *rx, struct rx_message *message, uint64_t byte
     return 0;
 }
 
-/* Whether these lengths can be those of this segment. */
+/* Whether these lengths, and the tag, can be those of this segment. */
 static bool lengths_possible(const struct rx_segment *segment, const struct rx_message *message,
                              const struct transfer_message *announced)
 {
@@ -48,7 +50,8 @@ static bool lengths_possible(const struct rx_segment *segment, const struct rx_m
     uint64_t offset = segment->index * message->segment_bytes;
     if (announced->body.to_receiver.message != segment->message)
         return false;
-    if (message->bytes != MESSAGE_BYTES_UNKNOWN && message->bytes != bytes)
+    if (message->bytes != MESSAGE_BYTES_UNKNOWN &&
+        (message->bytes != bytes || message->tag != announced->body.to_receiver.tag))
         return false;
     if (offset > bytes || (offset == bytes && segment->index > 0))
         return false;
@@ -90,7 +93,7 @@ static void on_open_segment(struct rx *rx, struct rx_segment *segment,
     arrivals_note_seen(rx, segment->sequence, now);
     int error = 0;
     if (message->bytes == MESSAGE_BYTES_UNKNOWN)
-        error = learn_length(rx, message, announced->body.to_receiver.message_bytes);
+        error = learn_length(rx, message, announced);
     if (error) {
         refuse_message(rx, message, error, now);
         return;

@@ -32,6 +32,7 @@ static void finish_message(struct rx *rx, struct rx_message *message, int error,
 {
     assert(message->state == RX_OPEN && state != RX_OPEN);
     uint64_t bytes = message->bytes == MESSAGE_BYTES_UNKNOWN ? 0 : message->bytes;
+    message->request->result.tag = message->tag;
     effects_finish(&rx->effects, message->request, error, bytes, now);
     message->request = NULL;
     message->state = state;

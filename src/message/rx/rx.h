@@ -57,6 +57,7 @@ struct rx_message {
     uint8_t *buffer;
     uint64_t capacity;
     uint64_t bytes; /* MESSAGE_BYTES_UNKNOWN: not announced yet */
+    uint64_t tag;   /* announced with them */
     uint32_t lkey;
     struct scheme_choice choice; /* final when the first segment is posted, and so is how it is cut */
     uint64_t segment_bytes;      /* of each but the last */

@@ -6,8 +6,8 @@
 #include "message/control/number.h"
 #include "message/tx/injector.h"
 
-struct tx_message *tx_add_message(struct tx *tx, struct message_request *request, const void *buffer,
-                                  uint64_t bytes, uint32_t lkey)
+struct tx_message *tx_add_message(struct tx *tx, struct message_request *request,
+                                  const struct tx_content *content)
 {
     assert(tx->next - tx->oldest < MESSAGES_MAX);
     struct tx_message *message = tx_message_at(tx, tx->next);
@@ -16,9 +16,10 @@ struct tx_message *tx_add_message(struct tx *tx, struct message_request *request
         .state = TX_OPEN,
         .number = tx->next++,
         .request = request,
-        .buffer = buffer,
-        .bytes = bytes,
-        .lkey = lkey,
+        .buffer = content->buffer,
+        .bytes = content->bytes,
+        .lkey = content->lkey,
+        .tag = content->tag,
         .segments = 1,
         .notice = {.error = error},
     };
@@ -29,6 +30,7 @@ static void finish_message(struct tx *tx, struct tx_message *message, int error,
                            lh_time now)
 {
     assert(message->state == TX_OPEN && state != TX_OPEN);
+    message->request->result.tag = message->tag;
     effects_finish(&tx->effects, message->request, error, message->bytes, now);
     message->request = NULL;
     message->state = state;

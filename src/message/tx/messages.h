@@ -10,8 +10,8 @@
 
 /* The next message; tx->next - tx->oldest must be below MESSAGES_MAX. An error that came ahead of it is in
  * notice.error. */
-struct tx_message *tx_add_message(struct tx *tx, struct message_request *request, const void *buffer,
-                                  uint64_t bytes, uint32_t lkey);
+struct tx_message *tx_add_message(struct tx *tx, struct message_request *request,
+                                  const struct tx_content *content);
 /* Ends an open message: nothing of its buffer is read any more, its request ends with this error (negative).
  * The message becomes `state`. */
 void tx_end_message(struct tx *tx, struct tx_message *message, int error, enum tx_state state, lh_time now);

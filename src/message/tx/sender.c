@@ -48,10 +48,10 @@ int sender_check(const struct tx *tx, uint64_t bytes)
     return 0;
 }
 
-void sender_send(struct tx *tx, struct message_request *request, const void *buffer, uint64_t bytes,
-                 uint32_t lkey, lh_time now)
+void sender_send(struct tx *tx, struct message_request *request, const struct tx_content *content,
+                 lh_time now)
 {
-    struct tx_message *message = tx_add_message(tx, request, buffer, bytes, lkey);
+    struct tx_message *message = tx_add_message(tx, request, content);
     if (message->notice.error) {
         tx_end_message(tx, message, -message->notice.error, TX_OVER, now);
         tx_retire(tx);

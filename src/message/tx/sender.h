@@ -30,9 +30,9 @@ void sender_close(struct tx *tx);
 
 /* 0; -LH_EINVAL (too long), -LH_EAGAIN (MESSAGES_MAX are not over). */
 int sender_check(const struct tx *tx, uint64_t bytes);
-/* A message that was checked. `lkey` covers it until its request is finished. */
-void sender_send(struct tx *tx, struct message_request *request, const void *buffer, uint64_t bytes,
-                 uint32_t lkey, lh_time now);
+/* A message that was checked. */
+void sender_send(struct tx *tx, struct message_request *request, const struct tx_content *content,
+                 lh_time now);
 /* The request of this message, which is pending, is canceled. */
 void sender_cancel(struct tx *tx, uint32_t number, lh_time now);
 /* All requests that are pending end with this error (negative). */

@@ -20,6 +20,7 @@ static struct transfer_message lengths_of(const struct tx *tx, const struct tx_s
     message.body.to_receiver.message = segment->message;
     message.body.to_receiver.segment_bytes = segment->bytes;
     message.body.to_receiver.message_bytes = tx_message_at(tx, segment->message)->bytes;
+    message.body.to_receiver.tag = tx_message_at(tx, segment->message)->tag;
     return message;
 }
 

@@ -43,6 +43,14 @@ enum tx_state {
     TX_OVER,
 };
 
+/* What is to be sent. */
+struct tx_content {
+    const void *buffer;
+    uint64_t bytes;
+    uint32_t lkey; /* covers it until the request is finished */
+    uint64_t tag;  /* of the user, for the receiver; 0: none */
+};
+
 struct tx_message {
     enum tx_state state;
     uint32_t number;
@@ -50,6 +58,7 @@ struct tx_message {
     const uint8_t *buffer;
     uint64_t bytes;
     uint32_t lkey;
+    uint64_t tag;
     uint64_t segment_bytes; /* of each but the last; 0 before the first clear-to-send, which decides that */
     uint32_t segments;      /* it has; at least 1 */
     uint32_t started;

@@ -17,6 +17,7 @@
 #define CHUNK 64u
 #define SLOT  ((uint64_t)4 * CHUNK)
 #define LKEY  7u
+#define TAG   UINT64_C(0x8182838485868788)
 
 static struct rx rx;
 static struct lh_attr attr;
@@ -116,8 +117,8 @@ static inline lh_time announce_at(lh_time now)
 }
 
 /* The sender announces the lengths of a segment, with so many bytes of its machine. */
-static inline void announce_lengths(uint32_t segment, uint32_t message, uint32_t segment_bytes,
-                                    uint64_t message_bytes, uint32_t scheme_bytes, lh_time now)
+static inline void announce_tagged(uint32_t segment, uint32_t message, uint32_t segment_bytes,
+                                   uint64_t message_bytes, uint64_t tag, uint32_t scheme_bytes, lh_time now)
 {
     static const uint8_t scheme[LH_SCHEME_MESSAGE_MAX];
     const struct transfer_message announced = {.kind = TRANSFER_TO_RECEIVER,
@@ -125,9 +126,16 @@ static inline void announce_lengths(uint32_t segment, uint32_t message, uint32_t
                                                                     .message = message,
                                                                     .segment_bytes = segment_bytes,
                                                                     .message_bytes = message_bytes,
+                                                                    .tag = tag,
                                                                     .scheme = scheme,
                                                                     .scheme_bytes = scheme_bytes}};
     lengths_on_to_receiver(&rx, &announced, now);
+}
+
+static inline void announce_lengths(uint32_t segment, uint32_t message, uint32_t segment_bytes,
+                                    uint64_t message_bytes, uint32_t scheme_bytes, lh_time now)
+{
+    announce_tagged(segment, message, segment_bytes, message_bytes, TAG, scheme_bytes, now);
 }
 
 /* The only effect since the last look: that the request of this message is done. */

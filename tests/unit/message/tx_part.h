@@ -15,6 +15,7 @@
 #define CHUNK  64u
 #define SLOT   ((uint64_t)4 * CHUNK)
 #define LKEY   7u
+#define TAG    UINT64_C(0x8182838485868788)
 #define WINDOW (16 * CHUNK)
 
 static struct tx tx;
@@ -93,7 +94,8 @@ static inline int tx_part_end(void **state)
 /* lh_send of the next message. */
 static inline void send_bytes(uint64_t bytes, lh_time now)
 {
-    sender_send(&tx, request_of(tx.next), payload, bytes, LKEY, now);
+    const struct tx_content content = {.buffer = payload, .bytes = bytes, .lkey = LKEY, .tag = TAG};
+    sender_send(&tx, request_of(tx.next), &content, now);
 }
 
 /* The receiver cleared this segment of a message to be sent. */

@@ -79,6 +79,12 @@ static void layouts(void **state)
                                           0x22, 0x23, 0x24, 0x31, 0x32, 0x33, 0x34, 0x41, 0x42,
                                           0x43, 0x44, 0x45, 0x46, 0x47, 0x48, 0xA1, 0,    0xA3};
     assert_memory_equal(out, to_receiver, sizeof to_receiver);
+    message.body.to_receiver.tag = 0x5152535455565758;
+    assert_int_equal(transfer_encode(&message, out), 35);
+    static const uint8_t tagged[] = {1,    1,    0,    0,    0x11, 0x12, 0x13, 0x14, 0x21, 0x22, 0x23, 0x24,
+                                     0x31, 0x32, 0x33, 0x34, 0x41, 0x42, 0x43, 0x44, 0x45, 0x46, 0x47, 0x48,
+                                     0x51, 0x52, 0x53, 0x54, 0x55, 0x56, 0x57, 0x58, 0xA1, 0,    0xA3};
+    assert_memory_equal(out, tagged, sizeof tagged);
     message = example(TRANSFER_DONE);
     assert_int_equal(transfer_encode(&message, out), 24);
     static const uint8_t done[] = {3, 0, 0, 0, 0x11, 0x12, 0x13, 0x14, 0x21, 0x22, 0x23, 0x24,
@@ -112,12 +118,39 @@ static void longest_scheme_message(void **state)
     struct transfer_message in = example(TRANSFER_TO_RECEIVER);
     struct transfer_message out;
     uint8_t bytes[TRANSFER_BYTES_MAX + 1] = {0};
+    in.body.to_receiver.tag = 1;
     in.body.to_receiver.scheme_bytes = TRANSFER_SCHEME_MAX;
     assert_int_equal(transfer_encode(&in, bytes), TRANSFER_BYTES_MAX);
     assert_int_equal(decode(bytes, TRANSFER_BYTES_MAX, &out), 0);
     assert_int_equal(decode(bytes, TRANSFER_BYTES_MAX + 1, &out), -1);
+    assert_int_equal(decode(bytes, TRANSFER_TO_RECEIVER_BYTES + TRANSFER_TAG_BYTES, &out), 0);
+    assert_int_equal(decode(bytes, TRANSFER_TO_RECEIVER_BYTES + TRANSFER_TAG_BYTES - 1, &out), -1);
+    bytes[1] = 0;
+    assert_int_equal(decode(bytes, TRANSFER_BYTES_MAX - TRANSFER_TAG_BYTES, &out), 0);
+    assert_int_equal(decode(bytes, TRANSFER_BYTES_MAX - TRANSFER_TAG_BYTES + 1, &out), -1);
     assert_int_equal(decode(bytes, TRANSFER_TO_RECEIVER_BYTES, &out), 0);
     assert_int_equal(decode(bytes, TRANSFER_TO_RECEIVER_BYTES - 1, &out), -1);
+}
+
+/* One form for each message: tag 0 is none. */
+static void tags(void **state)
+{
+    (void)state;
+    struct transfer_message in = example(TRANSFER_TO_RECEIVER);
+    struct transfer_message out;
+    uint8_t bytes[TRANSFER_BYTES_MAX];
+    in.body.to_receiver.tag = UINT64_MAX;
+    size_t length = transfer_encode(&in, bytes);
+    assert_int_equal(decode(bytes, length, &out), 0);
+    assert_true(out.body.to_receiver.tag == UINT64_MAX && out.body.to_receiver.scheme_bytes == 3);
+    bytes[1] = 2;
+    assert_int_equal(decode(bytes, length, &out), -1);
+    bytes[1] = 1;
+    memset(bytes + TRANSFER_TO_RECEIVER_BYTES, 0, TRANSFER_TAG_BYTES);
+    assert_int_equal(decode(bytes, length, &out), -1);
+    bytes[1] = 0;
+    assert_int_equal(decode(bytes, length, &out), 0);
+    assert_true(out.body.to_receiver.tag == 0 && out.body.to_receiver.scheme_bytes == 11);
 }
 
 /* Of every kind with a fixed length, any other length is refused; of all, any byte of padding that is not
@@ -218,6 +251,7 @@ int main(void)
         cmocka_unit_test(layouts),
         cmocka_unit_test(every_kind_there_and_back),
         cmocka_unit_test(longest_scheme_message),
+        cmocka_unit_test(tags),
         cmocka_unit_test(lengths_and_padding),
         cmocka_unit_test(impossible_fields),
         cmocka_unit_test(clear_to_send),

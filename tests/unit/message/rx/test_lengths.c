@@ -31,6 +31,7 @@ static void test_an_empty_message(void **state)
     announce_lengths(0, 0, 0, 0, 0, 5);
     (void)step_at(6);
     assert_int_equal(rx.effects.finished->result.bytes, 0);
+    assert_true(rx.effects.finished->result.tag == TAG);
     expect_finished(0, 0);
 }
 
@@ -39,6 +40,7 @@ static void test_too_long(void **state)
     (void)state;
     begin_message(SLOT);
     announce_lengths(0, 0, (uint32_t)SLOT, SLOT + 1, 0, 5);
+    assert_true(rx.effects.finished->result.tag == TAG);
     expect_finished(0, -LH_ETRUNCATED);
     (void)fake_last(TRANSFER_REFUSE);
     announce_lengths(0, 0, (uint32_t)SLOT, SLOT + 1, 0, 6); /* asked again: answered again */
@@ -70,6 +72,26 @@ static void test_lengths_that_cannot_be(void **state)
     assert_int_equal(rx.stats.bad_control, 5);
     assert_int_equal(rx_message_at(&rx, 0)->bytes, 2 * SLOT);
     expect_no_effect();
+}
+
+/* The first announcement decides. */
+static void test_tags_that_contradict(void **state)
+{
+    (void)state;
+    begin_message(2 * SLOT);
+    announce_lengths(0, 0, (uint32_t)SLOT, 2 * SLOT, 0, 5);
+    announce_tagged(0, 0, (uint32_t)SLOT, 2 * SLOT, TAG + 1, 3, 5);
+    announce_tagged(1, 0, (uint32_t)SLOT, 2 * SLOT, 0, 3, 5);
+    assert_int_equal(rx.stats.bad_control, 2);
+    assert_int_equal(fake.messages, 0); /* its machine gets nothing of them */
+    expect_no_effect();
+    for (int i = 0; i < 2; i++) {
+        fake_next(LH_ACTION_COMPLETE);
+        announce_lengths((uint32_t)i, 0, (uint32_t)SLOT, 2 * SLOT, 3, 6);
+        (void)step_at(7);
+    }
+    assert_true(rx.effects.finished->result.tag == TAG);
+    expect_finished(0, 0);
 }
 
 /* What has arrived is answered by DONE, however long ago. */
@@ -120,6 +142,7 @@ int main(void)
         RX_TEST(test_too_long),
         RX_TEST(test_packets_beyond_the_length),
         RX_TEST(test_lengths_that_cannot_be),
+        RX_TEST(test_tags_that_contradict),
         RX_TEST(test_of_a_segment_that_is_over),
         RX_TEST(test_machine_messages_come_with_them),
         RX_TEST(test_a_broken_data_path),

@@ -5,7 +5,8 @@
 
 static struct tx_message *add(uint64_t bytes)
 {
-    return tx_add_message(&tx, request_of(tx.next), payload, bytes, LKEY);
+    const struct tx_content content = {.buffer = payload, .bytes = bytes, .lkey = LKEY, .tag = TAG};
+    return tx_add_message(&tx, request_of(tx.next), &content);
 }
 
 static struct tx_segment *open_segment(uint32_t sequence, uint32_t message)
@@ -29,6 +30,7 @@ static void test_ends_with_its_last_segment(void **state)
     tx_end_segment(&tx, open_segment(1, 0), 20);
     assert_int_equal(tx.effects.finished->result.bytes, 2 * SLOT);
     assert_int_equal(tx.effects.finished->result.ended_ns, 20);
+    assert_true(tx.effects.finished->result.tag == TAG);
     expect_finished(0, 0);
     assert_int_equal(tx.stats.messages_sent, 1);
     tx_retire(&tx);

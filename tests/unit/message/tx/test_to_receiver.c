@@ -21,6 +21,7 @@ static void test_lengths(void **state)
     assert_int_equal(sent->body.to_receiver.segment_bytes, SLOT);
     assert_int_equal(sent->body.to_receiver.message_bytes, SLOT + 10);
     assert_int_equal(sent->body.to_receiver.scheme_bytes, 0);
+    assert_true(sent->body.to_receiver.tag == TAG);
     assert_int_equal(segment->lengths_at, 100 + OVERDUE_NS);
 }
 
@@ -54,6 +55,7 @@ static void test_a_message_does_not_overtake_its_chunks(void **state)
     to_receiver_send_held(&tx);
     const struct transfer_message *sent = fake_last(TRANSFER_TO_RECEIVER);
     assert_int_equal(sent->body.to_receiver.scheme_bytes, sizeof data);
+    assert_true(sent->body.to_receiver.tag == TAG);
     assert_memory_equal(sent->body.to_receiver.scheme, data, sizeof data);
 }
 

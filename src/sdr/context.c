@@ -44,6 +44,7 @@ void context_remove_qp(struct sdr_context *context, struct sdr_qp *qp)
     context->qps[qp->place] = context->qps[--context->qp_count];
     context->qps[qp->place]->place = qp->place;
     round_remove_qp(context, qp);
+    qp_leave_keepers(qp);
     gates_leave(context);
     pthread_mutex_unlock(&context->lock);
 }

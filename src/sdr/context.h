@@ -3,8 +3,9 @@
  *
  * Locks, in the order in which they may be taken: context->lock, the gates of the workers in ascending
  * order, qp->driver_lock, qp->lock, the gates of a QP's channels in ascending order, and inmost
- * qp->pacer_lock, memory_lock and the locks of the workers' queues. A worker holds its own gate while it
- * serves QPs; so what runs in its round, such as a driver's step, can neither create nor destroy a QP.
+ * qp->pacer_lock, memory_lock, the lock of the keepers and those of the workers' queues. A worker holds its
+ * own gate while it serves QPs; so what runs in its round, such as a driver's step, can neither create nor
+ * destroy a QP.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -17,6 +18,7 @@
 #include <longhaul/sdr_ext.h>
 
 #include "fabric/fabric.h"
+#include "sdr/run/keepers.h"
 #include "sdr/worker.h"
 
 #define CONTEXT_WORKERS_MAX      64u
@@ -37,6 +39,7 @@ struct sdr_context {
     uint32_t memory_count;
     uint32_t memory_keys; /* the newest key that was given out */
     pthread_mutex_t memory_lock;
+    struct keepers keepers;
     _Atomic uint32_t warned; /* bits of enum sdk_warning: not to be printed (any more) */
     bool link_has_rate;      /* it is emulated, and pushes back */
     uint32_t channels;

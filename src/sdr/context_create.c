@@ -76,6 +76,7 @@ static void free_context(struct sdr_context *context)
         worker_free(&context->workers[i]);
     pthread_mutex_destroy(&context->lock);
     pthread_mutex_destroy(&context->memory_lock);
+    keepers_destroy(&context->keepers);
     free(context->workers);
     free(context->qps);
     free(context);
@@ -111,6 +112,7 @@ static struct sdr_context *allocate_context(const struct lh_context_attr *attr, 
     context->queues = context->worker_count ? context->worker_count : context->channels;
     pthread_mutex_init(&context->lock, NULL);
     pthread_mutex_init(&context->memory_lock, NULL);
+    keepers_init(&context->keepers);
     context->qps_max = qps_max;
     if (make_workers(context))
         return context;

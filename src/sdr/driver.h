@@ -52,6 +52,9 @@ int sdr_qp_driver_set(struct sdr_qp *qp, sdr_driver_step *step, void *context);
 void sdr_qp_driver_kick(struct sdr_qp *qp);
 /* Longest silence before the peer is pinged; default 1 s. At least 1 ns. */
 void sdr_qp_keepalive_set(struct sdr_qp *qp, lh_time interval_ns);
+/* Whether the layer above waits for the peer: it is pinged then. Otherwise one QP of all that lead to a peer
+ * is enough to keep the way open. Only from within a step. */
+void sdr_qp_keepalive_want(struct sdr_qp *qp, bool wanted);
 /* Whether the layer above has more to send, which only the user's window holds back. */
 void sdr_qp_user_window(struct sdr_qp *qp, bool binds);
 /* What an earlier connection over this path found, for the controller; before lh_sdr_qp_connect(). It counts

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "sdr/qp.h"
 
+#include <stddef.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/error.h"
 #include "sdr/context.h"
@@ -93,6 +95,33 @@ void qp_wake_channel(void *context, uint32_t channel)
     else
         wake_worker(qp, channel == FABRIC_CONTROL ? 0 : channel % qp->context->turns);
 }
+
+/* ---- the way to the peer ----------------------------------------------------------------------------- */
+
+/* Only on udp does the port of control belong to a context of the peer; elsewhere each QP has its own. */
+void qp_join_keepers(struct sdr_qp *qp)
+{
+    const struct qp_info_endpoint *peer = &qp->peer.endpoint;
+    uint16_t port = peer->fabric == QP_INFO_UDP ? peer->control_port : 0;
+    uint8_t key[KEEPERS_KEY_BYTES] = {peer->family, (uint8_t)(port >> 8), (uint8_t)port, peer->translated};
+    memcpy(key + 4, peer->address, sizeof peer->address);
+    memcpy(key + 4 + sizeof peer->address, peer->seen_address, sizeof peer->seen_address);
+    keepers_add(&qp->context->keepers, &qp->keeper, key);
+}
+
+void qp_leave_keepers(struct sdr_qp *qp)
+{
+    struct keeper *heir = keepers_remove(&qp->context->keepers, &qp->keeper);
+    if (heir)
+        wake_worker((struct sdr_qp *)((char *)heir - offsetof(struct sdr_qp, keeper)), 0);
+}
+
+void sdr_qp_keepalive_want(struct sdr_qp *qp, bool wanted)
+{
+    qp->keepalive_wanted = wanted;
+}
+
+/* ---- failure ----------------------------------------------------------------------------------------- */
 
 /* The first thread's reason stays. Whoever sees the error finds it. */
 static void keep_reason(struct sdr_qp *qp)

@@ -29,6 +29,7 @@
 #include "sdr/rate/arrival_report.h"
 #include "sdr/rate/credit_grant.h"
 #include "sdr/rate/rate_control.h"
+#include "sdr/run/keepers.h"
 #include "sdr/run/rest.h"
 #include "sdr/run/run_queue.h"
 #include "sdr/run/watch.h"
@@ -124,6 +125,9 @@ struct sdr_qp {
     uint32_t send_count;
     uint32_t send_next; /* where the search for a free send begins: they are freed about in order */
     struct path path;
+    struct keeper keeper;  /* of the way to the peer, which other QPs may have in common */
+    bool keepalive_wanted; /* the layer above waits for the peer; its control worker's */
+    bool punches; /* NAT before this side may map it to other ports, which only its own packets show */
     struct watch_fds control_watched; /* the control worker's */
     _Atomic bool proven; /* the peer is at the address of its blob (path.h): read without the lock */
     struct qp_upper_queue outbox;
@@ -217,6 +221,10 @@ void qp_wake_channel(void *qp, uint32_t channel);
 void qp_wake_all(struct sdr_qp *qp);
 /* Likewise, after the fabric's descriptors for the QP changed. */
 void qp_watch_again(struct sdr_qp *qp);
+/* Once it is connected: it is one of those that lead to its peer. */
+void qp_join_keepers(struct sdr_qp *qp);
+/* It keeps the way to its peer open no longer: the next one does. Under the gate of the control worker. */
+void qp_leave_keepers(struct sdr_qp *qp);
 /* All gates of the QP, in ascending order. */
 void qp_gates_enter(struct sdr_qp *qp);
 void qp_gates_leave(struct sdr_qp *qp);

@@ -96,6 +96,7 @@ int lh_sdr_qp_connect(struct sdr_qp *qp, const void *remote_qp_info)
     if (!error) {
         qp->peer = peer;
         qp->path.ping_at = 0;
+        qp_join_keepers(qp);
         atomic_store(&qp->connected, true);
     }
     qp_gates_leave(qp);
@@ -121,5 +122,6 @@ void sdr_qp_punch(struct sdr_qp *qp)
     qp_lock(qp);
     if (atomic_load(&qp->connected) && ops->punch && !qp_device_gone(qp))
         ops->punch(qp->endpoint, qp->peer.token);
+    qp->punches = true;
     qp_unlock(qp);
 }

@@ -1,7 +1,8 @@
 /*
  * The control half of a QP: messages from the peer, and messages to it. Runs on the control worker.
  *
- * Timers: ping and its interval (path.h), retransmission of clear-to-send (clear_to_send.h).
+ * Timers: ping and its interval (path.h), of those that need one; retransmission of clear-to-send
+ * (clear_to_send.h).
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -171,6 +172,21 @@ static bool receive_control(struct sdr_qp *qp)
     return count > 0;
 }
 
+/* ---- who pings ---- */
+
+/* Others ping where this one need not. */
+static bool is_pinging(const struct sdr_qp *qp)
+{
+    return !qp->path.proven || qp->path.rtt.samples == 0 || qp->keepalive_wanted || qp->punches ||
+           qp->posted_bytes > 0 || atomic_load_explicit(&qp->queued_bytes, memory_order_relaxed) > 0 ||
+           atomic_load_explicit(&qp->keeper.keeps, memory_order_relaxed);
+}
+
+static bool is_over(struct sdr_qp *qp)
+{
+    return atomic_load(&qp->error) || qp->closing;
+}
+
 /* ---- sending ---- */
 
 /* False when the fabric takes no more for now: the message may be made again later. */
@@ -283,7 +299,7 @@ static bool send_due(struct sdr_qp *qp, lh_time now)
     send_cts(qp, now);
     sent |= send_report(qp, now);
     sent |= send_upper(qp);
-    if (path_ping_due(&qp->path, now))
+    if (is_pinging(qp) && path_ping_due(&qp->path, now))
         send_simple(qp, CONTROL_PING);
     return sent;
 }
@@ -344,13 +360,16 @@ bool qp_control_round(struct sdr_qp *qp, lh_time now, lh_time *next)
     else if (was_refused(qp))
         lh_keep_earlier(next, now + QP_BLOCKED_RETRY_NS);
     /* After a CLOSE nothing else is sent, so none of it is due. */
-    if (!atomic_load(&qp->error) && !qp->closing) {
+    if (is_over(qp)) {
+        qp_leave_keepers(qp);
+    } else {
         if (!qp->cts_refused && qp->path.proven) /* else the fabric decides when to go on */
             lh_keep_earlier(next, cts_announcer_next(&qp->announcer));
         if (!qp->report_refused && qp->path.proven)
             lh_keep_earlier(next, qp_rate_report_next(qp));
         lh_keep_earlier(next, qp_rate_round(qp, now));
-        lh_keep_earlier(next, qp->path.ping_at);
+        if (is_pinging(qp))
+            lh_keep_earlier(next, qp->path.ping_at);
     }
     gate_leave(&qp->lock);
     return moved;

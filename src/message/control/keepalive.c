@@ -53,6 +53,7 @@ static bool check_silence(struct keepalive *k, const struct keepalive_view *view
 {
     bool deaf = now > k->stepped_ns && now - k->stepped_ns > k->timeout_ns / DEAF_FRACTION;
     k->stepped_ns = now;
+    sdr_qp_keepalive_want(k->qp, view->pending);
     if (!view->pending || deaf) {
         k->since_ns = now;
         k->silent_at = now;

@@ -95,6 +95,7 @@ struct sdr_qp {
     uint32_t message_count;
     lh_time catch_up_ns;
     lh_time keepalive_ns;
+    bool keepalive_wanted;
     uint32_t kicks;
 };
 
@@ -180,6 +181,11 @@ void sdr_qp_driver_kick(struct sdr_qp *own)
 void sdr_qp_keepalive_set(struct sdr_qp *own, lh_time span_ns)
 {
     own->keepalive_ns = span_ns;
+}
+
+void sdr_qp_keepalive_want(struct sdr_qp *own, bool wanted)
+{
+    own->keepalive_wanted = wanted;
 }
 
 uint64_t sdr_qp_rx_bytes(const struct sdr_qp *own)

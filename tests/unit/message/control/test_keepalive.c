@@ -93,9 +93,11 @@ static void test_silence_counts_while_something_is_pending(void **state)
     for (lh_time now = 0; now < 3 * TIMEOUT_NS; now += STEP_NS)
         assert_false(gone_at(now, &next));
     assert_int_equal(next, LH_TIME_NEVER);
+    assert_false(qp.keepalive_wanted);
     view.pending = true;
     const lh_time began = keepalive.since_ns;
     listen_until(began + TIMEOUT_NS - 1);
+    assert_true(qp.keepalive_wanted);
     assert_true(gone_at(began + TIMEOUT_NS, &next));
 }
 

@@ -269,6 +269,7 @@ void rate_control_on_run(struct rate_control *rate, uint64_t key, uint32_t packe
                          lh_time now)
 {
     unreserve(rate, packets, bytes);
+    rate->probes += rate->silent;
     flight_on_sent(&rate->flight, key, packets, bytes, now);
 }
 
@@ -340,7 +341,7 @@ bool rate_control_on_report(struct rate_control *rate, const struct flight_repor
         return false;
     if (rate->flight.arrived_packets > arrived) {
         rate->silent = false;
-        rate->silences = 0;
+        rate->probes = 0;
     }
     if (feedback.rtt_ns > 0)
         delay_log_add(&rate->delays, feedback.rtt_ns);
@@ -362,7 +363,7 @@ bool rate_control_on_report(struct rate_control *rate, const struct flight_repor
 lh_time rate_control_silence_ns(const struct rate_control *rate)
 {
     lh_time silence = rate->overdue_ns ? SILENCE_OVERDUES * rate->overdue_ns : SILENCE_UNKNOWN_NS;
-    return lh_most(silence, SILENCE_MIN_NS) << lh_least(rate->silences, SILENCE_DOUBLES_MAX);
+    return lh_most(silence, SILENCE_MIN_NS) << lh_least(rate->probes, SILENCE_DOUBLES_MAX);
 }
 
 bool rate_control_on_time(struct rate_control *rate, lh_time now)
@@ -374,7 +375,6 @@ bool rate_control_on_time(struct rate_control *rate, lh_time now)
     bool due = rate->decision.next_ns <= now;
     if (overdue) {
         rate->silent = true;
-        rate->silences++;
         rate->controller->on_feedback(rate->state, &feedback);
     }
     if (due && rate->controller->on_timer)

@@ -333,6 +333,27 @@ static void test_silence(void **state)
     assert_int_equal(send_all(20), 20);
 }
 
+/* What was sent over some time is overdue over the same time, and not after waits that double: nothing has
+ * been asked since. */
+static void test_silence_of_many_sends(void **state)
+{
+    (void)state;
+    begin(0);
+    const uint32_t sends = 10;
+    for (uint32_t i = 0; i < sends; i++) {
+        assert_int_equal(send_all(1), 1);
+        world.now += RTT / 10;
+    }
+    lh_time silence_ns = rate_control_silence_ns(&world.rate), last_ns = world.now - RTT / 10;
+    for (uint32_t i = 0; i < sends; i++) {
+        world.now = rate_control_next(&world.rate);
+        assert_true(rate_control_on_time(&world.rate, world.now));
+        assert_int_equal(send_all(1), i == sends - 1);
+    }
+    assert_int_equal(world.now, last_ns + silence_ns);
+    assert_int_equal(rate_control_next(&world.rate), world.now + 2 * silence_ns);
+}
+
 static void test_timer(void **state)
 {
     (void)state;
@@ -394,6 +415,7 @@ int main(void)
         cmocka_unit_test(test_drain),
         cmocka_unit_test(test_overdue_as_measured),
         cmocka_unit_test(test_silence),
+        cmocka_unit_test(test_silence_of_many_sends),
         cmocka_unit_test(test_timer),
         cmocka_unit_test(test_lies),
     };

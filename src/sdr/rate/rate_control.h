@@ -46,7 +46,8 @@ struct rate_control {
     bool started;
     bool same_host; /* set by the owner: no network in between, only the peer's sockets can be overrun */
     bool silent;    /* everything in flight was overdue, and nothing has been heard since */
-    uint32_t probes; /* that left since; each waits twice as long for its answer, what was sent before does not */
+    uint32_t
+        probes; /* that left since; each waits twice as long for its answer, what was sent before does not */
     struct lh_congestion_path path;
     uint8_t params[LH_CONGESTION_PARAMS];
     struct lh_congestion_decision decision;

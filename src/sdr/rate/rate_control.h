@@ -44,10 +44,9 @@ struct rate_control {
     const struct lh_congestion *controller; /* NULL: no control */
     void *state;                            /* of it */
     bool started;
-    bool same_host; /* set by the owner: no network in between, only the peer's sockets can be overrun */
-    bool silent;    /* everything in flight was overdue, and nothing has been heard since */
-    uint32_t
-        probes; /* that left since; each waits twice as long for its answer, what was sent before does not */
+    bool same_host;  /* set by the owner: no network in between, only the peer's sockets can be overrun */
+    bool silent;     /* everything in flight was overdue, and nothing has been heard since */
+    uint32_t probes; /* that left since: each waits twice as long, what left before does not */
     struct lh_congestion_path path;
     uint8_t params[LH_CONGESTION_PARAMS];
     struct lh_congestion_decision decision;

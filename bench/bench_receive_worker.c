@@ -64,7 +64,10 @@ static void setup(struct bench *bench, uint32_t packets, uint32_t chunk_packets,
                                   .generations = 1,
                                   .split = IMMEDIATE_SPLIT_10_18_4};
     *bench = (struct bench){.packets = packets, .messages = messages, .count = packets * messages};
-    message_table_init(&bench->table, &shape, zeroed(message_table_bytes(&shape)));
+    message_table_init(&bench->table, &shape, zeroed(shape.slots * sizeof(struct message_slot)));
+    uint32_t room = message_table_room(&bench->table, shape.slot_bytes);
+    for (uint32_t m = 0; m < messages; m++)
+        message_slot_set_memory(&bench->table, m, zeroed(message_table_bytes(&bench->table, room)), room);
     bench->arrivals = zeroed(bench->count * sizeof *bench->arrivals);
     for (uint32_t i = 0; i < bench->count; i++)
         bench->arrivals[i] = arrival(i % messages, i / messages);
@@ -72,6 +75,8 @@ static void setup(struct bench *bench, uint32_t packets, uint32_t chunk_packets,
 
 static void teardown(struct bench *bench)
 {
+    for (uint32_t m = 0; m < bench->messages; m++)
+        free((void *)bench->table.slots[m].packets);
     free(bench->table.slots);
     free(bench->arrivals);
 }

@@ -99,8 +99,24 @@ static void make_space(struct flight *flight)
 
 void flight_init(struct flight *flight, struct flight_entry *ring, uint32_t size)
 {
-    assert(size >= 2 && (size & (size - 1)) == 0);
+    assert(size == 0 || (size >= 2 && (size & (size - 1)) == 0));
     *flight = (struct flight){.ring = ring, .size = size};
+}
+
+bool flight_is_settled(const struct flight *flight)
+{
+    return flight->tail == flight->head;
+}
+
+void flight_move(struct flight *flight, struct flight_entry *ring, uint32_t size)
+{
+    assert(size == 0 ? flight_is_settled(flight) : size > flight->size && (size & (size - 1)) == 0);
+    if (size == 0)
+        flight->first = flight->reachable = flight->head;
+    for (uint32_t i = flight->first; i != flight->head; i++)
+        ring[i & (size - 1)] = *entry_at(flight, i);
+    flight->ring = ring;
+    flight->size = size;
 }
 
 uint64_t flight_in_flight_bytes(const struct flight *flight)
@@ -110,7 +126,7 @@ uint64_t flight_in_flight_bytes(const struct flight *flight)
 
 void flight_on_sent(struct flight *flight, uint64_t key, uint32_t packets, uint64_t bytes, lh_time now)
 {
-    assert(packets > 0);
+    assert(packets > 0 && flight->size > 0);
     make_space(flight);
     if (settled_packets(flight) == flight->sent_packets)
         flight->base_peer_ns = 0;

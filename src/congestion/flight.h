@@ -51,7 +51,7 @@ struct flight_report {
 };
 
 struct flight {
-    struct flight_entry *ring; /* `size` entries, a power of two, owned by the caller */
+    struct flight_entry *ring; /* `size` entries, a power of two, owned by the caller; or none */
     uint32_t size;
     uint32_t first;     /* the oldest that is still there */
     uint32_t tail;      /* of the first packet that neither arrived nor is lost: the totals as a position */
@@ -77,7 +77,13 @@ struct flight {
     lh_time base_sent_ns, base_peer_ns;
 };
 
+/* Without a ring (NULL, 0) nothing may be sent before flight_move(). */
 void flight_init(struct flight *flight, struct flight_entry *ring, uint32_t size);
+/* Goes on with another ring, which is larger; or with none, when nothing is in flight: only the entries of
+ * what is over are lost. */
+void flight_move(struct flight *flight, struct flight_entry *ring, uint32_t size);
+/* Everything that was sent has arrived or is lost. */
+bool flight_is_settled(const struct flight *flight);
 /* `packets` (at least 1) with keys from `key` on, `bytes` in all, left now. When the ring is full, entries
  * are merged: the accuracy of samples falls, no count is lost. */
 void flight_on_sent(struct flight *flight, uint64_t key, uint32_t packets, uint64_t bytes, lh_time now);

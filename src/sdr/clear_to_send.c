@@ -19,10 +19,15 @@ static bool before(uint32_t a, uint32_t b)
     return (int32_t)(a - b) < 0;
 }
 
-void cts_announcer_init(struct cts_announcer *announcer, struct control_cts *ring, uint32_t size)
+static struct control_cts *entry_at(const struct ring *ring, uint32_t sequence)
 {
-    assert(size > 0 && (size & (size - 1)) == 0);
-    *announcer = (struct cts_announcer){.ring = ring, .size = size, .repeat_at = LH_TIME_NEVER};
+    return ring_at(ring, sequence);
+}
+
+void cts_announcer_init(struct cts_announcer *announcer, uint32_t size)
+{
+    *announcer = (struct cts_announcer){.size = size, .repeat_at = LH_TIME_NEVER};
+    ring_init(&announcer->ring, sizeof(struct control_cts), size);
 }
 
 bool cts_announce(struct cts_announcer *announcer, struct control_cts *entry)
@@ -30,7 +35,8 @@ bool cts_announce(struct cts_announcer *announcer, struct control_cts *entry)
     if (announcer->next - announcer->acked == announcer->size)
         return false;
     entry->sequence = announcer->next++;
-    announcer->ring[entry->sequence & (announcer->size - 1)] = *entry;
+    assert(entry->sequence - announcer->acked < announcer->ring.size);
+    *entry_at(&announcer->ring, entry->sequence) = *entry;
     return true;
 }
 
@@ -71,7 +77,7 @@ uint32_t cts_collect(struct cts_announcer *announcer, lh_time now, lh_time overd
     *repeated = 0;
     /* Bounded by the ring: announced never passes next. */
     while (count < room && announcer->announced != announcer->next)
-        out[count++] = announcer->ring[announcer->announced++ & (announcer->size - 1)];
+        out[count++] = *entry_at(&announcer->ring, announcer->announced++);
     if (count > 0) {
         if (announcer->repeat_at == LH_TIME_NEVER)
             announcer->repeat_at = now + next_wait(announcer, overdue_ns);
@@ -82,7 +88,7 @@ uint32_t cts_collect(struct cts_announcer *announcer, lh_time now, lh_time overd
     /* Only the oldest: when the first of a lost batch is acknowledged, the acknowledgement shows what else
      * is missing, and the next retransmission begins there. */
     for (uint32_t s = announcer->acked; count < room && s != announcer->announced; s++)
-        out[count++] = announcer->ring[s & (announcer->size - 1)];
+        out[count++] = *entry_at(&announcer->ring, s);
     *repeated = count;
     announcer->repeat_at = now + next_wait(announcer, overdue_ns);
     assert(count > 0);
@@ -113,20 +119,27 @@ lh_time cts_announcer_next(const struct cts_announcer *announcer)
     return announcer->announced != announcer->next ? 0 : announcer->repeat_at;
 }
 
-void cts_queue_init(struct cts_queue *queue, struct control_cts *ring, uint64_t *present, uint32_t size)
+void cts_queue_init(struct cts_queue *queue, uint64_t *present, uint32_t size)
 {
-    assert(size > 0 && (size & (size - 1)) == 0);
-    *queue = (struct cts_queue){.ring = ring, .present = present, .size = size};
+    *queue = (struct cts_queue){.present = present, .size = size};
+    ring_init(&queue->ring, sizeof(struct control_cts), size);
+}
+
+uint32_t cts_queue_places(const struct cts_queue *queue, uint32_t sequence)
+{
+    uint32_t distance = sequence - queue->next_use;
+    bool known = distance < queue->size && lh_bitmap_get(queue->present, sequence & (queue->size - 1));
+    return distance >= queue->size || known ? 0 : distance + 1;
 }
 
 void cts_queue_add(struct cts_queue *queue, const struct control_cts *entry)
 {
-    uint32_t distance = entry->sequence - queue->next_use;
-    uint32_t place = entry->sequence & (queue->size - 1);
-    if (distance >= queue->size || lh_bitmap_get(queue->present, place))
+    uint32_t places = cts_queue_places(queue, entry->sequence);
+    if (places == 0)
         return;
-    queue->ring[place] = *entry;
-    lh_bitmap_set(queue->present, place);
+    assert(places <= queue->ring.size);
+    *entry_at(&queue->ring, entry->sequence) = *entry;
+    lh_bitmap_set(queue->present, entry->sequence & (queue->size - 1));
     /* Bounded by the window. */
     while (queue->received - queue->next_use < queue->size &&
            lh_bitmap_get(queue->present, queue->received & (queue->size - 1)))
@@ -136,7 +149,7 @@ void cts_queue_add(struct cts_queue *queue, const struct control_cts *entry)
 const struct control_cts *cts_queue_peek(const struct cts_queue *queue)
 {
     uint32_t place = queue->next_use & (queue->size - 1);
-    return lh_bitmap_get(queue->present, place) ? &queue->ring[place] : NULL;
+    return lh_bitmap_get(queue->present, place) ? entry_at(&queue->ring, queue->next_use) : NULL;
 }
 
 void cts_queue_pop(struct cts_queue *queue)
@@ -145,4 +158,12 @@ void cts_queue_pop(struct cts_queue *queue)
     lh_bitmap_clear(queue->present, queue->next_use & (queue->size - 1));
     queue->next_use++;
     assert(!before(queue->received, queue->next_use));
+}
+
+bool cts_queue_is_empty(const struct cts_queue *queue)
+{
+    uint64_t any = 0;
+    for (size_t i = 0; i < LH_BITMAP_WORDS((size_t)queue->size); i++)
+        any |= queue->present[i];
+    return any == 0;
 }

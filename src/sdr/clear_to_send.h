@@ -14,6 +14,7 @@
 
 #include <longhaul/types.h>
 
+#include "store/ring.h"
 #include "wire/control.h"
 
 /* The first retransmission when no round trip has been measured: the one time here that is not a multiple
@@ -25,9 +26,9 @@
 
 /* Receiver: the window of unacknowledged announcements. */
 struct cts_announcer {
-    struct control_cts *ring; /* `size` entries, a power of two, owned by the caller */
-    uint32_t size;
-    uint32_t next;      /* sequence of the next receive */
+    struct ring ring; /* of struct control_cts, from `acked` on: the owner holds the places, and frees it */
+    uint32_t size;    /* of the window, a power of two */
+    uint32_t next;    /* sequence of the next receive */
     uint32_t announced; /* sequences before this were sent at least once */
     uint32_t acked;     /* the peer has acknowledged all before this */
     uint32_t waits;     /* since the last acknowledgement, with a round trip known */
@@ -35,8 +36,8 @@ struct cts_announcer {
     lh_time repeat_at;  /* LH_TIME_NEVER when everything is acknowledged */
 };
 
-void cts_announcer_init(struct cts_announcer *announcer, struct control_cts *ring, uint32_t size);
-/* False when the window is full. Sets entry->sequence. */
+void cts_announcer_init(struct cts_announcer *announcer, uint32_t size);
+/* False when the window is full. Sets entry->sequence. The ring holds its place. */
 bool cts_announce(struct cts_announcer *announcer, struct control_cts *entry);
 /* True when the window moved. An acknowledgement beyond the announced is ignored. overdue_ns 0: no sample
  * yet. */
@@ -52,18 +53,23 @@ lh_time cts_announcer_next(const struct cts_announcer *announcer);
 
 /* Sender: what was received, in order. */
 struct cts_queue {
-    struct control_cts *ring; /* `size` entries, a power of two, owned by the caller */
-    uint64_t *present;        /* a bit for each place of the ring */
-    uint32_t size;
+    struct ring ring;  /* likewise, from `next_use` on */
+    uint64_t *present; /* a bit for each place of the window, owned by the caller */
+    uint32_t size;     /* of the window, a power of two */
     uint32_t next_use; /* sequence of the next one to be used */
     uint32_t received; /* all before this have been received */
 };
 
-void cts_queue_init(struct cts_queue *queue, struct control_cts *ring, uint64_t *present, uint32_t size);
-/* A duplicate or one outside the window is ignored. The entry's fields were checked by the caller. */
+void cts_queue_init(struct cts_queue *queue, uint64_t *present, uint32_t size);
+/* Places that the ring must hold for this entry: 0, it would be ignored. */
+uint32_t cts_queue_places(const struct cts_queue *queue, uint32_t sequence);
+/* A duplicate or one outside the window is ignored. The entry's fields were checked by the caller, and the
+ * ring holds its place. */
 void cts_queue_add(struct cts_queue *queue, const struct control_cts *entry);
 /* The one that the next send uses, or NULL. */
 const struct control_cts *cts_queue_peek(const struct cts_queue *queue);
 void cts_queue_pop(struct cts_queue *queue);
+/* No entry is present, in order or not. */
+bool cts_queue_is_empty(const struct cts_queue *queue);
 
 #endif

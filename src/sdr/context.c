@@ -49,6 +49,11 @@ void context_remove_qp(struct sdr_context *context, struct sdr_qp *qp)
     pthread_mutex_unlock(&context->lock);
 }
 
+struct store *sdr_context_store(struct sdr_context *context)
+{
+    return &context->store;
+}
+
 const char *lh_sdr_warning(struct sdr_context *context)
 {
     return fabric_warning(context->fabric);

@@ -20,6 +20,7 @@
 #include "fabric/fabric.h"
 #include "sdr/run/keepers.h"
 #include "sdr/worker.h"
+#include "store/store.h"
 
 #define CONTEXT_WORKERS_MAX      64u
 #define CONTEXT_QPS_LOG_MAX      16u
@@ -40,6 +41,7 @@ struct sdr_context {
     uint32_t memory_keys; /* the newest key that was given out */
     pthread_mutex_t memory_lock;
     struct keepers keepers;
+    struct store store;      /* that QPs take from while they are used, and the layer above */
     _Atomic uint32_t warned; /* bits of enum sdk_warning: not to be printed (any more) */
     bool link_has_rate;      /* it is emulated, and pushes back */
     uint32_t channels;

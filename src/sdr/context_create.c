@@ -113,6 +113,7 @@ static struct sdr_context *allocate_context(const struct lh_context_attr *attr, 
     pthread_mutex_init(&context->lock, NULL);
     pthread_mutex_init(&context->memory_lock, NULL);
     keepers_init(&context->keepers);
+    store_init(&context->store, UINT64_MAX);
     context->qps_max = qps_max;
     if (make_workers(context))
         return context;

@@ -27,6 +27,10 @@ void sdr_context_round(struct sdr_context *context, uint32_t index, uint32_t cou
 int sdr_context_open(const char *device, const struct lh_context_attr *attr, uint32_t qps_log,
                      struct sdr_context **context);
 
+struct store;
+/* What its QPs take memory from while they are used. */
+struct store *sdr_context_store(struct sdr_context *context);
+
 /* What one QP has otherwise than its context. */
 struct sdr_qp_own {
     uint32_t channels;        /* at most the context's; 0: as many */

@@ -13,7 +13,7 @@
 
 static size_t round_up(size_t bytes)
 {
-    return (bytes + 63) / 64 * 64;
+    return (bytes + sizeof(uint64_t) - 1) / sizeof(uint64_t) * sizeof(uint64_t);
 }
 
 static uint32_t packets_of(const struct message_shape *shape, uint64_t bytes)
@@ -26,44 +26,59 @@ static uint32_t chunks_of(const struct message_shape *shape, uint32_t packets)
     return (packets + shape->chunk_packets - 1) / shape->chunk_packets;
 }
 
+uint32_t message_table_room(const struct message_table *table, uint64_t bytes)
+{
+    assert(bytes <= table->shape.slot_bytes);
+    uint32_t chunks = chunks_of(&table->shape, packets_of(&table->shape, bytes));
+    uint32_t room = 1;
+    while (room < chunks) /* at most 32 times */
+        room *= 2;
+    return room < table->chunks_max ? room : table->chunks_max;
+}
+
 /* The packet bitmap holds whole chunks, so that the bits past a message's end can be set like any other. */
-static uint32_t bitmap_packets(const struct message_shape *shape)
+static size_t packets_bytes(const struct message_table *table, uint32_t chunk_room)
 {
-    return chunks_of(shape, packets_of(shape, shape->slot_bytes)) * shape->chunk_packets;
+    return round_up(LH_BITMAP_WORDS((size_t)chunk_room * table->shape.chunk_packets) * sizeof(uint64_t));
 }
 
-size_t message_table_bytes(const struct message_shape *shape)
+size_t message_table_bytes(const struct message_table *table, uint32_t chunk_room)
 {
-    uint32_t chunks = chunks_of(shape, packets_of(shape, shape->slot_bytes));
-    size_t per_slot = round_up(LH_BITMAP_WORDS((size_t)bitmap_packets(shape)) * sizeof(uint64_t)) +
-                      round_up(chunks) + round_up(chunks * sizeof(uint32_t));
-    return round_up(shape->slots * sizeof(struct message_slot)) + shape->slots * per_slot;
+    bool counts = table->shape.chunk_packets > WORD_PACKETS;
+    return packets_bytes(table, chunk_room) + round_up(chunk_room) +
+           (counts ? round_up(chunk_room * sizeof(uint32_t)) : 0);
 }
 
-void message_table_init(struct message_table *table, const struct message_shape *shape, void *memory)
+void message_table_init(struct message_table *table, const struct message_shape *shape,
+                        struct message_slot *slots)
 {
     assert(shape->slots > 0 && shape->mtu_bytes > 0 && shape->generations > 0);
     assert(shape->chunk_packets > 0 && (shape->chunk_packets & (shape->chunk_packets - 1)) == 0);
     assert(shape->split.offset_bits >= WORD_LOG);
-    uint8_t *next = memory;
     table->shape = *shape;
     table->packets_max = packets_of(shape, shape->slot_bytes);
     table->chunks_max = chunks_of(shape, table->packets_max);
     table->chunk_log = (uint32_t)__builtin_ctz(shape->chunk_packets);
     table->chunk_firsts =
         shape->chunk_packets < WORD_PACKETS ? UINT64_MAX / (((uint64_t)1 << shape->chunk_packets) - 1) : 1;
-    table->slots = memory;
-    next += round_up(shape->slots * sizeof(struct message_slot));
-    for (uint32_t i = 0; i < shape->slots; i++) {
-        struct message_slot *slot = &table->slots[i];
-        slot->packets = (_Atomic uint64_t *)(void *)next;
-        next += round_up(LH_BITMAP_WORDS((size_t)bitmap_packets(shape)) * sizeof(uint64_t));
-        slot->chunks = (_Atomic uint8_t *)(void *)next;
-        next += round_up(table->chunks_max);
-        slot->chunk_left = (_Atomic uint32_t *)(void *)next;
-        next += round_up(table->chunks_max * sizeof(uint32_t));
-    }
-    assert(next == (uint8_t *)memory + message_table_bytes(shape));
+    table->slots = slots;
+}
+
+void *message_slot_set_memory(struct message_table *table, uint32_t index, void *memory,
+                              uint32_t chunk_room)
+{
+    assert(index < table->shape.slots && (memory || chunk_room == 0));
+    struct message_slot *slot = &table->slots[index];
+    assert(!slot->open);
+    void *before = (void *)slot->packets;
+    uint8_t *next = memory;
+    slot->packets = memory;
+    slot->chunk_room = chunk_room;
+    slot->packet_count = 0;
+    slot->chunk_count = 0;
+    slot->chunks = memory ? (_Atomic uint8_t *)(next += packets_bytes(table, chunk_room)) : NULL;
+    slot->chunk_left = memory ? (_Atomic uint32_t *)(void *)(next + round_up(chunk_room)) : NULL;
+    return before;
 }
 
 /* Marks chunks whole. Release: whoever sees the byte sees the payload. */
@@ -140,6 +155,7 @@ void message_slot_open(struct message_table *table, uint32_t index, uint64_t byt
     slot->packet_count = packets_of(&table->shape, bytes);
     slot->message_packets = slot->packet_count;
     slot->chunk_count = chunks_of(&table->shape, slot->packet_count);
+    assert(slot->packets && slot->chunk_count <= slot->chunk_room);
     atomic_store_explicit(&slot->phantom_chunks, 0, memory_order_relaxed);
     uint32_t rounded = slot->chunk_count * table->shape.chunk_packets;
     memset((void *)slot->packets, 0, LH_BITMAP_WORDS((size_t)rounded) * sizeof(uint64_t));

@@ -27,10 +27,13 @@ struct message_shape {
     struct immediate_split split;
 };
 
+/* The bitmaps of a slot lie in memory that its owner gives it, and takes back: a slot that is not used has
+ * its number and its generation only. */
 struct message_slot {
-    _Atomic uint64_t *packets;    /* one bit a packet */
+    _Atomic uint64_t *packets;    /* one bit a packet; where its memory begins; or NULL */
     _Atomic uint8_t *chunks;      /* one byte a chunk, as the SDK publishes it */
     _Atomic uint32_t *chunk_left; /* chunks of 64 packets and more: packets that are still missing */
+    uint32_t chunk_room;          /* chunks that its memory is for */
     uint32_t packet_count;        /* of the posted buffer */
     uint32_t message_packets;     /* of the message, once that is known to be shorter */
     uint32_t chunk_count;
@@ -53,13 +56,20 @@ struct message_table {
     uint64_t chunk_firsts; /* of a word: the first packet of each chunk */
 };
 
-/* Bytes of memory that a table of this shape needs; init lays it out in `memory`, which is zeroed and
- * aligned to 64. */
-size_t message_table_bytes(const struct message_shape *shape);
-void message_table_init(struct message_table *table, const struct message_shape *shape, void *memory);
+/* slots: shape->slots of them, zeroed. */
+void message_table_init(struct message_table *table, const struct message_shape *shape,
+                        struct message_slot *slots);
+/* What a buffer of that many bytes needs for its bitmaps, rounded up: chunks. At most slot_bytes. */
+uint32_t message_table_room(const struct message_table *table, uint64_t bytes);
+/* Bytes of memory for bitmaps of so many chunks. */
+size_t message_table_bytes(const struct message_table *table, uint32_t chunk_room);
+/* Gives a closed slot memory for so many chunks, aligned to 8; or takes it away: NULL, 0. Returns what it had
+ * before: message_table_bytes() of its chunk_room then. */
+void *message_slot_set_memory(struct message_table *table, uint32_t slot, void *memory,
+                              uint32_t chunk_room);
 
 /* Clears the bitmaps for a buffer of that many bytes, all of which are expected, and opens the slot. The
- * slot is closed, bytes at most slot_bytes. */
+ * slot is closed, bytes at most slot_bytes, and its memory is for as many. */
 void message_slot_open(struct message_table *table, uint32_t slot, uint64_t bytes);
 /* Closes it; the generation moves on. */
 void message_slot_close(struct message_table *table, uint32_t slot);

@@ -2,6 +2,7 @@
 #include "sdr/qp.h"
 
 #include <stddef.h>
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -39,6 +40,211 @@ struct qp_memory_use qp_memory_use(struct sdr_qp *qp, uint32_t lkey)
     qp_unlock(qp);
     return use;
 }
+
+/* ---- memory ------------------------------------------------------------------------------------------ */
+
+#define FLIGHT_LEAST 16u /* entries */
+
+static struct store *store_of(const struct sdr_qp *qp)
+{
+    return &qp->context->store;
+}
+
+bool qp_hold(struct sdr_qp *qp, struct ring *ring, uint32_t first, uint32_t count)
+{
+    qp_note_use(qp);
+    return ring_hold(ring, store_of(qp), first, count);
+}
+
+static void set_slot_memory(struct sdr_qp *qp, uint32_t slot, void *memory, uint32_t chunk_room)
+{
+    size_t bytes = message_table_bytes(&qp->table, qp->table.slots[slot].chunk_room);
+    store_give(store_of(qp), message_slot_set_memory(&qp->table, slot, memory, chunk_room), bytes);
+}
+
+int qp_hold_slot(struct sdr_qp *qp, uint32_t slot, uint64_t bytes)
+{
+    qp_note_use(qp);
+    uint32_t room = message_table_room(&qp->table, bytes);
+    if (room <= qp->table.slots[slot].chunk_room)
+        return 0;
+    void *memory = store_take(store_of(qp), message_table_bytes(&qp->table, room));
+    if (!memory)
+        return -LH_ENOMEM;
+    set_slot_memory(qp, slot, memory, room);
+    return 0;
+}
+
+static int add_sends(struct sdr_qp *qp)
+{
+    struct qp_sends *sends = &qp->sends;
+    if (sends->count >= sends->most)
+        return lh_fail(LH_EAGAIN, "all %u sends are in use: poll them to completion", sends->most);
+    struct qp_send_block *block = store_take(store_of(qp), sizeof *block);
+    if (!block)
+        return -LH_ENOMEM;
+    block->next = sends->blocks;
+    sends->blocks = block;
+    sends->count += QP_SENDS_A_BLOCK;
+    for (uint32_t i = QP_SENDS_A_BLOCK; i > 0; i--) {
+        block->sends[i - 1].qp = qp;
+        block->sends[i - 1].next = sends->unused;
+        sends->unused = &block->sends[i - 1];
+    }
+    return 0;
+}
+
+int qp_hold_send(struct sdr_qp *qp, struct sdr_send_handle **send)
+{
+    qp_note_use(qp);
+    int error = qp->sends.unused ? 0 : add_sends(qp);
+    if (!error)
+        *send = qp->sends.unused;
+    return error;
+}
+
+static void free_sends(struct sdr_qp *qp)
+{
+    struct qp_send_block *next;
+    for (struct qp_send_block *block = qp->sends.blocks; block; block = next) {
+        next = block->next;
+        store_give(store_of(qp), block, sizeof *block);
+    }
+    qp->sends = (struct qp_sends){.most = qp->sends.most};
+}
+
+static void move_flight(struct sdr_qp *qp, struct flight_entry *ring, uint32_t size)
+{
+    struct flight *flight = &qp->rate.flight;
+    pthread_mutex_lock(&qp->pacer_lock);
+    struct flight_entry *before = flight->ring;
+    size_t bytes = flight->size * sizeof *before;
+    flight_move(flight, ring, size);
+    pthread_mutex_unlock(&qp->pacer_lock);
+    store_give(store_of(qp), before, bytes);
+}
+
+/* An entry a packet at most. Without memory entries are merged, so that only the first are needed. */
+static int hold_flight(struct sdr_qp *qp, uint32_t packets)
+{
+    const struct flight *flight = &qp->rate.flight;
+    if (!rate_control_is_on(&qp->rate) || flight->size == RATE_FLIGHT_ENTRIES)
+        return 0;
+    qp->packets_posted += packets;
+    pthread_mutex_lock(&qp->pacer_lock);
+    uint64_t wanted = qp->packets_posted - flight->sent_packets + (flight->head - flight->first);
+    pthread_mutex_unlock(&qp->pacer_lock);
+    uint32_t size = FLIGHT_LEAST;
+    while (size < wanted && size < RATE_FLIGHT_ENTRIES)
+        size *= 2;
+    if (size <= flight->size)
+        return 0;
+    struct flight_entry *ring = store_take_aligned(store_of(qp), size * sizeof *ring);
+    if (!ring)
+        return flight->size > 0 ? 0 : -LH_ENOMEM;
+    move_flight(qp, ring, size);
+    return 0;
+}
+
+/* Nothing waits to be sent. */
+static void free_flight(struct sdr_qp *qp)
+{
+    pthread_mutex_lock(&qp->pacer_lock);
+    bool over = flight_is_settled(&qp->rate.flight);
+    qp->packets_posted = qp->rate.flight.sent_packets;
+    pthread_mutex_unlock(&qp->pacer_lock);
+    if (over)
+        move_flight(qp, NULL, 0);
+}
+
+static bool hold_channel(struct sdr_qp *qp, struct qp_channel *channel, uint32_t ranges)
+{
+    struct send_channel *sends = &channel->sends;
+    if (send_channel_ranges(sends) + ranges <= sends->ring.size)
+        return true;
+    gate_enter(&channel->gate);
+    uint32_t tail = atomic_load_explicit(&sends->tail, memory_order_relaxed);
+    bool holds = ring_hold(&sends->ring, store_of(qp), tail, send_channel_ranges(sends) + ranges);
+    gate_leave(&channel->gate);
+    return holds;
+}
+
+int qp_hold_ranges(struct sdr_qp *qp, uint32_t ranges, uint32_t packets)
+{
+    qp_note_use(qp);
+    for (uint32_t c = 0; c < qp->channel_count; c++) {
+        if (!send_channel_has_room(&qp->channels[c].sends, ranges))
+            return lh_fail(LH_EAGAIN, "the injection queue is full");
+        if (!hold_channel(qp, &qp->channels[c], ranges)) /* what it has may become free */
+            return qp->channels[c].sends.ring.size >= ranges ? -LH_EAGAIN : -LH_ENOMEM;
+    }
+    return hold_flight(qp, packets);
+}
+
+static void free_channels(struct sdr_qp *qp)
+{
+    for (uint32_t c = 0; c < qp->channel_count; c++) {
+        struct qp_channel *channel = &qp->channels[c];
+        gate_enter(&channel->gate);
+        assert(send_channel_ranges(&channel->sends) == 0);
+        ring_free(&channel->sends.ring, store_of(qp));
+        gate_leave(&channel->gate);
+    }
+}
+
+/* What is not in use now. */
+static void give_back(struct sdr_qp *qp)
+{
+    for (uint32_t i = 0; i < qp->shape.slots; i++)
+        if (!qp->table.slots[i].open)
+            set_slot_memory(qp, i, NULL, 0);
+    if (qp->announcer.acked == qp->announcer.next)
+        ring_free(&qp->announcer.ring, store_of(qp));
+    if (cts_queue_is_empty(&qp->cts))
+        ring_free(&qp->cts.ring, store_of(qp));
+    if (qp->outbox.head == qp->outbox.tail)
+        ring_free(&qp->outbox.ring, store_of(qp));
+    if (qp->inbox.head == qp->inbox.tail)
+        ring_free(&qp->inbox.ring, store_of(qp));
+    if (qp->sends.in_use > 0)
+        return;
+    free_sends(qp);
+    free_channels(qp);
+    free_flight(qp);
+}
+
+lh_time qp_memory_round(struct sdr_qp *qp, lh_time now)
+{
+    if (qp->idle_at == LH_TIME_NEVER)
+        return LH_TIME_NEVER;
+    if (qp->idle_at == 0 || (qp->idle_at <= now && qp->uses != qp->uses_noted)) {
+        qp->uses_noted = qp->uses;
+        qp->idle_at = now + STORE_IDLE_NS;
+    }
+    if (qp->idle_at > now)
+        return qp->idle_at;
+    give_back(qp);
+    /* What is in flight is settled by time alone. */
+    qp->idle_at = qp->sends.in_use == 0 && qp->rate.flight.size > 0 ? now + STORE_IDLE_NS : LH_TIME_NEVER;
+    return qp->idle_at;
+}
+
+void qp_memory_free(struct sdr_qp *qp)
+{
+    for (uint32_t i = 0; qp->table.slots && i < qp->shape.slots; i++)
+        store_give(store_of(qp), (void *)qp->table.slots[i].packets,
+                   message_table_bytes(&qp->table, qp->table.slots[i].chunk_room));
+    ring_free(&qp->announcer.ring, store_of(qp));
+    ring_free(&qp->cts.ring, store_of(qp));
+    ring_free(&qp->outbox.ring, store_of(qp));
+    ring_free(&qp->inbox.ring, store_of(qp));
+    free_sends(qp);
+    for (uint32_t c = 0; qp->channels && c < qp->channel_count; c++)
+        ring_free(&qp->channels[c].sends.ring, store_of(qp));
+    store_give(store_of(qp), qp->rate.flight.ring, qp->rate.flight.size * sizeof *qp->rate.flight.ring);
+}
+
+/* ---- state ------------------------------------------------------------------------------------------- */
 
 int qp_usable(struct sdr_qp *qp)
 {

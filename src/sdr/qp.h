@@ -53,6 +53,23 @@ struct sdr_recv_handle {
 struct sdr_send_handle {
     struct send_message message;
     struct sdr_qp *qp;
+    struct sdr_send_handle *next; /* while it is not in use */
+};
+
+#define QP_SENDS_A_BLOCK 16u
+
+/* Sends, at places that do not change while they are in use. */
+struct qp_send_block {
+    struct qp_send_block *next;
+    struct sdr_send_handle sends[QP_SENDS_A_BLOCK];
+};
+
+struct qp_sends {
+    struct qp_send_block *blocks;
+    struct sdr_send_handle *unused; /* of all blocks */
+    uint32_t count;                 /* in all blocks */
+    uint32_t in_use;
+    uint32_t most;
 };
 
 /* What a channel has received, for the peer's controller. Written under the channel's gate. */
@@ -84,7 +101,7 @@ struct qp_upper_message {
 
 /* A bounded queue of messages of the layer above. */
 struct qp_upper_queue {
-    struct qp_upper_message *ring; /* QP_MESSAGES_WAITING */
+    struct ring ring; /* of struct qp_upper_message, from the tail on: QP_MESSAGES_WAITING at most */
     uint32_t head;
     uint32_t tail;
 };
@@ -110,8 +127,7 @@ struct sdr_qp {
     bool translated; /* what qp_info_endpoint has of a peer behind NAT; set before it is connected */
     uint8_t seen_address[16];
     uint32_t token;
-    struct message_table table; /* slots open and close under lock and all gates */
-    void *table_memory;
+    struct message_table table;    /* slots open and close under lock and all gates */
     struct sdr_recv_handle *recvs; /* one a slot */
     uint32_t *free_slots;          /* a ring: the slot that rested longest is used next */
     uint32_t free_head;
@@ -121,9 +137,7 @@ struct sdr_qp {
     struct cts_announcer announcer;
     struct cts_queue cts;
     _Atomic bool cts_waiting; /* the next send has its clear-to-send: read without the lock */
-    struct sdr_send_handle *sends;
-    uint32_t send_count;
-    uint32_t send_next; /* where the search for a free send begins: they are freed about in order */
+    struct qp_sends sends;
     struct path path;
     struct keeper keeper;  /* of the way to the peer, which other QPs may have in common */
     bool keepalive_wanted; /* the layer above waits for the peer; its control worker's */
@@ -132,6 +146,9 @@ struct sdr_qp {
     _Atomic bool proven; /* the peer is at the address of its blob (path.h): read without the lock */
     struct qp_upper_queue outbox;
     struct qp_upper_queue inbox;
+    uint32_t uses;       /* of what takes memory; wraps */
+    uint32_t uses_noted; /* when idle_at was set */
+    lh_time idle_at;     /* memory is given back then, if there are no more uses; 0: to be set */
     bool pong_wanted;
     bool cts_ack_wanted;   /* a clear-to-send came: acknowledge */
     bool cts_refused;      /* clear-to-sends are due that the fabric did not take */
@@ -163,8 +180,9 @@ struct sdr_qp {
     uint64_t remembered_rate_bps; /* of sdr_qp_remember(); 0: nothing, or not of this path */
     lh_time remembered_rtt_ns;
     lh_time remembered_age_ns;
-    void *rate_memory;      /* of the controller and of what is in flight */
-    uint64_t pace_told_bps; /* to the fabric; the control worker's */
+    void *rate_memory;       /* of the controller */
+    uint64_t packets_posted; /* that flight has, or will have */
+    uint64_t pace_told_bps;  /* to the fabric; the control worker's */
     lh_time pace_told_ns;
     uint32_t waiting_channels; /* bit c: it has something to send, and only a report lets it out */
     _Atomic uint64_t pace_bps; /* of the controller; 0: none: read without the lock */
@@ -238,6 +256,30 @@ static inline bool qp_device_gone(struct sdr_qp *qp)
 void qp_fail(struct sdr_qp *qp, int error);
 /* -LH_ESTATE or the reason it failed when it cannot be used for traffic. */
 int qp_usable(struct sdr_qp *qp);
+
+/* Memory that a QP takes from the store of its context when it is used, and gives back when it was not for
+ * STORE_IDLE_NS. All under the QP's lock; -LH_ENOMEM with the reason. */
+
+/* Whenever something is taken, or is not needed any more. */
+static inline void qp_note_use(struct sdr_qp *qp)
+{
+    qp->uses++;
+    if (qp->idle_at == LH_TIME_NEVER)
+        qp->idle_at = 0;
+}
+/* Places of a ring of the QP, as ring_hold(). */
+bool qp_hold(struct sdr_qp *qp, struct ring *ring, uint32_t first, uint32_t count);
+/* Bitmaps of a slot that is closed. */
+int qp_hold_slot(struct sdr_qp *qp, uint32_t slot, uint64_t bytes);
+/* A send that is not in use. -LH_EAGAIN: all are. */
+int qp_hold_send(struct sdr_qp *qp, struct sdr_send_handle **send);
+/* Places in the queues of all channels, and for that many packets among those in flight. -LH_EAGAIN: the
+ * queues are full; also those that a lack of memory keeps short. Takes gates of channels. */
+int qp_hold_ranges(struct sdr_qp *qp, uint32_t ranges, uint32_t packets);
+/* What was not used for long is given back. Returns when it looks again. By the control worker. */
+lh_time qp_memory_round(struct sdr_qp *qp, lh_time now);
+/* All of it; nothing is in use. */
+void qp_memory_free(struct sdr_qp *qp);
 
 /* After the queue of clear-to-sends changed, under the lock. */
 void qp_note_cts(struct sdr_qp *qp);

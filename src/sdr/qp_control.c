@@ -19,16 +19,32 @@
 
 /* ---- the layer above's messages ---- */
 
-static struct qp_upper_message *queue_push(struct qp_upper_queue *queue)
+static bool is_full(const struct qp_upper_queue *queue)
 {
-    if (queue->head - queue->tail == QP_MESSAGES_WAITING)
-        return NULL;
-    return &queue->ring[queue->head++ % QP_MESSAGES_WAITING];
+    return queue->head - queue->tail == QP_MESSAGES_WAITING;
+}
+
+/* False: no memory. It is not full. */
+static bool queue_push(struct sdr_qp *qp, struct qp_upper_queue *queue, const void *data, uint32_t bytes)
+{
+    if (!qp_hold(qp, &queue->ring, queue->tail, queue->head - queue->tail + 1))
+        return false;
+    struct qp_upper_message *message = ring_at(&queue->ring, queue->head++);
+    message->bytes = bytes;
+    memcpy(message->data, data, bytes);
+    return true;
 }
 
 static struct qp_upper_message *queue_front(struct qp_upper_queue *queue)
 {
-    return queue->head == queue->tail ? NULL : &queue->ring[queue->tail % QP_MESSAGES_WAITING];
+    return queue->head == queue->tail ? NULL : ring_at(&queue->ring, queue->tail);
+}
+
+static int push_upper(struct sdr_qp *qp, const void *data, size_t bytes)
+{
+    if (is_full(&qp->outbox))
+        return lh_fail(LH_EAGAIN, "%u messages are waiting to be sent", QP_MESSAGES_WAITING);
+    return queue_push(qp, &qp->outbox, data, (uint32_t)bytes) ? 0 : -LH_ENOMEM;
 }
 
 int lh_sdr_message_send(struct sdr_qp *qp, const void *data, size_t bytes)
@@ -39,16 +55,11 @@ int lh_sdr_message_send(struct sdr_qp *qp, const void *data, size_t bytes)
     if (error)
         return error;
     qp_lock(qp);
-    struct qp_upper_message *message = queue_push(&qp->outbox);
-    if (message) {
-        message->bytes = (uint32_t)bytes;
-        memcpy(message->data, data, bytes);
-    }
+    error = push_upper(qp, data, bytes);
     qp_unlock(qp);
-    if (!message)
-        return lh_fail(LH_EAGAIN, "%u messages are waiting to be sent", QP_MESSAGES_WAITING);
-    sdr_qp_driver_kick(qp);
-    return 0;
+    if (!error)
+        sdr_qp_driver_kick(qp);
+    return error;
 }
 
 int lh_sdr_message_recv(struct sdr_qp *qp, void *buffer, size_t *bytes)
@@ -59,12 +70,21 @@ int lh_sdr_message_recv(struct sdr_qp *qp, void *buffer, size_t *bytes)
         memcpy(buffer, message->data, message->bytes);
         *bytes = message->bytes;
         qp->inbox.tail++;
+        qp_note_use(qp);
     }
     qp_unlock(qp);
     return message ? 0 : -LH_EAGAIN;
 }
 
 /* ---- arrivals ---- */
+
+/* Without memory it counts as lost: it is not acknowledged, so the peer sends it again. */
+static void add_cts(struct sdr_qp *qp, const struct control_cts *entry)
+{
+    uint32_t places = cts_queue_places(&qp->cts, entry->sequence);
+    if (places > 0 && qp_hold(qp, &qp->cts.ring, qp->cts.next_use, places))
+        cts_queue_add(&qp->cts, entry);
+}
 
 /* False when an entry cannot be: nothing of the message is used then. */
 static bool on_cts(struct sdr_qp *qp, const struct control_message *message)
@@ -76,7 +96,7 @@ static bool on_cts(struct sdr_qp *qp, const struct control_message *message)
             return false;
     }
     for (uint32_t i = 0; i < message->body.cts.count; i++)
-        cts_queue_add(&qp->cts, &message->body.cts.entries[i]);
+        add_cts(qp, &message->body.cts.entries[i]);
     qp_note_cts(qp);
     qp->cts_ack_wanted = true;
     return true;
@@ -84,13 +104,9 @@ static bool on_cts(struct sdr_qp *qp, const struct control_message *message)
 
 static bool on_upper(struct sdr_qp *qp, const struct control_message *message)
 {
-    struct qp_upper_message *place = queue_push(&qp->inbox);
-    if (!place) {
+    if (is_full(&qp->inbox) ||
+        !queue_push(qp, &qp->inbox, message->body.upper.data, message->body.upper.bytes))
         fabric_count(&qp->stats, rx_inbox_overflow, 1);
-        return true;
-    }
-    place->bytes = message->body.upper.bytes;
-    memcpy(place->data, message->body.upper.data, place->bytes);
     return true;
 }
 
@@ -105,7 +121,8 @@ static bool on_message(struct sdr_qp *qp, const struct control_message *message,
     case CONTROL_CTS:
         return on_cts(qp, message);
     case CONTROL_CTS_HEARD:
-        cts_on_ack(&qp->announcer, message->body.cts_heard_next, now, lh_rtt_overdue_ns(&qp->path.rtt));
+        if (cts_on_ack(&qp->announcer, message->body.cts_heard_next, now, lh_rtt_overdue_ns(&qp->path.rtt)))
+            qp_note_use(qp);
         return true;
     case CONTROL_UPPER:
         return on_upper(qp, message);
@@ -246,6 +263,7 @@ static bool send_upper(struct sdr_qp *qp)
         if (!send_control(qp, &message))
             return sent;
         qp->outbox.tail++;
+        qp_note_use(qp);
         sent = true;
     }
     return sent;
@@ -371,6 +389,7 @@ bool qp_control_round(struct sdr_qp *qp, lh_time now, lh_time *next)
         if (is_pinging(qp))
             lh_keep_earlier(next, qp->path.ping_at);
     }
+    lh_keep_earlier(next, qp_memory_round(qp, now));
     gate_leave(&qp->lock);
     return moved;
 }

@@ -35,15 +35,11 @@ static void free_qp(struct sdr_qp *qp)
     gate_destroy(&qp->lock);
     pthread_mutex_destroy(&qp->driver_lock);
     pthread_mutex_destroy(&qp->pacer_lock);
-    free(qp->table_memory);
+    qp_memory_free(qp);
+    free(qp->table.slots);
     free(qp->recvs);
     free(qp->free_slots);
-    free(qp->announcer.ring);
-    free(qp->cts.ring);
     free(qp->cts.present);
-    free(qp->sends);
-    free(qp->outbox.ring);
-    free(qp->inbox.ring);
     free(qp->channels);
     qp_rate_free(qp);
     if (qp->own_link)
@@ -58,7 +54,7 @@ static void *zeroed(size_t bytes)
     return memory ? memset(memory, 0, rounded) : NULL;
 }
 
-/* All memory that the QP will ever use. */
+/* What a QP has while it is idle, too. */
 static struct sdr_qp *allocate_qp(struct sdr_context *context, const struct qp_plan *plan,
                                   uint32_t channels)
 {
@@ -75,23 +71,23 @@ static struct sdr_qp *allocate_qp(struct sdr_context *context, const struct qp_p
     gate_init(&qp->lock);
     pthread_mutex_init(&qp->driver_lock, NULL);
     pthread_mutex_init(&qp->pacer_lock, NULL);
-    qp->table_memory = zeroed(message_table_bytes(&plan->shape));
+    struct message_slot *table = zeroed(slots * sizeof *table);
     qp->recvs = zeroed(slots * sizeof *qp->recvs);
     qp->free_slots = zeroed(slots * sizeof *qp->free_slots);
-    qp->send_count = 2 * slots + 16; /* some are injected and not polled yet */
-    qp->sends = zeroed(qp->send_count * sizeof *qp->sends);
-    struct control_cts *announced = zeroed(window * sizeof *announced);
-    struct control_cts *received = zeroed(window * sizeof *received);
+    qp->sends.most = 2 * slots + 16; /* some are injected and not polled yet */
     uint64_t *present = zeroed(LH_BITMAP_WORDS((size_t)window) * sizeof *present);
-    cts_announcer_init(&qp->announcer, announced, window);
-    cts_queue_init(&qp->cts, received, present, window);
-    qp->outbox.ring = zeroed(QP_MESSAGES_WAITING * sizeof *qp->outbox.ring);
-    qp->inbox.ring = zeroed(QP_MESSAGES_WAITING * sizeof *qp->inbox.ring);
+    message_table_init(&qp->table, &plan->shape, table);
+    cts_announcer_init(&qp->announcer, window);
+    cts_queue_init(&qp->cts, present, window);
+    ring_init(&qp->outbox.ring, sizeof(struct qp_upper_message), QP_MESSAGES_WAITING);
+    ring_init(&qp->inbox.ring, sizeof(struct qp_upper_message), QP_MESSAGES_WAITING);
+    qp->idle_at = LH_TIME_NEVER;
     qp->channels = zeroed(channels * sizeof *qp->channels);
-    for (uint32_t c = 0; qp->channels && c < channels; c++)
+    for (uint32_t c = 0; qp->channels && c < channels; c++) {
         gate_init(&qp->channels[c].gate);
-    if (qp->table_memory && qp->recvs && qp->free_slots && qp->sends && announced && received && present &&
-        qp->outbox.ring && qp->inbox.ring && qp->channels)
+        send_channel_init(&qp->channels[c].sends);
+    }
+    if (table && qp->recvs && qp->free_slots && present && qp->channels)
         return qp;
     free_qp(qp);
     return NULL;
@@ -142,12 +138,9 @@ static void start_qp(struct sdr_qp *qp, const struct qp_info_endpoint *info)
     lh_time now = context->fabric->ops->now(context->fabric);
     qp->receive_buffer_bytes = info->receive_buffer_bytes;
     qp->created_ns = now;
-    message_table_init(&qp->table, &qp->shape, qp->table_memory);
     for (uint32_t i = 0; i < qp->shape.slots; i++)
         qp->free_slots[i] = i;
     qp->free_count = qp->shape.slots;
-    for (uint32_t i = 0; i < qp->send_count; i++)
-        qp->sends[i].qp = qp;
     qp->send_shape =
         (struct send_shape){qp->shape.split, qp->shape.mtu_bytes, qp->channel_count, QP_STRIPE_PACKETS};
     path_init(&qp->path, now, QP_KEEPALIVE_NS, qp->endpoint->secret);

@@ -24,18 +24,15 @@ static size_t rounded(size_t bytes)
     return (bytes + 63) / 64 * 64;
 }
 
-/* The controller's state, then the ring. */
 static int create_controlled(struct sdr_qp *qp)
 {
     const struct lh_congestion *controller = qp->congestion.controller;
-    size_t ring_bytes = RATE_FLIGHT_ENTRIES * sizeof(struct flight_entry);
-    size_t bytes = rounded(controller->state_bytes) + rounded(ring_bytes);
-    uint8_t *memory = aligned_alloc(64, bytes);
+    size_t bytes = rounded(controller->state_bytes);
+    void *memory = aligned_alloc(64, bytes);
     if (!memory)
         return lh_fail(LH_ENOMEM, "no memory for the congestion controller %s", controller->name);
     qp->rate_memory = memset(memory, 0, bytes);
-    void *ring = memory + rounded(controller->state_bytes);
-    rate_control_init_controlled(&qp->rate, controller, memory, ring);
+    rate_control_init_controlled(&qp->rate, controller, memory, NULL);
     return 0;
 }
 

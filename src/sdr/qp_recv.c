@@ -90,9 +90,13 @@ static int post_locked(struct sdr_qp *qp, const struct sdr_recv_wr *wr, const ui
     if (qp->announcer.next - qp->announcer.acked == qp->announcer.size)
         return lh_fail(LH_EAGAIN, "the last %u receives are not acknowledged by the peer yet",
                        qp->announcer.size);
-    uint32_t slot = qp->free_slots[qp->free_head];
+    uint32_t slot = qp->free_slots[qp->free_head], acked = qp->announcer.acked;
     struct control_cts cts;
-    error = open_slot(qp, slot, wr, sized, &cts);
+    error = qp_hold_slot(qp, slot, wr->max_length);
+    if (!error && !qp_hold(qp, &qp->announcer.ring, acked, qp->announcer.next - acked + 1))
+        error = -LH_ENOMEM;
+    if (!error)
+        error = open_slot(qp, slot, wr, sized, &cts);
     if (error)
         return error;
     qp->free_head = (qp->free_head + 1) % qp->shape.slots;
@@ -223,6 +227,7 @@ int sdr_recv_complete(struct sdr_recv_handle *handle)
         message_slot_close(&qp->table, handle->slot);
         qp_gates_leave(qp);
         give_slot_back(qp, handle->slot);
+        qp_note_use(qp);
         qp->posted_bytes -= handle->length_bytes;
     }
     qp_unlock(qp);

@@ -280,7 +280,10 @@ uint32_t qp_first_channel(const struct sdr_qp *qp, uint32_t index, uint32_t coun
         !atomic_load_explicit(&qp->connected, memory_order_acquire))
         return index;
     for (uint32_t c = index; c < channels; c += count) {
-        if (!send_channel_front(&qp->channels[c].sends, &qp->send_shape, c, &place))
+        gate_enter_round(&qp->channels[c].gate); /* the queue's memory may change */
+        bool waits = send_channel_front(&qp->channels[c].sends, &qp->send_shape, c, &place);
+        gate_leave(&qp->channels[c].gate);
+        if (!waits)
             continue;
         if (!any || (int64_t)(place - earliest) < 0) {
             first = c;

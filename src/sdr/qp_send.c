@@ -19,17 +19,6 @@ struct part {
     uint32_t lkey;
 };
 
-static struct sdr_send_handle *free_send(struct sdr_qp *qp)
-{
-    for (uint32_t i = 0; i < qp->send_count; i++) {
-        struct sdr_send_handle *send = &qp->sends[qp->send_next];
-        qp->send_next = (qp->send_next + 1) % qp->send_count;
-        if (!send->message.in_use)
-            return send;
-    }
-    return NULL;
-}
-
 /* Takes the next clear-to-send for a new message. Under the QP's lock. */
 static int start_locked(struct sdr_qp *qp, enum sdr_wr_opcode opcode, uint32_t immediate, bool streaming,
                         struct sdr_send_handle **handle)
@@ -37,9 +26,12 @@ static int start_locked(struct sdr_qp *qp, enum sdr_wr_opcode opcode, uint32_t i
     const struct control_cts *cts = cts_queue_peek(&qp->cts);
     if (!cts)
         return lh_fail(LH_EAGAIN, "the matching receive is not posted yet");
-    struct sdr_send_handle *send = free_send(qp);
-    if (!send)
-        return lh_fail(LH_EAGAIN, "all %u sends are in use: poll them to completion", qp->send_count);
+    struct sdr_send_handle *send;
+    int error = qp_hold_send(qp, &send);
+    if (error)
+        return error;
+    qp->sends.unused = send->next;
+    qp->sends.in_use++;
     send->message = (struct send_message){
         .slot = cts->slot,
         .rkey = cts->rkey,
@@ -162,12 +154,12 @@ static void post_fragments(struct sdr_qp *qp, struct send_message *message)
     post_range(qp, &range);
 }
 
-static bool has_room(struct sdr_qp *qp, uint32_t ranges)
+/* Room for a part, and for the fragments that no packet of it carries. */
+static int hold_part(struct sdr_qp *qp, uint32_t length, bool ends)
 {
-    for (uint32_t c = 0; c < qp->channel_count; c++)
-        if (!send_channel_has_room(&qp->channels[c].sends, ranges))
-            return false;
-    return true;
+    uint32_t mtu = qp->shape.mtu_bytes;
+    uint32_t packets = length / mtu + (length % mtu != 0);
+    return qp_hold_ranges(qp, 1u + ends, packets + (ends ? immediate_fragments(qp->shape.split) : 0));
 }
 
 static int as_sdr(int error)
@@ -196,8 +188,9 @@ static int send_locked(struct sdr_qp *qp, const struct sdr_send_wr *wr, struct s
     int error = check_part(qp, &part, cts->length_bytes);
     if (error)
         return error;
-    if (!has_room(qp, 2))
-        return lh_fail(LH_EAGAIN, "the injection queue is full");
+    error = hold_part(qp, wr->length, true);
+    if (error)
+        return error;
     error = start_locked(qp, wr->opcode, wr->imm_value, false, handle);
     if (error)
         return error;
@@ -228,7 +221,9 @@ int sdr_streaming_send_start(struct sdr_qp *qp, struct sdr_send_start_wr *wr,
     if (error)
         return as_sdr(error);
     qp_lock(qp);
-    error = start_locked(qp, wr->opcode, wr->imm_value, true, handle);
+    error = qp_hold_ranges(qp, 1, 1); /* so that each part finds some */
+    if (!error)
+        error = start_locked(qp, wr->opcode, wr->imm_value, true, handle);
     qp_unlock(qp);
     return as_sdr(error);
 }
@@ -242,9 +237,9 @@ static int continue_locked(struct sdr_send_handle *handle, const struct part *pa
     int error = check_part(qp, part, message->length_bytes);
     if (error)
         return error;
-    if (!has_room(qp, 1))
-        return lh_fail(LH_EAGAIN, "the injection queue is full");
-    error = check_end(qp, message, part);
+    error = hold_part(qp, part->length, false);
+    if (!error)
+        error = check_end(qp, message, part);
     if (error)
         return error;
     post_part(qp, message, part);
@@ -273,8 +268,8 @@ int sdr_streaming_send_end(struct sdr_send_handle *handle)
     qp_lock(qp);
     if (!handle->message.in_use || handle->message.ended)
         error = lh_fail(LH_ESTATE, "send has ended already");
-    else if (!has_room(qp, 1))
-        error = lh_fail(LH_EAGAIN, "the injection queue is full");
+    else
+        error = qp_hold_ranges(qp, 1, immediate_fragments(qp->shape.split));
     if (!error) {
         post_fragments(qp, &handle->message);
         handle->message.ended = true;
@@ -312,6 +307,10 @@ int sdr_send_poll(struct sdr_send_handle *handle, int *completed_flag, struct sd
     bool done = message->in_use && message->ended && atomic_load(&message->ranges) == 0;
     if (done) {
         message->in_use = false;
+        handle->next = qp->sends.unused;
+        qp->sends.unused = handle;
+        qp->sends.in_use--;
+        qp_note_use(qp);
         *completed_flag = 1;
         if (status)
             status->flags = atomic_load(&message->aborted) ? 1 : 0;

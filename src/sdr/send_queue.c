@@ -11,9 +11,20 @@ struct place {
     uint32_t cursor;
 };
 
-static const struct send_range *range_at(const struct send_channel *channel, uint32_t position)
+static struct send_range *range_at(const struct send_channel *channel, uint32_t position)
 {
-    return &channel->ring[position & (SEND_RANGES_MAX - 1)];
+    return ring_at(&channel->ring, position);
+}
+
+void send_channel_init(struct send_channel *channel)
+{
+    ring_init(&channel->ring, sizeof(struct send_range), SEND_RANGES_MAX);
+}
+
+uint32_t send_channel_ranges(const struct send_channel *channel)
+{
+    return atomic_load_explicit(&channel->head, memory_order_relaxed) -
+           atomic_load_explicit(&channel->tail, memory_order_acquire);
 }
 
 bool send_channel_empty(const struct send_channel *channel)
@@ -23,9 +34,7 @@ bool send_channel_empty(const struct send_channel *channel)
 
 bool send_channel_has_room(const struct send_channel *channel, uint32_t ranges)
 {
-    uint32_t used = atomic_load_explicit(&channel->head, memory_order_relaxed) -
-                    atomic_load_explicit(&channel->tail, memory_order_acquire);
-    return used + ranges <= SEND_RANGES_MAX;
+    return send_channel_ranges(channel) + ranges <= SEND_RANGES_MAX;
 }
 
 /* Moves `cursor` (within the range) on to the next packet of this channel; range->count when there is none.
@@ -52,9 +61,9 @@ bool send_range_touches(const struct send_range *range, const struct send_shape 
 
 void send_channel_post(struct send_channel *channel, const struct send_range *range)
 {
-    assert(range->count > 0 && send_channel_has_room(channel, 1));
+    assert(range->count > 0 && send_channel_ranges(channel) < channel->ring.size);
     uint32_t head = atomic_load_explicit(&channel->head, memory_order_relaxed);
-    channel->ring[head & (SEND_RANGES_MAX - 1)] = *range;
+    *range_at(channel, head) = *range;
     atomic_store_explicit(&channel->head, head + 1, memory_order_release);
 }
 
@@ -152,7 +161,7 @@ bool send_channel_front(const struct send_channel *channel, const struct send_sh
 static void pass(struct send_channel *channel, struct place to)
 {
     for (uint32_t i = channel->next; i != to.next; i++)
-        channel->ring[i & (SEND_RANGES_MAX - 1)].taken_end = channel->taken;
+        range_at(channel, i)->taken_end = channel->taken;
     channel->next = to.next;
     channel->cursor = to.cursor;
 }

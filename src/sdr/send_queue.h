@@ -20,6 +20,7 @@
 
 #include "fabric/fabric.h"
 #include "sdr/message_extent.h"
+#include "store/ring.h"
 
 #define SEND_RANGES_MAX 512u /* waiting a channel; a power of two */
 
@@ -55,7 +56,7 @@ struct send_message {
 };
 
 struct send_channel {
-    struct send_range ring[SEND_RANGES_MAX];
+    struct ring ring;      /* of struct send_range, from the tail on */
     _Atomic uint32_t head; /* next to write; moved by the poster */
     _Atomic uint32_t tail; /* next to be released; moved by the consumer */
     uint32_t next;         /* next to inject */
@@ -70,11 +71,15 @@ struct send_shape {
     uint32_t stripe_packets;
 };
 
-/* Whether a channel has room for that number of further ranges. */
+void send_channel_init(struct send_channel *channel);
+/* Whether a channel may have that number of further ranges. */
 bool send_channel_has_room(const struct send_channel *channel, uint32_t ranges);
+/* Ranges that are not released; the oldest is at the tail. */
+uint32_t send_channel_ranges(const struct send_channel *channel);
 /* Whether any packet of the range travels on this channel. */
 bool send_range_touches(const struct send_range *range, const struct send_shape *shape, uint32_t index);
-/* Queues a range that touches the channel. Room was checked, and message->ranges counts it already. */
+/* Queues a range that touches the channel. The ring holds its place, and message->ranges
+ * counts it already. */
 void send_channel_post(struct send_channel *channel, const struct send_range *range);
 /* The next packets of this channel, at most `room`, without taking them; none of an aborted send, nor of
  * what waits behind one. Another channel may abort a send between this and take: it is taken all the same. */

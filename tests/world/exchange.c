@@ -201,6 +201,13 @@ static void deregister(struct sdr_mr **mr)
     *mr = NULL;
 }
 
+/* A call was refused for lack of memory: it may be tried again. */
+static bool lacks_memory(const struct world *world)
+{
+    static const char reason[] = "no memory for ";
+    return world->memory_refused && strncmp(lh_last_error(), reason, sizeof reason - 1) == 0;
+}
+
 /* False when it has to be tried again. */
 static bool post(struct world *world, struct end *end, struct exchange *x)
 {
@@ -209,7 +216,7 @@ static bool post(struct world *world, struct end *end, struct exchange *x)
     struct sdr_recv_wr wr = {
         .max_length = x->bytes, .lkey = lkey_of(x->recv_mr), .address = (uint64_t)(uintptr_t)x->buffer};
     int error = sdr_recv_post(end->qp, &wr, &x->recv);
-    if (error == SDR_ERROR)
+    if (error == SDR_ERROR && !lacks_memory(world))
         world_fail(world, "error", "receive %u cannot be posted: %s", x->event, lh_last_error());
     if (error != SDR_SUCCESS)
         return false;
@@ -299,7 +306,7 @@ static bool begin_send(struct world *world, struct pair *pair, struct end *end, 
         struct sdr_send_start_wr wr = {.opcode = opcode, .imm_value = x->immediate};
         error = sdr_streaming_send_start(end->qp, &wr, &x->send);
     }
-    if (error == SDR_ERROR && pair->trusted)
+    if (error == SDR_ERROR && pair->trusted && !lacks_memory(world))
         world_fail(world, "error", "send %u cannot begin: %s", x->event, lh_last_error());
     return error == SDR_SUCCESS;
 }

@@ -61,7 +61,7 @@ void rate_control_init_controlled(struct rate_control *rate, const struct lh_con
     rate_control_init(rate, 0, 0);
     rate->controller = controller;
     rate->state = state;
-    flight_init(&rate->flight, ring, RATE_FLIGHT_ENTRIES);
+    flight_init(&rate->flight, ring, ring ? RATE_FLIGHT_ENTRIES : 0);
 }
 
 static void take_measured(struct rate_control *rate, const struct rate_path *measured)

@@ -414,6 +414,49 @@ static void test_random(void **state)
     }
 }
 
+/* Another ring, larger each time: nothing of what is known is lost. */
+static void test_moves(void **state)
+{
+    (void)state;
+    static struct flight_entry grown[4 * SIZE];
+    flight_init(&flight, ring, 16);
+    send(1, 10);
+    flight_move(&flight, grown, 32);
+    send(11, 30);
+    flight_move(&flight, ring, SIZE);
+    send(31, 60);
+    assert_true(report(4, 4));
+    assert_int_equal(feedback.rtt_ns, RTT);
+    flight_move(&flight, grown, 4 * SIZE);
+    assert_true(report(50, 50));
+    assert_int_equal(feedback.rtt_ns, RTT);
+    assert_int_equal(feedback.arrived_bytes, 46 * BYTES);
+    assert_int_equal(feedback.in_flight_bytes, 10 * BYTES);
+    assert_int_equal(feedback.lost_total_bytes, 0);
+}
+
+/* Nothing is in flight, and so no ring is needed: not for reports either, late ones or lies. */
+static void test_without_a_ring(void **state)
+{
+    (void)state;
+    flight_init(&flight, NULL, 0);
+    assert_false(report(1, 5));
+    assert_int_equal(flight_next(&flight, RTT), LH_TIME_NEVER);
+    flight_move(&flight, ring, SIZE);
+    send(1, 40);
+    assert_true(report(40, 40));
+    assert_true(flight_is_settled(&flight));
+    flight_move(&flight, NULL, 0);
+    for (uint64_t arrived = 0; arrived < 100; arrived += 20)
+        report(20, arrived);
+    assert_false(flight_on_timer(&flight, RTT, LH_NS_PER_S, &feedback));
+    assert_int_equal(feedback.arrived_total_bytes, 40 * BYTES);
+    flight_move(&flight, ring, 16);
+    send(101, 110);
+    assert_int_equal(flight_in_flight_bytes(&flight), 10 * BYTES);
+    assert_false(flight_is_settled(&flight));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -436,6 +479,8 @@ int main(void)
         cmocka_unit_test_setup(test_empty_packets, set_up),
         cmocka_unit_test_setup(test_full_ring, set_up),
         cmocka_unit_test_setup(test_random, set_up),
+        cmocka_unit_test_setup(test_moves, set_up),
+        cmocka_unit_test_setup(test_without_a_ring, set_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -30,8 +30,11 @@ struct sides {
 static void setup(struct sides *s, uint32_t first)
 {
     memset(s, 0, sizeof *s);
-    cts_announcer_init(&s->announcer, s->announced, SIZE);
-    cts_queue_init(&s->queue, s->received, s->present, SIZE);
+    cts_announcer_init(&s->announcer, SIZE);
+    cts_queue_init(&s->queue, s->present, SIZE);
+    s->announcer.ring.entries = (uint8_t *)s->announced;
+    s->queue.ring.entries = (uint8_t *)s->received;
+    s->announcer.ring.size = s->queue.ring.size = SIZE;
     s->announcer.next = s->announcer.announced = s->announcer.acked = first;
     s->queue.next_use = s->queue.received = first;
 }

@@ -23,7 +23,7 @@
 
 struct fixture {
     struct message_table table;
-    void *memory;
+    struct message_slot slots[SLOTS];
     struct lh_stats stats;
     uint8_t generation; /* of the slot that is open */
 };
@@ -40,17 +40,19 @@ static void setup(struct fixture *f, uint32_t chunk_packets, struct immediate_sp
         .split = split,
     };
     *f = (struct fixture){0};
-    size_t bytes = message_table_bytes(&shape);
-    assert_int_equal(bytes % 64, 0);
-    f->memory = aligned_alloc(64, bytes);
-    assert_non_null(f->memory);
-    memset(f->memory, 0, bytes);
-    message_table_init(&f->table, &shape, f->memory);
+    message_table_init(&f->table, &shape, f->slots);
+    for (uint32_t i = 0; i < SLOTS; i++) {
+        uint32_t room = message_table_room(&f->table, slot_bytes);
+        void *memory = malloc(message_table_bytes(&f->table, room));
+        assert_non_null(memory);
+        assert_null(message_slot_set_memory(&f->table, i, memory, room));
+    }
 }
 
 static void teardown(struct fixture *f)
 {
-    free(f->memory);
+    for (uint32_t i = 0; i < SLOTS; i++)
+        free((void *)f->slots[i].packets);
 }
 
 static struct fabric_arrival arrival(const struct fixture *f, uint32_t slot, uint32_t packet,

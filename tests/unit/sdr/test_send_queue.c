@@ -21,6 +21,7 @@
 struct fixture {
     struct send_shape shape;
     struct send_channel channels[CHANNELS_MAX];
+    struct send_range ranges[CHANNELS_MAX][SEND_RANGES_MAX];
     struct send_message message;
     uint8_t payload[PACKETS_MAX * MTU];
 };
@@ -30,6 +31,11 @@ static struct fixture *setup(uint32_t channels, uint32_t stripe, struct immediat
     struct fixture *f = calloc(1, sizeof *f);
     assert_non_null(f);
     f->shape = (struct send_shape){split, MTU, channels, stripe};
+    for (uint32_t c = 0; c < CHANNELS_MAX; c++) {
+        send_channel_init(&f->channels[c]);
+        f->channels[c].ring.entries = (uint8_t *)f->ranges[c];
+        f->channels[c].ring.size = SEND_RANGES_MAX;
+    }
     f->message = (struct send_message){
         .slot = 7,
         .rkey = 0xABCD,

@@ -146,7 +146,7 @@ static void act(struct lh_connection *c, lh_time now)
     bool others = c->attr.workers != LH_NO_WORKERS && c->attr.workers > 1;
     if (others && (tx->window_limited || tx->ending_count > 0 || tx->held_head != tx->held_tail))
         lh_keep_earlier(&next, now + OTHERS_NS);
-    if (c->rx.post_refused)
+    if (c->rx.post_refused || tx->start_refused)
         lh_keep_earlier(&next, now + timing_refresh_interval(&c->path, 0) / POST_AGAIN_FRACTION);
     c->due_ns = next;
 }

@@ -82,10 +82,10 @@ static struct sdr_recv_handle *post(struct rx *rx, struct rx_message *message, s
     make_upper(message, index, extra, upper);
     int error = extra ? lh_sdr_recv_post(rx->qp, wr, upper, &handle)
                       : sdr_recv_post_unsized(rx->qp, wr, upper, &handle);
-    rx->post_refused = error == -LH_EAGAIN;
+    rx->post_refused = error == -LH_EAGAIN || error == -LH_ENOMEM; /* there may be memory later */
     if (error == 0)
         return handle;
-    if (error != -LH_EAGAIN && lh_sdr_error(rx->qp) == 0) /* else the next step ends the connection */
+    if (!rx->post_refused && lh_sdr_error(rx->qp) == 0) /* else the next step ends the connection */
         refuse_message(rx, message, -error, now);
     return NULL;
 }

@@ -138,7 +138,7 @@ struct rx {
     uint32_t segment_next;         /* sequence of the next one to be posted */
     bool parity_due;               /* the parity of the newest segment is to be posted next */
     uint32_t newest_seen;          /* something of this segment, but of no later one, was seen */
-    bool post_refused;             /* the SDR layer takes no more receives for now */
+    bool post_refused;             /* the SDR layer takes no more receives for now, or has no memory */
     lh_time caught_up_ns;          /* what arrived before this has been polled */
     struct lh_actions actions;
     uint32_t refusing; /* messages that are RX_REFUSED */

@@ -31,16 +31,23 @@ static void cut_message(struct tx_message *message, uint64_t segment_bytes)
         message->segments = (uint32_t)((message->bytes + segment_bytes - 1) / segment_bytes);
 }
 
+/* False when the SDR layer has no place for it now. */
+static bool start_send(struct tx *tx, struct sdr_send_handle **handle)
+{
+    struct sdr_send_start_wr wr = {.opcode = SDR_WR_WRITE};
+    tx->start_refused = sdr_streaming_send_start(tx->qp, &wr, handle) != SDR_SUCCESS;
+    return !tx->start_refused;
+}
+
 /* The segment of a clear-to-send that was checked; NULL when the SDR layer has no place for it now. */
 static struct tx_segment *take_segment(struct tx *tx, struct tx_message *message,
                                        const struct lh_scheme *scheme)
 {
     struct tx_segment *segment = tx_segment_at(tx, tx->segment_next);
     struct sdr_send_handle *handle = NULL;
-    struct sdr_send_start_wr wr = {.opcode = SDR_WR_WRITE};
     if (!scheme)
         lh_sdr_cts_skip(tx->qp);
-    else if (sdr_streaming_send_start(tx->qp, &wr, &handle) != SDR_SUCCESS)
+    else if (!start_send(tx, &handle))
         return NULL;
     uint64_t offset = message->started * message->segment_bytes;
     uint64_t left = message->bytes - offset;
@@ -194,13 +201,12 @@ static void start_message_segment(struct tx *tx, struct tx_message *message, con
 /* False when the SDR layer has no place for it now. */
 static bool open_parity(struct tx *tx, struct tx_segment *segment, const struct lh_cts *raw)
 {
-    struct sdr_send_start_wr wr = {.opcode = SDR_WR_WRITE};
     if (raw->length_bytes < (uint64_t)segment->coded.extra_chunks * tx->attr->chunk_bytes) {
         effects_fail(&tx->effects, LH_EPROTOCOL,
                      "peer cleared less than the parity of a segment to be sent");
         return false;
     }
-    if (sdr_streaming_send_start(tx->qp, &wr, &segment->coded.handle) != SDR_SUCCESS)
+    if (!start_send(tx, &segment->coded.handle))
         return false;
     tx->segment_next++;
     segment->needs_step = true;

@@ -171,6 +171,7 @@ void sender_step(struct tx *tx, lh_time now, lh_time *next)
 {
     tx->window_bytes = window_now(tx);
     tx->cts_wanted = false;
+    tx->start_refused = false;
     resume(tx, now);
     cts_use_parity(tx);
     /* Strictly in order: receivers conclude from a chunk of one segment that all before it were sent whole.

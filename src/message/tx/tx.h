@@ -137,6 +137,7 @@ struct tx {
     bool window_limited; /* some segment waits for capacity of the window or of the injection queue */
     bool window_full;    /* of these the window */
     bool cts_wanted;     /* a message, or parity, waits for a clear-to-send */
+    bool start_refused;  /* the SDR layer has no place, or no memory, for a send */
     struct lh_actions actions;
     uint32_t actions_at;        /* those before were carried out */
     struct tx_segment *blocked; /* whose actions they are, when the injection queue was full; else NULL */

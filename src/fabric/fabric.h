@@ -161,6 +161,9 @@ struct fabric_ops {
     int (*poll)(struct fabric_endpoint *endpoint, uint32_t channel, struct fabric_arrival *arrivals,
                 uint32_t count);
 
+    /* A control datagram costs this host a system call, so its owner puts several messages into one. False
+     * where each is lost by itself on an emulated path. */
+    bool bundles_control;
     /* Control datagrams may be dropped like any packet; returns the number taken. */
     int (*control_send)(struct fabric_endpoint *endpoint, const struct fabric_datagram *datagrams,
                         uint32_t count);

@@ -146,9 +146,11 @@ struct sdr_qp {
     _Atomic bool proven; /* the peer is at the address of its blob (path.h): read without the lock */
     struct qp_upper_queue outbox;
     struct qp_upper_queue inbox;
-    uint32_t uses;       /* of what takes memory; wraps */
-    uint32_t uses_noted; /* when idle_at was set */
-    lh_time idle_at;     /* memory is given back then, if there are no more uses; 0: to be set */
+    uint32_t uses;           /* of what takes memory; wraps */
+    uint32_t uses_noted;     /* when idle_at was set */
+    lh_time idle_at;         /* memory is given back then, if there are no more uses; 0: to be set */
+    bool bundles;            /* the peer reads several messages from one datagram */
+    uint32_t bundles_untold; /* times still to tell the peer that this side does */
     bool pong_wanted;
     bool cts_ack_wanted;   /* a clear-to-send came: acknowledge */
     bool cts_refused;      /* clear-to-sends are due that the fabric did not take */

@@ -15,7 +15,10 @@
 #include "sdr/context.h"
 #include "sdr/qp_rate.h"
 
-#define CLOSE_COPIES 3u /* a CLOSE may be lost; none is acknowledged */
+#define CLOSE_COPIES  3u /* a CLOSE may be lost; none is acknowledged */
+#define BUNDLE_COPIES 3u /* likewise */
+/* On longer paths messages of the layer above are lost by themselves: some repeat what others say. */
+#define BUNDLE_RTT_MAX_NS (500 * LH_NS_PER_US)
 
 /* ---- the layer above's messages ---- */
 
@@ -102,11 +105,26 @@ static bool on_cts(struct sdr_qp *qp, const struct control_message *message)
     return true;
 }
 
+static void add_to_inbox(struct sdr_qp *qp, const uint8_t *data, uint32_t bytes)
+{
+    if (is_full(&qp->inbox) || !queue_push(qp, &qp->inbox, data, bytes))
+        fabric_count(&qp->stats, rx_inbox_overflow, 1);
+}
+
 static bool on_upper(struct sdr_qp *qp, const struct control_message *message)
 {
-    if (is_full(&qp->inbox) ||
-        !queue_push(qp, &qp->inbox, message->body.upper.data, message->body.upper.bytes))
-        fabric_count(&qp->stats, rx_inbox_overflow, 1);
+    add_to_inbox(qp, message->body.upper.data, message->body.upper.bytes);
+    return true;
+}
+
+static bool on_uppers(struct sdr_qp *qp, const struct control_message *message)
+{
+    struct control_message rest = *message;
+    const uint8_t *data;
+    uint32_t bytes;
+    while ((bytes = control_uppers_take(&rest, &data)) > 0) /* bounded by the datagram */
+        add_to_inbox(qp, data, bytes);
+    qp->bundles = true;
     return true;
 }
 
@@ -126,6 +144,8 @@ static bool on_message(struct sdr_qp *qp, const struct control_message *message,
         return true;
     case CONTROL_UPPER:
         return on_upper(qp, message);
+    case CONTROL_UPPERS:
+        return on_uppers(qp, message);
     case CONTROL_CLOSE:
         qp_fail(qp, -LH_ECLOSED);
         return true;
@@ -142,6 +162,7 @@ static void note_proof(struct sdr_qp *qp, lh_time now)
     if (!qp->path.proven || atomic_load_explicit(&qp->proven, memory_order_relaxed))
         return;
     qp_rate_start(qp, now);
+    qp->bundles_untold = qp->endpoint->fabric->ops->bundles_control ? BUNDLE_COPIES : 0;
     atomic_store_explicit(&qp->proven, true, memory_order_relaxed);
     qp_wake_all(qp);
 }
@@ -251,22 +272,63 @@ static void send_cts(struct sdr_qp *qp, lh_time now)
     }
 }
 
+static bool may_bundle(const struct sdr_qp *qp)
+{
+    return qp->bundles && qp->endpoint->fabric->ops->bundles_control &&
+           qp->path.rtt.minimum_ns <= BUNDLE_RTT_MAX_NS;
+}
+
+/* Sends the first one that waits. */
+static bool send_one_upper(struct sdr_qp *qp)
+{
+    const struct qp_upper_message *waiting = queue_front(&qp->outbox);
+    struct control_message message = {.header.type = CONTROL_UPPER};
+    message.body.upper.data = waiting->data;
+    message.body.upper.bytes = waiting->bytes;
+    if (!send_control(qp, &message))
+        return false;
+    qp->outbox.tail++;
+    return true;
+}
+
+/* Sends as many of those that wait as a message holds: one, or several. */
+static bool send_bundle(struct sdr_qp *qp)
+{
+    uint8_t body[CONTROL_PAYLOAD_MAX];
+    uint32_t used = 0, count = 0;
+    for (uint32_t i = qp->outbox.tail; i != qp->outbox.head; i++, count++) { /* bounded by the queue */
+        const struct qp_upper_message *waiting = ring_at(&qp->outbox.ring, i);
+        uint32_t more = control_uppers_add(body, used, waiting->data, waiting->bytes);
+        if (more == 0)
+            break;
+        used = more;
+    }
+    if (count < 2)
+        return send_one_upper(qp);
+    struct control_message message = {.header.type = CONTROL_UPPERS, .body.upper = {body, used}};
+    if (!send_control(qp, &message))
+        return false;
+    qp->outbox.tail += count;
+    return true;
+}
+
 static bool send_upper(struct sdr_qp *qp)
 {
     bool sent = false;
-    const struct qp_upper_message *waiting;
-    /* Bounded by the queue. */
-    while ((waiting = queue_front(&qp->outbox)) != NULL) {
-        struct control_message message = {.header.type = CONTROL_UPPER};
-        message.body.upper.data = waiting->data;
-        message.body.upper.bytes = waiting->bytes;
-        if (!send_control(qp, &message))
+    while (queue_front(&qp->outbox)) { /* bounded by the queue */
+        if (!(may_bundle(qp) ? send_bundle(qp) : send_one_upper(qp)))
             return sent;
-        qp->outbox.tail++;
         qp_note_use(qp);
         sent = true;
     }
     return sent;
+}
+
+/* Beside others, that an idle QP sends nothing for it. */
+static void tell_of_bundles(struct sdr_qp *qp)
+{
+    if (qp->bundles_untold > 0 && send_simple(qp, CONTROL_UPPERS))
+        qp->bundles_untold--;
 }
 
 static bool send_report(struct sdr_qp *qp, lh_time now)
@@ -317,6 +379,8 @@ static bool send_due(struct sdr_qp *qp, lh_time now)
     send_cts(qp, now);
     sent |= send_report(qp, now);
     sent |= send_upper(qp);
+    if (sent)
+        tell_of_bundles(qp);
     if (is_pinging(qp) && path_ping_due(&qp->path, now))
         send_simple(qp, CONTROL_PING);
     return sent;

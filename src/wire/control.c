@@ -16,6 +16,8 @@
 static_assert(CONTROL_HEADER_BYTES + CONTROL_CTS_MAX * CONTROL_CTS_BYTES <= CONTROL_MESSAGE_MAX,
               "a full CTS fits a message");
 
+#define ENTRY_HEADER_BYTES 2u /* of CONTROL_UPPERS */
+
 static void encode_cts(const struct control_cts *cts, uint8_t *out)
 {
     lh_put_be32(out, cts->sequence);
@@ -72,6 +74,29 @@ static int decode_feedback(const uint8_t *data, size_t bytes, struct control_fee
     return 0;
 }
 
+uint32_t control_uppers_add(uint8_t *body, uint32_t used, const uint8_t *data, uint32_t bytes)
+{
+    assert(bytes > 0 && bytes <= CONTROL_PAYLOAD_MAX && used <= CONTROL_PAYLOAD_MAX);
+    if (used + ENTRY_HEADER_BYTES + bytes > CONTROL_PAYLOAD_MAX)
+        return 0;
+    lh_put_be16(body + used, (uint16_t)bytes);
+    memcpy(body + used + ENTRY_HEADER_BYTES, data, bytes);
+    return used + ENTRY_HEADER_BYTES + bytes;
+}
+
+uint32_t control_uppers_take(struct control_message *message, const uint8_t **data)
+{
+    const uint8_t *entry = message->body.upper.data;
+    if (message->body.upper.bytes == 0)
+        return 0;
+    uint32_t bytes = lh_get_be16(entry);
+    assert(bytes > 0 && ENTRY_HEADER_BYTES + bytes <= message->body.upper.bytes); /* decoded */
+    *data = entry + ENTRY_HEADER_BYTES;
+    message->body.upper.data += ENTRY_HEADER_BYTES + bytes;
+    message->body.upper.bytes -= ENTRY_HEADER_BYTES + bytes;
+    return bytes;
+}
+
 /* Bytes of the body, written at out. */
 static size_t encode_body(const struct control_message *message, uint8_t *out)
 {
@@ -90,6 +115,11 @@ static size_t encode_body(const struct control_message *message, uint8_t *out)
     case CONTROL_UPPER:
         assert(message->body.upper.bytes >= 1 && message->body.upper.bytes <= CONTROL_PAYLOAD_MAX);
         memcpy(out, message->body.upper.data, message->body.upper.bytes);
+        return message->body.upper.bytes;
+    case CONTROL_UPPERS:
+        assert(message->body.upper.bytes <= CONTROL_PAYLOAD_MAX);
+        if (message->body.upper.bytes > 0)
+            memcpy(out, message->body.upper.data, message->body.upper.bytes);
         return message->body.upper.bytes;
     case CONTROL_CLOSE:
         assert(message->body.close_reason <= INT32_MAX);
@@ -140,6 +170,21 @@ static int decode_upper(const uint8_t *data, size_t bytes, struct control_messag
     return 0;
 }
 
+/* Entries must fill it exactly. */
+static int decode_uppers(const uint8_t *data, size_t bytes, struct control_message *message)
+{
+    for (size_t at = 0; at < bytes;) { /* each round takes three bytes or more */
+        size_t left = bytes - at;
+        size_t entry = left >= ENTRY_HEADER_BYTES ? lh_get_be16(data + at) : 0;
+        if (entry == 0 || entry > left - ENTRY_HEADER_BYTES)
+            return -1;
+        at += ENTRY_HEADER_BYTES + entry;
+    }
+    message->body.upper.data = data;
+    message->body.upper.bytes = (uint32_t)bytes;
+    return 0;
+}
+
 static int decode_close(const uint8_t *data, size_t bytes, struct control_message *message)
 {
     /* Codes that we do not know may come from a newer peer; but a code must be an int. */
@@ -164,6 +209,8 @@ static int decode_body(const uint8_t *data, size_t bytes, struct control_message
         return 0;
     case CONTROL_UPPER:
         return decode_upper(data, bytes, message);
+    case CONTROL_UPPERS:
+        return decode_uppers(data, bytes, message);
     case CONTROL_CLOSE:
         return decode_close(data, bytes, message);
     case CONTROL_FEEDBACK:

@@ -40,6 +40,10 @@ enum control_type {
     CONTROL_CLOSE = 6, /* reason (4): an lh_error or 0, at most INT32_MAX; the writer is gone after this */
     CONTROL_FEEDBACK =
         7, /* what arrived, for the reader's congestion controller: struct control_feedback */
+    /* 0 … CONTROL_PAYLOAD_MAX bytes: several for the layer above, each length 2 (not 0) | as many bytes. It
+     * says that its writer reads this type, and is sent to nobody who has not said so, but for one without
+     * entries. */
+    CONTROL_UPPERS = 8,
 };
 
 struct control_header {
@@ -88,9 +92,15 @@ struct control_message {
         struct {
             const uint8_t *data; /* decode: points into the input; encode: is copied */
             uint32_t bytes;
-        } upper;
+        } upper; /* of CONTROL_UPPERS: its entries */
     } body;
 };
+
+/* Adds an entry to the body of a CONTROL_UPPERS, which has `used` of CONTROL_PAYLOAD_MAX bytes. How many it
+ * has then; 0: the entry does not fit. */
+uint32_t control_uppers_add(uint8_t *body, uint32_t used, const uint8_t *data, uint32_t bytes);
+/* Takes the first entry off a body that was decoded: its bytes at *data; 0: there is none. */
+uint32_t control_uppers_take(struct control_message *message, const uint8_t **data);
 
 /* Bytes written into out, which holds CONTROL_MESSAGE_MAX. The message must be valid (asserted). */
 size_t control_encode(const struct control_message *message, uint8_t *out);

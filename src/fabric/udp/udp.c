@@ -107,6 +107,7 @@ const struct fabric_ops fabric_udp_ops = {
     .post_writes = udp_post_writes,
     .pace = udp_pace,
     .poll = udp_poll,
+    .bundles_control = true,
     .control_send = udp_control_send,
     .control_poll = udp_control_poll,
     .control_proven = udp_control_proven,

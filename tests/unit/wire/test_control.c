@@ -305,6 +305,61 @@ static void test_upper_of_none_or_too_much_is_refused(void **state)
     refuse(out, CONTROL_MESSAGE_MAX + 1);
 }
 
+static void test_uppers(void **state)
+{
+    (void)state;
+    static const uint8_t expected[] = {0, 3, 'a', 'b', 'c', 0, 1, 'd'};
+    uint8_t body[CONTROL_PAYLOAD_MAX], out[CONTROL_MESSAGE_MAX];
+    struct control_message message = message_of(CONTROL_UPPERS), decoded;
+    const uint8_t *data;
+    uint32_t used = control_uppers_add(body, 0, (const uint8_t *)"abc", 3);
+    used = control_uppers_add(body, used, (const uint8_t *)"d", 1);
+    assert_int_equal(used, sizeof expected);
+    assert_memory_equal(body, expected, sizeof expected);
+    message.body.upper.data = body;
+    message.body.upper.bytes = used;
+    assert_int_equal(encode(&message, out), 32 + used);
+    assert_int_equal(control_decode(out, 32 + used, &decoded), 0);
+    assert_same_header(&decoded.header, &message.header);
+    assert_int_equal(control_uppers_take(&decoded, &data), 3);
+    assert_memory_equal(data, "abc", 3);
+    assert_int_equal(control_uppers_take(&decoded, &data), 1);
+    assert_memory_equal(data, "d", 1);
+    assert_int_equal(control_uppers_take(&decoded, &data), 0);
+}
+
+static void test_uppers_up_to_a_full_message(void **state)
+{
+    (void)state;
+    uint8_t body[CONTROL_PAYLOAD_MAX], out[CONTROL_MESSAGE_MAX], data[CONTROL_PAYLOAD_MAX] = {0};
+    struct control_message message = message_of(CONTROL_UPPERS), decoded;
+    uint32_t used = control_uppers_add(body, 0, data, CONTROL_PAYLOAD_MAX - 5);
+    assert_int_equal(used, CONTROL_PAYLOAD_MAX - 3);
+    assert_int_equal(control_uppers_add(body, used, data, 2), 0);
+    assert_int_equal(control_uppers_add(body, used, data, 1), CONTROL_PAYLOAD_MAX);
+    message.body.upper.data = body;
+    message.body.upper.bytes = CONTROL_PAYLOAD_MAX;
+    assert_int_equal(encode(&message, out), CONTROL_MESSAGE_MAX);
+    assert_int_equal(decode(out, CONTROL_MESSAGE_MAX, &decoded), 0);
+    assert_int_equal(control_uppers_add(body, 0, data, CONTROL_PAYLOAD_MAX - 1), 0);
+}
+
+/* Entries that are empty, or do not end where the message does. */
+static void test_uppers_must_fill_their_message(void **state)
+{
+    (void)state;
+    static const uint8_t bad[][4] = {{0},         {0, 1},         {0, 0, 'a'},
+                                     {0, 2, 'a'}, {0, 1, 'a', 0}, {0xFF, 0xFF, 'a', 'b'}};
+    static const uint32_t lengths[] = {1, 2, 3, 3, 4, 4};
+    for (uint32_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        uint8_t out[CONTROL_MESSAGE_MAX];
+        struct control_message message = message_of(CONTROL_UPPERS);
+        message.body.upper.data = bad[i];
+        message.body.upper.bytes = lengths[i];
+        refuse(out, encode(&message, out));
+    }
+}
+
 /* The length field and the bytes that came must agree, whichever is the larger. */
 static void test_length_must_be_exact(void **state)
 {
@@ -334,11 +389,11 @@ static void test_version_and_type(void **state)
         assert_int_equal(decode(out, bytes, &decoded), version == CONTROL_VERSION ? 0 : -1);
     }
     out[0] = CONTROL_VERSION;
-    /* Of 32 bytes only PING and PONG exist. */
+    /* Of 32 bytes only PING, PONG and an UPPERS without entries exist. */
     for (unsigned type = 0; type < 256; type++) {
         struct control_message decoded;
         out[1] = (uint8_t)type;
-        assert_int_equal(decode(out, bytes, &decoded), type == 1 || type == 2 ? 0 : -1);
+        assert_int_equal(decode(out, bytes, &decoded), type == 1 || type == 2 || type == 8 ? 0 : -1);
     }
 }
 
@@ -369,6 +424,9 @@ int main(void)
         cmocka_unit_test(test_feedback),
         cmocka_unit_test(test_upper_of_every_length),
         cmocka_unit_test(test_upper_of_none_or_too_much_is_refused),
+        cmocka_unit_test(test_uppers),
+        cmocka_unit_test(test_uppers_up_to_a_full_message),
+        cmocka_unit_test(test_uppers_must_fill_their_message),
         cmocka_unit_test(test_length_must_be_exact),
         cmocka_unit_test(test_version_and_type),
         cmocka_unit_test(test_header_reserved_bytes_must_be_zero),

@@ -124,6 +124,7 @@ static void control_start(void *state, const struct lh_congestion_path *path,
         .doubling = path->rate_bps == 0,
     };
     round_trips_init(&control->rounds, path);
+    control->rounds.slowed_by_delay = true;
     dcqcn_init(&control->rate, line_bps > 0 ? line_bps : 1);
     configure(control);
     if (control->doubling && path->rtt_ns != 0)
@@ -167,8 +168,8 @@ static void notify(struct dcqcn_control *control, const struct lh_congestion_fee
 {
     if (control->doubling) {
         double rate_bps = (double)control->rate.rate_bps;
-        double delivered_bps = feedback->rate_bps != 0 ? (double)feedback->rate_bps : rate_bps / 2;
-        set_rate(control, fmin(delivered_bps, rate_bps), feedback->now);
+        double delivered_bps = share_delivered_bps(feedback);
+        set_rate(control, delivered_bps > 0 ? fmin(delivered_bps, rate_bps) : rate_bps / 2, feedback->now);
         control->doubling = false;
     }
     round_trips_on_cut(&control->rounds);

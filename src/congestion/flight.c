@@ -287,8 +287,10 @@ static void fill_sample(const struct flight *flight, uint32_t index, const struc
     feedback->lost_at_send_bytes = entry->lost_bytes;
     feedback->in_flight_at_send_bytes =
         bytes_before(flight, index + 1) - entry->arrived_bytes - entry->lost_bytes;
-    fill_rate(flight, entry, report->arrived_ns, lh_most(entry->sent_ns, settled_sent_ns(flight)),
-              feedback);
+    /* Since one that a timer took for lost there was a silence. */
+    if (packets_before(flight, index) >= flight->overdue_packets)
+        fill_rate(flight, entry, report->arrived_ns, lh_most(entry->sent_ns, settled_sent_ns(flight)),
+                  feedback);
 }
 
 /* The receiver's clock at the last report, and what is measured from one report to the next. */

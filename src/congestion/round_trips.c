@@ -2,6 +2,7 @@
 #include "congestion/round_trips.h"
 
 #define DELAYED_ROUNDS 32
+#define LITTLE_OVER    16 /* a part of the target: what is over by less is within its swings */
 #define SAMPLE_PACKETS 64
 #define CHANCE_LOSS    (1.0 / 16)
 
@@ -16,10 +17,12 @@ static void keep_lower(lh_time *lowest_ns, lh_time ns)
         *lowest_ns = ns;
 }
 
-/* The path has become longer, or somebody else keeps its queue full. */
-static void raise_minimum(struct round_trips *rounds, lh_time target_ns)
+/* The path has become longer, or somebody else keeps its queue full. With a packet in flight the queue is not
+ * this flow's, and nobody aims at a longer one. */
+static void raise_minimum(struct round_trips *rounds, lh_time target_ns, bool with_one)
 {
-    if (rounds->queue_ns / 2 <= target_ns) {
+    lh_time most_ns = with_one ? target_ns + target_ns / LITTLE_OVER : 2 * target_ns;
+    if (rounds->queue_ns <= most_ns) {
         rounds->delayed_rounds = 0;
         rounds->delayed_lowest_ns = 0;
         return;
@@ -45,7 +48,8 @@ bool round_trips_on_feedback(struct round_trips *rounds, const struct lh_congest
         return false;
     rounds->end_bytes = feedback->arrived_total_bytes;
     rounds->queue_ns = rounds->lowest_ns - rounds->minimum_ns;
-    raise_minimum(rounds, target_ns);
+    bool with_one = feedback->in_flight_at_send_bytes <= rounds->mtu_bytes;
+    raise_minimum(rounds, target_ns, with_one && rounds->slowed_by_delay);
     rounds->lowest_ns = 0;
     if (rounds->unjudged_rounds > 0) {
         rounds->unjudged_rounds--;

@@ -3,8 +3,9 @@
  * path's minimum, and whether more is lost than chance explains.
  *
  * The minimum is the shortest round trip seen. A path may become longer: when for 32 round trips every delay
- * is above twice what the controller aims at, whatever it does, the shortest of these is the new minimum.
- * That also keeps a controller by delay alive beside flows that fill the queue.
+ * is above twice what the controller aims at, whatever it does, the shortest of these is the new minimum; of
+ * one that the delay slows down, with no more than a packet in flight, when every delay is above what it aims
+ * at. That also keeps a controller by delay alive beside flows that fill the queue.
  *
  * Loss is judged in samples of 64 packets or more and a round trip or more. Up to a 16th is chance: no
  * reason to slow down.
@@ -18,6 +19,7 @@
 
 struct round_trips {
     uint32_t mtu_bytes;
+    bool slowed_by_delay;      /* the controller is: set it after round_trips_init() */
     uint32_t delayed_rounds;   /* in a row */
     lh_time minimum_ns;        /* 0: none yet */
     lh_time delayed_lowest_ns; /* of these rounds */

@@ -53,6 +53,11 @@ double share_rate_of(double bytes, double rtt_ns)
     return bytes / rtt_ns * BITS_NS_A_BYTE_S;
 }
 
+double share_delivered_bps(const struct lh_congestion_feedback *feedback)
+{
+    return feedback->rate_is_limited ? 0 : (double)feedback->rate_bps;
+}
+
 uint64_t share_rate_within(double rate_bps, const struct lh_congestion_path *path)
 {
     double bounded = fmin(fmax(rate_bps, SHARE_RATE_MIN_BPS), SHARE_RATE_MAX_BPS);

@@ -35,6 +35,10 @@ double share_first_window_bytes(const struct lh_congestion_path *path);
 double share_bytes_of(double rate_bps, double rtt_ns);
 double share_rate_of(double bytes, double rtt_ns);
 
+/* What the path delivered, if the feedback says it; else 0. What was sent slowly for another reason says
+ * nothing about the path. */
+double share_delivered_bps(const struct lh_congestion_feedback *feedback);
+
 /* For decisions: as whole numbers, at most the path's. */
 uint64_t share_rate_within(double rate_bps, const struct lh_congestion_path *path);
 uint64_t share_window_within(double window_bytes, const struct lh_congestion_path *path);

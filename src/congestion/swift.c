@@ -59,6 +59,7 @@ static void swift_start(void *state, const struct lh_congestion_path *path,
         .doubling = path->rate_bps == 0,
     };
     round_trips_init(&swift->rounds, path);
+    swift->rounds.slowed_by_delay = true;
 }
 
 /* Delay above the minimum that this flow aims at. */
@@ -88,9 +89,9 @@ static void cut(struct swift *swift, double part)
 static void end_doubling(struct swift *swift, const struct lh_congestion_feedback *feedback)
 {
     double delivered = swift->window_bytes / 2;
-    if (feedback->rate_bps != 0)
-        delivered =
-            share_bytes_of((double)feedback->rate_bps, (double)swift->rounds.minimum_ns + target_ns(swift));
+    double delivered_bps = share_delivered_bps(feedback);
+    if (delivered_bps > 0)
+        delivered = share_bytes_of(delivered_bps, (double)swift->rounds.minimum_ns + target_ns(swift));
     set_window(swift, fmin(delivered, swift->window_bytes));
     swift->quiet_rounds = 0;
     swift->doubling = false;

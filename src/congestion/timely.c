@@ -86,6 +86,7 @@ static void timely_start(void *state, const struct lh_congestion_path *path,
         .doubling = path->rate_bps == 0,
     };
     round_trips_init(&timely->rounds, path);
+    timely->rounds.slowed_by_delay = true;
     learn_round_trip(timely);
 }
 
@@ -146,11 +147,11 @@ static void follow_gradient(struct timely *timely, double queue_ns)
 /* What was delivered fits; the rate is up to twice as much by now. */
 static void end_doubling(struct timely *timely, const struct lh_congestion_feedback *feedback)
 {
-    double delivered_bps = feedback->rate_bps != 0 ? (double)feedback->rate_bps : timely->rate_bps / 2;
+    double delivered_bps = share_delivered_bps(feedback);
     timely->doubling = false;
     timely->quiet_rounds = 0;
     round_trips_on_cut(&timely->rounds);
-    set_rate(timely, fmin(delivered_bps, timely->rate_bps));
+    set_rate(timely, delivered_bps > 0 ? fmin(delivered_bps, timely->rate_bps) : timely->rate_bps / 2);
 }
 
 static void control(struct timely *timely, double queue_ns)

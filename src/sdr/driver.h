@@ -64,6 +64,9 @@ void sdr_qp_user_window(struct sdr_qp *qp, bool binds);
 /* What an earlier connection over this path found, for the controller; before lh_sdr_qp_connect(). It counts
  * only if the round trip is about the same. */
 void sdr_qp_remember(struct sdr_qp *qp, uint64_t rate_bps, lh_time rtt_ns, lh_time age_ns);
+/* Posted payload bytes from the first that the fabric has not taken on: channels leave in any order, so some
+ * of these may be gone. */
+uint64_t sdr_qp_send_unsent_bytes(struct sdr_qp *qp);
 /* Counters of lh_sdr_stats(), without its cost: no lock, no system call. */
 uint64_t sdr_qp_rx_bytes(const struct sdr_qp *qp);
 uint64_t sdr_qp_rx_packets(const struct sdr_qp *qp);

@@ -193,6 +193,7 @@ struct sdr_qp {
         [192]; /* why the fabric failed; written under that lock, once, before `error` says so */
     struct send_shape send_shape;
     uint32_t ranges_posted; /* wraps; under lock */
+    uint64_t payload_posted; /* likewise */
     _Atomic uint64_t queued_bytes;
     _Atomic lh_time sends_left_ns; /* when some of them last left; set before they are subtracted */
     uint32_t channel_count;        /* at most the context's */

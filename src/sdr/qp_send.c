@@ -6,7 +6,9 @@
 #include <longhaul/units.h>
 
 #include "base/error.h"
+#include "base/least.h"
 #include "sdr/context.h"
+#include "sdr/driver.h"
 #include "sdr/memory.h"
 #include "sdr/sdk_warning.h"
 #include "sdr/qp.h"
@@ -109,6 +111,8 @@ static void note_queued(struct sdr_qp *qp, uint64_t queued)
 static void post_range(struct sdr_qp *qp, struct send_range *range)
 {
     range->number = qp->ranges_posted++;
+    range->before = qp->payload_posted;
+    qp->payload_posted += range->bytes;
     uint64_t before = atomic_fetch_add_explicit(&qp->queued_bytes, range->bytes, memory_order_relaxed);
     note_queued(qp, before + range->bytes);
     struct send_message *message = range->message;
@@ -348,6 +352,22 @@ int lh_sdr_cts_skip(struct sdr_qp *qp)
 uint64_t lh_sdr_send_queued_bytes(struct sdr_qp *qp)
 {
     return atomic_load_explicit(&qp->queued_bytes, memory_order_acquire);
+}
+
+uint64_t sdr_qp_send_unsent_bytes(struct sdr_qp *qp)
+{
+    uint64_t queued = lh_sdr_send_queued_bytes(qp), most = 0;
+    if (queued == 0 || qp->channel_count == 1)
+        return queued;
+    qp_lock(qp);
+    for (uint32_t c = 0; c < qp->channel_count; c++) {
+        uint64_t before;
+        if (send_channel_waits(&qp->channels[c].sends, &before))
+            most = lh_most(most, qp->payload_posted - before);
+    }
+    qp_unlock(qp);
+    /* What a channel has just taken has not left before it counts there. */
+    return lh_most(most, lh_sdr_send_queued_bytes(qp));
 }
 
 lh_time lh_sdr_send_left_ns(struct sdr_qp *qp)

@@ -27,9 +27,14 @@ uint32_t send_channel_ranges(const struct send_channel *channel)
            atomic_load_explicit(&channel->tail, memory_order_acquire);
 }
 
+static uint32_t next_of(const struct send_channel *channel)
+{
+    return atomic_load_explicit(&channel->next, memory_order_relaxed);
+}
+
 bool send_channel_empty(const struct send_channel *channel)
 {
-    return atomic_load_explicit(&channel->head, memory_order_acquire) == channel->next;
+    return atomic_load_explicit(&channel->head, memory_order_acquire) == next_of(channel);
 }
 
 bool send_channel_has_room(const struct send_channel *channel, uint32_t ranges)
@@ -136,7 +141,7 @@ uint32_t send_channel_peek(struct send_channel *channel, const struct send_shape
                            struct fabric_write *writes, uint32_t room)
 {
     uint32_t head = atomic_load_explicit(&channel->head, memory_order_acquire);
-    struct place at = {channel->next, channel->cursor};
+    struct place at = {next_of(channel), channel->cursor};
     uint32_t count = 0;
     while (count < room && settle(channel, shape, index, head, &at)) {
         writes[count++] = write_of(shape, range_at(channel, at.next), at.cursor);
@@ -149,7 +154,7 @@ bool send_channel_front(const struct send_channel *channel, const struct send_sh
                         uint64_t *place)
 {
     uint32_t head = atomic_load_explicit(&channel->head, memory_order_acquire);
-    struct place at = {channel->next, channel->cursor};
+    struct place at = {next_of(channel), channel->cursor};
     if (!settle(channel, shape, index, head, &at))
         return false;
     const struct send_range *range = range_at(channel, at.next);
@@ -157,12 +162,21 @@ bool send_channel_front(const struct send_channel *channel, const struct send_sh
     return true;
 }
 
+bool send_channel_waits(const struct send_channel *channel, uint64_t *before)
+{
+    uint32_t next = atomic_load_explicit(&channel->next, memory_order_acquire);
+    if (next == atomic_load_explicit(&channel->head, memory_order_relaxed))
+        return false;
+    *before = range_at(channel, next)->before;
+    return true;
+}
+
 /* The ranges before `to` have been taken, or dropped: they are released with what was taken so far. */
 static void pass(struct send_channel *channel, struct place to)
 {
-    for (uint32_t i = channel->next; i != to.next; i++)
+    for (uint32_t i = next_of(channel); i != to.next; i++)
         range_at(channel, i)->taken_end = channel->taken;
-    channel->next = to.next;
+    atomic_store_explicit(&channel->next, to.next, memory_order_release);
     channel->cursor = to.cursor;
 }
 
@@ -171,7 +185,7 @@ bool send_channel_release(struct send_channel *channel, uint64_t released)
     assert(released <= channel->taken);
     uint32_t tail = atomic_load_explicit(&channel->tail, memory_order_relaxed);
     uint32_t first = tail;
-    for (; tail != channel->next && range_at(channel, tail)->taken_end <= released; tail++) {
+    for (; tail != next_of(channel) && range_at(channel, tail)->taken_end <= released; tail++) {
         struct send_message *message = range_at(channel, tail)->message;
         uint32_t left = atomic_fetch_sub_explicit(&message->ranges, 1, memory_order_release);
         assert(left > 0);
@@ -196,7 +210,7 @@ uint64_t send_channel_take(struct send_channel *channel, const struct send_shape
                            uint32_t count)
 {
     uint32_t head = atomic_load_explicit(&channel->head, memory_order_acquire);
-    struct place at = {channel->next, channel->cursor};
+    struct place at = {next_of(channel), channel->cursor};
     uint64_t bytes = 0;
     for (uint32_t i = 0; i < count; i++) {
         bool more = settle_peeked(channel, shape, index, head, &at);
@@ -216,7 +230,7 @@ uint64_t send_channel_abort_all(struct send_channel *channel, const struct send_
                                 uint32_t index)
 {
     uint32_t head = atomic_load_explicit(&channel->head, memory_order_acquire);
-    for (uint32_t i = channel->next; i != head; i++) /* bounded by the ring */
+    for (uint32_t i = next_of(channel); i != head; i++) /* bounded by the ring */
         atomic_store_explicit(&range_at(channel, i)->message->aborted, true, memory_order_release);
     return send_channel_drop_aborted(channel, shape, index);
 }
@@ -225,7 +239,7 @@ uint64_t send_channel_drop_aborted(struct send_channel *channel, const struct se
                                    uint32_t index)
 {
     uint32_t head = atomic_load_explicit(&channel->head, memory_order_acquire);
-    struct place at = {channel->next, channel->cursor};
+    struct place at = {next_of(channel), channel->cursor};
     uint64_t dropped = 0;
     for (; at.next != head; at.next++, at.cursor = 0) {
         const struct send_range *range = range_at(channel, at.next);

@@ -34,6 +34,7 @@ struct send_range {
     uint32_t first;
     uint32_t count;
     uint32_t number;    /* counts the ranges of the QP, wraps */
+    uint64_t before;    /* payload of the QP's ranges that were posted before it */
     uint64_t taken_end; /* once taken: writes that the channel had taken by then */
 };
 
@@ -59,7 +60,7 @@ struct send_channel {
     struct ring ring;      /* of struct send_range, from the tail on */
     _Atomic uint32_t head; /* next to write; moved by the poster */
     _Atomic uint32_t tail; /* next to be released; moved by the consumer */
-    uint32_t next;         /* next to inject */
+    _Atomic uint32_t next; /* next to inject; moved by the consumer */
     uint32_t cursor;       /* packets of that range that were looked at */
     uint64_t taken;        /* writes, ever */
 };
@@ -89,6 +90,8 @@ uint32_t send_channel_peek(struct send_channel *channel, const struct send_shape
  * the difference of two says which is earlier. False: nothing waits, or an aborted send does. */
 bool send_channel_front(const struct send_channel *channel, const struct send_shape *shape, uint32_t index,
                         uint64_t *place);
+/* Not beside the poster: whether anything waits, and the payload that the QP had posted before that. */
+bool send_channel_waits(const struct send_channel *channel, uint64_t *before);
 /* Takes the first `count` of those that peek gave. Returns their payload bytes. They are still to be
  * released. */
 uint64_t send_channel_take(struct send_channel *channel, const struct send_shape *shape, uint32_t index,

@@ -10,6 +10,7 @@
 #include "base/least.h"
 #include "message/control/timing.h"
 #include "message/tx/to_receiver.h"
+#include "sdr/driver.h"
 
 /* Waiting in the SDR layer and the fabric: 40 us at 100 Gbit/s; or that many chunks, when they are larger. */
 #define QUEUE_BYTES ((uint64_t)512 << 10)
@@ -36,8 +37,9 @@ static uint64_t queue_limit(const struct tx *tx)
 
 static void note_left(struct tx *tx, lh_time now)
 {
-    uint64_t left = tx->posted_bytes - lh_sdr_send_queued_bytes(tx->qp);
+    uint64_t left = tx->posted_bytes - sdr_qp_send_unsent_bytes(tx->qp);
     lh_time left_ns = lh_sdr_send_left_ns(tx->qp);
+    tx->delay.hold_ns = tx->path->overdue_ns;
     queue_delay_on_left(&tx->delay, left, lh_earlier(left_ns, now));
 }
 

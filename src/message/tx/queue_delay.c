@@ -11,7 +11,8 @@
 
 static lh_time decayed(const struct queue_delay *delay, lh_time now)
 {
-    lh_time less = now > delay->since_ns ? (now - delay->since_ns) / DECAY : 0;
+    lh_time kept_ns = delay->since_ns + delay->hold_ns;
+    lh_time less = now > kept_ns ? (now - kept_ns) / DECAY : 0;
     return delay->delay_ns > less ? delay->delay_ns - less : 0;
 }
 

@@ -24,8 +24,9 @@ struct queue_delay {
     } marks[QUEUE_DELAY_MARKS];
     uint32_t head;
     uint32_t tail;
-    lh_time delay_ns; /* as of since_ns; from there on it decays */
+    lh_time delay_ns; /* as of since_ns; it decays after hold_ns more */
     lh_time since_ns;
+    lh_time hold_ns; /* the owner's: how long what left may take to be acknowledged */
 };
 
 /* That many bytes have ever been posted. */

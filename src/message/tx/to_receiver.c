@@ -8,6 +8,7 @@
 #include "base/least.h"
 #include "message/control/control_tx.h"
 #include "message/control/timing.h"
+#include "sdr/driver.h"
 
 #define QUEUED_MAX_NS (LH_NS_PER_S / 4) /* data_path.c wants eight in two seconds */
 
@@ -35,7 +36,7 @@ static lh_time next_lengths(const struct tx *tx, const struct tx_segment *segmen
 
 static uint64_t bytes_left(const struct tx *tx)
 {
-    return tx->posted_bytes - lh_sdr_send_queued_bytes(tx->qp);
+    return tx->posted_bytes - sdr_qp_send_unsent_bytes(tx->qp);
 }
 
 static void send_now(struct tx *tx, struct tx_segment *segment, const struct transfer_message *message,
@@ -59,7 +60,7 @@ void to_receiver_lengths(struct tx *tx, struct tx_segment *segment, lh_time now)
 
 static bool chunks_have_left(const struct tx *tx, uint64_t after)
 {
-    return lh_sdr_send_queued_bytes(tx->qp) <= tx->posted_bytes - after;
+    return sdr_qp_send_unsent_bytes(tx->qp) <= tx->posted_bytes - after;
 }
 
 void to_receiver_send_held(struct tx *tx)

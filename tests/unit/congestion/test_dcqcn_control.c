@@ -88,6 +88,22 @@ static void test_no_marks(void **state)
     assert_true(result.goodput > 0.7 && result.peak < 3 && result.dropped == 0);
 }
 
+/* A byte that was all there was to send is no measure of the path: the end of the doubling halves. */
+static void test_end_of_doubling_with_little_to_send(void **state)
+{
+    (void)state;
+    _Alignas(64) uint8_t control[512];
+    dcqcn_congestion.start(control, &trial_path, trial_no_params, 1);
+    const struct lh_congestion_feedback little = {.now = LH_NS_PER_S,
+                                                  .arrived_bytes = 1,
+                                                  .arrived_total_bytes = 1,
+                                                  .rtt_ns = 3 * trial_path.rtt_ns,
+                                                  .rate_bps = 1000,
+                                                  .rate_is_limited = true};
+    dcqcn_congestion.on_feedback(control, &little);
+    assert_true(rate(control) > TRIAL_GBIT / 1000);
+}
+
 static void test_texts(void **state)
 {
     (void)state;
@@ -100,8 +116,12 @@ static void test_texts(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TRIAL_TESTS(&subject),           cmocka_unit_test(test_rate),  cmocka_unit_test(test_pause),
-        cmocka_unit_test(test_no_marks), cmocka_unit_test(test_texts),
+        TRIAL_TESTS(&subject),
+        cmocka_unit_test(test_rate),
+        cmocka_unit_test(test_pause),
+        cmocka_unit_test(test_no_marks),
+        cmocka_unit_test(test_end_of_doubling_with_little_to_send),
+        cmocka_unit_test(test_texts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

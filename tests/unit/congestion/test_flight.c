@@ -208,6 +208,23 @@ static void test_limited(void **state)
 }
 
 /* What was measured before the path was empty says nothing about what is sent after it. */
+/* What arrives after all, once a timer has taken it for lost, does not say how fast the path is. */
+static void test_no_rate_over_a_silence(void **state)
+{
+    (void)state;
+    send(1, 10);
+    assert_true(report(2, 2));
+    send(11, 12);
+    assert_true(flight_on_timer(&flight, RTT, 11 * US + RTT, &feedback));
+    flight_on_sent(&flight, 13, 1, BYTES, 500 * US);
+    const struct flight_report late = {
+        .key = 11, .arrived_packets = 13, .arrived_ns = arrival_ns(11), .held_ns = 400 * US};
+    assert_true(report_full(&late, 500 * US + RTT));
+    assert_int_equal(feedback.arrived_bytes, 11 * BYTES);
+    assert_true(feedback.rtt_ns != 0);
+    assert_int_equal(feedback.rate_bps, 0);
+}
+
 static void test_idle(void **state)
 {
     (void)state;
@@ -469,6 +486,7 @@ int main(void)
         cmocka_unit_test_setup(test_lost_and_late_reports, set_up),
         cmocka_unit_test_setup(test_retransmission, set_up),
         cmocka_unit_test_setup(test_limited, set_up),
+        cmocka_unit_test_setup(test_no_rate_over_a_silence, set_up),
         cmocka_unit_test_setup(test_idle, set_up),
         cmocka_unit_test_setup(test_timer, set_up),
         cmocka_unit_test_setup(test_counts, set_up),

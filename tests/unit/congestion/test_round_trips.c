@@ -75,6 +75,25 @@ static void test_longer_path(void **state)
     assert_int_equal(rounds.minimum_ns, 130000);
 }
 
+/* With a packet in flight a queue above the target is another's, or none. */
+static void test_longer_path_with_one_packet(void **state)
+{
+    (void)state;
+    struct round_trips rounds;
+    round_trips_init(&rounds, &path);
+    rounds.slowed_by_delay = true;
+    for (uint64_t i = 1; i <= 64; i++) {
+        struct lh_congestion_feedback feedback = {.arrived_bytes = MTU,
+                                                  .arrived_total_bytes = i * MTU,
+                                                  .arrived_at_send_bytes = i * MTU,
+                                                  .in_flight_at_send_bytes = (i <= 32 ? 2 : 1) * MTU,
+                                                  .rtt_ns = 111000};
+        assert_int_equal(rounds.minimum_ns, 100000);
+        assert_true(round_trips_on_feedback(&rounds, &feedback, 10000));
+    }
+    assert_int_equal(rounds.minimum_ns, 111000);
+}
+
 static void test_loss(void **state)
 {
     (void)state;
@@ -114,6 +133,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_rounds_and_delay),
         cmocka_unit_test(test_longer_path),
+        cmocka_unit_test(test_longer_path_with_one_packet),
         cmocka_unit_test(test_loss),
         cmocka_unit_test(test_loss_after_cut),
     };

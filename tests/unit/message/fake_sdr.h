@@ -73,6 +73,7 @@ struct sdr_qp {
     uint32_t cts_head; /* next to be used */
     uint32_t cts_tail;
     uint64_t queued_bytes;
+    uint64_t unsent_bytes; /* 0: as many as queued */
     lh_time left_ns;
     bool queue_full;         /* no chunk is taken */
     bool chunks_fail;        /* nor can be */
@@ -277,6 +278,11 @@ int lh_sdr_streaming_send_abort(struct sdr_send_handle *handle)
 uint64_t lh_sdr_send_queued_bytes(struct sdr_qp *own)
 {
     return own->queued_bytes;
+}
+
+uint64_t sdr_qp_send_unsent_bytes(struct sdr_qp *own)
+{
+    return own->unsent_bytes > own->queued_bytes ? own->unsent_bytes : own->queued_bytes;
 }
 
 lh_time lh_sdr_send_left_ns(struct sdr_qp *own)

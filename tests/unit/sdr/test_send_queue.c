@@ -183,6 +183,30 @@ static void test_every_packet_exactly_once(void **state)
         }
 }
 
+/* Channels leave in any order: what waits begins with the first range of which one still has a packet. */
+static void test_waits(void **state)
+{
+    (void)state;
+    struct fixture *f = setup(2, 4, IMMEDIATE_SPLIT_10_18_4);
+    uint64_t before = 1;
+    assert_false(send_channel_waits(&f->channels[0], &before));
+    for (uint32_t i = 0; i < 2; i++) {
+        struct send_range range = range_of(f, 8 * i, 8 * MTU); /* four packets of each channel */
+        range.before = (uint64_t)i * 8 * MTU;
+        post(f, range);
+    }
+    take(&f->channels[1], &f->shape, 1, 3);
+    assert_true(send_channel_waits(&f->channels[1], &before) && before == 0);
+    take(&f->channels[1], &f->shape, 1, 1);
+    assert_true(send_channel_waits(&f->channels[1], &before) && before == 8 * MTU);
+    assert_true(send_channel_waits(&f->channels[0], &before) && before == 0);
+    take(&f->channels[1], &f->shape, 1, 4);
+    assert_false(send_channel_waits(&f->channels[1], &before));
+    take(&f->channels[0], &f->shape, 0, 8);
+    assert_false(send_channel_waits(&f->channels[0], &before));
+    free(f);
+}
+
 /* A part from somewhere in the middle starts on the channel that its packet travels on. */
 static void test_range_in_the_middle(void **state)
 {
@@ -433,6 +457,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_packet_exactly_once),
+        cmocka_unit_test(test_waits),
         cmocka_unit_test(test_range_in_the_middle),
         cmocka_unit_test(test_ring_full_and_wrap),
         cmocka_unit_test(test_front),

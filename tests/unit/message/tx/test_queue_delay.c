@@ -51,6 +51,17 @@ static void test_decays(void **state)
     assert_int_equal(queue_delay_now(&delay, 100000), 0);
 }
 
+/* What left has to be acknowledged by the timer that was set for its wait. */
+static void test_holds(void **state)
+{
+    (void)state;
+    struct queue_delay delay = {.hold_ns = 160};
+    queue_delay_on_posted(&delay, 10, 100);
+    queue_delay_on_left(&delay, 10, 900);
+    assert_int_equal(queue_delay_now(&delay, 1060), 800);
+    assert_int_equal(queue_delay_now(&delay, 1860), 700);
+}
+
 /* More marks than there are places: it errs towards longer, and never forgets. */
 static void test_many_marks(void **state)
 {
@@ -87,6 +98,7 @@ int main(void)
         cmocka_unit_test(test_empty_queue_has_no_delay),
         cmocka_unit_test(test_grows_while_nothing_leaves),
         cmocka_unit_test(test_decays),
+        cmocka_unit_test(test_holds),
         cmocka_unit_test(test_many_marks),
         cmocka_unit_test(test_looking_late_is_no_wait),
     };

@@ -59,6 +59,25 @@ static void test_a_message_does_not_overtake_its_chunks(void **state)
     assert_memory_equal(sent->body.to_receiver.scheme, data, sizeof data);
 }
 
+/* Where channels leave in any order, what was posted later may leave first. */
+static void test_a_message_waits_for_all_channels(void **state)
+{
+    (void)state;
+    struct tx_segment *segment = begin_segment();
+    const uint8_t data[] = {1, 2, 3};
+    tx.posted_bytes = CHUNK;
+    qp.queued_bytes = CHUNK;
+    to_receiver_scheme(&tx, segment, data, sizeof data, 9);
+    tx.posted_bytes += CHUNK;
+    qp.queued_bytes = CHUNK;
+    qp.unsent_bytes = 2 * CHUNK; /* half of each */
+    to_receiver_send_held(&tx);
+    assert_int_equal(qp.message_count, 0);
+    qp.unsent_bytes = CHUNK;
+    to_receiver_send_held(&tx);
+    assert_int_equal(qp.message_count, 1);
+}
+
 /* Nor one that waits; and with HELD_MAX of them the next is lost. */
 static void test_held_messages_stay_in_order_and_are_bounded(void **state)
 {
@@ -88,6 +107,7 @@ int main(void)
         TX_TEST(test_lengths),
         TX_TEST(test_lengths_wait_as_long_as_chunks_do),
         TX_TEST(test_a_message_does_not_overtake_its_chunks),
+        TX_TEST(test_a_message_waits_for_all_channels),
         TX_TEST(test_held_messages_stay_in_order_and_are_bounded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -83,6 +83,8 @@ struct lh_congestion_decision {
     uint64_t total_bytes;  /* sent in all at most (credits); UINT64_MAX: no bound */
     uint64_t burst_bytes;  /* that may leave at once; 0: by the rate */
     lh_time next_ns;       /* of the next on_timer() at the latest; LH_TIME_NEVER */
+    bool window_is_exact;  /* a train, whose spacing is measured: not even what leaves at that rate while a
+                              report is held is in flight beside the window */
 };
 
 /* What a controller takes the path for, for the user; 0: unknown. */

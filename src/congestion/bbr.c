@@ -33,8 +33,9 @@
 #define TRAIN_PACKETS       10    /* RFC 6928 */
 #define TRAIN_BURST_PACKETS 4     /* so that several reports can tell its spacing */
 #define TRAIN_BPS           40e9
-#define TRAIN_GROWTH        4 /* where all of one came in one report, the next is so many times longer */
-#define TRAINS_MAX          3
+#define TRAIN_AGREE         1.5 /* between its first part and the rest: else somebody held it back, */
+#define TRAIN_GROWTH        4   /* and the next is so many times longer; */
+#define TRAINS_MAX          2   /* so many of these */
 #define REMEMBERED_MAX_NS   (24 * 3600 * LH_NS_PER_S)
 
 #define RATE_MIN_BPS 8e3
@@ -97,13 +98,21 @@ enum bbr_state {
     BBR_SHARE
 };
 
+/* What arrived since the first report of a train, and in which time. */
+struct spacing {
+    double bytes, ns;
+};
+
 /* Rates in bit/s, times in nanoseconds. */
 struct bbr {
     enum bbr_state state;
     uint32_t mtu;
     uint64_t rate_max_bps, window_max_bytes, train_bytes;
-    uint32_t trains;       /* longer ones, after the first */
-    double remembered_bps; /* 0: nothing is */
+    uint32_t trains;                                 /* longer ones, after the first */
+    uint64_t train_base;                             /* arrived in all at the first report of this one */
+    lh_time train_end_ns;                            /* 0: not yet */
+    struct spacing train, train_quarter, train_half; /* now, at these parts of it; 0: not yet */
+    double remembered_bps;                           /* 0: nothing is */
     uint64_t random;
     /* The path. */
     double bw;                /* the larger of */
@@ -240,16 +249,34 @@ static void on_rtt(struct bbr *b, const struct lh_congestion_feedback *f)
         b->round_rtt_min = b->rtt;
 }
 
+static void set_bw(struct bbr *b, double bw)
+{
+    b->bw = b->bw_now = b->bw_before = bw;
+}
+
+/* The longer the train, the better is what it says; but its end waits for the receiver at times. */
+static void on_rest_of_train(struct bbr *b, double rate)
+{
+    if (rate > b->bw && rate < TRAIN_AGREE * b->bw)
+        set_bw(b, rate);
+}
+
 static void on_rate(struct bbr *b, const struct lh_congestion_feedback *f)
 {
     double rate = (double)f->rate_bps;
     bool limited = f->rate_is_limited;
+    if (b->state == BBR_TRAIN) /* the first packets of it say little */
+        return;
     if (rate == 0 && f->rtt_ns != 0) { /* all that was in flight came in one report: at least this */
         rate = (double)f->arrived_bytes * 8e9 / (double)f->rtt_ns;
         limited = true;
     }
     /* What arrives faster than it was paced was held back by one of the hosts. */
     rate = fmin(rate, PACE_TOLERANCE * fmax(b->pace, b->pace_before));
+    if (rate > 0 && f->sent_ns != 0 && f->sent_ns < b->train_end_ns) {
+        on_rest_of_train(b, rate);
+        return;
+    }
     if (rate > b->round_bw)
         b->round_bw = rate;
     if (!limited && rate > 0)
@@ -280,11 +307,6 @@ static bool congested(struct bbr *b)
     if (!queue && loss < RANDOM_LOSS && b->round_lost + b->round_arrived > 8 * b->mtu)
         b->loss += (loss - b->loss) / 8;
     return marked || lost;
-}
-
-static void set_bw(struct bbr *b, double bw)
-{
-    b->bw = b->bw_now = b->bw_before = bw;
 }
 
 /* What was delivered is what the path gives. While others share it, somewhat less: the queue must get
@@ -453,28 +475,76 @@ static void end_up(struct bbr *b, bool path_limits, lh_time now)
     }
 }
 
+static double rate_of(double bytes, double ns)
+{
+    return ns > 0 ? bytes * 8e9 / ns : INFINITY;
+}
+
+static void on_train_spacing(struct bbr *b, const struct lh_congestion_feedback *f)
+{
+    if (f->train_bps == 0 && b->train.ns == 0)
+        b->train_base = f->arrived_total_bytes;
+    if (f->train_bps != 0)
+        b->train.ns += (double)f->train_bytes * 8e9 / (double)f->train_bps;
+    b->train.bytes = (double)(f->arrived_total_bytes - b->train_base);
+    double all = (double)b->train_bytes - (double)(b->train_base - b->arrived_before);
+    if (b->train_quarter.ns == 0 && b->train.bytes >= all / 4)
+        b->train_quarter = b->train;
+    if (b->train_half.ns == 0 && b->train.bytes >= all / 2)
+        b->train_half = b->train;
+}
+
+/* What was held back by a host comes too fast, and what came before it too slowly. */
+static bool agrees(const struct bbr *b, const struct spacing *part)
+{
+    double first = rate_of(part->bytes, part->ns);
+    double rest = rate_of(b->train.bytes - part->bytes, b->train.ns - part->ns);
+    return part->ns > 0 && b->train.ns > part->ns && b->train.bytes > part->bytes &&
+           first < TRAIN_AGREE * rest && rest < TRAIN_AGREE * first;
+}
+
+static void next_train(struct bbr *b)
+{
+    b->train_bytes += TRAIN_GROWTH * b->train_bytes;
+    b->trains++;
+    b->train = b->train_quarter = b->train_half = (struct spacing){0, 0};
+}
+
+static void on_remembered(struct bbr *b, const struct lh_congestion_feedback *f, bool path_limits)
+{
+    bool right = !path_limits && b->rtt < 1.05 * b->rtt_min;
+    set_bw(b, right ? b->remembered_bps : (double)f->rate_bps);
+    enter(b, BBR_CRUISE, f->now);
+}
+
 static void on_train(struct bbr *b, const struct lh_congestion_feedback *f, bool path_limits)
 {
     uint64_t arrived = f->arrived_total_bytes - b->arrived_before;
     bool lost = f->lost_total_bytes > b->lost_before;
-    bool most = 2 * arrived >= b->train_bytes && f->rate_bps != 0;
     if (b->remembered_bps != 0 && f->rate_bps != 0 && arrived >= TRAIN_BYTES) {
-        if (!path_limits && b->rtt < 1.05 * b->rtt_min)
-            set_bw(b, b->remembered_bps);
-        enter(b, BBR_CRUISE, f->now);
+        on_remembered(b, f, path_limits);
         return;
     }
-    if (!most && b->settled_bytes + b->mtu <= b->train_bytes)
+    on_train_spacing(b, f);
+    bool all = b->settled_bytes + b->mtu > b->train_bytes;
+    bool believable = agrees(b, &b->train_quarter) && b->train_half.ns > 0;
+    if (all)
+        believable |= agrees(b, &b->train_half);
+    if (!believable && !all)
         return;
-    if (f->rate_bps == 0 && !lost && b->trains < TRAINS_MAX) { /* a host was late */
-        b->train_bytes += TRAIN_GROWTH * b->train_bytes;
-        b->trains++;
+    if (!believable && !lost && b->trains < TRAINS_MAX) {
+        next_train(b);
         return;
     }
-    if (b->bw == 0) { /* all of it in one report, or most of it lost */
+    double bw = f->rate_bps != 0 ? (double)f->rate_bps : rate_of(b->train.bytes, b->train.ns);
+    if (!believable && b->train_half.ns > 0)
+        bw = fmin(bw, rate_of(b->train_half.bytes, b->train_half.ns));
+    if (b->train.ns == 0) { /* all of it in one report, or most of it lost */
         lh_time over = lost || b->rtt_min == 0 ? f->now - b->state_ns : (lh_time)b->rtt_min;
-        set_bw(b, (double)(arrived + b->mtu) * 8e9 / (double)(over + 1));
+        bw = rate_of((double)(arrived + b->mtu), (double)(over + 1));
     }
+    set_bw(b, bw);
+    b->train_end_ns = f->now;
     enter(b, path_limits ? BBR_CRUISE : BBR_STARTUP, f->now);
 }
 
@@ -624,6 +694,7 @@ static void decide_train(const struct bbr *b, struct lh_congestion_decision *d, 
     *rate = remembered ? b->remembered_bps / 2 : TRAIN_BPS;
     *window = b->train_bytes > b->settled_bytes ? (double)(b->train_bytes - b->settled_bytes) : 0;
     d->burst_bytes = remembered ? 0 : (uint64_t)TRAIN_BURST_PACKETS * b->mtu;
+    d->window_is_exact = true;
 }
 
 static void bbr_decide(const void *state, lh_time now, struct lh_congestion_decision *d)

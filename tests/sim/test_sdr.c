@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "sdr/context.h"
 #include "support/sdr_pair.h"
 
 #define MTU   SDR_PAIR_MTU
@@ -560,6 +561,45 @@ static void test_pace_behind_back_pressure(void **state)
     sdr_pair_close(&pair);
 }
 
+static const struct fabric_ops *plain;
+
+static int poll_one(struct fabric_endpoint *endpoint, uint32_t channel, struct fabric_arrival *arrivals,
+                    uint32_t count)
+{
+    return plain->poll(endpoint, channel, arrivals, count > 0 ? 1 : 0);
+}
+
+/* Of packets that wait in its socket a receiver does not know when they came: one report is about all of
+ * them, however many polls it takes to read them. Else their spacing would seem to be that of its polls. */
+static void test_no_spacing_of_what_waited(void **state)
+{
+    (void)state;
+    struct sdr_pair pair =
+        open_pair((struct sdr_pair_options){.congestion = "bbr", .channels = 1, .link.delay_ns = 5 * MS});
+    struct sdr_context *receiver = pair.ends[SDR_PAIR_RX].context;
+    struct sdr_recv_handle *recv;
+    struct sdr_send_handle *send;
+    assert_int_equal(sdr_pair_recv(&pair, 0, SLOT, &recv), SDR_SUCCESS);
+    sdr_pair_run(&pair, 20 * MS);
+    uint64_t reports = sdr_pair_stats(&pair, SDR_PAIR_RX).feedback_sent;
+    assert_int_equal(sdr_pair_send(&pair, 0, 16 * MTU, 0, &send), SDR_SUCCESS);
+    lh_time next, end = sim_world_now(pair.world) + 7 * MS; /* the receiver does not run */
+    while (sim_world_now(pair.world) < end) {
+        assert_int_equal(lh_sdr_progress(pair.ends[SDR_PAIR_TX].context, &next), 0);
+        sim_world_advance(pair.world, sim_world_now(pair.world) + MS / 100);
+    }
+    struct fabric_ops slow = *receiver->fabric->ops;
+    plain = receiver->fabric->ops;
+    slow.poll = poll_one;
+    receiver->fabric->ops = &slow;
+    for (uint32_t i = 0; i < 40; i++)
+        assert_int_equal(lh_sdr_progress(receiver, &next), 0);
+    receiver->fabric->ops = plain;
+    assert_int_equal(sdr_pair_stats(&pair, SDR_PAIR_RX).rx_packets, 16);
+    assert_int_equal(sdr_pair_stats(&pair, SDR_PAIR_RX).feedback_sent, reports + 1);
+    sdr_pair_close(&pair);
+}
+
 static void test_statistics_of_a_clean_link(void **state)
 {
     (void)state;
@@ -650,6 +690,7 @@ int main(void)
         cmocka_unit_test(test_immediates),
         cmocka_unit_test(test_pace),
         cmocka_unit_test(test_pace_behind_back_pressure),
+        cmocka_unit_test(test_no_spacing_of_what_waited),
         cmocka_unit_test(test_statistics_of_a_clean_link),
         cmocka_unit_test(test_goodbye),
     };

@@ -7,11 +7,13 @@
 #include <string.h>
 
 #include "base/earlier.h"
+#include "sdr/rate/arrival_report.h"
 
-#define ENTRIES       4096
-#define CLOCK_AHEAD   (7 * LH_NS_PER_S) /* of the receiver */
-#define REPORT_MAX_NS (250 * LH_NS_PER_US)
-#define WINDOW_MAX    (UINT64_C(1) << 30)
+#define ENTRIES         4096
+#define CLOCK_AHEAD     (7 * LH_NS_PER_S) /* of the receiver */
+#define REPORT_MAX_NS   (250 * LH_NS_PER_US)
+#define REPORT_SHORT_NS (20 * LH_NS_PER_US) /* as good as at once */
+#define WINDOW_MAX      (UINT64_C(1) << 30)
 
 /* ---- queues ------------------------------------------------------------------------------------------ */
 
@@ -161,6 +163,20 @@ static lh_time report_interval(const struct bottleneck_flow *f)
     return f->config.report_ns != 0 ? f->config.report_ns : lh_earlier(REPORT_MAX_NS, f->config.rtt_ns / 8);
 }
 
+static bool reports_at_once(const struct bottleneck_flow *f)
+{
+    return f->receiver.arrived_packets <= ARRIVAL_REPORT_FIRST && report_interval(f) > REPORT_SHORT_NS;
+}
+
+/* The first ones are reported sooner. */
+static lh_time interval_now(const struct bottleneck_flow *f)
+{
+    if (reports_at_once(f))
+        return 0;
+    bool early = f->receiver.arrived_packets <= ARRIVAL_REPORT_EARLY;
+    return early ? lh_earlier(report_interval(f), ARRIVAL_REPORT_SPAN_NS) : report_interval(f);
+}
+
 static void on_arrival(struct bottleneck *b, struct bottleneck_flow *f, struct batch_queue *queue)
 {
     const struct batch *batch = batch_front(queue);
@@ -173,8 +189,8 @@ static void on_arrival(struct bottleneck *b, struct bottleneck_flow *f, struct b
     if (f->receiver_state)
         f->config.controller->receiver_on_arrived(f->receiver_state, batch->bytes,
                                                   batch->bytes / batch->packets * batch->marked, b->now);
-    if (f->report_due_ns == LH_TIME_NEVER) {
-        lh_time at = f->reported_ns + report_interval(f);
+    if (f->report_due_ns == LH_TIME_NEVER || reports_at_once(f)) {
+        lh_time at = f->reported_ns + interval_now(f);
         f->report_due_ns = at > b->now ? at : b->now;
     }
 }

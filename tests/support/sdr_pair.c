@@ -26,6 +26,7 @@ static void open_end(struct sdr_pair_end *end, uint32_t host, const struct sdr_p
         .immediate_message_bits = options->message_bits,
         .immediate_fragment_bits = options->fragment_bits,
         .rate_bps = options->rate_bps,
+        .congestion = options->congestion,
     };
     snprintf(device, sizeof device, "sim:%s/%u", WORLD, host);
     assert_int_equal(lh_sdr_context_create(device, &attr, &end->context), 0);

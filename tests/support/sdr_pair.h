@@ -45,6 +45,7 @@ struct sdr_pair_options {
     uint8_t message_bits; /* with fragment_bits: the immediate split */
     uint8_t fragment_bits;
     uint64_t rate_bps;
+    const char *congestion;
 };
 
 /* Any failure ends the test. */

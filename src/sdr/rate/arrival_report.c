@@ -23,7 +23,8 @@ lh_time arrival_report_next(const struct arrival_report *report, uint64_t packet
                            (report->packets_max > 0 && unreported > report->packets_max)))
         return 0;
     if (unreported > 0)
-        return report->sent_ns + arrival_report_span(rtt_ns);
+        return report->sent_ns +
+               (packets < ARRIVAL_REPORT_EARLY ? ARRIVAL_REPORT_SPAN_NS : arrival_report_span(rtt_ns));
     return report->repeat ? report->sent_ns + repeat_span(rtt_ns) : LH_TIME_NEVER;
 }
 

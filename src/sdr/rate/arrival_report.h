@@ -4,7 +4,7 @@
  * A report carries totals, so a lost one costs nothing but time. One is due when something new has arrived
  * and an eighth of a round trip has passed since the last one (at least ARRIVAL_REPORT_SPAN_NS), or at once
  * when what is not reported takes a good part of the socket buffer, for the sender counts it as waiting
- * there; and at once while the first packets arrive, for their spacing is all that the sender knows of the
+ * there; and sooner while the first packets arrive, for their spacing is all that the sender knows of the
  * path's rate. The last one before a silence is sent twice, a round trip apart.
  *
  * SPDX-License-Identifier: BSD-3-Clause
@@ -15,7 +15,8 @@
 #include <longhaul/types.h>
 
 #define ARRIVAL_REPORT_SPAN_NS (250 * LH_NS_PER_US)
-#define ARRIVAL_REPORT_FIRST   128u /* packets */
+#define ARRIVAL_REPORT_FIRST   128u  /* packets: each is reported at once, */
+#define ARRIVAL_REPORT_EARLY   2048u /* and these after ARRIVAL_REPORT_SPAN_NS, whatever the round trip */
 
 struct arrival_report {
     uint64_t packets_max; /* that may be unreported; 0: no limit */

@@ -164,11 +164,13 @@ static uint64_t packets_on_path(const struct rate_control *rate)
 }
 
 /* The controller's window is for the path; what leaves at its rate while a report is held, or while a host
- * does not run, is beside that. Not more than has arrived at all: the rate of a first train is a guess. */
+ * does not run, is beside that. Not more than has arrived at all. */
 static uint64_t window_now(const struct rate_control *rate)
 {
     uint64_t held = bytes_in(rate->pacer.rate_bps, RATE_HOST_SHARE_NS + RATE_BURST_SPAN_NS);
     uint64_t window = rate->decision.window_bytes;
+    if (rate->decision.window_is_exact)
+        return window;
     held = lh_least(held, rate->flight.arrived_bytes);
     return window < UINT64_MAX - held ? window + held : UINT64_MAX;
 }

@@ -73,6 +73,37 @@ static void test_first_message(void **state)
     bottleneck_free(b);
 }
 
+/* Hosts that run for a millisecond, then pause for up to half of one: longer than the first train takes. At
+ * most 2 % lost to the queue, ideal + 3 round trips. */
+static void test_first_message_of_pausing_hosts(void **state)
+{
+    (void)state;
+    double sum_ms = 0, worst_ms = 0, worst_dropped = 0;
+    for (uint64_t seed = 1; seed <= 300; seed++) {
+        const struct bottleneck_path path = {
+            .rate_bps = 2 * GBIT, .queue_bytes = 6250000, .seed = seed}; /* 1 BDP */
+        struct bottleneck *b = bottleneck_create(&path);
+        const struct bottleneck_flow *f =
+            bottleneck_add(b, &(struct bottleneck_flow_config){.controller = &bbr_congestion,
+                                                               .rtt_ns = 25 * LH_NS_PER_MS,
+                                                               .message_bytes = 16 << 20,
+                                                               .run_ns = LH_NS_PER_MS,
+                                                               .pause_ns = LH_NS_PER_MS / 2});
+        assert_true(bottleneck_run_messages(b, 1, LH_NS_PER_S));
+        double ms = (double)f->times_ns[0] / 1e6;
+        double dropped = (double)f->queue_dropped_bytes / (double)f->sent_bytes;
+        if (dropped > 0.02 || ms > 92.1 + 3 * 25)
+            printf("seed %llu: %.1f ms, dropped %.3f\n", (unsigned long long)seed, ms, dropped);
+        sum_ms += ms;
+        worst_ms = ms > worst_ms ? ms : worst_ms;
+        worst_dropped = dropped > worst_dropped ? dropped : worst_dropped;
+        bottleneck_free(b);
+    }
+    printf("first message, hosts pause: mean %.1f ms, worst %.1f ms, dropped at most %.4f\n", sum_ms / 300,
+           worst_ms, worst_dropped);
+    assert_true(worst_dropped <= 0.02 && worst_ms <= 92.1 + 3 * 25);
+}
+
 static const struct trial ocean = {2 * GBIT, 25 * LH_NS_PER_MS, 1, 0};
 
 static lh_time first_message_ns(uint64_t remembered_bps, uint64_t *dropped_bytes)
@@ -262,10 +293,15 @@ static void test_rivals(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_endless),        cmocka_unit_test(test_first_message),
-        cmocka_unit_test(test_remembered),     cmocka_unit_test(test_idle_between_messages),
-        cmocka_unit_test(test_change_of_rate), cmocka_unit_test(test_fairness),
-        cmocka_unit_test(test_rivals),         cmocka_unit_test(test_joining),
+        cmocka_unit_test(test_endless),
+        cmocka_unit_test(test_first_message),
+        cmocka_unit_test(test_first_message_of_pausing_hosts),
+        cmocka_unit_test(test_remembered),
+        cmocka_unit_test(test_idle_between_messages),
+        cmocka_unit_test(test_change_of_rate),
+        cmocka_unit_test(test_fairness),
+        cmocka_unit_test(test_rivals),
+        cmocka_unit_test(test_joining),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

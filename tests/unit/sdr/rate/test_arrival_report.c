@@ -38,11 +38,21 @@ static void test_spans(void **state)
 {
     (void)state;
     struct arrival_report report = {0};
-    arrival_report_on_sent(&report, 1001, T0);
-    assert_int_equal(arrival_report_next(&report, 1002, RTT), T0 + RTT / 8);
-    assert_false(arrival_report_due(&report, 1002, RTT, T0 + RTT / 8 - 1));
-    assert_true(arrival_report_due(&report, 1002, RTT, T0 + RTT / 8));
-    assert_int_equal(arrival_report_next(&report, 1002, LH_NS_PER_US), T0 + ARRIVAL_REPORT_SPAN_NS);
+    arrival_report_on_sent(&report, 5001, T0);
+    assert_int_equal(arrival_report_next(&report, 5002, RTT), T0 + RTT / 8);
+    assert_false(arrival_report_due(&report, 5002, RTT, T0 + RTT / 8 - 1));
+    assert_true(arrival_report_due(&report, 5002, RTT, T0 + RTT / 8));
+    assert_int_equal(arrival_report_next(&report, 5002, LH_NS_PER_US), T0 + ARRIVAL_REPORT_SPAN_NS);
+}
+
+static void test_early_ones_soon(void **state)
+{
+    (void)state;
+    struct arrival_report report = {0};
+    arrival_report_on_sent(&report, ARRIVAL_REPORT_FIRST, T0);
+    assert_int_equal(arrival_report_next(&report, ARRIVAL_REPORT_EARLY - 1, RTT),
+                     T0 + ARRIVAL_REPORT_SPAN_NS);
+    assert_int_equal(arrival_report_next(&report, ARRIVAL_REPORT_EARLY, RTT), T0 + RTT / 8);
 }
 
 static void test_full_buffer(void **state)
@@ -69,9 +79,9 @@ static void test_last_one_twice(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_nothing_new),    cmocka_unit_test(test_first_at_once),
-        cmocka_unit_test(test_spans),          cmocka_unit_test(test_full_buffer),
-        cmocka_unit_test(test_last_one_twice),
+        cmocka_unit_test(test_nothing_new),     cmocka_unit_test(test_first_at_once),
+        cmocka_unit_test(test_spans),           cmocka_unit_test(test_full_buffer),
+        cmocka_unit_test(test_early_ones_soon), cmocka_unit_test(test_last_one_twice),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

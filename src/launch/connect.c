@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <longhaul/connection.h>
 
+#include <errno.h>
+#include <stdint.h>
+#include <sys/eventfd.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/earlier.h"
 #include "base/error.h"
@@ -18,6 +22,7 @@ struct attempt {
     lh_time timeout_ns;
     lh_time deadline;
     uint32_t busy; /* notices that were forwarded */
+    int wake_fd;   /* an eventfd for a stream's frames; -1: none was needed so far */
 };
 
 static void report_busy(struct attempt *attempt)
@@ -55,6 +60,13 @@ static int too_late(const struct attempt *attempt, const struct rendezvous *r)
     return lh_fail(LH_ETIMEDOUT, "%s did not answer in time", attempt->where);
 }
 
+static void drain(int wake_fd)
+{
+    uint64_t drained;
+    while (read(wake_fd, &drained, sizeof drained) < 0 && errno == EINTR)
+        continue;
+}
+
 /* Steps until the connection stands: 0; or why it does not. */
 static int drive(struct attempt *attempt, struct rendezvous *r)
 {
@@ -67,7 +79,10 @@ static int drive(struct attempt *attempt, struct rendezvous *r)
         forward_busy(attempt, r);
         if (now >= attempt->deadline)
             return too_late(attempt, r);
-        int error = tcp_wait(r->fd, false, lh_earlier(attempt->deadline, rendezvous_next_ns(r, now)));
+        int error = tcp_wait(r->stream ? attempt->wake_fd : r->fd, false,
+                             lh_earlier(attempt->deadline, rendezvous_next_ns(r, now)));
+        if (r->stream)
+            drain(attempt->wake_fd);
         if (error && error != -LH_ETIMEDOUT)
             return error;
     }
@@ -82,50 +97,80 @@ static int not_taken(const char *where)
 
 /* What the peer asks for in place of the try that failed. */
 struct remedy {
-    bool older; /* another try in version 1 */
+    bool older; /* another try in an older version */
     bool later; /* another try */
+    bool stale; /* another try over a TCP connection of its own: the other one had ended */
 };
 
-/* One try in a version of the handshake. */
-static int try_version(struct attempt *attempt, uint8_t version, struct remedy *remedy,
-                       struct lh_connection **connection)
+/* Begins the handshake over a TCP connection of its own, in that version. */
+static int begin_alone(struct attempt *attempt, uint8_t version, struct rendezvous *r)
 {
-    *remedy = (struct remedy){0};
     int fd;
-    struct rendezvous r;
     int error = tcp_connect(attempt->where, attempt->deadline, &fd);
-    if (error)
-        return error;
-    error = rendezvous_connect(&r, fd, &attempt->attr, version);
+    *r = (struct rendezvous){.fd = -1};
+    return error ? error : rendezvous_connect(r, fd, &attempt->attr, version, attempt->where);
+}
+
+/* A stream of a control connection that its engine has to there; NULL: there is none. */
+static struct control_stream *open_stream(struct attempt *attempt)
+{
+    if (!attempt->attr.engine)
+        return NULL;
+    if (attempt->wake_fd < 0)
+        attempt->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    return attempt->wake_fd < 0
+               ? NULL
+               : control_stream_open(attempt->attr.engine, attempt->where, attempt->wake_fd);
+}
+
+/* One try, over a stream where there is one and `shared`. */
+static int try_once(struct attempt *attempt, uint8_t version, bool shared, struct remedy *remedy,
+                    struct lh_connection **connection)
+{
+    struct rendezvous r;
+    struct control_stream *stream = shared ? open_stream(attempt) : NULL;
+    int error = stream ? rendezvous_connect_stream(&r, stream, &attempt->attr, tcp_now())
+                       : begin_alone(attempt, version, &r);
     if (!error)
         error = drive(attempt, &r);
-    if (error == -LH_EPEER && r.state == RENDEZVOUS_PROPOSAL)
+    bool unheard = error == -LH_EPEER && r.state == RENDEZVOUS_PROPOSAL;
+    if (unheard && !stream && r.fd >= 0)
         error = not_taken(attempt->where);
-    *remedy = (struct remedy){.older = error && r.older, .later = error && r.full};
-    if (error)
+    *remedy = (struct remedy){
+        .older = error && r.older, .later = error && r.full, .stale = unheard && stream != NULL};
+    if (error && r.fd >= 0)
         rendezvous_drop(&r);
-    else
+    else if (!error)
         *connection = rendezvous_done(&r);
     return error;
+}
+
+static int try_all(struct attempt *attempt, struct lh_connection **connection)
+{
+    struct remedy remedy;
+    uint8_t version = HANDSHAKE_VERSION;
+    bool shared = true;
+    for (;;) { /* until the deadline */
+        int error = try_once(attempt, version, shared, &remedy, connection);
+        shared = !remedy.stale;
+        if (remedy.older && version > HANDSHAKE_VERSION_MIN)
+            version--;
+        else if (!remedy.stale && (!remedy.later || !may_retry(attempt)))
+            return error;
+    }
 }
 
 int lh_connect(const char *where, const struct lh_attr *given, lh_time timeout_ns,
                struct lh_connection **connection)
 {
     struct attempt attempt = {
-        .where = where, .timeout_ns = timeout_ns, .deadline = tcp_deadline(timeout_ns)};
-    struct remedy remedy = {0};
-    uint8_t version = HANDSHAKE_VERSION;
+        .where = where, .timeout_ns = timeout_ns, .deadline = tcp_deadline(timeout_ns), .wake_fd = -1};
     int error = attr_check(given, &attempt.attr);
     if (!error)
         error = engine_settle(&attempt.attr);
-    if (error)
-        return error;
-    for (;;) { /* until the deadline */
-        error = try_version(&attempt, version, &remedy, connection);
-        if (remedy.older && version > HANDSHAKE_VERSION_MIN)
-            version = HANDSHAKE_VERSION_MIN;
-        else if (!remedy.later || !may_retry(&attempt))
-            return error;
-    }
+    if (!error)
+        error = try_all(&attempt, connection);
+    if (attempt.wake_fd >= 0)
+        close(attempt.wake_fd);
+    return error;
 }

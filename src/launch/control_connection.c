@@ -1,120 +1,487 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "launch/control_connection.h"
 
+#include <assert.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "launch/handshake.h"
+#include "base/error.h"
+#include "base/least.h"
+#include "launch/control_stream.h"
+#include "launch/tcp.h"
+#include "message/engine.h"
+#include "sdr/run/watch_other.h"
+
+#define READS_A_TURN 64u               /* so that a flood cannot hold the worker */
+#define OUT_MAX      ((size_t)4 << 20) /* of what does not leave: a peer that reads has far less waiting */
+#define FLUSH_NS     (LH_NS_PER_S / 2) /* the last frames wait that long for a peer to read */
+#define WHERE_MAX    256u
+#define DRAINS_MAX   64u
 
 struct control_connection {
-    int fd;
+    struct watch_other watch;
+    struct lh_engine *engine;
     uint8_t version;
-    bool ended; /* its end was reported; nothing more is read */
-    int result;
+    struct control_acceptor *acceptor; /* or NULL */
+    char where[WHERE_MAX];             /* "": nobody else uses it */
+    struct control_connection *next;   /* of the engine's, where it has that; under its lock */
+    _Atomic uint32_t users;            /* who closes it, and who looks whether it can open a stream */
+    pthread_mutex_t lock;              /* of all that follows */
+    bool ended;                        /* the peer is gone */
+    bool closing;                      /* no stream is left */
+    struct control_stream **streams;   /* by number; NULL: it is free; HALF_ENDED */
+    uint32_t room;
+    uint32_t count; /* numbers that were used so far: the lowest ones */
+    uint32_t free;  /* none below it is free */
+    uint32_t live;
     uint32_t have; /* bytes of the frame that is being read */
-    uint8_t frame[HANDSHAKE_HEADER_BYTES + TRANSFER_BYTES_MAX];
+    uint8_t frame[HANDSHAKE_HEADER_BYTES + HANDSHAKE_BODY_MAX];
+    uint8_t *out; /* what did not leave */
+    size_t out_bytes;
+    size_t out_room;
 };
 
-static int end(struct control_connection *control, int result)
+/* This side has ended it, and the peer has not yet. */
+static struct control_stream half_ended;
+#define HALF_ENDED (&half_ended)
+
+/* ---- numbers ----------------------------------------------------------------------------------------- */
+
+static bool make_room(struct control_connection *control)
+{
+    if (control->count < control->room)
+        return true;
+    uint32_t room = control->room ? 2 * control->room : 4;
+    if (room > CONTROL_STREAMS_MAX)
+        return false;
+    struct control_stream **streams = realloc(control->streams, room * sizeof *streams);
+    if (!streams)
+        return false;
+    control->streams = streams;
+    control->room = room;
+    return true;
+}
+
+/* id: one that is free, or the next. NULL: no memory, or none left. */
+static struct control_stream *add_stream(struct control_connection *control, uint32_t id, int wake_fd)
+{
+    assert(id <= control->count);
+    if (id == control->count && !make_room(control))
+        return NULL;
+    struct control_stream *stream = control_stream_create(control, (uint16_t)id, wake_fd);
+    if (!stream)
+        return NULL;
+    control->streams[id] = stream;
+    control->count += id == control->count;
+    control->live++;
+    return stream;
+}
+
+static uint32_t first_free(struct control_connection *control)
+{
+    while (control->free < control->count && control->streams[control->free])
+        control->free++;
+    return control->free;
+}
+
+static void free_number(struct control_connection *control, uint32_t id)
+{
+    control->streams[id] = NULL;
+    control->free = (uint32_t)lh_least(control->free, id);
+}
+
+/* Who had it has it no longer. */
+static void drop_stream(struct control_connection *control, struct control_stream *stream)
+{
+    control->streams[stream->id] = HALF_ENDED;
+    if (stream->heard_last)
+        free_number(control, stream->id);
+    control_stream_free(stream);
+    control->live--;
+}
+
+/* ---- sending ----------------------------------------------------------------------------------------- */
+
+static void end_all(struct control_connection *control)
 {
     control->ended = true;
-    control->result = result;
-    return result;
+    for (uint32_t i = 0; i < control->count; i++)
+        if (control->streams[i] && control->streams[i] != HALF_ENDED)
+            control_stream_end(control->streams[i]);
 }
 
-/* Bytes that the whole frame has; 0 when it is neither a FIN nor a REFUSE. */
-static uint32_t wanted(const struct control_connection *control)
+static bool keep(struct control_connection *control, const uint8_t *bytes, size_t count)
 {
-    struct handshake_header header;
-    if (control->have < HANDSHAKE_HEADER_BYTES)
-        return HANDSHAKE_HEADER_BYTES;
-    if (handshake_header_decode(control->frame, &header) ||
-        (header.type != HANDSHAKE_FIN && header.type != HANDSHAKE_REFUSE) ||
-        header.body_bytes > TRANSFER_BYTES_MAX)
-        return 0;
-    return HANDSHAKE_HEADER_BYTES + header.body_bytes;
-}
-
-/* A reason for people: without what a terminal could act on. */
-static void make_printable(uint8_t *text, size_t bytes)
-{
-    for (size_t i = 0; i < bytes; i++)
-        if (text[i] < ' ' || text[i] > '~')
-            text[i] = '?';
-}
-
-static int look(void *context, uint8_t *last, size_t *bytes)
-{
-    struct control_connection *control = context;
-    *bytes = 0;
-    while (!control->ended) { /* at most a header and a body */
-        uint32_t want = wanted(control);
-        if (want == 0)
-            return end(control, -LH_EPEER);
-        if (control->have >= HANDSHAKE_HEADER_BYTES && control->have == want) {
-            bool refused = control->frame[HANDSHAKE_TYPE_AT] == HANDSHAKE_REFUSE;
-            *bytes = want - HANDSHAKE_HEADER_BYTES;
-            memcpy(last, control->frame + HANDSHAKE_HEADER_BYTES, *bytes);
-            if (refused)
-                make_printable(last, *bytes);
-            return end(control, refused ? -LH_EPATH : -LH_ECLOSED);
-        }
-        ssize_t got = recv(control->fd, control->frame + control->have, want - control->have, MSG_DONTWAIT);
-        if (got < 0 && (errno == EAGAIN || errno == EINTR))
-            return 0;
-        if (got <= 0)
-            return end(control, -LH_EPEER);
-        control->have += (uint32_t)got;
+    size_t need = control->out_bytes + count;
+    if (need > OUT_MAX)
+        return false;
+    if (need > control->out_room) {
+        size_t room = lh_most(2 * control->out_room, need);
+        uint8_t *out = realloc(control->out, room);
+        if (!out)
+            return false;
+        control->out = out;
+        control->out_room = room;
     }
-    return control->result;
+    memcpy(control->out + control->out_bytes, bytes, count);
+    control->out_bytes = need;
+    return true;
 }
 
-/* Whole frames of a few hundred bytes: the stream carries nothing else after the handshake, so they fit its
- * buffer; if the peer is gone, so be it. */
-static void write_frame(struct control_connection *control, enum handshake_type type, const void *body,
-                        size_t bytes)
+/* What the socket takes of them now. -1: the peer is gone. */
+static ssize_t send_some(const struct control_connection *control, const uint8_t *bytes, size_t count)
 {
-    uint8_t frame[HANDSHAKE_HEADER_BYTES + TRANSFER_BYTES_MAX];
-    struct handshake_header header = {control->version, type, (uint32_t)bytes};
+    ssize_t sent = send(control->watch.fd, bytes, count, MSG_NOSIGNAL | MSG_DONTWAIT);
+    return sent < 0 && (errno == EAGAIN || errno == EINTR) ? 0 : sent;
+}
+
+static void flush(struct control_connection *control)
+{
+    ssize_t sent = control->out_bytes > 0 ? send_some(control, control->out, control->out_bytes) : 0;
+    if (sent <= 0)
+        return; /* an end shows to who reads */
+    control->out_bytes -= (size_t)sent;
+    memmove(control->out, control->out + sent, control->out_bytes);
+    if (control->out_bytes > 0)
+        return;
+    free(control->out);
+    control->out = NULL;
+    control->out_room = 0;
+    engine_watch_writable(control->engine, &control->watch, false);
+}
+
+static int peer_is_gone(void)
+{
+    return lh_fail(LH_EPEER, "connection to the remote side failed: it has ended");
+}
+
+/* Whole or not at all. */
+static int write_frame(struct control_connection *control, uint16_t id, enum handshake_type type,
+                       const void *body, size_t bytes)
+{
+    uint8_t frame[HANDSHAKE_HEADER_BYTES + HANDSHAKE_BODY_MAX];
+    const struct handshake_header header = {control->version, type, id, (uint32_t)bytes};
+    size_t whole = HANDSHAKE_HEADER_BYTES + bytes;
+    if (control->ended)
+        return peer_is_gone();
     handshake_header_encode(&header, frame);
     if (bytes)
         memcpy(frame + HANDSHAKE_HEADER_BYTES, body, bytes);
-    ssize_t sent = send(control->fd, frame, HANDSHAKE_HEADER_BYTES + bytes, MSG_NOSIGNAL | MSG_DONTWAIT);
-    (void)sent;
+    bool waits = control->out_bytes > 0;
+    ssize_t sent = waits ? 0 : send_some(control, frame, whole);
+    if (sent < 0 || ((size_t)sent < whole && !keep(control, frame + sent, whole - (size_t)sent))) {
+        /* The rest of a frame is lost, and all behind it. Who reads finds the end. */
+        shutdown(control->watch.fd, SHUT_RDWR);
+        return peer_is_gone();
+    }
+    if (!waits && control->out_bytes > 0)
+        engine_watch_writable(control->engine, &control->watch, true);
+    return 0;
 }
 
-static void refuse(void *context, const char *reason)
+static void write_last(struct control_stream *stream, enum handshake_type type, const void *body,
+                       size_t bytes)
 {
-    size_t bytes = strlen(reason);
-    write_frame(context, HANDSHAKE_REFUSE, reason,
-                bytes < HANDSHAKE_REASON_MAX ? bytes : HANDSHAKE_REASON_MAX);
+    if (stream->said_last)
+        return;
+    stream->said_last = true;
+    write_frame(stream->control, stream->id, type, body, bytes);
 }
 
-static void close_control(void *context, const uint8_t *last, size_t bytes)
+static size_t reason_bytes(const char *reason)
+{
+    return lh_least(strlen(reason), HANDSHAKE_REASON_MAX);
+}
+
+/* ---- reading ----------------------------------------------------------------------------------------- */
+
+/* The peer opens a stream. False: no memory. */
+static bool open_for_peer(struct control_connection *control, const struct handshake_header *header,
+                          const uint8_t *body)
+{
+    struct control_stream *stream = add_stream(control, header->stream, -1);
+    if (!stream)
+        return false;
+    control_stream_deliver(stream, header, body);
+    stream->wake_fd = control_acceptor_wake_fd(control->acceptor);
+    enum control_acceptance got = control_acceptor_put(control->acceptor, stream);
+    if (got == CONTROL_ACCEPTED)
+        return true;
+    const char *reason = got == CONTROL_FULL ? HANDSHAKE_FULL : HANDSHAKE_CLOSED;
+    write_last(stream, HANDSHAKE_REFUSE, reason, strlen(reason));
+    drop_stream(control, stream);
+    return true;
+}
+
+/* False: the peer talks nonsense. */
+static bool on_frame(struct control_connection *control, const struct handshake_header *header,
+                     const uint8_t *body)
+{
+    uint32_t id = header->stream;
+    struct control_stream *stream = id < control->count ? control->streams[id] : NULL;
+    bool last = header->type == HANDSHAKE_FIN || header->type == HANDSHAKE_REFUSE;
+    if (stream == HALF_ENDED) {
+        if (last)
+            free_number(control, id);
+        return true;
+    }
+    if (stream && !stream->heard_last) /* versions before 3 may send a FIN behind a REFUSE */
+        control_stream_deliver(stream, header, body);
+    if (stream)
+        return true;
+    if (control->closing)
+        return true;
+    return control->acceptor && header->type == HANDSHAKE_PROPOSAL && id <= control->count &&
+           open_for_peer(control, header, body);
+}
+
+/* False: the peer is gone, or talks nonsense. */
+static bool read_some(struct control_connection *control)
+{
+    struct handshake_header header;
+    for (uint32_t i = 0; i < READS_A_TURN; i++) {
+        uint32_t want = HANDSHAKE_HEADER_BYTES;
+        if (control->have >= HANDSHAKE_HEADER_BYTES) {
+            if (handshake_header_decode(control->frame, &header))
+                return false;
+            want += header.body_bytes;
+            if (control->have == want) {
+                control->have = 0;
+                if (!on_frame(control, &header, control->frame + HANDSHAKE_HEADER_BYTES))
+                    return false;
+                continue;
+            }
+        }
+        ssize_t got =
+            recv(control->watch.fd, control->frame + control->have, want - control->have, MSG_DONTWAIT);
+        if (got < 0 && (errno == EAGAIN || errno == EINTR))
+            return true;
+        if (got <= 0)
+            return false;
+        control->have += (uint32_t)got;
+    }
+    return true;
+}
+
+static bool on_ready(void *context)
 {
     struct control_connection *control = context;
-    uint8_t drain[256];
-    write_frame(control, HANDSHAKE_FIN, last, bytes);
-    /* Unread bytes would turn the close into a reset, which may discard the FIN. */
-    while (recv(control->fd, drain, sizeof drain, MSG_DONTWAIT) > 0)
-        continue;
-    close(control->fd);
+    pthread_mutex_lock(&control->lock);
+    flush(control);
+    bool lives = read_some(control);
+    if (!lives)
+        end_all(control);
+    pthread_mutex_unlock(&control->lock);
+    return lives;
+}
+
+/* ---- its end ----------------------------------------------------------------------------------------- */
+
+static void release(struct control_connection *control)
+{
+    if (atomic_fetch_sub(&control->users, 1) > 1)
+        return;
+    pthread_mutex_destroy(&control->lock);
+    control_acceptor_release(control->acceptor);
+    free(control->streams);
+    free(control->out);
     free(control);
 }
 
-static const struct lifeline_ops ops = {look, refuse, close_control};
+/* What is left to say, for a while. Unread bytes would turn the close into a reset, which may discard it. */
+static void close_socket(struct control_connection *control)
+{
+    uint8_t drain[1024];
+    lh_time deadline = tcp_deadline(FLUSH_NS);
+    if (control->out_bytes > 0)
+        tcp_write(control->watch.fd, control->out, control->out_bytes, deadline);
+    shutdown(control->watch.fd, SHUT_WR);
+    for (uint32_t i = 0; i < DRAINS_MAX; i++)
+        if (recv(control->watch.fd, drain, sizeof drain, MSG_DONTWAIT) <= 0)
+            break;
+    close(control->watch.fd);
+}
 
-bool control_connection_attach(struct lh_connection *connection, int fd, uint8_t version,
-                               const char *peer_name)
+static void remove_from_engine(struct control_connection *control)
+{
+    struct lh_engine *engine = control->engine;
+    if (!*control->where)
+        return;
+    pthread_mutex_lock(&engine->lock);
+    struct control_connection **at = &engine->controls;
+    while (*at != control) /* bounded by the listeners that the engine is connected to */
+        at = &(*at)->next;
+    *at = control->next;
+    pthread_mutex_unlock(&engine->lock);
+}
+
+static void finish(struct control_connection *control)
+{
+    remove_from_engine(control);
+    engine_unwatch(control->engine, &control->watch);
+    close_socket(control);
+    release(control);
+}
+
+static void close_stream(struct control_stream *stream, enum handshake_type type, const void *last,
+                         size_t bytes)
+{
+    struct control_connection *control = stream->control;
+    pthread_mutex_lock(&control->lock);
+    write_last(stream, type, last, bytes);
+    drop_stream(control, stream);
+    control->closing = control->live == 0;
+    bool over = control->closing;
+    pthread_mutex_unlock(&control->lock);
+    if (over)
+        finish(control);
+}
+
+/* ---- lifelines --------------------------------------------------------------------------------------- */
+
+static int look(void *lifeline, uint8_t *last, size_t *bytes)
+{
+    const struct control_stream *stream = lifeline;
+    int end = atomic_load(&stream->end);
+    *bytes = end != 0 ? stream->words_bytes : 0;
+    if (*bytes > 0)
+        memcpy(last, stream->words, *bytes);
+    return end;
+}
+
+static void refuse(void *lifeline, const char *reason)
+{
+    struct control_stream *stream = lifeline;
+    pthread_mutex_lock(&stream->control->lock);
+    write_last(stream, HANDSHAKE_REFUSE, reason, reason_bytes(reason));
+    pthread_mutex_unlock(&stream->control->lock);
+}
+
+static void close_lifeline(void *lifeline, const uint8_t *last, size_t bytes)
+{
+    close_stream(lifeline, HANDSHAKE_FIN, last, bytes);
+}
+
+static const struct lifeline_ops ops = {look, refuse, close_lifeline};
+
+void control_stream_hand_over(struct control_stream *stream, struct lh_connection *connection,
+                              const char *peer_name)
+{
+    connection_set_lifeline(connection, &ops, stream, peer_name);
+    pthread_mutex_lock(&stream->control->lock);
+    control_stream_bind(stream, connection);
+    pthread_mutex_unlock(&stream->control->lock);
+}
+
+/* ---- its beginning ----------------------------------------------------------------------------------- */
+
+static struct control_connection *create(struct lh_engine *engine, const struct control_origin *origin)
 {
     struct control_connection *control = calloc(1, sizeof *control);
     if (!control)
-        return false;
-    control->fd = fd;
-    control->version = version;
-    connection_set_lifeline(connection, &ops, control, peer_name);
-    return true;
+        return NULL;
+    control->watch = (struct watch_other){.fd = origin->fd, .on_ready = on_ready, .context = control};
+    control->engine = engine;
+    control->version = origin->version;
+    control->acceptor = origin->acceptor ? control_acceptor_share(origin->acceptor) : NULL;
+    if (origin->where && strlen(origin->where) < sizeof control->where)
+        strcpy(control->where, origin->where);
+    control->users = 1;
+    pthread_mutex_init(&control->lock, NULL);
+    return control;
+}
+
+static void add_to_engine(struct control_connection *control)
+{
+    struct lh_engine *engine = control->engine;
+    if (!*control->where)
+        return;
+    pthread_mutex_lock(&engine->lock);
+    control->next = engine->controls;
+    engine->controls = control;
+    pthread_mutex_unlock(&engine->lock);
+}
+
+int control_connection_begin(struct lh_connection *connection, const struct control_origin *origin)
+{
+    struct control_connection *control = create(connection->engine, origin);
+    struct control_stream *stream = control ? add_stream(control, 0, -1) : NULL;
+    int error = stream ? engine_watch(control->engine, &control->watch)
+                       : lh_fail(LH_ENOMEM, "no memory for a control connection");
+    if (error) {
+        if (stream)
+            drop_stream(control, stream);
+        if (control)
+            release(control);
+        return error;
+    }
+    add_to_engine(control);
+    control_stream_hand_over(stream, connection, origin->peer_name);
+    return 0;
+}
+
+/* ---- streams of the connecting side ------------------------------------------------------------------ */
+
+/* One to there, after so many that were of no use. It is the caller's to release. */
+static struct control_connection *next_to(struct lh_engine *engine, const char *where, uint32_t skip)
+{
+    pthread_mutex_lock(&engine->lock);
+    struct control_connection *control = engine->controls;
+    for (; control; control = control->next)
+        if (!strcmp(control->where, where) && skip-- == 0)
+            break;
+    if (control)
+        atomic_fetch_add(&control->users, 1);
+    pthread_mutex_unlock(&engine->lock);
+    return control;
+}
+
+struct control_stream *control_stream_open(struct lh_engine *engine, const char *where, int wake_fd)
+{
+    struct control_stream *stream = NULL;
+    struct control_connection *control;
+    for (uint32_t i = 0; !stream && (control = next_to(engine, where, i)) != NULL; i++) {
+        pthread_mutex_lock(&control->lock);
+        if (!control->ended && !control->closing)
+            stream = add_stream(control, first_free(control), wake_fd);
+        pthread_mutex_unlock(&control->lock);
+        release(control);
+    }
+    return stream;
+}
+
+int control_stream_fd(const struct control_stream *stream)
+{
+    return stream->control->watch.fd;
+}
+
+uint8_t control_stream_version(const struct control_stream *stream)
+{
+    return stream->control->version;
+}
+
+int control_stream_send(struct control_stream *stream, enum handshake_type type, const void *body,
+                        uint32_t bytes)
+{
+    pthread_mutex_lock(&stream->control->lock);
+    int error = write_frame(stream->control, stream->id, type, body, bytes);
+    pthread_mutex_unlock(&stream->control->lock);
+    return error;
+}
+
+int control_stream_receive(struct control_stream *stream, struct handshake_header *header, uint8_t *body)
+{
+    pthread_mutex_lock(&stream->control->lock);
+    int got = control_stream_take(stream, header, body);
+    pthread_mutex_unlock(&stream->control->lock);
+    return got;
+}
+
+void control_stream_refuse(struct control_stream *stream, const char *reason)
+{
+    close_stream(stream, HANDSHAKE_REFUSE, reason, reason_bytes(reason));
 }

@@ -29,7 +29,8 @@ void handshake_header_encode(const struct handshake_header *header, uint8_t *out
     lh_put_be32(out, HANDSHAKE_MAGIC);
     out[4] = header->version;
     out[5] = (uint8_t)header->type;
-    lh_put_be16(out + 6, 0);
+    assert(header->stream == 0 || header->version >= HANDSHAKE_VERSION_STREAMS);
+    lh_put_be16(out + 6, header->stream);
     lh_put_be32(out + 8, header->body_bytes);
 }
 
@@ -44,12 +45,13 @@ int handshake_header_decode(const uint8_t *bytes, struct handshake_header *heade
                        "the remote side speaks " HANDSHAKE_VERSION_TEXT
                        " %u, this side %u: use the same release",
                        version, HANDSHAKE_VERSION);
-    uint8_t last = version == HANDSHAKE_VERSION_MIN ? HANDSHAKE_FIN : HANDSHAKE_BUSY;
+    static const uint8_t last[] = {0, HANDSHAKE_FIN, HANDSHAKE_BUSY, HANDSHAKE_MORE}; /* by version */
     uint32_t body_bytes = lh_get_be32(bytes + 8);
-    if (type < HANDSHAKE_PROPOSAL || type > last || lh_get_be16(bytes + 6) != 0 ||
-        body_bytes > HANDSHAKE_BODY_MAX)
+    uint16_t stream = lh_get_be16(bytes + 6);
+    if (type < HANDSHAKE_PROPOSAL || type > last[version] || body_bytes > HANDSHAKE_BODY_MAX ||
+        (stream != 0 && version < HANDSHAKE_VERSION_STREAMS))
         return lh_fail(LH_EHANDSHAKE, "invalid handshake frame: type %u, %u bytes", type, body_bytes);
-    *header = (struct handshake_header){version, (enum handshake_type)type, body_bytes};
+    *header = (struct handshake_header){version, (enum handshake_type)type, stream, body_bytes};
     return 0;
 }
 

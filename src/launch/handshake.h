@@ -2,7 +2,7 @@
  * handshake.h - the exchange over TCP before packets flow: frames, proposals, and the agreement.
  * Pure but for its error texts. All integers big-endian.
  *
- * Frame, 12 bytes and a body: magic 4 | version 1 | type 1 | zero 2 | body bytes 4
+ * Frame, 12 bytes and a body: magic 4 | version 1 | type 1 | stream 2 | body bytes 4
  *   PROPOSAL  mtu 4 | chunk 4 | slots 4 | channels 4 | generations 4 | slot bytes 8 | link text, the rest
  *   BLOB      a QP info blob (qp_info.h)
  *   READY     packets arrive; the accepting side's: the host that the control connection comes from, as text,
@@ -10,10 +10,17 @@
  *   REFUSE    a reason for people; after READY: that data packets do not pass
  *   FIN       the last message of the connection (transfer.h), or empty
  *   BUSY      empty: the accepting side serves another, and lets this one wait. From version 2 on
+ *   MORE      empty: the connecting side may open further streams. From version 3 on
  *
  * Order: each side sends its PROPOSAL (the connecting side first), both agree, then BLOB each way, then
  * READY each way once a ping has passed over the fabric. The accepting side waits for the other's BLOB
- * before it sends its own, and for the other's READY. FIN or the end of the stream ends the connection.
+ * before it sends its own, and for the other's READY. FIN or REFUSE ends the connection, and so does the
+ * end of the TCP connection.
+ *
+ * Streams, from version 3 on: all of that has stream 0 (older frames: zero). Where the accepting side
+ * sent MORE, in stream 0 ahead of its READY, the connecting side may then open others by a PROPOSAL with
+ * the lowest number that is free: further connections, with the same order of frames. A number is free
+ * again when both sides have sent FIN or REFUSE (control_connection.h).
  *
  * Version: the connecting side's PROPOSAL bears the newest that it knows; all that follows bears the smaller
  * of both sides'. A listener that knows version 1 alone refuses version 2, with a REFUSE of version 1; the
@@ -26,17 +33,23 @@
 
 #include <longhaul/connection.h>
 
-#define HANDSHAKE_MAGIC         0x4C485231u /* "LHR1" */
-#define HANDSHAKE_VERSION_MIN   1u
-#define HANDSHAKE_VERSION       2u
-#define HANDSHAKE_HEADER_BYTES  12u
-#define HANDSHAKE_TYPE_AT       5u /* in the header */
-#define HANDSHAKE_BODY_MAX      2048u
-#define HANDSHAKE_PROPOSAL_MIN  28u
-#define HANDSHAKE_LINK_TEXT_MAX 383u
-#define HANDSHAKE_REASON_MAX    200u
+#define HANDSHAKE_MAGIC           0x4C485231u /* "LHR1" */
+#define HANDSHAKE_VERSION_MIN     1u
+#define HANDSHAKE_VERSION         3u
+#define HANDSHAKE_VERSION_BUSY    2u
+#define HANDSHAKE_VERSION_STREAMS 3u
+#define HANDSHAKE_HEADER_BYTES    12u
+#define HANDSHAKE_TYPE_AT         5u /* in the header */
+#define HANDSHAKE_BODY_MAX        2048u
+#define HANDSHAKE_PROPOSAL_MIN    28u
+#define HANDSHAKE_LINK_TEXT_MAX   383u
+#define HANDSHAKE_REASON_MAX      200u
 #define HANDSHAKE_VERSION_TEXT                                                                             \
     "handshake version" /* part of the reason with which other versions are refused */
+/* The reason with which a full listener refuses a client, which may try again. Clients recognise it by
+ * this text, so it is part of the protocol. */
+#define HANDSHAKE_FULL   "too many clients are waiting"
+#define HANDSHAKE_CLOSED "the listener was closed"
 /* What the link that a proposal asks for may hold, at rate x delay: the accepting side sets that much address
  * space aside for a stranger. 100 Gbit/s over a round trip of 160 ms; more than software emulates. */
 #define HANDSHAKE_LINK_HELD_MAX ((uint64_t)1 << 30)
@@ -48,11 +61,13 @@ enum handshake_type {
     HANDSHAKE_REFUSE = 4,
     HANDSHAKE_FIN = 5,
     HANDSHAKE_BUSY = 6, /* version 2 */
+    HANDSHAKE_MORE = 7, /* version 3 */
 };
 
 struct handshake_header {
     uint8_t version;
     enum handshake_type type;
+    uint16_t stream; /* 0 below version 3 */
     uint32_t body_bytes;
 };
 

@@ -9,6 +9,9 @@
  *                their emulated links hold HANDSHAKE_LINK_HELD_MAX together, which each alone is bounded by
  *   one          is handed over for each lh_accept(): others that are as far wait, and get BUSY
  *
+ * A client is a TCP connection or, where the listener has an engine, a stream of one that a client before
+ * it has left open (control_connection.h): all of that holds for either.
+ *
  * Timers: deadline, RENDEZVOUS_TIMEOUT_NS from a client's arrival to its blob, and again from its opening to
  * its READY; busy, BUSY_FIRST_NS after a client began to wait, then every BUSY_SPAN_NS.
  *
@@ -33,6 +36,7 @@
 
 #include "base/earlier.h"
 #include "base/error.h"
+#include "base/least.h"
 #include "history/path_file.h"
 #include "message/attr.h"
 #include "message/engine.h"
@@ -46,6 +50,7 @@
 #define NO_DESCRIPTOR_PAUSE_NS 10000000L            /* 10 ms */
 #define BUSY_FIRST_NS          (LH_NS_PER_S / 2)    /* less would reach clients of an idle listener */
 #define BUSY_SPAN_NS           LH_NS_PER_S          /* far below any timeout of a client */
+#define PROGRESS_SPAN_NS       LH_NS_PER_MS         /* of the engine, where nobody else makes it */
 #define THREAD_SPAN_MAX_NS     (3600 * LH_NS_PER_S) /* of a sleep */
 
 struct client {
@@ -64,6 +69,8 @@ struct lh_listener {
     char congestion[LISTEN_TEXT_MAX];
     char path_file[PATH_FILE_NAME_MAX];
     int cpus[LISTEN_CPUS_MAX];
+    uint32_t forks;                    /* as of engine_forks(): where it is another, the thread is not */
+    struct control_acceptor *acceptor; /* of streams; NULL without an engine */
     pthread_t thread;
     int wake_fd;
     pthread_mutex_t lock; /* of all that follows; held but for while the thread sleeps */
@@ -172,21 +179,15 @@ static bool make_room(struct lh_listener *listener)
     return false;
 }
 
-static void add_client(struct lh_listener *listener, int fd, lh_time now)
+/* Its handshake has begun. */
+static void add_client(struct lh_listener *listener, struct client *client, lh_time now)
 {
-    struct client *client = calloc(1, sizeof *client);
-    if (!client) {
-        close(fd);
-        return;
-    }
-    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
-    if (tcp_peer_name(fd, client->name, sizeof client->name) != 0)
+    if (tcp_peer_name(client->handshake.fd, client->name, sizeof client->name) != 0)
         snprintf(client->name, sizeof client->name, "a disconnected client");
-    rendezvous_accept(&client->handshake, fd, &listener->attr);
     client->deadline = now + RENDEZVOUS_TIMEOUT_NS;
     client->busy_at = LH_TIME_NEVER;
     if (listener->client_count == CLIENTS_MAX && !make_room(listener)) {
-        lh_fail(LH_EHANDSHAKE, "%s", RENDEZVOUS_FULL);
+        lh_fail(LH_EHANDSHAKE, "%s", HANDSHAKE_FULL);
         rendezvous_drop(&client->handshake);
         free(client);
         return;
@@ -194,11 +195,41 @@ static void add_client(struct lh_listener *listener, int fd, lh_time now)
     listener->clients[listener->client_count++] = client;
 }
 
+static void add_socket(struct lh_listener *listener, int fd, lh_time now)
+{
+    struct client *client = calloc(1, sizeof *client);
+    if (!client) {
+        close(fd);
+        return;
+    }
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
+    rendezvous_accept(&client->handshake, fd, &listener->attr, listener->acceptor);
+    add_client(listener, client, now);
+}
+
+static void add_stream(struct lh_listener *listener, struct control_stream *stream, lh_time now)
+{
+    struct client *client = calloc(1, sizeof *client);
+    if (!client) {
+        control_stream_refuse(stream, HANDSHAKE_FULL);
+        return;
+    }
+    rendezvous_accept_stream(&client->handshake, stream, &listener->attr, now);
+    add_client(listener, client, now);
+}
+
+static void take_streams(struct lh_listener *listener, lh_time now)
+{
+    struct control_stream *stream;
+    while (listener->acceptor && (stream = control_acceptor_take(listener->acceptor)) != NULL)
+        add_stream(listener, stream, now); /* at most as many as wait, and come meanwhile */
+}
+
 static void take_client(struct lh_listener *listener, lh_time now)
 {
     int fd = accept4(listener->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (fd >= 0) {
-        add_client(listener, fd, now);
+        add_socket(listener, fd, now);
         return;
     }
     bool none_left = errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM;
@@ -283,6 +314,19 @@ static lh_time next_step(const struct lh_listener *listener, lh_time now)
     return next > now ? next - now : 0;
 }
 
+/* To wait for; -1: a stream's frames wake the thread otherwise. */
+static int socket_of(const struct client *client)
+{
+    return client->handshake.stream ? -1 : client->handshake.fd;
+}
+
+/* Without workers streams come, and go on, with the progress that this thread makes during lh_accept(). */
+static bool brings_streams(const struct lh_listener *listener)
+{
+    return listener->acceptor && listener->attr.workers == LH_NO_WORKERS && listener->accepting > 0 &&
+           control_acceptor_users(listener->acceptor) > 0;
+}
+
 /* Sleeps until there is a new client, a frame of one, a timer, or a call. */
 static void sleep_and_take(struct lh_listener *listener)
 {
@@ -290,8 +334,10 @@ static void sleep_and_take(struct lh_listener *listener)
                                           {.fd = listener->wake_fd, .events = POLLIN}};
     uint32_t count = listener->client_count;
     for (uint32_t i = 0; i < count; i++)
-        fds[i + 2] = (struct pollfd){.fd = listener->clients[i]->handshake.fd, .events = POLLIN};
+        fds[i + 2] = (struct pollfd){.fd = socket_of(listener->clients[i]), .events = POLLIN};
     lh_time span = next_step(listener, tcp_now());
+    if (brings_streams(listener))
+        span = lh_least(span, PROGRESS_SPAN_NS);
     struct timespec timeout = {(time_t)(span / LH_NS_PER_S), (long)(span % LH_NS_PER_S)};
     pthread_mutex_unlock(&listener->lock);
     int ready = ppoll(fds, count + 2, &timeout, NULL);
@@ -313,6 +359,9 @@ static void *listener_main(void *argument)
     prctl(PR_SET_NAME, "lh-listener");
     pthread_mutex_lock(&listener->lock);
     while (!listener->stop && !listener->error) {
+        if (brings_streams(listener))
+            lh_engine_progress(listener->attr.engine, NULL);
+        take_streams(listener, tcp_now());
         step_clients(listener, tcp_now());
         sleep_and_take(listener);
     }
@@ -329,11 +378,22 @@ static void wake(struct lh_listener *listener)
         continue;
 }
 
-static int start_thread(struct lh_listener *listener)
+static int open_acceptor(struct lh_listener *listener)
 {
     listener->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (listener->wake_fd < 0)
         return lh_fail(LH_ESYSTEM, "eventfd: %s", strerror(errno));
+    if (!listener->attr.engine)
+        return 0;
+    listener->acceptor = control_acceptor_create(listener->wake_fd);
+    if (listener->acceptor)
+        return 0;
+    close(listener->wake_fd);
+    return lh_fail(LH_ENOMEM, "no memory for a listener");
+}
+
+static int start_thread(struct lh_listener *listener)
+{
     pthread_condattr_t attr;
     pthread_condattr_init(&attr);
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
@@ -350,7 +410,6 @@ static int start_thread(struct lh_listener *listener)
         return 0;
     pthread_mutex_destroy(&listener->lock);
     pthread_cond_destroy(&listener->changed);
-    close(listener->wake_fd);
     return lh_fail(LH_ESYSTEM, "cannot start the thread of a listener: %s", strerror(failed));
 }
 
@@ -372,12 +431,19 @@ int lh_listen(const char *where, const struct lh_attr *given, struct lh_listener
         error = tcp_listen(where, &listener->fd, &listener->port);
     if (error)
         goto free_listener;
-    error = start_thread(listener);
+    listener->forks = engine_forks();
+    error = open_acceptor(listener);
     if (error)
         goto close_socket;
+    error = start_thread(listener);
+    if (error)
+        goto close_acceptor;
     engine_count_listener(listener->attr.engine, 1);
     *out = listener;
     return 0;
+close_acceptor:
+    control_acceptor_release(listener->acceptor);
+    close(listener->wake_fd);
 close_socket:
     close(listener->fd);
 free_listener:
@@ -390,17 +456,29 @@ uint16_t lh_listener_port(const struct lh_listener *listener)
     return listener->port;
 }
 
+/* Nobody wakes the listener for a stream any more. */
+static void close_acceptor(struct lh_listener *listener)
+{
+    struct control_stream *stream;
+    if (!listener->acceptor)
+        return;
+    control_acceptor_close(listener->acceptor);
+    while ((stream = control_acceptor_take(listener->acceptor)) != NULL) /* at most CONTROL_ACCEPTOR_MAX */
+        control_stream_refuse(stream, HANDSHAKE_CLOSED);
+    control_acceptor_release(listener->acceptor);
+}
+
 void lh_listener_close(struct lh_listener *listener)
 {
-    const struct lh_engine *engine = listener ? listener->attr.engine : NULL;
-    if (!listener || (engine && engine_is_inherited(engine)))
+    if (!listener || listener->forks != engine_forks())
         return;
     pthread_mutex_lock(&listener->lock);
     listener->stop = true;
     pthread_mutex_unlock(&listener->lock);
     wake(listener);
     pthread_join(listener->thread, NULL);
-    lh_fail(LH_EHANDSHAKE, "the listener was closed");
+    lh_fail(LH_EHANDSHAKE, "%s", HANDSHAKE_CLOSED);
+    close_acceptor(listener);
     while (listener->client_count > 0) {
         rendezvous_drop(&listener->clients[0]->handshake);
         forget_client(listener, 0);
@@ -454,10 +532,10 @@ static void await(struct lh_listener *listener, lh_time deadline)
 
 int lh_accept(struct lh_listener *listener, lh_time timeout_ns, struct lh_connection **connection)
 {
-    const struct lh_engine *engine = listener->attr.engine;
-    int error = engine ? engine_check_process(engine) : 0;
-    if (error)
-        return error;
+    int error = 0;
+    if (listener->forks != engine_forks())
+        return lh_fail(LH_ESTATE,
+                       "listener belongs to the process that forked this one: open another here");
     pthread_mutex_lock(&listener->lock);
     await(listener, tcp_deadline(timeout_ns));
     if (listener->ready_count > 0)

@@ -38,7 +38,9 @@
 static int send_frame(struct rendezvous *r, enum handshake_type type, const void *body, uint32_t bytes)
 {
     uint8_t frame[HANDSHAKE_HEADER_BYTES + HANDSHAKE_BODY_MAX];
-    handshake_header_encode(&(struct handshake_header){r->version, type, bytes}, frame);
+    if (r->stream)
+        return control_stream_send(r->stream, type, body, bytes);
+    handshake_header_encode(&(struct handshake_header){r->version, type, 0, bytes}, frame);
     if (bytes)
         memcpy(frame + HANDSHAKE_HEADER_BYTES, body, bytes);
     ssize_t whole = HANDSHAKE_HEADER_BYTES + bytes;
@@ -93,13 +95,23 @@ static int refused(struct rendezvous *r, const struct handshake_header *header)
     reason[length] = '\0';
     r->older = r->state == RENDEZVOUS_PROPOSAL && header->version < r->version &&
                strstr(reason, HANDSHAKE_VERSION_TEXT);
-    r->full = r->state == RENDEZVOUS_PROPOSAL && !strcmp(reason, RENDEZVOUS_FULL);
+    r->full = r->state == RENDEZVOUS_PROPOSAL && !strcmp(reason, HANDSHAKE_FULL);
     return no_path_to(r, reason);
+}
+
+/* Streams are opened when this handshake is over. */
+static int check_stream(const struct handshake_header *header)
+{
+    return header->stream == 0
+               ? 1
+               : lh_fail(LH_EHANDSHAKE, "handshake frame of stream %u, which is not open", header->stream);
 }
 
 /* 1: a whole frame is there; 0: more is to come; or why it never will be. */
 static int read_frame(struct rendezvous *r, struct handshake_header *header)
 {
+    if (r->stream)
+        return control_stream_receive(r->stream, header, r->frame + HANDSHAKE_HEADER_BYTES);
     for (;;) { /* at most a header and a body */
         uint32_t want = HANDSHAKE_HEADER_BYTES;
         if (r->have >= want) {
@@ -108,7 +120,7 @@ static int read_frame(struct rendezvous *r, struct handshake_header *header)
                 return error;
             want += header->body_bytes;
             if (r->have == want)
-                return 1;
+                return check_stream(header);
         }
         ssize_t got = recv(r->fd, r->frame + r->have, want - r->have, MSG_DONTWAIT);
         if (got < 0 && (errno == EAGAIN || errno == EINTR))
@@ -260,7 +272,8 @@ static int on_proposal(struct rendezvous *r, const struct handshake_header *head
     int error = handshake_proposal_decode(r->frame + HANDSHAKE_HEADER_BYTES, header->body_bytes, &theirs);
     if (error)
         return error;
-    r->version = header->version < r->version ? header->version : r->version;
+    if (!r->stream)
+        r->version = header->version < r->version ? header->version : r->version;
     r->state = RENDEZVOUS_BLOB;
     if (r->accepting) {
         error = propose(r);
@@ -326,6 +339,10 @@ static int on_frame(struct rendezvous *r, const struct handshake_header *header,
         r->busy++;
         return 0;
     }
+    if (header->type == HANDSHAKE_MORE && !r->accepting && !r->stream && r->state == RENDEZVOUS_PATH) {
+        r->more = true;
+        return 0;
+    }
     return lh_fail(LH_EHANDSHAKE, "unexpected handshake frame %d of the remote side", (int)header->type);
 }
 
@@ -338,7 +355,7 @@ static bool all_received(const struct rendezvous *r)
 static int take_frames(struct rendezvous *r, lh_time now)
 {
     struct handshake_header header;
-    while (!all_received(r)) { /* no state takes a frame for ever but for BUSY */
+    while (!all_received(r)) { /* no state takes a frame for ever but for BUSY and MORE */
         int got = read_frame(r, &header);
         if (got <= 0)
             return got;
@@ -380,19 +397,44 @@ static int poll_path(struct rendezvous *r, lh_time now)
     return r->accepting && !r->path && now >= r->path_until_ns ? no_path(r) : 0;
 }
 
+/* Accepting side: whether the peer may open streams. */
+static bool opens_more(const struct rendezvous *r)
+{
+    return r->acceptor && !r->stream && r->version >= HANDSHAKE_VERSION_STREAMS;
+}
+
+/* The stream of this handshake, or the socket, is the lifeline of the connection from now on. */
+static int hand_over(struct rendezvous *r, const char *peer)
+{
+    const struct control_origin origin = {
+        .fd = r->fd,
+        .version = r->version,
+        .acceptor = opens_more(r) ? r->acceptor : NULL,
+        .where = r->more ? r->where : NULL,
+        .peer_name = peer,
+    };
+    int error = 0;
+    if (r->stream)
+        control_stream_hand_over(r->stream, r->connection, peer);
+    else
+        error = control_connection_begin(r->connection, &origin);
+    if (error)
+        return error;
+    r->stream = NULL;
+    r->fd = -1;
+    r->state = RENDEZVOUS_DONE;
+    return 1;
+}
+
 static int finish(struct rendezvous *r)
 {
     char peer[TCP_NAME_MAX];
     int error = tcp_peer_name(r->fd, peer, sizeof peer);
+    if (!error && opens_more(r))
+        error = send_frame(r, HANDSHAKE_MORE, NULL, 0);
     if (!error && r->accepting)
         error = send_ready(r);
-    if (!error && !control_connection_attach(r->connection, r->fd, r->version, peer))
-        error = lh_fail(LH_ENOMEM, "no memory for a connection");
-    if (error)
-        return error;
-    r->fd = -1;
-    r->state = RENDEZVOUS_DONE;
-    return 1;
+    return error ? error : hand_over(r, peer);
 }
 
 /* From the opening on. */
@@ -413,14 +455,44 @@ static int step_open(struct rendezvous *r, struct rendezvous_permit permit, lh_t
 
 /* ---- the machine ------------------------------------------------------------------------------------- */
 
-void rendezvous_accept(struct rendezvous *r, int fd, const struct lh_attr *attr)
+void rendezvous_accept(struct rendezvous *r, int fd, const struct lh_attr *attr,
+                       struct control_acceptor *acceptor)
 {
-    *r = (struct rendezvous){.fd = fd, .accepting = true, .version = HANDSHAKE_VERSION, .attr = attr};
+    *r = (struct rendezvous){
+        .fd = fd, .accepting = true, .version = HANDSHAKE_VERSION, .attr = attr, .acceptor = acceptor};
 }
 
-int rendezvous_connect(struct rendezvous *r, int fd, const struct lh_attr *attr, uint8_t version)
+static void use_stream(struct rendezvous *r, struct control_stream *stream, const struct lh_attr *attr,
+                       bool accepting, lh_time now)
 {
-    *r = (struct rendezvous){.fd = fd, .version = version, .attr = attr};
+    *r = (struct rendezvous){
+        .fd = control_stream_fd(stream),
+        .stream = stream,
+        .accepting = accepting,
+        .version = control_stream_version(stream),
+        .attr = attr,
+        .opened_ns = now,
+    };
+}
+
+void rendezvous_accept_stream(struct rendezvous *r, struct control_stream *stream,
+                              const struct lh_attr *attr, lh_time now)
+{
+    use_stream(r, stream, attr, true, now);
+}
+
+int rendezvous_connect(struct rendezvous *r, int fd, const struct lh_attr *attr, uint8_t version,
+                       const char *where)
+{
+    *r = (struct rendezvous){
+        .fd = fd, .version = version, .attr = attr, .where = attr->engine ? where : NULL};
+    return propose(r);
+}
+
+int rendezvous_connect_stream(struct rendezvous *r, struct control_stream *stream,
+                              const struct lh_attr *attr, lh_time now)
+{
+    use_stream(r, stream, attr, false, now);
     return propose(r);
 }
 
@@ -430,10 +502,18 @@ uint64_t rendezvous_link_bytes(const struct rendezvous *r)
     return handshake_link_bytes(link_to_emulate(r));
 }
 
+/* The frames of a stream come with the progress of its engine, which may be this side's to make. */
+static bool brings_frames(const struct rendezvous *r)
+{
+    return r->stream && r->attr->workers == LH_NO_WORKERS;
+}
+
 int rendezvous_step(struct rendezvous *r, struct rendezvous_permit permit, lh_time now)
 {
     assert(r->state != RENDEZVOUS_DONE);
-    int error = take_frames(r, now);
+    int error = brings_frames(r) ? lh_engine_progress(r->attr->engine, NULL) : 0;
+    if (!error)
+        error = take_frames(r, now);
     if (!error && r->state == RENDEZVOUS_QUEUED && permit.open &&
         rendezvous_link_bytes(r) <= permit.link_room)
         error = open_for_client(r, now);
@@ -444,7 +524,7 @@ int rendezvous_step(struct rendezvous *r, struct rendezvous_permit permit, lh_ti
 
 lh_time rendezvous_next_ns(const struct rendezvous *r, lh_time now)
 {
-    if (r->state < RENDEZVOUS_PATH)
+    if (r->state < RENDEZVOUS_PATH && !brings_frames(r))
         return LH_TIME_NEVER;
     bool ours_to_move = r->attr->workers == LH_NO_WORKERS;
     if (r->path && !ours_to_move)
@@ -458,7 +538,7 @@ lh_time rendezvous_next_ns(const struct rendezvous *r, lh_time now)
 int rendezvous_send_busy(struct rendezvous *r)
 {
     assert(r->accepting && r->state > RENDEZVOUS_PROPOSAL);
-    return r->version < 2 ? 0 : send_frame(r, HANDSHAKE_BUSY, NULL, 0);
+    return r->version < HANDSHAKE_VERSION_BUSY ? 0 : send_frame(r, HANDSHAKE_BUSY, NULL, 0);
 }
 
 struct lh_connection *rendezvous_done(struct rendezvous *r)
@@ -470,6 +550,11 @@ struct lh_connection *rendezvous_done(struct rendezvous *r)
 /* Sends the reason to the peer, and closes. */
 static void refuse(struct rendezvous *r, const char *reason)
 {
+    if (r->stream) {
+        control_stream_refuse(r->stream, reason);
+        r->stream = NULL;
+        return;
+    }
     size_t length = strlen(reason);
     uint32_t bytes = length < HANDSHAKE_REASON_MAX ? (uint32_t)length : HANDSHAKE_REASON_MAX;
     uint8_t drain[256];

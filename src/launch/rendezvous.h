@@ -1,6 +1,7 @@
 /*
- * rendezvous.h - the handshake over a connected TCP socket: a step machine for either side, which never
- * waits. The connecting side runs one of it (connect.c), a listener many side by side (listen.c).
+ * rendezvous.h - the handshake over a connected TCP socket, or over a stream of a control connection that
+ * there is already: a step machine for either side, which never waits. The connecting side runs one of it
+ * (connect.c), a listener many side by side (listen.c).
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -9,6 +10,7 @@
 
 #include <longhaul/connection.h>
 
+#include "launch/control_connection.h"
 #include "launch/handshake.h"
 
 /* How long a side may take for its part of the handshake. Not configurable: it is far more than any path
@@ -20,10 +22,6 @@
     "UDP packets do not pass, TCP does: a firewall on the path (let UDP ports 4791 and 49152-65535 "       \
     "through the firewalls of both hosts)"
 
-/* The reason with which a full listener refuses a client, which may try again. Clients recognise it by this
- * text, so it is part of the protocol. */
-#define RENDEZVOUS_FULL "too many clients are waiting"
-
 enum rendezvous_state {
     RENDEZVOUS_PROPOSAL, /* the peer's proposal is to come */
     RENDEZVOUS_BLOB,     /* its blob */
@@ -34,16 +32,20 @@ enum rendezvous_state {
 };
 
 struct rendezvous {
-    int fd;
+    int fd;                            /* where there is a stream: that of its control connection */
+    struct control_stream *stream;     /* NULL: the handshake runs over the socket itself */
+    struct control_acceptor *acceptor; /* accepting side: takes further streams; or NULL */
+    const char *where; /* connecting side: further connections to there may be streams; or NULL */
     bool accepting;
     enum rendezvous_state state;
     uint8_t version;       /* of this side's frames */
-    bool older;            /* connecting side, after a failure: the peer knows version 1 only */
+    bool older;            /* connecting side, after a failure: the peer knows older versions only */
     bool full;             /* connecting side, after a failure: the listener is full */
     uint32_t busy;         /* BUSY frames that came */
+    bool more;             /* MORE came */
     bool ready;            /* the peer's READY came */
     bool path;             /* a ping came back */
-    lh_time opened_ns;     /* RENDEZVOUS_PATH began then */
+    lh_time opened_ns;     /* RENDEZVOUS_PATH began then; before, a stream was opened */
     lh_time path_until_ns; /* accepting side: without a ping until then UDP does not pass */
     const struct lh_attr *attr;
     struct handshake_proposal mine, agreed;
@@ -61,10 +63,20 @@ struct rendezvous_permit {
     bool finish;        /* from RENDEZVOUS_PENDING on: the connection is handed over at once */
 };
 
-/* Takes the socket, which goes with rendezvous_done() or rendezvous_drop(); attr stays the caller's. */
-void rendezvous_accept(struct rendezvous *r, int fd, const struct lh_attr *attr);
-/* Sends the first proposal, of that version. An error as of rendezvous_step(), but the socket is taken. */
-int rendezvous_connect(struct rendezvous *r, int fd, const struct lh_attr *attr, uint8_t version);
+/* Takes the socket, which goes with rendezvous_done() or rendezvous_drop(); attr stays the caller's, and
+ * so does acceptor, or NULL: the client opens no streams. */
+void rendezvous_accept(struct rendezvous *r, int fd, const struct lh_attr *attr,
+                       struct control_acceptor *acceptor);
+/* The same with a stream. */
+void rendezvous_accept_stream(struct rendezvous *r, struct control_stream *stream,
+                              const struct lh_attr *attr, lh_time now);
+/* Sends the first proposal, of that version. An error as of rendezvous_step(), but the socket is taken.
+ * where: as the caller of lh_connect() named the listener. */
+int rendezvous_connect(struct rendezvous *r, int fd, const struct lh_attr *attr, uint8_t version,
+                       const char *where);
+/* The same with a stream. */
+int rendezvous_connect_stream(struct rendezvous *r, struct control_stream *stream,
+                              const struct lh_attr *attr, lh_time now);
 /* From RENDEZVOUS_QUEUED on: what the emulated link of its connection may hold, opened or not. */
 uint64_t rendezvous_link_bytes(const struct rendezvous *r);
 /* Goes on as far as can be without waiting. 1: the connection stands, and is the caller's

@@ -39,6 +39,11 @@ void connection_set_lifeline(struct lh_connection *c, const struct lifeline_ops 
     sdr_qp_driver_kick(c->qp);
 }
 
+void connection_lifeline_changed(struct lh_connection *c)
+{
+    sdr_qp_driver_kick(c->qp);
+}
+
 /* ---- open -------------------------------------------------------------------------------------------- */
 
 static int keep_texts(struct lh_connection *c)

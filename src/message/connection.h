@@ -81,6 +81,8 @@ struct lh_connection {
 void connection_peer_seen_at(struct lh_connection *c, uint8_t family, const uint8_t address[16]);
 /* This side is behind NAT. */
 void connection_punch(struct lh_connection *c);
+/* Its lifeline has something to report. Any thread. */
+void connection_lifeline_changed(struct lh_connection *c);
 /* Hands a lifeline over to an attached connection, which closes it when it closes itself. Takes the lock. */
 void connection_set_lifeline(struct lh_connection *c, const struct lifeline_ops *ops, void *lifeline,
                              const char *peer_name);

@@ -28,6 +28,12 @@ static void count_forks(void)
     pthread_atfork(NULL, NULL, count_fork);
 }
 
+uint32_t engine_forks(void)
+{
+    pthread_once(&forks_counted, count_forks);
+    return atomic_load_explicit(&forks, memory_order_relaxed);
+}
+
 bool engine_is_inherited(const struct lh_engine *engine)
 {
     return engine->forks != atomic_load_explicit(&forks, memory_order_relaxed);
@@ -74,14 +80,13 @@ static int open_engine(const struct lh_attr *attr, bool shared, struct lh_engine
     struct lh_engine *engine = calloc(1, sizeof *engine);
     if (!engine)
         return lh_fail(LH_ENOMEM, "no memory for an engine");
-    pthread_once(&forks_counted, count_forks);
     strcpy(engine->device, attr->device);
     engine->channels = attr->channels;
     engine->workers = attr->workers;
     engine->receive_buffer_bytes = attr->receive_buffer_bytes;
     engine->spin_ns = attr->spin_ns;
     engine->shared = shared;
-    engine->forks = atomic_load(&forks);
+    engine->forks = engine_forks();
     error = open_context(engine, attr);
     if (error) {
         free(engine);
@@ -167,6 +172,21 @@ int lh_engine_progress(struct lh_engine *engine, lh_time *next_ns)
 {
     int error = engine_check_process(engine);
     return error ? error : lh_sdr_progress(engine->context, next_ns);
+}
+
+int engine_watch(struct lh_engine *engine, struct watch_other *other)
+{
+    return sdr_context_watch(engine->context, other);
+}
+
+void engine_watch_writable(struct lh_engine *engine, struct watch_other *other, bool wanted)
+{
+    sdr_context_watch_writable(engine->context, other, wanted);
+}
+
+void engine_unwatch(struct lh_engine *engine, struct watch_other *other)
+{
+    sdr_context_unwatch(engine->context, other);
 }
 
 /* ---- its connections and listeners ------------------------------------------------------------------- */

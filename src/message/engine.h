@@ -17,6 +17,9 @@
 
 #define ENGINE_TEXT_MAX 128u
 
+struct control_connection;
+struct watch_other;
+
 struct lh_engine {
     struct sdr_context *context;
     struct coder_threads coders;
@@ -32,10 +35,19 @@ struct lh_engine {
     uint32_t listeners;
     uint32_t queues; /* of completions */
     struct memory_list memories;
+    struct control_connection
+        *controls; /* src/launch has them, and reads and changes the list under the lock */
 };
 
+/* The control worker, or who makes progress, waits for a descriptor: as sdr_context_watch() and its
+ * siblings. */
+int engine_watch(struct lh_engine *engine, struct watch_other *other);
+void engine_watch_writable(struct lh_engine *engine, struct watch_other *other, bool wanted);
+void engine_unwatch(struct lh_engine *engine, struct watch_other *other);
 /* How long threads that wait spin before they sleep; 0: they do not. */
 lh_time engine_waiters_spin_ns(const struct lh_engine *engine);
+/* Of this process's ancestors, since the first call: another number in each child. */
+uint32_t engine_forks(void);
 /* Whether this process inherited it by fork(): its threads are not here, and any of its locks may be held for
  * ever. Cheap. */
 bool engine_is_inherited(const struct lh_engine *engine);

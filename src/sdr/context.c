@@ -54,6 +54,29 @@ struct store *sdr_context_store(struct sdr_context *context)
     return &context->store;
 }
 
+int sdr_context_watch(struct sdr_context *context, struct watch_other *other)
+{
+    struct worker *worker = &context->workers[0];
+    gate_enter(&worker->gate);
+    int error = watch_add_other(&worker->watch, other);
+    gate_leave(&worker->gate);
+    waker_wake(&worker->waker); /* it may be asleep, without a descriptor to wait for */
+    return error;
+}
+
+void sdr_context_watch_writable(struct sdr_context *context, struct watch_other *other, bool wanted)
+{
+    watch_writable(&context->workers[0].watch, other, wanted);
+}
+
+void sdr_context_unwatch(struct sdr_context *context, struct watch_other *other)
+{
+    struct worker *worker = &context->workers[0];
+    gate_enter(&worker->gate);
+    watch_remove_other(&worker->watch, other);
+    gate_leave(&worker->gate);
+}
+
 const char *lh_sdr_warning(struct sdr_context *context)
 {
     return fabric_warning(context->fabric);

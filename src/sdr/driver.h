@@ -13,6 +13,8 @@
 
 #include <longhaul/sdr_ext.h>
 
+#include "sdr/run/watch_other.h"
+
 /* Called in each round of the control worker (or of lh_sdr_progress), with no SDR lock held; may call the
  * SDK, but not create or destroy a QP. Must be cheap when nothing happened. Returns when it must be called
  * again at the latest. */
@@ -30,6 +32,14 @@ int sdr_context_open(const char *device, const struct lh_context_attr *attr, uin
 struct store;
 /* What its QPs take memory from while they are used. */
 struct store *sdr_context_store(struct sdr_context *context);
+
+/* The control worker (or lh_sdr_progress) calls other->on_ready in its rounds. That may kick drivers, but
+ * neither create nor destroy a QP, nor call these. 0, or -LH_ESYSTEM. */
+int sdr_context_watch(struct sdr_context *context, struct watch_other *other);
+/* Also when it is ready for writing. Any thread, even from within on_ready, while it is watched. */
+void sdr_context_watch_writable(struct sdr_context *context, struct watch_other *other, bool wanted);
+/* Returns when on_ready does not run any more, and never will. */
+void sdr_context_unwatch(struct sdr_context *context, struct watch_other *other);
 
 /* What one QP has otherwise than its context. */
 struct sdr_qp_own {

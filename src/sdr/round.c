@@ -8,6 +8,8 @@
 
 /* With some QPs busy the others' descriptors are looked at as often. */
 #define LOOK_NS (20 * LH_NS_PER_US)
+/* Where all of them are polled anyway, those of layers above are looked at as often. */
+#define LOOK_OTHERS_NS LH_NS_PER_MS
 /* So many QPs in which nothing moves are polled while it pays to spin: faster than by their descriptors. */
 #define LINGER_MAX 4u
 /* QPs that are served by one reading of the clock. */
@@ -105,13 +107,24 @@ static void keep_watch(struct worker *worker, struct run_entry *entry)
     }
 }
 
-/* Marks what is readable. Not when all that may be readable is served in this round anyway. */
+/* Not when all that may be readable is served in this round anyway. */
+static bool may_look(const struct worker *worker, lh_time now)
+{
+    if (worker->following >= worker->watch.entries)
+        return worker->watch.others > 0 && now >= worker->looked_ns + LOOK_OTHERS_NS;
+    return !worker->moved || now >= worker->looked_ns + LOOK_NS;
+}
+
+/* Marks what is readable, and calls those of layers above. */
 static void look(struct worker *worker, lh_time now)
 {
-    if (worker->following >= worker->watch.entries || (worker->moved && now < worker->looked_ns + LOOK_NS))
-        return;
     struct watch_report report;
+    if (!may_look(worker, now))
+        return;
     watch_look(&worker->watch, &report);
+    for (uint32_t i = 0; i < report.other_count; i++)
+        if (!report.others[i]->on_ready(report.others[i]->context))
+            watch_remove_other(&worker->watch, report.others[i]);
     for (uint32_t i = 0; i < report.count; i++)
         run_queue_mark(&worker->queue, report.ready[i]);
     worker->looked_ns = now;

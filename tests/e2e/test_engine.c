@@ -530,6 +530,31 @@ static void test_a_child_leaves_its_parent_s_alone(void **state)
     close_host(&host);
 }
 
+/* Nor does it use a listener that has no engine, which works on in its parent. */
+static void test_a_child_leaves_a_lone_listener_alone(void **state)
+{
+    (void)state;
+    struct host host;
+    struct lh_connection *made;
+    listen_on(&host, NULL);
+    fflush(NULL);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        int error = lh_accept(host.listener, 0, &made);
+        lh_listener_close(host.listener);
+        _exit(error == -LH_ESTATE ? 0 : 1);
+    }
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+    struct lh_connection *connection = connect_to(&host, NULL);
+    lh_close(connection);
+    lh_close(host.accepted);
+    lh_listener_close(host.listener);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -540,6 +565,7 @@ int main(void)
         cmocka_unit_test(test_texts_are_copied),
         cmocka_unit_test(test_threads_are_the_engine_s),
         cmocka_unit_test(test_a_child_leaves_its_parent_s_alone),
+        cmocka_unit_test(test_a_child_leaves_a_lone_listener_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

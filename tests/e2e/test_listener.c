@@ -48,7 +48,7 @@ static int close_listener(void **state)
 static void write_frame(int fd, uint8_t version, enum handshake_type type, const void *body, uint32_t bytes)
 {
     uint8_t raw[HANDSHAKE_HEADER_BYTES];
-    const struct handshake_header header = {version, type, bytes};
+    const struct handshake_header header = {version, type, 0, bytes};
     handshake_header_encode(&header, raw);
     assert_int_equal(tcp_write(fd, raw, sizeof raw, tcp_deadline(PATIENCE_NS)), 0);
     assert_int_equal(tcp_write(fd, body, bytes, tcp_deadline(PATIENCE_NS)), 0);
@@ -335,23 +335,23 @@ struct host {
     int listener;
     const uint8_t *frames; /* type, type, … 0: what it says after it has heard the proposal */
     uint8_t version;
-    uint8_t heard_version[2];
+    uint8_t heard_version[HANDSHAKE_VERSION];
     pthread_t thread;
 };
 
-/* What a release of version 1 does with a proposal of version 2: refuses it, and takes the next. */
+/* What a release of version 1 does with a proposal of a newer one: refuses it, and takes the next. */
 static void *older_host(void *argument)
 {
     static const char reason[] =
-        "the other side speaks handshake version 2, this side 1: use the same release";
+        "the other side speaks another handshake version, this side 1: use the same release";
     struct host *host = argument;
     uint8_t body[HANDSHAKE_BODY_MAX];
     uint32_t bytes;
-    for (uint32_t i = 0; i < 2; i++) {
+    for (uint32_t i = 0; i < HANDSHAKE_VERSION; i++) {
         assert_int_equal(tcp_wait(host->listener, false, tcp_deadline(PATIENCE_NS)), 0);
         int fd = accept(host->listener, NULL, NULL);
         read_frame(fd, &host->heard_version[i], body, &bytes);
-        if (i == 0)
+        if (host->heard_version[i] > 1)
             write_frame(fd, 1, HANDSHAKE_REFUSE, reason, sizeof reason - 1);
         else
             write_frame(fd, 1, HANDSHAKE_REFUSE, "not today", 9);
@@ -373,7 +373,7 @@ static void *odd_host(void *argument)
     read_frame(fd, &host->heard_version[0], body, &bytes);
     for (const uint8_t *type = host->frames; *type; type++) {
         uint8_t raw[HANDSHAKE_HEADER_BYTES + HANDSHAKE_BODY_MAX];
-        const struct handshake_header header = {HANDSHAKE_VERSION, (enum handshake_type) * type,
+        const struct handshake_header header = {HANDSHAKE_VERSION, (enum handshake_type) * type, 0,
                                                 *type == HANDSHAKE_PROPOSAL ? bytes : 0};
         handshake_header_encode(&header, raw);
         raw[4] = host->version;
@@ -408,15 +408,15 @@ static void an_older_host_is_asked_in_its_version(void **state)
     struct host host = {0};
     assert_int_equal(visit_host(&host, older_host, PATIENCE_NS), -LH_EHANDSHAKE);
     assert_non_null(strstr(lh_last_error(), "not today"));
-    assert_int_equal(host.heard_version[0], 2);
-    assert_int_equal(host.heard_version[1], 1);
+    for (uint32_t i = 0; i < HANDSHAKE_VERSION; i++)
+        assert_int_equal(host.heard_version[i], HANDSHAKE_VERSION - i);
 }
 
 /* Frames where they do not belong end the handshake; BUSY without end does not outlast the timeout. */
 static void hosts_that_talk_nonsense(void **state)
 {
     (void)state;
-    enum { P = HANDSHAKE_PROPOSAL, B = HANDSHAKE_BUSY, R = HANDSHAKE_READY };
+    enum { P = HANDSHAKE_PROPOSAL, B = HANDSHAKE_BUSY, R = HANDSHAKE_READY, M = HANDSHAKE_MORE };
     static const struct {
         uint8_t version;
         uint8_t frames[8];
@@ -427,7 +427,9 @@ static void hosts_that_talk_nonsense(void **state)
         {2, {P, P, 0}, -LH_EHANDSHAKE},    /* twice */
         {2, {P, B, R, 0}, -LH_EHANDSHAKE}, /* ready without a blob */
         {2, {P, B, B, B, B, B, B, 0}, -LH_ETIMEDOUT},
-        {3, {P, 0}, -LH_EVERSION},
+        {3, {P, M, 0}, -LH_EHANDSHAKE}, /* before the blob */
+        {2, {P, M, 0}, -LH_EHANDSHAKE}, /* version 2 has none */
+        {4, {P, 0}, -LH_EVERSION},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct host host = {.frames = cases[i].frames, .version = cases[i].version};

@@ -33,7 +33,7 @@ static void read_frame(int fd, uint8_t *body, uint32_t *bytes)
 static void write_frame(int fd, enum handshake_type type, const void *body, uint32_t bytes)
 {
     uint8_t raw[HANDSHAKE_HEADER_BYTES];
-    const struct handshake_header header = {HANDSHAKE_VERSION_MIN, type, bytes};
+    const struct handshake_header header = {HANDSHAKE_VERSION_MIN, type, 0, bytes};
     handshake_header_encode(&header, raw);
     assert_int_equal(tcp_write(fd, raw, sizeof raw, tcp_deadline(PATIENCE_NS)), 0);
     assert_int_equal(tcp_write(fd, body, bytes, tcp_deadline(PATIENCE_NS)), 0);

@@ -17,7 +17,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     handshake_header_encode(&header, same);
     assert(memcmp(same, data, sizeof same) == 0);
-    assert(header.type != HANDSHAKE_BUSY || header.version >= 2);
+    assert(header.type != HANDSHAKE_BUSY || header.version >= HANDSHAKE_VERSION_BUSY);
+    assert(header.type != HANDSHAKE_MORE || header.version >= HANDSHAKE_VERSION_STREAMS);
+    assert(header.stream == 0 || header.version >= HANDSHAKE_VERSION_STREAMS);
     uint32_t bytes = header.body_bytes;
     assert(bytes <= HANDSHAKE_BODY_MAX);
     if (bytes > size - HANDSHAKE_HEADER_BYTES ||

@@ -9,9 +9,6 @@
 #include "base/error.h"
 #include "sdr/driver.h"
 
-/* How often the operating system is asked; no protocol waits for it. */
-#define POLL_BUSY_NS         (5 * LH_NS_PER_MS)  /* while something is pending */
-#define POLL_IDLE_NS         (50 * LH_NS_PER_MS) /* costs an idle worker one waking */
 #define LIFELINE_LATE_NS     (10 * LH_NS_PER_MS) /* what the operating system takes to deliver a reason */
 #define PING_FRACTION        4u                  /* of the timeout: interval of pings to a silent peer */
 #define DEAF_FRACTION        8u /* of the timeout: after such an interval without a step, nobody listened */
@@ -25,7 +22,6 @@ void keepalive_start(struct keepalive *k, struct sdr_qp *qp, lh_time timeout_ns,
     k->since_ns = now;
     k->stepped_ns = now;
     k->silent_at = now;
-    k->lifeline_at = now;
     lh_time interval_ns = timeout_ns / PING_FRACTION + 1;
     sdr_qp_keepalive_set(qp, interval_ns < PING_INTERVAL_MAX_NS ? interval_ns : PING_INTERVAL_MAX_NS);
 }
@@ -82,11 +78,10 @@ static bool on_refused(struct keepalive_end *end)
     return gone(end, LH_EPATH, *reason ? reason : lh_strerror(LH_EPATH));
 }
 
-static bool on_lifeline_expired(struct keepalive *k, const struct keepalive_view *view, lh_time now,
-                                struct keepalive_end *end)
+/* Whoever owns the lifeline has this called when there is something to see. */
+static bool look(struct keepalive *k, struct keepalive_end *end)
 {
     int state = k->lifeline_ops->look(k->lifeline, end->last, &end->last_bytes);
-    k->lifeline_at = now + (view->pending ? POLL_BUSY_NS : POLL_IDLE_NS);
     if (state == 0)
         return false;
     if (state == -LH_ECLOSED)
@@ -103,7 +98,7 @@ static bool on_fin(struct keepalive *k, const struct keepalive_view *view, lh_ti
 {
     if (k->closed_at == 0)
         k->closed_at = now + view->rtt_ns / 2 + (k->lifeline_ops ? LIFELINE_LATE_NS : 0);
-    if (k->lifeline_ops && on_lifeline_expired(k, view, now, end))
+    if (k->lifeline_ops && look(k, end))
         return true;
     if (k->closed_at <= now || !view->sends_open)
         return gone(end, LH_ECLOSED, "the peer closed it");
@@ -122,10 +117,5 @@ bool keepalive_step(struct keepalive *k, const struct keepalive_view *view, lh_t
         return true;
     if (check_silence(k, view, now, next, end))
         return true;
-    if (!k->lifeline_ops)
-        return false;
-    if (k->lifeline_at <= now && on_lifeline_expired(k, view, now, end))
-        return true;
-    lh_keep_earlier(next, k->lifeline_at);
-    return false;
+    return k->lifeline_ops && look(k, end);
 }

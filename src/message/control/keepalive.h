@@ -3,7 +3,6 @@
  *
  * Timers:
  *   silent_at    attr.peer_timeout_ns without a packet of the peer while something is pending
- *   lifeline_at  the control connection is polled: every 5 ms while something is pending, else every 50 ms
  *   closed_at    half a round trip after the peer closed by packets (and 10 ms where a control connection may
  *                bring a reason): what it acknowledged before may still be in flight
  *
@@ -23,7 +22,7 @@
 struct lifeline_ops {
     /* 0: it lives; -LH_ECLOSED: it closed, and its last message (*bytes of it, 0: none) is in `last`,
      * which holds TRANSFER_BYTES_MAX; -LH_EPATH: it refused, and `last` has *bytes of its reason, printable;
-     * -LH_EPEER: it died. Cheap; never blocks. */
+     * -LH_EPEER: it died. Cheap; never blocks. The connection is stepped when it changes. */
     int (*look)(void *lifeline, uint8_t *last, size_t *bytes);
     /* Signals the peer why this side ends the connection; its look() gives -LH_EPATH then. */
     void (*refuse)(void *lifeline, const char *reason);
@@ -38,7 +37,6 @@ struct keepalive {
         since_ns; /* silence counts from here at the earliest: nothing was pending, or nobody listened */
     lh_time stepped_ns; /* the last step */
     lh_time silent_at;
-    lh_time lifeline_at;
     lh_time closed_at;                       /* 0: the peer did not close */
     const struct lifeline_ops *lifeline_ops; /* or NULL */
     void *lifeline;

@@ -29,9 +29,12 @@ static bool is_among(int fd, const int *fds, uint32_t count)
     return false;
 }
 
-static int add(struct watch *watch, struct run_entry *entry, int fd)
+/* Entries are aligned: the lowest bit of a pointer tells them from the others. */
+#define OTHER ((uintptr_t)1)
+
+static int add(struct watch *watch, uintptr_t what, int fd)
 {
-    struct epoll_event event = {.events = EPOLLIN, .data.ptr = entry};
+    struct epoll_event event = {.events = EPOLLIN, .data.u64 = what};
     if (watch->fd < 0)
         watch->fd = epoll_create1(EPOLL_CLOEXEC);
     if (watch->fd < 0)
@@ -56,17 +59,46 @@ int watch_set(struct watch *watch, struct run_entry *entry, struct watch_fds *re
     }
     registered->count = 0;
     for (uint32_t i = 0; i < count && !error; i++) {
-        error = add(watch, entry, fds[i]);
+        error = add(watch, (uintptr_t)entry, fds[i]);
         registered->fds[registered->count++] = fds[i];
     }
     return error;
+}
+
+int watch_add_other(struct watch *watch, struct watch_other *other)
+{
+    int error = add(watch, (uintptr_t)other | OTHER, other->fd);
+    other->watched = !error;
+    watch->others += !error;
+    return error;
+}
+
+void watch_remove_other(struct watch *watch, struct watch_other *other)
+{
+    if (!other->watched)
+        return;
+    epoll_ctl(watch->fd, EPOLL_CTL_DEL, other->fd, NULL);
+    other->watched = false;
+    watch->others--;
+}
+
+void watch_writable(const struct watch *watch, struct watch_other *other, bool wanted)
+{
+    struct epoll_event event = {.events = EPOLLIN | (wanted ? EPOLLOUT : 0),
+                                .data.u64 = (uintptr_t)other | OTHER};
+    epoll_ctl(watch->fd, EPOLL_CTL_MOD, other->fd, &event);
 }
 
 void watch_look(struct watch *watch, struct watch_report *report)
 {
     struct epoll_event events[WATCH_BATCH];
     int count = watch->fd < 0 ? 0 : epoll_wait(watch->fd, events, WATCH_BATCH, 0);
-    report->count = count > 0 ? (uint32_t)count : 0;
-    for (uint32_t i = 0; i < report->count; i++)
-        report->ready[i] = events[i].data.ptr;
+    report->count = 0;
+    report->other_count = 0;
+    for (int i = 0; i < count; i++)
+        if (events[i].data.u64 & OTHER)
+            report->others[report->other_count++] =
+                (struct watch_other *)(uintptr_t)(events[i].data.u64 & ~(uint64_t)OTHER);
+        else
+            report->ready[report->count++] = (struct run_entry *)(uintptr_t)events[i].data.u64;
 }

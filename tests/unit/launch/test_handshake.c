@@ -24,13 +24,14 @@ static void header_round_trip(void **state)
 {
     (void)state;
     uint8_t bytes[HANDSHAKE_HEADER_BYTES];
-    for (enum handshake_type type = HANDSHAKE_PROPOSAL; type <= HANDSHAKE_BUSY; type++) {
-        const struct handshake_header header = {HANDSHAKE_VERSION, type, HANDSHAKE_BODY_MAX};
+    for (enum handshake_type type = HANDSHAKE_PROPOSAL; type <= HANDSHAKE_MORE; type++) {
+        const struct handshake_header header = {HANDSHAKE_VERSION, type, 0xABCD, HANDSHAKE_BODY_MAX};
         struct handshake_header read;
         handshake_header_encode(&header, bytes);
         assert_int_equal(handshake_header_decode(bytes, &read), 0);
         assert_int_equal(read.version, HANDSHAKE_VERSION);
         assert_int_equal(read.type, type);
+        assert_int_equal(read.stream, 0xABCD);
         assert_int_equal(read.body_bytes, HANDSHAKE_BODY_MAX);
     }
 }
@@ -39,7 +40,7 @@ static void header_round_trip(void **state)
 static void refuse_header_of(uint8_t version, size_t at, uint8_t value, int error)
 {
     uint8_t bytes[HANDSHAKE_HEADER_BYTES];
-    const struct handshake_header header = {version, HANDSHAKE_READY, 0};
+    const struct handshake_header header = {version, HANDSHAKE_READY, 0, 0};
     struct handshake_header read;
     handshake_header_encode(&header, bytes);
     assert_int_not_equal(bytes[at], value);
@@ -56,13 +57,15 @@ static void impossible_headers(void **state)
         refuse_header_of(version, 4, 0, -LH_EVERSION);
         refuse_header_of(version, 4, HANDSHAKE_VERSION + 1, -LH_EVERSION);
         refuse_header_of(version, 5, 0, -LH_EHANDSHAKE);
-        refuse_header_of(version, 6, 1, -LH_EHANDSHAKE);
+        if (version < HANDSHAKE_VERSION_STREAMS)
+            refuse_header_of(version, 6, 1, -LH_EHANDSHAKE);
         refuse_header_of(version, 8, 1, -LH_EHANDSHAKE);
         refuse_header_of(version, 10, 9, -LH_EHANDSHAKE); /* 2304 bytes */
     }
     /* Version 1 has no BUSY. */
     refuse_header_of(1, 5, HANDSHAKE_BUSY, -LH_EHANDSHAKE);
-    refuse_header_of(2, 5, HANDSHAKE_BUSY + 1, -LH_EHANDSHAKE);
+    refuse_header_of(2, 5, HANDSHAKE_MORE, -LH_EHANDSHAKE);
+    refuse_header_of(3, 5, HANDSHAKE_MORE + 1, -LH_EHANDSHAKE);
 }
 
 /* A stranger must not have gigabytes set aside for the link that it proposes. */

@@ -314,6 +314,24 @@ static void test_drain(void **state)
 }
 
 /* What is in flight is overdue by the round trip as it is measured now, though no report comes. */
+/* A receiver whose host did not run for a minute has read nearly nothing: that is not its rate. */
+static void test_drain_falls_by_eight_at_most(void **state)
+{
+    (void)state;
+    begin(64 * MTU);
+    world.puppet.decision.rate_bps = 800 * MBIT;
+    world.now += RTT;
+    send_all(10);
+    world.now += LH_NS_PER_MS;
+    send_all(10);
+    world.now += RTT;
+    report(1, 0);
+    world.now += 60 * LH_NS_PER_S;
+    report(12, 5);
+    assert_true(world.puppet.feedback.rate_bps > 0 && world.puppet.feedback.rate_bps < MBIT / 100);
+    assert_int_equal(world.rate.pacer.rate_bps, 100 * MBIT);
+}
+
 static void test_overdue_as_measured(void **state)
 {
     (void)state;
@@ -431,6 +449,7 @@ int main(void)
         cmocka_unit_test(test_receiver_short_path),
         cmocka_unit_test(test_receiver_long_path),
         cmocka_unit_test(test_drain),
+        cmocka_unit_test(test_drain_falls_by_eight_at_most),
         cmocka_unit_test(test_overdue_as_measured),
         cmocka_unit_test(test_silence),
         cmocka_unit_test(test_silence_of_many_sends),

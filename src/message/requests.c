@@ -9,6 +9,7 @@
 #include <linux/futex.h>
 #include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -90,6 +91,38 @@ static long futex(_Atomic uint32_t *word, int operation, uint32_t value, const s
     return syscall(SYS_futex, word, operation, value, deadline, NULL, FUTEX_BITSET_MATCH_ANY);
 }
 
+static void wake(_Atomic uint32_t *word)
+{
+    futex(word, FUTEX_WAKE_PRIVATE, INT_MAX, NULL);
+}
+
+static void wake_waiters(struct lh_request *request)
+{
+    struct request_wakes *wakes = &request->table->wakes;
+    if (wakes->held && wakes->count < REQUEST_WAKES_MAX)
+        wakes->words[wakes->count++] = &request->state;
+    else
+        wake(&request->state);
+}
+
+void requests_lock(struct request_table *table)
+{
+    pthread_mutex_lock(&table->lock);
+    table->wakes.held = true;
+}
+
+void requests_unlock(struct request_table *table)
+{
+    struct request_wakes wakes = {.count = table->wakes.count};
+    memcpy(wakes.words, table->wakes.words, wakes.count * sizeof *wakes.words);
+    table->wakes.held = false;
+    table->wakes.count = 0;
+    pthread_mutex_unlock(&table->lock);
+    /* The requests may be gone by now, which the kernel does not mind: nobody sleeps there then. */
+    for (uint32_t i = 0; i < wakes.count; i++)
+        wake(wakes.words[i]);
+}
+
 static void add_entry(const struct lh_request *request)
 {
     const struct lh_completion entry = {
@@ -114,7 +147,7 @@ static void finish(struct lh_request *request)
     }
     atomic_store(&request->state, REQUEST_DONE);
     if (atomic_load(&request->waiters) > 0)
-        futex(&request->state, FUTEX_WAKE_PRIVATE, INT_MAX, NULL);
+        wake_waiters(request);
 }
 
 /* From one ring, or none, to another. */

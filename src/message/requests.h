@@ -25,6 +25,8 @@ enum request_state {
     REQUEST_DONE, /* the result is set; written last */
 };
 
+#define REQUEST_WAKES_MAX 32u /* held back at once: others are woken under the lock */
+
 /* What becomes of a request when it is done. */
 struct request_target {
     struct lh_completion_queue *queue; /* that gets an entry; or NULL */
@@ -44,8 +46,17 @@ struct lh_request {
     uint32_t next_free; /* index + 1 of the next free request; 0: none */
 };
 
+/* Who waits for requests that a step finishes. Woken under the lock, they would sleep again at once, for the
+ * lock. */
+struct request_wakes {
+    bool held; /* until requests_unlock() */
+    uint32_t count;
+    _Atomic uint32_t *words[REQUEST_WAKES_MAX];
+};
+
 struct request_table {
     pthread_mutex_t lock;
+    struct request_wakes wakes;
     struct spin_wait spin;            /* of lh_wait() */
     struct lh_connection *connection; /* NULL once it is closed */
     bool workers;                     /* somebody else makes progress: waiting makes sense */
@@ -62,6 +73,10 @@ void request_table_close(struct request_table *table);
 
 /* The request is done; takes the lock. Frees the table when nothing else uses it. */
 void request_give(struct lh_request *request);
+
+/* The lock, for a step: those whose requests it finishes are woken when it gives the lock back. */
+void requests_lock(struct request_table *table);
+void requests_unlock(struct request_table *table);
 
 /* All below under the table's lock. */
 

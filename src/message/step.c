@@ -174,8 +174,8 @@ static lh_time step_locked(struct lh_connection *c, lh_time now)
 lh_time connection_step(void *connection, lh_time now)
 {
     struct lh_connection *c = connection;
-    pthread_mutex_lock(&c->requests->lock);
+    requests_lock(c->requests);
     lh_time next = step_locked(c, now);
-    pthread_mutex_unlock(&c->requests->lock);
+    requests_unlock(c->requests);
     return next;
 }

@@ -98,7 +98,7 @@ static int create_qp(struct lh_connection *c)
 
 static void free_memory(struct lh_connection *c)
 {
-    storage_free(&c->storage);
+    free(c->automatic);
     coder_destroy(c->coder);
     if (c->engine)
         engine_leave(c->engine);
@@ -107,14 +107,15 @@ static void free_memory(struct lh_connection *c)
 
 static int create_parts(struct lh_connection *c)
 {
-    int error = storage_take(&c->storage, &c->attr, &c->choice);
-    if (error)
-        return error;
+    struct store *store = sdr_context_store(c->context);
+    if (c->choice.automatic && !(c->automatic = calloc(1, sizeof *c->automatic)))
+        return lh_fail(LH_ENOMEM, "no memory to choose schemes with");
     c->coder = coder_create(&c->engine->coders);
     if (!c->coder)
         return lh_fail(LH_ENOMEM, "no memory to encode and decode");
-    sender_init(&c->tx, &c->storage.tx, &c->attr, &c->path, c->coder, &c->parity);
-    receiver_init(&c->rx, &c->storage.rx, &c->attr, &c->choice, &c->path, c->coder, &c->parity);
+    sender_init(&c->tx, &c->attr, &c->path, c->coder, &c->parity, store);
+    receiver_init(&c->rx, &c->attr, &c->choice, &c->path, c->coder, &c->parity, store, c->automatic);
+    idle_init(&c->idle);
     return 0;
 }
 
@@ -261,6 +262,7 @@ void lh_close(struct lh_connection *connection)
     path_memory_save(c);
     sdr_qp_destroy(c->qp);
     sender_close(&c->tx);
+    receiver_close(&c->rx);
     parity_free_all(&c->parity);
     free_memory(c);
 }

@@ -41,6 +41,7 @@
 #include "message/storage.h"
 #include "message/tx/tx.h"
 #include "message/warning.h"
+#include "store/idle.h"
 
 #define CONNECTION_TEXT_MAX 128u
 
@@ -60,7 +61,8 @@ struct lh_connection {
     bool needs_step;         /* the user asked for something since the last step */
     lh_time due_ns;          /* of the earliest timer */
     struct lh_stats stats;   /* those that no part counts */
-    struct storage storage;
+    struct idle idle;        /* of its memory (storage.h) */
+    struct auto_scheme *automatic;
     struct coder *coder;
     struct parity_pool parity;
     struct tx tx;

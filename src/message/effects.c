@@ -7,11 +7,14 @@
 #include "message/rx/receiver.h"
 #include "message/tx/sender.h"
 
-static void finish_requests(struct effects *effects)
+static void finish_requests(struct lh_connection *c, struct effects *effects)
 {
     struct message_request *finished = effects->finished;
+    if (!finished)
+        return;
     effects->finished = NULL;
     requests_finish(finished);
+    idle_note(&c->idle);
 }
 
 void connection_end_all(struct lh_connection *c, int error)
@@ -19,8 +22,8 @@ void connection_end_all(struct lh_connection *c, int error)
     lh_time now = lh_sdr_now(c->context);
     sender_end_all(&c->tx, error, now);
     receiver_end_all(&c->rx, error, now);
-    finish_requests(&c->tx.effects);
-    finish_requests(&c->rx.effects);
+    finish_requests(c, &c->tx.effects);
+    finish_requests(c, &c->rx.effects);
 }
 
 void connection_fail(struct lh_connection *c, enum lh_error error, const char *reason)
@@ -46,8 +49,8 @@ static void carry_out_failure(struct lh_connection *c, const struct effects *eff
 
 void effects_carry_out(struct lh_connection *c)
 {
-    finish_requests(&c->tx.effects);
-    finish_requests(&c->rx.effects);
+    finish_requests(c, &c->tx.effects);
+    finish_requests(c, &c->rx.effects);
     if (c->tx.effects.failure)
         carry_out_failure(c, &c->tx.effects);
     if (c->rx.effects.failure)

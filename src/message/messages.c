@@ -42,6 +42,8 @@ static int send_locked(struct lh_connection *c, const void *buffer, size_t bytes
     if (!error)
         error = sender_check(&c->tx, bytes);
     if (!error)
+        error = storage_hold_send(c);
+    if (!error)
         error = message_memory_get(c, buffer, bytes, memory, &known);
     if (!error)
         error = take_request(c, target, true, c->tx.next, &known, now, &request);
@@ -104,6 +106,8 @@ static int recv_locked(struct lh_connection *c, void *buffer, size_t room, struc
     int error = check_state(c);
     if (!error)
         error = receiver_check(&c->rx, room);
+    if (!error)
+        error = storage_hold_recv(c);
     if (!error)
         error = message_memory_get(c, buffer, room, memory, &known);
     if (!error)

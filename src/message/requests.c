@@ -16,6 +16,8 @@
 
 #include "base/error.h"
 #include "message/engine.h"
+#include "sdr/driver.h"
+#include "store/store.h"
 
 static_assert(offsetof(struct lh_request, part) == 0, "a part's request is its request");
 static_assert(sizeof(_Atomic uint32_t) == sizeof(uint32_t), "a futex is 32 bits");
@@ -29,16 +31,70 @@ struct request_table *request_table_create(struct lh_connection *connection, con
     table->connection = connection;
     table->workers = engine->workers != LH_NO_WORKERS;
     spin_wait_init(&table->spin, engine_waiters_spin_ns(engine));
-    for (uint32_t i = LH_REQUESTS_MAX; i > 0; i--) {
-        table->requests[i - 1].table = table;
-        table->requests[i - 1].next_free = table->free;
-        table->free = i;
-    }
+    table->store = sdr_context_store(engine->context);
     return table;
+}
+
+static void put_free(struct request_table *table, struct request_block *block)
+{
+    for (uint32_t i = REQUESTS_A_BLOCK; i > 0; i--) {
+        struct lh_request *request = &block->requests[i - 1];
+        if (atomic_load_explicit(&request->state, memory_order_relaxed) != REQUEST_FREE)
+            continue;
+        request->table = table;
+        request->next = table->free;
+        table->free = request;
+    }
+}
+
+static int add_block(struct request_table *table)
+{
+    if (table->count == LH_REQUESTS_MAX)
+        return lh_fail(LH_EAGAIN, "%u requests are in use: free those that are done", LH_REQUESTS_MAX);
+    struct request_block *block = store_take(table->store, sizeof *block);
+    if (!block)
+        return -LH_ENOMEM;
+    block->next = table->blocks;
+    table->blocks = block;
+    table->count += REQUESTS_A_BLOCK;
+    put_free(table, block);
+    return 0;
+}
+
+static bool is_unused(const struct request_block *block)
+{
+    for (uint32_t i = 0; i < REQUESTS_A_BLOCK; i++)
+        if (atomic_load_explicit(&block->requests[i].state, memory_order_relaxed) != REQUEST_FREE)
+            return false;
+    return true;
+}
+
+void requests_give_back(struct request_table *table)
+{
+    struct request_block *next, *blocks = table->blocks;
+    table->blocks = NULL;
+    table->free = NULL;
+    for (struct request_block *block = blocks; block;
+         block = next) { /* LH_REQUESTS_MAX / REQUESTS_A_BLOCK */
+        next = block->next;
+        if (is_unused(block)) {
+            table->count -= REQUESTS_A_BLOCK;
+            store_give(table->store, block, sizeof *block);
+            continue;
+        }
+        block->next = table->blocks;
+        table->blocks = block;
+        put_free(table, block);
+    }
 }
 
 static void destroy(struct request_table *table)
 {
+    struct request_block *next;
+    for (struct request_block *block = table->blocks; block; block = next) {
+        next = block->next;
+        free(block);
+    }
     pthread_mutex_destroy(&table->lock);
     free(table);
 }
@@ -48,6 +104,9 @@ void request_table_close(struct request_table *table)
     pthread_mutex_lock(&table->lock);
     assert(table->pending == 0);
     table->connection = NULL;
+    requests_give_back(table);
+    store_forget(table->store, table->count / REQUESTS_A_BLOCK * sizeof(struct request_block));
+    table->store = NULL;
     bool unused = table->in_use == 0;
     pthread_mutex_unlock(&table->lock);
     if (unused)
@@ -57,13 +116,13 @@ void request_table_close(struct request_table *table)
 int request_take(struct request_table *table, const struct request_target *target, bool sending,
                  uint32_t message, struct sdr_mr *own, lh_time now, struct lh_request **out)
 {
-    if (table->free == 0)
-        return lh_fail(LH_EAGAIN, "%u requests are in use: free those that are done", LH_REQUESTS_MAX);
-    int error = target->queue ? completion_ring_reserve(&target->queue->ring) : 0;
+    int error = table->free ? 0 : add_block(table);
+    if (!error && target->queue)
+        error = completion_ring_reserve(&target->queue->ring);
     if (error)
         return error;
-    struct lh_request *request = &table->requests[table->free - 1];
-    table->free = request->next_free;
+    struct lh_request *request = table->free;
+    table->free = request->next;
     table->in_use++;
     table->pending++;
     request->target = *target;
@@ -81,8 +140,8 @@ static void give_back(struct lh_request *request)
 {
     struct request_table *table = request->table;
     atomic_store(&request->state, REQUEST_FREE);
-    request->next_free = table->free;
-    table->free = (uint32_t)(request - table->requests) + 1;
+    request->next = table->free;
+    table->free = request;
     table->in_use--;
 }
 

@@ -1,5 +1,5 @@
 /*
- * requests.h - the requests of a connection: a fixed table that outlives it, and waiting for them.
+ * requests.h - the requests of a connection: a table that outlives it, and waiting for them.
  *
  * The table holds the one lock of its connection. It is freed when the connection has been closed and the
  * user has freed the last request.
@@ -43,7 +43,15 @@ struct lh_request {
     struct sdr_mr *own; /* registration of its buffer for this message only, while pending; or NULL */
     uint32_t message;   /* its number */
     bool sending;
-    uint32_t next_free; /* index + 1 of the next free request; 0: none */
+    struct lh_request *next; /* while it is free */
+};
+
+#define REQUESTS_A_BLOCK 32u
+
+/* Requests, at places that do not change: users hold pointers to them. */
+struct request_block {
+    struct request_block *next;
+    struct lh_request requests[REQUESTS_A_BLOCK];
 };
 
 /* Who waits for requests that a step finishes. Woken under the lock, they would sleep again at once, for the
@@ -61,9 +69,11 @@ struct request_table {
     struct lh_connection *connection; /* NULL once it is closed */
     bool workers;                     /* somebody else makes progress: waiting makes sense */
     uint32_t pending;
-    uint32_t in_use; /* pending and done */
-    uint32_t free;   /* index + 1; 0: none */
-    struct lh_request requests[LH_REQUESTS_MAX];
+    uint32_t in_use;     /* pending and done */
+    struct store *store; /* NULL once the connection is closed: what is left is the table's own */
+    struct request_block *blocks;
+    struct lh_request *free; /* of all blocks */
+    uint32_t count;          /* in all blocks */
 };
 
 struct request_table *request_table_create(struct lh_connection *connection,
@@ -81,9 +91,11 @@ void requests_unlock(struct request_table *table);
 /* All below under the table's lock. */
 
 /* Owns the registration from here on. -LH_EAGAIN: LH_REQUESTS_MAX are in use, or the target's queue has no
- * place left. */
+ * place left. -LH_ENOMEM. */
 int request_take(struct request_table *table, const struct request_target *target, bool sending,
                  uint32_t message, struct sdr_mr *own, lh_time now, struct lh_request **request);
+/* Gives the memory of those back that are not in use. */
+void requests_give_back(struct request_table *table);
 /* The results of the requests are set: gives their registrations back, adds their entries to their queues,
  * and wakes who waits. */
 void requests_finish(struct message_request *parts);

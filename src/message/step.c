@@ -168,6 +168,7 @@ static lh_time step_locked(struct lh_connection *c, lh_time now)
         return LH_TIME_NEVER;
     tx_wait_note(&c->tx, now);
     lh_keep_earlier(&next, c->due_ns);
+    lh_keep_earlier(&next, storage_step(c, now));
     return next;
 }
 

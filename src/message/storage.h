@@ -1,21 +1,22 @@
 /*
- * storage.h - the memory of a connection's parts, taken at once when it is opened.
+ * storage.h - when a connection takes memory, and gives it back: for each message with lh_send and lh_recv,
+ * and after a second without any.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef LH_MESSAGE_STORAGE_H
 #define LH_MESSAGE_STORAGE_H
 
-#include "message/rx/receiver.h"
-#include "message/tx/sender.h"
+#include <longhaul/types.h>
 
-struct storage {
-    struct sender_memory tx;
-    struct receiver_memory rx;
-};
+struct lh_connection;
 
-/* -LH_ENOMEM; storage_free() in any case. */
-int storage_take(struct storage *storage, const struct lh_attr *attr, const struct scheme_choice *choice);
-void storage_free(struct storage *storage);
+/* All under the connection's lock. */
+
+/* For one message more. -LH_ENOMEM. */
+int storage_hold_send(struct lh_connection *connection);
+int storage_hold_recv(struct lh_connection *connection);
+/* In each step: gives back what is idle. Returns when it looks again. */
+lh_time storage_step(struct lh_connection *connection, lh_time now);
 
 #endif

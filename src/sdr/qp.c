@@ -52,7 +52,7 @@ static struct store *store_of(const struct sdr_qp *qp)
 
 bool qp_hold(struct sdr_qp *qp, struct ring *ring, uint32_t first, uint32_t count)
 {
-    qp_note_use(qp);
+    idle_note(&qp->idle);
     return ring_hold(ring, store_of(qp), first, count);
 }
 
@@ -64,7 +64,7 @@ static void set_slot_memory(struct sdr_qp *qp, uint32_t slot, void *memory, uint
 
 int qp_hold_slot(struct sdr_qp *qp, uint32_t slot, uint64_t bytes)
 {
-    qp_note_use(qp);
+    idle_note(&qp->idle);
     uint32_t room = message_table_room(&qp->table, bytes);
     if (room <= qp->table.slots[slot].chunk_room)
         return 0;
@@ -96,7 +96,7 @@ static int add_sends(struct sdr_qp *qp)
 
 int qp_hold_send(struct sdr_qp *qp, struct sdr_send_handle **send)
 {
-    qp_note_use(qp);
+    idle_note(&qp->idle);
     int error = qp->sends.unused ? 0 : add_sends(qp);
     if (!error)
         *send = qp->sends.unused;
@@ -171,7 +171,7 @@ static bool hold_channel(struct sdr_qp *qp, struct qp_channel *channel, uint32_t
 
 int qp_hold_ranges(struct sdr_qp *qp, uint32_t ranges, uint32_t packets)
 {
-    qp_note_use(qp);
+    idle_note(&qp->idle);
     for (uint32_t c = 0; c < qp->channel_count; c++) {
         if (!send_channel_has_room(&qp->channels[c].sends, ranges))
             return lh_fail(LH_EAGAIN, "the injection queue is full");
@@ -215,18 +215,12 @@ static void give_back(struct sdr_qp *qp)
 
 lh_time qp_memory_round(struct sdr_qp *qp, lh_time now)
 {
-    if (qp->idle_at == LH_TIME_NEVER)
-        return LH_TIME_NEVER;
-    if (qp->idle_at == 0 || (qp->idle_at <= now && qp->uses != qp->uses_noted)) {
-        qp->uses_noted = qp->uses;
-        qp->idle_at = now + STORE_IDLE_NS;
-    }
-    if (qp->idle_at > now)
-        return qp->idle_at;
+    if (!idle_is_over(&qp->idle, now))
+        return qp->idle.at;
     give_back(qp);
-    /* What is in flight is settled by time alone. */
-    qp->idle_at = qp->sends.in_use == 0 && qp->rate.flight.size > 0 ? now + STORE_IDLE_NS : LH_TIME_NEVER;
-    return qp->idle_at;
+    if (qp->sends.in_use == 0 && qp->rate.flight.size > 0)
+        idle_note(&qp->idle); /* what is in flight is settled by time alone */
+    return qp->idle.at == 0 ? now : qp->idle.at;
 }
 
 void qp_memory_free(struct sdr_qp *qp)

@@ -34,6 +34,7 @@
 #include "sdr/run/run_queue.h"
 #include "sdr/run/watch.h"
 #include "sdr/send_queue.h"
+#include "store/idle.h"
 
 #define QP_STRIPE_PACKETS   64u         /* one word of the packet bitmap: channels never share a word */
 #define QP_MESSAGES_WAITING 256u        /* of the layer above, each way; a power of two */
@@ -146,9 +147,7 @@ struct sdr_qp {
     _Atomic bool proven; /* the peer is at the address of its blob (path.h): read without the lock */
     struct qp_upper_queue outbox;
     struct qp_upper_queue inbox;
-    uint32_t uses;           /* of what takes memory; wraps */
-    uint32_t uses_noted;     /* when idle_at was set */
-    lh_time idle_at;         /* memory is given back then, if there are no more uses; 0: to be set */
+    struct idle idle; /* of what takes memory */
     bool bundles;            /* the peer reads several messages from one datagram */
     uint32_t bundles_untold; /* times still to tell the peer that this side does */
     bool pong_wanted;
@@ -263,13 +262,6 @@ int qp_usable(struct sdr_qp *qp);
 /* Memory that a QP takes from the store of its context when it is used, and gives back when it was not for
  * STORE_IDLE_NS. All under the QP's lock; -LH_ENOMEM with the reason. */
 
-/* Whenever something is taken, or is not needed any more. */
-static inline void qp_note_use(struct sdr_qp *qp)
-{
-    qp->uses++;
-    if (qp->idle_at == LH_TIME_NEVER)
-        qp->idle_at = 0;
-}
 /* Places of a ring of the QP, as ring_hold(). */
 bool qp_hold(struct sdr_qp *qp, struct ring *ring, uint32_t first, uint32_t count);
 /* Bitmaps of a slot that is closed. */

@@ -73,7 +73,7 @@ int lh_sdr_message_recv(struct sdr_qp *qp, void *buffer, size_t *bytes)
         memcpy(buffer, message->data, message->bytes);
         *bytes = message->bytes;
         qp->inbox.tail++;
-        qp_note_use(qp);
+        idle_note(&qp->idle);
     }
     qp_unlock(qp);
     return message ? 0 : -LH_EAGAIN;
@@ -140,7 +140,7 @@ static bool on_message(struct sdr_qp *qp, const struct control_message *message,
         return on_cts(qp, message);
     case CONTROL_CTS_HEARD:
         if (cts_on_ack(&qp->announcer, message->body.cts_heard_next, now, lh_rtt_overdue_ns(&qp->path.rtt)))
-            qp_note_use(qp);
+            idle_note(&qp->idle);
         return true;
     case CONTROL_UPPER:
         return on_upper(qp, message);
@@ -318,7 +318,7 @@ static bool send_upper(struct sdr_qp *qp)
     while (queue_front(&qp->outbox)) { /* bounded by the queue */
         if (!(may_bundle(qp) ? send_bundle(qp) : send_one_upper(qp)))
             return sent;
-        qp_note_use(qp);
+        idle_note(&qp->idle);
         sent = true;
     }
     return sent;

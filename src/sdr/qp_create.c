@@ -81,7 +81,7 @@ static struct sdr_qp *allocate_qp(struct sdr_context *context, const struct qp_p
     cts_queue_init(&qp->cts, present, window);
     ring_init(&qp->outbox.ring, sizeof(struct qp_upper_message), QP_MESSAGES_WAITING);
     ring_init(&qp->inbox.ring, sizeof(struct qp_upper_message), QP_MESSAGES_WAITING);
-    qp->idle_at = LH_TIME_NEVER;
+    idle_init(&qp->idle);
     qp->channels = zeroed(channels * sizeof *qp->channels);
     for (uint32_t c = 0; qp->channels && c < channels; c++) {
         gate_init(&qp->channels[c].gate);

@@ -227,7 +227,7 @@ int sdr_recv_complete(struct sdr_recv_handle *handle)
         message_slot_close(&qp->table, handle->slot);
         qp_gates_leave(qp);
         give_slot_back(qp, handle->slot);
-        qp_note_use(qp);
+        idle_note(&qp->idle);
         qp->posted_bytes -= handle->length_bytes;
     }
     qp_unlock(qp);

@@ -314,7 +314,7 @@ int sdr_send_poll(struct sdr_send_handle *handle, int *completed_flag, struct sd
         handle->next = qp->sends.unused;
         qp->sends.unused = handle;
         qp->sends.in_use--;
-        qp_note_use(qp);
+        idle_note(&qp->idle);
         *completed_flag = 1;
         if (status)
             status->flags = atomic_load(&message->aborted) ? 1 : 0;

@@ -3,7 +3,6 @@
 
 #include <assert.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/error.h"
 
@@ -45,18 +44,22 @@ void *store_take_aligned(struct store *store, size_t bytes)
     if (!count(store, bytes))
         return NULL;
     size_t rounded = (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-    void *memory = aligned_alloc(ALIGNMENT, rounded);
-    return counted(store, memory ? memset(memory, 0, rounded) : NULL, bytes);
+    return counted(store, aligned_alloc(ALIGNMENT, rounded), bytes);
 }
 
 void store_give(struct store *store, void *memory, size_t bytes)
 {
     if (!memory)
         return;
+    store_forget(store, bytes);
+    free(memory);
+}
+
+void store_forget(struct store *store, size_t bytes)
+{
     uint64_t before = atomic_fetch_sub_explicit(&store->bytes, bytes, memory_order_relaxed);
     assert(before >= bytes);
     (void)before;
-    free(memory);
 }
 
 uint64_t store_bytes(const struct store *store)

@@ -13,9 +13,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* How long an owner keeps what it does not use: after that it gives it back. */
-#define STORE_IDLE_NS UINT64_C(1000000000)
-
 struct store {
     _Atomic uint64_t bytes; /* that are out */
     uint64_t limit_bytes;   /* UINT64_MAX: none; never changes while something is out */
@@ -24,10 +21,12 @@ struct store {
 void store_init(struct store *store, uint64_t limit_bytes);
 /* Zeroed, aligned to 16. NULL: no memory, or the limit is reached; lh_last_error() says which. */
 void *store_take(struct store *store, size_t bytes);
-/* The same, aligned to 64. */
+/* The same, aligned to 64, and not zeroed. */
 void *store_take_aligned(struct store *store, size_t bytes);
 /* What was taken with that many bytes; or NULL. */
 void store_give(struct store *store, void *memory, size_t bytes);
+/* They are not the store's any more: whoever has them frees them, and may outlive it. */
+void store_forget(struct store *store, size_t bytes);
 uint64_t store_bytes(const struct store *store);
 
 #endif

@@ -14,6 +14,7 @@
 
 #include "sdr/context.h"
 #include "sdr/driver.h"
+#include "store/idle.h"
 #include "support/sdr_pair.h"
 
 #define MS            LH_NS_PER_MS

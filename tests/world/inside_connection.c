@@ -46,6 +46,8 @@ void inside_connection_number(struct lh_connection *sender, struct lh_connection
 bool inside_connection_segment(const struct lh_connection *c, uint32_t sequence,
                                struct inside_segment *segment)
 {
+    if (!c->rx.segments)
+        return false;
     const struct rx_segment *own = rx_segment_at(&c->rx, sequence);
     if (own->sequence != sequence || own->state != SEGMENT_OPEN)
         return false;

@@ -13,6 +13,7 @@
 
 #include "coding/work_pool.h"
 #include "sdr/driver.h"
+#include "store/store.h"
 
 struct place {
     struct work work; /* first: a piece of work is its place */
@@ -24,6 +25,13 @@ struct place {
     struct place *next; /* while unused */
 };
 
+#define PLACES_A_BLOCK 16u
+
+struct place_block {
+    struct place_block *next;
+    struct place places[PLACES_A_BLOCK];
+};
+
 struct coder {
     struct sdr_context *context;
     struct sdr_qp *qp;
@@ -32,8 +40,11 @@ struct coder {
     pthread_mutex_t lock;
     pthread_cond_t ran;
     _Atomic uint32_t results; /* places that ran */
-    struct place *unused;
-    struct place places[CODER_JOBS_MAX];
+    struct store *store;
+    struct place_block *blocks;
+    struct place *unused; /* of all blocks */
+    uint32_t count;       /* in all blocks */
+    uint32_t in_use;
 };
 
 /* ---- threads ----------------------------------------------------------------------------------------- */
@@ -86,17 +97,71 @@ struct coder *coder_create(struct coder_threads *threads)
     coder->threads = threads;
     pthread_mutex_init(&coder->lock, NULL);
     pthread_cond_init(&coder->ran, NULL);
-    for (uint32_t i = 0; i < CODER_JOBS_MAX; i++) {
-        coder->places[i].coder = coder;
-        coder->places[i].next = coder->unused;
-        coder->unused = &coder->places[i];
-    }
     return coder;
+}
+
+static void add_places(struct coder *coder)
+{
+    struct place_block *block =
+        coder->count < CODER_JOBS_MAX ? store_take(coder->store, sizeof *block) : NULL;
+    if (!block)
+        return;
+    block->next = coder->blocks;
+    coder->blocks = block;
+    coder->count += PLACES_A_BLOCK;
+    for (uint32_t i = 0; i < PLACES_A_BLOCK; i++) {
+        block->places[i].coder = coder;
+        block->places[i].next = coder->unused;
+        coder->unused = &block->places[i];
+    }
+}
+
+void coder_give_back(struct coder *coder)
+{
+    struct place_block *next;
+    if (coder->in_use > 0)
+        return;
+    for (struct place_block *block = coder->blocks; block; block = next) {
+        next = block->next;
+        store_give(coder->store, block, sizeof *block);
+    }
+    coder->blocks = NULL;
+    coder->unused = NULL;
+    coder->count = 0;
+}
+
+/* The first place from this one on that the caller is looking for, or NULL. */
+typedef bool is_wanted(const struct place *place, const void *owner);
+static struct place *find_place(const struct coder *coder, is_wanted *wanted, const void *owner)
+{
+    for (struct place_block *block = coder->blocks; block; block = block->next)
+        for (uint32_t i = 0; i < PLACES_A_BLOCK; i++) /* CODER_JOBS_MAX in all */
+            if (wanted(&block->places[i], owner))
+                return &block->places[i];
+    return NULL;
+}
+
+static bool has_run(const struct place *place, const void *owner)
+{
+    (void)owner;
+    return place->ran;
+}
+
+static bool is_of(const struct place *place, const void *owner)
+{
+    return place->in_use && place->job.owner == owner;
+}
+
+static bool is_decoding(const struct place *place, const void *owner)
+{
+    (void)owner;
+    return place->in_use && place->job.groups > 0;
 }
 
 void coder_bind(struct coder *coder, struct sdr_context *context, struct sdr_qp *qp)
 {
     coder->context = context;
+    coder->store = sdr_context_store(context);
     coder->qp = qp;
 }
 
@@ -104,6 +169,8 @@ void coder_destroy(struct coder *coder)
 {
     if (!coder)
         return;
+    assert(coder->in_use == 0);
+    coder_give_back(coder);
     pthread_cond_destroy(&coder->ran);
     pthread_mutex_destroy(&coder->lock);
     free(coder);
@@ -139,6 +206,7 @@ static void run_on_thread(struct work *work)
 static void give_back(struct coder *coder, struct place *place)
 {
     place->in_use = false;
+    coder->in_use--;
     place->ran = false;
     place->next = coder->unused;
     coder->unused = place;
@@ -156,12 +224,15 @@ static struct work_pool *pool_of(struct coder *coder)
 bool coder_submit(struct coder *coder, const struct coder_job *wanted, struct coder_result *result)
 {
     struct work_pool *pool = pool_of(coder);
+    if (pool && !coder->unused)
+        add_places(coder);
     struct place *place = coder->unused;
     if (!pool || !place) {
         compute(coder, wanted, result);
         return true;
     }
     coder->unused = place->next;
+    coder->in_use++;
     place->job = *wanted;
     place->in_use = true;
     place->work = (struct work){.run = run_on_thread};
@@ -179,11 +250,8 @@ bool coder_has_results(const struct coder *coder)
 /* A place that ran, taken off the list; NULL when there is none. */
 static struct place *take_ran(struct coder *coder)
 {
-    struct place *found = NULL;
     pthread_mutex_lock(&coder->lock);
-    for (uint32_t i = 0; i < CODER_JOBS_MAX && !found; i++)
-        if (coder->places[i].ran)
-            found = &coder->places[i];
+    struct place *found = find_place(coder, has_run, NULL);
     if (found) {
         found->ran = false;
         atomic_fetch_sub(&coder->results, 1);
@@ -214,10 +282,8 @@ static void wait_until_ran(struct coder *coder, struct place *place)
 
 void coder_drop(struct coder *coder, const void *owner)
 {
-    for (uint32_t i = 0; i < CODER_JOBS_MAX; i++) {
-        struct place *place = &coder->places[i];
-        if (!place->in_use || place->job.owner != owner)
-            continue;
+    struct place *place;
+    while ((place = find_place(coder, is_of, owner)) != NULL) { /* each turn gives one back */
         if (!work_pool_take_back(coder->pool, &place->work))
             wait_until_ran(coder, place);
         give_back(coder, place);
@@ -226,17 +292,14 @@ void coder_drop(struct coder *coder, const void *owner)
 
 bool coder_finish_decoding(struct coder *coder, struct coder_result *result)
 {
-    for (uint32_t i = 0; i < CODER_JOBS_MAX; i++) {
-        struct place *place = &coder->places[i];
-        if (!place->in_use || place->job.groups == 0)
-            continue;
-        if (work_pool_take_back(coder->pool, &place->work))
-            compute(coder, &place->job, &place->result);
-        else
-            wait_until_ran(coder, place);
-        *result = place->result;
-        give_back(coder, place);
-        return true;
-    }
-    return false;
+    struct place *place = find_place(coder, is_decoding, NULL);
+    if (!place)
+        return false;
+    if (work_pool_take_back(coder->pool, &place->work))
+        compute(coder, &place->job, &place->result);
+    else
+        wait_until_ran(coder, place);
+    *result = place->result;
+    give_back(coder, place);
+    return true;
 }

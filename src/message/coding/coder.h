@@ -2,9 +2,9 @@
  * coder.h - computes what a scheme asks for: parity to be sent, lost chunks to be recovered.
  *
  * Jobs run on the engine's threads (attr.coders), so that the worker goes on injecting and receiving
- * meanwhile; without threads, or when CODER_JOBS_MAX jobs wait, at once on the caller. Results are returned
- * to the caller: nothing of a job's owner is touched but the memory of its lh_coding. All calls are made
- * under the connection's lock, which no job takes.
+ * meanwhile; without threads or memory, or when CODER_JOBS_MAX jobs wait, at once on the caller. Results
+ * are returned to the caller: nothing of a job's owner is touched but the memory of its lh_coding. All calls
+ * are made under the connection's lock, which no job takes.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -62,6 +62,8 @@ struct coder_result {
 struct coder *coder_create(struct coder_threads *threads);
 /* Before the first job: the clock, and whose driver is woken when a job is done. */
 void coder_bind(struct coder *coder, struct sdr_context *context, struct sdr_qp *qp);
+/* The memory of jobs, when there is none left. */
+void coder_give_back(struct coder *coder);
 /* No job may be left: coder_drop and coder_finish_decoding see to that. NULL is allowed. */
 void coder_destroy(struct coder *coder);
 

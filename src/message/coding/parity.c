@@ -6,8 +6,9 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#include "base/error.h"
+#include "sdr/driver.h"
 #include "sdr/memory.h"
+#include "store/store.h"
 
 #define ALIGNMENT 64u
 
@@ -21,21 +22,26 @@ static size_t larger(size_t a, size_t b)
     return a > b ? a : b;
 }
 
-static void free_buffer(struct parity_buffer *buffer)
+static size_t bytes_of(size_t bytes, size_t notes_bytes)
 {
+    return rounded_up(bytes) + rounded_up(notes_bytes);
+}
+
+static void free_buffer(struct parity_pool *pool, struct parity_buffer *buffer)
+{
+    struct store *store = sdr_context_store(pool->context);
     sdr_mr_drop(buffer->mr);
-    free(buffer->chunks);
+    store_give(store, buffer->chunks, bytes_of(buffer->bytes, buffer->notes_bytes));
     free(buffer);
 }
 
 static struct parity_buffer *make_buffer(struct parity_pool *pool, size_t bytes, size_t notes_bytes)
 {
+    struct store *store = sdr_context_store(pool->context);
     struct parity_buffer *buffer = calloc(1, sizeof *buffer);
-    uint8_t *chunks = aligned_alloc(ALIGNMENT, rounded_up(bytes) + rounded_up(notes_bytes));
-    if (!buffer || !chunks) {
-        lh_fail(LH_ENOMEM, "no memory for %zu bytes of parity", bytes + notes_bytes);
+    uint8_t *chunks = store_take_aligned(store, bytes_of(bytes, notes_bytes));
+    if (!buffer || !chunks)
         goto free_memory;
-    }
     struct sdr_mr *mr = sdr_mr_reg(pool->context, chunks, bytes, SDR_ACCESS_REMOTE_WRITE);
     if (!mr)
         goto free_memory;
@@ -50,7 +56,7 @@ static struct parity_buffer *make_buffer(struct parity_pool *pool, size_t bytes,
     return buffer;
 free_memory:
     free(buffer);
-    free(chunks);
+    store_give(store, chunks, bytes_of(bytes, notes_bytes));
     return NULL;
 }
 
@@ -65,7 +71,7 @@ struct parity_buffer *parity_take(struct parity_pool *pool, size_t bytes, size_t
          * other's for ever. */
         bytes = larger(bytes, buffer->bytes);
         notes_bytes = larger(notes_bytes, buffer->notes_bytes);
-        free_buffer(buffer);
+        free_buffer(pool, buffer);
         buffer = NULL;
     }
     if (!buffer)
@@ -86,9 +92,14 @@ void parity_give(struct parity_pool *pool, struct parity_buffer *buffer)
 void parity_free_all(struct parity_pool *pool)
 {
     assert(pool->in_use == 0);
+    parity_give_back(pool);
+}
+
+void parity_give_back(struct parity_pool *pool)
+{
     while (pool->unused) { /* at most as many as there ever were segments in flight */
         struct parity_buffer *buffer = pool->unused;
         pool->unused = buffer->next;
-        free_buffer(buffer);
+        free_buffer(pool, buffer);
     }
 }

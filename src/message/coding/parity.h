@@ -34,6 +34,8 @@ struct parity_pool {
 /* NULL when there is no memory, or it cannot be registered: lh_last_error() says which. */
 struct parity_buffer *parity_take(struct parity_pool *pool, size_t bytes, size_t notes_bytes);
 void parity_give(struct parity_pool *pool, struct parity_buffer *buffer);
+/* Those that are not in use. */
+void parity_give_back(struct parity_pool *pool);
 /* All must have been given back. */
 void parity_free_all(struct parity_pool *pool);
 

@@ -140,7 +140,7 @@ static bool carry_out(struct rx *rx, struct rx_segment *segment, const struct lh
 
 static void run_machine(struct rx *rx, struct rx_segment *segment, lh_time now)
 {
-    struct lh_actions *actions = &rx->actions;
+    struct lh_actions list, *actions = &list;
     segment->needs_step = true;
     for (uint32_t round = 0; round < ROUNDS_MAX && segment->needs_step; round++) {
         struct lh_receiver_view view = view_of(rx, segment, now);

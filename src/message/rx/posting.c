@@ -6,6 +6,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "message/control/machine.h"
 #include "message/rx/arrivals.h"
 #include "message/rx/auto_scheme.h"
 #include "message/rx/messages.h"
@@ -58,6 +59,7 @@ static void open_segment(struct rx *rx, struct rx_message *message, struct sdr_r
         .bitmap = bitmap,
         .scheme = message->choice.scheme,
         .machine = segment->machine,
+        .machine_bytes = segment->machine_bytes,
         .last_arrival_ns = LH_TIME_NEVER,
         .later_seen_ns = LH_TIME_NEVER,
         .next_ns = LH_TIME_NEVER,
@@ -136,15 +138,27 @@ static bool post_parity(struct rx *rx, lh_time now)
     coded->bitmap = bitmap;
     uint32_t sequence = rx->segment_next++;
     assert(lh_sdr_recv_sequence(coded->handle) == sequence);
-    *rx_segment_at(rx, sequence) = (struct rx_segment){
+    struct rx_segment *place = rx_segment_at(rx, sequence);
+    *place = (struct rx_segment){
         .state = SEGMENT_PARITY,
         .sequence = sequence,
         .message = segment->message,
-        .machine = rx_segment_at(rx, sequence)->machine,
+        .machine = place->machine,
+        .machine_bytes = place->machine_bytes,
         .next_ns = LH_TIME_NEVER,
     };
     rx->parity_due = false;
     return true;
+}
+
+/* Memory for the state of the next segment's machine. False: none for now. */
+static bool hold_machine(struct rx *rx, const struct rx_message *message, uint32_t bytes)
+{
+    struct rx_segment *place = rx_segment_at(rx, rx->segment_next);
+    uint32_t chunks = (bytes + rx->attr->chunk_bytes - 1) / rx->attr->chunk_bytes;
+    rx->post_refused = !machine_hold(&place->machine, &place->machine_bytes, rx->store,
+                                     message->choice.scheme->receiver_bytes(chunks));
+    return !rx->post_refused;
 }
 
 /* False when there is no place for it now. */
@@ -159,7 +173,8 @@ static bool post_segment(struct rx *rx, struct rx_message *message, lh_time now)
         .lkey = message->lkey,
         .address = bytes ? (uint64_t)(uintptr_t)(message->buffer + offset) : 0,
     };
-    struct sdr_recv_handle *handle = post(rx, message, &wr, false, now);
+    struct sdr_recv_handle *handle =
+        hold_machine(rx, message, bytes) ? post(rx, message, &wr, false, now) : NULL;
     if (!handle)
         return false;
     if (message->bytes != MESSAGE_BYTES_UNKNOWN)

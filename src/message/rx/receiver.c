@@ -4,6 +4,7 @@
 #include "message/rx/receiver.h"
 
 #include "base/error.h"
+#include "message/control/number.h"
 #include "message/rx/arrivals.h"
 #include "message/rx/auto_scheme.h"
 #include "message/rx/decoding.h"
@@ -13,23 +14,55 @@
 #include "message/rx/refuse.h"
 #include "sdr/driver.h"
 
-void receiver_init(struct rx *rx, const struct receiver_memory *memory, const struct lh_attr *attr,
-                   const struct scheme_choice *choice, const struct lh_sdr_path *path, struct coder *coder,
-                   struct parity_pool *parity)
+void receiver_init(struct rx *rx, const struct lh_attr *attr, const struct scheme_choice *choice,
+                   const struct lh_sdr_path *path, struct coder *coder, struct parity_pool *parity,
+                   struct store *store, struct auto_scheme *automatic)
 {
     *rx = (struct rx){
-        .attr = attr,
-        .path = path,
-        .coder = coder,
-        .parity = parity,
-        .choice = *choice,
-        .messages = memory->messages,
-        .segments = memory->segments,
-    };
-    for (uint32_t i = 0; i < attr->slots; i++)
-        rx->segments[i].machine = (uint8_t *)memory->machines + i * memory->machine_bytes;
-    if (memory->automatic)
-        auto_scheme_init(rx, memory->automatic);
+        .attr = attr, .path = path, .coder = coder, .parity = parity, .choice = *choice, .store = store};
+    ring_init(&rx->messages, sizeof(struct rx_message), MESSAGES_MAX);
+    if (automatic)
+        auto_scheme_init(rx, automatic);
+}
+
+/* ---- memory ------------------------------------------------------------------------------------------ */
+
+static size_t segments_bytes(const struct rx *rx)
+{
+    return rx->attr->slots * sizeof *rx->segments;
+}
+
+int receiver_hold(struct rx *rx)
+{
+    if (!ring_hold(&rx->messages, rx->store, rx->oldest, rx->next - rx->oldest + 1))
+        return -LH_ENOMEM;
+    if (!rx->segments)
+        rx->segments = store_take(rx->store, segments_bytes(rx));
+    return rx->segments ? 0 : -LH_ENOMEM;
+}
+
+static void free_segments(struct rx *rx)
+{
+    for (uint32_t i = 0; rx->segments && i < rx->attr->slots; i++)
+        store_give(rx->store, rx->segments[i].machine, rx->segments[i].machine_bytes);
+    store_give(rx->store, rx->segments, segments_bytes(rx));
+    rx->segments = NULL;
+}
+
+void receiver_give_back(struct rx *rx)
+{
+    rx_retire(rx);
+    if (rx->oldest != rx->next || rx->segment_oldest != rx->segment_next)
+        return;
+    free_segments(rx);
+    if (!number_before(rx->next, rx->ahead))
+        ring_free(&rx->messages, rx->store);
+}
+
+void receiver_close(struct rx *rx)
+{
+    free_segments(rx);
+    ring_free(&rx->messages, rx->store);
 }
 
 /* ---- the user ---------------------------------------------------------------------------------------- */

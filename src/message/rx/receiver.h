@@ -10,25 +10,24 @@
 
 #include "message/rx/rx.h"
 
-/* Memory that the engine owns, zeroed but for machines; the places are said in rx.h. */
-struct receiver_memory {
-    struct rx_message *messages;
-    struct rx_segment *segments;
-    struct auto_scheme *automatic; /* NULL: the scheme was named */
-    void *machines;                /* attr.slots of machine_bytes */
-    size_t machine_bytes;
-};
+/* attr, path, coder, parity, store and automatic (NULL: the scheme was named) outlive rx. The queue pair is
+ * set before the first event. */
+void receiver_init(struct rx *rx, const struct lh_attr *attr, const struct scheme_choice *choice,
+                   const struct lh_sdr_path *path, struct coder *coder, struct parity_pool *parity,
+                   struct store *store, struct auto_scheme *automatic);
+/* Nothing of the queue pair is used any more. */
+void receiver_close(struct rx *rx);
 
-/* attr, path, coder and parity outlive rx. The queue pair is set before the first event. */
-void receiver_init(struct rx *rx, const struct receiver_memory *memory, const struct lh_attr *attr,
-                   const struct scheme_choice *choice, const struct lh_sdr_path *path, struct coder *coder,
-                   struct parity_pool *parity);
+/* Memory for one message more, before receiver_recv(). -LH_ENOMEM. */
+int receiver_hold(struct rx *rx);
+/* What is not in use is given back. */
+void receiver_give_back(struct rx *rx);
 
 /* ---- the user ---------------------------------------------------------------------------------------- */
 
 /* 0; -LH_EINVAL (too long), -LH_EAGAIN (MESSAGES_MAX are not over). */
 int receiver_check(const struct rx *rx, uint64_t capacity);
-/* A message that was checked. `lkey` covers the buffer until its request is finished. */
+/* A message that was checked, and held memory for. `lkey` covers the buffer until its request is finished. */
 void receiver_recv(struct rx *rx, struct message_request *request, void *buffer, uint64_t capacity,
                    uint32_t lkey, lh_time now);
 /* The request of this message, which is pending, is canceled; unless it is whole once what has arrived is

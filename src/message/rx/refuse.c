@@ -23,22 +23,33 @@ void refuse_message(struct rx *rx, struct rx_message *message, int error, lh_tim
 
 void refuse_answer(struct rx *rx, uint32_t number)
 {
-    const struct rx_message *message = rx_message_at(rx, number);
-    bool refused = number - rx->oldest < MESSAGES_MAX && message->notice.error != 0;
-    control_tx_abort(rx->qp, TRANSFER_REFUSE, number, refused ? message->notice.error : 0);
+    int error = rx_message_known(rx, number) ? rx_message_at(rx, number)->notice.error : 0;
+    control_tx_abort(rx->qp, TRANSFER_REFUSE, number, error);
+}
+
+/* False: no memory. */
+static bool cancel_ahead(struct rx *rx, uint32_t number, int error)
+{
+    if (!ring_hold(&rx->messages, rx->store, rx->oldest, number - rx->oldest + 1))
+        return false;
+    rx_message_at(rx, number)->notice.error = error;
+    if (number_before(rx->ahead, number + 1) || !number_before(rx->next, rx->ahead))
+        rx->ahead = number + 1;
+    return true;
 }
 
 void refuse_on_cancel(struct rx *rx, const struct transfer_message *message, lh_time now)
 {
     uint32_t number = message->body.verdict.message;
-    struct rx_message *own = rx_message_at(rx, number);
     if (!number_before(number, rx->oldest)) {
         int error = abort_error((int)message->body.verdict.error);
         if (number - rx->oldest >= MESSAGES_MAX)
             return; /* no place to remember it: the sender sends it again */
         if (!number_before(number, rx->next)) {
-            own->notice.error = error;
-        } else if (own->state == RX_OPEN) {
+            if (!cancel_ahead(rx, number, error))
+                return; /* likewise */
+        } else if (rx_message_at(rx, number)->state == RX_OPEN) {
+            struct rx_message *own = rx_message_at(rx, number);
             refuse_message(rx, own, error, now);
             if (own->state == RX_REFUSED)
                 return; /* that was the answer */
@@ -50,7 +61,7 @@ void refuse_on_cancel(struct rx *rx, const struct transfer_message *message, lh_
 void refuse_on_forget(struct rx *rx, const struct transfer_message *message)
 {
     uint32_t number = message->body.verdict.message;
-    if (number - rx->oldest >= MESSAGES_MAX)
+    if (!rx_message_known(rx, number))
         return;
     struct rx_message *own = rx_message_at(rx, number);
     if (own->state == RX_REFUSED) {

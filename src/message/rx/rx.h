@@ -37,6 +37,7 @@
 #include "message/rx/data_path.h"
 #include "message/scheme/scheme_choice.h"
 #include "model/arrival_watch.h"
+#include "store/ring.h"
 #include "wire/transfer.h"
 
 #define MESSAGE_BYTES_UNKNOWN UINT64_MAX
@@ -100,7 +101,8 @@ struct rx_segment {
     struct sdr_recv_handle *handle;
     const uint8_t *bitmap;
     const struct lh_scheme *scheme;
-    void *machine;
+    void *machine; /* kept for the next segment of this place */
+    uint32_t machine_bytes;
     uint32_t arrived;
     lh_time last_arrival_ns;
     lh_time later_seen_ns;
@@ -129,28 +131,37 @@ struct rx {
     struct effects effects;
     struct scheme_choice choice;   /* of the next message */
     struct auto_scheme *automatic; /* or NULL */
-    struct rx_message *messages;   /* MESSAGES_MAX */
-    uint32_t oldest;               /* message that is not over */
-    uint32_t next;                 /* message number of the next lh_recv */
-    uint32_t posting;              /* message whose segments are posted next */
-    struct rx_segment *segments;   /* attr.slots */
-    uint32_t segment_oldest;       /* all before it are over */
-    uint32_t segment_next;         /* sequence of the next one to be posted */
-    bool parity_due;               /* the parity of the newest segment is to be posted next */
-    uint32_t newest_seen;          /* something of this segment, but of no later one, was seen */
-    bool post_refused;             /* the SDR layer takes no more receives for now, or has no memory */
-    lh_time caught_up_ns;          /* what arrived before this has been polled */
-    struct lh_actions actions;
-    uint32_t refusing; /* messages that are RX_REFUSED */
+    struct store *store;
+    struct ring messages;        /* of struct rx_message, from the oldest on: MESSAGES_MAX at most */
+    uint32_t ahead;              /* one past the last that was canceled ahead of its lh_recv */
+    uint32_t oldest;             /* message that is not over */
+    uint32_t next;               /* message number of the next lh_recv */
+    uint32_t posting;            /* message whose segments are posted next */
+    struct rx_segment *segments; /* attr.slots; NULL: no message is there */
+    uint32_t segment_oldest;     /* all before it are over */
+    uint32_t segment_next;       /* sequence of the next one to be posted */
+    bool parity_due;             /* the parity of the newest segment is to be posted next */
+    uint32_t newest_seen;        /* something of this segment, but of no later one, was seen */
+    bool post_refused;           /* the SDR layer takes no more receives for now, or has no memory */
+    lh_time caught_up_ns;        /* what arrived before this has been polled */
+    uint32_t refusing;           /* messages that are RX_REFUSED */
     struct done_state done;
     struct data_path data_path;
 };
 
+/* One from the oldest on to the next, or one that rx_message_known() knows. */
 static inline struct rx_message *rx_message_at(const struct rx *rx, uint32_t number)
 {
-    return &rx->messages[number & (MESSAGES_MAX - 1)];
+    return ring_at(&rx->messages, number);
 }
 
+/* Whether a number, of the peer, has a place. */
+static inline bool rx_message_known(const struct rx *rx, uint32_t number)
+{
+    return number - rx->oldest < rx->messages.size;
+}
+
+/* While there are segments. */
 static inline struct rx_segment *rx_segment_at(const struct rx *rx, uint32_t sequence)
 {
     return &rx->segments[sequence & (rx->attr->slots - 1)];

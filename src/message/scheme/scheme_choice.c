@@ -100,25 +100,3 @@ uint64_t scheme_segment_bytes(const struct scheme_choice *choice, const struct l
     assert(chunks <= slot_chunks);
     return chunks * attr->chunk_bytes;
 }
-
-size_t scheme_sender_bytes_max(const struct lh_scheme *own, uint32_t chunks)
-{
-    size_t most = own ? own->sender_bytes(chunks) : 0;
-    for (const struct lh_scheme *const *s = lh_schemes(); *s; s++) {
-        size_t bytes = (*s)->sender_bytes(chunks);
-        if (bytes > most)
-            most = bytes;
-    }
-    return most;
-}
-
-size_t scheme_receiver_bytes_max(const struct scheme_choice *choice, uint32_t chunks)
-{
-    size_t most = choice->scheme->receiver_bytes(chunks);
-    for (const struct lh_scheme *const *s = lh_schemes(); choice->automatic && *s; s++) {
-        size_t bytes = (*s)->receiver_bytes(chunks);
-        if (bytes > most)
-            most = bytes;
-    }
-    return most;
-}

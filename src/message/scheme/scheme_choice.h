@@ -28,9 +28,5 @@ const struct lh_scheme *scheme_find(const struct lh_scheme *own, uint8_t id);
 /* Bytes of a message that one segment takes at most: slot_bytes, or less where more parity than data must
  * fit a slot. 0: not even one group does. */
 uint64_t scheme_segment_bytes(const struct scheme_choice *choice, const struct lh_attr *attr);
-/* Bytes that the state of any scheme's sender may need: the peer chooses which. */
-size_t scheme_sender_bytes_max(const struct lh_scheme *own, uint32_t chunks);
-/* Bytes that the state of a receiver may need, by this choice. */
-size_t scheme_receiver_bytes_max(const struct scheme_choice *choice, uint32_t chunks);
 
 #endif

@@ -33,6 +33,17 @@ static void end_refused(struct tx *tx, struct tx_message *message, int error, lh
     }
 }
 
+/* False: no memory. */
+static bool refuse_ahead(struct tx *tx, uint32_t number, int error)
+{
+    if (!ring_hold(&tx->messages, tx->store, tx->oldest, number - tx->oldest + 1))
+        return false;
+    tx_message_at(tx, number)->notice.error = error;
+    if (number_before(tx->ahead, number + 1) || !number_before(tx->next, tx->ahead))
+        tx->ahead = number + 1;
+    return true;
+}
+
 void cancel_on_refuse(struct tx *tx, const struct transfer_message *message, lh_time now)
 {
     uint32_t number = message->body.verdict.message;
@@ -42,8 +53,8 @@ void cancel_on_refuse(struct tx *tx, const struct transfer_message *message, lh_
             return; /* no place to remember it: the receiver sends it again */
         if (number_before(number, tx->next))
             end_refused(tx, tx_message_at(tx, number), error, now);
-        else
-            tx_message_at(tx, number)->notice.error = error;
+        else if (!refuse_ahead(tx, number, error))
+            return; /* likewise */
     }
     tx_retire(tx);
     control_tx_abort(tx->qp, TRANSFER_FORGET, number, 0);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/earlier.h"
+#include "message/control/machine.h"
 #include "message/control/number.h"
 #include "message/scheme/scheme_choice.h"
 #include "message/tx/cancel.h"
@@ -39,19 +40,29 @@ static bool start_send(struct tx *tx, struct sdr_send_handle **handle)
     return !tx->start_refused;
 }
 
+/* Memory for the state of a sender's machine. False: none for now. */
+static bool hold_machine(struct tx *tx, struct tx_segment *segment, const struct lh_scheme *scheme,
+                         uint32_t chunks)
+{
+    tx->start_refused =
+        !machine_hold(&segment->machine, &segment->machine_bytes, tx->store, scheme->sender_bytes(chunks));
+    return !tx->start_refused;
+}
+
 /* The segment of a clear-to-send that was checked; NULL when the SDR layer has no place for it now. */
 static struct tx_segment *take_segment(struct tx *tx, struct tx_message *message,
                                        const struct lh_scheme *scheme)
 {
     struct tx_segment *segment = tx_segment_at(tx, tx->segment_next);
     struct sdr_send_handle *handle = NULL;
-    if (!scheme)
-        lh_sdr_cts_skip(tx->qp);
-    else if (!start_send(tx, &handle))
-        return NULL;
     uint64_t offset = message->started * message->segment_bytes;
     uint64_t left = message->bytes - offset;
     uint32_t bytes = (uint32_t)(left < message->segment_bytes ? left : message->segment_bytes);
+    uint32_t chunks = (bytes + tx->attr->chunk_bytes - 1) / tx->attr->chunk_bytes;
+    if (!scheme)
+        lh_sdr_cts_skip(tx->qp);
+    else if (!hold_machine(tx, segment, scheme, chunks) || !start_send(tx, &handle))
+        return NULL;
     *segment = (struct tx_segment){
         .active = true,
         .needs_step = true,
@@ -60,9 +71,10 @@ static struct tx_segment *take_segment(struct tx *tx, struct tx_message *message
         .scheme = scheme,
         .handle = handle,
         .machine = segment->machine,
+        .machine_bytes = segment->machine_bytes,
         .payload = bytes ? message->buffer + offset : NULL,
         .bytes = bytes,
-        .chunks = (bytes + tx->attr->chunk_bytes - 1) / tx->attr->chunk_bytes,
+        .chunks = chunks,
         .lkey = message->lkey,
         .next_ns = LH_TIME_NEVER,
     };
@@ -223,8 +235,9 @@ bool cts_use_parity(struct tx *tx)
         if (lh_sdr_cts_peek(tx->qp, &raw) != 0 || transfer_cts_decode(raw.upper, &cts) != 0 || !cts.extra)
             return any;
         uint32_t before = tx->segment_next - 1;
-        struct tx_segment *segment = tx_segment_at(tx, before);
-        bool lives = segment->active && segment->sequence == before && segment->message == cts.message;
+        struct tx_segment *segment = tx->segments ? tx_segment_at(tx, before) : NULL;
+        bool lives =
+            segment && segment->active && segment->sequence == before && segment->message == cts.message;
         if (!lives || segment->coded.extra_chunks == 0)
             pass_by(tx);
         else if (!open_parity(tx, segment, &raw))

@@ -175,8 +175,8 @@ static int carry_out_one(struct tx *tx, struct tx_segment *segment, const struct
 /* The rest of the list. When the queue is full the list is kept, and its segment blocks. */
 static int carry_out(struct tx *tx, struct tx_segment *segment, lh_time now)
 {
-    for (; tx->actions_at < tx->actions.count; tx->actions_at++) {
-        int rc = carry_out_one(tx, segment, &tx->actions.list[tx->actions_at], now);
+    for (; tx->actions_at < tx->actions->count; tx->actions_at++) {
+        int rc = carry_out_one(tx, segment, &tx->actions->list[tx->actions_at], now);
         if (rc == QUEUE_FULL)
             tx->blocked = segment;
         if (rc)
@@ -213,7 +213,7 @@ static lh_time next_of(const struct tx *tx, const struct lh_actions *actions,
 
 static void step_machine(struct tx *tx, struct tx_segment *segment, lh_time now)
 {
-    struct lh_actions *actions = &tx->actions;
+    struct lh_actions *actions = tx->actions;
     struct lh_sender_view view = {.now = now, .path = injector_path_view(tx, now)};
     view.budget_chunks = tx->closed ? 0 : injector_budget_chunks(tx);
     view.extra_open = segment->coded.handle != NULL;

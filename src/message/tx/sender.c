@@ -15,26 +15,66 @@
 #define BITS_PER_BYTE 8u
 #define LONG_LINK_BPS 100000000000u /* a link this fast is kept full, however long it is */
 
-void sender_init(struct tx *tx, const struct sender_memory *memory, const struct lh_attr *attr,
-                 const struct lh_sdr_path *path, struct coder *coder, struct parity_pool *parity)
+void sender_init(struct tx *tx, const struct lh_attr *attr, const struct lh_sdr_path *path,
+                 struct coder *coder, struct parity_pool *parity, struct store *store)
 {
-    *tx = (struct tx){
-        .attr = attr,
-        .path = path,
-        .coder = coder,
-        .parity = parity,
-        .messages = memory->messages,
-        .segments = memory->segments,
-        .held = memory->held,
-        .ending = memory->ending,
-    };
-    for (uint32_t i = 0; i < attr->slots; i++)
-        tx->segments[i].machine = (uint8_t *)memory->machines + i * memory->machine_bytes;
+    *tx = (struct tx){.attr = attr, .path = path, .coder = coder, .parity = parity, .store = store};
+    ring_init(&tx->messages, sizeof(struct tx_message), MESSAGES_MAX);
+    ring_init(&tx->held, sizeof(struct held_message), HELD_MAX);
+}
+
+/* ---- memory ------------------------------------------------------------------------------------------ */
+
+/* Segments, sends that end, and actions, in this order. */
+static size_t segments_bytes(const struct tx *tx)
+{
+    return tx->attr->slots * (sizeof *tx->segments + 2 * sizeof *tx->ending) + sizeof *tx->actions;
+}
+
+static int take_segments(struct tx *tx)
+{
+    tx->segments = store_take(tx->store, segments_bytes(tx));
+    if (!tx->segments)
+        return -LH_ENOMEM;
+    tx->ending = (struct ending_send *)(void *)(tx->segments + tx->attr->slots);
+    tx->actions = (struct lh_actions *)(void *)(tx->ending + 2 * (size_t)tx->attr->slots);
+    return 0;
+}
+
+int sender_hold(struct tx *tx)
+{
+    if (!ring_hold(&tx->messages, tx->store, tx->oldest, tx->next - tx->oldest + 1))
+        return -LH_ENOMEM;
+    return tx->segments ? 0 : take_segments(tx);
+}
+
+static void free_segments(struct tx *tx)
+{
+    for (uint32_t i = 0; tx->segments && i < tx->attr->slots; i++)
+        store_give(tx->store, tx->segments[i].machine, tx->segments[i].machine_bytes);
+    store_give(tx->store, tx->segments, segments_bytes(tx));
+    tx->segments = NULL;
+    tx->ending = NULL;
+    tx->actions = NULL;
+}
+
+void sender_give_back(struct tx *tx)
+{
+    if (tx->held_head == tx->held_tail)
+        ring_free(&tx->held, tx->store);
+    if (tx->oldest != tx->next || tx->segment_oldest != tx->segment_next || tx->ending_count > 0)
+        return;
+    free_segments(tx);
+    if (!number_before(tx->next, tx->ahead))
+        ring_free(&tx->messages, tx->store);
 }
 
 void sender_close(struct tx *tx)
 {
     injector_close(tx);
+    free_segments(tx);
+    ring_free(&tx->held, tx->store);
+    ring_free(&tx->messages, tx->store);
 }
 
 /* ---- the user ---------------------------------------------------------------------------------------- */
@@ -94,6 +134,8 @@ void sender_on_done(struct tx *tx, const struct transfer_message *message, lh_ti
 
 void sender_on_to_sender(struct tx *tx, const struct transfer_message *message, lh_time now)
 {
+    if (!tx->segments)
+        return;
     struct tx_segment *segment = tx_segment_at(tx, message->body.to_sender.segment);
     if (!segment->active || segment->sequence != message->body.to_sender.segment || !segment->scheme)
         return; /* late: it has ended */

@@ -10,27 +10,23 @@
 
 #include "message/tx/tx.h"
 
-/* Memory that the engine owns, zeroed but for machines; the places are said in tx.h. */
-struct sender_memory {
-    struct tx_message *messages;
-    struct tx_segment *segments;
-    struct held_message *held;
-    struct ending_send *ending;
-    void *machines; /* attr.slots of machine_bytes */
-    size_t machine_bytes;
-};
-
-/* tx is zeroed; attr, path, coder and parity outlive it. The queue pair is set before the first event. */
-void sender_init(struct tx *tx, const struct sender_memory *memory, const struct lh_attr *attr,
-                 const struct lh_sdr_path *path, struct coder *coder, struct parity_pool *parity);
+/* tx is zeroed; attr, path, coder, parity and store outlive it. The queue pair is set before the first
+ * event. */
+void sender_init(struct tx *tx, const struct lh_attr *attr, const struct lh_sdr_path *path,
+                 struct coder *coder, struct parity_pool *parity, struct store *store);
 /* Nothing of the queue pair is used any more. */
 void sender_close(struct tx *tx);
+
+/* Memory for one message more, before sender_send(). -LH_ENOMEM. */
+int sender_hold(struct tx *tx);
+/* What is not in use is given back. */
+void sender_give_back(struct tx *tx);
 
 /* ---- the user ---------------------------------------------------------------------------------------- */
 
 /* 0; -LH_EINVAL (too long), -LH_EAGAIN (MESSAGES_MAX are not over). */
 int sender_check(const struct tx *tx, uint64_t bytes);
-/* A message that was checked. */
+/* A message that was checked, and held memory for. */
 void sender_send(struct tx *tx, struct message_request *request, const struct tx_content *content,
                  lh_time now);
 /* The request of this message, which is pending, is canceled. */

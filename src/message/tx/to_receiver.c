@@ -67,7 +67,7 @@ void to_receiver_send_held(struct tx *tx)
 {
     /* At most HELD_MAX. */
     while (tx->held_tail != tx->held_head) {
-        struct held_message *held = &tx->held[tx->held_tail & (HELD_MAX - 1)];
+        struct held_message *held = ring_at(&tx->held, tx->held_tail);
         if (!chunks_have_left(tx, held->after))
             return;
         lh_sdr_message_send(tx->qp, held->data, held->bytes);
@@ -86,9 +86,10 @@ void to_receiver_scheme(struct tx *tx, struct tx_segment *segment, const uint8_t
         return;
     }
     segment->lengths_at = next_lengths(tx, segment, now);
-    if (tx->held_head - tx->held_tail == HELD_MAX)
+    uint32_t count = tx->held_head - tx->held_tail;
+    if (count == HELD_MAX || !ring_hold(&tx->held, tx->store, tx->held_tail, count + 1))
         return; /* lost; machines expect that */
-    struct held_message *held = &tx->held[tx->held_head++ & (HELD_MAX - 1)];
+    struct held_message *held = ring_at(&tx->held, tx->held_head++);
     held->after = tx->posted_bytes;
     held->bytes = (uint32_t)transfer_encode(&message, held->data);
 }

@@ -32,6 +32,7 @@
 #include "message/control/effects.h"
 #include "message/tx/queue_delay.h"
 #include "message/tx/wait.h"
+#include "store/ring.h"
 #include "wire/transfer.h"
 
 #define HELD_MAX 64u /* machine messages that wait behind chunks; a power of two */
@@ -87,7 +88,8 @@ struct tx_segment {
     uint32_t message;
     const struct lh_scheme *scheme; /* NULL: no chunks to inject, only lengths are announced */
     struct sdr_send_handle *handle;
-    void *machine;
+    void *machine; /* kept for the next segment of this place */
+    uint32_t machine_bytes;
     const uint8_t *payload;
     uint32_t bytes;
     uint32_t chunks;
@@ -122,11 +124,13 @@ struct tx {
     struct parity_pool *parity;
     struct lh_stats stats;
     struct effects effects;
-    struct tx_message *messages; /* MESSAGES_MAX */
+    struct store *store;
+    struct ring messages;        /* of struct tx_message, from the oldest on: MESSAGES_MAX at most */
+    uint32_t ahead;              /* one past the last that was refused ahead of its lh_send */
     uint32_t oldest;             /* message that is not over */
     uint32_t next;               /* message number of the next lh_send */
     uint32_t current;            /* message whose segments are started next */
-    struct tx_segment *segments; /* attr.slots */
+    struct tx_segment *segments; /* attr.slots; NULL: no message is there */
     uint32_t segment_oldest;     /* none before it is active */
     uint32_t segment_next;       /* sequence of the next clear-to-send */
     uint64_t in_flight_bytes;
@@ -138,23 +142,25 @@ struct tx {
     bool window_full;    /* of these the window */
     bool cts_wanted;     /* a message, or parity, waits for a clear-to-send */
     bool start_refused;  /* the SDR layer has no place, or no memory, for a send */
-    struct lh_actions actions;
+    struct lh_actions *actions; /* with segments */
     uint32_t actions_at;        /* those before were carried out */
     struct tx_segment *blocked; /* whose actions they are, when the injection queue was full; else NULL */
-    struct held_message *held;  /* a ring of HELD_MAX */
+    struct ring held;           /* of struct held_message, from the tail on: HELD_MAX at most */
     uint32_t held_head;
     uint32_t held_tail;
-    struct ending_send *ending; /* not yet given back; attr.slots * 2 places */
+    struct ending_send *ending; /* not yet given back; attr.slots * 2 places, with segments */
     uint32_t ending_count;
     uint32_t canceling; /* messages that are TX_CANCELING */
     struct tx_waits waits;
 };
 
+/* One from the oldest on to the next. */
 static inline struct tx_message *tx_message_at(const struct tx *tx, uint32_t number)
 {
-    return &tx->messages[number & (MESSAGES_MAX - 1)];
+    return ring_at(&tx->messages, number);
 }
 
+/* While there are segments. */
 static inline struct tx_segment *tx_segment_at(const struct tx *tx, uint32_t sequence)
 {
     return &tx->segments[sequence & (tx->attr->slots - 1)];

@@ -24,6 +24,7 @@
 
 #include "sdr/driver.h"
 #include "sdr/memory.h"
+#include "store/store.h"
 #include "wire/transfer.h"
 
 #define FAKE_HANDLES 64u
@@ -35,6 +36,7 @@
 
 struct sdr_context {
     lh_time now;
+    struct store store;
 };
 
 struct sdr_mr {
@@ -108,6 +110,7 @@ static uint32_t registrations_left = FAKE_HANDLES;
 static inline void fake_sdr_reset(void)
 {
     context = (struct sdr_context){0};
+    store_init(&context.store, UINT64_MAX);
     qp = (struct sdr_qp){0};
     qp.path = (struct lh_sdr_path){.rtt_ns = RTT_NS,
                                    .rtt_minimum_ns = RTT_NS,
@@ -172,6 +175,11 @@ int lh_sdr_error(struct sdr_qp *own)
 lh_time lh_sdr_now(struct sdr_context *own)
 {
     return own->now;
+}
+
+struct store *sdr_context_store(struct sdr_context *own)
+{
+    return &own->store;
 }
 
 void sdr_qp_driver_kick(struct sdr_qp *own)

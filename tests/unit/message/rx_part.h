@@ -34,22 +34,9 @@ static inline struct message_request *request_of(uint32_t message)
 
 static inline int rx_part_begin_with(const struct lh_scheme *scheme, uint8_t extra_chunks, bool automatic)
 {
-    static struct rx_message messages[MESSAGES_MAX];
-    static struct rx_segment segments[SLOTS];
-    static _Alignas(64) uint8_t machines[SLOTS][1 << 16];
     static struct auto_scheme auto_scheme;
-    memset(messages, 0, sizeof messages);
-    memset(segments, 0, sizeof segments);
-    const struct receiver_memory memory = {
-        .messages = messages,
-        .segments = segments,
-        .automatic = automatic ? &auto_scheme : NULL,
-        .machines = machines,
-        .machine_bytes = sizeof machines[0],
-    };
     struct scheme_choice choice = {.scheme = scheme, .automatic = automatic, .max_overhead = 1};
     choice.params[0] = extra_chunks;
-    assert_true(scheme_receiver_bytes_max(&choice, SLOT / CHUNK) <= sizeof machines[0]);
     fake_sdr_reset();
     fake_scheme_reset();
     attr = (struct lh_attr){.scheme = scheme,
@@ -62,7 +49,11 @@ static inline int rx_part_begin_with(const struct lh_scheme *scheme, uint8_t ext
     coder = coder_create(&coder_threads);
     coder_bind(coder, &context, &qp);
     parity = (struct parity_pool){.context = &context};
-    receiver_init(&rx, &memory, &attr, &choice, &qp.path, coder, &parity);
+    receiver_init(&rx, &attr, &choice, &qp.path, coder, &parity, sdr_context_store(&context),
+                  automatic ? &auto_scheme : NULL);
+    /* So that tests may keep pointers to messages. */
+    ring_hold(&rx.messages, rx.store, 0, MESSAGES_MAX);
+    assert_int_equal(receiver_hold(&rx), 0);
     rx.qp = &qp;
     return 0;
 }
@@ -84,9 +75,11 @@ static inline int rx_part_end(void **state)
 {
     (void)state;
     receiver_end_all(&rx, -LH_ECLOSED, 0);
+    receiver_close(&rx);
     parity_free_all(&parity);
     coder_destroy(coder);
     coder_threads_end(&coder_threads);
+    assert_int_equal(store_bytes(sdr_context_store(&context)), 0);
     return 0;
 }
 

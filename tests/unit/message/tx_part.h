@@ -33,21 +33,6 @@ static inline struct message_request *request_of(uint32_t message)
 
 static inline int tx_part_begin_with(const struct lh_scheme *scheme)
 {
-    static struct tx_message messages[MESSAGES_MAX];
-    static struct tx_segment segments[SLOTS];
-    static struct held_message held[HELD_MAX];
-    static struct ending_send ending[2 * SLOTS];
-    static struct fake_machine machines[SLOTS];
-    memset(messages, 0, sizeof messages);
-    memset(segments, 0, sizeof segments);
-    const struct sender_memory memory = {
-        .messages = messages,
-        .segments = segments,
-        .held = held,
-        .ending = ending,
-        .machines = machines,
-        .machine_bytes = sizeof machines[0],
-    };
     fake_sdr_reset();
     fake_scheme_reset();
     attr = (struct lh_attr){.scheme = scheme,
@@ -61,7 +46,10 @@ static inline int tx_part_begin_with(const struct lh_scheme *scheme)
     coder = coder_create(&coder_threads);
     coder_bind(coder, &context, &qp);
     parity = (struct parity_pool){.context = &context};
-    sender_init(&tx, &memory, &attr, &qp.path, coder, &parity);
+    sender_init(&tx, &attr, &qp.path, coder, &parity, sdr_context_store(&context));
+    /* So that tests may keep pointers to messages. */
+    ring_hold(&tx.messages, tx.store, 0, MESSAGES_MAX);
+    assert_int_equal(sender_hold(&tx), 0);
     tx.qp = &qp;
     tx.window_bytes = WINDOW;
     return 0;
@@ -88,6 +76,7 @@ static inline int tx_part_end(void **state)
     parity_free_all(&parity);
     coder_destroy(coder);
     coder_threads_end(&coder_threads);
+    assert_int_equal(store_bytes(sdr_context_store(&context)), 0);
     return 0;
 }
 

@@ -88,27 +88,6 @@ static void test_bytes_of_a_segment(void **state)
     assert_int_equal(scheme_segment_bytes(&choice, &attr), 0);
 }
 
-static size_t huge(uint32_t chunks)
-{
-    return (size_t)chunks << 20;
-}
-
-static void test_memory_of_machines(void **state)
-{
-    (void)state;
-    struct lh_scheme own = fake_scheme;
-    own.sender_bytes = huge;
-    own.receiver_bytes = huge;
-    struct scheme_choice choice = {.scheme = &own};
-    assert_int_equal(scheme_sender_bytes_max(&own, 3), huge(3)); /* the peer chooses */
-    assert_true(scheme_sender_bytes_max(NULL, 3) < huge(3));
-    assert_int_equal(scheme_receiver_bytes_max(&choice, 3), huge(3));
-    choice.scheme = &fake_scheme;
-    assert_int_equal(scheme_receiver_bytes_max(&choice, 3), sizeof(struct fake_machine));
-    choice.automatic = true;
-    assert_true(scheme_receiver_bytes_max(&choice, 3) > sizeof(struct fake_machine));
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -117,7 +96,6 @@ int main(void)
         cmocka_unit_test(test_of_the_callers_own),
         cmocka_unit_test(test_by_id),
         cmocka_unit_test(test_bytes_of_a_segment),
-        cmocka_unit_test(test_memory_of_machines),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

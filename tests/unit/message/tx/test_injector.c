@@ -3,22 +3,27 @@
 
 #include "unit/message/tx_part.h"
 
+#include "message/control/machine.h"
+
 #define QUEUE_BYTES ((uint64_t)512 << 10) /* docs/connections.md, the window */
 
 /* A segment of 4 chunks, the last one short. */
 static struct tx_segment *begin_segment(void)
 {
-    static struct fake_machine machine;
     send_bytes(SLOT, 0);
     clear_segment(0, 0);
     struct sdr_send_handle *handle;
     struct sdr_send_start_wr wr = {.opcode = SDR_WR_WRITE};
     sdr_streaming_send_start(&qp, &wr, &handle);
     struct tx_segment *segment = tx_segment_at(&tx, tx.segment_next++);
+    uint32_t machine_bytes = 0;
+    void *machine = NULL;
+    assert_true(machine_hold(&machine, &machine_bytes, tx.store, sizeof(struct fake_machine)));
     *segment = (struct tx_segment){.active = true,
                                    .scheme = attr.scheme,
                                    .handle = handle,
-                                   .machine = &machine,
+                                   .machine = machine,
+                                   .machine_bytes = machine_bytes,
                                    .payload = payload,
                                    .bytes = 3 * CHUNK + 5,
                                    .chunks = 4,

@@ -220,6 +220,57 @@ static void test_the_end_of_everything(void **state)
     tx.effects.finished = NULL;
 }
 
+/* A peer may send what it likes to a side that has no memory at all. */
+static void test_idle_without_memory(void **state)
+{
+    (void)state;
+    static const uint8_t word[4];
+    send_bytes(SLOT, 0);
+    clear_segment(0, 0);
+    step_at(0);
+    sender_give_back(&tx); /* a message is there: nothing is given back */
+    assert_non_null(tx.segments);
+    done(0, 1, 0, 10);
+    expect_finished(0, 0);
+    sender_give_back(&tx);
+    assert_null(tx.segments);
+    assert_int_equal(store_bytes(tx.store), 0);
+    const struct transfer_message late = {
+        .kind = TRANSFER_TO_SENDER,
+        .body.to_sender = {.segment = 0, .scheme = word, .scheme_bytes = sizeof word}};
+    sender_on_to_sender(&tx, &late, 20);
+    done(5, 3, UINT64_MAX, 20);
+    clear_coded(0, 0, 1, true); /* parity of what is over is passed by */
+    assert_int_equal(step_at(20), LH_TIME_NEVER);
+    assert_int_equal(tx.segment_next, 2);
+    assert_false(sender_has_work(&tx));
+    assert_int_equal(store_bytes(tx.store), 0);
+    tx.store->limit_bytes = 0;
+    assert_int_equal(sender_hold(&tx), -LH_ENOMEM);
+    tx.store->limit_bytes = UINT64_MAX;
+    assert_int_equal(sender_hold(&tx), 0);
+    send_bytes(SLOT, 30);
+    expect_no_effect();
+}
+
+/* It starts once there is memory for its machine. */
+static void test_a_segment_waits_for_memory(void **state)
+{
+    (void)state;
+    send_bytes(SLOT, 0);
+    clear_segment(0, 0);
+    tx.store->limit_bytes = store_bytes(tx.store);
+    step_at(0);
+    assert_true(tx.start_refused);
+    assert_int_equal(tx.segment_next, 0);
+    tx.store->limit_bytes = UINT64_MAX;
+    step_at(10);
+    assert_false(tx.start_refused);
+    assert_int_equal(tx.segment_next, 1);
+    done(0, 1, 0, 20);
+    expect_finished(0, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -235,6 +286,8 @@ int main(void)
         TX_TEST(test_a_blocked_list_that_fails),
         TX_TEST(test_a_machine_that_fails_ends_all_segments),
         TX_TEST(test_the_end_of_everything),
+        TX_TEST(test_idle_without_memory),
+        TX_TEST(test_a_segment_waits_for_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -99,13 +99,27 @@ static lh_time delays_of(const struct plan *plan, const struct plan_pair *pair)
     return delay_ns;
 }
 
+/* Where connections share engines, a forger is a peer: it knows the keys and tokens of its own connections,
+ * and those of others must not feel it. */
+static bool is_forged(const struct plan *plan, const struct plan_pair *own)
+{
+    for (uint32_t i = 0; i < plan->event_count; i++) {
+        const struct plan_event *event = &plan->events[i];
+        bool between = (event->host == own->host[0] && event->peer == own->host[1]) ||
+                       (event->host == own->host[1] && event->peer == own->host[0]);
+        if (event->kind == EVENT_forge && !event->off && (between || !plan_has(plan, FEATURE_engine)))
+            return true;
+    }
+    return false;
+}
+
 static void prepare_pair(struct world *world, struct pair *pair)
 {
     const struct plan *plan = world->plan;
     const struct plan_pair *own = pair->plan;
     struct span there = span_of(plan, own->host[0], own->host[1]);
     struct span back = span_of(plan, own->host[1], own->host[0]);
-    pair->trusted = !plan_any(plan, EVENT_forge);
+    pair->trusted = !is_forged(plan, own);
     pair->may_end = plan_has(plan, FEATURE_impatient);
     pair->rtt_least_ns = there.least_ns + back.least_ns + 2 * switches_least_ns(plan);
     pair->rtt_most_ns = there.most_ns + back.most_ns;
@@ -114,11 +128,12 @@ static void prepare_pair(struct world *world, struct pair *pair)
         const struct plan_event *event = &plan->events[i];
         if (event->off)
             continue;
-        bool crash = event->kind == EVENT_crash && touches(own, event);
-        bool close = event->kind == EVENT_close && &world->pairs[event->pair] == pair;
+        bool crash = (event->kind == EVENT_crash || event->kind == EVENT_gone) && touches(own, event);
+        bool close = (event->kind == EVENT_close || event->kind == EVENT_renew) &&
+                     &world->pairs[event->pair] == pair;
         pair->may_end |= crash || close;
         /* The peer's clock is what an echo is measured with. */
-        if ((event->kind == EVENT_jump && touches(own, event)) || event->kind == EVENT_forge)
+        if ((event->kind == EVENT_jump && touches(own, event)) || !pair->trusted)
             pair->rtt_least_ns = 0;
     }
 }
@@ -303,8 +318,8 @@ static void check_window(struct world *world, struct end *end, uint64_t bytes)
 /* Whether any fault makes bad packets out of good ones, or brings those of another incarnation. */
 static bool all_are_honest(const struct plan *plan)
 {
-    static const enum plan_event_kind harm[] = {EVENT_noise, EVENT_mutate, EVENT_forge, EVENT_lie,
-                                                EVENT_crash};
+    static const enum plan_event_kind harm[] = {EVENT_noise, EVENT_mutate, EVENT_forge,
+                                                EVENT_lie,   EVENT_crash,  EVENT_renew};
     for (size_t i = 0; i < sizeof harm / sizeof harm[0]; i++)
         if (plan_any(plan, harm[i]))
             return false;

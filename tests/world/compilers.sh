@@ -33,6 +33,7 @@ for compiler in gcc clang; do
     fi
     world=${world:-$folder/$compiler/tests/world/test_world}
     "$world" --hashes "$seeds" >"$folder/$compiler.hashes" || exit 1
+    "$world" --first 9223372036854775808 --hashes "$((seeds / 10))" >>"$folder/$compiler.hashes" || exit 1
     "$world" --seed 1 --trace >"$folder/$compiler.trace"
 done
 cmp "$folder/gcc.hashes" "$folder/clang.hashes" || exit 1

@@ -41,6 +41,9 @@ static void describe_pair(FILE *out, const struct plan *plan, uint32_t number)
             a->chunk_bytes, (wide)a->slot_bytes, a->slots, a->channels, a->generations,
             (wide)a->window_bytes, (wide)pair->attr[1].window_bytes, (wide)a->rate_bps,
             (wide)a->receive_buffer_bytes, plan_has(plan, FEATURE_workers) ? pair->workers : 1);
+    if (plan_has(plan, FEATURE_engine))
+        fprintf(out, ", shares %d %d, chained %d %d, opens at %llu us", pair->shared[0], pair->shared[1],
+                pair->chained[0], pair->chained[1], (wide)(pair->opens_ns / LH_NS_PER_US));
     for (uint32_t side = 0; side < 2; side++)
         if (plan_congestion(plan, pair, side))
             fprintf(out, ", side %u has %s", side, plan_congestion(plan, pair, side));
@@ -49,6 +52,19 @@ static void describe_pair(FILE *out, const struct plan *plan, uint32_t number)
     else
         fprintf(out, ", %s and %s, patience %llu ms\n", plan_reliability(plan, pair, 0),
                 plan_reliability(plan, pair, 1), (wide)(pair->peer_timeout_ns / LH_NS_PER_MS));
+}
+
+static void describe_engines(FILE *out, const struct plan *plan)
+{
+    for (uint32_t host = 0; host < plan->hosts && plan_has(plan, FEATURE_engine); host++) {
+        const struct plan_engine *engine = &plan->engines[host];
+        fprintf(out, "  engine of host %u: workers %u, buffer %llu, queues:", host,
+                plan_has(plan, FEATURE_workers) ? engine->workers : 1, (wide)engine->receive_buffer_bytes);
+        for (uint32_t i = 0; i < engine->queues; i++)
+            fprintf(out, " %u (%u at once, %llu us late)", engine->queue[i].capacity,
+                    engine->queue[i].batch, (wide)(engine->queue[i].late_ns / LH_NS_PER_US));
+        fputc('\n', out);
+    }
 }
 
 static void describe_event(FILE *out, const struct plan_event *event, uint32_t number)
@@ -68,6 +84,7 @@ static void describe_event(FILE *out, const struct plan_event *event, uint32_t n
         fprintf(out, ": message %u at the %s", event->target, event->side ? "receiver" : "sender");
         break;
     case EVENT_close:
+    case EVENT_renew:
     case EVENT_stall:
         fprintf(out, ": pair %u, side %u, for %llu us", event->pair, event->side,
                 (wide)(event->span_ns / LH_NS_PER_US));
@@ -99,6 +116,7 @@ void describe_plan(FILE *out, const struct plan *drawn)
     fputc('\n', out);
     describe_links(out, plan);
     switches_describe(out, plan);
+    describe_engines(out, plan);
     for (uint32_t i = 0; i < plan->pair_count; i++)
         describe_pair(out, plan, i);
     for (uint32_t i = 0; i < plan->event_count; i++)

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "schemes/scheme_table.h"
+#include "world/draw_engines.h"
 #include "world/switches.h"
 
 enum draw_part {
@@ -28,6 +29,8 @@ enum draw_part {
     PART_NEWCOMERS,
     PART_CONTROLLERS,
     PART_LIES,
+    PART_ENGINES,
+    PART_PEERS,      /* the faults of engines */
     PART_PAIRS = 16, /* and one more for each pair */
 };
 
@@ -40,42 +43,37 @@ uint64_t draw_spread(struct lh_prng *prng, uint64_t low, uint64_t high)
     return value < high ? value : high;
 }
 
-static bool is_on(struct lh_prng *prng, double chance)
-{
-    return lh_prng_chance(prng, chance);
-}
-
 /* ---- the world --------------------------------------------------------------------------------------- */
 
 static void draw_shape(struct plan *plan, struct lh_prng *prng, bool *wild)
 {
     static const uint8_t host_counts[] = {2, 2, 2, 2, 3, 3, 4, 5};
     plan->hosts = host_counts[lh_prng_below(prng, sizeof host_counts)];
-    *wild = is_on(prng, 0.9);
+    *wild = draw_chance(prng, 0.9);
     for (uint32_t f = 0; f < FEATURE_switches; f++) {
         bool harm = f <= FEATURE_jitter;
-        bool on = is_on(prng, harm ? 0.35 : 0.3);
+        bool on = draw_chance(prng, harm ? 0.35 : 0.3);
         if (on && (*wild || !harm))
             plan->features |= 1u << f;
     }
     plan->poll_share = (uint32_t)draw_between(prng, 1, 8);
-    bool big = is_on(prng, 0.02);
-    plan->pair_count = (uint32_t)draw_between(prng, 1, big ? PLAN_PAIRS_MAX : 2);
+    bool big = draw_chance(prng, 0.02);
+    plan->pair_count = (uint32_t)draw_between(prng, 1, big ? PLAN_PAIRS_FEW : 2);
 }
 
 static void draw_link(struct lh_link_spec *link, struct lh_prng *prng, lh_time delay_ns)
 {
     link->delay_ns = draw_between(prng, delay_ns / 2 + 1, 2 * delay_ns);
     link->rate_bps = draw_spread(prng, 20000000, 100000000000u);
-    bool bad = is_on(prng, 0.25);
+    bool bad = draw_chance(prng, 0.25);
     link->loss = lh_prng_double(prng) * (bad ? 0.5 : 0.08);
     link->burst_packets = (double)draw_spread(prng, 2, 32);
     link->reorder = lh_prng_double(prng) * 0.2;
     link->duplicate = lh_prng_double(prng) * 0.2;
     link->corrupt = lh_prng_double(prng) * 0.1;
     link->jitter_ns = lh_prng_below(prng, 2 * delay_ns + 1);
-    link->drop_tail = is_on(prng, 0.3);
-    bool small = is_on(prng, 0.3);
+    link->drop_tail = draw_chance(prng, 0.3);
+    bool small = draw_chance(prng, 0.3);
     link->queue_bytes = draw_between(prng, 2048, 65536);
     if (!small)
         link->queue_bytes = 0;
@@ -199,7 +197,7 @@ static void draw_newcomers(struct plan *plan, struct lh_prng *prng)
     for (uint32_t i = 0; i < plan->pair_count; i++)
         for (uint32_t side = 0; side < 2; side++) {
             struct plan_pair *pair = &plan->pairs[i];
-            bool newcomer = is_on(prng, 0.7);
+            bool newcomer = draw_chance(prng, 0.7);
             draw_newcomer(&pair->attr[side], prng, pair->newcomer[side], sizeof pair->newcomer[side]);
             if (pair->newcomer[side][0])
                 plan->features |= 1u << FEATURE_newcomer;
@@ -219,7 +217,7 @@ static void draw_controllers(struct plan *plan, struct lh_prng *prng)
     for (uint32_t i = 0; i < plan->pair_count; i++)
         for (uint32_t side = 0; side < 2; side++) {
             struct plan_pair *pair = &plan->pairs[i];
-            bool chosen = is_on(prng, 0.5);
+            bool chosen = draw_chance(prng, 0.5);
             const char *name = all[lh_prng_below(prng, count)]->name;
             snprintf(pair->congestion[side], sizeof pair->congestion[side], "%s", chosen ? name : "");
         }
@@ -228,13 +226,13 @@ static void draw_controllers(struct plan *plan, struct lh_prng *prng)
 /* Of its own generator, and last: it moves nothing of what the seed meant before. */
 static void draw_codes(struct plan *plan, struct lh_prng *prng)
 {
-    if (is_on(prng, 0.5))
+    if (draw_chance(prng, 0.5))
         plan->features |= 1u << FEATURE_code;
     for (uint32_t i = 0; i < plan->pair_count; i++)
         for (uint32_t side = 0; side < 2; side++) {
             struct plan_pair *pair = &plan->pairs[i];
             char *text = pair->coded[side];
-            bool codes = is_on(prng, 0.7);
+            bool codes = draw_chance(prng, 0.7);
             draw_code(&pair->attr[side], prng, text, sizeof pair->coded[side]);
             if (!codes)
                 text[0] = '\0';
@@ -253,14 +251,14 @@ static void draw_automatic(struct plan *plan, struct lh_prng *prng)
                                         "auto,overhead=0.1",
                                         "auto,overhead=25%,by=p99",
                                         "auto,overhead=0"};
-    if (is_on(prng, 0.3))
+    if (draw_chance(prng, 0.3))
         plan->features |= 1u << FEATURE_auto;
-    bool whim = is_on(prng, 0.5);
+    bool whim = draw_chance(prng, 0.5);
     if (whim && plan_has(plan, FEATURE_auto))
         plan->features |= 1u << FEATURE_whim;
     for (uint32_t i = 0; i < plan->pair_count; i++)
         for (uint32_t side = 0; side < 2; side++) {
-            bool chooses = is_on(prng, 0.7);
+            bool chooses = draw_chance(prng, 0.7);
             const char *text = texts[lh_prng_below(prng, sizeof texts / sizeof texts[0])];
             snprintf(plan->pairs[i].automatic[side], sizeof plan->pairs[i].automatic[side], "%s",
                      chooses ? text : "");
@@ -271,9 +269,9 @@ static void draw_automatic(struct plan *plan, struct lh_prng *prng)
  * when the life begins (large.h): without it, the life is what it was. */
 static void draw_scale(struct plan *plan, struct lh_prng *prng)
 {
-    bool large = is_on(prng, 0.025);
-    bool wrap = is_on(prng, 0.1);
-    bool stale = is_on(prng, 0.1);
+    bool large = draw_chance(prng, 0.025);
+    bool wrap = draw_chance(prng, 0.1);
+    bool stale = draw_chance(prng, 0.1);
     plan->features |= (uint32_t)large << FEATURE_large;
     plan->features |= (uint32_t)wrap << FEATURE_wrap;
     plan->features |= (uint32_t)stale << FEATURE_stale;
@@ -284,7 +282,7 @@ static void draw_sizes(struct lh_attr *attr, struct lh_prng *prng)
     lh_attr_init(attr);
     attr->mtu_bytes = 256u << lh_prng_below(prng, 5);
     attr->chunk_bytes = attr->mtu_bytes << lh_prng_below(prng, 4);
-    bool wide = is_on(prng, 0.05); /* chunks of more than one word of the packet bitmap */
+    bool wide = draw_chance(prng, 0.05); /* chunks of more than one word of the packet bitmap */
     if (wide) {
         attr->mtu_bytes = 256;
         attr->chunk_bytes = 256 * 128;
@@ -303,7 +301,7 @@ static void draw_sizes(struct lh_attr *attr, struct lh_prng *prng)
 
 static void draw_pair(struct plan *plan, struct plan_pair *pair, struct lh_prng *prng)
 {
-    pair->raw = is_on(prng, 0.4);
+    pair->raw = draw_chance(prng, 0.4);
     pair->host[0] = (uint8_t)lh_prng_below(prng, plan->hosts);
     uint64_t other = lh_prng_below(prng, plan->hosts - 1);
     pair->host[1] = (uint8_t)(other < pair->host[0] ? other : other + 1);
@@ -313,7 +311,7 @@ static void draw_pair(struct plan *plan, struct plan_pair *pair, struct lh_prng 
         draw_reliability(prng, pair->reliability[side], sizeof pair->reliability[side]);
         pair->attr[side].window_bytes = pair->attr[0].chunk_bytes * draw_spread(prng, 1, 128);
     }
-    bool other_split = is_on(prng, 0.3);
+    bool other_split = draw_chance(prng, 0.3);
     pair->message_bits = other_split ? 8 : 10;
     pair->fragment_bits = other_split ? 2 : 4;
     pair->workers = (uint8_t)draw_between(prng, 1, PLAN_WORKERS);
@@ -326,7 +324,7 @@ static void draw_pair(struct plan *plan, struct plan_pair *pair, struct lh_prng 
 
 /* ---- events ------------------------------------------------------------------------------------------ */
 
-static struct plan_event *add_event(struct plan *plan, enum plan_event_kind kind, struct lh_prng *prng)
+struct plan_event *draw_event(struct plan *plan, enum plan_event_kind kind, struct lh_prng *prng)
 {
     assert(plan->event_count < PLAN_EVENTS_MAX);
     struct plan_event *event = &plan->events[plan->event_count++];
@@ -361,35 +359,35 @@ static void draw_messages(struct plan *plan, uint32_t number, struct lh_prng *pr
     const struct lh_attr *attr = &plan->pairs[number].attr[0];
     uint64_t messages = draw_spread(prng, 1, 24);
     uint64_t most = draw_spread(prng, 4096, 131072);
-    bool one_way = is_on(prng, 0.4);
-    bool cancels = is_on(prng, 0.25);
-    bool shorts = is_on(prng, 0.25);
+    bool one_way = draw_chance(prng, 0.4);
+    bool cancels = draw_chance(prng, 0.25);
+    bool shorts = draw_chance(prng, 0.25);
     for (uint64_t i = 0; i < messages; i++) {
         uint16_t index = (uint16_t)plan->event_count;
-        struct plan_event *event = add_event(plan, EVENT_message, prng);
+        struct plan_event *event = draw_event(plan, EVENT_message, prng);
         event->pair = (uint8_t)number;
         event->side = (uint8_t)lh_prng_below(prng, 2);
         if (one_way)
             event->side = 0;
         event->bytes = draw_bytes(attr, prng, most);
-        bool exact = is_on(prng, 0.5);
+        bool exact = draw_chance(prng, 0.5);
         uint64_t extra = draw_bytes(attr, prng, most);
         event->room = event->bytes + (exact ? 0 : extra);
-        bool is_short = is_on(prng, 0.2) && shorts && event->bytes > 0;
+        bool is_short = draw_chance(prng, 0.2) && shorts && event->bytes > 0;
         if (is_short)
             event->room = lh_prng_below(prng, event->bytes);
         lh_time recv_at_ns = lh_prng_below(prng, plan->heal_ns);
         event->span_ns = recv_at_ns; /* of the receive: a moment of its own */
-        bool canceled = is_on(prng, 0.2) && cancels;
+        bool canceled = draw_chance(prng, 0.2) && cancels;
         if (!canceled)
             continue;
-        struct plan_event *cancel = add_event(plan, EVENT_cancel, prng);
+        struct plan_event *cancel = draw_event(plan, EVENT_cancel, prng);
         cancel->target = index;
         cancel->side = (uint8_t)lh_prng_below(prng, 2);
     }
-    bool closes = is_on(prng, 0.1);
+    bool closes = draw_chance(prng, 0.1);
     if (closes) {
-        struct plan_event *event = add_event(plan, EVENT_close, prng);
+        struct plan_event *event = draw_event(plan, EVENT_close, prng);
         event->pair = (uint8_t)number;
         event->side = (uint8_t)lh_prng_below(prng, 2);
     }
@@ -400,10 +398,10 @@ static void draw_exchanges(struct plan *plan, uint32_t number, struct lh_prng *p
     const struct lh_attr *attr = &plan->pairs[number].attr[0];
     uint64_t exchanges = draw_spread(prng, 1, 32);
     uint64_t most = attr->slot_bytes;
-    bool one_way = is_on(prng, 0.5);
+    bool one_way = draw_chance(prng, 0.5);
     lh_time patience_ns = draw_spread(prng, 1000, plan->heal_ns);
     for (uint64_t i = 0; i < exchanges; i++) {
-        struct plan_event *event = add_event(plan, EVENT_exchange, prng);
+        struct plan_event *event = draw_event(plan, EVENT_exchange, prng);
         event->pair = (uint8_t)number;
         event->side = (uint8_t)lh_prng_below(prng, 2);
         if (one_way)
@@ -412,7 +410,7 @@ static void draw_exchanges(struct plan *plan, uint32_t number, struct lh_prng *p
         if (event->bytes > most)
             event->bytes = most;
         uint64_t sent = lh_prng_below(prng, event->bytes + 1);
-        bool whole = is_on(prng, 0.6);
+        bool whole = draw_chance(prng, 0.6);
         event->room = whole ? event->bytes : sent;
         event->delay_ns = lh_prng_below(prng, 2 * patience_ns);
     }
@@ -426,10 +424,10 @@ static void draw_direction(const struct plan *plan, struct plan_event *event, st
 }
 
 /* Most faults are as long as a few round trips; some last seconds. */
-static lh_time draw_span(const struct plan *plan, struct lh_prng *prng)
+lh_time draw_span(const struct plan *plan, struct lh_prng *prng)
 {
     lh_time rtt_ns = 2 * plan->link[0][1].delay_ns;
-    bool lengthy = is_on(prng, 0.1);
+    bool lengthy = draw_chance(prng, 0.1);
     lh_time span_ns = draw_between(prng, 1, 8 * rtt_ns);
     lh_time seconds_ns = draw_between(prng, 1, 3 * LH_NS_PER_S);
     return lengthy ? seconds_ns : span_ns;
@@ -437,7 +435,7 @@ static lh_time draw_span(const struct plan *plan, struct lh_prng *prng)
 
 static void draw_fault(struct plan *plan, enum plan_event_kind kind, struct lh_prng *prng)
 {
-    struct plan_event *event = add_event(plan, kind, prng);
+    struct plan_event *event = draw_event(plan, kind, prng);
     draw_direction(plan, event, prng);
     event->span_ns = draw_span(plan, prng);
     event->chance = lh_prng_double(prng) * lh_prng_double(prng);
@@ -447,7 +445,7 @@ static void draw_fault(struct plan *plan, enum plan_event_kind kind, struct lh_p
     uint64_t jump_ns = draw_spread(prng, 1000, 32 * LH_NS_PER_S);
     if (kind == EVENT_jump)
         event->delay_ns = jump_ns;
-    bool all = is_on(prng, 0.3);
+    bool all = draw_chance(prng, 0.3);
     if (kind == EVENT_memory && all)
         event->chance = 1;
 }
@@ -455,7 +453,7 @@ static void draw_fault(struct plan *plan, enum plan_event_kind kind, struct lh_p
 static void draw_faults(struct plan *plan, struct lh_prng *prng)
 {
     for (uint32_t kind = EVENT_cut; kind <= EVENT_forge; kind++) {
-        bool exists = is_on(prng, kind == EVENT_forge || kind == EVENT_crash ? 0.1 : 0.14);
+        bool exists = draw_chance(prng, kind == EVENT_forge || kind == EVENT_crash ? 0.1 : 0.14);
         uint64_t times = draw_between(prng, 1, kind == EVENT_crash ? 2 : 4);
         for (uint64_t i = 0; exists && i < times; i++)
             draw_fault(plan, (enum plan_event_kind)kind, prng);
@@ -476,10 +474,10 @@ static void draw_lies(struct plan *plan, struct lh_prng *prng)
 {
     uint8_t senders[2 * PLAN_PAIRS_MAX];
     uint32_t count = find_controlled(plan, senders);
-    bool exist = is_on(prng, 0.85);
+    bool exist = draw_chance(prng, 0.85);
     uint64_t lies = draw_between(prng, 1, 4);
     for (; exist && count > 0 && lies > 0; lies--) {
-        struct plan_event *event = add_event(plan, EVENT_lie, prng);
+        struct plan_event *event = draw_event(plan, EVENT_lie, prng);
         uint8_t sender = senders[lh_prng_below(prng, count)];
         event->pair = sender / 2;
         event->side = sender % 2;
@@ -502,20 +500,28 @@ void plan_draw(uint64_t seed, struct plan *plan)
     struct lh_prng clocks = lh_prng_fork(&root, PART_CLOCKS);
     struct lh_prng faults = lh_prng_fork(&root, PART_FAULTS);
     draw_shape(plan, &shape, &wild);
+    struct lh_prng engines = lh_prng_fork(&root, PART_ENGINES);
+    if (seed >= PLAN_ENGINE_SEEDS)
+        draw_engines(plan, &engines);
     draw_links(plan, &links);
     draw_clocks(plan, &clocks);
     for (uint32_t i = 0; i < plan->pair_count; i++) {
         struct lh_prng prng = lh_prng_fork(&root, PART_PAIRS + i);
         draw_pair(plan, &plan->pairs[i], &prng);
+        if (plan_has(plan, FEATURE_engine))
+            draw_peer(plan, i, &engines);
+        uint32_t first = plan->event_count;
         if (plan->pairs[i].raw)
             draw_exchanges(plan, i, &prng);
         else
             draw_messages(plan, i, &prng);
+        if (plan_has(plan, FEATURE_engine))
+            draw_small(plan, first, &engines);
     }
     if (wild)
         draw_faults(plan, &faults);
     struct lh_prng switches = lh_prng_fork(&root, PART_SWITCHES);
-    if (is_on(&switches, 0.1))
+    if (draw_chance(&switches, 0.1))
         plan->features |= 1u << FEATURE_switches;
     switches_draw(plan, &switches);
     struct lh_prng codes = lh_prng_fork(&root, PART_CODES);
@@ -533,4 +539,7 @@ void plan_draw(uint64_t seed, struct plan *plan)
     struct lh_prng lies = lh_prng_fork(&root, PART_LIES);
     if (seed >= PLAN_NEWCOMER_SEEDS && wild)
         draw_lies(plan, &lies);
+    struct lh_prng peers = lh_prng_fork(&root, PART_PEERS);
+    if (plan_has(plan, FEATURE_engine) && wild)
+        draw_peer_faults(plan, &peers);
 }

@@ -7,6 +7,7 @@
 #include "base/earlier.h"
 #include "sdr/driver.h"
 #include "world/checks.h"
+#include "world/engines.h"
 #include "world/exchange.h"
 #include "world/inside.h"
 #include "world/memory.h"
@@ -27,6 +28,8 @@ static int open_connection(struct world *world, struct pair *pair, uint32_t side
     struct lh_attr attr = pair->plan->attr[side];
     attr.device = device;
     attr.workers = LH_NO_WORKERS;
+    attr.engine = end->engine ? end->engine->engine : NULL;
+    attr.receive_buffer_bytes = plan_receive_buffer(world->plan, pair->plan, side);
     attr.reliability = plan_reliability(world->plan, pair->plan, side);
     attr.congestion = plan_congestion(world->plan, pair->plan, side);
     if (attr.congestion)
@@ -75,6 +78,8 @@ static void note_ports(struct world *world, struct end *end, uint16_t owner)
             owner;
 }
 
+/* With engines what was taken may be kept for the next connection; by the simulator, too, for a host that had
+ * none before. */
 static int open_end(struct world *world, struct pair *pair, uint32_t side)
 {
     struct end *end = &pair->ends[side];
@@ -82,21 +87,24 @@ static int open_end(struct world *world, struct pair *pair, uint32_t side)
     char device[DEVICE_MAX];
     int64_t blocks = memory_blocks();
     uint64_t refusals = memory_refusals();
-    *end = (struct end){.host = pair->plan->host[side],
-                        .workers = plan_has(world->plan, FEATURE_workers) ? pair->plan->workers : 1,
-                        .pair = (uint16_t)(pair - world->pairs),
-                        .opened_ns = world->now};
+    *end = (struct end){
+        .host = pair->plan->host[side],
+        .pair = (uint16_t)(pair - world->pairs),
+        .opened_ns = world->now,
+        .own_turns = {.workers = plan_has(world->plan, FEATURE_workers) ? pair->plan->workers : 1}};
     if (port_first && plan_has(world->plan, FEATURE_ports))
         sim_world_next_port(world->sim, end->host, port_first);
     snprintf(device, sizeof device, "sim:life/%u", end->host);
-    int error =
-        pair->plan->raw ? open_raw(world, pair, side, device) : open_connection(world, pair, side, device);
+    int error = engines_join(world, end, device);
+    if (!error)
+        error = pair->plan->raw ? open_raw(world, pair, side, device)
+                                : open_connection(world, pair, side, device);
     end->port_first = port_first;
     if (error) {
         if (error != -LH_ENOMEM || memory_refusals() == refusals)
             world_fail(world, "error", "end %u cannot be opened: %s", world_end_number(world, end),
                        lh_last_error());
-        if (memory_blocks() != blocks)
+        if (memory_blocks() != blocks && !plan_has(world->plan, FEATURE_engine))
             world_fail(world, "leak", "opening end %u failed and left %lld blocks",
                        world_end_number(world, end), (long long)(memory_blocks() - blocks));
         return error;
@@ -188,6 +196,7 @@ void end_close(struct world *world, struct end *end, bool muted)
         return;
     struct pair *pair = &world->pairs[end->pair];
     uint32_t side = world_end_number(world, end) % 2;
+    engine_drain(world, end->engine);
     if (end->connection)
         talk_harvest(world, pair, side);
     check_end(world, end);
@@ -201,6 +210,7 @@ void end_close(struct world *world, struct end *end, bool muted)
         sdr_context_destroy(end->context);
     } else {
         lh_close(end->connection);
+        engine_drain(world, end->engine);
         talk_on_closed(world, pair, side);
     }
     if (muted)
@@ -213,50 +223,68 @@ void end_close(struct world *world, struct end *end, bool muted)
 
 /* ---- running ----------------------------------------------------------------------------------------- */
 
-static bool worker_due(const struct world *world, const struct end *end, uint32_t worker)
+struct turns *world_turns(struct end *end)
 {
-    return end->due_ns[worker] <= world->now && end->stalled_until_ns[worker] <= world->now;
+    return end->engine ? &end->engine->turns : &end->own_turns;
 }
 
-static bool end_due(const struct world *world, const struct end *end)
+static bool worker_due(const struct world *world, const struct turns *turns, uint32_t worker)
 {
+    return turns->due_ns[worker] <= world->now && turns->stalled_until_ns[worker] <= world->now;
+}
+
+static bool end_due(const struct world *world, struct end *end)
+{
+    const struct turns *turns = world_turns(end);
     if (!end->open || !host_runs(world, end->host))
         return false;
-    for (uint32_t w = 0; w < end->workers; w++)
-        if (worker_due(world, end, w))
+    for (uint32_t w = 0; w < turns->workers; w++)
+        if (worker_due(world, turns, w))
             return true;
     return false;
 }
 
+/* Whether it runs whenever that one runs. */
+static bool runs_with(const struct end *end, const struct end *other)
+{
+    return end == other || (end->open && end->engine && end->engine == other->engine);
+}
+
+static void note_waiting(struct world *world, const struct end *runs)
+{
+    for (uint32_t i = 0; i < 2 * world->plan->pair_count; i++) {
+        struct end *end = world_end(world, i);
+        if (runs_with(end, runs))
+            end->messages_before = inside_qp_message_next(end->qp);
+    }
+}
+
 static void run_worker(struct world *world, struct end *end, uint32_t worker)
 {
+    struct turns *turns = world_turns(end);
     lh_time next = LH_TIME_NEVER;
     bool moved = false;
     world->turns++;
-    end->messages_before = inside_qp_message_next(end->qp);
-    if (end->workers > 1) {
-        sdr_context_round(end->context, worker, end->workers, &moved, &next);
+    note_waiting(world, end);
+    if (turns->workers > 1) {
+        sdr_context_round(end->context, worker, turns->workers, &moved, &next);
     } else {
-        if (end->connection)
+        if (end->engine)
+            lh_engine_progress(end->engine->engine, &next);
+        else if (end->connection)
             lh_progress(end->connection, &next);
         else
             lh_sdr_progress(end->context, &next);
     }
     if (world_sings(world, CANARY_spin))
         moved = true;
-    end->due_ns[worker] = moved ? world->now : sim_world_host_when(world->sim, end->host, next);
+    turns->due_ns[worker] = moved ? world->now : sim_world_host_when(world->sim, end->host, next);
     if (moved)
         world_touch(world, end); /* workers wake each other */
 }
 
-static void run_end(struct world *world, struct end *end)
+static void harvest(struct world *world, struct end *end)
 {
-    uint32_t first = end->workers > 1 ? (uint32_t)lh_prng_below(&world->order, end->workers) : 0;
-    for (uint32_t i = 0; i < end->workers; i++) {
-        uint32_t worker = (first + i) % end->workers;
-        if (worker_due(world, end, worker))
-            run_worker(world, end, worker);
-    }
     struct pair *pair = &world->pairs[end->pair];
     uint32_t side = world_end_number(world, end) % 2;
     if (end->connection)
@@ -264,6 +292,21 @@ static void run_end(struct world *world, struct end *end)
     else
         exchange_harvest(world, pair, side);
     check_end(world, end);
+}
+
+static void run_end(struct world *world, struct end *end)
+{
+    struct turns *turns = world_turns(end);
+    uint32_t first = turns->workers > 1 ? (uint32_t)lh_prng_below(&world->order, turns->workers) : 0;
+    for (uint32_t i = 0; i < turns->workers; i++) {
+        uint32_t worker = (first + i) % turns->workers;
+        if (worker_due(world, turns, worker))
+            run_worker(world, end, worker);
+    }
+    engine_on_run(world, end->engine);
+    for (uint32_t i = 0; i < 2 * world->plan->pair_count; i++)
+        if (runs_with(world_end(world, i), end))
+            harvest(world, world_end(world, i));
 }
 
 void ends_progress(struct world *world)
@@ -285,14 +328,15 @@ void ends_progress(struct world *world)
     }
 }
 
-static lh_time end_next(const struct world *world, const struct end *end)
+static lh_time end_next(const struct world *world, struct end *end)
 {
     lh_time next = LH_TIME_NEVER;
     const struct host *host = &world->hosts[end->host];
-    for (uint32_t w = 0; end->open && w < end->workers; w++) {
-        lh_time due_ns = end->due_ns[w];
-        if (due_ns != LH_TIME_NEVER && due_ns < end->stalled_until_ns[w])
-            due_ns = end->stalled_until_ns[w];
+    const struct turns *turns = world_turns(end);
+    for (uint32_t w = 0; end->open && w < turns->workers; w++) {
+        lh_time due_ns = turns->due_ns[w];
+        if (due_ns != LH_TIME_NEVER && due_ns < turns->stalled_until_ns[w])
+            due_ns = turns->stalled_until_ns[w];
         lh_keep_earlier(&next, due_ns);
     }
     if (next != LH_TIME_NEVER && next < host->paused_until_ns)
@@ -315,8 +359,5 @@ void ends_on_arrival(struct world *world, uint32_t host, uint16_t port, lh_time 
     uint16_t number = world->end_of_port[host * SIM_PORTS_MAX + port - SIM_PORT_FIRST];
     if (number == WORLD_NOTHING)
         return;
-    struct end *end = world_end(world, number);
-    for (uint32_t w = 0; w < end->workers; w++)
-        if (end->due_ns[w] > at_ns)
-            end->due_ns[w] = at_ns;
+    turns_touch(world_turns(world_end(world, number)), at_ns);
 }

@@ -4,6 +4,7 @@
 #include "base/earlier.h"
 #include "world/checks.h"
 #include "world/ends.h"
+#include "world/engines.h"
 #include "world/hostile.h"
 #include "world/memory.h"
 #include "world/switches.h"
@@ -79,6 +80,19 @@ static void touch_host(struct world *world, uint32_t host)
             world_touch(world, world_end(world, i));
 }
 
+static void lose_ends(struct world *world, uint32_t host, bool for_ever)
+{
+    for (uint32_t i = 0; i < 2 * world->plan->pair_count; i++) {
+        struct end *end = world_end(world, i);
+        if (end->host != host)
+            continue;
+        end_close(world, end, true);
+        world->pairs[i / 2].retry_ns = LH_TIME_NEVER; /* until the host is back */
+        world->pairs[i / 2].closed |= for_ever;
+    }
+    engine_end(world, host);
+}
+
 static void crash(struct world *world, const struct plan_event *event)
 {
     struct host *host = &world->hosts[event->host];
@@ -87,16 +101,21 @@ static void crash(struct world *world, const struct plan_event *event)
         until_ns = world->plan->heal_ns;
     if (until_ns > host->down_until_ns)
         host->down_until_ns = until_ns;
-    for (uint32_t i = 0; i < 2 * world->plan->pair_count; i++) {
-        struct end *end = world_end(world, i);
-        if (end->host != event->host)
-            continue;
-        end_close(world, end, true);
-        world->pairs[i / 2].retry_ns = LH_TIME_NEVER; /* until the host is back */
-    }
+    lose_ends(world, event->host, false);
 }
 
 /* The programs on both sides notice, by their own means, and meet again. */
+static void meet_again(struct world *world, struct pair *pair)
+{
+    bool both_run = world->hosts[pair->plan->host[0]].down_until_ns == 0 &&
+                    world->hosts[pair->plan->host[1]].down_until_ns == 0;
+    if (pair->up || pair->closed || !both_run)
+        return;
+    end_close(world, &pair->ends[0], false);
+    end_close(world, &pair->ends[1], false);
+    pair_open(world, pair);
+}
+
 static void come_back(struct world *world, const struct plan_event *event)
 {
     struct host *host = &world->hosts[event->host];
@@ -105,14 +124,8 @@ static void come_back(struct world *world, const struct plan_event *event)
     host->down_until_ns = 0;
     for (uint32_t i = 0; i < world->plan->pair_count; i++) {
         struct pair *pair = &world->pairs[i];
-        bool mine = pair->plan->host[0] == event->host || pair->plan->host[1] == event->host;
-        bool both_run = world->hosts[pair->plan->host[0]].down_until_ns == 0 &&
-                        world->hosts[pair->plan->host[1]].down_until_ns == 0;
-        if (!mine || pair->up || pair->closed || !both_run)
-            continue;
-        end_close(world, &pair->ends[0], false);
-        end_close(world, &pair->ends[1], false);
-        pair_open(world, pair);
+        if (pair->plan->host[0] == event->host || pair->plan->host[1] == event->host)
+            meet_again(world, pair);
     }
 }
 
@@ -130,8 +143,9 @@ static void stall(struct world *world, const struct plan_event *event)
 {
     struct end *end = &world->pairs[event->pair].ends[event->side];
     lh_time until_ns = event->at_ns + event->span_ns;
-    if (end->open && end->workers > 1)
-        end->stalled_until_ns[event->seed % end->workers] =
+    struct turns *turns = world_turns(end);
+    if (end->open && turns->workers > 1)
+        turns->stalled_until_ns[event->seed % turns->workers] =
             until_ns < world->plan->heal_ns ? until_ns : world->plan->heal_ns;
 }
 
@@ -141,7 +155,16 @@ static void close_end(struct world *world, const struct plan_event *event)
     if (!host_runs(world, pair->ends[event->side].host))
         return;
     pair->closed = true;
+    pair->retry_ns = LH_TIME_NEVER;
     end_close(world, &pair->ends[event->side], false);
+}
+
+/* Both ends meet again when the event ends. */
+static void renew(struct world *world, const struct plan_event *event)
+{
+    struct pair *pair = &world->pairs[event->pair];
+    if (pair->up && host_runs(world, pair->ends[event->side].host))
+        end_close(world, &pair->ends[event->side], false);
 }
 
 /* ---- beginning and ending ---------------------------------------------------------------------------- */
@@ -149,7 +172,7 @@ static void close_end(struct world *world, const struct plan_event *event)
 static bool looks_at_packets(enum plan_event_kind kind)
 {
     return kind == EVENT_control || kind == EVENT_hold || kind == EVENT_mutate || kind == EVENT_forge ||
-           kind == EVENT_lie;
+           kind == EVENT_lie || kind == EVENT_flood;
 }
 
 static void begin(struct world *world, const struct plan_event *event, struct running *running)
@@ -185,6 +208,12 @@ static void begin(struct world *world, const struct plan_event *event, struct ru
     case EVENT_crash:
         crash(world, event);
         break;
+    case EVENT_renew:
+        renew(world, event);
+        break;
+    case EVENT_gone:
+        lose_ends(world, event->host, true);
+        break;
     case EVENT_memory:
         world->memory_refused = true;
         memory_refuse(event->chance, event->seed);
@@ -214,6 +243,8 @@ static void end(struct world *world, const struct plan_event *event, struct runn
         memory_refuse(0, 0);
     else if (event->kind == EVENT_crash)
         come_back(world, event);
+    else if (event->kind == EVENT_renew)
+        meet_again(world, &world->pairs[event->pair]);
 }
 
 static void go_on(struct world *world, const struct plan_event *event, struct running *running)
@@ -277,7 +308,10 @@ static bool pass_fault(struct world *world, const struct plan_event *event, stru
     }
     if (event->kind == EVENT_lie)
         return hostile_lie(world, event, running, datagram);
-    hostile_mutate(world, event, &running->prng, datagram);
+    if (event->kind == EVENT_flood)
+        hostile_flood(world, &running->prng, datagram);
+    else
+        hostile_mutate(world, event, &running->prng, datagram);
     return true;
 }
 

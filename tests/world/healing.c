@@ -2,6 +2,7 @@
 #include "world/healing.h"
 
 #include "world/checks.h"
+#include "world/engines.h"
 #include "world/exchange.h"
 #include "world/inside.h"
 #include "world/switches.h"
@@ -75,6 +76,8 @@ static lh_time pair_bound(const struct world *world, const struct pair *pair)
     bound_ns += 2 * (here_ns > there_ns ? here_ns : there_ns);
     bound_ns += 2 * pair->rtt_most_ns;               /* for what is on the way */
     bound_ns += LATE_SAMPLE_SPANS * pair->delays_ns; /* and for what it then makes of the round trip */
+    for (uint32_t side = 0; side < 2; side++)
+        bound_ns += engine_late_ns(&pair->ends[side]);
     if (waits_for_silence(pair))
         bound_ns += 2 * pair->plan->peer_timeout_ns;
     return bound_ns;
@@ -88,11 +91,12 @@ uint64_t healing_window_rounds(const struct world *world, const struct pair *pai
     return bytes / (FIRST_WINDOW * pair->plan->attr[from].mtu_bytes);
 }
 
-lh_time healing_bound(const struct world *world)
+lh_time healing_bound(struct world *world)
 {
     lh_time bound_ns = 0;
     for (uint32_t i = 0; i < world->plan->pair_count; i++) {
         lh_time own_ns = pair_bound(world, &world->pairs[i]);
+        world->pairs[i].over_ns = world->now + own_ns;
         bound_ns = own_ns > bound_ns ? own_ns : bound_ns;
     }
     return bound_ns;

@@ -16,8 +16,9 @@ struct work_left {
 };
 
 /* Now, with everything as it is when the network heals: ten times what the bytes that are left take on the
- * healed network, and the longest timer that runs. */
-lh_time healing_bound(const struct world *world);
+ * healed network, and the longest timer that runs. Also sets when each pair has to be over, by what it has to
+ * do itself. */
+lh_time healing_bound(struct world *world);
 /* Round trips in which these bytes leave by the first window of a controller: faults, and lies, may have
  * brought it down to that, and where all packets come late to closed receives it learns of no delay by which
  * to grow. */

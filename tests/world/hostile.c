@@ -8,6 +8,7 @@
 #include "wire/roce.h"
 #include "world/switches.h"
 
+#define FLOOD_COPIES  48u
 #define KEEP_EVERY    5u /* of the packets that pass */
 #define DEST_QPN      5u /* where fields lie in a packet */
 #define WRITE_VA      12u
@@ -184,6 +185,17 @@ void hostile_mutate(struct world *world, const struct plan_event *event, struct 
     inject(world, &copy);
 }
 
+void hostile_flood(struct world *world, struct lh_prng *prng, const struct sim_datagram *datagram)
+{
+    struct sim_datagram copy = *datagram;
+    uint64_t copies = 1 + lh_prng_below(prng, FLOOD_COPIES);
+    lh_time least_ns = light_ns(world, datagram);
+    for (; copies > 0; copies--) {
+        copy.at_ns = world->now + least_ns + lh_prng_below(prng, least_ns + 1);
+        inject(world, &copy);
+    }
+}
+
 /* ---- reports ----------------------------------------------------------------------------------------- */
 
 /* Of a total, or a time: jumps, falls, wraps, or is true. */
@@ -251,6 +263,7 @@ bool hostile_lie(struct world *world, const struct plan_event *event, struct run
     lie.at_ns = world->now + light_ns(world, datagram);
     sim_datagram_seal(&lie);
     inject(world, &lie);
+    world->lied = true;
     bool replaces = event->seed & 1;
     return !(report && replaces);
 }

@@ -27,4 +27,7 @@ void hostile_mutate(struct world *world, const struct plan_event *event, struct 
 bool hostile_lie(struct world *world, const struct plan_event *event, struct running *running,
                  const struct sim_datagram *datagram);
 
+/* The packet arrives many times. */
+void hostile_flood(struct world *world, struct lh_prng *prng, const struct sim_datagram *datagram);
+
 #endif

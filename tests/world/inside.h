@@ -24,6 +24,9 @@ struct inside_bound {
 uint32_t inside_qp_bounds(struct sdr_qp *qp, struct inside_bound bounds[INSIDE_BOUNDS_MAX]);
 uint32_t inside_connection_bounds(const struct lh_connection *connection,
                                   struct inside_bound bounds[INSIDE_BOUNDS_MAX]);
+/* Entries that wait to be polled. */
+struct lh_completion_queue;
+uint32_t inside_queue_entries(struct lh_completion_queue *queue);
 /* Both ends are open, and nothing was sent: what one sends the other is numbered from here on. */
 void inside_qp_number(struct sdr_qp *sender, struct sdr_qp *receiver, uint32_t first);
 void inside_connection_number(struct lh_connection *sender, struct lh_connection *receiver,

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "message/completion_queue.h"
 #include "message/connection.h"
 
 #include "world/inside.h"
@@ -7,6 +8,11 @@ void inside_connection(struct lh_connection *connection, struct sdr_context **co
 {
     *context = connection->context;
     *qp = connection->qp;
+}
+
+uint32_t inside_queue_entries(struct lh_completion_queue *queue)
+{
+    return atomic_load(&queue->ring.count);
 }
 
 uint32_t inside_connection_bounds(const struct lh_connection *c,

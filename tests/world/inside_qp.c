@@ -28,7 +28,7 @@ uint32_t inside_qp_bounds(struct sdr_qp *qp, struct inside_bound bounds[INSIDE_B
         "unannounced clear-to-sends", qp->announcer.next - qp->announcer.announced, qp->announcer.size};
     bounds[count++] =
         (struct inside_bound){"clear-to-sends to use", qp->cts.received - qp->cts.next_use, qp->cts.size};
-    for (uint32_t c = 0; c < qp->context->channels && count < INSIDE_BOUNDS_MAX; c++) {
+    for (uint32_t c = 0; c < qp->channel_count && count < INSIDE_BOUNDS_MAX; c++) {
         const struct send_channel *sends = &qp->channels[c].sends;
         bounds[count++] =
             (struct inside_bound){"ranges of a channel", sends->head - sends->tail, SEND_RANGES_MAX};

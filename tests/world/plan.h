@@ -16,10 +16,12 @@
 
 #include "netsim/fabric/sim.h"
 
-#define PLAN_HOSTS_MAX  5u
-#define PLAN_PAIRS_MAX  5u
-#define PLAN_EVENTS_MAX 384u
+#define PLAN_HOSTS_MAX  9u /* with engines; else five, and as many pairs */
+#define PLAN_PAIRS_MAX  8u
+#define PLAN_PAIRS_FEW  5u
+#define PLAN_EVENTS_MAX 768u
 #define PLAN_WORKERS    4u /* at most, of one end */
+#define PLAN_QUEUES_MAX 3u /* of one engine */
 #define PLAN_SPAN_MAX   (600 * LH_NS_PER_S)
 
 /* X(name, what it does). In force for a whole run, on every host and link. */
@@ -45,7 +47,8 @@
     X(wrap, "numbers begin shortly before they wrap")                                                      \
     X(stale, "a fabric reports packets whose slot is over")                                                \
     X(newcomer, "receivers choose schemes that older seeds do not know")                                   \
-    X(congestion, "senders have congestion controllers")
+    X(congestion, "senders have congestion controllers")                                                   \
+    X(engine, "connections of a host share its engine, and complete into its queues")
 
 enum plan_feature {
 #define PLAN_FEATURE_ENUM(name, words) FEATURE_##name,
@@ -74,7 +77,10 @@ enum plan_feature {
     X(replay, "packets of before come again")                                                              \
     X(mutate, "copies of packets with changes that cannot be right")                                       \
     X(forge, "copies of packets with changes, by one who knows keys and tokens")                           \
-    X(lie, "reports of arrivals that are not true, by one who knows tokens")
+    X(lie, "reports of arrivals that are not true, by one who knows tokens")                               \
+    X(renew, "a connection is closed, and another opened in its place")                                    \
+    X(gone, "a host dies for ever")                                                                        \
+    X(flood, "a host sends another everything many times over")
 
 enum plan_event_kind {
 #define PLAN_EVENT_ENUM(name, words) EVENT_##name,
@@ -116,6 +122,22 @@ struct plan_pair {
     uint8_t fragment_bits;
     uint8_t workers;
     lh_time peer_timeout_ns; /* when it is impatient */
+    /* With engines: */
+    bool shared[2];   /* this side uses its host's engine, else one of its own */
+    bool chained[2];  /* an entry of a queue lets its user go on before it is time */
+    lh_time opens_ns; /* 0: from the start */
+};
+
+/* The engine of a host, and how its user polls its queues. */
+struct plan_engine {
+    uint8_t workers;
+    uint8_t queues;
+    uint64_t receive_buffer_bytes;
+    struct plan_queue {
+        uint32_t capacity;
+        uint32_t batch;  /* entries taken at once, at most */
+        lh_time late_ns; /* after an entry came */
+    } queue[PLAN_QUEUES_MAX];
 };
 
 #define PLAN_FLOWS_MAX 4u
@@ -151,12 +173,14 @@ struct plan {
     uint32_t hosts;
     uint32_t pair_count;
     uint32_t event_count;
-    uint32_t features;                                        /* bits */
-    lh_time heal_ns;                                          /* when every fault ends */
-    uint32_t poll_share;                                      /* most packets of a poll, with the feature */
+    uint32_t features;   /* bits */
+    lh_time heal_ns;     /* when every fault ends */
+    uint32_t poll_share; /* most packets of a poll, with the feature */
+    bool hub;            /* with engines: host 0 is at an end of every pair */
     struct lh_link_spec link[PLAN_HOSTS_MAX][PLAN_HOSTS_MAX]; /* [from][to] */
     struct sim_clock clock[PLAN_HOSTS_MAX];
     struct plan_switches switches;
+    struct plan_engine engines[PLAN_HOSTS_MAX];
     struct plan_pair pairs[PLAN_PAIRS_MAX];
     struct plan_event events[PLAN_EVENTS_MAX];
 };
@@ -164,6 +188,8 @@ struct plan {
 /* Seeds from here on, and no others, also draw the schemes that were added to the table since the lists of
  * names in draw.c were frozen, congestion controllers, and lies to these. */
 #define PLAN_NEWCOMER_SEEDS ((uint64_t)1 << 62)
+/* Those from here on also have engines. */
+#define PLAN_ENGINE_SEEDS ((uint64_t)1 << 63)
 
 void plan_draw(uint64_t seed, struct plan *plan);
 
@@ -178,6 +204,18 @@ bool plan_any(const struct plan *plan, enum plan_event_kind kind);
 const char *plan_congestion(const struct plan *plan, const struct plan_pair *pair, uint32_t side);
 /* The scheme of what this side receives. */
 const char *plan_reliability(const struct plan *plan, const struct plan_pair *pair, uint32_t side);
+/* Whether this side's connection is one of its host's engine. */
+static inline bool plan_shares(const struct plan *plan, const struct plan_pair *pair, uint32_t side)
+{
+    return plan_has(plan, FEATURE_engine) && pair->shared[side];
+}
+/* Of its sockets: its engine's, where it shares one. */
+static inline uint64_t plan_receive_buffer(const struct plan *plan, const struct plan_pair *pair,
+                                           uint32_t side)
+{
+    return plan_shares(plan, pair, side) ? plan->engines[pair->host[side]].receive_buffer_bytes
+                                         : pair->attr[side].receive_buffer_bytes;
+}
 /* Whether this side chooses a scheme for each message. */
 bool plan_chooses(const struct plan *plan, const struct plan_pair *pair, uint32_t side);
 /* Bytes of a message that one of its segments takes at most; where the side chooses, by the scheme that

@@ -23,6 +23,9 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 CONTROLLERS = ("report-soon", "report-total", "report-late", "report-fall", "report-drops", "credit",
                "rate-max")
 CONTROLLER_SEEDS = 1 << 62
+# And from here on engines (PLAN_ENGINE_SEEDS).
+ENGINES = ("entry-user", "entry-lost", "queue-roomy", "heap-lost", "ready-lost")
+ENGINE_SEEDS = 1 << 63
 
 ACK_COPY = "    memcpy(ack.bitmap, arrivals->bits + receiver->next_word, ack.words * sizeof(uint64_t));\n"
 
@@ -177,6 +180,26 @@ BUGS = {
         ("src/sdr/rate/rate_control.c", "lh_least(rate->decision.rate_bps, rate->path.rate_max_bps)",
          "rate->decision.rate_bps"),
     ]),
+    "entry-user": ("an entry of a completion queue has the number of its message for the user's value", [
+        ("src/message/requests.c", ".user = request->target.user,", ".user = request->message,"),
+    ]),
+    "entry-lost": ("what is canceled has no entry in its completion queue", [
+        ("src/message/requests.c", "    if (request->target.queue)\n        add_entry(request);",
+         "    if (request->target.queue && request->part.result.error != -LH_ECANCELED)\n"
+         "        add_entry(request);"),
+    ]),
+    "queue-roomy": ("entries that nobody has polled do not count towards the capacity of their queue", [
+        ("src/message/completion_ring.c", "bool full = reserved + count >= ring->capacity;",
+         "bool full = reserved >= ring->capacity;"),
+    ]),
+    "heap-lost": ("a connection whose timer ends takes that of another one with it", [
+        ("src/base/due_heap.c", "    if (last != due)\n",
+         "    if (last != due && place > heap->count / 2)\n"),
+    ]),
+    "ready-lost": ("a connection that is closed takes with it what was ready behind it", [
+        ("src/sdr/run/run_queue.c", "        queue->first = entry->next;\n    if (entry->next)",
+         "        queue->first = NULL;\n    if (entry->next)"),
+    ]),
     "wrap-sequence": ("sequences of clear-to-sends that have wrapped count as older", [
         ("src/sdr/clear_to_send.c", "return (int32_t)(a - b) < 0;", "return a < b;"),
     ]),
@@ -240,16 +263,20 @@ def plant(place, name):
     return saved
 
 
+def first_seed(name):
+    return ENGINE_SEEDS if name in ENGINES else CONTROLLER_SEEDS if name in CONTROLLERS else 1
+
+
 def hunt_all(place, names, most):
     missed = 0
     copy_tree(place)
     build(place)
-    if healthy := hunt(place, 1, 64) or hunt(place, CONTROLLER_SEEDS, 64):
+    if healthy := hunt(place, 1, 64) or hunt(place, CONTROLLER_SEEDS, 64) or hunt(place, ENGINE_SEEDS, 64):
         sys.exit(f"the product fails by itself: seed {healthy[0]}: {healthy[1]}")
     for name in names:
         saved = plant(place, name)
         build(place)
-        found = hunt(place, CONTROLLER_SEEDS if name in CONTROLLERS else 1, most)
+        found = hunt(place, first_seed(name), most)
         if found:
             print(f"{name:12} found at seed {found[0]}: {found[1]}", flush=True)
         else:

@@ -15,6 +15,7 @@
 #include "base/earlier.h"
 #include "world/checks.h"
 #include "world/ends.h"
+#include "world/engines.h"
 #include "world/exchange.h"
 #include "world/faults.h"
 #include "world/healing.h"
@@ -154,18 +155,34 @@ static bool waited_enough(const struct world *world, const struct pair *pair)
     return world->now > world->plan->heal_ns + wait_ns;
 }
 
-static bool all_over(struct world *world)
+static bool is_over(const struct world *world, const struct pair *pair)
+{
+    if (!pair->up && !pair->closed)
+        return false;
+    if (!pair->trusted && waited_enough(world, pair))
+        return true;
+    return pair->plan->raw ? exchange_over(pair) : talk_over(pair);
+}
+
+static bool all_over(const struct world *world)
+{
+    for (uint32_t i = 0; i < world->plan->pair_count; i++)
+        if (!is_over(world, &world->pairs[i]))
+            return false;
+    return true;
+}
+
+/* Connections that share an engine do not wait for each other: each is over by its own bound. */
+static void check_alone(struct world *world)
 {
     for (uint32_t i = 0; i < world->plan->pair_count; i++) {
         const struct pair *pair = &world->pairs[i];
-        if (!pair->up && !pair->closed)
-            return false;
-        if (!pair->trusted && waited_enough(world, pair))
+        if (is_over(world, pair))
             continue;
-        if (pair->plan->raw ? !exchange_over(pair) : !talk_over(pair))
-            return false;
+        lh_time over_ns = world_sings_once(world, CANARY_shackled) ? 0 : pair->over_ns;
+        if (world->now > over_ns)
+            world_fail(world, "ends", "pair %u is not over, and would be if it were alone", i);
     }
-    return true;
 }
 
 static void advance(struct world *world, lh_time to)
@@ -189,9 +206,12 @@ static void run_until(struct world *world, lh_time until_ns, bool or_over)
         lh_keep_earlier(&next, pairs_open_due(world));
         lh_keep_earlier(&next, users_act(world));
         ends_progress(world);
+        lh_keep_earlier(&next, engines_poll(world));
         lh_keep_earlier(&next, ends_next(world));
         if (world->now >= until_ns || (or_over && all_over(world)))
             return;
+        if (or_over && plan_has(world->plan, FEATURE_engine))
+            check_alone(world);
         advance(world, next);
         if (world->turns > TURNS_MAX)
             world_fail(world, "turns", "%llu rounds, and no end", (unsigned long long)world->turns);
@@ -205,7 +225,10 @@ static void begin_life(struct world *world)
     const struct plan *plan = world->plan;
     struct lh_prng root;
     lh_prng_seed(&root, plan->seed ^ 0x11FE);
-    world->sim = sim_world_create("life", plan->seed, NULL);
+    int error = sim_world_open("life", plan->hosts > SIM_HOSTS_FEW ? plan->hosts : SIM_HOSTS_FEW,
+                               plan->seed, NULL, &world->sim);
+    assert(error == 0);
+    (void)error;
     world->order = lh_prng_fork(&root, PART_ORDER);
     world->end_of_port = world_memory(world, PLAN_HOSTS_MAX * SIM_PORTS_MAX * sizeof *world->end_of_port);
     memset(world->end_of_port, 0xFF, PLAN_HOSTS_MAX * SIM_PORTS_MAX * sizeof *world->end_of_port);
@@ -215,6 +238,7 @@ static void begin_life(struct world *world)
         pair->prng = lh_prng_fork(&root, PART_USERS + i);
         for (uint32_t side = 0; side < 2; side++)
             pair->ends[side] = (struct end){.host = pair->plan->host[side], .pair = (uint16_t)i};
+        pair->retry_ns = LH_TIME_NEVER;
         if (pair->plan->raw)
             exchange_make(world, pair);
         else
@@ -223,8 +247,12 @@ static void begin_life(struct world *world)
     switches_open(world);
     check_prepare(world);
     faults_prepare(world);
+    engines_make(world);
     for (uint32_t i = 0; i < plan->pair_count; i++)
-        pair_open(world, &world->pairs[i]);
+        if (plan_has(plan, FEATURE_engine) && plan->pairs[i].opens_ns > 0)
+            world->pairs[i].retry_ns = plan->pairs[i].opens_ns;
+        else
+            pair_open(world, &world->pairs[i]);
 }
 
 static void heal_and_wait(struct world *world)
@@ -250,6 +278,7 @@ static void heal_and_wait(struct world *world)
 static void end_life(struct world *world)
 {
     memory_refuse(0, 0);
+    engines_check_refusals(world);
     for (uint32_t i = 0; i < 2 * world->plan->pair_count; i++)
         end_close(world, world_end(world, i), false);
     for (uint32_t i = 0; i < world->plan->pair_count; i++) {
@@ -259,6 +288,7 @@ static void end_life(struct world *world)
         else
             talk_check(world, pair);
     }
+    engines_end(world);
     world->hash = mix(world->hash, sim_world_trace(world->sim));
     world->hash = mix(world->hash, world->turns);
 }
@@ -306,6 +336,7 @@ void world_run(const struct plan *plan, enum world_canary canary, FILE *text, st
                                     .canceled = world.canceled,
                                     .truncated = world.truncated,
                                     .exchanged = world.exchanged,
+                                    .lied = world.lied,
                                     .heal_share = world.heal_share,
                                     .canary_sang = world.canary_sang};
     memcpy(report->checker, world.checker, sizeof report->checker);

@@ -6,13 +6,25 @@
 
 #include "base/earlier.h"
 #include "world/checks.h"
+#include "world/engines.h"
 #include "world/healing.h"
 #include "world/memory.h"
+
+#define FULL_PART 64u /* of the time under faults: until a full queue is tried again */
+
+/* The entry that a request has in a queue: exactly one. */
+struct entry_due {
+    uint8_t queue; /* its number, from 1; 0: none */
+    bool came;
+    struct lh_connection *connection;
+    struct lh_request *request;
+};
 
 /* What one side asked for. */
 struct asked {
     struct lh_request *request; /* NULL: not asked, or freed */
     struct lh_result result;
+    struct entry_due due; /* of a queue */
     bool begun;
     bool done;
     bool canceled; /* by the user, while it was pending */
@@ -39,6 +51,8 @@ struct talk_way {
     uint32_t posted; /* and to be received */
     lh_time send_retry_ns;
     lh_time recv_retry_ns;
+    bool send_early; /* an entry came: the next one goes at once */
+    bool recv_early;
 };
 
 struct talk {
@@ -123,26 +137,71 @@ static void note_asked(struct world *world, struct end *end, const char *what,
     world_touch(world, end);
 }
 
+/* Tells the entry of each request from all others. */
+static uint64_t user_value(const struct talk_message *message, bool sending)
+{
+    return message->plan->seed << 32 | (uint64_t)message->event << 1 | sending;
+}
+
+/* The request completes into that queue; some of these requests are never seen. */
+static int post(struct world *world, struct end *end, struct talk_message *message, bool sending,
+                struct queue *queue)
+{
+    struct asked *asked = sending ? &message->sent : &message->received;
+    uint64_t user = user_value(message, sending);
+    bool detached = message->plan->seed >> 16 & 1;
+    struct lh_request **request = detached ? NULL : &asked->request;
+    int error = sending ? lh_post_send(end->connection, message->data, message->bytes, NULL, queue->queue,
+                                       user, request)
+                        : lh_post_recv(end->connection, message->buffer, message->room, NULL, queue->queue,
+                                       user, request);
+    engine_on_asked(world, end->engine, queue, error);
+    if (!error)
+        asked->due = (struct entry_due){.queue = (uint8_t)(1 + (queue - end->engine->queues)),
+                                        .connection = end->connection,
+                                        .request = asked->request};
+    return error;
+}
+
+static int ask(struct world *world, struct end *end, struct talk_message *message, bool sending)
+{
+    uint64_t choice = message->plan->seed >> (sending ? 0 : 8);
+    struct queue *queue = engine_queue(world, end, choice);
+    if (queue)
+        return post(world, end, message, sending, queue);
+    return sending
+               ? lh_send(end->connection, message->data, message->bytes, NULL, &message->sent.request)
+               : lh_recv(end->connection, message->buffer, message->room, NULL, &message->received.request);
+}
+
+/* A full queue is polled before long; what else is refused is asked for again soon. */
+static lh_time retry_ns(const struct world *world, int error)
+{
+    lh_time wait_ns = world->plan->heal_ns / FULL_PART;
+    return world->now + (error == -LH_EAGAIN && wait_ns > RETRY_NS ? wait_ns : RETRY_NS);
+}
+
 static void send_due(struct world *world, struct pair *pair, uint32_t side, lh_time *next)
 {
     struct talk_way *way = &pair->talk->ways[side];
     struct end *end = &pair->ends[side];
     while (way->sent < way->count) {
         struct talk_message *message = &way->messages[way->sent];
-        lh_time at_ns =
-            message->plan->at_ns > way->send_retry_ns ? message->plan->at_ns : way->send_retry_ns;
+        lh_time own_ns = way->send_early ? 0 : message->plan->at_ns;
+        lh_time at_ns = own_ns > way->send_retry_ns ? own_ns : way->send_retry_ns;
         if (at_ns > world->now) {
             lh_keep_earlier(next, at_ns);
             return;
         }
-        int error = lh_send(end->connection, message->data, message->bytes, NULL, &message->sent.request);
+        int error = ask(world, end, message, true);
         if (error && refusal_is_right(world, end, error, "lh_send"))
-            way->send_retry_ns = world->now + RETRY_NS;
+            way->send_retry_ns = retry_ns(world, error);
         if (error) {
-            lh_keep_earlier(next, end->error ? LH_TIME_NEVER : world->now + RETRY_NS);
+            lh_keep_earlier(next, end->error ? LH_TIME_NEVER : retry_ns(world, error));
             return;
         }
         message->sent.begun = true;
+        way->send_early = false;
         way->sent++;
         note_asked(world, end, "sends", message);
     }
@@ -154,21 +213,21 @@ static void recv_due(struct world *world, struct pair *pair, uint32_t side, lh_t
     struct end *end = &pair->ends[side];
     while (way->posted < way->count) {
         struct talk_message *message = &way->messages[way->posted];
-        lh_time at_ns =
-            message->plan->span_ns > way->recv_retry_ns ? message->plan->span_ns : way->recv_retry_ns;
+        lh_time own_ns = way->recv_early ? 0 : message->plan->span_ns;
+        lh_time at_ns = own_ns > way->recv_retry_ns ? own_ns : way->recv_retry_ns;
         if (at_ns > world->now) {
             lh_keep_earlier(next, at_ns);
             return;
         }
-        int error =
-            lh_recv(end->connection, message->buffer, message->room, NULL, &message->received.request);
+        int error = ask(world, end, message, false);
         if (error && refusal_is_right(world, end, error, "lh_recv"))
-            way->recv_retry_ns = world->now + RETRY_NS;
+            way->recv_retry_ns = retry_ns(world, error);
         if (error) {
-            lh_keep_earlier(next, end->error ? LH_TIME_NEVER : world->now + RETRY_NS);
+            lh_keep_earlier(next, end->error ? LH_TIME_NEVER : retry_ns(world, error));
             return;
         }
         message->received.begun = true;
+        way->recv_early = false;
         way->posted++;
         note_asked(world, end, "receives", message);
     }
@@ -180,14 +239,6 @@ void talk_act(struct world *world, struct pair *pair, uint32_t side, lh_time *ne
     recv_due(world, pair, side, next);
 }
 
-/* A buffer that came back belongs to the user, who writes into it at once. */
-static void take_back(struct world *world, struct talk_message *message)
-{
-    memset(message->buffer, BLANK_BYTE, message->room);
-    if (message->room > 0 && world_sings_once(world, CANARY_late))
-        message->buffer[message->room / 2] ^= 1;
-}
-
 static struct talk_message *find_message(struct pair *pair, uint32_t event)
 {
     for (uint32_t side = 0; side < 2; side++)
@@ -195,6 +246,48 @@ static struct talk_message *find_message(struct pair *pair, uint32_t event)
             if (pair->talk->ways[side].messages[i].event == event)
                 return &pair->talk->ways[side].messages[i];
     return NULL;
+}
+
+static bool is_due(const struct asked *asked, uint32_t queue, const struct lh_completion *entry)
+{
+    return asked->due.queue == queue + 1 && !asked->due.came &&
+           entry->connection == asked->due.connection && entry->request == asked->due.request;
+}
+
+void talk_on_entry(struct world *world, uint32_t host, uint32_t queue, const struct lh_completion *entry)
+{
+    bool sending = entry->operation == LH_OPERATION_SEND;
+    uint32_t number = (uint32_t)entry->user >> 1;
+    const struct plan_event *event =
+        number < world->plan->event_count ? &world->plan->events[number] : NULL;
+    struct pair *pair = event && event->kind == EVENT_message ? &world->pairs[event->pair] : NULL;
+    struct talk_message *message = pair ? find_message(pair, number) : NULL;
+    struct asked *asked = !message ? NULL : sending ? &message->sent : &message->received;
+    if (!asked || user_value(message, sending) != entry->user || !is_due(asked, queue, entry)) {
+        world_fail(world, "entries",
+                   "queue %u of host %u has an entry that is not due: user %llx, %s of %llu", queue, host,
+                   (unsigned long long)entry->user, sending ? "send" : "receive",
+                   (unsigned long long)entry->result.bytes);
+        return;
+    }
+    uint32_t side = sending ? event->side : 1u - event->side;
+    struct talk_way *way = &pair->talk->ways[event->side];
+    asked->due.came = true;
+    asked->result = entry->result;
+    if (plan_has(world->plan, FEATURE_engine) && pair->plan->chained[side]) {
+        way->send_early |= sending;
+        way->recv_early |= !sending;
+    }
+    world_note(world, entry->user, "host %u polls the entry of message %u, %s: %d", host, number,
+               sending ? "sent" : "received", entry->result.error);
+}
+
+/* A buffer that came back belongs to the user, who writes into it at once. */
+static void take_back(struct world *world, struct talk_message *message)
+{
+    memset(message->buffer, BLANK_BYTE, message->room);
+    if (message->room > 0 && world_sings_once(world, CANARY_late))
+        message->buffer[message->room / 2] ^= 1;
 }
 
 void talk_cancel(struct world *world, const struct plan_event *event)
@@ -279,13 +372,15 @@ static void check_times(struct world *world, const struct talk_message *message,
 static bool has_ended(struct world *world, const struct talk_message *message, struct asked *asked,
                       const char *what, uint32_t host)
 {
-    if (!asked->request)
+    bool queued = asked->due.queue != 0;
+    if (!asked->request && (!queued || !asked->begun || asked->done))
         return false;
     if (asked->done) {
         look_again(world, message, asked);
         return false;
     }
-    if (world->canary == CANARY_hidden || !lh_test(asked->request, &asked->result)) {
+    if (world->canary == CANARY_hidden ||
+        !(queued ? asked->due.came : lh_test(asked->request, &asked->result))) {
         world->canary_sang |= world->canary == CANARY_hidden;
         return false;
     }
@@ -357,6 +452,8 @@ static void look_at_connection(struct world *world, struct pair *pair, uint32_t 
 void talk_harvest(struct world *world, struct pair *pair, uint32_t side)
 {
     bool gone = lh_connection_error(pair->ends[side].connection) != 0;
+    if (gone && !pair->ends[side].error)
+        engine_drain(world, pair->ends[side].engine);
     harvest_way(world, pair, side, true, gone);
     harvest_way(world, pair, 1 - side, false, gone);
     look_at_connection(world, pair, side);
@@ -517,6 +614,8 @@ static void check_message(struct world *world, const struct pair *pair, struct t
         world_fail(world, "guard", "message %u: a byte beside its buffer changed", m->event);
     if ((m->received.done || m->received.freed) && !check_filled(m->buffer, m->room, BLANK_BYTE))
         world_fail(world, "late", "message %u: its buffer changed after it was handed back", m->event);
+    if ((m->sent.due.queue && !m->sent.due.came) || (m->received.due.queue && !m->received.due.came))
+        world_fail(world, "entries", "message %u: an entry never came", m->event);
     if (pair->trusted)
         check_outcome(world, m);
     if (!error_is_known(world, pair, m->sent.result.error) ||
@@ -549,9 +648,8 @@ struct work_left talk_left(const struct world *world, const struct pair *pair)
             const struct talk_message *m = &pair->talk->ways[from].messages[i];
             const struct lh_attr *attr = &pair->plan->attr[from];
             uint64_t segment_bytes = plan_segment_bytes(world->plan, pair->plan, 1 - from);
-            uint64_t capacity_bytes = attr->window_bytes < attr->receive_buffer_bytes
-                                          ? attr->window_bytes
-                                          : attr->receive_buffer_bytes;
+            uint64_t buffer_bytes = plan_receive_buffer(world->plan, pair->plan, 1 - from);
+            uint64_t capacity_bytes = attr->window_bytes < buffer_bytes ? attr->window_bytes : buffer_bytes;
             if (is_over(m))
                 continue;
             left.bytes += m->bytes;

@@ -10,11 +10,15 @@
 #ifndef LH_TESTS_WORLD_TALK_H
 #define LH_TESTS_WORLD_TALK_H
 
+#include <longhaul/queue.h>
+
 #include "world/healing.h"
 
 void talk_make(struct world *world, struct pair *pair);
 /* The user of this side sends and posts what is due; keeps the earliest moment to be asked again. */
 void talk_act(struct world *world, struct pair *pair, uint32_t side, lh_time *next);
+/* An entry came out of a queue of that host. */
+void talk_on_entry(struct world *world, uint32_t host, uint32_t queue, const struct lh_completion *entry);
 /* Cancels one request of the message that the event made. */
 void talk_cancel(struct world *world, const struct plan_event *event);
 /* Looks at what has ended at one side. */

@@ -53,6 +53,12 @@
     X(honest, "honest", "an honest packet was counted as bad")                                             \
     X(beyond, "beyond", "a packet goes beyond its slot")                                                   \
     X(cts, "cts", "a clear-to-send is longer than a slot")                                                 \
+    X(echo, "entries", "a completion queue gives an entry twice")                                          \
+    X(swallow, "ends", "a completion queue loses an entry")                                                \
+    X(user, "entries", "an entry has another user value")                                                  \
+    X(roomy, "capacity", "a completion queue takes more requests than it has room for")                    \
+    X(reckless, "engine", "an engine with connections is destroyed")                                       \
+    X(shackled, "ends", "a connection waits for another one's dead peer")                                  \
     X(report, "reports", "an acknowledgement leaves out a chunk that arrived")                             \
     X(stale, "stale", "a report of a slot that is over goes uncounted")                                    \
     X(error, "error", "a connection ends without a reason")                                                \
@@ -68,21 +74,29 @@ enum world_canary {
 
 struct world;
 
+/* When the workers run of a context: of one end, or of an engine that several share. */
+struct turns {
+    uint8_t workers;
+    lh_time due_ns[PLAN_WORKERS]; /* the world's time */
+    lh_time stalled_until_ns[PLAN_WORKERS];
+};
+
+struct engine;
+
 /* One end of a pair: a connection, or an SDR queue pair. */
 struct end {
     bool open;
     uint8_t host;
-    uint8_t workers;
     uint16_t pair;
     uint16_t port_first;
     uint16_t ports;
     struct lh_connection *connection;
     struct sdr_context *context;
     struct sdr_qp *qp;
-    lh_time due_ns[PLAN_WORKERS]; /* the world's time */
-    lh_time stalled_until_ns[PLAN_WORKERS];
-    uint32_t uses_max; /* raw: most uses of one slot */
-    int error;         /* of the connection, once it has ended */
+    struct engine *engine;  /* that it shares, or NULL */
+    struct turns own_turns; /* of one that does not */
+    uint32_t uses_max;      /* raw: most uses of one slot */
+    int error;              /* of the connection, once it has ended */
     lh_time opened_ns;
     uint64_t sent_bytes;      /* payload of data packets that left */
     lh_time turn_ns;          /* when the present round trip began, and */
@@ -108,6 +122,7 @@ struct pair {
     lh_time rtt_least_ns;  /* that the links allow */
     lh_time rtt_most_ns;   /* that they explain */
     lh_time delays_ns;     /* that other faults may add to anything */
+    lh_time over_ns;       /* once the network is well: when it has to be over, whatever the others do */
 };
 
 struct host {
@@ -149,6 +164,7 @@ struct world {
     bool healed;
     bool calm; /* nothing happens but what users do */
     struct host hosts[PLAN_HOSTS_MAX];
+    struct engine *engines; /* of each host; NULL: there are none in this life */
     struct pair pairs[PLAN_PAIRS_MAX];
     uint16_t *end_of_port;                 /* [host][port]: 2 * pair + side, WORLD_NOTHING */
     uint16_t moments[2 * PLAN_EVENTS_MAX]; /* faults by time: event number * 2, and 1 when it ends */
@@ -169,6 +185,7 @@ struct world {
     uint32_t canceled;
     uint32_t truncated;
     uint32_t exchanged;
+    bool lied;         /* a report of arrivals was not true */
     double heal_share; /* of the time that the bound allows, used */
 };
 
@@ -182,6 +199,7 @@ struct world_report {
     uint32_t canceled;
     uint32_t truncated;
     uint32_t exchanged;
+    bool lied;
     double heal_share;
     bool canary_sang;
 };
@@ -225,12 +243,20 @@ static inline uint32_t world_end_number(const struct world *world, const struct 
     return 2u * end->pair + (end == &pair->ends[1]);
 }
 
+static inline void turns_touch(struct turns *turns, lh_time at_ns)
+{
+    for (uint32_t w = 0; w < turns->workers; w++)
+        if (turns->due_ns[w] > at_ns)
+            turns->due_ns[w] = at_ns;
+}
+
+/* Of the context that the end belongs to. */
+struct turns *world_turns(struct end *end);
+
 /* The end has something to do: the user asked for something, or a packet came. */
 static inline void world_touch(struct world *world, struct end *end)
 {
-    for (uint32_t w = 0; w < end->workers; w++)
-        if (end->due_ns[w] > world->now)
-            end->due_ns[w] = world->now;
+    turns_touch(world_turns(end), world->now);
 }
 
 /* Whether users of the host can do anything now. */

@@ -5,6 +5,9 @@
  * may be in flight. The receiver chooses the reliability scheme. Calls on one connection may come from any
  * thread.
  *
+ * Messages of up to 4096 bytes leave at once, whether their receives are posted or not; the receiver holds
+ * 64 KiB of them, and then the sender waits. Longer ones leave when their receives are posted.
+ *
  * Progress: the workers of a connection do everything. Without workers (LH_NO_WORKERS) the caller calls
  * lh_progress(), as the simulation does.
  *

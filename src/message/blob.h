@@ -12,6 +12,7 @@
 
 #define BLOB_HEADER_BYTES 8u
 #define BLOB_TAGS         1u /* TO_RECEIVER with a tag */
+#define BLOB_EAGER        2u /* small messages without a clear-to-send */
 
 /* flags: those of the peer, with any that this side does not know. -LH_EHANDSHAKE, -LH_EVERSION. */
 int blob_decode(const uint8_t *blob, size_t bytes, struct qp_info *info, uint16_t *flags);

@@ -99,6 +99,7 @@ static int create_qp(struct lh_connection *c)
 static void free_memory(struct lh_connection *c)
 {
     free(c->automatic);
+    small_messages_free(c);
     coder_destroy(c->coder);
     if (c->engine)
         engine_leave(c->engine);
@@ -223,6 +224,7 @@ int lh_attach(struct lh_connection *connection, const void *blob, size_t bytes)
     pthread_mutex_lock(&c->requests->lock);
     name_peer(c, &peer.endpoint);
     c->attached = true;
+    small_messages_start(c);
     keepalive_start(&c->keepalive, c->qp, c->attr.peer_timeout_ns, lh_sdr_now(c->context));
     pthread_mutex_unlock(&c->requests->lock);
     return sdr_qp_driver_set(c->qp, connection_step, c);
@@ -234,12 +236,17 @@ int lh_attach(struct lh_connection *connection, const void *blob, size_t bytes)
  * lifeline. */
 static void send_fin(struct lh_connection *c, uint8_t last[TRANSFER_BYTES_MAX], size_t *bytes)
 {
-    struct transfer_message message = c->error ? c->last_message : done_last(&c->rx);
-    *bytes = transfer_encode(&message, last);
+    if (!c->error)
+        effects_make_last(c);
+    *bytes = c->last_bytes;
+    memcpy(last, c->last, c->last_bytes);
     if (!c->attached || c->error)
         return;
-    for (uint32_t i = 0; i < LAST_MESSAGES; i++)
-        control_tx_send(c->qp, &message);
+    for (uint32_t i = 0; i < LAST_MESSAGES; i++) {
+        lh_sdr_message_send(c->qp, last, TRANSFER_DONE_BYTES);
+        if (*bytes > TRANSFER_DONE_BYTES)
+            lh_sdr_message_send(c->qp, last + TRANSFER_DONE_BYTES, *bytes - TRANSFER_DONE_BYTES);
+    }
 }
 
 void lh_close(struct lh_connection *connection)

@@ -12,11 +12,13 @@
  *   path_memory.c    what is remembered of the path, and what is learned of it
  *   storage.c        memory of the parts
  *   step.c           each round of the control worker: messages of the peer, arrivals, timers
+ *   small_messages.c messages without a clear-to-send: between the machines of eager/ and the two parts
  *   effects.c        what the parts want done: requests that are done, the end of the connection
  *   warning.c        what users should know of a connection that is slower than it could be
  *   attr.c           what was asked for; scheme/scheme_choice.c: the reliability scheme
  *   tx/              the sending part        (tx/tx.h)
  *   rx/              the receiving part      (rx/rx.h)
+ *   eager/           machines of small messages
  *   control/         control messages to the peer, their retransmission, keepalive
  *   coding/          parity and lost chunks: computing, memory
  *
@@ -38,6 +40,7 @@
 #include "message/engine.h"
 #include "message/requests.h"
 #include "message/rx/rx.h"
+#include "message/small_messages.h"
 #include "message/storage.h"
 #include "message/tx/tx.h"
 #include "message/warning.h"
@@ -67,7 +70,9 @@ struct lh_connection {
     struct parity_pool parity;
     struct tx tx;
     struct rx rx;
-    struct transfer_message last_message; /* what had arrived when it ended; set with `error` */
+    struct small_messages small;
+    uint8_t last[TRANSFER_BYTES_MAX]; /* what had arrived when it ended; set with `error` */
+    size_t last_bytes;
     struct keepalive keepalive;
     uint8_t seen_family; /* of the control connection's host; 0: not known */
     uint8_t seen_address[16];

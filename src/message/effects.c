@@ -26,13 +26,20 @@ void connection_end_all(struct lh_connection *c, int error)
     finish_requests(c, &c->rx.effects);
 }
 
+void effects_make_last(struct lh_connection *c)
+{
+    const struct transfer_message done = done_last(&c->rx);
+    c->last_bytes = transfer_encode(&done, c->last);
+    c->last_bytes += small_messages_last(c, c->last + c->last_bytes);
+}
+
 void connection_fail(struct lh_connection *c, enum lh_error error, const char *reason)
 {
     if (c->error)
         return;
     c->error = -(int)error;
     snprintf(c->reason, sizeof c->reason, "%s", reason);
-    c->last_message = done_last(&c->rx); /* afterwards what failed is over, like what arrived */
+    effects_make_last(c); /* afterwards what failed is over, like what arrived */
     connection_end_all(c, c->error);
     if (lh_sdr_error(c->qp) == 0)
         lh_sdr_goodbye(c->qp, error);

@@ -32,6 +32,16 @@ static int take_request(struct lh_connection *c, const struct request_target *ta
     return error;
 }
 
+/* The fabric does not touch the buffers of small messages. */
+static int get_memory(struct lh_connection *c, const void *buffer, uint64_t bytes, struct lh_memory *given,
+                      struct message_memory *memory)
+{
+    if (given || (bytes > 0 && !buffer) || !small_messages_serve(c, bytes))
+        return message_memory_get(c, buffer, bytes, given, memory);
+    *memory = (struct message_memory){0};
+    return 0;
+}
+
 static int send_locked(struct lh_connection *c, const void *buffer, size_t bytes, struct lh_memory *memory,
                        const struct request_target *target, struct lh_request **out)
 {
@@ -44,7 +54,9 @@ static int send_locked(struct lh_connection *c, const void *buffer, size_t bytes
     if (!error)
         error = storage_hold_send(c);
     if (!error)
-        error = message_memory_get(c, buffer, bytes, memory, &known);
+        error = small_messages_prepare(c);
+    if (!error)
+        error = get_memory(c, buffer, bytes, memory, &known);
     if (!error)
         error = take_request(c, target, true, c->tx.next, &known, now, &request);
     if (error)
@@ -109,7 +121,7 @@ static int recv_locked(struct lh_connection *c, void *buffer, size_t room, struc
     if (!error)
         error = storage_hold_recv(c);
     if (!error)
-        error = message_memory_get(c, buffer, room, memory, &known);
+        error = get_memory(c, buffer, room, memory, &known);
     if (!error)
         error = take_request(c, target, false, c->rx.next, &known, now, &request);
     if (error)
@@ -117,6 +129,7 @@ static int recv_locked(struct lh_connection *c, void *buffer, size_t room, struc
     if (out) /* its entry in a completion queue may be there before this call returns */
         *out = request;
     receiver_recv(&c->rx, &request->part, buffer, room, known.lkey, now);
+    small_messages_on_receive(c, request->message, now);
     effects_carry_out(c);
     c->needs_step = true;
     return 0;

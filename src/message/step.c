@@ -54,12 +54,22 @@ static void route(struct lh_connection *c, const struct transfer_message *messag
 static void on_message(struct lh_connection *c, const uint8_t *data, size_t bytes, lh_time now)
 {
     struct transfer_message message;
-    if (transfer_decode(data, bytes, &message) != 0) {
+    if (bytes > 0 && data[0] == EAGER_KIND)
+        small_messages_on_packet(c, data, bytes, now);
+    else if (transfer_decode(data, bytes, &message) == 0)
+        route(c, &message, now);
+    else
         c->stats.bad_control++;
-        return;
-    }
-    route(c, &message, now);
     effects_carry_out(c);
+}
+
+/* DONE, and what arrived of small messages. */
+static void on_last_message(struct lh_connection *c, const uint8_t *data, size_t bytes, lh_time now)
+{
+    bool both = c->small.on && bytes > TRANSFER_DONE_BYTES && data[0] == TRANSFER_DONE;
+    on_message(c, data, both ? TRANSFER_DONE_BYTES : bytes, now);
+    if (both)
+        on_message(c, data + TRANSFER_DONE_BYTES, bytes - TRANSFER_DONE_BYTES, now);
 }
 
 /* Whether there were any. */
@@ -109,7 +119,7 @@ static void check_peer(struct lh_connection *c, lh_time now, lh_time *next)
         return;
     /* What it acknowledges counts, though its packets may have been lost. */
     if (end.last_bytes > 0)
-        on_message(c, end.last, end.last_bytes, now);
+        on_last_message(c, end.last, end.last_bytes, now);
     connection_fail(c, end.error, end.reason);
 }
 
@@ -143,6 +153,8 @@ static void act(struct lh_connection *c, lh_time now)
     effects_carry_out(c);
     cancel_on_refresh_expired(&c->tx, now, &next);
     receiver_announce(&c->rx, now, &next);
+    small_messages_step(c, now, &next);
+    effects_carry_out(c);
     bool others = c->attr.workers != LH_NO_WORKERS && c->attr.workers > 1;
     if (others && (tx->window_limited || tx->ending_count > 0 || tx->held_head != tx->held_tail))
         lh_keep_earlier(&next, now + OTHERS_NS);

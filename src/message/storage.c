@@ -24,6 +24,7 @@ static void give_back(struct lh_connection *c)
     coder_give_back(c->coder);
     parity_give_back(&c->parity);
     requests_give_back(c->requests);
+    small_messages_give_back(c);
 }
 
 lh_time storage_step(struct lh_connection *c, lh_time now)

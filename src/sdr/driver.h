@@ -64,6 +64,8 @@ void sdr_qp_punch(struct sdr_qp *qp);
 int sdr_qp_driver_set(struct sdr_qp *qp, sdr_driver_step *step, void *context);
 /* Wakes the control worker when it sleeps; from any thread, cheap when it does not sleep. */
 void sdr_qp_driver_kick(struct sdr_qp *qp);
+/* How many messages lh_sdr_message_send() would take now. */
+uint32_t sdr_qp_messages_room(struct sdr_qp *qp);
 /* Longest silence before the peer is pinged; default 1 s. At least 1 ns. */
 void sdr_qp_keepalive_set(struct sdr_qp *qp, lh_time interval_ns);
 /* Whether the layer above waits for the peer: it is pinged then. Otherwise one QP of all that lead to a peer

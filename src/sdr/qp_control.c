@@ -65,6 +65,14 @@ int lh_sdr_message_send(struct sdr_qp *qp, const void *data, size_t bytes)
     return error;
 }
 
+uint32_t sdr_qp_messages_room(struct sdr_qp *qp)
+{
+    qp_lock(qp);
+    uint32_t room = QP_MESSAGES_WAITING - (qp->outbox.head - qp->outbox.tail);
+    qp_unlock(qp);
+    return room;
+}
+
 int lh_sdr_message_recv(struct sdr_qp *qp, void *buffer, size_t *bytes)
 {
     qp_lock(qp);

@@ -99,10 +99,10 @@ client() {
     [ "$status" -eq 1 ] || fail "$1 ended with $status"
     expect_line "$work/client.err" "$text"
     for _ in {1..100}; do
-        grep -qF -e "$server_text" "$work/server.err" && break
+        [ -z "$server_text" ] || grep -qF -e "$server_text" "$work/server.err" && break
         sleep 0.1
     done
-    expect_line "$work/server.err" "$server_text"
+    [ -z "$server_text" ] || expect_line "$work/server.err" "$server_text"
     kill "$pid"
     wait "$pid"
 }
@@ -114,7 +114,7 @@ send_fails() {
 }
 
 perf_fails() {
-    server_text=${2:-$1}
+    server_text=${2-$1}
     serve perf --server
     client "$1" perf 10.77.2.2 --iterations 3
 }
@@ -146,14 +146,15 @@ send_fails "UDP packets do not pass, TCP does: a firewall"
 
 say "only the control port is open"
 path "forwarded udp dport != 4791 drop"
-send_fails "data packets do not pass, control packets do: a firewall or NAT on the path ($ports)"
-perf_fails "data packets do not pass, control packets do"
+blocked="data packets do not pass, control packets do: a firewall, NAT, or a link that takes only smaller"
+send_fails "$blocked packets ($ports, or use --mtu 512)"
+# Its orders are small messages, which pass; the connection that it measures has other ports.
+perf_fails "UDP packets do not pass, TCP does: a firewall" ""
 
 say "large packets vanish, and nobody reports it"
 path "own meta l4proto icmp drop"
 ip -n middle link set vr mtu 1000
-send_fails "data packets of MTU 1024 do not pass, smaller ones do: a link on the path"
-expect_line "$work/client.err" "(use --mtu 512)"
+send_fails "a link that takes only smaller packets ($ports, or use --mtu 512)"
 perf_fails "a link that takes only smaller packets ($ports, or use --mtu 512)"
 
 say "with the MTU that the message names the file passes"

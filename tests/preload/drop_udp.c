@@ -1,7 +1,7 @@
 /*
  * drop_udp.c - preloaded: a path that drops the UDP packets of this process. $LH_TEST_DROP: "data" drops RDMA
- * writes alone, as a firewall does that lets only the control port through; "large" drops messages of more
- * than 1,000 bytes, as a link does whose MTU is below that (bursts of packets are long, too); else all.
+ * writes alone, as a firewall does that lets only the control port through; "large" drops packets of more
+ * than 1,000 bytes, as a link does whose MTU is below that: of a burst all but a short last one; else all.
  * $LH_TEST_DROP_FROM: a file; nothing is dropped before it exists.
  *
  * SPDX-License-Identifier: BSD-3-Clause
@@ -9,7 +9,9 @@
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <netinet/in.h>
+#include <netinet/udp.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -49,14 +51,44 @@ ssize_t sendto(int fd, const void *data, size_t bytes, int flags, const struct s
     return dropped(fd, data, bytes) ? (ssize_t)bytes : next(fd, data, bytes, flags, to, size);
 }
 
+/* Bytes of the last packet of a burst, 0: it is no burst, or the last one is as long as the others. */
+static size_t last_packet(struct msghdr *message, size_t bytes)
+{
+    for (struct cmsghdr *one = CMSG_FIRSTHDR(message); one; one = CMSG_NXTHDR(message, one)) {
+        uint16_t packet;
+        memcpy(&packet, CMSG_DATA(one), sizeof packet);
+        if (one->cmsg_level == SOL_UDP && one->cmsg_type == UDP_SEGMENT && packet)
+            return bytes % packet;
+    }
+    return 0;
+}
+
+/* Sends the last packet of a burst alone. */
+static void send_last(int fd, const struct msghdr *message, size_t bytes, size_t last)
+{
+    unsigned char packet[LARGE];
+    size_t at = 0;
+    for (size_t i = 0; i < message->msg_iovlen; i++)
+        for (size_t k = 0; k < message->msg_iov[i].iov_len; k++, at++)
+            if (at >= bytes - last)
+                packet[at - (bytes - last)] = ((const unsigned char *)message->msg_iov[i].iov_base)[k];
+    sendto(fd, packet, last, 0, message->msg_name, message->msg_namelen);
+}
+
 ssize_t sendmsg(int fd, const struct msghdr *message, int flags)
 {
     ssize_t (*next)(int, const struct msghdr *, int) =
         (ssize_t(*)(int, const struct msghdr *, int))dlsym(RTLD_NEXT, "sendmsg");
     const struct iovec *first = message->msg_iov;
-    if (message->msg_iovlen > 0 && dropped(fd, first->iov_base, bytes_of(message)))
-        return (ssize_t)bytes_of(message);
-    return next(fd, message, flags);
+    size_t bytes = bytes_of(message);
+    if (message->msg_iovlen == 0 || !dropped(fd, first->iov_base, bytes))
+        return next(fd, message, flags);
+    struct msghdr read = *message;
+    const char *what = getenv("LH_TEST_DROP");
+    size_t last = what && !strcmp(what, "large") ? last_packet(&read, bytes) : 0;
+    if (last > 0 && last <= LARGE)
+        send_last(fd, message, bytes, last);
+    return (ssize_t)bytes;
 }
 
 int sendmmsg(int fd, struct mmsghdr *messages, unsigned count, int flags)

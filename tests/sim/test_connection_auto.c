@@ -17,6 +17,7 @@
 
 #include "support/connection_pair.h"
 #include "support/near.h"
+#include "wire/eager.h"
 
 #define KIB ((size_t)1 << 10)
 #define MTU 1024u
@@ -91,14 +92,14 @@ static void the_path_is_found_out(void **state)
 static void small_messages_are_no_high_rate(void **state)
 {
     (void)state;
-    enum { COUNT = 64 };
+    enum { COUNT = 64, SIZE = EAGER_MAX + 1 }; /* smaller ones come without a scheme */
     struct connection_pair pair = open_pair("rtt=20ms,rate=10Mbit", "auto");
-    uint8_t *data = connection_pair_bytes(64, 1);
-    uint8_t rooms[COUNT][64];
+    uint8_t *data = connection_pair_bytes(SIZE, 1);
+    static uint8_t rooms[COUNT][SIZE];
     struct lh_request *requests[2][COUNT];
     for (int i = 0; i < COUNT; i++) {
-        requests[0][i] = connection_pair_recv(&pair, 1, rooms[i], 64);
-        requests[1][i] = connection_pair_send(&pair, 0, data, 64);
+        requests[0][i] = connection_pair_recv(&pair, 1, rooms[i], SIZE);
+        requests[1][i] = connection_pair_send(&pair, 0, data, SIZE);
     }
     for (int i = 0; i < 2 * COUNT; i++)
         assert_int_equal(connection_pair_finish(&pair, requests[i % 2][i / 2]).error, 0);

@@ -17,6 +17,7 @@
 #include "message/connection.h"
 #include "support/connection_pair.h"
 #include "support/echo_scheme.h"
+#include "wire/eager.h"
 
 #define BYTES 100003u
 #define MS    LH_NS_PER_MS
@@ -63,7 +64,7 @@ static void failed_end_acknowledges_nothing_more(void **state)
     struct wire wire = {.closed = false};
     uint8_t *data = connection_pair_bytes(BYTES, 1);
     uint8_t *buffer = malloc(BYTES);
-    uint8_t byte;
+    uint8_t few[EAGER_MAX + 1]; /* a small message would need no scheme */
     connection_pair_attr(&attr[0]);
     attr[1] = attr[0];
     attr[0].scheme = &echo_scheme; /* end 1 does not know it */
@@ -71,12 +72,12 @@ static void failed_end_acknowledges_nothing_more(void **state)
     connection_set_lifeline(pair.ends[0], &ops, &wire, "end 1");
     connection_set_lifeline(pair.ends[1], &ops, &wire, "end 0");
 
-    struct lh_request *back = connection_pair_recv(&pair, 0, &byte, 1);
+    struct lh_request *back = connection_pair_recv(&pair, 0, few, sizeof few);
     struct lh_request *recv = connection_pair_recv(&pair, 1, buffer, BYTES);
     connection_pair_run(&pair, 20 * MS);
     struct lh_request *send = connection_pair_send(&pair, 0, data, BYTES);
     connection_pair_run(&pair, 45 * MS); /* a part of it arrives */
-    struct lh_request *doomed = connection_pair_send(&pair, 1, data, 1);
+    struct lh_request *doomed = connection_pair_send(&pair, 1, data, sizeof few);
     assert_int_equal(connection_pair_finish(&pair, doomed).error, -LH_EPROTOCOL);
     assert_int_equal(connection_pair_finish(&pair, recv).error, -LH_EPROTOCOL);
     lh_close(pair.ends[1]);

@@ -17,9 +17,11 @@
 #include "base/prng.h"
 #include "support/connection_pair.h"
 #include "support/echo_scheme.h"
+#include "wire/eager.h"
 
-#define BYTES 100003u
-#define MS    LH_NS_PER_MS
+#define BYTES      100003u
+#define LONG_BYTES (EAGER_MAX + 1) /* of a message that takes a scheme */
+#define MS         LH_NS_PER_MS
 
 /* ---- a scheme of one's own --------------------------------------------------------------------------- */
 
@@ -59,10 +61,10 @@ static void scheme_that_the_sender_lacks(void **state)
 {
     (void)state;
     struct connection_pair pair = open_with(NULL, &echo_scheme);
-    uint8_t data[10] = {0};
-    uint8_t buffer[10];
-    struct lh_request *recv = connection_pair_recv(&pair, 1, buffer, 10);
-    struct lh_request *send = connection_pair_send(&pair, 0, data, 10);
+    uint8_t data[LONG_BYTES] = {0};
+    uint8_t buffer[LONG_BYTES];
+    struct lh_request *recv = connection_pair_recv(&pair, 1, buffer, LONG_BYTES);
+    struct lh_request *send = connection_pair_send(&pair, 0, data, LONG_BYTES);
     assert_int_equal(connection_pair_finish(&pair, send).error, -LH_EPROTOCOL);
     assert_int_equal(lh_connection_error(pair.ends[0]), -LH_EPROTOCOL);
     assert_non_null(strstr(lh_last_error(), "scheme 200"));
@@ -82,10 +84,10 @@ static void impossible_parameters(void **state)
     struct lh_scheme strict = echo_scheme;
     strict.params_valid = no_params;
     struct connection_pair pair = open_with(&strict, &echo_scheme);
-    uint8_t data[10] = {0};
-    uint8_t buffer[10];
-    struct lh_request *recv = connection_pair_recv(&pair, 1, buffer, 10);
-    struct lh_request *send = connection_pair_send(&pair, 0, data, 10);
+    uint8_t data[LONG_BYTES] = {0};
+    uint8_t buffer[LONG_BYTES];
+    struct lh_request *recv = connection_pair_recv(&pair, 1, buffer, LONG_BYTES);
+    struct lh_request *send = connection_pair_send(&pair, 0, data, LONG_BYTES);
     assert_int_equal(connection_pair_finish(&pair, send).error, -LH_EPROTOCOL);
     assert_int_equal(connection_pair_finish(&pair, recv).error, -LH_ECLOSED);
     connection_pair_close(&pair);
@@ -161,9 +163,9 @@ static void scheme_with_a_deadline(void **state)
     bounded.receiver_start = deadline_start;
     bounded.receiver_step = deadline_step;
     struct connection_pair pair = open_with(&echo_scheme, &bounded);
-    uint8_t buffer[10];
+    uint8_t buffer[LONG_BYTES];
     connection_pair_run(&pair, 100 * MS);
-    struct lh_request *recv = connection_pair_recv(&pair, 1, buffer, 10);
+    struct lh_request *recv = connection_pair_recv(&pair, 1, buffer, LONG_BYTES);
     connection_pair_run(&pair, 20 * MS + 1);
     assert_true(lh_test(recv, NULL));
     assert_int_equal(connection_pair_finish(&pair, recv).error, -LH_ETIMEDOUT);

@@ -58,7 +58,7 @@ enum data_path_state data_path_on_announced(struct data_path *path, const struct
     path->packets = view->packets;
     if (view->full)
         on_arrived(&path->full);
-    path->small |= packets > full;
+    path->small |= full == 0; /* in a burst with long ones it may be lost with them */
     if (on_announced(&path->any, packets, view, now))
         return DATA_PATH_BLOCKED;
     return on_announced(&path->full, full, view, now) && path->any.passed ? DATA_PATH_TOO_SMALL

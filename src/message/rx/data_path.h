@@ -27,7 +27,7 @@ struct data_path_kind {
 struct data_path {
     struct data_path_kind any;
     struct data_path_kind full; /* of the whole MTU */
-    bool small;                 /* one that was announced lately is smaller */
+    bool small;                 /* a lone one that was announced lately is smaller */
     uint64_t packets;           /* that had arrived at the last announcement */
 };
 

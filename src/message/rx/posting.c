@@ -12,6 +12,7 @@
 #include "message/rx/messages.h"
 #include "message/rx/refuse.h"
 #include "sdr/driver.h"
+#include "wire/eager.h"
 
 /* Settles by which scheme it comes, and so how it is cut. */
 static void choose_scheme(struct rx *rx, struct rx_message *message, lh_time now)
@@ -190,6 +191,14 @@ static bool has_place(const struct rx *rx, const struct rx_message *message)
     return rx->segment_next - rx->segment_oldest + places <= rx->attr->slots;
 }
 
+/* Nothing of it is posted, or nothing more. */
+static bool is_posted(const struct rx *rx, const struct rx_message *message)
+{
+    bool carried =
+        message->small || (rx->eager && message->capacity <= eager_small_max(rx->attr->mtu_bytes));
+    return message->state != RX_OPEN || carried || message->posted >= message->segments;
+}
+
 void posting_step(struct rx *rx, lh_time now)
 {
     rx_retire(rx);
@@ -199,7 +208,7 @@ void posting_step(struct rx *rx, lh_time now)
     /* Bounded by the two rings: each turn posts a segment or moves on to the next message. */
     while (rx->posting != rx->next) {
         struct rx_message *message = rx_message_at(rx, rx->posting);
-        if (message->state != RX_OPEN || message->posted >= message->segments) {
+        if (is_posted(rx, message)) {
             rx->posting++;
             continue;
         }

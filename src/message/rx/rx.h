@@ -66,6 +66,9 @@ struct rx_message {
     uint32_t posted;
     uint32_t done;
     bool forgotten; /* the sender has received the refusal */
+    bool small;     /* it comes without a clear-to-send, by carriers (wire/eager.h), */
+    uint8_t units;  /* of which these units have come, a bit each */
+    bool is_long;   /* it does not: the sender announced it */
     struct abort_notice notice;
 };
 
@@ -147,6 +150,7 @@ struct rx {
     uint32_t refusing;           /* messages that are RX_REFUSED */
     struct done_state done;
     struct data_path data_path;
+    bool eager; /* the peer sends small messages without a clear-to-send */
 };
 
 /* One from the oldest on to the next, or one that rx_message_known() knows. */

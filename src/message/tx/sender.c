@@ -88,10 +88,27 @@ int sender_check(const struct tx *tx, uint64_t bytes)
     return 0;
 }
 
+/* No clear-to-send starts a small one. */
+static void add_outgoing(struct tx *tx, struct tx_message *message)
+{
+    message->small = message->bytes <= eager_small_max(tx->attr->mtu_bytes);
+    const struct outgoing_content content = {
+        .payload = message->buffer,
+        .bytes = message->bytes,
+        .tag = message->tag,
+        .is_long = !message->small,
+    };
+    outgoing_add(&tx->outgoing, message->number, &content);
+    if (message->small)
+        message->started = message->segments;
+}
+
 void sender_send(struct tx *tx, struct message_request *request, const struct tx_content *content,
                  lh_time now)
 {
     struct tx_message *message = tx_add_message(tx, request, content);
+    if (tx->eager)
+        add_outgoing(tx, message);
     if (message->notice.error) {
         tx_end_message(tx, message, -message->notice.error, TX_OVER, now);
         tx_retire(tx);

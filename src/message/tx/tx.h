@@ -30,6 +30,7 @@
 #include "message/coding/parity.h"
 #include "message/control/abort.h"
 #include "message/control/effects.h"
+#include "message/eager/outgoing.h"
 #include "message/tx/queue_delay.h"
 #include "message/tx/wait.h"
 #include "store/ring.h"
@@ -65,6 +66,7 @@ struct tx_message {
     uint32_t started;
     uint32_t done;
     bool injected; /* its first chunk was */
+    bool small;    /* sent without a clear-to-send: by `outgoing` */
     struct abort_notice notice;
 };
 
@@ -152,6 +154,8 @@ struct tx {
     uint32_t ending_count;
     uint32_t canceling; /* messages that are TX_CANCELING */
     struct tx_waits waits;
+    bool eager;               /* the peer receives small messages without a clear-to-send */
+    struct outgoing outgoing; /* those; used if so */
 };
 
 /* One from the oldest on to the next. */

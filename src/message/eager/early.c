@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "message/eager/early.h"
+
+#include <assert.h>
+#include <string.h>
+
+static_assert((EAGER_CELLS & (EAGER_CELLS - 1)) == 0, "a ring");
+static_assert(EAGER_UNIT_BYTES % EAGER_CELL_BYTES == 0, "a unit begins with a cell");
+
+#define CELLS_A_UNIT (EAGER_UNIT_BYTES / EAGER_CELL_BYTES)
+
+void early_give_memory(struct early *early, struct early_memory *memory)
+{
+    assert(early->held == 0 && !early->memory);
+    memset(memory->messages, 0, sizeof memory->messages);
+    for (uint32_t i = 0; i < EAGER_CELLS; i++)
+        memory->next[i] = (uint16_t)(i + 1);
+    *early = (struct early){.memory = memory, .free_cells = EAGER_CELLS};
+}
+
+struct early_memory *early_take_memory(struct early *early)
+{
+    struct early_memory *memory = early->held == 0 ? early->memory : NULL;
+    if (memory)
+        *early = (struct early){0};
+    return memory;
+}
+
+static struct early_message *place_of(const struct early *early, uint32_t number)
+{
+    return &early->memory->messages[number & (EAGER_CELLS - 1)];
+}
+
+const struct early_message *early_find(const struct early *early, uint32_t number)
+{
+    if (!early->memory)
+        return NULL;
+    const struct early_message *message = place_of(early, number);
+    return message->state != EARLY_NOTHING && message->number == number ? message : NULL;
+}
+
+enum early_state early_state(const struct early *early, uint32_t number)
+{
+    const struct early_message *message = early_find(early, number);
+    return message ? message->state : EARLY_NOTHING;
+}
+
+/* A chain of cells; there are enough. */
+static uint16_t take_cells(struct early *early, uint32_t count)
+{
+    assert(count > 0 && count <= early->free_cells);
+    uint16_t first = early->free_cell;
+    for (uint32_t i = 0; i < count; i++)
+        early->free_cell = early->memory->next[early->free_cell];
+    early->free_cells -= count;
+    return first;
+}
+
+static void give_cells(struct early *early, uint16_t first, uint32_t count)
+{
+    uint16_t last = first;
+    for (uint32_t i = 1; i < count; i++)
+        last = early->memory->next[last];
+    early->memory->next[last] = early->free_cell;
+    early->free_cell = first;
+    early->free_cells += count;
+}
+
+static uint32_t cells_of(const struct early_message *message)
+{
+    return message->state == EARLY_LONG ? 0 : eager_cells(message->bytes);
+}
+
+/* NULL: it contradicts what came before, or there is no place. */
+static struct early_message *find_or_add(struct early *early, uint32_t posted,
+                                         const struct eager_entry *entry)
+{
+    struct early_message *message = place_of(early, entry->message);
+    uint32_t cells = entry->is_long ? 0 : eager_cells(entry->bytes);
+    if (entry->message - posted >= EAGER_CELLS)
+        return NULL;
+    if (message->state != EARLY_NOTHING) {
+        bool same = message->number == entry->message && message->bytes == entry->bytes &&
+                    message->tag == entry->tag;
+        return same ? message : NULL;
+    }
+    if (cells > early->free_cells)
+        return NULL;
+    *message = (struct early_message){
+        .state = entry->is_long ? EARLY_LONG : EARLY_PARTIAL,
+        .number = entry->message,
+        .bytes = entry->bytes,
+        .tag = entry->tag,
+        .cell = cells > 0 ? take_cells(early, cells) : 0,
+    };
+    early->held++;
+    return message;
+}
+
+static void write_unit(struct early *early, const struct early_message *message,
+                       const struct eager_entry *entry)
+{
+    uint16_t cell = message->cell;
+    for (uint32_t i = 0; i < entry->unit * CELLS_A_UNIT; i++)
+        cell = early->memory->next[cell];
+    for (uint32_t at = 0; at < entry->data_bytes; at += EAGER_CELL_BYTES) {
+        uint32_t left = entry->data_bytes - at;
+        memcpy(early->memory->cells[cell], entry->data + at,
+               left < EAGER_CELL_BYTES ? left : EAGER_CELL_BYTES);
+        cell = early->memory->next[cell];
+    }
+}
+
+enum early_put early_put(struct early *early, uint32_t posted, const struct eager_entry *entry)
+{
+    assert(early->memory);
+    struct early_message *message = find_or_add(early, posted, entry);
+    uint8_t unit = (uint8_t)(1u << entry->unit);
+    if (!message)
+        return EARLY_REFUSED;
+    if (message->units & unit)
+        return EARLY_DUPLICATE;
+    message->units |= unit; /* of a long one: it was announced */
+    if (entry->is_long)
+        return EARLY_KEPT;
+    write_unit(early, message, entry);
+    if (message->units == eager_unit_mask(message->bytes))
+        message->state = EARLY_WHOLE;
+    return EARLY_KEPT;
+}
+
+void early_copy(const struct early *early, const struct early_message *message, uint8_t *out)
+{
+    uint16_t cell = message->cell;
+    for (uint32_t at = 0; at < message->bytes; at += EAGER_CELL_BYTES) {
+        uint32_t left = (uint32_t)message->bytes - at;
+        if (message->units >> (at / EAGER_UNIT_BYTES) & 1)
+            memcpy(out + at, early->memory->cells[cell], left < EAGER_CELL_BYTES ? left : EAGER_CELL_BYTES);
+        cell = early->memory->next[cell];
+    }
+}
+
+void early_forget(struct early *early, uint32_t number)
+{
+    if (!early_find(early, number))
+        return;
+    struct early_message *message = place_of(early, number);
+    uint32_t cells = cells_of(message);
+    if (cells > 0)
+        give_cells(early, message->cell, cells);
+    *message = (struct early_message){0};
+    early->held--;
+}

@@ -1,0 +1,67 @@
+/*
+ * early.h - small messages that arrived before their receive was posted, in bounded memory. Pure: the caller
+ * gives the memory when it is first needed, and takes it back when nothing is held.
+ *
+ * A peer may send messages from `posted` on, the first without a receive, as long as they take EAGER_CELLS
+ * cells at most, and a message takes one at least. What exceeds that is refused.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef LH_MESSAGE_EAGER_EARLY_H
+#define LH_MESSAGE_EAGER_EARLY_H
+
+#include "wire/eager.h"
+
+enum early_state {
+    EARLY_NOTHING, /* nothing of it has arrived */
+    EARLY_PARTIAL, /* some of its units */
+    EARLY_WHOLE,
+    EARLY_LONG, /* announced; it comes another way */
+};
+
+struct early_message {
+    enum early_state state;
+    uint32_t number;
+    uint64_t bytes;
+    uint64_t tag;
+    uint16_t cell; /* the first of its cells */
+    uint8_t units; /* a bit for each unit that is here */
+};
+
+/* Some 80 KiB. */
+struct early_memory {
+    struct early_message messages[EAGER_CELLS]; /* at number % EAGER_CELLS */
+    uint16_t next[EAGER_CELLS]; /* the cell after this one, of its message or of the free ones */
+    uint8_t cells[EAGER_CELLS][EAGER_CELL_BYTES];
+};
+
+struct early {
+    struct early_memory *memory; /* NULL: nothing is held */
+    uint32_t held;               /* messages, announced ones too */
+    uint16_t free_cell;          /* first of the free cells */
+    uint32_t free_cells;
+};
+
+enum early_put {
+    EARLY_KEPT,
+    EARLY_DUPLICATE,
+    EARLY_REFUSED, /* it contradicts what came before, or the peer had no places left */
+};
+
+/* memory: not initialised, valid until early_take_memory(). Nothing may be held. */
+void early_give_memory(struct early *early, struct early_memory *memory);
+/* Gives the memory back when nothing is held; else NULL. */
+struct early_memory *early_take_memory(struct early *early);
+
+/* An entry of a message from `posted` on. The memory must be there. */
+enum early_put early_put(struct early *early, uint32_t posted, const struct eager_entry *entry);
+/* Any message. */
+enum early_state early_state(const struct early *early, uint32_t number);
+/* What is held of a message, or NULL. */
+const struct early_message *early_find(const struct early *early, uint32_t number);
+/* Copies the units that are here to `out`, which holds the message's bytes. */
+void early_copy(const struct early *early, const struct early_message *message, uint8_t *out);
+/* The receive of this message was posted: what is held of it is given back. */
+void early_forget(struct early *early, uint32_t number);
+
+#endif

@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "message/small_messages.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/earlier.h"
+#include "base/error.h"
+#include "message/blob.h"
+#include "message/connection.h"
+#include "message/control/number.h"
+#include "message/control/timing.h"
+#include "message/rx/messages.h"
+#include "message/rx/refuse.h"
+#include "message/tx/messages.h"
+#include "sdr/driver.h"
+
+#define RING_FIRST    32u
+#define WINDOW_BYTES  65536u /* what the socket buffer of a peer holds, whatever the path holds */
+#define LONG_RTT_NS   LH_NS_PER_MS
+#define RUNS_BESIDE   16u /* of an acknowledgement, with which a unit still fits a packet */
+#define FULL_AGAIN_NS (20 * LH_NS_PER_US)
+#define BITS_PER_BYTE 8u
+
+void small_messages_start(struct lh_connection *c)
+{
+    c->small.on = c->peer_flags & BLOB_EAGER;
+    c->tx.eager = c->small.on;
+    c->rx.eager = c->small.on;
+}
+
+bool small_messages_serve(const struct lh_connection *c, uint64_t bytes)
+{
+    return c->small.on && bytes <= eager_small_max(c->attr.mtu_bytes);
+}
+
+void small_messages_give_back(struct lh_connection *c)
+{
+    struct outgoing *outgoing = &c->tx.outgoing;
+    if (outgoing->next == outgoing->oldest)
+        free(outgoing_move(outgoing, NULL, 0));
+}
+
+void small_messages_free(struct lh_connection *c)
+{
+    free(c->tx.outgoing.ring);
+    free(c->small.early.memory);
+}
+
+/* ---- sending ----------------------------------------------------------------------------------------- */
+
+int small_messages_prepare(struct lh_connection *c)
+{
+    struct outgoing *outgoing = &c->tx.outgoing;
+    if (!c->small.on || !outgoing_is_full(outgoing))
+        return 0;
+    uint32_t capacity = outgoing->capacity ? 2 * outgoing->capacity : RING_FIRST;
+    struct outgoing_message *ring = calloc(capacity, sizeof *ring);
+    if (!ring)
+        return lh_fail(LH_ENOMEM, "no memory for %u messages to be sent", capacity);
+    free(outgoing_move(outgoing, ring, capacity));
+    return 0;
+}
+
+static void on_ack(struct lh_connection *c, const struct eager_ack *ack, lh_time now)
+{
+    struct outgoing *outgoing = &c->tx.outgoing;
+    if (outgoing_on_ack(outgoing, ack, now) != 0) {
+        c->stats.bad_control++;
+        return;
+    }
+    uint32_t number = outgoing->oldest;
+    while (outgoing_next_delivered(outgoing, &number)) /* ending it forgets it */
+        tx_end_message(&c->tx, tx_message_at(&c->tx, number), 0, TX_OVER, now);
+    tx_retire(&c->tx);
+}
+
+/* A receive of few bytes waits for carriers alone: who does not get a clear-to-send announces his message. */
+static void announce_long(struct lh_connection *c, lh_time now, lh_time *next)
+{
+    struct small_messages *small = &c->small;
+    const struct tx *tx = &c->tx;
+    const struct tx_message *message = tx->current != tx->next ? tx_message_at(tx, tx->current) : NULL;
+    bool waits = message && message->state == TX_OPEN && !message->small && message->started == 0;
+    if (waits && (!small->waits || small->waiting != tx->current))
+        small->waiting_since_ns = now;
+    small->waits = waits;
+    small->waiting = tx->current;
+    lh_time announce_at = small->waiting_since_ns + timing_refresh_interval(&c->path, 0);
+    if (waits && announce_at <= now)
+        outgoing_announce(&c->tx.outgoing, tx->current);
+    else if (waits)
+        lh_keep_earlier(next, announce_at);
+}
+
+/* ---- receiving --------------------------------------------------------------------------------------- */
+
+static void close_segments(struct rx *rx, const struct rx_message *message)
+{
+    if (message->posted == 0)
+        return;
+    for (uint32_t n = rx->segment_oldest; n != rx->segment_next; n++) { /* at most attr.slots */
+        struct rx_segment *segment = rx_segment_at(rx, n);
+        if (segment->state == SEGMENT_OPEN && segment->message == message->number)
+            rx_close_segment(rx, segment, SEGMENT_UNNEEDED);
+    }
+}
+
+/* The first that is known of a message: it is a small one, of this length. False: it is not received. */
+static bool begin_small(struct lh_connection *c, struct rx_message *message, uint64_t bytes, uint64_t tag,
+                        lh_time now)
+{
+    if (message->bytes != MESSAGE_BYTES_UNKNOWN || message->is_long) {
+        c->stats.bad_control++;
+        return false;
+    }
+    if (bytes > message->capacity) {
+        refuse_message(&c->rx, message, LH_ETRUNCATED, now);
+        return false;
+    }
+    message->small = true;
+    message->bytes = bytes;
+    message->tag = tag;
+    close_segments(&c->rx, message);
+    return true;
+}
+
+static void note_units(struct lh_connection *c, struct rx_message *message, uint8_t units, lh_time now)
+{
+    message->units |= units;
+    if (message->units == eager_unit_mask(message->bytes))
+        rx_end_message(&c->rx, message, 0, RX_OVER, now);
+}
+
+static void on_unit(struct lh_connection *c, struct rx_message *message, const struct eager_entry *entry,
+                    lh_time now)
+{
+    uint8_t unit = (uint8_t)(1u << entry->unit);
+    if (!message->small && !begin_small(c, message, entry->bytes, entry->tag, now))
+        return;
+    if (message->bytes != entry->bytes || message->tag != entry->tag) {
+        c->stats.bad_control++;
+        return;
+    }
+    if (message->units & unit)
+        return;
+    if (entry->data_bytes > 0)
+        memcpy(message->buffer + (size_t)entry->unit * EAGER_UNIT_BYTES, entry->data, entry->data_bytes);
+    note_units(c, message, unit, now);
+}
+
+static void on_long(struct lh_connection *c, struct rx_message *message, lh_time now)
+{
+    if (message->small)
+        c->stats.bad_control++;
+    else if (small_messages_serve(c, message->capacity))
+        refuse_message(&c->rx, message, LH_ETRUNCATED, now);
+    else
+        message->is_long = true;
+}
+
+static void on_early(struct lh_connection *c, const struct eager_entry *entry)
+{
+    struct early *early = &c->small.early;
+    if (!early->memory) {
+        struct early_memory *memory = malloc(sizeof *memory);
+        if (!memory)
+            return; /* as if it had been lost */
+        early_give_memory(early, memory);
+    }
+    if (early_put(early, c->rx.next, entry) == EARLY_REFUSED)
+        c->stats.bad_control++;
+}
+
+static void on_entry(struct lh_connection *c, const struct eager_entry *entry, lh_time now)
+{
+    struct rx *rx = &c->rx;
+    if (entry->message - rx->oldest >= MESSAGES_MAX)
+        return; /* over, or no place to remember it: it is sent again */
+    inbound_on_message(&c->small.inbound, entry->message);
+    if (!number_before(entry->message, rx->next)) {
+        on_early(c, entry);
+        return;
+    }
+    struct rx_message *message = rx_message_at(rx, entry->message);
+    if (message->state == RX_OPEN && entry->is_long)
+        on_long(c, message, now);
+    else if (message->state == RX_OPEN)
+        on_unit(c, message, entry, now);
+}
+
+static void take_early(struct lh_connection *c, struct rx_message *message,
+                       const struct early_message *early, lh_time now)
+{
+    if (early->state == EARLY_LONG) {
+        on_long(c, message, now);
+    } else if (begin_small(c, message, early->bytes, early->tag, now)) {
+        early_copy(&c->small.early, early, message->buffer);
+        note_units(c, message, early->units, now);
+    }
+    inbound_want_ack(&c->small.inbound, c->path.rtt_minimum_ns, now);
+}
+
+void small_messages_on_receive(struct lh_connection *c, uint32_t number, lh_time now)
+{
+    struct early *early = &c->small.early;
+    struct rx_message *message = rx_message_at(&c->rx, number);
+    const struct early_message *held = early_find(early, number);
+    if (!held)
+        return;
+    if (message->state == RX_OPEN && message->number == number)
+        take_early(c, message, held, now);
+    early_forget(early, number);
+    free(early_take_memory(early));
+    rx_retire(&c->rx);
+}
+
+/* ---- acknowledgements -------------------------------------------------------------------------------- */
+
+static enum eager_state early_state_of(const struct lh_connection *c, uint32_t number)
+{
+    switch (early_state(&c->small.early, number)) {
+    case EARLY_LONG:
+        return EAGER_OTHER;
+    case EARLY_WHOLE:
+        return EAGER_HELD;
+    case EARLY_NOTHING:
+    case EARLY_PARTIAL:
+        break;
+    }
+    return EAGER_MISSING;
+}
+
+static enum eager_state state_of(const struct lh_connection *c, uint32_t number)
+{
+    if (!rx_message_known(&c->rx, number))
+        return early_state_of(c, number);
+    const struct rx_message *message = rx_message_at(&c->rx, number);
+    switch (message->state) {
+    case RX_OPEN:
+        return message->is_long ? EAGER_OTHER : EAGER_MISSING;
+    case RX_REFUSED:
+        return EAGER_OTHER;
+    case RX_OVER:
+        return EAGER_DELIVERED;
+    case RX_EMPTY:
+        break;
+    }
+    return message->notice.error ? EAGER_OTHER : early_state_of(c, number);
+}
+
+static void make_ack(struct lh_connection *c, struct eager_ack *ack)
+{
+    const struct inbound *inbound = &c->small.inbound;
+    rx_retire(&c->rx);
+    ack->newest = inbound->newest;
+    ack->received = inbound->received;
+    ack->base = c->rx.oldest;
+    ack->posted = c->rx.next;
+    ack->run_count = 0;
+    uint32_t end = inbound->seen ? inbound->seen_next : ack->base;
+    for (uint32_t n = ack->base; number_before(n, end); n++) /* at most MESSAGES_MAX */
+        if (!eager_ack_add(ack, state_of(c, n)))
+            return; /* those are reported when the first are over */
+}
+
+size_t small_messages_last(struct lh_connection *c, uint8_t *out)
+{
+    struct eager_ack ack;
+    struct eager_writer writer;
+    if (!c->small.on || !c->small.inbound.any)
+        return 0;
+    make_ack(c, &ack);
+    eager_write_begin(&writer, out, EAGER_BYTES_MAX, 0, &ack);
+    return writer.bytes;
+}
+
+/* ---- packets ----------------------------------------------------------------------------------------- */
+
+void small_messages_on_packet(struct lh_connection *c, const uint8_t *data, size_t bytes, lh_time now)
+{
+    struct eager_packet packet;
+    struct eager_entry entry;
+    if (!c->small.on || eager_decode(data, bytes, &packet) != 0) {
+        c->stats.bad_control++;
+        return;
+    }
+    if (packet.flags & EAGER_HAS_ACK)
+        on_ack(c, &packet.ack, now);
+    inbound_on_carrier(&c->small.inbound, &packet, c->path.rtt_minimum_ns, now);
+    while (!c->rx.effects.failure && eager_next_entry(&packet, &entry)) /* each takes bytes of the packet */
+        on_entry(c, &entry, now);
+}
+
+static struct outgoing_path path_now(const struct lh_connection *c)
+{
+    const struct lh_sdr_path *path = &c->path;
+    double held = (double)path->pace_bps / BITS_PER_BYTE * (double)path->rtt_ns / (double)LH_NS_PER_S;
+    uint64_t window_bytes = WINDOW_BYTES;
+    if (path->rtt_minimum_ns >= LONG_RTT_NS && held > (double)window_bytes)
+        window_bytes = held < (double)c->attr.window_bytes ? (uint64_t)held : c->attr.window_bytes;
+    return (struct outgoing_path){
+        .rtt_ns = path->rtt_ns,
+        .rtt_minimum_ns = path->rtt_minimum_ns,
+        .overdue_ns = timing_refresh_interval(path, 0),
+        .reorder_window_ns = path->reorder_window_ns,
+        .window_bytes = window_bytes < c->attr.window_bytes ? window_bytes : c->attr.window_bytes,
+    };
+}
+
+/* Whether there may be another one. */
+static bool send_packet(struct lh_connection *c, const struct outgoing_path *path, lh_time now)
+{
+    struct inbound *inbound = &c->small.inbound;
+    struct outgoing *outgoing = &c->tx.outgoing;
+    uint8_t out[EAGER_BYTES_MAX];
+    struct eager_writer writer;
+    struct eager_ack ack;
+    bool due = inbound->ack_wanted && inbound->ack_at <= now;
+    if (inbound->ack_wanted)
+        make_ack(c, &ack);
+    bool alone = inbound->ack_wanted && ack.run_count > RUNS_BESIDE;
+    eager_write_begin(&writer, out, eager_packet_max(c->attr.mtu_bytes), outgoing->carrier,
+                      inbound->ack_wanted ? &ack : NULL);
+    bool filled = !alone && outgoing_fill(outgoing, path, now, &writer);
+    if (!filled && !due && !alone)
+        return false;
+    lh_sdr_message_send(c->qp, out, writer.bytes); /* there is a place; else it is lost, and sent again */
+    inbound_on_acknowledged(inbound);
+    return filled || alone;
+}
+
+void small_messages_step(struct lh_connection *c, lh_time now, lh_time *next)
+{
+    if (!c->small.on)
+        return;
+    const struct outgoing_path path = path_now(c);
+    announce_long(c, now, next);
+    outgoing_poll(&c->tx.outgoing, &path, now);
+    bool more = true;
+    while (more && sdr_qp_messages_room(c->qp) > 0) /* at most what the queue holds */
+        more = send_packet(c, &path, now);
+    if (more)
+        lh_keep_earlier(next, now + FULL_AGAIN_NS);
+    if (c->tx.outgoing.used)
+        lh_keep_earlier(next, c->tx.outgoing.due_ns);
+    if (c->small.inbound.ack_wanted)
+        lh_keep_earlier(next, c->small.inbound.ack_at);
+}

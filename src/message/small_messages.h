@@ -1,0 +1,45 @@
+/*
+ * small_messages.h - small messages (wire/eager.h), which need no clear-to-send: between the machines of
+ * eager/ and the two parts. Everything under the connection's lock.
+ *
+ * A receive of no more than a small message is not posted below: only carriers serve it. A longer one is,
+ * and where a small message comes for it, its slots are closed.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef LH_MESSAGE_SMALL_MESSAGES_H
+#define LH_MESSAGE_SMALL_MESSAGES_H
+
+#include "message/eager/early.h"
+#include "message/eager/inbound.h"
+
+struct lh_connection;
+
+struct small_messages {
+    bool on; /* the peer knows of them */
+    struct inbound inbound;
+    struct early early;
+    bool waits;       /* a long message waits for its first clear-to-send, */
+    uint32_t waiting; /* this one, */
+    lh_time waiting_since_ns;
+};
+
+/* Once, when it is known what the peer can do. */
+void small_messages_start(struct lh_connection *c);
+/* Whether a message, or a receive, of that many bytes is served by carriers alone. */
+bool small_messages_serve(const struct lh_connection *c, uint64_t bytes);
+/* Memory for one more message to be sent. -LH_ENOMEM. */
+int small_messages_prepare(struct lh_connection *c);
+/* The receive of this message was posted. */
+void small_messages_on_receive(struct lh_connection *c, uint32_t number, lh_time now);
+/* A packet of EAGER_KIND. */
+void small_messages_on_packet(struct lh_connection *c, const uint8_t *data, size_t bytes, lh_time now);
+/* Sends what is due; lowers *next. */
+void small_messages_step(struct lh_connection *c, lh_time now, lh_time *next);
+/* The acknowledgement of all that arrived, at out, which holds TRANSFER_BYTES_MAX. 0: nothing did. */
+size_t small_messages_last(struct lh_connection *c, uint8_t *out);
+/* Gives memory back that nothing uses now. */
+void small_messages_give_back(struct lh_connection *c);
+void small_messages_free(struct lh_connection *c);
+
+#endif

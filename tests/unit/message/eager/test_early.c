@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "message/eager/early.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/prng.h"
+
+static struct early early;
+static struct early_memory memory;
+static uint8_t payload[EAGER_MAX];
+
+static int begin(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof payload; i++)
+        payload[i] = (uint8_t)(i * 31 + (i >> 8));
+    memset(&memory, 0xEE, sizeof memory);
+    early = (struct early){0};
+    early_give_memory(&early, &memory);
+    return 0;
+}
+
+static enum early_put put(uint32_t posted, uint32_t number, uint64_t bytes, uint8_t unit)
+{
+    struct eager_entry entry = {
+        .message = number, .bytes = bytes, .is_long = bytes > EAGER_MAX, .unit = unit};
+    entry.data_bytes = entry.is_long ? 0 : eager_unit_bytes(bytes, unit);
+    entry.data = payload + unit * EAGER_UNIT_BYTES;
+    return early_put(&early, posted, &entry);
+}
+
+static void check_bytes(uint32_t number, uint64_t bytes)
+{
+    uint8_t out[EAGER_MAX + 1];
+    memset(out, 0xA5, sizeof out);
+    const struct early_message *message = early_find(&early, number);
+    assert_non_null(message);
+    assert_int_equal(message->bytes, bytes);
+    early_copy(&early, message, out);
+    assert_memory_equal(out, payload, bytes);
+    assert_int_equal(out[bytes], 0xA5);
+}
+
+static void test_holds_and_gives(void **state)
+{
+    (void)state;
+    const uint64_t sizes[] = {0, 1, 64, EAGER_CELL_BYTES, EAGER_CELL_BYTES + 1, EAGER_UNIT_BYTES};
+    for (uint32_t i = 0; i < 6; i++)
+        assert_int_equal(put(0xFFFFFFFD, 0xFFFFFFFD + i, sizes[i], 0), EARLY_KEPT);
+    for (uint32_t i = 0; i < 6; i++) {
+        uint32_t number = 0xFFFFFFFD + i;
+        assert_int_equal(early_state(&early, number), EARLY_WHOLE);
+        check_bytes(number, sizes[i]);
+        assert_null(early_take_memory(&early));
+        early_forget(&early, number);
+        assert_int_equal(early_state(&early, number), EARLY_NOTHING);
+    }
+    assert_int_equal(early.free_cells, EAGER_CELLS);
+    assert_ptr_equal(early_take_memory(&early), &memory);
+    assert_null(early_take_memory(&early));
+}
+
+static void test_units_in_any_order(void **state)
+{
+    (void)state;
+    const uint8_t order[] = {3, 0, 4, 1, 2};
+    for (uint32_t i = 0; i < 5; i++) {
+        assert_int_equal(early_state(&early, 9), i == 0 ? EARLY_NOTHING : EARLY_PARTIAL);
+        assert_int_equal(put(7, 9, EAGER_MAX, order[i]), EARLY_KEPT);
+        assert_int_equal(put(7, 9, EAGER_MAX, order[i]), EARLY_DUPLICATE);
+    }
+    assert_int_equal(early_state(&early, 9), EARLY_WHOLE);
+    check_bytes(9, EAGER_MAX);
+}
+
+/* Only the units that came are copied. */
+static void test_part_of_a_message(void **state)
+{
+    (void)state;
+    uint8_t out[EAGER_MAX];
+    memset(out, 0xA5, sizeof out);
+    put(0, 0, EAGER_MAX, 1);
+    early_copy(&early, early_find(&early, 0), out);
+    assert_int_equal(out[EAGER_UNIT_BYTES - 1], 0xA5);
+    assert_memory_equal(out + EAGER_UNIT_BYTES, payload + EAGER_UNIT_BYTES, EAGER_UNIT_BYTES);
+    assert_int_equal(out[2 * EAGER_UNIT_BYTES], 0xA5);
+}
+
+static void test_what_contradicts_is_refused(void **state)
+{
+    (void)state;
+    assert_int_equal(put(0, 3, 64, 0), EARLY_KEPT);
+    assert_int_equal(put(0, 3, 65, 0), EARLY_REFUSED);
+    assert_int_equal(put(0, 3, EAGER_MAX + 1, 0), EARLY_REFUSED);
+    assert_int_equal(put(0, 4, EAGER_MAX + 1, 0), EARLY_KEPT);
+    assert_int_equal(early_state(&early, 4), EARLY_LONG);
+    assert_int_equal(put(0, 4, EAGER_MAX + 1, 0), EARLY_DUPLICATE);
+    assert_int_equal(put(0, 4, 64, 0), EARLY_REFUSED);
+    assert_int_equal(early.held, 2);
+}
+
+/* A peer that sends more than it may gets no memory, and harms nothing that is held. */
+static void test_places_are_bounded(void **state)
+{
+    (void)state;
+    assert_int_equal(put(5, 5 + EAGER_CELLS, 1, 0), EARLY_REFUSED);
+    for (uint32_t i = 0; i < EAGER_CELLS / 32; i++)
+        assert_int_equal(put(5, 5 + i, EAGER_MAX, 2), EARLY_KEPT);
+    assert_int_equal(early.free_cells, 0);
+    assert_int_equal(put(5, 5 + EAGER_CELLS / 32, 0, 0), EARLY_REFUSED);
+    assert_int_equal(put(5, 6 + EAGER_CELLS / 32, EAGER_MAX + 1, 0), EARLY_KEPT); /* it takes no cell */
+    early_forget(&early, 5);
+    assert_int_equal(early.free_cells, 32);
+    assert_int_equal(put(6, 5 + EAGER_CELLS / 32, 0, 0), EARLY_KEPT);
+}
+
+static void test_random_use(void **state)
+{
+    (void)state;
+    struct lh_prng prng;
+    lh_prng_seed(&prng, 3);
+    uint32_t posted = 0xFFFFF000;
+    uint64_t bytes[EAGER_CELLS] = {0};
+    for (uint32_t i = 0; i < 20000; i++) {
+        uint32_t number = posted + (uint32_t)lh_prng_below(&prng, 40);
+        uint64_t size =
+            early_find(&early, number) ? bytes[number % EAGER_CELLS] : lh_prng_below(&prng, 1500);
+        if (put(posted, number, size, (uint8_t)lh_prng_below(&prng, eager_units(size))) == EARLY_KEPT)
+            bytes[number % EAGER_CELLS] = size;
+        if (lh_prng_below(&prng, 4) != 0)
+            continue;
+        if (early_state(&early, posted) == EARLY_WHOLE)
+            check_bytes(posted, bytes[posted % EAGER_CELLS]);
+        early_forget(&early, posted++);
+    }
+    for (uint32_t i = 0; i < EAGER_CELLS; i++)
+        early_forget(&early, posted + i);
+    assert_int_equal(early.free_cells, EAGER_CELLS);
+    assert_ptr_equal(early_take_memory(&early), &memory);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(test_holds_and_gives, begin),
+        cmocka_unit_test_setup(test_units_in_any_order, begin),
+        cmocka_unit_test_setup(test_part_of_a_message, begin),
+        cmocka_unit_test_setup(test_what_contradicts_is_refused, begin),
+        cmocka_unit_test_setup(test_places_are_bounded, begin),
+        cmocka_unit_test_setup(test_random_use, begin),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -60,8 +60,10 @@ static int keep_texts(struct lh_connection *c)
         c->attr.congestion = c->congestion;
     }
     if (c->attr.path_file) {
-        snprintf(c->path_file, sizeof c->path_file, "%s", c->attr.path_file);
+        c->path_file = strdup(c->attr.path_file);
         c->attr.path_file = c->path_file;
+        if (!c->path_file)
+            return lh_fail(LH_ENOMEM, "no memory for the name of a path file");
     }
     return 0;
 }
@@ -100,6 +102,7 @@ static void free_memory(struct lh_connection *c)
 {
     free(c->automatic);
     small_messages_free(c);
+    free(c->path_file);
     coder_destroy(c->coder);
     if (c->engine)
         engine_leave(c->engine);

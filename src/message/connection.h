@@ -77,9 +77,9 @@ struct lh_connection {
     uint8_t seen_family; /* of the control connection's host; 0: not known */
     uint8_t seen_address[16];
     char peer_name[CONNECTION_TEXT_MAX];
-    uint16_t peer_flags;       /* of its blob */
-    char warning[WARNING_MAX]; /* the last that was asked for */
-    char path_file[PATH_FILE_NAME_MAX];
+    uint16_t peer_flags;           /* of its blob */
+    char warning[WARNING_MAX];     /* the last that was asked for */
+    char *path_file;               /* a copy; or NULL */
     struct path_record remembered; /* as of lh_attach(); rate_bps 0: nothing but the addresses */
 };
 

@@ -149,13 +149,24 @@ int udp_endpoint_create(struct fabric *fabric, const struct fabric_endpoint_attr
     return 0;
 }
 
+/* Those that were added. Under the lock. */
+static void remove_qps(struct udp_endpoint *endpoint)
+{
+    const struct fabric_endpoint_attr *attr = &endpoint->table.attr;
+    struct qpn_table *qps = &udp_fabric_of(endpoint)->qps;
+    qpn_table_remove(qps, endpoint->control_qpn);
+    for (uint32_t generation = 0; generation < attr->generations; generation++)
+        for (uint32_t channel = 0; channel < attr->channels; channel++)
+            qpn_table_remove(qps, endpoint->qpn[generation][channel]);
+}
+
 /* Also of one that was made only in part. */
 void udp_endpoint_destroy(struct fabric_endpoint *endpoint)
 {
     struct udp_endpoint *udp = udp_endpoint_of(endpoint);
     struct udp_fabric *fabric = udp_fabric_of(udp);
     pthread_mutex_lock(&fabric->lock);
-    qpn_table_remove(&fabric->qps, udp);
+    remove_qps(udp);
     for (uint32_t i = 0; udp->channels != NULL && i < udp->table.attr.channels; i++)
         end_channel(udp->channels[i]);
     udp_inbox_clear(&fabric->packets, &udp->control);

@@ -1,7 +1,8 @@
 /*
  * qpn_table.h - which endpoint and which of its queue pairs has a QPN: for what arrives at the shared port.
  *
- * Open addressing with linear probing. Grows in set-up calls only; look-ups allocate nothing.
+ * Open addressing with linear probing. Grows in set-up calls only; look-ups allocate nothing. What is added
+ * and removed costs the same, however many there are, but for a table that grows or shrinks by half.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -37,7 +38,7 @@ void qpn_table_free(struct qpn_table *table);
 int qpn_table_add(struct qpn_table *table, struct udp_qp *qp);
 /* NULL when it is free. Valid until the next change. */
 const struct udp_qp *qpn_table_find(const struct qpn_table *table, uint32_t qpn);
-/* Takes out all QPs of an endpoint. */
-void qpn_table_remove(struct qpn_table *table, const struct udp_endpoint *endpoint);
+/* Takes it out; the others may move. One that is not there, such as 0, is no harm. */
+void qpn_table_remove(struct qpn_table *table, uint32_t qpn);
 
 #endif

@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <unistd.h>
@@ -19,6 +20,8 @@ void watch_close(struct watch *watch)
     if (watch->fd >= 0)
         close(watch->fd);
     watch->fd = -1;
+    free(watch->users);
+    watch->users = NULL;
 }
 
 static bool is_among(int fd, const int *fds, uint32_t count)
@@ -28,6 +31,8 @@ static bool is_among(int fd, const int *fds, uint32_t count)
             return true;
     return false;
 }
+
+#define USERS_ROOM_MIN 64u
 
 /* Entries are aligned: the lowest bit of a pointer tells them from the others. */
 #define OTHER ((uintptr_t)1)
@@ -45,22 +50,51 @@ static int add(struct watch *watch, uintptr_t what, int fd)
     return 0;
 }
 
+/* Descriptors are small numbers. False: no memory. */
+static bool count_user(struct watch *watch, int fd)
+{
+    uint32_t at = (uint32_t)fd;
+    if (at >= watch->users_room) {
+        uint32_t room = watch->users_room ? watch->users_room : USERS_ROOM_MIN;
+        while (room <= at)
+            room *= 2;
+        uint32_t *users = realloc(watch->users, room * sizeof *users);
+        if (!users)
+            return false;
+        memset(users + watch->users_room, 0, (room - watch->users_room) * sizeof *users);
+        watch->users = users;
+        watch->users_room = room;
+    }
+    watch->users[at]++;
+    return true;
+}
+
+static void remove_user(struct watch *watch, int fd)
+{
+    epoll_ctl(watch->fd, EPOLL_CTL_DEL, fd, NULL); /* it may be closed */
+    assert(watch->users[fd] > 0);
+    if (--watch->users[fd] == 0)
+        return;
+    assert(watch->removed_count < WATCH_REMOVED_MAX);
+    watch->removed[watch->removed_count++] = fd;
+}
+
 int watch_set(struct watch *watch, struct run_entry *entry, struct watch_fds *registered, const int *fds,
               uint32_t count)
 {
+    const struct watch_fds before = *registered;
     int error = 0;
     assert(count <= WATCH_FDS_MAX);
-    for (uint32_t i = 0; i < registered->count; i++) {
-        if (is_among(registered->fds[i], fds, count))
-            continue;
-        epoll_ctl(watch->fd, EPOLL_CTL_DEL, registered->fds[i], NULL); /* it may be closed */
-        assert(watch->removed_count < WATCH_REMOVED_MAX);
-        watch->removed[watch->removed_count++] = registered->fds[i];
-    }
+    for (uint32_t i = 0; i < before.count; i++)
+        if (!is_among(before.fds[i], fds, count))
+            remove_user(watch, before.fds[i]);
     registered->count = 0;
     for (uint32_t i = 0; i < count && !error; i++) {
-        error = add(watch, (uintptr_t)entry, fds[i]);
-        registered->fds[registered->count++] = fds[i];
+        bool counted = is_among(fds[i], before.fds, before.count) || count_user(watch, fds[i]);
+        error = counted ? add(watch, (uintptr_t)entry, fds[i])
+                        : lh_fail(LH_ENOMEM, "no memory to wait for a socket");
+        if (counted)
+            registered->fds[registered->count++] = fds[i];
     }
     return error;
 }

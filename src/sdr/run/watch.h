@@ -27,7 +27,9 @@ struct watch {
     int fd;           /* of the epoll set, readable when any is; -1: there is none yet */
     uint32_t entries; /* with descriptors in it */
     uint32_t others;  /* descriptors of layers above */
-    /* Those that were removed, which others may have in common: the user registers them again. */
+    uint32_t *users;  /* of each descriptor: channels that wait for it */
+    uint32_t users_room;
+    /* Those that were removed, and which others have in common: the user registers them again. */
     int removed[WATCH_REMOVED_MAX];
     uint32_t removed_count;
 };
@@ -48,8 +50,8 @@ struct watch_report {
 
 void watch_init(struct watch *watch);
 void watch_close(struct watch *watch);
-/* These, instead of what is registered, from now on. One that is there already stays as it is. 0, or
- * -LH_ESYSTEM. */
+/* These, instead of what is registered, from now on. One that is there already stays as it is. 0,
+ * -LH_ESYSTEM or -LH_ENOMEM. */
 int watch_set(struct watch *watch, struct run_entry *entry, struct watch_fds *registered, const int *fds,
               uint32_t count);
 /* Waits for it, too. 0, or -LH_ESYSTEM. */

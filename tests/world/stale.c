@@ -72,6 +72,12 @@ static struct fabric_arrival draw_report(const struct message_table *table, uint
     return report;
 }
 
+/* Of the bitmap, as far as the slot has memory for it. */
+static uint64_t word_at(const struct message_table *table, const struct message_slot *slot, uint32_t packet)
+{
+    return packet / table->shape.chunk_packets < slot->chunk_room ? slot->packets[packet / 64] : 0;
+}
+
 /* A packet that lies behind the buffer of a slot that is open marks nothing, and is counted as stale. */
 static void report_beyond(struct message_table *table, uint32_t number, struct fabric_arrival *report,
                           struct lh_stats *stats)
@@ -83,10 +89,11 @@ static void report_beyond(struct message_table *table, uint32_t number, struct f
     uint64_t beyond = lh_prng_below(&prng, table->packets_max - slot->packet_count);
     fields.packet = slot->packet_count + (uint32_t)beyond;
     report->immediate = immediate_join(table->shape.split, fields);
-    uint64_t word = slot->packets[fields.packet / 64];
+    uint64_t word = word_at(table, slot, fields.packet);
     const struct lh_stats before = *stats;
     __real_message_table_on_arrivals(table, report, 1, stats);
-    if (slot->packets[fields.packet / 64] != word || stats->rx_stale_packets != before.rx_stale_packets + 1)
+    if (word_at(table, slot, fields.packet) != word ||
+        stats->rx_stale_packets != before.rx_stale_packets + 1)
         world_fail(where, "stale", "end %u takes packet %u of slot %u, which has %u", number, fields.packet,
                    fields.message, slot->packet_count);
     *stats = before; /* nothing has come */

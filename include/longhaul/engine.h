@@ -3,8 +3,9 @@
  * of connections and listeners share it, by lh_attr.engine of lh_open, lh_connect and lh_listen. A
  * connection without one (NULL) has an engine of its own.
  *
- * What connections share is progress, nothing else: one that closes, fails, or whose peer dies changes
- * nothing for the others.
+ * What connections share is progress and the engine's rate, nothing else: one that closes, fails, or whose
+ * peer dies changes nothing for the others. Both are shared evenly: a connection with much to send or to
+ * receive gets as much as each other one, and those with little go first.
  *
  * Threads: calls may come from any thread, for one connection too, and connections of an engine may be
  * opened and closed side by side. What ends an object (lh_close, lh_listener_close, lh_engine_destroy) must
@@ -35,7 +36,8 @@ extern "C" {
 struct lh_engine;
 
 /* Zero means the default. Call lh_engine_attr_init() first. These are the engine's: in the lh_attr of its
- * connections they stay zero, or are the same (worker_cpus: NULL); a connection may have fewer channels. */
+ * connections they stay zero, or are the same (worker_cpus: NULL); a connection may have fewer channels, and
+ * a rate_bps of its own. */
 struct lh_engine_attr {
     size_t struct_bytes;    /* set by lh_engine_attr_init: lets the struct grow */
     const char *device;     /* "udp:[::1]", "udp:127.0.0.1", "sim:world/0"; needed. Copied */
@@ -45,6 +47,10 @@ struct lh_engine_attr {
     uint32_t coders;        /* threads for erasure codes, as in lh_attr; default 1 */
     uint64_t receive_buffer_bytes; /* of the sockets; default 32 MiB */
     lh_time spin_ns;               /* before a sleep, as in lh_attr; default 50 us for workers alone */
+    /* Payload that all connections inject together, at most, retransmissions included; 0: no bound. Those
+     * that have something to send share it evenly, in bytes; lh_attr.rate_bps and rate_max_bps bound each by
+     * itself. */
+    uint64_t rate_bps;
 };
 
 LH_API void lh_engine_attr_init(struct lh_engine_attr *attr);

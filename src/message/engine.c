@@ -143,10 +143,15 @@ int lh_engine_create(const struct lh_engine_attr *given, struct lh_engine **engi
     attr.coders = wanted.coders;
     attr.receive_buffer_bytes = wanted.receive_buffer_bytes;
     attr.spin_ns = wanted.spin_ns;
+    attr.rate_bps = wanted.rate_bps; /* checked as that of a connection */
     error = attr_check(&attr, &attr);
     if (!error)
         error = attr_complete(&attr);
-    return error ? error : open_engine(&attr, true, engine);
+    if (!error)
+        error = open_engine(&attr, true, engine);
+    if (!error)
+        sdr_context_rate_set((*engine)->context, wanted.rate_bps);
+    return error;
 }
 
 int lh_engine_destroy(struct lh_engine *engine)

@@ -18,6 +18,7 @@
 #include <longhaul/sdr_ext.h>
 
 #include "fabric/fabric.h"
+#include "sdr/rate/shared_rate.h"
 #include "sdr/run/keepers.h"
 #include "sdr/worker.h"
 #include "store/store.h"
@@ -31,8 +32,8 @@
 struct sdr_context {
     struct fabric *fabric;
     pthread_mutex_t lock;
-    /* qps_max places, those in use come first. Changed under the gates of all workers. Behind them are as
-     * many for each worker's queue. */
+    /* qps_max places, those in use come first. Changed under the gates of all workers. Behind them are
+     * twice as many for each worker. */
     struct sdr_qp **qps;
     uint32_t qp_count;
     uint32_t qps_max;
@@ -44,6 +45,9 @@ struct sdr_context {
     struct store store;      /* that QPs take from while they are used, and the layer above */
     _Atomic uint32_t warned; /* bits of enum sdk_warning: not to be printed (any more) */
     bool link_has_rate;      /* it is emulated, and pushes back */
+    struct shared_rate
+        rate; /* of all QPs together, under rate_lock; none, or on from before the first one */
+    pthread_mutex_t rate_lock;
     uint32_t channels;
     uint32_t worker_count; /* 0: the caller makes progress */
     lh_time spin_ns;       /* of workers; 0: none */

@@ -76,6 +76,7 @@ static void free_context(struct sdr_context *context)
         worker_free(&context->workers[i]);
     pthread_mutex_destroy(&context->lock);
     pthread_mutex_destroy(&context->memory_lock);
+    pthread_mutex_destroy(&context->rate_lock);
     keepers_destroy(&context->keepers);
     free(context->workers);
     free(context->qps);
@@ -86,7 +87,7 @@ static void free_context(struct sdr_context *context)
 static bool make_workers(struct sdr_context *context)
 {
     uint32_t qps_max = context->qps_max;
-    void **places = calloc((size_t)qps_max * (1 + context->queues), sizeof(void *));
+    void **places = calloc((size_t)qps_max * (1 + 2 * context->queues), sizeof(void *));
     struct worker *workers = calloc(context->queues, sizeof *workers);
     context->qps = (struct sdr_qp **)places;
     if (!places || !workers) {
@@ -94,7 +95,7 @@ static bool make_workers(struct sdr_context *context)
         return false;
     }
     for (uint32_t i = 0; i < context->queues; i++)
-        worker_init(&workers[i], context, i, (struct due **)places + (size_t)(1 + i) * qps_max);
+        worker_init(&workers[i], context, i, (struct due **)places + (size_t)(1 + 2 * i) * qps_max);
     context->workers = workers;
     return true;
 }
@@ -112,6 +113,7 @@ static struct sdr_context *allocate_context(const struct lh_context_attr *attr, 
     context->queues = context->worker_count ? context->worker_count : context->channels;
     pthread_mutex_init(&context->lock, NULL);
     pthread_mutex_init(&context->memory_lock, NULL);
+    pthread_mutex_init(&context->rate_lock, NULL);
     keepers_init(&context->keepers);
     store_init(&context->store, UINT64_MAX);
     context->qps_max = qps_max;
@@ -160,6 +162,12 @@ int sdr_context_open(const char *device, const struct lh_context_attr *attr, uin
     if (!error)
         atomic_store(&(*context)->warned, (uint32_t)SDK_WARNING_ALL);
     return error;
+}
+
+void sdr_context_rate_set(struct sdr_context *context, uint64_t rate_bps)
+{
+    assert(context->qp_count == 0);
+    shared_rate_init(&context->rate, rate_bps);
 }
 
 int lh_sdr_context_create(const char *device, const struct lh_context_attr *attr,

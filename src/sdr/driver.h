@@ -41,6 +41,9 @@ void sdr_context_watch_writable(struct sdr_context *context, struct watch_other 
 /* Returns when on_ready does not run any more, and never will. */
 void sdr_context_unwatch(struct sdr_context *context, struct watch_other *other);
 
+/* What its QPs inject together, at most; 0: no bound. Before the first one is created. */
+void sdr_context_rate_set(struct sdr_context *context, uint64_t rate_bps);
+
 /* What one QP has otherwise than its context. */
 struct sdr_qp_own {
     uint32_t channels;        /* at most the context's; 0: as many */

@@ -29,6 +29,7 @@
 #include "sdr/rate/arrival_report.h"
 #include "sdr/rate/credit_grant.h"
 #include "sdr/rate/rate_control.h"
+#include "sdr/rate/shared_rate.h"
 #include "sdr/run/keepers.h"
 #include "sdr/run/rest.h"
 #include "sdr/run/run_queue.h"
@@ -173,6 +174,7 @@ struct sdr_qp {
 
     pthread_mutex_t pacer_lock;
     struct rate_control rate;
+    struct rate_turn rate_turn; /* of the context's rate */
     struct congestion_choice congestion;
     bool default_congestion;      /* nobody chose it */
     uint64_t rate_bps;            /* told; 0: not */
@@ -191,7 +193,7 @@ struct sdr_qp {
     char device_reason
         [192]; /* why the fabric failed; written under that lock, once, before `error` says so */
     struct send_shape send_shape;
-    uint32_t ranges_posted; /* wraps; under lock */
+    uint32_t ranges_posted;  /* wraps; under lock */
     uint64_t payload_posted; /* likewise */
     _Atomic uint64_t queued_bytes;
     _Atomic lh_time sends_left_ns; /* when some of them last left; set before they are subtracted */

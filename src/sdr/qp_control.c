@@ -491,6 +491,14 @@ void qp_close_flush(struct sdr_qp *qp)
     qp_unlock(qp);
 }
 
+/* Its own, or that of all QPs of the context; 0: none. */
+static uint64_t pace_of(const struct sdr_qp *qp)
+{
+    uint64_t own_bps = atomic_load_explicit(&qp->pace_bps, memory_order_relaxed);
+    uint64_t all_bps = qp->context->rate.pacer.rate_bps;
+    return own_bps != 0 && (all_bps == 0 || own_bps < all_bps) ? own_bps : all_bps;
+}
+
 int lh_sdr_path(struct sdr_qp *qp, struct lh_sdr_path *path)
 {
     qp_lock(qp);
@@ -503,7 +511,7 @@ int lh_sdr_path(struct sdr_qp *qp, struct lh_sdr_path *path)
         .last_heard_ns = qp->path.last_received_ns,
         .peer_receive_buffer_bytes = qp->peer.endpoint.receive_buffer_bytes,
         .controlled = rate_control_is_on(&qp->rate),
-        .pace_bps = atomic_load_explicit(&qp->pace_bps, memory_order_relaxed),
+        .pace_bps = pace_of(qp),
     };
     qp_unlock(qp);
     return 0;

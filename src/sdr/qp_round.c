@@ -6,6 +6,7 @@
 #include <assert.h>
 
 #include "base/earlier.h"
+#include "base/least.h"
 #include "sdr/context.h"
 
 #define OFFER_MORE 4u /* than the fabric took when it last refused some */
@@ -32,7 +33,15 @@ static void note_arrivals(struct qp_arrivals *own, const struct fabric_arrival *
     atomic_store_explicit(&own->packets, packets + count, memory_order_relaxed);
 }
 
-static bool receive(struct sdr_qp *qp, uint32_t channel, lh_time now)
+static uint64_t cost_of(const struct fabric_arrival *arrivals, uint32_t count)
+{
+    uint64_t cost = (uint64_t)count * TURNS_PACKET;
+    for (uint32_t i = 0; i < count; i++)
+        cost += arrivals[i].bytes;
+    return cost;
+}
+
+static bool receive(struct sdr_qp *qp, uint32_t channel, lh_time now, uint64_t *cost)
 {
     struct fabric_arrival arrivals[FABRIC_BATCH_MAX];
     int count = qp->endpoint->fabric->ops->poll(qp->endpoint, channel, arrivals, FABRIC_BATCH_MAX);
@@ -42,16 +51,15 @@ static bool receive(struct sdr_qp *qp, uint32_t channel, lh_time now)
     }
     if (count == FABRIC_POLL_AGAIN)
         return true;
-    /* A poll may leave some behind, unless it finds nothing. */
-    if (count == 0)
+    if (count == 0) { /* else some may be left behind */
         atomic_store_explicit(&qp->channels[channel].drained_ns, now, memory_order_release);
-    if (count > 0)
-        note_full(qp, arrivals, (uint32_t)count);
-    if (count > 0)
-        note_arrivals(&qp->channels[channel].arrivals, arrivals, (uint32_t)count, now);
-    if (count > 0)
-        message_table_on_arrivals(&qp->table, arrivals, (uint32_t)count, &qp->stats);
-    return count > 0;
+        return false;
+    }
+    note_full(qp, arrivals, (uint32_t)count);
+    note_arrivals(&qp->channels[channel].arrivals, arrivals, (uint32_t)count, now);
+    message_table_on_arrivals(&qp->table, arrivals, (uint32_t)count, &qp->stats);
+    *cost += cost_of(arrivals, (uint32_t)count);
+    return true;
 }
 
 static uint64_t packets_of(struct sdr_qp *qp, uint32_t channel)
@@ -61,14 +69,14 @@ static uint64_t packets_of(struct sdr_qp *qp, uint32_t channel)
 
 /* Packets that waited in a socket have no spacing. While the first ones come, whose spacing shows the path's
  * rate, all that waits is read before a report is written. */
-static bool receive_waiting(struct sdr_qp *qp, uint32_t channel, lh_time now)
+static bool receive_waiting(struct sdr_qp *qp, uint32_t channel, lh_time now, uint64_t *cost)
 {
     struct fabric *fabric = qp->endpoint->fabric;
     uint64_t before = packets_of(qp, channel);
-    bool moved = receive(qp, channel, now);
+    bool moved = receive(qp, channel, now, cost);
     while (packets_of(qp, channel) > before && before < ARRIVAL_REPORT_FIRST && qp->peer.wants_feedback) {
         before = packets_of(qp, channel);
-        receive(qp, channel, fabric->ops->now(fabric));
+        receive(qp, channel, fabric->ops->now(fabric), cost);
     }
     return moved;
 }
@@ -96,7 +104,26 @@ static void note_left(struct sdr_qp *qp, uint64_t bytes, lh_time now)
 
 static bool is_paced(const struct sdr_qp *qp)
 {
-    return rate_control_is_on(&qp->rate) || qp->rate.pacer.rate_bps != 0;
+    return rate_control_is_on(&qp->rate) || qp->rate.pacer.rate_bps != 0 ||
+           shared_rate_is_on(&qp->context->rate);
+}
+
+/* What may leave now, by its own rate and by that of all. Under the pacer's lock. */
+static struct rate_room room_of(struct sdr_qp *qp, lh_time now)
+{
+    struct sdr_context *context = qp->context;
+    struct rate_room room = rate_control_room(&qp->rate, now);
+    /* No turn is reserved for what may not leave. */
+    if (!shared_rate_is_on(&context->rate) || room.bytes == 0 || room.packets == 0)
+        return room;
+    uint64_t queued = lh_sdr_send_queued_bytes(qp);
+    uint64_t first = lh_least(queued, qp->shape.mtu_bytes);
+    pthread_mutex_lock(&context->rate_lock);
+    uint64_t bytes = shared_rate_room(&context->rate, &qp->rate_turn, queued, first, now);
+    pthread_mutex_unlock(&context->rate_lock);
+    if (bytes >= room.bytes)
+        return room;
+    return (struct rate_room){bytes, bytes > 0 ? room.packets : 0, LH_LIMIT_RATE};
 }
 
 /* The channel can send no more for that reason. Under the pacer's lock. */
@@ -107,6 +134,7 @@ static void hold(struct sdr_qp *qp, uint32_t channel, enum lh_limit limit, lh_ti
         return;
     }
     lh_time until = rate_control_ready(&qp->rate, limit, now, lh_sdr_send_queued_bytes(qp));
+    until = lh_most(until, qp->rate_turn.at_ns);
     qp_note_pace(qp);
     atomic_store_explicit(&qp->channels[channel].paced_bps, qp->rate.pacer.rate_bps, memory_order_relaxed);
     atomic_store_explicit(&qp->channels[channel].paced_until_ns, until, memory_order_relaxed);
@@ -127,7 +155,7 @@ static bool is_held(struct sdr_qp *qp, uint32_t channel, lh_time now, lh_time *n
     struct rate_room room = {0, 0, LH_LIMIT_RATE};
     if (!qp_is_paced_until(qp, channel, now)) {
         pthread_mutex_lock(&qp->pacer_lock);
-        room = rate_control_room(&qp->rate, now);
+        room = room_of(qp, now);
         limits_late(&qp->channels[channel].limits, rate_control_full(&qp->rate), now);
         if (room.bytes == 0 || room.packets == 0)
             hold(qp, channel, room.limit, now);
@@ -147,12 +175,14 @@ static uint32_t pace(struct sdr_qp *qp, uint32_t channel, const struct fabric_wr
     if (!is_paced(qp))
         return count;
     pthread_mutex_lock(&qp->pacer_lock);
-    struct rate_room room = rate_control_room(&qp->rate, now);
+    struct rate_room room = room_of(qp, now);
     uint32_t passed = 0;
     uint64_t bytes = 0;
     while (passed < count && passed < room.packets && bytes + writes[passed].bytes <= room.bytes)
         bytes += writes[passed++].bytes;
     rate_control_reserve(&qp->rate, passed, bytes, now);
+    if (shared_rate_is_on(&qp->context->rate))
+        shared_rate_on_sent(&qp->rate_turn, bytes);
     if (passed < count) {
         *limit = room.limit;
         hold(qp, channel, room.limit, now);
@@ -182,11 +212,15 @@ static void note_taken(struct sdr_qp *qp, const struct fabric_write *writes, uin
                        lh_time now)
 {
     bool controlled = rate_control_is_on(&qp->rate);
-    if (!controlled && (qp->rate.pacer.rate_bps == 0 || taken == count))
+    if (!controlled && (!is_paced(qp) || taken == count))
         return;
     pthread_mutex_lock(&qp->pacer_lock);
-    if (taken < count)
-        rate_control_on_refused(&qp->rate, count - taken, bytes_of(writes + taken, count - taken));
+    if (taken < count) {
+        uint64_t refused = bytes_of(writes + taken, count - taken);
+        rate_control_on_refused(&qp->rate, count - taken, refused);
+        if (shared_rate_is_on(&qp->context->rate))
+            qp->rate_turn.bytes += refused;
+    }
     if (controlled && taken > 0) {
         note_runs(qp, writes, taken, now);
         rate_control_on_sent(&qp->rate, bytes_of(writes, taken), lh_sdr_send_queued_bytes(qp) == 0, now);
@@ -313,15 +347,23 @@ uint32_t qp_first_channel(const struct sdr_qp *qp, uint32_t index, uint32_t coun
     return first;
 }
 
-bool qp_channel_round(struct sdr_qp *qp, uint32_t channel, lh_time now, lh_time *next)
+/* Of what left since `before`. */
+static uint64_t cost_since(const struct send_channel *sends, uint64_t before_packets, uint64_t before_bytes)
+{
+    return (sends->taken - before_packets) * TURNS_PACKET + (sends->taken_bytes - before_bytes);
+}
+
+bool qp_channel_round(struct sdr_qp *qp, uint32_t channel, lh_time now, lh_time *next, uint64_t *cost)
 {
     if (!atomic_load_explicit(&qp->connected, memory_order_acquire))
         return false;
     const struct fabric_ops *ops = qp->endpoint->fabric->ops;
+    const struct send_channel *sends = &qp->channels[channel].sends;
+    uint64_t packets = sends->taken, bytes = sends->taken_bytes;
     bool moved = false;
     gate_enter_round(&qp->channels[channel].gate);
     if (!qp_device_gone(qp))
-        moved = receive_waiting(qp, channel, now);
+        moved = receive_waiting(qp, channel, now, cost);
     if (moved)
         kick_driver(qp, channel);
     if (atomic_load(&qp->error))
@@ -329,6 +371,7 @@ bool qp_channel_round(struct sdr_qp *qp, uint32_t channel, lh_time now, lh_time 
     else if (atomic_load_explicit(&qp->proven, memory_order_relaxed))
         moved |= inject_and_kick(qp, channel, now, next);
     moved |= release(qp, channel);
+    *cost += cost_since(sends, packets, bytes);
     if (ops->pump && !qp_device_gone(qp))
         lh_keep_earlier(next, ops->pump(qp->endpoint, channel, now));
     gate_leave(&qp->channels[channel].gate);

@@ -12,7 +12,7 @@
  * out, packets leave in the order of their posts: the receiver takes what is overtaken for lost. */
 uint32_t qp_first_channel(const struct sdr_qp *qp, uint32_t index, uint32_t count);
 /* One round, by the channel's worker. Returns whether anything moved; *next is lowered to when the next round
- * is due. */
-bool qp_channel_round(struct sdr_qp *qp, uint32_t channel, lh_time now, lh_time *next);
+ * is due, *cost raised by what moved (turns.h). */
+bool qp_channel_round(struct sdr_qp *qp, uint32_t channel, lh_time now, lh_time *next, uint64_t *cost);
 
 #endif

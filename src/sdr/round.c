@@ -14,6 +14,9 @@
 #define LINGER_MAX 4u
 /* QPs that are served by one reading of the clock. */
 #define CLOCK_BATCH 16u
+/* What the turns of a round cost, but for the last one: after that what arrived meanwhile is looked at, which
+ * may come before the rest. A few full turns. */
+#define ROUND_COST ((uint64_t)768 * 1024)
 
 static struct run_entry *entry_of(struct sdr_qp *qp, const struct worker *worker)
 {
@@ -115,9 +118,13 @@ static bool may_look(const struct worker *worker, lh_time now)
     return !worker->moved || now >= worker->looked_ns + LOOK_NS;
 }
 
-/* Marks what is readable, and calls those of layers above. */
+/* Marks what is readable, and calls those of layers above. What comes by the shared sockets does not wait
+ * for the turn of the QP that they are registered for. */
 static void look(struct worker *worker, lh_time now)
 {
+    const struct fabric_ops *ops = worker->context->fabric->ops;
+    if (ops->shared_poll && turns_waiting(&worker->turns))
+        ops->shared_poll(worker->context->fabric);
     struct watch_report report;
     if (!may_look(worker, now))
         return;
@@ -132,7 +139,24 @@ static void look(struct worker *worker, lh_time now)
 
 /* ---- service ----------------------------------------------------------------------------------------- */
 
-static bool serve(struct worker *worker, struct run_entry *entry, uint32_t count, lh_time now)
+/* Control messages of the QP so far; only its control worker counts them. */
+static uint64_t control_messages(const struct sdr_qp *qp)
+{
+    return __atomic_load_n(&qp->stats.rx_control, __ATOMIC_RELAXED) +
+           __atomic_load_n(&qp->stats.tx_control, __ATOMIC_RELAXED);
+}
+
+static bool serve_control(struct sdr_qp *qp, lh_time now, lh_time *next, uint64_t *cost)
+{
+    uint64_t before = control_messages(qp);
+    bool moved = qp_control_round(qp, now, next);
+    *cost += (control_messages(qp) - before) * TURNS_CONTROL;
+    return moved;
+}
+
+/* Returns whether anything moved; *cost is raised by what did. */
+static bool serve(struct worker *worker, struct run_entry *entry, uint32_t count, lh_time now,
+                  uint64_t *cost)
 {
     struct sdr_qp *qp = entry->qp;
     lh_time next = LH_TIME_NEVER;
@@ -141,11 +165,11 @@ static bool serve(struct worker *worker, struct run_entry *entry, uint32_t count
     keep_watch(worker, entry);
     uint32_t first = qp_first_channel(qp, worker->index, count);
     for (uint32_t c = first; c < qp->channel_count; c += count)
-        moved |= qp_channel_round(qp, c, now, &next);
+        moved |= qp_channel_round(qp, c, now, &next, cost);
     for (uint32_t c = worker->index; c < first; c += count)
-        moved |= qp_channel_round(qp, c, now, &next);
+        moved |= qp_channel_round(qp, c, now, &next, cost);
     if (worker->index == 0)
-        moved |= qp_control_round(qp, now, &next);
+        moved |= serve_control(qp, now, &next, cost);
     due_heap_set(&worker->queue.due, &entry->due, next);
     if (!moved)
         return false;
@@ -160,25 +184,38 @@ static bool lingers(const struct worker *worker, const struct run_entry *entry, 
            now < entry->moved_ns + worker->context->spin_ns;
 }
 
-static bool serve_ready(struct worker *worker, uint32_t count, lh_time now)
+/* Returns what it cost. */
+static uint64_t take_turn(struct worker *worker, struct run_entry *entry, uint32_t count, lh_time now)
+{
+    uint64_t cost = TURNS_SELF;
+    bool moved = serve(worker, entry, count, now, &cost);
+    turns_charge(&entry->turn, cost);
+    worker->moved |= moved;
+    if (moved || entry->polled || lingers(worker, entry, now)) {
+        run_queue_mark(&worker->queue, entry);
+        worker->following += entry->watched;
+    }
+    return cost;
+}
+
+/* The next turns of what is ready: each at most one. */
+static void serve_ready(struct worker *worker, uint32_t count, lh_time now)
 {
     struct fabric *fabric = worker->context->fabric;
     struct run_entry *next;
-    uint32_t served = 0;
+    struct turn *turn;
+    uint64_t cost = 0;
     worker->moved = false;
     worker->following = 0;
     for (struct run_entry *entry = run_queue_take(&worker->queue); entry; entry = next) {
         next = entry->next;
+        turns_enter(&worker->turns, &entry->turn);
+    }
+    for (uint32_t served = 0; cost < ROUND_COST && (turn = turns_next(&worker->turns)) != NULL;) {
         if (++served % CLOCK_BATCH == 0)
             now = fabric->ops->now(fabric);
-        bool moved = serve(worker, entry, count, now);
-        worker->moved |= moved;
-        if (!moved && !entry->polled && !lingers(worker, entry, now))
-            continue;
-        run_queue_mark(&worker->queue, entry);
-        worker->following += entry->watched;
+        cost += take_turn(worker, run_entry_of_turn(turn), count, now);
     }
-    return worker->moved;
 }
 
 bool round_run(struct sdr_context *context, uint32_t index, uint32_t count, lh_time *next)
@@ -190,10 +227,11 @@ bool round_run(struct sdr_context *context, uint32_t index, uint32_t count, lh_t
     lh_time now = context->fabric->ops->now(context->fabric);
     look(worker, now);
     run_queue_mark_due(&worker->queue, now);
-    bool moved = serve_ready(worker, count, now);
+    serve_ready(worker, count, now);
+    bool more = worker->moved || turns_waiting(&worker->turns);
     *next = due_heap_next(&worker->queue.due);
     gate_leave(gate);
-    return moved;
+    return more;
 }
 
 void round_add_qp(struct sdr_context *context, struct sdr_qp *qp)
@@ -213,5 +251,6 @@ void round_remove_qp(struct sdr_context *context, struct sdr_qp *qp)
         if (entry->watched)
             watch_qp(worker, entry, true);
         run_queue_detach(&worker->queue, entry);
+        turns_leave(&worker->turns, &entry->turn);
     }
 }

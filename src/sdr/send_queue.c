@@ -221,6 +221,7 @@ uint64_t send_channel_take(struct send_channel *channel, const struct send_shape
         at.cursor++;
         channel->taken++;
     }
+    channel->taken_bytes += bytes;
     settle(channel, shape, index, head, &at);
     pass(channel, at);
     return bytes;

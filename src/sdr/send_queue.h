@@ -63,6 +63,7 @@ struct send_channel {
     _Atomic uint32_t next; /* next to inject; moved by the consumer */
     uint32_t cursor;       /* packets of that range that were looked at */
     uint64_t taken;        /* writes, ever */
+    uint64_t taken_bytes;  /* their payload */
 };
 
 struct send_shape {

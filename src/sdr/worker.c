@@ -115,6 +115,7 @@ void worker_init(struct worker *worker, struct sdr_context *context, uint32_t in
     worker->waker.fd = -1;
     gate_init(&worker->gate);
     run_queue_init(&worker->queue, places, context->qps_max);
+    turns_init(&worker->turns, places + context->qps_max, context->qps_max);
     watch_init(&worker->watch);
     rest_lately_init(&worker->rest);
 }

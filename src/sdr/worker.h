@@ -19,6 +19,7 @@
 #include "sdr/gate.h"
 #include "sdr/run/rest.h"
 #include "sdr/run/run_queue.h"
+#include "sdr/run/turns.h"
 #include "sdr/run/waker.h"
 #include "sdr/run/watch.h"
 
@@ -35,6 +36,7 @@ struct worker {
 
     struct run_queue queue; /* of the QPs; each has an entry in each worker's */
     /* The rest under the gate. */
+    struct turn_order turns; /* of the entries that were taken from there */
     struct watch watch;
     bool moved;         /* anything, in the last round */
     uint32_t following; /* entries with descriptors that the next round serves in any case */
@@ -42,7 +44,7 @@ struct worker {
     struct rest_lately rest;
 };
 
-/* What a round needs, with or without a thread. places: qps_max of the context, the caller's. */
+/* What a round needs, with or without a thread. places: twice qps_max of the context, the caller's. */
 void worker_init(struct worker *worker, struct sdr_context *context, uint32_t index, struct due **places);
 void worker_free(struct worker *worker);
 int worker_start(struct worker *worker, int cpu);

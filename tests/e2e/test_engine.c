@@ -247,6 +247,68 @@ static void test_progress_of_the_caller(void **state)
     close_host(&host);
 }
 
+/* ---- many at once ------------------------------------------------------------------------------------ */
+
+#define PEERS 12u
+#define BULK  ((size_t)2 << 20)
+
+/* Long messages of all connections at once, and small ones of the last meanwhile; to the listener's end, and
+ * back. All arrive as they are. */
+static void exchange_at_once(struct lh_connection *from[PEERS], struct lh_connection *to[PEERS])
+{
+    struct lh_request *send[PEERS], *recv[PEERS];
+    uint8_t *out = malloc(BULK), *in[PEERS];
+    for (size_t i = 0; i < BULK; i++)
+        out[i] = (uint8_t)(i * 7 + i / 4096);
+    for (uint32_t i = 0; i + 1 < PEERS; i++) {
+        in[i] = calloc(1, BULK);
+        must(lh_recv(to[i], in[i], BULK, NULL, &recv[i]), "lh_recv");
+        must(lh_send(from[i], out, BULK, NULL, &send[i]), "lh_send");
+    }
+    for (uint32_t k = 0; k < 50; k++) {
+        uint8_t small[64] = {0};
+        struct lh_request *request[2];
+        must(lh_recv(to[PEERS - 1], small, sizeof small, NULL, &request[0]), "lh_recv");
+        must(lh_send(from[PEERS - 1], out + k, sizeof small, NULL, &request[1]), "lh_send");
+        assert_true(finish(request[0]) && finish(request[1]));
+        assert_memory_equal(small, out + k, sizeof small);
+    }
+    for (uint32_t i = 0; i + 1 < PEERS; i++) {
+        assert_true(finish(recv[i]) && finish(send[i]));
+        assert_memory_equal(in[i], out, BULK);
+        free(in[i]);
+    }
+    free(out);
+}
+
+/* Twelve connections between two engines, of which one has a rate. */
+static void test_all_at_once(void **state)
+{
+    (void)state;
+    struct host host;
+    struct lh_engine_attr attr;
+    struct lh_engine *other;
+    struct lh_connection *ends[2][PEERS];
+    lh_engine_attr_init(&attr);
+    attr.device = DEVICE;
+    attr.rate_bps = UINT64_C(2000000000);
+    must(lh_engine_create(&attr, &other), "lh_engine_create");
+    listen_on(&host, create(1, 1));
+    for (uint32_t i = 0; i < PEERS; i++) {
+        struct lh_attr own = attr_on(other);
+        ends[0][i] = connect_to(&host, &own);
+        ends[1][i] = host.accepted;
+    }
+    exchange_at_once(ends[0], ends[1]);
+    exchange_at_once(ends[1], ends[0]);
+    for (uint32_t i = 0; i < PEERS; i++) {
+        lh_close(ends[0][i]);
+        lh_close(ends[1][i]);
+    }
+    must(lh_engine_destroy(other), "lh_engine_destroy");
+    close_host(&host);
+}
+
 /* ---- what is each connection's ----------------------------------------------------------------------- */
 
 static void test_each_client_proposes_its_link_and_channels(void **state)
@@ -561,6 +623,7 @@ int main(void)
         cmocka_unit_test(test_a_killed_peer_takes_nothing_with_it), /* first: it forks */
         cmocka_unit_test(test_threads_connect_and_close),
         cmocka_unit_test(test_progress_of_the_caller),
+        cmocka_unit_test(test_all_at_once),
         cmocka_unit_test(test_each_client_proposes_its_link_and_channels),
         cmocka_unit_test(test_texts_are_copied),
         cmocka_unit_test(test_threads_are_the_engine_s),

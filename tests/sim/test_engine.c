@@ -430,6 +430,9 @@ static void test_bad_attributes_of_an_engine(void **state)
     attr.worker_cpus = (int[]){-2};
     expect_refused(lh_engine_create(&attr, &engine), -LH_EINVAL, "worker CPU -2");
     attr.worker_cpus = NULL;
+    attr.rate_bps = UINT64_MAX;
+    expect_refused(lh_engine_create(&attr, &engine), -LH_EINVAL, "rate_bps 18446744073709551615");
+    attr.rate_bps = 0;
     must(lh_engine_create(&attr, &engine), "lh_engine_create");
     expect_refused(lh_engine_progress(engine, NULL), -LH_ESTATE, "1 workers");
     must(lh_engine_destroy(engine), "lh_engine_destroy");

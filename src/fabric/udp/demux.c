@@ -264,10 +264,12 @@ static uint32_t read_batch(const struct reading *reading, int fd)
     return count > 0 ? (uint32_t)count : 0;
 }
 
-/* What the socket holds waits; what an inbox has no room for is lost. */
+/* What the socket holds waits; what an inbox has no room for is lost. Control waits for nobody's data. */
 static bool inboxes_have_room(const struct reading *reading)
 {
     const struct udp_endpoint *endpoint = reading->endpoint;
+    if (reading->at != FRONT && !udp_pool_has_room(&reading->fabric->packets))
+        return false;
     for (uint32_t i = 0; endpoint != NULL && i < endpoint->table.attr.channels; i++) {
         struct udp_inbox *inbox = &endpoint->channels[i]->inbox;
         uint32_t batch = reading->at == FRONT ? BATCH : BATCH * JOINED_MAX;

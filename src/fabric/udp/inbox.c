@@ -64,6 +64,15 @@ static struct udp_packet *take_spare(struct udp_packet_pool *pool)
     return packet;
 }
 
+bool udp_pool_has_room(struct udp_packet_pool *pool)
+{
+    uint32_t in_use = atomic_load_explicit(&pool->in_use, memory_order_relaxed);
+    bool taken = pool->held_at == 0 || in_use < pool->held_at;
+    bool full = in_use >= UDP_POOL_PACKETS / 2 && taken;
+    pool->held_at = full ? in_use : 0;
+    return !full;
+}
+
 bool udp_inbox_has_room(struct udp_packet_pool *pool, struct udp_inbox *inbox, uint32_t packets)
 {
     uint32_t free_packets = UDP_POOL_PACKETS - atomic_load_explicit(&pool->in_use, memory_order_relaxed);

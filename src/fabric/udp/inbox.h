@@ -40,6 +40,7 @@ struct udp_packet_pool {
     struct udp_packet *spare; /* the writer's */
     struct udp_packet_slab *slabs;
     uint32_t made;
+    uint32_t held_at; /* the writer's: in use, when there was no room last; 0: there was */
 };
 
 /* All zero is an empty one. */
@@ -66,6 +67,9 @@ enum udp_put {
     UDP_PUT_MORE,
 };
 
+/* Whether to read more, under the writer's lock. Above half of the pool what comes next waits in the socket,
+ * as long as owners take some from time to time; those that do not hold nobody up. */
+bool udp_pool_has_room(struct udp_packet_pool *pool);
 /* Copies the data. */
 enum udp_put udp_inbox_put(struct udp_packet_pool *pool, struct udp_inbox *inbox,
                            const struct udp_part *part);

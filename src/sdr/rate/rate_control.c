@@ -12,6 +12,7 @@ __extension__ typedef unsigned __int128 wide;
 #define BITS_PER_BYTE       8u
 #define RECEIVER_SHARE      2u /* of the peer's buffer is used: packets may take twice their usual memory */
 #define RECEIVER_MIN        2u /* packets */
+#define RECEIVER_FIRST      64u /* likewise: many senders may begin at once, and have one socket at first */
 #define BURST_PACKETS       2u
 #define ARREARS_SHARE       16u /* of a round trip */
 #define ARREARS_MAX_NS      (2 * LH_NS_PER_MS)
@@ -192,9 +193,12 @@ static void bound_packets(struct rate_room *room, uint64_t packets, uint32_t mtu
 
 static uint64_t receiver_room(const struct rate_control *rate)
 {
-    if (rate->receiver_packets == UINT64_MAX)
+    uint64_t most = rate->receiver_packets;
+    if (most == UINT64_MAX)
         return UINT64_MAX;
-    return lh_left(rate->receiver_packets + packets_on_path(rate), packets_in_flight(rate));
+    if (is_local(rate)) /* where no controller starts slowly */
+        most = lh_least(most, RECEIVER_FIRST + rate->flight.arrived_packets);
+    return lh_left(most + packets_on_path(rate), packets_in_flight(rate));
 }
 
 struct rate_room rate_control_room(const struct rate_control *rate, lh_time now)

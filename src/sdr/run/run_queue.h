@@ -12,13 +12,17 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 #include "base/due_heap.h"
+#include "sdr/run/turns.h"
 
 /* A QP, as one worker sees it. Zeroed: it belongs to no queue. Cache lines of its own: other threads mark it
  * while its worker serves the next. */
 struct run_entry {
     _Alignas(64) struct due due; /* first, so that it tells its entry */
+    struct turn turn;            /* its worker's */
     struct sdr_qp *qp;
     struct run_entry *next; /* as the two below under the queue's lock, while it is listed */
     struct run_entry *previous;
@@ -46,13 +50,17 @@ void run_queue_attach(struct run_queue *queue, struct run_entry *entry);
 /* Afterwards the queue does not know it, however it is marked. */
 void run_queue_detach(struct run_queue *queue, struct run_entry *entry);
 
-/* The entry is served in the next round, once. What was written before is seen then. Any thread. */
+/* The entry is served in its next turn, once. What was written before is seen then. Any thread. */
 void run_queue_mark(struct run_queue *queue, struct run_entry *entry);
 /* Marks those that are due. */
 void run_queue_mark_due(struct run_queue *queue, lh_time now);
 /* All that are ready, the first of a list by `next`. Each is to be served: by run_entry_begin(), before which
  * its `next` is read. */
 struct run_entry *run_queue_take(struct run_queue *queue);
+static inline struct run_entry *run_entry_of_turn(struct turn *turn)
+{
+    return (struct run_entry *)((uint8_t *)turn - offsetof(struct run_entry, turn));
+}
 /* From here on a mark lists it again. */
 static inline void run_entry_begin(struct run_entry *entry)
 {

@@ -103,6 +103,28 @@ static void test_hogs_leave_room(void **state)
     udp_pool_free(&pool);
 }
 
+/* Above half of the pool its writer waits while readers take some, and not for those that take none. */
+static void test_pool_has_room(void **state)
+{
+    (void)state;
+    static struct udp_packet_pool pool;
+    static struct udp_inbox inboxes[INBOXES];
+    uint32_t held = 0;
+    for (; udp_pool_has_room(&pool); held++)
+        assert_true(put(&pool, &inboxes[held % INBOXES], held));
+    assert_int_equal(held, UDP_POOL_PACKETS / 2);
+    udp_packet_return(&pool, udp_inbox_take(&inboxes[0]));
+    assert_true(put(&pool, &inboxes[0], held++));
+    assert_true(udp_pool_has_room(&pool)); /* as many as before: nobody takes any */
+    assert_false(udp_pool_has_room(&pool));
+    udp_packet_return(&pool, udp_inbox_take(&inboxes[0]));
+    assert_true(udp_pool_has_room(&pool));
+    for (uint32_t i = 0; i < INBOXES; i++)
+        udp_inbox_clear(&pool, &inboxes[i]);
+    assert_true(udp_pool_has_room(&pool));
+    udp_pool_free(&pool);
+}
+
 struct both {
     struct udp_packet_pool pool;
     struct udp_inbox inboxes[2];
@@ -162,9 +184,8 @@ static void test_threads(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_in_order),
-        cmocka_unit_test(test_first),
-        cmocka_unit_test(test_hogs_leave_room),
+        cmocka_unit_test(test_in_order),        cmocka_unit_test(test_first),
+        cmocka_unit_test(test_hogs_leave_room), cmocka_unit_test(test_pool_has_room),
         cmocka_unit_test(test_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -289,6 +289,30 @@ static void test_receiver_long_path(void **state)
     assert_int_equal(send_all(1000), 32 + 195);
 }
 
+/* On the same host no controller starts slowly: at first a few packets, then as many more as have arrived,
+ * up to half of the buffer. */
+static void test_receiver_at_first(void **state)
+{
+    (void)state;
+    begin(1000 * MTU);
+    world.rate.same_host = true;
+    world.measured.minimum_ns = 50 * LH_NS_PER_US;
+    world.rate.least_rtt_ns = 50 * LH_NS_PER_US;
+    assert_int_equal(send_all(1000), 64);
+    assert_int_equal(limit_now(), LH_LIMIT_RECEIVER);
+    world.now += RTT;
+    report(64, 0);
+    assert_int_equal(send_all(1000), 128);
+    for (uint32_t i = 0; i < 3; i++) {
+        world.now += RTT;
+        report(world.key, 0);
+        send_all(1000);
+    }
+    world.now += RTT;
+    report(world.key, 0);
+    assert_int_equal(send_all(1000), 500);
+}
+
 /* Drops in the peer's socket: at most what it reads, less in its buffer; and back after a while. */
 static void test_drain(void **state)
 {
@@ -448,6 +472,7 @@ int main(void)
         cmocka_unit_test(test_late_host),
         cmocka_unit_test(test_receiver_short_path),
         cmocka_unit_test(test_receiver_long_path),
+        cmocka_unit_test(test_receiver_at_first),
         cmocka_unit_test(test_drain),
         cmocka_unit_test(test_drain_falls_by_eight_at_most),
         cmocka_unit_test(test_overdue_as_measured),

@@ -2,7 +2,7 @@
 # One engine a process: small messages beside the kernel's TCP, libfabric and UCX; connections that are open.
 #
 # usage: BUILD=build engine_messages.py [--quick] [--json FILE] [PART ...]
-#   PART: small, over loopback; path, over 25 ms and a loss of 1e-2; connections. All by default.
+#   PART: small, over loopback; path, over 25 ms and a loss of 1e-2; connections; peers. All by default.
 #   --json FILE   appends a line a result, as bench/run does
 #
 # SPDX-License-Identifier: BSD-3-Clause
@@ -225,7 +225,17 @@ def measure_connections():
                     *(["--quick"] if QUICK else [])], check=True)
 
 
-PARTS = {"small": measure_small, "path": measure_path, "connections": measure_connections}
+# ---- many peers --------------------------------------------------------------------------------------------
+
+
+def measure_peers():
+    print("\n  One engine, many peers at once, beside one of them\n", flush=True)
+    subprocess.run([bench("bench_engine_peers"), "--repeats", "1" if QUICK else "3",
+                    *(["--json", OUTPUT] if OUTPUT else [])], check=True)
+
+
+PARTS = {"small": measure_small, "path": measure_path, "connections": measure_connections,
+         "peers": measure_peers}
 
 
 def main():

@@ -32,6 +32,7 @@ struct lh_engine;
 struct lh_listener;
 struct lh_request;
 struct lh_memory;
+struct lh_completion_queue;
 
 enum lh_notice {
     /* lh_connect: the peer is busy with another client, and this side waits (or reconnects, when the peer's
@@ -150,6 +151,41 @@ LH_API int lh_send(struct lh_connection *connection, const void *buffer, size_t 
 LH_API int lh_recv(struct lh_connection *connection, void *buffer, size_t capacity,
                    struct lh_memory *memory, struct lh_request **request);
 #define LH_REQUESTS_MAX 4096
+
+/* A part of what is sent from, or received into. */
+struct lh_part {
+    void *address; /* a send only reads there; NULL: only with 0 bytes */
+    size_t bytes;
+    struct lh_memory
+        *memory; /* a registration that covers the part; NULL: registered for this message only */
+};
+#define LH_PARTS_MAX 16
+
+/* Zero means none. The struct and its array of parts are read during the call alone; the memory of the parts
+ * belongs to the library until the request is done. */
+struct lh_message {
+    const struct lh_part
+        *parts;     /* in order, one behind the other: the bytes, or the buffer, of the message */
+    uint32_t count; /* of parts: 0 to LH_PARTS_MAX; 0, or only parts of 0 bytes: empty */
+    uint64_t tag;   /* send: the receiver gets it in lh_result.tag; recv: 0 */
+    struct lh_completion_queue *queue; /* gets an entry when the request is done: longhaul/queue.h */
+    uint64_t user;                     /* of that entry */
+};
+
+/* As lh_send() and lh_recv(), which are these with one part: gather and scatter, a tag, a completion queue.
+ * Sizes and number of parts of the two sides need not agree. The first result.bytes bytes of a receive's
+ * parts, in order, are the message; nothing outside the parts changes. Parts of one receive must not overlap.
+ * request: may be NULL with a queue. Also -LH_EINVAL: more than LH_PARTS_MAX parts, a part without an
+ * address, lengths whose sum is too long, a receive with a tag, a queue of another engine; -LH_EVERSION: a
+ * tag, and the peer's release knows none.
+ *
+ * Cost: up to 16 KiB in several parts are copied by the send. Of longer messages a send copies the chunks
+ * that have bytes of several parts, and those of parts below 16 KiB, and with an erasure code segments (of up
+ * to lh_attr.slot_bytes) that lie in several parts. A receive copies segments that lie in several parts. */
+LH_API int lh_sendmsg(struct lh_connection *connection, const struct lh_message *message,
+                      struct lh_request **request);
+LH_API int lh_recvmsg(struct lh_connection *connection, const struct lh_message *message,
+                      struct lh_request **request);
 
 struct lh_result {
     int error;          /* 0, or a negative lh_error */

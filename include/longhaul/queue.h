@@ -2,9 +2,9 @@
  * queue.h - completion queues: requests of many connections complete into one place, with a value of the
  * user's, and one descriptor for all of them.
  *
- * A request started with lh_post_send() or lh_post_recv() adds one entry to its queue when it is done. The
- * queue has room for it from the start: no entry is ever lost, and a queue that nobody polls refuses further
- * requests instead.
+ * A request started with lh_post_send() or lh_post_recv(), or with a queue in struct lh_message, adds one
+ * entry to its queue when it is done. The queue has room for it from the start: no entry is ever lost, and a
+ * queue that nobody polls refuses further requests instead.
  *
  * Threads: all calls may come from any thread, and several threads may poll one queue; each entry goes to one
  * of them. lh_completion_queue_destroy() must be the last call that uses a queue, and no other may run

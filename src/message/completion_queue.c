@@ -51,8 +51,6 @@ int lh_completion_queue_destroy(struct lh_completion_queue *queue)
 
 int completion_queue_check(const struct lh_completion_queue *queue, const struct lh_engine *engine)
 {
-    if (!queue)
-        return lh_fail(LH_EINVAL, "no completion queue: give one, or use lh_send() and lh_recv()");
     if (queue->engine != engine)
         return lh_fail(LH_EINVAL, "completion queue of another engine: create one on the connection's "
                                   "(lh_attr.engine)");

@@ -4,9 +4,11 @@
 #include "message/memory.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/error.h"
 #include "message/connection.h"
+#include "message/small_messages.h"
 #include "sdr/memory.h"
 
 struct lh_memory {
@@ -72,41 +74,162 @@ void memory_free_all(struct memory_list *list)
     list->first = NULL;
 }
 
-static int use_given(struct lh_connection *c, const void *buffer, uint64_t bytes,
-                     const struct lh_memory *given, struct message_memory *memory)
+/* ---- of one message ---------------------------------------------------------------------------------- */
+
+#define PACKED_MAX 16384u /* as longhaul/connection.h says */
+
+/* A message in several parts. */
+struct message_list {
+    struct message_parts parts;
+    struct sdr_mr *own[LH_PARTS_MAX]; /* registrations for this message only, or NULL */
+    uint8_t packed[];                 /* or it is sent from this copy, with own[0] */
+};
+
+/* What is asked for. */
+struct wanted {
+    struct lh_connection *connection;
+    const struct lh_message *message;
+    uint64_t bytes;
+    bool sending;
+    bool placed; /* the fabric reads or writes it where it is */
+};
+
+static int check_part(const struct lh_message *message, uint32_t index, uint64_t bytes)
 {
-    uintptr_t offset = (uintptr_t)buffer - (uintptr_t)given->address;
+    const struct lh_part *part = &message->parts[index];
+    if (part->bytes > 0 && !part->address)
+        return lh_fail(LH_EINVAL, "part %u: %zu bytes without an address", index, part->bytes);
+    if (part->bytes > UINT64_MAX - bytes)
+        return lh_fail(LH_EINVAL, "part %u: with its %zu bytes the message is longer than 2^64 - 1", index,
+                       part->bytes);
+    return 0;
+}
+
+int message_memory_check(const struct lh_message *message, uint64_t *bytes)
+{
+    *bytes = 0;
+    if (message->count > LH_PARTS_MAX)
+        return lh_fail(LH_EINVAL, "message of %u parts: use at most %u", message->count, LH_PARTS_MAX);
+    if (message->count > 0 && !message->parts)
+        return lh_fail(LH_EINVAL, "message of %u parts: lh_message.parts is NULL", message->count);
+    for (uint32_t i = 0; i < message->count; i++) {
+        int error = check_part(message, i, *bytes);
+        if (error)
+            return error;
+        *bytes += message->parts[i].bytes;
+    }
+    return 0;
+}
+
+static int check_given(const struct lh_connection *c, const struct lh_part *part)
+{
+    const struct lh_memory *given = part->memory;
+    if (!given)
+        return 0;
+    uintptr_t offset = (uintptr_t)part->address - (uintptr_t)given->address;
     if (given->engine != c->engine)
         return lh_fail(LH_EINVAL,
                        "memory is registered with another engine, or a connection that has its own");
-    if (offset > given->bytes || bytes > given->bytes - offset)
-        return lh_fail(LH_EINVAL, "%llu bytes at %p are not within the %zu registered bytes at %p",
-                       (unsigned long long)bytes, buffer, given->bytes, (void *)given->address);
-    *memory = (struct message_memory){.lkey = given->lkey};
+    if (offset > given->bytes || part->bytes > given->bytes - offset)
+        return lh_fail(LH_EINVAL, "%zu bytes at %p are not within the %zu registered bytes at %p",
+                       part->bytes, part->address, given->bytes, (void *)given->address);
     return 0;
 }
 
-int message_memory_get(struct lh_connection *c, const void *buffer, uint64_t bytes, struct lh_memory *given,
-                       struct message_memory *memory)
+/* *own: a registration that is made for it, or NULL. */
+static int register_part(const struct wanted *wanted, const struct lh_part *part, struct sdr_mr **own,
+                         uint32_t *lkey)
 {
-    if (bytes > 0 && !buffer)
-        return lh_fail(LH_EINVAL, "%llu bytes without a buffer", (unsigned long long)bytes);
-    if (given)
-        return use_given(c, buffer, bytes, given, memory);
-    *memory = (struct message_memory){0};
-    if (bytes == 0)
+    *own = NULL;
+    *lkey = part->memory ? part->memory->lkey : 0;
+    if (part->memory || !wanted->placed)
         return 0;
     /* Sending only reads; the SDK has one kind of registration. */
-    memory->own = sdr_mr_reg(c->context, (void *)(uintptr_t)buffer, bytes, SDR_ACCESS_REMOTE_WRITE);
-    if (!memory->own)
-        return lh_fail(LH_ENOMEM, "%llu bytes at %p cannot be registered: %s", (unsigned long long)bytes,
-                       buffer, lh_last_error());
-    sdr_mr_lkey_get(memory->own, &memory->lkey);
+    *own = sdr_mr_reg(wanted->connection->context, part->address, part->bytes, SDR_ACCESS_REMOTE_WRITE);
+    if (!*own)
+        return lh_fail(LH_ENOMEM, "%zu bytes at %p cannot be registered: %s", part->bytes, part->address,
+                       lh_last_error());
+    sdr_mr_lkey_get(*own, lkey);
     return 0;
 }
 
-void message_memory_put(struct sdr_mr *own)
+static int register_parts(const struct wanted *wanted, struct message_list *list)
 {
-    if (own)
-        sdr_mr_drop(own);
+    for (uint32_t i = 0; i < wanted->message->count; i++) {
+        const struct lh_part *part = &wanted->message->parts[i];
+        struct message_part *known = &list->parts.list[list->parts.count];
+        if (part->bytes == 0)
+            continue;
+        *known = (struct message_part){.address = part->address, .bytes = part->bytes};
+        int error = register_part(wanted, part, &list->own[list->parts.count], &known->lkey);
+        if (error)
+            return error;
+        list->parts.count++;
+    }
+    return 0;
+}
+
+static int pack(const struct wanted *wanted, struct message_list *list, struct message_buffer *buffer)
+{
+    struct lh_part packed = {.address = list->packed};
+    for (uint32_t i = 0; i < wanted->message->count; i++) {
+        const struct lh_part *part = &wanted->message->parts[i];
+        if (part->bytes > 0)
+            memcpy(list->packed + packed.bytes, part->address, part->bytes);
+        packed.bytes += part->bytes;
+    }
+    buffer->address = list->packed;
+    return register_part(wanted, &packed, &list->own[0], &buffer->lkey);
+}
+
+static int get_list(const struct wanted *wanted, struct message_buffer *buffer,
+                    struct message_memory *memory)
+{
+    bool packed = wanted->sending && wanted->bytes <= PACKED_MAX;
+    struct message_list *list = calloc(1, sizeof *list + (packed ? wanted->bytes : 0));
+    if (!list)
+        return lh_fail(LH_ENOMEM, "no memory for a message of %u parts", wanted->message->count);
+    memory->parts = list;
+    if (!packed)
+        buffer->parts = &list->parts;
+    int error = packed ? pack(wanted, list, buffer) : register_parts(wanted, list);
+    if (error)
+        message_memory_put(memory);
+    return error;
+}
+
+int message_memory_get(struct lh_connection *c, const struct lh_message *message, bool sending,
+                       struct message_buffer *buffer, struct message_memory *memory)
+{
+    const struct lh_part *only = NULL;
+    struct wanted wanted = {.connection = c, .message = message, .sending = sending};
+    *memory = (struct message_memory){0};
+    *buffer = (struct message_buffer){0};
+    for (uint32_t i = 0; i < message->count; i++) {
+        const struct lh_part *part = &message->parts[i];
+        int error = part->bytes > 0 ? check_given(c, part) : 0;
+        if (error)
+            return error;
+        if (part->bytes > 0)
+            only = wanted.bytes == 0 ? part : NULL;
+        wanted.bytes += part->bytes;
+    }
+    wanted.placed = !small_messages_serve(c, wanted.bytes);
+    if (wanted.bytes == 0)
+        return 0;
+    if (!only)
+        return get_list(&wanted, buffer, memory);
+    buffer->address = only->address;
+    return register_part(&wanted, only, &memory->mr, &buffer->lkey);
+}
+
+void message_memory_put(const struct message_memory *memory)
+{
+    struct message_list *list = memory->parts;
+    if (memory->mr)
+        sdr_mr_drop(memory->mr);
+    for (uint32_t i = 0; list && i < LH_PARTS_MAX; i++)
+        if (list->own[i])
+            sdr_mr_drop(list->own[i]);
+    free(list);
 }

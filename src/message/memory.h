@@ -11,22 +11,25 @@
 
 #include <longhaul/connection.h>
 
+#include "message/buffer/buffer.h"
+
 /* What users registered with an engine; under its lock. */
 struct memory_list {
     struct lh_memory *first;
 };
 
-/* How a message's buffer is known to the SDR layer. */
+/* What is held for a message until it is done. */
 struct message_memory {
-    struct sdr_mr *own; /* registered for this message only, or NULL */
-    uint32_t lkey;
+    struct sdr_mr *mr;          /* registration of its one part for this message only, or NULL */
+    struct message_list *parts; /* several; or NULL */
 };
 
-/* given: the user's registration, or NULL. -LH_EINVAL, -LH_ENOMEM. */
-int message_memory_get(struct lh_connection *c, const void *buffer, uint64_t bytes, struct lh_memory *given,
-                       struct message_memory *memory);
-/* own: of message_memory_get(), or NULL. */
-void message_memory_put(struct sdr_mr *own);
+/* Whether the parts are possible; *bytes: in all of them. -LH_EINVAL. */
+int message_memory_check(const struct lh_message *message, uint64_t *bytes);
+/* Of parts that were checked. -LH_EINVAL: what was registered does not cover them; -LH_ENOMEM. */
+int message_memory_get(struct lh_connection *c, const struct lh_message *message, bool sending,
+                       struct message_buffer *buffer, struct message_memory *memory);
+void message_memory_put(const struct message_memory *memory);
 void memory_free_all(struct memory_list *list);
 
 #endif

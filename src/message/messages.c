@@ -6,6 +6,7 @@
 #include <longhaul/connection.h>
 
 #include "base/error.h"
+#include "message/blob.h"
 #include "message/connection.h"
 #include "message/effects.h"
 #include "message/rx/receiver.h"
@@ -21,50 +22,71 @@ static int check_state(const struct lh_connection *c)
     return 0;
 }
 
-/* A request for a message that was checked; it owns the registration of the message's buffer. */
+/* A request for a message that was checked; it owns the memory that is held for it. */
 static int take_request(struct lh_connection *c, const struct request_target *target, bool sending,
-                        uint32_t message, const struct message_memory *memory, lh_time now,
-                        struct lh_request **out)
+                        const struct message_memory *memory, lh_time now, struct lh_request **out)
 {
-    int error = request_take(c->requests, target, sending, message, memory->own, now, out);
+    int error =
+        request_take(c->requests, target, sending, sending ? c->tx.next : c->rx.next, memory, now, out);
     if (error)
-        message_memory_put(memory->own);
+        message_memory_put(memory);
     return error;
 }
 
-/* The fabric does not touch the buffers of small messages. */
-static int get_memory(struct lh_connection *c, const void *buffer, uint64_t bytes, struct lh_memory *given,
-                      struct message_memory *memory)
+static int check_tag(const struct lh_connection *c, bool sending, uint64_t tag)
 {
-    if (given || (bytes > 0 && !buffer) || !small_messages_serve(c, bytes))
-        return message_memory_get(c, buffer, bytes, given, memory);
-    *memory = (struct message_memory){0};
+    if (tag != 0 && !sending)
+        return lh_fail(LH_EINVAL,
+                       "receive with tag 0x%llx: it takes the next message, whatever its tag; "
+                       "use 0",
+                       (unsigned long long)tag);
+    if (tag != 0 && !(c->peer_flags & BLOB_TAGS))
+        return lh_fail(LH_EVERSION, "tag 0x%llx: the peer's release knows no tags; update it, or use 0",
+                       (unsigned long long)tag);
     return 0;
 }
 
-static int send_locked(struct lh_connection *c, const void *buffer, size_t bytes, struct lh_memory *memory,
-                       const struct request_target *target, struct lh_request **out)
+static int check_message(const struct lh_connection *c, const struct lh_message *message, bool sending,
+                         uint64_t *bytes)
 {
-    lh_time now = lh_sdr_now(c->context);
-    struct message_memory known;
-    struct lh_request *request;
     int error = check_state(c);
     if (!error)
-        error = sender_check(&c->tx, bytes);
+        error = check_tag(c, sending, message->tag);
     if (!error)
-        error = storage_hold_send(c);
+        error = message_memory_check(message, bytes);
     if (!error)
+        error = sending ? sender_check(&c->tx, *bytes) : receiver_check(&c->rx, *bytes);
+    return error;
+}
+
+static int start_locked(struct lh_connection *c, const struct lh_message *message, bool sending,
+                        const struct request_target *target, struct lh_request **out)
+{
+    lh_time now = lh_sdr_now(c->context);
+    struct message_buffer buffer;
+    struct message_memory memory;
+    struct lh_request *request;
+    uint64_t bytes;
+    int error = check_message(c, message, sending, &bytes);
+    if (!error)
+        error = sending ? storage_hold_send(c) : storage_hold_recv(c);
+    if (!error && sending)
         error = small_messages_prepare(c);
     if (!error)
-        error = get_memory(c, buffer, bytes, memory, &known);
+        error = message_memory_get(c, message, sending, &buffer, &memory);
     if (!error)
-        error = take_request(c, target, true, c->tx.next, &known, now, &request);
+        error = take_request(c, target, sending, &memory, now, &request);
     if (error)
         return error;
     if (out) /* its entry in a completion queue may be there before this call returns */
         *out = request;
-    const struct tx_content content = {.buffer = buffer, .bytes = bytes, .lkey = known.lkey};
-    sender_send(&c->tx, &request->part, &content, now);
+    const struct tx_content content = {.buffer = buffer, .bytes = bytes, .tag = message->tag};
+    if (sending) {
+        sender_send(&c->tx, &request->part, &content, now);
+    } else {
+        receiver_recv(&c->rx, &request->part, &buffer, bytes, now);
+        small_messages_on_receive(c, request->message, now);
+    }
     effects_carry_out(c);
     c->needs_step = true;
     return 0;
@@ -76,91 +98,75 @@ static int check_start(const struct lh_connection *c, const struct request_targe
     int error = engine_check_process(c->engine);
     if (!error && !target->queue && target->detached)
         error = lh_fail(LH_EINVAL, "no place for the request: give one, or a completion queue");
+    if (!error && target->queue)
+        error = completion_queue_check(target->queue, c->engine);
     return error;
 }
 
-static int start_send(struct lh_connection *connection, const void *buffer, size_t bytes,
-                      struct lh_memory *memory, struct lh_completion_queue *queue, uint64_t user,
-                      struct lh_request **request)
+static int start(struct lh_connection *connection, const struct lh_message *message, bool sending,
+                 struct lh_request **request)
 {
-    const struct request_target target = {.queue = queue, .user = user, .detached = !request};
+    const struct request_target target = {
+        .queue = message->queue, .user = message->user, .detached = !request};
     int error = check_start(connection, &target);
     if (error)
         return error;
     pthread_mutex_lock(&connection->requests->lock);
-    error = send_locked(connection, buffer, bytes, memory, &target, request);
+    error = start_locked(connection, message, sending, &target, request);
     pthread_mutex_unlock(&connection->requests->lock);
     if (!error)
         sdr_qp_driver_kick(connection->qp);
     return error;
 }
 
+int lh_sendmsg(struct lh_connection *connection, const struct lh_message *message,
+               struct lh_request **request)
+{
+    return start(connection, message, true, request);
+}
+
+int lh_recvmsg(struct lh_connection *connection, const struct lh_message *message,
+               struct lh_request **request)
+{
+    return start(connection, message, false, request);
+}
+
 int lh_send(struct lh_connection *connection, const void *buffer, size_t bytes, struct lh_memory *memory,
             struct lh_request **request)
 {
-    return start_send(connection, buffer, bytes, memory, NULL, 0, request);
+    const struct lh_part part = {(void *)(uintptr_t)buffer, bytes, memory};
+    return start(connection, &(struct lh_message){.parts = &part, .count = 1}, true, request);
+}
+
+int lh_recv(struct lh_connection *connection, void *buffer, size_t room, struct lh_memory *memory,
+            struct lh_request **request)
+{
+    const struct lh_part part = {buffer, room, memory};
+    return start(connection, &(struct lh_message){.parts = &part, .count = 1}, false, request);
+}
+
+static int post(struct lh_connection *connection, const struct lh_part *part,
+                struct lh_completion_queue *queue, uint64_t user, bool sending, struct lh_request **request)
+{
+    const struct lh_message message = {.parts = part, .count = 1, .queue = queue, .user = user};
+    if (!queue)
+        return lh_fail(LH_EINVAL, "no completion queue: give one, or use lh_send() and lh_recv()");
+    return start(connection, &message, sending, request);
 }
 
 int lh_post_send(struct lh_connection *connection, const void *buffer, size_t bytes,
                  struct lh_memory *memory, struct lh_completion_queue *queue, uint64_t user,
                  struct lh_request **request)
 {
-    int error = completion_queue_check(queue, connection->engine);
-    return error ? error : start_send(connection, buffer, bytes, memory, queue, user, request);
-}
-
-static int recv_locked(struct lh_connection *c, void *buffer, size_t room, struct lh_memory *memory,
-                       const struct request_target *target, struct lh_request **out)
-{
-    lh_time now = lh_sdr_now(c->context);
-    struct message_memory known;
-    struct lh_request *request;
-    int error = check_state(c);
-    if (!error)
-        error = receiver_check(&c->rx, room);
-    if (!error)
-        error = storage_hold_recv(c);
-    if (!error)
-        error = get_memory(c, buffer, room, memory, &known);
-    if (!error)
-        error = take_request(c, target, false, c->rx.next, &known, now, &request);
-    if (error)
-        return error;
-    if (out) /* its entry in a completion queue may be there before this call returns */
-        *out = request;
-    receiver_recv(&c->rx, &request->part, buffer, room, known.lkey, now);
-    small_messages_on_receive(c, request->message, now);
-    effects_carry_out(c);
-    c->needs_step = true;
-    return 0;
-}
-
-static int start_recv(struct lh_connection *connection, void *buffer, size_t room, struct lh_memory *memory,
-                      struct lh_completion_queue *queue, uint64_t user, struct lh_request **request)
-{
-    const struct request_target target = {.queue = queue, .user = user, .detached = !request};
-    int error = check_start(connection, &target);
-    if (error)
-        return error;
-    pthread_mutex_lock(&connection->requests->lock);
-    error = recv_locked(connection, buffer, room, memory, &target, request);
-    pthread_mutex_unlock(&connection->requests->lock);
-    if (!error)
-        sdr_qp_driver_kick(connection->qp);
-    return error;
-}
-
-int lh_recv(struct lh_connection *connection, void *buffer, size_t room, struct lh_memory *memory,
-            struct lh_request **request)
-{
-    return start_recv(connection, buffer, room, memory, NULL, 0, request);
+    const struct lh_part part = {(void *)(uintptr_t)buffer, bytes, memory};
+    return post(connection, &part, queue, user, true, request);
 }
 
 int lh_post_recv(struct lh_connection *connection, void *buffer, size_t room, struct lh_memory *memory,
                  struct lh_completion_queue *queue, uint64_t user, struct lh_request **request)
 {
-    int error = completion_queue_check(queue, connection->engine);
-    return error ? error : start_recv(connection, buffer, room, memory, queue, user, request);
+    const struct lh_part part = {buffer, room, memory};
+    return post(connection, &part, queue, user, false, request);
 }
 
 static void cancel_locked(struct lh_connection *c, const struct lh_request *request)

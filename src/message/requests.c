@@ -114,7 +114,8 @@ void request_table_close(struct request_table *table)
 }
 
 int request_take(struct request_table *table, const struct request_target *target, bool sending,
-                 uint32_t message, struct sdr_mr *own, lh_time now, struct lh_request **out)
+                 uint32_t message, const struct message_memory *memory, lh_time now,
+                 struct lh_request **out)
 {
     int error = table->free ? 0 : add_block(table);
     if (!error && target->queue)
@@ -128,7 +129,7 @@ int request_take(struct request_table *table, const struct request_target *targe
     request->target = *target;
     request->sending = sending;
     request->message = message;
-    request->own = own;
+    request->memory = *memory;
     request->part.result = (struct lh_result){.started_ns = now};
     atomic_store_explicit(&request->state, REQUEST_PENDING, memory_order_release);
     *out = request;
@@ -227,7 +228,7 @@ void requests_finish(struct message_request *parts)
     struct completion_ring *ring = NULL;
     struct message_request *next;
     for (struct message_request *part = parts; part; part = part->next) /* at most MESSAGES_MAX */
-        message_memory_put(((struct lh_request *)part)->own);           /* under no ring's lock */
+        message_memory_put(&((struct lh_request *)part)->memory);       /* under no ring's lock */
     for (struct message_request *part = parts; part; part = next) {
         struct lh_request *request = (struct lh_request *)part;
         next = part->next;

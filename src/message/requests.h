@@ -40,8 +40,8 @@ struct lh_request {
     _Atomic uint32_t state;   /* enum request_state; waiters sleep on it */
     _Atomic uint32_t waiters; /* threads that sleep, or are about to */
     struct request_table *table;
-    struct sdr_mr *own; /* registration of its buffer for this message only, while pending; or NULL */
-    uint32_t message;   /* its number */
+    struct message_memory memory; /* while pending */
+    uint32_t message;             /* its number */
     bool sending;
     struct lh_request *next; /* while it is free */
 };
@@ -90,14 +90,15 @@ void requests_unlock(struct request_table *table);
 
 /* All below under the table's lock. */
 
-/* Owns the registration from here on. -LH_EAGAIN: LH_REQUESTS_MAX are in use, or the target's queue has no
- * place left. -LH_ENOMEM. */
+/* Owns the memory of the message from here on. -LH_EAGAIN: LH_REQUESTS_MAX are in use, or the target's queue
+ * has no place left. -LH_ENOMEM. */
 int request_take(struct request_table *table, const struct request_target *target, bool sending,
-                 uint32_t message, struct sdr_mr *own, lh_time now, struct lh_request **request);
+                 uint32_t message, const struct message_memory *memory, lh_time now,
+                 struct lh_request **request);
 /* Gives the memory of those back that are not in use. */
 void requests_give_back(struct request_table *table);
-/* The results of the requests are set: gives their registrations back, adds their entries to their queues,
- * and wakes who waits. */
+/* The results of the requests are set: gives the memory of their messages back, adds their entries to their
+ * queues, and wakes who waits. */
 void requests_finish(struct message_request *parts);
 
 #endif

@@ -114,13 +114,13 @@ static bool begin_small(struct lh_connection *c, struct rx_message *message, uin
         c->stats.bad_control++;
         return false;
     }
+    message->tag = tag;
     if (bytes > message->capacity) {
         refuse_message(&c->rx, message, LH_ETRUNCATED, now);
         return false;
     }
     message->small = true;
     message->bytes = bytes;
-    message->tag = tag;
     close_segments(&c->rx, message);
     return true;
 }
@@ -145,7 +145,8 @@ static void on_unit(struct lh_connection *c, struct rx_message *message, const s
     if (message->units & unit)
         return;
     if (entry->data_bytes > 0)
-        memcpy(message->buffer + (size_t)entry->unit * EAGER_UNIT_BYTES, entry->data, entry->data_bytes);
+        buffer_write(&message->buffer, (uint64_t)entry->unit * EAGER_UNIT_BYTES, entry->data,
+                     entry->data_bytes);
     note_units(c, message, unit, now);
 }
 
@@ -189,13 +190,26 @@ static void on_entry(struct lh_connection *c, const struct eager_entry *entry, l
         on_unit(c, message, entry, now);
 }
 
+/* Of a buffer in parts all bytes are written: those that are not here come later. */
+static void copy_early(const struct early *early, const struct early_message *held,
+                       const struct rx_message *message)
+{
+    uint8_t bytes[EAGER_MAX] = {0};
+    if (!message->buffer.parts) {
+        early_copy(early, held, message->buffer.address);
+        return;
+    }
+    early_copy(early, held, bytes);
+    buffer_write(&message->buffer, 0, bytes, held->bytes);
+}
+
 static void take_early(struct lh_connection *c, struct rx_message *message,
                        const struct early_message *early, lh_time now)
 {
     if (early->state == EARLY_LONG) {
         on_long(c, message, now);
     } else if (begin_small(c, message, early->bytes, early->tag, now)) {
-        early_copy(&c->small.early, early, message->buffer);
+        copy_early(&c->small.early, early, message);
         note_units(c, message, early->units, now);
     }
     inbound_want_ack(&c->small.inbound, c->path.rtt_minimum_ns, now);

@@ -321,6 +321,69 @@ static void waits_in_vain(void **state)
     assert_int_equal(lh_poll(queue, &entry, 1), 0);
 }
 
+#define LONG_BYTES ((size_t)5 << 20)
+#define GAP        100u
+
+/* A header and a long part; into 16 parts with gaps between, the last of which is longer than needed. */
+static void post_in_parts(struct lh_connection *const pair[2], const uint8_t *sent, uint8_t *area,
+                          uint64_t tag)
+{
+    static const char header[40] = "header";
+    const size_t part_bytes = LONG_BYTES / LH_PARTS_MAX;
+    const struct lh_part from[] = {{(void *)(uintptr_t)header, sizeof header, NULL},
+                                   {(void *)(uintptr_t)sent, LONG_BYTES, NULL}};
+    struct lh_part to[LH_PARTS_MAX];
+    for (uint32_t i = 0; i < LH_PARTS_MAX; i++)
+        to[i] = (struct lh_part){area + i * (part_bytes + GAP), part_bytes, NULL};
+    to[LH_PARTS_MAX - 1].bytes += GAP;
+    const struct lh_message recv = {.parts = to, .count = LH_PARTS_MAX, .queue = queue, .user = 1};
+    const struct lh_message send = {.parts = from, .count = 2, .tag = tag, .queue = queue, .user = 2};
+    must(lh_recvmsg(pair[1], &recv, NULL), "lh_recvmsg");
+    must(lh_sendmsg(pair[0], &send, NULL), "lh_sendmsg");
+    memset(to, 0xFF, sizeof to);
+}
+
+static uint8_t *patterned(size_t bytes, uint32_t seed)
+{
+    uint8_t *made = malloc(bytes);
+    assert_non_null(made);
+    for (size_t i = 0; i < bytes; i++)
+        made[i] = (uint8_t)((i * 2654435761u + seed) >> 13);
+    return made;
+}
+
+static void messages_in_parts(void **state)
+{
+    (void)state;
+    const size_t part_bytes = LONG_BYTES / LH_PARTS_MAX;
+    const size_t area_bytes = LH_PARTS_MAX * (part_bytes + GAP);
+    uint8_t *sent = patterned(LONG_BYTES, 1);
+    uint8_t *area = patterned(area_bytes, 2);
+    uint8_t *before = patterned(area_bytes, 2);
+    post_in_parts(ends[0], sent, area, UINT64_MAX);
+    for (int taken = 0; taken < 2; taken++) {
+        struct lh_completion entry;
+        assert_int_equal(lh_queue_wait(queue, &entry, 1, LH_TIME_NEVER), 1);
+        assert_int_equal(entry.user, entry.operation == LH_OPERATION_RECV ? 1 : 2);
+        assert_int_equal(entry.result.error, 0);
+        assert_int_equal(entry.result.bytes, LONG_BYTES + 40);
+        assert_true(entry.result.tag == UINT64_MAX);
+    }
+    for (size_t i = 0; i < LONG_BYTES; i++) {
+        size_t at = i + 40;
+        size_t part = at / part_bytes < LH_PARTS_MAX ? at / part_bytes : LH_PARTS_MAX - 1;
+        assert_int_equal(area[at + part * GAP], sent[i]);
+    }
+    assert_string_equal((char *)area, "header");
+    for (size_t i = 0; i + 1 < LH_PARTS_MAX; i++)
+        assert_memory_equal(area + (i + 1) * part_bytes + i * GAP, before + (i + 1) * part_bytes + i * GAP,
+                            GAP);
+    assert_memory_equal(area + area_bytes - GAP + 40, before + area_bytes - GAP + 40, GAP - 40);
+    free(sent);
+    free(area);
+    free(before);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -334,6 +397,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(destroyed_at_once, setup, teardown),
         cmocka_unit_test_setup_teardown(destroyed_at_once, setup_spinning, teardown),
         cmocka_unit_test_setup_teardown(waits_in_vain, setup, teardown),
+        cmocka_unit_test_setup_teardown(messages_in_parts, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,7 +12,8 @@ import sys
 ROOT = pathlib.Path(os.environ.get("LH_STRUCTURE_ROOT") or pathlib.Path(__file__).resolve().parents[2])
 # Components that are pure, and those that are but for the files in impure-files.txt.
 PURE = ["src/base", "src/wire", "src/congestion", "src/fabric/verbs/pure", "src/sdr/rate",
-        "src/message/scheme", "src/message/control", "src/message/eager", "src/message/tx", "src/message/rx",
+        "src/message/buffer", "src/message/scheme", "src/message/control", "src/message/eager",
+        "src/message/tx", "src/message/rx",
         "netsim/base", "netsim/engine", "netsim/flowcontrol",
         *sorted(str(folder.relative_to(ROOT)) for folder in (ROOT / "src/schemes").glob("*/"))]
 CORE_PURE = ["src/history", "src/model", "src/schemes", "src/plan", "src/coding", "src/sdr", "src/probe",

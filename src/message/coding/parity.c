@@ -60,13 +60,30 @@ free_memory:
     return NULL;
 }
 
+static bool fits(const struct parity_buffer *buffer, size_t bytes, size_t notes_bytes)
+{
+    return buffer->bytes >= bytes && buffer->notes_bytes >= notes_bytes;
+}
+
+/* The smallest that fits, else any; NULL: there is none. */
+static struct parity_buffer *take_unused(struct parity_pool *pool, size_t bytes, size_t notes_bytes)
+{
+    struct parity_buffer **best = &pool->unused;
+    for (struct parity_buffer **at = best; *at; at = &(*at)->next) /* as many as segments in flight were */
+        if (fits(*at, bytes, notes_bytes) &&
+            (!fits(*best, bytes, notes_bytes) || (*at)->bytes < (*best)->bytes))
+            best = at;
+    struct parity_buffer *buffer = *best;
+    if (buffer)
+        *best = buffer->next;
+    return buffer;
+}
+
 struct parity_buffer *parity_take(struct parity_pool *pool, size_t bytes, size_t notes_bytes)
 {
     assert(bytes > 0);
-    struct parity_buffer *buffer = pool->unused;
-    if (buffer)
-        pool->unused = buffer->next;
-    if (buffer && (buffer->bytes < bytes || buffer->notes_bytes < notes_bytes)) {
+    struct parity_buffer *buffer = take_unused(pool, bytes, notes_bytes);
+    if (buffer && !fits(buffer, bytes, notes_bytes)) {
         /* Of another code, or the other direction: the next one fits both, or each would replace the
          * other's for ever. */
         bytes = larger(bytes, buffer->bytes);

@@ -1,9 +1,10 @@
 /*
- * parity.h - memory for extra chunks (parity), at both ends: taken as segments need it, kept for the next.
+ * parity.h - memory for extra chunks (parity), and for segments that lie in several parts of the user's, at
+ * both ends: taken as segments need it, kept for the next.
  *
  * A sender learns only from a clear-to-send which code its peer wants, so this memory cannot be taken when
- * the connection is opened. There are never more buffers than segments in flight, and aborted ones of which
- * the fabric still reads; each stays registered.
+ * the connection is opened. There are never more buffers than two for each segment in flight, and those of
+ * aborted ones of which the fabric still reads; each stays registered.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -18,7 +19,8 @@
 struct parity_buffer {
     uint8_t *chunks; /* aligned to 64 */
     size_t bytes;    /* of them */
-    uint8_t *notes;  /* behind them: the receiver's copy of the bitmaps while it decodes */
+    uint8_t
+        *notes; /* behind them: the receiver's copy of the bitmaps while it decodes; the sender's pieces */
     size_t notes_bytes;
     struct sdr_mr *mr; /* of the chunks */
     uint32_t lkey;

@@ -60,7 +60,7 @@ static void decode_segment(struct rx *rx, struct rx_segment *segment, const stru
         .chunks = chunks,
         .chunk_bytes = rx->attr->chunk_bytes,
         .bytes = segment->bytes,
-        .room = message->buffer + segment->index * message->segment_bytes,
+        .room = segment->payload,
         .extra = coded->buffer->chunks,
     };
     memcpy(coded->coding.params, message->choice.params, sizeof coded->coding.params);
@@ -83,7 +83,7 @@ void decoding_segment_done(struct rx *rx, struct rx_segment *segment, bool whole
     }
     rx_close_segment(rx, segment, SEGMENT_DONE);
     done_note(rx, segment->sequence);
-    rx_count_segment(rx, message, now);
+    rx_finish_segment(rx, segment, now);
 }
 
 void decoding_on_decoded(struct rx *rx, const struct coder_result *result, lh_time now)
@@ -96,7 +96,7 @@ void decoding_on_decoded(struct rx *rx, const struct coder_result *result, lh_ti
         return;
     parity_give(rx->parity, segment->coded.buffer);
     segment->coded.buffer = NULL;
-    rx_count_segment(rx, rx_message_at(rx, segment->message), now);
+    rx_finish_segment(rx, segment, now);
 }
 
 void decoding_finish(struct rx *rx, lh_time now)

@@ -5,8 +5,8 @@
 
 #include "message/control/number.h"
 
-struct rx_message *rx_add_message(struct rx *rx, struct message_request *request, void *buffer,
-                                  uint64_t capacity, uint32_t lkey)
+struct rx_message *rx_add_message(struct rx *rx, struct message_request *request,
+                                  const struct message_buffer *buffer, uint64_t capacity)
 {
     assert(rx->next - rx->oldest < MESSAGES_MAX);
     struct rx_message *message = rx_message_at(rx, rx->next);
@@ -16,10 +16,9 @@ struct rx_message *rx_add_message(struct rx *rx, struct message_request *request
         .state = RX_OPEN,
         .number = rx->next++,
         .request = request,
-        .buffer = buffer,
+        .buffer = *buffer,
         .capacity = capacity,
         .bytes = MESSAGE_BYTES_UNKNOWN,
-        .lkey = lkey,
         .segments = 1,
         .forgotten = forgotten,
         .notice = {.error = error},
@@ -85,6 +84,13 @@ static void close_parity(struct rx *rx, struct rx_segment *segment, enum rx_segm
     }
 }
 
+static void give_copied(struct rx *rx, struct rx_segment *segment)
+{
+    if (segment->copied)
+        parity_give(rx->parity, segment->copied);
+    segment->copied = NULL;
+}
+
 void rx_close_segment(struct rx *rx, struct rx_segment *segment, enum rx_segment_state state)
 {
     assert(segment->state == SEGMENT_OPEN);
@@ -93,11 +99,19 @@ void rx_close_segment(struct rx *rx, struct rx_segment *segment, enum rx_segment
     segment->bitmap = NULL;
     segment->state = state;
     close_parity(rx, segment, state);
+    if (state != SEGMENT_DONE)
+        give_copied(rx, segment);
 }
 
-void rx_count_segment(struct rx *rx, struct rx_message *message, lh_time now)
+void rx_finish_segment(struct rx *rx, struct rx_segment *segment, lh_time now)
 {
-    assert(message->state == RX_OPEN && message->done < message->segments);
+    struct rx_message *message = rx_message_at(rx, segment->message);
+    assert(segment->state == SEGMENT_DONE && message->state == RX_OPEN &&
+           message->done < message->segments);
+    if (segment->copied)
+        buffer_write(&message->buffer, segment->index * message->segment_bytes, segment->payload,
+                     segment->bytes);
+    give_copied(rx, segment);
     message->done++;
     if (message->done == message->segments)
         finish_message(rx, message, 0, RX_OVER, now);

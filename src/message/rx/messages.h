@@ -11,12 +11,13 @@
 
 /* The next message; rx->next - rx->oldest must be below MESSAGES_MAX. An error that came ahead of it is in
  * notice.error. */
-struct rx_message *rx_add_message(struct rx *rx, struct message_request *request, void *buffer,
-                                  uint64_t capacity, uint32_t lkey);
+struct rx_message *rx_add_message(struct rx *rx, struct message_request *request,
+                                  const struct message_buffer *buffer, uint64_t capacity);
 /* Closes the slots of an open segment, which becomes `state`: no packet changes its buffer any more. */
 void rx_close_segment(struct rx *rx, struct rx_segment *segment, enum rx_segment_state state);
-/* One more segment of an open message is in the buffer; the message ends with the last one. */
-void rx_count_segment(struct rx *rx, struct rx_message *message, lh_time now);
+/* One more segment of an open message has all its bytes, and is closed: copies them to the user's parts. The
+ * message ends with the last one. */
+void rx_finish_segment(struct rx *rx, struct rx_segment *segment, lh_time now);
 /* Ends an open message with this error (negative): from the return on nothing changes its buffer. Nothing
  * of it may be left to be decoded. */
 void rx_end_message(struct rx *rx, struct rx_message *message, int error, enum rx_state state, lh_time now);

@@ -38,16 +38,24 @@ static void make_upper(const struct rx_message *message, uint32_t index, bool ex
     transfer_cts_encode(&cts, upper);
 }
 
+/* Where the packets of a segment are placed. */
+struct rx_place {
+    uint32_t bytes;
+    struct message_part part;
+    struct parity_buffer *copied; /* or NULL */
+};
+
 static void open_segment(struct rx *rx, struct rx_message *message, struct sdr_recv_handle *handle,
-                         uint32_t bytes, lh_time now)
+                         const struct rx_place *place, lh_time now)
 {
+    uint32_t bytes = place->bytes;
     uint32_t sequence = rx->segment_next++;
     struct rx_segment *segment = rx_segment_at(rx, sequence);
     assert(segment->state == SEGMENT_FREE && lh_sdr_recv_sequence(handle) == sequence);
     uint8_t *bitmap;
     size_t bitmap_bytes;
     sdr_recv_bitmap_get(handle, &bitmap, &bitmap_bytes);
-    assert(segment->coded.jobs == 0 && !segment->coded.buffer);
+    assert(segment->coded.jobs == 0 && !segment->coded.buffer && !segment->copied);
     *segment = (struct rx_segment){
         .state = SEGMENT_OPEN,
         .needs_step = true,
@@ -56,6 +64,8 @@ static void open_segment(struct rx *rx, struct rx_message *message, struct sdr_r
         .index = message->posted++,
         .posted_bytes = bytes,
         .bytes = bytes,
+        .payload = place->part.address,
+        .copied = place->copied,
         .handle = handle,
         .bitmap = bitmap,
         .scheme = message->choice.scheme,
@@ -101,13 +111,24 @@ static struct parity_buffer *take_buffer(struct rx *rx, const struct rx_message 
     return parity_take(rx->parity, (size_t)extra * rx->attr->chunk_bytes, (size_t)chunks + extra);
 }
 
-/* What is sent has parity, too, but that is no help: the peer may have no memory to receive it. */
-static bool will_give_parity_back(const struct rx *rx)
+/* What is sent has such memory, too, but that is no help: the peer may have none to receive it. Nor is what a
+ * segment has that waits for more. */
+static bool will_give_back(const struct rx *rx)
 {
+    const struct rx_segment *waits = rx->parity_due ? rx_segment_at(rx, rx->segment_next - 1) : NULL;
     for (uint32_t i = 0; i < rx->attr->slots; i++)
-        if (rx->segments[i].coded.buffer)
+        if (&rx->segments[i] != waits && (rx->segments[i].coded.buffer || rx->segments[i].copied))
             return true;
     return false;
+}
+
+/* Whether there was memory. Without, segments in flight will give theirs back, and where there are none the
+ * message ends. */
+static bool took(struct rx *rx, struct rx_message *message, const struct parity_buffer *buffer, lh_time now)
+{
+    if (!buffer && !will_give_back(rx))
+        refuse_message(rx, message, LH_ENOMEM, now);
+    return buffer != NULL;
 }
 
 /* The parity of the newest segment. False when there is no place for it now. */
@@ -119,11 +140,8 @@ static bool post_parity(struct rx *rx, lh_time now)
     assert(segment->state == SEGMENT_OPEN && coded->extra_chunks > 0);
     if (!coded->buffer)
         coded->buffer = take_buffer(rx, message);
-    if (!coded->buffer) {
-        if (!will_give_parity_back(rx))
-            refuse_message(rx, message, LH_ENOMEM, now);
+    if (!took(rx, message, coded->buffer, now))
         return false;
-    }
     struct sdr_recv_wr wr = {
         .max_length = coded->extra_chunks * rx->attr->chunk_bytes,
         .lkey = coded->buffer->lkey,
@@ -162,25 +180,46 @@ static bool hold_machine(struct rx *rx, const struct rx_message *message, uint32
     return !rx->post_refused;
 }
 
-/* False when there is no place for it now. */
-static bool post_segment(struct rx *rx, struct rx_message *message, lh_time now)
+/* False when there is no memory now. Bytes of several parts are placed together, and copied when all of them
+ * have arrived. */
+static bool take_place(struct rx *rx, struct rx_message *message, struct rx_place *place, lh_time now)
 {
     uint64_t offset = message->posted * message->segment_bytes;
     uint64_t end = message->bytes == MESSAGE_BYTES_UNKNOWN ? message->capacity : message->bytes;
     uint64_t left = end - offset;
     uint32_t bytes = (uint32_t)(left < message->segment_bytes ? left : message->segment_bytes);
+    *place = (struct rx_place){.bytes = bytes};
+    if (buffer_place(&message->buffer, offset, bytes, &place->part))
+        return true;
+    place->copied = parity_take(rx->parity, bytes, 0);
+    if (!took(rx, message, place->copied, now))
+        return false;
+    place->part.address = place->copied->chunks;
+    place->part.lkey = place->copied->lkey;
+    return true;
+}
+
+/* False when there is no place for it now. */
+static bool post_segment(struct rx *rx, struct rx_message *message, lh_time now)
+{
+    struct rx_place place;
+    if (!take_place(rx, message, &place, now))
+        return false;
     struct sdr_recv_wr wr = {
-        .max_length = bytes,
-        .lkey = message->lkey,
-        .address = bytes ? (uint64_t)(uintptr_t)(message->buffer + offset) : 0,
+        .max_length = place.bytes,
+        .lkey = place.part.lkey,
+        .address = (uint64_t)(uintptr_t)place.part.address,
     };
     struct sdr_recv_handle *handle =
-        hold_machine(rx, message, bytes) ? post(rx, message, &wr, false, now) : NULL;
-    if (!handle)
+        hold_machine(rx, message, place.bytes) ? post(rx, message, &wr, false, now) : NULL;
+    if (!handle) {
+        if (place.copied)
+            parity_give(rx->parity, place.copied);
         return false;
+    }
     if (message->bytes != MESSAGE_BYTES_UNKNOWN)
-        lh_sdr_recv_truncate(handle, bytes); /* cannot fail: no packet has come yet */
-    open_segment(rx, message, handle, bytes, now);
+        lh_sdr_recv_truncate(handle, place.bytes); /* cannot fail: no packet has come yet */
+    open_segment(rx, message, handle, &place, now);
     return true;
 }
 

@@ -76,10 +76,10 @@ int receiver_check(const struct rx *rx, uint64_t capacity)
     return 0;
 }
 
-void receiver_recv(struct rx *rx, struct message_request *request, void *buffer, uint64_t capacity,
-                   uint32_t lkey, lh_time now)
+void receiver_recv(struct rx *rx, struct message_request *request, const struct message_buffer *buffer,
+                   uint64_t capacity, lh_time now)
 {
-    struct rx_message *message = rx_add_message(rx, request, buffer, capacity, lkey);
+    struct rx_message *message = rx_add_message(rx, request, buffer, capacity);
     if (message->forgotten)
         rx_end_message(rx, message, -message->notice.error, RX_OVER, now);
     else if (message->notice.error)

@@ -27,9 +27,9 @@ void receiver_give_back(struct rx *rx);
 
 /* 0; -LH_EINVAL (too long), -LH_EAGAIN (MESSAGES_MAX are not over). */
 int receiver_check(const struct rx *rx, uint64_t capacity);
-/* A message that was checked, and held memory for. `lkey` covers the buffer until its request is finished. */
-void receiver_recv(struct rx *rx, struct message_request *request, void *buffer, uint64_t capacity,
-                   uint32_t lkey, lh_time now);
+/* A message that was checked, and held memory for. The buffer stays until its request is finished. */
+void receiver_recv(struct rx *rx, struct message_request *request, const struct message_buffer *buffer,
+                   uint64_t capacity, lh_time now);
 /* The request of this message, which is pending, is canceled; unless it is whole once what has arrived is
  * decoded. */
 void receiver_cancel(struct rx *rx, uint32_t number, lh_time now);

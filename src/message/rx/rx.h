@@ -30,6 +30,7 @@
 #include <longhaul/connection.h>
 #include <longhaul/sdr_ext.h>
 
+#include "message/buffer/buffer.h"
 #include "message/coding/coder.h"
 #include "message/coding/parity.h"
 #include "message/control/abort.h"
@@ -55,11 +56,10 @@ struct rx_message {
     enum rx_state state;
     uint32_t number;
     struct message_request *request; /* while RX_OPEN */
-    uint8_t *buffer;
+    struct message_buffer buffer;
     uint64_t capacity;
-    uint64_t bytes; /* MESSAGE_BYTES_UNKNOWN: not announced yet */
-    uint64_t tag;   /* announced with them */
-    uint32_t lkey;
+    uint64_t bytes;              /* MESSAGE_BYTES_UNKNOWN: not announced yet */
+    uint64_t tag;                /* announced with them */
     struct scheme_choice choice; /* final when the first segment is posted, and so is how it is cut */
     uint64_t segment_bytes;      /* of each but the last */
     uint32_t segments;           /* that the buffer has, later that the message has; at least 1 */
@@ -101,6 +101,9 @@ struct rx_segment {
     uint32_t index;        /* of the message */
     uint32_t posted_bytes; /* capacity */
     uint32_t bytes;        /* capacity, later length */
+    uint8_t *payload;      /* where its packets are placed; NULL: no bytes */
+    struct parity_buffer
+        *copied; /* of a message in several parts: copied from here when it has arrived; or NULL */
     struct sdr_recv_handle *handle;
     const uint8_t *bitmap;
     const struct lh_scheme *scheme;

@@ -6,11 +6,13 @@
 #include <string.h>
 
 #include "base/earlier.h"
+#include "base/least.h"
 #include "message/control/machine.h"
 #include "message/control/number.h"
 #include "message/scheme/scheme_choice.h"
 #include "message/tx/cancel.h"
 #include "message/tx/injector.h"
+#include "message/tx/memory.h"
 #include "message/tx/to_receiver.h"
 
 #define STARTS_A_STEP 64u /* each sends a few messages, and the SDR layer's queue takes 256 */
@@ -49,16 +51,21 @@ static bool hold_machine(struct tx *tx, struct tx_segment *segment, const struct
     return !tx->start_refused;
 }
 
+static struct segment_range next_range(const struct tx *tx, const struct tx_message *message)
+{
+    uint64_t offset = message->started * message->segment_bytes;
+    uint64_t bytes = lh_least(message->bytes - offset, message->segment_bytes);
+    return (struct segment_range){offset, (uint32_t)bytes, tx->attr->chunk_bytes};
+}
+
 /* The segment of a clear-to-send that was checked; NULL when the SDR layer has no place for it now. */
 static struct tx_segment *take_segment(struct tx *tx, struct tx_message *message,
-                                       const struct lh_scheme *scheme)
+                                       const struct lh_scheme *scheme, const struct segment_range *range,
+                                       const struct tx_place *place)
 {
     struct tx_segment *segment = tx_segment_at(tx, tx->segment_next);
     struct sdr_send_handle *handle = NULL;
-    uint64_t offset = message->started * message->segment_bytes;
-    uint64_t left = message->bytes - offset;
-    uint32_t bytes = (uint32_t)(left < message->segment_bytes ? left : message->segment_bytes);
-    uint32_t chunks = (bytes + tx->attr->chunk_bytes - 1) / tx->attr->chunk_bytes;
+    uint32_t chunks = (range->bytes + range->chunk_bytes - 1) / range->chunk_bytes;
     if (!scheme)
         lh_sdr_cts_skip(tx->qp);
     else if (!hold_machine(tx, segment, scheme, chunks) || !start_send(tx, &handle))
@@ -72,39 +79,47 @@ static struct tx_segment *take_segment(struct tx *tx, struct tx_message *message
         .handle = handle,
         .machine = segment->machine,
         .machine_bytes = segment->machine_bytes,
-        .payload = bytes ? message->buffer + offset : NULL,
-        .bytes = bytes,
+        .payload = place->payload,
+        .bytes = range->bytes,
         .chunks = chunks,
-        .lkey = message->lkey,
+        .lkey = place->lkey,
+        .copied = place->copied,
+        .pieces = place->pieces,
         .next_ns = LH_TIME_NEVER,
     };
+    memory_copy(message, range, segment);
     return segment;
 }
 
-/* What is received has parity, too, but that is no help: it may be what the peer has no memory to send. */
-static bool will_give_parity_back(const struct tx *tx)
+/* What a segment needs besides its place in the ring. */
+struct segment_memory {
+    struct tx_place place;
+    struct parity_buffer *parity; /* NULL: it needs none */
+};
+
+static void give_memory(const struct tx *tx, const struct segment_memory *memory)
 {
-    for (uint32_t i = 0; i < tx->ending_count; i++)
-        if (tx->ending[i].buffer)
-            return true;
-    for (uint32_t i = 0; i < tx->attr->slots; i++)
-        if (tx->segments[i].active && tx->segments[i].coded.buffer)
-            return true;
-    return false;
+    if (memory->place.copied)
+        parity_give(tx->parity, memory->place.copied);
+    if (memory->parity)
+        parity_give(tx->parity, memory->parity);
 }
 
-/* Memory for the parity of a segment, none when it needs none. False when there is no memory: segments in
- * flight will give theirs back, and where there are none the message ends. */
-static bool take_parity(struct tx *tx, struct tx_message *message, const struct lh_scheme_coding *ops,
-                        const struct transfer_cts *cts, struct parity_buffer **buffer, lh_time now)
+/* scheme: NULL: no chunks are sent. False when there is no memory now, or the message has ended. */
+static bool take_memory(struct tx *tx, struct tx_message *message, const struct lh_scheme *scheme,
+                        const struct transfer_cts *cts, const struct segment_range *range,
+                        struct segment_memory *memory, lh_time now)
 {
+    const struct lh_scheme_coding *coding = scheme ? scheme->coding : NULL;
     uint32_t chunks_max = (uint32_t)(message->segment_bytes / tx->attr->chunk_bytes);
-    size_t bytes = (size_t)ops->extra_chunks(cts->params, chunks_max) * tx->attr->chunk_bytes;
-    *buffer = bytes > 0 ? parity_take(tx->parity, bytes, 0) : NULL;
-    if (*buffer || bytes == 0)
+    size_t bytes =
+        coding ? (size_t)coding->extra_chunks(cts->params, chunks_max) * tx->attr->chunk_bytes : 0;
+    *memory = (struct segment_memory){0};
+    if (scheme && !memory_place(tx, message, range, coding != NULL, &memory->place, now))
+        return false;
+    if (memory_take(tx, message, bytes, 0, &memory->parity, now))
         return true;
-    if (!will_give_parity_back(tx))
-        cancel_message(tx, message, LH_ENOMEM, now);
+    give_memory(tx, memory);
     return false;
 }
 
@@ -130,13 +145,13 @@ static void start_segment(struct tx *tx, struct tx_message *message, const struc
     bool fits = message->bytes <= cts->room;
     const struct lh_scheme *scheme = scheme_find(tx->attr->scheme, cts->scheme);
     const struct lh_scheme *used = fits && message->bytes > 0 ? scheme : NULL;
-    struct parity_buffer *buffer = NULL;
-    if (used && used->coding && !take_parity(tx, message, used->coding, cts, &buffer, now))
+    const struct segment_range range = next_range(tx, message);
+    struct segment_memory memory;
+    if (!take_memory(tx, message, used, cts, &range, &memory, now))
         return;
-    struct tx_segment *segment = take_segment(tx, message, used);
+    struct tx_segment *segment = take_segment(tx, message, used, &range, &memory.place);
     if (!segment) {
-        if (buffer)
-            parity_give(tx->parity, buffer);
+        give_memory(tx, &memory);
         return;
     }
     /* Of one that is too long only the lengths are announced: the receiver refuses it. */
@@ -147,8 +162,8 @@ static void start_segment(struct tx *tx, struct tx_message *message, const struc
     to_receiver_lengths(tx, segment, now);
     if (!segment->scheme)
         return;
-    if (buffer)
-        start_coding(tx, segment, cts, buffer);
+    if (memory.parity)
+        start_coding(tx, segment, cts, memory.parity);
     struct lh_transfer transfer = {
         .chunks = segment->chunks, .chunk_bytes = tx->attr->chunk_bytes, .stats = &tx->stats};
     memcpy(transfer.params, cts->params, sizeof transfer.params);

@@ -87,25 +87,31 @@ struct place {
     struct sdr_send_continue_wr wr;
 };
 
+/* *count: becomes less where the chunks do not lie in one place. */
 static struct place place_of(const struct tx *tx, const struct tx_segment *segment, uint32_t first,
-                             uint32_t count)
+                             uint32_t *count)
 {
+    struct piece piece = {segment->payload, segment->lkey, 0};
     bool extra = first >= segment->chunks;
     uint32_t from = extra ? first - segment->chunks : first;
     uint32_t chunks = extra ? segment->coded.extra_chunks : segment->chunks;
-    assert(count > 0 && from < chunks && count <= chunks - from);
+    assert(*count > 0 && from < chunks && *count <= chunks - from);
     assert(!extra || segment->coded.handle);
+    if (extra)
+        piece = (struct piece){segment->coded.buffer->chunks, segment->coded.buffer->lkey, 0};
+    else if (segment->pieces)
+        piece = pieces_at(segment->pieces, from, tx->attr->chunk_bytes, count);
     uint64_t offset = (uint64_t)from * tx->attr->chunk_bytes;
-    uint64_t wanted = (uint64_t)count * tx->attr->chunk_bytes;
+    uint64_t wanted = (uint64_t)*count * tx->attr->chunk_bytes;
     uint64_t left = extra ? wanted : segment->bytes - offset;
-    const uint8_t *bytes = extra ? segment->coded.buffer->chunks : segment->payload;
+    const uint8_t *bytes = piece.address + (uint64_t)(from - piece.first) * tx->attr->chunk_bytes;
     return (struct place){
         .handle = extra ? segment->coded.handle : segment->handle,
         .wr =
             {
                 .length = (uint32_t)(wanted < left ? wanted : left),
-                .local_addr = (uint64_t)(uintptr_t)(bytes + offset),
-                .lkey = extra ? segment->coded.buffer->lkey : segment->lkey,
+                .local_addr = (uint64_t)(uintptr_t)bytes,
+                .lkey = piece.lkey,
                 .remote_offset = from,
             },
     };
@@ -114,22 +120,35 @@ static struct place place_of(const struct tx *tx, const struct tx_segment *segme
 /* What the calls below return: 0, a positive lh_error with which the message is to be aborted, or this. */
 #define QUEUE_FULL (-LH_EAGAIN)
 
-static int inject(struct tx *tx, const struct tx_segment *segment, const struct lh_action *action,
-                  lh_time now)
+/* Of the chunks those that lie in one place first; the action becomes the rest. */
+static int inject_run(struct tx *tx, const struct tx_segment *segment, struct lh_action *action,
+                      lh_time now)
 {
-    struct place place = place_of(tx, segment, action->what.chunks.first, action->what.chunks.count);
+    uint32_t count = action->what.chunks.count;
+    struct place place = place_of(tx, segment, action->what.chunks.first, &count);
     uint32_t bytes = place.wr.length;
     int rc = sdr_streaming_send_continue(place.handle, &place.wr);
     if (rc == SDR_RETRY)
         return QUEUE_FULL;
-    /* The queue pair ended (the next step sees that), or the memory is not what it was. */
+    if (rc != SDR_SUCCESS && lh_sdr_error(tx->qp) == 0)
+        return LH_EKEY; /* the memory is not what it was */
+    action->what.chunks.first += count;
+    action->what.chunks.count -= count;
     if (rc != SDR_SUCCESS)
-        return lh_sdr_error(tx->qp) == 0 ? LH_EKEY : 0;
+        return 0; /* the queue pair ended: the next step sees that */
     tx->posted_bytes += bytes;
     queue_delay_on_posted(&tx->delay, tx->posted_bytes, now);
     if (action->what.chunks.again)
         count_again(tx, bytes);
     return 0;
+}
+
+static int inject(struct tx *tx, const struct tx_segment *segment, struct lh_action *action, lh_time now)
+{
+    int rc = 0;
+    while (rc == 0 && action->what.chunks.count > 0) /* at most PIECES_MAX */
+        rc = inject_run(tx, segment, action, now);
+    return rc;
 }
 
 static void encode(struct tx *tx, struct tx_segment *segment, const struct lh_action *action)
@@ -150,8 +169,7 @@ static void encode(struct tx *tx, struct tx_segment *segment, const struct lh_ac
         injector_on_encoded(tx, &result);
 }
 
-static int carry_out_one(struct tx *tx, struct tx_segment *segment, const struct lh_action *action,
-                         lh_time now)
+static int carry_out_one(struct tx *tx, struct tx_segment *segment, struct lh_action *action, lh_time now)
 {
     switch (action->kind) {
     case LH_ACTION_SEND_CHUNKS:
@@ -315,9 +333,11 @@ void injector_end_segment(struct tx *tx, struct tx_segment *segment)
     note_in_flight(tx, segment, 0);
     if (segment->coded.asked != segment->coded.encoded)
         coder_drop(tx->coder, segment);
-    end_send(tx, &segment->handle, NULL);
+    end_send(tx, &segment->handle, segment->copied);
     end_send(tx, &segment->coded.handle, segment->coded.buffer);
     segment->coded.buffer = NULL;
+    segment->copied = NULL;
+    segment->pieces = NULL;
 }
 
 void injector_close(struct tx *tx)

@@ -18,7 +18,6 @@ struct tx_message *tx_add_message(struct tx *tx, struct message_request *request
         .request = request,
         .buffer = content->buffer,
         .bytes = content->bytes,
-        .lkey = content->lkey,
         .tag = content->tag,
         .segments = 1,
         .notice = {.error = error},

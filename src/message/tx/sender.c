@@ -93,7 +93,7 @@ static void add_outgoing(struct tx *tx, struct tx_message *message)
 {
     message->small = message->bytes <= eager_small_max(tx->attr->mtu_bytes);
     const struct outgoing_content content = {
-        .payload = message->buffer,
+        .payload = message->buffer.address, /* a small one is in one place */
         .bytes = message->bytes,
         .tag = message->tag,
         .is_long = !message->small,

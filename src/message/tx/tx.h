@@ -4,6 +4,7 @@
  *   sender.c       set-up, the step, messages of the receiver's machine, DONE
  *   cts.c          clear-to-sends: each starts a segment, or opens the way for parity
  *   cancel.c       CANCEL and REFUSE: messages that end early
+ *   memory.c       memory of segments: parity, copies
  *   messages.c     messages to send: added, ended, retired
  *   injector.c     what a segment's machine wants done: chunks into the SDR QP
  *   to_receiver.c  TO_RECEIVER: lengths and machine messages, behind the chunks injected before
@@ -26,6 +27,7 @@
 #include <longhaul/connection.h>
 #include <longhaul/sdr_ext.h>
 
+#include "message/buffer/pieces.h"
 #include "message/coding/coder.h"
 #include "message/coding/parity.h"
 #include "message/control/abort.h"
@@ -47,19 +49,17 @@ enum tx_state {
 
 /* What is to be sent. */
 struct tx_content {
-    const void *buffer;
+    struct message_buffer buffer; /* stays until the request is finished */
     uint64_t bytes;
-    uint32_t lkey; /* covers it until the request is finished */
-    uint64_t tag;  /* of the user, for the receiver; 0: none */
+    uint64_t tag; /* of the user, for the receiver; 0: none */
 };
 
 struct tx_message {
     enum tx_state state;
     uint32_t number;
     struct message_request *request; /* while TX_OPEN */
-    const uint8_t *buffer;
+    struct message_buffer buffer;
     uint64_t bytes;
-    uint32_t lkey;
     uint64_t tag;
     uint64_t segment_bytes; /* of each but the last; 0 before the first clear-to-send, which decides that */
     uint32_t segments;      /* it has; at least 1 */
@@ -92,10 +92,12 @@ struct tx_segment {
     struct sdr_send_handle *handle;
     void *machine; /* kept for the next segment of this place */
     uint32_t machine_bytes;
-    const uint8_t *payload;
+    const uint8_t *payload; /* in one place; NULL: in pieces, or no bytes */
     uint32_t bytes;
     uint32_t chunks;
-    uint32_t lkey;
+    uint32_t lkey;                /* of the payload */
+    struct parity_buffer *copied; /* memory of what is copied, of a message in several parts; or NULL */
+    struct pieces *pieces;        /* in its notes */
     uint32_t in_flight_chunks;
     lh_time next_ns;
     lh_time rtt_ns; /* of the path when its machine ran last */

@@ -78,6 +78,7 @@ struct sdr_qp {
     uint64_t unsent_bytes; /* 0: as many as queued */
     lh_time left_ns;
     bool queue_full;         /* no chunk is taken */
+    uint32_t queue_room;     /* so many more runs of chunks are, then none; 0: any number */
     bool chunks_fail;        /* nor can be */
     bool control_queue_full; /* no message is taken */
     bool holds_sends;        /* an aborted send has not left the fabric */
@@ -253,6 +254,8 @@ int sdr_streaming_send_continue(struct sdr_send_handle *handle, struct sdr_send_
     assert_true(handle->in_use && !handle->ended && !handle->aborted);
     if (qp.queue_full)
         return SDR_RETRY;
+    if (qp.queue_room > 0)
+        qp.queue_full = --qp.queue_room == 0;
     if (qp.chunks_fail)
         return SDR_ERROR;
     assert_true(qp.chunk_count < FAKE_LOG);

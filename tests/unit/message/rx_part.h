@@ -86,7 +86,8 @@ static inline int rx_part_end(void **state)
 /* lh_recv of the next message. */
 static inline void recv_bytes(uint64_t capacity, lh_time now)
 {
-    receiver_recv(&rx, request_of(rx.next), buffer, capacity, LKEY, now);
+    const struct message_buffer whole = {buffer, LKEY, NULL};
+    receiver_recv(&rx, request_of(rx.next), &whole, capacity, now);
 }
 
 static inline struct rx_segment *segment_at(uint32_t sequence)

@@ -83,7 +83,7 @@ static inline int tx_part_end(void **state)
 /* lh_send of the next message. */
 static inline void send_bytes(uint64_t bytes, lh_time now)
 {
-    const struct tx_content content = {.buffer = payload, .bytes = bytes, .lkey = LKEY, .tag = TAG};
+    const struct tx_content content = {.buffer = {payload, LKEY, NULL}, .bytes = bytes, .tag = TAG};
     sender_send(&tx, request_of(tx.next), &content, now);
 }
 

@@ -46,6 +46,24 @@ static void test_grows_to_fit_both(void **state)
     parity_give(&pool, both);
 }
 
+/* Each size finds its own again, in any order; a larger one serves, too. */
+static void test_the_smallest_that_fits(void **state)
+{
+    (void)state;
+    struct parity_buffer *small = parity_take(&pool, 100, 8);
+    struct parity_buffer *large = parity_take(&pool, 1000, 8);
+    for (int i = 0; i < 2; i++) {
+        parity_give(&pool, i == 0 ? small : large);
+        parity_give(&pool, i == 0 ? large : small);
+        assert_ptr_equal(parity_take(&pool, 90, 8), small);
+        assert_ptr_equal(parity_take(&pool, 90, 8), large);
+    }
+    parity_give(&pool, small);
+    parity_give(&pool, large);
+    assert_ptr_equal(parity_take(&pool, 900, 0), large);
+    parity_give(&pool, large);
+}
+
 static void test_that_cannot_be_registered(void **state)
 {
     (void)state;
@@ -59,6 +77,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_kept_for_the_next, begin, end),
         cmocka_unit_test_setup_teardown(test_grows_to_fit_both, begin, end),
+        cmocka_unit_test_setup_teardown(test_the_smallest_that_fits, begin, end),
         cmocka_unit_test_setup_teardown(test_that_cannot_be_registered, begin, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

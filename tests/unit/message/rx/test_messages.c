@@ -10,12 +10,12 @@ static void test_ends_with_its_last_segment(void **state)
     (void)step_at(5);
     announce_lengths(0, 0, (uint32_t)SLOT, 2 * SLOT, 0, 6);
     rx_close_segment(&rx, segment_at(1), SEGMENT_DONE);
-    rx_count_segment(&rx, rx_message_at(&rx, 0), 7);
+    rx_finish_segment(&rx, segment_at(1), 7);
     expect_no_effect();
     rx_retire(&rx);
     assert_int_equal(rx.segment_oldest, 0); /* the first one is open */
     rx_close_segment(&rx, segment_at(0), SEGMENT_DONE);
-    rx_count_segment(&rx, rx_message_at(&rx, 0), 8);
+    rx_finish_segment(&rx, segment_at(0), 8);
     assert_int_equal(rx.effects.finished->result.bytes, 2 * SLOT);
     assert_int_equal(rx.effects.finished->result.ended_ns, 8);
     expect_finished(0, 0);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "message/rx/posting.h"
 
+#include "message/rx/messages.h"
 #include "unit/message/rx_part.h"
 
 static void test_cuts_a_buffer_into_segments(void **state)
@@ -18,6 +19,49 @@ static void test_cuts_a_buffer_into_segments(void **state)
     assert_true(qp.recvs[3].cts.message == 1 && qp.recvs[3].cts.segment == 0);
     posting_step(&rx, 1);
     assert_int_equal(rx.segment_next, 4);
+}
+
+/* What lies in several parts is placed together, and copied when it has arrived. */
+static void test_a_buffer_in_parts(void **state)
+{
+    (void)state;
+    const struct message_parts parts = {.count = 2,
+                                        .list = {{buffer + 9000, 10, 1}, {buffer, 2 * SLOT, 2}}};
+    const struct message_buffer scattered = {.parts = &parts};
+    memset(buffer, 0, sizeof buffer);
+    receiver_recv(&rx, request_of(0), &scattered, 2 * SLOT + 10, 0);
+    posting_step(&rx, 0);
+    assert_true(rx.segment_next == 3 && parity.in_use == 1);
+    assert_ptr_equal(segment_at(0)->payload, segment_at(0)->copied->chunks);
+    assert_ptr_equal(segment_at(1)->payload, buffer + SLOT - 10);
+    announce_lengths(0, 0, 13, 13, 0, 1);
+    memset(segment_at(0)->payload, 'x', SLOT);
+    rx_close_segment(&rx, segment_at(0), SEGMENT_DONE);
+    rx_finish_segment(&rx, segment_at(0), 2);
+    expect_finished(0, 0);
+    assert_memory_equal(buffer + 9000, "xxxxxxxxxx", 11);
+    assert_memory_equal(buffer, "xxx", 4);
+    assert_int_equal(parity.in_use, 0);
+}
+
+static void test_no_memory_for_a_buffer_in_parts(void **state)
+{
+    (void)state;
+    const struct message_parts parts = {.count = 2, .list = {{buffer, 10, 1}, {buffer + 100, 10, 2}}};
+    const struct message_buffer scattered = {.parts = &parts};
+    receiver_recv(&rx, request_of(0), &scattered, 20, 0);
+    posting_step(&rx, 0);
+    assert_int_equal(rx.segment_next, 1);
+    registrations_left = 0;
+    receiver_recv(&rx, request_of(1), &scattered, 20, 0);
+    posting_step(&rx, 1); /* waits for that of the first */
+    assert_int_equal(rx.segment_next, 1);
+    expect_no_effect();
+    receiver_cancel(&rx, 0, 2);
+    expect_finished(0, -LH_ECANCELED);
+    parity_free_all(&parity);
+    posting_step(&rx, 3);
+    expect_finished(1, -LH_ENOMEM);
 }
 
 static void test_waits_for_places(void **state)
@@ -120,6 +164,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         RX_TEST(test_cuts_a_buffer_into_segments),
+        RX_TEST(test_a_buffer_in_parts),
+        RX_TEST(test_no_memory_for_a_buffer_in_parts),
         RX_TEST(test_waits_for_places),
         RX_TEST(test_an_empty_buffer_is_one_segment),
         RX_TEST(test_posts_no_more_than_the_message_has),

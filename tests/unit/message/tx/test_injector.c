@@ -74,6 +74,37 @@ static void test_chunks_lie_where_the_message_does(void **state)
     segment->active = false;
 }
 
+/* Each run of chunks that lies in one place is one entry of the queue; when that is full, the rest waits. */
+static void test_chunks_in_several_places(void **state)
+{
+    (void)state;
+    struct tx_segment *segment = begin_segment();
+    struct pieces pieces = {
+        .count = 3, .chunks = 4, .list = {{payload + 500, 1, 0}, {payload + 5000, 2, 1}, {payload, 3, 3}}};
+    segment->pieces = &pieces;
+    segment->payload = NULL;
+    fake_next_chunks(0, 4);
+    qp.queue_room = 1;
+    assert_int_equal(injector_run(&tx, segment, 50), 0);
+    assert_int_equal(qp.chunk_count, 1);
+    assert_ptr_equal(tx.blocked, segment);
+    qp.queue_full = false;
+    assert_int_equal(injector_continue(&tx, segment, 60), 0);
+    assert_int_equal(qp.chunk_count, 3);
+    assert_true(qp.chunks[0].offset == 0 && qp.chunks[0].length == CHUNK);
+    assert_ptr_equal(qp.chunks[0].bytes, payload + 500);
+    assert_true(qp.chunks[1].offset == 1 && qp.chunks[1].length == 2 * CHUNK);
+    assert_ptr_equal(qp.chunks[1].bytes, payload + 5000);
+    assert_true(qp.chunks[2].offset == 3 && qp.chunks[2].length == 5);
+    assert_ptr_equal(qp.chunks[2].bytes, payload);
+    assert_int_equal(tx.posted_bytes, segment->bytes);
+    fake_next_chunks(2, 1);
+    assert_int_equal(injector_run(&tx, segment, 70), 0);
+    assert_ptr_equal(qp.chunks[3].bytes, payload + 5000 + CHUNK);
+    injector_end_segment(&tx, segment);
+    segment->active = false;
+}
+
 /* The rest of the list waits for the queue, and nothing overtakes it. */
 static void test_a_full_queue_blocks(void **state)
 {
@@ -190,6 +221,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TX_TEST(test_budget_is_what_window_and_queue_leave),
         TX_TEST(test_chunks_lie_where_the_message_does),
+        TX_TEST(test_chunks_in_several_places),
         TX_TEST(test_a_full_queue_blocks),
         TX_TEST(test_errors_are_for_the_caller),
         TX_TEST(test_retransmissions_are_counted),

@@ -5,7 +5,7 @@
 
 static struct tx_message *add(uint64_t bytes)
 {
-    const struct tx_content content = {.buffer = payload, .bytes = bytes, .lkey = LKEY, .tag = TAG};
+    const struct tx_content content = {.buffer = {payload, LKEY, NULL}, .bytes = bytes, .tag = TAG};
     return tx_add_message(&tx, request_of(tx.next), &content);
 }
 

@@ -37,7 +37,8 @@ struct slice_request {
 };
 
 /* A short time slice, so that a wake-up does not wait for the end of another thread's long one. Not more of
- * the CPU. Where the kernel does not know of it, nothing changes. */
+ * the CPU. Where the kernel does not know of it, nothing changes. With the workers of eight receiving engines
+ * on one CPU the p99 of 64 bytes is 1.7 to 2.3 ms instead of 3.1 to 7.6 (bench_engine_peers --workers 1). */
 static void request_short_slice(void)
 {
     struct slice_request request = {.bytes = sizeof request};

@@ -83,6 +83,7 @@ static int start_locked(struct lh_connection *c, const struct lh_message *messag
     const struct tx_content content = {.buffer = buffer, .bytes = bytes, .tag = message->tag};
     if (sending) {
         sender_send(&c->tx, &request->part, &content, now);
+        small_messages_on_send(c, now);
     } else {
         receiver_recv(&c->rx, &request->part, &buffer, bytes, now);
         small_messages_on_receive(c, request->message, now);

@@ -344,6 +344,18 @@ static bool send_packet(struct lh_connection *c, const struct outgoing_path *pat
     return filled || alone;
 }
 
+void small_messages_on_send(struct lh_connection *c, lh_time now)
+{
+    const struct outgoing *outgoing = &c->tx.outgoing;
+    bool alone =
+        outgoing->used && outgoing->next - outgoing->oldest == 1 && outgoing->unsent == outgoing->oldest;
+    if (!c->small.on || !alone || sdr_qp_messages_room(c->qp) == 0)
+        return;
+    const struct outgoing_path path = path_now(c);
+    if (send_packet(c, &path, now))
+        sdr_qp_messages_flush(c->qp);
+}
+
 void small_messages_step(struct lh_connection *c, lh_time now, lh_time *next)
 {
     if (!c->small.on)

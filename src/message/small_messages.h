@@ -30,6 +30,9 @@ void small_messages_start(struct lh_connection *c);
 bool small_messages_serve(const struct lh_connection *c, uint64_t bytes);
 /* Memory for one more message to be sent. -LH_ENOMEM. */
 int small_messages_prepare(struct lh_connection *c);
+/* A message to be sent was added. When nothing is in flight it leaves at once, in the caller's thread: no
+ * step need run for it. While something is, messages gather until the next step, and share carriers. */
+void small_messages_on_send(struct lh_connection *c, lh_time now);
 /* The receive of this message was posted. */
 void small_messages_on_receive(struct lh_connection *c, uint32_t number, lh_time now);
 /* A packet of EAGER_KIND. */

@@ -67,6 +67,9 @@ void sdr_qp_punch(struct sdr_qp *qp);
 int sdr_qp_driver_set(struct sdr_qp *qp, sdr_driver_step *step, void *context);
 /* Wakes the control worker when it sleeps; from any thread, cheap when it does not sleep. */
 void sdr_qp_driver_kick(struct sdr_qp *qp);
+/* Sends what lh_sdr_message_send() took, as far as the fabric takes it: else the control worker does it in
+ * its next round. From any thread, not from within a step. */
+void sdr_qp_messages_flush(struct sdr_qp *qp);
 /* How many messages lh_sdr_message_send() would take now. */
 uint32_t sdr_qp_messages_room(struct sdr_qp *qp);
 /* Longest silence before the peer is pinged; default 1 s. At least 1 ns. */

@@ -481,6 +481,16 @@ int lh_sdr_goodbye(struct sdr_qp *qp, enum lh_error reason)
     return 0;
 }
 
+void sdr_qp_messages_flush(struct sdr_qp *qp)
+{
+    if (qp_usable(qp) != 0 || !atomic_load_explicit(&qp->proven, memory_order_relaxed))
+        return;
+    qp_lock(qp);
+    if (!qp->closing)
+        send_upper(qp);
+    qp_unlock(qp);
+}
+
 void qp_close_flush(struct sdr_qp *qp)
 {
     if (!atomic_load(&qp->connected) || qp_device_gone(qp))

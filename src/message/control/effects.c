@@ -3,12 +3,15 @@
 
 #include <stdio.h>
 
+#include "base/least.h"
+
 void effects_finish(struct effects *effects, struct message_request *request, int error, uint64_t bytes,
                     lh_time now)
 {
     request->result.error = error;
     request->result.bytes = bytes;
-    request->result.ended_ns = now;
+    /* A round may have begun before the call that started what ends in it. */
+    request->result.ended_ns = lh_most(now, request->result.started_ns);
     request->next = NULL;
     if (effects->finished)
         effects->last->next = request;

@@ -4,7 +4,7 @@
 #include "base/least.h"
 #include "message/control/number.h"
 
-#define ACK_FRACTION 16u
+#define ACK_FRACTION 4u
 #define ACK_MAX_NS   (20 * LH_NS_PER_US)
 
 static void want_ack(struct inbound *inbound, lh_time at)

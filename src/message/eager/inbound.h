@@ -2,7 +2,7 @@
  * inbound.h - what of carriers has arrived, and when it is acknowledged. Pure.
  *
  * Timer:
- *   ack_at   after a carrier: 1/16 of the shortest round trip, at most 20 us, so that an answer of the
+ *   ack_at   after a carrier: 1/4 of the shortest round trip, at most 20 us, so that an answer of the
  *            program takes the acknowledgement along; at once when the sender asks
  *
  * SPDX-License-Identifier: BSD-3-Clause

@@ -29,6 +29,16 @@ static void test_keeps_the_order_of_what_is_done(void **state)
     assert_null(requests[1].next);
 }
 
+/* The time of a round is that of its begin; a call may have started the request since. */
+static void test_nothing_ends_before_it_started(void **state)
+{
+    (void)state;
+    struct effects effects = {0};
+    struct message_request request = {.result.started_ns = 9};
+    effects_finish(&effects, &request, 0, 1, 5);
+    assert_int_equal(request.result.ended_ns, 9);
+}
+
 static void test_the_first_failure_stays(void **state)
 {
     (void)state;
@@ -46,6 +56,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_keeps_the_order_of_what_is_done),
+        cmocka_unit_test(test_nothing_ends_before_it_started),
         cmocka_unit_test(test_the_first_failure_stays),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

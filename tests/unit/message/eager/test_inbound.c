@@ -33,10 +33,10 @@ static void test_acknowledges_soon(void **state)
 {
     (void)state;
     struct inbound inbound = {0};
-    arrive(&inbound, EAGER_HAS_ENTRIES, 0, 160 * US, 100 * US);
+    arrive(&inbound, EAGER_HAS_ENTRIES, 0, 40 * US, 100 * US);
     assert_true(inbound.ack_wanted);
     assert_int_equal(inbound.ack_at, 110 * US);
-    arrive(&inbound, EAGER_HAS_ENTRIES, 1, 160 * US, 105 * US);
+    arrive(&inbound, EAGER_HAS_ENTRIES, 1, 40 * US, 105 * US);
     assert_int_equal(inbound.ack_at, 110 * US);
     inbound_on_acknowledged(&inbound);
     assert_false(inbound.ack_wanted);

@@ -30,7 +30,8 @@ enum draw_part {
     PART_CONTROLLERS,
     PART_LIES,
     PART_ENGINES,
-    PART_PEERS,      /* the faults of engines */
+    PART_PEERS, /* the faults of engines */
+    PART_LISTS,
     PART_PAIRS = 16, /* and one more for each pair */
 };
 
@@ -542,4 +543,7 @@ void plan_draw(uint64_t seed, struct plan *plan)
     struct lh_prng peers = lh_prng_fork(&root, PART_PEERS);
     if (plan_has(plan, FEATURE_engine) && wild)
         draw_peer_faults(plan, &peers);
+    struct lh_prng lists = lh_prng_fork(&root, PART_LISTS);
+    if (plan_has(plan, FEATURE_engine) && draw_chance(&lists, 0.5))
+        plan->features |= 1u << FEATURE_lists;
 }

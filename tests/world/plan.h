@@ -48,7 +48,8 @@
     X(stale, "a fabric reports packets whose slot is over")                                                \
     X(newcomer, "receivers choose schemes that older seeds do not know")                                   \
     X(congestion, "senders have congestion controllers")                                                   \
-    X(engine, "connections of a host share its engine, and complete into its queues")
+    X(engine, "connections of a host share its engine, and complete into its queues")                      \
+    X(lists, "messages are sent from parts and received into parts, with tags")
 
 enum plan_feature {
 #define PLAN_FEATURE_ENUM(name, words) FEATURE_##name,

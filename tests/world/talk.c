@@ -9,6 +9,7 @@
 #include "world/engines.h"
 #include "world/healing.h"
 #include "world/memory.h"
+#include "world/scatter.h"
 
 #define FULL_PART 64u /* of the time under faults: until a full queue is tried again */
 
@@ -38,7 +39,9 @@ struct talk_message {
     uint64_t bytes;
     uint64_t room;
     uint8_t *data;
-    uint8_t *buffer; /* GUARD_BYTES before and behind it */
+    uint8_t *buffer;      /* GUARD_BYTES before and behind it */
+    struct scatter *from; /* instead of data, when it is sent in parts; else NULL */
+    struct scatter *into; /* instead of buffer, which is filled from it */
     struct asked sent;
     struct asked received;
 };
@@ -83,14 +86,29 @@ static void insert(struct talk_way *way, const struct plan_event *event, uint32_
         (struct talk_message){.plan = event, .event = number, .bytes = event->bytes, .room = event->room};
 }
 
+static struct scatter *make_scatter(struct world *world, uint64_t bytes, uint64_t seed)
+{
+    struct scatter *scatter = world_memory(world, sizeof *scatter);
+    scatter_make(world, scatter, bytes, seed);
+    return scatter;
+}
+
 static void fill_message(struct world *world, struct talk_message *message)
 {
+    uint64_t seed = message->plan->seed;
+    bool lists = plan_has(world->plan, FEATURE_lists);
     message->data = world_memory(world, message->bytes + 1);
     message->buffer = (uint8_t *)world_memory(world, message->room + 2 * GUARD_BYTES) + GUARD_BYTES;
     memcpy(message->data, world_content(message->plan->seed, message->bytes), message->bytes);
     memset(message->buffer - GUARD_BYTES, GUARD_BYTE, GUARD_BYTES);
     memset(message->buffer, BLANK_BYTE, message->room);
     memset(message->buffer + message->room, GUARD_BYTE, GUARD_BYTES);
+    if (lists && (seed >> 40 & 1)) {
+        message->from = make_scatter(world, message->bytes, seed ^ 1);
+        scatter_put(message->from, message->data, message->bytes);
+    }
+    if (lists && (seed >> 41 & 1))
+        message->into = make_scatter(world, message->room, seed ^ 2);
     world->bytes_asked += message->bytes;
 }
 
@@ -143,35 +161,56 @@ static uint64_t user_value(const struct talk_message *message, bool sending)
     return message->plan->seed << 32 | (uint64_t)message->event << 1 | sending;
 }
 
-/* The request completes into that queue; some of these requests are never seen. */
-static int post(struct world *world, struct end *end, struct talk_message *message, bool sending,
-                struct queue *queue)
+static uint64_t tag_of(const struct talk_message *message)
+{
+    bool tagged = message->from && (message->plan->seed >> 42 & 1);
+    return tagged ? message->plan->seed * 0x9E3779B97F4A7C15u : 0;
+}
+
+static int ask_in_parts(struct end *end, const struct talk_message *message, bool sending,
+                        struct lh_completion_queue *queue, struct lh_request **request)
+{
+    const struct scatter *scatter = sending ? message->from : message->into;
+    const struct lh_message what = {.parts = scatter->parts,
+                                    .count = scatter->count,
+                                    .tag = sending ? tag_of(message) : 0,
+                                    .queue = queue,
+                                    .user = user_value(message, sending)};
+    return sending ? lh_sendmsg(end->connection, &what, request)
+                   : lh_recvmsg(end->connection, &what, request);
+}
+
+static int ask_whole(struct end *end, struct talk_message *message, bool sending,
+                     struct lh_completion_queue *queue, struct lh_request **request)
+{
+    uint64_t user = user_value(message, sending);
+    if (queue && sending)
+        return lh_post_send(end->connection, message->data, message->bytes, NULL, queue, user, request);
+    if (queue)
+        return lh_post_recv(end->connection, message->buffer, message->room, NULL, queue, user, request);
+    return sending ? lh_send(end->connection, message->data, message->bytes, NULL, request)
+                   : lh_recv(end->connection, message->buffer, message->room, NULL, request);
+}
+
+/* Where the request completes into a queue some are never seen. */
+static int ask(struct world *world, struct end *end, struct talk_message *message, bool sending)
 {
     struct asked *asked = sending ? &message->sent : &message->received;
-    uint64_t user = user_value(message, sending);
-    bool detached = message->plan->seed >> 16 & 1;
+    struct queue *queue = engine_queue(world, end, message->plan->seed >> (sending ? 0 : 8));
+    bool detached = queue && (message->plan->seed >> 16 & 1);
     struct lh_request **request = detached ? NULL : &asked->request;
-    int error = sending ? lh_post_send(end->connection, message->data, message->bytes, NULL, queue->queue,
-                                       user, request)
-                        : lh_post_recv(end->connection, message->buffer, message->room, NULL, queue->queue,
-                                       user, request);
+    struct lh_completion_queue *own = queue ? queue->queue : NULL;
+    int error = (sending ? message->from : message->into)
+                    ? ask_in_parts(end, message, sending, own, request)
+                    : ask_whole(end, message, sending, own, request);
+    if (!queue)
+        return error;
     engine_on_asked(world, end->engine, queue, error);
     if (!error)
         asked->due = (struct entry_due){.queue = (uint8_t)(1 + (queue - end->engine->queues)),
                                         .connection = end->connection,
                                         .request = asked->request};
     return error;
-}
-
-static int ask(struct world *world, struct end *end, struct talk_message *message, bool sending)
-{
-    uint64_t choice = message->plan->seed >> (sending ? 0 : 8);
-    struct queue *queue = engine_queue(world, end, choice);
-    if (queue)
-        return post(world, end, message, sending, queue);
-    return sending
-               ? lh_send(end->connection, message->data, message->bytes, NULL, &message->sent.request)
-               : lh_recv(end->connection, message->buffer, message->room, NULL, &message->received.request);
 }
 
 /* A full queue is polled before long; what else is refused is asked for again soon. */
@@ -282,10 +321,19 @@ void talk_on_entry(struct world *world, uint32_t host, uint32_t queue, const str
                sending ? "sent" : "received", entry->result.error);
 }
 
+static void take_data_back(struct talk_message *message)
+{
+    memset(message->data, BLANK_BYTE, message->bytes);
+    if (message->from)
+        scatter_blank(message->from);
+}
+
 /* A buffer that came back belongs to the user, who writes into it at once. */
 static void take_back(struct world *world, struct talk_message *message)
 {
     memset(message->buffer, BLANK_BYTE, message->room);
+    if (message->into)
+        scatter_blank(message->into);
     if (message->room > 0 && world_sings_once(world, CANARY_late))
         message->buffer[message->room / 2] ^= 1;
 }
@@ -315,7 +363,7 @@ void talk_cancel(struct world *world, const struct plan_event *event)
             world_fail(world, "ends", "message %u was canceled and is still pending", event->target);
     }
     if (event->side == 0)
-        memset(message->data, BLANK_BYTE, message->bytes);
+        take_data_back(message);
     else
         take_back(world, message);
     world_touch(world, end);
@@ -325,10 +373,18 @@ void talk_cancel(struct world *world, const struct plan_event *event)
 
 static void check_delivered(struct world *world, struct pair *pair, struct talk_message *message)
 {
+    uint64_t tag = message->received.result.tag;
+    if (message->into)
+        scatter_get(message->into, message->buffer, message->room);
+    if (world_sings_once(world, CANARY_tag))
+        tag ^= 1;
     if (message->bytes > 0 && world_sings_once(world, CANARY_bytes))
         message->buffer[message->bytes / 2] ^= 1;
     if (!pair->trusted)
         return;
+    if (tag != tag_of(message))
+        world_fail(world, "tag", "message %u has tag %llx, and came with %llx", message->event,
+                   (unsigned long long)tag_of(message), (unsigned long long)tag);
     const uint8_t *expected = world_content(message->plan->seed, message->bytes);
     if (message->received.result.bytes != message->bytes || message->bytes > message->room)
         world_fail(world, "bytes", "message %u has %llu bytes and came as %llu into %llu", message->event,
@@ -413,7 +469,7 @@ static void harvest_way(struct world *world, struct pair *pair, uint32_t from, b
             continue;
         asked->cut_off = gone && asked->result.error != 0;
         if (sending) {
-            memset(message->data, BLANK_BYTE, message->bytes);
+            take_data_back(message);
         } else {
             if (asked->result.error == 0)
                 check_delivered(world, pair, message);
@@ -549,7 +605,8 @@ static bool has_excuse(const struct talk_message *message)
 /* Memory for parity is taken when it is needed, at both ends: there may be none then. */
 static bool may_lack_memory(const struct world *world)
 {
-    return (plan_has(world->plan, FEATURE_code) || plan_has(world->plan, FEATURE_auto)) &&
+    return (plan_has(world->plan, FEATURE_code) || plan_has(world->plan, FEATURE_auto) ||
+            plan_has(world->plan, FEATURE_lists)) &&
            plan_any(world->plan, EVENT_memory);
 }
 
@@ -605,8 +662,21 @@ static bool error_is_known(const struct world *world, const struct pair *pair, i
     }
 }
 
+static void check_scatter(struct world *world, const struct talk_message *m, const struct scatter *scatter,
+                          const struct asked *asked)
+{
+    if (!scatter)
+        return;
+    if (!scatter_is_whole(scatter, false))
+        world_fail(world, "guard", "message %u: a byte between its parts changed", m->event);
+    if ((asked->done || asked->freed) && !scatter_is_whole(scatter, true))
+        world_fail(world, "late", "message %u: a part changed after it was handed back", m->event);
+}
+
 static void check_message(struct world *world, const struct pair *pair, struct talk_message *m)
 {
+    check_scatter(world, m, m->from, &m->sent);
+    check_scatter(world, m, m->into, &m->received);
     if (m->room > 0 && world_sings_once(world, CANARY_guard))
         m->buffer[m->room] ^= 1;
     if (!check_filled(m->buffer - GUARD_BYTES, GUARD_BYTES, GUARD_BYTE) ||

@@ -58,6 +58,7 @@
     X(user, "entries", "an entry has another user value")                                                  \
     X(roomy, "capacity", "a completion queue takes more requests than it has room for")                    \
     X(reckless, "engine", "an engine with connections is destroyed")                                       \
+    X(tag, "tag", "a message comes with another tag")                                                      \
     X(shackled, "ends", "a connection waits for another one's dead peer")                                  \
     X(report, "reports", "an acknowledgement leaves out a chunk that arrived")                             \
     X(stale, "stale", "a report of a slot that is over goes uncounted")                                    \

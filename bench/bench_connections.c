@@ -157,9 +157,11 @@ static void post_all(uint32_t count)
         must(lh_post_recv(connections[i], messages[i], MESSAGE, NULL, queue, i, NULL), "lh_post_recv");
 }
 
-/* Takes a message of each, then waits until all have closed. */
-static void serve(int to, uint32_t count)
+/* Takes a message of each when it is told to, then waits until all have closed. Until it is told, it waits
+ * for nothing, so that the connections are idle at both ends. */
+static void serve(int to, int from, uint32_t count)
 {
+    char go;
     struct lh_listener *listener;
     struct lh_attr attr = open_engine();
     prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -170,6 +172,8 @@ static void serve(int to, uint32_t count)
     for (uint32_t i = 0; i < count; i++)
         must(lh_accept(listener, PATIENCE_NS, &connections[i]), "lh_accept");
     lh_listener_close(listener);
+    if (read(from, &go, 1) != 1)
+        exit(1);
     post_all(count);
     if (finish(count, 0) != count)
         must(-LH_EPEER, "a message");
@@ -191,7 +195,7 @@ static void use_in_turn(uint32_t count)
     }
 }
 
-static struct cost measure_client(uint16_t port, uint32_t count)
+static struct cost measure_client(uint16_t port, int to, uint32_t count)
 {
     struct cost cost = {0};
     char where[32];
@@ -207,6 +211,8 @@ static struct cost measure_client(uint16_t port, uint32_t count)
     double cpu_before = cpu_seconds();
     pause_for(IDLE_S);
     cost.idle_cpu = 100 * (cpu_seconds() - cpu_before) / IDLE_S;
+    if (write(to, "", 1) != 1)
+        exit(1);
     since = seconds();
     use_in_turn(count);
     cost.use_s = seconds() - since;
@@ -223,28 +229,31 @@ static struct cost measure_client(uint16_t port, uint32_t count)
 /* In processes of their own: what an earlier measurement left of memory counts for nothing. */
 static struct cost measure(uint32_t count)
 {
-    int port_pipe[2], cost_pipe[2];
+    int port_pipe[2], cost_pipe[2], go_pipe[2];
     uint16_t port;
     struct cost cost;
-    if (pipe(port_pipe) || pipe(cost_pipe))
+    if (pipe(port_pipe) || pipe(cost_pipe) || pipe(go_pipe))
         exit(1);
     fflush(NULL);
     pid_t server = fork();
     if (server == 0) {
         close(cost_pipe[1]);
-        serve(port_pipe[1], count);
+        close(go_pipe[1]);
+        serve(port_pipe[1], go_pipe[0], count);
         _exit(0);
     }
     if (read(port_pipe[0], &port, sizeof port) != sizeof port)
         exit(1);
     pid_t client = fork();
     if (client == 0) {
-        cost = measure_client(port, count);
+        cost = measure_client(port, go_pipe[1], count);
         _exit(write(cost_pipe[1], &cost, sizeof cost) != sizeof cost);
     }
     close(port_pipe[0]);
     close(port_pipe[1]);
     close(cost_pipe[1]);
+    close(go_pipe[0]);
+    close(go_pipe[1]);
     bool measured = read(cost_pipe[0], &cost, sizeof cost) == sizeof cost;
     close(cost_pipe[0]);
     waitpid(client, NULL, 0);

@@ -196,6 +196,13 @@ static void advance(struct world *world, lh_time to)
     world->now = to;
 }
 
+/* An end that asks a dead peer again, every round trip of a short link until its patience is over, wakes all
+ * workers of its engine each time. */
+static uint64_t turns_max(const struct plan *plan)
+{
+    return TURNS_MAX * (plan_has(plan, FEATURE_engine) ? (uint64_t)plan->pair_count : 1u);
+}
+
 /* Until then, or until everything is over. */
 static void run_until(struct world *world, lh_time until_ns, bool or_over)
 {
@@ -213,7 +220,7 @@ static void run_until(struct world *world, lh_time until_ns, bool or_over)
         if (or_over && plan_has(world->plan, FEATURE_engine))
             check_alone(world);
         advance(world, next);
-        if (world->turns > TURNS_MAX)
+        if (world->turns > turns_max(world->plan))
             world_fail(world, "turns", "%llu rounds, and no end", (unsigned long long)world->turns);
     }
 }

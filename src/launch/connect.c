@@ -99,7 +99,7 @@ static int not_taken(const char *where)
 struct remedy {
     bool older; /* another try in an older version */
     bool later; /* another try */
-    bool stale; /* another try over a TCP connection of its own: the other one had ended */
+    bool stale; /* another try over a TCP connection of its own: the other one had ended, or its listener */
 };
 
 /* Begins the handshake over a TCP connection of its own, in that version. */
@@ -136,8 +136,11 @@ static int try_once(struct attempt *attempt, uint8_t version, bool shared, struc
     bool unheard = error == -LH_EPEER && r.state == RENDEZVOUS_PROPOSAL;
     if (unheard && !stream && r.fd >= 0)
         error = not_taken(attempt->where);
-    *remedy = (struct remedy){
-        .older = error && r.older, .later = error && r.full, .stale = unheard && stream != NULL};
+    *remedy = (struct remedy){.older = error && r.older,
+                              .later = error && r.full,
+                              .stale = stream && error && (unheard || r.closed)};
+    if (remedy->stale)
+        control_stream_open_no_more(stream);
     if (error && r.fd >= 0)
         rendezvous_drop(&r);
     else if (!error)

@@ -38,7 +38,8 @@ struct control_connection {
     uint32_t count; /* numbers that were used so far: the lowest ones */
     uint32_t free;  /* none below it is free */
     uint32_t live;
-    uint32_t have; /* bytes of the frame that is being read */
+    uint32_t opening; /* of those, in their handshake */
+    uint32_t have;    /* bytes of the frame that is being read */
     uint8_t frame[HANDSHAKE_HEADER_BYTES + HANDSHAKE_BODY_MAX];
     uint8_t *out; /* what did not leave */
     size_t out_bytes;
@@ -78,6 +79,7 @@ static struct control_stream *add_stream(struct control_connection *control, uin
     control->streams[id] = stream;
     control->count += id == control->count;
     control->live++;
+    control->opening++;
     return stream;
 }
 
@@ -94,12 +96,25 @@ static void free_number(struct control_connection *control, uint32_t id)
     control->free = (uint32_t)lh_least(control->free, id);
 }
 
-/* Who had it has it no longer. */
+/* Both sides have said their last: what comes under its number is of another. */
+static bool has_no_number(const struct control_stream *stream)
+{
+    return stream->said_last && stream->heard_last;
+}
+
+/* After a last frame of either side. */
+static void keep_number_or_free(struct control_stream *stream)
+{
+    if (has_no_number(stream))
+        free_number(stream->control, stream->id);
+}
+
+/* Who had it has it no longer. This side has said its last. */
 static void drop_stream(struct control_connection *control, struct control_stream *stream)
 {
-    control->streams[stream->id] = HALF_ENDED;
-    if (stream->heard_last)
-        free_number(control, stream->id);
+    if (!has_no_number(stream))
+        control->streams[stream->id] = HALF_ENDED;
+    control->opening -= stream->connection == NULL;
     control_stream_free(stream);
     control->live--;
 }
@@ -190,6 +205,7 @@ static void write_last(struct control_stream *stream, enum handshake_type type, 
         return;
     stream->said_last = true;
     write_frame(stream->control, stream->id, type, body, bytes);
+    keep_number_or_free(stream);
 }
 
 static size_t reason_bytes(const char *reason)
@@ -208,7 +224,9 @@ static bool open_for_peer(struct control_connection *control, const struct hands
         return false;
     control_stream_deliver(stream, header, body);
     stream->wake_fd = control_acceptor_wake_fd(control->acceptor);
-    enum control_acceptance got = control_acceptor_put(control->acceptor, stream);
+    bool is_one_too_many = control->opening > CONTROL_OPENING_MAX;
+    enum control_acceptance got =
+        is_one_too_many ? CONTROL_FULL : control_acceptor_put(control->acceptor, stream);
     if (got == CONTROL_ACCEPTED)
         return true;
     const char *reason = got == CONTROL_FULL ? HANDSHAKE_FULL : HANDSHAKE_CLOSED;
@@ -229,8 +247,10 @@ static bool on_frame(struct control_connection *control, const struct handshake_
             free_number(control, id);
         return true;
     }
-    if (stream && !stream->heard_last) /* versions before 3 may send a FIN behind a REFUSE */
+    if (stream && !stream->heard_last) { /* versions before 3 may send a FIN behind a REFUSE */
         control_stream_deliver(stream, header, body);
+        keep_number_or_free(stream);
+    }
     if (stream)
         return true;
     if (control->closing)
@@ -313,9 +333,10 @@ static void remove_from_engine(struct control_connection *control)
         return;
     pthread_mutex_lock(&engine->lock);
     struct control_connection **at = &engine->controls;
-    while (*at != control) /* bounded by the listeners that the engine is connected to */
+    while (*at && *at != control) /* bounded by the control connections of the engine */
         at = &(*at)->next;
-    *at = control->next;
+    if (*at)
+        *at = control->next;
     pthread_mutex_unlock(&engine->lock);
 }
 
@@ -374,6 +395,7 @@ void control_stream_hand_over(struct control_stream *stream, struct lh_connectio
     connection_set_lifeline(connection, &ops, stream, peer_name);
     pthread_mutex_lock(&stream->control->lock);
     control_stream_bind(stream, connection);
+    stream->control->opening--;
     pthread_mutex_unlock(&stream->control->lock);
 }
 
@@ -479,6 +501,11 @@ int control_stream_receive(struct control_stream *stream, struct handshake_heade
     int got = control_stream_take(stream, header, body);
     pthread_mutex_unlock(&stream->control->lock);
     return got;
+}
+
+void control_stream_open_no_more(const struct control_stream *stream)
+{
+    remove_from_engine(stream->control);
 }
 
 void control_stream_refuse(struct control_stream *stream, const char *reason)

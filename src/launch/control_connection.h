@@ -21,6 +21,9 @@
 
 /* Streams of one TCP connection, their number has 16 bits. */
 #define CONTROL_STREAMS_MAX 65536u
+/* Of those that the peer opened, in their handshake: so that one peer cannot take all places of a listener.
+ * Further ones are refused, and may be tried again. */
+#define CONTROL_OPENING_MAX 8u
 
 struct control_stream;
 
@@ -52,6 +55,8 @@ int control_stream_receive(struct control_stream *stream, struct handshake_heade
 /* The handshake is over: the stream is the connection's lifeline, which closes it. */
 void control_stream_hand_over(struct control_stream *stream, struct lh_connection *connection,
                               const char *peer_name);
+/* Its TCP connection is of no use for others: none is opened over it any more. */
+void control_stream_open_no_more(const struct control_stream *stream);
 /* Ends it with a reason. */
 void control_stream_refuse(struct control_stream *stream, const char *reason);
 

@@ -46,8 +46,9 @@
 #define HANDSHAKE_REASON_MAX      200u
 #define HANDSHAKE_VERSION_TEXT                                                                             \
     "handshake version" /* part of the reason with which other versions are refused */
-/* The reason with which a full listener refuses a client, which may try again. Clients recognise it by
- * this text, so it is part of the protocol. */
+/* The reason with which a full listener refuses a client, which may try again; and that with which a stream
+ * is refused whose listener was closed: another may listen there. Clients recognise them by these texts, so
+ * they are part of the protocol. */
 #define HANDSHAKE_FULL   "too many clients are waiting"
 #define HANDSHAKE_CLOSED "the listener was closed"
 /* What the link that a proposal asks for may hold, at rate x delay: the accepting side sets that much address

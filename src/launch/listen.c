@@ -2,8 +2,8 @@
  * A listener runs the handshakes of its clients side by side, in a thread of its own: none waits for another.
  * How far each may go is bounded:
  *
- *   CLIENTS_MAX  clients are served. A full listener refuses the oldest that is not queued yet, else the
- *                newcomer; each costs a descriptor and 4 KiB
+ *   CLIENTS_MAX  clients are served. A full listener refuses one that is not queued yet, the oldest of the
+ *                TCP connection with most, else the newcomer; each costs a descriptor and 4 KiB
  *   OPEN_MAX     of them have an endpoint, with the memory and the threads of a connection. It is opened for
  *                those that made a proposal and sent a blob, and only during a call of lh_accept()
  *                their emulated links hold HANDSHAKE_LINK_HELD_MAX together, which each alone is bounded by
@@ -167,16 +167,33 @@ static void refuse_client(struct lh_listener *listener, uint32_t index)
     forget_client(listener, index);
 }
 
-/* Refuses the oldest client that is not queued yet. False: all are. */
+/* Clients of the same TCP connection. */
+static uint32_t count_fellows(const struct lh_listener *listener, uint32_t index)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < listener->client_count; i++)
+        count += listener->clients[i]->handshake.fd == listener->clients[index]->handshake.fd;
+    return count;
+}
+
+/* Refuses a client that is not queued yet: the oldest of the TCP connection that has most. False: all are
+ * queued. */
 static bool make_room(struct lh_listener *listener)
 {
-    for (uint32_t i = 0; i < listener->client_count; i++)
-        if (listener->clients[i]->handshake.state < RENDEZVOUS_QUEUED) {
-            lh_fail(LH_EHANDSHAKE, "too many clients were waiting");
-            refuse_client(listener, i);
-            return true;
+    uint32_t worst = 0, most = 0;
+    for (uint32_t i = 0; i < listener->client_count; i++) {
+        bool queued = listener->clients[i]->handshake.state >= RENDEZVOUS_QUEUED;
+        uint32_t count = queued ? 0 : count_fellows(listener, i);
+        if (count > most) {
+            most = count;
+            worst = i;
         }
-    return false;
+    }
+    if (most == 0)
+        return false;
+    lh_fail(LH_EHANDSHAKE, "%s", HANDSHAKE_FULL);
+    refuse_client(listener, worst);
+    return true;
 }
 
 /* Its handshake has begun. */
@@ -221,8 +238,13 @@ static void add_stream(struct lh_listener *listener, struct control_stream *stre
 static void take_streams(struct lh_listener *listener, lh_time now)
 {
     struct control_stream *stream;
-    while (listener->acceptor && (stream = control_acceptor_take(listener->acceptor)) != NULL)
-        add_stream(listener, stream, now); /* at most as many as wait, and come meanwhile */
+    /* What comes meanwhile wakes the thread again. */
+    for (uint32_t i = 0; listener->acceptor && i < CONTROL_ACCEPTOR_MAX; i++) {
+        stream = control_acceptor_take(listener->acceptor);
+        if (!stream)
+            break;
+        add_stream(listener, stream, now);
+    }
 }
 
 static void take_client(struct lh_listener *listener, lh_time now)

@@ -83,7 +83,7 @@ static int no_path_to(const struct rendezvous *r, const char *reason)
                    own, seen);
 }
 
-/* Keeps the reason for people, without characters that a terminal could act on. Two reasons are recognised
+/* Keeps the reason for people, without characters that a terminal could act on. Three reasons are recognised
  * by their text, which is part of the protocol: a REFUSE carries no code. */
 static int refused(struct rendezvous *r, const struct handshake_header *header)
 {
@@ -95,7 +95,8 @@ static int refused(struct rendezvous *r, const struct handshake_header *header)
     reason[length] = '\0';
     r->older = r->state == RENDEZVOUS_PROPOSAL && header->version < r->version &&
                strstr(reason, HANDSHAKE_VERSION_TEXT);
-    r->full = r->state == RENDEZVOUS_PROPOSAL && !strcmp(reason, HANDSHAKE_FULL);
+    r->full = r->state < RENDEZVOUS_QUEUED && !strcmp(reason, HANDSHAKE_FULL);
+    r->closed = r->stream && r->state == RENDEZVOUS_PROPOSAL && !strcmp(reason, HANDSHAKE_CLOSED);
     return no_path_to(r, reason);
 }
 

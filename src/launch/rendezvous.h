@@ -41,6 +41,7 @@ struct rendezvous {
     uint8_t version;       /* of this side's frames */
     bool older;            /* connecting side, after a failure: the peer knows older versions only */
     bool full;             /* connecting side, after a failure: the listener is full */
+    bool closed;           /* connecting side, with a stream, after a failure: that listener was closed */
     uint32_t busy;         /* BUSY frames that came */
     bool more;             /* MORE came */
     bool ready;            /* the peer's READY came */

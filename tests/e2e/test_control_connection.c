@@ -62,7 +62,7 @@ static void attach_to_itself(struct lh_connection *connection)
     must(lh_attach(connection, blob, bytes), "lh_attach");
 }
 
-static void begin(struct host *host, bool accepting, uint8_t version)
+static void begin_with(struct host *host, struct control_acceptor *acceptor, uint8_t version)
 {
     struct lh_engine_attr attr;
     int ends[2];
@@ -72,16 +72,21 @@ static void begin(struct host *host, bool accepting, uint8_t version)
     must(lh_engine_create(&attr, &host->engine), "lh_engine_create");
     must(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), "socketpair");
     host->peer = ends[1];
-    host->wake_fd = eventfd(0, EFD_NONBLOCK);
-    host->acceptor = accepting ? control_acceptor_create(host->wake_fd) : NULL;
+    host->acceptor = acceptor;
     host->connection = open_on(host->engine);
     attach_to_itself(host->connection);
     const struct control_origin origin = {.fd = ends[0],
                                           .version = version,
                                           .acceptor = host->acceptor,
-                                          .where = accepting ? NULL : WHERE,
+                                          .where = acceptor ? NULL : WHERE,
                                           .peer_name = "a peer"};
     must(control_connection_begin(host->connection, &origin), "control_connection_begin");
+}
+
+static void begin(struct host *host, bool accepting, uint8_t version)
+{
+    host->wake_fd = eventfd(0, EFD_NONBLOCK);
+    begin_with(host, accepting ? control_acceptor_create(host->wake_fd) : NULL, version);
 }
 
 static void end(struct host *host)
@@ -205,7 +210,7 @@ static void test_streams_without_end(void **state)
     struct host host;
     begin(&host, true, HANDSHAKE_VERSION);
     uint16_t id = 1;
-    for (; id <= CONTROL_ACCEPTOR_MAX; id++)
+    for (; id <= CONTROL_OPENING_MAX; id++)
         say(&host, id, HANDSHAKE_PROPOSAL, "me");
     progress(&host);
     expect_nothing_heard(&host);
@@ -221,6 +226,47 @@ static void test_streams_without_end(void **state)
     expect_nothing_heard(&host); /* there is room for one again */
     assert_int_equal(lh_connection_error(host.connection), 0);
     end(&host);
+}
+
+/* One that is handed over leaves its place to the next; so does each that the listener has taken. */
+static void test_places_of_a_listener(void **state)
+{
+    (void)state;
+    struct host hosts[CONTROL_ACCEPTOR_MAX / CONTROL_OPENING_MAX + 1];
+    uint32_t last = sizeof hosts / sizeof hosts[0] - 1;
+    begin(&hosts[0], true, HANDSHAKE_VERSION);
+    struct lh_connection *second = open_on(hosts[0].engine);
+    attach_to_itself(second);
+    for (uint16_t id = 1; id <= CONTROL_OPENING_MAX; id++)
+        say(&hosts[0], id, HANDSHAKE_PROPOSAL, "me");
+    progress(&hosts[0]);
+    control_stream_hand_over(expect_opened(&hosts[0], "me"), second, "a peer");
+    say(&hosts[0], CONTROL_OPENING_MAX + 1, HANDSHAKE_PROPOSAL, "me");
+    progress(&hosts[0]);
+    expect_nothing_heard(&hosts[0]);
+    for (uint32_t i = 1; i <= last; i++) {
+        begin_with(&hosts[i], control_acceptor_share(hosts[0].acceptor), HANDSHAKE_VERSION);
+        for (uint16_t id = 1; i < last && id <= CONTROL_OPENING_MAX; id++)
+            say(&hosts[i], id, HANDSHAKE_PROPOSAL, "me");
+        progress(&hosts[i]);
+        expect_nothing_heard(&hosts[i]);
+    }
+    say(&hosts[last], 1, HANDSHAKE_PROPOSAL, "too late");
+    progress(&hosts[last]);
+    expect_heard(&hosts[last], 1, HANDSHAKE_REFUSE, HANDSHAKE_FULL);
+    struct control_stream *stream = expect_opened(&hosts[0], "me");
+    say(&hosts[last], 2, HANDSHAKE_PROPOSAL, "me");
+    progress(&hosts[last]);
+    expect_nothing_heard(&hosts[last]);
+    control_stream_refuse(stream, "over");
+    while ((stream = control_acceptor_take(hosts[0].acceptor)) != NULL)
+        control_stream_refuse(stream, "over");
+    for (uint32_t i = 1; i <= last; i++) {
+        hosts[i].wake_fd = eventfd(0, EFD_NONBLOCK);
+        end(&hosts[i]);
+    }
+    lh_close(second);
+    end(&hosts[0]);
 }
 
 static void test_all_numbers(void **state)
@@ -302,6 +348,42 @@ static void test_half_ended(void **state)
             say(&host, 1, HANDSHAKE_FIN, "");
             progress(&host);
         }
+    }
+    assert_int_equal(lh_connection_error(host.connection), 0);
+    end(&host);
+}
+
+/* The program may hold an end that is over for long: another has its number meanwhile. */
+static void test_a_number_of_one_that_is_over(void **state)
+{
+    (void)state;
+    struct host host;
+    begin(&host, true, HANDSHAKE_VERSION);
+    for (int peer_first = 0; peer_first < 2; peer_first++) {
+        struct lh_connection *second = open_on(host.engine);
+        attach_to_itself(second);
+        say(&host, 1, HANDSHAKE_PROPOSAL, "one");
+        progress(&host);
+        control_stream_hand_over(expect_opened(&host, "one"), second, "a peer");
+        if (peer_first)
+            say(&host, 1, HANDSHAKE_FIN, "");
+        progress(&host);
+        second->keepalive.lifeline_ops->refuse(second->keepalive.lifeline, "no way");
+        expect_heard(&host, 1, HANDSHAKE_REFUSE, "no way");
+        if (!peer_first)
+            say(&host, 1, HANDSHAKE_FIN, "");
+        say(&host, 1, HANDSHAKE_PROPOSAL, "two");
+        progress(&host);
+        assert_int_equal(lh_connection_error(second), -LH_ECLOSED);
+        struct control_stream *stream = expect_opened(&host, "two");
+        lh_close(second);
+        expect_nothing_heard(&host);
+        must(control_stream_send(stream, HANDSHAKE_READY, "x", 1), "control_stream_send");
+        expect_heard(&host, 1, HANDSHAKE_READY, "x");
+        control_stream_refuse(stream, "go");
+        expect_heard(&host, 1, HANDSHAKE_REFUSE, "go");
+        say(&host, 1, HANDSHAKE_FIN, "");
+        progress(&host);
     }
     assert_int_equal(lh_connection_error(host.connection), 0);
     end(&host);
@@ -461,9 +543,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_streams_are_opened_and_handed_over),
         cmocka_unit_test(test_streams_without_end),
+        cmocka_unit_test(test_places_of_a_listener),
         cmocka_unit_test(test_all_numbers),
         cmocka_unit_test(test_a_number_twice),
         cmocka_unit_test(test_half_ended),
+        cmocka_unit_test(test_a_number_of_one_that_is_over),
         cmocka_unit_test(test_nonsense_ends_it),
         cmocka_unit_test(test_the_connecting_side),
         cmocka_unit_test(test_a_peer_that_does_not_read),

@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -25,9 +26,14 @@
 
 #include <cmocka.h>
 
+#include "launch/control_connection.h"
+#include "launch/handshake.h"
+#include "launch/tcp.h"
+
 #define PATIENCE (60 * LH_NS_PER_S) /* only a hang reaches it */
 #define MANY     40u
 #define THREADS  4u
+#define HOUSE    32u /* clients that a listener hears at once */
 
 static _Atomic uint32_t wrong; /* threads may not end a cmocka test */
 
@@ -341,12 +347,119 @@ static void test_connections_outlive_the_listener(void **state)
     meet(&meeting);
     lh_listener_close(host.listener);
     struct lh_attr attr = attr_on(clients);
-    assert_int_equal(lh_connect(host.where, &attr, PATIENCE, &refused), -LH_EHANDSHAKE);
-    assert_non_null(strstr(lh_last_error(), "the listener was closed"));
+    assert_int_equal(lh_connect(host.where, &attr, PATIENCE, &refused), -LH_EPEER);
+    assert_non_null(strstr(lh_last_error(), "Connection refused"));
     transfer(meeting.ends[0], meeting.ends[1], 5);
     lh_close(meeting.ends[0]);
     expect_end(meeting.ends[1], -LH_ECLOSED);
     lh_close(meeting.ends[1]);
+    must(lh_engine_destroy(host.engine), "lh_engine_destroy");
+    must(lh_engine_destroy(clients), "lh_engine_destroy");
+}
+
+/* Another listener at the same address, while a connection of the first one lives: it has a TCP connection
+ * of its own, which serves all that follow. */
+static void test_another_listener(void **state)
+{
+    (void)state;
+    struct host host;
+    struct lh_engine *clients = create(1);
+    listen_on(&host, create(1));
+    struct meeting meetings[4];
+    for (uint32_t i = 0; i < 4; i++) {
+        meetings[i] = (struct meeting){.host = &host, .engine = clients};
+        meet(&meetings[i]);
+        assert_int_equal(count_tcp(), i == 0 ? 2 : 4);
+        if (i > 0)
+            continue;
+        struct lh_attr attr = attr_on(host.engine);
+        lh_listener_close(host.listener);
+        must(lh_listen(host.where, &attr, &host.listener), "lh_listen");
+    }
+    for (uint32_t i = 0; i < 4; i++) {
+        transfer(meetings[i].ends[0], meetings[i].ends[1], 5);
+        lh_close(meetings[i].ends[0]);
+        expect_end(meetings[i].ends[1], -LH_ECLOSED);
+        lh_close(meetings[i].ends[1]);
+    }
+    lh_listener_close(host.listener);
+    must(lh_engine_destroy(host.engine), "lh_engine_destroy");
+    must(lh_engine_destroy(clients), "lh_engine_destroy");
+}
+
+/* ---- a full listener --------------------------------------------------------------------------------- */
+
+static uint32_t propose(uint8_t body[HANDSHAKE_BODY_MAX])
+{
+    const struct handshake_proposal usual = {
+        .mtu_bytes = 1024, .slots = 4, .channels = 1, .generations = 1, .slot_bytes = 65536};
+    return handshake_proposal_encode(&usual, body);
+}
+
+/* One that says no more than its proposal, which the listener has answered. */
+static int stall_alone(const struct host *host)
+{
+    int fd;
+    uint8_t frame[HANDSHAKE_HEADER_BYTES + HANDSHAKE_BODY_MAX];
+    uint32_t bytes = propose(frame + HANDSHAKE_HEADER_BYTES);
+    const struct handshake_header header = {HANDSHAKE_VERSION, HANDSHAKE_PROPOSAL, 0, bytes};
+    must(tcp_connect(host->where, tcp_deadline(PATIENCE), &fd), "tcp_connect");
+    handshake_header_encode(&header, frame);
+    must(tcp_write(fd, frame, HANDSHAKE_HEADER_BYTES + bytes, tcp_deadline(PATIENCE)), "tcp_write");
+    must(tcp_wait(fd, false, tcp_deadline(PATIENCE)), "tcp_wait");
+    return fd;
+}
+
+static enum handshake_type hear(struct control_stream *stream, uint8_t body[HANDSHAKE_BODY_MAX])
+{
+    struct handshake_header header;
+    int got;
+    while ((got = control_stream_receive(stream, &header, body)) == 0) /* only a hang goes on */
+        sched_yield();
+    assert_int_equal(got, 1);
+    return header.type;
+}
+
+/* The same, over the TCP connection of another. */
+static struct control_stream *stall_beside(const struct host *host, struct lh_engine *clients, int wake_fd)
+{
+    uint8_t body[HANDSHAKE_BODY_MAX];
+    struct control_stream *stream = control_stream_open(clients, host->where, wake_fd);
+    assert_non_null(stream);
+    must(control_stream_send(stream, HANDSHAKE_PROPOSAL, body, propose(body)), "control_stream_send");
+    assert_int_equal(hear(stream, body), HANDSHAKE_PROPOSAL);
+    return stream;
+}
+
+/* Who has most places gives one back, not who came first. */
+static void test_places_are_shared(void **state)
+{
+    (void)state;
+    struct host host;
+    struct lh_engine *clients = create(1);
+    struct control_stream *streams[CONTROL_OPENING_MAX];
+    int fds[HOUSE - CONTROL_OPENING_MAX + 1];
+    uint8_t body[HANDSHAKE_BODY_MAX];
+    int wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    uint32_t alone = sizeof fds / sizeof fds[0] - 1;
+    listen_on(&host, create(1));
+    struct meeting meeting = {.host = &host, .engine = clients};
+    meet(&meeting);
+    for (uint32_t i = 0; i < alone; i++)
+        fds[i] = stall_alone(&host);
+    for (uint32_t i = 0; i < CONTROL_OPENING_MAX; i++)
+        streams[i] = stall_beside(&host, clients, wake_fd);
+    fds[alone] = stall_alone(&host);
+    assert_int_equal(hear(streams[0], body), HANDSHAKE_REFUSE);
+    assert_memory_equal(body, HANDSHAKE_FULL, strlen(HANDSHAKE_FULL));
+    for (uint32_t i = 0; i <= alone; i++)
+        close(fds[i]);
+    for (uint32_t i = 0; i < CONTROL_OPENING_MAX; i++)
+        control_stream_refuse(streams[i], "over");
+    lh_close(meeting.ends[0]);
+    lh_close(meeting.ends[1]);
+    close(wake_fd);
+    lh_listener_close(host.listener);
     must(lh_engine_destroy(host.engine), "lh_engine_destroy");
     must(lh_engine_destroy(clients), "lh_engine_destroy");
 }
@@ -406,6 +519,7 @@ int main(void)
         cmocka_unit_test(test_one_for_all),         cmocka_unit_test(test_the_last_one_closes_it),
         cmocka_unit_test(test_without_an_engine),   cmocka_unit_test(test_progress_of_the_caller),
         cmocka_unit_test(test_many_at_once),        cmocka_unit_test(test_connections_outlive_the_listener),
+        cmocka_unit_test(test_another_listener),    cmocka_unit_test(test_places_are_shared),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

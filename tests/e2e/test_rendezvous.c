@@ -44,6 +44,7 @@ struct play {
     int listener;
     unsigned steps;      /* 0: nothing; 1: proposal; 2: blob of an endpoint that answers no ping */
     const char *refusal; /* or NULL: hangs up */
+    bool again;          /* hangs up on one more */
 };
 
 static void *peer(void *argument)
@@ -77,15 +78,18 @@ static void *peer(void *argument)
         continue;
     close(fd);
     lh_close(deaf);
+    if (play->again) {
+        assert_int_equal(tcp_wait(play->listener, false, tcp_deadline(PATIENCE_NS)), 0);
+        close(accept(play->listener, NULL, NULL));
+    }
     return NULL;
 }
 
-static int connect_to(unsigned steps, const char *refusal)
+static int connect_to_one(struct play play)
 {
     char where[32];
     uint16_t port;
     pthread_t thread;
-    struct play play = {.steps = steps, .refusal = refusal};
     struct lh_connection *connection = NULL;
     assert_int_equal(tcp_listen("[::1]:0", &play.listener, &port), 0);
     snprintf(where, sizeof where, "[::1]:%u", port);
@@ -95,6 +99,11 @@ static int connect_to(unsigned steps, const char *refusal)
     close(play.listener);
     assert_null(connection);
     return error;
+}
+
+static int connect_to(unsigned steps, const char *refusal)
+{
+    return connect_to_one((struct play){.steps = steps, .refusal = refusal});
 }
 
 static void a_peer_that_hangs_up_is_gone(void **state)
@@ -135,6 +144,16 @@ static void a_refusal_is_passed_on(void **state)
     for (unsigned steps = 0; steps <= 2; steps++) {
         assert_int_equal(connect_to(steps, "no room\x1b[2J today"), -LH_EHANDSHAKE);
         assert_non_null(strstr(lh_last_error(), "no room?[2J today")); /* harmless on a terminal */
+    }
+}
+
+/* Also one that had a place, and lost it to another. */
+static void a_full_listener_is_asked_again(void **state)
+{
+    (void)state;
+    for (unsigned steps = 0; steps <= 1; steps++) {
+        const struct play play = {.steps = steps, .refusal = HANDSHAKE_FULL, .again = true};
+        assert_int_equal(connect_to_one(play), -LH_EPEER);
     }
 }
 
@@ -250,10 +269,10 @@ static void addresses_are_split(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_peer_that_hangs_up_is_gone), cmocka_unit_test(a_listener_that_closes_refuses),
-        cmocka_unit_test(a_refusal_is_passed_on),       cmocka_unit_test(strangers_keep_nobody_waiting),
-        cmocka_unit_test(a_link_too_long_holds_nobody), cmocka_unit_test(no_descriptors_left),
-        cmocka_unit_test(addresses_are_split),
+        cmocka_unit_test(a_peer_that_hangs_up_is_gone),  cmocka_unit_test(a_listener_that_closes_refuses),
+        cmocka_unit_test(a_refusal_is_passed_on),        cmocka_unit_test(a_full_listener_is_asked_again),
+        cmocka_unit_test(strangers_keep_nobody_waiting), cmocka_unit_test(a_link_too_long_holds_nobody),
+        cmocka_unit_test(no_descriptors_left),           cmocka_unit_test(addresses_are_split),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

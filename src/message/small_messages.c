@@ -212,7 +212,6 @@ static void take_early(struct lh_connection *c, struct rx_message *message,
         copy_early(&c->small.early, early, message);
         note_units(c, message, early->units, now);
     }
-    inbound_want_ack(&c->small.inbound, c->path.rtt_minimum_ns, now);
 }
 
 void small_messages_on_receive(struct lh_connection *c, uint32_t number, lh_time now)
@@ -224,6 +223,7 @@ void small_messages_on_receive(struct lh_connection *c, uint32_t number, lh_time
         return;
     if (message->state == RX_OPEN && message->number == number)
         take_early(c, message, held, now);
+    inbound_want_ack(&c->small.inbound, c->path.rtt_minimum_ns, now); /* its cells are free, over or not */
     early_forget(early, number);
     free(early_take_memory(early));
     rx_retire(&c->rx);

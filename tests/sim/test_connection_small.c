@@ -14,6 +14,8 @@
 
 #include <cmocka.h>
 
+#include "message/connection.h"
+#include "sdr/driver.h"
 #include "support/connection_pair.h"
 #include "wire/eager.h"
 
@@ -86,6 +88,84 @@ static void receives_that_are_posted_late(void **state)
     connection_pair_close(&pair);
     free(sends);
     free(data);
+}
+
+/* Messages that are not acknowledged in carriers take no places from those that are. */
+static void after_many_long_ones(void **state)
+{
+    (void)state;
+    struct connection_pair pair = open_pair("rtt=100us");
+    for (uint32_t i = 0; i <= EAGER_CELLS; i++)
+        connection_pair_transfer(&pair, 0, EAGER_MAX + 1, EAGER_MAX + 1);
+    connection_pair_transfer(&pair, 0, SIZE, SIZE);
+    connection_pair_close(&pair);
+}
+
+/* Held at the receiver, and canceled: their receives end so, and their places are free again. link: where the
+ * report of that is lost, the sender asks. */
+static void cancel_what_is_held(const char *link)
+{
+    struct connection_pair pair = open_pair(link);
+    uint8_t data[SIZE] = {1}, buffer[SIZE];
+    static struct lh_request *requests[EAGER_CELLS];
+    for (uint32_t i = 0; i < EAGER_CELLS; i++)
+        requests[i] = connection_pair_send(&pair, 0, data, SIZE);
+    connection_pair_run(&pair, LH_NS_PER_S);
+    for (uint32_t i = 0; i < EAGER_CELLS; i++) {
+        lh_cancel(requests[i]);
+        assert_int_equal(connection_pair_finish(&pair, requests[i]).error, -LH_ECANCELED);
+    }
+    connection_pair_run(&pair, LH_NS_PER_S);
+    for (uint32_t i = 0; i < EAGER_CELLS; i++)
+        requests[i] = connection_pair_recv(&pair, 1, buffer, SIZE);
+    for (uint32_t i = 0; i < EAGER_CELLS; i++)
+        assert_int_equal(connection_pair_finish(&pair, requests[i]).error, -LH_ECANCELED);
+    connection_pair_transfer(&pair, 0, SIZE, SIZE);
+    assert_int_equal(stats_of(&pair, 1).bad_control, 0);
+    connection_pair_close(&pair);
+}
+
+static void canceled_at_the_receiver(void **state)
+{
+    (void)state;
+    cancel_what_is_held("rtt=100us");
+    cancel_what_is_held("rtt=100us,loss=0.5");
+}
+
+/* An entry as a hostile peer writes it. */
+static void put(struct connection_pair *pair, const struct eager_entry *entry)
+{
+    static uint32_t carrier;
+    uint8_t out[EAGER_BYTES_MAX], *payload;
+    struct eager_writer writer;
+    eager_write_begin(&writer, out, sizeof out, carrier++, NULL);
+    assert_true(eager_write_entry(&writer, entry, &payload));
+    memset(payload, 0xFF, entry->data_bytes);
+    assert_int_equal(lh_sdr_message_send(pair->ends[0]->qp, out, writer.bytes), 0);
+    connection_pair_run(pair, LH_NS_PER_MS);
+}
+
+/* A peer that sends units of a message, and announces it as a long one of as many bytes. */
+static void contradicting_kinds(void **state)
+{
+    (void)state;
+    struct connection_pair pair = open_pair("rtt=100us");
+    uint8_t buffer[1000];
+    put(&pair, &(struct eager_entry){.bytes = 1000, .unit = 1, .data_bytes = 104});
+    put(&pair, &(struct eager_entry){.bytes = 1000, .is_long = true});
+    struct lh_request *recv = connection_pair_recv(&pair, 1, buffer, sizeof buffer);
+    connection_pair_run(&pair, LH_NS_PER_S);
+    assert_int_equal(lh_test(recv, NULL), 0); /* the first unit never came */
+    assert_int_equal(stats_of(&pair, 1).bad_control, 1);
+    for (uint32_t i = 1; i <= EAGER_CELLS; i++)
+        put(&pair, &(struct eager_entry){.message = i, .bytes = 128, .data_bytes = 128});
+    connection_pair_finish(&pair, connection_pair_recv(&pair, 1, buffer, sizeof buffer));
+    const uint32_t last = EAGER_CELLS + 1;
+    put(&pair, &(struct eager_entry){.message = last, .bytes = 2000, .is_long = true});
+    put(&pair, &(struct eager_entry){.message = last, .bytes = 2000, .unit = 1, .data_bytes = 896});
+    assert_int_equal(stats_of(&pair, 1).bad_control, 2);
+    lh_request_free(recv);
+    connection_pair_close(&pair);
 }
 
 static void expect_refused(struct connection_pair *pair, struct lh_request *send, struct lh_request *recv)
@@ -165,8 +245,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_way_is_half_a_round_trip), cmocka_unit_test(receives_that_are_posted_late),
-        cmocka_unit_test(too_long_for_its_receive),     cmocka_unit_test(small_among_long_ones),
-        cmocka_unit_test(losses_cost_no_round_trip),
+        cmocka_unit_test(after_many_long_ones),         cmocka_unit_test(canceled_at_the_receiver),
+        cmocka_unit_test(contradicting_kinds),          cmocka_unit_test(too_long_for_its_receive),
+        cmocka_unit_test(small_among_long_ones),        cmocka_unit_test(losses_cost_no_round_trip),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

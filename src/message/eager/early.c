@@ -45,13 +45,25 @@ enum early_state early_state(const struct early *early, uint32_t number)
     return message ? message->state : EARLY_NOTHING;
 }
 
+static uint16_t cell_after(const struct early *early, uint16_t cell)
+{
+    assert(cell < EAGER_CELLS);
+    return early->memory->next[cell];
+}
+
+static uint8_t *cell_at(const struct early *early, uint16_t cell)
+{
+    assert(cell < EAGER_CELLS);
+    return early->memory->cells[cell];
+}
+
 /* A chain of cells; there are enough. */
 static uint16_t take_cells(struct early *early, uint32_t count)
 {
     assert(count > 0 && count <= early->free_cells);
     uint16_t first = early->free_cell;
     for (uint32_t i = 0; i < count; i++)
-        early->free_cell = early->memory->next[early->free_cell];
+        early->free_cell = cell_after(early, early->free_cell);
     early->free_cells -= count;
     return first;
 }
@@ -60,7 +72,8 @@ static void give_cells(struct early *early, uint16_t first, uint32_t count)
 {
     uint16_t last = first;
     for (uint32_t i = 1; i < count; i++)
-        last = early->memory->next[last];
+        last = cell_after(early, last);
+    assert(last < EAGER_CELLS);
     early->memory->next[last] = early->free_cell;
     early->free_cell = first;
     early->free_cells += count;
@@ -81,7 +94,7 @@ static struct early_message *find_or_add(struct early *early, uint32_t posted,
         return NULL;
     if (message->state != EARLY_NOTHING) {
         bool same = message->number == entry->message && message->bytes == entry->bytes &&
-                    message->tag == entry->tag;
+                    message->tag == entry->tag && (message->state == EARLY_LONG) == entry->is_long;
         return same ? message : NULL;
     }
     if (cells > early->free_cells)
@@ -102,12 +115,11 @@ static void write_unit(struct early *early, const struct early_message *message,
 {
     uint16_t cell = message->cell;
     for (uint32_t i = 0; i < entry->unit * CELLS_A_UNIT; i++)
-        cell = early->memory->next[cell];
+        cell = cell_after(early, cell);
     for (uint32_t at = 0; at < entry->data_bytes; at += EAGER_CELL_BYTES) {
         uint32_t left = entry->data_bytes - at;
-        memcpy(early->memory->cells[cell], entry->data + at,
-               left < EAGER_CELL_BYTES ? left : EAGER_CELL_BYTES);
-        cell = early->memory->next[cell];
+        memcpy(cell_at(early, cell), entry->data + at, left < EAGER_CELL_BYTES ? left : EAGER_CELL_BYTES);
+        cell = cell_after(early, cell);
     }
 }
 
@@ -135,8 +147,8 @@ void early_copy(const struct early *early, const struct early_message *message, 
     for (uint32_t at = 0; at < message->bytes; at += EAGER_CELL_BYTES) {
         uint32_t left = (uint32_t)message->bytes - at;
         if (message->units >> (at / EAGER_UNIT_BYTES) & 1)
-            memcpy(out + at, early->memory->cells[cell], left < EAGER_CELL_BYTES ? left : EAGER_CELL_BYTES);
-        cell = early->memory->next[cell];
+            memcpy(out + at, cell_at(early, cell), left < EAGER_CELL_BYTES ? left : EAGER_CELL_BYTES);
+        cell = cell_after(early, cell);
     }
 }
 

@@ -25,7 +25,7 @@ struct early_message {
     uint64_t bytes;
     uint64_t tag;
     uint16_t cell; /* the first of its cells */
-    uint8_t units; /* a bit for each unit that is here */
+    uint8_t units; /* a bit for each unit that is here; of a long one, the first */
 };
 
 /* Some 80 KiB. */

@@ -146,18 +146,29 @@ static void learn_all(struct outgoing *outgoing, uint32_t from, uint32_t message
         learn(outgoing, at(outgoing, n), state);
 }
 
-/* Receives are posted: their messages need no cells any more. */
-static void learn_posted(struct outgoing *outgoing, uint32_t posted)
+/* Receives are posted: their messages need no cells any more. False: that was known. */
+static bool learn_posted(struct outgoing *outgoing, uint32_t posted)
 {
     if (!number_before(outgoing->posted, posted))
-        return;
-    uint32_t end = number_before(outgoing->unsent, posted) ? outgoing->unsent : posted;
-    for (uint32_t n = outgoing->posted; number_before(n, end); n++) { /* at most EAGER_CELLS have a cost */
-        uint8_t *cost = &outgoing->costs[n & (EAGER_CELLS - 1)];
+        return false;
+    uint32_t passed = posted - outgoing->posted;
+    for (uint32_t i = 0; i < passed && i < EAGER_CELLS; i++) { /* no more have a cost */
+        uint8_t *cost = &outgoing->costs[(outgoing->posted + i) & (EAGER_CELLS - 1)];
         outgoing->cells -= *cost;
         *cost = 0;
     }
     outgoing->posted = posted;
+    return true;
+}
+
+void outgoing_on_receive(struct outgoing *outgoing, uint32_t number)
+{
+    if (!is_inside(outgoing, number))
+        return;
+    struct outgoing_message *message = at(outgoing, number);
+    if (message->is_long && message->state == OUTGOING_NEW)
+        message->state = OUTGOING_LONG;
+    learn_posted(outgoing, number + 1);
 }
 
 static void measure_loss(struct outgoing *outgoing, const struct eager_ack *ack)
@@ -204,7 +215,7 @@ int outgoing_on_ack(struct outgoing *outgoing, const struct eager_ack *ack, lh_t
 {
     if (!is_possible(outgoing, ack))
         return -1;
-    uint32_t before = outgoing->missing + outgoing->held;
+    uint32_t before = 2 * outgoing->missing + outgoing->held; /* less of it: something has arrived */
     if (number_before(outgoing->oldest, ack->base))
         learn_all(outgoing, outgoing->oldest, ack->base - outgoing->oldest, EAGER_DELIVERED);
     uint32_t from = ack->base;
@@ -212,7 +223,8 @@ int outgoing_on_ack(struct outgoing *outgoing, const struct eager_ack *ack, lh_t
         learn_all(outgoing, from, ack->runs[i].messages, ack->runs[i].state);
         from += ack->runs[i].messages;
     }
-    learn_posted(outgoing, ack->posted);
+    bool progress = learn_posted(outgoing, ack->posted);
+    progress |= 2 * outgoing->missing + outgoing->held != before;
     bool newer = !outgoing->acknowledged || number_before(outgoing->newest, ack->newest);
     if (newer) {
         outgoing->newest = ack->newest;
@@ -220,7 +232,7 @@ int outgoing_on_ack(struct outgoing *outgoing, const struct eager_ack *ack, lh_t
         measure_loss(outgoing, ack);
     }
     bool slower = outgoing->backoff > 0;
-    if (newer || outgoing->missing + outgoing->held != before)
+    if (progress || (newer && outgoing->missing == 0))
         outgoing->backoff = 0;
     outgoing->probe_from_ns = now;
     const struct outgoing_message *oldest = oldest_missing(outgoing);
@@ -315,7 +327,7 @@ void outgoing_poll(struct outgoing *outgoing, const struct outgoing_path *path, 
             resend(outgoing, message);
         first = false;
     }
-    if (outgoing->missing == 0 && outgoing->held > 0)
+    if (outgoing->missing == 0 && (outgoing->held > 0 || outgoing->blocked))
         poll_probe(outgoing, path, now, &due);
     outgoing->due_ns = due;
 }
@@ -372,15 +384,19 @@ static uint8_t copies_of(const struct outgoing *outgoing, const struct outgoing_
     return outgoing->loss_known && outgoing->loss > LOSS_MANY ? COPIES_MANY : 1;
 }
 
-/* Whether the receiver has a place, and the window lets it out. */
-static bool may_send(const struct outgoing *outgoing, const struct outgoing_message *message,
-                     uint32_t number, const struct outgoing_path *path)
+/* Whether the receiver has a place, as far as is known. */
+static bool has_place(const struct outgoing *outgoing, const struct outgoing_message *message,
+                      uint32_t number)
 {
     bool ahead = !number_before(number, outgoing->posted);
     bool begun = outgoing->costs[number & (EAGER_CELLS - 1)] > 0;
     uint32_t cells = message->is_long || begun ? 0 : eager_cells(message->bytes);
-    if (ahead && (number - outgoing->posted >= EAGER_CELLS || outgoing->cells + cells > EAGER_CELLS))
-        return false;
+    return !ahead || (number - outgoing->posted < EAGER_CELLS && outgoing->cells + cells <= EAGER_CELLS);
+}
+
+static bool window_is_open(const struct outgoing *outgoing, const struct outgoing_message *message,
+                           const struct outgoing_path *path)
+{
     return outgoing->in_flight_bytes == 0 ||
            outgoing->in_flight_bytes + flight_bytes(message) <= path->window_bytes;
 }
@@ -406,15 +422,25 @@ static void on_sent(struct outgoing *outgoing, struct outgoing_message *message,
     lh_keep_earlier(&outgoing->due_ns, message->copies > 0 ? message->copy_at : now + path->overdue_ns);
 }
 
+static bool may_send(struct outgoing *outgoing, const struct outgoing_message *message, uint32_t number,
+                     const struct outgoing_path *path, lh_time now)
+{
+    outgoing->blocked = !has_place(outgoing, message, number);
+    if (outgoing->blocked && outgoing->due_ns == LH_TIME_NEVER)
+        outgoing->due_ns = now; /* no message is on its way whose acknowledgement would tell of a place */
+    return !outgoing->blocked && window_is_open(outgoing, message, path);
+}
+
 static void fill_new(struct outgoing *outgoing, const struct outgoing_path *path, lh_time now,
                      struct eager_writer *writer, bool *any)
 {
+    outgoing->blocked = false;
     for (; outgoing->unsent != outgoing->next; outgoing->unsent++) { /* at most the capacity */
         struct outgoing_message *message = at(outgoing, outgoing->unsent);
         if (message->state != OUTGOING_NEW)
             continue;
         bool began = false;
-        if (!may_send(outgoing, message, outgoing->unsent, path))
+        if (!may_send(outgoing, message, outgoing->unsent, path, now))
             return;
         bool whole = write_units(outgoing, outgoing->unsent, writer, &began);
         if (began)

@@ -12,7 +12,8 @@
  *              is sent a second time 1/16 of a round trip later, unless much is in flight
  *   overdue    the oldest message of which nothing is known: an overdue round trip after it was sent,
  *              doubling
- *   probe      messages are held for their receives: has the report of their delivery been lost?
+ *   probe      messages are held for their receives: has the report of their delivery been lost? Or the
+ *              next one waits for a place of the receiver, and none is on its way: is there one now?
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -64,7 +65,8 @@ struct outgoing {
     uint32_t delivered; /* that the caller did not end yet */
     uint32_t resending; /* of the missing: units are to be sent */
     uint64_t in_flight_bytes;
-    bool probe; /* the next carrier asks for an acknowledgement */
+    bool blocked; /* the next message to be sent has no place */
+    bool probe;   /* the next carrier asks for an acknowledgement */
     uint32_t backoff;
     lh_time probe_from_ns;
     lh_time due_ns;        /* when outgoing_poll() has something to do */
@@ -101,6 +103,9 @@ struct outgoing_content {
 void outgoing_add(struct outgoing *outgoing, uint32_t number, const struct outgoing_content *content);
 /* The receiver is to learn of a long message that was added. */
 void outgoing_announce(struct outgoing *outgoing, uint32_t number);
+/* The message has a receive, as all before it have: something else than an acknowledgement shows it. A long
+ * one need not be announced any more. */
+void outgoing_on_receive(struct outgoing *outgoing, uint32_t number);
 /* The message is over for the sender, however. */
 void outgoing_forget(struct outgoing *outgoing, uint32_t number);
 

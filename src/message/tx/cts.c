@@ -220,6 +220,7 @@ static bool check_cts(struct tx *tx, const struct tx_message *message, const str
 static void start_message_segment(struct tx *tx, struct tx_message *message, const struct transfer_cts *cts,
                                   lh_time now)
 {
+    outgoing_on_receive(&tx->outgoing, message->number);
     if (message->started == 0)
         cut_message(message, segment_bytes_of(tx, scheme_find(tx->attr->scheme, cts->scheme), cts));
     start_segment(tx, message, cts, now);

@@ -33,6 +33,8 @@ static void finish_message(struct tx *tx, struct tx_message *message, int error,
     effects_finish(&tx->effects, message->request, error, message->bytes, now);
     message->request = NULL;
     message->state = state;
+    if (!error)
+        outgoing_on_receive(&tx->outgoing, message->number);
     outgoing_forget(&tx->outgoing, message->number);
     if (error)
         tx->stats.messages_failed++;

@@ -26,13 +26,17 @@ static int begin(void **state)
     return 0;
 }
 
-static enum early_put put(uint32_t posted, uint32_t number, uint64_t bytes, uint8_t unit)
+static enum early_put put_kind(uint32_t posted, uint32_t number, uint64_t bytes, uint8_t unit, bool is_long)
 {
-    struct eager_entry entry = {
-        .message = number, .bytes = bytes, .is_long = bytes > EAGER_MAX, .unit = unit};
+    struct eager_entry entry = {.message = number, .bytes = bytes, .is_long = is_long, .unit = unit};
     entry.data_bytes = entry.is_long ? 0 : eager_unit_bytes(bytes, unit);
     entry.data = payload + unit * EAGER_UNIT_BYTES;
     return early_put(&early, posted, &entry);
+}
+
+static enum early_put put(uint32_t posted, uint32_t number, uint64_t bytes, uint8_t unit)
+{
+    return put_kind(posted, number, bytes, unit, bytes > EAGER_MAX);
 }
 
 static void check_bytes(uint32_t number, uint64_t bytes)
@@ -105,6 +109,34 @@ static void test_what_contradicts_is_refused(void **state)
     assert_int_equal(early.held, 2);
 }
 
+/* Where packets are short, a long message may have as few bytes as a small one has elsewhere. */
+static void test_kinds_of_equal_length(void **state)
+{
+    (void)state;
+    assert_int_equal(put(0, 0, 1000, 1), EARLY_KEPT);
+    assert_int_equal(put_kind(0, 0, 1000, 0, true), EARLY_REFUSED);
+    assert_int_equal(early_state(&early, 0), EARLY_PARTIAL);
+    assert_int_equal(put_kind(0, 1, 1000, 0, true), EARLY_KEPT);
+    assert_int_equal(put(0, 1, 1000, 1), EARLY_REFUSED);
+    assert_int_equal(early_state(&early, 1), EARLY_LONG);
+    early_forget(&early, 0);
+    early_forget(&early, 1);
+    assert_int_equal(early.free_cells, EAGER_CELLS);
+}
+
+/* No unit is written for a message that was announced as a long one, whatever is free. */
+static void test_no_cells_of_a_long_message(void **state)
+{
+    (void)state;
+    for (uint32_t i = 0; i < EAGER_CELLS; i++)
+        assert_int_equal(put(0, i, EAGER_CELL_BYTES, 0), EARLY_KEPT);
+    early_forget(&early, 0);
+    assert_int_equal(put_kind(1, EAGER_CELLS, 2000, 0, true), EARLY_KEPT);
+    assert_int_equal(put(1, EAGER_CELLS, 2000, 1), EARLY_REFUSED);
+    for (uint32_t i = 1; i < EAGER_CELLS; i++)
+        check_bytes(i, EAGER_CELL_BYTES);
+}
+
 /* A peer that sends more than it may gets no memory, and harms nothing that is held. */
 static void test_places_are_bounded(void **state)
 {
@@ -129,9 +161,14 @@ static void test_random_use(void **state)
     uint64_t bytes[EAGER_CELLS] = {0};
     for (uint32_t i = 0; i < 20000; i++) {
         uint32_t number = posted + (uint32_t)lh_prng_below(&prng, 40);
-        uint64_t size =
-            early_find(&early, number) ? bytes[number % EAGER_CELLS] : lh_prng_below(&prng, 1500);
-        if (put(posted, number, size, (uint8_t)lh_prng_below(&prng, eager_units(size))) == EARLY_KEPT)
+        const struct early_message *held = early_find(&early, number);
+        uint64_t size = held ? bytes[number % EAGER_CELLS] : lh_prng_below(&prng, 1500);
+        bool is_long = lh_prng_below(&prng, 8) == 0;
+        uint8_t unit = is_long ? 0 : (uint8_t)lh_prng_below(&prng, eager_units(size));
+        bool differs = held && (held->state == EARLY_LONG) != is_long;
+        enum early_put result = put_kind(posted, number, size, unit, is_long);
+        assert_true(!differs || result == EARLY_REFUSED);
+        if (result == EARLY_KEPT)
             bytes[number % EAGER_CELLS] = size;
         if (lh_prng_below(&prng, 4) != 0)
             continue;
@@ -152,6 +189,8 @@ int main(void)
         cmocka_unit_test_setup(test_units_in_any_order, begin),
         cmocka_unit_test_setup(test_part_of_a_message, begin),
         cmocka_unit_test_setup(test_what_contradicts_is_refused, begin),
+        cmocka_unit_test_setup(test_kinds_of_equal_length, begin),
+        cmocka_unit_test_setup(test_no_cells_of_a_long_message, begin),
         cmocka_unit_test_setup(test_places_are_bounded, begin),
         cmocka_unit_test_setup(test_random_use, begin),
     };

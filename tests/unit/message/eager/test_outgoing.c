@@ -187,6 +187,61 @@ static void test_places_of_longer_messages(void **state)
     assert_int_equal(outgoing.cells, 15 * 32);
 }
 
+/* Long messages are acknowledged by others: that they have receives is learned from those. */
+static void test_places_after_long_messages(void **state)
+{
+    (void)state;
+    uint32_t numbers[8];
+    for (uint32_t i = 0; i < 3 * EAGER_CELLS; i++) {
+        add_many(1, EAGER_MAX + 1);
+        outgoing_on_receive(&outgoing, FIRST + i);
+        outgoing_forget(&outgoing, FIRST + i);
+    }
+    add_many(1, 64);
+    assert_int_equal(sent_at(0, numbers, 8), 1);
+}
+
+/* Nothing is in flight, so no acknowledgement would come by itself. */
+static void test_asks_for_places(void **state)
+{
+    (void)state;
+    struct eager_packet packet;
+    lh_time now = LH_NS_PER_S;
+    for (uint32_t i = 0; i < EAGER_CELLS; i++) {
+        add_many(1, EAGER_MAX + 1);
+        outgoing_forget(&outgoing, FIRST + i); /* canceled */
+    }
+    add_many(1, 64);
+    assert_false(fill(&packet, now));
+    assert_int_equal(outgoing.due_ns, now);
+    for (uint32_t i = 0; i < 3; i++) {
+        assert_true(fill(&packet, now));
+        assert_int_equal(packet.flags, EAGER_PROBE);
+        lh_time interval_ns = path.overdue_ns << (i + 1);
+        assert_false(fill(&packet, now + interval_ns - 1));
+        assert_true(outgoing.due_ns <= now + interval_ns);
+        now += interval_ns;
+    }
+    ack(outgoing.carrier - 1, 0, 1, now);
+    assert_true(fill(&packet, now));
+    assert_true(packet.flags & EAGER_HAS_ENTRIES);
+}
+
+/* Its cells are not counted any more, though it was not sent whole. */
+static void test_places_of_a_part(void **state)
+{
+    (void)state;
+    static uint8_t out[EAGER_BYTES_MAX];
+    struct eager_writer writer;
+    add_many(1, EAGER_MAX);
+    eager_write_begin(&writer, out, EAGER_BYTES_MAX, outgoing.carrier, NULL);
+    assert_true(outgoing_fill(&outgoing, &path, 0, &writer));
+    assert_int_equal(outgoing.cells, EAGER_MAX / EAGER_CELL_BYTES);
+    assert_int_equal(outgoing.unsent, FIRST);
+    ack(0, 0, 1, RTT);
+    assert_int_equal(outgoing.cells, 0);
+}
+
 static void test_window(void **state)
 {
     (void)state;
@@ -242,8 +297,26 @@ static void test_overdue_doubles(void **state)
         last += interval;
         interval *= 2;
     }
-    ack(outgoing.carrier - 1, 0, 0, last);
+    ack(outgoing.carrier - 1, 1, 1, last);
     assert_int_equal(outgoing.backoff, 0);
+}
+
+/* Nor is a receiver that answers, and does not take the message. */
+static void test_answers_without_progress(void **state)
+{
+    (void)state;
+    uint32_t numbers[4];
+    outgoing.loss_known = true;
+    add_many(1, 64);
+    assert_int_equal(sent_at(0, numbers, 4), 1);
+    lh_time now = 0, interval = path.overdue_ns;
+    for (int i = 0; i < 5; i++) {
+        ack(outgoing.carrier - 1, 0, 0, now);
+        assert_int_equal(sent_at(now + interval - 1, numbers, 4), 0);
+        now += interval;
+        assert_int_equal(sent_at(now, numbers, 4), 1);
+        interval *= 2;
+    }
 }
 
 static void test_copies_where_packets_get_lost(void **state)
@@ -322,6 +395,24 @@ static void test_long_messages(void **state)
     for (uint32_t i = 0; i < 3; i++)
         outgoing_forget(&outgoing, FIRST + i);
     assert_int_equal(outgoing.oldest, FIRST + 3);
+}
+
+/* An announcement that waits for the window when the clear-to-send comes is not needed: what is acknowledged
+ * beyond that message may be true. */
+static void test_announcement_that_is_too_late(void **state)
+{
+    (void)state;
+    uint32_t numbers[16];
+    add_many(1, 64);
+    assert_int_equal(sent_at(0, numbers, 16), 1);
+    add_many(1, EAGER_MAX + 1);
+    outgoing_announce(&outgoing, FIRST + 1);
+    struct eager_ack one = ack_of(0, 2, 2); /* over, and never sent */
+    assert_int_equal(outgoing_on_ack(&outgoing, &one, RTT), -1);
+    outgoing_on_receive(&outgoing, FIRST + 1);
+    assert_int_equal(outgoing_on_ack(&outgoing, &one, RTT), 0);
+    assert_int_equal(take_delivered(), 1);
+    assert_int_equal(sent_at(RTT, numbers, 16), 0);
 }
 
 static void test_asks_after_what_is_held(void **state)
@@ -610,13 +701,18 @@ int main(void)
         TEST(test_delivered_out_of_order),
         TEST(test_waits_for_places),
         TEST(test_places_of_longer_messages),
+        TEST(test_places_after_long_messages),
+        TEST(test_asks_for_places),
+        TEST(test_places_of_a_part),
         TEST(test_window),
         TEST(test_resends_what_was_overtaken),
         TEST(test_overdue_doubles),
+        TEST(test_answers_without_progress),
         TEST(test_copies_where_packets_get_lost),
         TEST(test_no_copies_of_bulk_or_on_short_paths),
         TEST(test_measures_losses),
         TEST(test_long_messages),
+        TEST(test_announcement_that_is_too_late),
         TEST(test_asks_after_what_is_held),
         TEST(test_forgets_what_is_canceled),
         TEST(test_over_before_it_is_added),

@@ -427,7 +427,7 @@ static bool may_send(struct outgoing *outgoing, const struct outgoing_message *m
 {
     outgoing->blocked = !has_place(outgoing, message, number);
     if (outgoing->blocked && outgoing->due_ns == LH_TIME_NEVER)
-        outgoing->due_ns = now; /* no message is on its way whose acknowledgement would tell of a place */
+        outgoing->due_ns = now; /* nothing is in flight whose acknowledgement would tell of a place */
     return !outgoing->blocked && window_is_open(outgoing, message, path);
 }
 

@@ -13,7 +13,7 @@
  *   overdue    the oldest message of which nothing is known: an overdue round trip after it was sent,
  *              doubling
  *   probe      messages are held for their receives: has the report of their delivery been lost? Or the
- *              next one waits for a place of the receiver, and none is on its way: is there one now?
+ *              next one waits for a place of the receiver, and nothing is in flight: is there one now?
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

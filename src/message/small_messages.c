@@ -366,8 +366,10 @@ void small_messages_step(struct lh_connection *c, lh_time now, lh_time *next)
     bool more = true;
     while (more && sdr_qp_messages_room(c->qp) > 0) /* at most what the queue holds */
         more = send_packet(c, &path, now);
-    if (more)
+    if (more) { /* what is due now waits, too */
         lh_keep_earlier(next, now + FULL_AGAIN_NS);
+        return;
+    }
     if (c->tx.outgoing.used)
         lh_keep_earlier(next, c->tx.outgoing.due_ns);
     if (c->small.inbound.ack_wanted)

@@ -90,7 +90,11 @@ struct qp_channel {
     _Atomic lh_time drained_ns;     /* what had arrived before this is in the bitmaps */
     _Atomic lh_time paced_until_ns; /* the pace lets nothing worthwhile out before */
     _Atomic uint64_t paced_bps;     /* that pace */
-    uint32_t held_back;             /* of a batch, which the fabric is not offered at first; its worker's */
+    bool awaits_pace;               /* under the pacer's lock, as all of these: */
+    uint64_t awaited;               /* the place of what awaits it (send_channel_front()) */
+    bool gave_way; /* since it last sent; the last time to this place of another channel: */
+    uint64_t gave_way_to;
+    uint32_t held_back; /* of a batch, which the fabric is not offered at first; its worker's */
     struct send_channel sends;
     struct watch_fds watched; /* its worker's */
     struct run_entry run;     /* not of this channel, but of the worker of this index */
@@ -148,7 +152,7 @@ struct sdr_qp {
     _Atomic bool proven; /* the peer is at the address of its blob (path.h): read without the lock */
     struct qp_upper_queue outbox;
     struct qp_upper_queue inbox;
-    struct idle idle; /* of what takes memory */
+    struct idle idle;        /* of what takes memory */
     bool bundles;            /* the peer reads several messages from one datagram */
     uint32_t bundles_untold; /* times still to tell the peer that this side does */
     bool pong_wanted;
@@ -188,7 +192,7 @@ struct sdr_qp {
     uint64_t pace_told_bps;  /* to the fabric; the control worker's */
     lh_time pace_told_ns;
     uint32_t waiting_channels; /* bit c: it has something to send, and only a report lets it out */
-    _Atomic uint64_t pace_bps; /* of the controller; 0: none: read without the lock */
+    _Atomic uint64_t pace_bps; /* told, or of the controller; 0: none: read without the lock */
     _Atomic bool user_window;  /* the layer above has more, but for the user's window */
     char device_reason
         [192]; /* why the fabric failed; written under that lock, once, before `error` says so */
@@ -228,7 +232,7 @@ static inline bool qp_is_paced_until(const struct sdr_qp *qp, uint32_t channel, 
            (now_bps == then_bps || (now_bps != 0 && now_bps <= then_bps + then_bps / 16));
 }
 
-/* After the controller decided, under the pacer's lock. */
+/* After the controller decided, or the rate was told, under the pacer's lock. */
 static inline void qp_note_pace(struct sdr_qp *qp)
 {
     atomic_store_explicit(&qp->pace_bps, qp->rate.pacer.rate_bps, memory_order_relaxed);

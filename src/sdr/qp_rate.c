@@ -52,6 +52,7 @@ int qp_rate_create(struct sdr_qp *qp, const struct qp_plan *plan)
     uint64_t rate_bps = plan->rate_bps ? plan->rate_bps : LH_RATE_NONE;
     rate_bps = rate_bps < plan->rate_max_bps ? rate_bps : plan->rate_max_bps;
     rate_control_init(&qp->rate, rate_bps == LH_RATE_NONE ? 0 : rate_bps, qp->shape.mtu_bytes);
+    qp_note_pace(qp);
     return 0;
 }
 

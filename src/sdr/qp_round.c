@@ -9,7 +9,8 @@
 #include "base/least.h"
 #include "sdr/context.h"
 
-#define OFFER_MORE 4u /* than the fabric took when it last refused some */
+#define OFFER_MORE 4u           /* than the fabric took when it last refused some */
+#define WAY_NS     LH_NS_PER_US /* for another channel's worker to come */
 
 /* Mostly one is asked for after many arrivals, and the first of them is one. */
 static void note_full(struct sdr_qp *qp, const struct fabric_arrival *arrivals, uint32_t count)
@@ -140,6 +141,43 @@ static void hold(struct sdr_qp *qp, uint32_t channel, enum lh_limit limit, lh_ti
     atomic_store_explicit(&qp->channels[channel].paced_until_ns, until, memory_order_relaxed);
 }
 
+/* What a channel that is held back will send next. Under its gate and the pacer's lock. */
+static void note_awaited(struct sdr_qp *qp, uint32_t channel, enum lh_limit limit)
+{
+    struct qp_channel *own = &qp->channels[channel];
+    own->awaits_pace = limit == LH_LIMIT_RATE && qp->context->turns > 1 &&
+                       send_channel_front(&own->sends, &qp->send_shape, channel, &own->awaited);
+}
+
+/* Where workers share a pace, one of them might take all of it, and what was posted earlier to the channel of
+ * another would fall behind until it is taken for lost. So that one goes first, but is waited for only
+ * once before this one sends: its worker may not run. Under the channel's gate and the pacer's lock. */
+static bool gives_way(struct sdr_qp *qp, uint32_t channel, lh_time now)
+{
+    struct qp_channel *own = &qp->channels[channel];
+    uint64_t place;
+    if (qp->context->turns < 2 || !send_channel_front(&own->sends, &qp->send_shape, channel, &place))
+        return false;
+    uint64_t first = place;
+    for (uint32_t c = 0; c < qp->channel_count; c++) {
+        const struct qp_channel *other = &qp->channels[c];
+        if (c != channel && other->awaits_pace && (int64_t)(other->awaited - first) < 0 &&
+            atomic_load_explicit(&other->paced_until_ns, memory_order_relaxed) <= now)
+            first = other->awaited;
+    }
+    if (first == place || (own->gave_way && first == own->gave_way_to))
+        return false;
+    own->gave_way = true;
+    own->gave_way_to = first;
+    return true;
+}
+
+static void give_way(struct sdr_qp *qp, uint32_t channel, lh_time now)
+{
+    hold(qp, channel, LH_LIMIT_RATE, now);
+    atomic_store_explicit(&qp->channels[channel].paced_until_ns, now + WAY_NS, memory_order_relaxed);
+}
+
 static void keep_until_paced(struct sdr_qp *qp, uint32_t channel, enum lh_limit limit, lh_time *next)
 {
     if (limit == LH_LIMIT_RATE)
@@ -157,8 +195,14 @@ static bool is_held(struct sdr_qp *qp, uint32_t channel, lh_time now, lh_time *n
         pthread_mutex_lock(&qp->pacer_lock);
         room = room_of(qp, now);
         limits_late(&qp->channels[channel].limits, rate_control_full(&qp->rate), now);
-        if (room.bytes == 0 || room.packets == 0)
+        if (room.bytes == 0 || room.packets == 0) {
             hold(qp, channel, room.limit, now);
+            note_awaited(qp, channel, room.limit);
+        } else if (room.bytes >= qp->shape.mtu_bytes && gives_way(qp, channel, now)) {
+            give_way(qp, channel, now);
+            note_awaited(qp, channel, LH_LIMIT_RATE);
+            room = (struct rate_room){0, 0, LH_LIMIT_RATE};
+        }
         pthread_mutex_unlock(&qp->pacer_lock);
     }
     if (room.bytes > 0 && room.packets > 0)
@@ -183,6 +227,9 @@ static uint32_t pace(struct sdr_qp *qp, uint32_t channel, const struct fabric_wr
     rate_control_reserve(&qp->rate, passed, bytes, now);
     if (shared_rate_is_on(&qp->context->rate))
         shared_rate_on_sent(&qp->rate_turn, bytes);
+    qp->channels[channel].awaits_pace = false; /* until these were taken */
+    if (passed > 0)
+        qp->channels[channel].gave_way = false;
     if (passed < count) {
         *limit = room.limit;
         hold(qp, channel, room.limit, now);
@@ -223,7 +270,7 @@ static void note_taken(struct sdr_qp *qp, const struct fabric_write *writes, uin
     }
     if (controlled && taken > 0) {
         note_runs(qp, writes, taken, now);
-        rate_control_on_sent(&qp->rate, bytes_of(writes, taken), lh_sdr_send_queued_bytes(qp) == 0, now);
+        rate_control_on_sent(&qp->rate, bytes_of(writes, taken), lh_sdr_send_queued_bytes(qp), now);
         qp_note_pace(qp);
     }
     pthread_mutex_unlock(&qp->pacer_lock);
@@ -251,6 +298,11 @@ static uint32_t offer(struct sdr_qp *qp, uint32_t channel, uint32_t room, lh_tim
     note_left(qp, bytes, now);
     if (count > 0)
         note_taken(qp, writes, count, (uint32_t)taken, now);
+    if (count < ready && qp->context->turns > 1) {
+        pthread_mutex_lock(&qp->pacer_lock);
+        note_awaited(qp, channel, *limit);
+        pthread_mutex_unlock(&qp->pacer_lock);
+    }
     fabric_count(&qp->stats, tx_packets, taken);
     fabric_count(&qp->stats, tx_bytes, bytes);
     /* When the fabric took less than the pace allows, the fabric decides when to go on. */

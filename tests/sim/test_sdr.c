@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "sdr/context.h"
+#include "sdr/driver.h"
 #include "support/sdr_pair.h"
 
 #define MTU   SDR_PAIR_MTU
@@ -536,6 +537,59 @@ static void test_pace(void **state)
     sdr_pair_close(&pair);
 }
 
+/* Between the first chunk that is missing and the last that has arrived. */
+static uint32_t chunks_overtaken(struct sdr_recv_handle *recv)
+{
+    uint8_t *bitmap;
+    size_t chunks, first = 0, end = 0;
+    assert_int_equal(sdr_recv_bitmap_get(recv, &bitmap, &chunks), SDR_SUCCESS);
+    while (first < chunks && bitmap[first])
+        first++;
+    for (size_t i = first; i < chunks; i++)
+        end = bitmap[i] ? i + 1 : end;
+    return end > first ? (uint32_t)(end - first) : 0;
+}
+
+/* The second worker always comes first. Beyond its first burst it takes nothing that the pace lets out while
+ * what was posted earlier waits for the first worker. */
+static void test_pace_of_two_workers(void **state)
+{
+    (void)state;
+    struct sdr_pair pair = open_pair(
+        (struct sdr_pair_options){.rate_bps = 80 * 1000000, .slot_bytes = 1 << 20, .channels = 2});
+    struct sdr_recv_handle *recv;
+    struct sdr_send_handle *send;
+    int done = 0;
+    uint32_t most = 0;
+    assert_int_equal(sdr_pair_recv(&pair, 0, 1 << 20, &recv), SDR_SUCCESS);
+    sdr_pair_run(&pair, MS);
+    assert_int_equal(sdr_pair_send(&pair, 0, 1 << 20, 0, &send), SDR_SUCCESS);
+    while (!done) {
+        bool moved;
+        lh_time next;
+        for (uint32_t turn = 0; turn < 4; turn++)
+            sdr_context_round(pair.ends[SDR_PAIR_TX].context, (turn + 1) % 2, 2, &moved, &next);
+        assert_int_equal(lh_sdr_progress(pair.ends[SDR_PAIR_RX].context, &next), 0);
+        sim_world_advance(pair.world, sim_world_now(pair.world) + MS / 100);
+        sdr_send_poll(send, &done, NULL);
+        uint32_t overtaken = done ? 0 : chunks_overtaken(recv);
+        most = overtaken > most ? overtaken : most;
+    }
+    assert_in_range(most, 1, 2 * 64 / 4 + 1);
+    sdr_pair_close(&pair);
+}
+
+/* The pace is known before anything waits for it. */
+static void test_pace_is_known(void **state)
+{
+    (void)state;
+    struct sdr_pair pair = open_pair((struct sdr_pair_options){.rate_bps = 8 * 1000000});
+    struct lh_sdr_path path;
+    assert_int_equal(lh_sdr_path(pair.ends[SDR_PAIR_TX].qp, &path), 0);
+    assert_int_equal(path.pace_bps, 8 * 1000000);
+    sdr_pair_close(&pair);
+}
+
 /* A bottleneck as fast as the pace: what it refuses must not use up the pace. */
 static void test_pace_behind_back_pressure(void **state)
 {
@@ -689,6 +743,8 @@ int main(void)
         cmocka_unit_test(test_truncated_receive),
         cmocka_unit_test(test_immediates),
         cmocka_unit_test(test_pace),
+        cmocka_unit_test(test_pace_of_two_workers),
+        cmocka_unit_test(test_pace_is_known),
         cmocka_unit_test(test_pace_behind_back_pressure),
         cmocka_unit_test(test_no_spacing_of_what_waited),
         cmocka_unit_test(test_statistics_of_a_clean_link),

@@ -279,11 +279,13 @@ void rate_control_on_run(struct rate_control *rate, uint64_t key, uint32_t packe
     flight_on_sent(&rate->flight, key, packets, bytes, now);
 }
 
-void rate_control_on_sent(struct rate_control *rate, uint64_t bytes, bool empty, lh_time now)
+void rate_control_on_sent(struct rate_control *rate, uint64_t bytes, uint64_t queued_bytes, lh_time now)
 {
     if (rate->controller->on_sent)
         rate->controller->on_sent(rate->state, bytes, bytes_in_flight(rate), now);
-    if (empty)
+    /* Less than a packet waits: what is delivered meanwhile is all that there was to send. So has Linux it,
+     * in tcp_rate_check_app_limited(). */
+    if (queued_bytes < rate->path.mtu_bytes)
         flight_on_limited(&rate->flight);
     decide(rate, now);
 }

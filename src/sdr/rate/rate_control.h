@@ -111,8 +111,8 @@ void rate_control_on_refused(struct rate_control *rate, uint64_t packets, uint64
  * control, these two. */
 void rate_control_on_run(struct rate_control *rate, uint64_t key, uint32_t packets, uint64_t bytes,
                          lh_time now);
-/* empty: nothing is left to be sent. */
-void rate_control_on_sent(struct rate_control *rate, uint64_t bytes, bool empty, lh_time now);
+/* queued_bytes: what is left to be sent. */
+void rate_control_on_sent(struct rate_control *rate, uint64_t bytes, uint64_t queued_bytes, lh_time now);
 /* A report of the peer. Only after the start. Returns whether it was news: more may leave. */
 bool rate_control_on_report(struct rate_control *rate, const struct flight_report *report,
                             uint32_t notifications, const struct rate_path *measured, lh_time now);

@@ -106,7 +106,7 @@ static uint32_t send_all(uint32_t most)
             break;
         rate_control_reserve(&world.rate, 1, MTU, world.now);
         rate_control_on_run(&world.rate, world.key++, 1, MTU, world.now);
-        rate_control_on_sent(&world.rate, MTU, false, world.now);
+        rate_control_on_sent(&world.rate, MTU, MTU, world.now);
     }
     return sent;
 }
@@ -254,6 +254,21 @@ static void test_late_host(void **state)
     assert_true(world.rate.flight.limited_until_packets > 0);
 }
 
+/* Nor what is delivered while less than a packet waits. */
+static void test_little_to_send(void **state)
+{
+    (void)state;
+    begin(0);
+    assert_int_equal(send_all(1), 1);
+    world.now += RTT;
+    assert_true(report(1, 0));
+    assert_true(world.rate.flight.limited_until_packets == 0);
+    rate_control_reserve(&world.rate, 1, 0, world.now);
+    rate_control_on_run(&world.rate, world.key++, 1, 0, world.now);
+    rate_control_on_sent(&world.rate, 0, 1, world.now);
+    assert_true(world.rate.flight.limited_until_packets == 2);
+}
+
 /* On a short path no more is in flight than half of the peer's buffer. */
 static void test_receiver_short_path(void **state)
 {
@@ -271,7 +286,7 @@ static void test_receiver_short_path(void **state)
     for (uint32_t i = 0; i < 32; i++) {
         rate_control_reserve(&world.rate, 1, 1, world.now);
         rate_control_on_run(&world.rate, world.key++, 1, 1, world.now);
-        rate_control_on_sent(&world.rate, 1, false, world.now);
+        rate_control_on_sent(&world.rate, 1, MTU, world.now);
     }
     assert_int_equal(rate_control_room(&world.rate, world.now).packets, 0);
 }
@@ -470,6 +485,7 @@ int main(void)
         cmocka_unit_test(test_pace_and_burst),
         cmocka_unit_test(test_shorter_round_trip),
         cmocka_unit_test(test_late_host),
+        cmocka_unit_test(test_little_to_send),
         cmocka_unit_test(test_receiver_short_path),
         cmocka_unit_test(test_receiver_long_path),
         cmocka_unit_test(test_receiver_at_first),

@@ -28,6 +28,7 @@
 
 #include "base/earlier.h"
 #include "base/error.h"
+#include "base/least.h"
 
 #define TRAIN_BYTES         65536 /* and at least */
 #define TRAIN_PACKETS       10    /* RFC 6928 */
@@ -41,6 +42,7 @@
 #define RATE_MIN_BPS 8e3
 
 #define STARTUP_GAIN   2.77 /* the draft's */
+#define STARTUP_GROWTH 16   /* in flight at most, of what has arrived: a train may come all at once */
 #define DRAIN_GAIN     0.5
 #define DOWN_GAIN      0.75
 #define UP_GAIN        1.25
@@ -108,8 +110,12 @@ struct bbr {
     enum bbr_state state;
     uint32_t mtu;
     uint64_t rate_max_bps, window_max_bytes, train_bytes;
-    uint32_t trains;                                 /* longer ones, after the first */
-    uint64_t train_base;                             /* arrived in all at the first report of this one */
+    uint32_t trains;     /* longer ones, after the first */
+    uint64_t train_base; /* settled before this one */
+    uint32_t
+        train_starts; /* reports after nothing was in flight: more than one, and the application was idle */
+    uint64_t train_firsts;                           /* bytes of these reports: they have no spacing */
+    uint64_t train_busy;                             /* bytes that arrived since the last of them */
     lh_time train_end_ns;                            /* 0: not yet */
     struct spacing train, train_quarter, train_half; /* now, at these parts of it; 0: not yet */
     double remembered_bps;                           /* 0: nothing is */
@@ -214,6 +220,11 @@ static bool remembered_is_usable(const struct lh_congestion_path *path)
            path->remembered_age_ns < REMEMBERED_MAX_NS && train > TRAIN_BYTES;
 }
 
+static uint64_t first_train(uint32_t mtu)
+{
+    return lh_most(TRAIN_BYTES, (uint64_t)TRAIN_PACKETS * mtu);
+}
+
 static void bbr_start(void *state, const struct lh_congestion_path *path,
                       const uint8_t params[LH_CONGESTION_PARAMS], lh_time now)
 {
@@ -224,9 +235,7 @@ static void bbr_start(void *state, const struct lh_congestion_path *path,
                       .window_max_bytes = path->window_max_bytes,
                       .rtt_min = (double)path->rtt_ns,
                       .random = now ^ path->rtt_ns ^ 0x9e3779b97f4a7c15u};
-    b->train_bytes = (uint64_t)TRAIN_PACKETS * path->mtu_bytes;
-    if (b->train_bytes < TRAIN_BYTES)
-        b->train_bytes = TRAIN_BYTES;
+    b->train_bytes = first_train(path->mtu_bytes);
     if (remembered_is_usable(path)) {
         b->remembered_bps = (double)path->remembered_rate_bps;
         b->train_bytes = (uint64_t)(b->remembered_bps * b->rtt_min / 16e9);
@@ -482,12 +491,16 @@ static double rate_of(double bytes, double ns)
 
 static void on_train_spacing(struct bbr *b, const struct lh_congestion_feedback *f)
 {
-    if (f->train_bps == 0 && b->train.ns == 0)
-        b->train_base = f->arrived_total_bytes;
-    if (f->train_bps != 0)
+    b->train_busy += f->arrived_bytes;
+    if (f->train_bps != 0) {
         b->train.ns += (double)f->train_bytes * 8e9 / (double)f->train_bps;
-    b->train.bytes = (double)(f->arrived_total_bytes - b->train_base);
-    double all = (double)b->train_bytes - (double)(b->train_base - b->arrived_before);
+        b->train.bytes += (double)f->train_bytes;
+    } else if (f->arrived_bytes != 0) {
+        b->train_starts++;
+        b->train_firsts += f->arrived_bytes;
+        b->train_busy = f->arrived_bytes;
+    }
+    double all = (double)b->train_bytes - (double)b->train_base - (double)b->train_firsts;
     if (b->train_quarter.ns == 0 && b->train.bytes >= all / 4)
         b->train_quarter = b->train;
     if (b->train_half.ns == 0 && b->train.bytes >= all / 2)
@@ -503,11 +516,16 @@ static bool agrees(const struct bbr *b, const struct spacing *part)
            first < TRAIN_AGREE * rest && rest < TRAIN_AGREE * first;
 }
 
+/* Short messages one after the other are no train, however many. */
 static void next_train(struct bbr *b)
 {
-    b->train_bytes += TRAIN_GROWTH * b->train_bytes;
-    b->trains++;
+    bool idle = b->train_starts > 1;
+    b->train_bytes += idle ? first_train(b->mtu) : TRAIN_GROWTH * b->train_bytes;
+    b->trains += !idle;
     b->train = b->train_quarter = b->train_half = (struct spacing){0, 0};
+    b->train_base = b->settled_bytes;
+    b->train_starts = 0;
+    b->train_firsts = 0;
 }
 
 static void on_remembered(struct bbr *b, const struct lh_congestion_feedback *f, bool path_limits)
@@ -519,8 +537,8 @@ static void on_remembered(struct bbr *b, const struct lh_congestion_feedback *f,
 
 static void on_train(struct bbr *b, const struct lh_congestion_feedback *f, bool path_limits)
 {
-    uint64_t arrived = f->arrived_total_bytes - b->arrived_before;
     bool lost = f->lost_total_bytes > b->lost_before;
+    uint64_t arrived = f->arrived_total_bytes - b->arrived_before;
     if (b->remembered_bps != 0 && f->rate_bps != 0 && arrived >= TRAIN_BYTES) {
         on_remembered(b, f, path_limits);
         return;
@@ -541,7 +559,7 @@ static void on_train(struct bbr *b, const struct lh_congestion_feedback *f, bool
         bw = fmin(bw, rate_of(b->train_half.bytes, b->train_half.ns));
     if (b->train.ns == 0) { /* all of it in one report, or most of it lost */
         lh_time over = lost || b->rtt_min == 0 ? f->now - b->state_ns : (lh_time)b->rtt_min;
-        bw = rate_of((double)(arrived + b->mtu), (double)(over + 1));
+        bw = rate_of((double)(b->train_busy + b->mtu), (double)(over + 1));
     }
     set_bw(b, bw);
     b->train_end_ns = f->now;
@@ -684,7 +702,8 @@ static double window_of(const struct bbr *b, double rate)
     double queue = fmin(b->queue, 2 * b->rtt_min);
     double window = fmax((b->state == BBR_STARTUP || b->up_fast ? 3 : 2) * bdp,
                          b->bw * (1.5 * b->rtt_min + queue) / 8e9);
-    return window + rate * fmin(b->rtt_min / 4, 500e3) / 8e9; /* reports that are held back, bursts */
+    window += rate * fmin(b->rtt_min / 4, 500e3) / 8e9; /* reports that are held back, bursts */
+    return b->state == BBR_STARTUP ? fmin(window, STARTUP_GROWTH * (double)b->settled_bytes) : window;
 }
 
 static void decide_train(const struct bbr *b, struct lh_congestion_decision *d, double *rate,

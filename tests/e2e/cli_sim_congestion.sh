@@ -4,7 +4,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 . "$(dirname "$0")/lib_sim.sh"
 
-# The value of a figure for a controller and a variant, in what json() evaluates.
+# The mean of a figure over the seeds, for a controller and a variant.
 cat >verdict.py <<'PY'
 import json, sys
 
@@ -13,7 +13,10 @@ def load(path):
     for point in json.load(open(path))["points"]:
         sweep = point["sweep"]
         name = sweep["transport.congestion"].split(",")[0]
-        found[sweep.get("run.variant"), name] = point["runs"][0]
+        runs = point["runs"]
+        found[sweep.get("run.variant"), name] = {
+            key: None if any(run[key] is None for run in runs) else sum(run[key] for run in runs) / len(runs)
+            for key, value in runs[0].items() if not isinstance(value, (str, list, dict))}
     return found
 
 runs = load(sys.argv[1])
@@ -29,19 +32,22 @@ for line in sys.stdin:
 sys.exit(failed)
 PY
 
-# verdict SCENARIO: runs it, and compares with the lines on stdin: VARIANT CONTROLLERS FIGURE LEAST MOST.
+# verdict SCENARIO [SEEDS]: runs it, and compares with the lines on stdin: VARIANT CONTROLLERS FIGURE LEAST MOST.
 verdict() {
     cat >wanted
-    sim "congestion-$1" --json "$1.json"
+    sim "congestion-$1" --seeds "${2:-1}" --json "$1.json"
     python3 verdict.py "$1.json" <wanted >verdict.out || fail "congestion-$1: $(cat verdict.out)"
 }
 
 say "fairness of flows with the same and different round trips"
-verdict fairness <<'RANGES'
+verdict fairness 8 <<'RANGES'
 - all share 0.85 0.982
-2 all jain 0.95 1
-4 all jain 0.8 1
-16 all jain 0.9 1
+2 swift+timely+dcqcn+eqds jain 0.95 1
+4 swift+timely+dcqcn+eqds jain 0.95 1
+16 swift+timely+dcqcn+eqds jain 0.95 1
+2 bbr jain 0.85 1
+4 bbr jain 0.7 1
+16 bbr jain 0.85 1
 mixed all jain 0.45 0.95
 - swift+timely queue_p99_bytes 50000 1250000
 2 swift+timely+eqds queue_p99_bytes 50000 500000

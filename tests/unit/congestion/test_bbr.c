@@ -149,6 +149,25 @@ static void test_idle_between_messages(void **state)
     bottleneck_free(b);
 }
 
+/* Messages of two packets, one after the other, are no train: their bytes add up, over many round trips. */
+static void test_short_messages(void **state)
+{
+    (void)state;
+    const struct trial lan = {GBIT, 2 * LH_NS_PER_MS, 1, 0};
+    struct bottleneck *b = create(&lan);
+    const struct bottleneck_flow_config config = {
+        .controller = &bbr_congestion, .rtt_ns = lan.rtt_ns, .message_bytes = 8192, .gap_ns = lan.rtt_ns};
+    const struct bottleneck_flow *f = bottleneck_add(b, &config);
+    struct lh_congestion_view view;
+    for (uint32_t i = 1; i <= BOTTLENECK_TIMES_MAX; i++) {
+        assert_true(bottleneck_run_messages(b, i, 100 * LH_NS_PER_S));
+        bbr_congestion.view(f->state, &view);
+        assert_true(view.bandwidth_bps <= GBIT);
+        assert_true(f->decision.window_bytes <= 128 << 10);
+    }
+    bottleneck_free(b);
+}
+
 /* The share of the link in round trips `from` to `until` after the rate was multiplied. */
 static double share_after_change(double times, uint32_t from, uint32_t until)
 {
@@ -298,6 +317,7 @@ int main(void)
         cmocka_unit_test(test_first_message_of_pausing_hosts),
         cmocka_unit_test(test_remembered),
         cmocka_unit_test(test_idle_between_messages),
+        cmocka_unit_test(test_short_messages),
         cmocka_unit_test(test_change_of_rate),
         cmocka_unit_test(test_fairness),
         cmocka_unit_test(test_rivals),

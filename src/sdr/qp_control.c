@@ -440,10 +440,15 @@ bool qp_control_round(struct sdr_qp *qp, lh_time now, lh_time *next)
     }
     /* Between receiving and sending, so that an answer leaves in the round in which its question came. */
     lh_keep_earlier(next, run_driver(qp, now));
-    if (!connected || qp_device_gone(qp))
+    if (!connected)
         return moved;
     const struct fabric_ops *ops = qp->endpoint->fabric->ops;
     gate_enter(&qp->lock);
+    if (qp_device_gone(qp)) { /* it can ping for nobody */
+        qp_leave_keepers(qp);
+        gate_leave(&qp->lock);
+        return moved;
+    }
     moved |= send_due(qp, now);
     if (ops->pump)
         lh_keep_earlier(next, ops->pump(qp->endpoint, FABRIC_CONTROL, now));

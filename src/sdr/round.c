@@ -113,7 +113,7 @@ static void keep_watch(struct worker *worker, struct run_entry *entry)
 /* Not when all that may be readable is served in this round anyway. */
 static bool may_look(const struct worker *worker, lh_time now)
 {
-    if (worker->following >= worker->watch.entries)
+    if (worker->watch.entries > 0 && worker->following >= worker->watch.entries)
         return worker->watch.others > 0 && now >= worker->looked_ns + LOOK_OTHERS_NS;
     return !worker->moved || now >= worker->looked_ns + LOOK_NS;
 }

@@ -32,7 +32,8 @@ for line in sys.stdin:
 sys.exit(failed)
 PY
 
-# verdict SCENARIO [SEEDS]: runs it, and compares with the lines on stdin: VARIANT CONTROLLERS FIGURE LEAST MOST.
+# verdict SCENARIO [SEEDS]: runs it, and compares with the lines on stdin:
+# VARIANT CONTROLLERS FIGURE LEAST MOST.
 verdict() {
     cat >wanted
     sim "congestion-$1" --seeds "${2:-1}" --json "$1.json"

@@ -230,7 +230,7 @@ static void exchange_control(const char *device, bool shared)
         datagrams[i] = (struct fabric_datagram){text, lengths[i], 0};
     woken_count = 0;
     assert_int_equal(ops->control_send(a->endpoint, datagrams, 8), 8);
-    struct fabric_control_arrival arrivals[70];
+    static struct fabric_control_arrival arrivals[UDP_CONTROL_INBOX];
     if (shared) {
         usleep(20000); /* the other endpoint finds them, and keeps none */
         assert_int_equal(ops->control_poll(a->endpoint, arrivals, 8), 0);
@@ -251,12 +251,13 @@ static void exchange_control(const char *device, bool shared)
     assert_int_equal(a->stats.bad_icrc + b->stats.bad_icrc, 1);
     /* More than the inbox holds, when another endpoint is the one that reads. */
     if (shared) {
-        for (uint32_t i = 0; i < 70; i++)
+        for (uint32_t i = 0; i < UDP_CONTROL_INBOX + 6; i++)
             assert_int_equal(ops->control_send(a->endpoint, datagrams, 1), 1);
         usleep(20000);
-        for (uint32_t i = 0; i < 8; i++)
+        for (uint32_t i = 0; i < UDP_CONTROL_INBOX; i++)
             ops->control_poll(a->endpoint, arrivals, 8);
-        assert_int_equal(poll_control(b, arrivals, 70, 64), 64);
+        assert_int_equal(poll_control(b, arrivals, UDP_CONTROL_INBOX, UDP_CONTROL_INBOX),
+                         UDP_CONTROL_INBOX);
         assert_int_equal(b->stats.rx_inbox_overflow, 6);
     }
     assert_int_equal(a->stats.bad_source + b->stats.bad_source, 0);

@@ -241,6 +241,50 @@ static void losses_cost_no_round_trip(void **state)
     free(data);
 }
 
+/* 256 of them in flight, beyond the window: each window takes a round trip and the time of its bytes on the
+ * link, none waits for a timer, and no carrier is sent twice. */
+static void many_at_once(size_t size, uint32_t carriers)
+{
+    enum { COUNT = 5000, FLIGHT = 256 };
+    static struct lh_request *sends[FLIGHT], *recvs[FLIGHT];
+    static uint8_t buffers[FLIGHT][EAGER_MAX];
+    const lh_time rtt = 200 * LH_NS_PER_US;
+    struct connection_pair pair = open_pair("rtt=200us,rate=10Gbit");
+    uint8_t *data = connection_pair_bytes(FLIGHT + EAGER_MAX, 6);
+    uint64_t before = stats_of(&pair, 0).tx_control;
+    lh_time started = connection_pair_now(&pair);
+    for (uint32_t i = 0; i < COUNT + FLIGHT; i++) {
+        uint32_t at = i % FLIGHT;
+        if (i >= FLIGHT) {
+            assert_int_equal(connection_pair_finish(&pair, sends[at]).error, 0);
+            assert_int_equal(connection_pair_finish(&pair, recvs[at]).bytes, size);
+            assert_memory_equal(buffers[at], data + at, size);
+        }
+        if (i < COUNT) {
+            recvs[at] = connection_pair_recv(&pair, 1, buffers[at], size);
+            sends[at] = connection_pair_send(&pair, 0, data + at, size);
+        }
+    }
+    lh_time took = connection_pair_now(&pair) - started;
+    assert_in_range(stats_of(&pair, 0).tx_control - before, 1, carriers);
+    assert_int_equal(stats_of(&pair, 1).rx_inbox_overflow, 0);
+    assert_true(took < (COUNT * size / 65536 + 1) * 2 * rtt);
+    connection_pair_close(&pair);
+    free(data);
+}
+
+static void many_of_a_kilobyte(void **state)
+{
+    (void)state;
+    many_at_once(1024, 6000); /* seven messages in eight, and pings */
+}
+
+static void many_of_four_kilobytes(void **state)
+{
+    (void)state;
+    many_at_once(EAGER_MAX, 25100); /* five each, and pings */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -248,6 +292,7 @@ int main(void)
         cmocka_unit_test(after_many_long_ones),         cmocka_unit_test(canceled_at_the_receiver),
         cmocka_unit_test(contradicting_kinds),          cmocka_unit_test(too_long_for_its_receive),
         cmocka_unit_test(small_among_long_ones),        cmocka_unit_test(losses_cost_no_round_trip),
+        cmocka_unit_test(many_of_a_kilobyte),           cmocka_unit_test(many_of_four_kilobytes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -126,8 +126,9 @@ struct udp_channel {
     struct udp_rx rx;
 };
 
-/* Control datagrams that wait; more are dropped. */
-#define UDP_CONTROL_INBOX 64u
+/* Control datagrams that wait; more are dropped. What a peer has in flight at once fits: 64 KiB of small
+ * messages are up to 134 carriers (message/small_messages.c). */
+#define UDP_CONTROL_INBOX 256u
 
 struct udp_endpoint {
     struct fabric_endpoint base;

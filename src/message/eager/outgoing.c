@@ -17,6 +17,7 @@
 #define COPY_FRACTION     16u /* of a round trip, between a message and its copy: 1.2 round trips for both */
 #define COPY_FLIGHT_BYTES 16384u
 #define COPIES_MANY       2u
+#define LAST_UNITS_MAX    16u /* messages: as many last units share a carrier */
 #define LOSS_MANY         0.05
 #define LOSS_NONE         1e-4
 #define LOSS_CARRIERS     32u  /* of one measurement */
@@ -334,27 +335,37 @@ void outgoing_poll(struct outgoing *outgoing, const struct outgoing_path *path, 
 
 /* ---- carriers ---------------------------------------------------------------------------------------- */
 
+/* False: it does not fit. */
+static bool write_unit(const struct outgoing *outgoing, uint32_t number, uint8_t unit,
+                       struct eager_writer *writer)
+{
+    struct outgoing_message *message = at(outgoing, number);
+    struct eager_entry entry = {
+        .message = number,
+        .bytes = message->bytes,
+        .is_long = message->is_long,
+        .unit = unit,
+        .tag = message->tag,
+    };
+    entry.data_bytes = message->is_long ? 0 : eager_unit_bytes(message->bytes, unit);
+    uint8_t *payload;
+    if (!eager_write_entry(writer, &entry, &payload))
+        return false;
+    if (entry.data_bytes > 0)
+        memcpy(payload, message->payload + (size_t)unit * EAGER_UNIT_BYTES, entry.data_bytes);
+    message->units ^= (uint8_t)(1u << unit);
+    message->carrier = outgoing->carrier;
+    return true;
+}
+
 /* Writes units of a message; false when one does not fit. */
 static bool write_units(const struct outgoing *outgoing, uint32_t number, struct eager_writer *writer,
                         bool *any)
 {
-    struct outgoing_message *message = at(outgoing, number);
+    const struct outgoing_message *message = at(outgoing, number);
     while (message->units != 0) { /* a unit each turn */
-        struct eager_entry entry = {
-            .message = number,
-            .bytes = message->bytes,
-            .is_long = message->is_long,
-            .unit = (uint8_t)__builtin_ctz(message->units),
-            .tag = message->tag,
-        };
-        entry.data_bytes = message->is_long ? 0 : eager_unit_bytes(message->bytes, entry.unit);
-        uint8_t *payload;
-        if (!eager_write_entry(writer, &entry, &payload))
+        if (!write_unit(outgoing, number, (uint8_t)__builtin_ctz(message->units), writer))
             return false;
-        if (entry.data_bytes > 0)
-            memcpy(payload, message->payload + (size_t)entry.unit * EAGER_UNIT_BYTES, entry.data_bytes);
-        message->units &= (uint8_t)(message->units - 1);
-        message->carrier = outgoing->carrier;
         *any = true;
     }
     return true;
@@ -394,11 +405,12 @@ static bool has_place(const struct outgoing *outgoing, const struct outgoing_mes
     return !ahead || (number - outgoing->posted < EAGER_CELLS && outgoing->cells + cells <= EAGER_CELLS);
 }
 
+/* Behind so many bytes of messages that are only begun. */
 static bool window_is_open(const struct outgoing *outgoing, const struct outgoing_message *message,
-                           const struct outgoing_path *path)
+                           uint64_t begun_bytes, const struct outgoing_path *path)
 {
-    return outgoing->in_flight_bytes == 0 ||
-           outgoing->in_flight_bytes + flight_bytes(message) <= path->window_bytes;
+    uint64_t in_flight_bytes = outgoing->in_flight_bytes + begun_bytes;
+    return in_flight_bytes == 0 || in_flight_bytes + flight_bytes(message) <= path->window_bytes;
 }
 
 /* Some of its units are in a carrier. */
@@ -428,7 +440,44 @@ static bool may_send(struct outgoing *outgoing, const struct outgoing_message *m
     outgoing->blocked = !has_place(outgoing, message, number);
     if (outgoing->blocked && outgoing->due_ns == LH_TIME_NEVER)
         outgoing->due_ns = now; /* nothing is in flight whose acknowledgement would tell of a place */
-    return !outgoing->blocked && window_is_open(outgoing, message, path);
+    return !outgoing->blocked && window_is_open(outgoing, message, 0, path);
+}
+
+/* False: the message is not begun. Never all that is left of it: messages are sent whole in order. */
+static bool begin_with_last_unit(struct outgoing *outgoing, uint32_t number, struct eager_writer *writer,
+                                 bool *any)
+{
+    const struct outgoing_message *message = at(outgoing, number);
+    uint8_t last = (uint8_t)(eager_units(message->bytes) - 1);
+    if (message->is_long || message->units >> last == 0)
+        return true;
+    if (message->units == 1u << last)
+        return last > 0;
+    if (!write_unit(outgoing, number, last, writer))
+        return false;
+    take_cells(outgoing, message, number);
+    *any = true;
+    return true;
+}
+
+/* The last units of messages are short. Each would take a carrier of its own, since no full one fits beside
+ * it: those of the next messages go together, ahead of what is before them. One that is not begun ends that:
+ * its place must not be taken by those that wait for it. */
+static void fill_last_units(struct outgoing *outgoing, const struct outgoing_path *path,
+                            struct eager_writer *writer, bool *any)
+{
+    uint64_t begun_bytes = 0;
+    uint32_t number = outgoing->unsent;
+    for (uint32_t i = 0; i < LAST_UNITS_MAX && number != outgoing->next; i++, number++) {
+        const struct outgoing_message *message = at(outgoing, number);
+        if (message->state != OUTGOING_NEW)
+            continue;
+        if (!has_place(outgoing, message, number) ||
+            !window_is_open(outgoing, message, begun_bytes, path) ||
+            !begin_with_last_unit(outgoing, number, writer, any))
+            return;
+        begun_bytes += flight_bytes(message);
+    }
 }
 
 static void fill_new(struct outgoing *outgoing, const struct outgoing_path *path, lh_time now,
@@ -446,8 +495,10 @@ static void fill_new(struct outgoing *outgoing, const struct outgoing_path *path
         if (began)
             take_cells(outgoing, message, outgoing->unsent);
         *any |= began;
-        if (!whole)
+        if (!whole) {
+            fill_last_units(outgoing, path, writer, any);
             return;
+        }
         on_sent(outgoing, message, path, now);
     }
 }

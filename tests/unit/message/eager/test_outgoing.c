@@ -137,6 +137,73 @@ static void test_many_share_a_carrier(void **state)
     assert_int_equal(outgoing.oldest, outgoing.next);
 }
 
+/* 896 bytes and 128: seven messages are in eight carriers, whichever of them was begun first. */
+static void test_last_units_share_a_carrier(void **state)
+{
+    (void)state;
+    struct eager_packet packet;
+    struct eager_entry entry;
+    uint8_t units[15] = {0};
+    uint32_t packets = 0;
+    add_many(15, 1024);
+    for (; fill(&packet, 0); packets++) {
+        assert_true(outgoing.in_flight_bytes <= path.window_bytes);
+        while (eager_next_entry(&packet, &entry)) {
+            uint8_t *seen = &units[entry.message - FIRST];
+            assert_int_equal(*seen & 1u << entry.unit, 0);
+            *seen |= (uint8_t)(1u << entry.unit);
+            assert_memory_equal(entry.data, payload + entry.message % 4096 + entry.unit * EAGER_UNIT_BYTES,
+                                entry.data_bytes);
+        }
+    }
+    for (uint32_t i = 0; i < 15; i++)
+        assert_int_equal(units[i], 3);
+    assert_in_range(packets, 15, 18);
+    ack(packets - 1, 15, 15, RTT);
+    assert_int_equal(take_delivered(), 15);
+    assert_int_equal(outgoing.in_flight_bytes, 0);
+    assert_int_equal(outgoing.cells, 0);
+}
+
+/* The receive of a message was posted that was begun only. */
+static void test_what_was_begun_gives_its_places_back(void **state)
+{
+    (void)state;
+    struct eager_packet packet;
+    uint32_t numbers[8];
+    add_many(2, 1024);
+    assert_true(fill(&packet, 0)); /* the first unit of the first */
+    assert_int_equal(outgoing.cells, eager_cells(1024));
+    ack(0, 0, 8, RTT);
+    assert_int_equal(outgoing.cells, 0);
+    assert_int_equal(sent_at(RTT, numbers, 8), 3);
+    assert_int_equal(outgoing.cells, 0);
+}
+
+/* Places and window hold what is begun, and all before it: none is left that waits for those behind it. */
+static void test_what_is_begun_is_sent(void **state)
+{
+    struct eager_packet packet;
+    struct lh_prng prng;
+    for (uint32_t seed = 1; seed <= 200; seed++) {
+        uint64_t most = seed % 2 ? 2048 : 960; /* the window is full first, or the places */
+        lh_prng_seed(&prng, seed);
+        for (uint32_t i = 0; i < EAGER_CELLS; i++)
+            add_many(1, most == 2048 ? lh_prng_below(&prng, most) : most - lh_prng_below(&prng, 128));
+        while (fill(&packet, 0)) {
+            assert_true(outgoing.cells <= EAGER_CELLS);
+            assert_true(outgoing.in_flight_bytes <= path.window_bytes);
+        }
+        assert_int_not_equal(outgoing.unsent, outgoing.next);
+        for (uint32_t n = outgoing.unsent; n != outgoing.next; n++) {
+            const struct outgoing_message *message = &outgoing.ring[n & (outgoing.capacity - 1)];
+            assert_int_equal(message->units, eager_unit_mask(message->bytes));
+        }
+        end(state);
+        begin(state);
+    }
+}
+
 static void test_delivered_out_of_order(void **state)
 {
     (void)state;
@@ -698,6 +765,9 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
     const struct CMUnitTest tests[] = {
         TEST(test_many_share_a_carrier),
+        TEST(test_last_units_share_a_carrier),
+        TEST(test_what_is_begun_is_sent),
+        TEST(test_what_was_begun_gives_its_places_back),
         TEST(test_delivered_out_of_order),
         TEST(test_waits_for_places),
         TEST(test_places_of_longer_messages),

@@ -1,0 +1,166 @@
+/*
+ * test_engine_small.c - small messages of several connections of one engine, progress by hand: whoever reads
+ * the sockets that they share puts aside what is the others', and loses none of it.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include <longhaul/connection.h>
+#include <longhaul/engine.h>
+#include <longhaul/queue.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define CONNECTIONS 4u
+#define FLIGHT      256u  /* messages of a connection: twice what the window takes */
+#define MESSAGES    5000u /* of each */
+#define LONGEST     4096u
+#define BATCH       64u
+#define ROUNDS      50000000u /* only a hang reaches them */
+
+struct end {
+    struct lh_engine *engine;
+    struct lh_completion_queue *queue;
+    struct lh_connection *connections[CONNECTIONS];
+};
+
+static struct end ends[2];
+static uint8_t buffers[2][CONNECTIONS][FLIGHT][LONGEST];
+
+static void must(int code, const char *what)
+{
+    if (code != 0)
+        fail_msg("%s: %d, %s", what, code, lh_last_error());
+}
+
+static void open_end(struct end *end)
+{
+    struct lh_engine_attr engine;
+    struct lh_attr attr;
+    lh_engine_attr_init(&engine);
+    engine.device = "udp:127.0.0.1";
+    engine.workers = LH_NO_WORKERS;
+    must(lh_engine_create(&engine, &end->engine), "lh_engine_create");
+    must(lh_completion_queue_create(end->engine, 2 * CONNECTIONS * FLIGHT, &end->queue), "a queue");
+    lh_attr_init(&attr);
+    attr.engine = end->engine;
+    for (uint32_t i = 0; i < CONNECTIONS; i++)
+        must(lh_open(&attr, &end->connections[i]), "lh_open");
+}
+
+static void attach(uint32_t index)
+{
+    for (int i = 0; i < 2; i++) {
+        uint8_t blob[LH_BLOB_MAX];
+        size_t bytes = sizeof blob;
+        must(lh_blob(ends[1 - i].connections[index], blob, &bytes), "lh_blob");
+        must(lh_attach(ends[i].connections[index], blob, bytes), "lh_attach");
+    }
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2; i++)
+        open_end(&ends[i]);
+    for (uint32_t i = 0; i < CONNECTIONS; i++)
+        attach(i);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        for (uint32_t c = 0; c < CONNECTIONS; c++)
+            lh_close(ends[i].connections[c]);
+        lh_completion_queue_destroy(ends[i].queue);
+        must(lh_engine_destroy(ends[i].engine), "lh_engine_destroy");
+    }
+    return 0;
+}
+
+/* End 0 sends, end 1 receives; user: which buffer of which connection. */
+static void post(int end, uint64_t user, size_t bytes)
+{
+    uint32_t index = (uint32_t)(user / FLIGHT);
+    uint8_t *buffer = buffers[end][index][user % FLIGHT];
+    struct lh_connection *connection = ends[end].connections[index];
+    must(end ? lh_post_recv(connection, buffer, bytes, NULL, ends[end].queue, user, NULL)
+             : lh_post_send(connection, buffer, bytes, NULL, ends[end].queue, user, NULL),
+         "a post");
+}
+
+/* Takes what is done at one end and posts it again, `left` times in all. How many were taken. */
+static uint32_t turn(int end, size_t bytes, uint32_t left[CONNECTIONS])
+{
+    struct lh_completion entries[BATCH];
+    int taken = lh_poll(ends[end].queue, entries, BATCH);
+    assert_true(taken >= 0);
+    for (int i = 0; i < taken; i++) {
+        uint32_t index = (uint32_t)(entries[i].user / FLIGHT);
+        assert_int_equal(entries[i].result.error, 0);
+        if (end == 1)
+            assert_memory_equal(buffers[1][index][entries[i].user % FLIGHT],
+                                buffers[0][index][entries[i].user % FLIGHT], bytes);
+        if (left[index] > 0) {
+            left[index]--;
+            post(end, entries[i].user, bytes);
+        }
+    }
+    return (uint32_t)taken;
+}
+
+static void stream(size_t bytes)
+{
+    uint32_t left[2][CONNECTIONS], done = 0;
+    for (uint32_t i = 0; i < CONNECTIONS * FLIGHT; i++) {
+        memset(buffers[0][i / FLIGHT][i % FLIGHT], (int)(i * 7 + 1), bytes);
+        post(1, i, bytes);
+        post(0, i, bytes);
+    }
+    for (uint32_t i = 0; i < CONNECTIONS; i++)
+        left[0][i] = left[1][i] = MESSAGES - FLIGHT;
+    for (uint32_t round = 0; done < 2 * CONNECTIONS * MESSAGES && round < ROUNDS; round++)
+        done += turn(0, bytes, left[0]) + turn(1, bytes, left[1]);
+    assert_int_equal(done, 2 * CONNECTIONS * MESSAGES);
+    for (uint32_t i = 0; i < 2 * CONNECTIONS; i++) {
+        struct lh_stats stats;
+        must(lh_connection_stats(ends[i % 2].connections[i / 2], &stats), "lh_connection_stats");
+        assert_int_equal(stats.rx_inbox_overflow, 0);
+    }
+}
+
+static void of_500_bytes(void **state)
+{
+    (void)state;
+    stream(500); /* no carrier takes two */
+}
+
+static void of_a_kilobyte(void **state)
+{
+    (void)state;
+    stream(1024);
+}
+
+static void of_four_kilobytes(void **state)
+{
+    (void)state;
+    stream(4096);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(of_500_bytes, setup, teardown),
+        cmocka_unit_test_setup_teardown(of_a_kilobyte, setup, teardown),
+        cmocka_unit_test_setup_teardown(of_four_kilobytes, setup, teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

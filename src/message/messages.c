@@ -182,14 +182,21 @@ static void cancel_locked(struct lh_connection *c, const struct lh_request *requ
     sdr_qp_driver_kick(c->qp);
 }
 
-int lh_cancel(struct lh_request *request)
+static void cancel(struct lh_request *request, bool is_freed)
 {
     struct request_table *table = request->table;
     pthread_mutex_lock(&table->lock);
     /* A closed connection has ended all its requests. */
     if (atomic_load(&request->state) == REQUEST_PENDING)
         cancel_locked(table->connection, request);
+    if (is_freed && table->connection)
+        storage_on_request_free(table->connection);
     pthread_mutex_unlock(&table->lock);
+}
+
+int lh_cancel(struct lh_request *request)
+{
+    cancel(request, false);
     return 0;
 }
 
@@ -197,6 +204,6 @@ void lh_request_free(struct lh_request *request)
 {
     if (!request)
         return;
-    lh_cancel(request);
+    cancel(request, true);
     request_give(request);
 }

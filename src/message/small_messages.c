@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "message/small_messages.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/earlier.h"
-#include "base/error.h"
 #include "message/blob.h"
 #include "message/connection.h"
 #include "message/control/number.h"
@@ -34,31 +30,41 @@ bool small_messages_serve(const struct lh_connection *c, uint64_t bytes)
     return c->small.on && bytes <= eager_small_max(c->attr.mtu_bytes);
 }
 
+static size_t ring_bytes(uint32_t capacity)
+{
+    return capacity * sizeof(struct outgoing_message);
+}
+
+static void move_ring(struct lh_connection *c, struct outgoing_message *ring, uint32_t capacity)
+{
+    size_t bytes = ring_bytes(c->tx.outgoing.capacity);
+    store_give(c->tx.store, outgoing_move(&c->tx.outgoing, ring, capacity), bytes);
+}
+
 void small_messages_give_back(struct lh_connection *c)
 {
-    struct outgoing *outgoing = &c->tx.outgoing;
-    if (outgoing->next == outgoing->oldest)
-        free(outgoing_move(outgoing, NULL, 0));
+    if (c->tx.outgoing.next == c->tx.outgoing.oldest)
+        move_ring(c, NULL, 0);
 }
 
 void small_messages_free(struct lh_connection *c)
 {
-    free(c->tx.outgoing.ring);
-    free(c->small.early.memory);
+    store_give(c->tx.store, c->tx.outgoing.ring, ring_bytes(c->tx.outgoing.capacity));
+    store_give(c->rx.store, c->small.early.memory, sizeof *c->small.early.memory);
 }
 
 /* ---- sending ----------------------------------------------------------------------------------------- */
 
 int small_messages_prepare(struct lh_connection *c)
 {
-    struct outgoing *outgoing = &c->tx.outgoing;
+    const struct outgoing *outgoing = &c->tx.outgoing;
     if (!c->small.on || !outgoing_is_full(outgoing))
         return 0;
     uint32_t capacity = outgoing->capacity ? 2 * outgoing->capacity : RING_FIRST;
-    struct outgoing_message *ring = calloc(capacity, sizeof *ring);
+    struct outgoing_message *ring = store_take(c->tx.store, ring_bytes(capacity));
     if (!ring)
-        return lh_fail(LH_ENOMEM, "no memory for %u messages to be sent", capacity);
-    free(outgoing_move(outgoing, ring, capacity));
+        return -LH_ENOMEM;
+    move_ring(c, ring, capacity);
     return 0;
 }
 
@@ -164,7 +170,7 @@ static void on_early(struct lh_connection *c, const struct eager_entry *entry)
 {
     struct early *early = &c->small.early;
     if (!early->memory) {
-        struct early_memory *memory = malloc(sizeof *memory);
+        struct early_memory *memory = store_take_aligned(c->rx.store, sizeof *memory);
         if (!memory)
             return; /* as if it had been lost */
         early_give_memory(early, memory);
@@ -225,7 +231,7 @@ void small_messages_on_receive(struct lh_connection *c, uint32_t number, lh_time
         take_early(c, message, held, now);
     inbound_want_ack(&c->small.inbound, c->path.rtt_minimum_ns, now); /* its cells are free, over or not */
     early_forget(early, number);
-    free(early_take_memory(early));
+    store_give(c->rx.store, early_take_memory(early), sizeof *early->memory);
     rx_retire(&c->rx);
 }
 

@@ -4,6 +4,7 @@
 #include "message/connection.h"
 #include "message/rx/receiver.h"
 #include "message/tx/sender.h"
+#include "sdr/driver.h"
 
 int storage_hold_send(struct lh_connection *c)
 {
@@ -15,6 +16,16 @@ int storage_hold_recv(struct lh_connection *c)
 {
     idle_note(&c->idle);
     return receiver_hold(&c->rx);
+}
+
+void storage_on_request_free(struct lh_connection *c)
+{
+    bool at_rest = c->idle.at == LH_TIME_NEVER;
+    idle_note(&c->idle);
+    if (!at_rest)
+        return; /* a step is due in any case */
+    c->needs_step = true;
+    sdr_qp_driver_kick(c->qp);
 }
 
 static void give_back(struct lh_connection *c)

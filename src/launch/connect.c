@@ -99,7 +99,7 @@ static int not_taken(const char *where)
 struct remedy {
     bool older; /* another try in an older version */
     bool later; /* another try */
-    bool stale; /* another try over a TCP connection of its own: the other one had ended, or its listener */
+    bool stale; /* another try over a TCP connection of its own: the other one, or its listener, is gone */
 };
 
 /* Begins the handshake over a TCP connection of its own, in that version. */

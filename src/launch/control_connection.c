@@ -31,7 +31,8 @@ struct control_connection {
     struct control_connection *next;   /* of the engine's, where it has that; under its lock */
     _Atomic uint32_t users;            /* who closes it, and who looks whether it can open a stream */
     pthread_mutex_t lock;              /* of all that follows */
-    bool ended;                        /* the peer is gone */
+    bool ended;                        /* nothing comes any more */
+    bool broken;                       /* the TCP connection failed: the peer may well live */
     bool closing;                      /* no stream is left */
     struct control_stream **streams;   /* by number; NULL: it is free; HALF_ENDED */
     uint32_t room;
@@ -126,7 +127,7 @@ static void end_all(struct control_connection *control)
     control->ended = true;
     for (uint32_t i = 0; i < control->count; i++)
         if (control->streams[i] && control->streams[i] != HALF_ENDED)
-            control_stream_end(control->streams[i]);
+            control_stream_end(control->streams[i], control->broken ? LIFELINE_LOST : -LH_EPEER);
 }
 
 static bool keep(struct control_connection *control, const uint8_t *bytes, size_t count)
@@ -147,11 +148,25 @@ static bool keep(struct control_connection *control, const uint8_t *bytes, size_
     return true;
 }
 
-/* What the socket takes of them now. -1: the peer is gone. */
-static ssize_t send_some(const struct control_connection *control, const uint8_t *bytes, size_t count)
+static bool is_for_later(int error)
+{
+    return error == EAGAIN || error == EINTR;
+}
+
+/* Of a call on the socket, which reports it once. A reset is what the system of a process says that has
+ * ended; EPIPE comes after that, or after another error. */
+static void on_error(struct control_connection *control, int error)
+{
+    control->broken |= !is_for_later(error) && error != EPIPE && error != ECONNRESET;
+}
+
+/* What the socket takes of them now. -1: none any more. */
+static ssize_t send_some(struct control_connection *control, const uint8_t *bytes, size_t count)
 {
     ssize_t sent = send(control->watch.fd, bytes, count, MSG_NOSIGNAL | MSG_DONTWAIT);
-    return sent < 0 && (errno == EAGAIN || errno == EINTR) ? 0 : sent;
+    if (sent < 0)
+        on_error(control, errno);
+    return sent < 0 && is_for_later(errno) ? 0 : sent;
 }
 
 static void flush(struct control_connection *control)
@@ -259,7 +274,7 @@ static bool on_frame(struct control_connection *control, const struct handshake_
            open_for_peer(control, header, body);
 }
 
-/* False: the peer is gone, or talks nonsense. */
+/* False: the peer is gone, or talks nonsense, or the TCP connection failed. */
 static bool read_some(struct control_connection *control)
 {
     struct handshake_header header;
@@ -278,8 +293,10 @@ static bool read_some(struct control_connection *control)
         }
         ssize_t got =
             recv(control->watch.fd, control->frame + control->have, want - control->have, MSG_DONTWAIT);
-        if (got < 0 && (errno == EAGAIN || errno == EINTR))
+        if (got < 0 && is_for_later(errno))
             return true;
+        if (got < 0)
+            on_error(control, errno);
         if (got <= 0)
             return false;
         control->have += (uint32_t)got;
@@ -413,6 +430,7 @@ static struct control_connection *create(struct lh_engine *engine, const struct 
     if (origin->where && strlen(origin->where) < sizeof control->where)
         strcpy(control->where, origin->where);
     control->users = 1;
+    tcp_keep_alive(origin->fd);
     pthread_mutex_init(&control->lock, NULL);
     return control;
 }

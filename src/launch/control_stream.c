@@ -51,16 +51,11 @@ static void tell(struct control_stream *stream)
         continue;
 }
 
-static void end_with(struct control_stream *stream, int end)
+void control_stream_end(struct control_stream *stream, int end)
 {
     int none = 0;
     if (atomic_compare_exchange_strong(&stream->end, &none, end))
         tell(stream);
-}
-
-void control_stream_end(struct control_stream *stream)
-{
-    end_with(stream, -LH_EPEER);
 }
 
 /* A reason for people: without what a terminal could act on. */
@@ -77,7 +72,7 @@ static void on_last(struct control_stream *stream, const struct handshake_header
 {
     bool refused = header->type == HANDSHAKE_REFUSE;
     if ((!refused && header->type != HANDSHAKE_FIN) || header->body_bytes > TRANSFER_BYTES_MAX) {
-        control_stream_end(stream);
+        control_stream_end(stream, -LH_EPEER);
         return;
     }
     if (atomic_load(&stream->end) != 0)
@@ -89,7 +84,7 @@ static void on_last(struct control_stream *stream, const struct handshake_header
     }
     if (refused)
         make_printable(stream->words, stream->words_bytes);
-    end_with(stream, refused ? -LH_EPATH : -LH_ECLOSED);
+    control_stream_end(stream, refused ? -LH_EPATH : -LH_ECLOSED);
 }
 
 static void append(struct control_stream *stream, const struct handshake_header *header,
@@ -98,7 +93,7 @@ static void append(struct control_stream *stream, const struct handshake_header 
     struct control_frame *frame =
         stream->waiting < CONTROL_FRAMES_MAX ? malloc(sizeof *frame + header->body_bytes) : NULL;
     if (!frame) {
-        control_stream_end(stream);
+        control_stream_end(stream, -LH_EPEER);
         return;
     }
     frame->next = NULL;

@@ -51,7 +51,7 @@ void control_stream_deliver(struct control_stream *stream, const struct handshak
 int control_stream_take(struct control_stream *stream, struct handshake_header *header, uint8_t *body);
 /* The handshake is over: what comes now, and what waits, is for the connection. */
 void control_stream_bind(struct control_stream *stream, struct lh_connection *connection);
-/* There is nothing to come any more: the peer is gone, or talks nonsense. */
-void control_stream_end(struct control_stream *stream);
+/* There is nothing to come any more; `end` as lifeline_ops.look() has it. The first one counts. */
+void control_stream_end(struct control_stream *stream, int end);
 
 #endif

@@ -1,6 +1,7 @@
 /*
  * Timers: path, PATH_TIMEOUT_NS and some round trips from the opening to the first ping that came back
- * (accepting side, which decides for both); poll, from PATH_POLL_NS up to a fraction of the time since then.
+ * (accepting side, which decides for both); answer, as long, from a stream's beginning to the peer's proposal
+ * (connecting side); poll, from PATH_POLL_NS up to a fraction of the time since then.
  * How long a peer may take for the rest is up to the caller.
  *
  * SPDX-License-Identifier: BSD-3-Clause
@@ -28,7 +29,7 @@
 #define PATH_POLL_FRACTION 8u
 #define PATH_POLL_MAX_NS   (10 * LH_NS_PER_MS)
 /* How long nothing may pass over UDP, besides PATH_ROUND_TRIPS: a dozen pings, of which one has to come back.
- */
+ * The same over a TCP connection that there was before. */
 #define PATH_TIMEOUT_NS  (2 * LH_NS_PER_S)
 #define PATH_ROUND_TRIPS 4u
 
@@ -238,14 +239,18 @@ static lh_time tcp_round_trip(int fd)
     return info.tcpi_rtt * LH_NS_PER_US;
 }
 
-static void enter_path(struct rendezvous *r, lh_time now)
+/* How long nothing may pass. The link's delay is an hour at most, so nothing wraps. */
+static lh_time patience(const struct rendezvous *r, const struct lh_link_spec *link)
 {
-    const struct lh_link_spec *link = &r->agreed.link;
-    /* An hour at most, so nothing wraps. */
     lh_time round_trip = tcp_round_trip(r->fd) + 2 * (link->delay_ns + link->jitter_ns);
     lh_time timeout = PATH_TIMEOUT_NS + PATH_ROUND_TRIPS * round_trip;
+    return timeout < RENDEZVOUS_TIMEOUT_NS ? timeout : RENDEZVOUS_TIMEOUT_NS;
+}
+
+static void enter_path(struct rendezvous *r, lh_time now)
+{
     r->opened_ns = now;
-    r->path_until_ns = now + (timeout < RENDEZVOUS_TIMEOUT_NS ? timeout : RENDEZVOUS_TIMEOUT_NS);
+    r->path_until_ns = now + patience(r, &r->agreed.link);
     r->state = RENDEZVOUS_PATH;
 }
 
@@ -494,6 +499,7 @@ int rendezvous_connect_stream(struct rendezvous *r, struct control_stream *strea
                               const struct lh_attr *attr, lh_time now)
 {
     use_stream(r, stream, attr, false, now);
+    r->answer_until_ns = now + patience(r, &attr->link);
     return propose(r);
 }
 
@@ -509,12 +515,27 @@ static bool brings_frames(const struct rendezvous *r)
     return r->stream && r->attr->workers == LH_NO_WORKERS;
 }
 
+/* A firewall or NAT may have forgotten the TCP connection of a stream. */
+static bool waits_for_an_answer(const struct rendezvous *r)
+{
+    return r->stream && !r->accepting && r->state == RENDEZVOUS_PROPOSAL;
+}
+
+static int check_answer(const struct rendezvous *r, lh_time now)
+{
+    if (!waits_for_an_answer(r) || now < r->answer_until_ns)
+        return 0;
+    return lh_fail(LH_EPEER, "the TCP connection of earlier connections passes nothing any more");
+}
+
 int rendezvous_step(struct rendezvous *r, struct rendezvous_permit permit, lh_time now)
 {
     assert(r->state != RENDEZVOUS_DONE);
     int error = brings_frames(r) ? lh_engine_progress(r->attr->engine, NULL) : 0;
     if (!error)
         error = take_frames(r, now);
+    if (!error)
+        error = check_answer(r, now);
     if (!error && r->state == RENDEZVOUS_QUEUED && permit.open &&
         rendezvous_link_bytes(r) <= permit.link_room)
         error = open_for_client(r, now);
@@ -526,7 +547,7 @@ int rendezvous_step(struct rendezvous *r, struct rendezvous_permit permit, lh_ti
 lh_time rendezvous_next_ns(const struct rendezvous *r, lh_time now)
 {
     if (r->state < RENDEZVOUS_PATH && !brings_frames(r))
-        return LH_TIME_NEVER;
+        return waits_for_an_answer(r) ? r->answer_until_ns : LH_TIME_NEVER;
     bool ours_to_move = r->attr->workers == LH_NO_WORKERS;
     if (r->path && !ours_to_move)
         return LH_TIME_NEVER;

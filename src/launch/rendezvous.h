@@ -38,16 +38,18 @@ struct rendezvous {
     const char *where; /* connecting side: further connections to there may be streams; or NULL */
     bool accepting;
     enum rendezvous_state state;
-    uint8_t version;       /* of this side's frames */
-    bool older;            /* connecting side, after a failure: the peer knows older versions only */
-    bool full;             /* connecting side, after a failure: the listener is full */
-    bool closed;           /* connecting side, with a stream, after a failure: that listener was closed */
-    uint32_t busy;         /* BUSY frames that came */
-    bool more;             /* MORE came */
-    bool ready;            /* the peer's READY came */
-    bool path;             /* a ping came back */
-    lh_time opened_ns;     /* RENDEZVOUS_PATH began then; before, a stream was opened */
-    lh_time path_until_ns; /* accepting side: without a ping until then UDP does not pass */
+    uint8_t version;         /* of this side's frames */
+    bool older;              /* connecting side, after a failure: the peer knows older versions only */
+    bool full;               /* connecting side, after a failure: the listener is full */
+    bool closed;             /* connecting side, with a stream, after a failure: that listener was closed */
+    uint32_t busy;           /* BUSY frames that came */
+    bool more;               /* MORE came */
+    bool ready;              /* the peer's READY came */
+    bool path;               /* a ping came back */
+    lh_time opened_ns;       /* RENDEZVOUS_PATH began then; before, a stream was opened */
+    lh_time path_until_ns;   /* accepting side: without a ping until then UDP does not pass */
+    lh_time answer_until_ns; /* connecting side, with a stream: without a proposal until then its TCP
+                              * connection passes nothing any more */
     const struct lh_attr *attr;
     struct handshake_proposal mine, agreed;
     struct lh_connection *connection; /* or NULL */
@@ -75,7 +77,7 @@ void rendezvous_accept_stream(struct rendezvous *r, struct control_stream *strea
  * where: as the caller of lh_connect() named the listener. */
 int rendezvous_connect(struct rendezvous *r, int fd, const struct lh_attr *attr, uint8_t version,
                        const char *where);
-/* The same with a stream. */
+/* The same with a stream. In RENDEZVOUS_PROPOSAL a step gives -LH_EPEER when the stream is of no use. */
 int rendezvous_connect_stream(struct rendezvous *r, struct control_stream *stream,
                               const struct lh_attr *attr, lh_time now);
 /* From RENDEZVOUS_QUEUED on: what the emulated link of its connection may hold, opened or not. */

@@ -17,6 +17,11 @@
 #include "wire/roce.h"
 
 #define BACKLOG 64
+/* NAT that is widely in use forgets an idle connection after 4 minutes. */
+#define KEEP_IDLE_S     60
+#define KEEP_INTERVAL_S 10
+#define KEEP_COUNT      6
+#define KEEP_UNHEARD_MS ((KEEP_IDLE_S + KEEP_INTERVAL_S * KEEP_COUNT) * 1000)
 
 lh_time tcp_now(void)
 {
@@ -200,6 +205,15 @@ int tcp_listen(const char *where, int *fd, uint16_t *port)
     *port = ntohs(bound.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&bound)->sin6_port
                                               : ((struct sockaddr_in *)&bound)->sin_port);
     return 0;
+}
+
+void tcp_keep_alive(int fd)
+{
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &(int){KEEP_IDLE_S}, sizeof(int));
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &(int){KEEP_INTERVAL_S}, sizeof(int));
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &(int){KEEP_COUNT}, sizeof(int));
+    setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &(int){KEEP_UNHEARD_MS}, sizeof(int));
+    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &(int){1}, sizeof(int));
 }
 
 int tcp_write(int fd, const void *data, size_t bytes, lh_time deadline)

@@ -27,6 +27,10 @@ int tcp_connect(const char *where, lh_time deadline, int *fd);
  * has no IPv6). -LH_EADDR. */
 int tcp_listen(const char *where, int *fd, uint16_t *port);
 
+/* An idle connection says something each minute, so that NAT and firewalls on the path do not forget it;
+ * after two minutes without an answer it fails. */
+void tcp_keep_alive(int fd);
+
 /* Whole buffers. -LH_EPEER when the connection has failed. */
 int tcp_write(int fd, const void *data, size_t bytes, lh_time deadline);
 int tcp_read(int fd, void *data, size_t bytes, lh_time deadline);

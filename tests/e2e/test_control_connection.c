@@ -62,25 +62,30 @@ static void attach_to_itself(struct lh_connection *connection)
     must(lh_attach(connection, blob, bytes), "lh_attach");
 }
 
-static void begin_with(struct host *host, struct control_acceptor *acceptor, uint8_t version)
+static void begin_over(struct host *host, const int ends[2], uint8_t version)
 {
     struct lh_engine_attr attr;
-    int ends[2];
     lh_engine_attr_init(&attr);
     attr.device = "udp:127.0.0.1";
     attr.workers = LH_NO_WORKERS;
     must(lh_engine_create(&attr, &host->engine), "lh_engine_create");
-    must(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), "socketpair");
     host->peer = ends[1];
-    host->acceptor = acceptor;
     host->connection = open_on(host->engine);
     attach_to_itself(host->connection);
     const struct control_origin origin = {.fd = ends[0],
                                           .version = version,
                                           .acceptor = host->acceptor,
-                                          .where = acceptor ? NULL : WHERE,
+                                          .where = host->acceptor ? NULL : WHERE,
                                           .peer_name = "a peer"};
     must(control_connection_begin(host->connection, &origin), "control_connection_begin");
+}
+
+static void begin_with(struct host *host, struct control_acceptor *acceptor, uint8_t version)
+{
+    int ends[2];
+    must(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), "socketpair");
+    host->acceptor = acceptor;
+    begin_over(host, ends, version);
 }
 
 static void begin(struct host *host, bool accepting, uint8_t version)
@@ -451,6 +456,26 @@ static void test_nonsense_ends_it(void **state)
     expect_end(an_old_frame_of_a_stream, true, 2);
 }
 
+/* As when its TCP connection has timed out: the peer may live, and packets show it. */
+static void test_a_lifeline_that_is_lost(void **state)
+{
+    (void)state;
+    struct host host;
+    begin(&host, true, HANDSHAKE_VERSION);
+    struct lh_connection *second = open_on(host.engine);
+    attach_to_itself(second);
+    say(&host, 1, HANDSHAKE_PROPOSAL, "one");
+    progress(&host);
+    struct control_stream *stream = expect_opened(&host, "one");
+    control_stream_hand_over(stream, second, "a peer");
+    control_stream_end(stream, LIFELINE_LOST);
+    progress(&host);
+    assert_int_equal(lh_connection_error(second), 0);
+    assert_true(second->keepalive.lost);
+    lh_close(second);
+    end(&host);
+}
+
 /* ---- the connecting side ----------------------------------------------------------------------------- */
 
 static void test_the_connecting_side(void **state)
@@ -549,6 +574,7 @@ int main(void)
         cmocka_unit_test(test_half_ended),
         cmocka_unit_test(test_a_number_of_one_that_is_over),
         cmocka_unit_test(test_nonsense_ends_it),
+        cmocka_unit_test(test_a_lifeline_that_is_lost),
         cmocka_unit_test(test_the_connecting_side),
         cmocka_unit_test(test_a_peer_that_does_not_read),
     };

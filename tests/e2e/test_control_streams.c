@@ -8,6 +8,7 @@
 #include <longhaul/engine.h>
 
 #include <dirent.h>
+#include <poll.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -387,6 +388,92 @@ static void test_another_listener(void **state)
     must(lh_engine_destroy(clients), "lh_engine_destroy");
 }
 
+/* ---- a TCP connection that passes nothing any more --------------------------------------------------- */
+
+#define RELAYED_MAX 4u
+
+/* Between clients and a host, as a firewall is, which forgets the first of their TCP connections. */
+struct relay {
+    const struct host *host;
+    int listener;
+    uint32_t count;
+    int pairs[RELAYED_MAX][2];
+    _Atomic uint32_t forgotten;
+    _Atomic bool stop;
+};
+
+static void take_one(struct relay *relay)
+{
+    struct pollfd wait = {.fd = relay->listener, .events = POLLIN};
+    if (relay->count == RELAYED_MAX || poll(&wait, 1, 1) != 1)
+        return;
+    int *pair = relay->pairs[relay->count];
+    pair[0] = accept(relay->listener, NULL, NULL);
+    if (pair[0] < 0 || tcp_connect(relay->host->where, tcp_deadline(PATIENCE), &pair[1]))
+        atomic_fetch_add(&wrong, 1);
+    else
+        relay->count++;
+}
+
+static void pass_on(int from, int to)
+{
+    uint8_t bytes[4096];
+    ssize_t got = recv(from, bytes, sizeof bytes, MSG_DONTWAIT);
+    if (got > 0) /* to one that has closed: lost, as on any path */
+        (void)tcp_write(to, bytes, (size_t)got, tcp_deadline(PATIENCE));
+}
+
+static void *relays(void *argument)
+{
+    struct relay *relay = argument;
+    while (!atomic_load(&relay->stop)) {
+        take_one(relay);
+        for (uint32_t i = atomic_load(&relay->forgotten); i < relay->count; i++)
+            for (int end = 0; end < 2; end++)
+                pass_on(relay->pairs[i][end], relay->pairs[i][1 - end]);
+    }
+    return NULL;
+}
+
+/* It costs who connects next some time, and no one else: the next ones use the new TCP connection. */
+static void test_a_forgotten_connection(void **state)
+{
+    (void)state;
+    struct host host, seen;
+    struct lh_engine *clients = create(1);
+    struct meeting meetings[3];
+    uint16_t port;
+    pthread_t thread;
+    listen_on(&host, create(1));
+    struct relay relay = {.host = &host};
+    must(tcp_listen("127.0.0.1:0", &relay.listener, &port), "tcp_listen");
+    assert_int_equal(pthread_create(&thread, NULL, relays, &relay), 0);
+    seen = host;
+    snprintf(seen.where, sizeof seen.where, "127.0.0.1:%u", port);
+    for (uint32_t i = 0; i < 3; i++) {
+        meetings[i] = (struct meeting){.host = &seen, .engine = clients};
+        meet(&meetings[i]);
+        atomic_store(&relay.forgotten, 1);
+    }
+    for (uint32_t i = 0; i < 3; i++) {
+        transfer(meetings[i].ends[0], meetings[i].ends[1], 5);
+        lh_close(meetings[i].ends[0]);
+        expect_end(meetings[i].ends[1], -LH_ECLOSED);
+        lh_close(meetings[i].ends[1]);
+    }
+    atomic_store(&relay.stop, true);
+    pthread_join(thread, NULL);
+    assert_int_equal(relay.count, 2);
+    for (uint32_t i = 0; i < relay.count; i++)
+        for (int end = 0; end < 2; end++)
+            close(relay.pairs[i][end]);
+    close(relay.listener);
+    assert_int_equal(wrong, 0);
+    lh_listener_close(host.listener);
+    must(lh_engine_destroy(host.engine), "lh_engine_destroy");
+    must(lh_engine_destroy(clients), "lh_engine_destroy");
+}
+
 /* ---- a full listener --------------------------------------------------------------------------------- */
 
 static uint32_t propose(uint8_t body[HANDSHAKE_BODY_MAX])
@@ -516,10 +603,15 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_process_that_dies), /* first: it forks */
-        cmocka_unit_test(test_one_for_all),         cmocka_unit_test(test_the_last_one_closes_it),
-        cmocka_unit_test(test_without_an_engine),   cmocka_unit_test(test_progress_of_the_caller),
-        cmocka_unit_test(test_many_at_once),        cmocka_unit_test(test_connections_outlive_the_listener),
-        cmocka_unit_test(test_another_listener),    cmocka_unit_test(test_places_are_shared),
+        cmocka_unit_test(test_one_for_all),
+        cmocka_unit_test(test_the_last_one_closes_it),
+        cmocka_unit_test(test_without_an_engine),
+        cmocka_unit_test(test_progress_of_the_caller),
+        cmocka_unit_test(test_many_at_once),
+        cmocka_unit_test(test_connections_outlive_the_listener),
+        cmocka_unit_test(test_another_listener),
+        cmocka_unit_test(test_places_are_shared),
+        cmocka_unit_test(test_a_forgotten_connection),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

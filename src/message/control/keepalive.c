@@ -38,9 +38,10 @@ static bool on_silence_expired(const struct keepalive *k, struct keepalive_end *
     end->error = LH_EPEER;
     snprintf(end->reason, sizeof end->reason, "no packet from the peer for %llu ms%s",
              (unsigned long long)(k->timeout_ns / LH_NS_PER_MS),
-             k->lifeline_ops ? ", its TCP connection has not ended: the path or the peer is down, or a "
-                               "firewall drops UDP"
-                             : "");
+             k->lost           ? ", its TCP connection has failed: the path or the peer is down"
+             : k->lifeline_ops ? ", its TCP connection has not ended: the path or the peer is down, or a "
+                                 "firewall drops UDP"
+                               : "");
     return true;
 }
 
@@ -49,12 +50,13 @@ static bool check_silence(struct keepalive *k, const struct keepalive_view *view
 {
     bool deaf = now > k->stepped_ns && now - k->stepped_ns > k->timeout_ns / DEAF_FRACTION;
     k->stepped_ns = now;
-    sdr_qp_keepalive_want(k->qp, view->pending);
-    if (!view->pending || deaf) {
+    bool waits = view->pending || k->lost;
+    sdr_qp_keepalive_want(k->qp, waits);
+    if (!waits || deaf) {
         k->since_ns = now;
         k->silent_at = now;
     }
-    if (!view->pending || k->timeout_ns == LH_TIME_NEVER)
+    if (!waits || k->timeout_ns == LH_TIME_NEVER)
         return false;
     if (k->silent_at <= now) {
         struct lh_sdr_path path;
@@ -82,8 +84,11 @@ static bool on_refused(struct keepalive_end *end)
 static bool look(struct keepalive *k, struct keepalive_end *end)
 {
     int state = k->lifeline_ops->look(k->lifeline, end->last, &end->last_bytes);
-    if (state == 0)
+    k->lost = state == LIFELINE_LOST && k->timeout_ns != LH_TIME_NEVER;
+    if (state == 0 || k->lost)
         return false;
+    if (state == LIFELINE_LOST)
+        return gone(end, LH_EPEER, "its TCP connection has failed");
     if (state == -LH_ECLOSED)
         return gone(end, LH_ECLOSED, "the peer closed it");
     if (state == -LH_EPATH)
@@ -115,7 +120,7 @@ bool keepalive_step(struct keepalive *k, const struct keepalive_view *view, lh_t
         return gone(end, (enum lh_error) - ended, lh_last_error());
     if (ended && on_fin(k, view, now, next, end))
         return true;
-    if (check_silence(k, view, now, next, end))
+    if (k->lifeline_ops && look(k, end))
         return true;
-    return k->lifeline_ops && look(k, end);
+    return check_silence(k, view, now, next, end);
 }

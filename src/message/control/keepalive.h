@@ -17,12 +17,15 @@
 
 #define KEEPALIVE_REASON_MAX 256u
 
+#define LIFELINE_LOST 1
+
 /* The peer's process seen another way than by its packets (src/launch: the TCP socket of the rendezvous).
  */
 struct lifeline_ops {
     /* 0: it lives; -LH_ECLOSED: it closed, and its last message (*bytes of it, 0: none) is in `last`,
      * which holds TRANSFER_BYTES_MAX; -LH_EPATH: it refused, and `last` has *bytes of its reason, printable;
-     * -LH_EPEER: it died. Cheap; never blocks. The connection is stepped when it changes. */
+     * -LH_EPEER: it died; LIFELINE_LOST: nothing is known of it any more. Cheap; never
+     * blocks. The connection is stepped when it changes. */
     int (*look)(void *lifeline, uint8_t *last, size_t *bytes);
     /* Signals the peer why this side ends the connection; its look() gives -LH_EPATH then. */
     void (*refuse)(void *lifeline, const char *reason);
@@ -40,6 +43,7 @@ struct keepalive {
     lh_time closed_at;                       /* 0: the peer did not close */
     const struct lifeline_ops *lifeline_ops; /* or NULL */
     void *lifeline;
+    bool lost; /* by the lifeline: the peer's packets alone show that it lives */
 };
 
 /* What the connection knows. */

@@ -126,6 +126,29 @@ static void test_the_lifeline_is_looked_at_in_each_step(void **state)
     assert_int_equal(next, LH_TIME_NEVER);
 }
 
+/* Its packets alone count then, as if something was pending. */
+static void test_a_lifeline_that_is_lost(void **state)
+{
+    (void)state;
+    lh_time next;
+    keepalive.lifeline_ops = &ops;
+    view.pending = false;
+    assert_false(gone_at(0, &next));
+    look_answer = LIFELINE_LOST;
+    qp.path.last_heard_ns = STEP_NS;
+    listen_until(STEP_NS + TIMEOUT_NS - 1);
+    assert_true(qp.keepalive_wanted);
+    qp.path.last_heard_ns = TIMEOUT_NS;
+    listen_until(2 * TIMEOUT_NS - 1);
+    assert_true(gone_at(2 * TIMEOUT_NS, &next));
+    assert_int_equal(end.error, LH_EPEER);
+    assert_non_null(strstr(end.reason, "has failed"));
+    /* Who wants no such timeout has nothing else to know it by. */
+    keepalive_start(&keepalive, &qp, LH_TIME_NEVER, 0);
+    assert_true(gone_at(0, &next));
+    assert_int_equal(end.error, LH_EPEER);
+}
+
 static void test_what_the_lifeline_reports(void **state)
 {
     (void)state;
@@ -203,6 +226,7 @@ int main(void)
         cmocka_unit_test_setup(test_silence_counts_while_something_is_pending, begin),
         cmocka_unit_test_setup(test_a_process_that_was_stopped, begin),
         cmocka_unit_test_setup(test_the_lifeline_is_looked_at_in_each_step, begin),
+        cmocka_unit_test_setup(test_a_lifeline_that_is_lost, begin),
         cmocka_unit_test_setup(test_what_the_lifeline_reports, begin),
         cmocka_unit_test_setup(test_closed_by_packets, begin),
         cmocka_unit_test_setup(test_closed_with_nothing_to_send, begin),

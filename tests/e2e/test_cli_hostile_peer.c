@@ -74,9 +74,12 @@ static int start_receiver(void **state)
 {
     char line[128] = "";
     int out;
+    /* One job: who left is forgotten before the next is served. */
     char *arguments[] = {command(),
                          (char *)"recv",
                          (char *)"--keep",
+                         (char *)"--jobs",
+                         (char *)"1",
                          (char *)"--listen",
                          (char *)"[::1]:0",
                          (char *)"-o",

@@ -68,9 +68,14 @@ static void test_results_of_threads_are_collected(void **state)
     (void)state;
     struct coder *coder = begin(2);
     struct coder_result result;
+    static uint8_t parity[8][CHUNK]; /* each job writes to its own */
+    struct lh_coding codings[8];
     uint32_t numbers = 0;
     for (uint32_t i = 0; i < 8; i++) {
         struct coder_job job = encode_job(i);
+        codings[i] = coding;
+        codings[i].extra = parity[i];
+        job.coding = &codings[i];
         assert_false(coder_submit(coder, &job, &result));
     }
     for (uint32_t left = 8; left > 0;) /* each job ends */

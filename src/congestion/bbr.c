@@ -110,15 +110,15 @@ struct bbr {
     enum bbr_state state;
     uint32_t mtu;
     uint64_t rate_max_bps, window_max_bytes, train_bytes;
-    uint32_t trains;     /* longer ones, after the first */
-    uint64_t train_base; /* settled before this one */
-    uint32_t
-        train_starts; /* reports after nothing was in flight: more than one, and the application was idle */
-    uint64_t train_firsts;                           /* bytes of these reports: they have no spacing */
-    uint64_t train_busy;                             /* bytes that arrived since the last of them */
-    lh_time train_end_ns;                            /* 0: not yet */
-    struct spacing train, train_quarter, train_half; /* now, at these parts of it; 0: not yet */
-    double remembered_bps;                           /* 0: nothing is */
+    double remembered_bps; /* 0: nothing is */
+    /* The train. */
+    uint32_t trains;       /* longer ones, after the first */
+    uint64_t train_base;   /* settled before this one */
+    uint32_t train_starts; /* reports after nothing was in flight; several: the application was idle */
+    uint64_t train_firsts; /* bytes of these reports: they have no spacing */
+    uint64_t train_busy;   /* bytes that arrived since the last of them */
+    lh_time train_end_ns;  /* 0: not yet */
+    struct spacing train, train_quarter, train_half; /* now, and at these parts of it; 0: not yet */
     uint64_t random;
     /* The path. */
     double bw;                /* the larger of */

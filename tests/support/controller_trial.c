@@ -285,6 +285,21 @@ void trial_round(const struct lh_congestion *controller, void *state, uint64_t *
     }
 }
 
+void trial_little_to_send(const struct lh_congestion *controller)
+{
+    _Alignas(64) uint8_t state[512];
+    assert_true(controller->state_bytes <= sizeof state);
+    controller->start(state, &trial_path, trial_no_params, 1);
+    const struct lh_congestion_feedback little = {.now = LH_NS_PER_S,
+                                                  .arrived_bytes = 1,
+                                                  .arrived_total_bytes = 1,
+                                                  .rtt_ns = 3 * trial_path.rtt_ns,
+                                                  .rate_bps = 1000,
+                                                  .rate_is_limited = true};
+    controller->on_feedback(state, &little);
+    assert_true(trial_decide(controller, state).rate_bps > TRIAL_GBIT / 1000);
+}
+
 /* ---- texts ----------------------------------------------------------------------------------------- */
 
 void trial_texts(const struct lh_congestion *controller, const char *const *valid,

@@ -68,6 +68,8 @@ extern const uint8_t trial_no_params[LH_CONGESTION_PARAMS];
 struct lh_congestion_decision trial_decide(const struct lh_congestion *controller, const void *state);
 /* A window of packets arrives with that delay above the minimum, reported in 16 parts. */
 void trial_round(const struct lh_congestion *controller, void *state, uint64_t *arrived, lh_time queue_ns);
+/* A byte that was all there was to send is no measure of the path: the end of the doubling halves. */
+void trial_little_to_send(const struct lh_congestion *controller);
 /* Texts of parameters: those that are valid, and those that are refused with a reason. NULL
  * ends the lists. */
 void trial_texts(const struct lh_congestion *controller, const char *const *valid,

@@ -88,20 +88,10 @@ static void test_no_marks(void **state)
     assert_true(result.goodput > 0.7 && result.peak < 3 && result.dropped == 0);
 }
 
-/* A byte that was all there was to send is no measure of the path: the end of the doubling halves. */
 static void test_end_of_doubling_with_little_to_send(void **state)
 {
     (void)state;
-    _Alignas(64) uint8_t control[512];
-    dcqcn_congestion.start(control, &trial_path, trial_no_params, 1);
-    const struct lh_congestion_feedback little = {.now = LH_NS_PER_S,
-                                                  .arrived_bytes = 1,
-                                                  .arrived_total_bytes = 1,
-                                                  .rtt_ns = 3 * trial_path.rtt_ns,
-                                                  .rate_bps = 1000,
-                                                  .rate_is_limited = true};
-    dcqcn_congestion.on_feedback(control, &little);
-    assert_true(rate(control) > TRIAL_GBIT / 1000);
+    trial_little_to_send(&dcqcn_congestion);
 }
 
 static void test_texts(void **state)

@@ -59,20 +59,10 @@ static void test_target(void **state)
     assert_true(by_path < 0.15 && told > 0.4 && told < 0.7);
 }
 
-/* A byte that was all there was to send is no measure of the path: the end of the doubling halves. */
 static void test_end_of_doubling_with_little_to_send(void **state)
 {
     (void)state;
-    _Alignas(64) uint8_t swift[512];
-    swift_congestion.start(swift, &trial_path, trial_no_params, 1);
-    const struct lh_congestion_feedback little = {.now = LH_NS_PER_S,
-                                                  .arrived_bytes = 1,
-                                                  .arrived_total_bytes = 1,
-                                                  .rtt_ns = 3 * trial_path.rtt_ns,
-                                                  .rate_bps = 1000,
-                                                  .rate_is_limited = true};
-    swift_congestion.on_feedback(swift, &little);
-    assert_true(trial_decide(&swift_congestion, swift).rate_bps > TRIAL_GBIT / 1000);
+    trial_little_to_send(&swift_congestion);
 }
 
 static void test_texts(void **state)

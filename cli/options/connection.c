@@ -15,7 +15,7 @@ static struct cli_option *add(struct cli_option *next, struct cli_option option)
     return next + 1;
 }
 
-/* The schemes of the library; the first is the default. */
+/* The schemes of the library. */
 static const char *reliability_help(char out[static CLI_RELIABILITY_HELP_MAX])
 {
     const struct lh_scheme *const *schemes = lh_schemes();
@@ -24,8 +24,7 @@ static const char *reliability_help(char out[static CLI_RELIABILITY_HELP_MAX])
     for (const struct lh_scheme *const *s = schemes; *s && used < CLI_RELIABILITY_HELP_MAX; s++)
         used += (size_t)snprintf(out + used, CLI_RELIABILITY_HELP_MAX - used, "%s, ", (*s)->name);
     if (used < CLI_RELIABILITY_HELP_MAX)
-        snprintf(out + used, CLI_RELIABILITY_HELP_MAX - used, "or auto, which adapts to the path (%s)",
-                 schemes[0]->name);
+        snprintf(out + used, CLI_RELIABILITY_HELP_MAX - used, "or auto, which adapts to the path (auto)");
     return out;
 }
 

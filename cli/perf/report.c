@@ -44,7 +44,7 @@ static struct cli_table make_table(const struct cli_perf_order *order)
 
 static const char *scheme_of(const struct cli_perf_order *order)
 {
-    return order->attr.reliability ? order->attr.reliability : "sr-nack";
+    return order->attr.reliability ? order->attr.reliability : "auto";
 }
 
 void cli_perf_report_titles(const struct cli_perf_order *order, const struct cli_perf_result *result)

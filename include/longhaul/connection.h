@@ -49,8 +49,8 @@ struct lh_attr {
     /* "udp:[::1]", "udp:127.0.0.1", "sim:world/0"; NULL: udp on the address that the TCP rendezvous uses
      * (lh_listen, lh_connect only) */
     const char *device;
-    /* of messages that this side receives: "sr-nack" (default), "sr-rto,alpha=2", …; "auto": the best for
-     * each message's size and the path, see lh_connection_scheme(3) */
+    /* of messages that this side receives: "sr-nack", "sr-rto,alpha=2", …; "auto": the best for each
+     * message's size and the path, see lh_connection_scheme(3). Default: `scheme`, else "auto" */
     const char *reliability;
     const struct lh_scheme *scheme; /* the caller's own scheme, known to both sides; else NULL */
     struct lh_link_spec link;       /* emulated where this side sends; all zero: none */

@@ -48,7 +48,8 @@ void connection_lifeline_changed(struct lh_connection *c)
 
 static int keep_texts(struct lh_connection *c)
 {
-    const char *reliability = c->attr.reliability ? c->attr.reliability : c->choice.scheme->name;
+    const char *name = c->choice.automatic ? SCHEME_NAME_AUTO : c->choice.scheme->name;
+    const char *reliability = c->attr.reliability ? c->attr.reliability : name;
     if (strlen(reliability) >= sizeof c->reliability ||
         (c->attr.congestion && strlen(c->attr.congestion) >= sizeof c->congestion))
         return lh_fail(LH_EINVAL, "reliability or congestion is longer than %u characters",

@@ -17,6 +17,11 @@ static void say_path(const struct lh_scheme_report *report, char *out, size_t si
     }
     if (report->rate_bps > 0)
         lh_format_rate(report->rate_bps, rate, sizeof rate);
+    if (report->chunks_lost == 0) {
+        snprintf(out, size, "round trip %s, %s, none of %llu chunks lost", rtt, rate,
+                 (unsigned long long)report->chunks_seen);
+        return;
+    }
     snprintf(out, size, "round trip %s, %s, %llu of %llu chunks lost in runs of %.1f, planned for %.1e",
              rtt, rate, (unsigned long long)report->chunks_lost, (unsigned long long)report->chunks_seen,
              report->run_chunks, report->chunk_loss_planned);
@@ -33,7 +38,9 @@ char *lh_scheme_report_words(const struct lh_scheme_report *report, char *out, s
     lh_format_size(report->message_bytes, bytes, sizeof bytes);
     lh_format_time(report->expected_s, seconds, sizeof seconds);
     lh_format_time(report->other_expected_s, other, sizeof other);
-    if (report->expected_s == 0)
+    if (report->chunks_lost == 0 && report->plans == 0)
+        snprintf(out, size, "%s until something is lost; %s", report->scheme, path);
+    else if (report->expected_s == 0)
         snprintf(out, size, "%s for messages of %s, not planned yet; %s", report->scheme, bytes, path);
     else if (report->other[0] == '\0')
         snprintf(out, size, "%s for messages of %s: %s expected; %s", report->scheme, bytes, seconds, path);

@@ -78,6 +78,12 @@ static void test_idle_keeps_no_parity(void **state)
     use_and_rest("ec:mds,k=4,m=2");
 }
 
+static void test_idle_keeps_no_plan(void **state)
+{
+    (void)state;
+    use_and_rest("auto");
+}
+
 /* However many messages there were, and numbers that have passed the end of the rings. */
 static void test_many_messages(void **state)
 {
@@ -273,15 +279,11 @@ static void test_messages_wait_for_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_idle_takes_nothing),
-        cmocka_unit_test(test_idle_keeps_no_parity),
-        cmocka_unit_test(test_many_messages),
-        cmocka_unit_test(test_requests_stay),
-        cmocka_unit_test(test_held_messages_are_counted),
-        cmocka_unit_test(test_pending_stays),
-        cmocka_unit_test(test_notices_stay),
-        cmocka_unit_test(test_calls_are_refused),
-        cmocka_unit_test(test_messages_wait_for_memory),
+        cmocka_unit_test(test_idle_takes_nothing), cmocka_unit_test(test_idle_keeps_no_parity),
+        cmocka_unit_test(test_idle_keeps_no_plan), cmocka_unit_test(test_many_messages),
+        cmocka_unit_test(test_requests_stay),      cmocka_unit_test(test_held_messages_are_counted),
+        cmocka_unit_test(test_pending_stays),      cmocka_unit_test(test_notices_stay),
+        cmocka_unit_test(test_calls_are_refused),  cmocka_unit_test(test_messages_wait_for_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "message/rx/auto_scheme.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "message/control/number.h"
@@ -11,22 +12,9 @@
 /* Decided ahead, beside two times what the path holds: for late hosts, and before a rate is known. */
 #define AHEAD_BYTES ((uint64_t)16 << 20)
 
-static void find_segment_bytes(struct auto_scheme *a, const struct lh_attr *attr)
+static struct auto_setup setup_of(const struct rx *rx)
 {
-    a->segment_bytes_min = attr->slot_bytes;
-    for (uint32_t i = 0; i < a->choice.count; i++) {
-        const struct auto_candidate *candidate = &a->choice.candidates[i];
-        struct scheme_choice choice = {.scheme = candidate->scheme};
-        memcpy(choice.params, candidate->params, sizeof choice.params);
-        uint64_t bytes = scheme_segment_bytes(&choice, attr);
-        if (bytes < a->segment_bytes_min)
-            a->segment_bytes_min = bytes;
-    }
-}
-
-void auto_scheme_init(struct rx *rx, struct auto_scheme *a)
-{
-    const struct auto_setup setup = {
+    return (struct auto_setup){
         .mtu_bytes = rx->attr->mtu_bytes,
         .chunk_bytes = rx->attr->chunk_bytes,
         .slot_chunks = (uint32_t)(rx->attr->slot_bytes / rx->attr->chunk_bytes),
@@ -35,16 +23,42 @@ void auto_scheme_init(struct rx *rx, struct auto_scheme *a)
         .by = rx->choice.by,
         .max_overhead = rx->choice.max_overhead,
     };
+}
+
+void auto_scheme_init(struct rx *rx, struct auto_scheme *a)
+{
     *a = (struct auto_scheme){.arrival_ns = LH_TIME_NEVER};
-    auto_choice_init(&a->choice, &setup);
+    int error = lh_model_scheme_parse(rx->choice.scheme->name, &a->named.scheme);
+    assert(!error); /* of this build */
     path_estimate_init(&a->estimate);
-    find_segment_bytes(a, rx->attr);
     rx->automatic = a;
 }
 
-uint64_t auto_scheme_segment_bytes_min(const struct rx *rx)
+/* ---- memory ------------------------------------------------------------------------------------------ */
+
+/* Where something is repaired it matters how: else there is nothing to be weighed. */
+static bool hold_choice(struct rx *rx)
 {
-    return rx->automatic ? rx->automatic->segment_bytes_min : scheme_segment_bytes(&rx->choice, rx->attr);
+    struct auto_scheme *a = rx->automatic;
+    if (a->choice || a->estimate.chunks_lost == 0 || rx->path->rtt_ns == 0)
+        return a->choice != NULL;
+    a->choice = store_take(rx->store, sizeof *a->choice);
+    if (!a->choice)
+        return false;
+    const struct auto_setup setup = setup_of(rx);
+    auto_choice_init(a->choice, &setup);
+    auto_choice_recall(a->choice, &a->kept);
+    return true;
+}
+
+void auto_scheme_give_back(struct rx *rx)
+{
+    struct auto_scheme *a = rx->automatic;
+    if (!a || !a->choice)
+        return;
+    auto_choice_keep(a->choice, &a->kept);
+    store_give(rx->store, a->choice, sizeof *a->choice);
+    a->choice = NULL;
 }
 
 /* ---- choosing ---------------------------------------------------------------------------------------- */
@@ -76,36 +90,54 @@ bool auto_scheme_may_start(const struct rx *rx)
     return open == 0 || (double)open < 2 * held + (double)AHEAD_BYTES;
 }
 
+static void name_candidate(struct auto_scheme *a, uint32_t candidate)
+{
+    const struct auto_choice *choice = a->choice;
+    const struct auto_answer *answer = auto_choice_answer(choice, a->capacity);
+    a->named = (struct auto_named){.scheme = choice->candidates[candidate].model};
+    if (!answer || answer->chosen != candidate)
+        return;
+    a->named.seconds = answer->seconds;
+    if (answer->other == UINT32_MAX)
+        return;
+    a->named.other = choice->candidates[answer->other].model;
+    a->named.other_seconds = answer->other_seconds;
+}
+
 void auto_scheme_choose(struct rx *rx, uint64_t capacity, lh_time now, struct scheme_choice *choice)
 {
     struct auto_scheme *a = rx->automatic;
     if (!a)
         return;
     a->capacity = capacity;
-    a->chosen = 0;
-    a->choice.resting = now < a->choice.rest_until;
-    if (rx->path->rtt_ns > 0) { /* else nothing is known at all */
-        struct auto_path path = path_of(rx);
-        a->chosen = auto_choice_get(&a->choice, capacity, &path);
-    }
-    const struct auto_candidate *candidate = &a->choice.candidates[a->chosen];
-    choice->scheme = candidate->scheme;
-    memcpy(choice->params, candidate->params, sizeof choice->params);
+    if (!hold_choice(rx))
+        return;
+    a->choice->resting = now < a->choice->rest_until;
+    struct auto_path path = path_of(rx);
+    uint32_t number = auto_choice_get(a->choice, capacity, &path);
+    const struct auto_candidate *candidate = &a->choice->candidates[number];
+    struct scheme_choice chosen = {.scheme = candidate->scheme};
+    memcpy(chosen.params, candidate->params, sizeof chosen.params);
+    if (capacity / scheme_segment_bytes(&chosen, rx->attr) >= INT32_MAX)
+        return; /* of short segments there would be too many */
+    name_candidate(a, number);
+    choice->scheme = chosen.scheme;
+    memcpy(choice->params, chosen.params, sizeof choice->params);
 }
 
 bool auto_scheme_planning(const struct rx *rx)
 {
-    return rx->automatic && rx->automatic->choice.job.active;
+    return rx->automatic && rx->automatic->choice && rx->automatic->choice->job.active;
 }
 
 bool auto_scheme_plan(struct rx *rx)
 {
-    return auto_choice_work(&rx->automatic->choice);
+    return auto_choice_work(rx->automatic->choice);
 }
 
 void auto_scheme_planned(struct rx *rx, lh_time now, lh_time took_ns)
 {
-    struct auto_choice *choice = &rx->automatic->choice;
+    struct auto_choice *choice = rx->automatic->choice;
     auto_choice_worked(choice, now, took_ns);
     rx->stats.schemes_planned = choice->plans;
     rx->stats.schemes_changed = choice->changes;
@@ -174,11 +206,6 @@ void auto_scheme_segment_over(struct rx *rx, struct rx_segment *segment, lh_time
 
 /* ---- what can be asked ------------------------------------------------------------------------------- */
 
-static void name_candidate(const struct auto_choice *choice, uint32_t candidate, char *out, size_t size)
-{
-    lh_model_scheme_format(&choice->candidates[candidate].model, out, size);
-}
-
 void auto_scheme_report(const struct rx *rx, struct lh_scheme_report *out)
 {
     const struct auto_scheme *a = rx->automatic;
@@ -192,16 +219,12 @@ void auto_scheme_report(const struct rx *rx, struct lh_scheme_report *out)
         .run_chunks = path_estimate_run_chunks(&a->estimate),
         .chunks_seen = a->estimate.chunks_seen,
         .chunks_lost = a->estimate.chunks_lost,
-        .plans = a->choice.plans,
-        .changes = a->choice.changes,
+        .plans = rx->stats.schemes_planned,
+        .changes = rx->stats.schemes_changed,
+        .expected_s = a->named.seconds,
+        .other_expected_s = a->named.other_seconds,
     };
-    name_candidate(&a->choice, a->chosen, out->scheme, sizeof out->scheme);
-    const struct auto_answer *answer = auto_choice_answer(&a->choice, a->capacity);
-    if (!answer || answer->chosen != a->chosen)
-        return;
-    out->expected_s = answer->seconds;
-    if (answer->other == UINT32_MAX)
-        return;
-    out->other_expected_s = answer->other_seconds;
-    name_candidate(&a->choice, answer->other, out->other, sizeof out->other);
+    lh_model_scheme_format(&a->named.scheme, out->scheme, sizeof out->scheme);
+    if (a->named.other_seconds > 0)
+        lh_model_scheme_format(&a->named.other, out->other, sizeof out->other);
 }

@@ -2,8 +2,10 @@
  * auto_scheme.h - `reliability = "auto"`: what this side receives shows what the path is like, and by that
  * each message gets its scheme when its first segment is posted.
  *
- * Everything here is nothing when the scheme was named: rx.automatic is NULL then. Planning takes time, which
- * the engine measures: auto_scheme_plan() weighs one candidate while auto_scheme_planning().
+ * Everything here is nothing when the scheme was named: rx.automatic is NULL then. Until a chunk is lost
+ * nothing is planned: all messages come by the scheme that sends least. Planning takes time, which the engine
+ * measures: auto_scheme_plan() weighs one candidate while auto_scheme_planning(). It takes memory, too, which
+ * is given back when the connection is idle, but for what each size has.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -13,16 +15,22 @@
 #include "message/rx/rx.h"
 #include "schemes/auto/choice.h"
 
+/* What the newest message came by, for the user. */
+struct auto_named {
+    struct lh_model_scheme scheme, other; /* without other: .other_seconds 0 */
+    double seconds, other_seconds;
+};
+
 struct auto_scheme {
     struct path_estimate estimate;
-    struct auto_choice choice;
-    uint64_t segment_bytes_min;
+    struct auto_choice *choice; /* of the store; NULL: nothing was lost, or idle */
+    struct auto_kept kept;      /* of the one before */
+    struct auto_named named;
     uint32_t newest;    /* segment of which a chunk has arrived */
     bool any;           /* or none has */
     lh_time arrival_ns; /* the newest poll that found anything; LH_TIME_NEVER: none did */
     uint64_t rx_bytes;  /* of all that had arrived by then */
-    uint32_t chosen;    /* candidate, of the newest message */
-    uint64_t capacity;  /* of that message */
+    uint64_t capacity;  /* of the newest message */
 };
 
 /* rx->choice says "auto". The memory is the engine's. */
@@ -33,8 +41,6 @@ void auto_scheme_choose(struct rx *rx, uint64_t capacity, lh_time now, struct sc
 /* Whether it is time to decide for the next message. One that is decided later is decided better; but it must
  * be in time for its clear-to-send to reach the sender before the sender has nothing left to send. */
 bool auto_scheme_may_start(const struct rx *rx);
-/* Bytes of a message that a segment takes at least, whatever is chosen. */
-uint64_t auto_scheme_segment_bytes_min(const struct rx *rx);
 
 /* A segment was polled; changed: it has more chunks than before. */
 void auto_scheme_poll(struct rx *rx, struct rx_segment *segment, bool changed, lh_time now);
@@ -49,6 +55,8 @@ bool auto_scheme_planning(const struct rx *rx);
 bool auto_scheme_plan(struct rx *rx);
 /* That took so long, until now. */
 void auto_scheme_planned(struct rx *rx, lh_time now, lh_time took_ns);
+
+void auto_scheme_give_back(struct rx *rx);
 
 /* What was chosen for the newest message, and why. */
 void auto_scheme_report(const struct rx *rx, struct lh_scheme_report *out);

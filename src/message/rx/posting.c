@@ -14,16 +14,6 @@
 #include "sdr/driver.h"
 #include "wire/eager.h"
 
-/* Settles by which scheme it comes, and so how it is cut. */
-static void choose_scheme(struct rx *rx, struct rx_message *message, lh_time now)
-{
-    assert(message->posted == 0 && message->bytes == MESSAGE_BYTES_UNKNOWN);
-    message->choice = rx->choice;
-    auto_scheme_choose(rx, message->capacity, now, &message->choice);
-    message->segment_bytes = scheme_segment_bytes(&message->choice, rx->attr);
-    message->segments = rx_segments_of(message, message->capacity);
-}
-
 static void make_upper(const struct rx_message *message, uint32_t index, bool extra,
                        uint8_t upper[LH_CTS_UPPER_BYTES])
 {
@@ -120,6 +110,37 @@ static bool will_give_back(const struct rx *rx)
         if (&rx->segments[i] != waits && (rx->segments[i].coded.buffer || rx->segments[i].copied))
             return true;
     return false;
+}
+
+static void set_scheme(struct rx_message *message, const struct scheme_choice *choice,
+                       const struct lh_attr *attr)
+{
+    message->choice = *choice;
+    message->segment_bytes = scheme_segment_bytes(choice, attr);
+    message->segments = rx_segments_of(message, message->capacity);
+}
+
+/* For parity of one segment, kept for it; the others of the message can wait for that. */
+static bool has_memory(struct rx *rx, const struct rx_message *message)
+{
+    if (!message->choice.scheme->coding)
+        return true;
+    struct parity_buffer *buffer = take_buffer(rx, message);
+    if (buffer)
+        parity_give(rx->parity, buffer);
+    return buffer || will_give_back(rx);
+}
+
+/* Settles by which scheme it comes, and so how it is cut. What nobody named needs no memory that is not
+ * there. */
+static void choose_scheme(struct rx *rx, struct rx_message *message, lh_time now)
+{
+    assert(message->posted == 0 && message->bytes == MESSAGE_BYTES_UNKNOWN);
+    struct scheme_choice choice = rx->choice;
+    auto_scheme_choose(rx, message->capacity, now, &choice);
+    set_scheme(message, &choice, rx->attr);
+    if (rx->automatic && !has_memory(rx, message))
+        set_scheme(message, &rx->choice, rx->attr);
 }
 
 /* Whether there was memory. Without, segments in flight will give theirs back, and where there are none the

@@ -55,6 +55,7 @@ void receiver_give_back(struct rx *rx)
     if (rx->oldest != rx->next || rx->segment_oldest != rx->segment_next)
         return;
     free_segments(rx);
+    auto_scheme_give_back(rx);
     if (!number_before(rx->next, rx->ahead))
         ring_free(&rx->messages, rx->store);
 }
@@ -62,6 +63,7 @@ void receiver_give_back(struct rx *rx)
 void receiver_close(struct rx *rx)
 {
     free_segments(rx);
+    auto_scheme_give_back(rx);
     ring_free(&rx->messages, rx->store);
 }
 
@@ -69,7 +71,7 @@ void receiver_close(struct rx *rx)
 
 int receiver_check(const struct rx *rx, uint64_t capacity)
 {
-    if (capacity > TRANSFER_ROOM_MAX || capacity / auto_scheme_segment_bytes_min(rx) >= INT32_MAX)
+    if (capacity > TRANSFER_ROOM_MAX || capacity / scheme_segment_bytes(&rx->choice, rx->attr) >= INT32_MAX)
         return lh_fail(LH_EINVAL, "buffer of %llu bytes: too long", (unsigned long long)capacity);
     if (rx->next - rx->oldest == MESSAGES_MAX)
         return lh_fail(LH_EAGAIN, "%u messages are in flight: wait for one", MESSAGES_MAX);

@@ -49,7 +49,7 @@ static int choose_auto(const char *rest, struct scheme_choice *choice)
     int error = auto_params_parse(rest, &chosen.by, &chosen.max_overhead);
     if (error)
         return error;
-    chosen.scheme = scheme_table_machines(SCHEME_NAME_DEFAULT, strlen(SCHEME_NAME_DEFAULT));
+    chosen.scheme = scheme_table_machines(SCHEME_NAME_PLAIN, strlen(SCHEME_NAME_PLAIN));
     error = chosen.scheme->parse("", chosen.params);
     if (!error)
         *choice = chosen;

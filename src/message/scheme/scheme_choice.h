@@ -9,7 +9,9 @@
 #include <longhaul/connection.h>
 #include <longhaul/plan.h>
 
-#define SCHEME_NAME_DEFAULT "sr-nack"
+#define SCHEME_NAME_PLAIN   "sr-nack" /* of `auto`, while nothing is known */
+#define SCHEME_NAME_AUTO    "auto"
+#define SCHEME_NAME_DEFAULT SCHEME_NAME_AUTO
 
 struct scheme_choice {
     const struct lh_scheme *scheme;
@@ -18,8 +20,6 @@ struct scheme_choice {
     enum lh_plan_by by;
     double max_overhead;
 };
-
-#define SCHEME_NAME_AUTO "auto"
 
 /* From attr->scheme and attr->reliability. -LH_EINVAL lists the schemes there are. */
 int scheme_choose(const struct lh_attr *attr, struct scheme_choice *choice);

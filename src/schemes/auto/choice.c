@@ -72,6 +72,30 @@ void auto_choice_init(struct auto_choice *choice, const struct auto_setup *setup
     question->max_cores = setup->cores;
 }
 
+static_assert(AUTO_CHOICE_CANDIDATES < UINT8_MAX, "candidates are kept in bytes");
+
+void auto_choice_recall(struct auto_choice *choice, const struct auto_kept *kept)
+{
+    choice->plans = kept->plans;
+    choice->changes = kept->changes;
+    choice->rest_until = kept->rest_until;
+    for (uint32_t i = 0; i < AUTO_CHOICE_CLASSES; i++) {
+        assert(kept->chosen[i] <= choice->count);
+        if (kept->chosen[i] > 0)
+            choice->answers[i] =
+                (struct auto_answer){.known = true, .chosen = kept->chosen[i] - 1u, .other = NONE};
+    }
+}
+
+void auto_choice_keep(const struct auto_choice *choice, struct auto_kept *kept)
+{
+    *kept = (struct auto_kept){
+        .plans = choice->plans, .changes = choice->changes, .rest_until = choice->rest_until};
+    for (uint32_t i = 0; i < AUTO_CHOICE_CLASSES; i++)
+        if (choice->answers[i].known)
+            kept->chosen[i] = (uint8_t)(choice->answers[i].chosen + 1);
+}
+
 /* ---- what is known ----------------------------------------------------------------------------------- */
 
 /* Messages of one class differ by a quarter at most. Never 0. */

@@ -10,6 +10,9 @@
  * A path that is measured can change with each message, and sizes with each receive. So that whoever weighs
  * finds time for packets, too, there is a rest after each job, of AUTO_CHOICE_REST times what it took.
  *
+ * The answers outlive the memory for weighing: auto_choice_keep() and auto_choice_recall() carry over which
+ * candidate each size has.
+ *
  * Candidates within LH_PLAN_TIE of the fastest count as equally fast; the one that sends least is taken.
  * Pure.
  *
@@ -77,6 +80,13 @@ struct auto_choice {
     uint64_t changes; /* of them, those by which a size got another scheme than before */
 };
 
+/* What is kept of a choice whose memory is given back. */
+struct auto_kept {
+    uint8_t chosen[AUTO_CHOICE_CLASSES]; /* candidate, from 1; 0: the size is not known */
+    uint64_t plans, changes;
+    lh_time rest_until;
+};
+
 struct auto_setup {
     uint32_t mtu_bytes;
     uint32_t chunk_bytes;
@@ -88,6 +98,9 @@ struct auto_setup {
 };
 
 void auto_choice_init(struct auto_choice *choice, const struct auto_setup *setup);
+/* Each size of a choice with the same setup has its candidate again, and is planned for when it is asked. */
+void auto_choice_recall(struct auto_choice *choice, const struct auto_kept *kept);
+void auto_choice_keep(const struct auto_choice *choice, struct auto_kept *kept);
 /* What a message of that many bytes comes by, a candidate. Starts a job when that is to be found out. */
 uint32_t auto_choice_get(struct auto_choice *choice, uint64_t message_bytes, const struct auto_path *path);
 /* Weighs one candidate. Whether there are more. */

@@ -4,10 +4,25 @@
 #include "message/rx/arrivals.h"
 #include "unit/message/rx_part.h"
 
-static int begin(void **state)
+static int begin_whole(void **state)
 {
     (void)state;
     return rx_part_begin_with(lh_schemes()[0], 0, true);
+}
+
+/* A chunk of a thousand was lost. */
+static int begin(void **state)
+{
+    int error = begin_whole(state);
+    path_estimate_on_chunks(&rx.automatic->estimate, 1000, 1, 1);
+    return error;
+}
+
+static void plan(void)
+{
+    while (auto_scheme_plan(&rx))
+        ;
+    auto_scheme_planned(&rx, 0, 0);
 }
 
 static void test_nothing_when_the_scheme_was_named(void **state)
@@ -18,7 +33,63 @@ static void test_nothing_when_the_scheme_was_named(void **state)
     assert_ptr_equal(choice.scheme, &fake_scheme);
     assert_true(auto_scheme_may_start(&rx));
     assert_false(auto_scheme_planning(&rx));
-    assert_int_equal(auto_scheme_segment_bytes_min(&rx), SLOT);
+}
+
+static void test_nothing_is_planned_before_a_loss(void **state)
+{
+    (void)state;
+    struct scheme_choice choice = rx.choice;
+    path_estimate_on_chunks(&rx.automatic->estimate, 1000, 0, 0);
+    uint64_t bytes = store_bytes(rx.store);
+    auto_scheme_choose(&rx, 1 << 20, 0, &choice);
+    assert_false(auto_scheme_planning(&rx));
+    assert_ptr_equal(choice.scheme, rx.choice.scheme);
+    assert_int_equal(store_bytes(rx.store), bytes);
+    path_estimate_on_chunks(&rx.automatic->estimate, 1, 1, 1);
+    auto_scheme_choose(&rx, 1 << 20, 0, &choice);
+    assert_true(auto_scheme_planning(&rx));
+}
+
+/* An idle connection has no memory for plans, and knows what it had chosen. */
+static void test_memory_is_given_back(void **state)
+{
+    (void)state;
+    struct scheme_choice choice = rx.choice, again = rx.choice;
+    uint64_t bytes = store_bytes(rx.store);
+    path_estimate_on_chunks(&rx.automatic->estimate, 1000, 100, 100);
+    auto_scheme_choose(&rx, SLOT / 2, 0, &choice);
+    plan();
+    auto_scheme_choose(&rx, SLOT / 2, 0, &choice);
+    assert_ptr_not_equal(choice.scheme, rx.choice.scheme);
+    auto_scheme_give_back(&rx);
+    assert_int_equal(store_bytes(rx.store), bytes);
+    struct lh_scheme_report report;
+    auto_scheme_report(&rx, &report);
+    assert_true(report.plans == 1 && report.expected_s > 0);
+    auto_scheme_choose(&rx, SLOT / 2, 0, &again);
+    assert_ptr_equal(again.scheme, choice.scheme);
+    assert_memory_equal(again.params, choice.params, sizeof choice.params);
+    assert_true(auto_scheme_planning(&rx)); /* the path may be another one by now */
+}
+
+/* Parity that nobody asked for is no reason for a message to end without memory. */
+static void test_without_memory_for_parity(void **state)
+{
+    (void)state;
+    struct scheme_choice choice = rx.choice;
+    path_estimate_on_chunks(&rx.automatic->estimate, 1000, 100, 100);
+    auto_scheme_choose(&rx, SLOT / 2, 0, &choice);
+    plan();
+    auto_scheme_choose(&rx, SLOT / 2, 0, &choice);
+    assert_ptr_not_equal(choice.scheme, rx.choice.scheme);
+    rx.store->limit_bytes = store_bytes(rx.store);
+    lh_time next = LH_TIME_NEVER;
+    recv_bytes(SLOT / 2, 0);
+    receiver_post(&rx, 0, &next);
+    assert_ptr_equal(rx_message_at(&rx, 0)->choice.scheme, rx.choice.scheme);
+    rx.store->limit_bytes = UINT64_MAX;
+    receiver_post(&rx, 0, &next);
+    assert_ptr_equal(rx_message_at(&rx, 0)->choice.scheme, choice.scheme);
 }
 
 /* The first message of a size starts a plan, once there is a round trip. */
@@ -97,10 +168,13 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         RX_TEST(test_nothing_when_the_scheme_was_named),
+        cmocka_unit_test_setup_teardown(test_nothing_is_planned_before_a_loss, begin_whole, rx_part_end),
+        cmocka_unit_test_setup_teardown(test_memory_is_given_back, begin, rx_part_end),
+        cmocka_unit_test_setup_teardown(test_without_memory_for_parity, begin, rx_part_end),
         cmocka_unit_test_setup_teardown(test_plans_once_the_path_is_known, begin, rx_part_end),
         cmocka_unit_test_setup_teardown(test_rests_after_a_plan, begin, rx_part_end),
-        cmocka_unit_test_setup_teardown(test_how_far_ahead, begin, rx_part_end),
-        cmocka_unit_test_setup_teardown(test_counts_losses, begin, rx_part_end),
+        cmocka_unit_test_setup_teardown(test_how_far_ahead, begin_whole, rx_part_end),
+        cmocka_unit_test_setup_teardown(test_counts_losses, begin_whole, rx_part_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -32,7 +32,8 @@ static void test_by_name(void **state)
     (void)state;
     struct scheme_choice choice;
     assert_int_equal(choose(NULL, NULL, &choice), 0);
-    assert_string_equal(choice.scheme->name, SCHEME_NAME_DEFAULT);
+    assert_true(choice.automatic);
+    assert_string_equal(choice.scheme->name, SCHEME_NAME_PLAIN);
     assert_int_equal(choose("sr-rto", NULL, &choice), 0);
     assert_string_equal(choice.scheme->name, "sr-rto");
     assert_false(choice.automatic);

@@ -340,12 +340,12 @@ static void send_verdict(struct reception *r, bool whole)
         lh_wait(r->verdict_io.request, CLI_ABORT_TIMEOUT_NS, NULL);
 }
 
-/* The scheme that `auto` chose, if any. */
+/* The scheme that `auto` chose, if it had to. */
 static void report_choice(const struct reception *r)
 {
     char text[LH_SCHEME_WORDS_MAX];
     struct lh_scheme_report report;
-    if (lh_connection_scheme(r->connection, &report) || !report.automatic)
+    if (lh_connection_scheme(r->connection, &report) || report.plans == 0)
         return;
     printf("auto: %s\n", lh_scheme_report_words(&report, text, sizeof text));
     cli_output_flush();

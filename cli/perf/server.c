@@ -190,7 +190,7 @@ static bool measure(struct service *service, struct lh_connection *connection,
     if (code)
         return refuse(service, cli_connection_strerror(connection, code));
     struct lh_scheme_report report;
-    if (lh_connection_scheme(connection, &report) == 0 && report.automatic)
+    if (lh_connection_scheme(connection, &report) == 0 && report.plans > 0)
         lh_scheme_report_words(&report, result->text, sizeof result->text);
     result->count = (uint32_t)lh_stats_count();
     for (uint32_t i = 0; i < result->count; i++)

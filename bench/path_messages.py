@@ -39,13 +39,13 @@ def span(values):
 # Rate in bit/s, round trip in ms, queue in BDP, loss at random.
 ROWS = [(2e9, 25, queue, loss) for queue in ("1", "0.2") for loss in ("0", "1e-3", "1e-2")] + \
        [(1e8, 100, "1", loss) for loss in ("0", "1e-3")]
-SENDERS = ("longhaul", "auto", "known", "bbr", "cubic")
+SENDERS = ("longhaul", "sr-nack", "known", "bbr", "cubic")
 REMEMBERED = "remembered" # Longhaul that has used the path before
 CAP_S = 60
 WARM = 2 # messages that are not counted
 # Bytes of IP packets for a byte of data: RoCE write with immediate over IPv4 and UDP, 4 KiB; TCP with
 # timestamps, 4200.
-WIRE = {"longhaul": 4160 / 4096, "auto": 4160 / 4096, "known": 4160 / 4096, REMEMBERED: 4160 / 4096,
+WIRE = {"longhaul": 4160 / 4096, "sr-nack": 4160 / 4096, "known": 4160 / 4096, REMEMBERED: 4160 / 4096,
         "bbr": 4200 / 4148, "cubic": 4200 / 4148}
 
 
@@ -102,7 +102,8 @@ def measure(sender, row, size, count, warm, seed=1, path_file="none"):
             "--loss", loss, "--seed", str(seed)]
     if sender in ("bbr", "cubic"):
         return send_tcp(path, size, count, warm, sender)
-    options = {"known": ["--rate", f"{rate / 1e6:g}Mbit"], "auto": ["--reliability", "auto"]}.get(sender, [])
+    options = {"known": ["--rate", f"{rate / 1e6:g}Mbit"],
+               "sr-nack": ["--reliability", "sr-nack"]}.get(sender, [])
     return send_longhaul(path, size, count, warm, ["--path-file", path_file, *options])
 
 
@@ -133,7 +134,7 @@ def print_line(name, row, size, sender, result):
 def print_head(first, count):
     print("\n  Messages one after the other (ms); retransmitted and dropped by the path's queue, in %;\n"
           "  p99 of the delay in the queue; late99: what this machine has added. 'known' has --rate"
-          " of the path,\n  'auto' has --reliability auto\n")
+          " of the path,\n  'sr-nack' has --reliability sr-nack\n")
     print(f"  {'path: rate, rtt, queue, loss':<26} {'size':>5} {'sender':<9}{count:>4} {first:>9} "
           f"{'ideal':>8} {'mean':>8} "
           f"{'p50':>8} {'p99':>8} {'Mbit/s':>8} {'retr %':>7} {'drop %':>7} {'queue99':>8} {'late99':>7}")

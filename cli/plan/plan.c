@@ -10,6 +10,7 @@
 #include "cli/plan/flow_control.h"
 #include "cli/plan/json.h"
 #include "cli/plan/map.h"
+#include "cli/plan/nic/command.h"
 #include "cli/plan/order.h"
 #include "cli/plan/paper_figures.h"
 #include "cli/plan/point.h"
@@ -63,7 +64,7 @@ static int draw_figures(const char *folder, int argc)
 /* ---- the command ------------------------------------------------------------------------------------- */
 
 /* Of a group, with its end. */
-#define OPTIONS_MAX 16
+#define OPTIONS_MAX 17
 
 /* The schemes of the model's table. */
 static const char *schemes_help(char out[static CLI_PLAN_SCHEMES_HELP_MAX])
@@ -139,6 +140,8 @@ static void list_own(struct cli_plan_settings *settings, struct cli_option out[s
          .kind = CLI_TEXT},
         {"flow-control", NULL, "buffer that a link needs; see 'plan --flow-control --help'",
          &settings->flow_control, .kind = CLI_FLAG},
+        {"nic", NULL, "what a transport costs a NIC; see 'plan --nic --help'", &settings->nic,
+         .kind = CLI_FLAG},
         {.name = NULL},
     };
     static_assert(sizeof table <= OPTIONS_MAX * sizeof *out, "table too long");
@@ -168,6 +171,8 @@ int cli_plan(int argc, char **argv)
     };
     if (cli_plan_flow_asked(argc, argv))
         return cli_plan_flow(argc, argv);
+    if (cli_plan_nic_asked(argc, argv))
+        return cli_plan_nic(argc, argv);
     lh_plan_init(&settings.order.question);
     list_link(&settings, link);
     list_own(&settings, own);

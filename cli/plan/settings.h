@@ -22,7 +22,7 @@ struct cli_plan_settings {
     uint32_t mtu_bytes, cores;
     const char *figures, *link_file, *distance, *loss, *size, *mix, *by, *loss_of, *burst, *max_overhead,
         *allow_loss, *timing;
-    bool worst, flow_control;
+    bool worst, flow_control, nic;
     struct cli_link_file file; /* values of the link file, NaN where it has no value */
     struct cli_plan_order order;
     char schemes_help[CLI_PLAN_SCHEMES_HELP_MAX];

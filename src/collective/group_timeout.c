@@ -1,0 +1,225 @@
+/*
+ * group_timeout.c - the median of a group's measurements, smoothed, and a margin.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include "collective/group_timeout.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "collective/median.h"
+#include "collective/normal_margin.h"
+
+/* OptiNIC paper, section 3.1.2. */
+#define GAIN           0.2
+#define FIRST_MARGIN   0.25
+#define FIRST_SLACK_NS (50 * LH_NS_PER_US)
+
+#define GAIN_CUT_OFF   0.5
+#define STALE_ROUNDS   16u
+#define CLAMP          8.0
+#define SIGMA_OF_MAD   1.4826 /* of a normal distribution */
+#define MARGIN_LEAST   0.02   /* of the center: timers, and members that hardly differ */
+#define CORRECTION_MIN 0.5
+#define CORRECTION_MAX 1.4 /* what false reports of loss can reach */
+#define CORRECTION     0.1 /* step */
+#define FS_PER_NS      1e6
+#define MILLION        1000000u
+
+void group_timeout_start(struct lh_timeout *timeout, const struct lh_timeout_attr *attr, struct vote *votes,
+                         double *scratch)
+{
+    timeout->attr = *attr;
+    timeout->correction = 1;
+    timeout->votes = votes;
+    timeout->scratch = scratch;
+}
+
+static lh_time bounded(const struct lh_timeout *timeout, double ns)
+{
+    if (!(ns > (double)timeout->attr.minimum_ns))
+        return timeout->attr.minimum_ns;
+    return ns < (double)timeout->attr.maximum_ns ? (lh_time)ns : timeout->attr.maximum_ns;
+}
+
+int lh_timeout_warm_up(struct lh_timeout *timeout, lh_time elapsed_ns, uint64_t bytes)
+{
+    if (timeout->warm)
+        return lh_fail(LH_ESTATE, "the group's timeout has had its warm-up: operation %u is next",
+                       timeout->state.round + 1);
+    if (elapsed_ns == 0 || bytes == 0)
+        return lh_fail(LH_EINVAL, "a warm-up of %llu bytes in %llu ns: both must be above 0",
+                       (unsigned long long)bytes, (unsigned long long)elapsed_ns);
+    struct lh_timeout_state *state = &timeout->state;
+    double measured = fmin((double)elapsed_ns, (double)timeout->attr.maximum_ns);
+    state->center = measured / (double)bytes;
+    state->cost = ((1 + FIRST_MARGIN) * measured + (double)FIRST_SLACK_NS) / (double)bytes;
+    state->deviation = FIRST_MARGIN * state->center / 2;
+    timeout->warm = true;
+    return 0;
+}
+
+/* ---- the median --------------------------------------------------------------------------------------- */
+
+static bool votes_now(const struct lh_timeout *timeout, const struct vote *vote)
+{
+    return vote->round != 0 && vote->round + STALE_ROUNDS > timeout->state.round;
+}
+
+/* Costs of those who vote; the number of them. */
+static uint32_t gather(const struct lh_timeout *timeout, double *lost)
+{
+    double center = timeout->state.center;
+    bool clamps = timeout->attr.rule == LH_TIMEOUT_MARGIN;
+    uint32_t voters = 0;
+    *lost = 0;
+    for (uint32_t i = 0; i < timeout->attr.members; i++) {
+        const struct vote *vote = &timeout->votes[i];
+        if (!votes_now(timeout, vote))
+            continue;
+        double cost = vote->cost;
+        timeout->scratch[voters++] = clamps ? fmin(fmax(cost, center / CLAMP), center * CLAMP) : cost;
+        *lost += vote->lost;
+    }
+    if (voters)
+        *lost /= voters;
+    return voters;
+}
+
+/* Median distance from the center, of what median_of() has sorted. */
+static double deviation_of(const struct lh_timeout *timeout, uint32_t voters)
+{
+    for (uint32_t i = 0; i < voters; i++)
+        timeout->scratch[i] = fabs(timeout->scratch[i] - timeout->state.center);
+    return SIGMA_OF_MAD * median_of(timeout->scratch, voters);
+}
+
+/* ---- the rules ---------------------------------------------------------------------------------------- */
+
+static void follow_paper(struct lh_timeout_state *state)
+{
+    state->cost = GAIN * state->median + (1 - GAIN) * state->cost;
+    state->center = state->cost;
+}
+
+/* More is lost than is to be: a wider margin; slowly, for one operation shows little. */
+static void correct(struct lh_timeout *timeout)
+{
+    double target = timeout->attr.loss_target;
+    double excess = fmin(fmax(timeout->state.lost / target - 1, -1), 1);
+    timeout->correction =
+        fmin(fmax(timeout->correction + CORRECTION * excess, CORRECTION_MIN), CORRECTION_MAX);
+}
+
+static void follow_margin(struct lh_timeout *timeout, uint32_t voters)
+{
+    struct lh_timeout_state *state = &timeout->state;
+    double gain = state->median > state->cost ? GAIN_CUT_OFF : GAIN;
+    double distance = deviation_of(timeout, voters);
+    state->deviation += GAIN * (distance - state->deviation);
+    state->center += gain * (state->median - state->center);
+    correct(timeout);
+    double relative = state->deviation / state->center;
+    state->margin = timeout->correction * normal_margin(timeout->attr.loss_target / fmax(relative, 1e-9));
+    state->cost = state->center + fmax(state->margin * state->deviation, MARGIN_LEAST * state->center);
+}
+
+static void take_median(struct lh_timeout *timeout)
+{
+    double lost;
+    uint32_t voters = gather(timeout, &lost);
+    if (voters == 0)
+        return;
+    struct lh_timeout_state *state = &timeout->state;
+    state->voters = voters;
+    state->median = median_of(timeout->scratch, voters);
+    state->lost += GAIN * (lost - state->lost);
+    if (timeout->attr.rule == LH_TIMEOUT_PAPER)
+        follow_paper(state);
+    else
+        follow_margin(timeout, voters);
+}
+
+int lh_timeout_begin(struct lh_timeout *timeout, uint64_t bytes, lh_time *timeout_ns)
+{
+    if (!timeout->warm)
+        return lh_fail(LH_ESTATE, "the group's timeout has no warm-up: call lh_timeout_warm_up() with the "
+                                  "duration of a first operation");
+    if (bytes == 0)
+        return lh_fail(LH_EINVAL, "an operation of 0 bytes has no timeout");
+    if (timeout->voted)
+        take_median(timeout);
+    timeout->voted = false;
+    timeout->state.round++;
+    timeout->bytes = bytes;
+    timeout->timeout_ns = bounded(timeout, timeout->state.cost * (double)bytes);
+    *timeout_ns = timeout->timeout_ns;
+    return 0;
+}
+
+/* ---- votes -------------------------------------------------------------------------------------------- */
+
+static void take_vote(struct lh_timeout *timeout, uint32_t member,
+                      const struct lh_timeout_proposal *proposal)
+{
+    timeout->votes[member] = (struct vote){.round = proposal->round,
+                                           .lost = 1 - (float)proposal->delivered / (float)MILLION,
+                                           .cost = (double)proposal->cost / FS_PER_NS};
+    timeout->voted = true;
+}
+
+/* What the whole would have taken, per byte. */
+static double cost_of(const struct lh_timeout *timeout, lh_time elapsed_ns, uint64_t received)
+{
+    double elapsed = fmin((double)elapsed_ns, (double)timeout->attr.maximum_ns);
+    return received ? elapsed / (double)received : 2 * (double)timeout->timeout_ns / (double)timeout->bytes;
+}
+
+int lh_timeout_end(struct lh_timeout *timeout, lh_time elapsed_ns, uint64_t received,
+                   struct lh_timeout_proposal *proposal)
+{
+    if (timeout->bytes == 0)
+        return lh_fail(LH_ESTATE, "no operation has begun: call lh_timeout_begin() first");
+    if (elapsed_ns == 0 || received > timeout->bytes)
+        return lh_fail(LH_EINVAL, "%llu of %llu bytes in %llu ns: a byte counts once, and takes time",
+                       (unsigned long long)received, (unsigned long long)timeout->bytes,
+                       (unsigned long long)elapsed_ns);
+    double cost = fmax(cost_of(timeout, elapsed_ns, received) * FS_PER_NS, 1);
+    double delivered = (double)received / (double)timeout->bytes * MILLION;
+    *proposal = (struct lh_timeout_proposal){.round = timeout->state.round,
+                                             .cost = cost < 1e19 ? (uint64_t)cost : (uint64_t)1e19,
+                                             .delivered = (uint32_t)delivered};
+    take_vote(timeout, timeout->attr.member, proposal);
+    timeout->bytes = 0;
+    return 0;
+}
+
+static bool valid(const struct lh_timeout_proposal *proposal)
+{
+    return proposal->round != 0 && proposal->cost != 0 && proposal->delivered <= MILLION;
+}
+
+int lh_timeout_propose(struct lh_timeout *timeout, uint32_t member,
+                       const struct lh_timeout_proposal *proposal)
+{
+    const struct lh_timeout_attr *attr = &timeout->attr;
+    if (member < attr->members && member != attr->member && valid(proposal) &&
+        proposal->round > timeout->votes[member].round &&
+        proposal->round - 1 < timeout->state.round + LH_TIMEOUT_AHEAD) {
+        take_vote(timeout, member, proposal);
+        return 0;
+    }
+    timeout->state.refused++;
+    return lh_fail(LH_EINVAL,
+                   "a proposal of member %u for operation %u (%llu fs per byte, %u of a million bytes), in "
+                   "operation %u of a group of %u",
+                   member, proposal->round, (unsigned long long)proposal->cost, proposal->delivered,
+                   timeout->state.round, attr->members);
+}
+
+void lh_timeout_state(const struct lh_timeout *timeout, struct lh_timeout_state *state)
+{
+    *state = timeout->state;
+}

@@ -106,11 +106,11 @@ int xp_nic_close(struct xp_nic *nic, uint32_t qpn)
     struct xp_transport *transport = xp_transport_of(nic, qpn);
     bool placed = transport->active && transport->receives;
     while (host->receives.first != XP_NONE) {
-        xp_end_receive(nic, qpn, XP_FLUSHED, placed ? transport->rx_bytes : 0, 0);
+        xp_end_receive(nic, qpn, LH_XP_FLUSHED, placed ? transport->rx_bytes : 0, 0);
         placed = false;
     }
     while (host->sends.first != XP_NONE)
-        xp_end_send(nic, qpn, XP_FLUSHED, 0);
+        xp_end_send(nic, qpn, LH_XP_FLUSHED, 0);
     xp_give_response(nic, qpn);
     leave_ready(nic, qpn);
     wheel_cancel(&nic->wheel, xp_timer(qpn, XP_TIMER_PACE));
@@ -153,7 +153,7 @@ static void receive_timed_out(struct xp_nic *nic, uint32_t qpn, lh_time now)
 {
     struct xp_transport *transport = xp_transport_of(nic, qpn);
     bool placed = transport->active && transport->receives;
-    xp_end_receive(nic, qpn, XP_TIMED_OUT, placed ? transport->rx_bytes : 0, now);
+    xp_end_receive(nic, qpn, LH_XP_TIMED_OUT, placed ? transport->rx_bytes : 0, now);
     if (!placed)
         return;
     transport->active = 0;
@@ -169,7 +169,7 @@ void xp_nic_expire(struct xp_nic *nic, lh_time now)
             receive_timed_out(nic, qpn, now);
             break;
         case XP_TIMER_SEND:
-            xp_end_send(nic, qpn, XP_TIMED_OUT, now);
+            xp_end_send(nic, qpn, LH_XP_TIMED_OUT, now);
             break;
         default:
             xp_ready(nic, qpn);

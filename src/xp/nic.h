@@ -20,7 +20,7 @@
 #ifndef LH_XP_NIC_H
 #define LH_XP_NIC_H
 
-#include <longhaul/types.h>
+#include <longhaul/xp.h>
 
 #include "wire/xp.h"
 #include "xp/rate.h"
@@ -28,29 +28,7 @@
 
 #define XP_NONE UINT32_MAX
 /* A message this far ahead of the expected one is no successor but forged, or of another life. */
-#define XP_SEQ_WINDOW  1024u
-#define XP_MESSAGE_MAX (UINT32_C(1) << 31)
-#define XP_TIMEOUT_MAX (60 * LH_NS_PER_S)
-
-enum xp_verb {
-    XP_VERB_SEND,
-    XP_VERB_WRITE,
-    XP_VERB_WRITE_IMM,
-    XP_VERB_READ,
-    XP_VERB_RECV,
-};
-
-enum xp_status {
-    XP_COMPLETE,  /* receiver: the last fragment came; sender: all was transmitted; READ: likewise */
-    XP_TIMED_OUT, /* the deadline passed */
-    XP_PREEMPTED, /* receiver: a later message began */
-    XP_FLUSHED,   /* the queue pair was closed */
-};
-
-enum xp_access {
-    XP_REMOTE_WRITE = 1,
-    XP_REMOTE_READ = 2,
-};
+#define XP_SEQ_WINDOW 1024u
 
 /* ---- 52 bytes ---------------------------------------------------------------------------------------- */
 
@@ -120,32 +98,6 @@ struct xp_region {
     uint32_t access;
 };
 
-struct xp_completion {
-    uint64_t user;
-    uint32_t qpn;
-    uint32_t bytes;  /* transmitted or placed */
-    uint32_t length; /* RECV: of the message, as its packets said, 0 when none came; else what was posted */
-    uint32_t immediate;
-    uint16_t stride; /* of the message's packets */
-    uint8_t verb;
-    uint8_t status;
-    bool has_immediate;
-};
-
-struct xp_counters {
-    uint64_t rx_packets, tx_packets;
-    uint64_t late;          /* packets of messages that had ended, or whose receive had */
-    uint64_t preempted;     /* messages that a later one ended */
-    uint64_t timed_out;     /* operations */
-    uint64_t no_receive;    /* packets for which none was posted */
-    uint64_t bad_qpn;       /* no such queue pair, or from elsewhere than its peer */
-    uint64_t bad_seq;       /* messages, or receives, that cannot be next */
-    uint64_t bad_range;     /* beyond the buffer, or the region of the key; or no such key, or no access */
-    uint64_t marked;        /* packets with congestion experienced */
-    uint64_t notifications; /* of congestion, received */
-    uint64_t reads_refused; /* more at once than there is memory for */
-};
-
 struct xp_limits {
     uint32_t qps;       /* to 2^24 - 1 */
     uint32_t works;     /* posted and not yet polled as completed */
@@ -159,10 +111,10 @@ struct xp_limits {
 struct xp_memory {
     struct xp_qp *qps;
     struct xp_host_qp *host;
-    struct wheel_timer *timers;        /* XP_TIMERS for each queue pair */
-    uint32_t *due;                     /* likewise */
-    struct xp_work *works;             /* works + responses */
-    struct xp_completion *completions; /* works */
+    struct wheel_timer *timers;           /* XP_TIMERS for each queue pair */
+    uint32_t *due;                        /* likewise */
+    struct xp_work *works;                /* works + responses */
+    struct lh_xp_completion *completions; /* works */
     struct xp_region *regions;
 };
 
@@ -176,7 +128,7 @@ struct xp_nic {
     uint32_t completed_first, completed;
     struct xp_queue ready; /* queue pairs with something to send */
     struct wheel wheel;    /* timer 3q: receives, 3q + 1: sends, 3q + 2: pace; q = qpn - 1 */
-    struct xp_counters counters;
+    struct lh_xp_counters counters;
 };
 
 /* ---- set-up ------------------------------------------------------------------------------------------ */
@@ -209,23 +161,10 @@ int xp_nic_withdraw(struct xp_nic *nic, uint32_t key);
 
 /* ---- work -------------------------------------------------------------------------------------------- */
 
-struct xp_request {
-    enum xp_verb verb;
-    void *
-        buffer; /* read, or for READ and RECV written, until it has completed; NULL: bytes are only counted */
-    uint32_t bytes;
-    uint64_t remote; /* WRITE, WRITE_IMM, READ */
-    uint32_t key;
-    uint32_t immediate; /* WRITE_IMM */
-    uint16_t stride;
-    lh_time timeout_ns; /* above 0, to XP_TIMEOUT_MAX */
-    uint64_t user;
-};
-
 /* -LH_EINVAL: no such queue pair, verb, size or timeout; -LH_ESTATE: not connected; -LH_EAGAIN: too much is
  * posted, or completed and not polled. */
-int xp_nic_post(struct xp_nic *nic, uint32_t qpn, const struct xp_request *request, lh_time now);
-uint32_t xp_nic_poll(struct xp_nic *nic, struct xp_completion *completions, uint32_t count);
+int xp_nic_post(struct xp_nic *nic, uint32_t qpn, const struct lh_xp_request *request, lh_time now);
+uint32_t xp_nic_poll(struct xp_nic *nic, struct lh_xp_completion *completions, uint32_t count);
 
 /* ---- packets and time -------------------------------------------------------------------------------- */
 

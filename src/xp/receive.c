@@ -92,10 +92,10 @@ static bool find_place(struct xp_nic *nic, struct arrival *arrival)
             packet->offset <= receive->bytes && packet->payload_bytes <= receive->bytes - packet->offset;
         arrival->place = found && receive->buffer ? receive->buffer + packet->offset : NULL;
     } else if (packet->opcode == XP_READ_REQUEST) {
-        xp_region_at(nic, packet->key, XP_REMOTE_READ, packet->offset, packet->length, &found);
+        xp_region_at(nic, packet->key, LH_XP_REMOTE_READ, packet->offset, packet->length, &found);
     } else {
-        arrival->place =
-            xp_region_at(nic, packet->key, XP_REMOTE_WRITE, packet->offset, packet->payload_bytes, &found);
+        arrival->place = xp_region_at(nic, packet->key, LH_XP_REMOTE_WRITE, packet->offset,
+                                      packet->payload_bytes, &found);
     }
     nic->counters.bad_range += !found;
     return found;
@@ -123,7 +123,7 @@ static bool fits(struct xp_nic *nic, struct arrival *arrival)
 
 /* ---- messages ----------------------------------------------------------------------------------------- */
 
-static void end_message(struct xp_nic *nic, const struct arrival *arrival, enum xp_status status)
+static void end_message(struct xp_nic *nic, const struct arrival *arrival, enum lh_xp_status status)
 {
     struct xp_transport *transport = arrival->transport;
     if (transport->receives)
@@ -139,10 +139,10 @@ static void begin_message(struct xp_nic *nic, const struct arrival *arrival)
     const struct xp_packet *packet = arrival->packet;
     if (transport->active) {
         nic->counters.preempted++;
-        end_message(nic, arrival, XP_PREEMPTED);
+        end_message(nic, arrival, LH_XP_PREEMPTED);
     }
     while (takes_receive(packet) && transport->rx_receive != packet->receive)
-        xp_end_receive(nic, arrival->qpn, XP_PREEMPTED, 0, arrival->now);
+        xp_end_receive(nic, arrival->qpn, LH_XP_PREEMPTED, 0, arrival->now);
     transport->rx_seq = packet->wqe_seq & XP_SEQ_MASK;
     transport->active = 1;
     transport->receives = takes_receive(packet);
@@ -175,7 +175,7 @@ static void take_data(struct xp_nic *nic, const struct arrival *arrival)
     if (transport->rx_bytes < most)
         count_bytes(&transport->rx_bytes, packet->payload_bytes, most);
     if (packet->last)
-        end_message(nic, arrival, XP_COMPLETE);
+        end_message(nic, arrival, LH_XP_COMPLETE);
 }
 
 /* A message of one packet, answered until its deadline; the one before is over, for the peer has one at a
@@ -198,7 +198,7 @@ static void take_request(struct xp_nic *nic, const struct arrival *arrival)
                          .key = packet->key,
                          .bytes = packet->length,
                          .seq = packet->wqe_seq,
-                         .due = arrival->now + (left < XP_TIMEOUT_MAX ? left : XP_TIMEOUT_MAX)};
+                         .due = arrival->now + (left < LH_XP_TIMEOUT_MAX ? left : LH_XP_TIMEOUT_MAX)};
     xp_host_of(nic, arrival->qpn)->response = index;
     xp_ready(nic, arrival->qpn);
 }
@@ -208,7 +208,7 @@ static void take_response(struct xp_nic *nic, const struct arrival *arrival)
 {
     const struct xp_packet *packet = arrival->packet;
     struct xp_work *work = xp_first(nic, &xp_host_of(nic, arrival->qpn)->sends);
-    if (!work || work->verb != XP_VERB_READ || !work->requested ||
+    if (!work || work->verb != LH_XP_READ || !work->requested ||
         packet->wqe_seq != arrival->transport->tx_seq) {
         nic->counters.late++;
         return;
@@ -222,7 +222,7 @@ static void take_response(struct xp_nic *nic, const struct arrival *arrival)
         memcpy(work->buffer + packet->offset, packet->payload, packet->payload_bytes);
     count_bytes(&work->done, packet->payload_bytes, work->bytes);
     if (packet->last)
-        xp_end_send(nic, arrival->qpn, XP_COMPLETE, arrival->now);
+        xp_end_send(nic, arrival->qpn, LH_XP_COMPLETE, arrival->now);
 }
 
 /* ---- all of them -------------------------------------------------------------------------------------- */

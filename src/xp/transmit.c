@@ -10,10 +10,10 @@
 /* UDP and IPv4. */
 #define BELOW_BYTES 28u
 
-static const enum xp_opcode opcodes[] = {[XP_VERB_SEND] = XP_SEND,
-                                         [XP_VERB_WRITE] = XP_WRITE,
-                                         [XP_VERB_WRITE_IMM] = XP_WRITE_IMM,
-                                         [XP_VERB_READ] = XP_READ_REQUEST};
+static const enum xp_opcode opcodes[] = {[LH_XP_SEND] = XP_SEND,
+                                         [LH_XP_WRITE] = XP_WRITE,
+                                         [LH_XP_WRITE_IMM] = XP_WRITE_IMM,
+                                         [LH_XP_READ] = XP_READ_REQUEST};
 
 /* Bytes of the next fragment of a message, and whether it is the last. */
 static uint32_t next_fragment(const struct xp_nic *nic, const struct xp_work *work, bool *last)
@@ -35,7 +35,7 @@ static bool fill_response(struct xp_nic *nic, uint32_t qpn, lh_time now, struct 
     struct xp_work *work = &nic->memory.works[xp_host_of(nic, qpn)->response];
     bool found = false;
     packet->payload_bytes = next_fragment(nic, work, &packet->last);
-    packet->payload = xp_region_at(nic, work->key, XP_REMOTE_READ, work->remote + work->done,
+    packet->payload = xp_region_at(nic, work->key, LH_XP_REMOTE_READ, work->remote + work->done,
                                    packet->payload_bytes, &found);
     if (!found || now > work->due) {
         xp_give_response(nic, qpn);
@@ -62,19 +62,19 @@ static void fill_request(struct xp_work *work, lh_time now, struct xp_packet *pa
 static void fill_data(struct xp_nic *nic, uint32_t qpn, struct xp_work *work, lh_time now,
                       struct xp_packet *packet)
 {
-    bool one_sided = work->verb != XP_VERB_SEND;
+    bool one_sided = work->verb != LH_XP_SEND;
     packet->payload_bytes = next_fragment(nic, work, &packet->last);
     packet->payload = work->buffer ? work->buffer + work->done : NULL;
     packet->offset = one_sided ? work->remote + work->done : work->done;
     packet->key = one_sided ? work->key : 0;
     packet->stride = work->stride;
-    if (work->verb == XP_VERB_WRITE_IMM)
+    if (work->verb == LH_XP_WRITE_IMM)
         packet->immediate = work->immediate;
-    if (work->verb != XP_VERB_WRITE)
+    if (work->verb != LH_XP_WRITE)
         packet->receive = xp_transport_of(nic, qpn)->tx_receive;
     work->done += packet->payload_bytes;
     if (packet->last)
-        xp_end_send(nic, qpn, XP_COMPLETE, now);
+        xp_end_send(nic, qpn, LH_XP_COMPLETE, now);
 }
 
 /* False: the first of the queue has nothing to send. A READ has sent its request and waits. */
@@ -86,7 +86,7 @@ static bool fill_send(struct xp_nic *nic, uint32_t qpn, lh_time now, struct xp_p
     packet->opcode = opcodes[work->verb];
     packet->wqe_seq = xp_transport_of(nic, qpn)->tx_seq;
     packet->length = work->bytes;
-    if (work->verb == XP_VERB_READ)
+    if (work->verb == LH_XP_READ)
         fill_request(work, now, packet);
     else
         fill_data(nic, qpn, work, now, packet);

@@ -60,26 +60,27 @@ void xp_give_response(struct xp_nic *nic, uint32_t qpn)
 /* ---- completions -------------------------------------------------------------------------------------- */
 
 /* There is a place for each: what is posted and not polled is at most nic->limits.works. */
-static void complete(struct xp_nic *nic, uint32_t qpn, const struct xp_work *work, enum xp_status status,
+static void complete(struct xp_nic *nic, uint32_t qpn, const struct xp_work *work, enum lh_xp_status status,
                      uint32_t bytes)
 {
-    bool receive = work->verb == XP_VERB_RECV;
+    bool receive = work->verb == LH_XP_RECV;
     uint32_t place = (uint32_t)(((uint64_t)nic->completed_first + nic->completed) % nic->limits.works);
     assert(nic->completed < nic->limits.works);
     nic->completed++;
-    nic->counters.timed_out += status == XP_TIMED_OUT;
-    nic->memory.completions[place] = (struct xp_completion){.user = work->user,
-                                                            .qpn = qpn,
-                                                            .bytes = bytes,
-                                                            .length = receive ? work->length : work->bytes,
-                                                            .immediate = receive ? work->immediate : 0,
-                                                            .stride = work->stride,
-                                                            .verb = work->verb,
-                                                            .status = (uint8_t)status,
-                                                            .has_immediate = receive && work->requested};
+    nic->counters.timed_out += status == LH_XP_TIMED_OUT;
+    nic->memory.completions[place] =
+        (struct lh_xp_completion){.user = work->user,
+                                  .qpn = qpn,
+                                  .bytes = bytes,
+                                  .length = receive ? work->length : work->bytes,
+                                  .immediate = receive ? work->immediate : 0,
+                                  .stride = work->stride,
+                                  .verb = work->verb,
+                                  .status = (uint8_t)status,
+                                  .has_immediate = receive && work->requested};
 }
 
-uint32_t xp_nic_poll(struct xp_nic *nic, struct xp_completion *completions, uint32_t count)
+uint32_t xp_nic_poll(struct xp_nic *nic, struct lh_xp_completion *completions, uint32_t count)
 {
     uint32_t polled = 0;
     while (polled < count && nic->completed > 0) {
@@ -116,7 +117,7 @@ void xp_begin_send(struct xp_nic *nic, uint32_t qpn, lh_time now)
         xp_ready(nic, qpn);
 }
 
-void xp_end_receive(struct xp_nic *nic, uint32_t qpn, enum xp_status status, uint32_t bytes, lh_time now)
+void xp_end_receive(struct xp_nic *nic, uint32_t qpn, enum lh_xp_status status, uint32_t bytes, lh_time now)
 {
     struct xp_host_qp *host = xp_host_of(nic, qpn);
     complete(nic, qpn, xp_first(nic, &host->receives), status, bytes);
@@ -127,10 +128,10 @@ void xp_end_receive(struct xp_nic *nic, uint32_t qpn, enum xp_status status, uin
 
 static bool takes_receive(const struct xp_work *work)
 {
-    return work->verb == XP_VERB_SEND || work->verb == XP_VERB_WRITE_IMM;
+    return work->verb == LH_XP_SEND || work->verb == LH_XP_WRITE_IMM;
 }
 
-void xp_end_send(struct xp_nic *nic, uint32_t qpn, enum xp_status status, lh_time now)
+void xp_end_send(struct xp_nic *nic, uint32_t qpn, enum lh_xp_status status, lh_time now)
 {
     struct xp_host_qp *host = xp_host_of(nic, qpn);
     struct xp_transport *transport = xp_transport_of(nic, qpn);
@@ -144,17 +145,17 @@ void xp_end_send(struct xp_nic *nic, uint32_t qpn, enum xp_status status, lh_tim
 
 /* ---- posting ------------------------------------------------------------------------------------------ */
 
-static int check(const struct xp_nic *nic, uint32_t qpn, const struct xp_request *request)
+static int check(const struct xp_nic *nic, uint32_t qpn, const struct lh_xp_request *request)
 {
     if (qpn == 0 || qpn > nic->limits.qps || !nic->memory.qps[qpn - 1].transport.open)
         return lh_fail(LH_EINVAL, "no queue pair %u is open", qpn);
     if (!nic->memory.qps[qpn - 1].transport.connected)
         return lh_fail(LH_ESTATE, "queue pair %u is not connected", qpn);
-    if ((unsigned)request->verb > XP_VERB_RECV)
+    if ((unsigned)request->verb > LH_XP_RECV)
         return lh_fail(LH_EINVAL, "verb %d (use SEND, WRITE, WRITE_IMM, READ or RECV)", (int)request->verb);
-    if (request->bytes > XP_MESSAGE_MAX)
-        return lh_fail(LH_EINVAL, "a message of %u bytes (at most %u)", request->bytes, XP_MESSAGE_MAX);
-    if (request->timeout_ns == 0 || request->timeout_ns > XP_TIMEOUT_MAX)
+    if (request->bytes > LH_XP_MESSAGE_MAX)
+        return lh_fail(LH_EINVAL, "a message of %u bytes (at most %u)", request->bytes, LH_XP_MESSAGE_MAX);
+    if (request->timeout_ns == 0 || request->timeout_ns > LH_XP_TIMEOUT_MAX)
         return lh_fail(LH_EINVAL, "a deadline after %llu ns (above 0, at most 60 s)",
                        (unsigned long long)request->timeout_ns);
     if (nic->used_works == nic->limits.works)
@@ -163,7 +164,7 @@ static int check(const struct xp_nic *nic, uint32_t qpn, const struct xp_request
     return 0;
 }
 
-static uint32_t take_work(struct xp_nic *nic, const struct xp_request *request)
+static uint32_t take_work(struct xp_nic *nic, const struct lh_xp_request *request)
 {
     uint32_t index = nic->free_work;
     struct xp_work *work = &nic->memory.works[index];
@@ -181,13 +182,13 @@ static uint32_t take_work(struct xp_nic *nic, const struct xp_request *request)
     return index;
 }
 
-int xp_nic_post(struct xp_nic *nic, uint32_t qpn, const struct xp_request *request, lh_time now)
+int xp_nic_post(struct xp_nic *nic, uint32_t qpn, const struct lh_xp_request *request, lh_time now)
 {
     int failed = check(nic, qpn, request);
     if (failed)
         return failed;
     struct xp_host_qp *host = xp_host_of(nic, qpn);
-    bool receive = request->verb == XP_VERB_RECV;
+    bool receive = request->verb == LH_XP_RECV;
     struct xp_queue *queue = receive ? &host->receives : &host->sends;
     bool first = queue->first == XP_NONE;
     append(nic, queue, take_work(nic, request));

@@ -43,8 +43,9 @@ void xp_ready(struct xp_nic *nic, uint32_t qpn);
 void xp_begin_receive(struct xp_nic *nic, uint32_t qpn, lh_time now);
 void xp_begin_send(struct xp_nic *nic, uint32_t qpn, lh_time now);
 /* The first of the queue has ended, and the next one begins. bytes: placed. */
-void xp_end_receive(struct xp_nic *nic, uint32_t qpn, enum xp_status status, uint32_t bytes, lh_time now);
-void xp_end_send(struct xp_nic *nic, uint32_t qpn, enum xp_status status, lh_time now);
+void xp_end_receive(struct xp_nic *nic, uint32_t qpn, enum lh_xp_status status, uint32_t bytes,
+                    lh_time now);
+void xp_end_send(struct xp_nic *nic, uint32_t qpn, enum lh_xp_status status, lh_time now);
 
 /* A response, or XP_NONE. */
 uint32_t xp_take_response(struct xp_nic *nic);

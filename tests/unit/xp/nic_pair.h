@@ -25,7 +25,7 @@ struct pair_memory {
     struct wheel_timer timers[PAIR_QPS * XP_TIMERS];
     uint32_t due[PAIR_QPS * XP_TIMERS];
     struct xp_work works[PAIR_WORKS + PAIR_RESPONSES];
-    struct xp_completion completions[PAIR_WORKS];
+    struct lh_xp_completion completions[PAIR_WORKS];
     struct xp_region regions[PAIR_REGIONS];
 };
 

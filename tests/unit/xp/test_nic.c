@@ -44,16 +44,16 @@ static int start(void **state)
     return 0;
 }
 
-static void post(struct xp_nic *nic, enum xp_verb verb, void *buffer, uint32_t bytes, uint32_t key,
+static void post(struct xp_nic *nic, enum lh_xp_verb verb, void *buffer, uint32_t bytes, uint32_t key,
                  uint64_t user)
 {
-    struct xp_request request = {.verb = verb,
-                                 .buffer = buffer,
-                                 .bytes = bytes,
-                                 .key = key,
-                                 .immediate = verb == XP_VERB_WRITE_IMM ? 0xC0FFEE : 0,
-                                 .timeout_ns = 10 * MS,
-                                 .user = user};
+    struct lh_xp_request request = {.verb = verb,
+                                    .buffer = buffer,
+                                    .bytes = bytes,
+                                    .key = key,
+                                    .immediate = verb == LH_XP_WRITE_IMM ? 0xC0FFEE : 0,
+                                    .timeout_ns = 10 * MS,
+                                    .user = user};
     assert_int_equal(xp_nic_post(nic, qpn, &request, pair.now), 0);
 }
 
@@ -71,9 +71,9 @@ static void arrive(struct xp_nic *nic, unsigned departure)
     xp_nic_arrive(nic, 7, &sent[departure].packet, false, pair.now);
 }
 
-static void assert_completion(struct xp_nic *nic, uint64_t user, enum xp_status status, uint32_t bytes)
+static void assert_completion(struct xp_nic *nic, uint64_t user, enum lh_xp_status status, uint32_t bytes)
 {
-    struct xp_completion completion;
+    struct lh_xp_completion completion;
     assert_int_equal(xp_nic_poll(nic, &completion, 1), 1);
     assert_int_equal(completion.user, user);
     assert_int_equal(completion.status, status);
@@ -83,7 +83,7 @@ static void assert_completion(struct xp_nic *nic, uint64_t user, enum xp_status 
 
 static void assert_nothing(struct xp_nic *nic)
 {
-    struct xp_completion completion;
+    struct lh_xp_completion completion;
     assert_int_equal(xp_nic_poll(nic, &completion, 1), 0);
 }
 
@@ -98,17 +98,17 @@ static void pass(lh_time ns)
 static void test_out_of_order(void **state)
 {
     (void)state;
-    post(b, XP_VERB_RECV, target, BYTES, 0, 1);
-    post(a, XP_VERB_SEND, source, BYTES, 0, 2);
+    post(b, LH_XP_RECV, target, BYTES, 0, 1);
+    post(a, LH_XP_SEND, source, BYTES, 0, 2);
     collect(a);
     assert_int_equal(departures, 4);
-    assert_completion(a, 2, XP_COMPLETE, BYTES);
+    assert_completion(a, 2, LH_XP_COMPLETE, BYTES);
     arrive(b, 2);
     arrive(b, 0);
     arrive(b, 1);
     assert_nothing(b);
     arrive(b, 3);
-    assert_completion(b, 1, XP_COMPLETE, BYTES);
+    assert_completion(b, 1, LH_XP_COMPLETE, BYTES);
     assert_memory_equal(target, source, BYTES);
 }
 
@@ -116,9 +116,9 @@ static void test_out_of_order(void **state)
 static void test_last_fragment(void **state)
 {
     (void)state;
-    struct xp_completion completion;
-    post(b, XP_VERB_RECV, target, BYTES, 0, 1);
-    post(a, XP_VERB_SEND, source, BYTES, 0, 2);
+    struct lh_xp_completion completion;
+    post(b, LH_XP_RECV, target, BYTES, 0, 1);
+    post(a, LH_XP_SEND, source, BYTES, 0, 2);
     collect(a);
     arrive(b, 1);
     arrive(b, 3);
@@ -139,17 +139,17 @@ static void test_preemption(void **state)
 {
     (void)state;
     static uint8_t third[BYTES];
-    post(b, XP_VERB_RECV, target, BYTES, 0, 1);
-    post(b, XP_VERB_RECV, others, BYTES, 0, 2);
-    post(b, XP_VERB_RECV, third, BYTES, 0, 3);
+    post(b, LH_XP_RECV, target, BYTES, 0, 1);
+    post(b, LH_XP_RECV, others, BYTES, 0, 2);
+    post(b, LH_XP_RECV, third, BYTES, 0, 3);
     for (uint64_t i = 0; i < 3; i++)
-        post(a, XP_VERB_SEND, source, BYTES, 0, 10 + i);
+        post(a, LH_XP_SEND, source, BYTES, 0, 10 + i);
     collect(a);
     assert_int_equal(departures, 12);
     arrive(b, 0);
     arrive(b, 8); /* of the third */
-    assert_completion(b, 1, XP_PREEMPTED, PAIR_MTU);
-    assert_completion(b, 2, XP_PREEMPTED, 0);
+    assert_completion(b, 1, LH_XP_PREEMPTED, PAIR_MTU);
+    assert_completion(b, 2, LH_XP_PREEMPTED, 0);
     assert_nothing(b);
     arrive(b, 1);
     arrive(b, 5);
@@ -157,7 +157,7 @@ static void test_preemption(void **state)
     assert_int_equal(target[PAIR_MTU], 0);
     for (unsigned i = 9; i < 12; i++)
         arrive(b, i);
-    assert_completion(b, 3, XP_COMPLETE, BYTES);
+    assert_completion(b, 3, LH_XP_COMPLETE, BYTES);
     assert_memory_equal(third, source, BYTES);
 }
 
@@ -166,26 +166,26 @@ static void test_preemption(void **state)
 static void test_receive_deadline(void **state)
 {
     (void)state;
-    post(b, XP_VERB_RECV, target, BYTES, 0, 1);
-    post(b, XP_VERB_RECV, target, BYTES, 0, 2);
-    post(b, XP_VERB_RECV, others, BYTES, 0, 3);
+    post(b, LH_XP_RECV, target, BYTES, 0, 1);
+    post(b, LH_XP_RECV, target, BYTES, 0, 2);
+    post(b, LH_XP_RECV, others, BYTES, 0, 3);
     for (uint64_t i = 0; i < 3; i++)
-        post(a, XP_VERB_SEND, source, BYTES, 0, 10 + i);
+        post(a, LH_XP_SEND, source, BYTES, 0, 10 + i);
     collect(a);
     arrive(b, 0);
     pass(10 * MS - 1);
     assert_nothing(b);
     pass(1 + PAIR_TICK);
-    assert_completion(b, 1, XP_TIMED_OUT, PAIR_MTU);
+    assert_completion(b, 1, LH_XP_TIMED_OUT, PAIR_MTU);
     arrive(b, 1);
     assert_int_equal(b->counters.late, 1);
     pass(10 * MS + PAIR_TICK); /* the second has its own, from then on */
-    assert_completion(b, 2, XP_TIMED_OUT, 0);
+    assert_completion(b, 2, LH_XP_TIMED_OUT, 0);
     arrive(b, 4);
     assert_int_equal(b->counters.late, 2);
     for (unsigned i = 8; i < 12; i++)
         arrive(b, i);
-    assert_completion(b, 3, XP_COMPLETE, BYTES);
+    assert_completion(b, 3, LH_XP_COMPLETE, BYTES);
     assert_memory_equal(others, source, BYTES);
 }
 
@@ -193,22 +193,22 @@ static void test_receive_deadline(void **state)
 static void test_send_deadline(void **state)
 {
     (void)state;
-    post(a, XP_VERB_SEND, source, BYTES, 0, 1);
-    post(a, XP_VERB_SEND, source, BYTES, 0, 2);
+    post(a, LH_XP_SEND, source, BYTES, 0, 1);
+    post(a, LH_XP_SEND, source, BYTES, 0, 2);
     struct xp_departure one;
     assert_true(xp_nic_transmit(a, pair.now, &one));
     pass(10 * MS + PAIR_TICK);
-    assert_completion(a, 1, XP_TIMED_OUT, PAIR_MTU);
+    assert_completion(a, 1, LH_XP_TIMED_OUT, PAIR_MTU);
     collect(a);
     assert_int_equal(departures, 4);
-    assert_completion(a, 2, XP_COMPLETE, BYTES);
+    assert_completion(a, 2, LH_XP_COMPLETE, BYTES);
     /* Of the second receive. */
-    post(b, XP_VERB_RECV, others, BYTES, 0, 3);
-    post(b, XP_VERB_RECV, target, BYTES, 0, 4);
+    post(b, LH_XP_RECV, others, BYTES, 0, 3);
+    post(b, LH_XP_RECV, target, BYTES, 0, 4);
     for (unsigned i = 0; i < 4; i++)
         arrive(b, i);
-    assert_completion(b, 3, XP_PREEMPTED, 0);
-    assert_completion(b, 4, XP_COMPLETE, BYTES);
+    assert_completion(b, 3, LH_XP_PREEMPTED, 0);
+    assert_completion(b, 4, LH_XP_COMPLETE, BYTES);
 }
 
 static uint32_t expose(struct xp_nic *nic, void *base, uint64_t bytes, uint32_t access)
@@ -222,10 +222,10 @@ static uint32_t expose(struct xp_nic *nic, void *base, uint64_t bytes, uint32_t 
 static void test_writes(void **state)
 {
     (void)state;
-    struct xp_completion completion;
-    uint32_t key = expose(b, target, BYTES, XP_REMOTE_WRITE);
-    post(a, XP_VERB_WRITE, source, BYTES, key, 1);
-    post(a, XP_VERB_WRITE_IMM, source, PAIR_MTU, key, 2);
+    struct lh_xp_completion completion;
+    uint32_t key = expose(b, target, BYTES, LH_XP_REMOTE_WRITE);
+    post(a, LH_XP_WRITE, source, BYTES, key, 1);
+    post(a, LH_XP_WRITE_IMM, source, PAIR_MTU, key, 2);
     collect(a);
     assert_int_equal(departures, 5);
     for (unsigned i = 0; i < 3; i++)
@@ -236,7 +236,7 @@ static void test_writes(void **state)
     assert_memory_equal(target, source, BYTES);
     arrive(b, 4);
     assert_int_equal(b->counters.no_receive, 1);
-    post(b, XP_VERB_RECV, NULL, 0, 0, 3);
+    post(b, LH_XP_RECV, NULL, 0, 0, 3);
     arrive(b, 4);
     assert_int_equal(xp_nic_poll(b, &completion, 1), 1);
     assert_true(completion.has_immediate && completion.immediate == 0xC0FFEE &&
@@ -247,13 +247,13 @@ static void test_writes(void **state)
 static void test_keys(void **state)
 {
     (void)state;
-    uint32_t key = expose(b, target, PAIR_MTU, XP_REMOTE_READ);
-    post(a, XP_VERB_WRITE, source, PAIR_MTU, key, 1);
+    uint32_t key = expose(b, target, PAIR_MTU, LH_XP_REMOTE_READ);
+    post(a, LH_XP_WRITE, source, PAIR_MTU, key, 1);
     collect(a);
     arrive(b, 0);
     assert_int_equal(b->counters.bad_range, 1);
     struct xp_packet forged = sent[0].packet;
-    uint32_t writable = expose(b, target, PAIR_MTU, XP_REMOTE_WRITE);
+    uint32_t writable = expose(b, target, PAIR_MTU, LH_XP_REMOTE_WRITE);
     const uint64_t addresses[] = {1, PAIR_MTU, UINT64_MAX, UINT64_MAX - PAIR_MTU + 1};
     for (unsigned i = 0; i < 4; i++) {
         forged.key = writable;
@@ -277,9 +277,9 @@ static void test_keys(void **state)
 static void test_read(void **state)
 {
     (void)state;
-    uint32_t key = expose(b, source, BYTES, XP_REMOTE_READ);
-    post(a, XP_VERB_READ, target, BYTES, key, 1);
-    post(a, XP_VERB_SEND, source, 0, 0, 2);
+    uint32_t key = expose(b, source, BYTES, LH_XP_REMOTE_READ);
+    post(a, LH_XP_READ, target, BYTES, key, 1);
+    post(a, LH_XP_SEND, source, 0, 0, 2);
     collect(a);
     assert_int_equal(departures, 1); /* a message at a time */
     assert_int_equal(sent[0].packet.deadline_us, 10000);
@@ -288,37 +288,37 @@ static void test_read(void **state)
     assert_int_equal(departures, 4);
     for (unsigned i = 0; i < 4; i++)
         arrive(a, i);
-    assert_completion(a, 1, XP_COMPLETE, BYTES);
+    assert_completion(a, 1, LH_XP_COMPLETE, BYTES);
     assert_memory_equal(target, source, BYTES);
     arrive(a, 2);
     assert_int_equal(a->counters.late, 1);
     collect(a);
     assert_int_equal(departures, 1);
-    post(b, XP_VERB_RECV, NULL, 0, 0, 3);
+    post(b, LH_XP_RECV, NULL, 0, 0, 3);
     arrive(b, 0);
-    assert_completion(b, 3, XP_COMPLETE, 0);
+    assert_completion(b, 3, LH_XP_COMPLETE, 0);
 }
 
 /* The responder stops at the requester's deadline; a request that is lost costs the requester only that. */
 static void test_read_deadline(void **state)
 {
     (void)state;
-    uint32_t key = expose(b, source, BYTES, XP_REMOTE_READ);
-    post(a, XP_VERB_READ, target, BYTES, key, 1);
+    uint32_t key = expose(b, source, BYTES, LH_XP_REMOTE_READ);
+    post(a, LH_XP_READ, target, BYTES, key, 1);
     collect(a);
     arrive(b, 0);
     struct xp_departure response;
     assert_true(xp_nic_transmit(b, pair.now, &response));
     xp_nic_arrive(a, 7, &response.packet, false, pair.now);
     pass(10 * MS + PAIR_TICK);
-    assert_completion(a, 1, XP_TIMED_OUT, PAIR_MTU);
+    assert_completion(a, 1, LH_XP_TIMED_OUT, PAIR_MTU);
     collect(b);
     assert_int_equal(departures, 0);
-    post(a, XP_VERB_READ, target, BYTES, key, 2);
+    post(a, LH_XP_READ, target, BYTES, key, 2);
     collect(a);
     assert_int_equal(departures, 1);
     pass(10 * MS + PAIR_TICK);
-    assert_completion(a, 2, XP_TIMED_OUT, 0);
+    assert_completion(a, 2, LH_XP_TIMED_OUT, 0);
     xp_nic_arrive(a, 7, &response.packet, false, pair.now);
     assert_int_equal(a->counters.late, 1);
 }
@@ -327,8 +327,8 @@ static void test_read_deadline(void **state)
 static void test_read_of_withdrawn(void **state)
 {
     (void)state;
-    uint32_t key = expose(b, source, BYTES, XP_REMOTE_READ);
-    post(a, XP_VERB_READ, target, BYTES, key, 1);
+    uint32_t key = expose(b, source, BYTES, LH_XP_REMOTE_READ);
+    post(a, LH_XP_READ, target, BYTES, key, 1);
     collect(a);
     arrive(b, 0);
     struct xp_departure response;
@@ -342,9 +342,9 @@ static void test_read_of_withdrawn(void **state)
 static void test_forged_preemption(void **state)
 {
     (void)state;
-    post(b, XP_VERB_RECV, target, BYTES, 0, 1);
-    post(b, XP_VERB_RECV, others, BYTES, 0, 2);
-    post(a, XP_VERB_SEND, source, BYTES, 0, 3);
+    post(b, LH_XP_RECV, target, BYTES, 0, 1);
+    post(b, LH_XP_RECV, others, BYTES, 0, 2);
+    post(a, LH_XP_SEND, source, BYTES, 0, 3);
     collect(a);
     arrive(b, 0);
     struct xp_packet forged = sent[1].packet;
@@ -372,20 +372,20 @@ static void test_forged_preemption(void **state)
     assert_nothing(b);
     for (unsigned i = 1; i < 4; i++)
         arrive(b, i);
-    assert_completion(b, 1, XP_COMPLETE, BYTES);
+    assert_completion(b, 1, LH_XP_COMPLETE, BYTES);
 }
 
 /* Copies are counted, never beyond the length. */
 static void test_copies(void **state)
 {
     (void)state;
-    post(b, XP_VERB_RECV, target, BYTES, 0, 1);
-    post(a, XP_VERB_SEND, source, BYTES, 0, 2);
+    post(b, LH_XP_RECV, target, BYTES, 0, 1);
+    post(a, LH_XP_SEND, source, BYTES, 0, 2);
     collect(a);
     for (unsigned i = 0; i < 9; i++)
         arrive(b, 0);
     arrive(b, 3);
-    assert_completion(b, 1, XP_COMPLETE,
+    assert_completion(b, 1, LH_XP_COMPLETE,
                       BYTES); /* "bytes" is no proof that all is there: that is what ranges are for */
 }
 
@@ -394,17 +394,17 @@ static void test_wrap(void **state)
 {
     (void)state;
     for (uint32_t i = 0; i < (1u << 16) + 10; i++) {
-        post(b, XP_VERB_RECV, target, BYTES, 0, i);
-        post(a, XP_VERB_SEND, source, i % 3, 0, i);
+        post(b, LH_XP_RECV, target, BYTES, 0, i);
+        post(a, LH_XP_SEND, source, i % 3, 0, i);
         collect(a);
-        assert_completion(a, i, XP_COMPLETE, i % 3);
+        assert_completion(a, i, LH_XP_COMPLETE, i % 3);
         if (i % 5 == 4) { /* lost whole */
             pass(10 * MS + PAIR_TICK);
-            assert_completion(b, i, XP_TIMED_OUT, 0);
+            assert_completion(b, i, LH_XP_TIMED_OUT, 0);
             continue;
         }
         arrive(b, 0);
-        assert_completion(b, i, XP_COMPLETE, i % 3);
+        assert_completion(b, i, LH_XP_COMPLETE, i % 3);
         pass(LH_NS_PER_US);
     }
     assert_int_equal(b->counters.bad_seq + b->counters.late, 0);
@@ -414,8 +414,8 @@ static void test_wrap(void **state)
 static void test_marks(void **state)
 {
     (void)state;
-    post(b, XP_VERB_RECV, target, BYTES, 0, 1);
-    post(a, XP_VERB_SEND, source, BYTES, 0, 2);
+    post(b, LH_XP_RECV, target, BYTES, 0, 1);
+    post(a, LH_XP_SEND, source, BYTES, 0, 2);
     collect(a);
     for (unsigned i = 0; i < 4; i++)
         xp_nic_arrive(b, 7, &sent[i].packet, true, pair.now);
@@ -434,23 +434,23 @@ static void test_marks(void **state)
 static void test_close(void **state)
 {
     (void)state;
-    uint32_t key = expose(b, source, BYTES, XP_REMOTE_READ);
-    post(b, XP_VERB_RECV, target, BYTES, 0, 1);
-    post(b, XP_VERB_RECV, target, BYTES, 0, 2);
-    post(a, XP_VERB_SEND, source, BYTES, 0, 3);
-    post(a, XP_VERB_READ, others, BYTES, key, 4);
+    uint32_t key = expose(b, source, BYTES, LH_XP_REMOTE_READ);
+    post(b, LH_XP_RECV, target, BYTES, 0, 1);
+    post(b, LH_XP_RECV, target, BYTES, 0, 2);
+    post(a, LH_XP_SEND, source, BYTES, 0, 3);
+    post(a, LH_XP_READ, others, BYTES, key, 4);
     collect(a);
-    assert_completion(a, 3, XP_COMPLETE, BYTES);
+    assert_completion(a, 3, LH_XP_COMPLETE, BYTES);
     arrive(b, 0);
     struct xp_packet late = sent[1].packet;
     assert_int_equal(xp_nic_close(b, qpn), 0);
-    assert_completion(b, 1, XP_FLUSHED, PAIR_MTU);
-    assert_completion(b, 2, XP_FLUSHED, 0);
+    assert_completion(b, 1, LH_XP_FLUSHED, PAIR_MTU);
+    assert_completion(b, 2, LH_XP_FLUSHED, 0);
     xp_nic_arrive(b, 7, &late, false, pair.now);
     assert_int_equal(b->counters.bad_qpn, 1);
     assert_int_equal(xp_nic_close(b, qpn), -LH_EINVAL);
     assert_int_equal(xp_nic_close(a, qpn), 0);
-    assert_completion(a, 4, XP_FLUSHED, 0);
+    assert_completion(a, 4, LH_XP_FLUSHED, 0);
     assert_int_equal(xp_nic_next(a), LH_TIME_NEVER);
     assert_int_equal(pair_connect(&pair, 1000000, 2000000), qpn);
     xp_nic_arrive(b, 7, &late, false, pair.now); /* of the former life */
@@ -460,7 +460,7 @@ static void test_close(void **state)
 static void test_refused(void **state)
 {
     (void)state;
-    struct xp_request request = {.verb = XP_VERB_RECV, .timeout_ns = MS};
+    struct lh_xp_request request = {.verb = LH_XP_RECV, .timeout_ns = MS};
     uint32_t other, key;
     assert_int_equal(xp_nic_post(a, 0, &request, 0), -LH_EINVAL);
     assert_int_equal(xp_nic_post(a, PAIR_QPS + 1, &request, 0), -LH_EINVAL);
@@ -471,13 +471,13 @@ static void test_refused(void **state)
     assert_int_equal(xp_nic_connect(a, 0, &peer, 0), -LH_EINVAL);
     request.timeout_ns = 0;
     assert_int_equal(xp_nic_post(a, qpn, &request, 0), -LH_EINVAL);
-    request.timeout_ns = XP_TIMEOUT_MAX + 1;
+    request.timeout_ns = LH_XP_TIMEOUT_MAX + 1;
     assert_int_equal(xp_nic_post(a, qpn, &request, 0), -LH_EINVAL);
     request.timeout_ns = MS;
-    request.bytes = XP_MESSAGE_MAX + 1;
+    request.bytes = LH_XP_MESSAGE_MAX + 1;
     assert_int_equal(xp_nic_post(a, qpn, &request, 0), -LH_EINVAL);
     request.bytes = 0;
-    request.verb = (enum xp_verb)5;
+    request.verb = (enum lh_xp_verb)5;
     assert_int_equal(xp_nic_post(a, qpn, &request, 0), -LH_EINVAL);
     for (uint32_t i = 2; i < PAIR_QPS; i++)
         assert_int_equal(xp_nic_open(a, &other), 0);
@@ -485,7 +485,7 @@ static void test_refused(void **state)
     for (uint32_t i = 0; i < PAIR_REGIONS; i++)
         assert_int_equal(xp_nic_expose(a, source, 1, 0, 0, &key), 0);
     assert_int_equal(xp_nic_expose(a, source, 1, 0, 0, &key), -LH_EAGAIN);
-    request.verb = XP_VERB_RECV;
+    request.verb = LH_XP_RECV;
     for (uint32_t i = 0; i < PAIR_WORKS; i++)
         assert_int_equal(xp_nic_post(a, qpn, &request, 0), 0);
     assert_int_equal(xp_nic_post(a, qpn, &request, 0), -LH_EAGAIN);
@@ -495,12 +495,12 @@ static void test_refused(void **state)
 static void test_reads_without_end(void **state)
 {
     (void)state;
-    uint32_t key = expose(b, source, BYTES, XP_REMOTE_READ);
+    uint32_t key = expose(b, source, BYTES, LH_XP_REMOTE_READ);
     uint32_t first = qpn;
     for (uint32_t i = 1; i < PAIR_QPS; i++)
         pair_connect(&pair, 0, 0);
     for (qpn = 1; qpn <= PAIR_QPS; qpn++)
-        post(a, XP_VERB_READ, target, BYTES, key, qpn);
+        post(a, LH_XP_READ, target, BYTES, key, qpn);
     collect(a);
     assert_int_equal(departures, PAIR_QPS);
     for (unsigned i = 0; i < PAIR_QPS; i++)

@@ -100,13 +100,13 @@ static void post_send(uint32_t index)
     for (uint32_t i = 0; i < send->bytes; i++)
         send->data[i] = byte_of(index, n, i);
     bool one_sided = chance(0.1) && send->bytes <= REGION_BYTES;
-    struct xp_request request = {.verb = XP_VERB_SEND,
-                                 .buffer = send->data,
-                                 .bytes = send->bytes,
-                                 .timeout_ns = send->timeout,
-                                 .user = index << 16 | n};
+    struct lh_xp_request request = {.verb = LH_XP_SEND,
+                                    .buffer = send->data,
+                                    .bytes = send->bytes,
+                                    .timeout_ns = send->timeout,
+                                    .user = index << 16 | n};
     if (one_sided) { /* between the others, and takes no receive */
-        request.verb = chance(0.5) ? XP_VERB_WRITE : XP_VERB_READ;
+        request.verb = chance(0.5) ? LH_XP_WRITE : LH_XP_READ;
         request.buffer = world.scratch;
         request.key = world.region_key;
         request.remote = below(REGION_BYTES - send->bytes + 1);
@@ -124,11 +124,11 @@ static void post_receive(uint32_t index)
     *receive = (struct operation){.bytes = chance(0.9) ? MESSAGE_MAX : (uint32_t)below(MESSAGE_MAX),
                                   .timeout = draw_timeout()};
     memset(receive->data, UNTOUCHED, sizeof receive->data);
-    struct xp_request request = {.verb = XP_VERB_RECV,
-                                 .buffer = receive->data,
-                                 .bytes = receive->bytes,
-                                 .timeout_ns = receive->timeout,
-                                 .user = index << 16 | n};
+    struct lh_xp_request request = {.verb = LH_XP_RECV,
+                                    .buffer = receive->data,
+                                    .bytes = receive->bytes,
+                                    .timeout_ns = receive->timeout,
+                                    .user = index << 16 | n};
     if (xp_nic_post(&world.pair.nics[1], stream->qpn, &request, world.pair.now) != 0)
         return;
     if (stream->receives_posted++ == stream->receives_ended)
@@ -137,7 +137,7 @@ static void post_receive(uint32_t index)
 
 /* ---- what is promised --------------------------------------------------------------------------------- */
 
-static void check_receive(uint32_t index, uint32_t n, const struct xp_completion *completion)
+static void check_receive(uint32_t index, uint32_t n, const struct lh_xp_completion *completion)
 {
     struct stream *stream = &world.streams[index];
     struct operation *receive = &stream->receives[n];
@@ -167,7 +167,7 @@ static void check_receive(uint32_t index, uint32_t n, const struct xp_completion
 
 static void check_completions(void)
 {
-    struct xp_completion completion;
+    struct lh_xp_completion completion;
     while (xp_nic_poll(&world.pair.nics[0], &completion, 1)) {
         assert_true(completion.bytes <= MESSAGE_MAX);
         if (completion.user >> 30)
@@ -283,8 +283,8 @@ static void begin(uint64_t seed)
     world.marks = chance(0.7) ? 0 : 0.5;
     world.delay = 1000 << below(11);
     memset(world.region, UNTOUCHED, sizeof world.region);
-    if (xp_nic_expose(&world.pair.nics[1], world.region, REGION_BYTES, XP_REMOTE_WRITE | XP_REMOTE_READ,
-                      (uint32_t)below(65536), &world.region_key))
+    if (xp_nic_expose(&world.pair.nics[1], world.region, REGION_BYTES,
+                      LH_XP_REMOTE_WRITE | LH_XP_REMOTE_READ, (uint32_t)below(65536), &world.region_key))
         fail();
 }
 

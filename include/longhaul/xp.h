@@ -11,10 +11,10 @@
  * State of the NIC: 52 bytes a queue pair, 20 of transport and 32 of rate control by DCQCN. Posted work,
  * the timers' links and addresses lie in the host's memory; all of it is allocated by lh_xp_create().
  *
- *   SEND       takes the peer's next receive: the n-th of those that take one takes the n-th receive, whatever is lost
+ *   SEND       takes a receive of the peer: the n-th of those that take one takes the n-th, whatever is lost
  *   WRITE      to memory that the peer has exposed; the peer is told nothing, and has no deadline
  *   WRITE_IMM  likewise, and takes a receive, which gets 32 bits of immediate
- *   READ       from memory that the peer has exposed; the request has the deadline, where the peer stops answering
+ *   READ       from memory that the peer has exposed; the request has the deadline, when the peer stops
  *   RECV       a buffer for a SEND, or none for a WRITE_IMM
  *
  * A deadline counts from when the operation is the first of its queue (sends and receives have one each):

@@ -51,6 +51,21 @@ struct lh_engine_attr {
      * that have something to send share it evenly, in bytes; lh_attr.rate_bps and rate_max_bps bound each by
      * itself. */
     uint64_t rate_bps;
+    /* Memory of all connections together, at most, in bytes: queues, bitmaps, requests, early messages,
+     * parity. 0: no bound. What would exceed it fails with -LH_ENOMEM: lh_open(), lh_connect(), lh_send(),
+     * lh_recv(); a listener refuses its client. Messages that were accepted wait until others give memory
+     * back; a connection of which nothing moves for its peer_timeout_ns, for lack of it, ends with
+     * -LH_ENOMEM. Not in it: the engine's own (sockets, threads, control connections), emulated links, what
+     * a device registers. */
+    uint64_t memory_bytes;
+};
+
+/* Bytes that count against memory_bytes. */
+struct lh_engine_memory {
+    uint64_t limit_bytes; /* memory_bytes; UINT64_MAX: no bound */
+    uint64_t now_bytes;
+    uint64_t most_bytes; /* since the engine was created */
+    uint64_t refusals;   /* how often something would have exceeded the bound */
 };
 
 LH_API void lh_engine_attr_init(struct lh_engine_attr *attr);
@@ -63,6 +78,8 @@ LH_API int lh_engine_destroy(struct lh_engine *engine);
 /* Makes progress on all connections of an engine without workers; so does lh_progress() with any of them.
  * *next_ns: time of the next call at the latest; NULL is allowed. -LH_ESTATE: the engine has workers. */
 LH_API int lh_engine_progress(struct lh_engine *engine, lh_time *next_ns);
+/* Of its connections. -LH_ESTATE: inherited by fork(). */
+LH_API int lh_engine_memory(struct lh_engine *engine, struct lh_engine_memory *memory);
 
 #ifdef __cplusplus
 }

@@ -115,11 +115,6 @@ int sim_endpoint_create(struct fabric *fabric, const struct fabric_endpoint_attr
     endpoint->host = sim->host;
     endpoint->peer_host = SIM_HOSTS_MAX;
     endpoint->table.attr = *attr;
-    endpoint->table.slots = calloc(attr->slots, sizeof(*endpoint->table.slots));
-    if (endpoint->table.slots == NULL) {
-        free(endpoint);
-        return no_memory();
-    }
     sim_lock(sim->world);
     int error = take_ports(endpoint);
     if (error == 0) {
@@ -129,7 +124,6 @@ int sim_endpoint_create(struct fabric *fabric, const struct fabric_endpoint_attr
     }
     sim_unlock(sim->world);
     if (error != 0) {
-        free(endpoint->table.slots);
         free(endpoint);
         return error;
     }
@@ -197,8 +191,19 @@ int sim_endpoint_connect(struct fabric_endpoint *base, const struct qp_info_endp
 int sim_slot_bind(struct fabric_endpoint *base, uint32_t slot, const struct fabric_slot *what,
                   struct fabric_slot_key *key)
 {
-    rx_table_bind(&((struct sim_endpoint *)base)->table, slot, what, key);
+    struct rx_table *table = &((struct sim_endpoint *)base)->table;
+    struct rx_slot *slots = table->slots == NULL ? calloc(table->attr.slots, sizeof(*slots)) : NULL;
+    if (slots != NULL)
+        rx_table_give_slots(table, slots);
+    if (table->slots == NULL)
+        return no_memory();
+    rx_table_bind(table, slot, what, key);
     return 0;
+}
+
+void sim_slots_rest(struct fabric_endpoint *base)
+{
+    free(rx_table_take_slots(&((struct sim_endpoint *)base)->table));
 }
 
 void sim_slot_unbind(struct fabric_endpoint *base, uint32_t slot)

@@ -97,6 +97,7 @@ const struct fabric_ops fabric_sim_ops = {
     .endpoint_connect = sim_endpoint_connect,
     .slot_bind = sim_slot_bind,
     .slot_unbind = sim_slot_unbind,
+    .slots_rest = sim_slots_rest,
     .post_writes = sim_post_writes,
     .poll = sim_poll,
     .control_send = sim_control_send,

@@ -29,7 +29,7 @@
 #include "wire/qp_info.h"
 
 /* Raised with each change of a struct or of a meaning in this header: lh_fabric_register() compares it. */
-#define FABRIC_INTERFACE_VERSION 3u
+#define FABRIC_INTERFACE_VERSION 4u
 
 #define FABRIC_BATCH_MAX              64u /* writes in one call, arrivals from one poll */
 #define FABRIC_POLL_AGAIN             ((int)FABRIC_BATCH_MAX + 1) /* of a poll: see there */
@@ -40,6 +40,7 @@
 struct fabric;
 struct fabric_device_list;
 struct fabric_endpoint;
+struct store;
 
 struct fabric_attr {
     const char *address;           /* device name after the colon: "[::1]", "127.0.0.1", "world/host" */
@@ -64,6 +65,7 @@ struct fabric_endpoint_attr {
      * the fabric. May be NULL. */
     void (*wake)(void *wake_context, uint32_t channel);
     void *wake_context;
+    struct store *store; /* that memory of the endpoint is taken from; NULL: it is not counted */
 };
 
 /* A receive that is posted. */
@@ -145,6 +147,9 @@ struct fabric_ops {
     int (*slot_bind)(struct fabric_endpoint *endpoint, uint32_t slot, const struct fabric_slot *what,
                      struct fabric_slot_key *key);
     void (*slot_unbind)(struct fabric_endpoint *endpoint, uint32_t slot);
+    /* No slot is bound, and none has been for a while: memory for them is given back. Called as the two
+     * above. NULL ops: there is none. */
+    void (*slots_rest)(struct fabric_endpoint *endpoint);
 
     /* How many of the writes were taken: fewer than count means full for now. Negative: the device is gone.
      */
@@ -184,12 +189,9 @@ struct fabric_ops {
      * FABRIC_POLL_WAKES it polls when `wake` was called. Endpoints may have some in common: whoever polls
      * then wakes the others. */
     uint32_t (*poll_fds)(struct fabric_endpoint *endpoint, uint32_t channel, int *fds);
-    /* Descriptors of the fabric, which become readable when any endpoint has arrivals; at most
-     * FABRIC_POLL_FDS_MAX, always the same. NULL ops: none. */
-    uint32_t (*shared_fds)(struct fabric *fabric, int *fds);
-    /* Reads what waits there, a bounded part of it, hands it to the endpoints, and calls the `wake` of each
-     * that got something. Any thread; when another one is at it, it may do nothing. True: more may wait. Not
-     * NULL where shared_fds is not. */
+    /* Reads what waits in sockets that endpoints share, a bounded part of it, hands it to the endpoints, and
+     * calls the `wake` of each that got something. Any thread; when another one is at it, it may do nothing.
+     * True: more may wait. NULL ops: none is shared. */
     bool (*shared_poll)(struct fabric *fabric);
     /* The rate at which the owner injects: bits of payload a second, all channels together; UINT64_MAX: no
      * rate. The fabric may space packets within a burst by it, but delays nothing that keeps to it, or is

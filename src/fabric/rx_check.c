@@ -20,6 +20,26 @@ static uint32_t binding_key(uint32_t salt, uint32_t slot, uint32_t binds)
     return mix(mix(mix(salt) ^ slot) + binds);
 }
 
+void rx_table_give_slots(struct rx_table *table, struct rx_slot *slots)
+{
+    assert(table->slots == NULL);
+    for (uint32_t i = 0; i < table->attr.slots; i++)
+        slots[i].binds = table->binds;
+    table->slots = slots;
+}
+
+struct rx_slot *rx_table_take_slots(struct rx_table *table)
+{
+    struct rx_slot *slots = table->slots;
+    for (uint32_t i = 0; slots != NULL && i < table->attr.slots; i++) {
+        assert(!slots[i].open);
+        if (slots[i].binds - table->binds < UINT32_MAX / 2) /* they wrap */
+            table->binds = slots[i].binds;
+    }
+    table->slots = NULL;
+    return slots;
+}
+
 void rx_table_bind(struct rx_table *table, uint32_t slot, const struct fabric_slot *what,
                    struct fabric_slot_key *key)
 {
@@ -75,6 +95,8 @@ enum rx_verdict rx_check(const struct rx_table *table, const struct roce_packet 
     uint64_t slot = packet->va / attr->slot_bytes;
     if (slot >= attr->slots)
         return RX_BAD_RANGE;
+    if (table->slots == NULL)
+        return RX_LATE;
     const struct rx_slot *entry = &table->slots[slot];
     if (!entry->open || entry->bound.generation != generation)
         return RX_LATE;

@@ -23,7 +23,8 @@ struct rx_slot {
  * (paper section 3.2.2); each binding gets a key of its own, so that what an earlier binding left on the
  * way does not fit. */
 struct rx_table {
-    struct rx_slot *slots; /* attr.slots of them, owned by the caller */
+    struct rx_slot *slots; /* attr.slots of them, owned by the caller; NULL: none is open */
+    uint32_t binds;        /* at most, of a slot of those that were given back */
     struct fabric_endpoint_attr attr;
     uint32_t key_salt; /* random in each incarnation of the endpoint */
 };
@@ -38,7 +39,12 @@ enum rx_verdict {
     RX_BAD_CHANNEL, /* its packet index travels on another channel */
 };
 
-/* slot < attr.slots, and what->length_bytes is at most attr.slot_bytes. Key is what a sender needs. */
+/* Memory for the slots, zeroed; keys go on where they were. */
+void rx_table_give_slots(struct rx_table *table, struct rx_slot *slots);
+/* Takes it back; none may be open. */
+struct rx_slot *rx_table_take_slots(struct rx_table *table);
+/* There are slots, slot < attr.slots, and what->length_bytes is at most attr.slot_bytes. Key is what a sender
+ * needs. */
 void rx_table_bind(struct rx_table *table, uint32_t slot, const struct fabric_slot *what,
                    struct fabric_slot_key *key);
 /* From here on the slot takes nothing. Harmless on a closed slot. */

@@ -220,6 +220,13 @@ static void link_slot_unbind(struct fabric_endpoint *endpoint, uint32_t slot)
     inner->fabric->ops->slot_unbind(inner, slot);
 }
 
+static void link_slots_rest(struct fabric_endpoint *endpoint)
+{
+    struct fabric_endpoint *inner = inner_of(endpoint);
+    if (inner->fabric->ops->slots_rest != NULL)
+        inner->fabric->ops->slots_rest(inner);
+}
+
 static int link_poll(struct fabric_endpoint *endpoint, uint32_t channel, struct fabric_arrival *arrivals,
                      uint32_t count)
 {
@@ -299,6 +306,7 @@ static const struct fabric_ops link_ops = {
     .endpoint_connect = link_endpoint_connect,
     .slot_bind = link_slot_bind,
     .slot_unbind = link_slot_unbind,
+    .slots_rest = link_slots_rest,
     .post_writes = link_post_writes,
     .poll = link_poll,
     .control_send = link_control_send,

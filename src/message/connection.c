@@ -95,16 +95,24 @@ static int create_qp(struct lh_connection *c)
         .rate_max_bps = c->attr.rate_max_bps,
         .window_bytes = c->attr.window_bytes,
     };
-    const struct sdr_qp_own own = {.channels = c->attr.channels, .link = c->attr.link};
+    const struct sdr_qp_own own = {.channels = c->attr.channels, .link = c->attr.link, .store = &c->store};
     return sdr_qp_open(c->context, &attr, &more, &own, &c->qp);
+}
+
+/* Of what it has while it is idle, too, beside the QP's. */
+static size_t own_bytes(const struct lh_connection *c)
+{
+    return sizeof *c + sizeof *c->requests;
 }
 
 static void free_memory(struct lh_connection *c)
 {
-    free(c->automatic);
+    store_give(&c->store, c->warning, WARNING_MAX);
     small_messages_free(c);
     free(c->path_file);
     coder_destroy(c->coder);
+    if (c->counted)
+        store_forget(&c->store, own_bytes(c));
     if (c->engine)
         engine_leave(c->engine);
     free(c);
@@ -112,21 +120,21 @@ static void free_memory(struct lh_connection *c)
 
 static int create_parts(struct lh_connection *c)
 {
-    struct store *store = sdr_context_store(c->context);
-    if (c->choice.automatic && !(c->automatic = calloc(1, sizeof *c->automatic)))
-        return lh_fail(LH_ENOMEM, "no memory to choose schemes with");
-    c->coder = coder_create(&c->engine->coders);
+    struct store *store = &c->store;
+    c->coder = coder_create(&c->engine->coders, store);
     if (!c->coder)
-        return lh_fail(LH_ENOMEM, "no memory to encode and decode");
+        return -LH_ENOMEM;
     sender_init(&c->tx, &c->attr, &c->path, c->coder, &c->parity, store);
-    receiver_init(&c->rx, &c->attr, &c->choice, &c->path, c->coder, &c->parity, store, c->automatic);
+    receiver_init(&c->rx, &c->attr, &c->choice, &c->path, c->coder, &c->parity, store);
     idle_init(&c->idle);
+    c->stall.look_at = LH_TIME_NEVER;
     return 0;
 }
 
 static void bind_parts(struct lh_connection *c)
 {
     c->parity.context = c->context;
+    c->parity.store = &c->store;
     coder_bind(c->coder, c->context, c->qp);
     c->tx.qp = c->qp;
     c->rx.qp = c->qp;
@@ -138,6 +146,10 @@ static int join_engine(struct lh_connection *c)
     if (error)
         return error;
     c->context = c->engine->context;
+    store_init_part(&c->store, sdr_context_store(c->context));
+    c->counted = store_count(&c->store, own_bytes(c));
+    if (!c->counted)
+        return -LH_ENOMEM;
     c->attr.device = c->engine->device;
     c->attr.worker_cpus = NULL; /* the caller's array need not live on */
     return 0;
@@ -411,8 +423,10 @@ const char *lh_connection_warning(struct lh_connection *connection)
     const char *fabric = lh_sdr_warning(c->context);
     pthread_mutex_lock(&c->requests->lock);
     bool sends = c->tx.next != 0;
+    if (sends && !c->warning)
+        c->warning = store_take(&c->store, WARNING_MAX);
     const char *warning =
-        sends ? warning_format(&c->attr, c->path.rtt_minimum_ns, fabric, c->warning) : fabric;
+        c->warning ? warning_format(&c->attr, c->path.rtt_minimum_ns, fabric, c->warning) : fabric;
     pthread_mutex_unlock(&c->requests->lock);
     return warning;
 }

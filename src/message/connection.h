@@ -45,6 +45,7 @@
 #include "message/tx/tx.h"
 #include "message/warning.h"
 #include "store/idle.h"
+#include "store/store.h"
 
 #define CONNECTION_TEXT_MAX 128u
 
@@ -64,8 +65,10 @@ struct lh_connection {
     bool needs_step;         /* the user asked for something since the last step */
     lh_time due_ns;          /* of the earliest timer */
     struct lh_stats stats;   /* those that no part counts */
-    struct idle idle;        /* of its memory (storage.h) */
-    struct auto_scheme *automatic;
+    struct store store;      /* a part of the engine's, */
+    bool counted;            /* in which this struct is */
+    struct storage_stall stall;
+    struct idle idle; /* of its memory (storage.h) */
     struct coder *coder;
     struct parity_pool parity;
     struct tx tx;
@@ -78,7 +81,7 @@ struct lh_connection {
     uint8_t seen_address[16];
     char peer_name[CONNECTION_TEXT_MAX];
     uint16_t peer_flags;           /* of its blob */
-    char warning[WARNING_MAX];     /* the last that was asked for */
+    char *warning;                 /* WARNING_MAX; the last that was asked for; or NULL */
     char *path_file;               /* a copy; or NULL */
     struct path_record remembered; /* as of lh_attach(); rate_bps 0: nothing but the addresses */
 };

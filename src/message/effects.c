@@ -41,6 +41,8 @@ void connection_fail(struct lh_connection *c, enum lh_error error, const char *r
     snprintf(c->reason, sizeof c->reason, "%s", reason);
     effects_make_last(c); /* afterwards what failed is over, like what arrived */
     connection_end_all(c, c->error);
+    small_messages_free(c);
+    idle_note(&c->idle); /* what is still held is given back when nothing reads it any more */
     if (lh_sdr_error(c->qp) == 0)
         lh_sdr_goodbye(c->qp, error);
 }

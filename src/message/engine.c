@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "message/attr.h"
 #include "sdr/driver.h"
+#include "store/store.h"
 
 #define CONNECTIONS_LOG                                                                                    \
     16u /* of a shared engine; the table of as many QPs is memory only as far as it is used */
@@ -149,9 +150,12 @@ int lh_engine_create(const struct lh_engine_attr *given, struct lh_engine **engi
         error = attr_complete(&attr);
     if (!error)
         error = open_engine(&attr, true, engine);
-    if (!error)
-        sdr_context_rate_set((*engine)->context, wanted.rate_bps);
-    return error;
+    if (error)
+        return error;
+    sdr_context_rate_set((*engine)->context, wanted.rate_bps);
+    if (wanted.memory_bytes)
+        store_init(sdr_context_store((*engine)->context), wanted.memory_bytes);
+    return 0;
 }
 
 int lh_engine_destroy(struct lh_engine *engine)
@@ -177,6 +181,21 @@ int lh_engine_progress(struct lh_engine *engine, lh_time *next_ns)
 {
     int error = engine_check_process(engine);
     return error ? error : lh_sdr_progress(engine->context, next_ns);
+}
+
+int lh_engine_memory(struct lh_engine *engine, struct lh_engine_memory *memory)
+{
+    int error = engine_check_process(engine);
+    if (error)
+        return error;
+    const struct store *store = sdr_context_store(engine->context);
+    *memory = (struct lh_engine_memory){
+        .limit_bytes = store->limit_bytes,
+        .now_bytes = store_bytes(store),
+        .most_bytes = atomic_load_explicit(&store->most, memory_order_relaxed),
+        .refusals = atomic_load_explicit(&store->refusals, memory_order_relaxed),
+    };
+    return 0;
 }
 
 int engine_watch(struct lh_engine *engine, struct watch_other *other)

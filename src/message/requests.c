@@ -15,8 +15,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "message/engine.h"
-#include "sdr/driver.h"
+#include "message/connection.h"
 #include "store/store.h"
 
 static_assert(offsetof(struct lh_request, part) == 0, "a part's request is its request");
@@ -31,7 +30,7 @@ struct request_table *request_table_create(struct lh_connection *connection, con
     table->connection = connection;
     table->workers = engine->workers != LH_NO_WORKERS;
     spin_wait_init(&table->spin, engine_waiters_spin_ns(engine));
-    table->store = sdr_context_store(engine->context);
+    table->store = &connection->store;
     return table;
 }
 

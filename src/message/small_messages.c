@@ -50,7 +50,9 @@ void small_messages_give_back(struct lh_connection *c)
 void small_messages_free(struct lh_connection *c)
 {
     store_give(c->tx.store, c->tx.outgoing.ring, ring_bytes(c->tx.outgoing.capacity));
-    store_give(c->rx.store, c->small.early.memory, sizeof *c->small.early.memory);
+    store_give(c->store.whole, c->small.early.memory, sizeof *c->small.early.memory);
+    c->tx.outgoing.ring = NULL;
+    c->small.early.memory = NULL;
 }
 
 /* ---- sending ----------------------------------------------------------------------------------------- */
@@ -169,8 +171,8 @@ static void on_long(struct lh_connection *c, struct rx_message *message, lh_time
 static void on_early(struct lh_connection *c, const struct eager_entry *entry)
 {
     struct early *early = &c->small.early;
-    if (!early->memory) {
-        struct early_memory *memory = store_take_aligned(c->rx.store, sizeof *memory);
+    if (!early->memory) { /* for them none waits: the peer sends them again */
+        struct early_memory *memory = store_take_aligned(c->store.whole, sizeof *memory);
         if (!memory)
             return; /* as if it had been lost */
         early_give_memory(early, memory);
@@ -231,7 +233,7 @@ void small_messages_on_receive(struct lh_connection *c, uint32_t number, lh_time
         take_early(c, message, held, now);
     inbound_want_ack(&c->small.inbound, c->path.rtt_minimum_ns, now); /* its cells are free, over or not */
     early_forget(early, number);
-    store_give(c->rx.store, early_take_memory(early), sizeof *early->memory);
+    store_give(c->store.whole, early_take_memory(early), sizeof *early->memory);
     rx_retire(&c->rx);
 }
 

@@ -43,6 +43,7 @@ void small_messages_step(struct lh_connection *c, lh_time now, lh_time *next);
 size_t small_messages_last(struct lh_connection *c, uint8_t *out);
 /* Gives memory back that nothing uses now. */
 void small_messages_give_back(struct lh_connection *c);
+/* Gives all of it back: the connection has ended, or closes. */
 void small_messages_free(struct lh_connection *c);
 
 #endif

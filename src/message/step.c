@@ -165,8 +165,10 @@ static void act(struct lh_connection *c, lh_time now)
 
 static lh_time step_locked(struct lh_connection *c, lh_time now)
 {
-    if (!c->attached || c->error)
+    if (!c->attached)
         return LH_TIME_NEVER;
+    if (c->error)
+        return storage_step_ended(c, now);
     lh_time next = LH_TIME_NEVER;
     bool arrived = arrivals_poll(&c->rx, now);
     bool received = receive_messages(c, now);
@@ -177,11 +179,11 @@ static lh_time step_locked(struct lh_connection *c, lh_time now)
         (received || arrived || coded || c->needs_step || c->due_ns <= now || sender_has_work(&c->tx)))
         act(c, now);
     if (c->error)
-        return LH_TIME_NEVER;
+        return storage_step_ended(c, now);
     tx_wait_note(&c->tx, now);
     lh_keep_earlier(&next, c->due_ns);
     lh_keep_earlier(&next, storage_step(c, now));
-    return next;
+    return c->error ? now : next;
 }
 
 lh_time connection_step(void *connection, lh_time now)

@@ -11,6 +11,14 @@
 
 struct lh_connection;
 
+/* Whether messages wait for memory that does not come. Timer: look_at. */
+struct storage_stall {
+    lh_time look_at;   /* LH_TIME_NEVER: none was refused since the last look */
+    uint64_t refusals; /* as of the last look, as the next */
+    uint64_t yields;   /* of other connections */
+    uint64_t moved;    /* of what this connection has to send and to receive */
+};
+
 /* All under the connection's lock. */
 
 /* For one message more. -LH_ENOMEM. */
@@ -18,7 +26,11 @@ int storage_hold_send(struct lh_connection *connection);
 int storage_hold_recv(struct lh_connection *connection);
 /* A request is freed at once after this: its memory is not in use any more. */
 void storage_on_request_free(struct lh_connection *connection);
-/* In each step: gives back what is idle. Returns when it looks again. */
+/* In each step: gives back what is idle, and ends the connection with -LH_ENOMEM when nothing moved for its
+ * peer's timeout for lack of memory: where all wait for what others hold, one has to give way. Returns when
+ * it looks again. */
 lh_time storage_step(struct lh_connection *connection, lh_time now);
+/* The same of a connection that has ended, and is not closed yet. */
+lh_time storage_step_ended(struct lh_connection *connection, lh_time now);
 
 #endif

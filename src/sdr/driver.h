@@ -48,6 +48,7 @@ void sdr_context_rate_set(struct sdr_context *context, uint64_t rate_bps);
 struct sdr_qp_own {
     uint32_t channels;        /* at most the context's; 0: as many */
     struct lh_link_spec link; /* emulated where this QP sends; all zero: none */
+    struct store *store;      /* that it takes memory from, which outlives it; NULL: the context's */
 };
 /* lh_sdr_qp_create() with what is its own. */
 int sdr_qp_open(struct sdr_context *context, const struct sdr_qp_attr *attr, const struct lh_qp_attr *more,
@@ -88,6 +89,8 @@ uint64_t sdr_qp_send_unsent_bytes(struct sdr_qp *qp);
 /* Counters of lh_sdr_stats(), without its cost: no lock, no system call. */
 uint64_t sdr_qp_rx_bytes(const struct sdr_qp *qp);
 uint64_t sdr_qp_rx_packets(const struct sdr_qp *qp);
+/* Of data, no duplicates. */
+uint64_t sdr_qp_rx_new_packets(const struct sdr_qp *qp);
 /* Whether a packet of the whole MTU has arrived since the last call. Cheap, without a lock. */
 bool sdr_qp_full_arrived(struct sdr_qp *qp);
 /* Each packet that had reached this host before this moment is in the bitmaps: control messages use another

@@ -236,7 +236,7 @@ static void add_fragment(const struct message_table *table, struct message_slot 
 
 static struct message_slot *slot_of(const struct message_table *table, uint32_t message, uint8_t generation)
 {
-    if (message >= table->shape.slots)
+    if (message >= table->shape.slots || !table->slots)
         return NULL;
     struct message_slot *slot = &table->slots[message];
     return slot->open && slot->generation == generation ? slot : NULL;

@@ -49,14 +49,15 @@ struct message_slot {
 
 struct message_table {
     struct message_shape shape;
-    struct message_slot *slots;
-    uint32_t packets_max; /* of a message */
+    struct message_slot *slots; /* shape.slots of them, of the owner; NULL: none is open */
+    uint32_t packets_max;       /* of a message */
     uint32_t chunks_max;
     uint32_t chunk_log;    /* of chunk_packets */
     uint64_t chunk_firsts; /* of a word: the first packet of each chunk */
 };
 
-/* slots: shape->slots of them, zeroed. */
+/* slots: shape->slots of them, zeroed; or NULL, then the owner sets and takes them while none is open and no
+ * arrivals are handed in. */
 void message_table_init(struct message_table *table, const struct message_shape *shape,
                         struct message_slot *slots);
 /* What a buffer of that many bytes needs for its bitmaps, rounded up: chunks. At most slot_bytes. */

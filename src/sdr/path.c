@@ -7,10 +7,13 @@
 
 #define PING_QUIET_OVERDUES 4u
 
-void path_init(struct path *path, lh_time now, lh_time keepalive_ns, uint64_t secret)
+void path_init(struct path *path, lh_time now, lh_time keepalive_ns, uint64_t secret, uint64_t *challenges)
 {
     assert(keepalive_ns > 0);
-    *path = (struct path){.keepalive_ns = keepalive_ns, .ping_at = now, .ping_span = PATH_FIRST_PING_NS};
+    *path = (struct path){.challenges = challenges,
+                          .keepalive_ns = keepalive_ns,
+                          .ping_at = now,
+                          .ping_span = PATH_FIRST_PING_NS};
     path->origin_ns = secret >> 2 | 1; /* with any clock, neither 0 nor too long */
     path->last_echo_ns = path->origin_ns - 1;
     lh_rtt_init(&path->rtt);

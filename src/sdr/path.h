@@ -24,15 +24,16 @@
  * then one in this time. Fewer do not connect where losses come in bursts. */
 #define PATH_CHALLENGE_SPAN_MAX_NS (1024 * LH_NS_PER_MS)
 /* The newest stamps that prove the address when one is echoed: pings and pongs of a round trip of 20 s. */
-#define PATH_CHALLENGES 64u
+#define PATH_CHALLENGES       64u
+#define PATH_CHALLENGES_BYTES (PATH_CHALLENGES * sizeof(uint64_t))
 
 struct path {
     struct lh_rtt rtt;
-    uint64_t newest_ns;                   /* newest `sent` received from the peer (its clock); 0: none */
-    lh_time newest_received_ns;           /* when (our clock) */
-    uint64_t origin_ns;                   /* of our stamps; secret */
-    uint64_t last_echo_ns;                /* newest echo that gave a sample: each gives one */
-    uint64_t challenges[PATH_CHALLENGES]; /* 0: none */
+    uint64_t newest_ns;         /* newest `sent` received from the peer (its clock); 0: none */
+    lh_time newest_received_ns; /* when (our clock) */
+    uint64_t origin_ns;         /* of our stamps; secret */
+    uint64_t last_echo_ns;      /* newest echo that gave a sample: each gives one */
+    uint64_t *challenges;       /* PATH_CHALLENGES, of the owner, until it is proven; 0: none */
     uint32_t challenge_next;
     bool proven;              /* the peer is at the address of its blob */
     lh_time last_received_ns; /* 0: never */
@@ -41,8 +42,8 @@ struct path {
     lh_time ping_span;
 };
 
-/* secret: from a random source that no peer sees. */
-void path_init(struct path *path, lh_time now, lh_time keepalive_ns, uint64_t secret);
+/* secret: from a random source that no peer sees. challenges: zeroed. */
+void path_init(struct path *path, lh_time now, lh_time keepalive_ns, uint64_t secret, uint64_t *challenges);
 /* The next ping is due after that span of silence at the latest. */
 void path_keepalive_set(struct path *path, lh_time keepalive_ns);
 /* A control message with a valid token arrived. */

@@ -30,7 +30,7 @@ struct qp_memory_use qp_memory_use(struct sdr_qp *qp, uint32_t lkey)
 {
     struct qp_memory_use use = {0};
     qp_lock(qp);
-    for (uint32_t i = 0; i < qp->shape.slots; i++)
+    for (uint32_t i = 0; qp->table.slots && i < qp->shape.slots; i++)
         use.receives +=
             qp->table.slots[i].open && qp->recvs[i].length_bytes > 0 && qp->recvs[i].lkey == lkey;
     qp_gates_enter(qp);
@@ -44,10 +44,78 @@ struct qp_memory_use qp_memory_use(struct sdr_qp *qp, uint32_t lkey)
 /* ---- memory ------------------------------------------------------------------------------------------ */
 
 #define FLIGHT_LEAST 16u /* entries */
+#define DELAYS_BYTES (DELAY_LOG_BUCKETS * sizeof(uint32_t))
 
 static struct store *store_of(const struct sdr_qp *qp)
 {
-    return &qp->context->store;
+    return qp->store;
+}
+
+static size_t recvs_bytes(const struct sdr_qp *qp)
+{
+    return qp->shape.slots * (sizeof *qp->recvs + sizeof *qp->free_slots);
+}
+
+static size_t slots_bytes(const struct sdr_qp *qp)
+{
+    return qp->shape.slots * sizeof *qp->table.slots;
+}
+
+/* Kept until the QP ends: a program may still ask for a receive that is over. */
+static int take_recvs(struct sdr_qp *qp)
+{
+    qp->recvs = store_take(store_of(qp), recvs_bytes(qp));
+    if (!qp->recvs)
+        return -LH_ENOMEM;
+    qp->free_slots = (struct qp_free_slot *)(void *)(qp->recvs + qp->shape.slots);
+    for (uint32_t i = 0; i < qp->shape.slots; i++)
+        qp->free_slots[i].slot = (uint16_t)i;
+    return 0;
+}
+
+static void set_slots(struct sdr_qp *qp, struct message_slot *slots)
+{
+    qp_gates_enter(qp);
+    if (!slots && qp->endpoint->fabric->ops->slots_rest)
+        qp->endpoint->fabric->ops->slots_rest(qp->endpoint);
+    qp->table.slots = slots;
+    qp_gates_leave(qp);
+}
+
+static int take_slots(struct sdr_qp *qp)
+{
+    struct message_slot *slots = store_take(store_of(qp), slots_bytes(qp));
+    if (!slots)
+        return -LH_ENOMEM;
+    for (uint32_t i = 0; i < qp->shape.slots; i++)
+        slots[qp->free_slots[i].slot].generation = qp->free_slots[i].generation;
+    set_slots(qp, slots);
+    return 0;
+}
+
+int qp_hold_slots(struct sdr_qp *qp)
+{
+    int error = qp->recvs ? 0 : take_recvs(qp);
+    if (!error && !qp->table.slots)
+        error = take_slots(qp);
+    return error;
+}
+
+/* All are closed, and have no bitmaps. */
+static void free_slots(struct sdr_qp *qp)
+{
+    struct message_slot *slots = qp->table.slots;
+    for (uint32_t i = 0; i < qp->shape.slots; i++)
+        qp->free_slots[i].generation = slots[qp->free_slots[i].slot].generation;
+    set_slots(qp, NULL);
+    store_give(store_of(qp), slots, slots_bytes(qp));
+}
+
+bool qp_note_unused(struct sdr_qp *qp)
+{
+    bool at_rest = qp->idle.at == LH_TIME_NEVER;
+    idle_note(&qp->idle);
+    return at_rest;
 }
 
 bool qp_hold(struct sdr_qp *qp, struct ring *ring, uint32_t first, uint32_t count)
@@ -124,21 +192,42 @@ static void move_flight(struct sdr_qp *qp, struct flight_entry *ring, uint32_t s
     store_give(store_of(qp), before, bytes);
 }
 
-/* An entry a packet at most. Without memory entries are merged, so that only the first are needed. */
+/* Of what was measured, so it stays. NULL: it is measured all the same. */
+static void give_delays(struct sdr_qp *qp, uint32_t *buckets)
+{
+    pthread_mutex_lock(&qp->pacer_lock);
+    qp->rate.delays.buckets = buckets;
+    pthread_mutex_unlock(&qp->pacer_lock);
+}
+
+/* Packets that wait to be injected, at most: the last one of a range may be short. */
+static uint64_t packets_waiting(struct sdr_qp *qp)
+{
+    uint64_t bytes = atomic_load_explicit(&qp->queued_bytes, memory_order_relaxed);
+    uint64_t packets = bytes / qp->shape.mtu_bytes;
+    for (uint32_t c = 0; c < qp->channel_count; c++)
+        packets += send_channel_ranges(&qp->channels[c].sends);
+    return packets;
+}
+
+/* An entry a packet at most, and as many again of what is over: a packet that comes late is still known.
+ * Without memory entries are merged, so that only the first are needed. */
 static int hold_flight(struct sdr_qp *qp, uint32_t packets)
 {
     const struct flight *flight = &qp->rate.flight;
     if (!rate_control_is_on(&qp->rate) || flight->size == RATE_FLIGHT_ENTRIES)
         return 0;
-    qp->packets_posted += packets;
+    uint64_t waiting = packets_waiting(qp) + packets;
     pthread_mutex_lock(&qp->pacer_lock);
-    uint64_t wanted = qp->packets_posted - flight->sent_packets + (flight->head - flight->first);
+    uint64_t wanted = 2 * (waiting + (flight->head - flight->tail));
     pthread_mutex_unlock(&qp->pacer_lock);
     uint32_t size = FLIGHT_LEAST;
     while (size < wanted && size < RATE_FLIGHT_ENTRIES)
         size *= 2;
     if (size <= flight->size)
         return 0;
+    if (!qp->rate.delays.buckets)
+        give_delays(qp, store_take(store_of(qp), DELAYS_BYTES));
     struct flight_entry *ring = store_take_aligned(store_of(qp), size * sizeof *ring);
     if (!ring)
         return flight->size > 0 ? 0 : -LH_ENOMEM;
@@ -151,7 +240,6 @@ static void free_flight(struct sdr_qp *qp)
 {
     pthread_mutex_lock(&qp->pacer_lock);
     bool over = flight_is_settled(&qp->rate.flight);
-    qp->packets_posted = qp->rate.flight.sent_packets;
     pthread_mutex_unlock(&qp->pacer_lock);
     if (over)
         move_flight(qp, NULL, 0);
@@ -192,13 +280,21 @@ static void free_channels(struct sdr_qp *qp)
     }
 }
 
+/* Nothing is announced any more. */
+static bool is_over(struct sdr_qp *qp)
+{
+    return qp->closing || atomic_load(&qp->error);
+}
+
 /* What is not in use now. */
 static void give_back(struct sdr_qp *qp)
 {
-    for (uint32_t i = 0; i < qp->shape.slots; i++)
+    for (uint32_t i = 0; qp->table.slots && i < qp->shape.slots; i++)
         if (!qp->table.slots[i].open)
             set_slot_memory(qp, i, NULL, 0);
-    if (qp->announcer.acked == qp->announcer.next)
+    if (qp->table.slots && qp->free_count == qp->shape.slots)
+        free_slots(qp);
+    if (is_over(qp) || qp->announcer.acked == qp->announcer.next)
         ring_free(&qp->announcer.ring, store_of(qp));
     if (cts_queue_is_empty(&qp->cts))
         ring_free(&qp->cts.ring, store_of(qp));
@@ -215,6 +311,12 @@ static void give_back(struct sdr_qp *qp)
 
 lh_time qp_memory_round(struct sdr_qp *qp, lh_time now)
 {
+    if (is_over(qp)) { /* it is not used again, and what was in flight is not heard of */
+        if (qp->idle.at != LH_TIME_NEVER)
+            give_back(qp);
+        idle_init(&qp->idle);
+        return LH_TIME_NEVER;
+    }
     if (!idle_is_over(&qp->idle, now))
         return qp->idle.at;
     give_back(qp);
@@ -228,11 +330,15 @@ void qp_memory_free(struct sdr_qp *qp)
     for (uint32_t i = 0; qp->table.slots && i < qp->shape.slots; i++)
         store_give(store_of(qp), (void *)qp->table.slots[i].packets,
                    message_table_bytes(&qp->table, qp->table.slots[i].chunk_room));
+    store_give(store_of(qp), qp->table.slots, slots_bytes(qp));
+    store_give(store_of(qp), qp->recvs, recvs_bytes(qp));
     ring_free(&qp->announcer.ring, store_of(qp));
     ring_free(&qp->cts.ring, store_of(qp));
     ring_free(&qp->outbox.ring, store_of(qp));
     ring_free(&qp->inbox.ring, store_of(qp));
     free_sends(qp);
+    store_give(store_of(qp), qp->rate.delays.buckets, DELAYS_BYTES);
+    store_give(store_of(qp), qp->path.challenges, PATH_CHALLENGES_BYTES);
     for (uint32_t c = 0; qp->channels && c < qp->channel_count; c++)
         ring_free(&qp->channels[c].sends.ring, store_of(qp));
     store_give(store_of(qp), qp->rate.flight.ring, qp->rate.flight.size * sizeof *qp->rate.flight.ring);
@@ -301,11 +407,11 @@ void qp_wake_channel(void *context, uint32_t channel)
 /* Only on udp does the port of control belong to a context of the peer; elsewhere each QP has its own. */
 void qp_join_keepers(struct sdr_qp *qp)
 {
-    const struct qp_info_endpoint *peer = &qp->peer.endpoint;
+    const struct qp_peer *peer = &qp->peer;
     uint16_t port = peer->fabric == QP_INFO_UDP ? peer->control_port : 0;
-    uint8_t key[KEEPERS_KEY_BYTES] = {peer->family, (uint8_t)(port >> 8), (uint8_t)port, peer->translated};
+    uint8_t key[KEEPERS_KEY_BYTES] = {peer->family, (uint8_t)(port >> 8), (uint8_t)port, qp->translated};
     memcpy(key + 4, peer->address, sizeof peer->address);
-    memcpy(key + 4 + sizeof peer->address, peer->seen_address, sizeof peer->seen_address);
+    memcpy(key + 4 + sizeof peer->address, qp->seen_address, sizeof qp->seen_address);
     keepers_add(&qp->context->keepers, &qp->keeper, key);
 }
 
@@ -403,6 +509,11 @@ uint64_t sdr_qp_rx_bytes(const struct sdr_qp *qp)
 uint64_t sdr_qp_rx_packets(const struct sdr_qp *qp)
 {
     return __atomic_load_n(&qp->stats.rx_packets, __ATOMIC_RELAXED);
+}
+
+uint64_t sdr_qp_rx_new_packets(const struct sdr_qp *qp)
+{
+    return sdr_qp_rx_packets(qp) - __atomic_load_n(&qp->stats.rx_duplicate_packets, __ATOMIC_RELAXED);
 }
 
 bool sdr_qp_full_arrived(struct sdr_qp *qp)

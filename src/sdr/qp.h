@@ -36,6 +36,7 @@
 #include "sdr/run/watch.h"
 #include "sdr/send_queue.h"
 #include "store/idle.h"
+#include "store/store.h"
 
 #define QP_STRIPE_PACKETS   64u         /* one word of the packet bitmap: channels never share a word */
 #define QP_MESSAGES_WAITING 256u        /* of the layer above, each way; a power of two */
@@ -50,6 +51,12 @@ struct sdr_recv_handle {
     uint32_t sequence;
     uint32_t length_bytes;
     uint32_t lkey;
+};
+
+/* A slot that no receive uses. */
+struct qp_free_slot {
+    uint16_t slot;
+    uint8_t generation; /* of its next use, while the message table has no memory for slots */
 };
 
 struct sdr_send_handle {
@@ -100,6 +107,20 @@ struct qp_channel {
     struct run_entry run;     /* not of this channel, but of the worker of this index */
 };
 
+/* What is known of the peer, from its QP information. */
+struct qp_peer {
+    uint8_t fabric; /* enum qp_info_fabric */
+    uint8_t family; /* 4 or 6 */
+    uint8_t address[16];
+    uint16_t control_port;
+    uint64_t receive_buffer_bytes;
+    uint32_t token;
+    uint32_t slots;
+    uint64_t slot_bytes;
+    uint8_t wants_feedback;
+    uint8_t credits;
+};
+
 struct qp_upper_message {
     uint32_t bytes;
     uint8_t data[CONTROL_PAYLOAD_MAX];
@@ -129,13 +150,13 @@ struct sdr_qp {
     /* Everything from here to the channels. Programs may spin in calls that take it, so the control worker,
      * who brings what they wait for, goes first. */
     struct gate lock;
-    struct qp_info peer;
+    struct qp_peer peer;
     bool translated; /* what qp_info_endpoint has of a peer behind NAT; set before it is connected */
     uint8_t seen_address[16];
     uint32_t token;
-    struct message_table table;    /* slots open and close under lock and all gates */
-    struct sdr_recv_handle *recvs; /* one a slot */
-    uint32_t *free_slots;          /* a ring: the slot that rested longest is used next */
+    struct message_table table;      /* slots open and close under lock and all gates */
+    struct sdr_recv_handle *recvs;   /* one a slot, once there was a receive */
+    struct qp_free_slot *free_slots; /* likewise, a ring: the slot that rested longest is used next */
     uint32_t free_head;
     uint32_t free_count;
     uint64_t posted_bytes;         /* of receives that are not completed */
@@ -153,6 +174,7 @@ struct sdr_qp {
     struct qp_upper_queue outbox;
     struct qp_upper_queue inbox;
     struct idle idle;        /* of what takes memory */
+    struct store *store;     /* that it is taken from */
     bool bundles;            /* the peer reads several messages from one datagram */
     uint32_t bundles_untold; /* times still to tell the peer that this side does */
     bool pong_wanted;
@@ -187,9 +209,8 @@ struct sdr_qp {
     uint64_t remembered_rate_bps; /* of sdr_qp_remember(); 0: nothing, or not of this path */
     lh_time remembered_rtt_ns;
     lh_time remembered_age_ns;
-    void *rate_memory;       /* of the controller */
-    uint64_t packets_posted; /* that flight has, or will have */
-    uint64_t pace_told_bps;  /* to the fabric; the control worker's */
+    void *rate_memory;      /* of the controller */
+    uint64_t pace_told_bps; /* to the fabric; the control worker's */
     lh_time pace_told_ns;
     uint32_t waiting_channels; /* bit c: it has something to send, and only a report lets it out */
     _Atomic uint64_t pace_bps; /* told, or of the controller; 0: none: read without the lock */
@@ -268,9 +289,14 @@ int qp_usable(struct sdr_qp *qp);
 /* Memory that a QP takes from the store of its context when it is used, and gives back when it was not for
  * STORE_IDLE_NS. All under the QP's lock; -LH_ENOMEM with the reason. */
 
+/* Something is not in use any more. True: the driver is to be kicked, without the lock, for nothing else is
+ * due that would look. */
+bool qp_note_unused(struct sdr_qp *qp);
 /* Places of a ring of the QP, as ring_hold(). */
 bool qp_hold(struct sdr_qp *qp, struct ring *ring, uint32_t first, uint32_t count);
-/* Bitmaps of a slot that is closed. */
+/* Handles of receives, and slots. */
+int qp_hold_slots(struct sdr_qp *qp);
+/* Bitmaps of one that is closed. */
 int qp_hold_slot(struct sdr_qp *qp, uint32_t slot, uint64_t bytes);
 /* A send that is not in use. -LH_EAGAIN: all are. */
 int qp_hold_send(struct sdr_qp *qp, struct sdr_send_handle **send);

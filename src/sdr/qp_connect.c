@@ -74,6 +74,23 @@ static int check_peer(struct sdr_qp *qp, const struct qp_info *peer)
     return 0;
 }
 
+static void keep_peer(struct sdr_qp *qp, const struct qp_info *info)
+{
+    const struct qp_info_endpoint *endpoint = &info->endpoint;
+    qp->peer = (struct qp_peer){
+        .fabric = endpoint->fabric,
+        .family = endpoint->family,
+        .control_port = endpoint->control_port,
+        .receive_buffer_bytes = endpoint->receive_buffer_bytes,
+        .token = info->token,
+        .slots = info->slots,
+        .slot_bytes = info->slot_bytes,
+        .wants_feedback = info->wants_feedback,
+        .credits = info->credits,
+    };
+    memcpy(qp->peer.address, endpoint->address, sizeof endpoint->address);
+}
+
 int lh_sdr_qp_connect(struct sdr_qp *qp, const void *remote_qp_info)
 {
     struct qp_info peer;
@@ -94,7 +111,7 @@ int lh_sdr_qp_connect(struct sdr_qp *qp, const void *remote_qp_info)
     if (!error)
         error = qp->endpoint->fabric->ops->endpoint_connect(qp->endpoint, &peer.endpoint);
     if (!error) {
-        qp->peer = peer;
+        keep_peer(qp, &peer);
         qp->path.ping_at = 0;
         qp_join_keepers(qp);
         atomic_store(&qp->connected, true);

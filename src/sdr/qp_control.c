@@ -75,15 +75,18 @@ uint32_t sdr_qp_messages_room(struct sdr_qp *qp)
 
 int lh_sdr_message_recv(struct sdr_qp *qp, void *buffer, size_t *bytes)
 {
+    bool kick = false;
     qp_lock(qp);
     const struct qp_upper_message *message = queue_front(&qp->inbox);
     if (message) {
         memcpy(buffer, message->data, message->bytes);
         *bytes = message->bytes;
         qp->inbox.tail++;
-        idle_note(&qp->idle);
+        kick = qp_note_unused(qp);
     }
     qp_unlock(qp);
+    if (kick)
+        sdr_qp_driver_kick(qp);
     return message ? 0 : -LH_EAGAIN;
 }
 
@@ -169,6 +172,8 @@ static void note_proof(struct sdr_qp *qp, lh_time now)
 {
     if (!qp->path.proven || atomic_load_explicit(&qp->proven, memory_order_relaxed))
         return;
+    store_give(qp->store, qp->path.challenges, PATH_CHALLENGES_BYTES);
+    qp->path.challenges = NULL;
     qp_rate_start(qp, now);
     qp->bundles_untold = qp->endpoint->fabric->ops->bundles_control ? BUNDLE_COPIES : 0;
     atomic_store_explicit(&qp->proven, true, memory_order_relaxed);
@@ -524,7 +529,7 @@ int lh_sdr_path(struct sdr_qp *qp, struct lh_sdr_path *path)
         .overdue_ns = lh_rtt_overdue_ns(&qp->path.rtt),
         .reorder_window_ns = lh_rtt_reorder_window_ns(&qp->path.rtt),
         .last_heard_ns = qp->path.last_received_ns,
-        .peer_receive_buffer_bytes = qp->peer.endpoint.receive_buffer_bytes,
+        .peer_receive_buffer_bytes = qp->peer.receive_buffer_bytes,
         .controlled = rate_control_is_on(&qp->rate),
         .pace_bps = pace_of(qp),
     };

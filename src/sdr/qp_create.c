@@ -3,7 +3,6 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -36,34 +35,31 @@ static void free_qp(struct sdr_qp *qp)
     pthread_mutex_destroy(&qp->driver_lock);
     pthread_mutex_destroy(&qp->pacer_lock);
     qp_memory_free(qp);
-    free(qp->table.slots);
-    free(qp->recvs);
-    free(qp->free_slots);
-    free(qp->cts.present);
-    free(qp->channels);
+    store_give(qp->store, qp->cts.present, LH_BITMAP_WORDS((size_t)qp->cts.size) * sizeof *qp->cts.present);
+    store_give(qp->store, qp->channels, qp->channel_count * sizeof *qp->channels);
     qp_rate_free(qp);
     if (qp->own_link)
         qp->own_link->ops->close(qp->own_link);
-    free(qp);
+    store_give(qp->store, qp, sizeof *qp);
 }
 
-static void *zeroed(size_t bytes)
+static void *zeroed(struct store *store, size_t bytes)
 {
-    size_t rounded = (bytes + 63) / 64 * 64;
-    void *memory = aligned_alloc(64, rounded);
-    return memory ? memset(memory, 0, rounded) : NULL;
+    void *memory = store_take_aligned(store, bytes);
+    return memory ? memset(memory, 0, bytes) : NULL;
 }
 
 /* What a QP has while it is idle, too. */
 static struct sdr_qp *allocate_qp(struct sdr_context *context, const struct qp_plan *plan,
-                                  uint32_t channels)
+                                  uint32_t channels, struct store *store)
 {
-    struct sdr_qp *qp = zeroed(sizeof *qp);
+    struct sdr_qp *qp = zeroed(store, sizeof *qp);
     if (!qp)
         return NULL;
     uint32_t slots = plan->shape.slots;
     uint32_t window = power_of_two(2 * slots < 64 ? 64 : 2 * slots);
     qp->context = context;
+    qp->store = store;
     qp->channel_count = channels;
     qp->shape = plan->shape;
     qp->send_enable = plan->send_enable;
@@ -71,23 +67,22 @@ static struct sdr_qp *allocate_qp(struct sdr_context *context, const struct qp_p
     gate_init(&qp->lock);
     pthread_mutex_init(&qp->driver_lock, NULL);
     pthread_mutex_init(&qp->pacer_lock, NULL);
-    struct message_slot *table = zeroed(slots * sizeof *table);
-    qp->recvs = zeroed(slots * sizeof *qp->recvs);
-    qp->free_slots = zeroed(slots * sizeof *qp->free_slots);
+    qp->free_count = slots;
     qp->sends.most = 2 * slots + 16; /* some are injected and not polled yet */
-    uint64_t *present = zeroed(LH_BITMAP_WORDS((size_t)window) * sizeof *present);
-    message_table_init(&qp->table, &plan->shape, table);
+    uint64_t *present = zeroed(store, LH_BITMAP_WORDS((size_t)window) * sizeof *present);
+    qp->path.challenges = store_take(store, PATH_CHALLENGES_BYTES);
+    message_table_init(&qp->table, &plan->shape, NULL);
     cts_announcer_init(&qp->announcer, window);
     cts_queue_init(&qp->cts, present, window);
     ring_init(&qp->outbox.ring, sizeof(struct qp_upper_message), QP_MESSAGES_WAITING);
     ring_init(&qp->inbox.ring, sizeof(struct qp_upper_message), QP_MESSAGES_WAITING);
     idle_init(&qp->idle);
-    qp->channels = zeroed(channels * sizeof *qp->channels);
+    qp->channels = zeroed(store, channels * sizeof *qp->channels);
     for (uint32_t c = 0; qp->channels && c < channels; c++) {
         gate_init(&qp->channels[c].gate);
         send_channel_init(&qp->channels[c].sends);
     }
-    if (table && qp->recvs && qp->free_slots && present && qp->channels)
+    if (present && qp->path.challenges && qp->channels)
         return qp;
     free_qp(qp);
     return NULL;
@@ -108,6 +103,7 @@ static int create_endpoint(struct sdr_qp *qp)
         .stats = &qp->stats,
         .wake = qp_wake_channel,
         .wake_context = qp,
+        .store = qp->store,
     };
     return fabric->ops->endpoint_create(fabric, &attr, &qp->endpoint);
 }
@@ -138,12 +134,9 @@ static void start_qp(struct sdr_qp *qp, const struct qp_info_endpoint *info)
     lh_time now = context->fabric->ops->now(context->fabric);
     qp->receive_buffer_bytes = info->receive_buffer_bytes;
     qp->created_ns = now;
-    for (uint32_t i = 0; i < qp->shape.slots; i++)
-        qp->free_slots[i] = i;
-    qp->free_count = qp->shape.slots;
     qp->send_shape =
         (struct send_shape){qp->shape.split, qp->shape.mtu_bytes, qp->channel_count, QP_STRIPE_PACKETS};
-    path_init(&qp->path, now, QP_KEEPALIVE_NS, qp->endpoint->secret);
+    path_init(&qp->path, now, QP_KEEPALIVE_NS, qp->endpoint->secret, qp->path.challenges);
     qp->token = make_token(info, now);
 }
 
@@ -164,10 +157,10 @@ int sdr_qp_open(struct sdr_context *context, const struct sdr_qp_attr *attr, con
         error = qp_plan_make(attr, more, &plan);
     if (error)
         return error;
-    struct sdr_qp *qp = allocate_qp(context, &plan, own->channels ? own->channels : context->channels);
+    struct sdr_qp *qp = allocate_qp(context, &plan, own->channels ? own->channels : context->channels,
+                                    own->store ? own->store : &context->store);
     if (!qp)
-        return lh_fail(LH_ENOMEM, "no memory for a QP of %u messages of %llu bytes", plan.shape.slots,
-                       (unsigned long long)plan.shape.slot_bytes);
+        return -LH_ENOMEM;
     error = open_link(qp, &own->link);
     if (!error)
         error = qp_rate_create(qp, &plan);

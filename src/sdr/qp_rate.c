@@ -4,7 +4,6 @@
 #include "sdr/qp_rate.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/earlier.h"
@@ -19,19 +18,13 @@
 
 /* ---- the start --------------------------------------------------------------------------------------- */
 
-static size_t rounded(size_t bytes)
-{
-    return (bytes + 63) / 64 * 64;
-}
-
 static int create_controlled(struct sdr_qp *qp)
 {
     const struct lh_congestion *controller = qp->congestion.controller;
-    size_t bytes = rounded(controller->state_bytes);
-    void *memory = aligned_alloc(64, bytes);
+    void *memory = store_take_aligned(qp->store, controller->state_bytes);
     if (!memory)
-        return lh_fail(LH_ENOMEM, "no memory for the congestion controller %s", controller->name);
-    qp->rate_memory = memset(memory, 0, bytes);
+        return -LH_ENOMEM;
+    qp->rate_memory = memset(memory, 0, controller->state_bytes);
     rate_control_init_controlled(&qp->rate, controller, memory, NULL);
     return 0;
 }
@@ -58,8 +51,10 @@ int qp_rate_create(struct sdr_qp *qp, const struct qp_plan *plan)
 
 void qp_rate_free(struct sdr_qp *qp)
 {
-    free(qp->rate_memory);
-    free(qp->grant_memory);
+    if (qp->rate_memory)
+        store_give(qp->store, qp->rate_memory, qp->congestion.controller->state_bytes);
+    if (qp->grant_memory)
+        store_give(qp->store, qp->grant_memory, credit_grant_of(qp->peer.credits)->receiver_bytes);
 }
 
 static struct rate_path measured_path(const struct sdr_qp *qp)
@@ -89,7 +84,7 @@ static void start_grant(struct sdr_qp *qp, lh_time now)
     const struct lh_congestion *controller = credit_grant_of(qp->peer.credits);
     if (!controller || !qp->recv_enable)
         return;
-    qp->grant_memory = aligned_alloc(64, rounded(controller->receiver_bytes));
+    qp->grant_memory = store_take_aligned(qp->store, controller->receiver_bytes);
     if (!qp->grant_memory)
         return;
     const struct lh_congestion_path path = {
@@ -98,7 +93,7 @@ static void start_grant(struct sdr_qp *qp, lh_time now)
         .window_max_bytes = GRANT_MAX_BYTES,
         .rtt_ns = qp->path.rtt.minimum_ns,
     };
-    memset(qp->grant_memory, 0, rounded(controller->receiver_bytes));
+    memset(qp->grant_memory, 0, controller->receiver_bytes);
     credit_grant_start(&qp->grant, controller, qp->grant_memory, &path, now);
 }
 
@@ -134,12 +129,11 @@ void qp_rate_start(struct sdr_qp *qp, lh_time now)
     struct qp_info_endpoint own = {0};
     qp->endpoint->fabric->ops->endpoint_info(qp->endpoint, &own);
     /* Behind NAT its address is only what it says. */
-    bool same_host =
-        !qp->translated && memcmp(own.address, qp->peer.endpoint.address, sizeof own.address) == 0;
+    bool same_host = !qp->translated && memcmp(own.address, qp->peer.address, sizeof own.address) == 0;
     pthread_mutex_lock(&qp->pacer_lock);
     qp->rate.same_host = same_host && qp->default_congestion && own.fabric == QP_INFO_UDP;
     rate_control_start(&qp->rate, &path, qp->congestion.params,
-                       qp->peer.endpoint.receive_buffer_bytes / qp->channel_count, &measured, now);
+                       qp->peer.receive_buffer_bytes / qp->channel_count, &measured, now);
     qp_note_pace(qp);
     pthread_mutex_unlock(&qp->pacer_lock);
 }

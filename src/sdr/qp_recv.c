@@ -65,7 +65,7 @@ static int open_slot(struct sdr_qp *qp, uint32_t slot, const struct sdr_recv_wr 
 
 static void give_slot_back(struct sdr_qp *qp, uint32_t slot)
 {
-    qp->free_slots[(qp->free_head + qp->free_count++) % qp->shape.slots] = slot;
+    qp->free_slots[(qp->free_head + qp->free_count++) % qp->shape.slots].slot = (uint16_t)slot;
 }
 
 /* What is posted at once may be sent at once. */
@@ -90,8 +90,12 @@ static int post_locked(struct sdr_qp *qp, const struct sdr_recv_wr *wr, const ui
     if (qp->announcer.next - qp->announcer.acked == qp->announcer.size)
         return lh_fail(LH_EAGAIN, "the last %u receives are not acknowledged by the peer yet",
                        qp->announcer.size);
-    uint32_t slot = qp->free_slots[qp->free_head], acked = qp->announcer.acked;
+    uint32_t slot, acked = qp->announcer.acked;
     struct control_cts cts;
+    error = qp_hold_slots(qp);
+    if (error)
+        return error;
+    slot = qp->free_slots[qp->free_head].slot;
     error = qp_hold_slot(qp, slot, wr->max_length);
     if (!error && !qp_hold(qp, &qp->announcer.ring, acked, qp->announcer.next - acked + 1))
         error = -LH_ENOMEM;
@@ -143,9 +147,12 @@ int sdr_recv_post(struct sdr_qp *qp, struct sdr_recv_wr *wr, struct sdr_recv_han
     return error == -LH_EAGAIN ? SDR_RETRY : error ? SDR_ERROR : SDR_SUCCESS;
 }
 
+/* Of a receive that is over there may be none any more: a closed one. */
 static struct message_slot *slot_of(const struct sdr_recv_handle *handle)
 {
-    return &handle->qp->table.slots[handle->slot];
+    static struct message_slot closed;
+    struct message_slot *slots = handle->qp->table.slots;
+    return slots ? &slots[handle->slot] : &closed;
 }
 
 uint32_t lh_sdr_recv_sequence(const struct sdr_recv_handle *handle)
@@ -217,6 +224,7 @@ int sdr_recv_complete(struct sdr_recv_handle *handle)
         return SDR_ERROR;
     }
     int result = SDR_SUCCESS;
+    bool kick = false;
     qp_lock(qp);
     if (!slot_of(handle)->open) {
         lh_fail(LH_ESTATE, "receive %u is completed already", handle->sequence);
@@ -227,9 +235,11 @@ int sdr_recv_complete(struct sdr_recv_handle *handle)
         message_slot_close(&qp->table, handle->slot);
         qp_gates_leave(qp);
         give_slot_back(qp, handle->slot);
-        idle_note(&qp->idle);
+        kick = qp_note_unused(qp);
         qp->posted_bytes -= handle->length_bytes;
     }
     qp_unlock(qp);
+    if (kick)
+        sdr_qp_driver_kick(qp);
     return result;
 }

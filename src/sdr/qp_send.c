@@ -91,8 +91,8 @@ static void note_fragments(struct send_message *message, uint32_t fragments, uin
  * was set for that. */
 static void note_queued(struct sdr_qp *qp, uint64_t queued)
 {
-    uint64_t buffer = qp->peer.endpoint.receive_buffer_bytes;
-    if (queued <= buffer || buffer == 0 || qp->peer.endpoint.fabric != QP_INFO_UDP ||
+    uint64_t buffer = qp->peer.receive_buffer_bytes;
+    if (queued <= buffer || buffer == 0 || qp->peer.fabric != QP_INFO_UDP ||
         rate_control_is_on(&qp->rate) || qp->rate.pacer.rate_bps != 0 ||
         !sdk_warning_due(qp->context, SDK_WARNING_SENT))
         return;
@@ -307,6 +307,7 @@ int sdr_send_poll(struct sdr_send_handle *handle, int *completed_flag, struct sd
     /* First without the lock: programs spin here. */
     if (atomic_load_explicit(&message->ranges, memory_order_acquire) > 0)
         return SDR_RETRY;
+    bool kick = false;
     qp_lock(qp);
     bool done = message->in_use && message->ended && atomic_load(&message->ranges) == 0;
     if (done) {
@@ -314,12 +315,14 @@ int sdr_send_poll(struct sdr_send_handle *handle, int *completed_flag, struct sd
         handle->next = qp->sends.unused;
         qp->sends.unused = handle;
         qp->sends.in_use--;
-        idle_note(&qp->idle);
+        kick = qp_note_unused(qp);
         *completed_flag = 1;
         if (status)
             status->flags = atomic_load(&message->aborted) ? 1 : 0;
     }
     qp_unlock(qp);
+    if (kick)
+        sdr_qp_driver_kick(qp);
     return done ? SDR_SUCCESS : SDR_RETRY;
 }
 
@@ -340,12 +343,17 @@ int lh_sdr_cts_peek(struct sdr_qp *qp, struct lh_cts *out)
 
 int lh_sdr_cts_skip(struct sdr_qp *qp)
 {
+    bool kick = false;
     qp_lock(qp);
     bool any = cts_queue_peek(&qp->cts) != NULL;
-    if (any)
+    if (any) {
         cts_queue_pop(&qp->cts);
+        kick = qp_note_unused(qp);
+    }
     qp_note_cts(qp);
     qp_unlock(qp);
+    if (kick)
+        sdr_qp_driver_kick(qp);
     return any ? 0 : -LH_EAGAIN;
 }
 

@@ -10,38 +10,82 @@
 
 void store_init(struct store *store, uint64_t limit_bytes)
 {
-    atomic_init(&store->bytes, 0);
-    store->limit_bytes = limit_bytes;
+    *store = (struct store){.limit_bytes = limit_bytes};
 }
 
-static bool count(struct store *store, size_t bytes)
+void store_init_part(struct store *store, struct store *whole)
+{
+    *store = (struct store){.whole = whole, .limit_bytes = UINT64_MAX};
+}
+
+static void add(_Atomic uint64_t *count, uint64_t more)
+{
+    atomic_fetch_add_explicit(count, more, memory_order_relaxed);
+}
+
+static void subtract(struct store *store, size_t bytes)
+{
+    uint64_t before = atomic_fetch_sub_explicit(&store->bytes, bytes, memory_order_relaxed);
+    assert(before >= bytes);
+    (void)before;
+}
+
+static void note_most(struct store *store, uint64_t bytes)
+{
+    uint64_t most = atomic_load_explicit(&store->most, memory_order_relaxed);
+    while (bytes > most && !atomic_compare_exchange_weak_explicit(
+                               &store->most, &most, bytes, memory_order_relaxed, memory_order_relaxed))
+        ; /* until another has noted more */
+}
+
+/* In this store alone. */
+static bool count_here(struct store *store, size_t bytes)
 {
     uint64_t before = atomic_fetch_add_explicit(&store->bytes, bytes, memory_order_relaxed);
-    if (bytes <= store->limit_bytes && before <= store->limit_bytes - bytes)
+    if (bytes <= store->limit_bytes && before <= store->limit_bytes - bytes) {
+        note_most(store, before + bytes);
         return true;
-    atomic_fetch_sub_explicit(&store->bytes, bytes, memory_order_relaxed);
-    lh_fail(LH_ENOMEM, "%zu bytes more exceed the limit of the engine's memory, %llu bytes", bytes,
-            (unsigned long long)store->limit_bytes);
+    }
+    atomic_fetch_sub_explicit(&store->bytes, bytes, memory_order_relaxed); /* the sum may have wrapped */
+    add(&store->refusals, 1);
+    lh_fail(LH_ENOMEM,
+            "%zu bytes more exceed the limit of the engine's memory, %llu bytes (raise "
+            "lh_engine_attr.memory_bytes, or close connections)",
+            bytes, (unsigned long long)store->limit_bytes);
     return false;
+}
+
+bool store_count(struct store *store, size_t bytes)
+{
+    for (struct store *part = store; part; part = part->whole) {
+        if (count_here(part, bytes))
+            continue;
+        for (struct store *counted = store; counted != part; counted = counted->whole) {
+            subtract(counted, bytes);
+            add(&counted->refusals, 1);
+        }
+        return false;
+    }
+    return true;
 }
 
 static void *counted(struct store *store, void *memory, size_t bytes)
 {
     if (memory)
         return memory;
-    atomic_fetch_sub_explicit(&store->bytes, bytes, memory_order_relaxed);
+    store_forget(store, bytes);
     lh_fail(LH_ENOMEM, "no memory for %zu bytes", bytes);
     return NULL;
 }
 
 void *store_take(struct store *store, size_t bytes)
 {
-    return count(store, bytes) ? counted(store, calloc(1, bytes), bytes) : NULL;
+    return store_count(store, bytes) ? counted(store, calloc(1, bytes), bytes) : NULL;
 }
 
 void *store_take_aligned(struct store *store, size_t bytes)
 {
-    if (!count(store, bytes))
+    if (!store_count(store, bytes))
         return NULL;
     size_t rounded = (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
     return counted(store, aligned_alloc(ALIGNMENT, rounded), bytes);
@@ -57,9 +101,8 @@ void store_give(struct store *store, void *memory, size_t bytes)
 
 void store_forget(struct store *store, size_t bytes)
 {
-    uint64_t before = atomic_fetch_sub_explicit(&store->bytes, bytes, memory_order_relaxed);
-    assert(before >= bytes);
-    (void)before;
+    for (; store; store = store->whole) /* itself, and what it is a part of */
+        subtract(store, bytes);
 }
 
 uint64_t store_bytes(const struct store *store)

@@ -344,18 +344,19 @@ static void test_the_token_is_the_proof(void **state)
     uint16_t port = atomic_load(&endpoint->seen_port);
     assert_int_not_equal(port, 0);
     struct control_message ping = {.header = {.type = CONTROL_PING, .token = qp->token + 1, .sent_ns = 1}};
-    struct qp_info_endpoint own;
+    struct qp_info_endpoint own, peer;
     qp->endpoint->fabric->ops->endpoint_info(qp->endpoint, &own);
+    qp->endpoint->fabric->ops->endpoint_info(ends[1]->qp->endpoint, &peer);
     for (uint32_t forged = 0; forged < 2; forged++) { /* a foreign token, and no control message */
         uint32_t bytes = (uint32_t)control_encode(&ping, control);
         control[0] += (uint8_t)forged;
-        stranger_speaks(&qp->peer.endpoint, &own, control, bytes);
+        stranger_speaks(&peer, &own, control, bytes);
         while (qp->stats.bad_token + qp->stats.bad_control <= forged)
             turn(ends);
         assert_int_equal(atomic_load(&endpoint->seen_port), port);
     }
     ping.header.token = qp->token; /* a peer whose NAT has changed */
-    stranger_speaks(&qp->peer.endpoint, &own, control, (uint32_t)control_encode(&ping, control));
+    stranger_speaks(&peer, &own, control, (uint32_t)control_encode(&ping, control));
     while (atomic_load(&endpoint->seen_port) == port)
         lh_progress(ends[0], &(lh_time){0});
     for (uint32_t i = 0; i < 2; i++)

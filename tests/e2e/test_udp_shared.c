@@ -318,8 +318,6 @@ static void test_shared_poll(void **state)
         messages[i] = udp_pair_bind(&pairs[i], 0, 0, 256 * 4000);
         wakes[i] = 0;
     }
-    int fds[FABRIC_POLL_FDS_MAX];
-    assert_int_equal(ops->shared_fds(server, fds), 1);
     assert_false(ops->shared_poll(server));
     uint32_t packets = messages[0]->packets, delivered = 0;
     for (uint32_t sent = 0; sent < packets; sent += 40) {

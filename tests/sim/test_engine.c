@@ -17,8 +17,8 @@
 
 #include <cmocka.h>
 
-#include "netsim/fabric/sim.h"
 #include "support/connection_pair.h"
+#include "support/sim_engines.h"
 
 #define PEERS        4u
 #define MESSAGE      50000u
@@ -28,35 +28,15 @@
 #define MS           LH_NS_PER_MS
 
 struct net {
-    struct sim_world *world;
-    uint32_t count;
-    struct lh_engine *engines[3]; /* one a host */
+    struct sim_engines sim;
     struct lh_connection *ends[PEERS][2];
 };
-
-static void must(int code, const char *what)
-{
-    if (code != 0)
-        fail_msg("%s: %d, %s", what, code, lh_last_error());
-}
 
 static void expect_refused(int code, int expected, const char *words)
 {
     assert_int_equal(code, expected);
     if (!strstr(lh_last_error(), words))
         fail_msg("'%s' does not say '%s'", lh_last_error(), words);
-}
-
-static struct lh_engine *create(const char *device, uint32_t channels)
-{
-    struct lh_engine_attr attr;
-    struct lh_engine *engine;
-    lh_engine_attr_init(&attr);
-    attr.device = device;
-    attr.channels = channels;
-    attr.workers = LH_NO_WORKERS;
-    must(lh_engine_create(&attr, &engine), "lh_engine_create");
-    return engine;
 }
 
 /* Attributes of a small connection. */
@@ -68,44 +48,17 @@ static struct lh_attr attr_on(struct lh_engine *engine)
     return attr;
 }
 
-static void attach(struct lh_connection *ends[2])
-{
-    for (int end = 0; end < 2; end++) {
-        uint8_t blob[LH_BLOB_MAX];
-        size_t bytes = sizeof blob;
-        must(lh_blob(ends[1 - end], blob, &bytes), "lh_blob");
-        must(lh_attach(ends[end], blob, bytes), "lh_attach");
-    }
-}
-
-static void open_between(struct net *net, uint32_t peer, const struct lh_attr *one,
-                         const struct lh_attr *other)
-{
-    must(lh_open(one, &net->ends[peer][0]), "lh_open");
-    must(lh_open(other, &net->ends[peer][1]), "lh_open");
-    attach(net->ends[peer]);
-}
-
 /* PEERS connections of engine 0: with itself (count 1), or one with engine 2 and the others with engine 1. */
 static void begin(struct net *net, uint64_t seed, uint32_t count)
 {
-    struct lh_link_spec spec;
-    must(lh_link_parse(LINK, &spec), "lh_link_parse");
-    *net = (struct net){.world = sim_world_create("engines", seed, &spec)};
-    assert_non_null(net->world);
-    net->count = count;
-    for (uint32_t i = 0; i < count; i++) {
-        char device[32];
-        snprintf(device, sizeof device, "sim:engines/%u", i);
-        net->engines[i] = create(device, 1);
-    }
+    sim_engines_open(&net->sim, "engines", seed, LINK, count, NULL);
     for (uint32_t peer = 0; peer < PEERS; peer++) {
-        struct lh_attr attr = attr_on(net->engines[0]);
+        struct lh_attr attr = attr_on(net->sim.engines[0]);
         attr.reliability = peer % 2 ? "sr-nack" : "ec:mds";
         attr.peer_timeout_ns = LH_NS_PER_S;
         struct lh_attr other = attr;
-        other.engine = net->engines[count == 1 ? 0 : peer == 0 ? 2 : 1];
-        open_between(net, peer, &attr, &other);
+        other.engine = net->sim.engines[count == 1 ? 0 : peer == 0 ? 2 : 1];
+        sim_engines_join(net->ends[peer], &attr, &other);
     }
 }
 
@@ -114,38 +67,7 @@ static void end(struct net *net)
     for (uint32_t peer = 0; peer < PEERS; peer++)
         for (int i = 0; i < 2; i++)
             lh_close(net->ends[peer][i]);
-    for (uint32_t i = 0; i < net->count; i++)
-        must(lh_engine_destroy(net->engines[i]), "lh_engine_destroy");
-    sim_world_destroy(net->world);
-}
-
-/* All that is due now, then on to the next event, at most to `limit`. */
-static void turn(struct net *net, lh_time limit)
-{
-    lh_time now = sim_world_now(net->world), next = 0;
-    while (next <= now) {
-        next = sim_world_next_event(net->world);
-        for (uint32_t i = 0; i < net->count; i++) {
-            lh_time due;
-            must(lh_engine_progress(net->engines[i], &due), "lh_engine_progress");
-            next = due < next ? due : next;
-        }
-    }
-    lh_time event = sim_world_next_event(net->world);
-    next = event < next ? event : next;
-    sim_world_advance(net->world, next < limit ? next : limit);
-}
-
-static struct lh_result finish(struct net *net, struct lh_request *request)
-{
-    struct lh_result result = {0};
-    lh_time until = sim_world_now(net->world) + HANG_NS;
-    while (!lh_test(request, &result)) {
-        assert_true(sim_world_now(net->world) < until);
-        turn(net, until);
-    }
-    lh_request_free(request);
-    return result;
+    sim_engines_close(&net->sim);
 }
 
 /* A message of every connection in `peers`, all at once, to end 1 (or 0). */
@@ -156,12 +78,13 @@ static void transfer_all(struct net *net, uint32_t first, uint32_t last, int to)
     for (uint32_t peer = first; peer < last; peer++) {
         data[peer] = connection_pair_bytes(MESSAGE, peer + 1);
         buffer[peer] = connection_pair_bytes(MESSAGE, 99);
-        must(lh_recv(net->ends[peer][to], buffer[peer], MESSAGE, NULL, &recv[peer]), "lh_recv");
-        must(lh_send(net->ends[peer][1 - to], data[peer], MESSAGE, NULL, &send[peer]), "lh_send");
+        sim_engines_must(lh_recv(net->ends[peer][to], buffer[peer], MESSAGE, NULL, &recv[peer]), "lh_recv");
+        sim_engines_must(lh_send(net->ends[peer][1 - to], data[peer], MESSAGE, NULL, &send[peer]),
+                         "lh_send");
     }
     for (uint32_t peer = first; peer < last; peer++) {
-        assert_int_equal(finish(net, send[peer]).error, 0);
-        assert_int_equal(finish(net, recv[peer]).error, 0);
+        assert_int_equal(sim_engines_finish(&net->sim, send[peer]).error, 0);
+        assert_int_equal(sim_engines_finish(&net->sim, recv[peer]).error, 0);
         assert_memory_equal(buffer[peer], data[peer], MESSAGE);
         free(data[peer]);
         free(buffer[peer]);
@@ -187,16 +110,16 @@ static void test_progress_of_one_is_progress_of_all(void **state)
     struct lh_request *send, *recv;
     uint8_t out = 7, in = 0;
     begin(&net, 1, 1);
-    must(lh_recv(net.ends[1][1], &in, 1, NULL, &recv), "lh_recv");
-    must(lh_send(net.ends[1][0], &out, 1, NULL, &send), "lh_send");
-    lh_time until = sim_world_now(net.world) + HANG_NS;
+    sim_engines_must(lh_recv(net.ends[1][1], &in, 1, NULL, &recv), "lh_recv");
+    sim_engines_must(lh_send(net.ends[1][0], &out, 1, NULL, &send), "lh_send");
+    lh_time until = sim_world_now(net.sim.world) + HANG_NS;
     while (!lh_test(recv, NULL) || !lh_test(send, NULL)) {
-        lh_time next = 0, now = sim_world_now(net.world);
+        lh_time next = 0, now = sim_world_now(net.sim.world);
         assert_true(now < until);
         while (next <= now)
-            must(lh_progress(net.ends[0][0], &next), "lh_progress");
-        lh_time event = sim_world_next_event(net.world);
-        sim_world_advance(net.world, event < next ? event : next);
+            sim_engines_must(lh_progress(net.ends[0][0], &next), "lh_progress");
+        lh_time event = sim_world_next_event(net.sim.world);
+        sim_world_advance(net.sim.world, event < next ? event : next);
     }
     assert_int_equal(in, out);
     lh_request_free(send);
@@ -209,20 +132,13 @@ static void test_is_not_destroyed_under_connections(void **state)
     (void)state;
     struct net net;
     begin(&net, 1, 1);
-    expect_refused(lh_engine_destroy(net.engines[0]), -LH_ESTATE, "8 open connections, 0 listeners");
+    expect_refused(lh_engine_destroy(net.sim.engines[0]), -LH_ESTATE, "8 open connections, 0 listeners");
     lh_close(net.ends[0][0]);
     net.ends[0][0] = NULL;
-    expect_refused(lh_engine_destroy(net.engines[0]), -LH_ESTATE, "7 open connections");
+    expect_refused(lh_engine_destroy(net.sim.engines[0]), -LH_ESTATE, "7 open connections");
     transfer_all(&net, 1, PEERS, 1);
     end(&net);
-    must(lh_engine_destroy(NULL), "lh_engine_destroy");
-}
-
-static void run_for(struct net *net, lh_time span)
-{
-    lh_time until = sim_world_now(net->world) + span;
-    while (sim_world_now(net->world) < until)
-        turn(net, until);
+    sim_engines_must(lh_engine_destroy(NULL), "lh_engine_destroy");
 }
 
 enum way {
@@ -236,11 +152,11 @@ enum way {
 static void await_path(struct net *net, struct lh_connection *connection)
 {
     struct lh_path_view path = {0};
-    lh_time until = sim_world_now(net->world) + HANG_NS;
+    lh_time until = sim_world_now(net->sim.world) + HANG_NS;
     while (path.rtt_ns == 0) {
-        assert_true(sim_world_now(net->world) < until);
-        turn(net, until);
-        must(lh_connection_path(connection, &path), "lh_connection_path");
+        assert_true(sim_world_now(net->sim.world) < until);
+        sim_engines_turn(&net->sim, until);
+        sim_engines_must(lh_connection_path(connection, &path), "lh_connection_path");
     }
 }
 
@@ -252,22 +168,24 @@ static void one_ends(uint64_t seed, enum way way)
     uint8_t *data = connection_pair_bytes(LONG_MESSAGE, 1),
             *buffer = connection_pair_bytes(LONG_MESSAGE, 2);
     begin(&net, seed, 3);
-    must(lh_recv(net.ends[0][1], buffer, LONG_MESSAGE, NULL, &recv), "lh_recv");
-    must(lh_send(net.ends[0][0], data, LONG_MESSAGE, NULL, &send), "lh_send");
+    sim_engines_must(lh_recv(net.ends[0][1], buffer, LONG_MESSAGE, NULL, &recv), "lh_recv");
+    sim_engines_must(lh_send(net.ends[0][0], data, LONG_MESSAGE, NULL, &send), "lh_send");
     await_path(&net, net.ends[0][0]);
-    run_for(&net, MS / 2);
+    sim_engines_run(&net.sim, MS / 2);
     assert_false(lh_test(send, NULL));
     if (way == PEER_FALLS_SILENT) {
-        sim_world_cut(net.world, 0, 2, true);
-        sim_world_cut(net.world, 2, 0, true);
+        sim_world_cut(net.sim.world, 0, 2, true);
+        sim_world_cut(net.sim.world, 2, 0, true);
     } else {
         int closed = way == PEER_CLOSES;
         lh_close(net.ends[0][closed]);
         net.ends[0][closed] = NULL;
     }
     transfer_all(&net, 1, PEERS, 1);
-    assert_int_equal(finish(&net, send).error, way == PEER_FALLS_SILENT ? -LH_EPEER : -LH_ECLOSED);
-    assert_int_equal(finish(&net, recv).error, way == PEER_FALLS_SILENT ? -LH_EPEER : -LH_ECLOSED);
+    assert_int_equal(sim_engines_finish(&net.sim, send).error,
+                     way == PEER_FALLS_SILENT ? -LH_EPEER : -LH_ECLOSED);
+    assert_int_equal(sim_engines_finish(&net.sim, recv).error,
+                     way == PEER_FALLS_SILENT ? -LH_EPEER : -LH_ECLOSED);
     transfer_all(&net, 1, PEERS, 0);
     free(data);
     free(buffer);
@@ -290,20 +208,21 @@ static void test_memory_is_registered_once(void **state)
     struct lh_request *request[2];
     uint8_t *data = connection_pair_bytes(MESSAGE, 5), *buffer = connection_pair_bytes(MESSAGE, 6);
     begin(&net, 3, 3);
-    must(lh_register(net.ends[0][0], data, MESSAGE, &memory), "lh_register");
+    sim_engines_must(lh_register(net.ends[0][0], data, MESSAGE, &memory), "lh_register");
     lh_close(net.ends[0][0]);
     net.ends[0][0] = NULL;
     for (uint32_t peer = 1; peer < PEERS; peer++) {
-        must(lh_recv(net.ends[peer][1], buffer, MESSAGE, NULL, &request[0]), "lh_recv");
-        must(lh_send(net.ends[peer][0], data, MESSAGE, memory, &request[1]), "lh_send");
-        assert_int_equal(finish(&net, request[0]).error, 0);
-        assert_int_equal(finish(&net, request[1]).error, 0);
+        sim_engines_must(lh_recv(net.ends[peer][1], buffer, MESSAGE, NULL, &request[0]), "lh_recv");
+        sim_engines_must(lh_send(net.ends[peer][0], data, MESSAGE, memory, &request[1]), "lh_send");
+        assert_int_equal(sim_engines_finish(&net.sim, request[0]).error, 0);
+        assert_int_equal(sim_engines_finish(&net.sim, request[1]).error, 0);
         assert_memory_equal(buffer, data, MESSAGE);
     }
     expect_refused(lh_send(net.ends[1][1], data, MESSAGE, memory, &request[0]), -LH_EINVAL,
                    "registered with another engine");
-    must(lh_deregister(memory), "lh_deregister");
-    must(lh_register(net.ends[1][0], data, MESSAGE, &memory), "lh_register"); /* left to the engine */
+    sim_engines_must(lh_deregister(memory), "lh_deregister");
+    sim_engines_must(lh_register(net.ends[1][0], data, MESSAGE, &memory),
+                     "lh_register"); /* left to the engine */
     end(&net);
     free(data);
     free(buffer);
@@ -319,13 +238,13 @@ static void test_a_link_is_of_one_connection(void **state)
     for (uint32_t peer = 1; peer < 3; peer++) {
         for (int i = 0; i < 2; i++)
             lh_close(net.ends[peer][i]);
-        struct lh_attr attr = attr_on(net.engines[0]), other = attr_on(net.engines[1]);
+        struct lh_attr attr = attr_on(net.sim.engines[0]), other = attr_on(net.sim.engines[1]);
         if (peer == 1)
-            must(lh_link_parse("rtt=200ms", &attr.link), "lh_link_parse");
-        open_between(&net, peer, &attr, &other);
-        lh_time began = sim_world_now(net.world);
+            sim_engines_must(lh_link_parse("rtt=200ms", &attr.link), "lh_link_parse");
+        sim_engines_join(net.ends[peer], &attr, &other);
+        lh_time began = sim_world_now(net.sim.world);
         transfer_all(&net, peer, peer + 1, 1);
-        took[peer - 1] = sim_world_now(net.world) - began;
+        took[peer - 1] = sim_world_now(net.sim.world) - began;
     }
     assert_true(took[0] >= 100 * MS);
     assert_true(took[1] < 100 * MS);
@@ -347,7 +266,7 @@ static void test_contradictions_are_named(void **state)
     static const int cpus[] = {0};
     struct net net;
     begin(&net, 1, 1);
-    struct lh_attr attr = attr_on(net.engines[0]), wrong = attr;
+    struct lh_attr attr = attr_on(net.sim.engines[0]), wrong = attr;
     wrong.device = "sim:engines/1";
     expect_contradiction(wrong, "device sim:engines/1: the engine has sim:engines/0");
     wrong = attr;
@@ -375,9 +294,9 @@ static void test_contradictions_are_named(void **state)
     attr.workers = LH_NO_WORKERS;
     attr.coders = LH_NO_CODERS;
     attr.receive_buffer_bytes = 32 << 20;
-    must(lh_open(&attr, &same), "lh_open");
-    must(lh_connection_attr(same, &wrong), "lh_connection_attr");
-    assert_ptr_equal(wrong.engine, net.engines[0]);
+    sim_engines_must(lh_open(&attr, &same), "lh_open");
+    sim_engines_must(lh_connection_attr(same, &wrong), "lh_connection_attr");
+    assert_ptr_equal(wrong.engine, net.sim.engines[0]);
     lh_close(same);
     end(&net);
 }
@@ -388,26 +307,27 @@ static void test_fewer_channels_than_the_engine(void **state)
     (void)state;
     struct net net;
     begin(&net, 5, 3);
-    struct lh_engine *wide = create("sim:engines/1", 4);
+    struct lh_engine_attr engine_attr;
+    lh_engine_attr_init(&engine_attr);
+    engine_attr.channels = 4;
+    struct lh_engine *wide = sim_engine_create("sim:engines/1", &engine_attr);
     for (uint32_t channels = 1; channels <= 4; channels++) {
         struct lh_attr attr = attr_on(wide);
         attr.channels = channels;
         struct lh_connection *ends[2];
-        must(lh_open(&attr, &ends[0]), "lh_open");
-        must(lh_open(&attr, &ends[1]), "lh_open");
-        attach(ends);
+        sim_engines_join(ends, &attr, &attr);
         lh_close(net.ends[1][0]);
         lh_close(net.ends[1][1]);
         memcpy(net.ends[1], ends, sizeof ends);
-        struct lh_engine *before = net.engines[1];
-        net.engines[1] = wide; /* whose turn it is */
+        struct lh_engine *before = net.sim.engines[1];
+        net.sim.engines[1] = wide; /* whose turn it is */
         transfer_all(&net, 1, 2, 1);
-        net.engines[1] = before;
+        net.sim.engines[1] = before;
     }
     lh_close(net.ends[1][0]);
     lh_close(net.ends[1][1]);
     net.ends[1][0] = net.ends[1][1] = NULL;
-    must(lh_engine_destroy(wide), "lh_engine_destroy");
+    sim_engines_must(lh_engine_destroy(wide), "lh_engine_destroy");
     end(&net);
 }
 
@@ -433,9 +353,9 @@ static void test_bad_attributes_of_an_engine(void **state)
     attr.rate_bps = UINT64_MAX;
     expect_refused(lh_engine_create(&attr, &engine), -LH_EINVAL, "rate_bps 18446744073709551615");
     attr.rate_bps = 0;
-    must(lh_engine_create(&attr, &engine), "lh_engine_create");
+    sim_engines_must(lh_engine_create(&attr, &engine), "lh_engine_create");
     expect_refused(lh_engine_progress(engine, NULL), -LH_ESTATE, "1 workers");
-    must(lh_engine_destroy(engine), "lh_engine_destroy");
+    sim_engines_must(lh_engine_destroy(engine), "lh_engine_destroy");
 }
 
 int main(void)

@@ -18,8 +18,8 @@
 
 #include <cmocka.h>
 
-#include "netsim/fabric/sim.h"
 #include "support/connection_pair.h"
+#include "support/sim_engines.h"
 
 #define PEERS       8u
 #define FLIGHT_MAX  8u
@@ -44,62 +44,67 @@ struct load {
 };
 
 struct net {
-    struct sim_world *world;
-    struct lh_engine *engines[2];
+    struct sim_engines sim;
     struct load loads[PEERS];
 };
 
 static uint8_t payload[MESSAGE_MAX];
 
-static void must(int code, const char *what)
-{
-    if (code != 0)
-        fail_msg("%s: %d, %s", what, code, lh_last_error());
-}
-
-static struct lh_engine *create(const char *device, uint64_t rate_bps)
-{
-    struct lh_engine_attr attr;
-    struct lh_engine *engine;
-    lh_engine_attr_init(&attr);
-    attr.device = device;
-    attr.workers = LH_NO_WORKERS;
-    attr.rate_bps = rate_bps;
-    must(lh_engine_create(&attr, &engine), "lh_engine_create");
-    return engine;
-}
-
 static void open_one(struct net *net, struct load *load)
 {
-    for (int end = 0; end < 2; end++) {
-        struct lh_attr attr;
-        connection_pair_attr(&attr);
-        attr.slots = 16;
-        attr.engine = net->engines[end];
-        must(lh_open(&attr, &load->ends[end]), "lh_open");
-    }
-    for (int end = 0; end < 2; end++) {
-        uint8_t blob[LH_BLOB_MAX];
-        size_t bytes = sizeof blob;
-        must(lh_blob(load->ends[1 - end], blob, &bytes), "lh_blob");
-        must(lh_attach(load->ends[end], blob, bytes), "lh_attach");
-    }
+    struct lh_attr attr, other;
+    connection_pair_attr(&attr);
+    attr.slots = 16;
+    attr.engine = net->sim.engines[0];
+    other = attr;
+    other.engine = net->sim.engines[1];
+    sim_engines_join(load->ends, &attr, &other);
     load->buffer = malloc(load->bytes * load->flight);
     assert_non_null(load->buffer);
+}
+
+/* Delivered messages are followed by the next ones. */
+static void feed(struct net *net, struct load *load)
+{
+    for (uint32_t k = 0; k < load->flight; k++) {
+        struct lh_result result = {0};
+        if (load->recv[k] && (!lh_test(load->recv[k], &result) || !lh_test(load->send[k], NULL)))
+            continue;
+        sim_engines_must(result.error, "receive");
+        if (load->recv[k]) {
+            lh_time took_ns = result.ended_ns - load->began_ns;
+            load->longest_ns = took_ns > load->longest_ns ? took_ns : load->longest_ns;
+            load->delivered += load->bytes;
+        }
+        lh_request_free(load->recv[k]);
+        lh_request_free(load->send[k]);
+        uint8_t *place = load->buffer + k * load->bytes;
+        sim_engines_must(lh_recv(load->ends[1], place, load->bytes, NULL, &load->recv[k]), "lh_recv");
+        sim_engines_must(lh_send(load->ends[0], payload, load->bytes, NULL, &load->send[k]), "lh_send");
+        load->began_ns = sim_world_now(net->sim.world);
+    }
+}
+
+static void feed_all(void *context)
+{
+    struct net *net = context;
+    for (uint32_t i = 0; i < PEERS; i++)
+        feed(net, &net->loads[i]);
 }
 
 /* told: the engine has the rate; else the link has it, and pushes back. */
 static void begin(struct net *net, bool told)
 {
     char link[64] = "rtt=200us";
-    struct lh_link_spec spec;
+    struct lh_engine_attr attrs[2];
     if (!told)
         snprintf(link, sizeof link, "rtt=200us,rate=1Gbit,queue=%u", QUEUE);
-    must(lh_link_parse(link, &spec), "lh_link_parse");
-    net->world = sim_world_create("shares", 1, &spec);
-    assert_non_null(net->world);
-    net->engines[0] = create("sim:shares/0", told ? RATE_BPS : 0);
-    net->engines[1] = create("sim:shares/1", 0);
+    for (int i = 0; i < 2; i++)
+        lh_engine_attr_init(&attrs[i]);
+    attrs[0].rate_bps = told ? RATE_BPS : 0;
+    sim_engines_open(&net->sim, "shares", 1, link, 2, attrs);
+    net->sim.on_round = feed_all;
+    net->sim.context = net;
     for (uint32_t i = 0; i < PEERS; i++)
         open_one(net, &net->loads[i]);
 }
@@ -116,64 +121,14 @@ static void end(struct net *net)
         lh_close(load->ends[1]);
         free(load->buffer);
     }
-    for (int i = 0; i < 2; i++)
-        must(lh_engine_destroy(net->engines[i]), "lh_engine_destroy");
-    sim_world_destroy(net->world);
-}
-
-/* Delivered messages are followed by the next ones. */
-static void feed(struct net *net, struct load *load)
-{
-    for (uint32_t k = 0; k < load->flight; k++) {
-        struct lh_result result = {0};
-        if (load->recv[k] && (!lh_test(load->recv[k], &result) || !lh_test(load->send[k], NULL)))
-            continue;
-        must(result.error, "receive");
-        if (load->recv[k]) {
-            lh_time took_ns = result.ended_ns - load->began_ns;
-            load->longest_ns = took_ns > load->longest_ns ? took_ns : load->longest_ns;
-            load->delivered += load->bytes;
-        }
-        lh_request_free(load->recv[k]);
-        lh_request_free(load->send[k]);
-        uint8_t *place = load->buffer + k * load->bytes;
-        must(lh_recv(load->ends[1], place, load->bytes, NULL, &load->recv[k]), "lh_recv");
-        must(lh_send(load->ends[0], payload, load->bytes, NULL, &load->send[k]), "lh_send");
-        load->began_ns = sim_world_now(net->world);
-    }
-}
-
-/* All that is due now, then on to the next event, at most to `limit`. */
-static void turn(struct net *net, lh_time limit)
-{
-    lh_time now = sim_world_now(net->world), next = 0;
-    while (next <= now) {
-        next = sim_world_next_event(net->world);
-        for (uint32_t i = 0; i < 2; i++) {
-            lh_time due;
-            must(lh_engine_progress(net->engines[i], &due), "lh_engine_progress");
-            next = due < next ? due : next;
-        }
-        for (uint32_t i = 0; i < PEERS; i++)
-            feed(net, &net->loads[i]);
-    }
-    lh_time event = sim_world_next_event(net->world);
-    next = event < next ? event : next;
-    sim_world_advance(net->world, next < limit ? next : limit);
-}
-
-static void run(struct net *net)
-{
-    lh_time until = sim_world_now(net->world) + SPAN_NS;
-    while (sim_world_now(net->world) < until)
-        turn(net, until);
+    sim_engines_close(&net->sim);
 }
 
 /* Payload that has left for the peer by now. */
 static uint64_t sent(const struct load *load)
 {
     struct lh_stats stats;
-    must(lh_connection_stats(load->ends[0], &stats), "lh_connection_stats");
+    sim_engines_must(lh_connection_stats(load->ends[0], &stats), "lh_connection_stats");
     return stats.tx_bytes;
 }
 
@@ -214,7 +169,7 @@ static void test_bulk_has_even_shares(void **state)
         struct net net = {0};
         fill(&net, 0, PEERS, MESSAGE_MAX, 2);
         begin(&net, told);
-        run(&net);
+        sim_engines_run(&net.sim, SPAN_NS);
         check_rate(check_even(&net, 0, PEERS), told);
         end(&net);
     }
@@ -229,7 +184,7 @@ static void test_sizes_of_messages_do_not_count(void **state)
     fill(&net, 0, PEERS / 2, MESSAGE_MAX, 2);
     fill(&net, PEERS / 2, PEERS, 8192, FLIGHT_MAX);
     begin(&net, true);
-    run(&net);
+    sim_engines_run(&net.sim, SPAN_NS);
     check_rate(check_even(&net, 0, PEERS), true);
     end(&net);
 }
@@ -241,7 +196,7 @@ static lh_time small_beside(bool told, size_t bulk_bytes)
     fill(&net, 0, 1, 64, 1);
     fill(&net, 1, PEERS, bulk_bytes, bulk_bytes > 0 ? 2 : 0);
     begin(&net, told);
-    run(&net);
+    sim_engines_run(&net.sim, SPAN_NS);
     lh_time longest_ns = net.loads[0].longest_ns;
     assert_true(net.loads[0].delivered > 64 * 100);
     if (bulk_bytes > 0)
@@ -273,7 +228,7 @@ static void test_flood_of_small_messages(void **state)
         fill(&net, 0, 1, 64, FLIGHT_MAX);
         fill(&net, 1, PEERS, MESSAGE_MAX, 2);
         begin(&net, told);
-        run(&net);
+        sim_engines_run(&net.sim, SPAN_NS);
         uint64_t bulk = check_even(&net, 1, PEERS);
         assert_true(bulk >= RATE_BPS / 8 * SPAN_NS / LH_NS_PER_S / 100 * 85);
         assert_true(net.loads[0].delivered > 64 * 300);

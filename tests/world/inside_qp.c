@@ -49,8 +49,8 @@ lh_time inside_qp_silence(const struct sdr_qp *qp)
 uint32_t inside_qp_slot_uses(struct sdr_qp *qp)
 {
     const struct sim_endpoint *endpoint = (const struct sim_endpoint *)qp->endpoint;
-    uint32_t most = 0;
-    for (uint32_t i = 0; i < qp->shape.slots; i++)
+    uint32_t most = endpoint->table.binds;
+    for (uint32_t i = 0; endpoint->table.slots != NULL && i < qp->shape.slots; i++)
         if (endpoint->table.slots[i].binds > most)
             most = endpoint->table.slots[i].binds;
     return most;

@@ -33,7 +33,7 @@ void udp_cnp_on_marked(struct udp_channel *channel, uint8_t generation)
     union udp_address to = endpoint->peer_address;
     udp_address_set_port(&to, ROCE_UDP_PORT);
     uint8_t packet[ROCE_CNP_BYTES];
-    build(endpoint, &to, endpoint->peer.qpn[generation][channel->index], packet);
+    build(endpoint, &to, channel->peer_qpn[generation], packet);
     /* One that is lost is followed by others while marks arrive. */
     (void)sendto(fabric->front.fd, packet, sizeof packet, MSG_DONTWAIT, &to.any, udp_address_size(&to));
 }

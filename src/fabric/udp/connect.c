@@ -86,13 +86,15 @@ static int check_mtu(const struct udp_endpoint *endpoint, const union udp_addres
         mtu_bytes, mtu_bytes + overhead, text, path_bytes, fits);
 }
 
-static void connect_channel(struct udp_channel *channel)
+static void connect_channel(struct udp_channel *channel, const struct qp_info_endpoint *peer)
 {
     const struct udp_endpoint *endpoint = channel->endpoint;
     const struct udp_fabric *fabric = udp_fabric_of(endpoint);
-    const struct qp_info_endpoint *peer = &endpoint->peer;
     bool hardware = peer->fabric == QP_INFO_VERBS;
     uint16_t there = hardware ? ROCE_UDP_PORT : peer->channel_port[channel->index];
+    channel->peer_port = peer->channel_port[channel->index];
+    for (uint32_t generation = 0; generation < peer->generations; generation++)
+        channel->peer_qpn[generation] = peer->qpn[generation][channel->index];
     uint16_t here = hardware ? fabric->front.port : channel->port->shared.port;
 
     struct udp_tx *tx = &channel->tx;
@@ -143,11 +145,18 @@ int udp_endpoint_connect(struct fabric_endpoint *endpoint, const struct qp_info_
     udp_address_set_port(&seen, 0);
     /* Another endpoint's control_poll may read this one at any time. */
     pthread_mutex_lock(&fabric->lock);
-    udp->peer = *peer;
+    udp->peer = (struct udp_peer){
+        .fabric = peer->fabric,
+        .generations = peer->generations,
+        .translated = peer->translated,
+        .control_port = peer->control_port,
+        .control_qpn = peer->control_qpn,
+        .proof = peer->proof,
+    };
     udp->peer_address = address;
     udp->seen_address = seen;
     for (uint32_t i = 0; i < udp->table.attr.channels; i++)
-        connect_channel(udp->channels[i]);
+        connect_channel(udp->channels[i], peer);
     udp->connected = true;
     for (uint32_t i = 0; i < udp->table.attr.channels; i++)
         udp_port_promote(udp->channels[i]);

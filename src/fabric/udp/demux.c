@@ -337,12 +337,6 @@ void udp_demux_forward(struct udp_channel *channel, const struct udp_part *part)
     pthread_mutex_unlock(&fabric->lock);
 }
 
-uint32_t udp_shared_fds(struct fabric *fabric, int *fds)
-{
-    fds[0] = ((const struct udp_fabric *)fabric)->readable;
-    return 1;
-}
-
 bool udp_shared_poll(struct fabric *base)
 {
     struct udp_fabric *fabric = (struct udp_fabric *)base;

@@ -33,7 +33,6 @@ void udp_demux_drain(struct udp_fabric *fabric, int fd, uint32_t index);
  * for this channel. */
 void udp_demux_forward(struct udp_channel *channel, const struct udp_part *part);
 /* See fabric_ops. */
-uint32_t udp_shared_fds(struct fabric *fabric, int *fds);
 bool udp_shared_poll(struct fabric *fabric);
 /* Moves to these counters what was found without an owner and stands in nobody's. */
 void udp_count_strays(struct udp_fabric *fabric, struct lh_stats *stats);
@@ -43,11 +42,12 @@ void udp_count_strays(struct udp_fabric *fabric, struct lh_stats *stats);
 static inline bool udp_source_is_peer(const struct udp_endpoint *endpoint, uint32_t channel,
                                       const union udp_address *from)
 {
-    const struct qp_info_endpoint *peer = &endpoint->peer;
+    const struct udp_peer *peer = &endpoint->peer;
     if (peer->translated && udp_address_same_host(from, &endpoint->seen_address))
         return true;
     return udp_address_same_host(from, &endpoint->peer_address) &&
-           (peer->fabric != QP_INFO_UDP || udp_address_port(from) == peer->channel_port[channel]);
+           (peer->fabric != QP_INFO_UDP ||
+            udp_address_port(from) == endpoint->channels[channel]->peer_port);
 }
 
 #endif

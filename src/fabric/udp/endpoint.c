@@ -6,7 +6,6 @@
 #include "fabric/udp/endpoint.h"
 
 #include <assert.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/bitmap.h"
@@ -16,6 +15,7 @@
 #include "fabric/socket_drops.h"
 #include "fabric/udp/port.h"
 #include "fabric/udp/rx.h"
+#include "store/store.h"
 
 /* A full packet then needs no padding, so that its place in a burst is known beforehand. */
 static int check_mtu(uint32_t mtu_bytes)
@@ -29,11 +29,10 @@ static int check_mtu(uint32_t mtu_bytes)
 static int make_channel(struct udp_endpoint *endpoint, uint32_t index)
 {
     /* Cache lines of its own: another thread works on the next channel. */
-    size_t bytes = (sizeof(struct udp_channel) + 63) & ~(size_t)63;
-    struct udp_channel *channel = aligned_alloc(64, bytes);
+    struct udp_channel *channel = store_take_aligned(endpoint->table.attr.store, sizeof *channel);
     if (channel == NULL)
-        return lh_fail(LH_ENOMEM, "no memory for channel %u (%zu bytes)", index, bytes);
-    memset(channel, 0, bytes);
+        return -LH_ENOMEM;
+    memset(channel, 0, sizeof *channel);
     endpoint->channels[index] = channel; /* from here on endpoint_destroy frees it */
     channel->endpoint = endpoint;
     channel->index = index;
@@ -72,7 +71,7 @@ static void end_channel(struct udp_channel *channel)
         udp_port_leave(channel);
     }
     udp_inbox_clear(&udp_fabric_of(channel->endpoint)->packets, &channel->inbox);
-    free(channel);
+    store_give(channel->endpoint->table.attr.store, channel, sizeof *channel);
 }
 
 static int add_qps(struct udp_endpoint *endpoint)
@@ -86,23 +85,55 @@ static int add_qps(struct udp_endpoint *endpoint)
     for (uint32_t generation = 0; generation < attr->generations; generation++) {
         for (uint32_t channel = 0; channel < attr->channels && error == 0; channel++) {
             struct udp_qp qp = {
-                .endpoint = endpoint, .channel = channel, .generation = (uint8_t)generation};
+                .endpoint = endpoint, .channel = (uint8_t)channel, .generation = (uint8_t)generation};
             error = qpn_table_add(&fabric->qps, &qp);
-            endpoint->qpn[generation][channel] = qp.qpn;
+            endpoint->channels[channel]->qpn[generation] = qp.qpn;
         }
     }
     pthread_mutex_unlock(&fabric->lock);
     return error;
 }
 
+/* Those of the slots are taken with the first one that is bound. */
+static size_t slots_bytes(const struct udp_endpoint *endpoint)
+{
+    return endpoint->table.attr.slots * sizeof *endpoint->table.slots;
+}
+
+static int hold_slots(struct udp_endpoint *endpoint)
+{
+    if (endpoint->table.slots != NULL)
+        return 0;
+    struct rx_slot *slots = store_take(endpoint->table.attr.store, slots_bytes(endpoint));
+    if (slots == NULL)
+        return -LH_ENOMEM;
+    rx_table_give_slots(&endpoint->table, slots);
+    return 0;
+}
+
+void udp_slots_rest(struct fabric_endpoint *base)
+{
+    struct udp_endpoint *endpoint = udp_endpoint_of(base);
+    store_give(endpoint->table.attr.store, rx_table_take_slots(&endpoint->table), slots_bytes(endpoint));
+}
+
+static size_t open_bytes(const struct udp_endpoint *endpoint)
+{
+    return LH_BITMAP_WORDS(endpoint->table.attr.slots) * sizeof *endpoint->open;
+}
+
+static size_t channels_bytes(const struct udp_endpoint *endpoint)
+{
+    return endpoint->table.attr.channels * sizeof(struct udp_channel *);
+}
+
 static int make_tables(struct udp_endpoint *endpoint)
 {
-    const struct fabric_endpoint_attr *attr = &endpoint->table.attr;
-    endpoint->table.slots = calloc(attr->slots, sizeof *endpoint->table.slots);
-    endpoint->open = calloc(LH_BITMAP_WORDS(attr->slots), sizeof *endpoint->open);
-    endpoint->channels = calloc(attr->channels, sizeof(struct udp_channel *));
-    if (endpoint->table.slots == NULL || endpoint->open == NULL || endpoint->channels == NULL)
-        return lh_fail(LH_ENOMEM, "no memory for an endpoint of %u slots", attr->slots);
+    struct store *store = endpoint->table.attr.store;
+    endpoint->open = store_take(store, open_bytes(endpoint));
+    endpoint->channels = store_take(store, channels_bytes(endpoint));
+    if (endpoint->open == NULL || endpoint->channels == NULL)
+        return -LH_ENOMEM;
     int error = fabric_random(&endpoint->table.key_salt, sizeof endpoint->table.key_salt);
     if (error == 0)
         error = fabric_random(&endpoint->control_psn, sizeof endpoint->control_psn);
@@ -129,9 +160,9 @@ int udp_endpoint_create(struct fabric *fabric, const struct fabric_endpoint_attr
         error = endpoint_check_table(attr);
     if (error != 0)
         return error;
-    struct udp_endpoint *endpoint = calloc(1, sizeof *endpoint);
+    struct udp_endpoint *endpoint = store_take(attr->store, sizeof *endpoint);
     if (endpoint == NULL)
-        return lh_fail(LH_ENOMEM, "no memory for an endpoint");
+        return -LH_ENOMEM;
     endpoint->base.fabric = fabric;
     endpoint->table.attr = *attr;
     atomic_store_explicit(&endpoint->pace_bps, UINT64_MAX, memory_order_relaxed);
@@ -155,9 +186,10 @@ static void remove_qps(struct udp_endpoint *endpoint)
     const struct fabric_endpoint_attr *attr = &endpoint->table.attr;
     struct qpn_table *qps = &udp_fabric_of(endpoint)->qps;
     qpn_table_remove(qps, endpoint->control_qpn);
-    for (uint32_t generation = 0; generation < attr->generations; generation++)
-        for (uint32_t channel = 0; channel < attr->channels; channel++)
-            qpn_table_remove(qps, endpoint->qpn[generation][channel]);
+    for (uint32_t channel = 0; endpoint->channels != NULL && channel < attr->channels; channel++)
+        for (uint32_t generation = 0; endpoint->channels[channel] && generation < attr->generations;
+             generation++)
+            qpn_table_remove(qps, endpoint->channels[channel]->qpn[generation]);
 }
 
 /* Also of one that was made only in part. */
@@ -172,10 +204,11 @@ void udp_endpoint_destroy(struct fabric_endpoint *endpoint)
     udp_inbox_clear(&fabric->packets, &udp->control);
     fabric->endpoints--;
     pthread_mutex_unlock(&fabric->lock);
-    free(udp->channels);
-    free(udp->open);
-    free(udp->table.slots);
-    free(udp);
+    struct store *store = udp->table.attr.store;
+    store_give(store, udp->channels, channels_bytes(udp));
+    store_give(store, udp->open, open_bytes(udp));
+    store_give(store, udp->table.slots, slots_bytes(udp));
+    store_give(store, udp, sizeof *udp);
 }
 
 /*
@@ -224,9 +257,10 @@ void udp_endpoint_info(struct fabric_endpoint *endpoint, struct qp_info_endpoint
     for (uint32_t i = 0; i < attr->channels; i++) {
         const struct udp_port *port = udp->channels[i]->port;
         info->channel_port[i] = port->shared.port;
+        for (uint32_t generation = 0; generation < attr->generations; generation++)
+            info->qpn[generation][i] = udp->channels[i]->qpn[generation];
         info->receive_buffer_bytes += usable_receive_bytes(share_of_buffer(fabric, port), attr->mtu_bytes);
     }
-    memcpy(info->qpn, udp->qpn, sizeof info->qpn);
 }
 
 int udp_slot_bind(struct fabric_endpoint *endpoint, uint32_t slot, const struct fabric_slot *what,
@@ -242,6 +276,9 @@ int udp_slot_bind(struct fabric_endpoint *endpoint, uint32_t slot, const struct 
     if (what->generation >= attr->generations)
         return lh_fail(LH_ERANGE, "generation %u: out of range (%u generations)", what->generation,
                        attr->generations);
+    int error = hold_slots(udp);
+    if (error != 0)
+        return error;
     if (udp->table.slots[slot].open)
         return lh_fail(LH_ESTATE, "slot %u is bound already", slot);
     rx_table_bind(&udp->table, slot, what, key);

@@ -15,5 +15,6 @@ void udp_endpoint_info(struct fabric_endpoint *endpoint, struct qp_info_endpoint
 int udp_slot_bind(struct fabric_endpoint *endpoint, uint32_t slot, const struct fabric_slot *what,
                   struct fabric_slot_key *key);
 void udp_slot_unbind(struct fabric_endpoint *endpoint, uint32_t slot);
+void udp_slots_rest(struct fabric_endpoint *endpoint);
 
 #endif

@@ -118,6 +118,8 @@ uint32_t placement_list(const struct placement *placement, const struct rx_table
 {
     uint32_t slots = table->attr.slots;
     assert(placement->slot < slots && placement->floor_slot < slots);
+    if (table->slots == NULL)
+        return 0;
     struct walk walk = {placement, table, places, 0, max, PLACEMENT_STEPS_MAX};
     bool cursor_open = table->slots[placement->slot].open;
 

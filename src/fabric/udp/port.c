@@ -101,7 +101,7 @@ static int steer(const struct udp_port *port, const struct udp_channel *without)
         struct udp_steer *entry = &entries[count++];
         *entry = (struct udp_steer){.place = seat + 1, .qpns = channel->endpoint->table.attr.generations};
         for (uint32_t g = 0; g < entry->qpns; g++)
-            entry->qpn[g] = channel->endpoint->qpn[g][channel->index];
+            entry->qpn[g] = channel->qpn[g];
     }
     return udp_steer_attach(port->shared.fd, entries, count);
 }
@@ -120,9 +120,9 @@ static int attach_filter(const struct udp_channel *channel, const struct udp_dir
         .mtu_bytes = attr->mtu_bytes,
         .generations = attr->generations,
     };
-    udp_address_set_port(&whole.address, endpoint->peer.channel_port[channel->index]);
+    udp_address_set_port(&whole.address, channel->peer_port);
     for (uint32_t g = 0; g < attr->generations; g++)
-        whole.qpn[g] = endpoint->qpn[g][channel->index];
+        whole.qpn[g] = channel->qpn[g];
     return udp_filter_attach(direct->socket.fd, &whole);
 }
 

@@ -16,13 +16,13 @@
 struct udp_endpoint;
 
 /* The channel of a control QP. */
-#define UDP_QP_CONTROL UINT32_MAX
+#define UDP_QP_CONTROL UINT8_MAX
 
 struct udp_qp {
     uint32_t qpn; /* 0: no entry */
-    uint32_t channel;
-    struct udp_endpoint *endpoint;
+    uint8_t channel;
     uint8_t generation;
+    struct udp_endpoint *endpoint;
 };
 
 struct qpn_table {

@@ -84,7 +84,7 @@ static void frame_packet(struct udp_channel *channel, struct batch *batch, const
     assert(write->generation < channel->endpoint->peer.generations);
     struct roce_packet packet = {
         .opcode = ROCE_UC_WRITE_ONLY_IMM,
-        .dest_qpn = channel->endpoint->peer.qpn[write->generation][channel->index],
+        .dest_qpn = channel->peer_qpn[write->generation],
         .psn = tx->psn[write->generation],
         .va = write->va,
         .rkey = write->rkey,

@@ -104,6 +104,7 @@ const struct fabric_ops fabric_udp_ops = {
     .punch = udp_punch,
     .slot_bind = udp_slot_bind,
     .slot_unbind = udp_slot_unbind,
+    .slots_rest = udp_slots_rest,
     .post_writes = udp_post_writes,
     .pace = udp_pace,
     .poll = udp_poll,
@@ -114,6 +115,5 @@ const struct fabric_ops fabric_udp_ops = {
     .poll_fds = poll_fds,
     .count_drops = udp_count_drops,
     .warning = warning,
-    .shared_fds = udp_shared_fds,
     .shared_poll = udp_shared_poll,
 };

@@ -119,6 +119,9 @@ struct udp_port {
 struct udp_channel {
     struct udp_endpoint *endpoint;
     uint32_t index;
+    uint32_t qpn[QP_INFO_GENERATIONS_MAX];
+    uint32_t peer_qpn[QP_INFO_GENERATIONS_MAX];
+    uint16_t peer_port;
     struct udp_port *port;
     _Atomic(struct udp_direct *) direct; /* changed by the owner only; NULL: it has none */
     struct udp_inbox inbox;
@@ -130,15 +133,24 @@ struct udp_channel {
  * messages are up to 134 carriers (message/small_messages.c). */
 #define UDP_CONTROL_INBOX 256u
 
+/* What is the same for all channels of the peer. */
+struct udp_peer {
+    uint8_t fabric; /* enum qp_info_fabric */
+    uint8_t generations;
+    bool translated;
+    uint16_t control_port;
+    uint32_t control_qpn;
+    uint32_t proof;
+};
+
 struct udp_endpoint {
     struct fabric_endpoint base;
     struct rx_table table;
     uint64_t *open; /* one bit a slot */
     struct udp_channel **channels;
-    uint32_t qpn[QP_INFO_GENERATIONS_MAX][QP_INFO_CHANNELS_MAX];
     uint32_t control_qpn;
     bool connected;
-    struct qp_info_endpoint peer;
+    struct udp_peer peer;
     union udp_address peer_address; /* port 0 */
     union udp_address seen_address; /* of a peer that may be behind NAT, port 0; else as above */
     _Atomic uint16_t seen_port;     /* 0: its control packets come from its own address; else from there */

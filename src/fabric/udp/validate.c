@@ -80,9 +80,8 @@ static bool icrc_holds(struct udp_channel *channel, struct udp_scatter *scatter,
 
 static bool find_generation(const struct udp_channel *channel, uint32_t qpn, uint8_t *generation)
 {
-    const struct udp_endpoint *endpoint = channel->endpoint;
-    for (uint32_t i = 0; i < endpoint->table.attr.generations; i++) {
-        if (endpoint->qpn[i][channel->index] == qpn) {
+    for (uint32_t i = 0; i < channel->endpoint->table.attr.generations; i++) {
+        if (channel->qpn[i] == qpn) {
             *generation = (uint8_t)i;
             return true;
         }
@@ -177,7 +176,7 @@ static void note_source(struct udp_channel *channel)
 /* It is sent only to show where it comes from. */
 static bool is_punch(const struct udp_channel *channel, const struct roce_packet *packet)
 {
-    const struct qp_info_endpoint *peer = &channel->endpoint->peer;
+    const struct udp_peer *peer = &channel->endpoint->peer;
     return peer->translated && packet->payload_bytes == 0 && packet->rkey == 0 && packet->va == 0 &&
            packet->immediate == peer->proof;
 }

@@ -89,12 +89,13 @@ static struct work_pool *start_threads(struct coder_threads *threads)
 
 /* ---- a coder ----------------------------------------------------------------------------------------- */
 
-struct coder *coder_create(struct coder_threads *threads)
+struct coder *coder_create(struct coder_threads *threads, struct store *store)
 {
-    struct coder *coder = calloc(1, sizeof *coder);
+    struct coder *coder = store_take(store, sizeof *coder);
     if (!coder)
         return NULL;
     coder->threads = threads;
+    coder->store = store;
     pthread_mutex_init(&coder->lock, NULL);
     pthread_cond_init(&coder->ran, NULL);
     return coder;
@@ -161,7 +162,6 @@ static bool is_decoding(const struct place *place, const void *owner)
 void coder_bind(struct coder *coder, struct sdr_context *context, struct sdr_qp *qp)
 {
     coder->context = context;
-    coder->store = sdr_context_store(context);
     coder->qp = qp;
 }
 
@@ -173,7 +173,7 @@ void coder_destroy(struct coder *coder)
     coder_give_back(coder);
     pthread_cond_destroy(&coder->ran);
     pthread_mutex_destroy(&coder->lock);
-    free(coder);
+    store_give(coder->store, coder, sizeof *coder);
 }
 
 /* ---- one job ----------------------------------------------------------------------------------------- */

@@ -21,6 +21,7 @@
 #define CODER_JOBS_MAX 256u
 
 struct coder;
+struct store;
 struct work_pool;
 
 /* Threads that the coders of an engine share. */
@@ -58,8 +59,8 @@ struct coder_result {
     lh_time took_ns;
 };
 
-/* The threads outlive it. NULL: no memory. */
-struct coder *coder_create(struct coder_threads *threads);
+/* The threads, and the store that it takes memory from, outlive it. NULL: no memory. */
+struct coder *coder_create(struct coder_threads *threads, struct store *store);
 /* Before the first job: the clock, and whose driver is woken when a job is done. */
 void coder_bind(struct coder *coder, struct sdr_context *context, struct sdr_qp *qp);
 /* The memory of jobs, when there is none left. */

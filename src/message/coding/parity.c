@@ -6,7 +6,6 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#include "sdr/driver.h"
 #include "sdr/memory.h"
 #include "store/store.h"
 
@@ -29,17 +28,15 @@ static size_t bytes_of(size_t bytes, size_t notes_bytes)
 
 static void free_buffer(struct parity_pool *pool, struct parity_buffer *buffer)
 {
-    struct store *store = sdr_context_store(pool->context);
     sdr_mr_drop(buffer->mr);
-    store_give(store, buffer->chunks, bytes_of(buffer->bytes, buffer->notes_bytes));
+    store_give(pool->store, buffer->chunks, bytes_of(buffer->bytes, buffer->notes_bytes));
     free(buffer);
 }
 
 static struct parity_buffer *make_buffer(struct parity_pool *pool, size_t bytes, size_t notes_bytes)
 {
-    struct store *store = sdr_context_store(pool->context);
     struct parity_buffer *buffer = calloc(1, sizeof *buffer);
-    uint8_t *chunks = store_take_aligned(store, bytes_of(bytes, notes_bytes));
+    uint8_t *chunks = store_take_aligned(pool->store, bytes_of(bytes, notes_bytes));
     if (!buffer || !chunks)
         goto free_memory;
     struct sdr_mr *mr = sdr_mr_reg(pool->context, chunks, bytes, SDR_ACCESS_REMOTE_WRITE);
@@ -56,7 +53,7 @@ static struct parity_buffer *make_buffer(struct parity_pool *pool, size_t bytes,
     return buffer;
 free_memory:
     free(buffer);
-    store_give(store, chunks, bytes_of(bytes, notes_bytes));
+    store_give(pool->store, chunks, bytes_of(bytes, notes_bytes));
     return NULL;
 }
 

@@ -29,6 +29,7 @@ struct parity_buffer {
 
 struct parity_pool {
     struct sdr_context *context;
+    struct store *store;
     struct parity_buffer *unused;
     uint32_t in_use; /* buffers */
 };

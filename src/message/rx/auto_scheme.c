@@ -2,6 +2,7 @@
 #include "message/rx/auto_scheme.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "message/control/number.h"
@@ -209,6 +210,11 @@ void auto_scheme_segment_over(struct rx *rx, struct rx_segment *segment, lh_time
 void auto_scheme_report(const struct rx *rx, struct lh_scheme_report *out)
 {
     const struct auto_scheme *a = rx->automatic;
+    if (!a) {
+        *out = (struct lh_scheme_report){.automatic = true, .rtt_ns = rx->path->rtt_ns};
+        snprintf(out->scheme, sizeof out->scheme, "%s", rx->choice.scheme->name);
+        return;
+    }
     *out = (struct lh_scheme_report){
         .automatic = true,
         .message_bytes = a->capacity,

@@ -33,7 +33,7 @@ struct auto_scheme {
     uint64_t capacity;  /* of the newest message */
 };
 
-/* rx->choice says "auto". The memory is the engine's. */
+/* rx->choice says "auto". */
 void auto_scheme_init(struct rx *rx, struct auto_scheme *memory);
 
 /* The scheme of a message whose first segment is about to be posted. */

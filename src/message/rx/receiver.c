@@ -16,13 +16,11 @@
 
 void receiver_init(struct rx *rx, const struct lh_attr *attr, const struct scheme_choice *choice,
                    const struct lh_sdr_path *path, struct coder *coder, struct parity_pool *parity,
-                   struct store *store, struct auto_scheme *automatic)
+                   struct store *store)
 {
     *rx = (struct rx){
         .attr = attr, .path = path, .coder = coder, .parity = parity, .choice = *choice, .store = store};
     ring_init(&rx->messages, sizeof(struct rx_message), MESSAGES_MAX);
-    if (automatic)
-        auto_scheme_init(rx, automatic);
 }
 
 /* ---- memory ------------------------------------------------------------------------------------------ */
@@ -32,8 +30,20 @@ static size_t segments_bytes(const struct rx *rx)
     return rx->attr->slots * sizeof *rx->segments;
 }
 
+/* What it learns of the path stays. */
+static int hold_automatic(struct rx *rx)
+{
+    struct auto_scheme *memory = store_take(rx->store, sizeof *memory);
+    if (!memory)
+        return -LH_ENOMEM;
+    auto_scheme_init(rx, memory);
+    return 0;
+}
+
 int receiver_hold(struct rx *rx)
 {
+    if (rx->choice.automatic && !rx->automatic && hold_automatic(rx))
+        return -LH_ENOMEM;
     if (!ring_hold(&rx->messages, rx->store, rx->oldest, rx->next - rx->oldest + 1))
         return -LH_ENOMEM;
     if (!rx->segments)
@@ -64,6 +74,7 @@ void receiver_close(struct rx *rx)
 {
     free_segments(rx);
     auto_scheme_give_back(rx);
+    store_give(rx->store, rx->automatic, sizeof *rx->automatic);
     ring_free(&rx->messages, rx->store);
 }
 
@@ -102,6 +113,15 @@ void receiver_end_all(struct rx *rx, int error, lh_time now)
         if (message->state == RX_OPEN)
             rx_end_message(rx, message, error, RX_OVER, now);
     }
+}
+
+void receiver_rest(struct rx *rx)
+{
+    for (uint32_t n = rx->oldest; n != rx->next; n++) /* at most MESSAGES_MAX */
+        rx_message_at(rx, n)->state = RX_OVER;
+    rx->refusing = 0;
+    rx->ahead = rx->next;
+    rx_retire(rx);
 }
 
 /* ---- time -------------------------------------------------------------------------------------------- */

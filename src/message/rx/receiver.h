@@ -10,11 +10,10 @@
 
 #include "message/rx/rx.h"
 
-/* attr, path, coder, parity, store and automatic (NULL: the scheme was named) outlive rx. The queue pair is
- * set before the first event. */
+/* attr, path, coder, parity and store outlive rx. The queue pair is set before the first event. */
 void receiver_init(struct rx *rx, const struct lh_attr *attr, const struct scheme_choice *choice,
                    const struct lh_sdr_path *path, struct coder *coder, struct parity_pool *parity,
-                   struct store *store, struct auto_scheme *automatic);
+                   struct store *store);
 /* Nothing of the queue pair is used any more. */
 void receiver_close(struct rx *rx);
 
@@ -35,6 +34,8 @@ void receiver_recv(struct rx *rx, struct message_request *request, const struct 
 void receiver_cancel(struct rx *rx, uint32_t number, lh_time now);
 /* All requests that are pending end with this error (negative), but for those that are whole once decoded. */
 void receiver_end_all(struct rx *rx, int error, lh_time now);
+/* After that, when the connection has ended: the peer is told nothing any more. */
+void receiver_rest(struct rx *rx);
 
 /* ---- time -------------------------------------------------------------------------------------------- */
 

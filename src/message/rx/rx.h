@@ -136,7 +136,7 @@ struct rx {
     struct lh_stats stats;
     struct effects effects;
     struct scheme_choice choice;   /* of the next message */
-    struct auto_scheme *automatic; /* or NULL */
+    struct auto_scheme *automatic; /* with `auto`, once there was a receive; or NULL */
     struct store *store;
     struct ring messages;        /* of struct rx_message, from the oldest on: MESSAGES_MAX at most */
     uint32_t ahead;              /* one past the last that was canceled ahead of its lh_recv */

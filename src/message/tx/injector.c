@@ -286,7 +286,7 @@ void injector_on_encoded(struct tx *tx, const struct coder_result *result)
 }
 
 /* Gives back the sends that were aborted, as far as they have ended. */
-static void collect_ended(struct tx *tx)
+void injector_collect_ended(struct tx *tx)
 {
     for (uint32_t i = 0; i < tx->ending_count;) { /* at most 2 * attr.slots */
         int completed = 0;
@@ -304,7 +304,7 @@ static void collect_ended(struct tx *tx)
 void injector_collect(struct tx *tx, lh_time now)
 {
     note_left(tx, now);
-    collect_ended(tx);
+    injector_collect_ended(tx);
     to_receiver_send_held(tx);
 }
 

@@ -28,6 +28,8 @@ int injector_continue(struct tx *tx, struct tx_segment *segment, lh_time now);
 void injector_on_encoded(struct tx *tx, const struct coder_result *result);
 /* What has left by now: sends messages that were held for it, gives ended sends back. */
 void injector_collect(struct tx *tx, lh_time now);
+/* Likewise only the latter. */
+void injector_collect_ended(struct tx *tx);
 /* Nothing of the segment's payload is read any more when this returns. */
 void injector_end_segment(struct tx *tx, struct tx_segment *segment);
 /* The queue pair is gone, and with it what was still ending. */

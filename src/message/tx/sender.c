@@ -129,6 +129,17 @@ void sender_end_all(struct tx *tx, int error, lh_time now)
     }
 }
 
+void sender_rest(struct tx *tx)
+{
+    for (uint32_t n = tx->oldest; n != tx->next; n++) /* at most MESSAGES_MAX */
+        tx_message_at(tx, n)->state = TX_OVER;
+    tx->canceling = 0;
+    tx->ahead = tx->next;
+    tx->held_tail = tx->held_head;
+    injector_collect_ended(tx);
+    tx_retire(tx);
+}
+
 /* ---- the peer ---------------------------------------------------------------------------------------- */
 
 static bool is_done(const struct transfer_message *message, uint32_t sequence)

@@ -33,6 +33,9 @@ void sender_send(struct tx *tx, struct message_request *request, const struct tx
 void sender_cancel(struct tx *tx, uint32_t number, lh_time now);
 /* All requests that are pending end with this error (negative). */
 void sender_end_all(struct tx *tx, int error, lh_time now);
+/* After that, when the connection has ended: the peer is told nothing any more. Again until nothing is held
+ * for the fabric, which may still read. */
+void sender_rest(struct tx *tx);
 
 /* ---- the peer, and time ------------------------------------------------------------------------------ */
 

@@ -99,6 +99,29 @@ static void test_slot_range(void **state)
     assert_int_equal(judge(&f, &packet), RX_LATE);
 }
 
+/* An endpoint without receives has no memory for slots. Keys go on where they were. */
+static void test_slots_come_and_go(void **state)
+{
+    (void)state;
+    struct fixture f;
+    set_up(&f, 1);
+    struct roce_packet packet = right(&f, 0);
+    const struct fabric_slot what = f.slots[3].bound;
+    uint32_t before = f.key.rkey;
+    rx_table_unbind(&f.table, 3);
+    assert_ptr_equal(rx_table_take_slots(&f.table), f.slots);
+    assert_null(rx_table_take_slots(&f.table));
+    assert_int_equal(judge(&f, &packet), RX_LATE);
+    memset(f.slots, 0, sizeof f.slots);
+    rx_table_give_slots(&f.table, f.slots);
+    assert_int_equal(judge(&f, &packet), RX_LATE);
+    rx_table_bind(&f.table, 3, &what, &f.key);
+    assert_int_not_equal(f.key.rkey, before);
+    assert_int_equal(judge(&f, &packet), RX_BAD_KEY);
+    packet = right(&f, 0);
+    assert_int_equal(judge(&f, &packet), RX_TAKE);
+}
+
 /* Lateness comes before the key, which comes before the place. */
 static void test_late_and_key(void **state)
 {
@@ -273,6 +296,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_packet_has_its_place),
         cmocka_unit_test(test_slot_range),
+        cmocka_unit_test(test_slots_come_and_go),
         cmocka_unit_test(test_late_and_key),
         cmocka_unit_test(test_place_must_agree),
         cmocka_unit_test(test_lengths),

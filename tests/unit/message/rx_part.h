@@ -34,7 +34,6 @@ static inline struct message_request *request_of(uint32_t message)
 
 static inline int rx_part_begin_with(const struct lh_scheme *scheme, uint8_t extra_chunks, bool automatic)
 {
-    static struct auto_scheme auto_scheme;
     struct scheme_choice choice = {.scheme = scheme, .automatic = automatic, .max_overhead = 1};
     choice.params[0] = extra_chunks;
     fake_sdr_reset();
@@ -46,11 +45,10 @@ static inline int rx_part_begin_with(const struct lh_scheme *scheme, uint8_t ext
                             .slots = SLOTS,
                             .coders = LH_NO_CODERS};
     coder_threads_init(&coder_threads, attr.coders);
-    coder = coder_create(&coder_threads);
+    coder = coder_create(&coder_threads, NULL);
     coder_bind(coder, &context, &qp);
-    parity = (struct parity_pool){.context = &context};
-    receiver_init(&rx, &attr, &choice, &qp.path, coder, &parity, sdr_context_store(&context),
-                  automatic ? &auto_scheme : NULL);
+    parity = (struct parity_pool){.context = &context, .store = sdr_context_store(&context)};
+    receiver_init(&rx, &attr, &choice, &qp.path, coder, &parity, sdr_context_store(&context));
     /* So that tests may keep pointers to messages. */
     ring_hold(&rx.messages, rx.store, 0, MESSAGES_MAX);
     assert_int_equal(receiver_hold(&rx), 0);

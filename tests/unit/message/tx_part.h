@@ -43,9 +43,9 @@ static inline int tx_part_begin_with(const struct lh_scheme *scheme)
                             .window_bytes = WINDOW,
                             .coders = LH_NO_CODERS};
     coder_threads_init(&coder_threads, attr.coders);
-    coder = coder_create(&coder_threads);
+    coder = coder_create(&coder_threads, NULL);
     coder_bind(coder, &context, &qp);
-    parity = (struct parity_pool){.context = &context};
+    parity = (struct parity_pool){.context = &context, .store = sdr_context_store(&context)};
     sender_init(&tx, &attr, &qp.path, coder, &parity, sdr_context_store(&context));
     /* So that tests may keep pointers to messages. */
     ring_hold(&tx.messages, tx.store, 0, MESSAGES_MAX);

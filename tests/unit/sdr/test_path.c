@@ -9,6 +9,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -31,8 +32,12 @@ static void receive(struct path *path, enum control_type type, lh_time sent, lh_
 
 static struct path fresh(void)
 {
+    static uint64_t challenges[4][PATH_CHALLENGES]; /* of the newest paths */
+    static uint32_t next;
     struct path path;
-    path_init(&path, ORIGIN, KEEPALIVE, SECRET);
+    uint64_t *own = challenges[next++ % 4];
+    memset(own, 0, PATH_CHALLENGES_BYTES);
+    path_init(&path, ORIGIN, KEEPALIVE, SECRET, own);
     return path;
 }
 

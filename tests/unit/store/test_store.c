@@ -37,7 +37,10 @@ static void test_limit(void **state)
     assert_true(is_zero(first, 600));
     assert_null(store_take(&store, 401));
     assert_string_equal(lh_last_error(),
-                        "401 bytes more exceed the limit of the engine's memory, 1000 bytes");
+                        "401 bytes more exceed the limit of the engine's memory, 1000 bytes (raise "
+                        "lh_engine_attr.memory_bytes, or close connections)");
+    assert_int_equal(store.refusals, 1);
+    assert_int_equal(store.most, 600);
     assert_null(store_take(&store, SIZE_MAX));
     void *second = store_take_aligned(&store, 400);
     assert_non_null(second);
@@ -48,6 +51,39 @@ static void test_limit(void **state)
     store_give(&store, NULL, 0);
     store_give(&store, second, 400);
     assert_int_equal(store_bytes(&store), 0);
+    assert_int_equal(store.most, LIMIT);
+}
+
+/* What a part takes counts in the whole, too, whose limit is for all parts. */
+static void test_parts(void **state)
+{
+    (void)state;
+    struct store whole, parts[2];
+    store_init(&whole, LIMIT);
+    store_init_part(&parts[0], &whole);
+    store_init_part(&parts[1], &whole);
+    void *first = store_take(&parts[0], 600);
+    assert_non_null(first);
+    assert_null(store_take(&parts[1], 401));
+    assert_int_equal(parts[1].refusals, 1);
+    assert_int_equal(parts[0].refusals, 0);
+    assert_int_equal(store_bytes(&parts[1]), 0);
+    assert_true(store_count(&parts[1], 400));
+    assert_int_equal(store_bytes(&whole), LIMIT);
+    store_forget(&parts[1], 400);
+    store_give(&parts[0], first, 600);
+    assert_int_equal(store_bytes(&parts[0]), 0);
+    assert_int_equal(store_bytes(&whole), 0);
+}
+
+/* Without a store. */
+static void test_uncounted(void **state)
+{
+    (void)state;
+    uint8_t *bytes = store_take(NULL, 100);
+    assert_non_null(bytes);
+    assert_true(is_zero(bytes, 100));
+    store_give(NULL, bytes, 100);
 }
 
 static void test_no_memory(void **state)
@@ -92,9 +128,8 @@ static void test_threads(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_limit),
-        cmocka_unit_test(test_no_memory),
-        cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_limit),     cmocka_unit_test(test_parts),   cmocka_unit_test(test_uncounted),
+        cmocka_unit_test(test_no_memory), cmocka_unit_test(test_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,7 +10,7 @@
 #include "wire/roce.h"
 
 #define ENDPOINTS 40u
-#define QPS       257u
+#define QPS       256u
 
 /* Stands for an endpoint, of which the table keeps the address only. */
 static struct udp_endpoint *endpoint(uint32_t index)
@@ -27,7 +27,8 @@ static void test_add_find_remove(void **state)
     assert_null(qpn_table_find(&table, 5));
     for (uint32_t e = 0; e < ENDPOINTS; e++) {
         for (uint32_t i = 0; i < QPS; i++) {
-            struct udp_qp qp = {.endpoint = endpoint(e), .channel = i, .generation = (uint8_t)(i % 7)};
+            struct udp_qp qp = {
+                .endpoint = endpoint(e), .channel = (uint8_t)i, .generation = (uint8_t)(i % 7)};
             assert_int_equal(qpn_table_add(&table, &qp), 0);
             assert_in_range(qp.qpn, 2, ROCE_QPN_MASK - 1);
             qpns[e][i] = qp.qpn;

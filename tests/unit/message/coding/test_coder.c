@@ -23,7 +23,7 @@ static struct coder *begin(uint32_t threads)
     fake_scheme_reset();
     memset(data, 0, sizeof data);
     coder_threads_init(&coder_threads, threads);
-    struct coder *coder = coder_create(&coder_threads);
+    struct coder *coder = coder_create(&coder_threads, sdr_context_store(&context));
     coder_bind(coder, &context, &qp);
     return coder;
 }

@@ -9,7 +9,7 @@ static int begin(void **state)
 {
     (void)state;
     fake_sdr_reset();
-    pool = (struct parity_pool){.context = &context};
+    pool = (struct parity_pool){.context = &context, .store = sdr_context_store(&context)};
     return 0;
 }
 

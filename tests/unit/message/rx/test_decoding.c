@@ -48,7 +48,7 @@ static void use_threads(void)
     coder_destroy(coder);
     coder_threads_end(&coder_threads);
     coder_threads_init(&coder_threads, 2);
-    rx.coder = coder = coder_create(&coder_threads);
+    rx.coder = coder = coder_create(&coder_threads, NULL);
     coder_bind(coder, &context, &qp);
 }
 

@@ -15,7 +15,7 @@
 static void test_empty(void **state)
 {
     (void)state;
-    struct delay_log log = {0};
+    struct delay_log log = {.buckets = (uint32_t[DELAY_LOG_BUCKETS]){0}};
     assert_int_equal(delay_log_quantile(&log, 0.99), 0);
 }
 
@@ -24,7 +24,7 @@ static void test_precision(void **state)
 {
     (void)state;
     for (lh_time delay = 0; delay < (lh_time)1 << 47; delay = delay * 9 / 8 + 1) {
-        struct delay_log log = {0};
+        struct delay_log log = {.buckets = (uint32_t[DELAY_LOG_BUCKETS]){0}};
         delay_log_add(&log, 1000);
         for (uint32_t i = 0; i < 99; i++)
             delay_log_add(&log, 1000 + delay);
@@ -36,7 +36,7 @@ static void test_precision(void **state)
 static void test_quantiles(void **state)
 {
     (void)state;
-    struct delay_log log = {0};
+    struct delay_log log = {.buckets = (uint32_t[DELAY_LOG_BUCKETS]){0}};
     delay_log_add(&log, 500);
     for (uint32_t i = 1; i < 1000; i++)
         delay_log_add(&log, 500 + (i >= 985 ? 1000000 : 0));
@@ -48,7 +48,7 @@ static void test_quantiles(void **state)
 static void test_smoothed(void **state)
 {
     (void)state;
-    struct delay_log log = {0};
+    struct delay_log log = {.buckets = (uint32_t[DELAY_LOG_BUCKETS]){0}};
     delay_log_add(&log, 1000);
     for (uint32_t i = 0; i < 100; i++)
         delay_log_add(&log, 9000);

@@ -1,9 +1,9 @@
 /*
  * connection.h - reliable messages between two endpoints: connect, send, recv, wait, close.
  *
- * The n-th lh_send of one side lands in the n-th lh_recv of the other. Messages may be of any size; many
- * may be in flight. The receiver chooses the reliability scheme. Calls on one connection may come from any
- * thread.
+ * The n-th lh_send of one side lands in the n-th lh_recv of the other; with lh_attr.match_tags receives
+ * choose messages by their tags. Messages may be of any size; many may be in flight. The receiver chooses the
+ * reliability scheme. Calls on one connection may come from any thread.
  *
  * Messages of up to 4096 bytes leave at once, whether their receives are posted or not; the receiver holds
  * 64 KiB of them, and then the sender waits. Longer ones leave when their receives are posted.
@@ -91,6 +91,9 @@ struct lh_attr {
      * 1 s, LH_NO_SPIN: sleeps at once. Set to a time, lh_wait() and lh_queue_wait() do so, too; else they
      * sleep at once. */
     lh_time spin_ns;
+    /* This side's receives choose messages by their tags: see lh_message. The peer's release must know of
+     * it: else lh_attach() and lh_connect() fail with -LH_EVERSION. */
+    bool match_tags;
 };
 
 #define LH_NO_WORKERS UINT32_MAX
@@ -165,19 +168,46 @@ struct lh_part {
  * belongs to the library until the request is done. */
 struct lh_message {
     const struct lh_part
-        *parts;     /* in order, one behind the other: the bytes, or the buffer, of the message */
-    uint32_t count; /* of parts: 0 to LH_PARTS_MAX; 0, or only parts of 0 bytes: empty */
-    uint64_t tag;   /* send: the receiver gets it in lh_result.tag; recv: 0 */
+        *parts;      /* in order, one behind the other: the bytes, or the buffer, of the message */
+    uint32_t count;  /* of parts: 0 to LH_PARTS_MAX; 0, or only parts of 0 bytes: empty */
+    uint64_t tag;    /* send: the receiver gets it in lh_result.tag; recv: the one it takes, see below */
+    uint64_t ignore; /* recv: bits of the tag that need not agree; send: 0 */
     struct lh_completion_queue *queue; /* gets an entry when the request is done: longhaul/queue.h */
     uint64_t user;                     /* of that entry */
 };
+
+/* With lh_attr.match_tags, a receive takes a message whose tag agrees with its own but for the bits of
+ * `ignore`: with 0 this tag alone, with UINT64_MAX any. lh_recv() and lh_post_recv() take any. A message
+ * without a tag has tag 0. Without match_tags receives have tag 0, and ignore 0 or UINT64_MAX.
+ *
+ * Order: messages are considered in the order of their sends. Each gets the first receive posted that it
+ * fits, or waits; a receive gets the first message waiting that fits, or waits. So messages of one tag meet
+ * the receives of that tag in order; requests may complete in any order.
+ *
+ * Group: receives of several tags, in any order, are done when all of them are; each has a result of its own.
+ *
+ * Too long: a message that exceeds the receive it got ends with -LH_ETRUNCATED, as does the receive. No other
+ * receive gets it.
+ *
+ * Cancel: a receive that waits ends, and takes no message with it. One that has a message ends with it: the
+ * send ends with -LH_ECANCELED, too. A canceled send that has no receive takes none with it.
+ *
+ * What waits: a message without a receive takes 128 bytes of the receiver's memory, or the next multiple that
+ * holds it; one of more than 4096 bytes stays with the sender and takes 128 bytes. 64 KiB are taken at most:
+ * then the next message, and with it all later ones, wait until one that is there gets a receive. Nothing is
+ * dropped. Until then other messages pass those that wait. While a message is not over, at most
+ * LH_REQUESTS_MAX - 1 later ones are sent: further sends are refused with -LH_EAGAIN. Receives that wait hold
+ * up nothing.
+ *
+ * Cost: a message of more than 4096 bytes is announced, and leaves when its receive is known: a round trip
+ * more than without match_tags, where the receive was posted ahead. */
 
 /* As lh_send() and lh_recv(), which are these with one part: gather and scatter, a tag, a completion queue.
  * Sizes and number of parts of the two sides need not agree. The first result.bytes bytes of a receive's
  * parts, in order, are the message; nothing outside the parts changes. Parts of one receive must not overlap.
  * request: may be NULL with a queue. Also -LH_EINVAL: more than LH_PARTS_MAX parts, a part without an
- * address, lengths whose sum is too long, a receive with a tag, a queue of another engine; -LH_EVERSION: a
- * tag, and the peer's release knows none.
+ * address, lengths whose sum is too long, a receive with a tag without match_tags, a queue of another engine;
+ * -LH_EVERSION: a tag, and the peer's release knows none.
  *
  * Cost: up to 16 KiB in several parts are copied by the send. Of longer messages a send copies the chunks
  * that have bytes of several parts, and those of parts below 16 KiB, and with an erasure code segments (of up

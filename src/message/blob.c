@@ -25,7 +25,8 @@ int lh_blob(struct lh_connection *connection, void *blob, size_t *bytes)
     uint8_t *out = blob;
     lh_put_be32(out, BLOB_MAGIC);
     lh_put_be16(out + 4, BLOB_VERSION);
-    lh_put_be16(out + 6, BLOB_TAGS | BLOB_EAGER);
+    lh_put_be16(out + 6, (uint16_t)(BLOB_TAGS | BLOB_EAGER | BLOB_MATCH |
+                                    (connection->attr.match_tags ? BLOB_MATCHES : 0)));
     sdr_qp_info_get(connection->qp, out + BLOB_HEADER_BYTES);
     *bytes = needed;
     return 0;

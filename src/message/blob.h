@@ -13,6 +13,8 @@
 #define BLOB_HEADER_BYTES 8u
 #define BLOB_TAGS         1u /* TO_RECEIVER with a tag */
 #define BLOB_EAGER        2u /* small messages without a clear-to-send */
+#define BLOB_MATCH        4u /* peers whose receives choose messages by their tags */
+#define BLOB_MATCHES      8u /* its own receives do */
 
 /* flags: those of the peer, with any that this side does not know. -LH_EHANDSHAKE, -LH_EVERSION. */
 int blob_decode(const uint8_t *blob, size_t bytes, struct qp_info *info, uint16_t *flags);

@@ -109,6 +109,7 @@ static void free_memory(struct lh_connection *c)
 {
     store_give(&c->store, c->warning, WARNING_MAX);
     small_messages_free(c);
+    matching_give_back(c);
     free(c->path_file);
     coder_destroy(c->coder);
     if (c->counted)
@@ -220,6 +221,9 @@ int lh_attach(struct lh_connection *connection, const void *blob, size_t bytes)
     if (c->attached)
         return lh_fail(LH_ESTATE, "connection is attached already");
     error = blob_decode(blob, bytes, &peer, &c->peer_flags);
+    if (error)
+        return error;
+    error = matching_start(c);
     if (error)
         return error;
     if (peer.slot_bytes != c->attr.slot_bytes)

@@ -13,6 +13,7 @@
  *   storage.c        memory of the parts
  *   step.c           each round of the control worker: messages of the peer, arrivals, timers
  *   small_messages.c messages without a clear-to-send: between the machines of eager/ and the two parts
+ *   matching.c       what arrived of small messages, and receives that choose theirs by tags
  *   effects.c        what the parts want done: requests that are done, the end of the connection
  *   warning.c        what users should know of a connection that is slower than it could be
  *   attr.c           what was asked for; scheme/scheme_choice.c: the reliability scheme
@@ -38,6 +39,7 @@
 #include "message/coding/parity.h"
 #include "message/control/keepalive.h"
 #include "message/engine.h"
+#include "message/matching.h"
 #include "message/requests.h"
 #include "message/rx/rx.h"
 #include "message/small_messages.h"
@@ -74,6 +76,7 @@ struct lh_connection {
     struct tx tx;
     struct rx rx;
     struct small_messages small;
+    struct matching matching;
     uint8_t last[TRANSFER_BYTES_MAX]; /* what had arrived when it ended; set with `error` */
     size_t last_bytes;
     struct keepalive keepalive;

@@ -22,6 +22,7 @@ void connection_end_all(struct lh_connection *c, int error)
     lh_time now = lh_sdr_now(c->context);
     sender_end_all(&c->tx, error, now);
     receiver_end_all(&c->rx, error, now);
+    matching_end_all(c, error, now);
     finish_requests(c, &c->tx.effects);
     finish_requests(c, &c->rx.effects);
 }

@@ -33,13 +33,27 @@ static int take_request(struct lh_connection *c, const struct request_target *ta
     return error;
 }
 
-static int check_tag(const struct lh_connection *c, bool sending, uint64_t tag)
+#define IGNORE_ALL UINT64_MAX
+
+typedef unsigned long long wide; /* for %llx */
+
+static int check_choice(const struct lh_connection *c, const struct lh_message *message)
 {
-    if (tag != 0 && !sending)
-        return lh_fail(LH_EINVAL,
-                       "receive with tag 0x%llx: it takes the next message, whatever its tag; "
-                       "use 0",
-                       (unsigned long long)tag);
+    bool any = message->tag == 0 && (message->ignore == 0 || message->ignore == IGNORE_ALL);
+    if (c->matching.on || any)
+        return 0;
+    return lh_fail(LH_EINVAL,
+                   "receive with tag 0x%llx, ignore 0x%llx: it takes the next message, whatever its tag; "
+                   "use 0, or lh_attr.match_tags",
+                   (wide)message->tag, (wide)message->ignore);
+}
+
+static int check_tag(const struct lh_connection *c, const struct lh_message *message)
+{
+    uint64_t tag = message->tag;
+    if (message->ignore != 0)
+        return lh_fail(LH_EINVAL, "send with ignore 0x%llx: a message has one tag; use 0",
+                       (wide)message->ignore);
     if (tag != 0 && !(c->peer_flags & BLOB_TAGS))
         return lh_fail(LH_EVERSION, "tag 0x%llx: the peer's release knows no tags; update it, or use 0",
                        (unsigned long long)tag);
@@ -51,12 +65,25 @@ static int check_message(const struct lh_connection *c, const struct lh_message 
 {
     int error = check_state(c);
     if (!error)
-        error = check_tag(c, sending, message->tag);
+        error = sending ? check_tag(c, message) : check_choice(c, message);
     if (!error)
         error = message_memory_check(message, bytes);
     if (!error)
         error = sending ? sender_check(&c->tx, *bytes) : receiver_check(&c->rx, *bytes);
     return error;
+}
+
+static void start_receive(struct lh_connection *c, struct lh_request *request,
+                          const struct lh_message *message, const struct message_buffer *buffer,
+                          uint64_t bytes, lh_time now)
+{
+    const struct rx_receive receive = {&request->part, *buffer, bytes, message->tag, message->ignore};
+    if (c->matching.on) {
+        matching_recv(c, &receive, now);
+        return;
+    }
+    receiver_recv(&c->rx, &request->part, buffer, bytes, now);
+    small_messages_on_receive(c, request->message, now);
 }
 
 static int start_locked(struct lh_connection *c, const struct lh_message *message, bool sending,
@@ -85,8 +112,7 @@ static int start_locked(struct lh_connection *c, const struct lh_message *messag
         sender_send(&c->tx, &request->part, &content, now);
         small_messages_on_send(c, now);
     } else {
-        receiver_recv(&c->rx, &request->part, &buffer, bytes, now);
-        small_messages_on_receive(c, request->message, now);
+        start_receive(c, request, message, &buffer, bytes, now);
     }
     effects_carry_out(c);
     c->needs_step = true;
@@ -143,13 +169,15 @@ int lh_recv(struct lh_connection *connection, void *buffer, size_t room, struct 
             struct lh_request **request)
 {
     const struct lh_part part = {buffer, room, memory};
-    return start(connection, &(struct lh_message){.parts = &part, .count = 1}, false, request);
+    const struct lh_message message = {.parts = &part, .count = 1, .ignore = IGNORE_ALL};
+    return start(connection, &message, false, request);
 }
 
 static int post(struct lh_connection *connection, const struct lh_part *part,
                 struct lh_completion_queue *queue, uint64_t user, bool sending, struct lh_request **request)
 {
-    const struct lh_message message = {.parts = part, .count = 1, .queue = queue, .user = user};
+    const struct lh_message message = {
+        .parts = part, .count = 1, .ignore = sending ? 0 : IGNORE_ALL, .queue = queue, .user = user};
     if (!queue)
         return lh_fail(LH_EINVAL, "no completion queue: give one, or use lh_send() and lh_recv()");
     return start(connection, &message, sending, request);
@@ -170,12 +198,12 @@ int lh_post_recv(struct lh_connection *connection, void *buffer, size_t room, st
     return post(connection, &part, queue, user, false, request);
 }
 
-static void cancel_locked(struct lh_connection *c, const struct lh_request *request)
+static void cancel_locked(struct lh_connection *c, struct lh_request *request)
 {
     lh_time now = lh_sdr_now(c->context);
     if (request->sending)
         sender_cancel(&c->tx, request->message, now);
-    else
+    else if (!matching_cancel(c, &request->part, now))
         receiver_cancel(&c->rx, request->message, now);
     effects_carry_out(c);
     c->needs_step = true;

@@ -89,7 +89,8 @@ static void announce_long(struct lh_connection *c, lh_time now, lh_time *next)
     struct small_messages *small = &c->small;
     const struct tx *tx = &c->tx;
     const struct tx_message *message = tx->current != tx->next ? tx_message_at(tx, tx->current) : NULL;
-    bool waits = message && message->state == TX_OPEN && !message->small && message->started == 0;
+    bool waits = message && message->state == TX_OPEN && !message->small && message->started == 0 &&
+                 !tx->outgoing.matched; /* there all are announced */
     if (waits && (!small->waits || small->waiting != tx->current))
         small->waiting_since_ns = now;
     small->waits = waits;
@@ -103,137 +104,37 @@ static void announce_long(struct lh_connection *c, lh_time now, lh_time *next)
 
 /* ---- receiving --------------------------------------------------------------------------------------- */
 
-static void close_segments(struct rx *rx, const struct rx_message *message)
-{
-    if (message->posted == 0)
-        return;
-    for (uint32_t n = rx->segment_oldest; n != rx->segment_next; n++) { /* at most attr.slots */
-        struct rx_segment *segment = rx_segment_at(rx, n);
-        if (segment->state == SEGMENT_OPEN && segment->message == message->number)
-            rx_close_segment(rx, segment, SEGMENT_UNNEEDED);
-    }
-}
-
-/* The first that is known of a message: it is a small one, of this length. False: it is not received. */
-static bool begin_small(struct lh_connection *c, struct rx_message *message, uint64_t bytes, uint64_t tag,
-                        lh_time now)
-{
-    if (message->bytes != MESSAGE_BYTES_UNKNOWN || message->is_long) {
-        c->stats.bad_control++;
-        return false;
-    }
-    message->tag = tag;
-    if (bytes > message->capacity) {
-        refuse_message(&c->rx, message, LH_ETRUNCATED, now);
-        return false;
-    }
-    message->small = true;
-    message->bytes = bytes;
-    close_segments(&c->rx, message);
-    return true;
-}
-
-static void note_units(struct lh_connection *c, struct rx_message *message, uint8_t units, lh_time now)
-{
-    message->units |= units;
-    if (message->units == eager_unit_mask(message->bytes))
-        rx_end_message(&c->rx, message, 0, RX_OVER, now);
-}
-
-static void on_unit(struct lh_connection *c, struct rx_message *message, const struct eager_entry *entry,
-                    lh_time now)
-{
-    uint8_t unit = (uint8_t)(1u << entry->unit);
-    if (!message->small && !begin_small(c, message, entry->bytes, entry->tag, now))
-        return;
-    if (message->bytes != entry->bytes || message->tag != entry->tag) {
-        c->stats.bad_control++;
-        return;
-    }
-    if (message->units & unit)
-        return;
-    if (entry->data_bytes > 0)
-        buffer_write(&message->buffer, (uint64_t)entry->unit * EAGER_UNIT_BYTES, entry->data,
-                     entry->data_bytes);
-    note_units(c, message, unit, now);
-}
-
-static void on_long(struct lh_connection *c, struct rx_message *message, lh_time now)
-{
-    if (message->small)
-        c->stats.bad_control++;
-    else if (small_messages_serve(c, message->capacity))
-        refuse_message(&c->rx, message, LH_ETRUNCATED, now);
-    else
-        message->is_long = true;
-}
-
-static void on_early(struct lh_connection *c, const struct eager_entry *entry)
-{
-    struct early *early = &c->small.early;
-    if (!early->memory) { /* for them none waits: the peer sends them again */
-        struct early_memory *memory = store_take_aligned(c->store.whole, sizeof *memory);
-        if (!memory)
-            return; /* as if it had been lost */
-        early_give_memory(early, memory);
-    }
-    if (early_put(early, c->rx.next, entry) == EARLY_REFUSED)
-        c->stats.bad_control++;
-}
-
 static void on_entry(struct lh_connection *c, const struct eager_entry *entry, lh_time now)
 {
     struct rx *rx = &c->rx;
     if (entry->message - rx->oldest >= MESSAGES_MAX)
         return; /* over, or no place to remember it: it is sent again */
     inbound_on_message(&c->small.inbound, entry->message);
-    if (!number_before(entry->message, rx->next)) {
-        on_early(c, entry);
-        return;
-    }
-    struct rx_message *message = rx_message_at(rx, entry->message);
-    if (message->state == RX_OPEN && entry->is_long)
-        on_long(c, message, now);
+    bool added = number_before(entry->message, rx->next);
+    struct rx_message *message = added ? rx_message_at(rx, entry->message) : NULL;
+    if (c->matching.on && (!message || message->state == RX_EMPTY))
+        matching_on_entry(c, entry, now);
+    else if (!message)
+        arrived_hold(c, entry);
+    else if (message->state == RX_OPEN && entry->is_long)
+        arrived_long(c, message, now);
     else if (message->state == RX_OPEN)
-        on_unit(c, message, entry, now);
-}
-
-/* Of a buffer in parts all bytes are written: those that are not here come later. */
-static void copy_early(const struct early *early, const struct early_message *held,
-                       const struct rx_message *message)
-{
-    uint8_t bytes[EAGER_MAX] = {0};
-    if (!message->buffer.parts) {
-        early_copy(early, held, message->buffer.address);
-        return;
-    }
-    early_copy(early, held, bytes);
-    buffer_write(&message->buffer, 0, bytes, held->bytes);
-}
-
-static void take_early(struct lh_connection *c, struct rx_message *message,
-                       const struct early_message *early, lh_time now)
-{
-    if (early->state == EARLY_LONG) {
-        on_long(c, message, now);
-    } else if (begin_small(c, message, early->bytes, early->tag, now)) {
-        copy_early(&c->small.early, early, message);
-        note_units(c, message, early->units, now);
-    }
+        arrived_unit(c, message, entry, now);
 }
 
 void small_messages_on_receive(struct lh_connection *c, uint32_t number, lh_time now)
 {
-    struct early *early = &c->small.early;
     struct rx_message *message = rx_message_at(&c->rx, number);
-    const struct early_message *held = early_find(early, number);
+    const struct early_message *held = early_find(&c->small.early, number);
     if (!held)
         return;
-    if (message->state == RX_OPEN && message->number == number)
-        take_early(c, message, held, now);
-    inbound_want_ack(&c->small.inbound, c->path.rtt_minimum_ns, now); /* its cells are free, over or not */
-    early_forget(early, number);
-    store_give(c->store.whole, early_take_memory(early), sizeof *early->memory);
+    bool open = message->state == RX_OPEN && message->number == number;
+    if (open && held->state == EARLY_LONG)
+        arrived_long(c, message, now);
+    else if (open)
+        arrived_take_small(c, message, held, now);
+    arrived_want_ack(c, now); /* its cells are free, over or not */
+    arrived_drop(c, number);
     rx_retire(&c->rx);
 }
 
@@ -243,7 +144,7 @@ static enum eager_state early_state_of(const struct lh_connection *c, uint32_t n
 {
     switch (early_state(&c->small.early, number)) {
     case EARLY_LONG:
-        return EAGER_OTHER;
+        return c->matching.on ? EAGER_HELD : EAGER_OTHER;
     case EARLY_WHOLE:
         return EAGER_HELD;
     case EARLY_NOTHING:
@@ -271,7 +172,8 @@ static enum eager_state state_of(const struct lh_connection *c, uint32_t number)
     return message->notice.error ? EAGER_OTHER : early_state_of(c, number);
 }
 
-static void make_ack(struct lh_connection *c, struct eager_ack *ack)
+/* Returns the first message that it does not reach. */
+static uint32_t make_ack(struct lh_connection *c, struct eager_ack *ack)
 {
     const struct inbound *inbound = &c->small.inbound;
     rx_retire(&c->rx);
@@ -280,10 +182,27 @@ static void make_ack(struct lh_connection *c, struct eager_ack *ack)
     ack->base = c->rx.oldest;
     ack->posted = c->rx.next;
     ack->run_count = 0;
+    ack->is_part = c->small.reported_in_part && number_before(ack->base, c->small.reported);
+    if (ack->is_part)
+        ack->base = c->small.reported;
     uint32_t end = inbound->seen ? inbound->seen_next : ack->base;
-    for (uint32_t n = ack->base; number_before(n, end); n++) /* at most MESSAGES_MAX */
-        if (!eager_ack_add(ack, state_of(c, n)))
-            return; /* those are reported when the first are over */
+    uint32_t from = ack->base;
+    while (number_before(from, end) && eager_ack_add(ack, state_of(c, from))) /* at most MESSAGES_MAX */
+        from++;
+    return from;
+}
+
+/* Messages that did not fit an acknowledgement are reported when the first are over; or next, where those may
+ * wait for long. */
+static void on_acknowledged(struct lh_connection *c, uint32_t reported, lh_time now)
+{
+    struct inbound *inbound = &c->small.inbound;
+    inbound_on_acknowledged(inbound);
+    c->small.reported = reported;
+    c->small.reported_in_part =
+        c->matching.on && inbound->seen && number_before(reported, inbound->seen_next);
+    if (c->small.reported_in_part)
+        arrived_want_ack(c, now);
 }
 
 size_t small_messages_last(struct lh_connection *c, uint8_t *out)
@@ -312,6 +231,7 @@ void small_messages_on_packet(struct lh_connection *c, const uint8_t *data, size
     inbound_on_carrier(&c->small.inbound, &packet, c->path.rtt_minimum_ns, now);
     while (!c->rx.effects.failure && eager_next_entry(&packet, &entry)) /* each takes bytes of the packet */
         on_entry(c, &entry, now);
+    matching_consider(c, now);
 }
 
 static struct outgoing_path path_now(const struct lh_connection *c)
@@ -338,9 +258,10 @@ static bool send_packet(struct lh_connection *c, const struct outgoing_path *pat
     uint8_t out[EAGER_BYTES_MAX];
     struct eager_writer writer;
     struct eager_ack ack;
+    uint32_t reported = 0;
     bool due = inbound->ack_wanted && inbound->ack_at <= now;
     if (inbound->ack_wanted)
-        make_ack(c, &ack);
+        reported = make_ack(c, &ack);
     bool alone = inbound->ack_wanted && ack.run_count > RUNS_BESIDE;
     eager_write_begin(&writer, out, eager_packet_max(c->attr.mtu_bytes), outgoing->carrier,
                       inbound->ack_wanted ? &ack : NULL);
@@ -348,7 +269,8 @@ static bool send_packet(struct lh_connection *c, const struct outgoing_path *pat
     if (!filled && !due && !alone)
         return false;
     lh_sdr_message_send(c->qp, out, writer.bytes); /* there is a place; else it is lost, and sent again */
-    inbound_on_acknowledged(inbound);
+    if (inbound->ack_wanted)
+        on_acknowledged(c, reported, now);
     return filled || alone;
 }
 

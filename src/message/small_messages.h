@@ -19,8 +19,10 @@ struct small_messages {
     bool on; /* the peer knows of them */
     struct inbound inbound;
     struct early early;
-    bool waits;       /* a long message waits for its first clear-to-send, */
-    uint32_t waiting; /* this one, */
+    bool reported_in_part; /* the last acknowledgement did not reach the newest message, */
+    uint32_t reported;     /* but this one: the next begins there */
+    bool waits;            /* a long message waits for its first clear-to-send, */
+    uint32_t waiting;      /* this one, */
     lh_time waiting_since_ns;
 };
 

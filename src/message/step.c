@@ -43,7 +43,9 @@ static void route(struct lh_connection *c, const struct transfer_message *messag
         cancel_on_refuse(&c->tx, message, now);
         return;
     case TRANSFER_CANCEL:
+        matching_on_cancel(c, message->body.verdict.message);
         refuse_on_cancel(&c->rx, message, now);
+        matching_consider(c, now); /* of those behind it */
         return;
     case TRANSFER_FORGET:
         refuse_on_forget(&c->rx, message);

@@ -17,7 +17,8 @@ int storage_hold_send(struct lh_connection *c)
 int storage_hold_recv(struct lh_connection *c)
 {
     idle_note(&c->idle);
-    return receiver_hold(&c->rx);
+    int error = matching_hold(c);
+    return error ? error : receiver_hold(&c->rx);
 }
 
 void storage_on_request_free(struct lh_connection *c)
@@ -33,11 +34,13 @@ void storage_on_request_free(struct lh_connection *c)
 static void give_back(struct lh_connection *c)
 {
     sender_give_back(&c->tx);
-    receiver_give_back(&c->rx);
+    if (c->matching.waiting.count == 0)
+        receiver_give_back(&c->rx);
     coder_give_back(c->coder);
     parity_give_back(&c->parity);
     requests_give_back(c->requests);
     small_messages_give_back(c);
+    matching_give_back(c);
 }
 
 static lh_time give_back_idle(struct lh_connection *c, lh_time now)

@@ -18,7 +18,7 @@
 #define SMALL_BYTES     2u /* of the length */
 #define LONG_BYTES      6u
 #define TAG_BYTES       8u
-#define FLAGS_ALL       (EAGER_HAS_ACK | EAGER_HAS_ENTRIES | EAGER_PROBE)
+#define FLAGS_ALL       (EAGER_HAS_ACK | EAGER_HAS_ENTRIES | EAGER_PROBE | EAGER_PART)
 #define RUN_STATE_SHIFT 14u
 
 static_assert(EAGER_UNITS_MAX * EAGER_UNIT_BYTES >= EAGER_MAX, "a small message has no more units");
@@ -63,7 +63,7 @@ void eager_write_begin(struct eager_writer *writer, uint8_t *out, size_t limit, 
                        const struct eager_ack *ack)
 {
     out[0] = EAGER_KIND;
-    out[1] = ack ? EAGER_HAS_ACK : 0;
+    out[1] = ack ? (uint8_t)(EAGER_HAS_ACK | (ack->is_part ? EAGER_PART : 0)) : 0;
     out[2] = ack ? (uint8_t)ack->run_count : 0;
     out[3] = 0;
     lh_put_be32(out + 4, carrier);
@@ -253,8 +253,9 @@ int eager_decode(const uint8_t *data, size_t bytes, struct eager_packet *packet)
     packet->entry_bytes = 0;
     bool has_ack = packet->flags & EAGER_HAS_ACK;
     if ((packet->flags & ~FLAGS_ALL) != 0 || packet->flags == 0 || header[2] > EAGER_RUNS_MAX ||
-        (header[2] > 0 && !has_ack))
+        ((header[2] > 0 || (packet->flags & EAGER_PART)) && !has_ack))
         return -1;
+    packet->ack.is_part = packet->flags & EAGER_PART;
     if (has_ack && decode_ack(&cursor, header[2], &packet->ack) != 0)
         return -1;
     if (!(packet->flags & EAGER_HAS_ENTRIES))

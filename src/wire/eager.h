@@ -18,6 +18,9 @@
  * `base` are over, and the runs say what is known of those from there on. Messages before `posted` have a
  * receive; beyond it, the receiver holds up to EAGER_CELLS cells of EAGER_CELL_BYTES.
  *
+ * Where receives choose their messages (BLOB_MATCHES), the receiver holds as many of all that have none, and
+ * EAGER_PART says that nothing is said of those before `base`.
+ *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef LH_WIRE_EAGER_H
@@ -43,6 +46,7 @@ enum eager_flags {
     EAGER_HAS_ACK = 1,
     EAGER_HAS_ENTRIES = 2,
     EAGER_PROBE = 4, /* acknowledge at once */
+    EAGER_PART = 8,  /* the acknowledgement does not say that all before base are over */
 };
 
 /* What a receiver knows of a message. */
@@ -63,6 +67,7 @@ struct eager_ack {
     uint32_t received; /* carriers, ever */
     uint32_t base;     /* message: all before it are over */
     uint32_t posted;   /* message: all before it have a receive */
+    bool is_part;      /* nothing is known of those before base */
     uint32_t run_count;
     struct eager_run runs[EAGER_RUNS_MAX]; /* from base on */
 };

@@ -42,8 +42,9 @@ static void describe_pair(FILE *out, const struct plan *plan, uint32_t number)
             (wide)a->window_bytes, (wide)pair->attr[1].window_bytes, (wide)a->rate_bps,
             (wide)a->receive_buffer_bytes, plan_has(plan, FEATURE_workers) ? pair->workers : 1);
     if (plan_has(plan, FEATURE_engine))
-        fprintf(out, ", shares %d %d, chained %d %d, opens at %llu us", pair->shared[0], pair->shared[1],
-                pair->chained[0], pair->chained[1], (wide)(pair->opens_ns / LH_NS_PER_US));
+        fprintf(out, ", shares %d %d, chained %d %d, matches %d %d, opens at %llu us", pair->shared[0],
+                pair->shared[1], pair->chained[0], pair->chained[1], plan_matches(plan, pair, 0),
+                plan_matches(plan, pair, 1), (wide)(pair->opens_ns / LH_NS_PER_US));
     for (uint32_t side = 0; side < 2; side++)
         if (plan_congestion(plan, pair, side))
             fprintf(out, ", side %u has %s", side, plan_congestion(plan, pair, side));

@@ -32,6 +32,7 @@ enum draw_part {
     PART_ENGINES,
     PART_PEERS, /* the faults of engines */
     PART_LISTS,
+    PART_MATCHES,
     PART_PAIRS = 16, /* and one more for each pair */
 };
 
@@ -546,4 +547,7 @@ void plan_draw(uint64_t seed, struct plan *plan)
     struct lh_prng lists = lh_prng_fork(&root, PART_LISTS);
     if (plan_has(plan, FEATURE_engine) && draw_chance(&lists, 0.5))
         plan->features |= 1u << FEATURE_lists;
+    struct lh_prng matches = lh_prng_fork(&root, PART_MATCHES);
+    if (plan_has(plan, FEATURE_engine))
+        draw_matches(plan, &matches);
 }

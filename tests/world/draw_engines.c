@@ -91,6 +91,15 @@ void draw_small(struct plan *plan, uint32_t first, struct lh_prng *prng)
     }
 }
 
+void draw_matches(struct plan *plan, struct lh_prng *prng)
+{
+    if (draw_chance(prng, 0.5))
+        plan->features |= 1u << FEATURE_matches;
+    for (uint32_t i = 0; i < plan->pair_count; i++)
+        for (uint32_t side = 0; side < 2; side++)
+            plan->pairs[i].matches[side] = draw_chance(prng, 0.6);
+}
+
 void draw_peer_faults(struct plan *plan, struct lh_prng *prng)
 {
     for (uint32_t i = 0; i < plan->pair_count; i++) {

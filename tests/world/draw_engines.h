@@ -15,6 +15,8 @@ void draw_engines(struct plan *plan, struct lh_prng *prng);
 void draw_peer(struct plan *plan, uint32_t number, struct lh_prng *prng);
 /* The messages of one pair, the events from `first` on, may be many small ones instead. */
 void draw_small(struct plan *plan, uint32_t first, struct lh_prng *prng);
+/* Whose receives choose messages by their tags. */
+void draw_matches(struct plan *plan, struct lh_prng *prng);
 /* Connections that are renewed, hosts that die for ever, floods. */
 void draw_peer_faults(struct plan *plan, struct lh_prng *prng);
 

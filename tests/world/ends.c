@@ -32,6 +32,7 @@ static int open_connection(struct world *world, struct pair *pair, uint32_t side
     attr.receive_buffer_bytes = plan_receive_buffer(world->plan, pair->plan, side);
     attr.reliability = plan_reliability(world->plan, pair->plan, side);
     attr.congestion = plan_congestion(world->plan, pair->plan, side);
+    attr.match_tags = plan_matches(world->plan, pair->plan, side);
     if (attr.congestion)
         attr.rate_max_bps = attr.rate_bps; /* to a controller, rate_bps is only a hint */
     bool patient = !plan_has(world->plan, FEATURE_impatient) && pair->trusted && !pair->may_end;

@@ -49,7 +49,8 @@
     X(newcomer, "receivers choose schemes that older seeds do not know")                                   \
     X(congestion, "senders have congestion controllers")                                                   \
     X(engine, "connections of a host share its engine, and complete into its queues")                      \
-    X(lists, "messages are sent from parts and received into parts, with tags")
+    X(lists, "messages are sent from parts and received into parts, with tags")                            \
+    X(matches, "receives choose messages by their tags, and are posted in another order")
 
 enum plan_feature {
 #define PLAN_FEATURE_ENUM(name, words) FEATURE_##name,
@@ -127,6 +128,7 @@ struct plan_pair {
     bool shared[2];   /* this side uses its host's engine, else one of its own */
     bool chained[2];  /* an entry of a queue lets its user go on before it is time */
     lh_time opens_ns; /* 0: from the start */
+    bool matches[2];  /* what this side receives is chosen by tags */
 };
 
 /* The engine of a host, and how its user polls its queues. */
@@ -209,6 +211,11 @@ const char *plan_reliability(const struct plan *plan, const struct plan_pair *pa
 static inline bool plan_shares(const struct plan *plan, const struct plan_pair *pair, uint32_t side)
 {
     return plan_has(plan, FEATURE_engine) && pair->shared[side];
+}
+/* Whether this side's receives choose messages by their tags. */
+static inline bool plan_matches(const struct plan *plan, const struct plan_pair *pair, uint32_t side)
+{
+    return plan_has(plan, FEATURE_matches) && pair->matches[side];
 }
 /* Of its sockets: its engine's, where it shares one. */
 static inline uint64_t plan_receive_buffer(const struct plan *plan, const struct plan_pair *pair,

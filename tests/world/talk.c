@@ -6,6 +6,7 @@
 
 #include "base/earlier.h"
 #include "world/checks.h"
+#include "world/choice.h"
 #include "world/engines.h"
 #include "world/healing.h"
 #include "world/memory.h"
@@ -38,20 +39,25 @@ struct talk_message {
     uint32_t event;
     uint64_t bytes;
     uint64_t room;
+    struct choice choice;
     uint8_t *data;
     uint8_t *buffer;      /* GUARD_BYTES before and behind it */
     struct scatter *from; /* instead of data, when it is sent in parts; else NULL */
     struct scatter *into; /* instead of buffer, which is filled from it */
     struct asked sent;
     struct asked received;
+    bool held;  /* with matching: its requests are kept, for they may be canceled */
+    bool alone; /* one side canceled it, and the other one would wait for ever: it cancels, too */
 };
 
 struct talk_way {
     struct talk_message *messages;
+    uint32_t *order; /* in which the receives are posted: numbers of messages */
+    bool matched;    /* receives choose messages by their tags */
     uint32_t count;
     uint32_t first;  /* of this connection */
     uint32_t sent;   /* messages before this were asked to be sent */
-    uint32_t posted; /* and to be received */
+    uint32_t posted; /* and so many to be received, in their order */
     lh_time send_retry_ns;
     lh_time recv_retry_ns;
     bool send_early; /* an entry came: the next one goes at once */
@@ -86,6 +92,12 @@ static void insert(struct talk_way *way, const struct plan_event *event, uint32_
         (struct talk_message){.plan = event, .event = number, .bytes = event->bytes, .room = event->room};
 }
 
+/* The message of the way that was asked for as the n-th, to be sent or to be received. */
+static struct talk_message *nth(const struct talk_way *way, uint32_t n, bool sending)
+{
+    return &way->messages[sending ? n : way->order[n]];
+}
+
 static struct scatter *make_scatter(struct world *world, uint64_t bytes, uint64_t seed)
 {
     struct scatter *scatter = world_memory(world, sizeof *scatter);
@@ -112,6 +124,14 @@ static void fill_message(struct world *world, struct talk_message *message)
     world->bytes_asked += message->bytes;
 }
 
+static void choose(struct talk_way *way, uint32_t number, const struct plan *plan)
+{
+    struct talk_message *message = &way->messages[number];
+    bool tagged = message->from && (message->plan->seed >> 42 & 1);
+    message->choice = choice_of(message->plan->seed, number, tagged, way->matched);
+    message->held = way->matched && choice_may_be_canceled(plan, message->event);
+}
+
 void talk_make(struct world *world, struct pair *pair)
 {
     uint32_t number = (uint32_t)(pair - world->pairs);
@@ -121,13 +141,18 @@ void talk_make(struct world *world, struct pair *pair)
         struct talk_way *way = &pair->talk->ways[side];
         uint32_t count = count_messages(world->plan, number, side);
         way->messages = world_memory(world, (count + 1) * sizeof *way->messages);
+        way->order = world_memory(world, (count + 1) * sizeof *way->order);
+        way->matched = plan_matches(world->plan, pair->plan, 1 - side);
         for (uint32_t i = 0; i < world->plan->event_count; i++) {
             const struct plan_event *event = &world->plan->events[i];
             if (event->kind == EVENT_message && !event->off && event->pair == number && event->side == side)
                 insert(way, event, i);
         }
-        for (uint32_t i = 0; i < way->count; i++)
+        for (uint32_t i = 0; i < way->count; i++) {
             fill_message(world, &way->messages[i]);
+            choose(way, i, world->plan);
+        }
+        choice_order(way->order, way->count, way->matched, world->plan->seed + 2 * number + side);
     }
 }
 
@@ -161,19 +186,16 @@ static uint64_t user_value(const struct talk_message *message, bool sending)
     return message->plan->seed << 32 | (uint64_t)message->event << 1 | sending;
 }
 
-static uint64_t tag_of(const struct talk_message *message)
-{
-    bool tagged = message->from && (message->plan->seed >> 42 & 1);
-    return tagged ? message->plan->seed * 0x9E3779B97F4A7C15u : 0;
-}
-
 static int ask_in_parts(struct end *end, const struct talk_message *message, bool sending,
                         struct lh_completion_queue *queue, struct lh_request **request)
 {
     const struct scatter *scatter = sending ? message->from : message->into;
-    const struct lh_message what = {.parts = scatter->parts,
-                                    .count = scatter->count,
-                                    .tag = sending ? tag_of(message) : 0,
+    const struct lh_part whole = {.address = sending ? message->data : message->buffer,
+                                  .bytes = sending ? message->bytes : message->room};
+    const struct lh_message what = {.parts = scatter ? scatter->parts : &whole,
+                                    .count = scatter ? scatter->count : 1,
+                                    .tag = sending ? message->choice.tag : message->choice.wanted,
+                                    .ignore = sending ? 0 : message->choice.ignored,
                                     .queue = queue,
                                     .user = user_value(message, sending)};
     return sending ? lh_sendmsg(end->connection, &what, request)
@@ -197,10 +219,10 @@ static int ask(struct world *world, struct end *end, struct talk_message *messag
 {
     struct asked *asked = sending ? &message->sent : &message->received;
     struct queue *queue = engine_queue(world, end, message->plan->seed >> (sending ? 0 : 8));
-    bool detached = queue && (message->plan->seed >> 16 & 1);
+    bool detached = queue && (message->plan->seed >> 16 & 1) && !message->held;
     struct lh_request **request = detached ? NULL : &asked->request;
     struct lh_completion_queue *own = queue ? queue->queue : NULL;
-    int error = (sending ? message->from : message->into)
+    int error = (sending ? message->from : message->into) || message->choice.tag != 0
                     ? ask_in_parts(end, message, sending, own, request)
                     : ask_whole(end, message, sending, own, request);
     if (!queue)
@@ -251,7 +273,7 @@ static void recv_due(struct world *world, struct pair *pair, uint32_t side, lh_t
     struct talk_way *way = &pair->talk->ways[1 - side];
     struct end *end = &pair->ends[side];
     while (way->posted < way->count) {
-        struct talk_message *message = &way->messages[way->posted];
+        struct talk_message *message = nth(way, way->posted, false);
         lh_time own_ns = way->recv_early ? 0 : message->plan->span_ns;
         lh_time at_ns = own_ns > way->recv_retry_ns ? own_ns : way->recv_retry_ns;
         if (at_ns > world->now) {
@@ -270,12 +292,6 @@ static void recv_due(struct world *world, struct pair *pair, uint32_t side, lh_t
         way->posted++;
         note_asked(world, end, "receives", message);
     }
-}
-
-void talk_act(struct world *world, struct pair *pair, uint32_t side, lh_time *next)
-{
-    send_due(world, pair, side, next);
-    recv_due(world, pair, side, next);
 }
 
 static struct talk_message *find_message(struct pair *pair, uint32_t event)
@@ -338,21 +354,17 @@ static void take_back(struct world *world, struct talk_message *message)
         message->buffer[message->room / 2] ^= 1;
 }
 
-void talk_cancel(struct world *world, const struct plan_event *event)
+/* Whether there was anything to be canceled. */
+static bool cancel(struct world *world, struct end *end, struct talk_message *message, bool sending,
+                   bool by_freeing)
 {
-    const struct plan_event *target = &world->plan->events[event->target];
-    struct pair *pair = &world->pairs[target->pair];
-    struct talk_message *message = target->off ? NULL : find_message(pair, event->target);
-    struct end *end = &pair->ends[event->side == 0 ? target->side : 1 - target->side];
-    if (!message || !end->open || !host_runs(world, end->host))
-        return;
-    struct asked *asked = event->side == 0 ? &message->sent : &message->received;
+    struct asked *asked = sending ? &message->sent : &message->received;
     if (!asked->request || asked->done || lh_test(asked->request, NULL))
-        return;
+        return false;
     asked->canceled = true;
-    world_note(world, event->target, "end %u cancels message %u", world_end_number(world, end),
-               event->target);
-    if (event->seed & 1) {
+    world_note(world, message->event, "end %u cancels message %u", world_end_number(world, end),
+               message->event);
+    if (by_freeing) {
         lh_request_free(asked->request);
         asked->request = NULL;
         asked->freed = true;
@@ -360,13 +372,45 @@ void talk_cancel(struct world *world, const struct plan_event *event)
     } else {
         lh_cancel(asked->request);
         if (!lh_test(asked->request, NULL))
-            world_fail(world, "ends", "message %u was canceled and is still pending", event->target);
+            world_fail(world, "ends", "message %u was canceled and is still pending", message->event);
     }
-    if (event->side == 0)
+    if (sending)
         take_data_back(message);
     else
         take_back(world, message);
     world_touch(world, end);
+    return true;
+}
+
+void talk_cancel(struct world *world, const struct plan_event *event)
+{
+    const struct plan_event *target = &world->plan->events[event->target];
+    struct pair *pair = &world->pairs[target->pair];
+    bool sending = event->side == 0;
+    struct talk_message *message = target->off ? NULL : find_message(pair, event->target);
+    struct end *end = &pair->ends[sending ? target->side : 1 - target->side];
+    if (message && end->open && host_runs(world, end->host) &&
+        cancel(world, end, message, sending, event->seed & 1))
+        message->alone = pair->talk->ways[target->side].matched;
+}
+
+/* What waits for a message, or a receive, that was canceled. */
+static void cancel_alone(struct world *world, struct pair *pair, uint32_t side, bool sending)
+{
+    struct talk_way *way = &pair->talk->ways[sending ? side : 1 - side];
+    for (uint32_t i = way->first; way->matched && i < (sending ? way->sent : way->posted); i++) {
+        struct talk_message *message = nth(way, i, sending);
+        if (message->alone)
+            cancel(world, &pair->ends[side], message, sending, false);
+    }
+}
+
+void talk_act(struct world *world, struct pair *pair, uint32_t side, lh_time *next)
+{
+    send_due(world, pair, side, next);
+    recv_due(world, pair, side, next);
+    cancel_alone(world, pair, side, true);
+    cancel_alone(world, pair, side, false);
 }
 
 /* ---- what came of it --------------------------------------------------------------------------------- */
@@ -382,9 +426,9 @@ static void check_delivered(struct world *world, struct pair *pair, struct talk_
         message->buffer[message->bytes / 2] ^= 1;
     if (!pair->trusted)
         return;
-    if (tag != tag_of(message))
+    if (tag != message->choice.tag)
         world_fail(world, "tag", "message %u has tag %llx, and came with %llx", message->event,
-                   (unsigned long long)tag_of(message), (unsigned long long)tag);
+                   (unsigned long long)message->choice.tag, (unsigned long long)tag);
     const uint8_t *expected = world_content(message->plan->seed, message->bytes);
     if (message->received.result.bytes != message->bytes || message->bytes > message->room)
         world_fail(world, "bytes", "message %u has %llu bytes and came as %llu into %llu", message->event,
@@ -463,7 +507,7 @@ static void harvest_way(struct world *world, struct pair *pair, uint32_t from, b
     uint32_t end = sending ? way->sent : way->posted;
     uint32_t host = pair->ends[sending ? from : 1 - from].host;
     for (uint32_t i = way->first; i < end; i++) {
-        struct talk_message *message = &way->messages[i];
+        struct talk_message *message = nth(way, i, sending);
         struct asked *asked = sending ? &message->sent : &message->received;
         if (!has_ended(world, message, asked, sending ? "sent" : "received", host))
             continue;
@@ -497,10 +541,11 @@ static void look_at_connection(struct world *world, struct pair *pair, uint32_t 
     for (uint32_t from = 0; from < 2; from++) {
         struct talk_way *way = &pair->talk->ways[from];
         for (uint32_t i = way->first; i < (from == side ? way->sent : way->posted); i++) {
-            struct asked *asked = from == side ? &way->messages[i].sent : &way->messages[i].received;
+            const struct talk_message *message = nth(way, i, from == side);
+            const struct asked *asked = from == side ? &message->sent : &message->received;
             if (!asked->done)
                 world_fail(world, "ends", "message %u is pending on a connection that has ended",
-                           way->messages[i].event);
+                           message->event);
         }
     }
 }
@@ -521,7 +566,7 @@ static void count_ends(const struct pair *pair, uint32_t side, bool sending, uin
 {
     const struct talk_way *way = &pair->talk->ways[sending ? side : 1 - side];
     for (uint32_t i = way->first; i < (sending ? way->sent : way->posted); i++) {
-        const struct asked *asked = sending ? &way->messages[i].sent : &way->messages[i].received;
+        const struct asked *asked = sending ? &nth(way, i, true)->sent : &nth(way, i, false)->received;
         *well += asked->done && !asked->freed && asked->result.error == 0;
         *failed += asked->done && (asked->freed || asked->result.error != 0);
     }
@@ -551,10 +596,10 @@ static void close_way(struct world *world, struct pair *pair, uint32_t from, boo
     struct talk_way *way = &pair->talk->ways[from];
     uint32_t end = sending ? way->sent : way->posted;
     for (uint32_t i = way->first; i < end; i++) {
-        struct asked *asked = sending ? &way->messages[i].sent : &way->messages[i].received;
+        struct talk_message *message = nth(way, i, sending);
+        struct asked *asked = sending ? &message->sent : &message->received;
         if (!asked->done && world->canary != CANARY_hidden)
-            world_fail(world, "ends", "message %u is pending on a closed connection",
-                       way->messages[i].event);
+            world_fail(world, "ends", "message %u is pending on a closed connection", message->event);
         lh_request_free(asked->request);
         asked->request = NULL;
     }
@@ -572,6 +617,9 @@ void talk_on_closed(struct world *world, struct pair *pair, uint32_t side)
     for (uint32_t from = 0; from < 2; from++) {
         struct talk_way *way = &pair->talk->ways[from];
         uint32_t begun = way->sent > way->posted ? way->sent : way->posted;
+        if (way->matched) /* of a block some receives were begun, others not */
+            begun = choice_block_end(begun);
+        begun = begun < way->count ? begun : way->count;
         way->first = way->sent = way->posted = begun;
     }
 }
@@ -725,6 +773,7 @@ struct work_left talk_left(const struct world *world, const struct pair *pair)
             left.bytes += m->bytes;
             /* A clear-to-send and an answer for each, as if one waited for the other. */
             left.rounds += 4 + 2 * (m->bytes / segment_bytes) + m->bytes / capacity_bytes;
+            left.rounds += 2 * pair->talk->ways[from].matched; /* it is announced first */
             left.rounds += healing_window_rounds(world, pair, from, m->bytes);
         }
     return left;

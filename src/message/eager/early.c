@@ -26,9 +26,33 @@ struct early_memory *early_take_memory(struct early *early)
     return memory;
 }
 
+/* Where it is, or would be; NULL: all places are taken by others. */
 static struct early_message *place_of(const struct early *early, uint32_t number)
 {
-    return &early->memory->messages[number & (EAGER_CELLS - 1)];
+    for (uint32_t i = 0; i < EAGER_CELLS; i++) {
+        struct early_message *place = &early->memory->messages[(number + i) & (EAGER_CELLS - 1)];
+        if (place->state == EARLY_NOTHING || place->number == number)
+            return place;
+    }
+    return NULL;
+}
+
+/* What comes behind the place, and would not be found past it, moves up. */
+static void free_place(struct early *early, const struct early_message *place)
+{
+    struct early_message *messages = early->memory->messages;
+    uint32_t hole = (uint32_t)(place - messages);
+    for (uint32_t i = 1; i < EAGER_CELLS; i++) {
+        uint32_t from = (uint32_t)(place - messages + i) & (EAGER_CELLS - 1);
+        if (messages[from].state == EARLY_NOTHING)
+            break;
+        uint32_t reach = (from - messages[from].number) & (EAGER_CELLS - 1);
+        if (reach < ((from - hole) & (EAGER_CELLS - 1)))
+            continue;
+        messages[hole] = messages[from];
+        hole = from;
+    }
+    messages[hole] = (struct early_message){0};
 }
 
 const struct early_message *early_find(const struct early *early, uint32_t number)
@@ -36,7 +60,7 @@ const struct early_message *early_find(const struct early *early, uint32_t numbe
     if (!early->memory)
         return NULL;
     const struct early_message *message = place_of(early, number);
-    return message->state != EARLY_NOTHING && message->number == number ? message : NULL;
+    return message && message->state != EARLY_NOTHING ? message : NULL;
 }
 
 enum early_state early_state(const struct early *early, uint32_t number)
@@ -85,16 +109,15 @@ static uint32_t cells_of(const struct early_message *message)
 }
 
 /* NULL: it contradicts what came before, or there is no place. */
-static struct early_message *find_or_add(struct early *early, uint32_t posted,
-                                         const struct eager_entry *entry)
+static struct early_message *find_or_add(struct early *early, const struct eager_entry *entry)
 {
     struct early_message *message = place_of(early, entry->message);
     uint32_t cells = entry->is_long ? 0 : eager_cells(entry->bytes);
-    if (entry->message - posted >= EAGER_CELLS)
+    if (!message)
         return NULL;
     if (message->state != EARLY_NOTHING) {
-        bool same = message->number == entry->message && message->bytes == entry->bytes &&
-                    message->tag == entry->tag && (message->state == EARLY_LONG) == entry->is_long;
+        bool same = message->bytes == entry->bytes && message->tag == entry->tag &&
+                    (message->state == EARLY_LONG) == entry->is_long;
         return same ? message : NULL;
     }
     if (cells > early->free_cells)
@@ -125,8 +148,13 @@ static void write_unit(struct early *early, const struct early_message *message,
 
 enum early_put early_put(struct early *early, uint32_t posted, const struct eager_entry *entry)
 {
+    return entry->message - posted < EAGER_CELLS ? early_put_any(early, entry) : EARLY_REFUSED;
+}
+
+enum early_put early_put_any(struct early *early, const struct eager_entry *entry)
+{
     assert(early->memory);
-    struct early_message *message = find_or_add(early, posted, entry);
+    struct early_message *message = find_or_add(early, entry);
     uint8_t unit = (uint8_t)(1u << entry->unit);
     if (!message)
         return EARLY_REFUSED;
@@ -154,12 +182,12 @@ void early_copy(const struct early *early, const struct early_message *message, 
 
 void early_forget(struct early *early, uint32_t number)
 {
-    if (!early_find(early, number))
+    const struct early_message *message = early_find(early, number);
+    if (!message)
         return;
-    struct early_message *message = place_of(early, number);
     uint32_t cells = cells_of(message);
     if (cells > 0)
         give_cells(early, message->cell, cells);
-    *message = (struct early_message){0};
+    free_place(early, message);
     early->held--;
 }

@@ -3,7 +3,8 @@
  * gives the memory when it is first needed, and takes it back when nothing is held.
  *
  * A peer may send messages from `posted` on, the first without a receive, as long as they take EAGER_CELLS
- * cells at most, and a message takes one at least. What exceeds that is refused.
+ * cells at most, and a message takes one at least. What exceeds that is refused. Where receives choose their
+ * messages, any may wait, whatever its number.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -30,7 +31,8 @@ struct early_message {
 
 /* Some 80 KiB. */
 struct early_memory {
-    struct early_message messages[EAGER_CELLS]; /* at number % EAGER_CELLS */
+    struct early_message
+        messages[EAGER_CELLS];  /* at number % EAGER_CELLS, or the next place that is free */
     uint16_t next[EAGER_CELLS]; /* the cell after this one, of its message or of the free ones */
     uint8_t cells[EAGER_CELLS][EAGER_CELL_BYTES];
 };
@@ -55,6 +57,8 @@ struct early_memory *early_take_memory(struct early *early);
 
 /* An entry of a message from `posted` on. The memory must be there. */
 enum early_put early_put(struct early *early, uint32_t posted, const struct eager_entry *entry);
+/* The same, of any message. */
+enum early_put early_put_any(struct early *early, const struct eager_entry *entry);
 /* Any message. */
 enum early_state early_state(const struct early *early, uint32_t number);
 /* What is held of a message, or NULL. */

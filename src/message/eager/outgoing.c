@@ -68,6 +68,10 @@ static void set_state(struct outgoing *outgoing, struct outgoing_message *messag
     outgoing->held -= message->state == OUTGOING_HELD;
     outgoing->delivered -= message->state == OUTGOING_DELIVERED;
     message->state = state;
+    if (state == OUTGOING_OVER || state == OUTGOING_DELIVERED || state == OUTGOING_SETTLED) {
+        outgoing->cells -= message->cost;
+        message->cost = 0;
+    }
     if (state == OUTGOING_MISSING) {
         outgoing->missing++;
         outgoing->in_flight_bytes += flight_bytes(message);
@@ -93,6 +97,8 @@ void outgoing_add(struct outgoing *outgoing, uint32_t number, const struct outgo
         .bytes = content->bytes,
         .tag = content->tag,
     };
+    if (outgoing->matched)
+        outgoing_announce(outgoing, number);
 }
 
 void outgoing_announce(struct outgoing *outgoing, uint32_t number)
@@ -107,6 +113,14 @@ void outgoing_announce(struct outgoing *outgoing, uint32_t number)
     }
     set_state(outgoing, message, OUTGOING_MISSING);
     outgoing->resending++;
+}
+
+void outgoing_stop(struct outgoing *outgoing, uint32_t number)
+{
+    if (!is_inside(outgoing, number))
+        return;
+    set_state(outgoing, at(outgoing, number), OUTGOING_STOPPED);
+    at(outgoing, number)->payload = NULL;
 }
 
 void outgoing_forget(struct outgoing *outgoing, uint32_t number)
@@ -124,15 +138,21 @@ void outgoing_forget(struct outgoing *outgoing, uint32_t number)
 
 /* ---- acknowledgements -------------------------------------------------------------------------------- */
 
+static bool is_in_question(const struct outgoing_message *message)
+{
+    return message->state == OUTGOING_MISSING || message->state == OUTGOING_HELD;
+}
+
 static void learn(struct outgoing *outgoing, struct outgoing_message *message, enum eager_state state)
 {
-    bool in_question = message->state == OUTGOING_MISSING || message->state == OUTGOING_HELD;
-    if (!in_question || state == EAGER_MISSING)
+    if (!is_in_question(message) || state == EAGER_MISSING)
         return;
-    if (message->is_long || state == EAGER_OTHER)
+    if (state == EAGER_HELD && (!message->is_long || outgoing->matched))
+        set_state(outgoing, message, OUTGOING_HELD);
+    else if (message->is_long || state == EAGER_OTHER)
         set_state(outgoing, message, OUTGOING_SETTLED);
     else
-        set_state(outgoing, message, state == EAGER_HELD ? OUTGOING_HELD : OUTGOING_DELIVERED);
+        set_state(outgoing, message, OUTGOING_DELIVERED);
 }
 
 /* Messages from `from` on, of those that were sent. */
@@ -167,6 +187,11 @@ void outgoing_on_receive(struct outgoing *outgoing, uint32_t number)
     if (!is_inside(outgoing, number))
         return;
     struct outgoing_message *message = at(outgoing, number);
+    if (outgoing->matched) { /* says nothing of those before */
+        if (is_in_question(message))
+            set_state(outgoing, message, OUTGOING_SETTLED);
+        return;
+    }
     if (message->is_long && message->state == OUTGOING_NEW)
         message->state = OUTGOING_LONG;
     learn_posted(outgoing, number + 1);
@@ -217,14 +242,14 @@ int outgoing_on_ack(struct outgoing *outgoing, const struct eager_ack *ack, lh_t
     if (!is_possible(outgoing, ack))
         return -1;
     uint32_t before = 2 * outgoing->missing + outgoing->held; /* less of it: something has arrived */
-    if (number_before(outgoing->oldest, ack->base))
+    if (!ack->is_part && number_before(outgoing->oldest, ack->base))
         learn_all(outgoing, outgoing->oldest, ack->base - outgoing->oldest, EAGER_DELIVERED);
     uint32_t from = ack->base;
     for (uint32_t i = 0; i < ack->run_count; i++) { /* at most EAGER_RUNS_MAX */
         learn_all(outgoing, from, ack->runs[i].messages, ack->runs[i].state);
         from += ack->runs[i].messages;
     }
-    bool progress = learn_posted(outgoing, ack->posted);
+    bool progress = !outgoing->matched && learn_posted(outgoing, ack->posted);
     progress |= 2 * outgoing->missing + outgoing->held != before;
     bool newer = !outgoing->acknowledged || number_before(outgoing->newest, ack->newest);
     if (newer) {
@@ -395,10 +420,18 @@ static uint8_t copies_of(const struct outgoing *outgoing, const struct outgoing_
     return outgoing->loss_known && outgoing->loss > LOSS_MANY ? COPIES_MANY : 1;
 }
 
+/* With `matched`: an announcement takes a place, too. */
+static uint32_t cost_of(const struct outgoing_message *message)
+{
+    return message->is_long ? 1 : eager_cells(message->bytes);
+}
+
 /* Whether the receiver has a place, as far as is known. */
 static bool has_place(const struct outgoing *outgoing, const struct outgoing_message *message,
                       uint32_t number)
 {
+    if (outgoing->matched)
+        return message->cost > 0 || outgoing->cells + cost_of(message) <= EAGER_CELLS;
     bool ahead = !number_before(number, outgoing->posted);
     bool begun = outgoing->costs[number & (EAGER_CELLS - 1)] > 0;
     uint32_t cells = message->is_long || begun ? 0 : eager_cells(message->bytes);
@@ -414,12 +447,13 @@ static bool window_is_open(const struct outgoing *outgoing, const struct outgoin
 }
 
 /* Some of its units are in a carrier. */
-static void take_cells(struct outgoing *outgoing, const struct outgoing_message *message, uint32_t number)
+static void take_cells(struct outgoing *outgoing, struct outgoing_message *message, uint32_t number)
 {
-    uint8_t *cost = &outgoing->costs[number & (EAGER_CELLS - 1)];
-    if (number_before(number, outgoing->posted) || message->is_long || *cost > 0)
+    bool matched = outgoing->matched;
+    uint8_t *cost = matched ? &message->cost : &outgoing->costs[number & (EAGER_CELLS - 1)];
+    if (*cost > 0 || (!matched && (number_before(number, outgoing->posted) || message->is_long)))
         return;
-    *cost = (uint8_t)eager_cells(message->bytes);
+    *cost = (uint8_t)cost_of(message);
     outgoing->cells += *cost;
 }
 
@@ -447,7 +481,7 @@ static bool may_send(struct outgoing *outgoing, const struct outgoing_message *m
 static bool begin_with_last_unit(struct outgoing *outgoing, uint32_t number, struct eager_writer *writer,
                                  bool *any)
 {
-    const struct outgoing_message *message = at(outgoing, number);
+    struct outgoing_message *message = at(outgoing, number);
     uint8_t last = (uint8_t)(eager_units(message->bytes) - 1);
     if (message->is_long || message->units >> last == 0)
         return true;

@@ -3,7 +3,9 @@
  * what has been delivered. Pure: the caller gives the memory of the ring.
  *
  * Every message of the connection is in the ring, in order: a long one is there to be announced, or only to
- * be passed. Messages are sent in order, within the window and the receiver's places.
+ * be passed. Messages are sent in order, within the window and the receiver's places. Where the receives of
+ * the peer choose messages (`matched`), all long ones are announced, and each message takes a place until it
+ * has a receive.
  *
  * Timers:
  *   lost       a message that was overtaken by a carrier which arrived: a round trip and the reorder window
@@ -32,6 +34,7 @@ enum outgoing_state {
     OUTGOING_HELD,
     OUTGOING_DELIVERED, /* until the caller ends it */
     OUTGOING_SETTLED,   /* an announcement that arrived, or refused: another message says more */
+    OUTGOING_STOPPED,   /* the caller aborted it; the receiver may still hold it */
 };
 
 struct outgoing_message {
@@ -39,6 +42,7 @@ struct outgoing_message {
     bool is_long;
     uint8_t units;  /* to be sent, a bit each */
     uint8_t copies; /* still to be sent ahead of any loss */
+    uint8_t cost;   /* with `matched`: cells of the receiver that it takes */
     uint32_t carrier;
     const uint8_t *payload;
     uint64_t bytes;
@@ -48,6 +52,7 @@ struct outgoing_message {
 };
 
 struct outgoing {
+    bool matched; /* the receives of the peer choose messages by their tags; set before the first message */
     struct outgoing_message *ring; /* at number % capacity */
     uint32_t capacity;             /* a power of two; 0: no memory yet */
     uint32_t oldest;               /* message that is not over */
@@ -106,6 +111,9 @@ void outgoing_announce(struct outgoing *outgoing, uint32_t number);
 /* The message has a receive, as all before it have: something else than an acknowledgement shows it. A long
  * one need not be announced any more. */
 void outgoing_on_receive(struct outgoing *outgoing, uint32_t number);
+/* The caller aborted the message: nothing of it is sent any more. It is forgotten when the receiver answered.
+ */
+void outgoing_stop(struct outgoing *outgoing, uint32_t number);
 /* The message is over for the sender, however. */
 void outgoing_forget(struct outgoing *outgoing, uint32_t number);
 

@@ -26,6 +26,24 @@ struct rx_message *rx_add_message(struct rx *rx, struct message_request *request
     return message;
 }
 
+struct rx_message *rx_bind_message(struct rx *rx, uint32_t number, const struct rx_receive *receive)
+{
+    struct rx_message *message = rx_message_at(rx, number);
+    assert(number - rx->oldest < rx->next - rx->oldest && message->state == RX_EMPTY);
+    *message = (struct rx_message){
+        .state = RX_OPEN,
+        .number = number,
+        .request = receive->request,
+        .buffer = receive->buffer,
+        .capacity = receive->capacity,
+        .bytes = MESSAGE_BYTES_UNKNOWN,
+        .segments = 1,
+    };
+    if (number_before(number, rx->posting))
+        rx->posting = number;
+    return message;
+}
+
 static void finish_message(struct rx *rx, struct rx_message *message, int error, enum rx_state state,
                            lh_time now)
 {

@@ -112,12 +112,18 @@ static bool will_give_back(const struct rx *rx)
     return false;
 }
 
+/* As many as the message has, where that is known before it is cleared to be sent. */
+static uint64_t bytes_expected(const struct rx_message *message)
+{
+    return message->bytes == MESSAGE_BYTES_UNKNOWN ? message->capacity : message->bytes;
+}
+
 static void set_scheme(struct rx_message *message, const struct scheme_choice *choice,
                        const struct lh_attr *attr)
 {
     message->choice = *choice;
     message->segment_bytes = scheme_segment_bytes(choice, attr);
-    message->segments = rx_segments_of(message, message->capacity);
+    message->segments = rx_segments_of(message, bytes_expected(message));
 }
 
 /* For parity of one segment, kept for it; the others of the message can wait for that. */
@@ -135,9 +141,9 @@ static bool has_memory(struct rx *rx, const struct rx_message *message)
  * there. */
 static void choose_scheme(struct rx *rx, struct rx_message *message, lh_time now)
 {
-    assert(message->posted == 0 && message->bytes == MESSAGE_BYTES_UNKNOWN);
+    assert(message->posted == 0);
     struct scheme_choice choice = rx->choice;
-    auto_scheme_choose(rx, message->capacity, now, &choice);
+    auto_scheme_choose(rx, bytes_expected(message), now, &choice);
     set_scheme(message, &choice, rx->attr);
     if (rx->automatic && !has_memory(rx, message))
         set_scheme(message, &rx->choice, rx->attr);
@@ -206,8 +212,7 @@ static bool hold_machine(struct rx *rx, const struct rx_message *message, uint32
 static bool take_place(struct rx *rx, struct rx_message *message, struct rx_place *place, lh_time now)
 {
     uint64_t offset = message->posted * message->segment_bytes;
-    uint64_t end = message->bytes == MESSAGE_BYTES_UNKNOWN ? message->capacity : message->bytes;
-    uint64_t left = end - offset;
+    uint64_t left = bytes_expected(message) - offset;
     uint32_t bytes = (uint32_t)(left < message->segment_bytes ? left : message->segment_bytes);
     *place = (struct rx_place){.bytes = bytes};
     if (buffer_place(&message->buffer, offset, bytes, &place->part))

@@ -44,7 +44,7 @@ int receiver_hold(struct rx *rx)
 {
     if (rx->choice.automatic && !rx->automatic && hold_automatic(rx))
         return -LH_ENOMEM;
-    if (!ring_hold(&rx->messages, rx->store, rx->oldest, rx->next - rx->oldest + 1))
+    if (!rx->matched && !ring_hold(&rx->messages, rx->store, rx->oldest, rx->next - rx->oldest + 1))
         return -LH_ENOMEM;
     if (!rx->segments)
         rx->segments = store_take(rx->store, segments_bytes(rx));
@@ -84,7 +84,7 @@ int receiver_check(const struct rx *rx, uint64_t capacity)
 {
     if (capacity > TRANSFER_ROOM_MAX || capacity / scheme_segment_bytes(&rx->choice, rx->attr) >= INT32_MAX)
         return lh_fail(LH_EINVAL, "buffer of %llu bytes: too long", (unsigned long long)capacity);
-    if (rx->next - rx->oldest == MESSAGES_MAX)
+    if (!rx->matched && rx->next - rx->oldest == MESSAGES_MAX)
         return lh_fail(LH_EAGAIN, "%u messages are in flight: wait for one", MESSAGES_MAX);
     return 0;
 }

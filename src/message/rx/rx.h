@@ -10,6 +10,7 @@
  *   decoding.c     segments that have arrived: whole, or to be decoded
  *   done.c         DONE: what has arrived, for the sender
  *   messages.c     messages to receive: added, ended, retired
+ *   waiting.c      receives that wait for a message of their tag
  *   auto_scheme.c  which scheme a message comes by, when nobody named one
  *
  * Events come in with `now`; packets go down to the SDR QP in the order of the calls; what is for the engine
@@ -142,7 +143,7 @@ struct rx {
     uint32_t ahead;              /* one past the last that was canceled ahead of its lh_recv */
     uint32_t oldest;             /* message that is not over */
     uint32_t next;               /* message number of the next lh_recv */
-    uint32_t posting;            /* message whose segments are posted next */
+    uint32_t posting;            /* message whose segments are posted next; all before it are posted */
     struct rx_segment *segments; /* attr.slots; NULL: no message is there */
     uint32_t segment_oldest;     /* all before it are over */
     uint32_t segment_next;       /* sequence of the next one to be posted */
@@ -153,7 +154,8 @@ struct rx {
     uint32_t refusing;           /* messages that are RX_REFUSED */
     struct done_state done;
     struct data_path data_path;
-    bool eager; /* the peer sends small messages without a clear-to-send */
+    bool eager;   /* the peer sends small messages without a clear-to-send */
+    bool matched; /* receives choose messages by their tags: numbers are those of the sends */
 };
 
 /* One from the oldest on to the next, or one that rx_message_known() knows. */

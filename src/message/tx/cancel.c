@@ -26,6 +26,7 @@ static void end_refused(struct tx *tx, struct tx_message *message, int error, lh
     case TX_CANCELING:
         message->state = TX_OVER;
         tx->canceling--;
+        outgoing_forget(&tx->outgoing, message->number);
         return;
     case TX_OVER:
     case TX_EMPTY:

@@ -274,6 +274,36 @@ static struct tx_message *current_message(struct tx *tx)
     return NULL;
 }
 
+/* Where receives choose their messages, clear-to-sends name them in any order. The message of the next one,
+ * or NULL: there is none for now. */
+static struct tx_message *cleared_message(struct tx *tx)
+{
+    struct lh_cts raw;
+    struct transfer_cts cts;
+    for (uint32_t i = 0; i < STARTS_A_STEP; i++) {
+        if (lh_sdr_cts_peek(tx->qp, &raw) != 0)
+            break;
+        if (transfer_cts_decode(raw.upper, &cts) != 0 || !number_before(cts.message, tx->next)) {
+            effects_fail(&tx->effects, LH_EPROTOCOL, "clear-to-send of no message from the peer");
+            return NULL;
+        }
+        if (cts.extra) /* cts_use_parity() had no place for it, and tries again */
+            break;
+        bool known = cts.message - tx->oldest < tx->next - tx->oldest;
+        struct tx_message *message = known ? tx_message_at(tx, cts.message) : NULL;
+        if (message && message->state == TX_OPEN && message->started < message->segments)
+            return message;
+        pass_by(tx);
+    }
+    tx->cts_wanted = tx->oldest != tx->next;
+    return NULL;
+}
+
+static struct tx_message *next_message(struct tx *tx)
+{
+    return tx->outgoing.matched ? cleared_message(tx) : current_message(tx);
+}
+
 /* Uses one clear-to-send. False when there is none for now. */
 static bool use_cts(struct tx *tx, struct tx_message *message, lh_time now)
 {
@@ -329,7 +359,7 @@ static void pass_by_small(struct tx *tx)
 void cts_start_segments(struct tx *tx, lh_time now, lh_time *next)
 {
     struct tx_message *message;
-    for (uint32_t i = 0; !tx->effects.failure && !tx->blocked && (message = current_message(tx)) != NULL;
+    for (uint32_t i = 0; !tx->effects.failure && !tx->blocked && (message = next_message(tx)) != NULL;
          i++) {
         /* The oldest must arrive first: its place is wanted. And what was aborted must leave the queue. */
         if (tx->segment_next - tx->segment_oldest == tx->attr->slots || tx->ending_count >= tx->attr->slots)
@@ -345,6 +375,6 @@ void cts_start_segments(struct tx *tx, lh_time now, lh_time *next)
         if (cts_use_parity(tx))
             lh_keep_earlier(next, now);
     }
-    if (tx->eager && tx->current == tx->next)
+    if (tx->eager && !tx->outgoing.matched && tx->current == tx->next)
         pass_by_small(tx);
 }

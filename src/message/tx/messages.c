@@ -35,7 +35,10 @@ static void finish_message(struct tx *tx, struct tx_message *message, int error,
     message->state = state;
     if (!error)
         outgoing_on_receive(&tx->outgoing, message->number);
-    outgoing_forget(&tx->outgoing, message->number);
+    if (state == TX_CANCELING && tx->outgoing.matched)
+        outgoing_stop(&tx->outgoing, message->number); /* it has its place until the receiver answers */
+    else
+        outgoing_forget(&tx->outgoing, message->number);
     if (error)
         tx->stats.messages_failed++;
     else

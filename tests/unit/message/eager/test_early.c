@@ -182,6 +182,39 @@ static void test_random_use(void **state)
     assert_ptr_equal(early_take_memory(&early), &memory);
 }
 
+/* Where receives choose their messages any of them may wait: against a list of what was put in. */
+static void test_any_numbers(void **state)
+{
+    (void)state;
+    struct lh_prng prng;
+    uint32_t numbers[EAGER_CELLS], count = 0;
+    lh_prng_seed(&prng, 4);
+    for (uint32_t i = 0; i < 30000; i++) {
+        uint32_t number = 0xFFFFF800 + (uint32_t)lh_prng_below(&prng, 4096), at = 0;
+        const struct eager_entry entry = {.message = number, .is_long = true, .bytes = number};
+        bool fuller = i / 3000 % 2 == 0;
+        while (at < count && numbers[at] != number)
+            at++;
+        bool known = at < count;
+        assert_int_equal(early_state(&early, number), known ? EARLY_LONG : EARLY_NOTHING);
+        if (lh_prng_chance(&prng, fuller ? 0.8 : 0.2)) {
+            enum early_put expected = known                  ? EARLY_DUPLICATE
+                                      : count == EAGER_CELLS ? EARLY_REFUSED
+                                                             : EARLY_KEPT;
+            assert_int_equal(early_put_any(&early, &entry), expected);
+            if (expected == EARLY_KEPT)
+                numbers[count++] = number;
+        } else if (count > 0) {
+            at = (uint32_t)lh_prng_below(&prng, count);
+            early_forget(&early, numbers[at]);
+            numbers[at] = numbers[--count];
+        }
+        assert_int_equal(early.held, count);
+    }
+    for (uint32_t i = 0; i < count; i++)
+        assert_int_equal(early_find(&early, numbers[i])->bytes, numbers[i]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -193,6 +226,7 @@ int main(void)
         cmocka_unit_test_setup(test_no_cells_of_a_long_message, begin),
         cmocka_unit_test_setup(test_places_are_bounded, begin),
         cmocka_unit_test_setup(test_random_use, begin),
+        cmocka_unit_test_setup(test_any_numbers, begin),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

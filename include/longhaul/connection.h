@@ -190,7 +190,8 @@ struct lh_message {
  * receive gets it.
  *
  * Cancel: a receive that waits ends, and takes no message with it. One that has a message ends with it: the
- * send ends with -LH_ECANCELED, too. A canceled send that has no receive takes none with it.
+ * send ends with -LH_ECANCELED, too. A canceled send takes no receive with it, unless it has one, or gets one
+ * before the receiver has learned of that: then the receive ends with -LH_ECANCELED.
  *
  * What waits: a message without a receive takes 128 bytes of the receiver's memory, or the next multiple that
  * holds it; one of more than 4096 bytes stays with the sender and takes 128 bytes. 64 KiB are taken at most:

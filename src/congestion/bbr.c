@@ -37,6 +37,8 @@
 #define TRAIN_AGREE         1.5 /* between its first part and the rest: else somebody held it back, */
 #define TRAIN_GROWTH        4   /* and the next is so many times longer; */
 #define TRAINS_MAX          2   /* so many of these */
+#define TRAIN_LOST          4   /* lost of it, a greater part than this: the path is too narrow for it */
+#define TRAIN_GAP           8   /* part of a round trip: a pause of the sender's, not of the path */
 #define REMEMBERED_MAX_NS   (24 * 3600 * LH_NS_PER_S)
 
 #define RATE_MIN_BPS 8e3
@@ -55,6 +57,7 @@
 #define SHARED_ROUNDS  2 /* likewise, up to one more */
 #define RTT_MIN_ROUNDS 200
 
+#define ROUND_PACKETS  16          /* fewer in a round trip say nothing about loss */
 #define PATH_LIMITS    0.8         /* delivered, of what was sent */
 #define SLOWER         0.7         /* delivered, of the estimate: the path became slower */
 #define MUCH_SLOWER    0.6         /* likewise */
@@ -312,7 +315,7 @@ static bool congested(struct bbr *b)
     double loss = (double)b->round_lost / all;
     bool marked = (double)b->round_marked > MARKED * (double)b->round_arrived;
     bool queue = b->rtt_min > 0 && b->rtt > QUEUE_RTT * b->rtt_min;
-    bool lost = queue ? loss > b->loss + QUEUE_LOSS : loss > POLICER_LOSS;
+    bool lost = queue ? loss > b->loss + QUEUE_LOSS : loss > POLICER_LOSS && all > ROUND_PACKETS * b->mtu;
     if (!queue && loss < RANDOM_LOSS && b->round_lost + b->round_arrived > 8 * b->mtu)
         b->loss += (loss - b->loss) / 8;
     return marked || lost;
@@ -489,10 +492,18 @@ static double rate_of(double bytes, double ns)
     return ns > 0 ? bytes * 8e9 / ns : INFINITY;
 }
 
+/* The sender had no window: the packets before it were lost. What comes then begins a train. */
+static bool is_gap(const struct bbr *b, const struct lh_congestion_feedback *f)
+{
+    double bits = 8e9 * (double)f->train_bytes;
+    double gap = b->rtt_min / TRAIN_GAP;
+    return f->sends_bps != 0 && bits / (double)f->train_bps > gap && bits / (double)f->sends_bps > gap;
+}
+
 static void on_train_spacing(struct bbr *b, const struct lh_congestion_feedback *f)
 {
     b->train_busy += f->arrived_bytes;
-    if (f->train_bps != 0) {
+    if (f->train_bps != 0 && !is_gap(b, f)) {
         b->train.ns += (double)f->train_bytes * 8e9 / (double)f->train_bps;
         b->train.bytes += (double)f->train_bytes;
     } else if (f->arrived_bytes != 0) {
@@ -507,11 +518,17 @@ static void on_train_spacing(struct bbr *b, const struct lh_congestion_feedback 
         b->train_half = b->train;
 }
 
+/* How fast came what followed that part. */
+static double rest_of(const struct bbr *b, const struct spacing *part)
+{
+    return rate_of(b->train.bytes - part->bytes, b->train.ns - part->ns);
+}
+
 /* What was held back by a host comes too fast, and what came before it too slowly. */
 static bool agrees(const struct bbr *b, const struct spacing *part)
 {
     double first = rate_of(part->bytes, part->ns);
-    double rest = rate_of(b->train.bytes - part->bytes, b->train.ns - part->ns);
+    double rest = rest_of(b, part);
     return part->ns > 0 && b->train.ns > part->ns && b->train.bytes > part->bytes &&
            first < TRAIN_AGREE * rest && rest < TRAIN_AGREE * first;
 }
@@ -537,7 +554,7 @@ static void on_remembered(struct bbr *b, const struct lh_congestion_feedback *f,
 
 static void on_train(struct bbr *b, const struct lh_congestion_feedback *f, bool path_limits)
 {
-    bool lost = f->lost_total_bytes > b->lost_before;
+    bool lost = f->lost_total_bytes > b->lost_before + (b->train_bytes - b->train_base) / TRAIN_LOST;
     uint64_t arrived = f->arrived_total_bytes - b->arrived_before;
     if (b->remembered_bps != 0 && f->rate_bps != 0 && arrived >= TRAIN_BYTES) {
         on_remembered(b, f, path_limits);
@@ -555,15 +572,22 @@ static void on_train(struct bbr *b, const struct lh_congestion_feedback *f, bool
         return;
     }
     double bw = f->rate_bps != 0 ? (double)f->rate_bps : rate_of(b->train.bytes, b->train.ns);
+    double spacing = rate_of(b->train.bytes, b->train.ns);
+    if (believable && !path_limits && spacing > TRAIN_AGREE * bw) { /* the sender's gap is in the rate */
+        bw = spacing;
+        path_limits = true;
+    }
     if (!believable && b->train_half.ns > 0)
         bw = fmin(bw, rate_of(b->train_half.bytes, b->train_half.ns));
     if (b->train.ns == 0) { /* all of it in one report, or most of it lost */
         lh_time over = lost || b->rtt_min == 0 ? f->now - b->state_ns : (lh_time)b->rtt_min;
         bw = rate_of((double)(b->train_busy + b->mtu), (double)(over + 1));
     }
+    if (believable && b->train_quarter.ns > 0) /* what waited in a host came too fast */
+        bw = fmin(bw, rest_of(b, &b->train_quarter));
     set_bw(b, bw);
     b->train_end_ns = f->now;
-    enter(b, path_limits ? BBR_CRUISE : BBR_STARTUP, f->now);
+    enter(b, path_limits && believable ? BBR_CRUISE : BBR_STARTUP, f->now);
 }
 
 /* How fast packets come in now, over an eighth of a round trip. */

@@ -5,6 +5,7 @@
  */
 #include "congestion/bbr.h"
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -102,6 +103,33 @@ static void test_first_message_of_pausing_hosts(void **state)
     printf("first message, hosts pause: mean %.1f ms, worst %.1f ms, dropped at most %.4f\n", sum_ms / 300,
            worst_ms, worst_dropped);
     assert_true(worst_dropped <= 0.02 && worst_ms <= 92.1 + 3 * 25);
+}
+
+/* Packets of the train itself are lost, and its spacing has the gaps of a sender without a window. */
+static void test_first_message_of_lossy_path(void **state)
+{
+    (void)state;
+    static const lh_time pauses[] = {0, 2 * LH_NS_PER_MS};
+    for (unsigned i = 0; i < 2; i++) {
+        double worst_ms = 0;
+        for (uint64_t seed = 1; seed <= 300; seed++) {
+            const struct bottleneck_path path = {
+                .rate_bps = 2 * GBIT, .queue_bytes = 6250000, .loss = 0.01, .seed = seed};
+            struct bottleneck *b = bottleneck_create(&path);
+            const struct bottleneck_flow *f =
+                bottleneck_add(b, &(struct bottleneck_flow_config){.controller = &bbr_congestion,
+                                                                   .rtt_ns = 25 * LH_NS_PER_MS,
+                                                                   .message_bytes = 16 << 20,
+                                                                   .run_ns = 2 * pauses[i],
+                                                                   .pause_ns = pauses[i]});
+            assert_true(bottleneck_run_messages(b, 1, 2 * LH_NS_PER_S));
+            worst_ms = fmax(worst_ms, (double)f->times_ns[0] / 1e6);
+            bottleneck_free(b);
+        }
+        printf("first message, 1 %% of loss, pauses of up to %.0f ms: at most %.0f ms\n",
+               (double)pauses[i] / 1e6, worst_ms);
+        assert_true(worst_ms <= 92.1 + (i == 0 ? 4 : 6) * 25); /* two of them repair what was lost */
+    }
 }
 
 static const struct trial ocean = {2 * GBIT, 25 * LH_NS_PER_MS, 1, 0};
@@ -315,6 +343,7 @@ int main(void)
         cmocka_unit_test(test_endless),
         cmocka_unit_test(test_first_message),
         cmocka_unit_test(test_first_message_of_pausing_hosts),
+        cmocka_unit_test(test_first_message_of_lossy_path),
         cmocka_unit_test(test_remembered),
         cmocka_unit_test(test_idle_between_messages),
         cmocka_unit_test(test_short_messages),

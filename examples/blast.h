@@ -111,6 +111,7 @@ static const struct lh_scheme blast_scheme = {
     state_bytes, start,           on_answer,         sender_step,   /* of the sender */
     state_bytes, start,           on_question,       receiver_step, /* of the receiver */
     NULL,                                                           /* no erasure code */
+    NULL,                                                           /* no deadline */
 };
 
 #endif

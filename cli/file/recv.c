@@ -8,6 +8,7 @@
 #include "cli/file/jobs.h"
 #include "cli/file/receiver.h"
 #include "cli/options/address.h"
+#include "cli/options/deadline.h"
 #include "cli/options/connection.h"
 #include "cli/options/listening.h"
 #include "cli/options/options.h"
@@ -171,6 +172,11 @@ int cli_recv(int argc, char **argv)
         status = cli_address_parse("--listen", listen_on, CLI_PORT_FILES, true, &address);
     if (status == CLI_PROCEED && jobs && !keep)
         status = cli_misused("--jobs %u: one file is received (add --keep)", jobs);
+    if (status == CLI_PROCEED && cli_has_deadline(options.attr.reliability))
+        status = cli_misused(
+            "--reliability %s: a file needs every byte (use a scheme without a deadline, such as "
+            "ec:mds)",
+            options.attr.reliability);
     if (status != CLI_PROCEED)
         return status;
     if (keep && !jobs)

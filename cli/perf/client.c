@@ -5,11 +5,14 @@
  */
 #include "cli/perf/client.h"
 
+#include "cli/file/little_endian.h"
 #include "cli/options/connecting.h"
+#include "cli/options/deadline.h"
 #include "cli/perf/control.h"
 #include "cli/perf/message.h"
 #include "cli/perf/report.h"
 #include "cli/perf/samples.h"
+#include "cli/perf/tally.h"
 #include "cli/terminal/diagnostic.h"
 #include "cli/terminal/stop.h"
 #include "cli/terminal/terminal.h"
@@ -31,6 +34,7 @@ struct measurement {
     struct lh_connection *connection; /* the one that is measured */
     struct lh_memory *registered;
     uint8_t *payload;
+    bool deadline;                /* messages have one */
     struct lh_request **requests; /* in_flight of them */
     double *completions_s;        /* of the measured messages */
     lh_time first_started_ns, last_ended_ns;
@@ -131,6 +135,35 @@ static void note(struct measurement *m, uint64_t index, const struct lh_result *
     m->completions_s[index - m->order->warmup] = seconds;
 }
 
+/* Of a message with a deadline, whose send is done earlier: the server's answer. */
+static int take_answer(struct measurement *m, struct lh_result *result)
+{
+    struct lh_request *request;
+    struct lh_result answer;
+    int code = lh_recv(m->connection, NULL, 0, NULL, &request);
+    if (code)
+        return code;
+    code = cli_perf_wait(m->connection, request, &answer);
+    lh_request_free(request);
+    result->ended_ns = answer.ended_ns;
+    return code ? code : answer.error;
+}
+
+/* Says that messages with a deadline follow now, so many of them warm-up. */
+static int send_beginning(struct measurement *m)
+{
+    uint8_t warmup[8];
+    struct lh_request *request;
+    struct lh_result result;
+    cli_put_u64(warmup, m->order->warmup);
+    int code = lh_send(m->connection, warmup, sizeof warmup, NULL, &request);
+    if (code)
+        return code;
+    code = cli_perf_wait(m->connection, request, &result);
+    lh_request_free(request);
+    return code ? code : result.error;
+}
+
 static int retire(struct measurement *m, uint64_t index)
 {
     struct lh_result result;
@@ -138,6 +171,8 @@ static int retire(struct measurement *m, uint64_t index)
     int code = cli_perf_wait(m->connection, *request, &result);
     if (!code)
         code = result.error;
+    if (!code && m->deadline)
+        code = take_answer(m, &result);
     if (code)
         return code;
     note(m, index, &result);
@@ -150,7 +185,7 @@ static int retire(struct measurement *m, uint64_t index)
 static int send_all(struct measurement *m)
 {
     uint64_t sent = 0, done = 0, all = (uint64_t)m->order->warmup + m->order->iterations;
-    int code = 0;
+    int code = m->deadline ? send_beginning(m) : 0;
     while (done < all && !code) {
         if (cli_stopped())
             code = -LH_ECANCELED;
@@ -181,9 +216,12 @@ static int receive_result(struct measurement *m)
         return connection_failed("waiting for the server's counters", m->control, code);
     if (message.flags & CLI_PERF_NO)
         return refused(&message);
-    if (message.count != lh_stats_count() || message.count * sizeof *counters != sizeof m->result->peer)
+    uint32_t count = (uint32_t)lh_stats_count(), more = m->deadline ? CLI_PERF_TALLY_NUMBERS : 0;
+    if (message.count != count + more || count * sizeof *counters != sizeof m->result->peer)
         return cli_failed("server counters differ: another version of longhaul");
     memcpy(counters, message.numbers, sizeof m->result->peer);
+    memcpy(m->result->tally, message.numbers + count, more * sizeof *counters);
+    m->result->deadline = m->deadline;
     snprintf(m->result->chosen, sizeof m->result->chosen, "%s", message.text);
     return CLI_PROCEED;
 }
@@ -256,7 +294,10 @@ static void measurement_end(struct measurement *m)
 static int measure(const struct cli_perf_order *order, struct lh_connection *control, uint64_t size_bytes,
                    struct cli_perf_result *result)
 {
-    struct measurement m = {.order = order, .control = control, .result = result};
+    struct measurement m = {.order = order,
+                            .control = control,
+                            .deadline = cli_has_deadline(order->attr.reliability),
+                            .result = result};
     *result = (struct cli_perf_result){.size_bytes = size_bytes};
     int status = connect_for_run(&m);
     if (status == CLI_PROCEED)

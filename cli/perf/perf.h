@@ -8,6 +8,7 @@
 
 #include "cli/options/address.h"
 #include "cli/options/size_list.h"
+#include "cli/perf/tally.h"
 
 #include <longhaul/congestion.h>
 #include <longhaul/connection.h>
@@ -44,6 +45,8 @@ struct cli_perf_result {
     struct lh_congestion_report congestion; /* of this side */
     struct lh_stats local, peer;
     struct lh_bottleneck_report bottleneck;
+    bool deadline;                          /* messages have one: */
+    uint64_t tally[CLI_PERF_TALLY_NUMBERS]; /* what came of them */
 };
 
 #endif

@@ -93,6 +93,37 @@ static void print_coding(const struct cli_perf_order *order, const struct cli_pe
             encoding, decoding);
 }
 
+#define SHARE_UNITS 1e9
+
+static double share(const struct cli_perf_result *result, enum cli_perf_tally_number number)
+{
+    return (double)result->tally[number] / SHARE_UNITS;
+}
+
+/* What came of messages with a deadline. */
+static void print_delivered(const struct cli_perf_order *order, const struct cli_perf_result *result)
+{
+    if (!result->deadline)
+        return;
+    fprintf(table_out(order),
+            " delivered: %.4f %% of the bytes, %.4f %% of the worst message; %" PRIu64
+            " missing ranges, %" PRIu64 " deadlines passed, %" PRIu64 " messages preempted\n",
+            100 * share(result, CLI_PERF_SHARE_MEAN), 100 * share(result, CLI_PERF_SHARE_MIN),
+            result->tally[CLI_PERF_MISSING_RANGES], result->tally[CLI_PERF_DEADLINE_HITS],
+            result->tally[CLI_PERF_PREEMPTED]);
+}
+
+static void put_delivered(struct cli_json *json, const struct cli_perf_result *result)
+{
+    if (!result->deadline)
+        return;
+    cli_json_number(json, "delivered_share", share(result, CLI_PERF_SHARE_MEAN));
+    cli_json_number(json, "delivered_share_min", share(result, CLI_PERF_SHARE_MIN));
+    cli_json_count(json, "missing_ranges", result->tally[CLI_PERF_MISSING_RANGES]);
+    cli_json_count(json, "deadline_hits", result->tally[CLI_PERF_DEADLINE_HITS]);
+    cli_json_count(json, "preempted", result->tally[CLI_PERF_PREEMPTED]);
+}
+
 static void print_limit(const struct cli_perf_order *order, const struct cli_perf_result *result)
 {
     char words[LH_BOTTLENECK_WORDS_MAX];
@@ -117,6 +148,7 @@ void cli_perf_report_row(const struct cli_perf_order *order, const struct cli_pe
     snprintf(cells[10].text, CLI_CELL_MAX, "%.3f %%", 100 * retransmitted_share(&result->local));
     cli_table_row(&table, cells);
     print_coding(order, result);
+    print_delivered(order, result);
     print_limit(order, result);
     if (*result->chosen)
         fprintf(table.out, " auto: %s\n", result->chosen);
@@ -163,6 +195,7 @@ static void put_result(struct cli_json *json, const struct cli_perf_order *order
     cli_json_number(json, "completion_max_s", result->max_s);
     cli_json_number(json, "first_s", result->first_s);
     cli_json_number(json, "ideal_s", result->ideal_s);
+    put_delivered(json, result);
     put_control(json, result);
     cli_json_count(json, "wire_bytes", result->local.tx_wire_bytes);
     cli_json_count(json, "retransmitted_bytes", result->local.tx_retransmitted_bytes);

@@ -5,10 +5,13 @@
  */
 #include "cli/perf/server.h"
 
+#include "cli/file/little_endian.h"
+#include "cli/options/deadline.h"
 #include "cli/options/listening.h"
 #include "cli/perf/control.h"
 #include "cli/perf/message.h"
 #include "cli/perf/perf.h"
+#include "cli/perf/tally.h"
 #include "cli/terminal/diagnostic.h"
 #include "cli/terminal/stop.h"
 #include "cli/terminal/wait.h"
@@ -40,6 +43,7 @@ struct intake {
     uint64_t size_bytes, messages, posted, taken;
     uint32_t depth;
     struct lh_request **requests;
+    struct cli_perf_tally *tally; /* of messages with a deadline; else NULL */
 };
 
 static bool because(struct service *service, int code)
@@ -137,6 +141,21 @@ static int intake_post(struct intake *intake)
     return 0;
 }
 
+/* A message with a deadline: counted, and the client told. */
+static int answer(struct intake *intake, struct lh_request *taken)
+{
+    struct lh_result result;
+    struct lh_request *request;
+    int code = cli_perf_tally_add(intake->tally, intake->taken, taken);
+    if (!code)
+        code = lh_send(intake->connection, "", 0, NULL, &request);
+    if (code)
+        return code;
+    code = cli_perf_wait(intake->connection, request, &result);
+    lh_request_free(request);
+    return code ? code : result.error;
+}
+
 static int intake_take(struct intake *intake)
 {
     struct lh_result result;
@@ -146,6 +165,8 @@ static int intake_take(struct intake *intake)
         code = result.error;
     if (!code && result.bytes != intake->size_bytes)
         code = -LH_EPROTOCOL;
+    if (!code && intake->tally)
+        code = answer(intake, *request);
     if (code)
         return code;
     lh_request_free(*request);
@@ -154,10 +175,33 @@ static int intake_take(struct intake *intake)
     return 0;
 }
 
-static int take_all(struct lh_connection *connection, const uint64_t *numbers)
+/* The client is ready: it says how many messages are warm-up. */
+static int take_beginning(struct lh_connection *connection, struct cli_perf_tally *tally)
+{
+    uint8_t warmup[8];
+    struct lh_result result;
+    struct lh_request *request;
+    int code = lh_recv(connection, warmup, sizeof warmup, NULL, &request);
+    if (code)
+        return code;
+    code = cli_perf_wait(connection, request, &result);
+    lh_request_free(request);
+    if (!code)
+        code = result.error;
+    if (!code && result.bytes != sizeof warmup)
+        code = -LH_EPROTOCOL;
+    if (!code)
+        cli_perf_tally_init(tally, cli_get_u64(warmup));
+    return code;
+}
+
+static int take_all(struct lh_connection *connection, const uint64_t *numbers, struct cli_perf_tally *tally)
 {
     struct intake intake = {0};
     int code = intake_open(&intake, connection, numbers);
+    intake.tally = tally;
+    if (!code && tally)
+        code = take_beginning(connection, tally);
     while (!code && intake.taken < intake.messages) {
         code = cli_stopped() ? -LH_ECANCELED : intake_post(&intake);
         if (!code)
@@ -184,7 +228,9 @@ static bool measure(struct service *service, struct lh_connection *connection,
                     struct cli_perf_message *result)
 {
     struct lh_stats stats;
-    int code = take_all(connection, service->run.numbers);
+    struct cli_perf_tally tally;
+    bool deadline = cli_has_deadline(service->run.text);
+    int code = take_all(connection, service->run.numbers, deadline ? &tally : NULL);
     if (!code)
         code = lh_connection_stats(connection, &stats);
     if (code)
@@ -195,6 +241,9 @@ static bool measure(struct service *service, struct lh_connection *connection,
     result->count = (uint32_t)lh_stats_count();
     for (uint32_t i = 0; i < result->count; i++)
         result->numbers[i] = lh_stats_value(&stats, i);
+    if (deadline)
+        cli_perf_tally_write(&tally, result->numbers + result->count);
+    result->count += deadline ? CLI_PERF_TALLY_NUMBERS : 0;
     return true;
 }
 

@@ -94,6 +94,9 @@ struct lh_attr {
     /* This side's receives choose messages by their tags: see lh_message. The peer's release must know of
      * it: else lh_attach() and lh_connect() fail with -LH_EVERSION. */
     bool match_tags;
+    /* With a deadline (reliability "bounded:deadline=…"), bytes of a message that did not come are set to 0
+     * before its receive is done; else the buffer keeps what it had there. */
+    bool zero_missing;
 };
 
 #define LH_NO_WORKERS UINT32_MAX
@@ -219,11 +222,12 @@ LH_API int lh_recvmsg(struct lh_connection *connection, const struct lh_message 
                       struct lh_request **request);
 
 struct lh_result {
-    int error;          /* 0, or a negative lh_error */
-    uint64_t bytes;     /* of the message */
-    lh_time started_ns; /* sender: first chunk injected; receiver: receive posted */
-    lh_time ended_ns;   /* sender: last acknowledgement; receiver: delivered */
-    uint64_t tag;       /* of the message: the sender's user chose it; 0: none, or not known */
+    int error;              /* 0, or a negative lh_error */
+    uint64_t bytes;         /* of the message */
+    lh_time started_ns;     /* sender: first chunk injected; receiver: receive posted */
+    lh_time ended_ns;       /* sender: last acknowledgement; receiver: delivered */
+    uint64_t tag;           /* of the message: the sender's user chose it; 0: none, or not known */
+    uint64_t missing_bytes; /* of those `bytes` that did not come by the deadline: lh_delivery(); else 0 */
 };
 
 /* Tests a request. 1: done, and *result is set; 0: pending. result may be NULL. */
@@ -231,6 +235,40 @@ LH_API int lh_test(struct lh_request *request, struct lh_result *result);
 /* Waits for a request; needs workers. 0: done (see result->error); -LH_ETIMEDOUT after timeout_ns, the
  * request stays pending. */
 LH_API int lh_wait(struct lh_request *request, lh_time timeout_ns, struct lh_result *result);
+/* What came of a message with a deadline (reliability "bounded:deadline=…"; lh_delivery(3)). The deadline
+ * counts from when the receive is the first one pending: it is posted, and all longer ones posted before
+ * it are done. Messages of up to 4096 bytes, and receives of so few, have none. */
+enum lh_end {
+    LH_END_WHOLE = 0, /* all of it came */
+    LH_END_LAST = 1,  /* its last packet, or the notice that nothing follows, has come; the rest is lost */
+    LH_END_PREEMPTED = 2, /* the next message has begun to arrive */
+    LH_END_DEADLINE = 3,  /* the deadline has passed, or the peer has closed the connection */
+};
+
+/* Bytes of a message. */
+struct lh_range {
+    uint64_t offset;
+    uint64_t bytes;
+};
+
+#define LH_MISSING_INLINE 4
+
+struct lh_delivery {
+    enum lh_end end;
+    uint64_t arrived_bytes; /* or recovered by parity */
+    uint64_t missing_bytes;
+    uint64_t missing_ranges;                    /* their number */
+    struct lh_range missing[LH_MISSING_INLINE]; /* the first of them; further ones: lh_missing() */
+};
+
+/* Gets what came of the message of a receive that is done without an error. Where the length was never
+ * announced, the message counts as long as the buffer. -LH_ESTATE: it is pending, a send, or has failed. */
+LH_API int lh_delivery(struct lh_request *request, struct lh_delivery *delivery);
+/* Gets up to `count` of the missing ranges from number `first` on, by offset, none adjacent to the next;
+ * returns their number, 0: there are no more. They are kept until lh_request_free(). -LH_ESTATE as
+ * lh_delivery(). */
+LH_API int64_t lh_missing(struct lh_request *request, uint64_t first, struct lh_range *ranges,
+                          uint64_t count);
 /* Cancels a request: it ends with -LH_ECANCELED (or was done already). A canceled receive never changes its
  * buffer after this returns. The message keeps its place in the sequence; the peer's request of it ends with
  * -LH_ECANCELED, too. A device may read the buffer of a canceled send for a short time after: see

@@ -50,6 +50,7 @@ enum lh_model_kind {
     LH_MODEL_EC_MDS,  /* erasure code: any m of k + m chunks may be lost */
     LH_MODEL_EC_XOR,  /* erasure code: one chunk of each of m classes may be lost */
     LH_MODEL_GBN,     /* go-back-N, as in reliable connections of NICs */
+    LH_MODEL_BOUNDED, /* each chunk once, delivered by a deadline */
 };
 
 /* Repair of submessages that cannot be decoded. */
@@ -78,6 +79,10 @@ struct lh_model_scheme {
     double beta;     /* RTT that the receiver waits before it requests missing chunks */
     enum lh_model_fallback fallback;
     double encode_bytes_per_s; /* data encoded by one core; 0: unknown */
+    /* Bounded completion: k and m of its code, 0: none; and */
+    bool xor_code; /* the code is xor; else mds */
+    double
+        deadline_s; /* from the post of the receive, half a round trip before the first injection; 0: auto */
 };
 
 /* Bytes that any text of lh_model_scheme_format needs, with the final zero. */
@@ -119,6 +124,7 @@ struct lh_model_times {
     double overhead_bytes; /* wire_bytes less those without loss and parity */
     double encode_core_s;  /* core time to encode the message; 0: unknown, or nothing to encode */
     double encode_cores;   /* cores that encode at line rate */
+    double delivered; /* share of the message that arrives, in the mean: 1, but for bounded completion */
 };
 
 /* Predicts the completion time and the cost of a message. */

@@ -41,7 +41,7 @@ struct lh_completion {
 /* ---- the queue --------------------------------------------------------------------------------------- */
 
 /* Creates a queue for requests of the connections of an engine. capacity: requests that are pending, and
- * entries that were not polled yet, together; 1 to LH_QUEUE_CAPACITY_MAX. Memory: 72 bytes each.
+ * entries that were not polled yet, together; 1 to LH_QUEUE_CAPACITY_MAX. Memory: 80 bytes each.
  * -LH_EINVAL, -LH_ENOMEM. */
 LH_API int lh_completion_queue_create(struct lh_engine *engine, uint32_t capacity,
                                       struct lh_completion_queue **queue);

@@ -53,6 +53,8 @@ enum lh_action_kind {
     LH_ACTION_COMPLETE,     /* receiver: every chunk has arrived or can be decoded; deliver the buffer */
     LH_ACTION_FAIL,         /* either: end the transfer with this error */
     LH_ACTION_ENCODE,       /* sender: compute extra chunks; counted in the view when done */
+    LH_ACTION_FINISH,       /* receiver: nothing more is expected; deliver what has arrived */
+    LH_ACTION_SENT,         /* sender: all is injected; the message is sent when it has left */
 };
 
 struct lh_action {
@@ -118,6 +120,9 @@ struct lh_receiver_view {
     uint32_t extra_arrived;
     lh_time last_arrival_ns; /* arrival of the newest chunk, extra or not; LH_TIME_NEVER: none yet */
     lh_time later_seen_ns;   /* first arrival of a later message of the connection; LH_TIME_NEVER: none */
+    lh_time
+        later_arrival_ns; /* arrival of the first chunk of a later message or segment, which was sent after
+                                 all of this one; LH_TIME_NEVER: none */
     lh_time caught_up_ns; /* each chunk that reached this host before this time is in the bitmap; messages
                                 use another socket and may be read before earlier chunks. 0: unknown */
     bool length_known;    /* chunks is final: the sender has announced the length */
@@ -156,8 +161,20 @@ struct lh_scheme_coding {
      * do not change meanwhile. Returns the number of recovered chunks. */
     uint32_t (*decode)(const struct lh_coding *coding, uint32_t group, const uint8_t *chunk_bitmap,
                        const uint8_t *extra_bitmap);
+    /* Of a scheme with a deadline, else NULL: sets recovered[i] for each missing chunk i that decode() will
+     * recover, and clears it for all others. decode() is then called for every group, and leaves those alone
+     * that it cannot recover. Returns their number. */
+    uint32_t (*recoverable)(const uint8_t params[LH_SCHEME_PARAMS], uint32_t chunks,
+                            const uint8_t *chunk_bitmap, const uint8_t *extra_bitmap, uint8_t *recovered);
 };
 
+#define LH_DEADLINE_AUTO ((lh_time)0) /* the connection chooses, by what its messages took before */
+
+/* A scheme with a deadline hands over what has arrived by then. The deadline is the connection's: it ends the
+ * message with what is there, whatever the machines do. They end a transfer earlier: the receiver's by
+ * LH_ACTION_FINISH (as COMPLETE, though chunks are missing), when nothing more is to be expected, the
+ * sender's by LH_ACTION_SENT (once; no chunks and no encode after it, none pending), after which it lives
+ * on until the receiver has finished. */
 struct lh_scheme {
     const char *name; /* "sr-nack": the part of lh_attr.reliability before the first comma */
     const char *help; /* its parameters in one line */
@@ -182,6 +199,11 @@ struct lh_scheme {
     void (*receiver_step)(void *state, const struct lh_receiver_view *view, struct lh_actions *actions);
 
     const struct lh_scheme_coding *coding; /* NULL: no erasure code, no extra chunks */
+
+    /* The time after which a message is delivered as it is, from when its receive is the first that is
+     * pending: it is posted, and all with a deadline that were posted before it are done. LH_DEADLINE_AUTO,
+     * or at least 1 us. NULL: none, every byte arrives. */
+    lh_time (*deadline)(const uint8_t params[LH_SCHEME_PARAMS]);
 };
 
 /* The schemes of this build, ended by NULL. */

@@ -67,6 +67,10 @@ extern "C" {
     X(schemes_changed, "times auto changed the scheme for messages of a size")                             \
     X(messages_sent, "messages sent and acknowledged")                                                     \
     X(messages_received, "messages received completely")                                                   \
+    X(messages_partial, "messages delivered without some of their bytes, by a deadline or before")         \
+    X(messages_preempted, "of these, ended by the next message")                                           \
+    X(deadline_hits, "of these, ended by their deadline")                                                  \
+    X(missing_bytes, "bytes that these lack")                                                              \
     X(messages_failed, "messages that failed")                                                             \
     X(link_dropped, "packets that the emulated link lost")                                                 \
     X(link_duplicated, "packets that the emulated link duplicated")                                        \

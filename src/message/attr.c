@@ -99,13 +99,25 @@ static int check_path_file(const struct lh_attr *attr)
     return lh_fail(LH_EINVAL, "path_file is longer than %u bytes", PATH_FILE_NAME_MAX - 1);
 }
 
+/* A peer that is silent for longer counts as gone: no message would end by its deadline. */
+static int check_deadline(const struct lh_attr *attr, lh_time deadline_ns)
+{
+    lh_time limit_ns = attr->peer_timeout_ns ? attr->peer_timeout_ns : ATTR_PEER_TIMEOUT_DEFAULT_NS;
+    if (deadline_ns < limit_ns)
+        return 0;
+    return lh_fail(LH_EINVAL, "deadline of %llu us: use less than peer_timeout_ns (%llu ms), or raise that",
+                   (wide)(deadline_ns / LH_NS_PER_US), (wide)(limit_ns / LH_NS_PER_MS));
+}
+
 /* A segment of a scheme that codes is two SDR messages: its chunks, and their parity. What was not asked for
  * (0) is not judged; chunks that were not are taken for as small as they may become. */
 static int check_coding(const struct lh_attr *attr)
 {
     struct scheme_choice choice;
     int error = scheme_choose(attr, &choice);
-    if (error || !choice.scheme->coding)
+    if (!error && choice.scheme->deadline)
+        error = check_deadline(attr, choice.scheme->deadline(choice.params));
+    if (error || !scheme_codes(&choice))
         return error;
     if (attr->slots == 1)
         return lh_fail(LH_EINVAL, "slots 1: %s needs at least 2, one of them for parity",

@@ -130,6 +130,7 @@ int request_take(struct request_table *table, const struct request_target *targe
     request->message = message;
     request->memory = *memory;
     request->part.result = (struct lh_result){.started_ns = now};
+    request->part.delivery = (struct message_delivery){0};
     atomic_store_explicit(&request->state, REQUEST_PENDING, memory_order_release);
     *out = request;
     return 0;
@@ -139,6 +140,8 @@ int request_take(struct request_table *table, const struct request_target *targe
 static void give_back(struct lh_request *request)
 {
     struct request_table *table = request->table;
+    free(request->part.delivery.arrived);
+    request->part.delivery.arrived = NULL;
     atomic_store(&request->state, REQUEST_FREE);
     request->next = table->free;
     table->free = request;

@@ -8,6 +8,7 @@
 #include "message/effects.h"
 #include "message/rx/arrivals.h"
 #include "message/rx/auto_scheme.h"
+#include "message/rx/deadline.h"
 #include "message/rx/decoding.h"
 #include "message/rx/lengths.h"
 #include "message/rx/receiver.h"
@@ -113,8 +114,8 @@ static void check_peer(struct lh_connection *c, lh_time now, lh_time *next)
 {
     struct keepalive_end end;
     const struct keepalive_view view = {
-        .pending = c->requests->pending > 0 || c->tx.canceling > 0 || c->rx.refusing > 0,
-        .sends_open = c->tx.oldest != c->tx.next,
+        .pending = c->requests->pending > 0 || c->tx.oldest != c->tx.next || c->rx.refusing > 0,
+        .sends_open = c->tx.oldest != c->tx.next || deadline_waits(&c->rx),
         .rtt_ns = c->path.rtt_ns,
     };
     if (!keepalive_step(&c->keepalive, &view, now, next, &end))
@@ -122,6 +123,8 @@ static void check_peer(struct lh_connection *c, lh_time now, lh_time *next)
     /* What it acknowledges counts, though its packets may have been lost. */
     if (end.last_bytes > 0)
         on_last_message(c, end.last, end.last_bytes, now);
+    if (end.error == LH_ECLOSED && !c->error)
+        deadline_on_closed(&c->rx, now);
     connection_fail(c, end.error, end.reason);
 }
 

@@ -92,6 +92,7 @@ int model_predictor_times(const struct model_predictor *predictor, const struct 
         .p99_s = predictor->quantile(&prediction, 0.99),
         .p999_s = predictor->quantile(&prediction, 0.999),
         .overhead_bytes = predictor->overhead_bytes(&prediction),
+        .delivered = predictor->delivered ? predictor->delivered(&prediction) : 1,
     };
     bool same = scheme->timing == LH_MODEL_TIMING_PAPER && !predictor->paper_mean;
     of.wire_bytes = prediction.message.message_wire_bytes + of.overhead_bytes;

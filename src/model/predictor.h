@@ -50,6 +50,8 @@ struct model_predictor {
     /* Erasure codes, else NULL: chunks of parity that are sent unasked, chance of a fallback. */
     double (*parity_chunks)(const struct model_prediction *prediction);
     double (*p_fallback)(const struct model_prediction *prediction);
+    /* Mean share of the message that is delivered. NULL: all of it. */
+    double (*delivered)(const struct model_prediction *prediction);
     /* One completion time. cells: prediction->cells bytes, aligned for uint32_t, zero before the first draw
      * and unchanged between two. */
     double (*draw)(const struct model_prediction *prediction, struct lh_prng *prng, uint8_t *cells);

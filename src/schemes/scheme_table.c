@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "schemes/bounded/scheme.h"
 #include "schemes/ec/scheme.h"
 #include "schemes/reference/scheme.h"
 #include "schemes/sr/scheme.h"
@@ -16,6 +17,7 @@
     M(go_back_n)                                                                                           \
     X(ec_mds, 2)                                                                                           \
     X(ec_xor, 3)                                                                                           \
+    X(bounded, 4)                                                                                          \
     M(ideal)
 
 #define NOTHING(scheme)
@@ -50,6 +52,15 @@ const struct scheme_entry *scheme_table_named(const char *name, size_t bytes)
         if (strlen((*e)->shown.name) == bytes && memcmp((*e)->shown.name, name, bytes) == 0)
             return *e;
     return NULL;
+}
+
+size_t scheme_table_name(const char *text, const char **rest)
+{
+    size_t bytes = strcspn(text, ","), before = strcspn(text, ":");
+    if (before < bytes && !scheme_table_named(text, bytes) && scheme_table_named(text, before))
+        bytes = before;
+    *rest = text[bytes] == '\0' ? "" : text + bytes + 1;
+    return bytes;
 }
 
 const struct scheme_entry *scheme_table_kind(enum lh_model_kind kind)

@@ -14,6 +14,10 @@ const struct scheme_entry *const *scheme_table(void);
 /* NULL: there is none. The name need not end in zero. */
 const struct scheme_entry *scheme_table_named(const char *name, size_t bytes);
 const struct scheme_entry *scheme_table_kind(enum lh_model_kind kind);
+/* The bytes of the name with which a text begins, "ec:mds" of "ec:mds,k=32", and of
+ * "bounded:deadline=20ms" that of "bounded,deadline=20ms"; *rest: what stands behind the comma or colon,
+ * "" without one. */
+size_t scheme_table_name(const char *text, const char **rest);
 /* The machines of a scheme that the library runs; NULL: there are none of that name. */
 const struct lh_scheme *scheme_table_machines(const char *name, size_t bytes);
 

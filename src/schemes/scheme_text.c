@@ -38,11 +38,11 @@ static int take(const struct scheme_entry *entry, const struct model_parameter *
                    parameter->length, parameter->text, entry->parameters);
 }
 
-/* What stands after the name: "" or ",key=value…". */
+/* What stands behind the name, from its comma or colon on. */
 static int take_all(const struct scheme_entry *entry, const char *text, struct lh_model_scheme *scheme)
 {
     if (!entry->parameters)
-        return check_by_machines(entry, *text == ',' ? text + 1 : text);
+        return check_by_machines(entry, *text != '\0' ? text + 1 : text);
     while (*text != '\0') { /* each round takes a parameter off the text */
         struct model_parameter parameter = model_parameter_at(text + 1);
         int failed = take(entry, &parameter, scheme);
@@ -55,7 +55,8 @@ static int take_all(const struct scheme_entry *entry, const char *text, struct l
 
 int lh_model_scheme_parse(const char *text, struct lh_model_scheme *scheme)
 {
-    size_t length = strcspn(text, ",");
+    const char *rest;
+    size_t length = scheme_table_name(text, &rest);
     const struct scheme_entry *entry = scheme_table_named(text, length);
     if (!entry)
         return fail_unknown(text, length);

@@ -3,6 +3,7 @@
  */
 #include <string.h>
 
+#include "base/bitmap.h"
 #include "base/error.h"
 #include "sdr/context.h"
 #include "sdr/memory.h"
@@ -216,7 +217,33 @@ int sdr_recv_bitmap_chunk_expand(struct sdr_recv_handle *handle, uint32_t chunk_
     return SDR_SUCCESS;
 }
 
-int sdr_recv_complete(struct sdr_recv_handle *handle)
+/* Closed slots keep their bitmaps until they are posted again. */
+static void copy_packets(const struct message_slot *slot, uint64_t *bitmap, uint64_t first,
+                         uint32_t packets)
+{
+    for (uint32_t at = 0; at < packets; at += 64) { /* a word each time */
+        uint64_t word = atomic_load_explicit(&slot->packets[at / 64], memory_order_acquire);
+        if (packets - at < 64)
+            word &= ((uint64_t)1 << (packets - at)) - 1;
+        for (; word != 0; word &= word - 1) /* at most 64 */
+            lh_bitmap_set(bitmap, first + at + (uint32_t)__builtin_ctzll(word));
+    }
+}
+
+/* Whether the driver must know that the QP has become unused. */
+static bool close_slot(struct sdr_recv_handle *handle)
+{
+    struct sdr_qp *qp = handle->qp;
+    qp_gates_enter(qp);
+    qp->endpoint->fabric->ops->slot_unbind(qp->endpoint, handle->slot);
+    message_slot_close(&qp->table, handle->slot);
+    qp_gates_leave(qp);
+    give_slot_back(qp, handle->slot);
+    qp->posted_bytes -= handle->length_bytes;
+    return qp_note_unused(qp);
+}
+
+int sdr_recv_close(struct sdr_recv_handle *handle, uint64_t *bitmap, uint64_t first, uint32_t packets)
 {
     struct sdr_qp *qp = handle ? handle->qp : NULL;
     if (!qp) {
@@ -230,16 +257,17 @@ int sdr_recv_complete(struct sdr_recv_handle *handle)
         lh_fail(LH_ESTATE, "receive %u is completed already", handle->sequence);
         result = SDR_ERROR;
     } else {
-        qp_gates_enter(qp);
-        qp->endpoint->fabric->ops->slot_unbind(qp->endpoint, handle->slot);
-        message_slot_close(&qp->table, handle->slot);
-        qp_gates_leave(qp);
-        give_slot_back(qp, handle->slot);
-        kick = qp_note_unused(qp);
-        qp->posted_bytes -= handle->length_bytes;
+        kick = close_slot(handle);
+        if (bitmap)
+            copy_packets(slot_of(handle), bitmap, first, packets);
     }
     qp_unlock(qp);
     if (kick)
         sdr_qp_driver_kick(qp);
     return result;
+}
+
+int sdr_recv_complete(struct sdr_recv_handle *handle)
+{
+    return sdr_recv_close(handle, NULL, 0, 0);
 }

@@ -38,7 +38,8 @@ struct check {
     struct lh_transfer transfer;
     uint64_t injected;
     uint32_t encodes; /* requested */
-    bool over;        /* COMPLETE or FAIL */
+    bool over;        /* COMPLETE, FINISH or FAIL */
+    bool all_sent;    /* SENT */
     /* Of the last step that left budget unused: */
     bool had_enough;
     lh_time next_ns;
@@ -154,7 +155,8 @@ static void sender_step(const struct lh_scheme *scheme, struct check *check,
     for (uint32_t i = 0; i < actions->count; i++) {
         const struct lh_action *action = &actions->list[i];
         demand(scheme, !check->over, SCHEME_RULE_after);
-        demand(scheme, action->kind != LH_ACTION_COMPLETE, SCHEME_RULE_action);
+        demand(scheme, action->kind != LH_ACTION_COMPLETE && action->kind != LH_ACTION_FINISH,
+               SCHEME_RULE_action);
         if (action->kind == LH_ACTION_SEND_CHUNKS) {
             demand(scheme, recalled, SCHEME_RULE_recall);
             check_chunks(scheme, check, view, action, &budget);
@@ -162,10 +164,16 @@ static void sender_step(const struct lh_scheme *scheme, struct check *check,
             check_message(scheme, action);
         } else if (action->kind == LH_ACTION_ENCODE) {
             check_encode(scheme, check, view, action);
+        } else if (action->kind == LH_ACTION_SENT) {
+            demand(scheme, scheme->deadline && !check->all_sent && check->encodes == view->encoded,
+                   SCHEME_RULE_sent);
+            check->all_sent = true;
         } else {
             check_fail(scheme, action);
             check->over = true;
         }
+        bool adds = action->kind == LH_ACTION_SEND_CHUNKS || action->kind == LH_ACTION_ENCODE;
+        demand(scheme, !adds || !check->all_sent, SCHEME_RULE_sent);
     }
     demand(scheme, actions->in_flight_chunks != UNSET && actions->in_flight_chunks <= check->injected,
            SCHEME_RULE_in_flight);
@@ -184,7 +192,8 @@ static void receiver_step(const struct lh_scheme *scheme, struct check *check,
     check_list(scheme, actions, view->now);
     for (uint32_t i = 0; i < actions->count; i++) {
         const struct lh_action *action = &actions->list[i];
-        bool sends = action->kind == LH_ACTION_SEND_CHUNKS || action->kind == LH_ACTION_ENCODE;
+        bool sends = action->kind == LH_ACTION_SEND_CHUNKS || action->kind == LH_ACTION_ENCODE ||
+                     action->kind == LH_ACTION_SENT;
         demand(scheme, !check->over, SCHEME_RULE_after);
         demand(scheme, !sends, SCHEME_RULE_action);
         if (action->kind == LH_ACTION_SEND_MESSAGE) {
@@ -193,6 +202,8 @@ static void receiver_step(const struct lh_scheme *scheme, struct check *check,
         }
         if (action->kind == LH_ACTION_COMPLETE)
             check_complete(scheme, view);
+        else if (action->kind == LH_ACTION_FINISH)
+            demand(scheme, scheme->deadline && view->length_known, SCHEME_RULE_finish);
         else
             check_fail(scheme, action);
         check->over = true;
@@ -277,6 +288,7 @@ const struct lh_scheme *scheme_checked(const struct lh_scheme *scheme)
         outer[i].parse = scheme->parse;
         outer[i].params_valid = scheme->params_valid;
         outer[i].coding = scheme->coding;
+        outer[i].deadline = scheme->deadline;
         inner[i] = scheme;
         return &outer[i];
     }

@@ -25,7 +25,9 @@
     X(encode, "rows of a group that there is, at most LH_ENCODES_MAX requests pending")                    \
     X(extra, "extra chunks only while extra_open")                                                         \
     X(complete, "COMPLETE once, of a known length, when every chunk is there or can be decoded")           \
-    X(after, "nothing after COMPLETE or FAIL")                                                             \
+    X(finish, "FINISH once, of a known length, only of a scheme with a deadline")                          \
+    X(sent, "SENT once, only of a scheme with a deadline; no chunks after it, no encode pending")          \
+    X(after, "nothing after COMPLETE, FINISH or FAIL")                                                     \
     X(error, "FAIL with an error of enum lh_error")
 
 enum scheme_rule {

@@ -347,6 +347,8 @@ static void carry_out(struct sr_world *world, const struct lh_action *action, ui
         give_to_encoder(world, action);
         return;
     case LH_ACTION_COMPLETE:
+    case LH_ACTION_FINISH:
+    case LH_ACTION_SENT:
     case LH_ACTION_FAIL:
         break;
     }

@@ -180,7 +180,7 @@ void draw_newcomer(const struct lh_attr *attr, struct lh_prng *prng, char *text,
     const struct lh_scheme *newcomers[16];
     uint64_t count = 0;
     for (const struct lh_scheme *const *s = lh_schemes(); *s && count < 16; s++)
-        if (!is_frozen(*s))
+        if (!is_frozen(*s) && !(*s)->deadline)
             newcomers[count++] = *s;
     text[0] = '\0';
     if (count == 0)

@@ -69,3 +69,20 @@ void buffer_write(const struct message_buffer *buffer, uint64_t offset, const vo
     else
         memcpy(buffer->address + offset, data, bytes);
 }
+
+void buffer_zero(const struct message_buffer *buffer, uint64_t offset, uint64_t bytes)
+{
+    if (bytes == 0)
+        return;
+    if (!buffer->parts) {
+        memset(buffer->address + offset, 0, bytes);
+        return;
+    }
+    const struct message_part *part = part_at(buffer->parts, &offset);
+    for (uint64_t done = 0; done < bytes; part++, offset = 0) { /* at most LH_PARTS_MAX turns */
+        uint64_t n = lh_least(part->bytes - offset, bytes - done);
+        assert(part < buffer->parts->list + buffer->parts->count);
+        memset(part->address + offset, 0, n);
+        done += n;
+    }
+}

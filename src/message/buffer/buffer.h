@@ -33,5 +33,6 @@ bool buffer_place(const struct message_buffer *buffer, uint64_t offset, uint64_t
                   struct message_part *place);
 void buffer_read(const struct message_buffer *buffer, uint64_t offset, void *out, uint64_t bytes);
 void buffer_write(const struct message_buffer *buffer, uint64_t offset, const void *data, uint64_t bytes);
+void buffer_zero(const struct message_buffer *buffer, uint64_t offset, uint64_t bytes);
 
 #endif

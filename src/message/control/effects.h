@@ -12,10 +12,18 @@
 #define MESSAGES_MAX ((uint32_t)LH_REQUESTS_MAX) /* not over yet, in each direction; a power of two */
 #define REASON_MAX   256u
 
+/* What came of a message with a deadline, when something is missing. */
+struct message_delivery {
+    enum lh_end end;
+    uint64_t packet_bytes;
+    uint64_t *arrived; /* a bit a packet of the message; NULL: nothing came, or nothing is missing */
+};
+
 /* What a part knows of a request. */
 struct message_request {
     struct lh_result result;
-    struct message_request *next; /* once it is done */
+    struct message_delivery delivery; /* its memory is the request's: freed with it */
+    struct message_request *next;     /* once it is done */
 };
 
 struct effects {

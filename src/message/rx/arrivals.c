@@ -33,6 +33,7 @@ static struct lh_receiver_view view_of(const struct rx *rx, const struct rx_segm
         .extra_arrived = segment->coded.arrived,
         .last_arrival_ns = segment->last_arrival_ns,
         .later_seen_ns = segment->later_seen_ns,
+        .later_arrival_ns = segment->later_arrival_ns,
         .caught_up_ns = rx->caught_up_ns,
         .length_known = length_known(rx, segment),
         .chunks = rx_segment_chunks(rx, segment),
@@ -67,6 +68,20 @@ void arrivals_note_seen(struct rx *rx, uint32_t sequence, lh_time now)
     rx->newest_seen = sequence;
 }
 
+/* Chunks of a segment have arrived: all before it were sent. */
+static void note_later(struct rx *rx, const struct rx_segment *later, lh_time now)
+{
+    for (uint32_t n = rx->segment_oldest; n != later->sequence; n++) { /* at most attr.slots */
+        struct rx_segment *segment = rx_segment_at(rx, n);
+        if (segment->state == SEGMENT_OPEN && segment->later_arrival_ns == LH_TIME_NEVER) {
+            segment->later_arrival_ns = now;
+            segment->needs_step = true;
+        }
+        if (segment->state == SEGMENT_OPEN && segment->message != later->message)
+            segment->preempted = true;
+    }
+}
+
 /* While a message is cut, fewer may show for a moment. */
 static uint32_t gained(uint32_t before, uint32_t now)
 {
@@ -92,6 +107,8 @@ bool arrivals_poll(struct rx *rx, lh_time now)
         auto_scheme_poll(rx, segment, changed, now);
         if (!changed)
             continue;
+        if (segment->last_arrival_ns == LH_TIME_NEVER)
+            note_later(rx, segment, now);
         segment->last_arrival_ns = now;
         segment->needs_step = true;
         arrivals_note_seen(rx, n, now);
@@ -127,11 +144,16 @@ static bool carry_out(struct rx *rx, struct rx_segment *segment, const struct lh
             rx, segment, !segment->scheme->coding || segment->arrived == rx_segment_chunks(rx, segment),
             now);
         return false;
+    case LH_ACTION_FINISH:
+        assert(length_known(rx, segment) && segment->scheme->deadline);
+        decoding_segment_partial(rx, segment, segment->preempted ? LH_END_PREEMPTED : LH_END_LAST, now);
+        return false;
     case LH_ACTION_FAIL:
         refuse_message(rx, rx_message_at(rx, segment->message), action->what.error, now);
         return false;
     case LH_ACTION_SEND_CHUNKS:
     case LH_ACTION_ENCODE:
+    case LH_ACTION_SENT:
         break;
     }
     assert(false); /* only a sender sends chunks */

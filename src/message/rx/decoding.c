@@ -9,6 +9,7 @@
 #include "message/rx/auto_scheme.h"
 #include "message/rx/done.h"
 #include "message/rx/messages.h"
+#include "message/rx/partial.h"
 
 /* The bitmaps as they are, for the decoder: the slots are closed and used again before it is done. */
 static void keep_bitmaps(const struct rx_segment *segment, uint32_t chunks)
@@ -50,8 +51,7 @@ static void submit(struct rx *rx, struct rx_segment *segment, lh_time now)
     }
 }
 
-static void decode_segment(struct rx *rx, struct rx_segment *segment, const struct rx_message *message,
-                           lh_time now)
+static void prepare(struct rx *rx, struct rx_segment *segment, const struct rx_message *message)
 {
     struct coded_rx *coded = &segment->coded;
     uint32_t chunks = rx_segment_chunks(rx, segment);
@@ -66,10 +66,21 @@ static void decode_segment(struct rx *rx, struct rx_segment *segment, const stru
     memcpy(coded->coding.params, message->choice.params, sizeof coded->coding.params);
     coded->coding.message = coded->coding.room;
     keep_bitmaps(segment, chunks);
-    coded->jobs = 1; /* until the jobs are counted: the buffer stays */
+}
+
+static void decode_segment(struct rx *rx, struct rx_segment *segment, lh_time now)
+{
+    segment->coded.jobs = 1; /* until the jobs are counted: the buffer stays */
     rx_close_segment(rx, segment, SEGMENT_DONE);
     done_note(rx, segment->sequence);
     submit(rx, segment, now);
+}
+
+static void hand_over(struct rx *rx, struct rx_segment *segment, lh_time now)
+{
+    rx_close_segment(rx, segment, SEGMENT_DONE);
+    done_note(rx, segment->sequence);
+    rx_finish_segment(rx, segment, now);
 }
 
 void decoding_segment_done(struct rx *rx, struct rx_segment *segment, bool whole, lh_time now)
@@ -77,13 +88,44 @@ void decoding_segment_done(struct rx *rx, struct rx_segment *segment, bool whole
     struct rx_message *message = rx_message_at(rx, segment->message);
     assert(message->state == RX_OPEN && message->bytes != MESSAGE_BYTES_UNKNOWN);
     auto_scheme_segment_over(rx, segment, now);
-    if (!whole) {
-        decode_segment(rx, segment, message, now);
+    if (segment->scheme->deadline)
+        partial_add_segment(rx, segment);
+    if (whole) {
+        hand_over(rx, segment, now);
         return;
     }
-    rx_close_segment(rx, segment, SEGMENT_DONE);
-    done_note(rx, segment->sequence);
-    rx_finish_segment(rx, segment, now);
+    prepare(rx, segment, message);
+    decode_segment(rx, segment, now);
+}
+
+/* Whether parity recovers some of its chunks. A packet that comes between this and the close is counted,
+ * too. */
+static bool recovers(struct rx *rx, struct rx_segment *segment, const struct rx_message *message)
+{
+    struct coded_rx *coded = &segment->coded;
+    if (coded->arrived == 0 || !coded->buffer || !coded->bitmap)
+        return false;
+    prepare(rx, segment, message);
+    uint32_t chunks = coded->coding.chunks;
+    uint8_t *notes = coded->buffer->notes, *recovered = notes + chunks + coded->extra_chunks;
+    uint32_t count = segment->scheme->coding->recoverable(coded->coding.params, chunks, notes,
+                                                          notes + chunks, recovered);
+    if (count > 0)
+        partial_add_recovered(rx, segment, recovered);
+    return count > 0;
+}
+
+void decoding_segment_partial(struct rx *rx, struct rx_segment *segment, enum lh_end end, lh_time now)
+{
+    struct rx_message *message = rx_message_at(rx, segment->message);
+    assert(message->state == RX_OPEN && segment->scheme->deadline);
+    auto_scheme_segment_over(rx, segment, now);
+    if (end > message->end)
+        message->end = end;
+    if (recovers(rx, segment, message))
+        decode_segment(rx, segment, now);
+    else
+        hand_over(rx, segment, now);
 }
 
 void decoding_on_decoded(struct rx *rx, const struct coder_result *result, lh_time now)

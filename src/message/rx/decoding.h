@@ -14,6 +14,9 @@
 
 /* An open segment of a known length has arrived. whole: nothing is to be decoded. */
 void decoding_segment_done(struct rx *rx, struct rx_segment *segment, bool whole, lh_time now);
+/* An open segment ends with what has arrived of it, and what can be recovered. end: why its message does,
+ * unless nothing of that is missing. */
+void decoding_segment_partial(struct rx *rx, struct rx_segment *segment, enum lh_end end, lh_time now);
 /* A job of the coder for one of the segments is done. */
 void decoding_on_decoded(struct rx *rx, const struct coder_result *result, lh_time now);
 /* All that is to be decoded has been when this returns. Messages may end thereby. */

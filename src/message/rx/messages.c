@@ -4,6 +4,7 @@
 #include <assert.h>
 
 #include "message/control/number.h"
+#include "message/rx/partial.h"
 
 struct rx_message *rx_add_message(struct rx *rx, struct message_request *request,
                                   const struct message_buffer *buffer, uint64_t capacity)
@@ -49,13 +50,14 @@ static void finish_message(struct rx *rx, struct rx_message *message, int error,
 {
     assert(message->state == RX_OPEN && state != RX_OPEN);
     uint64_t bytes = message->bytes == MESSAGE_BYTES_UNKNOWN ? 0 : message->bytes;
+    partial_end(rx, message, error);
     message->request->result.tag = message->tag;
     effects_finish(&rx->effects, message->request, error, bytes, now);
     message->request = NULL;
     message->state = state;
     if (error)
         rx->stats.messages_failed++;
-    else
+    else if (message->end == LH_END_WHOLE)
         rx->stats.messages_received++;
 }
 
@@ -112,7 +114,7 @@ static void give_copied(struct rx *rx, struct rx_segment *segment)
 void rx_close_segment(struct rx *rx, struct rx_segment *segment, enum rx_segment_state state)
 {
     assert(segment->state == SEGMENT_OPEN);
-    sdr_recv_complete(segment->handle);
+    partial_close(rx, segment);
     segment->handle = NULL;
     segment->bitmap = NULL;
     segment->state = state;
@@ -127,12 +129,21 @@ void rx_finish_segment(struct rx *rx, struct rx_segment *segment, lh_time now)
     assert(segment->state == SEGMENT_DONE && message->state == RX_OPEN &&
            message->done < message->segments);
     if (segment->copied)
-        buffer_write(&message->buffer, segment->index * message->segment_bytes, segment->payload,
-                     segment->bytes);
+        partial_copy(rx, segment);
     give_copied(rx, segment);
     message->done++;
     if (message->done == message->segments)
-        finish_message(rx, message, 0, RX_OVER, now);
+        rx_deliver_message(rx, message, now);
+}
+
+void rx_deliver_message(struct rx *rx, struct rx_message *message, lh_time now)
+{
+    finish_message(rx, message, 0, message->cut ? RX_REFUSED : RX_OVER, now);
+    if (!message->cut)
+        return;
+    message->notice.error = 0;
+    rx->refusing++;
+    abort_send(&message->notice, rx->qp, TRANSFER_REFUSE, message->number, rx->path, now);
 }
 
 void rx_end_message(struct rx *rx, struct rx_message *message, int error, enum rx_state state, lh_time now)

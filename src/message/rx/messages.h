@@ -21,6 +21,8 @@ void rx_close_segment(struct rx *rx, struct rx_segment *segment, enum rx_segment
 /* One more segment of an open message has all its bytes, and is closed: copies them to the user's parts. The
  * message ends with the last one. */
 void rx_finish_segment(struct rx *rx, struct rx_segment *segment, lh_time now);
+/* All segments that an open message will have are finished. Of one that was cut the sender is told so. */
+void rx_deliver_message(struct rx *rx, struct rx_message *message, lh_time now);
 /* Ends an open message with this error (negative): from the return on nothing changes its buffer. Nothing
  * of it may be left to be decoded. */
 void rx_end_message(struct rx *rx, struct rx_message *message, int error, enum rx_state state, lh_time now);

@@ -10,9 +10,9 @@
 #include "message/rx/arrivals.h"
 #include "message/rx/auto_scheme.h"
 #include "message/rx/messages.h"
+#include "message/rx/partial.h"
 #include "message/rx/refuse.h"
 #include "sdr/driver.h"
-#include "wire/eager.h"
 
 static void make_upper(const struct rx_message *message, uint32_t index, bool extra,
                        uint8_t upper[LH_CTS_UPPER_BYTES])
@@ -63,6 +63,7 @@ static void open_segment(struct rx *rx, struct rx_message *message, struct sdr_r
         .machine_bytes = segment->machine_bytes,
         .last_arrival_ns = LH_TIME_NEVER,
         .later_seen_ns = LH_TIME_NEVER,
+        .later_arrival_ns = LH_TIME_NEVER,
         .next_ns = LH_TIME_NEVER,
     };
     arrival_watch_init(&segment->watch);
@@ -98,7 +99,9 @@ static struct parity_buffer *take_buffer(struct rx *rx, const struct rx_message 
     const struct lh_scheme_coding *coding = message->choice.scheme->coding;
     uint32_t chunks = (uint32_t)(message->segment_bytes / rx->attr->chunk_bytes);
     uint32_t extra = coding->extra_chunks(message->choice.params, chunks);
-    return parity_take(rx->parity, (size_t)extra * rx->attr->chunk_bytes, (size_t)chunks + extra);
+    /* The bitmaps, and of a message with a deadline which chunks were recovered. */
+    size_t notes = (size_t)chunks * (coding->recoverable ? 2 : 1) + extra;
+    return parity_take(rx->parity, (size_t)extra * rx->attr->chunk_bytes, notes);
 }
 
 /* What is sent has such memory, too, but that is no help: the peer may have none to receive it. Nor is what a
@@ -236,8 +239,10 @@ static bool post_segment(struct rx *rx, struct rx_message *message, lh_time now)
         .lkey = place.part.lkey,
         .address = (uint64_t)(uintptr_t)place.part.address,
     };
-    struct sdr_recv_handle *handle =
-        hold_machine(rx, message, place.bytes) ? post(rx, message, &wr, false, now) : NULL;
+    rx->post_refused = !partial_hold(rx, message);
+    struct sdr_recv_handle *handle = !rx->post_refused && hold_machine(rx, message, place.bytes)
+                                         ? post(rx, message, &wr, false, now)
+                                         : NULL;
     if (!handle) {
         if (place.copied)
             parity_give(rx->parity, place.copied);
@@ -252,16 +257,14 @@ static bool post_segment(struct rx *rx, struct rx_message *message, lh_time now)
 /* Where the scheme codes, a segment takes two places. */
 static bool has_place(const struct rx *rx, const struct rx_message *message)
 {
-    uint32_t places = message->choice.scheme->coding ? 2 : 1;
+    uint32_t places = scheme_codes(&message->choice) ? 2 : 1;
     return rx->segment_next - rx->segment_oldest + places <= rx->attr->slots;
 }
 
 /* Nothing of it is posted, or nothing more. */
 static bool is_posted(const struct rx *rx, const struct rx_message *message)
 {
-    bool carried =
-        message->small || (rx->eager && message->capacity <= eager_small_max(rx->attr->mtu_bytes));
-    return message->state != RX_OPEN || carried || message->posted >= message->segments;
+    return message->state != RX_OPEN || rx_is_carried(rx, message) || message->posted >= message->segments;
 }
 
 void posting_step(struct rx *rx, lh_time now)

@@ -7,6 +7,7 @@
 #include "message/control/number.h"
 #include "message/rx/arrivals.h"
 #include "message/rx/auto_scheme.h"
+#include "message/rx/deadline.h"
 #include "message/rx/decoding.h"
 #include "message/rx/done.h"
 #include "message/rx/messages.h"
@@ -20,6 +21,7 @@ void receiver_init(struct rx *rx, const struct lh_attr *attr, const struct schem
 {
     *rx = (struct rx){
         .attr = attr, .path = path, .coder = coder, .parity = parity, .choice = *choice, .store = store};
+    rx->active_bytes = MESSAGE_BYTES_UNKNOWN;
     ring_init(&rx->messages, sizeof(struct rx_message), MESSAGES_MAX);
 }
 
@@ -129,6 +131,7 @@ void receiver_rest(struct rx *rx)
 void receiver_step(struct rx *rx, lh_time now, lh_time *next)
 {
     lh_time expired = arrivals_step(rx, rx->segment_oldest, now, next);
+    deadline_step(rx, now, next);
     /* A machine may wait for what other workers still have to poll, and those may be asleep. */
     if (rx->caught_up_ns < expired)
         sdr_qp_catch_up(rx->qp, expired);

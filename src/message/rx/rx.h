@@ -11,6 +11,8 @@
  *   done.c         DONE: what has arrived, for the sender
  *   messages.c     messages to receive: added, ended, retired
  *   waiting.c      receives that wait for a message of their tag
+ *   partial.c      which packets of a message with a deadline have come
+ *   deadline.c     deadlines: whose counts, and messages that end by theirs
  *   auto_scheme.c  which scheme a message comes by, when nobody named one
  *
  * Events come in with `now`; packets go down to the SDR QP in the order of the calls; what is for the engine
@@ -21,6 +23,7 @@
  *   segment.watch.mark_at  with `auto`: a gap counts as lost
  *   done.refresh_at        DONE is sent again: rtt / 64 after the last segment arrived, then twice after
  *                          rtt / 8
+ *   rx.active_at           the deadline of the first pending message
  *   message.notice         REFUSE is sent again until it is answered (control/abort.h)
  *
  * SPDX-License-Identifier: BSD-3-Clause
@@ -36,10 +39,12 @@
 #include "message/coding/parity.h"
 #include "message/control/abort.h"
 #include "message/control/effects.h"
+#include "message/rx/auto_deadline.h"
 #include "message/rx/data_path.h"
 #include "message/scheme/scheme_choice.h"
 #include "model/arrival_watch.h"
 #include "store/ring.h"
+#include "wire/eager.h"
 #include "wire/transfer.h"
 
 #define MESSAGE_BYTES_UNKNOWN UINT64_MAX
@@ -63,6 +68,9 @@ struct rx_message {
     uint64_t tag;                /* announced with them */
     struct scheme_choice choice; /* final when the first segment is posted, and so is how it is cut */
     uint64_t segment_bytes;      /* of each but the last */
+    uint64_t *arrived;           /* of a message with a deadline, once it is posted: a bit a packet */
+    enum lh_end end;             /* likewise: how it ended */
+    bool cut;                    /* likewise: it ended before the sender could know that it is over */
     uint32_t segments;           /* that the buffer has, later that the message has; at least 1 */
     uint32_t posted;
     uint32_t done;
@@ -113,9 +121,11 @@ struct rx_segment {
     uint32_t arrived;
     lh_time last_arrival_ns;
     lh_time later_seen_ns;
+    lh_time later_arrival_ns;
     lh_time next_ns;
     struct coded_rx coded;
     struct arrival_watch watch; /* with `auto` */
+    bool preempted;             /* a later message has begun to arrive */
     bool overtaken;             /* it was polled since a later segment began to arrive */
 };
 
@@ -153,6 +163,11 @@ struct rx {
     lh_time caught_up_ns;        /* what arrived before this has been polled */
     uint32_t refusing;           /* messages that are RX_REFUSED */
     struct done_state done;
+    uint32_t active;         /* with a deadline: no message before it waits, and its deadline counts */
+    lh_time active_since_ns; /* when that was so; but no earlier than its post */
+    lh_time active_at;       /* its deadline; 0: not set yet */
+    uint64_t active_bytes;   /* once it has ended: that came of it; MESSAGE_BYTES_UNKNOWN: with an error */
+    struct auto_deadline automatic_deadline;
     struct data_path data_path;
     bool eager;   /* the peer sends small messages without a clear-to-send */
     bool matched; /* receives choose messages by their tags: numbers are those of the sends */
@@ -180,6 +195,12 @@ static inline struct rx_segment *rx_segment_at(const struct rx *rx, uint32_t seq
 static inline uint32_t rx_segment_chunks(const struct rx *rx, const struct rx_segment *segment)
 {
     return (segment->bytes + rx->attr->chunk_bytes - 1) / rx->attr->chunk_bytes;
+}
+
+/* Whether it comes by carriers, without a clear-to-send: it is small, or its buffer is. */
+static inline bool rx_is_carried(const struct rx *rx, const struct rx_message *message)
+{
+    return message->small || (rx->eager && message->capacity <= eager_small_max(rx->attr->mtu_bytes));
 }
 
 /* Number of segments that a message of that many bytes is cut into. */

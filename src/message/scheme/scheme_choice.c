@@ -11,6 +11,8 @@
 #include "schemes/auto/params.h"
 #include "schemes/scheme_table.h"
 
+#define CODED_CHUNKS 65536u /* a code that has no parity for so many has none */
+
 static bool name_is(const struct lh_scheme *scheme, const char *name, size_t bytes)
 {
     return strlen(scheme->name) == bytes && memcmp(scheme->name, name, bytes) == 0;
@@ -60,11 +62,11 @@ int scheme_choose(const struct lh_attr *attr, struct scheme_choice *choice)
 {
     const char *preset = attr->scheme ? attr->scheme->name : SCHEME_NAME_DEFAULT;
     const char *text = attr->reliability ? attr->reliability : preset;
-    size_t name_bytes = strcspn(text, ",");
-    const char *rest = text[name_bytes] == ',' ? text + name_bytes + 1 : "";
-    if (text[name_bytes] == ',' && *rest == '\0')
-        return lh_fail(LH_EINVAL, "reliability \"%s\": no parameter after the comma (leave the comma out)",
-                       text);
+    const char *rest;
+    size_t name_bytes = scheme_table_name(text, &rest);
+    if (name_bytes > 0 && text[name_bytes] != '\0' && *rest == '\0')
+        return lh_fail(LH_EINVAL, "reliability \"%s\": no parameter after the %s (leave it out)", text,
+                       text[name_bytes] == ',' ? "comma" : "colon");
     if (attr->scheme && attr->scheme->id < LH_SCHEME_ID_USER)
         return lh_fail(LH_EINVAL, "scheme %s has id %u: use %u to 255 for your own", attr->scheme->name,
                        attr->scheme->id, LH_SCHEME_ID_USER);
@@ -89,6 +91,12 @@ const struct lh_scheme *scheme_find(const struct lh_scheme *own, uint8_t id)
         if ((*s)->id == id)
             return *s;
     return NULL;
+}
+
+bool scheme_codes(const struct scheme_choice *choice)
+{
+    const struct lh_scheme_coding *coding = choice->scheme->coding;
+    return coding && coding->extra_chunks(choice->params, CODED_CHUNKS) > 0;
 }
 
 uint64_t scheme_segment_bytes(const struct scheme_choice *choice, const struct lh_attr *attr)

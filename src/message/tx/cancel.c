@@ -21,6 +21,7 @@ static void end_refused(struct tx *tx, struct tx_message *message, int error, lh
 {
     switch (message->state) {
     case TX_OPEN:
+    case TX_SENT:
         tx_end_message(tx, message, -error, TX_OVER, now);
         return;
     case TX_CANCELING:
@@ -40,6 +41,7 @@ static bool refuse_ahead(struct tx *tx, uint32_t number, int error)
     if (!ring_hold(&tx->messages, tx->store, tx->oldest, number - tx->oldest + 1))
         return false;
     tx_message_at(tx, number)->notice.error = error;
+    tx_message_at(tx, number)->refused = true;
     if (number_before(tx->ahead, number + 1) || !number_before(tx->next, tx->ahead))
         tx->ahead = number + 1;
     return true;
@@ -48,7 +50,8 @@ static bool refuse_ahead(struct tx *tx, uint32_t number, int error)
 void cancel_on_refuse(struct tx *tx, const struct transfer_message *message, lh_time now)
 {
     uint32_t number = message->body.verdict.message;
-    int error = abort_error((int)message->body.verdict.error);
+    int error = (int)message->body.verdict.error;
+    error = error == 0 ? 0 : abort_error(error); /* 0: it has ended by its deadline, and was delivered */
     if (!number_before(number, tx->oldest)) {
         if (number - tx->oldest >= MESSAGES_MAX)
             return; /* no place to remember it: the receiver sends it again */

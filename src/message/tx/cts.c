@@ -115,7 +115,7 @@ static bool take_memory(struct tx *tx, struct tx_message *message, const struct 
     size_t bytes =
         coding ? (size_t)coding->extra_chunks(cts->params, chunks_max) * tx->attr->chunk_bytes : 0;
     *memory = (struct segment_memory){0};
-    if (scheme && !memory_place(tx, message, range, coding != NULL, &memory->place, now))
+    if (scheme && !memory_place(tx, message, range, bytes > 0, &memory->place, now))
         return false;
     if (memory_take(tx, message, bytes, 0, &memory->parity, now))
         return true;
@@ -254,7 +254,7 @@ bool cts_use_parity(struct tx *tx)
         struct tx_segment *segment = tx->segments ? tx_segment_at(tx, before) : NULL;
         bool lives =
             segment && segment->active && segment->sequence == before && segment->message == cts.message;
-        if (!lives || segment->coded.extra_chunks == 0)
+        if (!lives || segment->coded.extra_chunks == 0 || segment->leaving || segment->sent)
             pass_by(tx);
         else if (!open_parity(tx, segment, &raw))
             return any;

@@ -183,6 +183,12 @@ static int carry_out_one(struct tx *tx, struct tx_segment *segment, struct lh_ac
     case LH_ACTION_ENCODE:
         encode(tx, segment, action);
         return 0;
+    case LH_ACTION_SENT:
+        assert(segment->scheme->deadline && !segment->leaving && !segment->sent);
+        segment->leaving = true;
+        tx->leaving++;
+        return 0;
+    case LH_ACTION_FINISH:
     case LH_ACTION_COMPLETE:
         break;
     }
@@ -308,6 +314,31 @@ void injector_collect(struct tx *tx, lh_time now)
     to_receiver_send_held(tx);
 }
 
+/* Whether nothing is read of it any more; it is NULL then. */
+static bool has_left(struct sdr_send_handle **handle, bool *ended)
+{
+    int completed = !*handle;
+    if (!completed && !*ended)
+        *ended = sdr_streaming_send_end(*handle) == SDR_SUCCESS;
+    if (!completed && *ended)
+        sdr_send_poll(*handle, &completed, NULL);
+    if (completed)
+        *handle = NULL;
+    return completed;
+}
+
+bool injector_has_left(struct tx *tx, struct tx_segment *segment)
+{
+    assert(segment->leaving);
+    bool data = has_left(&segment->handle, &segment->ended);
+    bool parity = has_left(&segment->coded.handle, &segment->coded.ended);
+    if (!data || !parity)
+        return false;
+    segment->leaving = false;
+    tx->leaving--;
+    return true;
+}
+
 /* Ends a send, if there is one, and gives the buffer back that it sent from, if it is ours, when nothing
  * reads it any more. */
 static void end_send(struct tx *tx, struct sdr_send_handle **handle, struct parity_buffer *buffer)
@@ -331,6 +362,8 @@ void injector_end_segment(struct tx *tx, struct tx_segment *segment)
     if (tx->blocked == segment)
         tx->blocked = NULL;
     note_in_flight(tx, segment, 0);
+    tx->leaving -= segment->leaving;
+    segment->leaving = false;
     if (segment->coded.asked != segment->coded.encoded)
         coder_drop(tx->coder, segment);
     end_send(tx, &segment->handle, segment->copied);

@@ -30,6 +30,8 @@ void injector_on_encoded(struct tx *tx, const struct coder_result *result);
 void injector_collect(struct tx *tx, lh_time now);
 /* Likewise only the latter. */
 void injector_collect_ended(struct tx *tx);
+/* Whether all that a leaving segment injected has left; it is not leaving any more then. */
+bool injector_has_left(struct tx *tx, struct tx_segment *segment);
 /* Nothing of the segment's payload is read any more when this returns. */
 void injector_end_segment(struct tx *tx, struct tx_segment *segment);
 /* The queue pair is gone, and with it what was still ending. */

@@ -12,6 +12,7 @@ struct tx_message *tx_add_message(struct tx *tx, struct message_request *request
     assert(tx->next - tx->oldest < MESSAGES_MAX);
     struct tx_message *message = tx_message_at(tx, tx->next);
     int error = message->notice.error; /* refused ahead */
+    bool refused = message->refused;
     *message = (struct tx_message){
         .state = TX_OPEN,
         .number = tx->next++,
@@ -20,6 +21,7 @@ struct tx_message *tx_add_message(struct tx *tx, struct message_request *request
         .bytes = content->bytes,
         .tag = content->tag,
         .segments = 1,
+        .refused = refused,
         .notice = {.error = error},
     };
     return message;
@@ -73,15 +75,34 @@ void tx_end_message(struct tx *tx, struct tx_message *message, int error, enum t
         if (segment->active && segment->message == message->number)
             close_segment(tx, segment);
     }
-    finish_message(tx, message, error, state, now);
+    if (message->state == TX_OPEN)
+        finish_message(tx, message, error, state, now);
+    message->state = state;
+}
+
+/* A segment has left, or is done. */
+static void note_sent(struct tx *tx, struct tx_message *message, enum tx_state state, lh_time now)
+{
+    message->sent++;
+    if (message->sent == message->segments)
+        finish_message(tx, message, 0, state, now);
+}
+
+void tx_sent_segment(struct tx *tx, struct tx_segment *segment, lh_time now)
+{
+    assert(segment->active && !segment->sent);
+    segment->sent = true;
+    note_sent(tx, tx_message_at(tx, segment->message), TX_SENT, now);
 }
 
 void tx_end_segment(struct tx *tx, struct tx_segment *segment, lh_time now)
 {
     struct tx_message *message = tx_message_at(tx, segment->message);
-    assert(message->state == TX_OPEN && message->number == segment->message);
+    assert((message->state == TX_OPEN || message->state == TX_SENT) && message->number == segment->message);
     close_segment(tx, segment);
     message->done++;
+    if (!segment->sent)
+        note_sent(tx, message, message->done == message->segments ? TX_OVER : TX_SENT, now);
     if (message->done == message->segments)
-        finish_message(tx, message, 0, TX_OVER, now);
+        message->state = TX_OVER;
 }

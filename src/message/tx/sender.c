@@ -109,7 +109,7 @@ void sender_send(struct tx *tx, struct message_request *request, const struct tx
     struct tx_message *message = tx_add_message(tx, request, content);
     if (tx->eager)
         add_outgoing(tx, message);
-    if (message->notice.error) {
+    if (message->refused) {
         tx_end_message(tx, message, -message->notice.error, TX_OVER, now);
         tx_retire(tx);
     }
@@ -124,7 +124,7 @@ void sender_end_all(struct tx *tx, int error, lh_time now)
 {
     for (uint32_t n = tx->oldest; n != tx->next; n++) { /* at most MESSAGES_MAX */
         struct tx_message *message = tx_message_at(tx, n);
-        if (message->state == TX_OPEN)
+        if (message->state == TX_OPEN || message->state == TX_SENT)
             tx_end_message(tx, message, error, TX_OVER, now);
     }
 }
@@ -210,10 +210,12 @@ static void step_segment(struct tx *tx, struct tx_segment *segment, lh_time now,
         cancel_message(tx, tx_message_at(tx, segment->message), error, now);
         return;
     }
+    if (segment->leaving && injector_has_left(tx, segment))
+        tx_sent_segment(tx, segment, now);
     if (segment->lengths_at <= now)
         to_receiver_lengths(tx, segment, now);
     tx->closed |= segment->budget_limited;
-    tx->cts_wanted |= segment->coded.extra_chunks > 0 && !segment->coded.handle;
+    tx->cts_wanted |= segment->coded.extra_chunks > 0 && !segment->coded.handle && !segment->sent;
     if (!tx->blocked) /* else it runs when the injection queue has capacity, which sender_has_work() sees */
         lh_keep_earlier(next, segment->next_ns);
     lh_keep_earlier(next, segment->lengths_at);
@@ -222,7 +224,7 @@ static void step_segment(struct tx *tx, struct tx_segment *segment, lh_time now,
 bool sender_has_work(const struct tx *tx)
 {
     struct lh_cts cts;
-    if (tx->held_tail != tx->held_head || tx->ending_count > 0 ||
+    if (tx->held_tail != tx->held_head || tx->ending_count > 0 || tx->leaving > 0 ||
         (tx->window_limited && injector_has_room(tx)))
         return true;
     return tx->cts_wanted && lh_sdr_cts_peek(tx->qp, &cts) == 0;

@@ -43,6 +43,7 @@
 enum tx_state {
     TX_EMPTY,     /* no lh_send yet; notice.error: refused ahead of it */
     TX_OPEN,      /* pending */
+    TX_SENT,      /* by a scheme with a deadline: the request is done, the receiver has not finished yet */
     TX_CANCELING, /* aborted; CANCEL is sent until the receiver answers */
     TX_OVER,
 };
@@ -65,6 +66,8 @@ struct tx_message {
     uint32_t segments;      /* it has; at least 1 */
     uint32_t started;
     uint32_t done;
+    uint32_t sent; /* of those started: that have left, or are done */
+    bool refused;  /* before lh_send: notice.error says why, 0: by its deadline */
     bool injected; /* its first chunk was */
     bool small;    /* sent without a clear-to-send: by `outgoing` */
     struct abort_notice notice;
@@ -79,6 +82,7 @@ struct coded_tx {
     uint32_t asked;   /* LH_ACTION_ENCODEs */
     uint32_t encoded; /* of those, without a gap */
     uint64_t ran;     /* bit i: encoded + i is done, too */
+    bool ended;       /* nothing is added to its send */
 };
 
 /* One place of the ring of segments, at sequence % slots. */
@@ -86,6 +90,9 @@ struct tx_segment {
     bool active;
     bool needs_step;     /* something happened since its machine ran */
     bool budget_limited; /* its machine used up the budget it had */
+    bool leaving;        /* all of it was injected, and has not left yet */
+    bool ended;          /* nothing is added to its send */
+    bool sent;           /* it has left */
     uint32_t sequence;
     uint32_t message;
     const struct lh_scheme *scheme; /* NULL: no chunks to inject, only lengths are announced */
@@ -154,6 +161,7 @@ struct tx {
     uint32_t held_tail;
     struct ending_send *ending; /* not yet given back; attr.slots * 2 places, with segments */
     uint32_t ending_count;
+    uint32_t leaving;   /* segments that are */
     uint32_t canceling; /* messages that are TX_CANCELING */
     struct tx_waits waits;
     bool eager;               /* the peer receives small messages without a clear-to-send */

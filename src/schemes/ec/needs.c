@@ -78,18 +78,27 @@ static bool fell_back(const struct ec_needs *needs, const struct look *look)
     return look->layout->params.fallback == EC_FALLBACK_SR && needs->asked[look->index] != 0;
 }
 
-static bool group_met(const struct ec_needs *needs, const struct look *look)
+static bool decodable(const struct look *look)
 {
-    if (fell_back(needs, look))
-        return data_there(look) == look->group.size;
     if (look->layout->params.kind == EC_XOR)
         return classes_met(look);
     return data_there(look) + rows_there(look) >= look->group.size;
 }
 
+static bool group_met(const struct ec_needs *needs, const struct look *look)
+{
+    return fell_back(needs, look) ? data_there(look) == look->group.size : decodable(look);
+}
+
 static struct look look_at(const struct ec_layout *layout, const struct ec_bitmaps *bitmaps, uint32_t group)
 {
     return (struct look){layout, bitmaps, ec_layout_group(layout, group), group};
+}
+
+bool ec_needs_group_met(const struct ec_layout *layout, const struct ec_bitmaps *bitmaps, uint32_t group)
+{
+    struct look look = look_at(layout, bitmaps, group);
+    return decodable(&look);
 }
 
 bool ec_needs_met(struct ec_needs *needs, const struct ec_layout *layout, const struct ec_bitmaps *bitmaps)

@@ -45,6 +45,8 @@ static inline size_t ec_needs_bytes(uint32_t chunks_max)
 void ec_needs_init(struct ec_needs *needs, uint32_t chunks, void *memory);
 /* Whether every group is met. Costs no more than one group when the first that is not still is not. */
 bool ec_needs_met(struct ec_needs *needs, const struct ec_layout *layout, const struct ec_bitmaps *bitmaps);
+/* Whether all data of a group can be there, when nothing was asked for. */
+bool ec_needs_group_met(const struct ec_layout *layout, const struct ec_bitmaps *bitmaps, uint32_t group);
 /* The runs to be asked for now, into runs[room], room >= 128: whole groups, in order. Returns how many; adds
  * groups that are asked for the first time to *failed. 0 only when every group is met. */
 uint32_t ec_needs_ask(struct ec_needs *needs, const struct ec_layout *layout,

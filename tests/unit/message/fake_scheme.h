@@ -161,8 +161,8 @@ static inline uint32_t fake_decode(const struct lh_coding *coding, uint32_t grou
     return 1;
 }
 
-static const struct lh_scheme_coding fake_coding = {fake_chunks_max, fake_extra, fake_groups, fake_encode,
-                                                    fake_decode};
+static const struct lh_scheme_coding fake_coding = {fake_chunks_max, fake_extra,  fake_groups,
+                                                    fake_encode,     fake_decode, NULL};
 
 static const struct lh_scheme fake_scheme = {
     .name = "fake",

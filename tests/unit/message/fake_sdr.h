@@ -352,6 +352,14 @@ int sdr_recv_complete(struct sdr_recv_handle *handle)
     return SDR_SUCCESS;
 }
 
+int sdr_recv_close(struct sdr_recv_handle *handle, uint64_t *bitmap, uint64_t first, uint32_t packets)
+{
+    for (uint32_t i = 0; bitmap && i < packets; i++) /* its chunks are packets */
+        if (handle->bitmap[i])
+            bitmap[(first + i) / 64] |= (uint64_t)1 << ((first + i) % 64);
+    return sdr_recv_complete(handle);
+}
+
 /* A chunk of the receive with this sequence arrives. */
 static inline void fake_arrive(uint32_t sequence, uint32_t chunk)
 {

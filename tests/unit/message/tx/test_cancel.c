@@ -52,7 +52,7 @@ static void test_codes_that_nobody_knows_become_a_protocol_error(void **state)
 {
     (void)state;
     send_bytes(SLOT, 0);
-    refuse(0, 0, 5);
+    refuse(0, 654321, 5);
     expect_finished(0, -LH_EPROTOCOL);
     send_bytes(SLOT, 0);
     cancel_message(&tx, tx_message_at(&tx, 1), 123456, 6);
@@ -73,6 +73,21 @@ static void test_refusal_ahead_waits_for_its_send(void **state)
     assert_int_equal(tx.oldest, 2);
 }
 
+/* The receiver has delivered what it had by its deadline, and will take nothing more. */
+static void test_the_end_of_a_deadline_is_no_error(void **state)
+{
+    (void)state;
+    refuse(1, 0, 0);
+    (void)fake_last(TRANSFER_FORGET);
+    send_bytes(SLOT, 0);
+    expect_no_effect();
+    send_bytes(SLOT, 0);
+    expect_finished(1, 0);
+    refuse(0, 0, 1);
+    expect_finished(0, 0);
+    assert_int_equal(tx.oldest, 2);
+}
+
 /* Beyond the ring nothing can be remembered, so nothing is answered. */
 static void test_refusal_far_ahead_is_not_answered(void **state)
 {
@@ -90,6 +105,7 @@ int main(void)
         TX_TEST(test_refusal_ends_an_open_message),
         TX_TEST(test_codes_that_nobody_knows_become_a_protocol_error),
         TX_TEST(test_refusal_ahead_waits_for_its_send),
+        TX_TEST(test_the_end_of_a_deadline_is_no_error),
         TX_TEST(test_refusal_far_ahead_is_not_answered),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,26 @@
+/*
+ * deadline.h - deadlines of messages (lh_scheme.deadline): one counts at a time, that of the first
+ * message that is pending, from its post or from the end of the one before it, whichever is later. So
+ * receives may be posted ahead.
+ *
+ * A message that ends by its deadline is delivered as it is. Where the sender could not know from its
+ * segments that it is over, it is told so: REFUSE with error 0, until it answers.
+ *
+ * Timer:
+ *   rx.active_at   the deadline
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef LH_MESSAGE_RX_DEADLINE_H
+#define LH_MESSAGE_RX_DEADLINE_H
+
+#include "message/rx/rx.h"
+
+/* Ends messages whose deadline has passed; lowers *next. */
+void deadline_step(struct rx *rx, lh_time now, lh_time *next);
+/* Whether messages with a deadline are pending: the peer may close when all of them has left. */
+bool deadline_waits(const struct rx *rx);
+/* The peer has closed the connection: those of which something came are delivered as they are. */
+void deadline_on_closed(struct rx *rx, lh_time now);
+
+#endif

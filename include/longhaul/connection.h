@@ -261,8 +261,9 @@ struct lh_delivery {
     struct lh_range missing[LH_MISSING_INLINE]; /* the first of them; further ones: lh_missing() */
 };
 
-/* Gets what came of the message of a receive that is done without an error. Where the length was never
- * announced, the message counts as long as the buffer. -LH_ESTATE: it is pending, a send, or has failed. */
+/* Gets what came of the message of a receive that is done without an error. Where neither an
+ * announcement nor a short last packet has shown the length, the message counts as long as the buffer.
+ * -LH_ESTATE: it is pending, a send, or has failed. */
 LH_API int lh_delivery(struct lh_request *request, struct lh_delivery *delivery);
 /* Gets up to `count` of the missing ranges from number `first` on, by offset, none adjacent to the next;
  * returns their number, 0: there are no more. They are kept until lh_request_free(). -LH_ESTATE as

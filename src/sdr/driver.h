@@ -59,9 +59,16 @@ int sdr_qp_open(struct sdr_context *context, const struct sdr_qp_attr *attr, con
 int sdr_recv_post_unsized(struct sdr_qp *qp, struct sdr_recv_wr *wr,
                           const uint8_t upper[LH_CTS_UPPER_BYTES], struct sdr_recv_handle **handle);
 
-/* sdr_recv_complete(), and sets bit first + i of a bitmap for each packet i below `packets` of the
- * receive that has arrived: no later one changes the buffer. */
-int sdr_recv_close(struct sdr_recv_handle *handle, uint64_t *bitmap, uint64_t first, uint32_t packets);
+/* Which packets of a receive have arrived, when it is closed. */
+struct sdr_recv_arrived {
+    uint64_t *bitmap; /* bit first + i is set for packet i below `packets`; NULL: not wanted */
+    uint64_t first;
+    uint32_t packets;
+    uint64_t end_bytes; /* out: where a short packet has ended the message, or its length is known; else the
+                           receive's length */
+};
+/* sdr_recv_complete(), and sets *arrived: no later packet changes the buffer. */
+int sdr_recv_close(struct sdr_recv_handle *handle, struct sdr_recv_arrived *arrived);
 
 /* Before lh_sdr_qp_connect(): the peer's packets may come from this host (16 bytes, of the family of its QP
  * information) instead of its own: there may be NAT on the path. */

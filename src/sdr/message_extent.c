@@ -78,3 +78,8 @@ bool message_extent_fix(struct message_extent *extent, uint32_t mtu, uint64_t by
     } while (!change(extent, &word, make(FIXED | (word & SHORT), top_of(word), bytes)));
     return true;
 }
+
+uint64_t message_extent_end(const struct message_extent *extent)
+{
+    return end_of(atomic_load_explicit(&extent->word, memory_order_relaxed));
+}

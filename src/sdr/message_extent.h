@@ -33,4 +33,7 @@ bool message_extent_short(struct message_extent *extent, uint32_t mtu, uint32_t 
  * the end was fixed before them. A later call may fix a nearer end, unless the short packet has come. */
 bool message_extent_fix(struct message_extent *extent, uint32_t mtu, uint64_t bytes);
 
+/* Its end in bytes, as far as it is fixed; else that of the buffer. */
+uint64_t message_extent_end(const struct message_extent *extent);
+
 #endif

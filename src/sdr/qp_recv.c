@@ -218,15 +218,15 @@ int sdr_recv_bitmap_chunk_expand(struct sdr_recv_handle *handle, uint32_t chunk_
 }
 
 /* Closed slots keep their bitmaps until they are posted again. */
-static void copy_packets(const struct message_slot *slot, uint64_t *bitmap, uint64_t first,
-                         uint32_t packets)
+static void note_arrived(const struct message_slot *slot, struct sdr_recv_arrived *arrived)
 {
-    for (uint32_t at = 0; at < packets; at += 64) { /* a word each time */
+    arrived->end_bytes = message_extent_end(&slot->extent);
+    for (uint32_t at = 0; arrived->bitmap && at < arrived->packets; at += 64) { /* a word each time */
         uint64_t word = atomic_load_explicit(&slot->packets[at / 64], memory_order_acquire);
-        if (packets - at < 64)
-            word &= ((uint64_t)1 << (packets - at)) - 1;
+        if (arrived->packets - at < 64)
+            word &= ((uint64_t)1 << (arrived->packets - at)) - 1;
         for (; word != 0; word &= word - 1) /* at most 64 */
-            lh_bitmap_set(bitmap, first + at + (uint32_t)__builtin_ctzll(word));
+            lh_bitmap_set(arrived->bitmap, arrived->first + at + (uint32_t)__builtin_ctzll(word));
     }
 }
 
@@ -243,7 +243,7 @@ static bool close_slot(struct sdr_recv_handle *handle)
     return qp_note_unused(qp);
 }
 
-int sdr_recv_close(struct sdr_recv_handle *handle, uint64_t *bitmap, uint64_t first, uint32_t packets)
+int sdr_recv_close(struct sdr_recv_handle *handle, struct sdr_recv_arrived *arrived)
 {
     struct sdr_qp *qp = handle ? handle->qp : NULL;
     if (!qp) {
@@ -258,8 +258,8 @@ int sdr_recv_close(struct sdr_recv_handle *handle, uint64_t *bitmap, uint64_t fi
         result = SDR_ERROR;
     } else {
         kick = close_slot(handle);
-        if (bitmap)
-            copy_packets(slot_of(handle), bitmap, first, packets);
+        if (arrived)
+            note_arrived(slot_of(handle), arrived);
     }
     qp_unlock(qp);
     if (kick)
@@ -269,5 +269,5 @@ int sdr_recv_close(struct sdr_recv_handle *handle, uint64_t *bitmap, uint64_t fi
 
 int sdr_recv_complete(struct sdr_recv_handle *handle)
 {
-    return sdr_recv_close(handle, NULL, 0, 0);
+    return sdr_recv_close(handle, NULL);
 }

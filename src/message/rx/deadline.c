@@ -62,7 +62,8 @@ static void end_message(struct rx *rx, struct rx_message *message, lh_time now)
     uint32_t number = message->number;
     message->cut = message->bytes == MESSAGE_BYTES_UNKNOWN || message->posted < message->segments;
     message->end = LH_END_DEADLINE;
-    if (message->bytes == MESSAGE_BYTES_UNKNOWN)
+    message->guessed = message->bytes == MESSAGE_BYTES_UNKNOWN;
+    if (message->guessed)
         message->bytes = message->capacity;
     message->segments = (uint32_t)lh_least(message->posted, message->segments);
     if (message->done == message->segments) {

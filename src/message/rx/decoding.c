@@ -103,7 +103,7 @@ void decoding_segment_done(struct rx *rx, struct rx_segment *segment, bool whole
 static bool recovers(struct rx *rx, struct rx_segment *segment, const struct rx_message *message)
 {
     struct coded_rx *coded = &segment->coded;
-    if (coded->arrived == 0 || !coded->buffer || !coded->bitmap)
+    if (message->guessed || coded->arrived == 0 || !coded->buffer || !coded->bitmap)
         return false;
     prepare(rx, segment, message);
     uint32_t chunks = coded->coding.chunks;

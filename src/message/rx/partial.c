@@ -39,8 +39,13 @@ static uint32_t packets_of(const struct rx *rx, const struct rx_segment *segment
 
 void partial_close(struct rx *rx, const struct rx_segment *segment)
 {
-    uint64_t *arrived = rx_message_at(rx, segment->message)->arrived;
-    sdr_recv_close(segment->handle, arrived, first_packet(rx, segment), packets_of(rx, segment));
+    struct rx_message *message = rx_message_at(rx, segment->message);
+    struct sdr_recv_arrived arrived = {
+        .bitmap = message->arrived, .first = first_packet(rx, segment), .packets = packets_of(rx, segment)};
+    sdr_recv_close(segment->handle, &arrived);
+    if (message->guessed && arrived.end_bytes < segment->posted_bytes)
+        message->bytes =
+            lh_least(message->bytes, segment->index * message->segment_bytes + arrived.end_bytes);
 }
 
 void partial_add_segment(struct rx *rx, const struct rx_segment *segment)
@@ -64,7 +69,8 @@ void partial_add_recovered(struct rx *rx, const struct rx_segment *segment, cons
 void partial_copy(const struct rx *rx, const struct rx_segment *segment)
 {
     const struct rx_message *message = rx_message_at(rx, segment->message);
-    uint64_t offset = segment->index * message->segment_bytes, end = offset + segment->bytes;
+    uint64_t offset = segment->index * message->segment_bytes,
+             end = lh_least(offset + segment->bytes, message->bytes);
     const struct arrived arrived = {message->arrived, rx->attr->mtu_bytes, end};
     struct lh_range missing = {.offset = end};
     /* What lies before the next that is missing; each turn takes a range. */

@@ -70,6 +70,7 @@ struct rx_message {
     uint64_t segment_bytes;      /* of each but the last */
     uint64_t *arrived;           /* of a message with a deadline, once it is posted: a bit a packet */
     enum lh_end end;             /* likewise: how it ended */
+    bool guessed;                /* likewise: its length was not announced, and is that of the buffer */
     bool cut;                    /* likewise: it ended before the sender could know that it is over */
     uint32_t segments;           /* that the buffer has, later that the message has; at least 1 */
     uint32_t posted;

@@ -59,6 +59,7 @@ struct sdr_recv_handle {
     bool completed;
     struct transfer_cts cts;
     uint8_t bitmap[FAKE_CHUNKS];
+    uint64_t end_bytes; /* a short packet ended it there; 0: none came */
 };
 
 /* A chunk, or several, given to the QP. */
@@ -352,11 +353,12 @@ int sdr_recv_complete(struct sdr_recv_handle *handle)
     return SDR_SUCCESS;
 }
 
-int sdr_recv_close(struct sdr_recv_handle *handle, uint64_t *bitmap, uint64_t first, uint32_t packets)
+int sdr_recv_close(struct sdr_recv_handle *handle, struct sdr_recv_arrived *arrived)
 {
-    for (uint32_t i = 0; bitmap && i < packets; i++) /* its chunks are packets */
+    for (uint32_t i = 0; arrived->bitmap && i < arrived->packets; i++) /* its chunks are packets */
         if (handle->bitmap[i])
-            bitmap[(first + i) / 64] |= (uint64_t)1 << ((first + i) % 64);
+            arrived->bitmap[(arrived->first + i) / 64] |= (uint64_t)1 << ((arrived->first + i) % 64);
+    arrived->end_bytes = handle->end_bytes ? handle->end_bytes : UINT32_MAX;
     return sdr_recv_complete(handle);
 }
 

@@ -31,6 +31,18 @@ static void test_bounds(void **state)
     assert_true(message_extent_fix(&extent, MTU, 0));
 }
 
+static void test_says_where_it_ends(void **state)
+{
+    (void)state;
+    struct message_extent extent;
+    message_extent_open(&extent, 10 * MTU);
+    assert_int_equal(message_extent_end(&extent), 10 * MTU);
+    assert_true(full(&extent, 2));
+    assert_int_equal(message_extent_end(&extent), 10 * MTU);
+    assert_true(message_extent_short(&extent, MTU, 4, 3));
+    assert_int_equal(message_extent_end(&extent), 4 * MTU + 3);
+}
+
 /* Of the packets of a word those before the end are taken. */
 static void test_part_of_a_word(void **state)
 {
@@ -100,6 +112,7 @@ static void test_what_is_taken_is_one_message(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_says_where_it_ends),
         cmocka_unit_test(test_bounds),
         cmocka_unit_test(test_part_of_a_word),
         cmocka_unit_test(test_announced),

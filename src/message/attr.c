@@ -103,6 +103,10 @@ static int check_path_file(const struct lh_attr *attr)
 static int check_deadline(const struct lh_attr *attr, lh_time deadline_ns)
 {
     lh_time limit_ns = attr->peer_timeout_ns ? attr->peer_timeout_ns : ATTR_PEER_TIMEOUT_DEFAULT_NS;
+    if (attr->match_tags)
+        return lh_fail(LH_EINVAL,
+                       "match_tags with a deadline: a receive that chooses waits until a message "
+                       "has its tag; use another reliability, or no match_tags");
     if (deadline_ns < limit_ns)
         return 0;
     return lh_fail(LH_EINVAL, "deadline of %llu us: use less than peer_timeout_ns (%llu ms), or raise that",

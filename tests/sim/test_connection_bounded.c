@@ -290,6 +290,10 @@ static void bad_deadlines(void **state)
     attr.reliability = "bounded:deadline=10s";
     assert_int_equal(lh_open(&attr, &connection), -LH_EINVAL);
     assert_non_null(strstr(lh_last_error(), "peer_timeout_ns"));
+    attr.reliability = "bounded:deadline=1s";
+    attr.match_tags = true;
+    assert_int_equal(lh_open(&attr, &connection), -LH_EINVAL);
+    assert_non_null(strstr(lh_last_error(), "match_tags"));
 }
 
 int main(void)

@@ -24,7 +24,7 @@ CONTROLLERS = ("report-soon", "report-total", "report-late", "report-fall", "rep
                "rate-max")
 CONTROLLER_SEEDS = 1 << 62
 # And from here on engines (PLAN_ENGINE_SEEDS).
-ENGINES = ("entry-user", "entry-lost", "queue-roomy", "heap-lost", "ready-lost")
+ENGINES = ("entry-user", "entry-lost", "queue-roomy", "heap-lost", "ready-lost", "match-mask", "match-cancel")
 ENGINE_SEEDS = 1 << 63
 
 ACK_COPY = "    memcpy(ack.bitmap, arrivals->bits + receiver->next_word, ack.words * sizeof(uint64_t));\n"
@@ -199,6 +199,14 @@ BUGS = {
     "ready-lost": ("a connection that is closed takes with it what was ready behind it", [
         ("src/sdr/run/run_queue.c", "        queue->first = entry->next;\n    if (entry->next)",
          "        queue->first = NULL;\n    if (entry->next)"),
+    ]),
+    "match-mask": ("a receive that chooses takes the next message, whatever its tag", [
+        ("src/message/rx/waiting.c", "    return ((receive->tag ^ tag) & ~receive->ignore) == 0;",
+         "    (void)receive;\n    (void)tag;\n    return true;"),
+    ]),
+    "match-cancel": ("messages wait for one before them that was canceled ahead of its arrival", [
+        ("src/message/matching.c", "    bool canceled = is_canceled(rx, rx->next);",
+         "    bool canceled = false && is_canceled(rx, rx->next);"),
     ]),
     "wrap-sequence": ("sequences of clear-to-sends that have wrapped count as older", [
         ("src/sdr/clear_to_send.c", "return (int32_t)(a - b) < 0;", "return a < b;"),

@@ -61,6 +61,10 @@
 #define PATH_LIMITS    0.8         /* delivered, of what was sent */
 #define SLOWER         0.7         /* delivered, of the estimate: the path became slower */
 #define MUCH_SLOWER    0.6         /* likewise */
+#define FELL           0.5         /* likewise, by the spacing; less than half: no newcomer takes more */
+#define FELL_SPACINGS  2           /* in a row: hosts pause for less */
+#define FELL_QUEUE     0.1         /* longer than that, and shorter a round trip ago */
+#define FELL_ROUNDS    40          /* others that start meanwhile are no slower path */
 #define SHARED_RTT     0.08        /* shortest round trip of a cycle, above the shortest ever */
 #define SHARED_PACKETS 4           /* and their time more */
 #define QUEUE_RTT      (17.0 / 16) /* with a shorter round trip, loss is no sign of a queue */
@@ -137,6 +141,7 @@ struct bbr {
     uint64_t settled_bytes; /* arrived or lost, since then */
     /* The spacing of what arrives. */
     double spacing_bytes, spacing_ns, spacing_bps;
+    uint32_t slow_spacings; /* in a row */
     /* This round trip. */
     uint64_t rounds, round_end_bytes;
     uint64_t round_arrived, round_lost, round_marked;
@@ -590,6 +595,16 @@ static void on_train(struct bbr *b, const struct lh_congestion_feedback *f, bool
     enter(b, path_limits && believable ? BBR_CRUISE : BBR_STARTUP, f->now);
 }
 
+/* Packets come in far slower than they left, and wait, where there was no queue: the path has become slower,
+ * before a round trip shows what it delivers. */
+static bool fell(const struct bbr *b)
+{
+    double queue = FELL_QUEUE * delay_unit(b);
+    bool alone = (b->state == BBR_CRUISE || b->state == BBR_UP) && b->queue < queue && !b->foreign &&
+                 b->rounds > FELL_ROUNDS;
+    return alone && b->spacing_bps < FELL * b->bw && b->rtt > b->rtt_min + queue;
+}
+
 /* How fast packets come in now, over an eighth of a round trip. */
 static void on_spacing(struct bbr *b, const struct lh_congestion_feedback *f)
 {
@@ -601,6 +616,7 @@ static void on_spacing(struct bbr *b, const struct lh_congestion_feedback *f)
         return;
     b->spacing_bps = b->spacing_bytes * 8e9 / b->spacing_ns;
     b->spacing_bytes = b->spacing_ns = 0;
+    b->slow_spacings = fell(b) ? b->slow_spacings + 1 : 0;
 }
 
 /* Others may come or leave meanwhile. */
@@ -682,6 +698,8 @@ static double gain_of(const struct bbr *b, lh_time now)
 static double pace_of(const struct bbr *b, lh_time now)
 {
     double rate = gain_of(b, now) * b->bw * (1 + b->loss);
+    if (b->slow_spacings >= FELL_SPACINGS)
+        rate = fmin(rate, b->spacing_bps);
     double rtt = fmax(b->rtt, b->rtt_min);
     return rtt > 0 ? fmax(rate, 16e9 * b->mtu / rtt) : rate; /* two packets a round trip at the least */
 }

@@ -223,6 +223,29 @@ static void test_change_of_rate(void **state)
     assert_true(share_after_change(0.5, 3, 20) > 0.9);
 }
 
+/* A path that gets four times slower, at any time of a cycle: what its queue of 1 BDP drops. */
+static void test_drops_of_a_slower_path(void **state)
+{
+    (void)state;
+    double dropped_bdp = 0;
+    for (uint32_t i = 0; i < 10; i++) {
+        const struct bottleneck_path path = {.rate_bps = GBIT,
+                                             .queue_bytes = 3125000,
+                                             .seed = 3,
+                                             .change_ns = 50 * ocean.rtt_ns + i * 7 * ocean.rtt_ns / 10,
+                                             .change_bps = GBIT / 4};
+        struct bottleneck *b = bottleneck_create(&path);
+        const struct bottleneck_flow_config config = {.controller = &bbr_congestion,
+                                                      .rtt_ns = ocean.rtt_ns};
+        const struct bottleneck_flow *f = bottleneck_add(b, &config);
+        bottleneck_run(b, path.change_ns + 80 * ocean.rtt_ns);
+        dropped_bdp += (double)f->queue_dropped_bytes / (double)path.queue_bytes / 10;
+        bottleneck_free(b);
+    }
+    printf("a fourth of the rate: %.2f BDP dropped\n", dropped_bdp);
+    assert_true(dropped_bdp < 1.3);
+}
+
 /* Jain's index over the last tenth of that many round trips of the longest path. */
 static double fairness(uint32_t flows, const lh_time *rtts_ns, lh_time stagger_ns, uint32_t rounds)
 {
@@ -348,6 +371,7 @@ int main(void)
         cmocka_unit_test(test_idle_between_messages),
         cmocka_unit_test(test_short_messages),
         cmocka_unit_test(test_change_of_rate),
+        cmocka_unit_test(test_drops_of_a_slower_path),
         cmocka_unit_test(test_fairness),
         cmocka_unit_test(test_rivals),
         cmocka_unit_test(test_joining),

@@ -168,8 +168,9 @@ static bool contains(const struct flight *flight, uint32_t index, uint64_t key)
     return key - entry->key < entry->packets;
 }
 
-/* The entry of a key, the nearest to the tail: a packet that was retransmitted has several. At most two turns
- * an entry of the ring. False: there is none. */
+/* The entry of a key, the nearest to the tail: a packet that was retransmitted has several, and which of them
+ * arrived is not known. One that cannot have arrived yet is not taken, so no sample is below the shortest
+ * round trip. At most two turns an entry of the ring. False: there is none. */
 static bool find(const struct flight *flight, uint64_t key, uint32_t *index)
 {
     uint32_t ahead = flight->reachable - flight->tail;

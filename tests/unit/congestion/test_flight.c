@@ -190,6 +190,23 @@ static void test_retransmission(void **state)
     assert_int_equal(feedback.in_flight_bytes, 0);
 }
 
+/* Which of two packets with a key has arrived is not known. The later one is taken where it can have arrived,
+ * so a sample may be short by the time between them, but never below the shortest round trip. */
+static void test_late_after_its_retransmission(void **state)
+{
+    (void)state;
+    send(1, 10);
+    assert_true(report(9, 8)); /* 5 is lost, or late */
+    flight_on_sent(&flight, 5, 1, BYTES, 200 * US);
+    struct flight late = flight;
+    const struct flight_report arrived = {.key = 5, .arrived_packets = 9, .arrived_ns = 1};
+    assert_true(report_full(&arrived, 200 * US + RTT - 1)); /* too soon for the later one */
+    assert_int_equal(feedback.rtt_ns, 295 * US - 1);
+    flight = late;
+    assert_true(report_full(&arrived, 200 * US + RTT));
+    assert_int_equal(feedback.rtt_ns, RTT);
+}
+
 static void test_limited(void **state)
 {
     (void)state;
@@ -485,6 +502,7 @@ int main(void)
         cmocka_unit_test_setup(test_reordering, set_up),
         cmocka_unit_test_setup(test_lost_and_late_reports, set_up),
         cmocka_unit_test_setup(test_retransmission, set_up),
+        cmocka_unit_test_setup(test_late_after_its_retransmission, set_up),
         cmocka_unit_test_setup(test_limited, set_up),
         cmocka_unit_test_setup(test_no_rate_over_a_silence, set_up),
         cmocka_unit_test_setup(test_idle, set_up),

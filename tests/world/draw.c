@@ -34,6 +34,7 @@ enum draw_part {
     PART_LISTS,
     PART_MATCHES,
     PART_PAIRS = 16, /* and one more for each pair */
+    PART_DEADLINES = 1000,
 };
 
 uint64_t draw_spread(struct lh_prng *prng, uint64_t low, uint64_t high)
@@ -205,6 +206,30 @@ static void draw_newcomers(struct plan *plan, struct lh_prng *prng)
                 plan->features |= 1u << FEATURE_newcomer;
             if (!newcomer)
                 pair->newcomer[side][0] = '\0';
+        }
+}
+
+/* Of messages that come whole as a rule, and of those that never do; below what a silent peer is given. */
+static void draw_deadlines(struct plan *plan, struct lh_prng *prng)
+{
+    static const char *const codes[] = {"", "", ",code=mds,k=4,m=2", ",code=mds,k=8,m=1",
+                                        ",code=xor,k=4,m=2"};
+    static const char name[] = "bounded";
+    const struct lh_scheme *scheme = scheme_table_machines(name, sizeof name - 1);
+    plan->features |= 1u << FEATURE_deadline;
+    for (uint32_t i = 0; i < plan->pair_count; i++)
+        for (uint32_t side = 0; side < 2; side++) {
+            struct plan_pair *pair = &plan->pairs[i];
+            bool has = draw_chance(prng, 0.8), automatic = draw_chance(prng, 0.2);
+            uint64_t us = draw_spread(prng, 100, 400000);
+            const char *code = codes[lh_prng_below(prng, sizeof codes / sizeof codes[0])];
+            char rest[40];
+            pair->zeroes[side] = draw_chance(prng, 0.5);
+            snprintf(rest, sizeof rest, "deadline=%uus%s", (unsigned)us, code);
+            if (automatic)
+                snprintf(rest, sizeof rest, "deadline=auto%s", code);
+            if (has && draw_fits(&pair->attr[side], scheme, rest))
+                snprintf(pair->deadline[side], sizeof pair->deadline[side], "%s,%s", name, rest);
         }
 }
 
@@ -544,6 +569,9 @@ void plan_draw(uint64_t seed, struct plan *plan)
     struct lh_prng peers = lh_prng_fork(&root, PART_PEERS);
     if (plan_has(plan, FEATURE_engine) && wild)
         draw_peer_faults(plan, &peers);
+    struct lh_prng deadlines = lh_prng_fork(&root, PART_DEADLINES);
+    if (seed >= PLAN_DEADLINE_SEEDS)
+        draw_deadlines(plan, &deadlines);
     struct lh_prng lists = lh_prng_fork(&root, PART_LISTS);
     if (plan_has(plan, FEATURE_engine) && draw_chance(&lists, 0.5))
         plan->features |= 1u << FEATURE_lists;

@@ -31,6 +31,7 @@ static int open_connection(struct world *world, struct pair *pair, uint32_t side
     attr.engine = end->engine ? end->engine->engine : NULL;
     attr.receive_buffer_bytes = plan_receive_buffer(world->plan, pair->plan, side);
     attr.reliability = plan_reliability(world->plan, pair->plan, side);
+    attr.zero_missing = plan_has_deadline(world->plan, pair->plan, side) && pair->plan->zeroes[side];
     attr.congestion = plan_congestion(world->plan, pair->plan, side);
     attr.match_tags = plan_matches(world->plan, pair->plan, side);
     if (attr.congestion)

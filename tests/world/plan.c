@@ -50,8 +50,16 @@ static bool is_newcomer(const struct plan *plan, const struct plan_pair *pair, u
     return plan_has(plan, FEATURE_newcomer) && pair->newcomer[side][0] != '\0';
 }
 
+bool plan_has_deadline(const struct plan *plan, const struct plan_pair *pair, uint32_t side)
+{
+    return plan_has(plan, FEATURE_deadline) && pair->deadline[side][0] != '\0' &&
+           !plan_matches(plan, pair, side);
+}
+
 const char *plan_reliability(const struct plan *plan, const struct plan_pair *pair, uint32_t side)
 {
+    if (plan_has_deadline(plan, pair, side))
+        return pair->deadline[side];
     if (is_newcomer(plan, pair, side))
         return pair->newcomer[side];
     bool codes = plan_has(plan, FEATURE_code) && pair->coded[side][0] != '\0';
@@ -63,7 +71,7 @@ const char *plan_reliability(const struct plan *plan, const struct plan_pair *pa
 bool plan_chooses(const struct plan *plan, const struct plan_pair *pair, uint32_t side)
 {
     return plan_has(plan, FEATURE_auto) && pair->automatic[side][0] != '\0' &&
-           !is_newcomer(plan, pair, side);
+           !is_newcomer(plan, pair, side) && !plan_has_deadline(plan, pair, side);
 }
 
 static uint64_t smallest_segment_bytes(const struct lh_attr *attr)

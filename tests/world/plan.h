@@ -50,7 +50,8 @@
     X(congestion, "senders have congestion controllers")                                                   \
     X(engine, "connections of a host share its engine, and complete into its queues")                      \
     X(lists, "messages are sent from parts and received into parts, with tags")                            \
-    X(matches, "receives choose messages by their tags, and are posted in another order")
+    X(matches, "receives choose messages by their tags, and are posted in another order")                  \
+    X(deadline, "receives have deadlines")
 
 enum plan_feature {
 #define PLAN_FEATURE_ENUM(name, words) FEATURE_##name,
@@ -119,6 +120,8 @@ struct plan_pair {
     char
         newcomer[2]
                 [48]; /* instead of all of these, a scheme that is not in draw.c's frozen lists; "": none */
+    char deadline[2][48];   /* instead of all of these, a scheme with a deadline; "": none */
+    bool zeroes[2];         /* missing bytes are set to 0 then */
     char congestion[2][24]; /* controller of what each side sends; "": the fabric's default */
     uint8_t message_bits;   /* raw: the split of the immediate */
     uint8_t fragment_bits;
@@ -193,6 +196,8 @@ struct plan {
 #define PLAN_NEWCOMER_SEEDS ((uint64_t)1 << 62)
 /* Those from here on also have engines. */
 #define PLAN_ENGINE_SEEDS ((uint64_t)1 << 63)
+/* Those from here on also have deadlines. */
+#define PLAN_DEADLINE_SEEDS ((uint64_t)3 << 62)
 
 void plan_draw(uint64_t seed, struct plan *plan);
 
@@ -205,6 +210,8 @@ static inline bool plan_has(const struct plan *plan, enum plan_feature feature)
 bool plan_any(const struct plan *plan, enum plan_event_kind kind);
 /* The controller of what this side sends; NULL: the default. */
 const char *plan_congestion(const struct plan *plan, const struct plan_pair *pair, uint32_t side);
+/* Whether this side receives with a deadline. */
+bool plan_has_deadline(const struct plan *plan, const struct plan_pair *pair, uint32_t side);
 /* The scheme of what this side receives. */
 const char *plan_reliability(const struct plan *plan, const struct plan_pair *pair, uint32_t side);
 /* Whether this side's connection is one of its host's engine. */

@@ -3,7 +3,6 @@
 
 #include "base/earlier.h"
 #include "base/least.h"
-#include "message/control/number.h"
 #include "message/rx/decoding.h"
 #include "message/rx/messages.h"
 #include "message/rx/partial.h"
@@ -28,7 +27,7 @@ static void on_active_ended(struct rx *rx, lh_time now)
 /* The first message that waits; NULL: none does. */
 static struct rx_message *active_message(struct rx *rx, lh_time now)
 {
-    if (number_before(rx->active, rx->oldest)) {
+    if (rx->active - rx->oldest > rx->next - rx->oldest) { /* it has retired */
         on_active_ended(rx, now);
         rx->active = rx->oldest;
     }

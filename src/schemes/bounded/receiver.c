@@ -97,9 +97,11 @@ static bool is_whole(struct bounded_receiver *receiver, const struct lh_receiver
     struct ec_bitmaps bitmaps = {view->chunk_bitmap, view->extra_bitmap};
     if (!receiver->laid_out)
         return false;
-    if (arrivals->seen == arrivals->limit)
+    /* The bitmap may be ahead of the count, by which the connection knows that nothing is to be decoded. */
+    if (arrivals->seen == arrivals->limit && view->chunks_arrived >= arrivals->limit)
         return true;
-    return receiver->layout.places > 0 && arrivals->seen + receiver->extra_seen >= arrivals->limit &&
+    return receiver->layout.places > 0 && receiver->extra_seen > 0 &&
+           view->chunks_arrived + receiver->extra_seen >= arrivals->limit &&
            ec_needs_met(&receiver->needs, &receiver->layout, &bitmaps);
 }
 

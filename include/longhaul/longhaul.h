@@ -14,6 +14,7 @@
 #include <longhaul/engine.h>
 #include <longhaul/error.h>
 #include <longhaul/link.h>
+#include <longhaul/onesided.h>
 #include <longhaul/probe.h>
 #include <longhaul/queue.h>
 #include <longhaul/scheme.h>

@@ -27,6 +27,11 @@ struct lh_engine;
 enum lh_operation {
     LH_OPERATION_SEND = 1,
     LH_OPERATION_RECV = 2,
+    /* longhaul/onesided.h */
+    LH_OPERATION_WRITE = 3,
+    LH_OPERATION_READ = 4,
+    LH_OPERATION_NOTIFY = 5, /* the peer wrote into a region: user is the region's, result.bytes that
+                                write's, result.tag its immediate; request is NULL */
 };
 
 struct lh_completion {

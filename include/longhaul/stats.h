@@ -72,6 +72,7 @@ extern "C" {
     X(deadline_hits, "of these, ended by their deadline")                                                  \
     X(missing_bytes, "bytes that these lack")                                                              \
     X(messages_failed, "messages that failed")                                                             \
+    X(operations_refused, "one-sided operations of the peer that were not allowed")                        \
     X(link_dropped, "packets that the emulated link lost")                                                 \
     X(link_duplicated, "packets that the emulated link duplicated")                                        \
     X(link_reordered, "packets that the emulated link reordered")                                          \

@@ -3,11 +3,16 @@
  */
 #include "message/blob.h"
 
+#include <arpa/inet.h>
 #include <assert.h>
+#include <stdio.h>
+#include <string.h>
 
 #include "base/big_endian.h"
 #include "base/error.h"
 #include "message/connection.h"
+#include "message/path_memory.h"
+#include "sdr/driver.h"
 
 #define BLOB_MAGIC   0x4C484331u /* "LHC1" */
 #define BLOB_VERSION 1u
@@ -25,7 +30,7 @@ int lh_blob(struct lh_connection *connection, void *blob, size_t *bytes)
     uint8_t *out = blob;
     lh_put_be32(out, BLOB_MAGIC);
     lh_put_be16(out + 4, BLOB_VERSION);
-    lh_put_be16(out + 6, (uint16_t)(BLOB_TAGS | BLOB_EAGER | BLOB_MATCH |
+    lh_put_be16(out + 6, (uint16_t)(BLOB_TAGS | BLOB_EAGER | BLOB_MATCH | BLOB_ONESIDED |
                                     (connection->attr.match_tags ? BLOB_MATCHES : 0)));
     sdr_qp_info_get(connection->qp, out + BLOB_HEADER_BYTES);
     *bytes = needed;
@@ -41,4 +46,53 @@ int blob_decode(const uint8_t *blob, size_t bytes, struct qp_info *info, uint16_
                        lh_get_be16(blob + 4), BLOB_VERSION);
     *flags = lh_get_be16(blob + 6);
     return qp_info_decode(blob + BLOB_HEADER_BYTES, bytes - BLOB_HEADER_BYTES, info);
+}
+
+/* ---- attach ------------------------------------------------------------------------------------------ */
+
+static void name_peer(struct lh_connection *c, const struct qp_info_endpoint *peer)
+{
+    char text[INET6_ADDRSTRLEN] = "?";
+    inet_ntop(peer->family == 4 ? AF_INET : AF_INET6, peer->address, text, sizeof text);
+    snprintf(c->peer_name, sizeof c->peer_name, peer->family == 4 ? "%s:%u" : "[%s]:%u", text,
+             peer->control_port);
+}
+
+int lh_attach(struct lh_connection *connection, const void *blob, size_t bytes)
+{
+    struct lh_connection *c = connection;
+    struct qp_info peer;
+    uint8_t copy[LH_BLOB_MAX];
+    int error = engine_check_process(c->engine);
+    if (error)
+        return error;
+    if (c->attached)
+        return lh_fail(LH_ESTATE, "connection is attached already");
+    error = blob_decode(blob, bytes, &peer, &c->peer_flags);
+    if (!error)
+        error = matching_start(c);
+    if (error)
+        return error;
+    if (peer.slot_bytes != c->attr.slot_bytes)
+        return lh_fail(LH_EHANDSHAKE, "peer has slots of %llu bytes, this side %llu: give both the same",
+                       (unsigned long long)peer.slot_bytes, (unsigned long long)c->attr.slot_bytes);
+    /* Behind NAT its own address is only what it says, and many have the same. */
+    struct qp_info_endpoint known = peer.endpoint;
+    if (c->seen_family == known.family && known.fabric == QP_INFO_UDP &&
+        memcmp(c->seen_address, known.address, sizeof known.address) != 0) {
+        sdr_qp_peer_seen_at(c->qp, c->seen_address);
+        memcpy(known.address, c->seen_address, sizeof known.address);
+    }
+    memcpy(copy, blob, bytes);
+    path_memory_load(c, &known);
+    error = lh_sdr_qp_connect(c->qp, copy + BLOB_HEADER_BYTES);
+    if (error)
+        return error;
+    pthread_mutex_lock(&c->requests->lock);
+    name_peer(c, &peer.endpoint);
+    c->attached = true;
+    small_messages_start(c);
+    keepalive_start(&c->keepalive, c->qp, c->attr.peer_timeout_ns, lh_sdr_now(c->context));
+    pthread_mutex_unlock(&c->requests->lock);
+    return sdr_qp_driver_set(c->qp, c->step, c);
 }

@@ -11,10 +11,11 @@
 #include "wire/qp_info.h"
 
 #define BLOB_HEADER_BYTES 8u
-#define BLOB_TAGS         1u /* TO_RECEIVER with a tag */
-#define BLOB_EAGER        2u /* small messages without a clear-to-send */
-#define BLOB_MATCH        4u /* peers whose receives choose messages by their tags */
-#define BLOB_MATCHES      8u /* its own receives do */
+#define BLOB_TAGS         1u  /* TO_RECEIVER with a tag */
+#define BLOB_EAGER        2u  /* small messages without a clear-to-send */
+#define BLOB_MATCH        4u  /* peers whose receives choose messages by their tags */
+#define BLOB_MATCHES      8u  /* its own receives do */
+#define BLOB_ONESIDED     16u /* one-sided operations, by an inner connection */
 
 /* flags: those of the peer, with any that this side does not know. -LH_EHANDSHAKE, -LH_EVERSION. */
 int blob_decode(const uint8_t *blob, size_t bytes, struct qp_info *info, uint16_t *flags);

@@ -91,6 +91,14 @@ int completion_ring_reserve(struct completion_ring *ring)
         ring->capacity, reserved, count);
 }
 
+void completion_ring_release(struct completion_ring *ring)
+{
+    pthread_mutex_lock(&ring->lock);
+    assert(ring->reserved > 0);
+    ring->reserved--;
+    pthread_mutex_unlock(&ring->lock);
+}
+
 void completion_ring_begin(struct completion_ring *ring)
 {
     pthread_mutex_lock(&ring->lock);

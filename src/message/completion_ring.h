@@ -42,6 +42,9 @@ int completion_ring_close(struct completion_ring *ring);
 /* A place for one entry. -LH_EAGAIN. */
 int completion_ring_reserve(struct completion_ring *ring);
 
+/* A place that is not needed any more. */
+void completion_ring_release(struct completion_ring *ring);
+
 /* Adds any number of entries to places that were reserved: begin, put, …, end. Between the calls the thread
  * holds the lock; who polls sees all that happened meanwhile. */
 void completion_ring_begin(struct completion_ring *ring);

@@ -13,7 +13,7 @@
 #include "base/least.h"
 #include "message/attr.h"
 #include "message/blob.h"
-#include "message/bottleneck.h"
+#include "message/format/bottleneck.h"
 #include "message/control/control_tx.h"
 #include "message/control/timing.h"
 #include "message/effects.h"
@@ -23,10 +23,11 @@
 #include "message/rx/receiver.h"
 #include "message/step.h"
 #include "message/tx/sender.h"
-#include "message/warning.h"
+#include "message/format/warning.h"
 #include "sdr/driver.h"
 
-#define LAST_MESSAGES 3u /* times: none is answered */
+#define LAST_MESSAGES      3u  /* times: none is answered */
+#define INNER_CHANNELS_MAX 16u /* so that a blob fits a control message */
 
 void connection_set_lifeline(struct lh_connection *c, const struct lifeline_ops *ops, void *lifeline,
                              const char *peer_name)
@@ -114,7 +115,7 @@ static void free_memory(struct lh_connection *c)
     coder_destroy(c->coder);
     if (c->counted)
         store_forget(&c->store, own_bytes(c));
-    if (c->engine)
+    if (c->engine && !c->onesided.outer)
         engine_leave(c->engine);
     free(c);
 }
@@ -143,7 +144,11 @@ static void bind_parts(struct lh_connection *c)
 
 static int join_engine(struct lh_connection *c)
 {
-    int error = engine_join(&c->attr, &c->engine);
+    int error = 0;
+    if (c->onesided.outer)
+        c->engine = c->onesided.outer->engine;
+    else
+        error = engine_join(&c->attr, &c->engine);
     if (error)
         return error;
     c->context = c->engine->context;
@@ -173,11 +178,15 @@ static int create_all(struct lh_connection *c)
     return lh_fail(LH_ENOMEM, "no memory for %u requests", LH_REQUESTS_MAX);
 }
 
-int lh_open(const struct lh_attr *attr, struct lh_connection **connection)
+/* outer: NULL, or it is opened as the inner one of that. */
+static int open_connection(const struct lh_attr *attr, struct lh_connection *outer,
+                           struct lh_connection **connection)
 {
     struct lh_connection *c = calloc(1, sizeof *c);
     if (!c)
         return lh_fail(LH_ENOMEM, "no memory for a connection");
+    c->onesided.outer = outer;
+    c->step = connection_step;
     int error = settle_attr(c, attr);
     if (!error)
         error = create_all(c);
@@ -189,6 +198,31 @@ int lh_open(const struct lh_attr *attr, struct lh_connection **connection)
     return 0;
 }
 
+int lh_open(const struct lh_attr *attr, struct lh_connection **connection)
+{
+    return open_connection(attr, NULL, connection);
+}
+
+int connection_open_inner(struct lh_connection *outer, struct lh_connection **inner)
+{
+    struct lh_attr attr = outer->attr;
+    attr.engine = outer->engine;
+    attr.channels = (uint32_t)lh_least(attr.channels, INNER_CHANNELS_MAX);
+    attr.path_file = NULL;
+    attr.match_tags = false;
+    if (outer->choice.scheme->deadline) /* operations are done when all bytes are there */
+        attr.reliability = "auto";
+    int error = open_connection(&attr, outer, inner);
+    if (error)
+        return error;
+    struct lh_connection *c = *inner;
+    connection_peer_seen_at(c, outer->seen_family, outer->seen_address);
+    if (outer->punched)
+        connection_punch(c);
+    c->requests->owner = outer;
+    return 0;
+}
+
 void connection_peer_seen_at(struct lh_connection *c, uint8_t family, const uint8_t address[16])
 {
     c->seen_family = family;
@@ -197,57 +231,17 @@ void connection_peer_seen_at(struct lh_connection *c, uint8_t family, const uint
 
 void connection_punch(struct lh_connection *c)
 {
+    c->punched = true;
     sdr_qp_punch(c->qp);
 }
 
-/* ---- attach -------------------------------------------------------------------------------------------- */
-
-static void name_peer(struct lh_connection *c, const struct qp_info_endpoint *peer)
+int connection_check(const struct lh_connection *c)
 {
-    char text[INET6_ADDRSTRLEN] = "?";
-    inet_ntop(peer->family == 4 ? AF_INET : AF_INET6, peer->address, text, sizeof text);
-    snprintf(c->peer_name, sizeof c->peer_name, peer->family == 4 ? "%s:%u" : "[%s]:%u", text,
-             peer->control_port);
-}
-
-int lh_attach(struct lh_connection *connection, const void *blob, size_t bytes)
-{
-    struct lh_connection *c = connection;
-    struct qp_info peer;
-    uint8_t copy[LH_BLOB_MAX];
-    int error = engine_check_process(c->engine);
-    if (error)
-        return error;
-    if (c->attached)
-        return lh_fail(LH_ESTATE, "connection is attached already");
-    error = blob_decode(blob, bytes, &peer, &c->peer_flags);
-    if (error)
-        return error;
-    error = matching_start(c);
-    if (error)
-        return error;
-    if (peer.slot_bytes != c->attr.slot_bytes)
-        return lh_fail(LH_EHANDSHAKE, "peer has slots of %llu bytes, this side %llu: give both the same",
-                       (unsigned long long)peer.slot_bytes, (unsigned long long)c->attr.slot_bytes);
-    /* Behind NAT its own address is only what it says, and many have the same. */
-    struct qp_info_endpoint known = peer.endpoint;
-    if (c->seen_family == known.family && known.fabric == QP_INFO_UDP &&
-        memcmp(c->seen_address, known.address, sizeof known.address) != 0) {
-        sdr_qp_peer_seen_at(c->qp, c->seen_address);
-        memcpy(known.address, c->seen_address, sizeof known.address);
-    }
-    memcpy(copy, blob, bytes);
-    path_memory_load(c, &known);
-    error = lh_sdr_qp_connect(c->qp, copy + BLOB_HEADER_BYTES);
-    if (error)
-        return error;
-    pthread_mutex_lock(&c->requests->lock);
-    name_peer(c, &peer.endpoint);
-    c->attached = true;
-    small_messages_start(c);
-    keepalive_start(&c->keepalive, c->qp, c->attr.peer_timeout_ns, lh_sdr_now(c->context));
-    pthread_mutex_unlock(&c->requests->lock);
-    return sdr_qp_driver_set(c->qp, connection_step, c);
+    if (c->error)
+        return lh_fail((enum lh_error) - c->error, "connection has ended: %s", c->reason);
+    if (!c->attached)
+        return lh_fail(LH_ESTATE, "connection is not attached yet: lh_attach() first");
+    return 0;
 }
 
 /* ---- close ------------------------------------------------------------------------------------------- */
@@ -269,14 +263,11 @@ static void send_fin(struct lh_connection *c, uint8_t last[TRANSFER_BYTES_MAX], 
     }
 }
 
-void lh_close(struct lh_connection *connection)
+/* No step runs any more. */
+static void close_one(struct lh_connection *c)
 {
-    struct lh_connection *c = connection;
     uint8_t last[TRANSFER_BYTES_MAX];
     size_t bytes;
-    if (!c || engine_is_inherited(c->engine))
-        return;
-    sdr_qp_driver_set(c->qp, NULL, NULL);
     pthread_mutex_lock(&c->requests->lock);
     send_fin(c, last, &bytes);
     connection_end_all(c, -LH_ECLOSED);
@@ -291,7 +282,24 @@ void lh_close(struct lh_connection *connection)
     sender_close(&c->tx);
     receiver_close(&c->rx);
     parity_free_all(&c->parity);
+    onesided_free_inner(c);
+    onesided_free_outer(c);
     free_memory(c);
+}
+
+void lh_close(struct lh_connection *connection)
+{
+    struct lh_connection *c = connection;
+    if (!c || engine_is_inherited(c->engine))
+        return;
+    struct lh_connection *inner = c->onesided_outer.inner;
+    sdr_qp_driver_set(c->qp, NULL, NULL);
+    if (inner)
+        sdr_qp_driver_set(inner->qp, NULL, NULL);
+    if (inner)
+        close_one(inner);
+    c->onesided_outer.inner = NULL;
+    close_one(c);
 }
 
 /* ---- what can be asked ------------------------------------------------------------------------------- */
@@ -311,6 +319,19 @@ lh_time lh_now(struct lh_connection *connection)
     return lh_sdr_now(connection->context);
 }
 
+/* Those of its inner connection. */
+static int add_stats(struct lh_connection *inner, struct lh_stats *stats)
+{
+    struct lh_stats own;
+    int error = lh_connection_stats(inner, &own);
+#define ADD(field, meaning) stats->field += own.field;
+    if (!error) {
+        LH_STATS(ADD)
+    }
+#undef ADD
+    return error;
+}
+
 int lh_connection_stats(struct lh_connection *connection, struct lh_stats *stats)
 {
     int error = lh_sdr_stats(connection->qp, stats);
@@ -321,8 +342,9 @@ int lh_connection_stats(struct lh_connection *connection, struct lh_stats *stats
     stats->field += connection->stats.field + connection->tx.stats.field + connection->rx.stats.field;
     LH_STATS(ADD_OWN)
 #undef ADD_OWN
+    struct lh_connection *inner = connection->onesided_outer.inner;
     pthread_mutex_unlock(&connection->requests->lock);
-    return 0;
+    return inner ? add_stats(inner, stats) : 0;
 }
 
 int lh_connection_path(struct lh_connection *connection, struct lh_path_view *path)

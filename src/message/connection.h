@@ -3,7 +3,7 @@
  *
  *   engine.c         what connections share, and the calls of longhaul/engine.h
  *   connection.c     open, attach, close, and what can be asked
- *   blob.c           the blob that lh_attach() takes
+ *   blob.c           the blob that lh_attach() takes; attaching
  *   messages.c       lh_send, lh_recv, lh_cancel
  *   requests.c       waiting, testing
  *   completion_queue.c   the calls of longhaul/queue.h; completion_ring.c: entries, and who waits for them
@@ -14,8 +14,8 @@
  *   step.c           each round of the control worker: messages of the peer, arrivals, timers
  *   small_messages.c messages without a clear-to-send: between the machines of eager/ and the two parts
  *   matching.c       what arrived of small messages, and receives that choose theirs by tags
+ *   onesided.c       one-sided operations; also own_messages.c, inner.c, remote_memory.c (see onesided.h)
  *   effects.c        what the parts want done: requests that are done, the end of the connection
- *   warning.c        what users should know of a connection that is slower than it could be
  *   attr.c           what was asked for; scheme/scheme_choice.c: the reliability scheme
  *   tx/              the sending part        (tx/tx.h)
  *   rx/              the receiving part      (rx/rx.h)
@@ -40,12 +40,14 @@
 #include "message/control/keepalive.h"
 #include "message/engine.h"
 #include "message/matching.h"
+#include "message/format/warning.h"
+#include "message/onesided.h"
 #include "message/requests.h"
 #include "message/rx/rx.h"
 #include "message/small_messages.h"
 #include "message/storage.h"
 #include "message/tx/tx.h"
-#include "message/warning.h"
+#include "sdr/driver.h"
 #include "store/idle.h"
 #include "store/store.h"
 
@@ -65,6 +67,7 @@ struct lh_connection {
     char reason[REASON_MAX];
     struct lh_sdr_path path; /* as of the last busy step */
     bool needs_step;         /* the user asked for something since the last step */
+    sdr_driver_step *step;   /* connection_step() */
     lh_time due_ns;          /* of the earliest timer */
     struct lh_stats stats;   /* those that no part counts */
     struct store store;      /* a part of the engine's, */
@@ -77,21 +80,29 @@ struct lh_connection {
     struct rx rx;
     struct small_messages small;
     struct matching matching;
+    struct onesided_outer onesided_outer;
+    struct onesided onesided;         /* of an inner connection */
     uint8_t last[TRANSFER_BYTES_MAX]; /* what had arrived when it ended; set with `error` */
     size_t last_bytes;
     struct keepalive keepalive;
     uint8_t seen_family; /* of the control connection's host; 0: not known */
     uint8_t seen_address[16];
     char peer_name[CONNECTION_TEXT_MAX];
+    bool punched;                  /* this side is behind NAT */
     uint16_t peer_flags;           /* of its blob */
     char *warning;                 /* WARNING_MAX; the last that was asked for; or NULL */
     char *path_file;               /* a copy; or NULL */
     struct path_record remembered; /* as of lh_attach(); rate_bps 0: nothing but the addresses */
 };
 
+/* Whether messages can be sent and received: -LH_ESTATE, or the error that ended it. */
+int connection_check(const struct lh_connection *c);
 /* Before lh_attach(): the host that the peer's control connection comes from, which is proven to be the
  * peer's. Where its blob names another, there may be NAT on the path: its packets may come from here. */
 void connection_peer_seen_at(struct lh_connection *c, uint8_t family, const uint8_t address[16]);
+/* Opens the inner connection of one that is attached, which serves its one-sided operations: with the same
+ * attributes, on the same engine. Takes no lock. */
+int connection_open_inner(struct lh_connection *outer, struct lh_connection **inner);
 /* This side is behind NAT. */
 void connection_punch(struct lh_connection *c);
 /* Its lifeline has something to report. Any thread. */

@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 
+#include "message/own_messages.h"
 #include "message/rx/done.h"
 #include "message/rx/receiver.h"
 #include "message/tx/sender.h"
@@ -13,6 +14,8 @@ static void finish_requests(struct lh_connection *c, struct effects *effects)
     if (!finished)
         return;
     effects->finished = NULL;
+    if (c->onesided.outer)
+        finished = onesided_on_done(c, finished);
     requests_finish(finished);
     idle_note(&c->idle);
 }
@@ -23,6 +26,7 @@ void connection_end_all(struct lh_connection *c, int error)
     sender_end_all(&c->tx, error, now);
     receiver_end_all(&c->rx, error, now);
     matching_end_all(c, error, now);
+    onesided_end_all(c, error, now);
     finish_requests(c, &c->tx.effects);
     finish_requests(c, &c->rx.effects);
 }
@@ -34,7 +38,7 @@ void effects_make_last(struct lh_connection *c)
     c->last_bytes += small_messages_last(c, c->last + c->last_bytes);
 }
 
-void connection_fail(struct lh_connection *c, enum lh_error error, const char *reason)
+static void fail_one(struct lh_connection *c, enum lh_error error, const char *reason)
 {
     if (c->error)
         return;
@@ -46,6 +50,17 @@ void connection_fail(struct lh_connection *c, enum lh_error error, const char *r
     idle_note(&c->idle); /* what is still held is given back when nothing reads it any more */
     if (lh_sdr_error(c->qp) == 0)
         lh_sdr_goodbye(c->qp, error);
+}
+
+void connection_fail(struct lh_connection *c, enum lh_error error, const char *reason)
+{
+    struct lh_connection *inner = c->onesided_outer.inner;
+    fail_one(c, error, reason);
+    if (!inner)
+        return;
+    pthread_mutex_lock(&inner->requests->lock);
+    fail_one(inner, error, reason);
+    pthread_mutex_unlock(&inner->requests->lock);
 }
 
 static void carry_out_failure(struct lh_connection *c, const struct effects *effects)

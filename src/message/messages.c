@@ -9,18 +9,10 @@
 #include "message/blob.h"
 #include "message/connection.h"
 #include "message/effects.h"
+#include "message/own_messages.h"
 #include "message/rx/receiver.h"
 #include "message/tx/sender.h"
 #include "sdr/driver.h"
-
-static int check_state(const struct lh_connection *c)
-{
-    if (c->error)
-        return lh_fail((enum lh_error) - c->error, "connection has ended: %s", c->reason);
-    if (!c->attached)
-        return lh_fail(LH_ESTATE, "connection is not attached yet: lh_attach() first");
-    return 0;
-}
 
 /* A request for a message that was checked; it owns the memory that is held for it. */
 static int take_request(struct lh_connection *c, const struct request_target *target, bool sending,
@@ -63,7 +55,7 @@ static int check_tag(const struct lh_connection *c, const struct lh_message *mes
 static int check_message(const struct lh_connection *c, const struct lh_message *message, bool sending,
                          uint64_t *bytes)
 {
-    int error = check_state(c);
+    int error = connection_check(c);
     if (!error)
         error = sending ? check_tag(c, message) : check_choice(c, message);
     if (!error)
@@ -96,9 +88,9 @@ static int start_locked(struct lh_connection *c, const struct lh_message *messag
     uint64_t bytes;
     int error = check_message(c, message, sending, &bytes);
     if (!error)
-        error = sending ? storage_hold_send(c) : storage_hold_recv(c);
+        error = sending ? storage_hold_send(c, 1) : storage_hold_recv(c, 1);
     if (!error && sending)
-        error = small_messages_prepare(c);
+        error = small_messages_prepare(c, 1);
     if (!error)
         error = message_memory_get(c, message, sending, &buffer, &memory);
     if (!error)
@@ -110,7 +102,7 @@ static int start_locked(struct lh_connection *c, const struct lh_message *messag
     const struct tx_content content = {.buffer = buffer, .bytes = bytes, .tag = message->tag};
     if (sending) {
         sender_send(&c->tx, &request->part, &content, now);
-        small_messages_on_send(c, now);
+        small_messages_on_send(c, 1, now);
     } else {
         start_receive(c, request, message, &buffer, bytes, now);
     }
@@ -119,23 +111,16 @@ static int start_locked(struct lh_connection *c, const struct lh_message *messag
     return 0;
 }
 
-/* Before the lock is taken. */
-static int check_start(const struct lh_connection *c, const struct request_target *target)
-{
-    int error = engine_check_process(c->engine);
-    if (!error && !target->queue && target->detached)
-        error = lh_fail(LH_EINVAL, "no place for the request: give one, or a completion queue");
-    if (!error && target->queue)
-        error = completion_queue_check(target->queue, c->engine);
-    return error;
-}
-
 static int start(struct lh_connection *connection, const struct lh_message *message, bool sending,
                  struct lh_request **request)
 {
     const struct request_target target = {
-        .queue = message->queue, .user = message->user, .detached = !request};
-    int error = check_start(connection, &target);
+        .queue = message->queue,
+        .user = message->user,
+        .detached = !request,
+        .operation = sending ? LH_OPERATION_SEND : LH_OPERATION_RECV,
+    };
+    int error = request_target_check(&target, connection->engine);
     if (error)
         return error;
     pthread_mutex_lock(&connection->requests->lock);
@@ -201,7 +186,9 @@ int lh_post_recv(struct lh_connection *connection, void *buffer, size_t room, st
 static void cancel_locked(struct lh_connection *c, struct lh_request *request)
 {
     lh_time now = lh_sdr_now(c->context);
-    if (request->sending)
+    if (request->waiting)
+        onesided_cancel(c, request->waiting, now);
+    else if (request->sending)
         sender_cancel(&c->tx, request->message, now);
     else if (!matching_cancel(c, &request->part, now))
         receiver_cancel(&c->rx, request->message, now);

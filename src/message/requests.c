@@ -29,6 +29,7 @@ struct request_table *request_table_create(struct lh_connection *connection, con
         return NULL;
     pthread_mutex_init(&table->lock, NULL);
     table->connection = connection;
+    table->owner = connection;
     table->workers = engine->workers != LH_NO_WORKERS;
     spin_wait_init(&table->spin, engine_waiters_spin_ns(engine));
     table->store = &connection->store;
@@ -113,6 +114,16 @@ void request_table_close(struct request_table *table)
         destroy(table);
 }
 
+int request_target_check(const struct request_target *target, const struct lh_engine *engine)
+{
+    int error = engine_check_process(engine);
+    if (!error && !target->queue && target->detached)
+        error = lh_fail(LH_EINVAL, "no place for the request: give one, or a completion queue");
+    if (!error && target->queue)
+        error = completion_queue_check(target->queue, engine);
+    return error;
+}
+
 int request_take(struct request_table *table, const struct request_target *target, bool sending,
                  uint32_t message, const struct message_memory *memory, lh_time now,
                  struct lh_request **out)
@@ -129,6 +140,7 @@ int request_take(struct request_table *table, const struct request_target *targe
     request->target = *target;
     request->sending = sending;
     request->message = message;
+    request->waiting = NULL;
     request->memory = *memory;
     request->part.result = (struct lh_result){.started_ns = now};
     request->part.delivery = (struct message_delivery){0};
@@ -190,10 +202,10 @@ static void add_entry(const struct lh_request *request)
 {
     const struct lh_completion entry = {
         .user = request->target.user,
-        .connection = request->table->connection,
+        .connection = request->table->owner,
         .request = request->target.detached ? NULL : (struct lh_request *)request,
         .result = request->part.result,
-        .operation = request->sending ? LH_OPERATION_SEND : LH_OPERATION_RECV,
+        .operation = request->target.operation,
     };
     completion_ring_put(&request->target.queue->ring, &entry);
 }

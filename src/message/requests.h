@@ -25,6 +25,8 @@ enum request_state {
     REQUEST_DONE, /* the result is set; written last */
 };
 
+struct onesided_operation;
+
 #define REQUEST_WAKES_MAX 32u /* held back at once: others are woken under the lock */
 
 /* What becomes of a request when it is done. */
@@ -32,6 +34,7 @@ struct request_target {
     struct lh_completion_queue *queue; /* that gets an entry; or NULL */
     uint64_t user;                     /* of the entry */
     bool detached;                     /* it frees itself */
+    enum lh_operation operation;
 };
 
 struct lh_request {
@@ -43,7 +46,8 @@ struct lh_request {
     struct message_memory memory; /* while pending */
     uint32_t message;             /* its number */
     bool sending;
-    struct lh_request *next; /* while it is free */
+    struct onesided_operation *waiting; /* one-sided: it is not a message yet; or NULL */
+    struct lh_request *next;            /* while it is free */
 };
 
 #define REQUESTS_A_BLOCK 32u
@@ -67,6 +71,7 @@ struct request_table {
     struct request_wakes wakes;
     struct spin_wait spin;            /* of lh_wait() */
     struct lh_connection *connection; /* NULL once it is closed */
+    struct lh_connection *owner;      /* the user's, for entries of queues; stays when it is closed */
     bool workers;                     /* somebody else makes progress: waiting makes sense */
     uint32_t pending;
     uint32_t in_use;     /* pending and done */
@@ -80,6 +85,9 @@ struct request_table *request_table_create(struct lh_connection *connection,
                                            const struct lh_engine *engine); /* NULL: no memory */
 /* The connection is gone. Frees the table when nothing else uses it. */
 void request_table_close(struct request_table *table);
+
+/* Before the lock is taken: -LH_EINVAL, -LH_ESTATE. */
+int request_target_check(const struct request_target *target, const struct lh_engine *engine);
 
 /* The request is done; takes the lock. Frees the table when nothing else uses it. */
 void request_give(struct lh_request *request);

@@ -57,10 +57,10 @@ void small_messages_free(struct lh_connection *c)
 
 /* ---- sending ----------------------------------------------------------------------------------------- */
 
-int small_messages_prepare(struct lh_connection *c)
+int small_messages_prepare(struct lh_connection *c, uint32_t count)
 {
     const struct outgoing *outgoing = &c->tx.outgoing;
-    if (!c->small.on || !outgoing_is_full(outgoing))
+    if (!c->small.on || outgoing->next - outgoing->oldest + count <= outgoing->capacity)
         return 0;
     uint32_t capacity = outgoing->capacity ? 2 * outgoing->capacity : RING_FIRST;
     struct outgoing_message *ring = store_take(c->tx.store, ring_bytes(capacity));
@@ -134,6 +134,23 @@ void small_messages_on_receive(struct lh_connection *c, uint32_t number, lh_time
     else if (open)
         arrived_take_small(c, message, held, now);
     arrived_want_ack(c, now); /* its cells are free, over or not */
+    arrived_drop(c, number);
+    rx_retire(&c->rx);
+}
+
+const struct early_message *small_messages_next(const struct lh_connection *c)
+{
+    const struct early_message *held = early_find(&c->small.early, c->rx.next);
+    return held && held->state != EARLY_PARTIAL ? held : NULL;
+}
+
+void small_messages_take(struct lh_connection *c, uint8_t *out, lh_time now)
+{
+    const struct early *early = &c->small.early;
+    uint32_t number = c->rx.next;
+    early_copy(early, early_find(early, number), out);
+    rx_take_message(&c->rx);
+    arrived_want_ack(c, now);
     arrived_drop(c, number);
     rx_retire(&c->rx);
 }
@@ -274,11 +291,11 @@ static bool send_packet(struct lh_connection *c, const struct outgoing_path *pat
     return filled || alone;
 }
 
-void small_messages_on_send(struct lh_connection *c, lh_time now)
+void small_messages_on_send(struct lh_connection *c, uint32_t count, lh_time now)
 {
     const struct outgoing *outgoing = &c->tx.outgoing;
-    bool alone =
-        outgoing->used && outgoing->next - outgoing->oldest == 1 && outgoing->unsent == outgoing->oldest;
+    bool alone = outgoing->used && outgoing->next - outgoing->oldest == count &&
+                 outgoing->unsent == outgoing->oldest;
     if (!c->small.on || !alone || sdr_qp_messages_room(c->qp) == 0)
         return;
     const struct outgoing_path path = path_now(c);

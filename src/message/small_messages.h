@@ -30,13 +30,18 @@ struct small_messages {
 void small_messages_start(struct lh_connection *c);
 /* Whether a message, or a receive, of that many bytes is served by carriers alone. */
 bool small_messages_serve(const struct lh_connection *c, uint64_t bytes);
-/* Memory for one more message to be sent. -LH_ENOMEM. */
-int small_messages_prepare(struct lh_connection *c);
-/* A message to be sent was added. When nothing is in flight it leaves at once, in the caller's thread: no
- * step need run for it. While something is, messages gather until the next step, and share carriers. */
-void small_messages_on_send(struct lh_connection *c, lh_time now);
+/* Memory for that many more messages to be sent. -LH_ENOMEM. */
+int small_messages_prepare(struct lh_connection *c, uint32_t count);
+/* That many messages to be sent were added. When nothing else is in flight they leave at once, in the
+ * caller's thread: no step need run for them. While something is, messages gather until the next step, and
+ * share carriers. */
+void small_messages_on_send(struct lh_connection *c, uint32_t count, lh_time now);
 /* The receive of this message was posted. */
 void small_messages_on_receive(struct lh_connection *c, uint32_t number, lh_time now);
+/* What is held of the next message, which has no receive yet; NULL: nothing, or not all of it. */
+const struct early_message *small_messages_next(const struct lh_connection *c);
+/* Takes that message without a receive: copies it to `out`, which holds its bytes. Memory for it is held. */
+void small_messages_take(struct lh_connection *c, uint8_t *out, lh_time now);
 /* A packet of EAGER_KIND. */
 void small_messages_on_packet(struct lh_connection *c, const uint8_t *data, size_t bytes, lh_time now);
 /* Sends what is due; lowers *next. */

@@ -6,6 +6,7 @@
 #include "base/earlier.h"
 #include "message/control/timing.h"
 #include "message/effects.h"
+#include "message/onesided.h"
 #include "message/rx/arrivals.h"
 #include "message/rx/auto_scheme.h"
 #include "message/rx/deadline.h"
@@ -59,6 +60,8 @@ static void on_message(struct lh_connection *c, const uint8_t *data, size_t byte
     struct transfer_message message;
     if (bytes > 0 && data[0] == EAGER_KIND)
         small_messages_on_packet(c, data, bytes, now);
+    else if (bytes > 0 && data[0] == ONESIDED_KIND)
+        onesided_on_exchange(c, data, bytes, now);
     else if (transfer_decode(data, bytes, &message) == 0)
         route(c, &message, now);
     else
@@ -114,7 +117,8 @@ static void check_peer(struct lh_connection *c, lh_time now, lh_time *next)
 {
     struct keepalive_end end;
     const struct keepalive_view view = {
-        .pending = c->requests->pending > 0 || c->tx.oldest != c->tx.next || c->rx.refusing > 0,
+        .pending = c->requests->pending > 0 || c->tx.oldest != c->tx.next || c->rx.refusing > 0 ||
+                   onesided_waits(c),
         .sends_open = c->tx.oldest != c->tx.next || deadline_waits(&c->rx),
         .rtt_ns = c->path.rtt_ns,
     };
@@ -151,6 +155,7 @@ static void act(struct lh_connection *c, lh_time now)
     receiver_step(&c->rx, now, &next);
     /* A complete message waits for no post, plan or encoding; its registration is free for the next one. */
     effects_carry_out(c);
+    onesided_step(c, now, &next);
     receiver_post(&c->rx, now, &next);
     plan(c, now, &next);
     sender_step(&c->tx, now, &next);
@@ -159,6 +164,7 @@ static void act(struct lh_connection *c, lh_time now)
     cancel_on_refresh_expired(&c->tx, now, &next);
     receiver_announce(&c->rx, now, &next);
     small_messages_step(c, now, &next);
+    onesided_exchange_step(c, now, &next);
     effects_carry_out(c);
     bool others = c->attr.workers != LH_NO_WORKERS && c->attr.workers > 1;
     if (others && (tx->window_limited || tx->ending_count > 0 || tx->held_head != tx->held_tail))

@@ -8,17 +8,17 @@
 #include "message/tx/sender.h"
 #include "sdr/driver.h"
 
-int storage_hold_send(struct lh_connection *c)
+int storage_hold_send(struct lh_connection *c, uint32_t count)
 {
     idle_note(&c->idle);
-    return sender_hold(&c->tx);
+    return sender_hold(&c->tx, count);
 }
 
-int storage_hold_recv(struct lh_connection *c)
+int storage_hold_recv(struct lh_connection *c, uint32_t count)
 {
     idle_note(&c->idle);
     int error = matching_hold(c);
-    return error ? error : receiver_hold(&c->rx);
+    return error ? error : receiver_hold(&c->rx, count);
 }
 
 void storage_on_request_free(struct lh_connection *c)

@@ -21,9 +21,9 @@ struct storage_stall {
 
 /* All under the connection's lock. */
 
-/* For one message more. -LH_ENOMEM. */
-int storage_hold_send(struct lh_connection *connection);
-int storage_hold_recv(struct lh_connection *connection);
+/* For that many messages more. -LH_ENOMEM. */
+int storage_hold_send(struct lh_connection *connection, uint32_t count);
+int storage_hold_recv(struct lh_connection *connection, uint32_t count);
 /* A request is freed at once after this: its memory is not in use any more. */
 void storage_on_request_free(struct lh_connection *connection);
 /* In each step: gives back what is idle, and ends the connection with -LH_ENOMEM when nothing moved for its

@@ -70,6 +70,9 @@ struct sdr_recv_arrived {
 /* sdr_recv_complete(), and sets *arrived: no later packet changes the buffer. */
 int sdr_recv_close(struct sdr_recv_handle *handle, struct sdr_recv_arrived *arrived);
 
+/* Random, new in each incarnation, and never sent. */
+uint64_t sdr_qp_secret(const struct sdr_qp *qp);
+
 /* Before lh_sdr_qp_connect(): the peer's packets may come from this host (16 bytes, of the family of its QP
  * information) instead of its own: there may be NAT on the path. */
 void sdr_qp_peer_seen_at(struct sdr_qp *qp, const uint8_t address[16]);

@@ -127,6 +127,11 @@ int sdr_qp_connect(struct sdr_qp *qp, void *remote_qp_info)
     return lh_sdr_qp_connect(qp, remote_qp_info) ? SDR_ERROR : SDR_SUCCESS;
 }
 
+uint64_t sdr_qp_secret(const struct sdr_qp *qp)
+{
+    return qp->endpoint->secret;
+}
+
 void sdr_qp_peer_seen_at(struct sdr_qp *qp, const uint8_t address[16])
 {
     qp->translated = true;

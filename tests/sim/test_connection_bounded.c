@@ -50,7 +50,7 @@ static struct lh_stats stats_of(const struct connection_pair *pair, int end)
 }
 
 /* A message, and the buffer that it goes into. */
-struct exchange {
+struct bounded_exchange {
     uint8_t *data, *buffer;
     size_t bytes, room;
     struct lh_request *send, *recv;
@@ -58,21 +58,22 @@ struct exchange {
     struct lh_delivery delivery;
 };
 
-static void post(struct connection_pair *pair, struct exchange *x, size_t bytes, size_t room)
+static void post(struct connection_pair *pair, struct bounded_exchange *x, size_t bytes, size_t room)
 {
-    *x = (struct exchange){.data = connection_pair_bytes(bytes, bytes), .bytes = bytes, .room = room};
+    *x = (struct bounded_exchange){
+        .data = connection_pair_bytes(bytes, bytes), .bytes = bytes, .room = room};
     x->buffer = malloc(room + 1);
     assert_non_null(x->buffer);
     memset(x->buffer, OLD, room + 1);
     x->recv = connection_pair_recv(pair, 1, x->buffer, room);
 }
 
-static void start_send(struct connection_pair *pair, struct exchange *x)
+static void start_send(struct connection_pair *pair, struct bounded_exchange *x)
 {
     x->send = connection_pair_send(pair, 0, x->data, x->bytes);
 }
 
-static void wait_for(struct connection_pair *pair, struct exchange *x)
+static void wait_for(struct connection_pair *pair, struct bounded_exchange *x)
 {
     assert_true(connection_pair_wait(pair, x->recv, 20 * LH_NS_PER_S, &x->received));
     assert_int_equal(x->received.error, 0);
@@ -80,7 +81,7 @@ static void wait_for(struct connection_pair *pair, struct exchange *x)
 }
 
 /* Each byte is the message's outside the missing ranges, and `missing` within; the ranges are in order. */
-static void check_bytes(const struct exchange *x, uint8_t missing)
+static void check_bytes(const struct bounded_exchange *x, uint8_t missing)
 {
     struct lh_range range;
     uint64_t at = 0, lost = 0, count = 0;
@@ -106,7 +107,7 @@ static void check_bytes(const struct exchange *x, uint8_t missing)
     assert_int_equal(x->delivery.end == LH_END_WHOLE, lost == 0);
 }
 
-static void finish(struct connection_pair *pair, struct exchange *x)
+static void finish(struct connection_pair *pair, struct bounded_exchange *x)
 {
     if (x->send) {
         assert_true(connection_pair_wait(pair, x->send, 20 * LH_NS_PER_S, &x->sent));
@@ -126,7 +127,7 @@ static void every_size(const char *link, const char *reliability, uint64_t seed,
     struct connection_pair pair = open_pair(link, reliability, seed);
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
         for (size_t more = 0; more < 2; more++) {
-            struct exchange x;
+            struct bounded_exchange x;
             post(&pair, &x, sizes[i], sizes[i] + more * (20 * SLOT + 3));
             start_send(&pair, &x);
             wait_for(&pair, &x);
@@ -169,7 +170,7 @@ static void ends_at_the_deadline(void **state)
 {
     (void)state;
     struct connection_pair pair = open_pair(CLEAN_LINK, "bounded:deadline=20ms", 1);
-    struct exchange x[3];
+    struct bounded_exchange x[3];
     for (size_t i = 0; i < 3; i++)
         post(&pair, &x[i], SLOT, (i == 1 ? 30 : 1) * SLOT);
     for (size_t i = 0; i < 3; i++) {
@@ -182,7 +183,7 @@ static void ends_at_the_deadline(void **state)
     /* Who sends late ends without an error, and the next message finds the next receive. */
     for (size_t i = 0; i < 3; i++)
         start_send(&pair, &x[i]);
-    struct exchange next;
+    struct bounded_exchange next;
     post(&pair, &next, 3 * SLOT, 3 * SLOT);
     start_send(&pair, &next);
     wait_for(&pair, &next);
@@ -208,7 +209,7 @@ static void a_deadline_cuts_off(void **state)
     attr.zero_missing = true;
     struct connection_pair pair = open_with("rtt=10ms,rate=100Mbit", &attr, 1);
     for (int i = 0; i < 3; i++) {
-        struct exchange x;
+        struct bounded_exchange x;
         post(&pair, &x, 60 * SLOT, 60 * SLOT); /* 80 ms */
         start_send(&pair, &x);
         wait_for(&pair, &x);
@@ -230,7 +231,7 @@ static void the_next_message_preempts(void **state)
     for (uint64_t seed = 1; seed <= 30; seed++) {
         struct connection_pair pair =
             open_pair("rtt=10ms,rate=1Gbit,loss=0.25,burst=5", "bounded:deadline=1s", seed);
-        struct exchange x[8];
+        struct bounded_exchange x[8];
         for (size_t i = 0; i < 8; i++)
             post(&pair, &x[i], SLOT, SLOT);
         for (size_t i = 0; i < 8; i++)
@@ -251,7 +252,7 @@ static void the_sender_is_done_when_all_has_left(void **state)
 {
     (void)state;
     struct connection_pair pair = open_pair("rtt=100ms,rate=1Gbit", "bounded:deadline=1s", 1);
-    struct exchange x;
+    struct bounded_exchange x;
     post(&pair, &x, SLOT, SLOT);
     connection_pair_run(&pair, 200 * LH_NS_PER_MS);
     start_send(&pair, &x);

@@ -24,6 +24,7 @@ struct message_request {
     struct lh_result result;
     struct message_delivery delivery; /* its memory is the request's: freed with it */
     struct message_request *next;     /* once it is done */
+    bool own;                         /* of the library itself: it is no lh_request */
 };
 
 struct effects {

@@ -45,6 +45,14 @@ struct rx_message *rx_bind_message(struct rx *rx, uint32_t number, const struct 
     return message;
 }
 
+void rx_take_message(struct rx *rx)
+{
+    assert(rx->next - rx->oldest < MESSAGES_MAX);
+    *rx_message_at(rx, rx->next) = (struct rx_message){.state = RX_OVER, .number = rx->next};
+    rx->next++;
+    rx->stats.messages_received++;
+}
+
 static void finish_message(struct rx *rx, struct rx_message *message, int error, enum rx_state state,
                            lh_time now)
 {

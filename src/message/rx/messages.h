@@ -16,6 +16,8 @@ struct rx_message *rx_add_message(struct rx *rx, struct message_request *request
                                   const struct message_buffer *buffer, uint64_t capacity);
 /* A message before rx->next that has no receive gets one. */
 struct rx_message *rx_bind_message(struct rx *rx, uint32_t number, const struct rx_receive *receive);
+/* The next message came without a receive, and is over; likewise. */
+void rx_take_message(struct rx *rx);
 /* Closes the slots of an open segment, which becomes `state`: no packet changes its buffer any more. */
 void rx_close_segment(struct rx *rx, struct rx_segment *segment, enum rx_segment_state state);
 /* One more segment of an open message has all its bytes, and is closed: copies them to the user's parts. The

@@ -42,11 +42,11 @@ static int hold_automatic(struct rx *rx)
     return 0;
 }
 
-int receiver_hold(struct rx *rx)
+int receiver_hold(struct rx *rx, uint32_t count)
 {
     if (rx->choice.automatic && !rx->automatic && hold_automatic(rx))
         return -LH_ENOMEM;
-    if (!rx->matched && !ring_hold(&rx->messages, rx->store, rx->oldest, rx->next - rx->oldest + 1))
+    if (!rx->matched && !ring_hold(&rx->messages, rx->store, rx->oldest, rx->next - rx->oldest + count))
         return -LH_ENOMEM;
     if (!rx->segments)
         rx->segments = store_take(rx->store, segments_bytes(rx));

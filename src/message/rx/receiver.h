@@ -17,8 +17,8 @@ void receiver_init(struct rx *rx, const struct lh_attr *attr, const struct schem
 /* Nothing of the queue pair is used any more. */
 void receiver_close(struct rx *rx);
 
-/* Memory for one message more, before receiver_recv(). -LH_ENOMEM. */
-int receiver_hold(struct rx *rx);
+/* Memory for that many messages more, before receiver_recv(). -LH_ENOMEM. */
+int receiver_hold(struct rx *rx, uint32_t count);
 /* What is not in use is given back. */
 void receiver_give_back(struct rx *rx);
 

@@ -41,9 +41,9 @@ static int take_segments(struct tx *tx)
     return 0;
 }
 
-int sender_hold(struct tx *tx)
+int sender_hold(struct tx *tx, uint32_t count)
 {
-    if (!ring_hold(&tx->messages, tx->store, tx->oldest, tx->next - tx->oldest + 1))
+    if (!ring_hold(&tx->messages, tx->store, tx->oldest, tx->next - tx->oldest + count))
         return -LH_ENOMEM;
     return tx->segments ? 0 : take_segments(tx);
 }

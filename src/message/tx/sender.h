@@ -17,8 +17,8 @@ void sender_init(struct tx *tx, const struct lh_attr *attr, const struct lh_sdr_
 /* Nothing of the queue pair is used any more. */
 void sender_close(struct tx *tx);
 
-/* Memory for one message more, before sender_send(). -LH_ENOMEM. */
-int sender_hold(struct tx *tx);
+/* Memory for that many messages more, before sender_send(). -LH_ENOMEM. */
+int sender_hold(struct tx *tx, uint32_t count);
 /* What is not in use is given back. */
 void sender_give_back(struct tx *tx);
 

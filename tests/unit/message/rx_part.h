@@ -51,7 +51,7 @@ static inline int rx_part_begin_with(const struct lh_scheme *scheme, uint8_t ext
     receiver_init(&rx, &attr, &choice, &qp.path, coder, &parity, sdr_context_store(&context));
     /* So that tests may keep pointers to messages. */
     ring_hold(&rx.messages, rx.store, 0, MESSAGES_MAX);
-    assert_int_equal(receiver_hold(&rx), 0);
+    assert_int_equal(receiver_hold(&rx, 1), 0);
     rx.qp = &qp;
     return 0;
 }

@@ -49,7 +49,7 @@ static inline int tx_part_begin_with(const struct lh_scheme *scheme)
     sender_init(&tx, &attr, &qp.path, coder, &parity, sdr_context_store(&context));
     /* So that tests may keep pointers to messages. */
     ring_hold(&tx.messages, tx.store, 0, MESSAGES_MAX);
-    assert_int_equal(sender_hold(&tx), 0);
+    assert_int_equal(sender_hold(&tx, 1), 0);
     tx.qp = &qp;
     tx.window_bytes = WINDOW;
     return 0;

@@ -246,9 +246,9 @@ static void test_idle_without_memory(void **state)
     assert_false(sender_has_work(&tx));
     assert_int_equal(store_bytes(tx.store), 0);
     tx.store->limit_bytes = 0;
-    assert_int_equal(sender_hold(&tx), -LH_ENOMEM);
+    assert_int_equal(sender_hold(&tx, 1), -LH_ENOMEM);
     tx.store->limit_bytes = UINT64_MAX;
-    assert_int_equal(sender_hold(&tx), 0);
+    assert_int_equal(sender_hold(&tx, 1), 0);
     send_bytes(SLOT, 30);
     expect_no_effect();
 }

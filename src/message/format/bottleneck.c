@@ -1,7 +1,7 @@
 /*
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "message/bottleneck.h"
+#include "message/format/bottleneck.h"
 
 /* Retransmitted: a message of 16 MiB needs four rounds or more then. Codes with the parity that they have by
  * default leave nothing to retransmit until about twice that is lost. */

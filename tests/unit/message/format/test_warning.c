@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "message/warning.h"
+#include "message/format/warning.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

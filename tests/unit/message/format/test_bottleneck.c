@@ -3,7 +3,7 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "message/bottleneck.h"
+#include "message/format/bottleneck.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -3,8 +3,8 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#ifndef LH_MESSAGE_BOTTLENECK_H
-#define LH_MESSAGE_BOTTLENECK_H
+#ifndef LH_MESSAGE_FORMAT_BOTTLENECK_H
+#define LH_MESSAGE_FORMAT_BOTTLENECK_H
 
 #include <longhaul/congestion.h>
 #include <longhaul/connection.h>

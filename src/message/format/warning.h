@@ -3,8 +3,8 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#ifndef LH_MESSAGE_WARNING_H
-#define LH_MESSAGE_WARNING_H
+#ifndef LH_MESSAGE_FORMAT_WARNING_H
+#define LH_MESSAGE_FORMAT_WARNING_H
 
 #include <longhaul/connection.h>
 

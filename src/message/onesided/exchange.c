@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "message/onesided/exchange.h"
+
+void exchange_open(struct exchange *exchange, lh_time now)
+{
+    exchange->open = true;
+    exchange->sent = 0;
+    exchange->refresh_at = now;
+}
+
+void exchange_ask(struct exchange *exchange, lh_time now)
+{
+    if (exchange->asking)
+        return;
+    exchange->asking = true;
+    exchange->sent = 0;
+    exchange->refresh_at = now;
+}
+
+enum exchange_news exchange_on_message(struct exchange *exchange, const struct onesided_exchange *message,
+                                       uint32_t operations)
+{
+    bool answers = message->flags & ONESIDED_ANSWERS;
+    exchange->told |= exchange->open && (message->flags & ONESIDED_HAS_PEER);
+    if (message->flags & ONESIDED_ASKS) {
+        exchange->answer_due = true;
+        exchange->answer_to = message->operations;
+    }
+    if (exchange->has_peer)
+        return EXCHANGE_NOTHING;
+    if (message->blob_bytes > 0)
+        return EXCHANGE_BLOB;
+    if (!answers || message->operations != operations)
+        return EXCHANGE_NOTHING;
+    exchange->asking = false;
+    return EXCHANGE_EMPTY;
+}
+
+void exchange_accept(struct exchange *exchange)
+{
+    exchange->has_peer = true;
+    exchange->asking = false;
+}
+
+bool exchange_waits(const struct exchange *exchange)
+{
+    return exchange->open && (!exchange->told || exchange->asking);
+}
+
+bool exchange_next(const struct exchange *exchange, uint32_t operations, lh_time now,
+                   struct onesided_exchange *message, bool *with_blob)
+{
+    uint8_t known = exchange->has_peer ? ONESIDED_HAS_PEER : 0;
+    *with_blob = exchange->open && !exchange->told;
+    if (exchange->answer_due)
+        *message = (struct onesided_exchange){.flags = (uint8_t)(known | ONESIDED_ANSWERS),
+                                              .operations = exchange->answer_to};
+    else
+        *message =
+            (struct onesided_exchange){.flags = (uint8_t)(known | ONESIDED_ASKS), .operations = operations};
+    return exchange->answer_due || (exchange_waits(exchange) && exchange->refresh_at <= now);
+}
+
+void exchange_on_sent(struct exchange *exchange, const struct onesided_exchange *message,
+                      lh_time interval_ns, lh_time now)
+{
+    if (message->flags & ONESIDED_ANSWERS) {
+        exchange->answer_due = false;
+        return;
+    }
+    exchange->sent++;
+    exchange->refresh_at = now + interval_ns;
+}

@@ -1,0 +1,55 @@
+/*
+ * exchange.h - how the two sides of a connection learn the blobs of their inner connections, which serve
+ * one-sided operations. Pure.
+ *
+ * A side opens its inner connection when its user exposes memory or starts an operation, and sends the
+ * blob until the peer has it. A peer that has not opened its own keeps the blob for later, and answers
+ * without one: then nothing is exposed there, and operations end.
+ *
+ * Timer:
+ *   refresh_at   sent again after an overdue round trip, doubling, until the peer answers
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef LH_MESSAGE_ONESIDED_EXCHANGE_H
+#define LH_MESSAGE_ONESIDED_EXCHANGE_H
+
+#include <longhaul/types.h>
+
+#include "wire/onesided.h"
+
+struct exchange {
+    bool open;     /* this side has a blob */
+    bool told;     /* the peer has it */
+    bool has_peer; /* this side has the peer's */
+    bool asking;   /* operations wait for it */
+    bool answer_due;
+    uint32_t answer_to; /* the number that it repeats */
+    uint32_t sent;      /* times, without an answer */
+    lh_time refresh_at;
+};
+
+enum exchange_news {
+    EXCHANGE_NOTHING,
+    EXCHANGE_BLOB,  /* the peer's: exchange_accept(), unless it is malformed */
+    EXCHANGE_EMPTY, /* the peer has exposed nothing, and knew of all operations */
+};
+
+/* This side has its blob now. */
+void exchange_open(struct exchange *exchange, lh_time now);
+/* An operation waits for the peer's blob. */
+void exchange_ask(struct exchange *exchange, lh_time now);
+/* operations: that this side has started, ever. */
+enum exchange_news exchange_on_message(struct exchange *exchange, const struct onesided_exchange *message,
+                                       uint32_t operations);
+void exchange_accept(struct exchange *exchange);
+/* Whether something waits for the peer: an answer. */
+bool exchange_waits(const struct exchange *exchange);
+/* Whether there is a message to be sent now: writes all but the blob itself, and whether it belongs to it. */
+bool exchange_next(const struct exchange *exchange, uint32_t operations, lh_time now,
+                   struct onesided_exchange *message, bool *with_blob);
+/* That one was sent; it is sent again after the interval. */
+void exchange_on_sent(struct exchange *exchange, const struct onesided_exchange *message,
+                      lh_time interval_ns, lh_time now);
+
+#endif

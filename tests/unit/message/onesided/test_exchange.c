@@ -1,0 +1,115 @@
+/*
+ * test_exchange.c - two sides learn each other's blobs, whatever gets lost.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include "message/onesided/exchange.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#define INTERVAL 100u
+
+static const uint8_t blob[8];
+
+/* The next message of a side, if it has one now; counts it. */
+static bool take(struct exchange *from, uint32_t operations, lh_time now, struct onesided_exchange *message)
+{
+    bool with_blob;
+    if (!exchange_next(from, operations, now, message, &with_blob))
+        return false;
+    message->blob = blob;
+    message->blob_bytes = with_blob ? sizeof blob : 0;
+    exchange_on_sent(from, message, INTERVAL, now);
+    return true;
+}
+
+static enum exchange_news give(struct exchange *to, const struct onesided_exchange *message,
+                               uint32_t operations)
+{
+    enum exchange_news news = exchange_on_message(to, message, operations);
+    if (news == EXCHANGE_BLOB)
+        exchange_accept(to);
+    return news;
+}
+
+/* One side has a blob, and later the other: each message may be lost (bit i of `lost`), but not for ever. */
+static void both_learn(void **state)
+{
+    (void)state;
+    for (uint32_t lost = 0; lost < 64; lost++) {
+        struct exchange sides[2] = {0};
+        struct onesided_exchange message;
+        uint32_t sent = 0;
+        exchange_open(&sides[0], 0);
+        for (lh_time now = 0; now < 100 * INTERVAL; now += INTERVAL) {
+            if (now == 10 * INTERVAL)
+                exchange_open(&sides[1], now);
+            for (int i = 0; i < 4; i++)
+                if (take(&sides[i % 2], 0, now, &message) && !(sent++ < 6 && lost >> (sent - 1) & 1))
+                    give(&sides[1 - i % 2], &message, 0);
+        }
+        for (int i = 0; i < 2; i++) {
+            assert_true(sides[i].told && sides[i].has_peer);
+            assert_false(exchange_waits(&sides[i]));
+            assert_false(take(&sides[i], 0, LH_TIME_NEVER - 1, &message)); /* silence */
+        }
+        assert_true(sent <= 6 + 6);
+    }
+}
+
+static void sent_again_after_the_interval(void **state)
+{
+    (void)state;
+    struct exchange side = {0};
+    struct onesided_exchange message;
+    exchange_open(&side, 5);
+    assert_true(take(&side, 0, 5, &message));
+    assert_int_equal(message.flags, ONESIDED_ASKS);
+    assert_false(take(&side, 0, 4 + INTERVAL, &message));
+    assert_true(take(&side, 0, 5 + INTERVAL, &message));
+    assert_int_equal(side.sent, 2);
+}
+
+/* The peer has exposed nothing: operations that it knew of end, later ones ask again. */
+static void nothing_is_exposed(void **state)
+{
+    (void)state;
+    struct exchange side = {0}, peer = {0};
+    struct onesided_exchange asks, answer;
+    exchange_open(&side, 0);
+    exchange_ask(&side, 0);
+    assert_true(take(&side, 1, 0, &asks));
+    assert_int_equal(give(&peer, &asks, 0), EXCHANGE_BLOB);
+    assert_true(take(&peer, 0, 0, &answer));
+    assert_int_equal(answer.blob_bytes, 0);
+    assert_int_equal(give(&side, &answer, 2), EXCHANGE_NOTHING); /* one more was started since */
+    assert_true(exchange_waits(&side));
+    assert_true(take(&side, 2, INTERVAL, &asks));
+    give(&peer, &asks, 0);
+    assert_true(take(&peer, 0, INTERVAL, &answer));
+    assert_int_equal(give(&side, &answer, 2), EXCHANGE_EMPTY);
+    assert_false(exchange_waits(&side));
+    exchange_ask(&side, INTERVAL);
+    assert_true(take(&side, 3, INTERVAL, &asks));
+    assert_int_equal(asks.blob_bytes, 0); /* it has that */
+    exchange_open(&peer, INTERVAL);
+    give(&peer, &asks, 0);
+    assert_true(take(&peer, 0, INTERVAL, &answer));
+    assert_int_equal(give(&side, &answer, 3), EXCHANGE_BLOB);
+    assert_false(exchange_waits(&side));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(both_learn),
+        cmocka_unit_test(sent_again_after_the_interval),
+        cmocka_unit_test(nothing_is_exposed),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -212,7 +212,7 @@ static void test_connections_compete(void **state)
     uint32_t whole = 0, ended = 0, runs = SANITIZED ? 4 : 8;
     for (uint32_t seed = 0; seed < runs; seed++) {
         uint32_t before = whole;
-        compete(seed, seed % 2, 20000 + seed / 2 % 4 * 60000, &whole, &ended);
+        compete(seed, seed % 2, 45000 + seed / 2 % 4 * 60000, &whole, &ended);
         assert_true(whole > before);
     }
     print_message("%u of %u messages whole, %u connections ended for lack of memory\n", whole,

@@ -107,6 +107,7 @@ struct qp_channel {
     struct run_entry run;     /* not of this channel, but of the worker of this index */
 };
 
+<<<<<<< HEAD
 /* What is known of the peer, from its QP information. */
 struct qp_peer {
     uint8_t fabric; /* enum qp_info_fabric */
@@ -121,10 +122,19 @@ struct qp_peer {
     uint8_t credits;
 };
 
+=======
+/* One message, or (outbox only) several that share a datagram. */
+>>>>>>> fa8a131 (Control datagrams that wait leave in bursts, several a system call; a first loss is expected until 512 carriers say otherwise)
 struct qp_upper_message {
-    uint32_t bytes;
-    uint8_t data[CONTROL_PAYLOAD_MAX];
+    uint32_t bytes; /* of the body */
+    bool several;
+    uint8_t datagram[CONTROL_MESSAGE_MAX]; /* the body stands behind room for the header */
 };
+
+static inline uint8_t *qp_upper_body(struct qp_upper_message *message)
+{
+    return message->datagram + CONTROL_HEADER_BYTES;
+}
 
 /* A bounded queue of messages of the layer above. */
 struct qp_upper_queue {

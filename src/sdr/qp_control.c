@@ -12,6 +12,7 @@
 
 #include "base/earlier.h"
 #include "base/error.h"
+#include "base/least.h"
 #include "sdr/context.h"
 #include "sdr/qp_rate.h"
 
@@ -34,7 +35,8 @@ static bool queue_push(struct sdr_qp *qp, struct qp_upper_queue *queue, const vo
         return false;
     struct qp_upper_message *message = ring_at(&queue->ring, queue->head++);
     message->bytes = bytes;
-    memcpy(message->data, data, bytes);
+    message->several = false;
+    memcpy(qp_upper_body(message), data, bytes);
     return true;
 }
 
@@ -43,8 +45,38 @@ static struct qp_upper_message *queue_front(struct qp_upper_queue *queue)
     return queue->head == queue->tail ? NULL : ring_at(&queue->ring, queue->tail);
 }
 
+static bool may_bundle(const struct sdr_qp *qp)
+{
+    return qp->bundles && qp->endpoint->fabric->ops->bundles_control &&
+           qp->path.rtt.minimum_ns <= BUNDLE_RTT_MAX_NS;
+}
+
+/* Puts the message beside the last one that waits. False: it gets a datagram of its own. */
+static bool bundle(struct sdr_qp *qp, const void *data, uint32_t bytes)
+{
+    if (!queue_front(&qp->outbox) || !may_bundle(qp))
+        return false;
+    struct qp_upper_message *last = ring_at(&qp->outbox.ring, qp->outbox.head - 1);
+    uint8_t body[CONTROL_PAYLOAD_MAX];
+    uint32_t used = last->bytes;
+    if (!last->several) {
+        used = control_uppers_add(body, 0, qp_upper_body(last), last->bytes);
+        if (used == 0 || control_uppers_add(body, used, data, bytes) == 0)
+            return false;
+        memcpy(qp_upper_body(last), body, used);
+    }
+    uint32_t all = control_uppers_add(qp_upper_body(last), used, data, bytes);
+    if (all == 0)
+        return false;
+    last->several = true;
+    last->bytes = all;
+    return true;
+}
+
 static int push_upper(struct sdr_qp *qp, const void *data, size_t bytes)
 {
+    if (bundle(qp, data, (uint32_t)bytes))
+        return 0;
     if (is_full(&qp->outbox))
         return lh_fail(LH_EAGAIN, "%u messages are waiting to be sent", QP_MESSAGES_WAITING);
     return queue_push(qp, &qp->outbox, data, (uint32_t)bytes) ? 0 : -LH_ENOMEM;
@@ -77,9 +109,9 @@ int lh_sdr_message_recv(struct sdr_qp *qp, void *buffer, size_t *bytes)
 {
     bool kick = false;
     qp_lock(qp);
-    const struct qp_upper_message *message = queue_front(&qp->inbox);
+    struct qp_upper_message *message = queue_front(&qp->inbox);
     if (message) {
-        memcpy(buffer, message->data, message->bytes);
+        memcpy(buffer, qp_upper_body(message), message->bytes);
         *bytes = message->bytes;
         qp->inbox.tail++;
         kick = qp_note_unused(qp);
@@ -240,20 +272,32 @@ static bool is_over(struct sdr_qp *qp)
 
 /* ---- sending ---- */
 
+static struct fabric_datagram encode(struct sdr_qp *qp, struct control_message *message, lh_time now,
+                                     uint8_t out[CONTROL_MESSAGE_MAX])
+{
+    message->header.token = qp->peer.token;
+    path_stamp(&qp->path, now, &message->header);
+    return (struct fabric_datagram){.data = out, .bytes = (uint32_t)control_encode(message, out)};
+}
+
+/* How many of them the fabric takes. */
+static uint32_t send_datagrams(struct sdr_qp *qp, const struct fabric_datagram *datagrams, uint32_t count)
+{
+    int taken = qp->endpoint->fabric->ops->control_send(qp->endpoint, datagrams, count);
+    if (taken < 0)
+        qp_fail(qp, -LH_EDEVICE);
+    if (taken <= 0)
+        return 0;
+    fabric_count(&qp->stats, tx_control, taken);
+    return (uint32_t)taken;
+}
+
 /* False when the fabric takes no more for now: the message may be made again later. */
 static bool send_control(struct sdr_qp *qp, struct control_message *message)
 {
     uint8_t bytes[CONTROL_MESSAGE_MAX];
-    message->header.token = qp->peer.token;
-    path_stamp(&qp->path, fresh_now(qp), &message->header);
-    struct fabric_datagram datagram = {.data = bytes, .bytes = (uint32_t)control_encode(message, bytes)};
-    int taken = qp->endpoint->fabric->ops->control_send(qp->endpoint, &datagram, 1);
-    if (taken < 0)
-        qp_fail(qp, -LH_EDEVICE);
-    if (taken <= 0)
-        return false;
-    fabric_count(&qp->stats, tx_control, 1);
-    return true;
+    struct fabric_datagram datagram = encode(qp, message, fresh_now(qp), bytes);
+    return send_datagrams(qp, &datagram, 1) == 1;
 }
 
 static bool send_simple(struct sdr_qp *qp, enum control_type type)
@@ -285,56 +329,35 @@ static void send_cts(struct sdr_qp *qp, lh_time now)
     }
 }
 
-static bool may_bundle(const struct sdr_qp *qp)
+/* Sends the first of those that wait, with one call of the fabric. False: it did not take all of them. */
+static bool send_batch(struct sdr_qp *qp)
 {
-    return qp->bundles && qp->endpoint->fabric->ops->bundles_control &&
-           qp->path.rtt.minimum_ns <= BUNDLE_RTT_MAX_NS;
-}
-
-/* Sends the first one that waits. */
-static bool send_one_upper(struct sdr_qp *qp)
-{
-    const struct qp_upper_message *waiting = queue_front(&qp->outbox);
-    struct control_message message = {.header.type = CONTROL_UPPER};
-    message.body.upper.data = waiting->data;
-    message.body.upper.bytes = waiting->bytes;
-    if (!send_control(qp, &message))
-        return false;
-    qp->outbox.tail++;
-    return true;
-}
-
-/* Sends as many of those that wait as a message holds: one, or several. */
-static bool send_bundle(struct sdr_qp *qp)
-{
-    uint8_t body[CONTROL_PAYLOAD_MAX];
-    uint32_t used = 0, count = 0;
-    for (uint32_t i = qp->outbox.tail; i != qp->outbox.head; i++, count++) { /* bounded by the queue */
-        const struct qp_upper_message *waiting = ring_at(&qp->outbox.ring, i);
-        uint32_t more = control_uppers_add(body, used, waiting->data, waiting->bytes);
-        if (more == 0)
-            break;
-        used = more;
+    struct fabric_datagram datagrams[FABRIC_BATCH_MAX];
+    struct qp_upper_queue *outbox = &qp->outbox;
+    uint32_t count = (uint32_t)lh_least(outbox->head - outbox->tail, FABRIC_BATCH_MAX);
+    lh_time now = fresh_now(qp);
+    for (uint32_t i = 0; i < count; i++) {
+        struct qp_upper_message *waiting = ring_at(&outbox->ring, outbox->tail + i);
+        struct control_message message = {
+            .header.type = waiting->several ? CONTROL_UPPERS : CONTROL_UPPER,
+            .body.upper = {qp_upper_body(waiting), waiting->bytes},
+        };
+        datagrams[i] = encode(qp, &message, now, waiting->datagram);
     }
-    if (count < 2)
-        return send_one_upper(qp);
-    struct control_message message = {.header.type = CONTROL_UPPERS, .body.upper = {body, used}};
-    if (!send_control(qp, &message))
-        return false;
-    qp->outbox.tail += count;
-    return true;
+    uint32_t taken = send_datagrams(qp, datagrams, count);
+    outbox->tail += taken;
+    if (taken > 0)
+        idle_note(&qp->idle);
+    return taken == count;
 }
 
+/* Whether any left. */
 static bool send_upper(struct sdr_qp *qp)
 {
-    bool sent = false;
-    while (queue_front(&qp->outbox)) { /* bounded by the queue */
-        if (!(may_bundle(qp) ? send_bundle(qp) : send_one_upper(qp)))
-            return sent;
-        idle_note(&qp->idle);
-        sent = true;
-    }
-    return sent;
+    uint32_t before = qp->outbox.tail;
+    while (queue_front(&qp->outbox) && send_batch(qp)) /* bounded by the queue */
+        continue;
+    return qp->outbox.tail != before;
 }
 
 /* Beside others, that an idle QP sends nothing for it. */

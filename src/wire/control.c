@@ -113,12 +113,10 @@ static size_t encode_body(const struct control_message *message, uint8_t *out)
         lh_put_be32(out, message->body.cts_heard_next);
         return 4;
     case CONTROL_UPPER:
-        assert(message->body.upper.bytes >= 1 && message->body.upper.bytes <= CONTROL_PAYLOAD_MAX);
-        memcpy(out, message->body.upper.data, message->body.upper.bytes);
-        return message->body.upper.bytes;
     case CONTROL_UPPERS:
         assert(message->body.upper.bytes <= CONTROL_PAYLOAD_MAX);
-        if (message->body.upper.bytes > 0)
+        assert(message->body.upper.bytes >= 1 || message->header.type == CONTROL_UPPERS);
+        if (message->body.upper.bytes > 0 && message->body.upper.data != out)
             memcpy(out, message->body.upper.data, message->body.upper.bytes);
         return message->body.upper.bytes;
     case CONTROL_CLOSE:

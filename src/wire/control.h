@@ -90,7 +90,8 @@ struct control_message {
         uint32_t close_reason;
         struct control_feedback feedback;
         struct {
-            const uint8_t *data; /* decode: points into the input; encode: is copied */
+            const uint8_t *data; /* decode: points into the input; encode: is copied, unless it lies in its
+                                    place in the output */
             uint32_t bytes;
         } upper; /* of CONTROL_UPPERS: its entries */
     } body;

@@ -109,18 +109,18 @@ uint32_t icrc_load(const uint8_t in[4])
     return (uint32_t)in[0] | (uint32_t)in[1] << 8 | (uint32_t)in[2] << 16 | (uint32_t)in[3] << 24;
 }
 
-bool icrc_check(const struct icrc_flow *flow, const uint8_t *udp_payload, size_t bytes)
+bool icrc_check(const struct icrc_flow *flow, const uint8_t *udp_payload, size_t bytes, uint16_t likely_id)
 {
     if (bytes < BTH_BYTES + ICRC_BYTES || bytes > UDP_PAYLOAD_MAX)
         return false;
     uint32_t length = (uint32_t)bytes;
-    uint32_t state = icrc_begin(flow, length, 0, true);
+    uint32_t state = icrc_begin(flow, length, likely_id, true);
     uint32_t found = icrc_finish(icrc_add_header(state, udp_payload, bytes - ICRC_BYTES));
     uint32_t wanted = icrc_load(udp_payload + bytes - ICRC_BYTES);
     if (found == wanted)
         return true;
-    uint16_t ip_id;
-    return flow->ipv4 && icrc_solve_ip_id(found, wanted, length, &ip_id);
+    uint16_t difference;
+    return flow->ipv4 && icrc_solve_ip_id(found, wanted, length, &difference);
 }
 
 /*

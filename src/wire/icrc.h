@@ -34,9 +34,9 @@ uint32_t icrc_load(const uint8_t in[4]); /* comparable with icrc_finish() */
 uint32_t icrc_finish(uint32_t state);
 
 /* One whole UDP payload (BTH to iCRC, contiguous): does its iCRC hold? For IPv4 the IP ID of the sender is
- * unknown to a plain socket: tries ID 0, then solves for it (a 16-bit residual check remains, see
+ * unknown to a plain socket: tries the likely one, then solves for it (a 16-bit residual check remains, see
  * icrc_solve_ip_id). At least 16 bytes. */
-bool icrc_check(const struct icrc_flow *flow, const uint8_t *udp_payload, size_t bytes);
+bool icrc_check(const struct icrc_flow *flow, const uint8_t *udp_payload, size_t bytes, uint16_t likely_id);
 
 /* IPv4: the ID with which the iCRC (finished value `wanted`) would hold, given the finished value for ID 0
  * of a datagram of that length. CRC is affine over GF(2): iCRC(id) = iCRC(0) ^ L(id), L fixed by the

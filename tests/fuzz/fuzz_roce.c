@@ -42,9 +42,9 @@ static void check_icrc(const struct icrc_flow *flow, const uint8_t *data, size_t
     uint32_t state = icrc_begin(flow, (uint32_t)size, 0, true);
     state = icrc_add_header(state, copy, size - ROCE_ICRC_BYTES);
     icrc_store(state, copy + size - ROCE_ICRC_BYTES);
-    assert(icrc_check(flow, copy, size));
+    assert(icrc_check(flow, copy, size, 0));
     copy[size - 1] ^= 1;
-    assert(flow->ipv4 || !icrc_check(flow, copy, size));
+    assert(flow->ipv4 || !icrc_check(flow, copy, size, 0));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -52,8 +52,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     static const struct icrc_flow v6 = {.source_port = 49152, .destination_port = ROCE_UDP_PORT};
     static const struct icrc_flow v4 = {.ipv4 = true, .destination_port = ROCE_UDP_PORT};
     struct roce_packet packet;
-    icrc_check(&v6, data, size);
-    icrc_check(&v4, data, size);
+    icrc_check(&v6, data, size, 0);
+    icrc_check(&v4, data, size, 0);
     if (roce_decode(data, size, &packet) != ROCE_OK)
         return 0;
     check_packet(data, size, &packet);

@@ -22,8 +22,6 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "fabric/udp/punch.h"
-#include "fabric/udp/tx.h"
 
 #ifndef UDP_GRO
 #define UDP_GRO 104
@@ -33,8 +31,7 @@
 /* Batches that one poll reads, so that a flood cannot hold it. */
 #define ROUNDS_MAX 4u
 /* The kernel joins no more datagrams (UDP_GRO_CNT_MAX). */
-#define JOINED_MAX         64u
-#define CONTROL_PACKET_MAX (ROCE_SEND_HEADER_BYTES + CONTROL_MESSAGE_MAX + ROCE_ICRC_BYTES)
+#define JOINED_MAX 64u
 /* In the place of a channel index. */
 #define FRONT UDP_QP_CONTROL
 
@@ -91,7 +88,7 @@ static struct lh_stats *stats_of(const struct udp_endpoint *endpoint)
 }
 
 static bool front_icrc_holds(const struct udp_fabric *fabric, const union udp_address *from,
-                             const uint8_t *data, uint32_t bytes)
+                             const struct udp_part *part)
 {
     struct icrc_flow flow = {
         .ipv4 = udp_address_is_ipv4(&fabric->local),
@@ -100,7 +97,7 @@ static bool front_icrc_holds(const struct udp_fabric *fabric, const union udp_ad
     };
     udp_address_bytes(from, flow.source);
     udp_address_bytes(&fabric->local, flow.destination);
-    return icrc_check(&flow, data, bytes);
+    return icrc_check(&flow, part->data, part->bytes, (uint16_t)part->place);
 }
 
 /* As the sender knows itself, which is in the iCRC: behind NAT it is seen elsewhere. */
@@ -127,7 +124,7 @@ static void sort_control(const struct reading *reading, struct udp_endpoint *own
         return;
     }
     union udp_address sender = sender_of(owner, part->from);
-    if (!front_icrc_holds(reading->fabric, &sender, part->data, part->bytes)) {
+    if (!front_icrc_holds(reading->fabric, &sender, part)) {
         fabric_count(stats_of(owner), bad_icrc, 1);
         return;
     }
@@ -184,12 +181,11 @@ static void sort_data(const struct reading *reading, const struct udp_qp *qp, co
 
 /* What RoCE hardware sends when our packets reach it marked, at most one per 50 us or so for each QP. It
  * comes from any port, as all that hardware sends. */
-static void on_notification(const struct udp_endpoint *owner, const union udp_address *from,
-                            const uint8_t *data, uint32_t bytes)
+static void on_notification(const struct udp_endpoint *owner, const struct udp_part *part)
 {
-    if (!owner->connected || !udp_address_same_host(from, &owner->peer_address))
+    if (!owner->connected || !udp_address_same_host(part->from, &owner->peer_address))
         fabric_count(stats_of(owner), bad_source, 1);
-    else if (!front_icrc_holds(udp_fabric_of(owner), from, data, bytes))
+    else if (!front_icrc_holds(udp_fabric_of(owner), part->from, part))
         fabric_count(stats_of(owner), bad_icrc, 1);
     else
         fabric_count(stats_of(owner), rx_congestion_notifications, 1);
@@ -213,7 +209,7 @@ static void sort_part(const struct reading *reading, const struct udp_part *part
     else if (qp->channel == UDP_QP_CONTROL && reading->at != FRONT)
         fabric_count(reading->stats, bad_qpn, 1);
     else if (packet.opcode == ROCE_CNP && reading->at == FRONT)
-        on_notification(qp->endpoint, part->from, part->data, part->bytes);
+        on_notification(qp->endpoint, part);
     else if (qp->channel == UDP_QP_CONTROL)
         sort_control(reading, qp->endpoint, part, &packet);
     else
@@ -272,8 +268,8 @@ static bool inboxes_have_room(const struct reading *reading)
         return false;
     for (uint32_t i = 0; endpoint != NULL && i < endpoint->table.attr.channels; i++) {
         struct udp_inbox *inbox = &endpoint->channels[i]->inbox;
-        uint32_t batch = reading->at == FRONT ? BATCH : BATCH * JOINED_MAX;
-        if (udp_inbox_waiting(inbox) > 0 && !udp_inbox_has_room(&reading->fabric->packets, inbox, batch))
+        if (udp_inbox_waiting(inbox) > 0 &&
+            !udp_inbox_has_room(&reading->fabric->packets, inbox, BATCH * JOINED_MAX))
             return false;
     }
     return true;
@@ -420,71 +416,4 @@ void udp_control_proven(struct fabric_endpoint *endpoint, const struct fabric_co
 {
     if (arrival->source != 0)
         atomic_store_explicit(&udp_endpoint_of(endpoint)->seen_port, arrival->source, memory_order_relaxed);
-}
-
-static uint32_t build_control(struct udp_endpoint *endpoint, const struct icrc_flow *flow,
-                              const struct fabric_datagram *datagram, uint8_t out[CONTROL_PACKET_MAX])
-{
-    assert(datagram->bytes <= CONTROL_MESSAGE_MAX);
-    struct roce_packet packet = {
-        .opcode = ROCE_UC_SEND_ONLY,
-        .dest_qpn = endpoint->peer.control_qpn,
-        .psn = endpoint->control_psn,
-        .payload_bytes = datagram->bytes,
-    };
-    endpoint->control_psn = (packet.psn + 1) & ROCE_PSN_MASK;
-    size_t header = roce_encode_header(&packet, out);
-    uint32_t pad = roce_pad_bytes(datagram->bytes);
-    memcpy(out + header, datagram->data, datagram->bytes);
-    memset(out + header + datagram->bytes, 0, pad);
-    size_t covered = header + datagram->bytes + pad;
-    uint32_t bytes = (uint32_t)(covered + ROCE_ICRC_BYTES);
-    icrc_store(icrc_add_header(icrc_begin(flow, bytes, 0, true), out, covered), out + covered);
-    if (datagram->corrupt_bit != 0) {
-        uint32_t bit = (datagram->corrupt_bit - 1) % (8 * bytes);
-        out[bit / 8] ^= (uint8_t)(1u << (bit % 8));
-    }
-    return bytes;
-}
-
-int udp_control_send(struct fabric_endpoint *endpoint, const struct fabric_datagram *datagrams,
-                     uint32_t count)
-{
-    struct udp_endpoint *udp = udp_endpoint_of(endpoint);
-    const struct udp_fabric *fabric = udp_fabric_of(udp);
-    assert(udp->connected);
-    bool hardware = udp->peer.fabric == QP_INFO_VERBS;
-    uint16_t seen_port = atomic_load_explicit(&udp->seen_port, memory_order_relaxed);
-    union udp_address known = udp->peer_address; /* to the peer itself */
-    udp_address_set_port(&known, hardware ? ROCE_UDP_PORT : udp->peer.control_port);
-    union udp_address to = known;
-    if (seen_port != 0) {
-        to = udp->seen_address;
-        udp_address_set_port(&to, seen_port);
-    }
-    struct icrc_flow flow = {
-        .ipv4 = udp_address_is_ipv4(&fabric->local),
-        .source_port = fabric->front.port,
-        .destination_port = udp_address_port(&known),
-    };
-    udp_address_bytes(&fabric->local, flow.source);
-    udp_address_bytes(&known, flow.destination);
-    if (atomic_load_explicit(&udp->punching, memory_order_acquire))
-        udp_punch_due(udp);
-    for (uint32_t i = 0; i < count; i++) {
-        uint8_t packet[CONTROL_PACKET_MAX];
-        uint32_t bytes = build_control(udp, &flow, &datagrams[i], packet);
-        ssize_t sent =
-            sendto(fabric->front.fd, packet, bytes, MSG_DONTWAIT, &to.any, udp_address_size(&to));
-        if (sent >= 0 || errno == EINTR || udp_send_error_is_loss(errno))
-            continue; /* an interrupted one counts as lost */
-        if (errno == EAGAIN || errno == ENOBUFS || errno == ENOMEM) {
-            fabric_count(stats_of(udp), tx_backpressure, 1);
-            return (int)i;
-        }
-        int error =
-            lh_fail(LH_EDEVICE, "cannot send from UDP port %u: %s", fabric->front.port, strerror(errno));
-        return i > 0 ? (int)i : error;
-    }
-    return (int)count;
 }

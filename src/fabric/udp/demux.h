@@ -11,8 +11,6 @@
 
 int udp_demux_open(struct udp_fabric *fabric);
 void udp_demux_close(struct udp_fabric *fabric);
-int udp_control_send(struct fabric_endpoint *endpoint, const struct fabric_datagram *datagrams,
-                     uint32_t count);
 int udp_control_poll(struct fabric_endpoint *endpoint, struct fabric_control_arrival *arrivals,
                      uint32_t count);
 void udp_control_proven(struct fabric_endpoint *endpoint, const struct fabric_control_arrival *arrival);

@@ -165,6 +165,7 @@ int udp_endpoint_create(struct fabric *fabric, const struct fabric_endpoint_attr
         return -LH_ENOMEM;
     endpoint->base.fabric = fabric;
     endpoint->table.attr = *attr;
+    endpoint->control_gso = true;
     atomic_store_explicit(&endpoint->pace_bps, UINT64_MAX, memory_order_relaxed);
     count_endpoint((struct udp_fabric *)fabric);
     error = make_tables(endpoint);

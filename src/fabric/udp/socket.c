@@ -203,6 +203,7 @@ int udp_socket_open_front(const union udp_address *local, uint64_t receive_bytes
         close(fresh.fd);
         return error;
     }
+    set_option(fresh.fd, IPPROTO_UDP, UDP_GRO, 1); /* without it we are slower, nothing worse */
     *made = fresh;
     return 0;
 }

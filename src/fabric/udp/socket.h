@@ -37,7 +37,7 @@ int udp_socket_open_shared(const union udp_address *local, uint64_t receive_byte
 int udp_socket_open_direct(const union udp_address *local, uint16_t port, uint64_t receive_bytes,
                            struct udp_socket *made);
 /* On ROCE_UDP_PORT when that is free on this address, else on a port of the data range, which
- * firewalls let through as well. Without GRO. */
+ * firewalls let through as well. GRO is on where the kernel has it. */
 int udp_socket_open_front(const union udp_address *local, uint64_t receive_bytes, struct udp_socket *made);
 void udp_socket_close(struct udp_socket *socket);
 

@@ -1,10 +1,9 @@
 /*
- * tx.c - sending data packets: bursts of full packets by GSO, several bursts a system call, no copy of
- * payload.
+ * tx.c - sending packets: bursts of equal packets by GSO, several bursts a system call, no copy of payload.
  *
- * A burst is one kernel message whose segments are the packets; the kernel cuts it every header + MTU + 4
- * bytes. The trailer of a packet and the header of the next stand together in memory (a frame), so a burst
- * of n packets has 2 n + 1 pieces.
+ * A burst is one kernel message whose segments are the packets; the kernel cuts it at equal distances, so only
+ * the last one may be shorter. The trailer of a packet and the header of the next stand together in memory
+ * (a frame), so a burst of n packets has 2 n + 1 pieces.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -16,6 +15,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "fabric/udp/punch.h"
 
 #ifndef UDP_SEGMENT
 #define UDP_SEGMENT 103
@@ -34,12 +34,16 @@
 
 /* What one call of the kernel sends. */
 struct batch {
+    union udp_address *to;
+    bool ipv4;
     uint32_t messages;
+    uint32_t packets; /* of all messages */
+    uint32_t trailer; /* bytes of the packet before in this message: they go with the next header */
     uint32_t iovs;
     uint8_t frames[FABRIC_BATCH_MAX + 1][UDP_TRAILER_ROOM + ROCE_WRITE_IMM_HEADER_BYTES];
     struct iovec iov[3 * FABRIC_BATCH_MAX];
     struct mmsghdr message[FABRIC_BATCH_MAX];
-    uint32_t message_writes[FABRIC_BATCH_MAX];
+    uint32_t message_packets[FABRIC_BATCH_MAX];
     uint64_t message_wire_bytes[FABRIC_BATCH_MAX];
     /* The size of segments, and ECN. */
     _Alignas(
@@ -47,63 +51,32 @@ struct batch {
     uint8_t damaged[UDP_PACKET_MAX]; /* the one packet of a batch that is sent with a flipped bit */
 };
 
-static uint32_t datagram_bytes(uint32_t payload_bytes)
+/* ---- laying out -------------------------------------------------------------------------------------- */
+
+static uint32_t datagram_bytes(uint32_t header_bytes, uint32_t payload_bytes)
 {
-    return HEADER + payload_bytes + roce_pad_bytes(payload_bytes) + ROCE_ICRC_BYTES;
+    return header_bytes + payload_bytes + roce_pad_bytes(payload_bytes) + ROCE_ICRC_BYTES;
 }
 
-static uint64_t ip_overhead(const struct udp_tx *tx)
+static void begin_batch(struct batch *batch, union udp_address *to)
 {
-    return UDP_HEADER_BYTES + (tx->flow.ipv4 ? 20u : 40u);
+    batch->to = to;
+    batch->ipv4 = udp_address_is_ipv4(to);
+    batch->messages = 0;
+    batch->packets = 0;
+    batch->iovs = 0;
 }
 
-/* How many of the writes go into one kernel message. */
-static uint32_t burst_length(const struct udp_channel *channel, const struct fabric_write *writes,
-                             uint32_t count)
+static void begin_message(struct batch *batch)
 {
-    const uint32_t mtu = channel->endpoint->table.attr.mtu_bytes;
-    uint32_t most = UDP_GSO_BYTES_MAX / datagram_bytes(mtu);
-    most = most < UDP_GSO_SEGMENTS_MAX ? most : UDP_GSO_SEGMENTS_MAX;
-    if (!channel->tx.gso || most < 2)
-        return 1;
-    for (uint32_t i = 0; i < count && i < most; i++) {
-        if (writes[i].corrupt_bit != 0)
-            return i > 0 ? i : 1;
-        if (writes[i].bytes != mtu) /* only the last segment may be short */
-            return i + 1;
-    }
-    return count < most ? count : most;
-}
-
-/* Writes header and trailer of one packet into frames[at] and frames[at + 1]. */
-static void frame_packet(struct udp_channel *channel, struct batch *batch, const struct fabric_write *write,
-                         uint32_t at, uint32_t segment)
-{
-    struct udp_tx *tx = &channel->tx;
-    assert(write->bytes <= channel->endpoint->table.attr.mtu_bytes);
-    assert(write->generation < channel->endpoint->peer.generations);
-    struct roce_packet packet = {
-        .opcode = ROCE_UC_WRITE_ONLY_IMM,
-        .dest_qpn = channel->peer_qpn[write->generation],
-        .psn = tx->psn[write->generation],
-        .va = write->va,
-        .rkey = write->rkey,
-        .immediate = write->immediate,
-        .payload_bytes = write->bytes,
+    batch->message[batch->messages].msg_hdr = (struct msghdr){
+        .msg_name = batch->to,
+        .msg_namelen = udp_address_size(batch->to),
+        .msg_iov = &batch->iov[batch->iovs],
     };
-    tx->psn[write->generation] = (packet.psn + 1) & ROCE_PSN_MASK;
-    uint8_t *header = batch->frames[at] + UDP_TRAILER_ROOM;
-    roce_encode_header(&packet, header);
-
-    static const uint8_t zero_pad[3];
-    uint32_t pad = roce_pad_bytes(write->bytes);
-    uint32_t state = udp_prefix_get(&tx->prefix, &tx->flow, datagram_bytes(write->bytes), 0, segment);
-    state = icrc_add_header(state, header, HEADER);
-    state = icrc_add(state, write->payload, write->bytes);
-    state = icrc_add(state, zero_pad, pad);
-    uint8_t *end = batch->frames[at + 1] + UDP_TRAILER_ROOM;
-    memset(end - ROCE_ICRC_BYTES - pad, 0, pad);
-    icrc_store(state, end - ROCE_ICRC_BYTES);
+    batch->message_packets[batch->messages] = 0;
+    batch->message_wire_bytes[batch->messages] = 0;
+    batch->trailer = 0;
 }
 
 static void add_piece(struct batch *batch, const uint8_t *bytes, size_t count)
@@ -112,11 +85,38 @@ static void add_piece(struct batch *batch, const uint8_t *bytes, size_t count)
     batch->iov[batch->iovs++] = (struct iovec){(void *)(uintptr_t)bytes, count};
 }
 
-/* The size of segments where there are several (not 0), and ECN where the endpoint wants it. */
-static void set_control(const struct udp_channel *channel, struct msghdr *header, uint8_t *control,
-                        uint16_t segment_bytes)
+/* Where the header of the next packet is to be written. A message's last trailer and the next one's header
+ * share a frame, but not its bytes. */
+static uint8_t *next_header(struct batch *batch)
 {
-    bool ecn = channel->endpoint->table.attr.ecn_capable;
+    return batch->frames[batch->packets] + UDP_TRAILER_ROOM;
+}
+
+/* Adds the packet whose header was written, and brought the iCRC to this state. */
+static void add_packet(struct batch *batch, uint32_t header_bytes, uint32_t state, const uint8_t *payload,
+                       uint32_t bytes)
+{
+    static const uint8_t zero_pad[3];
+    const uint32_t pad = roce_pad_bytes(bytes);
+    const uint8_t *header = next_header(batch);
+    state = icrc_add(state, payload, bytes);
+    state = icrc_add(state, zero_pad, pad);
+    uint8_t *end = batch->frames[++batch->packets] + UDP_TRAILER_ROOM;
+    memset(end - ROCE_ICRC_BYTES - pad, 0, pad);
+    icrc_store(state, end - ROCE_ICRC_BYTES);
+    add_piece(batch, header - batch->trailer, batch->trailer + header_bytes);
+    if (bytes > 0)
+        add_piece(batch, payload, bytes);
+    batch->trailer = pad + ROCE_ICRC_BYTES;
+    batch->message_packets[batch->messages]++;
+    batch->message_wire_bytes[batch->messages] +=
+        datagram_bytes(header_bytes, bytes) + UDP_HEADER_BYTES + (batch->ipv4 ? 20u : 40u);
+}
+
+/* The size of segments where there are several (not 0), and ECN where it is wanted. */
+static void set_control(struct msghdr *header, uint8_t *control, uint16_t segment_bytes, bool ecn,
+                        bool ipv4)
+{
     if (!ecn && segment_bytes == 0)
         return;
     header->msg_control = control;
@@ -131,86 +131,39 @@ static void set_control(const struct udp_channel *channel, struct msghdr *header
         next = (struct cmsghdr *)(void *)(control + SEGMENT_CONTROL_BYTES);
     }
     if (ecn)
-        udp_cmsg_set_ecn(next, channel->tx.flow.ipv4);
+        udp_cmsg_set_ecn(next, ipv4);
 }
 
-static struct msghdr *begin_message(struct udp_tx *tx, struct batch *batch, uint32_t writes)
+/* Ends the message, which has as many bytes to a segment. */
+static void end_message(struct batch *batch, uint32_t segment_bytes, bool ecn)
 {
     struct msghdr *header = &batch->message[batch->messages].msg_hdr;
-    *header = (struct msghdr){
-        .msg_name = &tx->to,
-        .msg_namelen = udp_address_size(&tx->to),
-        .msg_iov = &batch->iov[batch->iovs],
-    };
-    batch->message_writes[batch->messages] = writes;
-    batch->message_wire_bytes[batch->messages] = 0;
-    return header;
+    const uint8_t *end = batch->frames[batch->packets] + UDP_TRAILER_ROOM;
+    bool several = batch->message_packets[batch->messages] > 1;
+    add_piece(batch, end - batch->trailer, batch->trailer);
+    header->msg_iovlen = (size_t)(&batch->iov[batch->iovs] - header->msg_iov);
+    set_control(header, batch->control[batch->messages], several ? (uint16_t)segment_bytes : 0, ecn,
+                batch->ipv4);
+    batch->messages++;
 }
 
-/* Link emulation: the packet goes in one piece, with a bit of it that contradicts its iCRC. */
-static void add_damaged(struct udp_channel *channel, struct batch *batch, const struct fabric_write *write,
-                        uint32_t at)
+/* Link emulation: the last message, of one packet, goes in one piece, with a bit of it that contradicts its
+ * iCRC. */
+static void damage_last(struct batch *batch, uint32_t corrupt_bit)
 {
-    struct udp_tx *tx = &channel->tx;
-    struct msghdr *header = begin_message(tx, batch, 1);
-    frame_packet(channel, batch, write, at, 0);
-    uint32_t bytes = datagram_bytes(write->bytes);
-    uint32_t trailer = bytes - HEADER - write->bytes;
-    uint8_t *damaged = batch->damaged;
-    memcpy(damaged, batch->frames[at] + UDP_TRAILER_ROOM, HEADER);
-    if (write->bytes > 0)
-        memcpy(damaged + HEADER, write->payload, write->bytes);
-    memcpy(damaged + HEADER + write->bytes, batch->frames[at + 1] + UDP_TRAILER_ROOM - trailer, trailer);
-    uint32_t bit = (write->corrupt_bit - 1) % (8 * bytes);
-    damaged[bit / 8] ^= (uint8_t)(1u << (bit % 8));
-    add_piece(batch, damaged, bytes);
+    struct msghdr *header = &batch->message[batch->messages - 1].msg_hdr;
+    uint32_t bytes = 0;
+    for (size_t i = 0; i < header->msg_iovlen; i++) { /* three pieces at most */
+        memcpy(batch->damaged + bytes, header->msg_iov[i].iov_base, header->msg_iov[i].iov_len);
+        bytes += (uint32_t)header->msg_iov[i].iov_len;
+    }
+    uint32_t bit = (corrupt_bit - 1) % (8 * bytes);
+    batch->damaged[bit / 8] ^= (uint8_t)(1u << (bit % 8));
+    header->msg_iov[0] = (struct iovec){batch->damaged, bytes};
     header->msg_iovlen = 1;
-    set_control(channel, header, batch->control[batch->messages], 0);
-    batch->message_wire_bytes[batch->messages++] = bytes + ip_overhead(tx);
 }
 
-/* Adds one kernel message with these packets, the first of which uses frames[at]. */
-static void add_burst(struct udp_channel *channel, struct batch *batch, const struct fabric_write *writes,
-                      uint32_t count, uint32_t at)
-{
-    struct udp_tx *tx = &channel->tx;
-    struct msghdr *header = begin_message(tx, batch, count);
-    uint32_t before = batch->iovs;
-    uint32_t trailer = 0; /* of the packet before: goes with the next header */
-    uint64_t wire_bytes = 0;
-    for (uint32_t i = 0; i < count; i++) {
-        frame_packet(channel, batch, &writes[i], at + i, i);
-        add_piece(batch, batch->frames[at + i] + UDP_TRAILER_ROOM - trailer, trailer + HEADER);
-        if (writes[i].bytes > 0)
-            add_piece(batch, writes[i].payload, writes[i].bytes);
-        trailer = roce_pad_bytes(writes[i].bytes) + ROCE_ICRC_BYTES;
-        wire_bytes += datagram_bytes(writes[i].bytes) + ip_overhead(tx);
-    }
-    add_piece(batch, batch->frames[at + count] + UDP_TRAILER_ROOM - trailer, trailer);
-    header->msg_iovlen = batch->iovs - before;
-    uint32_t segment_bytes = count > 1 ? datagram_bytes(writes[0].bytes) : 0;
-    set_control(channel, header, batch->control[batch->messages], (uint16_t)segment_bytes);
-    batch->message_wire_bytes[batch->messages++] = wire_bytes;
-}
-
-/* Lays out writes until all are in, or one that is damaged (there is memory for one). */
-static void lay_out(struct udp_channel *channel, struct batch *batch, const struct fabric_write *writes,
-                    uint32_t count)
-{
-    batch->messages = 0;
-    batch->iovs = 0;
-    uint32_t in = 0;
-    while (in < count) { /* each round takes a write or more */
-        if (writes[in].corrupt_bit != 0) {
-            add_damaged(channel, batch, &writes[in], in);
-            return;
-        }
-        uint32_t burst = burst_length(channel, &writes[in], count - in);
-        /* A message's last trailer and the next one's header share a frame, but not its bytes. */
-        add_burst(channel, batch, &writes[in], burst, in);
-        in += burst;
-    }
-}
+/* ---- the kernel's answer ----------------------------------------------------------------------------- */
 
 bool udp_send_error_is_loss(int error)
 {
@@ -231,44 +184,112 @@ bool udp_send_error_is_loss(int error)
     }
 }
 
+/* Who sends. */
+struct sending {
+    const struct udp_endpoint *endpoint;
+    int fd;
+    uint16_t port;
+    bool *gso; /* false from when the kernel refused it */
+};
+
 /* What to do when the kernel did not take the first message. 1: it is gone; 0: try again; else stop with
  * this. */
 #define SEND_FULL (-1000)
-static int on_send_error(struct udp_channel *channel, const struct batch *batch, int error)
+static int on_send_error(const struct sending *sending, const struct batch *batch, int error)
 {
     if (error == EINTR)
         return 0;
     if (error == EAGAIN || error == EWOULDBLOCK || error == ENOBUFS || error == ENOMEM) {
-        fabric_count(channel->endpoint->table.attr.stats, tx_backpressure, 1);
+        fabric_count(sending->endpoint->table.attr.stats, tx_backpressure, 1);
         return SEND_FULL;
     }
-    if ((error == EINVAL || error == EIO) && batch->message_writes[0] > 1) {
-        channel->tx.gso =
-            false; /* this device or kernel does not segment; from now on one packet a message */
+    if ((error == EINVAL || error == EIO) && batch->message_packets[0] > 1) {
+        *sending->gso = false; /* this device or kernel does not segment: one packet a message */
         return 0;
     }
     if (udp_send_error_is_loss(error))
         return 1;
-    return lh_fail(LH_EDEVICE, "cannot send from UDP port %u: %s", channel->port->shared.port,
-                   strerror(error));
+    return lh_fail(LH_EDEVICE, "cannot send from UDP port %u: %s", sending->port, strerror(error));
 }
 
-/* Sends what is laid out. The number of writes that are gone, or a negative error. */
-static int send_laid_out(struct udp_channel *channel, struct batch *batch)
+/* Sends what is laid out. The number of packets that are gone, or a negative error; raises *wire_bytes. */
+static int send_laid_out(const struct sending *sending, struct batch *batch, uint64_t *wire_bytes)
 {
-    int sent = sendmmsg(udp_channel_fd(channel), batch->message, batch->messages, MSG_DONTWAIT);
+    int sent = sendmmsg(sending->fd, batch->message, batch->messages, MSG_DONTWAIT);
     if (sent <= 0) {
-        int result = on_send_error(channel, batch, sent < 0 ? errno : EAGAIN);
-        return result == 1 ? (int)batch->message_writes[0] : result;
+        int result = on_send_error(sending, batch, sent < 0 ? errno : EAGAIN);
+        return result == 1 ? (int)batch->message_packets[0] : result;
     }
-    uint32_t writes = 0;
-    uint64_t wire_bytes = 0;
+    uint32_t packets = 0;
     for (uint32_t i = 0; i < (uint32_t)sent; i++) {
-        writes += batch->message_writes[i];
-        wire_bytes += batch->message_wire_bytes[i];
+        packets += batch->message_packets[i];
+        *wire_bytes += batch->message_wire_bytes[i];
     }
-    fabric_count(channel->endpoint->table.attr.stats, tx_wire_bytes, wire_bytes);
-    return (int)writes;
+    return (int)packets;
+}
+
+/* ---- data packets ------------------------------------------------------------------------------------ */
+
+/* How many of the writes go into one kernel message. */
+static uint32_t burst_length(const struct udp_channel *channel, const struct fabric_write *writes,
+                             uint32_t count)
+{
+    const uint32_t mtu = channel->endpoint->table.attr.mtu_bytes;
+    uint32_t most = UDP_GSO_BYTES_MAX / datagram_bytes(HEADER, mtu);
+    most = most < UDP_GSO_SEGMENTS_MAX ? most : UDP_GSO_SEGMENTS_MAX;
+    if (!channel->tx.gso || most < 2)
+        return 1;
+    for (uint32_t i = 0; i < count && i < most; i++) {
+        if (writes[i].corrupt_bit != 0)
+            return i > 0 ? i : 1;
+        if (writes[i].bytes != mtu) /* only the last segment may be short */
+            return i + 1;
+    }
+    return count < most ? count : most;
+}
+
+static void add_write(struct udp_channel *channel, struct batch *batch, const struct fabric_write *write,
+                      uint32_t segment)
+{
+    struct udp_tx *tx = &channel->tx;
+    assert(write->bytes <= channel->endpoint->table.attr.mtu_bytes);
+    assert(write->generation < channel->endpoint->peer.generations);
+    struct roce_packet packet = {
+        .opcode = ROCE_UC_WRITE_ONLY_IMM,
+        .dest_qpn = channel->peer_qpn[write->generation],
+        .psn = tx->psn[write->generation],
+        .va = write->va,
+        .rkey = write->rkey,
+        .immediate = write->immediate,
+        .payload_bytes = write->bytes,
+    };
+    tx->psn[write->generation] = (packet.psn + 1) & ROCE_PSN_MASK;
+    uint8_t *header = next_header(batch);
+    roce_encode_header(&packet, header);
+    uint32_t state =
+        udp_prefix_get(&tx->prefix, &tx->flow, datagram_bytes(HEADER, write->bytes), 0, segment);
+    state = icrc_add_header(state, header, HEADER);
+    add_packet(batch, HEADER, state, write->payload, write->bytes);
+}
+
+/* Lays out writes until all are in, or one that is damaged (there is memory for one). */
+static void lay_out(struct udp_channel *channel, struct batch *batch, const struct fabric_write *writes,
+                    uint32_t count)
+{
+    bool ecn = channel->endpoint->table.attr.ecn_capable;
+    begin_batch(batch, &channel->tx.to);
+    while (batch->packets < count) { /* each round takes a write or more */
+        const struct fabric_write *first = &writes[batch->packets];
+        uint32_t burst = first->corrupt_bit != 0 ? 1 : burst_length(channel, first, count - batch->packets);
+        begin_message(batch);
+        for (uint32_t i = 0; i < burst; i++)
+            add_write(channel, batch, &first[i], i);
+        end_message(batch, datagram_bytes(HEADER, first->bytes), ecn);
+        if (first->corrupt_bit != 0) {
+            damage_last(batch, first->corrupt_bit);
+            return;
+        }
+    }
 }
 
 /* Where control packets come from, the path was proven (sdr/path.h). Data go to no other host, whatever
@@ -309,14 +330,18 @@ int udp_post_writes(struct fabric_endpoint *endpoint, uint32_t index, const stru
     uint32_t taken = 0;
     keep_to_proven_host(channel);
     use_direct(channel);
+    const struct sending sending = {udp, udp_channel_fd(channel), channel->port->shared.port,
+                                    &channel->tx.gso};
     while (taken < count) { /* each round takes a write, drops GSO for good, or was interrupted */
         uint32_t left = count - taken;
         lay_out(channel, &batch, writes + taken, left < FABRIC_BATCH_MAX ? left : FABRIC_BATCH_MAX);
-        int gone = send_laid_out(channel, &batch);
+        uint64_t wire_bytes = 0;
+        int gone = send_laid_out(&sending, &batch, &wire_bytes);
         if (gone == SEND_FULL)
             break;
         if (gone < 0)
             return taken > 0 ? (int)taken : gone;
+        fabric_count(udp->table.attr.stats, tx_wire_bytes, wire_bytes);
         taken += (uint32_t)gone;
     }
     return (int)taken;
@@ -336,4 +361,117 @@ void udp_pace(struct fabric_endpoint *endpoint, uint64_t rate_bps)
     }
     /* Each channel's owner tells the kernel when it sends next. */
     atomic_store_explicit(&udp->pace_bps, wire_bps, memory_order_relaxed);
+}
+
+/* ---- control datagrams ------------------------------------------------------------------------------- */
+
+/* Where they go, and as what the peer knows that place: behind NAT it is seen elsewhere. */
+struct control_way {
+    union udp_address to;
+    struct icrc_flow flow;
+};
+
+static struct control_way control_way(const struct udp_endpoint *endpoint)
+{
+    const struct udp_fabric *fabric = udp_fabric_of(endpoint);
+    bool hardware = endpoint->peer.fabric == QP_INFO_VERBS;
+    uint16_t seen_port = atomic_load_explicit(&endpoint->seen_port, memory_order_relaxed);
+    union udp_address known = endpoint->peer_address; /* to the peer itself */
+    udp_address_set_port(&known, hardware ? ROCE_UDP_PORT : endpoint->peer.control_port);
+    struct control_way way = {
+        .to = known,
+        .flow = {.ipv4 = udp_address_is_ipv4(&fabric->local),
+                 .source_port = fabric->front.port,
+                 .destination_port = udp_address_port(&known)},
+    };
+    udp_address_bytes(&fabric->local, way.flow.source);
+    udp_address_bytes(&known, way.flow.destination);
+    if (seen_port != 0) {
+        way.to = endpoint->seen_address;
+        udp_address_set_port(&way.to, seen_port);
+    }
+    return way;
+}
+
+/* How many of the datagrams go into one kernel message. */
+static uint32_t control_burst_length(const struct udp_endpoint *endpoint,
+                                     const struct fabric_datagram *datagrams, uint32_t count)
+{
+    const uint32_t first = datagram_bytes(ROCE_SEND_HEADER_BYTES, datagrams[0].bytes);
+    uint32_t most = UDP_GSO_BYTES_MAX / first;
+    most = most < UDP_GSO_SEGMENTS_MAX ? most : UDP_GSO_SEGMENTS_MAX;
+    if (!endpoint->control_gso)
+        return 1;
+    for (uint32_t i = 1; i < count && i < most; i++) {
+        uint32_t bytes = datagram_bytes(ROCE_SEND_HEADER_BYTES, datagrams[i].bytes);
+        if (datagrams[i].corrupt_bit != 0 || bytes > first)
+            return i;
+        if (bytes < first)
+            return i + 1;
+    }
+    return count < most ? count : most;
+}
+
+static void add_datagram(struct udp_endpoint *endpoint, struct batch *batch, const struct icrc_flow *flow,
+                         const struct fabric_datagram *datagram, uint32_t segment)
+{
+    assert(datagram->bytes <= CONTROL_MESSAGE_MAX);
+    const struct roce_packet packet = {
+        .opcode = ROCE_UC_SEND_ONLY,
+        .dest_qpn = endpoint->peer.control_qpn,
+        .psn = endpoint->control_psn,
+        .payload_bytes = datagram->bytes,
+    };
+    endpoint->control_psn = (packet.psn + 1) & ROCE_PSN_MASK;
+    uint8_t *header = next_header(batch);
+    roce_encode_header(&packet, header);
+    uint32_t bytes = datagram_bytes(ROCE_SEND_HEADER_BYTES, datagram->bytes);
+    uint32_t state = icrc_begin(flow, bytes, (uint16_t)segment, true);
+    state = icrc_add_header(state, header, ROCE_SEND_HEADER_BYTES);
+    add_packet(batch, ROCE_SEND_HEADER_BYTES, state, datagram->data, datagram->bytes);
+}
+
+static void lay_out_control(struct udp_endpoint *endpoint, struct batch *batch, struct control_way *way,
+                            const struct fabric_datagram *datagrams, uint32_t count)
+{
+    begin_batch(batch, &way->to);
+    while (batch->packets < count) { /* each round takes one or more */
+        const struct fabric_datagram *first = &datagrams[batch->packets];
+        uint32_t burst =
+            first->corrupt_bit != 0 ? 1 : control_burst_length(endpoint, first, count - batch->packets);
+        begin_message(batch);
+        for (uint32_t i = 0; i < burst; i++)
+            add_datagram(endpoint, batch, &way->flow, &first[i], i);
+        end_message(batch, datagram_bytes(ROCE_SEND_HEADER_BYTES, first->bytes), false);
+        if (first->corrupt_bit != 0) {
+            damage_last(batch, first->corrupt_bit);
+            return;
+        }
+    }
+}
+
+int udp_control_send(struct fabric_endpoint *base, const struct fabric_datagram *datagrams, uint32_t count)
+{
+    struct udp_endpoint *endpoint = udp_endpoint_of(base);
+    const struct udp_fabric *fabric = udp_fabric_of(endpoint);
+    const struct sending sending = {endpoint, fabric->front.fd, fabric->front.port, &endpoint->control_gso};
+    struct control_way way = control_way(endpoint);
+    struct batch batch;
+    uint32_t taken = 0;
+    uint64_t wire_bytes = 0; /* only those of data are counted */
+    assert(endpoint->connected);
+    if (atomic_load_explicit(&endpoint->punching, memory_order_acquire))
+        udp_punch_due(endpoint);
+    while (taken < count) { /* each round takes a datagram, drops GSO for good, or was interrupted */
+        uint32_t left = count - taken;
+        lay_out_control(endpoint, &batch, &way, datagrams + taken,
+                        left < FABRIC_BATCH_MAX ? left : FABRIC_BATCH_MAX);
+        int gone = send_laid_out(&sending, &batch, &wire_bytes);
+        if (gone == SEND_FULL)
+            break;
+        if (gone < 0)
+            return taken > 0 ? (int)taken : gone;
+        taken += (uint32_t)gone;
+    }
+    return (int)taken;
 }

@@ -159,6 +159,7 @@ struct udp_endpoint {
     lh_time punch_at;               /* the control worker's, as the next */
     lh_time punch_span;
     uint32_t control_psn;
+    bool control_gso;          /* as udp_tx.gso */
     struct udp_inbox control;  /* under udp_fabric.lock */
     _Atomic uint64_t pace_bps; /* that the kernel is to space each channel by; UINT64_MAX: not */
 };

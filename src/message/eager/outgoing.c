@@ -22,6 +22,9 @@
 #define LOSS_NONE         1e-4
 #define LOSS_CARRIERS     32u  /* of one measurement */
 #define LOSS_NEW          0.25 /* weight of the last one */
+/* Until more is known. From there, as from a single loss, 512 carriers without any bring it below LOSS_NONE:
+ * fewer say little of a loss of 1 %. */
+#define LOSS_PRIOR 0.01
 
 static struct outgoing_message *at(const struct outgoing *outgoing, uint32_t number)
 {
@@ -85,6 +88,7 @@ void outgoing_add(struct outgoing *outgoing, uint32_t number, const struct outgo
     if (!outgoing->used) {
         outgoing->oldest = outgoing->unsent = outgoing->next = outgoing->posted = number;
         outgoing->used = true;
+        outgoing->loss = LOSS_PRIOR;
         outgoing->due_ns = LH_TIME_NEVER;
     }
     assert(!outgoing_is_full(outgoing) && number == outgoing->next);
@@ -204,8 +208,7 @@ static void measure_loss(struct outgoing *outgoing, const struct eager_ack *ack)
     if (sent < LOSS_CARRIERS || sent > INT32_MAX)
         return;
     double loss = received < sent ? (double)(sent - received) / sent : 0;
-    outgoing->loss = outgoing->loss_known ? (1 - LOSS_NEW) * outgoing->loss + LOSS_NEW * loss : loss;
-    outgoing->loss_known = true;
+    outgoing->loss = (1 - LOSS_NEW) * outgoing->loss + LOSS_NEW * loss;
     outgoing->loss_carrier = ack->newest + 1;
     outgoing->loss_received = ack->received;
 }
@@ -415,9 +418,9 @@ static void fill_resent(struct outgoing *outgoing, const struct outgoing_path *p
 static uint8_t copies_of(const struct outgoing *outgoing, const struct outgoing_path *path)
 {
     if (path->rtt_minimum_ns < COPY_RTT_MIN_NS || outgoing->in_flight_bytes > COPY_FLIGHT_BYTES ||
-        (outgoing->loss_known && outgoing->loss < LOSS_NONE))
+        outgoing->loss < LOSS_NONE)
         return 0;
-    return outgoing->loss_known && outgoing->loss > LOSS_MANY ? COPIES_MANY : 1;
+    return outgoing->loss > LOSS_MANY ? COPIES_MANY : 1;
 }
 
 /* With `matched`: an announcement takes a place, too. */

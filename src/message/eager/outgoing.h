@@ -10,7 +10,7 @@
  * Timers:
  *   lost       a message that was overtaken by a carrier which arrived: a round trip and the reorder window
  *              after it was sent
- *   copy       where packets get lost, or nothing is known of that yet, and the round trip is long: a message
+ *   copy       where packets get lost, or little is known of that yet, and the round trip is long: a message
  *              is sent a second time 1/16 of a round trip later, unless much is in flight
  *   overdue    the oldest message of which nothing is known: an overdue round trip after it was sent,
  *              doubling
@@ -77,8 +77,7 @@ struct outgoing {
     lh_time due_ns;        /* when outgoing_poll() has something to do */
     uint32_t loss_carrier; /* where the present measurement of losses began */
     uint32_t loss_received;
-    bool loss_known;
-    double loss;
+    double loss; /* as far as is known */
 };
 
 /* The path, as it is now. */

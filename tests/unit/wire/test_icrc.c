@@ -99,7 +99,7 @@ static void test_accepts_the_vectors(void **state)
 {
     (void)state;
     for (int i = 0; i < ROCE_VECTORS; i++)
-        assert_true(icrc_check(&roce_vectors[i].flow, roce_vectors[i].bytes, roce_vectors[i].length));
+        assert_true(icrc_check(&roce_vectors[i].flow, roce_vectors[i].bytes, roce_vectors[i].length, 0));
 }
 
 static void test_solves_the_kernels_ip_id(void **state)
@@ -122,7 +122,7 @@ static void test_each_flipped_bit_is_refused(void **state)
         memcpy(bytes, vector->bytes, vector->length);
         for (size_t bit = 0; bit < 8 * vector->length; bit++) {
             bytes[bit / 8] ^= (uint8_t)(1u << bit % 8);
-            assert_int_equal(icrc_check(&vector->flow, bytes, vector->length), bit / 8 == 4);
+            assert_int_equal(icrc_check(&vector->flow, bytes, vector->length, 0), bit / 8 == 4);
             bytes[bit / 8] ^= (uint8_t)(1u << bit % 8);
         }
     }
@@ -136,18 +136,18 @@ static void test_each_flipped_bit_of_the_flow_is_refused(void **state)
         struct icrc_flow flow = vector->flow;
         for (size_t bit = 0; bit < (flow.ipv4 ? 32 : 128); bit++) {
             flow.source[bit / 8] ^= (uint8_t)(1u << bit % 8);
-            assert_false(icrc_check(&flow, vector->bytes, vector->length));
+            assert_false(icrc_check(&flow, vector->bytes, vector->length, 0));
             flow = vector->flow;
             flow.destination[bit / 8] ^= (uint8_t)(1u << bit % 8);
-            assert_false(icrc_check(&flow, vector->bytes, vector->length));
+            assert_false(icrc_check(&flow, vector->bytes, vector->length, 0));
             flow = vector->flow;
         }
         for (int bit = 0; bit < 16; bit++) {
             flow.source_port ^= (uint16_t)(1u << bit);
-            assert_false(icrc_check(&flow, vector->bytes, vector->length));
+            assert_false(icrc_check(&flow, vector->bytes, vector->length, 0));
             flow = vector->flow;
             flow.destination_port ^= (uint16_t)(1u << bit);
-            assert_false(icrc_check(&flow, vector->bytes, vector->length));
+            assert_false(icrc_check(&flow, vector->bytes, vector->length, 0));
             flow = vector->flow;
         }
     }
@@ -197,10 +197,10 @@ static void test_too_short_or_long_is_refused(void **state)
 {
     (void)state;
     static uint8_t bytes[66000];
-    assert_false(icrc_check(&roce_vectors[0].flow, bytes, 0));
-    assert_false(icrc_check(&roce_vectors[0].flow, bytes, 15));
-    assert_false(icrc_check(&roce_vectors[0].flow, bytes, 16));
-    assert_false(icrc_check(&roce_vectors[0].flow, bytes, sizeof bytes));
+    assert_false(icrc_check(&roce_vectors[0].flow, bytes, 0, 0));
+    assert_false(icrc_check(&roce_vectors[0].flow, bytes, 15, 0));
+    assert_false(icrc_check(&roce_vectors[0].flow, bytes, 16, 0));
+    assert_false(icrc_check(&roce_vectors[0].flow, bytes, sizeof bytes, 0));
 }
 
 /* Between two IDs another length is solved, so that what is remembered of a length must not leak. */
@@ -272,7 +272,7 @@ static void test_ipv6_does_not_solve(void **state)
     found ^= icrc_add(icrc_begin(&v4, 44, 0, true), rest, 40) ^
              icrc_add(icrc_begin(&v4, 44, 77, true), rest, 40);
     icrc_store(found, bytes + 40);
-    assert_false(icrc_check(&vector->flow, bytes, vector->length));
+    assert_false(icrc_check(&vector->flow, bytes, vector->length, 0));
 }
 
 int main(void)

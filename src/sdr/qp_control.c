@@ -18,6 +18,9 @@
 
 #define CLOSE_COPIES  3u /* a CLOSE may be lost; none is acknowledged */
 #define BUNDLE_COPIES 3u /* likewise */
+/* Datagrams that one call sends at first, and twice as many with each further one: the peer is at work on the
+ * first while the others are made. */
+#define FIRST_BATCH 2u
 /* On longer paths messages of the layer above are lost by themselves: some repeat what others say. */
 #define BUNDLE_RTT_MAX_NS (500 * LH_NS_PER_US)
 
@@ -57,15 +60,9 @@ static bool bundle(struct sdr_qp *qp, const void *data, uint32_t bytes)
     if (!queue_front(&qp->outbox) || !may_bundle(qp))
         return false;
     struct qp_upper_message *last = ring_at(&qp->outbox.ring, qp->outbox.head - 1);
-    uint8_t body[CONTROL_PAYLOAD_MAX];
-    uint32_t used = last->bytes;
-    if (!last->several) {
-        used = control_uppers_add(body, 0, qp_upper_body(last), last->bytes);
-        if (used == 0 || control_uppers_add(body, used, data, bytes) == 0)
-            return false;
-        memcpy(qp_upper_body(last), body, used);
-    }
-    uint32_t all = control_uppers_add(qp_upper_body(last), used, data, bytes);
+    uint8_t *body = qp_upper_body(last);
+    uint32_t used = last->several ? last->bytes : control_uppers_begin(body, last->bytes, bytes);
+    uint32_t all = used > 0 ? control_uppers_add(body, used, data, bytes) : 0;
     if (all == 0)
         return false;
     last->several = true;
@@ -329,12 +326,12 @@ static void send_cts(struct sdr_qp *qp, lh_time now)
     }
 }
 
-/* Sends the first of those that wait, with one call of the fabric. False: it did not take all of them. */
-static bool send_batch(struct sdr_qp *qp)
+/* Sends the first `most` of those that wait, with one call of the fabric. False: it did not take all. */
+static bool send_batch(struct sdr_qp *qp, uint32_t most)
 {
     struct fabric_datagram datagrams[FABRIC_BATCH_MAX];
     struct qp_upper_queue *outbox = &qp->outbox;
-    uint32_t count = (uint32_t)lh_least(outbox->head - outbox->tail, FABRIC_BATCH_MAX);
+    uint32_t count = (uint32_t)lh_least(outbox->head - outbox->tail, most);
     lh_time now = fresh_now(qp);
     for (uint32_t i = 0; i < count; i++) {
         struct qp_upper_message *waiting = ring_at(&outbox->ring, outbox->tail + i);
@@ -355,8 +352,9 @@ static bool send_batch(struct sdr_qp *qp)
 static bool send_upper(struct sdr_qp *qp)
 {
     uint32_t before = qp->outbox.tail;
-    while (queue_front(&qp->outbox) && send_batch(qp)) /* bounded by the queue */
-        continue;
+    uint32_t most = FIRST_BATCH;
+    while (queue_front(&qp->outbox) && send_batch(qp, most)) /* bounded by the queue */
+        most = 2 * most < FABRIC_BATCH_MAX ? 2 * most : FABRIC_BATCH_MAX;
     return qp->outbox.tail != before;
 }
 

@@ -84,6 +84,16 @@ uint32_t control_uppers_add(uint8_t *body, uint32_t used, const uint8_t *data, u
     return used + ENTRY_HEADER_BYTES + bytes;
 }
 
+uint32_t control_uppers_begin(uint8_t *body, uint32_t bytes, uint32_t next)
+{
+    assert(bytes > 0 && bytes <= CONTROL_PAYLOAD_MAX && next <= CONTROL_PAYLOAD_MAX);
+    if (2 * ENTRY_HEADER_BYTES + bytes + next > CONTROL_PAYLOAD_MAX)
+        return 0;
+    memmove(body + ENTRY_HEADER_BYTES, body, bytes);
+    lh_put_be16(body, (uint16_t)bytes);
+    return ENTRY_HEADER_BYTES + bytes;
+}
+
 uint32_t control_uppers_take(struct control_message *message, const uint8_t **data)
 {
     const uint8_t *entry = message->body.upper.data;

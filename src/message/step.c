@@ -81,15 +81,18 @@ static void on_last_message(struct lh_connection *c, const uint8_t *data, size_t
 /* Whether there were any. */
 static bool receive_messages(struct lh_connection *c, lh_time now)
 {
-    uint8_t data[LH_SDR_MESSAGE_MAX];
+    const uint8_t *data;
     size_t bytes;
     uint32_t count = 0;
     /* One that ended the connection is the last: what follows would get answers that contradict it. */
-    while (!c->error && count < MESSAGES_A_STEP && lh_sdr_message_recv(c->qp, data, &bytes) == 0) {
+    while (!c->error && count < MESSAGES_A_STEP &&
+           (data = sdr_qp_message_peek(c->qp, count, &bytes)) != NULL) {
         if (count++ == 0)
             lh_sdr_path(c->qp, &c->path);
         on_message(c, data, bytes, now);
     }
+    if (count > 0)
+        sdr_qp_messages_drop(c->qp, count);
     return count > 0;
 }
 

@@ -119,6 +119,24 @@ int lh_sdr_message_recv(struct sdr_qp *qp, void *buffer, size_t *bytes)
     return message ? 0 : -LH_EAGAIN;
 }
 
+/* Without the lock: nobody but the control worker, who runs the step, puts messages there. */
+const uint8_t *sdr_qp_message_peek(struct sdr_qp *qp, uint32_t index, size_t *bytes)
+{
+    if (index >= qp->inbox.head - qp->inbox.tail)
+        return NULL;
+    struct qp_upper_message *message = ring_at(&qp->inbox.ring, qp->inbox.tail + index);
+    *bytes = message->bytes;
+    return qp_upper_body(message);
+}
+
+void sdr_qp_messages_drop(struct sdr_qp *qp, uint32_t count)
+{
+    qp_lock(qp);
+    qp->inbox.tail += count;
+    idle_note(&qp->idle);
+    qp_unlock(qp);
+}
+
 /* ---- arrivals ---- */
 
 /* Without memory it counts as lost: it is not acknowledged, so the peer sends it again. */

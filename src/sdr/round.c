@@ -180,7 +180,7 @@ static bool serve(struct worker *worker, struct run_entry *entry, uint32_t count
 
 static bool lingers(const struct worker *worker, const struct run_entry *entry, lh_time now)
 {
-    return worker->context->worker_count > 0 && worker->following < LINGER_MAX &&
+    return entry->watched && worker->following < LINGER_MAX &&
            now < entry->moved_ns + worker->context->spin_ns;
 }
 

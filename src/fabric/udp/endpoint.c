@@ -284,6 +284,7 @@ int udp_slot_bind(struct fabric_endpoint *endpoint, uint32_t slot, const struct 
         return lh_fail(LH_ESTATE, "slot %u is bound already", slot);
     rx_table_bind(&udp->table, slot, what, key);
     lh_bitmap_set(udp->open, slot);
+    udp->open_count++;
     for (uint32_t i = 0; i < attr->channels; i++)
         placement_on_bind(&udp->channels[i]->rx.placement, slot);
     return 0;
@@ -293,6 +294,7 @@ void udp_slot_unbind(struct fabric_endpoint *endpoint, uint32_t slot)
 {
     struct udp_endpoint *udp = udp_endpoint_of(endpoint);
     assert(slot < udp->table.attr.slots);
+    udp->open_count -= udp->table.slots[slot].open;
     rx_table_unbind(&udp->table, slot);
     lh_bitmap_clear(udp->open, slot);
     for (uint32_t i = 0; i < udp->table.attr.channels; i++)

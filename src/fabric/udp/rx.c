@@ -38,6 +38,9 @@
 #define PROMOTE_PACKETS 64u
 /* Empty polls of a direct socket before the shared one is read, too: who else does is unknown. */
 #define SHARED_EVERY 16u
+/* Polls of a direct socket while no receive is posted, of which one reads it: each is a system call, on the way
+ * of every message in control datagrams. */
+#define IDLE_EVERY 16u
 
 static struct lh_stats *stats_of(const struct udp_channel *channel)
 {
@@ -346,6 +349,16 @@ static int poll_direct(struct udp_channel *channel, struct udp_direct *direct,
     return (int)taken;
 }
 
+/* Nothing is posted, so what comes is late, or a punch: read now and then. */
+static bool may_wait(struct udp_channel *channel, struct udp_direct *direct)
+{
+    struct udp_rx *rx = &channel->rx;
+    if (channel->endpoint->open_count > 0 || rx->leaving || rx->shared_unread ||
+        atomic_load_explicit(&direct->leave, memory_order_relaxed))
+        return false;
+    return ++rx->idle_polls % IDLE_EVERY != 0;
+}
+
 int udp_poll(struct fabric_endpoint *endpoint, uint32_t index, struct fabric_arrival *arrivals,
              uint32_t count)
 {
@@ -370,6 +383,8 @@ int udp_poll(struct fabric_endpoint *endpoint, uint32_t index, struct fabric_arr
     }
     if (direct == NULL)
         return poll_shared(channel, arrivals, count);
+    if (may_wait(channel, direct))
+        return 0;
     bool again =
         atomic_load_explicit(&direct->leave, memory_order_relaxed) && !begin_leave(channel, direct);
     int got = poll_direct(channel, direct, arrivals, count);

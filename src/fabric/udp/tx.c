@@ -215,7 +215,11 @@ static int on_send_error(const struct sending *sending, const struct batch *batc
 /* Sends what is laid out. The number of packets that are gone, or a negative error; raises *wire_bytes. */
 static int send_laid_out(const struct sending *sending, struct batch *batch, uint64_t *wire_bytes)
 {
-    int sent = sendmmsg(sending->fd, batch->message, batch->messages, MSG_DONTWAIT);
+    int sent;
+    if (batch->messages == 1) /* what is sent one by one is sent for its latency */
+        sent = sendmsg(sending->fd, &batch->message[0].msg_hdr, MSG_DONTWAIT) < 0 ? -1 : 1;
+    else
+        sent = sendmmsg(sending->fd, batch->message, batch->messages, MSG_DONTWAIT);
     if (sent <= 0) {
         int result = on_send_error(sending, batch, sent < 0 ? errno : EAGAIN);
         return result == 1 ? (int)batch->message_packets[0] : result;

@@ -84,6 +84,7 @@ struct udp_rx {
     struct udp_move move_one;
     uint32_t from_inbox;     /* packets since a direct socket was wanted last */
     uint32_t empty_polls;    /* of the direct socket */
+    uint32_t idle_polls;     /* of it, while no slot is open */
     bool shared_unread;      /* packets from before the direct socket may wait in the shared one */
     bool leaving;            /* the direct socket gets no more, and is read to its end */
     _Atomic bool was_shared; /* a packet came by way of the shared socket since drops were counted last */
@@ -147,6 +148,7 @@ struct udp_endpoint {
     struct fabric_endpoint base;
     struct rx_table table;
     uint64_t *open; /* one bit a slot */
+    uint32_t open_count;
     struct udp_channel **channels;
     uint32_t control_qpn;
     bool connected;

@@ -161,8 +161,8 @@ struct fabric_ops {
     uint64_t (*released)(struct fabric_endpoint *endpoint, uint32_t channel);
     /* Arrivals, 0 … count. Bad packets were counted and dropped. Negative: the device is gone. More may
      * wait than poll_fds show when it filled all of `arrivals`: poll again before sleeping. 0: all that
-     * had reached the host was read; where only bad packets came, and more wait behind them, it is
-     * FABRIC_POLL_AGAIN. */
+     * had reached the host for bound slots was read; where only bad packets came, and more wait behind
+     * them, it is FABRIC_POLL_AGAIN. */
     int (*poll)(struct fabric_endpoint *endpoint, uint32_t channel, struct fabric_arrival *arrivals,
                 uint32_t count);
 

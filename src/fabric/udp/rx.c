@@ -349,11 +349,12 @@ static int poll_direct(struct udp_channel *channel, struct udp_direct *direct,
     return (int)taken;
 }
 
-/* Nothing is posted, so what comes is late, or a punch: read now and then. */
+/* Nothing is posted, so what comes is late: it is read now and then. Through NAT a punch may come. */
 static bool may_wait(struct udp_channel *channel, struct udp_direct *direct)
 {
+    const struct udp_endpoint *endpoint = channel->endpoint;
     struct udp_rx *rx = &channel->rx;
-    if (channel->endpoint->open_count > 0 || rx->leaving || rx->shared_unread ||
+    if (endpoint->open_count > 0 || endpoint->peer.translated || rx->leaving || rx->shared_unread ||
         atomic_load_explicit(&direct->leave, memory_order_relaxed))
         return false;
     return ++rx->idle_polls % IDLE_EVERY != 0;

@@ -85,8 +85,8 @@ void sdr_qp_driver_kick(struct sdr_qp *qp);
 /* Sends what lh_sdr_message_send() took, as far as the fabric takes it: else the control worker does it in
  * its next round. From any thread, not from within a step. */
 void sdr_qp_messages_flush(struct sdr_qp *qp);
-/* What lh_sdr_message_recv() would take as its index-th from now, where it lies; NULL: there is none. Only from
- * within a step, and valid until sdr_qp_messages_drop(), which takes the first `count`. */
+/* What lh_sdr_message_recv() would take as its index-th from now, where it lies; NULL: there is none. Only
+ * from within a step, and valid until sdr_qp_messages_drop(), which takes the first `count`. */
 const uint8_t *sdr_qp_message_peek(struct sdr_qp *qp, uint32_t index, size_t *bytes);
 void sdr_qp_messages_drop(struct sdr_qp *qp, uint32_t count);
 /* How many messages lh_sdr_message_send() would take now. */

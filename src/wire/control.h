@@ -97,8 +97,9 @@ struct control_message {
     } body;
 };
 
-/* Makes the `bytes` bytes of a CONTROL_UPPER's body the first entry of that of a CONTROL_UPPERS, in place. How
- * many it has then; 0, and nothing is changed: there is no room for that and an entry of `next` bytes. */
+/* Makes the `bytes` bytes of a CONTROL_UPPER's body the first entry of that of a CONTROL_UPPERS, in place.
+ * How many it has then; 0, and nothing is changed: there is no room for that and an entry of `next`
+ * bytes. */
 uint32_t control_uppers_begin(uint8_t *body, uint32_t bytes, uint32_t next);
 /* Adds an entry to the body of a CONTROL_UPPERS, which has `used` of CONTROL_PAYLOAD_MAX bytes. How many it
  * has then; 0: the entry does not fit. */

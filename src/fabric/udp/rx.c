@@ -38,8 +38,8 @@
 #define PROMOTE_PACKETS 64u
 /* Empty polls of a direct socket before the shared one is read, too: who else does is unknown. */
 #define SHARED_EVERY 16u
-/* Polls of a direct socket while no receive is posted, of which one reads it: each is a system call, on the way
- * of every message in control datagrams. */
+/* Polls of a direct socket while no receive is posted, of which one reads it: each is a system call, on the
+ * way of every message in control datagrams. */
 #define IDLE_EVERY 16u
 
 static struct lh_stats *stats_of(const struct udp_channel *channel)

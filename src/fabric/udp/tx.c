@@ -1,9 +1,9 @@
 /*
  * tx.c - sending packets: bursts of equal packets by GSO, several bursts a system call, no copy of payload.
  *
- * A burst is one kernel message whose segments are the packets; the kernel cuts it at equal distances, so only
- * the last one may be shorter. The trailer of a packet and the header of the next stand together in memory
- * (a frame), so a burst of n packets has 2 n + 1 pieces.
+ * A burst is one kernel message whose segments are the packets; the kernel cuts it at equal distances, so
+ * only the last one may be shorter. The trailer of a packet and the header of the next stand together in
+ * memory (a frame), so a burst of n packets has 2 n + 1 pieces.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -312,7 +312,9 @@ static void test_uppers(void **state)
     uint8_t body[CONTROL_PAYLOAD_MAX], out[CONTROL_MESSAGE_MAX];
     struct control_message message = message_of(CONTROL_UPPERS), decoded;
     const uint8_t *data;
-    uint32_t used = control_uppers_add(body, 0, (const uint8_t *)"abc", 3);
+    memcpy(body, "abc", 3);
+    assert_int_equal(control_uppers_begin(body, 3, CONTROL_PAYLOAD_MAX - 6), 0);
+    uint32_t used = control_uppers_begin(body, 3, CONTROL_PAYLOAD_MAX - 7);
     used = control_uppers_add(body, used, (const uint8_t *)"d", 1);
     assert_int_equal(used, sizeof expected);
     assert_memory_equal(body, expected, sizeof expected);

@@ -35,7 +35,7 @@ static void take(struct lh_xp *xp, const uint8_t *data, uint32_t bytes, struct m
     struct icrc_flow flow = flow_of(from, &xp->local);
     struct xp_packet packet;
     if (peer == XP_PEER_NONE || message->msg_flags & MSG_TRUNC ||
-        xp_decode(data, bytes, &packet) != ROCE_OK || !icrc_check(&flow, data, bytes)) {
+        xp_decode(data, bytes, &packet) != ROCE_OK || !icrc_check(&flow, data, bytes, 0)) {
         xp->bad_packets++;
         return;
     }

@@ -107,7 +107,6 @@ struct qp_channel {
     struct run_entry run;     /* not of this channel, but of the worker of this index */
 };
 
-<<<<<<< HEAD
 /* What is known of the peer, from its QP information. */
 struct qp_peer {
     uint8_t fabric; /* enum qp_info_fabric */
@@ -122,9 +121,7 @@ struct qp_peer {
     uint8_t credits;
 };
 
-=======
 /* One message, or (outbox only) several that share a datagram. */
->>>>>>> fa8a131 (Control datagrams that wait leave in bursts, several a system call; a first loss is expected until 512 carriers say otherwise)
 struct qp_upper_message {
     uint32_t bytes; /* of the body */
     bool several;

@@ -1,7 +1,7 @@
 /*
  * bench_connections.c - what connections cost that are open: memory, threads and descriptors of a process,
- * time to open, use and close them, CPU while they are idle. Two processes, an engine with two workers each;
- * measured is the one that connects.
+ * time to open, use and close them, CPU while they are idle, and while a receive is pending on each, at both
+ * ends. Two processes, an engine with two workers each; measured is the one that connects.
  *
  * usage: bench_connections [--quick] [--json FILE]      (--quick: up to 1,000)
  *
@@ -46,7 +46,7 @@ struct cost {
     struct process open, used;
     double before_bytes; /* resident, with an engine and no connection */
     double open_s, use_s, close_s;
-    double idle_cpu; /* % of a core */
+    double idle_cpu, waiting_cpu; /* % of a core */
 };
 
 static struct lh_engine *engine;
@@ -149,13 +149,13 @@ static uint32_t finish(uint32_t count, int error)
     return with;
 }
 
-/* ---- the other process ------------------------------------------------------------------------------- */
-
 static void post_all(uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++)
         must(lh_post_recv(connections[i], messages[i], MESSAGE, NULL, queue, i, NULL), "lh_post_recv");
 }
+
+/* ---- the other process ------------------------------------------------------------------------------- */
 
 /* Takes a message of each when it is told to, then waits until all have closed. Until it is told, it waits
  * for nothing, so that the connections are idle at both ends. */
@@ -195,6 +195,13 @@ static void use_in_turn(uint32_t count)
     }
 }
 
+static double cpu_of_pause(double span_s)
+{
+    double before = cpu_seconds();
+    pause_for(span_s);
+    return 100 * (cpu_seconds() - before) / span_s;
+}
+
 static struct cost measure_client(uint16_t port, int to, uint32_t count)
 {
     struct cost cost = {0};
@@ -208,9 +215,7 @@ static struct cost measure_client(uint16_t port, int to, uint32_t count)
     cost.open_s = seconds() - since;
     pause_for(SETTLE_S);
     cost.open = look();
-    double cpu_before = cpu_seconds();
-    pause_for(IDLE_S);
-    cost.idle_cpu = 100 * (cpu_seconds() - cpu_before) / IDLE_S;
+    cost.idle_cpu = cpu_of_pause(IDLE_S);
     if (write(to, "", 1) != 1)
         exit(1);
     since = seconds();
@@ -218,10 +223,14 @@ static struct cost measure_client(uint16_t port, int to, uint32_t count)
     cost.use_s = seconds() - since;
     pause_for(SETTLE_S);
     cost.used = look();
+    post_all(count); /* as the other process has done */
+    pause_for(SETTLE_S);
+    cost.waiting_cpu = cpu_of_pause(IDLE_S);
     since = seconds();
     for (uint32_t i = 0; i < count; i++)
         lh_close(connections[i]);
     cost.close_s = seconds() - since;
+    finish(count, -LH_ECLOSED);
     close_engine();
     return cost;
 }
@@ -270,11 +279,11 @@ static double bytes_each(double with_bytes, const struct cost *cost, uint32_t co
 
 static void print_row(uint32_t count, const struct cost *cost)
 {
-    printf("  %6u %12.0f %12.0f %9.1f %8u %12u %10.1f %10.1f %10.1f %9.2f\n", count,
+    printf("  %6u %12.0f %12.0f %9.1f %8u %12u %10.1f %10.1f %10.1f %9.2f %9.2f\n", count,
            bytes_each(cost->open.resident_bytes, cost, count),
            bytes_each(cost->used.resident_bytes, cost, count), cost->open.resident_bytes / 1048576,
            cost->open.threads, cost->open.descriptors, 1e3 * cost->open_s, 1e3 * cost->use_s,
-           1e3 * cost->close_s, cost->idle_cpu);
+           1e3 * cost->close_s, cost->idle_cpu, cost->waiting_cpu);
     fflush(stdout);
 }
 
@@ -284,6 +293,8 @@ static void report_row(FILE *json, uint32_t count, const struct cost *cost)
     double each = bytes_each(cost->open.resident_bytes, cost, count);
     snprintf(name, sizeof name, "idle_connections_%u_cpu", count);
     report_line(json, name, cost->idle_cpu, "%", "of a core, at most", GOAL_CPU, 1);
+    snprintf(name, sizeof name, "waiting_connections_%u_cpu", count);
+    report_line(json, name, cost->waiting_cpu, "%", "of a core, at most", GOAL_CPU, 1);
     snprintf(name, sizeof name, "idle_connections_%u_bytes", count);
     report_line(json, name, each, "B", "goal, at most", GOAL_BYTES, 1);
     if (count == COUNT_MAX)
@@ -320,8 +331,8 @@ int main(int argc, char **argv)
     getrlimit(RLIMIT_NOFILE, &limit);
     limit.rlim_cur = limit.rlim_max;
     setrlimit(RLIMIT_NOFILE, &limit);
-    printf("  %6s %12s %12s %9s %8s %12s %10s %10s %10s %9s\n", "", "B each", "B when used", "MiB",
-           "threads", "descriptors", "open ms", "use ms", "close ms", "idle CPU%");
+    printf("  %6s %12s %12s %9s %8s %12s %10s %10s %10s %9s %9s\n", "", "B each", "B when used", "MiB",
+           "threads", "descriptors", "open ms", "use ms", "close ms", "idle CPU%", "wait CPU%");
     for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
         uint32_t count = counts[i];
         if ((quick && count > 1000) || !fits(count, each))

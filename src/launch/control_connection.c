@@ -153,11 +153,11 @@ static bool is_for_later(int error)
     return error == EAGAIN || error == EINTR;
 }
 
-/* Of a call on the socket, which reports it once. A reset is what the system of a process says that has
- * ended; EPIPE comes after that, or after another error. */
+/* Of a call on the socket, which reports it once; EPIPE comes after that, or after the end. A reset, too,
+ * says nothing of the peer: NAT or a firewall that has forgotten the TCP connection answers with one. */
 static void on_error(struct control_connection *control, int error)
 {
-    control->broken |= !is_for_later(error) && error != EPIPE && error != ECONNRESET;
+    control->broken |= !is_for_later(error) && error != EPIPE;
 }
 
 /* What the socket takes of them now. -1: none any more. */

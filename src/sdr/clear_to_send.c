@@ -6,10 +6,13 @@
 #include <assert.h>
 
 #include "base/bitmap.h"
+#include "base/least.h"
 
-/* Retransmissions back off to at most this many overdue times, so that a receive which waits for a slow
- * application costs little. */
+/* Retransmissions back off to at most this many overdue times, or 1/8 of the time since the last
+ * acknowledgement, so that a receive which waits for a slow application costs little, and so does a peer
+ * that is gone. */
 #define REPEAT_BACKOFF_MAX 6u /* 2^6 */
+#define SILENCE_FRACTION   8u
 /* A round trip that a peer made up must not overflow a sum (nine years; clocks start near zero). */
 #define SPAN_MAX_NS ((lh_time)1 << 58 >> REPEAT_BACKOFF_MAX)
 
@@ -48,13 +51,14 @@ static lh_time next_wait(struct cts_announcer *announcer, lh_time overdue_ns)
 {
     lh_time least = overdue_ns ? overdue_ns : CTS_FIRST_REPEAT_NS;
     least = least < SPAN_MAX_NS ? least : SPAN_MAX_NS;
-    lh_time most = least << REPEAT_BACKOFF_MAX;
+    lh_time most = lh_most(least << REPEAT_BACKOFF_MAX, announcer->silent_ns / SILENCE_FRACTION);
     bool patient = overdue_ns != 0 && announcer->waits < CTS_PATIENT_WAITS;
     lh_time wait = announcer->waited_ns;
     if (!patient)
         wait = wait < most / 2 ? 2 * wait : most;
     announcer->waits += overdue_ns != 0;
     announcer->waited_ns = wait > least ? wait : least;
+    announcer->silent_ns += announcer->waited_ns;
     return announcer->waited_ns;
 }
 
@@ -65,6 +69,7 @@ bool cts_on_ack(struct cts_announcer *announcer, uint32_t next, lh_time now, lh_
     announcer->acked = next;
     announcer->waits = 0;
     announcer->waited_ns = 0;
+    announcer->silent_ns = 0;
     announcer->repeat_at =
         next == announcer->announced ? LH_TIME_NEVER : now + next_wait(announcer, overdue_ns);
     return true;
@@ -110,6 +115,7 @@ void cts_on_refused(struct cts_announcer *announcer, uint32_t count, uint32_t re
     if (announcer->announced == announcer->acked) {
         announcer->waits = 0;
         announcer->waited_ns = 0;
+        announcer->silent_ns = 0;
         announcer->repeat_at = LH_TIME_NEVER;
     }
 }

@@ -33,6 +33,7 @@ struct cts_announcer {
     uint32_t acked;     /* the peer has acknowledged all before this */
     uint32_t waits;     /* since the last acknowledgement, with a round trip known */
     lh_time waited_ns;  /* for an acknowledgement, the last time; 0: one came since. Backs off */
+    lh_time silent_ns;  /* all waits since then */
     lh_time repeat_at;  /* LH_TIME_NEVER when everything is acknowledged */
 };
 

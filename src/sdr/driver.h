@@ -93,9 +93,12 @@ void sdr_qp_messages_drop(struct sdr_qp *qp, uint32_t count);
 uint32_t sdr_qp_messages_room(struct sdr_qp *qp);
 /* Longest silence before the peer is pinged; default 1 s. At least 1 ns. */
 void sdr_qp_keepalive_set(struct sdr_qp *qp, lh_time interval_ns);
-/* Whether the layer above waits for the peer: it is pinged then. Otherwise one QP of all that lead to a peer
- * is enough to keep the way open. Only from within a step. */
-void sdr_qp_keepalive_want(struct sdr_qp *qp, bool wanted);
+/* Whether the layer above waits for the peer: it is pinged then, or another QP asks for it, of all that lead
+ * to there; else that one is enough to keep the way open. True: another asks, and has had no reason to leave
+ * this one alone. Only from within a step. */
+bool sdr_qp_keepalive_want(struct sdr_qp *qp, bool wanted, lh_time now);
+/* Before lh_sdr_qp_connect(): the peer answers other QPs that ask for this one's. */
+void sdr_qp_keepalive_asked_for(struct sdr_qp *qp);
 /* Whether the layer above has more to send, which only the user's window holds back. */
 void sdr_qp_user_window(struct sdr_qp *qp, bool binds);
 /* What an earlier connection over this path found, for the controller; before lh_sdr_qp_connect(). It counts

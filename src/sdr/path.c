@@ -64,6 +64,12 @@ static void postpone_ping(struct path *path, lh_time now)
     path->ping_at = now + path->ping_span;
 }
 
+static bool is_keepalive(enum control_type type)
+{
+    return type == CONTROL_PING || type == CONTROL_PONG || type == CONTROL_KEEPALIVE ||
+           type == CONTROL_ALIVE;
+}
+
 void path_on_control(struct path *path, const struct control_header *header, lh_time now)
 {
     if (header->sent_ns > path->newest_ns) {
@@ -74,7 +80,7 @@ void path_on_control(struct path *path, const struct control_header *header, lh_
     take_echo(path, header, now);
     /* A pong answers our ping: it must not restart the span, or two idle peers would ping for ever at full
      * pace. */
-    if (header->type != CONTROL_PONG && header->type != CONTROL_PING)
+    if (!is_keepalive(header->type))
         postpone_ping(path, now);
 }
 

@@ -404,6 +404,11 @@ void qp_wake_channel(void *context, uint32_t channel)
 
 /* ---- the way to the peer ----------------------------------------------------------------------------- */
 
+struct sdr_qp *qp_of_keeper(struct keeper *keeper)
+{
+    return (struct sdr_qp *)((char *)keeper - offsetof(struct sdr_qp, keeper));
+}
+
 /* Only on udp does the port of control belong to a context of the peer; elsewhere each QP has its own. */
 void qp_join_keepers(struct sdr_qp *qp)
 {
@@ -412,6 +417,9 @@ void qp_join_keepers(struct sdr_qp *qp)
     uint8_t key[KEEPERS_KEY_BYTES] = {peer->family, (uint8_t)(port >> 8), (uint8_t)port, qp->translated};
     memcpy(key + 4, peer->address, sizeof peer->address);
     memcpy(key + 4 + sizeof peer->address, qp->seen_address, sizeof qp->seen_address);
+    atomic_store(&qp->keeper.interval_ns, qp->path.keepalive_ns);
+    qp->keeper.token = qp->token;
+    qp->keeper.peer_token = qp->peer.token;
     keepers_add(&qp->context->keepers, &qp->keeper, key);
 }
 
@@ -419,12 +427,27 @@ void qp_leave_keepers(struct sdr_qp *qp)
 {
     struct keeper *heir = keepers_remove(&qp->context->keepers, &qp->keeper);
     if (heir)
-        wake_worker((struct sdr_qp *)((char *)heir - offsetof(struct sdr_qp, keeper)), 0);
+        sdr_qp_driver_kick(qp_of_keeper(heir));
 }
 
-void sdr_qp_keepalive_want(struct sdr_qp *qp, bool wanted)
+void sdr_qp_keepalive_set(struct sdr_qp *qp, lh_time interval_ns)
 {
-    qp->keepalive_wanted = wanted;
+    qp_lock(qp);
+    path_keepalive_set(&qp->path, interval_ns);
+    atomic_store(&qp->keeper.interval_ns, interval_ns);
+    qp_unlock(qp);
+    sdr_qp_driver_kick(qp);
+}
+
+void sdr_qp_keepalive_asked_for(struct sdr_qp *qp)
+{
+    qp->keeper.asked_for = true;
+}
+
+bool sdr_qp_keepalive_want(struct sdr_qp *qp, bool wanted, lh_time now)
+{
+    keeper_wait(&qp->keeper, wanted, now);
+    return !keeper_is_alone(&qp->keeper);
 }
 
 /* ---- failure ----------------------------------------------------------------------------------------- */
@@ -465,14 +488,6 @@ int sdr_qp_driver_set(struct sdr_qp *qp, sdr_driver_step *step, void *context)
 void sdr_qp_driver_kick(struct sdr_qp *qp)
 {
     wake_worker(qp, 0);
-}
-
-void sdr_qp_keepalive_set(struct sdr_qp *qp, lh_time interval_ns)
-{
-    qp_lock(qp);
-    path_keepalive_set(&qp->path, interval_ns);
-    qp_unlock(qp);
-    sdr_qp_driver_kick(qp);
 }
 
 lh_time sdr_qp_caught_up(struct sdr_qp *qp)

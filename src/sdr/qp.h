@@ -173,8 +173,7 @@ struct sdr_qp {
     _Atomic bool cts_waiting; /* the next send has its clear-to-send: read without the lock */
     struct qp_sends sends;
     struct path path;
-    struct keeper keeper;  /* of the way to the peer, which other QPs may have in common */
-    bool keepalive_wanted; /* the layer above waits for the peer; its control worker's */
+    struct keeper keeper; /* of the way to the peer, which other QPs may have in common */
     bool punches; /* NAT before this side may map it to other ports, which only its own packets show */
     struct watch_fds control_watched; /* the control worker's */
     _Atomic bool proven; /* the peer is at the address of its blob (path.h): read without the lock */
@@ -279,6 +278,7 @@ void qp_watch_again(struct sdr_qp *qp);
 void qp_join_keepers(struct sdr_qp *qp);
 /* It keeps the way to its peer open no longer: the next one does. Under the gate of the control worker. */
 void qp_leave_keepers(struct sdr_qp *qp);
+struct sdr_qp *qp_of_keeper(struct keeper *keeper);
 /* All gates of the QP, in ascending order. */
 void qp_gates_enter(struct sdr_qp *qp);
 void qp_gates_leave(struct sdr_qp *qp);

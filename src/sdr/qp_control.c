@@ -137,6 +137,42 @@ void sdr_qp_messages_drop(struct sdr_qp *qp, uint32_t count)
     qp_unlock(qp);
 }
 
+/* ---- to the peer ---- */
+
+/* Not the time at which the round began: what passed since would be missing from every round trip. */
+static lh_time fresh_now(struct sdr_qp *qp)
+{
+    return qp->endpoint->fabric->ops->now(qp->endpoint->fabric);
+}
+
+static struct fabric_datagram encode(struct sdr_qp *qp, struct control_message *message, lh_time now,
+                                     uint8_t out[CONTROL_MESSAGE_MAX])
+{
+    message->header.token = qp->peer.token;
+    path_stamp(&qp->path, now, &message->header);
+    return (struct fabric_datagram){.data = out, .bytes = (uint32_t)control_encode(message, out)};
+}
+
+/* How many of them the fabric takes. */
+static uint32_t send_datagrams(struct sdr_qp *qp, const struct fabric_datagram *datagrams, uint32_t count)
+{
+    int taken = qp->endpoint->fabric->ops->control_send(qp->endpoint, datagrams, count);
+    if (taken < 0)
+        qp_fail(qp, -LH_EDEVICE);
+    if (taken <= 0)
+        return 0;
+    fabric_count(&qp->stats, tx_control, taken);
+    return (uint32_t)taken;
+}
+
+/* False when the fabric takes no more for now: the message may be made again later. */
+static bool send_control(struct sdr_qp *qp, struct control_message *message)
+{
+    uint8_t bytes[CONTROL_MESSAGE_MAX];
+    struct fabric_datagram datagram = encode(qp, message, fresh_now(qp), bytes);
+    return send_datagrams(qp, &datagram, 1) == 1;
+}
+
 /* ---- arrivals ---- */
 
 /* Without memory it counts as lost: it is not acknowledged, so the peer sends it again. */
@@ -186,6 +222,24 @@ static bool on_uppers(struct sdr_qp *qp, const struct control_message *message)
     return true;
 }
 
+static bool is_over(struct sdr_qp *qp)
+{
+    return atomic_load(&qp->error) || qp->closing;
+}
+
+/* At once, and no longer than the question; what does not leave counts as lost. */
+static void answer_for_others(struct sdr_qp *qp, const struct control_message *question, lh_time now)
+{
+    struct control_message answer = {.header.type = CONTROL_ALIVE};
+    if (!qp->path.proven || is_over(qp))
+        return;
+    answer.body.alive.count =
+        keepers_answer(&qp->context->keepers, &qp->keeper, question->body.alive.tokens,
+                       question->body.alive.count, now, answer.body.alive.tokens);
+    if (answer.body.alive.count > 0)
+        send_control(qp, &answer);
+}
+
 static bool on_message(struct sdr_qp *qp, const struct control_message *message, lh_time now)
 {
     switch (message->header.type) {
@@ -210,6 +264,13 @@ static bool on_message(struct sdr_qp *qp, const struct control_message *message,
     case CONTROL_FEEDBACK:
         return qp_rate_on_feedback(qp, &message->body.feedback,
                                    message->header.sent_ns >= qp->path.newest_ns, now);
+    case CONTROL_KEEPALIVE:
+        answer_for_others(qp, message, now);
+        return true;
+    case CONTROL_ALIVE:
+        keepers_on_alive(&qp->context->keepers, &qp->keeper, message->body.alive.tokens,
+                         message->body.alive.count, now);
+        return true;
     }
     return false;
 }
@@ -252,12 +313,6 @@ static void on_datagram(struct sdr_qp *qp, const struct fabric_control_arrival *
     fabric_count(&qp->stats, rx_control, 1);
 }
 
-/* Not the time at which the round began: what passed since would be missing from every round trip. */
-static lh_time fresh_now(struct sdr_qp *qp)
-{
-    return qp->endpoint->fabric->ops->now(qp->endpoint->fabric);
-}
-
 static bool receive_control(struct sdr_qp *qp)
 {
     struct fabric_control_arrival arrivals[QP_CONTROL_BATCH];
@@ -270,50 +325,7 @@ static bool receive_control(struct sdr_qp *qp)
     return count > 0;
 }
 
-/* ---- who pings ---- */
-
-/* Others ping where this one need not. */
-static bool is_pinging(const struct sdr_qp *qp)
-{
-    return !qp->path.proven || qp->path.rtt.samples == 0 || qp->keepalive_wanted || qp->punches ||
-           qp->posted_bytes > 0 || atomic_load_explicit(&qp->queued_bytes, memory_order_relaxed) > 0 ||
-           atomic_load_explicit(&qp->keeper.keeps, memory_order_relaxed);
-}
-
-static bool is_over(struct sdr_qp *qp)
-{
-    return atomic_load(&qp->error) || qp->closing;
-}
-
 /* ---- sending ---- */
-
-static struct fabric_datagram encode(struct sdr_qp *qp, struct control_message *message, lh_time now,
-                                     uint8_t out[CONTROL_MESSAGE_MAX])
-{
-    message->header.token = qp->peer.token;
-    path_stamp(&qp->path, now, &message->header);
-    return (struct fabric_datagram){.data = out, .bytes = (uint32_t)control_encode(message, out)};
-}
-
-/* How many of them the fabric takes. */
-static uint32_t send_datagrams(struct sdr_qp *qp, const struct fabric_datagram *datagrams, uint32_t count)
-{
-    int taken = qp->endpoint->fabric->ops->control_send(qp->endpoint, datagrams, count);
-    if (taken < 0)
-        qp_fail(qp, -LH_EDEVICE);
-    if (taken <= 0)
-        return 0;
-    fabric_count(&qp->stats, tx_control, taken);
-    return (uint32_t)taken;
-}
-
-/* False when the fabric takes no more for now: the message may be made again later. */
-static bool send_control(struct sdr_qp *qp, struct control_message *message)
-{
-    uint8_t bytes[CONTROL_MESSAGE_MAX];
-    struct fabric_datagram datagram = encode(qp, message, fresh_now(qp), bytes);
-    return send_datagrams(qp, &datagram, 1) == 1;
-}
 
 static bool send_simple(struct sdr_qp *qp, enum control_type type)
 {
@@ -397,6 +409,58 @@ static bool send_report(struct sdr_qp *qp, lh_time now)
     return !qp->report_refused;
 }
 
+/* ---- keepalive ---- */
+
+/* Something is under way: its silence may be worth a ping sooner than the keeper's. */
+static bool is_waiting(const struct sdr_qp *qp)
+{
+    return qp->keeper.waits || qp->posted_bytes > 0 ||
+           atomic_load_explicit(&qp->queued_bytes, memory_order_relaxed) > 0;
+}
+
+/* Others ping where this one need not. */
+static bool is_pinging(const struct sdr_qp *qp)
+{
+    if (!qp->path.proven || qp->path.rtt.samples == 0 || qp->punches || atomic_load(&qp->keeper.keeps))
+        return true;
+    bool is_soon = qp->path.ping_span < qp->path.keepalive_ns;
+    return is_waiting(qp) && (is_soon || keeper_is_alone(&qp->keeper));
+}
+
+static lh_time ping_at(const struct sdr_qp *qp)
+{
+    if (!is_pinging(qp))
+        return LH_TIME_NEVER;
+    bool is_quiet = qp->path.ping_span >= qp->path.keepalive_ns && !atomic_load(&qp->keeper.keeps);
+    return is_quiet ? lh_most(qp->path.ping_at, qp->keeper.ping_from) : qp->path.ping_at;
+}
+
+static lh_time ask_at(const struct sdr_qp *qp)
+{
+    return atomic_load(&qp->keeper.keeps) ? qp->keeper.ask_at : LH_TIME_NEVER;
+}
+
+/* That a packet of the path carries. */
+static uint32_t tokens_room(const struct sdr_qp *qp)
+{
+    uint64_t bytes = lh_least(qp->shape.mtu_bytes, CONTROL_MESSAGE_MAX);
+    return (uint32_t)(bytes - CONTROL_HEADER_BYTES) / 4;
+}
+
+/* What is not sent now counts as lost: those that it names are alone then. */
+static void ask_for_others(struct sdr_qp *qp, lh_time now)
+{
+    bool sends = qp->path.proven && qp->keeper.asked_for;
+    struct keepers *keepers = &qp->context->keepers;
+    struct keepers_question question = keepers_ask(keepers, &qp->keeper, now);
+    struct control_message message = {.header.type = CONTROL_KEEPALIVE};
+    while ((message.body.alive.count = keepers_fill(keepers, &question, message.body.alive.tokens,
+                                                    tokens_room(qp))) > 0) /* bounded by the QPs */
+        sends = sends && send_control(qp, &message);
+    for (struct keeper *alone = question.alone; alone; alone = alone->next_alone)
+        sdr_qp_driver_kick(qp_of_keeper(alone));
+}
+
 /* All that an address gets before it is proven: an answer for each ping that came from there, and a few
  * pings. */
 static bool challenge(struct sdr_qp *qp, lh_time now)
@@ -412,6 +476,8 @@ static bool challenge(struct sdr_qp *qp, lh_time now)
 static bool send_due(struct sdr_qp *qp, lh_time now)
 {
     bool sent = false;
+    if (ask_at(qp) <= now && !is_over(qp))
+        ask_for_others(qp, now);
     if (!qp->path.proven)
         return !atomic_load(&qp->error) && challenge(qp, now);
     if (qp->closing) {
@@ -433,7 +499,7 @@ static bool send_due(struct sdr_qp *qp, lh_time now)
     sent |= send_upper(qp);
     if (sent)
         tell_of_bundles(qp);
-    if (is_pinging(qp) && path_ping_due(&qp->path, now))
+    if (ping_at(qp) <= now && path_ping_due(&qp->path, now))
         send_simple(qp, CONTROL_PING);
     return sent;
 }
@@ -507,8 +573,8 @@ bool qp_control_round(struct sdr_qp *qp, lh_time now, lh_time *next)
         if (!qp->report_refused && qp->path.proven)
             lh_keep_earlier(next, qp_rate_report_next(qp));
         lh_keep_earlier(next, qp_rate_round(qp, now));
-        if (is_pinging(qp))
-            lh_keep_earlier(next, qp->path.ping_at);
+        lh_keep_earlier(next, ping_at(qp));
+        lh_keep_earlier(next, ask_at(qp));
     }
     lh_keep_earlier(next, qp_memory_round(qp, now));
     gate_leave(&qp->lock);
@@ -567,7 +633,7 @@ int lh_sdr_path(struct sdr_qp *qp, struct lh_sdr_path *path)
         .rtt_minimum_ns = qp->path.rtt.minimum_ns,
         .overdue_ns = lh_rtt_overdue_ns(&qp->path.rtt),
         .reorder_window_ns = lh_rtt_reorder_window_ns(&qp->path.rtt),
-        .last_heard_ns = qp->path.last_received_ns,
+        .last_heard_ns = lh_most(qp->path.last_received_ns, atomic_load(&qp->keeper.alive_ns)),
         .peer_receive_buffer_bytes = qp->peer.receive_buffer_bytes,
         .controlled = rate_control_is_on(&qp->rate),
         .pace_bps = pace_of(qp),

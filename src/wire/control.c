@@ -17,6 +17,7 @@ static_assert(CONTROL_HEADER_BYTES + CONTROL_CTS_MAX * CONTROL_CTS_BYTES <= CONT
               "a full CTS fits a message");
 
 #define ENTRY_HEADER_BYTES 2u /* of CONTROL_UPPERS */
+#define TOKEN_BYTES        4u
 
 static void encode_cts(const struct control_cts *cts, uint8_t *out)
 {
@@ -107,6 +108,15 @@ uint32_t control_uppers_take(struct control_message *message, const uint8_t **da
     return bytes;
 }
 
+static size_t encode_tokens(const struct control_message *message, uint8_t *out)
+{
+    uint32_t count = message->body.alive.count;
+    assert(count >= 1 && count <= CONTROL_TOKENS_MAX);
+    for (uint32_t i = 0; i < count; i++)
+        lh_put_be32(out + i * TOKEN_BYTES, message->body.alive.tokens[i]);
+    return count * TOKEN_BYTES;
+}
+
 /* Bytes of the body, written at out. */
 static size_t encode_body(const struct control_message *message, uint8_t *out)
 {
@@ -136,6 +146,9 @@ static size_t encode_body(const struct control_message *message, uint8_t *out)
     case CONTROL_FEEDBACK:
         encode_feedback(&message->body.feedback, out);
         return CONTROL_FEEDBACK_BYTES;
+    case CONTROL_KEEPALIVE:
+    case CONTROL_ALIVE:
+        return encode_tokens(message, out);
     }
     assert(false); /* a control message has one of the types above */
     return 0;
@@ -193,6 +206,17 @@ static int decode_uppers(const uint8_t *data, size_t bytes, struct control_messa
     return 0;
 }
 
+static int decode_tokens(const uint8_t *data, size_t bytes, struct control_message *message)
+{
+    size_t count = bytes / TOKEN_BYTES;
+    if (bytes % TOKEN_BYTES != 0 || count < 1 || count > CONTROL_TOKENS_MAX)
+        return -1;
+    message->body.alive.count = (uint32_t)count;
+    for (size_t i = 0; i < count; i++)
+        message->body.alive.tokens[i] = lh_get_be32(data + i * TOKEN_BYTES);
+    return 0;
+}
+
 static int decode_close(const uint8_t *data, size_t bytes, struct control_message *message)
 {
     /* Codes that we do not know may come from a newer peer; but a code must be an int. */
@@ -223,6 +247,9 @@ static int decode_body(const uint8_t *data, size_t bytes, struct control_message
         return decode_close(data, bytes, message);
     case CONTROL_FEEDBACK:
         return decode_feedback(data, bytes, &message->body.feedback);
+    case CONTROL_KEEPALIVE:
+    case CONTROL_ALIVE:
+        return decode_tokens(data, bytes, message);
     }
     return -1;
 }

@@ -30,6 +30,7 @@
 #define CONTROL_UPPER_BYTES    24u /* of a CTS: belongs to the layer above */
 #define CONTROL_FEEDBACK_BYTES 56u
 #define CONTROL_PAYLOAD_MAX    (CONTROL_MESSAGE_MAX - CONTROL_HEADER_BYTES)
+#define CONTROL_TOKENS_MAX     (CONTROL_PAYLOAD_MAX / 4)
 
 enum control_type {
     CONTROL_PING = 1,      /* empty; asks for a PONG: liveness and round trip */
@@ -44,6 +45,10 @@ enum control_type {
      * says that its writer reads this type, and is sent to nobody who has not said so, but for one without
      * entries. */
     CONTROL_UPPERS = 8,
+    /* 1 … CONTROL_TOKENS_MAX tokens (4 each) of QPs of the reader, all of its context: asks which of them are
+     * connected. Only to a peer that is known to read it. */
+    CONTROL_KEEPALIVE = 9,
+    CONTROL_ALIVE = 10, /* likewise, of QPs of the reader whose peer was asked for, and is connected */
 };
 
 struct control_header {
@@ -94,6 +99,10 @@ struct control_message {
                                     place in the output */
             uint32_t bytes;
         } upper; /* of CONTROL_UPPERS: its entries */
+        struct {
+            uint32_t tokens[CONTROL_TOKENS_MAX];
+            uint32_t count;
+        } alive; /* of CONTROL_KEEPALIVE, too */
     } body;
 };
 

@@ -392,13 +392,15 @@ static void test_another_listener(void **state)
 
 #define RELAYED_MAX 4u
 
-/* Between clients and a host, as a firewall is, which forgets the first of their TCP connections. */
+/* Between clients and a host, as a firewall is, which forgets the first of their TCP connections, or resets
+ * it. */
 struct relay {
     const struct host *host;
     int listener;
     uint32_t count;
     int pairs[RELAYED_MAX][2];
     _Atomic uint32_t forgotten;
+    _Atomic bool resets;
     _Atomic bool stop;
 };
 
@@ -423,10 +425,22 @@ static void pass_on(int from, int to)
         (void)tcp_write(to, bytes, (size_t)got, tcp_deadline(PATIENCE));
 }
 
+static void reset_first(struct relay *relay)
+{
+    for (int end = 0; end < 2; end++) {
+        struct linger none = {.l_onoff = 1};
+        setsockopt(relay->pairs[0][end], SOL_SOCKET, SO_LINGER, &none, sizeof none);
+        close(relay->pairs[0][end]);
+    }
+    atomic_store(&relay->forgotten, 1);
+}
+
 static void *relays(void *argument)
 {
     struct relay *relay = argument;
     while (!atomic_load(&relay->stop)) {
+        if (atomic_exchange(&relay->resets, false))
+            reset_first(relay);
         take_one(relay);
         for (uint32_t i = atomic_load(&relay->forgotten); i < relay->count; i++)
             for (int end = 0; end < 2; end++)
@@ -435,43 +449,92 @@ static void *relays(void *argument)
     return NULL;
 }
 
+/* A host, and clients of an engine that see it through a relay. */
+struct relayed {
+    struct host host, seen;
+    struct relay relay;
+    struct lh_engine *clients;
+    struct meeting meetings[3];
+    pthread_t thread;
+};
+
+static void begin_relayed(struct relayed *relayed)
+{
+    uint16_t port;
+    relayed->clients = create(1);
+    listen_on(&relayed->host, create(1));
+    relayed->relay = (struct relay){.host = &relayed->host};
+    must(tcp_listen("127.0.0.1:0", &relayed->relay.listener, &port), "tcp_listen");
+    assert_int_equal(pthread_create(&relayed->thread, NULL, relays, &relayed->relay), 0);
+    relayed->seen = relayed->host;
+    snprintf(relayed->seen.where, sizeof relayed->seen.where, "127.0.0.1:%u", port);
+}
+
+static void meet_relayed(struct relayed *relayed, uint32_t i)
+{
+    relayed->meetings[i] = (struct meeting){.host = &relayed->seen, .engine = relayed->clients};
+    meet(&relayed->meetings[i]);
+}
+
+/* All three work, and close; they have used two TCP connections. */
+static void end_relayed(struct relayed *relayed, bool first_is_closed)
+{
+    for (uint32_t i = 0; i < 3; i++) {
+        struct lh_connection **ends = relayed->meetings[i].ends;
+        transfer(ends[0], ends[1], 5);
+        lh_close(ends[0]);
+        expect_end(ends[1], -LH_ECLOSED);
+        lh_close(ends[1]);
+    }
+    atomic_store(&relayed->relay.stop, true);
+    pthread_join(relayed->thread, NULL);
+    assert_int_equal(relayed->relay.count, 2);
+    for (uint32_t i = first_is_closed; i < 2; i++)
+        for (int end = 0; end < 2; end++)
+            close(relayed->relay.pairs[i][end]);
+    close(relayed->relay.listener);
+    assert_int_equal(wrong, 0);
+    lh_listener_close(relayed->host.listener);
+    must(lh_engine_destroy(relayed->host.engine), "lh_engine_destroy");
+    must(lh_engine_destroy(relayed->clients), "lh_engine_destroy");
+}
+
 /* It costs who connects next some time, and no one else: the next ones use the new TCP connection. */
 static void test_a_forgotten_connection(void **state)
 {
     (void)state;
-    struct host host, seen;
-    struct lh_engine *clients = create(1);
-    struct meeting meetings[3];
-    uint16_t port;
-    pthread_t thread;
-    listen_on(&host, create(1));
-    struct relay relay = {.host = &host};
-    must(tcp_listen("127.0.0.1:0", &relay.listener, &port), "tcp_listen");
-    assert_int_equal(pthread_create(&thread, NULL, relays, &relay), 0);
-    seen = host;
-    snprintf(seen.where, sizeof seen.where, "127.0.0.1:%u", port);
+    struct relayed relayed;
+    begin_relayed(&relayed);
     for (uint32_t i = 0; i < 3; i++) {
-        meetings[i] = (struct meeting){.host = &seen, .engine = clients};
-        meet(&meetings[i]);
-        atomic_store(&relay.forgotten, 1);
+        meet_relayed(&relayed, i);
+        atomic_store(&relayed.relay.forgotten, 1);
     }
-    for (uint32_t i = 0; i < 3; i++) {
-        transfer(meetings[i].ends[0], meetings[i].ends[1], 5);
-        lh_close(meetings[i].ends[0]);
-        expect_end(meetings[i].ends[1], -LH_ECLOSED);
-        lh_close(meetings[i].ends[1]);
+    end_relayed(&relayed, false);
+}
+
+static void expect_lost(struct lh_connection *connection)
+{
+    const struct timespec pause = {.tv_nsec = 1000000};
+    for (bool lost = false; !lost; nanosleep(&pause, NULL)) {
+        requests_lock(connection->requests);
+        lost = connection->keepalive.lost;
+        requests_unlock(connection->requests);
     }
-    atomic_store(&relay.stop, true);
-    pthread_join(thread, NULL);
-    assert_int_equal(relay.count, 2);
-    for (uint32_t i = 0; i < relay.count; i++)
-        for (int end = 0; end < 2; end++)
-            close(relay.pairs[i][end]);
-    close(relay.listener);
-    assert_int_equal(wrong, 0);
-    lh_listener_close(host.listener);
-    must(lh_engine_destroy(host.engine), "lh_engine_destroy");
-    must(lh_engine_destroy(clients), "lh_engine_destroy");
+}
+
+/* It ends no connection: packets show that the peer lives. The next one has a new TCP connection. */
+static void test_a_connection_that_was_reset(void **state)
+{
+    (void)state;
+    struct relayed relayed;
+    begin_relayed(&relayed);
+    meet_relayed(&relayed, 0);
+    meet_relayed(&relayed, 1);
+    atomic_store(&relayed.relay.resets, true);
+    for (uint32_t i = 0; i < 4; i++)
+        expect_lost(relayed.meetings[i / 2].ends[i % 2]);
+    meet_relayed(&relayed, 2);
+    end_relayed(&relayed, true);
 }
 
 /* ---- a full listener --------------------------------------------------------------------------------- */
@@ -612,6 +675,7 @@ int main(void)
         cmocka_unit_test(test_another_listener),
         cmocka_unit_test(test_places_are_shared),
         cmocka_unit_test(test_a_forgotten_connection),
+        cmocka_unit_test(test_a_connection_that_was_reset),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

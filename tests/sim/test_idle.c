@@ -1,6 +1,6 @@
 /*
  * test_idle.c - what connections cost that do nothing: one keepalive for each pair of engines, however many
- * lie between, and nothing else.
+ * lie between and wait, and nothing else; and that who waits learns of its peer's end nevertheless.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -18,9 +18,11 @@
 #include "netsim/fabric/sim.h"
 #include "support/connection_pair.h"
 
-#define MANY      100u
-#define SETTLE_NS (10 * LH_NS_PER_S) /* virtual, as all times here */
-#define IDLE_S    60u
+#define MANY       100u
+#define SETTLE_NS  (10 * LH_NS_PER_S) /* virtual, as all times here */
+#define IDLE_S     60u
+#define TIMEOUT_NS (10 * LH_NS_PER_S) /* of a peer, by default */
+#define SHORT_NS   (LH_NS_PER_S / 2)
 
 struct net {
     struct sim_world *world;
@@ -46,7 +48,8 @@ static void attach(struct lh_connection *const ends[2])
     }
 }
 
-static void begin(struct net *net, uint32_t count, const char *congestion)
+/* short_timeouts: of the peer's silence, of so many connections; the others have that by default. */
+static void begin_with(struct net *net, uint32_t count, const char *congestion, uint32_t short_timeouts)
 {
     static const char *const devices[] = {"sim:idle/0", "sim:idle/1"};
     struct lh_link_spec spec;
@@ -67,10 +70,17 @@ static void begin(struct net *net, uint32_t count, const char *congestion)
             connection_pair_attr(&attr);
             attr.engine = net->engines[end];
             attr.congestion = congestion;
+            if (c < short_timeouts)
+                attr.peer_timeout_ns = SHORT_NS;
             must(lh_open(&attr, &net->ends[c][end]), "lh_open");
         }
         attach(net->ends[c]);
     }
+}
+
+static void begin(struct net *net, uint32_t count, const char *congestion)
+{
+    begin_with(net, count, congestion, 0);
 }
 
 static void end(struct net *net)
@@ -223,28 +233,168 @@ static void test_a_keeper_that_ended_is_replaced(void **state)
     end(&net);
 }
 
-/* Who waits for the peer pings by itself: an answer of another connection does not say that it lives. */
+/* A receive is pending on each end of each. */
+struct waiting {
+    struct lh_request *requests[MANY][2];
+    uint8_t in[MANY][2];
+};
+
+static void wait_on_all(const struct net *net, struct waiting *waiting)
+{
+    for (uint32_t c = 0; c < net->count; c++)
+        for (int i = 0; i < 2; i++)
+            must(lh_recv(net->ends[c][i], &waiting->in[c][i], 1, NULL, &waiting->requests[c][i]),
+                 "lh_recv");
+}
+
+static void deliver_all(struct net *net, struct waiting *waiting)
+{
+    for (uint32_t c = 0; c < net->count; c++)
+        for (int i = 0; i < 2; i++) {
+            struct lh_request *request;
+            struct lh_result result;
+            uint8_t out = (uint8_t)(c + 1);
+            must(lh_send(net->ends[c][1 - i], &out, 1, NULL, &request), "lh_send");
+            while (!lh_test(waiting->requests[c][i], &result))
+                turn(net, LH_TIME_NEVER);
+            assert_int_equal(result.error, 0);
+            assert_int_equal(waiting->in[c][i], out);
+            lh_request_free(request);
+        }
+}
+
+static void stop_waiting(const struct net *net, struct waiting *waiting)
+{
+    for (uint32_t c = 0; c < net->count; c++)
+        for (int i = 0; i < 2; i++)
+            lh_request_free(waiting->requests[c][i]);
+}
+
+static void cut(const struct net *net, bool is_cut)
+{
+    sim_world_cut(net->world, 0, 1, is_cut);
+    sim_world_cut(net->world, 1, 0, is_cut);
+}
+
+static void expect_errors(const struct net *net, uint32_t from, int error)
+{
+    for (uint32_t c = from; c < net->count; c++)
+        for (int i = 0; i < 2; i++)
+            if (net->ends[c][i])
+                assert_int_equal(lh_connection_error(net->ends[c][i]), error);
+}
+
+/* Beside the ping of one, one question each way for all others, and its answer. */
+static void test_waiting_costs_one_keepalive(void **state)
+{
+    (void)state;
+    struct net net;
+    struct waiting waiting;
+    begin(&net, MANY, NULL);
+    wait_on_all(&net, &waiting);
+    struct cost cost = cost_of_idling(&net);
+    assert_in_range(cost.packets, 8 * IDLE_S - 8, 8 * IDLE_S + 8);
+    expect_errors(&net, 0, 0);
+    deliver_all(&net, &waiting);
+    stop_waiting(&net, &waiting);
+    end(&net);
+}
+
+/* At the time at which each would know it by its own pings. */
 static void test_silence_shows_to_all_that_wait(void **state)
 {
     (void)state;
     struct net net;
-    struct lh_request *request[4];
-    uint8_t in[4];
+    struct waiting waiting;
     begin(&net, 4, NULL);
     run_for(&net, SETTLE_NS);
-    for (uint32_t c = 0; c < 4; c++)
-        must(lh_recv(net.ends[c][0], &in[c], 1, NULL, &request[c]), "lh_recv");
+    wait_on_all(&net, &waiting);
     run_for(&net, 60 * LH_NS_PER_S);
-    for (uint32_t c = 0; c < 4; c++)
-        assert_int_equal(lh_connection_error(net.ends[c][0]), 0);
-    sim_world_cut(net.world, 0, 1, true);
-    sim_world_cut(net.world, 1, 0, true);
-    run_for(&net, 20 * LH_NS_PER_S);
-    for (uint32_t c = 0; c < 4; c++) {
-        assert_int_equal(lh_connection_error(net.ends[c][0]), -LH_EPEER);
-        assert_int_equal(lh_connection_error(net.ends[c][1]), 0); /* it waits for nothing */
-        lh_request_free(request[c]);
+    expect_errors(&net, 0, 0);
+    cut(&net, true);
+    run_for(&net, TIMEOUT_NS - 2 * LH_NS_PER_S);
+    expect_errors(&net, 0, 0);
+    run_for(&net, 2 * LH_NS_PER_S + TIMEOUT_NS / 16);
+    expect_errors(&net, 0, -LH_EPEER);
+    stop_waiting(&net, &waiting);
+    end(&net);
+}
+
+/* Its FIN is lost: the others' answers do not speak for it. */
+static void test_one_that_ended_among_many(void **state)
+{
+    (void)state;
+    struct net net;
+    struct waiting waiting;
+    for (uint32_t closed = 0; closed < 2; closed++) { /* the keeper, and another */
+        begin(&net, 4, NULL);
+        wait_on_all(&net, &waiting);
+        run_for(&net, SETTLE_NS);
+        cut(&net, true);
+        lh_request_free(waiting.requests[closed][1]);
+        waiting.requests[closed][1] = NULL;
+        lh_close(net.ends[closed][1]);
+        net.ends[closed][1] = NULL;
+        run_for(&net, LH_NS_PER_S);
+        cut(&net, false);
+        run_for(&net, TIMEOUT_NS);
+        for (uint32_t c = 0; c < net.count; c++)
+            assert_int_equal(lh_connection_error(net.ends[c][0]), c == closed ? -LH_EPEER : 0);
+        run_for(&net, 10 * TIMEOUT_NS);
+        for (uint32_t c = 0; c < net.count; c++)
+            if (c != closed)
+                assert_int_equal(lh_connection_error(net.ends[c][1]), 0);
+        stop_waiting(&net, &waiting);
+        end(&net);
     }
+}
+
+/* Whichever keeps the way open: those that may be silent for long must not keep it for others too seldom. */
+static void test_different_timeouts(void **state)
+{
+    (void)state;
+    struct net net;
+    struct waiting waiting;
+    for (uint32_t closed = 0; closed < 3; closed++) {
+        begin_with(&net, 6, NULL, 2);
+        wait_on_all(&net, &waiting);
+        run_for(&net, SETTLE_NS);
+        expect_errors(&net, 0, 0);
+        for (uint32_t c = 0; c < closed; c++)
+            for (int i = 0; i < 2; i++) {
+                lh_close(net.ends[c][i]);
+                net.ends[c][i] = NULL;
+            }
+        run_for(&net, SETTLE_NS);
+        expect_errors(&net, 0, 0);
+        cut(&net, true);
+        run_for(&net, SHORT_NS + SHORT_NS / 16);
+        for (uint32_t c = closed; c < net.count; c++)
+            for (int i = 0; i < 2; i++)
+                assert_int_equal(lh_connection_error(net.ends[c][i]), c < 2 ? -LH_EPEER : 0);
+        cut(&net, false);
+        run_for(&net, 3 * TIMEOUT_NS);
+        expect_errors(&net, 2, 0);
+        stop_waiting(&net, &waiting);
+        end(&net);
+    }
+}
+
+/* Time in which nobody made progress is no silence of the peer. */
+static void test_a_process_that_was_stopped(void **state)
+{
+    (void)state;
+    struct net net;
+    struct waiting waiting;
+    begin(&net, 4, NULL);
+    wait_on_all(&net, &waiting);
+    run_for(&net, SETTLE_NS);
+    for (uint32_t i = 1; i <= 12; i++) {
+        sim_world_advance(net.world, sim_world_now(net.world) + i * TIMEOUT_NS / 6);
+        run_for(&net, LH_NS_PER_S * i / 4);
+        expect_errors(&net, 0, 0);
+    }
+    stop_waiting(&net, &waiting);
     end(&net);
 }
 
@@ -255,7 +405,11 @@ int main(void)
         cmocka_unit_test(test_unused),
         cmocka_unit_test(test_the_keeper_is_replaced),
         cmocka_unit_test(test_a_keeper_that_ended_is_replaced),
+        cmocka_unit_test(test_waiting_costs_one_keepalive),
         cmocka_unit_test(test_silence_shows_to_all_that_wait),
+        cmocka_unit_test(test_one_that_ended_among_many),
+        cmocka_unit_test(test_different_timeouts),
+        cmocka_unit_test(test_a_process_that_was_stopped),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -15,6 +15,11 @@
 #define STEP_FRACTION        16u /* of the timeout: interval of steps */
 #define PING_INTERVAL_MAX_NS LH_NS_PER_S
 
+static lh_time ping_interval(const struct keepalive *k)
+{
+    return lh_earlier(k->timeout_ns / PING_FRACTION + 1, PING_INTERVAL_MAX_NS);
+}
+
 void keepalive_start(struct keepalive *k, struct sdr_qp *qp, lh_time timeout_ns, lh_time now)
 {
     k->qp = qp;
@@ -22,8 +27,7 @@ void keepalive_start(struct keepalive *k, struct sdr_qp *qp, lh_time timeout_ns,
     k->since_ns = now;
     k->stepped_ns = now;
     k->silent_at = now;
-    lh_time interval_ns = timeout_ns / PING_FRACTION + 1;
-    sdr_qp_keepalive_set(qp, interval_ns < PING_INTERVAL_MAX_NS ? interval_ns : PING_INTERVAL_MAX_NS);
+    sdr_qp_keepalive_set(qp, ping_interval(k));
 }
 
 static bool gone(struct keepalive_end *end, enum lh_error error, const char *reason)
@@ -45,17 +49,33 @@ static bool on_silence_expired(const struct keepalive *k, struct keepalive_end *
     return true;
 }
 
+static void restart(struct keepalive *k, lh_time now)
+{
+    k->since_ns = now;
+    k->silent_at = now;
+}
+
+/* Silence counts while this side waits and listens. Another queue pair listens in place of one that it asks
+ * for, and would have noted two intervals without an answer. */
+static void note_listening(struct keepalive *k, bool waits, bool is_asked_for, lh_time now)
+{
+    lh_time answered_ns = now - lh_earlier(now, 2 * ping_interval(k));
+    bool deaf = k->listens && now > k->stepped_ns && now - k->stepped_ns > k->timeout_ns / DEAF_FRACTION;
+    if (!waits || !k->waits || deaf)
+        restart(k, now);
+    else if (!is_asked_for && !k->listens && k->since_ns < answered_ns)
+        k->since_ns = answered_ns;
+    k->stepped_ns = now;
+    k->waits = waits;
+    k->listens = waits && !is_asked_for;
+}
+
 static bool check_silence(struct keepalive *k, const struct keepalive_view *view, lh_time now,
                           lh_time *next, struct keepalive_end *end)
 {
-    bool deaf = now > k->stepped_ns && now - k->stepped_ns > k->timeout_ns / DEAF_FRACTION;
-    k->stepped_ns = now;
     bool waits = view->pending || k->lost;
-    sdr_qp_keepalive_want(k->qp, waits);
-    if (!waits || deaf) {
-        k->since_ns = now;
-        k->silent_at = now;
-    }
+    bool is_asked_for = sdr_qp_keepalive_want(k->qp, waits, now);
+    note_listening(k, waits, is_asked_for, now);
     if (!waits || k->timeout_ns == LH_TIME_NEVER)
         return false;
     if (k->silent_at <= now) {
@@ -64,10 +84,15 @@ static bool check_silence(struct keepalive *k, const struct keepalive_view *view
         lh_time received_ns = path.last_heard_ns > k->since_ns ? path.last_heard_ns : k->since_ns;
         k->silent_at = received_ns + k->timeout_ns;
     }
-    if (k->silent_at <= now)
+    if (k->silent_at <= now && !is_asked_for)
         return on_silence_expired(k, end);
+    if (k->silent_at <= now) { /* nobody listened */
+        k->since_ns = now;
+        k->silent_at = now + k->timeout_ns;
+    }
     lh_keep_earlier(next, k->silent_at);
-    lh_keep_earlier(next, now + k->timeout_ns / STEP_FRACTION + 1);
+    if (!is_asked_for)
+        lh_keep_earlier(next, now + k->timeout_ns / STEP_FRACTION + 1);
     return false;
 }
 

@@ -39,6 +39,8 @@ struct keepalive {
     lh_time
         since_ns; /* silence counts from here at the earliest: nothing was pending, or nobody listened */
     lh_time stepped_ns; /* the last step */
+    bool waits;         /* in the last step, as the next: an answer of the peer was waited for */
+    bool listens;       /* and no other queue pair asks for this one */
     lh_time silent_at;
     lh_time closed_at;                       /* 0: the peer did not close */
     const struct lifeline_ops *lifeline_ops; /* or NULL */

@@ -5,13 +5,15 @@
 #include <string.h>
 
 #include "base/earlier.h"
+#include "base/least.h"
 #include "message/control/number.h"
 
-#define BACKOFF_MAX   6u
-#define PROBE_MIN_NS  (10 * LH_NS_PER_MS)
-#define PROBE_MAX_NS  LH_NS_PER_S
-#define ENTRY_BYTES   3u                  /* about: of an entry beyond the message's bytes */
-#define ACK_AHEAD_MAX ((uint32_t)1 << 13) /* messages: an acknowledgement beyond that is damaged */
+#define BACKOFF_MAX      6u
+#define SILENCE_FRACTION 8u
+#define PROBE_MIN_NS     (10 * LH_NS_PER_MS)
+#define PROBE_MAX_NS     LH_NS_PER_S
+#define ENTRY_BYTES      3u                  /* about: of an entry beyond the message's bytes */
+#define ACK_AHEAD_MAX    ((uint32_t)1 << 13) /* messages: an acknowledgement beyond that is damaged */
 /* Below a millisecond a retransmission is not missed. */
 #define COPY_RTT_MIN_NS   LH_NS_PER_MS
 #define COPY_FRACTION     16u /* of a round trip, between a message and its copy: 1.2 round trips for both */
@@ -261,6 +263,7 @@ int outgoing_on_ack(struct outgoing *outgoing, const struct eager_ack *ack, lh_t
         measure_loss(outgoing, ack);
     }
     bool slower = outgoing->backoff > 0;
+    outgoing->silent_ns = 0;
     if (progress || (newer && outgoing->missing == 0))
         outgoing->backoff = 0;
     outgoing->probe_from_ns = now;
@@ -311,16 +314,23 @@ static bool is_due(const struct outgoing *outgoing, struct outgoing_message *mes
     return false;
 }
 
+/* A receiver that is gone gets few packets, and one that comes back is noticed within 1/8 of its absence. */
+static lh_time patience(const struct outgoing *outgoing, const struct outgoing_path *path)
+{
+    return lh_most(path->overdue_ns << outgoing->backoff, outgoing->silent_ns / SILENCE_FRACTION);
+}
+
 /* Of the oldest message that is missing: then nothing is known of any, and the answer shows what is lost. */
 static bool is_overdue(struct outgoing *outgoing, const struct outgoing_message *message,
                        const struct outgoing_path *path, lh_time now, lh_time *due)
 {
-    lh_time overdue_at = message->sent_ns + (path->overdue_ns << outgoing->backoff);
+    lh_time overdue_at = message->sent_ns + patience(outgoing, path);
     bool overdue = overdue_at <= now;
     if (overdue) {
         outgoing->probe = true;
+        outgoing->silent_ns += patience(outgoing, path);
         outgoing->backoff += outgoing->backoff < BACKOFF_MAX;
-        overdue_at = now + (path->overdue_ns << outgoing->backoff);
+        overdue_at = now + patience(outgoing, path);
     }
     lh_keep_earlier(due, overdue_at);
     return overdue;
@@ -410,7 +420,7 @@ static void fill_resent(struct outgoing *outgoing, const struct outgoing_path *p
         if (!write_units(outgoing, n, writer, any))
             return;
         message->sent_ns = now;
-        lh_keep_earlier(&outgoing->due_ns, now + (path->overdue_ns << outgoing->backoff));
+        lh_keep_earlier(&outgoing->due_ns, now + patience(outgoing, path));
         outgoing->resending--;
     }
 }

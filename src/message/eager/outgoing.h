@@ -73,6 +73,7 @@ struct outgoing {
     bool blocked; /* the next message to be sent has no place */
     bool probe;   /* the next carrier asks for an acknowledgement */
     uint32_t backoff;
+    lh_time silent_ns; /* waited for acknowledgements since the last one */
     lh_time probe_from_ns;
     lh_time due_ns;        /* when outgoing_poll() has something to do */
     uint32_t loss_carrier; /* where the present measurement of losses began */

@@ -10,7 +10,8 @@
 #include "message/control/timing.h"
 #include "sdr/driver.h"
 
-#define QUEUED_MAX_NS (LH_NS_PER_S / 4) /* data_path.c wants eight in two seconds */
+#define QUEUED_MAX_NS    (LH_NS_PER_S / 4) /* data_path.c wants eight in two seconds */
+#define SILENCE_FRACTION 8u
 
 static_assert((HELD_MAX & (HELD_MAX - 1)) == 0, "a ring");
 
@@ -25,11 +26,20 @@ static struct transfer_message lengths_of(const struct tx *tx, const struct tx_s
     return message;
 }
 
+/* Of the path, since the segment began. */
+static lh_time silence(const struct tx *tx, const struct tx_segment *segment, lh_time now)
+{
+    lh_time from = lh_most(tx->path->last_heard_ns, segment->began_ns);
+    return now > from ? now - from : 0;
+}
+
 /* Behind a slow link the chunks of a segment wait for long, and so may its lengths. But not as long as chunks
- * wait where none arrives: by its lengths the receiver notices that. */
+ * wait where none arrives: by its lengths the receiver notices that. Where nothing is heard at all, they are
+ * announced as seldom as a machine probes (schemes/sr/probe.h). */
 static lh_time next_lengths(const struct tx *tx, const struct tx_segment *segment, lh_time now)
 {
-    lh_time refresh_ns = timing_refresh_interval(tx->path, 0);
+    lh_time refresh_ns =
+        lh_most(timing_refresh_interval(tx->path, 0), silence(tx, segment, now) / SILENCE_FRACTION);
     return lh_least(now + refresh_ns + queue_delay_now(&tx->delay, now),
                     segment->lengths_sent_ns + refresh_ns + QUEUED_MAX_NS);
 }
@@ -43,6 +53,8 @@ static void send_now(struct tx *tx, struct tx_segment *segment, const struct tra
                      lh_time now)
 {
     control_tx_send(tx->qp, message);
+    if (segment->lengths_sent_ns == 0)
+        segment->began_ns = now;
     segment->lengths_sent_ns = now;
     segment->lengths_after = bytes_left(tx);
     segment->lengths_at = next_lengths(tx, segment, now);

@@ -110,6 +110,7 @@ struct tx_segment {
     lh_time rtt_ns; /* of the path when its machine ran last */
     lh_time lengths_at;
     lh_time lengths_sent_ns;
+    lh_time began_ns;       /* when they were sent first */
     uint64_t lengths_after; /* so many bytes had left then, of all segments */
     struct coded_tx coded;
 };

@@ -6,7 +6,8 @@
  *           a sender whose chunks all arrived, but who never heard so, would repair for ever and never
  *           ask.) Its span is overdue_ns; from the fourth probe without an answer on it grows by half each
  *           time, up to 8 times overdue_ns. Before a round trip was measured it doubles each time, up to
- *           1024 times.
+ *           1024 times. It is never less than 1/8 of the silence: a path that comes back is noticed within
+ *           1/8 of the time for which it was down, and a peer that is gone for long gets few probes.
  *
  * There is no end to it: the connection ends a transfer whose peer is gone.
  *
@@ -19,6 +20,7 @@
 
 struct sr_probe {
     lh_time since_ns;    /* LH_TIME_NEVER: nothing was injected yet, so nothing can be asked */
+    lh_time silent_ns;   /* the newest injection, or something heard */
     uint32_t unanswered; /* probes since something was heard */
 };
 

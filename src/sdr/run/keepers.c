@@ -4,6 +4,8 @@
 #include <assert.h>
 #include <string.h>
 
+#define SPREAD 1024u /* moments of an interval at which those may ping that begin together */
+
 void keepers_init(struct keepers *keepers)
 {
     *keepers = (struct keepers){0};
@@ -29,6 +31,19 @@ static bool same_peer(const struct keeper *one, const struct keeper *other)
     return memcmp(one->key, other->key, sizeof one->key) == 0;
 }
 
+static struct keeper **tokens_of(struct keepers *keepers, uint32_t token)
+{
+    return &keepers->tokens[token % KEEPERS_TOKENS]; /* this side's own, and random */
+}
+
+static void remove_token(struct keepers *keepers, struct keeper *keeper)
+{
+    struct keeper **at = tokens_of(keepers, keeper->token);
+    while (*at != keeper) /* bounded by the QPs */
+        at = &(*at)->next_token;
+    *at = keeper->next_token;
+}
+
 /* Those of one peer follow their keeper. */
 void keepers_add(struct keepers *keepers, struct keeper *keeper, const uint8_t key[KEEPERS_KEY_BYTES])
 {
@@ -47,6 +62,11 @@ void keepers_add(struct keepers *keepers, struct keeper *keeper, const uint8_t k
         before->next = keeper;
     else
         *list = keeper;
+    struct keeper **tokens = tokens_of(keepers, keeper->token);
+    keeper->next_token = *tokens;
+    *tokens = keeper;
+    keeper->alone = true; /* until the next question */
+    keeper->asked = 0;
     keeper->listed = true;
     atomic_store(&keeper->keeps, before == NULL);
     pthread_mutex_unlock(&keepers->lock);
@@ -57,6 +77,7 @@ struct keeper *keepers_remove(struct keepers *keepers, struct keeper *keeper)
     struct keeper *heir = NULL;
     pthread_mutex_lock(&keepers->lock);
     if (keeper->listed) {
+        remove_token(keepers, keeper);
         if (keeper->previous)
             keeper->previous->next = keeper->next;
         else
@@ -72,4 +93,130 @@ struct keeper *keepers_remove(struct keepers *keepers, struct keeper *keeper)
     }
     pthread_mutex_unlock(&keepers->lock);
     return heir;
+}
+
+/* ---- who waits --------------------------------------------------------------------------------------- */
+
+/* Many may begin at once: spread over an interval, none of their pings is dropped for the others', again and
+ * again. */
+static void spread_pings(struct keeper *keeper, lh_time now)
+{
+    keeper->ping_from = now + atomic_load(&keeper->interval_ns) / SPREAD * (keeper->token % SPREAD);
+}
+
+void keeper_wait(struct keeper *keeper, bool waits, lh_time now)
+{
+    if (waits && !keeper->waits)
+        spread_pings(keeper, now);
+    keeper->waits = waits;
+}
+
+bool keeper_is_alone(const struct keeper *keeper)
+{
+    return !keeper->asked_for || keeper->alone || atomic_load(&keeper->keeps);
+}
+
+/* ---- questions --------------------------------------------------------------------------------------- */
+
+/* The next one of that peer. */
+static struct keeper *next_of(struct keepers *keepers, const struct keeper *self, const struct keeper *at)
+{
+    pthread_mutex_lock(&keepers->lock);
+    struct keeper *next = at->next && same_peer(at->next, self) ? at->next : NULL;
+    pthread_mutex_unlock(&keepers->lock);
+    return next;
+}
+
+/* The one with that token and the same peer; NULL: there is none. */
+static struct keeper *find(struct keepers *keepers, const struct keeper *self, uint32_t token)
+{
+    pthread_mutex_lock(&keepers->lock);
+    struct keeper *at = *tokens_of(keepers, token);
+    while (at && !(at->token == token && same_peer(at, self))) /* bounded by the QPs */
+        at = at->next_token;
+    pthread_mutex_unlock(&keepers->lock);
+    return at;
+}
+
+static bool is_in_time(const struct keeper *self, const struct keeper *other)
+{
+    return atomic_load(&other->interval_ns) >= atomic_load(&self->interval_ns);
+}
+
+static void leave_alone(struct keepers_question *question, struct keeper *other)
+{
+    if (other->alone)
+        return;
+    other->alone = true;
+    spread_pings(other, question->now);
+    other->next_alone = question->alone;
+    question->alone = other;
+}
+
+/* Whether it is asked for. Where both sides wait, the questions of one are enough. */
+static bool judge(struct keepers_question *question, struct keeper *other)
+{
+    bool in_time = is_in_time(question->self, other);
+    lh_time alive_ns = atomic_load(&other->alive_ns);
+    bool known = alive_ns != 0 && question->now < alive_ns + atomic_load(&other->interval_ns) / 2;
+    if (!other->waits || known)
+        other->asked = 0;
+    if (!in_time || other->asked > 0)
+        leave_alone(question, other);
+    else
+        other->alone = false; /* many that begin to wait at once do not ping, but are asked for in time */
+    if (!other->waits || (in_time && known))
+        return false;
+    other->asked += other->asked < UINT32_MAX;
+    return in_time && other->asked_for;
+}
+
+struct keepers_question keepers_ask(struct keepers *keepers, struct keeper *self, lh_time now)
+{
+    assert(atomic_load(&self->interval_ns) > 0);
+    self->ask_at = now + atomic_load(&self->interval_ns);
+    return (struct keepers_question){.self = self, .at = next_of(keepers, self, self), .now = now};
+}
+
+uint32_t keepers_fill(struct keepers *keepers, struct keepers_question *question, uint32_t *tokens,
+                      uint32_t room)
+{
+    uint32_t count = 0;
+    while (question->at && count < room) { /* bounded by the QPs */
+        if (judge(question, question->at))
+            tokens[count++] = question->at->peer_token;
+        question->at = next_of(keepers, question->self, question->at);
+    }
+    return count;
+}
+
+static void note_alive(const struct keeper *self, struct keeper *other, lh_time now)
+{
+    other->asked = 0;
+    other->alone = !is_in_time(self, other);
+    atomic_store(&other->alive_ns, now);
+}
+
+uint32_t keepers_answer(struct keepers *keepers, const struct keeper *self, const uint32_t *asked,
+                        uint32_t count, lh_time now, uint32_t *tokens)
+{
+    uint32_t found = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        struct keeper *other = find(keepers, self, asked[i]);
+        if (!other)
+            continue;
+        note_alive(self, other, now); /* who asks for it is there */
+        tokens[found++] = other->peer_token;
+    }
+    return found;
+}
+
+void keepers_on_alive(struct keepers *keepers, const struct keeper *self, const uint32_t *tokens,
+                      uint32_t count, lh_time now)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        struct keeper *other = find(keepers, self, tokens[i]);
+        if (other)
+            note_alive(self, other, now);
+    }
 }

@@ -101,6 +101,7 @@ struct sdr_qp {
     lh_time catch_up_ns;
     lh_time keepalive_ns;
     bool keepalive_wanted;
+    bool keepalive_shared;
     uint32_t kicks;
 };
 
@@ -194,9 +195,11 @@ void sdr_qp_keepalive_set(struct sdr_qp *own, lh_time span_ns)
     own->keepalive_ns = span_ns;
 }
 
-void sdr_qp_keepalive_want(struct sdr_qp *own, bool wanted)
+bool sdr_qp_keepalive_want(struct sdr_qp *own, bool wanted, lh_time now)
 {
+    (void)now;
     own->keepalive_wanted = wanted;
+    return own->keepalive_shared;
 }
 
 uint64_t sdr_qp_rx_bytes(const struct sdr_qp *own)

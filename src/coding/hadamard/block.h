@@ -1,0 +1,32 @@
+/*
+ * block.h - the transform of groups with their signs, and of one block of any length.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef LH_CODING_HADAMARD_BLOCK_H
+#define LH_CODING_HADAMARD_BLOCK_H
+
+#include "coding/hadamard/kernel.h"
+
+/* Work space of a thread. */
+struct block_space {
+    _Alignas(64) float scratch[GROUP_ELEMENTS_MAX];
+    uint64_t signs[GROUP_ELEMENTS_MAX / 64];
+};
+
+/* Of the element `first` of a tensor. */
+struct block_place {
+    uint64_t seed;
+    uint64_t first;
+};
+
+/* As the kernel's, with signs and with the kernel in use, or base. */
+bool group_encode(struct group_task *task, struct block_place place, struct block_space *space);
+bool group_decode(struct group_task *task, struct block_place place, struct block_space *space);
+
+/* Of one block with S = 1 and any block_log; with more than GROUP_BLOCK_LOG_MAX of F32 only. Decoding such a one
+ * uses `in`, of which nothing may be zeroed. */
+bool block_encode(struct group_task *task, struct block_place place, struct block_space *space);
+bool block_decode(struct group_task *task, struct block_place place, struct block_space *space);
+
+#endif

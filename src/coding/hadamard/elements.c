@@ -1,0 +1,105 @@
+/*
+ * elements.c - looks at the exponents of a stretch of elements at once, and at each one only where that found
+ * one.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include "coding/hadamard/elements.h"
+
+#include <assert.h>
+
+#include "coding/hadamard/kernel.h"
+
+#define STRETCH_BYTES 1024u
+
+/* The bits that are all ones where an element is NaN or infinite. */
+static uint32_t exponent_of(enum lh_hadamard_type type)
+{
+    return type == LH_HADAMARD_F32 ? 0x7f800000 : type == LH_HADAMARD_BF16 ? 0x7f80 : 0x7c00;
+}
+
+static bool is_finite(const uint8_t *at, enum lh_hadamard_type type)
+{
+    const uint32_t exponent = exponent_of(type);
+    uint32_t word;
+    uint16_t half;
+    if (type == LH_HADAMARD_F32) {
+        memcpy(&word, at, sizeof word);
+        return (word & exponent) != exponent;
+    }
+    memcpy(&half, at, sizeof half);
+    return (half & exponent) != exponent;
+}
+
+/* Of STRETCH_BYTES. Adding the exponent's lowest bit to an exponent of ones carries into the sign's place. */
+static bool stretch_is_finite(const uint8_t *at, enum lh_hadamard_type type)
+{
+    typedef uint16_t eight_halves __attribute__((vector_size(16)));
+    const uint32_t exponent = exponent_of(type);
+    if (type == LH_HADAMARD_F32) {
+        four_words over = {0};
+        for (size_t i = 0; i < STRETCH_BYTES; i += sizeof over) {
+            four_words bits;
+            memcpy(&bits, at + i, sizeof bits);
+            over |= (bits & exponent) + (exponent & -exponent);
+        }
+        return ((over[0] | over[1] | over[2] | over[3]) >> 31) == 0;
+    }
+    const uint16_t ones = (uint16_t)exponent;
+    const uint16_t lowest = (uint16_t)(exponent & -exponent);
+    eight_halves over = {0};
+    for (size_t i = 0; i < STRETCH_BYTES; i += sizeof over) {
+        eight_halves bits;
+        memcpy(&bits, at + i, sizeof bits);
+        over |= (bits & ones) + lowest;
+    }
+    uint32_t all = 0;
+    for (size_t i = 0; i < 8; i++)
+        all |= over[i];
+    return (all & 0x8000) == 0;
+}
+
+size_t elements_first_non_finite(const void *at, size_t from, size_t count, enum lh_hadamard_type type)
+{
+    const size_t bytes = element_bytes(type);
+    const size_t stretch = STRETCH_BYTES / bytes;
+    const size_t end = from + count;
+    for (size_t i = from; i < end;) {
+        const uint8_t *place = (const uint8_t *)at + i * bytes;
+        if (end - i >= stretch && stretch_is_finite(place, type))
+            i += stretch;
+        else if (is_finite(place, type))
+            i++;
+        else
+            return i;
+    }
+    return end;
+}
+
+size_t elements_zero_non_finite(void *at, size_t from, size_t count, enum lh_hadamard_type type)
+{
+    const size_t end = from + count;
+    size_t zeroed = 0;
+    for (size_t i = from; (i = elements_first_non_finite(at, i, end - i, type)) < end; i++, zeroed++)
+        memset((uint8_t *)at + i * element_bytes(type), 0, element_bytes(type));
+    return zeroed;
+}
+
+bool elements_scale(void *at, size_t from, size_t count, enum lh_hadamard_type type, float factor)
+{
+    const uint32_t limit = hadamard_limit_bits(type);
+    const size_t bytes = element_bytes(type);
+    uint32_t fits = 1;
+    for (size_t i = 0; i < count; i += 4) {
+        uint8_t *place = (uint8_t *)at + (from + i) * bytes;
+        const size_t here = count - i < 4 ? count - i : 4;
+        uint8_t four[16] = {0};
+        memcpy(four, place, here * bytes);
+        four_words product = (four_words)((four_floats)load_four(four, 0, type) * factor);
+        four_words in_range = (four_words)((four_ints)(product & 0x7fffffff) < (four_ints){0} + (int32_t)limit);
+        store_four(four, 0, product & in_range, type);
+        memcpy(place, four, here * bytes);
+        fits &= in_range[0] & in_range[1] & in_range[2] & in_range[3];
+    }
+    return fits;
+}

@@ -1,9 +1,9 @@
 /*
  * encoder.c - groups of chunks shared out among the caller and the threads of a pool.
  *
- * A call is cut into shares: to encode, a group, or a part of the bytes of one when there are few groups. Whoever
- * is free takes the next. The caller takes shares too, so that a call ends even when no thread ever gets to
- * run, and then waits only for those that have begun.
+ * A call is cut into shares: to encode, a group, or a part of the bytes of one when there are few groups.
+ * Whoever is free takes the next. The caller takes shares too, so that a call ends even when no thread ever
+ * gets to run, and then waits only for those that have begun.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -8,8 +8,8 @@
 
 #include <longhaul/code.h>
 
-/* Runs shares 0 … shares - 1, each once, on the threads and the caller; returns when all are done. One call at
- * a time. */
+/* Runs shares 0 … shares - 1, each once, on the threads and the caller; returns when all are done. One call
+ * at a time. */
 void encoder_share_out(struct lh_encoder *encoder, uint64_t shares,
                        void (*run)(void *argument, uint64_t share), void *argument);
 

@@ -64,7 +64,7 @@ static void tile(uint64_t seed, const double *in, double *out, double *norms, si
 }
 
 void tensor_encode(const struct lh_hadamard *hadamard, const double *in, double *out, double *norms,
-                      size_t count)
+                   size_t count)
 {
     uint32_t block = hadamard->block, blocks = hadamard->stride;
     for (size_t first = 0; first < count;) {
@@ -132,7 +132,8 @@ void tensor_put(void *tensor, size_t i, double value, enum lh_hadamard_type type
         int exponent = ilogb(value);
         if (exponent < exponent_min(type))
             exponent = exponent_min(type);
-        /* In units of the last place; one that rounds up to the next power of two carries into the exponent. */
+        /* In units of the last place; one that rounds up to the next power of two carries into the
+         * exponent. */
         double units = nearbyint(ldexp(fabs(value), bits - exponent));
         half |= (uint16_t)(((exponent - exponent_min(type)) << bits) + (int)units);
     }
@@ -144,7 +145,8 @@ double tensor_tolerance(const struct lh_hadamard *hadamard, double value, double
     const double f32 = (log2(hadamard->block) + 1) * ldexp(norm, -23);
     if (hadamard->type == LH_HADAMARD_F32)
         return f32;
-    return f32 + ldexp(fabs(value) + f32, -fraction_bits(hadamard->type)) + ldexp(1, exponent_min(hadamard->type) - 10);
+    return f32 + ldexp(fabs(value) + f32, -fraction_bits(hadamard->type)) +
+           ldexp(1, exponent_min(hadamard->type) - 10);
 }
 
 double tensor_normal(struct lh_prng *prng)

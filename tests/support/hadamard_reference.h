@@ -1,6 +1,6 @@
 /*
- * hadamard_reference.h - the transform by its definition in longhaul/hadamard.h, in double precision; and tensors
- * of each type.
+ * hadamard_reference.h - the transform by its definition in longhaul/hadamard.h, in double precision; and
+ * tensors of each type.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -19,7 +19,7 @@ double tensor_coefficient(const double *in, uint32_t block, uint32_t k);
 void tensor_transform(double *block, uint32_t elements);
 /* Signs, blocks and packets of a whole tensor. norms: of each coefficient's block, or NULL. */
 void tensor_encode(const struct lh_hadamard *hadamard, const double *in, double *out, double *norms,
-                      size_t count);
+                   size_t count);
 
 /* Element i of a tensor of this type. */
 double tensor_get(const void *tensor, size_t i, enum lh_hadamard_type type);

@@ -1,5 +1,6 @@
 /*
- * block.c - a long block is transformed in parts that fit the cache, which are then combined, some at a time.
+ * block.c - a long block is transformed in parts that fit the cache, which are then combined, some at a
+ * time.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -24,8 +24,8 @@ struct block_place {
 bool group_encode(struct group_task *task, struct block_place place, struct block_space *space);
 bool group_decode(struct group_task *task, struct block_place place, struct block_space *space);
 
-/* Of one block with S = 1 and any block_log; with more than GROUP_BLOCK_LOG_MAX of F32 only. Decoding such a one
- * uses `in`, of which nothing may be zeroed. */
+/* Of one block with S = 1 and any block_log; with more than GROUP_BLOCK_LOG_MAX of F32 only. Decoding such
+ * a one uses `in`, of which nothing may be zeroed. */
 bool block_encode(struct group_task *task, struct block_place place, struct block_space *space);
 bool block_decode(struct group_task *task, struct block_place place, struct block_space *space);
 

@@ -1,6 +1,6 @@
 /*
- * elements.c - looks at the exponents of a stretch of elements at once, and at each one only where that found
- * one.
+ * elements.c - looks at the exponents of a stretch of elements at once, and at each one only where that
+ * found one.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -31,7 +31,8 @@ static bool is_finite(const uint8_t *at, enum lh_hadamard_type type)
     return (half & exponent) != exponent;
 }
 
-/* Of STRETCH_BYTES. Adding the exponent's lowest bit to an exponent of ones carries into the sign's place. */
+/* Of STRETCH_BYTES. Adding the exponent's lowest bit to an exponent of ones carries into the sign's place.
+ */
 static bool stretch_is_finite(const uint8_t *at, enum lh_hadamard_type type)
 {
     typedef uint16_t eight_halves __attribute__((vector_size(16)));
@@ -96,7 +97,8 @@ bool elements_scale(void *at, size_t from, size_t count, enum lh_hadamard_type t
         uint8_t four[16] = {0};
         memcpy(four, place, here * bytes);
         four_words product = (four_words)((four_floats)load_four(four, 0, type) * factor);
-        four_words in_range = (four_words)((four_ints)(product & 0x7fffffff) < (four_ints){0} + (int32_t)limit);
+        four_words in_range =
+            (four_words)((four_ints)(product & 0x7fffffff) < (four_ints){0} + (int32_t)limit);
         store_four(four, 0, product & in_range, type);
         memcpy(place, four, here * bytes);
         fits &= in_range[0] & in_range[1] & in_range[2] & in_range[3];

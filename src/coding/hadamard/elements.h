@@ -1,5 +1,6 @@
 /*
- * elements.h - elements of any type: as F32 four at a time, and what is done to those of a tensor by itself.
+ * elements.h - elements of any type: as F32 four at a time, and what is done to those of a tensor by
+ * itself.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -71,7 +72,8 @@ static inline void store_four(void *to, size_t at, four_words bits, enum lh_hada
     memcpy((uint8_t *)to + 2 * at, &halves, sizeof halves);
 }
 
-/* The number of the first element of from … from + count - 1 that is NaN or infinite; from + count: none. */
+/* The number of the first element of from … from + count - 1 that is NaN or infinite; from + count: none.
+ */
 size_t elements_first_non_finite(const void *at, size_t from, size_t count, enum lh_hadamard_type type);
 /* Makes them 0; returns their number. */
 size_t elements_zero_non_finite(void *at, size_t from, size_t count, enum lh_hadamard_type type);

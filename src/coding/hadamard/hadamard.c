@@ -1,10 +1,11 @@
 /*
  * hadamard.c - encodes and decodes tensors: groups of blocks, shared out among threads.
  *
- * Out of place a group goes straight to its places in the packets. In place that would overwrite blocks that are
- * still to be read: there, and with blocks too long for a group, blocks are transformed first, and then the runs
- * of their tile exchanged (in runs.c); and not-finite elements are looked for before anything is changed.
- * Otherwise they are found by the result: one such element makes all of its block NaN or infinite.
+ * Out of place a group goes straight to its places in the packets. In place that would overwrite blocks
+ * that are still to be read: there, and with blocks too long for a group, blocks are transformed first, and
+ * then the runs of their tile exchanged (in runs.c); and not-finite elements are looked for before anything
+ * is changed. Otherwise they are found by the result: one such element makes all of its block NaN or
+ * infinite.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -40,14 +41,15 @@ struct job {
     bool checked; /* all elements are finite, or were zeroed */
     _Atomic uint64_t zeroed;
     _Atomic uint64_t non_finite; /* the first one, or NOWHERE */
-    _Atomic uint64_t too_large;  /* first element of a group with a result that exceeds the type, or NOWHERE */
+    _Atomic uint64_t
+        too_large; /* first element of a group with a result that exceeds the type, or NOWHERE */
 };
 
 /* What a thread does at once in a region. */
 struct cut {
-    bool whole_tiles; /* or else groups that go straight to their places */
-    uint32_t blocks_log;    /* of a group or tile */
-    uint32_t per_tile_log;  /* groups */
+    bool whole_tiles;      /* or else groups that go straight to their places */
+    uint32_t blocks_log;   /* of a group or tile */
+    uint32_t per_tile_log; /* groups */
     uint64_t groups_a_share;
     uint64_t shares;
 };
@@ -67,26 +69,27 @@ static void take_least(_Atomic uint64_t *least, uint64_t value)
 static struct cut cut_of(const struct job *job, const struct region *region)
 {
     const uint32_t run_log = region->block_log - region->stride_log;
-    const uint32_t line_log = GROUP_LINE_LOG(job->hadamard->type);
     struct cut cut = {.blocks_log = region->stride_log};
     cut.whole_tiles = region->block_log > GROUP_BLOCK_LOG_MAX ||
                       (region->stride_log > 0 && (const void *)job->in == job->out);
     if (!cut.whole_tiles) {
-        uint32_t wanted = run_log < line_log ? line_log - run_log : 0;
+        uint32_t wanted = run_log < GROUP_LINE_LOG ? GROUP_LINE_LOG - run_log : 0;
         cut.blocks_log = wanted < region->stride_log ? wanted : region->stride_log;
         cut.per_tile_log = region->stride_log - cut.blocks_log;
     }
     const uint32_t group_log = region->block_log + cut.blocks_log;
-    cut.groups_a_share = group_log < SHARE_ELEMENTS_LOG ? UINT64_C(1) << (SHARE_ELEMENTS_LOG - group_log) : 1;
+    cut.groups_a_share =
+        group_log < SHARE_ELEMENTS_LOG ? UINT64_C(1) << (SHARE_ELEMENTS_LOG - group_log) : 1;
     const uint64_t groups = region->tiles << cut.per_tile_log;
     cut.shares = (groups + cut.groups_a_share - 1) / cut.groups_a_share;
     return cut;
 }
 
-/* ---- a group ------------------------------------------------------------------------------------------ */
+/* ---- a group ------------------------------------------------------------------------------------------
+ */
 
-/* The first element of a group's input that is not finite, NOWHERE when none is: of its blocks, to encode; of its
- * part of each packet, to decode. */
+/* The first element of a group's input that is not finite, NOWHERE when none is: of its blocks, to encode;
+ * of its part of each packet, to decode. */
 static uint64_t non_finite_of(const struct job *job, const struct group_task *task)
 {
     const size_t block = (size_t)1 << task->block_log;
@@ -150,7 +153,8 @@ static void run_group(struct job *job, const struct region *region, const struct
                       struct block_space *space)
 {
     const uint32_t run_log = region->block_log - region->stride_log;
-    const uint64_t tile = region->first + (group >> cut->per_tile_log << (region->block_log + region->stride_log));
+    const uint64_t tile =
+        region->first + (group >> cut->per_tile_log << (region->block_log + region->stride_log));
     const uint64_t number = group & ((UINT64_C(1) << cut->per_tile_log) - 1);
     const uint64_t blocks = tile + (number << (cut->blocks_log + region->block_log));
     const uint64_t packets = tile + (number << (cut->blocks_log + run_log));
@@ -185,12 +189,14 @@ static void run_tile(struct job *job, const struct region *region, uint64_t tile
         runs_exchange(out, stride, run_bytes);
 }
 
-/* ---- shares ------------------------------------------------------------------------------------------- */
+/* ---- shares -------------------------------------------------------------------------------------------
+ */
 
 static void store_fence(void)
 {
 #if defined(__x86_64__)
-    __builtin_ia32_sfence(); /* results that went past the caches are seen by whoever sees this call return */
+    __builtin_ia32_sfence(); /* results that went past the caches are seen by whoever sees this call return
+                              */
 #endif
 }
 
@@ -251,7 +257,8 @@ static void transform_all(struct job *job)
     share_out(job, shares, transform_share);
 }
 
-/* ---- calls -------------------------------------------------------------------------------------------- */
+/* ---- calls --------------------------------------------------------------------------------------------
+ */
 
 void lh_hadamard_init(struct lh_hadamard *hadamard, enum lh_hadamard_type type)
 {
@@ -297,11 +304,11 @@ static int start_job(struct job *job, const struct lh_hadamard *hadamard, const 
         return lh_fail(LH_EINVAL, "hadamard: %zu elements exceed the memory", count);
     const uintptr_t a = (uintptr_t)in, b = (uintptr_t)out;
     if (a != b && (a < b ? b - a : a - b) < count * bytes)
-        return lh_fail(LH_EINVAL, "hadamard: input and output overlap at a distance of %zu bytes (use separate "
-                                  "buffers, or the same address)",
+        return lh_fail(LH_EINVAL,
+                       "hadamard: input and output overlap at a distance of %zu bytes (use separate "
+                       "buffers, or the same address)",
                        (size_t)(a < b ? b - a : a - b));
-    *job = (struct job){
-        .hadamard = hadamard, .in = in, .out = out, .count = count, .element_bytes = bytes};
+    *job = (struct job){.hadamard = hadamard, .in = in, .out = out, .count = count, .element_bytes = bytes};
     atomic_store(&job->non_finite, NOWHERE);
     atomic_store(&job->too_large, NOWHERE);
     job->region_count = regions_cut(count, log_of(hadamard->block), log_of(hadamard->stride), job->regions);
@@ -328,11 +335,13 @@ static int run_job(struct job *job, struct lh_hadamard_result *result)
     const uint64_t index = non_finite != NOWHERE ? non_finite : too_large;
     set_result(result, atomic_load(&job->zeroed), index);
     if (non_finite != NOWHERE)
-        return lh_fail(LH_ERANGE, "hadamard: element %llu is NaN or infinite (LH_HADAMARD_ZERO zeroes such)",
+        return lh_fail(LH_ERANGE,
+                       "hadamard: element %llu is NaN or infinite (LH_HADAMARD_ZERO zeroes such)",
                        (unsigned long long)index);
     if (too_large != NOWHERE)
-        return lh_fail(LH_ERANGE, "hadamard: the transform of the block at element %llu exceeds the type (scale the "
-                                  "tensor down)",
+        return lh_fail(LH_ERANGE,
+                       "hadamard: the transform of the block at element %llu exceeds the type (scale the "
+                       "tensor down)",
                        (unsigned long long)index);
     return 0;
 }
@@ -354,7 +363,8 @@ static int check_arrival(const struct lh_hadamard_arrival *arrival, const struct
     for (uint64_t i = 0; i < arrival->missing_count; i++) {
         const struct lh_range *range = &arrival->missing[i];
         if (range->offset > bytes || range->bytes > bytes - range->offset)
-            return lh_fail(LH_EINVAL, "hadamard: missing range of %llu bytes at %llu exceeds the tensor of %llu",
+            return lh_fail(LH_EINVAL,
+                           "hadamard: missing range of %llu bytes at %llu exceeds the tensor of %llu",
                            (unsigned long long)range->bytes, (unsigned long long)range->offset,
                            (unsigned long long)bytes);
     }
@@ -392,17 +402,19 @@ static int scale_packets(const struct job *job, uint8_t *in, const struct lh_had
         if (came == 0)
             memset(in + at * job->element_bytes, 0, count * job->element_bytes);
         else if (came < arrival->contributors &&
-                 !elements_scale(in, at, count, hadamard->type, (float)arrival->contributors / (float)came) &&
+                 !elements_scale(in, at, count, hadamard->type,
+                                 (float)arrival->contributors / (float)came) &&
                  hadamard->non_finite == LH_HADAMARD_REFUSE)
-            return lh_fail(LH_ERANGE, "hadamard: packet %llu has an element that is not finite, or is not once it is "
-                                      "scaled by %u/%u",
+            return lh_fail(LH_ERANGE,
+                           "hadamard: packet %llu has an element that is not finite, or is not once it is "
+                           "scaled by %u/%u",
                            (unsigned long long)packet, arrival->contributors, came);
     }
     return 0;
 }
 
-int lh_hadamard_decode(const struct lh_hadamard *hadamard, const struct lh_hadamard_arrival *arrival, void *in,
-                       void *out, size_t count, struct lh_hadamard_result *result)
+int lh_hadamard_decode(const struct lh_hadamard *hadamard, const struct lh_hadamard_arrival *arrival,
+                       void *in, void *out, size_t count, struct lh_hadamard_result *result)
 {
     struct job job;
     set_result(result, 0, NOWHERE);

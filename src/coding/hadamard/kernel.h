@@ -10,26 +10,26 @@
 #include <longhaul/hadamard.h>
 
 /* Of a group. A longer block is cut, see long_block.h. */
-#define GROUP_BLOCK_LOG_MAX 12u
-/* The blocks of a group have at least so many elements in each packet of their tile: a cache line, so that lines
- * are written whole. */
-#define GROUP_LINE_LOG(type) ((type) == LH_HADAMARD_F32 ? 4u : 5u)
-/* Of F32; as many as of blocks of LH_HADAMARD_HALF_BLOCK_MAX. */
-#define GROUP_ELEMENTS_MAX ((size_t)1 << (GROUP_BLOCK_LOG_MAX + GROUP_LINE_LOG(LH_HADAMARD_F32)))
+#define GROUP_BLOCK_LOG_MAX 11u
+/* The blocks of a group have at least 2^GROUP_LINE_LOG elements in each packet of their tile: one or two
+ * cache lines, which are written whole, and of which CPUs fetch both. */
+#define GROUP_LINE_LOG     5u
+#define GROUP_ELEMENTS_MAX ((size_t)1 << (GROUP_BLOCK_LOG_MAX + GROUP_LINE_LOG))
 
 /* `blocks` consecutive blocks of a tile. Packets have p elements; of each packet of the tile, blocks * p/S
  * consecutive elements are this group's. */
 struct group_task {
     enum lh_hadamard_type type;
-    uint32_t block_log; /* log2 of p */
-    uint32_t run_log;   /* of p/S */
-    uint32_t blocks;    /* at most 2^GROUP_LINE_LOG */
-    const void *in;     /* of the first block; to decode: in the first packet */
-    void *out;          /* to encode: in the first packet; of the first block */
+    uint32_t block_log;    /* log2 of p */
+    uint32_t run_log;      /* of p/S */
+    uint32_t blocks;       /* at most 2^GROUP_LINE_LOG */
+    const void *in;        /* of the first block; to decode: in the first packet */
+    void *out;             /* to encode: in the first packet; of the first block */
     const uint64_t *signs; /* a bit an element, block after block */
     float scale;
-    bool stream;     /* results may go past the caches, when they begin at a cache line */
-    uint64_t *zeroed; /* not NULL: elements that are not finite count as 0, and are counted here; base only */
+    bool stream; /* results may go past the caches, when they begin at a cache line */
+    uint64_t
+        *zeroed; /* not NULL: elements that are not finite count as 0, and are counted here; base only */
 };
 
 struct hadamard_kernel {
@@ -37,12 +37,12 @@ struct hadamard_kernel {
     bool (*runs_here)(void);
     /* The least block_log that it takes. */
     uint32_t block_log_min;
-    /* in and out are the same, or do not overlap; the same with S = 1 only. scratch: GROUP_ELEMENTS_MAX floats
-     * at a multiple of 64 bytes. False: a result is NaN or exceeds the type. */
+    /* in and out are the same, or do not overlap; the same with S = 1 only. scratch: GROUP_ELEMENTS_MAX
+     * floats at a multiple of 64 bytes. False: a result is NaN or exceeds the type. */
     bool (*encode)(const struct group_task *task, float *scratch);
     bool (*decode)(const struct group_task *task, float *scratch);
-    /* Transforms vectors of `distance` floats, a power of two from 16 on, 2^bits of them, 1 … 4, one after the
-     * other. False as above. */
+    /* Transforms vectors of `distance` floats, a power of two from 16 on, 2^bits of them, 1 … 4, one after
+     * the other. False as above. */
     bool (*combine)(float *data, size_t distance, uint32_t bits);
 };
 

@@ -163,7 +163,7 @@ TEMPLATE bool range_ok(const struct range *range, enum lh_hadamard_type type)
 
 #include "coding/hadamard/template.h"
 
-const struct hadamard_kernel hadamard_kernel_avx2 = {
-    "avx2", runs_here, LANES_LOG + REGISTERS_LOG, encode, decode, combine};
+const struct hadamard_kernel hadamard_kernel_avx2 = {"avx2", runs_here, LANES_LOG + REGISTERS_LOG,
+                                                     encode, decode,    combine};
 
 #endif

@@ -159,7 +159,7 @@ TEMPLATE bool range_ok(const struct range *range, enum lh_hadamard_type type)
 
 #include "coding/hadamard/template.h"
 
-const struct hadamard_kernel hadamard_kernel_avx512 = {
-    "avx512", runs_here, LANES_LOG + REGISTERS_LOG, encode, decode, combine};
+const struct hadamard_kernel hadamard_kernel_avx512 = {"avx512", runs_here, LANES_LOG + REGISTERS_LOG,
+                                                       encode,   decode,    combine};
 
 #endif

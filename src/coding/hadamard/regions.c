@@ -1,6 +1,6 @@
 /*
- * regions.c - the tail is cut by the bits of its length, the largest first: so that each piece is at a multiple
- * of its length.
+ * regions.c - the tail is cut by the bits of its length, the largest first: so that each piece is at a
+ * multiple of its length.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

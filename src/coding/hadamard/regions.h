@@ -1,5 +1,6 @@
 /*
- * regions.h - how a tensor is cut into tiles: whole ones first, then smaller ones, then blocks of few elements.
+ * regions.h - how a tensor is cut into tiles: whole ones first, then smaller ones, then blocks of few
+ * elements.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

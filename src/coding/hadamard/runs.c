@@ -22,8 +22,8 @@ static inline __attribute__((always_inline)) void swap(uint8_t *a, uint8_t *b, s
 }
 
 /* Rows from i, columns from j on. */
-static inline __attribute__((always_inline)) void patch(uint8_t *tile, size_t count, size_t run_bytes, size_t i,
-                                                        size_t j, size_t piece)
+static inline __attribute__((always_inline)) void patch(uint8_t *tile, size_t count, size_t run_bytes,
+                                                        size_t i, size_t j, size_t piece)
 {
     const size_t rows = count - i < PATCH ? count : i + PATCH;
     const size_t columns = count - j < PATCH ? count : j + PATCH;

@@ -8,8 +8,8 @@
 
 #include <stddef.h>
 
-/* Of `count` rows of `count` runs of run_bytes each, exchanges run j of row i with run i of row j: blocks become
- * packets, and packets blocks. */
+/* Of `count` rows of `count` runs of run_bytes each, exchanges run j of row i with run i of row j: blocks
+ * become packets, and packets blocks. */
 void runs_exchange(void *tile, size_t count, size_t run_bytes);
 
 #endif

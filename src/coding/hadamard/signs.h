@@ -9,8 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A bit for each of the elements first … first + count - 1, from bit 0 of signs[0] on. count is a power of two,
- * first a multiple of it. */
+/* A bit for each of the elements first … first + count - 1, from bit 0 of signs[0] on. count is a power of
+ * two, first a multiple of it. */
 void signs_fill(uint64_t *signs, uint64_t seed, uint64_t first, size_t count);
 
 #endif

@@ -1,41 +1,49 @@
 /*
  * template.h - a kernel, from the vector of its CPU. The file that includes this defines
  *
- *   LANES_LOG, REGISTERS_LOG      log2 of the floats of a vector; of the vectors that are transformed at once
- *   TARGET, TEMPLATE              attributes of functions; of those that are inlined with constant arguments
- *   vector                        the type; with + - * between vectors
- *   load_float, store_float       at a multiple of the vector's size
- *   load_typed, store_typed       of any type, anywhere (constant type; stream: at a multiple of the size)
- *   broadcast                     of a float
- *   flip(v, signs, at)            changes signs by the bits from `at` on, a multiple of the lanes
- *   lane_butterfly(v, bit)        sum and difference of the lanes whose numbers differ in this bit
- *   exchange(&a, &b, bit)         of the lanes with this bit in a, and of those without it in b
- *   fetch(at)                     what will be read soon
- *   struct range, range_none(), range_add(), range_ok(): whether all results are finite and fit the type
+ *   LANES_LOG, REGISTERS_LOG   log2 of the floats of a vector; of the vectors that are transformed at once
+ *   TARGET, TEMPLATE           attributes of functions; of those that are inlined with constant arguments
+ *   vector                     the type; with + - * between vectors
+ *   load_float, store_float    at a multiple of the vector's size
+ *   load_typed, store_typed    of any type, anywhere (type is constant; stream: at a multiple of the size)
+ *   broadcast                  of a float
+ *   flip(v, signs, at)         changes signs by the bits from `at` on, a multiple of the lanes
+ *   lane_butterfly(v, bit)     sum and difference of the lanes whose numbers differ in this bit
+ *   exchange(&a, &b, bit)      of the lanes with this bit in a, and of those without it in b
+ *   fetch(from, at, type)      what will be read soon
+ *   struct range, range_none(), range_add(), range_ok()
+ *                              whether all results are finite and fit the type
  *
- * and KERNEL_NAME, runs_here().
+ * and gets encode(), decode() and combine() of struct hadamard_kernel.
  *
  * The bits of a coefficient's number can be transformed in any order. A group has 2^shared blocks of which
  * lanes are shared when its runs are shorter than a vector: then exchange() makes their low bits numbers of
- * registers, and lanes those of blocks, so that a vector is a whole piece of a packet. Either way a bit of the
- * lanes costs one shuffle a vector.
+ * registers, and lanes those of blocks, so that a vector is a whole piece of a packet. Either way a bit of
+ * the lanes costs one shuffle a vector.
  *
- * Encoding: from the blocks, REGISTERS_LOG bits and those of the lanes, to scratch; bits in scratch; the last
- * ones on the way from scratch to the packets. Decoding is the mirror image.
+ * Encoding: from the blocks, REGISTERS_LOG bits and those of the lanes, to scratch; bits in scratch; the
+ * last ones on the way from scratch to the packets. Decoding is the mirror image.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#define LANES     (1u << LANES_LOG)
-#define REGISTERS (1u << REGISTERS_LOG)
-/* On the way to packets: more would be more lines open at once than the CPU merges. */
-#define EDGE_LOG_MAX 3u
+#define LANES        (1u << LANES_LOG)
+#define REGISTERS    (1u << REGISTERS_LOG)
+#define EDGE_LOG_MAX (LANES_LOG - 1u)
+/* Vectors that are written one after the other: the CPU merges stores past the caches for a few lines at a
+ * time only. */
+#define LINE_LOG (GROUP_LINE_LOG - LANES_LOG)
+/* Lines of packets that are fetched ahead: packets are a power of two apart, so that more than some hundred
+ * would drive each other out of the cache. */
+#define FETCH_LINES 16u
+/* CPUs fetch longer runs by themselves. */
+#define FETCH_RUN_LOG 8u
 
 /* What follows from the task, for a sub-group whose blocks share vectors. */
 struct shape {
-    uint32_t shared_log;  /* blocks that share a vector */
-    uint32_t lane_log;    /* bits of a coefficient in the lanes */
-    uint32_t lines_log;   /* vectors of a sub-group */
-    uint32_t edge_log;    /* bits transformed between scratch and packets */
+    uint32_t shared_log; /* blocks that share a vector */
+    uint32_t lane_log;   /* bits of a coefficient in the lanes */
+    uint32_t lines_log;  /* vectors of a sub-group */
+    uint32_t edge_log;   /* bits transformed between scratch and packets */
     uint32_t sub_groups;
 };
 
@@ -84,7 +92,8 @@ TEMPLATE void exchanges(vector *v, uint32_t shared_log)
                 exchange(&v[i], &v[i | 1u << t], LANES_LOG - shared_log + t);
 }
 
-/* Where register i of the vectors from `line` on is in the blocks of a sub-group: its block, and its place. */
+/* Where register i of the vectors from `line` on is in the blocks of a sub-group: its block, and its place.
+ */
 TEMPLATE size_t block_of(uint32_t i, uint32_t shared_log)
 {
     return i & ((1u << shared_log) - 1);
@@ -132,8 +141,11 @@ TEMPLATE void to_blocks(const struct group_task *task, const struct shape *shape
         lane_butterflies(v, LANES_LOG - shared_log);
         butterflies(v, REGISTERS_LOG);
         exchanges(v, shared_log);
+        /* Those of a block one after the other. */
 #pragma GCC unroll 16
-        for (uint32_t i = 0; i < REGISTERS; i++) {
+        for (uint32_t n = 0; n < REGISTERS; n++) {
+            const uint32_t columns_log = REGISTERS_LOG - shared_log;
+            const uint32_t i = (n & ((1u << columns_log) - 1)) << shared_log | n >> columns_log;
             size_t at = (first + block_of(i, shared_log)) * block + place_of(line, i, shared_log);
             vector result = flip(v[i] * scale, task->signs, at);
             range_add(range, result, type);
@@ -143,7 +155,8 @@ TEMPLATE void to_blocks(const struct group_task *task, const struct shape *shape
 }
 
 /* Where a line of a sub-group is in the packets. */
-TEMPLATE size_t packet_place(const struct group_task *task, const struct shape *shape, size_t line, size_t sub)
+TEMPLATE size_t packet_place(const struct group_task *task, const struct shape *shape, size_t line,
+                             size_t sub)
 {
     size_t coefficient = line << shape->lane_log;
     size_t packet = coefficient >> task->run_log;
@@ -191,21 +204,34 @@ TEMPLATE void to_packets(const struct group_task *task, const struct shape *shap
     const size_t distance = floats >> edge_log;
     const size_t lines = distance >> LANES_LOG;
     const vector scale = broadcast(task->scale);
-    for (size_t line = 0; line < lines; line++)
-        for (size_t sub = 0; sub < shape->sub_groups; sub++) {
-            vector v[1u << EDGE_LOG_MAX];
+    /* The vectors of a cache line are of several sub-groups when runs are shorter. */
+    const uint32_t subs_log = LINE_LOG < (uint32_t)__builtin_ctz(shape->sub_groups)
+                                  ? LINE_LOG
+                                  : (uint32_t)__builtin_ctz(shape->sub_groups);
+    const uint32_t along_log = LINE_LOG - subs_log;
+    for (size_t line = 0; line < lines; line += (size_t)1 << along_log) {
+        vector v[1u << LINE_LOG][1u << EDGE_LOG_MAX];
+#pragma GCC unroll 4
+        for (uint32_t w = 0; w < 1u << LINE_LOG; w++) {
+            const float *from =
+                scratch + (w >> along_log) * floats + (line + (w & ((1u << along_log) - 1))) * LANES;
 #pragma GCC unroll 8
             for (uint32_t i = 0; i < 1u << edge_log; i++)
-                v[i] = load_float(scratch + sub * floats + i * distance + line * LANES);
-            butterflies(v, edge_log);
+                v[w][i] = load_float(from + i * distance);
+            butterflies(v[w], edge_log);
+        }
 #pragma GCC unroll 8
-            for (uint32_t i = 0; i < 1u << edge_log; i++) {
-                vector result = v[i] * scale;
+        for (uint32_t i = 0; i < 1u << edge_log; i++) {
+            /* Sub-groups and lines of a cache line are consecutive there. */
+            const size_t at = packet_place(task, shape, line + i * lines, 0);
+#pragma GCC unroll 4
+            for (uint32_t w = 0; w < 1u << LINE_LOG; w++) {
+                vector result = v[w][i] * scale;
                 range_add(range, result, type);
-                store_typed(task->out, packet_place(task, shape, line + i * lines, sub), result,
-                            type, stream);
+                store_typed(task->out, at + w * LANES, result, type, stream);
             }
         }
+    }
 }
 
 TEMPLATE void from_packets(const struct group_task *task, const struct shape *shape, float *scratch,
@@ -214,23 +240,31 @@ TEMPLATE void from_packets(const struct group_task *task, const struct shape *sh
     const size_t floats = (size_t)1 << (shape->lines_log + LANES_LOG);
     const size_t distance = floats >> edge_log;
     const size_t lines = distance >> LANES_LOG;
-    for (size_t line = 0; line < lines; line++)
+    const size_t next_group = (size_t)task->blocks << task->run_log;
+    const bool far_apart = task->run_log < FETCH_RUN_LOG;
+    for (size_t line = 0; line < lines; line++) {
+        const bool inside = line + FETCH_LINES < lines;
+        const size_t ahead = inside ? line + FETCH_LINES : (line + FETCH_LINES) & (lines - 1);
         for (size_t sub = 0; sub < shape->sub_groups; sub++) {
             vector v[1u << EDGE_LOG_MAX];
 #pragma GCC unroll 8
             for (uint32_t i = 0; i < 1u << edge_log; i++) {
-                size_t at = packet_place(task, shape, line + i * lines, sub);
-                v[i] = load_typed(task->in, at, type);
-                fetch(task->in, at + ((size_t)task->blocks << task->run_log), type);
+                v[i] = load_typed(task->in, packet_place(task, shape, line + i * lines, sub), type);
+                if (far_apart)
+                    fetch(task->in,
+                          packet_place(task, shape, ahead + i * lines, sub) + (inside ? 0 : next_group),
+                          type);
             }
             butterflies(v, edge_log);
 #pragma GCC unroll 8
             for (uint32_t i = 0; i < 1u << edge_log; i++)
                 store_float(scratch + sub * floats + i * distance + line * LANES, v[i]);
         }
+    }
 }
 
-/* ---- each with all values of its constants ------------------------------------------------------------ */
+/* ---- each with all values of its constants ------------------------------------------------------------
+ */
 
 #define BLOCKS_CASE(shared)                                                                                \
     case shared:                                                                                           \
@@ -287,7 +321,7 @@ TEMPLATE bool decode_typed(const struct group_task *task, float *scratch, enum l
     for (size_t sub = 0; sub < shape.sub_groups; sub++) {
         float *part = scratch + sub * floats;
         in_scratch(&shape, part);
-        if (task->stream) {
+        if (task->stream && shape.shared_log + LINE_LOG <= REGISTERS_LOG) {
 #define BLOCKS_CALL(shared) to_blocks(task, &shape, sub << (shared), part, type, shared, true, &range)
             switch (shape.shared_log) {
                 BLOCKS_CASES

@@ -1,6 +1,6 @@
 /*
- * test_hadamard.c - every kernel against the definition: all blocks, strides and types, with tails, in place and out
- * of place, at any alignment; on several threads; what is refused.
+ * test_hadamard.c - every kernel against the definition: all blocks, strides and types, with tails, in
+ * place and out of place, at any alignment; on several threads; what is refused.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -25,7 +25,7 @@
 #define COUNT_MAX ((size_t)(SANITIZED ? 1 : 3) << 13)
 #define TILE_MAX  ((size_t)2048 * 2048)
 /* Around what is written, to see what should not be. */
-#define MARGIN    64u
+#define MARGIN 64u
 
 static const enum lh_hadamard_type types[] = {LH_HADAMARD_F32, LH_HADAMARD_BF16, LH_HADAMARD_F16};
 
@@ -91,9 +91,9 @@ static void check_numbers(const struct lh_hadamard *hadamard, const struct tenso
         if (which == 2 && tensor->type != LH_HADAMARD_F32)
             tolerance += 6 * ldexp(1, tensor->type == LH_HADAMARD_BF16 ? -8 : -11);
         if (!(fabs(value - wanted[i]) <= tolerance))
-            fail_msg("%s, %s, type %d, block %u, stride %u: element %zu of %zu is %.9g, not %.9g +- %.2g", what,
-                     hadamard_kernel_now()->name, (int)tensor->type, hadamard->block, hadamard->stride, i,
-                     tensor->count, value, wanted[i], tolerance);
+            fail_msg("%s, %s, type %d, block %u, stride %u: element %zu of %zu is %.9g, not %.9g +- %.2g",
+                     what, hadamard_kernel_now()->name, (int)tensor->type, hadamard->block,
+                     hadamard->stride, i, tensor->count, value, wanted[i], tolerance);
     }
 }
 
@@ -229,14 +229,19 @@ static void test_every_tail(void **state)
     for_each_kernel(every_tail);
 }
 
-/* One element that is not 0: each coefficient is plus or minus its share, exactly; the same for each kernel. */
+/* One element that is not 0: each coefficient is plus or minus its share, exactly; the same for each
+ * kernel. */
 static void signs_and_places(struct lh_prng *prng)
 {
     enum { BLOCK = 1024, COUNT = 64 * 1024 };
     static float in[COUNT], out[COUNT];
     for (unsigned i = 0; i < 20; i++) {
-        struct lh_hadamard hadamard = {LH_HADAMARD_F32, LH_HADAMARD_REFUSE, BLOCK, 1u << lh_prng_below(prng, 7),
-                                       lh_prng_next(prng), NULL};
+        struct lh_hadamard hadamard = {LH_HADAMARD_F32,
+                                       LH_HADAMARD_REFUSE,
+                                       BLOCK,
+                                       1u << lh_prng_below(prng, 7),
+                                       lh_prng_next(prng),
+                                       NULL};
         const size_t element = lh_prng_below(prng, COUNT);
         const uint32_t run = BLOCK / hadamard.stride;
         const size_t tile = element / BLOCK / hadamard.stride * hadamard.stride;
@@ -268,7 +273,8 @@ static void test_threads(void **state)
     struct lh_prng prng;
     lh_prng_seed(&prng, 8);
     for (uint32_t threads = 1; threads <= 3; threads++) {
-        struct lh_hadamard hadamard = {LH_HADAMARD_BF16, LH_HADAMARD_REFUSE, 512, 1u << (3 * threads), 2, NULL};
+        struct lh_hadamard hadamard = {
+            LH_HADAMARD_BF16, LH_HADAMARD_REFUSE, 512, 1u << (3 * threads), 2, NULL};
         struct lh_encoder *encoder;
         assert_int_equal(lh_encoder_create(threads, NULL, &encoder), 0);
         const size_t count = (SANITIZED ? 600000 : 1200000) + threads;
@@ -289,22 +295,22 @@ static void test_threads(void **state)
         struct lh_hadamard_result result;
         tensor_put(at(&tensor, 2), 900, (double)NAN, LH_HADAMARD_BF16);
         tensor_put(at(&tensor, 2), 500000, (double)NAN, LH_HADAMARD_BF16);
-        assert_int_equal(
-            lh_hadamard_encode(&hadamard, at(&tensor, 2), at(&tensor, 1), count, &result), -LH_ERANGE);
+        assert_int_equal(lh_hadamard_encode(&hadamard, at(&tensor, 2), at(&tensor, 1), count, &result),
+                         -LH_ERANGE);
         assert_int_equal(result.index, 900);
         lh_encoder_destroy(encoder);
         tensor_destroy(&tensor);
     }
 }
 
-/* ---- what is not finite ------------------------------------------------------------------------------- */
+/* ---- what is not finite -------------------------------------------------------------------------------
+ */
 
 static void non_finite(struct lh_prng *prng)
 {
     for (unsigned round = 0; round < 60; round++) {
-        struct lh_hadamard hadamard = {.type = types[round % 3],
-                                       .block = 1u << lh_prng_below(prng, 12),
-                                       .seed = round};
+        struct lh_hadamard hadamard = {
+            .type = types[round % 3], .block = 1u << lh_prng_below(prng, 12), .seed = round};
         hadamard.stride = 1u << lh_prng_below(prng, 1 + (uint64_t)__builtin_ctz(hadamard.block));
         if (round % 10 == 0 && hadamard.type == LH_HADAMARD_F32)
             hadamard.block = 8192;
@@ -362,7 +368,8 @@ static void too_large(struct lh_prng *prng)
     static const double largest[] = {3e38, 3e38, 65504};
     for (unsigned t = 0; t < 3; t++)
         for (uint32_t block = 16; block <= 1024; block *= 8) {
-            struct lh_hadamard hadamard = {.type = types[t], .block = block, .stride = 1 + block / 32 * 15 / 16};
+            struct lh_hadamard hadamard = {
+                .type = types[t], .block = block, .stride = 1 + block / 32 * 15 / 16};
             hadamard.stride = hadamard.stride >= block / 4 ? block / 4 : 1;
             struct tensor tensor;
             const size_t count = (size_t)block * hadamard.stride * 2;
@@ -385,7 +392,8 @@ static void test_too_large(void **state)
     for_each_kernel(too_large);
 }
 
-/* ---- arguments ---------------------------------------------------------------------------------------- */
+/* ---- arguments ----------------------------------------------------------------------------------------
+ */
 
 static void expect_invalid(struct lh_hadamard hadamard, const char *words)
 {
@@ -439,18 +447,19 @@ static void test_overlap(void **state)
     assert_non_null(strstr(lh_last_error(), "overlap at a distance of 4092 bytes"));
     assert_int_equal(lh_hadamard_decode(&hadamard, NULL, numbers + 1, numbers, 1024, NULL), -LH_EINVAL);
     assert_int_equal(lh_hadamard_encode(&hadamard, numbers, numbers + 1024, 1024, NULL), 0);
-    assert_int_equal(lh_hadamard_encode(&hadamard, numbers, (char *)numbers + 1, SIZE_MAX / 2, NULL), -LH_EINVAL);
+    assert_int_equal(lh_hadamard_encode(&hadamard, numbers, (char *)numbers + 1, SIZE_MAX / 2, NULL),
+                     -LH_EINVAL);
     assert_int_equal(lh_hadamard_encode(&hadamard, NULL, NULL, 0, NULL), 0);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_reference),  cmocka_unit_test(test_every_shape),
+        cmocka_unit_test(test_reference),   cmocka_unit_test(test_every_shape),
         cmocka_unit_test(test_whole_tiles), cmocka_unit_test(test_long_blocks),
-        cmocka_unit_test(test_every_tail), cmocka_unit_test(test_signs_and_places),
-        cmocka_unit_test(test_threads),    cmocka_unit_test(test_non_finite),
-        cmocka_unit_test(test_too_large),  cmocka_unit_test(test_arguments),
+        cmocka_unit_test(test_every_tail),  cmocka_unit_test(test_signs_and_places),
+        cmocka_unit_test(test_threads),     cmocka_unit_test(test_non_finite),
+        cmocka_unit_test(test_too_large),   cmocka_unit_test(test_arguments),
         cmocka_unit_test(test_overlap),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -55,7 +55,10 @@ static void load(const struct group_task *task, size_t at, size_t count, float *
             four = only_finite(four, task->zeroed);
         if (signs)
             four ^= signs_of(signs, sign + i);
-        memcpy(to + i, &four, here * sizeof *to);
+        if (here == 4)
+            memcpy(to + i, &four, sizeof four);
+        else
+            memcpy(to + i, &four, here * sizeof *to);
     }
 }
 
@@ -69,7 +72,10 @@ static bool store(const struct group_task *task, size_t at, size_t count, const 
     for (size_t i = 0; i < count; i += 4) {
         const size_t here = count - i < 4 ? count - i : 4;
         four_floats four = {0};
-        memcpy(&four, from + i, here * sizeof *from);
+        if (here == 4)
+            memcpy(&four, from + i, sizeof four);
+        else
+            memcpy(&four, from + i, here * sizeof *from);
         four_words bits = (four_words)(four * task->scale);
         fits &= (four_words)((four_ints)(bits & 0x7fffffff) < limit);
         if (signs)

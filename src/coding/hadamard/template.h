@@ -26,6 +26,12 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
+#include <assert.h>
+
+#include "coding/hadamard/kernel.h"
+
+#if defined(LANES_LOG)
+
 #define LANES        (1u << LANES_LOG)
 #define REGISTERS    (1u << REGISTERS_LOG)
 #define EDGE_LOG_MAX (LANES_LOG - 1u)
@@ -413,3 +419,5 @@ TARGET static bool combine(float *data, size_t distance, uint32_t bits)
     assert(false);
     return false;
 }
+
+#endif

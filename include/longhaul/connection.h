@@ -245,12 +245,6 @@ enum lh_end {
     LH_END_DEADLINE = 3,  /* the deadline has passed, or the peer has closed the connection */
 };
 
-/* Bytes of a message. */
-struct lh_range {
-    uint64_t offset;
-    uint64_t bytes;
-};
-
 #define LH_MISSING_INLINE 4
 
 struct lh_delivery {

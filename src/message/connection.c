@@ -216,6 +216,7 @@ int connection_open_inner(struct lh_connection *outer, struct lh_connection **in
     if (error)
         return error;
     struct lh_connection *c = *inner;
+    c->rx.placed_first = true; /* a write that is done has placed its bytes */
     connection_peer_seen_at(c, outer->seen_family, outer->seen_address);
     if (outer->punched)
         connection_punch(c);

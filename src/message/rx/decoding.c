@@ -72,7 +72,8 @@ static void decode_segment(struct rx *rx, struct rx_segment *segment, lh_time no
 {
     segment->coded.jobs = 1; /* until the jobs are counted: the buffer stays */
     rx_close_segment(rx, segment, SEGMENT_DONE);
-    done_note(rx, segment->sequence);
+    if (!rx->placed_first)
+        done_note(rx, segment->sequence);
     submit(rx, segment, now);
 }
 
@@ -138,6 +139,8 @@ void decoding_on_decoded(struct rx *rx, const struct coder_result *result, lh_ti
         return;
     parity_give(rx->parity, segment->coded.buffer);
     segment->coded.buffer = NULL;
+    if (rx->placed_first)
+        done_note(rx, segment->sequence);
     rx_finish_segment(rx, segment, now);
 }
 

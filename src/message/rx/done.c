@@ -14,11 +14,16 @@
 #define FIRST_FRACTION   64u
 #define REFRESH_FRACTION 8u
 
+bool done_is(const struct rx *rx, const struct rx_segment *segment)
+{
+    return segment->state == SEGMENT_DONE && !(rx->placed_first && segment->coded.jobs > 0);
+}
+
 static uint64_t bitmap_of(const struct rx *rx)
 {
     uint64_t bitmap = 0;
     for (uint32_t i = 0; i < TRANSFER_DONE_BITS && rx->segment_oldest + i != rx->segment_next; i++)
-        if (rx_segment_at(rx, rx->segment_oldest + i)->state == SEGMENT_DONE)
+        if (done_is(rx, rx_segment_at(rx, rx->segment_oldest + i)))
             bitmap |= (uint64_t)1 << i;
     return bitmap;
 }

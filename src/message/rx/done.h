@@ -12,6 +12,8 @@
 
 #include "message/rx/rx.h"
 
+/* Whether a segment may be announced. */
+bool done_is(const struct rx *rx, const struct rx_segment *segment);
 /* A segment has arrived; announced at the end of the step. */
 void done_note(struct rx *rx, uint32_t sequence);
 /* The sender asked for one that has arrived. */

@@ -121,7 +121,7 @@ void lengths_on_to_receiver(struct rx *rx, const struct transfer_message *messag
         on_open_segment(rx, segment, message, now);
     else if (segment->state == SEGMENT_FAILED)
         refuse_answer(rx, segment->message);
-    else if (segment->state == SEGMENT_DONE)
+    else if (done_is(rx, segment))
         done_answer(rx, sequence);
     else if (segment->state == SEGMENT_PARITY)
         rx->stats.bad_control++; /* all messages go to the segment itself */

@@ -172,6 +172,7 @@ struct rx {
     struct data_path data_path;
     bool eager;   /* the peer sends small messages without a clear-to-send */
     bool matched; /* receives choose messages by their tags: numbers are those of the sends */
+    bool placed_first; /* the sender hears of a segment once it is decoded, not once it can be */
 };
 
 /* One from the oldest on to the next, or one that rx_message_known() knows. */

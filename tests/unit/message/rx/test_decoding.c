@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "message/rx/decoding.h"
 
+#include "message/rx/done.h"
 #include "unit/message/rx_part.h"
 
 /* A message of one segment of known length, of which the second chunk is lost; its parity came. */
@@ -71,6 +72,23 @@ static void test_results_may_come_later(void **state)
     expect_no_effect();
 }
 
+/* For one-sided writes: DONE means that the bytes are there, also to a sender that asks meanwhile. */
+static void test_done_may_wait_until_all_is_placed(void **state)
+{
+    (void)state;
+    use_threads();
+    rx.placed_first = true;
+    struct rx_segment *segment = one_lost();
+    decoding_segment_done(&rx, segment, false, 9);
+    assert_true(qp.recvs[0].completed && !rx.done.wanted && !done_is(&rx, segment));
+    announce_lengths(0, 0, (uint32_t)SLOT, SLOT, 0, 1);
+    assert_int_equal(qp.message_count, 0);
+    decoding_finish(&rx, 20);
+    assert_int_equal(buffer[CHUNK], 0xDD);
+    expect_finished(0, 0);
+    assert_true(rx.done.wanted);
+}
+
 /* What the sender was told to have arrived is handed over. */
 static void test_a_message_that_is_canceled_meanwhile_is_whole(void **state)
 {
@@ -88,6 +106,7 @@ int main(void)
         RX_TEST(test_a_whole_segment),
         RX_TEST_CODED(test_decodes_at_once_without_threads),
         RX_TEST_CODED(test_results_may_come_later),
+        RX_TEST_CODED(test_done_may_wait_until_all_is_placed),
         RX_TEST_CODED(test_a_message_that_is_canceled_meanwhile_is_whole),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -17,16 +17,18 @@ set xlabel "packets lost, %"
 set yrange [0:*]
 set bmargin at screen 0.32
 set tmargin at screen 0.84
+set key at screen 0.5, 0.02 center bottom reverse Left maxrows 3
+# One legend for both.
+named(name, loss) = loss eq "bursts" ? name : ""
 set multiplot layout 1,2 title "Messages of 256 packets with 256 elements each, one in 1,000 an outlier" font ",14"
 do for [loss in "independent bursts"] {
-    if (loss eq "bursts") { set key at screen 0.5, 0.02 center bottom reverse Left maxrows 3 } else { set key off }
     set title loss eq "bursts" ? "bursts of 8 packets: the whole message" : "independent losses: the whole message"
     set ylabel "squared error / energy of the message"
-    plot rows("outliers", loss, "raw", 0) using (100 * $5):7 with linespoints lw 2 pt 5 ps 0.6 lc rgb "#b2182b" title "raw, p99", \
-         rows("outliers", loss, "block", 1) using (100 * $5):7 with linespoints lw 2 pt 7 ps 0.6 lc rgb "#f4a582" title "block, p99", \
-         rows("outliers", loss, "stride", 256) using (100 * $5):7 with linespoints lw 4 pt 9 ps 0.8 lc rgb "#92c5de" title "block + stride 256, p99", \
-         rows("outliers", loss, "message", 1) using (100 * $5):7 with linespoints lw 2 pt 13 ps 0.5 lc rgb "#2166ac" title "whole message, p99", \
-         rows("outliers", loss, "raw", 0) using (100 * $5):6 with lines dt 2 lc rgb "#b2182b" title "raw, mean", \
-         rows("outliers", loss, "stride", 256) using (100 * $5):6 with lines dt 3 lw 2 lc rgb "#2166ac" title "block + stride 256, mean"
+    plot rows("outliers", loss, "raw", 0) using (100 * $5):7 with linespoints lw 2 pt 5 ps 0.6 lc rgb "#b2182b" title named("raw, p99", loss), \
+         rows("outliers", loss, "block", 1) using (100 * $5):7 with linespoints lw 2 pt 7 ps 0.6 lc rgb "#f4a582" title named("block, p99", loss), \
+         rows("outliers", loss, "stride", 256) using (100 * $5):7 with linespoints lw 4 pt 9 ps 0.8 lc rgb "#92c5de" title named("block + stride 256, p99", loss), \
+         rows("outliers", loss, "message", 1) using (100 * $5):7 with linespoints lw 2 pt 13 ps 0.5 lc rgb "#2166ac" title named("whole message, p99", loss), \
+         rows("outliers", loss, "raw", 0) using (100 * $5):6 with lines dt 2 lc rgb "#b2182b" title named("raw, mean", loss), \
+         rows("outliers", loss, "stride", 256) using (100 * $5):6 with lines dt 3 lw 2 lc rgb "#2166ac" title named("block + stride 256, mean", loss)
 }
 unset multiplot

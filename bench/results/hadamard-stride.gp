@@ -17,16 +17,18 @@ set xlabel "packets lost, %"
 set yrange [0:*]
 set bmargin at screen 0.32
 set tmargin at screen 0.84
+set key at screen 0.5, 0.02 center bottom reverse Left maxrows 3
+# One legend for both.
+named(name, loss) = loss eq "bursts" ? name : ""
 set multiplot layout 1,2 title "Messages of 256 packets with 256 elements each, no outliers" font ",14"
 do for [loss in "independent bursts"] {
-    if (loss eq "bursts") { set key at screen 0.5, 0.02 center bottom reverse Left maxrows 3 } else { set key off }
     set title loss eq "bursts" ? "bursts: the worst block, mean" : "independent losses: the worst block, mean"
     set ylabel "squared error / energy of the block"
-    plot rows("even", loss, "block", 1) using (100 * $5):8 with linespoints lw 2 pt 7 ps 0.6 lc rgb "#f4a582" title "raw, block", \
-         rows("even", loss, "stride", 2) using (100 * $5):8 with linespoints lw 2 pt 4 ps 0.6 lc rgb "#d6604d" title "block + stride 2", \
-         rows("even", loss, "stride", 8) using (100 * $5):8 with linespoints lw 2 pt 6 ps 0.6 lc rgb "#9970ab" title "stride 8", \
-         rows("even", loss, "stride", 32) using (100 * $5):8 with linespoints lw 2 pt 8 ps 0.6 lc rgb "#4393c3" title "stride 32", \
-         rows("even", loss, "stride", 256) using (100 * $5):8 with linespoints lw 4 pt 9 ps 0.8 lc rgb "#92c5de" title "stride 256", \
-         rows("even", loss, "message", 1) using (100 * $5):8 with linespoints lw 2 pt 13 ps 0.5 lc rgb "#2166ac" title "whole message"
+    plot rows("even", loss, "block", 1) using (100 * $5):8 with linespoints lw 2 pt 7 ps 0.6 lc rgb "#f4a582" title named("raw, block", loss), \
+         rows("even", loss, "stride", 2) using (100 * $5):8 with linespoints lw 2 pt 4 ps 0.6 lc rgb "#d6604d" title named("block + stride 2", loss), \
+         rows("even", loss, "stride", 8) using (100 * $5):8 with linespoints lw 2 pt 6 ps 0.6 lc rgb "#9970ab" title named("stride 8", loss), \
+         rows("even", loss, "stride", 32) using (100 * $5):8 with linespoints lw 2 pt 8 ps 0.6 lc rgb "#4393c3" title named("stride 32", loss), \
+         rows("even", loss, "stride", 256) using (100 * $5):8 with linespoints lw 4 pt 9 ps 0.8 lc rgb "#92c5de" title named("stride 256", loss), \
+         rows("even", loss, "message", 1) using (100 * $5):8 with linespoints lw 2 pt 13 ps 0.5 lc rgb "#2166ac" title named("whole message", loss)
 }
 unset multiplot

@@ -12,6 +12,7 @@
 #include "cli/file/digest.h"
 #include "cli/file/message.h"
 #include "cli/file/source.h"
+#include "cli/options/deadline.h"
 #include "cli/options/loss_list.h"
 #include "cli/options/options.h"
 #include "cli/terminal/diagnostic.h"
@@ -38,13 +39,14 @@
 #define SHORT_LOSSES   2 /* the worst of those that there are */
 
 /* The size is chosen to fit this time unless it is given. */
-#define SHOW_S     20.0
-#define SET_UP_S   0.4 /* of each transfer: processes, memory, digest */
-#define LATE_S     3.0
-#define NO_RATE_S  35.0 /* timeout on a link without a rate */
-#define LATE_TIMES 8    /* the ideal */
-#define TCP_TIMES  6    /* the ideal, for TCP */
-#define TCP_MAX    8
+#define SHOW_S         25.0
+#define SET_UP_S       0.4 /* of each transfer: processes, memory, digest */
+#define LATE_S         3.0
+#define NO_RATE_S      35.0 /* timeout on a link without a rate */
+#define LATE_TIMES     8    /* the ideal */
+#define LATE_DEADLINES 4    /* a deadline is for losses: what keeps hosts busy shall not cut anything off */
+#define TCP_TIMES      6    /* the ideal, for TCP */
+#define TCP_MAX        8
 
 struct stage {
     struct lh_link_spec link;
@@ -152,6 +154,8 @@ static struct cli_demo_run run_of(const struct stage *stage, uint64_t bytes, dou
     run.link.loss = loss;
     run.timeout_ns =
         (lh_time)((isfinite(ideal) ? LATE_S + LATE_TIMES * ideal : NO_RATE_S) * (double)LH_NS_PER_S);
+    if (cli_has_deadline(scheme) && !strstr(scheme, "deadline="))
+        run.deadline_ns = run.timeout_ns / LATE_DEADLINES;
     return run;
 }
 

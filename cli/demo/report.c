@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "cli/demo/report.h"
 
+#include "cli/options/deadline.h"
 #include "cli/options/loss_list.h"
 #include "cli/terminal/output.h"
-#include "cli/terminal/table.h"
 
 #include <longhaul/units.h>
 
@@ -109,27 +109,35 @@ static void fill_measures(struct cli_cell *cells, const struct cli_demo_run *run
                           const struct cli_demo_outcome *outcome, double factor)
 {
     const struct lh_stats *stats = &outcome->stats;
-    double overhead = ((double)stats->tx_bytes - (double)run->bytes) / (double)run->bytes;
+    /* Of a message that is cut off less is sent than it has. */
+    double overhead = fmax(0, ((double)stats->tx_bytes - (double)run->bytes) / (double)run->bytes);
     snprintf(cells[2].text, CLI_CELL_MAX, "%.3f s", outcome->completion_s);
     if (isfinite(factor))
         snprintf(cells[3].text, CLI_CELL_MAX, "%.2f", factor);
     else
         snprintf(cells[3].text, CLI_CELL_MAX, "-");
     cells[3].colour = isfinite(factor) ? cli_demo_colour(factor) : CLI_PLAIN;
-    put_rate(8 * (double)run->bytes / outcome->completion_s, cells[4].text, CLI_CELL_MAX);
+    put_rate(8 * (double)(run->bytes - outcome->missing_bytes) / outcome->completion_s, cells[4].text,
+             CLI_CELL_MAX);
     snprintf(cells[5].text, CLI_CELL_MAX, "%.3f %%", 100 * overhead);
 }
 
-static void fill_state(struct cli_cell *cell, const struct cli_demo_outcome *outcome)
+void cli_demo_fill_state(struct cli_cell *cell, const struct cli_demo_run *run,
+                         const struct cli_demo_outcome *outcome)
 {
     const char *state = "failed";
     if (outcome->whole)
-        state = "digest ok";
+        state = run->messages > 1 ? "digests ok" : "digest ok";
     else if (outcome->late)
         state = "timeout";
     else if (!*outcome->error)
         state = "BAD DIGEST";
-    snprintf(cell->text, CLI_CELL_MAX, "%s", state);
+    double missing = (double)outcome->missing_bytes / ((double)run->bytes * run->messages);
+    /* Never rounded up to all. */
+    if (outcome->whole && cli_has_deadline(run->scheme))
+        snprintf(cell->text, CLI_CELL_MAX, "%.3f %% ok", (1e5 - ceil(1e5 * missing)) / 1e3);
+    else
+        snprintf(cell->text, CLI_CELL_MAX, "%s", state);
     cell->colour = outcome->whole ? CLI_GREEN : CLI_RED;
 }
 
@@ -139,10 +147,14 @@ static void update(struct cli_demo_report *report, const struct cli_demo_run *ru
     report->transfers++;
     report->whole += outcome->whole;
     report->late += outcome->late;
+    report->deadlines |= cli_has_deadline(run->scheme);
     if (!outcome->whole || !isfinite(factor))
         return;
     if (factor > report->worst_factor)
         report->worst_factor = factor;
+    /* What may lack something is not compared. */
+    if (cli_has_deadline(run->scheme))
+        return;
     bool lossier = run->link.loss > report->best_loss;
     if (report->best_factor > 0 && !lossier &&
         (run->link.loss < report->best_loss || factor >= report->best_factor))
@@ -167,7 +179,7 @@ static double put_row(const struct cli_demo_run *run, const struct cli_demo_outc
     snprintf(cells[1].text, CLI_CELL_MAX, "%.40s", run->scheme);
     if (outcome->whole)
         fill_measures(cells, run, outcome, factor);
-    fill_state(&cells[6], outcome);
+    cli_demo_fill_state(&cells[6], run, outcome);
     if (isatty(STDOUT_FILENO))
         fputs("\r\033[K", stdout);
     cli_table_row(&table, cells);
@@ -203,6 +215,14 @@ static void print_others(const struct cli_demo_report *report)
            100 * others);
 }
 
+static void print_deadlines(const struct cli_demo_report *report)
+{
+    if (!report->deadlines)
+        return;
+    print_label("% ok");
+    printf("that share came by the deadline, byte for byte what was sent; the rest is missing\n");
+}
+
 /* Where the number that everybody looks for is from, or why it is not there, and how to get it. */
 static void print_tcp(const struct cli_demo_report *report)
 {
@@ -223,6 +243,7 @@ void cli_demo_report_end(const struct cli_demo_report *report)
     struct cli_table table = make_table();
     cli_table_rule(&table);
     print_others(report);
+    print_deadlines(report);
     print_tcp(report);
     putchar('\n');
     lh_format_size(report->bytes, size, sizeof size);
@@ -233,7 +254,7 @@ void cli_demo_report_end(const struct cli_demo_report *report)
     else if (report->best_factor > 0)
         printf("  Without loss, %s delivered %s in %s: %.2f times the ideal.\n", report->best_scheme, size,
                completion, report->best_factor);
-    else
+    else if (!report->link.rate_bps)
         printf("  No ideal time on a link of unlimited rate.\n");
     if (report->whole == report->transfers)
         printf("  All %u transfers verified, byte for byte.\n\n", report->transfers);

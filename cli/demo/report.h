@@ -9,7 +9,7 @@
 
 #include "cli/demo/run.h"
 #include "cli/perf/cpu_others.h"
-#include "cli/terminal/terminal.h"
+#include "cli/terminal/table.h"
 
 /* No line is wider. */
 #define CLI_DEMO_COLUMNS 100
@@ -25,6 +25,7 @@ struct cli_demo_report {
     double best_loss, best_completion_s, best_factor; /* at the highest loss; factor 0: none yet */
     const char *best_scheme;
     double worst_factor; /* of those that got there */
+    bool deadlines;      /* of some: their share is shown */
     struct cli_cpu_mark started;
 };
 
@@ -40,6 +41,10 @@ void cli_demo_report_row(struct cli_demo_report *report, const struct cli_demo_r
 /* A row of what is only compared with. */
 void cli_demo_report_tcp_row(const struct cli_demo_run *run, const struct cli_demo_outcome *outcome);
 void cli_demo_report_end(const struct cli_demo_report *report);
+
+/* The last cell of a row: what has arrived. */
+void cli_demo_fill_state(struct cli_cell *cell, const struct cli_demo_run *run,
+                         const struct cli_demo_outcome *outcome);
 
 /* Of a completion time, as a multiple of the ideal. */
 enum cli_colour cli_demo_colour(double factor);

@@ -21,14 +21,16 @@ struct cli_demo_run {
     uint8_t digest[CLI_DIGEST_BYTES]; /* of the data */
     struct lh_link_spec link;
     const char *scheme;
-    lh_time timeout_ns; /* for each message */
+    lh_time deadline_ns; /* of each message, where the scheme has one and does not say it; else 0 */
+    lh_time timeout_ns;  /* for each message */
 };
 
 struct cli_demo_outcome {
-    bool whole; /* delivered within the timeout and verified */
+    bool whole; /* delivered within the timeout and verified, but for missing_bytes */
     bool digest_right;
-    bool late;           /* timed out */
-    double completion_s; /* of a message, in the mean */
+    bool late;              /* timed out */
+    uint64_t missing_bytes; /* of all messages, by their deadlines */
+    double completion_s;    /* of a message, in the mean */
     double worst_s;
     struct lh_stats stats; /* of the sender */
     char error[160];       /* what went wrong otherwise */

@@ -2,8 +2,8 @@
 #include "cli/demo/short_messages.h"
 
 #include "cli/demo/report.h"
+#include "cli/options/deadline.h"
 #include "cli/options/loss_list.h"
-#include "cli/terminal/table.h"
 #include "cli/terminal/terminal.h"
 
 #include <longhaul/units.h>
@@ -48,7 +48,9 @@ static void update(struct cli_demo_short *table, const struct cli_demo_run *run,
     table->rows++;
     table->whole += outcome->whole;
     bool lossier = run->link.loss > table->best_loss;
-    if (!outcome->whole || (!lossier && outcome->worst_s >= table->best_worst_s))
+    /* What may lack something is not compared. */
+    if (!outcome->whole || cli_has_deadline(run->scheme) ||
+        (!lossier && outcome->worst_s >= table->best_worst_s))
         return;
     table->best_loss = run->link.loss;
     table->best_mean_s = outcome->completion_s;
@@ -70,9 +72,7 @@ void cli_demo_short_row(struct cli_demo_short *table, const struct cli_demo_run 
         put_times(&cells[2], &cells[3], outcome->completion_s, ideal_s);
         put_times(&cells[4], &cells[5], outcome->worst_s, ideal_s);
     }
-    const char *state = outcome->whole ? "digests ok" : outcome->late ? "timeout" : "failed";
-    snprintf(cells[6].text, CLI_CELL_MAX, "%s", state);
-    cells[6].colour = outcome->whole ? CLI_GREEN : CLI_RED;
+    cli_demo_fill_state(&cells[6], run, outcome);
     if (isatty(STDOUT_FILENO))
         fputs("\r\033[K", stdout);
     cli_table_row(&rows, cells);
@@ -94,6 +94,7 @@ void cli_demo_short_end(const struct cli_demo_short *table)
     double rtt_s = 2 * (double)table->link.delay_ns / (double)LH_NS_PER_S;
     printf("  Selective repeat (sr) retransmits lost packets: %s each, hidden only in long "
            "messages.\n"
-           "  Erasure codes (ec) send parity in advance: 25 %% more bytes, no retransmission.\n\n",
+           "  Erasure codes (ec) send parity in advance: 25 %% more bytes, no retransmission.\n"
+           "  Bounded completion (bounded) retransmits nothing: what is lost is missing.\n\n",
            lh_format_time(rtt_s, rtt, sizeof rtt));
 }

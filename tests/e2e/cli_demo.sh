@@ -1,4 +1,5 @@
-# longhaul demo --quick: every scheme, every loss, everything arrives; plain text of at most 100 columns.
+# longhaul demo --quick: every scheme, every loss, everything arrives but for what a deadline leaves out;
+# plain text of at most 100 columns.
 #
 # SPDX-License-Identifier: BSD-3-Clause
 . "$(dirname "$0")/lib_cli.sh"
@@ -13,7 +14,9 @@ cat "$work/demo.out"
 for scheme in sr-nack sr-rto ec:mds ec:xor; do
     [ "$(grep -cE "$scheme .*digest ok" "$work/demo.out")" -ge 2 ] || fail "$scheme has not brought all"
 done
-expect_line "$work/demo.out" 'verified, byte for byte'
+[ "$(grep -cE 'bounded .* [0-9.]+ % ok$' "$work/demo.out")" -eq 3 ] || fail "bounded: no share in a row"
+! grep -E '(one packet|Without loss).*bounded' "$work/demo.out" || fail "bounded is compared"
+expect_line "$work/demo.out" 'All 10 transfers verified, byte for byte'
 grep -qE 'TCP cubic .*(digest ok|timeout)' "$work/demo.out" || expect_line "$work/demo.out" 'not in the table'
 expect_line "$work/demo.out" 'short messages: 10 of 1MiB'
 for scheme in sr-nack sr-rto ec:mds ec:xor; do
@@ -26,6 +29,12 @@ timeout 60 "$LONGHAUL" demo "$work/mine" --loss 1% --reliability sr-nack --link 
     >"$work/demo.out" 2>"$work/demo.err" || fail "demo ended with $?"
 expect_line "$work/demo.out" 'round trip 2ms (200 km of fibre)'
 [ "$(grep -c 'sr-nack .*digest ok' "$work/demo.out")" -eq 1 ] || fail "not one row"
+
+say "a deadline that nothing meets"
+timeout 60 "$LONGHAUL" demo --loss 0 --size 4MiB --reliability bounded:deadline=1ms \
+    >"$work/demo.out" 2>"$work/demo.err" || fail "demo ended with $?"
+grep -qE 'bounded:deadline=1ms .* [0-9.]+ % ok$' "$work/demo.out" || fail "no share"
+expect_line "$work/demo.out" '% ok    that share came by the deadline'
 
 say "a file that is not there"
 status=0

@@ -208,6 +208,7 @@ static void enter(struct bbr *b, enum bbr_state state, lh_time now)
         double more = UP_SHARED / sqrt(bdp_of(b) / b->mtu + 1);
         b->up_gain = 1 + fmin(fmax(more, UP_SHARED_MIN), UP_SHARED_MAX);
     }
+    b->slow_spacings = 0;
     b->up_seen = false;
     b->up_bw = b->bw;
     if (state == BBR_CRUISE)

@@ -137,11 +137,12 @@ int xp_nic_expose(struct xp_nic *nic, void *base, uint64_t bytes, uint32_t acces
     return lh_fail(LH_EAGAIN, "all %u regions are in use", nic->limits.regions);
 }
 
-int xp_nic_withdraw(struct xp_nic *nic, uint32_t key)
+int xp_nic_withdraw(struct xp_nic *nic, uint32_t key, struct xp_region *was)
 {
     uint32_t place = key & ((1u << REGION_SHIFT) - 1);
     if (place == 0 || place > nic->limits.regions || nic->memory.regions[place - 1].key != key)
         return lh_fail(LH_EKEY, "no region has key 0x%x", key);
+    *was = nic->memory.regions[place - 1];
     nic->memory.regions[place - 1].key = 0;
     return 0;
 }

@@ -27,8 +27,10 @@
 #include "xp/wheel.h"
 
 #define XP_NONE UINT32_MAX
-/* A message this far ahead of the expected one is no successor but forged, or of another life. */
-#define XP_SEQ_WINDOW 1024u
+/* A message further ahead of the expected one is no successor but forged, or of another life. A receiver
+ * that stood still misses so many only in a second of the smallest messages; it is back when the number has
+ * wrapped. */
+#define XP_SEQ_WINDOW (UINT32_C(1) << 20)
 
 /* ---- 52 bytes ---------------------------------------------------------------------------------------- */
 
@@ -156,8 +158,9 @@ int xp_nic_close(struct xp_nic *nic, uint32_t qpn);
  * -LH_EAGAIN: there are as many regions as can be. */
 int xp_nic_expose(struct xp_nic *nic, void *base, uint64_t bytes, uint32_t access, uint32_t random,
                   uint32_t *key);
-/* No packet touches it any more. -LH_EKEY: no region has that key. */
-int xp_nic_withdraw(struct xp_nic *nic, uint32_t key);
+/* No packet touches it any more, but for those that have left by xp_nic_transmit(). -LH_EKEY: no region has
+ * that key. */
+int xp_nic_withdraw(struct xp_nic *nic, uint32_t key, struct xp_region *was);
 
 /* ---- work -------------------------------------------------------------------------------------------- */
 

@@ -54,6 +54,7 @@ struct arrival {
     struct xp_transport *transport;
     int32_t ahead;   /* messages that it skips, and the active one */
     int32_t skipped; /* receives that it skips, and that of the active message */
+    bool continues;  /* it is of the active message */
     struct xp_work *receive;
     uint8_t *place;
 };
@@ -86,6 +87,8 @@ static bool find_place(struct xp_nic *nic, struct arrival *arrival)
 {
     const struct xp_packet *packet = arrival->packet;
     bool found;
+    bool same_length =
+        !arrival->continues || !arrival->receive || packet->length == arrival->receive->length;
     if (packet->opcode == XP_SEND) {
         const struct xp_work *receive = arrival->receive;
         found =
@@ -97,6 +100,7 @@ static bool find_place(struct xp_nic *nic, struct arrival *arrival)
         arrival->place = xp_region_at(nic, packet->key, LH_XP_REMOTE_WRITE, packet->offset,
                                       packet->payload_bytes, &found);
     }
+    found &= same_length;
     nic->counters.bad_range += !found;
     return found;
 }
@@ -111,9 +115,9 @@ static bool fits(struct xp_nic *nic, struct arrival *arrival)
         nic->counters.late++;
         return false;
     }
-    bool continues = arrival->ahead == 0 && transport->active;
+    arrival->continues = arrival->ahead == 0 && transport->active;
     if (arrival->ahead > (int32_t)XP_SEQ_WINDOW ||
-        (continues &&
+        (arrival->continues &&
          (takes_receive(packet) != transport->receives || packet->opcode == XP_READ_REQUEST))) {
         nic->counters.bad_seq++;
         return false;

@@ -121,7 +121,7 @@ bool xp_nic_transmit(struct xp_nic *nic, lh_time now, struct xp_departure *depar
         struct xp_rate *rate = &nic->memory.qps[qpn - 1].rate;
         lh_time next;
         if (!xp_rate_may_send(rate, &nic->rate, now, &next)) {
-            wheel_set(&nic->wheel, xp_timer(qpn, XP_TIMER_PACE), next);
+            wheel_set(&nic->wheel, xp_timer(qpn, XP_TIMER_PACE), next, now);
             continue;
         }
         departure->peer = xp_host_of(nic, qpn)->peer;

@@ -86,10 +86,12 @@ static void place(struct wheel *wheel, uint32_t timer)
         insert(wheel, slot_of(wheel->tick + ahead, ahead), timer);
 }
 
-void wheel_set(struct wheel *wheel, uint32_t timer, lh_time at)
+void wheel_set(struct wheel *wheel, uint32_t timer, lh_time at, lh_time now)
 {
     uint64_t due = at / wheel->tick_ns + (at % wheel->tick_ns != 0);
     wheel_cancel(wheel, timer);
+    if (wheel->armed == 0 && now / wheel->tick_ns > wheel->tick)
+        wheel->tick = now / wheel->tick_ns;
     if (due <= wheel->tick)
         due = wheel->tick + 1; /* its tick may still run */
     if (due - wheel->tick > WHEEL_TICKS_MAX)

@@ -37,8 +37,8 @@ struct wheel {
 
 void wheel_init(struct wheel *wheel, lh_time tick_ns, lh_time now, uint32_t count,
                 struct wheel_timer *timers, uint32_t *due);
-/* Sets a timer, whether it was set or not. */
-void wheel_set(struct wheel *wheel, uint32_t timer, lh_time at);
+/* Sets a timer, whether it was set or not. now: for a wheel that was idle, and so was not asked for long. */
+void wheel_set(struct wheel *wheel, uint32_t timer, lh_time at, lh_time now);
 void wheel_cancel(struct wheel *wheel, uint32_t timer);
 /* A timer that has expired by now, which is no longer set; WHEEL_NONE: there is none. */
 uint32_t wheel_expired(struct wheel *wheel, lh_time now);

@@ -101,7 +101,7 @@ static void begin(struct xp_nic *nic, uint32_t timer, struct xp_work *work, lh_t
         return;
     }
     work->due = now + work->timeout_ns;
-    wheel_set(&nic->wheel, timer, work->due);
+    wheel_set(&nic->wheel, timer, work->due, now);
 }
 
 void xp_begin_receive(struct xp_nic *nic, uint32_t qpn, lh_time now)

@@ -11,6 +11,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -214,6 +215,21 @@ static void test_foreign(void **state)
     assert_int_equal(lh_xp_poll(ends[1], &completion, 1), 0);
 }
 
+/* Peers come and go: a place is that of a peer as long as a queue pair is connected to it. */
+static void test_many_peers(void **state)
+{
+    (void)state;
+    for (unsigned port = 1000; port < 1200; port++) {
+        uint32_t number, seq;
+        char address[LH_XP_ADDRESS_MAX];
+        snprintf(address, sizeof address, "[::1]:%u", port);
+        assert_int_equal(lh_xp_open(ends[0], &number, &seq), 0);
+        assert_int_equal(lh_xp_connect(ends[0], number, address, 1, 0), 0);
+        assert_int_equal(lh_xp_close(ends[0], number), 0);
+    }
+    test_send(state);
+}
+
 static void test_refused(void **state)
 {
     (void)state;
@@ -257,6 +273,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_one_sided, start, stop),
         cmocka_unit_test_setup_teardown(test_one_sided, start_v4, stop),
         cmocka_unit_test_setup_teardown(test_foreign, start, stop),
+        cmocka_unit_test_setup_teardown(test_many_peers, start, stop),
         cmocka_unit_test_setup_teardown(test_refused, start, stop),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

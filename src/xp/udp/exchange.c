@@ -109,6 +109,35 @@ static int send_batch(struct lh_xp *xp)
     return sendmmsg(xp->socket.fd, messages, xp->outgoing, MSG_DONTWAIT);
 }
 
+bool xp_udp_awaits(const void *of, uint32_t peer)
+{
+    const struct lh_xp *xp = of;
+    for (uint32_t i = 0; i < xp->outgoing; i++)
+        if (xp->batch[xp->outgoing_first + i].peer == peer)
+            return true;
+    return false;
+}
+
+/* What stays moves: it points into itself. */
+static void move(struct xp_udp_outgoing *to, const struct xp_udp_outgoing *from)
+{
+    *to = *from;
+    to->parts[0].iov_base = to->header;
+    to->parts[2].iov_base = to->trailer;
+}
+
+void xp_udp_forget(struct lh_xp *xp, const uint8_t *from, uint64_t bytes)
+{
+    struct xp_udp_outgoing *batch = &xp->batch[xp->outgoing_first];
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < xp->outgoing; i++) {
+        uintptr_t payload = (uintptr_t)batch[i].parts[1].iov_base;
+        if (payload - (uintptr_t)from >= bytes && kept++ != i)
+            move(&batch[kept - 1], &batch[i]);
+    }
+    xp->outgoing = kept;
+}
+
 int xp_udp_transmit(struct lh_xp *xp, lh_time now)
 {
     if (xp->outgoing == 0)

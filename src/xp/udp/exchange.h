@@ -35,6 +35,10 @@ struct lh_xp {
     uint8_t received[XP_BATCH][XP_PACKET_BYTES];
 };
 
+/* Whether a packet for that peer waits for the socket. */
+bool xp_udp_awaits(const void *xp, uint32_t peer);
+/* Packets whose payload lies there do not leave any more: lost, as on the way. */
+void xp_udp_forget(struct lh_xp *xp, const uint8_t *from, uint64_t bytes);
 /* Whether anything came; -LH_ESYSTEM. */
 int xp_udp_receive(struct lh_xp *xp, lh_time now);
 /* Whether anything left; -LH_ESYSTEM. */

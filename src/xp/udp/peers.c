@@ -18,9 +18,10 @@ int xp_udp_peers_init(struct xp_udp_peers *peers, uint32_t room)
         buckets *= 2;
     *peers = (struct xp_udp_peers){.addresses = calloc(room, sizeof *peers->addresses),
                                    .buckets = malloc(buckets * sizeof *peers->buckets),
+                                   .users = calloc(room, sizeof *peers->users),
                                    .mask = buckets - 1,
                                    .room = room};
-    if (!peers->addresses || !peers->buckets) {
+    if (!peers->addresses || !peers->buckets || !peers->users) {
         xp_udp_peers_free(peers);
         return lh_fail(LH_ENOMEM, "no memory for the addresses of %u peers", room);
     }
@@ -32,6 +33,7 @@ void xp_udp_peers_free(struct xp_udp_peers *peers)
 {
     free(peers->addresses);
     free(peers->buckets);
+    free(peers->users);
     *peers = (struct xp_udp_peers){.room = 0};
 }
 
@@ -65,12 +67,40 @@ uint32_t xp_udp_peers_find(const struct xp_udp_peers *peers, const union udp_add
     return peers->buckets[bucket_of(peers, address)];
 }
 
-uint32_t xp_udp_peers_add(struct xp_udp_peers *peers, const union udp_address *address)
+/* All of them anew, but for one. Rare: only when a place changes its peer. */
+static void leave_out(struct xp_udp_peers *peers, uint32_t number)
 {
-    uint32_t at = bucket_of(peers, address);
-    if (peers->buckets[at] == XP_PEER_NONE && peers->count < peers->room) {
-        peers->addresses[peers->count] = *address;
-        peers->buckets[at] = peers->count++;
+    memset(peers->buckets, 0xFF, ((size_t)peers->mask + 1) * sizeof *peers->buckets);
+    for (uint32_t i = 0; i < peers->count; i++)
+        if (i != number)
+            peers->buckets[bucket_of(peers, &peers->addresses[i])] = i;
+}
+
+/* A place; XP_PEER_NONE. */
+static uint32_t take_place(struct xp_udp_peers *peers, bool (*busy)(const void *of, uint32_t number),
+                           const void *of)
+{
+    if (peers->count < peers->room)
+        return peers->count++;
+    for (uint32_t i = 0; i < peers->count; i++) {
+        if (peers->users[i] == 0 && !busy(of, i)) {
+            leave_out(peers, i);
+            return i;
+        }
     }
-    return peers->buckets[at];
+    return XP_PEER_NONE;
+}
+
+uint32_t xp_udp_peers_add(struct xp_udp_peers *peers, const union udp_address *address,
+                          bool (*busy)(const void *of, uint32_t number), const void *of)
+{
+    uint32_t number = xp_udp_peers_find(peers, address);
+    if (number != XP_PEER_NONE)
+        return number;
+    number = take_place(peers, busy, of);
+    if (number == XP_PEER_NONE)
+        return number;
+    peers->addresses[number] = *address;
+    peers->buckets[bucket_of(peers, address)] = number;
+    return number;
 }

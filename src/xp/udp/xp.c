@@ -239,19 +239,27 @@ int lh_xp_connect(struct lh_xp *xp, uint32_t qpn, const char *peer_address, uint
         return lh_fail(LH_EINVAL,
                        "queue pair %u and message %u of a peer (24 bits each, the first above 0)", peer_qpn,
                        peer_seq);
-    uint32_t number = xp_udp_peers_add(&xp->peers, &address);
+    uint32_t number = xp_udp_peers_add(&xp->peers, &address, xp_udp_awaits, xp);
     if (number == XP_PEER_NONE)
-        return lh_fail(LH_EAGAIN, "%u peers are known, as many as lh_xp_attr.peers", xp->peers.count);
+        return lh_fail(LH_EAGAIN, "queue pairs are connected to %u peers, as many as lh_xp_attr.peers",
+                       xp->peers.count);
     const struct xp_peer peer = {.peer = number,
                                  .qpn = peer_qpn,
                                  .tx_seq = xp->nic.memory.qps[qpn - 1].transport.tx_seq,
                                  .rx_seq = peer_seq};
-    return xp_nic_connect(&xp->nic, qpn, &peer, now_ns());
+    failed = xp_nic_connect(&xp->nic, qpn, &peer, now_ns());
+    xp->peers.users[number] += !failed;
+    return failed;
 }
 
 int lh_xp_close(struct lh_xp *xp, uint32_t qpn)
 {
-    return xp_nic_close(&xp->nic, qpn);
+    uint32_t peer = qpn > 0 && qpn <= xp->nic.limits.qps ? xp->nic.memory.host[qpn - 1].peer : XP_PEER_NONE;
+    bool connected = peer != XP_PEER_NONE && xp->nic.memory.qps[qpn - 1].transport.connected;
+    int failed = xp_nic_close(&xp->nic, qpn);
+    if (!failed && connected)
+        xp->peers.users[peer]--;
+    return failed;
 }
 
 int lh_xp_expose(struct lh_xp *xp, void *base, uint64_t bytes, uint32_t access, uint32_t *key)
@@ -266,7 +274,11 @@ int lh_xp_expose(struct lh_xp *xp, void *base, uint64_t bytes, uint32_t access, 
 
 int lh_xp_withdraw(struct lh_xp *xp, uint32_t key)
 {
-    return xp_nic_withdraw(&xp->nic, key);
+    struct xp_region region;
+    int failed = xp_nic_withdraw(&xp->nic, key, &region);
+    if (!failed)
+        xp_udp_forget(xp, region.base, region.bytes);
+    return failed;
 }
 
 /* ---- work --------------------------------------------------------------------------------------------- */

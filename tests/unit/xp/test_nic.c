@@ -211,6 +211,8 @@ static void test_send_deadline(void **state)
     assert_completion(b, 4, LH_XP_COMPLETE, BYTES);
 }
 
+static struct xp_region was;
+
 static uint32_t expose(struct xp_nic *nic, void *base, uint64_t bytes, uint32_t access)
 {
     uint32_t key;
@@ -264,8 +266,8 @@ static void test_keys(void **state)
     forged.offset = 0;
     forged.key = writable ^ 0x10000; /* another life of the place */
     xp_nic_arrive(b, 7, &forged, false, pair.now);
-    assert_int_equal(xp_nic_withdraw(b, forged.key), -LH_EKEY);
-    assert_int_equal(xp_nic_withdraw(b, writable), 0);
+    assert_int_equal(xp_nic_withdraw(b, forged.key, &was), -LH_EKEY);
+    assert_int_equal(xp_nic_withdraw(b, writable, &was), 0);
     forged.key = writable;
     xp_nic_arrive(b, 7, &forged, false, pair.now);
     forged.key = 0;
@@ -333,7 +335,7 @@ static void test_read_of_withdrawn(void **state)
     arrive(b, 0);
     struct xp_departure response;
     assert_true(xp_nic_transmit(b, pair.now, &response));
-    assert_int_equal(xp_nic_withdraw(b, key), 0);
+    assert_int_equal(xp_nic_withdraw(b, key, &was), 0);
     assert_false(xp_nic_transmit(b, pair.now, &response));
 }
 
@@ -387,6 +389,22 @@ static void test_copies(void **state)
     arrive(b, 3);
     assert_completion(b, 1, LH_XP_COMPLETE,
                       BYTES); /* "bytes" is no proof that all is there: that is what ranges are for */
+}
+
+/* A message has one length. */
+static void test_other_length(void **state)
+{
+    (void)state;
+    post(b, LH_XP_RECV, target, BYTES, 0, 1);
+    post(a, LH_XP_SEND, source, BYTES / 2, 0, 2);
+    collect(a);
+    arrive(b, 0);
+    sent[1].packet.length = BYTES;
+    arrive(b, 1);
+    assert_int_equal(b->counters.bad_range, 1);
+    sent[1].packet.length = BYTES / 2;
+    arrive(b, 1);
+    assert_completion(b, 1, LH_XP_COMPLETE, BYTES / 2);
 }
 
 /* wqe_seq has 24 bits, receives are counted in 16: both wrap. */
@@ -527,6 +545,7 @@ int main(void)
         TEST(test_read_of_withdrawn),
         TEST(test_forged_preemption),
         TEST(test_copies),
+        TEST(test_other_length),
         TEST(test_wrap),
         TEST(test_marks),
         TEST(test_close),

@@ -41,7 +41,7 @@ static void test_one(void **state)
             lh_time tick = (at + TICK - 1) / TICK * TICK;
             start(starts[s]);
             assert_int_equal(wheel_next(&wheel), LH_TIME_NEVER);
-            wheel_set(&wheel, 7, at);
+            wheel_set(&wheel, 7, at, starts[s]);
             assert_true(wheel_next(&wheel) <= tick);
             assert_int_equal(wheel_expired(&wheel, tick - 1), WHEEL_NONE);
             assert_true(wheel_next(&wheel) <= tick);
@@ -57,7 +57,7 @@ static void test_past(void **state)
 {
     (void)state;
     start(50 * TICK);
-    wheel_set(&wheel, 1, 3 * TICK);
+    wheel_set(&wheel, 1, 3 * TICK, 50 * TICK);
     assert_int_equal(wheel_expired(&wheel, 50 * TICK), WHEEL_NONE);
     assert_int_equal(wheel_expired(&wheel, 51 * TICK), 1);
 }
@@ -67,15 +67,26 @@ static void test_cancel(void **state)
     (void)state;
     start(0);
     for (uint32_t i = 0; i < 3; i++)
-        wheel_set(&wheel, i, 5 * TICK);
+        wheel_set(&wheel, i, 5 * TICK, 0);
     wheel_cancel(&wheel, 1);
     wheel_cancel(&wheel, 1);
     wheel_cancel(&wheel, 99);
-    wheel_set(&wheel, 2, 900 * TICK);
+    wheel_set(&wheel, 2, 900 * TICK, 0);
     assert_int_equal(wheel_expired(&wheel, 899 * TICK), 0);
     assert_int_equal(wheel_expired(&wheel, 899 * TICK), WHEEL_NONE);
     assert_int_equal(wheel_expired(&wheel, 900 * TICK), 2);
     assert_int_equal(wheel.armed, 0);
+}
+
+/* Nobody asks an idle wheel; the first timer after that is not early. */
+static void test_idle_for_long(void **state)
+{
+    (void)state;
+    lh_time now = ((lh_time)1 << 33) * TICK;
+    start(0);
+    wheel_set(&wheel, 1, now + 5 * TICK, now);
+    assert_int_equal(wheel_expired(&wheel, now + 5 * TICK - 1), WHEEL_NONE);
+    assert_int_equal(wheel_expired(&wheel, now + 5 * TICK), 1);
 }
 
 /* Against a list that is searched. */
@@ -100,7 +111,7 @@ static void test_random(void **state)
             now += lh_prng_below(&prng, (uint64_t)1 << lh_prng_below(&prng, 28));
             break;
         default:
-            wheel_set(&wheel, timer, at);
+            wheel_set(&wheel, timer, at, now);
             expected[timer] = at / TICK < now / TICK + 1 && at % TICK == 0 ? (now / TICK + 1) * TICK : at;
             if (expected[timer] <= now / TICK * TICK)
                 expected[timer] = (now / TICK + 1) * TICK;
@@ -122,10 +133,8 @@ static void test_random(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_one),
-        cmocka_unit_test(test_past),
-        cmocka_unit_test(test_cancel),
-        cmocka_unit_test(test_random),
+        cmocka_unit_test(test_one),           cmocka_unit_test(test_past),   cmocka_unit_test(test_cancel),
+        cmocka_unit_test(test_idle_for_long), cmocka_unit_test(test_random),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

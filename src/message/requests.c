@@ -43,8 +43,8 @@ static void put_free(struct request_table *table, struct request_block *block)
         if (atomic_load_explicit(&request->state, memory_order_relaxed) != REQUEST_FREE)
             continue;
         request->table = table;
-        request->next = table->free;
-        table->free = request;
+        request->part.next = table->free;
+        table->free = &request->part;
     }
 }
 
@@ -133,8 +133,8 @@ int request_take(struct request_table *table, const struct request_target *targe
         error = completion_ring_reserve(&target->queue->ring);
     if (error)
         return error;
-    struct lh_request *request = table->free;
-    table->free = request->next;
+    struct lh_request *request = (struct lh_request *)table->free;
+    table->free = table->free->next;
     table->in_use++;
     table->pending++;
     request->target = *target;
@@ -156,8 +156,8 @@ static void give_back(struct lh_request *request)
     free(request->part.delivery.arrived);
     request->part.delivery.arrived = NULL;
     atomic_store(&request->state, REQUEST_FREE);
-    request->next = table->free;
-    table->free = request;
+    request->part.next = table->free;
+    table->free = &request->part;
     table->in_use--;
 }
 

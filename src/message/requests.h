@@ -47,7 +47,6 @@ struct lh_request {
     uint32_t message;             /* its number */
     bool sending;
     struct onesided_operation *waiting; /* one-sided: it is not a message yet; or NULL */
-    struct lh_request *next;            /* while it is free */
 };
 
 #define REQUESTS_A_BLOCK 32u
@@ -77,8 +76,8 @@ struct request_table {
     uint32_t in_use;     /* pending and done */
     struct store *store; /* NULL once the connection is closed: what is left is the table's own */
     struct request_block *blocks;
-    struct lh_request *free; /* of all blocks */
-    uint32_t count;          /* in all blocks */
+    struct message_request *free; /* parts of those of all blocks */
+    uint32_t count;               /* in all blocks */
 };
 
 struct request_table *request_table_create(struct lh_connection *connection,

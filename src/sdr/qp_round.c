@@ -142,16 +142,17 @@ static void hold(struct sdr_qp *qp, uint32_t channel, enum lh_limit limit, lh_ti
 }
 
 /* What a channel that is held back will send next. Under its gate and the pacer's lock. */
-static void note_awaited(struct sdr_qp *qp, uint32_t channel, enum lh_limit limit)
+static void note_awaited(struct sdr_qp *qp, uint32_t channel)
 {
     struct qp_channel *own = &qp->channels[channel];
-    own->awaits_pace = limit == LH_LIMIT_RATE && qp->context->turns > 1 &&
-                       send_channel_front(&own->sends, &qp->send_shape, channel, &own->awaited);
+    own->awaits_pace =
+        qp->context->turns > 1 && send_channel_front(&own->sends, &qp->send_shape, channel, &own->awaited);
 }
 
-/* Where workers share a pace, one of them might take all of it, and what was posted earlier to the channel of
- * another would fall behind until it is taken for lost. So that one goes first, but is waited for only
- * once before this one sends: its worker may not run. Under the channel's gate and the pacer's lock. */
+/* Where workers share a pace, a window or credits, one of them might take all of it, and what was posted
+ * earlier to the channel of another would fall behind until it is taken for lost. So that one goes first, but
+ * is waited for only once before this one sends: its worker may not run. Under the channel's gate and the
+ * pacer's lock. */
 static bool gives_way(struct sdr_qp *qp, uint32_t channel, lh_time now)
 {
     struct qp_channel *own = &qp->channels[channel];
@@ -197,10 +198,10 @@ static bool is_held(struct sdr_qp *qp, uint32_t channel, lh_time now, lh_time *n
         limits_late(&qp->channels[channel].limits, rate_control_full(&qp->rate), now);
         if (room.bytes == 0 || room.packets == 0) {
             hold(qp, channel, room.limit, now);
-            note_awaited(qp, channel, room.limit);
+            note_awaited(qp, channel);
         } else if (room.bytes >= qp->shape.mtu_bytes && gives_way(qp, channel, now)) {
             give_way(qp, channel, now);
-            note_awaited(qp, channel, LH_LIMIT_RATE);
+            note_awaited(qp, channel);
             room = (struct rate_room){0, 0, LH_LIMIT_RATE};
         }
         pthread_mutex_unlock(&qp->pacer_lock);
@@ -300,7 +301,7 @@ static uint32_t offer(struct sdr_qp *qp, uint32_t channel, uint32_t room, lh_tim
         note_taken(qp, writes, count, (uint32_t)taken, now);
     if (count < ready && qp->context->turns > 1) {
         pthread_mutex_lock(&qp->pacer_lock);
-        note_awaited(qp, channel, *limit);
+        note_awaited(qp, channel);
         pthread_mutex_unlock(&qp->pacer_lock);
     }
     fabric_count(&qp->stats, tx_packets, taken);

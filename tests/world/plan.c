@@ -56,6 +56,11 @@ bool plan_has_deadline(const struct plan *plan, const struct plan_pair *pair, ui
            !plan_matches(plan, pair, side);
 }
 
+bool plan_recovers(const struct plan *plan, const struct plan_pair *pair, uint32_t side)
+{
+    return plan_has_deadline(plan, pair, side) && strstr(pair->deadline[side], "code=") != NULL;
+}
+
 const char *plan_reliability(const struct plan *plan, const struct plan_pair *pair, uint32_t side)
 {
     if (plan_has_deadline(plan, pair, side))

@@ -212,6 +212,9 @@ bool plan_any(const struct plan *plan, enum plan_event_kind kind);
 const char *plan_congestion(const struct plan *plan, const struct plan_pair *pair, uint32_t side);
 /* Whether this side receives with a deadline. */
 bool plan_has_deadline(const struct plan *plan, const struct plan_pair *pair, uint32_t side);
+
+/* Whether it asks for parity besides. */
+bool plan_recovers(const struct plan *plan, const struct plan_pair *pair, uint32_t side);
 /* The scheme of what this side receives. */
 const char *plan_reliability(const struct plan *plan, const struct plan_pair *pair, uint32_t side);
 /* Whether this side's connection is one of its host's engine. */

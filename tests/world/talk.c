@@ -669,25 +669,22 @@ static bool has_excuse(const struct talk_message *message)
 }
 
 /* Memory for parity is taken when it is needed, at both ends: there may be none then. */
-static bool may_lack_memory(const struct world *world)
+static bool may_lack_memory(const struct world *world, const struct pair *pair, uint32_t from)
 {
     return (plan_has(world->plan, FEATURE_code) || plan_has(world->plan, FEATURE_auto) ||
-            plan_has(world->plan, FEATURE_lists)) &&
+            plan_has(world->plan, FEATURE_lists) || plan_recovers(world->plan, pair->plan, 1 - from)) &&
            plan_any(world->plan, EVENT_memory);
 }
 
-static bool lacked_memory(const struct world *world, const struct talk_message *m)
-{
-    return may_lack_memory(world) &&
-           (m->sent.result.error == -LH_ENOMEM || m->received.result.error == -LH_ENOMEM);
-}
-
-static void check_outcome(struct world *world, const struct talk_message *m)
+static void check_outcome(struct world *world, const struct pair *pair, uint32_t from,
+                          const struct talk_message *m)
 {
     bool fits = m->bytes <= m->room;
     int sent = m->sent.result.error;
     int received = m->received.result.error;
-    if (lacked_memory(world, m) && sent != 0 && received != 0)
+    bool lacked_memory =
+        may_lack_memory(world, pair, from) && (sent == -LH_ENOMEM || received == -LH_ENOMEM);
+    if (lacked_memory && sent != 0 && received != 0)
         return;
     if (!has_excuse(m) && world_sings_once(world, CANARY_blameless))
         sent = received = -LH_ECLOSED;
@@ -711,7 +708,7 @@ static void check_outcome(struct world *world, const struct talk_message *m)
 }
 
 /* A peer that forges may name any reason there is. */
-static bool error_is_known(const struct world *world, const struct pair *pair, int error)
+static bool error_is_known(const struct world *world, const struct pair *pair, uint32_t from, int error)
 {
     switch (-error) {
     case 0:
@@ -722,7 +719,7 @@ static bool error_is_known(const struct world *world, const struct pair *pair, i
     case LH_EPROTOCOL:
         return true;
     case LH_ENOMEM:
-        return may_lack_memory(world) || !pair->trusted;
+        return may_lack_memory(world, pair, from) || !pair->trusted;
     default:
         return !pair->trusted && strcmp(lh_strerror(error), lh_strerror(INT_MAX)) != 0;
     }
@@ -755,9 +752,9 @@ static void check_message(struct world *world, const struct pair *pair, struct t
         world_fail(world, "entries", "message %u: an entry never came", m->event);
     /* With a deadline either side may be done without the other. */
     if (pair->trusted && !plan_has_deadline(world->plan, pair->plan, 1 - from))
-        check_outcome(world, m);
-    if (!error_is_known(world, pair, m->sent.result.error) ||
-        !error_is_known(world, pair, m->received.result.error))
+        check_outcome(world, pair, from, m);
+    if (!error_is_known(world, pair, from, m->sent.result.error) ||
+        !error_is_known(world, pair, from, m->received.result.error))
         world_fail(world, "outcome", "message %u ended with %d and %d", m->event, m->sent.result.error,
                    m->received.result.error);
     world->delivered += m->received.begun && !m->received.freed && m->received.result.error == 0;

@@ -15,7 +15,7 @@
 /* What came of a message with a deadline, when something is missing. */
 struct message_delivery {
     enum lh_end end;
-    uint64_t packet_bytes;
+    uint32_t packet_bytes;
     uint64_t *arrived; /* a bit a packet of the message; NULL: nothing came, or nothing is missing */
 };
 
@@ -23,7 +23,7 @@ struct message_delivery {
 struct message_request {
     struct lh_result result;
     struct message_delivery delivery; /* its memory is the request's: freed with it */
-    struct message_request *next;     /* once it is done */
+    struct message_request *next;     /* once it is done; or while it is free */
     bool own;                         /* of the library itself: it is no lh_request */
 };
 

@@ -264,8 +264,10 @@ int outgoing_on_ack(struct outgoing *outgoing, const struct eager_ack *ack, lh_t
     }
     bool slower = outgoing->backoff > 0;
     outgoing->silent_ns = 0;
-    if (progress || (newer && outgoing->missing == 0))
+    if (progress || (newer && outgoing->missing == 0)) {
         outgoing->backoff = 0;
+        outgoing->waited_ns = 0;
+    }
     outgoing->probe_from_ns = now;
     const struct outgoing_message *oldest = oldest_missing(outgoing);
     if (slower || outgoing->held > 0 || (oldest && number_before(oldest->carrier, outgoing->newest)))
@@ -314,10 +316,13 @@ static bool is_due(const struct outgoing *outgoing, struct outgoing_message *mes
     return false;
 }
 
-/* A receiver that is gone gets few packets, and one that comes back is noticed within 1/8 of its absence. */
+/* Twice the last wait. What was waited counts, and not how often: as many doublings of a round trip with a
+ * clock jump in it, that was measured meanwhile, could be minutes. A receiver that is gone gets few packets,
+ * and one that comes back is noticed within 1/8 of its absence. */
 static lh_time patience(const struct outgoing *outgoing, const struct outgoing_path *path)
 {
-    return lh_most(path->overdue_ns << outgoing->backoff, outgoing->silent_ns / SILENCE_FRACTION);
+    lh_time wait = lh_least(2 * outgoing->waited_ns, path->overdue_ns << BACKOFF_MAX);
+    return lh_most(lh_most(wait, path->overdue_ns), outgoing->silent_ns / SILENCE_FRACTION);
 }
 
 /* Of the oldest message that is missing: then nothing is known of any, and the answer shows what is lost. */
@@ -328,7 +333,8 @@ static bool is_overdue(struct outgoing *outgoing, const struct outgoing_message 
     bool overdue = overdue_at <= now;
     if (overdue) {
         outgoing->probe = true;
-        outgoing->silent_ns += patience(outgoing, path);
+        outgoing->waited_ns = patience(outgoing, path);
+        outgoing->silent_ns += outgoing->waited_ns;
         outgoing->backoff += outgoing->backoff < BACKOFF_MAX;
         overdue_at = now + patience(outgoing, path);
     }

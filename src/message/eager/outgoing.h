@@ -73,6 +73,7 @@ struct outgoing {
     bool blocked; /* the next message to be sent has no place */
     bool probe;   /* the next carrier asks for an acknowledgement */
     uint32_t backoff;
+    lh_time waited_ns; /* by the last overdue timer; 0: nothing was overdue since something arrived */
     lh_time silent_ns; /* waited for acknowledgements since the last one */
     lh_time probe_from_ns;
     lh_time due_ns;        /* when outgoing_poll() has something to do */

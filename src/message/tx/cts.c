@@ -17,8 +17,15 @@
 
 #define STARTS_A_STEP 64u /* each sends a few messages, and the SDR layer's queue takes 256 */
 
+static bool ring_is_full(const struct tx *tx)
+{
+    return tx->segment_next - tx->segment_oldest == tx->attr->slots;
+}
+
+/* While the ring is not full: it takes a place, too. */
 static void pass_by(struct tx *tx)
 {
+    assert(!ring_is_full(tx));
     lh_sdr_cts_skip(tx->qp);
     tx->segment_next++;
     if (tx->segment_oldest + 1 == tx->segment_next)
@@ -245,7 +252,7 @@ bool cts_use_parity(struct tx *tx)
 {
     bool any = false;
     /* Each turn takes a place of the ring. */
-    while (tx->segment_next - tx->segment_oldest < tx->attr->slots && tx->ending_count < tx->attr->slots) {
+    while (!ring_is_full(tx) && tx->ending_count < tx->attr->slots) {
         struct lh_cts raw;
         struct transfer_cts cts;
         if (lh_sdr_cts_peek(tx->qp, &raw) != 0 || transfer_cts_decode(raw.upper, &cts) != 0 || !cts.extra)
@@ -275,12 +282,14 @@ static struct tx_message *current_message(struct tx *tx)
 }
 
 /* Where receives choose their messages, clear-to-sends name them in any order. The message of the next one,
- * or NULL: there is none for now. */
+ * or NULL: there is none, or no place, for now. */
 static struct tx_message *cleared_message(struct tx *tx)
 {
     struct lh_cts raw;
     struct transfer_cts cts;
     for (uint32_t i = 0; i < STARTS_A_STEP; i++) {
+        if (ring_is_full(tx))
+            return NULL; /* those of messages that are over wait for the oldest segment, too */
         if (lh_sdr_cts_peek(tx->qp, &raw) != 0)
             break;
         if (transfer_cts_decode(raw.upper, &cts) != 0 || !number_before(cts.message, tx->next)) {
@@ -348,9 +357,8 @@ static void pass_by_small(struct tx *tx)
     struct transfer_cts cts;
     for (uint32_t i = 0; i < STARTS_A_STEP && !tx->effects.failure; i++) {
         cts_use_parity(tx);
-        if (tx->segment_next - tx->segment_oldest == tx->attr->slots ||
-            lh_sdr_cts_peek(tx->qp, &raw) != 0 || transfer_cts_decode(raw.upper, &cts) != 0 || cts.extra ||
-            !number_before(cts.message, tx->next))
+        if (ring_is_full(tx) || lh_sdr_cts_peek(tx->qp, &raw) != 0 ||
+            transfer_cts_decode(raw.upper, &cts) != 0 || cts.extra || !number_before(cts.message, tx->next))
             return;
         pass_by(tx);
     }
@@ -362,7 +370,7 @@ void cts_start_segments(struct tx *tx, lh_time now, lh_time *next)
     for (uint32_t i = 0; !tx->effects.failure && !tx->blocked && (message = next_message(tx)) != NULL;
          i++) {
         /* The oldest must arrive first: its place is wanted. And what was aborted must leave the queue. */
-        if (tx->segment_next - tx->segment_oldest == tx->attr->slots || tx->ending_count >= tx->attr->slots)
+        if (ring_is_full(tx) || tx->ending_count >= tx->attr->slots)
             return;
         if (i == STARTS_A_STEP) {
             lh_keep_earlier(next, now); /* the engine steps again at once */

@@ -1,0 +1,60 @@
+/*
+ * test_outgoing_overdue.c - how long a small message waits for its acknowledgement, where the round trip
+ * turns out longer meanwhile.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include "message/eager/outgoing.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#define OVERDUE (10 * LH_NS_PER_MS)
+
+static const struct outgoing_path path = {
+    .rtt_ns = OVERDUE,
+    .rtt_minimum_ns = OVERDUE,
+    .overdue_ns = OVERDUE,
+    .reorder_window_ns = OVERDUE / 8,
+    .window_bytes = 65536,
+};
+
+static void send_at(struct outgoing *outgoing, lh_time now)
+{
+    uint8_t data[256];
+    struct eager_writer writer;
+    outgoing_poll(outgoing, &path, now);
+    eager_write_begin(&writer, data, sizeof data, outgoing->carrier, NULL);
+    assert_true(outgoing_fill(outgoing, &path, now, &writer));
+}
+
+/* The wait is not doubled as often as shorter ones were before: a clock may have jumped in a measurement. */
+static void test_longer_round_trip(void **state)
+{
+    (void)state;
+    static struct outgoing_message ring[4];
+    const struct outgoing_content content = {.payload = (const uint8_t *)"x", .bytes = 1};
+    struct outgoing outgoing = {0};
+    struct outgoing_path longer = path;
+    longer.overdue_ns = 100 * OVERDUE;
+    outgoing_move(&outgoing, ring, 4);
+    outgoing_add(&outgoing, 0, &content);
+    outgoing.loss = 0; /* no copies */
+    send_at(&outgoing, 0);
+    for (int i = 0; i < 3; i++)
+        send_at(&outgoing, outgoing.due_ns);
+    lh_time now = (1 + 2 + 4 + 8) * OVERDUE;
+    assert_int_equal(outgoing.due_ns, now);
+    outgoing_poll(&outgoing, &longer, now);
+    assert_int_equal(outgoing.due_ns, (1 + 2 + 4) * OVERDUE + longer.overdue_ns);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_longer_round_trip)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -34,15 +34,17 @@ void delay_log_add(struct delay_log *log, lh_time rtt_ns)
                            ? delay_ns
                            : log->smoothed_ns - log->smoothed_ns / SMOOTHING + delay_ns / SMOOTHING;
     log->samples++;
-    if (log->buckets != NULL)
+    if (log->buckets != NULL) {
         log->buckets[bucket_of(delay_ns)]++;
+        log->counted++;
+    }
 }
 
 lh_time delay_log_quantile(const struct delay_log *log, double share)
 {
-    double wanted = share * (double)log->samples;
+    double wanted = share * (double)log->counted;
     uint64_t seen = 0;
-    for (uint32_t i = 0; i < DELAY_LOG_BUCKETS && log->samples > 0 && log->buckets != NULL; i++) {
+    for (uint32_t i = 0; i < DELAY_LOG_BUCKETS && log->counted > 0; i++) {
         seen += log->buckets[i];
         if ((double)seen >= wanted)
             return end_of(i);

@@ -15,13 +15,14 @@ struct delay_log {
     lh_time minimum_ns; /* shortest round trip; 0: none yet */
     lh_time smoothed_ns;
     uint64_t samples;
+    uint64_t counted; /* of them: in buckets, which may have come after the first ones */
     uint32_t *buckets; /* DELAY_LOG_BUCKETS, zeroed, of the owner; NULL: no quantiles yet */
 };
 
 /* A round trip: what is above the shortest one is delay. */
 void delay_log_add(struct delay_log *log, lh_time rtt_ns);
-/* The delay that this share of the samples (0 to 1) do not exceed, up to a quarter of an octave; 0 without
- * samples. */
+/* The delay that this share of the samples in buckets (0 to 1) do not exceed, up to a quarter of an octave; 0
+ * without any. */
 lh_time delay_log_quantile(const struct delay_log *log, double share);
 
 #endif

@@ -45,6 +45,21 @@ static void test_quantiles(void **state)
     assert_true(delay_log_quantile(&log, 0.99) >= 1000000);
 }
 
+/* Those of before there were buckets are no part of the quantiles. */
+static void test_buckets_that_come_later(void **state)
+{
+    (void)state;
+    struct delay_log log = {0};
+    for (uint32_t i = 0; i < 100; i++)
+        delay_log_add(&log, 1000);
+    assert_int_equal(delay_log_quantile(&log, 0.99), 0);
+    log.buckets = (uint32_t[DELAY_LOG_BUCKETS]){0};
+    assert_int_equal(delay_log_quantile(&log, 0.99), 0);
+    for (uint32_t i = 0; i < 100; i++)
+        delay_log_add(&log, 9000);
+    assert_in_range(delay_log_quantile(&log, 0.99), 8000, 10000);
+}
+
 static void test_smoothed(void **state)
 {
     (void)state;
@@ -63,6 +78,7 @@ int main(void)
         cmocka_unit_test(test_empty),
         cmocka_unit_test(test_precision),
         cmocka_unit_test(test_quantiles),
+        cmocka_unit_test(test_buckets_that_come_later),
         cmocka_unit_test(test_smoothed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

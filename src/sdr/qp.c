@@ -280,12 +280,6 @@ static void free_channels(struct sdr_qp *qp)
     }
 }
 
-/* Nothing is announced any more. */
-static bool is_over(struct sdr_qp *qp)
-{
-    return qp->closing || atomic_load(&qp->error);
-}
-
 /* What is not in use now. */
 static void give_back(struct sdr_qp *qp)
 {
@@ -294,7 +288,7 @@ static void give_back(struct sdr_qp *qp)
             set_slot_memory(qp, i, NULL, 0);
     if (qp->table.slots && qp->free_count == qp->shape.slots)
         free_slots(qp);
-    if (is_over(qp) || qp->announcer.acked == qp->announcer.next)
+    if (qp_is_over(qp) || qp->announcer.acked == qp->announcer.next)
         ring_free(&qp->announcer.ring, store_of(qp));
     if (cts_queue_is_empty(&qp->cts))
         ring_free(&qp->cts.ring, store_of(qp));
@@ -311,7 +305,7 @@ static void give_back(struct sdr_qp *qp)
 
 lh_time qp_memory_round(struct sdr_qp *qp, lh_time now)
 {
-    if (is_over(qp)) { /* it is not used again, and what was in flight is not heard of */
+    if (qp_is_over(qp)) { /* it is not used again, and what was in flight is not heard of */
         if (qp->idle.at != LH_TIME_NEVER)
             give_back(qp);
         idle_init(&qp->idle);

@@ -288,6 +288,12 @@ static inline bool qp_device_gone(struct sdr_qp *qp)
     return atomic_load(&qp->error) == -LH_EDEVICE;
 }
 
+/* It is closing or failed: nothing is announced any more. Under the lock. */
+static inline bool qp_is_over(struct sdr_qp *qp)
+{
+    return atomic_load(&qp->error) || qp->closing;
+}
+
 /* Ends the QP with a negative lh_error; the first reason stays, but for -LH_EDEVICE, which outdoes all. */
 void qp_fail(struct sdr_qp *qp, int error);
 /* -LH_ESTATE or the reason it failed when it cannot be used for traffic. */

@@ -222,16 +222,11 @@ static bool on_uppers(struct sdr_qp *qp, const struct control_message *message)
     return true;
 }
 
-static bool is_over(struct sdr_qp *qp)
-{
-    return atomic_load(&qp->error) || qp->closing;
-}
-
 /* At once, and no longer than the question; what does not leave counts as lost. */
 static void answer_for_others(struct sdr_qp *qp, const struct control_message *question, lh_time now)
 {
     struct control_message answer = {.header.type = CONTROL_ALIVE};
-    if (!qp->path.proven || is_over(qp))
+    if (!qp->path.proven || qp_is_over(qp))
         return;
     answer.body.alive.count =
         keepers_answer(&qp->context->keepers, &qp->keeper, question->body.alive.tokens,
@@ -476,7 +471,7 @@ static bool challenge(struct sdr_qp *qp, lh_time now)
 static bool send_due(struct sdr_qp *qp, lh_time now)
 {
     bool sent = false;
-    if (ask_at(qp) <= now && !is_over(qp))
+    if (ask_at(qp) <= now && !qp_is_over(qp))
         ask_for_others(qp, now);
     if (!qp->path.proven)
         return !atomic_load(&qp->error) && challenge(qp, now);
@@ -565,7 +560,7 @@ bool qp_control_round(struct sdr_qp *qp, lh_time now, lh_time *next)
     else if (was_refused(qp))
         lh_keep_earlier(next, now + QP_BLOCKED_RETRY_NS);
     /* After a CLOSE nothing else is sent, so none of it is due. */
-    if (is_over(qp)) {
+    if (qp_is_over(qp)) {
         qp_leave_keepers(qp);
     } else {
         if (!qp->cts_refused && qp->path.proven) /* else the fabric decides when to go on */

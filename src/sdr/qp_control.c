@@ -332,6 +332,19 @@ static bool send_simple(struct sdr_qp *qp, enum control_type type)
     return send_control(qp, &message);
 }
 
+/* Of the body, that a packet of the path carries. */
+static uint32_t body_room(const struct sdr_qp *qp)
+{
+    return (uint32_t)lh_least(qp->shape.mtu_bytes, CONTROL_MESSAGE_MAX) - CONTROL_HEADER_BYTES;
+}
+
+/* One in any case: the shortest packets carry none. */
+static uint32_t cts_room(const struct sdr_qp *qp)
+{
+    uint64_t entries = lh_least(body_room(qp) / CONTROL_CTS_BYTES, CONTROL_CTS_MAX);
+    return (uint32_t)lh_most(entries, 1);
+}
+
 static void send_cts(struct sdr_qp *qp, lh_time now)
 {
     struct control_message message = {.header.type = CONTROL_CTS};
@@ -340,7 +353,7 @@ static void send_cts(struct sdr_qp *qp, lh_time now)
     qp->cts_refused = false;
     /* Bounded by the announcer's window. */
     while ((message.body.cts.count = cts_collect(&qp->announcer, now, overdue_ns, message.body.cts.entries,
-                                                 CONTROL_CTS_MAX, &repeated)) > 0) {
+                                                 cts_room(qp), &repeated)) > 0) {
         if (!send_control(qp, &message)) {
             cts_on_refused(&qp->announcer, message.body.cts.count, repeated, now);
             qp->cts_refused = true;
@@ -438,8 +451,7 @@ static lh_time ask_at(const struct sdr_qp *qp)
 /* That a packet of the path carries. */
 static uint32_t tokens_room(const struct sdr_qp *qp)
 {
-    uint64_t bytes = lh_least(qp->shape.mtu_bytes, CONTROL_MESSAGE_MAX);
-    return (uint32_t)(bytes - CONTROL_HEADER_BYTES) / 4;
+    return body_room(qp) / 4;
 }
 
 /* What is not sent now counts as lost: those that it names are alone then. */

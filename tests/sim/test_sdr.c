@@ -96,6 +96,32 @@ static void test_sends_land_in_the_order_of_receives(void **state)
     sdr_pair_close(&pair);
 }
 
+static uint32_t announcements(uint32_t mtu_bytes)
+{
+    enum { RECEIVES = 16 };
+    struct sdr_pair pair = open_pair((struct sdr_pair_options){.mtu_bytes = mtu_bytes, .slots_log = 4});
+    struct sdr_recv_handle *recv[RECEIVES];
+    uint64_t before = sdr_pair_stats(&pair, SDR_PAIR_RX).tx_control;
+    for (uint32_t i = 0; i < RECEIVES; i++)
+        assert_int_equal(sdr_pair_recv(&pair, i * CHUNK, CHUNK, &recv[i]), SDR_SUCCESS);
+    sdr_pair_run(&pair, 0);
+    struct lh_stats stats = sdr_pair_stats(&pair, SDR_PAIR_RX);
+    assert_int_equal(stats.cts_sent, RECEIVES);
+    assert_int_equal(stats.cts_repeated, 0);
+    sdr_pair_close(&pair);
+    return (uint32_t)(stats.tx_control - before);
+}
+
+/* No announcement is longer than a packet of the path, but for a single entry. */
+static void test_announcements_fit_the_mtu(void **state)
+{
+    (void)state;
+    assert_int_equal(announcements(1024), 1);
+    assert_int_equal(announcements(512), 2);
+    assert_int_equal(announcements(256), 4);
+    assert_int_equal(announcements(64), 16);
+}
+
 static void test_a_receive_is_passed_by(void **state)
 {
     (void)state;
@@ -729,6 +755,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_retry_until_a_receive_is_posted),
         cmocka_unit_test(test_sends_land_in_the_order_of_receives),
+        cmocka_unit_test(test_announcements_fit_the_mtu),
         cmocka_unit_test(test_a_receive_is_passed_by),
         cmocka_unit_test(test_slots_run_out),
         cmocka_unit_test(test_streaming_in_any_order),

@@ -20,7 +20,7 @@ static void open_end(struct sdr_pair_end *end, uint32_t host, const struct sdr_p
                                    .workers = LH_SDR_NO_WORKERS};
     struct sdr_qp_attr qp_attr = {.max_log_num_msgs = options->slots_log ? options->slots_log : 2};
     struct lh_qp_attr more = {
-        .mtu_bytes = SDR_PAIR_MTU,
+        .mtu_bytes = options->mtu_bytes ? options->mtu_bytes : SDR_PAIR_MTU,
         .slot_bytes = options->slot_bytes ? options->slot_bytes : 256 * 1024,
         .chunk_bytes = options->chunk_bytes ? options->chunk_bytes : 4 * SDR_PAIR_MTU,
         .immediate_message_bits = options->message_bits,

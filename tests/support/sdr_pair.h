@@ -34,13 +34,15 @@ struct sdr_pair {
     struct sdr_pair_end ends[2];
 };
 
-/* What differs from the defaults: zero is 2 channels, 4 slots of 256 KiB, chunks of 4 packets, no link. */
+/* What differs from the defaults: zero is 2 channels, 4 slots of 256 KiB, SDR_PAIR_MTU, chunks of 4
+ * such packets, no link. */
 struct sdr_pair_options {
     uint64_t seed;
     struct lh_link_spec link;
     uint32_t channels;
     uint32_t slots_log;
     uint64_t slot_bytes;
+    uint32_t mtu_bytes;
     uint32_t chunk_bytes;
     uint8_t message_bits; /* with fragment_bits: the immediate split */
     uint8_t fragment_bits;

@@ -54,6 +54,12 @@ static bool may_bundle(const struct sdr_qp *qp)
            qp->path.rtt.minimum_ns <= BUNDLE_RTT_MAX_NS;
 }
 
+/* Of the body, that a packet of the path carries. */
+static uint32_t body_room(const struct sdr_qp *qp)
+{
+    return (uint32_t)lh_least(qp->shape.mtu_bytes, CONTROL_MESSAGE_MAX) - CONTROL_HEADER_BYTES;
+}
+
 /* Puts the message beside the last one that waits. False: it gets a datagram of its own. */
 static bool bundle(struct sdr_qp *qp, const void *data, uint32_t bytes)
 {
@@ -61,8 +67,9 @@ static bool bundle(struct sdr_qp *qp, const void *data, uint32_t bytes)
         return false;
     struct qp_upper_message *last = ring_at(&qp->outbox.ring, qp->outbox.head - 1);
     uint8_t *body = qp_upper_body(last);
-    uint32_t used = last->several ? last->bytes : control_uppers_begin(body, last->bytes, bytes);
-    uint32_t all = used > 0 ? control_uppers_add(body, used, data, bytes) : 0;
+    uint32_t room = body_room(qp);
+    uint32_t used = last->several ? last->bytes : control_uppers_begin(body, room, last->bytes, bytes);
+    uint32_t all = used > 0 ? control_uppers_add(body, room, used, data, bytes) : 0;
     if (all == 0)
         return false;
     last->several = true;
@@ -330,12 +337,6 @@ static bool send_simple(struct sdr_qp *qp, enum control_type type)
     if (type == CONTROL_CLOSE)
         message.body.close_reason = qp->close_reason;
     return send_control(qp, &message);
-}
-
-/* Of the body, that a packet of the path carries. */
-static uint32_t body_room(const struct sdr_qp *qp)
-{
-    return (uint32_t)lh_least(qp->shape.mtu_bytes, CONTROL_MESSAGE_MAX) - CONTROL_HEADER_BYTES;
 }
 
 /* One in any case: the shortest packets carry none. */

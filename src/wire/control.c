@@ -75,20 +75,22 @@ static int decode_feedback(const uint8_t *data, size_t bytes, struct control_fee
     return 0;
 }
 
-uint32_t control_uppers_add(uint8_t *body, uint32_t used, const uint8_t *data, uint32_t bytes)
+uint32_t control_uppers_add(uint8_t *body, uint32_t room, uint32_t used, const uint8_t *data,
+                            uint32_t bytes)
 {
-    assert(bytes > 0 && bytes <= CONTROL_PAYLOAD_MAX && used <= CONTROL_PAYLOAD_MAX);
-    if (used + ENTRY_HEADER_BYTES + bytes > CONTROL_PAYLOAD_MAX)
+    assert(bytes > 0 && bytes <= CONTROL_PAYLOAD_MAX && used <= room && room <= CONTROL_PAYLOAD_MAX);
+    if (used + ENTRY_HEADER_BYTES + bytes > room)
         return 0;
     lh_put_be16(body + used, (uint16_t)bytes);
     memcpy(body + used + ENTRY_HEADER_BYTES, data, bytes);
     return used + ENTRY_HEADER_BYTES + bytes;
 }
 
-uint32_t control_uppers_begin(uint8_t *body, uint32_t bytes, uint32_t next)
+uint32_t control_uppers_begin(uint8_t *body, uint32_t room, uint32_t bytes, uint32_t next)
 {
     assert(bytes > 0 && bytes <= CONTROL_PAYLOAD_MAX && next <= CONTROL_PAYLOAD_MAX);
-    if (2 * ENTRY_HEADER_BYTES + bytes + next > CONTROL_PAYLOAD_MAX)
+    assert(room <= CONTROL_PAYLOAD_MAX);
+    if (2 * ENTRY_HEADER_BYTES + bytes + next > room)
         return 0;
     memmove(body + ENTRY_HEADER_BYTES, body, bytes);
     lh_put_be16(body, (uint16_t)bytes);

@@ -107,12 +107,13 @@ struct control_message {
 };
 
 /* Makes the `bytes` bytes of a CONTROL_UPPER's body the first entry of that of a CONTROL_UPPERS, in place.
- * How many it has then; 0, and nothing is changed: there is no room for that and an entry of `next`
- * bytes. */
-uint32_t control_uppers_begin(uint8_t *body, uint32_t bytes, uint32_t next);
-/* Adds an entry to the body of a CONTROL_UPPERS, which has `used` of CONTROL_PAYLOAD_MAX bytes. How many it
- * has then; 0: the entry does not fit. */
-uint32_t control_uppers_add(uint8_t *body, uint32_t used, const uint8_t *data, uint32_t bytes);
+ * How many it has then; 0, and nothing is changed: there is no room for that and an entry of `next` bytes
+ * in `room`, at most CONTROL_PAYLOAD_MAX. */
+uint32_t control_uppers_begin(uint8_t *body, uint32_t room, uint32_t bytes, uint32_t next);
+/* Adds an entry to the body of a CONTROL_UPPERS, which has `used` of `room` bytes. How many it has then; 0:
+ * the entry does not fit. */
+uint32_t control_uppers_add(uint8_t *body, uint32_t room, uint32_t used, const uint8_t *data,
+                            uint32_t bytes);
 /* Takes the first entry off a body that was decoded: its bytes at *data; 0: there is none. */
 uint32_t control_uppers_take(struct control_message *message, const uint8_t **data);
 

@@ -46,12 +46,11 @@ static void connect_to(const struct end *one, const struct end *other)
     free(info);
 }
 
-static int setup(void **state)
+static int open_ends(uint32_t mtu_bytes)
 {
-    (void)state;
     const struct lh_context_attr attr = {.channels = 1, .workers = LH_SDR_NO_WORKERS};
     const struct sdr_qp_attr none = {0};
-    const struct lh_qp_attr small = {.slots = 4, .slot_bytes = 4096};
+    const struct lh_qp_attr small = {.slots = 4, .slot_bytes = 4096, .mtu_bytes = mtu_bytes};
     for (int i = 0; i < 2; i++) {
         assert_int_equal(lh_sdr_context_create(DEVICE, &attr, &ends[i].context), 0);
         assert_int_equal(lh_sdr_qp_create(ends[i].context, &none, &small, &ends[i].qp), 0);
@@ -59,6 +58,18 @@ static int setup(void **state)
     connect_to(&ends[0], &ends[1]);
     connect_to(&ends[1], &ends[0]);
     return 0;
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    return open_ends(0);
+}
+
+static int setup_short_packets(void **state)
+{
+    (void)state;
+    return open_ends(256);
 }
 
 static int teardown(void **state)
@@ -136,6 +147,23 @@ static void test_many_in_few_datagrams(void **state)
     assert_in_range(sent(ends[0].qp) - before, 1, 1 + ANNOUNCEMENTS + PINGS);
 }
 
+/* 62 bytes each of 224. */
+static void test_no_longer_than_a_packet(void **state)
+{
+    (void)state;
+    enum { BYTES = 60, IN_A_PACKET = 3 };
+    const uint32_t least = (MANY + IN_A_PACKET - 1) / IN_A_PACKET;
+    introduce();
+    uint64_t before = sent(ends[0].qp);
+    for (uint32_t i = 1; i <= MANY; i++) {
+        uint8_t words[BYTES] = {0};
+        memcpy(words, &i, sizeof i);
+        assert_int_equal(lh_sdr_message_send(ends[0].qp, words, sizeof words), 0);
+    }
+    hear_all(ends[1].qp, 1, MANY);
+    assert_in_range(sent(ends[0].qp) - before, least, least + ANNOUNCEMENTS + PINGS);
+}
+
 static void test_long_ones_among_short_ones(void **state)
 {
     (void)state;
@@ -178,6 +206,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_many_in_few_datagrams, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_no_longer_than_a_packet, setup_short_packets, teardown),
         cmocka_unit_test_setup_teardown(test_long_ones_among_short_ones, setup, teardown),
         cmocka_unit_test_setup_teardown(test_none_to_a_peer_that_does_not_read_them, setup, teardown),
         cmocka_unit_test_setup_teardown(test_more_than_the_queue_holds, setup, teardown),

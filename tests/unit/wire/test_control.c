@@ -313,9 +313,9 @@ static void test_uppers(void **state)
     struct control_message message = message_of(CONTROL_UPPERS), decoded;
     const uint8_t *data;
     memcpy(body, "abc", 3);
-    assert_int_equal(control_uppers_begin(body, 3, CONTROL_PAYLOAD_MAX - 6), 0);
-    uint32_t used = control_uppers_begin(body, 3, CONTROL_PAYLOAD_MAX - 7);
-    used = control_uppers_add(body, used, (const uint8_t *)"d", 1);
+    assert_int_equal(control_uppers_begin(body, CONTROL_PAYLOAD_MAX, 3, CONTROL_PAYLOAD_MAX - 6), 0);
+    uint32_t used = control_uppers_begin(body, CONTROL_PAYLOAD_MAX, 3, CONTROL_PAYLOAD_MAX - 7);
+    used = control_uppers_add(body, CONTROL_PAYLOAD_MAX, used, (const uint8_t *)"d", 1);
     assert_int_equal(used, sizeof expected);
     assert_memory_equal(body, expected, sizeof expected);
     message.body.upper.data = body;
@@ -335,15 +335,29 @@ static void test_uppers_up_to_a_full_message(void **state)
     (void)state;
     uint8_t body[CONTROL_PAYLOAD_MAX], out[CONTROL_MESSAGE_MAX], data[CONTROL_PAYLOAD_MAX] = {0};
     struct control_message message = message_of(CONTROL_UPPERS), decoded;
-    uint32_t used = control_uppers_add(body, 0, data, CONTROL_PAYLOAD_MAX - 5);
+    uint32_t used = control_uppers_add(body, CONTROL_PAYLOAD_MAX, 0, data, CONTROL_PAYLOAD_MAX - 5);
     assert_int_equal(used, CONTROL_PAYLOAD_MAX - 3);
-    assert_int_equal(control_uppers_add(body, used, data, 2), 0);
-    assert_int_equal(control_uppers_add(body, used, data, 1), CONTROL_PAYLOAD_MAX);
+    assert_int_equal(control_uppers_add(body, CONTROL_PAYLOAD_MAX, used, data, 2), 0);
+    assert_int_equal(control_uppers_add(body, CONTROL_PAYLOAD_MAX, used, data, 1), CONTROL_PAYLOAD_MAX);
     message.body.upper.data = body;
     message.body.upper.bytes = CONTROL_PAYLOAD_MAX;
     assert_int_equal(encode(&message, out), CONTROL_MESSAGE_MAX);
     assert_int_equal(decode(out, CONTROL_MESSAGE_MAX, &decoded), 0);
-    assert_int_equal(control_uppers_add(body, 0, data, CONTROL_PAYLOAD_MAX - 1), 0);
+    assert_int_equal(control_uppers_add(body, CONTROL_PAYLOAD_MAX, 0, data, CONTROL_PAYLOAD_MAX - 1), 0);
+}
+
+/* A path may carry less than the longest message. */
+static void test_uppers_up_to_the_room_there_is(void **state)
+{
+    (void)state;
+    uint8_t body[CONTROL_PAYLOAD_MAX] = {0}, data[64] = {0};
+    assert_int_equal(control_uppers_begin(body, 32, 20, 9), 0);
+    assert_int_equal(control_uppers_begin(body, 32, 33, 1), 0); /* alone it is too long, too */
+    uint32_t used = control_uppers_begin(body, 32, 20, 8);
+    assert_int_equal(used, 22);
+    assert_int_equal(control_uppers_add(body, 32, used, data, 9), 0);
+    assert_int_equal(control_uppers_add(body, 32, used, data, 8), 32);
+    assert_int_equal(control_uppers_add(body, 32, 32, data, 1), 0);
 }
 
 /* Entries that are empty, or do not end where the message does. */
@@ -457,6 +471,7 @@ int main(void)
         cmocka_unit_test(test_upper_of_none_or_too_much_is_refused),
         cmocka_unit_test(test_uppers),
         cmocka_unit_test(test_uppers_up_to_a_full_message),
+        cmocka_unit_test(test_uppers_up_to_the_room_there_is),
         cmocka_unit_test(test_uppers_must_fill_their_message),
         cmocka_unit_test(test_tokens),
         cmocka_unit_test(test_length_must_be_exact),

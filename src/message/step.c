@@ -156,14 +156,21 @@ static void act(struct lh_connection *c, lh_time now)
     c->needs_step = false;
     lh_sdr_path(c->qp, &c->path);
     receiver_step(&c->rx, now, &next);
-    /* A complete message waits for no post, plan or encoding; its registration is free for the next one. */
+    /* A complete message waits for no post, plan or encoding; its registration is free for the next one. What
+     * ends the connection here ends the step: memory of messages is gone. */
     effects_carry_out(c);
+    if (c->error)
+        return;
     onesided_step(c, now, &next);
+    if (c->error)
+        return;
     receiver_post(&c->rx, now, &next);
     plan(c, now, &next);
     sender_step(&c->tx, now, &next);
     sdr_qp_user_window(c->qp, c->tx.window_full);
     effects_carry_out(c);
+    if (c->error)
+        return;
     cancel_on_refresh_expired(&c->tx, now, &next);
     receiver_announce(&c->rx, now, &next);
     small_messages_step(c, now, &next);

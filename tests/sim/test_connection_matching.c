@@ -21,6 +21,7 @@
 #include "base/prng.h"
 #include "message/blob.h"
 #include "message/connection.h"
+#include "message/effects.h"
 #include "sdr/driver.h"
 #include "support/connection_pair.h"
 #include "wire/eager.h"
@@ -455,6 +456,35 @@ static void a_forged_clear_to_send(void **state)
     connection_pair_close(&pair);
 }
 
+/* The connection ends in a step that has more to do, while a cancelled message is in the ring. */
+static void ends_within_a_step(void **state)
+{
+    (void)state;
+    static uint8_t data[MESSAGES][900];
+    struct connection_pair pair;
+    struct lh_attr attr;
+    connection_pair_attr(&attr);
+    attr.match_tags = true;
+    connection_pair_open(&pair, "ends within a step", 1, CLEAN_LINK, &attr, NULL);
+    connection_pair_run(&pair, 100 * LH_NS_PER_MS);
+    struct lh_request *requests[MESSAGES];
+    for (uint32_t i = 0; i < MESSAGES; i++)
+        requests[i] = connection_pair_send(&pair, 0, data[i], sizeof data[i]);
+    connection_pair_run(&pair, 200 * LH_NS_PER_MS);
+    struct lh_connection *sender = pair.ends[0];
+    must(lh_cancel(requests[2]), "lh_cancel");
+    pthread_mutex_lock(&sender->requests->lock);
+    effects_fail(&sender->rx.effects, LH_EPATH, "the path changed");
+    sender->needs_step = true;
+    pthread_mutex_unlock(&sender->requests->lock);
+    assert_int_not_equal(sender->tx.outgoing.unsent, sender->tx.outgoing.next);
+    connection_pair_run(&pair, LH_NS_PER_MS);
+    assert_int_equal(sender->error, -LH_EPATH);
+    for (uint32_t i = 0; i < MESSAGES; i++)
+        lh_request_free(requests[i]);
+    connection_pair_close(&pair);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -468,6 +498,7 @@ int main(void)
         cmocka_unit_test(with_peers_of_all_kinds),
         cmocka_unit_test(a_flood_of_announcements),
         cmocka_unit_test(a_forged_clear_to_send),
+        cmocka_unit_test(ends_within_a_step),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -47,26 +47,34 @@ static bool count_here(struct store *store, size_t bytes)
         return true;
     }
     atomic_fetch_sub_explicit(&store->bytes, bytes, memory_order_relaxed); /* the sum may have wrapped */
-    add(&store->refusals, 1);
-    lh_fail(LH_ENOMEM,
-            "%zu bytes more exceed the limit of the engine's memory, %llu bytes (raise "
-            "lh_engine_attr.memory_bytes, or close connections)",
-            bytes, (unsigned long long)store->limit_bytes);
     return false;
 }
 
-bool store_count(struct store *store, size_t bytes)
+/* NULL, or the one that has reached its limit: then nothing is counted. */
+static struct store *count_all(struct store *store, size_t bytes)
 {
     for (struct store *part = store; part; part = part->whole) {
         if (count_here(part, bytes))
             continue;
-        for (struct store *counted = store; counted != part; counted = counted->whole) {
+        for (struct store *counted = store; counted != part; counted = counted->whole)
             subtract(counted, bytes);
-            add(&counted->refusals, 1);
-        }
-        return false;
+        return part;
     }
-    return true;
+    return NULL;
+}
+
+bool store_count(struct store *store, size_t bytes)
+{
+    struct store *full = count_all(store, bytes);
+    if (!full)
+        return true;
+    for (struct store *part = store; part != full->whole; part = part->whole)
+        add(&part->refusals, 1);
+    lh_fail(LH_ENOMEM,
+            "%zu bytes more exceed the limit of the engine's memory, %llu bytes (raise "
+            "lh_engine_attr.memory_bytes, or close connections)",
+            bytes, (unsigned long long)full->limit_bytes);
+    return false;
 }
 
 static void *counted(struct store *store, void *memory, size_t bytes)
@@ -83,12 +91,25 @@ void *store_take(struct store *store, size_t bytes)
     return store_count(store, bytes) ? counted(store, calloc(1, bytes), bytes) : NULL;
 }
 
-void *store_take_aligned(struct store *store, size_t bytes)
+void *store_try(struct store *store, size_t bytes)
 {
-    if (!store_count(store, bytes))
-        return NULL;
+    return count_all(store, bytes) ? NULL : counted(store, calloc(1, bytes), bytes);
+}
+
+static void *aligned(struct store *store, size_t bytes)
+{
     size_t rounded = (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
     return counted(store, aligned_alloc(ALIGNMENT, rounded), bytes);
+}
+
+void *store_take_aligned(struct store *store, size_t bytes)
+{
+    return store_count(store, bytes) ? aligned(store, bytes) : NULL;
+}
+
+void *store_try_aligned(struct store *store, size_t bytes)
+{
+    return count_all(store, bytes) ? NULL : aligned(store, bytes);
 }
 
 void store_give(struct store *store, void *memory, size_t bytes)

@@ -35,6 +35,9 @@ void store_init_part(struct store *store, struct store *whole);
 void *store_take(struct store *store, size_t bytes);
 /* The same, aligned to 64, and not zeroed. */
 void *store_take_aligned(struct store *store, size_t bytes);
+/* The same of what the caller can do without: at the limit there is none, and that is no refusal. */
+void *store_try(struct store *store, size_t bytes);
+void *store_try_aligned(struct store *store, size_t bytes);
 /* What was taken with that many bytes; or NULL. */
 void store_give(struct store *store, void *memory, size_t bytes);
 /* Counts memory that the caller has, or is about to take, from elsewhere. False: the limit is reached. */

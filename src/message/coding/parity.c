@@ -33,10 +33,13 @@ static void free_buffer(struct parity_pool *pool, struct parity_buffer *buffer)
     free(buffer);
 }
 
-static struct parity_buffer *make_buffer(struct parity_pool *pool, size_t bytes, size_t notes_bytes)
+typedef void *take_memory(struct store *store, size_t bytes);
+
+static struct parity_buffer *make_buffer(struct parity_pool *pool, size_t bytes, size_t notes_bytes,
+                                         take_memory *take)
 {
     struct parity_buffer *buffer = calloc(1, sizeof *buffer);
-    uint8_t *chunks = store_take_aligned(pool->store, bytes_of(bytes, notes_bytes));
+    uint8_t *chunks = take(pool->store, bytes_of(bytes, notes_bytes));
     if (!buffer || !chunks)
         goto free_memory;
     struct sdr_mr *mr = sdr_mr_reg(pool->context, chunks, bytes, SDR_ACCESS_REMOTE_WRITE);
@@ -76,7 +79,8 @@ static struct parity_buffer *take_unused(struct parity_pool *pool, size_t bytes,
     return buffer;
 }
 
-struct parity_buffer *parity_take(struct parity_pool *pool, size_t bytes, size_t notes_bytes)
+static struct parity_buffer *take_buffer(struct parity_pool *pool, size_t bytes, size_t notes_bytes,
+                                         take_memory *take)
 {
     assert(bytes > 0);
     struct parity_buffer *buffer = take_unused(pool, bytes, notes_bytes);
@@ -89,10 +93,20 @@ struct parity_buffer *parity_take(struct parity_pool *pool, size_t bytes, size_t
         buffer = NULL;
     }
     if (!buffer)
-        buffer = make_buffer(pool, bytes, notes_bytes);
+        buffer = make_buffer(pool, bytes, notes_bytes, take);
     if (buffer)
         pool->in_use++;
     return buffer;
+}
+
+struct parity_buffer *parity_take(struct parity_pool *pool, size_t bytes, size_t notes_bytes)
+{
+    return take_buffer(pool, bytes, notes_bytes, store_take_aligned);
+}
+
+struct parity_buffer *parity_try(struct parity_pool *pool, size_t bytes, size_t notes_bytes)
+{
+    return take_buffer(pool, bytes, notes_bytes, store_try_aligned);
 }
 
 void parity_give(struct parity_pool *pool, struct parity_buffer *buffer)

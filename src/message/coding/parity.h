@@ -36,6 +36,8 @@ struct parity_pool {
 
 /* NULL when there is no memory, or it cannot be registered: lh_last_error() says which. */
 struct parity_buffer *parity_take(struct parity_pool *pool, size_t bytes, size_t notes_bytes);
+/* The same of what the caller can do without: at the limit of the memory it is no refusal of the store. */
+struct parity_buffer *parity_try(struct parity_pool *pool, size_t bytes, size_t notes_bytes);
 void parity_give(struct parity_pool *pool, struct parity_buffer *buffer);
 /* Those that are not in use. */
 void parity_give_back(struct parity_pool *pool);

@@ -43,7 +43,7 @@ static bool hold_choice(struct rx *rx)
     struct auto_scheme *a = rx->automatic;
     if (a->choice || a->estimate.chunks_lost == 0 || rx->path->rtt_ns == 0)
         return a->choice != NULL;
-    a->choice = store_take(rx->store, sizeof *a->choice);
+    a->choice = store_try(rx->store, sizeof *a->choice);
     if (!a->choice)
         return false;
     const struct auto_setup setup = setup_of(rx);

@@ -94,14 +94,16 @@ static struct sdr_recv_handle *post(struct rx *rx, struct rx_message *message, s
     return NULL;
 }
 
-static struct parity_buffer *take_buffer(struct rx *rx, const struct rx_message *message)
+typedef struct parity_buffer *take_parity(struct parity_pool *pool, size_t bytes, size_t notes_bytes);
+
+static struct parity_buffer *take_buffer(struct rx *rx, const struct rx_message *message, take_parity *take)
 {
     const struct lh_scheme_coding *coding = message->choice.scheme->coding;
     uint32_t chunks = (uint32_t)(message->segment_bytes / rx->attr->chunk_bytes);
     uint32_t extra = coding->extra_chunks(message->choice.params, chunks);
     /* The bitmaps, and of a message with a deadline which chunks were recovered. */
     size_t notes = (size_t)chunks * (coding->recoverable ? 2 : 1) + extra;
-    return parity_take(rx->parity, (size_t)extra * rx->attr->chunk_bytes, notes);
+    return take(rx->parity, (size_t)extra * rx->attr->chunk_bytes, notes);
 }
 
 /* What is sent has such memory, too, but that is no help: the peer may have none to receive it. Nor is what a
@@ -134,7 +136,7 @@ static bool has_memory(struct rx *rx, const struct rx_message *message)
 {
     if (!message->choice.scheme->coding)
         return true;
-    struct parity_buffer *buffer = take_buffer(rx, message);
+    struct parity_buffer *buffer = take_buffer(rx, message, parity_try);
     if (buffer)
         parity_give(rx->parity, buffer);
     return buffer || will_give_back(rx);
@@ -169,7 +171,7 @@ static bool post_parity(struct rx *rx, lh_time now)
     struct rx_message *message = rx_message_at(rx, segment->message);
     assert(segment->state == SEGMENT_OPEN && coded->extra_chunks > 0);
     if (!coded->buffer)
-        coded->buffer = take_buffer(rx, message);
+        coded->buffer = take_buffer(rx, message, parity_take);
     if (!took(rx, message, coded->buffer, now))
         return false;
     struct sdr_recv_wr wr = {

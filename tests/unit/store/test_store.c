@@ -76,6 +76,25 @@ static void test_parts(void **state)
     assert_int_equal(store_bytes(&whole), 0);
 }
 
+/* What its caller can do without is no refusal, in the part or in the whole. */
+static void test_tries(void **state)
+{
+    (void)state;
+    struct store whole, part;
+    store_init(&whole, LIMIT);
+    store_init_part(&part, &whole);
+    assert_null(store_try(&part, LIMIT + 1));
+    assert_null(store_try_aligned(&part, LIMIT + 1));
+    assert_true(part.refusals == 0 && whole.refusals == 0);
+    assert_true(store_bytes(&part) == 0 && store_bytes(&whole) == 0);
+    void *bytes = store_try(&part, LIMIT);
+    assert_non_null(bytes);
+    assert_true(is_zero(bytes, LIMIT));
+    assert_null(store_take(&part, 1));
+    assert_true(part.refusals == 1 && whole.refusals == 1);
+    store_give(&part, bytes, LIMIT);
+}
+
 /* Without a store. */
 static void test_uncounted(void **state)
 {
@@ -128,8 +147,8 @@ static void test_threads(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_limit),     cmocka_unit_test(test_parts),   cmocka_unit_test(test_uncounted),
-        cmocka_unit_test(test_no_memory), cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_limit), cmocka_unit_test(test_parts),     cmocka_unit_test(test_uncounted),
+        cmocka_unit_test(test_tries), cmocka_unit_test(test_no_memory), cmocka_unit_test(test_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

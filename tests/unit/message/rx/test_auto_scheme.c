@@ -164,6 +164,33 @@ static void test_counts_losses(void **state)
     assert_int_equal(rx.automatic->estimate.chunks_lost, 1);
 }
 
+/* Neither plans nor the parity that would only be better count as memory that is missing: not while a message
+ * waits for a place, either. */
+static void test_at_the_limit_of_memory(void **state)
+{
+    (void)state;
+    struct scheme_choice choice = rx.choice;
+    lh_time next = LH_TIME_NEVER;
+    rx.store->limit_bytes = store_bytes(rx.store);
+    auto_scheme_choose(&rx, SLOT / 2, 0, &choice);
+    assert_false(auto_scheme_planning(&rx));
+    assert_int_equal(rx.store->refusals, 0);
+    rx.store->limit_bytes = UINT64_MAX;
+    path_estimate_on_chunks(&rx.automatic->estimate, 1000, 100, 100);
+    for (uint32_t i = 0; i < SLOTS; i++)
+        recv_bytes(SLOT / 2, 0);
+    receiver_post(&rx, 0, &next);
+    plan();
+    recv_bytes(SLOT / 2, 0);
+    rx.store->limit_bytes = store_bytes(rx.store);
+    receiver_post(&rx, 0, &next);
+    assert_ptr_equal(rx_message_at(&rx, SLOTS)->choice.scheme, rx.choice.scheme);
+    assert_int_equal(rx.store->refusals, 0);
+    rx.store->limit_bytes = UINT64_MAX;
+    receiver_post(&rx, 0, &next);
+    assert_non_null(rx_message_at(&rx, SLOTS)->choice.scheme->coding);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -171,6 +198,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_nothing_is_planned_before_a_loss, begin_whole, rx_part_end),
         cmocka_unit_test_setup_teardown(test_memory_is_given_back, begin, rx_part_end),
         cmocka_unit_test_setup_teardown(test_without_memory_for_parity, begin, rx_part_end),
+        cmocka_unit_test_setup_teardown(test_at_the_limit_of_memory, begin, rx_part_end),
         cmocka_unit_test_setup_teardown(test_plans_once_the_path_is_known, begin, rx_part_end),
         cmocka_unit_test_setup_teardown(test_rests_after_a_plan, begin, rx_part_end),
         cmocka_unit_test_setup_teardown(test_how_far_ahead, begin_whole, rx_part_end),

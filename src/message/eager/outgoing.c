@@ -24,9 +24,9 @@
 #define LOSS_NONE         1e-4
 #define LOSS_CARRIERS     32u  /* of one measurement */
 #define LOSS_NEW          0.25 /* weight of the last one */
-/* Until more is known. From there, as from a single loss, 512 carriers without any bring it below LOSS_NONE:
- * fewer say little of a loss of 1 %. */
-#define LOSS_PRIOR 0.01
+/* Until more is known. As after a single loss: from there 512 carriers without any bring it below LOSS_NONE.
+ * Fewer say little of a loss of 1 %. */
+#define LOSS_PRIOR (LOSS_NEW / LOSS_CARRIERS)
 
 static struct outgoing_message *at(const struct outgoing *outgoing, uint32_t number)
 {

@@ -434,12 +434,12 @@ static void test_measures_losses(void **state)
 {
     (void)state;
     uint32_t received = 0;
-    send_and_lose(32, &received, 64);
-    assert_true(outgoing.loss > 0.005); /* a few that arrive prove nothing */
+    send_and_lose(480, &received, UINT32_MAX);
+    assert_true(outgoing.loss > 1e-4); /* a few that arrive prove nothing: 512 do (docs/connections.md) */
+    send_and_lose(32, &received, UINT32_MAX);
+    assert_true(outgoing.loss < 1e-4);
     send_and_lose(320, &received, 32);
     assert_true(outgoing.loss > 0.02 && outgoing.loss < 0.04);
-    send_and_lose(640, &received, UINT32_MAX);
-    assert_true(outgoing.loss < 1e-4);
 }
 
 static void test_long_messages(void **state)

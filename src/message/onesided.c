@@ -6,6 +6,7 @@
 #include "message/control/timing.h"
 #include "message/effects.h"
 #include "message/own_messages.h"
+#include "message/rx/decoding.h"
 #include "message/rx/messages.h"
 #include "message/rx/receiver.h"
 #include "message/rx/refuse.h"
@@ -288,6 +289,8 @@ void onesided_step(struct lh_connection *c, lh_time now, lh_time *next)
 
 void onesided_end_region(struct lh_connection *c, const struct lh_region *region, lh_time now)
 {
+    decoding_finish(&c->rx, now); /* what is whole by it is done, and not in the list any more */
+    effects_carry_out(c);
     for (struct onesided_remote *a = c->onesided.remotes; a; a = a->next) { /* at most MESSAGES_MAX */
         if (a->region != region)
             continue;

@@ -6,6 +6,7 @@
 #include <longhaul/onesided.h>
 #include <longhaul/queue.h>
 
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,8 +17,10 @@
 #include <cmocka.h>
 
 #include "message/connection.h"
+#include "message/rx/messages.h"
 #include "sdr/driver.h"
 #include "support/connection_pair.h"
+#include "support/parity_scheme.h"
 
 #define RTT    (20 * LH_NS_PER_MS)
 #define LINK   "rtt=20ms,rate=10Gbit"
@@ -44,13 +47,10 @@ static void expose(struct bed *bed, uint32_t access, bool with_queue)
     lh_region_key(bed->region, &bed->key);
 }
 
-static struct bed open_bed(const char *link, const char *reliability)
+static struct bed open_bed_with(const char *link, const struct lh_attr *attr)
 {
     struct bed bed = {0};
-    struct lh_attr attr;
-    connection_pair_attr(&attr);
-    attr.reliability = reliability;
-    connection_pair_open(&bed.pair, "onesided", 5, link, &attr, NULL);
+    connection_pair_open(&bed.pair, "onesided", 5, link, attr, NULL);
     connection_pair_run(&bed.pair, 5 * RTT);
     assert_int_equal(lh_completion_queue_create(bed.pair.ends[1]->engine, 4, &bed.queue), 0);
     bed.memory = connection_pair_bytes(REGION, 1);
@@ -58,6 +58,14 @@ static struct bed open_bed(const char *link, const char *reliability)
     bed.data = connection_pair_bytes(REGION, 2);
     expose(&bed, BOTH, true);
     return bed;
+}
+
+static struct bed open_bed(const char *link, const char *reliability)
+{
+    struct lh_attr attr;
+    connection_pair_attr(&attr);
+    attr.reliability = reliability;
+    return open_bed_with(link, &attr);
 }
 
 static void close_bed(struct bed *bed)
@@ -340,6 +348,68 @@ static void revoked_in_progress(void **state)
     close_bed(&bed);
 }
 
+/* ---- decoders that wait for the test ----------------------------------------------------------------- */
+
+static pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
+
+static uint32_t decode_behind_gate(const struct lh_coding *coding, uint32_t group, const uint8_t *chunks,
+                                   const uint8_t *extra)
+{
+    pthread_mutex_lock(&gate);
+    pthread_mutex_unlock(&gate);
+    return parity_scheme.coding->decode(coding, group, chunks, extra);
+}
+
+static uint32_t messages_decoding(const struct lh_connection *c)
+{
+    uint32_t count = 0;
+    for (uint32_t n = c->rx.segment_oldest; c->rx.segments && n != c->rx.segment_next; n++)
+        count += rx_segment_at(&c->rx, n)->coded.jobs > 0; /* a message has one segment here */
+    return count;
+}
+
+/* Several writes into the region have all their packets, and are being decoded: they are done by the time
+ * that it is revoked. */
+static void revoked_while_decoding(void **state)
+{
+    (void)state;
+    enum { COUNT = 8, BYTES = 8000 };
+    struct lh_scheme_coding coding = *parity_scheme.coding;
+    struct lh_scheme scheme = parity_scheme;
+    struct lh_request *requests[COUNT];
+    struct lh_attr attr;
+    coding.decode = decode_behind_gate;
+    scheme.coding = &coding;
+    connection_pair_attr(&attr);
+    attr.scheme = &scheme;
+    attr.reliability = "parity";
+    struct bed bed = open_bed_with("rtt=20ms,rate=1Gbit,loss=0.1", &attr);
+    write_ok(&bed, 0, 64);
+    bed.pair.ends[1]->engine->coders.count = 1; /* the step finds what they have done */
+    pthread_mutex_lock(&gate);
+    for (uint64_t i = 0; i < COUNT; i++)
+        requests[i] = begin(&bed, true, i * BYTES, BYTES);
+    const struct lh_connection *inner = bed.pair.ends[1]->onesided_outer.inner;
+    for (uint32_t i = 0; i < 100 && messages_decoding(inner) < 2; i++)
+        connection_pair_run(&bed.pair, LH_NS_PER_MS);
+    assert_true(messages_decoding(inner) >= 2);
+    pthread_mutex_unlock(&gate);
+    lh_revoke(bed.region);
+    memcpy(bed.before, bed.memory, REGION);
+    uint32_t whole = 0;
+    for (uint64_t i = 0; i < COUNT; i++) {
+        struct lh_result result = finish(&bed, requests[i]);
+        assert_true(result.error == 0 || result.error == -LH_EKEY);
+        if (result.error)
+            continue;
+        whole++;
+        assert_memory_equal(bed.memory + i * BYTES, bed.data, BYTES);
+    }
+    assert_true(whole >= 2);
+    expose(&bed, BOTH, true);
+    close_bed(&bed);
+}
+
 /* Nobody polls the queue of a region: writes with notification wait for that, and none is lost. */
 static void queue_that_is_not_polled(void **state)
 {
@@ -479,6 +549,7 @@ int main(void)
         cmocka_unit_test(nothing_exposed),
         cmocka_unit_test(canceled),
         cmocka_unit_test(revoked_in_progress),
+        cmocka_unit_test(revoked_while_decoding),
         cmocka_unit_test(queue_that_is_not_polled),
         cmocka_unit_test(many_in_both_directions),
         cmocka_unit_test(malformed_headers),

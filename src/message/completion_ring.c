@@ -99,6 +99,38 @@ void completion_ring_release(struct completion_ring *ring)
     pthread_mutex_unlock(&ring->lock);
 }
 
+int completion_ring_hold(struct completion_ring *ring)
+{
+    pthread_mutex_lock(&ring->lock);
+    uint32_t held = ring->held;
+    bool leaves_one = held + 1 < ring->capacity;
+    if (leaves_one)
+        ring->held++;
+    pthread_mutex_unlock(&ring->lock);
+    if (!leaves_one)
+        return lh_fail(
+            LH_EINVAL,
+            "completion queue of %u entries, %u of them held by regions, would have no place for "
+            "a notification: create one of at least %u entries",
+            ring->capacity, held, held + 2);
+    int error = completion_ring_reserve(ring);
+    if (error) {
+        pthread_mutex_lock(&ring->lock);
+        ring->held--;
+        pthread_mutex_unlock(&ring->lock);
+    }
+    return error;
+}
+
+void completion_ring_unhold(struct completion_ring *ring)
+{
+    pthread_mutex_lock(&ring->lock);
+    assert(ring->held > 0 && ring->reserved > 0);
+    ring->held--;
+    ring->reserved--;
+    pthread_mutex_unlock(&ring->lock);
+}
+
 void completion_ring_begin(struct completion_ring *ring)
 {
     pthread_mutex_lock(&ring->lock);

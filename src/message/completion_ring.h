@@ -26,7 +26,8 @@ struct completion_ring {
     uint32_t capacity;
     uint32_t first;         /* the oldest */
     _Atomic uint32_t count; /* read without the lock, too */
-    uint32_t reserved;      /* for requests that are pending */
+    uint32_t reserved;      /* for requests that are pending, and `held` */
+    uint32_t held;          /* places that no entry takes */
     uint32_t sleeping;      /* threads */
     pthread_cond_t not_empty;
     int fd;        /* -1: nobody asked for it */
@@ -44,6 +45,11 @@ int completion_ring_reserve(struct completion_ring *ring);
 
 /* A place that is not needed any more. */
 void completion_ring_release(struct completion_ring *ring);
+
+/* A place that no entry takes: the ring stays open. At least one is left for entries, else -LH_EINVAL;
+ * -LH_EAGAIN. */
+int completion_ring_hold(struct completion_ring *ring);
+void completion_ring_unhold(struct completion_ring *ring);
 
 /* Adds any number of entries to places that were reserved: begin, put, …, end. Between the calls the thread
  * holds the lock; who polls sees all that happened meanwhile. */

@@ -136,7 +136,7 @@ void region_free(struct lh_region *region)
 {
     message_memory_put(&region->memory);
     if (region->queue)
-        completion_ring_release(&region->queue->ring);
+        completion_ring_unhold(&region->queue->ring);
     free(region);
 }
 

@@ -122,7 +122,7 @@ static int add_region(struct lh_connection *c, const struct lh_part *part, struc
         return lh_fail(LH_EAGAIN, "%u regions are exposed on this connection: revoke one", REGIONS_MAX);
     error = message_memory_get(c, &memory, false, &region->buffer, &region->memory);
     if (!error && region->queue)
-        error = completion_ring_reserve(&region->queue->ring);
+        error = completion_ring_hold(&region->queue->ring);
     if (error) {
         message_memory_put(&region->memory);
         return error;

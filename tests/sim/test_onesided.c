@@ -11,6 +11,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -434,6 +435,34 @@ static void queue_that_is_not_polled(void **state)
     close_bed(&bed);
 }
 
+static int expose_with(struct bed *bed, struct lh_completion_queue *queue, struct lh_region **region)
+{
+    const struct lh_part part = {.address = bed->memory, .bytes = REGION};
+    return lh_expose(bed->pair.ends[1], &part, BOTH, queue, 0, region);
+}
+
+/* Regions take no queue's last place: nothing that is polled could ever give one to a notification. */
+static void queue_without_a_place(void **state)
+{
+    (void)state;
+    struct bed bed = open_bed(LINK, "sr-nack");
+    for (uint32_t capacity = 1; capacity <= 3; capacity++) {
+        struct lh_completion_queue *queue;
+        struct lh_region *regions[3];
+        char remedy[64];
+        assert_int_equal(lh_completion_queue_create(bed.pair.ends[1]->engine, capacity, &queue), 0);
+        for (uint32_t i = 0; i + 1 < capacity; i++)
+            assert_int_equal(expose_with(&bed, queue, &regions[i]), 0);
+        assert_int_equal(expose_with(&bed, queue, &regions[capacity - 1]), -LH_EINVAL);
+        snprintf(remedy, sizeof remedy, "create one of at least %u entries", capacity + 1);
+        assert_non_null(strstr(lh_last_error(), remedy));
+        for (uint32_t i = 0; i + 1 < capacity; i++)
+            lh_revoke(regions[i]);
+        assert_int_equal(lh_completion_queue_destroy(queue), 0);
+    }
+    close_bed(&bed);
+}
+
 /* More than both sides may have in progress, in both directions at once. */
 static void many_in_both_directions(void **state)
 {
@@ -551,6 +580,7 @@ int main(void)
         cmocka_unit_test(revoked_in_progress),
         cmocka_unit_test(revoked_while_decoding),
         cmocka_unit_test(queue_that_is_not_polled),
+        cmocka_unit_test(queue_without_a_place),
         cmocka_unit_test(many_in_both_directions),
         cmocka_unit_test(malformed_headers),
         cmocka_unit_test(malformed_exchange),

@@ -29,12 +29,12 @@ bool onesided_waits(const struct lh_connection *c)
     return exchange_waits(&c->onesided_outer.exchange);
 }
 
-bool onesided_attach(struct lh_connection *c, const uint8_t *blob, uint32_t bytes)
+int onesided_attach(struct lh_connection *c, const uint8_t *blob, uint32_t bytes)
 {
-    if (lh_attach(c->onesided_outer.inner, blob, bytes) == 0)
-        return true;
-    c->stats.bad_control++;
-    return false;
+    int error = lh_attach(c->onesided_outer.inner, blob, bytes);
+    if (error)
+        c->stats.bad_control++;
+    return error;
 }
 
 /* Keeps the peer's blob until this side opens its inner connection. */
@@ -78,7 +78,7 @@ void onesided_on_exchange(struct lh_connection *c, const uint8_t *data, size_t b
     case EXCHANGE_NOTHING:
         return;
     case EXCHANGE_BLOB:
-        if (outer->inner ? onesided_attach(c, message.blob, message.blob_bytes)
+        if (outer->inner ? onesided_attach(c, message.blob, message.blob_bytes) == 0
                          : keep(c, message.blob, message.blob_bytes))
             exchange_accept(&outer->exchange);
         return;

@@ -72,8 +72,8 @@ bool onesided_waits(const struct lh_connection *c);
 
 /* ---- under the lock of an outer connection ----------------------------------------------------------- */
 
-/* Attaches the inner connection. False: the blob is none for it. */
-bool onesided_attach(struct lh_connection *c, const uint8_t *blob, uint32_t bytes);
+/* Attaches the inner connection. Else the blob is none for it, and counted: a negative lh_error. */
+int onesided_attach(struct lh_connection *c, const uint8_t *blob, uint32_t bytes);
 /* A packet of ONESIDED_KIND. */
 void onesided_on_exchange(struct lh_connection *c, const uint8_t *data, size_t bytes, lh_time now);
 /* Sends what is due; lowers *next. */

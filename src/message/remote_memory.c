@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "message/blob.h"
 #include "message/connection.h"
+#include "message/effects.h"
 #include "message/own_messages.h"
 #include "sdr/driver.h"
 
@@ -41,6 +42,18 @@ static int check_outer(const struct lh_connection *c)
     return error;
 }
 
+/* Under the lock. The peer was told that its blob is here, and sends no other. */
+static void attach_to_kept(struct lh_connection *c)
+{
+    struct lh_connection *inner = c->onesided_outer.inner;
+    int error = onesided_attach(c, c->onesided_outer.peer_blob, c->onesided_outer.peer_blob_bytes);
+    if (!error)
+        return;
+    lock(inner);
+    connection_fail(inner, (enum lh_error) - error, lh_last_error());
+    unlock(inner);
+}
+
 /* Under the lock; an inner connection that was just opened. */
 static void install(struct lh_connection *c, struct lh_connection *inner)
 {
@@ -49,7 +62,7 @@ static void install(struct lh_connection *c, struct lh_connection *inner)
     outer->inner = inner;
     exchange_open(&outer->exchange, lh_sdr_now(c->context));
     if (outer->peer_blob)
-        onesided_attach(c, outer->peer_blob, outer->peer_blob_bytes);
+        attach_to_kept(c);
     c->needs_step = true;
 }
 

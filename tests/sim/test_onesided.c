@@ -540,6 +540,35 @@ static void malformed_exchange(void **state)
     close_bed(&bed);
 }
 
+/* A blob that is none came, and was kept, before this side opened its own inner connection. */
+static void malformed_blob_that_was_kept(void **state)
+{
+    (void)state;
+    const uint8_t message[12] = {8, 1, 0, 0, 0, 0, 0, 0, 'L', 'H', 9, 9};
+    struct bed bed = {.memory = connection_pair_bytes(REGION, 1), .data = connection_pair_bytes(REGION, 2)};
+    struct lh_connection **ends = bed.pair.ends;
+    struct lh_region *region;
+    struct lh_request *request;
+    struct lh_attr attr;
+    connection_pair_attr(&attr);
+    connection_pair_open(&bed.pair, "onesided", 5, LINK, &attr, NULL);
+    assert_int_equal(lh_sdr_message_send(ends[0]->qp, message, sizeof message), 0);
+    connection_pair_run(&bed.pair, 5 * RTT);
+    assert_non_null(ends[1]->onesided_outer.peer_blob);
+    assert_true(expose_with(&bed, NULL, &region) < 0);
+    assert_non_null(strstr(lh_last_error(), "one-sided operations have ended"));
+    const struct lh_part part = {.address = bed.data, .bytes = 10};
+    struct lh_onesided wanted = {.parts = &part, .count = 1};
+    assert_true(lh_write(ends[1], &wanted, &request) < 0);
+    assert_non_null(strstr(lh_last_error(), "one-sided operations have ended"));
+    for (int end = 0; end < 2; end++)
+        assert_int_equal(lh_connection_error(ends[end]), 0);
+    connection_pair_transfer(&bed.pair, 0, 5000, 5000);
+    connection_pair_close(&bed.pair);
+    free(bed.memory);
+    free(bed.data);
+}
+
 /* The connection ends: so do operations, each with its reason. */
 static void closed(void **state)
 {
@@ -584,6 +613,7 @@ int main(void)
         cmocka_unit_test(many_in_both_directions),
         cmocka_unit_test(malformed_headers),
         cmocka_unit_test(malformed_exchange),
+        cmocka_unit_test(malformed_blob_that_was_kept),
         cmocka_unit_test(closed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -91,9 +91,9 @@ struct lh_onesided {
  * -LH_EAGAIN (LH_REQUESTS_MAX requests of one-sided operations are pending, or the queue is full) and
  * -LH_EVERSION. For a deadline, lh_wait() until then, and lh_cancel().
  *
- * Cost: half a round trip more than a message that finds its receive posted; of up to 4096 bytes writes
- * leave at once. Up to LH_READS_MAX reads are answered at a time; others wait, and so do the
- * operations after them. The first operation opens a second queue pair: two more round trips. */
+ * Cost: of up to 4096 bytes what a message costs that finds its receive posted, one round trip; of more,
+ * one round trip more than such a message. Up to LH_READS_MAX reads are answered at a time; others wait, and
+ * so do the operations after them. The first operation opens a second queue pair: two more round trips. */
 LH_API int lh_write(struct lh_connection *connection, const struct lh_onesided *write,
                     struct lh_request **request);
 LH_API int lh_read(struct lh_connection *connection, const struct lh_onesided *read,

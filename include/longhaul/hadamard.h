@@ -18,7 +18,8 @@
  *          is minus. Different seeds for different messages keep errors independent.
  *   Sums   The transform is linear: a sum of encoded tensors (same count, p, S and seed) is the encoded sum.
  *   Types  F32, BF16 and F16 (IEEE 754), of this machine's byte order, computed in F32. Kernels of different
- *          CPUs differ by rounding, at most log2(p) * 2^-23 of a block's norm, and one unit of BF16 or F16.
+ *          CPUs differ by rounding, at most log2(p) * 2^-23 of a block's norm, and one unit of BF16 or F16;
+ *          norms of F32 or BF16 below 2^-100 lose more.
  *
  * Memory is the caller's, at any alignment; 64 bytes is the fastest. Nothing is allocated; up to 300 KiB of
  * stack are used. Any thread may call at any time, but one call at a time for an lh_encoder.

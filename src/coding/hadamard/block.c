@@ -69,7 +69,7 @@ bool block_encode(struct group_task *task, struct block_place place, struct bloc
         struct group_task part = part_of(task, part_log, i);
         fits &= block_encode(&part, (struct block_place){place.seed, place.first + (i << part_log)}, space);
     }
-    return hadamard_kernel_now()->combine(task->out, (size_t)1 << part_log, bits) && fits;
+    return hadamard_kernel_now()->combine(task->out, (size_t)1 << part_log, bits, 1) && fits;
 }
 
 /* As block_encode(), the other way round. */
@@ -81,9 +81,11 @@ bool block_decode(struct group_task *task, struct block_place place, struct bloc
     assert(task->type == LH_HADAMARD_F32 && !task->zeroed);
     const uint32_t bits = combined_bits(task->block_log);
     const uint32_t part_log = task->block_log - bits;
-    bool fits = hadamard_kernel_now()->combine((void *)(uintptr_t)task->in, (size_t)1 << part_log, bits);
+    bool fits = hadamard_kernel_now()->combine((void *)(uintptr_t)task->in, (size_t)1 << part_log, bits,
+                                               task->scale);
     for (size_t i = 0; i < (size_t)1 << bits; i++) {
         struct group_task part = part_of(task, part_log, i);
+        part.scale = 1;
         fits &= block_decode(&part, (struct block_place){place.seed, place.first + (i << part_log)}, space);
     }
     return fits;

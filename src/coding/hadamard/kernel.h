@@ -26,8 +26,8 @@ struct group_task {
     const void *in;        /* of the first block; to decode: in the first packet */
     void *out;             /* to encode: in the first packet; of the first block */
     const uint64_t *signs; /* a bit an element, block after block */
-    float scale;
-    bool stream; /* results may go past the caches, when they begin at a cache line */
+    float scale;           /* of the input: then a sum exceeds the type only where a result of it does */
+    bool stream;           /* results may go past the caches, when they begin at a cache line */
     uint64_t
         *zeroed; /* not NULL: elements that are not finite count as 0, and are counted here; base only */
 };
@@ -41,9 +41,9 @@ struct hadamard_kernel {
      * floats at a multiple of 64 bytes. False: a result is NaN or exceeds the type. */
     bool (*encode)(const struct group_task *task, float *scratch);
     bool (*decode)(const struct group_task *task, float *scratch);
-    /* Transforms vectors of `distance` floats, a power of two from 16 on, 2^bits of them, 1 … 4, one after
-     * the other. False as above. */
-    bool (*combine)(float *data, size_t distance, uint32_t bits);
+    /* Scales and transforms vectors of `distance` floats, a power of two from 16 on, 2^bits of them, 1 … 4,
+     * one after the other. False as above. */
+    bool (*combine)(float *data, size_t distance, uint32_t bits, float scale);
 };
 
 extern const struct hadamard_kernel hadamard_kernel_base;

@@ -36,7 +36,7 @@ static four_words only_finite(four_words bits, uint64_t *zeroed)
     return bits & good;
 }
 
-/* Elements at … at + count - 1; signs: NULL, or of element 0. */
+/* Elements at … at + count - 1, scaled; signs: NULL, or of element 0. */
 static void load(const struct group_task *task, size_t at, size_t count, float *to, const uint64_t *signs,
                  size_t sign)
 {
@@ -53,6 +53,7 @@ static void load(const struct group_task *task, size_t at, size_t count, float *
         }
         if (task->zeroed)
             four = only_finite(four, task->zeroed);
+        four = (four_words)((four_floats)four * task->scale);
         if (signs)
             four ^= signs_of(signs, sign + i);
         if (here == 4)
@@ -62,7 +63,7 @@ static void load(const struct group_task *task, size_t at, size_t count, float *
     }
 }
 
-/* Scaled. False: one exceeds the type. */
+/* False: one exceeds the type. */
 static bool store(const struct group_task *task, size_t at, size_t count, const float *from,
                   const uint64_t *signs, size_t sign)
 {
@@ -71,12 +72,11 @@ static bool store(const struct group_task *task, size_t at, size_t count, const 
     four_words fits = ~(four_words){0};
     for (size_t i = 0; i < count; i += 4) {
         const size_t here = count - i < 4 ? count - i : 4;
-        four_floats four = {0};
+        four_words bits = {0};
         if (here == 4)
-            memcpy(&four, from + i, sizeof four);
+            memcpy(&bits, from + i, sizeof bits);
         else
-            memcpy(&four, from + i, here * sizeof *from);
-        four_words bits = (four_words)(four * task->scale);
+            memcpy(&bits, from + i, here * sizeof *from);
         fits &= (four_words)((four_ints)(bits & 0x7fffffff) < limit);
         if (signs)
             bits ^= signs_of(signs, sign + i);
@@ -115,11 +115,11 @@ static void put(float *at, four_floats four)
     memcpy(at, &four, sizeof four);
 }
 
-/* Of 2 * distance floats. */
-static void one_bit(float *x, size_t distance)
+/* Of 2 * distance floats, scaled. */
+static void one_bit(float *x, size_t distance, float scale)
 {
     for (size_t i = 0; i < distance; i += 4) {
-        four_floats a = get(x + i), b = get(x + i + distance);
+        four_floats a = get(x + i) * scale, b = get(x + i + distance) * scale;
         put(x + i, a + b);
         put(x + i + distance, a - b);
     }
@@ -155,7 +155,7 @@ static void transform(float *block, uint32_t block_log)
         for (size_t at = 0; at < elements; at += 4 * distance)
             two_bits(block + at, distance);
     if (2 * distance == elements)
-        one_bit(block, distance);
+        one_bit(block, distance, 1);
 }
 
 static bool encode(const struct group_task *task, float *scratch)
@@ -204,12 +204,12 @@ static bool decode(const struct group_task *task, float *scratch)
     return fits;
 }
 
-static bool combine(float *data, size_t distance, uint32_t bits)
+static bool combine(float *data, size_t distance, uint32_t bits, float scale)
 {
     const size_t floats = distance << bits;
     for (size_t step = distance; step < floats; step *= 2)
         for (size_t at = 0; at < floats; at += 2 * step)
-            one_bit(data + at, step);
+            one_bit(data + at, step, step == distance ? scale : 1);
     return elements_first_non_finite(data, 0, floats, LH_HADAMARD_F32) == floats;
 }
 

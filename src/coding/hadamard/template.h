@@ -115,12 +115,13 @@ TEMPLATE void from_blocks(const struct group_task *task, const struct shape *sha
                           float *scratch, enum lh_hadamard_type type, uint32_t shared_log)
 {
     const size_t block = (size_t)1 << task->block_log;
+    const vector scale = broadcast(task->scale);
     for (size_t line = 0; line < (size_t)1 << shape->lines_log; line += REGISTERS) {
         vector v[REGISTERS];
 #pragma GCC unroll 16
         for (uint32_t i = 0; i < REGISTERS; i++) {
             size_t at = (first + block_of(i, shared_log)) * block + place_of(line, i, shared_log);
-            v[i] = flip(load_typed(task->in, at, type), task->signs, at);
+            v[i] = flip(load_typed(task->in, at, type) * scale, task->signs, at);
             fetch(task->in, at + (block << shared_log), type);
         }
         exchanges(v, shared_log);
@@ -138,7 +139,6 @@ TEMPLATE void to_blocks(const struct group_task *task, const struct shape *shape
                         struct range *range)
 {
     const size_t block = (size_t)1 << task->block_log;
-    const vector scale = broadcast(task->scale);
     for (size_t line = 0; line < (size_t)1 << shape->lines_log; line += REGISTERS) {
         vector v[REGISTERS];
 #pragma GCC unroll 16
@@ -153,7 +153,7 @@ TEMPLATE void to_blocks(const struct group_task *task, const struct shape *shape
             const uint32_t columns_log = REGISTERS_LOG - shared_log;
             const uint32_t i = (n & ((1u << columns_log) - 1)) << shared_log | n >> columns_log;
             size_t at = (first + block_of(i, shared_log)) * block + place_of(line, i, shared_log);
-            vector result = flip(v[i] * scale, task->signs, at);
+            vector result = flip(v[i], task->signs, at);
             range_add(range, result, type);
             store_typed(task->out, at, result, type, stream);
         }
@@ -209,7 +209,6 @@ TEMPLATE void to_packets(const struct group_task *task, const struct shape *shap
     const size_t floats = (size_t)1 << (shape->lines_log + LANES_LOG);
     const size_t distance = floats >> edge_log;
     const size_t lines = distance >> LANES_LOG;
-    const vector scale = broadcast(task->scale);
     /* The vectors of a cache line are of several sub-groups when runs are shorter. */
     const uint32_t subs_log = LINE_LOG < (uint32_t)__builtin_ctz(shape->sub_groups)
                                   ? LINE_LOG
@@ -232,9 +231,8 @@ TEMPLATE void to_packets(const struct group_task *task, const struct shape *shap
             const size_t at = packet_place(task, shape, line + i * lines, 0);
 #pragma GCC unroll 4
             for (uint32_t w = 0; w < 1u << LINE_LOG; w++) {
-                vector result = v[w][i] * scale;
-                range_add(range, result, type);
-                store_typed(task->out, at + w * LANES, result, type, stream);
+                range_add(range, v[w][i], type);
+                store_typed(task->out, at + w * LANES, v[w][i], type, stream);
             }
         }
     }
@@ -248,6 +246,7 @@ TEMPLATE void from_packets(const struct group_task *task, const struct shape *sh
     const size_t lines = distance >> LANES_LOG;
     const size_t next_group = (size_t)task->blocks << task->run_log;
     const bool far_apart = task->run_log < FETCH_RUN_LOG;
+    const vector scale = broadcast(task->scale);
     for (size_t line = 0; line < lines; line++) {
         const bool inside = line + FETCH_LINES < lines;
         const size_t ahead = inside ? line + FETCH_LINES : (line + FETCH_LINES) & (lines - 1);
@@ -255,7 +254,7 @@ TEMPLATE void from_packets(const struct group_task *task, const struct shape *sh
             vector v[1u << EDGE_LOG_MAX];
 #pragma GCC unroll 8
             for (uint32_t i = 0; i < 1u << edge_log; i++) {
-                v[i] = load_typed(task->in, packet_place(task, shape, line + i * lines, sub), type);
+                v[i] = load_typed(task->in, packet_place(task, shape, line + i * lines, sub), type) * scale;
                 if (far_apart)
                     fetch(task->in,
                           packet_place(task, shape, ahead + i * lines, sub) + (inside ? 0 : next_group),
@@ -385,14 +384,15 @@ static bool decode(const struct group_task *task, float *scratch)
     return false;
 }
 
-TEMPLATE bool combine_bits(float *data, size_t distance, uint32_t bits)
+TEMPLATE bool combine_bits(float *data, size_t distance, uint32_t bits, float factor)
 {
+    const vector scale = broadcast(factor);
     struct range range = range_none();
     for (size_t at = 0; at < distance; at += LANES) {
         vector v[16];
 #pragma GCC unroll 16
         for (uint32_t i = 0; i < 1u << bits; i++)
-            v[i] = load_typed(data, at + i * distance, LH_HADAMARD_F32);
+            v[i] = load_typed(data, at + i * distance, LH_HADAMARD_F32) * scale;
         butterflies(v, bits);
 #pragma GCC unroll 16
         for (uint32_t i = 0; i < 1u << bits; i++) {
@@ -403,18 +403,18 @@ TEMPLATE bool combine_bits(float *data, size_t distance, uint32_t bits)
     return range_ok(&range, LH_HADAMARD_F32);
 }
 
-TARGET static bool combine(float *data, size_t distance, uint32_t bits)
+TARGET static bool combine(float *data, size_t distance, uint32_t bits, float scale)
 {
     assert(distance % LANES == 0);
     switch (bits) {
     case 1:
-        return combine_bits(data, distance, 1);
+        return combine_bits(data, distance, 1, scale);
     case 2:
-        return combine_bits(data, distance, 2);
+        return combine_bits(data, distance, 2, scale);
     case 3:
-        return combine_bits(data, distance, 3);
+        return combine_bits(data, distance, 3, scale);
     case 4:
-        return combine_bits(data, distance, 4);
+        return combine_bits(data, distance, 4, scale);
     }
     assert(false);
     return false;

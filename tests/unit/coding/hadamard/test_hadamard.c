@@ -392,6 +392,44 @@ static void test_too_large(void **state)
     for_each_kernel(too_large);
 }
 
+/* One element near the largest of its type, or a block of such that is one large coefficient: there and back.
+ */
+static void nearly_too_large(struct lh_prng *prng)
+{
+    static const double large[] = {3e38, 3e38, 60000};
+    for (unsigned t = 0; t < 3; t++)
+        for (uint32_t block = 1; block <= (t == 0 ? 1u << 17 : 2048u); block *= 2)
+            for (unsigned spread = 0; spread < 2; spread++) {
+                struct lh_hadamard hadamard = {
+                    .type = types[t], .block = block, .stride = block < 8 ? 1 : 8, .seed = block};
+                struct tensor tensor;
+                const size_t count = (size_t)block * hadamard.stride;
+                const double one = spread ? large[t] / sqrt(block) : large[t];
+                tensor_create(&tensor, types[t], count, prng);
+                memset(at(&tensor, 0), 0, count * tensor_bytes(types[t]));
+                for (size_t i = 0; i < (spread ? block : 1); i++)
+                    tensor_put(at(&tensor, 0), i, one * tensor_sign(block, i), types[t]);
+                assert_int_equal(lh_hadamard_encode(&hadamard, at(&tensor, 0), at(&tensor, 1), count, NULL),
+                                 0);
+                memcpy(at(&tensor, 2), at(&tensor, 1), count * tensor_bytes(types[t]));
+                for (unsigned in_place = 0; in_place < 2; in_place++) {
+                    void *in = at(&tensor, in_place ? 2 : 1), *out = at(&tensor, in_place ? 2 : 0);
+                    assert_int_equal(lh_hadamard_decode(&hadamard, NULL, in, out, count, NULL), 0);
+                    for (size_t i = 0; i < count; i++) {
+                        const double wanted = i < (spread ? block : 1) ? one * tensor_sign(block, i) : 0;
+                        assert_true(fabs(tensor_get(out, i, types[t]) - wanted) <= 0.02 * large[t]);
+                    }
+                }
+                tensor_destroy(&tensor);
+            }
+}
+
+static void test_nearly_too_large(void **state)
+{
+    (void)state;
+    for_each_kernel(nearly_too_large);
+}
+
 /* ---- arguments ----------------------------------------------------------------------------------------
  */
 
@@ -459,8 +497,8 @@ int main(void)
         cmocka_unit_test(test_whole_tiles), cmocka_unit_test(test_long_blocks),
         cmocka_unit_test(test_every_tail),  cmocka_unit_test(test_signs_and_places),
         cmocka_unit_test(test_threads),     cmocka_unit_test(test_non_finite),
-        cmocka_unit_test(test_too_large),   cmocka_unit_test(test_arguments),
-        cmocka_unit_test(test_overlap),
+        cmocka_unit_test(test_too_large),   cmocka_unit_test(test_nearly_too_large),
+        cmocka_unit_test(test_arguments),   cmocka_unit_test(test_overlap),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,7 +9,7 @@
 
 #include <longhaul/hadamard.h>
 
-/* Of a group. A longer block is cut, see long_block.h. */
+/* Of a group. A longer block is cut, see block.h. */
 #define GROUP_BLOCK_LOG_MAX 11u
 /* The blocks of a group have at least 2^GROUP_LINE_LOG elements in each packet of their tile: one or two
  * cache lines, which are written whole, and of which CPUs fetch both. */

@@ -60,20 +60,29 @@ static bool stretch_is_finite(const uint8_t *at, enum lh_hadamard_type type)
     return (all & 0x8000) == 0;
 }
 
-size_t elements_first_non_finite(const void *at, size_t from, size_t count, enum lh_hadamard_type type)
+/* The first stretch from element i on that has one which is not finite, or is cut off by the end. */
+static size_t skip_finite(const void *at, size_t i, size_t end, enum lh_hadamard_type type)
 {
     const size_t bytes = element_bytes(type);
     const size_t stretch = STRETCH_BYTES / bytes;
+    while (end - i >= stretch && stretch_is_finite((const uint8_t *)at + i * bytes, type))
+        i += stretch;
+    return i;
+}
+
+static size_t stretch_end(size_t i, size_t end, enum lh_hadamard_type type)
+{
+    const size_t stretch = STRETCH_BYTES / element_bytes(type);
+    return end - i < stretch ? end : i + stretch;
+}
+
+size_t elements_first_non_finite(const void *at, size_t from, size_t count, enum lh_hadamard_type type)
+{
     const size_t end = from + count;
-    for (size_t i = from; i < end;) {
-        const uint8_t *place = (const uint8_t *)at + i * bytes;
-        if (end - i >= stretch && stretch_is_finite(place, type))
-            i += stretch;
-        else if (is_finite(place, type))
-            i++;
-        else
-            return i;
-    }
+    for (size_t i = from; (i = skip_finite(at, i, end, type)) < end;)
+        for (const size_t stop = stretch_end(i, end, type); i < stop; i++)
+            if (!is_finite((const uint8_t *)at + i * element_bytes(type), type))
+                return i;
     return end;
 }
 
@@ -81,8 +90,14 @@ size_t elements_zero_non_finite(void *at, size_t from, size_t count, enum lh_had
 {
     const size_t end = from + count;
     size_t zeroed = 0;
-    for (size_t i = from; (i = elements_first_non_finite(at, i, end - i, type)) < end; i++, zeroed++)
-        memset((uint8_t *)at + i * element_bytes(type), 0, element_bytes(type));
+    for (size_t i = from; (i = skip_finite(at, i, end, type)) < end;)
+        for (const size_t stop = stretch_end(i, end, type); i < stop; i++) {
+            uint8_t *place = (uint8_t *)at + i * element_bytes(type);
+            if (is_finite(place, type))
+                continue;
+            memset(place, 0, element_bytes(type));
+            zeroed++;
+        }
     return zeroed;
 }
 

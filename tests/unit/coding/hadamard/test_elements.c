@@ -77,6 +77,11 @@ static void test_non_finite(void **state)
             assert_true(tensor_get(numbers, at, types[t]) == 0);
             tensor_put(numbers, at, before, types[t]);
         }
+        for (unsigned at = 5; at < COUNT - 1; at++)
+            tensor_put(numbers, at, (double)NAN, types[t]);
+        assert_int_equal(elements_zero_non_finite(numbers, 3, COUNT - 3, types[t]), COUNT - 6);
+        for (unsigned at = 0; at < COUNT; at++)
+            assert_true((tensor_get(numbers, at, types[t]) == 0) == (at >= 5 && at < COUNT - 1));
     }
 }
 

@@ -24,8 +24,8 @@
 /* Quiet for as many round trips: the path has become faster. */
 #define QUIET_ROUNDS 16
 #define PACING_GAIN  1.25
-/* A window below a packet is a pause between packets. */
-#define WINDOW_LEAST_PACKETS (1.0 / 16)
+/* Less brings a report in many round trips, with the delay of one packet: jitter alone would keep it there. */
+#define WINDOW_LEAST_PACKETS 1.0
 
 enum swift_key { KEY_TARGET };
 
@@ -163,8 +163,7 @@ static double rate_bps(const struct swift *swift)
 {
     if (swift->rounds.minimum_ns == 0)
         return swift->path.rate_bps != 0 ? (double)swift->path.rate_bps : SHARE_RATE_MAX_BPS;
-    double gain = swift->window_bytes < swift->path.mtu_bytes ? 1 : PACING_GAIN;
-    return gain * share_rate_of(swift->window_bytes, (double)swift->rounds.minimum_ns);
+    return PACING_GAIN * share_rate_of(swift->window_bytes, (double)swift->rounds.minimum_ns);
 }
 
 static void swift_decide(const void *state, lh_time now, struct lh_congestion_decision *decision)

@@ -63,7 +63,9 @@ static int timely_parse(const char *text, uint8_t params[LH_CONGESTION_PARAMS])
 
 static void set_rate(struct timely *timely, double rate_bps)
 {
-    timely->rate_bps = fmin(fmax(rate_bps, SHARE_RATE_MIN_BPS), SHARE_RATE_MAX_BPS);
+    /* Two packets a round trip: less brings so few reports that the rate stays there. */
+    double least_bps = share_rate_of(2.0 * timely->path.mtu_bytes, (double)timely->rounds.minimum_ns);
+    timely->rate_bps = fmin(fmax(rate_bps, fmax(least_bps, SHARE_RATE_MIN_BPS)), SHARE_RATE_MAX_BPS);
 }
 
 static void learn_round_trip(struct timely *timely)

@@ -170,8 +170,8 @@ struct rx {
     uint64_t active_bytes;   /* once it has ended: that came of it; MESSAGE_BYTES_UNKNOWN: with an error */
     struct auto_deadline automatic_deadline;
     struct data_path data_path;
-    bool eager;   /* the peer sends small messages without a clear-to-send */
-    bool matched; /* receives choose messages by their tags: numbers are those of the sends */
+    bool eager;        /* the peer sends small messages without a clear-to-send */
+    bool matched;      /* receives choose messages by their tags: numbers are those of the sends */
     bool placed_first; /* the sender hears of a segment once it is decoded, not once it can be */
 };
 

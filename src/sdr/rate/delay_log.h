@@ -15,7 +15,7 @@ struct delay_log {
     lh_time minimum_ns; /* shortest round trip; 0: none yet */
     lh_time smoothed_ns;
     uint64_t samples;
-    uint64_t counted; /* of them: in buckets, which may have come after the first ones */
+    uint64_t counted;  /* of them: in buckets, which may have come after the first ones */
     uint32_t *buckets; /* DELAY_LOG_BUCKETS, zeroed, of the owner; NULL: no quantiles yet */
 };
 

@@ -75,10 +75,8 @@ static void test_smoothed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_empty),
-        cmocka_unit_test(test_precision),
-        cmocka_unit_test(test_quantiles),
-        cmocka_unit_test(test_buckets_that_come_later),
+        cmocka_unit_test(test_empty),     cmocka_unit_test(test_precision),
+        cmocka_unit_test(test_quantiles), cmocka_unit_test(test_buckets_that_come_later),
         cmocka_unit_test(test_smoothed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

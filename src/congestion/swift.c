@@ -24,7 +24,7 @@
 /* Quiet for as many round trips: the path has become faster. */
 #define QUIET_ROUNDS 16
 #define PACING_GAIN  1.25
-/* Less brings a report in many round trips, with the delay of one packet: jitter alone would keep it there. */
+/* Less brings a report in many round trips, with the delay of one packet: jitter would keep it there. */
 #define WINDOW_LEAST_PACKETS 1.0
 
 enum swift_key { KEY_TARGET };

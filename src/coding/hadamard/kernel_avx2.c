@@ -8,6 +8,7 @@
 #if defined(__x86_64__)
 
 #include <assert.h>
+#include <cpuid.h>
 #include <immintrin.h>
 #include <string.h>
 
@@ -20,10 +21,16 @@
 
 typedef __m256 vector;
 
+/* Not every compiler's builtin knows it. */
+static bool has_f16c(void)
+{
+    unsigned a, b, c, d;
+    return __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);
+}
+
 static bool runs_here(void)
 {
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-           __builtin_cpu_supports("f16c");
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c();
 }
 
 TEMPLATE vector load_float(const float *at)

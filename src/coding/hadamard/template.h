@@ -32,6 +32,15 @@
 
 #if defined(LANES_LOG)
 
+/* Sanitizers keep loops as they are; then the compiler also takes what is never reached for out of bounds. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define UNROLL(times)
+#pragma GCC diagnostic ignored "-Warray-bounds"
+#else
+#define UNROLL_PRAGMA(text) _Pragma(#text)
+#define UNROLL(times)       UNROLL_PRAGMA(GCC unroll times)
+#endif
+
 #define LANES        (1u << LANES_LOG)
 #define REGISTERS    (1u << REGISTERS_LOG)
 #define EDGE_LOG_MAX (LANES_LOG - 1u)
@@ -67,35 +76,35 @@ static struct shape shape_of(const struct group_task *task)
 
 TEMPLATE void butterflies(vector *v, uint32_t bits)
 {
-#pragma GCC unroll 4
+    UNROLL(4)
     for (uint32_t bit = 0; bit < bits; bit++)
-#pragma GCC unroll 16
-        for (uint32_t i = 0; i < 1u << bits; i++)
-            if (!(i >> bit & 1)) {
-                vector a = v[i], b = v[i | 1u << bit];
-                v[i] = a + b;
-                v[i | 1u << bit] = a - b;
-            }
+        UNROLL(16)
+    for (uint32_t i = 0; i < 1u << bits; i++)
+        if (!(i >> bit & 1)) {
+            vector a = v[i], b = v[i | 1u << bit];
+            v[i] = a + b;
+            v[i | 1u << bit] = a - b;
+        }
 }
 
 TEMPLATE void lane_butterflies(vector *v, uint32_t lane_log)
 {
-#pragma GCC unroll 4
+    UNROLL(4)
     for (uint32_t bit = 0; bit < lane_log; bit++)
-#pragma GCC unroll 16
-        for (uint32_t i = 0; i < REGISTERS; i++)
-            v[i] = lane_butterfly(v[i], bit);
+        UNROLL(16)
+    for (uint32_t i = 0; i < REGISTERS; i++)
+        v[i] = lane_butterfly(v[i], bit);
 }
 
 /* Bit t of a register's number with bit lane_log + t of the lanes. */
 TEMPLATE void exchanges(vector *v, uint32_t shared_log)
 {
-#pragma GCC unroll 4
+    UNROLL(4)
     for (uint32_t t = 0; t < shared_log; t++)
-#pragma GCC unroll 16
-        for (uint32_t i = 0; i < REGISTERS; i++)
-            if (!(i >> t & 1))
-                exchange(&v[i], &v[i | 1u << t], LANES_LOG - shared_log + t);
+        UNROLL(16)
+    for (uint32_t i = 0; i < REGISTERS; i++)
+        if (!(i >> t & 1))
+            exchange(&v[i], &v[i | 1u << t], LANES_LOG - shared_log + t);
 }
 
 /* Where register i of the vectors from `line` on is in the blocks of a sub-group: its block, and its place.
@@ -118,7 +127,7 @@ TEMPLATE void from_blocks(const struct group_task *task, const struct shape *sha
     const vector scale = broadcast(task->scale);
     for (size_t line = 0; line < (size_t)1 << shape->lines_log; line += REGISTERS) {
         vector v[REGISTERS];
-#pragma GCC unroll 16
+        UNROLL(16)
         for (uint32_t i = 0; i < REGISTERS; i++) {
             size_t at = (first + block_of(i, shared_log)) * block + place_of(line, i, shared_log);
             v[i] = flip(load_typed(task->in, at, type) * scale, task->signs, at);
@@ -127,7 +136,7 @@ TEMPLATE void from_blocks(const struct group_task *task, const struct shape *sha
         exchanges(v, shared_log);
         butterflies(v, REGISTERS_LOG);
         lane_butterflies(v, LANES_LOG - shared_log);
-#pragma GCC unroll 16
+        UNROLL(16)
         for (uint32_t i = 0; i < REGISTERS; i++)
             store_float(scratch + (line + i) * LANES, v[i]);
     }
@@ -141,14 +150,14 @@ TEMPLATE void to_blocks(const struct group_task *task, const struct shape *shape
     const size_t block = (size_t)1 << task->block_log;
     for (size_t line = 0; line < (size_t)1 << shape->lines_log; line += REGISTERS) {
         vector v[REGISTERS];
-#pragma GCC unroll 16
+        UNROLL(16)
         for (uint32_t i = 0; i < REGISTERS; i++)
             v[i] = load_float(scratch + (line + i) * LANES);
         lane_butterflies(v, LANES_LOG - shared_log);
         butterflies(v, REGISTERS_LOG);
         exchanges(v, shared_log);
         /* Those of a block one after the other. */
-#pragma GCC unroll 16
+        UNROLL(16)
         for (uint32_t n = 0; n < REGISTERS; n++) {
             const uint32_t columns_log = REGISTERS_LOG - shared_log;
             const uint32_t i = (n & ((1u << columns_log) - 1)) << shared_log | n >> columns_log;
@@ -174,11 +183,11 @@ TEMPLATE size_t packet_place(const struct group_task *task, const struct shape *
 TEMPLATE void pass(float *data, size_t distance, uint32_t bits)
 {
     vector v[16];
-#pragma GCC unroll 16
+    UNROLL(16)
     for (uint32_t i = 0; i < 1u << bits; i++)
         v[i] = load_float(data + i * distance);
     butterflies(v, bits);
-#pragma GCC unroll 16
+    UNROLL(16)
     for (uint32_t i = 0; i < 1u << bits; i++)
         store_float(data + i * distance, v[i]);
 }
@@ -216,20 +225,20 @@ TEMPLATE void to_packets(const struct group_task *task, const struct shape *shap
     const uint32_t along_log = LINE_LOG - subs_log;
     for (size_t line = 0; line < lines; line += (size_t)1 << along_log) {
         vector v[1u << LINE_LOG][1u << EDGE_LOG_MAX];
-#pragma GCC unroll 4
+        UNROLL(4)
         for (uint32_t w = 0; w < 1u << LINE_LOG; w++) {
             const float *from =
                 scratch + (w >> along_log) * floats + (line + (w & ((1u << along_log) - 1))) * LANES;
-#pragma GCC unroll 8
+            UNROLL(8)
             for (uint32_t i = 0; i < 1u << edge_log; i++)
                 v[w][i] = load_float(from + i * distance);
             butterflies(v[w], edge_log);
         }
-#pragma GCC unroll 8
+        UNROLL(8)
         for (uint32_t i = 0; i < 1u << edge_log; i++) {
             /* Sub-groups and lines of a cache line are consecutive there. */
             const size_t at = packet_place(task, shape, line + i * lines, 0);
-#pragma GCC unroll 4
+            UNROLL(4)
             for (uint32_t w = 0; w < 1u << LINE_LOG; w++) {
                 range_add(range, v[w][i], type);
                 store_typed(task->out, at + w * LANES, v[w][i], type, stream);
@@ -252,7 +261,7 @@ TEMPLATE void from_packets(const struct group_task *task, const struct shape *sh
         const size_t ahead = inside ? line + FETCH_LINES : (line + FETCH_LINES) & (lines - 1);
         for (size_t sub = 0; sub < shape->sub_groups; sub++) {
             vector v[1u << EDGE_LOG_MAX];
-#pragma GCC unroll 8
+            UNROLL(8)
             for (uint32_t i = 0; i < 1u << edge_log; i++) {
                 v[i] = load_typed(task->in, packet_place(task, shape, line + i * lines, sub), type) * scale;
                 if (far_apart)
@@ -261,7 +270,7 @@ TEMPLATE void from_packets(const struct group_task *task, const struct shape *sh
                           type);
             }
             butterflies(v, edge_log);
-#pragma GCC unroll 8
+            UNROLL(8)
             for (uint32_t i = 0; i < 1u << edge_log; i++)
                 store_float(scratch + sub * floats + i * distance + line * LANES, v[i]);
         }
@@ -390,11 +399,11 @@ TEMPLATE bool combine_bits(float *data, size_t distance, uint32_t bits, float fa
     struct range range = range_none();
     for (size_t at = 0; at < distance; at += LANES) {
         vector v[16];
-#pragma GCC unroll 16
+        UNROLL(16)
         for (uint32_t i = 0; i < 1u << bits; i++)
             v[i] = load_typed(data, at + i * distance, LH_HADAMARD_F32) * scale;
         butterflies(v, bits);
-#pragma GCC unroll 16
+        UNROLL(16)
         for (uint32_t i = 0; i < 1u << bits; i++) {
             range_add(&range, v[i], LH_HADAMARD_F32);
             store_typed(data, at + i * distance, v[i], LH_HADAMARD_F32, false);

@@ -30,14 +30,6 @@
 
 /* ---- what is asked ----------------------------------------------------------------------------------- */
 
-bool cli_plan_flow_asked(int argc, char **argv)
-{
-    for (int i = 1; i < argc; i++)
-        if (!strcmp(argv[i], "--flow-control"))
-            return true;
-    return false;
-}
-
 static int take_distance(const char *text, lh_time *delay_ns)
 {
     char *end = NULL;

@@ -10,7 +10,5 @@
 
 /* The command, from its arguments on. Returns the exit status. */
 int cli_plan_flow(int argc, char **argv);
-/* Whether the arguments ask for it. */
-bool cli_plan_flow_asked(int argc, char **argv);
 
 #endif

@@ -148,6 +148,15 @@ static void list_own(struct cli_plan_settings *settings, struct cli_option out[s
     memcpy(out, table, sizeof table);
 }
 
+/* Whether an option that stands for another command is there. */
+static bool is_asked(int argc, char **argv, const char *option)
+{
+    for (int i = 1; i < argc; i++)
+        if (!strcmp(argv[i], option))
+            return true;
+    return false;
+}
+
 int cli_plan(int argc, char **argv)
 {
     struct cli_plan_settings settings = {
@@ -169,9 +178,9 @@ int cli_plan(int argc, char **argv)
                  "sent). Several losses or sizes give a row each.",
         .groups = {link, own},
     };
-    if (cli_plan_flow_asked(argc, argv))
+    if (is_asked(argc, argv, "--flow-control"))
         return cli_plan_flow(argc, argv);
-    if (cli_plan_nic_asked(argc, argv))
+    if (is_asked(argc, argv, "--nic"))
         return cli_plan_nic(argc, argv);
     lh_plan_init(&settings.order.question);
     list_link(&settings, link);

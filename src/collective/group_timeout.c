@@ -26,7 +26,6 @@
 #define CORRECTION_MAX 1.4 /* what false reports of loss can reach */
 #define CORRECTION     0.1 /* step */
 #define FS_PER_NS      1e6
-#define MILLION        1000000u
 
 void group_timeout_start(struct lh_timeout *timeout, const struct lh_timeout_attr *attr, struct vote *votes,
                          double *scratch)
@@ -164,9 +163,10 @@ int lh_timeout_begin(struct lh_timeout *timeout, uint64_t bytes, lh_time *timeou
 static void take_vote(struct lh_timeout *timeout, uint32_t member,
                       const struct lh_timeout_proposal *proposal)
 {
-    timeout->votes[member] = (struct vote){.round = proposal->round,
-                                           .lost = 1 - (float)proposal->delivered / (float)MILLION,
-                                           .cost = (double)proposal->cost / FS_PER_NS};
+    timeout->votes[member] =
+        (struct vote){.round = proposal->round,
+                      .lost = 1 - (float)proposal->delivered / (float)GROUP_TIMEOUT_ALL,
+                      .cost = (double)proposal->cost / FS_PER_NS};
     timeout->voted = true;
 }
 
@@ -187,7 +187,7 @@ int lh_timeout_end(struct lh_timeout *timeout, lh_time elapsed_ns, uint64_t rece
                        (unsigned long long)received, (unsigned long long)timeout->bytes,
                        (unsigned long long)elapsed_ns);
     double cost = fmax(cost_of(timeout, elapsed_ns, received) * FS_PER_NS, 1);
-    double delivered = (double)received / (double)timeout->bytes * MILLION;
+    double delivered = (double)received / (double)timeout->bytes * GROUP_TIMEOUT_ALL;
     *proposal = (struct lh_timeout_proposal){.round = timeout->state.round,
                                              .cost = cost < 1e19 ? (uint64_t)cost : (uint64_t)1e19,
                                              .delivered = (uint32_t)delivered};
@@ -196,16 +196,11 @@ int lh_timeout_end(struct lh_timeout *timeout, lh_time elapsed_ns, uint64_t rece
     return 0;
 }
 
-static bool valid(const struct lh_timeout_proposal *proposal)
-{
-    return proposal->round != 0 && proposal->cost != 0 && proposal->delivered <= MILLION;
-}
-
 int lh_timeout_propose(struct lh_timeout *timeout, uint32_t member,
                        const struct lh_timeout_proposal *proposal)
 {
     const struct lh_timeout_attr *attr = &timeout->attr;
-    if (member < attr->members && member != attr->member && valid(proposal) &&
+    if (member < attr->members && member != attr->member && group_timeout_is_valid(proposal) &&
         proposal->round > timeout->votes[member].round &&
         proposal->round - 1 < timeout->state.round + LH_TIMEOUT_AHEAD) {
         take_vote(timeout, member, proposal);

@@ -27,6 +27,14 @@ struct lh_timeout {
     double *scratch;    /* likewise */
 };
 
+#define GROUP_TIMEOUT_ALL 1000000u /* of lh_timeout_proposal.delivered */
+
+/* Whether a proposal can be one, whoever sent it. */
+static inline bool group_timeout_is_valid(const struct lh_timeout_proposal *proposal)
+{
+    return proposal->round != 0 && proposal->cost != 0 && proposal->delivered <= GROUP_TIMEOUT_ALL;
+}
+
 /* Of zeroed memory. votes and scratch have attr->members entries. */
 void group_timeout_start(struct lh_timeout *timeout, const struct lh_timeout_attr *attr, struct vote *votes,
                          double *scratch);

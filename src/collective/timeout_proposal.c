@@ -8,9 +8,9 @@
 
 #include "base/big_endian.h"
 #include "base/error.h"
+#include "collective/group_timeout.h"
 
 #define VERSION 1
-#define MILLION 1000000u
 
 void lh_timeout_proposal_encode(const struct lh_timeout_proposal *proposal,
                                 uint8_t out[LH_TIMEOUT_PROPOSAL_BYTES])
@@ -32,7 +32,7 @@ int lh_timeout_proposal_decode(const uint8_t *in, size_t bytes, struct lh_timeou
     if (in[0] != VERSION || lh_get_be24(in + 1) != 0)
         return lh_fail(LH_EINVAL, "a timeout proposal of version %u (this library knows %d)", in[0],
                        VERSION);
-    if (got.round == 0 || got.cost == 0 || got.delivered > MILLION)
+    if (!group_timeout_is_valid(&got))
         return lh_fail(LH_EINVAL,
                        "a timeout proposal for operation %u, %llu fs per byte, %u of a million bytes",
                        got.round, (unsigned long long)got.cost, got.delivered);

@@ -577,8 +577,8 @@ static void on_train(struct bbr *b, const struct lh_congestion_feedback *f, bool
         next_train(b);
         return;
     }
-    double bw = f->rate_bps != 0 ? (double)f->rate_bps : rate_of(b->train.bytes, b->train.ns);
     double spacing = rate_of(b->train.bytes, b->train.ns);
+    double bw = f->rate_bps != 0 ? (double)f->rate_bps : spacing;
     if (believable && !path_limits && spacing > TRAIN_AGREE * bw) { /* the sender's gap is in the rate */
         bw = spacing;
         path_limits = true;

@@ -56,16 +56,9 @@ int xp_nic_open(struct xp_nic *nic, uint32_t *qpn)
     return 0;
 }
 
-static int find(const struct xp_nic *nic, uint32_t qpn)
-{
-    if (qpn == 0 || qpn > nic->limits.qps || !nic->memory.qps[qpn - 1].transport.open)
-        return lh_fail(LH_EINVAL, "no queue pair %u is open", qpn);
-    return 0;
-}
-
 int xp_nic_connect(struct xp_nic *nic, uint32_t qpn, const struct xp_peer *peer, lh_time now)
 {
-    int failed = find(nic, qpn);
+    int failed = xp_check_open(nic, qpn);
     if (failed)
         return failed;
     struct xp_transport *transport = xp_transport_of(nic, qpn);
@@ -99,7 +92,7 @@ static void leave_ready(struct xp_nic *nic, uint32_t qpn)
 
 int xp_nic_close(struct xp_nic *nic, uint32_t qpn)
 {
-    int failed = find(nic, qpn);
+    int failed = xp_check_open(nic, qpn);
     if (failed)
         return failed;
     struct xp_host_qp *host = xp_host_of(nic, qpn);

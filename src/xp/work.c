@@ -145,10 +145,18 @@ void xp_end_send(struct xp_nic *nic, uint32_t qpn, enum lh_xp_status status, lh_
 
 /* ---- posting ------------------------------------------------------------------------------------------ */
 
-static int check(const struct xp_nic *nic, uint32_t qpn, const struct lh_xp_request *request)
+int xp_check_open(const struct xp_nic *nic, uint32_t qpn)
 {
     if (qpn == 0 || qpn > nic->limits.qps || !nic->memory.qps[qpn - 1].transport.open)
         return lh_fail(LH_EINVAL, "no queue pair %u is open", qpn);
+    return 0;
+}
+
+static int check(const struct xp_nic *nic, uint32_t qpn, const struct lh_xp_request *request)
+{
+    int failed = xp_check_open(nic, qpn);
+    if (failed)
+        return failed;
     if (!nic->memory.qps[qpn - 1].transport.connected)
         return lh_fail(LH_ESTATE, "queue pair %u is not connected", qpn);
     if ((unsigned)request->verb > LH_XP_RECV)

@@ -36,6 +36,9 @@ static inline struct xp_work *xp_first(struct xp_nic *nic, const struct xp_queue
     return queue->first == XP_NONE ? NULL : &nic->memory.works[queue->first];
 }
 
+/* -LH_EINVAL, with the number: no such queue pair is open. */
+int xp_check_open(const struct xp_nic *nic, uint32_t qpn);
+
 /* Puts it into the list of those that have something to send, if it is not there. */
 void xp_ready(struct xp_nic *nic, uint32_t qpn);
 

@@ -28,14 +28,6 @@ struct order {
     const char *json;
 };
 
-bool cli_plan_nic_asked(int argc, char **argv)
-{
-    for (int i = 1; i < argc; i++)
-        if (!strcmp(argv[i], "--nic"))
-            return true;
-    return false;
-}
-
 /* ---- the table --------------------------------------------------------------------------------------- */
 
 static const struct cli_column columns[] = {

@@ -6,11 +6,7 @@
 #ifndef LH_CLI_PLAN_NIC_COMMAND_H
 #define LH_CLI_PLAN_NIC_COMMAND_H
 
-#include <stdbool.h>
-
 /* The command, from its arguments on. Returns the exit status. */
 int cli_plan_nic(int argc, char **argv);
-/* Whether the arguments ask for it. */
-bool cli_plan_nic_asked(int argc, char **argv);
 
 #endif

@@ -1,0 +1,95 @@
+/*
+ * schedule.h - who sends which blocks to whom in each step of a collective: pure functions of the ranks'
+ * number, the rank, the step and the number of blocks (docs/collectives.md).
+ *
+ * The data of a collective is a row of blocks; the caller chooses their size. Reduce-scatter, all-gather,
+ * gather and scatter split it into a part per rank, all-to-all has a row per source. What a rank sends in a
+ * step it holds before the step, and no rank both sends and receives a block in one step; a transfer
+ * therefore depends only on those of earlier steps that brought its sender these blocks, and nobody has to
+ * wait between steps for anything else.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef LH_COLLECTIVE_SCHEDULE_SCHEDULE_H
+#define LH_COLLECTIVE_SCHEDULE_SCHEDULE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Ranks and blocks; of an all-to-all, ranks times blocks, too. */
+#define SCHEDULE_RANKS_MAX  65536u
+#define SCHEDULE_BLOCKS_MAX (1u << 24)
+
+enum collective {
+    COLLECTIVE_BROADCAST,      /* root has all blocks; all ranks get them */
+    COLLECTIVE_REDUCE,         /* each rank has all blocks; root gets their sums */
+    COLLECTIVE_ALLREDUCE,      /* likewise; all ranks get the sums */
+    COLLECTIVE_REDUCE_SCATTER, /* likewise; each rank gets the sums of its part */
+    COLLECTIVE_ALLGATHER,      /* each rank has its part; all ranks get all parts */
+    COLLECTIVE_GATHER,         /* likewise; root gets all parts */
+    COLLECTIVE_SCATTER,        /* root has all parts; each rank gets its own */
+    COLLECTIVE_ALLTOALL,       /* each rank has a part for each; each gets its part of all rows */
+    COLLECTIVE_BARRIER,        /* no data: a transfer's one block says that its sender has been reached */
+    COLLECTIVES
+};
+
+/* Consecutive blocks. */
+struct schedule_extent {
+    uint32_t first;
+    uint32_t count; /* may be 0 */
+};
+
+struct schedule_shape {
+    uint32_t ranks;
+    uint32_t blocks;     /* of an all-to-all: of each rank's row */
+    uint32_t root;       /* of those that have one */
+    uint32_t site_ranks; /* consecutive ranks of a site, the last may have fewer; 0: all are one site */
+    /* The v-variants: a part per rank, of an all-to-all ranks * ranks (source by source), of which a
+     * pairwise exchange reads those from and to its rank only. NULL: equal parts. They do not overlap. */
+    const struct schedule_extent *extents;
+};
+
+struct schedule_transfer {
+    uint32_t peer;
+    uint32_t first; /* of an all-to-all: source * blocks + block of its row, or as extents say */
+    uint32_t count; /* at least 1 */
+    bool reduce;    /* the receiver adds the blocks to its own; else it stores them */
+};
+
+/* Of a collective of two or more ranks. */
+struct schedule {
+    const char *name;
+    enum collective collective;
+    uint32_t (*steps)(const struct schedule_shape *shape);
+    /* The index-th transfer that a rank sends in a step; its count may be 0. False: there are no more. */
+    bool (*send)(const struct schedule_shape *shape, uint32_t rank, uint32_t step, uint32_t index,
+                 struct schedule_transfer *transfer);
+    /* The index-th rank, all of them different, that may send to this one in a step. False: there are no
+     * more. */
+    bool (*source)(const struct schedule_shape *shape, uint32_t rank, uint32_t step, uint32_t index,
+                   uint32_t *peer);
+};
+
+/* A place among the transfers of a step; starts as {0}. */
+struct schedule_cursor {
+    uint32_t source;
+    uint32_t index;
+};
+
+/* -LH_EINVAL: a number is out of range. */
+int schedule_shape_check(const struct schedule *schedule, const struct schedule_shape *shape);
+/* Of a valid shape, as below. 0 for one rank. */
+uint32_t schedule_steps(const struct schedule *schedule, const struct schedule_shape *shape);
+/* The next of the transfers that a rank sends in a step; false: there are no more. */
+bool schedule_next_send(const struct schedule *schedule, const struct schedule_shape *shape, uint32_t rank,
+                        uint32_t step, struct schedule_cursor *cursor, struct schedule_transfer *transfer);
+/* Likewise of those that it receives. */
+bool schedule_next_receive(const struct schedule *schedule, const struct schedule_shape *shape,
+                           uint32_t rank, uint32_t step, struct schedule_cursor *cursor,
+                           struct schedule_transfer *transfer);
+/* The part of a rank; of an all-to-all, what source has for destination. */
+struct schedule_extent schedule_part(const struct schedule_shape *shape, uint32_t rank);
+struct schedule_extent schedule_pair(const struct schedule_shape *shape, uint32_t source,
+                                     uint32_t destination);
+
+#endif

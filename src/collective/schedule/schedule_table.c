@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "collective/schedule/schedule_table.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "collective/schedule/halving_doubling.h"
+#include "collective/schedule/pairwise.h"
+#include "collective/schedule/ring.h"
+
+const struct schedule *const *schedule_table(void)
+{
+    static const struct schedule *const all[] = {
+        &ring_allreduce, &halving_doubling, &ring_reduce_scatter, &ring_allgather, &pairwise_alltoall, NULL,
+    };
+    return all;
+}
+
+const char *collective_name(enum collective collective)
+{
+    static const char *const names[] = {
+        [COLLECTIVE_BROADCAST] = "broadcast", [COLLECTIVE_REDUCE] = "reduce",
+        [COLLECTIVE_ALLREDUCE] = "allreduce", [COLLECTIVE_REDUCE_SCATTER] = "reduce-scatter",
+        [COLLECTIVE_ALLGATHER] = "allgather", [COLLECTIVE_GATHER] = "gather",
+        [COLLECTIVE_SCATTER] = "scatter",     [COLLECTIVE_ALLTOALL] = "alltoall",
+        [COLLECTIVE_BARRIER] = "barrier",
+    };
+    assert(collective < COLLECTIVES);
+    return names[collective];
+}
+
+const struct schedule *schedule_find(enum collective collective, const char *name)
+{
+    for (const struct schedule *const *s = schedule_table(); *s; s++)
+        if ((*s)->collective == collective && (!name || strcmp((*s)->name, name) == 0))
+            return *s;
+    return NULL;
+}

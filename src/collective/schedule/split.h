@@ -1,0 +1,47 @@
+/*
+ * split.h - equal parts of blocks, and the numbers that schedules of powers of two need.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef LH_COLLECTIVE_SCHEDULE_SPLIT_H
+#define LH_COLLECTIVE_SCHEDULE_SPLIT_H
+
+#include "collective/schedule/schedule.h"
+
+/* Parts first to first + count - 1 of an extent that is split into equal parts: their sizes differ by a
+ * block at most. */
+static inline struct schedule_extent split(struct schedule_extent whole, uint32_t parts, uint32_t first,
+                                           uint32_t count)
+{
+    uint32_t begin = (uint32_t)((uint64_t)whole.count * first / parts);
+    uint32_t end = (uint32_t)((uint64_t)whole.count * (first + count) / parts);
+    return (struct schedule_extent){whole.first + begin, end - begin};
+}
+
+/* Of value > 0. */
+static inline uint32_t log2_floor(uint32_t value)
+{
+    return 31 - (uint32_t)__builtin_clz(value);
+}
+
+/* (rank + distance) mod ranks, of distance <= ranks. */
+static inline uint32_t rank_after(const struct schedule_shape *shape, uint32_t rank, uint32_t distance)
+{
+    return (rank + distance) % shape->ranks;
+}
+
+static inline uint32_t rank_before(const struct schedule_shape *shape, uint32_t rank, uint32_t distance)
+{
+    return (rank + shape->ranks - distance) % shape->ranks;
+}
+
+/* Sets what a transfer copies, or reduces, and returns true. */
+static inline bool transfer_set(struct schedule_transfer *transfer, uint32_t peer,
+                                struct schedule_extent extent, bool reduce)
+{
+    *transfer = (struct schedule_transfer){
+        .peer = peer, .first = extent.first, .count = extent.count, .reduce = reduce};
+    return true;
+}
+
+#endif

@@ -212,6 +212,10 @@ static void on_wake(void *context, uint32_t channel)
     woken_channels[woken_count++ % 8] = channel;
 }
 
+#define BURST 1024u
+/* x packets of an inbox are at most a quarter of the pool without them. */
+#define INBOX_HOLDS ((UDP_POOL_PACKETS + UDP_INBOX_SHARE) / (UDP_INBOX_SHARE + 1))
+
 /* Each endpoint gets its own, whoever reads; every length; damage is counted. */
 static void exchange_control(const char *device, bool shared)
 {
@@ -230,7 +234,7 @@ static void exchange_control(const char *device, bool shared)
         datagrams[i] = (struct fabric_datagram){text, lengths[i], 0};
     woken_count = 0;
     assert_int_equal(ops->control_send(a->endpoint, datagrams, 8), 8);
-    static struct fabric_control_arrival arrivals[UDP_CONTROL_INBOX];
+    static struct fabric_control_arrival arrivals[INBOX_HOLDS];
     if (shared) {
         usleep(20000); /* the other endpoint finds them, and keeps none */
         assert_int_equal(ops->control_poll(a->endpoint, arrivals, 8), 0);
@@ -251,13 +255,12 @@ static void exchange_control(const char *device, bool shared)
     assert_int_equal(a->stats.bad_icrc + b->stats.bad_icrc, 1);
     /* More than the inbox holds, when another endpoint is the one that reads. */
     if (shared) {
-        for (uint32_t i = 0; i < UDP_CONTROL_INBOX + 6; i++)
+        for (uint32_t i = 0; i < INBOX_HOLDS + 6; i++)
             assert_int_equal(ops->control_send(a->endpoint, datagrams, 1), 1);
         usleep(20000);
-        for (uint32_t i = 0; i < UDP_CONTROL_INBOX; i++)
+        for (uint32_t i = 0; i < INBOX_HOLDS; i++)
             ops->control_poll(a->endpoint, arrivals, 8);
-        assert_int_equal(poll_control(b, arrivals, UDP_CONTROL_INBOX, UDP_CONTROL_INBOX),
-                         UDP_CONTROL_INBOX);
+        assert_int_equal(poll_control(b, arrivals, INBOX_HOLDS, INBOX_HOLDS), INBOX_HOLDS);
         assert_int_equal(b->stats.rx_inbox_overflow, 6);
     }
     assert_int_equal(a->stats.bad_source + b->stats.bad_source, 0);
@@ -273,7 +276,29 @@ static void test_control(void **state)
     exchange_control("udp:127.0.0.1", true);
 }
 
-/* A control datagram that comes before we know the peer waits for that. */
+/* A burst that the kernel joins to a few long messages: what its reader cannot hold stays in the socket. */
+static void test_control_burst(void **state)
+{
+    (void)state;
+    static struct fabric_control_arrival arrivals[BURST];
+    struct fabric_datagram datagrams[FABRIC_BATCH_MAX];
+    struct fabric_endpoint_attr attr = udp_pair_attr();
+    struct udp_pair pair;
+    udp_pair_open(&pair, "udp:127.0.0.1", &attr);
+    struct udp_side *a = &pair.sender, *b = &pair.receiver;
+    for (uint32_t sent = 0; sent < BURST; sent += FABRIC_BATCH_MAX) {
+        for (uint32_t i = 0; i < FABRIC_BATCH_MAX; i++)
+            datagrams[i] = (struct fabric_datagram){(const uint8_t *)"one of many", 11, 0};
+        assert_int_equal(a->fabric->ops->control_send(a->endpoint, datagrams, FABRIC_BATCH_MAX),
+                         FABRIC_BATCH_MAX);
+    }
+    for (uint32_t got = 0; got < BURST; got += 16)
+        assert_int_equal(poll_control(b, arrivals, 16, 16), 16);
+    assert_int_equal(b->stats.rx_inbox_overflow, 0);
+    udp_pair_close(&pair);
+}
+
+/* A control datagram that comes before we know the peer waits for that; of a flood, a few do. */
 static void test_control_before_connect(void **state)
 {
     (void)state;
@@ -291,15 +316,60 @@ static void test_control_before_connect(void **state)
     ops->endpoint_info(other.endpoint, &other.info);
     assert_int_equal(ops->endpoint_connect(other.endpoint, &early.info), 0);
     struct fabric_datagram datagram = {(const uint8_t *)"ping", 4, 0};
-    assert_int_equal(ops->control_send(other.endpoint, &datagram, 1), 1);
+    for (uint32_t i = 0; i < UDP_EARLY_INBOX + 3; i++)
+        assert_int_equal(ops->control_send(other.endpoint, &datagram, 1), 1);
     usleep(20000);
     struct fabric_control_arrival arrival;
     assert_int_equal(ops->control_poll(early.endpoint, &arrival, 1), 0);
+    const struct udp_fabric *fabric = udp_fabric_of((const struct udp_endpoint *)early.endpoint);
+    assert_int_equal(fabric->early, UDP_EARLY_INBOX);
+    assert_int_equal(early.stats.rx_inbox_overflow, 3);
     assert_int_equal(ops->endpoint_connect(early.endpoint, &other.info), 0);
-    assert_int_equal(poll_control(&early, &arrival, 1, 1), 1);
-    assert_memory_equal(arrival.data, "ping", 4);
+    assert_int_equal(fabric->early, 0);
+    for (uint32_t i = 0; i < UDP_EARLY_INBOX; i++) {
+        assert_int_equal(poll_control(&early, &arrival, 1, 1), 1);
+        assert_memory_equal(arrival.data, "ping", 4);
+    }
     ops->endpoint_destroy(early.endpoint);
     ops->endpoint_destroy(other.endpoint);
+    udp_pair_close(&pair);
+}
+
+/* So many endpoints that are not connected that all of them together have their share; each gives it back. */
+static void test_control_before_many_connect(void **state)
+{
+    (void)state;
+    enum { COUNT = UDP_EARLY_MAX / UDP_EARLY_INBOX + 1 };
+    static struct udp_side early[COUNT], other[COUNT];
+    const struct fabric_datagram datagram = {(const uint8_t *)"ping", 4, 0};
+    struct fabric_control_arrival arrival;
+    struct fabric_endpoint_attr attr = udp_pair_attr();
+    struct udp_pair pair;
+    udp_pair_open(&pair, "udp:127.0.0.1", &attr);
+    const struct fabric_ops *ops = pair.receiver.fabric->ops;
+    const struct udp_fabric *fabric = (const struct udp_fabric *)pair.receiver.fabric;
+    uint64_t refused = 0;
+    for (uint32_t i = 0; i < COUNT; i++) {
+        attr.stats = &early[i].stats;
+        assert_int_equal(ops->endpoint_create(pair.receiver.fabric, &attr, &early[i].endpoint), 0);
+        ops->endpoint_info(early[i].endpoint, &early[i].info);
+        attr.stats = &other[i].stats;
+        assert_int_equal(ops->endpoint_create(pair.sender.fabric, &attr, &other[i].endpoint), 0);
+        assert_int_equal(ops->endpoint_connect(other[i].endpoint, &early[i].info), 0);
+        for (uint32_t n = 0; n < UDP_EARLY_INBOX; n++)
+            assert_int_equal(ops->control_send(other[i].endpoint, &datagram, 1), 1);
+    }
+    for (uint32_t turn = 0; refused < UDP_EARLY_INBOX && turn < 10000; turn++) {
+        ops->control_poll(pair.receiver.endpoint, &arrival, 1); /* reads for all */
+        refused = early[COUNT - 1].stats.rx_inbox_overflow;
+    }
+    assert_int_equal(refused, UDP_EARLY_INBOX);
+    assert_int_equal(fabric->early, UDP_EARLY_MAX);
+    for (uint32_t i = 0; i < COUNT; i++) {
+        ops->endpoint_destroy(early[i].endpoint);
+        ops->endpoint_destroy(other[i].endpoint);
+    }
+    assert_int_equal(fabric->early, 0);
     udp_pair_close(&pair);
 }
 
@@ -535,7 +605,9 @@ int main(void)
         cmocka_unit_test(test_connect_refusals),
         cmocka_unit_test(test_slot_refusals),
         cmocka_unit_test(test_control),
+        cmocka_unit_test(test_control_burst),
         cmocka_unit_test(test_control_before_connect),
+        cmocka_unit_test(test_control_before_many_connect),
         cmocka_unit_test(test_hardware_peer),
         cmocka_unit_test(test_hardware_peer_v6),
         cmocka_unit_test(test_hardware_peer_needs_the_port),

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "fabric/endpoint_check.h"
+#include "fabric/udp/demux.h"
 #include "fabric/udp/port.h"
 
 /* Hardware has no ports of its own that a packet could show. */
@@ -157,6 +158,7 @@ int udp_endpoint_connect(struct fabric_endpoint *endpoint, const struct qp_info_
     udp->seen_address = seen;
     for (uint32_t i = 0; i < udp->table.attr.channels; i++)
         connect_channel(udp->channels[i], peer);
+    udp_demux_forget_early(udp);
     udp->connected = true;
     for (uint32_t i = 0; i < udp->table.attr.channels; i++)
         udp_port_promote(udp->channels[i]);

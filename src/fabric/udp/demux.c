@@ -68,6 +68,8 @@ int udp_demux_open(struct udp_fabric *fabric)
         close(fabric->readable);
         return lh_fail(LH_ENOMEM, "no memory for a fabric");
     }
+    fabric->packets.packet_bytes = UDP_INBOX_PACKET_BYTES;
+    fabric->control.packet_bytes = CONTROL_MESSAGE_MAX;
     pthread_mutex_init(&fabric->lock, NULL);
     return 0;
 }
@@ -77,6 +79,7 @@ void udp_demux_close(struct udp_fabric *fabric)
     assert(fabric->qps.count == 0);
     qpn_table_free(&fabric->qps);
     udp_pool_free(&fabric->packets);
+    udp_pool_free(&fabric->control);
     pthread_mutex_destroy(&fabric->lock);
     free(fabric->demux);
     close(fabric->readable);
@@ -111,6 +114,24 @@ static union udp_address sender_of(const struct udp_endpoint *owner, const union
     return sender;
 }
 
+void udp_demux_forget_early(struct udp_endpoint *endpoint)
+{
+    if (!endpoint->connected)
+        udp_fabric_of(endpoint)->early -= udp_inbox_waiting(&endpoint->control);
+}
+
+static enum udp_put put_control(struct udp_fabric *fabric, struct udp_endpoint *owner,
+                                const struct udp_part *message)
+{
+    bool early = !owner->connected;
+    if (early && (udp_inbox_waiting(&owner->control) >= UDP_EARLY_INBOX || fabric->early >= UDP_EARLY_MAX))
+        return UDP_PUT_REFUSED;
+    enum udp_put put = udp_inbox_put(&fabric->control, &owner->control, message);
+    if (early && put != UDP_PUT_REFUSED)
+        fabric->early++;
+    return put;
+}
+
 /* A datagram for a control QP of this fabric. */
 static void sort_control(const struct reading *reading, struct udp_endpoint *owner,
                          const struct udp_part *part, const struct roce_packet *packet)
@@ -130,9 +151,7 @@ static void sort_control(const struct reading *reading, struct udp_endpoint *own
     }
     const struct udp_part message = {
         .from = part->from, .data = packet->payload, .bytes = packet->payload_bytes};
-    enum udp_put put = UDP_PUT_REFUSED;
-    if (udp_inbox_waiting(&owner->control) < UDP_CONTROL_INBOX)
-        put = udp_inbox_put(&reading->fabric->packets, &owner->control, &message);
+    enum udp_put put = put_control(reading->fabric, owner, &message);
     if (put == UDP_PUT_REFUSED) {
         fabric_count(stats_of(owner), rx_inbox_overflow, 1);
         return;
@@ -260,18 +279,29 @@ static uint32_t read_batch(const struct reading *reading, int fd)
     return count > 0 ? (uint32_t)count : 0;
 }
 
-/* What the socket holds waits; what an inbox has no room for is lost. Control waits for nobody's data. */
+static bool takes_a_batch(struct udp_packet_pool *pool, struct udp_inbox *inbox)
+{
+    return udp_inbox_waiting(inbox) == 0 || udp_inbox_has_room(pool, inbox, BATCH * JOINED_MAX);
+}
+
+/* Asks of each endpoint, one after the other, until one without control messages may take another's turn. */
+#define TURNS_EACH 2u
+
+/* What the socket holds waits; what an inbox has no room for is lost. */
 static bool inboxes_have_room(const struct reading *reading)
 {
-    const struct udp_endpoint *endpoint = reading->endpoint;
-    if (reading->at != FRONT && !udp_pool_has_room(&reading->fabric->packets))
+    struct udp_fabric *fabric = reading->fabric;
+    struct udp_endpoint *endpoint = reading->endpoint;
+    bool is_front = reading->at == FRONT;
+    bool has_room = is_front ? udp_pool_has_room(&fabric->control, 1 + TURNS_EACH * fabric->endpoints)
+                             : udp_pool_has_room(&fabric->packets, 1);
+    if (!has_room)
         return false;
-    for (uint32_t i = 0; endpoint != NULL && i < endpoint->table.attr.channels; i++) {
-        struct udp_inbox *inbox = &endpoint->channels[i]->inbox;
-        if (udp_inbox_waiting(inbox) > 0 &&
-            !udp_inbox_has_room(&reading->fabric->packets, inbox, BATCH * JOINED_MAX))
+    if (endpoint != NULL && is_front && !takes_a_batch(&fabric->control, &endpoint->control))
+        return false;
+    for (uint32_t i = 0; endpoint != NULL && i < endpoint->table.attr.channels; i++)
+        if (!takes_a_batch(&fabric->packets, &endpoint->channels[i]->inbox))
             return false;
-    }
     return true;
 }
 
@@ -392,7 +422,7 @@ static uint32_t hand_out_control(struct udp_endpoint *endpoint, struct fabric_co
         } else {
             fabric_count(stats_of(endpoint), bad_source, 1);
         }
-        udp_packet_return(&udp_fabric_of(endpoint)->packets, packet);
+        udp_packet_return(&udp_fabric_of(endpoint)->control, packet);
     }
     return taken;
 }

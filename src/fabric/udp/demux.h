@@ -30,6 +30,8 @@ void udp_demux_drain(struct udp_fabric *fabric, int fd, uint32_t index);
 /* Sorts a packet that came to a channel's direct socket, and is another's: the kernel had joined it with one
  * for this channel. */
 void udp_demux_forward(struct udp_channel *channel, const struct udp_part *part);
+/* What came for an endpoint that is not connected: it connects now, or ends. Under the lock. */
+void udp_demux_forget_early(struct udp_endpoint *endpoint);
 /* See fabric_ops. */
 bool udp_shared_poll(struct fabric *fabric);
 /* Moves to these counters what was found without an owner and stands in nobody's. */

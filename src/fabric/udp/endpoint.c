@@ -13,6 +13,7 @@
 #include "fabric/endpoint_check.h"
 #include "fabric/random.h"
 #include "fabric/socket_drops.h"
+#include "fabric/udp/demux.h"
 #include "fabric/udp/port.h"
 #include "fabric/udp/rx.h"
 #include "store/store.h"
@@ -202,7 +203,8 @@ void udp_endpoint_destroy(struct fabric_endpoint *endpoint)
     remove_qps(udp);
     for (uint32_t i = 0; udp->channels != NULL && i < udp->table.attr.channels; i++)
         end_channel(udp->channels[i]);
-    udp_inbox_clear(&fabric->packets, &udp->control);
+    udp_demux_forget_early(udp);
+    udp_inbox_clear(&fabric->control, &udp->control);
     fabric->endpoints--;
     pthread_mutex_unlock(&fabric->lock);
     struct store *store = udp->table.attr.store;

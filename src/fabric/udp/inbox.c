@@ -7,10 +7,17 @@
 
 #define SLAB_PACKETS 16u
 
+/* The packets follow. */
 struct udp_packet_slab {
     struct udp_packet_slab *next;
-    struct udp_packet packets[SLAB_PACKETS];
 };
+
+/* Of a packet in a slab. */
+static size_t stride_of(const struct udp_packet_pool *pool)
+{
+    const size_t align = _Alignof(struct udp_packet);
+    return (sizeof(struct udp_packet) + pool->packet_bytes + align - 1) / align * align;
+}
 
 void udp_pool_free(struct udp_packet_pool *pool)
 {
@@ -20,7 +27,7 @@ void udp_pool_free(struct udp_packet_pool *pool)
         pool->slabs = slab->next;
         free(slab);
     }
-    *pool = (struct udp_packet_pool){0};
+    *pool = (struct udp_packet_pool){.packet_bytes = pool->packet_bytes};
 }
 
 /* Whether the list was empty. Once it is in, the packet is another thread's. */
@@ -38,15 +45,17 @@ static void add_slab(struct udp_packet_pool *pool)
 {
     if (pool->made + SLAB_PACKETS > UDP_POOL_PACKETS)
         return;
-    struct udp_packet_slab *slab = malloc(sizeof *slab);
+    size_t stride = stride_of(pool);
+    struct udp_packet_slab *slab = malloc(sizeof *slab + SLAB_PACKETS * stride);
     if (slab == NULL)
         return;
     slab->next = pool->slabs;
     pool->slabs = slab;
     pool->made += SLAB_PACKETS;
     for (uint32_t i = 0; i < SLAB_PACKETS; i++) {
-        slab->packets[i].next = pool->spare;
-        pool->spare = &slab->packets[i];
+        struct udp_packet *packet = (struct udp_packet *)((uint8_t *)(slab + 1) + i * stride);
+        packet->next = pool->spare;
+        pool->spare = packet;
     }
 }
 
@@ -64,11 +73,16 @@ static struct udp_packet *take_spare(struct udp_packet_pool *pool)
     return packet;
 }
 
-bool udp_pool_has_room(struct udp_packet_pool *pool)
+bool udp_pool_has_room(struct udp_packet_pool *pool, uint32_t patience)
 {
     uint32_t in_use = atomic_load_explicit(&pool->in_use, memory_order_relaxed);
+    if (in_use < UDP_POOL_PACKETS / 2) {
+        pool->held_at = 0;
+        return true;
+    }
     bool taken = pool->held_at == 0 || in_use < pool->held_at;
-    bool full = in_use >= UDP_POOL_PACKETS / 2 && taken;
+    pool->held_asks = taken ? 0 : pool->held_asks + 1;
+    bool full = pool->held_asks < patience;
     pool->held_at = full ? in_use : 0;
     return !full;
 }
@@ -82,7 +96,7 @@ bool udp_inbox_has_room(struct udp_packet_pool *pool, struct udp_inbox *inbox, u
 enum udp_put udp_inbox_put(struct udp_packet_pool *pool, struct udp_inbox *inbox,
                            const struct udp_part *part)
 {
-    assert(part->bytes <= UDP_INBOX_PACKET_BYTES);
+    assert(part->bytes <= pool->packet_bytes);
     struct udp_packet *packet = udp_inbox_has_room(pool, inbox, 1) ? take_spare(pool) : NULL;
     if (packet == NULL)
         return UDP_PUT_REFUSED;

@@ -130,9 +130,10 @@ struct udp_channel {
     struct udp_rx rx;
 };
 
-/* Control datagrams that wait; more are dropped. What a peer has in flight at once fits: 64 KiB of small
- * messages are up to 134 carriers (message/small_messages.c). */
-#define UDP_CONTROL_INBOX 256u
+/* Control datagrams that wait for an endpoint that is not connected yet, and for all of these. Its peer only
+ * pings by then; anybody else may send as well. */
+#define UDP_EARLY_INBOX 16u
+#define UDP_EARLY_MAX   (UDP_POOL_PACKETS / 4)
 
 /* What is the same for all channels of the peer. */
 struct udp_peer {
@@ -175,7 +176,9 @@ struct udp_fabric {
     pthread_mutex_t lock;
     struct qpn_table qps;           /* under the lock */
     struct udp_demux *demux;        /* under the lock */
-    struct udp_packet_pool packets; /* see inbox.h; the lock is the writer's */
+    struct udp_packet_pool packets; /* of data; see inbox.h; the lock is the writer's */
+    struct udp_packet_pool control; /* of control messages */
+    uint32_t early;                 /* of these, for endpoints that are not connected; under the lock */
     struct udp_port
         *ports[QP_INFO_CHANNELS_MAX]; /* under the lock; NULL: no endpoint had such a channel yet */
     uint32_t endpoints;               /* under the lock */

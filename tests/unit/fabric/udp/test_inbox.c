@@ -12,6 +12,12 @@
 #define INBOXES 16u
 #define MANY    100000u
 
+/* Of data. */
+#define POOL                                                                                               \
+    {                                                                                                      \
+        .packet_bytes = UDP_INBOX_PACKET_BYTES                                                             \
+    }
+
 static const union udp_address from = {.v4 = {.sin_family = AF_INET, .sin_port = 7}};
 
 static bool put(struct udp_packet_pool *pool, struct udp_inbox *inbox, uint32_t value)
@@ -40,7 +46,7 @@ static void assert_next(struct udp_packet_pool *pool, struct udp_inbox *inbox, u
 static void test_in_order(void **state)
 {
     (void)state;
-    struct udp_packet_pool pool = {0};
+    struct udp_packet_pool pool = POOL;
     struct udp_inbox inbox = {0};
     uint32_t in = 0, out = 0;
     assert_null(udp_inbox_take(&inbox));
@@ -60,7 +66,7 @@ static void test_in_order(void **state)
 static void test_first(void **state)
 {
     (void)state;
-    struct udp_packet_pool pool = {0};
+    struct udp_packet_pool pool = POOL;
     struct udp_inbox inbox = {0};
     const struct udp_part part = {.from = &from, .data = (const uint8_t *)"text", .bytes = 4};
     for (uint32_t round = 0; round < 3; round++) {
@@ -78,7 +84,7 @@ static void test_first(void **state)
 static void test_hogs_leave_room(void **state)
 {
     (void)state;
-    static struct udp_packet_pool pool;
+    static struct udp_packet_pool pool = POOL;
     static struct udp_inbox hogs[INBOXES];
     struct udp_inbox reads = {0};
     for (uint32_t h = 0; h < INBOXES; h++) {
@@ -107,21 +113,51 @@ static void test_hogs_leave_room(void **state)
 static void test_pool_has_room(void **state)
 {
     (void)state;
-    static struct udp_packet_pool pool;
+    static struct udp_packet_pool pool = POOL;
     static struct udp_inbox inboxes[INBOXES];
     uint32_t held = 0;
-    for (; udp_pool_has_room(&pool); held++)
+    for (; udp_pool_has_room(&pool, 1); held++)
         assert_true(put(&pool, &inboxes[held % INBOXES], held));
     assert_int_equal(held, UDP_POOL_PACKETS / 2);
     udp_packet_return(&pool, udp_inbox_take(&inboxes[0]));
     assert_true(put(&pool, &inboxes[0], held++));
-    assert_true(udp_pool_has_room(&pool)); /* as many as before: nobody takes any */
-    assert_false(udp_pool_has_room(&pool));
+    assert_true(udp_pool_has_room(&pool, 1)); /* as many as before: nobody takes any */
+    assert_false(udp_pool_has_room(&pool, 1));
     udp_packet_return(&pool, udp_inbox_take(&inboxes[0]));
-    assert_true(udp_pool_has_room(&pool));
+    assert_true(udp_pool_has_room(&pool, 1));
+    for (uint32_t i = 0; i < 2; i++)
+        assert_true(put(&pool, &inboxes[0], held++));
+    for (uint32_t i = 0; i < 3; i++) /* others have their turns first */
+        assert_false(udp_pool_has_room(&pool, 4));
+    udp_packet_return(&pool, udp_inbox_take(&inboxes[1]));
+    for (uint32_t i = 0; i < 4; i++)
+        assert_false(udp_pool_has_room(&pool, 4));
+    assert_true(udp_pool_has_room(&pool, 4));
     for (uint32_t i = 0; i < INBOXES; i++)
         udp_inbox_clear(&pool, &inboxes[i]);
-    assert_true(udp_pool_has_room(&pool));
+    assert_true(udp_pool_has_room(&pool, 1));
+    udp_pool_free(&pool);
+}
+
+/* Packets of a pool of another size lie apart, too. */
+static void test_packet_bytes(void **state)
+{
+    (void)state;
+    struct udp_packet_pool pool = {.packet_bytes = 33};
+    struct udp_inbox inbox = {0};
+    uint8_t data[33];
+    const struct udp_part part = {.from = &from, .data = data, .bytes = sizeof data};
+    for (uint32_t i = 0; i < 100; i++) {
+        memset(data, (int)i, sizeof data);
+        assert_int_not_equal(udp_inbox_put(&pool, &inbox, &part), UDP_PUT_REFUSED);
+    }
+    for (uint32_t i = 0; i < 100; i++) {
+        struct udp_packet *packet = udp_inbox_take(&inbox);
+        memset(data, (int)i, sizeof data);
+        assert_int_equal(packet->bytes, sizeof data);
+        assert_memory_equal(packet->data, data, sizeof data);
+        udp_packet_return(&pool, packet);
+    }
     udp_pool_free(&pool);
 }
 
@@ -158,6 +194,7 @@ static void test_threads(void **state)
     (void)state;
     struct both *both = calloc(1, sizeof *both);
     assert_non_null(both);
+    both->pool.packet_bytes = UDP_INBOX_PACKET_BYTES;
     struct reader readers[2] = {{both, 0}, {both, 1}};
     pthread_t threads[2];
     uint32_t next[2] = {0};
@@ -186,7 +223,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_in_order),        cmocka_unit_test(test_first),
         cmocka_unit_test(test_hogs_leave_room), cmocka_unit_test(test_pool_has_room),
-        cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_packet_bytes),    cmocka_unit_test(test_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

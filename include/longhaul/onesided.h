@@ -45,13 +45,12 @@ struct lh_key {
  * revoked; what the peer writes is there whenever its packets arrive, in any order, with damaged bytes until
  * they are repaired. part->bytes: 1 to 2^48 - 1; part->memory: a registration that
  * covers it, or NULL: registered until it is revoked. access: bits of enum lh_access.
- * queue: gets the notifications of lh_write(); NULL: the peer can give none. One of its places is taken until
- * the region is revoked, so that it is not destroyed before; one more must be left for notifications.
+ * queue: gets the notifications of lh_write(); NULL: the peer can give none. One of its places is held for
+ * notifications until the region is revoked, whatever requests are pending; it is not destroyed before.
  * user: of these notifications' entries.
  * At most LH_REGIONS_MAX a connection. The first one opens a second queue pair to the peer.
- * -LH_EINVAL (also a queue whose places regions would take all), -LH_ENOMEM, -LH_EAGAIN (LH_REGIONS_MAX, or
- * the queue is full), -LH_EVERSION (the peer's release knows no one-sided operations), -LH_ECLOSED,
- * -LH_EPEER. */
+ * -LH_EINVAL, -LH_ENOMEM, -LH_EAGAIN (LH_REGIONS_MAX, or the queue is full), -LH_EVERSION (the peer's release
+ * knows no one-sided operations), -LH_ECLOSED, -LH_EPEER. */
 LH_API int lh_expose(struct lh_connection *connection, const struct lh_part *part, uint32_t access,
                      struct lh_completion_queue *queue, uint64_t user, struct lh_region **region);
 #define LH_REGIONS_MAX 1024

@@ -45,16 +45,27 @@ int completion_ring_open(struct completion_ring *ring, uint32_t capacity, lh_tim
     return 0;
 }
 
+static uint32_t count_of(const struct completion_ring *ring)
+{
+    return atomic_load_explicit(&ring->count, memory_order_relaxed);
+}
+
+/* Places without an entry yet. */
+static uint32_t pending_of(const struct completion_ring *ring)
+{
+    return ring->requests + ring->notifications - count_of(ring);
+}
+
 int completion_ring_close(struct completion_ring *ring)
 {
     pthread_mutex_lock(&ring->lock);
-    uint32_t reserved = ring->reserved, sleeping = ring->sleeping;
+    uint32_t pending = pending_of(ring) + ring->held, sleeping = ring->sleeping;
     pthread_mutex_unlock(&ring->lock);
-    if (reserved > 0)
+    if (pending > 0)
         return lh_fail(LH_ESTATE,
                        "completion queue has %u pending requests: cancel them or close their "
                        "connections first",
-                       reserved);
+                       pending);
     if (sleeping > 0)
         return lh_fail(LH_ESTATE,
                        "%u threads wait for the completion queue: end their lh_queue_wait() first",
@@ -69,65 +80,62 @@ int completion_ring_close(struct completion_ring *ring)
 
 /* ---- adding ------------------------------------------------------------------------------------------ */
 
-static uint32_t count_of(const struct completion_ring *ring)
+static uint32_t *places_of(struct completion_ring *ring, enum lh_operation operation)
 {
-    return atomic_load_explicit(&ring->count, memory_order_relaxed);
+    return operation == LH_OPERATION_NOTIFY ? &ring->notifications : &ring->requests;
 }
 
-int completion_ring_reserve(struct completion_ring *ring)
+/* Whether they would fit together. */
+static bool fit(const struct completion_ring *ring, uint32_t requests, uint32_t notifications,
+                uint32_t held)
 {
+    return requests + (notifications > held ? notifications : held) <= ring->capacity;
+}
+
+static int refuse(const struct completion_ring *ring, uint32_t pending, uint32_t count, uint32_t held)
+{
+    return lh_fail(LH_EAGAIN,
+                   "completion queue of %u entries has %u pending requests and %u entries not polled, "
+                   "and %u regions: poll it, or create a larger one",
+                   ring->capacity, pending, count, held);
+}
+
+int completion_ring_reserve(struct completion_ring *ring, enum lh_operation operation)
+{
+    bool notifies = operation == LH_OPERATION_NOTIFY;
     pthread_mutex_lock(&ring->lock);
-    uint32_t reserved = ring->reserved, count = count_of(ring);
-    bool full = reserved + count >= ring->capacity;
-    if (!full)
-        ring->reserved++;
+    uint32_t pending = pending_of(ring), count = count_of(ring), held = ring->held;
+    bool has_room = fit(ring, ring->requests + !notifies, ring->notifications + notifies, held);
+    if (has_room)
+        ++*places_of(ring, operation);
     pthread_mutex_unlock(&ring->lock);
-    if (!full)
-        return 0;
-    return lh_fail(
-        LH_EAGAIN,
-        "completion queue of %u entries has %u pending requests and %u entries not polled: poll it, "
-        "or create a larger one",
-        ring->capacity, reserved, count);
+    return has_room ? 0 : refuse(ring, pending, count, held);
 }
 
-void completion_ring_release(struct completion_ring *ring)
+void completion_ring_release(struct completion_ring *ring, enum lh_operation operation)
 {
     pthread_mutex_lock(&ring->lock);
-    assert(ring->reserved > 0);
-    ring->reserved--;
+    assert(pending_of(ring) > 0 && *places_of(ring, operation) > 0);
+    --*places_of(ring, operation);
     pthread_mutex_unlock(&ring->lock);
 }
 
 int completion_ring_hold(struct completion_ring *ring)
 {
     pthread_mutex_lock(&ring->lock);
-    uint32_t held = ring->held;
-    bool leaves_one = held + 1 < ring->capacity;
-    if (leaves_one)
+    uint32_t pending = pending_of(ring), count = count_of(ring), held = ring->held;
+    bool has_room = fit(ring, ring->requests, ring->notifications, held + 1);
+    if (has_room)
         ring->held++;
     pthread_mutex_unlock(&ring->lock);
-    if (!leaves_one)
-        return lh_fail(
-            LH_EINVAL,
-            "completion queue of %u entries, %u of them held by regions, would have no place for "
-            "a notification: create one of at least %u entries",
-            ring->capacity, held, held + 2);
-    int error = completion_ring_reserve(ring);
-    if (error) {
-        pthread_mutex_lock(&ring->lock);
-        ring->held--;
-        pthread_mutex_unlock(&ring->lock);
-    }
-    return error;
+    return has_room ? 0 : refuse(ring, pending, count, held);
 }
 
 void completion_ring_unhold(struct completion_ring *ring)
 {
     pthread_mutex_lock(&ring->lock);
-    assert(ring->held > 0 && ring->reserved > 0);
+    assert(ring->held > 0);
     ring->held--;
-    ring->reserved--;
     pthread_mutex_unlock(&ring->lock);
 }
 
@@ -139,10 +147,9 @@ void completion_ring_begin(struct completion_ring *ring)
 void completion_ring_put(struct completion_ring *ring, const struct lh_completion *entry)
 {
     uint32_t count = count_of(ring);
-    assert(ring->reserved > 0 && count < ring->capacity);
+    assert(pending_of(ring) > 0 && count < ring->capacity);
     uint64_t place = (uint64_t)ring->first + count;
     ring->entries[place < ring->capacity ? place : place - ring->capacity] = *entry;
-    ring->reserved--;
     atomic_store_explicit(&ring->count, count + 1, memory_order_relaxed);
     /* One for each entry: a thread that takes several leaves others to sleep again. */
     if (ring->sleeping > 0)
@@ -164,6 +171,16 @@ void completion_ring_end(struct completion_ring *ring)
 
 /* ---- taking ------------------------------------------------------------------------------------------ */
 
+static void free_places(struct completion_ring *ring, const struct lh_completion *entries, uint32_t n)
+{
+    if (ring->notifications == 0) {
+        ring->requests -= n;
+        return;
+    }
+    for (uint32_t i = 0; i < n; i++)
+        --*places_of(ring, entries[i].operation);
+}
+
 static uint32_t take_locked(struct completion_ring *ring, struct lh_completion *entries, uint32_t n)
 {
     uint32_t count = count_of(ring);
@@ -172,6 +189,7 @@ static uint32_t take_locked(struct completion_ring *ring, struct lh_completion *
     uint32_t one = taken < to_end ? taken : to_end;
     memcpy(entries, ring->entries + ring->first, one * sizeof *entries);
     memcpy(entries + one, ring->entries, (taken - one) * sizeof *entries);
+    free_places(ring, entries, taken);
     ring->first = taken < to_end ? ring->first + taken : taken - to_end;
     atomic_store_explicit(&ring->count, count - taken, memory_order_relaxed);
     return taken;

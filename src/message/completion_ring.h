@@ -26,8 +26,9 @@ struct completion_ring {
     uint32_t capacity;
     uint32_t first;         /* the oldest */
     _Atomic uint32_t count; /* read without the lock, too */
-    uint32_t reserved;      /* for requests that are pending, and `held` */
-    uint32_t held;          /* places that no entry takes */
+    uint32_t requests;      /* places of requests: pending ones, and entries */
+    uint32_t notifications; /* likewise */
+    uint32_t held;          /* places that requests do not take: for so many notifications */
     uint32_t sleeping;      /* threads */
     pthread_cond_t not_empty;
     int fd;        /* -1: nobody asked for it */
@@ -40,14 +41,14 @@ int completion_ring_open(struct completion_ring *ring, uint32_t capacity, lh_tim
 /* -LH_ESTATE: places are reserved, or threads sleep; it stays open. */
 int completion_ring_close(struct completion_ring *ring);
 
-/* A place for one entry. -LH_EAGAIN. */
-int completion_ring_reserve(struct completion_ring *ring);
+/* A place for one entry of that operation. -LH_EAGAIN. */
+int completion_ring_reserve(struct completion_ring *ring, enum lh_operation operation);
 
 /* A place that is not needed any more. */
-void completion_ring_release(struct completion_ring *ring);
+void completion_ring_release(struct completion_ring *ring, enum lh_operation operation);
 
-/* A place that no entry takes: the ring stays open. At least one is left for entries, else -LH_EINVAL;
- * -LH_EAGAIN. */
+/* Holds one place more for notifications, whatever requests there are, and the ring stays open. -LH_EAGAIN.
+ */
 int completion_ring_hold(struct completion_ring *ring);
 void completion_ring_unhold(struct completion_ring *ring);
 

@@ -156,7 +156,7 @@ static enum taken take_write(struct lh_connection *c, const struct onesided_head
         return NOT_NOW;
     int error = check_peer(c, header, LH_ACCESS_WRITE, &region);
     remote->notify = !error && header->notify;
-    if (remote->notify && completion_ring_reserve(&region->queue->ring) != 0) {
+    if (remote->notify && completion_ring_reserve(&region->queue->ring, LH_OPERATION_NOTIFY) != 0) {
         onesided_remove_remote(c, remote);
         return NOT_NOW; /* until the user polls it */
     }

@@ -145,7 +145,7 @@ static void notify(const struct lh_connection *c, const struct onesided_remote *
     };
     entry.result.tag = remote->immediate;
     if (entry.result.error) {
-        completion_ring_release(ring);
+        completion_ring_release(ring, LH_OPERATION_NOTIFY);
         return;
     }
     completion_ring_begin(ring);

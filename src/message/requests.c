@@ -130,7 +130,7 @@ int request_take(struct request_table *table, const struct request_target *targe
 {
     int error = table->free ? 0 : add_block(table);
     if (!error && target->queue)
-        error = completion_ring_reserve(&target->queue->ring);
+        error = completion_ring_reserve(&target->queue->ring, target->operation);
     if (error)
         return error;
     struct lh_request *request = (struct lh_request *)table->free;

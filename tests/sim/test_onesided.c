@@ -442,7 +442,7 @@ static void queue_that_is_not_polled(void **state)
         assert_int_equal(start(&bed, true, 0, 64, true, &requests[i]), 0);
     connection_pair_run(&bed.pair, LH_NS_PER_S);
     for (int i = 0; i < COUNT; i++)
-        assert_int_equal(lh_test(requests[i], NULL), i < 3); /* of 4 places the region has one */
+        assert_int_equal(lh_test(requests[i], NULL), i < 4);
     for (int i = 0; i < COUNT; i++) {
         assert_int_equal(completion_ring_take(&bed.queue->ring, &entry, 1), 1);
         connection_pair_run(&bed.pair, LH_NS_PER_S);
@@ -460,25 +460,50 @@ static int expose_with(struct bed *bed, struct lh_completion_queue *queue, struc
     return lh_expose(bed->pair.ends[1], &part, BOTH, queue, 0, region);
 }
 
-/* Regions take no queue's last place: nothing that is polled could ever give one to a notification. */
-static void queue_without_a_place(void **state)
+/* Each region has a place in its queue, and no more regions get one than it has. */
+static void queue_full_of_regions(void **state)
+{
+    (void)state;
+    enum { CAPACITY = 3 };
+    struct bed bed = open_bed(LINK, "sr-nack");
+    struct lh_completion_queue *queue;
+    struct lh_region *regions[CAPACITY + 1];
+    assert_int_equal(lh_completion_queue_create(bed.pair.ends[1]->engine, CAPACITY, &queue), 0);
+    for (uint32_t i = 0; i < CAPACITY; i++)
+        assert_int_equal(expose_with(&bed, queue, &regions[i]), 0);
+    assert_int_equal(expose_with(&bed, queue, &regions[CAPACITY]), -LH_EAGAIN);
+    assert_int_equal(lh_completion_queue_destroy(queue), -LH_ESTATE);
+    for (uint32_t i = 0; i < CAPACITY; i++)
+        lh_revoke(regions[i]);
+    assert_int_equal(lh_completion_queue_destroy(queue), 0);
+    close_bed(&bed);
+}
+
+/* Requests that are pending hold up no notification: they may be pending for ever. */
+static void queue_full_of_requests(void **state)
 {
     (void)state;
     struct bed bed = open_bed(LINK, "sr-nack");
-    for (uint32_t capacity = 1; capacity <= 3; capacity++) {
-        struct lh_completion_queue *queue;
-        struct lh_region *regions[3];
-        char remedy[64];
-        assert_int_equal(lh_completion_queue_create(bed.pair.ends[1]->engine, capacity, &queue), 0);
-        for (uint32_t i = 0; i + 1 < capacity; i++)
-            assert_int_equal(expose_with(&bed, queue, &regions[i]), 0);
-        assert_int_equal(expose_with(&bed, queue, &regions[capacity - 1]), -LH_EINVAL);
-        snprintf(remedy, sizeof remedy, "create one of at least %u entries", capacity + 1);
-        assert_non_null(strstr(lh_last_error(), remedy));
-        for (uint32_t i = 0; i + 1 < capacity; i++)
-            lh_revoke(regions[i]);
-        assert_int_equal(lh_completion_queue_destroy(queue), 0);
+    struct lh_request *receives[8];
+    struct lh_completion entry;
+    uint8_t byte;
+    uint32_t pending = 0;
+    while (lh_post_recv(bed.pair.ends[1], &byte, 1, NULL, bed.queue, 0, &receives[pending]) == 0)
+        pending++;
+    assert_int_equal(pending, bed.queue->ring.capacity - 1);
+    for (uint32_t i = 0; i < 3; i++) {
+        struct lh_request *request;
+        assert_int_equal(start(&bed, true, 0, 64, true, &request), 0);
+        assert_int_equal(finish(&bed, request).error, 0);
+        assert_int_equal(completion_ring_take(&bed.queue->ring, &entry, 1), 1);
+        assert_int_equal(entry.operation, LH_OPERATION_NOTIFY);
     }
+    for (uint32_t i = 0; i < pending; i++) {
+        lh_cancel(receives[i]);
+        assert_int_equal(finish(&bed, receives[i]).error, -LH_ECANCELED);
+        assert_int_equal(completion_ring_take(&bed.queue->ring, &entry, 1), 1);
+    }
+    memcpy(bed.before, bed.data, 64);
     close_bed(&bed);
 }
 
@@ -628,7 +653,8 @@ int main(void)
         cmocka_unit_test(revoked_in_progress),
         cmocka_unit_test(revoked_while_decoding),
         cmocka_unit_test(queue_that_is_not_polled),
-        cmocka_unit_test(queue_without_a_place),
+        cmocka_unit_test(queue_full_of_regions),
+        cmocka_unit_test(queue_full_of_requests),
         cmocka_unit_test(many_in_both_directions),
         cmocka_unit_test(malformed_headers),
         cmocka_unit_test(malformed_exchange),

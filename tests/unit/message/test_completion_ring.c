@@ -33,7 +33,7 @@ static void put(struct completion_ring *ring, uint64_t user)
 
 static void add(struct completion_ring *ring, uint64_t user)
 {
-    assert_int_equal(completion_ring_reserve(ring), 0);
+    assert_int_equal(completion_ring_reserve(ring, LH_OPERATION_SEND), 0);
     put(ring, user);
 }
 
@@ -53,20 +53,57 @@ static void full_is_refused(void **state)
     struct lh_completion entry;
     assert_int_equal(completion_ring_open(&ring, 3, 0), 0);
     add(&ring, 1);
-    assert_int_equal(completion_ring_reserve(&ring), 0);
-    assert_int_equal(completion_ring_reserve(&ring), 0);
-    assert_int_equal(completion_ring_reserve(&ring), -LH_EAGAIN);
+    assert_int_equal(completion_ring_reserve(&ring, LH_OPERATION_SEND), 0);
+    assert_int_equal(completion_ring_reserve(&ring, LH_OPERATION_SEND), 0);
+    assert_int_equal(completion_ring_reserve(&ring, LH_OPERATION_SEND), -LH_EAGAIN);
     assert_string_equal(lh_last_error(),
-                        "completion queue of 3 entries has 2 pending requests and 1 entries "
-                        "not polled: poll it, or create a larger one");
+                        "completion queue of 3 entries has 2 pending requests and 1 entries not polled, "
+                        "and 0 regions: poll it, or create a larger one");
     put(&ring, 2); /* a pending request becomes an entry: as many as before */
-    assert_int_equal(completion_ring_reserve(&ring), -LH_EAGAIN);
+    assert_int_equal(completion_ring_reserve(&ring, LH_OPERATION_SEND), -LH_EAGAIN);
     assert_int_equal(completion_ring_take(&ring, &entry, 1), 1);
-    assert_int_equal(completion_ring_reserve(&ring), 0);
-    assert_int_equal(completion_ring_reserve(&ring), -LH_EAGAIN);
+    assert_int_equal(completion_ring_reserve(&ring, LH_OPERATION_SEND), 0);
+    assert_int_equal(completion_ring_reserve(&ring, LH_OPERATION_SEND), -LH_EAGAIN);
     put(&ring, 3);
     put(&ring, 4);
     assert_int_equal(completion_ring_close(&ring), 0); /* with entries that nobody took */
+}
+
+/* What is held is for notifications alone, which may have more; requests get the rest. */
+static void places_for_notifications(void **state)
+{
+    (void)state;
+    struct completion_ring ring;
+    struct lh_completion entries[4];
+    const struct lh_completion notification = {.operation = LH_OPERATION_NOTIFY};
+    assert_int_equal(completion_ring_open(&ring, 4, 0), 0);
+    assert_int_equal(completion_ring_hold(&ring), 0);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(completion_ring_reserve(&ring, LH_OPERATION_RECV), 0);
+    assert_int_equal(completion_ring_reserve(&ring, LH_OPERATION_RECV), -LH_EAGAIN);
+    assert_int_equal(completion_ring_hold(&ring), -LH_EAGAIN);
+    assert_int_equal(completion_ring_reserve(&ring, LH_OPERATION_NOTIFY), 0);
+    assert_int_equal(completion_ring_reserve(&ring, LH_OPERATION_NOTIFY), -LH_EAGAIN);
+    completion_ring_release(&ring, LH_OPERATION_NOTIFY);
+    completion_ring_release(&ring, LH_OPERATION_RECV);
+    for (int i = 0; i < 2; i++) { /* its own, and a free one */
+        assert_int_equal(completion_ring_reserve(&ring, LH_OPERATION_NOTIFY), 0);
+        completion_ring_begin(&ring);
+        completion_ring_put(&ring, &notification);
+        completion_ring_end(&ring);
+    }
+    assert_int_equal(completion_ring_reserve(&ring, LH_OPERATION_RECV), -LH_EAGAIN);
+    put(&ring, 1);
+    assert_int_equal(completion_ring_take(&ring, entries, 2), 2);
+    assert_int_equal(completion_ring_reserve(&ring, LH_OPERATION_RECV), 0);
+    assert_int_equal(completion_ring_reserve(&ring, LH_OPERATION_RECV), -LH_EAGAIN);
+    assert_int_equal(completion_ring_close(&ring), -LH_ESTATE);
+    put(&ring, 2);
+    put(&ring, 3);
+    assert_int_equal(completion_ring_take(&ring, entries, 4), 3);
+    assert_int_equal(completion_ring_close(&ring), -LH_ESTATE); /* a region has it */
+    completion_ring_unhold(&ring);
+    assert_int_equal(completion_ring_close(&ring), 0);
 }
 
 static void close_is_refused(void **state)
@@ -75,7 +112,7 @@ static void close_is_refused(void **state)
     struct completion_ring ring;
     assert_int_equal(completion_ring_open(&ring, 8, 0), 0);
     for (int i = 0; i < 5; i++)
-        assert_int_equal(completion_ring_reserve(&ring), 0);
+        assert_int_equal(completion_ring_reserve(&ring, LH_OPERATION_SEND), 0);
     assert_int_equal(completion_ring_close(&ring), -LH_ESTATE);
     assert_non_null(strstr(lh_last_error(), "5 pending requests"));
     for (uint64_t i = 0; i < 5; i++)
@@ -135,7 +172,7 @@ struct model {
 static void model_reserve(struct model *model)
 {
     bool full = model->reserved + model->count == model->capacity;
-    assert_int_equal(completion_ring_reserve(&model->ring), full ? -LH_EAGAIN : 0);
+    assert_int_equal(completion_ring_reserve(&model->ring, LH_OPERATION_SEND), full ? -LH_EAGAIN : 0);
     model->reserved += !full;
 }
 
@@ -266,7 +303,7 @@ struct consumer {
 
 static void reserve_surely(struct stress *stress)
 {
-    while (completion_ring_reserve(&stress->ring) != 0)
+    while (completion_ring_reserve(&stress->ring, LH_OPERATION_SEND) != 0)
         sched_yield();
 }
 
@@ -280,7 +317,8 @@ static void *produce(void *argument)
         uint32_t batch = 1 + (uint32_t)lh_prng_below(&prng, 3);
         uint32_t reserved = 1;
         reserve_surely(stress); /* who waits for the second one may wait for another who does */
-        while (reserved < batch && reserved < EACH - i && completion_ring_reserve(&stress->ring) == 0)
+        while (reserved < batch && reserved < EACH - i &&
+               completion_ring_reserve(&stress->ring, LH_OPERATION_SEND) == 0)
             reserved++;
         completion_ring_begin(&stress->ring);
         for (uint32_t k = 0; k < reserved; k++, i++)
@@ -411,7 +449,7 @@ static void each_entry_wakes_one(void **state)
         pthread_t threads[2];
         assert_int_equal(completion_ring_open(&ring, 2, 0), 0);
         for (int i = 0; i < 2; i++) {
-            assert_int_equal(completion_ring_reserve(&ring), 0);
+            assert_int_equal(completion_ring_reserve(&ring, LH_OPERATION_SEND), 0);
             assert_int_equal(pthread_create(&threads[i], NULL, wait_for_one, &ring), 0);
         }
         if (run % 2)
@@ -429,10 +467,11 @@ static void each_entry_wakes_one(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(full_is_refused),   cmocka_unit_test(close_is_refused),
-        cmocka_unit_test(wait_ends_in_time), cmocka_unit_test(arm_needs_a_descriptor),
-        cmocka_unit_test(as_the_model),      cmocka_unit_test(one_thread_polls),
-        cmocka_unit_test(many_threads_poll), cmocka_unit_test(each_entry_wakes_one),
+        cmocka_unit_test(full_is_refused),        cmocka_unit_test(places_for_notifications),
+        cmocka_unit_test(close_is_refused),       cmocka_unit_test(wait_ends_in_time),
+        cmocka_unit_test(arm_needs_a_descriptor), cmocka_unit_test(as_the_model),
+        cmocka_unit_test(one_thread_polls),       cmocka_unit_test(many_threads_poll),
+        cmocka_unit_test(each_entry_wakes_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -31,7 +31,7 @@ int lh_blob(struct lh_connection *connection, void *blob, size_t *bytes)
     lh_put_be32(out, BLOB_MAGIC);
     lh_put_be16(out + 4, BLOB_VERSION);
     lh_put_be16(out + 6, (uint16_t)(BLOB_TAGS | BLOB_EAGER | BLOB_MATCH | BLOB_ONESIDED | BLOB_KEEPALIVE |
-                                    (connection->attr.match_tags ? BLOB_MATCHES : 0)));
+                                    BLOB_PARTS | (connection->attr.match_tags ? BLOB_MATCHES : 0)));
     sdr_qp_info_get(connection->qp, out + BLOB_HEADER_BYTES);
     *bytes = needed;
     return 0;
@@ -87,6 +87,8 @@ int lh_attach(struct lh_connection *connection, const void *blob, size_t bytes)
     path_memory_load(c, &known);
     if (c->peer_flags & BLOB_KEEPALIVE)
         sdr_qp_keepalive_asked_for(c->qp);
+    if (c->peer_flags & BLOB_PARTS)
+        sdr_qp_takes_parts(c->qp);
     error = lh_sdr_qp_connect(c->qp, copy + BLOB_HEADER_BYTES);
     if (error)
         return error;

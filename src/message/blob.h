@@ -17,6 +17,7 @@
 #define BLOB_MATCHES      8u  /* its own receives do */
 #define BLOB_ONESIDED     16u /* one-sided operations, by an inner connection */
 #define BLOB_KEEPALIVE    32u /* KEEPALIVE of one queue pair for others (control.h) */
+#define BLOB_PARTS        64u /* control messages of a connection in parts (control.h) */
 
 /* flags: those of the peer, with any that this side does not know. -LH_EHANDSHAKE, -LH_EVERSION. */
 int blob_decode(const uint8_t *blob, size_t bytes, struct qp_info *info, uint16_t *flags);

@@ -99,6 +99,8 @@ void sdr_qp_keepalive_set(struct sdr_qp *qp, lh_time interval_ns);
 bool sdr_qp_keepalive_want(struct sdr_qp *qp, bool wanted, lh_time now);
 /* Before lh_sdr_qp_connect(): the peer answers other QPs that ask for this one's. */
 void sdr_qp_keepalive_asked_for(struct sdr_qp *qp);
+/* Before it is connected: the peer takes messages of the layer above in parts. */
+void sdr_qp_takes_parts(struct sdr_qp *qp);
 /* Whether the layer above has more to send, which only the user's window holds back. */
 void sdr_qp_user_window(struct sdr_qp *qp, bool binds);
 /* What an earlier connection over this path found, for the controller; before lh_sdr_qp_connect(). It counts

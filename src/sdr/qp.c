@@ -296,6 +296,8 @@ static void give_back(struct sdr_qp *qp)
         ring_free(&qp->outbox.ring, store_of(qp));
     if (qp->inbox.head == qp->inbox.tail)
         ring_free(&qp->inbox.ring, store_of(qp));
+    store_give(store_of(qp), qp->parts, sizeof *qp->parts);
+    qp->parts = NULL;
     if (qp->sends.in_use > 0)
         return;
     free_sends(qp);
@@ -330,6 +332,7 @@ void qp_memory_free(struct sdr_qp *qp)
     ring_free(&qp->cts.ring, store_of(qp));
     ring_free(&qp->outbox.ring, store_of(qp));
     ring_free(&qp->inbox.ring, store_of(qp));
+    store_give(store_of(qp), qp->parts, sizeof *qp->parts);
     free_sends(qp);
     store_give(store_of(qp), qp->rate.delays.buckets, DELAYS_BYTES);
     store_give(store_of(qp), qp->path.challenges, PATH_CHALLENGES_BYTES);
@@ -436,6 +439,11 @@ void sdr_qp_keepalive_set(struct sdr_qp *qp, lh_time interval_ns)
 void sdr_qp_keepalive_asked_for(struct sdr_qp *qp)
 {
     qp->keeper.asked_for = true;
+}
+
+void sdr_qp_takes_parts(struct sdr_qp *qp)
+{
+    qp->takes_parts = true;
 }
 
 bool sdr_qp_keepalive_want(struct sdr_qp *qp, bool wanted, lh_time now)

@@ -37,6 +37,7 @@
 #include "sdr/send_queue.h"
 #include "store/idle.h"
 #include "store/store.h"
+#include "wire/control_parts.h"
 
 #define QP_STRIPE_PACKETS   64u         /* one word of the packet bitmap: channels never share a word */
 #define QP_MESSAGES_WAITING 256u        /* of the layer above, each way; a power of two */
@@ -121,10 +122,10 @@ struct qp_peer {
     uint8_t credits;
 };
 
-/* One message, or (outbox only) several that share a datagram. */
+/* One message, or (outbox only) several that share a datagram, or a part of one. */
 struct qp_upper_message {
-    uint32_t bytes; /* of the body */
-    bool several;
+    uint32_t bytes;                        /* of the body */
+    enum control_type type;                /* CONTROL_UPPER, CONTROL_UPPERS, CONTROL_PART */
     uint8_t datagram[CONTROL_MESSAGE_MAX]; /* the body stands behind room for the header */
 };
 
@@ -182,6 +183,9 @@ struct sdr_qp {
     struct idle idle;        /* of what takes memory */
     struct store *store;     /* that it is taken from */
     bool bundles;            /* the peer reads several messages from one datagram */
+    bool takes_parts;        /* and one from several */
+    uint32_t parts_sent;     /* messages in parts */
+    struct parts *parts;     /* of one that arrives; NULL: none did lately */
     uint32_t bundles_untold; /* times still to tell the peer that this side does */
     bool pong_wanted;
     bool cts_ack_wanted;   /* a clear-to-send came: acknowledge */

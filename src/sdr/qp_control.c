@@ -38,7 +38,7 @@ static bool queue_push(struct sdr_qp *qp, struct qp_upper_queue *queue, const vo
         return false;
     struct qp_upper_message *message = ring_at(&queue->ring, queue->head++);
     message->bytes = bytes;
-    message->several = false;
+    message->type = CONTROL_UPPER;
     memcpy(qp_upper_body(message), data, bytes);
     return true;
 }
@@ -66,19 +66,43 @@ static bool bundle(struct sdr_qp *qp, const void *data, uint32_t bytes)
     if (!queue_front(&qp->outbox) || !may_bundle(qp))
         return false;
     struct qp_upper_message *last = ring_at(&qp->outbox.ring, qp->outbox.head - 1);
+    bool several = last->type == CONTROL_UPPERS;
+    if (last->type == CONTROL_PART)
+        return false;
     uint8_t *body = qp_upper_body(last);
     uint32_t room = body_room(qp);
-    uint32_t used = last->several ? last->bytes : control_uppers_begin(body, room, last->bytes, bytes);
+    uint32_t used = several ? last->bytes : control_uppers_begin(body, room, last->bytes, bytes);
     uint32_t all = used > 0 ? control_uppers_add(body, room, used, data, bytes) : 0;
     if (all == 0)
         return false;
-    last->several = true;
+    last->type = CONTROL_UPPERS;
     last->bytes = all;
     return true;
 }
 
+/* One that no packet of the path carries, for a peer that puts parts together. */
+static int push_parts(struct sdr_qp *qp, const uint8_t *data, uint32_t bytes)
+{
+    uint8_t body[CONTROL_PAYLOAD_MAX];
+    uint32_t most = body_room(qp) - CONTROL_PART_BYTES;
+    struct control_part part = {.number = qp->parts_sent++, .whole = bytes};
+    if (QP_MESSAGES_WAITING - (qp->outbox.head - qp->outbox.tail) < (bytes + most - 1) / most)
+        return lh_fail(LH_EAGAIN, "too many messages are waiting to be sent");
+    for (; part.offset < bytes; part.offset += part.bytes) { /* takes a byte or more */
+        part.data = data + part.offset;
+        part.bytes = (uint32_t)lh_least(bytes - part.offset, most);
+        if (!queue_push(qp, &qp->outbox, body, control_part_write(&part, body)))
+            return -LH_ENOMEM;
+        struct qp_upper_message *last = ring_at(&qp->outbox.ring, qp->outbox.head - 1);
+        last->type = CONTROL_PART;
+    }
+    return 0;
+}
+
 static int push_upper(struct sdr_qp *qp, const void *data, size_t bytes)
 {
+    if (qp->takes_parts && bytes > body_room(qp) && body_room(qp) > CONTROL_PART_BYTES)
+        return push_parts(qp, data, (uint32_t)bytes);
     if (bundle(qp, data, (uint32_t)bytes))
         return 0;
     if (is_full(&qp->outbox))
@@ -229,6 +253,17 @@ static bool on_uppers(struct sdr_qp *qp, const struct control_message *message)
     return true;
 }
 
+/* Without memory it counts as lost. */
+static bool on_part(struct sdr_qp *qp, const struct control_message *message)
+{
+    struct control_part part = control_part_read(message);
+    if (!qp->parts)
+        qp->parts = store_take(qp->store, sizeof *qp->parts);
+    if (qp->parts && parts_add(qp->parts, &part))
+        add_to_inbox(qp, qp->parts->data, qp->parts->whole);
+    return true;
+}
+
 /* At once, and no longer than the question; what does not leave counts as lost. */
 static void answer_for_others(struct sdr_qp *qp, const struct control_message *question, lh_time now)
 {
@@ -260,6 +295,8 @@ static bool on_message(struct sdr_qp *qp, const struct control_message *message,
         return on_upper(qp, message);
     case CONTROL_UPPERS:
         return on_uppers(qp, message);
+    case CONTROL_PART:
+        return on_part(qp, message);
     case CONTROL_CLOSE:
         qp_fail(qp, -LH_ECLOSED);
         return true;
@@ -375,7 +412,7 @@ static bool send_batch(struct sdr_qp *qp, uint32_t most)
     for (uint32_t i = 0; i < count; i++) {
         struct qp_upper_message *waiting = ring_at(&outbox->ring, outbox->tail + i);
         struct control_message message = {
-            .header.type = waiting->several ? CONTROL_UPPERS : CONTROL_UPPER,
+            .header.type = waiting->type,
             .body.upper = {qp_upper_body(waiting), waiting->bytes},
         };
         datagrams[i] = encode(qp, &message, now, waiting->datagram);

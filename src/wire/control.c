@@ -110,6 +110,29 @@ uint32_t control_uppers_take(struct control_message *message, const uint8_t **da
     return bytes;
 }
 
+uint32_t control_part_write(const struct control_part *part, uint8_t *body)
+{
+    assert(part->bytes > 0 && part->offset + part->bytes <= part->whole);
+    assert(part->whole <= CONTROL_PAYLOAD_MAX && CONTROL_PART_BYTES + part->bytes <= CONTROL_PAYLOAD_MAX);
+    lh_put_be32(body, part->number);
+    lh_put_be16(body + 4, (uint16_t)part->offset);
+    lh_put_be16(body + 6, (uint16_t)part->whole);
+    memcpy(body + CONTROL_PART_BYTES, part->data, part->bytes);
+    return CONTROL_PART_BYTES + part->bytes;
+}
+
+struct control_part control_part_read(const struct control_message *message)
+{
+    const uint8_t *body = message->body.upper.data;
+    return (struct control_part){
+        .number = lh_get_be32(body),
+        .offset = lh_get_be16(body + 4),
+        .whole = lh_get_be16(body + 6),
+        .data = body + CONTROL_PART_BYTES,
+        .bytes = message->body.upper.bytes - CONTROL_PART_BYTES,
+    };
+}
+
 static size_t encode_tokens(const struct control_message *message, uint8_t *out)
 {
     uint32_t count = message->body.alive.count;
@@ -136,6 +159,7 @@ static size_t encode_body(const struct control_message *message, uint8_t *out)
         return 4;
     case CONTROL_UPPER:
     case CONTROL_UPPERS:
+    case CONTROL_PART:
         assert(message->body.upper.bytes <= CONTROL_PAYLOAD_MAX);
         assert(message->body.upper.bytes >= 1 || message->header.type == CONTROL_UPPERS);
         if (message->body.upper.bytes > 0 && message->body.upper.data != out)
@@ -208,6 +232,16 @@ static int decode_uppers(const uint8_t *data, size_t bytes, struct control_messa
     return 0;
 }
 
+static int decode_part(const uint8_t *data, size_t bytes, struct control_message *message)
+{
+    if (bytes <= CONTROL_PART_BYTES || bytes > CONTROL_PAYLOAD_MAX)
+        return -1;
+    message->body.upper.data = data;
+    message->body.upper.bytes = (uint32_t)bytes;
+    struct control_part part = control_part_read(message);
+    return part.whole <= CONTROL_PAYLOAD_MAX && part.offset + part.bytes <= part.whole ? 0 : -1;
+}
+
 static int decode_tokens(const uint8_t *data, size_t bytes, struct control_message *message)
 {
     size_t count = bytes / TOKEN_BYTES;
@@ -252,6 +286,8 @@ static int decode_body(const uint8_t *data, size_t bytes, struct control_message
     case CONTROL_KEEPALIVE:
     case CONTROL_ALIVE:
         return decode_tokens(data, bytes, message);
+    case CONTROL_PART:
+        return decode_part(data, bytes, message);
     }
     return -1;
 }

@@ -31,6 +31,7 @@
 #define CONTROL_FEEDBACK_BYTES 56u
 #define CONTROL_PAYLOAD_MAX    (CONTROL_MESSAGE_MAX - CONTROL_HEADER_BYTES)
 #define CONTROL_TOKENS_MAX     (CONTROL_PAYLOAD_MAX / 4)
+#define CONTROL_PART_BYTES     8u /* of a part, before its bytes */
 
 enum control_type {
     CONTROL_PING = 1,      /* empty; asks for a PONG: liveness and round trip */
@@ -49,6 +50,9 @@ enum control_type {
      * connected. Only to a peer that is known to read it. */
     CONTROL_KEEPALIVE = 9,
     CONTROL_ALIVE = 10, /* likewise, of QPs of the reader whose peer was asked for, and is connected */
+    /* Part of a message for the layer above that is longer than a packet of the path: number 4 | offset 2 |
+     * bytes of the message 2 | 1 … bytes. Only to a peer that is known to read it. */
+    CONTROL_PART = 11,
 };
 
 struct control_header {
@@ -98,7 +102,7 @@ struct control_message {
             const uint8_t *data; /* decode: points into the input; encode: is copied, unless it lies in its
                                     place in the output */
             uint32_t bytes;
-        } upper; /* of CONTROL_UPPERS: its entries */
+        } upper; /* of CONTROL_UPPERS: its entries; of CONTROL_PART all of it */
         struct {
             uint32_t tokens[CONTROL_TOKENS_MAX];
             uint32_t count;
@@ -116,6 +120,19 @@ uint32_t control_uppers_add(uint8_t *body, uint32_t room, uint32_t used, const u
                             uint32_t bytes);
 /* Takes the first entry off a body that was decoded: its bytes at *data; 0: there is none. */
 uint32_t control_uppers_take(struct control_message *message, const uint8_t **data);
+
+struct control_part {
+    uint32_t number; /* of the message, among those of its writer that travel in parts */
+    uint32_t offset; /* in the message */
+    uint32_t whole;  /* bytes of the message: 1 … CONTROL_PAYLOAD_MAX */
+    const uint8_t *data;
+    uint32_t bytes; /* at least 1; none beyond the message */
+};
+
+/* The body of a CONTROL_PART: returns its bytes, CONTROL_PAYLOAD_MAX at most. */
+uint32_t control_part_write(const struct control_part *part, uint8_t *body);
+/* Of a message that was decoded; data points into it. */
+struct control_part control_part_read(const struct control_message *message);
 
 /* Bytes written into out, which holds CONTROL_MESSAGE_MAX. The message must be valid (asserted). */
 size_t control_encode(const struct control_message *message, uint8_t *out);

@@ -4,7 +4,7 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include <longhaul/connection.h>
+#include <longhaul/onesided.h>
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -319,6 +319,71 @@ static void packets_that_contradict_the_length(void **state)
     close_pair();
 }
 
+/* ---- short packets ----------------------------------------------------------------------------------- */
+
+struct lengths {
+    uint32_t mtu;
+    uint32_t control;  /* datagrams */
+    uint32_t too_long; /* of them: the path drops those */
+};
+
+static bool drop_what_is_too_long(void *context, struct sim_datagram *datagram)
+{
+    struct lengths *lengths = context;
+    bool is_long = datagram->bytes > ROCE_BTH_BYTES + lengths->mtu + ROCE_ICRC_BYTES;
+    lengths->control += datagram->control;
+    lengths->too_long += datagram->control && is_long;
+    return !datagram->control || !is_long;
+}
+
+static void write_to_peer(void)
+{
+    const struct lh_part there = {.address = buffer, .bytes = BYTES},
+                         here = {.address = data, .bytes = 1000};
+    struct lh_onesided write = {.parts = &here, .count = 1};
+    struct lh_region *region;
+    struct lh_request *request;
+    assert_int_equal(lh_expose(pair.ends[1], &there, LH_ACCESS_WRITE, NULL, 0, &region), 0);
+    lh_region_key(region, &write.key);
+    memset(buffer, 0, 1000);
+    assert_int_equal(lh_write(pair.ends[0], &write, &request), 0);
+    assert_int_equal(connection_pair_finish(&pair, request).error, 0);
+    assert_memory_equal(buffer, data, 1000);
+    lh_revoke(region);
+}
+
+static void transfer_with_short_packets(uint32_t mtu, const char *scheme)
+{
+    struct lengths lengths = {.mtu = mtu};
+    struct lh_attr attr;
+    connection_pair_attr(&attr);
+    attr.mtu_bytes = attr.chunk_bytes = mtu;
+    attr.slot_bytes = BYTES;
+    attr.channels = 8; /* so that the blob of the inner connection is long, too */
+    attr.reliability = scheme;
+    open_pair("rtt=20ms,rate=1Gbit,loss=0.1", &attr);
+    sim_world_tap(pair.world, drop_what_is_too_long, &lengths);
+    struct lh_request *recv = connection_pair_recv(&pair, 1, buffer, BYTES);
+    struct lh_request *send = connection_pair_send(&pair, 0, data, BYTES);
+    assert_int_equal(connection_pair_finish(&pair, send).error, 0);
+    assert_int_equal(connection_pair_finish(&pair, recv).error, 0);
+    assert_memory_equal(buffer, data, BYTES);
+    write_to_peer();
+    assert_true(lengths.control > 10);
+    assert_int_equal(lengths.too_long, 0);
+    close_pair();
+}
+
+/* A path may carry nothing longer: reports of many losses, and blobs, go in parts. */
+static void control_fits_the_mtu(void **state)
+{
+    (void)state;
+    static const char *const schemes[] = {"sr-nack", "ec:mds,k=32,m=8,fallback=sr"};
+    for (uint32_t mtu = 256; mtu <= 512; mtu *= 2)
+        for (int i = 0; i < 2; i++)
+            transfer_with_short_packets(mtu, schemes[i]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -329,6 +394,7 @@ int main(void)
         cmocka_unit_test(canceled_send_is_not_read),
         cmocka_unit_test(silence_without_anything_pending),
         cmocka_unit_test(packets_that_contradict_the_length),
+        cmocka_unit_test(control_fits_the_mtu),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

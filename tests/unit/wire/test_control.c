@@ -376,6 +376,40 @@ static void test_uppers_must_fill_their_message(void **state)
     }
 }
 
+static void test_parts(void **state)
+{
+    (void)state;
+    static const uint8_t expected[] = {0xF1, 0xF2, 0xF3, 0xF4, 0x01, 0x02, 0x01, 0x05, 7, 8, 9};
+    uint8_t body[CONTROL_PAYLOAD_MAX], out[CONTROL_MESSAGE_MAX];
+    const struct control_part part = {0xF1F2F3F4, 0x102, 0x105, expected + 8, 3};
+    struct control_message message = message_of(CONTROL_PART), decoded;
+    message.body.upper.data = body;
+    message.body.upper.bytes = control_part_write(&part, body);
+    size_t bytes = encode(&message, out);
+    assert_int_equal(bytes, 32 + sizeof expected);
+    assert_memory_equal(out + 32, expected, sizeof expected);
+    assert_int_equal(control_decode(out, bytes, &decoded), 0); /* points into it */
+    assert_same_header(&decoded.header, &message.header);
+    struct control_part read = control_part_read(&decoded);
+    assert_int_equal(read.number, part.number);
+    assert_int_equal(read.offset, part.offset);
+    assert_int_equal(read.whole, part.whole);
+    assert_int_equal(read.bytes, part.bytes);
+    assert_memory_equal(read.data, part.data, 3);
+    for (size_t less = 32; less < 32 + CONTROL_PART_BYTES + 1; less++) { /* no byte */
+        set_length(out, less);
+        refuse(out, less);
+    }
+    set_length(out, bytes);
+    out[32 + 7] = 4; /* beyond the message */
+    refuse(out, bytes);
+    out[32 + 6] = 3; /* a message of 993 bytes */
+    out[32 + 7] = 0xE1;
+    refuse(out, bytes);
+    out[32 + 7] = 0xE0;
+    assert_int_equal(decode(out, bytes, &decoded), 0);
+}
+
 static void test_tokens(void **state)
 {
     (void)state;
@@ -473,6 +507,7 @@ int main(void)
         cmocka_unit_test(test_uppers_up_to_a_full_message),
         cmocka_unit_test(test_uppers_up_to_the_room_there_is),
         cmocka_unit_test(test_uppers_must_fill_their_message),
+        cmocka_unit_test(test_parts),
         cmocka_unit_test(test_tokens),
         cmocka_unit_test(test_length_must_be_exact),
         cmocka_unit_test(test_version_and_type),

@@ -128,6 +128,8 @@ static int create_parts(struct lh_connection *c)
         return -LH_ENOMEM;
     sender_init(&c->tx, &c->attr, &c->path, c->coder, &c->parity, store);
     receiver_init(&c->rx, &c->attr, &c->choice, &c->path, c->coder, &c->parity, store);
+    c->tx.stats = c->rx.stats = &c->stats;
+    c->tx.effects = c->rx.effects = &c->effects;
     idle_init(&c->idle);
     c->stall.look_at = LH_TIME_NEVER;
     return 0;
@@ -339,8 +341,7 @@ int lh_connection_stats(struct lh_connection *connection, struct lh_stats *stats
     if (error)
         return error;
     pthread_mutex_lock(&connection->requests->lock);
-#define ADD_OWN(field, meaning)                                                                            \
-    stats->field += connection->stats.field + connection->tx.stats.field + connection->rx.stats.field;
+#define ADD_OWN(field, meaning) stats->field += connection->stats.field;
     LH_STATS(ADD_OWN)
 #undef ADD_OWN
     struct lh_connection *inner = connection->onesided_outer.inner;

@@ -69,7 +69,8 @@ struct lh_connection {
     bool needs_step;         /* the user asked for something since the last step */
     sdr_driver_step *step;   /* connection_step() */
     lh_time due_ns;          /* of the earliest timer */
-    struct lh_stats stats;   /* those that no part counts */
+    struct lh_stats stats;   /* but for those of the queue pair */
+    struct effects effects;  /* of the parts */
     struct store store;      /* a part of the engine's, */
     bool counted;            /* in which this struct is */
     struct storage_stall stall;
@@ -81,8 +82,9 @@ struct lh_connection {
     struct small_messages small;
     struct matching matching;
     struct onesided_outer onesided_outer;
-    struct onesided onesided;         /* of an inner connection */
-    uint8_t last[TRANSFER_BYTES_MAX]; /* what had arrived when it ended; set with `error` */
+    struct onesided onesided; /* of an inner connection */
+    uint8_t
+        last[TRANSFER_DONE_BYTES + EAGER_ACK_MAX]; /* what had arrived when it ended; set with `error` */
     size_t last_bytes;
     struct keepalive keepalive;
     uint8_t seen_family; /* of the control connection's host; 0: not known */

@@ -8,12 +8,12 @@
 #include "message/rx/receiver.h"
 #include "message/tx/sender.h"
 
-static void finish_requests(struct lh_connection *c, struct effects *effects)
+static void finish_requests(struct lh_connection *c)
 {
-    struct message_request *finished = effects->finished;
+    struct message_request *finished = c->effects.finished;
     if (!finished)
         return;
-    effects->finished = NULL;
+    c->effects.finished = NULL;
     if (c->onesided.outer)
         finished = onesided_on_done(c, finished);
     requests_finish(finished);
@@ -27,8 +27,7 @@ void connection_end_all(struct lh_connection *c, int error)
     receiver_end_all(&c->rx, error, now);
     matching_end_all(c, error, now);
     onesided_end_all(c, error, now);
-    finish_requests(c, &c->tx.effects);
-    finish_requests(c, &c->rx.effects);
+    finish_requests(c);
 }
 
 void effects_make_last(struct lh_connection *c)
@@ -74,10 +73,7 @@ static void carry_out_failure(struct lh_connection *c, const struct effects *eff
 
 void effects_carry_out(struct lh_connection *c)
 {
-    finish_requests(c, &c->tx.effects);
-    finish_requests(c, &c->rx.effects);
-    if (c->tx.effects.failure)
-        carry_out_failure(c, &c->tx.effects);
-    if (c->rx.effects.failure)
-        carry_out_failure(c, &c->rx.effects);
+    finish_requests(c);
+    if (c->effects.failure)
+        carry_out_failure(c, &c->effects);
 }

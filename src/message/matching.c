@@ -320,8 +320,8 @@ void matching_on_cancel(struct lh_connection *c, uint32_t number)
 
 static void end_waiting(struct lh_connection *c, struct message_request *request, int error, lh_time now)
 {
-    effects_finish(&c->rx.effects, request, error, 0, now);
-    c->rx.stats.messages_failed++;
+    effects_finish(&c->effects, request, error, 0, now);
+    c->stats.messages_failed++;
 }
 
 bool matching_cancel(struct lh_connection *c, struct message_request *request, lh_time now)

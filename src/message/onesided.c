@@ -100,7 +100,7 @@ void onesided_start(struct lh_connection *c, struct onesided_operation *operatio
 
 static void break_protocol(struct lh_connection *c, const char *reason)
 {
-    effects_fail(&c->rx.effects, LH_EPROTOCOL, reason);
+    effects_fail(&c->effects, LH_EPROTOCOL, reason);
     effects_carry_out(c);
 }
 

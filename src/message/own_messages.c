@@ -76,7 +76,7 @@ void onesided_finish_user(struct lh_connection *c, struct onesided_operation *op
     if (!operation->request)
         return;
     operation->request->waiting = NULL;
-    effects_finish(&c->rx.effects, &operation->request->part, error, 0, now);
+    effects_finish(&c->effects, &operation->request->part, error, 0, now);
     operation->request = NULL;
 }
 

@@ -246,7 +246,7 @@ void small_messages_on_packet(struct lh_connection *c, const uint8_t *data, size
     if (packet.flags & EAGER_HAS_ACK)
         on_ack(c, &packet.ack, now);
     inbound_on_carrier(&c->small.inbound, &packet, c->path.rtt_minimum_ns, now);
-    while (!c->rx.effects.failure && eager_next_entry(&packet, &entry)) /* each takes bytes of the packet */
+    while (!c->effects.failure && eager_next_entry(&packet, &entry)) /* each takes bytes of the packet */
         on_entry(c, &entry, now);
     matching_consider(c, now);
 }

@@ -21,6 +21,7 @@
 #define FLAGS_ALL       (EAGER_HAS_ACK | EAGER_HAS_ENTRIES | EAGER_PROBE | EAGER_PART)
 #define RUN_STATE_SHIFT 14u
 
+static_assert(HEADER_BYTES + ACK_BYTES + EAGER_RUNS_MAX * RUN_BYTES == EAGER_ACK_MAX, "all its runs");
 static_assert(EAGER_UNITS_MAX * EAGER_UNIT_BYTES >= EAGER_MAX, "a small message has no more units");
 static_assert(HEADER_BYTES + ACK_BYTES + EAGER_RUNS_MAX * RUN_BYTES + MESSAGE_BYTES <= EAGER_BYTES_MAX,
               "the longest acknowledgement fits");

@@ -39,6 +39,7 @@
 #define EAGER_UNITS_MAX  5u    /* of it */
 #define EAGER_RUNS_MAX   64u
 #define EAGER_RUN_MAX    16383u /* messages */
+#define EAGER_ACK_MAX    152u   /* bytes of a packet that only acknowledges */
 #define EAGER_CELLS      512u
 #define EAGER_CELL_BYTES 128u
 

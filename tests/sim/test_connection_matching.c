@@ -474,7 +474,7 @@ static void ends_within_a_step(void **state)
     struct lh_connection *sender = pair.ends[0];
     must(lh_cancel(requests[2]), "lh_cancel");
     pthread_mutex_lock(&sender->requests->lock);
-    effects_fail(&sender->rx.effects, LH_EPATH, "the path changed");
+    effects_fail(&sender->effects, LH_EPATH, "the path changed");
     sender->needs_step = true;
     pthread_mutex_unlock(&sender->requests->lock);
     assert_int_not_equal(sender->tx.outgoing.unsent, sender->tx.outgoing.next);

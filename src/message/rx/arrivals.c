@@ -45,9 +45,8 @@ void arrivals_start(struct rx *rx, struct rx_segment *segment, const uint8_t par
 {
     if (segment->bytes == 0)
         return; /* nothing can arrive: it is done when the length is known */
-    struct lh_transfer transfer = {.chunks = rx_segment_chunks(rx, segment),
-                                   .chunk_bytes = rx->attr->chunk_bytes,
-                                   .stats = &rx->stats};
+    struct lh_transfer transfer = {
+        .chunks = rx_segment_chunks(rx, segment), .chunk_bytes = rx->attr->chunk_bytes, .stats = rx->stats};
     memcpy(transfer.params, params, sizeof transfer.params);
     segment->scheme->receiver_start(segment->machine, &transfer, now);
 }

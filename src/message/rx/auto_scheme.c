@@ -140,8 +140,8 @@ void auto_scheme_planned(struct rx *rx, lh_time now, lh_time took_ns)
 {
     struct auto_choice *choice = rx->automatic->choice;
     auto_choice_worked(choice, now, took_ns);
-    rx->stats.schemes_planned = choice->plans;
-    rx->stats.schemes_changed = choice->changes;
+    rx->stats->schemes_planned = choice->plans;
+    rx->stats->schemes_changed = choice->changes;
 }
 
 /* ---- watching ---------------------------------------------------------------------------------------- */
@@ -225,8 +225,8 @@ void auto_scheme_report(const struct rx *rx, struct lh_scheme_report *out)
         .run_chunks = path_estimate_run_chunks(&a->estimate),
         .chunks_seen = a->estimate.chunks_seen,
         .chunks_lost = a->estimate.chunks_lost,
-        .plans = rx->stats.schemes_planned,
-        .changes = rx->stats.schemes_changed,
+        .plans = rx->stats->schemes_planned,
+        .changes = rx->stats->schemes_changed,
         .expected_s = a->named.seconds,
         .other_expected_s = a->named.other_seconds,
     };

@@ -132,8 +132,8 @@ void decoding_segment_partial(struct rx *rx, struct rx_segment *segment, enum lh
 void decoding_on_decoded(struct rx *rx, const struct coder_result *result, lh_time now)
 {
     struct rx_segment *segment = result->owner;
-    rx->stats.decode_ns += result->took_ns;
-    rx->stats.chunks_recovered += result->recovered;
+    rx->stats->decode_ns += result->took_ns;
+    rx->stats->chunks_recovered += result->recovered;
     assert(segment->state == SEGMENT_DONE && segment->coded.jobs > 0);
     if (--segment->coded.jobs > 0)
         return;

@@ -78,7 +78,7 @@ static bool data_passes(struct rx *rx, uint32_t bytes, lh_time now)
     if (state == DATA_PATH_PASSES)
         return true;
     data_path_reason(&rx->data_path, state, rx->attr->mtu_bytes, reason, sizeof reason);
-    effects_fail(&rx->effects, LH_EPATH, reason);
+    effects_fail(rx->effects, LH_EPATH, reason);
     return false;
 }
 
@@ -87,7 +87,7 @@ static void on_open_segment(struct rx *rx, struct rx_segment *segment,
 {
     struct rx_message *message = rx_message_at(rx, segment->message);
     if (!lengths_possible(segment, message, announced)) {
-        rx->stats.bad_control++;
+        rx->stats->bad_control++;
         return;
     }
     arrivals_note_seen(rx, segment->sequence, now);
@@ -109,7 +109,7 @@ void lengths_on_to_receiver(struct rx *rx, const struct transfer_message *messag
 {
     uint32_t sequence = message->body.to_receiver.segment;
     if (!number_before(sequence, rx->segment_next)) {
-        rx->stats.bad_control++; /* was never cleared to be sent */
+        rx->stats->bad_control++; /* was never cleared to be sent */
         return;
     }
     if (number_before(sequence, rx->segment_oldest)) {
@@ -124,5 +124,5 @@ void lengths_on_to_receiver(struct rx *rx, const struct transfer_message *messag
     else if (done_is(rx, segment))
         done_answer(rx, sequence);
     else if (segment->state == SEGMENT_PARITY)
-        rx->stats.bad_control++; /* all messages go to the segment itself */
+        rx->stats->bad_control++; /* all messages go to the segment itself */
 }

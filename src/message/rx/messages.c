@@ -50,7 +50,7 @@ void rx_take_message(struct rx *rx)
     assert(rx->next - rx->oldest < MESSAGES_MAX);
     *rx_message_at(rx, rx->next) = (struct rx_message){.state = RX_OVER, .number = rx->next};
     rx->next++;
-    rx->stats.messages_received++;
+    rx->stats->messages_received++;
 }
 
 static void finish_message(struct rx *rx, struct rx_message *message, int error, enum rx_state state,
@@ -60,13 +60,13 @@ static void finish_message(struct rx *rx, struct rx_message *message, int error,
     uint64_t bytes = message->bytes == MESSAGE_BYTES_UNKNOWN ? 0 : message->bytes;
     partial_end(rx, message, error);
     message->request->result.tag = message->tag;
-    effects_finish(&rx->effects, message->request, error, bytes, now);
+    effects_finish(rx->effects, message->request, error, bytes, now);
     message->request = NULL;
     message->state = state;
     if (error)
-        rx->stats.messages_failed++;
+        rx->stats->messages_failed++;
     else if (message->end == LH_END_WHOLE)
-        rx->stats.messages_received++;
+        rx->stats->messages_received++;
 }
 
 static bool is_over(const struct rx *rx, uint32_t number)

@@ -95,10 +95,10 @@ static void zero(const struct rx_message *message, const struct arrived *arrived
 
 static void count_missing(struct rx *rx, const struct rx_message *message, uint64_t bytes)
 {
-    rx->stats.missing_bytes += bytes;
-    rx->stats.messages_partial++;
-    rx->stats.messages_preempted += message->end == LH_END_PREEMPTED;
-    rx->stats.deadline_hits += message->end == LH_END_DEADLINE;
+    rx->stats->missing_bytes += bytes;
+    rx->stats->messages_partial++;
+    rx->stats->messages_preempted += message->end == LH_END_PREEMPTED;
+    rx->stats->deadline_hits += message->end == LH_END_DEADLINE;
 }
 
 /* Of a message that is delivered without some of its bytes. */

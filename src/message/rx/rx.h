@@ -145,8 +145,8 @@ struct rx {
     const struct lh_sdr_path *path; /* the engine refreshes it */
     struct coder *coder;
     struct parity_pool *parity;
-    struct lh_stats stats;
-    struct effects effects;
+    struct lh_stats *stats;        /* of the connection, as the next */
+    struct effects *effects;       /* of the parts */
     struct scheme_choice choice;   /* of the next message */
     struct auto_scheme *automatic; /* with `auto`, once there was a receive; or NULL */
     struct store *store;

@@ -172,7 +172,7 @@ static void start_segment(struct tx *tx, struct tx_message *message, const struc
     if (memory.parity)
         start_coding(tx, segment, cts, memory.parity);
     struct lh_transfer transfer = {
-        .chunks = segment->chunks, .chunk_bytes = tx->attr->chunk_bytes, .stats = &tx->stats};
+        .chunks = segment->chunks, .chunk_bytes = tx->attr->chunk_bytes, .stats = tx->stats};
     memcpy(transfer.params, cts->params, sizeof transfer.params);
     scheme->sender_start(segment->machine, &transfer, now);
     int error = injector_run(tx, segment, now);
@@ -220,7 +220,7 @@ static bool check_cts(struct tx *tx, const struct tx_message *message, const str
                  raw->length_bytes, (unsigned long long)bytes);
     else
         return true;
-    effects_fail(&tx->effects, LH_EPROTOCOL, reason);
+    effects_fail(tx->effects, LH_EPROTOCOL, reason);
     return false;
 }
 
@@ -237,7 +237,7 @@ static void start_message_segment(struct tx *tx, struct tx_message *message, con
 static bool open_parity(struct tx *tx, struct tx_segment *segment, const struct lh_cts *raw)
 {
     if (raw->length_bytes < (uint64_t)segment->coded.extra_chunks * tx->attr->chunk_bytes) {
-        effects_fail(&tx->effects, LH_EPROTOCOL,
+        effects_fail(tx->effects, LH_EPROTOCOL,
                      "peer cleared less than the parity of a segment to be sent");
         return false;
     }
@@ -293,7 +293,7 @@ static struct tx_message *cleared_message(struct tx *tx)
         if (lh_sdr_cts_peek(tx->qp, &raw) != 0)
             break;
         if (transfer_cts_decode(raw.upper, &cts) != 0 || !number_before(cts.message, tx->next)) {
-            effects_fail(&tx->effects, LH_EPROTOCOL, "clear-to-send of no message from the peer");
+            effects_fail(tx->effects, LH_EPROTOCOL, "clear-to-send of no message from the peer");
             return NULL;
         }
         if (cts.extra) /* cts_use_parity() had no place for it, and tries again */
@@ -325,7 +325,7 @@ static bool use_cts(struct tx *tx, struct tx_message *message, lh_time now)
     }
     assert(raw.sequence == before);
     if (transfer_cts_decode(raw.upper, &cts) != 0) {
-        effects_fail(&tx->effects, LH_EPROTOCOL, "malformed clear-to-send from the peer");
+        effects_fail(tx->effects, LH_EPROTOCOL, "malformed clear-to-send from the peer");
         return false;
     }
     if (cts.extra) { /* cts_use_parity() had no place for it, and tries again */
@@ -336,7 +336,7 @@ static bool use_cts(struct tx *tx, struct tx_message *message, lh_time now)
         pass_by(tx);
     else if (cts.message == message->number && check_cts(tx, message, &raw, &cts))
         start_message_segment(tx, message, &cts, now);
-    return !tx->effects.failure && tx->segment_next != before;
+    return !tx->effects->failure && tx->segment_next != before;
 }
 
 /* Of the newest clear-to-send, unless it was passed by. */
@@ -355,7 +355,7 @@ static void pass_by_small(struct tx *tx)
 {
     struct lh_cts raw;
     struct transfer_cts cts;
-    for (uint32_t i = 0; i < STARTS_A_STEP && !tx->effects.failure; i++) {
+    for (uint32_t i = 0; i < STARTS_A_STEP && !tx->effects->failure; i++) {
         cts_use_parity(tx);
         if (ring_is_full(tx) || lh_sdr_cts_peek(tx->qp, &raw) != 0 ||
             transfer_cts_decode(raw.upper, &cts) != 0 || cts.extra || !number_before(cts.message, tx->next))
@@ -367,7 +367,7 @@ static void pass_by_small(struct tx *tx)
 void cts_start_segments(struct tx *tx, lh_time now, lh_time *next)
 {
     struct tx_message *message;
-    for (uint32_t i = 0; !tx->effects.failure && !tx->blocked && (message = next_message(tx)) != NULL;
+    for (uint32_t i = 0; !tx->effects->failure && !tx->blocked && (message = next_message(tx)) != NULL;
          i++) {
         /* The oldest must arrive first: its place is wanted. And what was aborted must leave the queue. */
         if (ring_is_full(tx) || tx->ending_count >= tx->attr->slots)

@@ -77,8 +77,8 @@ bool injector_has_room(const struct tx *tx)
 
 static void count_again(struct tx *tx, uint32_t bytes)
 {
-    tx->stats.tx_retransmitted_bytes += bytes;
-    tx->stats.tx_retransmitted_packets += (bytes + tx->attr->mtu_bytes - 1) / tx->attr->mtu_bytes;
+    tx->stats->tx_retransmitted_bytes += bytes;
+    tx->stats->tx_retransmitted_packets += (bytes + tx->attr->mtu_bytes - 1) / tx->attr->mtu_bytes;
 }
 
 /* Where chunks lie, here and there: in the message, or past its end among the extra ones. */
@@ -283,7 +283,7 @@ void injector_on_encoded(struct tx *tx, const struct coder_result *result)
 {
     struct tx_segment *segment = result->owner;
     struct coded_tx *coded = &segment->coded;
-    tx->stats.encode_ns += result->took_ns;
+    tx->stats->encode_ns += result->took_ns;
     assert(result->number - coded->encoded < LH_ENCODES_MAX);
     coded->ran |= (uint64_t)1 << (result->number - coded->encoded);
     for (; coded->ran & 1; coded->ran >>= 1) /* at most LH_ENCODES_MAX */

@@ -32,7 +32,7 @@ static void finish_message(struct tx *tx, struct tx_message *message, int error,
 {
     assert(message->state == TX_OPEN && state != TX_OPEN);
     message->request->result.tag = message->tag;
-    effects_finish(&tx->effects, message->request, error, message->bytes, now);
+    effects_finish(tx->effects, message->request, error, message->bytes, now);
     message->request = NULL;
     message->state = state;
     if (!error)
@@ -42,9 +42,9 @@ static void finish_message(struct tx *tx, struct tx_message *message, int error,
     else
         outgoing_forget(&tx->outgoing, message->number);
     if (error)
-        tx->stats.messages_failed++;
+        tx->stats->messages_failed++;
     else
-        tx->stats.messages_sent++;
+        tx->stats->messages_sent++;
 }
 
 void tx_retire(struct tx *tx)

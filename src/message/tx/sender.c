@@ -250,7 +250,7 @@ void sender_step(struct tx *tx, lh_time now, lh_time *next)
      */
     tx->closed = tx->blocked != NULL;
     /* At most attr.slots. */
-    for (uint32_t n = tx->segment_oldest; !tx->effects.failure && n != tx->segment_next; n++) {
+    for (uint32_t n = tx->segment_oldest; !tx->effects->failure && n != tx->segment_next; n++) {
         struct tx_segment *segment = tx_segment_at(tx, n);
         if (segment->active)
             step_segment(tx, segment, now, next);

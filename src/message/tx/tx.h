@@ -134,8 +134,8 @@ struct tx {
     const struct lh_sdr_path *path; /* the engine refreshes it */
     struct coder *coder;
     struct parity_pool *parity;
-    struct lh_stats stats;
-    struct effects effects;
+    struct lh_stats *stats;  /* of the connection, as the next */
+    struct effects *effects; /* of the parts */
     struct store *store;
     struct ring messages;        /* of struct tx_message, from the oldest on: MESSAGES_MAX at most */
     uint32_t ahead;              /* one past the last that was refused ahead of its lh_send */

@@ -20,6 +20,8 @@
 #define TAG   UINT64_C(0x8182838485868788)
 
 static struct rx rx;
+static struct lh_stats part_stats;
+static struct effects part_effects;
 static struct lh_attr attr;
 static struct coder_threads coder_threads;
 static struct coder *coder;
@@ -49,6 +51,10 @@ static inline int rx_part_begin_with(const struct lh_scheme *scheme, uint8_t ext
     coder_bind(coder, &context, &qp);
     parity = (struct parity_pool){.context = &context, .store = sdr_context_store(&context)};
     receiver_init(&rx, &attr, &choice, &qp.path, coder, &parity, sdr_context_store(&context));
+    part_stats = (struct lh_stats){0};
+    part_effects = (struct effects){0};
+    rx.stats = &part_stats;
+    rx.effects = &part_effects;
     /* So that tests may keep pointers to messages. */
     ring_hold(&rx.messages, rx.store, 0, MESSAGES_MAX);
     assert_int_equal(receiver_hold(&rx, 1), 0);
@@ -133,17 +139,17 @@ static inline void announce_lengths(uint32_t segment, uint32_t message, uint32_t
 /* The only effect since the last look: that the request of this message is done. */
 static inline void expect_finished(uint32_t message, int error)
 {
-    assert_ptr_equal(rx.effects.finished, request_of(message));
-    assert_null(rx.effects.finished->next);
-    assert_int_equal(rx.effects.finished->result.error, error);
-    assert_int_equal(rx.effects.failure, 0);
-    rx.effects.finished = NULL;
+    assert_ptr_equal(rx.effects->finished, request_of(message));
+    assert_null(rx.effects->finished->next);
+    assert_int_equal(rx.effects->finished->result.error, error);
+    assert_int_equal(rx.effects->failure, 0);
+    rx.effects->finished = NULL;
 }
 
 static inline void expect_no_effect(void)
 {
-    assert_null(rx.effects.finished);
-    assert_int_equal(rx.effects.failure, 0);
+    assert_null(rx.effects->finished);
+    assert_int_equal(rx.effects->failure, 0);
 }
 
 #define RX_TEST(name)       cmocka_unit_test_setup_teardown(name, rx_part_begin, rx_part_end)

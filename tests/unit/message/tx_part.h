@@ -19,6 +19,8 @@
 #define WINDOW (16 * CHUNK)
 
 static struct tx tx;
+static struct lh_stats part_stats;
+static struct effects part_effects;
 static struct lh_attr attr;
 static struct coder_threads coder_threads;
 static struct coder *coder;
@@ -47,6 +49,10 @@ static inline int tx_part_begin_with(const struct lh_scheme *scheme)
     coder_bind(coder, &context, &qp);
     parity = (struct parity_pool){.context = &context, .store = sdr_context_store(&context)};
     sender_init(&tx, &attr, &qp.path, coder, &parity, sdr_context_store(&context));
+    part_stats = (struct lh_stats){0};
+    part_effects = (struct effects){0};
+    tx.stats = &part_stats;
+    tx.effects = &part_effects;
     /* So that tests may keep pointers to messages. */
     ring_hold(&tx.messages, tx.store, 0, MESSAGES_MAX);
     assert_int_equal(sender_hold(&tx, 1), 0);
@@ -117,17 +123,17 @@ static inline lh_time step_at(lh_time now)
 /* The only effect since the last look: that the request of this message is done. */
 static inline void expect_finished(uint32_t message, int error)
 {
-    assert_ptr_equal(tx.effects.finished, request_of(message));
-    assert_null(tx.effects.finished->next);
-    assert_int_equal(tx.effects.finished->result.error, error);
-    assert_int_equal(tx.effects.failure, 0);
-    tx.effects.finished = NULL;
+    assert_ptr_equal(tx.effects->finished, request_of(message));
+    assert_null(tx.effects->finished->next);
+    assert_int_equal(tx.effects->finished->result.error, error);
+    assert_int_equal(tx.effects->failure, 0);
+    tx.effects->finished = NULL;
 }
 
 static inline void expect_no_effect(void)
 {
-    assert_null(tx.effects.finished);
-    assert_int_equal(tx.effects.failure, 0);
+    assert_null(tx.effects->finished);
+    assert_int_equal(tx.effects->failure, 0);
 }
 
 #define TX_TEST(name)       cmocka_unit_test_setup_teardown(name, tx_part_begin, tx_part_end)

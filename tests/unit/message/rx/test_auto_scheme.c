@@ -109,7 +109,7 @@ static void test_plans_once_the_path_is_known(void **state)
     auto_scheme_planned(&rx, 100, 1);
     assert_true(candidates > 1);
     assert_false(auto_scheme_planning(&rx));
-    assert_int_equal(rx.stats.schemes_planned, 1);
+    assert_int_equal(rx.stats->schemes_planned, 1);
     struct lh_scheme_report report;
     auto_scheme_report(&rx, &report);
     assert_true(report.automatic && report.plans == 1 && report.message_bytes == 1 << 20);

@@ -55,7 +55,7 @@ static void test_one_counts_at_a_time(void **state)
     expect_no_effect();
     (void)step_at(11 * DEADLINE);
     expect_end(2, SLOT, SLOT, LH_END_DEADLINE);
-    assert_int_equal(rx.stats.deadline_hits, 3);
+    assert_int_equal(rx.stats->deadline_hits, 3);
 }
 
 /* The sender cannot know, so it is told until it answers. */
@@ -90,7 +90,7 @@ static void test_what_came_counts(void **state)
     (void)step_at(DEADLINE);
     assert_int_equal(rx.refusing, 0);
     expect_end(0, SLOT - 7, SLOT - 7 - CHUNK, LH_END_DEADLINE);
-    assert_int_equal(rx.stats.missing_bytes, SLOT - 7 - CHUNK);
+    assert_int_equal(rx.stats->missing_bytes, SLOT - 7 - CHUNK);
     (void)announce_at(DEADLINE);
     (void)fake_last(TRANSFER_DONE);
     (void)step_at(DEADLINE);

@@ -25,7 +25,7 @@ static void test_a_whole_segment(void **state)
     (void)step_at(0);
     announce_lengths(0, 0, 5, 5, 0, 1);
     decoding_segment_done(&rx, segment_at(0), true, 9);
-    assert_int_equal(rx.effects.finished->result.bytes, 5);
+    assert_int_equal(rx.effects->finished->result.bytes, 5);
     expect_finished(0, 0);
     assert_true(qp.recvs[0].completed && rx.done.wanted);
     assert_int_equal(fake.decodes, 0);
@@ -40,7 +40,7 @@ static void test_decodes_at_once_without_threads(void **state)
     assert_int_equal(buffer[CHUNK - 1], 0);
     assert_int_equal(buffer[CHUNK], 0xDD);
     assert_int_equal(buffer[2 * CHUNK], 0);
-    assert_int_equal(rx.stats.chunks_recovered, 1);
+    assert_int_equal(rx.stats->chunks_recovered, 1);
     assert_int_equal(parity.in_use, 0);
 }
 
@@ -64,7 +64,7 @@ static void test_results_may_come_later(void **state)
     assert_true(qp.recvs[0].completed && qp.recvs[1].completed && rx.done.wanted);
     memset(qp.recvs[0].bitmap, 1, sizeof qp.recvs[0].bitmap);
     decoding_finish(&rx, 20);
-    assert_int_equal(rx.effects.finished->result.ended_ns, 20);
+    assert_int_equal(rx.effects->finished->result.ended_ns, 20);
     expect_finished(0, 0);
     assert_int_equal(buffer[CHUNK], 0xDD);
     assert_int_equal(parity.in_use, 0);

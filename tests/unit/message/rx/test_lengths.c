@@ -30,8 +30,8 @@ static void test_an_empty_message(void **state)
     begin_message(SLOT);
     announce_lengths(0, 0, 0, 0, 0, 5);
     (void)step_at(6);
-    assert_int_equal(rx.effects.finished->result.bytes, 0);
-    assert_true(rx.effects.finished->result.tag == TAG);
+    assert_int_equal(rx.effects->finished->result.bytes, 0);
+    assert_true(rx.effects->finished->result.tag == TAG);
     expect_finished(0, 0);
 }
 
@@ -40,7 +40,7 @@ static void test_too_long(void **state)
     (void)state;
     begin_message(SLOT);
     announce_lengths(0, 0, (uint32_t)SLOT, SLOT + 1, 0, 5);
-    assert_true(rx.effects.finished->result.tag == TAG);
+    assert_true(rx.effects->finished->result.tag == TAG);
     expect_finished(0, -LH_ETRUNCATED);
     (void)fake_last(TRANSFER_REFUSE);
     announce_lengths(0, 0, (uint32_t)SLOT, SLOT + 1, 0, 6); /* asked again: answered again */
@@ -66,10 +66,10 @@ static void test_lengths_that_cannot_be(void **state)
     announce_lengths(0, 1, (uint32_t)SLOT, 2 * SLOT, 0, 5); /* of another message */
     announce_lengths(0, 0, (uint32_t)SLOT - 1, SLOT, 0, 5); /* the two do not fit together */
     announce_lengths(1, 0, (uint32_t)SLOT, SLOT, 0, 5);     /* it would not have that segment */
-    assert_int_equal(rx.stats.bad_control, 4);
+    assert_int_equal(rx.stats->bad_control, 4);
     announce_lengths(1, 0, (uint32_t)SLOT, 2 * SLOT, 0, 5);
     announce_lengths(0, 0, (uint32_t)SLOT, SLOT, 0, 5); /* it changed its mind */
-    assert_int_equal(rx.stats.bad_control, 5);
+    assert_int_equal(rx.stats->bad_control, 5);
     assert_int_equal(rx_message_at(&rx, 0)->bytes, 2 * SLOT);
     expect_no_effect();
 }
@@ -82,7 +82,7 @@ static void test_tags_that_contradict(void **state)
     announce_lengths(0, 0, (uint32_t)SLOT, 2 * SLOT, 0, 5);
     announce_tagged(0, 0, (uint32_t)SLOT, 2 * SLOT, TAG + 1, 3, 5);
     announce_tagged(1, 0, (uint32_t)SLOT, 2 * SLOT, 0, 3, 5);
-    assert_int_equal(rx.stats.bad_control, 2);
+    assert_int_equal(rx.stats->bad_control, 2);
     assert_int_equal(fake.messages, 0); /* its machine gets nothing of them */
     expect_no_effect();
     for (int i = 0; i < 2; i++) {
@@ -90,7 +90,7 @@ static void test_tags_that_contradict(void **state)
         announce_lengths((uint32_t)i, 0, (uint32_t)SLOT, 2 * SLOT, 3, 6);
         (void)step_at(7);
     }
-    assert_true(rx.effects.finished->result.tag == TAG);
+    assert_true(rx.effects->finished->result.tag == TAG);
     expect_finished(0, 0);
 }
 
@@ -126,12 +126,12 @@ static void test_a_broken_data_path(void **state)
 {
     (void)state;
     begin_message(SLOT);
-    for (lh_time i = 0; i < 40 && !rx.effects.failure; i++)
+    for (lh_time i = 0; i < 40 && !rx.effects->failure; i++)
         announce_lengths(0, 0, (uint32_t)SLOT, SLOT, 1, i * LH_NS_PER_S);
-    assert_int_equal(rx.effects.failure, LH_EPATH);
+    assert_int_equal(rx.effects->failure, LH_EPATH);
     /* Eight gaps are silence enough. The machine gets nothing of the ninth announcement. */
     assert_int_equal(fake.messages, 8);
-    rx.effects.failure = 0;
+    rx.effects->failure = 0;
 }
 
 int main(void)

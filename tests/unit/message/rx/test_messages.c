@@ -16,10 +16,10 @@ static void test_ends_with_its_last_segment(void **state)
     assert_int_equal(rx.segment_oldest, 0); /* the first one is open */
     rx_close_segment(&rx, segment_at(0), SEGMENT_DONE);
     rx_finish_segment(&rx, segment_at(0), 8);
-    assert_int_equal(rx.effects.finished->result.bytes, 2 * SLOT);
-    assert_int_equal(rx.effects.finished->result.ended_ns, 8);
+    assert_int_equal(rx.effects->finished->result.bytes, 2 * SLOT);
+    assert_int_equal(rx.effects->finished->result.ended_ns, 8);
     expect_finished(0, 0);
-    assert_int_equal(rx.stats.messages_received, 1);
+    assert_int_equal(rx.stats->messages_received, 1);
     rx_retire(&rx);
     assert_true(rx.oldest == 1 && rx.posting == 1 && rx.segment_oldest == 2);
 }
@@ -33,7 +33,7 @@ static void test_an_early_end_closes_its_slots(void **state)
     (void)step_at(0);
     rx_end_message(&rx, rx_message_at(&rx, 0), -LH_ECANCELED, RX_REFUSED, 1);
     expect_finished(0, -LH_ECANCELED);
-    assert_int_equal(rx.stats.messages_failed, 1);
+    assert_int_equal(rx.stats->messages_failed, 1);
     assert_true(qp.recvs[0].completed && qp.recvs[1].completed && !qp.recvs[2].completed);
     rx_retire(&rx);
     assert_true(rx.segment_oldest == 0 && rx.oldest == 0);

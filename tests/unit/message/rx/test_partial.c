@@ -48,9 +48,9 @@ static void test_bits_of_all_segments(void **state)
     assert_int_equal(request->delivery.packet_bytes, CHUNK);
     assert_int_equal(request->delivery.arrived[0], 3u << 5);
     assert_int_equal(buffer[0], 0xa7);
-    assert_int_equal(rx.stats.messages_partial, 1);
-    assert_int_equal(rx.stats.messages_preempted, 1);
-    assert_int_equal(rx.stats.messages_received, 0);
+    assert_int_equal(rx.stats->messages_partial, 1);
+    assert_int_equal(rx.stats->messages_preempted, 1);
+    assert_int_equal(rx.stats->messages_received, 0);
     free(request->delivery.arrived);
 }
 
@@ -78,7 +78,7 @@ static void test_nothing_missing_is_whole(void **state)
     expect_finished(0, 0);
     assert_int_equal(request_of(0)->delivery.end, LH_END_WHOLE);
     assert_null(request_of(0)->delivery.arrived);
-    assert_int_equal(rx.stats.messages_received, 1);
+    assert_int_equal(rx.stats->messages_received, 1);
 }
 
 static void test_no_memory_for_bits(void **state)

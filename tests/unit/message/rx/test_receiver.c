@@ -30,7 +30,7 @@ static void test_a_message_from_receive_to_done(void **state)
     assert_true(arrivals_poll(&rx, 20));
     fake_next(LH_ACTION_COMPLETE);
     assert_int_equal(step_at(20), LH_TIME_NEVER);
-    assert_int_equal(rx.effects.finished->result.bytes, 2 * CHUNK);
+    assert_int_equal(rx.effects->finished->result.bytes, 2 * CHUNK);
     expect_finished(0, 0);
     assert_int_equal(announce_at(20), 20 + RTT_NS / 64);
     assert_int_equal(fake_last(TRANSFER_DONE)->body.done.segment, 0);
@@ -76,11 +76,11 @@ static void test_the_end_of_everything(void **state)
     receiver_cancel(&rx, 1, 1);
     expect_finished(1, -LH_ECANCELED);
     receiver_end_all(&rx, -LH_EPEER, 9);
-    assert_ptr_equal(rx.effects.finished, request_of(0));
-    assert_ptr_equal(rx.effects.last, request_of(2));
-    assert_int_equal(rx.effects.last->result.error, -LH_EPEER);
+    assert_ptr_equal(rx.effects->finished, request_of(0));
+    assert_ptr_equal(rx.effects->last, request_of(2));
+    assert_int_equal(rx.effects->last->result.error, -LH_EPEER);
     assert_true(qp.recvs[0].completed && qp.recvs[2].completed);
-    rx.effects.finished = NULL;
+    rx.effects->finished = NULL;
 }
 
 int main(void)

@@ -12,9 +12,9 @@ static lh_time start_at(lh_time now)
 
 static void expect_protocol_error(const char *part_of_reason)
 {
-    assert_int_equal(tx.effects.failure, LH_EPROTOCOL);
-    assert_non_null(strstr(tx.effects.reason, part_of_reason));
-    tx.effects.failure = 0;
+    assert_int_equal(tx.effects->failure, LH_EPROTOCOL);
+    assert_non_null(strstr(tx.effects->reason, part_of_reason));
+    tx.effects->failure = 0;
 }
 
 static void test_each_starts_a_segment(void **state)

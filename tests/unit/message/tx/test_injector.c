@@ -67,7 +67,7 @@ static void test_chunks_lie_where_the_message_does(void **state)
     assert_ptr_equal(qp.chunks[1].bytes, payload + CHUNK);
     assert_int_equal(tx.posted_bytes, segment->bytes);
     assert_int_equal(tx.in_flight_bytes, 4 * CHUNK);
-    assert_int_equal(tx.stats.tx_retransmitted_bytes, 0);
+    assert_int_equal(tx.stats->tx_retransmitted_bytes, 0);
     assert_false(segment->needs_step);
     injector_end_segment(&tx, segment);
     assert_int_equal(tx.in_flight_bytes, 0);
@@ -159,8 +159,8 @@ static void test_retransmissions_are_counted(void **state)
     fake_next_chunks(2, 2);
     fake.next.list[0].what.chunks.again = true;
     (void)injector_run(&tx, segment, 0);
-    assert_int_equal(tx.stats.tx_retransmitted_bytes, CHUNK + 5);
-    assert_int_equal(tx.stats.tx_retransmitted_packets, 2);
+    assert_int_equal(tx.stats->tx_retransmitted_bytes, CHUNK + 5);
+    assert_int_equal(tx.stats->tx_retransmitted_packets, 2);
 }
 
 /* What waits in the queue is late only so much later. */
@@ -213,7 +213,7 @@ static void test_encoded_counts_without_gaps(void **state)
     injector_on_encoded(&tx, &result);
     assert_int_equal(segment.coded.encoded, LH_ENCODES_MAX);
     assert_true(segment.needs_step);
-    assert_int_equal(tx.stats.encode_ns, 4 * LH_ENCODES_MAX);
+    assert_int_equal(tx.stats->encode_ns, 4 * LH_ENCODES_MAX);
 }
 
 int main(void)

@@ -28,11 +28,11 @@ static void test_ends_with_its_last_segment(void **state)
     expect_no_effect();
     assert_int_equal(tx.segment_oldest, 1);
     tx_end_segment(&tx, open_segment(1, 0), 20);
-    assert_int_equal(tx.effects.finished->result.bytes, 2 * SLOT);
-    assert_int_equal(tx.effects.finished->result.ended_ns, 20);
-    assert_true(tx.effects.finished->result.tag == TAG);
+    assert_int_equal(tx.effects->finished->result.bytes, 2 * SLOT);
+    assert_int_equal(tx.effects->finished->result.ended_ns, 20);
+    assert_true(tx.effects->finished->result.tag == TAG);
     expect_finished(0, 0);
-    assert_int_equal(tx.stats.messages_sent, 1);
+    assert_int_equal(tx.stats->messages_sent, 1);
     tx_retire(&tx);
     assert_true(tx.oldest == 1 && tx.current == 1);
 }
@@ -45,7 +45,7 @@ static void test_retires_in_order(void **state)
     struct tx_message *second = add(1);
     tx_end_message(&tx, second, -LH_EKEY, TX_OVER, 3);
     expect_finished(1, -LH_EKEY);
-    assert_int_equal(tx.stats.messages_failed, 1);
+    assert_int_equal(tx.stats->messages_failed, 1);
     tx_retire(&tx);
     assert_int_equal(tx.oldest, 0);
     tx_end_message(&tx, tx_message_at(&tx, 0), -LH_EKEY, TX_CANCELING, 3);

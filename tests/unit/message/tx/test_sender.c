@@ -43,8 +43,8 @@ static void test_a_message_from_clear_to_send_to_done(void **state)
     done(0, 0, 0, 20);
     expect_no_effect();
     done(1, 1, 0, 30);
-    assert_int_equal(tx.effects.finished->result.started_ns, 10);
-    assert_int_equal(tx.effects.finished->result.ended_ns, 30);
+    assert_int_equal(tx.effects->finished->result.started_ns, 10);
+    assert_int_equal(tx.effects->finished->result.ended_ns, 30);
     expect_finished(0, 0);
     assert_int_equal(tx.in_flight_bytes, 0);
 }
@@ -215,9 +215,9 @@ static void test_the_end_of_everything(void **state)
     sender_cancel(&tx, 1, 0);
     expect_finished(1, -LH_ECANCELED);
     sender_end_all(&tx, -LH_EPEER, 9);
-    assert_ptr_equal(tx.effects.finished, request_of(0));
-    assert_ptr_equal(tx.effects.last, request_of(2));
-    tx.effects.finished = NULL;
+    assert_ptr_equal(tx.effects->finished, request_of(0));
+    assert_ptr_equal(tx.effects->last, request_of(2));
+    tx.effects->finished = NULL;
 }
 
 /* A peer may send what it likes to a side that has no memory at all. */

@@ -47,7 +47,7 @@ static void test_the_sdr_layer_then_the_acknowledgement_then_the_next_message(vo
     qp.queued_bytes = 0;
     assert_int_equal(wait_at(101), TX_WAIT_ACKNOWLEDGEMENT);
     sender_end_all(&tx, -LH_ECLOSED, 0);
-    tx.effects.finished = NULL;
+    tx.effects->finished = NULL;
     tx.oldest = tx.next; /* as when it is retired */
     assert_int_equal(wait_at(1101), TX_WAIT_MESSAGE);
     assert_int_equal(wait_at(11101), TX_WAIT_MESSAGE);

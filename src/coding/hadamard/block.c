@@ -17,7 +17,7 @@
 static const struct hadamard_kernel *kernel_for(const struct group_task *task)
 {
     const struct hadamard_kernel *kernel = hadamard_kernel_now();
-    return task->zeroed || task->block_log < kernel->block_log_min ? &hadamard_kernel_base : kernel;
+    return task->zeroed || task->block_log < kernel->block_log_min ? &hadamard_kernel_simple : kernel;
 }
 
 static void set_signs(struct group_task *task, struct block_place place, struct block_space *space)

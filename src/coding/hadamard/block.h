@@ -20,7 +20,7 @@ struct block_place {
     uint64_t first;
 };
 
-/* As the kernel's, with signs and with the kernel in use, or base. */
+/* As the kernel's, with signs and with the kernel in use, or the simple one. */
 bool group_encode(struct group_task *task, struct block_place place, struct block_space *space);
 bool group_decode(struct group_task *task, struct block_place place, struct block_space *space);
 

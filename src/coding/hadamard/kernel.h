@@ -29,7 +29,7 @@ struct group_task {
     float scale;           /* of the input: then a sum exceeds the type only where a result of it does */
     bool stream;           /* results may go past the caches, when they begin at a cache line */
     uint64_t
-        *zeroed; /* not NULL: elements that are not finite count as 0, and are counted here; base only */
+        *zeroed; /* not NULL: elements that are not finite count as 0, and are counted here; simple only */
 };
 
 struct hadamard_kernel {
@@ -46,6 +46,7 @@ struct hadamard_kernel {
     bool (*combine)(float *data, size_t distance, uint32_t bits, float scale);
 };
 
+extern const struct hadamard_kernel hadamard_kernel_simple; /* takes everything */
 extern const struct hadamard_kernel hadamard_kernel_base;
 #if defined(__x86_64__)
 extern const struct hadamard_kernel hadamard_kernel_avx512;

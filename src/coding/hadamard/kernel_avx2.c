@@ -48,43 +48,14 @@ TEMPLATE vector broadcast(float value)
     return _mm256_set1_ps(value);
 }
 
-TEMPLATE vector load_typed(const void *from, size_t at, enum lh_hadamard_type type)
+TEMPLATE vector multiply_add(vector a, vector b, vector c)
 {
-    if (type == LH_HADAMARD_F32)
-        return _mm256_loadu_ps((const float *)(const void *)((const uint8_t *)from + 4 * at));
-    __m128i halves = _mm_loadu_si128((const __m128i_u *)(const void *)((const uint8_t *)from + 2 * at));
-    if (type == LH_HADAMARD_F16)
-        return _mm256_cvtph_ps(halves);
-    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(halves), 16));
+    return _mm256_fmadd_ps(a, b, c);
 }
 
-TEMPLATE __m128i to_halves(vector v, enum lh_hadamard_type type)
+TEMPLATE vector multiply_subtract(vector a, vector b, vector c)
 {
-    if (type == LH_HADAMARD_F16)
-        return _mm256_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
-    /* To the nearest, of two the even one. */
-    __m256i bits = _mm256_castps_si256(v);
-    __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
-    bits = _mm256_add_epi32(_mm256_add_epi32(bits, _mm256_set1_epi32(0x7fff)), odd);
-    bits = _mm256_srli_epi32(bits, 16);
-    return _mm_packus_epi32(_mm256_castsi256_si128(bits), _mm256_extracti128_si256(bits, 1));
-}
-
-TEMPLATE void store_typed(void *to, size_t at, vector v, enum lh_hadamard_type type, bool stream)
-{
-    if (type == LH_HADAMARD_F32) {
-        float *place = (float *)(void *)((uint8_t *)to + 4 * at);
-        if (stream)
-            _mm256_stream_ps(place, v);
-        else
-            _mm256_storeu_ps(place, v);
-    } else {
-        void *place = (uint8_t *)to + 2 * at;
-        if (stream)
-            _mm_stream_si128(place, to_halves(v, type));
-        else
-            _mm_storeu_si128(place, to_halves(v, type));
-    }
+    return _mm256_fmsub_ps(a, b, c);
 }
 
 TEMPLATE vector flip(vector v, const uint64_t *signs, size_t at)
@@ -94,6 +65,100 @@ TEMPLATE vector flip(vector v, const uint64_t *signs, size_t at)
     __m256i sign = _mm256_and_si256(_mm256_sllv_epi32(_mm256_set1_epi32(bits), to_the_sign),
                                     _mm256_set1_epi32((int)0x80000000u));
     return _mm256_xor_ps(v, _mm256_castsi256_ps(sign));
+}
+
+TEMPLATE __m256i flip_halves(__m256i halves, const uint64_t *signs, size_t at)
+{
+    uint16_t bits;
+    memcpy(&bits, (const uint8_t *)signs + at / 8, sizeof bits);
+    const __m256i to_the_sign = _mm256_setr_epi16((short)0x8000, 0x4000, 0x2000, 0x1000, 0x800, 0x400,
+                                                  0x200, 0x100, 0x80, 0x40, 0x20, 0x10, 8, 4, 2, 1);
+    __m256i sign = _mm256_mullo_epi16(_mm256_set1_epi16((short)bits), to_the_sign);
+    return _mm256_xor_si256(halves, _mm256_and_si256(sign, _mm256_set1_epi16((short)0x8000)));
+}
+
+TEMPLATE void load_typed(vector *v, const void *from, size_t at, enum lh_hadamard_type type,
+                         const uint64_t *signs)
+{
+    const uint8_t *place = (const uint8_t *)from + at * (type == LH_HADAMARD_F32 ? 4 : 2);
+    if (type == LH_HADAMARD_BF16) {
+        __m256i halves = _mm256_loadu_si256((const __m256i_u *)(const void *)place);
+        if (signs)
+            halves = flip_halves(halves, signs, at);
+        v[0] = _mm256_castsi256_ps(_mm256_slli_epi32(halves, 16));
+        v[1] = _mm256_castsi256_ps(_mm256_and_si256(halves, _mm256_set1_epi32((int)0xffff0000u)));
+        return;
+    }
+    v[0] = type == LH_HADAMARD_F32
+               ? _mm256_loadu_ps((const float *)(const void *)place)
+               : _mm256_cvtph_ps(_mm_loadu_si128((const __m128i_u *)(const void *)place));
+    if (signs)
+        v[0] = flip(v[0], signs, at);
+}
+
+struct range {
+    vector sum;   /* F32: 0, or NaN */
+    __m256i peak; /* F16: bits of the largest magnitude; BF16: twice those of 16 bits */
+};
+
+TEMPLATE struct range range_none(void)
+{
+    return (struct range){_mm256_setzero_ps(), _mm256_setzero_si256()};
+}
+
+/* Whose upper halves are the nearest BF16, of two the even one. */
+TEMPLATE __m256i rounded(vector v)
+{
+    const __m256i bits = _mm256_castps_si256(v);
+    const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
+    return _mm256_add_epi32(_mm256_add_epi32(bits, _mm256_set1_epi32(0x7fff)), odd);
+}
+
+TEMPLATE void store_typed(const vector *v, void *to, size_t at, enum lh_hadamard_type type,
+                          const uint64_t *signs, bool stream, struct range *range)
+{
+    uint8_t *place = (uint8_t *)to + at * (type == LH_HADAMARD_F32 ? 4 : 2);
+    if (type == LH_HADAMARD_BF16) {
+        __m256i halves = _mm256_blend_epi16(_mm256_srli_epi32(rounded(v[0]), 16), rounded(v[1]), 0xaa);
+        range->peak = _mm256_max_epu16(range->peak, _mm256_add_epi16(halves, halves));
+        if (signs)
+            halves = flip_halves(halves, signs, at);
+        if (stream)
+            _mm256_stream_si256((__m256i *)(void *)place, halves);
+        else
+            _mm256_storeu_si256((__m256i_u *)(void *)place, halves);
+        return;
+    }
+    const vector result = signs ? flip(v[0], signs, at) : v[0];
+    if (type == LH_HADAMARD_F32) {
+        range->sum = _mm256_fmadd_ps(result, _mm256_setzero_ps(), range->sum);
+        if (stream)
+            _mm256_stream_ps((float *)(void *)place, result);
+        else
+            _mm256_storeu_ps((float *)(void *)place, result);
+        return;
+    }
+    const __m256i magnitude = _mm256_and_si256(_mm256_castps_si256(result), _mm256_set1_epi32(0x7fffffff));
+    range->peak = _mm256_max_epu32(range->peak, magnitude);
+    const __m128i halves = _mm256_cvtps_ph(result, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+    if (stream)
+        _mm_stream_si128((__m128i *)(void *)place, halves);
+    else
+        _mm_storeu_si128((__m128i_u *)(void *)place, halves);
+}
+
+TEMPLATE bool range_ok(const struct range *range, enum lh_hadamard_type type)
+{
+    if (type == LH_HADAMARD_F32)
+        return _mm256_movemask_ps(_mm256_cmp_ps(range->sum, range->sum, _CMP_UNORD_Q)) == 0;
+    const __m256i limit = type == LH_HADAMARD_BF16
+                              ? _mm256_set1_epi16((short)0xff00) /* an exponent of ones */
+                              : _mm256_set1_epi32((int)hadamard_limit_bits(type));
+    const __m256i larger = type == LH_HADAMARD_BF16 ? _mm256_max_epu16(range->peak, limit)
+                                                    : _mm256_max_epu32(range->peak, limit);
+    const __m256i reached = type == LH_HADAMARD_BF16 ? _mm256_cmpeq_epi16(larger, range->peak)
+                                                     : _mm256_cmpeq_epi32(larger, range->peak);
+    return _mm256_movemask_epi8(reached) == 0;
 }
 
 TEMPLATE vector plus_minus(uint32_t bit)
@@ -130,47 +195,9 @@ TEMPLATE void exchange(vector *a, vector *b, uint32_t bit)
     }
 }
 
-TEMPLATE void fetch(const void *from, size_t at, enum lh_hadamard_type type)
-{
-    uintptr_t place = (uintptr_t)from + at * (type == LH_HADAMARD_F32 ? 4 : 2);
-    _mm_prefetch((const char *)place, _MM_HINT_T1);
-}
-
-struct range {
-    vector sum;   /* F32: 0, or NaN */
-    __m256i peak; /* BF16, F16: bits of the largest magnitude */
-};
-
-TEMPLATE struct range range_none(void)
-{
-    return (struct range){_mm256_setzero_ps(), _mm256_setzero_si256()};
-}
-
-TEMPLATE void range_add(struct range *range, vector v, enum lh_hadamard_type type)
-{
-    if (type == LH_HADAMARD_F32)
-        range->sum = _mm256_fmadd_ps(v, _mm256_setzero_ps(), range->sum);
-    else
-        range->peak = _mm256_max_epu32(
-            range->peak, _mm256_and_si256(_mm256_castps_si256(v), _mm256_set1_epi32(0x7fffffff)));
-}
-
-TEMPLATE bool range_ok(const struct range *range, enum lh_hadamard_type type)
-{
-    if (type == LH_HADAMARD_F32)
-        return _mm256_movemask_ps(_mm256_cmp_ps(range->sum, range->sum, _CMP_UNORD_Q)) == 0;
-    uint32_t peaks[8];
-    _mm256_storeu_si256((__m256i_u *)(void *)peaks, range->peak);
-    uint32_t limit = hadamard_limit_bits(type);
-    for (size_t i = 0; i < 8; i++)
-        if (peaks[i] >= limit)
-            return false;
-    return true;
-}
-
 #include "coding/hadamard/template.h"
 
-const struct hadamard_kernel hadamard_kernel_avx2 = {"avx2", runs_here, LANES_LOG + REGISTERS_LOG,
+const struct hadamard_kernel hadamard_kernel_avx2 = {"avx2", runs_here, BLOCK_LOG_MIN,
                                                      encode, decode,    combine};
 
 #endif

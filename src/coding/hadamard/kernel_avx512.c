@@ -14,15 +14,15 @@
 #define LANES_LOG     4u
 #define REGISTERS_LOG 4u
 
-#define TARGET __attribute__((target("avx512f")))
+#define TARGET __attribute__((target("avx512f,avx512bw")))
 /* Inlined with constant arguments, so that all vectors are registers. */
-#define TEMPLATE __attribute__((target("avx512f"), always_inline)) static inline
+#define TEMPLATE __attribute__((target("avx512f,avx512bw"), always_inline)) static inline
 
 typedef __m512 vector;
 
 static bool runs_here(void)
 {
-    return __builtin_cpu_supports("avx512f");
+    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw");
 }
 
 TEMPLATE vector load_float(const float *at)
@@ -40,51 +40,111 @@ TEMPLATE vector broadcast(float value)
     return _mm512_set1_ps(value);
 }
 
-TEMPLATE vector load_typed(const void *from, size_t at, enum lh_hadamard_type type)
+TEMPLATE vector multiply_add(vector a, vector b, vector c)
 {
-    if (type == LH_HADAMARD_F32)
-        return _mm512_loadu_ps((const uint8_t *)from + 4 * at);
-    __m256i halves = _mm256_loadu_si256((const __m256i_u *)(const void *)((const uint8_t *)from + 2 * at));
-    if (type == LH_HADAMARD_F16)
-        return _mm512_cvtph_ps(halves);
-    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(halves), 16));
+    return _mm512_fmadd_ps(a, b, c);
 }
 
-TEMPLATE __m256i to_halves(vector v, enum lh_hadamard_type type)
+TEMPLATE vector multiply_subtract(vector a, vector b, vector c)
 {
-    if (type == LH_HADAMARD_F16)
-        return _mm512_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
-    /* To the nearest, of two the even one. */
-    __m512i bits = _mm512_castps_si512(v);
-    __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
-    bits = _mm512_add_epi32(_mm512_add_epi32(bits, _mm512_set1_epi32(0x7fff)), odd);
-    return _mm512_cvtepi32_epi16(_mm512_srli_epi32(bits, 16));
-}
-
-TEMPLATE void store_typed(void *to, size_t at, vector v, enum lh_hadamard_type type, bool stream)
-{
-    if (type == LH_HADAMARD_F32) {
-        float *place = (float *)(void *)((uint8_t *)to + 4 * at);
-        if (stream)
-            _mm512_stream_ps(place, v);
-        else
-            _mm512_storeu_ps(place, v);
-    } else {
-        void *place = (uint8_t *)to + 2 * at;
-        if (stream)
-            _mm256_stream_si256(place, to_halves(v, type));
-        else
-            _mm256_storeu_si256(place, to_halves(v, type));
-    }
+    return _mm512_fmsub_ps(a, b, c);
 }
 
 TEMPLATE vector flip(vector v, const uint64_t *signs, size_t at)
 {
-    __mmask16 mask;
-    memcpy(&mask, (const uint8_t *)signs + at / 8, sizeof mask);
+    __mmask16 minus;
+    memcpy(&minus, (const uint8_t *)signs + at / 8, sizeof minus);
     __m512i bits = _mm512_castps_si512(v);
     return _mm512_castsi512_ps(
-        _mm512_mask_xor_epi32(bits, mask, bits, _mm512_set1_epi32((int)0x80000000u)));
+        _mm512_mask_xor_epi32(bits, minus, bits, _mm512_set1_epi32((int)0x80000000u)));
+}
+
+TEMPLATE __m512i flip_halves(__m512i halves, const uint64_t *signs, size_t at)
+{
+    __mmask32 minus;
+    memcpy(&minus, (const uint8_t *)signs + at / 8, sizeof minus);
+    return _mm512_mask_add_epi16(halves, minus, halves, _mm512_set1_epi16((short)0x8000));
+}
+
+TEMPLATE void load_typed(vector *v, const void *from, size_t at, enum lh_hadamard_type type,
+                         const uint64_t *signs)
+{
+    const uint8_t *place = (const uint8_t *)from + at * (type == LH_HADAMARD_F32 ? 4 : 2);
+    if (type == LH_HADAMARD_BF16) {
+        __m512i halves = _mm512_loadu_si512(place);
+        if (signs)
+            halves = flip_halves(halves, signs, at);
+        v[0] = _mm512_castsi512_ps(_mm512_slli_epi32(halves, 16));
+        v[1] = _mm512_castsi512_ps(_mm512_and_si512(halves, _mm512_set1_epi32((int)0xffff0000u)));
+        return;
+    }
+    v[0] = type == LH_HADAMARD_F32
+               ? _mm512_loadu_ps(place)
+               : _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i_u *)(const void *)place));
+    if (signs)
+        v[0] = flip(v[0], signs, at);
+}
+
+struct range {
+    vector sum;   /* F32: 0, or NaN */
+    __m512i peak; /* F16: bits of the largest magnitude; BF16: twice those of 16 bits */
+};
+
+TEMPLATE struct range range_none(void)
+{
+    return (struct range){_mm512_setzero_ps(), _mm512_setzero_si512()};
+}
+
+/* Whose upper halves are the nearest BF16, of two the even one. */
+TEMPLATE __m512i rounded(vector v)
+{
+    const __m512i bits = _mm512_castps_si512(v);
+    const __mmask16 odd = _mm512_test_epi32_mask(bits, _mm512_set1_epi32(0x10000));
+    const __m512i up = _mm512_add_epi32(bits, _mm512_set1_epi32(0x7fff));
+    return _mm512_mask_add_epi32(up, odd, up, _mm512_set1_epi32(1));
+}
+
+TEMPLATE void store_typed(const vector *v, void *to, size_t at, enum lh_hadamard_type type,
+                          const uint64_t *signs, bool stream, struct range *range)
+{
+    uint8_t *place = (uint8_t *)to + at * (type == LH_HADAMARD_F32 ? 4 : 2);
+    if (type == LH_HADAMARD_BF16) {
+        __m512i halves =
+            _mm512_mask_blend_epi16(0xaaaaaaaa, _mm512_srli_epi32(rounded(v[0]), 16), rounded(v[1]));
+        range->peak = _mm512_max_epu16(range->peak, _mm512_add_epi16(halves, halves));
+        if (signs)
+            halves = flip_halves(halves, signs, at);
+        if (stream)
+            _mm512_stream_si512((__m512i *)(void *)place, halves);
+        else
+            _mm512_storeu_si512(place, halves);
+        return;
+    }
+    const vector result = signs ? flip(v[0], signs, at) : v[0];
+    if (type == LH_HADAMARD_F32) {
+        range->sum = _mm512_fmadd_ps(result, _mm512_setzero_ps(), range->sum);
+        if (stream)
+            _mm512_stream_ps((float *)(void *)place, result);
+        else
+            _mm512_storeu_ps(place, result);
+        return;
+    }
+    const __m512i magnitude = _mm512_and_si512(_mm512_castps_si512(result), _mm512_set1_epi32(0x7fffffff));
+    range->peak = _mm512_max_epu32(range->peak, magnitude);
+    const __m256i halves = _mm512_cvtps_ph(result, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+    if (stream)
+        _mm256_stream_si256((__m256i *)(void *)place, halves);
+    else
+        _mm256_storeu_si256((__m256i_u *)(void *)place, halves);
+}
+
+TEMPLATE bool range_ok(const struct range *range, enum lh_hadamard_type type)
+{
+    if (type == LH_HADAMARD_F32)
+        return _mm512_cmp_ps_mask(range->sum, range->sum, _CMP_UNORD_Q) == 0;
+    if (type == LH_HADAMARD_BF16) /* an exponent of ones */
+        return _mm512_cmpge_epu16_mask(range->peak, _mm512_set1_epi16((short)0xff00)) == 0;
+    return _mm512_reduce_max_epu32(range->peak) < hadamard_limit_bits(type);
 }
 
 TEMPLATE vector plus_minus(uint32_t bit)
@@ -125,41 +185,9 @@ TEMPLATE void exchange(vector *a, vector *b, uint32_t bit)
     }
 }
 
-TEMPLATE void fetch(const void *from, size_t at, enum lh_hadamard_type type)
-{
-    uintptr_t place = (uintptr_t)from + at * (type == LH_HADAMARD_F32 ? 4 : 2);
-    _mm_prefetch((const char *)place, _MM_HINT_T1);
-}
-
-struct range {
-    vector sum;   /* F32: 0, or NaN */
-    __m512i peak; /* BF16, F16: bits of the largest magnitude */
-};
-
-TEMPLATE struct range range_none(void)
-{
-    return (struct range){_mm512_setzero_ps(), _mm512_setzero_si512()};
-}
-
-TEMPLATE void range_add(struct range *range, vector v, enum lh_hadamard_type type)
-{
-    if (type == LH_HADAMARD_F32)
-        range->sum = _mm512_fmadd_ps(v, _mm512_setzero_ps(), range->sum);
-    else
-        range->peak = _mm512_max_epu32(
-            range->peak, _mm512_and_si512(_mm512_castps_si512(v), _mm512_set1_epi32(0x7fffffff)));
-}
-
-TEMPLATE bool range_ok(const struct range *range, enum lh_hadamard_type type)
-{
-    if (type == LH_HADAMARD_F32)
-        return _mm512_cmp_ps_mask(range->sum, range->sum, _CMP_UNORD_Q) == 0;
-    return _mm512_reduce_max_epu32(range->peak) < hadamard_limit_bits(type);
-}
-
 #include "coding/hadamard/template.h"
 
-const struct hadamard_kernel hadamard_kernel_avx512 = {"avx512", runs_here, LANES_LOG + REGISTERS_LOG,
+const struct hadamard_kernel hadamard_kernel_avx512 = {"avx512", runs_here, BLOCK_LOG_MIN,
                                                        encode,   decode,    combine};
 
 #endif

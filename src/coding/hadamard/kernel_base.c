@@ -1,5 +1,5 @@
 /*
- * kernel_base.c - the portable kernel, four floats at a time: any block, any run.
+ * kernel_base.c - four floats at once, in portable C: a vector of every CPU, or four instructions.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -9,208 +9,144 @@
 
 #include "coding/hadamard/elements.h"
 
+#define LANES_LOG     2u
+#define REGISTERS_LOG 3u
+
+#define TARGET
+/* Inlined with constant arguments, so that all vectors are registers. */
+#define TEMPLATE __attribute__((always_inline)) static inline
+
+typedef four_floats vector;
+typedef uint16_t eight_halves __attribute__((vector_size(16)));
+
 static bool runs_here(void)
 {
     return true;
 }
 
-static bool all_ones(four_words mask)
+TEMPLATE vector load_float(const float *at)
 {
-    return (mask[0] & mask[1] & mask[2] & mask[3]) != 0;
+    vector v;
+    memcpy(&v, at, sizeof v);
+    return v;
 }
 
-/* The bits from `at` on as signs of floats. */
-static four_words signs_of(const uint64_t *signs, size_t at)
+TEMPLATE void store_float(float *at, vector v)
 {
-    const four_words bits = (four_words){0} + (uint32_t)(signs[at / 64] >> at % 64);
-    const four_words bit = {1, 2, 4, 8};
-    return (four_words)((bits & bit) == bit) & 0x80000000;
+    memcpy(at, &v, sizeof v);
 }
 
-/* Zeroes what is not finite. */
-static four_words only_finite(four_words bits, uint64_t *zeroed)
+TEMPLATE vector broadcast(float value)
 {
-    const four_words good = (four_words)((four_ints)(bits & 0x7fffffff) < 0x7f800000);
-    for (size_t i = 0; i < 4; i++)
-        *zeroed += !good[i];
-    return bits & good;
+    return (vector){value, value, value, value};
 }
 
-/* Elements at … at + count - 1, scaled; signs: NULL, or of element 0. */
-static void load(const struct group_task *task, size_t at, size_t count, float *to, const uint64_t *signs,
-                 size_t sign)
+TEMPLATE vector multiply_add(vector a, vector b, vector c)
 {
-    const size_t bytes = element_bytes(task->type);
-    for (size_t i = 0; i < count; i += 4) {
-        const size_t here = count - i < 4 ? count - i : 4;
-        four_words four;
-        if (here == 4) {
-            four = load_four(task->in, at + i, task->type);
-        } else {
-            uint8_t few[16] = {0};
-            memcpy(few, (const uint8_t *)task->in + (at + i) * bytes, here * bytes);
-            four = load_four(few, 0, task->type);
-        }
-        if (task->zeroed)
-            four = only_finite(four, task->zeroed);
-        four = (four_words)((four_floats)four * task->scale);
+    return a * b + c;
+}
+
+TEMPLATE vector multiply_subtract(vector a, vector b, vector c)
+{
+    return a * b - c;
+}
+
+TEMPLATE four_words flip(four_words bits, const uint64_t *signs, size_t at)
+{
+    const four_words some = (four_words){0} + (uint32_t)(signs[at / 64] >> at % 64);
+    return bits ^ ((some << (four_words){31, 30, 29, 28}) & 0x80000000);
+}
+
+TEMPLATE eight_halves flip_halves(eight_halves halves, const uint64_t *signs, size_t at)
+{
+    const eight_halves some = (eight_halves){0} + (uint16_t)(signs[at / 64] >> at % 64);
+    const eight_halves to_the_sign = {0x8000, 0x4000, 0x2000, 0x1000, 0x800, 0x400, 0x200, 0x100};
+    return halves ^ ((some * to_the_sign) & 0x8000);
+}
+
+/* Of a word of two BF16, the one in the upper half. */
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+#define UPPER 1
+#else
+#define UPPER 0
+#endif
+
+TEMPLATE void load_typed(vector *v, const void *from, size_t at, enum lh_hadamard_type type,
+                         const uint64_t *signs)
+{
+    if (type == LH_HADAMARD_BF16) {
+        eight_halves halves;
+        memcpy(&halves, (const uint8_t *)from + 2 * at, sizeof halves);
         if (signs)
-            four ^= signs_of(signs, sign + i);
-        if (here == 4)
-            memcpy(to + i, &four, sizeof four);
-        else
-            memcpy(to + i, &four, here * sizeof *to);
-    }
-}
-
-/* False: one exceeds the type. */
-static bool store(const struct group_task *task, size_t at, size_t count, const float *from,
-                  const uint64_t *signs, size_t sign)
-{
-    const size_t bytes = element_bytes(task->type);
-    const four_ints limit = (four_ints){0} + (int32_t)hadamard_limit_bits(task->type);
-    four_words fits = ~(four_words){0};
-    for (size_t i = 0; i < count; i += 4) {
-        const size_t here = count - i < 4 ? count - i : 4;
-        four_words bits = {0};
-        if (here == 4)
-            memcpy(&bits, from + i, sizeof bits);
-        else
-            memcpy(&bits, from + i, here * sizeof *from);
-        fits &= (four_words)((four_ints)(bits & 0x7fffffff) < limit);
-        if (signs)
-            bits ^= signs_of(signs, sign + i);
-        if (here == 4) {
-            store_four(task->out, at + i, bits, task->type);
-        } else {
-            uint8_t few[16];
-            store_four(few, 0, bits, task->type);
-            memcpy((uint8_t *)task->out + (at + i) * bytes, few, here * bytes);
-        }
-    }
-    return all_ones(fits);
-}
-
-static void two_bits_of_four(float *block, size_t elements)
-{
-    for (size_t i = 0; i < elements; i += 4) {
-        float *x = block + i;
-        float a = x[0] + x[1], b = x[0] - x[1], c = x[2] + x[3], d = x[2] - x[3];
-        x[0] = a + c;
-        x[1] = b + d;
-        x[2] = a - c;
-        x[3] = b - d;
-    }
-}
-
-static four_floats get(const float *at)
-{
-    four_floats four;
-    memcpy(&four, at, sizeof four);
-    return four;
-}
-
-static void put(float *at, four_floats four)
-{
-    memcpy(at, &four, sizeof four);
-}
-
-/* Of 2 * distance floats, scaled. */
-static void one_bit(float *x, size_t distance, float scale)
-{
-    for (size_t i = 0; i < distance; i += 4) {
-        four_floats a = get(x + i) * scale, b = get(x + i + distance) * scale;
-        put(x + i, a + b);
-        put(x + i + distance, a - b);
-    }
-}
-
-/* Of 4 * distance floats. */
-static void two_bits(float *x, size_t distance)
-{
-    for (size_t i = 0; i < distance; i += 4) {
-        four_floats p = get(x + i), q = get(x + i + distance);
-        four_floats r = get(x + i + 2 * distance), s = get(x + i + 3 * distance);
-        four_floats a = p + q, b = p - q, c = r + s, d = r - s;
-        put(x + i, a + c);
-        put(x + i + distance, b + d);
-        put(x + i + 2 * distance, a - c);
-        put(x + i + 3 * distance, b - d);
-    }
-}
-
-static void transform(float *block, uint32_t block_log)
-{
-    const size_t elements = (size_t)1 << block_log;
-    if (block_log == 1) {
-        float a = block[0], b = block[1];
-        block[0] = a + b;
-        block[1] = a - b;
-    }
-    if (block_log < 2)
+            halves = flip_halves(halves, signs, at);
+        v[!UPPER] = (vector)((four_words)halves << 16);
+        v[UPPER] = (vector)((four_words)halves & 0xffff0000);
         return;
-    two_bits_of_four(block, elements);
-    size_t distance = 4;
-    for (; 4 * distance <= elements; distance *= 4)
-        for (size_t at = 0; at < elements; at += 4 * distance)
-            two_bits(block + at, distance);
-    if (2 * distance == elements)
-        one_bit(block, distance, 1);
+    }
+    const four_words bits = load_four(from, at, type);
+    v[0] = (vector)(signs ? flip(bits, signs, at) : bits);
 }
 
-static bool encode(const struct group_task *task, float *scratch)
+struct range {
+    four_words over; /* all ones where a result is NaN or exceeds the type */
+};
+
+TEMPLATE struct range range_none(void)
 {
-    const size_t block = (size_t)1 << task->block_log;
-    const size_t run = (size_t)1 << task->run_log;
-    for (size_t b = 0; b < task->blocks; b++) {
-        load(task, b * block, block, scratch + b * block, task->signs, b * block);
-        transform(scratch + b * block, task->block_log);
-    }
-    bool fits = true;
-    for (size_t packet = 0; packet < block / run; packet++) {
-        float line[64];
-        if (task->blocks == 1) {
-            fits &= store(task, packet * block, run, scratch + packet * run, NULL, 0);
-            continue;
-        }
-        assert(task->blocks * run <= 64);
-        for (size_t b = 0; b < task->blocks; b++)
-            memcpy(line + b * run, scratch + b * block + packet * run, run * sizeof *line);
-        fits &= store(task, packet * block, task->blocks * run, line, NULL, 0);
-    }
-    return fits;
+    return (struct range){{0}};
 }
 
-static bool decode(const struct group_task *task, float *scratch)
+TEMPLATE void range_add(struct range *range, four_words bits, enum lh_hadamard_type type)
 {
-    const size_t block = (size_t)1 << task->block_log;
-    const size_t run = (size_t)1 << task->run_log;
-    for (size_t packet = 0; packet < block / run; packet++) {
-        float line[64];
-        if (task->blocks == 1) {
-            load(task, packet * block, run, scratch + packet * run, NULL, 0);
-            continue;
-        }
-        assert(task->blocks * run <= 64);
-        load(task, packet * block, task->blocks * run, line, NULL, 0);
-        for (size_t b = 0; b < task->blocks; b++)
-            memcpy(scratch + b * block + packet * run, line + b * run, run * sizeof *line);
-    }
-    bool fits = true;
-    for (size_t b = 0; b < task->blocks; b++) {
-        transform(scratch + b * block, task->block_log);
-        fits &= store(task, b * block, block, scratch + b * block, task->signs, b * block);
-    }
-    return fits;
+    const four_ints limit = (four_ints){0} + (int32_t)hadamard_limit_bits(type);
+    range->over |= (four_words)((four_ints)(bits & 0x7fffffff) >= limit);
 }
 
-static bool combine(float *data, size_t distance, uint32_t bits, float scale)
+TEMPLATE bool range_ok(const struct range *range, enum lh_hadamard_type type)
 {
-    const size_t floats = distance << bits;
-    for (size_t step = distance; step < floats; step *= 2)
-        for (size_t at = 0; at < floats; at += 2 * step)
-            one_bit(data + at, step, step == distance ? scale : 1);
-    return elements_first_non_finite(data, 0, floats, LH_HADAMARD_F32) == floats;
+    (void)type;
+    return (range->over[0] | range->over[1] | range->over[2] | range->over[3]) == 0;
 }
 
-const struct hadamard_kernel hadamard_kernel_base = {"base", runs_here, 0, encode, decode, combine};
+TEMPLATE void store_typed(const vector *v, void *to, size_t at, enum lh_hadamard_type type,
+                          const uint64_t *signs, bool stream, struct range *range)
+{
+    (void)stream;
+    const four_words bits = (four_words)v[0];
+    range_add(range, bits, type);
+    if (type == LH_HADAMARD_BF16) {
+        range_add(range, (four_words)v[1], type);
+        const four_words upper = f32_to_bf16((four_words)v[UPPER]) << 16;
+        eight_halves halves = (eight_halves)(upper | f32_to_bf16((four_words)v[!UPPER]));
+        if (signs)
+            halves = flip_halves(halves, signs, at);
+        memcpy((uint8_t *)to + 2 * at, &halves, sizeof halves);
+        return;
+    }
+    store_four(to, at, signs ? flip(bits, signs, at) : bits, type);
+}
+
+TEMPLATE vector lane_butterfly(vector v, uint32_t bit)
+{
+    const vector other = bit == 0 ? (vector){v[1], v[0], v[3], v[2]} : (vector){v[2], v[3], v[0], v[1]};
+    const four_words minus =
+        bit == 0 ? (four_words){0, 1u << 31, 0, 1u << 31} : (four_words){0, 0, 1u << 31, 1u << 31};
+    return (vector)((four_words)v ^ minus) + other;
+}
+
+TEMPLATE void exchange(vector *a, vector *b, uint32_t bit)
+{
+    const vector x = *a, y = *b;
+    if (bit == 0) {
+        *a = (vector){x[0], y[0], x[2], y[2]};
+        *b = (vector){x[1], y[1], x[3], y[3]};
+    } else {
+        *a = (vector){x[0], x[1], y[0], y[1]};
+        *b = (vector){x[2], x[3], y[2], y[3]};
+    }
+}
+
+#include "coding/hadamard/template.h"
+
+const struct hadamard_kernel hadamard_kernel_base = {"base", runs_here, BLOCK_LOG_MIN,
+                                                     encode, decode,    combine};

@@ -189,8 +189,9 @@ BUGS = {
          "        add_entry(request);"),
     ]),
     "queue-roomy": ("entries that nobody has polled do not count towards the capacity of their queue", [
-        ("src/message/completion_ring.c", "bool full = reserved + count >= ring->capacity;",
-         "bool full = reserved >= ring->capacity;"),
+        ("src/message/completion_ring.c",
+         "bool has_room = fit(ring, ring->requests + !notifies, ring->notifications + notifies, held);",
+         "bool has_room = pending < ring->capacity;"),
     ]),
     "heap-lost": ("a connection whose timer ends takes that of another one with it", [
         ("src/base/due_heap.c", "    if (last != due)\n",

@@ -18,6 +18,8 @@
 
 #include <cmocka.h>
 
+#include "support/attach_pair.h"
+
 #define CONNECTIONS 96u
 #define MESSAGES    128u      /* of each: what its window takes */
 #define BYTES       500u      /* no packet takes two */
@@ -51,16 +53,6 @@ static void open_end(struct end *end)
     attr.engine = end->engine;
     for (uint32_t i = 0; i < CONNECTIONS; i++)
         must(lh_open(&attr, &end->connections[i]), "lh_open");
-}
-
-static void attach(uint32_t index)
-{
-    for (int i = 0; i < 2; i++) {
-        uint8_t blob[LH_BLOB_MAX];
-        size_t bytes = sizeof blob;
-        must(lh_blob(ends[1 - i].connections[index], blob, &bytes), "lh_blob");
-        must(lh_attach(ends[i].connections[index], blob, bytes), "lh_attach");
-    }
 }
 
 static void close_end(struct end *end)
@@ -111,7 +103,7 @@ static void test_all_send_at_once(void **state)
     for (int i = 0; i < 2; i++)
         open_end(&ends[i]);
     for (uint32_t c = 0; c < CONNECTIONS; c++)
-        attach(c);
+        attach_pair(ends[0].connections[c], ends[1].connections[c]);
     for (uint32_t i = 0; i < 1000; i++) /* so that paths are known */
         must(lh_engine_progress(ends[i % 2].engine, &next), "lh_engine_progress");
     for (uint32_t c = 0; c < CONNECTIONS; c++)

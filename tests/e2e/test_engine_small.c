@@ -17,6 +17,8 @@
 
 #include <cmocka.h>
 
+#include "support/attach_pair.h"
+
 #define CONNECTIONS 4u
 #define FLIGHT      256u  /* messages of a connection: twice what the window takes */
 #define MESSAGES    5000u /* of each */
@@ -56,23 +58,13 @@ static void open_end(struct end *end)
         must(lh_open(&attr, &end->connections[i]), "lh_open");
 }
 
-static void attach(uint32_t index)
-{
-    for (int i = 0; i < 2; i++) {
-        uint8_t blob[LH_BLOB_MAX];
-        size_t bytes = sizeof blob;
-        must(lh_blob(ends[1 - i].connections[index], blob, &bytes), "lh_blob");
-        must(lh_attach(ends[i].connections[index], blob, bytes), "lh_attach");
-    }
-}
-
 static int setup(void **state)
 {
     (void)state;
     for (int i = 0; i < 2; i++)
         open_end(&ends[i]);
     for (uint32_t i = 0; i < CONNECTIONS; i++)
-        attach(i);
+        attach_pair(ends[0].connections[i], ends[1].connections[i]);
     return 0;
 }
 

@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "base/prng.h"
+#include "support/attach_pair.h"
 
 #define HANG_NS        (600 * LH_NS_PER_S) /* virtual */
 #define IDLE_TURNS_MAX 100000u             /* at one moment: past this somebody asks for `now` for ever */
@@ -52,12 +53,7 @@ void connection_pair_open(struct connection_pair *pair, const char *world, uint6
         fail_msg("sim_world_create: %s", lh_last_error());
     open_end(pair, 0, world, attr);
     open_end(pair, 1, world, other ? other : attr);
-    for (int end = 0; end < 2; end++) {
-        uint8_t blob[LH_BLOB_MAX];
-        size_t bytes = sizeof blob;
-        must(lh_blob(pair->ends[1 - end], blob, &bytes), "lh_blob");
-        must(lh_attach(pair->ends[end], blob, bytes), "lh_attach");
-    }
+    attach_pair(pair->ends[0], pair->ends[1]);
 }
 
 void connection_pair_close(struct connection_pair *pair)

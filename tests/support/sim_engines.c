@@ -9,6 +9,8 @@
 
 #include <cmocka.h>
 
+#include "support/attach_pair.h"
+
 #define HANG_NS (60 * LH_NS_PER_S)
 
 void sim_engines_must(int code, const char *what)
@@ -55,12 +57,7 @@ void sim_engines_join(struct lh_connection *ends[2], const struct lh_attr *one, 
 {
     sim_engines_must(lh_open(one, &ends[0]), "lh_open");
     sim_engines_must(lh_open(other, &ends[1]), "lh_open");
-    for (int end = 0; end < 2; end++) {
-        uint8_t blob[LH_BLOB_MAX];
-        size_t bytes = sizeof blob;
-        sim_engines_must(lh_blob(ends[1 - end], blob, &bytes), "lh_blob");
-        sim_engines_must(lh_attach(ends[end], blob, bytes), "lh_attach");
-    }
+    attach_pair(ends[0], ends[1]);
 }
 
 void sim_engines_turn(struct sim_engines *net, lh_time limit)

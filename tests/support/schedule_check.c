@@ -264,6 +264,19 @@ static bool move(struct check *c, uint32_t step, const struct sent *sent)
     return true;
 }
 
+/* Of a barrier; one that says nothing new came twice. */
+static bool learn(struct check *c, uint32_t step, const struct sent *sent)
+{
+    uint64_t news = 0;
+    for (uint32_t w = 0; w < c->words; w++) {
+        uint64_t *reached = &c->reached[(size_t)sent->to * c->words + w];
+        news |= c->values[sent->values + w] & ~*reached;
+        *reached |= c->values[sent->values + w];
+    }
+    return news != 0 ||
+           found(c, "step %u: rank %u knows all that comes from %u", step, sent->to, sent->from);
+}
+
 static bool receive(struct check *c, uint32_t step, const struct sent *sent)
 {
     const struct schedule_transfer *t = &sent->transfer;
@@ -271,11 +284,8 @@ static bool receive(struct check *c, uint32_t step, const struct sent *sent)
     c->last_receipt[sent->to] = step;
     if (c->places)
         return move(c, step, sent);
-    if (c->words) {
-        for (uint32_t w = 0; w < c->words; w++)
-            c->reached[(size_t)sent->to * c->words + w] |= c->values[sent->values + w];
-        return true;
-    }
+    if (c->words)
+        return learn(c, step, sent);
     for (uint32_t b = 0; b < t->count; b++)
         if (!add_value(c, step, sent, t->first + b, c->values[sent->values + b]))
             return false;

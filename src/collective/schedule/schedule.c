@@ -34,14 +34,82 @@ int schedule_shape_check(const struct schedule *schedule, const struct schedule_
 
 uint32_t schedule_steps(const struct schedule *schedule, const struct schedule_shape *shape)
 {
+    if (schedule->reverse_of)
+        return schedule_steps(schedule->reverse_of, shape);
     return shape->ranks > 1 ? schedule->steps(shape) : 0;
+}
+
+/* ---- a schedule that runs backwards ------------------------------------------------------------------ */
+
+static bool sums(const struct schedule *schedule)
+{
+    return schedule->collective == COLLECTIVE_REDUCE || schedule->collective == COLLECTIVE_REDUCE_SCATTER;
+}
+
+static uint32_t mirrored(const struct schedule *schedule, const struct schedule_shape *shape, uint32_t step)
+{
+    return schedule_steps(schedule->reverse_of, shape) - 1 - step;
+}
+
+/* What the rank's sources sent, whether to it or, then with a count of 0, to others. */
+static bool reversed_send(const struct schedule *schedule, const struct schedule_shape *shape,
+                          uint32_t rank, uint32_t step, uint32_t index, struct schedule_transfer *transfer)
+{
+    const struct schedule *forward = schedule->reverse_of;
+    uint32_t peer, back = mirrored(schedule, shape, step);
+    for (uint32_t i = 0; schedule_source(forward, shape, rank, back, i, &peer); i++) {
+        if (schedule_send(forward, shape, peer, back, index, transfer)) {
+            if (transfer->peer != rank)
+                transfer->count = 0;
+            transfer->peer = peer;
+            transfer->reduce = sums(schedule);
+            return true;
+        }
+        uint32_t sent = 0;
+        while (schedule_send(forward, shape, peer, back, sent, transfer))
+            sent++;
+        index -= sent;
+    }
+    return false;
+}
+
+/* Those that the rank sent to. */
+static bool reversed_source(const struct schedule *schedule, const struct schedule_shape *shape,
+                            uint32_t rank, uint32_t step, uint32_t index, uint32_t *peer)
+{
+    struct schedule_transfer transfer;
+    uint32_t back = mirrored(schedule, shape, step), last = rank;
+    for (uint32_t i = 0; schedule_send(schedule->reverse_of, shape, rank, back, i, &transfer); i++) {
+        if (transfer.peer == last || transfer.count == 0)
+            continue;
+        last = *peer = transfer.peer;
+        if (index-- == 0)
+            return true;
+    }
+    return false;
+}
+
+/* ---- transfers of a step ----------------------------------------------------------------------------- */
+
+bool schedule_send(const struct schedule *schedule, const struct schedule_shape *shape, uint32_t rank,
+                   uint32_t step, uint32_t index, struct schedule_transfer *transfer)
+{
+    return (schedule->reverse_of ? reversed_send(schedule, shape, rank, step, index, transfer)
+                                 : schedule->send(shape, rank, step, index, transfer));
+}
+
+bool schedule_source(const struct schedule *schedule, const struct schedule_shape *shape, uint32_t rank,
+                     uint32_t step, uint32_t index, uint32_t *peer)
+{
+    return (schedule->reverse_of ? reversed_source(schedule, shape, rank, step, index, peer)
+                                 : schedule->source(shape, rank, step, index, peer));
 }
 
 bool schedule_next_send(const struct schedule *schedule, const struct schedule_shape *shape, uint32_t rank,
                         uint32_t step, struct schedule_cursor *cursor, struct schedule_transfer *transfer)
 {
     assert(rank < shape->ranks && step < schedule_steps(schedule, shape));
-    while (schedule->send(shape, rank, step, cursor->index++, transfer)) {
+    while (schedule_send(schedule, shape, rank, step, cursor->index++, transfer)) {
         assert(transfer->peer < shape->ranks && transfer->peer != rank);
         if (transfer->count > 0)
             return true;
@@ -57,8 +125,9 @@ bool schedule_next_receive(const struct schedule *schedule, const struct schedul
 {
     uint32_t peer;
     assert(rank < shape->ranks && step < schedule_steps(schedule, shape));
-    for (; schedule->source(shape, rank, step, cursor->source, &peer); cursor->source++, cursor->index = 0)
-        while (schedule->send(shape, peer, step, cursor->index++, transfer))
+    for (; schedule_source(schedule, shape, rank, step, cursor->source, &peer);
+         cursor->source++, cursor->index = 0)
+        while (schedule_send(schedule, shape, peer, step, cursor->index++, transfer))
             if (transfer->peer == rank && transfer->count > 0) {
                 transfer->peer = peer;
                 return true;
@@ -66,11 +135,30 @@ bool schedule_next_receive(const struct schedule *schedule, const struct schedul
     return false;
 }
 
+/* ---- parts ------------------------------------------------------------------------------------------- */
+
 struct schedule_extent schedule_part(const struct schedule_shape *shape, uint32_t rank)
 {
     if (shape->extents)
         return shape->extents[rank];
     return split((struct schedule_extent){0, shape->blocks}, shape->ranks, rank, 1);
+}
+
+bool schedule_parts(const struct schedule_shape *shape, uint32_t first, uint32_t count, uint32_t index,
+                    struct schedule_extent *extent)
+{
+    struct schedule_extent all = {0, shape->blocks};
+    uint32_t until_last = count < shape->ranks - first ? count : shape->ranks - first;
+    if (shape->extents) {
+        if (index < count)
+            *extent = shape->extents[rank_after(shape, first, index)];
+        return index < count;
+    }
+    if (index == 0)
+        *extent = split(all, shape->ranks, first, until_last);
+    else
+        *extent = split(all, shape->ranks, 0, count - until_last);
+    return index < 2;
 }
 
 struct schedule_extent schedule_pair(const struct schedule_shape *shape, uint32_t source,

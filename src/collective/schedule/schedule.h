@@ -56,16 +56,19 @@ struct schedule_transfer {
     bool reduce;    /* the receiver adds the blocks to its own; else it stores them */
 };
 
-/* Of a collective of two or more ranks. */
+/* Of a collective of two or more ranks. One that is made of others has no functions of its own. */
 struct schedule {
     const char *name;
     enum collective collective;
+    /* Runs backwards: what a rank received, it sends. So a broadcast becomes a reduce, an all-gather a
+     * reduce-scatter, a scatter a gather. */
+    const struct schedule *reverse_of;
     uint32_t (*steps)(const struct schedule_shape *shape);
     /* The index-th transfer that a rank sends in a step; its count may be 0. False: there are no more. */
     bool (*send)(const struct schedule_shape *shape, uint32_t rank, uint32_t step, uint32_t index,
                  struct schedule_transfer *transfer);
     /* The index-th rank, all of them different, that may send to this one in a step. False: there are no
-     * more. */
+     * more. Of a schedule that another one reverses, send names a peer's transfers one after the other. */
     bool (*source)(const struct schedule_shape *shape, uint32_t rank, uint32_t step, uint32_t index,
                    uint32_t *peer);
 };
@@ -80,6 +83,11 @@ struct schedule_cursor {
 int schedule_shape_check(const struct schedule *schedule, const struct schedule_shape *shape);
 /* Of a valid shape, as below. 0 for one rank. */
 uint32_t schedule_steps(const struct schedule *schedule, const struct schedule_shape *shape);
+/* What the functions of the same names answer, also for schedules made of others. */
+bool schedule_send(const struct schedule *schedule, const struct schedule_shape *shape, uint32_t rank,
+                   uint32_t step, uint32_t index, struct schedule_transfer *transfer);
+bool schedule_source(const struct schedule *schedule, const struct schedule_shape *shape, uint32_t rank,
+                     uint32_t step, uint32_t index, uint32_t *peer);
 /* The next of the transfers that a rank sends in a step; false: there are no more. */
 bool schedule_next_send(const struct schedule *schedule, const struct schedule_shape *shape, uint32_t rank,
                         uint32_t step, struct schedule_cursor *cursor, struct schedule_transfer *transfer);
@@ -89,6 +97,10 @@ bool schedule_next_receive(const struct schedule *schedule, const struct schedul
                            struct schedule_transfer *transfer);
 /* The part of a rank; of an all-to-all, what source has for destination. */
 struct schedule_extent schedule_part(const struct schedule_shape *shape, uint32_t rank);
+/* The index-th extent of the parts of consecutive ranks, rank 0 after the last: equal parts have one, or two
+ * where they wrap around; of given extents each is by itself. False: there are no more. */
+bool schedule_parts(const struct schedule_shape *shape, uint32_t first, uint32_t count, uint32_t index,
+                    struct schedule_extent *extent);
 struct schedule_extent schedule_pair(const struct schedule_shape *shape, uint32_t source,
                                      uint32_t destination);
 

@@ -4,6 +4,10 @@
 #include <assert.h>
 #include <string.h>
 
+#include "collective/schedule/binomial_pipeline.h"
+#include "collective/schedule/binomial_tree.h"
+#include "collective/schedule/chain.h"
+#include "collective/schedule/dissemination.h"
 #include "collective/schedule/halving_doubling.h"
 #include "collective/schedule/pairwise.h"
 #include "collective/schedule/ring.h"
@@ -11,7 +15,11 @@
 const struct schedule *const *schedule_table(void)
 {
     static const struct schedule *const all[] = {
-        &ring_allreduce, &halving_doubling, &ring_reduce_scatter, &ring_allgather, &pairwise_alltoall, NULL,
+        &ring_allreduce,  &halving_doubling,      &ring_reduce_scatter,
+        &ring_allgather,  &pairwise_alltoall,     &pipeline_broadcast,
+        &pipeline_reduce, &binomial_broadcast,    &chain_broadcast,
+        &binomial_reduce, &chain_reduce,          &binomial_scatter,
+        &binomial_gather, &dissemination_barrier, NULL,
     };
     return all;
 }

@@ -24,15 +24,21 @@ static inline uint32_t log2_floor(uint32_t value)
     return 31 - (uint32_t)__builtin_clz(value);
 }
 
+static inline uint32_t log2_ceil(uint32_t value)
+{
+    return value > 1 ? log2_floor(value - 1) + 1 : 0;
+}
+
 /* (rank + distance) mod ranks, of distance <= ranks. */
 static inline uint32_t rank_after(const struct schedule_shape *shape, uint32_t rank, uint32_t distance)
 {
-    return (rank + distance) % shape->ranks;
+    uint32_t sum = rank + distance;
+    return sum < shape->ranks ? sum : sum - shape->ranks;
 }
 
 static inline uint32_t rank_before(const struct schedule_shape *shape, uint32_t rank, uint32_t distance)
 {
-    return (rank + shape->ranks - distance) % shape->ranks;
+    return rank >= distance ? rank - distance : rank + shape->ranks - distance;
 }
 
 /* Sets what a transfer copies, or reduces, and returns true. */

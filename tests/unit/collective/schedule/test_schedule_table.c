@@ -19,159 +19,12 @@
 #include "base/prng.h"
 #include "collective/schedule/schedule_table.h"
 #include "support/sanitized.h"
-#include "support/schedule_check.h"
-
-#define RANKS_ALL 64u /* up to here with every number of blocks */
-
-/* What an algorithm is known for; of n ranks, b blocks, s ranks per site. */
-struct bounds {
-    enum collective collective;
-    const char *name;
-    uint64_t (*steps)(const struct schedule_shape *shape); /* exactly */
-    uint64_t (*sent)(const struct schedule_shape *shape);  /* most blocks that a rank sends */
-    uint64_t (*link)(const struct schedule_shape *shape);  /* most blocks from a rank to another */
-    uint32_t peers; /* most in a step; 0: not bounded by a constant */
-    bool sites;
-};
-
-static uint64_t ceil_div(uint64_t a, uint64_t b)
-{
-    return (a + b - 1) / b;
-}
-
-static uint64_t floor_log2(uint64_t value)
-{
-    return 63 - (uint64_t)__builtin_clzll(value);
-}
-
-static uint64_t all(const struct schedule_shape *s)
-{
-    return s->blocks;
-}
-
-/* All but the least part. */
-static uint64_t but_one(const struct schedule_shape *s)
-{
-    return s->blocks - s->blocks / s->ranks;
-}
-
-static uint64_t twice_but_one(const struct schedule_shape *s)
-{
-    return 2 * but_one(s);
-}
-
-static uint64_t around(const struct schedule_shape *s)
-{
-    return s->ranks - 1;
-}
-
-static uint64_t twice_around(const struct schedule_shape *s)
-{
-    return 2 * around(s);
-}
-
-static uint64_t greatest_part(const struct schedule_shape *s)
-{
-    return ceil_div(s->blocks, s->ranks);
-}
-
-static bool is_power(const struct schedule_shape *s)
-{
-    return (s->ranks & (s->ranks - 1)) == 0;
-}
-
-static uint64_t halving_steps(const struct schedule_shape *s)
-{
-    return 2 * floor_log2(s->ranks) + (is_power(s) ? 0 : 2);
-}
-
-/* 2 (p - 1) / p of the blocks, each exchange rounded up; a folded rank's, too. */
-static uint64_t halving_sent(const struct schedule_shape *s)
-{
-    uint64_t p = 1ull << floor_log2(s->ranks), sent = is_power(s) ? 0 : s->blocks;
-    for (uint64_t distance = 1; distance < p; distance *= 2)
-        sent += 2 * ceil_div(s->blocks * distance, p);
-    return sent;
-}
-
-static const struct bounds BOUNDS[] = {
-    {COLLECTIVE_ALLREDUCE, "ring", twice_around, twice_but_one, twice_but_one, 1, false},
-    {COLLECTIVE_ALLREDUCE, "halving-doubling", halving_steps, halving_sent, all, 1, false},
-    {COLLECTIVE_REDUCE_SCATTER, "ring", around, but_one, but_one, 1, false},
-    {COLLECTIVE_ALLGATHER, "ring", around, but_one, but_one, 1, false},
-    {COLLECTIVE_ALLTOALL, "pairwise", around, but_one, greatest_part, 1, false},
-};
-
-static const struct bounds *bounds_of(const struct schedule *schedule)
-{
-    for (size_t i = 0; i < sizeof BOUNDS / sizeof BOUNDS[0]; i++)
-        if (BOUNDS[i].collective == schedule->collective && strcmp(BOUNDS[i].name, schedule->name) == 0)
-            return &BOUNDS[i];
-    fail_msg("%s %s: no bounds are known (add them)", collective_name(schedule->collective),
-             schedule->name);
-    return NULL;
-}
-
-static void within(const char *what, uint64_t value, uint64_t bound, const struct schedule *schedule,
-                   const struct schedule_shape *shape)
-{
-    if (value > bound)
-        fail_msg("%s %s, %u ranks, %u blocks, root %u, %u per site: %s: %llu, at most %llu",
-                 collective_name(schedule->collective), schedule->name, shape->ranks, shape->blocks,
-                 shape->root, shape->site_ranks, what, (unsigned long long)value,
-                 (unsigned long long)bound);
-}
-
-static struct schedule_counts check(const struct schedule *schedule, const struct schedule_shape *shape)
-{
-    struct schedule_counts counts;
-    const struct bounds *bounds = bounds_of(schedule);
-    assert_int_equal(schedule_shape_check(schedule, shape), 0);
-    const char *finding = schedule_check(schedule, shape, &counts);
-    if (finding)
-        fail_msg("%s %s, %u ranks, %u blocks, root %u, %u per site: %s",
-                 collective_name(schedule->collective), schedule->name, shape->ranks, shape->blocks,
-                 shape->root, shape->site_ranks, finding);
-    uint64_t steps = shape->ranks > 1 ? bounds->steps(shape) : 0;
-    if (counts.steps < steps)
-        fail_msg("%s: %u steps, bound %llu", schedule->name, counts.steps, (unsigned long long)steps);
-    within("steps", counts.steps, steps, schedule, shape);
-    if (shape->extents)
-        return counts;
-    within("blocks sent by a rank", counts.sent_most, bounds->sent(shape), schedule, shape);
-    within("blocks of a link", counts.link_most, bounds->link(shape), schedule, shape);
-    if (bounds->peers)
-        within("peers in a step", counts.peers_most, bounds->peers, schedule, shape);
-    return counts;
-}
-
-/* Any root has its turn; sites of several sizes. */
-static void check_sites(const struct schedule *schedule, uint32_t ranks, uint32_t blocks)
-{
-    struct schedule_shape shape = {.ranks = ranks, .blocks = blocks, .root = blocks % ranks};
-    check(schedule, &shape);
-    if (!bounds_of(schedule)->sites)
-        return;
-    for (uint32_t site = 1 + blocks % 3; site <= ranks; site = 2 * site + 1) {
-        shape.site_ranks = site;
-        check(schedule, &shape);
-    }
-}
-
-static void test_all_up_to_64(void **state)
-{
-    (void)state;
-    uint32_t greatest = SANITIZED ? RANKS_ALL / 3 : RANKS_ALL;
-    for (const struct schedule *const *s = schedule_table(); *s; s++)
-        for (uint32_t ranks = 1; ranks <= greatest; ranks++)
-            for (uint32_t blocks = 1; blocks <= 3 * ranks; blocks++)
-                check_sites(*s, ranks, blocks);
-}
+#include "support/schedule_bounds.h"
 
 static void print(const struct schedule *schedule, const struct schedule_shape *shape)
 {
-    struct schedule_counts n = check(schedule, shape);
-    const struct bounds *bounds = bounds_of(schedule);
+    struct schedule_counts n = schedule_check_bounds(schedule, shape);
+    const struct schedule_bounds *bounds = schedule_bounds_of(schedule);
     print_message("%-14s %-18s %5u %6u %5u %6u %6llu %8llu %8llu %8llu\n",
                   collective_name(schedule->collective), schedule->name, shape->ranks, shape->blocks,
                   shape->site_ranks, n.steps, (unsigned long long)bounds->steps(shape),
@@ -216,7 +69,7 @@ static void test_uneven_parts(void **state)
             struct schedule_shape shape = {
                 .ranks = ranks, .blocks = blocks > 0 ? blocks : 1, .root = ranks / 2, .extents = extents};
             if ((*s)->collective >= COLLECTIVE_REDUCE_SCATTER && (*s)->collective <= COLLECTIVE_ALLTOALL)
-                check(*s, &shape);
+                schedule_check_bounds(*s, &shape);
         }
 }
 
@@ -235,8 +88,8 @@ static bool faulty_send(const struct schedule_shape *shape, uint32_t rank, uint3
                         struct schedule_transfer *transfer)
 {
     bool here = rank == planted.rank && step == planted.step;
-    bool any = planted.right->send(shape, rank, step,
-                                   here && planted.fault == DOUBLED && index ? index - 1 : index, transfer);
+    bool any = schedule_send(planted.right, shape, rank, step,
+                             here && planted.fault == DOUBLED && index ? index - 1 : index, transfer);
     if (!here || !any || index > 0 || transfer->count == 0)
         return any;
     planted.met = true;
@@ -248,14 +101,28 @@ static bool faulty_send(const struct schedule_shape *shape, uint32_t rank, uint3
     return any;
 }
 
+static uint32_t right_steps(const struct schedule_shape *shape)
+{
+    return schedule_steps(planted.right, shape);
+}
+
+static bool right_source(const struct schedule_shape *shape, uint32_t rank, uint32_t step, uint32_t index,
+                         uint32_t *peer)
+{
+    return schedule_source(planted.right, shape, rank, step, index, peer);
+}
+
 /* Whether the checker finds it. */
 static bool is_found(const struct schedule *schedule, const struct schedule_shape *shape)
 {
     struct schedule_counts counts;
-    struct schedule faulty = *schedule;
+    struct schedule faulty = {.name = schedule->name,
+                              .collective = schedule->collective,
+                              .steps = right_steps,
+                              .send = faulty_send,
+                              .source = right_source};
     planted.right = schedule;
     planted.met = false;
-    faulty.send = faulty_send;
     return schedule_check(&faulty, shape, &counts) != NULL;
 }
 
@@ -318,9 +185,11 @@ static void test_invalid_shapes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_all_up_to_64), cmocka_unit_test(test_many_ranks),
-        cmocka_unit_test(test_uneven_parts), cmocka_unit_test(test_planted_errors_are_found),
-        cmocka_unit_test(test_names),        cmocka_unit_test(test_invalid_shapes),
+        cmocka_unit_test(test_many_ranks),
+        cmocka_unit_test(test_uneven_parts),
+        cmocka_unit_test(test_planted_errors_are_found),
+        cmocka_unit_test(test_names),
+        cmocka_unit_test(test_invalid_shapes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

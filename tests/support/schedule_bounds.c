@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "support/schedule_bounds.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "collective/schedule/schedule_table.h"
+#include "support/sanitized.h"
+
+#define RANKS_ALL 64u /* up to here with every number of blocks */
+
+static uint64_t ceil_div(uint64_t a, uint64_t b)
+{
+    return (a + b - 1) / b;
+}
+
+static uint64_t floor_log2(uint64_t value)
+{
+    return 63 - (uint64_t)__builtin_clzll(value);
+}
+
+static uint64_t one(const struct schedule_shape *s)
+{
+    (void)s;
+    return 1;
+}
+
+static uint64_t all(const struct schedule_shape *s)
+{
+    return s->blocks;
+}
+
+/* All but the least part. */
+static uint64_t but_one(const struct schedule_shape *s)
+{
+    return s->blocks - s->blocks / s->ranks;
+}
+
+static uint64_t twice_but_one(const struct schedule_shape *s)
+{
+    return 2 * but_one(s);
+}
+
+static uint64_t doublings(const struct schedule_shape *s)
+{
+    return s->ranks > 1 ? floor_log2(s->ranks - 1) + 1 : 0;
+}
+
+static uint64_t down_the_chain(const struct schedule_shape *s)
+{
+    return s->ranks - 2 + s->blocks;
+}
+
+/* RDMC 4.4 for powers of two; as few for any number. */
+static uint64_t pipeline_steps(const struct schedule_shape *s)
+{
+    return doublings(s) + s->blocks - 1;
+}
+
+/* A root's, who sends in each step. */
+static uint64_t all_each_step(const struct schedule_shape *s)
+{
+    return s->blocks * doublings(s);
+}
+
+/* The half farthest from the root, at most. */
+static uint64_t half(const struct schedule_shape *s)
+{
+    uint64_t p = s->ranks > 1 ? 1ull << (doublings(s) - 1) : 0;
+    return ceil_div(s->blocks * p, s->ranks);
+}
+
+static uint64_t around(const struct schedule_shape *s)
+{
+    return s->ranks - 1;
+}
+
+static uint64_t twice_around(const struct schedule_shape *s)
+{
+    return 2 * around(s);
+}
+
+static uint64_t greatest_part(const struct schedule_shape *s)
+{
+    return ceil_div(s->blocks, s->ranks);
+}
+
+static bool is_power(const struct schedule_shape *s)
+{
+    return (s->ranks & (s->ranks - 1)) == 0;
+}
+
+static uint64_t halving_steps(const struct schedule_shape *s)
+{
+    return 2 * floor_log2(s->ranks) + (is_power(s) ? 0 : 2);
+}
+
+/* 2 (p - 1) / p of the blocks, each exchange rounded up; a folded rank's, too. */
+static uint64_t halving_sent(const struct schedule_shape *s)
+{
+    uint64_t p = 1ull << floor_log2(s->ranks), sent = is_power(s) ? 0 : s->blocks;
+    for (uint64_t distance = 1; distance < p; distance *= 2)
+        sent += 2 * ceil_div(s->blocks * distance, p);
+    return sent;
+}
+
+static const struct schedule_bounds BOUNDS[] = {
+    {COLLECTIVE_ALLREDUCE, "ring", twice_around, twice_but_one, twice_but_one, 1, NULL},
+    {COLLECTIVE_ALLREDUCE, "halving-doubling", halving_steps, halving_sent, all, 1, NULL},
+    {COLLECTIVE_REDUCE_SCATTER, "ring", around, but_one, but_one, 1, NULL},
+    {COLLECTIVE_ALLGATHER, "ring", around, but_one, but_one, 1, NULL},
+    {COLLECTIVE_ALLTOALL, "pairwise", around, but_one, greatest_part, 1, NULL},
+    {COLLECTIVE_BROADCAST, "binomial-pipeline", pipeline_steps, pipeline_steps, all, 1, NULL},
+    {COLLECTIVE_REDUCE, "binomial-pipeline", pipeline_steps, all, all, 1, NULL},
+    {COLLECTIVE_BROADCAST, "binomial-tree", doublings, all_each_step, all, 1, NULL},
+    {COLLECTIVE_BROADCAST, "chain", down_the_chain, all, all, 1, NULL},
+    {COLLECTIVE_REDUCE, "binomial-tree", doublings, all, all, 1, NULL},
+    {COLLECTIVE_REDUCE, "chain", down_the_chain, all, all, 1, NULL},
+    {COLLECTIVE_SCATTER, "binomial-tree", doublings, but_one, half, 1, NULL},
+    {COLLECTIVE_GATHER, "binomial-tree", doublings, half, half, 1, NULL},
+    {COLLECTIVE_BARRIER, "dissemination", doublings, doublings, one, 1, NULL},
+};
+
+const struct schedule_bounds *schedule_bounds_of(const struct schedule *schedule)
+{
+    for (size_t i = 0; i < sizeof BOUNDS / sizeof BOUNDS[0]; i++)
+        if (BOUNDS[i].collective == schedule->collective && strcmp(BOUNDS[i].name, schedule->name) == 0)
+            return &BOUNDS[i];
+    fail_msg("%s %s: no bounds are known (add them)", collective_name(schedule->collective),
+             schedule->name);
+    return NULL;
+}
+
+static void within(const char *what, uint64_t value, uint64_t bound, const struct schedule *schedule,
+                   const struct schedule_shape *shape)
+{
+    if (value > bound)
+        fail_msg("%s %s, %u ranks, %u blocks, root %u, %u per site: %s: %llu, at most %llu",
+                 collective_name(schedule->collective), schedule->name, shape->ranks, shape->blocks,
+                 shape->root, shape->site_ranks, what, (unsigned long long)value,
+                 (unsigned long long)bound);
+}
+
+struct schedule_counts schedule_check_bounds(const struct schedule *schedule,
+                                             const struct schedule_shape *shape)
+{
+    struct schedule_counts counts;
+    const struct schedule_bounds *bounds = schedule_bounds_of(schedule);
+    assert_int_equal(schedule_shape_check(schedule, shape), 0);
+    const char *finding = schedule_check(schedule, shape, &counts);
+    if (finding)
+        fail_msg("%s %s, %u ranks, %u blocks, root %u, %u per site: %s",
+                 collective_name(schedule->collective), schedule->name, shape->ranks, shape->blocks,
+                 shape->root, shape->site_ranks, finding);
+    uint64_t steps = shape->ranks > 1 ? bounds->steps(shape) : 0;
+    if (counts.steps < steps)
+        fail_msg("%s: %u steps, bound %llu", schedule->name, counts.steps, (unsigned long long)steps);
+    within("steps", counts.steps, steps, schedule, shape);
+    if (shape->extents)
+        return counts;
+    within("blocks sent by a rank", counts.sent_most, bounds->sent(shape), schedule, shape);
+    within("blocks of a link", counts.link_most, bounds->link(shape), schedule, shape);
+    if (bounds->peers)
+        within("peers in a step", counts.peers_most, bounds->peers, schedule, shape);
+    if (bounds->site && shape->site_ranks)
+        within("blocks into a site", counts.site_most, bounds->site(shape), schedule, shape);
+    return counts;
+}
+
+/* Any root has its turn; sites of several sizes. */
+static void check_sites(const struct schedule *schedule, uint32_t ranks, uint32_t blocks)
+{
+    struct schedule_shape shape = {.ranks = ranks, .blocks = blocks, .root = blocks % ranks};
+    schedule_check_bounds(schedule, &shape);
+    if (!schedule_bounds_of(schedule)->site)
+        return;
+    for (uint32_t site = 1 + blocks % 3; site <= ranks; site = 2 * site + 1) {
+        shape.site_ranks = site;
+        schedule_check_bounds(schedule, &shape);
+    }
+}
+
+void schedule_check_all(const struct schedule *schedule)
+{
+    uint32_t greatest = SANITIZED ? RANKS_ALL / 3 : RANKS_ALL;
+    for (uint32_t ranks = 1; ranks <= greatest; ranks++)
+        for (uint32_t blocks = 1; blocks <= 3 * ranks; blocks++)
+            check_sites(schedule, ranks, blocks);
+}

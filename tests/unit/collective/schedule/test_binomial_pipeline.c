@@ -1,0 +1,128 @@
+/*
+ * test_binomial_pipeline.c - what RDMC 4.4 and 4.5 promise of the binomial pipeline beyond a right end: who
+ * gets the last block when, and what one slow link costs, in virtual time. Prints the latter.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include "collective/schedule/binomial_pipeline.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "collective/schedule/chain.h"
+#include "support/schedule_bounds.h"
+
+#define RANKS_MAX  64u
+#define BLOCKS_MAX 400u
+
+static void test_broadcast(void **state)
+{
+    (void)state;
+    schedule_check_all(&pipeline_broadcast);
+}
+
+static void test_reduce(void **state)
+{
+    (void)state;
+    schedule_check_all(&pipeline_reduce);
+}
+
+/* All in the last step when the ranks are a power of two, else in the last two. */
+static void test_last_receipts(void **state)
+{
+    (void)state;
+    for (uint32_t ranks = 2; ranks <= 200; ranks++)
+        for (uint32_t blocks = 2; blocks <= 20; blocks++) {
+            struct schedule_shape shape = {.ranks = ranks, .blocks = blocks, .root = blocks % ranks};
+            struct schedule_counts counts;
+            assert_null(schedule_check(&pipeline_broadcast, &shape, &counts));
+            bool power = (ranks & (ranks - 1)) == 0;
+            assert_int_equal(counts.last_receipts[1], counts.steps - 1);
+            assert_in_range(counts.last_receipts[0], counts.steps - (power ? 1 : 2), counts.steps - 1);
+        }
+}
+
+/* ---- virtual time ------------------------------------------------------------------------------------ */
+
+/* A rank sends one block at a time and receives one at a time, in the order of the schedule; a block takes 1,
+ * on the slow link, in both directions, more. */
+static struct {
+    uint32_t slow[2]; /* the ranks at its ends */
+    uint64_t slow_time;
+    uint64_t held[RANKS_MAX][BLOCKS_MAX], sends[RANKS_MAX], receives[RANKS_MAX];
+} line;
+
+static uint64_t later(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+static uint64_t transfer(uint32_t from, const struct schedule_transfer *t)
+{
+    bool slow = (from == line.slow[0] && t->peer == line.slow[1]) ||
+                (from == line.slow[1] && t->peer == line.slow[0]);
+    uint64_t start = later(line.held[from][t->first], later(line.sends[from], line.receives[t->peer]));
+    uint64_t end = start + (slow ? line.slow_time : 1);
+    line.sends[from] = line.receives[t->peer] = line.held[t->peer][t->first] = end;
+    return end;
+}
+
+/* When everybody has everything. */
+static uint64_t run(const struct schedule *schedule, const struct schedule_shape *shape, uint32_t a,
+                    uint32_t b, uint64_t slow_time)
+{
+    uint64_t end = 0;
+    memset(&line, 0, sizeof line);
+    line.slow[0] = a;
+    line.slow[1] = b;
+    line.slow_time = slow_time;
+    for (uint32_t step = 0; step < schedule_steps(schedule, shape); step++)
+        for (uint32_t rank = 0; rank < shape->ranks; rank++) {
+            struct schedule_cursor cursor = {0};
+            struct schedule_transfer t;
+            while (schedule_next_send(schedule, shape, rank, step, &cursor, &t))
+                end = later(end, transfer(rank, &t));
+        }
+    return end;
+}
+
+/* The link is used in one of l steps, so no path from block to block has it more often. In terms of
+ * bandwidth that is l T' / (T + (l - 1) T'). */
+static void test_slow_link(void **state)
+{
+    (void)state;
+    const uint64_t slow_time = 4;
+    for (uint32_t dimensions = 1; dimensions <= 6; dimensions++) {
+        struct schedule_shape shape = {.ranks = 1u << dimensions, .blocks = BLOCKS_MAX};
+        uint32_t steps = schedule_steps(&pipeline_broadcast, &shape);
+        uint64_t bound = steps + (steps + dimensions - 1) / dimensions * (slow_time - 1), worst = 0;
+        assert_int_equal(run(&pipeline_broadcast, &shape, 0, 0, 1), steps);
+        for (uint32_t rank = 0; rank < shape.ranks; rank++)
+            for (uint32_t bit = 0; bit < dimensions; bit++)
+                worst = later(worst, run(&pipeline_broadcast, &shape, rank, rank ^ 1u << bit, slow_time));
+        assert_in_range(worst, steps + 1, bound);
+        uint64_t chain = run(&chain_broadcast, &shape, 0, 1, slow_time);
+        print_message("%3u ranks, %u blocks, a link %u times slower: %.3f of the bandwidth (bound %.3f), "
+                      "chain %.3f\n",
+                      shape.ranks, shape.blocks, (unsigned)slow_time, (double)steps / (double)worst,
+                      (double)dimensions / (double)(slow_time + dimensions - 1),
+                      (double)(shape.ranks + shape.blocks - 2) / (double)chain);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_broadcast),
+        cmocka_unit_test(test_reduce),
+        cmocka_unit_test(test_last_receipts),
+        cmocka_unit_test(test_slow_link),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "collective/schedule/chain.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "support/schedule_bounds.h"
+
+static void test_broadcast(void **state)
+{
+    (void)state;
+    schedule_check_all(&chain_broadcast);
+}
+
+static void test_reduce(void **state)
+{
+    (void)state;
+    schedule_check_all(&chain_reduce);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_broadcast),
+        cmocka_unit_test(test_reduce),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

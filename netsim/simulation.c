@@ -16,6 +16,7 @@
 #include "netsim/run/run.h"
 #include "netsim/topology/topology.h"
 #include "netsim/transport/controller.h"
+#include "netsim/transport/xp.h"
 #include "netsim/workload/workload.h"
 
 struct lh_netsim {
@@ -81,6 +82,9 @@ static int build_flows(struct lh_netsim *simulation, const struct netsim_config 
 static int check_flows(const struct lh_netsim *simulation, const struct netsim_config *config)
 {
     uint64_t most = (uint64_t)config->transport.payload_bytes << 31;
+    if (config->transport.kind == NETSIM_XP && simulation->graph.hosts > NETSIM_XP_HOSTS_MAX)
+        return lh_fail(LH_ERANGE, "the topology has %u hosts: at most %u with transport.kind = xp",
+                       simulation->graph.hosts, NETSIM_XP_HOSTS_MAX);
     for (uint32_t i = 0; i < simulation->flows.count; i++) {
         uint64_t bytes = simulation->flows.flows[i].bytes;
         if (bytes > most)
@@ -204,7 +208,14 @@ static uint64_t delivered_bytes(const struct netsim_transport *transport, const 
 {
     uint64_t packets = (uint64_t)flow->receiver.expected + flow->receiver.out_of_order;
     uint64_t bytes = packets * transport->config.payload_bytes; /* the last one may be shorter */
-    return flow->received_ps != NETSIM_NEVER || bytes > flow->bytes ? flow->bytes : bytes;
+    if (flow->received_ps != NETSIM_NEVER)
+        return flow->bytes - flow->missing_bytes;
+    return bytes > flow->bytes ? flow->bytes : bytes;
+}
+
+static uint32_t operation_of(const struct netsim_flow_list *list, uint64_t flow)
+{
+    return list->of_operation != 0 ? (uint32_t)(flow / list->of_operation) : UINT32_MAX;
 }
 
 uint64_t lh_netsim_flows_count(const struct lh_netsim *simulation)
@@ -235,6 +246,7 @@ int lh_netsim_flow(const struct lh_netsim *simulation, uint64_t number, struct l
         .source_site = nodes[seen->sender.source].site,
         .destination_site = nodes[seen->sender.destination].site,
         .delivered_bytes = delivered_bytes(transport, seen),
+        .operation = operation_of(&simulation->flows, number),
         .across = nodes[seen->sender.source].site != nodes[seen->sender.destination].site,
     };
     return 0;

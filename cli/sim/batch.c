@@ -187,6 +187,8 @@ int cli_sim_batch(const struct cli_sim_plan *plan, const char *output, const cha
         cli_sim_folders_clear(&places.top);
         status = finish(&results, &places, run_all(&results, &places.top));
     }
+    for (unsigned i = 0; i < plan->points * plan->seeds; i++)
+        cli_operations_free(&results.runs[i].figures.operations);
     free(results.runs);
     return status;
 }

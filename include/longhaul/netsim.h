@@ -112,6 +112,7 @@ struct lh_netsim_flow {
     uint8_t source_site; /* from 0 */
     uint8_t destination_site;
     uint64_t delivered_bytes; /* payload that has arrived, each byte once; whole flows with longhaul */
+    uint32_t operation; /* that it is part of, from 0; UINT32_MAX: of none (workload.kind = collective) */
 };
 LH_API uint64_t lh_netsim_flows_count(const struct lh_netsim *simulation);
 /* -LH_ERANGE: no such flow. */
@@ -158,7 +159,7 @@ struct lh_netsim_packet {
     uint32_t link;
     uint32_t source; /* hosts; of a pause, a resume or a credit, meaningless */
     uint32_t destination;
-    uint32_t flow;
+    uint32_t flow;     /* UINT32_MAX: of none, but of disturb.burst */
     uint32_t sequence; /* data: number of the packet in its flow; ack: all before it have arrived */
     uint32_t wire_bytes;
     uint8_t kind; /* enum lh_netsim_kind */

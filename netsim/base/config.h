@@ -10,8 +10,9 @@
 
 #include "netsim/base/time.h"
 
-#define NETSIM_SCHEMES_BYTES 256u
-#define NETSIM_SITES_MAX     8u /* of a line of datacenters */
+#define NETSIM_SCHEMES_BYTES    256u
+#define NETSIM_COLLECTIVE_BYTES 32u
+#define NETSIM_SITES_MAX        8u /* of a line of datacenters */
 
 enum netsim_topology_kind {
     NETSIM_TWO_HOSTS,       /* host0 - host1: one cable */
@@ -120,6 +121,7 @@ enum netsim_transport_kind {
     NETSIM_IRN,      /* as a NIC would do it (Mittal et al. 2018): two fixed timeouts, no tolerance */
     NETSIM_GBN,      /* go-back-N, as RoCE NICs did: the receiver takes packets in order only */
     NETSIM_LONGHAUL, /* the real protocol, see protocol.h */
+    NETSIM_XP,       /* nothing is repeated; messages end with what has come, see xp.h */
 };
 
 enum netsim_congestion {
@@ -156,6 +158,7 @@ struct netsim_transport_config {
     uint32_t header_bytes; /* on the wire, of each data packet: Ethernet, IP, UDP, BTH, RETH, iCRC, FCS … */
     uint32_t ack_bytes; /* on the wire; 0: no acknowledgements: flows are datagrams, nothing is repeated */
     uint64_t window_bytes;   /* payload in flight of one flow; 0: no limit; NETSIM_WINDOW_BDP */
+    netsim_time deadline_ps; /* XP: of each message */
     double rto;              /* retransmission timeout, in round trips of the flow (never below 1) */
     netsim_time rto_min_ps;  /* no timeout is shorter; nor shorter than a microsecond */
     netsim_time rto_low_ps;  /* irn: with at most rto_low_packets in flight, */
@@ -179,6 +182,7 @@ enum netsim_workload_kind {
     NETSIM_ALL_TO_ALL,  /* each host to each other; see rounds */
     NETSIM_FLOWS_FILE,
     NETSIM_POISSON, /* arrivals at each host, sizes from a CDF or `bytes` */
+    NETSIM_COLLECTIVE,
 };
 
 enum netsim_matrix {                 /* who talks to whom: poisson, permutation */
@@ -206,9 +210,24 @@ struct netsim_workload_config {
     netsim_time jitter_ps;     /* each start of a round is drawn from 0 … jitter */
     double load;            /* poisson: payload offered, as a share of load_base_bps of each sending host */
     uint64_t load_base_bps; /* 0: the host's cable */
-    netsim_time duration_ps;  /* poisson: arrivals end */
-    struct netsim_text sizes; /* poisson: CDF (cdf.h); not given: `bytes` each */
-    struct netsim_text flows; /* flow list (flow_file.h) */
+    netsim_time duration_ps;                  /* poisson: arrivals end */
+    struct netsim_text sizes;                 /* poisson: CDF (cdf.h); not given: `bytes` each */
+    struct netsim_text flows;                 /* flow list (flow_file.h) */
+    char collective[NETSIM_COLLECTIVE_BYTES]; /* "allreduce", ... */
+    char schedule[NETSIM_COLLECTIVE_BYTES];   /* "ring", ...; "default" */
+    uint32_t members;                         /* collective; 0: all hosts */
+    netsim_time compute_ps;                   /* collective: of each member, between two of them */
+};
+
+/* See disturbance.h. Times between two: means. */
+struct netsim_disturb_config {
+    double stragglers;          /* share of the hosts that pause */
+    netsim_time pause_ps;       /* for so long */
+    netsim_time pause_every_ps; /* each of them; from the end of a pause */
+    uint64_t burst_bytes;       /* on the wire; 0: none */
+    netsim_time burst_every_ps; /* in the whole network */
+    netsim_time flap_ps;        /* how long a cable between switches is down; 0: never */
+    netsim_time flap_every_ps;  /* in the whole network */
 };
 
 struct netsim_config {
@@ -217,6 +236,7 @@ struct netsim_config {
     struct netsim_long_config longs;
     struct netsim_transport_config transport;
     struct netsim_workload_config workload;
+    struct netsim_disturb_config disturb;
     char schemes[NETSIM_SCHEMES_BYTES]; /* transport.schemes */
     uint32_t packets_max; /* alive at once; memory for them is reserved, and touched when used */
 };

@@ -8,7 +8,7 @@
 
 #include <stdbool.h>
 
-#include "netsim/base/time.h"
+#include "netsim/base/dependencies.h"
 
 #define NETSIM_FLOWS_MAX      16777216u
 #define NETSIM_FLOW_BYTES_MAX ((uint64_t)1 << 44) /* 16 TiB of payload; and at most 2^31 packets */
@@ -20,10 +20,14 @@ struct netsim_flow_request {
     uint32_t destination;
 };
 
-/* In the order of start; equal starts in the order of creation. */
+/* Flows that wait for others, then those that start by time, in its order (equal starts in the order of
+ * creation). */
 struct netsim_flow_list {
     struct netsim_flow_request *flows;
     uint32_t count;
+    uint32_t dependents;   /* the first ones */
+    uint32_t of_operation; /* flows of each operation, one after the other; 0: there are none */
+    struct netsim_dependencies dependencies;
 };
 
 bool netsim_flow_list_is_sorted(const struct netsim_flow_list *list);

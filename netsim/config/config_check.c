@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "netsim/flowcontrol/link_rules.h"
+#include "netsim/engine/disturbance.h"
 #include "netsim/engine/drift.h"
 #include "netsim/transport/flow_rate.h"
 #include "netsim/engine/signal_loss.h"
@@ -104,6 +105,10 @@ static int check_congestion(const struct netsim_config *config)
     const struct netsim_transport_config *transport = &config->transport;
     if (transport->congestion.kind == NETSIM_CONGESTION_NONE)
         return 0;
+    if (transport->kind == NETSIM_XP)
+        return lh_fail(LH_EINVAL,
+                       "transport.congestion is set and transport.kind is xp, which acknowledges "
+                       "nothing (set transport.rate instead)");
     if (transport->ack_bytes == 0)
         return lh_fail(LH_EINVAL, "transport.congestion is set and transport.ack is 0: nothing would tell "
                                   "the sender (set transport.ack)");
@@ -144,7 +149,8 @@ static int check_priorities(const struct netsim_config *config)
 {
     const struct netsim_transport_config *transport = &config->transport;
     bool credits = config->switches.credit_bytes != 0 || config->longs.control == NETSIM_LONG_CBFC;
-    if (!credits || transport->ack_bytes == 0 || transport->ack_priority != transport->data_priority)
+    if (!credits || transport->ack_bytes == 0 || transport->kind == NETSIM_XP ||
+        transport->ack_priority != transport->data_priority)
         return 0;
     return lh_fail(LH_EINVAL,
                    "transport.ack_priority %u, that of the data: acknowledgements have no credits, and "
@@ -165,6 +171,8 @@ int netsim_config_check(const struct netsim_config *config)
         rc = netsim_drift_check(config->longs.drift_ps, config->longs.drift_period_ps);
     if (rc == 0)
         rc = netsim_signal_loss_check(&config->longs);
+    if (rc == 0)
+        rc = netsim_disturbance_check(config);
     if (rc == 0)
         rc = check_texts(config);
     if (rc == 0)

@@ -13,9 +13,10 @@
 #include "netsim/base/config.h"
 
 #define NETSIM_TOPOLOGY_KINDS "two-hosts|dumbbell|leaf-spine|fat-tree|two-datacenters|datacenters|file"
-#define NETSIM_WORKLOAD_KINDS "permutation|incast|all-to-all|flows|poisson"
+#define NETSIM_WORKLOAD_KINDS "permutation|incast|all-to-all|flows|poisson|collective"
 
 #define NETSIM_SPAN_MAX  (3600 * NETSIM_PS_PER_S) /* as for links: an hour */
+#define NETSIM_BURST_MAX ((uint64_t)1 << 30)      /* all of its packets are alive at once */
 #define NETSIM_BYTES_MAX ((uint64_t)1 << 44)      /* of what can be held somewhere */
 
 #define NETSIM_TOPOLOGY_KEYS(X)                                                                            \
@@ -157,8 +158,9 @@
       NETSIM_SPAN_MAX, "none", 0)
 
 #define NETSIM_TRANSPORT_KEYS(X)                                                                           \
-    X("transport.kind", "sr|irn|gbn|longhaul", "sr",                                                       \
-      "selective repeat by round trips; as IRN, with two fixed timeouts; go-back-N; the real protocol",    \
+    X("transport.kind", "sr|irn|gbn|longhaul|xp", "sr",                                                    \
+      "selective repeat by round trips; as IRN, with two fixed timeouts; go-back-N; the real protocol; "   \
+      "XP",                                                                                                \
       CHOICE, transport.kind, 0, 0, NULL, 0)                                                               \
     X("transport.schemes", "schemes", "sr-nack",                                                           \
       "longhaul: sr-nack, ec:mds, auto ...; of N with spaces between, host h receives by number h mod N",  \
@@ -174,6 +176,8 @@
       transport.header_bytes, 0, 500, NULL, 0)                                                             \
     X("transport.ack", "size", "64", "an acknowledgement; 0: none, and no retransmission", SIZE32,         \
       transport.ack_bytes, 0, 65000, NULL, 0)                                                              \
+    X("transport.deadline", "time", "10ms", "xp: a message ends with what has come", TIME,                 \
+      transport.deadline_ps, 1, NETSIM_SPAN_MAX, NULL, 0)                                                  \
     X("transport.window", "size", "bdp",                                                                   \
       "payload in flight of a flow; bdp: what its path holds; none: any", SIZE, transport.window_bytes, 1, \
       NETSIM_BYTES_MAX, "bdp|none", NETSIM_WINDOW_BDP)                                                     \
@@ -230,8 +234,8 @@
 
 #define NETSIM_WORKLOAD_KEYS(X)                                                                            \
     X("workload.kind", NETSIM_WORKLOAD_KINDS, "permutation",                                               \
-      "who sends: each host to one other; many to one; each to each; a list; at random times", CHOICE,     \
-      workload.kind, 0, 0, NULL, 0)                                                                        \
+      "who sends: each host to one other; many to one; each to each; a list; at random times; a group",    \
+      CHOICE, workload.kind, 0, 0, NULL, 0)                                                                \
     X("workload.matrix", "uniform|across|inside", "uniform",                                               \
       "poisson, permutation: to any host; from the first half or site to the rest; within a site", CHOICE, \
       workload.matrix, 0, 0, NULL, 0)                                                                      \
@@ -244,8 +248,9 @@
       COUNT, workload.senders, 1, 65535, "all", 0)                                                         \
     X("workload.receiver", "count", "any", "incast: the host that receives; any: drawn", COUNT,            \
       workload.receiver, 0, 65535, "any", UINT32_MAX)                                                      \
-    X("workload.rounds", "count", "1", "permutation, incast, all-to-all: number of rounds, each drawn",    \
-      COUNT, workload.rounds, 1, 16777216, NULL, 0)                                                        \
+    X("workload.rounds", "count", "1",                                                                     \
+      "permutation, incast, all-to-all: number of rounds, each drawn; collective: of operations", COUNT,   \
+      workload.rounds, 1, 16777216, NULL, 0)                                                               \
     X("workload.gap", "time", "0", "between the starts of two rounds", TIME, workload.gap_ps, 0,           \
       NETSIM_SPAN_MAX, NULL, 0)                                                                            \
     X("workload.jitter", "time", "0", "each start of a round is drawn from 0 to this", TIME,               \
@@ -258,7 +263,32 @@
       workload.duration_ps, 1, NETSIM_SPAN_MAX, NULL, 0)                                                   \
     X("workload.sizes", "file", "", "poisson: distribution of sizes; without it each flow has `bytes`",    \
       FILE, workload.sizes, 0, 0, NULL, 0)                                                                 \
-    X("workload.flows", "file", "", "flows: the list, one flow a line", FILE, workload.flows, 0, 0, NULL, 0)
+    X("workload.flows", "file", "", "flows: the list, one flow a line", FILE, workload.flows, 0, 0, NULL,  \
+      0)                                                                                                   \
+    X("workload.collective", "collective", "allreduce",                                                    \
+      "allreduce, broadcast, alltoall, barrier, ...; bytes: the whole tensor", TEXT, workload.collective,  \
+      0, NETSIM_COLLECTIVE_BYTES, NULL, 0)                                                                 \
+    X("workload.schedule", "schedule", "default", "collective: ring, binomial-tree, ...", TEXT,            \
+      workload.schedule, 0, NETSIM_COLLECTIVE_BYTES, NULL, 0)                                              \
+    X("workload.members", "count", "all", "collective: hosts that take part, evenly spread", COUNT,        \
+      workload.members, 2, 65536, "all", 0)                                                                \
+    X("workload.compute", "time", "0", "collective: of each member, from its end to its next beginning",   \
+      TIME, workload.compute_ps, 0, NETSIM_SPAN_MAX, NULL, 0)
+
+#define NETSIM_DISTURB_KEYS(X)                                                                             \
+    X("disturb.stragglers", "ratio", "0", "hosts that pause now and then, and send nothing; at least one", \
+      RATIO, disturb.stragglers, 0, 1, NULL, 0)                                                            \
+    X("disturb.pause", "time", "1ms", "how long", TIME, disturb.pause_ps, 1, NETSIM_SPAN_MAX, NULL, 0)     \
+    X("disturb.pause_every", "time", "10ms", "mean time from a pause of a host to its next", TIME,         \
+      disturb.pause_every_ps, 1, NETSIM_SPAN_MAX, NULL, 0)                                                 \
+    X("disturb.burst", "size", "none", "other traffic: of a host to another, both drawn, at once", SIZE,   \
+      disturb.burst_bytes, 1, NETSIM_BURST_MAX, "none", 0)                                                 \
+    X("disturb.burst_every", "time", "1ms", "mean time between two in the whole network", TIME,            \
+      disturb.burst_every_ps, NETSIM_PS_PER_NS, NETSIM_SPAN_MAX, NULL, 0)                                  \
+    X("disturb.flap", "time", "none", "a cable between switches, drawn, loses everything for so long",     \
+      TIME, disturb.flap_ps, 1, NETSIM_SPAN_MAX, "none", 0)                                                \
+    X("disturb.flap_every", "time", "100ms", "mean time between two in the whole network", TIME,           \
+      disturb.flap_every_ps, NETSIM_PS_PER_NS, NETSIM_SPAN_MAX, NULL, 0)
 
 #define NETSIM_RUN_KEYS(X)                                                                                 \
     X("run.packets", "count", "4194304", "most packets alive at once; memory is used as they are", COUNT,  \
@@ -267,6 +297,7 @@
 #define NETSIM_KEYS(X)                                                                                     \
     NETSIM_TOPOLOGY_KEYS(X)                                                                                \
     NETSIM_SWITCH_KEYS(X)                                                                                  \
-    NETSIM_LONG_KEYS(X) NETSIM_TRANSPORT_KEYS(X) NETSIM_WORKLOAD_KEYS(X) NETSIM_RUN_KEYS(X)
+    NETSIM_LONG_KEYS(X)                                                                                    \
+    NETSIM_TRANSPORT_KEYS(X) NETSIM_WORKLOAD_KEYS(X) NETSIM_DISTURB_KEYS(X) NETSIM_RUN_KEYS(X)
 
 #endif

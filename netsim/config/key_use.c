@@ -15,6 +15,7 @@
 #define SITES  (ONLY(NETSIM_TWO_DATACENTERS) | ONLY(NETSIM_DATACENTERS))
 #define TREES  (ONLY(NETSIM_FAT_TREE) | SITES)
 #define ROUNDS (ONLY(NETSIM_PERMUTATION) | ONLY(NETSIM_INCAST) | ONLY(NETSIM_ALL_TO_ALL))
+#define GROUP  ONLY(NETSIM_COLLECTIVE)
 
 static bool has_switches(const struct netsim_config *config)
 {
@@ -82,6 +83,21 @@ static bool mutes(const struct netsim_config *config)
     return config->longs.mute_for_ps != 0;
 }
 
+static bool pauses(const struct netsim_config *config)
+{
+    return config->disturb.stragglers > 0;
+}
+
+static bool has_bursts(const struct netsim_config *config)
+{
+    return config->disturb.burst_bytes != 0;
+}
+
+static bool flaps(const struct netsim_config *config)
+{
+    return config->disturb.flap_ps != 0;
+}
+
 static bool has_credits(const struct netsim_config *config)
 {
     return config->switches.credit_bytes != 0;
@@ -127,14 +143,30 @@ static bool is_model(const struct netsim_config *config)
     return !is_longhaul(config);
 }
 
+static bool is_xp(const struct netsim_config *config)
+{
+    return config->transport.kind == NETSIM_XP;
+}
+
+/* Unless transport.ack is 0. */
+static bool has_acks(const struct netsim_config *config)
+{
+    return is_model(config) && !is_xp(config);
+}
+
+static bool has_window(const struct netsim_config *config)
+{
+    return !is_xp(config);
+}
+
 static bool measures(const struct netsim_config *config)
 {
-    return config->transport.kind != NETSIM_IRN && is_model(config);
+    return config->transport.kind != NETSIM_IRN && has_acks(config);
 }
 
 static bool has_dcqcn(const struct netsim_config *config)
 {
-    return acknowledges(config) && is_model(config) &&
+    return acknowledges(config) && has_acks(config) &&
            config->transport.congestion.kind == NETSIM_CONGESTION_DCQCN;
 }
 
@@ -200,9 +232,12 @@ static const struct use {
     {"long.mute_from", "long.mute_for", 0, mutes},
     {"transport.schemes", "transport.kind", 0, is_longhaul},
     {"transport.header", "transport.kind", 0, is_model},
-    {"transport.ack", "transport.kind", 0, is_model},
-    {"transport.retries", "transport.kind", 0, is_model},
-    {"transport.ack_priority", "transport.kind", 0, is_model},
+    {"transport.ack", "transport.kind", 0, has_acks},
+    {"transport.retries", "transport.kind", 0, has_acks},
+    {"transport.ack_priority", "transport.kind", 0, has_acks},
+    {"transport.window", "transport.kind", 0, has_window},
+    {"transport.congestion", "transport.kind", 0, has_window},
+    {"transport.deadline", "transport.kind", 0, is_xp},
     {"transport.kind", "transport.ack", 0, acknowledges},
     {"transport.congestion", "transport.ack", 0, acknowledges},
     {"transport.dcqcn_*", "transport.congestion", 0, has_dcqcn},
@@ -220,6 +255,11 @@ static const struct use {
     {"transport.rto", "transport.ack", 0, acknowledges},
     {"transport.rto_min", "transport.ack", 0, acknowledges},
     {"transport.window", "transport.ack", 0, acknowledges},
+    {"disturb.pause", "disturb.stragglers", 0, pauses},
+    {"disturb.pause_every", "disturb.stragglers", 0, pauses},
+    {"disturb.burst_every", "disturb.burst", 0, has_bursts},
+    {"disturb.flap", "topology.kind", 0, has_switches},
+    {"disturb.flap_every", "disturb.flap", 0, flaps},
     {"workload.matrix", "workload.kind", ONLY(NETSIM_PERMUTATION) | ONLY(NETSIM_POISSON), NULL},
     {"workload.matrix", "workload.pairs", 0, has_no_pairs},
     {"workload.pairs", "workload.kind", ONLY(NETSIM_POISSON), NULL},
@@ -227,7 +267,7 @@ static const struct use {
     {"workload.bytes", "workload.sizes", 0, has_one_size},
     {"workload.senders", "workload.kind", ONLY(NETSIM_INCAST), NULL},
     {"workload.receiver", "workload.kind", ONLY(NETSIM_INCAST), NULL},
-    {"workload.rounds", "workload.kind", ROUNDS, NULL},
+    {"workload.rounds", "workload.kind", ROUNDS | GROUP, NULL},
     {"workload.gap", "workload.kind", ROUNDS, NULL},
     {"workload.jitter", "workload.kind", ROUNDS, NULL},
     {"workload.load", "workload.kind", ONLY(NETSIM_POISSON), NULL},
@@ -235,6 +275,10 @@ static const struct use {
     {"workload.duration", "workload.kind", ONLY(NETSIM_POISSON), NULL},
     {"workload.sizes", "workload.kind", ONLY(NETSIM_POISSON), NULL},
     {"workload.flows", "workload.kind", ONLY(NETSIM_FLOWS_FILE), NULL},
+    {"workload.collective", "workload.kind", GROUP, NULL},
+    {"workload.schedule", "workload.kind", GROUP, NULL},
+    {"workload.members", "workload.kind", GROUP, NULL},
+    {"workload.compute", "workload.kind", GROUP, NULL},
 };
 
 static bool is_about(const struct use *use, const char *key)

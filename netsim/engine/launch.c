@@ -40,6 +40,13 @@ static bool is_lost_signal(struct netsim_network *network, uint32_t number,
     return signals != NULL && netsim_is_control(packet) && netsim_signal_is_lost(signals, network->now_ps);
 }
 
+static void count_lost(struct netsim_network *network, uint32_t number, const struct netsim_packet *packet)
+{
+    network->more[number].lost_packets++;
+    network->totals.lost_packets++;
+    network->totals.signals_lost += netsim_is_control(packet);
+}
+
 /* The link's faults decide what becomes of a packet that would arrive at arrive_ps. They think in
  * nanoseconds, so what they add to the delay is whole nanoseconds. */
 static bool launch_faulty(struct netsim_network *network, uint32_t number, uint32_t packet,
@@ -51,7 +58,12 @@ static bool launch_faulty(struct netsim_network *network, uint32_t number, uint3
         network->totals.signals_lost++;
         return false;
     }
-    if (more->faults == NULL || is_spared(network, number, launched)) {
+    bool spared = is_spared(network, number, launched);
+    if (!spared && network->now_ps < more->down_until_ps) {
+        count_lost(network, number, launched);
+        return false;
+    }
+    if (more->faults == NULL || spared) {
         netsim_wire_insert(network, number, packet);
         return true;
     }
@@ -59,9 +71,7 @@ static bool launch_faulty(struct netsim_network *network, uint32_t number, uint3
     lh_time due_ns = now_ns + more->faults->spec.delay_ns;
     struct lh_link_fate fate = lh_link_decide(more->faults, now_ns, launched->wire_bytes);
     if (fate.dropped) {
-        more->lost_packets++;
-        network->totals.lost_packets++;
-        network->totals.signals_lost += netsim_is_control(launched);
+        count_lost(network, number, launched);
         return false;
     }
     if (fate.corrupted) {

@@ -27,6 +27,9 @@ enum netsim_component {
     NETSIM_COMPONENT_MARKING, /* one a link */
     NETSIM_COMPONENT_FAULTS,  /* one a link */
     NETSIM_COMPONENT_SIGNALS, /* one a link */
+    NETSIM_COMPONENT_STRAGGLERS,
+    NETSIM_COMPONENT_BURSTS,
+    NETSIM_COMPONENT_FLAPS,
 };
 
 struct netsim_switch {

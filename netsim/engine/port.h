@@ -68,7 +68,8 @@ struct netsim_port {
     uint64_t sent_payload_bytes;
     uint32_t long_link; /* number among those that have a state machine */
     uint8_t control;    /* enum netsim_control */
-    uint8_t unused[3];
+    uint8_t stalled;    /* bit p: its host pauses, and sends nothing of priority p */
+    uint8_t unused[2];
 };
 _Static_assert(sizeof(struct netsim_port) == 320, "five cache lines");
 
@@ -84,6 +85,7 @@ struct netsim_port_more {
     struct lh_pfc_thresholds pfc; /* of what comes by this link */
     netsim_time paused_since_ps;  /* when `paused` became non-zero */
     netsim_time paused_ps;        /* before that */
+    netsim_time down_until_ps;    /* what is sent before this is lost */
     uint32_t overtakers; /* on the wire: a heap, of those that arrive before what was sent before them */
     struct netsim_drift drift;
     struct lh_prng marking;

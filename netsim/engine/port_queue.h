@@ -18,10 +18,10 @@ uint32_t netsim_queue_take_urgent(struct netsim_network *network, uint32_t port)
 void netsim_queue_pause(struct netsim_network *network, uint32_t port, uint8_t priority);
 void netsim_queue_resume(struct netsim_network *network, uint32_t port, uint8_t priority);
 
-/* Bit p: something of priority p is queued, and not paused. */
+/* Bit p: something of priority p is queued, and may leave. */
 static inline unsigned netsim_queue_ready(const struct netsim_port *port)
 {
-    return port->ready & (unsigned)~port->paused;
+    return port->ready & (unsigned)~(port->paused | port->stalled);
 }
 
 /* The highest priority of a mask that is not 0. */

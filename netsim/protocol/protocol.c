@@ -260,6 +260,8 @@ static int start_flow(struct protocol *protocol, uint32_t number)
         protocol->way_of[flow->sender.source * net->network.hosts_count + flow->sender.destination];
     struct way *way = &protocol->ways[place];
     net->network.totals.flows_started++;
+    if (number < net->transport.starts.list->dependents)
+        flow->start_ps = sim_world_now(protocol->world) * NETSIM_PS_PER_NS;
     netsim_ideal_fct(&net->transport, number, &flow->ideal_ps, &flow->sender.base_rtt_ps, &slowest_ps);
     if (way->ends[0] == NULL) {
         const char *scheme = scheme_list_of(&protocol->schemes, way->destination);
@@ -275,10 +277,8 @@ static int start_flow(struct protocol *protocol, uint32_t number)
 /* In nanoseconds, rounded up: worlds know no shorter times. */
 static lh_time start_ns(const struct netsim *net)
 {
-    if (net->transport.next_flow == net->transport.flows_count)
-        return LH_TIME_NEVER;
-    return (net->transport.flows[net->transport.next_flow].start_ps + NETSIM_PS_PER_NS - 1) /
-           NETSIM_PS_PER_NS;
+    netsim_time next_ps = netsim_starts_next_ps(&net->transport.starts);
+    return next_ps == NETSIM_NEVER ? LH_TIME_NEVER : (next_ps + NETSIM_PS_PER_NS - 1) / NETSIM_PS_PER_NS;
 }
 
 /* Lets one end do what is due, and notes when it wants to be called again. */
@@ -302,16 +302,29 @@ static int step(struct protocol *protocol, uint32_t end)
     return way_settle(way, protocol->net, protocol->pattern);
 }
 
+/* All that starts now. */
+static int start_due(struct protocol *protocol, lh_time now)
+{
+    struct netsim *net = protocol->net;
+    struct netsim_starts *starts = &net->transport.starts;
+    netsim_time now_ps = now * NETSIM_PS_PER_NS;
+    int result = 0;
+    for (uint32_t node; result == 0 && (node = netsim_starts_take(starts, now_ps)) != NETSIM_NO_NODE;) {
+        if (netsim_starts_is_task(starts, node))
+            netsim_starts_release(starts, node, now_ps);
+        else
+            result = start_flow(protocol, node);
+    }
+    return result;
+}
+
 /* Everything that is due now. */
 static int work(struct protocol *protocol)
 {
-    struct netsim *net = protocol->net;
     lh_time now = sim_world_now(protocol->world);
     netsim_time at_ps = 0;
     uint32_t end;
-    int result = 0;
-    while (result == 0 && start_ns(net) <= now)
-        result = start_flow(protocol, net->transport.next_flow++);
+    int result = start_due(protocol, now);
     while ((end = netsim_event_next(&protocol->timers, now * NETSIM_PS_PER_NS, &at_ps)) != NETSIM_NO_EVENT)
         mark(protocol, end);
     for (uint32_t i = 0; result == 0 && i < protocol->dirty_count; i++) {
@@ -344,7 +357,7 @@ int protocol_run(struct protocol *protocol, uint64_t until_ps, uint64_t events_m
         int result = work(protocol);
         if (result != 0)
             return result;
-        if (net->network.totals.flows_done + net->network.totals.flows_failed == net->transport.flows_count)
+        if (net->transport.unfinished == 0)
             return 1;
         lh_time next = next_ns(protocol);
         if (next == LH_TIME_NEVER)

@@ -13,6 +13,7 @@
 /* Of a window of "bdp": room for acknowledgements that come in groups, and for repairs. */
 #define WINDOW_BDPS        2u
 #define WINDOW_PACKETS_MIN 32u
+#define MISSING_RANGES     16 /* of a message, at a time */
 
 static uint64_t slot_bytes(const struct way *way)
 {
@@ -122,12 +123,6 @@ static const uint8_t *data_of(const struct message *message, const uint8_t *patt
     return pattern + message->flow * 977u % WAY_PATTERN_SHIFTS;
 }
 
-static void fail_flow(struct netsim *net, uint32_t flow)
-{
-    net->transport.flows[flow].sender.failed = 1;
-    net->network.totals.flows_failed++;
-}
-
 /* What a call on a connection returned says that it has ended, and not that the call is wrong. */
 static bool has_ended(int result)
 {
@@ -155,7 +150,7 @@ int way_start(struct way *way, struct netsim *net, struct message *message, cons
     if (result == 0)
         result = lh_send(way->ends[0], data_of(message, pattern), bytes, NULL, &message->send);
     if (has_ended(result)) {
-        fail_flow(net, message->flow);
+        netsim_flow_failed(&net->transport, message->flow);
         message_free(message);
         return 0;
     }
@@ -191,6 +186,28 @@ static void count(struct way *way, struct netsim *net, struct netsim_flow *flow)
     way->counted = now;
 }
 
+/* Whether what came is what was sent, and the rest is listed as missing. */
+static bool is_as_sent(const struct message *message, const struct lh_result *received, const uint8_t *sent)
+{
+    struct lh_range missing[MISSING_RANGES];
+    uint64_t at = 0;
+    uint64_t lost_bytes = 0;
+    uint64_t known = 0;
+    int64_t count = received->missing_bytes > 0 ? MISSING_RANGES : 0;
+    for (; count == MISSING_RANGES; known += MISSING_RANGES) {
+        count = lh_missing(message->receive, known, missing, MISSING_RANGES);
+        for (int64_t i = 0; i < count; i++) {
+            if (missing[i].offset < at || missing[i].bytes > received->bytes - missing[i].offset ||
+                memcmp(message->buffer + at, sent + at, missing[i].offset - at) != 0)
+                return false;
+            at = missing[i].offset + missing[i].bytes;
+            lost_bytes += missing[i].bytes;
+        }
+    }
+    return lost_bytes == received->missing_bytes &&
+           memcmp(message->buffer + at, sent + at, received->bytes - at) == 0;
+}
+
 /* 1: the message is over; 0: not yet; negative: it was received wrong. */
 static int settle(struct way *way, struct netsim *net, struct message *message, const uint8_t *pattern)
 {
@@ -199,19 +216,18 @@ static int settle(struct way *way, struct netsim *net, struct message *message, 
     struct lh_result received = {0};
     bool is_received = lh_test(message->receive, &received) == 1;
     if (is_received && received.error == 0 && flow->received_ps == NETSIM_NEVER) {
-        if (received.bytes != flow->bytes ||
-            memcmp(message->buffer, data_of(message, pattern), flow->bytes) != 0)
+        if (received.bytes != flow->bytes || !is_as_sent(message, &received, data_of(message, pattern)))
             return lh_fail(LH_EPROTOCOL, "flow %u: received other bytes than were sent", message->flow);
-        flow->received_ps = received.ended_ns * NETSIM_PS_PER_NS;
-        net->network.totals.delivered_bytes += flow->bytes;
+        flow->missing_bytes = received.missing_bytes;
+        netsim_flow_received(&net->transport, message->flow, received.ended_ns * NETSIM_PS_PER_NS);
+        net->network.totals.delivered_bytes += flow->bytes - flow->missing_bytes;
     }
     if (!is_received || lh_test(message->send, &sent) != 1)
         return 0;
     if (sent.error == 0 && received.error == 0) {
-        flow->done_ps = sent.ended_ns * NETSIM_PS_PER_NS;
-        net->network.totals.flows_done++;
+        netsim_flow_done(&net->transport, message->flow, sent.ended_ns * NETSIM_PS_PER_NS);
     } else {
-        fail_flow(net, message->flow);
+        netsim_flow_failed(&net->transport, message->flow);
     }
     count(way, net, flow);
     message_free(message);

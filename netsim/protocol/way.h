@@ -3,6 +3,8 @@
  *
  * A message is a flow of the workload. The receiving end chooses the scheme. What the sending end sends is a
  * pattern that begins elsewhere in each message; each byte that was received is compared with it.
+ * A scheme with a deadline may deliver less; a receive is posted when its message is sent, so its deadline
+ * counts from there.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

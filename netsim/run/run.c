@@ -26,16 +26,37 @@
 
 /* ---- set-up ------------------------------------------------------------------------------------------ */
 
+/* The event of the next start is pending for no later than that. */
+static void plan_start(struct netsim *net)
+{
+    struct netsim_transport *transport = &net->transport;
+    struct netsim_event_queue *events = &net->network.events;
+    netsim_time next_ps = netsim_starts_next_ps(&transport->starts);
+    transport->starts.changed = false;
+    if (netsim_event_pending(events, transport->start_event)) {
+        if (transport->start_ps <= next_ps)
+            return;
+        netsim_event_cancel(events, transport->start_event);
+    }
+    transport->start_ps = next_ps;
+    if (next_ps != NETSIM_NEVER)
+        netsim_event_schedule(events, transport->start_event, next_ps);
+}
+
 static void setup_events(struct netsim *net, struct netsim_arena *arena)
 {
     struct netsim_network *network = &net->network;
     struct netsim_transport *transport = &net->transport;
     uint32_t count = netsim_transport_number_events(transport, 2 * network->ports_count);
     count = netsim_flow_control_number_events(&net->control, count);
+    count = netsim_disturbance_number_events(&net->disturbance, count);
     netsim_event_queue_init(&network->events, arena, count,
                             netsim_network_bucket_ps(network, net->control.frame_bytes));
-    if (arena->base != NULL && transport->flows_count > 0 && transport->config.kind != NETSIM_LONGHAUL)
-        netsim_event_schedule(&network->events, transport->start_event, transport->flows[0].start_ps);
+    if (arena->base == NULL)
+        return;
+    netsim_disturbance_begin(&net->disturbance);
+    if (transport->config.kind != NETSIM_LONGHAUL)
+        plan_start(net);
 }
 
 /* Paces, the next flow, and timeouts when they are counted, make packets move again. */
@@ -43,8 +64,9 @@ static void setup_deadlock(struct netsim *net, const struct netsim_config *confi
 {
     const struct netsim_transport *transport = &net->transport;
     net->deadlock = (struct netsim_deadlock){
-        .first_event =
-            config->transport.retries != 0 ? transport->first_timer_event : transport->first_pace_event,
+        .first_event = config->transport.retries != 0 || config->transport.kind == NETSIM_XP
+                           ? transport->first_timer_event
+                           : transport->first_pace_event,
         .end_event = transport->start_event + 1,
     };
     if (netsim_signals_suffer(&config->longs))
@@ -60,6 +82,7 @@ void netsim_setup(struct netsim *net, const struct netsim_config *config, const 
     netsim_network_init(network, config, graph, prng, arena);
     netsim_flow_control_init(&net->control, network, config, arena);
     netsim_transport_init(&net->transport, network, config, flows, prng, arena);
+    netsim_disturbance_init(&net->disturbance, network, config, prng, arena);
     setup_events(net, arena);
     setup_deadlock(net, config);
     netsim_packet_pool_init(&network->pool, arena, config->packets_max);
@@ -112,7 +135,7 @@ static uint32_t take_of_host(struct netsim *net, struct netsim_port *port, unsig
 {
     unsigned data = net->transport.config.data_priority;
     uint32_t packet = NETSIM_NO_PACKET;
-    if (ready >> data == 0 && (port->paused >> data & 1) == 0)
+    if (ready >> data == 0 && ((port->paused | port->stalled) >> data & 1) == 0)
         packet = netsim_host_packet(&net->transport, port->owner);
     if (packet == NETSIM_NO_PACKET && ready != 0)
         packet = netsim_queue_take(&net->network, port, netsim_queue_highest(ready));
@@ -260,10 +283,23 @@ static void on_wire_end(struct netsim *net, uint32_t link)
 
 /* ---- the loop ---------------------------------------------------------------------------------------- */
 
-static void on_flows_start(struct netsim *net)
+void netsim_flow_start(struct netsim *net, uint32_t flow)
 {
-    for (uint32_t flow; (flow = netsim_host_start_flow(&net->transport)) != NETSIM_NO_FLOW;)
-        kick(net, netsim_host_port(net->transport.flows[flow].sender.source));
+    netsim_sender_start(&net->transport, flow);
+    kick(net, netsim_host_port(net->transport.flows[flow].sender.source));
+}
+
+static void on_starts(struct netsim *net)
+{
+    struct netsim_starts *starts = &net->transport.starts;
+    netsim_time now_ps = net->network.now_ps;
+    for (uint32_t node; (node = netsim_starts_take(starts, now_ps)) != NETSIM_NO_NODE;) {
+        if (netsim_starts_is_task(starts, node))
+            netsim_starts_release(starts, node, now_ps);
+        else
+            netsim_flow_start(net, node);
+    }
+    plan_start(net);
 }
 
 static void on_credit_timer(struct netsim *net, uint32_t flow)
@@ -297,12 +333,30 @@ static void on_flow_timer(struct netsim *net, uint32_t event)
         kick(net, netsim_host_port(transport->flows[flow].sender.source));
 }
 
+/* What is stopped for some time is no deadlock. */
+static void on_disturbance(struct netsim *net, uint32_t event)
+{
+    const struct netsim_disturbed done = netsim_disturbance_on_event(&net->disturbance, event);
+    if (done.until_ps > net->deadlock.mute_until_ps)
+        net->deadlock.mute_until_ps = done.until_ps;
+    if (done.kick != NETSIM_NO_PORT)
+        kick(net, done.kick);
+    for (uint32_t i = 0; i < done.packets; i++) {
+        uint32_t packet = netsim_disturbance_packet(&net->disturbance, &done);
+        if (packet == NETSIM_NO_PACKET)
+            return;
+        enqueue(net, netsim_host_port(done.source), packet);
+    }
+}
+
 static void on_rare_event(struct netsim *net, uint32_t event)
 {
-    if (event < net->transport.start_event) {
+    if (event >= net->disturbance.first_event) {
+        on_disturbance(net, event);
+    } else if (event < net->transport.start_event) {
         on_flow_timer(net, event);
     } else if (event == net->transport.start_event) {
-        on_flows_start(net);
+        on_starts(net);
     } else {
         netsim_signalling_on_event(&net->control, event);
         carry_out_any(net);
@@ -312,9 +366,7 @@ static void on_rare_event(struct netsim *net, uint32_t event)
 /* All flows have ended and no packet is alive: timers that are left mean nothing. */
 static bool is_over(const struct netsim *net)
 {
-    const struct lh_netsim_totals *totals = &net->network.totals;
-    return !net->runs_on && net->network.pool.alive == 0 &&
-           totals->flows_done + totals->flows_failed == net->transport.flows_count;
+    return !net->runs_on && net->network.pool.alive == 0 && net->transport.unfinished == 0;
 }
 
 /* Up to `count` events; returns their number. */
@@ -336,6 +388,8 @@ static uint64_t turn(struct netsim *net, netsim_time until_ps, uint64_t count)
             on_wire_end(net, event / 2);
         else
             transmit(net, event / 2);
+        if (net->transport.starts.changed && net->transport.config.kind != NETSIM_LONGHAUL)
+            plan_start(net);
         if (network->pool.alive == 0 && is_over(net))
             break;
     }

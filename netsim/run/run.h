@@ -8,6 +8,7 @@
 #define LH_NETSIM_RUN_RUN_H
 
 #include "netsim/engine/deadlock.h"
+#include "netsim/engine/disturbance.h"
 #include "netsim/engine/network.h"
 #include "netsim/engine/raw.h"
 #include "netsim/flowcontrol/flow_control.h"
@@ -17,6 +18,7 @@ struct netsim {
     struct netsim_network network;
     struct netsim_flow_control control;
     struct netsim_transport transport;
+    struct netsim_disturbance disturbance;
     struct netsim_deadlock deadlock;
     bool runs_on; /* raw packets may come at any time: the end of all flows is not the end of the run */
 };
@@ -28,6 +30,9 @@ void netsim_setup(struct netsim *net, const struct netsim_config *config, const 
                   struct netsim_arena *arena);
 /* See lh_netsim_run(): 1, 0 or -LH_ENOMEM. */
 int netsim_run(struct netsim *net, netsim_time until_ps, uint64_t events_max);
+
+/* Starts a flow of the simulator's own transports, and has its host send. */
+void netsim_flow_start(struct netsim *net, uint32_t flow);
 
 /* No packet was left for what had to be sent: -LH_ENOMEM, with the message. */
 int netsim_used_up(const struct netsim *net);

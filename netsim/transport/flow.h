@@ -56,10 +56,13 @@ struct netsim_flow {
     struct netsim_sender sender;
     struct netsim_receiver receiver;
     uint64_t bytes;
+    uint64_t missing_bytes; /* that its receiver ended without, at a deadline; else 0 */
     netsim_time start_ps;
     netsim_time received_ps; /* NETSIM_NEVER: not yet */
     netsim_time done_ps;
     netsim_time ideal_ps; /* 0: not computed yet */
+    uint32_t pair_before; /* XP: the flow between the same hosts that started before, and */
+    uint32_t pair_after;  /* the one that did after it; NETSIM_NO_FLOW */
 };
 
 #endif

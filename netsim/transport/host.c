@@ -9,13 +9,16 @@
 #include "netsim/transport/flow_ring.h"
 #include "netsim/transport/receiver.h"
 #include "netsim/transport/sender.h"
+#include "netsim/transport/xp.h"
 
 /* After a packet the flow goes to the end of the ring, or waits for its pace. */
 static void flow_sent(struct netsim_transport *transport, uint32_t flow)
 {
     struct netsim_sender *sender = &transport->flows[flow].sender;
     struct netsim_network *network = transport->network;
-    if (transport->paced && sender->pace_ps > network->now_ps)
+    if (transport->config.kind == NETSIM_XP && sender->next == sender->packets)
+        netsim_xp_on_sent(transport, flow);
+    else if (transport->paced && sender->pace_ps > network->now_ps)
         netsim_event_schedule(&network->events, transport->first_pace_event + flow, sender->pace_ps);
     else if (netsim_sender_may_send(transport, sender))
         netsim_flow_ring_add(transport, flow);
@@ -39,25 +42,10 @@ uint32_t netsim_host_packet(struct netsim_transport *transport, uint32_t host)
     return NETSIM_NO_PACKET;
 }
 
-uint32_t netsim_host_start_flow(struct netsim_transport *transport)
-{
-    struct netsim_network *network = transport->network;
-    if (transport->next_flow == transport->flows_count)
-        return NETSIM_NO_FLOW;
-    uint32_t flow = transport->next_flow;
-    if (transport->flows[flow].start_ps > network->now_ps) {
-        netsim_event_schedule(&network->events, transport->start_event, transport->flows[flow].start_ps);
-        return NETSIM_NO_FLOW;
-    }
-    transport->next_flow++;
-    netsim_sender_start(transport, flow);
-    return flow;
-}
-
 enum netsim_host_action netsim_host_on_arrival(struct netsim_transport *transport,
                                                struct netsim_packet *packet)
 {
-    if ((packet->flags & NETSIM_CORRUPTED) != 0)
+    if ((packet->flags & NETSIM_CORRUPTED) != 0 || packet->flow == NETSIM_NO_FLOW)
         return NETSIM_HOST_TAKES;
     if (packet->kind == LH_NETSIM_DATA)
         return netsim_receiver_on_data(transport, packet) ? NETSIM_HOST_ANSWERS : NETSIM_HOST_TAKES;

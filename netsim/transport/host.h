@@ -11,9 +11,6 @@
 
 /* The packet that the host's flows, round robin, send now; NETSIM_NO_PACKET. */
 uint32_t netsim_host_packet(struct netsim_transport *transport, uint32_t host);
-/* Starts the next flow that is due, and returns it: its host may send. NETSIM_NO_FLOW: none is due; the start
- * of the next is scheduled. */
-uint32_t netsim_host_start_flow(struct netsim_transport *transport);
 
 enum netsim_host_action {
     NETSIM_HOST_TAKES,   /* the packet has ended */

@@ -6,6 +6,7 @@
 #include "netsim/transport/receiver.h"
 
 #include "netsim/transport/controller.h"
+#include "netsim/transport/xp.h"
 
 static bool bit_take(uint64_t *bits, uint32_t number)
 {
@@ -82,26 +83,47 @@ static void become_ack(const struct netsim_transport *transport, struct netsim_r
         packet->flags |= NETSIM_NACK;
 }
 
+/* What a packet carries that had not arrived before. */
+static void count_payload(struct netsim_transport *transport, struct netsim_flow *flow, uint32_t sequence)
+{
+    bool last = sequence == flow->sender.packets - 1;
+    uint32_t bytes = last ? flow->sender.last_bytes : transport->config.payload_bytes;
+    transport->network->totals.delivered_bytes += bytes;
+    if (transport->config.kind == NETSIM_XP)
+        flow->missing_bytes -= bytes;
+}
+
+static void on_xp_data(struct netsim_transport *transport, const struct netsim_packet *packet)
+{
+    struct netsim_flow *flow = &transport->flows[packet->flow];
+    if (!netsim_xp_on_arrival(transport, packet->flow))
+        return;
+    if (note(&flow->receiver, packet->sequence))
+        count_payload(transport, flow, packet->sequence);
+    if (packet->sequence == flow->sender.packets - 1)
+        netsim_xp_on_last(transport, packet->flow);
+}
+
 bool netsim_receiver_on_data(struct netsim_transport *transport, struct netsim_packet *packet)
 {
     struct netsim_flow *flow = &transport->flows[packet->flow];
     struct netsim_receiver *receiver = &flow->receiver;
     assert(packet->flow < transport->flows_count && packet->sequence < flow->sender.packets);
+    if (transport->config.kind == NETSIM_XP) {
+        on_xp_data(transport, packet);
+        return false;
+    }
     if (netsim_is_controlled(transport))
         netsim_controller_on_data(transport, packet);
     bool in_order_only = transport->config.kind == NETSIM_GBN;
     if (in_order_only ? note_in_order(receiver, packet->sequence) : note(receiver, packet->sequence)) {
-        bool last = packet->sequence == flow->sender.packets - 1;
-        transport->network->totals.delivered_bytes +=
-            last ? flow->sender.last_bytes : transport->config.payload_bytes;
+        count_payload(transport, flow, packet->sequence);
         if (receiver->expected == flow->sender.packets)
-            flow->received_ps = transport->network->now_ps;
+            netsim_flow_received(transport, packet->flow, transport->network->now_ps);
     }
     if (transport->config.ack_bytes == 0) {
-        if (flow->received_ps == transport->network->now_ps && flow->done_ps == NETSIM_NEVER) {
-            flow->done_ps = transport->network->now_ps;
-            transport->network->totals.flows_done++;
-        }
+        if (flow->received_ps == transport->network->now_ps && flow->done_ps == NETSIM_NEVER)
+            netsim_flow_done(transport, packet->flow, transport->network->now_ps);
         return false;
     }
     if (in_order_only && packet->sequence > receiver->expected && !reports_gap(transport, receiver))

@@ -9,6 +9,7 @@
 #include "netsim/transport/flow_rate.h"
 #include "netsim/transport/flow_ring.h"
 #include "netsim/transport/ideal_fct.h"
+#include "netsim/transport/xp.h"
 
 /* Consecutive timeouts double the wait, up to this: the least maximum that RFC 6298 (2.5) allows. Without
  * it, flows whose timers began together and that overrun the same few packets of buffer wait for days, and so
@@ -228,8 +229,7 @@ bool netsim_sender_on_ack(struct netsim_transport *transport, const struct netsi
     if (ack->sequence > sender->acknowledged)
         sender->acknowledged = ack->sequence;
     if (sender->acknowledged == sender->packets) {
-        flow->done_ps = transport->network->now_ps;
-        transport->network->totals.flows_done++;
+        netsim_flow_done(transport, ack->flow, transport->network->now_ps);
         return false;
     }
     if (transport->config.kind == NETSIM_GBN)
@@ -255,6 +255,8 @@ bool netsim_sender_on_timer_expired(struct netsim_transport *transport, uint32_t
 {
     struct netsim_flow *flow = &transport->flows[number];
     struct netsim_sender *sender = &flow->sender;
+    if (transport->config.kind == NETSIM_XP)
+        return netsim_xp_on_deadline_expired(transport, number);
     if (flow->done_ps != NETSIM_NEVER || !awaits_ack(sender))
         return false;
     netsim_time deadline_ps = sender->progress_ps + timeout_ps(transport, sender);
@@ -266,8 +268,7 @@ bool netsim_sender_on_timer_expired(struct netsim_transport *transport, uint32_t
     transport->network->totals.timeouts++;
     sender->timeouts++;
     if (transport->config.retries != 0 && sender->backoff == transport->config.retries) {
-        sender->failed = 1;
-        transport->network->totals.flows_failed++;
+        netsim_flow_failed(transport, number);
         return false;
     }
     recover(transport, sender, true);
@@ -310,9 +311,11 @@ void netsim_sender_start(struct netsim_transport *transport, uint32_t number)
     netsim_time slowest_ps = 0;
     netsim_ideal_fct(transport, number, &flow->ideal_ps, &sender->base_rtt_ps, &slowest_ps);
     sender->window_packets = UINT32_MAX;
+    flow->start_ps = transport->network->now_ps;
     transport->network->totals.flows_started++;
     netsim_flow_rate_start(transport, number);
     if (transport->config.ack_bytes != 0)
         sender->window_packets = window_packets(transport, sender->base_rtt_ps, slowest_ps);
-    netsim_flow_ring_add(transport, number);
+    if (transport->config.kind != NETSIM_XP || netsim_xp_start(transport, number))
+        netsim_flow_ring_add(transport, number);
 }

@@ -43,12 +43,17 @@ void netsim_transport_init(struct netsim_transport *transport, struct netsim_net
 {
     struct lh_prng entropy = lh_prng_fork(prng, NETSIM_COMPONENT_ENTROPY);
     uint64_t words = 0;
-    *transport = (struct netsim_transport){
-        .network = network, .config = config->transport, .flows_count = list->count};
+    *transport = (struct netsim_transport){.network = network,
+                                           .config = config->transport,
+                                           .flows_count = list->count,
+                                           .unfinished = list->count};
+    if (config->transport.kind == NETSIM_XP)
+        transport->config.ack_bytes = 0;
     netsim_flow_rate_setup(transport);
     for (uint32_t i = 0; i < list->count; i++)
         words += 2 * ((packets_of(transport, list->flows[i].bytes) + 63) / 64);
     network->totals.flows = list->count;
+    netsim_starts_init(&transport->starts, list, arena);
     transport->rings = netsim_arena_take(arena, network->hosts_count, sizeof *transport->rings);
     transport->flows = netsim_arena_take(arena, list->count, sizeof *transport->flows);
     uint64_t *bits = netsim_arena_take(arena, words, sizeof *bits);
@@ -57,6 +62,9 @@ void netsim_transport_init(struct netsim_transport *transport, struct netsim_net
     if (config->transport.congestion.kind == NETSIM_CONGESTION_CONTROLLER &&
         config->transport.kind != NETSIM_LONGHAUL)
         netsim_controller_setup(transport, list, config->packets_max, arena);
+    if (config->transport.kind == NETSIM_XP)
+        transport->last_of_pair = netsim_arena_take(
+            arena, (size_t)network->hosts_count * network->hosts_count, sizeof *transport->last_of_pair);
     if (arena->base == NULL)
         return;
     for (uint32_t i = 0; i < network->hosts_count; i++)
@@ -65,10 +73,35 @@ void netsim_transport_init(struct netsim_transport *transport, struct netsim_net
         flow_init(transport, i, &list->flows[i], &entropy, &bits);
 }
 
+void netsim_flow_received(struct netsim_transport *transport, uint32_t flow, netsim_time at_ps)
+{
+    assert(transport->flows[flow].received_ps == NETSIM_NEVER);
+    transport->flows[flow].received_ps = at_ps;
+    netsim_starts_release(&transport->starts, flow, at_ps);
+}
+
+void netsim_flow_done(struct netsim_transport *transport, uint32_t flow, netsim_time at_ps)
+{
+    assert(transport->flows[flow].done_ps == NETSIM_NEVER);
+    transport->flows[flow].done_ps = at_ps;
+    transport->unfinished--;
+    transport->network->totals.flows_done++;
+}
+
+void netsim_flow_failed(struct netsim_transport *transport, uint32_t flow)
+{
+    transport->flows[flow].sender.failed = 1;
+    transport->unfinished--;
+    transport->network->totals.flows_failed++;
+    if (transport->flows[flow].received_ps == NETSIM_NEVER)
+        netsim_starts_release(&transport->starts, flow, transport->network->now_ps);
+}
+
 uint32_t netsim_transport_number_events(struct netsim_transport *transport, uint32_t first)
 {
     transport->first_timer_event = first;
-    first += transport->config.ack_bytes != 0 ? transport->flows_count : 0;
+    bool timers = transport->config.ack_bytes != 0 || transport->config.kind == NETSIM_XP;
+    first += timers ? transport->flows_count : 0;
     first = netsim_controller_number_events(transport, first);
     transport->first_pace_event = first;
     first += transport->paced ? transport->flows_count : 0;

@@ -11,6 +11,7 @@
 #include "netsim/engine/network.h"
 #include "netsim/transport/controlled.h"
 #include "netsim/transport/flow.h"
+#include "netsim/transport/starts.h"
 
 /* Flows of a host that may send, round robin. */
 struct netsim_flow_ring {
@@ -23,15 +24,19 @@ struct netsim_transport {
     struct netsim_flow *flows;
     struct netsim_flow_ring *rings; /* of each host */
     uint32_t flows_count;
-    uint32_t next_flow; /* the first that has not started */
+    uint32_t unfinished; /* flows that are neither done nor failed */
+    struct netsim_starts starts;
     uint32_t first_timer_event;
     uint32_t first_pace_event; /* exists only when paced */
     uint32_t start_event;
-    bool paced;          /* by transport.rate or congestion control */
-    struct dcqcn *rates; /* of each flow; NULL: no DCQCN */
+    netsim_time start_ps; /* when it is due, while it is pending */
+    bool paced;           /* by transport.rate or congestion control */
+    struct dcqcn *rates;  /* of each flow; NULL: no DCQCN */
     struct dcqcn_config dcqcn;
     uint64_t pace_ps_per_byte_q16; /* of transport.rate; 0: none */
     struct netsim_controllers controllers;
+    uint32_t
+        *last_of_pair; /* XP: [source * hosts + destination]: the last flow that started, and 1; 0: none */
     struct netsim_transport_config config;
 };
 
@@ -42,5 +47,11 @@ void netsim_transport_init(struct netsim_transport *transport, struct netsim_net
                            const struct lh_prng *prng, struct netsim_arena *arena);
 /* Numbers the events of the transport from `first` on, and returns the first number behind them. */
 uint32_t netsim_transport_number_events(struct netsim_transport *transport, uint32_t first);
+
+/* A flow has ended for its receiver: once for each, as the calls below. What waits for it may start. */
+void netsim_flow_received(struct netsim_transport *transport, uint32_t flow, netsim_time at_ps);
+/* A flow has ended for its sender, or it has given up; what waits for a flow that failed starts, too. */
+void netsim_flow_done(struct netsim_transport *transport, uint32_t flow, netsim_time at_ps);
+void netsim_flow_failed(struct netsim_transport *transport, uint32_t flow);
 
 #endif

@@ -7,6 +7,7 @@
 
 #include <assert.h>
 
+#include "netsim/workload/collective.h"
 #include "netsim/workload/flow_file.h"
 #include "netsim/workload/kind.h"
 #include "netsim/workload/poisson.h"
@@ -15,7 +16,7 @@
 static int (*const kinds[])(const struct netsim_workload *workload) = {
     [NETSIM_PERMUTATION] = netsim_workload_rounds, [NETSIM_INCAST] = netsim_workload_rounds,
     [NETSIM_ALL_TO_ALL] = netsim_workload_rounds,  [NETSIM_FLOWS_FILE] = netsim_workload_flow_file,
-    [NETSIM_POISSON] = netsim_workload_poisson,
+    [NETSIM_POISSON] = netsim_workload_poisson,    [NETSIM_COLLECTIVE] = netsim_workload_collective,
 };
 
 int netsim_workload_build(const struct netsim_workload_config *config, const struct netsim_graph *graph,

@@ -91,6 +91,31 @@ static void test_two_schemes_side_by_side(void **state)
     lh_netsim_destroy(simulation);
 }
 
+/* With a deadline flows are done without what was lost; the rest is as it was sent, or the run fails. Each
+ * packet is sent once. */
+static void test_bounded(void **state)
+{
+    (void)state;
+    static setting settings[] = {{"transport.schemes", "bounded:deadline=5ms"},
+                                 {"topology.link", "loss=1%"}};
+    struct lh_netsim *simulation = create(settings, 2, 3);
+    struct lh_netsim_totals totals = run(simulation);
+    uint64_t delivered_bytes = 0;
+    assert_int_equal(totals.flows_done, 32);
+    assert_true(totals.lost_packets > 0);
+    assert_int_equal(totals.repeated_packets, 0);
+    for (uint32_t i = 0; i < 32; i++) {
+        struct lh_netsim_flow flow;
+        assert_int_equal(lh_netsim_flow(simulation, i, &flow), 0);
+        assert_true(flow.received_ps - flow.start_ps <= UINT64_C(5001) * 1000000);
+        assert_true(flow.delivered_bytes <= flow.bytes);
+        delivered_bytes += flow.delivered_bytes;
+    }
+    assert_true(delivered_bytes < 32 * FLOW_BYTES && delivered_bytes > 32 * FLOW_BYTES / 10 * 9);
+    assert_int_equal(totals.delivered_bytes, delivered_bytes);
+    lh_netsim_destroy(simulation);
+}
+
 /* In steps, by time and by events, nothing changes; another seed is another run. */
 static void test_repeatable(void **state)
 {
@@ -304,6 +329,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_two_schemes_side_by_side),
+        cmocka_unit_test(test_bounded),
         cmocka_unit_test(test_repeatable),
         cmocka_unit_test(test_lone_flow),
         cmocka_unit_test(test_congestion_controllers),

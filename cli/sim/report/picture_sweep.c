@@ -76,6 +76,10 @@ static struct scale scale_of(const struct cli_sim_results *results, unsigned fig
         scale.unit = most < 1e6 ? "" : "millions";
         scale.factor = most < 1e6 ? 1 : 1e-6;
         break;
+    case CLI_UNIT_SHARE:
+        scale.unit = "%";
+        scale.factor = 100;
+        break;
     case CLI_UNIT_RATIO:
         break;
     }

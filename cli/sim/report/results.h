@@ -22,7 +22,8 @@ unsigned cli_sim_seeds(const struct cli_sim_results *results, unsigned point);
 
 const struct cli_sim_run *cli_sim_result(const struct cli_sim_results *results, unsigned point,
                                          unsigned seed);
-/* Over the seeds of a point; *half: of the 95 % confidence interval, NaN with one seed. */
+/* Over the seeds of a point; *half: of the 95 % confidence interval, NaN with one seed. Percentiles of
+ * operations are those of all seeds together, without an interval. */
 double cli_sim_mean(const struct cli_sim_results *results, unsigned point, unsigned figure, double *half);
 
 #endif

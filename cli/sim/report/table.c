@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define VALUE_COLUMNS 19
+#define VALUE_COLUMNS 22
 
 static struct cli_table make_table(const struct cli_column *columns)
 {
@@ -106,6 +106,16 @@ static void print_run(const struct cli_figures *figures)
            value[CLI_FIGURE_DONE] < value[CLI_FIGURE_FLOWS]
                ? ": payload of all flows, to the end of the simulation (some flows are not done)"
                : "");
+    if (figures->operations.count > 0) {
+        print_label("operations");
+        printf("mean %s, ", words(figures, CLI_FIGURE_OPERATION_MEAN));
+        printf("median %s, 99th percentile %s, longest %s\n", words(figures, CLI_FIGURE_OPERATION_P50),
+               words(figures, CLI_FIGURE_OPERATION_P99), words(figures, CLI_FIGURE_OPERATION_MAX));
+    }
+    if (value[CLI_FIGURE_DELIVERED] < 1) {
+        print_label("delivered");
+        printf("%s of the payload of flows that are done\n", words(figures, CLI_FIGURE_DELIVERED));
+    }
     print_label("dropped");
     printf("%.0f by switches, %.0f on links; %.0f packets retransmitted, %.0f timeouts\n",
            value[CLI_FIGURE_DROPPED], value[CLI_FIGURE_LOST], value[CLI_FIGURE_REPEATED],
@@ -165,9 +175,12 @@ static const struct {
     {"stuck", CLI_FIGURE_STUCK},
     {"completion", CLI_FIGURE_FCT_MEAN},
     {"p99", CLI_FIGURE_FCT_P99},
+    {"operation", CLI_FIGURE_OPERATION_MEAN},
+    {"p99", CLI_FIGURE_OPERATION_P99},
     {"slowdown", CLI_FIGURE_SLOWDOWN_MEAN},
     {"p99", CLI_FIGURE_SLOWDOWN_P99},
     {"goodput", CLI_FIGURE_GOODPUT},
+    {"delivered", CLI_FIGURE_DELIVERED},
     {"Jain's index", CLI_FIGURE_JAIN},
     {"share", CLI_FIGURE_SHARE},
     {"queue", CLI_FIGURE_QUEUE_MEAN},
@@ -200,11 +213,22 @@ static bool is_known(const struct cli_sim_results *results, unsigned figure)
     return known;
 }
 
+static bool is_below(const struct cli_sim_results *results, unsigned figure, double limit)
+{
+    double half = NAN;
+    bool below = false;
+    for (unsigned point = 0; point < cli_sim_points(results) && !below; point++)
+        below = cli_sim_mean(results, point, figure, &half) < limit;
+    return below;
+}
+
 /* What is known of no point is no column, nor are counts that are zero at every point; but whether anything
  * was dropped belongs to what was sent again. */
 static bool is_shown(const struct cli_sim_results *results, unsigned column)
 {
     unsigned figure = sweep_columns[column].figure;
+    if (figure == CLI_FIGURE_DELIVERED)
+        return is_below(results, figure, 1);
     if (cli_figure_infos[figure].unit != CLI_UNIT_NONE)
         return is_known(results, figure);
     if (is_ever(results, figure))

@@ -189,6 +189,19 @@ static void collect_links(double *value, const struct lh_netsim *simulation)
     value[CLI_FIGURE_PAUSED] = paused;
 }
 
+static double delivered_share(const struct lh_netsim *simulation)
+{
+    struct lh_netsim_flow flow;
+    double bytes = 0, delivered = 0;
+    uint64_t flows = lh_netsim_flows_count(simulation);
+    for (uint64_t i = 0; i < flows && !lh_netsim_flow(simulation, i, &flow); i++)
+        if (is_done(&flow)) {
+            bytes += (double)flow.bytes;
+            delivered += (double)flow.delivered_bytes;
+        }
+    return bytes > 0 ? delivered / bytes : NAN;
+}
+
 static void collect_totals(double *value, const struct lh_netsim *simulation, double wall_s, bool over)
 {
     struct lh_netsim_totals totals;
@@ -200,6 +213,7 @@ static void collect_totals(double *value, const struct lh_netsim *simulation, do
     value[CLI_FIGURE_STUCK] = over ? (double)(totals.flows - totals.flows_done - totals.flows_failed) : 0;
     value[CLI_FIGURE_MAKESPAN] = span > 0 ? span : NAN;
     value[CLI_FIGURE_GOODPUT] = span > 0 ? 8 * (double)totals.delivered_bytes / span : NAN;
+    value[CLI_FIGURE_DELIVERED] = delivered_share(simulation);
     value[CLI_FIGURE_DROPPED] = (double)(totals.dropped_packets + totals.unroutable_packets);
     value[CLI_FIGURE_LOST] = (double)(totals.lost_packets + totals.corrupted_packets);
     value[CLI_FIGURE_MARKED] = (double)totals.marked_packets;
@@ -221,6 +235,8 @@ int cli_figures_collect(struct cli_figures *figures, const struct lh_netsim *sim
     int code = collect_flows(figures, simulation, output);
     if (!code)
         code = cli_across_collect(figures->value, simulation);
+    if (!code)
+        code = cli_operations_collect(&figures->operations, simulation);
     if (code) {
         cli_figures_free_samples(figures);
         return code;
@@ -229,6 +245,7 @@ int cli_figures_collect(struct cli_figures *figures, const struct lh_netsim *sim
     double *value = figures->value;
     collect_totals(value, simulation, wall_s, over);
     collect_links(value, simulation);
+    cli_operations_sum_up(&figures->operations, value);
     value[CLI_FIGURE_FCT_MEAN] = all->fct_mean;
     value[CLI_FIGURE_FCT_P50] = all->fct_p50;
     value[CLI_FIGURE_FCT_P99] = all->fct_p99;

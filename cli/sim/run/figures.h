@@ -6,6 +6,7 @@
 #ifndef LH_CLI_SIM_RUN_FIGURES_H
 #define LH_CLI_SIM_RUN_FIGURES_H
 
+#include "cli/sim/run/operations.h"
 #include "cli/sim/scenario/figure.h"
 #include "cli/sim/scenario/keys.h"
 
@@ -34,12 +35,13 @@ struct cli_figures {
     struct cli_class classes[CLI_GROUPS_MAX];
     struct cli_class all;
     double *memory; /* of all samples */
+    struct cli_operations operations;
 };
 
 /* Collects the figures of a simulation. over: no event is left. 0, or -LH_ENOMEM. */
 int cli_figures_collect(struct cli_figures *figures, const struct lh_netsim *simulation,
                         const struct cli_sim_output *output, double wall_s, bool over);
-/* Gives the samples back; the numbers stay. */
+/* Gives the samples of flows back; the numbers stay. */
 void cli_figures_free_samples(struct cli_figures *figures);
 
 /* "10kB … 100kB", "a > b" */

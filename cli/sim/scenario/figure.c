@@ -28,6 +28,14 @@ const struct cli_figure_info cli_figure_infos[CLI_FIGURES] = {
                                          "last byte between sites, mean", CLI_UNIT_SECONDS},
     [CLI_FIGURE_ACROSS_RECEIVED_P99] = {"across_received_p99", "across_received_p99_s",
                                         "last byte between sites, 99th p.", CLI_UNIT_SECONDS},
+    [CLI_FIGURE_OPERATION_MEAN] = {"operation_mean", "operation_mean_s", "operation, mean",
+                                   CLI_UNIT_SECONDS},
+    [CLI_FIGURE_OPERATION_P50] = {"operation_p50", "operation_p50_s", "operation, median",
+                                  CLI_UNIT_SECONDS},
+    [CLI_FIGURE_OPERATION_P99] = {"operation_p99", "operation_p99_s", "operation, 99th percentile",
+                                  CLI_UNIT_SECONDS},
+    [CLI_FIGURE_OPERATION_MAX] = {"operation_max", "operation_max_s", "operation, longest",
+                                  CLI_UNIT_SECONDS},
     [CLI_FIGURE_SLOWDOWN_MEAN] = {"slowdown_mean", "slowdown_mean", "slowdown, mean", CLI_UNIT_RATIO},
     [CLI_FIGURE_SLOWDOWN_P50] = {"slowdown_p50", "slowdown_p50", "slowdown, median", CLI_UNIT_RATIO},
     [CLI_FIGURE_SLOWDOWN_P99] = {"slowdown_p99", "slowdown_p99", "slowdown, 99th percentile",
@@ -35,6 +43,7 @@ const struct cli_figure_info cli_figure_infos[CLI_FIGURES] = {
     [CLI_FIGURE_SLOWDOWN_MAX] = {"slowdown_max", "slowdown_max", "slowdown, largest", CLI_UNIT_RATIO},
     [CLI_FIGURE_MAKESPAN] = {"makespan", "makespan_s", "makespan", CLI_UNIT_SECONDS},
     [CLI_FIGURE_GOODPUT] = {"goodput", "goodput_bps", "goodput", CLI_UNIT_BPS},
+    [CLI_FIGURE_DELIVERED] = {"delivered", "delivered_share", "payload delivered, share", CLI_UNIT_SHARE},
     [CLI_FIGURE_DROPPED] = {"dropped", "dropped_packets", "packets dropped by switches", CLI_UNIT_NONE},
     [CLI_FIGURE_LOST] = {"lost", "lost_packets", "packets lost or corrupted on links", CLI_UNIT_NONE},
     [CLI_FIGURE_MARKED] = {"marked", "marked_packets", "packets marked", CLI_UNIT_NONE},
@@ -85,6 +94,9 @@ void cli_figure_format(unsigned figure, double value, char *out, size_t size)
         break;
     case CLI_UNIT_RATIO:
         snprintf(out, size, value < 100 ? "%.2f" : "%.0f", value);
+        break;
+    case CLI_UNIT_SHARE:
+        snprintf(out, size, "%.2f%%", 100 * value);
         break;
     case CLI_UNIT_PER_S:
         for (; value >= 1000 && scale < 3; scale++)

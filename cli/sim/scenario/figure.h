@@ -23,12 +23,17 @@ enum cli_figure {
     CLI_FIGURE_ACROSS_P99,
     CLI_FIGURE_ACROSS_RECEIVED_MEAN,
     CLI_FIGURE_ACROSS_RECEIVED_P99,
+    CLI_FIGURE_OPERATION_MEAN, /* of operations of a collective, of all seeds together */
+    CLI_FIGURE_OPERATION_P50,
+    CLI_FIGURE_OPERATION_P99,
+    CLI_FIGURE_OPERATION_MAX,
     CLI_FIGURE_SLOWDOWN_MEAN, /* completion time over that of the same flow in an empty network */
     CLI_FIGURE_SLOWDOWN_P50,
     CLI_FIGURE_SLOWDOWN_P99,
     CLI_FIGURE_SLOWDOWN_MAX,
-    CLI_FIGURE_MAKESPAN, /* from the start of the first flow to the end of the last */
-    CLI_FIGURE_GOODPUT,  /* payload that arrived, over the makespan */
+    CLI_FIGURE_MAKESPAN,  /* from the start of the first flow to the end of the last */
+    CLI_FIGURE_GOODPUT,   /* payload that arrived, over the makespan */
+    CLI_FIGURE_DELIVERED, /* of the payload of the flows that are done; less than all with a deadline */
     CLI_FIGURE_DROPPED,
     CLI_FIGURE_LOST,
     CLI_FIGURE_MARKED,
@@ -56,6 +61,7 @@ enum cli_unit {
     CLI_UNIT_BPS,
     CLI_UNIT_BYTES,
     CLI_UNIT_RATIO,
+    CLI_UNIT_SHARE,
     CLI_UNIT_PER_S
 };
 

@@ -25,7 +25,7 @@ static void test_sort_is_stable(void **state)
     struct lh_prng prng;
     lh_prng_seed(&prng, 1);
     for (uint32_t count = 0; count <= COUNT; count++) {
-        struct netsim_flow_list list = {flows, count};
+        struct netsim_flow_list list = {.flows = flows, .count = count};
         uint64_t sum = 0;
         for (uint32_t i = 0; i < count; i++) {
             flows[i] = (struct netsim_flow_request){.bytes = i, .start_ps = lh_prng_below(&prng, 20)};
@@ -46,7 +46,7 @@ static void test_is_sorted(void **state)
 {
     (void)state;
     struct netsim_flow_request flows[] = {{.start_ps = 1}, {.start_ps = 1}, {.start_ps = 5}};
-    struct netsim_flow_list list = {flows, 3};
+    struct netsim_flow_list list = {.flows = flows, .count = 3};
     assert_true(netsim_flow_list_is_sorted(&list));
     flows[2].start_ps = 0;
     assert_false(netsim_flow_list_is_sorted(&list));

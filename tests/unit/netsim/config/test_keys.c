@@ -303,14 +303,17 @@ static void test_every_key_is_read_somewhere(void **state)
     sets("long.drift", "1us");
     sets("long.signal_loss", "1%");
     sets("long.mute_for", "1us");
+    sets("disturb.stragglers", "1%");
+    sets("disturb.burst", "1MB");
+    sets("disturb.flap", "1us");
     for (size_t i = 0; i < count; i++) {
         unsigned read = 0;
-        for (unsigned kinds = 0; kinds < 7 * 4 * 2 * 6 * 5; kinds++) {
+        for (unsigned kinds = 0; kinds < 7 * 5 * 2 * 6 * 6; kinds++) {
             config.topology.kind = kinds % 7;
-            config.workload.kind = kinds / 7 % 5;
-            config.workload.sizes = kinds / 35 % 2 ? text : (struct netsim_text){0};
-            config.transport.kind = kinds / 70 % 4;
-            config.longs.control = kinds / 280;
+            config.workload.kind = kinds / 7 % 6;
+            config.workload.sizes = kinds / 42 % 2 ? text : (struct netsim_text){0};
+            config.transport.kind = kinds / 84 % 5;
+            config.longs.control = kinds / 420;
             read += netsim_key_unread(&config, keys[i].name) == NULL;
         }
         if (read == 0)

@@ -8,6 +8,7 @@
 #include "cli/terminal/output.c"
 #include "cli/terminal/diagnostic.c"
 #include "cli/sim/run/across_sites.c"
+#include "cli/sim/run/operations.c"
 #include "cli/sim/report/mean.c"
 #include "cli/sim/run/figures.c"
 #include "cli/sim/scenario/figure.c"

@@ -8,7 +8,8 @@
  *              it.
  *   drain      what startup put into the queue.
  *   cruise     at the path's rate.
- *   up         for half a round trip a little faster: is there more? Then on until there is not.
+ *   up         for half a round trip a little faster: is there more? Then on until there is not. Where that
+ *              would fill a short queue it is shorter, and begins with an empty queue.
  *   down       what that put into the queue.
  *   share      others use the path, too. Everybody of this kind sees the same queue: when it gets long, all
  *              yield by the same factor, in the same round trip, and it gets empty; then all grow by an
@@ -72,12 +73,22 @@
 #define POLICER_LOSS   0.1         /* is congestion even without */
 #define RANDOM_LOSS    0.05        /* more is not learned as random */
 #define MARKED         0.02
+#define UNTIMED_SHARE  2 /* of the queue, forgotten with each report that times nothing: a clock was set */
 #define HOST_RTT_NS    1e6  /* delays are measured in units of at least that: hosts do not always run */
 #define PACE_TOLERANCE 1.25 /* of a delivery rate, above the pace */
 #define SHARED_CUT     0.85 /* of what was delivered: so that the queue gets shorter */
 #define CUT_MAX        0.7
 
-/* Sharing. Queues in delay units, see delay_unit(). */
+/* A short queue: this flow alone makes it drop packets. */
+#define SHORT_QUEUE     0.4  /* delay units, see delay_unit() */
+#define SHORT_LOST      4    /* packets more than at random, and so many deviations */
+#define SHORT_PACKETS   16   /* at the least: fewer cannot be probed with less */
+#define SHORT_LONGER    1.25 /* than where it dropped packets: it is another, */
+#define SHORT_ROUNDS    2000 /* or after that time may be */
+#define SHORT_UP        0.5  /* of it: what `up` may fill */
+#define SHORT_TOLERANCE 1.02 /* of a delivery rate, above the pace */
+
+/* Sharing. Queues in delay units. */
 #define SHARE_QUEUE       0.25 /* more, and everybody yields, */
 #define SHARE_QUEUE_NS    5e6  /* at most, */
 #define SHARE_PACKETS     2    /* and so many of this flow's packets, but not twice as much in all */
@@ -152,7 +163,9 @@ struct bbr {
     lh_time state_ns;
     uint64_t state_round, cruise_rounds, cut_round;
     double cycle_rtt_min;
-    double up_bw, up_gain;
+    double up_bw, up_gain, up_ns;
+    double full_queue; /* the delay at which the queue dropped packets; 0: it has not */
+    uint64_t full_round;
     /* Sharing. */
     bool foreign; /* others fill the queue whatever this flow does */
     uint64_t foreign_round;
@@ -163,6 +176,7 @@ struct bbr {
     double last_queue;        /* a round trip ago */
     bool up_seen;             /* what was sent in it arrives */
     bool up_fast;             /* there was more */
+    bool up_next;             /* it follows */
 };
 
 static int bbr_parse(const char *text, uint8_t params[LH_CONGESTION_PARAMS])
@@ -197,6 +211,20 @@ static bool shared(const struct bbr *b)
     return b->rtt_min > 0 && b->cycle_rtt_min > b->rtt_min + SHARED_RTT * delay_unit(b) + own;
 }
 
+/* This flow is alone, and the queue holds little of what is sent too fast. */
+static bool queue_is_short(const struct bbr *b)
+{
+    return b->full_queue > 0 && b->full_queue < SHORT_QUEUE * delay_unit(b) && b->state != BBR_SHARE &&
+           !b->foreign && !shared(b);
+}
+
+/* How long `up` is faster. Others that fill the queue probe for as long. */
+static double up_span(const struct bbr *b)
+{
+    double span = b->foreign ? b->rtt_min : b->rtt_min / 2;
+    return queue_is_short(b) ? fmin(span, SHORT_UP * b->full_queue / (b->up_gain - 1)) : span;
+}
+
 static void enter(struct bbr *b, enum bbr_state state, lh_time now)
 {
     b->state = state;
@@ -208,7 +236,9 @@ static void enter(struct bbr *b, enum bbr_state state, lh_time now)
         double more = UP_SHARED / sqrt(bdp_of(b) / b->mtu + 1);
         b->up_gain = 1 + fmin(fmax(more, UP_SHARED_MIN), UP_SHARED_MAX);
     }
+    b->up_ns = up_span(b);
     b->slow_spacings = 0;
+    b->up_next = false;
     b->up_seen = false;
     b->up_bw = b->bw;
     if (state == BBR_CRUISE)
@@ -255,8 +285,11 @@ static void bbr_start(void *state, const struct lh_congestion_path *path,
 
 static void on_rtt(struct bbr *b, const struct lh_congestion_feedback *f)
 {
-    if (f->rtt_ns == 0)
+    if (f->rtt_ns == 0) {
+        if (f->arrived_bytes > 0 && b->rtt > b->rtt_min)
+            b->rtt -= (b->rtt - b->rtt_min) / UNTIMED_SHARE;
         return;
+    }
     b->rtt = (double)f->rtt_ns;
     if (b->rtt_min == 0 || b->rtt <= b->rtt_min * 1.01) {
         b->rtt_min_round = b->rounds;
@@ -290,7 +323,8 @@ static void on_rate(struct bbr *b, const struct lh_congestion_feedback *f)
         limited = true;
     }
     /* What arrives faster than it was paced was held back by one of the hosts. */
-    rate = fmin(rate, PACE_TOLERANCE * fmax(b->pace, b->pace_before));
+    rate =
+        fmin(rate, (queue_is_short(b) ? SHORT_TOLERANCE : PACE_TOLERANCE) * fmax(b->pace, b->pace_before));
     if (rate > 0 && f->sent_ns != 0 && f->sent_ns < b->train_end_ns) {
         on_rest_of_train(b, rate);
         return;
@@ -312,6 +346,23 @@ static double queue_of(const struct bbr *b)
     return b->rtt_min > 0 && b->round_rtt_min > 0 ? (b->round_rtt_min - b->rtt_min) / delay_unit(b) : 0;
 }
 
+static bool exceeds_random(const struct bbr *b, double all)
+{
+    double packets = (double)b->round_lost / b->mtu;
+    double random = b->loss * all / b->mtu;
+    return packets > random + SHORT_LOST * (1 + sqrt(random));
+}
+
+static void on_full_queue(struct bbr *b)
+{
+    double queue = b->rtt - b->rtt_min;
+    bool own = b->state == BBR_CRUISE || b->state == BBR_UP || b->state == BBR_DOWN;
+    if (!own || shared(b) || queue * b->bw < SHORT_PACKETS * 8e9 * b->mtu)
+        return;
+    b->full_queue = queue;
+    b->full_round = b->rounds;
+}
+
 /* Of the round trip that ends. Random loss is no congestion: loss counts with a sign of a queue only. */
 static bool congested(struct bbr *b)
 {
@@ -322,6 +373,8 @@ static bool congested(struct bbr *b)
     bool marked = (double)b->round_marked > MARKED * (double)b->round_arrived;
     bool queue = b->rtt_min > 0 && b->rtt > QUEUE_RTT * b->rtt_min;
     bool lost = queue ? loss > b->loss + QUEUE_LOSS : loss > POLICER_LOSS && all > ROUND_PACKETS * b->mtu;
+    if (queue && exceeds_random(b, all))
+        on_full_queue(b);
     if (!queue && loss < RANDOM_LOSS && b->round_lost + b->round_arrived > 8 * b->mtu)
         b->loss += (loss - b->loss) / 8;
     return marked || lost;
@@ -463,6 +516,9 @@ static void on_sharing(struct bbr *b, bool bad, lh_time now)
 static void on_round(struct bbr *b, const struct lh_congestion_feedback *f)
 {
     bool bad = congested(b);
+    bool longer = queue_of(b) * delay_unit(b) > SHORT_LONGER * b->full_queue;
+    if (longer || b->rounds > b->full_round + SHORT_ROUNDS)
+        b->full_queue = 0;
     on_sharing(b, bad, f->now);
     bool shares = b->state == BBR_SHARE; /* has its own rules */
     if (bad && !shares)
@@ -481,8 +537,17 @@ static void on_round(struct bbr *b, const struct lh_congestion_feedback *f)
 
 /* ---- states ------------------------------------------------------------------------------------------ */
 
+/* There is more, and what was put on top is no queue: it is another path. */
+static bool queue_is_other(const struct bbr *b)
+{
+    double shown = 1 + (b->up_gain - 1) * b->up_ns / b->rtt_min / 2;
+    return b->bw_now > shown * b->up_bw && b->rtt - b->rtt_min < SHORT_UP / 2 * b->full_queue;
+}
+
 static void end_up(struct bbr *b, bool path_limits, lh_time now)
 {
+    if (queue_is_other(b))
+        b->full_queue = 0;
     if (b->bw_now > UP_GROWTH * b->up_bw && !path_limits) {
         b->up_bw = b->bw_now;
         b->up_gain = UP_FAST_GAIN;
@@ -647,7 +712,7 @@ static void on_state(struct bbr *b, const struct lh_congestion_feedback *f)
     case BBR_DRAIN:
     case BBR_DOWN:
         if ((double)f->in_flight_bytes <= bdp + 2 * b->mtu || b->rounds > b->state_round + 1)
-            enter(b, BBR_CRUISE, f->now);
+            enter(b, b->up_next ? BBR_UP : BBR_CRUISE, f->now);
         break;
     case BBR_SHARE:
         if (b->rounds > b->rtt_min_round + RTT_MIN_ROUNDS)
@@ -659,8 +724,10 @@ static void on_state(struct bbr *b, const struct lh_congestion_feedback *f)
             enter(b, BBR_DRAIN, f->now);
         } else if (b->rounds > b->rtt_min_round + RTT_MIN_ROUNDS)
             enter(b, BBR_PROBE_RTT, f->now);
-        else if (b->rounds >= b->state_round + cruise_rounds(b) && !f->rate_is_limited)
-            enter(b, BBR_UP, f->now);
+        else if (b->rounds >= b->state_round + cruise_rounds(b) && !f->rate_is_limited) {
+            enter(b, queue_is_short(b) ? BBR_DOWN : BBR_UP, f->now);
+            b->up_next = b->state == BBR_DOWN;
+        }
         break;
     case BBR_PROBE_RTT:
         if (b->rounds > b->state_round + 2) {
@@ -690,7 +757,7 @@ static double gain_of(const struct bbr *b, lh_time now)
     case BBR_DOWN:
         return DOWN_GAIN;
     case BBR_UP:
-        return b->up_fast || (double)(now - b->state_ns) < b->rtt_min / 2 ? b->up_gain : 1;
+        return b->up_fast || (double)(now - b->state_ns) < b->up_ns ? b->up_gain : 1;
     default:
         return 1;
     }

@@ -224,6 +224,7 @@ static void start_message(struct bottleneck *b, struct bottleneck_flow *f)
     f->waiting_bytes += f->config.message_bytes;
     f->goal_bytes += f->config.message_bytes;
     f->message_ns = b->now;
+    f->message_waits = false;
 }
 
 /* What may be made up for, as rate_control.c has it. */
@@ -313,17 +314,17 @@ static void on_feedback(struct bottleneck *b, struct bottleneck_flow *f,
     f->waiting_bytes += feedback->lost_bytes - feedback->lost_bytes % f->config.mtu_bytes;
     f->config.controller->on_feedback(f->state, feedback);
     decide(b, f);
-    if (f->config.message_bytes == 0 || f->goal_bytes == 0)
+    if (f->config.message_bytes == 0 || f->message_waits)
         return;
-    if (f->flight.arrived_bytes >= f->goal_bytes && f->message_ns <= b->now) {
+    if (f->flight.arrived_bytes >= f->goal_bytes) {
         if (f->messages < BOTTLENECK_TIMES_MAX)
             f->times_ns[f->messages] = b->now - f->message_ns;
         f->messages++;
         f->waiting_bytes = 0;
         f->goal_bytes = f->flight.arrived_bytes;
         f->message_ns = b->now + f->config.gap_ns + 1;
-    } else if (f->waiting_bytes == 0 && flight_in_flight_bytes(&f->flight) == 0 &&
-               f->message_ns <= b->now && f->goal_bytes > f->flight.arrived_bytes) {
+        f->message_waits = true;
+    } else if (f->waiting_bytes == 0 && flight_in_flight_bytes(&f->flight) == 0) {
         uint64_t missing = f->goal_bytes - f->flight.arrived_bytes; /* parts of packets, by rounding */
         f->waiting_bytes = (missing + f->config.mtu_bytes - 1) / f->config.mtu_bytes * f->config.mtu_bytes;
     }
@@ -340,18 +341,13 @@ static void on_report(struct bottleneck *b, struct bottleneck_flow *f)
 
 /* ---- events ------------------------------------------------------------------------------------------ */
 
-static bool message_is_next(const struct bottleneck_flow *f, lh_time now)
-{
-    return f->config.message_bytes != 0 && (f->message_ns > now || f->goal_bytes == 0);
-}
-
-static lh_time next_of_sender(const struct bottleneck *b, const struct bottleneck_flow *f)
+static lh_time next_of_sender(const struct bottleneck_flow *f)
 {
     lh_time next = f->send_ns;
     lh_keep_earlier(&next, report_front_ns(&f->reports));
     lh_keep_earlier(&next, f->decision.next_ns);
     lh_keep_earlier(&next, flight_next(&f->flight, overdue_ns(f)));
-    if (message_is_next(f, b->now))
+    if (f->message_waits)
         lh_keep_earlier(&next, f->message_ns);
     return when_running(&f->sender_pause, next);
 }
@@ -368,7 +364,7 @@ static lh_time next_of_receiver(const struct bottleneck_flow *f)
 
 static void find_next(const struct bottleneck *b, struct bottleneck_flow *f)
 {
-    lh_time next = lh_earlier(next_of_sender(b, f), next_of_receiver(f));
+    lh_time next = lh_earlier(next_of_sender(f), next_of_receiver(f));
     f->next_ns = next > b->now ? next : b->now;
 }
 
@@ -384,9 +380,7 @@ static void step_receiver(struct bottleneck *b, struct bottleneck_flow *f)
 
 static void step_sender(struct bottleneck *b, struct bottleneck_flow *f)
 {
-    bool message_starts = f->config.message_bytes != 0 && f->message_ns == b->now &&
-                          f->waiting_bytes == 0 && f->goal_bytes <= f->flight.arrived_bytes;
-    if (message_starts) {
+    if (f->message_waits && f->message_ns <= b->now) {
         start_message(b, f);
         f->send_ns = b->now;
     }
@@ -516,6 +510,7 @@ struct bottleneck_flow *bottleneck_add(struct bottleneck *b, const struct bottle
     decide(b, f);
     f->send_ns = config->start_ns;
     f->message_ns = config->start_ns;
+    f->message_waits = config->message_bytes != 0;
     if (config->message_bytes == 0)
         f->waiting_bytes = UINT64_MAX / 4;
     f->next_ns = config->start_ns;

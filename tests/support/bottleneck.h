@@ -90,7 +90,8 @@ struct bottleneck_flow {
     uint64_t key;
     uint64_t waiting_bytes; /* to be sent, with what was lost */
     uint64_t goal_bytes;    /* arrived in all at the end of the message */
-    lh_time message_ns;     /* start of this message, or of the next one */
+    lh_time message_ns;     /* start of this message, or of the next one, */
+    bool message_waits;     /* which has not begun */
     uint64_t burst_bytes;   /* what leaves at once */
     lh_time send_ns;        /* LH_TIME_NEVER: waits for a report */
     lh_time last_rtt_ns;

@@ -1,27 +1,34 @@
 /*
- * control_parts.h - a message of the layer above that arrives in parts, where packets are short. Pure.
+ * control_parts.h - messages of the layer above that arrive in parts, where packets are short. Pure.
  *
- * Parts leave one after the other, and are taken in that order: one that is missing or late loses its
- * message, as the network may lose any.
+ * Parts leave one right after the other, and come in any order: a path with jitter mixes them, and those of the
+ * next messages with them. A part that is lost loses its message, as the network may lose any.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef LH_WIRE_CONTROL_PARTS_H
 #define LH_WIRE_CONTROL_PARTS_H
 
-#include <stdbool.h>
-
+#include "base/bitmap.h"
 #include "wire/control.h"
 
-/* All zero: none has come. */
-struct parts {
-    uint32_t number; /* of the message */
-    uint32_t whole;  /* its bytes */
-    uint32_t come;   /* of these */
+#define PARTS_MESSAGES 4u /* that arrive at once; a power of two, for numbers wrap */
+
+struct parts_message {
+    uint32_t number;
+    uint32_t whole;                                       /* its bytes; 0: none has come */
+    uint32_t come;                                        /* of these */
+    uint64_t there[LH_BITMAP_WORDS(CONTROL_PAYLOAD_MAX)]; /* bit i: byte i has come */
     uint8_t data[CONTROL_PAYLOAD_MAX];
 };
 
-/* A part that was decoded. True: the message is whole, data[0 … whole). */
-bool parts_add(struct parts *parts, const struct control_part *part);
+/* All zero: none has come. */
+struct parts {
+    struct parts_message messages[PARTS_MESSAGES]; /* a message's by its number */
+};
+
+/* A part that was decoded. The message, when this made it whole: data[0 … whole), until the next call; else
+ * NULL. */
+const struct parts_message *parts_add(struct parts *parts, const struct control_part *part);
 
 #endif

@@ -109,6 +109,9 @@ void sdr_qp_remember(struct sdr_qp *qp, uint64_t rate_bps, lh_time rtt_ns, lh_ti
 /* Posted payload bytes from the first that the fabric has not taken on: channels leave in any order, so some
  * of these may be gone. */
 uint64_t sdr_qp_send_unsent_bytes(struct sdr_qp *qp);
+/* The counters themselves. Those that the SDR layer counts, too (bad_control), are counted by the step, or by
+ * an atomic addition. */
+struct lh_stats *sdr_qp_stats(struct sdr_qp *qp);
 /* Counters of lh_sdr_stats(), without its cost: no lock, no system call. */
 uint64_t sdr_qp_rx_bytes(const struct sdr_qp *qp);
 uint64_t sdr_qp_rx_packets(const struct sdr_qp *qp);

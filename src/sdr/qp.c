@@ -343,12 +343,16 @@ void qp_memory_free(struct sdr_qp *qp)
 
 /* ---- state ------------------------------------------------------------------------------------------- */
 
+const char *qp_error_reason(const struct sdr_qp *qp, int error)
+{
+    return error == -LH_EDEVICE && qp->device_reason ? qp->device_reason : lh_strerror(error);
+}
+
 int qp_usable(struct sdr_qp *qp)
 {
     int error = atomic_load(&qp->error);
     if (error)
-        return lh_fail((enum lh_error) - error, "QP has ended: %s",
-                       error == -LH_EDEVICE ? qp->device_reason : lh_strerror(error));
+        return lh_fail((enum lh_error) - error, "QP has ended: %s", qp_error_reason(qp, error));
     if (!atomic_load(&qp->connected))
         return lh_fail(LH_ESTATE, "QP is not connected yet");
     return 0;
@@ -455,23 +459,27 @@ bool sdr_qp_keepalive_want(struct sdr_qp *qp, bool wanted, lh_time now)
 /* ---- failure ----------------------------------------------------------------------------------------- */
 
 /* The first thread's reason stays. Whoever sees the error finds it. */
-static void keep_reason(struct sdr_qp *qp)
+static void fail_by_device(struct sdr_qp *qp)
 {
+    char text[DEVICE_REASON_MAX]; /* which a lack of memory would replace */
+    snprintf(text, sizeof text, "%s", lh_last_error());
     pthread_mutex_lock(&qp->pacer_lock);
-    if (qp->device_reason[0] == '\0')
-        snprintf(qp->device_reason, sizeof qp->device_reason, "%s", lh_last_error());
+    if (atomic_load(&qp->error) != -LH_EDEVICE) {
+        qp->device_reason = store_try(qp->store, sizeof text);
+        if (qp->device_reason)
+            memcpy(qp->device_reason, text, sizeof text);
+        atomic_store(&qp->error, -LH_EDEVICE);
+    }
     pthread_mutex_unlock(&qp->pacer_lock);
 }
 
 void qp_fail(struct sdr_qp *qp, int error)
 {
     int none = 0;
-    if (error == -LH_EDEVICE) {
-        keep_reason(qp);
-        atomic_store(&qp->error, error);
-    } else {
+    if (error == -LH_EDEVICE)
+        fail_by_device(qp);
+    else
         atomic_compare_exchange_strong(&qp->error, &none, error);
-    }
     for (uint32_t i = 0; i < qp_workers(qp); i++)
         wake_worker(qp, i);
 }
@@ -518,6 +526,11 @@ void sdr_qp_user_window(struct sdr_qp *qp, bool binds)
         wake_worker(qp, i); /* their limits are another now */
 }
 
+struct lh_stats *sdr_qp_stats(struct sdr_qp *qp)
+{
+    return &qp->stats;
+}
+
 uint64_t sdr_qp_rx_bytes(const struct sdr_qp *qp)
 {
     return __atomic_load_n(&qp->stats.rx_bytes, __ATOMIC_RELAXED);
@@ -541,7 +554,7 @@ bool sdr_qp_full_arrived(struct sdr_qp *qp)
 int lh_sdr_error(struct sdr_qp *qp)
 {
     int error = atomic_load(&qp->error);
-    return error == -LH_EDEVICE ? lh_fail(LH_EDEVICE, "%s", qp->device_reason) : error;
+    return error == -LH_EDEVICE ? lh_fail(LH_EDEVICE, "%s", qp_error_reason(qp, error)) : error;
 }
 
 int lh_sdr_stats(struct sdr_qp *qp, struct lh_stats *stats)

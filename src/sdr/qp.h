@@ -43,6 +43,7 @@
 #define QP_MESSAGES_WAITING 256u        /* of the layer above, each way; a power of two */
 #define QP_KEEPALIVE_NS     LH_NS_PER_S /* longest silence before a ping; not a timeout */
 #define QP_CONTROL_BATCH    16u
+#define DEVICE_REASON_MAX   192u
 /* When a fabric pushed back and names no time, it is asked again after this. No protocol depends on it. */
 #define QP_BLOCKED_RETRY_NS (20 * LH_NS_PER_US)
 
@@ -225,8 +226,9 @@ struct sdr_qp {
     uint32_t waiting_channels; /* bit c: it has something to send, and only a report lets it out */
     _Atomic uint64_t pace_bps; /* told, or of the controller; 0: none: read without the lock */
     _Atomic bool user_window;  /* the layer above has more, but for the user's window */
-    char device_reason
-        [192]; /* why the fabric failed; written under that lock, once, before `error` says so */
+    char *
+        device_reason; /* DEVICE_REASON_MAX: why the fabric failed; set under that lock, once, before `error`
+                          * says so; NULL: there was no memory for it */
     struct send_shape send_shape;
     uint32_t ranges_posted;  /* wraps; under lock */
     uint64_t payload_posted; /* likewise */
@@ -300,6 +302,8 @@ static inline bool qp_is_over(struct sdr_qp *qp)
 
 /* Ends the QP with a negative lh_error; the first reason stays, but for -LH_EDEVICE, which outdoes all. */
 void qp_fail(struct sdr_qp *qp, int error);
+/* Why it failed: of the `error` that was read from it. */
+const char *qp_error_reason(const struct sdr_qp *qp, int error);
 /* -LH_ESTATE or the reason it failed when it cannot be used for traffic. */
 int qp_usable(struct sdr_qp *qp);
 

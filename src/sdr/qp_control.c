@@ -259,8 +259,9 @@ static bool on_part(struct sdr_qp *qp, const struct control_message *message)
     struct control_part part = control_part_read(message);
     if (!qp->parts)
         qp->parts = store_take(qp->store, sizeof *qp->parts);
-    if (qp->parts && parts_add(qp->parts, &part))
-        add_to_inbox(qp, qp->parts->data, qp->parts->whole);
+    const struct parts_message *whole = qp->parts ? parts_add(qp->parts, &part) : NULL;
+    if (whole)
+        add_to_inbox(qp, whole->data, whole->whole);
     return true;
 }
 

@@ -38,6 +38,7 @@ static void free_qp(struct sdr_qp *qp)
     store_give(qp->store, qp->cts.present, LH_BITMAP_WORDS((size_t)qp->cts.size) * sizeof *qp->cts.present);
     store_give(qp->store, qp->channels, qp->channel_count * sizeof *qp->channels);
     qp_rate_free(qp);
+    store_give(qp->store, qp->device_reason, DEVICE_REASON_MAX);
     if (qp->own_link)
         qp->own_link->ops->close(qp->own_link);
     store_give(qp->store, qp, sizeof *qp);

@@ -14,8 +14,7 @@ static int check_recv(struct sdr_qp *qp, const struct sdr_recv_wr *wr)
 {
     int error = atomic_load(&qp->error);
     if (error)
-        return lh_fail((enum lh_error) - error, "QP has ended: %s",
-                       error == -LH_EDEVICE ? qp->device_reason : lh_strerror(error));
+        return lh_fail((enum lh_error) - error, "QP has ended: %s", qp_error_reason(qp, error));
     if (!qp->recv_enable)
         return lh_fail(LH_ESTATE, "QP was created without recv_enable");
     if (wr->max_length > qp->shape.slot_bytes)

@@ -277,10 +277,42 @@ static void note_taken(struct sdr_qp *qp, const struct fabric_write *writes, uin
     pthread_mutex_unlock(&qp->pacer_lock);
 }
 
-/* Offers the fabric up to `room` of the next packets; returns how many it took. *limit: why not all;
- * unchanged when it took all. */
-static uint32_t offer(struct sdr_qp *qp, uint32_t channel, uint32_t room, lh_time now, lh_time *next,
-                      enum lh_limit *limit)
+/* What the other channels must not overtake, unless they need not heed it. Under the channel's gate. */
+static void note_front(const struct sdr_qp *qp, uint32_t channel, bool heeded, struct channel_order *order)
+{
+    uint64_t front = 0;
+    bool waiting =
+        heeded && send_channel_front(&qp->channels[channel].sends, &qp->send_shape, channel, &front);
+    channel_order_set(order, channel, waiting, front);
+}
+
+/* The earliest next packet of another channel: of this worker, and of others while it awaits the pace; of
+ * these only what is behind this channel's own (gives_way()). Under the channel's gate. */
+static bool earliest_other(struct sdr_qp *qp, uint32_t channel, const struct channel_order *order,
+                           uint64_t *earliest)
+{
+    uint64_t own;
+    bool any = channel_order_bound(order, channel, earliest);
+    if (qp->context->turns < 2 || !is_paced(qp) ||
+        !send_channel_front(&qp->channels[channel].sends, &qp->send_shape, channel, &own))
+        return any;
+    pthread_mutex_lock(&qp->pacer_lock);
+    for (uint32_t c = 0; c < qp->channel_count; c++) {
+        const struct qp_channel *other = &qp->channels[c];
+        if (c == channel || !other->awaits_pace || (int64_t)(other->awaited - own) <= 0 ||
+            (any && (int64_t)(other->awaited - *earliest) >= 0))
+            continue;
+        *earliest = other->awaited;
+        any = true;
+    }
+    pthread_mutex_unlock(&qp->pacer_lock);
+    return any;
+}
+
+/* Offers the fabric up to `room` of the next packets that no other channel's go before; returns how many it
+ * took. *limit: why not all; unchanged when it took all. */
+static uint32_t offer(struct sdr_qp *qp, uint32_t channel, uint32_t room, const struct channel_order *order,
+                      lh_time now, lh_time *next, enum lh_limit *limit)
 {
     struct send_channel *sends = &qp->channels[channel].sends;
     const struct fabric_ops *ops = qp->endpoint->fabric->ops;
@@ -288,7 +320,10 @@ static uint32_t offer(struct sdr_qp *qp, uint32_t channel, uint32_t room, lh_tim
     assert(room > 0 && room <= FABRIC_BATCH_MAX);
     if (is_held(qp, channel, now, next, limit))
         return 0;
-    uint32_t ready = send_channel_peek(sends, &qp->send_shape, channel, writes, room);
+    uint64_t bound;
+    bool bounded = earliest_other(qp, channel, order, &bound);
+    uint32_t ready =
+        send_channel_peek(sends, &qp->send_shape, channel, bounded ? &bound : NULL, writes, room);
     uint32_t count = pace(qp, channel, writes, ready, now, limit);
     int taken = count ? ops->post_writes(qp->endpoint, channel, writes, count) : 0;
     if (taken < 0) {
@@ -311,6 +346,8 @@ static uint32_t offer(struct sdr_qp *qp, uint32_t channel, uint32_t room, lh_tim
         *limit = LH_LIMIT_FABRIC;
     else if (count < ready)
         keep_until_paced(qp, channel, *limit, next);
+    else if (bounded && ready < room && !send_channel_empty(sends))
+        *limit = LH_LIMIT_RATE;
     if (*limit == LH_LIMIT_FABRIC && !ops->pump)
         lh_keep_earlier(next, now + QP_BLOCKED_RETRY_NS);
     return (uint32_t)taken;
@@ -318,22 +355,25 @@ static uint32_t offer(struct sdr_qp *qp, uint32_t channel, uint32_t room, lh_tim
 
 /* A batch at most. A fabric that took few the last time will hardly take many now, and the packets that it
  * refuses were made for nothing: it is offered a few first, and the rest of the batch when it takes them. */
-static bool inject(struct sdr_qp *qp, uint32_t channel, lh_time now, lh_time *next)
+static bool inject(struct sdr_qp *qp, uint32_t channel, struct channel_order *order, lh_time now,
+                   lh_time *next)
 {
     struct qp_channel *own = &qp->channels[channel];
     if (send_channel_empty(&own->sends)) {
         bool more = atomic_load_explicit(&qp->user_window, memory_order_relaxed);
         limits_note(&own->limits, more ? LH_LIMIT_USER_WINDOW : LH_LIMIT_IDLE, now);
-        return false;
+        return false; /* nor did anything wait when the order was made */
     }
     uint64_t dropped = send_channel_drop_aborted(&own->sends, &qp->send_shape, channel);
     note_left(qp, dropped, now);
     enum lh_limit limit = LH_LIMIT_HOST;
     uint32_t first = FABRIC_BATCH_MAX - own->held_back;
-    uint32_t taken = offer(qp, channel, first, now, next, &limit);
+    uint32_t taken = offer(qp, channel, first, order, now, next, &limit);
     if (taken == first && own->held_back > 0)
-        taken += offer(qp, channel, own->held_back, now, next, &limit);
+        taken += offer(qp, channel, own->held_back, order, now, next, &limit);
     limits_note(&own->limits, limit, now);
+    if (order->waiting != 0)
+        note_front(qp, channel, limit != LH_LIMIT_FABRIC, order);
     uint32_t likely = taken + OFFER_MORE;
     own->held_back = limit == LH_LIMIT_FABRIC && likely < FABRIC_BATCH_MAX ? FABRIC_BATCH_MAX - likely : 0;
     return taken > 0 || dropped > 0;
@@ -369,35 +409,29 @@ static void kick_driver(struct sdr_qp *qp, uint32_t channel)
 }
 
 /* With a controller little waits in the queues: the layer above is asked for more in time. */
-static bool inject_and_kick(struct sdr_qp *qp, uint32_t channel, lh_time now, lh_time *next)
+static bool inject_and_kick(struct sdr_qp *qp, uint32_t channel, struct channel_order *order, lh_time now,
+                            lh_time *next)
 {
-    bool injected = inject(qp, channel, now, next);
+    bool injected = inject(qp, channel, order, now, next);
     if (injected && rate_control_is_on(&qp->rate))
         kick_driver(qp, channel);
     return injected;
 }
 
-uint32_t qp_first_channel(const struct sdr_qp *qp, uint32_t index, uint32_t count)
+void qp_order_channels(const struct sdr_qp *qp, uint32_t index, uint32_t count, struct channel_order *order)
 {
-    uint32_t first = index, channels = qp->channel_count;
-    uint64_t earliest = 0, place;
-    bool any = false;
-    if (index + count >= channels || !is_paced(qp) ||
+    uint32_t channels = 0;
+    for (uint32_t c = index; c < qp->channel_count; c += count)
+        channels |= (uint32_t)1 << c;
+    channel_order_init(order, channels);
+    if (index + count >= qp->channel_count || !is_paced(qp) ||
         !atomic_load_explicit(&qp->connected, memory_order_acquire))
-        return index;
-    for (uint32_t c = index; c < channels; c += count) {
+        return;
+    for (uint32_t c = index; c < qp->channel_count; c += count) {
         gate_enter_round(&qp->channels[c].gate); /* the queue's memory may change */
-        bool waits = send_channel_front(&qp->channels[c].sends, &qp->send_shape, c, &place);
+        note_front(qp, c, true, order);
         gate_leave(&qp->channels[c].gate);
-        if (!waits)
-            continue;
-        if (!any || (int64_t)(place - earliest) < 0) {
-            first = c;
-            earliest = place;
-        }
-        any = true;
     }
-    return first;
 }
 
 /* Of what left since `before`. */
@@ -406,7 +440,8 @@ static uint64_t cost_since(const struct send_channel *sends, uint64_t before_pac
     return (sends->taken - before_packets) * TURNS_PACKET + (sends->taken_bytes - before_bytes);
 }
 
-bool qp_channel_round(struct sdr_qp *qp, uint32_t channel, lh_time now, lh_time *next, uint64_t *cost)
+bool qp_channel_round(struct sdr_qp *qp, uint32_t channel, struct channel_order *order, lh_time now,
+                      lh_time *next, uint64_t *cost)
 {
     if (!atomic_load_explicit(&qp->connected, memory_order_acquire))
         return false;
@@ -422,7 +457,7 @@ bool qp_channel_round(struct sdr_qp *qp, uint32_t channel, lh_time now, lh_time 
     if (atomic_load(&qp->error))
         moved |= give_up(qp, channel);
     else if (atomic_load_explicit(&qp->proven, memory_order_relaxed))
-        moved |= inject_and_kick(qp, channel, now, next);
+        moved |= inject_and_kick(qp, channel, order, now, next);
     moved |= release(qp, channel);
     *cost += cost_since(sends, packets, bytes);
     if (ops->pump && !qp_device_gone(qp))

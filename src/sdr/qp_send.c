@@ -279,7 +279,8 @@ int sdr_streaming_send_end(struct sdr_send_handle *handle)
         handle->message.ended = true;
     }
     qp_unlock(qp);
-    qp_wake_all(qp);
+    if (!error)
+        qp_wake_all(qp);
     return as_sdr(error);
 }
 

@@ -163,11 +163,10 @@ static bool serve(struct worker *worker, struct run_entry *entry, uint32_t count
     bool moved = false;
     run_entry_begin(entry);
     keep_watch(worker, entry);
-    uint32_t first = qp_first_channel(qp, worker->index, count);
-    for (uint32_t c = first; c < qp->channel_count; c += count)
-        moved |= qp_channel_round(qp, c, now, &next, cost);
-    for (uint32_t c = worker->index; c < first; c += count)
-        moved |= qp_channel_round(qp, c, now, &next, cost);
+    struct channel_order order;
+    qp_order_channels(qp, worker->index, count, &order);
+    for (uint32_t c; channel_order_next(&order, &c);) /* each of the worker's channels once */
+        moved |= qp_channel_round(qp, c, &order, now, &next, cost);
     if (worker->index == 0)
         moved |= serve_control(qp, now, &next, cost);
     due_heap_set(&worker->queue.due, &entry->due, next);

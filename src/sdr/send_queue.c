@@ -137,14 +137,22 @@ static bool settle_peeked(const struct send_channel *channel, const struct send_
     return false;
 }
 
+static uint64_t number_of(const struct send_range *range, uint32_t cursor)
+{
+    return (uint64_t)range->number << 32 | (range->first + cursor);
+}
+
 uint32_t send_channel_peek(struct send_channel *channel, const struct send_shape *shape, uint32_t index,
-                           struct fabric_write *writes, uint32_t room)
+                           const uint64_t *before, struct fabric_write *writes, uint32_t room)
 {
     uint32_t head = atomic_load_explicit(&channel->head, memory_order_acquire);
     struct place at = {next_of(channel), channel->cursor};
     uint32_t count = 0;
     while (count < room && settle(channel, shape, index, head, &at)) {
-        writes[count++] = write_of(shape, range_at(channel, at.next), at.cursor);
+        const struct send_range *range = range_at(channel, at.next);
+        if (before != NULL && (int64_t)(number_of(range, at.cursor) - *before) >= 0)
+            break;
+        writes[count++] = write_of(shape, range, at.cursor);
         at.cursor++;
     }
     return count;
@@ -157,8 +165,7 @@ bool send_channel_front(const struct send_channel *channel, const struct send_sh
     struct place at = {next_of(channel), channel->cursor};
     if (!settle(channel, shape, index, head, &at))
         return false;
-    const struct send_range *range = range_at(channel, at.next);
-    *place = (uint64_t)range->number << 32 | (range->first + at.cursor);
+    *place = number_of(range_at(channel, at.next), at.cursor);
     return true;
 }
 

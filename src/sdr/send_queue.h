@@ -84,9 +84,10 @@ bool send_range_touches(const struct send_range *range, const struct send_shape 
  * counts it already. */
 void send_channel_post(struct send_channel *channel, const struct send_range *range);
 /* The next packets of this channel, at most `room`, without taking them; none of an aborted send, nor of
- * what waits behind one. Another channel may abort a send between this and take: it is taken all the same. */
+ * what waits behind one; with `before` (send_channel_front()) only those whose place is earlier. Another
+ * channel may abort a send between this and take: it is taken all the same. */
 uint32_t send_channel_peek(struct send_channel *channel, const struct send_shape *shape, uint32_t index,
-                           struct fabric_write *writes, uint32_t room);
+                           const uint64_t *before, struct fabric_write *writes, uint32_t room);
 /* The place of this channel's next packet among those of all channels, in the order of their posts; it wraps:
  * the difference of two says which is earlier. False: nothing waits, or an aborted send does. */
 bool send_channel_front(const struct send_channel *channel, const struct send_shape *shape, uint32_t index,

@@ -120,9 +120,10 @@ static uint64_t drain(struct fixture *f, uint32_t channel, uint8_t *seen, uint64
     int64_t before = -1;
     while (!send_channel_empty(&f->channels[channel])) {
         uint32_t room = 1 + (uint32_t)lh_prng_below(prng, 64);
-        uint32_t count = send_channel_peek(&f->channels[channel], &f->shape, channel, writes, room);
+        uint32_t count = send_channel_peek(&f->channels[channel], &f->shape, channel, NULL, writes, room);
         assert_true(count >= 1 && count <= room);
-        assert_int_equal(send_channel_peek(&f->channels[channel], &f->shape, channel, again, room), count);
+        assert_int_equal(send_channel_peek(&f->channels[channel], &f->shape, channel, NULL, again, room),
+                         count);
         assert_memory_equal(writes, again, count * sizeof *writes); /* peeking takes nothing */
         uint32_t some = (uint32_t)lh_prng_below(prng, count + 1);
         uint64_t expected = 0;
@@ -138,7 +139,7 @@ static uint64_t drain(struct fixture *f, uint32_t channel, uint8_t *seen, uint64
         assert_int_equal(take(&f->channels[channel], &f->shape, channel, some), expected);
         taken += expected;
     }
-    assert_int_equal(send_channel_peek(&f->channels[channel], &f->shape, channel, writes, 64), 0);
+    assert_int_equal(send_channel_peek(&f->channels[channel], &f->shape, channel, NULL, writes, 64), 0);
     return taken;
 }
 
@@ -247,14 +248,14 @@ static void test_ring_full_and_wrap(void **state)
         post(f, range_of(f, i, MTU));
     }
     assert_false(send_channel_has_room(channel, 1));
-    assert_int_equal(send_channel_peek(channel, &f->shape, 0, writes, 3), 3);
+    assert_int_equal(send_channel_peek(channel, &f->shape, 0, NULL, writes, 3), 3);
     assert_int_equal(take(channel, &f->shape, 0, 3), 3 * MTU);
     assert_true(send_channel_has_room(channel, 3));
     assert_false(send_channel_has_room(channel, 4));
     for (uint32_t i = 0; i < 3; i++)
         post(f, range_of(f, SEND_RANGES_MAX + i, MTU));
     for (uint32_t packet = 3; packet < SEND_RANGES_MAX + 3; packet++) {
-        assert_int_equal(send_channel_peek(channel, &f->shape, 0, writes, 1), 1);
+        assert_int_equal(send_channel_peek(channel, &f->shape, 0, NULL, writes, 1), 1);
         check_write(f, &writes[0], 0, packet, MTU);
         take(channel, &f->shape, 0, 1);
     }
@@ -283,6 +284,11 @@ static void test_front(void **state)
     take(&f->channels[0], &f->shape, 0, 1);
     assert_true(send_channel_front(&f->channels[0], &f->shape, 0, &first));
     assert_true((int64_t)(first - second) > 0); /* packet 128 of the later post */
+    struct fabric_write writes[64];
+    assert_int_equal(send_channel_peek(&f->channels[0], &f->shape, 0, &second, writes, 64), 0);
+    second = first + 2;
+    assert_int_equal(send_channel_peek(&f->channels[0], &f->shape, 0, &second, writes, 64), 2);
+    assert_int_equal(send_channel_peek(&f->channels[1], &f->shape, 1, &first, writes, 64), 64);
     take(&f->channels[1], &f->shape, 1, 64);
     assert_false(send_channel_front(&f->channels[1], &f->shape, 1, &second));
     free(f);
@@ -326,10 +332,10 @@ static void test_abort_at_the_front(void **state)
     take(channel, &f->shape, 0, 4);
     assert_int_equal(drop_aborted(channel, &f->shape, 0), 0);
     atomic_store(&f->message.aborted, true);
-    assert_int_equal(send_channel_peek(channel, &f->shape, 0, writes, 64), 0);
+    assert_int_equal(send_channel_peek(channel, &f->shape, 0, NULL, writes, 64), 0);
     assert_int_equal(drop_aborted(channel, &f->shape, 0), 6 * MTU + 5 + 2 * MTU);
     assert_int_equal(atomic_load(&f->message.ranges), 0);
-    assert_int_equal(send_channel_peek(channel, &f->shape, 0, writes, 64), 3);
+    assert_int_equal(send_channel_peek(channel, &f->shape, 0, NULL, writes, 64), 3);
     check_write(f, &writes[0], 0, 100, MTU);
     assert_int_equal(take(channel, &f->shape, 0, 3), 3 * MTU);
     assert_int_equal(atomic_load(&other.ranges), 0);
@@ -351,12 +357,12 @@ static void test_aborted_is_not_read_behind_a_live_one(void **state)
     post(f, range_of(f, 5, MTU));
     atomic_store(&other.aborted, true);
     assert_int_equal(drop_aborted(channel, &f->shape, 0), 0);
-    assert_int_equal(send_channel_peek(channel, &f->shape, 0, writes, 64), 5);
+    assert_int_equal(send_channel_peek(channel, &f->shape, 0, NULL, writes, 64), 5);
     assert_int_equal(take(channel, &f->shape, 0, 5), 5 * MTU);
-    assert_int_equal(send_channel_peek(channel, &f->shape, 0, writes, 64), 0);
+    assert_int_equal(send_channel_peek(channel, &f->shape, 0, NULL, writes, 64), 0);
     assert_int_equal(drop_aborted(channel, &f->shape, 0), 3 * MTU);
     assert_int_equal(atomic_load(&other.ranges), 0);
-    assert_int_equal(send_channel_peek(channel, &f->shape, 0, writes, 64), 1);
+    assert_int_equal(send_channel_peek(channel, &f->shape, 0, NULL, writes, 64), 1);
     check_write(f, &writes[0], 0, 5, MTU);
     free(f);
 }
@@ -374,7 +380,7 @@ static void test_abort_all_over_the_channels(void **state)
             post(f, range_of(f, 0, bytes));
             for (uint32_t c = 0; c < channels; c++) {
                 struct fabric_write writes[64];
-                uint32_t count = send_channel_peek(&f->channels[c], &f->shape, c, writes, 64);
+                uint32_t count = send_channel_peek(&f->channels[c], &f->shape, c, NULL, writes, 64);
                 uint32_t some = (uint32_t)lh_prng_below(&prng, count + 1);
                 gone += take(&f->channels[c], &f->shape, c, some);
                 gone += abort_all(&f->channels[c], &f->shape, c);
@@ -422,7 +428,7 @@ static void test_no_immediate_no_fragment(void **state)
     struct fabric_write writes[64];
     f->message.has_immediate = false;
     post(f, range_of(f, 0, 20 * MTU));
-    assert_int_equal(send_channel_peek(&f->channels[0], &f->shape, 0, writes, 64), 20);
+    assert_int_equal(send_channel_peek(&f->channels[0], &f->shape, 0, NULL, writes, 64), 20);
     for (uint32_t i = 0; i < 20; i++)
         assert_int_equal(immediate_part(f->shape.split, writes[i].immediate).fragment, 0);
     free(f);
@@ -438,7 +444,7 @@ static void test_empty_packets(void **state)
         struct fabric_write writes[64];
         struct send_range empty = {.message = &f->message, .first = 3, .count = 13};
         assert_int_equal(post(f, empty), 1);
-        assert_int_equal(send_channel_peek(&f->channels[0], &f->shape, 0, writes, 64), 13);
+        assert_int_equal(send_channel_peek(&f->channels[0], &f->shape, 0, NULL, writes, 64), 13);
         for (uint32_t i = 0; i < 13; i++) {
             struct immediate_fields fields = immediate_part(f->shape.split, writes[i].immediate);
             assert_int_equal(fields.packet, 3 + i);

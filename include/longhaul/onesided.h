@@ -12,7 +12,9 @@
  * Order. None is promised between operations, nor between them and messages: they may complete in any order,
  * and parts of one may arrive in any order. But a write that is done has placed all of its bytes, and so has
  * one whose notification is there; so whatever is started after that finds them. A read that is started
- * after a write to the same bytes was done reads them.
+ * after a write to the same bytes was done reads them. Bytes that change while an operation is in progress on
+ * them are undefined, and with a scheme that codes (or "auto") all bytes of that operation are: a repair is
+ * computed from bytes beside it.
  *
  * Calls may come from any thread.
  *

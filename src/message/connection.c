@@ -47,27 +47,32 @@ void connection_lifeline_changed(struct lh_connection *c)
 
 /* ---- open -------------------------------------------------------------------------------------------- */
 
-static int keep_texts(struct lh_connection *c)
+/* *text: an attribute of the user, which the copy replaces; or NULL. */
+static int keep_text(const char **text, char **copy)
 {
-    const char *name = c->choice.automatic ? SCHEME_NAME_AUTO : c->choice.scheme->name;
-    const char *reliability = c->attr.reliability ? c->attr.reliability : name;
-    if (strlen(reliability) >= sizeof c->reliability ||
-        (c->attr.congestion && strlen(c->attr.congestion) >= sizeof c->congestion))
+    if (!*text)
+        return 0;
+    size_t bytes = strlen(*text) + 1;
+    if (bytes > CONNECTION_TEXT_MAX)
         return lh_fail(LH_EINVAL, "reliability or congestion is longer than %u characters",
                        CONNECTION_TEXT_MAX - 1);
-    snprintf(c->reliability, sizeof c->reliability, "%s", reliability);
-    c->attr.reliability = c->reliability;
-    if (c->attr.congestion) {
-        snprintf(c->congestion, sizeof c->congestion, "%s", c->attr.congestion);
-        c->attr.congestion = c->congestion;
-    }
-    if (c->attr.path_file) {
-        c->path_file = strdup(c->attr.path_file);
-        c->attr.path_file = c->path_file;
-        if (!c->path_file)
-            return lh_fail(LH_ENOMEM, "no memory for the name of a path file");
-    }
+    *copy = malloc(bytes); /* no strdup(): the fault world counts what is taken */
+    if (!*copy)
+        return lh_fail(LH_ENOMEM, "no memory for the names of reliability and congestion");
+    *text = memcpy(*copy, *text, bytes);
     return 0;
+}
+
+static int keep_texts(struct lh_connection *c)
+{
+    int error = keep_text(&c->attr.reliability, &c->reliability);
+    if (!error)
+        error = keep_text(&c->attr.congestion, &c->congestion);
+    if (!error)
+        error = path_memory_create(&c->attr, &c->path_memory);
+    if (!c->attr.reliability)
+        c->attr.reliability = c->choice.automatic ? SCHEME_NAME_AUTO : c->choice.scheme->name;
+    return error;
 }
 
 static int settle_attr(struct lh_connection *c, const struct lh_attr *attr)
@@ -100,10 +105,16 @@ static int create_qp(struct lh_connection *c)
     return sdr_qp_open(c->context, &attr, &more, &own, &c->qp);
 }
 
+/* What only an inner connection needs lies behind its struct. */
+static size_t struct_bytes(const struct lh_connection *outer)
+{
+    return sizeof *outer + (outer ? sizeof *outer->onesided : 0);
+}
+
 /* Of what it has while it is idle, too, beside the QP's. */
 static size_t own_bytes(const struct lh_connection *c)
 {
-    return sizeof *c + sizeof *c->requests;
+    return struct_bytes(c->outer) + sizeof *c->requests;
 }
 
 static void free_memory(struct lh_connection *c)
@@ -111,11 +122,15 @@ static void free_memory(struct lh_connection *c)
     store_give(&c->store, c->warning, WARNING_MAX);
     small_messages_free(c);
     matching_give_back(c);
-    free(c->path_file);
+    store_give(&c->store, c->last, CONNECTION_LAST_MAX);
+    store_give(&c->store, c->effects.reason, REASON_MAX);
+    free(c->reliability);
+    free(c->congestion);
+    free(c->path_memory);
     coder_destroy(c->coder);
     if (c->counted)
         store_forget(&c->store, own_bytes(c));
-    if (c->engine && !c->onesided.outer)
+    if (c->engine && !c->outer)
         engine_leave(c->engine);
     free(c);
 }
@@ -128,8 +143,8 @@ static int create_parts(struct lh_connection *c)
         return -LH_ENOMEM;
     sender_init(&c->tx, &c->attr, &c->path, c->coder, &c->parity, store);
     receiver_init(&c->rx, &c->attr, &c->choice, &c->path, c->coder, &c->parity, store);
-    c->tx.stats = c->rx.stats = &c->stats;
     c->tx.effects = c->rx.effects = &c->effects;
+    c->effects.store = store;
     idle_init(&c->idle);
     c->stall.look_at = LH_TIME_NEVER;
     return 0;
@@ -142,13 +157,14 @@ static void bind_parts(struct lh_connection *c)
     coder_bind(c->coder, c->context, c->qp);
     c->tx.qp = c->qp;
     c->rx.qp = c->qp;
+    c->stats = c->tx.stats = c->rx.stats = sdr_qp_stats(c->qp);
 }
 
 static int join_engine(struct lh_connection *c)
 {
     int error = 0;
-    if (c->onesided.outer)
-        c->engine = c->onesided.outer->engine;
+    if (c->outer)
+        c->engine = c->outer->engine;
     else
         error = engine_join(&c->attr, &c->engine);
     if (error)
@@ -184,10 +200,12 @@ static int create_all(struct lh_connection *c)
 static int open_connection(const struct lh_attr *attr, struct lh_connection *outer,
                            struct lh_connection **connection)
 {
-    struct lh_connection *c = calloc(1, sizeof *c);
+    struct lh_connection *c = calloc(1, struct_bytes(outer));
     if (!c)
         return lh_fail(LH_ENOMEM, "no memory for a connection");
-    c->onesided.outer = outer;
+    if (outer)
+        c->onesided = (struct onesided *)(void *)(c + 1);
+    c->outer = outer;
     c->step = connection_step;
     int error = settle_attr(c, attr);
     if (!error)
@@ -241,7 +259,7 @@ void connection_punch(struct lh_connection *c)
 int connection_check(const struct lh_connection *c)
 {
     if (c->error)
-        return lh_fail((enum lh_error) - c->error, "connection has ended: %s", c->reason);
+        return lh_fail((enum lh_error) - c->error, "connection has ended: %s", effects_reason(&c->effects));
     if (!c->attached)
         return lh_fail(LH_ESTATE, "connection is not attached yet: lh_attach() first");
     return 0;
@@ -253,10 +271,11 @@ int connection_check(const struct lh_connection *c)
  * lifeline. */
 static void send_fin(struct lh_connection *c, uint8_t last[TRANSFER_BYTES_MAX], size_t *bytes)
 {
-    if (!c->error)
-        effects_make_last(c);
     *bytes = c->last_bytes;
-    memcpy(last, c->last, c->last_bytes);
+    if (c->last_bytes > 0)
+        memcpy(last, c->last, c->last_bytes);
+    if (!c->error)
+        *bytes = effects_make_last(c, last);
     if (!c->attached || c->error)
         return;
     for (uint32_t i = 0; i < LAST_MESSAGES; i++) {
@@ -285,7 +304,8 @@ static void close_one(struct lh_connection *c)
     sender_close(&c->tx);
     receiver_close(&c->rx);
     parity_free_all(&c->parity);
-    onesided_free_inner(c);
+    if (c->outer)
+        onesided_free_inner(c);
     onesided_free_outer(c);
     free_memory(c);
 }
@@ -337,16 +357,11 @@ static int add_stats(struct lh_connection *inner, struct lh_stats *stats)
 
 int lh_connection_stats(struct lh_connection *connection, struct lh_stats *stats)
 {
+    pthread_mutex_lock(&connection->requests->lock); /* under which the parts count */
     int error = lh_sdr_stats(connection->qp, stats);
-    if (error)
-        return error;
-    pthread_mutex_lock(&connection->requests->lock);
-#define ADD_OWN(field, meaning) stats->field += connection->stats.field;
-    LH_STATS(ADD_OWN)
-#undef ADD_OWN
     struct lh_connection *inner = connection->onesided_outer.inner;
     pthread_mutex_unlock(&connection->requests->lock);
-    return inner ? add_stats(inner, stats) : 0;
+    return !error && inner ? add_stats(inner, stats) : error;
 }
 
 int lh_connection_path(struct lh_connection *connection, struct lh_path_view *path)
@@ -428,7 +443,7 @@ int lh_connection_error(struct lh_connection *connection)
     int error = connection->error;
     if (error)
         lh_fail((enum lh_error) - error, "connection to %s has ended: %s", connection->peer_name,
-                connection->reason);
+                effects_reason(&connection->effects));
     pthread_mutex_unlock(&connection->requests->lock);
     return error;
 }
@@ -440,7 +455,7 @@ int lh_connection_scheme(struct lh_connection *connection, struct lh_scheme_repo
     if (connection->choice.automatic)
         auto_scheme_report(&connection->rx, out);
     else
-        snprintf(out->scheme, sizeof out->scheme, "%s", connection->reliability);
+        snprintf(out->scheme, sizeof out->scheme, "%s", connection->attr.reliability);
     pthread_mutex_unlock(&connection->requests->lock);
     return 0;
 }

@@ -34,7 +34,6 @@
 
 #include <sdr.h>
 
-#include "history/path_file.h"
 #include "message/coding/coder.h"
 #include "message/coding/parity.h"
 #include "message/control/keepalive.h"
@@ -42,6 +41,7 @@
 #include "message/matching.h"
 #include "message/format/warning.h"
 #include "message/onesided.h"
+#include "message/path_memory.h"
 #include "message/requests.h"
 #include "message/rx/rx.h"
 #include "message/small_messages.h"
@@ -52,6 +52,8 @@
 #include "store/store.h"
 
 #define CONNECTION_TEXT_MAX 128u
+#define CONNECTION_LAST_MAX (TRANSFER_DONE_BYTES + EAGER_ACK_MAX)
+#define PEER_NAME_MAX       80u /* the longest address, with the scope of an interface, and a port */
 
 struct lh_connection {
     struct request_table *requests;
@@ -59,17 +61,16 @@ struct lh_connection {
     struct sdr_context *context; /* the engine's */
     struct sdr_qp *qp;
     struct lh_attr attr;
-    char reliability[CONNECTION_TEXT_MAX];
-    char congestion[CONNECTION_TEXT_MAX];
+    char *reliability; /* copies of what the user gave, as the next; or NULL */
+    char *congestion;
     struct scheme_choice choice; /* of what this side receives */
     bool attached;
-    int error; /* 0, or the negative lh_error that ended it */
-    char reason[REASON_MAX];
+    int error;               /* 0, or the negative lh_error that ended it: effects.reason says why */
     struct lh_sdr_path path; /* as of the last busy step */
     bool needs_step;         /* the user asked for something since the last step */
     sdr_driver_step *step;   /* connection_step() */
     lh_time due_ns;          /* of the earliest timer */
-    struct lh_stats stats;   /* but for those of the queue pair */
+    struct lh_stats *stats;  /* of the queue pair */
     struct effects effects;  /* of the parts */
     struct store store;      /* a part of the engine's, */
     bool counted;            /* in which this struct is */
@@ -82,19 +83,18 @@ struct lh_connection {
     struct small_messages small;
     struct matching matching;
     struct onesided_outer onesided_outer;
-    struct onesided onesided; /* of an inner connection */
-    uint8_t
-        last[TRANSFER_DONE_BYTES + EAGER_ACK_MAX]; /* what had arrived when it ended; set with `error` */
+    struct lh_connection *outer; /* of an inner connection, as the next; else NULL */
+    struct onesided *onesided;
+    uint8_t *last; /* CONNECTION_LAST_MAX: what had arrived when it ended; set with `error`; or NULL */
     size_t last_bytes;
     struct keepalive keepalive;
     uint8_t seen_family; /* of the control connection's host; 0: not known */
     uint8_t seen_address[16];
-    char peer_name[CONNECTION_TEXT_MAX];
-    bool punched;                  /* this side is behind NAT */
-    uint16_t peer_flags;           /* of its blob */
-    char *warning;                 /* WARNING_MAX; the last that was asked for; or NULL */
-    char *path_file;               /* a copy; or NULL */
-    struct path_record remembered; /* as of lh_attach(); rate_bps 0: nothing but the addresses */
+    char peer_name[PEER_NAME_MAX];
+    bool punched;                    /* this side is behind NAT */
+    uint16_t peer_flags;             /* of its blob */
+    char *warning;                   /* WARNING_MAX; the last that was asked for; or NULL */
+    struct path_memory *path_memory; /* with attr.path_file; or NULL */
 };
 
 /* Whether messages can be sent and received: -LH_ESTATE, or the error that ended it. */

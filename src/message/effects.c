@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "message/effects.h"
 
-#include <stdio.h>
-
 #include "message/own_messages.h"
 #include "message/rx/done.h"
 #include "message/rx/receiver.h"
@@ -14,7 +12,7 @@ static void finish_requests(struct lh_connection *c)
     if (!finished)
         return;
     c->effects.finished = NULL;
-    if (c->onesided.outer)
+    if (c->outer)
         finished = onesided_on_done(c, finished);
     requests_finish(finished);
     idle_note(&c->idle);
@@ -26,24 +24,33 @@ void connection_end_all(struct lh_connection *c, int error)
     sender_end_all(&c->tx, error, now);
     receiver_end_all(&c->rx, error, now);
     matching_end_all(c, error, now);
-    onesided_end_all(c, error, now);
+    if (c->outer)
+        onesided_end_all(c, error, now);
     finish_requests(c);
 }
 
-void effects_make_last(struct lh_connection *c)
+size_t effects_make_last(struct lh_connection *c, uint8_t last[CONNECTION_LAST_MAX])
 {
     const struct transfer_message done = done_last(&c->rx);
-    c->last_bytes = transfer_encode(&done, c->last);
-    c->last_bytes += small_messages_last(c, c->last + c->last_bytes);
+    size_t bytes = transfer_encode(&done, last);
+    return bytes + small_messages_last(c, last + bytes);
+}
+
+/* Afterwards what failed is over, like what arrived. Without memory the peer learns nothing new. */
+static void keep_last(struct lh_connection *c)
+{
+    c->last = store_try(&c->store, CONNECTION_LAST_MAX);
+    if (c->last)
+        c->last_bytes = effects_make_last(c, c->last);
 }
 
 static void fail_one(struct lh_connection *c, enum lh_error error, const char *reason)
 {
     if (c->error)
         return;
-    c->error = -(int)error;
-    snprintf(c->reason, sizeof c->reason, "%s", reason);
-    effects_make_last(c); /* afterwards what failed is over, like what arrived */
+    effects_fail(&c->effects, error, reason);
+    c->error = -c->effects.failure;
+    keep_last(c);
     connection_end_all(c, c->error);
     small_messages_free(c);
     idle_note(&c->idle); /* what is still held is given back when nothing reads it any more */
@@ -66,14 +73,14 @@ static void carry_out_failure(struct lh_connection *c, const struct effects *eff
 {
     const struct keepalive *keepalive = &c->keepalive;
     /* First by the stream: the packets of a close carry no reason. */
-    if (effects->failure == LH_EPATH && keepalive->lifeline_ops && !c->error)
-        keepalive->lifeline_ops->refuse(keepalive->lifeline, effects->reason);
-    connection_fail(c, (enum lh_error)effects->failure, effects->reason);
+    if (effects->failure == LH_EPATH && keepalive->lifeline_ops)
+        keepalive->lifeline_ops->refuse(keepalive->lifeline, effects_reason(effects));
+    connection_fail(c, (enum lh_error)effects->failure, effects_reason(effects));
 }
 
 void effects_carry_out(struct lh_connection *c)
 {
     finish_requests(c);
-    if (c->effects.failure)
+    if (c->effects.failure && !c->error)
         carry_out_failure(c, &c->effects);
 }

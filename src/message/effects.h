@@ -10,8 +10,8 @@
 #include "message/connection.h"
 
 void effects_carry_out(struct lh_connection *c);
-/* Writes what the peer is to learn when the connection ends: what has arrived. */
-void effects_make_last(struct lh_connection *c);
+/* Writes what the peer is to learn when the connection ends: what has arrived. Returns the bytes. */
+size_t effects_make_last(struct lh_connection *c, uint8_t last[CONNECTION_LAST_MAX]);
 /* Ends the connection and everything that is pending. The first error stays. */
 void connection_fail(struct lh_connection *c, enum lh_error error, const char *reason);
 /* Ends everything that is pending. error: negative. */

@@ -5,6 +5,7 @@
  */
 #include "message/onesided.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -32,8 +33,8 @@ bool onesided_waits(const struct lh_connection *c)
 int onesided_attach(struct lh_connection *c, const uint8_t *blob, uint32_t bytes)
 {
     int error = lh_attach(c->onesided_outer.inner, blob, bytes);
-    if (error)
-        c->stats.bad_control++;
+    if (error) /* in a call of the user, too */
+        __atomic_fetch_add(&c->stats->bad_control, 1, __ATOMIC_RELAXED);
     return error;
 }
 
@@ -52,7 +53,7 @@ static bool keep(struct lh_connection *c, const uint8_t *blob, uint32_t bytes)
 static uint32_t operations_of(struct lh_connection *inner)
 {
     lock(inner);
-    uint32_t operations = inner->onesided.operations;
+    uint32_t operations = inner->onesided->operations;
     unlock(inner);
     return operations;
 }
@@ -69,8 +70,8 @@ void onesided_on_exchange(struct lh_connection *c, const uint8_t *data, size_t b
 {
     struct onesided_outer *outer = &c->onesided_outer;
     struct onesided_exchange message;
-    if (c->onesided.outer || onesided_exchange_decode(data, bytes, &message) != 0) {
-        c->stats.bad_control++;
+    if (c->outer || onesided_exchange_decode(data, bytes, &message) != 0) {
+        c->stats->bad_control++;
         return;
     }
     uint32_t operations = outer->inner ? operations_of(outer->inner) : 0;
@@ -102,7 +103,9 @@ static bool send_exchange(struct lh_connection *c, lh_time now)
     uint32_t operations = outer->inner ? operations_of(outer->inner) : 0;
     if (!exchange_next(&outer->exchange, operations, now, &message, &with_blob))
         return false;
-    if (with_blob && lh_blob(outer->inner, blob, &bytes) == 0) {
+    if (with_blob) { /* without one the peer would be told that nothing is exposed here */
+        int error = lh_blob(outer->inner, blob, &bytes);
+        assert(error == 0 && bytes <= ONESIDED_BLOB_MAX); /* INNER_CHANNELS_MAX */
         message.blob = blob;
         message.blob_bytes = (uint32_t)bytes;
     }
@@ -142,10 +145,10 @@ void region_free(struct lh_region *region)
 
 void onesided_free_inner(struct lh_connection *c)
 {
-    struct regions *regions = c->onesided.regions;
+    struct regions *regions = c->onesided->regions;
     for (uint32_t i = 0; regions && i < REGIONS_MAX; i++)
         if (regions->places[i])
             region_free((struct lh_region *)regions->places[i]);
     store_give(c->tx.store, regions, sizeof *regions);
-    c->onesided.regions = NULL;
+    c->onesided->regions = NULL;
 }

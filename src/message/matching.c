@@ -28,7 +28,7 @@ static bool begin_small(struct lh_connection *c, struct rx_message *message, uin
                         lh_time now)
 {
     if (message->bytes != MESSAGE_BYTES_UNKNOWN || message->is_long) {
-        c->stats.bad_control++;
+        c->stats->bad_control++;
         return false;
     }
     message->tag = tag;
@@ -56,7 +56,7 @@ void arrived_unit(struct lh_connection *c, struct rx_message *message, const str
     if (!message->small && !begin_small(c, message, entry->bytes, entry->tag, now))
         return;
     if (message->bytes != entry->bytes || message->tag != entry->tag) {
-        c->stats.bad_control++;
+        c->stats->bad_control++;
         return;
     }
     if (message->units & unit)
@@ -76,7 +76,7 @@ static bool is_short(const struct lh_connection *c, const struct rx_message *mes
 void arrived_long(struct lh_connection *c, struct rx_message *message, lh_time now)
 {
     if (message->small)
-        c->stats.bad_control++;
+        c->stats->bad_control++;
     else if (is_short(c, message))
         refuse_message(&c->rx, message, LH_ETRUNCATED, now);
     else
@@ -107,7 +107,7 @@ void arrived_hold(struct lh_connection *c, const struct eager_entry *entry)
     }
     enum early_put put = c->matching.on ? early_put_any(early, entry) : early_put(early, c->rx.next, entry);
     if (put == EARLY_REFUSED)
-        c->stats.bad_control++;
+        c->stats->bad_control++;
 }
 
 /* Of a buffer in parts all bytes are written: those that are not here come later. */
@@ -321,7 +321,7 @@ void matching_on_cancel(struct lh_connection *c, uint32_t number)
 static void end_waiting(struct lh_connection *c, struct message_request *request, int error, lh_time now)
 {
     effects_finish(&c->effects, request, error, 0, now);
-    c->stats.messages_failed++;
+    c->stats->messages_failed++;
 }
 
 bool matching_cancel(struct lh_connection *c, struct message_request *request, lh_time now)

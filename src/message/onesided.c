@@ -51,7 +51,7 @@ static void start_write(struct lh_connection *c, struct onesided_operation *oper
 static bool may_start(struct lh_connection *c, const struct onesided_operation *operation)
 {
     uint32_t messages = operation->writes ? 2 : 1;
-    if (!operation->writes && c->onesided.asked.count == LH_READS_MAX)
+    if (!operation->writes && c->onesided->asked.count == LH_READS_MAX)
         return false;
     if (c->tx.next - c->tx.oldest + messages > OPERATIONS_MESSAGES)
         return false;
@@ -61,7 +61,7 @@ static bool may_start(struct lh_connection *c, const struct onesided_operation *
 /* Returns the number of messages that were sent for them. */
 static uint32_t start_waiting(struct lh_connection *c, lh_time now)
 {
-    struct onesided *o = &c->onesided;
+    struct onesided *o = c->onesided;
     uint32_t before = c->tx.next;
     while (c->attached && o->waiting.first &&
            may_start(c, o->waiting.first)) { /* at most LH_REQUESTS_MAX */
@@ -80,7 +80,7 @@ static uint32_t start_waiting(struct lh_connection *c, lh_time now)
 void onesided_start(struct lh_connection *c, struct onesided_operation *operation,
                     struct lh_request *request, const struct onesided_wanted *wanted, lh_time now)
 {
-    struct onesided *o = &c->onesided;
+    struct onesided *o = c->onesided;
     operation->request = request;
     operation->buffer = wanted->buffer;
     operation->bytes = wanted->header.bytes;
@@ -128,14 +128,14 @@ static struct message_buffer place_in(const struct lh_region *region, uint64_t o
 static int check_peer(struct lh_connection *c, const struct onesided_header *header, uint32_t access,
                       struct lh_region **region)
 {
-    const struct onesided *o = &c->onesided;
+    const struct onesided *o = c->onesided;
     struct region *found = o->regions ? regions_find(o->regions, header->key) : NULL;
     int error = region_check(found, access, header->offset, header->bytes);
     *region = (struct lh_region *)found;
     if (!error && header->notify && !(*region)->queue)
         error = LH_EUNSUPPORTED;
     if (error)
-        c->stats.operations_refused++;
+        c->stats->operations_refused++;
     return error;
 }
 
@@ -175,7 +175,7 @@ static enum taken take_read(struct lh_connection *c, const struct onesided_heade
     struct onesided_header answer_header = {.kind = ONESIDED_ANSWER};
     uint8_t data[ONESIDED_HEADER_MAX];
     struct lh_region *region;
-    if (c->onesided.reads == LH_READS_MAX || c->tx.next - c->tx.oldest + BYTES_OF_A_READ > MESSAGES_MAX ||
+    if (c->onesided->reads == LH_READS_MAX || c->tx.next - c->tx.oldest + BYTES_OF_A_READ > MESSAGES_MAX ||
         c->rx.next - c->rx.oldest == MESSAGES_MAX)
         return NOT_NOW;
     if (storage_hold_recv(c, 1) != 0 || hold_sends(c, BYTES_OF_A_READ) != 0)
@@ -198,7 +198,7 @@ static enum taken take_read(struct lh_connection *c, const struct onesided_heade
                                            .bytes = header->bytes};
         remote->region = region;
         remote->number = c->tx.next;
-        c->onesided.reads++;
+        c->onesided->reads++;
         sender_send(&c->tx, &remote->bytes.request, &content, now);
     }
     effects_carry_out(c);
@@ -208,7 +208,7 @@ static enum taken take_read(struct lh_connection *c, const struct onesided_heade
 /* The answer to the oldest read. */
 static enum taken take_answer(struct lh_connection *c, const struct onesided_header *header, lh_time now)
 {
-    struct onesided *o = &c->onesided;
+    struct onesided *o = c->onesided;
     uint8_t data[ONESIDED_HEADER_MAX];
     struct onesided_operation *operation = o->asked.first;
     if (!operation) {
@@ -265,9 +265,9 @@ static enum taken take_header(struct lh_connection *c, const struct early_messag
 void onesided_step(struct lh_connection *c, lh_time now, lh_time *next)
 {
     const struct early_message *held;
-    if (!c->onesided.outer)
+    if (!c->outer)
         return;
-    if (c->onesided.broken)
+    if (c->onesided->broken)
         break_protocol(c, "peer refused the header of a one-sided operation");
     for (uint32_t i = 0; !c->error && (held = small_messages_next(c)) != NULL; i++) {
         if (i == HEADERS_A_STEP) {
@@ -283,7 +283,7 @@ void onesided_step(struct lh_connection *c, lh_time now, lh_time *next)
         return;
     start_waiting(c, now);
     effects_carry_out(c);
-    if (c->onesided.waiting.first)
+    if (c->onesided->waiting.first)
         lh_keep_earlier(next, now + timing_refresh_interval(&c->path, 0) / RETRY_FRACTION);
 }
 
@@ -291,7 +291,7 @@ void onesided_end_region(struct lh_connection *c, const struct lh_region *region
 {
     decoding_finish(&c->rx, now); /* what is whole by it is done, and not in the list any more */
     effects_carry_out(c);
-    for (struct onesided_remote *a = c->onesided.remotes; a; a = a->next) { /* at most MESSAGES_MAX */
+    for (struct onesided_remote *a = c->onesided->remotes; a; a = a->next) { /* at most MESSAGES_MAX */
         if (a->region != region)
             continue;
         if (a->bytes.kind == OWN_WRITTEN)

@@ -85,13 +85,13 @@ void onesided_cancel(struct lh_connection *c, struct onesided_operation *operati
     onesided_finish_user(c, operation, -LH_ECANCELED, now);
     if (operation->started)
         return; /* its answer comes, and nobody wants it */
-    remove_from(&c->onesided.waiting, operation);
+    remove_from(&c->onesided->waiting, operation);
     onesided_discard(c, operation);
 }
 
 void onesided_end_all(struct lh_connection *c, int error, lh_time now)
 {
-    struct onesided *o = &c->onesided;
+    struct onesided *o = c->onesided;
     while (o->waiting.first) { /* at most LH_REQUESTS_MAX, like the next */
         struct onesided_operation *operation = onesided_pop(&o->waiting);
         onesided_finish_user(c, operation, error, now);
@@ -108,7 +108,7 @@ void onesided_end_all(struct lh_connection *c, int error, lh_time now)
 
 struct onesided_remote *onesided_add_remote(struct lh_connection *c, enum own_kind kind)
 {
-    struct onesided *o = &c->onesided;
+    struct onesided *o = c->onesided;
     struct onesided_remote *remote = store_take(c->rx.store, sizeof *remote);
     if (!remote)
         return NULL;
@@ -122,7 +122,7 @@ struct onesided_remote *onesided_add_remote(struct lh_connection *c, enum own_ki
 
 void onesided_remove_remote(struct lh_connection *c, struct onesided_remote *remote)
 {
-    struct onesided *o = &c->onesided;
+    struct onesided *o = c->onesided;
     if (remote->next)
         remote->next->previous = remote->previous;
     if (remote->previous)
@@ -139,7 +139,7 @@ static void notify(const struct lh_connection *c, const struct onesided_remote *
     struct completion_ring *ring = &remote->region->queue->ring;
     struct lh_completion entry = {
         .user = remote->region->user,
-        .connection = c->onesided.outer,
+        .connection = c->outer,
         .result = remote->bytes.request.result,
         .operation = LH_OPERATION_NOTIFY,
     };
@@ -160,15 +160,15 @@ static void on_own_done(struct lh_connection *c, struct own_message *own)
     switch (own->kind) {
     case OWN_HEADER:
         operation->header_done = true;
-        c->onesided.broken |= own->request.result.error != 0;
+        c->onesided->broken |= own->request.result.error != 0;
         free_if_over(c, operation);
         return;
     case OWN_ANSWER:
-        c->onesided.broken |= own->request.result.error != 0;
+        c->onesided->broken |= own->request.result.error != 0;
         store_give(c->tx.store, own, sizeof(struct own_answer));
         return;
     case OWN_READ:
-        c->onesided.reads--;
+        c->onesided->reads--;
         onesided_remove_remote(c, remote);
         return;
     case OWN_WRITTEN:

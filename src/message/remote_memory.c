@@ -58,7 +58,7 @@ static void attach_to_kept(struct lh_connection *c)
 static void install(struct lh_connection *c, struct lh_connection *inner)
 {
     struct onesided_outer *outer = &c->onesided_outer;
-    lh_prng_seed(&inner->onesided.keys, sdr_qp_secret(inner->qp));
+    lh_prng_seed(&inner->onesided->keys, sdr_qp_secret(inner->qp));
     outer->inner = inner;
     exchange_open(&outer->exchange, lh_sdr_now(c->context));
     if (outer->peer_blob)
@@ -102,7 +102,7 @@ static int check_inner(const struct lh_connection *inner)
 {
     if (inner->error)
         return lh_fail((enum lh_error) - inner->error, "one-sided operations have ended: %s",
-                       inner->reason);
+                       effects_reason(&inner->effects));
     return 0;
 }
 
@@ -122,7 +122,7 @@ static int check_exposed(const struct lh_connection *c, const struct lh_part *pa
 /* Under the lock of the inner connection. */
 static int add_region(struct lh_connection *c, const struct lh_part *part, struct lh_region *region)
 {
-    struct onesided *o = &c->onesided;
+    struct onesided *o = c->onesided;
     const struct lh_message memory = {.parts = part, .count = 1};
     int error = check_inner(c);
     if (error)
@@ -175,7 +175,7 @@ void lh_revoke(struct lh_region *region)
         return;
     struct lh_connection *c = region->inner;
     lock(c);
-    regions_remove(c->onesided.regions, &region->part);
+    regions_remove(c->onesided->regions, &region->part);
     onesided_end_region(c, region, lh_sdr_now(c->context));
     unlock(c);
     sdr_qp_driver_kick(c->qp);

@@ -173,29 +173,28 @@ static void wake(_Atomic uint32_t *word)
 
 static void wake_waiters(struct lh_request *request)
 {
-    struct request_wakes *wakes = &request->table->wakes;
-    if (wakes->held && wakes->count < REQUEST_WAKES_MAX)
+    struct request_wakes *wakes = request->table->wakes;
+    if (wakes && wakes->count < REQUEST_WAKES_MAX)
         wakes->words[wakes->count++] = &request->state;
     else
         wake(&request->state);
 }
 
-void requests_lock(struct request_table *table)
+void requests_lock(struct request_table *table, struct request_wakes *wakes)
 {
+    wakes->count = 0;
     pthread_mutex_lock(&table->lock);
-    table->wakes.held = true;
+    table->wakes = wakes;
 }
 
 void requests_unlock(struct request_table *table)
 {
-    struct request_wakes wakes = {.count = table->wakes.count};
-    memcpy(wakes.words, table->wakes.words, wakes.count * sizeof *wakes.words);
-    table->wakes.held = false;
-    table->wakes.count = 0;
+    const struct request_wakes *wakes = table->wakes;
+    table->wakes = NULL;
     pthread_mutex_unlock(&table->lock);
     /* The requests may be gone by now, which the kernel does not mind: nobody sleeps there then. */
-    for (uint32_t i = 0; i < wakes.count; i++)
-        wake(wakes.words[i]);
+    for (uint32_t i = 0; i < wakes->count; i++)
+        wake(wakes->words[i]);
 }
 
 static void add_entry(const struct lh_request *request)

@@ -57,18 +57,17 @@ struct request_block {
     struct lh_request requests[REQUESTS_A_BLOCK];
 };
 
-/* Who waits for requests that a step finishes. Woken under the lock, they would sleep again at once, for the
- * lock. */
+/* Who waits for requests that a step finishes: on its stack. Woken under the lock, they would sleep again at
+ * once, for the lock. */
 struct request_wakes {
-    bool held; /* until requests_unlock() */
     uint32_t count;
     _Atomic uint32_t *words[REQUEST_WAKES_MAX];
 };
 
 struct request_table {
     pthread_mutex_t lock;
-    struct request_wakes wakes;
-    struct spin_wait spin;            /* of lh_wait() */
+    struct request_wakes *wakes; /* of the step that has the lock; NULL: whoever has it wakes at once */
+    struct spin_wait spin;       /* of lh_wait() */
     struct lh_connection *connection; /* NULL once it is closed */
     struct lh_connection *owner;      /* the user's, for entries of queues; stays when it is closed */
     bool workers;                     /* somebody else makes progress: waiting makes sense */
@@ -91,8 +90,9 @@ int request_target_check(const struct request_target *target, const struct lh_en
 /* The request is done; takes the lock. Frees the table when nothing else uses it. */
 void request_give(struct lh_request *request);
 
-/* The lock, for a step: those whose requests it finishes are woken when it gives the lock back. */
-void requests_lock(struct request_table *table);
+/* The lock, for a step: those whose requests it finishes are woken when it gives the lock back. `wakes` need
+ * not be initialized. */
+void requests_lock(struct request_table *table, struct request_wakes *wakes);
 void requests_unlock(struct request_table *table);
 
 /* All below under the table's lock. */

@@ -30,26 +30,21 @@ bool small_messages_serve(const struct lh_connection *c, uint64_t bytes)
     return c->small.on && bytes <= eager_small_max(c->attr.mtu_bytes);
 }
 
-static size_t ring_bytes(uint32_t capacity)
+static void move_ring(struct lh_connection *c, void *ring, uint32_t capacity)
 {
-    return capacity * sizeof(struct outgoing_message);
-}
-
-static void move_ring(struct lh_connection *c, struct outgoing_message *ring, uint32_t capacity)
-{
-    size_t bytes = ring_bytes(c->tx.outgoing.capacity);
+    size_t bytes = outgoing_ring_bytes(c->tx.outgoing.capacity);
     store_give(c->tx.store, outgoing_move(&c->tx.outgoing, ring, capacity), bytes);
 }
 
 void small_messages_give_back(struct lh_connection *c)
 {
-    if (c->tx.outgoing.next == c->tx.outgoing.oldest)
+    if (outgoing_is_empty(&c->tx.outgoing))
         move_ring(c, NULL, 0);
 }
 
 void small_messages_free(struct lh_connection *c)
 {
-    store_give(c->tx.store, c->tx.outgoing.ring, ring_bytes(c->tx.outgoing.capacity));
+    store_give(c->tx.store, c->tx.outgoing.ring, outgoing_ring_bytes(c->tx.outgoing.capacity));
     store_give(c->store.whole, c->small.early.memory, sizeof *c->small.early.memory);
     c->tx.outgoing.ring = NULL;
     c->small.early.memory = NULL;
@@ -63,7 +58,7 @@ int small_messages_prepare(struct lh_connection *c, uint32_t count)
     if (!c->small.on || outgoing->next - outgoing->oldest + count <= outgoing->capacity)
         return 0;
     uint32_t capacity = outgoing->capacity ? 2 * outgoing->capacity : RING_FIRST;
-    struct outgoing_message *ring = store_take(c->tx.store, ring_bytes(capacity));
+    void *ring = store_take(c->tx.store, outgoing_ring_bytes(capacity));
     if (!ring)
         return -LH_ENOMEM;
     move_ring(c, ring, capacity);
@@ -74,7 +69,7 @@ static void on_ack(struct lh_connection *c, const struct eager_ack *ack, lh_time
 {
     struct outgoing *outgoing = &c->tx.outgoing;
     if (outgoing_on_ack(outgoing, ack, now) != 0) {
-        c->stats.bad_control++;
+        c->stats->bad_control++;
         return;
     }
     uint32_t number = outgoing->oldest;
@@ -240,7 +235,7 @@ void small_messages_on_packet(struct lh_connection *c, const uint8_t *data, size
     struct eager_packet packet;
     struct eager_entry entry;
     if (!c->small.on || eager_decode(data, bytes, &packet) != 0) {
-        c->stats.bad_control++;
+        c->stats->bad_control++;
         return;
     }
     if (packet.flags & EAGER_HAS_ACK)

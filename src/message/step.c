@@ -65,7 +65,7 @@ static void on_message(struct lh_connection *c, const uint8_t *data, size_t byte
     else if (transfer_decode(data, bytes, &message) == 0)
         route(c, &message, now);
     else
-        c->stats.bad_control++;
+        c->stats->bad_control++;
     effects_carry_out(c);
 }
 
@@ -179,7 +179,7 @@ static void act(struct lh_connection *c, lh_time now)
     bool others = c->attr.workers != LH_NO_WORKERS && c->attr.workers > 1;
     if (others && (tx->window_limited || tx->ending_count > 0 || tx->held_head != tx->held_tail))
         lh_keep_earlier(&next, now + OTHERS_NS);
-    if (c->rx.post_refused || tx->start_refused)
+    if (c->rx.post_refused || tx->start_refused || tx->end_refused)
         lh_keep_earlier(&next, now + timing_refresh_interval(&c->path, 0) / POST_AGAIN_FRACTION);
     c->due_ns = next;
 }
@@ -210,7 +210,8 @@ static lh_time step_locked(struct lh_connection *c, lh_time now)
 lh_time connection_step(void *connection, lh_time now)
 {
     struct lh_connection *c = connection;
-    requests_lock(c->requests);
+    struct request_wakes wakes;
+    requests_lock(c->requests, &wakes);
     lh_time next = step_locked(c, now);
     requests_unlock(c->requests);
     return next;

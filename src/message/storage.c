@@ -62,8 +62,8 @@ static uint64_t refusals_of(const struct lh_connection *c)
 /* What is repeated does not count. */
 static uint64_t moved_by(const struct lh_connection *c)
 {
-    return sdr_qp_rx_new_packets(c->qp) + (c->tx.posted_bytes - c->stats.tx_retransmitted_bytes) +
-           c->stats.messages_sent + c->stats.messages_received + c->stats.messages_failed;
+    return sdr_qp_rx_new_packets(c->qp) + (c->tx.posted_bytes - c->stats->tx_retransmitted_bytes) +
+           c->stats->messages_sent + c->stats->messages_received + c->stats->messages_failed;
 }
 
 static void look_at_stall(struct lh_connection *c, lh_time now)

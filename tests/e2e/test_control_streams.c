@@ -516,9 +516,9 @@ static void expect_lost(struct lh_connection *connection)
 {
     const struct timespec pause = {.tv_nsec = 1000000};
     for (bool lost = false; !lost; nanosleep(&pause, NULL)) {
-        requests_lock(connection->requests);
+        pthread_mutex_lock(&connection->requests->lock);
         lost = connection->keepalive.lost;
-        requests_unlock(connection->requests);
+        pthread_mutex_unlock(&connection->requests->lock);
     }
 }
 

@@ -301,7 +301,7 @@ static void test_paths_are_of_hosts_that_were_seen(void **state)
     assert_int_equal(lh_blob(ends[1], blob, &bytes), 0);
     connection_peer_seen_at(ends[0], 4, (const uint8_t[16]){127, 9, 9, 9});
     assert_int_equal(lh_attach(ends[0], blob, bytes), 0);
-    assert_string_equal(ends[0]->remembered.peer, "127.9.9.9");
+    assert_string_equal(ends[0]->path_memory->record.peer, "127.9.9.9");
     for (uint32_t i = 0; i < 2; i++)
         lh_close(ends[i]);
 }

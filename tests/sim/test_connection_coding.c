@@ -250,7 +250,7 @@ static void other_segments_half_way_end_it(void **state)
     struct lh_request *send = connection_pair_send(&pair, 0, data, 20 * SLOT);
     assert_int_equal(connection_pair_finish(&pair, send).error, -LH_EPROTOCOL);
     assert_true(connection_pair_finish(&pair, recv).error != 0);
-    assert_non_null(strstr(pair.ends[0]->reason, "segment size within"));
+    assert_non_null(strstr(effects_reason(&pair.ends[0]->effects), "segment size within"));
     connection_pair_close(&pair);
     free(data);
     free(buffer);

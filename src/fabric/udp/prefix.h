@@ -11,15 +11,15 @@
 /* Segments of a GSO burst: kernels before 6.9 take no more. */
 #define UDP_GSO_SEGMENTS_MAX 64u
 
-/* iCRC states behind the IP and UDP headers, for the datagram length and port that came last. */
+/* iCRC state behind the IP and UDP headers, for the datagram length and port that came last, and IP ID 0. */
 struct udp_prefix {
     uint32_t bytes; /* 0: nothing cached */
     uint16_t port;
-    uint64_t known;                       /* bit k: state[k] is there */
-    uint32_t state[UDP_GSO_SEGMENTS_MAX]; /* IPv4: by IP ID. IPv6: only [0] */
+    uint32_t state;
 };
 
-/* icrc_begin() for a data packet, cached. `port` is the one that varies between flows. */
+/* icrc_begin() for a data packet, cached. `port` is the one that varies between flows; ip_id counts only for
+ * IPv4. */
 uint32_t udp_prefix_get(struct udp_prefix *prefix, const struct icrc_flow *flow, uint32_t bytes,
                         uint16_t port, uint32_t ip_id);
 

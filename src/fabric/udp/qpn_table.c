@@ -55,7 +55,7 @@ void qpn_table_free(struct qpn_table *table)
 
 int qpn_table_add(struct qpn_table *table, struct udp_qp *qp)
 {
-    if (2 * (table->count + 1) > table->capacity) {
+    if (4 * (table->count + 1) > 3 * table->capacity) {
         uint32_t capacity = table->capacity == 0 ? CAPACITY_MIN : 2 * table->capacity;
         if (capacity > CAPACITY_MAX)
             return lh_fail(LH_ENOMEM, "more than %u queue pairs on one fabric", table->count);
@@ -64,7 +64,7 @@ int qpn_table_add(struct qpn_table *table, struct udp_qp *qp)
             return error;
     }
     uint32_t qpn;
-    do { /* at most an eighth of all QPNs are taken */
+    do { /* at most three sixteenths of all QPNs are taken */
         int error = fabric_random(&qpn, sizeof qpn);
         if (error != 0)
             return error;

@@ -27,7 +27,7 @@ struct udp_qp {
 
 struct qpn_table {
     struct udp_qp *entries;
-    uint32_t capacity; /* 0 or a power of two, at least twice the count */
+    uint32_t capacity; /* 0 or a power of two, at least 4/3 of the count */
     uint32_t count;
 };
 

@@ -25,5 +25,12 @@ void effects_fail(struct effects *effects, enum lh_error error, const char *reas
     if (effects->failure)
         return;
     effects->failure = (int)error;
-    snprintf(effects->reason, sizeof effects->reason, "%s", reason);
+    effects->reason = store_try(effects->store, REASON_MAX);
+    if (effects->reason)
+        snprintf(effects->reason, REASON_MAX, "%s", reason);
+}
+
+const char *effects_reason(const struct effects *effects)
+{
+    return effects->reason ? effects->reason : lh_strerror((enum lh_error)effects->failure);
 }

@@ -9,6 +9,8 @@
 
 #include <longhaul/connection.h>
 
+#include "store/store.h"
+
 #define MESSAGES_MAX ((uint32_t)LH_REQUESTS_MAX) /* not over yet, in each direction; a power of two */
 #define REASON_MAX   256u
 
@@ -30,12 +32,15 @@ struct message_request {
 struct effects {
     struct message_request *finished; /* the first request that is done; or NULL */
     struct message_request *last;     /* of those */
-    int failure; /* 0, or the positive lh_error that ends the connection; the part does nothing more */
-    char reason[REASON_MAX];
+    int failure;  /* 0, or the positive lh_error that ends the connection; the part does nothing more */
+    char *reason; /* REASON_MAX, from the store, by whose owner it is given back; or NULL */
+    struct store *store;
 };
 
 void effects_finish(struct effects *effects, struct message_request *request, int error, uint64_t bytes,
                     lh_time now);
+/* The text of the failure. */
+const char *effects_reason(const struct effects *effects);
 /* The first failure stays. */
 void effects_fail(struct effects *effects, enum lh_error error, const char *reason);
 

@@ -45,14 +45,28 @@ bool outgoing_is_full(const struct outgoing *outgoing)
     return outgoing->next - outgoing->oldest == outgoing->capacity;
 }
 
-struct outgoing_message *outgoing_move(struct outgoing *outgoing, struct outgoing_message *ring,
-                                       uint32_t capacity)
+size_t outgoing_ring_bytes(uint32_t capacity)
 {
-    struct outgoing_message *former = outgoing->ring;
+    return capacity ? capacity * sizeof(struct outgoing_message) + EAGER_CELLS : 0;
+}
+
+bool outgoing_is_empty(const struct outgoing *outgoing)
+{
+    return outgoing->next == outgoing->oldest && outgoing->cells == 0;
+}
+
+void *outgoing_move(struct outgoing *outgoing, void *memory, uint32_t capacity)
+{
+    struct outgoing_message *ring = memory, *former = outgoing->ring;
+    uint8_t *costs = memory ? (uint8_t *)(ring + capacity) : NULL;
     assert((capacity & (capacity - 1)) == 0 && outgoing->next - outgoing->oldest <= capacity);
+    assert(memory || outgoing_is_empty(outgoing));
+    if (former && memory)
+        memcpy(costs, outgoing->costs, EAGER_CELLS);
     for (uint32_t n = outgoing->oldest; n != outgoing->next; n++) /* at most the capacity */
         ring[n & (capacity - 1)] = *at(outgoing, n);
     outgoing->ring = ring;
+    outgoing->costs = costs;
     outgoing->capacity = capacity;
     return former;
 }
@@ -179,7 +193,8 @@ static bool learn_posted(struct outgoing *outgoing, uint32_t posted)
     if (!number_before(outgoing->posted, posted))
         return false;
     uint32_t passed = posted - outgoing->posted;
-    for (uint32_t i = 0; i < passed && i < EAGER_CELLS; i++) { /* no more have a cost */
+    for (uint32_t i = 0; outgoing->cells > 0 && i < passed && i < EAGER_CELLS;
+         i++) { /* no more have a cost */
         uint8_t *cost = &outgoing->costs[(outgoing->posted + i) & (EAGER_CELLS - 1)];
         outgoing->cells -= *cost;
         *cost = 0;

@@ -54,6 +54,7 @@ struct outgoing_message {
 struct outgoing {
     bool matched; /* the receives of the peer choose messages by their tags; set before the first message */
     struct outgoing_message *ring; /* at number % capacity */
+    uint8_t *costs;                /* of each from `posted` on, at number % EAGER_CELLS; behind the ring */
     uint32_t capacity;             /* a power of two; 0: no memory yet */
     uint32_t oldest;               /* message that is not over */
     uint32_t unsent;               /* the first that was not sent whole */
@@ -61,7 +62,6 @@ struct outgoing {
     bool used;                     /* a message was added, ever: the numbers above are valid */
     uint32_t posted;               /* messages before have a receive */
     uint32_t cells;                /* of the receiver, taken by messages from there on */
-    uint8_t costs[EAGER_CELLS];    /* of each, at number % EAGER_CELLS */
     uint32_t carrier;              /* number of the next one */
     bool acknowledged;             /* a carrier was */
     uint32_t newest;               /* of those */
@@ -93,9 +93,13 @@ struct outgoing_path {
 
 /* A copy of the ring with twice the capacity is needed before the next message is added. */
 bool outgoing_is_full(const struct outgoing *outgoing);
-/* Moves to a ring of another capacity, a power of two that holds what is there. Returns the former one. */
-struct outgoing_message *outgoing_move(struct outgoing *outgoing, struct outgoing_message *ring,
-                                       uint32_t capacity);
+/* Memory of a ring. 0 for a capacity of 0. */
+size_t outgoing_ring_bytes(uint32_t capacity);
+/* Nothing is known of any message that a ring without memory would forget. */
+bool outgoing_is_empty(const struct outgoing *outgoing);
+/* Moves to a ring of another capacity, a power of two that holds what is there: `memory` has its bytes,
+ * zeroed; or 0 and NULL, when it is empty. Returns the memory of the former one. */
+void *outgoing_move(struct outgoing *outgoing, void *memory, uint32_t capacity);
 
 /* What is to be sent. */
 struct outgoing_content {

@@ -76,21 +76,30 @@ static void end_message(struct rx *rx, struct rx_message *message, lh_time now)
     }
 }
 
+/* The message whose deadline has passed; NULL: none's has, or what is decoded ends it. */
+static struct rx_message *due_message(struct rx *rx, lh_time now, lh_time *next)
+{
+    struct rx_message *message = partial_is_allowed(rx) ? active_message(rx, now) : NULL;
+    if (!message)
+        return NULL;
+    if (rx->active_at == 0)
+        set_expiry(rx, message);
+    if (rx->active_at > now)
+        lh_keep_earlier(next, rx->active_at);
+    return rx->active_at > now || message->end == LH_END_DEADLINE ? NULL : message;
+}
+
 void deadline_step(struct rx *rx, lh_time now, lh_time *next)
 {
     struct rx_message *message;
-    /* At most one for each message. */
-    while (partial_is_allowed(rx) && (message = active_message(rx, now)) != NULL) {
-        if (rx->active_at == 0)
-            set_expiry(rx, message);
-        if (rx->active_at > now) {
-            lh_keep_earlier(next, rx->active_at);
-            return;
-        }
-        if (message->end == LH_END_DEADLINE)
-            return; /* what is decoded ends it */
+    while ((message = due_message(rx, now, next)) != NULL) /* at most one for each message */
         end_message(rx, message, now);
-    }
+}
+
+void deadline_on_posted(struct rx *rx, lh_time now, lh_time *next)
+{
+    if (due_message(rx, now, next))
+        lh_keep_earlier(next, now);
 }
 
 bool deadline_waits(const struct rx *rx)

@@ -18,6 +18,8 @@
 
 /* Ends messages whose deadline has passed; lowers *next. */
 void deadline_step(struct rx *rx, lh_time now, lh_time *next);
+/* Segments were posted, and messages may have ended thereby: the deadline of the next one counts from now. */
+void deadline_on_posted(struct rx *rx, lh_time now, lh_time *next);
 /* Whether messages with a deadline are pending: the peer may close when all of them has left. */
 bool deadline_waits(const struct rx *rx);
 /* The peer has closed the connection: those of which something came are delivered as they are. */

@@ -142,6 +142,7 @@ void receiver_post(struct rx *rx, lh_time now, lh_time *next)
     uint32_t posted = rx->segment_next;
     posting_step(rx, now);
     arrivals_step(rx, posted, now, next); /* the machines of those that were just posted */
+    deadline_on_posted(rx, now, next);
 }
 
 void receiver_announce(struct rx *rx, lh_time now, lh_time *next)

@@ -315,11 +315,12 @@ void injector_collect(struct tx *tx, lh_time now)
 }
 
 /* Whether nothing is read of it any more; it is NULL then. */
-static bool has_left(struct sdr_send_handle **handle, bool *ended)
+static bool has_left(struct tx *tx, struct sdr_send_handle **handle, bool *ended)
 {
     int completed = !*handle;
     if (!completed && !*ended)
         *ended = sdr_streaming_send_end(*handle) == SDR_SUCCESS;
+    tx->end_refused |= !completed && !*ended;
     if (!completed && *ended)
         sdr_send_poll(*handle, &completed, NULL);
     if (completed)
@@ -330,8 +331,8 @@ static bool has_left(struct sdr_send_handle **handle, bool *ended)
 bool injector_has_left(struct tx *tx, struct tx_segment *segment)
 {
     assert(segment->leaving);
-    bool data = has_left(&segment->handle, &segment->ended);
-    bool parity = has_left(&segment->coded.handle, &segment->coded.ended);
+    bool data = has_left(tx, &segment->handle, &segment->ended);
+    bool parity = has_left(tx, &segment->coded.handle, &segment->coded.ended);
     if (!data || !parity)
         return false;
     segment->leaving = false;

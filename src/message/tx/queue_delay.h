@@ -16,12 +16,14 @@
 
 #define QUEUE_DELAY_MARKS 16u /* a power of two */
 
+struct queue_delay_mark {
+    uint64_t posted; /* bytes that had ever been posted, */
+    lh_time at_ns;   /* at this time at the earliest */
+};
+
 /* All zero is an empty queue. */
 struct queue_delay {
-    struct {
-        uint64_t posted; /* bytes that had ever been posted, */
-        lh_time at_ns;   /* at this time at the earliest */
-    } marks[QUEUE_DELAY_MARKS];
+    struct queue_delay_mark *marks; /* QUEUE_DELAY_MARKS, the owner's; NULL: nothing waits */
     uint32_t head;
     uint32_t tail;
     lh_time delay_ns; /* as of since_ns; it decays after hold_ns more */
@@ -35,6 +37,12 @@ void queue_delay_on_posted(struct queue_delay *delay, uint64_t posted, lh_time n
 void queue_delay_on_left(struct queue_delay *delay, uint64_t left, lh_time left_ns);
 /* The longest that recently posted bytes wait, about; never less than what still waits has waited. */
 lh_time queue_delay_now(const struct queue_delay *delay, lh_time now);
+/* All that was posted has left long ago, or never will: the marks are not read any more. */
+static inline void queue_delay_rest(struct queue_delay *delay)
+{
+    delay->tail = delay->head;
+    delay->marks = NULL;
+}
 /* Something has been posted that has not left. */
 static inline bool queue_delay_waits(const struct queue_delay *delay)
 {

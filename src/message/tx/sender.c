@@ -25,10 +25,11 @@ void sender_init(struct tx *tx, const struct lh_attr *attr, const struct lh_sdr_
 
 /* ---- memory ------------------------------------------------------------------------------------------ */
 
-/* Segments, sends that end, and actions, in this order. */
+/* Segments, sends that end, actions, and marks of the queue's delay, in this order. */
 static size_t segments_bytes(const struct tx *tx)
 {
-    return tx->attr->slots * (sizeof *tx->segments + 2 * sizeof *tx->ending) + sizeof *tx->actions;
+    return tx->attr->slots * (sizeof *tx->segments + 2 * sizeof *tx->ending) + sizeof *tx->actions +
+           QUEUE_DELAY_MARKS * sizeof *tx->delay.marks;
 }
 
 static int take_segments(struct tx *tx)
@@ -38,6 +39,7 @@ static int take_segments(struct tx *tx)
         return -LH_ENOMEM;
     tx->ending = (struct ending_send *)(void *)(tx->segments + tx->attr->slots);
     tx->actions = (struct lh_actions *)(void *)(tx->ending + 2 * (size_t)tx->attr->slots);
+    tx->delay.marks = (struct queue_delay_mark *)(void *)(tx->actions + 1);
     return 0;
 }
 
@@ -56,6 +58,7 @@ static void free_segments(struct tx *tx)
     tx->segments = NULL;
     tx->ending = NULL;
     tx->actions = NULL;
+    queue_delay_rest(&tx->delay);
 }
 
 void sender_give_back(struct tx *tx)
@@ -244,6 +247,7 @@ void sender_step(struct tx *tx, lh_time now, lh_time *next)
     tx->window_bytes = window_now(tx);
     tx->cts_wanted = false;
     tx->start_refused = false;
+    tx->end_refused = false;
     resume(tx, now);
     cts_use_parity(tx);
     /* Strictly in order: receivers conclude from a chunk of one segment that all before it were sent whole.

@@ -154,6 +154,7 @@ struct tx {
     bool window_full;    /* of these the window */
     bool cts_wanted;     /* a message, or parity, waits for a clear-to-send */
     bool start_refused;  /* the SDR layer has no place, or no memory, for a send */
+    bool end_refused;    /* nor for the end of one */
     struct lh_actions *actions; /* with segments */
     uint32_t actions_at;        /* those before were carried out */
     struct tx_segment *blocked; /* whose actions they are, when the injection queue was full; else NULL */

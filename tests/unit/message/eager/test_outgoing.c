@@ -47,7 +47,7 @@ static void add(uint32_t number, uint64_t bytes)
 {
     if (outgoing_is_full(&outgoing)) {
         uint32_t capacity = outgoing.capacity ? 2 * outgoing.capacity : 4;
-        free(outgoing_move(&outgoing, calloc(capacity, sizeof *outgoing.ring), capacity));
+        free(outgoing_move(&outgoing, calloc(1, outgoing_ring_bytes(capacity)), capacity));
     }
     const struct outgoing_content content = {
         .payload = payload + number % 4096,

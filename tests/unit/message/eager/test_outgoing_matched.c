@@ -76,7 +76,7 @@ static void places_until_matched(void **state)
     (void)state;
     uint32_t last = 0;
     outgoing = (struct outgoing){.matched = true};
-    outgoing_move(&outgoing, calloc(CAPACITY, sizeof *outgoing.ring), CAPACITY);
+    outgoing_move(&outgoing, calloc(1, outgoing_ring_bytes(CAPACITY)), CAPACITY);
     add(EAGER_MAX + 1);
     add(EAGER_MAX + 1);
     for (uint32_t i = 0; i < EAGER_CELLS + 2; i++)

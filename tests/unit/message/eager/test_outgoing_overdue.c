@@ -10,6 +10,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 
 #include <cmocka.h>
 
@@ -36,7 +37,7 @@ static void send_at(struct outgoing *outgoing, lh_time now)
 static void test_longer_round_trip(void **state)
 {
     (void)state;
-    static struct outgoing_message ring[4];
+    void *ring = calloc(1, outgoing_ring_bytes(4));
     const struct outgoing_content content = {.payload = (const uint8_t *)"x", .bytes = 1};
     struct outgoing outgoing = {0};
     struct outgoing_path longer = path;
@@ -51,6 +52,7 @@ static void test_longer_round_trip(void **state)
     assert_int_equal(outgoing.due_ns, now);
     outgoing_poll(&outgoing, &longer, now);
     assert_int_equal(outgoing.due_ns, (1 + 2 + 4) * OVERDUE + longer.overdue_ns);
+    free(ring);
 }
 
 int main(void)

@@ -58,6 +58,20 @@ static void test_one_counts_at_a_time(void **state)
     assert_int_equal(rx.stats->deadline_hits, 3);
 }
 
+/* Posting may end the first after deadlines were looked at: the step returns the second's all the same. */
+static void test_the_next_one_is_set_at_once(void **state)
+{
+    (void)state;
+    lh_time next = LH_TIME_NEVER;
+    recv_at(SLOT, 0);
+    recv_at(SLOT, 0);
+    assert_int_equal(step_at(0), DEADLINE);
+    refuse_message(&rx, rx_message_at(&rx, 0), LH_ENOMEM, 500);
+    deadline_on_posted(&rx, 500, &next);
+    assert_int_equal(next, 500 + DEADLINE);
+    expect_finished(0, -LH_ENOMEM);
+}
+
 /* The sender cannot know, so it is told until it answers. */
 static void test_an_end_of_unknown_length_is_told(void **state)
 {
@@ -147,9 +161,13 @@ static void test_a_peer_that_has_closed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_one_counts_at_a_time),     TEST(test_an_end_of_unknown_length_is_told),
-        TEST(test_what_came_counts),         TEST(test_segments_that_were_not_posted),
-        TEST(test_small_receives_have_none), TEST(test_a_peer_that_has_closed),
+        TEST(test_one_counts_at_a_time),
+        TEST(test_the_next_one_is_set_at_once),
+        TEST(test_an_end_of_unknown_length_is_told),
+        TEST(test_what_came_counts),
+        TEST(test_segments_that_were_not_posted),
+        TEST(test_small_receives_have_none),
+        TEST(test_a_peer_that_has_closed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

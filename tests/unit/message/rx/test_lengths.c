@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "message/rx/lengths.h"
 
+#include <stdlib.h>
+
 #include "unit/message/rx_part.h"
 
 static void begin_message(uint64_t capacity)
@@ -131,7 +133,8 @@ static void test_a_broken_data_path(void **state)
     assert_int_equal(rx.effects->failure, LH_EPATH);
     /* Eight gaps are silence enough. The machine gets nothing of the ninth announcement. */
     assert_int_equal(fake.messages, 8);
-    rx.effects->failure = 0;
+    free(rx.effects->reason);
+    *rx.effects = (struct effects){0};
 }
 
 int main(void)

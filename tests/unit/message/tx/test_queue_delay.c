@@ -15,7 +15,8 @@
 static void test_empty_queue_has_no_delay(void **state)
 {
     (void)state;
-    struct queue_delay delay = {0};
+    struct queue_delay_mark marks[QUEUE_DELAY_MARKS];
+    struct queue_delay delay = {.marks = marks};
     assert_int_equal(queue_delay_now(&delay, 5), 0);
     queue_delay_on_left(&delay, 100, 7);
     assert_int_equal(queue_delay_now(&delay, 1000), 0);
@@ -25,7 +26,8 @@ static void test_empty_queue_has_no_delay(void **state)
 static void test_grows_while_nothing_leaves(void **state)
 {
     (void)state;
-    struct queue_delay delay = {0};
+    struct queue_delay_mark marks[QUEUE_DELAY_MARKS];
+    struct queue_delay delay = {.marks = marks};
     queue_delay_on_posted(&delay, 1000, 50);
     queue_delay_on_posted(&delay, 3000, 90);
     assert_int_equal(queue_delay_now(&delay, 90), 40);
@@ -39,7 +41,8 @@ static void test_grows_while_nothing_leaves(void **state)
 static void test_decays(void **state)
 {
     (void)state;
-    struct queue_delay delay = {0};
+    struct queue_delay_mark marks[QUEUE_DELAY_MARKS];
+    struct queue_delay delay = {.marks = marks};
     queue_delay_on_posted(&delay, 10, 100);
     queue_delay_on_left(&delay, 10, 900);
     assert_int_equal(queue_delay_now(&delay, 900), 800);
@@ -55,7 +58,8 @@ static void test_decays(void **state)
 static void test_holds(void **state)
 {
     (void)state;
-    struct queue_delay delay = {.hold_ns = 160};
+    struct queue_delay_mark marks[QUEUE_DELAY_MARKS];
+    struct queue_delay delay = {.marks = marks, .hold_ns = 160};
     queue_delay_on_posted(&delay, 10, 100);
     queue_delay_on_left(&delay, 10, 900);
     assert_int_equal(queue_delay_now(&delay, 1060), 800);
@@ -66,7 +70,8 @@ static void test_holds(void **state)
 static void test_many_marks(void **state)
 {
     (void)state;
-    struct queue_delay delay = {0};
+    struct queue_delay_mark marks[QUEUE_DELAY_MARKS];
+    struct queue_delay delay = {.marks = marks};
     for (uint32_t i = 1; i <= 5 * QUEUE_DELAY_MARKS; i++)
         queue_delay_on_posted(&delay, i, 10 * i);
     lh_time now = 10000;
@@ -82,7 +87,8 @@ static void test_many_marks(void **state)
 static void test_looking_late_is_no_wait(void **state)
 {
     (void)state;
-    struct queue_delay delay = {0};
+    struct queue_delay_mark marks[QUEUE_DELAY_MARKS];
+    struct queue_delay delay = {.marks = marks};
     queue_delay_on_posted(&delay, 10, 100);
     queue_delay_on_left(&delay, 10, 103);
     assert_int_equal(queue_delay_now(&delay, 103), 3);

@@ -96,6 +96,7 @@ static void add_report(struct shared *shared, uint64_t seed, const struct world_
     result->canceled += report->canceled;
     result->truncated += report->truncated;
     result->exchanged += report->exchanged;
+    result->operated += report->operated;
     result->lied += report->lied;
     if (report->heal_share > result->heal_share) {
         result->heal_share = report->heal_share;

@@ -24,6 +24,7 @@ struct batch_result {
     uint64_t canceled;
     uint64_t truncated;
     uint64_t exchanged;
+    uint64_t operated; /* one-sided operations that are done */
     uint64_t lied;     /* seeds in which a report of arrivals was not true */
     uint64_t failures; /* also those that are not kept */
     struct batch_failure failed[BATCH_FAILURES_MAX];

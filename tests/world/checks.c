@@ -148,7 +148,7 @@ static bool is_calm(const struct plan *plan)
         if (plan_has(plan, harm[i]))
             return false;
     for (uint32_t kind = EVENT_cut; kind < EVENT_COUNT; kind++)
-        if (plan_any(plan, (enum plan_event_kind)kind))
+        if (!plan_is_use((enum plan_event_kind)kind) && plan_any(plan, (enum plan_event_kind)kind))
             return false;
     return true;
 }
@@ -205,12 +205,13 @@ static void check_round_trip(struct world *world, struct end *end)
 
 /* ---- queues ------------------------------------------------------------------------------------------ */
 
-static void check_bounds(struct world *world, const struct end *end)
+static void check_bounds_of(struct world *world, const struct end *end, struct sdr_qp *qp,
+                            const struct lh_connection *connection)
 {
     struct inside_bound bounds[INSIDE_BOUNDS_MAX];
-    for (uint32_t layer = 0; layer < (end->connection ? 2 : 1); layer++) {
-        uint32_t count = layer == 0 ? inside_qp_bounds(end->qp, bounds)
-                                    : inside_connection_bounds(end->connection, bounds);
+    for (uint32_t layer = 0; layer < (connection ? 2 : 1); layer++) {
+        uint32_t count =
+            layer == 0 ? inside_qp_bounds(qp, bounds) : inside_connection_bounds(connection, bounds);
         for (uint32_t i = 0; i < count; i++) {
             if (world_sings_once(world, CANARY_bound))
                 bounds[i].used = bounds[i].most + 1;
@@ -220,14 +221,28 @@ static void check_bounds(struct world *world, const struct end *end)
                            (unsigned long long)bounds[i].most);
         }
     }
-    for (uint32_t i = 0; i < end->ports; i++) {
+}
+
+static void check_ports(struct world *world, const struct end *end, uint32_t first, uint32_t ports)
+{
+    for (uint32_t i = 0; i < ports; i++) {
         uint64_t bytes = 0;
         uint64_t most = 0;
-        sim_world_waiting(world->sim, end->host, (uint16_t)(end->port_first + i), &bytes, &most);
+        sim_world_waiting(world->sim, end->host, (uint16_t)(first + i), &bytes, &most);
         if (bytes > most && bytes > SIM_DATAGRAM_MAX)
             world_fail(world, "bound", "end %u: %llu bytes wait at a port, at most %llu",
                        world_end_number(world, end), (unsigned long long)bytes, (unsigned long long)most);
     }
+}
+
+static void check_bounds(struct world *world, const struct end *end)
+{
+    check_bounds_of(world, end, end->qp, end->connection);
+    check_ports(world, end, end->port_first, end->ports);
+    if (!end->inner)
+        return;
+    check_bounds_of(world, end, end->inner_qp, end->inner);
+    check_ports(world, end, end->inner_port_first, end->inner_ports);
 }
 
 void check_end(struct world *world, struct end *end)
@@ -326,12 +341,24 @@ static bool all_are_honest(const struct plan *plan)
     return !plan_has(plan, FEATURE_corrupt) && !switches_corrupt(plan);
 }
 
+/* Without what its one-sided operations count. */
+static void own_stats(const struct end *end, struct lh_stats *stats)
+{
+    struct lh_stats inner = {0};
+    lh_connection_stats(end->connection, stats);
+    if (end->inner)
+        lh_connection_stats(end->inner, &inner);
+#define SUBTRACT(field, meaning) stats->field -= inner.field;
+    LH_STATS(SUBTRACT)
+#undef SUBTRACT
+}
+
 void check_counters(struct world *world, struct end *end)
 {
     struct lh_stats stats;
     const struct plan_pair *own = world->pairs[end->pair].plan;
     if (end->connection)
-        lh_connection_stats(end->connection, &stats);
+        own_stats(end, &stats);
     else
         lh_sdr_stats(end->qp, &stats);
     if (end->connection)
@@ -388,16 +415,19 @@ void check_sent(struct world *world, const struct sim_datagram *datagram)
                                          SIM_PORT_FIRST];
     if (number == WORLD_NOTHING)
         return;
-    struct end *end = &world->pairs[number / 2].ends[number % 2];
+    struct end *end = world_end(world, number & ~WORLD_INNER);
     if (roce_decode(datagram->data, datagram->bytes, &roce) != ROCE_OK) {
         world_fail(world, "beyond", "end %u sends what is no packet", number);
         return;
     }
     if (datagram->control) {
-        report_check_sent(world, end, roce.payload, roce.payload_bytes);
+        if (!(number & WORLD_INNER))
+            report_check_sent(world, end, roce.payload, roce.payload_bytes);
         return;
     }
-    check_write(world, &world->pairs[number / 2], &roce);
+    check_write(world, &world->pairs[end->pair], &roce);
+    if (number & WORLD_INNER)
+        return;
     check_window(world, end, roce.payload_bytes);
     end->sent_bytes += roce.payload_bytes;
     end->guessed |= !end->measured;

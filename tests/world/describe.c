@@ -77,12 +77,24 @@ static void describe_event(FILE *out, const struct plan_event *event, uint32_t n
         fprintf(out, ": pair %u, side %u sends %llu bytes; received at %llu us into %llu", event->pair,
                 event->side, (wide)event->bytes, (wide)(event->span_ns / LH_NS_PER_US), (wide)event->room);
         break;
+    case EVENT_expose:
+        fprintf(out, ": pair %u, side %u exposes %llu bytes, access %llu", event->pair, event->side,
+                (wide)event->bytes, (wide)event->room);
+        break;
+    case EVENT_write:
+    case EVENT_read:
+        fprintf(out, ": pair %u, side %u, %llu bytes at %llu of event %u", event->pair, event->side,
+                (wide)event->bytes, (wide)event->room, event->target);
+        break;
+    case EVENT_revoke:
+        fprintf(out, ": pair %u, side %u withdraws event %u", event->pair, event->side, event->target);
+        break;
     case EVENT_exchange:
         fprintf(out, ": pair %u, side %u sends %llu bytes into %llu, completed after %llu us", event->pair,
                 event->side, (wide)event->room, (wide)event->bytes, (wide)(event->delay_ns / LH_NS_PER_US));
         break;
     case EVENT_cancel:
-        fprintf(out, ": message %u at the %s", event->target, event->side ? "receiver" : "sender");
+        fprintf(out, ": event %u at the %s", event->target, event->side ? "receiver" : "sender");
         break;
     case EVENT_close:
     case EVENT_renew:

@@ -15,6 +15,7 @@
 
 #include "schemes/scheme_table.h"
 #include "world/draw_engines.h"
+#include "world/draw_remote.h"
 #include "world/switches.h"
 
 enum draw_part {
@@ -35,6 +36,8 @@ enum draw_part {
     PART_MATCHES,
     PART_PAIRS = 16, /* and one more for each pair */
     PART_DEADLINES = 1000,
+    PART_ONESIDED,
+    PART_STRAGGLERS,
 };
 
 uint64_t draw_spread(struct lh_prng *prng, uint64_t low, uint64_t high)
@@ -231,6 +234,19 @@ static void draw_deadlines(struct plan *plan, struct lh_prng *prng)
             if (has && draw_fits(&pair->attr[side], scheme, rest))
                 snprintf(pair->deadline[side], sizeof pair->deadline[side], "%s,%s", name, rest);
         }
+}
+
+/* In half of the runs, a host that stands still now and then, for about as long as a deadline. */
+static void draw_straggler(struct plan *plan, struct lh_prng *prng)
+{
+    bool exists = draw_chance(prng, 0.5);
+    uint64_t times = draw_spread(prng, 2, 12);
+    uint8_t host = (uint8_t)lh_prng_below(prng, plan->hosts);
+    for (; exists && times > 0; times--) {
+        struct plan_event *event = draw_event(plan, EVENT_pause, prng);
+        event->host = host;
+        event->span_ns = draw_spread(prng, 100 * LH_NS_PER_US, 100 * LH_NS_PER_MS);
+    }
 }
 
 /* In half of the lives, one of the table: also the one that simulated networks have anyway. */
@@ -578,4 +594,10 @@ void plan_draw(uint64_t seed, struct plan *plan)
     struct lh_prng matches = lh_prng_fork(&root, PART_MATCHES);
     if (plan_has(plan, FEATURE_engine))
         draw_matches(plan, &matches);
+    struct lh_prng onesided = lh_prng_fork(&root, PART_ONESIDED);
+    if (seed >= PLAN_ONESIDED_SEEDS)
+        draw_remote(plan, &onesided);
+    struct lh_prng stragglers = lh_prng_fork(&root, PART_STRAGGLERS);
+    if (seed >= PLAN_DEADLINE_SEEDS && wild)
+        draw_straggler(plan, &stragglers);
 }

@@ -11,6 +11,7 @@
 #include "world/exchange.h"
 #include "world/inside.h"
 #include "world/memory.h"
+#include "world/remote.h"
 #include "world/stale.h"
 #include "world/talk.h"
 
@@ -73,11 +74,30 @@ static int open_raw(struct world *world, struct pair *pair, uint32_t side, const
 }
 
 /* Where the end's packets arrive. */
-static void note_ports(struct world *world, struct end *end, uint16_t owner)
+static void note_range(struct world *world, const struct end *end, uint32_t first, uint32_t ports,
+                       uint16_t owner)
 {
-    for (uint32_t i = 0; i < end->ports; i++)
-        world->end_of_port[end->host * SIM_PORTS_MAX + (uint32_t)end->port_first + i - SIM_PORT_FIRST] =
-            owner;
+    for (uint32_t i = 0; i < ports; i++)
+        world->end_of_port[end->host * SIM_PORTS_MAX + first + i - SIM_PORT_FIRST] = owner;
+}
+
+static void note_ports(struct world *world, const struct end *end, uint16_t owner)
+{
+    note_range(world, end, end->port_first, end->ports, owner);
+    note_range(world, end, end->inner_port_first, end->inner_ports,
+               owner == WORLD_NOTHING ? owner : (uint16_t)(owner | WORLD_INNER));
+}
+
+void end_note_inner(struct world *world, struct end *end)
+{
+    if (end->inner)
+        return;
+    end->inner = inside_inner(end->connection, &end->inner_qp);
+    if (!end->inner)
+        return;
+    end->inner_port_first = inside_qp_ports(end->inner_qp, &end->inner_ports);
+    note_ports(world, end, (uint16_t)world_end_number(world, end));
+    world_touch(world, end);
 }
 
 /* With engines what was taken may be kept for the next connection; by the simulator, too, for a host that had
@@ -192,6 +212,12 @@ lh_time pairs_open_due(struct world *world)
     return next;
 }
 
+static void harvest_users(struct world *world, struct pair *pair, uint32_t side)
+{
+    talk_harvest(world, pair, side);
+    remote_harvest(world, pair, side);
+}
+
 void end_close(struct world *world, struct end *end, bool muted)
 {
     if (!end->open)
@@ -200,7 +226,7 @@ void end_close(struct world *world, struct end *end, bool muted)
     uint32_t side = world_end_number(world, end) % 2;
     engine_drain(world, end->engine);
     if (end->connection)
-        talk_harvest(world, pair, side);
+        harvest_users(world, pair, side);
     check_end(world, end);
     check_counters(world, end);
     end->messages_before = inside_qp_message_next(end->qp);
@@ -214,6 +240,7 @@ void end_close(struct world *world, struct end *end, bool muted)
         lh_close(end->connection);
         engine_drain(world, end->engine);
         talk_on_closed(world, pair, side);
+        remote_on_closed(world, pair, side);
     }
     if (muted)
         world->hosts[end->host].muted = false;
@@ -290,7 +317,7 @@ static void harvest(struct world *world, struct end *end)
     struct pair *pair = &world->pairs[end->pair];
     uint32_t side = world_end_number(world, end) % 2;
     if (end->connection)
-        talk_harvest(world, pair, side);
+        harvest_users(world, pair, side);
     else
         exchange_harvest(world, pair, side);
     check_end(world, end);
@@ -361,5 +388,5 @@ void ends_on_arrival(struct world *world, uint32_t host, uint16_t port, lh_time 
     uint16_t number = world->end_of_port[host * SIM_PORTS_MAX + port - SIM_PORT_FIRST];
     if (number == WORLD_NOTHING)
         return;
-    turns_touch(world_turns(world_end(world, number)), at_ns);
+    turns_touch(world_turns(world_end(world, number & ~WORLD_INNER)), at_ns);
 }

@@ -16,6 +16,9 @@ lh_time pairs_open_due(struct world *world);
 /* Ends it as its program would. `muted`: the host crashes, nothing of it reaches the network. */
 void end_close(struct world *world, struct end *end, bool muted);
 
+/* An inner connection may have been opened: from now on its packets count as the end's. */
+void end_note_inner(struct world *world, struct end *end);
+
 /* Everything that is due now on hosts that run, until nothing is. */
 void ends_progress(struct world *world);
 /* When something is due next. */

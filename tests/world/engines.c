@@ -6,12 +6,30 @@
 #include "base/earlier.h"
 #include "world/inside.h"
 #include "world/memory.h"
+#include "world/remote.h"
 #include "world/talk.h"
 
 #define ENTRIES_MAX 64u  /* of one poll */
 #define IDLE_POLLS  0.03 /* of the rounds are followed by one that has nothing to find, mostly */
 
 /* ---- creation and end -------------------------------------------------------------------------------- */
+
+/* Each region takes a place, and at least one is for notifications. */
+static uint32_t notices_of(const struct plan *plan, uint32_t host)
+{
+    uint32_t regions = 0;
+    for (uint32_t i = 0; i < plan->event_count; i++) {
+        const struct plan_event *event = &plan->events[i];
+        regions += event->kind == EVENT_expose && plan->pairs[event->pair].host[event->side] == host;
+    }
+    return plan_has(plan, FEATURE_onesided) ? regions + plan->engines[host].notices.capacity : 0;
+}
+
+/* What the plan says of one. */
+static const struct plan_queue *plan_of(const struct engine *engine, uint32_t number)
+{
+    return number < engine->plan->queues ? &engine->plan->queue[number] : &engine->plan->notices;
+}
 
 void engines_make(struct world *world)
 {
@@ -23,29 +41,32 @@ void engines_make(struct world *world)
         struct engine *engine = &world->engines[host];
         engine->plan = &world->plan->engines[host];
         engine->host = host;
+        engine->notices = notices_of(world->plan, host);
+        engine->queue_count = engine->plan->queues + (engine->notices > 0 ? 1u : 0u);
         lh_prng_seed(&engine->prng, world->plan->seed ^ (0xE6000u + host));
     }
 }
 
 static void forget_queues(struct engine *engine)
 {
-    for (uint32_t i = 0; i < PLAN_QUEUES_MAX; i++)
+    for (uint32_t i = 0; i <= PLAN_QUEUES_MAX; i++)
         engine->queues[i] = (struct queue){.poll_ns = LH_TIME_NEVER};
 }
 
 static int create_queues(struct engine *engine)
 {
     int error = 0;
-    for (uint32_t i = 0; i < engine->plan->queues && !error; i++)
-        error = lh_completion_queue_create(engine->engine, engine->plan->queue[i].capacity,
-                                           &engine->queues[i].queue);
+    for (uint32_t i = 0; i < engine->queue_count && !error; i++)
+        error = lh_completion_queue_create(
+            engine->engine, i < engine->plan->queues ? plan_of(engine, i)->capacity : engine->notices,
+            &engine->queues[i].queue);
     return error;
 }
 
 /* Without entries, and without connections, both go. */
 static void destroy(struct world *world, struct engine *engine)
 {
-    for (uint32_t i = 0; i < engine->plan->queues; i++)
+    for (uint32_t i = 0; i < engine->queue_count; i++)
         if (lh_completion_queue_destroy(engine->queues[i].queue) != 0)
             world_fail(world, "engine", "queue %u of host %u is not destroyed: %s", i, engine->host,
                        lh_last_error());
@@ -96,7 +117,7 @@ void engine_end(struct world *world, uint32_t host)
         return;
     struct engine *engine = &world->engines[host];
     engine_drain(world, engine);
-    for (uint32_t i = 0; i < engine->plan->queues; i++)
+    for (uint32_t i = 0; i < engine->queue_count; i++)
         if (engine->queues[i].asked > 0)
             world_fail(world, "entries", "%u requests have no entry in queue %u of host %u",
                        engine->queues[i].asked, i, host);
@@ -151,6 +172,12 @@ struct queue *engine_queue(const struct world *world, const struct end *end, uin
     return world->healed && queue->asked >= capacity_of(engine, queue) ? NULL : queue;
 }
 
+struct lh_completion_queue *engine_notices(const struct end *end)
+{
+    return end->engine && end->engine->notices > 0 ? end->engine->queues[end->engine->plan->queues].queue
+                                                   : NULL;
+}
+
 void engine_on_asked(struct world *world, const struct engine *engine, struct queue *queue, int error)
 {
     uint32_t capacity = capacity_of(engine, queue);
@@ -166,11 +193,23 @@ void engine_on_asked(struct world *world, const struct engine *engine, struct qu
 
 /* ---- polling ----------------------------------------------------------------------------------------- */
 
+static void pass_on(struct world *world, uint32_t host, uint32_t queue, const struct lh_completion *entry)
+{
+    if (entry->operation == LH_OPERATION_WRITE || entry->operation == LH_OPERATION_READ)
+        remote_on_entry(world, host, queue, entry);
+    else
+        talk_on_entry(world, host, queue, entry);
+}
+
 static void take_entry(struct world *world, struct engine *engine, struct queue *queue,
                        const struct lh_completion *given)
 {
     struct lh_completion entry = *given;
     uint32_t number = (uint32_t)(queue - engine->queues);
+    if (number == engine->plan->queues) {
+        remote_on_notification(world, engine->host, &entry);
+        return;
+    }
     if (world_sings_once(world, CANARY_swallow))
         return;
     if (world_sings_once(world, CANARY_user))
@@ -179,9 +218,9 @@ static void take_entry(struct world *world, struct engine *engine, struct queue 
         world_fail(world, "entries", "queue %u of host %u has an entry that nobody asked for", number,
                    engine->host);
     queue->asked -= queue->asked > 0;
-    talk_on_entry(world, engine->host, number, &entry);
+    pass_on(world, engine->host, number, &entry);
     if (world_sings_once(world, CANARY_echo))
-        talk_on_entry(world, engine->host, number, &entry);
+        pass_on(world, engine->host, number, &entry);
 }
 
 /* Returns how many entries there were. */
@@ -204,21 +243,21 @@ void engine_on_run(struct world *world, struct engine *engine)
     if (!engine || !engine->engine)
         return;
     bool idle = lh_prng_chance(&engine->prng, IDLE_POLLS);
-    for (uint32_t i = 0; i < engine->plan->queues; i++) {
+    for (uint32_t i = 0; i < engine->queue_count; i++) {
         struct queue *queue = &engine->queues[i];
         if (queue->poll_ns == LH_TIME_NEVER && (idle || inside_queue_entries(queue->queue) > 0))
-            queue->poll_ns = world->now + engine->plan->queue[i].late_ns;
+            queue->poll_ns = world->now + plan_of(engine, i)->late_ns;
     }
 }
 
 static void poll_engine(struct world *world, struct engine *engine, lh_time *next)
 {
-    for (uint32_t i = 0; i < engine->plan->queues && !world_failed(world); i++) {
+    for (uint32_t i = 0; i < engine->queue_count && !world_failed(world); i++) {
         struct queue *queue = &engine->queues[i];
         if (queue->poll_ns <= world->now) {
-            poll_queue(world, engine, queue, engine->plan->queue[i].batch);
+            poll_queue(world, engine, queue, plan_of(engine, i)->batch);
             bool more = inside_queue_entries(queue->queue) > 0;
-            queue->poll_ns = more ? world->now + engine->plan->queue[i].late_ns : LH_TIME_NEVER;
+            queue->poll_ns = more ? world->now + plan_of(engine, i)->late_ns : LH_TIME_NEVER;
         }
         lh_keep_earlier(next, queue->poll_ns);
     }
@@ -237,7 +276,7 @@ void engine_drain(struct world *world, struct engine *engine)
 {
     if (!engine || !engine->engine)
         return;
-    for (uint32_t i = 0; i < engine->plan->queues; i++)
+    for (uint32_t i = 0; i < engine->queue_count; i++)
         while (inside_queue_entries(engine->queues[i].queue) > 0)
             poll_queue(world, engine, &engine->queues[i], ENTRIES_MAX);
 }
@@ -247,9 +286,10 @@ lh_time engine_late_ns(const struct end *end)
     lh_time most_ns = 0;
     if (!end->engine)
         return 0;
-    for (uint32_t i = 0; i < end->engine->plan->queues; i++) {
-        const struct plan_queue *queue = &end->engine->plan->queue[i];
-        lh_time late_ns = queue->late_ns * (queue->capacity / queue->batch + 2);
+    for (uint32_t i = 0; i < end->engine->queue_count; i++) {
+        const struct plan_queue *queue = plan_of(end->engine, i);
+        uint32_t capacity = i < end->engine->plan->queues ? queue->capacity : end->engine->notices;
+        lh_time late_ns = queue->late_ns * (capacity / queue->batch + 2);
         most_ns = late_ns > most_ns ? late_ns : most_ns;
     }
     return most_ns;

@@ -24,7 +24,9 @@ struct engine {
     const struct plan_engine *plan;
     struct lh_engine *engine; /* NULL: not created */
     struct turns turns;
-    struct queue queues[PLAN_QUEUES_MAX];
+    struct queue queues[PLAN_QUEUES_MAX + 1]; /* the last one, of notifications, behind those of the plan */
+    uint32_t queue_count;
+    uint32_t notices; /* capacity of the last one; 0: there is none */
     struct lh_prng prng;
     uint8_t host;
 };
@@ -41,6 +43,8 @@ void engines_check_refusals(struct world *world);
 /* The queue in which a request of the end completes; NULL: in none. `seed` chooses, but once the network is
  * well nobody waits for room in a queue. */
 struct queue *engine_queue(const struct world *world, const struct end *end, uint64_t seed);
+/* Where what the end exposes is notified of writes; NULL: nowhere. */
+struct lh_completion_queue *engine_notices(const struct end *end);
 /* After a request was started with it, or refused. */
 void engine_on_asked(struct world *world, const struct engine *engine, struct queue *queue, int error);
 

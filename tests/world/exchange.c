@@ -50,7 +50,8 @@ struct exchange {
     uint8_t *data;
     struct sdr_mr *send_mr;
     struct sdr_send_handle *send;
-    bool used; /* its clear-to-send was */
+    bool used;         /* its clear-to-send was */
+    lh_time end_at_ns; /* when its end is tried again, after it was refused */
     bool ended;
     bool injected;
     uint32_t piece_count;
@@ -336,6 +337,8 @@ static void continue_stream(struct world *world, struct pair *pair, struct end *
 {
     uint32_t chunk_bytes = pair->raw->mtu * pair->raw->chunk_packets;
     uint32_t pieces = x->kind == SEND_ABORT ? x->piece_count / 2 : x->piece_count;
+    if (x->end_at_ns > world->now)
+        return;
     for (; x->piece_next < pieces; x->piece_next++) {
         const struct piece *piece = &x->pieces[x->piece_next];
         struct sdr_send_continue_wr wr = {
@@ -358,8 +361,10 @@ static void continue_stream(struct world *world, struct pair *pair, struct end *
         x->ended = true;
     } else {
         x->ended = sdr_streaming_send_end(x->send) == SDR_SUCCESS;
+        x->end_at_ns = world->now + RETRY_NS;
     }
-    world_touch(world, end);
+    if (x->ended)
+        world_touch(world, end);
 }
 
 static void poll_send(struct world *world, struct exchange *x)
@@ -380,13 +385,15 @@ static void poll_send(struct world *world, struct exchange *x)
     world_note(world, status.flags, "send %u is injected: %u", x->event, status.flags);
 }
 
-static void sends_go_on(struct world *world, struct pair *pair, uint32_t side)
+static void sends_go_on(struct world *world, struct pair *pair, uint32_t side, lh_time *next)
 {
     struct exchange_way *way = &pair->raw->ways[side];
     for (uint32_t i = way->first; i < way->used; i++) {
         struct exchange *x = &way->list[i];
         if (!x->ended)
             continue_stream(world, pair, &pair->ends[side], x);
+        if (!x->ended && x->end_at_ns > world->now)
+            lh_keep_earlier(next, x->end_at_ns);
         if (x->ended && !x->injected)
             poll_send(world, x);
     }
@@ -573,7 +580,7 @@ void exchange_act(struct world *world, struct pair *pair, uint32_t side, lh_time
 {
     post_due(world, pair, side, next);
     use_cts(world, pair, side);
-    sends_go_on(world, pair, side);
+    sends_go_on(world, pair, side, next);
     look_at_receives(world, pair, side, next);
 }
 
@@ -590,7 +597,7 @@ void exchange_harvest(struct world *world, struct pair *pair, uint32_t side)
                        world_end_number(world, end), lh_strerror(error));
     }
     use_cts(world, pair, side);
-    sends_go_on(world, pair, side);
+    sends_go_on(world, pair, side, &next);
     look_at_receives(world, pair, side, &next);
     hear_words(world, pair, side);
     if (!end->error)

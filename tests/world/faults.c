@@ -7,6 +7,8 @@
 #include "world/engines.h"
 #include "world/hostile.h"
 #include "world/memory.h"
+#include "world/overdue.h"
+#include "world/remote.h"
 #include "world/switches.h"
 #include "world/talk.h"
 
@@ -16,7 +18,8 @@
 
 static bool is_fault(const struct plan_event *event)
 {
-    return !event->off && event->kind != EVENT_message && event->kind != EVENT_exchange;
+    return !event->off && (!plan_is_use(event->kind) || event->kind == EVENT_cancel ||
+                           event->kind == EVENT_close || event->kind == EVENT_revoke);
 }
 
 static lh_time moment_ns(const struct world *world, uint16_t moment)
@@ -149,6 +152,14 @@ static void stall(struct world *world, const struct plan_event *event)
             until_ns < world->plan->heal_ns ? until_ns : world->plan->heal_ns;
 }
 
+static void cancel(struct world *world, const struct plan_event *event)
+{
+    if (world->plan->events[event->target].kind == EVENT_message)
+        talk_cancel(world, event);
+    else
+        remote_cancel(world, event);
+}
+
 static void close_end(struct world *world, const struct plan_event *event)
 {
     struct pair *pair = &world->pairs[event->pair];
@@ -184,7 +195,10 @@ static void begin(struct world *world, const struct plan_event *event, struct ru
     world->taps_on += looks_at_packets(event->kind);
     switch (event->kind) {
     case EVENT_cancel:
-        talk_cancel(world, event);
+        cancel(world, event);
+        break;
+    case EVENT_revoke:
+        remote_revoke(world, event);
         break;
     case EVENT_close:
         close_end(world, event);
@@ -197,6 +211,7 @@ static void begin(struct world *world, const struct plan_event *event, struct ru
         break;
     case EVENT_jump:
         sim_world_jump_clock(world->sim, event->host, event->delay_ns);
+        overdue_on_jump(world, event->host);
         touch_host(world, event->host);
         break;
     case EVENT_pause:

@@ -5,6 +5,7 @@
 #include "world/engines.h"
 #include "world/exchange.h"
 #include "world/inside.h"
+#include "world/remote.h"
 #include "world/switches.h"
 #include "world/talk.h"
 
@@ -36,17 +37,24 @@ static lh_time backed_off_ns(lh_time span_ns, lh_time elapsed_ns)
     return span_ns + (elapsed_ns < most_ns ? elapsed_ns : most_ns);
 }
 
-/* The longest that may run at an end now. */
-static lh_time timer_ns(const struct world *world, const struct end *end)
+static lh_time timer_of_ns(const struct world *world, struct sdr_qp *qp)
 {
     struct lh_sdr_path path = {0};
-    if (end->open)
-        lh_sdr_path(end->qp, &path);
+    if (qp)
+        lh_sdr_path(qp, &path);
     /* One that was set before a round trip was measured runs on. */
     lh_time own_ns =
         backed_off_ns(path.overdue_ns > UNMEASURED_NS ? path.overdue_ns : UNMEASURED_NS, world->now);
-    lh_time silence_ns = end->open ? SILENCE_BACKOFF_MAX * inside_qp_silence(end->qp) : 0;
+    lh_time silence_ns = qp ? SILENCE_BACKOFF_MAX * inside_qp_silence(qp) : 0;
     return own_ns > silence_ns ? own_ns : silence_ns;
+}
+
+/* The longest that may run at an end now. */
+static lh_time timer_ns(const struct world *world, const struct end *end)
+{
+    lh_time own_ns = timer_of_ns(world, end->open ? end->qp : NULL);
+    lh_time inner_ns = end->open && end->inner ? timer_of_ns(world, end->inner_qp) : 0;
+    return own_ns > inner_ns ? own_ns : inner_ns;
 }
 
 static uint64_t rate_of(const struct pair *pair)
@@ -68,10 +76,11 @@ static bool waits_for_silence(const struct pair *pair)
 static lh_time pair_bound(const struct world *world, const struct pair *pair)
 {
     struct work_left left = pair->plan->raw ? exchange_left(world, pair) : talk_left(world, pair);
+    struct work_left remote = remote_left(world, pair);
     lh_time here_ns = timer_ns(world, &pair->ends[0]);
     lh_time there_ns = timer_ns(world, &pair->ends[1]);
-    lh_time expected_ns = left.rounds * check_rtt_well(world, pair);
-    expected_ns += left.bytes * BITS_PER_BYTE * LH_NS_PER_S / rate_of(pair);
+    lh_time expected_ns = (left.rounds + remote.rounds) * check_rtt_well(world, pair);
+    expected_ns += (left.bytes + remote.bytes) * BITS_PER_BYTE * LH_NS_PER_S / rate_of(pair);
     lh_time bound_ns = TIMES * expected_ns + left.waiting_ns + switched_ns(world, pair);
     bound_ns += 2 * (here_ns > there_ns ? here_ns : there_ns);
     bound_ns += 2 * pair->rtt_most_ns;               /* for what is on the way */

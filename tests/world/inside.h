@@ -11,6 +11,8 @@
 
 /* What a connection is made of. */
 void inside_connection(struct lh_connection *connection, struct sdr_context **context, struct sdr_qp **qp);
+/* The same of the inner connection of its one-sided operations; NULL: there is none. */
+struct lh_connection *inside_inner(const struct lh_connection *connection, struct sdr_qp **qp);
 /* Its first port, of consecutive ones. */
 uint16_t inside_qp_ports(struct sdr_qp *qp, uint16_t *count);
 

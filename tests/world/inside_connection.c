@@ -10,6 +10,13 @@ void inside_connection(struct lh_connection *connection, struct sdr_context **co
     *qp = connection->qp;
 }
 
+struct lh_connection *inside_inner(const struct lh_connection *connection, struct sdr_qp **qp)
+{
+    struct lh_connection *inner = connection->onesided_outer.inner;
+    *qp = inner ? inner->qp : NULL;
+    return inner;
+}
+
 uint32_t inside_queue_entries(struct lh_completion_queue *queue)
 {
     return atomic_load(&queue->ring.count);
@@ -35,6 +42,11 @@ uint32_t inside_connection_bounds(const struct lh_connection *c,
                                             c->attr.slots * (c->attr.slot_bytes + chunk)};
     bounds[count++] = (struct inside_bound){"pending requests", c->requests->pending, LH_REQUESTS_MAX};
     bounds[count++] = (struct inside_bound){"requests in use", c->requests->in_use, LH_REQUESTS_MAX};
+    if (!c->outer)
+        return count;
+    bounds[count++] = (struct inside_bound){"reads that are answered", c->onesided->reads, LH_READS_MAX};
+    bounds[count++] =
+        (struct inside_bound){"reads without an answer", c->onesided->asked.count, LH_READS_MAX};
     return count;
 }
 
@@ -44,7 +56,7 @@ void inside_connection_number(struct lh_connection *sender, struct lh_connection
     struct tx *tx = &sender->tx;
     struct rx *rx = &receiver->rx;
     tx->oldest = tx->next = tx->current = message;
-    rx->oldest = rx->next = rx->posting = message;
+    rx->oldest = rx->next = rx->posting = rx->active = message;
     tx->segment_oldest = tx->segment_next = segment;
     rx->segment_oldest = rx->segment_next = rx->newest_seen = segment;
 }

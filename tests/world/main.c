@@ -65,7 +65,8 @@ static void usage(void)
     puts("test_world [--first S] [--seeds N] [--jobs J] [--no-shrink]\n"
          "                    runs seeds S … S + N - 1; failures are made smaller. S: 2^62, where senders "
          "with\n"
-         "                    controllers, and lies to these, begin; from 2^63 on with engines, too\n"
+         "                    controllers, and lies to these, begin; from 2^63 on with engines, from\n"
+         "                    7 * 2^61 on with one-sided operations, too\n"
          "test_world --soak [--first S] [--jobs J] [--no-shrink]\n"
          "                    the same, until stopped\n"
          "test_world --seed S [--without LIST | --only LIST] [--describe] [--trace] [--shrink]\n"
@@ -169,10 +170,11 @@ static int run_batch(const struct options *options)
     printf("%llu seeds from %llu, %llu failed; %.0f a second in %u processes\n", (wide)result.seeds,
            (wide)options->first, (wide)result.failures, (double)result.seeds / result.seconds,
            options->jobs);
-    printf("%llu messages delivered, %llu canceled, %llu refused; %llu SDR receives; lies in %llu seeds; "
+    printf("%llu messages delivered, %llu canceled, %llu refused; %llu SDR receives; %llu one-sided "
+           "operations; lies in %llu seeds; "
            "longest healing: %.2f of its bound (seed %llu)\n",
            (wide)result.delivered, (wide)result.canceled, (wide)result.truncated, (wide)result.exchanged,
-           (wide)result.lied, result.heal_share, (wide)result.heal_seed);
+           (wide)result.operated, (wide)result.lied, result.heal_share, (wide)result.heal_seed);
     return result.failures > 0 || result.seeds == 0;
 }
 
@@ -271,8 +273,14 @@ static bool hears_canary(uint64_t first, enum world_canary canary)
 /* Where it can sing. */
 static uint64_t first_seed(const struct options *options, enum world_canary canary)
 {
-    bool needs_engines = canary >= CANARY_echo && canary <= CANARY_shackled;
-    return needs_engines && options->first < PLAN_ENGINE_SEEDS ? PLAN_ENGINE_SEEDS : options->first;
+    uint64_t least = 0;
+    if (canary >= CANARY_echo && canary <= CANARY_shackled)
+        least = PLAN_ENGINE_SEEDS;
+    if (canary >= CANARY_stray && canary <= CANARY_mute)
+        least = PLAN_ONESIDED_SEEDS;
+    if (canary == CANARY_overdue)
+        least = PLAN_DEADLINE_SEEDS;
+    return options->first < least ? least : options->first;
 }
 
 static int run_canary(const struct options *options, enum world_canary canary)

@@ -2,6 +2,7 @@
 #include "world/plan.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/prng.h"
@@ -32,6 +33,11 @@ const char *plan_feature_name(enum plan_feature feature)
     return feature_names[feature];
 }
 
+bool plan_is_use(enum plan_event_kind kind)
+{
+    return kind < EVENT_cut || kind >= EVENT_expose;
+}
+
 bool plan_any(const struct plan *plan, enum plan_event_kind kind)
 {
     for (uint32_t i = 0; i < plan->event_count; i++)
@@ -54,6 +60,15 @@ bool plan_has_deadline(const struct plan *plan, const struct plan_pair *pair, ui
 {
     return plan_has(plan, FEATURE_deadline) && pair->deadline[side][0] != '\0' &&
            !plan_matches(plan, pair, side);
+}
+
+lh_time plan_deadline_ns(const struct plan_pair *pair, uint32_t side)
+{
+    unsigned us = 0;
+    const char *text = strstr(pair->deadline[side], "deadline=");
+    if (text && sscanf(text, "deadline=%uus", &us) != 1)
+        us = 0; /* auto */
+    return us * LH_NS_PER_US;
 }
 
 bool plan_recovers(const struct plan *plan, const struct plan_pair *pair, uint32_t side)

@@ -51,7 +51,8 @@
     X(engine, "connections of a host share its engine, and complete into its queues")                      \
     X(lists, "messages are sent from parts and received into parts, with tags")                            \
     X(matches, "receives choose messages by their tags, and are posted in another order")                  \
-    X(deadline, "receives have deadlines")
+    X(deadline, "receives have deadlines")                                                                 \
+    X(onesided, "memory is exposed to peers, who write to it and read from it")
 
 enum plan_feature {
 #define PLAN_FEATURE_ENUM(name, words) FEATURE_##name,
@@ -60,7 +61,7 @@ enum plan_feature {
         FEATURE_COUNT,
 };
 
-/* X(name, what it is): the first four are what users do, the others are faults. */
+/* X(name, what it is): the first four, and the last four, are what users do, the others are faults. */
 #define PLAN_EVENTS(X)                                                                                     \
     X(message, "a message of a connection")                                                                \
     X(exchange, "one SDR message")                                                                         \
@@ -83,7 +84,11 @@ enum plan_feature {
     X(lie, "reports of arrivals that are not true, by one who knows tokens")                               \
     X(renew, "a connection is closed, and another opened in its place")                                    \
     X(gone, "a host dies for ever")                                                                        \
-    X(flood, "a host sends another everything many times over")
+    X(flood, "a host sends another everything many times over")                                            \
+    X(expose, "memory is exposed to the peer")                                                             \
+    X(write, "a write to the peer's memory")                                                               \
+    X(read, "a read from there")                                                                           \
+    X(revoke, "exposed memory is withdrawn")
 
 enum plan_event_kind {
 #define PLAN_EVENT_ENUM(name, words) EVENT_##name,
@@ -94,16 +99,17 @@ enum plan_event_kind {
 
 struct plan_event {
     enum plan_event_kind kind;
-    bool off;        /* left out */
-    uint8_t pair;    /* message, exchange, close, stall */
-    uint8_t side;    /* of the pair: who sends, who closes, who stalls; cancel: 0 the send, 1 the receive */
-    uint8_t host;    /* faults of a host; of a direction: from */
-    uint8_t peer;    /* of a direction: to */
-    uint16_t target; /* cancel: number of the message's event */
+    bool off;     /* left out */
+    uint8_t pair; /* message, exchange, close, stall; expose, write, read, revoke */
+    uint8_t side; /* of the pair: who sends, exposes, closes, stalls; cancel: 0 the send, 1 the receive */
+    uint8_t host; /* faults of a host; of a direction: from */
+    uint8_t peer; /* of a direction: to */
+    uint16_t target; /* cancel: number of the message's event; write, read, revoke: of the expose */
     lh_time at_ns;
     lh_time span_ns; /* how long a fault lasts; message: when the receive is posted */
     uint64_t bytes;  /* of a message */
-    uint64_t room;   /* message: at the receiver; exchange: that are sent */
+    uint64_t room;   /* message: at the receiver; exchange: that are sent; expose: the access; write, read:
+                        where in the peer's memory */
     double chance;   /* of each packet, or allocation */
     lh_time
         delay_ns; /* hold, jump, flap: how long; exchange: the receive is completed so long after its post */
@@ -144,6 +150,8 @@ struct plan_engine {
         uint32_t batch;  /* entries taken at once, at most */
         lh_time late_ns; /* after an entry came */
     } queue[PLAN_QUEUES_MAX];
+    struct plan_queue
+        notices; /* of writes to what the host exposes; its capacity: besides a place for each */
 };
 
 #define PLAN_FLOWS_MAX 4u
@@ -198,6 +206,8 @@ struct plan {
 #define PLAN_ENGINE_SEEDS ((uint64_t)1 << 63)
 /* Those from here on also have deadlines. */
 #define PLAN_DEADLINE_SEEDS ((uint64_t)3 << 62)
+/* Those from here on also have one-sided operations. */
+#define PLAN_ONESIDED_SEEDS ((uint64_t)7 << 61)
 
 void plan_draw(uint64_t seed, struct plan *plan);
 
@@ -206,13 +216,16 @@ static inline bool plan_has(const struct plan *plan, enum plan_feature feature)
     return (plan->features >> feature & 1) != 0;
 }
 
+/* Whether events of the kind are what users do, without anything going wrong. */
+bool plan_is_use(enum plan_event_kind kind);
 /* Whether any event of the kind is left. */
 bool plan_any(const struct plan *plan, enum plan_event_kind kind);
 /* The controller of what this side sends; NULL: the default. */
 const char *plan_congestion(const struct plan *plan, const struct plan_pair *pair, uint32_t side);
 /* Whether this side receives with a deadline. */
 bool plan_has_deadline(const struct plan *plan, const struct plan_pair *pair, uint32_t side);
-
+/* The deadline that it gives; 0: it gives none. */
+lh_time plan_deadline_ns(const struct plan_pair *pair, uint32_t side);
 /* Whether it asks for parity besides. */
 bool plan_recovers(const struct plan *plan, const struct plan_pair *pair, uint32_t side);
 /* The scheme of what this side receives. */

@@ -26,6 +26,9 @@ CONTROLLER_SEEDS = 1 << 62
 # And from here on engines (PLAN_ENGINE_SEEDS).
 ENGINES = ("entry-user", "entry-lost", "queue-roomy", "heap-lost", "ready-lost", "match-mask", "match-cancel")
 ENGINE_SEEDS = 1 << 63
+# And from here on deadlines (PLAN_DEADLINE_SEEDS).
+DEADLINES = ("range-short", "share-high", "deadline-ignored", "preempt-lost", "stale-bytes")
+DEADLINE_SEEDS = 3 << 62
 
 ACK_COPY = "    memcpy(ack.bitmap, arrivals->bits + receiver->next_word, ack.words * sizeof(uint64_t));\n"
 
@@ -209,6 +212,32 @@ BUGS = {
         ("src/message/matching.c", "    bool canceled = is_canceled(rx, rx->next);",
          "    bool canceled = false && is_canceled(rx, rx->next);"),
     ]),
+    "range-short": ("the first range of a segment that is missing is a packet too short", [
+        ("src/message/rx/partial.c", "    sdr_recv_close(segment->handle, &arrived);",
+         "    sdr_recv_close(segment->handle, &arrived);\n"
+         "    if (message->arrived)\n"
+         "        lh_bitmap_set_range(message->arrived, lh_bitmap_next_clear(message->arrived,\n"
+         "                            arrived.first + arrived.packets - 1, arrived.first), 1);"),
+    ]),
+    "share-high": ("a packet more than came counts as arrived", [
+        ("src/message/rx/partial.c", "        arrived_missing(&arrived, &missing);",
+         "        arrived_missing(&arrived, &missing);\n"
+         "    if (missing > rx->attr->mtu_bytes)\n"
+         "        missing -= rx->attr->mtu_bytes;"),
+    ]),
+    "deadline-ignored": ("a deadline that is over ends nothing", [
+        ("src/message/rx/deadline.c",
+         "return rx->active_at > now || message->end == LH_END_DEADLINE ? NULL : message;", "return NULL;"),
+    ]),
+    "preempt-lost": ("a message that a later one preempts is closed, and never ends", [
+        ("src/message/rx/decoding.c", "    if (recovers(rx, segment, message))\n",
+         "    if (end == LH_END_PREEMPTED)\n"
+         "        rx_close_segment(rx, segment, SEGMENT_DONE);\n"
+         "    else if (recovers(rx, segment, message))\n"),
+    ]),
+    "stale-bytes": ("what is missing is not set to 0", [
+        ("src/message/rx/partial.c", "    if (rx->attr->zero_missing)", "    if (false)"),
+    ]),
     "wrap-sequence": ("sequences of clear-to-sends that have wrapped count as older", [
         ("src/sdr/clear_to_send.c", "return (int32_t)(a - b) < 0;", "return a < b;"),
     ]),
@@ -273,6 +302,8 @@ def plant(place, name):
 
 
 def first_seed(name):
+    if name in DEADLINES:
+        return DEADLINE_SEEDS
     return ENGINE_SEEDS if name in ENGINES else CONTROLLER_SEEDS if name in CONTROLLERS else 1
 
 
@@ -280,7 +311,8 @@ def hunt_all(place, names, most):
     missed = 0
     copy_tree(place)
     build(place)
-    if healthy := hunt(place, 1, 64) or hunt(place, CONTROLLER_SEEDS, 64) or hunt(place, ENGINE_SEEDS, 64):
+    if healthy := hunt(place, 1, 64) or hunt(place, CONTROLLER_SEEDS, 64) or hunt(place, ENGINE_SEEDS, 64) \
+            or hunt(place, DEADLINE_SEEDS, 64):
         sys.exit(f"the product fails by itself: seed {healthy[0]}: {healthy[1]}")
     for name in names:
         saved = plant(place, name)

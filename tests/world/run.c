@@ -21,6 +21,8 @@
 #include "world/healing.h"
 #include "world/large.h"
 #include "world/memory.h"
+#include "world/overdue.h"
+#include "world/remote.h"
 #include "world/stale.h"
 #include "world/switches.h"
 #include "world/talk.h"
@@ -125,16 +127,19 @@ const uint8_t *world_content(uint64_t number, size_t bytes)
 
 static void user_acts(struct world *world, struct pair *pair, uint32_t side, lh_time *next)
 {
-    const struct end *end = &pair->ends[side];
+    struct end *end = &pair->ends[side];
     lh_time paused_until_ns = world->hosts[end->host].paused_until_ns;
     if (!pair->up || end->error)
         return;
-    if (paused_until_ns > world->now)
+    if (paused_until_ns > world->now) {
         lh_keep_earlier(next, paused_until_ns);
-    else if (pair->plan->raw)
+    } else if (pair->plan->raw) {
         exchange_act(world, pair, side, next);
-    else
+    } else {
         talk_act(world, pair, side, next);
+        remote_act(world, pair, side, next);
+        end_note_inner(world, end);
+    }
 }
 
 static lh_time users_act(struct world *world)
@@ -161,7 +166,7 @@ static bool is_over(const struct world *world, const struct pair *pair)
         return false;
     if (!pair->trusted && waited_enough(world, pair))
         return true;
-    return pair->plan->raw ? exchange_over(pair) : talk_over(pair);
+    return pair->plan->raw ? exchange_over(pair) : talk_over(pair) && remote_over(pair);
 }
 
 static bool all_over(const struct world *world)
@@ -215,6 +220,7 @@ static void run_until(struct world *world, lh_time until_ns, bool or_over)
         ends_progress(world);
         lh_keep_earlier(&next, engines_poll(world));
         lh_keep_earlier(&next, ends_next(world));
+        overdue_on_moment(world);
         if (world->now >= until_ns || (or_over && all_over(world)))
             return;
         if (or_over && plan_has(world->plan, FEATURE_engine))
@@ -250,6 +256,7 @@ static void begin_life(struct world *world)
             exchange_make(world, pair);
         else
             talk_make(world, pair);
+        remote_make(world, pair);
     }
     switches_open(world);
     check_prepare(world);
@@ -294,6 +301,7 @@ static void end_life(struct world *world)
             exchange_check(world, pair);
         else
             talk_check(world, pair);
+        remote_check(world, pair);
     }
     engines_end(world);
     world->hash = mix(world->hash, sim_world_trace(world->sim));
@@ -343,6 +351,7 @@ void world_run(const struct plan *plan, enum world_canary canary, FILE *text, st
                                     .canceled = world.canceled,
                                     .truncated = world.truncated,
                                     .exchanged = world.exchanged,
+                                    .operated = world.operated,
                                     .lied = world.lied,
                                     .heal_share = world.heal_share,
                                     .canary_sang = world.canary_sang};

@@ -5,35 +5,16 @@
 #include <string.h>
 
 #include "base/earlier.h"
+#include "base/least.h"
+#include "world/asked.h"
 #include "world/checks.h"
 #include "world/choice.h"
 #include "world/engines.h"
 #include "world/healing.h"
 #include "world/memory.h"
+#include "world/overdue.h"
 #include "world/ranges.h"
 #include "world/scatter.h"
-
-#define FULL_PART 64u /* of the time under faults: until a full queue is tried again */
-
-/* The entry that a request has in a queue: exactly one. */
-struct entry_due {
-    uint8_t queue; /* its number, from 1; 0: none */
-    bool came;
-    struct lh_connection *connection;
-    struct lh_request *request;
-};
-
-/* What one side asked for. */
-struct asked {
-    struct lh_request *request; /* NULL: not asked, or freed */
-    struct lh_result result;
-    struct entry_due due; /* of a queue */
-    bool begun;
-    bool done;
-    bool canceled; /* by the user, while it was pending */
-    bool freed;    /* before it was done: nobody learns how it ended */
-    bool cut_off;  /* it failed when its connection had been closed, or had ended */
-};
 
 struct talk_message {
     const struct plan_event *plan;
@@ -89,8 +70,12 @@ static void insert(struct talk_way *way, const struct plan_event *event, uint32_
         way->messages[place] = way->messages[place - 1];
         place--;
     }
-    way->messages[place] =
-        (struct talk_message){.plan = event, .event = number, .bytes = event->bytes, .room = event->room};
+    way->messages[place] = (struct talk_message){.plan = event,
+                                                 .event = number,
+                                                 .bytes = event->bytes,
+                                                 .room = event->room,
+                                                 .sent.event = number,
+                                                 .received.event = number};
 }
 
 /* The message of the way that was asked for as the n-th, to be sent or to be received. */
@@ -159,19 +144,6 @@ void talk_make(struct world *world, struct pair *pair)
 
 /* ---- asking ------------------------------------------------------------------------------------------ */
 
-/* A call was refused. True when there is a reason for it, and it may be tried again. */
-static bool refusal_is_right(struct world *world, const struct end *end, int error, const char *call)
-{
-    if (error == -LH_ENOMEM && world->memory_refused)
-        return true;
-    if (error == -LH_EAGAIN)
-        return true;
-    if (lh_connection_error(end->connection) == 0)
-        world_fail(world, "error", "%s at end %u: %d, %s", call, world_end_number(world, end), error,
-                   lh_last_error());
-    return false;
-}
-
 static void note_asked(struct world *world, struct end *end, const char *what,
                        const struct talk_message *message)
 {
@@ -226,21 +198,8 @@ static int ask(struct world *world, struct end *end, struct talk_message *messag
     int error = (sending ? message->from : message->into) || message->choice.tag != 0
                     ? ask_in_parts(end, message, sending, own, request)
                     : ask_whole(end, message, sending, own, request);
-    if (!queue)
-        return error;
-    engine_on_asked(world, end->engine, queue, error);
-    if (!error)
-        asked->due = (struct entry_due){.queue = (uint8_t)(1 + (queue - end->engine->queues)),
-                                        .connection = end->connection,
-                                        .request = asked->request};
+    asked_on_call(world, end, asked, queue, error);
     return error;
-}
-
-/* A full queue is polled before long; what else is refused is asked for again soon. */
-static lh_time retry_ns(const struct world *world, int error)
-{
-    lh_time wait_ns = world->plan->heal_ns / FULL_PART;
-    return world->now + (error == -LH_EAGAIN && wait_ns > RETRY_NS ? wait_ns : RETRY_NS);
 }
 
 static void send_due(struct world *world, struct pair *pair, uint32_t side, lh_time *next)
@@ -256,10 +215,10 @@ static void send_due(struct world *world, struct pair *pair, uint32_t side, lh_t
             return;
         }
         int error = ask(world, end, message, true);
-        if (error && refusal_is_right(world, end, error, "lh_send"))
-            way->send_retry_ns = retry_ns(world, error);
+        if (error && asked_may_be_refused(world, end, error, "lh_send"))
+            way->send_retry_ns = asked_retry_ns(world, error);
         if (error) {
-            lh_keep_earlier(next, end->error ? LH_TIME_NEVER : retry_ns(world, error));
+            lh_keep_earlier(next, end->error ? LH_TIME_NEVER : asked_retry_ns(world, error));
             return;
         }
         message->sent.begun = true;
@@ -282,14 +241,15 @@ static void recv_due(struct world *world, struct pair *pair, uint32_t side, lh_t
             return;
         }
         int error = ask(world, end, message, false);
-        if (error && refusal_is_right(world, end, error, "lh_recv"))
-            way->recv_retry_ns = retry_ns(world, error);
+        if (error && asked_may_be_refused(world, end, error, "lh_recv"))
+            way->recv_retry_ns = asked_retry_ns(world, error);
         if (error) {
-            lh_keep_earlier(next, end->error ? LH_TIME_NEVER : retry_ns(world, error));
+            lh_keep_earlier(next, end->error ? LH_TIME_NEVER : asked_retry_ns(world, error));
             return;
         }
         message->received.begun = true;
         way->recv_early = false;
+        overdue_on_posted(world, end, message->event, lh_least(message->bytes, message->room));
         way->posted++;
         note_asked(world, end, "receives", message);
     }
@@ -304,12 +264,6 @@ static struct talk_message *find_message(struct pair *pair, uint32_t event)
     return NULL;
 }
 
-static bool is_due(const struct asked *asked, uint32_t queue, const struct lh_completion *entry)
-{
-    return asked->due.queue == queue + 1 && !asked->due.came &&
-           entry->connection == asked->due.connection && entry->request == asked->due.request;
-}
-
 void talk_on_entry(struct world *world, uint32_t host, uint32_t queue, const struct lh_completion *entry)
 {
     bool sending = entry->operation == LH_OPERATION_SEND;
@@ -319,7 +273,7 @@ void talk_on_entry(struct world *world, uint32_t host, uint32_t queue, const str
     struct pair *pair = event && event->kind == EVENT_message ? &world->pairs[event->pair] : NULL;
     struct talk_message *message = pair ? find_message(pair, number) : NULL;
     struct asked *asked = !message ? NULL : sending ? &message->sent : &message->received;
-    if (!asked || user_value(message, sending) != entry->user || !is_due(asked, queue, entry)) {
+    if (!asked || user_value(message, sending) != entry->user || !asked_is_due(asked, queue, entry)) {
         world_fail(world, "entries",
                    "queue %u of host %u has an entry that is not due: user %llx, %s of %llu", queue, host,
                    (unsigned long long)entry->user, sending ? "send" : "receive",
@@ -346,8 +300,10 @@ static void take_data_back(struct talk_message *message)
 }
 
 /* A buffer that came back belongs to the user, who writes into it at once. */
-static void take_back(struct world *world, struct talk_message *message)
+static void take_back(struct world *world, struct end *end, struct talk_message *message)
 {
+    const struct asked *asked = &message->received;
+    overdue_on_over(world, end, message->event, asked->canceled ? NULL : &asked->result);
     memset(message->buffer, BLANK_BYTE, message->room);
     if (message->into)
         scatter_blank(message->into);
@@ -360,26 +316,12 @@ static bool cancel(struct world *world, struct end *end, struct talk_message *me
                    bool by_freeing)
 {
     struct asked *asked = sending ? &message->sent : &message->received;
-    if (!asked->request || asked->done || lh_test(asked->request, NULL))
+    if (!asked_cancel(world, end, asked, by_freeing))
         return false;
-    asked->canceled = true;
-    world_note(world, message->event, "end %u cancels message %u", world_end_number(world, end),
-               message->event);
-    if (by_freeing) {
-        lh_request_free(asked->request);
-        asked->request = NULL;
-        asked->freed = true;
-        asked->done = true;
-    } else {
-        lh_cancel(asked->request);
-        if (!lh_test(asked->request, NULL))
-            world_fail(world, "ends", "message %u was canceled and is still pending", message->event);
-    }
     if (sending)
         take_data_back(message);
     else
-        take_back(world, message);
-    world_touch(world, end);
+        take_back(world, end, message);
     return true;
 }
 
@@ -458,56 +400,6 @@ static void check_delivered(struct world *world, struct pair *pair, struct talk_
         world_fail(world, "bytes", "message %u: bytes behind its end changed", message->event);
 }
 
-/* Completions are reported once, and do not change. */
-static void look_again(struct world *world, const struct talk_message *message, const struct asked *asked)
-{
-    struct lh_result again = asked->result;
-    int done = lh_test(asked->request, &again);
-    if (world_sings_once(world, CANARY_twice))
-        again.bytes++;
-    if (!done || again.error != asked->result.error || again.bytes != asked->result.bytes ||
-        again.ended_ns != asked->result.ended_ns)
-        world_fail(world, "ends", "message %u ended with %d and then with %d, or otherwise", message->event,
-                   asked->result.error, again.error);
-}
-
-/* What went well began before it ended, and ended before now. */
-static void check_times(struct world *world, const struct talk_message *message, struct lh_result *result,
-                        uint32_t host)
-{
-    lh_time now = sim_world_host_now(world->sim, host);
-    if (result->error == 0 && world_sings_once(world, CANARY_early))
-        result->ended_ns = now + 1;
-    if (result->error == 0 && (result->started_ns > result->ended_ns || result->ended_ns > now))
-        world_fail(world, "times", "message %u went from %llu to %llu, and it is %llu", message->event,
-                   (unsigned long long)result->started_ns, (unsigned long long)result->ended_ns,
-                   (unsigned long long)now);
-}
-
-/* True when it ended just now, on that host. */
-static bool has_ended(struct world *world, const struct talk_message *message, struct asked *asked,
-                      const char *what, uint32_t host)
-{
-    bool queued = asked->due.queue != 0;
-    if (!asked->request && (!queued || !asked->begun || asked->done))
-        return false;
-    if (asked->done) {
-        look_again(world, message, asked);
-        return false;
-    }
-    if (world->canary == CANARY_hidden ||
-        !(queued ? asked->due.came : lh_test(asked->request, &asked->result))) {
-        world->canary_sang |= world->canary == CANARY_hidden;
-        return false;
-    }
-    asked->done = true;
-    check_times(world, message, &asked->result, host);
-    world_note(world, (uint64_t)(asked->result.error + 1000) << 32 | asked->result.bytes,
-               "message %u is %s: %d, %llu bytes", message->event, what, asked->result.error,
-               (unsigned long long)asked->result.bytes);
-    return true;
-}
-
 static void free_some(struct talk_message *message, struct asked *asked)
 {
     if (message->plan->seed & 2) {
@@ -525,7 +417,7 @@ static void harvest_way(struct world *world, struct pair *pair, uint32_t from, b
     for (uint32_t i = way->first; i < end; i++) {
         struct talk_message *message = nth(way, i, sending);
         struct asked *asked = sending ? &message->sent : &message->received;
-        if (!has_ended(world, message, asked, sending ? "sent" : "received", host))
+        if (!asked_has_ended(world, asked, sending ? "sent" : "received", host))
             continue;
         asked->cut_off = gone && asked->result.error != 0;
         if (sending) {
@@ -533,7 +425,7 @@ static void harvest_way(struct world *world, struct pair *pair, uint32_t from, b
         } else {
             if (asked->result.error == 0)
                 check_delivered(world, pair, message, 1 - from);
-            take_back(world, message);
+            take_back(world, &pair->ends[1 - from], message);
         }
         free_some(message, asked);
     }
@@ -616,10 +508,7 @@ static void close_way(struct world *world, struct pair *pair, uint32_t from, boo
     for (uint32_t i = way->first; i < end; i++) {
         struct talk_message *message = nth(way, i, sending);
         struct asked *asked = sending ? &message->sent : &message->received;
-        if (!asked->done && world->canary != CANARY_hidden)
-            world_fail(world, "ends", "message %u is pending on a closed connection", message->event);
-        lh_request_free(asked->request);
-        asked->request = NULL;
+        asked_on_closed(world, asked);
     }
 }
 
@@ -639,6 +528,7 @@ void talk_on_closed(struct world *world, struct pair *pair, uint32_t side)
             begun = choice_block_end(begun);
         begun = begun < way->count ? begun : way->count;
         way->first = way->sent = way->posted = begun;
+        overdue_on_closed(&pair->ends[1 - from]);
     }
 }
 

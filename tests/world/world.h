@@ -20,6 +20,7 @@
 #define WORLD_FAILURE_MAX 256u
 #define WORLD_CHECKER_MAX 24u
 #define WORLD_NOTHING     UINT16_MAX /* no end, no pair */
+#define WORLD_INNER       0x100u     /* of the number of an end: its inner connection */
 #define GUARD_BYTES       32u        /* around each buffer */
 #define GUARD_BYTE        0xC5
 #define BLANK_BYTE        0xEE /* what a buffer holds before something arrives, and after it came back */
@@ -60,6 +61,13 @@
     X(reckless, "engine", "an engine with connections is destroyed")                                       \
     X(tag, "tag", "a message comes with another tag")                                                      \
     X(shackled, "ends", "a connection waits for another one's dead peer")                                  \
+    X(overdue, "deadline", "a receive ends after its deadline")                                            \
+    X(stray, "memory", "a byte of exposed memory changes that nobody wrote")                               \
+    X(after, "revoked", "a byte changes after its memory was revoked")                                     \
+    X(hollow, "placed", "a write is done, and a byte of it is missing")                                    \
+    X(stranger, "read", "a read comes with a byte that was never there")                                   \
+    X(burglar, "access", "an operation that is not allowed succeeds")                                      \
+    X(mute, "notify", "a notification is lost")                                                            \
     X(report, "reports", "an acknowledgement leaves out a chunk that arrived")                             \
     X(stale, "stale", "a report of a slot that is over goes uncounted")                                    \
     X(error, "error", "a connection ends without a reason")                                                \
@@ -84,6 +92,27 @@ struct turns {
 
 struct engine;
 
+#define GAPS_MAX 32u
+
+/* When an end could do nothing: its host stood still, or its clock jumped. By the host's clock. */
+struct gaps {
+    struct gap {
+        lh_time from_ns;
+        lh_time to_ns;
+    } of[GAPS_MAX];
+    uint32_t count;
+    lh_time seen_ns; /* the last moment that was looked at, */
+    bool ran;        /* and whether it could do something then */
+};
+
+/* What an end receives, in the order of the posts. Times of the host's clock. */
+struct overdue_list {
+    struct overdue_receive *of; /* as many as the plan has events; NULL: none yet */
+    uint32_t count;
+    uint32_t over;   /* all before this one are over, */
+    lh_time over_ns; /* the last at this time */
+};
+
 /* One end of a pair: a connection, or an SDR queue pair. */
 struct end {
     bool open;
@@ -94,6 +123,10 @@ struct end {
     struct lh_connection *connection;
     struct sdr_context *context;
     struct sdr_qp *qp;
+    struct lh_connection *inner; /* of its one-sided operations, once there is one */
+    struct sdr_qp *inner_qp;
+    uint16_t inner_port_first;
+    uint16_t inner_ports;
     struct engine *engine;  /* that it shares, or NULL */
     struct turns own_turns; /* of one that does not */
     uint32_t uses_max;      /* raw: most uses of one slot */
@@ -107,6 +140,8 @@ struct end {
     uint32_t told_segment;    /* of which a part of an acknowledgement was checked, */
     uint32_t told_below;      /* chunks before this one; 0: all of it */
     uint32_t messages_before; /* of the layer above: those before this waited when its turn began */
+    struct gaps gaps;
+    struct overdue_list receives;
 };
 
 struct pair {
@@ -119,6 +154,7 @@ struct pair {
     lh_time retry_ns; /* when a refused open is tried again; LH_TIME_NEVER: nothing to open */
     struct lh_prng prng;
     struct talk *talk;     /* of a connection */
+    struct remote *remote; /* of its one-sided operations; or NULL */
     struct exchanges *raw; /* of SDR queue pairs */
     lh_time rtt_least_ns;  /* that the links allow */
     lh_time rtt_most_ns;   /* that they explain */
@@ -167,7 +203,7 @@ struct world {
     struct host hosts[PLAN_HOSTS_MAX];
     struct engine *engines; /* of each host; NULL: there are none in this life */
     struct pair pairs[PLAN_PAIRS_MAX];
-    uint16_t *end_of_port;                 /* [host][port]: 2 * pair + side, WORLD_NOTHING */
+    uint16_t *end_of_port;                 /* [host][port]: 2 * pair + side, WORLD_INNER, WORLD_NOTHING */
     uint16_t moments[2 * PLAN_EVENTS_MAX]; /* faults by time: event number * 2, and 1 when it ends */
     uint32_t moment_count;
     uint32_t moment_next;
@@ -186,6 +222,7 @@ struct world {
     uint32_t canceled;
     uint32_t truncated;
     uint32_t exchanged;
+    uint32_t operated; /* one-sided operations that are done */
     bool lied;         /* a report of arrivals was not true */
     double heal_share; /* of the time that the bound allows, used */
 };
@@ -200,6 +237,7 @@ struct world_report {
     uint32_t canceled;
     uint32_t truncated;
     uint32_t exchanged;
+    uint32_t operated;
     bool lied;
     double heal_share;
     bool canary_sang;

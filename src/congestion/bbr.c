@@ -29,20 +29,10 @@
 
 #include "base/earlier.h"
 #include "base/error.h"
-#include "base/least.h"
+#include "congestion/bbr_train.h"
 
-#define TRAIN_BYTES         65536 /* and at least */
-#define TRAIN_PACKETS       10    /* RFC 6928 */
-#define TRAIN_BURST_PACKETS 4     /* so that several reports can tell its spacing */
-#define TRAIN_BPS           40e9
-#define TRAIN_AGREE         1.5 /* between its first part and the rest: else somebody held it back, */
-#define TRAIN_GROWTH        4   /* and the next is so many times longer; */
-#define TRAINS_MAX          2   /* so many of these */
-#define TRAIN_LOST          4   /* lost of it, a greater part than this: the path is too narrow for it */
-#define TRAIN_GAP           8   /* part of a round trip: a pause of the sender's, not of the path */
-#define REMEMBERED_MAX_NS   (24 * 3600 * LH_NS_PER_S)
-
-#define RATE_MIN_BPS 8e3
+#define REMEMBERED_MAX_NS (24 * 3600 * LH_NS_PER_S)
+#define RATE_MIN_BPS      8e3
 
 #define STARTUP_GAIN   2.77 /* the draft's */
 #define STARTUP_GROWTH 16   /* in flight at most, of what has arrived: a train may come all at once */
@@ -118,25 +108,14 @@ enum bbr_state {
     BBR_SHARE
 };
 
-/* What arrived since the first report of a train, and in which time. */
-struct spacing {
-    double bytes, ns;
-};
-
 /* Rates in bit/s, times in nanoseconds. */
 struct bbr {
     enum bbr_state state;
     uint32_t mtu;
-    uint64_t rate_max_bps, window_max_bytes, train_bytes;
+    uint64_t rate_max_bps, window_max_bytes;
     double remembered_bps; /* 0: nothing is */
-    /* The train. */
-    uint32_t trains;       /* longer ones, after the first */
-    uint64_t train_base;   /* settled before this one */
-    uint32_t train_starts; /* reports after nothing was in flight; several: the application was idle */
-    uint64_t train_firsts; /* bytes of these reports: they have no spacing */
-    uint64_t train_busy;   /* bytes that arrived since the last of them */
-    lh_time train_end_ns;  /* 0: not yet */
-    struct spacing train, train_quarter, train_half; /* now, and at these parts of it; 0: not yet */
+    struct bbr_train train;
+    lh_time train_end_ns; /* 0: not yet */
     uint64_t random;
     /* The path. */
     double bw;                /* the larger of */
@@ -256,12 +235,7 @@ static bool remembered_is_usable(const struct lh_congestion_path *path)
     double rtt = (double)path->rtt_ns, then = (double)path->remembered_rtt_ns;
     double train = (double)path->remembered_rate_bps * rtt / 16e9;
     return path->remembered_rate_bps != 0 && rtt > 0 && rtt < 1.25 * then && rtt > 0.8 * then &&
-           path->remembered_age_ns < REMEMBERED_MAX_NS && train > TRAIN_BYTES;
-}
-
-static uint64_t first_train(uint32_t mtu)
-{
-    return lh_most(TRAIN_BYTES, (uint64_t)TRAIN_PACKETS * mtu);
+           path->remembered_age_ns < REMEMBERED_MAX_NS && train > BBR_TRAIN_BYTES;
 }
 
 static void bbr_start(void *state, const struct lh_congestion_path *path,
@@ -274,12 +248,9 @@ static void bbr_start(void *state, const struct lh_congestion_path *path,
                       .window_max_bytes = path->window_max_bytes,
                       .rtt_min = (double)path->rtt_ns,
                       .random = now ^ path->rtt_ns ^ 0x9e3779b97f4a7c15u};
-    b->train_bytes = first_train(path->mtu_bytes);
-    if (remembered_is_usable(path)) {
+    if (remembered_is_usable(path))
         b->remembered_bps = (double)path->remembered_rate_bps;
-        b->train_bytes = (uint64_t)(b->remembered_bps * b->rtt_min / 16e9);
-    }
-    b->train_bytes = (b->train_bytes + path->mtu_bytes - 1) / path->mtu_bytes * path->mtu_bytes;
+    bbr_train_start(&b->train, path->mtu_bytes, (uint64_t)(b->remembered_bps * b->rtt_min / 16e9));
     enter(b, BBR_TRAIN, now);
 }
 
@@ -308,7 +279,7 @@ static void set_bw(struct bbr *b, double bw)
 /* The longer the train, the better is what it says; but its end waits for the receiver at times. */
 static void on_rest_of_train(struct bbr *b, double rate)
 {
-    if (rate > b->bw && rate < TRAIN_AGREE * b->bw)
+    if (rate > b->bw && rate < BBR_TRAIN_AGREE * b->bw)
         set_bw(b, rate);
 }
 
@@ -558,64 +529,6 @@ static void end_up(struct bbr *b, bool path_limits, lh_time now)
     }
 }
 
-static double rate_of(double bytes, double ns)
-{
-    return ns > 0 ? bytes * 8e9 / ns : INFINITY;
-}
-
-/* The sender had no window: the packets before it were lost. What comes then begins a train. */
-static bool is_gap(const struct bbr *b, const struct lh_congestion_feedback *f)
-{
-    double bits = 8e9 * (double)f->train_bytes;
-    double gap = b->rtt_min / TRAIN_GAP;
-    return f->sends_bps != 0 && bits / (double)f->train_bps > gap && bits / (double)f->sends_bps > gap;
-}
-
-static void on_train_spacing(struct bbr *b, const struct lh_congestion_feedback *f)
-{
-    b->train_busy += f->arrived_bytes;
-    if (f->train_bps != 0 && !is_gap(b, f)) {
-        b->train.ns += (double)f->train_bytes * 8e9 / (double)f->train_bps;
-        b->train.bytes += (double)f->train_bytes;
-    } else if (f->arrived_bytes != 0) {
-        b->train_starts++;
-        b->train_firsts += f->arrived_bytes;
-        b->train_busy = f->arrived_bytes;
-    }
-    double all = (double)b->train_bytes - (double)b->train_base - (double)b->train_firsts;
-    if (b->train_quarter.ns == 0 && b->train.bytes >= all / 4)
-        b->train_quarter = b->train;
-    if (b->train_half.ns == 0 && b->train.bytes >= all / 2)
-        b->train_half = b->train;
-}
-
-/* How fast came what followed that part. */
-static double rest_of(const struct bbr *b, const struct spacing *part)
-{
-    return rate_of(b->train.bytes - part->bytes, b->train.ns - part->ns);
-}
-
-/* What was held back by a host comes too fast, and what came before it too slowly. */
-static bool agrees(const struct bbr *b, const struct spacing *part)
-{
-    double first = rate_of(part->bytes, part->ns);
-    double rest = rest_of(b, part);
-    return part->ns > 0 && b->train.ns > part->ns && b->train.bytes > part->bytes &&
-           first < TRAIN_AGREE * rest && rest < TRAIN_AGREE * first;
-}
-
-/* Short messages one after the other are no train, however many. */
-static void next_train(struct bbr *b)
-{
-    bool idle = b->train_starts > 1;
-    b->train_bytes += idle ? first_train(b->mtu) : TRAIN_GROWTH * b->train_bytes;
-    b->trains += !idle;
-    b->train = b->train_quarter = b->train_half = (struct spacing){0, 0};
-    b->train_base = b->settled_bytes;
-    b->train_starts = 0;
-    b->train_firsts = 0;
-}
-
 static void on_remembered(struct bbr *b, const struct lh_congestion_feedback *f, bool path_limits)
 {
     bool right = !path_limits && b->rtt < 1.05 * b->rtt_min;
@@ -625,40 +538,22 @@ static void on_remembered(struct bbr *b, const struct lh_congestion_feedback *f,
 
 static void on_train(struct bbr *b, const struct lh_congestion_feedback *f, bool path_limits)
 {
-    bool lost = f->lost_total_bytes > b->lost_before + (b->train_bytes - b->train_base) / TRAIN_LOST;
     uint64_t arrived = f->arrived_total_bytes - b->arrived_before;
-    if (b->remembered_bps != 0 && f->rate_bps != 0 && arrived >= TRAIN_BYTES) {
+    if (b->remembered_bps != 0 && f->rate_bps != 0 && arrived >= BBR_TRAIN_BYTES) {
         on_remembered(b, f, path_limits);
         return;
     }
-    on_train_spacing(b, f);
-    bool all = b->settled_bytes + b->mtu > b->train_bytes;
-    bool believable = agrees(b, &b->train_quarter) && b->train_half.ns > 0;
-    if (all)
-        believable |= agrees(b, &b->train_half);
-    if (!believable && !all)
+    struct bbr_train_path path = {.settled_bytes = b->settled_bytes,
+                                  .lost_bytes = f->lost_total_bytes - b->lost_before,
+                                  .rtt_min = b->rtt_min,
+                                  .since_start = (double)(f->now - b->state_ns),
+                                  .is_limit = path_limits};
+    struct bbr_train_rate rate = bbr_train_on_feedback(&b->train, f, &path);
+    if (rate.bps == 0)
         return;
-    if (!believable && !lost && b->trains < TRAINS_MAX) {
-        next_train(b);
-        return;
-    }
-    double spacing = rate_of(b->train.bytes, b->train.ns);
-    double bw = f->rate_bps != 0 ? (double)f->rate_bps : spacing;
-    if (believable && !path_limits && spacing > TRAIN_AGREE * bw) { /* the sender's gap is in the rate */
-        bw = spacing;
-        path_limits = true;
-    }
-    if (!believable && b->train_half.ns > 0)
-        bw = fmin(bw, rate_of(b->train_half.bytes, b->train_half.ns));
-    if (b->train.ns == 0) { /* all of it in one report, or most of it lost */
-        lh_time over = lost || b->rtt_min == 0 ? f->now - b->state_ns : (lh_time)b->rtt_min;
-        bw = rate_of((double)(b->train_busy + b->mtu), (double)(over + 1));
-    }
-    if (believable && b->train_quarter.ns > 0) /* what waited in a host came too fast */
-        bw = fmin(bw, rest_of(b, &b->train_quarter));
-    set_bw(b, bw);
+    set_bw(b, rate.bps);
     b->train_end_ns = f->now;
-    enter(b, path_limits && believable ? BBR_CRUISE : BBR_STARTUP, f->now);
+    enter(b, rate.is_of_path ? BBR_CRUISE : BBR_STARTUP, f->now);
 }
 
 /* Packets come in far slower than they left, and wait, where there was no queue: the path has become slower,
@@ -820,9 +715,9 @@ static void decide_train(const struct bbr *b, struct lh_congestion_decision *d, 
                          double *window)
 {
     bool remembered = b->remembered_bps > 0;
-    *rate = remembered ? b->remembered_bps / 2 : TRAIN_BPS;
-    *window = b->train_bytes > b->settled_bytes ? (double)(b->train_bytes - b->settled_bytes) : 0;
-    d->burst_bytes = remembered ? 0 : (uint64_t)TRAIN_BURST_PACKETS * b->mtu;
+    *rate = remembered ? b->remembered_bps / 2 : BBR_TRAIN_BPS;
+    *window = b->train.bytes > b->settled_bytes ? (double)(b->train.bytes - b->settled_bytes) : 0;
+    d->burst_bytes = remembered ? 0 : (uint64_t)BBR_TRAIN_BURST_PACKETS * b->mtu;
     d->window_is_exact = true;
 }
 

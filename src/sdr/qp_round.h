@@ -6,7 +6,7 @@
 #ifndef LH_SDR_QP_ROUND_H
 #define LH_SDR_QP_ROUND_H
 
-#include "sdr/channel_order.h"
+#include "sdr/run/channel_order.h"
 #include "sdr/qp.h"
 
 /* The order of a round over the channels index, index + count, ... of a worker: any, where nothing paces. */

@@ -1,8 +1,8 @@
 /*
  * control_parts.h - messages of the layer above that arrive in parts, where packets are short. Pure.
  *
- * Parts leave one right after the other, and come in any order: a path with jitter mixes them, and those of the
- * next messages with them. A part that is lost loses its message, as the network may lose any.
+ * Parts leave one right after the other, and come in any order: a path with jitter mixes them, and those of
+ * the next messages with them. A part that is lost loses its message, as the network may lose any.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -408,8 +408,8 @@ static void test_rivals(void **state)
     }
 }
 
-/* All of the first train comes after a clock was set forward, and what follows cannot be timed: it is of no use
- * to the receiver. */
+/* All of the first train comes after a clock was set forward, and what follows cannot be timed: it is of no
+ * use to the receiver. */
 static void test_clock_that_was_set(void **state)
 {
     (void)state;

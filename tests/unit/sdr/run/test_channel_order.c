@@ -3,7 +3,7 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "sdr/channel_order.h"
+#include "sdr/run/channel_order.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

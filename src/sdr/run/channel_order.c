@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "sdr/channel_order.h"
+#include "sdr/run/channel_order.h"
 
 void channel_order_init(struct channel_order *order, uint32_t channels)
 {

@@ -19,11 +19,17 @@
 #define COPY_FRACTION     16u /* of a round trip, between a message and its copy: 1.2 round trips for both */
 #define COPY_FLIGHT_BYTES 16384u
 #define COPIES_MANY       2u
-#define LAST_UNITS_MAX    16u /* messages: as many last units share a carrier */
-#define LOSS_MANY         0.05
-#define LOSS_NONE         1e-4
-#define LOSS_CARRIERS     32u  /* of one measurement */
-#define LOSS_NEW          0.25 /* weight of the last one */
+/* Where a message and its copies were lost a burst outlasts them: many copies of few bytes cost little. */
+#define BURST_COPIES       12u
+#define BURST_FRACTION     128u /* of a round trip, between them */
+#define BURST_FLIGHT_BYTES 256u
+#define BURST_WAITS        3u
+#define BURST_MEMORY       255u /* measurements without a loss */
+#define LAST_UNITS_MAX     16u  /* messages: as many last units share a carrier */
+#define LOSS_MANY          0.05
+#define LOSS_NONE          1e-4
+#define LOSS_CARRIERS      32u  /* of one measurement */
+#define LOSS_NEW           0.25 /* weight of the last one */
 /* Until more is known. As after a single loss: from there 512 carriers without any bring it below LOSS_NONE.
  * Fewer say little of a loss of 1 %. */
 #define LOSS_PRIOR (LOSS_NEW / LOSS_CARRIERS)
@@ -226,6 +232,8 @@ static void measure_loss(struct outgoing *outgoing, const struct eager_ack *ack)
         return;
     double loss = received < sent ? (double)(sent - received) / sent : 0;
     outgoing->loss = (1 - LOSS_NEW) * outgoing->loss + LOSS_NEW * loss;
+    if (outgoing->bursts > 0 && received >= sent)
+        outgoing->bursts--;
     outgoing->loss_carrier = ack->newest + 1;
     outgoing->loss_received = ack->received;
 }
@@ -309,11 +317,29 @@ static void resend(struct outgoing *outgoing, struct outgoing_message *message)
     outgoing->resending++;
 }
 
+static lh_time copy_spacing(const struct outgoing_message *message, const struct outgoing_path *path)
+{
+    return path->rtt_ns / (message->burst ? BURST_FRACTION : COPY_FRACTION);
+}
+
+static void set_copies(const struct outgoing *outgoing, struct outgoing_message *message,
+                       const struct outgoing_path *path, lh_time now)
+{
+    message->copies = 0;
+    message->burst = outgoing->bursts > 0 && outgoing->in_flight_bytes <= BURST_FLIGHT_BYTES;
+    if (path->rtt_minimum_ns < COPY_RTT_MIN_NS || outgoing->in_flight_bytes > COPY_FLIGHT_BYTES ||
+        (outgoing->loss < LOSS_NONE && !message->burst))
+        return;
+    message->copies = outgoing->loss > LOSS_MANY ? COPIES_MANY : 1;
+    if (message->burst)
+        message->copies = BURST_COPIES;
+    message->copy_at = now + copy_spacing(message, path);
+}
+
 /* Whether it is to be sent again now; else *due is lowered to when that may be. */
 static bool is_due(const struct outgoing *outgoing, struct outgoing_message *message,
                    const struct outgoing_path *path, lh_time now, lh_time *due)
 {
-    lh_time spacing_ns = path->rtt_ns / COPY_FRACTION;
     if (outgoing->acknowledged && number_before(message->carrier, outgoing->newest)) {
         lh_time lost_at = message->sent_ns + path->rtt_ns + path->reorder_window_ns;
         if (lost_at <= now)
@@ -322,9 +348,12 @@ static bool is_due(const struct outgoing *outgoing, struct outgoing_message *mes
     }
     if (message->copies == 0)
         return false;
+    lh_time spacing_ns = copy_spacing(message, path);
     if (message->copy_at <= now + spacing_ns / 4) { /* with those that are due soon */
         message->copies--;
-        message->copy_at = now + 2 * spacing_ns;
+        message->copy_at = now + spacing_ns * (message->burst ? 1 : 2);
+        if (message->copies > 0)
+            lh_keep_earlier(due, message->copy_at);
         return true;
     }
     lh_keep_earlier(due, message->copy_at);
@@ -340,8 +369,21 @@ static lh_time patience(const struct outgoing *outgoing, const struct outgoing_p
     return lh_most(lh_most(wait, path->overdue_ns), outgoing->silent_ns / SILENCE_FRACTION);
 }
 
+/* Nothing is heard of it, nor of its copies. A path that is cut is not flooded: copies end soon. */
+static void on_silence(struct outgoing *outgoing, struct outgoing_message *message,
+                       const struct outgoing_path *path, lh_time now, lh_time *due)
+{
+    if (outgoing->loss >= LOSS_NONE)
+        outgoing->bursts = BURST_MEMORY;
+    message->copies = 0;
+    if (outgoing->backoff < BURST_WAITS)
+        set_copies(outgoing, message, path, now);
+    if (message->copies > 0)
+        lh_keep_earlier(due, message->copy_at);
+}
+
 /* Of the oldest message that is missing: then nothing is known of any, and the answer shows what is lost. */
-static bool is_overdue(struct outgoing *outgoing, const struct outgoing_message *message,
+static bool is_overdue(struct outgoing *outgoing, struct outgoing_message *message,
                        const struct outgoing_path *path, lh_time now, lh_time *due)
 {
     lh_time overdue_at = message->sent_ns + patience(outgoing, path);
@@ -350,6 +392,7 @@ static bool is_overdue(struct outgoing *outgoing, const struct outgoing_message 
         outgoing->probe = true;
         outgoing->waited_ns = patience(outgoing, path);
         outgoing->silent_ns += outgoing->waited_ns;
+        on_silence(outgoing, message, path, now, due);
         outgoing->backoff += outgoing->backoff < BACKOFF_MAX;
         overdue_at = now + patience(outgoing, path);
     }
@@ -446,14 +489,6 @@ static void fill_resent(struct outgoing *outgoing, const struct outgoing_path *p
     }
 }
 
-static uint8_t copies_of(const struct outgoing *outgoing, const struct outgoing_path *path)
-{
-    if (path->rtt_minimum_ns < COPY_RTT_MIN_NS || outgoing->in_flight_bytes > COPY_FLIGHT_BYTES ||
-        outgoing->loss < LOSS_NONE)
-        return 0;
-    return outgoing->loss > LOSS_MANY ? COPIES_MANY : 1;
-}
-
 /* With `matched`: an announcement takes a place, too. */
 static uint32_t cost_of(const struct outgoing_message *message)
 {
@@ -496,8 +531,7 @@ static void on_sent(struct outgoing *outgoing, struct outgoing_message *message,
                     const struct outgoing_path *path, lh_time now)
 {
     message->sent_ns = now;
-    message->copies = copies_of(outgoing, path);
-    message->copy_at = now + path->rtt_ns / COPY_FRACTION;
+    set_copies(outgoing, message, path, now);
     set_state(outgoing, message, OUTGOING_MISSING);
     lh_keep_earlier(&outgoing->due_ns, message->copies > 0 ? message->copy_at : now + path->overdue_ns);
 }

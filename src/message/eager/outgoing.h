@@ -41,7 +41,8 @@ struct outgoing_message {
     enum outgoing_state state;
     bool is_long;
     uint8_t units;  /* to be sent, a bit each */
-    uint8_t copies; /* still to be sent ahead of any loss */
+    uint8_t copies; /* still to be sent ahead of any loss, */
+    bool burst;     /* in a row, for it may meet a burst */
     uint8_t cost;   /* with `matched`: cells of the receiver that it takes */
     uint32_t carrier;
     const uint8_t *payload;
@@ -70,8 +71,9 @@ struct outgoing {
     uint32_t delivered; /* that the caller did not end yet */
     uint32_t resending; /* of the missing: units are to be sent */
     uint64_t in_flight_bytes;
-    bool blocked; /* the next message to be sent has no place */
-    bool probe;   /* the next carrier asks for an acknowledgement */
+    bool blocked;   /* the next message to be sent has no place */
+    bool probe;     /* the next carrier asks for an acknowledgement */
+    uint8_t bursts; /* not 0: losses took a message and its copies, not long ago */
     uint32_t backoff;
     lh_time waited_ns; /* by the last overdue timer; 0: nothing was overdue since something arrived */
     lh_time silent_ns; /* waited for acknowledgements since the last one */

@@ -3,14 +3,24 @@
 
 #include <assert.h>
 
+#include "base/least.h"
 #include "schemes/bounded/coding.h"
 #include "schemes/ec/opening.h"
 #include "schemes/sr/timing.h"
 #include "wire/bounded_completion.h"
 
 #define ENCODINGS_AHEAD 32u /* as schemes/ec */
-#define END_DOUBLINGS   10u
-#define OVERDUE_SHARE   8u /* of an overdue round trip: the least interval */
+/* END is retransmitted close behind the last packet, for a burst of losses that took both would cost the
+ * deadline: a few times, or once for each ENDS_SHARE chunks. Then evenly, then at doubling intervals, for the
+ * receiver may be gone. Fractions are of an overdue round trip. */
+#define ENDS_CLOSE_MIN 4u
+#define ENDS_CLOSE_MAX 32u
+#define ENDS_SHARE     16u
+#define CLOSE_FRACTION 128u
+#define ENDS_EVEN      64u
+#define EVEN_FRACTION  8u
+#define END_DOUBLINGS  10u
+#define END_LEAST_NS   (20 * LH_NS_PER_US) /* the worker has other work, too */
 
 static_assert(ENCODINGS_AHEAD <= LH_ENCODES_MAX, "as many as may be pending");
 
@@ -137,6 +147,19 @@ static void encode(struct bounded_sender *sender, const struct lh_sender_view *v
     }
 }
 
+static uint32_t ends_close(const struct bounded_sender *sender)
+{
+    return (uint32_t)lh_least(lh_most(sender->layout.chunks / ENDS_SHARE, ENDS_CLOSE_MIN), ENDS_CLOSE_MAX);
+}
+
+/* Until the next END. */
+static lh_time end_interval(const struct bounded_sender *sender, const struct sr_timing *timing)
+{
+    uint32_t doublings = (uint32_t)lh_left(sender->ends, ENDS_EVEN);
+    uint32_t fraction = sender->ends < ends_close(sender) ? CLOSE_FRACTION : EVEN_FRACTION;
+    return lh_most(timing->overdue_ns / fraction, END_LEAST_NS) << doublings;
+}
+
 static void send_end(struct bounded_sender *sender, const struct sr_timing *timing, lh_time now,
                      struct lh_actions *actions)
 {
@@ -145,12 +168,10 @@ static void send_end(struct bounded_sender *sender, const struct sr_timing *timi
         return;
     const struct bounded_message end = {BOUNDED_END, sender->place};
     action->what.message.bytes = (uint32_t)bounded_message_encode(&end, action->what.message.data);
-    lh_time least_ns = timing->overdue_ns / OVERDUE_SHARE;
-    lh_time interval_ns = timing->window_ns > least_ns ? timing->window_ns : least_ns;
     if (sender->ends > 0)
         sr_count(&sender->stats->probes_sent);
-    sender->end_at = sr_after(now, (interval_ns + 1) << sender->ends);
-    if (sender->ends < END_DOUBLINGS)
+    sender->end_at = sr_after(now, end_interval(sender, timing));
+    if (sender->ends < ENDS_EVEN + END_DOUBLINGS)
         sender->ends++;
 }
 

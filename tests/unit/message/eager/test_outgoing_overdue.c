@@ -1,6 +1,6 @@
 /*
  * test_outgoing_overdue.c - how long a small message waits for its acknowledgement, where the round trip
- * turns out longer meanwhile.
+ * turns out longer meanwhile, and how many copies it has behind a burst of losses.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -55,8 +55,66 @@ static void test_longer_round_trip(void **state)
     free(ring);
 }
 
+static void acknowledge(struct outgoing *outgoing, uint32_t received, uint32_t messages, lh_time now)
+{
+    const struct eager_ack ack = {
+        .newest = outgoing->carrier - 1, .received = received, .base = messages, .posted = messages};
+    assert_int_equal(outgoing_on_ack(outgoing, &ack, now), 0);
+    for (uint32_t n = 0; outgoing_next_delivered(outgoing, &n);)
+        outgoing_forget(outgoing, n);
+}
+
+/* When something is sent next; it is. */
+static lh_time send_next(struct outgoing *outgoing)
+{
+    uint8_t data[256];
+    struct eager_writer writer;
+    for (int polls = 0; polls < 3; polls++) { /* some find that all is sent */
+        lh_time now = outgoing->due_ns;
+        outgoing_poll(outgoing, &path, now);
+        eager_write_begin(&writer, data, sizeof data, outgoing->carrier, NULL);
+        if (outgoing_fill(outgoing, &path, now, &writer))
+            return now;
+    }
+    fail();
+    return 0;
+}
+
+/* A message was lost, and its copy, too: it and the next one have many, close together, while little is in
+ * flight; but a path that is cut is not flooded. */
+static void test_many_copies_behind_a_burst(void **state)
+{
+    (void)state;
+    enum { COPIES = 12 };
+    void *ring = calloc(1, outgoing_ring_bytes(4));
+    const struct outgoing_content content = {.payload = (const uint8_t *)"x", .bytes = 1};
+    struct outgoing outgoing = {0};
+    outgoing_move(&outgoing, ring, 4);
+    outgoing_add(&outgoing, 0, &content);
+    send_at(&outgoing, 0);
+    lh_time last = send_next(&outgoing), wait = OVERDUE;
+    assert_int_equal(last, OVERDUE / 16);
+    for (int i = 0; i < 3; i++, wait *= 2) {
+        assert_int_equal(send_next(&outgoing), last + wait);
+        last += wait;
+        for (int copies = 0; copies < COPIES; copies++, last += OVERDUE / 128)
+            assert_int_equal(send_next(&outgoing), last + OVERDUE / 128);
+    }
+    assert_int_equal(send_next(&outgoing), last + wait);
+    assert_int_equal(send_next(&outgoing), last + 3 * wait);
+    last += 4 * wait;
+    acknowledge(&outgoing, 1, 1, last);
+    outgoing_add(&outgoing, 1, &content);
+    send_at(&outgoing, last);
+    for (int copies = 0; copies < COPIES; copies++, last += OVERDUE / 128)
+        assert_int_equal(send_next(&outgoing), last + OVERDUE / 128);
+    assert_int_equal(send_next(&outgoing), last + OVERDUE);
+    free(ring);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_longer_round_trip)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_longer_round_trip),
+                                       cmocka_unit_test(test_many_copies_behind_a_burst)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -93,6 +93,30 @@ static void test_each_chunk_once_and_then_end(void **state)
     free(bench.state);
 }
 
+/* A few close together, then evenly, then ever more seldom. */
+static void test_ends_are_close_at_first(void **state)
+{
+    (void)state;
+    struct bench bench;
+    bool sent;
+    setup(&bench, "deadline=1s");
+    bench.view.path.rtt_ns = 8 * LH_NS_PER_MS;
+    bench.view.path.overdue_ns = 9 * LH_NS_PER_MS;
+    step(&bench, CHUNKS, &sent);
+    assert_int_equal(bench.ends, 1);
+    for (uint32_t ends = 1; ends < 70; ends++) {
+        lh_time even_ns = bench.view.path.overdue_ns / (ends <= 4 ? 128 : 8);
+        lh_time wait_ns = ends <= 65 ? even_ns : even_ns << (ends - 65);
+        bench.view.now += wait_ns - 1;
+        step(&bench, 0, &sent);
+        assert_int_equal(bench.ends, ends);
+        bench.view.now++;
+        step(&bench, 0, &sent);
+        assert_int_equal(bench.ends, ends + 1);
+    }
+    free(bench.state);
+}
+
 static void test_in_flight(void **state)
 {
     (void)state;
@@ -161,6 +185,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_each_chunk_once_and_then_end),
+        cmocka_unit_test(test_ends_are_close_at_first),
         cmocka_unit_test(test_in_flight),
         cmocka_unit_test(test_gives_up_behind_the_deadline),
         cmocka_unit_test(test_parity_follows),

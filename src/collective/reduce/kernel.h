@@ -1,0 +1,59 @@
+/*
+ * kernel.h - element by element, the reductions of collectives: one set of functions for each kind of CPU,
+ * chosen when the program starts.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef LH_COLLECTIVE_REDUCE_KERNEL_H
+#define LH_COLLECTIVE_REDUCE_KERNEL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* X(constant, name, bytes) */
+#define ELEMENT_TYPES(X)                                                                                   \
+    X(F32, f32, 4)                                                                                         \
+    X(F64, f64, 8)                                                                                         \
+    X(F16, f16, 2)                                                                                         \
+    X(BF16, bf16, 2)                                                                                       \
+    X(I32, i32, 4)                                                                                         \
+    X(I64, i64, 8)                                                                                         \
+    X(U8, u8, 1)
+
+enum element_type {
+#define ELEMENT_CONSTANT(constant, name, bytes) ELEMENT_##constant,
+    ELEMENT_TYPES(ELEMENT_CONSTANT)
+#undef ELEMENT_CONSTANT
+        ELEMENT_COUNT
+};
+
+/* Integers wrap around. Of NaN and a number, the least and the greatest are NaN. 16-bit floats are computed
+ * as F32 and rounded to the nearest, of two the even one. */
+enum reduce_operation { REDUCE_SUM, REDUCE_PROD, REDUCE_MIN, REDUCE_MAX, REDUCE_COUNT };
+
+/* to[i] = left[i] op right[i]. `to` may be left or right; apart from that they do not overlap. Aligned for
+ * no type. */
+typedef void reduce_function(void *to, const void *left, const void *right, size_t count);
+/* at[i] /= by */
+typedef void divide_function(void *at, size_t count, uint32_t by);
+
+struct reduce_kernel {
+    const char *name;
+    bool (*runs_here)(void);
+    reduce_function *reduce[ELEMENT_COUNT][REDUCE_COUNT];
+    divide_function *divide[ELEMENT_COUNT]; /* NULL: integers */
+};
+
+extern const struct reduce_kernel reduce_kernel_base;
+#if defined(__x86_64__)
+extern const struct reduce_kernel reduce_kernel_avx2;
+#endif
+
+/* Those that this CPU runs, best first, ended by NULL. */
+const struct reduce_kernel *const *reduce_kernels(void);
+/* The one in use: the first, unless another of these was chosen, for tests and benchmarks. */
+const struct reduce_kernel *reduce_kernel_now(void);
+void reduce_kernel_use(const struct reduce_kernel *kernel);
+
+#endif

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "collective/reduce/reduce.h"
+
+#include <assert.h>
+#include <string.h>
+
+size_t element_bytes_of(enum element_type type)
+{
+    static const size_t bytes[] = {
+#define ELEMENT_BYTES(constant, name, bytes) bytes,
+        ELEMENT_TYPES(ELEMENT_BYTES)
+#undef ELEMENT_BYTES
+    };
+    assert(type < ELEMENT_COUNT);
+    return bytes[type];
+}
+
+const char *element_name(enum element_type type)
+{
+    static const char *const names[] = {
+#define ELEMENT_NAME(constant, name, bytes) #name,
+        ELEMENT_TYPES(ELEMENT_NAME)
+#undef ELEMENT_NAME
+    };
+    assert(type < ELEMENT_COUNT);
+    return names[type];
+}
+
+void reduce_elements(enum element_type type, enum reduce_operation operation, void *to, const void *left,
+                     const void *right, size_t count)
+{
+    assert(type < ELEMENT_COUNT && operation < REDUCE_COUNT);
+    if (count > 0)
+        reduce_kernel_now()->reduce[type][operation](to, left, right, count);
+}
+
+#define DIVIDE_INTEGERS(name, element)                                                                     \
+    static void name(void *at, size_t count, int64_t by)                                                   \
+    {                                                                                                      \
+        for (size_t i = 0; i < count; i++) {                                                               \
+            element value;                                                                                 \
+            memcpy(&value, (uint8_t *)at + i * sizeof value, sizeof value);                                \
+            value = (element)(value / by);                                                                 \
+            memcpy((uint8_t *)at + i * sizeof value, &value, sizeof value);                                \
+        }                                                                                                  \
+    }
+DIVIDE_INTEGERS(divide_i32, int32_t)
+DIVIDE_INTEGERS(divide_i64, int64_t)
+DIVIDE_INTEGERS(divide_u8, uint8_t)
+
+void reduce_divide(enum element_type type, void *at, size_t count, uint32_t by)
+{
+    assert(type < ELEMENT_COUNT && by > 0);
+    if (type == ELEMENT_I32)
+        divide_i32(at, count, by);
+    else if (type == ELEMENT_I64)
+        divide_i64(at, count, by);
+    else if (type == ELEMENT_U8)
+        divide_u8(at, count, by);
+    else
+        reduce_kernel_now()->divide[type](at, count, by);
+}

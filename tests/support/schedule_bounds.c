@@ -109,6 +109,71 @@ static uint64_t halving_sent(const struct schedule_shape *s)
     return sent;
 }
 
+static uint64_t twice_doublings(const struct schedule_shape *s)
+{
+    return 2 * doublings(s);
+}
+
+/* Parts that a rank sends in a step of Bruck's all-gather. */
+static uint64_t bruck_parts(const struct schedule_shape *s, uint64_t distance)
+{
+    return distance < s->ranks - distance ? distance : s->ranks - distance;
+}
+
+/* n - 1 parts, those of each step rounded up. */
+static uint64_t bruck_sent(const struct schedule_shape *s)
+{
+    uint64_t sent = 0;
+    for (uint64_t distance = 1; distance < s->ranks; distance *= 2)
+        sent += ceil_div(s->blocks * bruck_parts(s, distance), s->ranks);
+    return sent;
+}
+
+static uint64_t bruck_twice_sent(const struct schedule_shape *s)
+{
+    return 2 * bruck_sent(s);
+}
+
+static uint64_t bruck_link(const struct schedule_shape *s)
+{
+    uint64_t parts = 0;
+    for (uint64_t distance = 1; distance < s->ranks; distance *= 2)
+        if (bruck_parts(s, distance) > parts)
+            parts = bruck_parts(s, distance);
+    return ceil_div(s->blocks * parts, s->ranks);
+}
+
+/* Partners of the two halves may be the same: 2^k ranks on, and 2^j back. */
+static uint64_t bruck_twice_link(const struct schedule_shape *s)
+{
+    return 2 * bruck_link(s);
+}
+
+/* Numbers below n that have a bit. */
+static uint64_t with_bit(const struct schedule_shape *s, uint32_t bit)
+{
+    uint64_t count = 0;
+    for (uint32_t way = 1; way < s->ranks; way++)
+        count += way >> bit & 1;
+    return count;
+}
+
+static uint64_t bruck_ways(const struct schedule_shape *s)
+{
+    uint64_t ways = 0;
+    for (uint32_t bit = 0; bit < doublings(s); bit++)
+        ways += with_bit(s, bit);
+    return ways * greatest_part(s);
+}
+
+static uint64_t bruck_ways_of_step(const struct schedule_shape *s)
+{
+    uint64_t ways = 0;
+    for (uint32_t bit = 0; bit < doublings(s); bit++)
+        ways = with_bit(s, bit) > ways ? with_bit(s, bit) : ways;
+    return ways * greatest_part(s);
+}
+
 static const struct schedule_bounds BOUNDS[] = {
     {COLLECTIVE_ALLREDUCE, "ring", twice_around, twice_but_one, twice_but_one, 1, NULL},
     {COLLECTIVE_ALLREDUCE, "halving-doubling", halving_steps, halving_sent, all, 1, NULL},
@@ -123,6 +188,10 @@ static const struct schedule_bounds BOUNDS[] = {
     {COLLECTIVE_REDUCE, "chain", down_the_chain, all, all, 1, NULL},
     {COLLECTIVE_SCATTER, "binomial-tree", doublings, but_one, half, 1, NULL},
     {COLLECTIVE_GATHER, "binomial-tree", doublings, half, half, 1, NULL},
+    {COLLECTIVE_ALLREDUCE, "bruck", twice_doublings, bruck_twice_sent, bruck_twice_link, 1, NULL},
+    {COLLECTIVE_REDUCE_SCATTER, "bruck", doublings, bruck_sent, bruck_link, 1, NULL},
+    {COLLECTIVE_ALLGATHER, "bruck", doublings, bruck_sent, bruck_link, 1, NULL},
+    {COLLECTIVE_ALLTOALL, "bruck", doublings, bruck_ways, bruck_ways_of_step, 1, NULL},
     {COLLECTIVE_BARRIER, "dissemination", doublings, doublings, one, 1, NULL},
 };
 

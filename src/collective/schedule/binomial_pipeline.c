@@ -33,7 +33,7 @@ static uint32_t vertices(const struct schedule_shape *shape)
 }
 
 /* The root's vertex is no pair: there is one vertex less to pair than ranks beyond. */
-static struct vertex vertex_of(const struct schedule_shape *shape, uint32_t rank)
+static inline struct vertex vertex_of(const struct schedule_shape *shape, uint32_t rank)
 {
     uint32_t place = rank_before(shape, rank, shape->root), count = vertices(shape);
     uint32_t beyond = shape->ranks - count;
@@ -84,12 +84,6 @@ static int64_t crossing_before(const struct schedule_shape *shape, uint32_t numb
     return (int64_t)step + highest - log2_floor(shape->ranks);
 }
 
-static uint32_t crossings_before(const struct schedule_shape *shape, uint32_t number, uint32_t step)
-{
-    uint32_t dimensions = log2_floor(shape->ranks), rest = number & ((1u << step % dimensions) - 1);
-    return step / dimensions * (uint32_t)__builtin_popcount(number) + (uint32_t)__builtin_popcount(rest);
-}
-
 /* The block that comes from outside in a step; false: none. */
 static bool arrives(const struct schedule_shape *shape, uint32_t number, int64_t step, uint32_t *block)
 {
@@ -105,9 +99,14 @@ static bool arrives(const struct schedule_shape *shape, uint32_t number, int64_t
     return true;
 }
 
+/* Whether the vertex has crossed an odd number of times before the step. */
 static uint32_t receiver_in(const struct schedule_shape *shape, uint32_t number, uint32_t step)
 {
-    return is_pair(shape, number) ? crossings_before(shape, number, step) % 2 : 0;
+    uint32_t dimensions = log2_floor(shape->ranks), round = step / dimensions;
+    uint32_t rest = number & ((1u << (step - round * dimensions)) - 1);
+    if (!is_pair(shape, number))
+        return 0;
+    return (round & (uint32_t)__builtin_parity(number)) ^ (uint32_t)__builtin_parity(rest);
 }
 
 /* ---- the pair of a vertex ---------------------------------------------------------------------------- */

@@ -36,14 +36,27 @@ uint32_t schedule_steps(const struct schedule *schedule, const struct schedule_s
 {
     if (schedule->reverse_of)
         return schedule_steps(schedule->reverse_of, shape);
+    if (schedule->first)
+        return schedule_steps(schedule->first, shape) + schedule_steps(schedule->then, shape);
     return shape->ranks > 1 ? schedule->steps(shape) : 0;
 }
 
-/* ---- a schedule that runs backwards ------------------------------------------------------------------ */
+/* ---- schedules made of others ------------------------------------------------------------------------ */
 
 static bool sums(const struct schedule *schedule)
 {
     return schedule->collective == COLLECTIVE_REDUCE || schedule->collective == COLLECTIVE_REDUCE_SCATTER;
+}
+
+/* The one of two to which a step belongs; it becomes a step of that one. */
+static const struct schedule *half_of(const struct schedule *schedule, const struct schedule_shape *shape,
+                                      uint32_t *step)
+{
+    uint32_t steps = schedule_steps(schedule->first, shape);
+    if (*step < steps)
+        return schedule->first;
+    *step -= steps;
+    return schedule->then;
 }
 
 static uint32_t mirrored(const struct schedule *schedule, const struct schedule_shape *shape, uint32_t step)
@@ -51,71 +64,41 @@ static uint32_t mirrored(const struct schedule *schedule, const struct schedule_
     return schedule_steps(schedule->reverse_of, shape) - 1 - step;
 }
 
-/* What the rank's sources sent, whether to it or, then with a count of 0, to others. */
-static bool reversed_send(const struct schedule *schedule, const struct schedule_shape *shape,
-                          uint32_t rank, uint32_t step, uint32_t index, struct schedule_transfer *transfer)
-{
-    const struct schedule *forward = schedule->reverse_of;
-    uint32_t peer, back = mirrored(schedule, shape, step);
-    for (uint32_t i = 0; schedule_source(forward, shape, rank, back, i, &peer); i++) {
-        if (schedule_send(forward, shape, peer, back, index, transfer)) {
-            if (transfer->peer != rank)
-                transfer->count = 0;
-            transfer->peer = peer;
-            transfer->reduce = sums(schedule);
-            return true;
-        }
-        uint32_t sent = 0;
-        while (schedule_send(forward, shape, peer, back, sent, transfer))
-            sent++;
-        index -= sent;
-    }
-    return false;
-}
-
-/* Those that the rank sent to. */
-static bool reversed_source(const struct schedule *schedule, const struct schedule_shape *shape,
-                            uint32_t rank, uint32_t step, uint32_t index, uint32_t *peer)
-{
-    struct schedule_transfer transfer;
-    uint32_t back = mirrored(schedule, shape, step), last = rank;
-    for (uint32_t i = 0; schedule_send(schedule->reverse_of, shape, rank, back, i, &transfer); i++) {
-        if (transfer.peer == last || transfer.count == 0)
-            continue;
-        last = *peer = transfer.peer;
-        if (index-- == 0)
-            return true;
-    }
-    return false;
-}
-
 /* ---- transfers of a step ----------------------------------------------------------------------------- */
-
-bool schedule_send(const struct schedule *schedule, const struct schedule_shape *shape, uint32_t rank,
-                   uint32_t step, uint32_t index, struct schedule_transfer *transfer)
-{
-    return (schedule->reverse_of ? reversed_send(schedule, shape, rank, step, index, transfer)
-                                 : schedule->send(shape, rank, step, index, transfer));
-}
-
-bool schedule_source(const struct schedule *schedule, const struct schedule_shape *shape, uint32_t rank,
-                     uint32_t step, uint32_t index, uint32_t *peer)
-{
-    return (schedule->reverse_of ? reversed_source(schedule, shape, rank, step, index, peer)
-                                 : schedule->source(shape, rank, step, index, peer));
-}
 
 bool schedule_next_send(const struct schedule *schedule, const struct schedule_shape *shape, uint32_t rank,
                         uint32_t step, struct schedule_cursor *cursor, struct schedule_transfer *transfer)
 {
     assert(rank < shape->ranks && step < schedule_steps(schedule, shape));
-    while (schedule_send(schedule, shape, rank, step, cursor->index++, transfer)) {
+    if (schedule->first) {
+        const struct schedule *half = half_of(schedule, shape, &step);
+        return schedule_next_send(half, shape, rank, step, cursor, transfer);
+    }
+    if (schedule->reverse_of) {
+        uint32_t back = mirrored(schedule, shape, step);
+        bool any = schedule_next_receive(schedule->reverse_of, shape, rank, back, cursor, transfer);
+        transfer->reduce = sums(schedule);
+        return any;
+    }
+    while (schedule->send(shape, rank, step, cursor->index++, transfer)) {
         assert(transfer->peer < shape->ranks && transfer->peer != rank);
         if (transfer->count > 0)
             return true;
     }
     cursor->index--;
     return false;
+}
+
+/* What a source sends to the rank, or, with a count of 0, to another. */
+static bool between(const struct schedule *schedule, const struct schedule_shape *shape, uint32_t from,
+                    uint32_t to, uint32_t step, uint32_t index, struct schedule_transfer *transfer)
+{
+    if (schedule->between)
+        return schedule->between(shape, from, to, step, index, transfer);
+    bool any = schedule->send(shape, from, step, index, transfer);
+    if (any && transfer->peer != to)
+        transfer->count = 0;
+    return any;
 }
 
 /* What its sources send to it: a receive is nowhere described twice. */
@@ -125,10 +108,19 @@ bool schedule_next_receive(const struct schedule *schedule, const struct schedul
 {
     uint32_t peer;
     assert(rank < shape->ranks && step < schedule_steps(schedule, shape));
-    for (; schedule_source(schedule, shape, rank, step, cursor->source, &peer);
-         cursor->source++, cursor->index = 0)
-        while (schedule_send(schedule, shape, peer, step, cursor->index++, transfer))
-            if (transfer->peer == rank && transfer->count > 0) {
+    if (schedule->first) {
+        const struct schedule *half = half_of(schedule, shape, &step);
+        return schedule_next_receive(half, shape, rank, step, cursor, transfer);
+    }
+    if (schedule->reverse_of) {
+        uint32_t back = mirrored(schedule, shape, step);
+        bool any = schedule_next_send(schedule->reverse_of, shape, rank, back, cursor, transfer);
+        transfer->reduce = sums(schedule);
+        return any;
+    }
+    for (; schedule->source(shape, rank, step, cursor->source, &peer); cursor->source++, cursor->index = 0)
+        while (between(schedule, shape, peer, rank, step, cursor->index++, transfer))
+            if (transfer->count > 0) {
                 transfer->peer = peer;
                 return true;
             }

@@ -63,14 +63,20 @@ struct schedule {
     /* Runs backwards: what a rank received, it sends. So a broadcast becomes a reduce, an all-gather a
      * reduce-scatter, a scatter a gather. */
     const struct schedule *reverse_of;
+    /* Or one after the other; an all-reduce is a reduce-scatter and an all-gather. */
+    const struct schedule *first, *then;
     uint32_t (*steps)(const struct schedule_shape *shape);
     /* The index-th transfer that a rank sends in a step; its count may be 0. False: there are no more. */
     bool (*send)(const struct schedule_shape *shape, uint32_t rank, uint32_t step, uint32_t index,
                  struct schedule_transfer *transfer);
     /* The index-th rank, all of them different, that may send to this one in a step. False: there are no
-     * more. Of a schedule that another one reverses, send names a peer's transfers one after the other. */
+     * more. */
     bool (*source)(const struct schedule_shape *shape, uint32_t rank, uint32_t step, uint32_t index,
                    uint32_t *peer);
+    /* The index-th of those of send's transfers that go from one of these sources to this rank; its count
+     * may be 0. NULL: send's are searched, which is fast where most of a step go to one rank. */
+    bool (*between)(const struct schedule_shape *shape, uint32_t from, uint32_t to, uint32_t step,
+                    uint32_t index, struct schedule_transfer *transfer);
 };
 
 /* A place among the transfers of a step; starts as {0}. */
@@ -83,11 +89,6 @@ struct schedule_cursor {
 int schedule_shape_check(const struct schedule *schedule, const struct schedule_shape *shape);
 /* Of a valid shape, as below. 0 for one rank. */
 uint32_t schedule_steps(const struct schedule *schedule, const struct schedule_shape *shape);
-/* What the functions of the same names answer, also for schedules made of others. */
-bool schedule_send(const struct schedule *schedule, const struct schedule_shape *shape, uint32_t rank,
-                   uint32_t step, uint32_t index, struct schedule_transfer *transfer);
-bool schedule_source(const struct schedule *schedule, const struct schedule_shape *shape, uint32_t rank,
-                     uint32_t step, uint32_t index, uint32_t *peer);
 /* The next of the transfers that a rank sends in a step; false: there are no more. */
 bool schedule_next_send(const struct schedule *schedule, const struct schedule_shape *shape, uint32_t rank,
                         uint32_t step, struct schedule_cursor *cursor, struct schedule_transfer *transfer);

@@ -6,6 +6,7 @@
 
 #include "collective/schedule/binomial_pipeline.h"
 #include "collective/schedule/binomial_tree.h"
+#include "collective/schedule/bruck.h"
 #include "collective/schedule/chain.h"
 #include "collective/schedule/dissemination.h"
 #include "collective/schedule/halving_doubling.h"
@@ -15,11 +16,25 @@
 const struct schedule *const *schedule_table(void)
 {
     static const struct schedule *const all[] = {
-        &ring_allreduce,  &halving_doubling,      &ring_reduce_scatter,
-        &ring_allgather,  &pairwise_alltoall,     &pipeline_broadcast,
-        &pipeline_reduce, &binomial_broadcast,    &chain_broadcast,
-        &binomial_reduce, &chain_reduce,          &binomial_scatter,
-        &binomial_gather, &dissemination_barrier, NULL,
+        &ring_allreduce,
+        &halving_doubling,
+        &bruck_allreduce,
+        &ring_reduce_scatter,
+        &bruck_reduce_scatter,
+        &ring_allgather,
+        &bruck_allgather,
+        &pairwise_alltoall,
+        &bruck_alltoall,
+        &pipeline_broadcast,
+        &pipeline_reduce,
+        &binomial_broadcast,
+        &chain_broadcast,
+        &binomial_reduce,
+        &chain_reduce,
+        &binomial_scatter,
+        &binomial_gather,
+        &dissemination_barrier,
+        NULL,
     };
     return all;
 }

@@ -75,6 +75,8 @@ static void test_uneven_parts(void **state)
 
 /* ---- planted errors: one transfer that a rank sends in a step ---------------------------------------- */
 
+#define RANKS_FAULTY 7u
+
 enum fault { DROPPED, DOUBLED, WRONG_PARTNER, FAULTS };
 
 static struct {
@@ -84,20 +86,34 @@ static struct {
     bool met; /* there is such a transfer */
 } planted;
 
+static uint32_t below(const struct schedule_shape *shape, uint32_t rank)
+{
+    return (rank + shape->ranks - 1) % shape->ranks;
+}
+
+static bool right_send(const struct schedule_shape *shape, uint32_t rank, uint32_t step, uint32_t index,
+                       struct schedule_transfer *transfer)
+{
+    struct schedule_cursor cursor = {0};
+    bool any = true;
+    for (uint32_t i = 0; i <= index && any; i++)
+        any = schedule_next_send(planted.right, shape, rank, step, &cursor, transfer);
+    return any;
+}
+
 static bool faulty_send(const struct schedule_shape *shape, uint32_t rank, uint32_t step, uint32_t index,
                         struct schedule_transfer *transfer)
 {
     bool here = rank == planted.rank && step == planted.step;
-    bool any = schedule_send(planted.right, shape, rank, step,
-                             here && planted.fault == DOUBLED && index ? index - 1 : index, transfer);
+    bool any = right_send(shape, rank, step, here && planted.fault == DOUBLED && index ? index - 1 : index,
+                          transfer);
     if (!here || !any || index > 0 || transfer->count == 0)
         return any;
     planted.met = true;
     if (planted.fault == DROPPED)
         transfer->count = 0;
     if (planted.fault == WRONG_PARTNER)
-        transfer->peer =
-            (transfer->peer + 1 + ((transfer->peer + 1) % shape->ranks == rank)) % shape->ranks;
+        transfer->peer = below(shape, below(shape, transfer->peer) == rank ? rank : transfer->peer);
     return any;
 }
 
@@ -109,7 +125,18 @@ static uint32_t right_steps(const struct schedule_shape *shape)
 static bool right_source(const struct schedule_shape *shape, uint32_t rank, uint32_t step, uint32_t index,
                          uint32_t *peer)
 {
-    return schedule_source(planted.right, shape, rank, step, index, peer);
+    uint32_t peers[RANKS_FAULTY], count = 0;
+    struct schedule_cursor cursor = {0};
+    struct schedule_transfer t;
+    while (count <= index && schedule_next_receive(planted.right, shape, rank, step, &cursor, &t)) {
+        uint32_t known = 0;
+        while (known < count && peers[known] != t.peer)
+            known++;
+        peers[known] = t.peer;
+        count += known == count;
+    }
+    *peer = index < count ? peers[index] : rank;
+    return index < count;
 }
 
 /* Whether the checker finds it. */
@@ -129,7 +156,7 @@ static bool is_found(const struct schedule *schedule, const struct schedule_shap
 static void test_planted_errors_are_found(void **state)
 {
     (void)state;
-    struct schedule_shape shape = {.ranks = 7, .blocks = 9, .root = 2, .site_ranks = 3};
+    struct schedule_shape shape = {.ranks = RANKS_FAULTY, .blocks = 9, .root = 2, .site_ranks = 3};
     for (const struct schedule *const *s = schedule_table(); *s; s++) {
         uint32_t found = 0;
         for (int fault = 0; fault < FAULTS; fault++)

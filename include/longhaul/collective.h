@@ -1,0 +1,126 @@
+/*
+ * collective.h - collectives of a group (longhaul/group.h): all its ranks call the same ones in the same
+ * order.
+ *
+ * Each call starts an operation and returns at once; several may be pending. Buffers belong to the library
+ * until the operation is done. A result is the same on all ranks, bit by bit, and in each run with the same
+ * schedule, block size and number of ranks.
+ *
+ * Errors: an operation that fails at one rank fails at all that have not finished it, with the same error.
+ * The input is unchanged then, and may be used again; the output is unspecified. Where both are the same
+ * memory (`in` equal to `out`), neither holds.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef LONGHAUL_COLLECTIVE_H
+#define LONGHAUL_COLLECTIVE_H
+
+#include <longhaul/error.h>
+#include <longhaul/group.h>
+#include <longhaul/types.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct lh_collective;
+struct lh_completion_queue;
+
+/* Integers wrap around; 16-bit floats are computed as F32 and rounded to the nearest. */
+enum lh_type { LH_F32, LH_F64, LH_F16, LH_BF16, LH_I32, LH_I64, LH_U8, LH_TYPES };
+/* LH_AVG: the sum divided by the number of ranks; of integers towards 0. */
+enum lh_reduction { LH_SUM, LH_PROD, LH_MIN, LH_MAX, LH_AVG, LH_REDUCTIONS };
+
+/* Bytes of an element; 0: no such type. */
+LH_API size_t lh_type_bytes(enum lh_type type);
+/* "f32"; NULL: no such type. */
+LH_API const char *lh_type_name(enum lh_type type);
+/* "sum"; NULL: no such reduction. */
+LH_API const char *lh_reduction_name(enum lh_reduction reduction);
+/* The index-th schedule of a collective ("allreduce", "reduce", "broadcast", "allgather", "reduce-scatter",
+ * "gather", "scatter", "alltoall", "barrier"), for lh_collective_options.schedule; NULL: there are no more,
+ * or no such collective. */
+LH_API const char *lh_collective_schedule(const char *collective, uint32_t index);
+
+/* Zero means the default; all ranks give the same schedule and block_bytes. */
+struct lh_collective_options {
+    size_t struct_bytes;  /* set by lh_collective_options_init: lets the struct grow */
+    const char *schedule; /* "ring", …; NULL: chosen by size, number of ranks and paths */
+    size_t block_bytes;   /* maximum bytes of a block; default, and upper bound: that of the group */
+    lh_time deadline_ns;  /* from the call on: then the operation ends with -LH_ETIMEDOUT; 0: none */
+    struct lh_completion_queue *queue; /* gets an entry (LH_OPERATION_COLLECTIVE) at the end; of the group's
+                                          engine, and needs lh_group_attr.thread */
+    uint64_t user;                     /* of that entry */
+};
+LH_API void lh_collective_options_init(struct lh_collective_options *options);
+
+/* Start a collective. options: NULL: the defaults. *op is freed with lh_collective_free(), also after an
+ * error of the operation. count: elements; of the collectives with a part per rank, of each part. in and out
+ * do not overlap, unless they are equal, which `in place` says. -LH_EINVAL, -LH_ENOMEM; -LH_EPEER: a rank has
+ * failed, which the message names (lh_group_shrink(3)). */
+
+/* out[count]: of all ranks' in[count]. In place: in == out. */
+LH_API int lh_allreduce(struct lh_group *group, const void *in, void *out, size_t count, enum lh_type type,
+                        enum lh_reduction reduction, const struct lh_collective_options *options,
+                        struct lh_collective **op);
+/* Likewise, at the root alone; elsewhere out may be NULL. In place: in == out at the root. */
+LH_API int lh_reduce(struct lh_group *group, const void *in, void *out, size_t count, enum lh_type type,
+                     enum lh_reduction reduction, uint32_t root,
+                     const struct lh_collective_options *options, struct lh_collective **op);
+/* Rank r's out[count]: elements r * count on of the reduction of all ranks' in[size * count]. */
+LH_API int lh_reduce_scatter(struct lh_group *group, const void *in, void *out, size_t count,
+                             enum lh_type type, enum lh_reduction reduction,
+                             const struct lh_collective_options *options, struct lh_collective **op);
+/* The root's buffer[count] to all. */
+LH_API int lh_broadcast(struct lh_group *group, void *buffer, size_t count, enum lh_type type,
+                        uint32_t root, const struct lh_collective_options *options,
+                        struct lh_collective **op);
+/* out[size * count]: all ranks' in[count]. In place: in == out + rank * count elements. */
+LH_API int lh_allgather(struct lh_group *group, const void *in, void *out, size_t count, enum lh_type type,
+                        const struct lh_collective_options *options, struct lh_collective **op);
+/* Likewise, at the root alone; elsewhere out may be NULL. */
+LH_API int lh_gather(struct lh_group *group, const void *in, void *out, size_t count, enum lh_type type,
+                     uint32_t root, const struct lh_collective_options *options, struct lh_collective **op);
+/* Rank r's out[count]: elements r * count on of the root's in[size * count]; elsewhere in may be NULL. */
+LH_API int lh_scatter(struct lh_group *group, const void *in, void *out, size_t count, enum lh_type type,
+                      uint32_t root, const struct lh_collective_options *options,
+                      struct lh_collective **op);
+/* Rank r's out[size * count]: from each rank s, at s * count, elements r * count on of its in. */
+LH_API int lh_alltoall(struct lh_group *group, const void *in, void *out, size_t count, enum lh_type type,
+                       const struct lh_collective_options *options, struct lh_collective **op);
+/* Done when all ranks have called it. */
+LH_API int lh_barrier(struct lh_group *group, const struct lh_collective_options *options,
+                      struct lh_collective **op);
+
+#define LH_COLLECTIVE_MESSAGE_MAX 256
+
+struct lh_collective_result {
+    /* 0, or a negative lh_error: -LH_EPEER, -LH_ECLOSED: a rank has failed; -LH_EPROTOCOL: ranks started
+     * different operations; -LH_ETIMEDOUT: the deadline; -LH_ECANCELED: by some rank */
+    int error;
+    uint32_t failed_rank; /* that the error is of; LH_NO_RANK: none */
+    lh_time started_ns;   /* of the engine's clock: lh_now() */
+    lh_time ended_ns;
+    uint64_t bytes_sent; /* payload, without retransmissions */
+    uint64_t bytes_received;
+    const char *schedule;                    /* the one that was run, a literal */
+    size_t block_bytes;                      /* of the longest block */
+    char message[LH_COLLECTIVE_MESSAGE_MAX]; /* of the error: cause and remedy; "" without one */
+};
+#define LH_NO_RANK UINT32_MAX
+
+/* Tests an operation, and makes progress. 1: done, and *result is set; 0: pending. result may be NULL. */
+LH_API int lh_collective_test(struct lh_collective *op, struct lh_collective_result *result);
+/* Waits for an operation; needs workers. 0: done (see result->error); -LH_ETIMEDOUT after timeout_ns
+ * (LH_TIME_NEVER: without limit), the operation stays pending; -LH_ESTATE: no workers. */
+LH_API int lh_collective_wait(struct lh_collective *op, lh_time timeout_ns,
+                              struct lh_collective_result *result);
+/* Cancels an operation at all ranks: it ends with -LH_ECANCELED (or was done already). */
+LH_API int lh_collective_cancel(struct lh_collective *op);
+/* Cancels a pending operation, and frees it. NULL is allowed. */
+LH_API void lh_collective_free(struct lh_collective *op);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

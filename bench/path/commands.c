@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "commands.h"
 
+#include "cli/path/processors.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -29,13 +31,14 @@ static void start_session(void)
     close(file);
 }
 
-pid_t path_command_start(const struct path_end *end, char **argv)
+pid_t path_command_start(const struct path_end *end, const cpu_set_t *processors, char **argv)
 {
     pid_t process = fork();
     if (process)
         return process;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     start_session();
+    path_processors_give(processors);
     if (setns(end->network, CLONE_NEWNET) == 0)
         execvp(argv[0], argv);
     fprintf(stderr, "longhaul-path: %s: %s\n", argv[0], strerror(errno));

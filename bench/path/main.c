@@ -8,6 +8,8 @@
 #include "options.h"
 #include "report.h"
 
+#include "cli/path/processors.h"
+
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -53,7 +55,8 @@ struct show {
     int64_t started_ns;
     unsigned changes; /* made */
     pid_t left, right;
-    int status; /* of the left command */
+    int status;     /* of the left command */
+    cpu_set_t ends; /* processors of both; none: any */
 };
 
 static void report(const struct show *show)
@@ -88,9 +91,9 @@ static void run_commands(struct show *show)
     if (!argv[PATH_LEFT])
         return;
     if (argv[PATH_RIGHT] && !show->right)
-        show->right = path_command_start(&show->end[PATH_RIGHT], argv[PATH_RIGHT]);
+        show->right = path_command_start(&show->end[PATH_RIGHT], &show->ends, argv[PATH_RIGHT]);
     if (!show->left && (!show->right || path_command_listens(&show->end[PATH_RIGHT]) || age_ns > LISTEN_NS))
-        show->left = path_command_start(&show->end[PATH_LEFT], argv[PATH_LEFT]);
+        show->left = path_command_start(&show->end[PATH_LEFT], &show->ends, argv[PATH_LEFT]);
     if (show->left && waitpid(show->left, &status, WNOHANG) == show->left) {
         show->status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
         ended = 1;
@@ -187,6 +190,7 @@ static int run(const struct path_options *options)
     struct show show = {.options = options};
     int failed = open_show(&show);
     if (!failed) {
+        path_processors_take(&show.ends);
         if (!path_hurry())
             fprintf(stderr, "longhaul-path: no real-time priority, packets may leave late: %s\n",
                     strerror(errno));

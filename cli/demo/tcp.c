@@ -8,6 +8,7 @@
 #include "cli/demo/tcp.h"
 
 #include "cli/path/loop.h"
+#include "cli/path/processors.h"
 #include "cli/path/tcp_messages.h"
 
 #include <errno.h>
@@ -110,6 +111,7 @@ static _Noreturn void path_process(const struct cli_demo_run *run, const char *c
 {
     char reason[128];
     struct path path;
+    cpu_set_t processors;
     struct path_end end[PATH_ENDS];
     const struct path_direction_config config[PATH_ENDS] = {direction_of(&run->link, 1),
                                                             direction_of(&run->link, 2)};
@@ -123,12 +125,17 @@ static _Noreturn void path_process(const struct cli_demo_run *run, const char *c
     int listener = listen_at(&end[PATH_RIGHT]);
     if (listener < 0)
         report(pipe, REFUSED, "listening", errno);
+    path_processors_take(&processors);
     pid_t receiver = fork();
-    if (receiver == 0)
+    if (receiver == 0) {
+        path_processors_give(&processors);
         receive_data(run, listener);
+    }
     pid_t sender = fork();
-    if (sender == 0)
+    if (sender == 0) {
+        path_processors_give(&processors);
         send_data(run, control, &end[PATH_LEFT], pipe);
+    }
     path_hurry();
     int64_t until_ns = path_now() + (int64_t)run->timeout_ns;
     while (sender > 0 && waitpid(sender, NULL, WNOHANG) != sender && path_now() < until_ns) {

@@ -13,7 +13,7 @@ ROOT = pathlib.Path(os.environ.get("LH_STRUCTURE_ROOT") or pathlib.Path(__file__
 # Components that are pure, and those that are but for the files in impure-files.txt.
 PURE = ["src/base", "src/wire", "src/congestion", "src/fabric/verbs/pure", "src/sdr/rate",
         "src/message/buffer", "src/message/scheme", "src/message/control", "src/message/eager",
-        "src/message/onesided", "src/message/tx", "src/message/rx",
+        "src/message/onesided", "src/launch/variables", "src/message/tx", "src/message/rx",
         "netsim/base", "netsim/engine", "netsim/flowcontrol",
         *sorted(str(folder.relative_to(ROOT)) for folder in (ROOT / "src/schemes").glob("*/"))]
 CORE_PURE = ["src/history", "src/collective", "src/collective/reduce",

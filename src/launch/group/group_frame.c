@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "launch/group/group_frame.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "base/big_endian.h"
+#include "base/error.h"
+
+void group_frame_encode(const struct group_frame *frame, uint8_t out[GROUP_FRAME_HEADER_BYTES])
+{
+    lh_put_be32(out, GROUP_FRAME_MAGIC);
+    out[4] = GROUP_FRAME_VERSION;
+    out[5] = (uint8_t)frame->type;
+    lh_put_be16(out + 6, 0);
+    lh_put_be32(out + 8, frame->body_bytes);
+}
+
+static bool is_possible(uint8_t type, uint32_t bytes)
+{
+    switch (type) {
+    case GROUP_HELLO:
+        return bytes == GROUP_HELLO_BYTES;
+    case GROUP_CHALLENGE:
+        return bytes == GROUP_CHALLENGE_BYTES;
+    case GROUP_PROOF:
+    case GROUP_WELCOME:
+        return bytes == GROUP_PROOF_BYTES;
+    case GROUP_PART:
+    case GROUP_ALL:
+        return bytes >= GROUP_ROUND_BYTES && bytes <= GROUP_EXCHANGE_MAX + GROUP_ROUND_BYTES;
+    case GROUP_REFUSE:
+        return bytes <= GROUP_REASON_MAX;
+    default:
+        return false;
+    }
+}
+
+int group_frame_decode(const uint8_t in[GROUP_FRAME_HEADER_BYTES], struct group_frame *frame)
+{
+    if (lh_get_be32(in) != GROUP_FRAME_MAGIC)
+        return lh_fail(LH_EHANDSHAKE, "not the rendezvous of a group (is this address another program's?)");
+    if (in[4] != GROUP_FRAME_VERSION)
+        return lh_fail(LH_EVERSION, "rendezvous version %u of the remote side (this side: %u)", in[4],
+                       GROUP_FRAME_VERSION);
+    uint32_t bytes = lh_get_be32(in + 8);
+    if (lh_get_be16(in + 6) != 0 || !is_possible(in[5], bytes))
+        return lh_fail(LH_EHANDSHAKE, "malformed rendezvous frame: type %u of %u bytes", in[5], bytes);
+    *frame = (struct group_frame){(enum group_frame_type)in[5], bytes};
+    return 0;
+}
+
+static int read_flag(const uint8_t *in, bool *flag)
+{
+    if (lh_get_be32(in) > 1)
+        return lh_fail(LH_EHANDSHAKE, "malformed rendezvous frame: flag %u", lh_get_be32(in));
+    *flag = lh_get_be32(in) == 1;
+    return 0;
+}
+
+void group_hello_encode(const struct group_hello *hello, uint8_t out[GROUP_HELLO_BYTES])
+{
+    lh_put_be32(out, hello->rank);
+    lh_put_be32(out + 4, hello->size);
+    lh_put_be32(out + 8, hello->secret);
+    memcpy(out + 12, hello->nonce, GROUP_NONCE_BYTES);
+}
+
+int group_hello_decode(const uint8_t in[GROUP_HELLO_BYTES], struct group_hello *hello)
+{
+    hello->rank = lh_get_be32(in);
+    hello->size = lh_get_be32(in + 4);
+    memcpy(hello->nonce, in + 12, GROUP_NONCE_BYTES);
+    if (hello->rank == 0 || hello->rank >= hello->size)
+        return lh_fail(LH_EHANDSHAKE, "rank %u of %u cannot join rank 0", hello->rank, hello->size);
+    return read_flag(in + 8, &hello->secret);
+}
+
+void group_challenge_encode(const struct group_challenge *challenge, uint8_t out[GROUP_CHALLENGE_BYTES])
+{
+    lh_put_be32(out, challenge->wait_ms);
+    lh_put_be32(out + 4, challenge->secret);
+    memcpy(out + 8, challenge->nonce, GROUP_NONCE_BYTES);
+}
+
+int group_challenge_decode(const uint8_t in[GROUP_CHALLENGE_BYTES], struct group_challenge *challenge)
+{
+    challenge->wait_ms = lh_get_be32(in);
+    memcpy(challenge->nonce, in + 8, GROUP_NONCE_BYTES);
+    return read_flag(in + 4, &challenge->secret);
+}
+
+void group_reason_decode(const uint8_t *in, uint32_t bytes, char reason[GROUP_REASON_MAX + 1])
+{
+    assert(bytes <= GROUP_REASON_MAX);
+    for (uint32_t i = 0; i < bytes; i++)
+        reason[i] = in[i] >= ' ' && in[i] < 127 ? (char)in[i] : '?';
+    reason[bytes] = '\0';
+}

@@ -1,0 +1,75 @@
+/*
+ * group_frame.h - the frames over TCP by which the ranks of a group find each other at rank 0. Pure. Integers
+ * big-endian.
+ *
+ * Frame, 12 bytes and a body: magic 4 | version 1 | type 1 | zero 2 | body bytes 4
+ *   HELLO      rank 4 | size 4 | 1 with a secret, else 0: 4 | nonce 16: the first of a rank that connects
+ *   CHALLENGE  milliseconds that rank 0 waits for ranks yet 4 | secret 4, likewise | nonce 16
+ *   PROOF      proof 32 (group_proof.h)
+ *   WELCOME    proof 32 of rank 0: all ranks are there
+ *   PART       round 4 | what the rank gives to an exchange
+ *   ALL        round 4 | what all gave, by rank
+ *   REFUSE     a reason for people; ends the connection
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef LH_LAUNCH_GROUP_GROUP_FRAME_H
+#define LH_LAUNCH_GROUP_GROUP_FRAME_H
+
+#include <longhaul/types.h>
+
+#define GROUP_FRAME_MAGIC        0x4C484731u /* "LHG1" */
+#define GROUP_FRAME_VERSION      1u
+#define GROUP_FRAME_HEADER_BYTES 12u
+#define GROUP_NONCE_BYTES        16u
+#define GROUP_PROOF_BYTES        32u
+#define GROUP_HELLO_BYTES        (12u + GROUP_NONCE_BYTES)
+#define GROUP_CHALLENGE_BYTES    (8u + GROUP_NONCE_BYTES)
+#define GROUP_ROUND_BYTES        4u
+#define GROUP_REASON_MAX         300u
+/* Longest body of all but PART and ALL. */
+#define GROUP_SMALL_BODY_MAX GROUP_REASON_MAX
+/* What one exchange may hold of all ranks. */
+#define GROUP_EXCHANGE_MAX ((uint64_t)1 << 28)
+
+enum group_frame_type {
+    GROUP_HELLO = 1,
+    GROUP_CHALLENGE = 2,
+    GROUP_PROOF = 3,
+    GROUP_WELCOME = 4,
+    GROUP_PART = 5,
+    GROUP_ALL = 6,
+    GROUP_REFUSE = 7,
+};
+
+struct group_frame {
+    enum group_frame_type type;
+    uint32_t body_bytes;
+};
+
+struct group_hello {
+    uint32_t rank, size;
+    bool secret;
+    uint8_t nonce[GROUP_NONCE_BYTES];
+};
+
+struct group_challenge {
+    uint32_t wait_ms;
+    bool secret;
+    uint8_t nonce[GROUP_NONCE_BYTES];
+};
+
+void group_frame_encode(const struct group_frame *frame, uint8_t out[GROUP_FRAME_HEADER_BYTES]);
+/* Also checks that the length is possible for the type. -LH_EHANDSHAKE: no such frame; -LH_EVERSION: of
+ * another version. */
+int group_frame_decode(const uint8_t in[GROUP_FRAME_HEADER_BYTES], struct group_frame *frame);
+
+void group_hello_encode(const struct group_hello *hello, uint8_t out[GROUP_HELLO_BYTES]);
+/* -LH_EHANDSHAKE: a rank that is not below the size, or no flag. */
+int group_hello_decode(const uint8_t in[GROUP_HELLO_BYTES], struct group_hello *hello);
+void group_challenge_encode(const struct group_challenge *challenge, uint8_t out[GROUP_CHALLENGE_BYTES]);
+int group_challenge_decode(const uint8_t in[GROUP_CHALLENGE_BYTES], struct group_challenge *challenge);
+/* Copies a reason of at most GROUP_REASON_MAX bytes, without what a terminal could act on. */
+void group_reason_decode(const uint8_t *in, uint32_t bytes, char reason[GROUP_REASON_MAX + 1]);
+
+#endif

@@ -1,0 +1,32 @@
+/*
+ * group_meeting.h - the rendezvous of a group's ranks over TCP, the same for rank 0 and the others: all join,
+ * and exchange blobs any number of times.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef LH_LAUNCH_GROUP_GROUP_MEETING_H
+#define LH_LAUNCH_GROUP_GROUP_MEETING_H
+
+#include "launch/group/group_rank.h"
+#include "launch/group/group_root.h"
+#include "launch/variables/launcher.h"
+
+struct group_meeting {
+    uint32_t rank, size;
+    lh_time timeout_ns;
+    struct group_root *root;  /* of rank 0; NULL: alone */
+    struct group_rank member; /* of the others */
+};
+
+/* Returns when all ranks have joined. settings stay the caller's until group_meeting_close(). timeout_ns: of
+ * this and of each exchange. Errors as of group_root_join() and group_rank_join(). */
+int group_meeting_open(const struct launcher_settings *settings, lh_time timeout_ns,
+                       struct group_meeting *meeting);
+/* An lh_exchange_fn: gathers `bytes` of each rank. context: the meeting. */
+int group_meeting_exchange(void *context, const void *mine, size_t bytes, void *all);
+/* A socket that leads to another rank; -1: this rank is alone. */
+int group_meeting_socket(const struct group_meeting *meeting);
+/* lh_last_error() stays. */
+void group_meeting_close(struct group_meeting *meeting);
+
+#endif

@@ -1,0 +1,44 @@
+/*
+ * launcher.h - what launchers tell a process by its environment: its rank, the number of ranks, where rank 0
+ * listens; and this library's own variables. Pure: the caller reads the variables.
+ *
+ * Rank and size are those of the first launcher in the table of launcher.c whose rank is set. Where rank 0
+ * listens is MASTER_ADDR and MASTER_PORT. Without MASTER_ADDR: this host, when the launcher announces that
+ * all ranks are on it; or the first host of SLURM's list. Without MASTER_PORT: a port made from the job's
+ * number, else LAUNCHER_PORT. Where torchrun's agent listens at MASTER_PORT itself: the port above.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef LH_LAUNCH_VARIABLES_LAUNCHER_H
+#define LH_LAUNCH_VARIABLES_LAUNCHER_H
+
+#include <longhaul/link.h>
+
+#define LAUNCHER_SIZE_MAX   65536u
+#define LAUNCHER_PORT       29500u /* that of torchrun */
+#define LAUNCHER_PORT_FIRST 20000u /* made from the job's number; below those that systems give out */
+#define LAUNCHER_PORTS      10000u
+#define LAUNCHER_HOST_MAX   256u
+#define LAUNCHER_WHERE_MAX  (LAUNCHER_HOST_MAX + 8u)
+#define LAUNCHER_SITE_MAX   64u
+#define LAUNCHER_TEXT_MAX   256u
+
+struct launcher_settings {
+    const char *launcher; /* for people: "Open MPI" */
+    uint32_t rank, size;
+    char where[LAUNCHER_WHERE_MAX];  /* of rank 0: "HOST:PORT" */
+    char listen[LAUNCHER_WHERE_MAX]; /* where rank 0 listens: there, on a loopback address; else ":PORT" */
+    char site[LAUNCHER_SITE_MAX];    /* LONGHAUL_SITE, or "" */
+    char secret[LAUNCHER_TEXT_MAX];  /* LONGHAUL_SECRET, or "": none */
+    char interfaces[LAUNCHER_TEXT_MAX]; /* LONGHAUL_SOCKET_IFNAME, or "": not chosen */
+    struct lh_link_spec link;           /* LONGHAUL_LINK: emulated between sites; or none */
+};
+
+/* The value of a variable, which stays as long as the call that asked; NULL: not set. */
+typedef const char *launcher_get(void *context, const char *name);
+
+/* -LH_ESTATE: no launcher started this process; -LH_EINVAL: a variable is wrong or missing, with its name and
+ * value. */
+int launcher_read(launcher_get *get, void *context, struct launcher_settings *settings);
+
+#endif

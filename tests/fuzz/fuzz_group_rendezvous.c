@@ -1,0 +1,45 @@
+/* Whatever a client sends to the rendezvous of a group: read without harm, at any point of the handshake, and
+ * never taken for a proof.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include <assert.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "launch/group/group_member.h"
+
+#define INPUT_MAX 4096
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* The first byte: where the handshake stands, and whether there is a secret. */
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    int ends[2];
+    uint8_t part[64];
+    char reason[GROUP_REASON_MAX + 1];
+    if (size < 1 || size > INPUT_MAX || socketpair(AF_UNIX, SOCK_STREAM, 0, ends))
+        return 0;
+    bool secret = data[0] & 1, greeted = data[0] & 2, joined = data[0] & 4;
+    const struct group_terms terms = {4, secret ? "hush" : "", LH_TIME_NEVER};
+    struct group_member member;
+    assert(write(ends[1], data + 1, size - 1) == (ssize_t)(size - 1));
+    shutdown(ends[1], SHUT_WR);
+    group_member_start(&member, ends[0], 0);
+    member.greeted = greeted;
+    int done;
+    if (joined)
+        done = group_member_read_part(&member, 0, part, sizeof part);
+    else
+        do
+            done = group_member_step(&member, &terms, 0);
+        while (done == 0); /* until what was written is read */
+    assert(done < 0 || joined || !secret);
+    if (size - 1 <= GROUP_REASON_MAX)
+        group_reason_decode(data + 1, (uint32_t)(size - 1), reason);
+    group_member_refuse(&member);
+    close(ends[1]);
+    return 0;
+}

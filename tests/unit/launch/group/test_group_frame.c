@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "launch/group/group_frame.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <longhaul/error.h>
+
+static const struct group_frame possible[] = {
+    {GROUP_HELLO, GROUP_HELLO_BYTES}, {GROUP_CHALLENGE, GROUP_CHALLENGE_BYTES},
+    {GROUP_PROOF, GROUP_PROOF_BYTES}, {GROUP_WELCOME, GROUP_PROOF_BYTES},
+    {GROUP_PART, GROUP_ROUND_BYTES},  {GROUP_ALL, GROUP_ROUND_BYTES + (uint32_t)GROUP_EXCHANGE_MAX},
+    {GROUP_REFUSE, GROUP_REASON_MAX}, {GROUP_REFUSE, 0},
+};
+static const struct group_frame impossible[] = {
+    {GROUP_HELLO, GROUP_HELLO_BYTES + 1},
+    {GROUP_CHALLENGE, GROUP_CHALLENGE_BYTES - 1},
+    {GROUP_PROOF, 0},
+    {GROUP_WELCOME, GROUP_PROOF_BYTES + 1},
+    {GROUP_PART, GROUP_ROUND_BYTES - 1},
+    {GROUP_ALL, GROUP_ROUND_BYTES + (uint32_t)GROUP_EXCHANGE_MAX + 1},
+    {GROUP_REFUSE, GROUP_REASON_MAX + 1},
+    {(enum group_frame_type)0, 0},
+    {(enum group_frame_type)8, 4},
+};
+
+static void headers(void **state)
+{
+    (void)state;
+    uint8_t bytes[GROUP_FRAME_HEADER_BYTES];
+    struct group_frame read;
+    for (size_t i = 0; i < sizeof possible / sizeof *possible; i++) {
+        group_frame_encode(&possible[i], bytes);
+        assert_int_equal(group_frame_decode(bytes, &read), 0);
+        assert_int_equal(read.type, possible[i].type);
+        assert_int_equal(read.body_bytes, possible[i].body_bytes);
+    }
+    for (size_t i = 0; i < sizeof impossible / sizeof *impossible; i++) {
+        group_frame_encode(&impossible[i], bytes);
+        assert_int_equal(group_frame_decode(bytes, &read), -LH_EHANDSHAKE);
+    }
+}
+
+static void foreign_headers(void **state)
+{
+    (void)state;
+    uint8_t bytes[GROUP_FRAME_HEADER_BYTES];
+    struct group_frame read;
+    group_frame_encode(&possible[0], bytes);
+    bytes[4]++;
+    assert_int_equal(group_frame_decode(bytes, &read), -LH_EVERSION);
+    bytes[4]--;
+    bytes[7] = 1;
+    assert_int_equal(group_frame_decode(bytes, &read), -LH_EHANDSHAKE);
+    memcpy(bytes, "GET / HTTP/1", sizeof bytes);
+    assert_int_equal(group_frame_decode(bytes, &read), -LH_EHANDSHAKE);
+}
+
+static void bodies(void **state)
+{
+    (void)state;
+    const struct group_hello hello = {.rank = 3, .size = 4, .secret = true, .nonce = "0123456789abcde"};
+    const struct group_challenge challenge = {
+        .wait_ms = 30000, .secret = false, .nonce = "fedcba987654321"};
+    struct group_hello hello_read;
+    struct group_challenge challenge_read;
+    uint8_t body[GROUP_SMALL_BODY_MAX];
+    group_hello_encode(&hello, body);
+    assert_int_equal(group_hello_decode(body, &hello_read), 0);
+    assert_int_equal(hello_read.rank, 3);
+    assert_int_equal(hello_read.size, 4);
+    assert_true(hello_read.secret);
+    assert_memory_equal(hello_read.nonce, hello.nonce, GROUP_NONCE_BYTES);
+    group_challenge_encode(&challenge, body);
+    assert_int_equal(group_challenge_decode(body, &challenge_read), 0);
+    assert_int_equal(challenge_read.wait_ms, 30000);
+    assert_false(challenge_read.secret);
+    assert_memory_equal(challenge_read.nonce, challenge.nonce, GROUP_NONCE_BYTES);
+}
+
+static void impossible_hellos(void **state)
+{
+    (void)state;
+    uint8_t body[GROUP_HELLO_BYTES];
+    struct group_hello read;
+    group_hello_encode(&(struct group_hello){.rank = 0, .size = 4}, body);
+    assert_int_equal(group_hello_decode(body, &read), -LH_EHANDSHAKE);
+    group_hello_encode(&(struct group_hello){.rank = 4, .size = 4}, body);
+    assert_int_equal(group_hello_decode(body, &read), -LH_EHANDSHAKE);
+    group_hello_encode(&(struct group_hello){.rank = 1, .size = 4}, body);
+    body[11] = 2;
+    assert_int_equal(group_hello_decode(body, &read), -LH_EHANDSHAKE);
+}
+
+static void reasons(void **state)
+{
+    (void)state;
+    char reason[GROUP_REASON_MAX + 1];
+    group_reason_decode((const uint8_t *)"no\x1b[2J\xff", 7, reason);
+    assert_string_equal(reason, "no?[2J?");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(headers),           cmocka_unit_test(foreign_headers), cmocka_unit_test(bodies),
+        cmocka_unit_test(impossible_hellos), cmocka_unit_test(reasons),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

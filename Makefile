@@ -70,7 +70,7 @@ fuzz: ## run each fuzz target for FUZZ_SECONDS (default 600)
 
 format: ## format every C file
 	@.ci/install-deps format
-	@git ls-files -z '*.c' '*.h' | xargs -0 -r clang-format -i
+	@git ls-files -z '*.c' '*.h' '*.cu' '*.cuh' | xargs -0 -r clang-format -i
 
 lint: ## check the format, run clang-tidy and the structure tests
 	@.ci/install-deps build test format

@@ -46,7 +46,7 @@ def check_file(path, report, exceptions):
     if count > FILE_LINES and not exceptions["file"].covers(str(path), count, report):
         report.add(path, count, f"{count} lines, at most {FILE_LINES}", "split it: one mechanism, one file")
     check_columns(path, COLUMNS, report, exceptions)
-    if path.suffix != ".c" and path.suffix != ".h":
+    if path.suffix not in (".c", ".h", ".cu", ".cuh"):
         return
     for name, line, length in functions(text):
         if length > FUNCTION_LINES and not exceptions["function"].covers(f"{path} {name}", length, report):
@@ -70,7 +70,7 @@ def check_top(report, exceptions):
 def main():
     report = tree.Report("budgets")
     exceptions = {kind: tree.Exceptions(kind) for kind in ("function", "file", "columns")}
-    sources = tree.files(".c", ".h", ".py", ".sh")
+    sources = tree.files(".c", ".h", ".cu", ".cuh", ".py", ".sh")
     for path in sources:
         check_file(path, report, exceptions)
     check_top(report, exceptions)

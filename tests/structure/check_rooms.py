@@ -51,7 +51,7 @@ def target_of(name):
 def check_hidden(path, report):
     """What goes around the includes that are checked."""
     for number, line in enumerate(tree.lines(path), 1):
-        if re.match(r'\s*#\s*include\s+(?![<"][^>"]+\.h[>"])', line):
+        if re.match(r'\s*#\s*include\s+(?![<"][^>"]+\.(h|cuh)[>"])', line):
             report.add(path, number, "includes no header by its name", "include headers (*.h) only")
         if path.suffix == ".c" and re.match(r"\s*extern\s.*\(", line):
             report.add(path, number, "declares what another file defines", "include its header")
@@ -118,7 +118,7 @@ def main():
     report = tree.Report("rooms")
     rooms = table(report)
     used = set()
-    sources = tree.files(".c", ".h", under=ROOTS)
+    sources = tree.files(".c", ".h", ".cu", ".cuh", under=ROOTS)
     for path in sources:
         check_source(path, rooms, used, report)
     check_unused(rooms, used, report)

@@ -64,7 +64,7 @@ def literals(text):
 
 def texts():
     """(path, line, text) of all that users read."""
-    for path in tree.files(".c", ".h", under=("src", "netsim", "cli")):
+    for path in tree.files(".c", ".h", ".cu", ".cuh", under=("src", "netsim", "cli")):
         for line, string in literals("\n".join(tree.lines(path))):
             yield path, line, string
     for path in tree.files(".md", ".1", ".3", ".7", under=("docs",)):

@@ -25,8 +25,8 @@ WHOLE = [*PURE, "src/schemes"]
 # The parts of a connection drive the SDR layer and the coder below them: what the headers of those promise.
 BELOW_PARTS = ["src/sdr", "src/message/coding", "src/store"]
 # All others; with their sub-folders.
-IMPURE = ["src/fabric", "src/xp/udp", "src/link", "src/device", "src/store", "src/sdr/run", "src/message",
-          "src/launch", "netsim/fabric", "netsim/protocol", "cli"]
+IMPURE = ["src/coding/hadamard/cuda", "src/fabric", "src/xp/udp", "src/link", "src/device", "src/store",
+          "src/sdr/run", "src/message", "src/launch", "netsim/fabric", "netsim/protocol", "cli"]
 EXCEPTIONS = pathlib.Path("tests/structure/exceptions.txt")
 
 

@@ -56,7 +56,7 @@ LH_API void lh_collective_options_init(struct lh_collective_options *options);
 
 /* Start a collective. options: NULL: the defaults. *op is freed with lh_collective_free(), also after an
  * error of the operation. count: elements; of the collectives with a part per rank, of each part. in and out
- * do not overlap, unless they are equal, which `in place` says. -LH_EINVAL, -LH_ENOMEM; -LH_EPEER: a rank has
+ * do not overlap, but as `in place` says. -LH_EINVAL, -LH_ENOMEM; -LH_EPEER: a rank has
  * failed, which the message names (lh_group_shrink(3)). */
 
 /* out[count]: of all ranks' in[count]. In place: in == out. */

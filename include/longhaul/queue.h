@@ -30,8 +30,9 @@ enum lh_operation {
     /* longhaul/onesided.h */
     LH_OPERATION_WRITE = 3,
     LH_OPERATION_READ = 4,
-    LH_OPERATION_NOTIFY = 5, /* the peer wrote into a region: user is the region's, result.bytes that
+    LH_OPERATION_NOTIFY = 5,     /* the peer wrote into a region: user is the region's, result.bytes that
                                 write's, result.tag its immediate; request is NULL */
+    LH_OPERATION_COLLECTIVE = 6, /* longhaul/collective.h; connection and request are NULL */
 };
 
 struct lh_completion {

@@ -17,8 +17,8 @@ PURE = ["src/base", "src/wire", "src/congestion", "src/fabric/verbs/pure", "src/
         "netsim/base", "netsim/engine", "netsim/flowcontrol",
         *sorted(str(folder.relative_to(ROOT)) for folder in (ROOT / "src/schemes").glob("*/"))]
 CORE_PURE = ["src/history", "src/collective", "src/collective/reduce",
-             "src/collective/schedule", "src/xp", "src/model", "src/schemes", "src/plan",
-             "src/coding", "src/coding/hadamard", "src/sdr", "src/probe", "netsim",
+             "src/collective/schedule", "src/collective/run", "src/xp", "src/model", "src/schemes",
+             "src/plan", "src/coding", "src/coding/hadamard", "src/sdr", "src/probe", "netsim",
              "netsim/config", "netsim/run", "netsim/topology", "netsim/transport", "netsim/workload"]
 # Components whose sources all have a header and a unit test of their own.
 WHOLE = [*PURE, "src/schemes"]
@@ -26,7 +26,7 @@ WHOLE = [*PURE, "src/schemes"]
 BELOW_PARTS = ["src/sdr", "src/message/coding", "src/store"]
 # All others; with their sub-folders.
 IMPURE = ["src/coding/hadamard/cuda", "src/fabric", "src/xp/udp", "src/link", "src/device", "src/store",
-          "src/sdr/run", "src/message", "src/launch", "netsim/fabric", "netsim/protocol", "cli"]
+          "src/sdr/run", "src/message", "src/group", "src/launch", "netsim/fabric", "netsim/protocol", "cli"]
 EXCEPTIONS = pathlib.Path("tests/structure/exceptions.txt")
 
 

@@ -37,8 +37,10 @@ void sim_engines_open(struct sim_engines *net, const char *world, uint64_t seed,
 {
     struct lh_link_spec spec;
     sim_engines_must(lh_link_parse(link, &spec), "lh_link_parse");
-    *net = (struct sim_engines){.world = sim_world_create(world, seed, &spec), .count = count};
-    assert_non_null(net->world);
+    *net = (struct sim_engines){.count = count};
+    sim_engines_must(
+        sim_world_open(world, count > SIM_HOSTS_FEW ? count : SIM_HOSTS_FEW, seed, &spec, &net->world),
+        "sim_world_open");
     for (uint32_t i = 0; i < count; i++) {
         char device[64];
         snprintf(device, sizeof device, "sim:%s/%u", world, i);

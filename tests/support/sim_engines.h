@@ -14,7 +14,7 @@
 
 #include "netsim/fabric/sim.h"
 
-#define SIM_ENGINES_MAX 3u
+#define SIM_ENGINES_MAX 9u
 
 struct sim_engines {
     struct sim_world *world;

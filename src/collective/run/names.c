@@ -1,0 +1,58 @@
+/*
+ * names.c - see names.h.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include "collective/run/names.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <longhaul/collective.h>
+
+#include "collective/reduce/reduce.h"
+#include "collective/schedule/schedule_table.h"
+
+_Static_assert((int)LH_F32 == ELEMENT_F32 && (int)LH_BF16 == ELEMENT_BF16 && (int)LH_U8 == ELEMENT_U8 &&
+                   (int)LH_TYPES == ELEMENT_COUNT,
+               "types");
+_Static_assert((int)LH_SUM == REDUCE_SUM && (int)LH_MAX == REDUCE_MAX && (int)LH_AVG == REDUCE_COUNT,
+               "reductions");
+
+size_t lh_type_bytes(enum lh_type type)
+{
+    return (unsigned)type < LH_TYPES ? element_bytes_of((enum element_type)type) : 0;
+}
+
+const char *lh_type_name(enum lh_type type)
+{
+    return (unsigned)type < LH_TYPES ? element_name((enum element_type)type) : NULL;
+}
+
+const char *lh_reduction_name(enum lh_reduction reduction)
+{
+    static const char *const names[LH_REDUCTIONS] = {"sum", "prod", "min", "max", "avg"};
+    return (unsigned)reduction < LH_REDUCTIONS ? names[reduction] : NULL;
+}
+
+const char *lh_collective_schedule(const char *collective, uint32_t index)
+{
+    for (const struct schedule *const *s = schedule_table(); *s; s++)
+        if (strcmp(collective_name((*s)->collective), collective) == 0 && index-- == 0)
+            return (*s)->name;
+    return NULL;
+}
+
+const struct schedule *named_schedule(enum collective collective, const char *name, char *names,
+                                      size_t size)
+{
+    const struct schedule *found = schedule_find(collective, name);
+    size_t used = 0;
+    assert(size > 0);
+    names[0] = '\0';
+    for (const struct schedule *const *s = schedule_table(); *s && !found; s++)
+        if ((*s)->collective == collective && used < size)
+            used += (size_t)snprintf(names + used, size - used, "%s%s", used > 0 ? ", " : "", (*s)->name);
+    return found;
+}

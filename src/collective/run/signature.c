@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "collective/run/signature.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include <longhaul/collective.h>
+
+#include "base/big_endian.h"
+#include "collective/reduce/reduce.h"
+#include "collective/schedule/schedule_table.h"
+
+/* version, collective, type, reduction: a byte each; root: 4, count, block_bytes: 8; the schedule's name */
+#define SIGNATURE_VERSION 1u
+#define AT_ROOT           4u
+#define AT_COUNT          8u
+#define AT_BLOCK_BYTES    16u
+#define AT_SCHEDULE       24u
+
+void signature_encode(const struct signature *signature, uint8_t out[SIGNATURE_BYTES])
+{
+    memset(out, 0, SIGNATURE_BYTES);
+    out[0] = SIGNATURE_VERSION;
+    out[1] = (uint8_t)signature->collective;
+    out[2] = (uint8_t)signature->type;
+    out[3] = (uint8_t)signature->reduction;
+    lh_put_be32(out + AT_ROOT, signature->root);
+    lh_put_be64(out + AT_COUNT, signature->count);
+    lh_put_be64(out + AT_BLOCK_BYTES, signature->block_bytes);
+    memcpy(out + AT_SCHEDULE, signature->schedule, strnlen(signature->schedule, SIGNATURE_NAME_MAX - 1));
+}
+
+bool signature_decode(const uint8_t *in, size_t bytes, struct signature *signature)
+{
+    if (bytes != SIGNATURE_BYTES || in[0] != SIGNATURE_VERSION || in[1] >= COLLECTIVES ||
+        in[2] >= ELEMENT_COUNT || in[3] >= LH_REDUCTIONS || in[AT_SCHEDULE + SIGNATURE_NAME_MAX - 1] != 0)
+        return false;
+    for (const uint8_t *at = in + AT_SCHEDULE; *at != 0; at++)
+        if (*at <= ' ' || *at > '~')
+            return false; /* it is printed */
+    *signature = (struct signature){
+        .collective = in[1],
+        .type = in[2],
+        .reduction = in[3],
+        .root = lh_get_be32(in + AT_ROOT),
+        .count = lh_get_be64(in + AT_COUNT),
+        .block_bytes = lh_get_be64(in + AT_BLOCK_BYTES),
+    };
+    memcpy(signature->schedule, in + AT_SCHEDULE, SIGNATURE_NAME_MAX);
+    return true;
+}
+
+/* ---- comparing --------------------------------------------------------------------------------------- */
+
+struct comparison {
+    uint32_t ranks[2];
+    char *text;
+    size_t size;
+};
+
+static bool names_differ(const struct comparison *c, const char *what, const char *one, const char *other)
+{
+    if (strcmp(one, other) == 0)
+        return false;
+    snprintf(c->text, c->size, "%s %s at rank %u, %s at rank %u", what, one, c->ranks[0], other,
+             c->ranks[1]);
+    return true;
+}
+
+static bool numbers_differ(const struct comparison *c, const char *what, uint64_t one, uint64_t other)
+{
+    if (one == other)
+        return false;
+    snprintf(c->text, c->size, "%s %llu at rank %u, %llu at rank %u", what, (unsigned long long)one,
+             c->ranks[0], (unsigned long long)other, c->ranks[1]);
+    return true;
+}
+
+bool signature_differs(const struct signature *one, uint32_t rank, const struct signature *other,
+                       uint32_t other_rank, char *text, size_t size)
+{
+    const struct comparison c = {.ranks = {rank, other_rank}, .text = text, .size = size};
+    return names_differ(&c, "collective", collective_name(one->collective),
+                        collective_name(other->collective)) ||
+           names_differ(&c, "type", element_name(one->type), element_name(other->type)) ||
+           numbers_differ(&c, "count", one->count, other->count) ||
+           names_differ(&c, "reduction", lh_reduction_name(one->reduction),
+                        lh_reduction_name(other->reduction)) ||
+           numbers_differ(&c, "root", one->root, other->root) ||
+           names_differ(&c, "schedule", one->schedule, other->schedule) ||
+           numbers_differ(&c, "block_bytes", one->block_bytes, other->block_bytes);
+}

@@ -1,0 +1,324 @@
+/*
+ * calls.c - the calls of longhaul/collective.h.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include "group/operation.h"
+
+#include <string.h>
+
+#include "base/error.h"
+#include "collective/run/names.h"
+#include "collective/schedule/schedule_table.h"
+#include "group/waiting.h"
+#include "message/completion_queue.h"
+#include "message/engine.h"
+
+void lh_collective_options_init(struct lh_collective_options *options)
+{
+    *options = (struct lh_collective_options){.struct_bytes = sizeof *options};
+}
+
+/* ---- starting ---------------------------------------------------------------------------------------- */
+
+static int check_options(const struct lh_group *group, const struct lh_collective_options *options)
+{
+    if (options->struct_bytes != sizeof *options)
+        return lh_fail(LH_EINVAL,
+                       "lh_collective_options: %zu bytes, %zu expected (call "
+                       "lh_collective_options_init())",
+                       options->struct_bytes, sizeof *options);
+    if (!options->queue)
+        return 0;
+    if (!group->mesh->threaded)
+        return lh_fail(LH_EINVAL, "a completion queue of a collective needs lh_group_attr.thread");
+    return completion_queue_check(options->queue, group->mesh->engine);
+}
+
+static int check(const struct lh_group *group, const struct op_request *request)
+{
+    const char *name = collective_name(request->collective);
+    if ((unsigned)request->type >= LH_TYPES)
+        return lh_fail(LH_EINVAL, "%s: type %d: out of range (0 to %d)", name, (int)request->type,
+                       (int)LH_TYPES - 1);
+    if ((unsigned)request->reduction >= LH_REDUCTIONS)
+        return lh_fail(LH_EINVAL, "%s: reduction %d: out of range (0 to %d)", name, (int)request->reduction,
+                       (int)LH_REDUCTIONS - 1);
+    if (request->root >= group->size)
+        return lh_fail(LH_EINVAL, "%s: root %u: out of range (0 to %u)", name, request->root,
+                       group->size - 1);
+    if (request->count > 0 &&
+        ((request->needs_in && !request->in) || (request->needs_out && !request->out)))
+        return lh_fail(LH_EINVAL, "%s: no %s", name,
+                       request->needs_in && !request->in ? "input" : "output");
+    if (request->in && request->in == request->out && !request->in_place)
+        return lh_fail(LH_EINVAL, "%s: input and output are the same memory (use two buffers)", name);
+    return request->options ? check_options(group, request->options) : 0;
+}
+
+static int find(const struct op_request *request, const struct schedule **schedule)
+{
+    char names[128];
+    const char *name = request->options ? request->options->schedule : NULL;
+    *schedule = named_schedule(request->collective, name, names, sizeof names);
+    if (*schedule)
+        return 0;
+    return lh_fail(LH_EINVAL, "%s: schedule \"%.32s\" is not known (%s)",
+                   collective_name(request->collective), name ? name : "", names);
+}
+
+static int check_members(struct lh_group *group, const struct op_request *request)
+{
+    for (uint32_t r = 0; r < group->size; r++) {
+        int error = r == group->rank ? 0 : group_link(group, r)->error;
+        if (error && error != -LH_ECLOSED)
+            return lh_fail((enum lh_error) - error, "%s: rank %u has failed: %s (lh_group_shrink(3))",
+                           collective_name(request->collective), r, lh_strerror(error));
+    }
+    return 0;
+}
+
+static int begin(struct lh_group *group, const struct op_request *request, const struct schedule *schedule,
+                 struct lh_collective **op)
+{
+    int error = check_members(group, request);
+    if (!error)
+        error = op_create(group, request, schedule, op);
+    if (error)
+        return error;
+    (*op)->number = group->next_operation;
+    group->next_operation = (group->next_operation + 1) & ((1u << TAG_OPERATION_BITS) - 1);
+    (*op)->next = group->first_op;
+    group->first_op = *op;
+    if (request->options && request->options->deadline_ns > 0) {
+        lh_time now = mesh_now(group->mesh), most = LH_TIME_NEVER - 1 - now;
+        lh_time deadline = request->options->deadline_ns;
+        (*op)->deadline_at = now + (deadline < most ? deadline : most);
+        waiting_wake(group->mesh);
+    }
+    mesh_begin(*op);
+    return 0;
+}
+
+static int start(struct lh_group *group, const struct op_request *request, struct lh_collective **op)
+{
+    const struct schedule *schedule;
+    int error = check(group, request);
+    if (!error)
+        error = engine_check_process(group->mesh->engine);
+    if (!error)
+        error = find(request, &schedule);
+    if (error)
+        return error;
+    pthread_mutex_lock(&group->mesh->lock);
+    error = begin(group, request, schedule, op);
+    pthread_mutex_unlock(&group->mesh->lock);
+    return error;
+}
+
+/* ---- the collectives --------------------------------------------------------------------------------- */
+
+int lh_allreduce(struct lh_group *group, const void *in, void *out, size_t count, enum lh_type type,
+                 enum lh_reduction reduction, const struct lh_collective_options *options,
+                 struct lh_collective **op)
+{
+    const struct op_request request = {.collective = COLLECTIVE_ALLREDUCE,
+                                       .in_place = true,
+                                       .in = in,
+                                       .out = out,
+                                       .count = count,
+                                       .type = type,
+                                       .reduction = reduction,
+                                       .reduces = true,
+                                       .needs_in = true,
+                                       .needs_out = true,
+                                       .options = options};
+    return start(group, &request, op);
+}
+
+int lh_reduce(struct lh_group *group, const void *in, void *out, size_t count, enum lh_type type,
+              enum lh_reduction reduction, uint32_t root, const struct lh_collective_options *options,
+              struct lh_collective **op)
+{
+    const struct op_request request = {.collective = COLLECTIVE_REDUCE,
+                                       .in_place = true,
+                                       .in = in,
+                                       .out = out,
+                                       .count = count,
+                                       .type = type,
+                                       .reduction = reduction,
+                                       .reduces = true,
+                                       .root = root,
+                                       .needs_in = true,
+                                       .needs_out = group->rank == root,
+                                       .options = options};
+    return start(group, &request, op);
+}
+
+int lh_reduce_scatter(struct lh_group *group, const void *in, void *out, size_t count, enum lh_type type,
+                      enum lh_reduction reduction, const struct lh_collective_options *options,
+                      struct lh_collective **op)
+{
+    const struct op_request request = {.collective = COLLECTIVE_REDUCE_SCATTER,
+                                       .in = in,
+                                       .out = out,
+                                       .count = count,
+                                       .type = type,
+                                       .reduction = reduction,
+                                       .reduces = true,
+                                       .needs_in = true,
+                                       .needs_out = true,
+                                       .options = options};
+    return start(group, &request, op);
+}
+
+int lh_broadcast(struct lh_group *group, void *buffer, size_t count, enum lh_type type, uint32_t root,
+                 const struct lh_collective_options *options, struct lh_collective **op)
+{
+    const struct op_request request = {.collective = COLLECTIVE_BROADCAST,
+                                       .in_place = true,
+                                       .in = buffer,
+                                       .out = buffer,
+                                       .count = count,
+                                       .type = type,
+                                       .root = root,
+                                       .needs_in = true,
+                                       .needs_out = true,
+                                       .options = options};
+    return start(group, &request, op);
+}
+
+int lh_allgather(struct lh_group *group, const void *in, void *out, size_t count, enum lh_type type,
+                 const struct lh_collective_options *options, struct lh_collective **op)
+{
+    const struct op_request request = {.collective = COLLECTIVE_ALLGATHER,
+                                       .in_place = true,
+                                       .in = in,
+                                       .out = out,
+                                       .count = count,
+                                       .type = type,
+                                       .needs_in = true,
+                                       .needs_out = true,
+                                       .options = options};
+    return start(group, &request, op);
+}
+
+int lh_gather(struct lh_group *group, const void *in, void *out, size_t count, enum lh_type type,
+              uint32_t root, const struct lh_collective_options *options, struct lh_collective **op)
+{
+    const struct op_request request = {.collective = COLLECTIVE_GATHER,
+                                       .in_place = true,
+                                       .in = in,
+                                       .out = out,
+                                       .count = count,
+                                       .type = type,
+                                       .root = root,
+                                       .needs_in = true,
+                                       .needs_out = group->rank == root,
+                                       .options = options};
+    return start(group, &request, op);
+}
+
+int lh_scatter(struct lh_group *group, const void *in, void *out, size_t count, enum lh_type type,
+               uint32_t root, const struct lh_collective_options *options, struct lh_collective **op)
+{
+    const struct op_request request = {.collective = COLLECTIVE_SCATTER,
+                                       .in = in,
+                                       .out = out,
+                                       .count = count,
+                                       .type = type,
+                                       .root = root,
+                                       .needs_in = group->rank == root,
+                                       .needs_out = true,
+                                       .options = options};
+    return start(group, &request, op);
+}
+
+int lh_alltoall(struct lh_group *group, const void *in, void *out, size_t count, enum lh_type type,
+                const struct lh_collective_options *options, struct lh_collective **op)
+{
+    const struct op_request request = {.collective = COLLECTIVE_ALLTOALL,
+                                       .in = in,
+                                       .out = out,
+                                       .count = count,
+                                       .type = type,
+                                       .needs_in = true,
+                                       .needs_out = true,
+                                       .options = options};
+    return start(group, &request, op);
+}
+
+int lh_barrier(struct lh_group *group, const struct lh_collective_options *options,
+               struct lh_collective **op)
+{
+    const struct op_request request = {.collective = COLLECTIVE_BARRIER, .type = LH_U8, .options = options};
+    return start(group, &request, op);
+}
+
+/* ---- their ends -------------------------------------------------------------------------------------- */
+
+static bool is_done(const void *what)
+{
+    return ((const struct lh_collective *)what)->state == OP_DONE;
+}
+
+int lh_collective_test(struct lh_collective *op, struct lh_collective_result *result)
+{
+    struct mesh *mesh = op->group->mesh;
+    pthread_mutex_lock(&mesh->lock);
+    if (!is_done(op) && !mesh->polling)
+        mesh_poll(mesh);
+    bool done = is_done(op);
+    if (done && result)
+        *result = op->result;
+    pthread_mutex_unlock(&mesh->lock);
+    return done;
+}
+
+int lh_collective_wait(struct lh_collective *op, lh_time timeout_ns, struct lh_collective_result *result)
+{
+    struct mesh *mesh = op->group->mesh;
+    pthread_mutex_lock(&mesh->lock);
+    int error = 0;
+    if (!is_done(op) && mesh->engine->workers == LH_NO_WORKERS)
+        error = lh_fail(LH_ESTATE, "lh_collective_wait() without workers (use lh_group_progress())");
+    else
+        error = wait_until(mesh, is_done, op, timeout_ns);
+    if (error == -LH_ETIMEDOUT)
+        lh_fail(LH_ETIMEDOUT, "%s is pending after %llu ms", op->schedule->name,
+                (unsigned long long)(timeout_ns / LH_NS_PER_MS));
+    if (!error && result)
+        *result = op->result;
+    pthread_mutex_unlock(&mesh->lock);
+    return error;
+}
+
+static void cancel(struct lh_collective *op)
+{
+    if (!is_done(op))
+        mesh_abort(op, -LH_ECANCELED, op->group->rank, "canceled");
+}
+
+int lh_collective_cancel(struct lh_collective *op)
+{
+    struct mesh *mesh = op->group->mesh;
+    pthread_mutex_lock(&mesh->lock);
+    cancel(op);
+    pthread_mutex_unlock(&mesh->lock);
+    return 0;
+}
+
+void lh_collective_free(struct lh_collective *op)
+{
+    if (!op)
+        return;
+    struct mesh *mesh = op->group->mesh;
+    pthread_mutex_lock(&mesh->lock);
+    cancel(op);
+    struct lh_collective **at = &op->group->first_op;
+    while (*at != op)
+        at = &(*at)->next;
+    *at = op->next;
+    op_destroy(op);
+    pthread_mutex_unlock(&mesh->lock);
+}

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "group/group.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/error.h"
+#include "group/create.h"
+#include "group/waiting.h"
+#include "message/engine.h"
+
+/* ---- creating ---------------------------------------------------------------------------------------- */
+
+static bool is_connected(const void *what)
+{
+    const struct mesh *mesh = what;
+    for (uint32_t r = 0; r < mesh->size; r++)
+        if (r != mesh->rank && !mesh->links[r].hello && !mesh->links[r].error)
+            return false;
+    return true;
+}
+
+static int fail_missing(const struct mesh *mesh)
+{
+    char ranks[64] = "";
+    size_t used = 0;
+    for (uint32_t r = 0; r < mesh->size && used < sizeof ranks - 16; r++)
+        if (r != mesh->rank && !mesh->links[r].hello)
+            used += (size_t)snprintf(ranks + used, sizeof ranks - used, " %u", r);
+    return lh_fail(LH_ETIMEDOUT, "group of %u: no packets from ranks%s (start them, or let UDP pass)",
+                   mesh->size, ranks);
+}
+
+static int wait_connected(struct lh_group *group)
+{
+    struct mesh *mesh = group->mesh;
+    if (mesh->engine->workers == LH_NO_WORKERS)
+        return 0; /* the caller makes progress; what is sent meanwhile waits */
+    pthread_mutex_lock(&mesh->lock);
+    int error = wait_until(mesh, is_connected, mesh, mesh->timeout_ns);
+    for (uint32_t r = 0; r < mesh->size && !error; r++)
+        if (r != mesh->rank && !mesh->links[r].hello)
+            error = lh_fail((enum lh_error) - mesh->links[r].error, "group: rank %u: %s", r,
+                            lh_strerror(mesh->links[r].error));
+    if (error == -LH_ETIMEDOUT)
+        fail_missing(mesh);
+    pthread_mutex_unlock(&mesh->lock);
+    return error;
+}
+
+static int exchange(const struct lh_group_attr *attr, const void *mine, size_t bytes, void *all)
+{
+    int error = attr->exchange(attr->exchange_context, mine, bytes, all);
+    return error >= 0 ? 0 : lh_error_known(-error) ? error : -LH_EHANDSHAKE;
+}
+
+/* All ranks take part in each exchange, with what they have. */
+static int exchange_blobs(struct lh_group *group, const struct lh_group_attr *attr, uint32_t blob_bytes)
+{
+    uint32_t *lengths = calloc(group->size, sizeof *lengths);
+    uint8_t *mine = NULL, *all = NULL;
+    int error = lengths ? exchange(attr, &blob_bytes, sizeof blob_bytes, lengths) : -LH_ENOMEM;
+    size_t stride = 4;
+    for (uint32_t r = 0; r < group->size && !error; r++) {
+        if (lengths[r] > LINK_BLOB_MAX)
+            error = lh_fail(LH_EHANDSHAKE, "group: rank %u has another release (use one)", r);
+        else if (lengths[r] + 4 > stride)
+            stride = lengths[r] + 4;
+    }
+    if (!error) {
+        mine = calloc(group->size, stride);
+        all = calloc(group->size, group->size * stride);
+        error = mine && all ? create_blobs(group, mine, stride)
+                            : lh_fail(LH_ENOMEM, "group: no memory for blobs of %u ranks", group->size);
+    }
+    if (!error)
+        error = exchange(attr, mine, group->size * stride, all);
+    if (!error)
+        error = create_attach(group, all, stride);
+    free(lengths);
+    free(mine);
+    free(all);
+    return error;
+}
+
+static int connect_all(struct lh_group *group, const struct lh_group_attr *attr, const uint8_t *card)
+{
+    uint32_t blob_bytes = 0;
+    uint8_t *cards = calloc(group->size, CREATE_CARD_BYTES);
+    if (!cards)
+        return lh_fail(LH_ENOMEM, "group: no memory for %u ranks", group->size);
+    int error = exchange(attr, card, CREATE_CARD_BYTES, cards);
+    if (!error)
+        error = create_links(group, attr, cards, &blob_bytes);
+    free(cards);
+    if (!error)
+        error = exchange_blobs(group, attr, blob_bytes);
+    return error ? error : wait_connected(group);
+}
+
+int lh_group_create(const struct lh_group_attr *attr, struct lh_group **group)
+{
+    uint8_t card[CREATE_CARD_BYTES];
+    struct lh_group *made;
+    if (attr->size > 1 && !attr->exchange)
+        return lh_fail(LH_EINVAL, "group of %u ranks without exchange", attr->size);
+    int error = create_group(attr, &made, card);
+    if (error)
+        return error;
+    if (attr->size > 1)
+        error = connect_all(made, attr, card);
+    if (!error && attr->thread)
+        error = made->mesh->engine->workers == LH_NO_WORKERS
+                    ? lh_fail(LH_ESTATE, "group: a thread needs workers in the engine")
+                    : waiting_start_thread(made->mesh);
+    if (error) {
+        create_undo(made);
+        return error;
+    }
+    *group = made;
+    return 0;
+}
+
+/* ---- the end ----------------------------------------------------------------------------------------- */
+
+static bool is_flushed(const void *what)
+{
+    const struct mesh *mesh = what;
+    for (uint32_t r = 0; r < mesh->size; r++)
+        if (r != mesh->rank && !mesh->links[r].error && mesh->links[r].unacknowledged > 0)
+            return false;
+    return true;
+}
+
+int lh_group_destroy(struct lh_group *group)
+{
+    if (!group)
+        return 0;
+    struct mesh *mesh = group->mesh;
+    int error = engine_check_process(mesh->engine);
+    if (error)
+        return error;
+    pthread_mutex_lock(&mesh->lock);
+    if (group->first_op)
+        error = lh_fail(LH_ESTATE, "group: collectives are left (lh_collective_free() first)");
+    else if (mesh->groups == 1 && mesh->engine->workers != LH_NO_WORKERS)
+        wait_until(mesh, is_flushed, mesh, mesh->peer_timeout_ns);
+    pthread_mutex_unlock(&mesh->lock);
+    if (!error)
+        create_undo(group);
+    return error;
+}
+
+/* ---- what can be asked ------------------------------------------------------------------------------- */
+
+uint32_t lh_group_rank(const struct lh_group *group)
+{
+    return group->rank;
+}
+
+uint32_t lh_group_size(const struct lh_group *group)
+{
+    return group->size;
+}
+
+const char *lh_group_site(const struct lh_group *group, uint32_t rank)
+{
+    return rank < group->size ? group->sites[rank] : NULL;
+}
+
+struct lh_engine *lh_group_engine(const struct lh_group *group)
+{
+    return group->mesh->engine;
+}
+
+int lh_group_error(struct lh_group *group, uint32_t rank)
+{
+    if (rank >= group->size)
+        return lh_fail(LH_EINVAL, "rank %u: out of range (0 to %u)", rank, group->size - 1);
+    pthread_mutex_lock(&group->mesh->lock);
+    int error = rank == group->rank ? 0 : group_link(group, rank)->error;
+    pthread_mutex_unlock(&group->mesh->lock);
+    return error;
+}
+
+int lh_group_progress(struct lh_group *group, lh_time *next_ns)
+{
+    struct mesh *mesh = group->mesh;
+    lh_time next = LH_TIME_NEVER;
+    pthread_mutex_lock(&mesh->lock);
+    uint32_t taken = 0;
+    int error = lh_engine_progress(mesh->engine, &next);
+    if (!error)
+        taken = mesh_poll(mesh);
+    lh_time deadline = mesh_next_deadline(mesh);
+    if (taken > 0)
+        next = mesh_now(mesh); /* it may have sent something */
+    else if (deadline < next)
+        next = deadline;
+    pthread_mutex_unlock(&mesh->lock);
+    if (!error && next_ns)
+        *next_ns = next;
+    return error;
+}

@@ -1,0 +1,126 @@
+/*
+ * link.h - what connects two ranks: a connection for small messages, so for all that controls, and one for
+ * bulk, with the buffers into which both receive.
+ *
+ * Receives are posted ahead, always: whatever a peer sends has a place when it arrives, and needs no round
+ * trip first. Messages say by their tags what they are (tag.h), so operations share a link in any order.
+ *
+ * All under the lock of the mesh.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef LH_GROUP_LINK_H
+#define LH_GROUP_LINK_H
+
+#include <longhaul/connection.h>
+#include <longhaul/queue.h>
+
+#include "group/tag.h"
+
+#define LINK_SMALL_BYTES  4096u /* of a message that needs no clear-to-send */
+#define LINK_SMALL_PLACES 64u
+#define LINK_BULK_PLACES  64u /* at most: slots of a connection */
+
+struct link;
+
+/* A buffer that a receive is posted into, or that has a message. */
+struct bounce {
+    struct link *link;
+    uint8_t *memory;
+    bool bulk;
+};
+
+/* A message that was sent and is not acknowledged. */
+struct outgoing {
+    struct link *link;
+    struct outgoing *next; /* in the list of who waits */
+    struct outgoing *previous;
+    struct lh_request *request;  /* NULL: it was copied */
+    struct outgoing_list *owner; /* NULL: nobody waits */
+    bool bulk;
+    size_t copied_bytes;
+    uint8_t data[];
+};
+
+/* What somebody's memory is sent in. */
+struct outgoing_list {
+    struct outgoing *first;
+    uint32_t count;
+};
+
+struct link_attr {
+    const struct lh_attr *connection; /* complete but for what the link sets */
+    struct lh_completion_queue *queue;
+    size_t block_bytes; /* maximum of a message */
+    size_t buffer_bytes;
+};
+
+struct link {
+    uint32_t rank; /* of the peer, in the mesh */
+    struct lh_connection *small;
+    struct lh_connection *bulk;
+    struct lh_completion_queue *queue;
+    struct lh_memory *registered;
+    uint8_t *memory;
+    size_t memory_bytes;
+    struct bounce *bounces;
+    uint32_t small_bytes; /* longest message that goes over `small` */
+    uint32_t places;      /* of bulk */
+    uint32_t free_places; /* of these, with a posted receive */
+    size_t block_bytes;
+    uint32_t unacknowledged;      /* sends on both */
+    uint32_t bulk_unacknowledged; /* of these, on bulk */
+    size_t copied_bytes;
+    uint32_t early_places; /* bulk messages sent of operations that the peer has not begun */
+    uint32_t early_small;
+    int error;  /* 0; -LH_ECLOSED: the peer has left in order; else it has failed */
+    bool hello; /* one has arrived */
+};
+
+/* Capacity that a link's requests need of the completion queue. */
+uint32_t link_queue_places(void);
+/* Opens both connections. -LH_EINVAL, -LH_ENOMEM, and others of lh_open(). On failure link_close(). */
+int link_open(struct link *link, uint32_t rank, const struct link_attr *attr);
+/* Both blobs, for the peer's link_attach(): LINK_BLOB_MAX at most. */
+#define LINK_BLOB_MAX (2 * LH_BLOB_MAX + 4)
+int link_blob(struct link *link, uint8_t *blob, size_t *bytes);
+int link_attach(struct link *link, const uint8_t *blob, size_t bytes);
+/* Posts all receives. */
+int link_begin(struct link *link);
+/* Closes the connections: what is pending ends, and its entries are in the queue. */
+void link_close(struct link *link);
+/* When those have been polled. */
+void link_free(struct link *link);
+
+/* Shortest round trip so far; 0: unknown. */
+lh_time link_rtt_ns(struct link *link);
+
+/* ---- sending ----------------------------------------------------------------------------------------- */
+
+/* Whether a message leaves over bulk. */
+bool link_is_bulk(const struct link *link, size_t bytes);
+/* Whether another message may be sent now: there is a bound for those in flight. */
+bool link_may_send(const struct link *link, size_t bytes);
+/* Whether the memory of a message would better be copied: its acknowledgement is too far away to wait for
+ * it. */
+bool link_copies(struct link *link, size_t bytes);
+/* Sends parts. owner: waits until they are acknowledged; NULL: they are copied. -LH_EAGAIN: not now. */
+int link_send(struct link *link, const struct tag *tag, const struct lh_part *parts, uint32_t count,
+              struct outgoing_list *owner);
+/* A small message that is copied. */
+int link_send_control(struct link *link, const struct tag *tag, const void *body, size_t bytes);
+/* A send is over, and is freed. */
+void link_on_sent(struct outgoing *outgoing);
+/* Cancels all of a list: from now on its memory is not read, and nobody waits. */
+void outgoing_cancel(struct outgoing_list *list);
+
+/* ---- receiving --------------------------------------------------------------------------------------- */
+
+/* The message in a buffer has been used: posts it again. */
+int link_repost(struct bounce *bounce);
+/* A message has arrived in it. */
+void link_on_received(struct bounce *bounce);
+/* Whether buffers are so few that a message should be copied elsewhere, and its buffer posted again. */
+bool link_is_short(const struct link *link);
+
+#endif

@@ -1,0 +1,397 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "group/mesh.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <longhaul/sdr_ext.h>
+
+#include "base/error.h"
+#include "message/engine.h"
+
+#define ENTRIES 32u
+
+lh_time mesh_now(const struct mesh *mesh)
+{
+    return lh_sdr_now(mesh->engine->context);
+}
+
+/* ---- failures ---------------------------------------------------------------------------------------- */
+
+static void announce(struct lh_collective *op, const struct notice *notice)
+{
+    const struct tag tag = {.group = op->group->id, .kind = TAG_ABORT, .operation = op->number};
+    uint8_t body[NOTICE_BYTES_MAX];
+    size_t bytes = notice_encode(notice, body);
+    for (uint32_t r = 0; r < op->group->size; r++)
+        if (r != op->group->rank && !group_link(op->group, r)->error)
+            link_send_control(group_link(op->group, r), &tag, body, bytes);
+}
+
+void mesh_abort(struct lh_collective *op, int error, uint32_t rank, const char *text)
+{
+    struct notice notice = {.error = error, .rank = rank};
+    if (op->state == OP_DONE)
+        return;
+    snprintf(notice.text, sizeof notice.text, "%s", text);
+    op_fail(op, mesh_now(op->group->mesh), &notice);
+    announce(op, &notice);
+}
+
+/* Of a rank that has failed, or has left while something of it is needed. */
+static void fail_with(struct lh_collective *op, uint32_t rank, int error)
+{
+    struct notice notice = {.error = error, .rank = rank};
+    snprintf(notice.text, sizeof notice.text, "%s: rank %u has %s: %s (go on with lh_group_shrink(3))",
+             op->schedule->name, rank, error == -LH_ECLOSED ? "left the group" : "failed",
+             lh_strerror(error));
+    op_fail(op, mesh_now(op->group->mesh), &notice);
+}
+
+static void fail_operations(struct mesh *mesh, uint32_t mesh_rank)
+{
+    int error = mesh->links[mesh_rank].error;
+    for (struct lh_group *group = mesh->first_group; group; group = group->next) {
+        uint32_t rank = group_member(group, mesh_rank);
+        for (struct lh_collective *op = group->first_op; op && rank != LH_NO_RANK; op = op->next)
+            if (op->state == OP_RUNNING && (error != -LH_ECLOSED || op_needs(op, rank)))
+                fail_with(op, rank, error);
+    }
+}
+
+static void announce_failure(struct mesh *mesh, uint32_t failed)
+{
+    const struct notice notice = {.error = mesh->links[failed].error, .rank = failed};
+    const struct tag tag = {.kind = TAG_FAILED};
+    uint8_t body[NOTICE_BYTES_MAX];
+    size_t bytes = notice_encode(&notice, body);
+    for (uint32_t r = 0; r < mesh->size; r++)
+        if (r != mesh->rank && !mesh->links[r].error)
+            link_send_control(&mesh->links[r], &tag, body, bytes);
+}
+
+/* found: here, so that others may not know. */
+static void on_link_failed(struct mesh *mesh, struct link *link, int error, bool found)
+{
+    if (link->error && (link->error != -LH_ECLOSED || error == -LH_ECLOSED))
+        return;
+    link->error = error;
+    fail_operations(mesh, link->rank);
+    if (found && error != -LH_ECLOSED)
+        announce_failure(mesh, link->rank);
+    pthread_cond_broadcast(&mesh->changed);
+}
+
+static void on_failed_notice(struct mesh *mesh, struct link *link, const struct notice *notice)
+{
+    if (notice->rank == mesh->rank) /* to that peer this rank is gone */
+        on_link_failed(mesh, link, -LH_EPEER, false);
+    else if (notice->rank < mesh->size && !link->error)
+        on_link_failed(mesh, &mesh->links[notice->rank], notice->error, false);
+}
+
+/* ---- messages ---------------------------------------------------------------------------------------- */
+
+struct message {
+    struct tag tag;
+    struct link *link;
+    const uint8_t *data;
+    size_t bytes;
+    struct bounce *bounce; /* that has it; NULL: no longer */
+};
+
+enum delivery { DELIVERED, TOO_EARLY };
+
+static struct lh_group *find_group(struct mesh *mesh, uint32_t id)
+{
+    struct lh_group *group = mesh->first_group;
+    while (group && group->id != id)
+        group = group->next;
+    return group;
+}
+
+static struct lh_collective *find_operation(struct lh_group *group, uint32_t number)
+{
+    struct lh_collective *op = group->first_op;
+    while (op && (op->number != number || op->state != OP_RUNNING))
+        op = op->next;
+    return op;
+}
+
+static void deliver_signature(struct lh_collective *op, uint32_t rank, const struct message *message)
+{
+    char text[LH_COLLECTIVE_MESSAGE_MAX / 2], line[LH_COLLECTIVE_MESSAGE_MAX];
+    struct signature signature;
+    if (!signature_decode(message->data, message->bytes, &signature)) {
+        on_link_failed(op->group->mesh, message->link, -LH_EPROTOCOL, true);
+        return;
+    }
+    if (op_on_signature(op, rank, &signature, text, sizeof text) == 0)
+        return;
+    snprintf(line, sizeof line, "ranks disagree: %s (all call the same in the same order)", text);
+    mesh_abort(op, -LH_EPROTOCOL, rank, line);
+}
+
+static void run(struct lh_collective *op, lh_time now)
+{
+    struct mesh *mesh = op->group->mesh;
+    uint32_t rank;
+    int error = op_run(op, now, &rank);
+    if (error == -LH_EPEER || error == -LH_ECLOSED || error == -LH_EPROTOCOL)
+        on_link_failed(mesh, group_link(op->group, rank), error, true);
+    if (error)
+        mesh_abort(op, error, rank, lh_last_error());
+}
+
+static void deliver_piece(struct lh_collective *op, uint32_t rank, struct message *message)
+{
+    struct bounce *bounce = message->bounce;
+    uint32_t number = message->tag.piece;
+    int error = op_on_piece(op, rank, number, message->data, message->bytes, bounce);
+    if (error) {
+        mesh_abort(op, error, rank, lh_last_error());
+        return;
+    }
+    message->bounce = NULL;
+    run(op, mesh_now(op->group->mesh));
+    if (op->state == OP_RUNNING)
+        error = op_unload(op, rank, number);
+    if (error)
+        mesh_abort(op, error, LH_NO_RANK, lh_last_error());
+}
+
+static enum delivery deliver(struct mesh *mesh, struct message *message)
+{
+    const struct tag *tag = &message->tag;
+    struct lh_group *group = find_group(mesh, tag->group);
+    uint32_t rank = group ? group_member(group, message->link->rank) : LH_NO_RANK;
+    struct notice notice;
+    if (!group)
+        return tag->group >= mesh->next_group ? TOO_EARLY : DELIVERED;
+    if (rank == LH_NO_RANK)
+        return DELIVERED;
+    struct lh_collective *op = find_operation(group, tag->operation);
+    if (!op)
+        return tag_operation_ahead(tag->operation, group->next_operation) >= 0 ? TOO_EARLY : DELIVERED;
+    if (tag->kind == TAG_PIECE && !op->peers[rank].agreed)
+        return TOO_EARLY;
+    if (tag->kind == TAG_PIECE)
+        deliver_piece(op, rank, message);
+    else if (tag->kind == TAG_SIGNATURE)
+        deliver_signature(op, rank, message);
+    else if (notice_decode(message->data, message->bytes, &notice))
+        op_fail(op, mesh_now(mesh), &notice);
+    return DELIVERED;
+}
+
+/* ---- what comes early -------------------------------------------------------------------------------- */
+
+static void keep_early(struct mesh *mesh, struct message *message)
+{
+    bool copied = !message->bounce || !message->bounce->bulk || link_is_short(message->link);
+    struct early *early = malloc(sizeof *early + (copied ? message->bytes : 0));
+    if (!early) { /* the peer's operation ends by its deadline, or with this group */
+        on_link_failed(mesh, message->link, -LH_ENOMEM, true);
+        return;
+    }
+    *early = (struct early){.tag = message->tag, .rank = message->link->rank, .bytes = message->bytes};
+    if (copied && message->bytes > 0)
+        memcpy(early->data, message->data, message->bytes);
+    if (!copied) {
+        early->bounce = message->bounce;
+        message->bounce = NULL;
+    }
+    struct early **last = &mesh->early; /* bounded by what peers may send ahead */
+    while (*last)
+        last = &(*last)->next;
+    *last = early;
+}
+
+static void drop_early(struct early *early, struct bounce *bounce)
+{
+    if (bounce)
+        link_repost(bounce);
+    free(early);
+}
+
+/* Those that are not early any more. Returns the number of signatures: pieces may have come before them. */
+static uint32_t deliver_once(struct mesh *mesh)
+{
+    struct early **at = &mesh->early;
+    uint32_t signatures = 0;
+    while (*at) {
+        struct early *early = *at;
+        struct message message = {.tag = early->tag,
+                                  .link = &mesh->links[early->rank],
+                                  .data = early->bounce ? early->bounce->memory : early->data,
+                                  .bytes = early->bytes,
+                                  .bounce = early->bounce};
+        if (deliver(mesh, &message) == TOO_EARLY) {
+            at = &early->next;
+            continue;
+        }
+        *at = early->next;
+        signatures += early->tag.kind == TAG_SIGNATURE;
+        drop_early(early, message.bounce);
+    }
+    return signatures;
+}
+
+static void deliver_early(struct mesh *mesh)
+{
+    while (mesh->early && deliver_once(mesh) > 0)
+        ; /* each takes signatures out */
+}
+
+void mesh_drop_early(struct mesh *mesh)
+{
+    while (mesh->early) {
+        struct early *early = mesh->early;
+        mesh->early = early->next;
+        free(early);
+    }
+}
+
+/* ---- entries ----------------------------------------------------------------------------------------- */
+
+static void on_message(struct mesh *mesh, struct message *message)
+{
+    struct notice notice;
+    bool known = message->tag.kind != TAG_FAILED || notice_decode(message->data, message->bytes, &notice);
+    if (!known)
+        on_link_failed(mesh, message->link, -LH_EPROTOCOL, true);
+    else if (message->tag.kind == TAG_FAILED)
+        on_failed_notice(mesh, message->link, &notice);
+    else if (message->tag.kind == TAG_HELLO)
+        message->link->hello = true;
+    else if (deliver(mesh, message) == TOO_EARLY)
+        keep_early(mesh, message);
+    else if (message->tag.kind == TAG_SIGNATURE && mesh->early)
+        deliver_early(mesh);
+}
+
+static void on_received(struct mesh *mesh, const struct lh_completion *entry)
+{
+    struct bounce *bounce = (struct bounce *)(uintptr_t)entry->user;
+    struct message message = {.link = bounce->link,
+                              .data = bounce->memory,
+                              .bytes = (size_t)entry->result.bytes,
+                              .bounce = bounce};
+    link_on_received(bounce);
+    if (entry->result.error && entry->result.error != -LH_ECANCELED) {
+        on_link_failed(mesh, message.link, entry->result.error, true);
+        return;
+    }
+    if (!entry->result.error && message.link->error && message.link->error != -LH_ECLOSED)
+        message.tag = (struct tag){0}; /* of a rank that counts as failed */
+    else if (!entry->result.error && !tag_decode(entry->result.tag, &message.tag))
+        on_link_failed(mesh, message.link, -LH_EPROTOCOL, true);
+    else if (!entry->result.error)
+        on_message(mesh, &message);
+    if (message.bounce)
+        link_repost(message.bounce);
+}
+
+void mesh_on_entries(struct mesh *mesh, const struct lh_completion *entries, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        const struct lh_completion *entry = &entries[i];
+        if (entry->operation == LH_OPERATION_RECV) {
+            on_received(mesh, entry);
+        } else if (entry->operation == LH_OPERATION_SEND) {
+            struct outgoing *outgoing = (struct outgoing *)(uintptr_t)entry->user;
+            struct link *link = outgoing->link;
+            link_on_sent(outgoing);
+            if (entry->result.error && entry->result.error != -LH_ECANCELED)
+                on_link_failed(mesh, link, entry->result.error, true);
+        }
+    }
+}
+
+/* ---- operations -------------------------------------------------------------------------------------- */
+
+static void on_deadline_expired(struct lh_collective *op)
+{
+    char text[LH_COLLECTIVE_MESSAGE_MAX];
+    uint32_t rank = LH_NO_RANK;
+    for (uint32_t r = 0; r < op->group->size && rank == LH_NO_RANK; r++)
+        if (op->peers[r].left > 0 && !op->peers[r].agreed)
+            rank = r;
+    for (uint32_t r = 0; r < op->group->size && rank == LH_NO_RANK; r++)
+        if (op->peers[r].left > 0)
+            rank = r;
+    if (rank == LH_NO_RANK)
+        snprintf(text, sizeof text, "%s: deadline passed", op->schedule->name);
+    else
+        snprintf(text, sizeof text,
+                 "%s: deadline passed at rank %u: %u blocks of rank %u missing, which has %s",
+                 op->schedule->name, op->group->rank, op->peers[rank].left, rank,
+                 op->peers[rank].agreed ? "begun" : "not begun");
+    mesh_abort(op, -LH_ETIMEDOUT, rank, text);
+}
+
+static void run_all(struct mesh *mesh)
+{
+    lh_time now = mesh_now(mesh);
+    for (struct lh_group *group = mesh->first_group; group; group = group->next)
+        for (struct lh_collective *op = group->first_op; op; op = op->next) {
+            if (op->state == OP_RUNNING)
+                run(op, now);
+            if (op->state == OP_RUNNING && now >= op->deadline_at)
+                on_deadline_expired(op);
+        }
+}
+
+uint32_t mesh_poll(struct mesh *mesh)
+{
+    struct lh_completion entries[ENTRIES];
+    uint32_t sum = 0;
+    int n = ENTRIES;
+    while (n == (int)ENTRIES) { /* the queue is bounded, and reposted receives take a while */
+        n = lh_poll(mesh->queue, entries, ENTRIES);
+        if (n <= 0)
+            break;
+        mesh_on_entries(mesh, entries, (uint32_t)n);
+        sum += (uint32_t)n;
+    }
+    run_all(mesh);
+    return sum;
+}
+
+lh_time mesh_next_deadline(const struct mesh *mesh)
+{
+    lh_time next = LH_TIME_NEVER;
+    for (const struct lh_group *group = mesh->first_group; group; group = group->next)
+        for (const struct lh_collective *op = group->first_op; op; op = op->next)
+            if (op->state == OP_RUNNING && op->deadline_at < next)
+                next = op->deadline_at;
+    return next;
+}
+
+/* Ranks that have left may have sent all that it needs before. */
+static void fail_without_peers(struct lh_collective *op)
+{
+    for (uint32_t r = 0; r < op->group->size && op->state == OP_RUNNING; r++) {
+        int error = r == op->group->rank ? 0 : group_link(op->group, r)->error;
+        if (error && (error != -LH_ECLOSED || op_needs(op, r)))
+            fail_with(op, r, error);
+    }
+}
+
+void mesh_begin(struct lh_collective *op)
+{
+    struct mesh *mesh = op->group->mesh;
+    lh_time now = mesh_now(mesh);
+    int error = op_begin(op, now);
+    if (error && error != -LH_EPEER && error != -LH_ECLOSED) {
+        mesh_abort(op, error, LH_NO_RANK, lh_last_error());
+        return;
+    }
+    if (mesh->early)
+        deliver_early(mesh);
+    if (op->state == OP_RUNNING)
+        run(op, now);
+    fail_without_peers(op);
+}

@@ -1,0 +1,27 @@
+/*
+ * mesh.h - takes what the links of a mesh bring, and runs the operations of its groups.
+ *
+ * All under the lock of the mesh.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef LH_GROUP_MESH_H
+#define LH_GROUP_MESH_H
+
+#include "group/operation.h"
+
+lh_time mesh_now(const struct mesh *mesh);
+/* Handles entries of the queue. */
+void mesh_on_entries(struct mesh *mesh, const struct lh_completion *entries, uint32_t count);
+/* Takes all that is there without waiting, and runs all operations. Returns the number of entries. */
+uint32_t mesh_poll(struct mesh *mesh);
+/* The next deadline of an operation; LH_TIME_NEVER: none. */
+lh_time mesh_next_deadline(const struct mesh *mesh);
+/* Begins an operation; it has its number, and is in the list of its group. */
+void mesh_begin(struct lh_collective *op);
+/* Ends an operation, if it is running, at all ranks. */
+void mesh_abort(struct lh_collective *op, int error, uint32_t rank, const char *text);
+/* Drops what has arrived for groups and operations to come: all is over. */
+void mesh_drop_early(struct mesh *mesh);
+
+#endif

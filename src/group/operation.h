@@ -1,0 +1,106 @@
+/*
+ * operation.h - one collective at one rank, from its call to its end: runs the dependencies of
+ * collective/run/progress.h over the links of its group.
+ *
+ * All under the lock of the mesh. An operation neither reads messages nor waits: arrivals come in as calls.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef LH_GROUP_OPERATION_H
+#define LH_GROUP_OPERATION_H
+
+#include "collective/run/progress.h"
+#include "collective/run/signature.h"
+#include "group/group.h"
+#include "group/notice.h"
+
+/* A message that has arrived and is not applied yet. */
+struct arrival {
+    struct bounce *bounce; /* NULL: copied */
+    uint8_t *copy;
+    bool arrived;
+};
+
+/* Another rank in it. */
+struct op_peer {
+    struct progress_list ready; /* sends that may leave, by op->next_ready */
+    uint32_t first_receive;     /* in op->receives_of */
+    uint32_t receives;
+    uint32_t left;     /* of these, that have not arrived */
+    uint32_t unsent;   /* pieces for it */
+    uint32_t early[2]; /* pieces sent before its signature came: small, bulk */
+    bool agreed;       /* its signature has come, and is the same */
+};
+
+enum op_state {
+    OP_RUNNING,
+    OP_DONE,
+};
+
+struct lh_collective {
+    struct lh_collective *next; /* of the group's */
+    struct lh_group *group;
+    uint32_t number; /* modulo, in tags */
+    enum op_state state;
+    struct signature signature;
+    struct layout layout;
+    const struct schedule *schedule;
+    struct schedule_shape shape;
+    struct pieces pieces;
+    struct progress progress;
+    struct arrival *arrivals; /* by receive */
+    uint32_t *receives_of;    /* receives by peer and number */
+    uint32_t *next_ready;     /* by send */
+    struct op_peer *peers;    /* by rank of the group */
+    void *arrays;             /* all of these */
+    uint8_t *work;
+    size_t work_bytes;
+    uint32_t unsent;
+    struct outgoing_list waiting; /* sends out of the user's memory */
+    lh_time deadline_at;          /* LH_TIME_NEVER: none */
+    struct lh_completion_queue *queue;
+    uint64_t user;
+    struct lh_collective_result result;
+};
+
+struct op_request {
+    enum collective collective;
+    const void *in;
+    void *out;
+    size_t count;
+    enum lh_type type;
+    enum lh_reduction reduction;
+    bool reduces;
+    bool in_place; /* in may be equal to out */
+    bool needs_in;
+    bool needs_out;
+    uint32_t root;
+    const struct lh_collective_options *options;
+};
+
+/* Makes an operation, which has not begun. -LH_EINVAL, -LH_ENOMEM. */
+int op_create(struct lh_group *group, const struct op_request *request, const struct schedule *schedule,
+              struct lh_collective **op);
+/* Sends signatures and the first pieces. 0, or what ends it: then call op_fail(). */
+int op_begin(struct lh_collective *op, lh_time now);
+/* The signature of a rank. 0; -LH_EPROTOCOL: it differs, and text[size] says how. */
+int op_on_signature(struct lh_collective *op, uint32_t rank, const struct signature *signature, char *text,
+                    size_t size);
+/* A piece of a rank that has agreed, in a buffer, or, without one, as data that is copied. 0, and the buffer
+ * is the operation's; else nothing is kept. -LH_EPROTOCOL: no such piece; -LH_ENOMEM. */
+int op_on_piece(struct lh_collective *op, uint32_t rank, uint32_t number, const uint8_t *data, size_t bytes,
+                struct bounce *bounce);
+/* The buffer of a piece that waits for others is needed for more messages: copies it, where it is small or
+ * few are left. -LH_ENOMEM. */
+int op_unload(struct lh_collective *op, uint32_t rank, uint32_t number);
+/* Applies what is due, sends what may leave, and ends when all is done. 0, or what ends it, with the rank
+ * that the error is of: then call op_fail(). */
+int op_run(struct lh_collective *op, lh_time now, uint32_t *rank);
+/* Whether it needs anything of a rank, or has something for it. */
+bool op_needs(const struct lh_collective *op, uint32_t rank);
+/* Ends it with an error. */
+void op_fail(struct lh_collective *op, lh_time now, const struct notice *notice);
+/* It is done. */
+void op_destroy(struct lh_collective *op);
+
+#endif

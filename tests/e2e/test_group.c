@@ -1,0 +1,160 @@
+/*
+ * test_group.c - groups over UDP on loopback, with an emulated loss: a thread per rank, created by
+ * lh_group_create(). Every collective, with callers that wait and with a thread per group.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <longhaul/engine.h>
+#include <longhaul/queue.h>
+
+#include "collective/schedule/schedule_table.h"
+#include "support/collective_case.h"
+#include "support/rank_threads.h"
+
+#define RANKS    4u
+#define LIMIT_NS (60 * LH_NS_PER_S)
+
+static struct collective_case cases[COLLECTIVES];
+
+static struct lh_group *create(const struct rank_thread *thread, bool threaded)
+{
+    struct lh_group_attr attr;
+    struct lh_attr connection;
+    struct lh_group *group;
+    lh_attr_init(&connection);
+    connection.link = (struct lh_link_spec){.loss = 0.01, .seed = thread->rank + 1};
+    lh_group_attr_init(&attr);
+    attr.rank = thread->rank;
+    attr.size = thread->size;
+    attr.exchange = rank_threads_exchange;
+    attr.exchange_context = (void *)(uintptr_t)thread;
+    attr.site = thread->rank < 2 ? "one" : "two";
+    attr.device = "udp:127.0.0.1";
+    attr.attr = &connection;
+    attr.thread = threaded;
+    sim_engines_must(lh_group_create(&attr, &group), "lh_group_create");
+    return group;
+}
+
+static void start_cases(struct lh_group *group)
+{
+    for (enum collective each = 0; each < COLLECTIVES; each++)
+        collective_case_start_at(&cases[each], group);
+}
+
+static void set_cases(size_t count)
+{
+    for (enum collective each = 0; each < COLLECTIVES; each++) {
+        cases[each] = (struct collective_case){.collective = each,
+                                               .type = (enum lh_type)(each % LH_TYPES),
+                                               .reduction = (enum lh_reduction)(each % LH_REDUCTIONS),
+                                               .count = count,
+                                               .root = 1};
+        lh_collective_options_init(&cases[each].options);
+    }
+}
+
+static void check_cases(void)
+{
+    for (enum collective each = 0; each < COLLECTIVES; each++) {
+        for (uint32_t r = 0; r < RANKS; r++)
+            collective_case_check(&cases[each], r);
+        collective_case_free(&cases[each]);
+    }
+}
+
+/* ---- callers that wait ------------------------------------------------------------------------------- */
+
+static void wait_all(struct rank_thread *thread)
+{
+    static const size_t counts[] = {3, 40000, 300000};
+    struct lh_group *group = create(thread, false);
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+        if (thread->rank == 0)
+            set_cases(counts[i]);
+        rank_threads_meet(thread);
+        start_cases(group);
+        for (enum collective each = 0; each < COLLECTIVES; each++)
+            sim_engines_must(lh_collective_wait(cases[each].ops[thread->rank], LIMIT_NS, NULL), "wait");
+        rank_threads_meet(thread);
+        if (thread->rank == 0)
+            check_cases();
+        rank_threads_meet(thread);
+    }
+    sim_engines_must(lh_group_destroy(group), "lh_group_destroy");
+}
+
+static void test_wait(void **state)
+{
+    (void)state;
+    rank_threads_run(RANKS, wait_all);
+}
+
+/* ---- a thread of the group, and a completion queue --------------------------------------------------- */
+
+static void queue_all(struct rank_thread *thread)
+{
+    struct lh_group *group = create(thread, true);
+    struct lh_completion_queue *queue;
+    struct lh_completion entries[COLLECTIVES];
+    uint32_t done = 0;
+    sim_engines_must(lh_completion_queue_create(lh_group_engine(group), COLLECTIVES, &queue), "queue");
+    if (thread->rank == 0)
+        set_cases(30000);
+    rank_threads_meet(thread);
+    for (enum collective each = 0; each < COLLECTIVES; each++) {
+        struct collective_case mine = cases[each];
+        mine.options.queue = queue;
+        mine.options.user = each;
+        collective_case_start_at(&mine, group);
+        cases[each].in[thread->rank] = mine.in[thread->rank];
+        cases[each].out[thread->rank] = mine.out[thread->rank];
+        cases[each].kept[thread->rank] = mine.kept[thread->rank];
+        cases[each].ops[thread->rank] = mine.ops[thread->rank];
+    }
+    while (done < (1u << COLLECTIVES) - 1) {
+        int n = lh_queue_wait(queue, entries, COLLECTIVES, LIMIT_NS);
+        assert_true(n > 0);
+        for (int i = 0; i < n; i++) {
+            assert_int_equal(entries[i].operation, LH_OPERATION_COLLECTIVE);
+            assert_int_equal(entries[i].result.error, 0);
+            assert_false(done >> entries[i].user & 1);
+            done |= 1u << entries[i].user;
+        }
+    }
+    rank_threads_meet(thread);
+    if (thread->rank == 0) {
+        for (enum collective each = 0; each < COLLECTIVES; each++)
+            cases[each].size = RANKS;
+        check_cases();
+    }
+    rank_threads_meet(thread);
+    sim_engines_must(lh_completion_queue_destroy(queue), "queue");
+    sim_engines_must(lh_group_destroy(group), "lh_group_destroy");
+}
+
+static void test_queue(void **state)
+{
+    (void)state;
+    rank_threads_run(RANKS, queue_all);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_wait),
+        cmocka_unit_test(test_queue),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

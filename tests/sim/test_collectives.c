@@ -1,0 +1,85 @@
+/*
+ * test_collectives.c - every collective with every schedule, type and reduction on 1 to 9 ranks, over a
+ * simulated network that loses packets; several at once.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "collective/schedule/schedule_table.h"
+#include "support/collective_case.h"
+
+#define LIMIT_NS (60 * LH_NS_PER_S)
+
+static void open_world(struct group_world *world, uint32_t size, const char *link)
+{
+    struct lh_group_attr attr;
+    lh_group_attr_init(&attr);
+    attr.block_bytes = 8192;
+    attr.buffer_bytes = 65536;
+    group_world_open(world, "collectives", size, link, size, &attr);
+}
+
+static void run_cases(struct group_world *world, struct collective_case *cases, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        collective_case_start(&cases[i], world);
+    for (uint32_t i = 0; i < count; i++)
+        assert_true(group_world_run(world, cases[i].ops, world->size, LIMIT_NS));
+    for (uint32_t i = 0; i < count; i++) {
+        for (uint32_t r = 0; r < world->size; r++)
+            collective_case_check(&cases[i], r);
+        collective_case_free(&cases[i]);
+    }
+}
+
+static void run_schedule(struct group_world *world, const struct schedule *schedule, size_t count)
+{
+    struct collective_case cases[LH_TYPES];
+    for (enum lh_type type = 0; type < LH_TYPES; type++) {
+        cases[type] = (struct collective_case){
+            .collective = schedule->collective,
+            .type = type,
+            .reduction = (enum lh_reduction)((type + world->size) % LH_REDUCTIONS),
+            .count = count + type,
+            .root = (world->size - 1 + type) % world->size,
+            .in_place = type % 2 == 1,
+        };
+        lh_collective_options_init(&cases[type].options);
+        cases[type].options.schedule = schedule->name;
+    }
+    run_cases(world, cases, LH_TYPES);
+}
+
+static void run_all(uint32_t size)
+{
+    static const size_t counts[] = {0, 1, 900, 7000};
+    struct group_world world;
+    open_world(&world, size, "delay=100us,loss=1e-2");
+    for (const struct schedule *const *s = schedule_table(); *s; s++)
+        for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
+            run_schedule(&world, *s, counts[i]);
+    group_world_close(&world);
+}
+
+static void test_all(void **state)
+{
+    (void)state;
+    for (uint32_t size = 1; size <= SIM_ENGINES_MAX; size++)
+        run_all(size);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_all),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "support/collective_case.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "collective/reduce/reduce.h"
+#include "collective/schedule/schedule_table.h"
+
+/* ---- elements ---------------------------------------------------------------------------------------- */
+
+/* Of a small integer that the type holds. */
+static uint16_t f16_of(uint32_t value)
+{
+    uint32_t exponent = value > 0 ? 31 - (uint32_t)__builtin_clz(value) : 0;
+    return value > 0 ? (uint16_t)((exponent + 15) << 10 | ((value << (10 - exponent)) & 0x3ff)) : 0;
+}
+
+static void store(enum lh_type type, uint8_t *at, size_t index, uint32_t value)
+{
+    float f32 = (float)value;
+    double f64 = (double)value;
+    uint32_t bits;
+    uint16_t half = f16_of(value);
+    uint64_t wide = value;
+    memcpy(&bits, &f32, sizeof bits);
+    uint16_t brain = (uint16_t)(bits >> 16);
+    const void *const from[LH_TYPES] = {&f32, &f64, &half, &brain, &value, &wide, &value};
+    memcpy(at + index * lh_type_bytes(type), from[type], lh_type_bytes(type));
+}
+
+/* Sums and products of nine are exact in each type, but for U8, which wraps around. */
+static uint32_t value_of(const struct collective_case *c, uint32_t rank, size_t index)
+{
+    uint32_t mixed = (uint32_t)(rank * 7 + index * 3 + index / 64);
+    return c->reduction == LH_PROD ? 1 + mixed % 2 : mixed % 11;
+}
+
+static uint32_t reduced(const struct collective_case *c, size_t index)
+{
+    uint32_t result = value_of(c, 0, index);
+    for (uint32_t r = 1; r < c->size; r++) {
+        uint32_t value = value_of(c, r, index);
+        switch (c->reduction) {
+        case LH_PROD:
+            result *= value;
+            break;
+        case LH_MIN:
+            result = value < result ? value : result;
+            break;
+        case LH_MAX:
+            result = value > result ? value : result;
+            break;
+        default:
+            result += value;
+        }
+    }
+    return result;
+}
+
+/* ---- buffers ----------------------------------------------------------------------------------------- */
+
+static size_t in_elements(const struct collective_case *c)
+{
+    bool whole = c->collective == COLLECTIVE_REDUCE_SCATTER || c->collective == COLLECTIVE_SCATTER ||
+                 c->collective == COLLECTIVE_ALLTOALL;
+    return whole ? c->count * c->size : c->count;
+}
+
+static size_t out_elements(const struct collective_case *c)
+{
+    bool whole = c->collective == COLLECTIVE_ALLGATHER || c->collective == COLLECTIVE_GATHER ||
+                 c->collective == COLLECTIVE_ALLTOALL;
+    return whole ? c->count * c->size : c->count;
+}
+
+static uint32_t expected(const struct collective_case *c, uint32_t rank, size_t index)
+{
+    size_t part = index / (c->count > 0 ? c->count : 1), in_part = index % (c->count > 0 ? c->count : 1);
+    switch (c->collective) {
+    case COLLECTIVE_BROADCAST:
+        return value_of(c, c->root, index);
+    case COLLECTIVE_ALLGATHER:
+    case COLLECTIVE_GATHER:
+        return value_of(c, (uint32_t)part, in_part);
+    case COLLECTIVE_SCATTER:
+        return value_of(c, c->root, rank * c->count + index);
+    case COLLECTIVE_ALLTOALL:
+        return value_of(c, (uint32_t)part, rank * c->count + in_part);
+    case COLLECTIVE_REDUCE_SCATTER:
+        return reduced(c, rank * c->count + index);
+    default:
+        return reduced(c, index);
+    }
+}
+
+static bool in_place(const struct collective_case *c)
+{
+    return c->in_place && (c->collective == COLLECTIVE_ALLREDUCE || c->collective == COLLECTIVE_REDUCE);
+}
+
+static void make_buffers(struct collective_case *c, uint32_t rank)
+{
+    size_t width = lh_type_bytes(c->type), in = in_elements(c), out = out_elements(c);
+    c->in[rank] = malloc(in * width + 1);
+    c->kept[rank] = malloc(in * width + 1);
+    c->out[rank] = malloc(out * width + 1);
+    assert_true(c->in[rank] && c->kept[rank] && c->out[rank]);
+    for (size_t i = 0; i < in; i++)
+        store(c->type, c->kept[rank], i, value_of(c, rank, i));
+    memcpy(c->in[rank], c->kept[rank], in * width);
+    memset(c->out[rank], 0xee, out * width + 1);
+    if (c->collective == COLLECTIVE_BROADCAST && rank == c->root)
+        memcpy(c->out[rank], c->kept[rank], in * width);
+    if (in_place(c))
+        memcpy(c->out[rank], c->kept[rank], in * width);
+}
+
+/* ---- running ----------------------------------------------------------------------------------------- */
+
+void collective_case_start_at(struct collective_case *c, struct lh_group *group)
+{
+    uint32_t rank = lh_group_rank(group), root = c->root;
+    const struct lh_collective_options *options = &c->options;
+    int error = 0;
+    c->size = lh_group_size(group);
+    make_buffers(c, rank);
+    void *out = c->out[rank];
+    const void *in = in_place(c) ? out : c->in[rank];
+    struct lh_collective **op = &c->ops[rank];
+    switch (c->collective) {
+    case COLLECTIVE_ALLREDUCE:
+        error = lh_allreduce(group, in, out, c->count, c->type, c->reduction, options, op);
+        break;
+    case COLLECTIVE_REDUCE:
+        error = lh_reduce(group, in, rank == root ? out : NULL, c->count, c->type, c->reduction, root,
+                          options, op);
+        break;
+    case COLLECTIVE_REDUCE_SCATTER:
+        error = lh_reduce_scatter(group, in, out, c->count, c->type, c->reduction, options, op);
+        break;
+    case COLLECTIVE_BROADCAST:
+        error = lh_broadcast(group, out, c->count, c->type, root, options, op);
+        break;
+    case COLLECTIVE_ALLGATHER:
+        error = lh_allgather(group, in, out, c->count, c->type, options, op);
+        break;
+    case COLLECTIVE_GATHER:
+        error = lh_gather(group, in, rank == root ? out : NULL, c->count, c->type, root, options, op);
+        break;
+    case COLLECTIVE_SCATTER:
+        error = lh_scatter(group, rank == root ? in : NULL, out, c->count, c->type, root, options, op);
+        break;
+    case COLLECTIVE_ALLTOALL:
+        error = lh_alltoall(group, in, out, c->count, c->type, options, op);
+        break;
+    default:
+        error = lh_barrier(group, options, op);
+    }
+    sim_engines_must(error, collective_name(c->collective));
+}
+
+void collective_case_start(struct collective_case *c, struct group_world *world)
+{
+    for (uint32_t r = 0; r < world->size; r++)
+        collective_case_start_at(c, world->groups[r]);
+}
+
+void collective_case_check_input(const struct collective_case *c, uint32_t rank)
+{
+    assert_memory_equal(c->in[rank], c->kept[rank], in_elements(c) * lh_type_bytes(c->type));
+}
+
+static void check_output(const struct collective_case *c, uint32_t rank, const uint8_t *wanted,
+                         size_t bytes, const char *schedule)
+{
+    size_t at = 0;
+    while (at < bytes && c->out[rank][at] == wanted[at])
+        at++;
+    if (at < bytes)
+        fail_msg("%s %s %s of %zu %s%s, root %u: rank %u of %u: byte %zu of %zu is %02x, not %02x",
+                 schedule, collective_name(c->collective), lh_reduction_name(c->reduction), c->count,
+                 lh_type_name(c->type), c->in_place ? " in place" : "", c->root, rank, c->size, at, bytes,
+                 c->out[rank][at], wanted[at]);
+}
+
+void collective_case_check(const struct collective_case *c, uint32_t rank)
+{
+    size_t width = lh_type_bytes(c->type), count = out_elements(c);
+    bool at_root = c->collective == COLLECTIVE_REDUCE || c->collective == COLLECTIVE_GATHER;
+    struct lh_collective_result result;
+    uint8_t *wanted = malloc(count * width + 1);
+    assert_non_null(wanted);
+    assert_int_equal(lh_collective_test(c->ops[rank], &result), 1);
+    if (result.error != 0)
+        fail_msg("%s at rank %u: %s", collective_name(c->collective), rank, result.message);
+    collective_case_check_input(c, rank);
+    for (size_t i = 0; i < count; i++)
+        store(c->type, wanted, i, expected(c, rank, i));
+    bool sums = c->collective == COLLECTIVE_ALLREDUCE || c->collective == COLLECTIVE_REDUCE ||
+                c->collective == COLLECTIVE_REDUCE_SCATTER;
+    if (sums && c->reduction == LH_AVG)
+        reduce_divide((enum element_type)c->type, wanted, count, c->size);
+    wanted[count * width] = 0xee;
+    if (c->collective != COLLECTIVE_BARRIER && (!at_root || rank == c->root))
+        check_output(c, rank, wanted, count * width + 1, result.schedule);
+    free(wanted);
+}
+
+void collective_case_free(struct collective_case *c)
+{
+    for (uint32_t r = 0; r < c->size; r++) {
+        lh_collective_free(c->ops[r]);
+        free(c->in[r]);
+        free(c->out[r]);
+        free(c->kept[r]);
+    }
+}

@@ -149,12 +149,12 @@ static void plan(struct lh_connection *c, lh_time now, lh_time *next)
     auto_scheme_planned(&c->rx, ended, ended - began);
 }
 
+/* With the path as it is now. */
 static void act(struct lh_connection *c, lh_time now)
 {
     const struct tx *tx = &c->tx;
     lh_time next = LH_TIME_NEVER;
     c->needs_step = false;
-    lh_sdr_path(c->qp, &c->path);
     receiver_step(&c->rx, now, &next);
     /* A complete message waits for no post, plan or encoding; its registration is free for the next one. What
      * ends the connection here ends the step: memory of messages is gone. */
@@ -197,8 +197,11 @@ static lh_time step_locked(struct lh_connection *c, lh_time now)
     if (!c->error)
         check_peer(c, now, &next);
     if (!c->error &&
-        (received || arrived || coded || c->needs_step || c->due_ns <= now || sender_has_work(&c->tx)))
+        (received || arrived || coded || c->needs_step || c->due_ns <= now || sender_has_work(&c->tx))) {
+        if (!received) /* else that has asked for it */
+            lh_sdr_path(c->qp, &c->path);
         act(c, now);
+    }
     if (c->error)
         return storage_step_ended(c, now);
     tx_wait_note(&c->tx, now);

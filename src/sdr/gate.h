@@ -39,9 +39,11 @@ static inline void gate_enter_round(struct gate *gate)
     pthread_mutex_lock(&gate->mutex);
 }
 
-/* Anyone else: goes first. */
+/* Anyone else: goes first, where somebody holds it. */
 static inline void gate_enter(struct gate *gate)
 {
+    if (pthread_mutex_trylock(&gate->mutex) == 0)
+        return;
     atomic_fetch_add_explicit(&gate->wanted, 1, memory_order_relaxed);
     pthread_mutex_lock(&gate->mutex);
     atomic_fetch_sub_explicit(&gate->wanted, 1, memory_order_relaxed);

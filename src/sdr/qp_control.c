@@ -584,28 +584,22 @@ static bool was_refused(struct sdr_qp *qp)
                                         qp->report_refused || queue_front(&qp->outbox));
 }
 
-bool qp_control_round(struct sdr_qp *qp, lh_time now, lh_time *next)
+bool qp_control_poll(struct sdr_qp *qp, lh_time now)
 {
-    bool moved = false;
-    bool connected = atomic_load_explicit(&qp->connected, memory_order_acquire);
-    if (connected && !qp_device_gone(qp)) {
-        gate_enter(&qp->lock);
-        note_traffic(qp, now);
-        moved = receive_control(qp);
-        gate_leave(&qp->lock);
-    }
-    /* Between receiving and sending, so that an answer leaves in the round in which its question came. */
-    lh_keep_earlier(next, run_driver(qp, now));
-    if (!connected)
-        return moved;
-    const struct fabric_ops *ops = qp->endpoint->fabric->ops;
+    if (!atomic_load_explicit(&qp->connected, memory_order_acquire) || qp_device_gone(qp))
+        return false;
     gate_enter(&qp->lock);
-    if (qp_device_gone(qp)) { /* it can ping for nobody */
-        qp_leave_keepers(qp);
-        gate_leave(&qp->lock);
-        return moved;
-    }
-    moved |= send_due(qp, now);
+    note_traffic(qp, now);
+    bool received = receive_control(qp);
+    gate_leave(&qp->lock);
+    return received;
+}
+
+/* What the driver's step has left to send, and when that is due. Under the lock. */
+static bool send_control_due(struct sdr_qp *qp, lh_time now, lh_time *next)
+{
+    const struct fabric_ops *ops = qp->endpoint->fabric->ops;
+    bool sent = send_due(qp, now);
     if (ops->pump)
         lh_keep_earlier(next, ops->pump(qp->endpoint, FABRIC_CONTROL, now));
     else if (was_refused(qp))
@@ -623,8 +617,24 @@ bool qp_control_round(struct sdr_qp *qp, lh_time now, lh_time *next)
         lh_keep_earlier(next, ask_at(qp));
     }
     lh_keep_earlier(next, qp_memory_round(qp, now));
+    return sent;
+}
+
+bool qp_control_act(struct sdr_qp *qp, lh_time now, lh_time *next)
+{
+    bool connected = atomic_load_explicit(&qp->connected, memory_order_acquire);
+    bool sent = false;
+    /* Between receiving and sending, so that an answer leaves in the round in which its question came. */
+    lh_keep_earlier(next, run_driver(qp, now));
+    if (!connected)
+        return false;
+    gate_enter(&qp->lock);
+    if (qp_device_gone(qp)) /* it can ping for nobody */
+        qp_leave_keepers(qp);
+    else
+        sent = send_control_due(qp, now, next);
     gate_leave(&qp->lock);
-    return moved;
+    return sent;
 }
 
 int lh_sdr_goodbye(struct sdr_qp *qp, enum lh_error reason)

@@ -8,9 +8,12 @@
 
 #include "sdr/qp.h"
 
-/* One round, by the control worker. Returns whether anything moved; *next is lowered to when the next round
- * is due. */
-bool qp_control_round(struct sdr_qp *qp, lh_time now, lh_time *next);
+/* A round of the control worker is a poll, for messages from the peer, and what follows from them. Returns
+ * whether there were any. */
+bool qp_control_poll(struct sdr_qp *qp, lh_time now);
+/* The driver's step, and messages to the peer. Returns whether any left; *next is lowered to when the next
+ * round is due. */
+bool qp_control_act(struct sdr_qp *qp, lh_time now, lh_time *next);
 /* Sends a CLOSE that waits, before the QP is destroyed. */
 void qp_close_flush(struct sdr_qp *qp);
 

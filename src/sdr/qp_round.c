@@ -440,6 +440,25 @@ static uint64_t cost_since(const struct send_channel *sends, uint64_t before_pac
     return (sends->taken - before_packets) * TURNS_PACKET + (sends->taken_bytes - before_bytes);
 }
 
+/* Under the channel's gate. */
+static bool poll_channel(struct sdr_qp *qp, uint32_t channel, lh_time now, uint64_t *cost)
+{
+    bool arrived = !qp_device_gone(qp) && receive_waiting(qp, channel, now, cost);
+    if (arrived)
+        kick_driver(qp, channel);
+    return arrived;
+}
+
+bool qp_channel_poll(struct sdr_qp *qp, uint32_t channel, lh_time now, uint64_t *cost)
+{
+    if (!atomic_load_explicit(&qp->connected, memory_order_acquire))
+        return false;
+    gate_enter_round(&qp->channels[channel].gate);
+    bool arrived = poll_channel(qp, channel, now, cost);
+    gate_leave(&qp->channels[channel].gate);
+    return arrived;
+}
+
 bool qp_channel_round(struct sdr_qp *qp, uint32_t channel, struct channel_order *order, lh_time now,
                       lh_time *next, uint64_t *cost)
 {
@@ -448,12 +467,8 @@ bool qp_channel_round(struct sdr_qp *qp, uint32_t channel, struct channel_order 
     const struct fabric_ops *ops = qp->endpoint->fabric->ops;
     const struct send_channel *sends = &qp->channels[channel].sends;
     uint64_t packets = sends->taken, bytes = sends->taken_bytes;
-    bool moved = false;
     gate_enter_round(&qp->channels[channel].gate);
-    if (!qp_device_gone(qp))
-        moved = receive_waiting(qp, channel, now, cost);
-    if (moved)
-        kick_driver(qp, channel);
+    bool moved = poll_channel(qp, channel, now, cost);
     if (atomic_load(&qp->error))
         moved |= give_up(qp, channel);
     else if (atomic_load_explicit(&qp->proven, memory_order_relaxed))

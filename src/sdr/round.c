@@ -146,30 +146,50 @@ static uint64_t control_messages(const struct sdr_qp *qp)
            __atomic_load_n(&qp->stats.tx_control, __ATOMIC_RELAXED);
 }
 
-static bool serve_control(struct sdr_qp *qp, lh_time now, lh_time *next, uint64_t *cost)
+/* Arrivals of the worker's channels, and control messages; *cost is raised by them. */
+static bool poll_arrivals(struct worker *worker, struct sdr_qp *qp, uint32_t count, lh_time now,
+                          uint64_t *cost)
 {
-    uint64_t before = control_messages(qp);
-    bool moved = qp_control_round(qp, now, next);
-    *cost += (control_messages(qp) - before) * TURNS_CONTROL;
-    return moved;
+    bool arrived = false;
+    for (uint32_t c = worker->index; c < qp->channel_count; c += count)
+        arrived |= qp_channel_poll(qp, c, now, cost);
+    if (worker->index == 0)
+        arrived |= qp_control_poll(qp, now);
+    return arrived;
 }
 
-/* Returns whether anything moved; *cost is raised by what did. */
-static bool serve(struct worker *worker, struct run_entry *entry, uint32_t count, lh_time now,
-                  uint64_t *cost)
+/* All that the worker does for it; arrivals only if they were not polled right before. */
+static bool serve_all(struct worker *worker, struct run_entry *entry, uint32_t count, bool polled,
+                      lh_time now, uint64_t *cost)
 {
     struct sdr_qp *qp = entry->qp;
     lh_time next = LH_TIME_NEVER;
-    bool moved = false;
-    run_entry_begin(entry);
+    bool moved = polled;
     keep_watch(worker, entry);
     struct channel_order order;
     qp_order_channels(qp, worker->index, count, &order);
     for (uint32_t c; channel_order_next(&order, &c);) /* each of the worker's channels once */
         moved |= qp_channel_round(qp, c, &order, now, &next, cost);
-    if (worker->index == 0)
-        moved |= serve_control(qp, now, &next, cost);
+    if (worker->index == 0) {
+        moved |= !polled && qp_control_poll(qp, now);
+        moved |= qp_control_act(qp, now, &next);
+    }
     due_heap_set(&worker->queue.due, &entry->due, next);
+    return moved;
+}
+
+/* Returns whether anything moved; *cost is raised by what did. Who lingers is served when something has
+ * arrived: all else would have marked it. */
+static bool serve(struct worker *worker, struct run_entry *entry, uint32_t count, lh_time now,
+                  uint64_t *cost)
+{
+    struct sdr_qp *qp = entry->qp;
+    uint64_t before = worker->index == 0 ? control_messages(qp) : 0;
+    bool polled = !run_entry_begin(entry);
+    if (polled && !poll_arrivals(worker, qp, count, now, cost))
+        return false;
+    bool moved = serve_all(worker, entry, count, polled, now, cost);
+    *cost += worker->index == 0 ? (control_messages(qp) - before) * TURNS_CONTROL : 0;
     if (!moved)
         return false;
     entry->moved_ns = now;
@@ -183,6 +203,14 @@ static bool lingers(const struct worker *worker, const struct run_entry *entry, 
            now < entry->moved_ns + worker->context->spin_ns;
 }
 
+/* Whether arrivals are all that it lingers for. What waits to be sent is tried again in each round, and the
+ * work of other workers and what hardware has read are seen in it. */
+static bool awaits_arrivals(const struct worker *worker, const struct sdr_qp *qp)
+{
+    return worker->context->turns == 1 && !qp->endpoint->fabric->ops->released &&
+           atomic_load_explicit(&qp->queued_bytes, memory_order_relaxed) == 0;
+}
+
 /* Returns what it cost. */
 static uint64_t take_turn(struct worker *worker, struct run_entry *entry, uint32_t count, lh_time now)
 {
@@ -190,10 +218,14 @@ static uint64_t take_turn(struct worker *worker, struct run_entry *entry, uint32
     bool moved = serve(worker, entry, count, now, &cost);
     turns_charge(&entry->turn, cost);
     worker->moved |= moved;
-    if (moved || entry->polled || lingers(worker, entry, now)) {
+    bool follows = lingers(worker, entry, now);
+    if (!moved && !entry->polled && !follows)
+        return cost;
+    if (!moved && !entry->polled && awaits_arrivals(worker, entry->qp))
+        run_queue_linger(&worker->queue, entry);
+    else
         run_queue_mark(&worker->queue, entry);
-        worker->following += entry->watched;
-    }
+    worker->following += entry->watched;
     return cost;
 }
 

@@ -42,6 +42,9 @@ struct udp_demux {
     /* The traffic class, and GRO's segment size. */
     _Alignas(struct cmsghdr) uint8_t control[BATCH][2 * CMSG_SPACE(sizeof(int))];
     uint8_t data[BATCH][UDP_MESSAGE_MAX];
+    /* When it was read last for an endpoint. What comes next is mostly one message: it is read alone, and
+     * the next read takes a batch. */
+    bool front_empty;
 };
 
 /* Who reads what. */
@@ -258,11 +261,9 @@ static void sort_message(const struct reading *reading, struct msghdr *header, u
     }
 }
 
-/* Reads one batch; returns the number of messages. Under the lock. */
-static uint32_t read_batch(const struct reading *reading, int fd)
+static void prepare(struct udp_demux *demux, uint32_t count)
 {
-    struct udp_demux *demux = reading->fabric->demux;
-    for (uint32_t i = 0; i < BATCH; i++) {
+    for (uint32_t i = 0; i < count; i++) {
         demux->iov[i] = (struct iovec){demux->data[i], sizeof demux->data[i]};
         demux->messages[i].msg_hdr = (struct msghdr){
             .msg_name = &demux->from[i],
@@ -273,7 +274,21 @@ static uint32_t read_batch(const struct reading *reading, int fd)
             .msg_controllen = sizeof demux->control[i],
         };
     }
-    int count = recvmmsg(fd, demux->messages, BATCH, MSG_DONTWAIT, NULL);
+}
+
+/* Reads up to `most` messages; returns their number. Under the lock. */
+static uint32_t read_batch(const struct reading *reading, int fd, uint32_t most)
+{
+    struct udp_demux *demux = reading->fabric->demux;
+    prepare(demux, most);
+    if (most == 1) { /* half the work for the kernel, and less to prepare: the latency of a message alone */
+        ssize_t bytes = recvmsg(fd, &demux->messages[0].msg_hdr, MSG_DONTWAIT);
+        if (bytes < 0)
+            return 0;
+        sort_message(reading, &demux->messages[0].msg_hdr, (uint32_t)bytes);
+        return 1;
+    }
+    int count = recvmmsg(fd, demux->messages, most, MSG_DONTWAIT, NULL);
     for (int i = 0; i < count; i++)
         sort_message(reading, &demux->messages[i].msg_hdr, demux->messages[i].msg_len);
     return count > 0 ? (uint32_t)count : 0;
@@ -309,7 +324,7 @@ static bool inboxes_have_room(const struct reading *reading)
 static enum udp_left read_socket(const struct reading *reading, int fd, uint32_t *messages)
 {
     for (uint32_t i = 0; i < ROUNDS_MAX && inboxes_have_room(reading); i++) {
-        uint32_t count = read_batch(reading, fd);
+        uint32_t count = read_batch(reading, fd, BATCH);
         *messages += count;
         if (count < BATCH)
             return UDP_LEFT_NOTHING;
@@ -321,7 +336,11 @@ static void read_front(struct udp_fabric *fabric, struct udp_endpoint *reader, b
 {
     const struct reading reading = {fabric, FRONT, reader, stats_of(reader), hands_out_control};
     uint32_t messages = 0;
-    read_socket(&reading, fabric->front.fd, &messages);
+    if (!fabric->demux->front_empty)
+        read_socket(&reading, fabric->front.fd, &messages);
+    else if (inboxes_have_room(&reading))
+        messages = read_batch(&reading, fabric->front.fd, 1);
+    fabric->demux->front_empty = messages == 0;
 }
 
 void udp_demux_try(struct udp_endpoint *endpoint)

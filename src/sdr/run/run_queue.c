@@ -45,7 +45,7 @@ void run_queue_attach(struct run_queue *queue, struct run_entry *entry)
 {
     pthread_mutex_lock(&queue->lock);
     entry->attached = true;
-    if (atomic_load(&entry->ready) && !entry->listed)
+    if (atomic_load(&entry->ready) != RUN_IDLE && !entry->listed)
         append(queue, entry);
     pthread_mutex_unlock(&queue->lock);
 }
@@ -60,16 +60,27 @@ void run_queue_detach(struct run_queue *queue, struct run_entry *entry)
     due_heap_set(&queue->due, &entry->due, LH_TIME_NEVER);
 }
 
-/* An exchange, even where it is ready already: so its worker, who exchanges it back before it looks, sees
- * what was written before. */
-void run_queue_mark(struct run_queue *queue, struct run_entry *entry)
+static void list(struct run_queue *queue, struct run_entry *entry)
 {
-    if (atomic_exchange(&entry->ready, true))
-        return;
     pthread_mutex_lock(&queue->lock);
     if (entry->attached && !entry->listed)
         append(queue, entry);
     pthread_mutex_unlock(&queue->lock);
+}
+
+/* An exchange, even where it is ready already: so its worker, who exchanges it back before it looks, sees
+ * what was written before. */
+void run_queue_mark(struct run_queue *queue, struct run_entry *entry)
+{
+    if (atomic_exchange(&entry->ready, RUN_MARKED) == RUN_IDLE)
+        list(queue, entry);
+}
+
+void run_queue_linger(struct run_queue *queue, struct run_entry *entry)
+{
+    enum run_ready idle = RUN_IDLE;
+    if (atomic_compare_exchange_strong(&entry->ready, &idle, RUN_LINGERS))
+        list(queue, entry);
 }
 
 void run_queue_mark_due(struct run_queue *queue, lh_time now)

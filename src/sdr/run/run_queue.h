@@ -18,6 +18,13 @@
 #include "base/due_heap.h"
 #include "sdr/run/turns.h"
 
+/* Why an entry is to be served. */
+enum run_ready {
+    RUN_IDLE,    /* it is not */
+    RUN_LINGERS, /* nothing asked for it: something may have arrived */
+    RUN_MARKED,
+};
+
 /* A QP, as one worker sees it. Zeroed: it belongs to no queue. Cache lines of its own: other threads mark it
  * while its worker serves the next. */
 struct run_entry {
@@ -27,12 +34,12 @@ struct run_entry {
     struct run_entry *next; /* as the two below under the queue's lock, while it is listed */
     struct run_entry *previous;
     bool listed;
-    bool attached;            /* likewise: it may be listed */
-    _Atomic bool ready;       /* it is listed, or about to be, or taken and not served yet */
-    lh_time moved_ns;         /* when anything moved in it last */
-    bool watched;             /* it has descriptors (watch.h) */
-    bool polled;              /* nothing else tells when something arrives for it */
-    _Atomic bool fds_changed; /* since they were registered */
+    bool attached;                /* likewise: it may be listed */
+    _Atomic enum run_ready ready; /* not idle: listed, or about to be, or taken and not served yet */
+    lh_time moved_ns;             /* when anything moved in it last */
+    bool watched;                 /* it has descriptors (watch.h) */
+    bool polled;                  /* nothing else tells when something arrives for it */
+    _Atomic bool fds_changed;     /* since they were registered */
 };
 
 struct run_queue {
@@ -52,6 +59,8 @@ void run_queue_detach(struct run_queue *queue, struct run_entry *entry);
 
 /* The entry is served in its next turn, once. What was written before is seen then. Any thread. */
 void run_queue_mark(struct run_queue *queue, struct run_entry *entry);
+/* It is polled in its next turn, unless it is marked. By the worker. */
+void run_queue_linger(struct run_queue *queue, struct run_entry *entry);
 /* Marks those that are due. */
 void run_queue_mark_due(struct run_queue *queue, lh_time now);
 /* All that are ready, the first of a list by `next`. Each is to be served: by run_entry_begin(), before which
@@ -61,10 +70,10 @@ static inline struct run_entry *run_entry_of_turn(struct turn *turn)
 {
     return (struct run_entry *)((uint8_t *)turn - offsetof(struct run_entry, turn));
 }
-/* From here on a mark lists it again. */
-static inline void run_entry_begin(struct run_entry *entry)
+/* From here on a mark lists it again. Returns whether it was marked. */
+static inline bool run_entry_begin(struct run_entry *entry)
 {
-    atomic_exchange(&entry->ready, false);
+    return atomic_exchange(&entry->ready, RUN_IDLE) == RUN_MARKED;
 }
 
 #endif

@@ -23,6 +23,7 @@ struct model {
     struct run_entry entries[ENTRIES];
     bool attached[ENTRIES];
     bool ready[ENTRIES];
+    bool marked[ENTRIES]; /* of those that are ready; the others linger */
     lh_time due_ns[ENTRIES];
     lh_time now;
 };
@@ -39,12 +40,20 @@ static void detach(struct model *model, uint32_t i)
     model->entries[i] = (struct run_entry){0};
     model->attached[i] = false;
     model->ready[i] = false;
+    model->marked[i] = false;
     model->due_ns[i] = LH_TIME_NEVER;
 }
 
 static void mark(struct model *model, uint32_t i)
 {
     run_queue_mark(&model->queue, &model->entries[i]);
+    model->ready[i] = true;
+    model->marked[i] = true;
+}
+
+static void linger(struct model *model, uint32_t i)
+{
+    run_queue_linger(&model->queue, &model->entries[i]);
     model->ready[i] = true;
 }
 
@@ -56,13 +65,14 @@ static void set_due(struct model *model, uint32_t i, lh_time at_ns)
     model->due_ns[i] = at_ns;
 }
 
-/* Each that is ready or due is taken once, and no other. */
+/* Each that is ready or due is taken once, and no other; it is known whether it was marked. */
 static void serve_all(struct model *model)
 {
     run_queue_mark_due(&model->queue, model->now);
     for (uint32_t i = 0; i < ENTRIES; i++)
         if (model->due_ns[i] <= model->now) {
             model->ready[i] = true;
+            model->marked[i] = true;
             model->due_ns[i] = LH_TIME_NEVER;
         }
     struct run_entry *next;
@@ -70,8 +80,9 @@ static void serve_all(struct model *model)
         next = entry->next;
         ptrdiff_t i = entry - model->entries;
         assert_true(model->attached[i] && model->ready[i]);
-        run_entry_begin(entry);
+        assert_int_equal(run_entry_begin(entry), model->marked[i]);
         model->ready[i] = false;
+        model->marked[i] = false;
     }
     for (uint32_t i = 0; i < ENTRIES; i++)
         assert_false(model->attached[i] && model->ready[i]);
@@ -80,7 +91,7 @@ static void serve_all(struct model *model)
 static void step(struct model *model, struct lh_prng *prng)
 {
     uint32_t i = (uint32_t)lh_prng_below(prng, ENTRIES);
-    switch (lh_prng_below(prng, 12)) {
+    switch (lh_prng_below(prng, 14)) {
     case 0:
         if (!model->attached[i])
             attach(model, i);
@@ -99,6 +110,10 @@ static void step(struct model *model, struct lh_prng *prng)
     case 5:
     case 6:
         set_due(model, i, model->now + lh_prng_below(prng, 20));
+        break;
+    case 7:
+    case 8:
+        linger(model, i);
         break;
     default:
         mark(model, i);

@@ -418,6 +418,21 @@ static bool inject_and_kick(struct sdr_qp *qp, uint32_t channel, struct channel_
     return injected;
 }
 
+/* Further ones while they are full. Returns whether anything left. */
+static bool inject_batches(struct sdr_qp *qp, uint32_t channel, struct channel_order *order,
+                           uint32_t batches, lh_time now, lh_time *next)
+{
+    const struct send_channel *sends = &qp->channels[channel].sends;
+    bool injected = false;
+    for (uint32_t i = 0; i < batches; i++) {
+        uint64_t before = sends->taken;
+        injected |= inject_and_kick(qp, channel, order, now, next);
+        if (sends->taken - before < FABRIC_BATCH_MAX)
+            break;
+    }
+    return injected;
+}
+
 void qp_order_channels(const struct sdr_qp *qp, uint32_t index, uint32_t count, struct channel_order *order)
 {
     uint32_t channels = 0;
@@ -459,8 +474,8 @@ bool qp_channel_poll(struct sdr_qp *qp, uint32_t channel, lh_time now, uint64_t 
     return arrived;
 }
 
-bool qp_channel_round(struct sdr_qp *qp, uint32_t channel, struct channel_order *order, lh_time now,
-                      lh_time *next, uint64_t *cost)
+bool qp_channel_round(struct sdr_qp *qp, uint32_t channel, struct channel_order *order, uint32_t batches,
+                      lh_time now, lh_time *next, uint64_t *cost)
 {
     if (!atomic_load_explicit(&qp->connected, memory_order_acquire))
         return false;
@@ -472,7 +487,7 @@ bool qp_channel_round(struct sdr_qp *qp, uint32_t channel, struct channel_order 
     if (atomic_load(&qp->error))
         moved |= give_up(qp, channel);
     else if (atomic_load_explicit(&qp->proven, memory_order_relaxed))
-        moved |= inject_and_kick(qp, channel, order, now, next);
+        moved |= inject_batches(qp, channel, order, batches, now, next);
     moved |= release(qp, channel);
     *cost += cost_since(sends, packets, bytes);
     if (ops->pump && !qp_device_gone(qp))

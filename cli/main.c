@@ -11,6 +11,7 @@
 #include "cli/perf/perf.h"
 #include "cli/plan/plan.h"
 #include "cli/probe/probe.h"
+#include "cli/run/run.h"
 #include "cli/sim/sim.h"
 #include "cli/terminal/diagnostic.h"
 #include "cli/terminal/output.h"
@@ -37,6 +38,7 @@ static const struct command commands[] = {
     {"recv", cli_recv, "receive files"},
     {"perf", cli_perf, "measure bandwidth and completion time between two machines"},
     {"probe", cli_probe, "measure rate, delay and loss of the path between two machines"},
+    {"run", cli_run, "start the ranks of a group on this machine"},
     {"demo", cli_demo, "transfer over an emulated ocean link, on this machine"},
     {"sim", cli_sim, "simulate a network of hosts and switches, packet by packet"},
     {"plan", cli_plan, "recommend a reliability scheme for a link and predict completion times"},
@@ -71,7 +73,7 @@ static int unknown(const char *word)
         if (cli_is_close(word, commands[i].name))
             return cli_misused("%s: unknown %s (did you mean %s?)", word, kind, commands[i].name);
     return cli_misused(
-        "%s: unknown %s (send, recv, perf, probe, demo, sim, plan, devices, --help, --version)", word,
+        "%s: unknown %s (send, recv, perf, probe, run, demo, sim, plan, devices, --help, --version)", word,
         kind);
 }
 
@@ -90,8 +92,8 @@ static int run(int argc, char **argv)
 static int obey(int argc, char **argv)
 {
     if (argc < 2)
-        return cli_misused(
-            "missing command: send, recv, perf, probe, demo, sim, plan or devices (see longhaul --help)");
+        return cli_misused("missing command: send, recv, perf, probe, run, demo, sim, plan or devices (see "
+                           "longhaul --help)");
     const char *word = argv[1];
     if (!strcmp(word, "help") && argc > 2)
         return run(2, (char *[]){argv[2], "--help", NULL});

@@ -1,0 +1,203 @@
+/*
+ * Timers: the grace of ranks that were asked to end, CLI_RUN_GRACE_S.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include "cli/run/ranks.h"
+
+#include "cli/run/lines.h"
+#include "cli/run/process.h"
+#include "cli/terminal/diagnostic.h"
+#include "cli/terminal/output.h"
+#include "cli/terminal/stop.h"
+#include "cli/terminal/wait.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define EXIT_BY_SIGNAL 128
+#define OUTPUTS        2u /* of a rank: standard output, standard error */
+
+struct ranks {
+    const struct cli_run_job *job;
+    struct cli_run_process *processes;
+    struct cli_lines *lines; /* OUTPUTS of each rank */
+    struct pollfd *polls;    /* likewise */
+    uint32_t running;
+    int status;      /* of the first that failed; 0: none */
+    lh_time kill_at; /* the grace's end; LH_TIME_NEVER: nobody was asked to end */
+    sigset_t mask;   /* of the process before */
+};
+
+static void signal_all(const struct ranks *ranks, int number)
+{
+    for (uint32_t rank = 0; rank < ranks->job->ranks; rank++)
+        cli_run_signal(&ranks->processes[rank], number);
+}
+
+/* Asks them to end, once. */
+static void end_all(struct ranks *ranks, int number)
+{
+    if (ranks->kill_at != LH_TIME_NEVER)
+        return;
+    signal_all(ranks, number);
+    ranks->kill_at = cli_now() + CLI_RUN_GRACE_S * LH_NS_PER_S;
+}
+
+/* ---- output ------------------------------------------------------------------------------------------ */
+
+/* Copies what is there, or a pipe's capacity: others have their turn. */
+static void relay(struct cli_lines *lines, int *fd)
+{
+    char text[16384];
+    ssize_t got = 1;
+    for (unsigned i = 0; i < 4 && got > 0; i++) {
+        got = read(*fd, text, sizeof text);
+        if (got > 0)
+            cli_lines_take(lines, text, (size_t)got);
+    }
+    if (got > 0 || (got < 0 && (errno == EAGAIN || errno == EINTR)))
+        return;
+    cli_lines_end(lines);
+    close(*fd);
+    *fd = -1;
+}
+
+static void relay_all(struct ranks *ranks)
+{
+    for (uint32_t i = 0; i < ranks->job->ranks * OUTPUTS; i++) {
+        int *fd = &ranks->processes[i / OUTPUTS].out[i % OUTPUTS];
+        if (*fd >= 0)
+            relay(&ranks->lines[i], fd);
+    }
+    cli_output_flush();
+    fflush(stderr);
+}
+
+/* ---- ends -------------------------------------------------------------------------------------------- */
+
+static void on_end(struct ranks *ranks, uint32_t rank)
+{
+    int status = ranks->processes[rank].status;
+    ranks->running--;
+    if (status == 0 || ranks->status != 0)
+        return;
+    ranks->status = status;
+    /* Those that a signal to this command ends are expected to end so. */
+    if (cli_stopped())
+        return;
+    relay_all(ranks);
+    const char *others = ranks->running > 0 ? "; ending the other ranks" : "";
+    if (status > EXIT_BY_SIGNAL)
+        cli_failed("rank %" PRIu32 " was ended by signal %d (%s)%s", rank, status - EXIT_BY_SIGNAL,
+                   strsignal(status - EXIT_BY_SIGNAL), others);
+    else
+        cli_failed("rank %" PRIu32 " ended with exit status %d%s", rank, status, others);
+    end_all(ranks, SIGTERM);
+}
+
+static void collect(struct ranks *ranks)
+{
+    for (uint32_t rank = 0; rank < ranks->job->ranks; rank++)
+        if (cli_run_has_ended(&ranks->processes[rank]))
+            on_end(ranks, rank);
+    if (cli_stopped())
+        end_all(ranks, cli_stopped() - EXIT_BY_SIGNAL);
+    if (cli_now() >= ranks->kill_at)
+        signal_all(ranks, SIGKILL);
+}
+
+/* Until there is output, a signal, or a timer. */
+static void sleep_for_more(struct ranks *ranks)
+{
+    uint32_t count = ranks->job->ranks * OUTPUTS;
+    for (uint32_t i = 0; i < count; i++)
+        ranks->polls[i] =
+            (struct pollfd){.fd = ranks->processes[i / OUTPUTS].out[i % OUTPUTS], .events = POLLIN};
+    lh_time now = cli_now(), wake = ranks->kill_at, span = LH_NS_PER_S;
+    if (wake != LH_TIME_NEVER && wake > now && wake - now < span)
+        span = wake - now;
+    struct timespec timeout = {(time_t)(span / LH_NS_PER_S), (long)(span % LH_NS_PER_S)};
+    ppoll(ranks->polls, count, &timeout, &ranks->mask);
+}
+
+/* ---- start ------------------------------------------------------------------------------------------- */
+
+static void on_child(int number)
+{
+    (void)number; /* ends the sleep */
+}
+
+/* Signals come in ppoll() alone. */
+static void hold_signals(struct ranks *ranks)
+{
+    sigset_t held;
+    sigemptyset(&held);
+    sigaddset(&held, SIGCHLD);
+    sigaddset(&held, SIGINT);
+    sigaddset(&held, SIGTERM);
+    sigaddset(&held, SIGHUP);
+    sigaction(SIGCHLD, &(struct sigaction){.sa_handler = on_child}, NULL);
+    cli_stop_at_once(false);
+    sigprocmask(SIG_BLOCK, &held, &ranks->mask);
+}
+
+static int start_all(struct ranks *ranks, char **command)
+{
+    for (uint32_t rank = 0; rank < ranks->job->ranks; rank++) {
+        int failed = cli_run_start(ranks->job, rank, command, &ranks->mask, &ranks->processes[rank]);
+        if (failed) {
+            end_all(ranks, SIGKILL);
+            return cli_failed("%s: %s", command[0], strerror(failed));
+        }
+        ranks->running++;
+    }
+    return CLI_EXIT_OK;
+}
+
+static int run(struct ranks *ranks, char **command)
+{
+    hold_signals(ranks);
+    int failed = start_all(ranks, command);
+    while (ranks->running > 0) { /* until the last has ended; each can be killed */
+        sleep_for_more(ranks);
+        relay_all(ranks);
+        collect(ranks);
+    }
+    relay_all(ranks);
+    /* What failed ranks have started, and left. */
+    if (ranks->kill_at != LH_TIME_NEVER)
+        signal_all(ranks, SIGKILL);
+    if (failed)
+        return failed;
+    return cli_stopped() ? cli_stopped() : ranks->status;
+}
+
+int cli_run_ranks(const struct cli_run_job *job, char **command, bool label)
+{
+    uint32_t outputs = job->ranks * OUTPUTS;
+    int status = CLI_EXIT_FAILED;
+    struct ranks ranks = {.job = job, .kill_at = LH_TIME_NEVER};
+    ranks.processes = calloc(job->ranks, sizeof *ranks.processes);
+    ranks.lines = calloc(outputs, sizeof *ranks.lines);
+    ranks.polls = calloc(outputs, sizeof *ranks.polls);
+    if (ranks.processes && ranks.lines && ranks.polls) {
+        for (uint32_t i = 0; i < outputs; i++) {
+            ranks.lines[i].rank = label ? (int)(i / OUTPUTS) : -1;
+            ranks.lines[i].out = i % OUTPUTS ? stderr : stdout;
+            ranks.processes[i / OUTPUTS].out[i % OUTPUTS] = -1;
+        }
+        status = run(&ranks, command);
+    } else {
+        cli_failed("no memory for %" PRIu32 " ranks", job->ranks);
+    }
+    free(ranks.polls);
+    free(ranks.lines);
+    free(ranks.processes);
+    return status;
+}

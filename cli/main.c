@@ -3,6 +3,7 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
+#include "cli/collective/collective.h"
 #include "cli/demo/demo.h"
 #include "cli/devices.h"
 #include "cli/file/recv.h"
@@ -39,6 +40,7 @@ static const struct command commands[] = {
     {"perf", cli_perf, "measure bandwidth and completion time between two machines"},
     {"probe", cli_probe, "measure rate, delay and loss of the path between two machines"},
     {"run", cli_run, "start the ranks of a group on this machine"},
+    {"collective", cli_collective, "measure collectives of such a group, and check their results"},
     {"demo", cli_demo, "transfer over an emulated ocean link, on this machine"},
     {"sim", cli_sim, "simulate a network of hosts and switches, packet by packet"},
     {"plan", cli_plan, "recommend a reliability scheme for a link and predict completion times"},
@@ -52,7 +54,7 @@ static int print_help(void)
     puts("usage: longhaul COMMAND [OPTION...] [ARGUMENT...]\n\n"
          "Moves data over long, lossy links at line rate.\n\ncommands:");
     for (size_t i = 0; i < COMMANDS; i++)
-        printf("  %-9s%s\n", commands[i].name, commands[i].help);
+        printf("  %-12s%s\n", commands[i].name, commands[i].help);
     puts("\nSee 'longhaul COMMAND --help' for each; 'longhaul --version' prints the version.\n\n"
          "Values: sizes 64KiB, 1.5GiB, 1GB; rates 10Gbit; times 25ms; links "
          "rtt=25ms,rate=10Gbit,loss=1e-4.\n"
@@ -72,9 +74,9 @@ static int unknown(const char *word)
     for (size_t i = 0; i < COMMANDS; i++)
         if (cli_is_close(word, commands[i].name))
             return cli_misused("%s: unknown %s (did you mean %s?)", word, kind, commands[i].name);
-    return cli_misused(
-        "%s: unknown %s (send, recv, perf, probe, run, demo, sim, plan, devices, --help, --version)", word,
-        kind);
+    return cli_misused("%s: unknown %s (send, recv, perf, probe, run, collective, demo, sim, plan, "
+                       "devices, --help, --version)",
+                       word, kind);
 }
 
 /* Runs the command that argv starts with. */
@@ -92,8 +94,9 @@ static int run(int argc, char **argv)
 static int obey(int argc, char **argv)
 {
     if (argc < 2)
-        return cli_misused("missing command: send, recv, perf, probe, run, demo, sim, plan or devices (see "
-                           "longhaul --help)");
+        return cli_misused(
+            "missing command: send, recv, perf, probe, run, collective, demo, sim, plan or devices (see "
+            "longhaul --help)");
     const char *word = argv[1];
     if (!strcmp(word, "help") && argc > 2)
         return run(2, (char *[]){argv[2], "--help", NULL});

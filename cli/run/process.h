@@ -18,8 +18,8 @@ struct cli_run_process {
     int out[2];  /* read ends: standard output, standard error; -1: closed */
 };
 
-/* Starts the command with the rank's variables, no standard input and this signal mask. 0, or the errno of what
- * failed: ENOENT, EACCES of the command. */
+/* Starts the command with the rank's variables, no standard input and this signal mask. 0, or the errno of
+ * what failed: ENOENT, EACCES of the command. */
 int cli_run_start(const struct cli_run_job *job, uint32_t rank, char **command, const sigset_t *mask,
                   struct cli_run_process *process);
 /* Whether it has ended by now. */

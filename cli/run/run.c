@@ -22,8 +22,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* Keeps a free port while the ranks run: nobody else gets it, and rank 0 may listen there, since neither socket
- * minds that the address is in use (SO_REUSEADDR), and this one does not listen. -1: there is none. */
+/* Keeps a free port while the ranks run: nobody else gets it, and rank 0 may listen there, since neither
+ * socket minds that the address is in use (SO_REUSEADDR), and this one does not listen. -1: there is none. */
 static int reserve_port(uint16_t *port)
 {
     struct sockaddr_in any = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};

@@ -1,5 +1,6 @@
 /*
- * variables.h - the environment of a rank that 'longhaul run' starts: that of torchrun, and this library's own.
+ * variables.h - the environment of a rank that 'longhaul run' starts: that of torchrun, and this library's
+ * own.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

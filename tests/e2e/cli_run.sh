@@ -26,7 +26,8 @@ misused() {
 }
 
 say "each rank has its variables, and sites are blocks"
-run -n 4 --sites 2 --link rtt=25ms,loss=1e-3 -- bash -c 'echo $RANK of $WORLD_SIZE at $LONGHAUL_SITE, $LONGHAUL_LINK'
+run -n 4 --sites 2 --link rtt=25ms,loss=1e-3 -- \
+    bash -c 'echo $RANK of $WORLD_SIZE at $LONGHAUL_SITE, $LONGHAUL_LINK'
 expect_status 0
 sort "$work/run.out" >"$work/sorted.out"
 printf '%s\n' "0 of 4 at site0, rtt=25ms,loss=0.001" "1 of 4 at site0, rtt=25ms,loss=0.001" \
@@ -36,8 +37,8 @@ printf '%s\n' "0 of 4 at site0, rtt=25ms,loss=0.001" "1 of 4 at site0, rtt=25ms,
 say "lines stay whole, and have labels on request"
 run -n 3 -l -- bash -c 'for i in 1 2 3; do printf a; printf "b\n"; echo c >&2; done; printf end'
 expect_status 0
-[ "$(sort "$work/run.out" | uniq -c | tr -s ' ' | tr '\n' ';')" = " 3 [0] ab; 1 [0] end; 3 [1] ab; 1 [1] end; 3 [2] ab; 1 [2] end;" ] ||
-    fail "other lines"
+[ "$(sort "$work/run.out" | uniq -c | tr -s ' ' | tr '\n' ';')" = \
+    " 3 [0] ab; 1 [0] end; 3 [1] ab; 1 [1] end; 3 [2] ab; 1 [2] end;" ] || fail "other lines"
 [ "$(grep -c '^\[[012]\] c$' "$work/run.err")" -eq 9 ] || fail "other lines on standard error"
 
 say "a rank that fails ends the others, and gives its exit status"
@@ -58,8 +59,8 @@ expect_status 3
 say "signals are forwarded"
 for signal in INT TERM; do
     rm -f "$work/ready".*
-    "$LONGHAUL" run -n 2 -- bash -c "trap 'echo got $signal; exit 1' $signal; touch $work/ready.\$RANK; while :; do sleep 0.05; done" \
-        >"$work/run.out" 2>"$work/run.err" &
+    "$LONGHAUL" run -n 2 -- bash -c "trap 'echo got $signal; exit 1' $signal
+        touch $work/ready.\$RANK; while :; do sleep 0.05; done" >"$work/run.out" 2>"$work/run.err" &
     pid=$!
     until [ -e "$work/ready.0" ] && [ -e "$work/ready.1" ]; do sleep 0.02; done
     kill -"$signal" "$pid"

@@ -1,0 +1,19 @@
+/*
+ * report.h - the results of 'longhaul collective', as the table of nccl-tests and as JSON.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef LH_CLI_COLLECTIVE_REPORT_H
+#define LH_CLI_COLLECTIVE_REPORT_H
+
+#include "cli/collective/measure.h"
+#include "cli/results/json.h"
+
+#include <stdio.h>
+
+void cli_collective_titles(FILE *out);
+void cli_collective_row(FILE *out, const struct cli_call *call, const struct cli_measured *measured);
+void cli_collective_json(struct cli_json *json, const struct cli_call *call,
+                         const struct cli_measured *measured);
+
+#endif

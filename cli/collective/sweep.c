@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "cli/collective/sweep.h"
+
+#include "cli/collective/measure.h"
+#include "cli/collective/report.h"
+#include "cli/terminal/diagnostic.h"
+#include "cli/terminal/output.h"
+
+#include <longhaul/launch.h>
+#include <longhaul/units.h>
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct run {
+    const struct cli_sweep *sweep;
+    struct cli_measure measure;
+    struct cli_call call;
+    bool reports; /* rank 0 */
+    FILE *out;    /* the table's */
+    struct cli_json json;
+    uint64_t wrong;
+};
+
+static int no_group(int code)
+{
+    if (code == -LH_ESTATE)
+        return cli_misused(
+            "no launcher has started this process (start ranks with: longhaul run -n 4 -- longhaul "
+            "collective allreduce; or with mpirun, srun, torchrun)");
+    return code == -LH_EINVAL ? cli_misused("%s", lh_last_error()) : cli_failed("%s", lh_last_error());
+}
+
+/* ---- the report, at rank 0 --------------------------------------------------------------------------- */
+
+static int open_json(struct run *run)
+{
+    const char *path = run->sweep->json;
+    bool to_stdout = path && !strcmp(path, "-");
+    run->out = to_stdout ? stderr : stdout;
+    if (!path || !run->reports)
+        return CLI_PROCEED;
+    run->json.out = to_stdout ? stdout : fopen(path, "w");
+    if (!run->json.out)
+        return cli_failed("--json %s: %s", path, strerror(errno));
+    cli_json_open(&run->json, NULL, '[');
+    return CLI_PROCEED;
+}
+
+static int close_json(struct run *run)
+{
+    FILE *out = run->json.out;
+    if (!out)
+        return CLI_PROCEED;
+    cli_json_close(&run->json, ']');
+    cli_json_end(&run->json);
+    bool broken = ferror(out) != 0;
+    if (out == stdout || (!fclose(out) && !broken))
+        return CLI_PROCEED;
+    return cli_failed("--json %s: write failed", run->sweep->json);
+}
+
+static void print_head(const struct run *run)
+{
+    const struct lh_group *group = run->measure.group;
+    const struct lh_group_attr *attr = &run->sweep->group;
+    const char *inside = attr->attr->reliability ? attr->attr->reliability : "auto";
+    const char *across =
+        attr->attr_across && attr->attr_across->reliability ? attr->attr_across->reliability : inside;
+    uint32_t sites = 1;
+    for (uint32_t rank = 1; rank < lh_group_size(group); rank++) {
+        uint32_t other = 0;
+        while (other < rank && strcmp(lh_group_site(group, rank), lh_group_site(group, other)) != 0)
+            other++;
+        sites += other == rank;
+    }
+    fprintf(run->out, " %s: ranks %" PRIu32 ", sites %" PRIu32 ", reliability %s", run->call.kind->name,
+            run->call.ranks, sites, inside);
+    if (sites > 1)
+        fprintf(run->out, ", between sites %s", across);
+    fprintf(run->out, ", iterations %" PRIu32 ", warm-up %" PRIu32 "\n", run->measure.iterations,
+            run->measure.warmup);
+    cli_collective_titles(run->out);
+    fflush(run->out);
+}
+
+/* ---- sizes ------------------------------------------------------------------------------------------- */
+
+static int measure_size(struct run *run, uint64_t bytes)
+{
+    struct cli_measured measured = {0};
+    run->call.count = cli_call_count(&run->call, bytes / lh_type_bytes(run->call.type));
+    int status = cli_measure(&run->measure, &run->call, &measured);
+    if (status != CLI_PROCEED)
+        return status;
+    run->wrong += measured.wrong;
+    if (!run->reports)
+        return CLI_PROCEED;
+    cli_collective_row(run->out, &run->call, &measured);
+    fflush(run->out);
+    if (run->json.out)
+        cli_collective_json(&run->json, &run->call, &measured);
+    return CLI_PROCEED;
+}
+
+static int measure_all(struct run *run)
+{
+    const struct cli_sweep *sweep = run->sweep;
+    int status = open_json(run);
+    if (status != CLI_PROCEED)
+        return status;
+    if (run->reports)
+        print_head(run);
+    for (uint64_t bytes = sweep->begin_bytes; bytes <= sweep->end_bytes && status == CLI_PROCEED;
+         bytes *= sweep->factor)
+        status = measure_size(run, bytes);
+    int written = close_json(run);
+    if (status != CLI_PROCEED)
+        return status;
+    if (run->wrong && run->reports)
+        return cli_failed("%s: %" PRIu64 " wrong elements", sweep->kind->name, run->wrong);
+    return run->wrong ? CLI_EXIT_FAILED : written == CLI_PROCEED ? CLI_EXIT_OK : written;
+}
+
+/* Buffers that hold the largest size. */
+static bool allocate(struct run *run)
+{
+    struct cli_measure *measure = &run->measure;
+    size_t bytes = run->sweep->end_bytes + 64;
+    bytes -= bytes % 64;
+    measure->in = aligned_alloc(64, bytes);
+    measure->out = aligned_alloc(64, bytes);
+    measure->times_s = calloc(measure->iterations, sizeof *measure->times_s);
+    measure->others_s = calloc(measure->iterations, sizeof *measure->others_s);
+    return measure->in && measure->out && measure->times_s && measure->others_s;
+}
+
+static int run_in(struct run *run, struct lh_group *group)
+{
+    const struct cli_sweep *sweep = run->sweep;
+    struct cli_measure *measure = &run->measure;
+    *measure =
+        (struct cli_measure){.group = group, .iterations = sweep->iterations, .warmup = sweep->warmup};
+    lh_collective_options_init(&measure->options);
+    measure->options.schedule = sweep->schedule;
+    run->call = (struct cli_call){.kind = sweep->kind,
+                                  .rank = lh_group_rank(group),
+                                  .ranks = lh_group_size(group),
+                                  .root = sweep->root,
+                                  .type = sweep->type,
+                                  .reduction = sweep->reduction};
+    run->reports = run->call.rank == 0;
+    if (sweep->root >= run->call.ranks)
+        return cli_misused("--root %" PRIu32 ": out of range (0 to %" PRIu32 ")", sweep->root,
+                           run->call.ranks - 1);
+    int status =
+        allocate(run) ? measure_all(run) : cli_failed("no memory for %" PRIu64 " bytes", sweep->end_bytes);
+    free(measure->in);
+    free(measure->out);
+    free(measure->times_s);
+    free(measure->others_s);
+    return status;
+}
+
+int cli_sweep(const struct cli_sweep *sweep)
+{
+    struct run run = {.sweep = sweep};
+    struct lh_group *group;
+    int code = lh_group_create_env(&sweep->group, &group);
+    if (code)
+        return no_group(code);
+    int status = run_in(&run, group);
+    lh_group_destroy(group);
+    return status;
+}

@@ -1,0 +1,182 @@
+#!/bin/bash
+# longhaul collective under longhaul run: every collective, its table, its JSON, and what goes wrong at the
+# start.
+#
+# SPDX-License-Identifier: BSD-3-Clause
+. "$(dirname "$0")/lib_cli.sh"
+
+# run ARGUMENT...: longhaul run, in the foreground; sets status, and leaves run.out and run.err.
+run() {
+    status=0
+    timeout 120 "$LONGHAUL" run "$@" >"$work/run.out" 2>"$work/run.err" || status=$?
+}
+
+# expect_status STATUS
+expect_status() {
+    [ "$status" -eq "$1" ] || fail "exit status $status, not $1"
+}
+
+# rank NAME RANK SIZE PORT [VARIABLE=VALUE...]: a rank by hand, in the background; its process id in pid.
+rank() {
+    local name=$1 number=$2 size=$3 port=$4
+    shift 4
+    env RANK="$number" WORLD_SIZE="$size" MASTER_ADDR=127.0.0.1 MASTER_PORT="$port" "$@" \
+        "$LONGHAUL" collective allreduce -b 4KiB --iterations 2 --wait 3s \
+        >"$work/$name.out" 2>"$work/$name.err" &
+    pid=$!
+}
+
+# free_port: sets port, and holds it for nobody.
+free_port() {
+    port=$(python3 -c 'import socket
+s = socket.socket()
+s.bind(("127.0.0.1", 0))
+print(s.getsockname()[1])')
+}
+
+# one_line NAME: a message of one line, and no row.
+one_line() {
+    [ "$(lines_of "$work/$1.err")" -eq 1 ] || fail "$1: not one line: $(cat "$work/$1.err")"
+    ! grep -q '^ *4096' "$work/$1.out" || fail "$1 printed a result"
+}
+
+say "every collective, checked"
+for name in allreduce reduce broadcast allgather reduce-scatter gather scatter alltoall barrier; do
+    run -n 3 -- "$LONGHAUL" collective "$name" -b 30000 -e 480000 -f 4 --iterations 2 --warmup 1 --root 0
+    expect_status 0
+    [ "$(grep -c ' 0$' "$work/run.out")" -eq 3 ] || fail "$name: not three rows without a wrong element"
+done
+
+say "types and reductions, with losses between sites"
+for type in f32 bf16 i64 u8; do
+    run -n 4 --sites 2 --link rtt=2ms,loss=1e-2 -- "$LONGHAUL" collective allreduce -b 200000 --iterations 2 \
+        --type "$type" --op avg --reliability sr-nack --reliability-across ec:mds,k=8,m=4
+    expect_status 0
+    expect_line "$work/run.out" "ranks 4, sites 2, reliability sr-nack, between sites ec:mds,k=8,m=4"
+    grep -q " $type *avg .* 0$" "$work/run.out" || fail "$type: no right row"
+done
+
+say "JSON"
+run -n 2 -- "$LONGHAUL" collective allreduce -b 1KiB -e 4KiB --schedule ring --iterations 3 \
+    --json "$work/c.json"
+expect_status 0
+python3 - "$work/c.json" <<'P' || fail "JSON: $(cat "$work/c.json")"
+import json, sys
+rows = json.load(open(sys.argv[1]))
+assert [row["size_bytes"] for row in rows] == [1024, 2048, 4096]
+for row in rows:
+    assert row["name"] == "allreduce" and row["schedule"] == "ring"
+    assert row["ranks"] == 2 and row["wrong"] == 0
+    assert 0 < row["time_p50_s"] <= row["time_p99_s"] and row["time_mean_s"] > 0
+    assert abs(row["algbw_Bps"] - row["size_bytes"] / row["time_mean_s"]) < 1e-6 * row["algbw_Bps"]
+    assert row["busbw_Bps"] == row["algbw_Bps"]
+P
+
+say "one rank"
+run -n 1 -- "$LONGHAUL" collective allreduce -b 4KiB --iterations 2
+expect_status 0
+
+say "without a launcher it says how to start it"
+status=0
+env -u RANK -u OMPI_COMM_WORLD_RANK -u PMI_RANK -u SLURM_PROCID -u PMIX_RANK \
+    "$LONGHAUL" collective allreduce 2>"$work/alone.err" || status=$?
+expect_status 2
+expect_line "$work/alone.err" "longhaul run -n 4 -- longhaul collective allreduce"
+
+say "usage errors"
+for case in "allreduces|allreduces: unknown collective (allreduce," \
+    "allreduce --type f31|--type f31: unknown type (f32," \
+    "allreduce --op mean|--op mean: unknown reduction (sum," \
+    "allreduce --schedule x|--schedule x: unknown schedule of allreduce (" \
+    "allreduce -b 4KiB -e 1KiB|--end: below --begin"; do
+    status=0
+    # shellcheck disable=SC2086  # words
+    "$LONGHAUL" collective ${case%%|*} 2>"$work/misused.err" || status=$?
+    expect_status 2
+    expect_line "$work/misused.err" "${case#*|}"
+done
+run -n 2 -- "$LONGHAUL" collective broadcast --root 2
+expect_status 2
+expect_line "$work/run.err" "--root 2: out of range (0 to 1)"
+
+say "a missing rank is named at each"
+free_port
+rank zero 0 3 "$port"
+zero=$pid
+rank two 2 3 "$port"
+two=$pid
+ended "rank 0" "$zero" 1 30
+ended "rank 2" "$two" 1 30
+for name in zero two; do
+    one_line "$name"
+    expect_line "$work/$name.err" "rank 1 of 3: not joined within 3 s"
+done
+
+say "a rank that comes twice"
+free_port
+rank zero 0 3 "$port"
+zero=$pid
+rank one 1 3 "$port"
+one=$pid
+rank again 1 3 "$port"
+again=$pid
+ended "rank 0" "$zero" 1 30
+ended "rank 1" "$one" 1 30
+ended "rank 1 again" "$again" 1 30
+for name in zero one again; do one_line "$name"; done
+expect_line "$work/zero.err" "rank 2 of 3: not joined"
+cat "$work/one.err" "$work/again.err" >"$work/both.err"
+expect_line "$work/both.err" "rank 1 joined twice"
+
+say "a wrong secret"
+free_port
+rank zero 0 2 "$port" LONGHAUL_SECRET=hush
+zero=$pid
+rank one 1 2 "$port" LONGHAUL_SECRET=hash
+one=$pid
+ended "rank 1" "$one" 1 30
+ended "rank 0" "$zero" 1 30
+one_line one
+one_line zero
+expect_line "$work/one.err" "rank 1 has another secret than rank 0"
+expect_line "$work/zero.err" "rank 1 of 2: not joined within 3 s; refused: rank 1 has another secret"
+
+say "a port that is taken"
+mkdir "$work/out"
+start_recv taken "$work/out"
+port=${where##*:}
+RANK=0 WORLD_SIZE=2 MASTER_ADDR=::1 MASTER_PORT=$port "$LONGHAUL" collective allreduce --wait 3s \
+    2>"$work/zero.err" && fail "no error"
+one_line zero
+expect_line "$work/zero.err" "Address already in use (set MASTER_PORT to a free port)"
+RANK=1 WORLD_SIZE=2 MASTER_ADDR=::1 MASTER_PORT=$port "$LONGHAUL" collective allreduce --wait 3s \
+    2>"$work/one.err" && fail "no error"
+one_line one
+kill "$pid"
+
+say "variables of SLURM"
+for number in 0 1; do
+    env SLURM_PROCID=$number SLURM_NTASKS=2 SLURM_JOB_ID=$$ SLURM_STEP_NODELIST='localhost,node[2-4]' \
+        "$LONGHAUL" collective allreduce -b 4KiB --iterations 2 \
+        >"$work/slurm$number.out" 2>"$work/slurm$number.err" &
+    slurm[number]=$!
+done
+for number in 0 1; do ended "rank $number" "${slurm[number]}" 0 30; done
+grep -q '^ *4096 .* 0$' "$work/slurm0.out" || fail "no row"
+
+say "a rank that is killed is an error with its number at the others"
+cat >"$work/rank.sh" <<'R'
+measure="$LONGHAUL collective allreduce -b 64KiB --iterations 100000 --peer-timeout 2s"
+[ "$RANK" = 1 ] || exec $measure
+$measure &
+until [ -e "$WORK/go" ]; do sleep 0.05; done
+kill -9 $!
+sleep 60 # the others end by themselves
+R
+export LONGHAUL WORK=$work
+(sleep 1; touch "$work/go") &
+run -n 3 -- bash "$work/rank.sh"
+expect_status 1
+grep -qE "longhaul collective: rank [02]: .*rank 1" "$work/run.err" || fail "rank 1 is not named"
+
+echo "$checks checks"

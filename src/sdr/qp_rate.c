@@ -132,6 +132,7 @@ void qp_rate_start(struct sdr_qp *qp, lh_time now)
     bool same_host = !qp->translated && memcmp(own.address, qp->peer.address, sizeof own.address) == 0;
     pthread_mutex_lock(&qp->pacer_lock);
     qp->rate.same_host = same_host && qp->default_congestion && own.fabric == QP_INFO_UDP;
+    qp->rate.no_path = qp->rate.same_host && qp->endpoint->fabric->ops->bundles_control;
     rate_control_start(&qp->rate, &path, qp->congestion.params,
                        qp->peer.receive_buffer_bytes / qp->channel_count, &measured, now);
     qp_note_pace(qp);

@@ -155,7 +155,7 @@ static uint64_t bytes_in_flight(const struct rate_control *rate)
 static uint64_t packets_on_path(const struct rate_control *rate)
 {
     lh_time rtt_ns = rate->least_rtt_ns;
-    if (rtt_ns <= RATE_HOST_SHARE_NS)
+    if (rtt_ns <= RATE_HOST_SHARE_NS || rate->no_path)
         return 0;
     lh_time path_ns = rtt_ns - RATE_HOST_SHARE_NS;
     uint64_t bytes = rate->pacer.rate_bps != 0

@@ -9,7 +9,7 @@
  *   - the controller's window, and the user's, less what is in flight,
  *   - what the peer's sockets hold, less what is in flight and not on the path: all packets count as full
  *     ones, and half of the room is kept free. On a path longer than RATE_HOST_SHARE_NS, what the rate puts
- *     there meanwhile is beside that,
+ *     there meanwhile is beside that; on a host that is busy a round trip is as long without a path,
  *   - credits.
  *
  * After silence, when everything in flight is overdue, a single packet at a time leaves until a report comes:
@@ -45,6 +45,7 @@ struct rate_control {
     void *state;                            /* of it */
     bool started;
     bool same_host;  /* set by the owner: no network in between, only the peer's sockets can be overrun */
+    bool no_path;    /* likewise, and no link is emulated: all that is in flight is in these sockets */
     bool silent;     /* everything in flight was overdue, and nothing has been heard since */
     uint32_t probes; /* that left since: each waits twice as long, what left before does not */
     struct lh_congestion_path path;

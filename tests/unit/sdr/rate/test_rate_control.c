@@ -304,6 +304,22 @@ static void test_receiver_long_path(void **state)
     assert_int_equal(send_all(1000), 32 + 195);
 }
 
+/* The same round trip on one host is that of busy processors: all waits in the peer's socket. */
+static void test_receiver_busy_host(void **state)
+{
+    (void)state;
+    begin(64 * MTU);
+    world.rate.same_host = true;
+    world.rate.no_path = true;
+    world.puppet.decision.rate_bps = 80 * MBIT;
+    world.puppet.decision.burst_bytes = 1000 * MTU;
+    send_all(1);
+    world.now += RTT;
+    report(1, 0);
+    assert_int_equal(send_all(1000), 32);
+    assert_int_equal(limit_now(), LH_LIMIT_RECEIVER);
+}
+
 /* On the same host no controller starts slowly: at first a few packets, then as many more as have arrived,
  * up to half of the buffer. */
 static void test_receiver_at_first(void **state)
@@ -488,6 +504,7 @@ int main(void)
         cmocka_unit_test(test_little_to_send),
         cmocka_unit_test(test_receiver_short_path),
         cmocka_unit_test(test_receiver_long_path),
+        cmocka_unit_test(test_receiver_busy_host),
         cmocka_unit_test(test_receiver_at_first),
         cmocka_unit_test(test_drain),
         cmocka_unit_test(test_drain_falls_by_eight_at_most),

@@ -397,7 +397,8 @@ static int create(void **state)
     return memory.in && memory.cpu && memory.here ? 0 : -1;
 }
 
-int main(void)
+/* An argument is a pattern of the tests to run, under compute-sanitizer, say. */
+int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_shape), cmocka_unit_test(test_whole_tiles),
@@ -411,5 +412,7 @@ int main(void)
         printf("skipped, no GPU: %s\n", cudaGetErrorString(failed));
         return 77;
     }
+    if (argc > 1)
+        cmocka_set_test_filter(argv[1]);
     return cmocka_run_group_tests(tests, create, NULL);
 }

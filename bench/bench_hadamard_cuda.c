@@ -48,6 +48,7 @@ static const struct bench_case cases[] = {
     {"bf16_block1024", LH_HADAMARD_BF16, 1024, 1, false},
     {"bf16_block1024_stride1024", LH_HADAMARD_BF16, 1024, 1024, false},
     {"bf16_block2048", LH_HADAMARD_BF16, 2048, 1, false},
+    {"bf16_block2048_stride256", LH_HADAMARD_BF16, 2048, 256, false},
     {"bf16_block2048_stride2048", LH_HADAMARD_BF16, 2048, 2048, false},
     {"f16_block2048", LH_HADAMARD_F16, 2048, 1, false},
     {"f16_block2048_stride2048", LH_HADAMARD_F16, 2048, 2048, false},

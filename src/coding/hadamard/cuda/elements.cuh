@@ -9,6 +9,7 @@
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "coding/hadamard/cuda/kernels.h"
 
@@ -38,6 +39,14 @@ template <> struct element<LH_HADAMARD_F32> {
     }
 };
 
+template <typename PAIR> static __device__ inline uint32_t both_bits(PAIR pair)
+{
+    uint32_t bits;
+    static_assert(sizeof bits == sizeof pair, "a pair is not a word");
+    memcpy(&bits, &pair, sizeof bits);
+    return bits;
+}
+
 template <> struct element<LH_HADAMARD_BF16> {
     typedef uint16_t bits;
     static constexpr int per_word = 2;
@@ -49,7 +58,7 @@ template <> struct element<LH_HADAMARD_BF16> {
     }
     static __device__ uint32_t pack(const float *x)
     {
-        return put(x[0]) | (uint32_t)put(x[1]) << 16;
+        return both_bits(__floats2bfloat162_rn(x[0], x[1]));
     }
     static __device__ float get(bits one)
     {
@@ -72,7 +81,7 @@ template <> struct element<LH_HADAMARD_F16> {
     }
     static __device__ uint32_t pack(const float *x)
     {
-        return put(x[0]) | (uint32_t)put(x[1]) << 16;
+        return both_bits(__floats2half2_rn(x[0], x[1]));
     }
     static __device__ float get(bits one)
     {
@@ -87,6 +96,14 @@ template <> struct element<LH_HADAMARD_F16> {
 static __device__ inline bool is_finite(float x)
 {
     return (__float_as_uint(x) & 0x7f800000u) != 0x7f800000u;
+}
+
+/* NaN if either is. */
+static __device__ inline float larger(float a, float b)
+{
+    float result;
+    asm("max.NaN.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b));
+    return result;
 }
 
 /* Nothing more is to be changed: an element was found that is not finite. */

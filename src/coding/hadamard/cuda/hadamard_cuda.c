@@ -95,7 +95,7 @@ static int transform_region(const struct job *job, const struct region *region)
         .scale = (float)(1 / sqrt((double)(UINT64_C(1) << region->block_log))),
         .decode = job->decode,
     };
-    const bool in_group = tile_log <= cuda_group_log(job->hadamard->type, region->block_log);
+    const bool in_group = tile_log <= cuda_group_log(job->hadamard->type, &tiles);
     if (region->block_log > CUDA_BLOCK_LOG_MAX ||
         (region->stride_log > 0 && job->in == job->out && !in_group))
         return transform_blocks(job, region, tiles);

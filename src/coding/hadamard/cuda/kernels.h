@@ -53,8 +53,8 @@ struct cuda_correction {
     float factor;
 };
 
-/* log2 of the elements of a group, which is what a thread block has in its memory. */
-uint32_t cuda_group_log(enum lh_hadamard_type type, uint32_t block_log);
+/* log2 of the elements of a group, which is what a thread block has in its memory, of tiles with a stride. */
+uint32_t cuda_group_log(enum lh_hadamard_type type, const struct cuda_tiles *tiles);
 /* For benchmarks: another size, 0 for the usual one. */
 void cuda_group_log_use(uint32_t group_log);
 

@@ -7,9 +7,10 @@
  * A block of at most a chunk needs no other warp.
  *
  * With S = 1 results go straight back. With a stride a thread block has a group: whole tiles, or B blocks of
- * one, which own B * p/S consecutive elements of each packet. They pass through shared memory, in the
- * order of the packets, so that both sides are read and written in whole sectors. There a word's bank is
- * mixed with higher bits of its number (swizzled): blocks of a group and packets would else meet in one.
+ * one, which own B * p/S consecutive elements of each packet: its rows. They pass through shared memory, in
+ * the order of the packets, so that both sides are read and written in whole sectors, 16 bytes a thread.
+ * There a word's bank is mixed with higher bits of its number (swizzled): blocks of a group and packets would
+ * else meet in one.
  *
  * Elements that are not finite are found by the results: they make all of their block NaN or infinite. Only
  * then the warp loads its chunk again, and looks at each.
@@ -18,10 +19,10 @@
  */
 #include "coding/hadamard/cuda/elements.cuh"
 
-#include <cuda_pipeline_primitives.h>
-
-#define GROUP_LOG      14u
-#define LONG_HALF_LOG  15u /* of BF16 and F16 with p = 2048: 32 bytes of each packet */
+/* A thread block has at least 128 threads, and at most what shared memory takes. */
+#define GROUP_LOG_MIN  12u
+#define GROUP_LOG_MAX  14u
+#define ROW_LOG_MIN    5u /* bytes of each packet: a sector */
 #define DIRECT_THREADS 128u
 #define STAGED_THREADS 512u
 #define WHOLE_WARP     0xffffffffu
@@ -35,7 +36,7 @@ struct transform {
     uint32_t group_log;
     uint32_t blocks_log; /* B: of a group, in a tile */
     bool whole;          /* a group is whole tiles */
-    bool aligned;        /* to 16 bytes (direct), to 4 (staged) */
+    bool aligned;        /* to 16 bytes, which rows fill, too */
 };
 
 static __device__ uint32_t sign_word(uint64_t seed, uint64_t element)
@@ -137,27 +138,36 @@ template <int TYPE, int R> struct chunk {
             const uint32_t bits = word >> lane * V % 32;
 #pragma unroll
             for (int c = 0; c < V; c++)
-                x[j * V + c] *= __uint_as_float(__float_as_uint(scale) ^ (bits << (31 - c) & 0x80000000u));
+                x[j * V + c] =
+                    __uint_as_float(__float_as_uint(x[j * V + c]) ^ (bits << (31 - c) & 0x80000000u)) *
+                    scale;
         }
     }
 
     static __device__ bool exceeds(const float (&x)[R])
     {
-        uint32_t largest = 0;
+        float largest = 0;
 #pragma unroll
         for (int r = 0; r < R; r++)
-            largest = max(largest, __float_as_uint(x[r]) & 0x7fffffffu);
-        return __any_sync(WHOLE_WARP, largest >= E::limit);
+            largest = larger(largest, fabsf(x[r]));
+        return __any_sync(WHOLE_WARP, __float_as_uint(largest) >= E::limit);
     }
 };
 
 /* ---- a group in shared memory -------------------------------------------------------------------------- */
 
-/* Linear: of the exclusive or of two numbers it is that of both places. */
+/* Mixes into a word's bank one of these for each higher bit of its number that is set: found by a search,
+ * such that the words that a warp moves at once, as rows or as registers, are all in different banks. (Of 150
+ * shapes of tile and type 148; in two, banks are met twice.) Linear: of the exclusive or of two numbers it is
+ * that of both places. */
 static __device__ inline uint32_t swizzle(uint32_t word)
 {
-    const uint32_t high = word >> 5;
-    return word ^ (high & 3) ^ (high << 1 & 0x1c) ^ (high >> 4 & 0xf);
+    constexpr uint32_t banks[] = {30, 21, 31, 9, 15, 17, 3, 2, 5};
+    uint32_t mixed = word;
+#pragma unroll
+    for (int bit = 0; bit < 9; bit++)
+        mixed ^= (word >> (5 + bit) & 1) * banks[bit];
+    return mixed;
 }
 
 /* Where an element of a group, numbered block by block, is in the order of its packets. */
@@ -205,84 +215,93 @@ static __device__ group group_of(const transform &t)
     return here;
 }
 
-/* The element at a place of the group, from the region's first. */
-static __device__ inline uint64_t element_at(const transform &t, const group &here, uint32_t place)
+/* From the first element of its rows to that at a place of the group. Of the sum of two places that share no
+ * bit it is the sum. */
+static __device__ inline uint32_t row_offset(const transform &t, const group &here, uint32_t place)
 {
-    return here.packets + ((uint64_t)(place >> here.row_log) << t.tiles.block_log) +
-           (place & ((1u << here.row_log) - 1));
+    return (place >> here.row_log << t.tiles.block_log) + (place & ((1u << here.row_log) - 1));
 }
 
-/* From memory into the group; in flight all at once. A row has a whole number of words. */
-template <int TYPE>
-static __device__ void load_rows(const transform &t, const group &here, uint32_t *staged)
-{
-    typedef element<TYPE> E;
-    typedef typename E::bits bits;
-    const uint32_t words = (1u << t.group_log) / E::per_word;
-#pragma unroll 4
-    for (uint32_t word = threadIdx.x; word < words; word += blockDim.x) {
-        const uint32_t place = word * E::per_word;
-        uint32_t *const mine = &staged[swizzle(word)];
-        const bits *from = (const bits *)t.tiles.in + t.tiles.first + element_at(t, here, place);
-        if (place >= here.left)
-            *mine = 0;
-        else if (t.aligned)
-            __pipeline_memcpy_async(mine, from, sizeof *mine);
-        else
-            for (int i = 0; i < E::per_word; i++)
-                ((bits *)mine)[i] = from[i];
-    }
-    __pipeline_commit();
-    __pipeline_wait_prior(0);
-}
-
-/* The other way. */
-template <int TYPE>
-static __device__ void store_rows(const transform &t, const group &here, const uint32_t *staged)
-{
-    typedef element<TYPE> E;
-    typedef typename E::bits bits;
-    const uint32_t words = (1u << t.group_log) / E::per_word;
-#pragma unroll 4
-    for (uint32_t word = threadIdx.x; word < words; word += blockDim.x) {
-        const uint32_t place = word * E::per_word;
-        const uint32_t *const mine = &staged[swizzle(word)];
-        bits *to = (bits *)t.tiles.out + t.tiles.first + element_at(t, here, place);
-        if (place >= here.left)
-            continue;
-        if (t.aligned)
-            *(uint32_t *)to = *mine;
-        else
-            for (int i = 0; i < E::per_word; i++)
-                to[i] = ((const bits *)mine)[i];
-    }
-}
-
-/* Between a warp's registers and their places. Numbers go by Gray code, so that each place is one exclusive
- * or away from the one before. */
+/* Between memory and the group, STORE: back. All loads of a thread are in flight at once. */
 template <int TYPE, int R, bool STORE>
-static __device__ void move_registers(const transform &t, float (&x)[R], uint32_t first, void *staged)
+static __device__ void move_rows(const transform &t, const group &here, uint32_t *staged)
 {
     typedef chunk<TYPE, R> C;
     typedef typename element<TYPE>::bits bits;
+    const uint64_t first = t.tiles.first + here.packets;
+    if (!t.aligned || here.left >> t.group_log == 0) {
+        for (uint32_t place = threadIdx.x; place < 1u << t.group_log; place += blockDim.x) {
+            bits *const mine = (bits *)((char *)staged + byte_of<TYPE>(place));
+            const uint64_t at = first + row_offset(t, here, place);
+            if (!STORE)
+                *mine = place < here.left ? ((const bits *)t.tiles.in)[at] : 0;
+            else if (place < here.left)
+                ((bits *)t.tiles.out)[at] = *mine;
+        }
+        return;
+    }
+    const uint64_t own = first + row_offset(t, here, threadIdx.x * C::V);
+    uint4 four[R / C::V];
+#pragma unroll
+    for (int i = 0; i < R / C::V && !STORE; i++)
+        four[i] =
+            *(const uint4 *)((const bits *)t.tiles.in + own + row_offset(t, here, i * blockDim.x * C::V));
+#pragma unroll
+    for (int i = 0; i < R / C::V; i++) {
+        const uint32_t word = swizzle(threadIdx.x * 4) ^ swizzle(i * blockDim.x * 4);
+        if (STORE) {
+            *(uint4 *)((bits *)t.tiles.out + own + row_offset(t, here, i * blockDim.x * C::V)) =
+                make_uint4(staged[word], staged[word ^ 1], staged[word ^ 2], staged[word ^ 3]);
+        } else {
+            staged[word] = four[i].x;
+            staged[word ^ 1] = four[i].y;
+            staged[word ^ 2] = four[i].z;
+            staged[word ^ 3] = four[i].w;
+        }
+    }
+}
+
+/* Between a warp's registers and their places, AT_ONCE elements that follow each other in both. Numbers go by
+ * Gray code, so that each place is one exclusive or away from the one before. */
+template <int TYPE, int R, bool STORE, int AT_ONCE>
+static __device__ __forceinline__ void move_places(const transform &t, float (&x)[R], uint32_t first,
+                                                   void *staged)
+{
+    typedef chunk<TYPE, R> C;
+    typedef element<TYPE> E;
     uint32_t masks[C::R_LOG];
 #pragma unroll
     for (int bit = 0; bit < C::R_LOG; bit++)
         masks[bit] = byte_of<TYPE>(packet_order(t, 1u << (bit < C::V_LOG ? bit : bit + 5)));
     uint32_t place = byte_of<TYPE>(packet_order(t, first + threadIdx.x % 32 * C::V));
 #pragma unroll
-    for (int i = 0; i < R; i++) {
-        const int r = i ^ i >> 1;
-        bits *const at = (bits *)((char *)staged + place);
-        if (STORE)
-            *at = element<TYPE>::put(x[r]);
+    for (int i = 0; i < R / AT_ONCE; i++) {
+        const int r = (i ^ i >> 1) * AT_ONCE;
+        char *const at = (char *)staged + place;
+        if (AT_ONCE == E::per_word && STORE)
+            *(uint32_t *)at = E::pack(&x[r]);
+        else if (AT_ONCE == E::per_word)
+            E::unpack(*(const uint32_t *)at, &x[r]);
+        else if (STORE)
+            *(typename E::bits *)at = E::put(x[r]);
         else
-            x[r] = element<TYPE>::get(*at);
+            x[r] = E::get(*(const typename E::bits *)at);
 #pragma unroll
-        for (int bit = 0; bit < C::R_LOG; bit++)
-            if ((i + 1) % (2 << bit) == 1 << bit)
+        for (int bit = AT_ONCE / 2; bit < C::R_LOG; bit++)
+            if ((i + 1) * AT_ONCE % (2 << bit) == 1 << bit)
                 place ^= masks[bit];
     }
+}
+
+/* Two of 16 bits at once where runs have as many. */
+template <int TYPE, int R, bool STORE>
+static __device__ __forceinline__ void move_registers(const transform &t, float (&x)[R], uint32_t first,
+                                                      void *staged)
+{
+    if (element<TYPE>::per_word == 1 || t.tiles.block_log > t.tiles.stride_log)
+        move_places<TYPE, R, STORE, element<TYPE>::per_word>(t, x, first, staged);
+    else
+        move_places<TYPE, R, STORE, 1>(t, x, first, staged);
 }
 
 /* ---- the kernel ---------------------------------------------------------------------------------------- */
@@ -308,7 +327,7 @@ static __device__ __noinline__ bool examine(const transform &t, const group &her
     for (uint32_t e = threadIdx.x % 32; e < 32 * R && e < mine.left; e += 32) {
         const uint32_t place = FROM_PACKETS ? packet_order(t, mine.first + e) : 0;
         const uint64_t index =
-            t.tiles.first + (FROM_PACKETS ? element_at(t, here, place) : mine.blocks + e);
+            t.tiles.first + (FROM_PACKETS ? here.packets + row_offset(t, here, place) : mine.blocks + e);
         const bits one = FROM_PACKETS ? *(const bits *)((const char *)staged + byte_of<TYPE>(place))
                                       : ((const bits *)t.tiles.in)[index];
         if (!is_finite(E::get(one))) {
@@ -393,7 +412,7 @@ static __device__ __forceinline__ void transform_share(const transform &t, const
 }
 
 template <int TYPE, int R, bool DECODE>
-static __global__ void __launch_bounds__(DIRECT_THREADS, R == 32 ? 8 : 4)
+static __global__ void __launch_bounds__(DIRECT_THREADS, R == 32 ? 6 : 4)
     transform_direct(const __grid_constant__ transform t)
 {
     typedef chunk<TYPE, R> C;
@@ -419,7 +438,7 @@ static __global__ void __launch_bounds__(STAGED_THREADS, R == 32 ? 2 : 1)
     const uint32_t first = threadIdx.x / 32 * C::ELEMENTS;
     const share mine = {here.blocks + first, here.left > first ? here.left - first : 0, first};
     if (DECODE) {
-        load_rows<TYPE>(t, here, staged);
+        move_rows<TYPE, R, false>(t, here, staged);
         __syncthreads();
     }
     float x[R];
@@ -430,16 +449,22 @@ static __global__ void __launch_bounds__(STAGED_THREADS, R == 32 ? 2 : 1)
     }
     move_registers<TYPE, R, true>(t, x, first, staged);
     __syncthreads();
-    store_rows<TYPE>(t, here, staged);
+    move_rows<TYPE, R, true>(t, here, staged);
 }
 
 /* ---- launches ------------------------------------------------------------------------------------------ */
 
-extern "C" uint32_t cuda_group_log(enum lh_hadamard_type type, uint32_t block_log)
+extern "C" uint32_t cuda_group_log(enum lh_hadamard_type type, const struct cuda_tiles *tiles)
 {
-    if (group_log_in_use)
-        return group_log_in_use;
-    return type != LH_HADAMARD_F32 && block_log == CUDA_BLOCK_LOG_MAX ? LONG_HALF_LOG : GROUP_LOG;
+    const uint32_t bytes_log = type == LH_HADAMARD_F32 ? 2 : 1;
+    const uint32_t tile_log = tiles->block_log + tiles->stride_log;
+    const uint32_t rows_log = tiles->stride_log + ROW_LOG_MIN - bytes_log;
+    const uint32_t least = GROUP_LOG_MIN + (tiles->block_log == CUDA_BLOCK_LOG_MAX);
+    uint32_t log = group_log_in_use;
+    if (log == 0)
+        log = rows_log > least ? rows_log : least;
+    /* In place only a group of whole tiles does without another pass. */
+    return tiles->in == tiles->out && tile_log <= GROUP_LOG_MAX && tile_log > log ? tile_log : log;
 }
 
 extern "C" void cuda_group_log_use(uint32_t group_log)
@@ -461,10 +486,11 @@ template <int TYPE, int R, bool DECODE> static cudaError_t launch(transform t)
             <<<(unsigned)((chunks + per_block - 1) / per_block), DIRECT_THREADS, 0, stream>>>(t);
         return cudaGetLastError();
     }
-    t.group_log = cuda_group_log(t.call.type, t.tiles.block_log);
+    t.group_log = cuda_group_log(t.call.type, &t.tiles);
     t.whole = t.tiles.block_log + t.tiles.stride_log <= t.group_log;
     t.blocks_log = t.whole ? t.tiles.stride_log : t.group_log - t.tiles.block_log;
     const uint64_t group = 1ull << t.group_log;
+    t.aligned &= t.whole || t.group_log - t.tiles.stride_log >= C::V_LOG;
     cudaError_t failed =
         cudaFuncSetAttribute((const void *)transform_staged<TYPE, R, DECODE>,
                              cudaFuncAttributeMaxDynamicSharedMemorySize, (int)(group * bytes));

@@ -94,13 +94,15 @@ def symbols(built):
 def objects(build):
     """source path -> object file, of every component that was built."""
     found = {}
-    for path in sorted([*build.glob("*/CMakeFiles/room_*.dir/**/*.o"),
+    for path in sorted([*build.glob("src/**/CMakeFiles/room_*.dir/**/*.o"),
+                        *build.glob("netsim/CMakeFiles/room_*.dir/**/*.o"),
                         *build.glob("CMakeFiles/longhaul.dir/cli/**/*.o")]):
-        top, _, _, inside = f"./{path.relative_to(build)}".split("/", 3) if path.is_relative_to(
-            build / "CMakeFiles") else str(path.relative_to(build)).split("/", 3)
-        source = pathlib.Path(top) / inside.removesuffix(".o")
+        folder, inside = str(path.relative_to(build)).split("CMakeFiles/", 1)
+        # CMake writes ".." as "__".
+        inside = inside.split("/", 1)[1].removesuffix(".o").replace("__/", "../")
+        source = pathlib.Path(os.path.normpath(pathlib.Path(folder) / inside))
         if (ROOT / source).exists():
-            found[source] = path
+            found.setdefault(source, path)
     return found
 
 

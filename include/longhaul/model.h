@@ -119,7 +119,8 @@ struct lh_model_times {
     double p999_s;
     double paper_mean_s;   /* the mean by the paper's formula: different for erasure codes (section 4.2.3,
                             fallback sr, independent loss), else mean_s */
-    double p_fallback;     /* probability of a submessage that cannot be decoded; 0 without erasure code */
+    double p_fallback;     /* probability of a submessage that cannot be decoded; 0 without erasure code; of
+                            * bounded completion: that something is missing */
     double wire_bytes;     /* mean bytes sent: message, parity, retransmissions, headers */
     double overhead_bytes; /* wire_bytes less those without loss and parity */
     double encode_core_s;  /* core time to encode the message; 0: unknown, or nothing to encode */

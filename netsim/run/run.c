@@ -333,9 +333,12 @@ static void on_flow_timer(struct netsim *net, uint32_t event)
         kick(net, netsim_host_port(transport->flows[flow].sender.source));
 }
 
-/* What is stopped for some time is no deadlock. */
+/* What is stopped for some time is no deadlock. When all flows have ended nothing more is disturbed: over long cables
+ * some burst would always be under way, and the run would never end. */
 static void on_disturbance(struct netsim *net, uint32_t event)
 {
+    if (!net->runs_on && net->transport.unfinished == 0)
+        return;
     const struct netsim_disturbed done = netsim_disturbance_on_event(&net->disturbance, event);
     if (done.until_ps > net->deadlock.mute_until_ps)
         net->deadlock.mute_until_ps = done.until_ps;

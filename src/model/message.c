@@ -107,6 +107,14 @@ int model_message_of(const struct lh_model_path *path, double rto_rtts, struct m
     return 0;
 }
 
+uint64_t model_message_segment(const struct lh_model_path *path)
+{
+    if (path->segment_bytes == 0 || path->chunk_bytes == 0 || path->segment_bytes >= path->message_bytes)
+        return path->message_bytes;
+    uint64_t whole = path->segment_bytes - path->segment_bytes % path->chunk_bytes;
+    return whole > 0 ? whole : path->chunk_bytes;
+}
+
 double model_message_overhead(const struct model_message *message)
 {
     return message->rto_s / message->inject_s + 1;

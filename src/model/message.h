@@ -31,6 +31,8 @@ struct model_message {
 /* By the paper's timing, with a timeout of rto_rtts round trips. -LH_EINVAL, -LH_ERANGE: the path is
  * invalid, or loses too much for the model. */
 int model_message_of(const struct lh_model_path *path, double rto_rtts, struct model_message *message);
+/* Bytes of a segment, whole chunks: the message is cut into these, and a last one that may be shorter. */
+uint64_t model_message_segment(const struct lh_model_path *path);
 /* O = RTO + T_inj, in T_inj. */
 double model_message_overhead(const struct model_message *message);
 /* Selective repeat of the whole message. */

@@ -4,16 +4,18 @@
 #include <assert.h>
 #include <math.h>
 
-#include "model/binomial.h"
 #include "model/longhaul_timing.h"
+#include "schemes/bounded/missing.h"
 #include "schemes/bounded/model_params.h"
 
 struct bounded_times {
-    double parity;    /* chunks */
-    double whole_s;   /* of a message that lacks nothing */
-    double settled_s; /* of one that lacks something */
-    double p_whole;
-    double delivered; /* share of the message */
+    double before;               /* segments before the last, */
+    double before_share;         /* each so much of the message's bytes */
+    double apart_s;              /* from the first chunk of one to that of the next */
+    double sent_s;               /* a message that lacks nothing and needs no parity is complete */
+    double end_s;                /* all are, or the deadline has passed */
+    struct bounded_missing full; /* a segment that is not the last; the last where there is one only */
+    struct bounded_missing last;
 };
 
 static_assert(sizeof(struct bounded_times) <= MODEL_STATE_BYTES, "fits");
@@ -29,118 +31,127 @@ static void longhaul(const struct lh_model_path *path, const struct lh_model_sch
     model_timing_by_report(path, scheme->rto_rtts, message);
 }
 
-/* ---- what is missing --------------------------------------------------------------------------------- */
-
-/* A submessage, and its chunks on the wire. */
-struct submessage {
-    unsigned size;
-    unsigned rows;
-    double between; /* packets from one of its chunks to the next */
-};
-
-/* Share of the data that is missing, and the chance that none is: more than `rows` are lost. */
-static double mds_missing(const struct model_loss *loss, const struct submessage *of, double *p_none)
+static int start_segment(struct bounded_missing *segment, const struct model_prediction *prediction,
+                         const struct lh_model_path *path, uint64_t bytes)
 {
-    double chance[MODEL_COUNT_MAX + 1];
-    unsigned all = of->size + of->rows;
-    double missing = 0, none = 1;
-    model_lost_chunks(loss, all, of->between, chance);
-    for (unsigned x = of->rows + 1; x <= all; x++) {
-        missing += chance[x] * x / all;
-        none -= chance[x];
-    }
-    *p_none = fmax(0, none);
-    return missing;
+    struct lh_model_path of = *path;
+    struct model_message message;
+    of.message_bytes = bytes;
+    int failed = model_message_of(&of, 0, &message);
+    if (failed)
+        return failed;
+    message.window_s = prediction->message.window_s;
+    bounded_missing_start(segment, &prediction->scheme, &message);
+    return 0;
 }
-
-/* More than one of a class is lost, and then nothing of the submessage is recovered. */
-static double xor_missing(const struct model_loss *loss, const struct submessage *of, double *p_none)
-{
-    double chance[MODEL_COUNT_MAX + 1];
-    unsigned size = (of->size + of->rows - 1) / of->rows + 1;
-    model_lost_chunks(loss, size, of->between * of->rows, chance);
-    double met = chance[0] + chance[1];
-    double alone =
-        loss->chunk > 0 ? chance[1] / size / loss->chunk : 1; /* the others of its class are there */
-    *p_none = pow(met, of->rows);
-    return loss->chunk * (1 - alone * pow(met, of->rows - 1));
-}
-
-static double coded_missing(const struct lh_model_scheme *scheme, const struct model_message *message,
-                            double *p_none)
-{
-    const struct model_loss *loss = &message->loss;
-    double groups = ceil(message->chunks / scheme->k);
-    struct submessage of = {.size = (unsigned)ceil(message->chunks / groups),
-                            .between = groups * loss->chunk_packets};
-    unsigned most = scheme->xor_code ? of.size : of.size + (of.size < scheme->k);
-    of.rows = scheme->m < most || (!scheme->xor_code && of.size == scheme->k) ? scheme->m : most;
-    double missing = scheme->xor_code ? xor_missing(loss, &of, p_none) : mds_missing(loss, &of, p_none);
-    /* A burst hits all submessages of a message: they are whole together. */
-    *p_none = loss->bursty ? pow(*p_none, fmax(1, groups / loss->burst)) : pow(*p_none, groups);
-    return missing;
-}
-
-static double plain_whole(const struct model_message *message)
-{
-    const struct model_loss *loss = &message->loss;
-    if (loss->packet <= 0)
-        return 1;
-    /* No burst is under way, and none begins. */
-    return exp(log1p(-loss->packet) + (message->packets - 1) * log1p(-loss->enter));
-}
-
-/* ---- the prediction ---------------------------------------------------------------------------------- */
 
 static int start(struct model_prediction *prediction, const struct lh_model_path *path)
 {
-    const struct lh_model_scheme *scheme = &prediction->scheme;
-    const struct model_message *message = &prediction->message;
     struct bounded_times *times = state_of(prediction);
-    (void)path;
-    double missing = message->loss.chunk;
-    *times = (struct bounded_times){.p_whole = plain_whole(message)};
-    if (scheme->k > 0) {
-        missing = coded_missing(scheme, message, &times->p_whole);
-        times->parity = ceil(message->chunks / scheme->k) * scheme->m;
-    }
-    double parity_s = times->parity * message->inject_s;
-    times->whole_s = message->ideal_s;
-    times->settled_s = message->ideal_s + parity_s + message->window_s;
-    times->delivered = 1 - missing;
-    if (scheme->deadline_s > 0 && scheme->deadline_s < times->settled_s) {
-        double sent_s = fmax(0, scheme->deadline_s - message->rtt_s);
-        times->delivered *= fmin(1, sent_s / (message->chunks * message->inject_s));
-        times->p_whole = scheme->deadline_s < times->whole_s ? 0 : times->p_whole;
-        times->settled_s = scheme->deadline_s;
-        times->whole_s = fmin(times->whole_s, scheme->deadline_s);
-    }
+    double deadline_s = prediction->scheme.deadline_s > 0 ? prediction->scheme.deadline_s : INFINITY;
+    uint64_t bytes = model_message_segment(path);
+    uint64_t before = (path->message_bytes - 1) / bytes;
+    int failed = start_segment(&times->last, prediction, path, path->message_bytes - before * bytes);
+    if (!failed)
+        failed = start_segment(&times->full, prediction, path, before > 0 ? bytes : path->message_bytes);
+    if (failed)
+        return failed;
+    times->before = (double)before;
+    times->before_share = before > 0 ? (double)bytes / (double)path->message_bytes : 0;
+    times->apart_s = times->full.data_s + times->full.parity * times->full.inject_s;
+    double last_s = times->before * times->apart_s;
+    times->sent_s = fmin(deadline_s, last_s + times->last.data_s + times->last.rtt_s);
+    times->end_s = last_s + bounded_missing_settled(&times->last);
+    if (before > 0)
+        times->end_s = fmax(times->end_s, last_s - times->apart_s + bounded_missing_settled(&times->full));
+    times->end_s = fmin(deadline_s, times->end_s);
+    assert(times->sent_s <= times->end_s);
     return 0;
+}
+
+/* ---- when -------------------------------------------------------------------------------------------- */
+
+static double cdf(const struct model_prediction *prediction, double seconds)
+{
+    const struct bounded_times *times = state_of(prediction);
+    if (seconds >= times->end_s)
+        return 1;
+    double since = seconds - times->before * times->apart_s;
+    double log_chance =
+        since >= bounded_missing_settled(&times->last) ? 0 : bounded_missing_log_whole(&times->last, since);
+    /* Those before it that have not settled are whole. */
+    double settled = floor((seconds - bounded_missing_settled(&times->full)) / times->apart_s) + 1;
+    double open = times->before - fmax(0, fmin(times->before, settled));
+    if (open > 0)
+        log_chance += open * bounded_missing_log_whole(&times->full, INFINITY);
+    return exp(log_chance);
+}
+
+#define STEPS 128
+
+/* Integral of 1 - P. */
+static double open_between(const struct model_prediction *prediction, double from, double to)
+{
+    double sum = 0;
+    for (int i = 0; i < STEPS && from < to; i++)
+        sum += 1 - cdf(prediction, from + (to - from) * (i + 0.5) / STEPS);
+    return sum * (to - from) / STEPS;
 }
 
 static double mean(const struct model_prediction *prediction)
 {
     const struct bounded_times *times = state_of(prediction);
-    return times->settled_s - times->p_whole * (times->settled_s - times->whole_s);
+    double parity_s = times->sent_s + times->last.parity * times->last.inject_s;
+    double middle_s = fmin(parity_s, times->end_s);
+    return times->sent_s + open_between(prediction, times->sent_s, middle_s) +
+           open_between(prediction, middle_s, times->end_s);
 }
+
+#define HALVINGS 60
 
 static double quantile(const struct model_prediction *prediction, double share)
 {
     const struct bounded_times *times = state_of(prediction);
-    return share < times->p_whole ? times->whole_s : times->settled_s;
+    double low = times->sent_s, high = times->end_s;
+    if (cdf(prediction, low) >= share)
+        return low;
+    for (int i = 0; i < HALVINGS; i++) {
+        double middle = (low + high) / 2;
+        *(cdf(prediction, middle) < share ? &low : &high) = middle;
+    }
+    return high;
 }
 
-static double cdf(const struct model_prediction *prediction, double seconds)
+static double draw(const struct model_prediction *prediction, struct lh_prng *prng, uint8_t *cells)
+{
+    (void)cells;
+    return quantile(prediction, lh_prng_double(prng));
+}
+
+/* ---- how much ---------------------------------------------------------------------------------------- */
+
+/* Segments follow each other, so a deadline cuts one off, and what is behind it. */
+static double delivered(const struct model_prediction *prediction)
 {
     const struct bounded_times *times = state_of(prediction);
-    if (seconds >= times->settled_s)
-        return 1;
-    return seconds >= times->whole_s ? times->p_whole : 0;
+    double end_s = prediction->scheme.deadline_s > 0 ? prediction->scheme.deadline_s : INFINITY;
+    double over = floor((end_s - times->full.rtt_s) / times->apart_s);
+    over = fmax(0, fmin(times->before, over));
+    double missing = over * times->before_share * bounded_missing_share(&times->full, INFINITY);
+    double rest = times->before - over;
+    if (rest > 0) {
+        double cut = bounded_missing_share(&times->full, end_s - over * times->apart_s);
+        missing += times->before_share * (cut + rest - 1);
+    }
+    double last_share = 1 - times->before * times->before_share;
+    double last = bounded_missing_share(&times->last, end_s - times->before * times->apart_s);
+    return 1 - missing - last_share * last;
 }
 
 static double parity_chunks(const struct model_prediction *prediction)
 {
-    return state_of(prediction)->parity;
+    const struct bounded_times *times = state_of(prediction);
+    return times->before * times->full.parity + times->last.parity;
 }
 
 static double overhead_bytes(const struct model_prediction *prediction)
@@ -149,22 +160,15 @@ static double overhead_bytes(const struct model_prediction *prediction)
     return parity_chunks(prediction) * message->message_wire_bytes / message->chunks;
 }
 
-/* Nothing falls back. */
+/* Nothing falls back: the chance that something is missing at the end. */
 static double p_fallback(const struct model_prediction *prediction)
 {
-    (void)prediction;
-    return 0;
-}
-
-static double delivered(const struct model_prediction *prediction)
-{
-    return state_of(prediction)->delivered;
-}
-
-static double draw(const struct model_prediction *prediction, struct lh_prng *prng, uint8_t *cells)
-{
-    (void)cells;
-    return quantile(prediction, lh_prng_double(prng));
+    const struct bounded_times *times = state_of(prediction);
+    double last_s = times->end_s - times->before * times->apart_s;
+    double log_whole = bounded_missing_log_whole(&times->last, last_s);
+    if (times->before > 0)
+        log_whole += times->before * bounded_missing_log_whole(&times->full, INFINITY);
+    return -expm1(log_whole);
 }
 
 const struct model_predictor bounded_predictor = {

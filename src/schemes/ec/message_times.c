@@ -21,15 +21,6 @@ static int start_one(struct ec_segment_times *code, const struct lh_model_path *
     return 0;
 }
 
-/* Bytes of a segment: whole chunks. */
-static uint64_t segment_of(const struct lh_model_path *path)
-{
-    if (path->segment_bytes == 0 || path->chunk_bytes == 0 || path->segment_bytes >= path->message_bytes)
-        return path->message_bytes;
-    uint64_t whole = path->segment_bytes - path->segment_bytes % path->chunk_bytes;
-    return whole > 0 ? whole : path->chunk_bytes;
-}
-
 /* Returns the number of rounds in log_done. */
 static unsigned list_rounds(const struct ec_rounds *rounds, double log_done[MODEL_ROUNDS_MAX + 1])
 {
@@ -47,7 +38,7 @@ static unsigned list_rounds(const struct ec_rounds *rounds, double log_done[MODE
 int ec_message_start(struct ec_message_times *segments, const struct lh_model_path *path,
                      const struct lh_model_scheme *scheme)
 {
-    uint64_t bytes = segment_of(path);
+    uint64_t bytes = model_message_segment(path);
     uint64_t before = bytes > 0 ? (path->message_bytes - 1) / bytes : 0;
     struct ec_segment_times *full = &segments->full;
     struct model_message message;

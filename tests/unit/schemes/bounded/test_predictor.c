@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "schemes/bounded/predictor.h"
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -48,6 +49,7 @@ static void test_losses_cost_a_window(void **state)
     struct lh_model_times times = predict("bounded", 0.01);
     assert_near(times.p99_s, 18e-3 + 10e-3 / 8, 1e-9);
     assert_near(times.delivered, 0.99, 1e-9);
+    assert_near(times.p_fallback, 1 - pow(0.99, 1000), 1e-9);
 }
 
 static void test_the_deadline_cuts_off(void **state)
@@ -57,6 +59,7 @@ static void test_the_deadline_cuts_off(void **state)
     assert_near(times.p999_s, 14e-3, 1e-9);
     assert_near(times.mean_s, 14e-3, 1e-9);
     assert_near(times.delivered, 0.99 / 2, 1e-9); /* 4 of 8 ms */
+    assert_near(times.p_fallback, 1, 0);
 }
 
 static void test_parity_recovers(void **state)
@@ -69,6 +72,29 @@ static void test_parity_recovers(void **state)
     assert_true(weaker.delivered > 0.99 && weaker.delivered < times.delivered);
 }
 
+/* Segments follow each other: the time is that of one whose parity lies between, and the last one's wait. */
+static void test_segments(void **state)
+{
+    (void)state;
+    struct lh_model_path cut = path;
+    struct lh_model_scheme scheme;
+    struct lh_model_times times;
+    double settled_s, open;
+    cut.segment_bytes = 250000;
+    assert_int_equal(lh_model_scheme_parse("bounded,code=mds,k=25,m=5", &scheme), 0);
+    scheme.timing = LH_MODEL_TIMING_LONGHAUL;
+    assert_int_equal(lh_model_predict(&cut, &scheme, &times), 0);
+    assert_int_equal(lh_model_quantile(&cut, &scheme, 0.999999, &settled_s), 0);
+    assert_near(settled_s, 10e-3 + 8e-3 * 1.2 + 10e-3 / 8, 1e-9);
+    assert_near(times.overhead_bytes, 200e3, 1e-9);
+    assert_int_equal(lh_model_cdf(&cut, &scheme, 10e-3 + 8e-3 * 1.15 - 1e-6, &open), 0);
+    assert_near(open, 0, 0);                /* the last data is not there */
+    scheme.deadline_s = 10e-3 + 8e-3 * 0.6; /* two segments */
+    assert_int_equal(lh_model_predict(&cut, &scheme, &times), 0);
+    assert_near(times.delivered, 0.5, 1e-4);
+    assert_near(times.p999_s, scheme.deadline_s, 1e-12);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -76,6 +102,7 @@ int main(void)
         cmocka_unit_test(test_losses_cost_a_window),
         cmocka_unit_test(test_the_deadline_cuts_off),
         cmocka_unit_test(test_parity_recovers),
+        cmocka_unit_test(test_segments),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

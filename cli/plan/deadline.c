@@ -1,5 +1,6 @@
 /*
- * deadline.c - messages that may be incomplete: what a deadline would bring, beside what there is.
+ * deadline.c - messages that may be incomplete: what bounded completion brings, beside the plan for
+ * whole ones.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -21,12 +22,20 @@ int cli_plan_deadline(const struct cli_plan_order *order, struct cli_plan_point 
 {
     if (isnan(order->allow_loss))
         return CLI_PROCEED;
-    if (lh_plan_deadline(&point->question, order->allow_loss, &point->deadline))
+    int failed = lh_plan_deadline(&point->question, order->allow_loss, &point->deadline);
+    if (failed && failed != -LH_ERANGE)
         return cli_misused("--allow-loss: %s", lh_last_error());
+    if (failed) /* the plan was made, so what is out of range is the share */
+        point->deadline = (struct lh_plan_deadline){.chunk_bytes = 0};
     return CLI_PROCEED;
 }
 
-/* Beside what the planner chose. */
+bool cli_plan_deadline_found(const struct cli_plan_point *point)
+{
+    return point->deadline.chunk_bytes > 0;
+}
+
+/* Beside what the planner chose for whole messages. */
 static void compare(const struct cli_plan_point *point, char *out, size_t size)
 {
     double times_as_long = cli_plan_choice(point)->times_ideal / point->deadline.times_ideal;
@@ -43,9 +52,13 @@ char *cli_plan_deadline_format(const struct cli_plan_order *order, const struct 
 {
     const struct lh_plan_deadline *deadline = &point->deadline;
     char chunk[LH_FORMAT_MAX], time[LH_FORMAT_MAX], wait[LH_FORMAT_MAX], gained[64];
-    char end[LH_FORMAT_MAX + 16] = "at", rare[64] = "", whole[32];
-    if (deadline->wait_s > 0)
-        snprintf(end, sizeof end, "%s after", lh_format_time(deadline->wait_s, wait, sizeof wait));
+    char scheme[LH_MODEL_SCHEME_TEXT_MAX], rare[64] = "", whole[32];
+    if (!cli_plan_deadline_found(point)) {
+        snprintf(out, CLI_PLAN_DEADLINE_MAX,
+                 "* bounded would leave more than %.3g %% missing, with each code within the limits.\n",
+                 100 * order->allow_loss);
+        return out;
+    }
     if (!isnan(deadline->missing_p999))
         snprintf(rare, sizeof rare, ", at most %.2g %% in 999 messages of 1000",
                  100 * deadline->missing_p999);
@@ -55,12 +68,12 @@ char *cli_plan_deadline_format(const struct cli_plan_order *order, const struct 
         snprintf(whole, sizeof whole, "%.3g %% of the messages", 100 * deadline->whole);
     compare(point, gained, sizeof gained);
     snprintf(out, CLI_PLAN_DEADLINE_MAX,
-             "* Not implemented yet: with %.3g %% of a message allowed to be missing, sr-nack with chunks "
-             "of %s could end "
-             "%s the ideal time, complete or not. It would take %s, %.2f times the ideal%s.\n"
+             "* With %.3g %% of a message allowed to be missing: %s with chunks of %s, %s, %.2f times the "
+             "ideal%s. Its deadline is %s after the ideal time.\n"
              "Missing: %.2g %% in the mean%s; complete: %s.\n",
-             100 * order->allow_loss, lh_format_size(deadline->chunk_bytes, chunk, sizeof chunk), end,
+             100 * order->allow_loss, lh_model_scheme_format(&deadline->scheme, scheme, sizeof scheme),
+             lh_format_size(deadline->chunk_bytes, chunk, sizeof chunk),
              lh_format_time(deadline->seconds, time, sizeof time), deadline->times_ideal, gained,
-             100 * deadline->missing, rare, whole);
+             lh_format_time(deadline->wait_s, wait, sizeof wait), 100 * deadline->missing, rare, whole);
     return out;
 }

@@ -79,17 +79,24 @@ static void put_deadline(struct cli_json *json, const struct cli_plan_order *ord
 {
     char words[CLI_PLAN_DEADLINE_MAX];
     const struct lh_plan_deadline *deadline = &point->deadline;
+    char scheme[LH_MODEL_SCHEME_TEXT_MAX];
+    bool found = cli_plan_deadline_found(point);
     cli_json_open(json, "deadline", '{');
-    cli_json_count(json, "available", 0);
+    cli_json_count(json, "available", found);
     cli_json_number(json, "allow_loss", order->allow_loss);
-    cli_json_count(json, "chunk_bytes", deadline->chunk_bytes);
-    cli_json_number(json, "seconds", deadline->seconds);
-    cli_json_number(json, "times_ideal", deadline->times_ideal);
-    cli_json_number(json, "wait_s", deadline->wait_s);
-    cli_json_number(json, "missing", deadline->missing);
-    cli_json_number(json, "missing_p999", deadline->missing_p999);
-    cli_json_number(json, "whole", deadline->whole);
-    cli_json_number(json, "overhead", deadline->overhead);
+    if (found) {
+        cli_json_text(json, "scheme", lh_model_scheme_format(&deadline->scheme, scheme, sizeof scheme));
+        cli_json_count(json, "chunk_bytes", deadline->chunk_bytes);
+        cli_json_number(json, "deadline_s", deadline->scheme.deadline_s);
+        cli_json_number(json, "seconds", deadline->seconds);
+        cli_json_number(json, "times_ideal", deadline->times_ideal);
+        cli_json_number(json, "wait_s", deadline->wait_s);
+        cli_json_number(json, "delivered_share", 1 - deadline->missing);
+        cli_json_number(json, "missing", deadline->missing);
+        cli_json_number(json, "missing_p999", deadline->missing_p999);
+        cli_json_number(json, "whole", deadline->whole);
+        cli_json_number(json, "overhead", deadline->overhead);
+    }
     cli_json_text(json, "verdict", cli_plan_deadline_format(order, point, words));
     cli_json_close(json, '}');
 }

@@ -132,17 +132,21 @@ static void print_row(const struct cli_table *table, const struct cli_plan_row *
     cli_table_row(table, cells);
 }
 
-/* Not an implemented scheme: its row is marked. */
+/* Its messages may be incomplete: its row is marked. */
 static void print_deadline(const struct cli_table *table, const struct cli_plan_order *order,
                            const struct cli_plan_point *point)
 {
     struct cli_cell cells[sizeof scheme_columns / sizeof scheme_columns[0]] = {0};
     const struct lh_plan_deadline *deadline = &point->deadline;
-    snprintf(cells[1].text, CLI_CELL_MAX, "a deadline *");
+    snprintf(cells[1].text, CLI_CELL_MAX, "bounded *");
     for (unsigned i = 2; i <= 10; i++)
         snprintf(cells[i].text, CLI_CELL_MAX, "-");
     static const unsigned columns[] = {
         [LH_PLAN_BY_MEAN] = 3, [LH_PLAN_BY_P50] = 4, [LH_PLAN_BY_P99] = 5, [LH_PLAN_BY_P999] = 6};
+    if (!cli_plan_deadline_found(point)) {
+        cli_table_row(table, cells);
+        return;
+    }
     put_time(&cells[columns[order->question.by]], deadline->seconds);
     put_times_ideal(&cells[7], deadline->times_ideal);
     put_percent(&cells[8], deadline->overhead);

@@ -140,8 +140,8 @@ LH_API int lh_model_cdf(const struct lh_model_path *path, const struct lh_model_
 
 /* ---- bounded completion: a deadline ------------------------------------------------------------------- */
 
-/* Selective repeat that delivers at a deadline, complete or not. Longhaul has no such scheme: this predicts
- * one. Shares are of a message's chunks. */
+/* Selective repeat that delivers at a deadline, complete or not. Longhaul's own bounded completion
+ * repeats nothing (LH_MODEL_BOUNDED, by lh_model_predict()). Shares are of a message's chunks. */
 struct lh_model_bounded {
     double mean_s; /* of the completion time: the deadline, or earlier when complete */
     double p50_s, p99_s, p999_s;

@@ -91,24 +91,25 @@ LH_API int lh_plan_weigh(const struct lh_plan_question *question, const struct l
 /* Compares all choices. No choice within the limits is no error. */
 LH_API int lh_plan_make(const struct lh_plan_question *question, struct lh_plan *plan);
 
-/* Selective repeat that delivers at a deadline, for messages that may be incomplete. Longhaul has no such
- * scheme: this predicts one. */
+/* Bounded completion, for messages that may be incomplete: as it runs (docs/model.md). */
 struct lh_plan_deadline {
-    struct lh_model_scheme scheme; /* the retransmissions until then */
+    struct lh_model_scheme
+        scheme; /* LH_MODEL_BOUNDED, with its deadline and, where loss demands it, a code */
     uint64_t chunk_bytes;
     double seconds;     /* completion time by the question's measure; in a mix the weighted mean */
     double times_ideal; /* that over the time without loss */
     double wait_s;      /* deadline less the time without loss; in a mix, the maximum */
     double missing;     /* mean share of a message */
     double
-        missing_p999; /* at most, in 99.9 % of the messages; of the size with the maximum; NaN with bursts */
+        missing_p999; /* at most, in 99.9 % of the messages; of the size with the maximum; NaN: unknown */
     double whole;     /* share of complete messages */
-    double overhead;  /* retransmitted bytes, as a share of the messages */
+    double overhead;  /* bytes of parity, as a share of the messages */
 };
 
-/* Computes the earliest deadline with at most `missing` (above 0, below 1) of a message missing, by the
- * question's measure: in the mean, or in that share of the messages (-LH_EINVAL with bursts); and the chunk
- * size of that deadline. Limits have no effect. */
+/* Computes the fastest bounded completion with at most `missing` (above 0, below 1) of a message
+ * missing, by the question's measure: in the mean, or in that share of the messages; within the limits.
+ * Its deadline is a reordering window behind the last packet: it cuts off only what is late. -LH_ERANGE
+ * also where each code leaves more missing. */
 LH_API int lh_plan_deadline(const struct lh_plan_question *question, double missing,
                             struct lh_plan_deadline *deadline);
 

@@ -333,8 +333,8 @@ static void on_flow_timer(struct netsim *net, uint32_t event)
         kick(net, netsim_host_port(transport->flows[flow].sender.source));
 }
 
-/* What is stopped for some time is no deadlock. When all flows have ended nothing more is disturbed: over long cables
- * some burst would always be under way, and the run would never end. */
+/* What is stopped for some time is no deadlock. When all flows have ended nothing more is disturbed:
+ * over long cables some burst would always be under way, and the run would never end. */
 static void on_disturbance(struct netsim *net, uint32_t event)
 {
     if (!net->runs_on && net->transport.unfinished == 0)

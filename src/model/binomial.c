@@ -18,6 +18,27 @@ double model_binomial_log(double n, double x, double p)
     return log_factorial(n) - log_factorial(x) - log_factorial(n - x) + x * log(p) + (n - x) * log1p(-p);
 }
 
+double model_binomial_quantile(double mean, double n, double share)
+{
+    assert(mean >= 0 && mean <= n && share >= 0 && share < 1);
+    double p = mean / n;
+    /* Not even one, by Markov's inequality; and what follows can count on a mean that is no speck. */
+    if (mean <= 1 - share)
+        return 0;
+    if (p >= 1)
+        return n;
+    /* From where next to nothing is left, downwards: some ten standard deviations. */
+    double at = fmin(n, ceil(mean + 10 * sqrt(mean * (1 - p)) + 20));
+    double chance = exp(model_binomial_log(n, at, p));
+    double tail = chance;
+    while (at > 0 && tail <= 1 - share) {
+        chance *= at * (1 - p) / ((n - at + 1) * p);
+        tail += chance;
+        at--;
+    }
+    return at;
+}
+
 void model_binomial(unsigned n, double p, double *chance)
 {
     assert(n <= MODEL_COUNT_MAX && p >= 0 && p <= 1);

@@ -14,6 +14,8 @@
 void model_binomial(unsigned n, double p, double *chance);
 /* P(X = x) of one x, for any n: -infinity where it is 0. */
 double model_binomial_log(double n, double x, double p);
+/* That many or fewer of n, with the chance `share` (0 to below 1), where the mean is that. */
+double model_binomial_quantile(double mean, double n, double share);
 
 /* P(X = x), X of n chunks being lost that are sent `between` packets apart, into chance[n + 1]. With bursts,
  * exact: the state of the link after each chunk is followed. */

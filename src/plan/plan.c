@@ -14,10 +14,6 @@
 
 #define SEGMENT_BYTES ((uint64_t)4 << 20) /* lh_attr.slot_bytes, unless told */
 
-/* Shares and cores are compared as they are shown: 0.1 %, 0.1 core. */
-#define SHARE_STEPS 1000
-#define CORE_STEPS  10
-
 void lh_plan_init(struct lh_plan_question *question)
 {
     *question = (struct lh_plan_question){
@@ -85,7 +81,7 @@ static double measure(enum lh_plan_by by, const struct lh_model_times *times)
 static uint32_t broken(const struct lh_plan_question *question, const struct lh_plan_choice *choice)
 {
     uint32_t breaks = 0;
-    if (round(choice->overhead * SHARE_STEPS) > round(question->max_overhead * SHARE_STEPS))
+    if (round(choice->overhead * PLAN_SHARE_STEPS) > round(question->max_overhead * PLAN_SHARE_STEPS))
         breaks |= LH_PLAN_LIMIT_OVERHEAD;
     if (choice->cores > question->max_cores)
         breaks |= LH_PLAN_LIMIT_CORES;
@@ -158,15 +154,6 @@ static bool is_seen(const struct lh_plan_choice *choice, struct view view)
     return (choice->breaks & ~view.allowed) == 0 && (codes(view.table, choice) ? view.codes : view.repeats);
 }
 
-/* Whether it costs less than another that is as fast. */
-static bool is_cheaper(const struct lh_plan_choice *one, const struct lh_plan_choice *other)
-{
-    double less = round(other->overhead * SHARE_STEPS) - round(one->overhead * SHARE_STEPS);
-    if (less == 0)
-        less = round(other->cores * CORE_STEPS) - round(one->cores * CORE_STEPS);
-    return less != 0 ? less > 0 : one->chunk_bytes > other->chunk_bytes;
-}
-
 static uint32_t find_best(const struct lh_plan *plan, struct view view)
 {
     uint32_t best = LH_PLAN_NONE;
@@ -177,7 +164,7 @@ static uint32_t find_best(const struct lh_plan *plan, struct view view)
     for (uint32_t i = 0; i < plan->count; i++) {
         const struct lh_plan_choice *choice = &plan->choices[i];
         if (is_seen(choice, view) && choice->times_ideal <= fastest * (1 + LH_PLAN_TIE) &&
-            (best == LH_PLAN_NONE || is_cheaper(choice, &plan->choices[best])))
+            (best == LH_PLAN_NONE || plan_list_is_cheaper(choice, &plan->choices[best])))
             best = i;
     }
     return best;

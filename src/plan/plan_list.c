@@ -2,6 +2,7 @@
 #include "plan/plan_list.h"
 
 #include <assert.h>
+#include <math.h>
 
 uint32_t plan_list_chunks(const struct lh_plan_question *question, uint64_t *out)
 {
@@ -59,4 +60,12 @@ const struct scheme_entry *plan_list_find(const struct scheme_entry *const *tabl
     while (*table && (*table)->shown.kind != kind)
         table++;
     return *table;
+}
+
+bool plan_list_is_cheaper(const struct lh_plan_choice *one, const struct lh_plan_choice *other)
+{
+    double less = round(other->overhead * PLAN_SHARE_STEPS) - round(one->overhead * PLAN_SHARE_STEPS);
+    if (less == 0)
+        less = round(other->cores * PLAN_CORE_STEPS) - round(one->cores * PLAN_CORE_STEPS);
+    return less != 0 ? less > 0 : one->chunk_bytes > other->chunk_bytes;
 }

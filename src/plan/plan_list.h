@@ -15,6 +15,10 @@
 /* Schemes of one size of chunks. */
 #define PLAN_SCHEMES_MAX (LH_PLAN_CHOICES_MAX / PLAN_CHUNKS)
 
+/* Shares and cores are compared as they are shown: 0.1 %, 0.1 core. */
+#define PLAN_SHARE_STEPS 1000
+#define PLAN_CORE_STEPS  10
+
 /* Sizes of chunks that come into question, the largest first, into out[PLAN_CHUNKS]; returns how many. The
  * last is the question's own, or one packet. */
 uint32_t plan_list_chunks(const struct lh_plan_question *question, uint64_t *out);
@@ -28,5 +32,8 @@ uint32_t plan_list_schemes(const struct scheme_entry *const *table, const struct
 struct lh_model_scheme plan_list_simplest(const struct scheme_entry *const *table);
 /* The entry of a scheme; NULL: it is not in the table. */
 const struct scheme_entry *plan_list_find(const struct scheme_entry *const *table, enum lh_model_kind kind);
+
+/* Whether a choice costs less than another that is as fast: fewer bytes, fewer cores, larger chunks. */
+bool plan_list_is_cheaper(const struct lh_plan_choice *one, const struct lh_plan_choice *other);
 
 #endif

@@ -160,23 +160,25 @@ plan "${link[@]}" "${size[@]}" --loss 1e-3 --worst
 wrong '--worst, --map: mutually exclusive' "${link[@]}" --map --worst
 rm high.json link.json
 
-say "messages that may be incomplete: what a deadline would bring, and that there is none"
+say "messages that may be incomplete: bounded completion that keeps to it"
 plan "${link[@]}" "${size[@]}" --loss 1e-4 --allow-loss 1e-3
-expect_line plan.out 'a deadline *'
-expect_line plan.out 'Not implemented yet'
-expect_line plan.out 'could end at the ideal time'
+expect_line plan.out 'bounded *'
+expect_line plan.out 'bounded:deadline='
 expect_line plan.out 'Use ec:'
-plan "${link[@]}" "${size[@]}" --loss 1e-4 --allow-loss 1e-3 --by p99.9 --json -
-check "j['deadline']['missing'] < j['deadline']['missing_p999'] <= 1e-3 and j['deadline']['available'] == 0"
+plan "${link[@]}" "${size[@]}" --loss 1e-4 --allow-loss 1e-3 --by p99.9 --cores 0 --json -
+check "j['deadline']['missing'] < j['deadline']['missing_p999'] <= 1e-3 and j['deadline']['available'] == 1"
 check "0 < j['deadline']['whole'] < 1 and not any('deadline' in name for name in s)"
+check "j['deadline']['scheme'] == 'bounded:deadline=%.0fus' % (j['deadline']['deadline_s'] * 1e6)"
 plan "${link[@]}" "${size[@]}" --loss 1e-4 --allow-loss 1e-6 --json -
-check "j['deadline']['missing'] <= 1e-6 and j['deadline']['wait_s'] >= 0.025"
-check "j['deadline']['seconds'] < s['sr-nack']['longhaul_mean_s'] * 1.01"
+check "j['deadline']['missing'] <= 1e-6 and ',code=' in j['deadline']['scheme']"
+check "j['deadline']['delivered_share'] == 1 - j['deadline']['missing']"
+check "j['deadline']['seconds'] < s['sr-nack']['longhaul_mean_s']"
+plan "${link[@]}" "${size[@]}" --loss 1e-2 --allow-loss 1e-6 --cores 0 --json -
+check "j['deadline']['available'] == 0 and 'scheme' not in j['deadline']"
 for share in 0 1 -1 nan 2 x; do
     wrong '--allow-loss' "${link[@]}" "${size[@]}" --loss 1e-4 --allow-loss "$share"
 done
 wrong '--allow-loss, --map: mutually exclusive' "${link[@]}" --map --allow-loss 1e-3
-wrong 'bursts' "${link[@]}" "${size[@]}" --loss 1e-4 --burst 4 --by p99 --allow-loss 1e-3
 
 say "several losses and sizes"
 plan "${link[@]}" --size 1MiB..4MiB --loss 0,1e-6..1e-4 --json all.json

@@ -2,9 +2,9 @@
  * test_model_bounded.c - the model says how long the running protocol takes by bounded completion, and how
  * much of a message it delivers: within 2 % both.
  *
- * Receives are posted ahead, and a message is sent half a round trip after the end of the one before it, as if an
- * answer had asked for it: the receiver's time from that end to the next is the model's, which counts from the first
- * injection to the sender's receipt of DONE.
+ * Receives are posted ahead, and a message is sent half a round trip after the end of the one before
+ * it, as if an answer had asked for it: the receiver's time from that end to the next is the model's,
+ * which counts from the first injection to the sender's receipt of DONE.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -1,9 +1,9 @@
 /*
  * missing.h - what a segment lacks that is sent once and then ended, and when it lacks nothing.
  *
- * All data is sent first, then the parity (schemes/ec/layout.h). With r rows of its parity a submessage lacks what
- * it lost when that is more than they can repair, and nothing else. Of a chunk of several packets only those that
- * were lost are missing.
+ * All data is sent first, then the parity (schemes/ec/layout.h). With r rows of its parity a submessage
+ * lacks what it lost when that is more than they can repair, and nothing else. Of a chunk of several
+ * packets only those that were lost are missing.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -30,8 +30,8 @@ void bounded_missing_start(struct bounded_missing *segment, const struct lh_mode
                            const struct model_message *message);
 /* Seconds from the injection of the first chunk to DONE, of a segment that ends without what is missing. */
 double bounded_missing_settled(const struct bounded_missing *segment);
-/* Log of the chance that nothing is missing so many seconds after the injection of the first chunk, when DONE is
- * received half a round trip after its last packet arrived. */
+/* Log of the chance that nothing is missing so many seconds after the injection of the first chunk,
+ * when DONE is received half a round trip after its last packet arrived. */
 double bounded_missing_log_whole(const struct bounded_missing *segment, double seconds);
 /* Share of the segment's bytes that is missing when it is ended then. */
 double bounded_missing_share(const struct bounded_missing *segment, double seconds);

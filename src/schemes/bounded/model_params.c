@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "model/binomial.h"
 #include "schemes/bounded/params.h"
+#include "schemes/ec/model_params.h"
 #include "schemes/ec/params.h"
 
 #define TIME_MAX 32u
@@ -62,11 +63,12 @@ bool bounded_model_take(const struct model_parameter *parameter, struct lh_model
 
 void bounded_model_format(const struct lh_model_scheme *scheme, struct model_text *text)
 {
-    if (scheme->deadline_s > 0)
-        model_text_add(text, ",deadline=%.0fus", scheme->deadline_s * 1e6);
+    bool has_deadline = scheme->deadline_s > 0;
+    if (has_deadline)
+        model_text_add(text, ":deadline=%.0fus", scheme->deadline_s * 1e6);
     if (scheme->k == 0)
         return;
-    model_text_add(text, ",code=%s", scheme->xor_code ? "xor" : "mds");
+    model_text_add(text, "%ccode=%s", has_deadline ? ',' : ':', scheme->xor_code ? "xor" : "mds");
     model_text_add_number(text, "k", scheme->k);
     model_text_add_number(text, "m", scheme->m);
 }
@@ -87,4 +89,11 @@ int bounded_model_check(const struct lh_model_scheme *scheme)
         return lh_fail(LH_ERANGE, "bounded: deadline %g s: out of range (at least 0; 0: auto)",
                        scheme->deadline_s);
     return 0;
+}
+
+double bounded_encode_rate(const struct lh_plan_question *question, const struct lh_model_scheme *scheme)
+{
+    if (scheme->k == 0)
+        return 0;
+    return scheme->xor_code ? ec_xor_encode_rate(question, scheme) : ec_mds_encode_rate(question, scheme);
 }

@@ -31,7 +31,7 @@ const struct lh_scheme bounded_scheme = {
     .deadline = bounded_deadline,
 };
 
-/* The planner does not choose it by itself: it may lose data. */
+/* The planner chooses it only for data of which some may be missing (plan/plan_deadline.c). */
 const struct scheme_entry bounded_entry = {
     .shown =
         {.kind = LH_MODEL_BOUNDED, .name = NAME, .help = HELP, .codes = true, .machines = &bounded_scheme},
@@ -39,4 +39,5 @@ const struct scheme_entry bounded_entry = {
     .parameters = "deadline, code, k and m",
     .take = bounded_model_take,
     .format = bounded_model_format,
+    .encode_rate = bounded_encode_rate,
 };

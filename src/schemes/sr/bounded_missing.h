@@ -19,7 +19,5 @@
 
 /* Mean number of chunks that are missing at s, of so many that are lost with `loss` each time. */
 double sr_bounded_missing(double loss, double overhead, double chunks, double s);
-/* That many or fewer are missing with the chance `share` (0 to below 1) where the mean is that. */
-double sr_bounded_quantile(double mean, double chunks, double share);
 
 #endif

@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "base/error.h"
+#include "model/binomial.h"
 #include "model/repeat.h"
 #include "schemes/sr/bounded_missing.h"
 #include "schemes/sr/predictor.h"
@@ -51,7 +52,7 @@ static double missing_of(const struct prepared *prepared, double mean, double sh
     const struct model_message *message = &prepared->message;
     if (share > 0 && message->loss.bursty)
         return NAN;
-    return (share > 0 ? sr_bounded_quantile(mean, message->chunks, share) : mean) / message->chunks;
+    return (share > 0 ? model_binomial_quantile(mean, message->chunks, share) : mean) / message->chunks;
 }
 
 int lh_model_bounded(const struct lh_model_path *path, const struct lh_model_scheme *scheme,

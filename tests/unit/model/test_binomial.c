@@ -101,6 +101,19 @@ static void test_bursts_far_apart(void **state)
         assert_near(apart[x], independent[x], 1e-9);
 }
 
+static void test_quantiles(void **state)
+{
+    (void)state;
+    assert_near(model_binomial_quantile(1e-3, 1e9, 0.999), 0, 0);
+    assert_near(model_binomial_quantile(0, 1e9, 0.999), 0, 0);
+    assert_near(model_binomial_quantile(7, 7, 0.5), 7, 0);
+    /* Poisson with mean 1: 98.1 % see at most 3, 99.634 at most 4, 99.941 at most 5. */
+    assert_near(model_binomial_quantile(1, 1e9, 0.99), 4, 0);
+    assert_near(model_binomial_quantile(1, 1e9, 0.999), 5, 0);
+    /* Normal: 3.0902 standard deviations above the mean. */
+    assert_near(model_binomial_quantile(1e8, 1e9, 0.999), 1e8 + 3.0902 * sqrt(9e7), 1e-7);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -108,6 +121,7 @@ int main(void)
         cmocka_unit_test(test_sums_to_one),
         cmocka_unit_test(test_bursts_by_all_histories),
         cmocka_unit_test(test_bursts_far_apart),
+        cmocka_unit_test(test_quantiles),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /*
- * test_plan_deadline.c - deadlines for messages that may be incomplete: kept, as early as can be, refused.
+ * test_plan_deadline.c - bounded completion for messages that may be incomplete: kept, cheap, refused.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -34,35 +34,61 @@ static struct lh_plan_deadline plan(const struct lh_plan_question *question, dou
     return deadline;
 }
 
-/* Where as much is allowed as is lost, nothing is waited for; with the largest chunks that allow it. */
+/* Where as much is allowed as is lost, no code is needed, though parity spares the wait for what does
+ * not come; chunks may be large, for their packets count. */
 static void test_more_than_is_lost(void **state)
 {
     (void)state;
     struct lh_plan_question question = ask(1e-4, 128u << 20);
+    double coded_s = plan(&question, 1e-3).seconds;
+    question.max_cores = 0;
     struct lh_plan_deadline deadline = plan(&question, 1e-3);
-    assert_near(deadline.times_ideal, 1, 1e-9);
-    assert_near(deadline.wait_s, 0, 0);
-    assert_int_equal(deadline.chunk_bytes, 4 * 4096);
-    assert_near(deadline.missing, -expm1(4 * log1p(-1e-4)), 1e-9);
-    assert_true(deadline.missing_p999 > deadline.missing && deadline.whole < 1);
+    assert_true(coded_s < deadline.seconds);
+    assert_int_equal(deadline.scheme.kind, LH_MODEL_BOUNDED);
+    assert_int_equal(deadline.scheme.k, 0);
+    assert_int_equal(deadline.chunk_bytes, 64 * 4096);
+    assert_near(deadline.overhead, 0, 0);
+    assert_near(deadline.missing, 1e-4, 1e-9);
+    assert_true(deadline.missing_p999 > deadline.missing && deadline.missing_p999 < 4e-4);
+    assert_true(deadline.whole < 0.05);
+    assert_near(deadline.wait_s, 0.025 / 8, 1e-6);
+    assert_near(deadline.scheme.deadline_s, 0.025 * 1.125 + 128 * 8.388608e6 / 400e9, 1e-4);
+    assert_true(deadline.seconds < deadline.scheme.deadline_s * (1 + 1e-9));
 }
 
-static void test_less_allowed_takes_longer(void **state)
+/* The less may be missing, the more parity; and what is promised is kept. */
+static void test_less_allowed_takes_a_code(void **state)
 {
     (void)state;
     for (unsigned by = LH_PLAN_BY_MEAN; by <= LH_PLAN_BY_P999; by++) {
-        double before = 1;
+        double before = 0;
         for (double missing = 1e-2; missing > 1e-7; missing /= 3) {
             struct lh_plan_question question = ask(1e-3, 128u << 20);
             question.by = (enum lh_plan_by)by;
             struct lh_plan_deadline deadline = plan(&question, missing);
-            assert_true(deadline.times_ideal >= before / (1 + LH_PLAN_TIE));
             assert_true(by != LH_PLAN_BY_MEAN || deadline.missing <= missing);
             assert_true(by != LH_PLAN_BY_P999 || deadline.missing_p999 <= missing);
-            before = deadline.times_ideal;
+            assert_true(by != LH_PLAN_BY_MEAN || deadline.overhead >= before * (1 - 1e-9));
+            assert_true(deadline.times_ideal < 1.2);
+            before = deadline.overhead;
         }
-        assert_true(before > 1.5);
+        assert_true(before > 0);
     }
+}
+
+/* Within the limits, or not at all. */
+static void test_limits(void **state)
+{
+    (void)state;
+    struct lh_plan_question question = ask(1e-2, 128u << 20);
+    struct lh_plan_deadline deadline;
+    assert_true(plan(&question, 1e-4).overhead > 0.03);
+    question.max_overhead = 0.01;
+    assert_int_equal(lh_plan_deadline(&question, 1e-4, &deadline), -LH_ERANGE);
+    question.max_overhead = INFINITY;
+    question.max_cores = 0;
+    assert_int_equal(lh_plan_deadline(&question, 1e-4, &deadline), -LH_ERANGE);
+    assert_int_equal(plan(&question, 2e-2).scheme.k, 0);
 }
 
 /* A mix of one size twice is that size. */
@@ -80,15 +106,16 @@ static void test_a_mix(void **state)
     assert_near(mixed.wait_s, single.wait_s, 1e-12);
 }
 
+/* How much is missing in the worst of many is unknown; a code may leave it nothing. */
 static void test_bursts(void **state)
 {
     (void)state;
     struct lh_plan_question question = ask(1e-3, 1u << 20);
-    struct lh_plan_deadline deadline;
     question.link.burst_packets = 8;
     assert_true(isnan(plan(&question, 1e-2).missing_p999));
     question.by = LH_PLAN_BY_P99;
-    assert_int_equal(lh_plan_deadline(&question, 1e-2, &deadline), -LH_EINVAL);
+    struct lh_plan_deadline deadline = plan(&question, 1e-2);
+    assert_true(deadline.scheme.k > 0 && deadline.whole >= 0.99);
 }
 
 static void test_what_cannot_be(void **state)
@@ -111,7 +138,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_more_than_is_lost),
-        cmocka_unit_test(test_less_allowed_takes_longer),
+        cmocka_unit_test(test_less_allowed_takes_a_code),
+        cmocka_unit_test(test_limits),
         cmocka_unit_test(test_a_mix),
         cmocka_unit_test(test_bursts),
         cmocka_unit_test(test_what_cannot_be),

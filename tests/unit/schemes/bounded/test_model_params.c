@@ -29,9 +29,9 @@ static void test_texts(void **state)
     (void)state;
     check_text("bounded", "bounded");
     check_text("bounded:deadline=auto", "bounded");
-    check_text("bounded:deadline=20ms", "bounded,deadline=20000us");
-    check_text("bounded,code=mds,k=16,m=2", "bounded,code=mds,k=16,m=2");
-    check_text("bounded,deadline=1s,code=xor", "bounded,deadline=1000000us,code=xor,k=32,m=8");
+    check_text("bounded:deadline=20ms", "bounded:deadline=20000us");
+    check_text("bounded,code=mds,k=16,m=2", "bounded:code=mds,k=16,m=2");
+    check_text("bounded,deadline=1s,code=xor", "bounded:deadline=1000000us,code=xor,k=32,m=8");
 }
 
 static void test_bad_texts(void **state)

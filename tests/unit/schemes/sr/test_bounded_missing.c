@@ -14,6 +14,8 @@
 
 #include <cmocka.h>
 
+#include "model/binomial.h"
+
 #include "support/near.h"
 
 static const struct {
@@ -79,25 +81,12 @@ static void test_quantiles_are_kept(void **state)
         for (double s = 0; s < 4 * cases[i].overhead; s += cases[i].overhead / 3)
             for (unsigned share = 1; share < 3; share++) {
                 double mean = sr_bounded_missing(cases[i].loss, cases[i].overhead, cases[i].chunks, s);
-                double most = sr_bounded_quantile(mean, cases[i].chunks, shares[share]);
+                double most = model_binomial_quantile(mean, cases[i].chunks, shares[share]);
                 assert_true(most == floor(most) && most <= cases[i].chunks);
                 assert_true(reached(i, s, (unsigned)most) >= shares[share] - 1e-12);
                 bool once = s + cases[i].chunks - 1 < cases[i].overhead;
                 assert_true(!once || most == 0 || reached(i, s, (unsigned)most - 1) < shares[share]);
             }
-}
-
-static void test_quantiles_of_many(void **state)
-{
-    (void)state;
-    assert_near(sr_bounded_quantile(1e-3, 1e9, 0.999), 0, 0);
-    assert_near(sr_bounded_quantile(0, 1e9, 0.999), 0, 0);
-    assert_near(sr_bounded_quantile(7, 7, 0.5), 7, 0);
-    /* Poisson with mean 1: 98.1 % see at most 3, 99.634 at most 4, 99.941 at most 5. */
-    assert_near(sr_bounded_quantile(1, 1e9, 0.99), 4, 0);
-    assert_near(sr_bounded_quantile(1, 1e9, 0.999), 5, 0);
-    /* Normal: 3.0902 standard deviations above the mean. */
-    assert_near(sr_bounded_quantile(1e8, 1e9, 0.999), 1e8 + 3.0902 * sqrt(9e7), 1e-7);
 }
 
 int main(void)
@@ -106,7 +95,6 @@ int main(void)
         cmocka_unit_test(test_mean_is_the_sum),
         cmocka_unit_test(test_many_chunks),
         cmocka_unit_test(test_quantiles_are_kept),
-        cmocka_unit_test(test_quantiles_of_many),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

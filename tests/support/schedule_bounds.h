@@ -8,7 +8,7 @@
 
 #include "support/schedule_check.h"
 
-/* What an algorithm is known for; of n ranks, b blocks, s ranks per site. */
+/* What an algorithm is known for; of n ranks, b blocks, sites. */
 struct schedule_bounds {
     enum collective collective;
     const char *name;
@@ -18,6 +18,18 @@ struct schedule_bounds {
     uint32_t peers;                                       /* most in a step; 0: not bounded by a constant */
     uint64_t (*site)(const struct schedule_shape *shape); /* most blocks into a site; NULL: any */
 };
+
+#define SCHEDULE_MAP_RANKS 1000u
+
+struct schedule_map {
+    struct site_map map;
+    uint32_t numbers[4 * SCHEDULE_MAP_RANKS + 1];
+};
+
+/* Sites of this many ranks, the last may have fewer; or as many, of ranks by chance. */
+void schedule_map_of(struct schedule_map *map, uint32_t ranks, uint32_t site, bool scattered);
+/* Whether the schedule has levels, so that sites change more than its order. */
+bool schedule_of_sites(const struct schedule *schedule);
 
 /* Fails the test when there is none. */
 const struct schedule_bounds *schedule_bounds_of(const struct schedule *schedule);

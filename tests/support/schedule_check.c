@@ -203,9 +203,9 @@ static bool add_sent(struct check *c, uint32_t step, uint32_t from,
     c->tail[to] = at;
     c->sent_by[from] += transfer->count;
     c->link[(size_t)from * c->shape->ranks + to] += transfer->count;
-    uint32_t site = c->shape->site_ranks;
-    if (site && from / site != to / site)
-        c->into_site[to / site] += transfer->count;
+    const struct site_map *map = c->shape->map;
+    if (map && map->site_of[map->place_of[from]] != map->site_of[map->place_of[to]])
+        c->into_site[map->site_of[map->place_of[to]]] += transfer->count;
     return hold_check(c, step, &c->sent[at]);
 }
 
@@ -246,7 +246,7 @@ static bool add_value(struct check *c, uint32_t step, const struct sent *sent, u
 {
     uint64_t *held = value_of(c, sent->to, block);
     bool reduce = sent->transfer.reduce;
-    if (c->sent_in[(size_t)sent->to * c->blocks + block] == step + 1)
+    if (!c->schedule->exchanges && c->sent_in[(size_t)sent->to * c->blocks + block] == step + 1)
         return found(c, "step %u: rank %u sends and receives block %u", step, sent->to, block);
     if (reduce ? c->shape->ranks <= SET_RANKS && (*held & value) != 0 : *held == c->whole)
         return found(c, "step %u: block %u from %u arrives twice at rank %u", step, block, sent->from,
@@ -403,6 +403,7 @@ static void sum_up(struct check *c)
     n->last_receipts[0] = NONE;
     for (uint32_t rank = 0; rank < ranks; rank++) {
         n->moved += c->sent_by[rank];
+        n->site_moved += c->into_site[rank];
         if (c->received_by[rank] == 0)
             continue;
         uint32_t last = c->last_receipt[rank];

@@ -22,6 +22,7 @@ struct schedule_counts {
     uint64_t received_most;
     uint64_t link_most;  /* from a rank to another */
     uint64_t site_most;  /* into a site */
+    uint64_t site_moved; /* into all sites */
     uint32_t peers_most; /* that a rank sends to, or receives from, in a step */
 };
 

@@ -42,7 +42,7 @@ static inline struct vertex vertex_of(const struct schedule_shape *shape, uint32
     return (struct vertex){place, 0, place > 0 && place <= beyond};
 }
 
-static uint32_t rank_at(const struct schedule_shape *shape, uint32_t number, uint32_t member)
+static uint32_t rank_of(const struct schedule_shape *shape, uint32_t number, uint32_t member)
 {
     uint32_t place = member ? vertices(shape) + number - 1 : number;
     return rank_after(shape, place, shape->root);
@@ -127,7 +127,7 @@ static bool pass(const struct schedule_shape *shape, struct vertex v, uint32_t s
 {
     uint32_t block;
     return arrives(shape, v.number, receipt_before(shape, v, step), &block) &&
-           transfer_set(transfer, rank_at(shape, v.number, 1 - v.member),
+           transfer_set(transfer, rank_of(shape, v.number, 1 - v.member),
                         (struct schedule_extent){block, 1}, false);
 }
 
@@ -146,7 +146,7 @@ static bool send(const struct schedule_shape *shape, uint32_t rank, uint32_t ste
     if (peer == 0 ||
         (v.number > 0 && !arrives(shape, v.number, crossing_before(shape, v.number, step), &block)))
         return false;
-    return transfer_set(transfer, rank_at(shape, peer, receiver_in(shape, peer, step)),
+    return transfer_set(transfer, rank_of(shape, peer, receiver_in(shape, peer, step)),
                         (struct schedule_extent){block, 1}, false);
 }
 
@@ -157,12 +157,12 @@ static bool source(const struct schedule_shape *shape, uint32_t rank, uint32_t s
     if (index > 0 || v.number == 0)
         return false;
     if (step == exchanges(shape) || receiver_in(shape, v.number, step) != v.member) {
-        *peer = rank_at(shape, v.number, 1 - v.member);
+        *peer = rank_of(shape, v.number, 1 - v.member);
         return v.paired;
     }
     uint32_t number = v.number ^ 1u << step % log2_floor(shape->ranks);
     uint32_t sender = is_pair(shape, number) ? 1 - receiver_in(shape, number, step) : 0;
-    *peer = rank_at(shape, number, sender);
+    *peer = rank_of(shape, number, sender);
     return true;
 }
 

@@ -44,7 +44,7 @@ static bool send_parts(const struct schedule_shape *shape, uint32_t rank, uint32
     struct schedule_extent extent;
     uint32_t distance = distance_in(shape, step), count = passes(shape, rank, distance);
     uint32_t peer = rank_after(shape, rank, distance);
-    return count > 0 && schedule_parts(shape, peer, count, index, &extent) &&
+    return count > 0 && parts_at(shape, peer, count, index, &extent) &&
            transfer_set(transfer, peer, extent, false);
 }
 

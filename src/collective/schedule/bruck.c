@@ -21,7 +21,7 @@ static bool send_parts(const struct schedule_shape *shape, uint32_t rank, uint32
 {
     struct schedule_extent extent;
     uint32_t distance = 1u << step, left = shape->ranks - distance;
-    return schedule_parts(shape, rank, distance < left ? distance : left, index, &extent) &&
+    return parts_at(shape, rank, distance < left ? distance : left, index, &extent) &&
            transfer_set(transfer, rank_before(shape, rank, distance), extent, false);
 }
 
@@ -51,7 +51,7 @@ static bool send_ways(const struct schedule_shape *shape, uint32_t rank, uint32_
         return false;
     uint32_t from = rank_before(shape, rank, way & (distance - 1));
     return transfer_set(transfer, rank_after(shape, rank, distance),
-                        schedule_pair(shape, from, rank_after(shape, from, way)), false);
+                        pair_at(shape, from, rank_after(shape, from, way)), false);
 }
 
 static bool source_before(const struct schedule_shape *shape, uint32_t rank, uint32_t step, uint32_t index,

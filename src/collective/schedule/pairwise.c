@@ -12,7 +12,7 @@ static bool send(const struct schedule_shape *shape, uint32_t rank, uint32_t ste
                  struct schedule_transfer *transfer)
 {
     uint32_t peer = rank_after(shape, rank, step + 1);
-    return index == 0 && transfer_set(transfer, peer, schedule_pair(shape, rank, peer), false);
+    return index == 0 && transfer_set(transfer, peer, pair_at(shape, rank, peer), false);
 }
 
 static bool source(const struct schedule_shape *shape, uint32_t rank, uint32_t step, uint32_t index,

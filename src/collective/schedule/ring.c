@@ -22,16 +22,14 @@ static bool send_reduced(const struct schedule_shape *shape, uint32_t rank, uint
                          struct schedule_transfer *transfer)
 {
     uint32_t part = rank_before(shape, rank, step + 1);
-    return index == 0 &&
-           transfer_set(transfer, rank_after(shape, rank, 1), schedule_part(shape, part), true);
+    return index == 0 && transfer_set(transfer, rank_after(shape, rank, 1), part_at(shape, part), true);
 }
 
 static bool send_whole(const struct schedule_shape *shape, uint32_t rank, uint32_t step, uint32_t index,
                        struct schedule_transfer *transfer)
 {
     uint32_t part = rank_before(shape, rank, step);
-    return index == 0 &&
-           transfer_set(transfer, rank_after(shape, rank, 1), schedule_part(shape, part), false);
+    return index == 0 && transfer_set(transfer, rank_after(shape, rank, 1), part_at(shape, part), false);
 }
 
 static bool send_both(const struct schedule_shape *shape, uint32_t rank, uint32_t step, uint32_t index,

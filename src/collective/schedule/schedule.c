@@ -26,18 +26,19 @@ int schedule_shape_check(const struct schedule *schedule, const struct schedule_
     if (shape->root >= shape->ranks)
         return lh_fail(LH_EINVAL, "%s: root %u: out of range (0 to %u)", schedule->name, shape->root,
                        shape->ranks - 1);
-    if (shape->site_ranks > shape->ranks)
-        return lh_fail(LH_EINVAL, "%s: %u ranks per site: out of range (0 to %u)", schedule->name,
-                       shape->site_ranks, shape->ranks);
+    if (shape->map && (shape->map->sites == 0 || shape->map->first[shape->map->sites] != shape->ranks))
+        return lh_fail(LH_EINVAL, "%s: map of sites: not of %u ranks (site_map_build() makes one)",
+                       schedule->name, shape->ranks);
     return check_blocks(schedule, shape);
 }
 
-uint32_t schedule_steps(const struct schedule *schedule, const struct schedule_shape *shape)
+/* Of a shape whose root is a place. */
+static uint32_t steps_of(const struct schedule *schedule, const struct schedule_shape *shape)
 {
     if (schedule->reverse_of)
-        return schedule_steps(schedule->reverse_of, shape);
+        return steps_of(schedule->reverse_of, shape);
     if (schedule->first)
-        return schedule_steps(schedule->first, shape) + schedule_steps(schedule->then, shape);
+        return steps_of(schedule->first, shape) + steps_of(schedule->then, shape);
     return shape->ranks > 1 ? schedule->steps(shape) : 0;
 }
 
@@ -52,7 +53,7 @@ static bool sums(const struct schedule *schedule)
 static const struct schedule *half_of(const struct schedule *schedule, const struct schedule_shape *shape,
                                       uint32_t *step)
 {
-    uint32_t steps = schedule_steps(schedule->first, shape);
+    uint32_t steps = steps_of(schedule->first, shape);
     if (*step < steps)
         return schedule->first;
     *step -= steps;
@@ -61,35 +62,39 @@ static const struct schedule *half_of(const struct schedule *schedule, const str
 
 static uint32_t mirrored(const struct schedule *schedule, const struct schedule_shape *shape, uint32_t step)
 {
-    return schedule_steps(schedule->reverse_of, shape) - 1 - step;
+    return steps_of(schedule->reverse_of, shape) - 1 - step;
 }
 
-/* ---- transfers of a step ----------------------------------------------------------------------------- */
+/* ---- transfers of a step: of places ------------------------------------------------------------------ */
 
-bool schedule_next_send(const struct schedule *schedule, const struct schedule_shape *shape, uint32_t rank,
-                        uint32_t step, struct schedule_cursor *cursor, struct schedule_transfer *transfer)
+static bool next_receive(const struct schedule *schedule, const struct schedule_shape *shape,
+                         uint32_t place, uint32_t step, struct schedule_cursor *cursor,
+                         struct schedule_transfer *transfer);
+
+static bool next_send(const struct schedule *schedule, const struct schedule_shape *shape, uint32_t place,
+                      uint32_t step, struct schedule_cursor *cursor, struct schedule_transfer *transfer)
 {
-    assert(rank < shape->ranks && step < schedule_steps(schedule, shape));
     if (schedule->first) {
         const struct schedule *half = half_of(schedule, shape, &step);
-        return schedule_next_send(half, shape, rank, step, cursor, transfer);
+        return next_send(half, shape, place, step, cursor, transfer);
     }
     if (schedule->reverse_of) {
         uint32_t back = mirrored(schedule, shape, step);
-        bool any = schedule_next_receive(schedule->reverse_of, shape, rank, back, cursor, transfer);
+        bool any = next_receive(schedule->reverse_of, shape, place, back, cursor, transfer);
         transfer->reduce = sums(schedule);
         return any;
     }
-    while (schedule->send(shape, rank, step, cursor->index++, transfer)) {
-        assert(transfer->peer < shape->ranks && transfer->peer != rank);
-        if (transfer->count > 0)
-            return true;
+    while (schedule->send(shape, place, step, cursor->index++, transfer)) {
+        if (transfer->count == 0)
+            continue;
+        assert(transfer->peer < shape->ranks && transfer->peer != place);
+        return true;
     }
     cursor->index--;
     return false;
 }
 
-/* What a source sends to the rank, or, with a count of 0, to another. */
+/* What a source sends to the place, or, with a count of 0, to another. */
 static bool between(const struct schedule *schedule, const struct schedule_shape *shape, uint32_t from,
                     uint32_t to, uint32_t step, uint32_t index, struct schedule_transfer *transfer)
 {
@@ -102,29 +107,71 @@ static bool between(const struct schedule *schedule, const struct schedule_shape
 }
 
 /* What its sources send to it: a receive is nowhere described twice. */
-bool schedule_next_receive(const struct schedule *schedule, const struct schedule_shape *shape,
-                           uint32_t rank, uint32_t step, struct schedule_cursor *cursor,
-                           struct schedule_transfer *transfer)
+static bool next_receive(const struct schedule *schedule, const struct schedule_shape *shape,
+                         uint32_t place, uint32_t step, struct schedule_cursor *cursor,
+                         struct schedule_transfer *transfer)
 {
     uint32_t peer;
-    assert(rank < shape->ranks && step < schedule_steps(schedule, shape));
     if (schedule->first) {
         const struct schedule *half = half_of(schedule, shape, &step);
-        return schedule_next_receive(half, shape, rank, step, cursor, transfer);
+        return next_receive(half, shape, place, step, cursor, transfer);
     }
     if (schedule->reverse_of) {
         uint32_t back = mirrored(schedule, shape, step);
-        bool any = schedule_next_send(schedule->reverse_of, shape, rank, back, cursor, transfer);
+        bool any = next_send(schedule->reverse_of, shape, place, back, cursor, transfer);
         transfer->reduce = sums(schedule);
         return any;
     }
-    for (; schedule->source(shape, rank, step, cursor->source, &peer); cursor->source++, cursor->index = 0)
-        while (between(schedule, shape, peer, rank, step, cursor->index++, transfer))
+    for (; schedule->source(shape, place, step, cursor->source, &peer); cursor->source++, cursor->index = 0)
+        while (between(schedule, shape, peer, place, step, cursor->index++, transfer))
             if (transfer->count > 0) {
                 transfer->peer = peer;
                 return true;
             }
     return false;
+}
+
+/* ---- transfers of a step: of ranks ------------------------------------------------------------------- */
+
+static uint32_t place_of(const struct schedule_shape *shape, uint32_t rank)
+{
+    return shape->map ? shape->map->place_of[rank] : rank;
+}
+
+static struct schedule_shape of_places(const struct schedule_shape *shape)
+{
+    struct schedule_shape placed = *shape;
+    placed.root = place_of(shape, shape->root);
+    return placed;
+}
+
+uint32_t schedule_steps(const struct schedule *schedule, const struct schedule_shape *shape)
+{
+    struct schedule_shape placed = of_places(shape);
+    return steps_of(schedule, &placed);
+}
+
+bool schedule_next_send(const struct schedule *schedule, const struct schedule_shape *shape, uint32_t rank,
+                        uint32_t step, struct schedule_cursor *cursor, struct schedule_transfer *transfer)
+{
+    assert(rank < shape->ranks && step < schedule_steps(schedule, shape));
+    struct schedule_shape placed = of_places(shape);
+    bool any = next_send(schedule, &placed, place_of(shape, rank), step, cursor, transfer);
+    if (any)
+        transfer->peer = rank_at(shape, transfer->peer);
+    return any;
+}
+
+bool schedule_next_receive(const struct schedule *schedule, const struct schedule_shape *shape,
+                           uint32_t rank, uint32_t step, struct schedule_cursor *cursor,
+                           struct schedule_transfer *transfer)
+{
+    assert(rank < shape->ranks && step < schedule_steps(schedule, shape));
+    struct schedule_shape placed = of_places(shape);
+    bool any = next_receive(schedule, &placed, place_of(shape, rank), step, cursor, transfer);
+    if (any)
+        transfer->peer = rank_at(shape, transfer->peer);
+    return any;
 }
 
 /* ---- parts ------------------------------------------------------------------------------------------- */
@@ -134,23 +181,6 @@ struct schedule_extent schedule_part(const struct schedule_shape *shape, uint32_
     if (shape->extents)
         return shape->extents[rank];
     return split((struct schedule_extent){0, shape->blocks}, shape->ranks, rank, 1);
-}
-
-bool schedule_parts(const struct schedule_shape *shape, uint32_t first, uint32_t count, uint32_t index,
-                    struct schedule_extent *extent)
-{
-    struct schedule_extent all = {0, shape->blocks};
-    uint32_t until_last = count < shape->ranks - first ? count : shape->ranks - first;
-    if (shape->extents) {
-        if (index < count)
-            *extent = shape->extents[rank_after(shape, first, index)];
-        return index < count;
-    }
-    if (index == 0)
-        *extent = split(all, shape->ranks, first, until_last);
-    else
-        *extent = split(all, shape->ranks, 0, count - until_last);
-    return index < 2;
 }
 
 struct schedule_extent schedule_pair(const struct schedule_shape *shape, uint32_t source,

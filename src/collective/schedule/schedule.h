@@ -16,6 +16,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "collective/schedule/site_map.h"
+
 /* Ranks and blocks; of an all-to-all, ranks times blocks, too. */
 #define SCHEDULE_RANKS_MAX  65536u
 #define SCHEDULE_BLOCKS_MAX (1u << 24)
@@ -41,9 +43,9 @@ struct schedule_extent {
 
 struct schedule_shape {
     uint32_t ranks;
-    uint32_t blocks;     /* of an all-to-all: of each rank's row */
-    uint32_t root;       /* of those that have one */
-    uint32_t site_ranks; /* consecutive ranks of a site, the last may have fewer; 0: all are one site */
+    uint32_t blocks;            /* of an all-to-all: of each rank's row */
+    uint32_t root;              /* of those that have one */
+    const struct site_map *map; /* NULL: ranks in their order, all in one site */
     /* The v-variants: a part per rank, of an all-to-all ranks * ranks (source by source), of which a
      * pairwise exchange reads those from and to its rank only. NULL: equal parts. They do not overlap. */
     const struct schedule_extent *extents;
@@ -56,7 +58,8 @@ struct schedule_transfer {
     bool reduce;    /* the receiver adds the blocks to its own; else it stores them */
 };
 
-/* Of a collective of two or more ranks. One that is made of others has no functions of its own. */
+/* Of a collective of two or more ranks. One that is made of others has no functions of its own. What these
+ * call ranks are places of the map, of a shape whose root is a place, too. */
 struct schedule {
     const char *name;
     enum collective collective;
@@ -65,6 +68,10 @@ struct schedule {
     const struct schedule *reverse_of;
     /* Or one after the other; an all-reduce is a reduce-scatter and an all-gather. */
     const struct schedule *first, *then;
+    /* A rank may send and receive a block in one step: it sends its own contribution, which it keeps apart
+     * from the sum. The sum of a block is that of the contributions in the order of the places, its own among
+     * them, so that it is bitwise the same everywhere. */
+    bool exchanges;
     uint32_t (*steps)(const struct schedule_shape *shape);
     /* The index-th transfer that a rank sends in a step; its count may be 0. False: there are no more. */
     bool (*send)(const struct schedule_shape *shape, uint32_t rank, uint32_t step, uint32_t index,
@@ -98,10 +105,6 @@ bool schedule_next_receive(const struct schedule *schedule, const struct schedul
                            struct schedule_transfer *transfer);
 /* The part of a rank; of an all-to-all, what source has for destination. */
 struct schedule_extent schedule_part(const struct schedule_shape *shape, uint32_t rank);
-/* The index-th extent of the parts of consecutive ranks, rank 0 after the last: equal parts have one, or two
- * where they wrap around; of given extents each is by itself. False: there are no more. */
-bool schedule_parts(const struct schedule_shape *shape, uint32_t first, uint32_t count, uint32_t index,
-                    struct schedule_extent *extent);
 struct schedule_extent schedule_pair(const struct schedule_shape *shape, uint32_t source,
                                      uint32_t destination);
 

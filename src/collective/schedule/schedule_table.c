@@ -4,14 +4,21 @@
 #include <assert.h>
 #include <string.h>
 
+#include "collective/schedule/bcube.h"
 #include "collective/schedule/binomial_pipeline.h"
 #include "collective/schedule/binomial_tree.h"
 #include "collective/schedule/bruck.h"
 #include "collective/schedule/chain.h"
+#include "collective/schedule/direct.h"
 #include "collective/schedule/dissemination.h"
+#include "collective/schedule/double_tree.h"
 #include "collective/schedule/halving_doubling.h"
+#include "collective/schedule/hierarchical.h"
+#include "collective/schedule/hybrid.h"
 #include "collective/schedule/pairwise.h"
 #include "collective/schedule/ring.h"
+#include "collective/schedule/sequential.h"
+#include "collective/schedule/transpose.h"
 
 const struct schedule *const *schedule_table(void)
 {
@@ -19,20 +26,35 @@ const struct schedule *const *schedule_table(void)
         &ring_allreduce,
         &halving_doubling,
         &bruck_allreduce,
+        &direct_allreduce,
+        &bcube_allreduce,
+        &tree_allreduce,
+        &hierarchical_allreduce,
         &ring_reduce_scatter,
         &bruck_reduce_scatter,
+        &bcube_reduce_scatter,
         &ring_allgather,
         &bruck_allgather,
+        &bcube_allgather,
         &pairwise_alltoall,
         &bruck_alltoall,
+        &transpose_alltoall,
         &pipeline_broadcast,
         &pipeline_reduce,
         &binomial_broadcast,
         &chain_broadcast,
+        &sequential_broadcast,
+        &tree_broadcast,
+        &hybrid_broadcast,
         &binomial_reduce,
         &chain_reduce,
+        &sequential_reduce,
+        &tree_reduce,
+        &hybrid_reduce,
         &binomial_scatter,
+        &sequential_scatter,
         &binomial_gather,
+        &sequential_gather,
         &dissemination_barrier,
         NULL,
     };

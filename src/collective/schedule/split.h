@@ -41,6 +41,44 @@ static inline uint32_t rank_before(const struct schedule_shape *shape, uint32_t 
     return rank >= distance ? rank - distance : rank + shape->ranks - distance;
 }
 
+/* The rank at a place. */
+static inline uint32_t rank_at(const struct schedule_shape *shape, uint32_t place)
+{
+    return shape->map ? shape->map->rank_at[place] : place;
+}
+
+/* schedule_part() and schedule_pair() of places. */
+static inline struct schedule_extent part_at(const struct schedule_shape *shape, uint32_t place)
+{
+    return schedule_part(shape, rank_at(shape, place));
+}
+
+static inline struct schedule_extent pair_at(const struct schedule_shape *shape, uint32_t source,
+                                             uint32_t destination)
+{
+    return schedule_pair(shape, rank_at(shape, source), rank_at(shape, destination));
+}
+
+/* The index-th extent of the parts of consecutive places, place 0 after the last: equal parts have one, or
+ * two where they wrap around; given extents, or those of a map, are each by itself. False: there are no
+ * more. */
+static inline bool parts_at(const struct schedule_shape *shape, uint32_t first, uint32_t count,
+                            uint32_t index, struct schedule_extent *extent)
+{
+    uint32_t until_last = count < shape->ranks - first ? count : shape->ranks - first;
+    struct schedule_extent all = {0, shape->blocks};
+    if (shape->extents || shape->map) {
+        if (index < count)
+            *extent = part_at(shape, rank_after(shape, first, index));
+        return index < count;
+    }
+    if (index == 0)
+        *extent = split(all, shape->ranks, first, until_last);
+    else
+        *extent = split(all, shape->ranks, 0, count - until_last);
+    return index < 2;
+}
+
 /* Sets what a transfer copies, or reduces, and returns true. */
 static inline bool transfer_set(struct schedule_transfer *transfer, uint32_t peer,
                                 struct schedule_extent extent, bool reduce)

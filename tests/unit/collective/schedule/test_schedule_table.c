@@ -27,7 +27,7 @@ static void print(const struct schedule *schedule, const struct schedule_shape *
     const struct schedule_bounds *bounds = schedule_bounds_of(schedule);
     print_message("%-14s %-18s %5u %6u %5u %6u %6llu %8llu %8llu %8llu\n",
                   collective_name(schedule->collective), schedule->name, shape->ranks, shape->blocks,
-                  shape->site_ranks, n.steps, (unsigned long long)bounds->steps(shape),
+                  shape->map ? shape->map->sites : 1, n.steps, (unsigned long long)bounds->steps(shape),
                   (unsigned long long)n.sent_most, (unsigned long long)bounds->sent(shape),
                   (unsigned long long)n.link_most);
 }
@@ -36,14 +36,19 @@ static void test_many_ranks(void **state)
 {
     (void)state;
     static const uint32_t RANKS[] = {100, 127, 128, 1000};
+    static struct schedule_map map;
     print_message("%-14s %-18s %5s %6s %5s %6s %6s %8s %8s %8s\n", "collective", "schedule", "ranks",
-                  "blocks", "site", "steps", "bound", "sent", "bound", "link");
+                  "blocks", "sites", "steps", "bound", "sent", "bound", "link");
     for (const struct schedule *const *s = schedule_table(); *s; s++)
         for (size_t i = 0; i < sizeof RANKS / sizeof RANKS[0] - (SANITIZED ? 1 : 0); i++) {
             uint32_t n = RANKS[i], blocks[] = {1, 2, 3, n - 1, n, n + 1, 3 * n};
+            schedule_map_of(&map, n, 16, false);
             for (size_t b = 0; b < sizeof blocks / sizeof blocks[0]; b++) {
-                struct schedule_shape shape = {
-                    .ranks = n, .blocks = blocks[b], .root = n / 3, .site_ranks = 16};
+                struct schedule_shape shape = {.ranks = n, .blocks = blocks[b], .root = n / 3};
+                if ((*s)->exchanges && b > 2 && n > 128) /* n * n * b values in a step */
+                    continue;
+                if (schedule_of_sites(*s))
+                    shape.map = &map.map;
                 print(*s, &shape);
             }
         }
@@ -73,6 +78,25 @@ static void test_uneven_parts(void **state)
         }
 }
 
+/* Whatever the order of the ranks is; what each sends depends on whose part is the greater by a block. */
+static void test_any_order(void **state)
+{
+    (void)state;
+    struct schedule_map map;
+    struct schedule_counts counts;
+    for (const struct schedule *const *s = schedule_table(); *s; s++)
+        for (uint32_t ranks = 1; ranks <= 20; ranks++)
+            for (uint32_t blocks = 1; blocks <= 2 * ranks; blocks++) {
+                schedule_map_of(&map, ranks, 1 + blocks % ranks, true);
+                struct schedule_shape shape = {
+                    .ranks = ranks, .blocks = blocks, .root = blocks % ranks, .map = &map.map};
+                const char *finding = schedule_check(*s, &shape, &counts);
+                if (finding)
+                    fail_msg("%s %s, %u ranks, %u blocks: %s", collective_name((*s)->collective),
+                             (*s)->name, ranks, blocks, finding);
+            }
+}
+
 /* ---- planted errors: one transfer that a rank sends in a step ---------------------------------------- */
 
 #define RANKS_FAULTY 7u
@@ -83,6 +107,7 @@ static struct {
     const struct schedule *right;
     enum fault fault;
     uint32_t rank, step;
+    struct schedule_map map;
     bool met; /* there is such a transfer */
 } planted;
 
@@ -91,13 +116,22 @@ static uint32_t below(const struct schedule_shape *shape, uint32_t rank)
     return (rank + shape->ranks - 1) % shape->ranks;
 }
 
+/* The sites, of ranks in their order. */
+static struct schedule_shape right_shape(const struct schedule_shape *shape)
+{
+    struct schedule_shape right = *shape;
+    right.map = &planted.map.map;
+    return right;
+}
+
 static bool right_send(const struct schedule_shape *shape, uint32_t rank, uint32_t step, uint32_t index,
                        struct schedule_transfer *transfer)
 {
+    struct schedule_shape right = right_shape(shape);
     struct schedule_cursor cursor = {0};
     bool any = true;
     for (uint32_t i = 0; i <= index && any; i++)
-        any = schedule_next_send(planted.right, shape, rank, step, &cursor, transfer);
+        any = schedule_next_send(planted.right, &right, rank, step, &cursor, transfer);
     return any;
 }
 
@@ -119,7 +153,8 @@ static bool faulty_send(const struct schedule_shape *shape, uint32_t rank, uint3
 
 static uint32_t right_steps(const struct schedule_shape *shape)
 {
-    return schedule_steps(planted.right, shape);
+    struct schedule_shape right = right_shape(shape);
+    return schedule_steps(planted.right, &right);
 }
 
 static bool right_source(const struct schedule_shape *shape, uint32_t rank, uint32_t step, uint32_t index,
@@ -128,7 +163,8 @@ static bool right_source(const struct schedule_shape *shape, uint32_t rank, uint
     uint32_t peers[RANKS_FAULTY], count = 0;
     struct schedule_cursor cursor = {0};
     struct schedule_transfer t;
-    while (count <= index && schedule_next_receive(planted.right, shape, rank, step, &cursor, &t)) {
+    struct schedule_shape right = right_shape(shape);
+    while (count <= index && schedule_next_receive(planted.right, &right, rank, step, &cursor, &t)) {
         uint32_t known = 0;
         while (known < count && peers[known] != t.peer)
             known++;
@@ -145,10 +181,10 @@ static bool is_found(const struct schedule *schedule, const struct schedule_shap
     struct schedule_counts counts;
     struct schedule faulty = {.name = schedule->name,
                               .collective = schedule->collective,
+                              .exchanges = schedule->exchanges,
                               .steps = right_steps,
                               .send = faulty_send,
                               .source = right_source};
-    planted.right = schedule;
     planted.met = false;
     return schedule_check(&faulty, shape, &counts) != NULL;
 }
@@ -156,11 +192,13 @@ static bool is_found(const struct schedule *schedule, const struct schedule_shap
 static void test_planted_errors_are_found(void **state)
 {
     (void)state;
-    struct schedule_shape shape = {.ranks = RANKS_FAULTY, .blocks = 9, .root = 2, .site_ranks = 3};
+    struct schedule_shape shape = {.ranks = RANKS_FAULTY, .blocks = 9, .root = 2};
+    schedule_map_of(&planted.map, RANKS_FAULTY, 3, false);
     for (const struct schedule *const *s = schedule_table(); *s; s++) {
-        uint32_t found = 0;
+        planted.right = *s;
+        uint32_t found = 0, steps = right_steps(&shape);
         for (int fault = 0; fault < FAULTS; fault++)
-            for (uint32_t step = 0; step < schedule_steps(*s, &shape); step++)
+            for (uint32_t step = 0; step < steps; step++)
                 for (uint32_t rank = 0; rank < shape.ranks; rank++) {
                     planted.fault = (enum fault)fault;
                     planted.rank = rank;
@@ -192,13 +230,15 @@ static void test_invalid_shapes(void **state)
     (void)state;
     const struct schedule *ring = schedule_find(COLLECTIVE_ALLREDUCE, "ring");
     const struct schedule *pairwise = schedule_find(COLLECTIVE_ALLTOALL, "pairwise");
+    struct schedule_map map;
+    schedule_map_of(&map, 3, 3, false);
     const struct schedule_shape invalid[] = {
         {.ranks = 0, .blocks = 1},
         {.ranks = SCHEDULE_RANKS_MAX + 1, .blocks = 1},
         {.ranks = 2, .blocks = 0},
         {.ranks = 2, .blocks = SCHEDULE_BLOCKS_MAX + 1},
         {.ranks = 2, .blocks = 1, .root = 2},
-        {.ranks = 2, .blocks = 1, .site_ranks = 3},
+        {.ranks = 2, .blocks = 1, .map = &map.map},
     };
     for (size_t i = 0; i < sizeof invalid / sizeof invalid[0]; i++)
         assert_int_equal(schedule_shape_check(ring, &invalid[i]), -LH_EINVAL);
@@ -212,11 +252,9 @@ static void test_invalid_shapes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_many_ranks),
-        cmocka_unit_test(test_uneven_parts),
-        cmocka_unit_test(test_planted_errors_are_found),
-        cmocka_unit_test(test_names),
-        cmocka_unit_test(test_invalid_shapes),
+        cmocka_unit_test(test_many_ranks), cmocka_unit_test(test_uneven_parts),
+        cmocka_unit_test(test_any_order),  cmocka_unit_test(test_planted_errors_are_found),
+        cmocka_unit_test(test_names),      cmocka_unit_test(test_invalid_shapes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "collective/schedule/double_tree.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "support/schedule_bounds.h"
+
+static void test_broadcast(void **state)
+{
+    (void)state;
+    schedule_check_all(&tree_broadcast);
+}
+
+static void test_reduce(void **state)
+{
+    (void)state;
+    schedule_check_all(&tree_reduce);
+}
+
+static void test_allreduce(void **state)
+{
+    (void)state;
+    schedule_check_all(&tree_allreduce);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_broadcast),
+        cmocka_unit_test(test_reduce),
+        cmocka_unit_test(test_allreduce),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "collective/choose/flow_time.h"
+
+#include <assert.h>
+
+struct flow {
+    const struct schedule *schedule;
+    const struct schedule_shape *shape;
+    const struct flow_network *network;
+    struct lh_prng *prng;
+    double block_bytes;
+    double *held;  /* of a rank's block, of an all-to-all of the block: since when */
+    double *ports; /* until when they are busy: of each rank PORTS */
+    double *link;  /* likewise, from site to site */
+    double end;
+};
+
+enum port { OUT, IN, OUT_ACROSS, PORTS };
+
+static uint32_t sites_of(const struct schedule_shape *shape)
+{
+    return shape->map ? shape->map->sites : 1;
+}
+
+static bool is_alltoall(const struct schedule *schedule)
+{
+    return schedule->collective == COLLECTIVE_ALLTOALL;
+}
+
+/* An all-to-all has a row of each rank, others as many places of each. */
+static size_t held_count(const struct schedule_shape *shape)
+{
+    return (size_t)shape->ranks * shape->blocks;
+}
+
+static size_t numbers(const struct schedule_shape *shape)
+{
+    return held_count(shape) + PORTS * (size_t)shape->ranks + (size_t)sites_of(shape) * sites_of(shape);
+}
+
+size_t flow_time_memory(const struct schedule_shape *shape)
+{
+    return numbers(shape) * sizeof(double);
+}
+
+static double later(double a, double b)
+{
+    return a > b ? a : b;
+}
+
+static double *held_by(const struct flow *flow, uint32_t rank, uint32_t block)
+{
+    return &flow->held[is_alltoall(flow->schedule) ? block : (size_t)rank * flow->shape->blocks + block];
+}
+
+static double *link_between(const struct flow *flow, uint32_t from, uint32_t to)
+{
+    const struct site_map *map = flow->shape->map;
+    if (!map || map->site_of[map->place_of[from]] == map->site_of[map->place_of[to]])
+        return NULL;
+    return &flow->link[map->site_of[map->place_of[from]] * map->sites + map->site_of[map->place_of[to]]];
+}
+
+static double repair(const struct flow *flow, const struct flow_hop *hop)
+{
+    if (!flow->prng || hop->samples == 0)
+        return hop->repair_s;
+    return hop->samples_s[lh_prng_below(flow->prng, hop->samples)];
+}
+
+/* When a block that leaves after `ready` arrives: through ports, and a link. */
+static double carry(struct flow *flow, uint32_t from, uint32_t to, double ready, double *link)
+{
+    const struct flow_hop *inside = &flow->network->inside, *across = &flow->network->across;
+    double *out = &flow->ports[from * PORTS + (link ? OUT_ACROSS : OUT)];
+    double port_s = flow->block_bytes * inside->byte_s + (link ? across : inside)->message_s;
+    double sent = *out = later(ready, *out) + port_s;
+    if (link) {
+        *link = later(sent - port_s, *link) + flow->block_bytes * across->byte_s;
+        return later(sent, *link) + across->latency_s;
+    }
+    double *in = &flow->ports[to * PORTS + IN];
+    return *in = later(sent + inside->latency_s, *in + port_s);
+}
+
+/* A contribution that is exchanged is there from the beginning. */
+static void send_block(struct flow *flow, uint32_t from, const struct schedule_transfer *transfer,
+                       uint32_t block)
+{
+    double ready = flow->schedule->exchanges ? 0 : *held_by(flow, from, block);
+    double *link = link_between(flow, from, transfer->peer), *held = held_by(flow, transfer->peer, block);
+    double arrived = carry(flow, from, transfer->peer, ready, link);
+    arrived += repair(flow, link ? &flow->network->across : &flow->network->inside);
+    if (transfer->reduce)
+        arrived += flow->block_bytes * flow->network->sum_byte_s;
+    *held = transfer->reduce ? later(*held, arrived) : arrived;
+    flow->end = later(flow->end, arrived);
+}
+
+static void send_step(struct flow *flow, uint32_t rank, uint32_t step)
+{
+    struct schedule_cursor cursor = {0};
+    struct schedule_transfer transfer;
+    while (schedule_next_send(flow->schedule, flow->shape, rank, step, &cursor, &transfer))
+        for (uint32_t i = 0; i < transfer.count; i++)
+            send_block(flow, rank, &transfer, transfer.first + i);
+}
+
+double flow_time(const struct schedule *schedule, const struct schedule_shape *shape, double bytes,
+                 const struct flow_network *network, struct lh_prng *prng, void *memory)
+{
+    struct flow flow = {.schedule = schedule, .shape = shape, .network = network, .prng = prng};
+    size_t count = numbers(shape);
+    flow.block_bytes = bytes / shape->blocks;
+    flow.held = memory;
+    flow.ports = flow.held + held_count(shape);
+    flow.link = flow.ports + PORTS * (size_t)shape->ranks;
+    for (size_t i = 0; i < count; i++)
+        flow.held[i] = 0;
+    uint32_t steps = schedule_steps(schedule, shape);
+    for (uint32_t step = 0; step < steps; step++)
+        for (uint32_t rank = 0; rank < shape->ranks; rank++)
+            send_step(&flow, rank, step);
+    assert(flow.end > 0 || shape->ranks == 1);
+    return flow.end;
+}

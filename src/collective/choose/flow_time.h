@@ -1,0 +1,42 @@
+/*
+ * flow_time.h - how long a schedule takes: its transfers in virtual time, block by block.
+ *
+ * A block leaves when its sender has it and the sender's port is free; inside a site the receiver's port
+ * carries a block at a time, too, and between sites the link from the one to the other, which all their ranks
+ * share. Ranks do not wait between steps. A rank's port inside its site and that across do not delay each
+ * other: links are slower. What repairs of losses add to a block's time delays no others.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef LH_COLLECTIVE_CHOOSE_FLOW_TIME_H
+#define LH_COLLECTIVE_CHOOSE_FLOW_TIME_H
+
+#include <stddef.h>
+
+#include "base/prng.h"
+#include "collective/schedule/schedule.h"
+
+/* What carries blocks: the port of a rank, or a link between two sites. */
+struct flow_hop {
+    double latency_s; /* from sender to receiver: half a round trip */
+    double byte_s;
+    double message_s; /* of a block, whatever its size; a port's */
+    double repair_s;  /* mean that repairs add to a block */
+    /* The same as samples; repairs 0: there are none. */
+    const double *samples_s;
+    uint32_t samples;
+};
+
+struct flow_network {
+    struct flow_hop inside, across;
+    double sum_byte_s; /* until a received byte is part of a sum */
+};
+
+/* Bytes of memory that flow_time() needs, aligned for double. */
+size_t flow_time_memory(const struct schedule_shape *shape);
+/* Seconds until all ranks have what they should. bytes: of all blocks of the shape together (of an all-to-all,
+ * of a rank's). prng: repairs are sampled; NULL: each block has the mean. */
+double flow_time(const struct schedule *schedule, const struct schedule_shape *shape, double bytes,
+                 const struct flow_network *network, struct lh_prng *prng, void *memory);
+
+#endif

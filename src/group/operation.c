@@ -76,8 +76,9 @@ static uint32_t parts_of(const struct lh_collective *op, const struct piece *pie
     for (uint32_t i = 0; i < piece->count; i++) {
         uint32_t block = piece->first + i;
         size_t bytes = layout_bytes(&op->layout, block);
-        uint8_t *at = op->progress.received[block] ? layout_to(&op->layout, block)
-                                                   : (uint8_t *)(uintptr_t)layout_from(&op->layout, block);
+        bool summed = op->progress.received[block] && !op->schedule->exchanges;
+        uint8_t *at = summed ? layout_to(&op->layout, block)
+                             : (uint8_t *)(uintptr_t)layout_from(&op->layout, block);
         if (op->layout.collective == COLLECTIVE_BARRIER || bytes == 0)
             continue;
         if (count > 0 && (uint8_t *)parts[count - 1].address + parts[count - 1].bytes == at)
@@ -166,20 +167,45 @@ static int send_ready(struct lh_collective *op, uint32_t *rank)
 
 /* ---- arrivals ---------------------------------------------------------------------------------------- */
 
-static void reduce(const struct lh_collective *op, uint32_t peer, uint32_t block, const uint8_t *data)
+static void reduce(const struct lh_collective *op, uint8_t *to, const void *one, const void *other,
+                   size_t bytes)
+{
+    enum element_type type = (enum element_type)op->signature.type;
+    enum reduce_operation operation =
+        op->signature.reduction == LH_AVG ? REDUCE_SUM : (enum reduce_operation)op->signature.reduction;
+    reduce_elements(type, operation, to, one, other, bytes / op->layout.element_bytes);
+}
+
+/* The contributions come in the order of the ranks; this rank's is added behind that of the rank before. */
+static void reduce_in_order(const struct lh_collective *op, uint32_t peer, uint32_t block,
+                            const uint8_t *data)
+{
+    const struct layout *layout = &op->layout;
+    size_t bytes = layout_bytes(layout, block);
+    uint8_t *to = layout_to(layout, block);
+    const uint8_t *own = layout_from(layout, block);
+    if (op->progress.received[block])
+        reduce(op, to, to, data, bytes);
+    else if (layout->rank == 0)
+        reduce(op, to, own, data, bytes);
+    else
+        memcpy(to, data, bytes);
+    if (peer + 1 == layout->rank)
+        reduce(op, to, to, own, bytes);
+}
+
+static void reduce_block(const struct lh_collective *op, uint32_t peer, uint32_t block, const uint8_t *data)
 {
     const struct layout *layout = &op->layout;
     uint8_t *to = layout_to(layout, block);
     const uint8_t *own = op->progress.received[block] ? to : layout_from(layout, block);
-    size_t count = layout_bytes(layout, block) / layout->element_bytes;
-    enum element_type type = (enum element_type)op->signature.type;
-    enum reduce_operation operation =
-        op->signature.reduction == LH_AVG ? REDUCE_SUM : (enum reduce_operation)op->signature.reduction;
-    /* By rank: where two ranks add each other's, both get the same bits. */
-    if (peer < layout->rank)
-        reduce_elements(type, operation, to, data, own, count);
+    size_t bytes = layout_bytes(layout, block);
+    if (op->schedule->exchanges)
+        reduce_in_order(op, peer, block, data);
+    else if (peer < layout->rank) /* by rank: where two add each other's, both get the same bits */
+        reduce(op, to, data, own, bytes);
     else
-        reduce_elements(type, operation, to, own, data, count);
+        reduce(op, to, own, data, bytes);
 }
 
 static void apply(struct lh_collective *op, uint32_t receive)
@@ -193,7 +219,7 @@ static void apply(struct lh_collective *op, uint32_t receive)
         if (op->layout.collective == COLLECTIVE_BARRIER || bytes == 0)
             continue;
         if (piece->reduce)
-            reduce(op, piece->peer, block, data);
+            reduce_block(op, piece->peer, block, data);
         else
             memcpy(layout_to(&op->layout, block), data, bytes);
         if (op->signature.reduction == LH_AVG && progress_is_final(&op->progress, receive, i))

@@ -101,12 +101,26 @@ static bool forwards(const struct schedule *schedule)
     return strcmp(schedule->name, "pairwise") != 0;
 }
 
+/* What it exchanges stays apart from the sum. */
+static bool copies_input(const struct lh_collective *op)
+{
+    return op->schedule->exchanges && op->layout.in == op->layout.out;
+}
+
+static uint64_t work_bytes_of(const struct lh_collective *op)
+{
+    if (op->group->size == 1)
+        return 0;
+    return copies_input(op) ? op->layout.elements * op->layout.element_bytes
+                            : layout_work_bytes(&op->layout, forwards(op->schedule));
+}
+
 /* Untouched memory costs nothing, and touched one is kept for the next operation: page faults cost more than
  * sums. */
 static int take_work(struct lh_collective *op)
 {
     struct lh_group *group = op->group;
-    uint64_t bytes = op->group->size > 1 ? layout_work_bytes(&op->layout, forwards(op->schedule)) : 0;
+    uint64_t bytes = work_bytes_of(op);
     if (bytes == 0)
         return 0;
     if (!group->work_taken && group->work_bytes >= bytes) {
@@ -124,6 +138,10 @@ static int take_work(struct lh_collective *op)
         op->work_bytes = (size_t)bytes;
     }
     op->layout.work = op->work;
+    if (copies_input(op)) {
+        memcpy(op->work, op->layout.in, (size_t)bytes);
+        op->layout.in = op->work;
+    }
     return 0;
 }
 

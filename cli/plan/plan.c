@@ -7,6 +7,7 @@
 
 #include "cli/options/limits.h"
 #include "cli/options/options.h"
+#include "cli/plan/collective.h"
 #include "cli/plan/flow_control.h"
 #include "cli/plan/json.h"
 #include "cli/plan/map.h"
@@ -64,7 +65,7 @@ static int draw_figures(const char *folder, int argc)
 /* ---- the command ------------------------------------------------------------------------------------- */
 
 /* Of a group, with its end. */
-#define OPTIONS_MAX 17
+#define OPTIONS_MAX 18
 
 /* The schemes of the model's table. */
 static const char *schemes_help(char out[static CLI_PLAN_SCHEMES_HELP_MAX])
@@ -141,6 +142,8 @@ static void list_own(struct cli_plan_settings *settings, struct cli_option out[s
          .kind = CLI_TEXT},
         {"flow-control", NULL, "buffer that a link needs; see 'plan --flow-control --help'",
          &settings->flow_control, .kind = CLI_FLAG},
+        {"collective", "NAME", "schedule of a collective; see 'plan --collective NAME --help'",
+         &settings->collective, .kind = CLI_TEXT},
         {"nic", NULL, "what a transport costs a NIC; see 'plan --nic --help'", &settings->nic,
          .kind = CLI_FLAG},
         {.name = NULL},
@@ -153,7 +156,7 @@ static void list_own(struct cli_plan_settings *settings, struct cli_option out[s
 static bool is_asked(int argc, char **argv, const char *option)
 {
     for (int i = 1; i < argc; i++)
-        if (!strcmp(argv[i], option))
+        if (!strncmp(argv[i], option, strlen(option)) && strchr("=", argv[i][strlen(option)]))
             return true;
     return false;
 }
@@ -181,6 +184,8 @@ int cli_plan(int argc, char **argv)
     };
     if (is_asked(argc, argv, "--flow-control"))
         return cli_plan_flow(argc, argv);
+    if (is_asked(argc, argv, "--collective"))
+        return cli_plan_collective(argc, argv);
     if (is_asked(argc, argv, "--nic"))
         return cli_plan_nic(argc, argv);
     lh_plan_init(&settings.order.question);

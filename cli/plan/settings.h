@@ -21,7 +21,7 @@ struct cli_plan_settings {
     uint64_t chunk_bytes, encode_bytes_per_s;
     uint32_t mtu_bytes, cores;
     const char *figures, *link_file, *distance, *loss, *size, *mix, *by, *loss_of, *burst, *max_overhead,
-        *allow_loss, *timing;
+        *allow_loss, *timing, *collective;
     bool worst, flow_control, nic;
     struct cli_link_file file; /* values of the link file, NaN where it has no value */
     struct cli_plan_order order;

@@ -113,6 +113,46 @@ struct lh_plan_deadline {
 LH_API int lh_plan_deadline(const struct lh_plan_question *question, double missing,
                             struct lh_plan_deadline *deadline);
 
+/* ---- collectives ------------------------------------------------------------------------------------- */
+
+#define LH_PLAN_SCHEDULES_MAX 6
+
+/* A collective of ranks that are distributed evenly over sites, in their order. */
+struct lh_plan_collective_question {
+    const char *collective; /* "allreduce", as lh_collective_schedule() */
+    const char *schedule;   /* NULL: any */
+    uint32_t ranks;         /* 2 to 1024 */
+    uint32_t sites;         /* 1 to ranks */
+    uint64_t bytes;       /* of a rank's input; of broadcast, scatter and all-gather of the whole result */
+    uint64_t block_bytes; /* maximum of a message */
+    /* Between ranks of a site, and of two sites; message_bytes and chunk_bytes are unused. The bandwidth
+     * across is that of each pair of sites, for all their ranks; inside that of a rank. */
+    struct lh_model_path inside, across;
+    double message_s; /* of a rank for each message */
+    double sum_bytes_per_s;
+    enum lh_plan_by by; /* not LH_PLAN_BY_P999 */
+};
+
+struct lh_plan_collective_choice {
+    const char *schedule;
+    uint64_t block_bytes;
+    struct lh_model_scheme inside, across; /* for messages of a block */
+    double ideal_s;                        /* if nothing is lost, with the overhead of the schemes */
+    double mean_s, p50_s, p99_s;
+};
+
+/* Initializes a question: 2 ranks in one site; inside 10 Gbit/s, 50 us and no loss; messages of at most
+ * 256 KiB that cost 10 us; sums of 10 GB/s; by the mean. */
+LH_API void lh_plan_collective_init(struct lh_plan_collective_question *question);
+/* Bytes of memory that lh_plan_collective() needs for such a question. 0: invalid, see there. */
+LH_API size_t lh_plan_collective_memory(const struct lh_plan_collective_question *question);
+/* Finds the schedules, block sizes and schemes that take the least time, the best first, one of each
+ * schedule: *count of them. memory: lh_plan_collective_memory() bytes, aligned as by malloc(). The same
+ * question has the same answer. -LH_EINVAL, -LH_ERANGE. */
+LH_API int lh_plan_collective(const struct lh_plan_collective_question *question, void *memory,
+                              struct lh_plan_collective_choice choices[LH_PLAN_SCHEDULES_MAX],
+                              uint32_t *count);
+
 /* Bytes that any text of lh_plan_verdict needs, with the final zero. */
 #define LH_PLAN_VERDICT_MAX 2048
 

@@ -77,8 +77,8 @@ static uint32_t parts_of(const struct lh_collective *op, const struct piece *pie
         uint32_t block = piece->first + i;
         size_t bytes = layout_bytes(&op->layout, block);
         bool summed = op->progress.received[block] && !op->schedule->exchanges;
-        uint8_t *at = summed ? layout_to(&op->layout, block)
-                             : (uint8_t *)(uintptr_t)layout_from(&op->layout, block);
+        uint8_t *at =
+            summed ? layout_to(&op->layout, block) : (uint8_t *)(uintptr_t)layout_from(&op->layout, block);
         if (op->layout.collective == COLLECTIVE_BARRIER || bytes == 0)
             continue;
         if (count > 0 && (uint8_t *)parts[count - 1].address + parts[count - 1].bytes == at)

@@ -18,7 +18,8 @@ PURE = ["src/base", "src/wire", "src/congestion", "src/fabric/verbs/pure", "src/
         *sorted(str(folder.relative_to(ROOT)) for folder in (ROOT / "src/schemes").glob("*/"))]
 CORE_PURE = ["src/history", "src/collective", "src/collective/reduce",
              "src/collective/schedule", "src/collective/choose", "src/collective/run", "src/xp",
-             "src/model", "src/schemes", "src/plan", "src/coding", "src/coding/hadamard", "src/sdr", "src/probe", "netsim",
+             "src/model", "src/schemes", "src/plan", "src/coding", "src/coding/hadamard", "src/sdr",
+             "src/probe", "netsim",
              "netsim/config", "netsim/run", "netsim/topology", "netsim/transport", "netsim/workload"]
 # Components whose sources all have a header and a unit test of their own.
 WHOLE = [*PURE, "src/schemes"]

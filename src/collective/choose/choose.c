@@ -126,13 +126,14 @@ static uint32_t add_schedule(const struct choose_question *question, const struc
             count += count < CHOOSE_MAX;
         }
         last = choice.blocks;
-        if (bytes / SIZE_STEP < BLOCK_BYTES || bytes / SIZE_STEP < question->unit_bytes)
+        if (bytes / SIZE_STEP < BLOCK_BYTES || bytes / SIZE_STEP < question->unit_bytes ||
+            bytes / SIZE_STEP < question->block_bytes_min)
             break;
     }
     return count;
 }
 
-/* Of those that are as fast, the first is one of the largest blocks: they cost the least outside the model. */
+/* Of those that are as fast, the first is one of the largest blocks. */
 static void prefer_large(struct choice *choices, uint32_t count)
 {
     uint32_t best = 0;

@@ -20,11 +20,12 @@ struct choose_question {
     uint32_t ranks;
     uint32_t root;
     const struct site_map *map; /* as of a shape */
-    /* Of the collective's data: of an all-gather, scatter and the like of all parts together, of an all-to-all
-     * of what a rank has for all. Of a barrier without effect. */
+    /* Of the collective's data: of an all-gather, scatter and the like of all parts together, of an
+     * all-to-all of what a rank has for all. Of a barrier without effect. */
     uint64_t bytes;
     uint64_t unit_bytes;      /* of an element: blocks are at least one */
     uint64_t block_bytes_max; /* of a message */
+    uint64_t block_bytes_min; /* smaller ones are not considered */
     const struct flow_network *network;
     const struct schedule *only; /* NULL: any of the table */
 };
@@ -40,7 +41,8 @@ struct choice {
 int choose_check(const struct choose_question *question);
 /* Bytes of memory that choose() needs, aligned for double. */
 size_t choose_memory(const struct choose_question *question);
-/* The candidates, the best first, the others by their times; returns their number, at least 1. The question has been checked. */
+/* The candidates, the best first, the others by their times; returns their number, at least 1. The question
+ * has been checked. */
 uint32_t choose(const struct choose_question *question, void *memory, struct choice choices[CHOOSE_MAX]);
 /* The shape of a choice. */
 struct schedule_shape choose_shape(const struct choose_question *question, const struct choice *choice);

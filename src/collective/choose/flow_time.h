@@ -34,8 +34,8 @@ struct flow_network {
 
 /* Bytes of memory that flow_time() needs, aligned for double. */
 size_t flow_time_memory(const struct schedule_shape *shape);
-/* Seconds until all ranks have what they should. bytes: of all blocks of the shape together (of an all-to-all,
- * of a rank's). prng: repairs are sampled; NULL: each block has the mean. */
+/* Seconds until all ranks have what they should. bytes: of all blocks of the shape together (of an
+ * all-to-all, of a rank's). prng: repairs are sampled; NULL: each block has the mean. */
 double flow_time(const struct schedule *schedule, const struct schedule_shape *shape, double bytes,
                  const struct flow_network *network, struct lh_prng *prng, void *memory);
 

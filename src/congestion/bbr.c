@@ -81,7 +81,9 @@
 /* Sharing. Queues in delay units. */
 #define SHARE_QUEUE       0.25 /* more, and everybody yields, */
 #define SHARE_QUEUE_NS    5e6  /* at most, */
+#define SHARE_SEEN        0.5  /* or that much of it for a whole cycle: others yield sooner, */
 #define SHARE_PACKETS     2    /* and so many of this flow's packets, but not twice as much in all */
+#define SHARE_MARKED      0.5  /* or so many marks: a few are chance, and flows would yield one by one */
 #define SHARE_CUT         0.8  /* of a full path and that queue: it gets empty */
 #define SHARE_GROWTH      0.35 /* a round trip: of the root of the window in packets, */
 #define SHARE_LEAST       0.25 /* and at least, in packets; */
@@ -334,6 +336,12 @@ static void on_full_queue(struct bbr *b)
     b->full_round = b->rounds;
 }
 
+/* In the round trip that ends, more than that share of the packets. */
+static bool is_marked(const struct bbr *b, double share)
+{
+    return (double)b->round_marked > share * (double)b->round_arrived;
+}
+
 /* Of the round trip that ends. Random loss is no congestion: loss counts with a sign of a queue only. */
 static bool congested(struct bbr *b)
 {
@@ -341,7 +349,7 @@ static bool congested(struct bbr *b)
     if (all == 0)
         return false;
     double loss = (double)b->round_lost / all;
-    bool marked = (double)b->round_marked > MARKED * (double)b->round_arrived;
+    bool marked = is_marked(b, b->state == BBR_SHARE ? SHARE_MARKED : MARKED);
     bool queue = b->rtt_min > 0 && b->rtt > QUEUE_RTT * b->rtt_min;
     bool lost = queue ? loss > b->loss + QUEUE_LOSS : loss > POLICER_LOSS && all > ROUND_PACKETS * b->mtu;
     if (queue && exceeds_random(b, all))
@@ -473,7 +481,8 @@ static void on_sharing(struct bbr *b, bool bad, lh_time now)
     double queue = queue_of(b);
     judge_others(b, queue);
     bool cruises = b->state == BBR_CRUISE && b->rounds > b->state_round + 1 && !b->foreign;
-    if (cruises && queue > long_queue(b) + packets_delay(b, SHARE_PACKETS))
+    double longest = (shared(b) ? SHARE_SEEN : 1) * long_queue(b) + packets_delay(b, SHARE_PACKETS);
+    if (cruises && (queue > longest || is_marked(b, MARKED)))
         on_long_queue(b, now);
     if (b->state != BBR_SHARE)
         return;

@@ -32,12 +32,14 @@ for line in sys.stdin:
 sys.exit(failed)
 PY
 
-# verdict SCENARIO [SEEDS]: runs it, and compares with the lines on stdin:
+# verdict SCENARIO [SEEDS [OPTION...]]: runs it, and compares with the lines on stdin:
 # VARIANT CONTROLLERS FIGURE LEAST MOST.
 verdict() {
     cat >wanted
-    sim "congestion-$1" --seeds "${2:-1}" --json "$1.json"
-    python3 verdict.py "$1.json" <wanted >verdict.out || fail "congestion-$1: $(cat verdict.out)"
+    name=$1 seeds=${2:-1}
+    shift $(($# < 2 ? $# : 2))
+    sim "congestion-$name" --seeds "$seeds" --json "$name.json" "$@"
+    python3 verdict.py "$name.json" <wanted >verdict.out || fail "congestion-$name: $(cat verdict.out)"
 }
 
 say "fairness of flows with the same and different round trips"
@@ -46,12 +48,21 @@ verdict fairness 8 <<'RANGES'
 2 swift+timely+dcqcn+eqds jain 0.95 1
 4 swift+timely+dcqcn+eqds jain 0.95 1
 16 swift+timely+dcqcn+eqds jain 0.95 1
-2 bbr jain 0.85 1
-4 bbr jain 0.7 1
+2 bbr jain 0.9 1
+4 bbr jain 0.9 1
 16 bbr jain 0.85 1
 mixed all jain 0.45 0.95
 - swift+timely queue_p99_bytes 50000 1250000
 2 swift+timely+eqds queue_p99_bytes 50000 500000
+RANGES
+
+say "bbr where the queue does not mark, after 200 round trips"
+verdict fairness 8 --sweep run.variant=2,4,16,mixed --sweep transport.congestion=bbr \
+    --set switch.ecn_min=0B --set switch.ecn_max=none --set output.from=2s <<'RANGES'
+2 bbr jain 0.93 1
+4 bbr jain 0.95 1
+16 bbr jain 0.93 1
+mixed bbr jain 0.76 1
 RANGES
 
 say "flows join and leave"

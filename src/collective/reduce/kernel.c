@@ -12,6 +12,7 @@
 /* Best first. */
 static const struct reduce_kernel *const all[] = {
 #if defined(__x86_64__)
+    &reduce_kernel_avx512,
     &reduce_kernel_avx2,
 #endif
     &reduce_kernel_base,

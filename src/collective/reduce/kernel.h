@@ -47,7 +47,7 @@ struct reduce_kernel {
 
 extern const struct reduce_kernel reduce_kernel_base;
 #if defined(__x86_64__)
-extern const struct reduce_kernel reduce_kernel_avx2;
+extern const struct reduce_kernel reduce_kernel_avx512, reduce_kernel_avx2;
 #endif
 
 /* Those that this CPU runs, best first, ended by NULL. */

@@ -17,12 +17,6 @@
 #define f16_widen(halves) ((f32_vector)_mm256_cvtph_ps((__m128i)(halves)))
 #define f16_narrow(floats)                                                                                 \
     ((halves_vector)_mm256_cvtps_ph((__m256)(floats), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC))
-/* Words below 2^16. GCC's __builtin_convertvector() takes many more instructions. */
-#define words_widen(halves) ((u32_vector)_mm256_cvtepu16_epi32((__m128i)(halves)))
-#define words_narrow(words)                                                                                \
-    ((halves_vector)_mm256_castsi256_si128(_mm256_permute4x64_epi64(                                       \
-        _mm256_packus_epi32((__m256i)(words), (__m256i)(words)), _MM_SHUFFLE(3, 1, 2, 0))))
-
 /* Not every compiler's builtin knows f16c. */
 static bool runs_here(void)
 {

@@ -26,7 +26,6 @@
 #define SHARE_ELEMENTS_LOG 17u
 /* From so many bytes on results go past the caches: they would not stay there until they are read. */
 #define STREAM_BYTES ((size_t)1 << 20)
-#define LINE_BYTES   64u
 #define NOWHERE      UINT64_MAX
 
 struct job {

@@ -13,7 +13,9 @@
 #define GROUP_BLOCK_LOG_MAX 11u
 /* The blocks of a group have at least 2^GROUP_LINE_LOG elements in each packet of their tile: one or two
  * cache lines, which are written whole, and of which CPUs fetch both. */
-#define GROUP_LINE_LOG     5u
+#define GROUP_LINE_LOG 5u
+/* Of the cache: what is stored past it at once, at least. */
+#define LINE_BYTES         64u
 #define GROUP_ELEMENTS_MAX ((size_t)1 << (GROUP_BLOCK_LOG_MAX + GROUP_LINE_LOG))
 
 /* `blocks` consecutive blocks of a tile. Packets have p elements; of each packet of the tile, blocks * p/S

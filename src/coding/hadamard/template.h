@@ -59,8 +59,6 @@
 /* Lines of packets that are fetched ahead: packets are a power of two apart, so that more than some hundred
  * would drive each other out of the cache. */
 #define FETCH_LINES 16u
-/* CPUs fetch longer runs by themselves. */
-#define FETCH_RUN_LOG 8u
 /* log2 of the vectors that are loaded or stored together. */
 #define PAIR_LOG(type) ((type) == LH_HADAMARD_BF16 ? 1u : 0u)
 
@@ -312,7 +310,6 @@ TEMPLATE void from_packets(const struct group_task *task, const struct shape *sh
     const size_t distance = floats >> edge_log;
     const size_t lines = distance >> LANES_LOG;
     const size_t next_group = (size_t)task->blocks << task->run_log;
-    const bool far_apart = task->run_log < FETCH_RUN_LOG;
     const uint32_t along_log = LINE_LOG - line_subs_log(shape);
     const uint32_t pair = 1u << PAIR_LOG(type);
     for (size_t line = 0; line < lines; line += (size_t)1 << along_log) {
@@ -328,11 +325,11 @@ TEMPLATE void from_packets(const struct group_task *task, const struct shape *sh
                 load_typed(both, task->in, at + w * LANES, type, NULL);
                 v[0][i] = both[0];
                 v[pair - 1][i] = both[pair - 1];
-                if (far_apart)
-                    fetch(task->in,
-                          packet_place(task, shape, ahead + i * lines, 0, type) + w * LANES +
-                              (inside ? 0 : next_group),
-                          type);
+                /* Of long runs, too: a CPU loses track of 2^edge_log places in a page. */
+                fetch(task->in,
+                      packet_place(task, shape, ahead + i * lines, 0, type) + w * LANES +
+                          (inside ? 0 : next_group),
+                      type);
             }
             UNROLL(2)
             for (uint32_t n = 0; n < pair; n++) {
@@ -404,8 +401,10 @@ TEMPLATE void decode_part(const struct group_task *task, const struct shape *sha
                           float *scratch, enum lh_hadamard_type type, struct range *range)
 {
     in_scratch(shape, scratch + line * LANES);
-    const uint32_t columns_log = shape->set_log - shape->shared_log - PAIR_LOG(type);
-    if (task->stream && columns_log + PAIR_LOG(type) >= LINE_LOG) {
+    /* Of a block, what is stored at once. */
+    const uint32_t bytes_log =
+        shape->set_log - shape->shared_log + LANES_LOG + (type == LH_HADAMARD_F32 ? 2 : 1);
+    if (task->stream && 1u << bytes_log >= LINE_BYTES) {
 #define BLOCKS_CALL(shared)                                                                                \
     to_blocks(task, sub, line, part_lines(shape), scratch, type, shared, true, range)
         switch (shape->shared_log) {

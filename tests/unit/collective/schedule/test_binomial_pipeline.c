@@ -16,6 +16,7 @@
 #include <cmocka.h>
 
 #include "collective/schedule/chain.h"
+#include "support/sanitized.h"
 #include "support/schedule_bounds.h"
 
 #define RANKS_MAX  64u
@@ -46,6 +47,21 @@ static void test_last_receipts(void **state)
             assert_int_equal(counts.last_receipts[1], counts.steps - 1);
             assert_in_range(counts.last_receipts[0], counts.steps - (power ? 1 : 2), counts.steps - 1);
         }
+}
+
+/* Each number of ranks up to 1,000: ceil(log2 n) + blocks - 1 steps. */
+static void test_every_number(void **state)
+{
+    (void)state;
+    for (uint32_t ranks = 2, doublings = 1; ranks <= (SANITIZED ? 200 : 1000); ranks++) {
+        doublings += ranks > 1u << doublings;
+        for (uint32_t blocks = 1; blocks <= 4; blocks += 3) {
+            struct schedule_shape shape = {.ranks = ranks, .blocks = blocks};
+            struct schedule_counts counts;
+            assert_null(schedule_check(&pipeline_broadcast, &shape, &counts));
+            assert_int_equal(counts.steps, doublings + blocks - 1);
+        }
+    }
 }
 
 /* ---- virtual time ------------------------------------------------------------------------------------ */
@@ -119,9 +135,8 @@ static void test_slow_link(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_broadcast),
-        cmocka_unit_test(test_reduce),
-        cmocka_unit_test(test_last_receipts),
+        cmocka_unit_test(test_broadcast),     cmocka_unit_test(test_reduce),
+        cmocka_unit_test(test_last_receipts), cmocka_unit_test(test_every_number),
         cmocka_unit_test(test_slow_link),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -56,15 +56,22 @@ static int check(const struct lh_group *group, const struct op_request *request)
     return request->options ? check_options(group, request->options) : 0;
 }
 
-static int find(const struct op_request *request, const struct schedule **schedule)
+static int find(const struct lh_group *group, const struct op_request *request,
+                const struct schedule **schedule)
 {
     char names[128];
     const char *name = request->options ? request->options->schedule : NULL;
+    if (!name) {
+        uint64_t elements = layout_elements(request->collective, group->size, request->count);
+        *schedule = choice_make(request->collective, group->size, elements * lh_type_bytes(request->type),
+                                group->mesh->block_bytes, &group->path);
+        return 0;
+    }
     *schedule = named_schedule(request->collective, name, names, sizeof names);
     if (*schedule)
         return 0;
     return lh_fail(LH_EINVAL, "%s: schedule \"%.32s\" is not known (%s)",
-                   collective_name(request->collective), name ? name : "", names);
+                   collective_name(request->collective), name, names);
 }
 
 static int check_members(struct lh_group *group, const struct op_request *request)
@@ -107,7 +114,7 @@ static int start(struct lh_group *group, const struct op_request *request, struc
     if (!error)
         error = engine_check_process(group->mesh->engine);
     if (!error)
-        error = find(request, &schedule);
+        error = find(group, request, &schedule);
     if (error)
         return error;
     pthread_mutex_lock(&group->mesh->lock);

@@ -76,6 +76,8 @@ static void free_group(struct lh_group *group)
 {
     if (group->work)
         munmap(group->work, group->work_bytes);
+    agreement_free(&group->agreement);
+    free(group->map_numbers);
     free(group->members);
     free(group->sites);
     free(group);
@@ -90,7 +92,7 @@ struct lh_group *create_member(struct mesh *mesh, uint32_t size)
     group->size = size;
     group->members = calloc(size, sizeof *group->members);
     group->sites = calloc(size, sizeof *group->sites);
-    if (!group->members || !group->sites) {
+    if (!group->members || !group->sites || agreement_init(&group->agreement, size) != 0) {
         free_group(group);
         return NULL;
     }
@@ -98,6 +100,24 @@ struct lh_group *create_member(struct mesh *mesh, uint32_t size)
     mesh->first_group = group;
     mesh->groups++;
     return group;
+}
+
+/* A site's number: its first member. */
+int create_map(struct lh_group *group)
+{
+    uint32_t site_of[LH_GROUP_RANKS_MAX];
+    for (uint32_t r = 0; r < group->size; r++) {
+        site_of[r] = 0;
+        while (strcmp(group->sites[site_of[r]], group->sites[r]) != 0)
+            site_of[r]++; /* up to r */
+    }
+    group->map_numbers = calloc(site_map_numbers(group->size), sizeof *group->map_numbers);
+    if (!group->map_numbers)
+        return lh_fail(LH_ENOMEM, "group: no memory for %u ranks", group->size);
+    site_map_build(&group->map, site_of, group->size, group->map_numbers);
+    group->path.sites = group->map.sites;
+    group->path.largest = group->map.largest;
+    return 0;
 }
 
 void create_remove(struct lh_group *group)
@@ -250,6 +270,8 @@ int create_links(struct lh_group *group, const struct lh_group_attr *attr, const
     if (buffer_bytes > BUFFER_BYTES_MAX)
         buffer_bytes = BUFFER_BYTES_MAX;
     int error = read_cards(group, cards);
+    if (!error)
+        error = create_map(group);
     *blob_bytes = 0;
     for (uint32_t r = 0; r < group->size && !error; r++) {
         struct lh_attr connection = attr_of(group, attr, r);

@@ -4,8 +4,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/big_endian.h"
 #include "base/error.h"
 #include "group/create.h"
+#include "group/gather.h"
 #include "group/waiting.h"
 #include "message/engine.h"
 
@@ -15,7 +17,8 @@ static bool is_connected(const void *what)
 {
     const struct mesh *mesh = what;
     for (uint32_t r = 0; r < mesh->size; r++)
-        if (r != mesh->rank && !mesh->links[r].hello && !mesh->links[r].error)
+        if (r != mesh->rank && !mesh->links[r].error &&
+            (!mesh->links[r].hello || mesh->links[r].unacknowledged > 0))
             return false;
     return true;
 }
@@ -45,6 +48,35 @@ static int wait_connected(struct lh_group *group)
     if (error == -LH_ETIMEDOUT)
         fail_missing(mesh);
     pthread_mutex_unlock(&mesh->lock);
+    return error;
+}
+
+/* The longest round trip and the lowest rate that any rank knows: all choose by the same. */
+static int agree_on_path(struct lh_group *group, const struct lh_group_attr *attr)
+{
+    const struct lh_attr *of[] = {attr->attr, attr->attr_across};
+    struct choice_path mine = {0};
+    uint8_t body[16], *all = calloc(group->size, sizeof body);
+    if (!all)
+        return lh_fail(LH_ENOMEM, "group: no memory for %u ranks", group->size);
+    for (uint32_t r = 0; r < group->size; r++) {
+        uint64_t rtt_ns = r == group->rank ? 0 : link_rtt_ns(group_link(group, r));
+        mine.rtt_ns = rtt_ns > mine.rtt_ns ? rtt_ns : mine.rtt_ns;
+    }
+    for (uint32_t i = 0; i < 2; i++) {
+        uint64_t rate = !of[i] ? 0 : of[i]->rate_bps ? of[i]->rate_bps : of[i]->link.rate_bps;
+        mine.rate_bps = rate > 0 && (mine.rate_bps == 0 || rate < mine.rate_bps) ? rate : mine.rate_bps;
+    }
+    lh_put_be64(body, mine.rtt_ns);
+    lh_put_be64(body + 8, mine.rate_bps);
+    int error = group_gather(group, body, sizeof body, all);
+    for (uint32_t r = 0; r < group->size && !error; r++) {
+        uint64_t rtt_ns = lh_get_be64(all + 16 * r), rate_bps = lh_get_be64(all + 16 * r + 8);
+        group->path.rtt_ns = rtt_ns > group->path.rtt_ns ? rtt_ns : group->path.rtt_ns;
+        if (rate_bps > 0 && (group->path.rate_bps == 0 || rate_bps < group->path.rate_bps))
+            group->path.rate_bps = rate_bps;
+    }
+    free(all);
     return error;
 }
 
@@ -95,7 +127,11 @@ static int connect_all(struct lh_group *group, const struct lh_group_attr *attr,
     free(cards);
     if (!error)
         error = exchange_blobs(group, attr, blob_bytes);
-    return error ? error : wait_connected(group);
+    if (!error)
+        error = wait_connected(group);
+    if (!error && group->mesh->engine->workers != LH_NO_WORKERS)
+        error = agree_on_path(group, attr);
+    return error;
 }
 
 int lh_group_create(const struct lh_group_attr *attr, struct lh_group **group)

@@ -11,6 +11,8 @@
 #include <longhaul/collective.h>
 #include <longhaul/group.h>
 
+#include "collective/run/choice.h"
+#include "group/agreement.h"
 #include "group/link.h"
 
 /* What arrived for an operation that has not begun here, or from a peer whose signature has not come. */
@@ -58,6 +60,10 @@ struct lh_group {
     uint8_t *work;                  /* memory of the last operation that needed some, for the next */
     size_t work_bytes;
     bool work_taken;
+    struct agreement agreement;
+    struct choice_path path; /* the same at all members */
+    struct site_map map;     /* by the names of sites; sites: 1 at least */
+    uint32_t *map_numbers;
 };
 
 static inline struct link *group_link(const struct lh_group *group, uint32_t rank)

@@ -48,6 +48,8 @@ static void fail_with(struct lh_collective *op, uint32_t rank, int error)
              op->schedule->name, rank, error == -LH_ECLOSED ? "left the group" : "failed",
              lh_strerror(error));
     op_fail(op, mesh_now(op->group->mesh), &notice);
+    if (error == -LH_ECLOSED) /* others may need nothing of it, and do of this rank */
+        announce(op, &notice);
 }
 
 static void fail_operations(struct mesh *mesh, uint32_t mesh_rank)
@@ -72,6 +74,12 @@ static void announce_failure(struct mesh *mesh, uint32_t failed)
             link_send_control(&mesh->links[r], &tag, body, bytes);
 }
 
+static void report_failed(struct mesh *mesh)
+{
+    for (struct lh_group *group = mesh->first_group; group; group = group->next)
+        agreement_on_link_failed(group);
+}
+
 /* found: here, so that others may not know. */
 static void on_link_failed(struct mesh *mesh, struct link *link, int error, bool found)
 {
@@ -81,6 +89,7 @@ static void on_link_failed(struct mesh *mesh, struct link *link, int error, bool
     fail_operations(mesh, link->rank);
     if (found && error != -LH_ECLOSED)
         announce_failure(mesh, link->rank);
+    report_failed(mesh);
     pthread_cond_broadcast(&mesh->changed);
 }
 
@@ -186,6 +195,26 @@ static enum delivery deliver(struct mesh *mesh, struct message *message)
     return DELIVERED;
 }
 
+void mesh_take_reports(struct lh_group *group)
+{
+    uint32_t rank = 0;
+    while (agreement_next_failed(group, &rank)) /* each fails once */
+        on_link_failed(group->mesh, group_link(group, rank++), -LH_EPEER, false);
+    pthread_cond_broadcast(&group->mesh->changed);
+}
+
+static void deliver_report(struct mesh *mesh, const struct message *message)
+{
+    struct lh_group *group = find_group(mesh, message->tag.group);
+    uint32_t rank = group ? group_member(group, message->link->rank) : LH_NO_RANK;
+    if (rank == LH_NO_RANK)
+        return;
+    if (agreement_on_report(group, rank, message->data, message->bytes))
+        mesh_take_reports(group);
+    else
+        on_link_failed(mesh, message->link, -LH_EPROTOCOL, true);
+}
+
 /* ---- what comes early -------------------------------------------------------------------------------- */
 
 static void keep_early(struct mesh *mesh, struct message *message)
@@ -264,6 +293,8 @@ static void on_message(struct mesh *mesh, struct message *message)
         on_link_failed(mesh, message->link, -LH_EPROTOCOL, true);
     else if (message->tag.kind == TAG_FAILED)
         on_failed_notice(mesh, message->link, &notice);
+    else if (message->tag.kind == TAG_AGREE)
+        deliver_report(mesh, message);
     else if (message->tag.kind == TAG_HELLO)
         message->link->hello = true;
     else if (deliver(mesh, message) == TOO_EARLY)

@@ -21,6 +21,8 @@ lh_time mesh_next_deadline(const struct mesh *mesh);
 void mesh_begin(struct lh_collective *op);
 /* Ends an operation, if it is running, at all ranks. */
 void mesh_abort(struct lh_collective *op, int error, uint32_t rank, const char *text);
+/* Members that others have reported to have failed count as failed here, too, while they agree. */
+void mesh_take_reports(struct lh_group *group);
 /* Drops what has arrived for groups and operations to come: all is over. */
 void mesh_drop_early(struct mesh *mesh);
 

@@ -230,6 +230,11 @@ static void apply(struct lh_collective *op, uint32_t receive)
     release_arrival(arrival);
 }
 
+static bool has_peer(const struct lh_collective *op, uint32_t rank)
+{
+    return op->peers[rank].receives > 0 || op->peers[rank].sends > 0;
+}
+
 int op_on_signature(struct lh_collective *op, uint32_t rank, const struct signature *signature, char *text,
                     size_t size)
 {
@@ -238,6 +243,7 @@ int op_on_signature(struct lh_collective *op, uint32_t rank, const struct signat
     const struct signature *other = lower == rank ? &op->signature : signature;
     if (signature_differs(one, lower, other, lower == rank ? op->group->rank : rank, text, size))
         return -LH_EPROTOCOL;
+    op->unsigned_peers -= !op->peers[rank].agreed && has_peer(op, rank);
     op->peers[rank].agreed = true;
     forgive_early(op, rank);
     return 0;
@@ -299,7 +305,7 @@ int op_begin(struct lh_collective *op, lh_time now)
     op->result.started_ns = now;
     signature_encode(&op->signature, body);
     for (uint32_t r = 0; r < op->group->size; r++) {
-        if (op->peers[r].receives == 0 && op->peers[r].unsent == 0)
+        if (!has_peer(op, r))
             continue;
         int error = link_send_control(group_link(op->group, r), &tag, body, sizeof body);
         if (error)
@@ -314,22 +320,22 @@ int op_run(struct lh_collective *op, lh_time now, uint32_t *rank)
     *rank = LH_NO_RANK;
     if (op->state == OP_DONE)
         return 0;
-    while (progress_next_due(&op->progress, &receive)) {
+    int error = send_ready(op, rank);
+    while (!error && progress_next_due(&op->progress, &receive)) {
         apply(op, receive);
         progress_on_applied(&op->progress, receive);
-        int error = send_ready(op, rank);
-        if (error)
-            return error;
+        error = send_ready(op, rank);
     }
-    int error = send_ready(op, rank);
     if (error)
         return error;
-    if (progress_is_complete(&op->progress) && op->unsent == 0 && op->waiting.count == 0)
+    if (progress_is_complete(&op->progress) && op->unsent == 0 && op->waiting.count == 0 &&
+        op->unsigned_peers == 0)
         end(op, now, 0);
     return 0;
 }
 
 bool op_needs(const struct lh_collective *op, uint32_t rank)
 {
-    return op->state == OP_RUNNING && (op->peers[rank].left > 0 || op->peers[rank].unsent > 0);
+    return op->state == OP_RUNNING && has_peer(op, rank) &&
+           (op->peers[rank].left > 0 || op->peers[rank].unsent > 0 || !op->peers[rank].agreed);
 }

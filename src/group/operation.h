@@ -26,8 +26,9 @@ struct op_peer {
     struct progress_list ready; /* sends that may leave, by op->next_ready */
     uint32_t first_receive;     /* in op->receives_of */
     uint32_t receives;
-    uint32_t left;     /* of these, that have not arrived */
-    uint32_t unsent;   /* pieces for it */
+    uint32_t left;  /* of these, that have not arrived */
+    uint32_t sends; /* pieces for it */
+    uint32_t unsent;
     uint32_t early[2]; /* pieces sent before its signature came: small, bulk */
     bool agreed;       /* its signature has come, and is the same */
 };
@@ -56,6 +57,7 @@ struct lh_collective {
     uint8_t *work;
     size_t work_bytes;
     uint32_t unsent;
+    uint32_t unsigned_peers;      /* whose signature has not come: nobody ends before they agree */
     struct outgoing_list waiting; /* sends out of the user's memory */
     lh_time deadline_at;          /* LH_TIME_NEVER: none */
     struct lh_completion_queue *queue;

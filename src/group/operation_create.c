@@ -65,8 +65,12 @@ static void index_receives(struct lh_collective *op)
         op->receives_of[op->peers[piece->peer].first_receive + piece->number] = i;
     }
     for (uint32_t i = 0; i < op->pieces.send_count; i++)
-        op->peers[op->pieces.sends[i].peer].unsent++;
+        op->peers[op->pieces.sends[i].peer].sends++;
     op->unsent = op->pieces.send_count;
+    for (uint32_t r = 0; r < op->group->size; r++) {
+        op->peers[r].unsent = op->peers[r].sends;
+        op->unsigned_peers += op->peers[r].receives > 0 || op->peers[r].sends > 0;
+    }
 }
 
 static int take_arrays(struct lh_collective *op, const struct pieces_plan *plan)
@@ -179,6 +183,13 @@ static void set_layout(struct lh_collective *op, const struct op_request *reques
     };
 }
 
+/* Without a part per rank any order of ranks does; parts are in the order of ranks. */
+static bool ranks_are_equal(enum collective collective)
+{
+    return collective == COLLECTIVE_ALLREDUCE || collective == COLLECTIVE_BROADCAST ||
+           collective == COLLECTIVE_REDUCE;
+}
+
 static int set_shape(struct lh_collective *op, const struct op_request *request, size_t block_bytes)
 {
     if (op->layout.elements == 0 && request->count > 0)
@@ -189,6 +200,8 @@ static int set_shape(struct lh_collective *op, const struct op_request *request,
                        op->schedule->name, request->count, block_bytes);
     op->shape = (struct schedule_shape){
         .ranks = op->group->size, .blocks = op->layout.blocks, .root = request->root};
+    if (op->group->map.sites > 1 && ranks_are_equal(request->collective))
+        op->shape.map = &op->group->map;
     op->result.schedule = op->schedule->name;
     op->result.block_bytes = layout_bytes(&op->layout, op->layout.blocks - 1);
     return schedule_shape_check(op->schedule, &op->shape);

@@ -26,6 +26,7 @@
 #define LIMIT_NS (60 * LH_NS_PER_S)
 
 static struct collective_case cases[COLLECTIVES];
+static int32_t sums_of_ranks[RANKS];
 
 static struct lh_group *create(const struct rank_thread *thread, bool threaded)
 {
@@ -150,11 +151,88 @@ static void test_queue(void **state)
     rank_threads_run(RANKS, queue_all);
 }
 
+/* ---- smaller groups ---------------------------------------------------------------------------------- */
+
+static void sum_in(struct lh_group *group, uint32_t members, uint32_t bit)
+{
+    int32_t in = 1 << bit, out = 0;
+    struct lh_collective *op;
+    struct lh_collective_result result;
+    assert_int_equal(lh_group_size(group), members);
+    sim_engines_must(lh_allreduce(group, &in, &out, 1, LH_I32, LH_SUM, NULL, &op), "lh_allreduce");
+    sim_engines_must(lh_collective_wait(op, LIMIT_NS, &result), "wait");
+    assert_int_equal(result.error, 0);
+    lh_collective_free(op);
+    sums_of_ranks[bit] = out;
+}
+
+/* Even and odd ranks, in reverse order; rank 3 is in no group of the second split. */
+static void split_all(struct rank_thread *thread)
+{
+    struct lh_group *group = create(thread, thread->rank % 2 == 0), *part, *none;
+    uint32_t color = thread->rank % 2, expected = color == 0 ? 1 + 4 : 2 + 8;
+    sim_engines_must(lh_group_split(group, color, RANKS - thread->rank, &part), "lh_group_split");
+    assert_int_equal(lh_group_rank(part), thread->rank < 2 ? 1 : 0);
+    assert_string_equal(lh_group_site(part, lh_group_rank(part)), thread->rank < 2 ? "one" : "two");
+    sum_in(part, 2, thread->rank);
+    assert_int_equal(sums_of_ranks[thread->rank], expected);
+    color = thread->rank == 3 ? LH_GROUP_NO_COLOR : 0;
+    sim_engines_must(lh_group_split(group, color, 0, &none), "lh_group_split");
+    if (thread->rank == 3) {
+        assert_null(none);
+    } else {
+        sum_in(none, 3, thread->rank);
+        assert_int_equal(sums_of_ranks[thread->rank], 7);
+    }
+    sum_in(group, RANKS, thread->rank);
+    assert_int_equal(sums_of_ranks[thread->rank], 15);
+    sim_engines_must(lh_group_destroy(part), "lh_group_destroy");
+    sim_engines_must(lh_group_destroy(group), "lh_group_destroy");
+    sim_engines_must(lh_group_destroy(none), "lh_group_destroy");
+}
+
+static void test_split(void **state)
+{
+    (void)state;
+    rank_threads_run(RANKS, split_all);
+}
+
+/* Rank 2 leaves while all others sum: an error with its number, and they go on. */
+static void leave(struct rank_thread *thread)
+{
+    struct lh_group *group = create(thread, false), *smaller;
+    struct lh_collective *op;
+    struct lh_collective_result result;
+    int32_t in = 1, out;
+    if (thread->rank == 2) {
+        sim_engines_must(lh_group_destroy(group), "lh_group_destroy");
+        return;
+    }
+    sim_engines_must(lh_allreduce(group, &in, &out, 1, LH_I32, LH_SUM, NULL, &op), "lh_allreduce");
+    sim_engines_must(lh_collective_wait(op, LIMIT_NS, &result), "wait");
+    lh_collective_free(op);
+    assert_int_equal(result.error, -LH_ECLOSED);
+    assert_int_equal(result.failed_rank, 2);
+    sim_engines_must(lh_group_shrink(group, &smaller), "lh_group_shrink");
+    sum_in(smaller, 3, thread->rank);
+    assert_int_equal(sums_of_ranks[thread->rank], 1 + 2 + 8);
+    sim_engines_must(lh_group_destroy(group), "lh_group_destroy");
+    sim_engines_must(lh_group_destroy(smaller), "lh_group_destroy");
+}
+
+static void test_leave(void **state)
+{
+    (void)state;
+    rank_threads_run(RANKS, leave);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_wait),
         cmocka_unit_test(test_queue),
+        cmocka_unit_test(test_split),
+        cmocka_unit_test(test_leave),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

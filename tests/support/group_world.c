@@ -30,7 +30,7 @@ static void connect_all(struct group_world *world, struct lh_group_attr *attrs)
 }
 
 void group_world_open(struct group_world *world, const char *name, uint64_t seed, const char *link,
-                      uint32_t size, const struct lh_group_attr *attr)
+                      uint32_t size, const struct lh_group_attr *attr, const char *const *sites)
 {
     struct lh_group_attr attrs[SIM_ENGINES_MAX];
     *world = (struct group_world){.size = size};
@@ -41,6 +41,7 @@ void group_world_open(struct group_world *world, const char *name, uint64_t seed
             attrs[r] = *attr;
         attrs[r].rank = r;
         attrs[r].size = size;
+        attrs[r].site = sites ? sites[r] : NULL;
         attrs[r].engine = world->net.engines[r];
     }
     connect_all(world, attrs);
@@ -51,6 +52,11 @@ void group_world_close(struct group_world *world)
     for (uint32_t r = 0; r < world->size; r++)
         sim_engines_must(lh_group_destroy(world->groups[r]), "lh_group_destroy");
     sim_engines_close(&world->net);
+}
+
+void group_world_kill(struct group_world *world, uint32_t rank)
+{
+    world->dead[rank] = true;
 }
 
 lh_time group_world_now(const struct group_world *world)
@@ -65,7 +71,7 @@ void group_world_turn(struct group_world *world, lh_time limit)
         next = sim_world_next_event(world->net.world);
         for (uint32_t r = 0; r < world->size; r++) {
             lh_time due = LH_TIME_NEVER;
-            if (world->groups[r])
+            if (!world->dead[r])
                 sim_engines_must(lh_group_progress(world->groups[r], &due), "lh_group_progress");
             next = due < next ? due : next;
         }

@@ -16,14 +16,17 @@
 struct group_world {
     struct sim_engines net;
     uint32_t size;
-    struct lh_group *groups[SIM_ENGINES_MAX]; /* NULL: that rank makes no progress any more */
+    struct lh_group *groups[SIM_ENGINES_MAX];
+    bool dead[SIM_ENGINES_MAX]; /* makes no progress any more */
 };
 
 /* link: text, each way between two ranks. attr: of all ranks; rank, size, engine and exchange are set here;
- * NULL: the defaults. */
+ * NULL: the defaults. sites: by rank; NULL: none. */
 void group_world_open(struct group_world *world, const char *name, uint64_t seed, const char *link,
-                      uint32_t size, const struct lh_group_attr *attr);
+                      uint32_t size, const struct lh_group_attr *attr, const char *const *sites);
 void group_world_close(struct group_world *world);
+/* A rank makes no progress any more, nor does its engine. */
+void group_world_kill(struct group_world *world, uint32_t rank);
 lh_time group_world_now(const struct group_world *world);
 /* All that is due now, then on to the next event, at most to `limit`. */
 void group_world_turn(struct group_world *world, lh_time limit);

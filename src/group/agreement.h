@@ -1,0 +1,50 @@
+/*
+ * agreement.h - the members of a group agree on which of them have failed, so that the others can go on.
+ *
+ * Each reports the members that it knows to have failed to all others, and again whenever it learns of one
+ * more. All that are left have agreed when each has reported the same.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef LH_GROUP_AGREEMENT_H
+#define LH_GROUP_AGREEMENT_H
+
+#include <longhaul/group.h>
+
+struct lh_group;
+
+#define AGREEMENT_SET_BYTES (LH_GROUP_RANKS_MAX / 8)
+#define AGREEMENT_BYTES     (8 + AGREEMENT_SET_BYTES)
+
+struct agreement_set {
+    uint8_t bits[AGREEMENT_SET_BYTES]; /* by rank of the group */
+};
+
+struct agreement {
+    uint32_t round; /* number of agreements that this rank has begun */
+    bool active;    /* the last of them is not reached */
+    struct agreement_set own;
+    struct agreement_set *reports; /* by rank */
+    uint32_t *rounds;              /* of the reports; 0: none */
+    uint32_t next_group;           /* the highest of all reports */
+};
+
+/* -LH_ENOMEM. */
+int agreement_init(struct agreement *agreement, uint32_t ranks);
+void agreement_free(struct agreement *agreement);
+/* Begins a round: reports. */
+void agreement_begin(struct lh_group *group);
+/* A link has failed: reports again, while no agreement is reached. */
+void agreement_on_link_failed(struct lh_group *group);
+/* A report of a rank. Anything may be in `in`. False: it is none. */
+bool agreement_on_report(struct lh_group *group, uint32_t rank, const uint8_t *in, size_t bytes);
+/* The next member, from *rank on, that others have reported in this round, and that has not failed here: it
+ * counts as failed. False: there are no more. */
+bool agreement_next_failed(const struct lh_group *group, uint32_t *rank);
+bool agreement_has(const struct agreement_set *set, uint32_t rank);
+/* A member that keeps this rank from agreeing; LH_GROUP_RANKS_MAX: none. */
+uint32_t agreement_missing(const struct lh_group *group);
+/* Whether all that were left have reported the same; then `own` does not change any more. */
+bool agreement_is_reached(const struct lh_group *group);
+
+#endif

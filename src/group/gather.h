@@ -1,0 +1,15 @@
+/*
+ * gather.h - an all-gather among the ranks of a group, for what the group itself needs.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef LH_GROUP_GATHER_H
+#define LH_GROUP_GATHER_H
+
+#include "group/group.h"
+
+/* Copies the `bytes` of each rank's `mine` to all[rank * bytes]. Waits, so the engine has workers. What
+ * lh_allgather() and its operation return. */
+int group_gather(struct lh_group *group, const void *mine, size_t bytes, void *all);
+
+#endif

@@ -1,0 +1,160 @@
+/*
+ * subgroup.c - groups of some members of another: lh_group_split(), lh_group_shrink().
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include "group/subgroup.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "group/create.h"
+#include "group/gather.h"
+#include "group/waiting.h"
+#include "message/engine.h"
+
+/* Ranks of the group, in the order of the new one. */
+static int make(struct lh_group *group, const uint32_t *ranks, uint32_t count, uint32_t id,
+                struct lh_group **made)
+{
+    struct mesh *mesh = group->mesh;
+    if (id >= 1u << TAG_GROUP_BITS)
+        return lh_fail(LH_ERANGE, "group: %u groups were made (create another)", 1u << TAG_GROUP_BITS);
+    struct lh_group *part = create_member(mesh, count);
+    if (!part)
+        return lh_fail(LH_ENOMEM, "no memory for a group");
+    for (uint32_t i = 0; i < count; i++) {
+        part->members[i] = group->members[ranks[i]];
+        memcpy(part->sites[i], group->sites[ranks[i]], LH_GROUP_SITE_MAX);
+        if (ranks[i] == group->rank)
+            part->rank = i;
+    }
+    part->id = id;
+    part->path = group->path;
+    int error = create_map(part);
+    if (error)
+        create_remove(part);
+    else
+        *made = part;
+    return error;
+}
+
+/* ---- splitting --------------------------------------------------------------------------------------- */
+
+/* What each rank gathers of all. */
+struct choice {
+    uint32_t color;
+    uint32_t key;
+    uint32_t next_group;
+};
+
+/* By key, then rank. */
+static uint32_t sorted(const struct choice *all, uint32_t size, uint32_t color, uint32_t *ranks)
+{
+    uint32_t count = 0;
+    for (uint32_t r = 0; r < size; r++) {
+        uint32_t at = count;
+        if (all[r].color != color)
+            continue;
+        while (at > 0 && all[ranks[at - 1]].key > all[r].key) {
+            ranks[at] = ranks[at - 1];
+            at--;
+        }
+        ranks[at] = r;
+        count++;
+    }
+    return count;
+}
+
+static int make_part(struct lh_group *group, const struct choice *all, uint32_t color,
+                     struct lh_group **part)
+{
+    struct mesh *mesh = group->mesh;
+    uint32_t ranks[LH_GROUP_RANKS_MAX], id = 0;
+    uint32_t count = sorted(all, group->size, color, ranks);
+    int error = 0;
+    for (uint32_t r = 0; r < group->size; r++)
+        if (all[r].next_group > id)
+            id = all[r].next_group;
+    pthread_mutex_lock(&mesh->lock);
+    *part = NULL;
+    if (color != LH_GROUP_NO_COLOR)
+        error = make(group, ranks, count, id, part);
+    mesh->next_group = id + 1;
+    pthread_mutex_unlock(&mesh->lock);
+    return error;
+}
+
+int lh_group_split(struct lh_group *group, uint32_t color, uint32_t key, struct lh_group **part)
+{
+    if (group->mesh->engine->workers == LH_NO_WORKERS && group->size > 1)
+        return lh_fail(LH_ESTATE, "lh_group_split() without workers");
+    struct choice *all = calloc(group->size, sizeof *all);
+    if (!all)
+        return lh_fail(LH_ENOMEM, "group: no memory for %u ranks", group->size);
+    pthread_mutex_lock(&group->mesh->lock);
+    struct choice mine = {.color = color, .key = key, .next_group = group->mesh->next_group};
+    pthread_mutex_unlock(&group->mesh->lock);
+    int error = group_gather(group, &mine, sizeof mine, all);
+    if (!error)
+        error = make_part(group, all, color, part);
+    free(all);
+    return error;
+}
+
+/* ---- shrinking --------------------------------------------------------------------------------------- */
+
+void subgroup_begin_shrink(struct lh_group *group)
+{
+    agreement_begin(group);
+    mesh_take_reports(group);
+}
+
+int subgroup_finish_shrink(struct lh_group *group, struct lh_group **smaller)
+{
+    struct mesh *mesh = group->mesh;
+    const struct agreement *agreement = &group->agreement;
+    uint32_t ranks[LH_GROUP_RANKS_MAX], count = 0, failed = 0;
+    for (uint32_t r = 0; r < group->size; r++)
+        if (agreement_has(&agreement->own, r))
+            failed++;
+        else
+            ranks[count++] = r;
+    /* Who agreed on more failures has another group: it has another id. */
+    uint32_t id = agreement->next_group + failed;
+    int error = make(group, ranks, count, id, smaller);
+    if (mesh->next_group <= id)
+        mesh->next_group = id + 1;
+    return error;
+}
+
+static bool is_reached(const void *what)
+{
+    return agreement_is_reached(what);
+}
+
+static void fail_late(const struct lh_group *group)
+{
+    uint32_t rank = agreement_missing(group);
+    bool called = group->agreement.rounds[rank] >= group->agreement.round;
+    lh_fail(LH_ETIMEDOUT, "lh_group_shrink: rank %u %s in %llu ms", rank,
+            called ? "knows of other failures" : "did not call it",
+            (unsigned long long)(group->mesh->timeout_ns / LH_NS_PER_MS));
+}
+
+int lh_group_shrink(struct lh_group *group, struct lh_group **smaller)
+{
+    struct mesh *mesh = group->mesh;
+    if (mesh->engine->workers == LH_NO_WORKERS && group->size > 1)
+        return lh_fail(LH_ESTATE, "lh_group_shrink() without workers");
+    pthread_mutex_lock(&mesh->lock);
+    subgroup_begin_shrink(group);
+    int error = wait_until(mesh, is_reached, group, mesh->timeout_ns);
+    if (error)
+        fail_late(group);
+    else
+        error = subgroup_finish_shrink(group, smaller);
+    pthread_mutex_unlock(&mesh->lock);
+    return error;
+}

@@ -1,0 +1,319 @@
+/*
+ * test_group_failures.c - ranks that disagree, die, come late, cancel, or let a deadline pass, over a
+ * simulated network: an error at all ranks within a bound, with the rank that it is of; inputs unharmed; and
+ * what comes after works.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/prng.h"
+#include "collective/schedule/schedule_table.h"
+#include "group/subgroup.h"
+#include "support/collective_case.h"
+
+#define RANKS           5u
+#define MS              LH_NS_PER_MS
+#define PEER_TIMEOUT_NS (200 * MS)
+#define LINK            "delay=1ms,rate=10Gbit,loss=1e-3"
+#define LIMIT_NS        (60 * LH_NS_PER_S)
+
+static void open_world(struct group_world *world, uint32_t size, uint64_t seed)
+{
+    struct lh_group_attr attr;
+    lh_group_attr_init(&attr);
+    attr.block_bytes = 16384;
+    attr.buffer_bytes = 131072;
+    attr.peer_timeout_ns = PEER_TIMEOUT_NS;
+    group_world_open(world, "failures", seed, LINK, size, &attr, NULL);
+}
+
+static struct collective_case allreduce_of(size_t count)
+{
+    struct collective_case c = {.collective = COLLECTIVE_ALLREDUCE, .type = LH_I32, .count = count};
+    lh_collective_options_init(&c.options);
+    return c;
+}
+
+static struct lh_collective_result result_of(struct lh_collective *op)
+{
+    struct lh_collective_result result;
+    assert_int_equal(lh_collective_test(op, &result), 1);
+    return result;
+}
+
+/* What comes after an error is right. */
+static void check_next(struct group_world *world)
+{
+    struct collective_case next = allreduce_of(9000);
+    collective_case_start(&next, world);
+    assert_true(group_world_run(world, next.ops, world->size, LIMIT_NS));
+    for (uint32_t r = 0; r < world->size; r++)
+        collective_case_check(&next, r);
+    collective_case_free(&next);
+}
+
+/* ---- disagreement ------------------------------------------------------------------------------------ */
+
+/* One rank calls another collective than all others. */
+static void disagree(struct collective_case usual, struct collective_case other, const char *what)
+{
+    struct group_world world;
+    const uint32_t odd = 3;
+    open_world(&world, RANKS, 1);
+    for (uint32_t r = 0; r < RANKS; r++)
+        collective_case_start_at(r == odd ? &other : &usual, world.groups[r]);
+    usual.ops[odd] = other.ops[odd];
+    assert_true(group_world_run(&world, usual.ops, RANKS, LIMIT_NS));
+    for (uint32_t r = 0; r < RANKS; r++) {
+        struct lh_collective_result result = result_of(usual.ops[r]);
+        assert_int_equal(result.error, -LH_EPROTOCOL);
+        if (!strstr(result.message, what) || !strstr(result.message, "at rank 3"))
+            fail_msg("rank %u: %s", r, result.message);
+        collective_case_check_input(r == odd ? &other : &usual, r);
+    }
+    usual.ops[odd] = NULL;
+    collective_case_free(&usual);
+    collective_case_free(&other);
+    check_next(&world);
+    group_world_close(&world);
+}
+
+static void test_disagreement(void **state)
+{
+    struct collective_case usual = allreduce_of(20000), other = usual;
+    (void)state;
+    other.count = 20001;
+    disagree(usual, other, "count ");
+    other = usual;
+    other.type = LH_F32;
+    disagree(usual, other, "type ");
+    other = usual;
+    other.reduction = LH_MAX;
+    disagree(usual, other, "reduction ");
+    other = usual;
+    other.options.schedule = "ring";
+    usual.options.schedule = "bruck";
+    disagree(usual, other, "schedule ");
+    usual.collective = other.collective = COLLECTIVE_BROADCAST;
+    usual.options.schedule = other.options.schedule = NULL;
+    other.root = 4;
+    disagree(usual, other, "root ");
+    other.collective = COLLECTIVE_ALLGATHER;
+    other.count = 4000;
+    disagree(usual, other, "collective ");
+}
+
+/* ---- one that does not come -------------------------------------------------------------------------- */
+
+static void test_deadline(void **state)
+{
+    struct group_world world;
+    struct collective_case c = allreduce_of(20000);
+    (void)state;
+    open_world(&world, RANKS, 2);
+    c.options.deadline_ns = 50 * MS;
+    lh_time begin = group_world_now(&world);
+    for (uint32_t r = 1; r < RANKS; r++)
+        collective_case_start_at(&c, world.groups[r]);
+    assert_true(group_world_run(&world, c.ops, RANKS, LIMIT_NS));
+    for (uint32_t r = 1; r < RANKS; r++) {
+        struct lh_collective_result result = result_of(c.ops[r]);
+        assert_int_equal(result.error, -LH_ETIMEDOUT);
+        assert_true(result.ended_ns >= begin + 50 * MS && result.ended_ns < begin + 60 * MS);
+    }
+    assert_int_equal(result_of(c.ops[1]).failed_rank, 0);
+    /* Who comes later finds it over. */
+    c.options.deadline_ns = 0;
+    collective_case_start_at(&c, world.groups[0]);
+    assert_true(group_world_run(&world, c.ops, RANKS, LIMIT_NS));
+    assert_int_equal(result_of(c.ops[0]).error, -LH_ETIMEDOUT);
+    collective_case_free(&c);
+    check_next(&world);
+    group_world_close(&world);
+}
+
+static void test_late(void **state)
+{
+    struct group_world world;
+    (void)state;
+    open_world(&world, RANKS, 3);
+    for (const struct schedule *const *s = schedule_table(); *s; s++) {
+        struct collective_case c = {.collective = (*s)->collective,
+                                    .type = LH_F32,
+                                    .count = 200000,
+                                    .options.schedule = (*s)->name};
+        c.options.struct_bytes = sizeof c.options;
+        for (uint32_t r = 0; r < RANKS; r++)
+            if (r != 2)
+                collective_case_start_at(&c, world.groups[r]);
+        assert_false(group_world_run(&world, c.ops, RANKS, LH_NS_PER_S) &&
+                     c.collective == COLLECTIVE_ALLREDUCE);
+        collective_case_start_at(&c, world.groups[2]);
+        assert_true(group_world_run(&world, c.ops, RANKS, LIMIT_NS));
+        for (uint32_t r = 0; r < RANKS; r++)
+            collective_case_check(&c, r);
+        collective_case_free(&c);
+    }
+    group_world_close(&world);
+}
+
+static void test_cancel(void **state)
+{
+    struct group_world world;
+    struct collective_case c = allreduce_of(300000);
+    (void)state;
+    open_world(&world, RANKS, 4);
+    collective_case_start(&c, &world);
+    assert_false(group_world_run(&world, c.ops, RANKS, MS + MS / 2));
+    assert_int_equal(lh_collective_cancel(c.ops[1]), 0);
+    assert_true(group_world_run(&world, c.ops, RANKS, LIMIT_NS));
+    for (uint32_t r = 0; r < RANKS; r++) {
+        struct lh_collective_result result = result_of(c.ops[r]);
+        assert_int_equal(result.error, -LH_ECANCELED);
+        assert_int_equal(result.failed_rank, 1);
+        collective_case_check_input(&c, r);
+    }
+    collective_case_free(&c);
+    check_next(&world);
+    group_world_close(&world);
+}
+
+/* ---- death ------------------------------------------------------------------------------------------- */
+
+static const struct schedule *pick_schedule(struct lh_prng *prng)
+{
+    uint32_t count = 0;
+    while (schedule_table()[count])
+        count++;
+    return schedule_table()[lh_prng_below(prng, count)];
+}
+
+static void die(uint64_t seed)
+{
+    struct lh_prng prng;
+    struct group_world world;
+    lh_prng_seed(&prng, seed);
+    const struct schedule *schedule = pick_schedule(&prng);
+    uint32_t size = 2 + (uint32_t)lh_prng_below(&prng, 5), victim = (uint32_t)lh_prng_below(&prng, size);
+    struct collective_case c = {.collective = schedule->collective,
+                                .type = (enum lh_type)lh_prng_below(&prng, LH_TYPES),
+                                .count = 1 + lh_prng_below(&prng, 100000),
+                                .root = (uint32_t)lh_prng_below(&prng, size)};
+    lh_time moment = lh_prng_below(&prng, 8 * MS);
+    lh_collective_options_init(&c.options);
+    c.options.schedule = schedule->name;
+    open_world(&world, size, seed);
+    group_world_run(&world, c.ops, 0, 0);
+    collective_case_start(&c, &world);
+    struct lh_collective *of_victim = c.ops[victim];
+    group_world_run(&world, &of_victim, 1, moment);
+    group_world_kill(&world, victim);
+    lh_time died = group_world_now(&world);
+    c.ops[victim] = NULL;
+    if (!group_world_run(&world, c.ops, size, 2 * PEER_TIMEOUT_NS))
+        fail_msg("seed %llu: %s of %u ranks: no end after the death of rank %u at %llu us",
+                 (unsigned long long)seed, schedule->name, size, victim,
+                 (unsigned long long)(died / LH_NS_PER_US));
+    for (uint32_t r = 0; r < size; r++) {
+        if (r == victim)
+            continue;
+        struct lh_collective_result result = result_of(c.ops[r]);
+        collective_case_check_input(&c, r);
+        if (result.error == 0) {
+            collective_case_check(&c, r);
+            continue;
+        }
+        assert_int_equal(result.error, -LH_EPEER);
+        assert_int_equal(result.failed_rank, victim);
+        assert_int_equal(lh_group_error(world.groups[r], victim), -LH_EPEER);
+    }
+    c.ops[victim] = of_victim;
+    collective_case_free(&c);
+    group_world_close(&world);
+}
+
+/* ---- going on ---------------------------------------------------------------------------------------- */
+
+static bool agreed(const struct group_world *world)
+{
+    for (uint32_t r = 0; r < world->size; r++)
+        if (!world->dead[r] && !agreement_is_reached(world->groups[r]))
+            return false;
+    return true;
+}
+
+/* Those that are left make a group, and sum. */
+static void shrink(struct group_world *world, uint32_t left)
+{
+    struct lh_group *smaller[RANKS];
+    struct collective_case c = allreduce_of(30000);
+    lh_time until = group_world_now(world) + 2 * PEER_TIMEOUT_NS;
+    uint32_t at = 0;
+    for (uint32_t r = 0; r < world->size; r++)
+        if (!world->dead[r])
+            subgroup_begin_shrink(world->groups[r]);
+    while (!agreed(world) && group_world_now(world) < until)
+        group_world_turn(world, until);
+    assert_true(agreed(world));
+    for (uint32_t r = 0; r < world->size; r++) {
+        if (world->dead[r])
+            continue;
+        sim_engines_must(subgroup_finish_shrink(world->groups[r], &smaller[at]), "shrink");
+        assert_int_equal(lh_group_size(smaller[at]), left);
+        assert_int_equal(lh_group_rank(smaller[at]), at);
+        collective_case_start_at(&c, smaller[at++]);
+    }
+    assert_int_equal(at, left);
+    assert_true(group_world_run(world, c.ops, left, LIMIT_NS));
+    for (uint32_t r = 0; r < left; r++)
+        collective_case_check(&c, r);
+    collective_case_free(&c);
+    for (uint32_t r = 0; r < left; r++)
+        sim_engines_must(lh_group_destroy(smaller[r]), "lh_group_destroy");
+}
+
+/* Two die, one of them when the others have begun to agree; and the call before it broke is run again. */
+static void test_shrink(void **state)
+{
+    struct group_world world;
+    struct collective_case c = allreduce_of(200000);
+    (void)state;
+    open_world(&world, RANKS, 7);
+    collective_case_start(&c, &world);
+    assert_false(group_world_run(&world, c.ops, RANKS, 2 * MS));
+    group_world_kill(&world, 1);
+    struct lh_collective *of_left[] = {c.ops[0], c.ops[2], c.ops[3], c.ops[4]};
+    assert_true(group_world_run(&world, of_left, 4, 2 * PEER_TIMEOUT_NS));
+    assert_int_equal(result_of(c.ops[0]).failed_rank, 1);
+    subgroup_begin_shrink(world.groups[0]);
+    subgroup_begin_shrink(world.groups[2]);
+    group_world_kill(&world, 3);
+    subgroup_begin_shrink(world.groups[4]);
+    shrink(&world, 3);
+    collective_case_free(&c);
+    group_world_close(&world);
+}
+
+static void test_death(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 60; seed++)
+        die(seed);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_disagreement), cmocka_unit_test(test_deadline), cmocka_unit_test(test_late),
+        cmocka_unit_test(test_cancel),       cmocka_unit_test(test_death),    cmocka_unit_test(test_shrink),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

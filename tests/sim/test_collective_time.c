@@ -1,0 +1,106 @@
+/*
+ * test_collective_time.c - how long an all-reduce of two sites takes, in virtual time: close to half a round
+ * trip and the time of its bytes, also where packets get lost.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "support/group_world.h"
+
+#define RANKS    2u
+#define RATE_BPS 2000000000ull
+#define DELAY_NS 12500000ull
+#define LINK     "delay=12.5ms,rate=2Gbit"
+#define LIMIT_NS (60 * LH_NS_PER_S)
+
+static double run_once(struct group_world *world, float *const *in, float *const *out, size_t count)
+{
+    struct lh_collective *ops[RANKS];
+    struct lh_collective_result result;
+    struct lh_collective_options options;
+    lh_time begin = group_world_now(world);
+    lh_collective_options_init(&options);
+    options.schedule = "direct";
+    for (uint32_t r = 0; r < RANKS; r++)
+        sim_engines_must(
+            lh_allreduce(world->groups[r], in[r], out[r], count, LH_F32, LH_SUM, &options, &ops[r]),
+            "lh_allreduce");
+    assert_true(group_world_run(world, ops, RANKS, LIMIT_NS));
+    for (uint32_t r = 0; r < RANKS; r++) {
+        assert_int_equal(lh_collective_test(ops[r], &result), 1);
+        assert_int_equal(result.error, 0);
+        lh_collective_free(ops[r]);
+    }
+    return (double)(group_world_now(world) - begin);
+}
+
+/* Mean of the last two thirds: by then the loss is known. In ns. */
+static double mean_of(struct group_world *world, size_t bytes, uint32_t number)
+{
+    float *in[RANKS], *out[RANKS];
+    double sum = 0;
+    for (uint32_t r = 0; r < RANKS; r++) {
+        in[r] = calloc(1, bytes);
+        out[r] = calloc(1, bytes);
+        assert_true(in[r] && out[r]);
+    }
+    for (uint32_t i = 0; i < number; i++) {
+        double duration = run_once(world, in, out, bytes / sizeof(float));
+        sum += i < number / 3 ? 0 : duration;
+    }
+    for (uint32_t r = 0; r < RANKS; r++) {
+        free(in[r]);
+        free(out[r]);
+    }
+    return sum / (number - number / 3);
+}
+
+static void check(const char *link, size_t bytes, uint32_t number, double most)
+{
+    struct lh_attr connection;
+    struct lh_group_attr attr;
+    struct group_world world;
+    double bound = (double)DELAY_NS + (double)bytes * 8 * 1e9 / (double)RATE_BPS;
+    lh_attr_init(&connection);
+    connection.mtu_bytes = 4096;
+    connection.rate_bps = RATE_BPS;
+    lh_group_attr_init(&attr);
+    attr.attr = &connection;
+    group_world_open(&world, "time", 1, link, RANKS, &attr, NULL);
+    double mean = mean_of(&world, bytes, number);
+    printf("%s: all-reduce of %zu KiB: %.2f ms, bound %.2f ms\n", link, bytes >> 10, mean / 1e6,
+           bound / 1e6);
+    assert_true(mean >= bound && mean <= most * bound);
+    group_world_close(&world);
+}
+
+static void test_without_loss(void **state)
+{
+    (void)state;
+    check(LINK, 1u << 20, 6, 1.05);
+}
+
+static void test_with_loss(void **state)
+{
+    (void)state;
+    check(LINK ",loss=1e-3", 1u << 20, 30, 1.3);
+    check(LINK ",loss=1e-3", 16u << 20, 6, 1.3);
+    check(LINK ",loss=1e-3", 64u << 20, 3, 1.3);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_without_loss),
+        cmocka_unit_test(test_with_loss),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

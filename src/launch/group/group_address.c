@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "base/big_endian.h"
 #include "base/error.h"
 #include "launch/tcp.h"
 #include "launch/variables/interface_filter.h"
@@ -89,22 +90,33 @@ static bool is_loopback(const char *device)
     return !strncmp(device, LOOPBACK_FOUR, strlen(LOOPBACK_FOUR)) || !strcmp(device, LOOPBACK_SIX);
 }
 
-/* Whether ranks on other hosts could not reach this loopback address. */
-static int is_alone_local(struct group_meeting *meeting, bool local, bool *alone)
+/* What ranks learn of each other: whether the address is a loopback one 1 | MTU 4 */
+#define NOTE_BYTES 5u
+
+/* *alone: this rank has a loopback address, and others do not, so that they could not reach it. */
+static int compare(struct group_meeting *meeting, bool local, bool *alone, uint32_t *mtu_bytes)
 {
-    uint8_t mine = local;
-    uint8_t *all = malloc(meeting->size);
+    uint8_t mine[NOTE_BYTES] = {local};
+    uint8_t *all = malloc((size_t)meeting->size * NOTE_BYTES);
+    int fd = group_meeting_socket(meeting);
+    *mtu_bytes = fd >= 0 ? tcp_path_mtu(fd) : 0;
     *alone = false;
     if (!all)
         return lh_fail(LH_ENOMEM, "no memory for %u ranks", meeting->size);
-    int error = group_meeting_exchange(meeting, &mine, 1, all);
-    for (uint32_t rank = 0; rank < meeting->size && !error; rank++)
-        *alone |= local && !all[rank];
+    lh_put_be32(mine + 1, *mtu_bytes);
+    int error = group_meeting_exchange(meeting, mine, sizeof mine, all);
+    for (uint32_t rank = 0; rank < meeting->size && !error; rank++) {
+        const uint8_t *note = all + (size_t)rank * NOTE_BYTES;
+        uint32_t mtu = lh_get_be32(note + 1);
+        *alone |= local && !note[0];
+        *mtu_bytes = mtu < *mtu_bytes ? mtu : *mtu_bytes;
+    }
     free(all);
     return error;
 }
 
-int group_address_find(struct group_meeting *meeting, const char *interfaces, char *device, size_t size)
+int group_address_find(struct group_meeting *meeting, const char *interfaces, char *device, size_t size,
+                       uint32_t *mtu_bytes)
 {
     bool alone;
     int fd = group_meeting_socket(meeting), error = 0;
@@ -115,7 +127,7 @@ int group_address_find(struct group_meeting *meeting, const char *interfaces, ch
     if (!error && *interfaces)
         error = chosen_device(interfaces, family, device, size);
     if (!error)
-        error = is_alone_local(meeting, is_loopback(device), &alone);
+        error = compare(meeting, is_loopback(device), &alone, mtu_bytes);
     if (!error && alone && !*interfaces) {
         int found = interface_device(NOT_LOCAL, family, device, size);
         error = found < 0 ? found : 0;

@@ -18,26 +18,38 @@ static const char *get_variable(void *context, const char *name)
     return getenv(name);
 }
 
-/* Attributes of connections to other sites, with the emulated link of LONGHAUL_LINK. */
-static void set_link(const struct launcher_settings *settings, struct lh_group_attr *attr,
-                     struct lh_attr *across)
+/* Attributes of connections, completed by what is known here. */
+struct completed {
+    struct lh_attr inside, across;
+};
+
+/* Connections of a group do not measure the MTU of their paths. Across sites there is the link of
+ * LONGHAUL_LINK. */
+static void complete(const struct launcher_settings *settings, uint32_t mtu_bytes,
+                     struct lh_group_attr *attr, struct completed *completed)
 {
-    const struct lh_attr *given = attr->attr_across ? attr->attr_across : attr->attr;
-    if (lh_link_is_none(&settings->link))
-        return;
-    lh_attr_init(across);
-    if (given)
-        *across = *given;
-    across->link = settings->link;
-    across->link.seed += settings->rank * SEED_STEP;
-    attr->attr_across = across;
+    lh_attr_init(&completed->inside);
+    if (attr->attr)
+        completed->inside = *attr->attr;
+    completed->across = attr->attr_across ? *attr->attr_across : completed->inside;
+    if (!completed->inside.mtu_bytes)
+        completed->inside.mtu_bytes = mtu_bytes;
+    if (!completed->across.mtu_bytes)
+        completed->across.mtu_bytes = mtu_bytes;
+    if (!lh_link_is_none(&settings->link)) {
+        completed->across.link = settings->link;
+        completed->across.link.seed += settings->rank * SEED_STEP;
+    }
+    attr->attr = &completed->inside;
+    attr->attr_across = &completed->across;
 }
 
 static int create(struct group_meeting *meeting, const struct launcher_settings *settings,
                   const struct lh_group_attr *given, struct lh_group **group)
 {
     struct lh_group_attr attr = *given;
-    struct lh_attr across;
+    struct completed completed;
+    uint32_t mtu_bytes;
     char device[TCP_NAME_MAX];
     attr.rank = settings->rank;
     attr.size = settings->size;
@@ -45,12 +57,14 @@ static int create(struct group_meeting *meeting, const struct launcher_settings 
     attr.exchange_context = meeting;
     if (!attr.site && *settings->site)
         attr.site = settings->site;
-    set_link(settings, &attr, &across);
-    int error = group_address_find(meeting, settings->interfaces, device, sizeof device);
+    int error = group_address_find(meeting, settings->interfaces, device, sizeof device, &mtu_bytes);
     if (error)
         return error;
+    /* A device that the caller chose may lead another way. */
+    bool own_way = attr.device || attr.engine;
     if (!attr.device)
         attr.device = device;
+    complete(settings, own_way ? 0 : mtu_bytes, &attr, &completed);
     return lh_group_create(&attr, group);
 }
 

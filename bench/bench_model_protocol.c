@@ -103,6 +103,21 @@ static const struct point points[] = {
     {"ec:xor,k=32,m=8", MIB, 1, 100, 25, 1e-3, 8, 4000, 0},
     {"ec:mds,k=32,m=8,fallback=sr", MIB, 1, 100, 25, 1e-2, 32, 4000, 0},
     {"ec:mds,k=32,m=8", 16 * MIB, 1, 100, 25, 1e-3, 256, 1000, 4 * MIB},
+    /* repeats and parity: shorter than a round trip, longer, in chunks of several packets, bursts */
+    {"hybrid", 64 * KIB, 1, 10, 10, 1e-2, 1, 10000, 0},
+    {"hybrid", 64 * KIB, 1, 4, 50, 3e-2, 1, 10000, 0},
+    {"hybrid", MIB, 1, 100, 25, 1e-4, 1, 4000, 0},
+    {"hybrid", MIB, 1, 100, 25, 3e-2, 1, 4000, 0},
+    {"hybrid", MIB, 1, 4, 1, 1e-2, 1, 4000, 0},
+    {"hybrid", MIB, 16, 4, 1, 1e-3, 1, 4000, 0},
+    {"hybrid", 4 * MIB, 1, 40, 10, 3e-2, 1, 2000, 0},
+    {"hybrid", 16 * MIB, 1, 40, 5, 1e-2, 1, 1000, 4 * MIB},
+    {"hybrid", 16 * MIB, 1, 40, 1, 1e-2, 1, 1000, 4 * MIB},
+    {"hybrid", 16 * MIB, 1, 40, 1, 3e-2, 1, 1000, 4 * MIB},
+    {"hybrid", 16 * MIB, 1, 100, 25, 1e-3, 1, 1000, 4 * MIB},
+    {"hybrid", 16 * MIB, 16, 400, 25, 1e-4, 1, 1000, 4 * MIB},
+    {"hybrid", MIB, 1, 100, 25, 1e-2, 8, 4000, 0},
+    {"hybrid", 16 * MIB, 1, 100, 25, 1e-3, 8, 1000, 4 * MIB},
 };
 #define POINTS (sizeof points / sizeof points[0])
 

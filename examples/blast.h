@@ -112,6 +112,7 @@ static const struct lh_scheme blast_scheme = {
     state_bytes, start,           on_question,       receiver_step, /* of the receiver */
     NULL,                                                           /* no erasure code */
     NULL,                                                           /* no deadline */
+    NULL,                                                           /* does not adapt */
 };
 
 #endif

@@ -51,6 +51,7 @@ enum lh_model_kind {
     LH_MODEL_EC_XOR,  /* erasure code: one chunk of each of m classes may be lost */
     LH_MODEL_GBN,     /* go-back-N, as in reliable connections of NICs */
     LH_MODEL_BOUNDED, /* each chunk once, delivered by a deadline */
+    LH_MODEL_HYBRID,  /* selective repeat, and parity of what is in flight at the end */
 };
 
 /* Repair of submessages that cannot be decoded. */
@@ -83,6 +84,9 @@ struct lh_model_scheme {
     bool xor_code; /* the code is xor; else mds */
     double
         deadline_s; /* from the post of the receive, half a round trip before the first injection; 0: auto */
+    /* Hybrid: */
+    double target;    /* share of the messages whose parity does not suffice */
+    double tail_rtts; /* round trips before the end that parity covers at most, 0 to 2 */
 };
 
 /* Bytes that any text of lh_model_scheme_format needs, with the final zero. */

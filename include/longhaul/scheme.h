@@ -5,8 +5,9 @@
  * paper, sections 3.1.1 and 4.1). The connection owns buffers, slots, sockets and time; the scheme decides.
  * It is pure: it gets a view of the current state, and appends actions to a list. It is called again at once
  * when the list was full, after every event of its transfer (also budget after it had used all; the round
- * trip is less than half of what it was), and at next_ns. Actions are carried out in the order of the list: a
- * message leaves after the chunks before it. A scheme depends on nothing but its state and its arguments.
+ * trip is less than half of what it was; data_waits ends, holds_up begins), and at next_ns. Actions are
+ * carried out in the order of the list: a message leaves after the chunks before it. A scheme depends on
+ * nothing but its state and its arguments.
  *
  * A scheme needs no final acknowledgement: after the receiver's LH_ACTION_COMPLETE the connection notifies
  * the sender, repeatedly as long as the sender probes, and ends the sender's machine.
@@ -109,6 +110,10 @@ struct lh_sender_view {
     uint32_t budget_chunks; /* maximum to inject in this step */
     bool extra_open;        /* extra chunks may be injected: their clear-to-send has arrived */
     uint32_t encoded;       /* number of completed LH_ACTION_ENCODE of this transfer, in their order */
+    bool data_waits;       /* data of other transfers of the connection can be injected; parity delays it */
+    bool holds_up;         /* half of the connection's slots are in use behind this transfer */
+    uint32_t later_chunks; /* data of other transfers and of further messages that was not injected yet */
+    uint32_t flight_chunks; /* in flight, of all transfers of the connection */
 };
 
 struct lh_receiver_view {
@@ -204,6 +209,12 @@ struct lh_scheme {
      * pending: it is posted, and all with a deadline that were posted before it are done. LH_DEADLINE_AUTO,
      * or at least 1 us. NULL: none, every byte arrives. */
     lh_time (*deadline)(const uint8_t params[LH_SCHEME_PARAMS]);
+
+    /* Puts what the receiver has measured of the path into valid params, before each message: loss of chunks,
+     * mean number of consecutive lost ones, and slot_chunks, the capacity of an SDR message. NULL: the
+     * scheme has no use for it. */
+    void (*measured)(double loss, double run_chunks, uint32_t slot_chunks,
+                     uint8_t params[LH_SCHEME_PARAMS]);
 };
 
 /* The schemes of this build, ended by NULL. */

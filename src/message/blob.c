@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "message/connection.h"
 #include "message/path_memory.h"
+#include "message/scheme/scheme_choice.h"
 #include "sdr/driver.h"
 
 #define BLOB_MAGIC   0x4C484331u /* "LHC1" */
@@ -30,8 +31,9 @@ int lh_blob(struct lh_connection *connection, void *blob, size_t *bytes)
     uint8_t *out = blob;
     lh_put_be32(out, BLOB_MAGIC);
     lh_put_be16(out + 4, BLOB_VERSION);
-    lh_put_be16(out + 6, (uint16_t)(BLOB_TAGS | BLOB_EAGER | BLOB_MATCH | BLOB_ONESIDED | BLOB_KEEPALIVE |
-                                    BLOB_PARTS | (connection->attr.match_tags ? BLOB_MATCHES : 0)));
+    lh_put_be16(out + 6,
+                (uint16_t)(BLOB_TAGS | BLOB_EAGER | BLOB_MATCH | BLOB_ONESIDED | BLOB_KEEPALIVE |
+                           BLOB_PARTS | BLOB_HYBRID | (connection->attr.match_tags ? BLOB_MATCHES : 0)));
     sdr_qp_info_get(connection->qp, out + BLOB_HEADER_BYTES);
     *bytes = needed;
     return 0;
@@ -58,6 +60,19 @@ static void name_peer(struct lh_connection *c, const struct qp_info_endpoint *pe
              peer->control_port);
 }
 
+/* Messages to this side come by its scheme. */
+static int check_scheme(struct lh_connection *c)
+{
+    c->rx.peer_knows_announced = (c->peer_flags & BLOB_HYBRID) != 0;
+    if (!scheme_is_announced(&c->choice) || c->rx.peer_knows_announced)
+        return 0;
+    return lh_fail(
+        LH_EVERSION,
+        "reliability scheme %s: unknown to the peer (use another one, or the same Longhaul at both "
+        "ends)",
+        c->choice.scheme->name);
+}
+
 int lh_attach(struct lh_connection *connection, const void *blob, size_t bytes)
 {
     struct lh_connection *c = connection;
@@ -69,6 +84,8 @@ int lh_attach(struct lh_connection *connection, const void *blob, size_t bytes)
     if (c->attached)
         return lh_fail(LH_ESTATE, "connection is attached already");
     error = blob_decode(blob, bytes, &peer, &c->peer_flags);
+    if (!error)
+        error = check_scheme(c);
     if (!error)
         error = matching_start(c);
     if (error)

@@ -11,13 +11,14 @@
 #include "wire/qp_info.h"
 
 #define BLOB_HEADER_BYTES 8u
-#define BLOB_TAGS         1u  /* TO_RECEIVER with a tag */
-#define BLOB_EAGER        2u  /* small messages without a clear-to-send */
-#define BLOB_MATCH        4u  /* peers whose receives choose messages by their tags */
-#define BLOB_MATCHES      8u  /* its own receives do */
-#define BLOB_ONESIDED     16u /* one-sided operations, by an inner connection */
-#define BLOB_KEEPALIVE    32u /* KEEPALIVE of one queue pair for others (control.h) */
-#define BLOB_PARTS        64u /* control messages of a connection in parts (control.h) */
+#define BLOB_TAGS         1u   /* TO_RECEIVER with a tag */
+#define BLOB_EAGER        2u   /* small messages without a clear-to-send */
+#define BLOB_MATCH        4u   /* peers whose receives choose messages by their tags */
+#define BLOB_MATCHES      8u   /* its own receives do */
+#define BLOB_ONESIDED     16u  /* one-sided operations, by an inner connection */
+#define BLOB_KEEPALIVE    32u  /* KEEPALIVE of one queue pair for others (control.h) */
+#define BLOB_PARTS        64u  /* control messages of a connection in parts (control.h) */
+#define BLOB_HYBRID       128u /* as a sender, the hybrid scheme */
 
 /* flags: those of the peer, with any that this side does not know. -LH_EHANDSHAKE, -LH_EVERSION. */
 int blob_decode(const uint8_t *blob, size_t bytes, struct qp_info *info, uint16_t *flags);

@@ -5,6 +5,7 @@
 
 #include "schemes/bounded/scheme.h"
 #include "schemes/ec/scheme.h"
+#include "schemes/hybrid/scheme.h"
 #include "schemes/reference/scheme.h"
 #include "schemes/sr/scheme.h"
 
@@ -18,6 +19,7 @@
     X(ec_mds, 2)                                                                                           \
     X(ec_xor, 3)                                                                                           \
     X(bounded, 4)                                                                                          \
+    X(hybrid, 5)                                                                                           \
     M(ideal)
 
 #define NOTHING(scheme)
@@ -75,4 +77,9 @@ const struct lh_scheme *scheme_table_machines(const char *name, size_t bytes)
 {
     const struct scheme_entry *entry = scheme_table_named(name, bytes);
     return entry ? entry->shown.machines : NULL;
+}
+
+bool scheme_table_announced(const struct lh_scheme *scheme)
+{
+    return scheme == &hybrid_scheme;
 }

@@ -20,5 +20,8 @@ const struct scheme_entry *scheme_table_kind(enum lh_model_kind kind);
 size_t scheme_table_name(const char *text, const char **rest);
 /* The machines of a scheme that the library runs; NULL: there are none of that name. */
 const struct lh_scheme *scheme_table_machines(const char *name, size_t bytes);
+/* Whether a peer announces that it can send by this scheme: one that peers of the first release do not
+ * know. */
+bool scheme_table_announced(const struct lh_scheme *scheme);
 
 #endif

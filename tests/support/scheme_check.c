@@ -46,6 +46,8 @@ struct check {
     lh_time rtt_ns;
     uint32_t encoded;
     bool extra_open;
+    bool data_waits;
+    bool holds_up;
     uint8_t sent[]; /* by chunk of the message */
 };
 
@@ -141,7 +143,8 @@ static void check_list(const struct lh_scheme *scheme, const struct lh_actions *
 static bool is_recalled(const struct check *check, const struct lh_sender_view *view)
 {
     return !check->had_enough || view->now >= check->next_ns || view->encoded != check->encoded ||
-           view->extra_open != check->extra_open || view->path.rtt_ns < check->rtt_ns / 2;
+           view->extra_open != check->extra_open || view->path.rtt_ns < check->rtt_ns / 2 ||
+           view->data_waits != check->data_waits || view->holds_up != check->holds_up;
 }
 
 static void sender_step(const struct lh_scheme *scheme, struct check *check,
@@ -182,6 +185,8 @@ static void sender_step(const struct lh_scheme *scheme, struct check *check,
     check->rtt_ns = view->path.rtt_ns;
     check->encoded = view->encoded;
     check->extra_open = view->extra_open;
+    check->data_waits = view->data_waits;
+    check->holds_up = view->holds_up;
 }
 
 static void receiver_step(const struct lh_scheme *scheme, struct check *check,

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "support/coded_memory.h"
+#include "schemes/hybrid/params.h"
 #include "support/scheme_check.h"
 
 #define CHUNK_BYTES       16u /* of a message whose bytes are looked at */
@@ -551,6 +552,8 @@ static void world_start(struct sr_world *world, const struct sr_world_spec *spec
         .chunks = spec->chunks, .chunk_bytes = 4096, .stats = &world->result.sender};
     int failed = spec->scheme->parse(spec->params != NULL ? spec->params : "", transfer.params);
     assert(failed == 0 && spec->scheme->params_valid(transfer.params));
+    if (spec->measured)
+        hybrid_params_measured(spec->chunk_loss, spec->burst_chunks, UINT32_MAX, transfer.params);
     if (codes(world)) {
         struct lh_prng memory_prng = lh_prng_fork(&prng, 3);
         coded_memory_start(&world->memory, spec->scheme->coding, transfer.params, spec->chunks, CHUNK_BYTES,

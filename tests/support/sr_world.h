@@ -32,6 +32,9 @@ struct sr_world_spec {
     double chunk_loss;
     double burst_chunks; /* 0: each chunk is lost by itself; else the mean length of a row of losses */
     double message_loss;
+    bool
+        /* the hybrid scheme is told chunk_loss and burst_chunks, as a connection that knows its path */
+        measured;
     double duplicate;
     lh_time jitter_ns;    /* uniform extra delay of each */
     lh_time host_ns;      /* that the receiving host takes for each chunk; messages do not wait */

@@ -21,7 +21,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 # Seeds from here on have congestion controllers (PLAN_NEWCOMER_SEEDS): where bugs that need them are hunted.
 CONTROLLERS = ("report-soon", "report-total", "report-late", "report-fall", "report-drops", "credit",
-               "rate-max")
+               "rate-max", "hand-over", "parity-settled")
 CONTROLLER_SEEDS = 1 << 62
 # And from here on engines (PLAN_ENGINE_SEEDS).
 ENGINES = ("entry-user", "entry-lost", "queue-roomy", "heap-lost", "ready-lost", "match-mask", "match-cancel")
@@ -30,7 +30,7 @@ ENGINE_SEEDS = 1 << 63
 DEADLINES = ("range-short", "share-high", "deadline-ignored", "preempt-lost", "stale-bytes")
 DEADLINE_SEEDS = 3 << 62
 
-ACK_COPY = "    memcpy(ack.bitmap, arrivals->bits + receiver->next_word, ack.words * sizeof(uint64_t));\n"
+ACK_COPY = "    memcpy(ack.bitmap, arrivals->bits + answer->next_word, ack.words * sizeof(uint64_t));\n"
 
 # name: (what is wrong, [(file, old, new), ...])
 BUGS = {
@@ -43,12 +43,12 @@ BUGS = {
          "(void)generation;\n    return slot->open ? slot : NULL;"),
     ]),
     "cumulative": ("the cumulative acknowledgement covers one chunk too many", [
-        ("src/schemes/sr/receiver.c", "        .cumulative = arrivals->cumulative,",
+        ("src/schemes/sr/answer.c", "        .cumulative = arrivals->cumulative,",
          "        .cumulative = arrivals->cumulative +\n"
          "                      (arrivals->cumulative % 64 > 0 && arrivals->cumulative % 64 < 63 &&\n"
          "                       arrivals->cumulative < arrivals->limit),"),
         # An acknowledgement that contradicts itself does not even leave: asserted.
-        ("src/schemes/sr/receiver.c", "        .arrived = arrivals->seen,",
+        ("src/schemes/sr/answer.c", "        .arrived = arrivals->seen,",
          "        .arrived = arrivals->seen + (arrivals->seen == arrivals->cumulative),"),
     ]),
     "chunk-early": ("a chunk's bit is set when one packet of it is still missing", [
@@ -71,6 +71,14 @@ BUGS = {
     "fresh-row": ("parity that is asked for later repeats a row that was sent before", [
         ("src/schemes/ec/coding.c", "lh_encode_rows(&code, first_row, coded, data, parity, to - from);",
          "lh_encode_rows(&code, first_row > 0 ? first_row - 1 : 0, coded, data, parity, to - from);"),
+    ]),
+    "hand-over": ("chunks that are lost when a message's end is covered by parity count as in flight", [
+        ("src/schemes/hybrid/groups.c", "            count.lost++;", "            count.in_flight++;"),
+    ]),
+    "parity-settled": ("parity that was lost counts as in flight for ever", [
+        ("src/schemes/hybrid/groups.c",
+         "    if (mark >= group->stamp)\n        group->settled = group->sent;",
+         "    if (mark >= group->stamp)\n        group->settled = group->sent_before;"),
     ]),
     "short-tail": ("where the last chunk of a message is short, the rest of its columns is not decoded", [
         ("src/schemes/ec/coding.c", "if (part.tail < coding->chunk_bytes && shorter > 0 &&",
@@ -95,7 +103,7 @@ BUGS = {
          "    uint64_t offset = message->posted * other;"),
     ]),
     "ack-highest": ("the highest chunk that has arrived is left out of each acknowledgement", [
-        ("src/schemes/sr/receiver.c", ACK_COPY, ACK_COPY +
+        ("src/schemes/sr/answer.c", ACK_COPY, ACK_COPY +
          "    for (uint32_t w = ack.words; w > 0; w--)\n"
          "        if (ack.bitmap[w - 1] != 0) {\n"
          "            ack.bitmap[w - 1] &= ~((uint64_t)1 << (63 - __builtin_clzll(ack.bitmap[w - 1])));\n"
@@ -103,12 +111,12 @@ BUGS = {
          "        }\n"),
     ]),
     "ack-words": ("the words of an acknowledgement from the second on repeat the first", [
-        ("src/schemes/sr/receiver.c", ACK_COPY, ACK_COPY +
+        ("src/schemes/sr/answer.c", ACK_COPY, ACK_COPY +
          "    for (uint32_t w = 1; w < ack.words; w++)\n"
          "        ack.bitmap[w] = ack.bitmap[0];\n"),
     ]),
     "ack-parts": ("of what one acknowledgement cannot hold, the rest is never told", [
-        ("src/schemes/sr/receiver.c", "        if (receiver->next_word >= receiver->end_word)\n", ""),
+        ("src/schemes/sr/answer.c", "        if (answer->next_word >= answer->end_word)\n", ""),
     ]),
     "late-table": ("the message table alone takes packets of an earlier use of a slot", [
         ("src/sdr/message_table.c", "return slot->open && slot->generation == generation ? slot : NULL;",

@@ -562,7 +562,8 @@ static bool has_excuse(const struct talk_message *message)
 static bool may_lack_memory(const struct world *world, const struct pair *pair, uint32_t from)
 {
     return (plan_has(world->plan, FEATURE_code) || plan_has(world->plan, FEATURE_auto) ||
-            plan_has(world->plan, FEATURE_lists) || plan_recovers(world->plan, pair->plan, 1 - from)) &&
+            plan_has(world->plan, FEATURE_lists) || plan_has(world->plan, FEATURE_newcomer) ||
+            plan_recovers(world->plan, pair->plan, 1 - from)) &&
            plan_any(world->plan, EVENT_memory);
 }
 

@@ -12,6 +12,8 @@
 #define RATE_UNKNOWN_BPS 10e9
 /* Decided ahead, beside two times what the path holds: for late hosts, and before a rate is known. */
 #define AHEAD_BYTES ((uint64_t)16 << 20)
+/* Fewer without a loss among them say less than what a scheme assumes of a path that it does not know. */
+#define KNOWN_CHUNKS 1024u
 
 static struct auto_setup setup_of(const struct rx *rx)
 {
@@ -23,14 +25,17 @@ static struct auto_setup setup_of(const struct rx *rx)
         .cores = rx->attr->coders == LH_NO_CODERS ? 1 : rx->attr->coders,
         .by = rx->choice.by,
         .max_overhead = rx->choice.max_overhead,
+        .announced = rx->peer_knows_announced,
     };
 }
 
 void auto_scheme_init(struct rx *rx, struct auto_scheme *a)
 {
     *a = (struct auto_scheme){.arrival_ns = LH_TIME_NEVER};
-    int error = lh_model_scheme_parse(rx->choice.scheme->name, &a->named.scheme);
-    assert(!error); /* of this build */
+    if (rx->choice.automatic) {
+        int error = lh_model_scheme_parse(rx->choice.scheme->name, &a->named.scheme);
+        assert(!error); /* of this build */
+    }
     path_estimate_init(&a->estimate);
     rx->automatic = a;
 }
@@ -105,12 +110,20 @@ static void name_candidate(struct auto_scheme *a, uint32_t candidate)
     a->named.other_seconds = answer->other_seconds;
 }
 
-void auto_scheme_choose(struct rx *rx, uint64_t capacity, lh_time now, struct scheme_choice *choice)
+/* A scheme that adapts to the path learns how it is; of one that is hardly known it keeps what it assumes. */
+static void adapt(const struct rx *rx, struct scheme_choice *choice)
+{
+    const struct path_estimate *estimate = &rx->automatic->estimate;
+    bool known = estimate->chunks_lost > 0 || estimate->chunks_seen >= KNOWN_CHUNKS;
+    uint32_t slot_chunks = (uint32_t)(rx->attr->slot_bytes / rx->attr->chunk_bytes);
+    if (choice->scheme->measured && known)
+        choice->scheme->measured(path_estimate_loss_upper(estimate), path_estimate_run_chunks(estimate),
+                                 slot_chunks, choice->params);
+}
+
+static void choose_planned(struct rx *rx, uint64_t capacity, lh_time now, struct scheme_choice *choice)
 {
     struct auto_scheme *a = rx->automatic;
-    if (!a)
-        return;
-    a->capacity = capacity;
     if (!hold_choice(rx))
         return;
     a->choice->resting = now < a->choice->rest_until;
@@ -124,6 +137,16 @@ void auto_scheme_choose(struct rx *rx, uint64_t capacity, lh_time now, struct sc
     name_candidate(a, number);
     choice->scheme = chosen.scheme;
     memcpy(choice->params, chosen.params, sizeof choice->params);
+}
+
+void auto_scheme_choose(struct rx *rx, uint64_t capacity, lh_time now, struct scheme_choice *choice)
+{
+    if (!rx->automatic)
+        return;
+    rx->automatic->capacity = capacity;
+    if (rx->choice.automatic)
+        choose_planned(rx, capacity, now, choice);
+    adapt(rx, choice);
 }
 
 bool auto_scheme_planning(const struct rx *rx)

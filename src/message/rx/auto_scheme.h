@@ -2,10 +2,11 @@
  * auto_scheme.h - `reliability = "auto"`: what this side receives shows what the path is like, and by that
  * each message gets its scheme when its first segment is posted.
  *
- * Everything here is nothing when the scheme was named: rx.automatic is NULL then. Until a chunk is lost
- * nothing is planned: all messages come by the scheme that sends least. Planning takes time, which the engine
- * measures: auto_scheme_plan() weighs one candidate while auto_scheme_planning(). It takes memory, too, which
- * is given back when the connection is idle, but for what each size has.
+ * Everything here is nothing when the scheme was named and does not adapt to the path: rx.automatic is NULL
+ * then. Of one that does (lh_scheme.measured) the path is measured, and nothing is planned. Until a chunk
+ * is lost nothing is planned: all messages come by the scheme that sends least. Planning takes time,
+ * which the engine measures: auto_scheme_plan() weighs one candidate while auto_scheme_planning(). It
+ * takes memory, too, which is given back when the connection is idle, but for what each size has.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -150,7 +150,7 @@ static void choose_scheme(struct rx *rx, struct rx_message *message, lh_time now
     struct scheme_choice choice = rx->choice;
     auto_scheme_choose(rx, bytes_expected(message), now, &choice);
     set_scheme(message, &choice, rx->attr);
-    if (rx->automatic && !has_memory(rx, message))
+    if (rx->choice.automatic && !has_memory(rx, message))
         set_scheme(message, &rx->choice, rx->attr);
 }
 

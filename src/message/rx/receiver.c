@@ -44,7 +44,8 @@ static int hold_automatic(struct rx *rx)
 
 int receiver_hold(struct rx *rx, uint32_t count)
 {
-    if (rx->choice.automatic && !rx->automatic && hold_automatic(rx))
+    bool measures = rx->choice.automatic || rx->choice.scheme->measured;
+    if (measures && !rx->automatic && hold_automatic(rx))
         return -LH_ENOMEM;
     if (!rx->matched && !ring_hold(&rx->messages, rx->store, rx->oldest, rx->next - rx->oldest + count))
         return -LH_ENOMEM;

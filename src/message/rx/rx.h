@@ -148,7 +148,7 @@ struct rx {
     struct lh_stats *stats;        /* of the connection, as the next */
     struct effects *effects;       /* of the parts */
     struct scheme_choice choice;   /* of the next message */
-    struct auto_scheme *automatic; /* with `auto`, once there was a receive; or NULL */
+    struct auto_scheme *automatic; /* where the path is measured, once there was a receive; or NULL */
     struct store *store;
     struct ring messages;        /* of struct rx_message, from the oldest on: MESSAGES_MAX at most */
     uint32_t ahead;              /* one past the last that was canceled ahead of its lh_recv */
@@ -170,9 +170,10 @@ struct rx {
     uint64_t active_bytes;   /* once it has ended: that came of it; MESSAGE_BYTES_UNKNOWN: with an error */
     struct auto_deadline automatic_deadline;
     struct data_path data_path;
-    bool eager;        /* the peer sends small messages without a clear-to-send */
-    bool matched;      /* receives choose messages by their tags: numbers are those of the sends */
-    bool placed_first; /* the sender hears of a segment once it is decoded, not once it can be */
+    bool peer_knows_announced; /* the peer can send by schemes that not everyone knows */
+    bool eager;                /* the peer sends small messages without a clear-to-send */
+    bool matched;              /* receives choose messages by their tags: numbers are those of the sends */
+    bool placed_first;         /* the sender hears of a segment once it is decoded, not once it can be */
 };
 
 /* One from the oldest on to the next, or one that rx_message_known() knows. */

@@ -93,6 +93,11 @@ const struct lh_scheme *scheme_find(const struct lh_scheme *own, uint8_t id)
     return NULL;
 }
 
+bool scheme_is_announced(const struct scheme_choice *choice)
+{
+    return scheme_table_announced(choice->scheme);
+}
+
 bool scheme_codes(const struct scheme_choice *choice)
 {
     const struct lh_scheme_coding *coding = choice->scheme->coding;

@@ -25,6 +25,8 @@ struct scheme_choice {
 int scheme_choose(const struct lh_attr *attr, struct scheme_choice *choice);
 /* Among the caller's own (may be NULL) and those of this build; NULL when there is none with that id. */
 const struct lh_scheme *scheme_find(const struct lh_scheme *own, uint8_t id);
+/* Whether a peer must have announced that it knows the scheme. */
+bool scheme_is_announced(const struct scheme_choice *choice);
 /* Whether its segments have parity. */
 bool scheme_codes(const struct scheme_choice *choice);
 /* Bytes of a message that one segment takes at most: slot_bytes, or less where more parity than data must

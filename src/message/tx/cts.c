@@ -10,6 +10,7 @@
 #include "message/control/machine.h"
 #include "message/control/number.h"
 #include "message/scheme/scheme_choice.h"
+#include "message/tx/backlog.h"
 #include "message/tx/cancel.h"
 #include "message/tx/injector.h"
 #include "message/tx/memory.h"
@@ -95,6 +96,7 @@ static struct tx_segment *take_segment(struct tx *tx, struct tx_message *message
         .next_ns = LH_TIME_NEVER,
     };
     memory_copy(message, range, segment);
+    backlog_on_segment(tx, message, segment);
     return segment;
 }
 
@@ -163,6 +165,8 @@ static void start_segment(struct tx *tx, struct tx_message *message, const struc
     }
     /* Of one that is too long only the lengths are announced: the receiver refuses it. */
     message->started = fits ? message->started + 1 : message->segments;
+    if (!fits)
+        backlog_on_message_over(tx, message);
     if (!message->injected)
         message->request->result.started_ns = now;
     message->injected = true;
@@ -367,6 +371,7 @@ static void pass_by_small(struct tx *tx)
 void cts_start_segments(struct tx *tx, lh_time now, lh_time *next)
 {
     struct tx_message *message;
+    struct lh_cts raw;
     for (uint32_t i = 0; !tx->effects->failure && !tx->blocked && (message = next_message(tx)) != NULL;
          i++) {
         /* The oldest must arrive first: its place is wanted. And what was aborted must leave the queue. */
@@ -377,7 +382,12 @@ void cts_start_segments(struct tx *tx, lh_time now, lh_time *next)
             return;
         }
         tx->closed |= injector_budget_chunks(tx) == 0;
-        if (tx->closed || !use_cts(tx, message, now))
+        if (tx->closed)
+            return;
+        bool cleared = lh_sdr_cts_peek(tx->qp, &raw) == 0;
+        bool used = use_cts(tx, message, now);
+        tx->start_waits = cleared && !used;
+        if (!used)
             return;
         note_started(tx, next);
         if (cts_use_parity(tx))

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/least.h"
 #include "message/control/timing.h"
+#include "message/tx/backlog.h"
 #include "message/tx/to_receiver.h"
 #include "sdr/driver.h"
 
@@ -121,8 +122,7 @@ static struct place place_of(const struct tx *tx, const struct tx_segment *segme
 #define QUEUE_FULL (-LH_EAGAIN)
 
 /* Of the chunks those that lie in one place first; the action becomes the rest. */
-static int inject_run(struct tx *tx, const struct tx_segment *segment, struct lh_action *action,
-                      lh_time now)
+static int inject_run(struct tx *tx, struct tx_segment *segment, struct lh_action *action, lh_time now)
 {
     uint32_t count = action->what.chunks.count;
     struct place place = place_of(tx, segment, action->what.chunks.first, &count);
@@ -140,10 +140,12 @@ static int inject_run(struct tx *tx, const struct tx_segment *segment, struct lh
     queue_delay_on_posted(&tx->delay, tx->posted_bytes, now);
     if (action->what.chunks.again)
         count_again(tx, bytes);
+    else if (action->what.chunks.first <= segment->chunks)
+        backlog_on_injected(tx, segment, action->what.chunks.first);
     return 0;
 }
 
-static int inject(struct tx *tx, const struct tx_segment *segment, struct lh_action *action, lh_time now)
+static int inject(struct tx *tx, struct tx_segment *segment, struct lh_action *action, lh_time now)
 {
     int rc = 0;
     while (rc == 0 && action->what.chunks.count > 0) /* at most PIECES_MAX */
@@ -242,6 +244,7 @@ static void step_machine(struct tx *tx, struct tx_segment *segment, lh_time now)
     view.budget_chunks = tx->closed ? 0 : injector_budget_chunks(tx);
     view.extra_open = segment->coded.handle != NULL;
     view.encoded = segment->coded.encoded;
+    backlog_view(tx, segment, &view);
     actions->count = 0;
     actions->next_ns = LH_TIME_NEVER;
     actions->in_flight_chunks = 0;
@@ -363,6 +366,7 @@ void injector_end_segment(struct tx *tx, struct tx_segment *segment)
     if (tx->blocked == segment)
         tx->blocked = NULL;
     note_in_flight(tx, segment, 0);
+    backlog_on_segment_over(tx, segment);
     tx->leaving -= segment->leaving;
     segment->leaving = false;
     if (segment->coded.asked != segment->coded.encoded)

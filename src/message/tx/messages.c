@@ -4,6 +4,7 @@
 #include <assert.h>
 
 #include "message/control/number.h"
+#include "message/tx/backlog.h"
 #include "message/tx/injector.h"
 
 struct tx_message *tx_add_message(struct tx *tx, struct message_request *request,
@@ -75,6 +76,7 @@ void tx_end_message(struct tx *tx, struct tx_message *message, int error, enum t
         if (segment->active && segment->message == message->number)
             close_segment(tx, segment);
     }
+    backlog_on_message_over(tx, message);
     if (message->state == TX_OPEN)
         finish_message(tx, message, error, state, now);
     message->state = state;

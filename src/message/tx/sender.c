@@ -6,6 +6,7 @@
 #include "base/earlier.h"
 #include "base/error.h"
 #include "message/control/number.h"
+#include "message/tx/backlog.h"
 #include "message/tx/cancel.h"
 #include "message/tx/cts.h"
 #include "message/tx/injector.h"
@@ -112,6 +113,8 @@ void sender_send(struct tx *tx, struct message_request *request, const struct tx
     struct tx_message *message = tx_add_message(tx, request, content);
     if (tx->eager)
         add_outgoing(tx, message);
+    if (!message->small)
+        backlog_on_message(tx, message);
     if (message->refused) {
         tx_end_message(tx, message, -message->notice.error, TX_OVER, now);
         tx_retire(tx);
@@ -260,6 +263,7 @@ void sender_step(struct tx *tx, lh_time now, lh_time *next)
             step_segment(tx, segment, now, next);
     }
     cts_start_segments(tx, now, next);
+    backlog_release(tx, now, next);
     tx->window_limited = tx->closed || tx->blocked;
     tx->window_full = tx->window_limited && injector_window_is_full(tx);
     tx_retire(tx);

@@ -9,6 +9,7 @@
  *   injector.c     what a segment's machine wants done: chunks into the SDR QP
  *   to_receiver.c  TO_RECEIVER: lengths and machine messages, behind the chunks injected before
  *   queue_delay.c  how long chunks wait in the injection queue
+ *   backlog.c      data that is still to be injected
  *   wait.c         what there is to wait for when nothing is injected
  *
  * Events come in with `now`; packets go down to the SDR QP in the order of the calls; what is for the engine
@@ -62,6 +63,7 @@ struct tx_message {
     struct message_buffer buffer;
     uint64_t bytes;
     uint64_t tag;
+    uint64_t unstarted_bytes; /* for which no segment was begun */
     uint64_t segment_bytes; /* of each but the last; 0 before the first clear-to-send, which decides that */
     uint32_t segments;      /* it has; at least 1 */
     uint32_t started;
@@ -102,6 +104,7 @@ struct tx_segment {
     const uint8_t *payload; /* in one place; NULL: in pieces, or no bytes */
     uint32_t bytes;
     uint32_t chunks;
+    uint32_t unsent;              /* of those, never injected */
     uint32_t lkey;                /* of the payload */
     struct parity_buffer *copied; /* memory of what is copied, of a message in several parts; or NULL */
     struct pieces *pieces;        /* in its notes */
@@ -146,6 +149,10 @@ struct tx {
     uint32_t segment_oldest;     /* none before it is active */
     uint32_t segment_next;       /* sequence of the next clear-to-send */
     uint64_t in_flight_bytes;
+    uint64_t unsent_chunks;   /* of active segments */
+    uint64_t unstarted_bytes; /* of messages */
+    bool parity_waits;        /* for data: a machine saw that there is some */
+    bool start_waits;         /* the next segment could not be begun, though it was cleared to be sent */
     uint64_t posted_bytes;    /* ever */
     struct queue_delay delay; /* of those */
     uint64_t window_bytes;

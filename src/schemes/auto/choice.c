@@ -51,6 +51,8 @@ static bool make_candidate(const char *text, const struct auto_setup *setup,
         error = lh_model_scheme_parse(text, &candidate->model);
     assert(!error); /* they are ours */
     candidate->model.timing = LH_MODEL_TIMING_LONGHAUL;
+    if (scheme_table_announced(candidate->scheme) && !setup->announced)
+        return false;
     return !error && fits(candidate, setup);
 }
 

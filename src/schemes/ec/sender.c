@@ -135,6 +135,9 @@ static void write_sending(const struct ec_layout *layout, const struct ec_sendin
 static void inject(struct ec_sender *sender, const struct lh_sender_view *view, struct lh_actions *actions)
 {
     struct ec_ready ready = {view->extra_open, view->encoded};
+    /* Parity that nobody asked for delays no data; but what it completes must not keep its slot for ever. */
+    if (!ec_opening_done(&sender->opening, &sender->layout) && view->data_waits && !view->holds_up)
+        ready.extra_open = false;
     uint32_t budget = view->budget_chunks;
     struct ec_sending sending;
     while (actions->count < LH_ACTIONS_MAX && take(sender, &ready, budget, &sending)) {

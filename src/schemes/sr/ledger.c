@@ -53,6 +53,18 @@ bool sr_ledger_take_lost(struct sr_ledger *ledger, uint32_t limit, uint32_t stam
     return true;
 }
 
+void sr_ledger_take_one(struct sr_ledger *ledger, uint32_t chunk, uint32_t stamp)
+{
+    uint64_t bit = (uint64_t)1 << (chunk % 64);
+    assert(chunk < ledger->sent_through && (ledger->lost_bits[chunk / 64] & bit) != 0);
+    ledger->lost_bits[chunk / 64] &= ~bit;
+    ledger->again_bits[chunk / 64] |= bit;
+    ledger->stamps[chunk] = stamp;
+    ledger->lost--;
+    if (ledger->lost == 0)
+        ledger->lost_from = ledger->chunks;
+}
+
 bool sr_ledger_take_new(struct sr_ledger *ledger, uint32_t limit, uint32_t stamp, struct sr_run *run)
 {
     uint32_t left = ledger->chunks - ledger->sent_through;

@@ -41,6 +41,8 @@ void sr_ledger_init(struct sr_ledger *ledger, uint32_t chunks, void *memory);
 
 /* The lowest lost chunks, as far as they follow each other, at most `limit`. False when there are none. */
 bool sr_ledger_take_lost(struct sr_ledger *ledger, uint32_t limit, uint32_t stamp, struct sr_run *run);
+/* This lost chunk. */
+void sr_ledger_take_one(struct sr_ledger *ledger, uint32_t chunk, uint32_t stamp);
 /* The next chunks that were never injected, at most `limit`. */
 bool sr_ledger_take_new(struct sr_ledger *ledger, uint32_t limit, uint32_t stamp, struct sr_run *run);
 

@@ -2,20 +2,11 @@
 #include "schemes/sr/receiver.h"
 
 #include <assert.h>
-#include <string.h>
 
 #include "schemes/sr/ack_pace.h"
-#include "schemes/sr/arrivals.h"
-#include "schemes/sr/nack.h"
+#include "schemes/sr/answer.h"
 #include "schemes/sr/sender.h"
 #include "wire/selective_repeat.h"
-
-/* What is to be said next. */
-enum sr_answer {
-    SR_ANSWER_NONE,
-    SR_ANSWER_ACK,
-    SR_ANSWER_NACK,
-};
 
 struct sr_receiver {
     struct sr_arrivals arrivals; /* its bits follow this struct */
@@ -24,11 +15,8 @@ struct sr_receiver {
     bool asked;    /* by a probe, since the last answer */
     bool complete; /* was said */
     struct sr_ack_pace pace;
-    /* The answer that is being written: words next_word … end_word - 1 are still to be told. */
-    enum sr_answer writing;
-    uint32_t next_word;
-    uint32_t end_word;
-    struct sr_nack nack; /* sr-nack only; else its horizon stays 0 */
+    struct sr_answer answer; /* that is being written */
+    struct sr_nack nack;     /* sr-nack only; else its horizon stays 0 */
 };
 
 static_assert(sizeof(struct sr_receiver) % sizeof(uint64_t) == 0, "the bits follow, aligned");
@@ -46,9 +34,7 @@ static void receiver_start(void *state, const struct lh_transfer *transfer, bool
     receiver->nack_scheme = nack_scheme;
     receiver->asked = false;
     receiver->complete = false;
-    receiver->writing = SR_ANSWER_NONE;
-    receiver->next_word = 0;
-    receiver->end_word = 0;
+    sr_answer_init(&receiver->answer);
     sr_arrivals_init(&receiver->arrivals, transfer->chunks, receiver + 1);
     sr_ack_pace_init(&receiver->pace, nack_scheme, now);
     sr_nack_init(&receiver->nack);
@@ -88,64 +74,28 @@ void sr_receiver_on_message(void *state, const uint8_t *data, size_t bytes,
 
 /* ---- what is said next ------------------------------------------------------------------------------- */
 
-/* An answer tells all from the first missing chunk to the highest that arrived or is known to be lost. */
-static void begin_answer(struct sr_receiver *receiver, enum sr_answer answer, lh_time now)
+static void begin_answer(struct sr_receiver *receiver, enum sr_answer_kind kind, lh_time now)
 {
-    const struct sr_arrivals *arrivals = &receiver->arrivals;
-    uint32_t horizon = receiver->nack.horizon;
-    uint32_t end = arrivals->highest > horizon ? arrivals->highest : horizon;
-    receiver->writing = answer;
-    receiver->next_word = arrivals->cumulative / 64;
-    receiver->end_word = (end + 63) / 64;
+    sr_answer_begin(&receiver->answer, kind, &receiver->arrivals, &receiver->nack);
     receiver->asked = false;
     sr_ack_pace_on_ack(&receiver->pace, now);
 }
 
-static void write_ack(struct sr_receiver *receiver, struct lh_action *action)
-{
-    const struct sr_arrivals *arrivals = &receiver->arrivals;
-    /* The first missing chunk may have come since the answer was begun. */
-    if (receiver->next_word < arrivals->cumulative / 64)
-        receiver->next_word = arrivals->cumulative / 64;
-    uint32_t left = receiver->end_word > receiver->next_word ? receiver->end_word - receiver->next_word : 0;
-    struct sr_ack ack = {
-        .flags = receiver->writing == SR_ANSWER_NACK ? SR_FLAG_NACK : 0,
-        .mark = receiver->nack.mark,
-        .cumulative = arrivals->cumulative,
-        .base = receiver->next_word * 64,
-        .horizon = receiver->nack.horizon,
-        .arrived = arrivals->seen,
-        .words = (uint16_t)(left < SR_ACK_WORDS_MAX ? left : SR_ACK_WORDS_MAX),
-    };
-    memcpy(ack.bitmap, arrivals->bits + receiver->next_word, ack.words * sizeof(uint64_t));
-    action->what.message.bytes = (uint32_t)sr_ack_encode(&ack, action->what.message.data);
-    receiver->next_word += ack.words;
-    sr_count(ack.flags & SR_FLAG_NACK ? &receiver->stats->nacks_sent : &receiver->stats->acks_sent);
-}
-
-/* As far as the list has room: at most LH_ACTIONS_MAX messages. */
 static void write_answer(struct sr_receiver *receiver, struct lh_actions *actions)
 {
-    while (receiver->writing != SR_ANSWER_NONE) {
-        struct lh_action *action = lh_action_add(actions, LH_ACTION_SEND_MESSAGE);
-        if (action == NULL)
-            return;
-        write_ack(receiver, action);
-        if (receiver->next_word >= receiver->end_word)
-            receiver->writing = SR_ANSWER_NONE;
-    }
+    sr_answer_write(&receiver->answer, &receiver->arrivals, &receiver->nack, receiver->stats, actions);
 }
 
-static enum sr_answer answer_due(struct sr_receiver *receiver, const struct lh_receiver_view *view,
-                                 const struct sr_timing *timing)
+static enum sr_answer_kind answer_due(struct sr_receiver *receiver, const struct lh_receiver_view *view,
+                                      const struct sr_timing *timing)
 {
     const struct sr_arrivals *arrivals = &receiver->arrivals;
     if (receiver->nack_scheme && sr_nack_on_step(&receiver->nack, arrivals, view, timing))
         return SR_ANSWER_NACK;
     if (receiver->asked)
         return arrivals->cumulative < receiver->nack.horizon ? SR_ANSWER_NACK : SR_ANSWER_ACK;
-    return sr_ack_pace_expiry(&receiver->pace, arrivals->limit, timing) <= view->now ? SR_ANSWER_ACK
-                                                                                     : SR_ANSWER_NONE;
+    bool paced = sr_ack_pace_expiry(&receiver->pace, arrivals->limit, timing) <= view->now;
+    return paced ? SR_ANSWER_ACK : SR_ANSWER_NONE;
 }
 
 static lh_time next_expiry(const struct sr_receiver *receiver, const struct lh_receiver_view *view,
@@ -184,10 +134,10 @@ void sr_receiver_step(void *state, const struct lh_receiver_view *view, struct l
         return;
     }
     write_answer(receiver, actions); /* the rest of one that the list had no room for */
-    if (receiver->writing == SR_ANSWER_NONE) {
-        enum sr_answer answer = answer_due(receiver, view, &timing);
-        if (answer != SR_ANSWER_NONE)
-            begin_answer(receiver, answer, view->now);
+    if (receiver->answer.writing == SR_ANSWER_NONE) {
+        enum sr_answer_kind kind = answer_due(receiver, view, &timing);
+        if (kind != SR_ANSWER_NONE)
+            begin_answer(receiver, kind, view->now);
         write_answer(receiver, actions);
     }
     actions->next_ns = next_expiry(receiver, view, &timing);

@@ -8,6 +8,7 @@
 #include "schemes/sr/marker.h"
 #include "schemes/sr/params.h"
 #include "schemes/sr/probe.h"
+#include "schemes/sr/report.h"
 #include "schemes/sr/rto.h"
 #include "wire/selective_repeat.h"
 
@@ -58,61 +59,25 @@ void sr_nack_sender_start(void *state, const struct lh_transfer *transfer, lh_ti
 
 /* ---- what the receiver says -------------------------------------------------------------------------- */
 
-/* Of the chunks of this word that the receiver misses: which are lost, and not merely late? Those before
- * the horizon that were injected once, and repairs that lie behind a MARK which the receiver has heard long
- * enough ago. */
-static uint64_t lost_of_word(const struct sr_ledger *ledger, uint32_t word, uint64_t missing, uint32_t mark)
-{
-    uint64_t repaired = missing & ledger->again_bits[word];
-    uint64_t lost = missing & ~repaired;
-    for (; repaired != 0; repaired &= repaired - 1) { /* at most 64 */
-        uint32_t bit = (uint32_t)__builtin_ctzll(repaired);
-        if (ledger->stamps[word * 64 + bit] <= mark)
-            lost |= (uint64_t)1 << bit;
-    }
-    return lost;
-}
-
-/* Marks as lost what the ACK shows to be. The ACK's own bits were entered before. */
-static void lose_reported(struct sr_ledger *ledger, const struct sr_ack *ack)
-{
-    uint32_t first = ack->base / 64;
-    for (uint32_t word = first; word < first + ack->words; word++) { /* at most SR_ACK_WORDS_MAX */
-        uint64_t missing = sr_ledger_under_way(ledger, word) & sr_word_below(word, ack->horizon);
-        if (missing != 0)
-            sr_ledger_lose_word(ledger, word, lost_of_word(ledger, word, missing, ack->mark));
-    }
-}
-
-/* What no receiver of ours can have written. */
-static bool ack_impossible(const struct sr_sender *sender, const struct sr_ack *ack)
-{
-    uint32_t sent = sender->ledger.sent_through;
-    return ack->cumulative > sent || ack->arrived > sent || ack->mark > sender->marker.mark;
-}
-
 static void on_ack(struct sr_sender *sender, const struct sr_ack *ack, lh_time now)
 {
     struct sr_ledger *ledger = &sender->ledger;
     sr_count(ack->flags & SR_FLAG_NACK ? &sender->stats->nacks_received : &sender->stats->acks_received);
     sr_probe_on_heard(&sender->probe, now);
-    sr_ledger_ack_below(ledger, ack->cumulative);
-    for (uint32_t i = 0; i < ack->words; i++)
-        sr_ledger_ack_word(ledger, ack->base / 64 + i, ack->bitmap[i]);
+    sr_report_arrivals(ledger, ack);
     sr_backoff_on_heard(&sender->backoff, ack->arrived);
-    if (ack->arrived > ledger->arrived)
-        ledger->arrived = ack->arrived;
     if (!sender->nack)
         return;
     sr_marker_on_settled(&sender->marker, ack->mark);
-    lose_reported(ledger, ack);
+    sr_report_losses(ledger, ack);
 }
 
 void sr_sender_on_message(void *state, const uint8_t *data, size_t bytes, const struct lh_sender_view *view)
 {
     struct sr_sender *sender = state;
     struct sr_ack ack;
-    if (sr_ack_decode(data, bytes, &ack) != 0 || ack_impossible(sender, &ack)) {
+    if (sr_ack_decode(data, bytes, &ack) != 0 ||
+        !sr_report_possible(&sender->ledger, &sender->marker, &ack)) {
         sr_count(&sender->stats->bad_control);
         return;
     }

@@ -75,6 +75,11 @@ static void test_lost_chunks_come_lowest_first_in_runs(void **state)
     assert_int_equal(ledger->stamps[127], 2);
     assert_int_equal(ledger->stamps[129], 3);
     assert_int_equal(sr_ledger_in_flight(ledger), CHUNKS);
+    sr_ledger_lose_word(ledger, 1, 0x30); /* 68, 69 */
+    sr_ledger_take_one(ledger, 69, 5);
+    assert_true(ledger->lost == 1 && ledger->stamps[69] == 5);
+    assert_true(sr_ledger_take_lost(ledger, 9, 4, &run));
+    expect_run(run, 68, 1);
     sr_ledger_lose_word(ledger, 0, 1); /* lower than all that was taken */
     assert_true(sr_ledger_take_lost(ledger, 1, 4, &run));
     expect_run(run, 0, 1);

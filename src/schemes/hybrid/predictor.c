@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "schemes/hybrid/predictor.h"
+
+#include <assert.h>
+#include <math.h>
+
+#include "model/binomial.h"
+#include "model/longhaul_timing.h"
+#include "schemes/ec/partial_arrival.h"
+#include "schemes/hybrid/groups.h"
+#include "schemes/hybrid/model_params.h"
+#include "schemes/hybrid/params.h"
+
+struct hybrid_times {
+    double inject_s; /* T_inj */
+    double whole_s;  /* data, repairs before the tail, a round trip */
+    double older;    /* parity chunks of what was repaired within the tail; sent before the other parity */
+    double more_s;   /* from the last parity to what a report brings forth */
+    double tail;     /* chunks */
+    struct ec_partial_arrival partial;
+};
+
+static_assert(sizeof(struct hybrid_times) <= MODEL_STATE_BYTES, "fits");
+
+static struct hybrid_times *state_of(const struct model_prediction *prediction)
+{
+    return (struct hybrid_times *)(void *)prediction->state;
+}
+
+static void longhaul(const struct lh_model_path *path, const struct lh_model_scheme *scheme,
+                     struct model_message *message)
+{
+    model_timing_by_report(path, scheme->rto_rtts, message);
+    model_timing_repairs(message);
+}
+
+/* ---- parity ------------------------------------------------------------------------------------------ */
+
+/* How the tail is cut. */
+struct cut {
+    uint32_t code;
+    double groups; /* submessages */
+    double block;  /* of them interleaved */
+    uint32_t size; /* data chunks of each */
+};
+
+static struct cut cut_of(const struct model_message *message, const struct lh_model_path *path, double tail)
+{
+    struct cut cut = {.code = hybrid_code_for(message->loss.chunk,
+                                              message->loss.bursty ? message->loss.burst : 1, UINT32_MAX)};
+    double segment = message->chunks;
+    if (path->segment_bytes >= path->chunk_bytes && path->segment_bytes < path->message_bytes)
+        segment = floor((double)path->segment_bytes / (double)path->chunk_bytes);
+    double groups = ceil(segment / hybrid_code_size(cut.code));
+    cut.size = (uint32_t)ceil(segment / groups);
+    cut.groups = fmax(1, round(tail / cut.size));
+    cut.block = fmin(fmin(groups, HYBRID_SPREAD), cut.groups);
+    return cut;
+}
+
+static struct hybrid_loss loss_of(const struct model_message *message, const struct cut *cut)
+{
+    const struct model_loss *of = &message->loss;
+    /* A burst of packets as chunks: the receiver measures it the other way round (docs/auto.md). */
+    double burst = of->bursty ? 1 + (of->burst - 1) / of->chunk_packets : 1;
+    const struct hybrid_loss loss = {fmin(of->chunk, HYBRID_LOSS_MAX), burst};
+    return hybrid_groups_loss(&loss, (uint32_t)cut->block);
+}
+
+/* log P(decodable with r rows), r = 0 ... rows. */
+static void open_groups(struct ec_partial_arrival *partial, const struct model_loss *loss, uint32_t size)
+{
+    struct model_lost lost;
+    model_lost_start(&lost, loss, (partial->block_groups - 1) * loss->chunk_packets);
+    while (lost.n < size)
+        model_lost_more(&lost);
+    for (unsigned r = 0; r <= partial->rows; r++) {
+        double chance[MODEL_COUNT_MAX + 1];
+        double above = 0;
+        model_lost_chances(&lost, chance);
+        for (unsigned x = lost.n; x > r; x--)
+            above += chance[x];
+        partial->log_open[0][r] = log1p(-fmin(above, 1 - 1e-16));
+        if (r > 0)
+            partial->log_open[0][r] = fmax(partial->log_open[0][r], partial->log_open[0][r - 1]);
+        if (r < partial->rows)
+            model_lost_more(&lost);
+    }
+}
+
+/* Submessages of a block that one burst hits fail together (ec/missing.h). */
+static double apart(const struct model_loss *loss, double block)
+{
+    if (!loss->bursty || loss->leaves >= 1 || loss->leaves <= 0)
+        return 1;
+    return fmin(1, loss->leaves / -expm1(block * log1p(-loss->leaves)));
+}
+
+/* Repairs in flight of the chunks before the tail, and what it takes to cover them. */
+static double older_parity(const struct model_message *message, const struct cut *cut,
+                           const struct hybrid_loss *loss, double tail, double failure)
+{
+    double before = fmin(tail, message->chunks - tail);
+    double repairs = cut->size * message->loss.chunk;
+    if (before <= 0 || repairs <= 0)
+        return 0;
+    uint32_t flying = (uint32_t)fmax(1, round(repairs));
+    double rows = hybrid_strength(loss, flying, flying, failure, hybrid_code_rows(cut->code));
+    return before / cut->size * -expm1(-repairs) * rows;
+}
+
+static int start(struct model_prediction *prediction, const struct lh_model_path *path)
+{
+    const struct model_message *message = &prediction->message;
+    const struct lh_model_scheme *scheme = &prediction->scheme;
+    struct hybrid_times *times = state_of(prediction);
+    double report_s = fmin(message->first_s, message->rtt_s * fmax(scheme->tail_rtts, 1e-9));
+    double tail = fmin(message->chunks, ceil(report_s / message->inject_s));
+    struct cut cut = cut_of(message, path, tail);
+    struct hybrid_loss loss = loss_of(message, &cut);
+    double failure = scheme->target * fmin(1, hybrid_code_size(cut.code) / tail);
+    bool copies = message->chunks <= 1;
+    uint32_t most = copies ? HYBRID_COPIES_MAX : hybrid_code_rows(cut.code);
+    *times = (struct hybrid_times){
+        .inject_s = message->inject_s,
+        .whole_s = model_message_whole(message),
+        .older = copies ? 0 : older_parity(message, &cut, &loss, tail, failure),
+        .more_s = message->window_s + message->rtt_s,
+        .tail = tail,
+        .partial = {.submessages = cut.groups,
+                    .larger = cut.groups,
+                    .block_groups = cut.block,
+                    .apart = apart(&message->loss, cut.block),
+                    .rows = hybrid_strength(&loss, cut.size, cut.size, failure, most)},
+    };
+    open_groups(&times->partial, &message->loss, cut.size);
+    return 0;
+}
+
+/* ---- the prediction ---------------------------------------------------------------------------------- */
+
+static double parity_chunks(const struct model_prediction *prediction)
+{
+    const struct hybrid_times *times = state_of(prediction);
+    return times->older + times->partial.submessages * times->partial.rows;
+}
+
+static double tail_parity(const struct hybrid_times *times)
+{
+    return times->partial.submessages * times->partial.rows;
+}
+
+static double log_none(const struct hybrid_times *times)
+{
+    return ec_partial_log(&times->partial, 0);
+}
+
+static double p_fallback(const struct model_prediction *prediction)
+{
+    const struct hybrid_times *times = state_of(prediction);
+    return -expm1(ec_partial_log(&times->partial, tail_parity(times)));
+}
+
+static double mean(const struct model_prediction *prediction)
+{
+    const struct hybrid_times *times = state_of(prediction);
+    double waits = ec_partial_mean(&times->partial) - times->older * expm1(log_none(times));
+    return times->whole_s + waits * times->inject_s + p_fallback(prediction) * times->more_s;
+}
+
+static double quantile(const struct model_prediction *prediction, double share)
+{
+    const struct hybrid_times *times = state_of(prediction);
+    double parity = ec_partial_quantile(&times->partial, share);
+    if (parity <= 0)
+        return times->whole_s;
+    if (isfinite(parity))
+        return times->whole_s + (times->older + parity) * times->inject_s;
+    return times->whole_s + parity_chunks(prediction) * times->inject_s + times->more_s;
+}
+
+static double cdf(const struct model_prediction *prediction, double seconds)
+{
+    const struct hybrid_times *times = state_of(prediction);
+    double parity = floor((seconds - times->whole_s) / times->inject_s - times->older);
+    if (seconds < times->whole_s)
+        return 0;
+    if (seconds >= times->whole_s + parity_chunks(prediction) * times->inject_s + times->more_s)
+        return 1;
+    return exp(ec_partial_log(&times->partial, fmax(0, parity)));
+}
+
+/* Losses before the tail are retransmitted, parity is sent once. */
+static double overhead_bytes(const struct model_prediction *prediction)
+{
+    const struct model_message *message = &prediction->message;
+    const struct hybrid_times *times = state_of(prediction);
+    double lost = message->loss.chunk / (1 - message->loss.chunk);
+    double chunks = (message->chunks - times->tail) * lost + parity_chunks(prediction);
+    return chunks * message->message_wire_bytes / message->chunks;
+}
+
+static double draw(const struct model_prediction *prediction, struct lh_prng *prng, uint8_t *cells)
+{
+    (void)cells;
+    return quantile(prediction, lh_prng_double(prng));
+}
+
+static double report_rtts(const struct lh_model_scheme *scheme)
+{
+    (void)scheme;
+    return MODEL_RTO_NACK;
+}
+
+const struct model_predictor hybrid_predictor = {
+    .check = hybrid_model_check,
+    .rto_rtts = report_rtts,
+    .longhaul = longhaul,
+    .start = start,
+    .mean = mean,
+    .quantile = quantile,
+    .cdf = cdf,
+    .overhead_bytes = overhead_bytes,
+    .parity_chunks = parity_chunks,
+    .p_fallback = p_fallback,
+    .draw = draw,
+};

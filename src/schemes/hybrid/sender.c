@@ -1,0 +1,414 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "schemes/hybrid/sender.h"
+
+#include <assert.h>
+#include <math.h>
+
+#include "schemes/hybrid/coding.h"
+#include "schemes/hybrid/encoding.h"
+#include "schemes/hybrid/groups.h"
+#include "schemes/hybrid/params.h"
+#include "schemes/hybrid/reach.h"
+#include "schemes/sr/backoff.h"
+#include "schemes/sr/probe.h"
+#include "schemes/sr/report.h"
+#include "schemes/sr/sender.h"
+
+#define LOSSES_TRUSTED                                                                                     \
+    8u /* so many losses of this transfer show its rate better than what was planned for */
+
+struct hybrid_sender {
+    struct sr_ledger ledger; /* of the data; its arrays follow this struct, then the groups */
+    struct hybrid_params params;
+    struct ec_layout layout;
+    struct lh_stats *stats;
+    struct sr_probe probe;
+    struct sr_backoff backoff;
+    struct sr_marker marker;
+    struct hybrid_reach reach;
+    struct hybrid_groups groups;
+    struct hybrid_encoding encoding;
+    bool in_tail;         /* all data was injected, and nothing else waited then: it is covered by parity */
+    bool end_marked;      /* a MARK covers the last data */
+    bool fell_back;       /* for statistics */
+    uint32_t losses;      /* reported, of data */
+    uint32_t from_stamp;  /* parity covers what was injected from here on */
+    double failure;       /* of a full submessage, as planned when the tail began */
+    uint32_t dirty_first; /* submessages to be evaluated */
+    uint32_t dirty_end;
+};
+
+static_assert(sizeof(struct hybrid_sender) % sizeof(uint64_t) == 0, "the ledger's arrays follow, aligned");
+
+size_t hybrid_sender_bytes(uint32_t chunks_max)
+{
+    return sizeof(struct hybrid_sender) + sr_ledger_bytes(chunks_max) + hybrid_groups_bytes(chunks_max);
+}
+
+void hybrid_sender_start(void *state, const struct lh_transfer *transfer, lh_time now)
+{
+    struct hybrid_sender *sender = state;
+    (void)now;
+    assert(transfer->chunks >= 1 && transfer->chunks <= SR_CHUNKS_MAX);
+    *sender = (struct hybrid_sender){
+        .params = hybrid_params_of(transfer->params),
+        .layout = hybrid_layout_of(transfer->params, transfer->chunks),
+        .stats = transfer->stats,
+    };
+    uint8_t *arrays = (uint8_t *)(sender + 1);
+    sr_ledger_init(&sender->ledger, transfer->chunks, arrays);
+    hybrid_groups_init(&sender->groups, &sender->layout, arrays + sr_ledger_bytes(transfer->chunks));
+    sr_probe_init(&sender->probe);
+    sr_backoff_init(&sender->backoff);
+    sr_marker_init(&sender->marker);
+    hybrid_reach_init(&sender->reach);
+    hybrid_encoding_init(&sender->encoding, &sender->layout);
+}
+
+/* ---- what the receiver reports ----------------------------------------------------------------------- */
+
+static void dirty(struct hybrid_sender *sender, uint32_t first, uint32_t end)
+{
+    if (first >= end)
+        return;
+    bool none = sender->dirty_first >= sender->dirty_end;
+    sender->dirty_first = none || first < sender->dirty_first ? first : sender->dirty_first;
+    sender->dirty_end = none || end > sender->dirty_end ? end : sender->dirty_end;
+}
+
+/* The submessages of all blocks that these chunks are part of. */
+static void dirty_chunks(struct hybrid_sender *sender, uint32_t first, uint32_t end)
+{
+    const struct ec_layout *layout = &sender->layout;
+    end = end < layout->chunks ? end : layout->chunks;
+    if (first >= end)
+        return;
+    uint32_t first_group = first / layout->block_chunks * layout->block_groups;
+    uint32_t end_group = ((end - 1) / layout->block_chunks + 1) * layout->block_groups;
+    dirty(sender, first_group, end_group < layout->groups ? end_group : layout->groups);
+}
+
+static void on_heard(struct hybrid_sender *sender, lh_time now)
+{
+    sr_probe_on_heard(&sender->probe, now);
+    sr_backoff_on_heard(&sender->backoff, sender->ledger.arrived + sender->groups.rows_arrived);
+}
+
+static void on_ack(struct hybrid_sender *sender, const struct sr_ack *ack, lh_time now)
+{
+    struct sr_ledger *ledger = &sender->ledger;
+    uint32_t cumulative = ledger->cumulative, lost = ledger->lost;
+    sr_count(ack->flags & SR_FLAG_NACK ? &sender->stats->nacks_received : &sender->stats->acks_received);
+    sr_report_arrivals(ledger, ack);
+    on_heard(sender, now);
+    sr_marker_on_settled(&sender->marker, ack->mark);
+    lost = lost < ledger->lost ? lost : ledger->lost;
+    sr_report_losses(ledger, ack);
+    sender->losses += ledger->lost - lost;
+    if (sender->layout.places == 0)
+        hybrid_groups_settle_copies(&sender->groups, ack->mark);
+    dirty_chunks(sender, cumulative, ack->cumulative);
+    dirty_chunks(sender, ack->base, ack->base + 64 * ack->words);
+}
+
+void hybrid_sender_on_message(void *state, const uint8_t *data, size_t bytes,
+                              const struct lh_sender_view *view)
+{
+    struct hybrid_sender *sender = state;
+    struct sr_ack ack;
+    struct hybrid_rows rows;
+    if (sr_ack_decode(data, bytes, &ack) == 0 &&
+        sr_report_possible(&sender->ledger, &sender->marker, &ack)) {
+        on_ack(sender, &ack, view->now);
+    } else if (hybrid_rows_decode(data, bytes, &rows) == 0 && rows.mark <= sender->marker.mark &&
+               hybrid_groups_on_rows(&sender->groups, &rows)) {
+        on_heard(sender, view->now);
+        dirty(sender, rows.first, rows.first + rows.count);
+    } else {
+        sr_count(&sender->stats->bad_control);
+    }
+}
+
+/* ---- what is needed ---------------------------------------------------------------------------------- */
+
+static uint32_t in_flight(const struct hybrid_sender *sender)
+{
+    return sr_ledger_in_flight(&sender->ledger) + sender->groups.rows_in_flight;
+}
+
+/* As planned, or as this transfer shows when that is more. */
+static struct hybrid_loss loss_now(const struct hybrid_sender *sender)
+{
+    struct hybrid_loss loss = {sender->params.loss, sender->params.burst};
+    double known = (double)sender->losses + sender->ledger.acked;
+    if (sender->losses >= LOSSES_TRUSTED)
+        loss.chunk = fmin(fmax(loss.chunk, sender->losses / known), HYBRID_LOSS_MAX);
+    return loss;
+}
+
+/* The target is that of a message: each submessage in flight takes its share of it. */
+static double failure_now(const struct hybrid_sender *sender, const struct lh_sender_view *view)
+{
+    uint32_t flight = in_flight(sender) > view->flight_chunks ? in_flight(sender) : view->flight_chunks;
+    double size = hybrid_code_size(sender->params.code);
+    return sender->params.target * fmin(1, size / (flight > 0 ? flight : 1));
+}
+
+static void begin_tail(struct hybrid_sender *sender, const struct lh_sender_view *view)
+{
+    sender->in_tail = true;
+    sender->failure = failure_now(sender, view);
+    sender->from_stamp = hybrid_reach_from(&sender->reach, sender->params.tail_eighths);
+    dirty_chunks(sender, sender->ledger.cumulative, sender->layout.chunks);
+}
+
+static void evaluate(struct hybrid_sender *sender, const struct lh_sender_view *view)
+{
+    if (!sender->in_tail && sr_ledger_all_sent(&sender->ledger) && !view->data_waits)
+        begin_tail(sender, view);
+    if (!sender->in_tail || sender->dirty_first >= sender->dirty_end)
+        return;
+    const struct hybrid_rule rule = {
+        .loss = loss_now(sender),
+        .failure = sender->failure,
+        .from_stamp = sender->from_stamp,
+        .waits = view->data_waits,
+    };
+    hybrid_groups_evaluate(&sender->groups, &sender->ledger, sender->dirty_first, sender->dirty_end, &rule);
+    sender->dirty_first = sender->dirty_end = 0;
+    sr_count_many(&sender->stats->submessages_failed, sender->groups.newly_failed);
+    sr_count_many(&sender->stats->fallbacks, !sender->fell_back && sender->groups.newly_failed > 0);
+    sender->fell_back |= sender->groups.newly_failed > 0;
+    sender->groups.newly_failed = 0;
+}
+
+/* ---- what is injected -------------------------------------------------------------------------------- */
+
+static void on_injection(struct hybrid_sender *sender, bool again, const struct sr_timing *timing,
+                         lh_time now)
+{
+    if (again)
+        sr_backoff_on_repair(&sender->backoff, timing, now);
+    else
+        sr_probe_on_injection(&sender->probe, now);
+    sr_marker_on_injection(&sender->marker, again, now);
+    hybrid_reach_on_injection(&sender->reach, sr_marker_stamp(&sender->marker), timing->rtt_ns, now);
+}
+
+/* Rows of submessages that stand side by side: the same row of neighbours, the least one of their block
+ * first. */
+static struct sr_run take_rows(struct hybrid_sender *sender, uint32_t index, uint32_t limit)
+{
+    struct hybrid_groups *groups = &sender->groups;
+    const struct ec_layout *layout = &sender->layout;
+    uint32_t stamp = sr_marker_stamp(&sender->marker);
+    if (layout->places == 0) {
+        hybrid_groups_take_row(groups, 0, stamp);
+        return (struct sr_run){0, 1};
+    }
+    struct ec_block block = ec_layout_block(layout, index - index % layout->block_groups);
+    uint32_t end = block.first_group + block.groups, at = index;
+    for (uint32_t i = index; i < end; i++) /* at most HYBRID_SPREAD */
+        if (hybrid_group_rows_due(&groups->all[i]) > 0 && groups->all[i].sent < groups->all[at].sent)
+            at = i;
+    uint32_t row = groups->all[at].sent, count = 0;
+    while (at + count < end && count < limit && hybrid_group_rows_due(&groups->all[at + count]) > 0 &&
+           groups->all[at + count].sent == row)
+        hybrid_groups_take_row(groups, at + count++, stamp);
+    uint32_t place = block.first_place + row * block.groups + (at - block.first_group);
+    return (struct sr_run){layout->chunks + place, count};
+}
+
+struct injection {
+    struct sr_run run;
+    bool again;
+    bool parity;
+};
+
+static bool parity_may_leave(const struct lh_sender_view *view)
+{
+    return view->extra_open && !view->data_waits;
+}
+
+/* In the tail: what submessages want. False: nothing, or it is not there yet. */
+static bool take_wanted(struct hybrid_sender *sender, const struct lh_sender_view *view, uint32_t limit,
+                        struct injection *injection)
+{
+    struct hybrid_groups *groups = &sender->groups;
+    uint32_t index = hybrid_groups_work(groups);
+    if (index == sender->layout.groups)
+        return false;
+    struct hybrid_group *group = &groups->all[index];
+    if (group->repeats > 0) {
+        uint32_t chunk = hybrid_groups_lost_chunk(groups, &sender->ledger, index);
+        group->repeats = chunk == UINT32_MAX ? 0 : (uint8_t)(group->repeats - 1);
+        if (chunk == UINT32_MAX) /* it has arrived since */
+            return take_wanted(sender, view, limit, injection);
+        sr_ledger_take_one(&sender->ledger, chunk, sr_marker_stamp(&sender->marker));
+        *injection = (struct injection){{chunk, 1}, true, false};
+        return true;
+    }
+    if (sender->layout.places > 0 && !parity_may_leave(view))
+        return false;
+    *injection = (struct injection){take_rows(sender, index, limit), false, true};
+    return true;
+}
+
+static bool take(struct hybrid_sender *sender, const struct lh_sender_view *view, uint32_t limit,
+                 struct injection *injection)
+{
+    struct sr_ledger *ledger = &sender->ledger;
+    uint32_t stamp = sr_marker_stamp(&sender->marker);
+    bool repairs = sr_backoff_expiry(&sender->backoff) <= view->now;
+    *injection = (struct injection){0};
+    if (limit == 0)
+        return false;
+    if (sender->in_tail)
+        return repairs && take_wanted(sender, view, limit, injection);
+    if (repairs && sr_ledger_take_lost(ledger, limit, stamp, &injection->run)) {
+        injection->again = true;
+        return true;
+    }
+    return sr_ledger_take_new(ledger, limit, stamp, &injection->run);
+}
+
+/* At most LH_ACTIONS_MAX runs. */
+static void inject(struct hybrid_sender *sender, const struct lh_sender_view *view,
+                   const struct sr_timing *timing, struct lh_actions *actions)
+{
+    uint32_t budget = view->budget_chunks;
+    struct injection injection;
+    for (;;) {
+        evaluate(sender, view); /* the tail may begin with the last data */
+        if (actions->count == LH_ACTIONS_MAX || !take(sender, view, budget, &injection))
+            return;
+        assert(injection.run.count >= 1 && injection.run.count <= budget);
+        struct lh_action *action = lh_action_add(actions, LH_ACTION_SEND_CHUNKS);
+        action->what.chunks.first = injection.run.first;
+        action->what.chunks.count = injection.run.count;
+        action->what.chunks.again = injection.again;
+        budget -= injection.run.count;
+        if (injection.parity)
+            sr_count_many(&sender->stats->parity_chunks_sent, injection.run.count);
+        on_injection(sender, injection.again, timing, view->now);
+    }
+}
+
+static bool is_near(const struct hybrid_sender *sender, const struct lh_sender_view *view)
+{
+    uint32_t flight = in_flight(sender) > view->flight_chunks ? in_flight(sender) : view->flight_chunks;
+    uint32_t unsent = sender->ledger.chunks - sender->ledger.sent_through;
+    return view->later_chunks <= flight && unsent <= flight - view->later_chunks;
+}
+
+static void encode(struct hybrid_sender *sender, const struct lh_sender_view *view,
+                   struct lh_actions *actions)
+{
+    struct hybrid_groups *groups = &sender->groups;
+    struct hybrid_encode wanted;
+    if (is_near(sender, view))
+        hybrid_encoding_on_near(&sender->encoding, &sender->layout, sender->ledger.sent_through);
+    uint32_t ahead = 0;
+    if (sender->encoding.next_ahead < sender->layout.groups) {
+        struct hybrid_loss loss = loss_now(sender);
+        uint32_t size = ec_layout_group(&sender->layout, sender->encoding.next_ahead).size;
+        loss = hybrid_groups_loss(&loss, sender->layout.block_groups);
+        ahead =
+            hybrid_strength(&loss, size, size, failure_now(sender, view), hybrid_groups_rows_max(groups));
+    }
+    while (actions->count < LH_ACTIONS_MAX &&
+           hybrid_encoding_next(&sender->encoding, groups, sender->ledger.sent_through, ahead, &wanted)) {
+        struct lh_action *action = lh_action_add(actions, LH_ACTION_ENCODE);
+        action->what.encode.group = wanted.group;
+        action->what.encode.first_row = wanted.first_row;
+        action->what.encode.rows = wanted.rows;
+    }
+}
+
+/* ---- MARKs ------------------------------------------------------------------------------------------- */
+
+/* False when the list is full. */
+static bool send_mark(const struct hybrid_sender *sender, uint32_t number, uint8_t flags,
+                      struct lh_actions *actions)
+{
+    struct lh_action *action = lh_action_add(actions, LH_ACTION_SEND_MESSAGE);
+    if (action == NULL)
+        return false;
+    struct sr_mark mark = {.flags = flags, .mark = number, .sent_through = sender->ledger.sent_through};
+    action->what.message.bytes = (uint32_t)sr_mark_encode(&mark, action->what.message.data);
+    return true;
+}
+
+static void cover(struct hybrid_sender *sender, const struct sr_timing *timing, lh_time now,
+                  struct lh_actions *actions)
+{
+    struct sr_marker *marker = &sender->marker;
+    bool all_sent = sr_ledger_all_sent(&sender->ledger);
+    if (!send_mark(sender, sr_marker_stamp(marker), 0, actions))
+        return;
+    sr_marker_on_cover(marker, all_sent, timing, now);
+    sender->end_marked |= all_sent;
+}
+
+/* Something more can be injected as soon as there is budget. */
+static bool goes_on(struct hybrid_sender *sender, const struct lh_sender_view *view)
+{
+    if (!sender->in_tail)
+        return sender->ledger.lost > 0;
+    uint32_t index = hybrid_groups_work(&sender->groups);
+    return index < sender->layout.groups &&
+           (parity_may_leave(view) || sender->groups.all[index].repeats > 0);
+}
+
+static void on_probe_expired(struct hybrid_sender *sender, const struct sr_timing *timing, lh_time now,
+                             struct lh_actions *actions)
+{
+    struct sr_marker *marker = &sender->marker;
+    bool covers = marker->cover != SR_COVERED;
+    uint32_t number = covers || marker->mark == 0 ? sr_marker_stamp(marker) : marker->mark;
+    if (!send_mark(sender, number, SR_FLAG_PROBE, actions))
+        return;
+    if (covers)
+        sr_marker_on_cover(marker, sr_ledger_all_sent(&sender->ledger), timing, now);
+    marker->mark = number;
+    sr_count(&sender->stats->probes_sent);
+    sr_probe_on_sent(&sender->probe, now);
+}
+
+static void send_messages(struct hybrid_sender *sender, const struct lh_sender_view *view,
+                          const struct sr_timing *timing, struct lh_actions *actions)
+{
+    struct sr_marker *marker = &sender->marker;
+    bool all_sent = sr_ledger_all_sent(&sender->ledger);
+    bool end = all_sent && !sender->end_marked;
+    if (sr_marker_wants_cover(marker, !end && goes_on(sender, view), all_sent))
+        cover(sender, timing, view->now, actions);
+    if (sr_marker_repeat_expiry(marker) <= view->now && send_mark(sender, marker->mark, 0, actions))
+        sr_marker_on_repeat_expired(marker, timing, view->now);
+    if (sr_probe_expiry(&sender->probe, timing) <= view->now)
+        on_probe_expired(sender, timing, view->now, actions);
+}
+
+static lh_time next_expiry(const struct hybrid_sender *sender, const struct sr_timing *timing, lh_time now)
+{
+    lh_time next = sr_probe_expiry(&sender->probe, timing);
+    bool repairs = sender->ledger.lost > 0 || sender->groups.work_from < sender->layout.groups;
+    if (repairs && sr_backoff_expiry(&sender->backoff) > now)
+        next = lh_earlier(next, sr_backoff_expiry(&sender->backoff));
+    next = lh_earlier(next, sr_marker_cover_expiry(&sender->marker, timing));
+    return lh_earlier(next, sr_marker_repeat_expiry(&sender->marker));
+}
+
+void hybrid_sender_step(void *state, const struct lh_sender_view *view, struct lh_actions *actions)
+{
+    struct hybrid_sender *sender = state;
+    struct sr_timing timing = sr_timing_of(&view->path);
+    hybrid_encoding_on_encoded(&sender->encoding, &sender->groups, view->encoded);
+    if (sr_marker_cover_expiry(&sender->marker, &timing) <= view->now)
+        cover(sender, &timing, view->now, actions); /* first: a full list would delay it for ever */
+    inject(sender, view, &timing, actions);
+    send_messages(sender, view, &timing, actions);
+    encode(sender, view, actions);
+    actions->in_flight_chunks = in_flight(sender);
+    actions->next_ns = next_expiry(sender, &timing, view->now);
+}

@@ -11,15 +11,15 @@ cat "$work/demo.out"
 [ ! -s "$work/demo.err" ] || fail "it complained"
 ! LC_ALL=C.UTF-8 grep -E '.{101}' "$work/demo.out" || fail "a line is too wide"
 ! grep -q $'\033' "$work/demo.out" || fail "there are colours, and this is no terminal"
-for scheme in sr-nack sr-rto ec:mds ec:xor; do
+for scheme in sr-nack sr-rto ec:mds ec:xor hybrid; do
     [ "$(grep -cE "$scheme .*digest ok" "$work/demo.out")" -ge 2 ] || fail "$scheme has not brought all"
 done
 [ "$(grep -cE 'bounded .* [0-9.]+ % ok$' "$work/demo.out")" -eq 3 ] || fail "bounded: no share in a row"
 ! grep -E '(one packet|Without loss).*bounded' "$work/demo.out" || fail "bounded is compared"
-expect_line "$work/demo.out" 'All 10 transfers verified, byte for byte'
+expect_line "$work/demo.out" 'All 12 transfers verified, byte for byte'
 grep -qE 'TCP cubic .*(digest ok|timeout)' "$work/demo.out" || expect_line "$work/demo.out" 'not in the table'
 expect_line "$work/demo.out" 'short messages: 10 of 1MiB'
-for scheme in sr-nack sr-rto ec:mds ec:xor; do
+for scheme in sr-nack sr-rto ec:mds ec:xor hybrid; do
     [ "$(grep -cE "$scheme .*digests ok" "$work/demo.out")" -eq 1 ] || fail "$scheme: no short ones"
 done
 

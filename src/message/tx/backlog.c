@@ -20,14 +20,15 @@ static void take_unstarted(struct tx *tx, struct tx_message *message, uint64_t b
     tx->unstarted_bytes -= bytes;
 }
 
-/* The segment that now has half of the slots behind it. */
+/* The segment that now has half of the slots behind it. That is news for a machine with parity only: another one may
+ * not be stepped without an event. */
 static void note_held_up(struct tx *tx)
 {
     uint32_t sequence = tx->segment_next - tx->attr->slots / 2 - 1;
     if (sequence - tx->segment_oldest >= tx->segment_next - tx->segment_oldest)
         return;
     struct tx_segment *segment = tx_segment_at(tx, sequence);
-    segment->needs_step |= segment->active && segment->scheme;
+    segment->needs_step |= segment->active && segment->scheme && segment->scheme->coding;
 }
 
 void backlog_on_segment(struct tx *tx, struct tx_message *message, struct tx_segment *segment)

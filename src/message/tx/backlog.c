@@ -20,8 +20,8 @@ static void take_unstarted(struct tx *tx, struct tx_message *message, uint64_t b
     tx->unstarted_bytes -= bytes;
 }
 
-/* The segment that now has half of the slots behind it. That is news for a machine with parity only: another one may
- * not be stepped without an event. */
+/* The segment that now has half of the slots behind it. That is news for a machine with parity only: another
+ * one may not be stepped without an event. */
 static void note_held_up(struct tx *tx)
 {
     uint32_t sequence = tx->segment_next - tx->attr->slots / 2 - 1;

@@ -83,6 +83,17 @@ static int check_schedule(const struct cli_sweep *sweep)
                        names);
 }
 
+/* Collectives need all of a message. */
+static int check_reliability(const char *option, const char *scheme)
+{
+    static const char partial[] = "bounded";
+    size_t length = sizeof partial - 1;
+    if (!scheme || strncmp(scheme, partial, length) != 0 || (scheme[length] && !strchr(":,", scheme[length])))
+        return CLI_PROCEED;
+    return cli_misused("%s %s: delivers parts of messages, collectives need all (example: auto)", option,
+                       scheme);
+}
+
 static int check(struct settings *settings, const char *name)
 {
     struct cli_sweep *sweep = &settings->sweep;
@@ -93,7 +104,13 @@ static int check(struct settings *settings, const char *name)
         sweep->end_bytes = sweep->begin_bytes;
     if (sweep->end_bytes < sweep->begin_bytes)
         return cli_misused("--end: below --begin");
-    int status = find_type(settings);
+    if (!strcmp(name, "barrier")) /* has no data: one row */
+        sweep->begin_bytes = sweep->end_bytes = 8;
+    int status = check_reliability("--reliability", settings->connection.attr.reliability);
+    if (status == CLI_PROCEED)
+        status = check_reliability("--reliability-across", settings->reliability_across);
+    if (status == CLI_PROCEED)
+        status = find_type(settings);
     if (status == CLI_PROCEED)
         status = find_reduction(settings);
     if (status == CLI_PROCEED)

@@ -74,6 +74,8 @@ size_t cli_call_total(const struct cli_call *call)
 
 size_t cli_call_count(const struct cli_call *call, size_t elements)
 {
+    if (place_of(call) == BARRIER)
+        return 0;
     return has_parts(call) ? elements / call->ranks : elements;
 }
 

@@ -155,6 +155,11 @@ static int run_in(struct run *run, struct lh_group *group)
     if (sweep->root >= run->call.ranks)
         return cli_misused("--root %" PRIu32 ": out of range (0 to %" PRIu32 ")", sweep->root,
                            run->call.ranks - 1);
+    size_t elements = sweep->begin_bytes / lh_type_bytes(sweep->type);
+    bool in_parts = sweep->kind->in_parts || sweep->kind->out_parts;
+    if (in_parts && !cli_call_count(&run->call, elements))
+        return cli_misused("--begin %" PRIu64 ": less than an element for each rank (at least %zu)",
+                           sweep->begin_bytes, run->call.ranks * lh_type_bytes(sweep->type));
     int status =
         allocate(run) ? measure_all(run) : cli_failed("no memory for %" PRIu64 " bytes", sweep->end_bytes);
     free(measure->in);

@@ -7,6 +7,7 @@
 #include <assert.h>
 #include <math.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <longhaul/plan.h>
@@ -16,6 +17,7 @@
 #include "collective/schedule/schedule_table.h"
 
 #define RANKS_MAX 1024u
+#define NAMES_MAX 256u
 #define SAMPLES   512u /* of a message's time */
 #define RUNS      200u /* of a collective, of one that moves many blocks RUNS_MIN */
 #define RUNS_MIN  50u
@@ -78,21 +80,36 @@ struct scratch {
     uint32_t *sites;
 };
 
+/* "a, b" */
+static void add_name(char names[static NAMES_MAX], const char *name)
+{
+    size_t used = strlen(names);
+    snprintf(names + used, NAMES_MAX - used, "%s%s", used ? ", " : "", name);
+}
+
 static int find_collective(const char *name, enum collective *collective)
 {
     for (*collective = 0; *collective < COLLECTIVES; (*collective)++)
         if (name && strcmp(collective_name(*collective), name) == 0)
             return 0;
-    return lh_fail(LH_EINVAL, "collective \"%s\": not known (example: allreduce)", name ? name : "");
+    char names[NAMES_MAX] = "";
+    for (enum collective c = 0; c < COLLECTIVES; c++)
+        add_name(names, collective_name(c));
+    return lh_fail(LH_EINVAL, "collective \"%s\": not known (%s)", name ? name : "", names);
 }
 
 static int find_schedule(const struct lh_plan_collective_question *question, enum collective collective,
                          const struct schedule **schedule)
 {
+    char names[NAMES_MAX] = "";
     *schedule = question->schedule ? schedule_find(collective, question->schedule) : NULL;
-    return *schedule || !question->schedule ? 0
-                                            : lh_fail(LH_EINVAL, "schedule \"%s\": not one of %s",
-                                                      question->schedule, question->collective);
+    if (*schedule || !question->schedule)
+        return 0;
+    for (const struct schedule *const *s = schedule_table(); *s; s++)
+        if ((*s)->collective == collective)
+            add_name(names, (*s)->name);
+    return lh_fail(LH_EINVAL, "schedule \"%s\": not one of %s (%s)", question->schedule,
+                   question->collective, names);
 }
 
 static int check(const struct lh_plan_collective_question *question)

@@ -33,9 +33,9 @@ assert [one["mean_s"] for one in c] == sorted(one["mean_s"] for one in c)
 assert c[0]["mean_s"] < 0.15 and c[0]["across"] and c[0]["block_bytes"] <= 2**18' || fail "the JSON"
 
 say "what is refused"
-wrong 'collective "sum": not known' --collective sum "${link[@]}"
+wrong 'collective "sum": not known (broadcast, ' --collective sum "${link[@]}"
 wrong '5 sites: out of range (1 to 4 ranks)' --collective allreduce --ranks 4 --sites 5 "${link[@]}"
-wrong '"chain": not one of allreduce' --collective allreduce --schedule chain "${link[@]}"
+wrong '"chain": not one of allreduce (ring, ' --collective allreduce --schedule chain "${link[@]}"
 wrong 'missing --size' --collective allreduce --rtt 25ms --bandwidth 2Gbit
 wrong 'missing --rtt' --collective allreduce --size 1MiB --bandwidth 2Gbit
 wrong 'missing --bandwidth' --collective allreduce --size 1MiB --rtt 25ms

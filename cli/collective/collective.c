@@ -88,7 +88,8 @@ static int check_reliability(const char *option, const char *scheme)
 {
     static const char partial[] = "bounded";
     size_t length = sizeof partial - 1;
-    if (!scheme || strncmp(scheme, partial, length) != 0 || (scheme[length] && !strchr(":,", scheme[length])))
+    if (!scheme || strncmp(scheme, partial, length) != 0 ||
+        (scheme[length] && !strchr(":,", scheme[length])))
         return CLI_PROCEED;
     return cli_misused("%s %s: delivers parts of messages, collectives need all (example: auto)", option,
                        scheme);

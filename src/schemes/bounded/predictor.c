@@ -64,8 +64,8 @@ static int start(struct model_prediction *prediction, const struct lh_model_path
     times->end_s = last_s + bounded_missing_settled(&times->last);
     if (before > 0)
         times->end_s = fmax(times->end_s, last_s - times->apart_s + bounded_missing_settled(&times->full));
-    times->end_s = fmin(deadline_s, times->end_s);
-    assert(times->sent_s <= times->end_s);
+    /* Without a window or parity both are the same sum, rounded in another order. */
+    times->end_s = fmax(times->sent_s, fmin(deadline_s, times->end_s));
     return 0;
 }
 

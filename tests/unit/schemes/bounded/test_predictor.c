@@ -95,6 +95,29 @@ static void test_segments(void **state)
     assert_near(times.p999_s, scheme.deadline_s, 1e-12);
 }
 
+/* Without loss it is complete when all has arrived, however the sums of a segment's times are rounded. */
+static void test_many_segments(void **state)
+{
+    (void)state;
+    struct lh_model_path cut = path;
+    struct lh_model_scheme scheme;
+    struct lh_model_times times;
+    assert_int_equal(lh_model_scheme_parse("bounded", &scheme), 0);
+    scheme.timing = LH_MODEL_TIMING_LONGHAUL;
+    cut.loss = 0;
+    cut.mtu_bytes = 4096;
+    cut.chunk_bytes = 4096;
+    cut.bandwidth_bps = 100e9;
+    cut.rtt_s = 25e-3;
+    cut.segment_bytes = 4u << 20;
+    for (uint64_t segments = 1; segments <= 512; segments++) {
+        cut.message_bytes = segments * cut.segment_bytes;
+        assert_int_equal(lh_model_predict(&cut, &scheme, &times), 0);
+        assert_near(times.p999_s, cut.rtt_s + 8 * (double)cut.message_bytes / cut.bandwidth_bps, 1e-12);
+        assert_near(times.mean_s, times.p999_s, 1e-12);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -103,6 +126,7 @@ int main(void)
         cmocka_unit_test(test_the_deadline_cuts_off),
         cmocka_unit_test(test_parity_recovers),
         cmocka_unit_test(test_segments),
+        cmocka_unit_test(test_many_segments),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -157,12 +157,14 @@ static void evaluate(struct hybrid_groups *groups, const struct sr_ledger *ledge
     uint32_t certain = needed > flying ? needed - flying : 0;
     struct hybrid_loss loss = hybrid_groups_loss(&rule->loss, of.stride);
     uint32_t most = hybrid_groups_rows_max(groups) - group->sent + data.lost;
-    bool first = group->sent == 0;
-    double bearable = first ? rule->failure : fmin(0.5, HYBRID_PATIENCE * rule->failure);
-    group->want = group->sent;
-    group->covered |= !first;
-    if (certain == 0 && (rule->waits || hybrid_failure(&loss, flying, needed) <= bearable)) {
-        group->covered |= !rule->waits;
+    bool planned = group->sent > 0 && group->want == group->sent; /* and all of it was injected */
+    double bearable = planned ? fmin(0.5, HYBRID_PATIENCE * rule->failure) : rule->failure;
+    group->covered |= planned;
+    if (certain == 0 && rule->waits)
+        return;
+    if (certain == 0 && hybrid_failure(&loss, flying, needed) <= bearable) {
+        group->want = group->sent;
+        group->covered = true;
         return;
     }
     bool fails = certain > 0 && group->covered;
@@ -195,14 +197,14 @@ static bool wants(const struct hybrid_group *group)
     return group->repeats > 0 || group->want > group->sent;
 }
 
-uint32_t hybrid_groups_work(struct hybrid_groups *groups)
+uint32_t hybrid_groups_work(struct hybrid_groups *groups, bool rows_may_leave)
 {
     uint32_t all = groups->layout->groups;
     while (groups->work_from < all && !wants(&groups->all[groups->work_from]))
         groups->work_from++;
     uint32_t index = groups->work_from;
     while (index < all && groups->all[index].repeats == 0 &&
-           hybrid_group_rows_due(&groups->all[index]) == 0)
+           !(rows_may_leave && hybrid_group_rows_due(&groups->all[index]) > 0))
         index++;
     return index;
 }

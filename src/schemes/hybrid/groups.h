@@ -8,6 +8,7 @@
  *     P(fewer than `needed` of those in flight arrive) <= failure                        (strength.h)
  * true. At the end of a message that is parity. Later, when reports have made a failure more likely than
  * HYBRID_PATIENCE times that, it is further parity; rows that are not there yet are replaced by lost chunks.
+ * A batch of rows that a report interrupts is finished by the first bound, not by that one.
  * So parity is chosen for the tail as it is: what has arrived needs none, and a retransmission in flight
  * counts as one chunk that may be lost.
  *
@@ -79,8 +80,9 @@ void hybrid_groups_settle_copies(struct hybrid_groups *groups, uint32_t mark);
 /* Evaluates submessages first … end - 1. */
 void hybrid_groups_evaluate(struct hybrid_groups *groups, const struct sr_ledger *ledger, uint32_t first,
                             uint32_t end, const struct hybrid_rule *rule);
-/* The first from work_from on that has something to inject now; layout->groups: none. */
-uint32_t hybrid_groups_work(struct hybrid_groups *groups);
+/* The first from work_from on that has something to inject now, a lost chunk or (rows_may_leave) a row;
+ * layout->groups: none. */
+uint32_t hybrid_groups_work(struct hybrid_groups *groups, bool rows_may_leave);
 /* Rows of this submessage that can be injected now. */
 uint32_t hybrid_group_rows_due(const struct hybrid_group *group);
 /* One row of this submessage is injected, with this stamp. Returns its number. */

@@ -29,6 +29,7 @@ struct hybrid_sender {
     struct hybrid_groups groups;
     struct hybrid_encoding encoding;
     bool in_tail;         /* all data was injected, and nothing else waited then: it is covered by parity */
+    bool waited;          /* at the last evaluation other data did, and only losses were looked after */
     bool end_marked;      /* a MARK covers the last data */
     bool fell_back;       /* for statistics */
     uint32_t losses;      /* reported, of data */
@@ -166,6 +167,9 @@ static void evaluate(struct hybrid_sender *sender, const struct lh_sender_view *
 {
     if (!sender->in_tail && sr_ledger_all_sent(&sender->ledger) && !view->data_waits)
         begin_tail(sender, view);
+    if (sender->waited && !view->data_waits)
+        dirty_chunks(sender, sender->ledger.cumulative, sender->layout.chunks);
+    sender->waited = sender->in_tail && view->data_waits;
     if (!sender->in_tail || sender->dirty_first >= sender->dirty_end)
         return;
     const struct hybrid_rule rule = {
@@ -225,9 +229,10 @@ struct injection {
     bool parity;
 };
 
-static bool parity_may_leave(const struct lh_sender_view *view)
+/* Copies of an only chunk are data. */
+static bool rows_may_leave(const struct hybrid_sender *sender, const struct lh_sender_view *view)
 {
-    return view->extra_open && !view->data_waits;
+    return sender->layout.places == 0 || (view->extra_open && !view->data_waits);
 }
 
 /* In the tail: what submessages want. False: nothing, or it is not there yet. */
@@ -235,7 +240,7 @@ static bool take_wanted(struct hybrid_sender *sender, const struct lh_sender_vie
                         struct injection *injection)
 {
     struct hybrid_groups *groups = &sender->groups;
-    uint32_t index = hybrid_groups_work(groups);
+    uint32_t index = hybrid_groups_work(groups, rows_may_leave(sender, view));
     if (index == sender->layout.groups)
         return false;
     struct hybrid_group *group = &groups->all[index];
@@ -248,8 +253,6 @@ static bool take_wanted(struct hybrid_sender *sender, const struct lh_sender_vie
         *injection = (struct injection){{chunk, 1}, true, false};
         return true;
     }
-    if (sender->layout.places > 0 && !parity_may_leave(view))
-        return false;
     *injection = (struct injection){take_rows(sender, index, limit), false, true};
     return true;
 }
@@ -355,9 +358,7 @@ static bool goes_on(struct hybrid_sender *sender, const struct lh_sender_view *v
 {
     if (!sender->in_tail)
         return sender->ledger.lost > 0;
-    uint32_t index = hybrid_groups_work(&sender->groups);
-    return index < sender->layout.groups &&
-           (parity_may_leave(view) || sender->groups.all[index].repeats > 0);
+    return hybrid_groups_work(&sender->groups, rows_may_leave(sender, view)) < sender->layout.groups;
 }
 
 static void on_probe_expired(struct hybrid_sender *sender, const struct sr_timing *timing, lh_time now,

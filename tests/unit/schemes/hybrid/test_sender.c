@@ -151,6 +151,52 @@ static void test_further_parity(void **state)
     free(bench.state);
 }
 
+/* All before 128 have arrived, but for the first `missing`, which are lost. */
+static void hear_first_lost(struct bench *bench, uint32_t missing)
+{
+    uint8_t bytes[SR_ACK_BYTES_MAX];
+    const struct sr_ack ack = {.flags = SR_FLAG_NACK,
+                               .horizon = 128,
+                               .arrived = 128 - missing,
+                               .words = 2,
+                               .bitmap = {~(uint64_t)0 << missing, ~(uint64_t)0}};
+    hybrid_sender_on_message(bench->state, bytes, sr_ack_encode(&ack, bytes), &bench->view);
+}
+
+/* Parity of one submessage that has to wait does not hold up what another one has lost. */
+static void test_repeats_pass_parity_that_waits(void **state)
+{
+    struct bench bench;
+    (void)state;
+    setup(&bench, "", 480); /* two submessages */
+    step(&bench, false);
+    bench.view.encoded = 2;
+    bench.view.data_waits = true;
+    hear_first_lost(&bench, 2);
+    assert_int_equal(step(&bench, false), 2);
+    assert_int_equal(bench.stats.parity_chunks_sent, 0);
+    free(bench.state);
+}
+
+/* What a report said while data waited is thought of again when none does. */
+static void test_parity_that_waited_leaves(void **state)
+{
+    struct bench bench;
+    uint8_t bytes[SR_ACK_BYTES_MAX];
+    const struct sr_ack ack = {.cumulative = 20, .horizon = 20, .arrived = 20};
+    (void)state;
+    setup(&bench, "", CHUNKS);
+    step(&bench, false);
+    bench.view.encoded = 1;
+    bench.view.data_waits = true;
+    hybrid_sender_on_message(bench.state, bytes, sr_ack_encode(&ack, bytes), &bench.view);
+    assert_int_equal(step(&bench, true), 0);
+    assert_int_equal(bench.stats.acks_received, 1);
+    bench.view.data_waits = false;
+    assert_true(step(&bench, true) > 0);
+    free(bench.state);
+}
+
 static void test_decodable_ends_it(void **state)
 {
     struct bench bench;
@@ -210,6 +256,8 @@ int main(void)
         cmocka_unit_test(test_repeats_while_data_waits),
         cmocka_unit_test(test_parity_at_the_end),
         cmocka_unit_test(test_further_parity),
+        cmocka_unit_test(test_repeats_pass_parity_that_waits),
+        cmocka_unit_test(test_parity_that_waited_leaves),
         cmocka_unit_test(test_decodable_ends_it),
         cmocka_unit_test(test_no_tail_no_parity),
         cmocka_unit_test(test_a_single_chunk_is_copied),

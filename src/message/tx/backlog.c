@@ -22,7 +22,7 @@ static void take_unstarted(struct tx *tx, struct tx_message *message, uint64_t b
 
 /* The segment that now has half of the slots behind it. That is news for a machine with parity only: another
  * one may not be stepped without an event. */
-static void note_held_up(struct tx *tx)
+void backlog_on_place(struct tx *tx)
 {
     uint32_t sequence = tx->segment_next - tx->attr->slots / 2 - 1;
     if (sequence - tx->segment_oldest >= tx->segment_next - tx->segment_oldest)
@@ -33,7 +33,6 @@ static void note_held_up(struct tx *tx)
 
 void backlog_on_segment(struct tx *tx, struct tx_message *message, struct tx_segment *segment)
 {
-    note_held_up(tx);
     take_unstarted(tx, message, lh_least(segment->bytes, message->unstarted_bytes));
     segment->unsent = segment->scheme ? segment->chunks : 0;
     tx->unsent_chunks += segment->unsent;

@@ -17,6 +17,8 @@ void backlog_on_message(struct tx *tx, struct tx_message *message);
 void backlog_on_segment(struct tx *tx, struct tx_message *message, struct tx_segment *segment);
 void backlog_on_segment_over(struct tx *tx, struct tx_segment *segment);
 void backlog_on_message_over(struct tx *tx, struct tx_message *message);
+/* A clear-to-send has taken a place of the ring, whatever it was for. */
+void backlog_on_place(struct tx *tx);
 /* Data chunks up to `end` of a segment have been injected at least once. */
 void backlog_on_injected(struct tx *tx, struct tx_segment *segment, uint32_t end);
 /* What a segment's machine sees of it. */

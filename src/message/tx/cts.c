@@ -29,6 +29,7 @@ static void pass_by(struct tx *tx)
     assert(!ring_is_full(tx));
     lh_sdr_cts_skip(tx->qp);
     tx->segment_next++;
+    backlog_on_place(tx);
     if (tx->segment_oldest + 1 == tx->segment_next)
         tx->segment_oldest++;
 }
@@ -96,6 +97,7 @@ static struct tx_segment *take_segment(struct tx *tx, struct tx_message *message
         .next_ns = LH_TIME_NEVER,
     };
     memory_copy(message, range, segment);
+    backlog_on_place(tx);
     backlog_on_segment(tx, message, segment);
     return segment;
 }
@@ -248,6 +250,7 @@ static bool open_parity(struct tx *tx, struct tx_segment *segment, const struct 
     if (!start_send(tx, &segment->coded.handle))
         return false;
     tx->segment_next++;
+    backlog_on_place(tx);
     segment->needs_step = true;
     return true;
 }

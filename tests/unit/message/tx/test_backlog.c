@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "message/tx/backlog.h"
 
+#include "message/tx/cts.h"
+
 #include "unit/message/tx_part.h"
 
 static struct lh_sender_view view_of(uint32_t sequence)
@@ -87,12 +89,34 @@ static void test_half_of_the_slots(void **state)
     tx.segment_next = 1;
 }
 
+/* Clear-to-sends of parity, and those that are passed by, take places of the ring, too. */
+static void test_any_place_holds_up(void **state)
+{
+    (void)state;
+    send_bytes(SLOT, 1);
+    send_bytes(SLOT, 1);
+    send_bytes(SLOT, 1);
+    clear_coded(0, 0, 2, false);
+    clear_coded(1, 0, 2, false);
+    clear_coded(1, 0, 2, true);
+    clear_coded(2, 0, 2, false);
+    step_at(2);
+    step_at(3);
+    struct tx_segment *segment = tx_segment_at(&tx, 0);
+    assert_int_equal(tx.segment_next, SLOTS / 2);
+    segment->needs_step = false;
+    clear_coded(2, 0, 2, true);
+    cts_use_parity(&tx);
+    assert_int_equal(tx.segment_next, SLOTS / 2 + 1);
+    assert_true(view_of(0).holds_up && segment->needs_step);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         TX_TEST_CODED(test_what_is_still_to_come),       TX_TEST_CODED(test_injected_chunks_count_once),
         TX_TEST_CODED(test_an_early_end_leaves_nothing), TX_TEST_CODED(test_parity_is_released),
-        TX_TEST_CODED(test_half_of_the_slots),
+        TX_TEST_CODED(test_half_of_the_slots),           TX_TEST_CODED(test_any_place_holds_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

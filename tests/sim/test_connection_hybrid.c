@@ -15,6 +15,8 @@
 
 #include <cmocka.h>
 
+#include "message/blob.h"
+
 #include "support/connection_pair.h"
 
 #define SLOT  ((size_t)256 << 10) /* 2.1 ms at 1 Gbit/s */
@@ -148,12 +150,46 @@ static void parity_follows_the_loss(void **state)
     assert_true(parity[1] > 2 * parity[0] && parity[2] > 3 * parity[1]);
 }
 
+/* A release that does not know the scheme has 0 where its blob has a flag since: who receives by it learns
+ * that at once, and can use another one. */
+static void a_peer_without_it(void **state)
+{
+    (void)state;
+    static const char *const devices[] = {"sim:hybrid/0", "sim:hybrid/1"};
+    struct connection_pair pair;
+    struct lh_attr attr;
+    struct lh_link_spec link;
+    uint8_t blobs[2][LH_BLOB_MAX];
+    size_t bytes[2];
+    connection_pair_attr(&attr);
+    attr.workers = LH_NO_WORKERS;
+    assert_int_equal(lh_link_parse(CLEAN, &link), 0);
+    pair = (struct connection_pair){.world = sim_world_create("hybrid", 1, &link)};
+    for (int i = 0; i < 2; i++) {
+        attr.device = devices[i];
+        attr.reliability = i == 0 ? "sr-nack" : "hybrid";
+        assert_int_equal(lh_open(&attr, &pair.ends[i]), 0);
+        bytes[i] = sizeof blobs[i];
+        assert_int_equal(lh_blob(pair.ends[i], blobs[i], &bytes[i]), 0);
+        assert_true(blobs[i][7] & BLOB_HYBRID);
+        blobs[i][7] &= (uint8_t)~BLOB_HYBRID;
+    }
+    assert_int_equal(lh_attach(pair.ends[0], blobs[1], bytes[1]), 0); /* it receives by sr-nack */
+    assert_int_equal(lh_attach(pair.ends[1], blobs[0], bytes[0]), -LH_EVERSION);
+    assert_non_null(strstr(lh_last_error(), "hybrid: unknown to the peer"));
+    blobs[0][7] |= BLOB_HYBRID;
+    assert_int_equal(lh_attach(pair.ends[1], blobs[0], bytes[0]), 0); /* nothing of it was kept */
+    connection_pair_transfer(&pair, 0, 3000, 3000);
+    connection_pair_transfer(&pair, 1, 3000, 3000);
+    connection_pair_close(&pair);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(parity_delays_no_data),   cmocka_unit_test(parity_frees_slots),
         cmocka_unit_test(only_the_end_is_covered), cmocka_unit_test(a_stream_pays_once),
-        cmocka_unit_test(parity_follows_the_loss),
+        cmocka_unit_test(parity_follows_the_loss), cmocka_unit_test(a_peer_without_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -90,7 +90,7 @@ void agreement_on_link_failed(struct lh_group *group)
 bool agreement_on_report(struct lh_group *group, uint32_t rank, const uint8_t *in, size_t bytes)
 {
     struct agreement *agreement = &group->agreement;
-    if (bytes != AGREEMENT_BYTES || lh_get_be32(in) >= 1u << TAG_GROUP_BITS)
+    if (bytes != AGREEMENT_BYTES || lh_get_be32(in) > 1u << TAG_GROUP_BITS)
         return false;
     if (agreement->next_group < lh_get_be32(in))
         agreement->next_group = lh_get_be32(in);

@@ -163,8 +163,11 @@ static void free_mesh(struct mesh *mesh)
 void create_undo(struct lh_group *group)
 {
     struct mesh *mesh = group->mesh;
+    pthread_mutex_lock(&mesh->lock); /* the thread of the mesh goes through its groups */
     create_remove(group);
-    if (mesh->groups > 0)
+    bool last = mesh->groups == 0;
+    pthread_mutex_unlock(&mesh->lock);
+    if (!last)
         return;
     waiting_end_thread(mesh);
     free_mesh(mesh);

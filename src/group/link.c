@@ -23,7 +23,7 @@
 uint32_t link_queue_places(void)
 {
     return LINK_SMALL_PLACES + LINK_BULK_PLACES + SMALL_SENDS_MAX + BULK_SENDS_MAX +
-           LINK_SMALL_PLACES; /* control messages beyond the bounds */
+           LINK_SMALL_PLACES; /* control messages beyond the bounds of others */
 }
 
 /* ---- opening ----------------------------------------------------------------------------------------- */
@@ -74,6 +74,15 @@ int link_open(struct link *link, uint32_t rank, const struct link_attr *attr)
     return error;
 }
 
+static void drop_backlog(struct link *link)
+{
+    while (link->backlog) {
+        struct control *control = link->backlog;
+        link->backlog = control->next;
+        free(control);
+    }
+}
+
 void link_close(struct link *link)
 {
     if (link->small)
@@ -86,6 +95,7 @@ void link_close(struct link *link)
 void link_free(struct link *link)
 {
     assert(!link->small && !link->bulk);
+    drop_backlog(link);
     if (link->registered)
         lh_deregister(link->registered);
     if (link->memory)
@@ -236,11 +246,52 @@ int link_send(struct link *link, const struct tag *tag, const struct lh_part *pa
     return 0;
 }
 
-int link_send_control(struct link *link, const struct tag *tag, const void *body, size_t bytes)
+static bool may_send_control(const struct link *link, size_t bytes)
+{
+    uint32_t small = link->unacknowledged - link->bulk_unacknowledged;
+    return link_is_bulk(link, bytes) ? link->bulk_unacknowledged < BULK_SENDS_MAX
+                                     : small < SMALL_SENDS_MAX + LINK_SMALL_PLACES;
+}
+
+static int send_now(struct link *link, const struct tag *tag, const void *body, size_t bytes)
 {
     const struct lh_part part = {.address = (void *)(uintptr_t)body, .bytes = bytes};
-    assert(bytes <= link->small_bytes);
     return link_send(link, tag, &part, 1, NULL);
+}
+
+static int send_later(struct link *link, const struct tag *tag, const void *body, size_t bytes)
+{
+    struct control *control = malloc(sizeof *control + bytes);
+    if (!control)
+        return lh_fail(LH_ENOMEM, "group: no memory for a message of %zu bytes", bytes);
+    *control = (struct control){.tag = *tag, .bytes = bytes};
+    if (bytes > 0)
+        memcpy(control->data, body, bytes);
+    if (link->backlog)
+        link->backlog_last->next = control;
+    else
+        link->backlog = control;
+    link->backlog_last = control;
+    return 0;
+}
+
+int link_send_control(struct link *link, const struct tag *tag, const void *body, size_t bytes)
+{
+    if (link->backlog || !may_send_control(link, bytes))
+        return send_later(link, tag, body, bytes);
+    return send_now(link, tag, body, bytes);
+}
+
+/* A link that has failed says so by its entries. */
+static void send_backlog(struct link *link)
+{
+    while (link->backlog && may_send_control(link, link->backlog->bytes)) {
+        struct control *control = link->backlog;
+        if (link->small && send_now(link, &control->tag, control->data, control->bytes) == -LH_EAGAIN)
+            return;
+        link->backlog = control->next;
+        free(control);
+    }
 }
 
 void link_on_sent(struct outgoing *outgoing)
@@ -253,6 +304,7 @@ void link_on_sent(struct outgoing *outgoing)
         list_remove(outgoing);
     lh_request_free(outgoing->request);
     free(outgoing);
+    send_backlog(link);
 }
 
 void outgoing_cancel(struct outgoing_list *list)

@@ -48,6 +48,14 @@ struct outgoing_list {
     uint32_t count;
 };
 
+/* A control message for which there is no room yet. */
+struct control {
+    struct control *next;
+    struct tag tag;
+    size_t bytes;
+    uint8_t data[];
+};
+
 struct link_attr {
     const struct lh_attr *connection; /* complete but for what the link sets */
     struct lh_completion_queue *queue;
@@ -73,6 +81,9 @@ struct link {
     size_t copied_bytes;
     uint32_t early_places; /* bulk messages sent of operations that the peer has not begun */
     uint32_t early_small;
+    size_t kept_bytes;       /* of messages from the peer that are early here */
+    struct control *backlog; /* waits for room, which sends that are acknowledged make */
+    struct control *backlog_last;
     int error;  /* 0; -LH_ECLOSED: the peer has left in order; else it has failed */
     bool hello; /* one has arrived */
 };
@@ -107,7 +118,7 @@ bool link_copies(struct link *link, size_t bytes);
 /* Sends parts. owner: waits until they are acknowledged; NULL: they are copied. -LH_EAGAIN: not now. */
 int link_send(struct link *link, const struct tag *tag, const struct lh_part *parts, uint32_t count,
               struct outgoing_list *owner);
-/* A small message that is copied. */
+/* A short message that is copied. With as many in flight as there may be it waits; so none is lost. */
 int link_send_control(struct link *link, const struct tag *tag, const void *body, size_t bytes);
 /* A send is over, and is freed. */
 void link_on_sent(struct outgoing *outgoing);

@@ -12,6 +12,9 @@
 #include "message/engine.h"
 
 #define ENTRIES 32u
+/* Memory for a peer's messages that are early, besides as much as its buffers have: some 100,000 operations
+ * that it has begun before this rank. A peer that keeps to may_send() stays below. */
+#define EARLY_BYTES_MAX ((size_t)16 << 20)
 
 lh_time mesh_now(const struct mesh *mesh)
 {
@@ -217,12 +220,64 @@ static void deliver_report(struct mesh *mesh, const struct message *message)
 
 /* ---- what comes early -------------------------------------------------------------------------------- */
 
+static bool is_of_same(const struct early *early, const struct message *message)
+{
+    return early->rank == message->link->rank && early->tag.group == message->tag.group &&
+           early->tag.operation == message->tag.operation;
+}
+
+static size_t kept_bytes(const struct early *early)
+{
+    return sizeof *early + early->bytes;
+}
+
+static void drop_early(struct mesh *mesh, struct early *early, struct bounce *bounce)
+{
+    mesh->links[early->rank].kept_bytes -= kept_bytes(early);
+    if (bounce)
+        link_repost(bounce);
+    free(early);
+}
+
+/* What came of an operation that has failed at the peer since: it is not needed. */
+static void drop_failed(struct mesh *mesh, const struct message *notice)
+{
+    struct early **at = &mesh->early;
+    while (*at) {
+        struct early *early = *at;
+        if (!is_of_same(early, notice)) {
+            at = &early->next;
+            continue;
+        }
+        *at = early->next;
+        drop_early(mesh, early, early->bounce);
+    }
+}
+
+static bool has_failed(const struct mesh *mesh, const struct message *message)
+{
+    const struct early *early = mesh->early;
+    while (early && !(early->tag.kind == TAG_ABORT && is_of_same(early, message)))
+        early = early->next;
+    return early;
+}
+
 static void keep_early(struct mesh *mesh, struct message *message)
 {
-    bool copied = !message->bounce || !message->bounce->bulk || link_is_short(message->link);
+    struct link *link = message->link;
+    size_t most = EARLY_BYTES_MAX + (size_t)link->places * link->block_bytes;
+    if (has_failed(mesh, message))
+        return;
+    if (message->tag.kind == TAG_ABORT)
+        drop_failed(mesh, message);
+    if (link->kept_bytes + sizeof(struct early) + message->bytes > most) {
+        on_link_failed(mesh, link, -LH_EPROTOCOL, true);
+        return;
+    }
+    bool copied = !message->bounce || !message->bounce->bulk || link_is_short(link);
     struct early *early = malloc(sizeof *early + (copied ? message->bytes : 0));
     if (!early) { /* the peer's operation ends by its deadline, or with this group */
-        on_link_failed(mesh, message->link, -LH_ENOMEM, true);
+        on_link_failed(mesh, link, -LH_ENOMEM, true);
         return;
     }
     *early = (struct early){.tag = message->tag, .rank = message->link->rank, .bytes = message->bytes};
@@ -232,17 +287,11 @@ static void keep_early(struct mesh *mesh, struct message *message)
         early->bounce = message->bounce;
         message->bounce = NULL;
     }
-    struct early **last = &mesh->early; /* bounded by what peers may send ahead */
+    link->kept_bytes += kept_bytes(early);
+    struct early **last = &mesh->early;
     while (*last)
         last = &(*last)->next;
     *last = early;
-}
-
-static void drop_early(struct early *early, struct bounce *bounce)
-{
-    if (bounce)
-        link_repost(bounce);
-    free(early);
 }
 
 /* Those that are not early any more. Returns the number of signatures: pieces may have come before them. */
@@ -263,7 +312,7 @@ static uint32_t deliver_once(struct mesh *mesh)
         }
         *at = early->next;
         signatures += early->tag.kind == TAG_SIGNATURE;
-        drop_early(early, message.bounce);
+        drop_early(mesh, early, message.bounce);
     }
     return signatures;
 }

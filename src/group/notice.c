@@ -17,7 +17,8 @@ size_t notice_encode(const struct notice *notice, uint8_t out[NOTICE_BYTES_MAX])
 
 bool notice_decode(const uint8_t *in, size_t bytes, struct notice *notice)
 {
-    if (bytes < 8 || bytes >= NOTICE_BYTES_MAX || !lh_error_known((int)(lh_get_be32(in) & INT32_MAX)))
+    if (bytes < 8 || bytes >= NOTICE_BYTES_MAX || lh_get_be32(in) > INT32_MAX ||
+        !lh_error_known((int)lh_get_be32(in)))
         return false;
     for (size_t i = 8; i < bytes; i++)
         if (in[i] < ' ' || in[i] > '~')

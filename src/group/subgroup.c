@@ -40,6 +40,14 @@ static int make(struct lh_group *group, const uint32_t *ranks, uint32_t count, u
     return error;
 }
 
+/* Also where this rank has no group of it. At the end of the range none is left. */
+static void use_id(struct mesh *mesh, uint32_t id)
+{
+    uint32_t next = id < 1u << TAG_GROUP_BITS ? id + 1 : 1u << TAG_GROUP_BITS;
+    if (mesh->next_group < next)
+        mesh->next_group = next;
+}
+
 /* ---- splitting --------------------------------------------------------------------------------------- */
 
 /* What each rank gathers of all. */
@@ -81,7 +89,7 @@ static int make_part(struct lh_group *group, const struct choice *all, uint32_t 
     *part = NULL;
     if (color != LH_GROUP_NO_COLOR)
         error = make(group, ranks, count, id, part);
-    mesh->next_group = id + 1;
+    use_id(mesh, id);
     pthread_mutex_unlock(&mesh->lock);
     return error;
 }
@@ -124,8 +132,7 @@ int subgroup_finish_shrink(struct lh_group *group, struct lh_group **smaller)
     /* Who agreed on more failures has another group: it has another id. */
     uint32_t id = agreement->next_group + failed;
     int error = make(group, ranks, count, id, smaller);
-    if (mesh->next_group <= id)
-        mesh->next_group = id + 1;
+    use_id(mesh, id);
     return error;
 }
 

@@ -81,7 +81,7 @@ int wait_until(struct mesh *mesh, bool (*is)(const void *what), const void *what
         lh_time deadline = mesh_next_deadline(mesh), next = end < deadline ? end : deadline;
         now = mesh_now(mesh);
         if (now >= end)
-            return -LH_ETIMEDOUT;
+            break;
         if (mesh->polling)
             sleep_until_changed(mesh, until(now, next));
         else
@@ -89,7 +89,7 @@ int wait_until(struct mesh *mesh, bool (*is)(const void *what), const void *what
     }
     if (!mesh->polling)
         pthread_cond_broadcast(&mesh->changed); /* another waiter polls now */
-    return 0;
+    return is(what) ? 0 : -LH_ETIMEDOUT;
 }
 
 void waiting_wake(struct mesh *mesh)

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <cmocka.h>
 
@@ -54,16 +55,22 @@ static void start_cases(struct lh_group *group)
         collective_case_start_at(&cases[each], group);
 }
 
+static struct collective_case case_of(enum collective each, size_t count)
+{
+    struct collective_case made = {.collective = each,
+                                   .type = (enum lh_type)(each % LH_TYPES),
+                                   .reduction = (enum lh_reduction)(each % LH_REDUCTIONS),
+                                   .count = count,
+                                   .root = 1,
+                                   .size = RANKS};
+    lh_collective_options_init(&made.options);
+    return made;
+}
+
 static void set_cases(size_t count)
 {
-    for (enum collective each = 0; each < COLLECTIVES; each++) {
-        cases[each] = (struct collective_case){.collective = each,
-                                               .type = (enum lh_type)(each % LH_TYPES),
-                                               .reduction = (enum lh_reduction)(each % LH_REDUCTIONS),
-                                               .count = count,
-                                               .root = 1};
-        lh_collective_options_init(&cases[each].options);
-    }
+    for (enum collective each = 0; each < COLLECTIVES; each++)
+        cases[each] = case_of(each, count);
 }
 
 static void check_cases(void)
@@ -115,7 +122,7 @@ static void queue_all(struct rank_thread *thread)
         set_cases(30000);
     rank_threads_meet(thread);
     for (enum collective each = 0; each < COLLECTIVES; each++) {
-        struct collective_case mine = cases[each];
+        struct collective_case mine = case_of(each, 30000); /* others write to theirs in `cases` */
         mine.options.queue = queue;
         mine.options.user = each;
         collective_case_start_at(&mine, group);
@@ -135,11 +142,8 @@ static void queue_all(struct rank_thread *thread)
         }
     }
     rank_threads_meet(thread);
-    if (thread->rank == 0) {
-        for (enum collective each = 0; each < COLLECTIVES; each++)
-            cases[each].size = RANKS;
+    if (thread->rank == 0)
         check_cases();
-    }
     rank_threads_meet(thread);
     sim_engines_must(lh_completion_queue_destroy(queue), "queue");
     sim_engines_must(lh_group_destroy(group), "lh_group_destroy");
@@ -226,13 +230,54 @@ static void test_leave(void **state)
     rank_threads_run(RANKS, leave);
 }
 
+/* ---- threads of a rank ------------------------------------------------------------------------------- */
+
+struct impatient {
+    struct rank_thread *thread;
+    struct lh_collective *op;
+};
+
+/* Nobody else begins the operation before. */
+static void *wait_little(void *context)
+{
+    struct impatient *impatient = context;
+    assert_int_equal(lh_collective_wait(impatient->op, 500 * LH_NS_PER_MS, NULL), -LH_ETIMEDOUT);
+    rank_threads_meet(impatient->thread);
+    return NULL;
+}
+
+/* The one that polls for all gives up: another goes on. */
+static void give_up(struct rank_thread *thread)
+{
+    const struct timespec a_while = {.tv_nsec = 100 * (long)LH_NS_PER_MS};
+    struct lh_group *group = create(thread, false);
+    struct impatient impatient = {.thread = thread};
+    pthread_t other;
+    if (thread->rank != 0)
+        rank_threads_meet(thread);
+    sim_engines_must(lh_barrier(group, NULL, &impatient.op), "lh_barrier");
+    if (thread->rank == 0) {
+        assert_int_equal(pthread_create(&other, NULL, wait_little, &impatient), 0);
+        nanosleep(&a_while, NULL); /* so that it polls; the order does not matter else */
+    }
+    sim_engines_must(lh_collective_wait(impatient.op, LIMIT_NS, NULL), "wait");
+    if (thread->rank == 0)
+        pthread_join(other, NULL);
+    lh_collective_free(impatient.op);
+    sim_engines_must(lh_group_destroy(group), "lh_group_destroy");
+}
+
+static void test_give_up(void **state)
+{
+    (void)state;
+    rank_threads_run(2, give_up);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_wait),
-        cmocka_unit_test(test_queue),
-        cmocka_unit_test(test_split),
-        cmocka_unit_test(test_leave),
+        cmocka_unit_test(test_wait),  cmocka_unit_test(test_queue),   cmocka_unit_test(test_split),
+        cmocka_unit_test(test_leave), cmocka_unit_test(test_give_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -25,13 +25,18 @@
 #define LINK            "delay=1ms,rate=10Gbit,loss=1e-3"
 #define LIMIT_NS        (60 * LH_NS_PER_S)
 
+static void set_attr(struct lh_group_attr *attr)
+{
+    lh_group_attr_init(attr);
+    attr->block_bytes = 16384;
+    attr->buffer_bytes = 131072;
+    attr->peer_timeout_ns = PEER_TIMEOUT_NS;
+}
+
 static void open_world(struct group_world *world, uint32_t size, uint64_t seed)
 {
     struct lh_group_attr attr;
-    lh_group_attr_init(&attr);
-    attr.block_bytes = 16384;
-    attr.buffer_bytes = 131072;
-    attr.peer_timeout_ns = PEER_TIMEOUT_NS;
+    set_attr(&attr);
     group_world_open(world, "failures", seed, LINK, size, &attr, NULL);
 }
 
@@ -165,12 +170,18 @@ static void test_late(void **state)
     group_world_close(&world);
 }
 
-static void test_cancel(void **state)
+/* mtu_bytes: 0: the default. */
+static void cancel_with(uint32_t mtu_bytes)
 {
     struct group_world world;
     struct collective_case c = allreduce_of(300000);
-    (void)state;
-    open_world(&world, RANKS, 4);
+    struct lh_attr connection;
+    struct lh_group_attr attr;
+    lh_attr_init(&connection);
+    connection.mtu_bytes = mtu_bytes;
+    set_attr(&attr);
+    attr.attr = &connection;
+    group_world_open(&world, "failures", 4, LINK, RANKS, &attr, NULL);
     collective_case_start(&c, &world);
     assert_false(group_world_run(&world, c.ops, RANKS, MS + MS / 2));
     assert_int_equal(lh_collective_cancel(c.ops[1]), 0);
@@ -182,6 +193,88 @@ static void test_cancel(void **state)
         collective_case_check_input(&c, r);
     }
     collective_case_free(&c);
+    check_next(&world);
+    group_world_close(&world);
+}
+
+/* A message of the least MTU is shorter than some notices. */
+static void test_cancel(void **state)
+{
+    (void)state;
+    cancel_with(0);
+    cancel_with(256);
+}
+
+/* More operations than messages may be in flight, while one rank has begun none; then none is left out. */
+static void test_many_pending(void **state)
+{
+    enum { COUNT = 1500 };
+    struct group_world world;
+    struct lh_collective *ops[COUNT * 3];
+    (void)state;
+    open_world(&world, 3, 8);
+    for (uint32_t i = 0; i < COUNT * 2; i++)
+        sim_engines_must(lh_barrier(world.groups[i % 2], NULL, &ops[i]), "lh_barrier");
+    assert_false(group_world_run(&world, ops, COUNT * 2, LH_NS_PER_S));
+    for (uint32_t i = COUNT * 2; i < COUNT * 3; i++)
+        sim_engines_must(lh_barrier(world.groups[2], NULL, &ops[i]), "lh_barrier");
+    assert_true(group_world_run(&world, ops, COUNT * 3, LIMIT_NS));
+    for (uint32_t i = 0; i < COUNT * 3; i++) {
+        assert_int_equal(result_of(ops[i]).error, 0);
+        lh_collective_free(ops[i]);
+    }
+    group_world_close(&world);
+}
+
+/* A peer that floods with what no rank expects fails; memory is bounded. */
+static void test_flood(void **state)
+{
+    struct group_world world;
+    const struct tag tag = {.group = 5, .kind = TAG_SIGNATURE};
+    const uint8_t body[1000] = {0};
+    size_t kept = 0;
+    (void)state;
+    open_world(&world, 2, 10);
+    struct link *link = &world.groups[1]->mesh->links[0], *victim = &world.groups[0]->mesh->links[1];
+    for (uint32_t i = 0; i < 40000 && !victim->error; i++) {
+        sim_engines_must(link_send_control(link, &tag, body, sizeof body), "link_send_control");
+        lh_time until = group_world_now(&world) + (i % 500 == 499 ? 20 * MS : 0);
+        while (group_world_now(&world) < until)
+            group_world_turn(&world, until);
+        kept = victim->kept_bytes > kept ? victim->kept_bytes : kept;
+    }
+    assert_int_equal(victim->error, -LH_EPROTOCOL);
+    assert_true(kept > 1u << 20 && kept < 17u << 20);
+    group_world_close(&world);
+}
+
+/* Operations that end by their deadlines, over and over, leave nothing with a rank that begins none. */
+static void test_over_and_over(void **state)
+{
+    struct group_world world;
+    size_t kept = 0;
+    (void)state;
+    open_world(&world, 2, 11);
+    struct lh_collective *late[200];
+    struct collective_case c[200];
+    for (uint32_t i = 0; i < 200; i++) {
+        c[i] = allreduce_of(100000);
+        c[i].options.deadline_ns = 20 * MS;
+        collective_case_start_at(&c[i], world.groups[1]);
+        assert_true(group_world_run(&world, &c[i].ops[1], 1, LIMIT_NS));
+        kept = world.groups[0]->mesh->links[1].kept_bytes;
+    }
+    assert_true(kept < 300000);
+    for (uint32_t i = 0; i < 200; i++) {
+        c[i].options.deadline_ns = 0;
+        collective_case_start_at(&c[i], world.groups[0]);
+        late[i] = c[i].ops[0];
+    }
+    assert_true(group_world_run(&world, late, 200, LIMIT_NS));
+    for (uint32_t i = 0; i < 200; i++) {
+        assert_int_equal(result_of(late[i]).error, -LH_ETIMEDOUT);
+        collective_case_free(&c[i]);
+    }
     check_next(&world);
     group_world_close(&world);
 }
@@ -302,6 +395,31 @@ static void test_shrink(void **state)
     group_world_close(&world);
 }
 
+/* When all numbers of groups are used, none fails for that. */
+static void test_no_more_groups(void **state)
+{
+    struct group_world world;
+    struct lh_group *smaller = NULL;
+    (void)state;
+    open_world(&world, 3, 9);
+    for (uint32_t r = 0; r < 3; r++)
+        world.groups[r]->mesh->next_group = 1u << TAG_GROUP_BITS;
+    for (uint32_t round = 0; round < 2; round++) {
+        lh_time until = group_world_now(&world) + 2 * PEER_TIMEOUT_NS;
+        for (uint32_t r = 0; r < 3; r++)
+            subgroup_begin_shrink(world.groups[r]);
+        while (!agreed(&world) && group_world_now(&world) < until)
+            group_world_turn(&world, until);
+        assert_true(agreed(&world));
+        for (uint32_t r = 0; r < 3; r++)
+            assert_int_equal(subgroup_finish_shrink(world.groups[r], &smaller), -LH_ERANGE);
+    }
+    for (uint32_t r = 0; r < 3; r++)
+        assert_int_equal(lh_group_error(world.groups[0], r), 0);
+    check_next(&world);
+    group_world_close(&world);
+}
+
 static void test_death(void **state)
 {
     (void)state;
@@ -312,8 +430,11 @@ static void test_death(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_disagreement), cmocka_unit_test(test_deadline), cmocka_unit_test(test_late),
-        cmocka_unit_test(test_cancel),       cmocka_unit_test(test_death),    cmocka_unit_test(test_shrink),
+        cmocka_unit_test(test_disagreement), cmocka_unit_test(test_deadline),
+        cmocka_unit_test(test_late),         cmocka_unit_test(test_cancel),
+        cmocka_unit_test(test_death),        cmocka_unit_test(test_shrink),
+        cmocka_unit_test(test_many_pending), cmocka_unit_test(test_no_more_groups),
+        cmocka_unit_test(test_flood),        cmocka_unit_test(test_over_and_over),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

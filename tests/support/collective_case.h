@@ -18,8 +18,8 @@ struct collective_case {
     uint32_t root;
     bool in_place;
     struct lh_collective_options options;
+    uint32_t size; /* of the group; 0: set by the first start, which then is no other thread's */
     /* set by start */
-    uint32_t size;
     uint8_t *in[SIM_ENGINES_MAX], *out[SIM_ENGINES_MAX], *kept[SIM_ENGINES_MAX];
     struct lh_collective *ops[SIM_ENGINES_MAX];
 };

@@ -7,8 +7,8 @@
 
 #include "collective/schedule/schedule_table.h"
 
-/* Of a message at both hosts, and of the sums: measured on the development machine over loopback, with two
- * processors for all ranks (examples/allreduce). */
+/* Of a message at both hosts, and of the sums: estimates, not measured. They weigh little where a round trip
+ * takes a millisecond; between ranks of a host the choice is only as good as they are. */
 #define MESSAGE_NS        20000.0
 #define REDUCE_NS_A_BYTE  0.2
 #define RATE_UNKNOWN_BPS  1e10

@@ -41,6 +41,12 @@ static void test_hostile(void **state)
     assert_false(notice_decode(body, 8, &back));
     body[0] = 0x80;
     assert_false(notice_decode(body, 8, &back));
+    body[3] = LH_EPEER; /* it would be positive: a success to who takes it */
+    assert_false(notice_decode(body, 8, &back));
+    body[3] = 0;
+    assert_false(notice_decode(body, 8, &back));
+    body[0] = 0;
+    assert_false(notice_decode(body, 8, &back));
 }
 
 static void test_tags(void **state)

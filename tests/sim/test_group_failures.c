@@ -16,6 +16,7 @@
 
 #include "base/prng.h"
 #include "collective/schedule/schedule_table.h"
+#include "group/mesh.h"
 #include "group/subgroup.h"
 #include "support/collective_case.h"
 
@@ -170,8 +171,8 @@ static void test_late(void **state)
     group_world_close(&world);
 }
 
-/* mtu_bytes: 0: the default. */
-static void cancel_with(uint32_t mtu_bytes)
+/* mtu_bytes: 0: the default. text: of the notice; NULL: that of lh_collective_cancel(). */
+static void cancel_with(uint32_t mtu_bytes, const char *text)
 {
     struct group_world world;
     struct collective_case c = allreduce_of(300000);
@@ -184,12 +185,16 @@ static void cancel_with(uint32_t mtu_bytes)
     group_world_open(&world, "failures", 4, LINK, RANKS, &attr, NULL);
     collective_case_start(&c, &world);
     assert_false(group_world_run(&world, c.ops, RANKS, MS + MS / 2));
-    assert_int_equal(lh_collective_cancel(c.ops[1]), 0);
+    if (text)
+        mesh_abort(c.ops[1], -LH_ECANCELED, 1, text);
+    else
+        assert_int_equal(lh_collective_cancel(c.ops[1]), 0);
     assert_true(group_world_run(&world, c.ops, RANKS, LIMIT_NS));
     for (uint32_t r = 0; r < RANKS; r++) {
         struct lh_collective_result result = result_of(c.ops[r]);
         assert_int_equal(result.error, -LH_ECANCELED);
         assert_int_equal(result.failed_rank, 1);
+        assert_string_equal(result.message, text ? text : "canceled");
         collective_case_check_input(&c, r);
     }
     collective_case_free(&c);
@@ -197,12 +202,20 @@ static void cancel_with(uint32_t mtu_bytes)
     group_world_close(&world);
 }
 
-/* A message of the least MTU is shorter than some notices. */
 static void test_cancel(void **state)
 {
     (void)state;
-    cancel_with(0);
-    cancel_with(256);
+    cancel_with(0, NULL);
+}
+
+/* A message of the least MTU is shorter than the longest notice. */
+static void test_long_notice(void **state)
+{
+    char text[LH_COLLECTIVE_MESSAGE_MAX];
+    (void)state;
+    memset(text, 'x', sizeof text);
+    text[sizeof text - 1] = '\0';
+    cancel_with(256, text);
 }
 
 /* More operations than messages may be in flight, while one rank has begun none; then none is left out. */
@@ -430,11 +443,12 @@ static void test_death(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_disagreement), cmocka_unit_test(test_deadline),
-        cmocka_unit_test(test_late),         cmocka_unit_test(test_cancel),
-        cmocka_unit_test(test_death),        cmocka_unit_test(test_shrink),
-        cmocka_unit_test(test_many_pending), cmocka_unit_test(test_no_more_groups),
-        cmocka_unit_test(test_flood),        cmocka_unit_test(test_over_and_over),
+        cmocka_unit_test(test_disagreement),  cmocka_unit_test(test_deadline),
+        cmocka_unit_test(test_late),          cmocka_unit_test(test_cancel),
+        cmocka_unit_test(test_death),         cmocka_unit_test(test_shrink),
+        cmocka_unit_test(test_many_pending),  cmocka_unit_test(test_no_more_groups),
+        cmocka_unit_test(test_long_notice),   cmocka_unit_test(test_flood),
+        cmocka_unit_test(test_over_and_over),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

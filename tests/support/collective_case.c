@@ -16,8 +16,10 @@
 /* Of a small integer that the type holds. */
 static uint16_t f16_of(uint32_t value)
 {
-    uint32_t exponent = value > 0 ? 31 - (uint32_t)__builtin_clz(value) : 0;
-    return value > 0 ? (uint16_t)((exponent + 15) << 10 | ((value << (10 - exponent)) & 0x3ff)) : 0;
+    if (value == 0)
+        return 0;
+    uint32_t exponent = 31 - (uint32_t)__builtin_clz(value);
+    return (uint16_t)((exponent + 15) << 10 | ((value << (10 - exponent)) & 0x3ff));
 }
 
 static void store(enum lh_type type, uint8_t *at, size_t index, uint32_t value)

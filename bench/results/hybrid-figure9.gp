@@ -10,7 +10,7 @@ set output "docs/pictures/hybrid-figure9.svg"
 
 # The table under the title "hybrid, bursts of B: WHAT": sizes down, losses across.
 map(burst, what) = sprintf("<awk '/^hybrid, bursts of %s: %s$/ {on = 1; next} ".\
-                           "on && NF == 0 {if (rows) exit} on && NF {rows++; print}' %shybrid.txt", \
+                           "on && NF == 0 {if (rows) exit} on && NF {rows++; gsub(/e-0/, \"e-\"); print}' %shybrid.txt", \
                            burst, what, here)
 
 # As "longhaul plan --map": green is faster, red slower.

@@ -121,7 +121,9 @@ static void test_invalid(void **state)
     assert_true(lh_plan_collective_memory(&right) > 0);
     wrong.collective = "allreduced";
     assert_int_equal(lh_plan_collective_memory(&wrong), 0);
-    assert_string_equal(lh_last_error(), "collective \"allreduced\": not known (example: allreduce)");
+    assert_string_equal(lh_last_error(),
+                        "collective \"allreduced\": not known (broadcast, reduce, allreduce, "
+                        "reduce-scatter, allgather, gather, scatter, alltoall, barrier)");
     wrong = right;
     wrong.schedule = "chain";
     assert_int_equal(lh_plan_collective_memory(&wrong), 0);

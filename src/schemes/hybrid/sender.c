@@ -330,24 +330,12 @@ static void encode(struct hybrid_sender *sender, const struct lh_sender_view *vi
 
 /* ---- MARKs ------------------------------------------------------------------------------------------- */
 
-/* False when the list is full. */
-static bool send_mark(const struct hybrid_sender *sender, uint32_t number, uint8_t flags,
-                      struct lh_actions *actions)
-{
-    struct lh_action *action = lh_action_add(actions, LH_ACTION_SEND_MESSAGE);
-    if (action == NULL)
-        return false;
-    struct sr_mark mark = {.flags = flags, .mark = number, .sent_through = sender->ledger.sent_through};
-    action->what.message.bytes = (uint32_t)sr_mark_encode(&mark, action->what.message.data);
-    return true;
-}
-
 static void cover(struct hybrid_sender *sender, const struct sr_timing *timing, lh_time now,
                   struct lh_actions *actions)
 {
     struct sr_marker *marker = &sender->marker;
     bool all_sent = sr_ledger_all_sent(&sender->ledger);
-    if (!send_mark(sender, sr_marker_stamp(marker), 0, actions))
+    if (!sr_mark_send(&sender->ledger, sr_marker_stamp(marker), 0, actions))
         return;
     sr_marker_on_cover(marker, all_sent, timing, now);
     sender->end_marked |= all_sent;
@@ -367,7 +355,7 @@ static void on_probe_expired(struct hybrid_sender *sender, const struct sr_timin
     struct sr_marker *marker = &sender->marker;
     bool covers = marker->cover != SR_COVERED;
     uint32_t number = covers || marker->mark == 0 ? sr_marker_stamp(marker) : marker->mark;
-    if (!send_mark(sender, number, SR_FLAG_PROBE, actions))
+    if (!sr_mark_send(&sender->ledger, number, SR_FLAG_PROBE, actions))
         return;
     if (covers)
         sr_marker_on_cover(marker, sr_ledger_all_sent(&sender->ledger), timing, now);
@@ -384,7 +372,8 @@ static void send_messages(struct hybrid_sender *sender, const struct lh_sender_v
     bool end = all_sent && !sender->end_marked;
     if (sr_marker_wants_cover(marker, !end && goes_on(sender, view), all_sent))
         cover(sender, timing, view->now, actions);
-    if (sr_marker_repeat_expiry(marker) <= view->now && send_mark(sender, marker->mark, 0, actions))
+    if (sr_marker_repeat_expiry(marker) <= view->now &&
+        sr_mark_send(&sender->ledger, marker->mark, 0, actions))
         sr_marker_on_repeat_expired(marker, timing, view->now);
     if (sr_probe_expiry(&sender->probe, timing) <= view->now)
         on_probe_expired(sender, timing, view->now, actions);

@@ -3,6 +3,8 @@
 
 #include <assert.h>
 
+#include "wire/selective_repeat.h"
+
 void sr_marker_init(struct sr_marker *marker)
 {
     *marker = (struct sr_marker){.cover = SR_COVERED, .repeat_ns = LH_TIME_NEVER};
@@ -84,4 +86,15 @@ void sr_marker_on_repeat_expired(struct sr_marker *marker, const struct sr_timin
     marker->repeat_span_ns *= 2;
     bool once_more = marker->repeat_span_ns < timing->overdue_ns;
     marker->repeat_ns = once_more ? sr_after(now, marker->repeat_span_ns) : LH_TIME_NEVER;
+}
+
+bool sr_mark_send(const struct sr_ledger *ledger, uint32_t number, uint8_t flags,
+                  struct lh_actions *actions)
+{
+    struct lh_action *action = lh_action_add(actions, LH_ACTION_SEND_MESSAGE);
+    if (action == NULL)
+        return false;
+    struct sr_mark mark = {.flags = flags, .mark = number, .sent_through = ledger->sent_through};
+    action->what.message.bytes = (uint32_t)sr_mark_encode(&mark, action->what.message.data);
+    return true;
 }

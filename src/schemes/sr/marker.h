@@ -18,6 +18,7 @@
 #ifndef LH_SCHEMES_SR_MARKER_H
 #define LH_SCHEMES_SR_MARKER_H
 
+#include "schemes/sr/ledger.h"
 #include "schemes/sr/timing.h"
 
 enum sr_cover {
@@ -52,6 +53,9 @@ bool sr_marker_wants_cover(const struct sr_marker *marker, bool anything_lost, b
 /* A MARK went out: numbers it, and starts or continues the repetition; `ends`: no later chunk will follow
  * by itself. */
 void sr_marker_on_cover(struct sr_marker *marker, bool ends, const struct sr_timing *timing, lh_time now);
+/* Adds a MARK of this number to the list, with what was injected so far. False when the list is full. */
+bool sr_mark_send(const struct sr_ledger *ledger, uint32_t number, uint8_t flags,
+                  struct lh_actions *actions);
 lh_time sr_marker_repeat_expiry(const struct sr_marker *marker);
 void sr_marker_on_repeat_expired(struct sr_marker *marker, const struct sr_timing *timing, lh_time now);
 

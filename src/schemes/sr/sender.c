@@ -128,30 +128,18 @@ static void inject(struct sr_sender *sender, const struct lh_sender_view *view,
     }
 }
 
-/* False when the list is full. */
-static bool send_mark(const struct sr_sender *sender, uint32_t number, uint8_t flags,
-                      struct lh_actions *actions)
-{
-    struct lh_action *action = lh_action_add(actions, LH_ACTION_SEND_MESSAGE);
-    if (action == NULL)
-        return false;
-    struct sr_mark mark = {.flags = flags, .mark = number, .sent_through = sender->ledger.sent_through};
-    action->what.message.bytes = (uint32_t)sr_mark_encode(&mark, action->what.message.data);
-    return true;
-}
-
 static void cover(struct sr_sender *sender, const struct sr_timing *timing, lh_time now,
                   struct lh_actions *actions)
 {
     struct sr_marker *marker = &sender->marker;
-    if (send_mark(sender, sr_marker_stamp(marker), 0, actions))
+    if (sr_mark_send(&sender->ledger, sr_marker_stamp(marker), 0, actions))
         sr_marker_on_cover(marker, sr_ledger_all_sent(&sender->ledger), timing, now);
 }
 
 static void on_repeat_expired(struct sr_sender *sender, const struct sr_timing *timing, lh_time now,
                               struct lh_actions *actions)
 {
-    if (send_mark(sender, sender->marker.mark, 0, actions))
+    if (sr_mark_send(&sender->ledger, sender->marker.mark, 0, actions))
         sr_marker_on_repeat_expired(&sender->marker, timing, now);
 }
 
@@ -163,7 +151,7 @@ static void on_probe_expired(struct sr_sender *sender, const struct sr_timing *t
     struct sr_marker *marker = &sender->marker;
     bool covers = marker->cover != SR_COVERED;
     uint32_t number = covers || marker->mark == 0 ? sr_marker_stamp(marker) : marker->mark;
-    if (!send_mark(sender, number, SR_FLAG_PROBE, actions))
+    if (!sr_mark_send(&sender->ledger, number, SR_FLAG_PROBE, actions))
         return;
     if (covers)
         sr_marker_on_cover(marker, sr_ledger_all_sent(&sender->ledger), timing, now);

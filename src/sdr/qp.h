@@ -103,7 +103,8 @@ struct qp_channel {
     uint64_t awaited;               /* the place of what awaits it (send_channel_front()) */
     bool gave_way; /* since it last sent; the last time to this place of another channel: */
     uint64_t gave_way_to;
-    uint32_t held_back; /* of a batch, which the fabric is not offered at first; its worker's */
+    lh_time gives_way_ns; /* when it first did */
+    uint32_t held_back;   /* of a batch, which the fabric is not offered at first; its worker's */
     struct send_channel sends;
     struct watch_fds watched; /* its worker's */
     struct run_entry run;     /* not of this channel, but of the worker of this index */

@@ -10,7 +10,8 @@
 #include "sdr/context.h"
 
 #define OFFER_MORE 4u           /* than the fabric took when it last refused some */
-#define WAY_NS     LH_NS_PER_US /* for another channel's worker to come */
+#define WAY_NS     LH_NS_PER_US /* for another channel's worker to come; each further wait is twice as long */
+#define WAY_SHARE  16u /* of a round trip, in which it comes: half of what is taken for reordering */
 
 /* Mostly one is asked for after many arrivals, and the first of them is one. */
 static void note_full(struct sdr_qp *qp, const struct fabric_arrival *arrivals, uint32_t count)
@@ -149,10 +150,18 @@ static void note_awaited(struct sdr_qp *qp, uint32_t channel)
         qp->context->turns > 1 && send_channel_front(&own->sends, &qp->send_shape, channel, &own->awaited);
 }
 
+/* What waits here is more than a window or credits let out: what is overtaken waits for a round trip. */
+static bool is_scarce(struct sdr_qp *qp)
+{
+    return rate_control_is_on(&qp->rate) &&
+           rate_control_room_until_report(&qp->rate) < lh_sdr_send_queued_bytes(qp);
+}
+
 /* Where workers share a pace, a window or credits, one of them might take all of it, and what was posted
  * earlier to the channel of another would fall behind until it is taken for lost. So that one goes first, but
- * is waited for only once before this one sends: its worker may not run. Under the channel's gate and the
- * pacer's lock. */
+ * is not waited for for ever, for its worker may not run: once before this one sends; while the window is too
+ * small for both, a part of a round trip, and whenever its worker means to come. Under the channel's gate and
+ * the pacer's lock. */
 static bool gives_way(struct sdr_qp *qp, uint32_t channel, lh_time now)
 {
     struct qp_channel *own = &qp->channels[channel];
@@ -160,13 +169,18 @@ static bool gives_way(struct sdr_qp *qp, uint32_t channel, lh_time now)
     if (qp->context->turns < 2 || !send_channel_front(&own->sends, &qp->send_shape, channel, &place))
         return false;
     uint64_t first = place;
+    bool scarce = is_scarce(qp);
     for (uint32_t c = 0; c < qp->channel_count; c++) {
         const struct qp_channel *other = &qp->channels[c];
         if (c != channel && other->awaits_pace && (int64_t)(other->awaited - first) < 0 &&
-            atomic_load_explicit(&other->paced_until_ns, memory_order_relaxed) <= now)
+            (scarce || atomic_load_explicit(&other->paced_until_ns, memory_order_relaxed) <= now))
             first = other->awaited;
     }
-    if (first == place || (own->gave_way && first == own->gave_way_to))
+    if (first == place)
+        return false;
+    if (!own->gave_way || first != own->gave_way_to)
+        own->gives_way_ns = now;
+    else if (now - own->gives_way_ns >= qp->rate.least_rtt_ns / WAY_SHARE || !scarce)
         return false;
     own->gave_way = true;
     own->gave_way_to = first;
@@ -175,8 +189,10 @@ static bool gives_way(struct sdr_qp *qp, uint32_t channel, lh_time now)
 
 static void give_way(struct sdr_qp *qp, uint32_t channel, lh_time now)
 {
+    struct qp_channel *own = &qp->channels[channel];
+    lh_time span_ns = lh_most(now - own->gives_way_ns, WAY_NS);
     hold(qp, channel, LH_LIMIT_RATE, now);
-    atomic_store_explicit(&qp->channels[channel].paced_until_ns, now + WAY_NS, memory_order_relaxed);
+    atomic_store_explicit(&own->paced_until_ns, now + span_ns, memory_order_relaxed);
 }
 
 static void keep_until_paced(struct sdr_qp *qp, uint32_t channel, enum lh_limit limit, lh_time *next)

@@ -201,9 +201,10 @@ static uint64_t receiver_room(const struct rate_control *rate)
     return lh_left(most + packets_on_path(rate), packets_in_flight(rate));
 }
 
-struct rate_room rate_control_room(const struct rate_control *rate, lh_time now)
+/* Of what the pace lets out. */
+static struct rate_room room_of(const struct rate_control *rate, uint64_t paced_bytes)
 {
-    struct rate_room room = {pacer_allowance(&rate->pacer, now), UINT64_MAX, LH_LIMIT_RATE};
+    struct rate_room room = {paced_bytes, UINT64_MAX, LH_LIMIT_RATE};
     if (!rate->controller)
         return room;
     uint64_t in_flight = bytes_in_flight(rate);
@@ -222,6 +223,16 @@ struct rate_room rate_control_room(const struct rate_control *rate, lh_time now)
     uint64_t sent = rate->flight.sent_bytes + rate->reserved_bytes;
     bound_bytes(&room, lh_most(lh_left(rate->decision.total_bytes, sent), least), LH_LIMIT_CREDIT);
     return room;
+}
+
+struct rate_room rate_control_room(const struct rate_control *rate, lh_time now)
+{
+    return room_of(rate, pacer_allowance(&rate->pacer, now));
+}
+
+uint64_t rate_control_room_until_report(const struct rate_control *rate)
+{
+    return room_of(rate, UINT64_MAX).bytes;
 }
 
 lh_time rate_control_ready(const struct rate_control *rate, enum lh_limit limit, lh_time now,

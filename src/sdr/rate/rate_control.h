@@ -98,6 +98,8 @@ static inline bool rate_control_is_on(const struct rate_control *rate)
 }
 
 struct rate_room rate_control_room(const struct rate_control *rate, lh_time now);
+/* Bytes that may leave before a report of the peer lets out more, whatever the pace. */
+uint64_t rate_control_room_until_report(const struct rate_control *rate);
 /* When the pace lets enough out to be worth a call: half a burst, or all that is queued; LH_TIME_NEVER: only
  * a report helps. */
 lh_time rate_control_ready(const struct rate_control *rate, enum lh_limit limit, lh_time now,

@@ -326,6 +326,7 @@ void lh_collective_free(struct lh_collective *op)
     while (*at != op)
         at = &(*at)->next;
     *at = op->next;
+    mesh_forget(op);
     op_destroy(op);
     pthread_mutex_unlock(&mesh->lock);
 }

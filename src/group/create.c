@@ -126,6 +126,7 @@ void create_remove(struct lh_group *group)
     while (*at != group)
         at = &(*at)->next;
     *at = group->next;
+    ahead_discard_group(&group->mesh->ahead, group->id);
     group->mesh->groups--;
     free_group(group);
 }
@@ -151,7 +152,7 @@ static void free_mesh(struct mesh *mesh)
     drain(mesh);
     for (uint32_t r = 0; mesh->links && r < mesh->size; r++)
         link_free(&mesh->links[r]);
-    mesh_drop_early(mesh);
+    ahead_end(&mesh->ahead);
     lh_completion_queue_destroy(mesh->queue);
     if (mesh->own_engine)
         lh_engine_destroy(mesh->engine);

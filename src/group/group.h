@@ -13,17 +13,8 @@
 
 #include "collective/run/choice.h"
 #include "group/agreement.h"
+#include "group/ahead.h"
 #include "group/link.h"
-
-/* What arrived for an operation that has not begun here, or from a peer whose signature has not come. */
-struct early {
-    struct early *next;
-    struct tag tag;
-    uint32_t rank; /* of the mesh */
-    size_t bytes;
-    struct bounce *bounce; /* that has it; NULL: `data` has */
-    uint8_t data[];
-};
 
 struct mesh {
     pthread_mutex_t lock;   /* of all of it, its groups and operations; taken before any of a connection */
@@ -37,7 +28,7 @@ struct mesh {
     uint32_t groups;    /* that use it */
     struct lh_group *first_group;
     uint32_t next_group; /* id: above all that this rank has used */
-    struct early *early;
+    struct ahead_store ahead;
     size_t block_bytes;
     lh_time timeout_ns;
     lh_time peer_timeout_ns;

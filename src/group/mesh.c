@@ -220,89 +220,44 @@ static void deliver_report(struct mesh *mesh, const struct message *message)
 
 /* ---- what comes early -------------------------------------------------------------------------------- */
 
-static bool is_of_same(const struct early *early, const struct message *message)
-{
-    return early->rank == message->link->rank && early->tag.group == message->tag.group &&
-           early->tag.operation == message->tag.operation;
-}
-
-static size_t kept_bytes(const struct early *early)
-{
-    return sizeof *early + early->bytes;
-}
-
-static void drop_early(struct mesh *mesh, struct early *early, struct bounce *bounce)
-{
-    mesh->links[early->rank].kept_bytes -= kept_bytes(early);
-    if (bounce)
-        link_repost(bounce);
-    free(early);
-}
-
-/* What came of an operation that has failed at the peer since: it is not needed. */
-static void drop_failed(struct mesh *mesh, const struct message *notice)
-{
-    struct early **at = &mesh->early;
-    while (*at) {
-        struct early *early = *at;
-        if (!is_of_same(early, notice)) {
-            at = &early->next;
-            continue;
-        }
-        *at = early->next;
-        drop_early(mesh, early, early->bounce);
-    }
-}
-
-static bool has_failed(const struct mesh *mesh, const struct message *message)
-{
-    const struct early *early = mesh->early;
-    while (early && !(early->tag.kind == TAG_ABORT && is_of_same(early, message)))
-        early = early->next;
-    return early;
-}
-
+/* What came of an operation that has failed at the peer since is not needed. */
 static void keep_early(struct mesh *mesh, struct message *message)
 {
     struct link *link = message->link;
+    const struct tag *tag = &message->tag;
     size_t most = EARLY_BYTES_MAX + (size_t)link->places * link->block_bytes;
-    if (has_failed(mesh, message))
+    struct ahead_queue *queue = ahead_find(&mesh->ahead, link, tag->group, tag->operation);
+    bool aborts = tag->kind == TAG_ABORT;
+    if (queue && queue->failed)
         return;
-    if (message->tag.kind == TAG_ABORT)
-        drop_failed(mesh, message);
-    if (link->kept_bytes + sizeof(struct early) + message->bytes > most) {
+    if (aborts)
+        ahead_discard(ahead_detach(&mesh->ahead, link, tag->group, tag->operation));
+    if (link->kept_bytes + ahead_cost(message->bytes) > most) {
         on_link_failed(mesh, link, -LH_EPROTOCOL, true);
         return;
     }
     bool copied = !message->bounce || !message->bounce->bulk || link_is_short(link);
-    struct early *early = malloc(sizeof *early + (copied ? message->bytes : 0));
-    if (!early) { /* the peer's operation ends by its deadline, or with this group */
+    if (ahead_keep(&mesh->ahead, link, tag, message->data, message->bytes,
+                   copied ? NULL : message->bounce) != 0) {
+        /* the peer's operation ends by its deadline, or with this group */
         on_link_failed(mesh, link, -LH_ENOMEM, true);
         return;
     }
-    *early = (struct early){.tag = message->tag, .rank = message->link->rank, .bytes = message->bytes};
-    if (copied && message->bytes > 0)
-        memcpy(early->data, message->data, message->bytes);
-    if (!copied) {
-        early->bounce = message->bounce;
+    if (!copied)
         message->bounce = NULL;
-    }
-    link->kept_bytes += kept_bytes(early);
-    struct early **last = &mesh->early;
-    while (*last)
-        last = &(*last)->next;
-    *last = early;
+    if (aborts)
+        ahead_find(&mesh->ahead, link, tag->group, tag->operation)->failed = true;
 }
 
 /* Those that are not early any more. Returns the number of signatures: pieces may have come before them. */
-static uint32_t deliver_once(struct mesh *mesh)
+static uint32_t deliver_once(struct mesh *mesh, struct ahead_queue *queue)
 {
-    struct early **at = &mesh->early;
+    struct ahead **at = &queue->first;
     uint32_t signatures = 0;
     while (*at) {
-        struct early *early = *at;
+        struct ahead *early = *at;
         struct message message = {.tag = early->tag,
-                                  .link = &mesh->links[early->rank],
+                                  .link = queue->link,
                                   .data = early->bounce ? early->bounce->memory : early->data,
                                   .bytes = early->bytes,
                                   .bounce = early->bounce};
@@ -310,26 +265,32 @@ static uint32_t deliver_once(struct mesh *mesh)
             at = &early->next;
             continue;
         }
-        *at = early->next;
         signatures += early->tag.kind == TAG_SIGNATURE;
-        drop_early(mesh, early, message.bounce);
+        if (message.bounce)
+            link_repost(message.bounce);
+        ahead_remove(queue, at);
     }
     return signatures;
 }
 
-static void deliver_early(struct mesh *mesh)
+/* What a rank sent for an operation before. */
+static void deliver_early(struct mesh *mesh, const struct link *link, uint32_t group, uint32_t operation)
 {
-    while (mesh->early && deliver_once(mesh) > 0)
+    struct ahead_queue *queue = ahead_detach(&mesh->ahead, link, group, operation);
+    while (queue && deliver_once(mesh, queue) > 0)
         ; /* each takes signatures out */
+    if (queue && queue->first)
+        ahead_attach(&mesh->ahead, queue);
+    else
+        free(queue);
 }
 
-void mesh_drop_early(struct mesh *mesh)
+void mesh_forget(const struct lh_collective *op)
 {
-    while (mesh->early) {
-        struct early *early = mesh->early;
-        mesh->early = early->next;
-        free(early);
-    }
+    struct lh_group *group = op->group;
+    for (uint32_t r = 0; r < group->size && group->mesh->ahead.queues > 0; r++)
+        if (r != group->rank)
+            ahead_discard(ahead_detach(&group->mesh->ahead, group_link(group, r), group->id, op->number));
 }
 
 /* ---- entries ----------------------------------------------------------------------------------------- */
@@ -348,8 +309,8 @@ static void on_message(struct mesh *mesh, struct message *message)
         message->link->hello = true;
     else if (deliver(mesh, message) == TOO_EARLY)
         keep_early(mesh, message);
-    else if (message->tag.kind == TAG_SIGNATURE && mesh->early)
-        deliver_early(mesh);
+    else if (message->tag.kind == TAG_SIGNATURE)
+        deliver_early(mesh, message->link, message->tag.group, message->tag.operation);
 }
 
 static void on_received(struct mesh *mesh, const struct lh_completion *entry)
@@ -469,8 +430,9 @@ void mesh_begin(struct lh_collective *op)
         mesh_abort(op, error, LH_NO_RANK, lh_last_error());
         return;
     }
-    if (mesh->early)
-        deliver_early(mesh);
+    for (uint32_t r = 0; r < op->group->size && mesh->ahead.queues > 0; r++)
+        if (r != op->group->rank)
+            deliver_early(mesh, group_link(op->group, r), op->group->id, op->number);
     if (op->state == OP_RUNNING)
         run(op, now);
     fail_without_peers(op);

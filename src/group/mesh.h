@@ -23,7 +23,7 @@ void mesh_begin(struct lh_collective *op);
 void mesh_abort(struct lh_collective *op, int error, uint32_t rank, const char *text);
 /* Members that others have reported to have failed count as failed here, too, while they agree. */
 void mesh_take_reports(struct lh_group *group);
-/* Drops what has arrived for groups and operations to come: all is over. */
-void mesh_drop_early(struct mesh *mesh);
+/* Drops what has arrived for an operation, and was not needed. */
+void mesh_forget(const struct lh_collective *op);
 
 #endif

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 # AllReduce of floats by Longhaul, Open MPI and Gloo, the latter over the kernel's TCP. Each measures alike: a
-# barrier before each operation, the mean of the ranks' times.
+# barrier before each operation, the mean of the ranks' times. And a file to many ranks.
 #
 # usage: BUILD=build collectives.py [--quick] [--json FILE] [PART ...]
 #   PART: loopback, 64 MiB and 4 ranks on this machine; sites, 16 MiB, one rank at each end of longhaul-path
-#   with 25 ms, 2 Gbit/s and a loss of 1e-3, TCP with BBR and with CUBIC. All by default.
+#   with 25 ms, 2 Gbit/s and a loss of 1e-3, TCP with BBR and with CUBIC; distribute, 256 MiB to 8 ranks in
+#   three sites, joined by three paths of 25 ms and 250 Mbit/s, by each schedule and by one send after
+#   another, without loss and with 1e-2; distribute-0 and distribute-1e-2 one of them. All by default.
 #   --json FILE   appends a line a result, as bench/run does
 #
 # SPDX-License-Identifier: BSD-3-Clause
@@ -175,14 +177,178 @@ def sites():
         path.wait()
 
 
-PARTS = {"loopback": loopback, "sites": sites}
+# ---- a file to many ranks ----------------------------------------------------------------------------------
+
+SITE_COUNT = 3
+RANKS_PER_SITE = 3
+LINKS = [(0, 1), (0, 2), (1, 2)]
+LINK_RATE = 250e6
+LINK_DELAY_S = 0.0125
+# Bytes of IP packets for a byte of data: RoCE write with immediate over IPv4 and UDP, 4 KiB.
+WIRE = 4160 / 4096
+
+
+def ip(*words):
+    subprocess.run(["ip", *words], check=True, capture_output=True)
+
+
+class Sites:
+    """Three namespaces, each two joined by a longhaul-path, whose ends move there; site s is 10.98.s.1."""
+
+    def __init__(self, loss):
+        self.paths, self.namespaces = [], []
+        for i, _ in enumerate(LINKS):
+            command = [PATH, "--rate", f"{LINK_RATE / 1e6:.0f}Mbit", "--delay", f"{LINK_DELAY_S * 1e6:.0f}us",
+                       "--loss", loss, "--name", f"{NAME}-{i}", "--seed", str(i + 1)]
+            self.paths.append(subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                               text=True))
+        for path in self.paths:
+            if not any("ready" in line for line in path.stdout):
+                reason = path.stderr.read().strip()
+                self.close()
+                raise PermissionError(reason)
+        for s in range(SITE_COUNT):
+            ip("netns", "add", self.name(s))
+            self.namespaces.append(self.name(s))
+            ip("-n", self.name(s), "link", "set", "lo", "up")
+            ip("-n", self.name(s), "address", "add", f"10.98.{s}.1/32", "dev", "lo")
+        for i, ends in enumerate(LINKS):
+            for side, near, far in (("left", *ends), ("right", *reversed(ends))):
+                ip("-n", f"{NAME}-{i}-{side}", "link", "set", "path0", "netns", self.name(near),
+                   "name", f"to{far}")
+                ip("-n", self.name(near), "link", "set", f"to{far}", "up")
+                ip("-n", self.name(near), "route", "add", f"10.98.{far}.1", "dev", f"to{far}", "src",
+                   f"10.98.{near}.1")
+
+    @staticmethod
+    def name(site):
+        return f"{NAME}-site{site}"
+
+    def inside(self, site, command):
+        return ["ip", "netns", "exec", self.name(site), *command]
+
+    def bytes_sent(self):
+        """On each link, in each direction, as the kernel counts them: IP packets before the loss."""
+        counts = {}
+        for near in range(SITE_COUNT):
+            for far in range(SITE_COUNT):
+                if near != far:
+                    file = f"/sys/class/net/to{far}/statistics/tx_bytes"
+                    counts[near, far] = int(subprocess.run(self.inside(near, ["cat", file]), check=True,
+                                                           capture_output=True, text=True).stdout)
+        return counts
+
+    def close(self):
+        for path in self.paths:
+            path.terminate()
+            path.wait()
+        for namespace in self.namespaces:
+            ip("netns", "delete", namespace)
+
+
+def distribute_once(sites, folder, schedule):
+    """Seconds, as rank 0 reports them; None: it failed or took too long."""
+    ranks = []
+    total = SITE_COUNT * RANKS_PER_SITE
+    command = [LONGHAUL, "distribute", f"{folder}/file", "-o", f"{folder}/%r", "--schedule", schedule,
+               "--json", "-"]
+    for rank in range(total):
+        site = rank // RANKS_PER_SITE
+        variables = {"RANK": str(rank), "WORLD_SIZE": str(total), "MASTER_ADDR": "10.98.0.1",
+                     "MASTER_PORT": "29511", "LONGHAUL_SITE": f"site{site}"}
+        ranks.append(subprocess.Popen(sites.inside(site, command), stdout=subprocess.PIPE, text=True,
+                                      stderr=subprocess.PIPE, env={**os.environ, **variables}))
+    try:
+        outputs = [rank.communicate(timeout=PATIENCE_S) for rank in ranks]
+    except subprocess.TimeoutExpired:
+        outputs = []
+    for rank in ranks:
+        rank.kill()
+        rank.wait()
+    if not outputs or any(rank.returncode for rank in ranks):
+        print(f"    {schedule}: {outputs[0][1].strip() if outputs else 'took too long'}")
+        return None
+    return json.loads(outputs[0][0])["time_s"]
+
+
+def send_all(sites, folder):
+    """The same by one 'longhaul send' after another, each with all links to itself: seconds."""
+    started = time.monotonic()
+    for rank in range(1, SITE_COUNT * RANKS_PER_SITE):
+        site = rank // RANKS_PER_SITE
+        with subprocess.Popen(sites.inside(site, [LONGHAUL, "recv", "--output", f"{folder}/{rank}"]),
+                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as receiver:
+            receiver.stdout.readline()
+            done = subprocess.run(sites.inside(0, [LONGHAUL, "send", f"{folder}/file", f"10.98.{site}.1"]),
+                                  capture_output=True, text=True, check=False, timeout=PATIENCE_S)
+            if done.returncode:
+                receiver.kill()
+                print(f"    send to rank {rank}: {done.stderr.strip()}")
+                return None
+    return time.monotonic() - started
+
+
+def check_files(folder):
+    """That all have the file; then they are removed."""
+    for rank in range(1, SITE_COUNT * RANKS_PER_SITE):
+        if subprocess.run(["cmp", f"{folder}/file", f"{folder}/{rank}/file"], check=False).returncode:
+            sys.exit(f"bench: rank {rank} has another file")
+        os.unlink(f"{folder}/{rank}/file")
+
+
+def distribute_over(loss, size):
+    """One table: time, and what each link carried."""
+    # Two links lead into each other site, and no byte need come twice.
+    bound = 8 * size * WIRE / (2 * LINK_RATE) + LINK_DELAY_S
+    others = range(1, SITE_COUNT * RANKS_PER_SITE)
+    print(f"\n  distribute: {size // MIB} MiB to {len(others)} ranks, {SITE_COUNT} sites, "
+          f"links of 25 ms and {LINK_RATE / 1e6:.0f} Mbit/s, loss {loss}; bound {bound:.2f} s", flush=True)
+    try:
+        sites = Sites(loss)
+    except PermissionError as error:
+        print(f"    not measured: {error}")
+        return
+    print("                          time s  of bound   into each site, in files   by link")
+    try:
+        with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
+            with open(f"{folder}/file", "wb") as file:
+                file.write(os.urandom(MIB) * (size // MIB))
+            for rank in others:
+                os.mkdir(f"{folder}/{rank}")
+            for name in ("hybrid", "binomial-pipeline", "chain", "sequential", "send"):
+                before = sites.bytes_sent()
+                seconds = send_all(sites, folder) if name == "send" else distribute_once(sites, folder, name)
+                after = sites.bytes_sent()
+                if not seconds:
+                    continue
+                check_files(folder)
+                files = {link: (after[link] - before[link]) / (size * WIRE) for link in after}
+                into = [sum(count for (_, far), count in files.items() if far == site)
+                        for site in range(SITE_COUNT)]
+                print(f"    {name:20} {seconds:8.2f} {seconds / bound:9.2f}   " +
+                      " ".join(f"{count:6.2f}" for count in into) + "       " +
+                      " ".join(f"{near}>{far} {count:.2f}" for (near, far), count in files.items()),
+                      flush=True)
+                report(f"distribute {size // MIB}MiB 3 sites, loss {loss}: {name}", seconds, "s", "bound",
+                       bound, 1)
+    finally:
+        sites.close()
+
+
+def distribute(losses=("0", "1e-2")):
+    for loss in losses:
+        distribute_over(loss, (32 if QUICK else 256) * MIB)
+
+
+PARTS = {"loopback": loopback, "sites": sites, "distribute": distribute,
+         "distribute-0": lambda: distribute(["0"]), "distribute-1e-2": lambda: distribute(["1e-2"])}
 
 
 def main():
     words = sys.argv[1:]
     if "--json" in words:
         del words[words.index("--json"):words.index("--json") + 2]
-    wanted = [word for word in words if word != "--quick"] or list(PARTS)
+    wanted = [word for word in words if word != "--quick"] or ["loopback", "sites", "distribute"]
     for name in wanted:
         if name not in PARTS:
             print(f"collectives.py: no part {name!r}: {', '.join(PARTS)}", file=sys.stderr)

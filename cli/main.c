@@ -6,6 +6,7 @@
 #include "cli/collective/collective.h"
 #include "cli/demo/demo.h"
 #include "cli/devices.h"
+#include "cli/distribute/distribute.h"
 #include "cli/file/recv.h"
 #include "cli/file/send.h"
 #include "cli/options/suggest.h"
@@ -41,6 +42,7 @@ static const struct command commands[] = {
     {"probe", cli_probe, "measure rate, delay and loss of the path between two machines"},
     {"run", cli_run, "start the ranks of a group on this machine"},
     {"collective", cli_collective, "measure collectives of such a group, and check their results"},
+    {"distribute", cli_distribute, "send a file to all ranks of such a group"},
     {"demo", cli_demo, "transfer over an emulated ocean link, on this machine"},
     {"sim", cli_sim, "simulate a network of hosts and switches, packet by packet"},
     {"plan", cli_plan, "recommend a reliability scheme for a link and predict completion times"},
@@ -74,8 +76,8 @@ static int unknown(const char *word)
     for (size_t i = 0; i < COMMANDS; i++)
         if (cli_is_close(word, commands[i].name))
             return cli_misused("%s: unknown %s (did you mean %s?)", word, kind, commands[i].name);
-    return cli_misused("%s: unknown %s (send, recv, perf, probe, run, collective, demo, sim, plan, "
-                       "devices, --help, --version)",
+    return cli_misused("%s: unknown %s (send, recv, perf, probe, run, collective, distribute, demo, "
+                       "sim, plan, devices, --help, --version)",
                        word, kind);
 }
 
@@ -95,8 +97,8 @@ static int obey(int argc, char **argv)
 {
     if (argc < 2)
         return cli_misused(
-            "missing command: send, recv, perf, probe, run, collective, demo, sim, plan or devices (see "
-            "longhaul --help)");
+            "missing command: send, recv, perf, probe, run, collective, distribute, demo, sim, plan or "
+            "devices (see longhaul --help)");
     const char *word = argv[1];
     if (!strcmp(word, "help") && argc > 2)
         return run(2, (char *[]){argv[2], "--help", NULL});

@@ -62,7 +62,7 @@ void cli_collective_row(FILE *out, const struct cli_call *call, const struct cli
     cli_table_row(&table, cells);
 }
 
-void cli_collective_json(struct cli_json *json, const struct cli_call *call,
+void cli_collective_json(struct cli_json *json, const struct cli_setup *setup, const struct cli_call *call,
                          const struct cli_measured *measured)
 {
     double bandwidth = algorithm_bandwidth(call, measured);
@@ -70,6 +70,9 @@ void cli_collective_json(struct cli_json *json, const struct cli_call *call,
     cli_json_text(json, "name", call->kind->name);
     cli_json_text(json, "schedule", measured->schedule ? measured->schedule : "");
     cli_json_count(json, "ranks", call->ranks);
+    cli_json_count(json, "sites", setup->sites);
+    cli_json_text(json, "reliability", setup->inside);
+    cli_json_text(json, "reliability_across", setup->across);
     cli_json_count(json, "size_bytes", size_of(call));
     cli_json_count(json, "count", call->count);
     cli_json_text(json, "type", lh_type_name(call->type));

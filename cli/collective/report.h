@@ -11,9 +11,15 @@
 
 #include <stdio.h>
 
+/* Of the group, the same in all rows. */
+struct cli_setup {
+    uint32_t sites;
+    const char *inside, *across; /* schemes in a site, and between sites */
+};
+
 void cli_collective_titles(FILE *out);
 void cli_collective_row(FILE *out, const struct cli_call *call, const struct cli_measured *measured);
-void cli_collective_json(struct cli_json *json, const struct cli_call *call,
+void cli_collective_json(struct cli_json *json, const struct cli_setup *setup, const struct cli_call *call,
                          const struct cli_measured *measured);
 
 #endif

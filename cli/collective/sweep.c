@@ -3,38 +3,32 @@
 
 #include "cli/collective/measure.h"
 #include "cli/collective/report.h"
+#include "cli/results/result_file.h"
 #include "cli/terminal/diagnostic.h"
 #include "cli/terminal/output.h"
 
-#include <longhaul/launch.h>
 #include <longhaul/units.h>
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define EXAMPLE "collective allreduce"
 
 struct run {
     const struct cli_sweep *sweep;
     struct cli_measure measure;
     struct cli_call call;
+    struct cli_setup setup;
     bool reports; /* rank 0 */
     FILE *out;    /* the table's */
     struct cli_json json;
     uint64_t wrong;
 };
 
-static int no_group(int code)
-{
-    if (code == -LH_ESTATE)
-        return cli_misused(
-            "no launcher has started this process (start ranks with: longhaul run -n 4 -- longhaul "
-            "collective allreduce; or with mpirun, srun, torchrun)");
-    return code == -LH_EINVAL ? cli_misused("%s", lh_last_error()) : cli_failed("%s", lh_last_error());
-}
-
 /* ---- the report, at rank 0 --------------------------------------------------------------------------- */
 
+/* Of rank 0, before there is a group: a path that is wrong ends it at once. */
 static int open_json(struct run *run)
 {
     const char *path = run->sweep->json;
@@ -42,9 +36,9 @@ static int open_json(struct run *run)
     run->out = to_stdout ? stderr : stdout;
     if (!path || !run->reports)
         return CLI_PROCEED;
-    run->json.out = to_stdout ? stdout : fopen(path, "w");
+    run->json.out = to_stdout ? stdout : cli_result_open("--json ", path);
     if (!run->json.out)
-        return cli_failed("--json %s: %s", path, strerror(errno));
+        return CLI_EXIT_FAILED;
     cli_json_open(&run->json, NULL, '[');
     return CLI_PROCEED;
 }
@@ -56,30 +50,16 @@ static int close_json(struct run *run)
         return CLI_PROCEED;
     cli_json_close(&run->json, ']');
     cli_json_end(&run->json);
-    bool broken = ferror(out) != 0;
-    if (out == stdout || (!fclose(out) && !broken))
-        return CLI_PROCEED;
-    return cli_failed("--json %s: write failed", run->sweep->json);
+    return out == stdout ? CLI_PROCEED : cli_result_close("--json ", run->sweep->json, out);
 }
 
 static void print_head(const struct run *run)
 {
-    const struct lh_group *group = run->measure.group;
-    const struct lh_group_attr *attr = &run->sweep->group;
-    const char *inside = attr->attr->reliability ? attr->attr->reliability : "auto";
-    const char *across =
-        attr->attr_across && attr->attr_across->reliability ? attr->attr_across->reliability : inside;
-    uint32_t sites = 1;
-    for (uint32_t rank = 1; rank < lh_group_size(group); rank++) {
-        uint32_t other = 0;
-        while (other < rank && strcmp(lh_group_site(group, rank), lh_group_site(group, other)) != 0)
-            other++;
-        sites += other == rank;
-    }
+    const struct cli_setup *setup = &run->setup;
     fprintf(run->out, " %s: ranks %" PRIu32 ", sites %" PRIu32 ", reliability %s", run->call.kind->name,
-            run->call.ranks, sites, inside);
-    if (sites > 1)
-        fprintf(run->out, ", between sites %s", across);
+            run->call.ranks, setup->sites, setup->inside);
+    if (setup->sites > 1)
+        fprintf(run->out, ", between sites %s", setup->across);
     fprintf(run->out, ", iterations %" PRIu32 ", warm-up %" PRIu32 "\n", run->measure.iterations,
             run->measure.warmup);
     cli_collective_titles(run->out);
@@ -101,27 +81,24 @@ static int measure_size(struct run *run, uint64_t bytes)
     cli_collective_row(run->out, &run->call, &measured);
     fflush(run->out);
     if (run->json.out)
-        cli_collective_json(&run->json, &run->call, &measured);
+        cli_collective_json(&run->json, &run->setup, &run->call, &measured);
     return CLI_PROCEED;
 }
 
 static int measure_all(struct run *run)
 {
     const struct cli_sweep *sweep = run->sweep;
-    int status = open_json(run);
-    if (status != CLI_PROCEED)
-        return status;
+    int status = CLI_PROCEED;
     if (run->reports)
         print_head(run);
     for (uint64_t bytes = sweep->begin_bytes; bytes <= sweep->end_bytes && status == CLI_PROCEED;
          bytes *= sweep->factor)
         status = measure_size(run, bytes);
-    int written = close_json(run);
     if (status != CLI_PROCEED)
         return status;
     if (run->wrong && run->reports)
         return cli_failed("%s: %" PRIu64 " wrong elements", sweep->kind->name, run->wrong);
-    return run->wrong ? CLI_EXIT_FAILED : written == CLI_PROCEED ? CLI_EXIT_OK : written;
+    return run->wrong ? CLI_EXIT_FAILED : CLI_EXIT_OK;
 }
 
 /* Buffers that hold the largest size. */
@@ -151,7 +128,9 @@ static int run_in(struct run *run, struct lh_group *group)
                                   .root = sweep->root,
                                   .type = sweep->type,
                                   .reduction = sweep->reduction};
-    run->reports = run->call.rank == 0;
+    run->setup = (struct cli_setup){.sites = cli_group_sites(group),
+                                    .inside = cli_group_inside(sweep->group),
+                                    .across = cli_group_across(sweep->group)};
     if (sweep->root >= run->call.ranks)
         return cli_misused("--root %" PRIu32 ": out of range (0 to %" PRIu32 ")", sweep->root,
                            run->call.ranks - 1);
@@ -169,14 +148,26 @@ static int run_in(struct run *run, struct lh_group *group)
     return status;
 }
 
+static int run_group(struct run *run)
+{
+    struct lh_group *group;
+    int status = cli_group_create(run->sweep->group, EXAMPLE, &group);
+    if (status != CLI_PROCEED)
+        return status;
+    status = run_in(run, group);
+    lh_group_destroy(group);
+    return status;
+}
+
 int cli_sweep(const struct cli_sweep *sweep)
 {
     struct run run = {.sweep = sweep};
-    struct lh_group *group;
-    int code = lh_group_create_env(&sweep->group, &group);
-    if (code)
-        return no_group(code);
-    int status = run_in(&run, group);
-    lh_group_destroy(group);
-    return status;
+    int status = cli_group_is_first(EXAMPLE, &run.reports);
+    if (status == CLI_PROCEED)
+        status = open_json(&run);
+    if (status != CLI_PROCEED)
+        return status;
+    status = run_group(&run);
+    int written = close_json(&run);
+    return status == CLI_EXIT_OK && written != CLI_PROCEED ? written : status;
 }

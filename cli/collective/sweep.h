@@ -7,6 +7,7 @@
 #define LH_CLI_COLLECTIVE_SWEEP_H
 
 #include "cli/collective/kind.h"
+#include "cli/group/options.h"
 
 struct cli_sweep {
     const struct cli_kind *kind;
@@ -16,7 +17,7 @@ struct cli_sweep {
     enum lh_reduction reduction;
     uint64_t begin_bytes, end_bytes;
     uint32_t factor, root, iterations, warmup;
-    struct lh_group_attr group;
+    struct cli_group *group;
 };
 
 /* The exit status: CLI_EXIT_FAILED also when a result was wrong. */

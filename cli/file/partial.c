@@ -51,7 +51,7 @@ static bool check_final_name(struct cli_partial *partial)
     if (S_ISDIR(status.st_mode))
         return give_reason(partial, "a folder of that name exists");
     if (!partial->force)
-        return give_reason(partial, "a file of that name exists (recv --force replaces it)");
+        return give_reason(partial, "a file of that name exists (--force at the receiver replaces it)");
     return true;
 }
 
@@ -184,11 +184,11 @@ bool cli_partial_open(struct cli_partial *partial, int folder, const char *name,
     return false;
 }
 
-bool cli_partial_check(struct cli_partial *partial, uint8_t *block, struct cli_digest *digest,
-                       int (*stopped)(void), struct cli_resume_point *point)
+bool cli_partial_check(struct cli_partial *partial, uint64_t blocks_max, uint8_t *block,
+                       struct cli_digest *digest, int (*stopped)(void), struct cli_resume_point *point)
 {
-    int code = cli_resume_check(partial->sidecar, partial->file, partial->size_bytes, block, digest,
-                                stopped, point);
+    int code = cli_resume_check(partial->sidecar, partial->file, partial->size_bytes, blocks_max, block,
+                                digest, stopped, point);
     if (code)
         return system_failed(partial, "reading the unfinished file", -code);
     partial->blocks_recorded = point->blocks;

@@ -43,9 +43,9 @@ struct cli_partial {
  * was there before is as before. */
 bool cli_partial_open(struct cli_partial *partial, int folder, const char *name, uint64_t size_bytes,
                       bool force, bool resume);
-/* How far an earlier try came; as cli_resume_check. */
-bool cli_partial_check(struct cli_partial *partial, uint8_t *block, struct cli_digest *digest,
-                       int (*stopped)(void), struct cli_resume_point *point);
+/* How far an earlier try came, up to blocks_max; as cli_resume_check. */
+bool cli_partial_check(struct cli_partial *partial, uint64_t blocks_max, uint8_t *block,
+                       struct cli_digest *digest, int (*stopped)(void), struct cli_resume_point *point);
 /* Writing starts after that many blocks; what stood behind them is cut off. */
 bool cli_partial_start(struct cli_partial *partial, uint64_t blocks);
 bool cli_partial_write(struct cli_partial *partial, uint64_t offset, const void *data, size_t bytes);

@@ -126,8 +126,8 @@ static bool open_partial(struct reception *r)
         code = cli_digest_open(&r->digest);
     if (code)
         return connection_failed(r, code);
-    if (resume && !cli_partial_check(&r->partial, cli_block_ring_head(&r->ring), &r->digest, cli_stopped,
-                                     &r->resumed))
+    if (resume && !cli_partial_check(&r->partial, UINT64_MAX, cli_block_ring_head(&r->ring), &r->digest,
+                                     cli_stopped, &r->resumed))
         return partial_failed(r);
     r->next_bytes = r->resumed.blocks * CLI_BLOCK_BYTES;
     return true;

@@ -5,6 +5,7 @@
  */
 #include "cli/file/recv.h"
 
+#include "cli/file/output_folder.h"
 #include "cli/file/jobs.h"
 #include "cli/file/receiver.h"
 #include "cli/options/address.h"
@@ -18,12 +19,9 @@
 #include <longhaul/engine.h>
 
 #include <arpa/inet.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #define JOBS_DEFAULT 8u
@@ -59,13 +57,6 @@ static void report_folder(void)
     char path[PATH_MAX];
     cli_note("writing files to %s (--output selects another folder)",
              getcwd(path, sizeof path) ? path : ".");
-}
-
-static mode_t current_umask(void)
-{
-    mode_t mask = umask(077);
-    umask(mask);
-    return mask;
 }
 
 /* jobs 0: one file. */
@@ -117,16 +108,12 @@ static int receive_files(const char *output, const struct cli_address *address, 
                          struct cli_file_receiver *receiver, uint32_t jobs)
 {
     const char *folder = output ? output : ".";
+    char reason[CLI_OUTPUT_FOLDER_REASON_MAX];
     /* Before the library has threads. */
-    receiver->umask = current_umask();
-    receiver->folder = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (receiver->folder < 0)
-        return cli_failed("--output %s: %s", folder, strerror(errno));
-    int status = CLI_PROCEED;
-    if (faccessat(receiver->folder, ".", W_OK | X_OK, AT_EACCESS))
-        status = cli_failed("--output %s: not writable: %s", folder, strerror(errno));
-    if (status == CLI_PROCEED && jobs)
-        status = share_engine(address, attr);
+    receiver->umask = cli_umask();
+    if (!cli_output_folder_open(folder, &receiver->folder, reason))
+        return cli_failed("%s", reason);
+    int status = jobs ? share_engine(address, attr) : CLI_PROCEED;
     if (status == CLI_PROCEED)
         status = listen_and_serve(address, attr, receiver, jobs, !output);
     lh_engine_destroy(attr->engine);

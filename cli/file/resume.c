@@ -68,9 +68,10 @@ static int check_block(int sidecar, int file, uint64_t index, uint8_t *block, st
     return !memcmp(found, record, sizeof record);
 }
 
-int cli_resume_check(int sidecar, int file, uint64_t size_bytes, uint8_t *block, struct cli_digest *digest,
-                     int (*stopped)(void), struct cli_resume_point *point)
+int cli_resume_check(int sidecar, int file, uint64_t size_bytes, uint64_t blocks_max, uint8_t *block,
+                     struct cli_digest *digest, int (*stopped)(void), struct cli_resume_point *point)
 {
+    uint64_t whole = size_bytes / CLI_BLOCK_BYTES, blocks = blocks_max < whole ? blocks_max : whole;
     struct cli_digest before;
     struct cli_resume_point reached = {0};
     int found = is_ours(sidecar, size_bytes);
@@ -78,7 +79,7 @@ int cli_resume_check(int sidecar, int file, uint64_t size_bytes, uint8_t *block,
     if (cli_digest_open(&before))
         return -ENOMEM;
     /* Ends at the end of the records or of the file, whichever comes first. */
-    while (found == 1 && reached.blocks < size_bytes / CLI_BLOCK_BYTES) {
+    while (found == 1 && reached.blocks < blocks) {
         uint8_t here[CLI_DIGEST_BYTES];
         cli_digest_copy(&before, digest);
         found = stopped() ? -EINTR : check_block(sidecar, file, reached.blocks, block, digest, here);

@@ -29,9 +29,10 @@ struct cli_resume_point {
     uint8_t digest[CLI_DIGEST_BYTES]; /* of those */
 };
 
-/* Reads the unfinished file as far as its records agree with it; block holds CLI_BLOCK_BYTES. `digest` has
- * then taken in just those blocks. stopped() is asked after each block, and true ends it with -EINTR. */
-int cli_resume_check(int sidecar, int file, uint64_t size_bytes, uint8_t *block, struct cli_digest *digest,
-                     int (*stopped)(void), struct cli_resume_point *point);
+/* Reads the unfinished file as far as its records agree with it, up to blocks_max; block holds
+ * CLI_BLOCK_BYTES. `digest` has then taken in just those blocks. stopped() is asked after each block, and
+ * true ends it with -EINTR. */
+int cli_resume_check(int sidecar, int file, uint64_t size_bytes, uint64_t blocks_max, uint8_t *block,
+                     struct cli_digest *digest, int (*stopped)(void), struct cli_resume_point *point);
 
 #endif

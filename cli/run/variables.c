@@ -38,6 +38,5 @@ void cli_run_set_variables(const struct cli_run_job *job, uint32_t rank)
     setenv("LONGHAUL_SECRET", job->secret, 1);
     set_or_not("LONGHAUL_SITE", job->sites > 1 ? site : NULL);
     set_or_not("LONGHAUL_LINK", job->link);
-    unsetenv("LONGHAUL_SOCKET_IFNAME");
     unsetenv("TORCHELASTIC_USE_AGENT_STORE");
 }

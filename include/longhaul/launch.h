@@ -24,6 +24,10 @@ extern "C" {
  * names. */
 LH_API int lh_group_create_env(const struct lh_group_attr *attr, struct lh_group **group);
 
+/* Rank and number of ranks that the launcher has given this process, before there is a group. -LH_ESTATE,
+ * -LH_EINVAL: as above. */
+LH_API int lh_group_rank_env(uint32_t *rank, uint32_t *size);
+
 #ifdef __cplusplus
 }
 #endif

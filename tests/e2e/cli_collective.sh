@@ -72,7 +72,29 @@ for row in rows:
     assert 0 < row["time_p50_s"] <= row["time_p99_s"] and row["time_mean_s"] > 0
     assert abs(row["algbw_Bps"] - row["size_bytes"] / row["time_mean_s"]) < 1e-6 * row["algbw_Bps"]
     assert row["busbw_Bps"] == row["algbw_Bps"]
+    assert row["sites"] == 1 and row["reliability"] == row["reliability_across"] == "auto"
 P
+run -n 2 --sites 2 -- "$LONGHAUL" collective barrier --iterations 1 --reliability sr-nack \
+    --reliability-across ec:mds --json -
+expect_status 0
+expect_line "$work/run.out" '"sites": 2,'
+expect_line "$work/run.out" '"reliability": "sr-nack",'
+expect_line "$work/run.out" '"reliability_across": "ec:mds",'
+
+say "a JSON file that cannot be written is found before ranks are waited for"
+status=0
+env RANK=0 WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=1 "$LONGHAUL" collective allreduce --wait 50s \
+    --json "$work/none/c.json" 2>"$work/path.err" || status=$?
+expect_status 1
+[ "$(cat "$work/path.err")" = "longhaul collective: --json $work/none/c.json: No such file or directory" ] ||
+    fail "another message"
+
+say "interfaces can be chosen under longhaul run"
+LONGHAUL_SOCKET_IFNAME=none run -n 2 -- "$LONGHAUL" collective barrier
+expect_status 1
+expect_line "$work/run.err" 'LONGHAUL_SOCKET_IFNAME: "none" matches no interface with an address (ip address'
+LONGHAUL_SOCKET_IFNAME=lo run -n 2 -- "$LONGHAUL" collective barrier --iterations 1
+expect_status 0
 
 say "one rank"
 run -n 1 -- "$LONGHAUL" collective allreduce -b 4KiB --iterations 2

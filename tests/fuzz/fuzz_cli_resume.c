@@ -50,7 +50,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         set_up();
     assert(!ftruncate(sidecar, 0) && !cli_write_at(sidecar, data, size, 0));
     assert(!cli_digest_open(&digest));
-    assert(!cli_resume_check(sidecar, file, BLOCKS * CLI_BLOCK_BYTES, block, &digest, never, &point));
+    assert(!cli_resume_check(sidecar, file, BLOCKS * CLI_BLOCK_BYTES, UINT64_MAX, block, &digest, never,
+                             &point));
     assert(point.blocks <= BLOCKS && (!point.blocks || record_offset(point.blocks) <= size));
     for (uint64_t i = 0; i < point.blocks; i++)
         assert(!memcmp(data + record_offset(i), right[i], CLI_DIGEST_BYTES));

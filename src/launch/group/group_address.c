@@ -80,7 +80,9 @@ static int chosen_device(const char *interfaces, int family, char *device, size_
 {
     int found = interface_device(interfaces, family, device, size);
     if (found == 0)
-        return lh_fail(LH_EADDR, "LONGHAUL_SOCKET_IFNAME: \"%.80s\" matches no interface with an address",
+        return lh_fail(LH_EADDR,
+                       "LONGHAUL_SOCKET_IFNAME: \"%.80s\" matches no interface with an address "
+                       "(ip address lists them)",
                        interfaces);
     return found < 0 ? found : 0;
 }

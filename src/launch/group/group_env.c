@@ -91,3 +91,14 @@ int lh_group_create_env(const struct lh_group_attr *given, struct lh_group **gro
     group_meeting_close(&meeting);
     return error;
 }
+
+int lh_group_rank_env(uint32_t *rank, uint32_t *size)
+{
+    struct launcher_settings settings;
+    int error = launcher_read(get_variable, NULL, &settings);
+    if (error)
+        return error;
+    *rank = settings.rank;
+    *size = settings.size;
+    return 0;
+}

@@ -154,8 +154,10 @@ int group_rank_join(struct group_rank *rank, const char *where, uint32_t number,
             return error;
         snprintf(cause, sizeof cause, "%s", lh_last_error());
         if (tcp_now() + pause >= deadline)
-            return lh_fail(LH_ETIMEDOUT, "rank %u: rank 0 did not answer within %g s: %s", number,
-                           (double)timeout_ns / 1e9, cause);
+            return lh_fail(LH_ETIMEDOUT,
+                           "rank %u: rank 0 did not answer within %g s: %s (start rank 0; "
+                           "is MASTER_ADDR its host?)",
+                           number, (double)timeout_ns / 1e9, cause);
         nanosleep(&(struct timespec){(time_t)(pause / LH_NS_PER_S), (long)(pause % LH_NS_PER_S)}, NULL);
         pause = 2 * pause < PAUSE_MAX_NS ? 2 * pause : PAUSE_MAX_NS;
     }

@@ -71,7 +71,7 @@ static int timed_out(const struct group_root *root, lh_time timeout_ns)
     name_waiting(root, names, sizeof names);
     return lh_fail(LH_ETIMEDOUT, "%s of %u: %s within %g s%s%s", names, root->terms.size,
                    joining ? "not joined" : "no answer", seconds, refused ? "; refused: " : "",
-                   refused ? root->refusal : "");
+                   refused ? root->refusal : " (start all ranks; is MASTER_ADDR the same for all?)");
 }
 
 /* ---- clients ----------------------------------------------------------------------------------------- */
@@ -145,7 +145,8 @@ static int on_gone(struct group_root *root, struct group_member *member)
 {
     uint32_t rank = member->claim.rank;
     if (root->phase != PHASE_JOIN)
-        return lh_fail(LH_EPEER, "rank %u (%s) has disconnected", rank, member->name);
+        return lh_fail(LH_EPEER, "rank %u (%s) has disconnected (its output has the reason)", rank,
+                       member->name);
     group_member_close(member);
     root->over[rank] = false;
     root->waiting++;

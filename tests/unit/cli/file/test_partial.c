@@ -151,7 +151,7 @@ static uint64_t believed(uint64_t size_bytes)
     uint8_t here[CLI_DIGEST_BYTES], there[CLI_DIGEST_BYTES];
     assert_true(cli_partial_open(&partial, folder, "f", size_bytes, false, true));
     assert_int_equal(cli_digest_open(&digest), 0);
-    assert_true(cli_partial_check(&partial, block, &digest, never_stopped, &point));
+    assert_true(cli_partial_check(&partial, UINT64_MAX, block, &digest, never_stopped, &point));
     /* The digest has taken in just what is believed, so that it can go on from there. */
     assert_int_equal(cli_digest_open(&expected), 0);
     cli_digest_add(&expected, data, point.blocks * CLI_BLOCK_BYTES);

@@ -31,7 +31,9 @@ static void variables(void **state)
     (void)state;
     struct cli_run_job job = {.ranks = 4, .sites = 2, .port = 4000, .link = "rtt=25ms", .secret = "hush"};
     setenv("TORCHELASTIC_USE_AGENT_STORE", "True", 1);
+    setenv("LONGHAUL_SOCKET_IFNAME", "eth", 1);
     cli_run_set_variables(&job, 2);
+    assert_string_equal(getenv("LONGHAUL_SOCKET_IFNAME"), "eth");
     assert_string_equal(getenv("RANK"), "2");
     assert_string_equal(getenv("WORLD_SIZE"), "4");
     assert_string_equal(getenv("MASTER_ADDR"), "127.0.0.1");

@@ -1,0 +1,184 @@
+/*
+ * distribute.c - longhaul distribute FILE: the options, and the report of rank 0.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include "cli/distribute/distribute.h"
+
+#include "cli/distribute/transfer.h"
+#include "cli/file/output_folder.h"
+#include "cli/file/summary.h"
+#include "cli/group/options.h"
+#include "cli/results/json.h"
+#include "cli/results/result_file.h"
+#include "cli/terminal/diagnostic.h"
+#include "cli/terminal/output.h"
+#include "cli/terminal/stop.h"
+#include "cli/terminal/wait.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#define EXAMPLE "distribute FILE"
+
+struct settings {
+    struct cli_group group;
+    struct cli_transfer_options transfer;
+    const char *json; /* NULL: none; "-": standard output */
+};
+
+/* Of rank 0. */
+struct report {
+    struct cli_source source;
+    FILE *json; /* NULL: none */
+};
+
+/* ---- the report -------------------------------------------------------------------------------------- */
+
+static void print_summary(const struct settings *settings, const struct cli_transferred *done,
+                          const struct report *report, const struct lh_group *group)
+{
+    struct cli_file_summary summary = {.done = "distributed",
+                                       .name = report->source.name,
+                                       .size_bytes = done->size_bytes,
+                                       .resumed_bytes = done->resumed_bytes,
+                                       .elapsed_ns = done->elapsed_ns};
+    uint32_t sites = cli_group_sites(group);
+    memcpy(summary.digest, done->digest, sizeof summary.digest);
+    if (report->json == stdout)
+        return;
+    cli_file_summary_print(&summary);
+    printf("to %" PRIu32 " ranks", lh_group_size(group) - 1);
+    if (sites > 1)
+        printf(", sites %" PRIu32, sites);
+    if (done->schedule)
+        printf(", schedule %s", done->schedule);
+    printf(", reliability %s", cli_group_inside(&settings->group));
+    if (sites > 1)
+        printf(", between sites %s", cli_group_across(&settings->group));
+    putchar('\n');
+    cli_output_flush();
+}
+
+static void write_json(const struct settings *settings, const struct cli_transferred *done,
+                       const struct report *report, const struct lh_group *group)
+{
+    char digest[CLI_DIGEST_TEXT_MAX];
+    struct cli_json json = {.out = report->json};
+    double seconds = cli_seconds(done->elapsed_ns);
+    double moved = (double)(done->size_bytes - done->resumed_bytes);
+    cli_json_open(&json, NULL, '{');
+    cli_json_text(&json, "name", report->source.name);
+    cli_json_count(&json, "size_bytes", done->size_bytes);
+    cli_json_count(&json, "resumed_bytes", done->resumed_bytes);
+    cli_json_text(&json, "xxh3_128", cli_digest_text(done->digest, digest));
+    cli_json_text(&json, "schedule", done->schedule ? done->schedule : "");
+    cli_json_count(&json, "ranks", lh_group_size(group));
+    cli_json_count(&json, "sites", cli_group_sites(group));
+    cli_json_text(&json, "reliability", cli_group_inside(&settings->group));
+    cli_json_text(&json, "reliability_across", cli_group_across(&settings->group));
+    cli_json_number(&json, "time_s", seconds);
+    cli_json_number(&json, "rate_bps", seconds > 0 ? 8 * moved / seconds : 0);
+    cli_json_close(&json, '}');
+    cli_json_end(&json);
+}
+
+/* ---- ranks ------------------------------------------------------------------------------------------- */
+
+static int run_group(struct settings *settings, struct report *report)
+{
+    struct lh_group *group;
+    struct cli_transferred done;
+    int status = cli_group_create(&settings->group, EXAMPLE, &group);
+    if (status != CLI_PROCEED)
+        return status;
+    cli_stop_at_once(false);
+    if (lh_group_size(group) == 1)
+        status = cli_misused("1 rank: no receiver (start two ranks or more)");
+    else
+        status = cli_transfer(&settings->transfer, group, report ? &report->source : NULL, &done);
+    if (status == CLI_EXIT_OK && report)
+        print_summary(settings, &done, report, group);
+    if (status == CLI_EXIT_OK && report && report->json)
+        write_json(settings, &done, report, group);
+    lh_group_destroy(group);
+    return status;
+}
+
+/* Of rank 0: what is wrong with its files ends it before there is a group. */
+static int run_first(struct settings *settings)
+{
+    struct report report = {0};
+    const char *path = settings->transfer.path, *json = settings->json;
+    bool to_stdout = json && !strcmp(json, "-");
+    if (!cli_source_open(&report.source, path))
+        return cli_failed("%s %s", path, report.source.reason);
+    int status = CLI_EXIT_FAILED;
+    if (json)
+        report.json = to_stdout ? stdout : cli_result_open("--json ", json);
+    if (!json || report.json)
+        status = run_group(settings, &report);
+    cli_source_close(&report.source);
+    if (!report.json || to_stdout)
+        return status;
+    if (status != CLI_EXIT_OK) {
+        cli_result_drop(json, report.json);
+        return status;
+    }
+    int written = cli_result_close("--json ", json, report.json);
+    return written == CLI_PROCEED ? CLI_EXIT_OK : written;
+}
+
+int cli_distribute(int argc, char **argv)
+{
+    struct settings settings = {.transfer.incoming.output = "."};
+    struct cli_incoming_options *incoming = &settings.transfer.incoming;
+    struct cli_operands operands;
+    const struct cli_option own[] = {
+        {"output", "DIR", "folder for the file at each rank but 0; %r in it is the rank (.)",
+         &incoming->output, .kind = CLI_TEXT, .letter = 'o'},
+        {"force", NULL, "replace existing files", &incoming->force, .kind = CLI_FLAG},
+        {"dotfiles", NULL, "accept names that begin with a dot, such as .profile", &incoming->dotfiles,
+         .kind = CLI_FLAG},
+        {"resume", NULL, "continue where an interrupted try ended, and keep this one resumable",
+         &incoming->resume, .kind = CLI_FLAG},
+        {"schedule", "NAME",
+         "who sends what to whom: hybrid, binomial-pipeline, chain, … (hybrid between sites, else "
+         "binomial-pipeline)",
+         &settings.transfer.schedule, .kind = CLI_TEXT},
+        {"json", "FILE", "rank 0 writes the result to FILE; - is standard output", &settings.json,
+         .kind = CLI_TEXT},
+        {.name = NULL},
+    };
+    const struct cli_usage usage = {
+        .command = "distribute",
+        .operands = "FILE",
+        .about =
+            "Sends a file from rank 0 to all other ranks that a launcher has started. At each it appears "
+            "once it is\ncomplete, on disk and verified by its digest.",
+        .more =
+            "Start it with longhaul run -n 8 --sites 3 -- longhaul distribute FILE -o 'out/%r'; or with "
+            "mpirun, srun,\ntorchrun. Each long link carries the file once (LONGHAUL_SITE).",
+        .groups = {own, settings.group.options},
+        .operands_min = 1,
+        .operands_max = 1,
+        .operands_taken = "one FILE (several files: one at a time, or as an archive)",
+    };
+    bool is_first = false;
+    cli_group_options(&settings.group);
+    /* Ranks pass blocks on while they write. */
+    settings.group.attr.thread = true;
+    int status = cli_options_parse(&usage, argc, argv, &operands);
+    if (status == CLI_PROCEED)
+        status = cli_group_check(&settings.group);
+    if (status == CLI_PROCEED)
+        status = cli_group_check_schedule("broadcast", settings.transfer.schedule);
+    if (status == CLI_PROCEED)
+        status = cli_group_is_first(EXAMPLE, &is_first);
+    if (status != CLI_PROCEED)
+        return status;
+    settings.transfer.path = operands.text[0];
+    incoming->umask = cli_umask();
+    return is_first ? run_first(&settings) : run_group(&settings, NULL);
+}

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "cli/group/options.h"
+
+#include "cli/terminal/diagnostic.h"
+
+#include <longhaul/collective.h>
+#include <longhaul/launch.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#define NAMES_MAX 256
+
+void cli_group_options(struct cli_group *group)
+{
+    static const char *const picked[] = {"reliability", "rate",         "congestion",
+                                         "mtu",         "peer-timeout", "device"};
+    unsigned count = 0;
+    memset(group, 0, sizeof *group);
+    lh_group_attr_init(&group->attr);
+    cli_connection_options(&group->connection, CLI_RECEIVES | CLI_CONNECTS);
+    group->options[count++] =
+        (struct cli_option){"reliability-across", "SCHEME", "scheme between sites (as --reliability)",
+                            &group->reliability_across, .kind = CLI_SCHEME};
+    group->options[count++] = (struct cli_option){"wait",
+                                                  "TIME",
+                                                  "until all ranks have joined (30s)",
+                                                  &group->attr.timeout_ns,
+                                                  .kind = CLI_TIME,
+                                                  .min = LH_NS_PER_MS};
+    for (unsigned i = 0; i < sizeof picked / sizeof *picked; i++)
+        for (const struct cli_option *option = group->connection.options; option->name; option++)
+            if (!strcmp(option->name, picked[i]))
+                group->options[count++] = *option;
+}
+
+/* Collectives need all of a message. */
+static int check_reliability(const char *option, const char *scheme)
+{
+    static const char partial[] = "bounded";
+    size_t length = sizeof partial - 1;
+    if (!scheme || strncmp(scheme, partial, length) != 0 ||
+        (scheme[length] && !strchr(":,", scheme[length])))
+        return CLI_PROCEED;
+    return cli_misused("%s %s: delivers parts of messages, collectives need all (example: auto)", option,
+                       scheme);
+}
+
+int cli_group_check(struct cli_group *group)
+{
+    struct lh_attr *attr = &group->connection.attr;
+    int status = check_reliability("--reliability", attr->reliability);
+    if (status == CLI_PROCEED)
+        status = check_reliability("--reliability-across", group->reliability_across);
+    if (status != CLI_PROCEED)
+        return status;
+    group->attr.attr = attr;
+    group->attr.device = attr->device;
+    group->attr.peer_timeout_ns = attr->peer_timeout_ns;
+    if (group->reliability_across) {
+        group->across = *attr;
+        group->across.reliability = group->reliability_across;
+        group->attr.attr_across = &group->across;
+    }
+    return CLI_PROCEED;
+}
+
+int cli_group_check_schedule(const char *collective, const char *schedule)
+{
+    char names[NAMES_MAX] = "";
+    const char *name;
+    for (uint32_t i = 0; (name = lh_collective_schedule(collective, i)) != NULL; i++) {
+        if (!schedule || !strcmp(name, schedule))
+            return CLI_PROCEED;
+        snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", i ? ", " : "", name);
+    }
+    if (!schedule)
+        return CLI_PROCEED;
+    return cli_misused("--schedule %s: unknown schedule of %s (%s)", schedule, collective, names);
+}
+
+/* ---- creation ---------------------------------------------------------------------------------------- */
+
+static int no_group(const char *example, int code)
+{
+    if (code == -LH_ESTATE)
+        return cli_misused("no launcher has started this process (start ranks with: longhaul run -n 4 -- "
+                           "longhaul %s; or with mpirun, srun, torchrun)",
+                           example);
+    return code == -LH_EINVAL ? cli_misused("%s", lh_last_error()) : cli_failed("%s", lh_last_error());
+}
+
+int cli_group_is_first(const char *example, bool *is_first)
+{
+    uint32_t rank, size;
+    int code = lh_group_rank_env(&rank, &size);
+    if (code)
+        return no_group(example, code);
+    *is_first = rank == 0;
+    return CLI_PROCEED;
+}
+
+int cli_group_create(struct cli_group *group, const char *example, struct lh_group **created)
+{
+    int code = lh_group_create_env(&group->attr, created);
+    return code ? no_group(example, code) : CLI_PROCEED;
+}
+
+/* ---- what it is -------------------------------------------------------------------------------------- */
+
+uint32_t cli_group_sites(const struct lh_group *group)
+{
+    uint32_t sites = 1;
+    for (uint32_t rank = 1; rank < lh_group_size(group); rank++) {
+        uint32_t other = 0;
+        while (other < rank && strcmp(lh_group_site(group, rank), lh_group_site(group, other)) != 0)
+            other++;
+        sites += other == rank;
+    }
+    return sites;
+}
+
+const char *cli_group_inside(const struct cli_group *group)
+{
+    const char *scheme = group->connection.attr.reliability;
+    return scheme ? scheme : "auto";
+}
+
+const char *cli_group_across(const struct cli_group *group)
+{
+    return group->reliability_across ? group->reliability_across : cli_group_inside(group);
+}

@@ -1,0 +1,199 @@
+#!/bin/bash
+# longhaul distribute under longhaul run: every schedule, with losses; what goes wrong at one rank is an error
+# with its number at all; interrupted transfers go on.
+#
+# SPDX-License-Identifier: BSD-3-Clause
+. "$(dirname "$0")/lib_cli.sh"
+
+# run ARGUMENT...: longhaul run, in the foreground; sets status, and leaves run.out and run.err.
+run() {
+    status=0
+    (cd "$work" && timeout 120 "$LONGHAUL" run "$@" >run.out 2>run.err) || status=$?
+}
+
+# expect_status STATUS
+expect_status() {
+    [ "$status" -eq "$1" ] || fail "exit status $status, not $1"
+}
+
+# fresh RANKS: empty folders out/0 and on.
+fresh() {
+    rm -rf "$work/out"
+    for ((i = 0; i < $1; i++)); do mkdir -p "$work/out/$i"; done
+}
+
+# has FILE RANK...: just these ranks have it, and nothing else is there.
+has() {
+    local name=$1 rank
+    shift
+    for rank in "$@"; do
+        cmp -s "$work/$name" "$work/out/$rank/$name" || fail "rank $rank has another $name"
+    done
+    # shellcheck disable=SC2046  # words
+    [ "$(find "$work/out" -type f | wc -l)" -eq $# ] || fail "also there: $(find "$work/out" -type f)"
+}
+
+# ranks FAILURE: rank 2 under that shell command, the others plainly; no rank is ended for another's failure.
+cat >"$work/rank.sh" <<'R'
+[ "$RANK" != 2 ] || eval "$FAILURE"
+"$LONGHAUL" distribute "$@" && exit
+sleep 1
+exit 1
+R
+export LONGHAUL
+
+make_file "$work/some" 300001
+make_file "$work/big" 50000001 # 12 blocks
+touch -d '2001-02-03 04:05:06' "$work/some"
+chmod 640 "$work/some"
+: >"$work/empty"
+
+say "each schedule, between sites that lose 1 %"
+for schedule in sequential chain binomial-tree binomial-pipeline double-tree hybrid; do
+    fresh 5
+    run -n 5 --sites 3 --link rtt=2ms,loss=1e-2 -- "$LONGHAUL" distribute some -o out/%r \
+        --schedule $schedule
+    expect_status 0
+    has some 1 2 3 4
+    expect_line "$work/run.out" "to 4 ranks, sites 3, schedule $schedule, reliability auto, between sites"
+done
+[ "$(stat -c '%a %y' "$work/out/3/some")" = "$(stat -c '%a %y' "$work/some")" ] || fail "mode or time is lost"
+
+say "the default: hybrid between sites, binomial-pipeline inside one; JSON"
+fresh 6
+run -n 6 --sites 3 --link rtt=2ms,loss=1e-2 -- "$LONGHAUL" distribute big -o out/%r --json r.json
+expect_status 0
+has big 1 2 3 4 5
+python3 - "$work/r.json" "$(sed -n 's/.*xxh3-128 //p' "$work/run.out")" <<'P' ||
+import json, sys
+result = json.load(open(sys.argv[1]))
+assert result["name"] == "big" and result["size_bytes"] == 50000001 and result["resumed_bytes"] == 0
+assert result["schedule"] == "hybrid" and result["ranks"] == 6 and result["sites"] == 3
+assert len(result["xxh3_128"]) == 32 and result["xxh3_128"] == sys.argv[2]
+assert result["reliability"] == result["reliability_across"] == "auto"
+assert abs(result["rate_bps"] - 8 * 50000001 / result["time_s"]) < 1
+P
+    fail "JSON: $(cat "$work/r.json")"
+fresh 3
+run -n 3 -- "$LONGHAUL" distribute big -o out/%r
+expect_status 0
+has big 1 2
+expect_line "$work/run.out" "to 2 ranks, schedule binomial-pipeline, reliability auto"
+
+say "an empty file"
+fresh 3
+run -n 3 -- "$LONGHAUL" distribute empty -o out/%r --json -
+expect_status 0
+has empty 1 2
+expect_line "$work/run.out" '"size_bytes": 0,'
+
+say "what is wrong at rank 0 is one line, before ranks are waited for"
+for case in "none|none cannot be opened: No such file or directory" \
+    "out|out is a folder (only regular files can be sent)" \
+    "some --json no/r.json|--json no/r.json: No such file or directory"; do
+    status=0
+    # shellcheck disable=SC2086  # words
+    (cd "$work" && env RANK=0 WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=1 "$LONGHAUL" distribute \
+        ${case%%|*} --wait 50s 2>one.err) || status=$?
+    expect_status 1
+    [ "$(cat "$work/one.err")" = "longhaul distribute: ${case#*|}" ] || fail "another message"
+done
+
+# refused TEXT: each of 4 ranks has printed that, and nobody has the file.
+refused() {
+    expect_status 1
+    [ "$(grep -cF -e "longhaul distribute: $1" "$work/run.err")" -eq 4 ] ||
+        fail "not at each rank: $1: $(cat "$work/run.err")"
+}
+
+say "a file that exists at one rank is an error with its number at all"
+fresh 4
+echo other >"$work/out/2/some"
+FAILURE=true run -n 4 -- bash "$work/rank.sh" some -o out/%r
+refused "some: rank 2: a file of that name exists (--force at the receiver replaces it)"
+[ "$(find "$work/out" -type f)" = "$work/out/2/some" ] || fail "something is left"
+run -n 4 -- "$LONGHAUL" distribute some -o out/%r --force
+expect_status 0
+has some 1 2 3
+
+say "so is a folder that is not there"
+fresh 4
+rmdir "$work/out/2"
+FAILURE=true run -n 4 -- bash "$work/rank.sh" some -o out/%r
+refused "some: rank 2: --output out/2: No such file or directory"
+[ -z "$(find "$work/out" -type f)" ] || fail "something is left"
+
+say "a name that begins with a dot"
+cp "$work/some" "$work/.hidden"
+fresh 4
+FAILURE=true run -n 4 -- bash "$work/rank.sh" .hidden -o out/%r
+refused ".hidden: rank 1: name begins with a dot (--dotfiles accepts such names)"
+run -n 4 -- "$LONGHAUL" distribute .hidden -o out/%r --dotfiles
+expect_status 0
+has .hidden 1 2 3
+
+say "a disk that is full in the middle, and what arrived is discarded everywhere"
+fresh 4
+FAILURE='ulimit -f 20480' run -n 4 -- bash "$work/rank.sh" big -o out/%r
+refused "big: rank 2: writing the file failed: File too large"
+[ -z "$(find "$work/out" -type f)" ] || fail "something is left"
+
+say "ranks that disagree on the schedule"
+fresh 4
+FAILURE='set -- "$@" --schedule chain' run -n 4 -- bash "$work/rank.sh" big -o out/%r --schedule sequential
+expect_status 1
+expect_line "$work/run.err" "ranks disagree: schedule"
+expect_line "$work/run.err" "chain at rank 2"
+[ -z "$(find "$work/out" -type f)" ] || fail "something is left"
+
+say "usage errors"
+for case in "|missing FILE" "a b|b: unexpected argument 2: distribute takes one FILE" \
+    "a --schedule x|--schedule x: unknown schedule of broadcast (" \
+    "a --reliability bounded:deadline=9ms|--reliability bounded:deadline=9ms: delivers parts"; do
+    status=0
+    # shellcheck disable=SC2086  # words
+    "$LONGHAUL" distribute ${case%%|*} 2>"$work/misused.err" || status=$?
+    expect_status 2
+    expect_line "$work/misused.err" "${case#*|}"
+done
+status=0
+env -u RANK "$LONGHAUL" distribute "$work/some" 2>"$work/alone.err" || status=$?
+expect_status 2
+expect_line "$work/alone.err" "longhaul run -n 4 -- longhaul distribute FILE"
+run -n 1 -- "$LONGHAUL" distribute some
+expect_status 2
+expect_line "$work/run.err" "1 rank: no receiver (start two ranks or more)"
+
+say "a rank that is killed is an error with its number at the others, and --resume continues"
+cat >"$work/killed.sh" <<'R'
+send="$LONGHAUL distribute big -o out/%r --resume --rate 40Mbit --peer-timeout 2s"
+[ "$RANK" = 2 ] || { $send; status=$?; sleep 6; exit $status; }
+$send &
+# 24 bytes, and 16 for each recorded block.
+until [ "$(stat -c %s out/1/.big.longhaul-resume 2>/dev/null || echo 0)" -ge 56 ] &&
+    [ "$(stat -c %s out/2/.big.longhaul-resume 2>/dev/null || echo 0)" -ge 40 ]; do sleep 0.02; done
+kill -9 $!
+sleep 60 # the others end by themselves
+R
+fresh 4
+run -n 4 -- bash "$work/killed.sh"
+expect_status 1
+[ "$(grep -c "big: rank 2: lost: no answer" "$work/run.err")" -eq 3 ] || fail "rank 2 is not named at all"
+[ "$(grep -c "; kept .* (--resume continues)" "$work/run.err")" -eq 2 ] || fail "receivers keep nothing"
+run -n 4 -- "$LONGHAUL" distribute big -o out/%r --resume
+expect_status 0
+has big 1 2 3
+expect_line "$work/run.out" "MiB resumed)"
+
+say "what was kept of another file is not used"
+fresh 3
+FAILURE='ulimit -f 20480' run -n 3 -- bash "$work/rank.sh" big -o out/%r --resume
+expect_status 1
+[ -e "$work/out/1/.big.longhaul-resume" ] || fail "nothing is kept"
+make_file "$work/big" 50000001
+run -n 3 -- "$LONGHAUL" distribute big -o out/%r --resume
+expect_status 0
+has big 1 2
+! grep -q resumed "$work/run.out" || fail "it was resumed"
+
+echo "$checks checks"

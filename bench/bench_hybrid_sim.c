@@ -29,8 +29,8 @@
 #define SEGMENT     (16 * MIB)
 #define BURST       8.0
 #define SEED        42
-#define WARM_CHUNKS 20000u /* until the loss is known */
-#define WARM_RUNS   40u
+#define WARM_CHUNKS 20000u /* until the loss is known, */
+#define WARM_BURSTS 10u    /* and how long bursts are */
 #define LARGE       (128 * MIB)
 #define QUICK_SHARE 20u
 #define SCHEMES     3u
@@ -145,6 +145,14 @@ static struct sim_pair_plan plan_of(const char *scheme, const struct point *poin
     };
 }
 
+static unsigned warm_runs(const struct point *point)
+{
+    double chunks = WARM_CHUNKS;
+    if (point->burst > 1)
+        chunks = fmax(chunks, WARM_BURSTS * point->burst / point->loss);
+    return (unsigned)(chunks / (double)(point->bytes / MTU)) + 1;
+}
+
 static struct times measure(const char *scheme, const struct point *point)
 {
     char link[96];
@@ -154,8 +162,7 @@ static struct times measure(const char *scheme, const struct point *point)
     burst_loss_init(&burst, SEED, point->loss, point->burst);
     struct sim_pair_plan plan = plan_of(scheme, point, link, &burst);
     struct message_memory memory = message_memory_open(point->bytes);
-    unsigned warm = (unsigned)(WARM_CHUNKS / (point->bytes / MTU)) + 1;
-    warm = warm < WARM_RUNS ? warm : WARM_RUNS;
+    unsigned warm = warm_runs(point);
     double *seconds = malloc((point->runs > warm ? point->runs : warm) * sizeof *seconds);
     struct sim_pair pair;
     if (!seconds)

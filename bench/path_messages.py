@@ -3,8 +3,8 @@
 # kernel's TCP.
 #
 # usage: BUILD=build path_messages.py [--quick] [--json FILE] [PART ...]
-#   PART: 1 to 8, a row of ROWS; first, the first message of a connection; fairness, flows at once. All by
-#   default.
+#   PART: 1 to 8, a row of ROWS; first, the first message of a connection; fairness, flows at once; hybrid-1MiB,
+#   hybrid-16MiB and hybrid-128MiB, that scheme with the rate known, over six launches. All by default.
 #   --json FILE   appends a line a result, as bench/run does
 #
 # SPDX-License-Identifier: BSD-3-Clause
@@ -45,7 +45,7 @@ CAP_S = 60
 WARM = 2 # messages that are not counted
 # Bytes of IP packets for a byte of data: RoCE write with immediate over IPv4 and UDP, 4 KiB; TCP with
 # timestamps, 4200.
-WIRE = {"longhaul": 4160 / 4096, "sr-nack": 4160 / 4096, "known": 4160 / 4096, REMEMBERED: 4160 / 4096,
+WIRE = {"longhaul": 4160 / 4096, "hybrid": 4160 / 4096, "ec:mds": 4160 / 4096, "sr-nack": 4160 / 4096, "known": 4160 / 4096, REMEMBERED: 4160 / 4096,
         "bbr": 4200 / 4148, "cubic": 4200 / 4148}
 
 
@@ -102,8 +102,9 @@ def measure(sender, row, size, count, warm, seed=1, path_file="none"):
             "--loss", loss, "--seed", str(seed)]
     if sender in ("bbr", "cubic"):
         return send_tcp(path, size, count, warm, sender)
-    options = {"known": ["--rate", f"{rate / 1e6:g}Mbit"],
-               "sr-nack": ["--reliability", "sr-nack"]}.get(sender, [])
+    known = ["--rate", f"{rate / 1e6:g}Mbit"]
+    options = {"known": known, "hybrid": [*known, "--reliability", "hybrid"],
+               "ec:mds": [*known, "--reliability", "ec:mds"], "sr-nack": ["--reliability", "sr-nack"]}.get(sender, [])
     return send_longhaul(path, size, count, warm, ["--path-file", path_file, *options])
 
 
@@ -154,6 +155,35 @@ def measure_row(row):
             result = measure(sender, row, size, max(2, min(wanted, fits)), warm)
             if result:
                 print_line(name_of(row), row, size, sender, result)
+
+
+# What hybrid is measured by, at a loss of 1e-2: bytes, messages of a launch, senders.
+HYBRID = {"hybrid-1MiB": (MIB, 50, ("hybrid", "ec:mds")), "hybrid-16MiB": (16 * MIB, 100, ("hybrid",)),
+          "hybrid-128MiB": (128 * MIB, 4, ("hybrid", "bbr"))}
+HYBRID_ROW = ROWS[2]
+
+
+def measure_hybrid(part):
+    """The rate is known, and of 8 MiB the loss. Launches take turns."""
+    size, count, senders = HYBRID[part]
+    launches, warm = 2 if QUICK else 6, max(1, 8 * MIB // size)
+    results = {sender: [] for sender in senders}
+    for launch in range(launches):
+        for sender, found in results.items():
+            result = measure(sender, HYBRID_ROW, size, count, warm, 1 + launch)
+            if result:
+                found.append(result)
+    for sender, found in results.items():
+        if not found:
+            continue
+        ideal = ideal_ms(sender, HYBRID_ROW, size)
+        repeats = (ideal - HYBRID_ROW[1]) / (1 - float(HYBRID_ROW[3])) + HYBRID_ROW[1]
+        print(f"  {name_of(HYBRID_ROW):<26}{size // MIB:>4}MiB {sender:<9}{len(found)} launches of {count}: ideal "
+              f"{ideal:.1f}, with repeats {repeats:.1f}; mean, p50, p99:", flush=True)
+        for what in ("mean", "p50", "p99"):
+            print(f"    {what:<6}{span([result[what] for result in found])}", flush=True)
+            report(f"path_{part}_{sender}_{what}", statistics.median(result[what] for result in found), "ms",
+                   "ideal with repeats", repeats, len(found))
 
 
 def measure_first():
@@ -272,7 +302,7 @@ def measure_fairness():
 
 def main():
     parts = [word for word in sys.argv[1:] if word not in ("--quick", "--json", OUTPUT)]
-    known = [str(1 + number) for number in range(len(ROWS))] + ["first", "fairness"]
+    known = [str(1 + number) for number in range(len(ROWS))] + ["first", "fairness", *HYBRID]
     for part in parts:
         if part not in known:
             print(f"path_messages.py: no part {part!r}: use {', '.join(known)}", file=sys.stderr)
@@ -287,6 +317,9 @@ def main():
             measure_first()
         if not parts or "fairness" in parts:
             measure_fairness()
+        for part in HYBRID:
+            if not parts or part in parts:
+                measure_hybrid(part)
     except PermissionError as error:
         print(f"  not measured: {error}")
     return 0

@@ -96,6 +96,14 @@ double path_estimate_run_chunks(const struct path_estimate *estimate)
     return all.runs > 0 ? all.lost / all.runs : 1;
 }
 
+/* Lengths are geometric: their variance is mean (mean - 1). */
+double path_estimate_run_upper(const struct path_estimate *estimate)
+{
+    struct path_counts all = sum(&estimate->known, &estimate->recent);
+    double mean = path_estimate_run_chunks(estimate);
+    return all.runs > 0 ? mean + sqrt(mean * (mean - 1) / all.runs) : mean;
+}
+
 double path_estimate_burst_packets(const struct path_estimate *estimate, uint32_t chunk_packets)
 {
     assert(chunk_packets > 0);

@@ -56,7 +56,9 @@ double path_estimate_loss(const struct path_estimate *estimate);
 double path_estimate_loss_upper(const struct path_estimate *estimate);
 /* Mean length of a run; 1 when none was seen. */
 double path_estimate_run_chunks(const struct path_estimate *estimate);
-/* The same in packets, where a chunk has so many: a burst of B that begins anywhere in a chunk of n touches
+/* The same, but as long as it well may be: a standard deviation more. */
+double path_estimate_run_upper(const struct path_estimate *estimate);
+/* The mean in packets, where a chunk has so many: a burst of B that begins anywhere in a chunk of n touches
  * 1 + (B - 1) / n of them in the mean. */
 double path_estimate_burst_packets(const struct path_estimate *estimate, uint32_t chunk_packets);
 /* Bits a second; 0: not known yet. */

@@ -111,14 +111,13 @@ static void name_candidate(struct auto_scheme *a, uint32_t candidate)
 }
 
 /* A scheme that adapts to the path learns how it is; of one that is hardly known it keeps what it assumes. */
-static void adapt(const struct rx *rx, struct scheme_choice *choice)
+static void adapt(const struct rx *rx, uint32_t extra_chunks_max, struct scheme_choice *choice)
 {
     const struct path_estimate *estimate = &rx->automatic->estimate;
     bool known = estimate->chunks_lost > 0 || estimate->chunks_seen >= KNOWN_CHUNKS;
-    uint32_t slot_chunks = (uint32_t)(rx->attr->slot_bytes / rx->attr->chunk_bytes);
     if (choice->scheme->measured && known)
-        choice->scheme->measured(path_estimate_loss_upper(estimate), path_estimate_run_chunks(estimate),
-                                 slot_chunks, choice->params);
+        choice->scheme->measured(path_estimate_loss_upper(estimate), path_estimate_run_upper(estimate),
+                                 extra_chunks_max, choice->params);
 }
 
 static void choose_planned(struct rx *rx, uint64_t capacity, lh_time now, struct scheme_choice *choice)
@@ -146,7 +145,14 @@ void auto_scheme_choose(struct rx *rx, uint64_t capacity, lh_time now, struct sc
     rx->automatic->capacity = capacity;
     if (rx->choice.automatic)
         choose_planned(rx, capacity, now, choice);
-    adapt(rx, choice);
+    adapt(rx, (uint32_t)(rx->attr->slot_bytes / rx->attr->chunk_bytes), choice);
+}
+
+void auto_scheme_spare(const struct rx *rx, struct scheme_choice *choice)
+{
+    *choice = rx->choice;
+    if (rx->automatic)
+        adapt(rx, 0, choice);
 }
 
 bool auto_scheme_planning(const struct rx *rx)

@@ -39,6 +39,8 @@ void auto_scheme_init(struct rx *rx, struct auto_scheme *memory);
 
 /* The scheme of a message whose first segment is about to be posted. */
 void auto_scheme_choose(struct rx *rx, uint64_t capacity, lh_time now, struct scheme_choice *choice);
+/* One that needs less memory for parity: what nobody named, or what was measured, is no reason to fail. */
+void auto_scheme_spare(const struct rx *rx, struct scheme_choice *choice);
 /* Whether it is time to decide for the next message. One that is decided later is decided better; but it must
  * be in time for its clear-to-send to reach the sender before the sender has nothing left to send. */
 bool auto_scheme_may_start(const struct rx *rx);

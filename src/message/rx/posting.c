@@ -142,16 +142,19 @@ static bool has_memory(struct rx *rx, const struct rx_message *message)
     return buffer || will_give_back(rx);
 }
 
-/* Settles by which scheme it comes, and so how it is cut. What nobody named needs no memory that is not
- * there. */
+/* Settles by which scheme it comes, and so how it is cut. What nobody named, or what the path demands by
+ * itself, needs no memory that is not there. */
 static void choose_scheme(struct rx *rx, struct rx_message *message, lh_time now)
 {
     assert(message->posted == 0);
     struct scheme_choice choice = rx->choice;
     auto_scheme_choose(rx, bytes_expected(message), now, &choice);
     set_scheme(message, &choice, rx->attr);
-    if (rx->choice.automatic && !has_memory(rx, message))
-        set_scheme(message, &rx->choice, rx->attr);
+    bool named = !rx->choice.automatic && !rx->choice.scheme->measured;
+    if (named || has_memory(rx, message))
+        return;
+    auto_scheme_spare(rx, &choice);
+    set_scheme(message, &choice, rx->attr);
 }
 
 /* Whether there was memory. Without, segments in flight will give theirs back, and where there are none the

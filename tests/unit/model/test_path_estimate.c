@@ -24,7 +24,7 @@ static void nothing_is_known(void **state)
     struct path_estimate estimate;
     path_estimate_init(&estimate);
     assert_true(path_estimate_loss(&estimate) == 0);
-    assert_true(path_estimate_run_chunks(&estimate) == 1);
+    assert_true(path_estimate_run_chunks(&estimate) == 1 && path_estimate_run_upper(&estimate) == 1);
     assert_true(path_estimate_rate_bps(&estimate) == 0);
     assert_near(path_estimate_loss_upper(&estimate), 1e-3, 1e-12); /* (0 + 0.5 + 0.5) of 1000 */
 }
@@ -39,6 +39,7 @@ static void counts(void **state)
         path_estimate_on_chunks(&estimate, 200, 2, 1);
     assert_near(path_estimate_loss(&estimate), 0.01, 1e-12);
     assert_near(path_estimate_run_chunks(&estimate), 2, 1e-12);
+    assert_near(path_estimate_run_upper(&estimate), 2 + sqrt(2 / 50.0), 1e-12);
     assert_near(path_estimate_loss_upper(&estimate), (50.5 + sqrt(50.25)) * 2 / 10000, 1e-12);
     assert_true(estimate.chunks_seen == 10000 && estimate.chunks_lost == 100);
 }

@@ -6,6 +6,7 @@
 #include "cli/plan/commands.h"
 
 #include "cli/options/limits.h"
+#include "cli/plan/choice.h"
 
 #include <longhaul/connection.h>
 #include <longhaul/units.h>
@@ -35,7 +36,7 @@ uint64_t cli_plan_in_flight(const struct lh_plan_question *question, const struc
 static struct shape shape_of(const struct lh_plan_question *question, const struct lh_plan_choice *choice)
 {
     const struct lh_model_scheme *scheme = &choice->scheme;
-    bool codes = scheme->k > 0;
+    bool codes = cli_plan_codes(scheme);
     uint64_t in_flight = cli_plan_in_flight(question, choice);
     uint64_t slot_max = question->link.mtu_bytes * SLOT_PACKETS_MAX;
     struct shape shape = {CLI_WINDOW_DEFAULT, CLI_SLOT_DEFAULT, CLI_SLOTS_DEFAULT};
@@ -43,7 +44,7 @@ static struct shape shape_of(const struct lh_plan_question *question, const stru
         shape.window_bytes =
             in_flight < CLI_WINDOW_MAX ? (in_flight + CLI_MIB - 1) / CLI_MIB * CLI_MIB : CLI_WINDOW_MAX;
     /* A slot holds a submessage. Bounded, as what follows, by the limits. */
-    while (shape.slot_bytes < choice->chunk_bytes * (codes ? scheme->k : 1) &&
+    while (shape.slot_bytes < choice->chunk_bytes * (scheme->k > 0 ? scheme->k : 1) &&
            shape.slot_bytes < CLI_SLOT_MAX)
         shape.slot_bytes *= 2;
     uint64_t needed = shape.window_bytes * SLOTS_PER_WINDOW * (codes ? SLOTS_PER_SEGMENT : 1);

@@ -36,15 +36,10 @@ static int weigh(const struct lh_plan_question *question, const char *text, doub
     return CLI_PROCEED;
 }
 
-static bool codes(const struct lh_model_scheme *scheme)
-{
-    return scheme->k > 0;
-}
-
 /* "ec:mds,k=32,m=8" as "mds 32+8". */
 static void shorten(const struct lh_model_scheme *scheme, char *out, size_t size)
 {
-    if (codes(scheme))
+    if (scheme->k > 0)
         snprintf(out, size, "%s %u+%u", scheme->kind == LH_MODEL_EC_MDS ? "mds" : "xor", scheme->k,
                  scheme->m);
     else
@@ -137,7 +132,7 @@ static void print_uses(const struct cli_plan_order *order, const struct cli_plan
         print_size(order, size);
         for (unsigned loss = 0; loss < cells->losses; loss++) {
             const struct cli_plan_cell *cell = &cells->cell[size * cells->losses + loss];
-            print_cell(cell->use, USE_WIDTH, codes(&cell->scheme) ? CLI_GREEN : CLI_PLAIN);
+            print_cell(cell->use, USE_WIDTH, cli_plan_codes(&cell->scheme) ? CLI_GREEN : CLI_PLAIN);
         }
         putchar('\n');
     }

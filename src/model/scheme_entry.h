@@ -32,6 +32,8 @@ struct scheme_entry {
     uint32_t (*candidates)(bool unspread, struct lh_model_scheme *out);
     uint32_t
         planner_rank; /* of choices that are equal otherwise, the planner takes the one of lowest rank */
+    /* Its times are those of a message that no other follows at once: in a stream it repairs otherwise. */
+    bool for_ends;
     /* Data that one core encodes a second. NULL: nothing is encoded. */
     double (*encode_rate)(const struct lh_plan_question *question, const struct lh_model_scheme *scheme);
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include <longhaul/plan.h>
+#include "plan/plan.h"
 
 #include <assert.h>
 #include <math.h>
@@ -172,10 +172,10 @@ static uint32_t find_best(const struct lh_plan *plan, struct view view)
 
 /* The smallest chunks can be weighed; where larger ones cannot, it is because those are nearly all lost. */
 static void weigh_all(const struct scheme_entry *const *table, const struct lh_plan_question *question,
-                      const uint64_t *chunks, uint32_t chunks_count, struct lh_plan *plan)
+                      bool stream, const uint64_t *chunks, uint32_t chunks_count, struct lh_plan *plan)
 {
     struct lh_model_scheme schemes[PLAN_SCHEMES_MAX];
-    uint32_t count = plan_list_schemes(table, question, schemes);
+    uint32_t count = plan_list_schemes(table, question, stream, schemes);
     plan->count = 0;
     for (uint32_t i = 0; i < chunks_count; i++)
         for (uint32_t j = 0; j < count; j++) {
@@ -199,7 +199,7 @@ static int try_one(const struct scheme_entry *const *table, const struct lh_plan
     return weigh(table, question, &simplest, chunk_bytes, &choice);
 }
 
-int lh_plan_make(const struct lh_plan_question *question, struct lh_plan *plan)
+int plan_make(const struct lh_plan_question *question, bool stream, struct lh_plan *plan)
 {
     const struct scheme_entry *const *table = scheme_table();
     uint64_t chunks[PLAN_CHUNKS];
@@ -209,7 +209,7 @@ int lh_plan_make(const struct lh_plan_question *question, struct lh_plan *plan)
         failed = try_one(table, question, chunks[chunks_count - 1]);
     if (failed)
         return failed;
-    weigh_all(table, question, chunks, chunks_count, plan);
+    weigh_all(table, question, stream, chunks, chunks_count, plan);
     plan->best = find_best(plan, (struct view){.table = table, .repeats = true, .codes = true});
     plan->unlimited = find_best(plan, (struct view){.table = table,
                                                     .allowed = LH_PLAN_LIMIT_OVERHEAD | LH_PLAN_LIMIT_CORES,
@@ -223,4 +223,9 @@ int lh_plan_make(const struct lh_plan_question *question, struct lh_plan *plan)
     assert(plan->unlimited != LH_PLAN_NONE);
     assert(plan->best == LH_PLAN_NONE || plan->choices[plan->best].breaks == 0);
     return 0;
+}
+
+int lh_plan_make(const struct lh_plan_question *question, struct lh_plan *plan)
+{
+    return plan_make(question, false, plan);
 }

@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "collective/choose/choose.h"
 #include "collective/schedule/schedule_table.h"
+#include "plan/plan.h"
 
 #define RANKS_MAX 1024u
 #define NAMES_MAX 256u
@@ -210,7 +211,7 @@ static void combine(struct hop *hop, double ideal_s, uint32_t messages, double *
     }
 }
 
-/* Of a block of that many messages: share as of scheme_of(). */
+/* Of a block of that many messages, which others follow: share as of scheme_of(). */
 static int plan_hop(const struct lh_model_path *link, double message_bytes, uint32_t messages, double share,
                     struct scratch *scratch, struct hop *hop)
 {
@@ -221,7 +222,7 @@ static int plan_hop(const struct lh_model_path *link, double message_bytes, uint
     question.link.chunk_bytes = 0;
     question.sizes[0] = (struct lh_plan_size){.message_bytes = (uint64_t)ceil(message_bytes), .weight = 1};
     question.sizes_count = 1;
-    int failed = lh_plan_make(&question, &scratch->plan);
+    int failed = plan_make(&question, true, &scratch->plan);
     if (failed)
         return failed;
     const struct lh_plan_choice *choice = scheme_of(&scratch->plan, link->loss > 0 ? share : 1);

@@ -31,14 +31,14 @@ static const struct scheme_entry *next_entry(const struct scheme_entry *const *t
 }
 
 uint32_t plan_list_schemes(const struct scheme_entry *const *table, const struct lh_plan_question *question,
-                           struct lh_model_scheme *out)
+                           bool stream, struct lh_model_scheme *out)
 {
     bool bursty = question->link.burst_packets > 1;
     struct lh_model_scheme of_one[SCHEME_CANDIDATES_MAX];
     uint32_t count = 0;
     for (int unspread = 0; unspread <= (int)bursty; unspread++)
         for (const struct scheme_entry *e = next_entry(table, NULL); e; e = next_entry(table, e)) {
-            uint32_t listed = e->candidates(unspread, of_one);
+            uint32_t listed = stream && e->for_ends ? 0 : e->candidates(unspread, of_one);
             assert(listed <= SCHEME_CANDIDATES_MAX && count + listed <= PLAN_SCHEMES_MAX);
             for (uint32_t i = 0; i < listed && count < PLAN_SCHEMES_MAX; i++)
                 out[count++] = of_one[i];

@@ -25,9 +25,9 @@ uint32_t plan_list_chunks(const struct lh_plan_question *question, uint64_t *out
 
 /* Schemes of the table that the planner may choose, those of the lowest rank first, into
  * out[PLAN_SCHEMES_MAX]; returns their number. Their encode_bytes_per_s is 0. Where loss comes in bursts,
- * codes are listed with and without spreading. */
+ * codes are listed with and without spreading. For a stream of messages, none that is only for ends. */
 uint32_t plan_list_schemes(const struct scheme_entry *const *table, const struct lh_plan_question *question,
-                           struct lh_model_scheme *out);
+                           bool stream, struct lh_model_scheme *out);
 /* The first of that list. */
 struct lh_model_scheme plan_list_simplest(const struct scheme_entry *const *table);
 /* The entry of a scheme; NULL: it is not in the table. */

@@ -49,7 +49,7 @@ done <<'END'
 END
 
 say "each scheme has what was promised, and times are in order"
-check "list(s)[:5] == ['sr-rto', 'sr-nack', 'gbn', 'ec:mds,k=32,m=8', 'ec:xor,k=32,m=8']"
+check "list(s)[:6] == ['sr-rto', 'sr-nack', 'gbn', 'ec:mds,k=32,m=8', 'ec:xor,k=32,m=8', 'hybrid']"
 check "all(r['ideal_s'] <= r['p50_s'] <= r['p99_s'] <= r['p999_s'] for r in s.values())"
 check "all(r['overhead_bytes'] >= 0 and 0 <= r['p_fallback'] <= 1 for r in s.values())"
 check "s['sr-rto']['p_fallback'] == 0 and s['ec:mds,k=32,m=8']['overhead_bytes'] >= 2**25"
@@ -59,7 +59,7 @@ check "j['link']['rtt_s'] == 0.025 and j['messages'] == [{'bytes': 2**27, 'weigh
 
 say "the table and the verdict"
 plan "${link[@]}" "${size[@]}" --loss 1e-5
-for word in sr-rto sr-nack gbn 'ec:mds,k=32,m=8' 'ec:xor,k=32,m=8' p99.9 '× ideal' overhead fallback cores \
+for word in sr-rto sr-nack gbn 'ec:mds,k=32,m=8' 'ec:xor,k=32,m=8' hybrid p99.9 '× ideal' overhead fallback cores \
     'Use ec:' 'Why: ' 'Next: sr-nack' '400Gbit/s' 'round trip 25ms'; do
     expect_line plan.out "$word"
 done
@@ -78,14 +78,22 @@ plan "${link[@]}" "${size[@]}" --loss 0
 expect_line plan.out 'Use sr-nack'
 expect_line plan.out 'nothing is lost'
 
+say "hybrid is chosen along the ridge between repeats and codes"
+plan "${link[@]}" "${size[@]}" --loss 1e-3
+expect_line plan.out 'Use hybrid'
+expect_line plan.out 'longhaul recv --reliability hybrid --chunk'
+grep -qE '→ +hybrid .* [0-9.]+e-[0-9]+ +[0-9.]+$' plan.out || fail "no fallback and cores of hybrid"
+plan "${link[@]}" --size 8GiB --loss 1e-2
+expect_line plan.out 'while later data is injected'
+
 say "limits are kept, and what they cost is said"
-plan "${link[@]}" "${size[@]}" --loss 1e-3 --max-overhead 10%
+plan "${link[@]}" "${size[@]}" --loss 1e-4 --max-overhead 1%
 expect_line plan.out 'Use ec:'
-plan "${link[@]}" "${size[@]}" --loss 1e-3 --max-overhead 10% --json -
-check "j['plan']['best']['overhead'] < 0.1005"
+plan "${link[@]}" "${size[@]}" --loss 1e-4 --max-overhead 1% --json -
+check "j['plan']['best']['overhead'] < 0.0105"
 plan "${link[@]}" "${size[@]}" --loss 1e-3 --cores 0
 expect_line plan.out 'Use sr-nack'
-expect_line plan.out 'Without the limit of cores, ec:'
+expect_line plan.out 'Without the limit of cores, hybrid'
 plan "${link[@]}" "${size[@]}" --loss 1e-3 --cores 0 --json -
 check "j['plan']['best']['encode_cores'] == 0 < j['plan']['without_limits']['encode_cores']"
 plan "${link[@]}" "${size[@]}" --loss 1e-3 --cores 1 --encode-rate 100GB --json -
@@ -164,7 +172,7 @@ say "messages that may be incomplete: bounded completion that keeps to it"
 plan "${link[@]}" "${size[@]}" --loss 1e-4 --allow-loss 1e-3
 expect_line plan.out 'bounded *'
 expect_line plan.out 'bounded:deadline='
-expect_line plan.out 'Use ec:'
+expect_line plan.out 'Use hybrid'
 plan "${link[@]}" "${size[@]}" --loss 1e-4 --allow-loss 1e-3 --by p99.9 --cores 0 --json -
 check "j['deadline']['missing'] < j['deadline']['missing_p999'] <= 1e-3 and j['deadline']['available'] == 1"
 check "0 < j['deadline']['whole'] < 1 and not any('deadline' in name for name in s)"

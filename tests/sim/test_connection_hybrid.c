@@ -150,46 +150,76 @@ static void parity_follows_the_loss(void **state)
     assert_true(parity[1] > 2 * parity[0] && parity[2] > 3 * parity[1]);
 }
 
+/* One that receives by `reliability` from a sender that shows what it knows by its blob's flags. */
+struct strangers {
+    struct connection_pair pair;
+    uint8_t blobs[2][LH_BLOB_MAX];
+    size_t bytes[2];
+};
+
+static struct strangers open_strangers(const char *reliability, const char *text)
+{
+    static const char *const devices[] = {"sim:hybrid/0", "sim:hybrid/1"};
+    struct strangers s;
+    struct lh_attr attr;
+    struct lh_link_spec link;
+    connection_pair_attr(&attr);
+    attr.workers = LH_NO_WORKERS;
+    assert_int_equal(lh_link_parse(text, &link), 0);
+    s.pair = (struct connection_pair){.world = sim_world_create("hybrid", 1, &link)};
+    for (int i = 0; i < 2; i++) {
+        attr.device = devices[i];
+        attr.reliability = i == 0 ? "sr-nack" : reliability;
+        assert_int_equal(lh_open(&attr, &s.pair.ends[i]), 0);
+        s.bytes[i] = sizeof s.blobs[i];
+        assert_int_equal(lh_blob(s.pair.ends[i], s.blobs[i], &s.bytes[i]), 0);
+        assert_true(s.blobs[i][7] & BLOB_HYBRID);
+        s.blobs[i][7] &= (uint8_t)~BLOB_HYBRID;
+    }
+    assert_int_equal(lh_attach(s.pair.ends[0], s.blobs[1], s.bytes[1]), 0); /* it receives by sr-nack */
+    return s;
+}
+
 /* A release that does not know the scheme has 0 where its blob has a flag since: who receives by it learns
  * that at once, and can use another one. */
 static void a_peer_without_it(void **state)
 {
     (void)state;
-    static const char *const devices[] = {"sim:hybrid/0", "sim:hybrid/1"};
-    struct connection_pair pair;
-    struct lh_attr attr;
-    struct lh_link_spec link;
-    uint8_t blobs[2][LH_BLOB_MAX];
-    size_t bytes[2];
-    connection_pair_attr(&attr);
-    attr.workers = LH_NO_WORKERS;
-    assert_int_equal(lh_link_parse(CLEAN, &link), 0);
-    pair = (struct connection_pair){.world = sim_world_create("hybrid", 1, &link)};
-    for (int i = 0; i < 2; i++) {
-        attr.device = devices[i];
-        attr.reliability = i == 0 ? "sr-nack" : "hybrid";
-        assert_int_equal(lh_open(&attr, &pair.ends[i]), 0);
-        bytes[i] = sizeof blobs[i];
-        assert_int_equal(lh_blob(pair.ends[i], blobs[i], &bytes[i]), 0);
-        assert_true(blobs[i][7] & BLOB_HYBRID);
-        blobs[i][7] &= (uint8_t)~BLOB_HYBRID;
-    }
-    assert_int_equal(lh_attach(pair.ends[0], blobs[1], bytes[1]), 0); /* it receives by sr-nack */
-    assert_int_equal(lh_attach(pair.ends[1], blobs[0], bytes[0]), -LH_EVERSION);
+    struct strangers s = open_strangers("hybrid", CLEAN);
+    assert_int_equal(lh_attach(s.pair.ends[1], s.blobs[0], s.bytes[0]), -LH_EVERSION);
     assert_non_null(strstr(lh_last_error(), "hybrid: unknown to the peer"));
-    blobs[0][7] |= BLOB_HYBRID;
-    assert_int_equal(lh_attach(pair.ends[1], blobs[0], bytes[0]), 0); /* nothing of it was kept */
-    connection_pair_transfer(&pair, 0, 3000, 3000);
-    connection_pair_transfer(&pair, 1, 3000, 3000);
-    connection_pair_close(&pair);
+    s.blobs[0][7] |= BLOB_HYBRID;
+    assert_int_equal(lh_attach(s.pair.ends[1], s.blobs[0], s.bytes[0]), 0); /* nothing of it was kept */
+    connection_pair_transfer(&s.pair, 0, 3000, 3000);
+    connection_pair_transfer(&s.pair, 1, 3000, 3000);
+    connection_pair_close(&s.pair);
+}
+
+/* `auto` does: messages that would come by hybrid come by a code. */
+static void auto_of_a_peer_without_it(void **state)
+{
+    (void)state;
+    for (int known = 0; known < 2; known++) {
+        struct strangers s = open_strangers("auto", LOSSY);
+        struct lh_scheme_report report;
+        s.blobs[0][7] |= known ? BLOB_HYBRID : 0;
+        assert_int_equal(lh_attach(s.pair.ends[1], s.blobs[0], s.bytes[0]), 0);
+        for (int i = 0; i < 8; i++)
+            send_one(&s.pair, 16 * SLOT);
+        assert_int_equal(lh_connection_scheme(s.pair.ends[1], &report), 0);
+        assert_int_equal(strncmp(report.scheme, known ? "hybrid" : "ec:", known ? 6 : 3), 0);
+        assert_int_equal(sent_by(&s.pair).bad_control, 0);
+        connection_pair_close(&s.pair);
+    }
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(parity_delays_no_data),   cmocka_unit_test(parity_frees_slots),
-        cmocka_unit_test(only_the_end_is_covered), cmocka_unit_test(a_stream_pays_once),
-        cmocka_unit_test(parity_follows_the_loss), cmocka_unit_test(a_peer_without_it),
+        cmocka_unit_test(parity_delays_no_data),     cmocka_unit_test(parity_frees_slots),
+        cmocka_unit_test(only_the_end_is_covered),   cmocka_unit_test(a_stream_pays_once),
+        cmocka_unit_test(parity_follows_the_loss),   cmocka_unit_test(a_peer_without_it),
+        cmocka_unit_test(auto_of_a_peer_without_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -13,18 +13,22 @@
 #define LOSS_FACTOR 1.6
 #define RUN_FACTOR  1.5
 
+#define SHARE_STEPS 1000.0 /* in which overheads are compared */
+
 #define CLASSES_AN_OCTAVE 4u
 #define NONE              UINT32_MAX
 
 /* What is weighed, the plainest first. Codes of more data chunks send as much parity for less loss, and
  * more parity is rarely better than falling back once in a while. */
 static const char *const texts[] = {
-    "sr-nack",          "sr-rto,alpha=2",   "ec:mds,k=8,m=2",    "ec:mds,k=8,m=4",    "ec:mds,k=8,m=8",
-    "ec:mds,k=16,m=1",  "ec:mds,k=16,m=2",  "ec:mds,k=16,m=4",   "ec:mds,k=16,m=8",   "ec:mds,k=32,m=1",
-    "ec:mds,k=32,m=2",  "ec:mds,k=32,m=4",  "ec:mds,k=32,m=8",   "ec:mds,k=32,m=16",  "ec:mds,k=64,m=1",
-    "ec:mds,k=64,m=2",  "ec:mds,k=64,m=4",  "ec:mds,k=64,m=8",   "ec:mds,k=64,m=16",  "ec:mds,k=128,m=1",
-    "ec:mds,k=128,m=2", "ec:mds,k=128,m=4", "ec:mds,k=128,m=8",  "ec:mds,k=128,m=16", "ec:xor,k=32,m=4",
-    "ec:xor,k=32,m=8",  "ec:xor,k=64,m=8",  "ec:xor,k=128,m=16",
+    "sr-nack",          "sr-rto,alpha=2",   "ec:mds,k=8,m=2",   "ec:mds,k=8,m=4",
+    "ec:mds,k=8,m=8",   "ec:mds,k=16,m=1",  "ec:mds,k=16,m=2",  "ec:mds,k=16,m=4",
+    "ec:mds,k=16,m=8",  "ec:mds,k=32,m=1",  "ec:mds,k=32,m=2",  "ec:mds,k=32,m=4",
+    "ec:mds,k=32,m=8",  "ec:mds,k=32,m=16", "ec:mds,k=64,m=1",  "ec:mds,k=64,m=2",
+    "ec:mds,k=64,m=4",  "ec:mds,k=64,m=8",  "ec:mds,k=64,m=16", "ec:mds,k=128,m=1",
+    "ec:mds,k=128,m=2", "ec:mds,k=128,m=4", "ec:mds,k=128,m=8", "ec:mds,k=128,m=16",
+    "ec:xor,k=32,m=4",  "ec:xor,k=32,m=8",  "ec:xor,k=64,m=8",  "ec:xor,k=128,m=16",
+    "hybrid",
 };
 static_assert(sizeof texts / sizeof texts[0] <= AUTO_CHOICE_CANDIDATES, "all fit");
 
@@ -189,6 +193,12 @@ static bool codes(const struct auto_choice *choice, uint32_t candidate)
     return choice->candidates[candidate].scheme->coding != NULL;
 }
 
+/* To a tenth of a percent, as the planner has it: of what sends as much, the plainer is taken. */
+static bool sends_less(const struct lh_plan_choice *one, const struct lh_plan_choice *other)
+{
+    return round(one->overhead * SHARE_STEPS) < round(other->overhead * SHARE_STEPS);
+}
+
 static bool is_possible(const struct auto_job *job, uint32_t candidate)
 {
     return job->weighed[candidate].breaks == 0;
@@ -208,7 +218,7 @@ static uint32_t find_best(const struct auto_choice *choice, bool coded, bool all
         const struct lh_plan_choice *weighed = &job->weighed[i];
         bool considered = is_possible(job, i) && (all || codes(choice, i) == coded);
         if (considered && weighed->seconds <= fastest * (1 + LH_PLAN_TIE) &&
-            (best == NONE || weighed->overhead < job->weighed[best].overhead))
+            (best == NONE || sends_less(weighed, &job->weighed[best])))
             best = i;
     }
     return best;
@@ -221,7 +231,7 @@ static bool keeps(const struct auto_job *job, uint32_t chosen, uint32_t best)
     if (chosen == NONE || !is_possible(job, chosen))
         return false;
     const struct lh_plan_choice *has = &job->weighed[chosen], *may = &job->weighed[best];
-    bool cheaper = may->overhead < has->overhead && may->seconds <= has->seconds * (1 + LH_PLAN_TIE);
+    bool cheaper = sends_less(may, has) && may->seconds <= has->seconds * (1 + LH_PLAN_TIE);
     return !cheaper && has->seconds <= may->seconds * (1 + AUTO_CHOICE_BETTER);
 }
 

@@ -17,6 +17,7 @@ struct hybrid_times {
     double older;    /* parity chunks of what was repaired within the tail; sent before the other parity */
     double more_s;   /* from the last parity to what a report brings forth */
     double tail;     /* chunks */
+    double excess;   /* of a submessage: chunks that its rows do not make up for, and are sent again */
     struct ec_partial_arrival partial;
 };
 
@@ -67,25 +68,30 @@ static struct hybrid_loss loss_of(const struct model_message *message, const str
     return hybrid_groups_loss(&loss, (uint32_t)cut->block);
 }
 
-/* log P(decodable with r rows), r = 0 ... rows. */
-static void open_groups(struct ec_partial_arrival *partial, const struct model_loss *loss, uint32_t size)
+/* log P(decodable with r rows), r = 0 ... rows. Returns what is missing in the mean with all of them. */
+static double open_groups(struct ec_partial_arrival *partial, const struct model_loss *loss, uint32_t size)
 {
     struct model_lost lost;
     model_lost_start(&lost, loss, (partial->block_groups - 1) * loss->chunk_packets);
     while (lost.n < size)
         model_lost_more(&lost);
+    double excess = 0;
     for (unsigned r = 0; r <= partial->rows; r++) {
         double chance[MODEL_COUNT_MAX + 1];
         double above = 0;
         model_lost_chances(&lost, chance);
-        for (unsigned x = lost.n; x > r; x--)
+        excess = 0;
+        for (unsigned x = lost.n; x > r; x--) {
             above += chance[x];
+            excess += above;
+        }
         partial->log_open[0][r] = log1p(-fmin(above, 1 - 1e-16));
         if (r > 0)
             partial->log_open[0][r] = fmax(partial->log_open[0][r], partial->log_open[0][r - 1]);
         if (r < partial->rows)
             model_lost_more(&lost);
     }
+    return excess;
 }
 
 /* Submessages of a block that one burst hits fail together (ec/missing.h). */
@@ -133,7 +139,7 @@ static int start(struct model_prediction *prediction, const struct lh_model_path
                     .apart = apart(&message->loss, cut.block),
                     .rows = hybrid_strength(&loss, cut.size, cut.size, failure, most)},
     };
-    open_groups(&times->partial, &message->loss, cut.size);
+    times->excess = open_groups(&times->partial, &message->loss, cut.size);
     return 0;
 }
 
@@ -190,13 +196,14 @@ static double cdf(const struct model_prediction *prediction, double seconds)
     return exp(ec_partial_log(&times->partial, fmax(0, parity)));
 }
 
-/* Losses before the tail are retransmitted, parity is sent once. */
+/* Losses before the tail are retransmitted, and what is too many of the tail; parity is sent once. */
 static double overhead_bytes(const struct model_prediction *prediction)
 {
     const struct model_message *message = &prediction->message;
     const struct hybrid_times *times = state_of(prediction);
     double lost = message->loss.chunk / (1 - message->loss.chunk);
-    double chunks = (message->chunks - times->tail) * lost + parity_chunks(prediction);
+    double chunks = (message->chunks - times->tail) * lost + parity_chunks(prediction) +
+                    times->partial.submessages * times->excess;
     return chunks * message->message_wire_bytes / message->chunks;
 }
 

@@ -32,12 +32,19 @@ const struct lh_scheme hybrid_scheme = {
 };
 
 const struct scheme_entry hybrid_entry = {
-    .shown =
-        {.kind = LH_MODEL_HYBRID, .name = NAME, .help = HELP, .codes = true, .machines = &hybrid_scheme},
+    .shown = {.kind = LH_MODEL_HYBRID,
+              .name = NAME,
+              .help = HELP,
+              .compared = NAME,
+              .codes = true,
+              .machines = &hybrid_scheme},
     .predictor = &hybrid_predictor,
     .parameters = "target, tail and rto",
     .defaults = hybrid_model_defaults,
     .take = hybrid_model_take,
     .format = hybrid_model_format,
+    .candidates = hybrid_candidates,
+    .planner_rank = 4,
+    .for_ends = true,
     .encode_rate = hybrid_encode_rate,
 };

@@ -16,6 +16,7 @@
 
 #include <longhaul/error.h>
 
+#include "plan/plan.h"
 #include "plan/plan_list.h"
 #include "schemes/scheme_table.h"
 
@@ -64,14 +65,13 @@ static void without_loss_the_simplest(void **state)
     assert_int_equal(best->chunk_bytes, 64 * 4096);
     assert_true(fabs(best->times_ideal - 1) < 1e-12);
     assert_true(best->overhead == 0 && best->cores == 0);
-    enum lh_model_kind kind = plan.choices[plan.runner_up].scheme.kind;
-    assert_true(kind == LH_MODEL_EC_XOR || kind == LH_MODEL_EC_MDS);
+    assert_int_equal(plan.choices[plan.runner_up].scheme.kind, LH_MODEL_HYBRID); /* no parity for nothing */
 }
 
 static void as_in_the_papers_figure_9(void **state)
 {
     (void)state;
-    struct lh_plan_question question = ask(1e-4, 128 * MIB);
+    struct lh_plan_question question = ask(1e-5, 128 * MIB);
     const struct lh_plan_choice *best = best_of(&question);
     assert_true(best->scheme.kind == LH_MODEL_EC_MDS || best->scheme.kind == LH_MODEL_EC_XOR);
     assert_true(best->times_ideal < 1.05);
@@ -79,6 +79,36 @@ static void as_in_the_papers_figure_9(void **state)
     assert_int_equal(best_of(&question)->scheme.kind, LH_MODEL_SR_NACK);
     question = ask(1e-6, 128 * GIB);
     assert_int_equal(best_of(&question)->scheme.kind, LH_MODEL_SR_NACK);
+}
+
+/* Between what the paper compares there is a third: from where some data hides repeats, and a code that
+ * suffices costs more than a percent. A short message has a code all the same. */
+static void along_the_ridge(void **state)
+{
+    (void)state;
+    static const struct {
+        double loss;
+        uint64_t bytes;
+    } cells[] = {{1e-2, MIB}, {1e-3, 16 * MIB}, {1e-4, 128 * MIB}, {1e-2, GIB}, {1e-5, 8 * GIB}};
+    for (unsigned i = 0; i < sizeof cells / sizeof cells[0]; i++) {
+        struct lh_plan_question question = ask(cells[i].loss, cells[i].bytes);
+        const struct lh_plan_choice *best = best_of(&question);
+        assert_int_equal(best->scheme.kind, LH_MODEL_HYBRID);
+        assert_true(best->times_ideal < 1.05 && best->cores > 0);
+        assert_int_not_equal(plan.choices[plan.runner_up].scheme.kind, LH_MODEL_HYBRID);
+    }
+    struct lh_plan_question question = ask(1e-2, 64 * KIB);
+    assert_int_equal(best_of(&question)->scheme.kind, LH_MODEL_EC_MDS);
+}
+
+/* In a stream of messages hybrid repairs by repeats all but the last: its times are not those of the others. */
+static void a_stream_has_no_end(void **state)
+{
+    (void)state;
+    struct lh_plan_question question = ask(1e-2, GIB);
+    assert_int_equal(plan_make(&question, true, &plan), 0);
+    for (uint32_t i = 0; i < plan.count; i++)
+        assert_int_not_equal(plan.choices[i].scheme.kind, LH_MODEL_HYBRID);
 }
 
 static void limits_are_kept(void **state)
@@ -134,6 +164,7 @@ static void a_wider_limit_is_never_slower(void **state)
     }
 }
 
+/* But for the steps of hybrid, whose parity is made of whole rows: one row more is a little less to wait for. */
 static void more_loss_is_never_faster(void **state)
 {
     (void)state;
@@ -145,8 +176,8 @@ static void more_loss_is_never_faster(void **state)
                 struct lh_plan_question question = ask(loss, sizes[i]);
                 question.by = by;
                 best_of(&question);
-                assert_true(fastest() >= before * (1 - 1e-9));
-                before = fastest();
+                assert_true(fastest() >= before * (1 - 1e-4));
+                before = fmax(before, fastest());
             }
         }
 }
@@ -176,9 +207,9 @@ static void the_list_is_bounded_and_can_be_run(void **state)
     struct lh_model_scheme schemes[PLAN_SCHEMES_MAX];
     char text[LH_MODEL_SCHEME_TEXT_MAX];
     struct lh_plan_question question = ask(1e-3, MIB);
-    uint32_t few = plan_list_schemes(scheme_table(), &question, schemes);
+    uint32_t few = plan_list_schemes(scheme_table(), &question, false, schemes);
     question.link.burst_packets = 8;
-    uint32_t count = plan_list_schemes(scheme_table(), &question, schemes);
+    uint32_t count = plan_list_schemes(scheme_table(), &question, false, schemes);
     assert_true(count > few && count <= PLAN_SCHEMES_MAX);
     for (uint32_t i = 0; i < count; i++) {
         struct lh_model_scheme back;
@@ -320,10 +351,16 @@ static void verdicts(void **state)
     expect_verdict(&question, (const char *[]){"Use sr-nack", "nothing is lost", "Next: ", NULL});
     question = ask(1e-9, MIB);
     expect_verdict(&question, (const char *[]){"Use sr-nack", "Why: only", NULL});
-    question = ask(1e-4, 128 * MIB);
+    question = ask(1e-5, 128 * MIB);
     expect_verdict(&question, (const char *[]){"Use ec:", "% of the ideal time", "cores", "Next: ", NULL});
     question.max_cores = 0;
     expect_verdict(&question, (const char *[]){"Use sr-nack", "Without the limit of cores, ec:", NULL});
+    question = ask(1e-3, 128 * MIB);
+    expect_verdict(&question,
+                   (const char *[]){"Use hybrid", "% of the ideal time", "cores", "Next: ", NULL});
+    question = ask(1e-2, 8 * GIB);
+    expect_verdict(&question,
+                   (const char *[]){"Use hybrid", "while later data is injected", "Next: ", NULL});
     question = ask(1e-5, 1024 * GIB);
     question.by = LH_PLAN_BY_P99;
     expect_verdict(&question, (const char *[]){"Use sr-nack", "p99", "round trips", NULL});
@@ -334,6 +371,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(without_loss_the_simplest),
         cmocka_unit_test(as_in_the_papers_figure_9),
+        cmocka_unit_test(along_the_ridge),
+        cmocka_unit_test(a_stream_has_no_end),
         cmocka_unit_test(limits_are_kept),
         cmocka_unit_test(a_limit_that_nothing_keeps_to),
         cmocka_unit_test(a_wider_limit_is_never_slower),

@@ -18,6 +18,7 @@
 #include <longhaul/error.h>
 
 #include "base/prng.h"
+#include "schemes/scheme_table.h"
 
 #define MIB ((uint64_t)1 << 20)
 
@@ -32,7 +33,8 @@ static struct auto_setup usual(void)
                                .slots = 64,
                                .cores = 1,
                                .by = LH_PLAN_BY_MEAN,
-                               .max_overhead = INFINITY};
+                               .max_overhead = INFINITY,
+                               .announced = true};
 }
 
 static struct auto_choice *open_with(const struct auto_setup *setup)
@@ -112,6 +114,53 @@ static void it_is_the_fastest(void **state)
         assert_true(answer->other != UINT32_MAX);
         assert_true(codes(&choice->candidates[answer->chosen]) !=
                     codes(&choice->candidates[answer->other]));
+    }
+}
+
+static const char *name_for(struct auto_choice *choice, uint64_t bytes, double loss)
+{
+    struct auto_path path = ocean;
+    path.chunk_loss = loss;
+    return settled(choice, bytes, &path)->scheme->name;
+}
+
+/* Each way has messages that it is the best for: repeats where hardly anything is lost, both together where
+ * a part of the injection hides repeats, a thin code where a message is short. */
+static void each_way_has_its_messages(void **state)
+{
+    (void)state;
+    assert_string_equal(name_for(open_usual(), 16 * MIB, 1e-9), "sr-nack");
+    assert_string_equal(name_for(open_usual(), 64 * MIB, 1e-2), "hybrid");
+    assert_string_equal(name_for(open_usual(), 64 << 10, 1e-2), "ec:mds");
+}
+
+/* Who sends may be of a release that does not know hybrid: then what it knows is weighed. */
+static void a_sender_without_hybrid(void **state)
+{
+    (void)state;
+    struct auto_setup setup = usual();
+    setup.announced = false;
+    struct auto_choice *choice = open_with(&setup);
+    for (uint32_t i = 0; i < choice->count; i++)
+        assert_string_not_equal(choice->candidates[i].scheme->name, "hybrid");
+    assert_string_equal(name_for(choice, 64 * MIB, 1e-2), "ec:mds");
+}
+
+/* One list would be too long for a connection, but none knows what the other does not. */
+static void the_planner_weighs_all_of_them(void **state)
+{
+    (void)state;
+    struct lh_model_scheme planned[SCHEME_CANDIDATES_MAX];
+    struct auto_choice *choice = open_usual();
+    for (uint32_t i = 0; i < choice->count; i++) {
+        char text[LH_MODEL_SCHEME_TEXT_MAX], other[LH_MODEL_SCHEME_TEXT_MAX];
+        lh_model_scheme_format(&choice->candidates[i].model, text, sizeof text);
+        const struct scheme_entry *entry = scheme_table_kind(choice->candidates[i].model.kind);
+        bool found = false;
+        for (uint32_t j = entry->candidates(false, planned); j-- > 0;)
+            found |= strcmp(lh_model_scheme_format(&planned[j], other, sizeof other), text) == 0;
+        if (!found)
+            fail_msg("%s is not planned with", text);
     }
 }
 
@@ -314,7 +363,7 @@ static void what_cannot_be_weighed(void **state)
     assert_true(codes(settled(choice, 16 * MIB, &ocean)));
 }
 
-/* A job that took 28 x 15 us is followed by a rest of 20 times as long. */
+/* A job that took 29 x 15 us is followed by a rest of 20 times as long. */
 static void a_rest_is_as_long_as_the_work(void **state)
 {
     (void)state;
@@ -370,6 +419,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_answer_is_at_hand_at_once),
         cmocka_unit_test(it_is_the_fastest),
+        cmocka_unit_test(each_way_has_its_messages),
+        cmocka_unit_test(a_sender_without_hybrid),
+        cmocka_unit_test(the_planner_weighs_all_of_them),
         cmocka_unit_test(without_loss_nothing_is_sent_for_it),
         cmocka_unit_test(noise_changes_nothing),
         cmocka_unit_test(a_path_at_the_border_does_not_flap),

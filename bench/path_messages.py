@@ -3,8 +3,9 @@
 # kernel's TCP.
 #
 # usage: BUILD=build path_messages.py [--quick] [--json FILE] [PART ...]
-#   PART: 1 to 8, a row of ROWS; first, the first message of a connection; fairness, flows at once; hybrid-1MiB,
-#   hybrid-16MiB and hybrid-128MiB, that scheme with the rate known, over six launches. All by default.
+#   PART: 1 to 8, a row of ROWS; first, the first message of a connection; fairness, flows at once;
+#   hybrid-1MiB, hybrid-16MiB and hybrid-128MiB, that scheme with the rate known, over six launches. All by
+#   default.
 #   --json FILE   appends a line a result, as bench/run does
 #
 # SPDX-License-Identifier: BSD-3-Clause
@@ -45,7 +46,8 @@ CAP_S = 60
 WARM = 2 # messages that are not counted
 # Bytes of IP packets for a byte of data: RoCE write with immediate over IPv4 and UDP, 4 KiB; TCP with
 # timestamps, 4200.
-WIRE = {"longhaul": 4160 / 4096, "hybrid": 4160 / 4096, "ec:mds": 4160 / 4096, "sr-nack": 4160 / 4096, "known": 4160 / 4096, REMEMBERED: 4160 / 4096,
+LONGHAUL_WIRE = 4160 / 4096
+WIRE = {**dict.fromkeys(("longhaul", "sr-nack", "known", REMEMBERED, "hybrid", "ec:mds"), LONGHAUL_WIRE),
         "bbr": 4200 / 4148, "cubic": 4200 / 4148}
 
 
@@ -103,9 +105,9 @@ def measure(sender, row, size, count, warm, seed=1, path_file="none"):
     if sender in ("bbr", "cubic"):
         return send_tcp(path, size, count, warm, sender)
     known = ["--rate", f"{rate / 1e6:g}Mbit"]
-    options = {"known": known, "hybrid": [*known, "--reliability", "hybrid"],
-               "ec:mds": [*known, "--reliability", "ec:mds"], "sr-nack": ["--reliability", "sr-nack"]}.get(sender, [])
-    return send_longhaul(path, size, count, warm, ["--path-file", path_file, *options])
+    options = {"known": known, "sr-nack": ["--reliability", "sr-nack"],
+               **{scheme: [*known, "--reliability", scheme] for scheme in ("hybrid", "ec:mds")}}
+    return send_longhaul(path, size, count, warm, ["--path-file", path_file, *options.get(sender, [])])
 
 
 def ideal_ms(sender, row, size):
@@ -178,12 +180,13 @@ def measure_hybrid(part):
             continue
         ideal = ideal_ms(sender, HYBRID_ROW, size)
         repeats = (ideal - HYBRID_ROW[1]) / (1 - float(HYBRID_ROW[3])) + HYBRID_ROW[1]
-        print(f"  {name_of(HYBRID_ROW):<26}{size // MIB:>4}MiB {sender:<9}{len(found)} launches of {count}: ideal "
-              f"{ideal:.1f}, with repeats {repeats:.1f}; mean, p50, p99:", flush=True)
+        print(f"  {name_of(HYBRID_ROW):<26}{size // MIB:>4}MiB {sender:<9}{len(found)} launches of {count}: "
+              f"ideal {ideal:.1f}, with retransmissions {repeats:.1f}", flush=True)
         for what in ("mean", "p50", "p99"):
             print(f"    {what:<6}{span([result[what] for result in found])}", flush=True)
             report(f"path_{part}_{sender}_{what}", statistics.median(result[what] for result in found), "ms",
-                   "ideal with repeats", repeats, len(found))
+                   "ideal with retransmissions",
+                   repeats, len(found))
 
 
 def measure_first():

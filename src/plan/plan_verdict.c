@@ -125,8 +125,8 @@ static void say_why(struct text *text, const struct lh_plan_question *question,
         say(text, "parity would be faster, but exceeds the limits.\n");
     else if (plan_list_find(scheme_table(), best->scheme.kind)->for_ends && facts.inject_rtts >= 1)
         say(text,
-            "%.3g %% of the messages lose packets: most are sent again while later data is injected, and "
-            "parity of the end spares a round trip, %.0f %% of the ideal time.\n",
+            "%.3g %% of the messages lose packets: most are retransmitted while later data is injected, "
+            "and parity of the end spares a round trip, %.0f %% of the ideal time.\n",
             100 * facts.loses, 100 * facts.rtt_share);
     else if (codes)
         say(text,

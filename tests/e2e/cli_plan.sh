@@ -59,8 +59,8 @@ check "j['link']['rtt_s'] == 0.025 and j['messages'] == [{'bytes': 2**27, 'weigh
 
 say "the table and the verdict"
 plan "${link[@]}" "${size[@]}" --loss 1e-5
-for word in sr-rto sr-nack gbn 'ec:mds,k=32,m=8' 'ec:xor,k=32,m=8' hybrid p99.9 '× ideal' overhead fallback cores \
-    'Use ec:' 'Why: ' 'Next: sr-nack' '400Gbit/s' 'round trip 25ms'; do
+for word in sr-rto sr-nack gbn 'ec:mds,k=32,m=8' 'ec:xor,k=32,m=8' hybrid p99.9 '× ideal' overhead fallback \
+    cores 'Use ec:' 'Why: ' 'Next: sr-nack' '400Gbit/s' 'round trip 25ms'; do
     expect_line plan.out "$word"
 done
 [ "$(wc -L <plan.out)" -le 110 ] || fail "lines of $(wc -L <plan.out) columns"

@@ -101,7 +101,7 @@ static void along_the_ridge(void **state)
     assert_int_equal(best_of(&question)->scheme.kind, LH_MODEL_EC_MDS);
 }
 
-/* In a stream of messages hybrid repairs by repeats all but the last: its times are not those of the others. */
+/* In a stream of messages hybrid retransmits but for the last: its times are not those of the others. */
 static void a_stream_has_no_end(void **state)
 {
     (void)state;
@@ -164,7 +164,7 @@ static void a_wider_limit_is_never_slower(void **state)
     }
 }
 
-/* But for the steps of hybrid, whose parity is made of whole rows: one row more is a little less to wait for. */
+/* But for the steps of hybrid, whose parity is made of whole rows: one row more is a little less waiting. */
 static void more_loss_is_never_faster(void **state)
 {
     (void)state;

@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <math.h>
+#include <stdbool.h>
 
 #define NEGLIGIBLE 1e-12 /* share of a sum that is not worth a further term */
 
@@ -49,11 +50,29 @@ double hybrid_failure(const struct hybrid_loss *loss, uint32_t sent, uint32_t ne
     return binomial_above(sent, loss->chunk, sent - needed);
 }
 
+static bool suffices(const struct hybrid_loss *loss, uint32_t sent, uint32_t needed, double failure)
+{
+    return hybrid_failure(loss, sent, needed) <= failure;
+}
+
+/* Few are the rule, so steps double until they are enough; then halves. One more chunk never makes a failure
+ * likelier, but for bursts so dense that no number of chunks is enough. */
 uint32_t hybrid_strength(const struct hybrid_loss *loss, uint32_t in_flight, uint32_t needed,
                          double failure, uint32_t most)
 {
-    uint32_t more = needed > in_flight ? needed - in_flight : 0;
-    while (more < most && hybrid_failure(loss, in_flight + more, needed) > failure)
-        more++;
-    return more < most ? more : most;
+    uint32_t from = needed > in_flight ? needed - in_flight : 0, end = from;
+    for (uint32_t step = 1; end < most && !suffices(loss, in_flight + end, needed, failure); step *= 2) {
+        from = end + 1;
+        end += step;
+    }
+    if (end > most)
+        end = most;
+    while (from < end) { /* from - 1 is not enough, end is, or is all there are */
+        uint32_t middle = from + (end - from) / 2;
+        if (suffices(loss, in_flight + middle, needed, failure))
+            end = middle;
+        else
+            from = middle + 1;
+    }
+    return end;
 }

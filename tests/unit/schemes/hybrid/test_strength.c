@@ -80,17 +80,23 @@ static void test_nothing_and_too_little(void **state)
     assert_int_equal(hybrid_strength(&loss, 200, 200, 1e-300, 3), 3);
 }
 
-/* The least number: one less is not enough. */
+/* The least number: one less is not enough. All are tried, as a slower search would. */
 static void test_strength_is_the_least(void **state)
 {
     (void)state;
-    for (uint32_t size = 1; size <= 240; size += 17)
-        for (double failure = 1e-2; failure > 1e-10; failure /= 30) {
-            const struct hybrid_loss loss = {0.01, 1};
-            uint32_t rows = hybrid_strength(&loss, size, size, failure, 255);
-            assert_true(hybrid_failure(&loss, size + rows, size) <= failure);
-            assert_true(rows == 0 || hybrid_failure(&loss, size + rows - 1, size) > failure);
-        }
+    static const double losses[] = {1e-6, 1e-3, 1e-2, 0.1, 0.3}, bursts[] = {1, 1.05, 3, 20};
+    for (size_t i = 0; i < 20; i++)
+        for (uint32_t size = 1; size <= 240; size += 17)
+            for (double failure = 1e-2; failure > 1e-10; failure /= 30)
+                for (uint32_t missing = 0; missing < 4; missing++) {
+                    const struct hybrid_loss loss = {losses[i / 4], bursts[i % 4]};
+                    uint32_t rows = missing, most = 95;
+                    while (rows < most &&
+                           hybrid_failure(&loss, size - 1 + rows, size - 1 + missing) > failure)
+                        rows++;
+                    assert_int_equal(hybrid_strength(&loss, size - 1, size - 1 + missing, failure, most),
+                                     rows);
+                }
 }
 
 int main(void)

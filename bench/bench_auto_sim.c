@@ -42,7 +42,7 @@ static const struct setting settings[] = {
 };
 #define SETTINGS (sizeof settings / sizeof *settings)
 
-static const char *const schemes[] = {"sr-nack", "sr-rto", "ec:mds", "ec:xor", "auto"};
+static const char *const schemes[] = {"sr-nack", "sr-rto", "ec:mds", "ec:xor", "hybrid", "auto"};
 #define SCHEMES (sizeof schemes / sizeof *schemes)
 #define AUTO    (SCHEMES - 1)
 

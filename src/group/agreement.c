@@ -11,22 +11,40 @@
 int agreement_init(struct agreement *agreement, uint32_t ranks)
 {
     agreement->reports = calloc(ranks, sizeof *agreement->reports);
-    agreement->rounds = calloc(ranks, sizeof *agreement->rounds);
-    return agreement->reports && agreement->rounds
-               ? 0
-               : lh_fail(LH_ENOMEM, "group: no memory for %u ranks", ranks);
+    return agreement->reports ? 0 : lh_fail(LH_ENOMEM, "group: no memory for %u ranks", ranks);
 }
 
 void agreement_free(struct agreement *agreement)
 {
     free(agreement->reports);
-    free(agreement->rounds);
 }
 
 bool agreement_has(const struct agreement_set *set, uint32_t rank)
 {
     return set->bits[rank / 8] >> rank % 8 & 1;
 }
+
+static bool is_same(const struct agreement_set *one, const struct agreement_set *other)
+{
+    return memcmp(one, other, sizeof *one) == 0;
+}
+
+static struct agreement_report *own_report(const struct lh_group *group)
+{
+    return &group->agreement.reports[group->rank];
+}
+
+const struct agreement_set *agreement_failed(const struct lh_group *group)
+{
+    return &own_report(group)->failed;
+}
+
+static bool is_left(const struct lh_group *group, uint32_t rank)
+{
+    return rank != group->rank && !agreement_has(agreement_failed(group), rank);
+}
+
+/* ---- reports ----------------------------------------------------------------------------------------- */
 
 static struct agreement_set failed_of(const struct lh_group *group)
 {
@@ -37,42 +55,80 @@ static struct agreement_set failed_of(const struct lh_group *group)
     return set;
 }
 
+static void send_report(struct lh_group *group, uint32_t rank)
+{
+    const struct tag tag = {.group = group->id, .kind = TAG_AGREE, .operation = TAG_NO_OPERATION};
+    const struct agreement_report *own = own_report(group);
+    uint8_t body[AGREEMENT_BYTES];
+    lh_put_be32(body, own->next_group);
+    lh_put_be32(body + 4, own->round);
+    lh_put_be32(body + 8, own->final);
+    memcpy(body + 12, own->failed.bits, AGREEMENT_SET_BYTES);
+    link_send_control(group_link(group, rank), &tag, body, sizeof body); /* or its link fails */
+}
+
 static void report(struct lh_group *group)
 {
-    const struct tag tag = {.group = group->id, .kind = TAG_AGREE};
-    uint8_t body[AGREEMENT_BYTES];
-    lh_put_be32(body, group->mesh->next_group);
-    lh_put_be32(body + 4, group->agreement.round);
-    memcpy(body + 8, group->agreement.own.bits, AGREEMENT_SET_BYTES);
     for (uint32_t r = 0; r < group->size; r++)
-        if (r != group->rank && !agreement_has(&group->agreement.own, r))
-            link_send_control(group_link(group, r), &tag, body, sizeof body); /* or its link fails */
+        if (is_left(group, r))
+            send_report(group, r);
 }
+
+static bool read_report(const uint8_t *in, size_t bytes, struct agreement_report *report)
+{
+    if (bytes != AGREEMENT_BYTES || lh_get_be32(in) > 1u << TAG_GROUP_BITS || lh_get_be32(in + 8) > 1)
+        return false;
+    *report = (struct agreement_report){
+        .next_group = lh_get_be32(in), .round = lh_get_be32(in + 4), .final = lh_get_be32(in + 8)};
+    memcpy(report->failed.bits, in + 12, AGREEMENT_SET_BYTES);
+    return true;
+}
+
+/* ---- agreeing ---------------------------------------------------------------------------------------- */
 
 uint32_t agreement_missing(const struct lh_group *group)
 {
     const struct agreement *agreement = &group->agreement;
     for (uint32_t r = 0; r < group->size; r++)
-        if (r != group->rank && !agreement_has(&agreement->own, r) &&
-            (agreement->rounds[r] < agreement->round ||
-             memcmp(&agreement->reports[r], &agreement->own, sizeof agreement->own) != 0))
+        if (is_left(group, r) && (agreement->reports[r].round < agreement->round ||
+                                  !is_same(&agreement->reports[r].failed, agreement_failed(group))))
             return r;
     return LH_GROUP_RANKS_MAX;
 }
 
+/* The id of what is left is the same at all: it is made of what each reported with this result. */
 static void settle(struct lh_group *group)
 {
-    if (group->agreement.active && agreement_missing(group) == LH_GROUP_RANKS_MAX)
-        group->agreement.active = false;
+    struct agreement *agreement = &group->agreement;
+    if (!agreement->active || agreement_missing(group) != LH_GROUP_RANKS_MAX)
+        return;
+    struct agreement_report *own = own_report(group);
+    for (uint32_t r = 0; r < group->size; r++)
+        if (is_left(group, r) && own->next_group < agreement->reports[r].next_group)
+            own->next_group = agreement->reports[r].next_group;
+    own->final = true;
+    agreement->next_group = own->next_group;
+    agreement->active = false;
+}
+
+static void take_over(struct lh_group *group, const struct agreement_report *report)
+{
+    struct agreement *agreement = &group->agreement;
+    if (!agreement->active || !report->final || report->round != agreement->round ||
+        agreement_has(&report->failed, group->rank))
+        return;
+    *own_report(group) = *report;
+    agreement->next_group = report->next_group;
+    agreement->active = false;
+    agreement->taken = true;
 }
 
 void agreement_begin(struct lh_group *group)
 {
     group->agreement.round++;
     group->agreement.active = true;
-    group->agreement.own = failed_of(group);
-    if (group->agreement.next_group < group->mesh->next_group)
-        group->agreement.next_group = group->mesh->next_group;
+    *own_report(group) = (struct agreement_report){
+        .round = group->agreement.round, .next_group = group->mesh->next_group, .failed = failed_of(group)};
     report(group);
     settle(group);
 }
@@ -80,24 +136,33 @@ void agreement_begin(struct lh_group *group)
 void agreement_on_link_failed(struct lh_group *group)
 {
     struct agreement_set failed = failed_of(group);
-    if (!group->agreement.active || memcmp(&failed, &group->agreement.own, sizeof failed) == 0)
+    if (!group->agreement.active || is_same(&failed, agreement_failed(group)))
         return;
-    group->agreement.own = failed;
+    own_report(group)->failed = failed;
     report(group);
     settle(group);
 }
 
 bool agreement_on_report(struct lh_group *group, uint32_t rank, const uint8_t *in, size_t bytes)
 {
-    struct agreement *agreement = &group->agreement;
-    if (bytes != AGREEMENT_BYTES || lh_get_be32(in) > 1u << TAG_GROUP_BITS)
+    struct agreement_report *report = &group->agreement.reports[rank];
+    if (!read_report(in, bytes, report))
         return false;
-    if (agreement->next_group < lh_get_be32(in))
-        agreement->next_group = lh_get_be32(in);
-    memcpy(agreement->reports[rank].bits, in + 8, AGREEMENT_SET_BYTES);
-    agreement->rounds[rank] = lh_get_be32(in + 4);
     settle(group);
+    take_over(group, report);
     return true;
+}
+
+void agreement_answer(struct lh_group *group, uint32_t rank)
+{
+    struct agreement *agreement = &group->agreement;
+    const struct agreement_report *of = &agreement->reports[rank];
+    if (agreement->taken)
+        report(group); /* who told this rank may be dead */
+    else if (!agreement->active && !of->final && of->round > 0 && of->round == agreement->round &&
+             !is_same(&of->failed, agreement_failed(group)))
+        send_report(group, rank);
+    agreement->taken = false;
 }
 
 bool agreement_next_failed(const struct lh_group *group, uint32_t *rank)
@@ -105,9 +170,9 @@ bool agreement_next_failed(const struct lh_group *group, uint32_t *rank)
     const struct agreement *agreement = &group->agreement;
     for (; agreement->active && *rank < group->size; ++*rank)
         for (uint32_t r = 0; r < group->size; r++)
-            if (*rank != group->rank && !agreement_has(&agreement->own, *rank) &&
-                !agreement_has(&agreement->own, r) && agreement->rounds[r] >= agreement->round &&
-                agreement_has(&agreement->reports[r], *rank))
+            if (is_left(group, *rank) && is_left(group, r) &&
+                agreement->reports[r].round >= agreement->round &&
+                agreement_has(&agreement->reports[r].failed, *rank))
                 return true;
     return false;
 }

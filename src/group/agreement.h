@@ -2,7 +2,9 @@
  * agreement.h - the members of a group agree on which of them have failed, so that the others can go on.
  *
  * Each reports the members that it knows to have failed to all others, and again whenever it learns of one
- * more. All that are left have agreed when each has reported the same.
+ * more. Who has the same report of all that are left has agreed, and its report is *final*: who reports
+ * something else afterwards, since one more has failed meanwhile, is answered with it, and takes it over. So
+ * all that live agree on the same; who failed meanwhile is a member, and fails what is called next.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -14,19 +16,25 @@
 struct lh_group;
 
 #define AGREEMENT_SET_BYTES (LH_GROUP_RANKS_MAX / 8)
-#define AGREEMENT_BYTES     (8 + AGREEMENT_SET_BYTES)
+#define AGREEMENT_BYTES     (12 + AGREEMENT_SET_BYTES) /* next_group, round, final: 4 each; the failed */
 
 struct agreement_set {
     uint8_t bits[AGREEMENT_SET_BYTES]; /* by rank of the group */
 };
 
+struct agreement_report {
+    uint32_t round;      /* number of the agreement; 0: none has come */
+    uint32_t next_group; /* id that its sender has not used */
+    bool final;
+    struct agreement_set failed;
+};
+
 struct agreement {
-    uint32_t round; /* number of agreements that this rank has begun */
-    bool active;    /* the last of them is not reached */
-    struct agreement_set own;
-    struct agreement_set *reports; /* by rank */
-    uint32_t *rounds;              /* of the reports; 0: none */
-    uint32_t next_group;           /* the highest of all reports */
+    uint32_t round;                   /* number of agreements that this rank has begun */
+    bool active;                      /* the last of them is not reached */
+    bool taken;                       /* its result is another's, which the others are not told yet */
+    struct agreement_report *reports; /* by rank, the last of each, and that of this rank */
+    uint32_t next_group;              /* when it is reached: the highest of those that are left */
 };
 
 /* -LH_ENOMEM. */
@@ -38,13 +46,17 @@ void agreement_begin(struct lh_group *group);
 void agreement_on_link_failed(struct lh_group *group);
 /* A report of a rank. Anything may be in `in`. False: it is none. */
 bool agreement_on_report(struct lh_group *group, uint32_t rank, const uint8_t *in, size_t bytes);
+/* Answers that report, where the agreement is reached and it differs. */
+void agreement_answer(struct lh_group *group, uint32_t rank);
 /* The next member, from *rank on, that others have reported in this round, and that has not failed here: it
  * counts as failed. False: there are no more. */
 bool agreement_next_failed(const struct lh_group *group, uint32_t *rank);
 bool agreement_has(const struct agreement_set *set, uint32_t rank);
 /* A member that keeps this rank from agreeing; LH_GROUP_RANKS_MAX: none. */
 uint32_t agreement_missing(const struct lh_group *group);
-/* Whether all that were left have reported the same; then `own` does not change any more. */
+/* Whether all that were left have reported the same; then what this rank reports does not change any more. */
 bool agreement_is_reached(const struct lh_group *group);
+/* Who has failed, by this rank's report. */
+const struct agreement_set *agreement_failed(const struct lh_group *group);
 
 #endif

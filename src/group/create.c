@@ -11,7 +11,7 @@
 #include "message/engine.h"
 
 /* version, size: 4 bytes each; block_bytes: 8; the site */
-#define CARD_VERSION     1u
+#define CARD_VERSION     2u
 #define PEER_TIMEOUT_NS  (10 * LH_NS_PER_S)
 #define TIMEOUT_NS       (30 * LH_NS_PER_S)
 #define BLOCK_BYTES      (256u << 10)

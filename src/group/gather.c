@@ -3,16 +3,19 @@
 
 #include "base/error.h"
 
+int gather_end(struct lh_collective *op, int waited)
+{
+    struct lh_collective_result result = {0};
+    int error = waited;
+    if (!error && lh_collective_test(op, &result) && result.error)
+        error = lh_fail((enum lh_error) - result.error, "%s", result.message);
+    lh_collective_free(op);
+    return error;
+}
+
 int group_gather(struct lh_group *group, const void *mine, size_t bytes, void *all)
 {
     struct lh_collective *op;
-    struct lh_collective_result result = {0};
     int error = lh_allgather(group, mine, all, bytes, LH_U8, NULL, &op);
-    if (error)
-        return error;
-    error = lh_collective_wait(op, group->mesh->timeout_ns, &result);
-    lh_collective_free(op);
-    if (!error && result.error)
-        error = lh_fail((enum lh_error) - result.error, "%s", result.message);
-    return error;
+    return error ? error : gather_end(op, lh_collective_wait(op, group->mesh->timeout_ns, NULL));
 }

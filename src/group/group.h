@@ -15,6 +15,7 @@
 #include "group/agreement.h"
 #include "group/ahead.h"
 #include "group/link.h"
+#include "group/past.h"
 
 struct mesh {
     pthread_mutex_t lock;   /* of all of it, its groups and operations; taken before any of a connection */
@@ -51,6 +52,7 @@ struct lh_group {
     uint8_t *work;                  /* memory of the last operation that needed some, for the next */
     size_t work_bytes;
     bool work_taken;
+    struct past past;
     struct agreement agreement;
     struct choice_path path; /* the same at all members */
     struct site_map map;     /* by the names of sites; sites: 1 at least */

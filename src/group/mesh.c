@@ -23,14 +23,14 @@ lh_time mesh_now(const struct mesh *mesh)
 
 /* ---- failures ---------------------------------------------------------------------------------------- */
 
-static void announce(struct lh_collective *op, const struct notice *notice)
+static void announce(struct lh_group *group, uint32_t operation, const struct notice *notice)
 {
-    const struct tag tag = {.group = op->group->id, .kind = TAG_ABORT, .operation = op->number};
+    const struct tag tag = {.group = group->id, .kind = TAG_ABORT, .operation = operation};
     uint8_t body[NOTICE_BYTES_MAX];
     size_t bytes = notice_encode(notice, body);
-    for (uint32_t r = 0; r < op->group->size; r++)
-        if (r != op->group->rank && !group_link(op->group, r)->error)
-            link_send_control(group_link(op->group, r), &tag, body, bytes);
+    for (uint32_t r = 0; r < group->size; r++)
+        if (r != group->rank && !group_link(group, r)->error)
+            link_send_control(group_link(group, r), &tag, body, bytes);
 }
 
 void mesh_abort(struct lh_collective *op, int error, uint32_t rank, const char *text)
@@ -40,7 +40,7 @@ void mesh_abort(struct lh_collective *op, int error, uint32_t rank, const char *
         return;
     snprintf(notice.text, sizeof notice.text, "%s", text);
     op_fail(op, mesh_now(op->group->mesh), &notice);
-    announce(op, &notice);
+    announce(op->group, op->number, &notice);
 }
 
 /* Of a rank that has failed, or has left while something of it is needed. */
@@ -52,7 +52,7 @@ static void fail_with(struct lh_collective *op, uint32_t rank, int error)
              lh_strerror(error));
     op_fail(op, mesh_now(op->group->mesh), &notice);
     if (error == -LH_ECLOSED) /* others may need nothing of it, and do of this rank */
-        announce(op, &notice);
+        announce(op->group, op->number, &notice);
 }
 
 static void fail_operations(struct mesh *mesh, uint32_t mesh_rank)
@@ -77,6 +77,16 @@ static void announce_failure(struct mesh *mesh, uint32_t failed)
             link_send_control(&mesh->links[r], &tag, body, bytes);
 }
 
+/* Its peer may live, and the connection be well: what it sends is dropped from now on, which it must know. */
+static void tell(struct link *link)
+{
+    const struct notice notice = {.error = -LH_EPEER, .rank = link->rank};
+    const struct tag tag = {.kind = TAG_FAILED};
+    uint8_t body[NOTICE_BYTES_MAX];
+    size_t bytes = notice_encode(&notice, body);
+    link_send_control(link, &tag, body, bytes);
+}
+
 static void report_failed(struct mesh *mesh)
 {
     for (struct lh_group *group = mesh->first_group; group; group = group->next)
@@ -89,6 +99,8 @@ static void on_link_failed(struct mesh *mesh, struct link *link, int error, bool
     if (link->error && (link->error != -LH_ECLOSED || error == -LH_ECLOSED))
         return;
     link->error = error;
+    if (error != -LH_ECLOSED)
+        tell(link);
     fail_operations(mesh, link->rank);
     if (found && error != -LH_ECLOSED)
         announce_failure(mesh, link->rank);
@@ -132,18 +144,46 @@ static struct lh_collective *find_operation(struct lh_group *group, uint32_t num
     return op;
 }
 
+/* False: the peer counts as failed. */
+static bool read_signature(struct mesh *mesh, const struct message *message, struct signature *signature)
+{
+    if (signature_decode(message->data, message->bytes, signature))
+        return true;
+    on_link_failed(mesh, message->link, -LH_EPROTOCOL, true);
+    return false;
+}
+
+static struct notice disagreement(uint32_t rank, const char *what)
+{
+    struct notice notice = {.error = -LH_EPROTOCOL, .rank = rank};
+    snprintf(notice.text, sizeof notice.text, "ranks disagree: %s (all call the same in the same order)",
+             what);
+    return notice;
+}
+
 static void deliver_signature(struct lh_collective *op, uint32_t rank, const struct message *message)
 {
-    char text[LH_COLLECTIVE_MESSAGE_MAX / 2], line[LH_COLLECTIVE_MESSAGE_MAX];
+    char text[LH_COLLECTIVE_MESSAGE_MAX / 2];
     struct signature signature;
-    if (!signature_decode(message->data, message->bytes, &signature)) {
-        on_link_failed(op->group->mesh, message->link, -LH_EPROTOCOL, true);
+    if (!read_signature(op->group->mesh, message, &signature) ||
+        op_on_signature(op, rank, &signature, text, sizeof text) == 0)
         return;
-    }
-    if (op_on_signature(op, rank, &signature, text, sizeof text) == 0)
+    const struct notice notice = disagreement(rank, text);
+    mesh_abort(op, notice.error, notice.rank, notice.text);
+}
+
+/* Of an operation that is over here: what it exchanged with others did not need this rank, so it waits for
+ * what never comes. */
+static void deliver_late_signature(struct lh_group *group, uint32_t rank, const struct message *message)
+{
+    char text[LH_COLLECTIVE_MESSAGE_MAX / 2];
+    const struct signature *own = past_find(&group->past, message->tag.operation);
+    struct signature signature;
+    if (!own || !read_signature(group->mesh, message, &signature) ||
+        !signature_differs(own, group->rank, &signature, rank, text, sizeof text))
         return;
-    snprintf(line, sizeof line, "ranks disagree: %s (all call the same in the same order)", text);
-    mesh_abort(op, -LH_EPROTOCOL, rank, line);
+    const struct notice notice = disagreement(rank, text);
+    announce(group, message->tag.operation, &notice);
 }
 
 static void run(struct lh_collective *op, lh_time now)
@@ -174,6 +214,24 @@ static void deliver_piece(struct lh_collective *op, uint32_t rank, struct messag
         mesh_abort(op, error, LH_NO_RANK, lh_last_error());
 }
 
+void mesh_take_reports(struct lh_group *group)
+{
+    uint32_t rank = 0;
+    while (agreement_next_failed(group, &rank)) /* each fails once */
+        on_link_failed(group->mesh, group_link(group, rank++), -LH_EPEER, false);
+    pthread_cond_broadcast(&group->mesh->changed);
+}
+
+static void deliver_report(struct lh_group *group, uint32_t rank, const struct message *message)
+{
+    if (!agreement_on_report(group, rank, message->data, message->bytes)) {
+        on_link_failed(group->mesh, message->link, -LH_EPROTOCOL, true);
+        return;
+    }
+    agreement_answer(group, rank);
+    mesh_take_reports(group);
+}
+
 static enum delivery deliver(struct mesh *mesh, struct message *message)
 {
     const struct tag *tag = &message->tag;
@@ -184,9 +242,17 @@ static enum delivery deliver(struct mesh *mesh, struct message *message)
         return tag->group >= mesh->next_group ? TOO_EARLY : DELIVERED;
     if (rank == LH_NO_RANK)
         return DELIVERED;
+    if (tag->kind == TAG_AGREE) {
+        deliver_report(group, rank, message);
+        return DELIVERED;
+    }
     struct lh_collective *op = find_operation(group, tag->operation);
+    if (!op && tag_operation_ahead(tag->operation, group->next_operation) >= 0)
+        return TOO_EARLY;
+    if (!op && tag->kind == TAG_SIGNATURE)
+        deliver_late_signature(group, rank, message);
     if (!op)
-        return tag_operation_ahead(tag->operation, group->next_operation) >= 0 ? TOO_EARLY : DELIVERED;
+        return DELIVERED;
     if (tag->kind == TAG_PIECE && !op->peers[rank].agreed)
         return TOO_EARLY;
     if (tag->kind == TAG_PIECE)
@@ -196,26 +262,6 @@ static enum delivery deliver(struct mesh *mesh, struct message *message)
     else if (notice_decode(message->data, message->bytes, &notice))
         op_fail(op, mesh_now(mesh), &notice);
     return DELIVERED;
-}
-
-void mesh_take_reports(struct lh_group *group)
-{
-    uint32_t rank = 0;
-    while (agreement_next_failed(group, &rank)) /* each fails once */
-        on_link_failed(group->mesh, group_link(group, rank++), -LH_EPEER, false);
-    pthread_cond_broadcast(&group->mesh->changed);
-}
-
-static void deliver_report(struct mesh *mesh, const struct message *message)
-{
-    struct lh_group *group = find_group(mesh, message->tag.group);
-    uint32_t rank = group ? group_member(group, message->link->rank) : LH_NO_RANK;
-    if (rank == LH_NO_RANK)
-        return;
-    if (agreement_on_report(group, rank, message->data, message->bytes))
-        mesh_take_reports(group);
-    else
-        on_link_failed(mesh, message->link, -LH_EPROTOCOL, true);
 }
 
 /* ---- what comes early -------------------------------------------------------------------------------- */
@@ -285,6 +331,13 @@ static void deliver_early(struct mesh *mesh, const struct link *link, uint32_t g
         free(queue);
 }
 
+void mesh_take_early_reports(struct lh_group *group)
+{
+    for (uint32_t r = 0; r < group->size && group->mesh->ahead.queues > 0; r++)
+        if (r != group->rank)
+            deliver_early(group->mesh, group_link(group, r), group->id, TAG_NO_OPERATION);
+}
+
 void mesh_forget(const struct lh_collective *op)
 {
     struct lh_group *group = op->group;
@@ -303,8 +356,6 @@ static void on_message(struct mesh *mesh, struct message *message)
         on_link_failed(mesh, message->link, -LH_EPROTOCOL, true);
     else if (message->tag.kind == TAG_FAILED)
         on_failed_notice(mesh, message->link, &notice);
-    else if (message->tag.kind == TAG_AGREE)
-        deliver_report(mesh, message);
     else if (message->tag.kind == TAG_HELLO)
         message->link->hello = true;
     else if (deliver(mesh, message) == TOO_EARLY)

@@ -23,6 +23,8 @@ void mesh_begin(struct lh_collective *op);
 void mesh_abort(struct lh_collective *op, int error, uint32_t rank, const char *text);
 /* Members that others have reported to have failed count as failed here, too, while they agree. */
 void mesh_take_reports(struct lh_group *group);
+/* Takes reports of members that had the group before this rank. */
+void mesh_take_early_reports(struct lh_group *group);
 /* Drops what has arrived for an operation, and was not needed. */
 void mesh_forget(const struct lh_collective *op);
 

@@ -176,7 +176,12 @@ static void reduce(const struct lh_collective *op, uint8_t *to, const void *one,
     reduce_elements(type, operation, to, one, other, bytes / op->layout.element_bytes);
 }
 
-/* The contributions come in the order of the ranks; this rank's is added behind that of the rank before. */
+static uint32_t place_of(const struct lh_collective *op, uint32_t rank)
+{
+    return op->shape.map ? op->shape.map->place_of[rank] : rank;
+}
+
+/* The contributions come in the order of the places; this rank's is added behind that of the place before. */
 static void reduce_in_order(const struct lh_collective *op, uint32_t peer, uint32_t block,
                             const uint8_t *data)
 {
@@ -184,13 +189,14 @@ static void reduce_in_order(const struct lh_collective *op, uint32_t peer, uint3
     size_t bytes = layout_bytes(layout, block);
     uint8_t *to = layout_to(layout, block);
     const uint8_t *own = layout_from(layout, block);
+    uint32_t place = place_of(op, layout->rank);
     if (op->progress.received[block])
         reduce(op, to, to, data, bytes);
-    else if (layout->rank == 0)
+    else if (place == 0)
         reduce(op, to, own, data, bytes);
     else
         memcpy(to, data, bytes);
-    if (peer + 1 == layout->rank)
+    if (place_of(op, peer) + 1 == place)
         reduce(op, to, to, own, bytes);
 }
 
@@ -238,10 +244,7 @@ static bool has_peer(const struct lh_collective *op, uint32_t rank)
 int op_on_signature(struct lh_collective *op, uint32_t rank, const struct signature *signature, char *text,
                     size_t size)
 {
-    uint32_t lower = rank < op->group->rank ? rank : op->group->rank;
-    const struct signature *one = lower == rank ? signature : &op->signature;
-    const struct signature *other = lower == rank ? &op->signature : signature;
-    if (signature_differs(one, lower, other, lower == rank ? op->group->rank : rank, text, size))
+    if (signature_differs(&op->signature, op->group->rank, signature, rank, text, size))
         return -LH_EPROTOCOL;
     op->unsigned_peers -= !op->peers[rank].agreed && has_peer(op, rank);
     op->peers[rank].agreed = true;
@@ -329,8 +332,10 @@ int op_run(struct lh_collective *op, lh_time now, uint32_t *rank)
     if (error)
         return error;
     if (progress_is_complete(&op->progress) && op->unsent == 0 && op->waiting.count == 0 &&
-        op->unsigned_peers == 0)
+        op->unsigned_peers == 0) {
+        past_note(&op->group->past, op->number, &op->signature);
         end(op, now, 0);
+    }
     return 0;
 }
 

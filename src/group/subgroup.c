@@ -50,15 +50,8 @@ static void use_id(struct mesh *mesh, uint32_t id)
 
 /* ---- splitting --------------------------------------------------------------------------------------- */
 
-/* What each rank gathers of all. */
-struct choice {
-    uint32_t color;
-    uint32_t key;
-    uint32_t next_group;
-};
-
 /* By key, then rank. */
-static uint32_t sorted(const struct choice *all, uint32_t size, uint32_t color, uint32_t *ranks)
+static uint32_t sorted(const struct subgroup_choice *all, uint32_t size, uint32_t color, uint32_t *ranks)
 {
     uint32_t count = 0;
     for (uint32_t r = 0; r < size; r++) {
@@ -75,7 +68,7 @@ static uint32_t sorted(const struct choice *all, uint32_t size, uint32_t color, 
     return count;
 }
 
-static int make_part(struct lh_group *group, const struct choice *all, uint32_t color,
+static int make_part(struct lh_group *group, const struct subgroup_choice *all, uint32_t color,
                      struct lh_group **part)
 {
     struct mesh *mesh = group->mesh;
@@ -94,27 +87,48 @@ static int make_part(struct lh_group *group, const struct choice *all, uint32_t 
     return error;
 }
 
+int subgroup_begin_split(struct lh_group *group, uint32_t color, uint32_t key, struct subgroup_split *split)
+{
+    pthread_mutex_lock(&group->mesh->lock);
+    split->mine =
+        (struct subgroup_choice){.color = color, .key = key, .next_group = group->mesh->next_group};
+    pthread_mutex_unlock(&group->mesh->lock);
+    split->all = calloc(group->size, sizeof *split->all);
+    if (!split->all)
+        return lh_fail(LH_ENOMEM, "group: no memory for %u ranks", group->size);
+    int error = lh_allgather(group, &split->mine, split->all, sizeof split->mine, LH_U8, NULL, &split->op);
+    if (error)
+        free(split->all);
+    return error;
+}
+
+int subgroup_finish_split(struct lh_group *group, struct subgroup_split *split, int waited,
+                          struct lh_group **part)
+{
+    int error = gather_end(split->op, waited);
+    if (!error)
+        error = make_part(group, split->all, split->mine.color, part);
+    free(split->all);
+    return error;
+}
+
 int lh_group_split(struct lh_group *group, uint32_t color, uint32_t key, struct lh_group **part)
 {
+    struct subgroup_split split;
     if (group->mesh->engine->workers == LH_NO_WORKERS && group->size > 1)
         return lh_fail(LH_ESTATE, "lh_group_split() without workers");
-    struct choice *all = calloc(group->size, sizeof *all);
-    if (!all)
-        return lh_fail(LH_ENOMEM, "group: no memory for %u ranks", group->size);
-    pthread_mutex_lock(&group->mesh->lock);
-    struct choice mine = {.color = color, .key = key, .next_group = group->mesh->next_group};
-    pthread_mutex_unlock(&group->mesh->lock);
-    int error = group_gather(group, &mine, sizeof mine, all);
-    if (!error)
-        error = make_part(group, all, color, part);
-    free(all);
-    return error;
+    int error = subgroup_begin_split(group, color, key, &split);
+    if (error)
+        return error;
+    int waited = lh_collective_wait(split.op, group->mesh->timeout_ns, NULL);
+    return subgroup_finish_split(group, &split, waited, part);
 }
 
 /* ---- shrinking --------------------------------------------------------------------------------------- */
 
 void subgroup_begin_shrink(struct lh_group *group)
 {
+    mesh_take_early_reports(group);
     agreement_begin(group);
     mesh_take_reports(group);
 }
@@ -122,15 +136,14 @@ void subgroup_begin_shrink(struct lh_group *group)
 int subgroup_finish_shrink(struct lh_group *group, struct lh_group **smaller)
 {
     struct mesh *mesh = group->mesh;
-    const struct agreement *agreement = &group->agreement;
     uint32_t ranks[LH_GROUP_RANKS_MAX], count = 0, failed = 0;
     for (uint32_t r = 0; r < group->size; r++)
-        if (agreement_has(&agreement->own, r))
+        if (agreement_has(agreement_failed(group), r))
             failed++;
         else
             ranks[count++] = r;
     /* Who agreed on more failures has another group: it has another id. */
-    uint32_t id = agreement->next_group + failed;
+    uint32_t id = group->agreement.next_group + failed;
     int error = make(group, ranks, count, id, smaller);
     use_id(mesh, id);
     return error;
@@ -144,7 +157,7 @@ static bool is_reached(const void *what)
 static void fail_late(const struct lh_group *group)
 {
     uint32_t rank = agreement_missing(group);
-    bool called = group->agreement.rounds[rank] >= group->agreement.round;
+    bool called = group->agreement.reports[rank].round >= group->agreement.round;
     lh_fail(LH_ETIMEDOUT, "lh_group_shrink: rank %u %s in %llu ms", rank,
             called ? "knows of other failures" : "did not call it",
             (unsigned long long)(group->mesh->timeout_ns / LH_NS_PER_MS));

@@ -117,6 +117,42 @@ static void test_disagreement(void **state)
     disagree(usual, other, "collective ");
 }
 
+/* Those that need nothing of the others are done before these call something else: who waits is told. */
+static void test_disagreement_with_done(void **state)
+{
+    struct group_world world;
+    struct collective_case usual = {.collective = COLLECTIVE_BROADCAST, .type = LH_I32, .count = 20};
+    struct collective_case other = usual;
+    (void)state;
+    open_world(&world, 4, 13);
+    other.root = 2;
+    lh_collective_options_init(&usual.options);
+    usual.options.schedule = "chain";
+    other.options = usual.options;
+    for (uint32_t r = 0; r < 4; r++)
+        collective_case_start_at(r < 2 ? &usual : &other, world.groups[r]);
+    struct lh_collective *ops[] = {usual.ops[0], usual.ops[1], other.ops[2], other.ops[3]};
+    assert_true(group_world_run(&world, ops, 4, LIMIT_NS));
+    assert_int_equal(result_of(ops[1]).error, -LH_EPROTOCOL);
+    assert_int_equal(result_of(ops[3]).error, -LH_EPROTOCOL);
+    assert_non_null(strstr(result_of(ops[1]).message, "root "));
+    collective_case_free(&usual);
+    collective_case_free(&other);
+    usual = other = allreduce_of(0);
+    other.count = 5000;
+    for (uint32_t r = 0; r < 4; r++)
+        collective_case_start_at(r == 2 ? &other : &usual, world.groups[r]);
+    assert_true(group_world_run(&world, &other.ops[2], 1, LIMIT_NS));
+    struct lh_collective_result result = result_of(other.ops[2]);
+    assert_int_equal(result.error, -LH_EPROTOCOL);
+    assert_non_null(strstr(result.message, "count "));
+    assert_non_null(strstr(result.message, "5000 at rank 2"));
+    collective_case_free(&usual);
+    collective_case_free(&other);
+    check_next(&world);
+    group_world_close(&world);
+}
+
 /* ---- one that does not come -------------------------------------------------------------------------- */
 
 static void test_deadline(void **state)
@@ -448,7 +484,7 @@ int main(void)
         cmocka_unit_test(test_death),         cmocka_unit_test(test_shrink),
         cmocka_unit_test(test_many_pending),  cmocka_unit_test(test_no_more_groups),
         cmocka_unit_test(test_long_notice),   cmocka_unit_test(test_flood),
-        cmocka_unit_test(test_over_and_over),
+        cmocka_unit_test(test_over_and_over), cmocka_unit_test(test_disagreement_with_done),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

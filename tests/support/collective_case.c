@@ -10,6 +10,7 @@
 
 #include "collective/reduce/reduce.h"
 #include "collective/schedule/schedule_table.h"
+#include "support/collective_call.h"
 
 /* ---- elements ---------------------------------------------------------------------------------------- */
 
@@ -66,18 +67,25 @@ static uint32_t reduced(const struct collective_case *c, size_t index)
 
 /* ---- buffers ----------------------------------------------------------------------------------------- */
 
+static struct collective_call call_of(const struct collective_case *c)
+{
+    return (struct collective_call){.collective = c->collective,
+                                    .type = c->type,
+                                    .reduction = c->reduction,
+                                    .count = c->count,
+                                    .root = c->root};
+}
+
 static size_t in_elements(const struct collective_case *c)
 {
-    bool whole = c->collective == COLLECTIVE_REDUCE_SCATTER || c->collective == COLLECTIVE_SCATTER ||
-                 c->collective == COLLECTIVE_ALLTOALL;
-    return whole ? c->count * c->size : c->count;
+    const struct collective_call call = call_of(c);
+    return collective_call_in(&call, c->size);
 }
 
 static size_t out_elements(const struct collective_case *c)
 {
-    bool whole = c->collective == COLLECTIVE_ALLGATHER || c->collective == COLLECTIVE_GATHER ||
-                 c->collective == COLLECTIVE_ALLTOALL;
-    return whole ? c->count * c->size : c->count;
+    const struct collective_call call = call_of(c);
+    return collective_call_out(&call, c->size);
 }
 
 static uint32_t expected(const struct collective_case *c, uint32_t rank, size_t index)
@@ -126,45 +134,15 @@ static void make_buffers(struct collective_case *c, uint32_t rank)
 
 void collective_case_start_at(struct collective_case *c, struct lh_group *group)
 {
-    uint32_t rank = lh_group_rank(group), root = c->root;
-    const struct lh_collective_options *options = &c->options;
-    int error = 0;
+    uint32_t rank = lh_group_rank(group);
     if (c->size == 0) /* threads only read it */
         c->size = lh_group_size(group);
     assert_int_equal(c->size, lh_group_size(group));
     make_buffers(c, rank);
     void *out = c->out[rank];
     const void *in = in_place(c) ? out : c->in[rank];
-    struct lh_collective **op = &c->ops[rank];
-    switch (c->collective) {
-    case COLLECTIVE_ALLREDUCE:
-        error = lh_allreduce(group, in, out, c->count, c->type, c->reduction, options, op);
-        break;
-    case COLLECTIVE_REDUCE:
-        error = lh_reduce(group, in, rank == root ? out : NULL, c->count, c->type, c->reduction, root,
-                          options, op);
-        break;
-    case COLLECTIVE_REDUCE_SCATTER:
-        error = lh_reduce_scatter(group, in, out, c->count, c->type, c->reduction, options, op);
-        break;
-    case COLLECTIVE_BROADCAST:
-        error = lh_broadcast(group, out, c->count, c->type, root, options, op);
-        break;
-    case COLLECTIVE_ALLGATHER:
-        error = lh_allgather(group, in, out, c->count, c->type, options, op);
-        break;
-    case COLLECTIVE_GATHER:
-        error = lh_gather(group, in, rank == root ? out : NULL, c->count, c->type, root, options, op);
-        break;
-    case COLLECTIVE_SCATTER:
-        error = lh_scatter(group, rank == root ? in : NULL, out, c->count, c->type, root, options, op);
-        break;
-    case COLLECTIVE_ALLTOALL:
-        error = lh_alltoall(group, in, out, c->count, c->type, options, op);
-        break;
-    default:
-        error = lh_barrier(group, options, op);
-    }
+    const struct collective_call call = call_of(c);
+    int error = collective_call_start(group, &call, in, out, &c->options, &c->ops[rank]);
     sim_engines_must(error, collective_name(c->collective));
 }
 
@@ -205,9 +183,7 @@ void collective_case_check(const struct collective_case *c, uint32_t rank)
     collective_case_check_input(c, rank);
     for (size_t i = 0; i < count; i++)
         store(c->type, wanted, i, expected(c, rank, i));
-    bool sums = c->collective == COLLECTIVE_ALLREDUCE || c->collective == COLLECTIVE_REDUCE ||
-                c->collective == COLLECTIVE_REDUCE_SCATTER;
-    if (sums && c->reduction == LH_AVG)
+    if (collective_call_reduces(c->collective) && c->reduction == LH_AVG)
         reduce_divide((enum element_type)c->type, wanted, count, c->size);
     wanted[count * width] = 0xee;
     if (c->collective != COLLECTIVE_BARRIER && (!at_root || rank == c->root))

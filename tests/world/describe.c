@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "collective/schedule/schedule_table.h"
+#include "world/group/call.h"
 #include "world/large.h"
 #include "world/switches.h"
 
@@ -68,7 +70,40 @@ static void describe_engines(FILE *out, const struct plan *plan)
     }
 }
 
-static void describe_event(FILE *out, const struct plan_event *event, uint32_t number)
+static void describe_call(FILE *out, const struct plan *plan, const struct plan_event *event)
+{
+    struct call_plan made;
+    call_plan_make(event, plan->group.block_bytes, plan->hosts, false, &made);
+    fprintf(out, ": epoch %u, %s of %zu %s, %s, root %u, %s%s, within %llu us, deadline %llu us",
+            event->pair, collective_name(made.call.collective), made.call.count,
+            lh_type_name(made.call.type), lh_reduction_name(made.call.reduction), made.call.root,
+            made.options.schedule ? made.options.schedule : "any schedule",
+            made.in_place ? ", in place" : "", (wide)(event->span_ns / LH_NS_PER_US),
+            (wide)(event->delay_ns / LH_NS_PER_US));
+    if (event->room > 0)
+        fprintf(out, "; host %u calls another (%llu)", event->host, (wide)event->room);
+}
+
+static void describe_group(FILE *out, const struct plan *plan)
+{
+    const struct plan_group *group = &plan->group;
+    if (!plan_has(plan, FEATURE_group))
+        return;
+    fprintf(out, "  group: blocks of %u bytes, %u of them, patience %llu ms, %u epochs, %s and across %s\n",
+            group->block_bytes, group->blocks, (wide)(group->peer_timeout_ns / LH_NS_PER_MS), group->epochs,
+            group->reliability[0], group->reliability[1]);
+    for (uint32_t i = 0; i < 2; i++)
+        fprintf(out, "  %s: mtu %u, chunk %u, slot %llu, slots %u, window %llu, pace %llu, %s\n",
+                i ? "across" : "inside", group->attr[i].mtu_bytes, group->attr[i].chunk_bytes,
+                (wide)group->attr[i].slot_bytes, group->attr[i].slots, (wide)group->attr[i].window_bytes,
+                (wide)group->attr[i].rate_bps, group->congestion[i]);
+    for (uint32_t host = 0; host < plan->hosts; host++)
+        fprintf(out, "  rank %u: site %u, joins at %llu us\n", host, group->site[host],
+                (wide)(group->joins_ns[host] / LH_NS_PER_US));
+}
+
+static void describe_event(FILE *out, const struct plan *plan, const struct plan_event *event,
+                           uint32_t number)
 {
     fprintf(out, "  %3u %-8s at %llu us", number, plan_event_name(event->kind),
             (wide)(event->at_ns / LH_NS_PER_US));
@@ -92,6 +127,12 @@ static void describe_event(FILE *out, const struct plan_event *event, uint32_t n
     case EVENT_exchange:
         fprintf(out, ": pair %u, side %u sends %llu bytes into %llu, completed after %llu us", event->pair,
                 event->side, (wide)event->room, (wide)event->bytes, (wide)(event->delay_ns / LH_NS_PER_US));
+        break;
+    case EVENT_collective:
+        describe_call(out, plan, event);
+        break;
+    case EVENT_giveup:
+        fprintf(out, ": host %u cancels event %u", event->host, event->target);
         break;
     case EVENT_cancel:
         fprintf(out, ": event %u at the %s", event->target, event->side ? "receiver" : "sender");
@@ -130,11 +171,12 @@ void describe_plan(FILE *out, const struct plan *drawn)
     describe_links(out, plan);
     switches_describe(out, plan);
     describe_engines(out, plan);
+    describe_group(out, plan);
     for (uint32_t i = 0; i < plan->pair_count; i++)
         describe_pair(out, plan, i);
     for (uint32_t i = 0; i < plan->event_count; i++)
         if (!plan->events[i].off)
-            describe_event(out, &plan->events[i], i);
+            describe_event(out, plan, &plan->events[i], i);
 }
 
 /* ---- as a command ------------------------------------------------------------------------------------ */

@@ -16,6 +16,7 @@
 #include "schemes/scheme_table.h"
 #include "world/draw_engines.h"
 #include "world/draw_remote.h"
+#include "world/group/draw.h"
 #include "world/switches.h"
 
 enum draw_part {
@@ -38,6 +39,8 @@ enum draw_part {
     PART_DEADLINES = 1000,
     PART_ONESIDED,
     PART_STRAGGLERS,
+    PART_RANKS,
+    PART_GROUP,
 };
 
 uint64_t draw_spread(struct lh_prng *prng, uint64_t low, uint64_t high)
@@ -531,6 +534,64 @@ static void draw_lies(struct plan *plan, struct lh_prng *prng)
     }
 }
 
+static void draw_pairs(struct plan *plan, const struct lh_prng *root, struct lh_prng *engines, bool wild)
+{
+    const uint64_t seed = plan->seed;
+    struct lh_prng faults = lh_prng_fork(root, PART_FAULTS);
+    for (uint32_t i = 0; i < plan->pair_count; i++) {
+        struct lh_prng prng = lh_prng_fork(root, PART_PAIRS + i);
+        draw_pair(plan, &plan->pairs[i], &prng);
+        if (plan_has(plan, FEATURE_engine))
+            draw_peer(plan, i, engines);
+        uint32_t first = plan->event_count;
+        if (plan->pairs[i].raw)
+            draw_exchanges(plan, i, &prng);
+        else
+            draw_messages(plan, i, &prng);
+        if (plan_has(plan, FEATURE_engine))
+            draw_small(plan, first, engines);
+    }
+    if (wild)
+        draw_faults(plan, &faults);
+    struct lh_prng switches = lh_prng_fork(root, PART_SWITCHES);
+    if (draw_chance(&switches, 0.1))
+        plan->features |= 1u << FEATURE_switches;
+    switches_draw(plan, &switches);
+    struct lh_prng codes = lh_prng_fork(root, PART_CODES);
+    draw_codes(plan, &codes);
+    struct lh_prng automatic = lh_prng_fork(root, PART_AUTO);
+    draw_automatic(plan, &automatic);
+    struct lh_prng scale = lh_prng_fork(root, PART_SCALE);
+    draw_scale(plan, &scale);
+    struct lh_prng newcomers = lh_prng_fork(root, PART_NEWCOMERS);
+    if (seed >= PLAN_NEWCOMER_SEEDS)
+        draw_newcomers(plan, &newcomers);
+    struct lh_prng controllers = lh_prng_fork(root, PART_CONTROLLERS);
+    if (seed >= PLAN_NEWCOMER_SEEDS)
+        draw_controllers(plan, &controllers);
+    struct lh_prng lies = lh_prng_fork(root, PART_LIES);
+    if (seed >= PLAN_NEWCOMER_SEEDS && wild)
+        draw_lies(plan, &lies);
+    struct lh_prng peers = lh_prng_fork(root, PART_PEERS);
+    if (plan_has(plan, FEATURE_engine) && wild)
+        draw_peer_faults(plan, &peers);
+    struct lh_prng deadlines = lh_prng_fork(root, PART_DEADLINES);
+    if (seed >= PLAN_DEADLINE_SEEDS)
+        draw_deadlines(plan, &deadlines);
+    struct lh_prng lists = lh_prng_fork(root, PART_LISTS);
+    if (plan_has(plan, FEATURE_engine) && draw_chance(&lists, 0.5))
+        plan->features |= 1u << FEATURE_lists;
+    struct lh_prng matches = lh_prng_fork(root, PART_MATCHES);
+    if (plan_has(plan, FEATURE_engine))
+        draw_matches(plan, &matches);
+    struct lh_prng onesided = lh_prng_fork(root, PART_ONESIDED);
+    if (seed >= PLAN_ONESIDED_SEEDS)
+        draw_remote(plan, &onesided);
+    struct lh_prng stragglers = lh_prng_fork(root, PART_STRAGGLERS);
+    if (seed >= PLAN_DEADLINE_SEEDS && wild)
+        draw_straggler(plan, &stragglers);
+}
+
 void plan_draw(uint64_t seed, struct plan *plan)
 {
     struct lh_prng root;
@@ -541,63 +602,18 @@ void plan_draw(uint64_t seed, struct plan *plan)
     struct lh_prng shape = lh_prng_fork(&root, PART_SHAPE);
     struct lh_prng links = lh_prng_fork(&root, PART_LINKS);
     struct lh_prng clocks = lh_prng_fork(&root, PART_CLOCKS);
-    struct lh_prng faults = lh_prng_fork(&root, PART_FAULTS);
     draw_shape(plan, &shape, &wild);
     struct lh_prng engines = lh_prng_fork(&root, PART_ENGINES);
-    if (seed >= PLAN_ENGINE_SEEDS)
+    struct lh_prng ranks = lh_prng_fork(&root, PART_RANKS);
+    struct lh_prng group = lh_prng_fork(&root, PART_GROUP);
+    if (seed >= PLAN_GROUP_SEEDS)
+        draw_ranks(plan, &ranks);
+    else if (seed >= PLAN_ENGINE_SEEDS)
         draw_engines(plan, &engines);
     draw_links(plan, &links);
     draw_clocks(plan, &clocks);
-    for (uint32_t i = 0; i < plan->pair_count; i++) {
-        struct lh_prng prng = lh_prng_fork(&root, PART_PAIRS + i);
-        draw_pair(plan, &plan->pairs[i], &prng);
-        if (plan_has(plan, FEATURE_engine))
-            draw_peer(plan, i, &engines);
-        uint32_t first = plan->event_count;
-        if (plan->pairs[i].raw)
-            draw_exchanges(plan, i, &prng);
-        else
-            draw_messages(plan, i, &prng);
-        if (plan_has(plan, FEATURE_engine))
-            draw_small(plan, first, &engines);
-    }
-    if (wild)
-        draw_faults(plan, &faults);
-    struct lh_prng switches = lh_prng_fork(&root, PART_SWITCHES);
-    if (draw_chance(&switches, 0.1))
-        plan->features |= 1u << FEATURE_switches;
-    switches_draw(plan, &switches);
-    struct lh_prng codes = lh_prng_fork(&root, PART_CODES);
-    draw_codes(plan, &codes);
-    struct lh_prng automatic = lh_prng_fork(&root, PART_AUTO);
-    draw_automatic(plan, &automatic);
-    struct lh_prng scale = lh_prng_fork(&root, PART_SCALE);
-    draw_scale(plan, &scale);
-    struct lh_prng newcomers = lh_prng_fork(&root, PART_NEWCOMERS);
-    if (seed >= PLAN_NEWCOMER_SEEDS)
-        draw_newcomers(plan, &newcomers);
-    struct lh_prng controllers = lh_prng_fork(&root, PART_CONTROLLERS);
-    if (seed >= PLAN_NEWCOMER_SEEDS)
-        draw_controllers(plan, &controllers);
-    struct lh_prng lies = lh_prng_fork(&root, PART_LIES);
-    if (seed >= PLAN_NEWCOMER_SEEDS && wild)
-        draw_lies(plan, &lies);
-    struct lh_prng peers = lh_prng_fork(&root, PART_PEERS);
-    if (plan_has(plan, FEATURE_engine) && wild)
-        draw_peer_faults(plan, &peers);
-    struct lh_prng deadlines = lh_prng_fork(&root, PART_DEADLINES);
-    if (seed >= PLAN_DEADLINE_SEEDS)
-        draw_deadlines(plan, &deadlines);
-    struct lh_prng lists = lh_prng_fork(&root, PART_LISTS);
-    if (plan_has(plan, FEATURE_engine) && draw_chance(&lists, 0.5))
-        plan->features |= 1u << FEATURE_lists;
-    struct lh_prng matches = lh_prng_fork(&root, PART_MATCHES);
-    if (plan_has(plan, FEATURE_engine))
-        draw_matches(plan, &matches);
-    struct lh_prng onesided = lh_prng_fork(&root, PART_ONESIDED);
-    if (seed >= PLAN_ONESIDED_SEEDS)
-        draw_remote(plan, &onesided);
-    struct lh_prng stragglers = lh_prng_fork(&root, PART_STRAGGLERS);
-    if (seed >= PLAN_DEADLINE_SEEDS && wild)
-        draw_straggler(plan, &stragglers);
+    if (seed >= PLAN_GROUP_SEEDS)
+        draw_group(plan, &group, wild);
+    else
+        draw_pairs(plan, &root, &engines, wild);
 }

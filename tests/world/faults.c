@@ -5,6 +5,7 @@
 #include "world/checks.h"
 #include "world/ends.h"
 #include "world/engines.h"
+#include "world/group/ranks.h"
 #include "world/hostile.h"
 #include "world/memory.h"
 #include "world/overdue.h"
@@ -18,8 +19,9 @@
 
 static bool is_fault(const struct plan_event *event)
 {
-    return !event->off && (!plan_is_use(event->kind) || event->kind == EVENT_cancel ||
-                           event->kind == EVENT_close || event->kind == EVENT_revoke);
+    return !event->off &&
+           (!plan_is_use(event->kind) || event->kind == EVENT_cancel || event->kind == EVENT_close ||
+            event->kind == EVENT_revoke || event->kind == EVENT_giveup);
 }
 
 static lh_time moment_ns(const struct world *world, uint16_t moment)
@@ -81,6 +83,7 @@ static void touch_host(struct world *world, uint32_t host)
     for (uint32_t i = 0; i < 2 * world->plan->pair_count; i++)
         if (world_end(world, i)->host == host)
             world_touch(world, world_end(world, i));
+    ranks_on_healed(world);
 }
 
 static void lose_ends(struct world *world, uint32_t host, bool for_ever)
@@ -200,6 +203,9 @@ static void begin(struct world *world, const struct plan_event *event, struct ru
     case EVENT_revoke:
         remote_revoke(world, event);
         break;
+    case EVENT_giveup:
+        ranks_give_up(world, event);
+        break;
     case EVENT_close:
         close_end(world, event);
         break;
@@ -228,6 +234,7 @@ static void begin(struct world *world, const struct plan_event *event, struct ru
         break;
     case EVENT_gone:
         lose_ends(world, event->host, true);
+        ranks_die(world, event->host);
         break;
     case EVENT_memory:
         world->memory_refused = true;
@@ -353,6 +360,8 @@ static void on_arrival(void *context, const struct sim_datagram *datagram, enum 
     struct world *world = context;
     if (arrival == SIM_DELIVERED)
         ends_on_arrival(world, datagram->to, datagram->destination_port, datagram->at_ns);
+    if (arrival == SIM_DELIVERED)
+        ranks_on_arrival(world, datagram->to);
     world->overfull |= arrival == SIM_OVERFLOWED;
     if (world->text)
         fprintf(world->text, "%12llu   %u:%u <- %u:%u %u bytes%s\n", (unsigned long long)datagram->at_ns,
@@ -420,4 +429,5 @@ void faults_heal(struct world *world)
         }
     for (uint32_t i = 0; i < 2 * plan->pair_count; i++)
         world_touch(world, world_end(world, i));
+    ranks_on_healed(world);
 }

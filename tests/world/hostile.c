@@ -51,9 +51,10 @@ static void inject(struct world *world, const struct sim_datagram *datagram)
 /* A port that somebody on the host has, as far as there is one. */
 static uint16_t some_port(struct world *world, uint32_t host, struct lh_prng *prng)
 {
-    uint32_t first = (uint32_t)lh_prng_below(prng, 2 * world->plan->pair_count);
-    for (uint32_t i = 0; i < 2 * world->plan->pair_count; i++) {
-        const struct end *end = world_end(world, (first + i) % (2 * world->plan->pair_count));
+    uint32_t ends = 2 * world->plan->pair_count;
+    uint32_t first = ends > 0 ? (uint32_t)lh_prng_below(prng, ends) : 0;
+    for (uint32_t i = 0; i < ends; i++) {
+        const struct end *end = world_end(world, (first + i) % ends);
         if (end->open && end->host == host)
             return (uint16_t)(end->port_first + lh_prng_below(prng, end->ports));
     }

@@ -66,7 +66,7 @@ static void usage(void)
          "                    runs seeds S … S + N - 1; failures are made smaller. S: 2^62, where senders "
          "with\n"
          "                    controllers, and lies to these, begin; from 2^63 on with engines, from\n"
-         "                    7 * 2^61 on with one-sided operations, too\n"
+         "                    7 * 2^61 on with one-sided operations, too; from 15 * 2^60 on groups\n"
          "test_world --soak [--first S] [--jobs J] [--no-shrink]\n"
          "                    the same, until stopped\n"
          "test_world --seed S [--without LIST | --only LIST] [--describe] [--trace] [--shrink]\n"
@@ -280,6 +280,8 @@ static uint64_t first_seed(const struct options *options, enum world_canary cana
         least = PLAN_ONESIDED_SEEDS;
     if (canary == CANARY_overdue)
         least = PLAN_DEADLINE_SEEDS;
+    if (canary >= CANARY_summed && canary <= CANARY_shunned)
+        least = PLAN_GROUP_SEEDS;
     return options->first < least ? least : options->first;
 }
 

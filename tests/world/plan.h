@@ -52,7 +52,9 @@
     X(lists, "messages are sent from parts and received into parts, with tags")                            \
     X(matches, "receives choose messages by their tags, and are posted in another order")                  \
     X(deadline, "receives have deadlines")                                                                 \
-    X(onesided, "memory is exposed to peers, who write to it and read from it")
+    X(onesided, "memory is exposed to peers, who write to it and read from it")                            \
+    X(group, "each host is a rank of a group, whose collectives they call")                                \
+    X(sites, "ranks are in several sites")
 
 enum plan_feature {
 #define PLAN_FEATURE_ENUM(name, words) FEATURE_##name,
@@ -61,7 +63,7 @@ enum plan_feature {
         FEATURE_COUNT,
 };
 
-/* X(name, what it is): the first four, and the last four, are what users do, the others are faults. */
+/* X(name, what it is): the first four, and the last six, are what users do, the others are faults. */
 #define PLAN_EVENTS(X)                                                                                     \
     X(message, "a message of a connection")                                                                \
     X(exchange, "one SDR message")                                                                         \
@@ -88,7 +90,9 @@ enum plan_feature {
     X(expose, "memory is exposed to the peer")                                                             \
     X(write, "a write to the peer's memory")                                                               \
     X(read, "a read from there")                                                                           \
-    X(revoke, "exposed memory is withdrawn")
+    X(revoke, "exposed memory is withdrawn")                                                               \
+    X(collective, "all ranks of a group call a collective")                                                \
+    X(giveup, "a rank cancels one")
 
 enum plan_event_kind {
 #define PLAN_EVENT_ENUM(name, words) EVENT_##name,
@@ -100,14 +104,15 @@ enum plan_event_kind {
 struct plan_event {
     enum plan_event_kind kind;
     bool off;     /* left out */
-    uint8_t pair; /* message, exchange, close, stall; expose, write, read, revoke */
+    uint8_t pair; /* message, exchange, close, stall; expose, write, read, revoke; collective: the epoch */
     uint8_t side; /* of the pair: who sends, exposes, closes, stalls; cancel: 0 the send, 1 the receive */
-    uint8_t host; /* faults of a host; of a direction: from */
+    uint8_t host; /* faults of a host; of a direction: from; collective: who calls another; giveup */
     uint8_t peer; /* of a direction: to */
     uint16_t target; /* cancel: number of the message's event; write, read, revoke: of the expose */
     lh_time at_ns;
-    lh_time span_ns; /* how long a fault lasts; message: when the receive is posted */
-    uint64_t bytes;  /* of a message */
+    lh_time span_ns; /* how long a fault lasts; message: when the receive is posted; collective: within
+                        which all ranks call it */
+    uint64_t bytes;  /* of a message; collective: of all elements */
     uint64_t room;   /* message: at the receiver; exchange: that are sent; expose: the access; write, read:
                         where in the peer's memory */
     double chance;   /* of each packet, or allocation */
@@ -182,6 +187,24 @@ struct plan_switches {
     struct plan_flow flows[PLAN_FLOWS_MAX];
 };
 
+#define PLAN_EPOCHS_MAX   3u
+#define GROUP_PATIENCE_NS (2 * LH_NS_PER_S) /* ranks that wait as long fail only when they die */
+
+/* A group with a rank on each host. An *epoch* is what its ranks call before they make another group. */
+struct plan_group {
+    uint32_t block_bytes;
+    uint32_t blocks;         /* of a peer's buffers */
+    struct lh_attr attr[2];  /* of connections in a site, and to other sites: sizes */
+    char reliability[2][48]; /* likewise */
+    char congestion[2][24];
+    uint64_t receive_buffer_bytes; /* of the engines' sockets */
+    lh_time peer_timeout_ns;
+    uint8_t site[PLAN_HOSTS_MAX];
+    lh_time joins_ns[PLAN_HOSTS_MAX]; /* when it attaches to the others */
+    uint32_t epochs;
+    bool splits[PLAN_EPOCHS_MAX]; /* the group is split after it, else all go on in a new one */
+};
+
 struct plan {
     uint64_t seed;
     uint32_t hosts;
@@ -196,6 +219,7 @@ struct plan {
     struct plan_switches switches;
     struct plan_engine engines[PLAN_HOSTS_MAX];
     struct plan_pair pairs[PLAN_PAIRS_MAX];
+    struct plan_group group;
     struct plan_event events[PLAN_EVENTS_MAX];
 };
 
@@ -208,6 +232,8 @@ struct plan {
 #define PLAN_DEADLINE_SEEDS ((uint64_t)3 << 62)
 /* Those from here on also have one-sided operations. */
 #define PLAN_ONESIDED_SEEDS ((uint64_t)7 << 61)
+/* Those from here on have a group in place of pairs. */
+#define PLAN_GROUP_SEEDS ((uint64_t)15 << 60)
 
 void plan_draw(uint64_t seed, struct plan *plan);
 

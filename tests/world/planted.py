@@ -29,6 +29,11 @@ ENGINE_SEEDS = 1 << 63
 # And from here on deadlines (PLAN_DEADLINE_SEEDS).
 DEADLINES = ("range-short", "share-high", "deadline-ignored", "preempt-lost", "stale-bytes")
 DEADLINE_SEEDS = 3 << 62
+# And from here on groups (PLAN_GROUP_SEEDS).
+GROUPS = ("late-unanswered", "sum-by-rank", "report-dropped", "left-untold", "report-unanswered",
+          "send-early", "quotient-twice", "blame-next", "group-deadline", "buffer-lost", "input-summed",
+          "count-unsigned")
+GROUP_SEEDS = 15 << 60
 
 ACK_COPY = "    memcpy(ack.bitmap, arrivals->bits + answer->next_word, ack.words * sizeof(uint64_t));\n"
 
@@ -246,6 +251,58 @@ BUGS = {
     "stale-bytes": ("what is missing is not set to 0", [
         ("src/message/rx/partial.c", "    if (rx->attr->zero_missing)", "    if (false)"),
     ]),
+    "late-unanswered": ("who disagrees with ranks that are done is not told", [
+        ("src/group/mesh.c", "        deliver_late_signature(group, rank, message);",
+         "        return DELIVERED;"),
+    ]),
+    "sum-by-rank": ("a direct all-reduce adds a rank's own by its rank, not by its place", [
+        ("src/group/operation.c", "return op->shape.map ? op->shape.map->place_of[rank] : rank;",
+         "(void)op;\n    return rank;"),
+    ]),
+    "report-dropped": ("who is left is not known of members that made the group before", [
+        ("src/group/mesh.c", "return tag->group >= mesh->next_group ? TOO_EARLY : DELIVERED;",
+         "return tag->group >= mesh->next_group && tag->kind != TAG_AGREE ? TOO_EARLY : DELIVERED;"),
+    ]),
+    "left-untold": ("a rank that others report to have failed, and lives, is not told", [
+        ("src/group/mesh.c", "        tell(link);", "        (void)tell;"),
+    ]),
+    "report-unanswered": ("who has agreed does not answer who knows of one more failure", [
+        ("src/group/agreement.c", "        send_report(group, rank);\n    agreement->taken",
+         "        ;\n    agreement->taken"),
+    ]),
+    "send-early": ("blocks leave before what has to be added, or received, has come", [
+        ("src/collective/run/progress.c", "if (next < piece->before) {",
+         "if (next < piece->before && i > 0) {"),
+    ]),
+    "quotient-twice": ("averages are divided with each contribution", [
+        ("src/collective/run/progress.c",
+         "return piece->reduce && progress", "return piece->reduce || progress"),
+    ]),
+    "blame-next": ("another rank than the one that died is named", [
+        ("src/group/mesh.c",
+         "    struct notice notice = {.error = error, .rank = rank};\n"
+         "    snprintf(notice.text, sizeof notice.text, \"%s: rank",
+         "    struct notice notice = {.error = error, .rank = (rank + 1) % op->group->size};\n"
+         "    snprintf(notice.text, sizeof notice.text, \"%s: rank"),
+    ]),
+    "group-deadline": ("a collective's deadline ends nothing", [
+        ("src/group/mesh.c", "if (op->state == OP_RUNNING && now >= op->deadline_at)", "if (false)"),
+    ]),
+    "buffer-lost": ("a buffer whose block was used is not posted again", [
+        ("src/group/operation.c", "        link_repost(arrival->bounce);", "        (void)0;"),
+    ]),
+    "input-summed": ("a rank that is not the root reduces into its input", [
+        ("src/collective/run/layout.c",
+         "    case COLLECTIVE_REDUCE:\n    case COLLECTIVE_GATHER:\n        return (layout->rank",
+         "    case COLLECTIVE_REDUCE:\n        if (layout->rank != layout->root)\n"
+         "            return (uint8_t *)(uintptr_t)layout->in + before(layout, block);\n"
+         "        /* fall through */\n"
+         "    case COLLECTIVE_GATHER:\n        return (layout->rank"),
+    ]),
+    "count-unsigned": ("ranks need not agree on the number of elements", [
+        ("src/collective/run/signature.c",
+         "           numbers_differ(&c, \"count\", a->count, b->count) ||\n", ""),
+    ]),
     "wrap-sequence": ("sequences of clear-to-sends that have wrapped count as older", [
         ("src/sdr/clear_to_send.c", "return (int32_t)(a - b) < 0;", "return a < b;"),
     ]),
@@ -312,6 +369,8 @@ def plant(place, name):
 def first_seed(name):
     if name in DEADLINES:
         return DEADLINE_SEEDS
+    if name in GROUPS:
+        return GROUP_SEEDS
     return ENGINE_SEEDS if name in ENGINES else CONTROLLER_SEEDS if name in CONTROLLERS else 1
 
 
@@ -320,7 +379,7 @@ def hunt_all(place, names, most):
     copy_tree(place)
     build(place)
     if healthy := hunt(place, 1, 64) or hunt(place, CONTROLLER_SEEDS, 64) or hunt(place, ENGINE_SEEDS, 64) \
-            or hunt(place, DEADLINE_SEEDS, 64):
+            or hunt(place, DEADLINE_SEEDS, 64) or hunt(place, GROUP_SEEDS, 64):
         sys.exit(f"the product fails by itself: seed {healthy[0]}: {healthy[1]}")
     for name in names:
         saved = plant(place, name)

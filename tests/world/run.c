@@ -18,6 +18,7 @@
 #include "world/engines.h"
 #include "world/exchange.h"
 #include "world/faults.h"
+#include "world/group/ranks.h"
 #include "world/healing.h"
 #include "world/large.h"
 #include "world/memory.h"
@@ -174,7 +175,7 @@ static bool all_over(const struct world *world)
     for (uint32_t i = 0; i < world->plan->pair_count; i++)
         if (!is_over(world, &world->pairs[i]))
             return false;
-    return true;
+    return ranks_over(world);
 }
 
 /* Connections that share an engine do not wait for each other: each is over by its own bound. */
@@ -218,6 +219,7 @@ static void run_until(struct world *world, lh_time until_ns, bool or_over)
         lh_keep_earlier(&next, pairs_open_due(world));
         lh_keep_earlier(&next, users_act(world));
         ends_progress(world);
+        lh_keep_earlier(&next, ranks_act(world));
         lh_keep_earlier(&next, engines_poll(world));
         lh_keep_earlier(&next, ends_next(world));
         overdue_on_moment(world);
@@ -262,6 +264,7 @@ static void begin_life(struct world *world)
     check_prepare(world);
     faults_prepare(world);
     engines_make(world);
+    ranks_make(world);
     for (uint32_t i = 0; i < plan->pair_count; i++)
         if (plan_has(plan, FEATURE_engine) && plan->pairs[i].opens_ns > 0)
             world->pairs[i].retry_ns = plan->pairs[i].opens_ns;
@@ -271,7 +274,7 @@ static void begin_life(struct world *world)
 
 static void heal_and_wait(struct world *world)
 {
-    lh_time bound_ns = healing_bound(world);
+    lh_time bound_ns = world->ranks ? ranks_bound(world) : healing_bound(world);
     lh_time healed_ns = world->now;
     if (world_sings(world, CANARY_tardy))
         bound_ns /= 1000;
@@ -304,6 +307,7 @@ static void end_life(struct world *world)
         remote_check(world, pair);
     }
     engines_end(world);
+    ranks_end(world);
     world->hash = mix(world->hash, sim_world_trace(world->sim));
     world->hash = mix(world->hash, world->turns);
 }

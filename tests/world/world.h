@@ -70,6 +70,16 @@
     X(mute, "notify", "a notification is lost")                                                            \
     X(report, "reports", "an acknowledgement leaves out a chunk that arrived")                             \
     X(stale, "stale", "a report of a slot that is over goes uncounted")                                    \
+    X(summed, "result", "a byte of a collective's result is another")                                      \
+    X(apart, "same", "two ranks have different bits of one sum")                                           \
+    X(eaten, "input", "the input of a collective changes")                                                 \
+    X(blame, "blame", "a collective fails for a rank that lives")                                          \
+    X(lengthy, "prompt", "a death is told too late")                                                       \
+    X(wordless, "words", "ranks that disagree are not told so")                                            \
+    X(baseless, "verdict", "a collective fails for no reason")                                             \
+    X(belated, "expiry", "a collective ends after its deadline")                                           \
+    X(absent, "ends", "a rank leaves out a call")                                                          \
+    X(shunned, "members", "a rank that lives is not in the group of the survivors")                        \
     X(error, "error", "a connection ends without a reason")                                                \
     X(fall, "abort", "the process falls over")                                                             \
     X(alarm, "hang", "the alarm rings of a call that does not return")
@@ -82,6 +92,7 @@ enum world_canary {
 };
 
 struct world;
+struct ranks;
 
 /* When the workers run of a context: of one end, or of an engine that several share. */
 struct turns {
@@ -202,6 +213,7 @@ struct world {
     bool calm; /* nothing happens but what users do */
     struct host hosts[PLAN_HOSTS_MAX];
     struct engine *engines; /* of each host; NULL: there are none in this life */
+    struct ranks *ranks;    /* likewise, of a group */
     struct pair pairs[PLAN_PAIRS_MAX];
     uint16_t *end_of_port;                 /* [host][port]: 2 * pair + side, WORLD_INNER, WORLD_NOTHING */
     uint16_t moments[2 * PLAN_EVENTS_MAX]; /* faults by time: event number * 2, and 1 when it ends */

@@ -79,14 +79,16 @@ static bool numbers_differ(const struct comparison *c, const char *what, uint64_
 bool signature_differs(const struct signature *one, uint32_t rank, const struct signature *other,
                        uint32_t other_rank, char *text, size_t size)
 {
-    const struct comparison c = {.ranks = {rank, other_rank}, .text = text, .size = size};
-    return names_differ(&c, "collective", collective_name(one->collective),
-                        collective_name(other->collective)) ||
-           names_differ(&c, "type", element_name(one->type), element_name(other->type)) ||
-           numbers_differ(&c, "count", one->count, other->count) ||
-           names_differ(&c, "reduction", lh_reduction_name(one->reduction),
-                        lh_reduction_name(other->reduction)) ||
-           numbers_differ(&c, "root", one->root, other->root) ||
-           names_differ(&c, "schedule", one->schedule, other->schedule) ||
-           numbers_differ(&c, "block_bytes", one->block_bytes, other->block_bytes);
+    const bool turned = rank > other_rank;
+    const struct signature *a = turned ? other : one, *b = turned ? one : other;
+    const struct comparison c = {
+        .ranks = {turned ? other_rank : rank, turned ? rank : other_rank}, .text = text, .size = size};
+    return names_differ(&c, "collective", collective_name(a->collective), collective_name(b->collective)) ||
+           names_differ(&c, "type", element_name(a->type), element_name(b->type)) ||
+           numbers_differ(&c, "count", a->count, b->count) ||
+           names_differ(&c, "reduction", lh_reduction_name(a->reduction),
+                        lh_reduction_name(b->reduction)) ||
+           numbers_differ(&c, "root", a->root, b->root) ||
+           names_differ(&c, "schedule", a->schedule, b->schedule) ||
+           numbers_differ(&c, "block_bytes", a->block_bytes, b->block_bytes);
 }

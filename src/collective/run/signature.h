@@ -26,8 +26,8 @@ struct signature {
 void signature_encode(const struct signature *signature, uint8_t out[SIGNATURE_BYTES]);
 /* Anything may be in `in`. False: it is none. */
 bool signature_decode(const uint8_t *in, size_t bytes, struct signature *signature);
-/* Writes what differs between two ranks' into text[size], the first thing: "count 5 at rank 0, 6 at rank 1".
- * False: nothing. */
+/* Writes what differs between two ranks' into text[size], the first thing, the lower rank first: "count 5 at
+ * rank 0, 6 at rank 1". False: nothing. */
 bool signature_differs(const struct signature *one, uint32_t rank, const struct signature *other,
                        uint32_t other_rank, char *text, size_t size);
 

@@ -29,9 +29,9 @@ static void pass_by(struct tx *tx)
     assert(!ring_is_full(tx));
     lh_sdr_cts_skip(tx->qp);
     tx->segment_next++;
-    backlog_on_place(tx);
     if (tx->segment_oldest + 1 == tx->segment_next)
         tx->segment_oldest++;
+    backlog_on_place(tx); /* of no place that was passed by: the ring may have no memory yet */
 }
 
 /* The first clear-to-send of a message decides how it is cut, for the code decides what fits a segment. */

@@ -1,0 +1,130 @@
+/*
+ * test_collective_product.c - on 2 to 9 ranks, over a simulated network that loses packets: every schedule of
+ * every collective with every type over every scheme, with messages that a scheme delivers; and with every
+ * reduction, with small messages, which go the same way under every scheme.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "collective/schedule/schedule_table.h"
+#include "support/collective_call.h"
+#include "support/collective_case.h"
+
+#define LIMIT_NS   (60 * LH_NS_PER_S)
+#define LINK       "delay=100us,loss=1e-2"
+#define BULK_BYTES 4500u /* of a part of a rank: above a small message */
+#define SMALL      5u    /* elements */
+
+static const char *const schemes[] = {"sr-nack", "sr-rto", "ec:mds", "ec:xor", "hybrid", "auto"};
+
+static void open_world(struct group_world *world, uint32_t size, const char *scheme)
+{
+    static const char *const sites[] = {"one", "two", "one", "two", "two", "three", "one", "two", "three"};
+    struct lh_attr connection;
+    struct lh_group_attr attr;
+    lh_attr_init(&connection);
+    connection.reliability = scheme;
+    lh_group_attr_init(&attr);
+    attr.attr = &connection;
+    attr.block_bytes = 8192;
+    attr.buffer_bytes = 65536;
+    group_world_open(world, "product", size, LINK, size, &attr, sites);
+}
+
+static bool has_parts(enum collective collective)
+{
+    return collective == COLLECTIVE_REDUCE_SCATTER || collective == COLLECTIVE_ALLGATHER ||
+           collective == COLLECTIVE_GATHER || collective == COLLECTIVE_SCATTER ||
+           collective == COLLECTIVE_ALLTOALL;
+}
+
+static struct collective_case case_of(const struct schedule *schedule, enum lh_type type, uint32_t number,
+                                      uint32_t size)
+{
+    struct collective_case c = {.collective = schedule->collective,
+                                .type = type,
+                                .reduction = (enum lh_reduction)(number % LH_REDUCTIONS),
+                                .root = number % size,
+                                .in_place = number % 3 == 1};
+    lh_collective_options_init(&c.options);
+    c.options.schedule = schedule->name;
+    return c;
+}
+
+static void run_cases(struct group_world *world, struct collective_case *cases, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        collective_case_start(&cases[i], world);
+    for (uint32_t i = 0; i < count; i++)
+        assert_true(group_world_run(world, cases[i].ops, world->size, LIMIT_NS));
+    for (uint32_t i = 0; i < count; i++) {
+        for (uint32_t r = 0; r < world->size; r++)
+            collective_case_check(&cases[i], r);
+        collective_case_free(&cases[i]);
+    }
+}
+
+/* Several at once: a type each. */
+static void run_bulk(struct group_world *world, const struct schedule *schedule, uint32_t scheme)
+{
+    struct collective_case cases[LH_TYPES];
+    for (enum lh_type type = 0; type < LH_TYPES; type++) {
+        uint32_t parts = has_parts(schedule->collective) ? 1 : world->size;
+        cases[type] = case_of(schedule, type, type + scheme + world->size, world->size);
+        cases[type].count = (parts * BULK_BYTES + type) / lh_type_bytes(type);
+    }
+    run_cases(world, cases, LH_TYPES);
+}
+
+static void test_schemes(void **state)
+{
+    (void)state;
+    for (uint32_t size = 2; size <= SIM_ENGINES_MAX; size++)
+        for (uint32_t scheme = 0; scheme < sizeof schemes / sizeof *schemes; scheme++) {
+            struct group_world world;
+            open_world(&world, size, schemes[scheme]);
+            for (const struct schedule *const *s = schedule_table(); *s; s++)
+                run_bulk(&world, *s, scheme);
+            group_world_close(&world);
+        }
+}
+
+static void run_small(struct group_world *world, const struct schedule *schedule)
+{
+    struct collective_case cases[LH_TYPES * LH_REDUCTIONS];
+    uint32_t reductions = collective_call_reduces(schedule->collective) ? LH_REDUCTIONS : 1, count = 0;
+    for (enum lh_type type = 0; type < LH_TYPES; type++)
+        for (uint32_t r = 0; r < reductions; r++) {
+            cases[count] = case_of(schedule, type, type * reductions + r, world->size);
+            cases[count].reduction = (enum lh_reduction)r;
+            cases[count++].count = SMALL + type * r;
+        }
+    run_cases(world, cases, count);
+}
+
+static void test_reductions(void **state)
+{
+    (void)state;
+    for (uint32_t size = 2; size <= SIM_ENGINES_MAX; size++) {
+        struct group_world world;
+        open_world(&world, size, NULL);
+        for (const struct schedule *const *s = schedule_table(); *s; s++)
+            run_small(&world, *s);
+        group_world_close(&world);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_schemes),
+        cmocka_unit_test(test_reductions),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "world/group/call.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/prng.h"
+#include "collective/schedule/schedule_table.h"
+#include "world/world.h"
+
+/* ---- what is called ---------------------------------------------------------------------------------- */
+
+static const char *some_schedule(enum collective collective, struct lh_prng *prng)
+{
+    const char *name = collective_name(collective);
+    uint32_t count = 0;
+    while (lh_collective_schedule(name, count))
+        count++;
+    bool chosen = lh_prng_chance(prng, 0.6);
+    const char *one = lh_collective_schedule(name, (uint32_t)lh_prng_below(prng, count));
+    return chosen ? one : NULL;
+}
+
+static bool has_root(enum collective collective)
+{
+    return collective == COLLECTIVE_BROADCAST || collective == COLLECTIVE_REDUCE ||
+           collective == COLLECTIVE_GATHER || collective == COLLECTIVE_SCATTER;
+}
+
+static bool has_parts(enum collective collective)
+{
+    return collective == COLLECTIVE_REDUCE_SCATTER || collective == COLLECTIVE_ALLGATHER ||
+           collective == COLLECTIVE_GATHER || collective == COLLECTIVE_SCATTER ||
+           collective == COLLECTIVE_ALLTOALL;
+}
+
+static bool may_be_in_place(enum collective collective)
+{
+    return collective == COLLECTIVE_ALLREDUCE || collective == COLLECTIVE_REDUCE ||
+           collective == COLLECTIVE_ALLGATHER;
+}
+
+static void make_odd(struct call_plan *made, uint64_t kind, uint32_t size)
+{
+    struct collective_call *call = &made->call;
+    if (kind == 2)
+        call->type = (enum lh_type)((call->type + 1) % LH_TYPES);
+    else if (kind == 3 && collective_call_reduces(call->collective))
+        call->reduction = (enum lh_reduction)((call->reduction + 1) % LH_REDUCTIONS);
+    else if (kind == 4 && has_root(call->collective))
+        call->root = (call->root + 1) % size;
+    else if (kind == 5 && call->collective != COLLECTIVE_BARRIER)
+        call->collective = COLLECTIVE_BARRIER;
+    else if (kind == 6 && call->count > 0)
+        call->count = 0;
+    else
+        call->count += 1;
+    if (kind == 5)
+        made->options.schedule = NULL;
+}
+
+void call_plan_make(const struct plan_event *event, uint32_t block_bytes, uint32_t size, bool odd,
+                    struct call_plan *made)
+{
+    struct lh_prng prng;
+    lh_prng_seed(&prng, event->seed ^ 0xCA11);
+    *made = (struct call_plan){0};
+    struct collective_call *call = &made->call;
+    call->collective = (enum collective)lh_prng_below(&prng, COLLECTIVES);
+    call->type = (enum lh_type)lh_prng_below(&prng, LH_TYPES);
+    call->reduction = (enum lh_reduction)lh_prng_below(&prng, LH_REDUCTIONS);
+    call->root = (uint32_t)(lh_prng_next(&prng) % size);
+    call->count = event->bytes / lh_type_bytes(call->type) / (has_parts(call->collective) ? size : 1);
+    bool in_place = lh_prng_chance(&prng, 0.3);
+    made->in_place = in_place && may_be_in_place(call->collective);
+    lh_collective_options_init(&made->options);
+    made->options.schedule = some_schedule(call->collective, &prng);
+    bool smaller = lh_prng_chance(&prng, 0.3);
+    size_t own = 64 + lh_prng_below(&prng, block_bytes);
+    made->options.block_bytes = smaller ? own : 0;
+    made->options.deadline_ns = event->delay_ns;
+    if (odd)
+        make_odd(made, event->room, size);
+}
+
+bool call_is_same(const struct call_plan *plan)
+{
+    enum collective collective = plan->call.collective;
+    return collective == COLLECTIVE_ALLREDUCE || collective == COLLECTIVE_BROADCAST ||
+           collective == COLLECTIVE_ALLGATHER;
+}
+
+/* ---- elements ---------------------------------------------------------------------------------------- */
+
+/* How a float is stored. */
+static const struct format {
+    uint32_t mantissa; /* bits */
+    uint32_t exponent;
+} formats[] = {[LH_F32] = {23, 8}, [LH_F64] = {52, 11}, [LH_F16] = {10, 5}, [LH_BF16] = {7, 8}};
+
+static bool is_float(enum lh_type type)
+{
+    return type <= LH_BF16;
+}
+
+static uint64_t load(enum lh_type type, const uint8_t *from, size_t index)
+{
+    uint64_t raw = 0;
+    memcpy(&raw, from + index * lh_type_bytes(type),
+           lh_type_bytes(type)); /* little-endian, as all we have */
+    return raw;
+}
+
+/* Of random bits: a float within 1/8 and 2, for products within 1/2 and 2, so that nothing overflows. */
+static uint64_t tame(enum lh_type type, enum lh_reduction reduction, uint64_t raw)
+{
+    const struct format *format = &formats[type];
+    uint64_t bias = (1u << (format->exponent - 1)) - 1, ones = ((uint64_t)1 << format->mantissa) - 1;
+    uint64_t sign = raw >> (format->mantissa + format->exponent) & 1, some = raw >> format->mantissa & 3;
+    uint64_t exponent = reduction == LH_PROD ? bias - 1 + some % 2 : bias - 3 + some;
+    return sign << (format->mantissa + format->exponent) | exponent << format->mantissa | (raw & ones);
+}
+
+static long double decoded(enum lh_type type, uint64_t raw)
+{
+    const struct format *format = &formats[type];
+    uint64_t ones = ((uint64_t)1 << format->mantissa) - 1, top = ((uint64_t)1 << format->exponent) - 1;
+    uint64_t exponent = raw >> format->mantissa & top;
+    int bias = (1 << (format->exponent - 1)) - 1;
+    bool negative = raw >> (format->mantissa + format->exponent) & 1;
+    if (exponent == top)
+        return NAN; /* no result here is infinite */
+    uint64_t mantissa = (raw & ones) | (exponent > 0 ? ones + 1 : 0);
+    long double value =
+        ldexpl((long double)mantissa, (int)(exponent > 0 ? exponent : 1) - bias - (int)format->mantissa);
+    return negative ? -value : value;
+}
+
+/* Sign-extended where the type has a sign. */
+static int64_t as_integer(enum lh_type type, uint64_t raw)
+{
+    return type == LH_I32 ? (int32_t)raw : type == LH_U8 ? (uint8_t)raw : (int64_t)raw;
+}
+
+/* ---- data -------------------------------------------------------------------------------------------- */
+
+static const uint8_t *content_of(const struct plan_event *event, const struct call_plan *plan, uint8_t host,
+                                 size_t elements)
+{
+    uint64_t number = event->seed * 31 + host * 7919u;
+    return world_content(number, elements * lh_type_bytes(plan->call.type));
+}
+
+static bool is_tamed(const struct call_plan *plan)
+{
+    return is_float(plan->call.type) && collective_call_reduces(plan->call.collective);
+}
+
+static uint64_t element_of(const struct call_plan *plan, const uint8_t *content, size_t index)
+{
+    uint64_t raw = load(plan->call.type, content, index);
+    return is_tamed(plan) ? tame(plan->call.type, plan->call.reduction, raw) : raw;
+}
+
+void call_fill(const struct plan_event *event, const struct call_plan *plan, uint8_t host, uint8_t *to,
+               size_t elements)
+{
+    size_t width = lh_type_bytes(plan->call.type);
+    const uint8_t *content = content_of(event, plan, host, elements);
+    memcpy(to, content, elements * width);
+    for (size_t i = 0; is_tamed(plan) && i < elements; i++) {
+        uint64_t raw = element_of(plan, content, i);
+        memcpy(to + i * width, &raw, width);
+    }
+}
+
+/* ---- sums -------------------------------------------------------------------------------------------- */
+
+/* Contributions of all to one element. */
+struct contributions {
+    const struct call_plan *plan;
+    uint32_t count;
+    uint64_t raw[PLAN_HOSTS_MAX];
+};
+
+static uint64_t integer_sum(const struct contributions *c)
+{
+    enum lh_type type = c->plan->call.type;
+    uint64_t sum = c->raw[0];
+    for (uint32_t i = 1; i < c->count; i++) {
+        int64_t one = as_integer(type, sum), other = as_integer(type, c->raw[i]);
+        switch (c->plan->call.reduction) {
+        case LH_PROD:
+            sum *= c->raw[i];
+            break;
+        case LH_MIN:
+            sum = (uint64_t)(one < other ? one : other);
+            break;
+        case LH_MAX:
+            sum = (uint64_t)(one > other ? one : other);
+            break;
+        default:
+            sum += c->raw[i];
+        }
+    }
+    if (c->plan->call.reduction == LH_AVG)
+        sum = (uint64_t)(as_integer(type, sum) / (int64_t)c->count);
+    return sum;
+}
+
+static bool float_is_right(const struct contributions *c, uint64_t raw)
+{
+    enum lh_type type = c->plan->call.type;
+    enum lh_reduction reduction = c->plan->call.reduction;
+    long double unit = ldexpl(1, -(int)formats[type].mantissa - 1), value = decoded(type, c->raw[0]);
+    long double size = fabsl(value);
+    for (uint32_t i = 1; i < c->count; i++) {
+        long double other = decoded(type, c->raw[i]);
+        size += fabsl(other);
+        if (reduction == LH_PROD)
+            value *= other;
+        else if (reduction == LH_MIN)
+            value = other < value ? other : value;
+        else if (reduction == LH_MAX)
+            value = other > value ? other : value;
+        else
+            value += other;
+    }
+    if (reduction == LH_PROD)
+        size = fabsl(value);
+    if (reduction == LH_AVG) {
+        value /= c->count;
+        size /= c->count;
+    }
+    /* One rounding an addition, and one of the division. */
+    long double bound = reduction == LH_MIN || reduction == LH_MAX ? 0 : 1.1L * c->count * unit * size;
+    return fabsl(decoded(type, raw) - value) <= bound;
+}
+
+static bool sums_are_right(const struct plan_event *event, const struct call_plan *plan,
+                           const struct team *team, size_t first, const uint8_t *out, char *what,
+                           size_t size)
+{
+    enum lh_type type = plan->call.type;
+    size_t elements = collective_call_in(&plan->call, team->size), width = lh_type_bytes(type);
+    const uint8_t *content[PLAN_HOSTS_MAX];
+    struct contributions c = {.plan = plan, .count = team->size};
+    for (uint32_t r = 0; r < team->size; r++)
+        content[r] = content_of(event, plan, team->hosts[r], elements);
+    for (size_t i = 0; i < plan->call.count; i++) {
+        uint64_t raw = load(type, out, i);
+        for (uint32_t r = 0; r < team->size; r++)
+            c.raw[r] = element_of(plan, content[r], first + i);
+        uint64_t wanted = integer_sum(&c);
+        bool right = is_float(type) ? float_is_right(&c, raw) : memcmp(&raw, &wanted, width) == 0;
+        if (right)
+            continue;
+        snprintf(what, size, "element %zu of %zu", i, plan->call.count);
+        return false;
+    }
+    return true;
+}
+
+/* ---- what is not added ------------------------------------------------------------------------------- */
+
+static bool part_is_right(const struct plan_event *event, const struct call_plan *plan, uint8_t host,
+                          size_t elements, size_t first, const uint8_t *out, char *what, size_t size)
+{
+    size_t width = lh_type_bytes(plan->call.type), bytes = plan->call.count * width;
+    const uint8_t *wanted = content_of(event, plan, host, elements) + first * width;
+    for (size_t i = 0; i < bytes; i++)
+        if (out[i] != wanted[i]) {
+            snprintf(what, size, "byte %zu of %zu from host %u", i, bytes, host);
+            return false;
+        }
+    return true;
+}
+
+bool call_is_right(const struct plan_event *event, const struct call_plan *plan, const struct team *team,
+                   uint32_t rank, const uint8_t *out, char *what, size_t size)
+{
+    const struct collective_call *call = &plan->call;
+    size_t elements = collective_call_in(call, team->size), count = call->count;
+    size_t bytes = count * lh_type_bytes(call->type);
+    bool right = true;
+    switch (call->collective) {
+    case COLLECTIVE_BARRIER:
+        return true;
+    case COLLECTIVE_REDUCE:
+        return rank != call->root || sums_are_right(event, plan, team, 0, out, what, size);
+    case COLLECTIVE_ALLREDUCE:
+        return sums_are_right(event, plan, team, 0, out, what, size);
+    case COLLECTIVE_REDUCE_SCATTER:
+        return sums_are_right(event, plan, team, rank * count, out, what, size);
+    case COLLECTIVE_BROADCAST:
+        return part_is_right(event, plan, team->hosts[call->root], elements, 0, out, what, size);
+    case COLLECTIVE_SCATTER:
+        return part_is_right(event, plan, team->hosts[call->root], elements, rank * count, out, what, size);
+    default:
+        break;
+    }
+    if (call->collective == COLLECTIVE_GATHER && rank != call->root)
+        return true;
+    for (uint32_t r = 0; r < team->size && right; r++)
+        right = part_is_right(event, plan, team->hosts[r], elements,
+                              call->collective == COLLECTIVE_ALLTOALL ? rank * count : 0, out + r * bytes,
+                              what, size);
+    return right;
+}

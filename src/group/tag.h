@@ -22,7 +22,7 @@ enum tag_kind {
 #define TAG_GROUP_BITS     14
 #define TAG_OPERATION_BITS 18
 #define TAG_PIECE_BITS     28
-/* Of messages that are of none. No rank is so many ahead of another in a group that this one does not have. */
+/* Of messages that are of none: nobody is so many operations ahead in a group that its peer does not have. */
 #define TAG_NO_OPERATION ((1u << TAG_OPERATION_BITS) - 1)
 
 struct tag {

@@ -5,6 +5,8 @@
 
 #include <assert.h>
 
+#include "base/least.h"
+
 __extension__ typedef unsigned __int128 wide; /* bytes x 8 x 10^9 */
 
 #define WORK_A_BYTE (8 * LH_NS_PER_S) /* divided by the rate: nanoseconds */
@@ -82,7 +84,9 @@ lh_time pacer_ready(const struct pacer *pacer, lh_time now, uint64_t bytes)
 {
     if (pacer->rate_bps == 0)
         return now;
-    assert(bytes <= pacer->burst_bytes);
+    if (bytes > pacer->burst_bytes)
+        return lh_most(now, pacer->free_ns + (pacer->free_rest > 0)) +
+               span_of(pacer, bytes - pacer->burst_bytes);
     lh_time slack = span_of(pacer, pacer->burst_bytes - bytes);
     lh_time free_ns = pacer->free_ns + (pacer->free_rest > 0);
     return free_ns > now + slack ? free_ns - slack : now;

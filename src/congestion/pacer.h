@@ -24,7 +24,7 @@ uint64_t pacer_allowance(const struct pacer *pacer, lh_time now);
 void pacer_on_sent(struct pacer *pacer, lh_time now, uint64_t bytes);
 /* Some of those bytes did not leave after all, because the fabric took no more. */
 void pacer_on_refused(struct pacer *pacer, uint64_t bytes);
-/* When that many bytes may leave (bytes at most burst_bytes). */
+/* When that many bytes may leave; what exceeds burst_bytes after so much of it has left. */
 lh_time pacer_ready(const struct pacer *pacer, lh_time now, uint64_t bytes);
 
 #endif

@@ -99,12 +99,8 @@ struct qp_channel {
     _Atomic lh_time drained_ns;     /* what had arrived before this is in the bitmaps */
     _Atomic lh_time paced_until_ns; /* the pace lets nothing worthwhile out before */
     _Atomic uint64_t paced_bps;     /* that pace */
-    bool awaits_pace;               /* under the pacer's lock, as all of these: */
-    uint64_t awaited;               /* the place of what awaits it (send_channel_front()) */
-    bool gave_way; /* since it last sent; the last time to this place of another channel: */
-    uint64_t gave_way_to;
-    lh_time gives_way_ns; /* when it first did */
-    uint32_t held_back;   /* of a batch, which the fabric is not offered at first; its worker's */
+    uint32_t waits;                 /* for the pace, since it last sent; under the pacer's lock */
+    uint32_t held_back;             /* of a batch, which the fabric is not offered at first; its worker's */
     struct send_channel sends;
     struct watch_fds watched; /* its worker's */
     struct run_entry run;     /* not of this channel, but of the worker of this index */
@@ -231,8 +227,7 @@ struct sdr_qp {
         device_reason; /* DEVICE_REASON_MAX: why the fabric failed; set under that lock, once, before `error`
                           * says so; NULL: there was no memory for it */
     struct send_shape send_shape;
-    uint32_t ranges_posted;  /* wraps; under lock */
-    uint64_t payload_posted; /* likewise */
+    uint64_t payload_posted; /* wraps; under lock */
     _Atomic uint64_t queued_bytes;
     _Atomic lh_time sends_left_ns; /* when some of them last left; set before they are subtracted */
     uint32_t channel_count;        /* at most the context's */

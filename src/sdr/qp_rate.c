@@ -189,6 +189,15 @@ bool qp_rate_on_feedback(struct sdr_qp *qp, const struct control_feedback *feedb
     return true;
 }
 
+void qp_rate_on_dropped(struct sdr_qp *qp, uint64_t bytes, lh_time now)
+{
+    pthread_mutex_lock(&qp->pacer_lock);
+    rate_control_on_dropped(&qp->rate, bytes);
+    uint32_t channels = take_waiting(qp, now);
+    pthread_mutex_unlock(&qp->pacer_lock);
+    wake_channels(qp, channels);
+}
+
 /* The kernel, or a device, spaces what leaves in one burst; it is told of changes that matter. */
 static void tell_pace(struct sdr_qp *qp, lh_time now)
 {

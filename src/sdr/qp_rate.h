@@ -13,6 +13,10 @@
 int qp_rate_create(struct sdr_qp *qp, const struct qp_plan *plan);
 void qp_rate_free(struct sdr_qp *qp);
 
+/* So much was aborted, and will not leave: what waits behind it may. By a channel's worker, under its
+ * gate. */
+void qp_rate_on_dropped(struct sdr_qp *qp, uint64_t bytes, lh_time now);
+
 /* The rest by the control worker, under the QP's lock. */
 
 /* The peer's address is proven: sending begins. */

@@ -8,10 +8,12 @@
 #include "base/earlier.h"
 #include "base/least.h"
 #include "sdr/context.h"
+#include "sdr/qp_rate.h"
 
-#define OFFER_MORE 4u           /* than the fabric took when it last refused some */
-#define WAY_NS     LH_NS_PER_US /* for another channel's worker to come; each further wait is twice as long */
-#define WAY_SHARE  16u /* of a round trip, in which it comes: half of what is taken for reordering */
+#define OFFER_MORE 4u /* than the fabric took when it last refused some */
+/* A worker that is late is waited for that long, then twice as long each time: up to a millisecond. */
+#define LATE_NS          LH_NS_PER_US
+#define LATE_DOUBLES_MAX 10u
 
 /* Mostly one is asked for after many arrivals, and the first of them is one. */
 static void note_full(struct sdr_qp *qp, const struct fabric_arrival *arrivals, uint32_t count)
@@ -128,71 +130,49 @@ static struct rate_room room_of(struct sdr_qp *qp, lh_time now)
     return (struct rate_room){bytes, bytes > 0 ? room.packets : 0, LH_LIMIT_RATE};
 }
 
-/* The channel can send no more for that reason. Under the pacer's lock. */
+/* Several workers share what may leave. */
+static bool is_shared(const struct sdr_qp *qp)
+{
+    return qp->context->turns > 1 && qp->channel_count > 1;
+}
+
+/* The place of the next packet, where it counts: other workers may send what was posted before it. */
+static bool shared_front(const struct sdr_qp *qp, uint32_t channel, struct send_place *front)
+{
+    return is_shared(qp) &&
+           send_channel_front(&qp->channels[channel].sends, &qp->send_shape, channel, front);
+}
+
+/* Of others, who send it first. Under the channel's gate and the pacer's lock. */
+static uint64_t bytes_ahead(const struct sdr_qp *qp, uint32_t channel)
+{
+    struct send_place front;
+    if (!shared_front(qp, channel, &front))
+        return 0;
+    int64_t ahead = (int64_t)(front.begin - qp->rate.passed_bytes);
+    return ahead > 0 ? (uint64_t)ahead : 0;
+}
+
+/* The channel can send no more for that reason. Where others are ahead it looks again when the pace has let
+ * theirs out, and waits twice as long each time that their workers are late. Under the channel's gate and the
+ * pacer's lock. */
 static void hold(struct sdr_qp *qp, uint32_t channel, enum lh_limit limit, lh_time now)
 {
+    struct qp_channel *own = &qp->channels[channel];
     if (limit != LH_LIMIT_RATE) {
         qp->waiting_channels |= (uint32_t)1 << channel;
         return;
     }
-    lh_time until = rate_control_ready(&qp->rate, limit, now, lh_sdr_send_queued_bytes(qp));
+    uint64_t ahead = bytes_ahead(qp, channel);
+    lh_time until = rate_control_ready(&qp->rate, limit, now, lh_sdr_send_queued_bytes(qp), ahead);
     until = lh_most(until, qp->rate_turn.at_ns);
-    qp_note_pace(qp);
-    atomic_store_explicit(&qp->channels[channel].paced_bps, qp->rate.pacer.rate_bps, memory_order_relaxed);
-    atomic_store_explicit(&qp->channels[channel].paced_until_ns, until, memory_order_relaxed);
-}
-
-/* What a channel that is held back will send next. Under its gate and the pacer's lock. */
-static void note_awaited(struct sdr_qp *qp, uint32_t channel)
-{
-    struct qp_channel *own = &qp->channels[channel];
-    own->awaits_pace =
-        qp->context->turns > 1 && send_channel_front(&own->sends, &qp->send_shape, channel, &own->awaited);
-}
-
-/* What waits here is more than a window or credits let out: what is overtaken waits for a round trip. */
-static bool is_scarce(struct sdr_qp *qp)
-{
-    return rate_control_is_on(&qp->rate) &&
-           rate_control_room_until_report(&qp->rate) < lh_sdr_send_queued_bytes(qp);
-}
-
-/* Where workers share a pace, a window or credits, one of them might take all of it, and what was posted
- * earlier to the channel of another would fall behind until it is taken for lost. So that one goes first, but
- * is not waited for for ever, for its worker may not run: once before this one sends; while the window is too
- * small for both, a part of a round trip, and whenever its worker means to come. Under the channel's gate and
- * the pacer's lock. */
-static bool gives_way(struct sdr_qp *qp, uint32_t channel, lh_time now)
-{
-    struct qp_channel *own = &qp->channels[channel];
-    uint64_t place;
-    if (qp->context->turns < 2 || !send_channel_front(&own->sends, &qp->send_shape, channel, &place))
-        return false;
-    uint64_t first = place;
-    bool scarce = is_scarce(qp);
-    for (uint32_t c = 0; c < qp->channel_count; c++) {
-        const struct qp_channel *other = &qp->channels[c];
-        if (c != channel && other->awaits_pace && (int64_t)(other->awaited - first) < 0 &&
-            (scarce || atomic_load_explicit(&other->paced_until_ns, memory_order_relaxed) <= now))
-            first = other->awaited;
+    if (ahead > 0) {
+        until = lh_most(until, now + (LATE_NS << own->waits));
+        own->waits = (uint32_t)lh_least(own->waits + 1, LATE_DOUBLES_MAX);
     }
-    if (first == place)
-        return false;
-    if (!own->gave_way || first != own->gave_way_to)
-        own->gives_way_ns = now;
-    else if (now - own->gives_way_ns >= qp->rate.least_rtt_ns / WAY_SHARE || !scarce)
-        return false;
-    own->gave_way = true;
-    own->gave_way_to = first;
-    return true;
-}
-
-static void give_way(struct sdr_qp *qp, uint32_t channel, lh_time now)
-{
-    struct qp_channel *own = &qp->channels[channel];
-    lh_time span_ns = lh_most(now - own->gives_way_ns, WAY_NS);
-    hold(qp, channel, LH_LIMIT_RATE, now);
-    atomic_store_explicit(&own->paced_until_ns, now + span_ns, memory_order_relaxed);
+    qp_note_pace(qp);
+    atomic_store_explicit(&own->paced_bps, qp->rate.pacer.rate_bps, memory_order_relaxed);
+    atomic_store_explicit(&own->paced_until_ns, until, memory_order_relaxed);
 }
 
 static void keep_until_paced(struct sdr_qp *qp, uint32_t channel, enum lh_limit limit, lh_time *next)
@@ -202,27 +182,33 @@ static void keep_until_paced(struct sdr_qp *qp, uint32_t channel, enum lh_limit 
                         atomic_load_explicit(&qp->channels[channel].paced_until_ns, memory_order_relaxed));
 }
 
-/* Nothing may leave now, so no packet need be made. *limit says why, *next until when. */
-static bool is_held(struct sdr_qp *qp, uint32_t channel, lh_time now, lh_time *next, enum lh_limit *limit)
+/* Where workers share a pace, a window or credits, one of them might take all of it, and what was posted
+ * earlier to the channel of another would fall behind until it is taken for lost: each sends only as far as
+ * the room reaches. Under the channel's gate and the pacer's lock. */
+static bool is_beyond(const struct sdr_qp *qp, uint32_t channel, uint64_t reach)
 {
-    if (!is_paced(qp))
-        return false;
+    struct send_place front;
+    return shared_front(qp, channel, &front) && (int64_t)(front.end - reach) > 0;
+}
+
+/* Of a QP that is paced: nothing may leave now, so no packet need be made. *limit says why, *next until when.
+ * Else *reach how far the room reaches. */
+static bool is_held(struct sdr_qp *qp, uint32_t channel, lh_time now, lh_time *next, enum lh_limit *limit,
+                    uint64_t *reach)
+{
     struct rate_room room = {0, 0, LH_LIMIT_RATE};
+    bool held = true;
     if (!qp_is_paced_until(qp, channel, now)) {
         pthread_mutex_lock(&qp->pacer_lock);
         room = room_of(qp, now);
+        *reach = rate_control_reach(&qp->rate, &room);
         limits_late(&qp->channels[channel].limits, rate_control_full(&qp->rate), now);
-        if (room.bytes == 0 || room.packets == 0) {
+        held = room.bytes == 0 || room.packets == 0 || is_beyond(qp, channel, *reach);
+        if (held)
             hold(qp, channel, room.limit, now);
-            note_awaited(qp, channel);
-        } else if (room.bytes >= qp->shape.mtu_bytes && gives_way(qp, channel, now)) {
-            give_way(qp, channel, now);
-            note_awaited(qp, channel);
-            room = (struct rate_room){0, 0, LH_LIMIT_RATE};
-        }
         pthread_mutex_unlock(&qp->pacer_lock);
     }
-    if (room.bytes > 0 && room.packets > 0)
+    if (!held)
         return false;
     *limit = room.limit;
     keep_until_paced(qp, channel, room.limit, next);
@@ -244,9 +230,8 @@ static uint32_t pace(struct sdr_qp *qp, uint32_t channel, const struct fabric_wr
     rate_control_reserve(&qp->rate, passed, bytes, now);
     if (shared_rate_is_on(&qp->context->rate))
         shared_rate_on_sent(&qp->rate_turn, bytes);
-    qp->channels[channel].awaits_pace = false; /* until these were taken */
     if (passed > 0)
-        qp->channels[channel].gave_way = false;
+        qp->channels[channel].waits = 0;
     if (passed < count) {
         *limit = room.limit;
         hold(qp, channel, room.limit, now);
@@ -296,33 +281,10 @@ static void note_taken(struct sdr_qp *qp, const struct fabric_write *writes, uin
 /* What the other channels must not overtake, unless they need not heed it. Under the channel's gate. */
 static void note_front(const struct sdr_qp *qp, uint32_t channel, bool heeded, struct channel_order *order)
 {
-    uint64_t front = 0;
+    struct send_place front = {0, 0};
     bool waiting =
         heeded && send_channel_front(&qp->channels[channel].sends, &qp->send_shape, channel, &front);
-    channel_order_set(order, channel, waiting, front);
-}
-
-/* The earliest next packet of another channel: of this worker, and of others while it awaits the pace; of
- * these only what is behind this channel's own (gives_way()). Under the channel's gate. */
-static bool earliest_other(struct sdr_qp *qp, uint32_t channel, const struct channel_order *order,
-                           uint64_t *earliest)
-{
-    uint64_t own;
-    bool any = channel_order_bound(order, channel, earliest);
-    if (qp->context->turns < 2 || !is_paced(qp) ||
-        !send_channel_front(&qp->channels[channel].sends, &qp->send_shape, channel, &own))
-        return any;
-    pthread_mutex_lock(&qp->pacer_lock);
-    for (uint32_t c = 0; c < qp->channel_count; c++) {
-        const struct qp_channel *other = &qp->channels[c];
-        if (c == channel || !other->awaits_pace || (int64_t)(other->awaited - own) <= 0 ||
-            (any && (int64_t)(other->awaited - *earliest) >= 0))
-            continue;
-        *earliest = other->awaited;
-        any = true;
-    }
-    pthread_mutex_unlock(&qp->pacer_lock);
-    return any;
+    channel_order_set(order, channel, waiting, front.begin);
 }
 
 /* Offers the fabric up to `room` of the next packets that no other channel's go before; returns how many it
@@ -334,10 +296,14 @@ static uint32_t offer(struct sdr_qp *qp, uint32_t channel, uint32_t room, const 
     const struct fabric_ops *ops = qp->endpoint->fabric->ops;
     struct fabric_write writes[FABRIC_BATCH_MAX];
     assert(room > 0 && room <= FABRIC_BATCH_MAX);
-    if (is_held(qp, channel, now, next, limit))
+    bool paced = is_paced(qp), shared = paced && is_shared(qp);
+    uint64_t reach = 0, bound;
+    if (paced && is_held(qp, channel, now, next, limit, &reach))
         return 0;
-    uint64_t bound;
-    bool bounded = earliest_other(qp, channel, order, &bound);
+    bool bounded = channel_order_bound(order, channel, &bound);
+    if (shared && (!bounded || (int64_t)(reach - bound) < 0))
+        bound = reach;
+    bounded |= shared;
     uint32_t ready =
         send_channel_peek(sends, &qp->send_shape, channel, bounded ? &bound : NULL, writes, room);
     uint32_t count = pace(qp, channel, writes, ready, now, limit);
@@ -350,11 +316,6 @@ static uint32_t offer(struct sdr_qp *qp, uint32_t channel, uint32_t room, const 
     note_left(qp, bytes, now);
     if (count > 0)
         note_taken(qp, writes, count, (uint32_t)taken, now);
-    if (count < ready && qp->context->turns > 1) {
-        pthread_mutex_lock(&qp->pacer_lock);
-        note_awaited(qp, channel);
-        pthread_mutex_unlock(&qp->pacer_lock);
-    }
     fabric_count(&qp->stats, tx_packets, taken);
     fabric_count(&qp->stats, tx_bytes, bytes);
     /* When the fabric took less than the pace allows, the fabric decides when to go on. */
@@ -381,7 +342,10 @@ static bool inject(struct sdr_qp *qp, uint32_t channel, struct channel_order *or
         return false; /* nor did anything wait when the order was made */
     }
     uint64_t dropped = send_channel_drop_aborted(&own->sends, &qp->send_shape, channel);
-    note_left(qp, dropped, now);
+    if (dropped > 0) {
+        note_left(qp, dropped, now);
+        qp_rate_on_dropped(qp, dropped, now);
+    }
     enum lh_limit limit = LH_LIMIT_HOST;
     uint32_t first = FABRIC_BATCH_MAX - own->held_back;
     uint32_t taken = offer(qp, channel, first, order, now, next, &limit);

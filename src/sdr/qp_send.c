@@ -110,7 +110,6 @@ static void note_queued(struct sdr_qp *qp, uint64_t queued)
 
 static void post_range(struct sdr_qp *qp, struct send_range *range)
 {
-    range->number = qp->ranges_posted++;
     range->before = qp->payload_posted;
     qp->payload_posted += range->bytes;
     uint64_t before = atomic_fetch_add_explicit(&qp->queued_bytes, range->bytes, memory_order_relaxed);

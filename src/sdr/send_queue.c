@@ -5,8 +5,10 @@
 
 #include <assert.h>
 
+#include "base/least.h"
+
 /* Where a walk over a channel's packets stands. */
-struct place {
+struct position {
     uint32_t next;
     uint32_t cursor;
 };
@@ -110,7 +112,7 @@ static bool is_aborted(const struct send_range *range)
 /* Steps to the next packet that this channel injects; false at the end of the queue, and before an aborted
  * range: its payload may be gone. send_channel_drop_aborted() clears the way when it comes to the front. */
 static bool settle(const struct send_channel *channel, const struct send_shape *shape, uint32_t index,
-                   uint32_t head, struct place *at)
+                   uint32_t head, struct position *at)
 {
     /* Bounded by the ring. */
     for (; at->next != head; at->next++, at->cursor = 0) {
@@ -126,7 +128,7 @@ static bool settle(const struct send_channel *channel, const struct send_shape *
 
 /* Likewise to one that was peeked at: another channel may have aborted its send since. */
 static bool settle_peeked(const struct send_channel *channel, const struct send_shape *shape,
-                          uint32_t index, uint32_t head, struct place *at)
+                          uint32_t index, uint32_t head, struct position *at)
 {
     for (; at->next != head; at->next++, at->cursor = 0) { /* bounded by the ring */
         const struct send_range *range = range_at(channel, at->next);
@@ -137,20 +139,22 @@ static bool settle_peeked(const struct send_channel *channel, const struct send_
     return false;
 }
 
-static uint64_t number_of(const struct send_range *range, uint32_t cursor)
+static struct send_place place_of(const struct send_shape *shape, const struct send_range *range,
+                                  uint32_t cursor)
 {
-    return (uint64_t)range->number << 32 | (range->first + cursor);
+    uint64_t begin = range->before + lh_least((uint64_t)cursor * shape->mtu_bytes, range->bytes);
+    return (struct send_place){begin, begin + packet_bytes(shape, range, cursor)};
 }
 
 uint32_t send_channel_peek(struct send_channel *channel, const struct send_shape *shape, uint32_t index,
-                           const uint64_t *before, struct fabric_write *writes, uint32_t room)
+                           const uint64_t *until, struct fabric_write *writes, uint32_t room)
 {
     uint32_t head = atomic_load_explicit(&channel->head, memory_order_acquire);
-    struct place at = {next_of(channel), channel->cursor};
+    struct position at = {next_of(channel), channel->cursor};
     uint32_t count = 0;
     while (count < room && settle(channel, shape, index, head, &at)) {
         const struct send_range *range = range_at(channel, at.next);
-        if (before != NULL && (int64_t)(number_of(range, at.cursor) - *before) >= 0)
+        if (until != NULL && (int64_t)(place_of(shape, range, at.cursor).end - *until) > 0)
             break;
         writes[count++] = write_of(shape, range, at.cursor);
         at.cursor++;
@@ -159,13 +163,13 @@ uint32_t send_channel_peek(struct send_channel *channel, const struct send_shape
 }
 
 bool send_channel_front(const struct send_channel *channel, const struct send_shape *shape, uint32_t index,
-                        uint64_t *place)
+                        struct send_place *place)
 {
     uint32_t head = atomic_load_explicit(&channel->head, memory_order_acquire);
-    struct place at = {next_of(channel), channel->cursor};
+    struct position at = {next_of(channel), channel->cursor};
     if (!settle(channel, shape, index, head, &at))
         return false;
-    *place = number_of(range_at(channel, at.next), at.cursor);
+    *place = place_of(shape, range_at(channel, at.next), at.cursor);
     return true;
 }
 
@@ -179,7 +183,7 @@ bool send_channel_waits(const struct send_channel *channel, uint64_t *before)
 }
 
 /* The ranges before `to` have been taken, or dropped: they are released with what was taken so far. */
-static void pass(struct send_channel *channel, struct place to)
+static void pass(struct send_channel *channel, struct position to)
 {
     for (uint32_t i = next_of(channel); i != to.next; i++)
         range_at(channel, i)->taken_end = channel->taken;
@@ -217,7 +221,7 @@ uint64_t send_channel_take(struct send_channel *channel, const struct send_shape
                            uint32_t count)
 {
     uint32_t head = atomic_load_explicit(&channel->head, memory_order_acquire);
-    struct place at = {next_of(channel), channel->cursor};
+    struct position at = {next_of(channel), channel->cursor};
     uint64_t bytes = 0;
     for (uint32_t i = 0; i < count; i++) {
         bool more = settle_peeked(channel, shape, index, head, &at);
@@ -247,7 +251,7 @@ uint64_t send_channel_drop_aborted(struct send_channel *channel, const struct se
                                    uint32_t index)
 {
     uint32_t head = atomic_load_explicit(&channel->head, memory_order_acquire);
-    struct place at = {next_of(channel), channel->cursor};
+    struct position at = {next_of(channel), channel->cursor};
     uint64_t dropped = 0;
     for (; at.next != head; at.next++, at.cursor = 0) {
         const struct send_range *range = range_at(channel, at.next);

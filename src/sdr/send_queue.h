@@ -33,7 +33,6 @@ struct send_range {
     uint32_t lkey;
     uint32_t first;
     uint32_t count;
-    uint32_t number;    /* counts the ranges of the QP, wraps */
     uint64_t before;    /* payload of the QP's ranges that were posted before it */
     uint64_t taken_end; /* once taken: writes that the channel had taken by then */
 };
@@ -54,6 +53,13 @@ struct send_message {
     _Atomic uint32_t ranges;      /* queued and not released, over all channels */
     struct message_extent extent; /* of what was posted: the receiver takes nothing else */
     uint32_t fragments;           /* bit i: a packet that carries fragment i of the immediate was posted */
+};
+
+/* Of a packet, in all payload that the QP has posted, on any channel. Both wrap: the difference of two places
+ * says which is earlier. */
+struct send_place {
+    uint64_t begin;
+    uint64_t end;
 };
 
 struct send_channel {
@@ -84,14 +90,13 @@ bool send_range_touches(const struct send_range *range, const struct send_shape 
  * counts it already. */
 void send_channel_post(struct send_channel *channel, const struct send_range *range);
 /* The next packets of this channel, at most `room`, without taking them; none of an aborted send, nor of
- * what waits behind one; with `before` (send_channel_front()) only those whose place is earlier. Another
- * channel may abort a send between this and take: it is taken all the same. */
+ * what waits behind one; with `until` only those that end there or before. Another channel may abort a send
+ * between this and take: it is taken all the same. */
 uint32_t send_channel_peek(struct send_channel *channel, const struct send_shape *shape, uint32_t index,
-                           const uint64_t *before, struct fabric_write *writes, uint32_t room);
-/* The place of this channel's next packet among those of all channels, in the order of their posts; it wraps:
- * the difference of two says which is earlier. False: nothing waits, or an aborted send does. */
+                           const uint64_t *until, struct fabric_write *writes, uint32_t room);
+/* The place of this channel's next packet. False: nothing waits, or an aborted send does. */
 bool send_channel_front(const struct send_channel *channel, const struct send_shape *shape, uint32_t index,
-                        uint64_t *place);
+                        struct send_place *place);
 /* Not beside the poster: whether anything waits, and the payload that the QP had posted before that. */
 bool send_channel_waits(const struct send_channel *channel, uint64_t *before);
 /* Takes the first `count` of those that peek gave. Returns their payload bytes. They are still to be

@@ -576,8 +576,8 @@ static uint32_t chunks_overtaken(struct sdr_recv_handle *recv)
     return end > first ? (uint32_t)(end - first) : 0;
 }
 
-/* The second worker always comes first. Beyond its first burst it takes nothing that the pace lets out while
- * what was posted earlier waits for the first worker. */
+/* The second worker always comes first. It takes nothing that the pace lets out for what was posted earlier,
+ * and waits for the first worker. */
 static void test_pace_of_two_workers(void **state)
 {
     (void)state;
@@ -601,7 +601,7 @@ static void test_pace_of_two_workers(void **state)
         uint32_t overtaken = done ? 0 : chunks_overtaken(recv);
         most = overtaken > most ? overtaken : most;
     }
-    assert_in_range(most, 1, 2 * 64 / 4 + 1);
+    assert_int_equal(most, 0);
     sdr_pair_close(&pair);
 }
 

@@ -22,6 +22,7 @@ __extension__ typedef unsigned __int128 wide;
 #define SILENCE_UNKNOWN_NS  LH_NS_PER_S
 #define SILENCE_DOUBLES_MAX 3u
 #define REORDERING_MIN_NS   (250 * LH_NS_PER_US) /* channels are served in turn */
+#define REACH_MAX           ((uint64_t)1 << 62)  /* places wrap */
 #define DRAIN_CUT_MAX       8u
 #define DRAIN_RISE          8u          /* a round trip without drops raises it by this part */
 #define RECEIVER_RISE       8u          /* likewise */
@@ -201,10 +202,9 @@ static uint64_t receiver_room(const struct rate_control *rate)
     return lh_left(most + packets_on_path(rate), packets_in_flight(rate));
 }
 
-/* Of what the pace lets out. */
-static struct rate_room room_of(const struct rate_control *rate, uint64_t paced_bytes)
+struct rate_room rate_control_room(const struct rate_control *rate, lh_time now)
 {
-    struct rate_room room = {paced_bytes, UINT64_MAX, LH_LIMIT_RATE};
+    struct rate_room room = {pacer_allowance(&rate->pacer, now), UINT64_MAX, LH_LIMIT_RATE};
     if (!rate->controller)
         return room;
     uint64_t in_flight = bytes_in_flight(rate);
@@ -225,25 +225,20 @@ static struct rate_room room_of(const struct rate_control *rate, uint64_t paced_
     return room;
 }
 
-struct rate_room rate_control_room(const struct rate_control *rate, lh_time now)
+uint64_t rate_control_reach(const struct rate_control *rate, const struct rate_room *room)
 {
-    return room_of(rate, pacer_allowance(&rate->pacer, now));
-}
-
-uint64_t rate_control_room_until_report(const struct rate_control *rate)
-{
-    return room_of(rate, UINT64_MAX).bytes;
+    return rate->passed_bytes + lh_least(room->bytes, REACH_MAX);
 }
 
 lh_time rate_control_ready(const struct rate_control *rate, enum lh_limit limit, lh_time now,
-                           uint64_t queued_bytes)
+                           uint64_t queued_bytes, uint64_t ahead_bytes)
 {
     if (limit != LH_LIMIT_RATE)
         return LH_TIME_NEVER;
     /* Half a burst: a worker that wakes for each packet does nothing else. An empty packet waits, too, while
      * nothing may leave. */
     uint64_t wanted = lh_most(lh_least(rate->burst_bytes / 2, queued_bytes), 1);
-    return pacer_ready(&rate->pacer, now, wanted);
+    return pacer_ready(&rate->pacer, now, ahead_bytes + wanted);
 }
 
 lh_time rate_control_full(const struct rate_control *rate)
@@ -257,6 +252,7 @@ void rate_control_reserve(struct rate_control *rate, uint64_t packets, uint64_t 
 {
     bool all = pacer_allowance(&rate->pacer, now) >= rate->pacer.burst_bytes;
     pacer_on_sent(&rate->pacer, now, bytes);
+    rate->passed_bytes += bytes;
     if (!rate->controller)
         return;
     /* This host did not keep up with the rate, and no window held it back: what is measured is not the
@@ -275,8 +271,14 @@ static void unreserve(struct rate_control *rate, uint64_t packets, uint64_t byte
     rate->reserved_bytes -= bytes;
 }
 
+void rate_control_on_dropped(struct rate_control *rate, uint64_t bytes)
+{
+    rate->passed_bytes += bytes;
+}
+
 void rate_control_on_refused(struct rate_control *rate, uint64_t packets, uint64_t bytes)
 {
+    rate->passed_bytes -= bytes;
     pacer_on_refused(&rate->pacer, bytes);
     if (rate->controller)
         unreserve(rate, packets, bytes);

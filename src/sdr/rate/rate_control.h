@@ -52,6 +52,7 @@ struct rate_control {
     uint8_t params[LH_CONGESTION_PARAMS];
     struct lh_congestion_decision decision;
     struct flight flight;
+    uint64_t passed_bytes;     /* let out, or dropped, of all that was ever to leave; wraps */
     uint64_t reserved_packets; /* being given to the fabric */
     uint64_t reserved_bytes;
     uint64_t receiver_packets; /* that the peer's sockets hold, with a reserve; UINT64_MAX: no limit */
@@ -98,16 +99,20 @@ static inline bool rate_control_is_on(const struct rate_control *rate)
 }
 
 struct rate_room rate_control_room(const struct rate_control *rate, lh_time now);
-/* Bytes that may leave before a report of the peer lets out more, whatever the pace. */
-uint64_t rate_control_room_until_report(const struct rate_control *rate);
-/* When the pace lets enough out to be worth a call: half a burst, or all that is queued; LH_TIME_NEVER: only
- * a report helps. */
+/* How far the room reaches into all that was ever to leave, in the order of its posts. Who sends nothing
+ * beyond that leaves to others what they have before it, whoever comes first: what they take moves the reach
+ * no further. */
+uint64_t rate_control_reach(const struct rate_control *rate, const struct rate_room *room);
+/* When the pace lets enough out to be worth a call, after `ahead_bytes` of others: half a burst, or all that
+ * is queued; LH_TIME_NEVER: only a report helps. */
 lh_time rate_control_ready(const struct rate_control *rate, enum lh_limit limit, lh_time now,
-                           uint64_t queued_bytes);
+                           uint64_t queued_bytes, uint64_t ahead_bytes);
 /* When the pace lets out all that it ever does at once; LH_TIME_NEVER without a pace. */
 lh_time rate_control_full(const struct rate_control *rate);
 /* These are about to be given to the fabric. */
 void rate_control_reserve(struct rate_control *rate, uint64_t packets, uint64_t bytes, lh_time now);
+/* These will not leave at all. */
+void rate_control_on_dropped(struct rate_control *rate, uint64_t bytes);
 /* It did not take so many of them. */
 void rate_control_on_refused(struct rate_control *rate, uint64_t packets, uint64_t bytes);
 /* It took these, with keys that follow each other; rate_control_on_sent() once for all of them. Only with

@@ -37,6 +37,7 @@ static void test_burst_then_rate(void **state)
     pacer_on_sent(&pacer, 1000, BURST);
     assert_int_equal(pacer_allowance(&pacer, 1000), 0);
     assert_int_equal(pacer_ready(&pacer, 1000, 4096), 1000 + 4096);
+    assert_int_equal(pacer_ready(&pacer, 1000, BURST + 77), 1000 + BURST + 77); /* after a full burst */
     assert_int_equal(pacer_allowance(&pacer, 1000 + 4095), 4095);
     assert_int_equal(pacer_allowance(&pacer, 1000 + 4096), 4096);
     assert_int_equal(pacer_ready(&pacer, 1000 + 4096, 4096), 1000 + 4096);

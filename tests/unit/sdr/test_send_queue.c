@@ -264,31 +264,32 @@ static void test_ring_full_and_wrap(void **state)
     free(f);
 }
 
-/* Whose next packet was posted first, over all channels; the count of posts wraps. */
+/* Whose next packet was posted first, over all channels; places wrap. */
 static void test_front(void **state)
 {
     (void)state;
     struct fixture *f = setup(2, 64, IMMEDIATE_SPLIT_10_18_4);
-    uint64_t first, second;
+    struct send_place first, second;
     assert_false(send_channel_front(&f->channels[0], &f->shape, 0, &first));
     struct send_range range = range_of(f, 0, 128 * MTU); /* a stripe for each */
-    range.number = UINT32_MAX;
+    range.before = -(uint64_t)(100 * MTU);
     post(f, range);
     range = range_of(f, 128, 64 * MTU);
-    range.number = 0;
+    range.before = 28 * MTU;
     post(f, range);
     take(&f->channels[0], &f->shape, 0, 63);
     assert_true(send_channel_front(&f->channels[0], &f->shape, 0, &first));
     assert_true(send_channel_front(&f->channels[1], &f->shape, 1, &second));
-    assert_true((int64_t)(first - second) < 0); /* packets 63 and 64 */
+    assert_true(first.end == second.begin); /* packets 63 and 64 */
+    assert_true(second.begin == -(uint64_t)(36 * MTU) && second.end == second.begin + MTU);
     take(&f->channels[0], &f->shape, 0, 1);
     assert_true(send_channel_front(&f->channels[0], &f->shape, 0, &first));
-    assert_true((int64_t)(first - second) > 0); /* packet 128 of the later post */
+    assert_true(first.begin == 28 * MTU); /* packet 128, of the later post */
     struct fabric_write writes[64];
-    assert_int_equal(send_channel_peek(&f->channels[0], &f->shape, 0, &second, writes, 64), 0);
-    second = first + 2;
-    assert_int_equal(send_channel_peek(&f->channels[0], &f->shape, 0, &second, writes, 64), 2);
-    assert_int_equal(send_channel_peek(&f->channels[1], &f->shape, 1, &first, writes, 64), 64);
+    assert_int_equal(send_channel_peek(&f->channels[0], &f->shape, 0, &second.begin, writes, 64), 0);
+    uint64_t until = first.end + 2 * MTU - 1; /* the third one ends behind it */
+    assert_int_equal(send_channel_peek(&f->channels[0], &f->shape, 0, &until, writes, 64), 2);
+    assert_int_equal(send_channel_peek(&f->channels[1], &f->shape, 1, &first.begin, writes, 64), 64);
     take(&f->channels[1], &f->shape, 1, 64);
     assert_false(send_channel_front(&f->channels[1], &f->shape, 1, &second));
     free(f);

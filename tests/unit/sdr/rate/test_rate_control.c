@@ -111,6 +111,12 @@ static uint32_t send_all(uint32_t most)
     return sent;
 }
 
+static uint64_t reach_now(void)
+{
+    struct rate_room room = rate_control_room(&world.rate, world.now);
+    return rate_control_reach(&world.rate, &room);
+}
+
 static bool report(uint64_t arrived, uint64_t dropped)
 {
     world.arrived = arrived;
@@ -145,10 +151,13 @@ static void test_without_control(void **state)
     assert_int_equal(rate_control_room(&rate, 5 + packet_ns).bytes, 2 * MTU);
     rate_control_reserve(&rate, 1, MTU, 5);
     /* Half a burst of at least two packets, or what is queued. */
-    assert_int_equal(rate_control_ready(&rate, LH_LIMIT_RATE, 5, 100 * MTU), 5 + packet_ns);
-    assert_int_equal(rate_control_ready(&rate, LH_LIMIT_RATE, 5, MTU / 2), 5 + packet_ns / 2);
+    assert_int_equal(rate_control_ready(&rate, LH_LIMIT_RATE, 5, 100 * MTU, 0), 5 + packet_ns);
+    assert_int_equal(rate_control_ready(&rate, LH_LIMIT_RATE, 5, MTU / 2, 0), 5 + packet_ns / 2);
     /* An empty packet, while nothing may leave, is no reason to ask again at once. */
-    assert_int_equal(rate_control_ready(&rate, LH_LIMIT_RATE, 5, 0), 5 + packet_ns / MTU);
+    assert_int_equal(rate_control_ready(&rate, LH_LIMIT_RATE, 5, 0, 0), 5 + packet_ns / MTU);
+    /* What others have to send before goes first, also when it is more than may leave at once. */
+    assert_int_equal(rate_control_ready(&rate, LH_LIMIT_RATE, 5, 100 * MTU, 100 * MTU),
+                     5 + 101 * packet_ns);
 }
 
 static void test_windows(void **state)
@@ -159,7 +168,7 @@ static void test_windows(void **state)
     assert_int_equal(send_all(1), 1); /* from here on it is decided */
     assert_int_equal(send_all(100), 9);
     assert_int_equal(limit_now(), LH_LIMIT_WINDOW);
-    assert_int_equal(rate_control_ready(&world.rate, LH_LIMIT_WINDOW, world.now, MTU), LH_TIME_NEVER);
+    assert_int_equal(rate_control_ready(&world.rate, LH_LIMIT_WINDOW, world.now, MTU, 0), LH_TIME_NEVER);
     world.now += RTT;
     assert_true(report(4, 0));
     assert_int_equal(send_all(100), 4);
@@ -187,6 +196,28 @@ static void test_exact_window(void **state)
     }
 }
 
+/* Nothing that is taken moves the reach: what a worker leaves behind is there for another one. */
+static void test_reach(void **state)
+{
+    (void)state;
+    begin(0);
+    world.puppet.decision.window_bytes = 10 * MTU;
+    assert_int_equal(send_all(1), 1);
+    uint64_t reach = reach_now();
+    assert_int_equal(reach, 10 * MTU);
+    assert_int_equal(send_all(3), 3);
+    assert_int_equal(reach_now(), reach);
+    rate_control_reserve(&world.rate, 4, 4 * MTU, world.now);
+    assert_int_equal(reach_now(), reach);
+    rate_control_on_refused(&world.rate, 4, 4 * MTU);
+    assert_int_equal(reach_now(), reach);
+    rate_control_on_dropped(&world.rate, 2 * MTU); /* it takes no room */
+    assert_int_equal(reach_now(), reach + 2 * MTU);
+    world.now += RTT;
+    assert_true(report(3, 0));
+    assert_int_equal(reach_now(), reach + 5 * MTU);
+}
+
 static void test_credit(void **state)
 {
     (void)state;
@@ -212,7 +243,7 @@ static void test_pace_and_burst(void **state)
     const uint32_t arrears = (uint32_t)(RTT / 16 * 800 / (8000 * MTU));
     assert_in_range(send_all(1000), arrears - 1, arrears + 1);
     assert_int_equal(limit_now(), LH_LIMIT_RATE);
-    assert_int_equal(rate_control_ready(&world.rate, LH_LIMIT_RATE, world.now, 100 * MTU),
+    assert_int_equal(rate_control_ready(&world.rate, LH_LIMIT_RATE, world.now, 100 * MTU, 0),
                      world.now + 125 * LH_NS_PER_US);
     world.puppet.decision.rate_bps = MBIT; /* two packets at least */
     world.now += RTT;
@@ -497,6 +528,7 @@ int main(void)
         cmocka_unit_test(test_without_control),
         cmocka_unit_test(test_windows),
         cmocka_unit_test(test_exact_window),
+        cmocka_unit_test(test_reach),
         cmocka_unit_test(test_credit),
         cmocka_unit_test(test_pace_and_burst),
         cmocka_unit_test(test_shorter_round_trip),

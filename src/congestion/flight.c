@@ -253,12 +253,28 @@ static lh_time settled_sent_ns(const struct flight *flight)
     return !within && flight->tail == flight->first ? 0 : entry_at(flight, index)->sent_ns;
 }
 
+/* Packets of the receiver's counts, as bytes of packets of the mean size. */
+static uint64_t as_bytes(const struct flight *flight, uint64_t packets)
+{
+    return flight->sent_packets == 0
+               ? 0
+               : (uint64_t)((wide)packets * flight->sent_bytes / flight->sent_packets);
+}
+
+/* The receiver grants it on top of what arrived by its own count. That is behind this one once a lie has come
+ * to light: what it claimed may have been lost, and no credit ever comes for that. */
+static uint64_t credit_of(const struct flight *flight)
+{
+    uint64_t claimed = as_bytes(flight, since(flight->arrived_heard, flight->arrived_packets));
+    return flight->credit_bytes < UINT64_MAX - claimed ? flight->credit_bytes + claimed : UINT64_MAX;
+}
+
 static void fill_totals(const struct flight *flight, struct lh_congestion_feedback *feedback)
 {
     feedback->in_flight_bytes = flight_in_flight_bytes(flight);
     feedback->arrived_total_bytes = flight->arrived_bytes;
     feedback->lost_total_bytes = flight->lost_bytes;
-    feedback->credit_bytes = flight->credit_bytes;
+    feedback->credit_bytes = credit_of(flight);
 }
 
 static void fill_rate(const struct flight *flight, const struct flight_entry *entry, lh_time peer_ns,
@@ -337,14 +353,6 @@ static void on_arrivals(struct flight *flight, const struct flight_report *repor
     if (found)
         fill_sample(flight, index, report, least_rtt_ns, feedback);
     on_clock(flight, report->arrived_ns, feedback);
-}
-
-/* Packets of the receiver's counts, as bytes of packets of the mean size. */
-static uint64_t as_bytes(const struct flight *flight, uint64_t packets)
-{
-    return flight->sent_packets == 0
-               ? 0
-               : (uint64_t)((wide)packets * flight->sent_bytes / flight->sent_packets);
 }
 
 /* What is new of a total of the receiver, `room` of it at most. */

@@ -221,7 +221,11 @@ void outgoing_on_receive(struct outgoing *outgoing, uint32_t number)
     }
     if (message->is_long && message->state == OUTGOING_NEW)
         message->state = OUTGOING_LONG;
-    learn_posted(outgoing, number + 1);
+    if (learn_posted(outgoing, number + 1)) { /* the peer is there: what was waited for it is over */
+        outgoing->backoff = 0;
+        outgoing->waited_ns = 0;
+        outgoing->due_ns = 0;
+    }
 }
 
 static void measure_loss(struct outgoing *outgoing, const struct eager_ack *ack)

@@ -112,9 +112,40 @@ static void test_many_copies_behind_a_burst(void **state)
     free(ring);
 }
 
+/* The receiver was away; its clear-to-send shows that it is back: what is held is not asked for as rarely as
+ * what was overdue meanwhile. */
+static void test_held_after_a_clear_to_send(void **state)
+{
+    (void)state;
+    void *ring = calloc(1, outgoing_ring_bytes(4));
+    const struct outgoing_content small = {.payload = (const uint8_t *)"x", .bytes = 1};
+    const struct outgoing_content large = {.bytes = EAGER_MAX + 1, .is_long = true};
+    const struct eager_ack held = {
+        .received = 1, .run_count = 1, .runs[0] = {.state = EAGER_HELD, .messages = 1}};
+    struct outgoing outgoing = {0};
+    outgoing_move(&outgoing, ring, 4);
+    outgoing_add(&outgoing, 0, &small);
+    outgoing.loss = 0; /* no copies */
+    send_at(&outgoing, 0);
+    assert_int_equal(outgoing_on_ack(&outgoing, &held, OVERDUE), 0);
+    outgoing_add(&outgoing, 1, &large);
+    outgoing_announce(&outgoing, 1);
+    send_at(&outgoing, OVERDUE);
+    lh_time now = OVERDUE;
+    for (int i = 0; i < 5; i++)
+        now = send_next(&outgoing);
+    assert_true(outgoing.due_ns > now + 10 * OVERDUE);
+    outgoing_on_receive(&outgoing, 1);
+    outgoing_forget(&outgoing, 1);
+    send_at(&outgoing, now + OVERDUE);
+    assert_int_equal(outgoing.due_ns, now + 2 * OVERDUE);
+    free(ring);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_longer_round_trip),
-                                       cmocka_unit_test(test_many_copies_behind_a_burst)};
+                                       cmocka_unit_test(test_many_copies_behind_a_burst),
+                                       cmocka_unit_test(test_held_after_a_clear_to_send)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

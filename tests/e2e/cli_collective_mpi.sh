@@ -1,5 +1,5 @@
 #!/bin/bash
-# longhaul collective under mpirun of Open MPI and MPICH, where they are.
+# longhaul collective and distribute under mpirun of Open MPI and MPICH, where they are.
 #
 # SPDX-License-Identifier: BSD-3-Clause
 . "$(dirname "$0")/lib_cli.sh"
@@ -17,7 +17,18 @@ under() {
     expect_line "$work/$name.out" "ranks 4"
     [ "$(grep -cE '^ +[0-9]+ .* 0$' "$work/$name.out")" -eq 3 ] ||
         fail "$name: not three rows without a wrong element"
+    rm -rf "$work/$name"
+    mkdir -p "$work/$name"/{0,1,2,3}
+    timeout 120 "$@" "$LONGHAUL" distribute "$work/file" -o "$work/$name/%r" \
+        >"$work/$name.out" 2>"$work/$name.err" ||
+        fail "$name: distribute: exit status $?"
+    expect_line "$work/$name.out" "to 3 ranks"
+    for rank in 1 2 3; do
+        cmp -s "$work/file" "$work/$name/$rank/file" || fail "$name: rank $rank has another file"
+    done
 }
+
+make_file "$work/file" 5000001
 
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 under openmpi mpirun.openmpi --oversubscribe -n 4

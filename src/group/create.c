@@ -5,9 +5,12 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include <longhaul/link.h>
+
 #include "base/big_endian.h"
 #include "base/error.h"
 #include "group/waiting.h"
+#include "message/attr.h"
 #include "message/engine.h"
 
 /* version, size: 4 bytes each; block_bytes: 8; the site */
@@ -248,6 +251,14 @@ static int read_cards(struct lh_group *group, const uint8_t *cards)
     return 0;
 }
 
+/* Between ranks of a machine no queue is but the receiver's socket, which bounds what is on its way: reports
+ * to a controller would only cost. */
+static bool needs_no_controller(const struct lh_attr *attr, const struct lh_engine *engine)
+{
+    return !attr->congestion && attr->rate_bps == 0 && attr->rate_max_bps == 0 &&
+           lh_link_is_none(&attr->link) && attr_is_loopback(engine->device);
+}
+
 static struct lh_attr attr_of(const struct lh_group *group, const struct lh_group_attr *attr, uint32_t rank)
 {
     bool across = strcmp(group->sites[group->rank], group->sites[rank]) != 0;
@@ -260,6 +271,8 @@ static struct lh_attr attr_of(const struct lh_group *group, const struct lh_grou
     own.device = NULL;
     own.workers = 0;
     own.peer_timeout_ns = group->mesh->peer_timeout_ns;
+    if (needs_no_controller(&own, own.engine))
+        own.congestion = "fixed";
     return own;
 }
 

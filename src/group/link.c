@@ -16,6 +16,12 @@
 #define COPY_RTT_NS (500 * LH_NS_PER_US)
 /* Below it a copy costs less than anything else. */
 #define COPY_BYTES 16384u
+/* Receives that are posted: so many bytes, for the time that ranks take to post others, and what comes in a
+ * round trip at 100 Gbit/s. */
+#define POSTED_BYTES      (2u << 20)
+#define POSTED_BYTES_A_NS (100 / 8)
+#define POSTED_PLACES_MIN 4u
+#define POSTED_TOGETHER   4u /* one clear-to-send tells the peer of all */
 /* A smaller packet leaves less to a small message (docs/connections.md, small messages). */
 #define SMALL_MTU       1024u
 #define SMALL_MTU_SPARE 128u
@@ -318,23 +324,63 @@ void outgoing_cancel(struct outgoing_list *list)
 
 /* ---- receiving --------------------------------------------------------------------------------------- */
 
-int link_repost(struct bounce *bounce)
+static int post(struct bounce *bounce)
 {
     struct link *link = bounce->link;
     int error = lh_post_recv(bounce->bulk ? link->bulk : link->small, bounce->memory,
                              bounce->bulk ? link->block_bytes : LINK_SMALL_BYTES, link->registered,
                              link->queue, (uint64_t)(uintptr_t)bounce, NULL);
     if (!error)
-        link->free_places += bounce->bulk;
+        link->posted_places += bounce->bulk;
     return error;
+}
+
+/* Blocks that a peer may have on their way: all while its round trip is unknown. */
+static uint32_t places_needed(struct link *link)
+{
+    lh_time rtt_ns = link_rtt_ns(link);
+    uint64_t needed = (POSTED_BYTES + rtt_ns * POSTED_BYTES_A_NS) / link->block_bytes;
+    if (needed < POSTED_PLACES_MIN)
+        needed = POSTED_PLACES_MIN;
+    return rtt_ns == 0 || needed > link->places ? link->places : (uint32_t)needed;
+}
+
+static int post_spare(struct link *link)
+{
+    uint32_t needed = link->spare ? places_needed(link) : 0;
+    if (link->posted_places + POSTED_TOGETHER > needed)
+        return 0;
+    while (link->spare && link->posted_places < needed) {
+        struct bounce *bounce = link->spare;
+        int error = post(bounce);
+        if (error)
+            return error;
+        link->spare = bounce->next;
+        link->spare_places--;
+    }
+    return 0;
+}
+
+int link_repost(struct bounce *bounce)
+{
+    struct link *link = bounce->link;
+    if (!bounce->bulk)
+        return post(bounce);
+    bounce->next = link->spare;
+    link->spare = bounce;
+    link->spare_places++;
+    return post_spare(link);
 }
 
 void link_on_received(struct bounce *bounce)
 {
-    bounce->link->free_places -= bounce->bulk;
+    struct link *link = bounce->link;
+    link->posted_places -= bounce->bulk;
+    if (bounce->bulk)
+        post_spare(link); /* a connection that has ended says so by its entries */
 }
 
 bool link_is_short(const struct link *link)
 {
-    return link->free_places <= link->places / 2;
+    return link->posted_places + link->spare_places <= link->places / 2;
 }

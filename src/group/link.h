@@ -3,7 +3,9 @@
  * bulk, with the buffers into which both receive.
  *
  * Receives are posted ahead, always: whatever a peer sends has a place when it arrives, and needs no round
- * trip first. Messages say by their tags what they are (tag.h), so operations share a link in any order.
+ * trip first. As many are posted as a round trip needs, those that were used last first: on a short path few
+ * buffers are in turn, and stay in the cache. Messages say by their tags what they are (tag.h), so operations
+ * share a link in any order.
  *
  * All under the lock of the mesh.
  *
@@ -26,6 +28,7 @@ struct link;
 /* A buffer that a receive is posted into, or that has a message. */
 struct bounce {
     struct link *link;
+    struct bounce *next; /* spare */
     uint8_t *memory;
     bool bulk;
 };
@@ -72,9 +75,11 @@ struct link {
     uint8_t *memory;
     size_t memory_bytes;
     struct bounce *bounces;
-    uint32_t small_bytes; /* longest message that goes over `small` */
-    uint32_t places;      /* of bulk */
-    uint32_t free_places; /* of these, with a posted receive */
+    uint32_t small_bytes;   /* longest message that goes over `small` */
+    uint32_t places;        /* of bulk */
+    uint32_t posted_places; /* of these, with a posted receive */
+    uint32_t spare_places;  /* with neither that nor a message */
+    struct bounce *spare;   /* the one that was used last */
     size_t block_bytes;
     uint32_t unacknowledged;      /* sends on both */
     uint32_t bulk_unacknowledged; /* of these, on bulk */
@@ -127,9 +132,9 @@ void outgoing_cancel(struct outgoing_list *list);
 
 /* ---- receiving --------------------------------------------------------------------------------------- */
 
-/* The message in a buffer has been used: posts it again. */
+/* The message in a buffer has been used: posts it again, or when it is needed. */
 int link_repost(struct bounce *bounce);
-/* A message has arrived in it. */
+/* A message has arrived in it: posts others in its place. */
 void link_on_received(struct bounce *bounce);
 /* Whether buffers are so few that a message should be copied elsewhere, and its buffer posted again. */
 bool link_is_short(const struct link *link);

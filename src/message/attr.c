@@ -188,14 +188,20 @@ static void set_default_u64(uint64_t *value, uint64_t preset)
         *value = preset;
 }
 
+bool attr_is_loopback(const char *device)
+{
+    static const char *const loopback[] = {"udp:[::1]", "udp:::1", "udp:127."};
+    for (size_t i = 0; device && i < sizeof loopback / sizeof loopback[0]; i++)
+        if (strncmp(device, loopback[i], strlen(loopback[i])) == 0)
+            return true;
+    return false;
+}
+
 /* Where nothing tells the path: loopback and the simulated network take the largest packets. */
 static uint32_t default_mtu(const char *device)
 {
-    static const char *const large[] = {"sim:", "udp:[::1]", "udp:::1", "udp:127."};
-    for (size_t i = 0; device && i < sizeof large / sizeof large[0]; i++)
-        if (strncmp(device, large[i], strlen(large[i])) == 0)
-            return ATTR_MTU_MAX;
-    return ATTR_MTU_UNKNOWN_PATH;
+    bool is_large = attr_is_loopback(device) || (device && strncmp(device, "sim:", 4) == 0);
+    return is_large ? ATTR_MTU_MAX : ATTR_MTU_UNKNOWN_PATH;
 }
 
 static uint64_t default_slot_bytes(const struct lh_attr *attr)

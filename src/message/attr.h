@@ -34,5 +34,7 @@
 int attr_check(const struct lh_attr *given, struct lh_attr *checked);
 /* Fills the zeros of checked attributes, and checks what the values mean together. -LH_EINVAL. */
 int attr_complete(struct lh_attr *attr);
+/* Whether a device is at an address that packets never leave this machine from. */
+bool attr_is_loopback(const char *device);
 
 #endif

@@ -56,16 +56,14 @@ static int check(const struct lh_group *group, const struct op_request *request)
     return request->options ? check_options(group, request->options) : 0;
 }
 
-static int find(const struct lh_group *group, const struct op_request *request,
-                const struct schedule **schedule)
+/* The one that was named, or the fastest. */
+static int find(struct lh_group *group, const struct op_request *request, const struct schedule **schedule)
 {
     char names[128];
     const char *name = request->options ? request->options->schedule : NULL;
     if (!name) {
         uint64_t elements = layout_elements(request->collective, group->size, request->count);
-        *schedule = choice_make(request->collective, group->size, elements * lh_type_bytes(request->type),
-                                group->mesh->block_bytes, &group->path);
-        return 0;
+        return choosing_find(group, request->collective, elements * lh_type_bytes(request->type), schedule);
     }
     *schedule = named_schedule(request->collective, name, names, sizeof names);
     if (*schedule)
@@ -85,10 +83,12 @@ static int check_members(struct lh_group *group, const struct op_request *reques
     return 0;
 }
 
-static int begin(struct lh_group *group, const struct op_request *request, const struct schedule *schedule,
-                 struct lh_collective **op)
+static int begin(struct lh_group *group, const struct op_request *request, struct lh_collective **op)
 {
+    const struct schedule *schedule;
     int error = check_members(group, request);
+    if (!error)
+        error = find(group, request, &schedule);
     if (!error)
         error = op_create(group, request, schedule, op);
     if (error)
@@ -109,16 +109,13 @@ static int begin(struct lh_group *group, const struct op_request *request, const
 
 static int start(struct lh_group *group, const struct op_request *request, struct lh_collective **op)
 {
-    const struct schedule *schedule;
     int error = check(group, request);
     if (!error)
         error = engine_check_process(group->mesh->engine);
-    if (!error)
-        error = find(group, request, &schedule);
     if (error)
         return error;
     pthread_mutex_lock(&group->mesh->lock);
-    error = begin(group, request, schedule, op);
+    error = begin(group, request, op);
     pthread_mutex_unlock(&group->mesh->lock);
     return error;
 }

@@ -80,6 +80,7 @@ static void free_group(struct lh_group *group)
     if (group->work)
         munmap(group->work, group->work_bytes);
     agreement_free(&group->agreement);
+    choosing_free(&group->choosing);
     free(group->map_numbers);
     free(group->members);
     free(group->sites);
@@ -118,8 +119,6 @@ int create_map(struct lh_group *group)
     if (!group->map_numbers)
         return lh_fail(LH_ENOMEM, "group: no memory for %u ranks", group->size);
     site_map_build(&group->map, site_of, group->size, group->map_numbers);
-    group->path.sites = group->map.sites;
-    group->path.largest = group->map.largest;
     return 0;
 }
 

@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/big_endian.h"
 #include "base/error.h"
 #include "group/create.h"
 #include "group/gather.h"
@@ -51,31 +50,15 @@ static int wait_connected(struct lh_group *group)
     return error;
 }
 
-/* The longest round trip and the lowest rate that any rank knows: all choose by the same. */
-static int agree_on_path(struct lh_group *group, const struct lh_group_attr *attr)
+static int agree_on_paths(struct lh_group *group, const struct lh_group_attr *attr)
 {
-    const struct lh_attr *of[] = {attr->attr, attr->attr_across};
-    struct choice_path mine = {0};
-    uint8_t body[16], *all = calloc(group->size, sizeof body);
+    uint8_t body[CHOOSING_BYTES], *all = calloc(group->size, sizeof body);
     if (!all)
         return lh_fail(LH_ENOMEM, "group: no memory for %u ranks", group->size);
-    for (uint32_t r = 0; r < group->size; r++) {
-        uint64_t rtt_ns = r == group->rank ? 0 : link_rtt_ns(group_link(group, r));
-        mine.rtt_ns = rtt_ns > mine.rtt_ns ? rtt_ns : mine.rtt_ns;
-    }
-    for (uint32_t i = 0; i < 2; i++) {
-        uint64_t rate = !of[i] ? 0 : of[i]->rate_bps ? of[i]->rate_bps : of[i]->link.rate_bps;
-        mine.rate_bps = rate > 0 && (mine.rate_bps == 0 || rate < mine.rate_bps) ? rate : mine.rate_bps;
-    }
-    lh_put_be64(body, mine.rtt_ns);
-    lh_put_be64(body + 8, mine.rate_bps);
+    choosing_measure(group, attr, body);
     int error = group_gather(group, body, sizeof body, all);
-    for (uint32_t r = 0; r < group->size && !error; r++) {
-        uint64_t rtt_ns = lh_get_be64(all + 16 * r), rate_bps = lh_get_be64(all + 16 * r + 8);
-        group->path.rtt_ns = rtt_ns > group->path.rtt_ns ? rtt_ns : group->path.rtt_ns;
-        if (rate_bps > 0 && (group->path.rate_bps == 0 || rate_bps < group->path.rate_bps))
-            group->path.rate_bps = rate_bps;
-    }
+    if (!error)
+        choosing_agree(group, all);
     free(all);
     return error;
 }
@@ -130,7 +113,7 @@ static int connect_all(struct lh_group *group, const struct lh_group_attr *attr,
     if (!error)
         error = wait_connected(group);
     if (!error && group->mesh->engine->workers != LH_NO_WORKERS)
-        error = agree_on_path(group, attr);
+        error = agree_on_paths(group, attr);
     return error;
 }
 

@@ -11,9 +11,9 @@
 #include <longhaul/collective.h>
 #include <longhaul/group.h>
 
-#include "collective/run/choice.h"
 #include "group/agreement.h"
 #include "group/ahead.h"
+#include "group/choosing.h"
 #include "group/link.h"
 #include "group/past.h"
 
@@ -54,8 +54,8 @@ struct lh_group {
     bool work_taken;
     struct past past;
     struct agreement agreement;
-    struct choice_path path; /* the same at all members */
-    struct site_map map;     /* by the names of sites; sites: 1 at least */
+    struct choosing choosing;
+    struct site_map map; /* by the names of sites; sites: 1 at least */
     uint32_t *map_numbers;
 };
 

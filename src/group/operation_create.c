@@ -183,13 +183,6 @@ static void set_layout(struct lh_collective *op, const struct op_request *reques
     };
 }
 
-/* Without a part per rank any order of ranks does; parts are in the order of ranks. */
-static bool ranks_are_equal(enum collective collective)
-{
-    return collective == COLLECTIVE_ALLREDUCE || collective == COLLECTIVE_BROADCAST ||
-           collective == COLLECTIVE_REDUCE;
-}
-
 static int set_shape(struct lh_collective *op, const struct op_request *request, size_t block_bytes)
 {
     if (op->layout.elements == 0 && request->count > 0)
@@ -200,7 +193,7 @@ static int set_shape(struct lh_collective *op, const struct op_request *request,
                        op->schedule->name, request->count, block_bytes);
     op->shape = (struct schedule_shape){
         .ranks = op->group->size, .blocks = op->layout.blocks, .root = request->root};
-    if (op->group->map.sites > 1 && ranks_are_equal(request->collective))
+    if (choosing_uses_map(op->group, request->collective))
         op->shape.map = &op->group->map;
     op->result.schedule = op->schedule->name;
     op->result.block_bytes = layout_bytes(&op->layout, op->layout.blocks - 1);

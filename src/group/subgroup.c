@@ -31,7 +31,7 @@ static int make(struct lh_group *group, const uint32_t *ranks, uint32_t count, u
             part->rank = i;
     }
     part->id = id;
-    part->path = group->path;
+    part->choosing = (struct choosing){.inside = group->choosing.inside, .across = group->choosing.across};
     int error = create_map(part);
     if (error)
         create_remove(part);

@@ -14,6 +14,7 @@
 
 #include "base/error.h"
 #include "collective/choose/choose.h"
+#include "collective/choose/paths.h"
 #include "collective/schedule/schedule_table.h"
 #include "plan/plan.h"
 
@@ -42,10 +43,10 @@ void lh_plan_collective_init(struct lh_plan_collective_question *question)
         .block_bytes = 256u << 10,
         .inside = plain.link,
         .across = plain.link,
-        .message_s = 10e-6,
-        .sum_bytes_per_s = 10e9,
+        .message_s = PATHS_MESSAGE_S,
+        .sum_bytes_per_s = PATHS_SUM_BYTES_PER_S,
     };
-    question->inside.bandwidth_bps = 10e9;
+    question->inside.bandwidth_bps = PATHS_RATE_BPS;
     question->inside.rtt_s = 50e-6;
 }
 
@@ -276,6 +277,7 @@ static struct flow_network network_of(const struct lh_plan_collective_question *
     return (struct flow_network){
         .inside = hop_of(question, &question->inside, inside),
         .across = hop_of(question, &question->across, across),
+        .message_bytes = (double)question->block_bytes,
         .sum_byte_s = 1 / question->sum_bytes_per_s,
     };
 }

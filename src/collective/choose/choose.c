@@ -15,6 +15,7 @@
 /* From one size of blocks to the next. */
 #define SIZE_STEP   4u
 #define BLOCK_BYTES 4096u /* smaller ones are no faster */
+#define ROUNDING    1e-6
 
 /* Collectives whose data has a part per rank, so that there are as many blocks or a multiple. */
 static bool has_parts(const struct schedule *schedule)
@@ -133,12 +134,24 @@ static uint32_t add_schedule(const struct choose_question *question, const struc
     return count;
 }
 
-/* Of those that are as fast, the first is one of the largest blocks. */
-static void prefer_large(struct choice *choices, uint32_t count)
+/* Of larger blocks, so fewer messages; or as fast but for rounding, and of fewer steps. */
+static bool is_calmer(const struct choose_question *question, const struct choice *one,
+                      const struct choice *other)
+{
+    struct schedule_shape of_one = choose_shape(question, one), of_other = choose_shape(question, other);
+    if (one->block_bytes < other->block_bytes || one->block_bytes > other->block_bytes)
+        return one->block_bytes > other->block_bytes;
+    if (one->seconds > other->seconds * (1 + ROUNDING))
+        return false;
+    return schedule_steps(one->schedule, &of_one) < schedule_steps(other->schedule, &of_other);
+}
+
+/* The first is the calmest of those that are as fast. */
+static void prefer_calm(const struct choose_question *question, struct choice *choices, uint32_t count)
 {
     uint32_t best = 0;
     for (uint32_t i = 1; i < count && choices[i].seconds <= choices[0].seconds * (1 + CHOOSE_TIE); i++)
-        if (choices[i].block_bytes > choices[best].block_bytes)
+        if (is_calmer(question, &choices[i], &choices[best]))
             best = i;
     struct choice first = choices[best];
     for (uint32_t i = best; i > 0; i--)
@@ -159,6 +172,6 @@ uint32_t choose(const struct choose_question *question, void *memory, struct cho
         if (question->only ? *s == question->only : is_candidate(question, *s))
             count = add_schedule(question, *s, memory, choices, count);
     assert(count > 0);
-    prefer_large(choices, count);
+    prefer_calm(question, choices, count);
     return count;
 }

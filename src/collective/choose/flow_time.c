@@ -3,15 +3,18 @@
 
 #include <assert.h>
 
+#define TOGETHER_MAX 16u /* of collective/run/pieces.h */
+
 struct flow {
     const struct schedule *schedule;
     const struct schedule_shape *shape;
     const struct flow_network *network;
     struct lh_prng *prng;
     double block_bytes;
-    double *held;  /* of a rank's block, of an all-to-all of the block: since when */
-    double *ports; /* until when they are busy: of each rank PORTS */
-    double *link;  /* likewise, from site to site */
+    uint32_t together; /* blocks of a message */
+    double *held;      /* of a rank's block, of an all-to-all of the block: since when */
+    double *ports;     /* until when they are busy: of each rank PORTS */
+    double *link;      /* likewise, from site to site */
     double end;
 };
 
@@ -63,17 +66,19 @@ static double *link_between(const struct flow *flow, uint32_t from, uint32_t to)
 
 static double repair(const struct flow *flow, const struct flow_hop *hop)
 {
+    double lost = flow->block_bytes * hop->loss_byte;
     if (!flow->prng || hop->samples == 0)
-        return hop->repair_s;
+        return hop->repair_s + (lost < 1 ? lost : 1) * 2 * hop->latency_s;
     return hop->samples_s[lh_prng_below(flow->prng, hop->samples)];
 }
 
-/* When a block that leaves after `ready` arrives: through ports, and a link. */
-static double carry(struct flow *flow, uint32_t from, uint32_t to, double ready, double *link)
+/* When a block that leaves after `ready` arrives: through ports, and a link. first: of a message. */
+static double carry(struct flow *flow, uint32_t from, uint32_t to, double ready, bool first, double *link)
 {
     const struct flow_hop *inside = &flow->network->inside, *across = &flow->network->across;
     double *out = &flow->ports[from * PORTS + (link ? OUT_ACROSS : OUT)];
-    double port_s = flow->block_bytes * inside->byte_s + (link ? across : inside)->message_s;
+    double message_s = first ? (link ? across : inside)->message_s : 0;
+    double port_s = flow->block_bytes * inside->byte_s + message_s;
     double sent = *out = later(ready, *out) + port_s;
     if (link) {
         *link = later(sent - port_s, *link) + flow->block_bytes * across->byte_s;
@@ -85,11 +90,12 @@ static double carry(struct flow *flow, uint32_t from, uint32_t to, double ready,
 
 /* A contribution that is exchanged is there from the beginning. */
 static void send_block(struct flow *flow, uint32_t from, const struct schedule_transfer *transfer,
-                       uint32_t block)
+                       uint32_t index)
 {
+    uint32_t block = transfer->first + index;
     double ready = flow->schedule->exchanges ? 0 : *held_by(flow, from, block);
     double *link = link_between(flow, from, transfer->peer), *held = held_by(flow, transfer->peer, block);
-    double arrived = carry(flow, from, transfer->peer, ready, link);
+    double arrived = carry(flow, from, transfer->peer, ready, index % flow->together == 0, link);
     arrived += repair(flow, link ? &flow->network->across : &flow->network->inside);
     if (transfer->reduce)
         arrived += flow->block_bytes * flow->network->sum_byte_s;
@@ -103,7 +109,13 @@ static void send_step(struct flow *flow, uint32_t rank, uint32_t step)
     struct schedule_transfer transfer;
     while (schedule_next_send(flow->schedule, flow->shape, rank, step, &cursor, &transfer))
         for (uint32_t i = 0; i < transfer.count; i++)
-            send_block(flow, rank, &transfer, transfer.first + i);
+            send_block(flow, rank, &transfer, i);
+}
+
+static uint32_t blocks_together(double message_bytes, double block_bytes)
+{
+    double most = message_bytes / block_bytes;
+    return most < 1 ? 1 : most < TOGETHER_MAX ? (uint32_t)most : TOGETHER_MAX;
 }
 
 double flow_time(const struct schedule *schedule, const struct schedule_shape *shape, double bytes,
@@ -112,6 +124,7 @@ double flow_time(const struct schedule *schedule, const struct schedule_shape *s
     struct flow flow = {.schedule = schedule, .shape = shape, .network = network, .prng = prng};
     size_t count = numbers(shape);
     flow.block_bytes = bytes / shape->blocks;
+    flow.together = blocks_together(network->message_bytes, flow.block_bytes);
     flow.held = memory;
     flow.ports = flow.held + held_count(shape);
     flow.link = flow.ports + PORTS * (size_t)shape->ranks;

@@ -20,8 +20,9 @@
 struct flow_hop {
     double latency_s; /* from sender to receiver: half a round trip */
     double byte_s;
-    double message_s; /* of a block, whatever its size; a port's */
+    double message_s; /* of a message, whatever its size; a port's */
     double repair_s;  /* mean that repairs add to a block */
+    double loss_byte; /* chance, for each byte of a block, of a repair beside these: a round trip */
     /* The same as samples; repairs 0: there are none. */
     const double *samples_s;
     uint32_t samples;
@@ -29,7 +30,8 @@ struct flow_hop {
 
 struct flow_network {
     struct flow_hop inside, across;
-    double sum_byte_s; /* until a received byte is part of a sum */
+    double message_bytes; /* blocks of a transfer go in one message up to that; 0: each has its own */
+    double sum_byte_s;    /* until a received byte is part of a sum */
 };
 
 /* Bytes of memory that flow_time() needs, aligned for double. */

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "group/choosing.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <longhaul/plan.h>
+
+#include "group/group.h"
+
+#define BLOCK ((size_t)256 << 10)
+#define RANKS 70u
+
+static const struct path_figures NEAR = {.rtt_ns = 50000},
+                                 FAR = {.rtt_ns = 25000000, .rate_bps = 2000000000};
+
+/* A group without links, in sites of as many ranks each. */
+struct fixture {
+    struct mesh mesh;
+    struct lh_group group;
+    uint32_t sites[RANKS], numbers[4 * RANKS + 1];
+};
+
+static void set_up(struct fixture *f, uint32_t ranks, uint32_t of_site, const struct path_figures *across)
+{
+    *f = (struct fixture){.mesh.block_bytes = BLOCK, .group.size = ranks};
+    f->group.mesh = &f->mesh;
+    for (uint32_t r = 0; r < ranks; r++)
+        f->sites[r] = r / of_site;
+    site_map_build(&f->group.map, f->sites, ranks, f->numbers);
+    f->group.choosing.inside = NEAR;
+    if (across)
+        f->group.choosing.across = *across;
+}
+
+static const char *ask(struct fixture *f, enum collective collective, uint64_t bytes)
+{
+    const struct schedule *chosen, *again;
+    assert_int_equal(choosing_find(&f->group, collective, bytes, &chosen), 0);
+    assert_int_equal(choosing_find(&f->group, collective, bytes, &again), 0);
+    assert_ptr_equal(chosen, again);
+    assert_int_equal(chosen->collective, collective);
+    return chosen->name;
+}
+
+static const char *best(uint32_t ranks, enum collective collective, uint64_t bytes)
+{
+    struct fixture f;
+    set_up(&f, ranks, ranks, NULL);
+    const char *name = ask(&f, collective, bytes);
+    choosing_free(&f.group.choosing);
+    return name;
+}
+
+/* Little data by few steps, much by few bytes. */
+static void test_sizes(void **state)
+{
+    (void)state;
+    assert_string_equal(best(8, COLLECTIVE_ALLREDUCE, 64), "direct");
+    assert_string_equal(best(8, COLLECTIVE_ALLREDUCE, 1 << 26), "halving-doubling");
+    assert_string_equal(best(16, COLLECTIVE_ALLTOALL, 1 << 26), "pairwise");
+    assert_string_equal(best(8, COLLECTIVE_BROADCAST, 1 << 20), "binomial-pipeline");
+}
+
+/* Over long links data crosses once, and in few steps. */
+static void test_sites(void **state)
+{
+    struct fixture f;
+    (void)state;
+    set_up(&f, 2, 1, &FAR);
+    assert_string_equal(ask(&f, COLLECTIVE_ALLREDUCE, 1 << 20), "direct");
+    choosing_free(&f.group.choosing);
+    set_up(&f, 8, 4, &FAR);
+    assert_string_equal(ask(&f, COLLECTIVE_ALLREDUCE, 1 << 24), "hierarchical");
+    assert_string_equal(ask(&f, COLLECTIVE_BROADCAST, 1 << 24), "hybrid");
+    assert_true(choosing_uses_map(&f.group, COLLECTIVE_ALLTOALL));
+    choosing_free(&f.group.choosing);
+}
+
+/* The parts of an all-to-all are in the order of the ranks, so its places have to be. */
+static void test_mixed_sites(void **state)
+{
+    struct fixture f;
+    (void)state;
+    set_up(&f, 64, 32, &FAR);
+    for (uint32_t r = 0; r < 64; r++)
+        f.sites[r] = r % 2;
+    site_map_build(&f.group.map, f.sites, 64, f.numbers);
+    assert_true(choosing_uses_map(&f.group, COLLECTIVE_ALLREDUCE));
+    assert_false(choosing_uses_map(&f.group, COLLECTIVE_ALLTOALL));
+    choosing_free(&f.group.choosing);
+}
+
+/* Each collective has a choice, for any size and number of ranks. */
+static void test_all(void **state)
+{
+    static const uint64_t sizes[] = {0, 1, 1000, 3 << 20, UINT64_C(1) << 40, UINT64_MAX};
+    struct fixture f;
+    (void)state;
+    for (uint32_t ranks = 1; ranks <= RANKS; ranks = 2 * ranks + 1) {
+        set_up(&f, ranks, 3, &FAR);
+        for (enum collective each = 0; each < COLLECTIVES; each++)
+            for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+                ask(&f, each, sizes[i]);
+        choosing_free(&f.group.choosing);
+    }
+}
+
+/* A planner that is told the same answers the same, or knows one as fast by smaller blocks. */
+static void check_plan(const char *name, enum collective collective, uint64_t bytes)
+{
+    struct lh_plan_collective_question question;
+    struct lh_plan_collective_choice choices[LH_PLAN_SCHEDULES_MAX];
+    struct fixture f;
+    uint32_t count;
+    lh_plan_collective_init(&question);
+    question.collective = name;
+    question.ranks = 8;
+    question.sites = 2;
+    question.bytes = bytes;
+    question.block_bytes = BLOCK;
+    question.inside.rtt_s = 50e-6;
+    question.across.rtt_s = 25e-3;
+    question.across.bandwidth_bps = 2e9;
+    question.inside.loss = question.across.loss = 0;
+    void *memory = malloc(lh_plan_collective_memory(&question));
+    assert_int_equal(lh_plan_collective(&question, memory, choices, &count), 0);
+    free(memory);
+    set_up(&f, 8, 4, &FAR);
+    uint32_t same = 0;
+    while (same < count && strcmp(ask(&f, collective, bytes), choices[same].schedule) != 0)
+        same++;
+    assert_true(same < count && choices[same].mean_s <= choices[0].mean_s * 1.02);
+    choosing_free(&f.group.choosing);
+}
+
+static void test_as_planned(void **state)
+{
+    (void)state;
+    for (uint64_t bytes = 1 << 14; bytes <= 1 << 26; bytes *= 16) {
+        check_plan("allreduce", COLLECTIVE_ALLREDUCE, bytes);
+        check_plan("broadcast", COLLECTIVE_BROADCAST, bytes);
+        check_plan("alltoall", COLLECTIVE_ALLTOALL, bytes);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_sizes), cmocka_unit_test(test_sites),      cmocka_unit_test(test_mixed_sites),
+        cmocka_unit_test(test_all),   cmocka_unit_test(test_as_planned),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

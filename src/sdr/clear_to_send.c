@@ -43,6 +43,11 @@ bool cts_announce(struct cts_announcer *announcer, struct control_cts *entry)
     return true;
 }
 
+static bool is_hasty(const struct cts_announcer *announcer, lh_time overdue_ns)
+{
+    return announcer->haste > 0 && overdue_ns >= CTS_HASTE_MIN_NS;
+}
+
 /* The first waits are all as long: a retransmission may be lost, too, and that is no reason yet to wait
  * longer than a round trip. Later ones are twice as long as the one before. What was waited counts, and
  * not how often: before a round trip was measured retransmissions are a millisecond apart, and as many
@@ -52,14 +57,25 @@ static lh_time next_wait(struct cts_announcer *announcer, lh_time overdue_ns)
     lh_time least = overdue_ns ? overdue_ns : CTS_FIRST_REPEAT_NS;
     least = least < SPAN_MAX_NS ? least : SPAN_MAX_NS;
     lh_time most = lh_most(least << REPEAT_BACKOFF_MAX, announcer->silent_ns / SILENCE_FRACTION);
-    bool patient = overdue_ns != 0 && announcer->waits < CTS_PATIENT_WAITS;
+    uint32_t parts = is_hasty(announcer, overdue_ns) ? CTS_HASTE : 1;
+    bool patient = overdue_ns != 0 && announcer->waits < CTS_PATIENT_WAITS * parts;
     lh_time wait = announcer->waited_ns;
     if (!patient)
         wait = wait < most / 2 ? 2 * wait : most;
+    wait = lh_most(wait, patient ? least / parts : least);
     announcer->waits += overdue_ns != 0;
-    announcer->waited_ns = wait > least ? wait : least;
-    announcer->silent_ns += announcer->waited_ns;
-    return announcer->waited_ns;
+    announcer->waited_ns = wait;
+    announcer->silent_ns += wait;
+    return wait;
+}
+
+/* An answer came. Was the first transmission lost, for it came after an overdue time? */
+static void note_haste(struct cts_announcer *announcer, lh_time overdue_ns)
+{
+    if (announcer->waits > (is_hasty(announcer, overdue_ns) ? CTS_HASTE : 1))
+        announcer->haste = CTS_HASTE_MEMORY;
+    else if (announcer->haste > 0)
+        announcer->haste--;
 }
 
 bool cts_on_ack(struct cts_announcer *announcer, uint32_t next, lh_time now, lh_time overdue_ns)
@@ -67,6 +83,7 @@ bool cts_on_ack(struct cts_announcer *announcer, uint32_t next, lh_time now, lh_
     if (!before(announcer->acked, next) || before(announcer->announced, next))
         return false;
     announcer->acked = next;
+    note_haste(announcer, overdue_ns);
     announcer->waits = 0;
     announcer->waited_ns = 0;
     announcer->silent_ns = 0;

@@ -5,7 +5,9 @@
  * Timers: repeat_at, one for all announcements. Unacknowledged ones are retransmitted after the path's
  * overdue time (before the first round-trip sample: 1 ms) without a new acknowledgement; each
  * retransmission in vain doubles that, from the fourth on. An acknowledgement of some restarts it (as RFC
- * 6298 section 5.3), of all stops it.
+ * 6298 section 5.3), of all stops it. On a long path that lost some not long ago they are retransmitted
+ * 1/16 of that time apart for the first four: a burst of losses then costs no round trip, and the receive
+ * no part of its deadline.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -24,6 +26,12 @@
 /* The first waits of an overdue time, which are not doubled. */
 #define CTS_PATIENT_WAITS 4u
 
+/* Where announcements were lost, each of these is cut into so many; below a millisecond it is not missed. */
+#define CTS_HASTE        16u
+#define CTS_HASTE_MIN_NS LH_NS_PER_MS
+/* So many acknowledgements after the last loss. */
+#define CTS_HASTE_MEMORY 256u
+
 /* Receiver: the window of unacknowledged announcements. */
 struct cts_announcer {
     struct ring ring; /* of struct control_cts, from `acked` on: the owner holds the places, and frees it */
@@ -34,6 +42,7 @@ struct cts_announcer {
     uint32_t waits;     /* since the last acknowledgement, with a round trip known */
     lh_time waited_ns;  /* for an acknowledgement, the last time; 0: one came since. Backs off */
     lh_time silent_ns;  /* all waits since then */
+    uint32_t haste;     /* not 0: announcements were lost, not long ago; acknowledgements until it ends */
     lh_time repeat_at;  /* LH_TIME_NEVER when everything is acknowledged */
 };
 

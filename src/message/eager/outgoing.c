@@ -19,8 +19,9 @@
 #define COPY_FRACTION     16u /* of a round trip, between a message and its copy: 1.2 round trips for both */
 #define COPY_FLIGHT_BYTES 16384u
 #define COPIES_MANY       2u
-/* Where a message and its copies were lost a burst outlasts them: many copies of few bytes cost little. */
-#define BURST_COPIES       12u
+/* Where a message and its copies were lost a burst outlasts them: many copies of few bytes cost little. They
+ * end within a quarter of a round trip. */
+#define BURST_COPIES       32u
 #define BURST_FRACTION     128u /* of a round trip, between them */
 #define BURST_FLIGHT_BYTES 256u
 #define BURST_WAITS        3u
@@ -232,7 +233,11 @@ static void measure_loss(struct outgoing *outgoing, const struct eager_ack *ack)
 {
     uint32_t sent = ack->newest + 1 - outgoing->loss_carrier;
     uint32_t received = ack->received - outgoing->loss_received;
-    if (sent < LOSS_CARRIERS || sent > INT32_MAX)
+    if (sent > INT32_MAX)
+        return;
+    if (outgoing->backoff > 0 && received < sent)
+        outgoing->bursts = BURST_MEMORY;
+    if (sent < LOSS_CARRIERS)
         return;
     double loss = received < sent ? (double)(sent - received) / sent : 0;
     outgoing->loss = (1 - LOSS_NEW) * outgoing->loss + LOSS_NEW * loss;

@@ -139,14 +139,70 @@ static void test_repeat_at_expiry(void **state)
         assert_int_equal(out[1].slot, 2);
         assert_int_equal(collect(&s, expiry, OVERDUE, out, &repeated), 0);
     }
-    /* Hearing of one starts the timer anew, without the backoff; hearing of all stops it. */
+    /* Hearing of one starts the timer anew, without the backoff and in haste; hearing of all stops it. */
     assert_true(cts_on_ack(&s.announcer, 1, expiry + 5, OVERDUE));
-    assert_int_equal(cts_announcer_next(&s.announcer), expiry + 5 + OVERDUE);
+    assert_int_equal(cts_announcer_next(&s.announcer), expiry + 5 + OVERDUE / CTS_HASTE);
     assert_int_equal(collect(&s, expiry + 5 + OVERDUE, OVERDUE, out, &repeated), 1);
     assert_int_equal(out[0].slot, 2);
     assert_true(cts_on_ack(&s.announcer, 2, expiry + 6 + OVERDUE, OVERDUE));
     assert_int_equal(cts_announcer_next(&s.announcer), LH_TIME_NEVER);
     assert_int_equal(collect(&s, LH_TIME_NEVER - 1, OVERDUE, out, &repeated), 0);
+}
+
+/* An answer that came late, for the first transmission was lost: from then on a loss costs 1/16 of an overdue
+ * time, until so many answers came in time. Not on short paths. */
+static void test_haste_behind_a_loss(void **state)
+{
+    (void)state;
+    enum { MEMORY = CTS_HASTE_MEMORY };
+    struct sides s;
+    struct control_cts out[ROOM];
+    uint32_t repeated, sequence = 0;
+    const lh_time hasty = OVERDUE / CTS_HASTE, little = CTS_HASTE_MIN_NS - 1;
+    setup(&s, 0);
+    announce(&s, 1);
+    collect(&s, 0, OVERDUE, out, &repeated);
+    assert_int_equal(collect(&s, OVERDUE, OVERDUE, out, &repeated), 1);
+    lh_time now = OVERDUE + 1;
+    assert_true(cts_on_ack(&s.announcer, ++sequence, now, OVERDUE));
+    announce(&s, 2);
+    collect(&s, now, little, out, &repeated);
+    assert_int_equal(cts_announcer_next(&s.announcer), now + little);
+    assert_true(cts_on_ack(&s.announcer, ++sequence, now, little));
+    for (uint32_t answers = 1; answers < MEMORY; answers++, now++) {
+        announce(&s, 2);
+        collect(&s, now, OVERDUE, out, &repeated);
+        assert_int_equal(cts_announcer_next(&s.announcer), now + hasty);
+        assert_true(cts_on_ack(&s.announcer, ++sequence, now, OVERDUE));
+    }
+    announce(&s, 3);
+    collect(&s, now, OVERDUE, out, &repeated);
+    assert_int_equal(cts_announcer_next(&s.announcer), now + OVERDUE);
+}
+
+/* Whoever is gone gets as many in haste as fit the patient waits; then the intervals double. */
+static void test_haste_ends(void **state)
+{
+    (void)state;
+    struct sides s;
+    struct control_cts out[ROOM];
+    uint32_t repeated;
+    setup(&s, 0);
+    s.announcer.haste = 1;
+    announce(&s, 1);
+    collect(&s, 0, OVERDUE, out, &repeated);
+    lh_time expiry = 0;
+    for (uint32_t turn = 0; turn < CTS_PATIENT_WAITS * CTS_HASTE; turn++) {
+        expiry += OVERDUE / CTS_HASTE;
+        assert_int_equal(cts_announcer_next(&s.announcer), expiry);
+        assert_int_equal(collect(&s, expiry, OVERDUE, out, &repeated), 1);
+    }
+    assert_int_equal(expiry, CTS_PATIENT_WAITS * OVERDUE);
+    for (uint32_t doublings = 0; doublings < 4; doublings++) {
+        expiry += OVERDUE << doublings;
+        assert_int_equal(cts_announcer_next(&s.announcer), expiry);
+        assert_int_equal(collect(&s, expiry, OVERDUE, out, &repeated), 1);
+    }
 }
 
 /* A fresh one does not put off the repeat of an older one, and goes first. */
@@ -390,6 +446,8 @@ int main(void)
         cmocka_unit_test(test_window_fills_and_moves),
         cmocka_unit_test(test_invalid_ack_is_ignored),
         cmocka_unit_test(test_repeat_at_expiry),
+        cmocka_unit_test(test_haste_behind_a_loss),
+        cmocka_unit_test(test_haste_ends),
         cmocka_unit_test(test_fresh_beside_overdue),
         cmocka_unit_test(test_repeat_without_round_trip),
         cmocka_unit_test(test_round_trip_known_after_repeats),

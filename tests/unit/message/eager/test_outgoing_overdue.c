@@ -85,7 +85,7 @@ static lh_time send_next(struct outgoing *outgoing)
 static void test_many_copies_behind_a_burst(void **state)
 {
     (void)state;
-    enum { COPIES = 12 };
+    enum { COPIES = 32 };
     void *ring = calloc(1, outgoing_ring_bytes(4));
     const struct outgoing_content content = {.payload = (const uint8_t *)"x", .bytes = 1};
     struct outgoing outgoing = {0};
@@ -142,10 +142,35 @@ static void test_held_after_a_clear_to_send(void **state)
     free(ring);
 }
 
+/* Where nothing was lost for long a silence may be a longer round trip; the answer shows whether it was a
+ * loss. */
+static void test_burst_that_the_answer_shows(void **state)
+{
+    (void)state;
+    const uint32_t received[] = {2, 1}; /* of two carriers */
+    for (int lost = 0; lost < 2; lost++) {
+        void *ring = calloc(1, outgoing_ring_bytes(4));
+        const struct outgoing_content content = {.payload = (const uint8_t *)"x", .bytes = 1};
+        struct outgoing outgoing = {0};
+        outgoing_move(&outgoing, ring, 4);
+        outgoing_add(&outgoing, 0, &content);
+        outgoing.loss = 0;
+        send_at(&outgoing, 0);
+        assert_int_equal(send_next(&outgoing), OVERDUE);
+        assert_int_equal(outgoing.carrier, 2);
+        acknowledge(&outgoing, received[lost], 1, 2 * OVERDUE);
+        outgoing_add(&outgoing, 1, &content);
+        send_at(&outgoing, 2 * OVERDUE);
+        assert_int_equal(send_next(&outgoing), 2 * OVERDUE + (lost ? OVERDUE / 128 : OVERDUE));
+        free(ring);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_longer_round_trip),
                                        cmocka_unit_test(test_many_copies_behind_a_burst),
-                                       cmocka_unit_test(test_held_after_a_clear_to_send)};
+                                       cmocka_unit_test(test_held_after_a_clear_to_send),
+                                       cmocka_unit_test(test_burst_that_the_answer_shows)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

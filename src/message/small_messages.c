@@ -291,10 +291,14 @@ void small_messages_on_send(struct lh_connection *c, uint32_t count, lh_time now
     const struct outgoing *outgoing = &c->tx.outgoing;
     bool alone = outgoing->used && outgoing->next - outgoing->oldest == count &&
                  outgoing->unsent == outgoing->oldest;
-    if (!c->small.on || !alone || sdr_qp_messages_room(c->qp) == 0)
+    if (!c->small.on || !alone)
         return;
     const struct outgoing_path path = path_now(c);
-    if (send_packet(c, &path, now))
+    bool sent = false;
+    while (outgoing->unsent != outgoing->next && sdr_qp_messages_room(c->qp) > 0 &&
+           send_packet(c, &path, now)) /* at most the units of the messages */
+        sent = true;
+    if (sent)
         sdr_qp_messages_flush(c->qp);
 }
 

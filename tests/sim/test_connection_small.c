@@ -64,6 +64,26 @@ static void one_way_is_half_a_round_trip(void **state)
     free(data);
 }
 
+/* While nothing else is in flight all units of a message leave in the call: none waits for a step. */
+static void all_units_leave_in_the_call(void **state)
+{
+    (void)state;
+    struct connection_pair pair = open_pair(LINK);
+    uint8_t *data = connection_pair_bytes(EAGER_MAX, 3), buffer[EAGER_MAX];
+    const size_t sizes[] = {SIZE, EAGER_UNIT_BYTES, EAGER_UNIT_BYTES + 1, EAGER_MAX};
+    for (int i = 0; i < 4; i++) {
+        struct lh_request *recv = connection_pair_recv(&pair, 1, buffer, sizeof buffer);
+        uint64_t before = stats_of(&pair, 0).tx_control;
+        struct lh_request *send = connection_pair_send(&pair, 0, data, sizes[i]);
+        assert_int_equal(stats_of(&pair, 0).tx_control, before + eager_units(sizes[i]));
+        assert_int_equal(connection_pair_finish(&pair, recv).bytes, sizes[i]);
+        assert_memory_equal(buffer, data, sizes[i]);
+        assert_int_equal(connection_pair_finish(&pair, send).error, 0);
+    }
+    connection_pair_close(&pair);
+    free(data);
+}
+
 /* One buffer is late: messages wait at the receiver, and then at the sender. None is lost or out of order. */
 static void receives_that_are_posted_late(void **state)
 {
@@ -288,11 +308,12 @@ static void many_of_four_kilobytes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_way_is_half_a_round_trip), cmocka_unit_test(receives_that_are_posted_late),
-        cmocka_unit_test(after_many_long_ones),         cmocka_unit_test(canceled_at_the_receiver),
-        cmocka_unit_test(contradicting_kinds),          cmocka_unit_test(too_long_for_its_receive),
-        cmocka_unit_test(small_among_long_ones),        cmocka_unit_test(losses_cost_no_round_trip),
-        cmocka_unit_test(many_of_a_kilobyte),           cmocka_unit_test(many_of_four_kilobytes),
+        cmocka_unit_test(one_way_is_half_a_round_trip),  cmocka_unit_test(all_units_leave_in_the_call),
+        cmocka_unit_test(receives_that_are_posted_late), cmocka_unit_test(after_many_long_ones),
+        cmocka_unit_test(canceled_at_the_receiver),      cmocka_unit_test(contradicting_kinds),
+        cmocka_unit_test(too_long_for_its_receive),      cmocka_unit_test(small_among_long_ones),
+        cmocka_unit_test(losses_cost_no_round_trip),     cmocka_unit_test(many_of_a_kilobyte),
+        cmocka_unit_test(many_of_four_kilobytes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

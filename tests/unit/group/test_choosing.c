@@ -15,7 +15,7 @@
 #include "group/group.h"
 
 #define BLOCK ((size_t)256 << 10)
-#define RANKS 70u
+#define RANKS 64u
 
 static const struct path_figures NEAR = {.rtt_ns = 50000},
                                  FAR = {.rtt_ns = 25000000, .rate_bps = 2000000000};
@@ -103,7 +103,7 @@ static void test_all(void **state)
     static const uint64_t sizes[] = {0, 1, 1000, 3 << 20, UINT64_C(1) << 40, UINT64_MAX};
     struct fixture f;
     (void)state;
-    for (uint32_t ranks = 1; ranks <= RANKS; ranks = 2 * ranks + 1) {
+    for (uint32_t ranks = 1; ranks < 20; ranks = 2 * ranks + 1) {
         set_up(&f, ranks, 3, &FAR);
         for (enum collective each = 0; each < COLLECTIVES; each++)
             for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)

@@ -74,14 +74,27 @@ void send_channel_post(struct send_channel *channel, const struct send_range *ra
     atomic_store_explicit(&channel->head, head + 1, memory_order_release);
 }
 
+/* Of the range's payload; a range without any has an empty packet. */
+static uint64_t bytes_before(const struct send_shape *shape, const struct send_range *range,
+                             uint32_t cursor)
+{
+    return lh_least((uint64_t)cursor * shape->mtu_bytes, range->bytes);
+}
+
 static uint32_t packet_bytes(const struct send_shape *shape, const struct send_range *range,
                              uint32_t cursor)
 {
-    uint64_t offset = (uint64_t)cursor * shape->mtu_bytes;
-    if (offset >= range->bytes)
-        return 0;
-    uint64_t left = range->bytes - offset;
-    return left < shape->mtu_bytes ? (uint32_t)left : shape->mtu_bytes;
+    return (uint32_t)(bytes_before(shape, range, cursor + 1) - bytes_before(shape, range, cursor));
+}
+
+/* Packets of this channel in a row, from one of them on. */
+static uint32_t own_run(const struct send_shape *shape, const struct send_range *range, uint32_t cursor)
+{
+    uint32_t left = range->count - cursor;
+    if (shape->channels == 1)
+        return left;
+    uint32_t stripe = shape->stripe_packets;
+    return (uint32_t)lh_least(stripe - (range->first + cursor) % stripe, left);
 }
 
 static struct fabric_write write_of(const struct send_shape *shape, const struct send_range *range,
@@ -142,8 +155,8 @@ static bool settle_peeked(const struct send_channel *channel, const struct send_
 static struct send_place place_of(const struct send_shape *shape, const struct send_range *range,
                                   uint32_t cursor)
 {
-    uint64_t begin = range->before + lh_least((uint64_t)cursor * shape->mtu_bytes, range->bytes);
-    return (struct send_place){begin, begin + packet_bytes(shape, range, cursor)};
+    return (struct send_place){range->before + bytes_before(shape, range, cursor),
+                               range->before + bytes_before(shape, range, cursor + 1)};
 }
 
 uint32_t send_channel_peek(struct send_channel *channel, const struct send_shape *shape, uint32_t index,
@@ -154,10 +167,12 @@ uint32_t send_channel_peek(struct send_channel *channel, const struct send_shape
     uint32_t count = 0;
     while (count < room && settle(channel, shape, index, head, &at)) {
         const struct send_range *range = range_at(channel, at.next);
-        if (until != NULL && (int64_t)(place_of(shape, range, at.cursor).end - *until) > 0)
-            break;
-        writes[count++] = write_of(shape, range, at.cursor);
-        at.cursor++;
+        do {
+            if (until != NULL && (int64_t)(place_of(shape, range, at.cursor).end - *until) > 0)
+                return count;
+            writes[count++] = write_of(shape, range, at.cursor);
+            at.cursor = next_own(shape, range, index, at.cursor + 1);
+        } while (count < room && at.cursor < range->count);
     }
     return count;
 }
@@ -223,14 +238,16 @@ uint64_t send_channel_take(struct send_channel *channel, const struct send_shape
     uint32_t head = atomic_load_explicit(&channel->head, memory_order_acquire);
     struct position at = {next_of(channel), channel->cursor};
     uint64_t bytes = 0;
-    for (uint32_t i = 0; i < count; i++) {
+    for (uint32_t run; count > 0; count -= run) { /* takes a packet or more */
         bool more = settle_peeked(channel, shape, index, head, &at);
         assert(more);
         (void)more;
         pass(channel, at);
-        bytes += packet_bytes(shape, range_at(channel, at.next), at.cursor);
-        at.cursor++;
-        channel->taken++;
+        const struct send_range *range = range_at(channel, at.next);
+        run = (uint32_t)lh_least(own_run(shape, range, at.cursor), count);
+        bytes += bytes_before(shape, range, at.cursor + run) - bytes_before(shape, range, at.cursor);
+        at.cursor += run;
+        channel->taken += run;
     }
     channel->taken_bytes += bytes;
     settle(channel, shape, index, head, &at);

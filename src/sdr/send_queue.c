@@ -159,6 +159,14 @@ static struct send_place place_of(const struct send_shape *shape, const struct s
                                range->before + bytes_before(shape, range, cursor + 1)};
 }
 
+/* Mostly a full packet would end there, too: the length of this one is asked for only where it matters. */
+static bool ends_after(const struct send_shape *shape, const struct send_range *range, uint32_t cursor,
+                       uint64_t until)
+{
+    uint64_t most = range->before + ((uint64_t)cursor + 1) * shape->mtu_bytes;
+    return (int64_t)(most - until) > 0 && (int64_t)(place_of(shape, range, cursor).end - until) > 0;
+}
+
 uint32_t send_channel_peek(struct send_channel *channel, const struct send_shape *shape, uint32_t index,
                            const uint64_t *until, struct fabric_write *writes, uint32_t room)
 {
@@ -168,7 +176,7 @@ uint32_t send_channel_peek(struct send_channel *channel, const struct send_shape
     while (count < room && settle(channel, shape, index, head, &at)) {
         const struct send_range *range = range_at(channel, at.next);
         do {
-            if (until != NULL && (int64_t)(place_of(shape, range, at.cursor).end - *until) > 0)
+            if (until != NULL && ends_after(shape, range, at.cursor, *until))
                 return count;
             writes[count++] = write_of(shape, range, at.cursor);
             at.cursor = next_own(shape, range, index, at.cursor + 1);

@@ -25,6 +25,11 @@ static bool fault_of(struct cli_fault *fault, uint32_t rank, const char *text)
     return false;
 }
 
+static bool fault_is_lost(struct cli_fault *fault, uint32_t rank)
+{
+    return fault_of(fault, rank, "lost: no answer (start all again; --resume continues)");
+}
+
 bool cli_exchange_failed(struct lh_group *group, const struct lh_collective_result *result,
                          struct cli_fault *fault)
 {
@@ -35,12 +40,15 @@ bool cli_exchange_failed(struct lh_group *group, const struct lh_collective_resu
     if (result->error == -LH_ECLOSED)
         return fault_of(fault, rank, "ended early (its output has the reason)");
     if (result->error == -LH_EPEER)
-        return fault_of(fault, rank, "lost: no answer (start all again; --resume continues)");
+        return fault_is_lost(fault, rank);
     return fault_of(fault, rank, *result->message ? result->message : lh_strerror(result->error));
 }
 
 bool cli_exchange_call_failed(struct lh_group *group, struct cli_fault *fault)
 {
+    for (uint32_t rank = 0; rank < lh_group_size(group); rank++)
+        if (lh_group_error(group, rank) == -LH_EPEER)
+            return fault_is_lost(fault, rank);
     return fault_of(fault, lh_group_rank(group), lh_last_error());
 }
 

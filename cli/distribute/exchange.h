@@ -4,7 +4,7 @@
  *
  *   rank 0                              the others
  *   OFFER name, size, attributes, --->
- *         may resume; or no, reason
+ *         may resume
  *   ANSWER of each rank to all:   <-->  yes, and from which offset it could start, with the digest of what
  *                                       lies before; or no, reason
  *   START offset, digest          --->  only where something may be resumed; then ANSWER of each once more
@@ -48,7 +48,8 @@ bool cli_exchange_await(struct lh_group *group, struct lh_collective *op, struct
 /* The fault of an operation that ended with an error; returns false. */
 bool cli_exchange_failed(struct lh_group *group, const struct lh_collective_result *result,
                          struct cli_fault *fault);
-/* A call of the library failed, or this process was asked to stop; returns false. */
+/* A call of the library failed, perhaps for a rank that has; or this process was asked to stop; returns
+ * false. */
 bool cli_exchange_call_failed(struct lh_group *group, struct cli_fault *fault);
 bool cli_exchange_stopped(struct lh_group *group, struct cli_fault *fault);
 

@@ -142,12 +142,18 @@ bool cli_incoming_write(struct cli_incoming *incoming, const uint8_t *block, siz
     return true;
 }
 
+bool cli_incoming_sync(struct cli_incoming *incoming)
+{
+    return cli_partial_sync(&incoming->partial) || give_reason(incoming, "%s", incoming->partial.reason);
+}
+
 bool cli_incoming_commit(struct cli_incoming *incoming)
 {
     const struct cli_file_attributes *attributes = &incoming->attributes;
     mode_t mode = (attributes->known ? attributes->mode : 0666) & ~incoming->options->umask;
-    return cli_partial_commit(&incoming->partial, mode, attributes->known ? &attributes->written : NULL) ||
-           give_reason(incoming, "%s", incoming->partial.reason);
+    incoming->committed =
+        cli_partial_commit(&incoming->partial, mode, attributes->known ? &attributes->written : NULL);
+    return incoming->committed || give_reason(incoming, "%s", incoming->partial.reason);
 }
 
 uint64_t cli_incoming_end(struct cli_incoming *incoming, bool stopped)

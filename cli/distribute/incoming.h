@@ -24,6 +24,7 @@ struct cli_incoming {
     uint64_t written_bytes;
     int folder; /* -1: not open */
     bool resumes;
+    bool committed;
     char reason[CLI_FILE_TEXT_MAX + 1]; /* after a call that returned false */
 };
 
@@ -39,6 +40,8 @@ bool cli_incoming_rewind(struct cli_incoming *incoming, uint64_t offset_bytes,
 /* From that offset on it is written; 0, or that of the last call. */
 bool cli_incoming_start(struct cli_incoming *incoming, uint64_t offset_bytes);
 bool cli_incoming_write(struct cli_incoming *incoming, const uint8_t *block, size_t bytes);
+/* What is written is on disk. */
+bool cli_incoming_sync(struct cli_incoming *incoming);
 /* All is written and verified: the file gets its name. */
 bool cli_incoming_commit(struct cli_incoming *incoming);
 /* Keeps a file that is not whole for a resumption, or deletes it. Returns the bytes kept. */

@@ -124,21 +124,30 @@ const uint8_t *cli_stream_tail(const struct cli_stream *stream, size_t *bytes)
     return stream->memory + stream->taken % CLI_WINDOW * CLI_BLOCK_BYTES;
 }
 
-bool cli_stream_take(struct cli_stream *stream)
+static bool is_position(const struct cli_stream *stream, int64_t status)
+{
+    return status >= 0 && (uint64_t)status <= stream->size_bytes;
+}
+
+uint32_t cli_stream_failed_rank(const struct cli_stream *stream)
+{
+    const int64_t *statuses = statuses_of(stream, stream->taken) + 1;
+    for (uint32_t rank = 0; rank < stream->ranks; rank++)
+        if (!is_position(stream, statuses[rank]))
+            return rank;
+    return LH_NO_RANK;
+}
+
+void cli_stream_take(struct cli_stream *stream)
 {
     uint32_t place = stream->taken % CLI_WINDOW;
     const int64_t *statuses = statuses_of(stream, stream->taken) + 1;
-    bool failed = false;
     lh_collective_free(stream->blocks[place]);
     lh_collective_free(stream->gathers[place]);
     stream->blocks[place] = stream->gathers[place] = NULL;
-    for (uint32_t rank = 0; rank < stream->ranks; rank++) {
-        bool valid = statuses[rank] >= 0 && (uint64_t)statuses[rank] <= stream->size_bytes;
-        failed |= !valid;
-        if (valid)
+    for (uint32_t rank = 0; rank < stream->ranks; rank++)
+        if (is_position(stream, statuses[rank]))
             stream->positions[rank] = statuses[rank];
-    }
     stream->taken_bytes += block_bytes(stream, stream->taken_bytes);
     stream->taken++;
-    return failed;
 }

@@ -49,7 +49,10 @@ bool cli_stream_is_done(const struct cli_stream *stream);
  * the reason. */
 int cli_stream_wait(struct cli_stream *stream, struct cli_fault *fault);
 const uint8_t *cli_stream_tail(const struct cli_stream *stream, size_t *bytes);
-/* Takes that block, whose memory is free then. Whether a rank had failed. */
-bool cli_stream_take(struct cli_stream *stream);
+/* The first rank that had failed when it began that block, or LH_NO_RANK. The block is of no use then: rank 0
+ * may have failed to read it. */
+uint32_t cli_stream_failed_rank(const struct cli_stream *stream);
+/* Takes that block, whose memory is free then. */
+void cli_stream_take(struct cli_stream *stream);
 
 #endif

@@ -25,8 +25,8 @@ struct transfer {
     struct cli_stream stream;
     struct cli_progress progress;
     uint64_t from_bytes;
-    bool aborted; /* all have seen that a rank has failed */
-    bool agreed;  /* on the fault, by all */
+    uint32_t failed_rank; /* all have seen that it has failed; LH_NO_RANK: none */
+    bool agreed;          /* on the fault, by all */
     lh_time started_ns;
     struct cli_transferred done;
     struct cli_fault own;   /* this rank's, which it is to tell the others; text "": none */
@@ -96,6 +96,8 @@ static bool answer(struct transfer *t)
     if (!t->source)
         check_incoming(t, cli_incoming_open(&t->incoming, t->rank, &t->offer, &mine));
     uint64_t offset_bytes = *t->own.text ? 0 : mine.offset_bytes;
+    if (!t->incoming.resumes && !*t->own.text)
+        cli_file_note_replaced(t->offer.text, t->incoming.partial.found_bytes);
     mine = message_of(t);
     mine.offset_bytes = offset_bytes;
     return agree(t, CLI_FILE_ANSWER, &mine);
@@ -174,9 +176,10 @@ static void take_block(struct transfer *t)
 {
     size_t bytes;
     const uint8_t *block = cli_stream_tail(&t->stream, &bytes);
-    if (!t->source && !*t->own.text)
+    t->failed_rank = cli_stream_failed_rank(&t->stream);
+    if (!t->source && t->failed_rank == LH_NO_RANK && !*t->own.text)
         check_incoming(t, cli_incoming_write(&t->incoming, block, bytes));
-    t->aborted = cli_stream_take(&t->stream);
+    cli_stream_take(&t->stream);
 }
 
 /* What all receivers have. */
@@ -194,7 +197,7 @@ static void show_progress(struct transfer *t)
 static bool move_blocks(struct transfer *t)
 {
     struct cli_stream *stream = &t->stream;
-    while (!t->aborted && !cli_stream_is_done(stream)) {
+    while (t->failed_rank == LH_NO_RANK && !cli_stream_is_done(stream)) {
         while (cli_stream_may_begin(stream))
             if (!begin_block(t))
                 return false;
@@ -234,20 +237,31 @@ static struct cli_file_message digest_of(const struct transfer *t)
     return mine;
 }
 
-/* All have all blocks: nobody's file gets its name before all are verified. */
+/* All have found the same; returns false. */
+static bool agreed_fault(struct transfer *t, uint32_t rank, const char *text)
+{
+    t->fault.rank = rank;
+    snprintf(t->fault.text, sizeof t->fault.text, "%s", text);
+    t->agreed = true;
+    return false;
+}
+
+/* All have all blocks: nobody's file gets its name before all are on disk and verified. */
 static bool verify(struct transfer *t)
 {
     if (t->source)
         check_source(t, cli_source_unchanged(t->source));
+    else if (t->failed_rank == LH_NO_RANK && !*t->own.text)
+        check_incoming(t, cli_incoming_sync(&t->incoming));
     const struct cli_file_message mine = digest_of(t);
     if (!agree(t, CLI_FILE_DIGEST, &mine))
         return false;
+    if (t->failed_rank != LH_NO_RANK)
+        return agreed_fault(t, t->failed_rank, "failed, and gave no reason");
     for (uint32_t rank = 1; rank < t->ranks; rank++)
         if (memcmp(t->all[rank].digest, t->all[0].digest, CLI_DIGEST_BYTES) != 0) {
-            t->fault = (struct cli_fault){.rank = rank,
-                                          .text = "digest mismatch: data differ from those of rank 0"};
             t->incoming.partial.blocks_recorded = 0; /* what is recorded may be wrong, too */
-            return false;
+            return agreed_fault(t, rank, "digest mismatch: data differ from those of rank 0");
         }
     memcpy(t->done.digest, t->all[0].digest, sizeof t->done.digest);
     return true;
@@ -258,6 +272,8 @@ static bool commit(struct transfer *t)
     if (!t->source)
         check_incoming(t, cli_incoming_commit(&t->incoming));
     const struct cli_file_message mine = message_of(t);
+    if (t->incoming.committed && t->incoming.attributes.known && t->incoming.partial.attributes_lost)
+        cli_file_note_attributes_lost(t->offer.text);
     return agree(t, CLI_FILE_VERDICT, &mine);
 }
 
@@ -278,7 +294,10 @@ static void meet(struct transfer *t)
 static int report_fault(struct transfer *t, uint64_t kept_bytes)
 {
     char fate[CLI_FILE_FATE_MAX];
-    cli_file_fate(t->incoming.written_bytes, kept_bytes, t->offer.size_bytes, fate);
+    if (t->incoming.committed)
+        snprintf(fate, sizeof fate, "; the file is in place here");
+    else
+        cli_file_fate(t->incoming.written_bytes, kept_bytes, t->offer.size_bytes, fate);
     /* Mostly by a launcher, for a failure of another rank. */
     if (!cli_stopped() || kept_bytes > 0)
         cli_failed("%s: rank %u: %s%s", t->options->path, t->fault.rank, t->fault.text, fate);
@@ -301,6 +320,7 @@ int cli_transfer(const struct cli_transfer_options *options, struct lh_group *gr
                  struct cli_source *source, struct cli_transferred *transferred)
 {
     struct transfer t = {.options = options,
+                         .failed_rank = LH_NO_RANK,
                          .group = group,
                          .rank = lh_group_rank(group),
                          .ranks = lh_group_size(group),

@@ -271,15 +271,18 @@ static bool take_final_name(struct cli_partial *partial)
     }
 }
 
+bool cli_partial_sync(struct cli_partial *partial)
+{
+    return !fsync(partial->file) || system_failed(partial, "writing the file to disk", errno);
+}
+
 bool cli_partial_commit(struct cli_partial *partial, mode_t mode, const struct timespec *written)
 {
     char name[NAME_BYTES];
     if (ftruncate(partial->file, (off_t)partial->size_bytes))
         return system_failed(partial, "writing the file to disk", errno);
     partial->attributes_lost = !set_attributes(partial, mode, written);
-    if (fsync(partial->file))
-        return system_failed(partial, "writing the file to disk", errno);
-    if (!take_final_name(partial))
+    if (!cli_partial_sync(partial) || !take_final_name(partial))
         return false;
     fchmod(partial->file, mode);
     temporary_name(partial, CLI_RESUME_SUFFIX, name);

@@ -52,6 +52,8 @@ bool cli_partial_write(struct cli_partial *partial, uint64_t offset, const void 
 /* The file up to the end of that block has this digest. */
 bool cli_partial_record(struct cli_partial *partial, uint64_t block,
                         const uint8_t digest[CLI_DIGEST_BYTES]);
+/* All that was written is on disk; or false. */
+bool cli_partial_sync(struct cli_partial *partial);
 /* On disk and under its name, with that mode (of 0777) and time (NULL: as it is), or false; then still to be
  * abandoned. It is so also when the partial file lost its name meanwhile. */
 bool cli_partial_commit(struct cli_partial *partial, mode_t mode, const struct timespec *written);

@@ -18,8 +18,6 @@
 #include "cli/terminal/terminal.h"
 #include "cli/terminal/wait.h"
 
-#include <longhaul/units.h>
-
 #include <assert.h>
 #include <inttypes.h>
 #include <stdarg.h>
@@ -115,12 +113,8 @@ static bool open_partial(struct reception *r)
     if (!cli_partial_open(&r->partial, r->receiver->folder, r->offer.text, r->offer.size_bytes,
                           r->receiver->force, resume))
         return partial_failed(r);
-    if (!resume && r->partial.found_bytes >= CLI_BLOCK_BYTES) {
-        char found[LH_FORMAT_MAX];
-        lh_format_size(r->partial.found_bytes, found, sizeof found);
-        cli_note("%s: replacing %s of an unfinished transfer (--resume continues one)", r->offer.text,
-                 found);
-    }
+    if (!resume)
+        cli_file_note_replaced(r->offer.text, r->partial.found_bytes);
     int code = cli_block_ring_open(&r->ring, r->connection);
     if (!code)
         code = cli_digest_open(&r->digest);
@@ -383,7 +377,7 @@ static void report_outcome(struct reception *r)
         report_choice(r);
         report_drops(&stats);
         if (r->attributes.known && r->partial.attributes_lost)
-            cli_note("%s: permissions and time not preserved by the file system", r->offer.text);
+            cli_file_note_attributes_lost(r->offer.text);
     } else if (r->outcome == CLI_RECEPTION_STRANGER) {
         bool blocked = lh_connection_error(r->connection) == -LH_EPATH;
         cli_note("%s: %s%s", from, blocked ? "" : "not a valid sender: ", r->reason);

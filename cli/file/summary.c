@@ -2,6 +2,7 @@
 #include "cli/file/summary.h"
 
 #include "cli/file/digest.h"
+#include "cli/terminal/diagnostic.h"
 #include "cli/terminal/output.h"
 #include "cli/terminal/wait.h"
 
@@ -48,4 +49,18 @@ void cli_file_fate(uint64_t arrived_bytes, uint64_t kept_bytes, uint64_t size_by
         snprintf(out, CLI_FILE_FATE_MAX, "; kept %s of %s (--resume continues)", part, size);
     else if (arrived_bytes)
         snprintf(out, CLI_FILE_FATE_MAX, "; discarded %s of %s (--resume keeps it)", part, size);
+}
+
+void cli_file_note_replaced(const char *name, uint64_t found_bytes)
+{
+    char found[LH_FORMAT_MAX];
+    if (found_bytes < CLI_BLOCK_BYTES)
+        return;
+    lh_format_size(found_bytes, found, sizeof found);
+    cli_note("%s: replacing %s of an unfinished transfer (--resume continues one)", name, found);
+}
+
+void cli_file_note_attributes_lost(const char *name)
+{
+    cli_note("%s: permissions and time not preserved by the file system", name);
 }

@@ -1,5 +1,5 @@
 /*
- * summary.h - the summary line of a file transfer.
+ * summary.h - what is said of a file transfer, at its end and on the way.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -31,5 +31,10 @@ void cli_file_summary_print(const struct cli_file_summary *summary);
  * did. */
 void cli_file_fate(uint64_t arrived_bytes, uint64_t kept_bytes, uint64_t size_bytes,
                    char out[CLI_FILE_FATE_MAX]);
+
+/* On stderr: an unfinished file of that many bytes is lost, if it is worth words; the file is right, but its
+ * attributes are not those of the sender's. */
+void cli_file_note_replaced(const char *name, uint64_t found_bytes);
+void cli_file_note_attributes_lost(const char *name);
 
 #endif

@@ -138,6 +138,61 @@ FAILURE='ulimit -f 20480' run -n 4 -- bash "$work/rank.sh" big -o out/%r
 refused "big: rank 2: writing the file failed: File too large"
 [ -z "$(find "$work/out" -type f)" ] || fail "something is left"
 
+# Rank 2 has the disk of tests/preload/disk.c.
+preload disk
+disk=$LD_PRELOAD
+preload_end
+
+say "a disk that fails at the end of one rank: nobody has the file"
+fresh 4
+FAILURE="export LD_PRELOAD=$disk LH_TEST_DISK_FAILS=sync" run -n 4 -- bash "$work/rank.sh" some -o out/%r
+refused "some: rank 2: writing the file to disk failed: Input/output error"
+[ -z "$(find "$work/out" -type f)" ] || fail "something is left"
+
+say "a name that is taken while the others give it to their files: those say that they have it"
+fresh 4
+take_name() {
+    until [ -e out/2/.big.longhaul-partial ]; do sleep 0.02; done
+    echo other >out/2/big
+    touch go
+}
+export -f take_name
+FAILURE="take_name & export LD_PRELOAD=$disk LH_TEST_DISK_WAITS=go" run -n 4 -- bash "$work/rank.sh" big \
+    -o out/%r
+refused "big: rank 2: a file of that name was created meanwhile"
+[ "$(grep -c "meanwhile; the file is in place here" "$work/run.err")" -eq 2 ] || fail "they do not say so"
+[ "$(cat "$work/out/2/big")" = other ] || fail "it was replaced"
+for rank in 1 3; do
+    cmp -s "$work/big" "$work/out/$rank/big" || fail "rank $rank has another big"
+done
+
+say "what file systems do not keep, and what is given up, is said"
+fresh 3
+head -c 5000000 "$work/big" >"$work/out/1/.some.longhaul-partial"
+FAILURE="export LD_PRELOAD=$disk LH_TEST_DISK_FAILS=times" run -n 3 -- bash "$work/rank.sh" some -o out/%r
+expect_status 0
+has some 1 2
+expect_line "$work/run.err" "some: replacing 4.77MiB of an unfinished transfer (--resume continues one)"
+[ "$(grep -c "some: permissions and time not preserved" "$work/run.err")" -eq 1 ] || fail "not at one rank"
+
+say "a block that rank 0 cannot read is written nowhere, and what came before it is resumed"
+fresh 3
+cat >"$work/unread.sh" <<R
+[ "\$RANK" != 0 ] || export LD_PRELOAD=$disk LH_TEST_DISK_FAILS=read
+"\$LONGHAUL" distribute big -o out/%r --resume && exit
+sleep 1
+exit 1
+R
+run -n 3 -- bash "$work/unread.sh"
+expect_status 1
+[ "$(grep -c "big: rank 0: the file cannot be read: Input/output error" "$work/run.err")" -eq 3 ] ||
+    fail "not at each rank"
+[ "$(grep -c "; kept 32MiB of 47.7MiB (--resume continues)" "$work/run.err")" -eq 2 ] || fail "another length"
+run -n 3 -- "$LONGHAUL" distribute big -o out/%r --resume
+expect_status 0
+has big 1 2
+expect_line "$work/run.out" "(32MiB resumed)"
+
 say "ranks that disagree on the schedule"
 fresh 4
 FAILURE='set -- "$@" --schedule chain' run -n 4 -- bash "$work/rank.sh" big -o out/%r --schedule sequential
@@ -184,6 +239,32 @@ run -n 4 -- "$LONGHAUL" distribute big -o out/%r --resume
 expect_status 0
 has big 1 2 3
 expect_line "$work/run.out" "MiB resumed)"
+
+say "a rank that is killed while another is busy with its disk is an error with its number there, too"
+truncate -s 80000001 "$work/long" # 20 blocks: more than are pending at a time
+cat >"$work/busy.sh" <<R
+send="\$LONGHAUL distribute long -o out/%r --peer-timeout 2s"
+case \$RANK in
+1) LD_PRELOAD=$disk LH_TEST_DISK_WAITS=gone \$send ;;
+2)
+    \$send &
+    until [ "\$(stat -c %s out/2/.long.longhaul-resume 2>/dev/null || echo 0)" -gt 24 ]; do sleep 0.02; done
+    kill -9 \$!
+    sleep 60
+    ;;
+*)
+    \$send
+    sleep 2
+    touch gone
+    sleep 4
+    ;;
+esac
+exit 1
+R
+fresh 4
+run -n 4 -- bash "$work/busy.sh"
+expect_status 1
+[ "$(grep -c "long: rank 2: lost: no answer" "$work/run.err")" -eq 3 ] || fail "rank 2 is not named at all"
 
 say "what was kept of another file is not used"
 fresh 3

@@ -75,7 +75,7 @@ static void test_untimed_rounds(void **state)
     assert_false(round_trips_on_feedback(&rounds, &feedback, 1000000));
     feedback.arrived_bytes = MTU;
     assert_true(round_trips_on_feedback(&rounds, &feedback, 1000000));
-    assert_int_equal(rounds.queue_ns, 50000); /* of the round before */
+    assert_int_equal(rounds.queue_ns, 50000);    /* of the round before */
     assert_int_equal(rounds.minimum_ns, 100000); /* of the path */
 }
 

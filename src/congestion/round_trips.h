@@ -7,8 +7,8 @@
  * one that the delay slows down, with no more than a packet in flight, when every delay is above what it aims
  * at. That also keeps a controller by delay alive beside flows that fill the queue.
  *
- * A receiver that has no use for what arrives (a forged clear-to-send named its place) counts it, but no packet
- * of it is timed: a round also ends when as much has arrived as was in flight at its beginning.
+ * A receiver that has no use for what arrives (a forged clear-to-send named its place) counts it, but no
+ * packet of it is timed: a round also ends when as much has arrived as was in flight at its beginning.
  *
  * Loss is judged in samples of 64 packets or more and a round trip or more. Up to a 16th is chance: no
  * reason to slow down.

@@ -70,7 +70,7 @@ static void all_units_leave_in_the_call(void **state)
     (void)state;
     struct connection_pair pair = open_pair(LINK);
     uint8_t *data = connection_pair_bytes(EAGER_MAX, 3), buffer[EAGER_MAX];
-    const size_t sizes[] = {SIZE, EAGER_UNIT_BYTES, EAGER_UNIT_BYTES + 1, EAGER_MAX};
+    const size_t sizes[] = {SIZE, EAGER_UNIT_BYTES, 1024, EAGER_MAX};
     for (int i = 0; i < 4; i++) {
         struct lh_request *recv = connection_pair_recv(&pair, 1, buffer, sizeof buffer);
         uint64_t before = stats_of(&pair, 0).tx_control;

@@ -348,7 +348,8 @@ static uint32_t places_needed(struct link *link)
 static int post_spare(struct link *link)
 {
     uint32_t needed = link->spare ? places_needed(link) : 0;
-    if (link->posted_places + POSTED_TOGETHER > needed)
+    uint32_t together = needed < link->places ? POSTED_TOGETHER : 1; /* on a long path each is missed */
+    if (link->posted_places + together > needed)
         return 0;
     while (link->spare && link->posted_places < needed) {
         struct bounce *bounce = link->spare;

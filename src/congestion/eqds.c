@@ -33,10 +33,11 @@ struct eqds {
     struct lh_congestion_path path;
     struct round_trips rounds;
     double first_bytes;
-    uint64_t total_bytes; /* that may have been sent; UINT64_MAX: the receiver gives no credits */
-    double granted_bytes; /* in flight, by the receiver */
-    double delivered_bps; /* highest of late */
-    double lossy_bytes;   /* in flight at most after more loss than chance; 0: no such bound */
+    uint64_t total_bytes;      /* that may have been sent; UINT64_MAX: the receiver gives no credits */
+    double granted_bytes;      /* in flight, by the receiver */
+    double delivered_bps;      /* highest of late */
+    double lossy_bytes;        /* in flight at most after more loss than chance; 0: no such bound */
+    uint64_t flight_end_bytes; /* arrived in all once what was in flight at this round's beginning has */
 };
 
 static int eqds_parse(const char *text, uint8_t params[LH_CONGESTION_PARAMS])
@@ -80,6 +81,14 @@ static void take_credits(struct eqds *eqds, const struct lh_congestion_feedback 
     eqds->granted_bytes = fmax(granted, eqds->path.mtu_bytes);
 }
 
+static void grow(struct eqds *eqds)
+{
+    if (eqds->lossy_bytes == 0)
+        return;
+    double bytes = eqds->lossy_bytes + share_step_bytes(eqds->lossy_bytes, eqds->path.mtu_bytes);
+    eqds->lossy_bytes = bytes < 2 * eqds->granted_bytes ? bytes : 0;
+}
+
 /* A queue that is too short for the receiver to see it as delay. */
 static void on_round(struct eqds *eqds)
 {
@@ -89,19 +98,31 @@ static void on_round(struct eqds *eqds)
         bytes = bytes != 0 ? fmin(bytes, eqds->granted_bytes) : eqds->granted_bytes;
         eqds->lossy_bytes = fmax(bytes * (1 - lost), eqds->path.mtu_bytes);
         round_trips_on_cut(&eqds->rounds);
-    } else if (bytes != 0) {
-        bytes += share_step_bytes(bytes, eqds->path.mtu_bytes);
-        eqds->lossy_bytes = bytes < 2 * eqds->granted_bytes ? bytes : 0;
+    } else {
+        grow(eqds);
     }
+}
+
+/* A receiver that has no use for what arrives (a forged clear-to-send named its place) counts it, but no packet
+ * of it is timed: as much has arrived as was in flight. */
+static bool ends_untimed(const struct eqds *eqds, const struct lh_congestion_feedback *feedback)
+{
+    return feedback->rtt_ns == 0 && feedback->arrived_bytes > 0 &&
+           feedback->arrived_total_bytes >= eqds->flight_end_bytes;
 }
 
 static void eqds_on_feedback(void *state, const struct lh_congestion_feedback *feedback)
 {
     struct eqds *eqds = state;
     bool ended = round_trips_on_feedback(&eqds->rounds, feedback, eqds->rounds.minimum_ns);
+    bool untimed = !ended && ends_untimed(eqds, feedback);
     take_credits(eqds, feedback);
     if (ended)
         on_round(eqds);
+    else if (untimed)
+        grow(eqds);
+    if (ended || untimed)
+        eqds->flight_end_bytes = feedback->arrived_total_bytes + feedback->in_flight_bytes;
     if (ended && !feedback->rate_is_limited)
         eqds->delivered_bps *= DELIVERED_KEPT;
     eqds->delivered_bps = fmax(eqds->delivered_bps, (double)feedback->rate_bps);

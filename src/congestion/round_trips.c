@@ -35,43 +35,22 @@ static void raise_minimum(struct round_trips *rounds, lh_time target_ns, bool wi
     rounds->delayed_lowest_ns = 0;
 }
 
-/* What was in flight at the round's beginning has arrived, or as much. */
-static bool ends_untimed(const struct round_trips *rounds, const struct lh_congestion_feedback *feedback)
-{
-    return feedback->arrived_bytes > 0 &&
-           feedback->arrived_total_bytes >= rounds->end_bytes + rounds->flight_bytes;
-}
-
-static bool ends(const struct round_trips *rounds, const struct lh_congestion_feedback *feedback)
-{
-    return feedback->rtt_ns != 0 ? feedback->arrived_at_send_bytes >= rounds->end_bytes
-                                 : ends_untimed(rounds, feedback);
-}
-
-static void judge_delay(struct round_trips *rounds, const struct lh_congestion_feedback *feedback,
-                        lh_time target_ns)
-{
-    rounds->queue_ns = rounds->lowest_ns - rounds->minimum_ns;
-    bool with_one = feedback->rtt_ns != 0 && feedback->in_flight_at_send_bytes <= rounds->mtu_bytes;
-    raise_minimum(rounds, target_ns, with_one && rounds->slowed_by_delay);
-    rounds->lowest_ns = 0;
-}
-
 bool round_trips_on_feedback(struct round_trips *rounds, const struct lh_congestion_feedback *feedback,
                              lh_time target_ns)
 {
     rounds->arrived_bytes += (double)feedback->arrived_bytes;
     rounds->lost_bytes += (double)feedback->lost_bytes;
-    if (feedback->rtt_ns != 0) {
-        keep_lower(&rounds->minimum_ns, feedback->rtt_ns);
-        keep_lower(&rounds->lowest_ns, feedback->rtt_ns);
-    }
-    if (!ends(rounds, feedback))
+    if (feedback->rtt_ns == 0)
+        return false;
+    keep_lower(&rounds->minimum_ns, feedback->rtt_ns);
+    keep_lower(&rounds->lowest_ns, feedback->rtt_ns);
+    if (feedback->arrived_at_send_bytes < rounds->end_bytes)
         return false;
     rounds->end_bytes = feedback->arrived_total_bytes;
-    rounds->flight_bytes = feedback->in_flight_bytes;
-    if (rounds->lowest_ns != 0)
-        judge_delay(rounds, feedback, target_ns);
+    rounds->queue_ns = rounds->lowest_ns - rounds->minimum_ns;
+    bool with_one = feedback->in_flight_at_send_bytes <= rounds->mtu_bytes;
+    raise_minimum(rounds, target_ns, with_one && rounds->slowed_by_delay);
+    rounds->lowest_ns = 0;
     if (rounds->unjudged_rounds > 0) {
         rounds->unjudged_rounds--;
         rounds->arrived_bytes = rounds->lost_bytes = 0;

@@ -7,9 +7,6 @@
  * one that the delay slows down, with no more than a packet in flight, when every delay is above what it aims
  * at. That also keeps a controller by delay alive beside flows that fill the queue.
  *
- * A receiver that has no use for what arrives (a forged clear-to-send named its place) counts it, but no
- * packet of it is timed: a round also ends when as much has arrived as was in flight at its beginning.
- *
  * Loss is judged in samples of 64 packets or more and a round trip or more. Up to a 16th is chance: no
  * reason to slow down.
  *
@@ -27,7 +24,7 @@ struct round_trips {
     lh_time minimum_ns;        /* 0: none yet */
     lh_time delayed_lowest_ns; /* of these rounds */
     /* This round: it ends when what was sent at its beginning has arrived. */
-    uint64_t end_bytes, flight_bytes; /* in flight at its beginning */
+    uint64_t end_bytes;
     lh_time lowest_ns;
     lh_time
         queue_ns; /* lowest delay above the minimum, of the last one that ended: what all packets waited */

@@ -191,17 +191,10 @@ static bool is_beyond(const struct sdr_qp *qp, uint32_t channel, uint64_t reach)
     return shared_front(qp, channel, &front) && (int64_t)(front.end - reach) > 0;
 }
 
-/* As many packets as there is room for, and one more, by which pace() sees that it holds some back: others
- * would be made for nothing. */
-static uint32_t packets_in(const struct rate_room *room, uint32_t mtu_bytes)
-{
-    return (uint32_t)lh_least(lh_least(room->bytes / mtu_bytes, room->packets), FABRIC_BATCH_MAX) + 1;
-}
-
-/* Of a QP that is paced: how many packets are worth being made now, and in *reach how far the room reaches.
- * 0: nothing may leave, *limit says why, *next until when. */
-static uint32_t worth_making(struct sdr_qp *qp, uint32_t channel, lh_time now, lh_time *next,
-                             enum lh_limit *limit, uint64_t *reach)
+/* Of a QP that is paced: nothing may leave now, so no packet need be made. *limit says why, *next until when.
+ * Else *reach how far the room reaches. */
+static bool is_held(struct sdr_qp *qp, uint32_t channel, lh_time now, lh_time *next, enum lh_limit *limit,
+                    uint64_t *reach)
 {
     struct rate_room room = {0, 0, LH_LIMIT_RATE};
     bool held = true;
@@ -216,10 +209,10 @@ static uint32_t worth_making(struct sdr_qp *qp, uint32_t channel, lh_time now, l
         pthread_mutex_unlock(&qp->pacer_lock);
     }
     if (!held)
-        return packets_in(&room, qp->shape.mtu_bytes);
+        return false;
     *limit = room.limit;
     keep_until_paced(qp, channel, room.limit, next);
-    return 0;
+    return true;
 }
 
 /* How many of these packets may leave now; if not all: *limit says why. */
@@ -263,10 +256,9 @@ static void note_runs(struct sdr_qp *qp, const struct fabric_write *writes, uint
     }
 }
 
-/* What became of the packets that were let out: the fabric took the first, of so many bytes. After they were
- * taken off the queue. */
+/* What became of the packets that were let out. After they were taken off the queue. */
 static void note_taken(struct sdr_qp *qp, const struct fabric_write *writes, uint32_t count, uint32_t taken,
-                       uint64_t bytes, lh_time now)
+                       lh_time now)
 {
     bool controlled = rate_control_is_on(&qp->rate);
     if (!controlled && (!is_paced(qp) || taken == count))
@@ -280,7 +272,7 @@ static void note_taken(struct sdr_qp *qp, const struct fabric_write *writes, uin
     }
     if (controlled && taken > 0) {
         note_runs(qp, writes, taken, now);
-        rate_control_on_sent(&qp->rate, bytes, lh_sdr_send_queued_bytes(qp), now);
+        rate_control_on_sent(&qp->rate, bytes_of(writes, taken), lh_sdr_send_queued_bytes(qp), now);
         qp_note_pace(qp);
     }
     pthread_mutex_unlock(&qp->pacer_lock);
@@ -306,9 +298,7 @@ static uint32_t offer(struct sdr_qp *qp, uint32_t channel, uint32_t room, const 
     assert(room > 0 && room <= FABRIC_BATCH_MAX);
     bool paced = is_paced(qp), shared = paced && is_shared(qp);
     uint64_t reach = 0, bound;
-    if (paced)
-        room = (uint32_t)lh_least(room, worth_making(qp, channel, now, next, limit, &reach));
-    if (room == 0)
+    if (paced && is_held(qp, channel, now, next, limit, &reach))
         return 0;
     bool bounded = channel_order_bound(order, channel, &bound);
     if (shared && (!bounded || (int64_t)(reach - bound) < 0))
@@ -325,7 +315,7 @@ static uint32_t offer(struct sdr_qp *qp, uint32_t channel, uint32_t room, const 
     uint64_t bytes = send_channel_take(sends, &qp->send_shape, channel, (uint32_t)taken);
     note_left(qp, bytes, now);
     if (count > 0)
-        note_taken(qp, writes, count, (uint32_t)taken, bytes, now);
+        note_taken(qp, writes, count, (uint32_t)taken, now);
     fabric_count(&qp->stats, tx_packets, taken);
     fabric_count(&qp->stats, tx_bytes, bytes);
     /* When the fabric took less than the pace allows, the fabric decides when to go on. */
@@ -341,7 +331,7 @@ static uint32_t offer(struct sdr_qp *qp, uint32_t channel, uint32_t room, const 
 }
 
 /* A batch at most. A fabric that took few the last time will hardly take many now, and the packets that it
- * refuses were made for nothing: it is offered a few first, and more of the batch each time it takes them. */
+ * refuses were made for nothing: it is offered a few first, and the rest of the batch when it takes them. */
 static bool inject(struct sdr_qp *qp, uint32_t channel, struct channel_order *order, lh_time now,
                    lh_time *next)
 {
@@ -357,12 +347,10 @@ static bool inject(struct sdr_qp *qp, uint32_t channel, struct channel_order *or
         qp_rate_on_dropped(qp, dropped, now);
     }
     enum lh_limit limit = LH_LIMIT_HOST;
-    uint32_t taken = 0, offered = 0, room = FABRIC_BATCH_MAX - own->held_back;
-    for (uint32_t more = OFFER_MORE; room > 0 && taken == offered; more *= 2) { /* at most a batch */
-        offered += room;
-        taken += offer(qp, channel, room, order, now, next, &limit);
-        room = (uint32_t)lh_least(more, FABRIC_BATCH_MAX - offered);
-    }
+    uint32_t first = FABRIC_BATCH_MAX - own->held_back;
+    uint32_t taken = offer(qp, channel, first, order, now, next, &limit);
+    if (taken == first && own->held_back > 0)
+        taken += offer(qp, channel, own->held_back, order, now, next, &limit);
     limits_note(&own->limits, limit, now);
     if (order->waiting != 0)
         note_front(qp, channel, limit != LH_LIMIT_FABRIC, order);

@@ -56,29 +56,6 @@ static void test_rounds_and_delay(void **state)
     assert_int_equal(rounds.minimum_ns, 90000);
 }
 
-/* Packets that arrive but are not timed end a round, too, once as much has arrived as was in flight. */
-static void test_untimed_rounds(void **state)
-{
-    (void)state;
-    struct round_trips rounds;
-    uint64_t arrived = 0;
-    round_trips_init(&rounds, &path);
-    struct lh_congestion_feedback feedback = {.arrived_bytes = MTU,
-                                              .arrived_total_bytes = arrived + MTU,
-                                              .in_flight_bytes = 2 * MTU,
-                                              .rtt_ns = 150000};
-    assert_true(round_trips_on_feedback(&rounds, &feedback, 1000000));
-    feedback = (struct lh_congestion_feedback){.arrived_bytes = MTU, .arrived_total_bytes = 2 * MTU};
-    assert_false(round_trips_on_feedback(&rounds, &feedback, 1000000));
-    feedback.arrived_bytes = 0;
-    feedback.arrived_total_bytes = 3 * MTU; /* nothing new */
-    assert_false(round_trips_on_feedback(&rounds, &feedback, 1000000));
-    feedback.arrived_bytes = MTU;
-    assert_true(round_trips_on_feedback(&rounds, &feedback, 1000000));
-    assert_int_equal(rounds.queue_ns, 50000);    /* of the round before */
-    assert_int_equal(rounds.minimum_ns, 100000); /* of the path */
-}
-
 /* 32 round trips above twice the target raise the minimum, 31 do not, nor do they with one good one. */
 static void test_longer_path(void **state)
 {
@@ -155,7 +132,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_rounds_and_delay),
-        cmocka_unit_test(test_untimed_rounds),
         cmocka_unit_test(test_longer_path),
         cmocka_unit_test(test_longer_path_with_one_packet),
         cmocka_unit_test(test_loss),

@@ -59,6 +59,36 @@ static void test_absurd_credits(void **state)
     }
 }
 
+/* A window that loss has cut grows again when as much has arrived as was in flight, though no packet of it was
+ * timed. */
+static void test_untimed_arrivals(void **state)
+{
+    (void)state;
+    _Alignas(64) uint8_t eqds[512];
+    eqds_congestion.start(eqds, &trial_path, trial_no_params, 1);
+    struct lh_congestion_feedback feedback = {.now = 2,
+                                              .arrived_bytes = 100 * TRIAL_MTU,
+                                              .arrived_total_bytes = 100 * TRIAL_MTU,
+                                              .lost_bytes = 100 * TRIAL_MTU,
+                                              .lost_total_bytes = 100 * TRIAL_MTU,
+                                              .in_flight_bytes = 2 * TRIAL_MTU,
+                                              .rtt_ns = trial_path.rtt_ns,
+                                              .credit_bytes = 110 * TRIAL_MTU};
+    eqds_congestion.on_feedback(eqds, &feedback);
+    uint64_t cut = trial_decide(&eqds_congestion, eqds).window_bytes;
+    assert_int_equal(cut, 5 * TRIAL_MTU);
+    feedback = (struct lh_congestion_feedback){.now = 3,
+                                               .arrived_bytes = TRIAL_MTU,
+                                               .arrived_total_bytes = 101 * TRIAL_MTU,
+                                               .in_flight_bytes = TRIAL_MTU,
+                                               .credit_bytes = 111 * TRIAL_MTU};
+    eqds_congestion.on_feedback(eqds, &feedback);
+    assert_int_equal(trial_decide(&eqds_congestion, eqds).window_bytes, cut);
+    feedback.arrived_total_bytes = 102 * TRIAL_MTU;
+    eqds_congestion.on_feedback(eqds, &feedback);
+    assert_true(trial_decide(&eqds_congestion, eqds).window_bytes > cut);
+}
+
 /* Eight senders to one receiver at once: about a window is queued, and they get the same. */
 static void test_incast(void **state)
 {
@@ -105,6 +135,7 @@ int main(void)
         TRIAL_TESTS(&subject),
         cmocka_unit_test(test_credits),
         cmocka_unit_test(test_absurd_credits),
+        cmocka_unit_test(test_untimed_arrivals),
         cmocka_unit_test(test_incast),
         cmocka_unit_test(test_told_pace),
         cmocka_unit_test(test_texts),

@@ -103,8 +103,8 @@ static void on_round(struct eqds *eqds)
     }
 }
 
-/* A receiver that has no use for what arrives (a forged clear-to-send named its place) counts it, but no packet
- * of it is timed: as much has arrived as was in flight. */
+/* A receiver that has no use for what arrives (a forged clear-to-send named its place) counts it, but no
+ * packet of it is timed: as much has arrived as was in flight. */
 static bool ends_untimed(const struct eqds *eqds, const struct lh_congestion_feedback *feedback)
 {
     return feedback->rtt_ns == 0 && feedback->arrived_bytes > 0 &&

@@ -59,8 +59,8 @@ static void test_absurd_credits(void **state)
     }
 }
 
-/* A window that loss has cut grows again when as much has arrived as was in flight, though no packet of it was
- * timed. */
+/* A window that loss has cut grows again when as much has arrived as was in flight, though no packet of it
+ * was timed. */
 static void test_untimed_arrivals(void **state)
 {
     (void)state;

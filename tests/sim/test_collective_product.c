@@ -57,19 +57,6 @@ static struct collective_case case_of(const struct schedule *schedule, enum lh_t
     return c;
 }
 
-static void run_cases(struct group_world *world, struct collective_case *cases, uint32_t count)
-{
-    for (uint32_t i = 0; i < count; i++)
-        collective_case_start(&cases[i], world);
-    for (uint32_t i = 0; i < count; i++)
-        assert_true(group_world_run(world, cases[i].ops, world->size, LIMIT_NS));
-    for (uint32_t i = 0; i < count; i++) {
-        for (uint32_t r = 0; r < world->size; r++)
-            collective_case_check(&cases[i], r);
-        collective_case_free(&cases[i]);
-    }
-}
-
 /* Several at once: a type each. */
 static void run_bulk(struct group_world *world, const struct schedule *schedule, uint32_t scheme)
 {
@@ -79,7 +66,7 @@ static void run_bulk(struct group_world *world, const struct schedule *schedule,
         cases[type] = case_of(schedule, type, type + scheme + world->size, world->size);
         cases[type].count = (parts * BULK_BYTES + type) / lh_type_bytes(type);
     }
-    run_cases(world, cases, LH_TYPES);
+    collective_cases_run(world, cases, LH_TYPES, LIMIT_NS);
 }
 
 static void test_schemes(void **state)
@@ -105,7 +92,7 @@ static void run_small(struct group_world *world, const struct schedule *schedule
             cases[count].reduction = (enum lh_reduction)r;
             cases[count++].count = SMALL + type * r;
         }
-    run_cases(world, cases, count);
+    collective_cases_run(world, cases, count, LIMIT_NS);
 }
 
 static void test_reductions(void **state)

@@ -27,19 +27,6 @@ static void open_world(struct group_world *world, uint32_t size, const char *lin
     group_world_open(world, "collectives", size, link, size, &attr, sites);
 }
 
-static void run_cases(struct group_world *world, struct collective_case *cases, uint32_t count)
-{
-    for (uint32_t i = 0; i < count; i++)
-        collective_case_start(&cases[i], world);
-    for (uint32_t i = 0; i < count; i++)
-        assert_true(group_world_run(world, cases[i].ops, world->size, LIMIT_NS));
-    for (uint32_t i = 0; i < count; i++) {
-        for (uint32_t r = 0; r < world->size; r++)
-            collective_case_check(&cases[i], r);
-        collective_case_free(&cases[i]);
-    }
-}
-
 static void run_schedule(struct group_world *world, const struct schedule *schedule, size_t count)
 {
     struct collective_case cases[LH_TYPES];
@@ -58,7 +45,7 @@ static void run_schedule(struct group_world *world, const struct schedule *sched
         lh_collective_options_init(&cases[type].options);
         cases[type].options.schedule = schedule->name;
     }
-    run_cases(world, cases, types);
+    collective_cases_run(world, cases, types, LIMIT_NS);
 }
 
 static void run_all(uint32_t size, const char *const *sites)

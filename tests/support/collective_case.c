@@ -200,3 +200,17 @@ void collective_case_free(struct collective_case *c)
         free(c->kept[r]);
     }
 }
+
+void collective_cases_run(struct group_world *world, struct collective_case *cases, uint32_t count,
+                          lh_time limit_ns)
+{
+    for (uint32_t i = 0; i < count; i++)
+        collective_case_start(&cases[i], world);
+    for (uint32_t i = 0; i < count; i++)
+        assert_true(group_world_run(world, cases[i].ops, world->size, limit_ns));
+    for (uint32_t i = 0; i < count; i++) {
+        for (uint32_t r = 0; r < world->size; r++)
+            collective_case_check(&cases[i], r);
+        collective_case_free(&cases[i]);
+    }
+}

@@ -32,5 +32,8 @@ void collective_case_check(const struct collective_case *c, uint32_t rank);
 /* The input of a rank is what it was. */
 void collective_case_check_input(const struct collective_case *c, uint32_t rank);
 void collective_case_free(struct collective_case *c);
+/* Starts all at once, waits for each at most that long, checks every rank, and frees them. */
+void collective_cases_run(struct group_world *world, struct collective_case *cases, uint32_t count,
+                          lh_time limit_ns);
 
 #endif

@@ -24,11 +24,11 @@ static void set_window(const struct lh_model_path *path, struct model_message *m
 
 void model_timing_by_timeout(const struct lh_model_path *path, struct model_message *message)
 {
-    double overdue_s = MODEL_OVERDUE_RTTS * message->rtt_s;
+    double least_s = (MODEL_OVERDUE_RTTS + MODEL_ACK_SPACING_RTTS) * message->rtt_s;
     double queue_s = queued_s(path, message);
     set_window(path, message);
-    message->first_s = fmax(message->rto_s - queue_s, overdue_s); /* a queue of hours would round it away */
-    message->rto_s = fmax(message->rto_s, overdue_s);
+    message->first_s = fmax(message->rto_s - queue_s, least_s); /* a queue of hours would round it away */
+    message->rto_s = fmax(message->rto_s, least_s);
     assert(message->first_s >= message->rtt_s * (1 - 1e-9));
 }
 

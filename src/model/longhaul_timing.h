@@ -12,8 +12,9 @@
 #define MODEL_RTO_NACK    1.0 /* the paper's best case of negative acknowledgements */
 
 /* Of a path that lh_connection_path() has not measured: base/rtt.h begins with these. */
-#define MODEL_WINDOW_RTTS  0.125
-#define MODEL_OVERDUE_RTTS 1.125
+#define MODEL_WINDOW_RTTS      0.125
+#define MODEL_OVERDUE_RTTS     1.125
+#define MODEL_ACK_SPACING_RTTS 0.25
 /* What the connection puts into the send queue ahead of the wire. */
 #define MODEL_QUEUE_BYTES  ((uint64_t)512 << 10)
 #define MODEL_QUEUE_CHUNKS 2u

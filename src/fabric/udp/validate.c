@@ -155,15 +155,14 @@ static bool read_segment(struct udp_channel *channel, struct udp_scatter *scatte
     return true;
 }
 
-/* The packet is the peer's: it has the key of a receive, or the proof of a punch. So answers to where it came
- * from reach the peer: behind NAT, or if that has changed. */
+/* Of a peer behind NAT. The packet is the peer's: it has the key of a receive, or the proof of a punch. So
+ * answers to where it came from reach the peer, also if that has changed. */
 static void note_source(struct udp_channel *channel)
 {
     const struct udp_endpoint *endpoint = channel->endpoint;
     struct udp_tx *tx = &channel->tx;
     const union udp_address *from = &channel->rx.from;
-    if (!endpoint->peer.translated ||
-        (udp_address_port(from) == udp_address_port(&tx->to) && udp_address_same_host(from, &tx->to)))
+    if (udp_address_port(from) == udp_address_port(&tx->to) && udp_address_same_host(from, &tx->to))
         return;
     uint16_t port = udp_address_port(from);
     bool seen = udp_address_same_host(from, &endpoint->seen_address);
@@ -223,7 +222,8 @@ static bool validate_segment(struct udp_channel *channel, struct udp_scatter *sc
         rx->late++;
     if (verdict != RX_TAKE && verdict != RX_DUPLICATE)
         return false;
-    note_source(channel);
+    if (channel->endpoint->peer.translated)
+        note_source(channel);
     assert(rx->ready_count < rx->taken.room);
     rx->taken.ready[rx->ready_count++] =
         (struct fabric_arrival){packet->immediate, (uint16_t)packet->payload_bytes, segment->generation};

@@ -30,7 +30,7 @@ lh_time sr_ack_pace_expiry(const struct sr_ack_pace *pace, uint32_t chunks, cons
     if (pace->unacknowledged >= (eighth > minimum ? eighth : minimum))
         return 0;
     if (!pace->nack)
-        return sr_after(pace->last_ack_ns, timing->rtt_ns / 4);
+        return sr_after(pace->last_ack_ns, sr_ack_spacing(timing));
     return lh_earlier(sr_after(pace->last_ack_ns, timing->rtt_ns),
-                      sr_after(pace->last_arrival_ns, timing->rtt_ns / 4));
+                      sr_after(pace->last_arrival_ns, sr_ack_spacing(timing)));
 }

@@ -3,6 +3,8 @@
 
 #include <assert.h>
 
+#include "base/least.h"
+
 static struct sr_rto_group *group_at(struct sr_rto *rto, uint32_t number)
 {
     return &rto->groups[number % SR_RTO_GROUPS];
@@ -18,7 +20,7 @@ void sr_rto_init(struct sr_rto *rto, uint32_t alpha_hundredths)
 lh_time sr_rto_span(const struct sr_rto *rto, const struct sr_timing *timing)
 {
     lh_time span = timing->rtt_ns + timing->rtt_ns / 100 * rto->alpha_hundredths;
-    return span > timing->overdue_ns ? span : timing->overdue_ns;
+    return lh_most(span, sr_after(timing->overdue_ns, sr_ack_spacing(timing)));
 }
 
 uint32_t sr_rto_stamp(struct sr_rto *rto, const struct sr_timing *timing, lh_time now)

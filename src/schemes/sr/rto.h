@@ -6,8 +6,8 @@
  * their chunks (ledger.h).
  *
  * One timer:
- *   RTO   of the oldest group: (1 + alpha) round trips, at least overdue_ns. What of it is still under way
- *         is lost.
+ *   RTO   of the oldest group: (1 + alpha) round trips, at least overdue_ns, in which what waits for the pace
+ *         is counted, and the time between two ACKs. What of it is still under way is lost.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

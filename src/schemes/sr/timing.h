@@ -23,6 +23,12 @@ struct sr_timing {
 
 struct sr_timing sr_timing_of(const struct lh_path_view *path);
 
+/* What arrives steadily is acknowledged that often, at least. */
+static inline lh_time sr_ack_spacing(const struct sr_timing *timing)
+{
+    return timing->rtt_ns / 4;
+}
+
 /* moment + span, where LH_TIME_NEVER stays what it is and nothing wraps. */
 static inline lh_time sr_after(lh_time moment, lh_time span)
 {

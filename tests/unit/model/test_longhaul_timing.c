@@ -69,7 +69,8 @@ static void test_timeouts_run_in_the_queue(void **state)
         assert_near(message.rto_s, 3e-3, 1e-12);
         assert_near(terms_of(&path, "sr-rto", LH_MODEL_TIMING_PAPER).first_s, 3e-3, 1e-12);
     }
-    struct lh_model_path slow = path_of(128, 1e9, 1e-3); /* 4.2 ms in the queue: it waits until overdue, and for an ACK */
+    struct lh_model_path slow =
+        path_of(128, 1e9, 1e-3); /* 4.2 ms in the queue: it waits until overdue, and for an ACK */
     struct model_message message = terms_of(&slow, "sr-rto", LH_MODEL_TIMING_LONGHAUL);
     assert_near(message.first_s, 1375e-6, 1e-9);
 }

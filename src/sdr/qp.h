@@ -88,6 +88,7 @@ struct qp_arrivals {
     _Atomic uint64_t
         packets; /* that crossed the path, whatever became of them; read without the gate, too */
     lh_time newest_ns;
+    uint64_t late; /* packets of the queue pair that came too late, before the newest of these */
     uint32_t newest_immediate;
     uint8_t newest_generation;
 };
@@ -196,6 +197,7 @@ struct sdr_qp {
     struct rest rest;
     _Atomic lh_time rest_ns;      /* of its workers; LH_TIME_NEVER: as long as they like */
     struct arrival_report report; /* to a peer whose controller wants feedback */
+    lh_time report_newest_ns;     /* when the newest packet of the last one had arrived */
     struct credit_grant grant;    /* to a peer whose controller wants credits */
     void *grant_memory;
     uint64_t notifications_noted; /* rx_congestion_notifications at the peer's last report */

@@ -8,6 +8,7 @@
 
 #include "base/earlier.h"
 #include "base/error.h"
+#include "base/least.h"
 #include "history/path_history.h"
 #include "sdr/context.h"
 
@@ -231,17 +232,9 @@ lh_time qp_rate_round(struct sdr_qp *qp, lh_time now)
 
 /* ---- the receiver's half ----------------------------------------------------------------------------- */
 
-/* Those that the fabric keeps to itself, since their receive is over; when its slot is in use again, and
- * there is one generation, the key tells them. */
-static uint64_t packets_late(const struct sdr_qp *qp)
-{
-    return __atomic_load_n(&qp->stats.rx_late_packets, __ATOMIC_RELAXED) +
-           __atomic_load_n(&qp->stats.bad_key, __ATOMIC_RELAXED);
-}
-
 static uint64_t packets_arrived(const struct sdr_qp *qp)
 {
-    uint64_t packets = packets_late(qp);
+    uint64_t packets = qp_rate_late(qp);
     for (uint32_t c = 0; c < qp->channel_count; c++)
         packets += atomic_load_explicit(&qp->channels[c].arrivals.packets, memory_order_relaxed);
     return packets;
@@ -270,19 +263,24 @@ struct control_feedback qp_rate_report(struct sdr_qp *qp, lh_time now)
     struct control_feedback report = {
         .marked_packets = __atomic_load_n(&qp->stats.rx_marked_packets, __ATOMIC_RELAXED),
         .dropped_packets = __atomic_load_n(&qp->stats.rx_socket_drops, __ATOMIC_RELAXED),
-        .arrived_packets = packets_late(qp),
     };
+    uint64_t late = qp_rate_late(qp), late_then = 0;
     for (uint32_t c = 0; c < qp->channel_count; c++) {
         struct qp_arrivals *arrivals = &qp->channels[c].arrivals;
         gate_enter(&qp->channels[c].gate);
         report.arrived_packets += atomic_load_explicit(&arrivals->packets, memory_order_relaxed);
         if (arrivals->newest_ns > report.arrived_ns) {
             report.arrived_ns = arrivals->newest_ns;
+            late_then = arrivals->late;
             report.immediate = arrivals->newest_immediate;
             report.generation = arrivals->newest_generation;
         }
         gate_leave(&qp->channels[c].gate);
     }
+    /* The late ones that came after a newest packet, the next report counts: in this one they would stand for
+     * packets that were sent before it, and are lost. */
+    report.arrived_packets += report.arrived_ns == qp->report_newest_ns ? late : late_then;
+    report.arrived_packets = lh_most(report.arrived_packets, qp->report.packets);
     report.held_ns = now > report.arrived_ns ? now - report.arrived_ns : 0;
     report.credit_bytes =
         credit_grant_renew(&qp->grant, report.arrived_packets, report.marked_packets, now);
@@ -292,6 +290,7 @@ struct control_feedback qp_rate_report(struct sdr_qp *qp, lh_time now)
 void qp_rate_on_reported(struct sdr_qp *qp, const struct control_feedback *report, lh_time now)
 {
     arrival_report_on_sent(&qp->report, report->arrived_packets, now);
+    qp->report_newest_ns = report->arrived_ns;
     fabric_count(&qp->stats, feedback_sent, 1);
 }
 

@@ -27,6 +27,13 @@ bool qp_rate_on_feedback(struct sdr_qp *qp, const struct control_feedback *feedb
 /* What is due by time. Returns when it is next; now, when a channel may go on. */
 lh_time qp_rate_round(struct sdr_qp *qp, lh_time now);
 
+/* Packets that the fabric keeps to itself, since their receive is over; when its slot is in use again, and
+ * there is one generation, the key tells them. */
+static inline uint64_t qp_rate_late(const struct sdr_qp *qp)
+{
+    return __atomic_load_n(&qp->stats.rx_late_packets, __ATOMIC_RELAXED) +
+           __atomic_load_n(&qp->stats.bad_key, __ATOMIC_RELAXED);
+}
 /* Whether a report to the peer is due; when one is. */
 bool qp_rate_report_due(struct sdr_qp *qp, lh_time now);
 lh_time qp_rate_report_next(struct sdr_qp *qp);

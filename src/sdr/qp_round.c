@@ -27,11 +27,13 @@ static void note_full(struct sdr_qp *qp, const struct fabric_arrival *arrivals, 
         }
 }
 
-static void note_arrivals(struct qp_arrivals *own, const struct fabric_arrival *arrivals, uint32_t count,
-                          lh_time now)
+static void note_arrivals(struct sdr_qp *qp, uint32_t channel, const struct fabric_arrival *arrivals,
+                          uint32_t count, lh_time now)
 {
+    struct qp_arrivals *own = &qp->channels[channel].arrivals;
     uint64_t packets = atomic_load_explicit(&own->packets, memory_order_relaxed);
     own->newest_ns = now;
+    own->late = qp_rate_late(qp);
     own->newest_immediate = arrivals[count - 1].immediate;
     own->newest_generation = arrivals[count - 1].generation;
     atomic_store_explicit(&own->packets, packets + count, memory_order_relaxed);
@@ -60,7 +62,7 @@ static bool receive(struct sdr_qp *qp, uint32_t channel, lh_time now, uint64_t *
         return false;
     }
     note_full(qp, arrivals, (uint32_t)count);
-    note_arrivals(&qp->channels[channel].arrivals, arrivals, (uint32_t)count, now);
+    note_arrivals(qp, channel, arrivals, (uint32_t)count, now);
     message_table_on_arrivals(&qp->table, arrivals, (uint32_t)count, &qp->stats);
     *cost += cost_of(arrivals, (uint32_t)count);
     return true;

@@ -102,6 +102,41 @@ static void test_early_completion_in_the_middle(void **state)
     sdr_pair_close(&pair);
 }
 
+static uint64_t lost_bytes(const struct sdr_pair *pair)
+{
+    struct lh_congestion_report report;
+    assert_int_equal(lh_sdr_congestion(pair->ends[SDR_PAIR_TX].qp, &report), 0);
+    return report.lost_bytes;
+}
+
+/* Packets that come after the receiver has completed count as arrived, and not for those before them that are
+ * lost: where nothing is reordered, what was lost once stays lost. */
+static void test_late_packets_are_not_the_lost_ones(void **state)
+{
+    (void)state;
+    struct sdr_pair pair = open_pair((struct sdr_pair_options){
+        .link =
+            {.delay_ns = 5 * MS, .rate_bps = 100000000, .queue_bytes = 1 << 20, .loss = 2e-2, .seed = 1},
+        .congestion = "bbr"});
+    uint64_t lost = 0;
+    for (uint32_t message = 0; message < 8; message++) {
+        struct sdr_recv_handle *recv;
+        struct sdr_send_handle *send;
+        assert_int_equal(sdr_pair_recv(&pair, 0, SLOT, &recv), SDR_SUCCESS);
+        sdr_pair_run(&pair, 100 * MS);
+        assert_int_equal(sdr_pair_send(&pair, 0, SLOT, 7, &send), SDR_SUCCESS);
+        sdr_pair_run(&pair, 20 * MS);
+        assert_int_equal(sdr_recv_complete(recv), SDR_SUCCESS);
+        for (uint32_t tenths = 0; tenths < 500; tenths++) {
+            sdr_pair_run(&pair, MS / 10);
+            assert_true(lost_bytes(&pair) >= lost);
+            lost = lost_bytes(&pair);
+        }
+    }
+    assert_true(lost > 0 && sdr_pair_stats(&pair, SDR_PAIR_RX).rx_late_packets > 100);
+    sdr_pair_close(&pair);
+}
+
 /* A slot is used again more often than there are generations while packets of all its uses are on the way.
  */
 static void test_generations_wrap(void **state)
@@ -541,6 +576,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_late_packets_change_nothing),
+        cmocka_unit_test(test_late_packets_are_not_the_lost_ones),
         cmocka_unit_test(test_early_completion_in_the_middle),
         cmocka_unit_test(test_generations_wrap),
         cmocka_unit_test(test_control_is_lost_and_doubled),

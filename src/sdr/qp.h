@@ -93,8 +93,9 @@ struct qp_arrivals {
     uint8_t newest_generation;
 };
 
+/* Its worker's, which has the index of a worker's entry, too: no other works on the same cache lines. */
 struct qp_channel {
-    struct gate gate;
+    _Alignas(64) struct gate gate;
     struct qp_arrivals arrivals;
     struct limits limits;
     _Atomic lh_time drained_ns;     /* what had arrived before this is in the bitmaps */
@@ -142,10 +143,10 @@ struct qp_upper_queue {
 
 struct sdr_qp {
     struct sdr_context *context;
-    uint32_t place; /* in the list of the context, under its gates */
+    uint32_t place;     /* in the list of the context, under its gates */
+    bool link_has_rate; /* the emulated link has, and pushes back */
     struct fabric_endpoint *endpoint;
     struct fabric *own_link; /* emulated for this QP alone, over the context's fabric; or NULL */
-    bool link_has_rate;      /* the emulated link has, and pushes back */
     struct lh_stats stats;
     struct message_shape shape;
     lh_time created_ns;
@@ -187,11 +188,12 @@ struct sdr_qp {
     struct parts *parts;     /* of one that arrives; NULL: none did lately */
     uint32_t bundles_untold; /* times still to tell the peer that this side does */
     bool pong_wanted;
-    bool cts_ack_wanted;   /* a clear-to-send came: acknowledge */
-    bool cts_refused;      /* clear-to-sends are due that the fabric did not take */
-    bool report_refused;   /* likewise a report */
-    bool closing;          /* nothing but CLOSE is sent any more */
-    uint32_t close_copies; /* still to be sent */
+    bool cts_ack_wanted;       /* a clear-to-send came: acknowledge */
+    bool cts_refused;          /* clear-to-sends are due that the fabric did not take */
+    bool report_refused;       /* likewise a report */
+    _Atomic bool full_arrived; /* a packet of the MTU did, since sdr_qp_full_arrived() asked */
+    bool closing;              /* nothing but CLOSE is sent any more */
+    uint32_t close_copies;     /* still to be sent */
     uint32_t close_reason;
     uint64_t packets_noted; /* rx_packets at the last path_on_traffic() */
     struct rest rest;
@@ -201,7 +203,6 @@ struct sdr_qp {
     struct credit_grant grant;    /* to a peer whose controller wants credits */
     void *grant_memory;
     uint64_t notifications_noted; /* rx_congestion_notifications at the peer's last report */
-    _Atomic bool full_arrived;    /* a packet of the MTU did, since sdr_qp_full_arrived() asked */
 
     pthread_mutex_t driver_lock; /* held while a step runs */
     sdr_driver_step *driver;
@@ -223,8 +224,8 @@ struct sdr_qp {
     uint64_t pace_told_bps; /* to the fabric; the control worker's */
     lh_time pace_told_ns;
     uint32_t waiting_channels; /* bit c: it has something to send, and only a report lets it out */
-    _Atomic uint64_t pace_bps; /* told, or of the controller; 0: none: read without the lock */
     _Atomic bool user_window;  /* the layer above has more, but for the user's window */
+    _Atomic uint64_t pace_bps; /* told, or of the controller; 0: none: read without the lock */
     char *
         device_reason; /* DEVICE_REASON_MAX: why the fabric failed; set under that lock, once, before `error`
                           * says so; NULL: there was no memory for it */

@@ -27,38 +27,39 @@ static uint32_t power_of_two(uint32_t at_least)
     return power;
 }
 
+/* The QP in one piece: its channels, itself, a bit for each clear-to-send of the window. */
+static size_t qp_bytes(uint32_t channels, uint32_t window)
+{
+    return channels * sizeof(struct qp_channel) + sizeof(struct sdr_qp) +
+           LH_BITMAP_WORDS((size_t)window) * sizeof(uint64_t);
+}
+
 static void free_qp(struct sdr_qp *qp)
 {
-    for (uint32_t c = 0; qp->channels && c < qp->channel_count; c++)
+    for (uint32_t c = 0; c < qp->channel_count; c++)
         gate_destroy(&qp->channels[c].gate);
     gate_destroy(&qp->lock);
     pthread_mutex_destroy(&qp->driver_lock);
     pthread_mutex_destroy(&qp->pacer_lock);
     qp_memory_free(qp);
-    store_give(qp->store, qp->cts.present, LH_BITMAP_WORDS((size_t)qp->cts.size) * sizeof *qp->cts.present);
-    store_give(qp->store, qp->channels, qp->channel_count * sizeof *qp->channels);
     qp_rate_free(qp);
     store_give(qp->store, qp->device_reason, DEVICE_REASON_MAX);
     if (qp->own_link)
         qp->own_link->ops->close(qp->own_link);
-    store_give(qp->store, qp, sizeof *qp);
-}
-
-static void *zeroed(struct store *store, size_t bytes)
-{
-    void *memory = store_take_aligned(store, bytes);
-    return memory ? memset(memory, 0, bytes) : NULL;
+    store_give(qp->store, qp->channels, qp_bytes(qp->channel_count, qp->cts.size));
 }
 
 /* What a QP has while it is idle, too. */
 static struct sdr_qp *allocate_qp(struct sdr_context *context, const struct qp_plan *plan,
                                   uint32_t channels, struct store *store)
 {
-    struct sdr_qp *qp = zeroed(store, sizeof *qp);
-    if (!qp)
-        return NULL;
     uint32_t slots = plan->shape.slots;
     uint32_t window = power_of_two(2 * slots < 64 ? 64 : 2 * slots);
+    struct qp_channel *memory = store_take_aligned(store, qp_bytes(channels, window));
+    if (!memory)
+        return NULL;
+    memset(memory, 0, qp_bytes(channels, window));
+    struct sdr_qp *qp = (struct sdr_qp *)(void *)(memory + channels);
     qp->context = context;
     qp->store = store;
     qp->channel_count = channels;
@@ -70,20 +71,19 @@ static struct sdr_qp *allocate_qp(struct sdr_context *context, const struct qp_p
     pthread_mutex_init(&qp->pacer_lock, NULL);
     qp->free_count = slots;
     qp->sends.most = 2 * slots + 16; /* some are injected and not polled yet */
-    uint64_t *present = zeroed(store, LH_BITMAP_WORDS((size_t)window) * sizeof *present);
     qp->path.challenges = store_take(store, PATH_CHALLENGES_BYTES);
     message_table_init(&qp->table, &plan->shape, NULL);
     cts_announcer_init(&qp->announcer, window);
-    cts_queue_init(&qp->cts, present, window);
+    cts_queue_init(&qp->cts, (uint64_t *)(qp + 1), window);
     ring_init(&qp->outbox.ring, sizeof(struct qp_upper_message), QP_MESSAGES_WAITING);
     ring_init(&qp->inbox.ring, sizeof(struct qp_upper_message), QP_MESSAGES_WAITING);
     idle_init(&qp->idle);
-    qp->channels = zeroed(store, channels * sizeof *qp->channels);
-    for (uint32_t c = 0; qp->channels && c < channels; c++) {
+    qp->channels = memory;
+    for (uint32_t c = 0; c < channels; c++) {
         gate_init(&qp->channels[c].gate);
         send_channel_init(&qp->channels[c].sends);
     }
-    if (present && qp->path.challenges && qp->channels)
+    if (qp->path.challenges)
         return qp;
     free_qp(qp);
     return NULL;

@@ -22,11 +22,10 @@
 static int create_controlled(struct sdr_qp *qp)
 {
     const struct lh_congestion *controller = qp->congestion.controller;
-    void *memory = store_take_aligned(qp->store, controller->state_bytes);
-    if (!memory)
+    qp->rate_memory = store_take(qp->store, controller->state_bytes);
+    if (!qp->rate_memory)
         return -LH_ENOMEM;
-    qp->rate_memory = memset(memory, 0, controller->state_bytes);
-    rate_control_init_controlled(&qp->rate, controller, memory, NULL);
+    rate_control_init_controlled(&qp->rate, controller, qp->rate_memory, NULL);
     return 0;
 }
 

@@ -23,7 +23,7 @@ void udp_cnp_on_marked(struct udp_channel *channel, uint8_t generation)
 {
     const struct udp_endpoint *endpoint = channel->endpoint;
     struct udp_fabric *fabric = udp_fabric_of(endpoint);
-    lh_time *last_ns = &channel->rx.cnp_ns[generation];
+    lh_time *last_ns = &channel->generations[generation].cnp_ns;
     lh_time now = fabric->base.ops->now(&fabric->base);
     assert(endpoint->peer.fabric == QP_INFO_VERBS && generation < endpoint->peer.generations);
     if (*last_ns != 0 && now - *last_ns < UDP_CNP_INTERVAL_NS)
@@ -33,7 +33,7 @@ void udp_cnp_on_marked(struct udp_channel *channel, uint8_t generation)
     union udp_address to = endpoint->peer_address;
     udp_address_set_port(&to, ROCE_UDP_PORT);
     uint8_t packet[ROCE_CNP_BYTES];
-    build(endpoint, &to, channel->peer_qpn[generation], packet);
+    build(endpoint, &to, channel->generations[generation].peer_qpn, packet);
     /* One that is lost is followed by others while marks arrive. */
     (void)sendto(fabric->front.fd, packet, sizeof packet, MSG_DONTWAIT, &to.any, udp_address_size(&to));
 }

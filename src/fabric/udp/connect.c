@@ -95,7 +95,7 @@ static void connect_channel(struct udp_channel *channel, const struct qp_info_en
     uint16_t there = hardware ? ROCE_UDP_PORT : peer->channel_port[channel->index];
     channel->peer_port = peer->channel_port[channel->index];
     for (uint32_t generation = 0; generation < peer->generations; generation++)
-        channel->peer_qpn[generation] = peer->qpn[generation][channel->index];
+        channel->generations[generation].peer_qpn = peer->qpn[generation][channel->index];
     uint16_t here = hardware ? fabric->front.port : channel->port->shared.port;
 
     struct udp_tx *tx = &channel->tx;

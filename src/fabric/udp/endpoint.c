@@ -18,6 +18,8 @@
 #include "fabric/udp/rx.h"
 #include "store/store.h"
 
+#define CACHE_LINE_BYTES 64u
+
 /* A full packet then needs no padding, so that its place in a burst is known beforehand. */
 static int check_mtu(uint32_t mtu_bytes)
 {
@@ -27,14 +29,42 @@ static int check_mtu(uint32_t mtu_bytes)
     return 0;
 }
 
+/* ---- its memory: itself, pointers to its channels, a bit for each slot, the channels ------------------- */
+
+static size_t open_offset(const struct fabric_endpoint_attr *attr)
+{
+    return sizeof(struct udp_endpoint) + attr->channels * sizeof(struct udp_channel *);
+}
+
+static size_t to_cache_line(size_t bytes)
+{
+    return (bytes + CACHE_LINE_BYTES - 1) / CACHE_LINE_BYTES * CACHE_LINE_BYTES;
+}
+
+static size_t channels_offset(const struct fabric_endpoint_attr *attr)
+{
+    return to_cache_line(open_offset(attr) + LH_BITMAP_WORDS(attr->slots) * sizeof(uint64_t));
+}
+
+static size_t channel_bytes(const struct fabric_endpoint_attr *attr)
+{
+    return to_cache_line(offsetof(struct udp_channel, generations) +
+                         attr->generations * sizeof(struct udp_generation));
+}
+
+static size_t endpoint_bytes(const struct fabric_endpoint_attr *attr)
+{
+    return channels_offset(attr) + attr->channels * channel_bytes(attr);
+}
+
+/* ------------------------------------------------------------------------------------------------------ */
+
 static int make_channel(struct udp_endpoint *endpoint, uint32_t index)
 {
-    /* Cache lines of its own: another thread works on the next channel. */
-    struct udp_channel *channel = store_take_aligned(endpoint->table.attr.store, sizeof *channel);
-    if (channel == NULL)
-        return -LH_ENOMEM;
-    memset(channel, 0, sizeof *channel);
-    endpoint->channels[index] = channel; /* from here on endpoint_destroy frees it */
+    const struct fabric_endpoint_attr *attr = &endpoint->table.attr;
+    size_t offset = channels_offset(attr) + index * channel_bytes(attr);
+    struct udp_channel *channel = (struct udp_channel *)((uint8_t *)endpoint + offset);
+    endpoint->channels[index] = channel; /* from here on endpoint_destroy ends it */
     channel->endpoint = endpoint;
     channel->index = index;
     channel->port = udp_fabric_of(endpoint)->ports[index];
@@ -43,9 +73,10 @@ static int make_channel(struct udp_endpoint *endpoint, uint32_t index)
     atomic_store_explicit(&channel->rx.shared_drops, socket_drops(channel->port->shared.fd),
                           memory_order_relaxed);
     placement_init(&channel->rx.placement, index);
-    int error = fabric_random(channel->tx.psn, sizeof channel->tx.psn);
-    for (uint32_t i = 0; i < QP_INFO_GENERATIONS_MAX; i++)
-        channel->tx.psn[i] &= ROCE_PSN_MASK;
+    uint32_t psn[QP_INFO_GENERATIONS_MAX];
+    int error = fabric_random(psn, sizeof psn);
+    for (uint32_t i = 0; i < attr->generations && error == 0; i++)
+        channel->generations[i].psn = psn[i] & ROCE_PSN_MASK;
     return error;
 }
 
@@ -72,7 +103,6 @@ static void end_channel(struct udp_channel *channel)
         udp_port_leave(channel);
     }
     udp_inbox_clear(&udp_fabric_of(channel->endpoint)->packets, &channel->inbox);
-    store_give(channel->endpoint->table.attr.store, channel, sizeof *channel);
 }
 
 static int add_qps(struct udp_endpoint *endpoint)
@@ -88,7 +118,7 @@ static int add_qps(struct udp_endpoint *endpoint)
             struct udp_qp qp = {
                 .endpoint = endpoint, .channel = (uint8_t)channel, .generation = (uint8_t)generation};
             error = qpn_table_add(&fabric->qps, &qp);
-            endpoint->channels[channel]->qpn[generation] = qp.qpn;
+            endpoint->channels[channel]->generations[generation].qpn = qp.qpn;
         }
     }
     pthread_mutex_unlock(&fabric->lock);
@@ -118,23 +148,8 @@ void udp_slots_rest(struct fabric_endpoint *base)
     store_give(endpoint->table.attr.store, rx_table_take_slots(&endpoint->table), slots_bytes(endpoint));
 }
 
-static size_t open_bytes(const struct udp_endpoint *endpoint)
+static int make_secrets(struct udp_endpoint *endpoint)
 {
-    return LH_BITMAP_WORDS(endpoint->table.attr.slots) * sizeof *endpoint->open;
-}
-
-static size_t channels_bytes(const struct udp_endpoint *endpoint)
-{
-    return endpoint->table.attr.channels * sizeof(struct udp_channel *);
-}
-
-static int make_tables(struct udp_endpoint *endpoint)
-{
-    struct store *store = endpoint->table.attr.store;
-    endpoint->open = store_take(store, open_bytes(endpoint));
-    endpoint->channels = store_take(store, channels_bytes(endpoint));
-    if (endpoint->open == NULL || endpoint->channels == NULL)
-        return -LH_ENOMEM;
     int error = fabric_random(&endpoint->table.key_salt, sizeof endpoint->table.key_salt);
     if (error == 0)
         error = fabric_random(&endpoint->control_psn, sizeof endpoint->control_psn);
@@ -161,15 +176,17 @@ int udp_endpoint_create(struct fabric *fabric, const struct fabric_endpoint_attr
         error = endpoint_check_table(attr);
     if (error != 0)
         return error;
-    struct udp_endpoint *endpoint = store_take(attr->store, sizeof *endpoint);
+    struct udp_endpoint *endpoint = store_take_aligned(attr->store, endpoint_bytes(attr));
     if (endpoint == NULL)
         return -LH_ENOMEM;
+    memset(endpoint, 0, endpoint_bytes(attr));
     endpoint->base.fabric = fabric;
     endpoint->table.attr = *attr;
+    endpoint->open = (uint64_t *)((uint8_t *)endpoint + open_offset(attr));
     endpoint->control_gso = true;
     atomic_store_explicit(&endpoint->pace_bps, UINT64_MAX, memory_order_relaxed);
     count_endpoint((struct udp_fabric *)fabric);
-    error = make_tables(endpoint);
+    error = make_secrets(endpoint);
     if (error == 0)
         error = make_channels(endpoint);
     if (error == 0)
@@ -188,10 +205,10 @@ static void remove_qps(struct udp_endpoint *endpoint)
     const struct fabric_endpoint_attr *attr = &endpoint->table.attr;
     struct qpn_table *qps = &udp_fabric_of(endpoint)->qps;
     qpn_table_remove(qps, endpoint->control_qpn);
-    for (uint32_t channel = 0; endpoint->channels != NULL && channel < attr->channels; channel++)
+    for (uint32_t channel = 0; channel < attr->channels; channel++)
         for (uint32_t generation = 0; endpoint->channels[channel] && generation < attr->generations;
              generation++)
-            qpn_table_remove(qps, endpoint->channels[channel]->qpn[generation]);
+            qpn_table_remove(qps, endpoint->channels[channel]->generations[generation].qpn);
 }
 
 /* Also of one that was made only in part. */
@@ -201,17 +218,15 @@ void udp_endpoint_destroy(struct fabric_endpoint *endpoint)
     struct udp_fabric *fabric = udp_fabric_of(udp);
     pthread_mutex_lock(&fabric->lock);
     remove_qps(udp);
-    for (uint32_t i = 0; udp->channels != NULL && i < udp->table.attr.channels; i++)
+    for (uint32_t i = 0; i < udp->table.attr.channels; i++)
         end_channel(udp->channels[i]);
     udp_demux_forget_early(udp);
     udp_inbox_clear(&fabric->control, &udp->control);
     fabric->endpoints--;
     pthread_mutex_unlock(&fabric->lock);
     struct store *store = udp->table.attr.store;
-    store_give(store, udp->channels, channels_bytes(udp));
-    store_give(store, udp->open, open_bytes(udp));
     store_give(store, udp->table.slots, slots_bytes(udp));
-    store_give(store, udp, sizeof *udp);
+    store_give(store, udp, endpoint_bytes(&udp->table.attr));
 }
 
 /*
@@ -261,7 +276,7 @@ void udp_endpoint_info(struct fabric_endpoint *endpoint, struct qp_info_endpoint
         const struct udp_port *port = udp->channels[i]->port;
         info->channel_port[i] = port->shared.port;
         for (uint32_t generation = 0; generation < attr->generations; generation++)
-            info->qpn[generation][i] = udp->channels[i]->qpn[generation];
+            info->qpn[generation][i] = udp->channels[i]->generations[generation].qpn;
         info->receive_buffer_bytes += usable_receive_bytes(share_of_buffer(fabric, port), attr->mtu_bytes);
     }
 }

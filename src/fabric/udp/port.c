@@ -101,7 +101,7 @@ static int steer(const struct udp_port *port, const struct udp_channel *without)
         struct udp_steer *entry = &entries[count++];
         *entry = (struct udp_steer){.place = seat + 1, .qpns = channel->endpoint->table.attr.generations};
         for (uint32_t g = 0; g < entry->qpns; g++)
-            entry->qpn[g] = channel->qpn[g];
+            entry->qpn[g] = channel->generations[g].qpn;
     }
     return udp_steer_attach(port->shared.fd, entries, count);
 }
@@ -122,7 +122,7 @@ static int attach_filter(const struct udp_channel *channel, const struct udp_dir
     };
     udp_address_set_port(&whole.address, channel->peer_port);
     for (uint32_t g = 0; g < attr->generations; g++)
-        whole.qpn[g] = channel->qpn[g];
+        whole.qpn[g] = channel->generations[g].qpn;
     return udp_filter_attach(direct->socket.fd, &whole);
 }
 

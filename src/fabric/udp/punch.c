@@ -23,7 +23,7 @@ static void punch_channel(const struct udp_channel *channel)
     uint8_t bytes[PUNCH_BYTES];
     const struct roce_packet packet = {
         .opcode = ROCE_UC_WRITE_ONLY_IMM,
-        .dest_qpn = channel->peer_qpn[0],
+        .dest_qpn = channel->generations[0].peer_qpn,
         .immediate = endpoint->punch_proof,
     };
     size_t header = roce_encode_header(&packet, bytes);

@@ -258,16 +258,17 @@ static void add_write(struct udp_channel *channel, struct batch *batch, const st
     struct udp_tx *tx = &channel->tx;
     assert(write->bytes <= channel->endpoint->table.attr.mtu_bytes);
     assert(write->generation < channel->endpoint->peer.generations);
+    struct udp_generation *generation = &channel->generations[write->generation];
     struct roce_packet packet = {
         .opcode = ROCE_UC_WRITE_ONLY_IMM,
-        .dest_qpn = channel->peer_qpn[write->generation],
-        .psn = tx->psn[write->generation],
+        .dest_qpn = generation->peer_qpn,
+        .psn = generation->psn,
         .va = write->va,
         .rkey = write->rkey,
         .immediate = write->immediate,
         .payload_bytes = write->bytes,
     };
-    tx->psn[write->generation] = (packet.psn + 1) & ROCE_PSN_MASK;
+    generation->psn = (packet.psn + 1) & ROCE_PSN_MASK;
     uint8_t *header = next_header(batch);
     roce_encode_header(&packet, header);
     uint32_t state =

@@ -46,7 +46,6 @@ struct udp_tx {
     union udp_address to;
     struct icrc_flow flow;
     struct udp_prefix prefix;
-    uint32_t psn[QP_INFO_GENERATIONS_MAX];
 };
 
 /* A payload that lies elsewhere than where it belongs. */
@@ -77,7 +76,6 @@ struct udp_rx {
     uint32_t late;                               /* of the message at hand */
     uint32_t proven;                             /* of the last message: packets that are the peer's */
     bool marked;                                 /* the message at hand is */
-    lh_time cnp_ns[QP_INFO_GENERATIONS_MAX];     /* when the peer was notified of a mark last; 0: never */
     uint8_t header[ROCE_WRITE_IMM_HEADER_BYTES]; /* of a packet whose own lies in pieces */
     struct udp_taken taken;                      /* the direct socket's, or for one packet: */
     struct fabric_arrival ready_one;
@@ -117,17 +115,24 @@ struct udp_port {
     struct udp_direct *direct[UDP_SEATS_MAX];
 };
 
+struct udp_generation {
+    lh_time cnp_ns; /* when the peer was notified of a mark last; 0: never */
+    uint32_t qpn;
+    uint32_t peer_qpn;
+    uint32_t psn; /* of the next packet to the peer */
+};
+
+/* In cache lines of its own: another thread works on the next channel. */
 struct udp_channel {
     struct udp_endpoint *endpoint;
     uint32_t index;
-    uint32_t qpn[QP_INFO_GENERATIONS_MAX];
-    uint32_t peer_qpn[QP_INFO_GENERATIONS_MAX];
     uint16_t peer_port;
     struct udp_port *port;
     _Atomic(struct udp_direct *) direct; /* changed by the owner only; NULL: it has none */
     struct udp_inbox inbox;
     struct udp_tx tx;
     struct udp_rx rx;
+    struct udp_generation generations[]; /* attr.generations; the peer has no more */
 };
 
 /* Control datagrams that wait for an endpoint that is not connected yet, and for all of these. Its peer only
@@ -145,12 +150,12 @@ struct udp_peer {
     uint32_t proof;
 };
 
+/* In one piece with its channels. */
 struct udp_endpoint {
     struct fabric_endpoint base;
     struct rx_table table;
     uint64_t *open; /* one bit a slot */
     uint32_t open_count;
-    struct udp_channel **channels;
     uint32_t control_qpn;
     bool connected;
     struct udp_peer peer;
@@ -165,6 +170,7 @@ struct udp_endpoint {
     bool control_gso;          /* as udp_tx.gso */
     struct udp_inbox control;  /* under udp_fabric.lock */
     _Atomic uint64_t pace_bps; /* that the kernel is to space each channel by; UINT64_MAX: not */
+    struct udp_channel *channels[];
 };
 
 struct udp_fabric {

@@ -81,7 +81,7 @@ static bool icrc_holds(struct udp_channel *channel, struct udp_scatter *scatter,
 static bool find_generation(const struct udp_channel *channel, uint32_t qpn, uint8_t *generation)
 {
     for (uint32_t i = 0; i < channel->endpoint->table.attr.generations; i++) {
-        if (channel->qpn[i] == qpn) {
+        if (channel->generations[i].qpn == qpn) {
             *generation = (uint8_t)i;
             return true;
         }

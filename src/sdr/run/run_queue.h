@@ -25,11 +25,11 @@ enum run_ready {
     RUN_MARKED,
 };
 
-/* A QP, as one worker sees it. Zeroed: it belongs to no queue. Cache lines of its own: other threads mark it
- * while its worker serves the next. */
+/* A QP, as one worker sees it. Zeroed: it belongs to no queue. Not in a
+ * cache line with what another worker writes: other threads mark it while its worker serves the next. */
 struct run_entry {
-    _Alignas(64) struct due due; /* first, so that it tells its entry */
-    struct turn turn;            /* its worker's */
+    struct due due;   /* first, so that it tells its entry */
+    struct turn turn; /* its worker's */
     struct sdr_qp *qp;
     struct run_entry *next; /* as the two below under the queue's lock, while it is listed */
     struct run_entry *previous;

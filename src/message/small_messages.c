@@ -263,27 +263,36 @@ static struct outgoing_path path_now(const struct lh_connection *c)
 }
 
 /* Whether there may be another one. */
-static bool send_packet(struct lh_connection *c, const struct outgoing_path *path, lh_time now)
+static bool send_one(struct lh_connection *c, const struct outgoing_path *path, bool with_ack, lh_time now)
 {
-    struct inbound *inbound = &c->small.inbound;
     struct outgoing *outgoing = &c->tx.outgoing;
     uint8_t out[EAGER_BYTES_MAX];
     struct eager_writer writer;
     struct eager_ack ack;
     uint32_t reported = 0;
-    bool due = inbound->ack_wanted && inbound->ack_at <= now;
-    if (inbound->ack_wanted)
+    bool due = with_ack && c->small.inbound.ack_at <= now;
+    if (with_ack)
         reported = make_ack(c, &ack);
-    bool alone = inbound->ack_wanted && ack.run_count > RUNS_BESIDE;
+    bool alone = with_ack && ack.run_count > RUNS_BESIDE;
     eager_write_begin(&writer, out, eager_packet_max(c->attr.mtu_bytes), outgoing->carrier,
-                      inbound->ack_wanted ? &ack : NULL);
+                      with_ack ? &ack : NULL);
     bool filled = !alone && outgoing_fill(outgoing, path, now, &writer);
     if (!filled && !due && !alone)
         return false;
     lh_sdr_message_send(c->qp, out, writer.bytes); /* there is a place; else it is lost, and sent again */
-    if (inbound->ack_wanted)
+    if (with_ack)
         on_acknowledged(c, reported, now);
     return filled || alone;
+}
+
+/* Of a message's packets the last one takes an acknowledgement along: the others are of one size then, and
+ * leave as one burst. */
+static bool send_packet(struct lh_connection *c, const struct outgoing_path *path, lh_time now)
+{
+    bool ack_wanted = c->small.inbound.ack_wanted;
+    if (ack_wanted && outgoing_has_more_units(&c->tx.outgoing) && send_one(c, path, false, now))
+        return true;
+    return send_one(c, path, ack_wanted, now);
 }
 
 void small_messages_on_send(struct lh_connection *c, uint32_t count, lh_time now)

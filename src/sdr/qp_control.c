@@ -425,11 +425,10 @@ static bool send_batch(struct sdr_qp *qp, uint32_t most)
     return taken == count;
 }
 
-/* Whether any left. */
-static bool send_upper(struct sdr_qp *qp)
+/* At first `most` in a call. Whether any left. */
+static bool send_upper(struct sdr_qp *qp, uint32_t most)
 {
     uint32_t before = qp->outbox.tail;
-    uint32_t most = FIRST_BATCH;
     while (queue_front(&qp->outbox) && send_batch(qp, most)) /* bounded by the queue */
         most = 2 * most < FABRIC_BATCH_MAX ? 2 * most : FABRIC_BATCH_MAX;
     return qp->outbox.tail != before;
@@ -528,7 +527,7 @@ static bool send_due(struct sdr_qp *qp, lh_time now)
         return !atomic_load(&qp->error) && challenge(qp, now);
     if (qp->closing) {
         /* What was queued before the CLOSE goes out before it. */
-        sent = send_upper(qp);
+        sent = send_upper(qp, FIRST_BATCH);
         for (; !queue_front(&qp->outbox) && qp->close_copies > 0 && send_simple(qp, CONTROL_CLOSE);
              qp->close_copies--)
             sent = true;
@@ -542,7 +541,7 @@ static bool send_due(struct sdr_qp *qp, lh_time now)
         qp->cts_ack_wanted = false, sent = true;
     send_cts(qp, now);
     sent |= send_report(qp, now);
-    sent |= send_upper(qp);
+    sent |= send_upper(qp, FIRST_BATCH);
     if (sent)
         tell_of_bundles(qp);
     if (ping_at(qp) <= now && path_ping_due(&qp->path, now))
@@ -658,7 +657,7 @@ void sdr_qp_messages_flush(struct sdr_qp *qp)
         return;
     qp_lock(qp);
     if (!qp->closing)
-        send_upper(qp);
+        send_upper(qp, FABRIC_BATCH_MAX);
     qp_unlock(qp);
 }
 

@@ -14,6 +14,9 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -36,6 +39,24 @@ static struct end ends[2];
 static uint8_t buffers[2][CONNECTIONS][FLIGHT][LONGEST];
 static uint32_t posted[2][CONNECTIONS];          /* messages */
 static uint32_t numbers[2][CONNECTIONS][FLIGHT]; /* of the message that a buffer is for */
+
+/* ---- what the kernel is asked to send ---------------------------------------------------------------- */
+
+static uint32_t kernel_messages;
+
+ssize_t sendmsg(int fd, const struct msghdr *message, int flags)
+{
+    kernel_messages++;
+    return syscall(SYS_sendmsg, fd, message, flags);
+}
+
+int sendmmsg(int fd, struct mmsghdr *messages, unsigned count, int flags)
+{
+    kernel_messages += count;
+    return (int)syscall(SYS_sendmmsg, fd, messages, count, flags);
+}
+
+/* ------------------------------------------------------------------------------------------------------ */
 
 static void must(int code, const char *what)
 {
@@ -158,12 +179,69 @@ static void of_four_kilobytes(void **state)
     stream(4096);
 }
 
+/* Makes progress at both ends until so many requests of one have ended. */
+static void finish(int end, uint32_t count)
+{
+    uint32_t none[CONNECTIONS] = {0}, done = 0;
+    for (uint32_t round = 0; done < count && round < ROUNDS; round++) {
+        done += turn(end, LONGEST, none);
+        lh_engine_progress(ends[!end].engine, NULL);
+    }
+    assert_int_equal(done, count);
+}
+
+/* From end 0 to end 1; returns what the kernel was asked to send by the call. */
+static uint32_t one_of_four_kilobytes(void)
+{
+    post(1, 0, LONGEST);
+    uint32_t before = kernel_messages;
+    post(0, 0, LONGEST);
+    uint32_t asked = kernel_messages - before;
+    finish(1, 1);
+    finish(0, 1);
+    return asked;
+}
+
+static void finish_request(struct lh_request *request)
+{
+    struct lh_result result = {.error = -LH_EAGAIN};
+    for (uint32_t round = 0; lh_test(request, &result) == 0 && round < ROUNDS; round++)
+        lh_engine_progress(ends[round % 2].engine, NULL);
+    assert_int_equal(result.error, 0);
+    lh_request_free(request);
+}
+
+/* A byte from end 1 to end 0, which has not acknowledged it yet. */
+static struct lh_request *one_back(void)
+{
+    uint8_t byte = 0;
+    struct lh_request *recv, *send;
+    must(lh_recv(ends[0].connections[0], &byte, 1, NULL, &recv), "lh_recv");
+    must(lh_send(ends[1].connections[0], &byte, 1, NULL, &send), "lh_send");
+    finish_request(recv);
+    return send;
+}
+
+/* All units of a message, though the last may take an acknowledgement along. */
+static void one_message_is_one_burst(void **state)
+{
+    (void)state;
+    memset(posted, 0, sizeof posted);
+    one_of_four_kilobytes(); /* the path is proven after that */
+    for (int i = 0; i < 100; i++) {
+        struct lh_request *back = one_back();
+        assert_int_equal(one_of_four_kilobytes(), 1);
+        finish_request(back);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(of_500_bytes, setup, teardown),
         cmocka_unit_test_setup_teardown(of_a_kilobyte, setup, teardown),
         cmocka_unit_test_setup_teardown(of_four_kilobytes, setup, teardown),
+        cmocka_unit_test_setup_teardown(one_message_is_one_burst, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -47,13 +47,20 @@ struct udp_demux {
     bool front_empty;
 };
 
+/* Where control messages of an endpoint are handed out. */
+struct handout {
+    struct fabric_control_arrival *arrivals;
+    uint32_t room;
+    uint32_t taken;
+};
+
 /* Who reads what. */
 struct reading {
     struct udp_fabric *fabric;
     uint32_t at;                   /* channel index of the socket, or FRONT */
     struct udp_endpoint *endpoint; /* on whose behalf; NULL: all of them */
     struct lh_stats *stats;        /* of packets without an owner */
-    bool hands_out_control;        /* of the endpoint, right after this: no need to wake its owner */
+    struct handout *control;       /* of the endpoint, which has none in its inbox; or NULL */
 };
 
 int udp_demux_open(struct udp_fabric *fabric)
@@ -135,6 +142,33 @@ static enum udp_put put_control(struct udp_fabric *fabric, struct udp_endpoint *
     return put;
 }
 
+static bool came_by_nat(const struct udp_endpoint *endpoint, const union udp_address *from)
+{
+    return endpoint->peer.translated && udp_address_same_host(from, &endpoint->seen_address);
+}
+
+static bool control_source_is_peer(const struct udp_endpoint *endpoint, const union udp_address *from)
+{
+    if (came_by_nat(endpoint, from))
+        return true;
+    if (!udp_address_same_host(from, &endpoint->peer_address))
+        return false;
+    return endpoint->peer.fabric == QP_INFO_VERBS || udp_address_port(from) == endpoint->peer.control_port;
+}
+
+/* There is room, and the endpoint is connected. */
+static void hand_out(struct udp_endpoint *endpoint, struct handout *control, const struct udp_part *message)
+{
+    if (!control_source_is_peer(endpoint, message->from)) {
+        fabric_count(stats_of(endpoint), bad_source, 1);
+        return;
+    }
+    struct fabric_control_arrival *arrival = &control->arrivals[control->taken++];
+    arrival->bytes = message->bytes;
+    memcpy(arrival->data, message->data, message->bytes);
+    arrival->source = came_by_nat(endpoint, message->from) ? udp_address_port(message->from) : 0;
+}
+
 /* A datagram for a control QP of this fabric. */
 static void sort_control(const struct reading *reading, struct udp_endpoint *owner,
                          const struct udp_part *part, const struct roce_packet *packet)
@@ -154,13 +188,17 @@ static void sort_control(const struct reading *reading, struct udp_endpoint *own
     }
     const struct udp_part message = {
         .from = part->from, .data = packet->payload, .bytes = packet->payload_bytes};
+    bool comes_for_it = owner == reading->endpoint && reading->control != NULL;
+    if (comes_for_it && reading->control->taken < reading->control->room) {
+        hand_out(owner, reading->control, &message);
+        return;
+    }
     enum udp_put put = put_control(reading->fabric, owner, &message);
     if (put == UDP_PUT_REFUSED) {
         fabric_count(stats_of(owner), rx_inbox_overflow, 1);
         return;
     }
     const struct fabric_endpoint_attr *attr = &owner->table.attr;
-    bool comes_for_it = owner == reading->endpoint && reading->hands_out_control;
     if (!comes_for_it && put == UDP_PUT_FIRST && attr->wake != NULL)
         attr->wake(attr->wake_context, FABRIC_CONTROL);
 }
@@ -332,9 +370,9 @@ static enum udp_left read_socket(const struct reading *reading, int fd, uint32_t
     return UDP_LEFT_MORE;
 }
 
-static void read_front(struct udp_fabric *fabric, struct udp_endpoint *reader, bool hands_out_control)
+static void read_front(struct udp_fabric *fabric, struct udp_endpoint *reader, struct handout *control)
 {
-    const struct reading reading = {fabric, FRONT, reader, stats_of(reader), hands_out_control};
+    const struct reading reading = {fabric, FRONT, reader, stats_of(reader), control};
     uint32_t messages = 0;
     if (!fabric->demux->front_empty)
         read_socket(&reading, fabric->front.fd, &messages);
@@ -348,7 +386,7 @@ void udp_demux_try(struct udp_endpoint *endpoint)
     struct udp_fabric *fabric = udp_fabric_of(endpoint);
     if (pthread_mutex_trylock(&fabric->lock) != 0)
         return; /* another thread is at it */
-    read_front(fabric, endpoint, false);
+    read_front(fabric, endpoint, NULL);
     pthread_mutex_unlock(&fabric->lock);
 }
 
@@ -358,7 +396,7 @@ enum udp_left udp_demux_shared(struct udp_channel *channel, uint32_t *messages)
     if (pthread_mutex_trylock(&fabric->lock) != 0)
         return UDP_LEFT_UNKNOWN;
     struct udp_endpoint *endpoint = channel->endpoint;
-    const struct reading reading = {fabric, channel->index, endpoint, stats_of(endpoint), false};
+    const struct reading reading = {fabric, channel->index, endpoint, stats_of(endpoint), NULL};
     enum udp_left left = read_socket(&reading, channel->port->shared.fd, messages);
     pthread_mutex_unlock(&fabric->lock);
     return left;
@@ -366,7 +404,7 @@ enum udp_left udp_demux_shared(struct udp_channel *channel, uint32_t *messages)
 
 void udp_demux_drain(struct udp_fabric *fabric, int fd, uint32_t index)
 {
-    const struct reading reading = {fabric, index, NULL, &fabric->strays, false};
+    const struct reading reading = {fabric, index, NULL, &fabric->strays, NULL};
     uint32_t messages = 0;
     while (read_socket(&reading, fd, &messages) == UDP_LEFT_MORE)
         ; /* ends: nothing is sent to this socket any more */
@@ -376,7 +414,7 @@ void udp_demux_forward(struct udp_channel *channel, const struct udp_part *part)
 {
     struct udp_fabric *fabric = udp_fabric_of(channel->endpoint);
     struct udp_endpoint *endpoint = channel->endpoint;
-    const struct reading reading = {fabric, channel->index, endpoint, stats_of(endpoint), false};
+    const struct reading reading = {fabric, channel->index, endpoint, stats_of(endpoint), NULL};
     pthread_mutex_lock(&fabric->lock);
     sort_part(&reading, part);
     pthread_mutex_unlock(&fabric->lock);
@@ -391,7 +429,7 @@ bool udp_shared_poll(struct fabric *base)
     int count = epoll_wait(fabric->readable, events, QP_INFO_CHANNELS_MAX + 1, 0);
     bool more = false;
     for (int i = 0; i < count; i++) {
-        const struct reading reading = {fabric, events[i].data.u32, NULL, &fabric->strays, false};
+        const struct reading reading = {fabric, events[i].data.u32, NULL, &fabric->strays, NULL};
         int fd = reading.at == FRONT ? fabric->front.fd : fabric->ports[reading.at]->shared.fd;
         uint32_t messages = 0;
         if (read_socket(&reading, fd, &messages) == UDP_LEFT_MORE)
@@ -409,41 +447,17 @@ void udp_count_strays(struct udp_fabric *fabric, struct lh_stats *stats)
     fabric_count(stats, bad_qpn, __atomic_exchange_n(&strays->bad_qpn, 0, __ATOMIC_RELAXED));
 }
 
-static bool came_by_nat(const struct udp_endpoint *endpoint, const union udp_address *from)
+/* What waits in the endpoint's inbox. Under the lock. */
+static void hand_out_waiting(struct udp_endpoint *endpoint, struct handout *control)
 {
-    return endpoint->peer.translated && udp_address_same_host(from, &endpoint->seen_address);
-}
-
-static bool control_source_is_peer(const struct udp_endpoint *endpoint, const union udp_address *from)
-{
-    if (came_by_nat(endpoint, from))
-        return true;
-    if (!udp_address_same_host(from, &endpoint->peer_address))
-        return false;
-    return endpoint->peer.fabric == QP_INFO_VERBS || udp_address_port(from) == endpoint->peer.control_port;
-}
-
-/* Under the lock. */
-static uint32_t hand_out_control(struct udp_endpoint *endpoint, struct fabric_control_arrival *arrivals,
-                                 uint32_t room)
-{
-    uint32_t taken = 0;
-    while (endpoint->connected && taken < room) { /* bounded by the inbox */
+    while (endpoint->connected && control->taken < control->room) { /* bounded by the inbox */
         struct udp_packet *packet = udp_inbox_take(&endpoint->control);
         if (packet == NULL)
             break;
-        if (control_source_is_peer(endpoint, &packet->from)) {
-            arrivals[taken].bytes = packet->bytes;
-            memcpy(arrivals[taken].data, packet->data, packet->bytes);
-            arrivals[taken].source =
-                came_by_nat(endpoint, &packet->from) ? udp_address_port(&packet->from) : 0;
-            taken++;
-        } else {
-            fabric_count(stats_of(endpoint), bad_source, 1);
-        }
+        hand_out(endpoint, control,
+                 &(struct udp_part){.from = &packet->from, .data = packet->data, .bytes = packet->bytes});
         udp_packet_return(&udp_fabric_of(endpoint)->control, packet);
     }
-    return taken;
 }
 
 int udp_control_poll(struct fabric_endpoint *endpoint, struct fabric_control_arrival *arrivals,
@@ -451,14 +465,13 @@ int udp_control_poll(struct fabric_endpoint *endpoint, struct fabric_control_arr
 {
     struct udp_endpoint *udp = udp_endpoint_of(endpoint);
     struct udp_fabric *fabric = udp_fabric_of(udp);
+    struct handout control = {.arrivals = arrivals, .room = count};
     pthread_mutex_lock(&fabric->lock);
-    uint32_t taken = hand_out_control(udp, arrivals, count);
-    if (taken < count) {
-        read_front(fabric, udp, true);
-        taken += hand_out_control(udp, arrivals + taken, count - taken);
-    }
+    hand_out_waiting(udp, &control);
+    if (control.taken < count)
+        read_front(fabric, udp, udp->connected ? &control : NULL);
     pthread_mutex_unlock(&fabric->lock);
-    return (int)taken;
+    return (int)control.taken;
 }
 
 void udp_control_proven(struct fabric_endpoint *endpoint, const struct fabric_control_arrival *arrival)

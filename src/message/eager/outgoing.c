@@ -614,6 +614,14 @@ static void fill_new(struct outgoing *outgoing, const struct outgoing_path *path
     }
 }
 
+bool outgoing_has_more_units(const struct outgoing *outgoing)
+{
+    if (!outgoing->used || outgoing->unsent == outgoing->next)
+        return false;
+    const struct outgoing_message *message = at(outgoing, outgoing->unsent);
+    return message->state == OUTGOING_NEW && (message->units & (message->units - 1)) != 0;
+}
+
 bool outgoing_fill(struct outgoing *outgoing, const struct outgoing_path *path, lh_time now,
                    struct eager_writer *writer)
 {

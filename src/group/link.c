@@ -12,6 +12,11 @@
 /* Sends in flight: a peer's buffers twice, so that the next are there when it posts them again. */
 #define SMALL_SENDS_MAX 512u
 #define BULK_SENDS_MAX  (2 * LINK_BULK_PLACES)
+/* A block and its parity have a slot each, and one that waits for a repair keeps the slots of all behind it:
+ * so many that buffers limit what is in flight. */
+#define BULK_SLOTS (4 * LINK_BULK_PLACES)
+/* An operation waits for the slowest of its blocks. */
+#define BULK_RELIABILITY "auto,by=p999"
 /* From here on waiting for an acknowledgement costs more than a copy of what is in flight. */
 #define COPY_RTT_NS (500 * LH_NS_PER_US)
 /* Below it a copy costs less than anything else. */
@@ -34,10 +39,14 @@ uint32_t link_queue_places(void)
 
 /* ---- opening ----------------------------------------------------------------------------------------- */
 
-static int open_one(const struct link_attr *attr, struct lh_connection **connection)
+static int open_one(const struct link_attr *attr, bool bulk, struct lh_connection **connection)
 {
     struct lh_attr own = *attr->connection;
     own.match_tags = false;
+    if (bulk && own.slots == 0)
+        own.slots = BULK_SLOTS;
+    if (bulk && !own.scheme && (!own.reliability || strcmp(own.reliability, "auto") == 0))
+        own.reliability = BULK_RELIABILITY;
     return lh_open(&own, connection);
 }
 
@@ -72,9 +81,9 @@ int link_open(struct link *link, uint32_t rank, const struct link_attr *attr)
     *link = (struct link){.rank = rank, .queue = attr->queue};
     int error = take_memory(link, attr);
     if (!error)
-        error = open_one(attr, &link->small);
+        error = open_one(attr, false, &link->small);
     if (!error)
-        error = open_one(attr, &link->bulk);
+        error = open_one(attr, true, &link->bulk);
     if (!error)
         error = lh_register(link->bulk, link->memory, link->memory_bytes, &link->registered);
     return error;

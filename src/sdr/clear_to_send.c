@@ -22,6 +22,11 @@ static bool before(uint32_t a, uint32_t b)
     return (int32_t)(a - b) < 0;
 }
 
+static struct cts_announcement *announcement_at(const struct cts_announcer *announcer, uint32_t sequence)
+{
+    return ring_at(&announcer->ring, sequence);
+}
+
 static struct control_cts *entry_at(const struct ring *ring, uint32_t sequence)
 {
     return ring_at(ring, sequence);
@@ -30,7 +35,7 @@ static struct control_cts *entry_at(const struct ring *ring, uint32_t sequence)
 void cts_announcer_init(struct cts_announcer *announcer, uint32_t size)
 {
     *announcer = (struct cts_announcer){.size = size, .repeat_at = LH_TIME_NEVER};
-    ring_init(&announcer->ring, sizeof(struct control_cts), size);
+    ring_init(&announcer->ring, sizeof(struct cts_announcement), size);
 }
 
 bool cts_announce(struct cts_announcer *announcer, struct control_cts *entry)
@@ -39,7 +44,7 @@ bool cts_announce(struct cts_announcer *announcer, struct control_cts *entry)
         return false;
     entry->sequence = announcer->next++;
     assert(entry->sequence - announcer->acked < announcer->ring.size);
-    *entry_at(&announcer->ring, entry->sequence) = *entry;
+    announcement_at(announcer, entry->sequence)->entry = *entry;
     return true;
 }
 
@@ -78,6 +83,14 @@ static void note_haste(struct cts_announcer *announcer, lh_time overdue_ns)
         announcer->haste--;
 }
 
+/* When the oldest is due, at the news that those before it have arrived. */
+static lh_time due_at(struct cts_announcer *announcer, lh_time now, lh_time overdue_ns)
+{
+    lh_time sent_ns = announcement_at(announcer, announcer->acked)->sent_ns;
+    lh_time due = now + next_wait(announcer, overdue_ns);
+    return overdue_ns ? lh_least(due, lh_most(now, sent_ns + lh_least(overdue_ns, SPAN_MAX_NS))) : due;
+}
+
 bool cts_on_ack(struct cts_announcer *announcer, uint32_t next, lh_time now, lh_time overdue_ns)
 {
     if (!before(announcer->acked, next) || before(announcer->announced, next))
@@ -88,8 +101,15 @@ bool cts_on_ack(struct cts_announcer *announcer, uint32_t next, lh_time now, lh_
     announcer->waited_ns = 0;
     announcer->silent_ns = 0;
     announcer->repeat_at =
-        next == announcer->announced ? LH_TIME_NEVER : now + next_wait(announcer, overdue_ns);
+        next == announcer->announced ? LH_TIME_NEVER : due_at(announcer, now, overdue_ns);
     return true;
+}
+
+static struct control_cts send_at(const struct cts_announcer *announcer, uint32_t sequence, lh_time now)
+{
+    struct cts_announcement *announcement = announcement_at(announcer, sequence);
+    announcement->sent_ns = now;
+    return announcement->entry;
 }
 
 uint32_t cts_collect(struct cts_announcer *announcer, lh_time now, lh_time overdue_ns,
@@ -99,7 +119,7 @@ uint32_t cts_collect(struct cts_announcer *announcer, lh_time now, lh_time overd
     *repeated = 0;
     /* Bounded by the ring: announced never passes next. */
     while (count < room && announcer->announced != announcer->next)
-        out[count++] = *entry_at(&announcer->ring, announcer->announced++);
+        out[count++] = send_at(announcer, announcer->announced++, now);
     if (count > 0) {
         if (announcer->repeat_at == LH_TIME_NEVER)
             announcer->repeat_at = now + next_wait(announcer, overdue_ns);
@@ -110,7 +130,7 @@ uint32_t cts_collect(struct cts_announcer *announcer, lh_time now, lh_time overd
     /* Only the oldest: when the first of a lost batch is acknowledged, the acknowledgement shows what else
      * is missing, and the next retransmission begins there. */
     for (uint32_t s = announcer->acked; count < room && s != announcer->announced; s++)
-        out[count++] = *entry_at(&announcer->ring, s);
+        out[count++] = send_at(announcer, s, now);
     *repeated = count;
     announcer->repeat_at = now + next_wait(announcer, overdue_ns);
     assert(count > 0);

@@ -4,10 +4,11 @@
  *
  * Timers: repeat_at, one for all announcements. Unacknowledged ones are retransmitted after the path's
  * overdue time (before the first round-trip sample: 1 ms) without a new acknowledgement; each
- * retransmission in vain doubles that, from the fourth on. An acknowledgement of some restarts it (as RFC
- * 6298 section 5.3), of all stops it. On a long path that lost some not long ago they are retransmitted
- * 1/16 of that time apart for the first four: a burst of losses then costs no round trip, and the receive
- * no part of its deadline.
+ * retransmission in vain doubles that, from the fourth on. An acknowledgement of some sets it to an overdue
+ * time from when the oldest of the others was sent: in a stream of receives a lost one is missed as soon as
+ * a single one. An acknowledgement of all stops it. On a long path that lost some not long ago they are
+ * retransmitted 1/16 of that time apart for the first four: a burst of losses then costs no round trip, and
+ * the receive no part of its deadline.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -32,11 +33,17 @@
 /* So many acknowledgements after the last loss. */
 #define CTS_HASTE_MEMORY 256u
 
+struct cts_announcement {
+    struct control_cts entry;
+    lh_time sent_ns; /* the last time */
+};
+
 /* Receiver: the window of unacknowledged announcements. */
 struct cts_announcer {
-    struct ring ring; /* of struct control_cts, from `acked` on: the owner holds the places, and frees it */
-    uint32_t size;    /* of the window, a power of two */
-    uint32_t next;    /* sequence of the next receive */
+    struct ring
+        ring; /* of struct cts_announcement, from `acked` on: the owner holds the places, and frees it */
+    uint32_t size;      /* of the window, a power of two */
+    uint32_t next;      /* sequence of the next receive */
     uint32_t announced; /* sequences before this were sent at least once */
     uint32_t acked;     /* the peer has acknowledged all before this */
     uint32_t waits;     /* since the last acknowledgement, with a round trip known */

@@ -289,7 +289,8 @@ static bool on_message(struct sdr_qp *qp, const struct control_message *message,
     case CONTROL_CTS:
         return on_cts(qp, message);
     case CONTROL_CTS_HEARD:
-        if (cts_on_ack(&qp->announcer, message->body.cts_heard_next, now, lh_rtt_overdue_ns(&qp->path.rtt)))
+        if (!qp_is_over(qp) &&
+            cts_on_ack(&qp->announcer, message->body.cts_heard_next, now, lh_rtt_overdue_ns(&qp->path.rtt)))
             idle_note(&qp->idle);
         return true;
     case CONTROL_UPPER:

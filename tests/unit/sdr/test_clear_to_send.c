@@ -20,7 +20,7 @@
 #define NEAR_END (UINT32_MAX - 3) /* sequences wrap after a few */
 
 struct sides {
-    struct control_cts announced[SIZE];
+    struct cts_announcement announced[SIZE];
     struct control_cts received[SIZE];
     uint64_t present[1];
     struct cts_announcer announcer;
@@ -225,6 +225,32 @@ static void test_fresh_beside_overdue(void **state)
     assert_int_equal(out[0].slot, 3);
     assert_int_equal(collect(&s, OVERDUE, OVERDUE, out, &repeated), 3);
     assert_int_equal(repeated, 3);
+}
+
+/* In a stream each acknowledgement is news of one; the first that is missing among them is repeated an
+ * overdue time from when it was sent, however recent that news is. */
+static void test_repeat_in_a_stream(void **state)
+{
+    (void)state;
+    struct sides s;
+    struct control_cts out[ROOM];
+    uint32_t repeated;
+    setup(&s, 0);
+    for (uint16_t slot = 0; slot < 4; slot++) {
+        announce(&s, slot);
+        assert_int_equal(collect(&s, slot * LH_NS_PER_MS, OVERDUE, out, &repeated), 1);
+    }
+    lh_time first = OVERDUE - 5 * LH_NS_PER_MS, missed = 2 * LH_NS_PER_MS + OVERDUE;
+    assert_true(cts_on_ack(&s.announcer, 1, first, OVERDUE));
+    assert_int_equal(cts_announcer_next(&s.announcer), LH_NS_PER_MS + OVERDUE);
+    assert_true(cts_on_ack(&s.announcer, 2, first + LH_NS_PER_MS, OVERDUE));
+    assert_int_equal(cts_announcer_next(&s.announcer), missed);
+    assert_int_equal(collect(&s, missed - 1, OVERDUE, out, &repeated), 0);
+    assert_int_equal(collect(&s, missed, OVERDUE, out, &repeated), 2);
+    assert_int_equal(out[0].slot, 2);
+    /* News of it that comes late: the other one was repeated just now. */
+    assert_true(cts_on_ack(&s.announcer, 3, missed + 1, OVERDUE));
+    assert_true(cts_announcer_next(&s.announcer) > missed + 1);
 }
 
 static void test_repeat_without_round_trip(void **state)
@@ -449,6 +475,7 @@ int main(void)
         cmocka_unit_test(test_haste_behind_a_loss),
         cmocka_unit_test(test_haste_ends),
         cmocka_unit_test(test_fresh_beside_overdue),
+        cmocka_unit_test(test_repeat_in_a_stream),
         cmocka_unit_test(test_repeat_without_round_trip),
         cmocka_unit_test(test_round_trip_known_after_repeats),
         cmocka_unit_test(test_made_up_round_trip),

@@ -51,6 +51,7 @@ struct lh_collective_options {
     struct lh_completion_queue *queue; /* gets an entry (LH_OPERATION_COLLECTIVE) at the end; of the group's
                                           engine, and needs lh_group_attr.thread */
     uint64_t user;                     /* of that entry */
+    bool reliable;                     /* every byte arrives, also where reliability is `bounded` */
 };
 LH_API void lh_collective_options_init(struct lh_collective_options *options);
 
@@ -103,6 +104,9 @@ struct lh_collective_result {
     lh_time ended_ns;
     uint64_t bytes_sent; /* payload, without retransmissions */
     uint64_t bytes_received;
+    /* Where reliability is `bounded`: bytes of the output that were zeroed, or of the encoded sum that lack a
+     * contribution. By source: lh_collective_missing() */
+    uint64_t missing_bytes;
     const char *schedule;                    /* the one that was run, a literal */
     size_t block_bytes;                      /* of the longest block */
     char message[LH_COLLECTIVE_MESSAGE_MAX]; /* of the error: cause and remedy; "" without one */
@@ -115,6 +119,9 @@ LH_API int lh_collective_test(struct lh_collective *op, struct lh_collective_res
  * (LH_TIME_NEVER: without limit), the operation stays pending; -LH_ESTATE: no workers. */
 LH_API int lh_collective_wait(struct lh_collective *op, lh_time timeout_ns,
                               struct lh_collective_result *result);
+/* Bytes that a rank sent to this one in an operation, or should have sent, and that did not come by the
+ * deadline; 0 while it is pending. -LH_EINVAL: no such rank. */
+LH_API int lh_collective_missing(struct lh_collective *op, uint32_t rank, uint64_t *bytes);
 /* Cancels an operation at all ranks: it ends with -LH_ECANCELED (or was done already). */
 LH_API int lh_collective_cancel(struct lh_collective *op);
 /* Cancels a pending operation, and frees it. NULL is allowed. */

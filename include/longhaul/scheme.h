@@ -174,6 +174,7 @@ struct lh_scheme_coding {
 };
 
 #define LH_DEADLINE_AUTO ((lh_time)0) /* the connection chooses, by what its messages took before */
+#define LH_DEADLINE_NONE LH_TIME_NEVER /* a message ends when nothing more of it is expected */
 
 /* A scheme with a deadline hands over what has arrived by then. The deadline is the connection's: it ends the
  * message with what is there, whatever the machines do. They end a transfer earlier: the receiver's by
@@ -207,7 +208,7 @@ struct lh_scheme {
 
     /* The time after which a message is delivered as it is, from when its receive is the first that is
      * pending: it is posted, and all with a deadline that were posted before it are done. LH_DEADLINE_AUTO,
-     * or at least 1 us. NULL: none, every byte arrives. */
+     * LH_DEADLINE_NONE, or at least 1 us. NULL: none, every byte arrives. */
     lh_time (*deadline)(const uint8_t params[LH_SCHEME_PARAMS]);
 
     /* Puts what the receiver has measured of the path into valid params, before each message: loss of chunks,

@@ -52,7 +52,7 @@ static struct ahead_queue *queue_for(struct ahead_store *store, struct link *lin
 }
 
 int ahead_keep(struct ahead_store *store, struct link *link, const struct tag *tag, const uint8_t *data,
-               size_t bytes, struct bounce *bounce)
+               size_t bytes, struct bounce *bounce, struct loss *loss)
 {
     struct ahead *ahead = malloc(sizeof *ahead + (bounce ? 0 : bytes));
     struct ahead_queue *queue = ahead ? queue_for(store, link, tag) : NULL;
@@ -60,7 +60,7 @@ int ahead_keep(struct ahead_store *store, struct link *link, const struct tag *t
         free(ahead);
         return lh_fail(LH_ENOMEM, "group: no memory for a message of %zu bytes", bytes);
     }
-    *ahead = (struct ahead){.tag = *tag, .bytes = bytes, .bounce = bounce};
+    *ahead = (struct ahead){.tag = *tag, .bytes = bytes, .bounce = bounce, .loss = loss};
     if (!bounce && bytes > 0)
         memcpy(ahead->data, data, bytes);
     *queue->last = ahead;
@@ -105,6 +105,7 @@ void ahead_discard(struct ahead_queue *queue)
 {
     while (queue && queue->first) {
         struct bounce *bounce = queue->first->bounce;
+        loss_free(queue->first->loss);
         ahead_remove(queue, &queue->first);
         if (bounce)
             link_repost(bounce); /* of a connection that has ended: its entries say so */
@@ -135,8 +136,10 @@ void ahead_end(struct ahead_store *store)
         while (store->buckets[i]) {
             struct ahead_queue *queue = store->buckets[i];
             store->buckets[i] = queue->next;
-            while (queue->first)
+            while (queue->first) {
+                loss_free(queue->first->loss);
                 ahead_remove(queue, &queue->first);
+            }
             free(queue);
         }
     store->queues = 0;

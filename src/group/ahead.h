@@ -15,6 +15,7 @@ struct ahead {
     struct tag tag;
     size_t bytes;
     struct bounce *bounce; /* that has it; NULL: `data` has */
+    struct loss *loss;     /* what is missing of it; NULL: nothing */
     uint8_t data[];
 };
 
@@ -39,9 +40,9 @@ struct ahead_store {
 /* NULL: none wait. */
 struct ahead_queue *ahead_find(const struct ahead_store *store, const struct link *link, uint32_t group,
                                uint32_t operation);
-/* Keeps a message in its buffer, or, without one, copied. -LH_ENOMEM. */
+/* Keeps a message in its buffer, or, without one, copied; and its loss. -LH_ENOMEM. */
 int ahead_keep(struct ahead_store *store, struct link *link, const struct tag *tag, const uint8_t *data,
-               size_t bytes, struct bounce *bounce);
+               size_t bytes, struct bounce *bounce, struct loss *loss);
 /* What it costs, of link->kept_bytes. */
 size_t ahead_cost(size_t bytes);
 
@@ -49,7 +50,7 @@ size_t ahead_cost(size_t bytes);
 struct ahead_queue *ahead_detach(struct ahead_store *store, const struct link *link, uint32_t group,
                                  uint32_t operation);
 void ahead_attach(struct ahead_store *store, struct ahead_queue *queue);
-/* Frees a message, *at, of a queue that was taken out; its buffer is another's, or none. */
+/* Frees a message, *at, of a queue that was taken out; its buffer and loss are another's, or none. */
 void ahead_remove(struct ahead_queue *queue, struct ahead **at);
 /* Drops what is left of a queue that was taken out, and posts its buffers again. NULL is allowed. */
 void ahead_discard(struct ahead_queue *queue);

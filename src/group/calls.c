@@ -3,7 +3,7 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "group/operation.h"
+#include "group/bounded.h"
 
 #include <string.h>
 
@@ -101,8 +101,9 @@ static int begin(struct lh_group *group, const struct op_request *request, struc
         lh_time now = mesh_now(group->mesh), most = LH_TIME_NEVER - 1 - now;
         lh_time deadline = request->options->deadline_ns;
         (*op)->deadline_at = now + (deadline < most ? deadline : most);
-        waiting_wake(group->mesh);
     }
+    if ((*op)->deadline_at != LH_TIME_NEVER || (*op)->bounded)
+        waiting_wake(group->mesh);
     mesh_begin(*op);
     return 0;
 }
@@ -295,6 +296,17 @@ int lh_collective_wait(struct lh_collective *op, lh_time timeout_ns, struct lh_c
         *result = op->result;
     pthread_mutex_unlock(&mesh->lock);
     return error;
+}
+
+int lh_collective_missing(struct lh_collective *op, uint32_t rank, uint64_t *bytes)
+{
+    struct mesh *mesh = op->group->mesh;
+    if (rank >= op->group->size)
+        return lh_fail(LH_EINVAL, "rank %u: out of range (0 to %u)", rank, op->group->size - 1);
+    pthread_mutex_lock(&mesh->lock);
+    *bytes = is_done(op) && op->bounded ? op->bounded->missing[rank] : 0;
+    pthread_mutex_unlock(&mesh->lock);
+    return 0;
 }
 
 static void cancel(struct lh_collective *op)

@@ -54,7 +54,7 @@ static void add_link(struct lh_group *group, uint32_t rank, const struct lh_grou
         known.rate_bps = given->rate_bps ? given->rate_bps : given->link.rate_bps;
         known.loss = (uint32_t)(given->link.loss / PATHS_LOSS_UNIT);
     }
-    if (lh_connection_attr(link->bulk, &negotiated) == 0)
+    if (lh_connection_attr(link->lanes[LANE_BULK].connection, &negotiated) == 0)
         known.packet_bytes = negotiated.mtu_bytes;
     worsen(across ? &own->across : &own->inside, &known);
 }

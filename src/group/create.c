@@ -9,12 +9,13 @@
 
 #include "base/big_endian.h"
 #include "base/error.h"
+#include "group/bounded_lane.h"
 #include "group/waiting.h"
 #include "message/attr.h"
 #include "message/engine.h"
 
 /* version, size: 4 bytes each; block_bytes: 8; the site */
-#define CARD_VERSION     2u
+#define CARD_VERSION     3u
 #define PEER_TIMEOUT_NS  (10 * LH_NS_PER_S)
 #define TIMEOUT_NS       (30 * LH_NS_PER_S)
 #define BLOCK_BYTES      (256u << 10)
@@ -144,6 +145,8 @@ static void drain(struct mesh *mesh)
         for (int i = 0; i < n; i++)
             if (entries[i].operation == LH_OPERATION_SEND)
                 link_on_sent((struct outgoing *)(uintptr_t)entries[i].user);
+            else if (entries[i].operation == LH_OPERATION_RECV)
+                loss_free(link_on_received((struct bounce *)(uintptr_t)entries[i].user, &entries[i].result));
     }
 }
 
@@ -176,6 +179,11 @@ void create_undo(struct lh_group *group)
     free_mesh(mesh);
 }
 
+static const struct lh_attr *attr_given(const struct lh_group_attr *attr, bool across)
+{
+    return across && attr->attr_across ? attr->attr_across : attr->attr;
+}
+
 static int fill_mesh(struct mesh *mesh, const struct lh_group_attr *attr)
 {
     mesh->rank = attr->rank;
@@ -188,9 +196,16 @@ static int fill_mesh(struct mesh *mesh, const struct lh_group_attr *attr)
     if (!mesh->links)
         return lh_fail(LH_ENOMEM, "group: no memory for %u links", attr->size);
     int error = join_engine(mesh, attr);
+    for (uint32_t across = 0; across < 2 && !error; across++) {
+        struct bounded_lane lane;
+        const struct lh_attr *given = attr_given(attr, across);
+        if (given)
+            error = bounded_lane_of(given, mesh->peer_timeout_ns, &lane);
+        mesh->bounded[across] = !error && given && lane.exists;
+    }
     if (error)
         return error;
-    return lh_completion_queue_create(mesh->engine, 16 + attr->size * link_queue_places(), &mesh->queue);
+    return lh_completion_queue_create(mesh->engine, 16 + attr->size * link_queue_places(mesh->bounded[0] || mesh->bounded[1]), &mesh->queue);
 }
 
 static void write_card(const struct lh_group *group, const struct lh_group_attr *attr, uint8_t *card)
@@ -261,7 +276,7 @@ static bool needs_no_controller(const struct lh_attr *attr, const struct lh_engi
 static struct lh_attr attr_of(const struct lh_group *group, const struct lh_group_attr *attr, uint32_t rank)
 {
     bool across = strcmp(group->sites[group->rank], group->sites[rank]) != 0;
-    const struct lh_attr *given = across && attr->attr_across ? attr->attr_across : attr->attr;
+    const struct lh_attr *given = attr_given(attr, across);
     struct lh_attr own;
     lh_attr_init(&own);
     if (given)
@@ -275,11 +290,37 @@ static struct lh_attr attr_of(const struct lh_group *group, const struct lh_grou
     return own;
 }
 
+/* Opens the link to a rank. *bytes: of its blob. */
+static int create_link(struct lh_group *group, const struct lh_group_attr *attr, uint32_t rank,
+                       size_t buffer_bytes, size_t *bytes)
+{
+    struct mesh *mesh = group->mesh;
+    struct lh_attr connection = attr_of(group, attr, rank), partial;
+    struct bounded_lane lane;
+    struct link_attr own = {.connection = &connection,
+                            .queue = mesh->queue,
+                            .block_bytes = mesh->block_bytes,
+                            .buffer_bytes = buffer_bytes};
+    uint8_t blob[LINK_BLOB_MAX];
+    *bytes = sizeof blob;
+    int error = bounded_lane_of(&connection, mesh->peer_timeout_ns, &lane);
+    if (!error && lane.exists) {
+        partial = connection;
+        partial.reliability = lane.reliability;
+        partial.zero_missing = true;
+        connection.reliability = NULL;
+        own.bounded = &partial;
+        own.deadline_ns = lane.deadline_ns;
+    }
+    if (!error)
+        error = link_open(&mesh->links[rank], rank, &own);
+    return error ? error : link_blob(&mesh->links[rank], blob, bytes);
+}
+
 int create_links(struct lh_group *group, const struct lh_group_attr *attr, const uint8_t *cards,
                  uint32_t *blob_bytes)
 {
     struct mesh *mesh = group->mesh;
-    uint8_t blob[LINK_BLOB_MAX];
     size_t buffer_bytes = attr->buffer_bytes ? attr->buffer_bytes : BUFFER_BYTES;
     if (buffer_bytes < BLOCKS_MIN * mesh->block_bytes)
         buffer_bytes = BLOCKS_MIN * mesh->block_bytes;
@@ -290,17 +331,10 @@ int create_links(struct lh_group *group, const struct lh_group_attr *attr, const
         error = create_map(group);
     *blob_bytes = 0;
     for (uint32_t r = 0; r < group->size && !error; r++) {
-        struct lh_attr connection = attr_of(group, attr, r);
-        const struct link_attr own = {.connection = &connection,
-                                      .queue = mesh->queue,
-                                      .block_bytes = mesh->block_bytes,
-                                      .buffer_bytes = buffer_bytes};
-        size_t bytes = sizeof blob;
+        size_t bytes;
         if (r == group->rank)
             continue;
-        error = link_open(&mesh->links[r], r, &own);
-        if (!error)
-            error = link_blob(&mesh->links[r], blob, &bytes);
+        error = create_link(group, attr, r, buffer_bytes, &bytes);
         if (!error && bytes > *blob_bytes)
             *blob_bytes = (uint32_t)bytes;
     }

@@ -17,7 +17,7 @@ static bool is_connected(const void *what)
     const struct mesh *mesh = what;
     for (uint32_t r = 0; r < mesh->size; r++)
         if (r != mesh->rank && !mesh->links[r].error &&
-            (!mesh->links[r].hello || mesh->links[r].unacknowledged > 0))
+            (!mesh->links[r].hello || !link_is_flushed(&mesh->links[r])))
             return false;
     return true;
 }
@@ -146,7 +146,7 @@ static bool is_flushed(const void *what)
 {
     const struct mesh *mesh = what;
     for (uint32_t r = 0; r < mesh->size; r++)
-        if (r != mesh->rank && !mesh->links[r].error && mesh->links[r].unacknowledged > 0)
+        if (r != mesh->rank && !mesh->links[r].error && !link_is_flushed(&mesh->links[r]))
             return false;
     return true;
 }

@@ -31,6 +31,7 @@ struct mesh {
     uint32_t next_group; /* id: above all that this rank has used */
     struct ahead_store ahead;
     size_t block_bytes;
+    bool bounded[2]; /* reliability inside a site, across */
     lh_time timeout_ns;
     lh_time peer_timeout_ns;
     bool polling; /* a thread waits at the queue */

@@ -31,31 +31,61 @@
 #define SMALL_MTU       1024u
 #define SMALL_MTU_SPARE 128u
 
-uint32_t link_queue_places(void)
+uint32_t link_queue_places(bool bounded)
 {
     return LINK_SMALL_PLACES + LINK_BULK_PLACES + SMALL_SENDS_MAX + BULK_SENDS_MAX +
-           LINK_SMALL_PLACES; /* control messages beyond the bounds of others */
+           LINK_SMALL_PLACES + /* control messages beyond the bounds of others */
+           (bounded ? LINK_BULK_PLACES + BULK_SENDS_MAX : 0);
 }
 
 /* ---- opening ----------------------------------------------------------------------------------------- */
 
-static int open_one(const struct link_attr *attr, bool bulk, struct lh_connection **connection)
+static int open_one(const struct lh_attr *attr, enum lane lane, struct lh_connection **connection)
 {
-    struct lh_attr own = *attr->connection;
+    struct lh_attr own = *attr;
     own.match_tags = false;
-    if (bulk && own.slots == 0)
+    if (lane != LANE_SMALL && own.slots == 0)
         own.slots = BULK_SLOTS;
-    if (bulk && !own.scheme && (!own.reliability || strcmp(own.reliability, "auto") == 0))
+    if (lane == LANE_BULK && !own.scheme && (!own.reliability || strcmp(own.reliability, "auto") == 0))
         own.reliability = BULK_RELIABILITY;
     return lh_open(&own, connection);
+}
+
+static uint32_t places_of_all(const struct link *link)
+{
+    uint32_t places = 0;
+    for (enum lane lane = 0; lane < LANES; lane++)
+        places += link->lanes[lane].places;
+    return places;
+}
+
+static size_t place_bytes(const struct link *link, enum lane lane)
+{
+    return lane == LANE_SMALL ? LINK_SMALL_BYTES : link->block_bytes;
+}
+
+static void lay_out(struct link *link)
+{
+    struct bounce *bounce = link->bounces;
+    uint8_t *memory = link->memory;
+    for (enum lane lane = 0; lane < LANES; lane++) {
+        link->lanes[lane].bounces = bounce;
+        for (uint32_t i = 0; i < link->lanes[lane].places; i++) {
+            *bounce++ = (struct bounce){.link = link, .memory = memory, .lane = lane};
+            memory += place_bytes(link, lane);
+        }
+    }
 }
 
 static int take_memory(struct link *link, const struct link_attr *attr)
 {
     size_t places = attr->buffer_bytes / attr->block_bytes;
-    link->places = (uint32_t)(places < LINK_BULK_PLACES ? places : LINK_BULK_PLACES);
+    link->lanes[LANE_SMALL].places = LINK_SMALL_PLACES;
+    link->lanes[LANE_BULK].places = (uint32_t)(places < LINK_BULK_PLACES ? places : LINK_BULK_PLACES);
+    link->lanes[LANE_BOUNDED].places = attr->bounded ? link->lanes[LANE_BULK].places : 0;
     link->block_bytes = attr->block_bytes;
-    link->memory_bytes = LINK_SMALL_PLACES * LINK_SMALL_BYTES + link->places * attr->block_bytes;
+    for (enum lane lane = 0; lane < LANES; lane++)
+        link->memory_bytes += link->lanes[lane].places * place_bytes(link, lane);
     link->memory = mmap(NULL, link->memory_bytes, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (link->memory == MAP_FAILED) {
@@ -63,29 +93,26 @@ static int take_memory(struct link *link, const struct link_attr *attr)
         return lh_fail(LH_ENOMEM, "group: no memory for %zu bytes of buffers (lower buffer_bytes)",
                        link->memory_bytes);
     }
-    link->bounces = calloc(LINK_SMALL_PLACES + link->places, sizeof *link->bounces);
+    link->bounces = calloc(places_of_all(link), sizeof *link->bounces);
     if (!link->bounces)
         return lh_fail(LH_ENOMEM, "group: no memory for a link");
-    for (uint32_t i = 0; i < LINK_SMALL_PLACES + link->places; i++) {
-        bool bulk = i >= LINK_SMALL_PLACES;
-        size_t at = bulk
-                        ? LINK_SMALL_PLACES * LINK_SMALL_BYTES + (i - LINK_SMALL_PLACES) * attr->block_bytes
-                        : i * LINK_SMALL_BYTES;
-        link->bounces[i] = (struct bounce){.link = link, .memory = link->memory + at, .bulk = bulk};
-    }
+    lay_out(link);
     return 0;
 }
 
 int link_open(struct link *link, uint32_t rank, const struct link_attr *attr)
 {
-    *link = (struct link){.rank = rank, .queue = attr->queue};
+    *link = (struct link){.rank = rank, .queue = attr->queue, .deadline_ns = attr->deadline_ns};
     int error = take_memory(link, attr);
     if (!error)
-        error = open_one(attr, false, &link->small);
+        error = open_one(attr->connection, LANE_SMALL, &link->lanes[LANE_SMALL].connection);
     if (!error)
-        error = open_one(attr, true, &link->bulk);
+        error = open_one(attr->connection, LANE_BULK, &link->lanes[LANE_BULK].connection);
+    if (!error && attr->bounded)
+        error = open_one(attr->bounded, LANE_BOUNDED, &link->lanes[LANE_BOUNDED].connection);
     if (!error)
-        error = lh_register(link->bulk, link->memory, link->memory_bytes, &link->registered);
+        error = lh_register(link->lanes[LANE_BULK].connection, link->memory, link->memory_bytes,
+                            &link->registered);
     return error;
 }
 
@@ -100,16 +127,16 @@ static void drop_backlog(struct link *link)
 
 void link_close(struct link *link)
 {
-    if (link->small)
-        lh_close(link->small);
-    if (link->bulk)
-        lh_close(link->bulk);
-    link->small = link->bulk = NULL;
+    for (enum lane lane = 0; lane < LANES; lane++) {
+        if (link->lanes[lane].connection)
+            lh_close(link->lanes[lane].connection);
+        link->lanes[lane].connection = NULL;
+    }
 }
 
 void link_free(struct link *link)
 {
-    assert(!link->small && !link->bulk);
+    assert(!link->lanes[LANE_SMALL].connection && !link->lanes[LANE_BULK].connection);
     drop_backlog(link);
     if (link->registered)
         lh_deregister(link->registered);
@@ -119,31 +146,46 @@ void link_free(struct link *link)
     *link = (struct link){.error = -LH_ECLOSED};
 }
 
-/* The length of the first, and both. */
+/* Of each lane the length, and the blob; 0: there is no such lane. */
 int link_blob(struct link *link, uint8_t *blob, size_t *bytes)
 {
-    size_t small = LH_BLOB_MAX, bulk = LH_BLOB_MAX;
-    int error = lh_blob(link->small, blob + 4, &small);
-    if (!error)
-        error = lh_blob(link->bulk, blob + 4 + small, &bulk);
-    if (error)
-        return error;
-    lh_put_be32(blob, (uint32_t)small);
-    *bytes = 4 + small + bulk;
+    uint8_t *at = blob;
+    for (enum lane lane = 0; lane < LANES; lane++) {
+        size_t length = link->lanes[lane].connection ? LH_BLOB_MAX : 0;
+        int error = length > 0 ? lh_blob(link->lanes[lane].connection, at + 4, &length) : 0;
+        if (error)
+            return error;
+        lh_put_be32(at, (uint32_t)length);
+        at += 4 + length;
+    }
+    *bytes = (size_t)(at - blob);
     return 0;
+}
+
+static int attach_lane(struct link *link, enum lane lane, const uint8_t *blob, size_t bytes)
+{
+    struct lh_connection *connection = link->lanes[lane].connection;
+    if (lane == LANE_BOUNDED && !connection != (bytes == 0))
+        return lh_fail(LH_EHANDSHAKE, "group: reliability is bounded at one end of the link to rank %u alone (give all "
+                                      "ranks the same)",
+                       link->rank);
+    return connection ? lh_attach(connection, blob, bytes) : 0;
 }
 
 int link_attach(struct link *link, const uint8_t *blob, size_t bytes)
 {
     struct lh_attr attr;
-    size_t small = bytes >= 4 ? lh_get_be32(blob) : 0;
-    if (bytes < 4 || small > bytes - 4)
-        return lh_fail(LH_EHANDSHAKE, "group: malformed blob of rank %u (use one release)", link->rank);
-    int error = lh_attach(link->small, blob + 4, small);
-    if (!error)
-        error = lh_attach(link->bulk, blob + 4 + small, bytes - 4 - small);
-    if (!error)
-        error = lh_connection_attr(link->small, &attr);
+    for (enum lane lane = 0; lane < LANES; lane++) {
+        size_t length = bytes >= 4 ? lh_get_be32(blob) : SIZE_MAX;
+        if (bytes < 4 || length > bytes - 4)
+            return lh_fail(LH_EHANDSHAKE, "group: malformed blob of rank %u (use one release)", link->rank);
+        int error = attach_lane(link, lane, blob + 4, length);
+        if (error)
+            return error;
+        blob += 4 + length;
+        bytes -= 4 + length;
+    }
+    int error = lh_connection_attr(link->lanes[LANE_SMALL].connection, &attr);
     if (error)
         return error;
     link->small_bytes = attr.mtu_bytes >= SMALL_MTU ? LINK_SMALL_BYTES : attr.mtu_bytes - SMALL_MTU_SPARE;
@@ -152,7 +194,7 @@ int link_attach(struct link *link, const uint8_t *blob, size_t bytes)
 
 int link_begin(struct link *link)
 {
-    for (uint32_t i = 0; i < LINK_SMALL_PLACES + link->places; i++) {
+    for (uint32_t i = 0; i < places_of_all(link); i++) {
         int error = link_repost(&link->bounces[i]);
         if (error)
             return error;
@@ -160,29 +202,39 @@ int link_begin(struct link *link)
     return 0;
 }
 
+bool link_is_flushed(const struct link *link)
+{
+    uint32_t unacknowledged = 0;
+    for (enum lane lane = 0; lane < LANES; lane++)
+        unacknowledged += link->lanes[lane].unacknowledged;
+    return unacknowledged == 0;
+}
+
 lh_time link_rtt_ns(struct link *link)
 {
     struct lh_path_view path;
-    return link->small && lh_connection_path(link->small, &path) == 0 ? path.rtt_minimum_ns : 0;
+    struct lh_connection *small = link->lanes[LANE_SMALL].connection;
+    return small && lh_connection_path(small, &path) == 0 ? path.rtt_minimum_ns : 0;
 }
 
 /* ---- sending ----------------------------------------------------------------------------------------- */
 
-bool link_is_bulk(const struct link *link, size_t bytes)
+enum lane link_lane_of(const struct link *link, size_t bytes, bool bounded)
 {
-    return bytes > link->small_bytes;
+    if (bytes <= link->small_bytes)
+        return LANE_SMALL;
+    return bounded && link->lanes[LANE_BOUNDED].connection ? LANE_BOUNDED : LANE_BULK;
 }
 
-bool link_may_send(const struct link *link, size_t bytes)
+bool link_may_send(const struct link *link, enum lane lane)
 {
-    uint32_t small = link->unacknowledged - link->bulk_unacknowledged;
-    return link_is_bulk(link, bytes) ? link->bulk_unacknowledged < 2 * link->places
-                                     : small < SMALL_SENDS_MAX;
+    const struct link_lane *to = &link->lanes[lane];
+    return to->unacknowledged < (lane == LANE_SMALL ? SMALL_SENDS_MAX : 2 * to->places);
 }
 
-bool link_copies(struct link *link, size_t bytes)
+bool link_copies(struct link *link, enum lane lane, size_t bytes)
 {
-    if (bytes <= COPY_BYTES)
+    if (bytes <= COPY_BYTES || lane == LANE_BOUNDED)
         return true;
     return link_rtt_ns(link) >= COPY_RTT_NS;
 }
@@ -228,14 +280,14 @@ static void copy_parts(uint8_t *to, const struct lh_part *parts, uint32_t count)
     }
 }
 
-int link_send(struct link *link, const struct tag *tag, const struct lh_part *parts, uint32_t count,
-              struct outgoing_list *owner)
+int link_send(struct link *link, enum lane lane, const struct tag *tag, const struct lh_part *parts,
+              uint32_t count, struct outgoing_list *owner)
 {
     size_t bytes = sum_of(parts, count), copied = owner ? 0 : bytes;
     struct outgoing *outgoing = malloc(sizeof *outgoing + copied);
     if (!outgoing)
         return lh_fail(LH_ENOMEM, "group: no memory for a message of %zu bytes", bytes);
-    *outgoing = (struct outgoing){.link = link, .bulk = link_is_bulk(link, bytes), .copied_bytes = copied};
+    *outgoing = (struct outgoing){.link = link, .lane = lane, .copied_bytes = copied};
     const struct lh_part one = {.address = outgoing->data, .bytes = copied};
     struct lh_message message = {.parts = parts,
                                  .count = count,
@@ -248,30 +300,29 @@ int link_send(struct link *link, const struct tag *tag, const struct lh_part *pa
         message.count = 1;
     }
     int error =
-        lh_sendmsg(outgoing->bulk ? link->bulk : link->small, &message, owner ? &outgoing->request : NULL);
+        lh_sendmsg(link->lanes[lane].connection, &message, owner ? &outgoing->request : NULL);
     if (error) {
         free(outgoing);
         return error;
     }
     if (owner)
         list_add(owner, outgoing);
-    link->unacknowledged++;
-    link->bulk_unacknowledged += outgoing->bulk;
+    link->lanes[lane].unacknowledged++;
     link->copied_bytes += copied;
     return 0;
 }
 
 static bool may_send_control(const struct link *link, size_t bytes)
 {
-    uint32_t small = link->unacknowledged - link->bulk_unacknowledged;
-    return link_is_bulk(link, bytes) ? link->bulk_unacknowledged < BULK_SENDS_MAX
-                                     : small < SMALL_SENDS_MAX + LINK_SMALL_PLACES;
+    enum lane lane = link_lane_of(link, bytes, false);
+    return link->lanes[lane].unacknowledged <
+           (lane == LANE_SMALL ? SMALL_SENDS_MAX + LINK_SMALL_PLACES : BULK_SENDS_MAX);
 }
 
 static int send_now(struct link *link, const struct tag *tag, const void *body, size_t bytes)
 {
     const struct lh_part part = {.address = (void *)(uintptr_t)body, .bytes = bytes};
-    return link_send(link, tag, &part, 1, NULL);
+    return link_send(link, link_lane_of(link, bytes, false), tag, &part, 1, NULL);
 }
 
 static int send_later(struct link *link, const struct tag *tag, const void *body, size_t bytes)
@@ -302,7 +353,8 @@ static void send_backlog(struct link *link)
 {
     while (link->backlog && may_send_control(link, link->backlog->bytes)) {
         struct control *control = link->backlog;
-        if (link->small && send_now(link, &control->tag, control->data, control->bytes) == -LH_EAGAIN)
+        if (link->lanes[LANE_SMALL].connection &&
+            send_now(link, &control->tag, control->data, control->bytes) == -LH_EAGAIN)
             return;
         link->backlog = control->next;
         free(control);
@@ -312,8 +364,7 @@ static void send_backlog(struct link *link)
 void link_on_sent(struct outgoing *outgoing)
 {
     struct link *link = outgoing->link;
-    link->unacknowledged--;
-    link->bulk_unacknowledged -= outgoing->bulk;
+    link->lanes[outgoing->lane].unacknowledged--;
     link->copied_bytes -= outgoing->copied_bytes;
     if (outgoing->owner)
         list_remove(outgoing);
@@ -336,61 +387,68 @@ void outgoing_cancel(struct outgoing_list *list)
 static int post(struct bounce *bounce)
 {
     struct link *link = bounce->link;
-    int error = lh_post_recv(bounce->bulk ? link->bulk : link->small, bounce->memory,
-                             bounce->bulk ? link->block_bytes : LINK_SMALL_BYTES, link->registered,
-                             link->queue, (uint64_t)(uintptr_t)bounce, NULL);
+    struct link_lane *lane = &link->lanes[bounce->lane];
+    int error = lh_post_recv(lane->connection, bounce->memory, place_bytes(link, bounce->lane),
+                             link->registered, link->queue, (uint64_t)(uintptr_t)bounce,
+                             bounce->lane == LANE_BOUNDED ? &bounce->request : NULL);
     if (!error)
-        link->posted_places += bounce->bulk;
+        lane->posted_places++;
     return error;
 }
 
 /* Blocks that a peer may have on their way: all while its round trip is unknown. */
-static uint32_t places_needed(struct link *link)
+static uint32_t places_needed(struct link *link, const struct link_lane *lane)
 {
     lh_time rtt_ns = link_rtt_ns(link);
     uint64_t needed = (POSTED_BYTES + rtt_ns * POSTED_BYTES_A_NS) / link->block_bytes;
     if (needed < POSTED_PLACES_MIN)
         needed = POSTED_PLACES_MIN;
-    return rtt_ns == 0 || needed > link->places ? link->places : (uint32_t)needed;
+    return rtt_ns == 0 || needed > lane->places ? lane->places : (uint32_t)needed;
 }
 
-static int post_spare(struct link *link)
+static int post_spare(struct link *link, struct link_lane *lane)
 {
-    uint32_t needed = link->spare ? places_needed(link) : 0;
-    uint32_t together = needed < link->places ? POSTED_TOGETHER : 1; /* on a long path each is missed */
-    if (link->posted_places + together > needed)
+    uint32_t needed = lane->spare ? places_needed(link, lane) : 0;
+    uint32_t together = needed < lane->places ? POSTED_TOGETHER : 1; /* on a long path each is missed */
+    if (lane->posted_places + together > needed)
         return 0;
-    while (link->spare && link->posted_places < needed) {
-        struct bounce *bounce = link->spare;
+    while (lane->spare && lane->posted_places < needed) {
+        struct bounce *bounce = lane->spare;
         int error = post(bounce);
         if (error)
             return error;
-        link->spare = bounce->next;
-        link->spare_places--;
+        lane->spare = bounce->next;
+        lane->spare_places--;
     }
     return 0;
 }
 
 int link_repost(struct bounce *bounce)
 {
-    struct link *link = bounce->link;
-    if (!bounce->bulk)
+    struct link_lane *lane = &bounce->link->lanes[bounce->lane];
+    if (bounce->lane == LANE_SMALL)
         return post(bounce);
-    bounce->next = link->spare;
-    link->spare = bounce;
-    link->spare_places++;
-    return post_spare(link);
+    bounce->next = lane->spare;
+    lane->spare = bounce;
+    lane->spare_places++;
+    return post_spare(bounce->link, lane);
 }
 
-void link_on_received(struct bounce *bounce)
+struct loss *link_on_received(struct bounce *bounce, const struct lh_result *result)
 {
-    struct link *link = bounce->link;
-    link->posted_places -= bounce->bulk;
-    if (bounce->bulk)
-        post_spare(link); /* a connection that has ended says so by its entries */
+    struct link_lane *lane = &bounce->link->lanes[bounce->lane];
+    struct loss *loss =
+        bounce->lane == LANE_BOUNDED && !result->error ? loss_of(bounce->request, result) : NULL;
+    lh_request_free(bounce->request);
+    bounce->request = NULL;
+    lane->posted_places--;
+    if (bounce->lane != LANE_SMALL && lane->connection)
+        post_spare(bounce->link, lane); /* a connection that has ended says so by its entries */
+    return loss;
 }
 
-bool link_is_short(const struct link *link)
+bool link_is_short(const struct link *link, enum lane lane)
 {
-    return link->posted_places + link->spare_places <= link->places / 2;
+    const struct link_lane *of = &link->lanes[lane];
+    return of->posted_places + of->spare_places <= of->places / 2;
 }

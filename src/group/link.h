@@ -1,6 +1,6 @@
 /*
- * link.h - what connects two ranks: a connection for small messages, so for all that controls, and one for
- * bulk, with the buffers into which both receive.
+ * link.h - what connects two ranks: a connection for small messages, so for all that controls, one for bulk,
+ * and, where reliability is `bounded`, one for what may be incomplete, with the buffers into which all receive.
  *
  * Receives are posted ahead, always: whatever a peer sends has a place when it arrives, and needs no round
  * trip first. As many are posted as a round trip needs, those that were used last first: on a short path few
@@ -17,6 +17,7 @@
 #include <longhaul/connection.h>
 #include <longhaul/queue.h>
 
+#include "group/loss.h"
 #include "group/tag.h"
 
 #define LINK_SMALL_BYTES  4096u /* of a message that needs no clear-to-send */
@@ -25,12 +26,20 @@
 
 struct link;
 
+enum lane {
+    LANE_SMALL,
+    LANE_BULK,
+    LANE_BOUNDED, /* not every link has one */
+    LANES
+};
+
 /* A buffer that a receive is posted into, or that has a message. */
 struct bounce {
     struct link *link;
     struct bounce *next; /* spare */
     uint8_t *memory;
-    bool bulk;
+    enum lane lane;
+    struct lh_request *request; /* of LANE_BOUNDED: it knows what is missing */
 };
 
 /* A message that was sent and is not acknowledged. */
@@ -40,7 +49,7 @@ struct outgoing {
     struct outgoing *previous;
     struct lh_request *request;  /* NULL: it was copied */
     struct outgoing_list *owner; /* NULL: nobody waits */
-    bool bulk;
+    enum lane lane;
     size_t copied_bytes;
     uint8_t data[];
 };
@@ -61,31 +70,37 @@ struct control {
 
 struct link_attr {
     const struct lh_attr *connection; /* complete but for what the link sets */
+    const struct lh_attr *bounded;    /* of that lane; NULL: there is none */
+    lh_time deadline_ns;              /* of operations over it; LH_DEADLINE_AUTO: learned */
     struct lh_completion_queue *queue;
     size_t block_bytes; /* maximum of a message */
     size_t buffer_bytes;
 };
 
+/* A connection, and its buffers. */
+struct link_lane {
+    struct lh_connection *connection; /* NULL: there is none */
+    struct bounce *bounces;
+    uint32_t places;         /* buffers */
+    uint32_t posted_places;  /* of these, with a posted receive */
+    uint32_t spare_places;   /* with neither that nor a message */
+    struct bounce *spare;    /* the one that was used last */
+    uint32_t unacknowledged; /* sends */
+};
+
 struct link {
     uint32_t rank; /* of the peer, in the mesh */
-    struct lh_connection *small;
-    struct lh_connection *bulk;
+    struct link_lane lanes[LANES];
     struct lh_completion_queue *queue;
     struct lh_memory *registered;
     uint8_t *memory;
     size_t memory_bytes;
-    struct bounce *bounces;
-    uint32_t small_bytes;   /* longest message that goes over `small` */
-    uint32_t places;        /* of bulk */
-    uint32_t posted_places; /* of these, with a posted receive */
-    uint32_t spare_places;  /* with neither that nor a message */
-    struct bounce *spare;   /* the one that was used last */
+    struct bounce *bounces; /* of all lanes */
+    uint32_t small_bytes;   /* longest message of LANE_SMALL */
     size_t block_bytes;
-    uint32_t unacknowledged;      /* sends on both */
-    uint32_t bulk_unacknowledged; /* of these, on bulk */
+    lh_time deadline_ns; /* of operations over LANE_BOUNDED */
     size_t copied_bytes;
-    uint32_t early_places; /* bulk messages sent of operations that the peer has not begun */
-    uint32_t early_small;
+    uint32_t early[LANES];   /* messages sent of operations that the peer has not begun */
     size_t kept_bytes;       /* of messages from the peer that are early here */
     struct control *backlog; /* waits for room, which sends that are acknowledged make */
     struct control *backlog_last;
@@ -93,12 +108,12 @@ struct link {
     bool hello; /* one has arrived */
 };
 
-/* Capacity that a link's requests need of the completion queue. */
-uint32_t link_queue_places(void);
-/* Opens both connections. -LH_EINVAL, -LH_ENOMEM, and others of lh_open(). On failure link_close(). */
+/* Capacity that a link's requests need of the completion queue; bounded: it may have that lane. */
+uint32_t link_queue_places(bool bounded);
+/* Opens the connections. -LH_EINVAL, -LH_ENOMEM, and others of lh_open(). On failure link_close(). */
 int link_open(struct link *link, uint32_t rank, const struct link_attr *attr);
-/* Both blobs, for the peer's link_attach(): LINK_BLOB_MAX at most. */
-#define LINK_BLOB_MAX (2 * LH_BLOB_MAX + 4)
+/* All blobs, for the peer's link_attach(): LINK_BLOB_MAX at most. */
+#define LINK_BLOB_MAX (LANES * (LH_BLOB_MAX + 4))
 int link_blob(struct link *link, uint8_t *blob, size_t *bytes);
 int link_attach(struct link *link, const uint8_t *blob, size_t bytes);
 /* Posts all receives. */
@@ -108,21 +123,23 @@ void link_close(struct link *link);
 /* When those have been polled. */
 void link_free(struct link *link);
 
+/* Whether all that was sent is acknowledged. */
+bool link_is_flushed(const struct link *link);
 /* Shortest round trip so far; 0: unknown. */
 lh_time link_rtt_ns(struct link *link);
 
 /* ---- sending ----------------------------------------------------------------------------------------- */
 
-/* Whether a message leaves over bulk. */
-bool link_is_bulk(const struct link *link, size_t bytes);
+/* The lane of a message; bounded: it may be incomplete. */
+enum lane link_lane_of(const struct link *link, size_t bytes, bool bounded);
 /* Whether another message may be sent now: there is a bound for those in flight. */
-bool link_may_send(const struct link *link, size_t bytes);
+bool link_may_send(const struct link *link, enum lane lane);
 /* Whether the memory of a message would better be copied: its acknowledgement is too far away to wait for
- * it. */
-bool link_copies(struct link *link, size_t bytes);
+ * it, or it may never leave. */
+bool link_copies(struct link *link, enum lane lane, size_t bytes);
 /* Sends parts. owner: waits until they are acknowledged; NULL: they are copied. -LH_EAGAIN: not now. */
-int link_send(struct link *link, const struct tag *tag, const struct lh_part *parts, uint32_t count,
-              struct outgoing_list *owner);
+int link_send(struct link *link, enum lane lane, const struct tag *tag, const struct lh_part *parts,
+              uint32_t count, struct outgoing_list *owner);
 /* A short message that is copied. With as many in flight as there may be it waits; so none is lost. */
 int link_send_control(struct link *link, const struct tag *tag, const void *body, size_t bytes);
 /* A send is over, and is freed. */
@@ -134,9 +151,11 @@ void outgoing_cancel(struct outgoing_list *list);
 
 /* The message in a buffer has been used: posts it again, or when it is needed. */
 int link_repost(struct bounce *bounce);
-/* A message has arrived in it: posts others in its place. */
-void link_on_received(struct bounce *bounce);
-/* Whether buffers are so few that a message should be copied elsewhere, and its buffer posted again. */
-bool link_is_short(const struct link *link);
+/* A message has arrived in it, or none ever will: posts others in its place. What is missing of it is the
+ * caller's, for loss_free(); NULL: nothing. */
+struct loss *link_on_received(struct bounce *bounce, const struct lh_result *result);
+/* Whether buffers of a lane are so few that a message should be copied elsewhere, and its buffer posted
+ * again. */
+bool link_is_short(const struct link *link, enum lane lane);
 
 #endif

@@ -8,7 +8,9 @@
 
 #include <longhaul/sdr_ext.h>
 
+#include "base/earlier.h"
 #include "base/error.h"
+#include "group/bounded.h"
 #include "message/engine.h"
 
 #define ENTRIES 32u
@@ -124,6 +126,7 @@ struct message {
     const uint8_t *data;
     size_t bytes;
     struct bounce *bounce; /* that has it; NULL: no longer */
+    struct loss *loss;     /* what is missing of it; NULL: nothing, or no longer */
 };
 
 enum delivery { DELIVERED, TOO_EARLY };
@@ -197,21 +200,43 @@ static void run(struct lh_collective *op, lh_time now)
         mesh_abort(op, error, rank, lh_last_error());
 }
 
+static int take_piece(struct lh_collective *op, uint32_t rank, struct message *message)
+{
+    struct op_piece piece = {.piece = message->tag.piece,
+                             .data = message->data,
+                             .bytes = message->bytes,
+                             .bounce = message->bounce,
+                             .loss = message->loss};
+    if (message->tag.kind == TAG_COUNTS)
+        return op_on_counts(op, rank, &piece);
+    int error = op_on_piece(op, rank, &piece);
+    message->bounce = piece.bounce;
+    message->loss = piece.loss;
+    return error;
+}
+
 static void deliver_piece(struct lh_collective *op, uint32_t rank, struct message *message)
 {
-    struct bounce *bounce = message->bounce;
-    uint32_t number = message->tag.piece;
-    int error = op_on_piece(op, rank, number, message->data, message->bytes, bounce);
+    const struct bounce *bounce = message->bounce;
+    int error = take_piece(op, rank, message);
     if (error) {
         mesh_abort(op, error, rank, lh_last_error());
         return;
     }
-    message->bounce = NULL;
     run(op, mesh_now(op->group->mesh));
-    if (op->state == OP_RUNNING)
-        error = op_unload(op, rank, number);
+    if (op->state == OP_RUNNING && bounce && !message->bounce)
+        error = op_unload(op, rank, message->tag.piece);
     if (error)
         mesh_abort(op, error, LH_NO_RANK, lh_last_error());
+}
+
+static void deliver_over(struct lh_collective *op, uint32_t rank, const struct message *message)
+{
+    int error = bounded_on_over(op, rank, message->data, message->bytes);
+    if (error)
+        mesh_abort(op, error, rank, lh_last_error());
+    else
+        run(op, mesh_now(op->group->mesh));
 }
 
 void mesh_take_reports(struct lh_group *group)
@@ -253,10 +278,13 @@ static enum delivery deliver(struct mesh *mesh, struct message *message)
         deliver_late_signature(group, rank, message);
     if (!op)
         return DELIVERED;
-    if (tag->kind == TAG_PIECE && !op->peers[rank].agreed)
+    bool is_piece = tag->kind == TAG_PIECE || tag->kind == TAG_COUNTS;
+    if ((is_piece || tag->kind == TAG_OVER) && !op->peers[rank].agreed)
         return TOO_EARLY;
-    if (tag->kind == TAG_PIECE)
+    if (is_piece)
         deliver_piece(op, rank, message);
+    else if (tag->kind == TAG_OVER)
+        deliver_over(op, rank, message);
     else if (tag->kind == TAG_SIGNATURE)
         deliver_signature(op, rank, message);
     else if (notice_decode(message->data, message->bytes, &notice))
@@ -266,31 +294,45 @@ static enum delivery deliver(struct mesh *mesh, struct message *message)
 
 /* ---- what comes early -------------------------------------------------------------------------------- */
 
+/* A peer that does not wait for this rank goes on sending: what may be lost is, from so many bytes on. */
+static void lose_early(struct message *message, size_t most)
+{
+    bool may_be_lost = message->bounce && message->bounce->lane == LANE_BOUNDED;
+    if (!may_be_lost || message->link->kept_bytes + ahead_cost(message->bytes) <= most)
+        return;
+    loss_free(message->loss);
+    message->loss = loss_of_all();
+    message->bytes = 0;
+}
+
 /* What came of an operation that has failed at the peer since is not needed. */
 static void keep_early(struct mesh *mesh, struct message *message)
 {
     struct link *link = message->link;
     const struct tag *tag = &message->tag;
-    size_t most = EARLY_BYTES_MAX + (size_t)link->places * link->block_bytes;
+    size_t most = EARLY_BYTES_MAX + (size_t)link->lanes[LANE_BULK].places * link->block_bytes;
     struct ahead_queue *queue = ahead_find(&mesh->ahead, link, tag->group, tag->operation);
     bool aborts = tag->kind == TAG_ABORT;
     if (queue && queue->failed)
         return;
     if (aborts)
         ahead_discard(ahead_detach(&mesh->ahead, link, tag->group, tag->operation));
+    lose_early(message, most / 2);
     if (link->kept_bytes + ahead_cost(message->bytes) > most) {
         on_link_failed(mesh, link, -LH_EPROTOCOL, true);
         return;
     }
-    bool copied = !message->bounce || !message->bounce->bulk || link_is_short(link);
-    if (ahead_keep(&mesh->ahead, link, tag, message->data, message->bytes,
-                   copied ? NULL : message->bounce) != 0) {
+    bool copied = !message->bounce || message->bounce->lane == LANE_SMALL || message->bytes == 0 ||
+                  link_is_short(link, message->bounce->lane);
+    if (ahead_keep(&mesh->ahead, link, tag, message->data, message->bytes, copied ? NULL : message->bounce,
+                   message->loss) != 0) {
         /* the peer's operation ends by its deadline, or with this group */
         on_link_failed(mesh, link, -LH_ENOMEM, true);
         return;
     }
     if (!copied)
         message->bounce = NULL;
+    message->loss = NULL;
     if (aborts)
         ahead_find(&mesh->ahead, link, tag->group, tag->operation)->failed = true;
 }
@@ -306,12 +348,14 @@ static uint32_t deliver_once(struct mesh *mesh, struct ahead_queue *queue)
                                   .link = queue->link,
                                   .data = early->bounce ? early->bounce->memory : early->data,
                                   .bytes = early->bytes,
-                                  .bounce = early->bounce};
+                                  .bounce = early->bounce,
+                                  .loss = early->loss};
         if (deliver(mesh, &message) == TOO_EARLY) {
             at = &early->next;
             continue;
         }
         signatures += early->tag.kind == TAG_SIGNATURE;
+        loss_free(message.loss);
         if (message.bounce)
             link_repost(message.bounce);
         ahead_remove(queue, at);
@@ -370,8 +414,8 @@ static void on_received(struct mesh *mesh, const struct lh_completion *entry)
     struct message message = {.link = bounce->link,
                               .data = bounce->memory,
                               .bytes = (size_t)entry->result.bytes,
-                              .bounce = bounce};
-    link_on_received(bounce);
+                              .bounce = bounce,
+                              .loss = link_on_received(bounce, &entry->result)};
     if (entry->result.error && entry->result.error != -LH_ECANCELED) {
         on_link_failed(mesh, message.link, entry->result.error, true);
         return;
@@ -382,6 +426,7 @@ static void on_received(struct mesh *mesh, const struct lh_completion *entry)
         on_link_failed(mesh, message.link, -LH_EPROTOCOL, true);
     else if (!entry->result.error)
         on_message(mesh, &message);
+    loss_free(message.loss);
     if (message.bounce)
         link_repost(message.bounce);
 }
@@ -424,11 +469,20 @@ static void on_deadline_expired(struct lh_collective *op)
     mesh_abort(op, -LH_ETIMEDOUT, rank, text);
 }
 
+static void expire(struct lh_collective *op, lh_time now)
+{
+    int error = op->bounded ? bounded_on_expired(op, now) : 0;
+    if (error)
+        mesh_abort(op, error, LH_NO_RANK, lh_last_error());
+}
+
 static void run_all(struct mesh *mesh)
 {
     lh_time now = mesh_now(mesh);
     for (struct lh_group *group = mesh->first_group; group; group = group->next)
         for (struct lh_collective *op = group->first_op; op; op = op->next) {
+            if (op->state == OP_RUNNING)
+                expire(op, now);
             if (op->state == OP_RUNNING)
                 run(op, now);
             if (op->state == OP_RUNNING && now >= op->deadline_at)
@@ -456,9 +510,12 @@ lh_time mesh_next_deadline(const struct mesh *mesh)
 {
     lh_time next = LH_TIME_NEVER;
     for (const struct lh_group *group = mesh->first_group; group; group = group->next)
-        for (const struct lh_collective *op = group->first_op; op; op = op->next)
-            if (op->state == OP_RUNNING && op->deadline_at < next)
-                next = op->deadline_at;
+        for (const struct lh_collective *op = group->first_op; op; op = op->next) {
+            if (op->state == OP_RUNNING)
+                lh_keep_earlier(&next, op->deadline_at);
+            if (op->state == OP_RUNNING && op->bounded)
+                lh_keep_earlier(&next, bounded_next(op));
+        }
     return next;
 }
 
@@ -478,7 +535,7 @@ void mesh_begin(struct lh_collective *op)
     lh_time now = mesh_now(mesh);
     int error = op_begin(op, now);
     if (error && error != -LH_EPEER && error != -LH_ECLOSED) {
-        mesh_abort(op, error, LH_NO_RANK, lh_last_error());
+        mesh_abort(op, error, error == -LH_ERANGE ? op->group->rank : LH_NO_RANK, lh_last_error());
         return;
     }
     for (uint32_t r = 0; r < op->group->size && mesh->ahead.queues > 0; r++)

@@ -8,8 +8,12 @@
 
 #include "base/error.h"
 #include "collective/reduce/reduce.h"
+#include "group/bounded.h"
 #include "group/operation_create.h"
 #include "message/completion_queue.h"
+
+/* Of a piece of 4 MiB, in blocks that end with a part of a granule. */
+#define COUNTS_BYTES_MAX (2u * ((4u << 20) / GRANULE_BYTES + PIECE_BLOCKS_MAX))
 
 /* ---- the end ----------------------------------------------------------------------------------------- */
 
@@ -18,8 +22,12 @@ static void release_arrival(struct arrival *arrival)
     if (arrival->bounce)
         link_repost(arrival->bounce); /* of a connection that has ended: its entries say so */
     free(arrival->copy);
+    free(arrival->counts);
+    loss_free(arrival->loss);
     arrival->bounce = NULL;
     arrival->copy = NULL;
+    arrival->counts = NULL;
+    arrival->loss = NULL;
 }
 
 /* Whoever is asked for a piece from now on answers for himself. */
@@ -27,9 +35,10 @@ static void forgive_early(struct lh_collective *op, uint32_t rank)
 {
     struct op_peer *peer = &op->peers[rank];
     struct link *link = group_link(op->group, rank);
-    link->early_small -= peer->early[0];
-    link->early_places -= peer->early[1];
-    peer->early[0] = peer->early[1] = 0;
+    for (enum lane lane = 0; lane < LANES; lane++) {
+        link->early[lane] -= peer->early[lane];
+        peer->early[lane] = 0;
+    }
 }
 
 static void end(struct lh_collective *op, lh_time now, int error)
@@ -89,38 +98,65 @@ static uint32_t parts_of(const struct lh_collective *op, const struct piece *pie
     return count;
 }
 
+static enum lane lane_of(const struct lh_collective *op, const struct piece *piece)
+{
+    return link_lane_of(group_link(op->group, piece->peer), piece->bytes, op->bounded != NULL);
+}
+
 static int send_piece(struct lh_collective *op, const struct piece *piece)
 {
     struct lh_part parts[PIECE_BLOCKS_MAX];
+    uint8_t counts[COUNTS_BYTES_MAX];
     uint32_t count = parts_of(op, piece, parts);
     struct link *link = group_link(op->group, piece->peer);
-    const struct tag tag = {
-        .group = op->group->id, .kind = TAG_PIECE, .operation = op->number, .piece = piece->number};
-    return link_send(link, &tag, parts, count, link_copies(link, piece->bytes) ? NULL : &op->waiting);
+    enum lane lane = lane_of(op, piece);
+    struct tag tag = {
+        .group = op->group->id, .kind = TAG_COUNTS, .operation = op->number, .piece = piece->number};
+    size_t counts_bytes = 0;
+    uint32_t of_piece = op->bounded ? bounded_tag(op, piece, counts, &counts_bytes) : piece->number;
+    int error = counts_bytes > 0 ? link_send_control(link, &tag, counts, counts_bytes) : 0;
+    if (error)
+        return error;
+    tag.kind = TAG_PIECE;
+    tag.piece = of_piece;
+    return link_send(link, lane, &tag, parts, count,
+                     link_copies(link, lane, piece->bytes) ? NULL : &op->waiting);
 }
 
 /* A peer that has not begun takes only so much. */
 static bool may_send(const struct lh_collective *op, const struct piece *piece)
 {
     const struct link *link = group_link(op->group, piece->peer);
-    if (!link_may_send(link, piece->bytes))
+    enum lane lane = lane_of(op, piece);
+    if (!link_may_send(link, lane))
         return false;
-    if (op->peers[piece->peer].agreed)
-        return true;
-    return link_is_bulk(link, piece->bytes) ? link->early_places < link->places / 2
-                                            : link->early_small < LINK_SMALL_PLACES / 2;
+    return op->peers[piece->peer].agreed || link->early[lane] < link->lanes[lane].places / 2;
 }
 
 static void count_early(struct lh_collective *op, const struct piece *piece)
 {
     struct op_peer *peer = &op->peers[piece->peer];
-    struct link *link = group_link(op->group, piece->peer);
-    bool bulk = link_is_bulk(link, piece->bytes);
+    enum lane lane = lane_of(op, piece);
     if (peer->agreed)
         return;
-    peer->early[bulk]++;
-    link->early_places += bulk;
-    link->early_small += !bulk;
+    peer->early[lane]++;
+    group_link(op->group, piece->peer)->early[lane]++;
+}
+
+/* One that may leave. -LH_EAGAIN: not now. */
+static int send_next(struct lh_collective *op, uint32_t rank, uint32_t send)
+{
+    const struct piece *piece = &op->pieces.sends[send];
+    if (bounded_abandons(op, rank)) {
+        op->bounded->dropped[send] = true;
+        return 0;
+    }
+    int error = may_send(op, piece) ? send_piece(op, piece) : -LH_EAGAIN;
+    if (error)
+        return error;
+    count_early(op, piece);
+    op->result.bytes_sent += piece->bytes;
+    return 0;
 }
 
 static int send_to(struct lh_collective *op, uint32_t rank)
@@ -128,17 +164,12 @@ static int send_to(struct lh_collective *op, uint32_t rank)
     struct op_peer *peer = &op->peers[rank];
     while (peer->ready.first != PROGRESS_NONE) {
         uint32_t send = peer->ready.first;
-        const struct piece *piece = &op->pieces.sends[send];
-        if (!may_send(op, piece))
-            return 0;
-        int error = send_piece(op, piece);
+        int error = send_next(op, rank, send);
         if (error)
             return error == -LH_EAGAIN ? 0 : error;
-        count_early(op, piece);
         peer->ready.first = op->next_ready[send];
         peer->unsent--;
         op->unsent--;
-        op->result.bytes_sent += piece->bytes;
     }
     return 0;
 }
@@ -218,7 +249,9 @@ static void apply(struct lh_collective *op, uint32_t receive)
 {
     const struct piece *piece = &op->pieces.receives[receive];
     struct arrival *arrival = &op->arrivals[receive];
-    const uint8_t *data = arrival->bounce ? arrival->bounce->memory : arrival->copy;
+    uint8_t *data = arrival->bounce ? arrival->bounce->memory : arrival->copy;
+    if (op->bounded)
+        bounded_apply(op, receive, data);
     for (uint32_t i = 0; i < piece->count; i++) {
         uint32_t block = piece->first + i;
         size_t bytes = layout_bytes(&op->layout, block);
@@ -226,9 +259,9 @@ static void apply(struct lh_collective *op, uint32_t receive)
             continue;
         if (piece->reduce)
             reduce_block(op, piece->peer, block, data);
-        else
+        else if (!op->bounded)
             memcpy(layout_to(&op->layout, block), data, bytes);
-        if (op->signature.reduction == LH_AVG && progress_is_final(&op->progress, receive, i))
+        if (op->signature.reduction == LH_AVG && !op->bounded && progress_is_final(&op->progress, receive, i))
             reduce_divide((enum element_type)op->signature.type, layout_to(&op->layout, block),
                           bytes / op->layout.element_bytes, op->layout.ranks);
         data += bytes;
@@ -246,49 +279,107 @@ int op_on_signature(struct lh_collective *op, uint32_t rank, const struct signat
 {
     if (signature_differs(&op->signature, op->group->rank, signature, rank, text, size))
         return -LH_EPROTOCOL;
-    op->unsigned_peers -= !op->peers[rank].agreed && has_peer(op, rank);
+    op->unsigned_peers -= !op->peers[rank].agreed && !op->peers[rank].excused && has_peer(op, rank);
     op->peers[rank].agreed = true;
     forgive_early(op, rank);
     return 0;
 }
 
-int op_on_piece(struct lh_collective *op, uint32_t rank, uint32_t number, const uint8_t *data, size_t bytes,
-                struct bounce *bounce)
+static int copy_piece(struct arrival *arrival, const uint8_t *data, size_t bytes, size_t of)
 {
-    struct op_peer *peer = &op->peers[rank];
-    assert(op->state == OP_RUNNING && peer->agreed);
-    if (number >= peer->receives)
-        return lh_fail(LH_EPROTOCOL, "rank %u sent a piece %u of %u", rank, number, peer->receives);
-    uint32_t receive = op->receives_of[peer->first_receive + number];
-    struct arrival *arrival = &op->arrivals[receive];
-    if (arrival->arrived || bytes != op->pieces.receives[receive].bytes)
-        return lh_fail(LH_EPROTOCOL, "rank %u sent piece %u %s", rank, number,
-                       arrival->arrived ? "twice" : "in another length");
-    if (!bounce) {
-        arrival->copy = malloc(bytes > 0 ? bytes : 1);
-        if (!arrival->copy)
-            return lh_fail(LH_ENOMEM, "no memory for a piece of %zu bytes", bytes);
+    arrival->copy = calloc(1, of > 0 ? of : 1);
+    if (!arrival->copy)
+        return lh_fail(LH_ENOMEM, "no memory for a piece of %zu bytes", of);
+    if (bytes > 0)
         memcpy(arrival->copy, data, bytes);
-    }
-    arrival->bounce = bounce;
-    arrival->arrived = true;
-    peer->left--;
-    op->result.bytes_received += bytes;
-    progress_on_arrival(&op->progress, receive);
     return 0;
 }
 
-int op_unload(struct lh_collective *op, uint32_t rank, uint32_t number)
+static uint32_t number_of(const struct lh_collective *op, uint32_t piece)
 {
-    struct arrival *arrival = &op->arrivals[op->receives_of[op->peers[rank].first_receive + number]];
-    struct bounce *bounce = arrival->bounce;
-    if (!bounce || (bounce->bulk && !link_is_short(bounce->link)))
+    return op->bounded ? piece & (BOUNDED_PIECES_MAX - 1) : piece;
+}
+
+/* The receive of a piece of a rank. -LH_EPROTOCOL: there is none. */
+static int find_receive(const struct lh_collective *op, uint32_t rank, uint32_t piece, uint32_t *receive)
+{
+    const struct op_peer *peer = &op->peers[rank];
+    uint32_t number = number_of(op, piece);
+    assert(op->state == OP_RUNNING && peer->agreed);
+    if (number >= peer->receives)
+        return lh_fail(LH_EPROTOCOL, "rank %u sent a piece %u of %u", rank, number, peer->receives);
+    *receive = op->receives_of[peer->first_receive + number];
+    return 0;
+}
+
+static void note_arrival(struct lh_collective *op, uint32_t receive)
+{
+    struct arrival *arrival = &op->arrivals[receive];
+    if (!arrival->arrived || (op->bounded && arrival->contributions == 0 && !arrival->counts))
+        return;
+    arrival->complete = true;
+    progress_on_arrival(&op->progress, receive);
+}
+
+int op_on_piece(struct lh_collective *op, uint32_t rank, struct op_piece *in)
+{
+    uint32_t receive = 0;
+    int error = find_receive(op, rank, in->piece, &receive);
+    if (error)
+        return error;
+    struct arrival *arrival = &op->arrivals[receive];
+    size_t bytes = op->pieces.receives[receive].bytes;
+    if (arrival->given_up)
         return 0;
-    size_t bytes = op->pieces.receives[op->receives_of[op->peers[rank].first_receive + number]].bytes;
-    arrival->copy = malloc(bytes > 0 ? bytes : 1);
-    if (!arrival->copy)
-        return lh_fail(LH_ENOMEM, "no memory for a piece of %zu bytes", bytes);
-    memcpy(arrival->copy, bounce->memory, bytes);
+    if (arrival->arrived || (in->bytes != bytes && in->loss != loss_of_all()))
+        return lh_fail(LH_EPROTOCOL, "rank %u sent piece %u %s", rank, number_of(op, in->piece),
+                       arrival->arrived ? "twice" : "in another length");
+    bool whole = in->bounce && in->bytes == bytes;
+    error = whole ? 0 : copy_piece(arrival, in->data, in->bytes < bytes ? in->bytes : bytes, bytes);
+    if (error)
+        return error;
+    arrival->bounce = whole ? in->bounce : NULL;
+    arrival->loss = in->loss;
+    arrival->contributions = op->bounded ? (uint16_t)(in->piece >> BOUNDED_NUMBER_BITS) : 0;
+    arrival->arrived = true;
+    in->bounce = whole ? NULL : in->bounce;
+    in->loss = NULL;
+    op->peers[rank].left--;
+    op->result.bytes_received += bytes;
+    note_arrival(op, receive);
+    return 0;
+}
+
+int op_on_counts(struct lh_collective *op, uint32_t rank, const struct op_piece *in)
+{
+    uint32_t receive = 0;
+    int error = find_receive(op, rank, in->piece, &receive);
+    if (error)
+        return error;
+    struct arrival *arrival = &op->arrivals[receive];
+    if (!op->bounded || in->bytes != bounded_counts_bytes(op, &op->pieces.receives[receive]))
+        return lh_fail(LH_EPROTOCOL, "rank %u sent contributions of another length", rank);
+    if (arrival->complete || arrival->counts)
+        return 0;
+    arrival->counts = malloc(in->bytes);
+    if (!arrival->counts)
+        return lh_fail(LH_ENOMEM, "no memory for contributions of %zu bytes", in->bytes);
+    memcpy(arrival->counts, in->data, in->bytes);
+    note_arrival(op, receive);
+    return 0;
+}
+
+int op_unload(struct lh_collective *op, uint32_t rank, uint32_t piece)
+{
+    uint32_t receive = op->receives_of[op->peers[rank].first_receive + number_of(op, piece)];
+    struct arrival *arrival = &op->arrivals[receive];
+    struct bounce *bounce = arrival->bounce;
+    if (!bounce || (bounce->lane != LANE_SMALL && !link_is_short(bounce->link, bounce->lane)))
+        return 0;
+    size_t bytes = op->pieces.receives[receive].bytes;
+    int error = copy_piece(arrival, bounce->memory, bytes, bytes);
+    if (error)
+        return error;
     arrival->bounce = NULL;
     link_repost(bounce);
     return 0;
@@ -306,6 +397,9 @@ int op_begin(struct lh_collective *op, lh_time now)
     if (own > 0)
         memcpy(to, from, (size_t)own);
     op->result.started_ns = now;
+    int refused = op->bounded ? bounded_begin(op) : 0;
+    if (refused)
+        return refused;
     signature_encode(&op->signature, body);
     for (uint32_t r = 0; r < op->group->size; r++) {
         if (!has_peer(op, r))
@@ -333,6 +427,12 @@ int op_run(struct lh_collective *op, lh_time now, uint32_t *rank)
         return error;
     if (progress_is_complete(&op->progress) && op->unsent == 0 && op->waiting.count == 0 &&
         op->unsigned_peers == 0) {
+        if (op->bounded)
+            error = bounded_end(op);
+        if (!error && op->bounded)
+            error = bounded_announce_over(op);
+        if (error)
+            return error;
         past_note(&op->group->past, op->number, &op->signature);
         end(op, now, 0);
     }

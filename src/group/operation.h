@@ -18,8 +18,18 @@
 struct arrival {
     struct bounce *bounce; /* NULL: copied */
     uint8_t *copy;
-    bool arrived;
+    struct loss *loss; /* what did not come of it; NULL: nothing */
+    uint8_t *counts;   /* of a bounded operation: contributions, where there is more than one number of them */
+    uint16_t contributions; /* else the number; 0: `counts` is to come, or has */
+    bool arrived;  /* but for `counts` */
+    bool complete; /* nothing more is waited for */
+    bool given_up; /* it did not come in time: what comes now is dropped */
 };
+
+struct bounded;
+
+
+struct bounded;
 
 /* Another rank in it. */
 struct op_peer {
@@ -29,8 +39,9 @@ struct op_peer {
     uint32_t left;  /* of these, that have not arrived */
     uint32_t sends; /* pieces for it */
     uint32_t unsent;
-    uint32_t early[2]; /* pieces sent before its signature came: small, bulk */
-    bool agreed;       /* its signature has come, and is the same */
+    uint32_t early[LANES]; /* pieces sent before its signature came */
+    bool agreed;           /* its signature has come, and is the same */
+    bool excused;          /* it is not waited for */
 };
 
 enum op_state {
@@ -46,6 +57,7 @@ struct lh_collective {
     struct signature signature;
     struct layout layout;
     const struct schedule *schedule;
+    struct bounded *bounded; /* NULL: every byte arrives */
     struct schedule_shape shape;
     struct pieces pieces;
     struct progress progress;
@@ -88,13 +100,21 @@ int op_begin(struct lh_collective *op, lh_time now);
 /* The signature of a rank. 0; -LH_EPROTOCOL: it differs, and text[size] says how. */
 int op_on_signature(struct lh_collective *op, uint32_t rank, const struct signature *signature, char *text,
                     size_t size);
-/* A piece of a rank that has agreed, in a buffer, or, without one, as data that is copied. 0, and the buffer
- * is the operation's; else nothing is kept. -LH_EPROTOCOL: no such piece; -LH_ENOMEM. */
-int op_on_piece(struct lh_collective *op, uint32_t rank, uint32_t number, const uint8_t *data, size_t bytes,
-                struct bounce *bounce);
+/* A piece of a rank that has agreed, in a buffer, or, without one, as data that is copied. Buffer and loss are
+ * the operation's where it sets them to NULL. -LH_EPROTOCOL: no such piece; -LH_ENOMEM. */
+struct op_piece {
+    uint32_t piece; /* of the tag */
+    const uint8_t *data;
+    size_t bytes;
+    struct bounce *bounce;
+    struct loss *loss;
+};
+int op_on_piece(struct lh_collective *op, uint32_t rank, struct op_piece *in);
+/* The contributions of a piece of such a rank. Likewise. */
+int op_on_counts(struct lh_collective *op, uint32_t rank, const struct op_piece *in);
 /* The buffer of a piece that waits for others is needed for more messages: copies it, where it is small or
  * few are left. -LH_ENOMEM. */
-int op_unload(struct lh_collective *op, uint32_t rank, uint32_t number);
+int op_unload(struct lh_collective *op, uint32_t rank, uint32_t piece);
 /* Applies what is due, sends what may leave, and ends when all is done. 0, or what ends it, with the rank
  * that the error is of: then call op_fail(). */
 int op_run(struct lh_collective *op, lh_time now, uint32_t *rank);

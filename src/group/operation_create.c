@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 
 #include "base/error.h"
+#include "group/bounded.h"
 #include "message/completion_queue.h"
 
 /* ---- arrays ------------------------------------------------------------------------------------------ */
@@ -108,7 +109,7 @@ static bool forwards(const struct schedule *schedule)
 /* What it exchanges stays apart from the sum. */
 static bool copies_input(const struct lh_collective *op)
 {
-    return op->schedule->exchanges && op->layout.in == op->layout.out;
+    return op->schedule->exchanges && op->layout.in == op->layout.out && !op->bounded;
 }
 
 static uint64_t work_bytes_of(const struct lh_collective *op)
@@ -124,7 +125,10 @@ static uint64_t work_bytes_of(const struct lh_collective *op)
 static int take_work(struct lh_collective *op)
 {
     struct lh_group *group = op->group;
-    uint64_t bytes = work_bytes_of(op);
+    uint64_t own_bytes = work_bytes_of(op);
+    uint64_t bytes = own_bytes + (op->bounded ? bounded_work_bytes(op) : 0);
+    if (op->bounded && bytes == own_bytes)
+        bounded_set_work(op, NULL);
     if (bytes == 0)
         return 0;
     if (!group->work_taken && group->work_bytes >= bytes) {
@@ -142,6 +146,8 @@ static int take_work(struct lh_collective *op)
         op->work_bytes = (size_t)bytes;
     }
     op->layout.work = op->work;
+    if (op->bounded && bytes > own_bytes)
+        bounded_set_work(op, op->work + own_bytes);
     if (copies_input(op)) {
         memcpy(op->work, op->layout.in, (size_t)bytes);
         op->layout.in = op->work;
@@ -202,6 +208,7 @@ static int set_shape(struct lh_collective *op, const struct op_request *request,
 
 static void sign(struct lh_collective *op, const struct op_request *request, size_t block_bytes)
 {
+    const struct lh_collective_options *options = request->options;
     op->signature = (struct signature){
         .collective = request->collective,
         .type = request->type,
@@ -209,6 +216,7 @@ static void sign(struct lh_collective *op, const struct op_request *request, siz
         .root = request->root,
         .count = request->count,
         .block_bytes = block_bytes,
+        .reliable = options && options->reliable,
     };
     strncpy(op->signature.schedule, op->schedule->name, SIGNATURE_NAME_MAX - 1);
 }
@@ -224,11 +232,16 @@ static int fill(struct lh_collective *op, const struct op_request *request)
         return lh_fail(LH_EINVAL, "block_bytes %zu: below an element of %zu bytes", block_bytes,
                        op->layout.element_bytes);
     sign(op, request, block_bytes);
-    int error = set_shape(op, request, block_bytes);
+    bool bounded;
+    int error = bounded_check(op->group, request, &bounded);
+    if (!error)
+        error = set_shape(op, request, block_bytes);
     const struct pieces_plan plan = {
         .schedule = op->schedule, .shape = &op->shape, .layout = &op->layout, .piece_bytes = block_bytes};
     if (!error)
         error = take_arrays(op, &plan);
+    if (!error && bounded)
+        error = bounded_create(op);
     if (!error)
         error = take_work(op);
     if (!error && options && options->queue) {
@@ -261,6 +274,7 @@ int op_create(struct lh_group *group, const struct op_request *request, const st
 void op_destroy(struct lh_collective *op)
 {
     op_give_work(op);
+    bounded_free(op->bounded);
     free(op->arrays);
     free(op);
 }

@@ -16,6 +16,8 @@ enum tag_kind {
     TAG_ABORT,     /* an operation has failed: notice.h */
     TAG_FAILED,    /* a rank has failed: notice.h */
     TAG_AGREE,     /* survivors agree on the failed: agreement.h */
+    TAG_COUNTS,    /* contributions of a piece, by granule: bounded.h */
+    TAG_OVER,      /* an operation is over at a rank, and these pieces were not sent: bounded.h */
     TAG_KINDS
 };
 

@@ -107,7 +107,7 @@ static int check_deadline(const struct lh_attr *attr, lh_time deadline_ns)
         return lh_fail(LH_EINVAL,
                        "match_tags with a deadline: a receive that chooses waits until a message "
                        "has its tag; use another reliability, or no match_tags");
-    if (deadline_ns < limit_ns)
+    if (deadline_ns < limit_ns || deadline_ns == LH_DEADLINE_NONE)
         return 0;
     return lh_fail(LH_EINVAL, "deadline of %llu us: use less than peer_timeout_ns (%llu ms), or raise that",
                    (wide)(deadline_ns / LH_NS_PER_US), (wide)(limit_ns / LH_NS_PER_MS));

@@ -31,7 +31,7 @@ static uint32_t posted_after(const char *link)
     collective_case_start(&c, &world);
     assert_true(group_world_run(&world, c.ops, 2, LIMIT_NS));
     for (uint32_t r = 0; r < 2; r++) {
-        const struct link *to = &world.groups[r]->mesh->links[1 - r];
+        const struct link_lane *to = &world.groups[r]->mesh->links[1 - r].lanes[LANE_BULK];
         collective_case_check(&c, r);
         assert_int_equal(to->places, 64);
         assert_int_equal(to->posted_places + to->spare_places, to->places);

@@ -10,12 +10,14 @@
 #include "collective/reduce/reduce.h"
 #include "collective/schedule/schedule_table.h"
 
-/* version, collective, type, reduction: a byte each; root: 4, count, block_bytes: 8; the schedule's name */
-#define SIGNATURE_VERSION 1u
+/* version, collective, type, reduction: a byte each; root: 4, count, block_bytes: 8; the schedule's name; reliable: a
+ * byte */
+#define SIGNATURE_VERSION 2u
 #define AT_ROOT           4u
 #define AT_COUNT          8u
 #define AT_BLOCK_BYTES    16u
 #define AT_SCHEDULE       24u
+#define AT_RELIABLE       (AT_SCHEDULE + SIGNATURE_NAME_MAX)
 
 void signature_encode(const struct signature *signature, uint8_t out[SIGNATURE_BYTES])
 {
@@ -28,12 +30,14 @@ void signature_encode(const struct signature *signature, uint8_t out[SIGNATURE_B
     lh_put_be64(out + AT_COUNT, signature->count);
     lh_put_be64(out + AT_BLOCK_BYTES, signature->block_bytes);
     memcpy(out + AT_SCHEDULE, signature->schedule, strnlen(signature->schedule, SIGNATURE_NAME_MAX - 1));
+    out[AT_RELIABLE] = signature->reliable;
 }
 
 bool signature_decode(const uint8_t *in, size_t bytes, struct signature *signature)
 {
     if (bytes != SIGNATURE_BYTES || in[0] != SIGNATURE_VERSION || in[1] >= COLLECTIVES ||
-        in[2] >= ELEMENT_COUNT || in[3] >= LH_REDUCTIONS || in[AT_SCHEDULE + SIGNATURE_NAME_MAX - 1] != 0)
+        in[2] >= ELEMENT_COUNT || in[3] >= LH_REDUCTIONS || in[AT_SCHEDULE + SIGNATURE_NAME_MAX - 1] != 0 ||
+        in[AT_RELIABLE] > 1)
         return false;
     for (const uint8_t *at = in + AT_SCHEDULE; *at != 0; at++)
         if (*at <= ' ' || *at > '~')
@@ -45,6 +49,7 @@ bool signature_decode(const uint8_t *in, size_t bytes, struct signature *signatu
         .root = lh_get_be32(in + AT_ROOT),
         .count = lh_get_be64(in + AT_COUNT),
         .block_bytes = lh_get_be64(in + AT_BLOCK_BYTES),
+        .reliable = in[AT_RELIABLE] == 1,
     };
     memcpy(signature->schedule, in + AT_SCHEDULE, SIGNATURE_NAME_MAX);
     return true;
@@ -90,5 +95,6 @@ bool signature_differs(const struct signature *one, uint32_t rank, const struct 
                         lh_reduction_name(b->reduction)) ||
            numbers_differ(&c, "root", a->root, b->root) ||
            names_differ(&c, "schedule", a->schedule, b->schedule) ||
-           numbers_differ(&c, "block_bytes", a->block_bytes, b->block_bytes);
+           numbers_differ(&c, "block_bytes", a->block_bytes, b->block_bytes) ||
+           numbers_differ(&c, "reliable", a->reliable, b->reliable);
 }

@@ -6,6 +6,7 @@
 #ifndef LH_COLLECTIVE_RUN_SIGNATURE_H
 #define LH_COLLECTIVE_RUN_SIGNATURE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "collective/schedule/schedule.h"
@@ -20,6 +21,7 @@ struct signature {
     uint32_t root;      /* 0 where there is none */
     uint64_t count;
     uint64_t block_bytes;
+    bool reliable; /* every byte arrives, whatever the hops */
     char schedule[SIGNATURE_NAME_MAX];
 };
 

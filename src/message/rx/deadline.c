@@ -52,7 +52,8 @@ static lh_time deadline_of(const struct rx *rx, const struct rx_message *message
 static void set_expiry(struct rx *rx, const struct rx_message *message)
 {
     rx->active_since_ns = lh_most(message->request->result.started_ns, rx->active_since_ns);
-    rx->active_at = rx->active_since_ns + deadline_of(rx, message);
+    lh_time ns = deadline_of(rx, message);
+    rx->active_at = ns == LH_DEADLINE_NONE ? LH_TIME_NEVER : rx->active_since_ns + ns;
 }
 
 /* Delivers it as it is: what is not posted yet never will be. */

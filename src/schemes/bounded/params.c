@@ -11,6 +11,7 @@
 #include "schemes/ec/params.h"
 
 #define ITEM_MAX 64u /* bytes of a value, and of what is passed on to the code */
+#define NONE_US  UINT32_MAX
 #define EXAMPLE  "deadline=20ms, or deadline=20ms,code=mds,k=32,m=2"
 
 /* What a text says. */
@@ -28,12 +29,14 @@ static int take_deadline(const char *value, struct reading *reading)
         return lh_fail(LH_EINVAL,
                        "bounded: the deadline is given twice, the second time as \"%s\"; give it once",
                        value);
-    if (strcmp(value, "auto") != 0) {
+    if (strcmp(value, "none") == 0) {
+        ns = LH_DEADLINE_NONE;
+    } else if (strcmp(value, "auto") != 0) {
         int error = lh_parse_time(value, &ns);
         if (error)
             return error;
         if (ns < LH_NS_PER_US || ns > BOUNDED_DEADLINE_MAX_NS)
-            return lh_fail(LH_ERANGE, "bounded: deadline \"%s\": out of range (1us to 60min, or auto)",
+            return lh_fail(LH_ERANGE, "bounded: deadline \"%s\": out of range (1us to 60min, auto, or none)",
                            value);
     }
     reading->has_deadline = true;
@@ -119,7 +122,9 @@ int bounded_parse(const char *text, uint8_t params[LH_SCHEME_PARAMS])
     if (error)
         return error;
     memset(params, 0, LH_SCHEME_PARAMS);
-    lh_put_be32(params, (uint32_t)(reading.deadline_ns / LH_NS_PER_US));
+    lh_put_be32(params, reading.deadline_ns == LH_DEADLINE_NONE
+                            ? NONE_US
+                            : (uint32_t)(reading.deadline_ns / LH_NS_PER_US));
     return write_code(&reading, params);
 }
 
@@ -135,7 +140,9 @@ bool bounded_params_valid(const uint8_t params[LH_SCHEME_PARAMS])
     uint8_t code[LH_SCHEME_PARAMS];
     code_of(params, code);
     bool none = params[4] == 0 && params[5] == 0 && params[6] == 0;
-    return params[7] == 0 && (uint64_t)lh_get_be32(params) * LH_NS_PER_US <= BOUNDED_DEADLINE_MAX_NS &&
+    uint32_t us = lh_get_be32(params);
+    bool possible = us == NONE_US || (uint64_t)us * LH_NS_PER_US <= BOUNDED_DEADLINE_MAX_NS;
+    return params[7] == 0 && possible &&
            (none || ec_mds_params_valid(code) || ec_xor_params_valid(code));
 }
 
@@ -149,5 +156,7 @@ struct bounded_params bounded_params_of(const uint8_t params[LH_SCHEME_PARAMS])
 lh_time bounded_deadline(const uint8_t params[LH_SCHEME_PARAMS])
 {
     uint32_t us = lh_get_be32(params);
+    if (us == NONE_US)
+        return LH_DEADLINE_NONE;
     return us == 0 ? LH_DEADLINE_AUTO : us * LH_NS_PER_US;
 }

@@ -105,9 +105,10 @@ static bool all_injected(const struct bounded_sender *sender)
 
 static lh_time give_up_expiry(const struct bounded_sender *sender, const struct sr_timing *timing)
 {
-    if (sender->params.deadline_ns == LH_DEADLINE_AUTO || sender->sent)
+    lh_time deadline_ns = sender->params.deadline_ns;
+    if (deadline_ns == LH_DEADLINE_AUTO || deadline_ns == LH_DEADLINE_NONE || sender->sent)
         return LH_TIME_NEVER;
-    return sr_after(sender->started_ns, sender->params.deadline_ns + timing->overdue_ns);
+    return sr_after(sender->started_ns, deadline_ns + timing->overdue_ns);
 }
 
 /* At most LH_ACTIONS_MAX stretches. */

@@ -1,0 +1,422 @@
+/*
+ * test_group_bounded.c - collectives over hops whose reliability is `bounded`, in virtual time: exact without losses,
+ * close and unbiased with them, over by the deadline, what is missing is zero and reported, and a rank that stood
+ * still catches up.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/prng.h"
+#include "collective/schedule/schedule_table.h"
+#include "support/group_world.h"
+
+#define MS       LH_NS_PER_MS
+#define TICK_NS  (50 * LH_NS_PER_US)
+#define LIMIT_NS (60 * LH_NS_PER_S)
+#define GRANULE  1024u
+#define LINK     "delay=5ms,rate=1Gbit"
+#define RANKS_MAX 6u
+
+struct run {
+    enum collective collective;
+    const char *schedule;
+    enum lh_reduction reduction;
+    size_t count; /* of f32 */
+    uint64_t seed;
+    /* set */
+    size_t in_count, out_count;
+    float *in[RANKS_MAX], *out[RANKS_MAX];
+    struct lh_collective *ops[RANKS_MAX];
+    struct lh_collective_result results[RANKS_MAX];
+};
+
+static const char *const two_sites[] = {"a", "a", "b", "b", "b", "a"};
+
+static void open_world(struct group_world *world, uint32_t size, const char *link, const char *reliability,
+                       const char *const *sites)
+{
+    struct lh_attr inside, across;
+    struct lh_group_attr attr;
+    lh_attr_init(&inside);
+    inside.rate_bps = 1000000000;
+    across = inside;
+    across.reliability = reliability;
+    lh_group_attr_init(&attr);
+    attr.block_bytes = 32768;
+    attr.buffer_bytes = 1u << 20;
+    attr.peer_timeout_ns = 2 * LH_NS_PER_S;
+    attr.attr = sites ? &inside : &across;
+    attr.attr_across = &across;
+    group_world_open(world, "bounded", 7, link, size, &attr, sites);
+}
+
+static void fill(struct run *run, uint32_t ranks)
+{
+    bool parts = run->collective == COLLECTIVE_ALLGATHER, scatters = run->collective == COLLECTIVE_REDUCE_SCATTER;
+    struct lh_prng prng;
+    lh_prng_seed(&prng, run->seed);
+    run->in_count = scatters ? run->count * ranks : run->count;
+    run->out_count = parts ? run->count * ranks : run->count;
+    for (uint32_t r = 0; r < ranks; r++) {
+        run->in[r] = malloc(run->in_count * sizeof(float));
+        run->out[r] = malloc(run->out_count * sizeof(float));
+        assert_true(run->in[r] && run->out[r]);
+        for (size_t i = 0; i < run->in_count; i++)
+            run->in[r][i] = (float)(lh_prng_double(&prng) * 2 - 1);
+        memset(run->out[r], 0x7f, run->out_count * sizeof(float)); /* what was there before */
+    }
+    if (run->collective == COLLECTIVE_BROADCAST)
+        memcpy(run->out[0], run->in[0], run->count * sizeof(float));
+}
+
+static void start(struct run *run, struct group_world *world, uint32_t r)
+{
+    struct lh_collective_options options;
+    struct lh_group *group = world->groups[r];
+    lh_collective_options_init(&options);
+    options.schedule = run->schedule;
+    int error = -1;
+    if (run->collective == COLLECTIVE_ALLREDUCE)
+        error = lh_allreduce(group, run->in[r], run->out[r], run->count, LH_F32, run->reduction, &options,
+                             &run->ops[r]);
+    else if (run->collective == COLLECTIVE_REDUCE_SCATTER)
+        error = lh_reduce_scatter(group, run->in[r], run->out[r], run->count, LH_F32, run->reduction, &options,
+                                  &run->ops[r]);
+    else if (run->collective == COLLECTIVE_ALLGATHER)
+        error = lh_allgather(group, run->in[r], run->out[r], run->count, LH_F32, &options, &run->ops[r]);
+    else
+        error = lh_broadcast(group, run->out[r], run->count, LH_F32, 0, &options, &run->ops[r]);
+    sim_engines_must(error, "start");
+}
+
+static void finish(struct run *run, struct group_world *world)
+{
+    assert_true(group_world_run(world, run->ops, world->size, LIMIT_NS));
+    for (uint32_t r = 0; r < world->size; r++) {
+        assert_int_equal(lh_collective_test(run->ops[r], &run->results[r]), 1);
+        if (run->results[r].error)
+            print_error("rank %u: %s\n", r, run->results[r].message);
+        assert_int_equal(run->results[r].error, 0);
+    }
+}
+
+static void release(struct run *run, uint32_t ranks)
+{
+    for (uint32_t r = 0; r < ranks; r++) {
+        lh_collective_free(run->ops[r]);
+        free(run->in[r]);
+        free(run->out[r]);
+    }
+}
+
+static void run_all(struct run *run, struct group_world *world)
+{
+    fill(run, world->size);
+    for (uint32_t r = 0; r < world->size; r++)
+        start(run, world, r);
+    finish(run, world);
+}
+
+/* What an element should be. */
+static double expected(const struct run *run, uint32_t ranks, uint32_t rank, size_t i)
+{
+    double sum = 0;
+    if (run->collective == COLLECTIVE_BROADCAST)
+        return run->in[0][i];
+    if (run->collective == COLLECTIVE_ALLGATHER)
+        return run->in[i / run->count][i % run->count];
+    for (uint32_t r = 0; r < ranks; r++)
+        sum += run->in[r][run->collective == COLLECTIVE_REDUCE_SCATTER ? rank * run->count + i : i];
+    return run->reduction == LH_AVG ? sum / ranks : sum;
+}
+
+static double worst_error(const struct run *run, uint32_t ranks)
+{
+    double worst = 0;
+    for (uint32_t r = 0; r < ranks; r++)
+        for (size_t i = 0; i < run->out_count; i++)
+            worst = fmax(worst, fabs(run->out[r][i] - expected(run, ranks, r, i)));
+    return worst;
+}
+
+static bool applies(enum collective collective)
+{
+    return collective == COLLECTIVE_ALLREDUCE || collective == COLLECTIVE_REDUCE_SCATTER ||
+           collective == COLLECTIVE_ALLGATHER || collective == COLLECTIVE_BROADCAST;
+}
+
+/* ---- without losses ---------------------------------------------------------------------------------- */
+
+static void check_exact(uint32_t size, const char *const *sites)
+{
+    struct group_world world;
+    open_world(&world, size, LINK, "bounded:deadline=1s", sites);
+    for (const struct schedule *const *s = schedule_table(); *s; s++) {
+        struct run run = {.collective = (*s)->collective,
+                          .schedule = (*s)->name,
+                          .reduction = size % 2 ? LH_AVG : LH_SUM,
+                          .count = 40007,
+                          .seed = size};
+        if (!applies(run.collective))
+            continue;
+        run_all(&run, &world);
+        for (uint32_t r = 0; r < size; r++)
+            assert_int_equal(run.results[r].missing_bytes, 0);
+        double worst = worst_error(&run, size);
+        if (worst > 1e-5)
+            print_error("%s: %g\n", run.schedule, worst);
+        assert_true(worst <= 1e-5);
+        release(&run, size);
+    }
+    group_world_close(&world);
+}
+
+static void test_exact(void **state)
+{
+    (void)state;
+    check_exact(2, NULL);
+    check_exact(5, NULL);
+    check_exact(6, two_sites);
+}
+
+/* ---- with losses ------------------------------------------------------------------------------------- */
+
+/* The squared error over the squared sum, and the mean over runs of (result - sum) * sign(sum), over the mean of
+ * |sum|: what a bias would show. */
+static void check_error(const char *link, const char *schedule, uint32_t size, const char *const *sites)
+{
+    struct group_world world;
+    double squares = 0, energy = 0, bias = 0, magnitude = 0, worst = 0;
+    uint64_t missing = 0, bytes = 0;
+    open_world(&world, size, link, "bounded:deadline=1s", sites);
+    for (uint32_t i = 0; i < 24; i++) {
+        struct run run = {.collective = COLLECTIVE_ALLREDUCE, .schedule = schedule, .count = 65536, .seed = i};
+        double of_run = 0, energy_of_run = 0;
+        run_all(&run, &world);
+        for (uint32_t r = 0; r < size; r++) {
+            missing += run.results[r].missing_bytes;
+            bytes += run.count * sizeof(float);
+            for (size_t k = 0; k < run.count; k++) {
+                double sum = expected(&run, size, r, k), error = run.out[r][k] - sum;
+                of_run += error * error;
+                energy_of_run += sum * sum;
+                bias += sum > 0 ? error : -error;
+                magnitude += fabs(sum);
+            }
+        }
+        squares += of_run;
+        energy += energy_of_run;
+        worst = fmax(worst, of_run / energy_of_run);
+        release(&run, size);
+    }
+    printf("%s, %s: %.3f %% missing, error %.5f of energy, at worst %.5f, bias %.5f\n", link,
+           schedule ? schedule : "chosen", 100.0 * (double)missing / (double)bytes, squares / energy, worst,
+           bias / magnitude);
+    assert_true(missing > 0);
+    assert_true(squares / energy <= 6.0 * (double)missing / (double)bytes);
+    assert_true(fabs(bias / magnitude) <= 0.1 * (double)missing / (double)bytes + 0.001);
+    group_world_close(&world);
+}
+
+static void test_losses(void **state)
+{
+    (void)state;
+    check_error(LINK ",loss=1e-2", "direct", 2, NULL);
+    check_error(LINK ",loss=1e-2", "ring", 4, NULL);
+    check_error(LINK ",loss=1e-2", "halving-doubling", 4, NULL);
+    check_error(LINK ",loss=1e-2", "hierarchical", 6, two_sites);
+    check_error(LINK ",loss=1e-2,burst=16", "direct", 3, NULL);
+}
+
+/* What is zero is what is reported, and all else is right. */
+static void check_zeroes(enum collective collective, const char *schedule)
+{
+    struct group_world world;
+    uint64_t missing = 0;
+    open_world(&world, 4, LINK ",loss=2e-2", "bounded:deadline=1s", NULL);
+    for (uint32_t i = 0; i < 8; i++) {
+        struct run run = {.collective = collective, .schedule = schedule, .count = 50000, .seed = i};
+        run_all(&run, &world);
+        for (uint32_t r = 0; r < 4; r++) {
+            uint64_t zeroed = 0;
+            for (size_t k = 0; k < run.out_count; k++) {
+                bool zero = run.out[r][k] == 0;
+                zeroed += zero ? sizeof(float) : 0;
+                assert_true(zero || run.out[r][k] == (float)expected(&run, 4, r, k));
+            }
+            assert_int_equal(zeroed, run.results[r].missing_bytes);
+            missing += zeroed;
+        }
+        release(&run, 4);
+    }
+    assert_true(missing > 0);
+    group_world_close(&world);
+}
+
+static void test_zeroes(void **state)
+{
+    (void)state;
+    check_zeroes(COLLECTIVE_ALLGATHER, "ring");
+    check_zeroes(COLLECTIVE_ALLGATHER, "bruck");
+    check_zeroes(COLLECTIVE_BROADCAST, "binomial-pipeline");
+    check_zeroes(COLLECTIVE_BROADCAST, "chain");
+}
+
+/* ---- deadlines --------------------------------------------------------------------------------------- */
+
+#define DEADLINE_NS (60 * MS)
+
+/* A rank begins late: the others end by the deadline, it ends at once, and what comes next is whole again. */
+static void check_straggler(enum collective collective, const char *schedule, uint32_t late)
+{
+    struct group_world world;
+    struct run run = {.collective = collective, .schedule = schedule, .count = 60000, .seed = 1}, next = run;
+    open_world(&world, 4, LINK, "bounded:deadline=60ms", NULL);
+    fill(&run, 4);
+    lh_time begun = group_world_now(&world);
+    for (uint32_t r = 0; r < 4; r++)
+        if (r != late)
+            start(&run, &world, r);
+    while (group_world_now(&world) < begun + 500 * MS)
+        group_world_turn(&world, begun + 500 * MS);
+    for (uint32_t r = 0; r < 4; r++)
+        if (r != late) {
+            assert_int_equal(lh_collective_test(run.ops[r], &run.results[r]), 1);
+            assert_int_equal(run.results[r].error, 0);
+            assert_true(run.results[r].ended_ns <= begun + DEADLINE_NS + TICK_NS);
+        }
+    start(&run, &world, late);
+    finish(&run, &world);
+    assert_true(run.results[late].ended_ns - run.results[late].started_ns <= DEADLINE_NS + TICK_NS);
+    run_all(&next, &world);
+    for (uint32_t r = 0; r < 4; r++) {
+        assert_int_equal(next.results[r].missing_bytes, 0);
+        assert_true(next.results[r].ended_ns - next.results[r].started_ns < DEADLINE_NS);
+    }
+    assert_true(worst_error(&next, 4) < 1e-5);
+    release(&run, 4);
+    release(&next, 4);
+    group_world_close(&world);
+}
+
+static void test_straggler(void **state)
+{
+    (void)state;
+    check_straggler(COLLECTIVE_ALLREDUCE, "direct", 2);
+    check_straggler(COLLECTIVE_ALLREDUCE, "ring", 0);
+    check_straggler(COLLECTIVE_ALLGATHER, "bruck", 3);
+    check_straggler(COLLECTIVE_BROADCAST, "binomial-tree", 0);
+}
+
+/* Ranks that run ahead of one that stood still, for longer than its memory would take: it catches up. */
+static void test_catches_up(void **state)
+{
+    enum { RUNS = 40 };
+    (void)state;
+    struct group_world world;
+    static struct run runs[RUNS];
+    open_world(&world, 3, LINK, "bounded:deadline=30ms", NULL);
+    for (uint32_t i = 0; i < RUNS; i++) {
+        runs[i] = (struct run){.collective = COLLECTIVE_ALLREDUCE, .schedule = "direct", .count = 262144, .seed = i};
+        fill(&runs[i], 3);
+        start(&runs[i], &world, 0);
+        start(&runs[i], &world, 1);
+        lh_time until = group_world_now(&world) + 40 * MS;
+        while (group_world_now(&world) < until)
+            group_world_turn(&world, until);
+        assert_int_equal(lh_collective_test(runs[i].ops[0], &runs[i].results[0]), 1);
+        assert_int_equal(runs[i].results[0].error, 0);
+    }
+    lh_time begun = group_world_now(&world);
+    for (uint32_t i = 0; i < RUNS; i++) {
+        start(&runs[i], &world, 2);
+        finish(&runs[i], &world);
+        release(&runs[i], 3);
+    }
+    assert_true(group_world_now(&world) - begun < RUNS * 30 * MS / 4);
+    group_world_close(&world);
+}
+
+static void test_death(void **state)
+{
+    (void)state;
+    struct group_world world;
+    struct run run = {.collective = COLLECTIVE_ALLREDUCE, .schedule = "ring", .count = 60000, .seed = 1};
+    open_world(&world, 4, LINK, "bounded:deadline=1s", NULL);
+    fill(&run, 4);
+    group_world_kill(&world, 2);
+    for (uint32_t r = 0; r < 4; r++)
+        if (r != 2)
+            start(&run, &world, r);
+    assert_true(group_world_run(&world, run.ops, 4, LIMIT_NS)); /* without it, by the deadline */
+    lh_time until = group_world_now(&world) + 5 * LH_NS_PER_S;
+    while (group_world_now(&world) < until)
+        group_world_turn(&world, until);
+    struct lh_collective *op;
+    assert_int_equal(lh_allreduce(world.groups[0], run.in[0], run.out[0], run.count, LH_F32, LH_SUM, NULL, &op),
+                     -LH_EPEER);
+    assert_non_null(strstr(lh_last_error(), "rank 2"));
+    release(&run, 4);
+    group_world_close(&world);
+}
+
+/* ---- what is refused --------------------------------------------------------------------------------- */
+
+static void test_refused(void **state)
+{
+    (void)state;
+    struct group_world world;
+    struct lh_collective *op;
+    struct lh_collective_options options;
+    static float in[8192], out[8192];
+    open_world(&world, 2, LINK, "bounded:deadline=1s", NULL);
+    lh_collective_options_init(&options);
+    assert_int_equal(lh_allreduce(world.groups[0], in, out, 8192, LH_I32, LH_SUM, &options, &op), -LH_EINVAL);
+    assert_non_null(strstr(lh_last_error(), "not i32 (set lh_collective_options.reliable)"));
+    assert_int_equal(lh_allreduce(world.groups[0], in, out, 8192, LH_F32, LH_MAX, &options, &op), -LH_EINVAL);
+    assert_non_null(strstr(lh_last_error(), "not max (set lh_collective_options.reliable)"));
+    assert_int_equal(lh_alltoall(world.groups[0], in, out, 4096, LH_F32, &options, &op), -LH_EINVAL);
+    assert_non_null(strstr(lh_last_error(), "alltoall: reliability is bounded"));
+    struct lh_collective *ops[2];
+    options.reliable = true;
+    for (uint32_t r = 0; r < 2; r++)
+        sim_engines_must(lh_allreduce(world.groups[r], in, r ? out : in, 8192, LH_I32, LH_SUM, &options, &ops[r]),
+                         "reliable");
+    assert_true(group_world_run(&world, ops, 2, LIMIT_NS));
+    lh_collective_free(ops[0]);
+    lh_collective_free(ops[1]);
+    options.reliable = false;
+    in[4242] = NAN; /* an error at all, with the rank */
+    sim_engines_must(lh_allreduce(world.groups[0], out, out, 8192, LH_F32, LH_SUM, &options, &ops[0]), "one");
+    sim_engines_must(lh_allreduce(world.groups[1], in, in, 8192, LH_F32, LH_SUM, &options, &ops[1]), "other");
+    assert_true(group_world_run(&world, ops, 2, LIMIT_NS));
+    for (uint32_t r = 0; r < 2; r++) {
+        struct lh_collective_result result;
+        assert_int_equal(lh_collective_test(ops[r], &result), 1);
+        assert_int_equal(result.error, -LH_ERANGE);
+        assert_int_equal(result.failed_rank, 1);
+        assert_non_null(strstr(result.message, "element 4242 at rank 1"));
+        lh_collective_free(ops[r]);
+    }
+    group_world_close(&world);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_exact),      cmocka_unit_test(test_losses),     cmocka_unit_test(test_zeroes),
+        cmocka_unit_test(test_straggler),  cmocka_unit_test(test_catches_up), cmocka_unit_test(test_death),
+        cmocka_unit_test(test_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

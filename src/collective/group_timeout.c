@@ -141,6 +141,37 @@ static void take_median(struct lh_timeout *timeout)
         follow_margin(timeout, voters);
 }
 
+/* What the others have measured is the warm-up of a member that has received nothing. */
+static void adopt(struct lh_timeout *timeout, uint64_t bytes)
+{
+    struct lh_timeout_state *state = &timeout->state;
+    uint32_t voters = 0;
+    for (uint32_t i = 0; i < timeout->attr.members; i++)
+        if (votes_now(timeout, &timeout->votes[i]))
+            timeout->scratch[voters++] = timeout->votes[i].cost;
+    if (voters == 0)
+        return;
+    state->center = median_of(timeout->scratch, voters);
+    state->cost = (1 + FIRST_MARGIN) * state->center + (double)FIRST_SLACK_NS / (double)bytes;
+    state->deviation = FIRST_MARGIN * state->center / 2;
+    timeout->warm = true;
+}
+
+void group_timeout_begin(struct lh_timeout *timeout, uint64_t bytes, struct group_timeout_operation *operation)
+{
+    if (timeout->voted && timeout->warm)
+        take_median(timeout);
+    else if (timeout->voted)
+        adopt(timeout, bytes);
+    timeout->voted = false;
+    timeout->state.round++;
+    *operation = (struct group_timeout_operation){
+        .round = timeout->state.round,
+        .bytes = bytes,
+        .timeout_ns = timeout->warm ? bounded(timeout, timeout->state.cost * (double)bytes) : LH_TIME_NEVER,
+    };
+}
+
 int lh_timeout_begin(struct lh_timeout *timeout, uint64_t bytes, lh_time *timeout_ns)
 {
     if (!timeout->warm)
@@ -148,13 +179,8 @@ int lh_timeout_begin(struct lh_timeout *timeout, uint64_t bytes, lh_time *timeou
                                   "duration of a first operation");
     if (bytes == 0)
         return lh_fail(LH_EINVAL, "an operation of 0 bytes has no timeout");
-    if (timeout->voted)
-        take_median(timeout);
-    timeout->voted = false;
-    timeout->state.round++;
-    timeout->bytes = bytes;
-    timeout->timeout_ns = bounded(timeout, timeout->state.cost * (double)bytes);
-    *timeout_ns = timeout->timeout_ns;
+    group_timeout_begin(timeout, bytes, &timeout->operation);
+    *timeout_ns = timeout->operation.timeout_ns;
     return 0;
 }
 
@@ -171,29 +197,40 @@ static void take_vote(struct lh_timeout *timeout, uint32_t member,
 }
 
 /* What the whole would have taken, per byte. */
-static double cost_of(const struct lh_timeout *timeout, lh_time elapsed_ns, uint64_t received)
+static double cost_of(const struct lh_timeout *timeout, const struct group_timeout_operation *operation,
+                      lh_time elapsed_ns, uint64_t received)
 {
     double elapsed = fmin((double)elapsed_ns, (double)timeout->attr.maximum_ns);
-    return received ? elapsed / (double)received : 2 * (double)timeout->timeout_ns / (double)timeout->bytes;
+    lh_time timeout_ns = operation->timeout_ns < timeout->attr.maximum_ns ? operation->timeout_ns
+                                                                          : timeout->attr.maximum_ns;
+    return received ? elapsed / (double)received : 2 * (double)timeout_ns / (double)operation->bytes;
+}
+
+int group_timeout_end(struct lh_timeout *timeout, const struct group_timeout_operation *operation,
+                      lh_time elapsed_ns, uint64_t received, struct lh_timeout_proposal *proposal)
+{
+    if (elapsed_ns == 0 || received > operation->bytes)
+        return lh_fail(LH_EINVAL, "%llu of %llu bytes in %llu ns: a byte counts once, and takes time",
+                       (unsigned long long)received, (unsigned long long)operation->bytes,
+                       (unsigned long long)elapsed_ns);
+    double cost = fmax(cost_of(timeout, operation, elapsed_ns, received) * FS_PER_NS, 1);
+    double delivered = (double)received / (double)operation->bytes * GROUP_TIMEOUT_ALL;
+    *proposal = (struct lh_timeout_proposal){.round = operation->round,
+                                             .cost = cost < 1e19 ? (uint64_t)cost : (uint64_t)1e19,
+                                             .delivered = (uint32_t)delivered};
+    take_vote(timeout, timeout->attr.member, proposal);
+    return 0;
 }
 
 int lh_timeout_end(struct lh_timeout *timeout, lh_time elapsed_ns, uint64_t received,
                    struct lh_timeout_proposal *proposal)
 {
-    if (timeout->bytes == 0)
+    if (timeout->operation.bytes == 0)
         return lh_fail(LH_ESTATE, "no operation has begun: call lh_timeout_begin() first");
-    if (elapsed_ns == 0 || received > timeout->bytes)
-        return lh_fail(LH_EINVAL, "%llu of %llu bytes in %llu ns: a byte counts once, and takes time",
-                       (unsigned long long)received, (unsigned long long)timeout->bytes,
-                       (unsigned long long)elapsed_ns);
-    double cost = fmax(cost_of(timeout, elapsed_ns, received) * FS_PER_NS, 1);
-    double delivered = (double)received / (double)timeout->bytes * GROUP_TIMEOUT_ALL;
-    *proposal = (struct lh_timeout_proposal){.round = timeout->state.round,
-                                             .cost = cost < 1e19 ? (uint64_t)cost : (uint64_t)1e19,
-                                             .delivered = (uint32_t)delivered};
-    take_vote(timeout, timeout->attr.member, proposal);
-    timeout->bytes = 0;
-    return 0;
+    int error = group_timeout_end(timeout, &timeout->operation, elapsed_ns, received, proposal);
+    if (!error)
+        timeout->operation.bytes = 0;
+    return error;
 }
 
 int lh_timeout_propose(struct lh_timeout *timeout, uint32_t member,

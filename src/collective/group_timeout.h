@@ -15,12 +15,18 @@ struct vote {
     double cost; /* ns per byte */
 };
 
+/* One of several operations that run at the same time. */
+struct group_timeout_operation {
+    uint32_t round;
+    uint64_t bytes;
+    lh_time timeout_ns; /* LH_TIME_NEVER: there was no warm-up yet */
+};
+
 struct lh_timeout {
     struct lh_timeout_attr attr;
     struct lh_timeout_state state;
     double correction;  /* of the margin, by what was lost */
-    lh_time timeout_ns; /* of the operation that runs */
-    uint64_t bytes;     /* of it; 0: none runs */
+    struct group_timeout_operation operation; /* that runs; bytes 0: none does */
     bool warm;
     bool voted;         /* a proposal came since the last median */
     struct vote *votes; /* one per member */
@@ -34,6 +40,12 @@ static inline bool group_timeout_is_valid(const struct lh_timeout_proposal *prop
 {
     return proposal->round != 0 && proposal->cost != 0 && proposal->delivered <= GROUP_TIMEOUT_ALL;
 }
+
+/* As lh_timeout_begin() and lh_timeout_end(), for any number at a time. A member without a warm-up takes that of the
+ * others, by their proposals. */
+void group_timeout_begin(struct lh_timeout *timeout, uint64_t bytes, struct group_timeout_operation *operation);
+int group_timeout_end(struct lh_timeout *timeout, const struct group_timeout_operation *operation,
+                      lh_time elapsed_ns, uint64_t received, struct lh_timeout_proposal *proposal);
 
 /* Of zeroed memory. votes and scratch have attr->members entries. */
 void group_timeout_start(struct lh_timeout *timeout, const struct lh_timeout_attr *attr, struct vote *votes,

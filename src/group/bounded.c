@@ -198,23 +198,40 @@ static uint64_t weight_of(const struct lh_collective *op, const struct piece *pi
     return piece->bytes * BITS_A_SECOND / (rate_bps ? rate_bps : RATE_BPS);
 }
 
-/* Receives of one step follow one another, and have the same number of receives before it. */
+/* Whether blocks follow one another through the ranks, in as many steps as there are blocks. */
+static bool is_pipelined(const struct lh_collective *op)
+{
+    struct schedule_shape twice = op->shape;
+    twice.blocks *= 2;
+    return schedule_steps(op->schedule, &twice) > schedule_steps(op->schedule, &op->shape);
+}
+
+/* The receives of a phase follow one another: those of a step, which have the same number of receives before them;
+ * of a pipeline, whose steps overlap, those of its direction. */
+static bool is_same_phase(const struct lh_collective *op, uint32_t one, uint32_t other)
+{
+    const struct piece *a = &op->pieces.receives[one], *b = &op->pieces.receives[other];
+    return op->bounded->pipelined ? a->reduce == b->reduce : a->before == b->before;
+}
+
 static void weigh(struct lh_collective *op)
 {
     struct bounded *bounded = op->bounded;
     uint32_t count = op->pieces.receive_count, first = 0;
+    bounded->pipelined = is_pipelined(op);
     while (first < count) {
-        uint32_t before = op->pieces.receives[first].before, end = first;
+        uint32_t end = first;
         lh_time latency_ns = 0;
-        for (; end < count && op->pieces.receives[end].before == before; end++) {
+        for (; end < count && is_same_phase(op, first, end); end++) {
             const struct piece *piece = &op->pieces.receives[end];
             if (!bounded_hop(op, piece->peer))
                 continue;
             lh_time half_ns = link_rtt_ns(group_link(op->group, piece->peer)) / 2;
             latency_ns = half_ns > latency_ns ? half_ns : latency_ns;
-            bounded->total += weight_of(op, piece);
+            bounded->total.weight += weight_of(op, piece);
         }
-        bounded->total += latency_ns;
+        bounded->total.weight += latency_ns;
+        bounded->total.latency_ns += latency_ns;
         while (first < end)
             bounded->until[first++] = bounded->total;
     }
@@ -231,14 +248,21 @@ static lh_time after(lh_time from, lh_time ns)
     return ns < LH_TIME_NEVER - from ? from + ns : LH_TIME_NEVER;
 }
 
+/* A peer that has not begun has the slice of a phase. One that has, and is slow, may take what the phases behind
+ * it do not need for their latency: where steps overlap, the first ends late, and nothing is wrong. */
 static lh_time expiry_of(const struct lh_collective *op, uint32_t receive)
 {
     const struct bounded *bounded = op->bounded;
-    lh_time deadline_ns = deadline_of(op, op->pieces.receives[receive].peer);
-    const uint64_t phases[] = {bounded->until[receive], bounded->total - bounded->until[receive]};
+    const struct bounded_phase *phase = &bounded->until[receive];
+    uint32_t peer = op->pieces.receives[receive].peer;
+    lh_time deadline_ns = deadline_of(op, peer), behind_ns = bounded->total.latency_ns - phase->latency_ns;
+    const uint64_t weights[] = {phase->weight, bounded->total.weight - phase->weight};
     if (deadline_ns == LH_TIME_NEVER)
         return LH_TIME_NEVER;
-    return after(op->result.started_ns, lh_timeout_phase_end(deadline_ns, phases, 2, 0));
+    lh_time end_ns = lh_timeout_phase_end(deadline_ns, weights, 2, 0);
+    if (op->peers[peer].agreed && !bounded->pipelined && deadline_ns - end_ns > behind_ns)
+        end_ns = deadline_ns - behind_ns;
+    return after(op->result.started_ns, end_ns);
 }
 
 /* The deadlines of all hops have passed. */
@@ -291,34 +315,47 @@ static void excuse(struct lh_collective *op)
     }
 }
 
-int bounded_on_expired(struct lh_collective *op, lh_time now)
+/* All that may be given up has come, or was. */
+static void note_time(struct lh_collective *op, lh_time now)
+{
+    if (op->bounded->took_ns == 0 && now > op->result.started_ns)
+        op->bounded->took_ns = now - op->result.started_ns;
+}
+
+/* What is due; bounded->next_at: nothing is before. */
+static int give_up_due(struct lh_collective *op, lh_time now)
 {
     struct bounded *bounded = op->bounded;
-    while (bounded->pending < op->pieces.receive_count) { /* in the order of their phases */
-        if (is_awaited(op, bounded->pending)) {
-            if (expiry_of(op, bounded->pending) > now)
-                break;
-            int error = give_up(op, bounded->pending);
-            if (error)
-                return error;
-        }
-        bounded->pending++;
-    }
-    if (!bounded->expired && last_expiry(op) <= now) {
-        bounded->expired = true;
-        excuse(op);
+    bounded->next_at = bounded->expired ? LH_TIME_NEVER : last_expiry(op);
+    for (uint32_t i = bounded->pending; i < op->pieces.receive_count; i++) {
+        lh_time at = is_awaited(op, i) ? expiry_of(op, i) : LH_TIME_NEVER;
+        int error = at <= now ? give_up(op, i) : 0;
+        if (error)
+            return error;
+        if (at > now)
+            lh_keep_earlier(&bounded->next_at, at);
     }
     return 0;
 }
 
+int bounded_on_expired(struct lh_collective *op, lh_time now)
+{
+    struct bounded *bounded = op->bounded;
+    if (!bounded->expired && last_expiry(op) <= now) {
+        bounded->expired = true;
+        excuse(op);
+    }
+    int error = now >= bounded->next_at ? give_up_due(op, now) : 0;
+    while (bounded->pending < op->pieces.receive_count && !is_awaited(op, bounded->pending))
+        bounded->pending++;
+    if (bounded->pending == op->pieces.receive_count)
+        note_time(op, now);
+    return error;
+}
+
 lh_time bounded_next(const struct lh_collective *op)
 {
-    const struct bounded *bounded = op->bounded;
-    lh_time next = bounded->expired ? LH_TIME_NEVER : last_expiry(op);
-    uint32_t receive = bounded->pending;
-    while (receive < op->pieces.receive_count && !is_awaited(op, receive))
-        receive++;
-    return receive < op->pieces.receive_count ? lh_earlier(next, expiry_of(op, receive)) : next;
+    return op->bounded->next_at;
 }
 
 bool bounded_abandons(const struct lh_collective *op, uint32_t rank)
@@ -588,10 +625,11 @@ static int decode(struct lh_collective *op, uint32_t block, uint32_t *contributi
     return error;
 }
 
-int bounded_end(struct lh_collective *op)
+int bounded_end(struct lh_collective *op, lh_time now)
 {
     uint32_t *contributions = calloc(op->bounded->granules + 1u, sizeof *contributions);
     int error = contributions ? 0 : lh_fail(LH_ENOMEM, "%s: no memory", op->schedule->name);
+    note_time(op, now);
     for (uint32_t block = 0; block < op->layout.blocks && !error; block++) {
         if (!is_result(op, block))
             continue;

@@ -21,6 +21,7 @@
 
 #include <longhaul/hadamard.h>
 
+#include "collective/group_timeout.h"
 #include "group/loss.h"
 #include "group/operation.h"
 
@@ -30,22 +31,32 @@
 #define BOUNDED_BYTES_MIN    4096u /* an operation of fewer bytes is reliable */
 #define BOUNDED_OVER_RANGES  256u /* of one TAG_OVER */
 
+struct bounded_phase {
+    uint64_t weight;    /* its share of the deadline */
+    lh_time latency_ns; /* half a round trip */
+};
+
 struct bounded {
     bool transforms;
+    bool pipelined; /* steps overlap */
     struct lh_hadamard transform;
     const uint8_t *in; /* the user's */
     uint8_t *out;
     uint8_t *encoded;     /* in the operation's work memory */
     uint32_t granules;    /* of a block, at most */
     uint16_t *counts;     /* contributions by block and granule */
-    uint64_t *until;      /* by receive: weight of the phases up to its own */
-    uint64_t total;       /* weight of all phases */
+    struct bounded_phase *until; /* by receive: of the phases up to its own */
+    struct bounded_phase total;  /* of all */
     uint32_t pending;     /* receives before it are not waited for by a deadline */
+    lh_time next_at;      /* nothing expires before */
     bool *dropped;        /* by send: it was not sent */
     bool *over;           /* by rank: it needs nothing more */
     uint64_t *missing;    /* by rank: bytes that did not come of what it sent */
     lh_time deadline_ns;  /* where it is learned; LH_TIME_NEVER: there is none yet */
     bool expired;         /* the deadline of all has passed */
+    struct group_timeout_operation learned;
+    uint64_t expected; /* bytes over such hops, where the deadline is learned */
+    lh_time took_ns;   /* until all of them had come, or were given up; 0: not yet */
 };
 
 /* Whether an operation may be incomplete: there is such a hop in its group. -LH_EINVAL: it cannot be. */
@@ -59,7 +70,7 @@ void bounded_set_work(struct lh_collective *op, uint8_t *work);
 /* Encodes. -LH_ERANGE: an element is not finite. */
 int bounded_begin(struct lh_collective *op);
 /* All has been received, or given up: decodes, scales, zeroes. -LH_ERANGE. */
-int bounded_end(struct lh_collective *op);
+int bounded_end(struct lh_collective *op, lh_time now);
 /* Tells peers that did not get all, or sent in vain. */
 int bounded_announce_over(struct lh_collective *op);
 

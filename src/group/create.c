@@ -82,6 +82,8 @@ static void free_group(struct lh_group *group)
         munmap(group->work, group->work_bytes);
     agreement_free(&group->agreement);
     choosing_free(&group->choosing);
+    for (uint32_t i = 0; i < COLLECTIVES; i++)
+        lh_timeout_destroy(group->timeouts[i]);
     free(group->map_numbers);
     free(group->members);
     free(group->sites);

@@ -10,6 +10,7 @@
 
 #include <longhaul/collective.h>
 #include <longhaul/group.h>
+#include <longhaul/timeout.h>
 
 #include "group/agreement.h"
 #include "group/ahead.h"
@@ -54,6 +55,7 @@ struct lh_group {
     size_t work_bytes;
     bool work_taken;
     struct past past;
+    struct lh_timeout *timeouts[COLLECTIVES]; /* of operations whose deadline is learned; NULL: none yet */
     struct agreement agreement;
     struct choosing choosing;
     struct site_map map; /* by the names of sites; sites: 1 at least */

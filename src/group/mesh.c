@@ -10,7 +10,7 @@
 
 #include "base/earlier.h"
 #include "base/error.h"
-#include "group/bounded.h"
+#include "group/deadlines.h"
 #include "message/engine.h"
 
 #define ENTRIES 32u
@@ -257,6 +257,22 @@ static void deliver_report(struct lh_group *group, uint32_t rank, const struct m
     mesh_take_reports(group);
 }
 
+static void deliver_proposal(struct lh_group *group, uint32_t rank, const struct message *message)
+{
+    int error = deadlines_on_proposal(group, rank, message->tag.piece, message->data, message->bytes);
+    if (error == -LH_EPROTOCOL)
+        on_link_failed(group->mesh, message->link, error, true);
+}
+
+/* Of no operation. */
+static void deliver_to_group(struct lh_group *group, uint32_t rank, const struct message *message)
+{
+    if (message->tag.kind == TAG_AGREE)
+        deliver_report(group, rank, message);
+    else
+        deliver_proposal(group, rank, message);
+}
+
 static enum delivery deliver(struct mesh *mesh, struct message *message)
 {
     const struct tag *tag = &message->tag;
@@ -267,8 +283,8 @@ static enum delivery deliver(struct mesh *mesh, struct message *message)
         return tag->group >= mesh->next_group ? TOO_EARLY : DELIVERED;
     if (rank == LH_NO_RANK)
         return DELIVERED;
-    if (tag->kind == TAG_AGREE) {
-        deliver_report(group, rank, message);
+    if (tag->kind == TAG_AGREE || tag->kind == TAG_TIMEOUT) {
+        deliver_to_group(group, rank, message);
         return DELIVERED;
     }
     struct lh_collective *op = find_operation(group, tag->operation);

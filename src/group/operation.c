@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "collective/reduce/reduce.h"
-#include "group/bounded.h"
+#include "group/deadlines.h"
 #include "group/operation_create.h"
 #include "message/completion_queue.h"
 
@@ -398,6 +398,8 @@ int op_begin(struct lh_collective *op, lh_time now)
         memcpy(to, from, (size_t)own);
     op->result.started_ns = now;
     int refused = op->bounded ? bounded_begin(op) : 0;
+    if (!refused)
+        refused = deadlines_begin(op);
     if (refused)
         return refused;
     signature_encode(&op->signature, body);
@@ -409,6 +411,14 @@ int op_begin(struct lh_collective *op, lh_time now)
             return error;
     }
     return 0;
+}
+
+static int end_bounded(struct lh_collective *op, lh_time now)
+{
+    int error = bounded_end(op, now);
+    if (!error)
+        error = bounded_announce_over(op);
+    return error ? error : deadlines_end(op);
 }
 
 int op_run(struct lh_collective *op, lh_time now, uint32_t *rank)
@@ -428,9 +438,7 @@ int op_run(struct lh_collective *op, lh_time now, uint32_t *rank)
     if (progress_is_complete(&op->progress) && op->unsent == 0 && op->waiting.count == 0 &&
         op->unsigned_peers == 0) {
         if (op->bounded)
-            error = bounded_end(op);
-        if (!error && op->bounded)
-            error = bounded_announce_over(op);
+            error = end_bounded(op, now);
         if (error)
             return error;
         past_note(&op->group->past, op->number, &op->signature);

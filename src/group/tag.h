@@ -18,6 +18,7 @@ enum tag_kind {
     TAG_AGREE,     /* survivors agree on the failed: agreement.h */
     TAG_COUNTS,    /* contributions of a piece, by granule: bounded.h */
     TAG_OVER,      /* an operation is over at a rank, and these pieces were not sent: bounded.h */
+    TAG_TIMEOUT,   /* a proposal of a group's timeout; piece: of which collective: deadlines.h */
     TAG_KINDS
 };
 

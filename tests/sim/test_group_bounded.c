@@ -347,6 +347,61 @@ static void test_catches_up(void **state)
     group_world_close(&world);
 }
 
+/* ---- deadlines that are learned ---------------------------------------------------------------------- */
+
+/* One of them at all ranks; a rank begins late by so much. Returns the longest time that another took. */
+static lh_time run_late(struct group_world *world, struct run *run, uint32_t late, lh_time by_ns)
+{
+    lh_time longest = 0, until = group_world_now(world) + by_ns;
+    fill(run, world->size);
+    for (uint32_t r = 0; r < world->size; r++)
+        if (r != late || by_ns == 0)
+            start(run, world, r);
+    while (group_world_now(world) < until)
+        group_world_turn(world, until);
+    if (by_ns > 0)
+        start(run, world, late);
+    finish(run, world);
+    for (uint32_t r = 0; r < world->size; r++) {
+        lh_time took_ns = run->results[r].ended_ns - run->results[r].started_ns;
+        if (r != late && took_ns > longest)
+            longest = took_ns;
+    }
+    return longest;
+}
+
+/* After a warm-up the others do not wait for a rank that stands still, in the middle of usual ones, of which next to
+ * nothing is missing; */
+static void check_learned(enum collective collective, const char *schedule)
+{
+    struct group_world world;
+    uint64_t missing = 0;
+    lh_time usual_ns = 0, late_ns = 0;
+    open_world(&world, 4, LINK, "bounded", NULL);
+    for (uint32_t i = 0; i < 24; i++) {
+        struct run run = {.collective = collective, .schedule = schedule, .count = 200000, .seed = i};
+        lh_time by_ns = i == 12 ? 800 * MS : 0;
+        lh_time took_ns = run_late(&world, &run, 2, by_ns);
+        for (uint32_t r = 0; r < 4 && i != 12; r++)
+            missing += run.results[r].missing_bytes;
+        *(i == 12 ? &late_ns : &usual_ns) = took_ns;
+        release(&run, 4);
+    }
+    printf("%s: %.2f ms, with a rank that stands still %.2f ms; %llu bytes missing of others\n", schedule,
+           (double)usual_ns / 1e6, (double)late_ns / 1e6, (unsigned long long)missing);
+    assert_true(late_ns <= 2 * usual_ns);
+    assert_true(missing <= 23 * 4 * 800000 / 100);
+    group_world_close(&world);
+}
+
+static void test_learned(void **state)
+{
+    (void)state;
+    check_learned(COLLECTIVE_ALLREDUCE, "ring");
+    check_learned(COLLECTIVE_ALLREDUCE, "halving-doubling");
+    check_learned(COLLECTIVE_BROADCAST, "binomial-pipeline");
+}
+
 static void test_death(void **state)
 {
     (void)state;
@@ -415,7 +470,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_exact),      cmocka_unit_test(test_losses),     cmocka_unit_test(test_zeroes),
-        cmocka_unit_test(test_straggler),  cmocka_unit_test(test_catches_up), cmocka_unit_test(test_death),
+        cmocka_unit_test(test_straggler),  cmocka_unit_test(test_learned), cmocka_unit_test(test_catches_up), cmocka_unit_test(test_death),
         cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

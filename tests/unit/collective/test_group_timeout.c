@@ -383,7 +383,7 @@ static void test_hostile_proposals(void **state)
                                                       .cost = lh_prng_next(&prng) >> (i % 64),
                                                       .delivered = (uint32_t)lh_prng_next(&prng) % 1000001};
             assert_int_equal(lh_timeout_end(timeout, lh_prng_next(&prng) >> (i % 60) | 1,
-                                            lh_prng_below(&prng, 2) * timeout->bytes, &mine),
+                                            lh_prng_below(&prng, 2) * timeout->operation.bytes, &mine),
                              0);
             for (uint32_t member = 1; member < 3; member++) {
                 int result = lh_timeout_propose(timeout, member, &other);

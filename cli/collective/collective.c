@@ -53,6 +53,29 @@ static int find_reduction(struct settings *settings)
     return cli_misused("--op %s: unknown reduction (%s)", settings->reduction, names);
 }
 
+/* What may be incomplete. */
+static int check_partial(const struct settings *settings)
+{
+    static const char *const names[] = {"allreduce", "reduce-scatter", "allgather", "broadcast", "barrier"};
+    const struct cli_sweep *sweep = &settings->sweep;
+    bool known = false, adds = sweep->reduction == LH_SUM || sweep->reduction == LH_AVG;
+    for (unsigned i = 0; i < sizeof names / sizeof *names; i++)
+        known = known || !strcmp(names[i], sweep->kind->name);
+    if (!cli_group_is_partial(&settings->group))
+        return CLI_PROCEED;
+    if (!known)
+        return cli_misused(
+            "%s: not with a scheme that delivers parts of messages (allreduce, reduce-scatter, "
+            "allgather, broadcast; or another --reliability)",
+            sweep->kind->name);
+    bool is_float = sweep->type == LH_F32 || sweep->type == LH_F16 || sweep->type == LH_BF16;
+    if (sweep->kind->reduces && (!adds || !is_float))
+        return cli_misused(
+            "%s of %s: a scheme that delivers parts of messages has sum and avg of f32, f16, bf16",
+            lh_reduction_name(sweep->reduction), lh_type_name(sweep->type));
+    return CLI_PROCEED;
+}
+
 static int check(struct settings *settings, const char *name)
 {
     struct cli_sweep *sweep = &settings->sweep;
@@ -70,6 +93,8 @@ static int check(struct settings *settings, const char *name)
         status = find_type(settings);
     if (status == CLI_PROCEED)
         status = find_reduction(settings);
+    if (status == CLI_PROCEED)
+        status = check_partial(settings);
     if (status == CLI_PROCEED)
         status = cli_group_check_schedule(name, sweep->schedule);
     return status;
@@ -114,12 +139,13 @@ int cli_collective(int argc, char **argv)
                  "alltoall, barrier.",
         .more = "Start it with longhaul run -n 4 -- longhaul collective allreduce; or with mpirun, srun, "
                 "torchrun.\n"
-                "Columns are those of nccl-tests. Exit status 1 also when a result is wrong.",
+                "Columns are those of nccl-tests, and what a bounded scheme left missing. Exit status 1 "
+                "also when a result is wrong.",
         .groups = {own, settings.group.options},
         .operands_min = 1,
         .operands_max = 1,
     };
-    cli_group_options(&settings.group);
+    cli_group_options(&settings.group, true);
     int status = cli_options_parse(&usage, argc, argv, &operands);
     if (status == CLI_PROCEED)
         status = check(&settings, operands.text[0]);

@@ -23,6 +23,7 @@ struct cli_call {
     size_t count; /* elements of a part, or of the whole where there are no parts */
     enum lh_type type;
     enum lh_reduction reduction;
+    bool encoded; /* sums may be of encoded tensors: other roundings */
 };
 
 /* NULL: no such collective. */

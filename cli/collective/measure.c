@@ -9,32 +9,34 @@
 #include <stdlib.h>
 
 /* Waits, and frees the operation. */
-static int finish(const char *name, uint32_t rank, struct lh_collective *op, const char **schedule)
+static int finish(const char *name, uint32_t rank, struct lh_collective *op,
+                  struct lh_collective_result *result)
 {
-    struct lh_collective_result result;
+    struct lh_collective_result own;
     int pending;
+    if (!result)
+        result = &own;
     do
-        pending = lh_collective_wait(op, CLI_SLICE_NS, &result);
+        pending = lh_collective_wait(op, CLI_SLICE_NS, result);
     while (pending == -LH_ETIMEDOUT && !cli_stopped());
     lh_collective_free(op);
     if (cli_stopped())
         return cli_stopped();
     if (pending)
         return cli_failed("rank %u: %s: %s", rank, name, lh_last_error());
-    if (result.error)
+    if (result->error)
         return cli_failed("rank %u: %s: %s", rank, name,
-                          *result.message ? result.message : lh_strerror(result.error));
-    if (schedule)
-        *schedule = result.schedule;
+                          *result->message ? result->message : lh_strerror(result->error));
     return CLI_PROCEED;
 }
 
-static int run_once(const struct cli_measure *measure, const struct cli_call *call, const char **schedule)
+static int run_once(const struct cli_measure *measure, const struct cli_call *call,
+                    struct lh_collective_result *result)
 {
     struct lh_collective *op;
     if (cli_call_start(call, measure->group, measure->in, measure->out, &measure->options, &op))
         return cli_failed("rank %u: %s: %s", call->rank, call->kind->name, lh_last_error());
-    return finish(call->kind->name, call->rank, op, schedule);
+    return finish(call->kind->name, call->rank, op, result);
 }
 
 static int synchronize(const struct cli_measure *measure, uint32_t rank)
@@ -50,7 +52,10 @@ static int sum_up(const struct cli_measure *measure, uint32_t rank, const void *
                   enum lh_type type)
 {
     struct lh_collective *op;
-    if (lh_allreduce(measure->group, in, out, count, type, LH_SUM, NULL, &op))
+    struct lh_collective_options options;
+    lh_collective_options_init(&options);
+    options.reliable = true;
+    if (lh_allreduce(measure->group, in, out, count, type, LH_SUM, &options, &op))
         return cli_failed("rank %u: results: %s", rank, lh_last_error());
     return finish("results", rank, op, NULL);
 }
@@ -58,22 +63,27 @@ static int sum_up(const struct cli_measure *measure, uint32_t rank, const void *
 static int run_checked(const struct cli_measure *measure, const struct cli_call *call,
                        const char **schedule, int64_t *wrong)
 {
+    struct lh_collective_result result;
     cli_data_fill(call, measure->in, measure->out);
-    int status = run_once(measure, call, schedule);
-    if (status == CLI_PROCEED)
-        *wrong += (int64_t)cli_data_check(call, measure->out);
-    return status;
+    int status = run_once(measure, call, &result);
+    if (status != CLI_PROCEED)
+        return status;
+    *schedule = result.schedule;
+    *wrong += (int64_t)cli_data_check(call, measure->out, result.missing_bytes > 0);
+    return CLI_PROCEED;
 }
 
-static int run_measured(const struct cli_measure *measure, const struct cli_call *call)
+static int run_measured(const struct cli_measure *measure, const struct cli_call *call, int64_t *missing)
 {
+    struct lh_collective_result result = {0};
     int status = CLI_PROCEED;
     for (uint32_t i = 0; i < measure->iterations && status == CLI_PROCEED; i++) {
         status = synchronize(measure, call->rank);
         lh_time start = cli_now();
         if (status == CLI_PROCEED)
-            status = run_once(measure, call, NULL);
+            status = run_once(measure, call, &result);
         measure->times_s[i] = cli_seconds(cli_now() - start);
+        *missing += (int64_t)result.missing_bytes;
     }
     return status;
 }
@@ -110,22 +120,26 @@ static void summarize(const struct cli_measure *measure, uint32_t ranks, struct 
 int cli_measure(const struct cli_measure *measure, const struct cli_call *call,
                 struct cli_measured *measured)
 {
-    int64_t wrong = 0, all_wrong = 0;
+    int64_t wrong = 0, own[2] = {0}, all[2] = {0}; /* wrong elements, missing bytes */
     int status = run_checked(measure, call, &measured->schedule, &wrong);
     for (uint32_t i = 1; i < measure->warmup && status == CLI_PROCEED; i++)
         status = run_once(measure, call, NULL);
     if (status == CLI_PROCEED)
-        status = run_measured(measure, call);
+        status = run_measured(measure, call, &own[1]);
     if (status == CLI_PROCEED)
         status = run_checked(measure, call, &measured->schedule, &wrong);
     if (status == CLI_PROCEED)
         status =
             sum_up(measure, call->rank, measure->times_s, measure->others_s, measure->iterations, LH_F64);
+    own[0] = wrong;
     if (status == CLI_PROCEED)
-        status = sum_up(measure, call->rank, &wrong, &all_wrong, 1, LH_I64);
+        status = sum_up(measure, call->rank, own, all, 2, LH_I64);
     if (status != CLI_PROCEED)
         return status;
-    measured->wrong = (uint64_t)all_wrong;
+    double bytes =
+        (double)cli_call_out(call) * (double)lh_type_bytes(call->type) * call->ranks * measure->iterations;
+    measured->wrong = (uint64_t)all[0];
+    measured->missing_share = all[1] > 0 ? (double)all[1] / bytes : 0;
     summarize(measure, call->ranks, measured);
     return CLI_PROCEED;
 }

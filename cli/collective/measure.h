@@ -22,7 +22,8 @@ struct cli_measure {
 struct cli_measured {
     const char *schedule; /* that ran, a literal */
     double mean_s, p50_s, p99_s;
-    uint64_t wrong; /* elements, at all ranks, of two runs */
+    uint64_t wrong;       /* elements, at all ranks, of two runs; but for what is missing */
+    double missing_share; /* of the results' bytes, mean of ranks and iterations */
 };
 
 /* All ranks call it, and get the same. An iteration begins with a barrier, which is not measured; its time is

@@ -8,16 +8,20 @@
 
 #include <inttypes.h>
 
+/* The first one where something may be missing. */
 static const struct cli_column columns[] = {
-    {"size[B]", 12, false}, {"count", 11, false},       {"type", 4, false},         {"redop", 5, false},
-    {"root", 4, false},     {"schedule", 17, true},     {"time", 8, false},         {"p50", 8, false},
-    {"p99", 8, false},      {"algbw[GB/s]", 11, false}, {"busbw[GB/s]", 11, false}, {"#wrong", 6, false},
-    {.title = NULL},
+    {"missing[%]", 10, false},  {"size[B]", 12, false},
+    {"count", 11, false},       {"type", 4, false},
+    {"redop", 5, false},        {"root", 4, false},
+    {"schedule", 17, true},     {"time", 8, false},
+    {"p50", 8, false},          {"p99", 8, false},
+    {"algbw[GB/s]", 11, false}, {"busbw[GB/s]", 11, false},
+    {"#wrong", 6, false},       {.title = NULL},
 };
 
-static struct cli_table make_table(FILE *out)
+static struct cli_table make_table(FILE *out, const struct cli_setup *setup)
 {
-    return (struct cli_table){columns, out, " ", cli_terminal_colours(fileno(out))};
+    return (struct cli_table){columns + !setup->partial, out, " ", cli_terminal_colours(fileno(out))};
 }
 
 static uint64_t size_of(const struct cli_call *call)
@@ -30,16 +34,17 @@ static double algorithm_bandwidth(const struct cli_call *call, const struct cli_
     return measured->mean_s > 0 ? (double)size_of(call) / measured->mean_s : 0;
 }
 
-void cli_collective_titles(FILE *out)
+void cli_collective_titles(FILE *out, const struct cli_setup *setup)
 {
-    struct cli_table table = make_table(out);
+    struct cli_table table = make_table(out, setup);
     cli_table_titles(&table);
 }
 
-void cli_collective_row(FILE *out, const struct cli_call *call, const struct cli_measured *measured)
+void cli_collective_row(FILE *out, const struct cli_setup *setup, const struct cli_call *call,
+                        const struct cli_measured *measured)
 {
-    struct cli_table table = make_table(out);
-    struct cli_cell cells[sizeof columns / sizeof columns[0]] = {0};
+    struct cli_table table = make_table(out, setup);
+    struct cli_cell all[sizeof columns / sizeof columns[0]] = {0}, *cells = all + 1;
     double bandwidth = algorithm_bandwidth(call, measured);
     snprintf(cells[0].text, CLI_CELL_MAX, "%" PRIu64, size_of(call));
     snprintf(cells[1].text, CLI_CELL_MAX, "%zu", call->count);
@@ -59,7 +64,8 @@ void cli_collective_row(FILE *out, const struct cli_call *call, const struct cli
     snprintf(cells[11].text, CLI_CELL_MAX, "%" PRIu64, measured->wrong);
     if (measured->wrong)
         cells[11].colour = CLI_RED;
-    cli_table_row(&table, cells);
+    snprintf(all[0].text, CLI_CELL_MAX, "%.3f", 100 * measured->missing_share);
+    cli_table_row(&table, all + !setup->partial);
 }
 
 void cli_collective_json(struct cli_json *json, const struct cli_setup *setup, const struct cli_call *call,
@@ -86,5 +92,7 @@ void cli_collective_json(struct cli_json *json, const struct cli_setup *setup, c
     cli_json_number(json, "algbw_Bps", bandwidth);
     cli_json_number(json, "busbw_Bps", bandwidth * cli_call_bus_factor(call));
     cli_json_count(json, "wrong", measured->wrong);
+    if (setup->partial)
+        cli_json_number(json, "missing_share", measured->missing_share);
     cli_json_close(json, '}');
 }

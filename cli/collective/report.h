@@ -15,10 +15,12 @@
 struct cli_setup {
     uint32_t sites;
     const char *inside, *across; /* schemes in a site, and between sites */
+    bool partial;                /* one of them delivers parts of messages: a column for what is missing */
 };
 
-void cli_collective_titles(FILE *out);
-void cli_collective_row(FILE *out, const struct cli_call *call, const struct cli_measured *measured);
+void cli_collective_titles(FILE *out, const struct cli_setup *setup);
+void cli_collective_row(FILE *out, const struct cli_setup *setup, const struct cli_call *call,
+                        const struct cli_measured *measured);
 void cli_collective_json(struct cli_json *json, const struct cli_setup *setup, const struct cli_call *call,
                          const struct cli_measured *measured);
 

@@ -62,7 +62,7 @@ static void print_head(const struct run *run)
         fprintf(run->out, ", between sites %s", setup->across);
     fprintf(run->out, ", iterations %" PRIu32 ", warm-up %" PRIu32 "\n", run->measure.iterations,
             run->measure.warmup);
-    cli_collective_titles(run->out);
+    cli_collective_titles(run->out, &run->setup);
     fflush(run->out);
 }
 
@@ -78,7 +78,7 @@ static int measure_size(struct run *run, uint64_t bytes)
     run->wrong += measured.wrong;
     if (!run->reports)
         return CLI_PROCEED;
-    cli_collective_row(run->out, &run->call, &measured);
+    cli_collective_row(run->out, &run->setup, &run->call, &measured);
     fflush(run->out);
     if (run->json.out)
         cli_collective_json(&run->json, &run->setup, &run->call, &measured);
@@ -127,10 +127,12 @@ static int run_in(struct run *run, struct lh_group *group)
                                   .ranks = lh_group_size(group),
                                   .root = sweep->root,
                                   .type = sweep->type,
-                                  .reduction = sweep->reduction};
+                                  .reduction = sweep->reduction,
+                                  .encoded = cli_group_is_partial(sweep->group)};
     run->setup = (struct cli_setup){.sites = cli_group_sites(group),
                                     .inside = cli_group_inside(sweep->group),
-                                    .across = cli_group_across(sweep->group)};
+                                    .across = cli_group_across(sweep->group),
+                                    .partial = cli_group_is_partial(sweep->group)};
     if (sweep->root >= run->call.ranks)
         return cli_misused("--root %" PRIu32 ": out of range (0 to %" PRIu32 ")", sweep->root,
                            run->call.ranks - 1);

@@ -166,7 +166,7 @@ int cli_distribute(int argc, char **argv)
         .operands_taken = "one FILE (several files: one at a time, or as an archive)",
     };
     bool is_first = false;
-    cli_group_options(&settings.group);
+    cli_group_options(&settings.group, false);
     /* Ranks pass blocks on while they write. */
     settings.group.attr.thread = true;
     int status = cli_options_parse(&usage, argc, argv, &operands);

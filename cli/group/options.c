@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "cli/group/options.h"
 
+#include "cli/options/deadline.h"
 #include "cli/terminal/diagnostic.h"
 
 #include <longhaul/collective.h>
@@ -11,14 +12,16 @@
 
 #define NAMES_MAX 256
 
-void cli_group_options(struct cli_group *group)
+void cli_group_options(struct cli_group *group, bool partial)
 {
     static const char *const picked[] = {"reliability", "rate",         "congestion",
                                          "mtu",         "peer-timeout", "device"};
     unsigned count = 0;
     memset(group, 0, sizeof *group);
     lh_group_attr_init(&group->attr);
+    group->partial = partial;
     cli_connection_options(&group->connection, CLI_RECEIVES | CLI_CONNECTS);
+    cli_reliability_help(group->connection.reliability_help, partial);
     group->options[count++] =
         (struct cli_option){"reliability-across", "SCHEME", "scheme between sites (as --reliability)",
                             &group->reliability_across, .kind = CLI_SCHEME};
@@ -34,23 +37,25 @@ void cli_group_options(struct cli_group *group)
                 group->options[count++] = *option;
 }
 
-/* Collectives need all of a message. */
 static int check_reliability(const char *option, const char *scheme)
 {
-    static const char partial[] = "bounded";
-    size_t length = sizeof partial - 1;
-    if (!scheme || strncmp(scheme, partial, length) != 0 ||
-        (scheme[length] && !strchr(":,", scheme[length])))
+    if (!cli_has_deadline(scheme))
         return CLI_PROCEED;
-    return cli_misused("%s %s: delivers parts of messages, collectives need all (example: auto)", option,
+    return cli_misused("%s %s: delivers parts of messages, a file needs all (example: auto)", option,
                        scheme);
+}
+
+bool cli_group_is_partial(const struct cli_group *group)
+{
+    return cli_has_deadline(group->connection.attr.reliability) ||
+           cli_has_deadline(group->reliability_across);
 }
 
 int cli_group_check(struct cli_group *group)
 {
     struct lh_attr *attr = &group->connection.attr;
-    int status = check_reliability("--reliability", attr->reliability);
-    if (status == CLI_PROCEED)
+    int status = group->partial ? CLI_PROCEED : check_reliability("--reliability", attr->reliability);
+    if (status == CLI_PROCEED && !group->partial)
         status = check_reliability("--reliability-across", group->reliability_across);
     if (status != CLI_PROCEED)
         return status;

@@ -18,13 +18,17 @@ struct cli_group {
     struct cli_connection connection;
     struct lh_attr across;
     const char *reliability_across; /* NULL: as inside */
+    bool partial;                   /* it may deliver parts of messages */
     struct cli_option options[CLI_GROUP_OPTIONS_MAX];
 };
 
-/* Defaults, and the table of options that change them. The struct must stay where it is. */
-void cli_group_options(struct cli_group *group);
+/* Defaults, and the table of options that change them. The struct must stay where it is. partial: a scheme may
+ * deliver parts of messages. */
+void cli_group_options(struct cli_group *group, bool partial);
 /* After parsing. CLI_PROCEED, or CLI_EXIT_USAGE. */
 int cli_group_check(struct cli_group *group);
+/* Whether some hop of it delivers parts of messages. */
+bool cli_group_is_partial(const struct cli_group *group);
 /* The schedule of a collective, NULL for the chosen one: CLI_PROCEED, or CLI_EXIT_USAGE. */
 int cli_group_check_schedule(const char *collective, const char *schedule);
 /* Whether this process is rank 0, before there is a group: CLI_PROCEED; else the exit status. example: how to

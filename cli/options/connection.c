@@ -15,14 +15,14 @@ static struct cli_option *add(struct cli_option *next, struct cli_option option)
     return next + 1;
 }
 
-/* The schemes of the library. */
-static const char *reliability_help(char out[static CLI_RELIABILITY_HELP_MAX])
+const char *cli_reliability_help(char out[static CLI_RELIABILITY_HELP_MAX], bool partial)
 {
     const struct lh_scheme *const *schemes = lh_schemes();
     size_t used =
         (size_t)snprintf(out, CLI_RELIABILITY_HELP_MAX, "reliability scheme of data received here: ");
     for (const struct lh_scheme *const *s = schemes; *s && used < CLI_RELIABILITY_HELP_MAX; s++)
-        used += (size_t)snprintf(out + used, CLI_RELIABILITY_HELP_MAX - used, "%s, ", (*s)->name);
+        if (partial || !(*s)->deadline)
+            used += (size_t)snprintf(out + used, CLI_RELIABILITY_HELP_MAX - used, "%s, ", (*s)->name);
     if (used < CLI_RELIABILITY_HELP_MAX)
         snprintf(out + used, CLI_RELIABILITY_HELP_MAX - used, "or auto, which adapts to the path (auto)");
     return out;
@@ -43,9 +43,9 @@ static const char *congestion_help(char out[static CLI_RELIABILITY_HELP_MAX])
 
 static struct cli_option *add_receiving(struct cli_option *next, struct cli_connection *connection)
 {
-    return add(next,
-               (struct cli_option){"reliability", "SCHEME", reliability_help(connection->reliability_help),
-                                   &connection->attr.reliability, .kind = CLI_SCHEME});
+    return add(next, (struct cli_option){"reliability", "SCHEME",
+                                         cli_reliability_help(connection->reliability_help, true),
+                                         &connection->attr.reliability, .kind = CLI_SCHEME});
 }
 
 static struct cli_option *add_connecting(struct cli_option *next, struct cli_connection *connection)

@@ -30,4 +30,7 @@ struct cli_connection {
 /* Defaults, and the table of options that change them. */
 void cli_connection_options(struct cli_connection *connection, unsigned roles);
 
+/* Help of --reliability: the schemes of the library; partial: those with a deadline, too. Returns out. */
+const char *cli_reliability_help(char out[static CLI_RELIABILITY_HELP_MAX], bool partial);
+
 #endif

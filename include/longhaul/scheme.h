@@ -173,7 +173,7 @@ struct lh_scheme_coding {
                             const uint8_t *chunk_bitmap, const uint8_t *extra_bitmap, uint8_t *recovered);
 };
 
-#define LH_DEADLINE_AUTO ((lh_time)0) /* the connection chooses, by what its messages took before */
+#define LH_DEADLINE_AUTO ((lh_time)0)  /* the connection chooses, by what its messages took before */
 #define LH_DEADLINE_NONE LH_TIME_NEVER /* a message ends when nothing more of it is expected */
 
 /* A scheme with a deadline hands over what has arrived by then. The deadline is the connection's: it ends the

@@ -157,7 +157,8 @@ static void adopt(struct lh_timeout *timeout, uint64_t bytes)
     timeout->warm = true;
 }
 
-void group_timeout_begin(struct lh_timeout *timeout, uint64_t bytes, struct group_timeout_operation *operation)
+void group_timeout_begin(struct lh_timeout *timeout, uint64_t bytes,
+                         struct group_timeout_operation *operation)
 {
     if (timeout->voted && timeout->warm)
         take_median(timeout);
@@ -201,8 +202,8 @@ static double cost_of(const struct lh_timeout *timeout, const struct group_timeo
                       lh_time elapsed_ns, uint64_t received)
 {
     double elapsed = fmin((double)elapsed_ns, (double)timeout->attr.maximum_ns);
-    lh_time timeout_ns = operation->timeout_ns < timeout->attr.maximum_ns ? operation->timeout_ns
-                                                                          : timeout->attr.maximum_ns;
+    lh_time timeout_ns =
+        operation->timeout_ns < timeout->attr.maximum_ns ? operation->timeout_ns : timeout->attr.maximum_ns;
     return received ? elapsed / (double)received : 2 * (double)timeout_ns / (double)operation->bytes;
 }
 

@@ -25,7 +25,7 @@ struct group_timeout_operation {
 struct lh_timeout {
     struct lh_timeout_attr attr;
     struct lh_timeout_state state;
-    double correction;  /* of the margin, by what was lost */
+    double correction;                        /* of the margin, by what was lost */
     struct group_timeout_operation operation; /* that runs; bytes 0: none does */
     bool warm;
     bool voted;         /* a proposal came since the last median */
@@ -43,7 +43,8 @@ static inline bool group_timeout_is_valid(const struct lh_timeout_proposal *prop
 
 /* As lh_timeout_begin() and lh_timeout_end(), for any number at a time. A member without a warm-up takes that of the
  * others, by their proposals. */
-void group_timeout_begin(struct lh_timeout *timeout, uint64_t bytes, struct group_timeout_operation *operation);
+void group_timeout_begin(struct lh_timeout *timeout, uint64_t bytes,
+                         struct group_timeout_operation *operation);
 int group_timeout_end(struct lh_timeout *timeout, const struct group_timeout_operation *operation,
                       lh_time elapsed_ns, uint64_t received, struct lh_timeout_proposal *proposal);
 

@@ -49,7 +49,8 @@ int bounded_check(const struct lh_group *group, const struct op_request *request
     const char *name = collective_name(request->collective);
     enum lh_hadamard_type type;
     uint64_t elements = layout_elements(request->collective, group->size, request->count);
-    bool sums = request->collective == COLLECTIVE_ALLREDUCE || request->collective == COLLECTIVE_REDUCE_SCATTER;
+    bool sums =
+        request->collective == COLLECTIVE_ALLREDUCE || request->collective == COLLECTIVE_REDUCE_SCATTER;
     *is = group_is_bounded(group) && !(request->options && request->options->reliable) &&
           elements * lh_type_bytes(request->type) > BOUNDED_BYTES_MIN;
     if (!*is)
@@ -172,7 +173,8 @@ static uint16_t count_sent(const struct lh_collective *op, uint32_t block, uint3
     return op->schedule->exchanges ? 1 : counts_of(op, block)[granule];
 }
 
-uint32_t bounded_tag(const struct lh_collective *op, const struct piece *piece, uint8_t *out, size_t *counts)
+uint32_t bounded_tag(const struct lh_collective *op, const struct piece *piece, uint8_t *out,
+                     size_t *counts)
 {
     uint16_t first = count_sent(op, piece->first, 0);
     bool same = first != 0;
@@ -433,7 +435,8 @@ int bounded_on_over(struct lh_collective *op, uint32_t rank, const uint8_t *data
     for (; bytes > 0; bytes -= 8, data += 8) {
         uint32_t first = lh_get_be32(data), count = lh_get_be32(data + 4);
         if (first >= peer->receives || count > peer->receives - first)
-            return lh_fail(LH_EPROTOCOL, "rank %u did not send piece %u of %u", rank, first, peer->receives);
+            return lh_fail(LH_EPROTOCOL, "rank %u did not send piece %u of %u", rank, first,
+                           peer->receives);
         for (uint32_t i = first; i < first + count; i++) {
             uint32_t receive = op->receives_of[peer->first_receive + i];
             int error = is_awaited(op, receive) ? give_up(op, receive) : 0;
@@ -529,8 +532,8 @@ int bounded_create(struct lh_collective *op)
         return lh_fail(LH_ENOMEM, "%s: no memory", op->schedule->name);
     op->bounded = bounded;
     bounded->deadline_ns = LH_TIME_NEVER;
-    bounded->transforms = op->layout.collective == COLLECTIVE_ALLREDUCE ||
-                          op->layout.collective == COLLECTIVE_REDUCE_SCATTER;
+    bounded->transforms =
+        op->layout.collective == COLLECTIVE_ALLREDUCE || op->layout.collective == COLLECTIVE_REDUCE_SCATTER;
     if (op->pieces.send_count > BOUNDED_PIECES_MAX || op->pieces.receive_count > BOUNDED_PIECES_MAX)
         return lh_fail(LH_EINVAL, "%s: more than %u pieces (raise block_bytes)", op->schedule->name,
                        BOUNDED_PIECES_MAX);
@@ -571,7 +574,8 @@ int bounded_begin(struct lh_collective *op)
         size_t count = layout_bytes(layout, block) / layout->element_bytes;
         int error = lh_hadamard_encode(&transform, from, to, count, &found);
         if (error == -LH_ERANGE)
-            return lh_fail(LH_ERANGE, "%s: element %zu at rank %u is not finite, or too large", op->schedule->name,
+            return lh_fail(LH_ERANGE, "%s: element %zu at rank %u is not finite, or too large",
+                           op->schedule->name,
                            elements_before(op, op->bounded->in, from) + (size_t)found.index, layout->rank);
         if (error)
             return error;

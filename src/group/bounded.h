@@ -25,11 +25,11 @@
 #include "group/loss.h"
 #include "group/operation.h"
 
-#define GRANULE_BYTES        1024u
-#define BOUNDED_NUMBER_BITS  19 /* of a piece's tag; above them its contributions, 0: TAG_COUNTS has them */
-#define BOUNDED_PIECES_MAX   (1u << BOUNDED_NUMBER_BITS)
-#define BOUNDED_BYTES_MIN    4096u /* an operation of fewer bytes is reliable */
-#define BOUNDED_OVER_RANGES  256u /* of one TAG_OVER */
+#define GRANULE_BYTES       1024u
+#define BOUNDED_NUMBER_BITS 19 /* of a piece's tag; above them its contributions, 0: TAG_COUNTS has them */
+#define BOUNDED_PIECES_MAX  (1u << BOUNDED_NUMBER_BITS)
+#define BOUNDED_BYTES_MIN   4096u /* an operation of fewer bytes is reliable */
+#define BOUNDED_OVER_RANGES 256u  /* of one TAG_OVER */
 
 struct bounded_phase {
     uint64_t weight;    /* its share of the deadline */
@@ -42,18 +42,18 @@ struct bounded {
     struct lh_hadamard transform;
     const uint8_t *in; /* the user's */
     uint8_t *out;
-    uint8_t *encoded;     /* in the operation's work memory */
-    uint32_t granules;    /* of a block, at most */
-    uint16_t *counts;     /* contributions by block and granule */
+    uint8_t *encoded;            /* in the operation's work memory */
+    uint32_t granules;           /* of a block, at most */
+    uint16_t *counts;            /* contributions by block and granule */
     struct bounded_phase *until; /* by receive: of the phases up to its own */
     struct bounded_phase total;  /* of all */
-    uint32_t pending;     /* receives before it are not waited for by a deadline */
-    lh_time next_at;      /* nothing expires before */
-    bool *dropped;        /* by send: it was not sent */
-    bool *over;           /* by rank: it needs nothing more */
-    uint64_t *missing;    /* by rank: bytes that did not come of what it sent */
-    lh_time deadline_ns;  /* where it is learned; LH_TIME_NEVER: there is none yet */
-    bool expired;         /* the deadline of all has passed */
+    uint32_t pending;            /* receives before it are not waited for by a deadline */
+    lh_time next_at;             /* nothing expires before */
+    bool *dropped;               /* by send: it was not sent */
+    bool *over;                  /* by rank: it needs nothing more */
+    uint64_t *missing;           /* by rank: bytes that did not come of what it sent */
+    lh_time deadline_ns;         /* where it is learned; LH_TIME_NEVER: there is none yet */
+    bool expired;                /* the deadline of all has passed */
     struct group_timeout_operation learned;
     uint64_t expected; /* bytes over such hops, where the deadline is learned */
     lh_time took_ns;   /* until all of them had come, or were given up; 0: not yet */
@@ -81,7 +81,8 @@ bool bounded_hop(const struct lh_collective *op, uint32_t rank);
 /* Whether nothing more is sent to a rank. */
 bool bounded_abandons(const struct lh_collective *op, uint32_t rank);
 /* The tag's piece of a send; *counts: how many bytes its TAG_COUNTS has, written to out; 0: it needs none. */
-uint32_t bounded_tag(const struct lh_collective *op, const struct piece *piece, uint8_t *out, size_t *counts);
+uint32_t bounded_tag(const struct lh_collective *op, const struct piece *piece, uint8_t *out,
+                     size_t *counts);
 /* Bytes of the TAG_COUNTS of a piece. */
 size_t bounded_counts_bytes(const struct lh_collective *op, const struct piece *piece);
 

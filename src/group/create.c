@@ -148,7 +148,8 @@ static void drain(struct mesh *mesh)
             if (entries[i].operation == LH_OPERATION_SEND)
                 link_on_sent((struct outgoing *)(uintptr_t)entries[i].user);
             else if (entries[i].operation == LH_OPERATION_RECV)
-                loss_free(link_on_received((struct bounce *)(uintptr_t)entries[i].user, &entries[i].result));
+                loss_free(
+                    link_on_received((struct bounce *)(uintptr_t)entries[i].user, &entries[i].result));
     }
 }
 
@@ -207,7 +208,9 @@ static int fill_mesh(struct mesh *mesh, const struct lh_group_attr *attr)
     }
     if (error)
         return error;
-    return lh_completion_queue_create(mesh->engine, 16 + attr->size * link_queue_places(mesh->bounded[0] || mesh->bounded[1]), &mesh->queue);
+    return lh_completion_queue_create(
+        mesh->engine, 16 + attr->size * link_queue_places(mesh->bounded[0] || mesh->bounded[1]),
+        &mesh->queue);
 }
 
 static void write_card(const struct lh_group *group, const struct lh_group_attr *attr, uint8_t *card)

@@ -78,7 +78,8 @@ static void propose(struct lh_collective *op, const struct lh_timeout_proposal *
     lh_timeout_proposal_encode(proposal, body);
     for (uint32_t r = 0; r < op->group->size; r++)
         if (r != op->group->rank && !group_link(op->group, r)->error)
-            link_send_control(group_link(op->group, r), &tag, body, sizeof body); /* one that is lost is no vote */
+            link_send_control(group_link(op->group, r), &tag, body,
+                              sizeof body); /* one that is lost is no vote */
 }
 
 int deadlines_end(struct lh_collective *op)

@@ -166,8 +166,9 @@ static int attach_lane(struct link *link, enum lane lane, const uint8_t *blob, s
 {
     struct lh_connection *connection = link->lanes[lane].connection;
     if (lane == LANE_BOUNDED && !connection != (bytes == 0))
-        return lh_fail(LH_EHANDSHAKE, "group: reliability is bounded at one end of the link to rank %u alone (give all "
-                                      "ranks the same)",
+        return lh_fail(LH_EHANDSHAKE,
+                       "group: reliability is bounded at one end of the link to rank %u alone (give all "
+                       "ranks the same)",
                        link->rank);
     return connection ? lh_attach(connection, blob, bytes) : 0;
 }
@@ -299,8 +300,7 @@ int link_send(struct link *link, enum lane lane, const struct tag *tag, const st
         message.parts = &one;
         message.count = 1;
     }
-    int error =
-        lh_sendmsg(link->lanes[lane].connection, &message, owner ? &outgoing->request : NULL);
+    int error = lh_sendmsg(link->lanes[lane].connection, &message, owner ? &outgoing->request : NULL);
     if (error) {
         free(outgoing);
         return error;

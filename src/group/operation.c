@@ -261,7 +261,8 @@ static void apply(struct lh_collective *op, uint32_t receive)
             reduce_block(op, piece->peer, block, data);
         else if (!op->bounded)
             memcpy(layout_to(&op->layout, block), data, bytes);
-        if (op->signature.reduction == LH_AVG && !op->bounded && progress_is_final(&op->progress, receive, i))
+        if (op->signature.reduction == LH_AVG && !op->bounded &&
+            progress_is_final(&op->progress, receive, i))
             reduce_divide((enum element_type)op->signature.type, layout_to(&op->layout, block),
                           bytes / op->layout.element_bytes, op->layout.ranks);
         data += bytes;

@@ -19,15 +19,15 @@ struct arrival {
     struct bounce *bounce; /* NULL: copied */
     uint8_t *copy;
     struct loss *loss; /* what did not come of it; NULL: nothing */
-    uint8_t *counts;   /* of a bounded operation: contributions, where there is more than one number of them */
+    uint8_t
+        *counts; /* of a bounded operation: contributions, where there is more than one number of them */
     uint16_t contributions; /* else the number; 0: `counts` is to come, or has */
-    bool arrived;  /* but for `counts` */
-    bool complete; /* nothing more is waited for */
-    bool given_up; /* it did not come in time: what comes now is dropped */
+    bool arrived;           /* but for `counts` */
+    bool complete;          /* nothing more is waited for */
+    bool given_up;          /* it did not come in time: what comes now is dropped */
 };
 
 struct bounded;
-
 
 struct bounded;
 

@@ -20,11 +20,11 @@
 #include "collective/schedule/schedule_table.h"
 #include "support/group_world.h"
 
-#define MS       LH_NS_PER_MS
-#define TICK_NS  (50 * LH_NS_PER_US)
-#define LIMIT_NS (60 * LH_NS_PER_S)
-#define GRANULE  1024u
-#define LINK     "delay=5ms,rate=1Gbit"
+#define MS        LH_NS_PER_MS
+#define TICK_NS   (50 * LH_NS_PER_US)
+#define LIMIT_NS  (60 * LH_NS_PER_S)
+#define GRANULE   1024u
+#define LINK      "delay=5ms,rate=1Gbit"
 #define RANKS_MAX 6u
 
 struct run {
@@ -62,7 +62,8 @@ static void open_world(struct group_world *world, uint32_t size, const char *lin
 
 static void fill(struct run *run, uint32_t ranks)
 {
-    bool parts = run->collective == COLLECTIVE_ALLGATHER, scatters = run->collective == COLLECTIVE_REDUCE_SCATTER;
+    bool parts = run->collective == COLLECTIVE_ALLGATHER,
+         scatters = run->collective == COLLECTIVE_REDUCE_SCATTER;
     struct lh_prng prng;
     lh_prng_seed(&prng, run->seed);
     run->in_count = scatters ? run->count * ranks : run->count;
@@ -90,8 +91,8 @@ static void start(struct run *run, struct group_world *world, uint32_t r)
         error = lh_allreduce(group, run->in[r], run->out[r], run->count, LH_F32, run->reduction, &options,
                              &run->ops[r]);
     else if (run->collective == COLLECTIVE_REDUCE_SCATTER)
-        error = lh_reduce_scatter(group, run->in[r], run->out[r], run->count, LH_F32, run->reduction, &options,
-                                  &run->ops[r]);
+        error = lh_reduce_scatter(group, run->in[r], run->out[r], run->count, LH_F32, run->reduction,
+                                  &options, &run->ops[r]);
     else if (run->collective == COLLECTIVE_ALLGATHER)
         error = lh_allgather(group, run->in[r], run->out[r], run->count, LH_F32, &options, &run->ops[r]);
     else
@@ -200,7 +201,8 @@ static void check_error(const char *link, const char *schedule, uint32_t size, c
     uint64_t missing = 0, bytes = 0;
     open_world(&world, size, link, "bounded:deadline=1s", sites);
     for (uint32_t i = 0; i < 24; i++) {
-        struct run run = {.collective = COLLECTIVE_ALLREDUCE, .schedule = schedule, .count = 65536, .seed = i};
+        struct run run = {
+            .collective = COLLECTIVE_ALLREDUCE, .schedule = schedule, .count = 65536, .seed = i};
         double of_run = 0, energy_of_run = 0;
         run_all(&run, &world);
         for (uint32_t r = 0; r < size; r++) {
@@ -280,7 +282,8 @@ static void test_zeroes(void **state)
 static void check_straggler(enum collective collective, const char *schedule, uint32_t late)
 {
     struct group_world world;
-    struct run run = {.collective = collective, .schedule = schedule, .count = 60000, .seed = 1}, next = run;
+    struct run run = {.collective = collective, .schedule = schedule, .count = 60000, .seed = 1},
+               next = run;
     open_world(&world, 4, LINK, "bounded:deadline=60ms", NULL);
     fill(&run, 4);
     lh_time begun = group_world_now(&world);
@@ -327,7 +330,8 @@ static void test_catches_up(void **state)
     static struct run runs[RUNS];
     open_world(&world, 3, LINK, "bounded:deadline=30ms", NULL);
     for (uint32_t i = 0; i < RUNS; i++) {
-        runs[i] = (struct run){.collective = COLLECTIVE_ALLREDUCE, .schedule = "direct", .count = 262144, .seed = i};
+        runs[i] = (struct run){
+            .collective = COLLECTIVE_ALLREDUCE, .schedule = "direct", .count = 262144, .seed = i};
         fill(&runs[i], 3);
         start(&runs[i], &world, 0);
         start(&runs[i], &world, 1);
@@ -418,8 +422,9 @@ static void test_death(void **state)
     while (group_world_now(&world) < until)
         group_world_turn(&world, until);
     struct lh_collective *op;
-    assert_int_equal(lh_allreduce(world.groups[0], run.in[0], run.out[0], run.count, LH_F32, LH_SUM, NULL, &op),
-                     -LH_EPEER);
+    assert_int_equal(
+        lh_allreduce(world.groups[0], run.in[0], run.out[0], run.count, LH_F32, LH_SUM, NULL, &op),
+        -LH_EPEER);
     assert_non_null(strstr(lh_last_error(), "rank 2"));
     release(&run, 4);
     group_world_close(&world);
@@ -436,24 +441,29 @@ static void test_refused(void **state)
     static float in[8192], out[8192];
     open_world(&world, 2, LINK, "bounded:deadline=1s", NULL);
     lh_collective_options_init(&options);
-    assert_int_equal(lh_allreduce(world.groups[0], in, out, 8192, LH_I32, LH_SUM, &options, &op), -LH_EINVAL);
+    assert_int_equal(lh_allreduce(world.groups[0], in, out, 8192, LH_I32, LH_SUM, &options, &op),
+                     -LH_EINVAL);
     assert_non_null(strstr(lh_last_error(), "not i32 (set lh_collective_options.reliable)"));
-    assert_int_equal(lh_allreduce(world.groups[0], in, out, 8192, LH_F32, LH_MAX, &options, &op), -LH_EINVAL);
+    assert_int_equal(lh_allreduce(world.groups[0], in, out, 8192, LH_F32, LH_MAX, &options, &op),
+                     -LH_EINVAL);
     assert_non_null(strstr(lh_last_error(), "not max (set lh_collective_options.reliable)"));
     assert_int_equal(lh_alltoall(world.groups[0], in, out, 4096, LH_F32, &options, &op), -LH_EINVAL);
     assert_non_null(strstr(lh_last_error(), "alltoall: reliability is bounded"));
     struct lh_collective *ops[2];
     options.reliable = true;
     for (uint32_t r = 0; r < 2; r++)
-        sim_engines_must(lh_allreduce(world.groups[r], in, r ? out : in, 8192, LH_I32, LH_SUM, &options, &ops[r]),
-                         "reliable");
+        sim_engines_must(
+            lh_allreduce(world.groups[r], in, r ? out : in, 8192, LH_I32, LH_SUM, &options, &ops[r]),
+            "reliable");
     assert_true(group_world_run(&world, ops, 2, LIMIT_NS));
     lh_collective_free(ops[0]);
     lh_collective_free(ops[1]);
     options.reliable = false;
     in[4242] = NAN; /* an error at all, with the rank */
-    sim_engines_must(lh_allreduce(world.groups[0], out, out, 8192, LH_F32, LH_SUM, &options, &ops[0]), "one");
-    sim_engines_must(lh_allreduce(world.groups[1], in, in, 8192, LH_F32, LH_SUM, &options, &ops[1]), "other");
+    sim_engines_must(lh_allreduce(world.groups[0], out, out, 8192, LH_F32, LH_SUM, &options, &ops[0]),
+                     "one");
+    sim_engines_must(lh_allreduce(world.groups[1], in, in, 8192, LH_F32, LH_SUM, &options, &ops[1]),
+                     "other");
     assert_true(group_world_run(&world, ops, 2, LIMIT_NS));
     for (uint32_t r = 0; r < 2; r++) {
         struct lh_collective_result result;
@@ -469,9 +479,9 @@ static void test_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_exact),      cmocka_unit_test(test_losses),     cmocka_unit_test(test_zeroes),
-        cmocka_unit_test(test_straggler),  cmocka_unit_test(test_learned), cmocka_unit_test(test_catches_up), cmocka_unit_test(test_death),
-        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_exact),     cmocka_unit_test(test_losses),  cmocka_unit_test(test_zeroes),
+        cmocka_unit_test(test_straggler), cmocka_unit_test(test_learned), cmocka_unit_test(test_catches_up),
+        cmocka_unit_test(test_death),     cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

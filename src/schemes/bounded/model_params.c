@@ -25,8 +25,8 @@ static int take_deadline(const struct model_parameter *parameter, double *deadli
     snprintf(value, sizeof value, "%.*s", bytes, parameter->value ? parameter->value : "");
     int failed = lh_parse_time(value, &ns);
     if (!failed && (ns < LH_NS_PER_US || ns > BOUNDED_DEADLINE_MAX_NS))
-        failed =
-            lh_fail(LH_ERANGE, "bounded: deadline \"%s\": out of range (1us to 60min, auto, or none)", value);
+        failed = lh_fail(LH_ERANGE, "bounded: deadline \"%s\": out of range (1us to 60min, auto, or none)",
+                         value);
     if (!failed)
         *deadline_s = (double)ns / (double)LH_NS_PER_S;
     return failed;

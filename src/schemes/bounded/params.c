@@ -36,8 +36,8 @@ static int take_deadline(const char *value, struct reading *reading)
         if (error)
             return error;
         if (ns < LH_NS_PER_US || ns > BOUNDED_DEADLINE_MAX_NS)
-            return lh_fail(LH_ERANGE, "bounded: deadline \"%s\": out of range (1us to 60min, auto, or none)",
-                           value);
+            return lh_fail(LH_ERANGE,
+                           "bounded: deadline \"%s\": out of range (1us to 60min, auto, or none)", value);
     }
     reading->has_deadline = true;
     reading->deadline_ns = ns;
@@ -142,8 +142,7 @@ bool bounded_params_valid(const uint8_t params[LH_SCHEME_PARAMS])
     bool none = params[4] == 0 && params[5] == 0 && params[6] == 0;
     uint32_t us = lh_get_be32(params);
     bool possible = us == NONE_US || (uint64_t)us * LH_NS_PER_US <= BOUNDED_DEADLINE_MAX_NS;
-    return params[7] == 0 && possible &&
-           (none || ec_mds_params_valid(code) || ec_xor_params_valid(code));
+    return params[7] == 0 && possible && (none || ec_mds_params_valid(code) || ec_xor_params_valid(code));
 }
 
 struct bounded_params bounded_params_of(const uint8_t params[LH_SCHEME_PARAMS])

@@ -25,8 +25,8 @@ static void keep(struct ahead_store *store, uint32_t link, uint32_t group, uint3
                  uint32_t piece)
 {
     const struct tag tag = {.group = group, .kind = TAG_PIECE, .operation = operation, .piece = piece};
-    assert_int_equal(ahead_keep(store, &links[link], &tag, (const uint8_t *)&piece, sizeof piece, NULL, NULL),
-                     0);
+    assert_int_equal(
+        ahead_keep(store, &links[link], &tag, (const uint8_t *)&piece, sizeof piece, NULL, NULL), 0);
 }
 
 /* Takes a queue's messages one after another, in their order. */

@@ -42,7 +42,7 @@ static void fill(const char *name, enum lh_type type, enum lh_reduction reductio
 static uint64_t check(const char *name, uint32_t rank, enum lh_type type, enum lh_reduction reduction)
 {
     struct cli_call call = call_of(name, rank, type, reduction);
-    return cli_data_check(&call, out[rank]);
+    return cli_data_check(&call, out[rank], false);
 }
 
 /* In the type itself, one rank after the other. */

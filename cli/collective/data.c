@@ -5,7 +5,8 @@
 #include <string.h>
 
 #define STALE 0xA5
-/* A sum of encoded tensors: roundings of the size of a block's norm; of halves they are as coarse as what is added. */
+/* A sum of encoded tensors: roundings of the size of a block's norm; of halves they are as coarse as what
+ * is added. */
 #define ENCODED_ROUNDINGS 1024
 #define ENCODED_ERROR_MAX 0.125
 

@@ -22,8 +22,8 @@ struct cli_group {
     struct cli_option options[CLI_GROUP_OPTIONS_MAX];
 };
 
-/* Defaults, and the table of options that change them. The struct must stay where it is. partial: a scheme may
- * deliver parts of messages. */
+/* Defaults, and the table of options that change them. The struct must stay where it is. partial: a scheme
+ * may deliver parts of messages. */
 void cli_group_options(struct cli_group *group, bool partial);
 /* After parsing. CLI_PROCEED, or CLI_EXIT_USAGE. */
 int cli_group_check(struct cli_group *group);

@@ -6,6 +6,14 @@
  * until the operation is done. A result is the same on all ranks, bit by bit, and in each run with the same
  * schedule, block size and number of ranks.
  *
+ * Bounded: over hops whose reliability is `bounded`, operations of more than 4096 bytes end by a deadline
+ * that counts from the call, with what has come: lh_allreduce() and lh_reduce_scatter() of F32, F16 and BF16
+ * with SUM and AVG, lh_allgather() and lh_broadcast(); others are refused, unless options.reliable.
+ * `bounded:deadline=20ms` gives the deadline; else the group learns it, and the first operation of each
+ * collective has none. Hops whose reliability is another one have no deadline. Sums are of encoded tensors
+ * (longhaul/hadamard.h); what lacks contributions is scaled by ranks / contributions. What else is missing is
+ * 0. Ranks may get different results then; where nothing is missing at any, they get the same.
+ *
  * Errors: an operation that fails at one rank fails at all that have not finished it, with the same error.
  * The input is unchanged then, and may be used again; the output is unspecified. Where both are the same
  * memory (`in` equal to `out`), neither holds.
@@ -97,7 +105,8 @@ LH_API int lh_barrier(struct lh_group *group, const struct lh_collective_options
 
 struct lh_collective_result {
     /* 0, or a negative lh_error: -LH_EPEER, -LH_ECLOSED: a rank has failed; -LH_EPROTOCOL: ranks started
-     * different operations; -LH_ETIMEDOUT: the deadline; -LH_ECANCELED: by some rank */
+     * different operations; -LH_ERANGE: an element of a bounded sum is not finite, or the sum exceeds its
+     * type; -LH_ETIMEDOUT: deadline_ns; -LH_ECANCELED: by some rank */
     int error;
     uint32_t failed_rank; /* that the error is of; LH_NO_RANK: none */
     lh_time started_ns;   /* of the engine's clock: lh_now() */

@@ -43,7 +43,8 @@ struct lh_group_attr {
     struct lh_engine *engine;
     const char *device; /* "udp:10.0.0.1": of an engine of its own, at an address that the peers reach */
     /* Attributes of connections: reliability, congestion, rate, emulated link, MTU. engine, device, workers
-     * and match_tags are set by the group. NULL: the defaults. */
+     * and match_tags are set by the group; zero_missing, where reliability is `bounded`
+     * (longhaul/collective.h). NULL: the defaults. */
     const struct lh_attr *attr;
     const struct lh_attr *attr_across; /* of connections to other sites; NULL: as attr */
     lh_time timeout_ns;                /* until all ranks are connected; default 30 s */

@@ -41,8 +41,8 @@ static inline bool group_timeout_is_valid(const struct lh_timeout_proposal *prop
     return proposal->round != 0 && proposal->cost != 0 && proposal->delivered <= GROUP_TIMEOUT_ALL;
 }
 
-/* As lh_timeout_begin() and lh_timeout_end(), for any number at a time. A member without a warm-up takes that of the
- * others, by their proposals. */
+/* As lh_timeout_begin() and lh_timeout_end(), for any number at a time. A member without a warm-up takes
+ * that of the others, by their proposals. */
 void group_timeout_begin(struct lh_timeout *timeout, uint64_t bytes,
                          struct group_timeout_operation *operation);
 int group_timeout_end(struct lh_timeout *timeout, const struct group_timeout_operation *operation,

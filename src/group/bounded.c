@@ -208,8 +208,8 @@ static bool is_pipelined(const struct lh_collective *op)
     return schedule_steps(op->schedule, &twice) > schedule_steps(op->schedule, &op->shape);
 }
 
-/* The receives of a phase follow one another: those of a step, which have the same number of receives before them;
- * of a pipeline, whose steps overlap, those of its direction. */
+/* The receives of a phase follow one another: those of a step, which have the same number of receives
+ * before them; of a pipeline, whose steps overlap, those of its direction. */
 static bool is_same_phase(const struct lh_collective *op, uint32_t one, uint32_t other)
 {
     const struct piece *a = &op->pieces.receives[one], *b = &op->pieces.receives[other];
@@ -250,8 +250,8 @@ static lh_time after(lh_time from, lh_time ns)
     return ns < LH_TIME_NEVER - from ? from + ns : LH_TIME_NEVER;
 }
 
-/* A peer that has not begun has the slice of a phase. One that has, and is slow, may take what the phases behind
- * it do not need for their latency: where steps overlap, the first ends late, and nothing is wrong. */
+/* A peer that has not begun has the slice of a phase. One that has, and is slow, may take what the phases
+ * behind it do not need for their latency: where steps overlap, the first ends late, and all is well. */
 static lh_time expiry_of(const struct lh_collective *op, uint32_t receive)
 {
     const struct bounded *bounded = op->bounded;

@@ -12,7 +12,8 @@
  * counts, and decoding scales it by ranks / contributions. Without a sum, what no contribution is in is
  * zeroed.
  *
- * Counts that are the same in all of a piece travel in its tag, others in a message of their own (TAG_COUNTS).
+ * Counts that are the same in all of a piece travel in its tag, others in a message of their own
+ * (TAG_COUNTS).
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -1,6 +1,6 @@
 /*
- * bounded_lane.h - whether the reliability of a hop is `bounded`, and what its connection gets in place of it: the
- * deadline is an operation's, not a message's.
+ * bounded_lane.h - whether the reliability of a hop is `bounded`, and what its connection gets in place of
+ * it: the deadline is an operation's, not a message's.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -1,7 +1,8 @@
 /*
- * deadlines.h - deadlines of operations that nobody has given (`bounded`, or `bounded:deadline=auto`): a group's
- * timeout (longhaul/timeout.h) for each collective. The first operation has none, and is the warm-up; after each of
- * the others a rank proposes to all what its bytes took, over the reliable path, and waits for nobody.
+ * deadlines.h - deadlines of operations that nobody has given (`bounded`, or `bounded:deadline=auto`): a
+ * group's timeout (longhaul/timeout.h) for each collective. The first operation has none, and is the
+ * warm-up; after each of the others a rank proposes to all what its bytes took, over the reliable path,
+ * and waits for nobody.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -1,6 +1,7 @@
 /*
- * link.h - what connects two ranks: a connection for small messages, so for all that controls, one for bulk,
- * and, where reliability is `bounded`, one for what may be incomplete, with the buffers into which all receive.
+ * link.h - what connects two ranks: a connection for small messages, so for all that controls, one for
+ * bulk, and, where reliability is `bounded`, one for what may be incomplete, with the buffers into which
+ * all receive.
  *
  * Receives are posted ahead, always: whatever a peer sends has a place when it arrives, and needs no round
  * trip first. As many are posted as a round trip needs, those that were used last first: on a short path few

@@ -19,7 +19,8 @@ struct loss {
 struct loss *loss_of(struct lh_request *request, const struct lh_result *result);
 /* Nothing came. */
 struct loss *loss_of_all(void);
-/* Whether a byte of these is missing. from: where to look, moves on; bytes are asked for in ascending order. */
+/* Whether a byte of these is missing. from: where to look, moves on; bytes are asked for in ascending
+ * order. */
 bool loss_hits(const struct loss *loss, uint64_t *from, uint64_t offset, uint64_t bytes);
 /* NULL is allowed. */
 void loss_free(struct loss *loss);

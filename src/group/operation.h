@@ -100,8 +100,8 @@ int op_begin(struct lh_collective *op, lh_time now);
 /* The signature of a rank. 0; -LH_EPROTOCOL: it differs, and text[size] says how. */
 int op_on_signature(struct lh_collective *op, uint32_t rank, const struct signature *signature, char *text,
                     size_t size);
-/* A piece of a rank that has agreed, in a buffer, or, without one, as data that is copied. Buffer and loss are
- * the operation's where it sets them to NULL. -LH_EPROTOCOL: no such piece; -LH_ENOMEM. */
+/* A piece of a rank that has agreed, in a buffer, or, without one, as data that is copied. Buffer and loss
+ * are the operation's where it sets them to NULL. -LH_EPROTOCOL: no such piece; -LH_ENOMEM. */
 struct op_piece {
     uint32_t piece; /* of the tag */
     const uint8_t *data;

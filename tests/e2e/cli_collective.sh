@@ -81,6 +81,19 @@ expect_line "$work/run.out" '"sites": 2,'
 expect_line "$work/run.out" '"reliability": "sr-nack",'
 expect_line "$work/run.out" '"reliability_across": "ec:mds",'
 
+say "a bounded scheme between sites"
+for type in f32 bf16; do
+    run -n 4 --sites 2 --link rtt=2ms,rate=1Gbit,loss=1e-2 -- "$LONGHAUL" collective allreduce -b 1MiB \
+        --type $type --iterations 5 --reliability-across bounded --json "$work/bounded.json"
+    expect_status 0
+    expect_line "$work/run.out" "missing\[%\]"
+    python3 - "$work/bounded.json" <<'P' || fail "JSON: $(cat "$work/bounded.json")"
+import json, sys
+row, = json.load(open(sys.argv[1]))
+assert row["wrong"] == 0 and 0 < row["missing_share"] < 1, row
+P
+done
+
 say "a JSON file that cannot be written is found before ranks are waited for"
 status=0
 env RANK=0 WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=1 "$LONGHAUL" collective allreduce --wait 50s \
@@ -113,8 +126,8 @@ for case in "allreduces|allreduces: unknown collective (allreduce," \
     "allreduce --op mean|--op mean: unknown reduction (sum," \
     "allreduce --schedule x|--schedule x: unknown schedule of allreduce (" \
     "allreduce -b 4KiB -e 1KiB|--end: below --begin" \
-    "allreduce --reliability bounded:deadline=9ms|--reliability bounded:deadline=9ms: delivers parts" \
-    "allreduce --reliability-across bounded|--reliability-across bounded: delivers parts"; do
+    "alltoall --reliability bounded:deadline=9ms|alltoall: not with a scheme that delivers parts" \
+    "allreduce --op max --reliability-across bounded|max of f32: a scheme that delivers parts"; do
     status=0
     # shellcheck disable=SC2086  # words
     "$LONGHAUL" collective ${case%%|*} 2>"$work/misused.err" || status=$?

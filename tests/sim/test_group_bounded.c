@@ -1,7 +1,7 @@
 /*
- * test_group_bounded.c - collectives over hops whose reliability is `bounded`, in virtual time: exact without losses,
- * close and unbiased with them, over by the deadline, what is missing is zero and reported, and a rank that stood
- * still catches up.
+ * test_group_bounded.c - collectives over hops whose reliability is `bounded`, in virtual time: exact
+ * without losses, close and unbiased with them, over by the deadline, what is missing is zero and
+ * reported, and a rank that stood still catches up.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -171,8 +171,11 @@ static void check_exact(uint32_t size, const char *const *sites)
         if (!applies(run.collective))
             continue;
         run_all(&run, &world);
-        for (uint32_t r = 0; r < size; r++)
+        for (uint32_t r = 0; r < size; r++) {
             assert_int_equal(run.results[r].missing_bytes, 0);
+            if (run.collective == COLLECTIVE_ALLREDUCE)
+                assert_memory_equal(run.out[r], run.out[0], run.out_count * sizeof(float));
+        }
         double worst = worst_error(&run, size);
         if (worst > 1e-5)
             print_error("%s: %g\n", run.schedule, worst);
@@ -192,8 +195,8 @@ static void test_exact(void **state)
 
 /* ---- with losses ------------------------------------------------------------------------------------- */
 
-/* The squared error over the squared sum, and the mean over runs of (result - sum) * sign(sum), over the mean of
- * |sum|: what a bias would show. */
+/* The squared error over the squared sum, and the mean over runs of (result - sum) * sign(sum), over the
+ * mean of |sum|: what a bias would show. */
 static void check_error(const char *link, const char *schedule, uint32_t size, const char *const *sites)
 {
     struct group_world world;
@@ -374,8 +377,8 @@ static lh_time run_late(struct group_world *world, struct run *run, uint32_t lat
     return longest;
 }
 
-/* After a warm-up the others do not wait for a rank that stands still, in the middle of usual ones, of which next to
- * nothing is missing; */
+/* After a warm-up the others do not wait for a rank that stands still, in the middle of usual ones, of
+ * which next to nothing is missing; */
 static void check_learned(enum collective collective, const char *schedule)
 {
     struct group_world world;

@@ -10,8 +10,8 @@
 #include "collective/reduce/reduce.h"
 #include "collective/schedule/schedule_table.h"
 
-/* version, collective, type, reduction: a byte each; root: 4, count, block_bytes: 8; the schedule's name; reliable: a
- * byte */
+/* version, collective, type, reduction: a byte each; root: 4, count, block_bytes: 8; the schedule's name;
+ * reliable: a byte */
 #define SIGNATURE_VERSION 2u
 #define AT_ROOT           4u
 #define AT_COUNT          8u

@@ -1,8 +1,8 @@
 /*
  * params.h - the parameters of bounded completion: as text, and as the bytes that travel.
  *
- * Bytes: 0-3 deadline in us, 0: auto, all ones: none | 4 kind of the code (0 none, 1 xor, 2 mds) | 5 k | 6 m | 7 zero.
- * Big-endian.
+ * Bytes: 0-3 deadline in us, 0: auto, all ones: none | 4 kind of the code (0 none, 1 xor, 2 mds) | 5 k | 6
+ * m | 7 zero. Big-endian.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -19,8 +19,8 @@ struct bounded_params {
     uint8_t code[LH_SCHEME_PARAMS]; /* of schemes/ec, when it codes */
 };
 
-/* "deadline=20ms", "deadline=auto" (the default), "deadline=none", and "code=mds,k=32,m=2", in any order. -LH_EINVAL,
- * -LH_ERANGE. */
+/* "deadline=20ms", "deadline=auto" (the default), "deadline=none", and "code=mds,k=32,m=2", in any order.
+ * -LH_EINVAL, -LH_ERANGE. */
 int bounded_parse(const char *text, uint8_t params[LH_SCHEME_PARAMS]);
 /* Every byte is looked at. */
 bool bounded_params_valid(const uint8_t params[LH_SCHEME_PARAMS]);

@@ -28,6 +28,9 @@ static void test_texts(void **state)
     assert_int_equal(read.deadline_ns, 20 * LH_NS_PER_MS);
     struct ec_params code = ec_params_of(read.code);
     assert_true(read.codes && code.kind == EC_MDS && code.k == 32 && code.m == 2 && code.spread == 0);
+    assert_int_equal(bounded_parse("deadline=none", params), 0);
+    assert_true(bounded_params_valid(params));
+    assert_true(bounded_deadline(params) == LH_DEADLINE_NONE);
     assert_int_equal(bounded_parse("code=xor", params), 0);
     code = ec_params_of(bounded_params_of(params).code);
     assert_true(code.kind == EC_XOR && code.k == EC_K_DEFAULT && code.m == EC_M_DEFAULT);

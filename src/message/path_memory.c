@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "history/known_paths.h"
 #include "message/connection.h"
 #include "sdr/driver.h"
 
@@ -54,23 +55,11 @@ void path_memory_load(struct lh_connection *c, const struct qp_info_endpoint *pe
     sdr_qp_remember(c->qp, found.rate_bps, found.rtt_ns, age_ns);
 }
 
-/* A path is known once the sender was as fast as path and host allow for a round trip, and what the path
- * holds has arrived; before, what the application sent is all that was measured. */
-static bool has_learned(const struct lh_congestion_report *report)
-{
-    const lh_time *ns = report->limited_ns;
-    lh_time busy_ns = ns[LH_LIMIT_HOST] + ns[LH_LIMIT_RATE] + ns[LH_LIMIT_WINDOW] + ns[LH_LIMIT_CREDIT] +
-                      ns[LH_LIMIT_FABRIC];
-    double holds = (double)report->bandwidth_bps / 8 * (double)report->rtt_minimum_ns / (double)LH_NS_PER_S;
-    return report->feedback && report->bandwidth_bps > 0 && report->rtt_minimum_ns > 0 &&
-           busy_ns >= report->rtt_minimum_ns && (double)report->arrived_bytes >= holds;
-}
-
 void path_memory_save(struct lh_connection *c)
 {
     struct lh_congestion_report report;
     struct path_memory *memory = c->path_memory;
-    if (!memory || !c->attached || lh_sdr_congestion(c->qp, &report) != 0 || !has_learned(&report))
+    if (!memory || !c->attached || lh_sdr_congestion(c->qp, &report) != 0 || !known_paths_is_learned(&report))
         return;
     memory->record.rate_bps = report.bandwidth_bps;
     memory->record.rtt_ns = c->path.rtt_minimum_ns;

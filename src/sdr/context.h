@@ -18,6 +18,7 @@
 #include <longhaul/sdr_ext.h>
 
 #include "fabric/fabric.h"
+#include "history/known_paths.h"
 #include "sdr/rate/shared_rate.h"
 #include "sdr/run/keepers.h"
 #include "sdr/worker.h"
@@ -42,6 +43,8 @@ struct sdr_context {
     uint32_t memory_keys; /* the newest key that was given out */
     pthread_mutex_t memory_lock;
     struct keepers keepers;
+    struct known_paths paths; /* under paths_lock */
+    pthread_mutex_t paths_lock;
     struct store store;      /* that QPs take from while they are used, and the layer above */
     _Atomic uint32_t warned; /* bits of enum sdk_warning: not to be printed (any more) */
     bool link_has_rate;      /* it is emulated, and pushes back */

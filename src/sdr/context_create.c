@@ -78,6 +78,7 @@ static void free_context(struct sdr_context *context)
     pthread_mutex_destroy(&context->memory_lock);
     pthread_mutex_destroy(&context->rate_lock);
     keepers_destroy(&context->keepers);
+    pthread_mutex_destroy(&context->paths_lock);
     free(context->workers);
     free(context->qps);
     free(context);
@@ -115,6 +116,7 @@ static struct sdr_context *allocate_context(const struct lh_context_attr *attr, 
     pthread_mutex_init(&context->memory_lock, NULL);
     pthread_mutex_init(&context->rate_lock, NULL);
     keepers_init(&context->keepers);
+    pthread_mutex_init(&context->paths_lock, NULL);
     store_init(&context->store, UINT64_MAX);
     context->qps_max = qps_max;
     if (make_workers(context))

@@ -220,6 +220,7 @@ struct sdr_qp {
     uint64_t remembered_rate_bps; /* of sdr_qp_remember(); 0: nothing, or not of this path */
     lh_time remembered_rtt_ns;
     lh_time remembered_age_ns;
+    lh_time learn_at_ns;    /* when what the controller knows of the path is noted for others next */
     void *rate_memory;      /* of the controller */
     uint64_t pace_told_bps; /* to the fabric; the control worker's */
     lh_time pace_told_ns;

@@ -70,6 +70,26 @@ void sdr_qp_remember(struct sdr_qp *qp, uint64_t rate_bps, lh_time rtt_ns, lh_ti
     qp->remembered_age_ns = age_ns;
 }
 
+/* An emulated link is its own, and behind NAT an address may be of several hosts. */
+static bool shares_path(const struct sdr_qp *qp)
+{
+    return !qp->own_link && !qp->translated;
+}
+
+/* What other QPs of the context have measured is newer than any file. */
+static void remember_others(struct sdr_qp *qp, lh_time now)
+{
+    struct sdr_context *context = qp->context;
+    struct known_path known;
+    if (!shares_path(qp))
+        return;
+    pthread_mutex_lock(&context->paths_lock);
+    bool found = known_paths_take(&context->paths, qp->peer.family, qp->peer.address, now, &known);
+    pthread_mutex_unlock(&context->paths_lock);
+    if (found)
+        sdr_qp_remember(qp, known.rate_bps, known.rtt_ns, now - known.measured_ns);
+}
+
 /* Another route, or a queue that stands already: what was remembered is no help. */
 static void check_remembered(struct sdr_qp *qp)
 {
@@ -114,6 +134,7 @@ void qp_rate_start(struct sdr_qp *qp, lh_time now)
         tell_fixed(qp);
         return;
     }
+    remember_others(qp, now);
     check_remembered(qp);
     const struct lh_congestion_path path = {
         .mtu_bytes = qp->shape.mtu_bytes,
@@ -139,6 +160,61 @@ void qp_rate_start(struct sdr_qp *qp, lh_time now)
     pthread_mutex_unlock(&qp->pacer_lock);
 }
 
+/* ---- what can be asked ------------------------------------------------------------------------------- */
+
+static void fill_controlled(const struct sdr_qp *qp, struct lh_congestion_report *report)
+{
+    const struct rate_control *rate = &qp->rate;
+    struct lh_congestion_view view = {0};
+    if (rate->started)
+        rate->controller->view(rate->state, &view);
+    if (view.state)
+        snprintf(report->state, sizeof report->state, "%s", view.state);
+    report->feedback = true;
+    report->window_bytes = rate->decision.window_bytes;
+    report->in_flight_bytes = flight_in_flight_bytes(&rate->flight);
+    report->bandwidth_bps = view.bandwidth_bps;
+    report->rtt_minimum_ns = rate->delays.minimum_ns;
+    report->queueing_delay_ns = rate->delays.smoothed_ns;
+    report->queueing_delay_p99_ns = delay_log_quantile(&rate->delays, 0.99);
+    report->sent_bytes = rate->flight.sent_bytes;
+    report->arrived_bytes = rate->flight.arrived_bytes;
+    report->lost_bytes = rate->flight.lost_bytes;
+    report->marked_bytes = rate->marked_bytes;
+    report->remembered_rate_bps = rate->started ? qp->remembered_rate_bps : 0;
+    report->dropped_packets = rate->flight.dropped_packets;
+    report->receiver_rate_bps = rate->read.receiver_bps;
+    report->best_rate_bps = rate->read.best_bps;
+}
+
+/* Under the lock. */
+static void fill_report(struct sdr_qp *qp, struct lh_congestion_report *report)
+{
+    uint32_t channels = qp->channel_count;
+    lh_time now = qp->endpoint->fabric->ops->now(qp->endpoint->fabric);
+    *report = (struct lh_congestion_report){.window_bytes = UINT64_MAX};
+    snprintf(report->controller, sizeof report->controller, "%s", qp->congestion.controller->name);
+    pthread_mutex_lock(&qp->pacer_lock);
+    report->rate_bps = qp->rate.pacer.rate_bps ? qp->rate.pacer.rate_bps : LH_RATE_NONE;
+    if (rate_control_is_on(&qp->rate))
+        fill_controlled(qp, report);
+    pthread_mutex_unlock(&qp->pacer_lock);
+    for (uint32_t c = 0; c < channels; c++) {
+        gate_enter(&qp->channels[c].gate);
+        for (uint32_t i = 0; i < LH_LIMITS; i++)
+            report->limited_ns[i] += limits_ns(&qp->channels[c].limits, (enum lh_limit)i, now) / channels;
+        gate_leave(&qp->channels[c].gate);
+    }
+}
+
+int lh_sdr_congestion(struct sdr_qp *qp, struct lh_congestion_report *report)
+{
+    qp_lock(qp);
+    fill_report(qp, report);
+    qp_unlock(qp);
+    return 0;
+}
+
 /* ---- the sender's half ------------------------------------------------------------------------------- */
 
 static void wake_channels(struct sdr_qp *qp, uint32_t channels)
@@ -158,6 +234,23 @@ static uint32_t take_waiting(struct sdr_qp *qp, lh_time now)
             !qp_is_paced_until(qp, c, now))
             channels |= (uint32_t)1 << c;
     return channels;
+}
+
+/* For QPs that come later. */
+static void note_learned(struct sdr_qp *qp, lh_time now)
+{
+    struct sdr_context *context = qp->context;
+    struct lh_congestion_report report;
+    if (now < qp->learn_at_ns || !shares_path(qp))
+        return;
+    fill_report(qp, &report);
+    bool learned = known_paths_is_learned(&report);
+    qp->learn_at_ns = now + qp->path.rtt.smoothed_ns * (learned ? KNOWN_PATHS_TURN : 1);
+    if (!learned)
+        return;
+    pthread_mutex_lock(&context->paths_lock);
+    known_paths_put(&context->paths, qp->peer.family, qp->peer.address, &report, now);
+    pthread_mutex_unlock(&context->paths_lock);
 }
 
 bool qp_rate_on_feedback(struct sdr_qp *qp, const struct control_feedback *feedback, bool newest,
@@ -186,6 +279,7 @@ bool qp_rate_on_feedback(struct sdr_qp *qp, const struct control_feedback *feedb
     pthread_mutex_unlock(&qp->pacer_lock);
     qp->notifications_noted = seen;
     wake_channels(qp, channels);
+    note_learned(qp, now);
     return true;
 }
 
@@ -291,53 +385,4 @@ void qp_rate_on_reported(struct sdr_qp *qp, const struct control_feedback *repor
     arrival_report_on_sent(&qp->report, report->arrived_packets, now);
     qp->report_newest_ns = report->arrived_ns;
     fabric_count(&qp->stats, feedback_sent, 1);
-}
-
-/* ---- what can be asked ------------------------------------------------------------------------------- */
-
-static void fill_controlled(const struct sdr_qp *qp, struct lh_congestion_report *report)
-{
-    const struct rate_control *rate = &qp->rate;
-    struct lh_congestion_view view = {0};
-    if (rate->started)
-        rate->controller->view(rate->state, &view);
-    if (view.state)
-        snprintf(report->state, sizeof report->state, "%s", view.state);
-    report->feedback = true;
-    report->window_bytes = rate->decision.window_bytes;
-    report->in_flight_bytes = flight_in_flight_bytes(&rate->flight);
-    report->bandwidth_bps = view.bandwidth_bps;
-    report->rtt_minimum_ns = rate->delays.minimum_ns;
-    report->queueing_delay_ns = rate->delays.smoothed_ns;
-    report->queueing_delay_p99_ns = delay_log_quantile(&rate->delays, 0.99);
-    report->sent_bytes = rate->flight.sent_bytes;
-    report->arrived_bytes = rate->flight.arrived_bytes;
-    report->lost_bytes = rate->flight.lost_bytes;
-    report->marked_bytes = rate->marked_bytes;
-    report->remembered_rate_bps = rate->started ? qp->remembered_rate_bps : 0;
-    report->dropped_packets = rate->flight.dropped_packets;
-    report->receiver_rate_bps = rate->read.receiver_bps;
-    report->best_rate_bps = rate->read.best_bps;
-}
-
-int lh_sdr_congestion(struct sdr_qp *qp, struct lh_congestion_report *report)
-{
-    uint32_t channels = qp->channel_count;
-    lh_time now = qp->endpoint->fabric->ops->now(qp->endpoint->fabric);
-    *report = (struct lh_congestion_report){.window_bytes = UINT64_MAX};
-    snprintf(report->controller, sizeof report->controller, "%s", qp->congestion.controller->name);
-    qp_lock(qp);
-    pthread_mutex_lock(&qp->pacer_lock);
-    report->rate_bps = qp->rate.pacer.rate_bps ? qp->rate.pacer.rate_bps : LH_RATE_NONE;
-    if (rate_control_is_on(&qp->rate))
-        fill_controlled(qp, report);
-    pthread_mutex_unlock(&qp->pacer_lock);
-    for (uint32_t c = 0; c < channels; c++) {
-        gate_enter(&qp->channels[c].gate);
-        for (uint32_t i = 0; i < LH_LIMITS; i++)
-            report->limited_ns[i] += limits_ns(&qp->channels[c].limits, (enum lh_limit)i, now) / channels;
-        gate_leave(&qp->channels[c].gate);
-    }
-    qp_unlock(qp);
-    return 0;
 }

@@ -59,7 +59,8 @@ void path_memory_save(struct lh_connection *c)
 {
     struct lh_congestion_report report;
     struct path_memory *memory = c->path_memory;
-    if (!memory || !c->attached || lh_sdr_congestion(c->qp, &report) != 0 || !known_paths_is_learned(&report))
+    if (!memory || !c->attached || lh_sdr_congestion(c->qp, &report) != 0 ||
+        !known_paths_is_learned(&report))
         return;
     memory->record.rate_bps = report.bandwidth_bps;
     memory->record.rtt_ns = c->path.rtt_minimum_ns;

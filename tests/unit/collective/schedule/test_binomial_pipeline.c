@@ -1,6 +1,6 @@
 /*
  * test_binomial_pipeline.c - what RDMC 4.4 and 4.5 promise of the binomial pipeline beyond a right end: who
- * gets the last block when, and what one slow link costs, in virtual time. Prints the latter.
+ * gets the last block when, and what a slow link and a delayed send cost, in virtual time. Prints the first.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -71,6 +71,8 @@ static void test_every_number(void **state)
 static struct {
     uint32_t slow[2]; /* the ranks at its ends */
     uint64_t slow_time;
+    uint32_t transfers, late; /* how many there were, and which of them takes `delay` more */
+    uint64_t delay;
     uint64_t held[RANKS_MAX][BLOCKS_MAX], sends[RANKS_MAX], receives[RANKS_MAX];
 } line;
 
@@ -84,20 +86,15 @@ static uint64_t transfer(uint32_t from, const struct schedule_transfer *t)
     bool slow = (from == line.slow[0] && t->peer == line.slow[1]) ||
                 (from == line.slow[1] && t->peer == line.slow[0]);
     uint64_t start = later(line.held[from][t->first], later(line.sends[from], line.receives[t->peer]));
-    uint64_t end = start + (slow ? line.slow_time : 1);
+    uint64_t end = start + (slow ? line.slow_time : 1) + (line.transfers++ == line.late ? line.delay : 0);
     line.sends[from] = line.receives[t->peer] = line.held[t->peer][t->first] = end;
     return end;
 }
 
 /* When everybody has everything. */
-static uint64_t run(const struct schedule *schedule, const struct schedule_shape *shape, uint32_t a,
-                    uint32_t b, uint64_t slow_time)
+static uint64_t run_all(const struct schedule *schedule, const struct schedule_shape *shape)
 {
     uint64_t end = 0;
-    memset(&line, 0, sizeof line);
-    line.slow[0] = a;
-    line.slow[1] = b;
-    line.slow_time = slow_time;
     for (uint32_t step = 0; step < schedule_steps(schedule, shape); step++)
         for (uint32_t rank = 0; rank < shape->ranks; rank++) {
             struct schedule_cursor cursor = {0};
@@ -106,6 +103,38 @@ static uint64_t run(const struct schedule *schedule, const struct schedule_shape
                 end = later(end, transfer(rank, &t));
         }
     return end;
+}
+
+static uint64_t run(const struct schedule *schedule, const struct schedule_shape *shape, uint32_t a,
+                    uint32_t b, uint64_t slow_time)
+{
+    memset(&line, 0, sizeof line);
+    line.slow[0] = a;
+    line.slow[1] = b;
+    line.slow_time = slow_time;
+    return run_all(schedule, shape);
+}
+
+static uint64_t run_delayed(const struct schedule_shape *shape, uint32_t late, uint64_t delay)
+{
+    memset(&line, 0, sizeof line);
+    line.late = late;
+    line.delay = delay;
+    return run_all(&pipeline_broadcast, shape);
+}
+
+/* Any send that takes longer by a time delays the end by no more than that; one by all of it. */
+static void test_delayed_send(void **state)
+{
+    (void)state;
+    for (uint32_t ranks = 2; ranks <= 33; ranks++)
+        for (uint64_t delay = 1; delay <= 16; delay *= 4) {
+            struct schedule_shape shape = {.ranks = ranks, .blocks = 12};
+            uint64_t end = run_delayed(&shape, 0, 0), worst = 0;
+            for (uint32_t late = 0, all = line.transfers; late < all; late++)
+                worst = later(worst, run_delayed(&shape, late, delay));
+            assert_int_equal(worst, end + delay);
+        }
 }
 
 /* The link is used in one of l steps, so no path from block to block has it more often. In terms of
@@ -137,7 +166,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_broadcast),     cmocka_unit_test(test_reduce),
         cmocka_unit_test(test_last_receipts), cmocka_unit_test(test_every_number),
-        cmocka_unit_test(test_slow_link),
+        cmocka_unit_test(test_delayed_send),  cmocka_unit_test(test_slow_link),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-# Which schedule takes the least, for which size and distance, by 'longhaul plan --collective': an all-reduce of
-# 8 ranks in a site each, and a multicast to 128 hosts in 2, 4 and 8 datacenters.
+# Which schedule takes the least, for which size and distance, by 'longhaul plan --collective': an all-reduce
+# of 8 ranks in a site each, and a multicast to 128 hosts in 2, 4 and 8 datacenters.
 #
 #   BUILD=build bench/crossover.py > bench/results/crossover.txt; gnuplot bench/results/crossover.gp
 #
@@ -31,7 +31,7 @@ def plan(collective, ranks, sites, size_kib, rtt_ms):
 
 
 def all_reduce():
-    print(f"# all-reduce, {RANKS} ranks, a site each, 2 Gbit/s, loss 1e-3: the fastest schedule and the next, ms")
+    print(f"# all-reduce, {RANKS} ranks, a site each, 2 Gbit/s, loss 1e-3: the fastest and the next, ms")
     print(f"# {'rtt_ms':>6} {'size_KiB':>8}  {'fastest':16} {'mean':>9}  {'next':16} {'mean':>9}")
     for rtt_ms in DISTANCES_MS:
         for size_kib in SIZES_KIB:
@@ -41,14 +41,13 @@ def all_reduce():
 
 
 def multicast():
-    print(f"\n\n# multicast to {HOSTS} hosts, 25 ms and 2 Gbit/s between datacenters, loss 1e-3: mean, ms")
+    print(f"\n# multicast to {HOSTS} hosts, 25 ms and 2 Gbit/s between datacenters, loss 1e-3: mean, ms")
     print("# sites size_KiB " + " ".join(f"{name:>17}" for name in MULTICASTS))
     for sites in DATACENTERS:
         for size_kib in MULTICAST_KIB:
             times = plan("broadcast", HOSTS, sites, size_kib, 25)
             print(f"{sites:>7} {size_kib:>8} " + " ".join(f"{times[name]:>17.1f}" for name in MULTICASTS),
                   flush=True)
-        print("\n")
 
 
 def main():

@@ -127,7 +127,7 @@ static uint64_t run_delayed(const struct schedule_shape *shape, uint32_t late, u
 static void test_delayed_send(void **state)
 {
     (void)state;
-    for (uint32_t ranks = 2; ranks <= 33; ranks++)
+    for (uint32_t ranks = 2; ranks <= 33; ranks += ranks < 9 ? 1 : 8)
         for (uint64_t delay = 1; delay <= 16; delay *= 4) {
             struct schedule_shape shape = {.ranks = ranks, .blocks = 12};
             uint64_t end = run_delayed(&shape, 0, 0), worst = 0;

@@ -614,6 +614,8 @@ void plan_draw(uint64_t seed, struct plan *plan)
     draw_clocks(plan, &clocks);
     if (seed >= PLAN_GROUP_SEEDS)
         draw_group(plan, &group, wild);
-    else
+    if (seed >= PLAN_BOUNDED_GROUP_SEEDS)
+        draw_bounded(plan, &group);
+    if (seed < PLAN_GROUP_SEEDS)
         draw_pairs(plan, &root, &engines, wild);
 }

@@ -54,7 +54,8 @@
     X(deadline, "receives have deadlines")                                                                 \
     X(onesided, "memory is exposed to peers, who write to it and read from it")                            \
     X(group, "each host is a rank of a group, whose collectives they call")                                \
-    X(sites, "ranks are in several sites")
+    X(sites, "ranks are in several sites")                                                                 \
+    X(bounded, "hops of a group may lose a part of what crosses them")
 
 enum plan_feature {
 #define PLAN_FEATURE_ENUM(name, words) FEATURE_##name,
@@ -197,6 +198,8 @@ struct plan_group {
     struct lh_attr attr[2];  /* of connections in a site, and to other sites: sizes */
     char reliability[2][48]; /* likewise */
     char congestion[2][24];
+    bool bounded[2];       /* likewise: a part may be lost */
+    lh_time bounded_ns[2]; /* its deadline; 0: learned */
     uint64_t receive_buffer_bytes; /* of the engines' sockets */
     lh_time peer_timeout_ns;
     uint8_t site[PLAN_HOSTS_MAX];
@@ -234,6 +237,8 @@ struct plan {
 #define PLAN_ONESIDED_SEEDS ((uint64_t)7 << 61)
 /* Those from here on have a group in place of pairs. */
 #define PLAN_GROUP_SEEDS ((uint64_t)15 << 60)
+/* Those from here on have hops that may lose a part of what crosses them. */
+#define PLAN_BOUNDED_GROUP_SEEDS ((uint64_t)31 << 59)
 
 void plan_draw(uint64_t seed, struct plan *plan);
 

@@ -41,6 +41,16 @@ static bool may_be_in_place(enum collective collective)
            collective == COLLECTIVE_ALLGATHER;
 }
 
+/* What the library takes over hops that may lose something. */
+static bool may_be_bounded(const struct collective_call *call)
+{
+    if (call->collective == COLLECTIVE_BROADCAST || call->collective == COLLECTIVE_ALLGATHER)
+        return true;
+    return (call->collective == COLLECTIVE_ALLREDUCE || call->collective == COLLECTIVE_REDUCE_SCATTER) &&
+           (call->reduction == LH_SUM || call->reduction == LH_AVG) &&
+           (call->type == LH_F32 || call->type == LH_F16 || call->type == LH_BF16);
+}
+
 static void make_odd(struct call_plan *made, uint64_t kind, uint32_t size)
 {
     struct collective_call *call = &made->call;
@@ -80,8 +90,15 @@ void call_plan_make(const struct plan_event *event, uint32_t block_bytes, uint32
     size_t own = 64 + lh_prng_below(&prng, block_bytes);
     made->options.block_bytes = smaller ? own : 0;
     made->options.deadline_ns = event->delay_ns;
+    bool reliable = lh_prng_chance(&prng, 0.2);
     if (odd)
         make_odd(made, event->room, size);
+    made->options.reliable = reliable || !may_be_bounded(call);
+}
+
+size_t call_row(const struct call_plan *plan, uint32_t size)
+{
+    return plan->call.count * (has_parts(plan->call.collective) ? size : 1);
 }
 
 bool call_is_same(const struct call_plan *plan)
@@ -209,7 +226,17 @@ static uint64_t integer_sum(const struct contributions *c)
     return sum;
 }
 
-static bool float_is_right(const struct contributions *c, uint64_t raw)
+/* Of an encoded sum: coefficients are as large as a block's norm, and their roundings are spread over it. What lacks
+ * contributions has no other bound than that of what all could be. */
+static long double encoded_bound(const struct contributions *c, const struct call_loss *loss,
+                                 long double unit)
+{
+    if (loss->missing > 0)
+        return 4096.0L * c->count * c->count;
+    return unit * c->count * (c->plan->call.type == LH_F32 ? 1024 : 64);
+}
+
+static bool float_is_right(const struct contributions *c, const struct call_loss *loss, uint64_t raw)
 {
     enum lh_type type = c->plan->call.type;
     enum lh_reduction reduction = c->plan->call.reduction;
@@ -235,12 +262,14 @@ static bool float_is_right(const struct contributions *c, uint64_t raw)
     }
     /* One rounding an addition, and one of the division. */
     long double bound = reduction == LH_MIN || reduction == LH_MAX ? 0 : 1.1L * c->count * unit * size;
+    if (loss->bounded)
+        bound += encoded_bound(c, loss, unit);
     return fabsl(decoded(type, raw) - value) <= bound;
 }
 
 static bool sums_are_right(const struct plan_event *event, const struct call_plan *plan,
-                           const struct team *team, size_t first, const uint8_t *out, char *what,
-                           size_t size)
+                           const struct team *team, size_t first, const uint8_t *out,
+                           const struct call_loss *loss, char *what, size_t size)
 {
     enum lh_type type = plan->call.type;
     size_t elements = collective_call_in(&plan->call, team->size), width = lh_type_bytes(type);
@@ -253,7 +282,7 @@ static bool sums_are_right(const struct plan_event *event, const struct call_pla
         for (uint32_t r = 0; r < team->size; r++)
             c.raw[r] = element_of(plan, content[r], first + i);
         uint64_t wanted = integer_sum(&c);
-        bool right = is_float(type) ? float_is_right(&c, raw) : memcmp(&raw, &wanted, width) == 0;
+        bool right = is_float(type) ? float_is_right(&c, loss, raw) : memcmp(&raw, &wanted, width) == 0;
         if (right)
             continue;
         snprintf(what, size, "element %zu of %zu", i, plan->call.count);
@@ -265,20 +294,26 @@ static bool sums_are_right(const struct plan_event *event, const struct call_pla
 /* ---- what is not added ------------------------------------------------------------------------------- */
 
 static bool part_is_right(const struct plan_event *event, const struct call_plan *plan, uint8_t host,
-                          size_t elements, size_t first, const uint8_t *out, char *what, size_t size)
+                          size_t elements, size_t first, const uint8_t *out, struct call_loss *loss,
+                          char *what, size_t size)
 {
     size_t width = lh_type_bytes(plan->call.type), bytes = plan->call.count * width;
     const uint8_t *wanted = content_of(event, plan, host, elements) + first * width;
-    for (size_t i = 0; i < bytes; i++)
-        if (out[i] != wanted[i]) {
-            snprintf(what, size, "byte %zu of %zu from host %u", i, bytes, host);
-            return false;
-        }
+    for (size_t i = 0; i < bytes; i++) {
+        loss->zero += out[i] == 0;
+        if (out[i] == wanted[i])
+            continue;
+        loss->wrong++;
+        if (out[i] == 0 && loss->wrong <= loss->missing)
+            continue;
+        snprintf(what, size, "byte %zu of %zu from host %u", i, bytes, host);
+        return false;
+    }
     return true;
 }
 
 bool call_is_right(const struct plan_event *event, const struct call_plan *plan, const struct team *team,
-                   uint32_t rank, const uint8_t *out, char *what, size_t size)
+                   uint32_t rank, const uint8_t *out, struct call_loss *loss, char *what, size_t size)
 {
     const struct collective_call *call = &plan->call;
     size_t elements = collective_call_in(call, team->size), count = call->count;
@@ -288,15 +323,16 @@ bool call_is_right(const struct plan_event *event, const struct call_plan *plan,
     case COLLECTIVE_BARRIER:
         return true;
     case COLLECTIVE_REDUCE:
-        return rank != call->root || sums_are_right(event, plan, team, 0, out, what, size);
+        return rank != call->root || sums_are_right(event, plan, team, 0, out, loss, what, size);
     case COLLECTIVE_ALLREDUCE:
-        return sums_are_right(event, plan, team, 0, out, what, size);
+        return sums_are_right(event, plan, team, 0, out, loss, what, size);
     case COLLECTIVE_REDUCE_SCATTER:
-        return sums_are_right(event, plan, team, rank * count, out, what, size);
+        return sums_are_right(event, plan, team, rank * count, out, loss, what, size);
     case COLLECTIVE_BROADCAST:
-        return part_is_right(event, plan, team->hosts[call->root], elements, 0, out, what, size);
+        return part_is_right(event, plan, team->hosts[call->root], elements, 0, out, loss, what, size);
     case COLLECTIVE_SCATTER:
-        return part_is_right(event, plan, team->hosts[call->root], elements, rank * count, out, what, size);
+        return part_is_right(event, plan, team->hosts[call->root], elements, rank * count, out, loss, what,
+                             size);
     default:
         break;
     }
@@ -305,6 +341,6 @@ bool call_is_right(const struct plan_event *event, const struct call_plan *plan,
     for (uint32_t r = 0; r < team->size && right; r++)
         right = part_is_right(event, plan, team->hosts[r], elements,
                               call->collective == COLLECTIVE_ALLTOALL ? rank * count : 0, out + r * bytes,
-                              what, size);
+                              loss, what, size);
     return right;
 }

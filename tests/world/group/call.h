@@ -30,9 +30,18 @@ void call_plan_make(const struct plan_event *event, uint32_t block_bytes, uint32
 /* A host's input. */
 void call_fill(const struct plan_event *event, const struct call_plan *plan, uint8_t host, uint8_t *to,
                size_t elements);
-/* Whether the output of a rank is right. False: what[size] says where it is not. */
+/* What may be lost of a call's result. */
+struct call_loss {
+    bool bounded;     /* sums are of encoded tensors */
+    uint64_t missing; /* bytes that were reported */
+    uint64_t wrong;   /* set: bytes that are 0 in place of others */
+    uint64_t zero;    /* set: bytes that are 0 */
+};
+/* Whether the output of a rank is right, but for that. False: what[size] says where it is not. */
 bool call_is_right(const struct plan_event *event, const struct call_plan *plan, const struct team *team,
-                   uint32_t rank, const uint8_t *out, char *what, size_t size);
+                   uint32_t rank, const uint8_t *out, struct call_loss *loss, char *what, size_t size);
+/* Elements of the longest row. */
+size_t call_row(const struct call_plan *plan, uint32_t size);
 /* Whether all ranks have the same output. */
 bool call_is_same(const struct call_plan *plan);
 

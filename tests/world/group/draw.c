@@ -216,3 +216,25 @@ void draw_group(struct plan *plan, struct lh_prng *prng, bool wild)
     if (wild)
         draw_faults(plan, prng);
 }
+
+void draw_bounded(struct plan *plan, struct lh_prng *prng)
+{
+    struct plan_group *group = &plan->group;
+    plan->features |= 1u << FEATURE_bounded;
+    uint64_t kind = lh_prng_below(prng, 4);
+    for (uint32_t across = 0; across < 2; across++) {
+        bool learned = draw_chance(prng, 0.3);
+        lh_time us = draw_spread(prng, 100, group->peer_timeout_ns / 4 / LH_NS_PER_US);
+        group->bounded[across] = kind == 0 || kind == across + 1;
+        if (!plan_has(plan, FEATURE_sites) || kind == 3)
+            group->bounded[across] = true;
+        if (!group->bounded[across])
+            continue;
+        group->bounded_ns[across] = learned ? 0 : us * LH_NS_PER_US;
+        char deadline[32] = "auto";
+        if (!learned)
+            snprintf(deadline, sizeof deadline, "%lluus", (unsigned long long)us);
+        snprintf(group->reliability[across], sizeof group->reliability[across], "bounded:deadline=%s",
+                 deadline);
+    }
+}

@@ -12,5 +12,7 @@
 void draw_ranks(struct plan *plan, struct lh_prng *prng);
 /* The rest. wild: there are faults. */
 void draw_group(struct plan *plan, struct lh_prng *prng, bool wild);
+/* Then which hops may lose a part of what crosses them, and their deadlines. */
+void draw_bounded(struct plan *plan, struct lh_prng *prng);
 
 #endif

@@ -165,6 +165,43 @@ void outcome_check_refusal(struct world *world, uint32_t host, uint32_t event, i
                    event, name_of(call), error, lh_last_error());
 }
 
+/* ---- hops that may lose something -------------------------------------------------------------------- */
+
+#define RELIABLE_BYTES 4096u /* of a row: whatever its hops */
+
+static bool is_across(const struct world *world, uint32_t one, uint32_t other)
+{
+    return plan_has(world->plan, FEATURE_sites) &&
+           world->plan->group.site[one] != world->plan->group.site[other];
+}
+
+static bool is_bounded(const struct world *world, const struct call *call)
+{
+    const struct team *team = call->team;
+    size_t bytes = call_row(&call->plan, team->size) * lh_type_bytes(call->plan.call.type);
+    bool some = false;
+    for (uint32_t i = 0; i < team->size; i++)
+        for (uint32_t j = 0; j < i; j++)
+            some |= world->plan->group.bounded[is_across(world, team->hosts[i], team->hosts[j])];
+    return some && !call->plan.options.reliable && bytes > RELIABLE_BYTES;
+}
+
+/* When all hops of a rank are, and have a deadline that was given; 0: not so. */
+static lh_time bounded_ns(const struct world *world, uint32_t host, const struct call *call)
+{
+    const struct plan_group *group = &world->plan->group;
+    lh_time most_ns = 0;
+    for (uint32_t r = 0; r < call->team->size; r++) {
+        uint32_t across = is_across(world, host, call->team->hosts[r]);
+        if (call->team->hosts[r] == host)
+            continue;
+        if (!group->bounded[across] || group->bounded_ns[across] == 0)
+            return 0;
+        most_ns = group->bounded_ns[across] > most_ns ? group->bounded_ns[across] : most_ns;
+    }
+    return is_bounded(world, call) ? most_ns : 0;
+}
+
 /* ---- results ----------------------------------------------------------------------------------------- */
 
 static bool has_output(const struct call *call)
@@ -187,7 +224,7 @@ static bool is_known(struct world *world, uint32_t host, uint32_t event, struct 
 {
     struct ranks *ranks = world->ranks;
     uint64_t team = number_of(call->team), hash = hash_of(call->out, call->out_bytes);
-    if (call->odd || !call_is_same(&call->plan))
+    if (call->odd || !call_is_same(&call->plan) || is_bounded(world, call))
         return false;
     if (ranks->same_team[event] != team) {
         ranks->same[event] = hash;
@@ -202,9 +239,10 @@ static bool is_known(struct world *world, uint32_t host, uint32_t event, struct 
     return true;
 }
 
-static void check_success(struct world *world, uint32_t host, uint32_t event)
+static void check_success(struct world *world, uint32_t host, uint32_t event, uint64_t missing)
 {
     struct call *call = call_of(world, host, event);
+    struct call_loss loss = {.bounded = is_bounded(world, call), .missing = missing};
     char what[96];
     if (call->odd && call->team->size > 1)
         return; /* nobody took part in that */
@@ -212,11 +250,15 @@ static void check_success(struct world *world, uint32_t host, uint32_t event)
         return;
     if (call->out_bytes > 0 && world_sings_once(world, CANARY_summed))
         call->out[call->out_bytes / 2] ^= 0x41;
-    if (!call_is_right(&world->plan->events[event], &call->plan, call->team, call->rank, call->out, what,
-                       sizeof what))
+    if (!call_is_right(&world->plan->events[event], &call->plan, call->team, call->rank, call->out, &loss,
+                       what, sizeof what))
         world_fail(world, "result", "host %u: event %u, %s of %zu %s, %s, by rank %u of %u: %s is wrong",
                    host, event, name_of(call), call->plan.call.count, lh_type_name(call->plan.call.type),
                    lh_reduction_name(call->plan.call.reduction), call->rank, call->team->size, what);
+    bool sums = collective_call_reduces(call->plan.call.collective);
+    if (missing > 0 && (!loss.bounded || (!sums && loss.zero < missing)))
+        world_fail(world, "missing", "host %u: event %u (%s) reports %llu missing bytes, and %llu are 0",
+                   host, event, name_of(call), (wide)missing, (wide)loss.zero);
 }
 
 static void check_guard(struct world *world, uint32_t host, uint32_t event, const uint8_t *buffer,
@@ -239,7 +281,9 @@ static void check_deadline(struct world *world, uint32_t host, uint32_t event,
                            const struct lh_collective_result *result)
 {
     const struct call *call = call_of(world, host, event);
-    lh_time deadline_ns = call->plan.options.deadline_ns;
+    lh_time deadline_ns = call->plan.options.deadline_ns, other_ns = bounded_ns(world, host, call);
+    if (other_ns > 0 && (deadline_ns == 0 || other_ns < deadline_ns))
+        deadline_ns = other_ns;
     if (deadline_ns > 0 && world_sings_once(world, CANARY_belated))
         deadline_ns = 0;
     else if (deadline_ns == 0 || stands_still(world, host))
@@ -258,7 +302,7 @@ void outcome_check(struct world *world, uint32_t host, uint32_t event, struct lh
     if (result.error)
         check_error(world, host, event, &result);
     else if (!is_known(world, host, event, call))
-        check_success(world, host, event);
+        check_success(world, host, event, result.missing_bytes);
     call->left = buffers_hash(call);
     world->delivered += result.error == 0;
     world->canceled += result.error != 0;

@@ -34,6 +34,9 @@ GROUPS = ("late-unanswered", "sum-by-rank", "report-dropped", "left-untold", "re
           "send-early", "quotient-twice", "blame-next", "group-deadline", "buffer-lost", "input-summed",
           "count-unsigned")
 GROUP_SEEDS = 15 << 60
+# And from here on groups whose hops may lose something (PLAN_BOUNDED_GROUP_SEEDS).
+BOUNDED_GROUPS = ("group-stale", "group-endless", "lost-counted", "late-piece", "counts-even")
+BOUNDED_GROUP_SEEDS = 31 << 59
 
 ACK_COPY = "    memcpy(ack.bitmap, arrivals->bits + answer->next_word, ack.words * sizeof(uint64_t));\n"
 
@@ -285,6 +288,23 @@ BUGS = {
          "    struct notice notice = {.error = error, .rank = (rank + 1) % op->group->size};\n"
          "    snprintf(notice.text, sizeof notice.text, \"%s: rank"),
     ]),
+    "group-stale": ("missing bytes of a bounded collective are not set to 0", [
+        ("src/group/bounded.c", "        memset(to, 0, bytes);", "        (void)to;"),
+    ]),
+    "group-endless": ("nothing is given up by the deadline of a bounded collective", [
+        ("src/group/bounded.c", "int error = at <= now ? give_up(op, i) : 0;",
+         "int error = at == 1 ? give_up(op, i) : 0;"),
+    ]),
+    "lost-counted": ("what is lost of a piece counts as a contribution", [
+        ("src/group/bounded.c", "uint16_t count = lost ? 0 : count_in(op, arrival, index);",
+         "uint16_t count = count_in(op, arrival, index);"),
+    ]),
+    "late-piece": ("a piece is taken that was given up", [
+        ("src/group/operation.c", "    if (arrival->given_up)\n        return 0;\n", ""),
+    ]),
+    "counts-even": ("a piece counts as if all of it had the contributions of its first granule", [
+        ("src/group/bounded.c", "same = same && count == first;", ";"),
+    ]),
     "group-deadline": ("a collective's deadline ends nothing", [
         ("src/group/mesh.c", "if (op->state == OP_RUNNING && now >= op->deadline_at)", "if (false)"),
     ]),
@@ -371,6 +391,8 @@ def first_seed(name):
         return DEADLINE_SEEDS
     if name in GROUPS:
         return GROUP_SEEDS
+    if name in BOUNDED_GROUPS:
+        return BOUNDED_GROUP_SEEDS
     return ENGINE_SEEDS if name in ENGINES else CONTROLLER_SEEDS if name in CONTROLLERS else 1
 
 

@@ -226,17 +226,24 @@ static uint64_t integer_sum(const struct contributions *c)
     return sum;
 }
 
-/* Of an encoded sum: coefficients are as large as a block's norm, and their roundings are spread over it. What lacks
- * contributions has no other bound than that of what all could be. */
-static long double encoded_bound(const struct contributions *c, const struct call_loss *loss,
-                                 long double unit)
+/* Of an encoded sum: coefficients are as large as a block's norm, and their roundings are spread over it. */
+static long double encoded_bound(const struct contributions *c)
 {
-    if (loss->missing > 0)
-        return 4096.0L * c->count * c->count;
-    return unit * c->count * (c->plan->call.type == LH_F32 ? 1024 : 64);
+    enum lh_type type = c->plan->call.type;
+    return ldexpl(1, -(int)formats[type].mantissa - 1) * c->count * (type == LH_F32 ? 1024 : 64);
 }
 
-static bool float_is_right(const struct contributions *c, const struct call_loss *loss, uint64_t raw)
+/* Of a sum that lacks contributions: what is missing is as large as random elements of up to 2 are together,
+ * and what is in its place, another rank's, up to `count` times as large as one's. */
+static bool energy_is_right(const struct contributions *c, const struct call_loss *loss)
+{
+    size_t width = lh_type_bytes(c->plan->call.type);
+    long double bound = encoded_bound(c), most = 32.0L * c->count * (c->count + 1);
+    return loss->energy <=
+           most * (long double)(loss->missing / width) + (long double)c->plan->call.count * bound * bound;
+}
+
+static bool float_is_right(const struct contributions *c, struct call_loss *loss, uint64_t raw)
 {
     enum lh_type type = c->plan->call.type;
     enum lh_reduction reduction = c->plan->call.reduction;
@@ -262,14 +269,19 @@ static bool float_is_right(const struct contributions *c, const struct call_loss
     }
     /* One rounding an addition, and one of the division. */
     long double bound = reduction == LH_MIN || reduction == LH_MAX ? 0 : 1.1L * c->count * unit * size;
+    long double off = decoded(type, raw) - value;
     if (loss->bounded)
-        bound += encoded_bound(c, loss, unit);
-    return fabsl(decoded(type, raw) - value) <= bound;
+        bound += encoded_bound(c);
+    if (!loss->bounded || loss->missing == 0)
+        return fabsl(off) <= bound;
+    off *= reduction == LH_AVG ? c->count : 1;
+    loss->energy += off * off;
+    return isfinite(off);
 }
 
 static bool sums_are_right(const struct plan_event *event, const struct call_plan *plan,
                            const struct team *team, size_t first, const uint8_t *out,
-                           const struct call_loss *loss, char *what, size_t size)
+                           struct call_loss *loss, char *what, size_t size)
 {
     enum lh_type type = plan->call.type;
     size_t elements = collective_call_in(&plan->call, team->size), width = lh_type_bytes(type);
@@ -288,7 +300,9 @@ static bool sums_are_right(const struct plan_event *event, const struct call_pla
         snprintf(what, size, "element %zu of %zu", i, plan->call.count);
         return false;
     }
-    return true;
+    snprintf(what, size, "a sum that lacks %llu bytes, by %.3Lg", (unsigned long long)loss->missing,
+             loss->energy);
+    return !loss->bounded || loss->missing == 0 || energy_is_right(&c, loss);
 }
 
 /* ---- what is not added ------------------------------------------------------------------------------- */

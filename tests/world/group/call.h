@@ -32,10 +32,11 @@ void call_fill(const struct plan_event *event, const struct call_plan *plan, uin
                size_t elements);
 /* What may be lost of a call's result. */
 struct call_loss {
-    bool bounded;     /* sums are of encoded tensors */
-    uint64_t missing; /* bytes that were reported */
-    uint64_t wrong;   /* set: bytes that are 0 in place of others */
-    uint64_t zero;    /* set: bytes that are 0 */
+    bool bounded;       /* sums are of encoded tensors */
+    uint64_t missing;   /* bytes that were reported */
+    uint64_t wrong;     /* set: bytes that are 0 in place of others */
+    uint64_t zero;      /* set: bytes that are 0 */
+    long double energy; /* set: squares of errors of a sum that lacks contributions */
 };
 /* Whether the output of a rank is right, but for that. False: what[size] says where it is not. */
 bool call_is_right(const struct plan_event *event, const struct call_plan *plan, const struct team *team,

@@ -291,7 +291,7 @@ BUGS = {
     "group-stale": ("missing bytes of a bounded collective are not set to 0", [
         ("src/group/bounded.c", "        memset(to, 0, bytes);", "        (void)to;"),
     ]),
-    "group-endless": ("nothing is given up by the deadline of a bounded collective", [
+    "group-endless": ("nothing times out by the deadline of a bounded collective", [
         ("src/group/bounded.c", "int error = at <= now ? give_up(op, i) : 0;",
          "int error = at == 1 ? give_up(op, i) : 0;"),
     ]),
@@ -299,7 +299,7 @@ BUGS = {
         ("src/group/bounded.c", "uint16_t count = lost ? 0 : count_in(op, arrival, index);",
          "uint16_t count = count_in(op, arrival, index);"),
     ]),
-    "late-piece": ("a piece is taken that was given up", [
+    "late-piece": ("a piece is taken that has timed out", [
         ("src/group/operation.c", "    if (arrival->given_up)\n        return 0;\n", ""),
     ]),
     "counts-even": ("a piece counts as if all of it had the contributions of its first granule", [

@@ -198,8 +198,8 @@ struct plan_group {
     struct lh_attr attr[2];  /* of connections in a site, and to other sites: sizes */
     char reliability[2][48]; /* likewise */
     char congestion[2][24];
-    bool bounded[2];       /* likewise: a part may be lost */
-    lh_time bounded_ns[2]; /* its deadline; 0: learned */
+    bool bounded[2];               /* likewise: a part may be lost */
+    lh_time bounded_ns[2];         /* its deadline; 0: learned */
     uint64_t receive_buffer_bytes; /* of the engines' sockets */
     lh_time peer_timeout_ns;
     uint8_t site[PLAN_HOSTS_MAX];

@@ -59,7 +59,7 @@ static void set_cuts(struct world *world)
     }
     for (uint32_t from = 0; from < world->plan->hosts; from++)
         for (uint32_t to = 0; to < world->plan->hosts; to++)
-            sim_world_cut(world->sim, from, to, cut[from][to]);
+            sim_world_cut(world->sim, from, to, cut[from][to] || ranks_are_cut(world, from, to));
 }
 
 static void flap(struct world *world, const struct plan_event *event, struct running *running)
@@ -233,6 +233,10 @@ static void begin(struct world *world, const struct plan_event *event, struct ru
         renew(world, event);
         break;
     case EVENT_gone:
+        if (event->delay_ns > 0) {
+            ranks_die_agreeing(world, event);
+            break;
+        }
         lose_ends(world, event->host, true);
         ranks_die(world, event->host);
         break;

@@ -3,14 +3,14 @@
 
 #include <stdio.h>
 
-#define ROW_LEAST  64u
-#define ROW_MOST   131072u
-#define ROW_LARGE  1048576u
-#define LIFE_BYTES 2097152u /* of all rows: the arena has room for them at each rank */
-#define CALLS_MOST 8u       /* of an epoch */
-#define LOSS_MOST  0.2      /* more, in long bursts, is the silence of a dead rank */
-#define BURST_MOST 3
-#define TWO_DEATHS 3u
+#define ROW_LEAST   64u
+#define ROW_MOST    131072u
+#define ROW_LARGE   1048576u
+#define LIFE_BYTES  2097152u /* of all rows: the arena has room for them at each rank */
+#define CALLS_MOST  8u       /* of an epoch */
+#define LOSS_MOST   0.2      /* more, in long bursts, is the silence of a dead rank */
+#define BURST_MOST  3
+#define THREE_HOSTS 3u
 
 void draw_ranks(struct plan *plan, struct lh_prng *prng)
 {
@@ -186,7 +186,7 @@ static void draw_fault(struct plan *plan, enum plan_event_kind kind, struct lh_p
 static void draw_deaths(struct plan *plan, struct lh_prng *prng)
 {
     bool dies = draw_chance(prng, 0.35), early = draw_chance(prng, 0.3), two = draw_chance(prng, 0.2);
-    for (uint32_t i = 0; dies && i < (two && plan->hosts >= TWO_DEATHS ? 2u : 1u); i++) {
+    for (uint32_t i = 0; dies && i < (two && plan->hosts >= THREE_HOSTS ? 2u : 1u); i++) {
         struct plan_event *event = draw_event(plan, EVENT_gone, prng);
         event->host = (uint8_t)lh_prng_below(prng, plan->hosts);
         if (early)
@@ -208,13 +208,30 @@ static void draw_faults(struct plan *plan, struct lh_prng *prng)
     draw_deaths(plan, prng);
 }
 
+/* While the ranks agree on who is left: some have its report, and one has not. */
+static void draw_death_agreeing(struct plan *plan, struct lh_prng *prng)
+{
+    bool dies = draw_chance(prng, 0.3), early = draw_chance(prng, 0.5);
+    if (!dies || plan->hosts < THREE_HOSTS || plan_has(plan, FEATURE_impatient))
+        return;
+    struct plan_event *event = draw_event(plan, EVENT_gone, prng);
+    event->host = (uint8_t)lh_prng_below(prng, plan->hosts);
+    uint64_t other = lh_prng_below(prng, plan->hosts - 1);
+    event->peer = (uint8_t)(other < event->host ? other : other + 1);
+    event->delay_ns = draw_spread(prng, 10 * LH_NS_PER_US, plan->group.peer_timeout_ns / 32);
+    if (early)
+        event->at_ns /= 16;
+}
+
 void draw_group(struct plan *plan, struct lh_prng *prng, bool wild)
 {
     draw_attributes(plan, prng);
     draw_patience(plan, prng);
     draw_calls(plan, prng);
-    if (wild)
+    if (wild) {
         draw_faults(plan, prng);
+        draw_death_agreeing(plan, prng);
+    }
 }
 
 void draw_bounded(struct plan *plan, struct lh_prng *prng)

@@ -300,6 +300,10 @@ static void begin_shrink(struct world *world, uint32_t host)
 {
     struct rank *rank = &world->ranks->of[host];
     struct mesh *mesh = rank->group->mesh;
+    if (rank->last && rank->dies_ns == 0) {
+        rank->dies_ns = world->now + rank->last->delay_ns;
+        sim_world_cut(world->sim, host, rank->last->peer, true);
+    }
     pthread_mutex_lock(&mesh->lock);
     subgroup_begin_shrink(rank->group);
     pthread_mutex_unlock(&mesh->lock);
@@ -434,6 +438,12 @@ static void give_up_late(struct world *world, uint32_t host, lh_time *next)
 static void rank_acts(struct world *world, uint32_t host, lh_time *next)
 {
     struct rank *rank = &world->ranks->of[host];
+    if (rank->dies_ns > 0 && rank->dies_ns <= world->now) {
+        ranks_die(world, host);
+        return;
+    }
+    if (rank->dies_ns > 0)
+        lh_keep_earlier(next, rank->dies_ns);
     switch (rank->state) {
     case RANK_JOINS:
         if (plan_of(world)->joins_ns[host] <= world->now)
@@ -595,6 +605,18 @@ void ranks_die(struct world *world, uint32_t host)
     world->hosts[host].muted = false;
     world->ranks->of[host].died_ns = world->now;
     set_state(world, host, RANK_DEAD);
+}
+
+void ranks_die_agreeing(struct world *world, const struct plan_event *event)
+{
+    if (world->ranks)
+        world->ranks->of[event->host].last = event;
+}
+
+bool ranks_are_cut(const struct world *world, uint32_t from, uint32_t to)
+{
+    const struct rank *rank = world->ranks ? &world->ranks->of[from] : NULL;
+    return rank && rank->dies_ns > 0 && rank->last->peer == to;
 }
 
 void ranks_end(struct world *world)

@@ -53,6 +53,8 @@ struct rank {
     lh_time due_ns;   /* of progress, the world's time */
     lh_time since_ns; /* the state */
     lh_time died_ns;
+    const struct plan_event *last;             /* it dies while it agrees; NULL: it does not */
+    lh_time dies_ns;                           /* then; 0: it has not begun to agree */
     struct call *calls;                        /* by event */
     struct lh_group *made[2 * PLAN_HOSTS_MAX]; /* all of its groups */
     uint32_t made_count;

@@ -103,6 +103,14 @@ static enum lane lane_of(const struct lh_collective *op, const struct piece *pie
     return link_lane_of(group_link(op->group, piece->peer), piece->bytes, op->bounded != NULL);
 }
 
+/* Whether what is sent must not be the memory of the sum: without a deadline a block that comes to be stored
+ * says that it has arrived; with one, its receiver may be left behind, and still be waiting for it. */
+static bool copies(const struct lh_collective *op, const struct piece *piece, enum lane lane)
+{
+    return (op->bounded && piece->reduce) ||
+           link_copies(group_link(op->group, piece->peer), lane, piece->bytes);
+}
+
 static int send_piece(struct lh_collective *op, const struct piece *piece)
 {
     struct lh_part parts[PIECE_BLOCKS_MAX];
@@ -119,8 +127,7 @@ static int send_piece(struct lh_collective *op, const struct piece *piece)
         return error;
     tag.kind = TAG_PIECE;
     tag.piece = of_piece;
-    return link_send(link, lane, &tag, parts, count,
-                     link_copies(link, lane, piece->bytes) ? NULL : &op->waiting);
+    return link_send(link, lane, &tag, parts, count, copies(op, piece, lane) ? NULL : &op->waiting);
 }
 
 /* A peer that has not begun takes only so much. */

@@ -30,11 +30,13 @@ int bounded_lane_of(const struct lh_attr *attr, lh_time peer_timeout_ns, struct 
 {
     struct scheme_choice choice;
     *lane = (struct bounded_lane){.exists = false};
-    if (attr->scheme || !attr->reliability)
-        return 0;
     int error = scheme_choose(attr, &choice);
     if (error || !choice.scheme->deadline || choice.automatic)
         return error;
+    if (choice.scheme == attr->scheme)
+        return lh_fail(LH_EINVAL,
+                       "group: %s: a scheme of your own that delivers parts of messages (use bounded)",
+                       choice.scheme->name);
     lane->exists = true;
     lane->deadline_ns = choice.scheme->deadline(choice.params);
     if (lane->deadline_ns >= peer_timeout_ns && lane->deadline_ns != LH_DEADLINE_NONE)

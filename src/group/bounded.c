@@ -491,8 +491,10 @@ void bounded_apply(struct lh_collective *op, uint32_t receive, uint8_t *data)
             size_t bytes = left < GRANULE_BYTES ? left : GRANULE_BYTES;
             bool lost = loss_hits(arrival->loss, &from, offset, bytes);
             uint16_t count = lost ? 0 : count_in(op, arrival, index);
-            if (lost)
+            if (lost) {
                 op->bounded->missing[piece->peer] += bytes;
+                op->result.bytes_received -= bytes;
+            }
             if (!piece->reduce)
                 store(op, block, g, data + offset, bytes, count);
             else if (count == 0)

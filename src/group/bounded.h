@@ -89,8 +89,8 @@ size_t bounded_counts_bytes(const struct lh_collective *op, const struct piece *
 
 /* ---- arrivals ---------------------------------------------------------------------------------------- */
 
-/* A piece that is applied: notes its contributions, zeroes in `data` what is missing, and stores it unless it
- * is added. */
+/* A piece that is applied: notes its contributions, zeroes in `data` what is missing, which counts as
+ * received no more, and stores it unless it is added. */
 void bounded_apply(struct lh_collective *op, uint32_t receive, uint8_t *data);
 /* A peer needs nothing more, and has not sent some pieces. -LH_EPROTOCOL, -LH_ENOMEM. */
 int bounded_on_over(struct lh_collective *op, uint32_t rank, const uint8_t *data, size_t bytes);

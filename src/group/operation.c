@@ -257,6 +257,7 @@ static void apply(struct lh_collective *op, uint32_t receive)
     const struct piece *piece = &op->pieces.receives[receive];
     struct arrival *arrival = &op->arrivals[receive];
     uint8_t *data = arrival->bounce ? arrival->bounce->memory : arrival->copy;
+    op->result.bytes_received += piece->bytes;
     if (op->bounded)
         bounded_apply(op, receive, data);
     for (uint32_t i = 0; i < piece->count; i++) {
@@ -353,7 +354,6 @@ int op_on_piece(struct lh_collective *op, uint32_t rank, struct op_piece *in)
     in->bounce = whole ? NULL : in->bounce;
     in->loss = NULL;
     op->peers[rank].left--;
-    op->result.bytes_received += bytes;
     note_arrival(op, receive);
     return 0;
 }
@@ -405,9 +405,9 @@ int op_begin(struct lh_collective *op, lh_time now)
     if (own > 0)
         memcpy(to, from, (size_t)own);
     op->result.started_ns = now;
-    int refused = op->bounded ? bounded_begin(op) : 0;
-    if (!refused)
-        refused = deadlines_begin(op);
+    int refused = deadlines_begin(op); /* first: all ranks count an operation, also one that fails */
+    if (!refused && op->bounded)
+        refused = bounded_begin(op);
     if (refused)
         return refused;
     signature_encode(&op->signature, body);

@@ -18,6 +18,7 @@
 
 #include "base/prng.h"
 #include "collective/schedule/schedule_table.h"
+#include "group/group.h"
 #include "support/group_world.h"
 
 #define MS        LH_NS_PER_MS
@@ -243,7 +244,20 @@ static void test_losses(void **state)
     check_error(LINK ",loss=1e-2,burst=16", "direct", 3, NULL);
 }
 
-/* What is zero is what is reported, and all else is right. */
+/* By source; all of it was to come. */
+static uint64_t missing_of_all(struct lh_collective *op, uint32_t ranks)
+{
+    uint64_t sum = 0, bytes;
+    for (uint32_t r = 0; r < ranks; r++) {
+        assert_int_equal(lh_collective_missing(op, r, &bytes), 0);
+        sum += bytes;
+    }
+    assert_int_equal(lh_collective_missing(op, ranks, &bytes), -LH_EINVAL);
+    return sum;
+}
+
+/* What is zero is what is reported, and all else is right; what was to come has been received or is
+ * missing. */
 static void check_zeroes(enum collective collective, const char *schedule)
 {
     struct group_world world;
@@ -260,6 +274,9 @@ static void check_zeroes(enum collective collective, const char *schedule)
                 assert_true(zero || run.out[r][k] == (float)expected(&run, 4, r, k));
             }
             assert_int_equal(zeroed, run.results[r].missing_bytes);
+            uint64_t own = collective == COLLECTIVE_ALLGATHER ? run.count : r == 0 ? run.out_count : 0;
+            assert_int_equal(run.results[r].bytes_received + missing_of_all(run.ops[r], 4),
+                             (run.out_count - own) * sizeof(float));
             missing += zeroed;
         }
         release(&run, 4);
@@ -437,6 +454,31 @@ static void test_learned(void **state)
     check_learned(COLLECTIVE_BROADCAST, "binomial-pipeline");
 }
 
+/* An operation that fails counts at all ranks: else proposals of one would be of other operations. */
+static void test_rounds(void **state)
+{
+    (void)state;
+    struct group_world world;
+    struct lh_timeout_state states[3];
+    open_world(&world, 3, LINK, "bounded", NULL);
+    for (uint32_t i = 0; i < 4; i++) {
+        struct run run = {
+            .collective = COLLECTIVE_ALLREDUCE, .schedule = "ring", .count = 20000, .seed = i};
+        fill(&run, 3);
+        if (i == 2)
+            run.in[1][17] = NAN;
+        for (uint32_t r = 0; r < 3; r++)
+            start(&run, &world, r);
+        assert_true(group_world_run(&world, run.ops, 3, LIMIT_NS));
+        release(&run, 3);
+    }
+    for (uint32_t r = 0; r < 3; r++) {
+        lh_timeout_state(world.groups[r]->timeouts[COLLECTIVE_ALLREDUCE], &states[r]);
+        assert_int_equal(states[r].round, 4);
+    }
+    group_world_close(&world);
+}
+
 static void test_death(void **state)
 {
     (void)state;
@@ -514,7 +556,7 @@ int main(void)
         cmocka_unit_test(test_zeroes),       cmocka_unit_test(test_straggler),
         cmocka_unit_test(test_learned),      cmocka_unit_test(test_catches_up),
         cmocka_unit_test(test_death),        cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_stopped_host),
+        cmocka_unit_test(test_stopped_host), cmocka_unit_test(test_rounds),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -87,6 +87,7 @@
 #define SHARE_CUT         0.8  /* of a full path and that queue: it gets empty */
 #define SHARE_GROWTH      0.35 /* a round trip: of the root of the window in packets, */
 #define SHARE_LEAST       0.25 /* and at least, in packets; */
+#define SHARE_USED        0.85 /* or so much of the rate was used: the host does not keep up with it; */
 #define SHARE_RTT_NS      25e6 /* with this round trip; by the time, so that long paths get a share, */
 #define SHARE_RTT_MAX     4.0  /* up to so many times longer or shorter */
 #define SHARE_SHRINKS     0.05 /* shorter than a round trip ago: wait */
@@ -359,14 +360,15 @@ static bool congested(struct bbr *b)
     return marked || lost;
 }
 
-/* What was delivered is what the path gives. While others share it, somewhat less: the queue must get
- * shorter, or everybody goes on losing. */
+/* What was delivered is what the path gives; to a host that does not keep up with its rate it may give more. While
+ * others share it, somewhat less: the queue must get shorter, or everybody goes on losing. */
 static void on_congestion(struct bbr *b, const struct lh_congestion_feedback *f)
 {
     bool cruises = b->state == BBR_CRUISE || b->state == BBR_DOWN;
-    if (cruises && b->round_full && b->round_bw > 0 && (!shared(b) || b->rounds >= b->cut_round + 2)) {
+    if (cruises && b->round_bw > 0 && (!shared(b) || b->rounds >= b->cut_round + 2)) {
         double to = (shared(b) ? SHARED_CUT : 1) * b->round_bw;
-        double least = b->round_bw < MUCH_SLOWER * b->bw ? 0 : CUT_MAX * b->bw;
+        bool slower = b->round_full && b->round_bw < MUCH_SLOWER * b->bw;
+        double least = slower ? 0 : CUT_MAX * b->bw;
         to = to > least ? to : least;
         if (to < b->bw)
             set_bw(b, to);
@@ -416,7 +418,7 @@ static void share_grow(struct bbr *b)
     double packets = bdp_of(b) / b->mtu;
     double slow = fmin(fmax(b->rtt_min / SHARE_RTT_NS, 1 / SHARE_RTT_MAX), SHARE_RTT_MAX);
     double more = slow * fmax(SHARE_GROWTH * sqrt(packets), SHARE_LEAST);
-    if (b->round_full)
+    if (b->round_full || b->round_bw > SHARE_USED * b->bw)
         set_bw(b, b->bw * (1 + more / fmax(packets, 1)));
 }
 

@@ -444,6 +444,58 @@ static void test_clock_that_was_set(void **state)
     assert_true(decision.rate_bps > packet_bps);
 }
 
+/* The rate after many round trips with a full queue, others' for the most part, of a host that does not keep up
+ * with its rate: a third of it arrives, and that share of it is lost. */
+static uint64_t rate_of_late_host(double loss)
+{
+    const lh_time rtt_ns = 20 * LH_NS_PER_MS;
+    const uint64_t rate_bps = 30000000, known_bps = 100000000;
+    const struct lh_congestion_path path = {.mtu_bytes = 4096,
+                                            .rtt_ns = rtt_ns,
+                                            .rate_max_bps = LH_RATE_NONE,
+                                            .window_max_bytes = UINT64_MAX,
+                                            .remembered_rate_bps = known_bps,
+                                            .remembered_rtt_ns = rtt_ns};
+    const uint8_t params[LH_CONGESTION_PARAMS] = {0};
+    max_align_t memory[64];
+    struct lh_congestion_decision decision;
+    bbr_congestion.start(memory, &path, params, 1);
+    uint64_t arrived = 0, lost = 0, before = 0;
+    for (uint32_t i = 1; i <= 200; i++) {
+        bool first = i == 1;
+        lh_time sees_ns = first ? rtt_ns : 2 * rtt_ns;
+        uint64_t newly = (first ? known_bps : rate_bps) / 8 * sees_ns / LH_NS_PER_S;
+        uint64_t gone = first ? 0 : (uint64_t)((double)newly * loss);
+        arrived += newly;
+        lost += gone;
+        const struct lh_congestion_feedback feedback = {.now = i * 2 * rtt_ns,
+                                                        .sent_ns = i * 2 * rtt_ns - sees_ns,
+                                                        .rtt_ns = sees_ns,
+                                                        .rate_bps = first ? known_bps : rate_bps,
+                                                        .sends_bps = first ? known_bps : rate_bps,
+                                                        .rate_is_limited = !first,
+                                                        .arrived_bytes = newly,
+                                                        .lost_bytes = gone,
+                                                        .arrived_total_bytes = arrived,
+                                                        .lost_total_bytes = lost,
+                                                        .arrived_at_send_bytes = before,
+                                                        .credit_bytes = UINT64_MAX};
+        before = arrived;
+        bbr_congestion.on_feedback(memory, &feedback);
+    }
+    bbr_congestion.decide(memory, 400 * rtt_ns, &decision);
+    return decision.rate_bps;
+}
+
+/* It would be three times too fast for good, and so would its neighbours. */
+static void test_late_host(void **state)
+{
+    (void)state;
+    printf("%.1f and %.1f Mbit/s\n", (double)rate_of_late_host(0) / 1e6,
+           (double)rate_of_late_host(0.1) / 1e6);
+    assert_true(rate_of_late_host(0.1) < 50000000);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -457,6 +509,7 @@ int main(void)
         cmocka_unit_test(test_short_messages),
         cmocka_unit_test(test_change_of_rate),
         cmocka_unit_test(test_drops_of_a_slower_path),
+        cmocka_unit_test(test_late_host),
         cmocka_unit_test(test_fairness),
         cmocka_unit_test(test_rivals),
         cmocka_unit_test(test_joining),

@@ -360,8 +360,8 @@ static bool congested(struct bbr *b)
     return marked || lost;
 }
 
-/* What was delivered is what the path gives; to a host that does not keep up with its rate it may give more. While
- * others share it, somewhat less: the queue must get shorter, or everybody goes on losing. */
+/* What was delivered is what the path gives; to a host that does not keep up with its rate it may give more.
+ * While others share it, somewhat less: the queue must get shorter, or everybody goes on losing. */
 static void on_congestion(struct bbr *b, const struct lh_congestion_feedback *f)
 {
     bool cruises = b->state == BBR_CRUISE || b->state == BBR_DOWN;

@@ -444,8 +444,8 @@ static void test_clock_that_was_set(void **state)
     assert_true(decision.rate_bps > packet_bps);
 }
 
-/* The rate after many round trips with a full queue, others' for the most part, of a host that does not keep up
- * with its rate: a third of it arrives, and that share of it is lost. */
+/* After many round trips with a full queue, others' for the most part: the rate of a host that does not keep
+ * up with it. A third of it arrives, and that share of it is lost. */
 static uint64_t rate_of_late_host(double loss)
 {
     const lh_time rtt_ns = 20 * LH_NS_PER_MS;

@@ -26,6 +26,7 @@ struct ahead_queue {
     uint32_t group;
     uint32_t operation;
     bool failed; /* at the peer, since: nothing else comes of it */
+    bool lossy;  /* there was no room for all that may be lost */
     struct ahead *first;
     struct ahead **last;
 };

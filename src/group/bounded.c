@@ -426,6 +426,23 @@ int bounded_announce_over(struct lh_collective *op)
     return 0;
 }
 
+/* Those of a peer's pieces that have not come. */
+static int give_up_some(struct lh_collective *op, uint32_t rank, uint32_t first, uint32_t count)
+{
+    for (uint32_t i = first; i < first + count; i++) {
+        uint32_t receive = op->receives_of[op->peers[rank].first_receive + i];
+        int error = is_awaited(op, receive) ? give_up(op, receive) : 0;
+        if (error)
+            return error;
+    }
+    return 0;
+}
+
+int bounded_on_lost(struct lh_collective *op, uint32_t rank)
+{
+    return give_up_some(op, rank, 0, op->peers[rank].receives);
+}
+
 int bounded_on_over(struct lh_collective *op, uint32_t rank, const uint8_t *data, size_t bytes)
 {
     const struct op_peer *peer = &op->peers[rank];
@@ -437,12 +454,9 @@ int bounded_on_over(struct lh_collective *op, uint32_t rank, const uint8_t *data
         if (first >= peer->receives || count > peer->receives - first)
             return lh_fail(LH_EPROTOCOL, "rank %u did not send piece %u of %u", rank, first,
                            peer->receives);
-        for (uint32_t i = first; i < first + count; i++) {
-            uint32_t receive = op->receives_of[peer->first_receive + i];
-            int error = is_awaited(op, receive) ? give_up(op, receive) : 0;
-            if (error)
-                return error;
-        }
+        int error = give_up_some(op, rank, first, count);
+        if (error)
+            return error;
     }
     return 0;
 }

@@ -94,6 +94,8 @@ size_t bounded_counts_bytes(const struct lh_collective *op, const struct piece *
 void bounded_apply(struct lh_collective *op, uint32_t receive, uint8_t *data);
 /* A peer needs nothing more, and has not sent some pieces. -LH_EPROTOCOL, -LH_ENOMEM. */
 int bounded_on_over(struct lh_collective *op, uint32_t rank, const uint8_t *data, size_t bytes);
+/* What a peer has sent and is not here was not kept. -LH_ENOMEM. */
+int bounded_on_lost(struct lh_collective *op, uint32_t rank);
 /* Gives up what is due. -LH_ENOMEM. */
 int bounded_on_expired(struct lh_collective *op, lh_time now);
 /* The next moment at which something is; LH_TIME_NEVER: none. */

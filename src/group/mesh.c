@@ -311,14 +311,12 @@ static enum delivery deliver(struct mesh *mesh, struct message *message)
 /* ---- what comes early -------------------------------------------------------------------------------- */
 
 /* A peer that does not wait for this rank goes on sending: what may be lost is, from so many bytes on. */
-static void lose_early(struct message *message, size_t most)
+static bool is_lost(const struct message *message, size_t most)
 {
-    bool may_be_lost = message->bounce && message->bounce->lane == LANE_BOUNDED;
-    if (!may_be_lost || message->link->kept_bytes + ahead_cost(message->bytes) <= most)
-        return;
-    loss_free(message->loss);
-    message->loss = loss_of_all();
-    message->bytes = 0;
+    const struct link *link = message->link;
+    bool partial = message->bounce && message->bounce->lane == LANE_BOUNDED;
+    bool counts = message->tag.kind == TAG_COUNTS && link->lanes[LANE_BOUNDED].connection;
+    return (partial || counts) && link->kept_bytes + ahead_cost(message->bytes) > most;
 }
 
 /* What came of an operation that has failed at the peer since is not needed. */
@@ -333,7 +331,10 @@ static void keep_early(struct mesh *mesh, struct message *message)
         return;
     if (aborts)
         ahead_discard(ahead_detach(&mesh->ahead, link, tag->group, tag->operation));
-    lose_early(message, most / 2);
+    if (queue && !aborts && is_lost(message, most / 2)) {
+        queue->lossy = true;
+        return;
+    }
     if (link->kept_bytes + ahead_cost(message->bytes) > most) {
         on_link_failed(mesh, link, -LH_EPROTOCOL, true);
         return;
@@ -379,16 +380,33 @@ static uint32_t deliver_once(struct mesh *mesh, struct ahead_queue *queue)
     return signatures;
 }
 
+/* All that was kept has been delivered: what was not counts as lost. */
+static void lose_rest(struct mesh *mesh, const struct ahead_queue *queue)
+{
+    struct lh_group *group = find_group(mesh, queue->group);
+    struct lh_collective *op = group ? find_operation(group, queue->operation) : NULL;
+    if (!op || !op->bounded)
+        return;
+    int error = bounded_on_lost(op, group_member(group, queue->link->rank));
+    if (error)
+        mesh_abort(op, error, LH_NO_RANK, lh_last_error());
+    else
+        run(op, mesh_now(mesh));
+}
+
 /* What a rank sent for an operation before. */
 static void deliver_early(struct mesh *mesh, const struct link *link, uint32_t group, uint32_t operation)
 {
     struct ahead_queue *queue = ahead_detach(&mesh->ahead, link, group, operation);
     while (queue && deliver_once(mesh, queue) > 0)
         ; /* each takes signatures out */
-    if (queue && queue->first)
+    if (queue && queue->first) {
         ahead_attach(&mesh->ahead, queue);
-    else
-        free(queue);
+        return;
+    }
+    if (queue && queue->lossy)
+        lose_rest(mesh, queue);
+    free(queue);
 }
 
 void mesh_take_early_reports(struct lh_group *group)

@@ -11,14 +11,20 @@ timeout 20 "$path" -- true >"$work/path.out" 2>"$work/path.err" || status=$?
 cat "$work/path.err"
 [ "$status" -ne 77 ] || exit 77
 
-# The load heeds nothing and takes 95 % of the path, once half of the messages are through, until all are.
+# The load heeds nothing and takes 95 % of the path, once half of the messages are through, until all are. It is
+# connected before, and stands still until then: its start may take longer than the messages.
 cat >"$work/left" <<'END'
 longhaul=$1 work=$2
-"$longhaul" perf 10.99.0.2:5001 --size 1MiB --iterations 16 --json "$work/limits.json" &
-measured=$!
-until [ "$(awk '/path0/ { print $10 }' /proc/self/net/dev)" -ge 9000000 ]; do sleep 0.02; done
+sent() { awk '/path0/ { print $10 }' /proc/self/net/dev; }
 "$longhaul" perf 10.99.0.2:5002 --size 64MiB --iterations 1000 --rate 95Mbit >/dev/null 2>&1 &
 load=$!
+until [ "$(sent)" -ge 200000 ]; do sleep 0.02; done
+kill -STOP "$load"
+half=$(($(sent) + 9000000))
+"$longhaul" perf 10.99.0.2:5001 --size 1MiB --iterations 16 --json "$work/limits.json" &
+measured=$!
+until [ "$(sent)" -ge "$half" ]; do sleep 0.02; done
+kill -CONT "$load"
 wait "$measured"
 status=$?
 kill "$load"

@@ -1,6 +1,6 @@
 # Which schedule takes the least: docs/pictures/collective-crossover.svg
 #
-#   BUILD=build bench/crossover.py > bench/results/crossover.txt; gnuplot bench/results/crossover.gp
+#   BUILD=build bench/crossover.py > bench/results/crossover.txt; gnuplot bench/results/collective-crossover.gp
 #
 # SPDX-License-Identifier: BSD-3-Clause
 data = "bench/results/crossover.txt"
@@ -11,10 +11,15 @@ set border 3
 set tics nomirror
 set logscale x 4
 set xtics ("4 KiB" 4, "64 KiB" 64, "1 MiB" 1024, "16 MiB" 16384)
-set key outside bottom center horizontal maxcols 3 samplen 2
 set bmargin 7
+names = system(sprintf("awk '!/^#/ && NF == 6 {print $3}' %s | sort -u", data))
+colors = "#1060b0 #c84010 #40a060 #8060b0 #d0a020"
+words = "blue red green violet yellow"
 
-set title "Fastest all-reduce of 8 ranks, a site each" font ",14"
+unset key
+legend = ""
+do for [i = 1:words(names)] { legend = legend . (i > 1 ? ", " : "") . sprintf("%s (%s)", word(names, i), word(words, i)) }
+set title "Fastest all-reduce of 8 ranks, a site each:\n" . legend font ",14"
 set xlabel "size"
 set ylabel "round trip between sites, ms"
 set xrange [2:131072]
@@ -22,11 +27,10 @@ set logscale y
 set yrange [0.05:200]
 set ytics (0.1, 1, 5, 25, 100)
 set style data points
-names = system(sprintf("awk '!/^#/ && NF == 6 {print $3}' %s | sort -u", data))
-colors = "#1060b0 #c84010 #40a060 #8060b0 #d0a020"
 plot for [i = 1:words(names)] sprintf("<awk '!/^#/ && NF == 6 && $3 == \"%s\"' %s", word(names, i), data) \
-     using 2:1 with points pt 5 ps 1.9 lc rgb word(colors, i) title word(names, i)
+     using 2:1 with points pt 5 ps 1.9 lc rgb word(colors, i)
 
+set key outside bottom center horizontal maxcols 2 samplen 2 width -5
 set title "Multicast to 128 hosts in 8 datacenters, 25 ms" font ",14"
 set ylabel "ms"
 set xrange [48:90000]

@@ -2,7 +2,8 @@
 # Which schedule takes the least, for which size and distance, by 'longhaul plan --collective': an all-reduce
 # of 8 ranks in a site each, and a multicast to 128 hosts in 2, 4 and 8 datacenters.
 #
-#   BUILD=build bench/crossover.py > bench/results/crossover.txt; gnuplot bench/results/collective-crossover.gp
+#   BUILD=build bench/crossover.py > bench/results/crossover.txt
+#   gnuplot bench/results/collective-crossover.gp
 #
 # SPDX-License-Identifier: BSD-3-Clause
 import json

@@ -3,11 +3,14 @@
  * the simulator, beside the model of appendix C.
  *
  * Each datacenter is a host below a leaf. Every two are 25 ms apart over one spine, and each of the two links
- * between them loses half of what the path loses. Each operation has connections of its own, which wait a
- * round trip for each other at first: it is subtracted. The model: 2 N - 2 rounds of dependent messages, each
- * of which takes a sample of lh_model_sample(3). Here a receive is posted when its message starts, so that a
- * clear-to-send that is lost delays it by a round trip and an eighth: the samples have that, too. Control
- * messages are lost as packets are. (Groups post receives ahead.)
+ * between them loses half of what the path loses. Two operations follow each other, host by host, a second
+ * apart; the first opens the connections. An operation takes what it adds to the end of the one before it.
+ * The model, of two operations likewise: 2 N - 2 rounds of dependent messages, each of which takes a sample
+ * of lh_model_sample(3). Here a receive is posted when its message starts, so that a clear-to-send that is
+ * lost delays it by a round trip and an eighth: the samples have that, too. Control messages are lost as
+ * packets are. (Groups post receives ahead.)
+ *
+ * The last table is the model alone, with the figure's 128 MiB and rate.
  *
  *     bench_collective_sim [--seeds N] [--json FILE]
  *
@@ -22,9 +25,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define DATACENTERS 4u
-#define BYTES       (UINT64_C(1) << 20)
+#define DATACENTERS 8u /* at most */
+#define MESSAGE     (UINT64_C(1) << 20)
 #define RATE_BPS    10e9
+#define PAUSE_PS    UINT64_C(1000000000000) /* workload.compute */
+#define FIGURE      (UINT64_C(128) << 20)   /* of figure 13: bytes of the buffer, and the rate */
+#define FIGURE_BPS  400e9
 #define RTT_S       25e-3
 #define PACKET      4096u
 #define HEADER      78u /* transport.header */
@@ -33,13 +39,24 @@
 #define SEEDS_MAX   100000u
 
 struct cell {
+    uint32_t datacenters;
     double loss;
     const char *scheme;
 };
 
+#define SR "sr-rto"
+#define EC "ec:mds,k=32,m=8"
+
 static const struct cell cells[] = {
-    {1e-3, "sr-rto"},          {1e-3, "ec:mds,k=32,m=8"}, {1e-2, "sr-rto"},
-    {1e-2, "ec:mds,k=32,m=8"}, {1e-4, "sr-rto"},          {1e-4, "ec:mds,k=32,m=8"},
+    {4, 1e-4, SR}, {4, 1e-4, EC}, {4, 1e-3, SR}, {4, 1e-3, EC}, {4, 1e-2, SR},
+    {4, 1e-2, EC}, {2, 1e-3, SR}, {2, 1e-3, EC}, {8, 1e-3, SR}, {8, 1e-3, EC},
+};
+
+/* Of figure 13: a buffer of 128 MiB at 400 Gbit/s. */
+static const struct cell figure[] = {
+    {2, 1e-5, SR}, {2, 1e-5, EC}, {4, 1e-5, SR}, {4, 1e-5, EC}, {8, 1e-5, SR}, {8, 1e-5, EC},
+    {2, 1e-3, SR}, {2, 1e-3, EC}, {4, 1e-3, SR}, {4, 1e-3, EC}, {8, 1e-3, SR}, {8, 1e-3, EC},
+    {2, 1e-2, SR}, {2, 1e-2, EC}, {4, 1e-2, SR}, {4, 1e-2, EC}, {8, 1e-2, SR}, {8, 1e-2, EC},
 };
 
 static void fail(const char *what)
@@ -59,43 +76,54 @@ static void set(struct lh_netsim_config *config, const char *key, const char *va
 static struct lh_netsim_config *configure(const struct cell *cell)
 {
     static const char *const settings[][2] = {
-        {"topology.kind", "leaf-spine"},   {"topology.leaves", "4"},
-        {"topology.spines", "1"},          {"topology.hosts", "1"},
-        {"topology.rate", "10Gbit"},       {"topology.delay", "10ns"},
-        {"topology.core_delay", "6.25ms"}, {"switch.buffer", "1GB"},
-        {"transport.kind", "longhaul"},    {"transport.rate", "10Gbit"},
-        {"workload.kind", "collective"},   {"workload.collective", "allreduce"},
-        {"workload.schedule", "ring"},     {"workload.bytes", "1MiB"},
-        {"workload.rounds", "1"},
+        {"topology.kind", "leaf-spine"},
+        {"topology.spines", "1"},
+        {"topology.hosts", "1"},
+        {"topology.rate", "10Gbit"},
+        {"topology.delay", "10ns"},
+        {"topology.core_delay", "6.25ms"},
+        {"switch.buffer", "1GB"},
+        {"transport.kind", "longhaul"},
+        {"transport.rate", "10Gbit"},
+        {"workload.kind", "collective"},
+        {"workload.collective", "allreduce"},
+        {"workload.schedule", "ring"},
+        {"workload.rounds", "2"},
+        {"workload.compute", "1s"},
     };
     struct lh_netsim_config *config;
-    char link[64];
+    char link[64], number[32];
     if (lh_netsim_config_create(&config) != 0)
         fail("configuration");
     for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++)
         set(config, settings[i][0], settings[i][1]);
+    snprintf(number, sizeof number, "%u", cell->datacenters);
+    set(config, "topology.leaves", number);
+    snprintf(number, sizeof number, "%uMiB", cell->datacenters);
+    set(config, "workload.bytes", number);
     snprintf(link, sizeof link, "loss=%.9g", 1 - sqrt(1 - cell->loss));
     set(config, "topology.link", link);
     set(config, "transport.schemes", cell->scheme);
     return config;
 }
 
-/* Seconds until the last host has received its last message, without those of the first round trip. */
+/* Seconds of the second operation. */
 static double run(const struct lh_netsim_config *config, uint64_t seed)
 {
     struct lh_netsim *simulation = NULL;
-    uint64_t last_ps = 0;
+    uint64_t last_ps[2] = {0};
     if (lh_netsim_create(config, seed, &simulation) != 0 ||
         lh_netsim_run(simulation, UINT64_MAX, UINT64_MAX) != 1)
         fail("simulation");
     for (uint64_t i = 0; i < lh_netsim_flows_count(simulation); i++) {
         struct lh_netsim_flow flow;
-        if (lh_netsim_flow(simulation, i, &flow) != 0)
+        if (lh_netsim_flow(simulation, i, &flow) != 0 || flow.operation > 1)
             fail("flow");
-        last_ps = flow.received_ps > last_ps ? flow.received_ps : last_ps;
+        if (flow.received_ps > last_ps[flow.operation])
+            last_ps[flow.operation] = flow.received_ps;
     }
     lh_netsim_destroy(simulation);
-    return (double)last_ps * 1e-12 - RTT_S;
+    return (double)(last_ps[1] - last_ps[0] - PAUSE_PS) * 1e-12;
 }
 
 static struct lh_model_summary simulate(const struct cell *cell, uint32_t seeds)
@@ -133,28 +161,29 @@ static double message(const double *samples, double loss, uint64_t *state)
     return seconds;
 }
 
-/* T(i, r) = max(T(i - 1, r - 1) + t, T(i, r - 1)): appendix C, but no sender waits for a receiver. */
-static double operation(const double *samples, double loss, uint64_t *state)
+/* T(i, r) = max(T(i - 1, r - 1) + t, T(i, r - 1)): appendix C, but no sender waits for a receiver. Returns
+ * the end of the last. */
+static double operation(const double *samples, const struct cell *cell, double *ready, uint64_t *state)
 {
-    double ready[DATACENTERS] = {0}, next[DATACENTERS], last = 0;
-    for (uint32_t round = 0; round < 2 * DATACENTERS - 2; round++) {
-        for (uint32_t i = 0; i < DATACENTERS; i++)
-            next[i] =
-                fmax(ready[i], ready[(i + DATACENTERS - 1) % DATACENTERS] + message(samples, loss, state));
-        memcpy(ready, next, sizeof ready);
+    uint32_t n = cell->datacenters;
+    double next[DATACENTERS], last = 0;
+    for (uint32_t round = 0; round < 2 * n - 2; round++) {
+        for (uint32_t i = 0; i < n; i++)
+            next[i] = fmax(ready[i], ready[(i + n - 1) % n] + message(samples, cell->loss, state));
+        memcpy(ready, next, n * sizeof *ready);
     }
-    for (uint32_t i = 0; i < DATACENTERS; i++)
+    for (uint32_t i = 0; i < n; i++)
         last = fmax(last, ready[i]);
     return last;
 }
 
-static struct lh_model_summary predict(const struct cell *cell)
+static struct lh_model_summary predict(const struct cell *cell, uint64_t message_bytes, double rate_bps)
 {
-    struct lh_model_path path = {.message_bytes = BYTES / DATACENTERS,
+    struct lh_model_path path = {.message_bytes = message_bytes,
                                  .chunk_bytes = PACKET,
                                  .mtu_bytes = PACKET,
                                  .header_bytes = HEADER,
-                                 .bandwidth_bps = RATE_BPS,
+                                 .bandwidth_bps = rate_bps,
                                  .rtt_s = RTT_S,
                                  .loss = cell->loss,
                                  .segment_bytes = SLOT_BYTES};
@@ -169,8 +198,11 @@ static struct lh_model_summary predict(const struct cell *cell)
     scheme.timing = LH_MODEL_TIMING_LONGHAUL;
     if (lh_model_sample(&path, &scheme, 1, 1, samples, SAMPLES) != 0)
         fail("model");
-    for (uint32_t i = 0; i < SAMPLES; i++)
-        seconds[i] = operation(samples, cell->loss, &state);
+    for (uint32_t i = 0; i < SAMPLES; i++) {
+        double ready[DATACENTERS] = {0};
+        double first = operation(samples, cell, ready, &state);
+        seconds[i] = operation(samples, cell, ready, &state) - first;
+    }
     if (lh_model_summarize(seconds, SAMPLES, &summary) != 0)
         fail("summary");
     free(samples);
@@ -183,17 +215,33 @@ static struct lh_model_summary predict(const struct cell *cell)
 static void print(FILE *json, const struct cell *cell, const struct lh_model_summary *seen,
                   const struct lh_model_summary *model, bool last)
 {
-    printf("%7g  %-16s %9.1f %9.1f  %+6.1f %% %9.1f %9.1f  %+6.1f %% %9.1f\n", cell->loss, cell->scheme,
-           seen->mean_s * 1e3, model->mean_s * 1e3, 100 * (model->mean_s / seen->mean_s - 1),
-           seen->p99_s * 1e3, model->p99_s * 1e3, 100 * (model->p99_s / seen->p99_s - 1),
-           model->p999_s * 1e3);
+    printf("%2u %7g  %-16s %9.1f %9.1f  %+6.1f %% %9.1f %9.1f  %+6.1f %% %9.1f\n", cell->datacenters,
+           cell->loss, cell->scheme, seen->mean_s * 1e3, model->mean_s * 1e3,
+           100 * (model->mean_s / seen->mean_s - 1), seen->p99_s * 1e3, model->p99_s * 1e3,
+           100 * (model->p99_s / seen->p99_s - 1), model->p999_s * 1e3);
     fflush(stdout);
     if (json)
-        fprintf(json,
-                "  {\"loss\": %g, \"scheme\": \"%s\", \"mean_s\": %.6g, \"p99_s\": %.6g, "
-                "\"model_mean_s\": %.6g, \"model_p99_s\": %.6g, \"model_p999_s\": %.6g}%s\n",
-                cell->loss, cell->scheme, seen->mean_s, seen->p99_s, model->mean_s, model->p99_s,
-                model->p999_s, last ? "" : ",");
+        fprintf(
+            json,
+            "  {\"datacenters\": %u, \"loss\": %g, \"scheme\": \"%s\", \"mean_s\": %.6g, \"p99_s\": %.6g, "
+            "\"model_mean_s\": %.6g, \"model_p99_s\": %.6g, \"model_p999_s\": %.6g}%s\n",
+            cell->datacenters, cell->loss, cell->scheme, seen->mean_s, seen->p99_s, model->mean_s,
+            model->p99_s, model->p999_s, last ? "" : ",");
+}
+
+static void print_figure(void)
+{
+    printf("\nfigure 13 by the model: 128 MiB at 400 Gbit/s, %s and %s; ms\n", SR, EC);
+    printf("%2s %7s %9s %9s %9s %9s %9s  %s\n", "n", "loss", "p99", "ec", "p99.9", "ec", "times", "p99.9");
+    for (size_t i = 0; i < sizeof figure / sizeof figure[0]; i += 2) {
+        uint64_t bytes = FIGURE / figure[i].datacenters;
+        struct lh_model_summary sr = predict(&figure[i], bytes, FIGURE_BPS);
+        struct lh_model_summary ec = predict(&figure[i + 1], bytes, FIGURE_BPS);
+        printf("%2u %7g %9.1f %9.1f %9.1f %9.1f %9.2f  %.2f\n", figure[i].datacenters, figure[i].loss,
+               sr.p99_s * 1e3, ec.p99_s * 1e3, sr.p999_s * 1e3, ec.p999_s * 1e3, sr.p99_s / ec.p99_s,
+               sr.p999_s / ec.p999_s);
+        fflush(stdout);
+    }
 }
 
 int main(int argc, char **argv)
@@ -210,19 +258,22 @@ int main(int argc, char **argv)
         fprintf(stderr, "bench_collective_sim: --seeds: out of range (1 to %u)\n", SEEDS_MAX);
         return 2;
     }
-    printf("ring AllReduce of 1 MiB, %u datacenters, 25 ms, 10 Gbit/s; %u operations; times in ms\n",
-           DATACENTERS, seeds);
-    printf("%7s  %-16s %9s %9s  %8s %9s %9s  %8s %9s\n", "loss", "scheme", "mean", "model", "", "p99",
-           "model", "", "p99.9");
+    printf("ring AllReduce of datacenters, 25 ms apart, 10 Gbit/s, 1 MiB for each; %u operations; times in "
+           "ms\n",
+           seeds);
+    printf("%2s %7s  %-16s %9s %9s  %8s %9s %9s  %8s %9s\n", "n", "loss", "scheme", "mean", "model", "",
+           "p99", "model", "", "p99.9");
     if (json)
         fprintf(json, "[\n");
     for (size_t i = 0; i < sizeof cells / sizeof cells[0]; i++) {
-        struct lh_model_summary seen = simulate(&cells[i], seeds), model = predict(&cells[i]);
+        struct lh_model_summary seen = simulate(&cells[i], seeds),
+                                model = predict(&cells[i], MESSAGE, RATE_BPS);
         print(json, &cells[i], &seen, &model, i + 1 == sizeof cells / sizeof cells[0]);
     }
     if (json) {
         fprintf(json, "]\n");
         fclose(json);
     }
+    print_figure();
     return 0;
 }

@@ -129,15 +129,8 @@ bool cli_incoming_start(struct cli_incoming *incoming, uint64_t offset_bytes)
 bool cli_incoming_write(struct cli_incoming *incoming, const uint8_t *block, size_t bytes)
 {
     struct cli_partial *partial = &incoming->partial;
-    uint8_t digest[CLI_DIGEST_BYTES];
-    cli_digest_add(&incoming->digest, block, bytes);
-    if (!cli_partial_write(partial, incoming->written_bytes, block, bytes))
+    if (!cli_partial_append(partial, &incoming->digest, incoming->written_bytes, block, bytes))
         return give_reason(incoming, "%s", partial->reason);
-    if (bytes == CLI_BLOCK_BYTES) {
-        cli_digest_get(&incoming->digest, digest);
-        if (!cli_partial_record(partial, incoming->written_bytes / CLI_BLOCK_BYTES, digest))
-            return give_reason(incoming, "%s", partial->reason);
-    }
     incoming->written_bytes += bytes;
     return true;
 }

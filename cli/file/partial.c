@@ -232,6 +232,19 @@ bool cli_partial_record(struct cli_partial *partial, uint64_t block, const uint8
     return true;
 }
 
+bool cli_partial_append(struct cli_partial *partial, struct cli_digest *digest, uint64_t offset,
+                        const void *block, size_t bytes)
+{
+    uint8_t so_far[CLI_DIGEST_BYTES];
+    cli_digest_add(digest, block, bytes);
+    if (!cli_partial_write(partial, offset, block, bytes))
+        return false;
+    if (bytes < CLI_BLOCK_BYTES)
+        return true;
+    cli_digest_get(digest, so_far);
+    return cli_partial_record(partial, offset / CLI_BLOCK_BYTES, so_far);
+}
+
 /* False: the file system keeps no such thing. */
 static bool set_attributes(const struct cli_partial *partial, mode_t mode, const struct timespec *written)
 {

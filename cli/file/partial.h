@@ -52,6 +52,10 @@ bool cli_partial_write(struct cli_partial *partial, uint64_t offset, const void 
 /* The file up to the end of that block has this digest. */
 bool cli_partial_record(struct cli_partial *partial, uint64_t block,
                         const uint8_t digest[CLI_DIGEST_BYTES]);
+/* The next block, or the shorter rest of the file: written, added to the digest of all before it, and
+ * recorded. */
+bool cli_partial_append(struct cli_partial *partial, struct cli_digest *digest, uint64_t offset,
+                        const void *block, size_t bytes);
 /* All that was written is on disk; or false. */
 bool cli_partial_sync(struct cli_partial *partial);
 /* On disk and under its name, with that mode (of 0777) and time (NULL: as it is), or false; then still to be

@@ -247,16 +247,8 @@ static bool take_block(struct reception *r)
         return false;
     if (bytes != expected)
         return take_abort(r, bytes);
-    const uint8_t *block = cli_block_ring_tail(&r->ring);
-    cli_digest_add(&r->digest, block, bytes);
-    if (!cli_partial_write(&r->partial, r->next_bytes, block, bytes))
+    if (!cli_partial_append(&r->partial, &r->digest, r->next_bytes, cli_block_ring_tail(&r->ring), bytes))
         return partial_failed(r);
-    if (bytes == CLI_BLOCK_BYTES) {
-        uint8_t digest[CLI_DIGEST_BYTES];
-        cli_digest_get(&r->digest, digest);
-        if (!cli_partial_record(&r->partial, r->next_bytes / CLI_BLOCK_BYTES, digest))
-            return partial_failed(r);
-    }
     r->next_bytes += bytes;
     cli_block_ring_release(&r->ring);
     return true;

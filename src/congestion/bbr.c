@@ -360,6 +360,12 @@ static bool congested(struct bbr *b)
     return marked || lost;
 }
 
+/* The application did not limit the round, and it brought far less than the estimate. */
+static bool is_much_slower(const struct bbr *b)
+{
+    return b->round_full && b->round_bw > 0 && b->round_bw < MUCH_SLOWER * b->bw;
+}
+
 /* What was delivered is what the path gives; to a host that does not keep up with its rate it may give more.
  * While others share it, somewhat less: the queue must get shorter, or everybody goes on losing. */
 static void on_congestion(struct bbr *b, const struct lh_congestion_feedback *f)
@@ -367,8 +373,7 @@ static void on_congestion(struct bbr *b, const struct lh_congestion_feedback *f)
     bool cruises = b->state == BBR_CRUISE || b->state == BBR_DOWN;
     if (cruises && b->round_bw > 0 && (!shared(b) || b->rounds >= b->cut_round + 2)) {
         double to = (shared(b) ? SHARED_CUT : 1) * b->round_bw;
-        bool slower = b->round_full && b->round_bw < MUCH_SLOWER * b->bw;
-        double least = slower ? 0 : CUT_MAX * b->bw;
+        double least = is_much_slower(b) ? 0 : CUT_MAX * b->bw;
         to = to > least ? to : least;
         if (to < b->bw)
             set_bw(b, to);
@@ -408,8 +413,7 @@ static void share_cut(struct bbr *b)
     if (b->cuts++ == 0)
         b->uncut_bw = b->bw;
     b->last_bw = b->bw;
-    bool slower = b->round_full && b->round_bw > 0 && b->round_bw < MUCH_SLOWER * b->bw;
-    set_bw(b, SHARE_CUT * (slower ? b->round_bw : b->bw));
+    set_bw(b, SHARE_CUT * (is_much_slower(b) ? b->round_bw : b->bw));
     b->cut_round = b->rounds;
 }
 

@@ -122,7 +122,8 @@ int cli_collective(int argc, char **argv)
         {"type", "TYPE", "of elements: f32, f64, f16, bf16, i32, i64, u8 (f32)", &settings.type,
          .kind = CLI_TEXT},
         {"op", "NAME", "reduction: sum, prod, min, max, avg (sum)", &settings.reduction, .kind = CLI_TEXT},
-        {"root", "RANK", "of reduce, broadcast, gather, scatter (0)", &sweep->root, .kind = CLI_COUNT},
+        {"root", "RANK", "of reduce, broadcast, gather(v), scatter(v) (0)", &sweep->root,
+         .kind = CLI_COUNT},
         {"iterations", "N", "measured operations of each size (20)", &sweep->iterations, .kind = CLI_COUNT,
          .min = 1, .max = CLI_COLLECTIVE_ITERATIONS_MAX},
         {"warmup", "N", "unmeasured operations before; one is always (5)", &sweep->warmup,
@@ -136,7 +137,7 @@ int cli_collective(int argc, char **argv)
         .about = "Measures a collective of all ranks that a launcher has started, and checks each element "
                  "of its "
                  "result.\nNAME: allreduce, reduce, broadcast, allgather, reduce-scatter, gather, scatter, "
-                 "alltoall, barrier.",
+                 "alltoall, barrier; gatherv, scatterv, alltoallv, with parts of 1 to n counts.",
         .more = "Start it with longhaul run -n 4 -- longhaul collective allreduce; or with mpirun, srun, "
                 "torchrun.\n"
                 "Columns are those of nccl-tests, and what a bounded scheme left missing. Exit status 1 "

@@ -13,6 +13,9 @@ enum place {
     SCATTER,
     ALLTOALL,
     BARRIER,
+    GATHERV,
+    SCATTERV,
+    ALLTOALLV,
     KINDS
 };
 
@@ -26,6 +29,9 @@ static const struct cli_kind kinds[KINDS] = {
     [SCATTER] = {"scatter", .rooted = true, .in_parts = true, .in_root = true},
     [ALLTOALL] = {"alltoall", .in_parts = true, .out_parts = true},
     [BARRIER] = {"barrier"},
+    [GATHERV] = {"gatherv", .rooted = true, .out_parts = true, .out_root = true, .uneven = true},
+    [SCATTERV] = {"scatterv", .rooted = true, .in_parts = true, .in_root = true, .uneven = true},
+    [ALLTOALLV] = {"alltoallv", .in_parts = true, .out_parts = true, .uneven = true},
 };
 
 static enum place place_of(const struct cli_call *call)
@@ -43,40 +49,58 @@ const struct cli_kind *cli_kind_find(const char *name)
 
 const char *cli_kind_names(void)
 {
-    return "allreduce, reduce, broadcast, allgather, reduce-scatter, gather, scatter, alltoall, barrier";
+    return "allreduce, reduce, broadcast, allgather, reduce-scatter, gather, scatter, alltoall, barrier, "
+           "gatherv, scatterv, alltoallv";
 }
 
 /* ---- buffers ----------------------------------------------------------------------------------------- */
-
-size_t cli_call_in(const struct cli_call *call)
-{
-    if (place_of(call) == BARRIER || (call->kind->in_root && call->rank != call->root))
-        return 0;
-    return call->count * (call->kind->in_parts ? call->ranks : 1);
-}
-
-size_t cli_call_out(const struct cli_call *call)
-{
-    if (place_of(call) == BARRIER || (call->kind->out_root && call->rank != call->root))
-        return 0;
-    return call->count * (call->kind->out_parts ? call->ranks : 1);
-}
 
 static bool has_parts(const struct cli_call *call)
 {
     return call->kind->in_parts || call->kind->out_parts;
 }
 
+/* Elements that a rank has for another one. Of a v-variant all rows, and all columns, have the same sum. */
+static size_t part(const struct cli_call *call, uint32_t source, uint32_t destination)
+{
+    uint64_t place = (uint64_t)source + destination;
+    return call->count * (call->kind->uneven ? 1 + (size_t)(place % call->ranks) : 1);
+}
+
+/* Counts of a row of parts. */
+static size_t counts_of_row(const struct cli_call *call)
+{
+    size_t ranks = call->ranks;
+    return !has_parts(call) ? 1 : call->kind->uneven ? ranks * (ranks + 1) / 2 : ranks;
+}
+
+size_t cli_call_in(const struct cli_call *call)
+{
+    if (place_of(call) == BARRIER || (call->kind->in_root && call->rank != call->root))
+        return 0;
+    return call->kind->in_parts ? cli_call_total(call) : part(call, call->rank, call->root);
+}
+
+size_t cli_call_out(const struct cli_call *call)
+{
+    if (place_of(call) == BARRIER || (call->kind->out_root && call->rank != call->root))
+        return 0;
+    return call->kind->out_parts ? cli_call_total(call) : part(call, call->root, call->rank);
+}
+
 size_t cli_call_total(const struct cli_call *call)
 {
-    return place_of(call) == BARRIER ? 0 : call->count * (has_parts(call) ? call->ranks : 1);
+    return place_of(call) == BARRIER ? 0 : call->count * counts_of_row(call);
 }
 
 size_t cli_call_count(const struct cli_call *call, size_t elements)
 {
-    if (place_of(call) == BARRIER)
-        return 0;
-    return has_parts(call) ? elements / call->ranks : elements;
+    return place_of(call) == BARRIER ? 0 : elements / counts_of_row(call);
+}
+
+size_t cli_call_elements_min(const struct cli_call *call)
+{
+    return counts_of_row(call);
 }
 
 double cli_call_bus_factor(const struct cli_call *call)
@@ -85,6 +109,24 @@ double cli_call_bus_factor(const struct cli_call *call)
     if (place_of(call) == ALLREDUCE)
         return 2 * others;
     return has_parts(call) ? others : 1;
+}
+
+/* The rank that an element of this rank's output is of, and its place in that part. */
+static uint32_t source_of(const struct cli_call *call, size_t *index)
+{
+    uint32_t source = 0;
+    while (*index >= part(call, source, call->rank))
+        *index -= part(call, source++, call->rank);
+    return source;
+}
+
+/* Elements of a rank's input before those for this one. */
+static size_t before(const struct cli_call *call, uint32_t source)
+{
+    size_t sum = 0;
+    for (uint32_t r = 0; r < call->rank; r++)
+        sum += part(call, source, r);
+    return sum;
 }
 
 void cli_call_source(const struct cli_call *call, size_t element, uint32_t *source, size_t *index)
@@ -105,14 +147,41 @@ void cli_call_source(const struct cli_call *call, size_t element, uint32_t *sour
     case SCATTER:
         *index = call->rank * call->count + element;
         break;
+    case GATHERV:
+        *source = source_of(call, index);
+        break;
+    case SCATTERV:
+        *index = before(call, call->root) + element;
+        break;
+    case ALLTOALLV:
+        *source = source_of(call, index);
+        *index += before(call, *source);
+        break;
     default:
         break;
     }
 }
 
+static int start_uneven(const struct cli_call *c, struct lh_group *group, const void *in, void *out,
+                        const struct lh_collective_options *options, struct lh_collective **op)
+{
+    size_t ins[LH_GROUP_RANKS_MAX], outs[LH_GROUP_RANKS_MAX];
+    for (uint32_t r = 0; r < c->ranks; r++) {
+        ins[r] = part(c, c->rank, r);
+        outs[r] = part(c, r, c->rank);
+    }
+    if (place_of(c) == GATHERV)
+        return lh_gatherv(group, in, ins[c->root], out, outs, c->type, c->root, options, op);
+    if (place_of(c) == SCATTERV)
+        return lh_scatterv(group, in, ins, out, outs[c->root], c->type, c->root, options, op);
+    return lh_alltoallv(group, in, ins, out, outs, c->type, options, op);
+}
+
 int cli_call_start(const struct cli_call *c, struct lh_group *group, const void *in, void *out,
                    const struct lh_collective_options *options, struct lh_collective **op)
 {
+    if (c->kind->uneven)
+        return start_uneven(c, group, in, out, options, op);
     switch (place_of(c)) {
     case ALLREDUCE:
         return lh_allreduce(group, in, out, c->count, c->type, c->reduction, options, op);

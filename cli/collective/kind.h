@@ -14,13 +14,16 @@ struct cli_kind {
     bool reduces, rooted;
     bool in_parts, out_parts; /* a part per rank there, else one */
     bool in_root, out_root;   /* only the root has it */
+    bool uneven;              /* a v-variant */
 };
 
 /* One call of a collective. */
 struct cli_call {
     const struct cli_kind *kind;
     uint32_t rank, ranks, root;
-    size_t count; /* elements of a part, or of the whole where there are no parts */
+    /* elements of a part, or of the whole where there are no parts; of a v-variant, whose parts have 1 to
+     * `ranks` times as many, of the smallest */
+    size_t count;
     enum lh_type type;
     enum lh_reduction reduction;
     bool encoded; /* sums may be of encoded tensors: other roundings */
@@ -38,6 +41,8 @@ size_t cli_call_out(const struct cli_call *call);
 size_t cli_call_total(const struct cli_call *call);
 /* Largest count whose total is at most `elements`. */
 size_t cli_call_count(const struct cli_call *call, size_t elements);
+/* Elements of a row with a count of one: fewer are nothing for somebody. */
+size_t cli_call_elements_min(const struct cli_call *call);
 /* What nccl-tests multiplies size/time by, to get what a link carries. */
 double cli_call_bus_factor(const struct cli_call *call);
 

@@ -140,7 +140,8 @@ static int run_in(struct run *run, struct lh_group *group)
     bool in_parts = sweep->kind->in_parts || sweep->kind->out_parts;
     if (in_parts && !cli_call_count(&run->call, elements))
         return cli_misused("--begin %" PRIu64 ": less than an element for each rank (at least %zu)",
-                           sweep->begin_bytes, run->call.ranks * lh_type_bytes(sweep->type));
+                           sweep->begin_bytes,
+                           cli_call_elements_min(&run->call) * lh_type_bytes(sweep->type));
     int status =
         allocate(run) ? measure_all(run) : cli_failed("no memory for %" PRIu64 " bytes", sweep->end_bytes);
     free(measure->in);

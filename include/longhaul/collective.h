@@ -46,8 +46,8 @@ LH_API const char *lh_type_name(enum lh_type type);
 /* "sum"; NULL: no such reduction. */
 LH_API const char *lh_reduction_name(enum lh_reduction reduction);
 /* The index-th schedule of a collective ("allreduce", "reduce", "broadcast", "allgather", "reduce-scatter",
- * "gather", "scatter", "alltoall", "barrier"), for lh_collective_options.schedule; NULL: there are no more,
- * or no such collective. */
+ * "gather", "scatter", "alltoall", "barrier", "gatherv", "scatterv", "alltoallv"), for
+ * lh_collective_options.schedule; NULL: there are no more, or no such collective. */
 LH_API const char *lh_collective_schedule(const char *collective, uint32_t index);
 
 /* Zero means the default; all ranks give the same schedule and block_bytes. */
@@ -97,6 +97,24 @@ LH_API int lh_scatter(struct lh_group *group, const void *in, void *out, size_t 
 /* Rank r's out[size * count]: from each rank s, at s * count, elements r * count on of its in. */
 LH_API int lh_alltoall(struct lh_group *group, const void *in, void *out, size_t count, enum lh_type type,
                        const struct lh_collective_options *options, struct lh_collective **op);
+/* The v-variants, with parts of any sizes, one after the other in rank order: counts[r] are the elements of
+ * rank r's part, and may be 0. Each part goes straight from its source to its destination. A rank gives the
+ * counts of what it has and gets; two that differ about a part are an error at all ranks (-LH_EPROTOCOL). in
+ * and out may be NULL where there is nothing. */
+/* The root's out: all ranks' in[count]; counts: at the root alone, elsewhere out and counts may be NULL.
+ * In place at the root: in == out + its part's place. */
+LH_API int lh_gatherv(struct lh_group *group, const void *in, size_t count, void *out, const size_t *counts,
+                      enum lh_type type, uint32_t root, const struct lh_collective_options *options,
+                      struct lh_collective **op);
+/* Rank r's out[count]: its part of the root's in; counts: at the root alone, elsewhere in and counts may be
+ * NULL. */
+LH_API int lh_scatterv(struct lh_group *group, const void *in, const size_t *counts, void *out,
+                       size_t count, enum lh_type type, uint32_t root,
+                       const struct lh_collective_options *options, struct lh_collective **op);
+/* Rank r's out: of each rank its part for r; in_counts: for each rank, out_counts: of each. */
+LH_API int lh_alltoallv(struct lh_group *group, const void *in, const size_t *in_counts, void *out,
+                        const size_t *out_counts, enum lh_type type,
+                        const struct lh_collective_options *options, struct lh_collective **op);
 /* Done when all ranks have called it. */
 LH_API int lh_barrier(struct lh_group *group, const struct lh_collective_options *options,
                       struct lh_collective **op);

@@ -35,9 +35,18 @@ static int check_options(const struct lh_group *group, const struct lh_collectiv
     return completion_queue_check(options->queue, group->mesh->engine);
 }
 
+/* counts: by rank; NULL: each has `count`. */
+static bool has_elements(const struct lh_group *group, const size_t *counts, size_t count)
+{
+    for (uint32_t r = 0; counts && r < group->size; r++)
+        if (counts[r] > 0)
+            return true;
+    return !counts && count > 0;
+}
+
 static int check(const struct lh_group *group, const struct op_request *request)
 {
-    const char *name = collective_name(request->collective);
+    const char *name = call_name(request->collective, request->uneven);
     if ((unsigned)request->type >= LH_TYPES)
         return lh_fail(LH_EINVAL, "%s: type %d: out of range (0 to %d)", name, (int)request->type,
                        (int)LH_TYPES - 1);
@@ -47,10 +56,14 @@ static int check(const struct lh_group *group, const struct op_request *request)
     if (request->root >= group->size)
         return lh_fail(LH_EINVAL, "%s: root %u: out of range (0 to %u)", name, request->root,
                        group->size - 1);
-    if (request->count > 0 &&
-        ((request->needs_in && !request->in) || (request->needs_out && !request->out)))
-        return lh_fail(LH_EINVAL, "%s: no %s", name,
-                       request->needs_in && !request->in ? "input" : "output");
+    if (request->needs_counts && (!request->in_counts && request->collective != COLLECTIVE_GATHER))
+        return lh_fail(LH_EINVAL, "%s: no counts of the input", name);
+    if (request->needs_counts && (!request->out_counts && request->collective != COLLECTIVE_SCATTER))
+        return lh_fail(LH_EINVAL, "%s: no counts of the output", name);
+    bool needs_in = request->needs_in && has_elements(group, request->in_counts, request->count);
+    bool needs_out = request->needs_out && has_elements(group, request->out_counts, request->count);
+    if ((needs_in && !request->in) || (needs_out && !request->out))
+        return lh_fail(LH_EINVAL, "%s: no %s", name, needs_in && !request->in ? "input" : "output");
     if (request->in && request->in == request->out && !request->in_place)
         return lh_fail(LH_EINVAL, "%s: input and output are the same memory (use two buffers)", name);
     return request->options ? check_options(group, request->options) : 0;
@@ -61,6 +74,13 @@ static int find(struct lh_group *group, const struct op_request *request, const 
 {
     char names[128];
     const char *name = request->options ? request->options->schedule : NULL;
+    if (request->uneven) {
+        *schedule = parts_schedule(request->collective);
+        return !name || strcmp(name, (*schedule)->name) == 0
+                   ? 0
+                   : lh_fail(LH_EINVAL, "%s: schedule \"%.32s\" is not known (%s)",
+                             call_name(request->collective, request->uneven), name, (*schedule)->name);
+    }
     if (!name) {
         uint64_t elements = layout_elements(request->collective, group->size, request->count);
         return choosing_find(group, request->collective, elements * lh_type_bytes(request->type), schedule);
@@ -78,7 +98,7 @@ static int check_members(struct lh_group *group, const struct op_request *reques
         int error = r == group->rank ? 0 : group_link(group, r)->error;
         if (error && error != -LH_ECLOSED)
             return lh_fail((enum lh_error) - error, "%s: rank %u has failed: %s (lh_group_shrink(3))",
-                           collective_name(request->collective), r, lh_strerror(error));
+                           call_name(request->collective, request->uneven), r, lh_strerror(error));
     }
     return 0;
 }
@@ -249,6 +269,67 @@ int lh_alltoall(struct lh_group *group, const void *in, void *out, size_t count,
                                        .type = type,
                                        .needs_in = true,
                                        .needs_out = true,
+                                       .options = options};
+    return start(group, &request, op);
+}
+
+/* ---- with parts of any sizes ------------------------------------------------------------------------- */
+
+int lh_gatherv(struct lh_group *group, const void *in, size_t count, void *out, const size_t *counts,
+               enum lh_type type, uint32_t root, const struct lh_collective_options *options,
+               struct lh_collective **op)
+{
+    bool at_root = group->rank == root;
+    const struct op_request request = {.collective = COLLECTIVE_GATHER,
+                                       .uneven = true,
+                                       .in_place = true,
+                                       .in = in,
+                                       .out = out,
+                                       .count = count,
+                                       .out_counts = at_root ? counts : NULL,
+                                       .type = type,
+                                       .root = root,
+                                       .needs_in = true,
+                                       .needs_out = at_root,
+                                       .needs_counts = at_root,
+                                       .options = options};
+    return start(group, &request, op);
+}
+
+int lh_scatterv(struct lh_group *group, const void *in, const size_t *counts, void *out, size_t count,
+                enum lh_type type, uint32_t root, const struct lh_collective_options *options,
+                struct lh_collective **op)
+{
+    bool at_root = group->rank == root;
+    const struct op_request request = {.collective = COLLECTIVE_SCATTER,
+                                       .uneven = true,
+                                       .in = in,
+                                       .out = out,
+                                       .count = count,
+                                       .in_counts = at_root ? counts : NULL,
+                                       .type = type,
+                                       .root = root,
+                                       .needs_in = at_root,
+                                       .needs_out = true,
+                                       .needs_counts = at_root,
+                                       .options = options};
+    return start(group, &request, op);
+}
+
+int lh_alltoallv(struct lh_group *group, const void *in, const size_t *in_counts, void *out,
+                 const size_t *out_counts, enum lh_type type, const struct lh_collective_options *options,
+                 struct lh_collective **op)
+{
+    const struct op_request request = {.collective = COLLECTIVE_ALLTOALL,
+                                       .uneven = true,
+                                       .in = in,
+                                       .out = out,
+                                       .in_counts = in_counts,
+                                       .out_counts = out_counts,
+                                       .type = type,
+                                       .needs_in = true,
+                                       .needs_out = true,
+                                       .needs_counts = true,
                                        .options = options};
     return start(group, &request, op);
 }

@@ -283,10 +283,22 @@ static bool has_peer(const struct lh_collective *op, uint32_t rank)
     return op->peers[rank].receives > 0 || op->peers[rank].sends > 0;
 }
 
+/* For a rank: of a v-variant, with what both have for each other. */
+static struct signature signature_for(const struct lh_collective *op, uint32_t rank)
+{
+    struct signature signature = op->signature;
+    if (op->layout.parts) {
+        signature.count = op->parts.in[rank].elements;
+        signature.returned = op->parts.out[rank].elements;
+    }
+    return signature;
+}
+
 int op_on_signature(struct lh_collective *op, uint32_t rank, const struct signature *signature, char *text,
                     size_t size)
 {
-    if (signature_differs(&op->signature, op->group->rank, signature, rank, text, size))
+    const struct signature own = signature_for(op, rank);
+    if (signature_differs(&own, op->group->rank, signature, rank, text, size))
         return -LH_EPROTOCOL;
     op->unsigned_peers -= !op->peers[rank].agreed && !op->peers[rank].excused && has_peer(op, rank);
     op->peers[rank].agreed = true;
@@ -410,10 +422,11 @@ int op_begin(struct lh_collective *op, lh_time now)
         refused = bounded_begin(op);
     if (refused)
         return refused;
-    signature_encode(&op->signature, body);
     for (uint32_t r = 0; r < op->group->size; r++) {
         if (!has_peer(op, r))
             continue;
+        const struct signature signature = signature_for(op, r);
+        signature_encode(&signature, body);
         int error = link_send_control(group_link(op->group, r), &tag, body, sizeof body);
         if (error)
             return error;

@@ -29,8 +29,6 @@ struct arrival {
 
 struct bounded;
 
-struct bounded;
-
 /* Another rank in it. */
 struct op_peer {
     struct progress_list ready; /* sends that may leave, by op->next_ready */
@@ -56,6 +54,8 @@ struct lh_collective {
     enum op_state state;
     struct signature signature;
     struct layout layout;
+    struct parts parts; /* of a v-variant */
+    void *parts_memory;
     const struct schedule *schedule;
     struct bounded *bounded; /* NULL: every byte arrives */
     struct schedule_shape shape;
@@ -82,12 +82,16 @@ struct op_request {
     const void *in;
     void *out;
     size_t count;
+    const size_t *in_counts; /* of a v-variant, by rank; NULL: it needs none */
+    const size_t *out_counts;
+    bool uneven; /* a v-variant */
     enum lh_type type;
     enum lh_reduction reduction;
     bool reduces;
     bool in_place; /* in may be equal to out */
     bool needs_in;
     bool needs_out;
+    bool needs_counts;
     uint32_t root;
     const struct lh_collective_options *options;
 };

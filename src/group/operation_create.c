@@ -189,20 +189,46 @@ static void set_layout(struct lh_collective *op, const struct op_request *reques
     };
 }
 
+/* Of a v-variant, the parts. */
+static int set_parts(struct lh_collective *op, const struct op_request *request, size_t block_bytes)
+{
+    const struct parts_request parts = {.collective = request->collective,
+                                        .rank = op->group->rank,
+                                        .ranks = op->group->size,
+                                        .root = request->root,
+                                        .count = request->count,
+                                        .in_counts = request->in_counts,
+                                        .out_counts = request->out_counts,
+                                        .per_block = block_bytes / op->layout.element_bytes};
+    if (!request->uneven)
+        return 0;
+    op->parts_memory = calloc(1, parts_memory(&parts));
+    if (!op->parts_memory)
+        return lh_fail(LH_ENOMEM, "%s: no memory for the parts of %u ranks",
+                       parts_collective_name(request->collective), parts.ranks);
+    int error = parts_make(&parts, op->parts_memory, &op->parts);
+    op->layout.parts = &op->parts;
+    op->layout.elements = op->parts.elements;
+    return error;
+}
+
 static int set_shape(struct lh_collective *op, const struct op_request *request, size_t block_bytes)
 {
-    if (op->layout.elements == 0 && request->count > 0)
+    if (op->layout.elements == 0 && request->count > 0 && !request->uneven)
         return lh_fail(LH_EINVAL, "%s: %zu elements: out of range", op->schedule->name, request->count);
     op->layout.blocks = layout_blocks(&op->layout, block_bytes);
     if (op->layout.blocks == 0)
         return lh_fail(LH_EINVAL, "%s: %zu elements in blocks of %zu bytes: too many (raise block_bytes)",
                        op->schedule->name, request->count, block_bytes);
-    op->shape = (struct schedule_shape){
-        .ranks = op->group->size, .blocks = op->layout.blocks, .root = request->root};
+    op->shape = (struct schedule_shape){.ranks = op->group->size,
+                                        .blocks = op->layout.blocks,
+                                        .root = request->root,
+                                        .extents = op->layout.parts ? op->parts.extents : NULL};
     if (choosing_uses_map(op->group, request->collective))
         op->shape.map = &op->group->map;
     op->result.schedule = op->schedule->name;
-    op->result.block_bytes = layout_bytes(&op->layout, op->layout.blocks - 1);
+    op->result.block_bytes =
+        op->layout.parts ? block_bytes : layout_bytes(&op->layout, op->layout.blocks - 1);
     return schedule_shape_check(op->schedule, &op->shape);
 }
 
@@ -217,7 +243,10 @@ static void sign(struct lh_collective *op, const struct op_request *request, siz
         .count = request->count,
         .block_bytes = block_bytes,
         .reliable = options && options->reliable,
+        .uneven = request->uneven,
     };
+    if (request->uneven)
+        op->signature.count = 0; /* to whom it has nothing for */
     strncpy(op->signature.schedule, op->schedule->name, SIGNATURE_NAME_MAX - 1);
 }
 
@@ -234,6 +263,8 @@ static int fill(struct lh_collective *op, const struct op_request *request)
     sign(op, request, block_bytes);
     bool bounded;
     int error = bounded_check(op->group, request, &bounded);
+    if (!error)
+        error = set_parts(op, request, block_bytes);
     if (!error)
         error = set_shape(op, request, block_bytes);
     const struct pieces_plan plan = {
@@ -276,5 +307,6 @@ void op_destroy(struct lh_collective *op)
     op_give_work(op);
     bounded_free(op->bounded);
     free(op->arrays);
+    free(op->parts_memory);
     free(op);
 }

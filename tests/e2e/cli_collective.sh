@@ -41,7 +41,8 @@ one_line() {
 }
 
 say "every collective, checked"
-for name in allreduce reduce broadcast allgather reduce-scatter gather scatter alltoall barrier; do
+for name in allreduce reduce broadcast allgather reduce-scatter gather scatter alltoall barrier gatherv \
+    scatterv alltoallv; do
     run -n 3 -- "$LONGHAUL" collective "$name" -b 30000 -e 480000 -f 4 --iterations 2 --warmup 1 --root 0
     expect_status 0
     rows=3

@@ -25,8 +25,10 @@
 
 #define RANKS    4u
 #define LIMIT_NS (60 * LH_NS_PER_S)
+#define CASES    (COLLECTIVES + 3u) /* with the v-variants */
 
-static struct collective_case cases[COLLECTIVES];
+static const enum collective with_parts[] = {COLLECTIVE_GATHER, COLLECTIVE_SCATTER, COLLECTIVE_ALLTOALL};
+static struct collective_case cases[CASES];
 static int32_t sums_of_ranks[RANKS];
 
 static struct lh_group *create(const struct rank_thread *thread, bool threaded)
@@ -51,13 +53,15 @@ static struct lh_group *create(const struct rank_thread *thread, bool threaded)
 
 static void start_cases(struct lh_group *group)
 {
-    for (enum collective each = 0; each < COLLECTIVES; each++)
+    for (uint32_t each = 0; each < CASES; each++)
         collective_case_start_at(&cases[each], group);
 }
 
-static struct collective_case case_of(enum collective each, size_t count)
+static struct collective_case case_of(uint32_t each, size_t count)
 {
-    struct collective_case made = {.collective = each,
+    bool uneven = each >= COLLECTIVES;
+    struct collective_case made = {.collective = uneven ? with_parts[each - COLLECTIVES] : each,
+                                   .uneven = uneven,
                                    .type = (enum lh_type)(each % LH_TYPES),
                                    .reduction = (enum lh_reduction)(each % LH_REDUCTIONS),
                                    .count = count,
@@ -69,13 +73,13 @@ static struct collective_case case_of(enum collective each, size_t count)
 
 static void set_cases(size_t count)
 {
-    for (enum collective each = 0; each < COLLECTIVES; each++)
+    for (uint32_t each = 0; each < CASES; each++)
         cases[each] = case_of(each, count);
 }
 
 static void check_cases(void)
 {
-    for (enum collective each = 0; each < COLLECTIVES; each++) {
+    for (uint32_t each = 0; each < CASES; each++) {
         for (uint32_t r = 0; r < RANKS; r++)
             collective_case_check(&cases[each], r);
         collective_case_free(&cases[each]);
@@ -93,7 +97,7 @@ static void wait_all(struct rank_thread *thread)
             set_cases(counts[i]);
         rank_threads_meet(thread);
         start_cases(group);
-        for (enum collective each = 0; each < COLLECTIVES; each++)
+        for (uint32_t each = 0; each < CASES; each++)
             sim_engines_must(lh_collective_wait(cases[each].ops[thread->rank], LIMIT_NS, NULL), "wait");
         rank_threads_meet(thread);
         if (thread->rank == 0)
@@ -115,13 +119,13 @@ static void queue_all(struct rank_thread *thread)
 {
     struct lh_group *group = create(thread, true);
     struct lh_completion_queue *queue;
-    struct lh_completion entries[COLLECTIVES];
+    struct lh_completion entries[CASES];
     uint32_t done = 0;
-    sim_engines_must(lh_completion_queue_create(lh_group_engine(group), COLLECTIVES, &queue), "queue");
+    sim_engines_must(lh_completion_queue_create(lh_group_engine(group), CASES, &queue), "queue");
     if (thread->rank == 0)
         set_cases(30000);
     rank_threads_meet(thread);
-    for (enum collective each = 0; each < COLLECTIVES; each++) {
+    for (uint32_t each = 0; each < CASES; each++) {
         struct collective_case mine = case_of(each, 30000); /* others write to theirs in `cases` */
         mine.options.queue = queue;
         mine.options.user = each;
@@ -131,8 +135,8 @@ static void queue_all(struct rank_thread *thread)
         cases[each].kept[thread->rank] = mine.kept[thread->rank];
         cases[each].ops[thread->rank] = mine.ops[thread->rank];
     }
-    while (done < (1u << COLLECTIVES) - 1) {
-        int n = lh_queue_wait(queue, entries, COLLECTIVES, LIMIT_NS);
+    while (done < (1u << CASES) - 1) {
+        int n = lh_queue_wait(queue, entries, CASES, LIMIT_NS);
         assert_true(n > 0);
         for (int i = 0; i < n; i++) {
             assert_int_equal(entries[i].operation, LH_OPERATION_COLLECTIVE);

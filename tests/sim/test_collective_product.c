@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "collective/run/parts.h"
 #include "collective/schedule/schedule_table.h"
 #include "support/collective_call.h"
 #include "support/collective_case.h"
@@ -57,6 +58,13 @@ static struct collective_case case_of(const struct schedule *schedule, enum lh_t
     return c;
 }
 
+/* Of several with a schedule every other one is the v-variant, where there is one. */
+static bool is_uneven(const struct schedule *schedule, uint32_t number)
+{
+    return number % 2 == 1 && parts_collective_name(schedule->collective) &&
+           parts_schedule(schedule->collective) == schedule;
+}
+
 /* Several at once: a type each. */
 static void run_bulk(struct group_world *world, const struct schedule *schedule, uint32_t scheme)
 {
@@ -64,6 +72,7 @@ static void run_bulk(struct group_world *world, const struct schedule *schedule,
     for (enum lh_type type = 0; type < LH_TYPES; type++) {
         uint32_t parts = has_parts(schedule->collective) ? 1 : world->size;
         cases[type] = case_of(schedule, type, type + scheme + world->size, world->size);
+        cases[type].uneven = is_uneven(schedule, type + scheme);
         cases[type].count = (parts * BULK_BYTES + type) / lh_type_bytes(type);
     }
     collective_cases_run(world, cases, LH_TYPES, LIMIT_NS);
@@ -90,6 +99,7 @@ static void run_small(struct group_world *world, const struct schedule *schedule
         for (uint32_t r = 0; r < reductions; r++) {
             cases[count] = case_of(schedule, type, type * reductions + r, world->size);
             cases[count].reduction = (enum lh_reduction)r;
+            cases[count].uneven = is_uneven(schedule, type);
             cases[count++].count = SMALL + type * r;
         }
     collective_cases_run(world, cases, count, LIMIT_NS);

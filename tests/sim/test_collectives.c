@@ -13,6 +13,7 @@
 
 #include <cmocka.h>
 
+#include "collective/run/parts.h"
 #include "collective/schedule/schedule_table.h"
 #include "support/collective_case.h"
 
@@ -48,6 +49,24 @@ static void run_schedule(struct group_world *world, const struct schedule *sched
     collective_cases_run(world, cases, types, LIMIT_NS);
 }
 
+/* The v-variants: several at once, each with another root. */
+static void run_uneven(struct group_world *world, size_t count)
+{
+    struct collective_case cases[COLLECTIVES];
+    uint32_t n = 0;
+    for (enum collective each = 0; each < COLLECTIVES; each++) {
+        if (!parts_collective_name(each))
+            continue;
+        cases[n] = (struct collective_case){.collective = each,
+                                            .type = (enum lh_type)(n % LH_TYPES),
+                                            .count = count,
+                                            .root = (world->size - 1 + n) % world->size,
+                                            .uneven = true};
+        lh_collective_options_init(&cases[n++].options);
+    }
+    collective_cases_run(world, cases, n, LIMIT_NS);
+}
+
 static void run_all(uint32_t size, const char *const *sites)
 {
     static const size_t counts[] = {0, 1, 7000};
@@ -56,6 +75,8 @@ static void run_all(uint32_t size, const char *const *sites)
     for (const struct schedule *const *s = schedule_table(); *s; s++)
         for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
             run_schedule(&world, *s, counts[i]);
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
+        run_uneven(&world, counts[i]);
     group_world_close(&world);
 }
 

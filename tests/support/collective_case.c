@@ -73,34 +73,47 @@ static struct collective_call call_of(const struct collective_case *c)
                                     .type = c->type,
                                     .reduction = c->reduction,
                                     .count = c->count,
-                                    .root = c->root};
+                                    .root = c->root,
+                                    .uneven = c->uneven};
 }
 
-static size_t in_elements(const struct collective_case *c)
+static size_t in_elements(const struct collective_case *c, uint32_t rank)
 {
     const struct collective_call call = call_of(c);
-    return collective_call_in(&call, c->size);
+    return collective_call_in(&call, c->size, rank);
 }
 
-static size_t out_elements(const struct collective_case *c)
+static size_t out_elements(const struct collective_case *c, uint32_t rank)
 {
     const struct collective_call call = call_of(c);
-    return collective_call_out(&call, c->size);
+    return collective_call_out(&call, c->size, rank);
+}
+
+/* The rank that an element of an output is of, and its place in that part. */
+static uint32_t source_of(const struct collective_call *call, uint32_t destination, size_t *index)
+{
+    uint32_t source = 0;
+    while (*index >= collective_call_part(call, source, destination))
+        *index -= collective_call_part(call, source++, destination);
+    return source;
 }
 
 static uint32_t expected(const struct collective_case *c, uint32_t rank, size_t index)
 {
-    size_t part = index / (c->count > 0 ? c->count : 1), in_part = index % (c->count > 0 ? c->count : 1);
+    const struct collective_call call = call_of(c);
+    uint32_t source;
     switch (c->collective) {
     case COLLECTIVE_BROADCAST:
         return value_of(c, c->root, index);
     case COLLECTIVE_ALLGATHER:
     case COLLECTIVE_GATHER:
-        return value_of(c, (uint32_t)part, in_part);
+        source = source_of(&call, c->root, &index);
+        return value_of(c, source, index);
     case COLLECTIVE_SCATTER:
-        return value_of(c, c->root, rank * c->count + index);
+        return value_of(c, c->root, collective_call_before(&call, c->root, rank) + index);
     case COLLECTIVE_ALLTOALL:
-        return value_of(c, (uint32_t)part, rank * c->count + in_part);
+        source = source_of(&call, rank, &index);
+        return value_of(c, source, collective_call_before(&call, source, rank) + index);
     case COLLECTIVE_REDUCE_SCATTER:
         return reduced(c, rank * c->count + index);
     default:
@@ -115,7 +128,7 @@ static bool in_place(const struct collective_case *c)
 
 static void make_buffers(struct collective_case *c, uint32_t rank)
 {
-    size_t width = lh_type_bytes(c->type), in = in_elements(c), out = out_elements(c);
+    size_t width = lh_type_bytes(c->type), in = in_elements(c, rank), out = out_elements(c, rank);
     c->in[rank] = malloc(in * width + 1);
     c->kept[rank] = malloc(in * width + 1);
     c->out[rank] = malloc(out * width + 1);
@@ -154,7 +167,7 @@ void collective_case_start(struct collective_case *c, struct group_world *world)
 
 void collective_case_check_input(const struct collective_case *c, uint32_t rank)
 {
-    assert_memory_equal(c->in[rank], c->kept[rank], in_elements(c) * lh_type_bytes(c->type));
+    assert_memory_equal(c->in[rank], c->kept[rank], in_elements(c, rank) * lh_type_bytes(c->type));
 }
 
 static void check_output(const struct collective_case *c, uint32_t rank, const uint8_t *wanted,
@@ -164,15 +177,16 @@ static void check_output(const struct collective_case *c, uint32_t rank, const u
     while (at < bytes && c->out[rank][at] == wanted[at])
         at++;
     if (at < bytes)
-        fail_msg("%s %s %s of %zu %s%s, root %u: rank %u of %u: byte %zu of %zu is %02x, not %02x",
-                 schedule, collective_name(c->collective), lh_reduction_name(c->reduction), c->count,
-                 lh_type_name(c->type), c->in_place ? " in place" : "", c->root, rank, c->size, at, bytes,
-                 c->out[rank][at], wanted[at]);
+        fail_msg("%s %s%s %s of %zu %s%s, root %u: rank %u of %u: byte %zu of %zu is %02x, not %02x",
+                 schedule, collective_name(c->collective), c->uneven ? "v" : "",
+                 lh_reduction_name(c->reduction), c->count, lh_type_name(c->type),
+                 c->in_place ? " in place" : "", c->root, rank, c->size, at, bytes, c->out[rank][at],
+                 wanted[at]);
 }
 
 void collective_case_check(const struct collective_case *c, uint32_t rank)
 {
-    size_t width = lh_type_bytes(c->type), count = out_elements(c);
+    size_t width = lh_type_bytes(c->type), count = out_elements(c, rank);
     bool at_root = c->collective == COLLECTIVE_REDUCE || c->collective == COLLECTIVE_GATHER;
     struct lh_collective_result result;
     uint8_t *wanted = malloc(count * width + 1);

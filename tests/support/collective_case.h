@@ -17,6 +17,7 @@ struct collective_case {
     size_t count;
     uint32_t root;
     bool in_place;
+    bool uneven; /* the v-variant */
     struct lh_collective_options options;
     uint32_t size; /* of the group; 0: set by the first start, which then is no other thread's */
     /* set by start */

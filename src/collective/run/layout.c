@@ -32,6 +32,8 @@ uint32_t layout_blocks(const struct layout *layout, size_t block_bytes)
     assert(per_block > 0);
     if (layout->collective == COLLECTIVE_BARRIER)
         return 1;
+    if (layout->parts)
+        return layout->parts->blocks + (layout->parts->blocks == 0);
     if (layout->collective == COLLECTIVE_BROADCAST || layout->collective == COLLECTIVE_REDUCE)
         parts = 1;
     uint64_t of_part = divided_up(divided_up(layout->elements, parts), per_block);
@@ -41,7 +43,8 @@ uint32_t layout_blocks(const struct layout *layout, size_t block_bytes)
 
 uint32_t layout_blocks_of_all(const struct layout *layout)
 {
-    return layout->collective == COLLECTIVE_ALLTOALL ? layout->ranks * layout->blocks : layout->blocks;
+    bool rows = layout->collective == COLLECTIVE_ALLTOALL && !layout->parts;
+    return rows ? layout->ranks * layout->blocks : layout->blocks;
 }
 
 /* Bytes before a block of a row. The remainder's product has at most 48 bits. */
@@ -58,6 +61,8 @@ static uint64_t row_bytes(const struct layout *layout)
 
 uint64_t layout_work_bytes(const struct layout *layout, bool forwards)
 {
+    if (layout->parts)
+        return 0;
     switch (layout->collective) {
     case COLLECTIVE_REDUCE_SCATTER:
         return row_bytes(layout);
@@ -75,6 +80,9 @@ uint64_t layout_work_bytes(const struct layout *layout, bool forwards)
 
 size_t layout_bytes(const struct layout *layout, uint32_t block)
 {
+    if (layout->parts)
+        return (size_t)parts_elements(layout->parts, parts_find(layout->parts, block), block) *
+               layout->element_bytes;
     uint32_t of_row = block % layout->blocks;
     return (size_t)(before(layout, of_row + 1) - before(layout, of_row));
 }
@@ -99,11 +107,19 @@ static uint64_t in_part(const struct layout *layout, uint32_t block)
 
 /* ---- places ------------------------------------------------------------------------------------------ */
 
+/* Bytes before a block of a part of a given size, in its buffer. */
+static uint64_t in_buffer(const struct layout *layout, uint32_t block)
+{
+    return parts_before(layout->parts, parts_find(layout->parts, block), block) * layout->element_bytes;
+}
+
 const uint8_t *layout_from(const struct layout *layout, uint32_t block)
 {
     bool part = layout->collective == COLLECTIVE_ALLGATHER || layout->collective == COLLECTIVE_GATHER;
     if (layout->collective == COLLECTIVE_BARRIER)
         return NULL;
+    if (layout->parts)
+        return layout->in + in_buffer(layout, block);
     if (part) {
         assert(part_of(layout, block) == layout->rank);
         return layout->in + in_part(layout, block);
@@ -121,6 +137,8 @@ static uint8_t *place_of_pair(const struct layout *layout, uint32_t block)
 
 uint8_t *layout_to(const struct layout *layout, uint32_t block)
 {
+    if (layout->parts)
+        return layout->out + in_buffer(layout, block);
     switch (layout->collective) {
     case COLLECTIVE_ALLTOALL:
         return place_of_pair(layout, block);
@@ -139,8 +157,20 @@ uint8_t *layout_to(const struct layout *layout, uint32_t block)
     }
 }
 
+static uint64_t own_part(const struct layout *layout, const uint8_t **from, uint8_t **to)
+{
+    const struct part *in = &layout->parts->in[layout->rank], *out = &layout->parts->out[layout->rank];
+    if (in->elements == 0) /* either may be NULL */
+        return 0;
+    *from = layout->in + in->before * layout->element_bytes;
+    *to = layout->out + out->before * layout->element_bytes;
+    return *from == *to ? 0 : in->elements * layout->element_bytes;
+}
+
 uint64_t layout_own(const struct layout *layout, const uint8_t **from, uint8_t **to)
 {
+    if (layout->parts)
+        return own_part(layout, from, to);
     uint64_t at = layout->rank * part_bytes(layout), bytes = part_bytes(layout);
     *from = layout->in;
     *to = layout->out;

@@ -3,7 +3,7 @@
  * the *work* memory of what only passes through.
  *
  * Elements are distributed evenly over the blocks of a row, so a part per rank has as many blocks as any
- * other, and begins with a block. The input is only read.
+ * other, and begins with a block; but for v-variants (parts.h). The input is only read.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -12,6 +12,7 @@
 
 #include <stddef.h>
 
+#include "collective/run/parts.h"
 #include "collective/schedule/schedule.h"
 
 /* Elements of a row: more would exceed 64 bits of bytes. */
@@ -27,7 +28,8 @@ struct layout {
     size_t element_bytes;
     const uint8_t *in;
     uint8_t *out;
-    uint8_t *work; /* layout_work_bytes() */
+    uint8_t *work;             /* layout_work_bytes() */
+    const struct parts *parts; /* of a v-variant, with `elements` of all; NULL: equal ones */
 };
 
 /* Elements of a row of a collective with `count` elements, or so many a part. 0: too many. */

@@ -12,6 +12,7 @@
 #include <longhaul/collective.h>
 
 #include "collective/reduce/reduce.h"
+#include "collective/run/parts.h"
 #include "collective/schedule/schedule_table.h"
 
 _Static_assert((int)LH_F32 == ELEMENT_F32 && (int)LH_BF16 == ELEMENT_BF16 && (int)LH_U8 == ELEMENT_U8 &&
@@ -38,10 +39,18 @@ const char *lh_reduction_name(enum lh_reduction reduction)
 
 const char *lh_collective_schedule(const char *collective, uint32_t index)
 {
+    for (enum collective each = 0; each < COLLECTIVES; each++)
+        if (parts_collective_name(each) && strcmp(parts_collective_name(each), collective) == 0)
+            return index == 0 ? parts_schedule(each)->name : NULL;
     for (const struct schedule *const *s = schedule_table(); *s; s++)
         if (strcmp(collective_name((*s)->collective), collective) == 0 && index-- == 0)
             return (*s)->name;
     return NULL;
+}
+
+const char *call_name(enum collective collective, bool uneven)
+{
+    return uneven ? parts_collective_name(collective) : collective_name(collective);
 }
 
 const struct schedule *named_schedule(enum collective collective, const char *name, char *names,

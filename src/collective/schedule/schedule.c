@@ -11,7 +11,7 @@ static int check_blocks(const struct schedule *schedule, const struct schedule_s
     if (shape->blocks == 0 || shape->blocks > SCHEDULE_BLOCKS_MAX)
         return lh_fail(LH_EINVAL, "%s: %u blocks: out of range (1 to %u)", schedule->name, shape->blocks,
                        SCHEDULE_BLOCKS_MAX);
-    if (schedule->collective == COLLECTIVE_ALLTOALL &&
+    if (schedule->collective == COLLECTIVE_ALLTOALL && !shape->extents &&
         (uint64_t)shape->ranks * shape->blocks > SCHEDULE_BLOCKS_MAX)
         return lh_fail(LH_EINVAL, "%s: %u blocks of %u ranks: out of range (use at most %u blocks)",
                        schedule->name, shape->blocks, shape->ranks, SCHEDULE_BLOCKS_MAX / shape->ranks);

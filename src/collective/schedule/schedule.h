@@ -43,7 +43,7 @@ struct schedule_extent {
 
 struct schedule_shape {
     uint32_t ranks;
-    uint32_t blocks;            /* of an all-to-all: of each rank's row */
+    uint32_t blocks;            /* of an all-to-all without extents: of each rank's row */
     uint32_t root;              /* of those that have one */
     const struct site_map *map; /* NULL: ranks in their order, all in one site */
     /* The v-variants: a part per rank, of an all-to-all ranks * ranks (source by source), of which a

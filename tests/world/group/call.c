@@ -64,9 +64,13 @@ static void make_odd(struct call_plan *made, uint64_t kind, uint32_t size)
         call->collective = COLLECTIVE_BARRIER;
     else if (kind == 6 && call->count > 0)
         call->count = 0;
+    else if (kind == 7 && collective_call_may_be_uneven(call->collective))
+        call->uneven = !call->uneven;
     else
         call->count += 1;
     if (kind == 5)
+        call->uneven = false;
+    if (kind == 5 || kind == 7)
         made->options.schedule = NULL;
 }
 
@@ -90,7 +94,12 @@ void call_plan_make(const struct plan_event *event, uint32_t block_bytes, uint32
     size_t own = 64 + lh_prng_below(&prng, block_bytes);
     made->options.block_bytes = smaller ? own : 0;
     made->options.deadline_ns = event->delay_ns;
-    bool reliable = lh_prng_chance(&prng, 0.2);
+    bool reliable = lh_prng_chance(&prng, 0.2), uneven = lh_prng_chance(&prng, 0.3);
+    call->uneven = uneven && collective_call_may_be_uneven(call->collective);
+    if (call->uneven) {
+        made->options.schedule = NULL;
+        call->count = (call->count + 1) / 2; /* the arena has room for rows of equal parts */
+    }
     if (odd)
         make_odd(made, event->room, size);
     made->options.reliable = reliable || !may_be_bounded(call);
@@ -284,7 +293,7 @@ static bool sums_are_right(const struct plan_event *event, const struct call_pla
                            struct call_loss *loss, char *what, size_t size)
 {
     enum lh_type type = plan->call.type;
-    size_t elements = collective_call_in(&plan->call, team->size), width = lh_type_bytes(type);
+    size_t elements = collective_call_in(&plan->call, team->size, 0), width = lh_type_bytes(type);
     const uint8_t *content[PLAN_HOSTS_MAX];
     struct contributions c = {.plan = plan, .count = team->size};
     for (uint32_t r = 0; r < team->size; r++)
@@ -307,11 +316,14 @@ static bool sums_are_right(const struct plan_event *event, const struct call_pla
 
 /* ---- what is not added ------------------------------------------------------------------------------- */
 
-static bool part_is_right(const struct plan_event *event, const struct call_plan *plan, uint8_t host,
-                          size_t elements, size_t first, const uint8_t *out, struct call_loss *loss,
-                          char *what, size_t size)
+/* What a rank had for another, elements from `first` on of its input. */
+static bool part_is_right(const struct plan_event *event, const struct call_plan *plan,
+                          const struct team *team, uint32_t source, size_t first, size_t count,
+                          const uint8_t *out, struct call_loss *loss, char *what, size_t size)
 {
-    size_t width = lh_type_bytes(plan->call.type), bytes = plan->call.count * width;
+    size_t width = lh_type_bytes(plan->call.type), bytes = count * width;
+    uint8_t host = team->hosts[source];
+    size_t elements = collective_call_in(&plan->call, team->size, source);
     const uint8_t *wanted = content_of(event, plan, host, elements) + first * width;
     for (size_t i = 0; i < bytes; i++) {
         loss->zero += out[i] == 0;
@@ -326,13 +338,24 @@ static bool part_is_right(const struct plan_event *event, const struct call_plan
     return true;
 }
 
+static bool parts_are_right(const struct plan_event *event, const struct call_plan *plan,
+                            const struct team *team, uint32_t rank, const uint8_t *out,
+                            struct call_loss *loss, char *what, size_t size)
+{
+    const struct collective_call *call = &plan->call;
+    size_t width = lh_type_bytes(call->type);
+    bool right = true, rows = call->collective == COLLECTIVE_ALLTOALL;
+    for (uint32_t r = 0; r < team->size && right; r++)
+        right = part_is_right(event, plan, team, r, rows ? collective_call_before(call, r, rank) : 0,
+                              collective_call_part(call, r, rank),
+                              out + collective_call_behind(call, r, rank) * width, loss, what, size);
+    return right;
+}
+
 bool call_is_right(const struct plan_event *event, const struct call_plan *plan, const struct team *team,
                    uint32_t rank, const uint8_t *out, struct call_loss *loss, char *what, size_t size)
 {
     const struct collective_call *call = &plan->call;
-    size_t elements = collective_call_in(call, team->size), count = call->count;
-    size_t bytes = count * lh_type_bytes(call->type);
-    bool right = true;
     switch (call->collective) {
     case COLLECTIVE_BARRIER:
         return true;
@@ -341,20 +364,15 @@ bool call_is_right(const struct plan_event *event, const struct call_plan *plan,
     case COLLECTIVE_ALLREDUCE:
         return sums_are_right(event, plan, team, 0, out, loss, what, size);
     case COLLECTIVE_REDUCE_SCATTER:
-        return sums_are_right(event, plan, team, rank * count, out, loss, what, size);
+        return sums_are_right(event, plan, team, rank * call->count, out, loss, what, size);
     case COLLECTIVE_BROADCAST:
-        return part_is_right(event, plan, team->hosts[call->root], elements, 0, out, loss, what, size);
+        return part_is_right(event, plan, team, call->root, 0, call->count, out, loss, what, size);
     case COLLECTIVE_SCATTER:
-        return part_is_right(event, plan, team->hosts[call->root], elements, rank * count, out, loss, what,
-                             size);
+        return part_is_right(event, plan, team, call->root, collective_call_before(call, call->root, rank),
+                             collective_call_part(call, call->root, rank), out, loss, what, size);
+    case COLLECTIVE_GATHER:
+        return rank != call->root || parts_are_right(event, plan, team, rank, out, loss, what, size);
     default:
-        break;
+        return parts_are_right(event, plan, team, rank, out, loss, what, size);
     }
-    if (call->collective == COLLECTIVE_GATHER && rank != call->root)
-        return true;
-    for (uint32_t r = 0; r < team->size && right; r++)
-        right = part_is_right(event, plan, team->hosts[r], elements,
-                              call->collective == COLLECTIVE_ALLTOALL ? rank * count : 0, out + r * bytes,
-                              loss, what, size);
-    return right;
 }

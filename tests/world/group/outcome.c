@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "collective/schedule/schedule_table.h"
+#include "collective/run/names.h"
 
 /* A tick of a clock that runs at another speed, and what its fabric rounds. */
 #define TICK_NS (10 * LH_NS_PER_US)
@@ -26,7 +26,7 @@ static struct call *call_of(struct world *world, uint32_t host, uint32_t event)
 
 static const char *name_of(const struct call *call)
 {
-    return collective_name(call->plan.call.collective);
+    return call_name(call->plan.call.collective, call->plan.call.uneven);
 }
 
 /* ---- errors ------------------------------------------------------------------------------------------ */

@@ -168,8 +168,8 @@ static uint8_t *make_buffer(struct world *world, size_t bytes)
 static const void *make_buffers(struct world *world, uint32_t host, uint32_t event, struct call *call)
 {
     const struct collective_call *what = &call->plan.call;
-    size_t width = lh_type_bytes(what->type), in = collective_call_in(what, call->team->size);
-    size_t out = collective_call_out(what, call->team->size);
+    size_t width = lh_type_bytes(what->type), in = collective_call_in(what, call->team->size, call->rank);
+    size_t out = collective_call_out(what, call->team->size, call->rank);
     const struct plan_event *of = &world->plan->events[event];
     call->out_bytes = out * width;
     call->out = make_buffer(world, call->out_bytes);

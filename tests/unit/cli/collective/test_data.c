@@ -12,7 +12,8 @@
 
 #define RANKS 3u
 #define COUNT 500u
-#define BYTES (RANKS * COUNT * 8)
+#define ROW   (RANKS * (RANKS + 1) / 2 * COUNT) /* of a v-variant */
+#define BYTES (ROW * 8)
 
 static _Alignas(8) uint8_t in[RANKS][BYTES], out[RANKS][BYTES];
 
@@ -34,7 +35,7 @@ static void fill(const char *name, enum lh_type type, enum lh_reduction reductio
 {
     for (uint32_t rank = 0; rank < RANKS; rank++) {
         struct cli_call call = call_of(name, rank, type, reduction);
-        assert_true(cli_call_in(&call) <= RANKS * COUNT && cli_call_out(&call) <= RANKS * COUNT);
+        assert_true(cli_call_in(&call) <= ROW && cli_call_out(&call) <= ROW);
         cli_data_fill(&call, in[rank], out[rank]);
     }
 }
@@ -154,6 +155,40 @@ static void movements(void **state)
     }
 }
 
+/* Parts of 1 to 3 counts: from s to d as many as (s + d) % 3 and 1. Returns the count after it. */
+static size_t copy_uneven(uint32_t to, size_t at, uint32_t from, size_t place, size_t bytes)
+{
+    size_t counts = 1 + (to + from) % RANKS;
+    memcpy(out[to] + at * bytes, in[from] + place * bytes, counts * bytes);
+    return counts;
+}
+
+static void uneven_movements(void **state)
+{
+    static const size_t before[RANKS][RANKS] = {{0, 1, 3}, {0, 2, 5}, {0, 3, 4}}; /* in each row */
+    (void)state;
+    for (int t = 0; t < LH_TYPES; t++) {
+        enum lh_type type = (enum lh_type)t;
+        size_t bytes = COUNT * lh_type_bytes(type), at = 0;
+        fill("gatherv", type, LH_SUM);
+        for (uint32_t s = 0; s < RANKS; s++)
+            at += copy_uneven(1, at, s, 0, bytes);
+        assert_int_equal(at, 6);
+        expect_moved("gatherv", type);
+        fill("scatterv", type, LH_SUM);
+        for (uint32_t d = 0; d < RANKS; d++)
+            copy_uneven(d, 0, 1, before[1][d], bytes);
+        expect_moved("scatterv", type);
+        fill("alltoallv", type, LH_SUM);
+        for (uint32_t d = 0; d < RANKS; d++) {
+            at = 0;
+            for (uint32_t s = 0; s < RANKS; s++)
+                at += copy_uneven(d, at, s, before[s][d], bytes);
+        }
+        expect_moved("alltoallv", type);
+    }
+}
+
 static void counts_and_factors(void **state)
 {
     (void)state;
@@ -164,6 +199,10 @@ static void counts_and_factors(void **state)
     assert_int_equal(cli_call_count(&call, 10), 3);
     assert_int_equal(cli_call_total(&call), 3 * COUNT);
     assert_float_equal(cli_call_bus_factor(&call), 2.0 / 3, 1e-6);
+    call = call_of("alltoallv", 0, LH_F32, LH_SUM);
+    assert_int_equal(cli_call_count(&call, 13), 2);
+    assert_int_equal(cli_call_total(&call), 6 * COUNT);
+    assert_int_equal(cli_call_elements_min(&call), 6);
     call = call_of("broadcast", 0, LH_F32, LH_SUM);
     assert_float_equal(cli_call_bus_factor(&call), 1, 1e-6);
     call = call_of("barrier", 0, LH_F32, LH_SUM);
@@ -175,9 +214,9 @@ static void counts_and_factors(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(right_reductions),   cmocka_unit_test(wrong_reductions),
-        cmocka_unit_test(one_wrong_element),  cmocka_unit_test(movements),
-        cmocka_unit_test(counts_and_factors),
+        cmocka_unit_test(right_reductions),  cmocka_unit_test(wrong_reductions),
+        cmocka_unit_test(one_wrong_element), cmocka_unit_test(movements),
+        cmocka_unit_test(uneven_movements),  cmocka_unit_test(counts_and_factors),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

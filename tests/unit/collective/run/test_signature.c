@@ -64,6 +64,42 @@ static void test_differences(void **state)
     check_difference(&other, "block_bytes 65536 at rank 2, 4096 at rank 5");
 }
 
+/* What one has for the other is what that gets of it. */
+static void test_uneven(void **state)
+{
+    struct signature one = {.collective = COLLECTIVE_ALLTOALL,
+                            .count = 5,
+                            .returned = 9,
+                            .block_bytes = 4096,
+                            .uneven = true,
+                            .schedule = "pairwise"};
+    struct signature other = one, back;
+    uint8_t wire[SIGNATURE_BYTES];
+    char text[128];
+    (void)state;
+    other.count = 9;
+    other.returned = 5;
+    signature_encode(&other, wire);
+    assert_true(signature_decode(wire, sizeof wire, &back));
+    assert_memory_equal(&back, &other, sizeof back);
+    assert_false(signature_differs(&one, 2, &back, 1, text, sizeof text));
+    other.returned = 6;
+    assert_true(signature_differs(&one, 2, &other, 1, text, sizeof text));
+    assert_string_equal(text, "count from rank 2 to rank 1: 6 at rank 1, 5 at rank 2");
+    other.returned = 5;
+    other.count = 0;
+    assert_true(signature_differs(&one, 1, &other, 2, text, sizeof text));
+    assert_string_equal(text, "count from rank 2 to rank 1: 9 at rank 1, 0 at rank 2");
+    other = one;
+    other.uneven = false;
+    assert_true(signature_differs(&one, 1, &other, 2, text, sizeof text));
+    assert_string_equal(text, "collective alltoallv at rank 1, alltoall at rank 2");
+    other.uneven = true; /* there is none */
+    other.collective = COLLECTIVE_ALLREDUCE;
+    signature_encode(&other, wire);
+    assert_false(signature_decode(wire, sizeof wire, &back));
+}
+
 /* Every byte may be anything: it decodes to what encodes to the same, or not at all. */
 static void test_hostile(void **state)
 {
@@ -93,6 +129,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_round_trip),
         cmocka_unit_test(test_differences),
+        cmocka_unit_test(test_uneven),
         cmocka_unit_test(test_hostile),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

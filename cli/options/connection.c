@@ -41,10 +41,11 @@ static const char *congestion_help(char out[static CLI_RELIABILITY_HELP_MAX])
     return out;
 }
 
-static struct cli_option *add_receiving(struct cli_option *next, struct cli_connection *connection)
+static struct cli_option *add_receiving(struct cli_option *next, struct cli_connection *connection,
+                                        bool partial)
 {
     return add(next, (struct cli_option){"reliability", "SCHEME",
-                                         cli_reliability_help(connection->reliability_help, true),
+                                         cli_reliability_help(connection->reliability_help, partial),
                                          &connection->attr.reliability, .kind = CLI_SCHEME});
 }
 
@@ -106,7 +107,7 @@ void cli_connection_options(struct cli_connection *connection, unsigned roles)
     lh_attr_init(attr);
     attr->peer_timeout_ns = TIMEOUT_NS;
     if (roles & CLI_RECEIVES)
-        next = add_receiving(next, connection);
+        next = add_receiving(next, connection, roles & CLI_PARTIAL);
     if (roles & CLI_CONNECTS)
         next = add_connecting(next, connection);
     next = add_congestion(next, connection);

@@ -14,6 +14,7 @@
 enum cli_role {
     CLI_RECEIVES = 1, /* --reliability */
     CLI_CONNECTS = 2, /* --link, --rate, --wait, --path-file */
+    CLI_PARTIAL = 4,  /* what it receives may be incomplete: schemes with a deadline, too */
 };
 
 #define CLI_CONNECTION_OPTIONS_MAX 20

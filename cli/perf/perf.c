@@ -123,7 +123,7 @@ int cli_perf(int argc, char **argv)
         .groups = {own, settings.connection.options},
         .operands_max = 1,
     };
-    cli_connection_options(&settings.connection, CLI_RECEIVES | CLI_CONNECTS);
+    cli_connection_options(&settings.connection, CLI_RECEIVES | CLI_CONNECTS | CLI_PARTIAL);
     int status = cli_options_parse(&usage, argc, argv, &operands);
     if (status != CLI_PROCEED)
         return status;

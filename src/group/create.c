@@ -14,8 +14,11 @@
 #include "message/attr.h"
 #include "message/engine.h"
 
-/* version, size: 4 bytes each; block_bytes: 8; the site */
-#define CARD_VERSION     3u
+/* version, size: 4 bytes each; block_bytes: 8; whether reliability is bounded, inside sites 1, across 2: 4;
+ * the site */
+#define CARD_VERSION     4u
+#define CARD_BOUNDED     16u
+#define CARD_SITE        20u
 #define PEER_TIMEOUT_NS  (10 * LH_NS_PER_S)
 #define TIMEOUT_NS       (30 * LH_NS_PER_S)
 #define BLOCK_BYTES      (256u << 10)
@@ -219,8 +222,9 @@ static void write_card(const struct lh_group *group, const struct lh_group_attr 
     lh_put_be32(card, CARD_VERSION);
     lh_put_be32(card + 4, attr->size);
     lh_put_be64(card + 8, group->mesh->block_bytes);
+    lh_put_be32(card + CARD_BOUNDED, group->mesh->bounded[0] | (uint32_t)group->mesh->bounded[1] << 1);
     if (attr->site)
-        memcpy(card + 16, attr->site, strlen(attr->site));
+        memcpy(card + CARD_SITE, attr->site, strlen(attr->site));
 }
 
 int create_group(const struct lh_group_attr *attr, struct lh_group **group, uint8_t *card)
@@ -265,7 +269,26 @@ static int read_cards(struct lh_group *group, const uint8_t *cards)
         if (lh_get_be64(card + 8) != mesh->block_bytes)
             return lh_fail(LH_EHANDSHAKE, "group: block_bytes %zu at rank %u, %llu at rank %u",
                            mesh->block_bytes, group->rank, (unsigned long long)lh_get_be64(card + 8), r);
-        memcpy(group->sites[r], card + 16, LH_GROUP_SITE_MAX);
+        memcpy(group->sites[r], card + CARD_SITE, LH_GROUP_SITE_MAX);
+    }
+    return 0;
+}
+
+/* Of hops that there are: operations are bounded at all ranks, or at none. */
+static int check_bounded(const struct lh_group *group, const uint8_t *cards)
+{
+    const bool *own = group->mesh->bounded;
+    for (uint32_t r = 0; r < group->size; r++) {
+        uint32_t other = lh_get_be32(cards + r * CREATE_CARD_BYTES + CARD_BOUNDED);
+        bool inside = own[0] != (other & 1) && group->size > group->map.sites;
+        bool across = own[1] != (other >> 1 & 1) && group->map.sites > 1;
+        if (inside || across)
+            return lh_fail(
+                LH_EHANDSHAKE,
+                "group: reliability %s is bounded at rank %u, not at rank %u (give all ranks the "
+                "same)",
+                inside ? "inside sites" : "between sites", own[!inside] ? group->rank : r,
+                own[!inside] ? r : group->rank);
     }
     return 0;
 }
@@ -334,6 +357,8 @@ int create_links(struct lh_group *group, const struct lh_group_attr *attr, const
     int error = read_cards(group, cards);
     if (!error)
         error = create_map(group);
+    if (!error)
+        error = check_bounded(group, cards);
     *blob_bytes = 0;
     for (uint32_t r = 0; r < group->size && !error; r++) {
         size_t bytes;

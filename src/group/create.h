@@ -9,7 +9,7 @@
 
 #include "group/mesh.h"
 
-#define CREATE_CARD_BYTES (16 + LH_GROUP_SITE_MAX)
+#define CREATE_CARD_BYTES (20 + LH_GROUP_SITE_MAX)
 
 /* A group without links, and its card for all others: CREATE_CARD_BYTES. */
 int create_group(const struct lh_group_attr *attr, struct lh_group **group, uint8_t *card);

@@ -27,6 +27,9 @@
 #define POSTED_BYTES_A_NS (100 / 8)
 #define POSTED_PLACES_MIN 4u
 #define POSTED_TOGETHER   4u /* one clear-to-send tells the peer of all */
+/* Messages that wait for a rank that does not poll: some 100,000 operations, as many as it would keep of this
+ * one's (mesh.c). */
+#define BACKLOG_BYTES_MAX ((size_t)16 << 20)
 /* A smaller packet leaves less to a small message (docs/connections.md, small messages). */
 #define SMALL_MTU       1024u
 #define SMALL_MTU_SPARE 128u
@@ -84,6 +87,8 @@ static int take_memory(struct link *link, const struct link_attr *attr)
     link->lanes[LANE_BULK].places = (uint32_t)(places < LINK_BULK_PLACES ? places : LINK_BULK_PLACES);
     link->lanes[LANE_BOUNDED].places = attr->bounded ? link->lanes[LANE_BULK].places : 0;
     link->block_bytes = attr->block_bytes;
+    link->copies.block_bytes = attr->block_bytes;
+    link->copies.most = link->lanes[LANE_BULK].places;
     for (enum lane lane = 0; lane < LANES; lane++)
         link->memory_bytes += link->lanes[lane].places * place_bytes(link, lane);
     link->memory = mmap(NULL, link->memory_bytes, PROT_READ | PROT_WRITE,
@@ -138,6 +143,7 @@ void link_free(struct link *link)
 {
     assert(!link->lanes[LANE_SMALL].connection && !link->lanes[LANE_BULK].connection);
     drop_backlog(link);
+    outgoing_store_end(&link->copies);
     if (link->registered)
         lh_deregister(link->registered);
     if (link->memory)
@@ -240,30 +246,6 @@ bool link_copies(struct link *link, enum lane lane, size_t bytes)
     return link_rtt_ns(link) >= COPY_RTT_NS;
 }
 
-static void list_add(struct outgoing_list *list, struct outgoing *outgoing)
-{
-    outgoing->owner = list;
-    outgoing->previous = NULL;
-    outgoing->next = list->first;
-    if (list->first)
-        list->first->previous = outgoing;
-    list->first = outgoing;
-    list->count++;
-}
-
-static void list_remove(struct outgoing *outgoing)
-{
-    struct outgoing_list *list = outgoing->owner;
-    if (outgoing->previous)
-        outgoing->previous->next = outgoing->next;
-    else
-        list->first = outgoing->next;
-    if (outgoing->next)
-        outgoing->next->previous = outgoing->previous;
-    list->count--;
-    outgoing->owner = NULL;
-}
-
 static size_t sum_of(const struct lh_part *parts, uint32_t count)
 {
     size_t sum = 0;
@@ -285,10 +267,12 @@ int link_send(struct link *link, enum lane lane, const struct tag *tag, const st
               uint32_t count, struct outgoing_list *owner)
 {
     size_t bytes = sum_of(parts, count), copied = owner ? 0 : bytes;
-    struct outgoing *outgoing = malloc(sizeof *outgoing + copied);
+    struct outgoing *outgoing = outgoing_take(&link->copies, copied);
     if (!outgoing)
         return lh_fail(LH_ENOMEM, "group: no memory for a message of %zu bytes", bytes);
-    *outgoing = (struct outgoing){.link = link, .lane = lane, .copied_bytes = copied};
+    outgoing->link = link;
+    outgoing->lane = lane;
+    outgoing->copied_bytes = copied;
     const struct lh_part one = {.address = outgoing->data, .bytes = copied};
     struct lh_message message = {.parts = parts,
                                  .count = count,
@@ -302,11 +286,11 @@ int link_send(struct link *link, enum lane lane, const struct tag *tag, const st
     }
     int error = lh_sendmsg(link->lanes[lane].connection, &message, owner ? &outgoing->request : NULL);
     if (error) {
-        free(outgoing);
+        outgoing_give(&link->copies, outgoing);
         return error;
     }
     if (owner)
-        list_add(owner, outgoing);
+        outgoing_add(owner, outgoing);
     link->lanes[lane].unacknowledged++;
     link->copied_bytes += copied;
     return 0;
@@ -327,9 +311,15 @@ static int send_now(struct link *link, const struct tag *tag, const void *body, 
 
 static int send_later(struct link *link, const struct tag *tag, const void *body, size_t bytes)
 {
-    struct control *control = malloc(sizeof *control + bytes);
+    size_t cost = sizeof(struct control) + bytes;
+    link->overflowed |= cost > BACKLOG_BYTES_MAX - link->backlog_bytes;
+    if (link->overflowed)
+        return lh_fail(LH_EPEER, "group: rank %u lives, and takes no messages (poll its group)",
+                       link->rank);
+    struct control *control = malloc(cost);
     if (!control)
         return lh_fail(LH_ENOMEM, "group: no memory for a message of %zu bytes", bytes);
+    link->backlog_bytes += cost;
     *control = (struct control){.tag = *tag, .bytes = bytes};
     if (bytes > 0)
         memcpy(control->data, body, bytes);
@@ -357,6 +347,7 @@ static void send_backlog(struct link *link)
             send_now(link, &control->tag, control->data, control->bytes) == -LH_EAGAIN)
             return;
         link->backlog = control->next;
+        link->backlog_bytes -= sizeof *control + control->bytes;
         free(control);
     }
 }
@@ -367,19 +358,10 @@ void link_on_sent(struct outgoing *outgoing)
     link->lanes[outgoing->lane].unacknowledged--;
     link->copied_bytes -= outgoing->copied_bytes;
     if (outgoing->owner)
-        list_remove(outgoing);
+        outgoing_remove(outgoing);
     lh_request_free(outgoing->request);
-    free(outgoing);
+    outgoing_give(&link->copies, outgoing);
     send_backlog(link);
-}
-
-void outgoing_cancel(struct outgoing_list *list)
-{
-    while (list->first) {
-        struct outgoing *outgoing = list->first;
-        lh_cancel(outgoing->request);
-        list_remove(outgoing);
-    }
 }
 
 /* ---- receiving --------------------------------------------------------------------------------------- */

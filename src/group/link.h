@@ -19,6 +19,7 @@
 #include <longhaul/queue.h>
 
 #include "group/loss.h"
+#include "group/outgoing.h"
 #include "group/tag.h"
 
 #define LINK_SMALL_BYTES  4096u /* of a message that needs no clear-to-send */
@@ -41,24 +42,6 @@ struct bounce {
     uint8_t *memory;
     enum lane lane;
     struct lh_request *request; /* of LANE_BOUNDED: it knows what is missing */
-};
-
-/* A message that was sent and is not acknowledged. */
-struct outgoing {
-    struct link *link;
-    struct outgoing *next; /* in the list of who waits */
-    struct outgoing *previous;
-    struct lh_request *request;  /* NULL: it was copied */
-    struct outgoing_list *owner; /* NULL: nobody waits */
-    enum lane lane;
-    size_t copied_bytes;
-    uint8_t data[];
-};
-
-/* What somebody's memory is sent in. */
-struct outgoing_list {
-    struct outgoing *first;
-    uint32_t count;
 };
 
 /* A control message for which there is no room yet. */
@@ -101,12 +84,15 @@ struct link {
     size_t block_bytes;
     lh_time deadline_ns; /* of operations over LANE_BOUNDED */
     size_t copied_bytes;
+    struct outgoing_store copies;
     uint32_t early[LANES];   /* messages sent of operations that the peer has not begun */
     size_t kept_bytes;       /* of messages from the peer that are early here */
     struct control *backlog; /* waits for room, which sends that are acknowledged make */
     struct control *backlog_last;
-    int error;  /* 0; -LH_ECLOSED: the peer has left in order; else it has failed */
-    bool hello; /* one has arrived */
+    size_t backlog_bytes;
+    bool overflowed; /* it is at its bound: the peer lives, and takes nothing */
+    int error;       /* 0; -LH_ECLOSED: the peer has left in order; else it has failed */
+    bool hello;      /* one has arrived */
 };
 
 /* Capacity that a link's requests need of the completion queue; bounded: it may have that lane. */
@@ -141,12 +127,11 @@ bool link_copies(struct link *link, enum lane lane, size_t bytes);
 /* Sends parts. owner: waits until they are acknowledged; NULL: they are copied. -LH_EAGAIN: not now. */
 int link_send(struct link *link, enum lane lane, const struct tag *tag, const struct lh_part *parts,
               uint32_t count, struct outgoing_list *owner);
-/* A short message that is copied. With as many in flight as there may be it waits; so none is lost. */
+/* A short message that is copied. With as many in flight as there may be it waits; so none is lost.
+ * -LH_EPEER: so many wait that the link has overflowed, and counts as failed. */
 int link_send_control(struct link *link, const struct tag *tag, const void *body, size_t bytes);
 /* A send is over, and is freed. */
 void link_on_sent(struct outgoing *outgoing);
-/* Cancels all of a list: from now on its memory is not read, and nobody waits. */
-void outgoing_cancel(struct outgoing_list *list);
 
 /* ---- receiving --------------------------------------------------------------------------------------- */
 

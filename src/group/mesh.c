@@ -510,9 +510,18 @@ static void expire(struct lh_collective *op, lh_time now)
         mesh_abort(op, error, LH_NO_RANK, lh_last_error());
 }
 
+/* Who takes nothing has failed for the others, though it lives. */
+static void fail_overflowed(struct mesh *mesh)
+{
+    for (uint32_t r = 0; r < mesh->size; r++)
+        if (mesh->links[r].overflowed && !mesh->links[r].error)
+            on_link_failed(mesh, &mesh->links[r], -LH_EPEER, true);
+}
+
 static void run_all(struct mesh *mesh)
 {
     lh_time now = mesh_now(mesh);
+    fail_overflowed(mesh);
     for (struct lh_group *group = mesh->first_group; group; group = group->next)
         for (struct lh_collective *op = group->first_op; op; op = op->next) {
             if (op->state == OP_RUNNING)
@@ -568,6 +577,7 @@ void mesh_begin(struct lh_collective *op)
     struct mesh *mesh = op->group->mesh;
     lh_time now = mesh_now(mesh);
     int error = op_begin(op, now);
+    fail_overflowed(mesh);
     if (error && error != -LH_EPEER && error != -LH_ECLOSED) {
         mesh_abort(op, error, error == -LH_ERANGE ? op->group->rank : LH_NO_RANK, lh_last_error());
         return;

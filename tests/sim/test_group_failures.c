@@ -108,6 +108,14 @@ static void test_disagreement(void **state)
     other.options.schedule = "ring";
     usual.options.schedule = "bruck";
     disagree(usual, other, "schedule ");
+    usual = (struct collective_case){.collective = COLLECTIVE_ALLTOALL, .count = 2000, .uneven = true};
+    lh_collective_options_init(&usual.options);
+    other = usual;
+    other.count++;
+    disagree(usual, other, "count from rank ");
+    other = usual;
+    other.uneven = false;
+    disagree(usual, other, "collective alltoallv ");
     usual.collective = other.collective = COLLECTIVE_BROADCAST;
     usual.options.schedule = other.options.schedule = NULL;
     other.root = 4;
@@ -476,6 +484,36 @@ static void test_death(void **state)
         die(seed);
 }
 
+/* ---- a rank that never looks ------------------------------------------------------------------------- */
+
+/* Its engine lives, so it does not count as failed by silence. What is kept for it is bounded. */
+static void test_never_polls(void **state)
+{
+    struct group_world world;
+    struct lh_collective *op;
+    uint32_t calls = 0;
+    (void)state;
+    open_world(&world, 2, 1);
+    assert_true(group_world_run(&world, NULL, 0, 0));
+    for (int turn = 0; turn < 200; turn++)
+        group_world_turn(&world, group_world_now(&world) + 10 * MS);
+    int error = 0;
+    while (!error && calls < 1000000) {
+        error = lh_barrier(world.groups[0], NULL, &op);
+        if (!error)
+            lh_collective_free(op); /* canceled: the other rank is told */
+        calls++;
+        if (calls % 512 == 0) {
+            sim_engines_must(lh_group_progress(world.groups[0], NULL), "lh_group_progress");
+            sim_engines_must(lh_engine_progress(world.net.engines[1], NULL), "lh_engine_progress");
+        }
+    }
+    assert_int_equal(error, -LH_EPEER);
+    assert_true(calls > 10000);
+    assert_int_equal(lh_group_error(world.groups[0], 1), -LH_EPEER);
+    group_world_close(&world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -485,6 +523,7 @@ int main(void)
         cmocka_unit_test(test_many_pending),  cmocka_unit_test(test_no_more_groups),
         cmocka_unit_test(test_long_notice),   cmocka_unit_test(test_flood),
         cmocka_unit_test(test_over_and_over), cmocka_unit_test(test_disagreement_with_done),
+        cmocka_unit_test(test_never_polls),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,10 +3,11 @@
 # barrier before each operation, the mean of the ranks' times. And a file to many ranks.
 #
 # usage: BUILD=build collectives.py [--quick] [--json FILE] [PART ...]
-#   PART: loopback, 64 MiB and 4 ranks on this machine; sites, 16 MiB, one rank at each end of longhaul-path
-#   with 25 ms, 2 Gbit/s and a loss of 1e-3, TCP with BBR and with CUBIC; distribute, 256 MiB to 8 ranks in
-#   three sites, joined by three paths of 25 ms and 200 Mbit/s, by each schedule and by one send after
-#   another, without loss and with 1e-2; distribute-0 and distribute-1e-2 one of them. All by default.
+#   PART: loopback, 64 MiB and 4 ranks on this machine; sites, one rank at each end of longhaul-path with
+#   25 ms, 2 Gbit/s and a loss of 1e-3, of which sites-bound is 1, 16 and 64 MiB beside the bound, sites-bbr
+#   and sites-cubic 16 MiB beside TCP with either; distribute, 256 MiB to 8 ranks in three sites, joined by
+#   three paths of 25 ms and 200 Mbit/s, by each schedule and by one send after another, without loss and with
+#   1e-2; distribute-0 and distribute-1e-2 one of them. All by default.
 #   --json FILE   appends a line a result, as bench/run does
 #
 # SPDX-License-Identifier: BSD-3-Clause
@@ -110,8 +111,13 @@ def references():
 # ---- two sites ---------------------------------------------------------------------------------------------
 
 
+# The path has the first processor to itself, as long as packets are due (cli/path/processors.h).
+PROCESSORS = ",".join(map(str, sorted(os.sched_getaffinity(0))[1:]))
+PINNED = ["taskset", "-c", PROCESSORS] if PROCESSORS else []
+
+
 def inside(side, command):
-    return ["ip", "netns", "exec", f"{NAME}-{side}", *command]
+    return ["ip", "netns", "exec", f"{NAME}-{side}", *PINNED, *command]
 
 
 def control(controller):
@@ -136,7 +142,8 @@ def both(left, right):
 def mpi_between(numbers):
     """mpirun on the left starts the right rank by an agent in place of ssh."""
     with tempfile.NamedTemporaryFile("w", suffix=".sh", delete=False) as agent:
-        agent.write(f'#!/bin/sh\nshift\nexec ip netns exec {NAME}-right sh -c "$*"\n')
+        start = " ".join(inside("right", ["sh", "-c"]))
+        agent.write(f'#!/bin/sh\nshift\nexec {start} "$*"\n')
     os.chmod(agent.name, 0o700)
     try:
         between = ["--mca", "plm_rsh_agent", agent.name, "--mca", "btl_tcp_if_include", "10.99.0.0/24",
@@ -146,35 +153,84 @@ def mpi_between(numbers):
         os.unlink(agent.name)
 
 
-def sites():
-    size, iterations, warmup = 16 * MIB, 10 if QUICK else 100, 3
-    print(f"\n  two sites: {size // MIB} MiB, a rank each, 25 ms, 2 Gbit/s, loss 1e-3", flush=True)
+RATE, RTT_S, LOSS = 2e9, 0.025, "1e-3"
+
+
+def measure_between(name, size, iterations, warmup):
+    """name: "longhaul SCHEME", which finds the rate, or "longhaul SCHEME told"; or program and controller."""
+    words = name.split()
+    if words[0] == "longhaul":
+        told = ["--rate", "1.9Gbit"] if "told" in words else []
+        command = collective(size, iterations, warmup, ["--reliability", words[1], *told])
+        return both(command, command)
     numbers = [str(size), str(iterations), str(warmup)]
-    path = subprocess.Popen([PATH, "--rate", "2Gbit", "--delay", "12500us", "--loss", "1e-3", "--name", NAME],
-                            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-    time.sleep(1)
-    if path.poll() is not None:
+    control(words[-1])
+    if words[0] == "gloo":
+        with tempfile.TemporaryDirectory() as store:
+            left, right = ([GLOO, address, store, *numbers] for address in (LEFT, RIGHT))
+            return both(left, right)
+    return mpi_between(numbers)
+
+
+def over_path(measure_all):
+    """Within a path between two sites."""
+    command = [PATH, "--rate", f"{RATE / 1e6:.0f}Mbit", "--delay", f"{RTT_S / 2 * 1e6:.0f}us", "--loss", LOSS,
+               "--name", NAME]
+    path = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    if not any("ready" in line for line in path.stdout):
         print(f"    not measured: {path.stderr.read().strip()}")
         return
-
-    def measure(name):
-        if name.startswith("longhaul"):
-            scheme = name.partition(" ")[2]
-            command = collective(size, iterations, warmup, ["--reliability", scheme, "--rate", "1.9Gbit"])
-            return both(command, command)
-        control(name.split()[-1])
-        if name.startswith("gloo"):
-            with tempfile.TemporaryDirectory() as store:
-                left, right = ([GLOO, address, store, *numbers] for address in (LEFT, RIGHT))
-                return both(left, right)
-        return mpi_between(numbers)
-
-    names = [f"{name} {controller}" for name in references() for controller in ("cubic", "bbr")]
     try:
-        rows(["longhaul auto", "longhaul ec:mds", *names], measure, "16MiB two sites", LAUNCHES)
+        measure_all()
     finally:
         path.terminate()
         path.wait()
+
+
+def sites_beside(controller, iterations, launches):
+    size = 16 * MIB
+    iterations = 10 if QUICK else iterations
+    print(f"\n  two sites: {size // MIB} MiB, a rank each, 25 ms, 2 Gbit/s, loss {LOSS}", flush=True)
+    names = ["longhaul auto", "longhaul auto told", "longhaul ec:mds told",
+             *(f"{name} {controller}" for name in references())]
+    over_path(lambda: rows(names, lambda name: measure_between(name, size, iterations, 3), "16MiB two sites",
+                           1 if QUICK else launches))
+
+
+def sites_bound():
+    """Direct exchange: the bytes at the path's rate, and half a round trip."""
+    def measure_all():
+        print("                       bound ms   mean ms    p99 ms   of bound   of fresh launches: median")
+        for size, iterations, warmup in ((1, 200, 20), (16, 100, 5), (64, 40, 3)):
+            bound = 1e3 * (8 * size * MIB / RATE + RTT_S / 2)
+            for name in ("longhaul auto", "longhaul auto told"):
+                values = [measure_between(name, size * MIB, 10 if QUICK else iterations, warmup)
+                          for _ in range(LAUNCHES)]
+                found = [tuple(1e3 * value[f"time_{figure}_s"] for figure in ("mean", "p99"))
+                         for value in values if value]
+                if not found:
+                    continue
+                mean, p99 = (statistics.median(column) for column in zip(*found))
+                print(f"    {name:20} {size:2} MiB {bound:6.1f} {mean:9.1f} {p99:9.1f}  {mean / bound:4.2f} "
+                      f"{p99 / bound:4.2f}   {len(found)}", flush=True)
+                report(f"allreduce {size}MiB two sites {name} mean", mean, "ms", "bound", bound, len(found))
+                report(f"allreduce {size}MiB two sites {name} p99", p99, "ms", "bound", bound, len(found))
+    print(f"\n  two sites: a rank each, 25 ms, 2 Gbit/s, loss {LOSS}", flush=True)
+    over_path(measure_all)
+
+
+def sites_bbr():
+    sites_beside("bbr", 100, LAUNCHES)
+
+
+def sites_cubic():
+    sites_beside("cubic", 20, 1) # 3 to 6 s each
+
+
+def sites():
+    sites_bound()
+    sites_bbr()
+    sites_cubic()
 
 
 # ---- a file to many ranks ----------------------------------------------------------------------------------
@@ -341,7 +397,8 @@ def distribute(losses=("0", "1e-2")):
         distribute_over(loss, (32 if QUICK else 256) * MIB)
 
 
-PARTS = {"loopback": loopback, "sites": sites, "distribute": distribute,
+PARTS = {"loopback": loopback, "sites": sites, "sites-bound": sites_bound, "sites-bbr": sites_bbr,
+         "sites-cubic": sites_cubic, "distribute": distribute,
          "distribute-0": lambda: distribute(["0"]), "distribute-1e-2": lambda: distribute(["1e-2"])}
 
 

@@ -149,7 +149,7 @@ static void drain(struct mesh *mesh)
         n = lh_poll(mesh->queue, entries, 16);
         for (int i = 0; i < n; i++)
             if (entries[i].operation == LH_OPERATION_SEND)
-                link_on_sent((struct outgoing *)(uintptr_t)entries[i].user);
+                link_on_sent((struct sent *)(uintptr_t)entries[i].user);
             else if (entries[i].operation == LH_OPERATION_RECV)
                 loss_free(
                     link_on_received((struct bounce *)(uintptr_t)entries[i].user, &entries[i].result));
@@ -293,12 +293,17 @@ static int check_bounded(const struct lh_group *group, const uint8_t *cards)
     return 0;
 }
 
-/* Between ranks of a machine no queue is but the receiver's socket, which bounds what is on its way: reports
- * to a controller would only cost. */
+/* Between ranks of a machine. */
+static bool is_near(const struct lh_attr *attr, const struct lh_engine *engine)
+{
+    return lh_link_is_none(&attr->link) && attr_is_loopback(engine->device);
+}
+
+/* There no queue is but the receiver's socket, which bounds what is on its way: reports to a controller would
+ * only cost. */
 static bool needs_no_controller(const struct lh_attr *attr, const struct lh_engine *engine)
 {
-    return !attr->congestion && attr->rate_bps == 0 && attr->rate_max_bps == 0 &&
-           lh_link_is_none(&attr->link) && attr_is_loopback(engine->device);
+    return !attr->congestion && attr->rate_bps == 0 && attr->rate_max_bps == 0 && is_near(attr, engine);
 }
 
 static struct lh_attr attr_of(const struct lh_group *group, const struct lh_group_attr *attr, uint32_t rank)
@@ -326,6 +331,7 @@ static int create_link(struct lh_group *group, const struct lh_group_attr *attr,
     struct lh_attr connection = attr_of(group, attr, rank), partial;
     struct bounded_lane lane;
     struct link_attr own = {.connection = &connection,
+                            .near = is_near(&connection, mesh->engine),
                             .queue = mesh->queue,
                             .block_bytes = mesh->block_bytes,
                             .buffer_bytes = buffer_bytes};

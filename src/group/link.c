@@ -107,7 +107,8 @@ static int take_memory(struct link *link, const struct link_attr *attr)
 
 int link_open(struct link *link, uint32_t rank, const struct link_attr *attr)
 {
-    *link = (struct link){.rank = rank, .queue = attr->queue, .deadline_ns = attr->deadline_ns};
+    *link = (struct link){
+        .rank = rank, .near = attr->near, .queue = attr->queue, .deadline_ns = attr->deadline_ns};
     int error = take_memory(link, attr);
     if (!error)
         error = open_one(attr->connection, LANE_SMALL, &link->lanes[LANE_SMALL].connection);
@@ -143,7 +144,7 @@ void link_free(struct link *link)
 {
     assert(!link->lanes[LANE_SMALL].connection && !link->lanes[LANE_BULK].connection);
     drop_backlog(link);
-    outgoing_store_end(&link->copies);
+    sent_store_end(&link->copies);
     if (link->registered)
         lh_deregister(link->registered);
     if (link->memory)
@@ -243,7 +244,7 @@ bool link_copies(struct link *link, enum lane lane, size_t bytes)
 {
     if (bytes <= COPY_BYTES || lane == LANE_BOUNDED)
         return true;
-    return link_rtt_ns(link) >= COPY_RTT_NS;
+    return !link->near && link_rtt_ns(link) >= COPY_RTT_NS;
 }
 
 static size_t sum_of(const struct lh_part *parts, uint32_t count)
@@ -264,33 +265,33 @@ static void copy_parts(uint8_t *to, const struct lh_part *parts, uint32_t count)
 }
 
 int link_send(struct link *link, enum lane lane, const struct tag *tag, const struct lh_part *parts,
-              uint32_t count, struct outgoing_list *owner)
+              uint32_t count, struct sent_list *owner)
 {
     size_t bytes = sum_of(parts, count), copied = owner ? 0 : bytes;
-    struct outgoing *outgoing = outgoing_take(&link->copies, copied);
-    if (!outgoing)
+    struct sent *sent = sent_take(&link->copies, copied);
+    if (!sent)
         return lh_fail(LH_ENOMEM, "group: no memory for a message of %zu bytes", bytes);
-    outgoing->link = link;
-    outgoing->lane = lane;
-    outgoing->copied_bytes = copied;
-    const struct lh_part one = {.address = outgoing->data, .bytes = copied};
+    sent->link = link;
+    sent->lane = lane;
+    sent->copied_bytes = copied;
+    const struct lh_part one = {.address = sent->data, .bytes = copied};
     struct lh_message message = {.parts = parts,
                                  .count = count,
                                  .tag = tag_encode(tag),
                                  .queue = link->queue,
-                                 .user = (uint64_t)(uintptr_t)outgoing};
+                                 .user = (uint64_t)(uintptr_t)sent};
     if (!owner) {
-        copy_parts(outgoing->data, parts, count);
+        copy_parts(sent->data, parts, count);
         message.parts = &one;
         message.count = 1;
     }
-    int error = lh_sendmsg(link->lanes[lane].connection, &message, owner ? &outgoing->request : NULL);
+    int error = lh_sendmsg(link->lanes[lane].connection, &message, owner ? &sent->request : NULL);
     if (error) {
-        outgoing_give(&link->copies, outgoing);
+        sent_give(&link->copies, sent);
         return error;
     }
     if (owner)
-        outgoing_add(owner, outgoing);
+        sent_add(owner, sent);
     link->lanes[lane].unacknowledged++;
     link->copied_bytes += copied;
     return 0;
@@ -352,15 +353,15 @@ static void send_backlog(struct link *link)
     }
 }
 
-void link_on_sent(struct outgoing *outgoing)
+void link_on_sent(struct sent *sent)
 {
-    struct link *link = outgoing->link;
-    link->lanes[outgoing->lane].unacknowledged--;
-    link->copied_bytes -= outgoing->copied_bytes;
-    if (outgoing->owner)
-        outgoing_remove(outgoing);
-    lh_request_free(outgoing->request);
-    outgoing_give(&link->copies, outgoing);
+    struct link *link = sent->link;
+    link->lanes[sent->lane].unacknowledged--;
+    link->copied_bytes -= sent->copied_bytes;
+    if (sent->owner)
+        sent_remove(sent);
+    lh_request_free(sent->request);
+    sent_give(&link->copies, sent);
     send_backlog(link);
 }
 

@@ -19,7 +19,7 @@
 #include <longhaul/queue.h>
 
 #include "group/loss.h"
-#include "group/outgoing.h"
+#include "group/sent.h"
 #include "group/tag.h"
 
 #define LINK_SMALL_BYTES  4096u /* of a message that needs no clear-to-send */
@@ -55,6 +55,7 @@ struct control {
 struct link_attr {
     const struct lh_attr *connection; /* complete but for what the link sets */
     const struct lh_attr *bounded;    /* of that lane; NULL: there is none */
+    bool near;                        /* on this machine: round trips are those of its scheduler */
     lh_time deadline_ns;              /* of operations over it; LH_DEADLINE_AUTO: learned */
     struct lh_completion_queue *queue;
     size_t block_bytes; /* maximum of a message */
@@ -74,6 +75,7 @@ struct link_lane {
 
 struct link {
     uint32_t rank; /* of the peer, in the mesh */
+    bool near;
     struct link_lane lanes[LANES];
     struct lh_completion_queue *queue;
     struct lh_memory *registered;
@@ -84,7 +86,7 @@ struct link {
     size_t block_bytes;
     lh_time deadline_ns; /* of operations over LANE_BOUNDED */
     size_t copied_bytes;
-    struct outgoing_store copies;
+    struct sent_store copies;
     uint32_t early[LANES];   /* messages sent of operations that the peer has not begun */
     size_t kept_bytes;       /* of messages from the peer that are early here */
     struct control *backlog; /* waits for room, which sends that are acknowledged make */
@@ -126,12 +128,12 @@ bool link_may_send(const struct link *link, enum lane lane);
 bool link_copies(struct link *link, enum lane lane, size_t bytes);
 /* Sends parts. owner: waits until they are acknowledged; NULL: they are copied. -LH_EAGAIN: not now. */
 int link_send(struct link *link, enum lane lane, const struct tag *tag, const struct lh_part *parts,
-              uint32_t count, struct outgoing_list *owner);
+              uint32_t count, struct sent_list *owner);
 /* A short message that is copied. With as many in flight as there may be it waits; so none is lost.
  * -LH_EPEER: so many wait that the link has overflowed, and counts as failed. */
 int link_send_control(struct link *link, const struct tag *tag, const void *body, size_t bytes);
 /* A send is over, and is freed. */
-void link_on_sent(struct outgoing *outgoing);
+void link_on_sent(struct sent *sent);
 
 /* ---- receiving --------------------------------------------------------------------------------------- */
 

@@ -472,9 +472,9 @@ void mesh_on_entries(struct mesh *mesh, const struct lh_completion *entries, uin
         if (entry->operation == LH_OPERATION_RECV) {
             on_received(mesh, entry);
         } else if (entry->operation == LH_OPERATION_SEND) {
-            struct outgoing *outgoing = (struct outgoing *)(uintptr_t)entry->user;
-            struct link *link = outgoing->link;
-            link_on_sent(outgoing);
+            struct sent *sent = (struct sent *)(uintptr_t)entry->user;
+            struct link *link = sent->link;
+            link_on_sent(sent);
             if (entry->result.error && entry->result.error != -LH_ECANCELED)
                 on_link_failed(mesh, link, entry->result.error, true);
         }

@@ -70,7 +70,7 @@ void op_fail(struct lh_collective *op, lh_time now, const struct notice *notice)
 {
     for (uint32_t i = 0; i < op->pieces.receive_count; i++)
         release_arrival(&op->arrivals[i]);
-    outgoing_cancel(&op->waiting);
+    sent_cancel(&op->waiting);
     op->result.failed_rank = notice->rank < op->group->size ? notice->rank : LH_NO_RANK;
     snprintf(op->result.message, sizeof op->result.message, "%s", notice->text);
     end(op, now, notice->error);

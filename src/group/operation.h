@@ -69,9 +69,9 @@ struct lh_collective {
     uint8_t *work;
     size_t work_bytes;
     uint32_t unsent;
-    uint32_t unsigned_peers;      /* whose signature has not come: nobody ends before they agree */
-    struct outgoing_list waiting; /* sends out of the user's memory */
-    lh_time deadline_at;          /* LH_TIME_NEVER: none */
+    uint32_t unsigned_peers;  /* whose signature has not come: nobody ends before they agree */
+    struct sent_list waiting; /* sends out of the user's memory */
+    lh_time deadline_at;      /* LH_TIME_NEVER: none */
     struct lh_completion_queue *queue;
     uint64_t user;
     struct lh_collective_result result;

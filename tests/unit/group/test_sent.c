@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "group/outgoing.h"
+#include "group/sent.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,52 +14,52 @@
 /* Memory of a block is used again, at most two are kept; less is not. */
 static void test_memory(void **state)
 {
-    struct outgoing_store store = {.block_bytes = BLOCK, .most = 2};
-    struct outgoing *taken[3];
+    struct sent_store store = {.block_bytes = BLOCK, .most = 2};
+    struct sent *taken[3];
     (void)state;
     for (uint32_t i = 0; i < 3; i++) {
-        taken[i] = outgoing_take(&store, i == 0 ? BLOCK : BLOCK / 2);
+        taken[i] = sent_take(&store, i == 0 ? BLOCK : BLOCK / 2);
         assert_non_null(taken[i]);
         assert_int_equal(taken[i]->capacity, BLOCK);
         memset(taken[i]->data, (int)i, BLOCK);
         taken[i]->copied_bytes = BLOCK;
     }
     for (uint32_t i = 0; i < 3; i++)
-        outgoing_give(&store, taken[i]);
+        sent_give(&store, taken[i]);
     assert_int_equal(store.count, 2);
-    struct outgoing *again = outgoing_take(&store, BLOCK);
+    struct sent *again = sent_take(&store, BLOCK);
     assert_ptr_equal(again, taken[1]); /* the last that was kept */
     assert_int_equal(again->copied_bytes, 0);
     assert_null(again->next);
-    outgoing_give(&store, again);
-    struct outgoing *little = outgoing_take(&store, 100);
+    sent_give(&store, again);
+    struct sent *little = sent_take(&store, 100);
     assert_int_equal(little->capacity, 100);
-    outgoing_give(&store, little);
+    sent_give(&store, little);
     assert_int_equal(store.count, 2);
-    outgoing_store_end(&store);
+    sent_store_end(&store);
     assert_int_equal(store.count, 0);
 }
 
 static void test_lists(void **state)
 {
-    struct outgoing_store store = {.block_bytes = BLOCK, .most = 2};
-    struct outgoing_list list = {0};
-    struct outgoing *all[3];
+    struct sent_store store = {.block_bytes = BLOCK, .most = 2};
+    struct sent_list list = {0};
+    struct sent *all[3];
     (void)state;
     for (uint32_t i = 0; i < 3; i++)
-        outgoing_add(&list, all[i] = outgoing_take(&store, 0));
+        sent_add(&list, all[i] = sent_take(&store, 0));
     assert_int_equal(list.count, 3);
-    outgoing_remove(all[1]);
+    sent_remove(all[1]);
     assert_null(all[1]->owner);
     assert_ptr_equal(list.first, all[2]);
     assert_ptr_equal(all[2]->next, all[0]);
-    outgoing_remove(all[2]);
+    sent_remove(all[2]);
     assert_ptr_equal(list.first, all[0]);
-    outgoing_remove(all[0]);
+    sent_remove(all[0]);
     assert_int_equal(list.count, 0);
     assert_null(list.first);
     for (uint32_t i = 0; i < 3; i++)
-        outgoing_give(&store, all[i]);
+        sent_give(&store, all[i]);
 }
 
 int main(void)

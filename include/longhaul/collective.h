@@ -132,7 +132,7 @@ struct lh_collective_result {
     uint64_t bytes_sent; /* payload, without retransmissions */
     uint64_t bytes_received;
     /* Where reliability is `bounded`: bytes of the output that were zeroed, or of the encoded sum that lack a
-     * contribution. By source: lh_collective_missing() */
+     * contribution. By source: lh_collective_missing(); where: lh_collective_ranges() */
     uint64_t missing_bytes;
     const char *schedule;                    /* the one that was run, a literal */
     size_t block_bytes;                      /* of the longest block */
@@ -149,6 +149,12 @@ LH_API int lh_collective_wait(struct lh_collective *op, lh_time timeout_ns,
 /* Bytes that a rank sent to this one in an operation, or should have sent, and that did not come by the
  * deadline; 0 while it is pending. -LH_EINVAL: no such rank. */
 LH_API int lh_collective_missing(struct lh_collective *op, uint32_t rank, uint64_t *bytes);
+/* Gets up to `count` of the ranges of the output that `missing_bytes` counts, from number `first` on, by
+ * offset, none adjacent to the next; returns their number, 0: there are no more. Bytes of them are 0; of a
+ * sum, whose loss is spread over a block, they are of the encoded one. -LH_ESTATE: it is pending, or has
+ * failed. */
+LH_API int64_t lh_collective_ranges(struct lh_collective *op, uint64_t first, struct lh_range *ranges,
+                                    uint64_t count);
 /* Cancels an operation at all ranks: it ends with -LH_ECANCELED (or was done already). */
 LH_API int lh_collective_cancel(struct lh_collective *op);
 /* Cancels a pending operation, and frees it. NULL is allowed. */

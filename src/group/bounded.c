@@ -608,16 +608,19 @@ static bool is_result(const struct lh_collective *op, uint32_t block)
            block / (layout->blocks / layout->ranks) == layout->rank;
 }
 
+static bool lacks_some(const struct lh_collective *op, uint32_t block, uint32_t granule)
+{
+    return counts_of(op, block)[granule] < (is_sum(op) ? op->group->size : 1);
+}
+
 /* Returns whether a granule of it lacks something. */
 static bool count_missing(struct lh_collective *op, uint32_t block)
 {
-    const uint16_t *counts = counts_of(op, block);
     size_t left = layout_bytes(&op->layout, block);
-    uint16_t all = is_sum(op) ? (uint16_t)op->group->size : 1;
     bool lacks = false;
     for (uint32_t g = 0; left > 0; g++) {
         size_t bytes = left < GRANULE_BYTES ? left : GRANULE_BYTES;
-        if (counts[g] < all) {
+        if (lacks_some(op, block, g)) {
             op->result.missing_bytes += bytes;
             lacks = true;
         }
@@ -661,4 +664,44 @@ int bounded_end(struct lh_collective *op, lh_time now)
     }
     free(contributions);
     return error;
+}
+
+/* Ranges one after the other, adjacent ones as one. */
+struct range_list {
+    struct lh_range *ranges;
+    uint64_t first; /* number of the first that is wanted */
+    uint64_t most;
+    uint64_t found;
+    uint64_t end; /* of the last that was found */
+};
+
+static void add_range(struct range_list *list, uint64_t offset, uint64_t bytes)
+{
+    list->found += list->found == 0 || offset != list->end;
+    uint64_t number = list->found - 1;
+    bool wanted = number >= list->first && number - list->first < list->most;
+    if (wanted && offset != list->end)
+        list->ranges[number - list->first] = (struct lh_range){.offset = offset};
+    if (wanted)
+        list->ranges[number - list->first].bytes += bytes;
+    list->end = offset + bytes;
+}
+
+uint64_t bounded_ranges(const struct lh_collective *op, uint64_t first, struct lh_range *ranges,
+                        uint64_t count)
+{
+    struct range_list list = {.ranges = ranges, .first = first, .most = count, .end = UINT64_MAX};
+    for (uint32_t block = 0; block < op->layout.blocks; block++) {
+        size_t left = is_result(op, block) ? layout_bytes(&op->layout, block) : 0;
+        uint64_t offset = left > 0 ? (uint64_t)(layout_to(&op->layout, block) - op->layout.out) : 0;
+        for (uint32_t g = 0; left > 0; g++) {
+            size_t bytes = left < GRANULE_BYTES ? left : GRANULE_BYTES;
+            if (lacks_some(op, block, g))
+                add_range(&list, offset, bytes);
+            offset += bytes;
+            left -= bytes;
+        }
+    }
+    uint64_t beyond = list.found > first ? list.found - first : 0;
+    return beyond < count ? beyond : count;
 }

@@ -72,6 +72,9 @@ void bounded_set_work(struct lh_collective *op, uint8_t *work);
 int bounded_begin(struct lh_collective *op);
 /* All has been received, or given up: decodes, scales, zeroes. -LH_ERANGE. */
 int bounded_end(struct lh_collective *op, lh_time now);
+/* Ranges of the output that are missing, up to `count` from number `first` on. Returns their number. */
+uint64_t bounded_ranges(const struct lh_collective *op, uint64_t first, struct lh_range *ranges,
+                        uint64_t count);
 /* Tells peers that did not get all, or sent in vain. */
 int bounded_announce_over(struct lh_collective *op);
 

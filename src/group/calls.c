@@ -390,6 +390,20 @@ int lh_collective_missing(struct lh_collective *op, uint32_t rank, uint64_t *byt
     return 0;
 }
 
+int64_t lh_collective_ranges(struct lh_collective *op, uint64_t first, struct lh_range *ranges,
+                             uint64_t count)
+{
+    struct mesh *mesh = op->group->mesh;
+    pthread_mutex_lock(&mesh->lock);
+    int64_t found = 0;
+    if (!is_done(op) || op->result.error)
+        found = lh_fail(LH_ESTATE, "%s: pending, or failed: it has no missing ranges", op->schedule->name);
+    else if (op->bounded)
+        found = (int64_t)bounded_ranges(op, first, ranges, count);
+    pthread_mutex_unlock(&mesh->lock);
+    return found;
+}
+
 static void cancel(struct lh_collective *op)
 {
     if (!is_done(op))

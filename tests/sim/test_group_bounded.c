@@ -211,6 +211,7 @@ static void check_error(const char *link, const char *schedule, uint32_t size, c
         run_all(&run, &world);
         for (uint32_t r = 0; r < size; r++) {
             missing += run.results[r].missing_bytes;
+            assert_int_equal(ranges_of(run.ops[r], NULL), run.results[r].missing_bytes);
             bytes += run.count * sizeof(float);
             for (size_t k = 0; k < run.count; k++) {
                 double sum = expected(&run, size, r, k), error = run.out[r][k] - sum;
@@ -256,6 +257,26 @@ static uint64_t missing_of_all(struct lh_collective *op, uint32_t ranks)
     return sum;
 }
 
+/* Bytes of the ranges, which are in order and apart; three at a time. mark: NULL, or by byte of the output. */
+static uint64_t ranges_of(struct lh_collective *op, uint8_t *mark)
+{
+    struct lh_range ranges[3];
+    uint64_t sum = 0, end = 0, first = 0;
+    int64_t n = 3;
+    while (n == 3) {
+        n = lh_collective_ranges(op, first, ranges, 3);
+        assert_in_range(n, 0, 3);
+        for (int64_t i = 0; i < n; i++, first++) {
+            assert_true(ranges[i].bytes > 0 && (first == 0 || ranges[i].offset > end));
+            end = ranges[i].offset + ranges[i].bytes;
+            sum += ranges[i].bytes;
+            for (uint64_t b = ranges[i].offset; mark && b < end; b++)
+                mark[b] = 1;
+        }
+    }
+    return sum;
+}
+
 /* What is zero is what is reported, and all else is right; what was to come has been received or is
  * missing. */
 static void check_zeroes(enum collective collective, const char *schedule)
@@ -268,9 +289,13 @@ static void check_zeroes(enum collective collective, const char *schedule)
         run_all(&run, &world);
         for (uint32_t r = 0; r < 4; r++) {
             uint64_t zeroed = 0;
+            uint8_t *mark = calloc(run.out_count, sizeof(float));
+            assert_non_null(mark);
+            assert_int_equal(ranges_of(run.ops[r], mark), run.results[r].missing_bytes);
             for (size_t k = 0; k < run.out_count; k++) {
                 bool zero = run.out[r][k] == 0;
                 zeroed += zero ? sizeof(float) : 0;
+                assert_int_equal(mark[k * sizeof(float)], zero);
                 assert_true(zero || run.out[r][k] == (float)expected(&run, 4, r, k));
             }
             assert_int_equal(zeroed, run.results[r].missing_bytes);
@@ -278,6 +303,7 @@ static void check_zeroes(enum collective collective, const char *schedule)
             assert_int_equal(run.results[r].bytes_received + missing_of_all(run.ops[r], 4),
                              (run.out_count - own) * sizeof(float));
             missing += zeroed;
+            free(mark);
         }
         release(&run, 4);
     }

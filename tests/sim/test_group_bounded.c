@@ -257,7 +257,7 @@ static uint64_t missing_of_all(struct lh_collective *op, uint32_t ranks)
     return sum;
 }
 
-/* Bytes of the ranges, which are in order and apart; three at a time. mark: NULL, or by byte of the output. */
+/* Bytes of the ranges, which are in order and apart; three at a time. mark: NULL, or by byte. */
 static uint64_t ranges_of(struct lh_collective *op, uint8_t *mark)
 {
     struct lh_range ranges[3];

@@ -115,7 +115,7 @@ static void test_disagreement(void **state)
     disagree(usual, other, "count from rank ");
     other = usual;
     other.uneven = false;
-    disagree(usual, other, "collective alltoallv ");
+    disagree(usual, other, "collective alltoall");
     usual.collective = other.collective = COLLECTIVE_BROADCAST;
     usual.options.schedule = other.options.schedule = NULL;
     other.root = 4;

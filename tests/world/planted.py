@@ -32,7 +32,7 @@ DEADLINE_SEEDS = 3 << 62
 # And from here on groups (PLAN_GROUP_SEEDS).
 GROUPS = ("late-unanswered", "sum-by-rank", "report-dropped", "left-untold", "report-unanswered",
           "send-early", "quotient-twice", "blame-next", "group-deadline", "buffer-lost", "input-summed",
-          "count-unsigned")
+          "count-unsigned", "parts-unsigned")
 GROUP_SEEDS = 15 << 60
 # And from here on groups whose hops may lose something (PLAN_BOUNDED_GROUP_SEEDS).
 BOUNDED_GROUPS = ("group-stale", "group-endless", "lost-counted", "late-piece", "counts-even")
@@ -321,7 +321,12 @@ BUGS = {
     ]),
     "count-unsigned": ("ranks need not agree on the number of elements", [
         ("src/collective/run/signature.c",
-         "           numbers_differ(&c, \"count\", a->count, b->count) ||\n", ""),
+         "a->uneven ? parts_differ(&c, a, b) : numbers_differ(&c, \"count\", a->count, b->count)",
+         "a->uneven && parts_differ(&c, a, b)"),
+    ]),
+    "parts-unsigned": ("ranks need not agree on the counts of what the lower one gets", [
+        ("src/collective/run/signature.c", "return numbers_differ(c, what, a->returned, b->count);",
+         "return false;"),
     ]),
     "wrap-sequence": ("sequences of clear-to-sends that have wrapped count as older", [
         ("src/sdr/clear_to_send.c", "return (int32_t)(a - b) < 0;", "return a < b;"),

@@ -196,6 +196,26 @@ static void test_exact(void **state)
 
 /* ---- with losses ------------------------------------------------------------------------------------- */
 
+/* Bytes of the ranges, which are in order and apart; three at a time. mark: NULL, or by byte. */
+static uint64_t ranges_of(struct lh_collective *op, uint8_t *mark)
+{
+    struct lh_range ranges[3];
+    uint64_t sum = 0, end = 0, first = 0;
+    int64_t n = 3;
+    while (n == 3) {
+        n = lh_collective_ranges(op, first, ranges, 3);
+        assert_in_range(n, 0, 3);
+        for (int64_t i = 0; i < n; i++, first++) {
+            assert_true(ranges[i].bytes > 0 && (first == 0 || ranges[i].offset > end));
+            end = ranges[i].offset + ranges[i].bytes;
+            sum += ranges[i].bytes;
+            for (uint64_t b = ranges[i].offset; mark && b < end; b++)
+                mark[b] = 1;
+        }
+    }
+    return sum;
+}
+
 /* The squared error over the squared sum, and the mean over runs of (result - sum) * sign(sum), over the
  * mean of |sum|: what a bias would show. */
 static void check_error(const char *link, const char *schedule, uint32_t size, const char *const *sites)
@@ -254,26 +274,6 @@ static uint64_t missing_of_all(struct lh_collective *op, uint32_t ranks)
         sum += bytes;
     }
     assert_int_equal(lh_collective_missing(op, ranks, &bytes), -LH_EINVAL);
-    return sum;
-}
-
-/* Bytes of the ranges, which are in order and apart; three at a time. mark: NULL, or by byte. */
-static uint64_t ranges_of(struct lh_collective *op, uint8_t *mark)
-{
-    struct lh_range ranges[3];
-    uint64_t sum = 0, end = 0, first = 0;
-    int64_t n = 3;
-    while (n == 3) {
-        n = lh_collective_ranges(op, first, ranges, 3);
-        assert_in_range(n, 0, 3);
-        for (int64_t i = 0; i < n; i++, first++) {
-            assert_true(ranges[i].bytes > 0 && (first == 0 || ranges[i].offset > end));
-            end = ranges[i].offset + ranges[i].bytes;
-            sum += ranges[i].bytes;
-            for (uint64_t b = ranges[i].offset; mark && b < end; b++)
-                mark[b] = 1;
-        }
-    }
     return sum;
 }
 

@@ -23,6 +23,8 @@ SIZES = {"64B": 64, "1KiB": 1024, "4KiB": 4096}
 IN_FLIGHT = 256
 ECHOES = 2000 if QUICK else 20000
 STREAM = 10000 if QUICK else 200000
+PATTERNS = (("echo", 1, ECHOES), ("stream", IN_FLIGHT, STREAM))
+DATAGRAM_BYTES = "4096" # as long as ours over loopback
 LOOPBACK = "127.0.0.1"
 PATIENCE_S = 120
 REFERENCE = {"poll": "kernel TCP, polling", "sleep": "kernel TCP, blocking"}
@@ -109,8 +111,9 @@ def ours_and_tcp(size):
     for _ in range(LAUNCHES):
         for wait in ("poll", "sleep"):
             for name, program, how in (("longhaul", "bench_small_messages", "sr-nack"),
-                                       ("tcp", "bench_small_tcp", "cubic")):
-                for pattern, in_flight, messages in (("echo", 1, ECHOES), ("stream", IN_FLIGHT, STREAM)):
+                                       ("tcp", "bench_small_tcp", "cubic"),
+                                       ("udp", "bench_small_udp", DATAGRAM_BYTES)):
+                for pattern, in_flight, messages in PATTERNS[:1 if name == "udp" else 2]:
                     results.setdefault((name, wait, pattern), []).append(
                         exchange(program, how, wait, pattern, size, in_flight, messages))
         if shutil.which("fi_pingpong"):
@@ -142,7 +145,8 @@ def small_latency(label, results):
         tcp = {of: column(results, ("tcp", wait, "echo"), of, 0.5) for of in ("p50_us", "p99_us")}
         others = [median(results.get(key, [])) if wait == "poll" else None
                   for key in ("libfabric", "ucx_latency")]
-        cells = [cell(value, 1) for value in [*ours.values(), *tcp.values(), *others]]
+        udp = column(results, ("udp", wait, "echo"), "p50_us", 0.5)
+        cells = [cell(value, 1) for value in [*ours.values(), *tcp.values(), udp, *others]]
         print(f"  {label:<6}{wait:<7}" + "".join(cells) + f"{ours['p50_us'] / tcp['p50_us']:10.2f}",
               flush=True)
         for of in ("p50", "p99"):
@@ -163,10 +167,11 @@ def small_rate(label, results):
 def measure_small():
     print(f"\n  Over loopback, two processes, on a core each; medians of {LAUNCHES} launches. poll: the\n"
           "  caller's progress; sleep: a worker, and the caller sleeps; by polling or blocking sockets.\n"
-          "  libfabric: the mean\n")
+          "  udp: the same datagrams, and nothing else. libfabric: the mean\n")
     results = {label: ours_and_tcp(size) for label, size in SIZES.items()}
     print(f"  one at a time, us a message (half of an exchange)\n  {'':<13}{'p50':>10}{'p99':>10}"
-          f"{'tcp p50':>10}{'tcp p99':>10}{'libfabric':>10}{'UCX p50':>10}{'of tcp':>10}")
+          f"{'tcp p50':>10}{'tcp p99':>10}{'udp p50':>10}{'libfabric':>10}{'UCX p50':>10}"
+          f"{'of tcp':>10}")
     for label, of_size in results.items():
         small_latency(label, of_size)
     print(f"\n  {IN_FLIGHT} in flight, one way, thousand messages a second\n"

@@ -148,7 +148,7 @@ static bool receive_send(struct sim_endpoint *endpoint, const struct sim_packet 
         fabric_count(stats, bad_header, 1);
         return false;
     }
-    if (roce.payload_bytes > CONTROL_MESSAGE_MAX) {
+    if (roce.payload_bytes > CONTROL_LONG_MAX) {
         fabric_count(stats, bad_length, 1);
         return false;
     }

@@ -110,12 +110,12 @@ struct fabric_arrival {
 
 struct fabric_datagram {
     const uint8_t *data;
-    uint32_t bytes;       /* at most CONTROL_MESSAGE_MAX */
+    uint32_t bytes;       /* at most CONTROL_MESSAGE_MAX, or (long_control) CONTROL_LONG_MAX and the MTU */
     uint32_t corrupt_bit; /* as above */
 };
 
 struct fabric_control_arrival {
-    uint8_t data[CONTROL_MESSAGE_MAX];
+    uint8_t data[CONTROL_LONG_MAX];
     uint32_t bytes;
     uint16_t source; /* the fabric's own */
 };
@@ -169,6 +169,7 @@ struct fabric_ops {
     /* A control datagram costs this host a system call, so its owner puts several messages into one. False
      * where each is lost by itself on an emulated path. */
     bool bundles_control;
+    bool long_control; /* takes control datagrams that are longer than CONTROL_MESSAGE_MAX */
     /* Control datagrams may be dropped like any packet; returns the number taken. */
     int (*control_send)(struct fabric_endpoint *endpoint, const struct fabric_datagram *datagrams,
                         uint32_t count);

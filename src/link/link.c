@@ -326,6 +326,7 @@ int fabric_link_over(struct fabric *inner, const struct lh_link_spec *spec, stru
         return lh_fail(LH_ENOMEM, "no memory for link emulation");
     link->ops = link_ops;
     link->ops.name = inner->ops->name;
+    link->ops.long_control = inner->ops->long_control;
     /* Nothing to register stays nothing to register. */
     if (inner->ops->memory_register != NULL) {
         link->ops.memory_register = link_memory_register;

@@ -19,6 +19,7 @@
 #define BLOB_KEEPALIVE    32u  /* KEEPALIVE of one queue pair for others (control.h) */
 #define BLOB_PARTS        64u  /* control messages of a connection in parts (control.h) */
 #define BLOB_HYBRID       128u /* as a sender, the hybrid scheme */
+#define BLOB_LONG         256u /* control messages of a connection as long as a packet (control.h) */
 
 /* flags: those of the peer, with any that this side does not know. -LH_EHANDSHAKE, -LH_EVERSION. */
 int blob_decode(const uint8_t *blob, size_t bytes, struct qp_info *info, uint16_t *flags);

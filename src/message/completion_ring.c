@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "message/futex.h"
 
 /* ---- open and close ---------------------------------------------------------------------------------- */
 
@@ -23,15 +24,6 @@ static void init_lock(pthread_mutex_t *lock)
     pthread_mutexattr_destroy(&attr);
 }
 
-static void init_condition(pthread_cond_t *condition)
-{
-    pthread_condattr_t attr;
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(condition, &attr);
-    pthread_condattr_destroy(&attr);
-}
-
 int completion_ring_open(struct completion_ring *ring, uint32_t capacity, lh_time spin_ns)
 {
     assert(capacity > 0 && capacity <= LH_QUEUE_CAPACITY_MAX);
@@ -41,7 +33,6 @@ int completion_ring_open(struct completion_ring *ring, uint32_t capacity, lh_tim
         return lh_fail(LH_ENOMEM, "no memory for a completion queue of %u entries", capacity);
     spin_wait_init(&ring->spin, spin_ns);
     init_lock(&ring->lock);
-    init_condition(&ring->not_empty);
     return 0;
 }
 
@@ -72,7 +63,6 @@ int completion_ring_close(struct completion_ring *ring)
                        sleeping);
     if (ring->fd >= 0)
         close(ring->fd);
-    pthread_cond_destroy(&ring->not_empty);
     pthread_mutex_destroy(&ring->lock);
     free(ring->entries);
     return 0;
@@ -142,6 +132,7 @@ void completion_ring_unhold(struct completion_ring *ring)
 void completion_ring_begin(struct completion_ring *ring)
 {
     pthread_mutex_lock(&ring->lock);
+    ring->added = 0;
 }
 
 void completion_ring_put(struct completion_ring *ring, const struct lh_completion *entry)
@@ -151,13 +142,13 @@ void completion_ring_put(struct completion_ring *ring, const struct lh_completio
     uint64_t place = (uint64_t)ring->first + count;
     ring->entries[place < ring->capacity ? place : place - ring->capacity] = *entry;
     atomic_store_explicit(&ring->count, count + 1, memory_order_relaxed);
-    /* One for each entry: a thread that takes several leaves others to sleep again. */
-    if (ring->sleeping > 0)
-        pthread_cond_signal(&ring->not_empty);
+    ring->added++;
 }
 
-void completion_ring_end(struct completion_ring *ring)
+uint32_t completion_ring_end_quietly(struct completion_ring *ring)
 {
+    /* One for each entry: a thread that takes several leaves others to sleep again. */
+    uint32_t sleeping = ring->sleeping < ring->added ? ring->sleeping : ring->added;
     /* Under the lock: afterwards a thread that polled the last entry may close the ring. */
     if (ring->armed && count_of(ring) > 0) {
         const uint64_t one = 1;
@@ -167,6 +158,14 @@ void completion_ring_end(struct completion_ring *ring)
         (void)written; /* fails only when the user has closed it */
     }
     pthread_mutex_unlock(&ring->lock);
+    return sleeping;
+}
+
+void completion_ring_end(struct completion_ring *ring)
+{
+    uint32_t sleeping = completion_ring_end_quietly(ring);
+    if (sleeping > 0)
+        futex_wake(&ring->count, (int)sleeping);
 }
 
 /* ---- taking ------------------------------------------------------------------------------------------ */
@@ -213,9 +212,9 @@ static uint32_t sleep_and_take(struct completion_ring *ring, struct lh_completio
     pthread_mutex_lock(&ring->lock);
     ring->sleeping++;
     while (count_of(ring) == 0 && !late) {
-        int error = deadline ? pthread_cond_timedwait(&ring->not_empty, &ring->lock, deadline)
-                             : pthread_cond_wait(&ring->not_empty, &ring->lock);
-        late = error == ETIMEDOUT;
+        pthread_mutex_unlock(&ring->lock);
+        late = !futex_sleep(&ring->count, 0, deadline);
+        pthread_mutex_lock(&ring->lock);
     }
     ring->sleeping--;
     uint32_t taken = take_locked(ring, entries, n);

@@ -29,11 +29,11 @@ struct completion_ring {
     uint32_t requests;      /* places of requests: pending ones, and entries */
     uint32_t notifications; /* likewise */
     uint32_t held;          /* places that requests do not take: for so many notifications */
-    uint32_t sleeping;      /* threads */
-    pthread_cond_t not_empty;
-    int fd;        /* -1: nobody asked for it */
-    bool armed;    /* the next entry makes it readable */
-    bool readable; /* as far as is known: the user may have read it */
+    uint32_t sleeping;      /* threads, on `count` */
+    uint32_t added;         /* entries since begin */
+    int fd;                 /* -1: nobody asked for it */
+    bool armed;             /* the next entry makes it readable */
+    bool readable;          /* as far as is known: the user may have read it */
 };
 
 /* capacity: checked. spin_ns: of threads that wait, before they sleep. -LH_ENOMEM. */
@@ -57,6 +57,8 @@ void completion_ring_unhold(struct completion_ring *ring);
 void completion_ring_begin(struct completion_ring *ring);
 void completion_ring_put(struct completion_ring *ring, const struct lh_completion *entry);
 void completion_ring_end(struct completion_ring *ring);
+/* The same, but the caller wakes as many threads that sleep on `count`, when it likes (futex.h). */
+uint32_t completion_ring_end_quietly(struct completion_ring *ring);
 
 /* Takes up to n entries, oldest first; returns their number. */
 uint32_t completion_ring_take(struct completion_ring *ring, struct lh_completion *entries, uint32_t n);

@@ -68,6 +68,8 @@ struct lh_connection {
     int error;               /* 0, or the negative lh_error that ended it: effects.reason says why */
     struct lh_sdr_path path; /* as of the last busy step */
     bool needs_step;         /* the user asked for something since the last step */
+    bool ended_small;        /* small messages that arrived ended requests, in this step */
+    bool answers;            /* the last step returned when it had delivered those */
     sdr_driver_step *step;   /* connection_step() */
     lh_time due_ns;          /* of the earliest timer */
     struct lh_stats *stats;  /* of the queue pair */

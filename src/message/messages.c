@@ -78,6 +78,7 @@ static void start_receive(struct lh_connection *c, struct lh_request *request,
     small_messages_on_receive(c, request->message, now);
 }
 
+/* 0; 1: it is to be kicked, for it needs a step, and nobody else did so; or an error. */
 static int start_locked(struct lh_connection *c, const struct lh_message *message, bool sending,
                         const struct request_target *target, struct lh_request **out)
 {
@@ -107,8 +108,10 @@ static int start_locked(struct lh_connection *c, const struct lh_message *messag
         start_receive(c, request, message, &buffer, bytes, now);
     }
     effects_carry_out(c);
+    if (c->needs_step || !small_messages_need_step(c, bytes, sending))
+        return 0;
     c->needs_step = true;
-    return 0;
+    return 1;
 }
 
 static int start(struct lh_connection *connection, const struct lh_message *message, bool sending,
@@ -126,9 +129,10 @@ static int start(struct lh_connection *connection, const struct lh_message *mess
     pthread_mutex_lock(&connection->requests->lock);
     error = start_locked(connection, message, sending, &target, request);
     pthread_mutex_unlock(&connection->requests->lock);
-    if (!error)
-        sdr_qp_driver_kick(connection->qp);
-    return error;
+    if (error <= 0)
+        return error;
+    sdr_qp_driver_kick(connection->qp);
+    return 0;
 }
 
 int lh_sendmsg(struct lh_connection *connection, const struct lh_message *message,

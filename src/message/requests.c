@@ -4,23 +4,18 @@
 #include "message/requests.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <limits.h>
-#include <linux/futex.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "base/error.h"
 #include "message/buffer/arrived.h"
 #include "message/connection.h"
+#include "message/futex.h"
 #include "store/store.h"
 
 static_assert(offsetof(struct lh_request, part) == 0, "a part's request is its request");
-static_assert(sizeof(_Atomic uint32_t) == sizeof(uint32_t), "a futex is 32 bits");
 
 struct request_table *request_table_create(struct lh_connection *connection, const struct lh_engine *engine)
 {
@@ -161,23 +156,12 @@ static void give_back(struct lh_request *request)
     table->in_use--;
 }
 
-static long futex(_Atomic uint32_t *word, int operation, uint32_t value, const struct timespec *deadline)
+static void wake(struct request_wakes *wakes, _Atomic uint32_t *word, int threads)
 {
-    return syscall(SYS_futex, word, operation, value, deadline, NULL, FUTEX_BITSET_MATCH_ANY);
-}
-
-static void wake(_Atomic uint32_t *word)
-{
-    futex(word, FUTEX_WAKE_PRIVATE, INT_MAX, NULL);
-}
-
-static void wake_waiters(struct lh_request *request)
-{
-    struct request_wakes *wakes = request->table->wakes;
     if (wakes && wakes->count < REQUEST_WAKES_MAX)
-        wakes->words[wakes->count++] = &request->state;
+        wakes->wakes[wakes->count++] = (struct request_wake){word, threads};
     else
-        wake(&request->state);
+        futex_wake(word, threads);
 }
 
 void requests_lock(struct request_table *table, struct request_wakes *wakes)
@@ -192,9 +176,9 @@ void requests_unlock(struct request_table *table)
     const struct request_wakes *wakes = table->wakes;
     table->wakes = NULL;
     pthread_mutex_unlock(&table->lock);
-    /* The requests may be gone by now, which the kernel does not mind: nobody sleeps there then. */
+    /* The requests and queues may be gone by now. */
     for (uint32_t i = 0; i < wakes->count; i++)
-        wake(wakes->words[i]);
+        futex_wake(wakes->wakes[i].word, wakes->wakes[i].threads);
 }
 
 static void add_entry(const struct lh_request *request)
@@ -221,17 +205,19 @@ static void finish(struct lh_request *request)
     }
     atomic_store(&request->state, REQUEST_DONE);
     if (atomic_load(&request->waiters) > 0)
-        wake_waiters(request);
+        wake(request->table->wakes, &request->state, INT_MAX);
 }
 
 /* From one ring, or none, to another. */
-static struct completion_ring *change_ring(struct completion_ring *from, struct lh_completion_queue *queue)
+static struct completion_ring *change_ring(struct completion_ring *from, struct lh_completion_queue *queue,
+                                           struct request_wakes *wakes)
 {
     struct completion_ring *to = queue ? &queue->ring : NULL;
     if (from == to)
         return to;
-    if (from)
-        completion_ring_end(from);
+    uint32_t sleeping = from ? completion_ring_end_quietly(from) : 0;
+    if (sleeping > 0)
+        wake(wakes, &from->count, (int)sleeping);
     if (to)
         completion_ring_begin(to);
     return to;
@@ -240,16 +226,17 @@ static struct completion_ring *change_ring(struct completion_ring *from, struct 
 void requests_finish(struct message_request *parts)
 {
     struct completion_ring *ring = NULL;
+    struct request_wakes *wakes = parts ? ((struct lh_request *)parts)->table->wakes : NULL;
     struct message_request *next;
     for (struct message_request *part = parts; part; part = part->next) /* at most MESSAGES_MAX */
         message_memory_put(&((struct lh_request *)part)->memory);       /* under no ring's lock */
     for (struct message_request *part = parts; part; part = next) {
         struct lh_request *request = (struct lh_request *)part;
         next = part->next;
-        ring = change_ring(ring, request->target.queue);
+        ring = change_ring(ring, request->target.queue, wakes);
         finish(request); /* who polls its entry finds it done: the ring's lock is held */
     }
-    change_ring(ring, NULL);
+    change_ring(ring, NULL, wakes);
 }
 
 int lh_test(struct lh_request *request, struct lh_result *result)
@@ -276,11 +263,8 @@ int lh_wait(struct lh_request *request, lh_time timeout_ns, struct lh_result *re
     spin_wait_begin(&request->table->spin, &spin, &request->state, REQUEST_PENDING, timeout_ns);
     atomic_fetch_add(&request->waiters, 1);
     /* Each turn sleeps until the request is done, the deadline passed, or a signal came. */
-    while (atomic_load(&request->state) == REQUEST_PENDING && !late) {
-        long slept =
-            futex(&request->state, FUTEX_WAIT_BITSET_PRIVATE, REQUEST_PENDING, for_ever ? NULL : &deadline);
-        late = slept < 0 && errno == ETIMEDOUT;
-    }
+    while (atomic_load(&request->state) == REQUEST_PENDING && !late)
+        late = !futex_sleep(&request->state, REQUEST_PENDING, for_ever ? NULL : &deadline);
     atomic_fetch_sub(&request->waiters, 1);
     spin_wait_end(&request->table->spin, &spin);
     if (lh_test(request, result))

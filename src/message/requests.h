@@ -57,11 +57,14 @@ struct request_block {
     struct lh_request requests[REQUESTS_A_BLOCK];
 };
 
-/* Who waits for requests that a step finishes: on its stack. Woken under the lock, they would sleep again at
+/* Who waits for requests that a step finishes, or for their entries: on its stack. Woken under the lock, they would sleep again at
  * once, for the lock. */
 struct request_wakes {
     uint32_t count;
-    _Atomic uint32_t *words[REQUEST_WAKES_MAX];
+    struct request_wake {
+        _Atomic uint32_t *word; /* they sleep on it */
+        int threads;
+    } wakes[REQUEST_WAKES_MAX];
 };
 
 struct request_table {

@@ -6,6 +6,8 @@
 #include "message/connection.h"
 #include "message/control/number.h"
 #include "message/control/timing.h"
+#include "message/requests.h"
+#include "message/rx/deadline.h"
 #include "message/rx/messages.h"
 #include "message/rx/refuse.h"
 #include "message/tx/messages.h"
@@ -15,6 +17,7 @@
 #define WINDOW_BYTES  65536u /* what the socket buffer of a peer holds, whatever the path holds */
 #define LONG_RTT_NS   LH_NS_PER_MS
 #define RUNS_BESIDE   16u /* of an acknowledgement, with which a unit still fits a packet */
+#define BESIDE_UNITS  96u /* of a message: an acknowledgement, and what stands before each */
 #define FULL_AGAIN_NS (20 * LH_NS_PER_US)
 #define BITS_PER_BYTE 8u
 
@@ -238,12 +241,13 @@ void small_messages_on_packet(struct lh_connection *c, const uint8_t *data, size
         c->stats->bad_control++;
         return;
     }
-    if (packet.flags & EAGER_HAS_ACK)
-        on_ack(c, &packet.ack, now);
     inbound_on_carrier(&c->small.inbound, &packet, c->path.rtt_minimum_ns, now);
     while (!c->effects.failure && eager_next_entry(&packet, &entry)) /* each takes bytes of the packet */
         on_entry(c, &entry, now);
     matching_consider(c, now);
+    /* After its messages: the program looks at those first, and may answer them. */
+    if (packet.flags & EAGER_HAS_ACK)
+        on_ack(c, &packet.ack, now);
 }
 
 static struct outgoing_path path_now(const struct lh_connection *c)
@@ -263,10 +267,11 @@ static struct outgoing_path path_now(const struct lh_connection *c)
 }
 
 /* Whether there may be another one. */
-static bool send_one(struct lh_connection *c, const struct outgoing_path *path, bool with_ack, lh_time now)
+static bool send_one(struct lh_connection *c, const struct outgoing_path *path, uint32_t limit,
+                     bool with_ack, lh_time now)
 {
     struct outgoing *outgoing = &c->tx.outgoing;
-    uint8_t out[EAGER_BYTES_MAX];
+    uint8_t out[EAGER_LONG_MAX];
     struct eager_writer writer;
     struct eager_ack ack;
     uint32_t reported = 0;
@@ -274,8 +279,7 @@ static bool send_one(struct lh_connection *c, const struct outgoing_path *path, 
     if (with_ack)
         reported = make_ack(c, &ack);
     bool alone = with_ack && ack.run_count > RUNS_BESIDE;
-    eager_write_begin(&writer, out, eager_packet_max(c->attr.mtu_bytes), outgoing->carrier,
-                      with_ack ? &ack : NULL);
+    eager_write_begin(&writer, out, limit, outgoing->carrier, with_ack ? &ack : NULL);
     bool filled = !alone && outgoing_fill(outgoing, path, now, &writer);
     if (!filled && !due && !alone)
         return false;
@@ -285,14 +289,17 @@ static bool send_one(struct lh_connection *c, const struct outgoing_path *path, 
     return filled || alone;
 }
 
-/* Of a message's packets the last one takes an acknowledgement along: the others are of one size then, and
- * leave as one burst. */
+/* What several units of a message take in one packet has all the packet may have; else many small messages
+ * would wait for each other. Of a message's packets the last one takes an acknowledgement along: the others are of
+ * one size then, and leave as one burst. */
 static bool send_packet(struct lh_connection *c, const struct outgoing_path *path, lh_time now)
 {
     bool ack_wanted = c->small.inbound.ack_wanted;
-    if (ack_wanted && outgoing_has_more_units(&c->tx.outgoing) && send_one(c, path, false, now))
+    uint64_t bytes = outgoing_several_units(&c->tx.outgoing);
+    uint32_t limit = bytes > 0 ? c->small.packet_max : eager_packet_max(c->attr.mtu_bytes);
+    if (ack_wanted && bytes > 0 && bytes + BESIDE_UNITS > limit && send_one(c, path, limit, false, now))
         return true;
-    return send_one(c, path, ack_wanted, now);
+    return send_one(c, path, limit, ack_wanted, now);
 }
 
 void small_messages_on_send(struct lh_connection *c, uint32_t count, lh_time now)
@@ -311,6 +318,17 @@ void small_messages_on_send(struct lh_connection *c, uint32_t count, lh_time now
         sdr_qp_messages_flush(c->qp);
 }
 
+/* A timer that was set stays, whatever is acknowledged meanwhile: what is sent before it needs no new one, and
+ * no step to set it. */
+static void keep_alarm(struct lh_connection *c, lh_time now, lh_time *next)
+{
+    lh_time *alarm = &c->small.alarm_ns;
+    if (*alarm <= now)
+        *alarm = LH_TIME_NEVER;
+    lh_keep_earlier(alarm, c->tx.outgoing.due_ns);
+    lh_keep_earlier(next, *alarm);
+}
+
 void small_messages_step(struct lh_connection *c, lh_time now, lh_time *next)
 {
     if (!c->small.on)
@@ -326,7 +344,24 @@ void small_messages_step(struct lh_connection *c, lh_time now, lh_time *next)
         return;
     }
     if (c->tx.outgoing.used)
-        lh_keep_earlier(next, c->tx.outgoing.due_ns);
+        keep_alarm(c, now, next);
     if (c->small.inbound.ack_wanted)
         lh_keep_earlier(next, c->small.inbound.ack_at);
+}
+
+/* Whether a step comes in time for what is due, whatever was asked for since the last one. */
+static bool timers_are_set(const struct lh_connection *c)
+{
+    const struct outgoing *outgoing = &c->tx.outgoing;
+    const struct inbound *inbound = &c->small.inbound;
+    return (!outgoing->used || c->due_ns <= outgoing->due_ns) &&
+           (!inbound->ack_wanted || c->due_ns <= inbound->ack_at);
+}
+
+bool small_messages_need_step(const struct lh_connection *c, uint64_t bytes, bool sending)
+{
+    const struct outgoing *outgoing = &c->tx.outgoing;
+    bool first = c->requests->pending <= 1; /* from now on the peer's silence counts */
+    bool waits = sending ? outgoing->unsent != outgoing->next : c->matching.on || deadline_waits(&c->rx);
+    return first || waits || !small_messages_serve(c, bytes) || !timers_are_set(c);
 }

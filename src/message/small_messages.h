@@ -16,11 +16,13 @@
 struct lh_connection;
 
 struct small_messages {
-    bool on; /* the peer knows of them */
+    bool on;             /* the peer knows of them */
+    uint32_t packet_max; /* bytes of a carrier that has several units of a message */
     struct inbound inbound;
     struct early early;
     bool reported_in_part; /* the last acknowledgement did not reach the newest message, */
     uint32_t reported;     /* but this one: the next begins there */
+    lh_time alarm_ns;      /* a timer of `outgoing` that was set, needed or not */
     bool waits;            /* a long message waits for its first clear-to-send, */
     uint32_t waiting;      /* this one, */
     lh_time waiting_since_ns;
@@ -44,6 +46,9 @@ const struct early_message *small_messages_next(const struct lh_connection *c);
 void small_messages_take(struct lh_connection *c, uint8_t *out, lh_time now);
 /* A packet of EAGER_KIND. */
 void small_messages_on_packet(struct lh_connection *c, const uint8_t *data, size_t bytes, lh_time now);
+/* After the call for a message of that many bytes, or a receive: whether a step must run for it now. Else it
+ * has all it needs until something arrives, or a timer ends that is set. */
+bool small_messages_need_step(const struct lh_connection *c, uint64_t bytes, bool sending);
 /* Sends what is due; lowers *next. */
 void small_messages_step(struct lh_connection *c, lh_time now, lh_time *next);
 /* The acknowledgement of all that arrived, at out, which holds TRANSFER_BYTES_MAX. 0: nothing did. */

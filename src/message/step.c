@@ -78,7 +78,7 @@ static void on_last_message(struct lh_connection *c, const uint8_t *data, size_t
         on_message(c, data + TRANSFER_DONE_BYTES, bytes - TRANSFER_DONE_BYTES, now);
 }
 
-/* Whether there were any. */
+/* Whether there were any. Notes whether small ones ended requests. */
 static bool receive_messages(struct lh_connection *c, lh_time now)
 {
     const uint8_t *data;
@@ -89,7 +89,9 @@ static bool receive_messages(struct lh_connection *c, lh_time now)
            (data = sdr_qp_message_peek(c->qp, count, &bytes)) != NULL) {
         if (count++ == 0)
             lh_sdr_path(c->qp, &c->path);
+        uint32_t pending = c->requests->pending;
         on_message(c, data, bytes, now);
+        c->ended_small |= data[0] == EAGER_KIND && c->requests->pending != pending;
     }
     if (count > 0)
         sdr_qp_messages_drop(c->qp, count);
@@ -184,6 +186,16 @@ static void act(struct lh_connection *c, lh_time now)
     c->due_ns = next;
 }
 
+/* Small messages were received, or were sent: the program learns of that before the rest of the step, and its
+ * answer takes an acknowledgement along. Not twice in a row, so that a stream of them holds nothing up. */
+static bool may_answer_first(struct lh_connection *c, bool arrived)
+{
+    bool first = c->ended_small && !c->answers && !arrived && !c->error;
+    c->ended_small = false;
+    c->answers = first;
+    return first;
+}
+
 static lh_time step_locked(struct lh_connection *c, lh_time now)
 {
     if (!c->attached)
@@ -193,6 +205,10 @@ static lh_time step_locked(struct lh_connection *c, lh_time now)
     lh_time next = LH_TIME_NEVER;
     bool arrived = arrivals_poll(&c->rx, now);
     bool received = receive_messages(c, now);
+    if (may_answer_first(c, arrived)) {
+        c->needs_step = true;
+        return now;
+    }
     bool coded = collect_coded(c, now);
     if (!c->error)
         check_peer(c, now, &next);

@@ -103,11 +103,12 @@ lh_time storage_step(struct lh_connection *c, lh_time now)
 /* Messages of the peer and its clear-to-sends are of no use any more. */
 static void drop_unread(struct lh_connection *c)
 {
-    uint8_t data[LH_SDR_MESSAGE_MAX];
     size_t bytes;
-    while (lh_sdr_message_recv(c->qp, data, &bytes) ==
-           0) /* bounded by the queue, and the next by its window */
-        ;
+    uint32_t unread = 0;
+    while (
+        sdr_qp_message_peek(c->qp, unread, &bytes)) /* bounded by the queue, and the next by its window */
+        unread++;
+    sdr_qp_messages_drop(c->qp, unread);
     while (lh_sdr_cts_skip(c->qp) == 0)
         ;
 }

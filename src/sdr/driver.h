@@ -101,6 +101,10 @@ bool sdr_qp_keepalive_want(struct sdr_qp *qp, bool wanted, lh_time now);
 void sdr_qp_keepalive_asked_for(struct sdr_qp *qp);
 /* Before it is connected: the peer takes messages of the layer above in parts. */
 void sdr_qp_takes_parts(struct sdr_qp *qp);
+/* Whether this side may send and read messages of the layer above as long as a packet. */
+bool sdr_qp_can_take_long(const struct sdr_qp *qp);
+/* Before it is connected, where this side can: the peer can, too. Returns the bytes of the longest. */
+uint32_t sdr_qp_takes_long(struct sdr_qp *qp);
 /* Whether the layer above has more to send, which only the user's window holds back. */
 void sdr_qp_user_window(struct sdr_qp *qp, bool binds);
 /* What an earlier connection over this path found, for the controller; before lh_sdr_qp_connect(). It counts

@@ -124,9 +124,9 @@ struct qp_peer {
 
 /* One message, or (outbox only) several that share a datagram, or a part of one. */
 struct qp_upper_message {
-    uint32_t bytes;                        /* of the body */
-    enum control_type type;                /* CONTROL_UPPER, CONTROL_UPPERS, CONTROL_PART */
-    uint8_t datagram[CONTROL_MESSAGE_MAX]; /* the body stands behind room for the header */
+    uint32_t bytes;         /* of the body */
+    enum control_type type; /* CONTROL_UPPER, CONTROL_UPPERS, CONTROL_PART */
+    uint8_t datagram[];     /* the QP's upper_max bytes: the body stands behind room for the header */
 };
 
 static inline uint8_t *qp_upper_body(struct qp_upper_message *message)
@@ -184,6 +184,7 @@ struct sdr_qp {
     struct store *store;     /* that it is taken from */
     bool bundles;            /* the peer reads several messages from one datagram */
     bool takes_parts;        /* and one from several */
+    uint32_t upper_max;      /* bytes of a message of the layer above, with its header */
     uint32_t parts_sent;     /* messages in parts */
     struct parts *parts;     /* of one that arrives; NULL: none did lately */
     uint32_t bundles_untold; /* times still to tell the peer that this side does */
@@ -313,6 +314,8 @@ int qp_usable(struct sdr_qp *qp);
 /* Something is not in use any more. True: the driver is to be kicked, without the lock, for nothing else is
  * due that would look. */
 bool qp_note_unused(struct sdr_qp *qp);
+/* Before the first message of the layer above: such messages may have that many bytes, with a header. */
+void qp_upper_init(struct sdr_qp *qp, uint32_t upper_max);
 /* Places of a ring of the QP, as ring_hold(). */
 bool qp_hold(struct sdr_qp *qp, struct ring *ring, uint32_t first, uint32_t count);
 /* Handles of receives, and slots. */

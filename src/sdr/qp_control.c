@@ -67,10 +67,10 @@ static bool bundle(struct sdr_qp *qp, const void *data, uint32_t bytes)
         return false;
     struct qp_upper_message *last = ring_at(&qp->outbox.ring, qp->outbox.head - 1);
     bool several = last->type == CONTROL_UPPERS;
-    if (last->type == CONTROL_PART)
+    uint32_t room = body_room(qp);
+    if (last->type == CONTROL_PART || last->bytes > room || bytes > room)
         return false;
     uint8_t *body = qp_upper_body(last);
-    uint32_t room = body_room(qp);
     uint32_t used = several ? last->bytes : control_uppers_begin(body, room, last->bytes, bytes);
     uint32_t all = used > 0 ? control_uppers_add(body, room, used, data, bytes) : 0;
     if (all == 0)
@@ -101,7 +101,8 @@ static int push_parts(struct sdr_qp *qp, const uint8_t *data, uint32_t bytes)
 
 static int push_upper(struct sdr_qp *qp, const void *data, size_t bytes)
 {
-    if (qp->takes_parts && bytes > body_room(qp) && body_room(qp) > CONTROL_PART_BYTES)
+    bool is_long = bytes > CONTROL_PAYLOAD_MAX; /* and has a packet of its own */
+    if (qp->takes_parts && !is_long && bytes > body_room(qp) && body_room(qp) > CONTROL_PART_BYTES)
         return push_parts(qp, data, (uint32_t)bytes);
     if (bundle(qp, data, (uint32_t)bytes))
         return 0;
@@ -112,8 +113,9 @@ static int push_upper(struct sdr_qp *qp, const void *data, size_t bytes)
 
 int lh_sdr_message_send(struct sdr_qp *qp, const void *data, size_t bytes)
 {
-    if (bytes == 0 || bytes > CONTROL_PAYLOAD_MAX)
-        return lh_fail(LH_ERANGE, "message of %zu bytes: use 1 to %u", bytes, CONTROL_PAYLOAD_MAX);
+    uint32_t most = qp->upper_max - CONTROL_HEADER_BYTES;
+    if (bytes == 0 || bytes > most)
+        return lh_fail(LH_ERANGE, "message of %zu bytes: use 1 to %u", bytes, most);
     int error = qp_usable(qp);
     if (error)
         return error;
@@ -238,6 +240,8 @@ static void add_to_inbox(struct sdr_qp *qp, const uint8_t *data, uint32_t bytes)
 
 static bool on_upper(struct sdr_qp *qp, const struct control_message *message)
 {
+    if (CONTROL_HEADER_BYTES + message->body.upper.bytes > qp->upper_max)
+        return false;
     add_to_inbox(qp, message->body.upper.data, message->body.upper.bytes);
     return true;
 }

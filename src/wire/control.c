@@ -143,6 +143,12 @@ static size_t encode_tokens(const struct control_message *message, uint8_t *out)
 }
 
 /* Bytes of the body, written at out. */
+/* Bytes behind the header. */
+static uint32_t payload_max(uint32_t type)
+{
+    return type == CONTROL_UPPER ? CONTROL_LONG_MAX - CONTROL_HEADER_BYTES : CONTROL_PAYLOAD_MAX;
+}
+
 static size_t encode_body(const struct control_message *message, uint8_t *out)
 {
     switch (message->header.type) {
@@ -160,7 +166,7 @@ static size_t encode_body(const struct control_message *message, uint8_t *out)
     case CONTROL_UPPER:
     case CONTROL_UPPERS:
     case CONTROL_PART:
-        assert(message->body.upper.bytes <= CONTROL_PAYLOAD_MAX);
+        assert(message->body.upper.bytes <= payload_max(message->header.type));
         assert(message->body.upper.bytes >= 1 || message->header.type == CONTROL_UPPERS);
         if (message->body.upper.bytes > 0 && message->body.upper.data != out)
             memcpy(out, message->body.upper.data, message->body.upper.bytes);
@@ -183,7 +189,6 @@ static size_t encode_body(const struct control_message *message, uint8_t *out)
 size_t control_encode(const struct control_message *message, uint8_t *out)
 {
     size_t bytes = CONTROL_HEADER_BYTES + encode_body(message, out + CONTROL_HEADER_BYTES);
-    assert(bytes <= CONTROL_MESSAGE_MAX);
     out[0] = CONTROL_VERSION;
     out[1] = (uint8_t)message->header.type;
     lh_put_be16(out + 2, (uint16_t)bytes);
@@ -210,7 +215,7 @@ static int decode_cts_entries(const uint8_t *data, size_t bytes, struct control_
 
 static int decode_upper(const uint8_t *data, size_t bytes, struct control_message *message)
 {
-    if (bytes < 1 || bytes > CONTROL_PAYLOAD_MAX)
+    if (bytes < 1)
         return -1;
     message->body.upper.data = data;
     message->body.upper.bytes = (uint32_t)bytes;
@@ -294,7 +299,7 @@ static int decode_body(const uint8_t *data, size_t bytes, struct control_message
 
 int control_decode(const uint8_t *data, size_t bytes, struct control_message *message)
 {
-    if (bytes < CONTROL_HEADER_BYTES || bytes > CONTROL_MESSAGE_MAX)
+    if (bytes < CONTROL_HEADER_BYTES || bytes - CONTROL_HEADER_BYTES > payload_max(data[1]))
         return -1;
     if (data[0] != CONTROL_VERSION || lh_get_be16(data + 2) != bytes || lh_get_be32(data + 28) != 0)
         return -1;

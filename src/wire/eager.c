@@ -245,7 +245,7 @@ int eager_decode(const uint8_t *data, size_t bytes, struct eager_packet *packet)
 {
     struct cursor cursor = {data, bytes};
     const uint8_t *header = take(&cursor, HEADER_BYTES);
-    if (!header || bytes > EAGER_BYTES_MAX || header[0] != EAGER_KIND || header[3] != 0)
+    if (!header || bytes > EAGER_LONG_MAX || header[0] != EAGER_KIND || header[3] != 0)
         return -1;
     packet->flags = header[1];
     packet->carrier = lh_get_be32(header + 4);

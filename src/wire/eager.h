@@ -34,6 +34,7 @@
 
 #define EAGER_KIND       7u /* after those of enum transfer_kind */
 #define EAGER_BYTES_MAX  CONTROL_PAYLOAD_MAX
+#define EAGER_LONG_MAX   (CONTROL_LONG_MAX - CONTROL_HEADER_BYTES) /* of a message in several units */
 #define EAGER_UNIT_BYTES 896u
 #define EAGER_MAX        4096u /* bytes of a small message, where packets have CONTROL_MESSAGE_MAX */
 #define EAGER_UNITS_MAX  5u    /* of it */

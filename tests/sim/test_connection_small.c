@@ -23,14 +23,20 @@
 #define LINK "rtt=20ms,rate=10Gbit"
 #define SIZE 64u
 
-static struct connection_pair open_pair(const char *link)
+static struct connection_pair open_with_mtu(const char *link, uint32_t mtu_bytes)
 {
     struct connection_pair pair;
     struct lh_attr attr;
     connection_pair_attr(&attr);
+    attr.mtu_bytes = mtu_bytes;
     connection_pair_open(&pair, "small", 11, link, &attr, NULL);
     connection_pair_run(&pair, 5 * RTT); /* the path is measured */
     return pair;
+}
+
+static struct connection_pair open_pair(const char *link)
+{
+    return open_with_mtu(link, 1024);
 }
 
 static struct lh_stats stats_of(struct connection_pair *pair, int end)
@@ -65,23 +71,31 @@ static void one_way_is_half_a_round_trip(void **state)
 }
 
 /* While nothing else is in flight all units of a message leave in the call: none waits for a step. */
-static void all_units_leave_in_the_call(void **state)
+static void check_that_units_leave(uint32_t mtu_bytes, const uint64_t carriers[4])
 {
-    (void)state;
-    struct connection_pair pair = open_pair(LINK);
+    struct connection_pair pair = open_with_mtu(LINK, mtu_bytes);
     uint8_t *data = connection_pair_bytes(EAGER_MAX, 3), buffer[EAGER_MAX];
     const size_t sizes[] = {SIZE, EAGER_UNIT_BYTES, 1024, EAGER_MAX};
     for (int i = 0; i < 4; i++) {
         struct lh_request *recv = connection_pair_recv(&pair, 1, buffer, sizeof buffer);
         uint64_t before = stats_of(&pair, 0).tx_control;
         struct lh_request *send = connection_pair_send(&pair, 0, data, sizes[i]);
-        assert_int_equal(stats_of(&pair, 0).tx_control, before + eager_units(sizes[i]));
+        assert_int_equal(stats_of(&pair, 0).tx_control, before + carriers[i]);
         assert_int_equal(connection_pair_finish(&pair, recv).bytes, sizes[i]);
         assert_memory_equal(buffer, data, sizes[i]);
         assert_int_equal(connection_pair_finish(&pair, send).error, 0);
     }
     connection_pair_close(&pair);
     free(data);
+}
+
+/* In as few carriers as packets of the MTU hold. */
+static void all_units_leave_in_the_call(void **state)
+{
+    (void)state;
+    check_that_units_leave(1024, (const uint64_t[]){1, 1, 2, 5});
+    check_that_units_leave(2048, (const uint64_t[]){1, 1, 1, 3});
+    check_that_units_leave(4096, (const uint64_t[]){1, 1, 1, 2});
 }
 
 /* One buffer is late: messages wait at the receiver, and then at the sender. None is lost or out of order. */
@@ -263,13 +277,13 @@ static void losses_cost_no_round_trip(void **state)
 
 /* 256 of them in flight, beyond the window: each window takes a round trip and the time of its bytes on the
  * link, none waits for a timer, and no carrier is sent twice. */
-static void many_at_once(size_t size, uint32_t carriers)
+static void many_at_once(size_t size, uint32_t mtu_bytes, uint32_t carriers)
 {
     enum { COUNT = 5000, FLIGHT = 256 };
     static struct lh_request *sends[FLIGHT], *recvs[FLIGHT];
     static uint8_t buffers[FLIGHT][EAGER_MAX];
     const lh_time rtt = 200 * LH_NS_PER_US;
-    struct connection_pair pair = open_pair("rtt=200us,rate=10Gbit");
+    struct connection_pair pair = open_with_mtu("rtt=200us,rate=10Gbit", mtu_bytes);
     uint8_t *data = connection_pair_bytes(FLIGHT + EAGER_MAX, 6);
     uint64_t before = stats_of(&pair, 0).tx_control;
     lh_time started = connection_pair_now(&pair);
@@ -296,13 +310,15 @@ static void many_at_once(size_t size, uint32_t carriers)
 static void many_of_a_kilobyte(void **state)
 {
     (void)state;
-    many_at_once(1024, 6000); /* seven messages in eight, and pings */
+    many_at_once(1024, 1024, 6000); /* seven messages in eight, and pings */
+    many_at_once(1024, 4096, 2300); /* seven in three */
 }
 
 static void many_of_four_kilobytes(void **state)
 {
     (void)state;
-    many_at_once(EAGER_MAX, 25100); /* five each, and pings */
+    many_at_once(EAGER_MAX, 1024, 25100); /* five each, and pings */
+    many_at_once(EAGER_MAX, 4096, 8000);  /* at most two */
 }
 
 int main(void)

@@ -405,6 +405,44 @@ static void test_impossible_receives_are_refused(void **state)
     }
 }
 
+/* Beside each message of the layer above goes one that is longer than its reader takes. */
+static bool add_longer(void *context, struct sim_datagram *datagram)
+{
+    uint8_t bytes[SIM_DATAGRAM_MAX] = {0};
+    struct sim_datagram longer = *datagram;
+    const uint32_t message_bytes = LH_SDR_MESSAGE_MAX + CONTROL_HEADER_BYTES + 4;
+    if (!datagram->control || datagram->data[HEADER + 1] != CONTROL_UPPER)
+        return true;
+    memcpy(bytes, datagram->data, datagram->bytes);
+    bytes[HEADER + 2] = (uint8_t)(message_bytes >> 8);
+    bytes[HEADER + 3] = (uint8_t)message_bytes;
+    longer.data = bytes;
+    longer.bytes = HEADER + message_bytes + ROCE_ICRC_BYTES;
+    sim_datagram_seal(&longer);
+    assert_int_equal(sim_world_inject(context, &longer), 0);
+    return true;
+}
+
+/* Programs read messages into LH_SDR_MESSAGE_MAX bytes. */
+static void test_messages_that_are_too_long_are_refused(void **state)
+{
+    (void)state;
+    struct sdr_pair pair = open_pair((struct sdr_pair_options){0});
+    struct sdr_qp *listener = pair.ends[SDR_PAIR_RX].qp;
+    uint8_t words[LH_SDR_MESSAGE_MAX + 4] = {0};
+    size_t bytes;
+    struct sdr_qp *speaker = pair.ends[SDR_PAIR_TX].qp;
+    assert_int_equal(lh_sdr_message_send(speaker, words, LH_SDR_MESSAGE_MAX + 1), -LH_ERANGE);
+    sim_world_tap(pair.world, add_longer, pair.world);
+    assert_int_equal(lh_sdr_message_send(speaker, words, 3), 0);
+    sdr_pair_run(&pair, 10 * MS);
+    assert_int_equal(lh_sdr_message_recv(listener, words, &bytes), 0);
+    assert_int_equal(bytes, 3);
+    assert_int_equal(lh_sdr_message_recv(listener, words, &bytes), -LH_EAGAIN);
+    assert_int_equal(sdr_pair_stats(&pair, SDR_PAIR_RX).bad_control, 1);
+    sdr_pair_close(&pair);
+}
+
 /* The link takes little at a time: the goodbye waits until all that was said before it is out. */
 static void test_goodbye_comes_last(void **state)
 {
@@ -584,6 +622,7 @@ int main(void)
         cmocka_unit_test(test_full_link_refuses_control),
         cmocka_unit_test(test_forged_control),
         cmocka_unit_test(test_impossible_receives_are_refused),
+        cmocka_unit_test(test_messages_that_are_too_long_are_refused),
         cmocka_unit_test(test_goodbye_comes_last),
         cmocka_unit_test(test_noise_in_place_of_control),
         cmocka_unit_test(test_bitmap_tells_the_truth),

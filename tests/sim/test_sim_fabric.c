@@ -233,7 +233,7 @@ static void control_arrives_whole(void **state)
     const struct fabric_ops *ops = pair.ends[0].fabric->ops;
     struct fabric_datagram datagrams[3] = {
         {.data = pair.message, .bytes = 1},
-        {.data = pair.message, .bytes = CONTROL_MESSAGE_MAX},
+        {.data = pair.message, .bytes = CONTROL_LONG_MAX},
         {.data = pair.message + 5, .bytes = 31},
     };
     assert_int_equal(ops->control_send(pair.ends[0].endpoint, datagrams, 3), 3);
@@ -531,7 +531,7 @@ static void a_control_packet_that_is_too_long_is_refused(void **state)
         const struct roce_packet packet = {
             .opcode = ROCE_UC_SEND_ONLY,
             .dest_qpn = own.control_qpn,
-            .payload_bytes = CONTROL_MESSAGE_MAX + excess,
+            .payload_bytes = CONTROL_LONG_MAX,
         };
         struct sim_datagram datagram = {
             .data = bytes,
@@ -540,7 +540,7 @@ static void a_control_packet_that_is_too_long_is_refused(void **state)
             .to = 1,
         };
         datagram.bytes =
-            (uint32_t)roce_encode_header(&packet, bytes) + packet.payload_bytes + ROCE_ICRC_BYTES;
+            (uint32_t)roce_encode_header(&packet, bytes) + packet.payload_bytes + excess + ROCE_ICRC_BYTES;
         sim_datagram_seal(&datagram);
         assert_int_equal(sim_world_inject(pair.world, &datagram), 0);
         sim_world_advance(pair.world, 0);

@@ -420,7 +420,7 @@ static uint32_t control_burst_length(const struct udp_endpoint *endpoint,
 static void add_datagram(struct udp_endpoint *endpoint, struct batch *batch, const struct icrc_flow *flow,
                          const struct fabric_datagram *datagram, uint32_t segment)
 {
-    assert(datagram->bytes <= CONTROL_MESSAGE_MAX);
+    assert(datagram->bytes <= CONTROL_LONG_MAX);
     const struct roce_packet packet = {
         .opcode = ROCE_UC_SEND_ONLY,
         .dest_qpn = endpoint->peer.control_qpn,

@@ -109,6 +109,7 @@ const struct fabric_ops fabric_udp_ops = {
     .pace = udp_pace,
     .poll = udp_poll,
     .bundles_control = true,
+    .long_control = true,
     .control_send = udp_control_send,
     .control_poll = udp_control_poll,
     .control_proven = udp_control_proven,

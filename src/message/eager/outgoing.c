@@ -614,12 +614,14 @@ static void fill_new(struct outgoing *outgoing, const struct outgoing_path *path
     }
 }
 
-bool outgoing_has_more_units(const struct outgoing *outgoing)
+uint64_t outgoing_several_units(const struct outgoing *outgoing)
 {
     if (!outgoing->used || outgoing->unsent == outgoing->next)
-        return false;
+        return 0;
     const struct outgoing_message *message = at(outgoing, outgoing->unsent);
-    return message->state == OUTGOING_NEW && (message->units & (message->units - 1)) != 0;
+    if (message->state != OUTGOING_NEW || message->is_long || eager_units(message->bytes) == 1)
+        return 0;
+    return message->bytes - (uint64_t)__builtin_ctz(message->units) * EAGER_UNIT_BYTES;
 }
 
 bool outgoing_fill(struct outgoing *outgoing, const struct outgoing_path *path, lh_time now,

@@ -131,8 +131,8 @@ bool outgoing_next_delivered(const struct outgoing *outgoing, uint32_t *number);
 
 /* Decides what is to be retransmitted. */
 void outgoing_poll(struct outgoing *outgoing, const struct outgoing_path *path, lh_time now);
-/* The next message to be sent takes more than one carrier. */
-bool outgoing_has_more_units(const struct outgoing *outgoing);
+/* Bytes that are to be sent of the next message, if that has several units; else 0. */
+uint64_t outgoing_several_units(const struct outgoing *outgoing);
 /* Writes what may be sent now behind what is in the packet, as far as it fits. False: nothing was written,
  * the packet's number is not used. */
 bool outgoing_fill(struct outgoing *outgoing, const struct outgoing_path *path, lh_time now,

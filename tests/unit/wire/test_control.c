@@ -275,11 +275,11 @@ static void test_feedback(void **state)
 static void test_upper_of_every_length(void **state)
 {
     (void)state;
-    uint8_t data[CONTROL_PAYLOAD_MAX];
+    static uint8_t data[CONTROL_LONG_MAX - CONTROL_HEADER_BYTES];
     for (size_t i = 0; i < sizeof data; i++)
         data[i] = (uint8_t)(i * 7);
-    for (uint32_t length = 1; length <= CONTROL_PAYLOAD_MAX; length++) {
-        uint8_t out[CONTROL_MESSAGE_MAX];
+    for (uint32_t length = 1; length <= sizeof data; length++) {
+        static uint8_t out[CONTROL_LONG_MAX];
         struct control_message message = message_of(CONTROL_UPPER);
         struct control_message decoded;
         message.body.upper.data = data;
@@ -295,14 +295,14 @@ static void test_upper_of_every_length(void **state)
 static void test_upper_of_none_or_too_much_is_refused(void **state)
 {
     (void)state;
-    uint8_t out[CONTROL_MESSAGE_MAX + 1] = {CONTROL_VERSION, CONTROL_UPPER};
+    uint8_t out[CONTROL_LONG_MAX + 1] = {CONTROL_VERSION, CONTROL_UPPER};
     struct control_message decoded;
     set_length(out, 32);
     refuse(out, 32);
-    set_length(out, CONTROL_MESSAGE_MAX);
-    assert_int_equal(control_decode(out, CONTROL_MESSAGE_MAX, &decoded), 0);
-    set_length(out, CONTROL_MESSAGE_MAX + 1);
-    refuse(out, CONTROL_MESSAGE_MAX + 1);
+    set_length(out, CONTROL_LONG_MAX);
+    assert_int_equal(control_decode(out, CONTROL_LONG_MAX, &decoded), 0);
+    set_length(out, CONTROL_LONG_MAX + 1);
+    refuse(out, CONTROL_LONG_MAX + 1);
 }
 
 static void test_uppers(void **state)

@@ -179,7 +179,8 @@ static void on_entry(struct end *end, const struct lh_completion *entry, struct 
         exchange_finish(times, number);
 }
 
-/* What was received before makes place for others. Not before what is to be sent: enough receives are posted. */
+/* What was received before makes place for others. Not before what is to be sent: enough receives are
+ * posted. */
 static void post_again(struct end *end, const struct lh_completion *entries, uint32_t taken)
 {
     for (uint32_t i = 0; i < taken; i++)

@@ -1,6 +1,6 @@
 /*
- * bench_small_udp.c - the floor for small messages over UDP: one message there and back, in datagrams that the
- * kernel cuts and joins (GSO, GRO), from connected sockets; nothing is checked, acknowledged or sent again.
+ * bench_small_udp.c - the floor for small messages over UDP: one message there and back, in datagrams that
+ * the kernel cuts and joins (GSO, GRO), from connected sockets; nothing is checked, acknowledged or repeated.
  * Usage: exchange.h, echo with one in flight; HOW is the longest datagram in bytes.
  *
  * SPDX-License-Identifier: BSD-3-Clause

@@ -6,6 +6,7 @@
 #ifndef LH_MESSAGE_FUTEX_H
 #define LH_MESSAGE_FUTEX_H
 
+#include <assert.h>
 #include <errno.h>
 #include <linux/futex.h>
 #include <stdatomic.h>
@@ -17,8 +18,8 @@
 
 static_assert(sizeof(_Atomic uint32_t) == sizeof(uint32_t), "a futex is 32 bits");
 
-/* Sleeps while *word is `value`, until it is woken, for whatever reason. deadline: on CLOCK_MONOTONIC; NULL: none.
- * False: it has passed. */
+/* Sleeps while *word is `value`, until it is woken, for whatever reason. deadline: on CLOCK_MONOTONIC; NULL:
+ * none. False: it has passed. */
 static inline bool futex_sleep(_Atomic uint32_t *word, uint32_t value, const struct timespec *deadline)
 {
     return syscall(SYS_futex, word, FUTEX_WAIT_BITSET_PRIVATE, value, deadline, NULL,

@@ -57,8 +57,8 @@ struct request_block {
     struct lh_request requests[REQUESTS_A_BLOCK];
 };
 
-/* Who waits for requests that a step finishes, or for their entries: on its stack. Woken under the lock, they would sleep again at
- * once, for the lock. */
+/* Who waits for requests that a step finishes, or for their entries: on its stack. Woken under the lock, they
+ * would sleep again at once, for the lock. */
 struct request_wakes {
     uint32_t count;
     struct request_wake {

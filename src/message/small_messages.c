@@ -290,8 +290,8 @@ static bool send_one(struct lh_connection *c, const struct outgoing_path *path, 
 }
 
 /* What several units of a message take in one packet has all the packet may have; else many small messages
- * would wait for each other. Of a message's packets the last one takes an acknowledgement along: the others are of
- * one size then, and leave as one burst. */
+ * would wait for each other. Of a message's packets the last one takes an acknowledgement along: the others
+ * are of one size then, and leave as one burst. */
 static bool send_packet(struct lh_connection *c, const struct outgoing_path *path, lh_time now)
 {
     bool ack_wanted = c->small.inbound.ack_wanted;
@@ -318,8 +318,8 @@ void small_messages_on_send(struct lh_connection *c, uint32_t count, lh_time now
         sdr_qp_messages_flush(c->qp);
 }
 
-/* A timer that was set stays, whatever is acknowledged meanwhile: what is sent before it needs no new one, and
- * no step to set it. */
+/* A timer that was set stays, whatever is acknowledged meanwhile: what is sent before it needs no new one,
+ * and no step to set it. */
 static void keep_alarm(struct lh_connection *c, lh_time now, lh_time *next)
 {
     lh_time *alarm = &c->small.alarm_ns;

@@ -39,8 +39,8 @@ enum control_type {
     CONTROL_PONG = 2,      /* empty */
     CONTROL_CTS = 3,       /* 1 … CONTROL_CTS_MAX entries: receives that are posted, in order */
     CONTROL_CTS_HEARD = 4, /* next (4): every CTS with a sequence before this one has arrived */
-    /* 1 … CONTROL_PAYLOAD_MAX bytes for the layer above; up to CONTROL_LONG_MAX with the header where the MTU has
-     * them, and only to a peer that is known to read those. */
+    /* 1 … CONTROL_PAYLOAD_MAX bytes for the layer above; up to CONTROL_LONG_MAX with the header where the MTU
+     * has them, and only to a peer that is known to read those. */
     CONTROL_UPPER = 5,
     CONTROL_CLOSE = 6, /* reason (4): an lh_error or 0, at most INT32_MAX; the writer is gone after this */
     CONTROL_FEEDBACK =
@@ -137,7 +137,8 @@ uint32_t control_part_write(const struct control_part *part, uint8_t *body);
 /* Of a message that was decoded; data points into it. */
 struct control_part control_part_read(const struct control_message *message);
 
-/* Bytes written into out, which holds them: CONTROL_MESSAGE_MAX, of a long CONTROL_UPPER more. The message must be valid (asserted). */
+/* Bytes written into out, which holds them: CONTROL_MESSAGE_MAX, of a long CONTROL_UPPER more. The message
+ * must be valid (asserted). */
 size_t control_encode(const struct control_message *message, uint8_t *out);
 /* 0, or -1 when any field is impossible. Reads `bytes` bytes at most; trailing bytes beyond the message's
  * own length are refused. */

@@ -624,6 +624,11 @@ static bool send_control_due(struct sdr_qp *qp, lh_time now, lh_time *next)
     return sent;
 }
 
+bool qp_control_deliver(struct sdr_qp *qp, lh_time now)
+{
+    return run_driver(qp, now) <= now;
+}
+
 bool qp_control_act(struct sdr_qp *qp, lh_time now, lh_time *next)
 {
     bool connected = atomic_load_explicit(&qp->connected, memory_order_acquire);

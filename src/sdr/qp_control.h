@@ -11,6 +11,9 @@
 /* A round of the control worker is a poll, for messages from the peer, and what follows from them. Returns
  * whether there were any. */
 bool qp_control_poll(struct sdr_qp *qp, lh_time now);
+/* After messages came: the driver's step alone. Whether it is to go on in the next round, after the program
+ * has seen what it delivered. */
+bool qp_control_deliver(struct sdr_qp *qp, lh_time now);
 /* The driver's step, and messages to the peer. Returns whether any left; *next is lowered to when the next
  * round is due. */
 bool qp_control_act(struct sdr_qp *qp, lh_time now, lh_time *next);

@@ -184,7 +184,8 @@ static bool serve_all(struct worker *worker, struct run_entry *entry, uint32_t c
 }
 
 /* Returns whether anything moved; *cost is raised by what did. Who lingers is served when something has
- * arrived: all else would have marked it. */
+ * arrived: all else would have marked it. Where the driver leaves the rest for the next round, so does
+ * this. */
 static bool serve(struct worker *worker, struct run_entry *entry, uint32_t count, lh_time now,
                   uint64_t *cost)
 {
@@ -193,7 +194,9 @@ static bool serve(struct worker *worker, struct run_entry *entry, uint32_t count
     bool polled = !run_entry_begin(entry);
     if (polled && !poll_arrivals(worker, qp, count, now, cost))
         return false;
-    bool moved = serve_all(worker, entry, count, polled, now, cost);
+    bool heard = worker->index == 0 && control_messages(qp) != before;
+    bool moved = (polled && heard && qp_control_deliver(qp, now)) ||
+                 serve_all(worker, entry, count, polled, now, cost);
     *cost += worker->index == 0 ? (control_messages(qp) - before) * TURNS_CONTROL : 0;
     if (!moved)
         return false;

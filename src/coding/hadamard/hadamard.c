@@ -51,6 +51,7 @@ struct cut {
     uint32_t per_tile_log; /* groups */
     uint64_t groups_a_share;
     uint64_t shares;
+    float scale;
 };
 
 static uint32_t log_of(uint32_t power)
@@ -68,7 +69,8 @@ static void take_least(_Atomic uint64_t *least, uint64_t value)
 static struct cut cut_of(const struct job *job, const struct region *region)
 {
     const uint32_t run_log = region->block_log - region->stride_log;
-    struct cut cut = {.blocks_log = region->stride_log};
+    struct cut cut = {.blocks_log = region->stride_log,
+                      .scale = (float)(1 / sqrt((double)(UINT64_C(1) << region->block_log)))};
     cut.whole_tiles = region->block_log > GROUP_BLOCK_LOG_MAX ||
                       (region->stride_log > 0 && (const void *)job->in == job->out);
     if (!cut.whole_tiles) {
@@ -136,13 +138,13 @@ static void run_task(struct job *job, struct group_task *task, uint64_t first, s
     take_least(&job->too_large, first);
 }
 
-static struct group_task task_of(const struct job *job, uint32_t block_log)
+static struct group_task task_of(const struct job *job, const struct region *region, const struct cut *cut)
 {
     const size_t bytes = job->count * job->element_bytes;
     return (struct group_task){
         .type = job->hadamard->type,
-        .block_log = block_log,
-        .scale = (float)(1 / sqrt((double)(UINT64_C(1) << block_log))),
+        .block_log = region->block_log,
+        .scale = cut->scale,
         .stream = bytes >= STREAM_BYTES && (const void *)job->in != job->out &&
                   (uintptr_t)job->out % LINE_BYTES == 0,
     };
@@ -157,7 +159,7 @@ static void run_group(struct job *job, const struct region *region, const struct
     const uint64_t number = group & ((UINT64_C(1) << cut->per_tile_log) - 1);
     const uint64_t blocks = tile + (number << (cut->blocks_log + region->block_log));
     const uint64_t packets = tile + (number << (cut->blocks_log + run_log));
-    struct group_task task = task_of(job, region->block_log);
+    struct group_task task = task_of(job, region, cut);
     task.run_log = run_log;
     task.blocks = 1u << cut->blocks_log;
     task.stream &= (job->element_bytes << (cut->blocks_log + run_log)) >= LINE_BYTES;
@@ -166,7 +168,8 @@ static void run_group(struct job *job, const struct region *region, const struct
     run_task(job, &task, blocks, space);
 }
 
-static void run_tile(struct job *job, const struct region *region, uint64_t tile, struct block_space *space)
+static void run_tile(struct job *job, const struct region *region, const struct cut *cut, uint64_t tile,
+                     struct block_space *space)
 {
     const uint32_t run_log = region->block_log - region->stride_log;
     const uint64_t first = region->first + (tile << (region->block_log + region->stride_log));
@@ -177,7 +180,7 @@ static void run_tile(struct job *job, const struct region *region, uint64_t tile
     if (job->decode && stride > 1)
         runs_exchange((void *)(uintptr_t)in, stride, run_bytes);
     for (size_t block = 0; block < stride; block++) {
-        struct group_task task = task_of(job, region->block_log);
+        struct group_task task = task_of(job, region, cut);
         task.run_log = region->block_log;
         task.blocks = 1;
         task.in = in + (block << region->block_log) * job->element_bytes;
@@ -214,7 +217,7 @@ static void transform_share(void *argument, uint64_t share)
     struct block_space space;
     for (uint64_t i = 0; i < (left < cut.groups_a_share ? left : cut.groups_a_share); i++)
         if (cut.whole_tiles)
-            run_tile(job, region, from + i, &space);
+            run_tile(job, region, &cut, from + i, &space);
         else
             run_group(job, region, &cut, from + i, &space);
     store_fence();

@@ -58,33 +58,34 @@ TEMPLATE vector multiply_subtract(vector a, vector b, vector c)
     return _mm256_fmsub_ps(a, b, c);
 }
 
-TEMPLATE vector flip(vector v, const uint64_t *signs, size_t at)
+TEMPLATE vector flip(vector v, const uint64_t *signs, size_t at, size_t more)
 {
-    int bits = ((const uint8_t *)signs)[at / 8];
+    int bits = ((const uint8_t *)signs)[at / 8 + more / 8];
     const __m256i to_the_sign = _mm256_setr_epi32(31, 30, 29, 28, 27, 26, 25, 24);
     __m256i sign = _mm256_and_si256(_mm256_sllv_epi32(_mm256_set1_epi32(bits), to_the_sign),
                                     _mm256_set1_epi32((int)0x80000000u));
     return _mm256_xor_ps(v, _mm256_castsi256_ps(sign));
 }
 
-TEMPLATE __m256i flip_halves(__m256i halves, const uint64_t *signs, size_t at)
+TEMPLATE __m256i flip_halves(__m256i halves, const uint64_t *signs, size_t at, size_t more)
 {
     uint16_t bits;
-    memcpy(&bits, (const uint8_t *)signs + at / 8, sizeof bits);
+    memcpy(&bits, (const uint8_t *)signs + at / 8 + more / 8, sizeof bits);
     const __m256i to_the_sign = _mm256_setr_epi16((short)0x8000, 0x4000, 0x2000, 0x1000, 0x800, 0x400,
                                                   0x200, 0x100, 0x80, 0x40, 0x20, 0x10, 8, 4, 2, 1);
     __m256i sign = _mm256_mullo_epi16(_mm256_set1_epi16((short)bits), to_the_sign);
     return _mm256_xor_si256(halves, _mm256_and_si256(sign, _mm256_set1_epi16((short)0x8000)));
 }
 
-TEMPLATE void load_typed(vector *v, const void *from, size_t at, enum lh_hadamard_type type,
+TEMPLATE void load_typed(vector *v, const void *from, size_t at, size_t more, enum lh_hadamard_type type,
                          const uint64_t *signs)
 {
-    const uint8_t *place = (const uint8_t *)from + at * (type == LH_HADAMARD_F32 ? 4 : 2);
+    const size_t bytes = type == LH_HADAMARD_F32 ? 4 : 2;
+    const uint8_t *place = (const uint8_t *)from + at * bytes + more * bytes;
     if (type == LH_HADAMARD_BF16) {
         __m256i halves = _mm256_loadu_si256((const __m256i_u *)(const void *)place);
         if (signs)
-            halves = flip_halves(halves, signs, at);
+            halves = flip_halves(halves, signs, at, more);
         v[0] = _mm256_castsi256_ps(_mm256_slli_epi32(halves, 16));
         v[1] = _mm256_castsi256_ps(_mm256_and_si256(halves, _mm256_set1_epi32((int)0xffff0000u)));
         return;
@@ -93,7 +94,7 @@ TEMPLATE void load_typed(vector *v, const void *from, size_t at, enum lh_hadamar
                ? _mm256_loadu_ps((const float *)(const void *)place)
                : _mm256_cvtph_ps(_mm_loadu_si128((const __m128i_u *)(const void *)place));
     if (signs)
-        v[0] = flip(v[0], signs, at);
+        v[0] = flip(v[0], signs, at, more);
 }
 
 struct range {
@@ -114,22 +115,23 @@ TEMPLATE __m256i rounded(vector v)
     return _mm256_add_epi32(_mm256_add_epi32(bits, _mm256_set1_epi32(0x7fff)), odd);
 }
 
-TEMPLATE void store_typed(const vector *v, void *to, size_t at, enum lh_hadamard_type type,
+TEMPLATE void store_typed(const vector *v, void *to, size_t at, size_t more, enum lh_hadamard_type type,
                           const uint64_t *signs, bool stream, struct range *range)
 {
-    uint8_t *place = (uint8_t *)to + at * (type == LH_HADAMARD_F32 ? 4 : 2);
+    const size_t bytes = type == LH_HADAMARD_F32 ? 4 : 2;
+    uint8_t *place = (uint8_t *)to + at * bytes + more * bytes;
     if (type == LH_HADAMARD_BF16) {
         __m256i halves = _mm256_blend_epi16(_mm256_srli_epi32(rounded(v[0]), 16), rounded(v[1]), 0xaa);
         range->peak = _mm256_max_epu16(range->peak, _mm256_add_epi16(halves, halves));
         if (signs)
-            halves = flip_halves(halves, signs, at);
+            halves = flip_halves(halves, signs, at, more);
         if (stream)
             _mm256_stream_si256((__m256i *)(void *)place, halves);
         else
             _mm256_storeu_si256((__m256i_u *)(void *)place, halves);
         return;
     }
-    const vector result = signs ? flip(v[0], signs, at) : v[0];
+    const vector result = signs ? flip(v[0], signs, at, more) : v[0];
     if (type == LH_HADAMARD_F32) {
         range->sum = _mm256_fmadd_ps(result, _mm256_setzero_ps(), range->sum);
         if (stream)

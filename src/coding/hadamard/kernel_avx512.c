@@ -50,30 +50,31 @@ TEMPLATE vector multiply_subtract(vector a, vector b, vector c)
     return _mm512_fmsub_ps(a, b, c);
 }
 
-TEMPLATE vector flip(vector v, const uint64_t *signs, size_t at)
+TEMPLATE vector flip(vector v, const uint64_t *signs, size_t at, size_t more)
 {
-    __mmask16 minus;
-    memcpy(&minus, (const uint8_t *)signs + at / 8, sizeof minus);
+    const __mmask16 minus =
+        _load_mask16((__mmask16 *)(uintptr_t)((const uint8_t *)signs + at / 8 + more / 8));
     __m512i bits = _mm512_castps_si512(v);
     return _mm512_castsi512_ps(
         _mm512_mask_xor_epi32(bits, minus, bits, _mm512_set1_epi32((int)0x80000000u)));
 }
 
-TEMPLATE __m512i flip_halves(__m512i halves, const uint64_t *signs, size_t at)
+TEMPLATE __m512i flip_halves(__m512i halves, const uint64_t *signs, size_t at, size_t more)
 {
-    __mmask32 minus;
-    memcpy(&minus, (const uint8_t *)signs + at / 8, sizeof minus);
+    const __mmask32 minus =
+        _load_mask32((__mmask32 *)(uintptr_t)((const uint8_t *)signs + at / 8 + more / 8));
     return _mm512_mask_add_epi16(halves, minus, halves, _mm512_set1_epi16((short)0x8000));
 }
 
-TEMPLATE void load_typed(vector *v, const void *from, size_t at, enum lh_hadamard_type type,
+TEMPLATE void load_typed(vector *v, const void *from, size_t at, size_t more, enum lh_hadamard_type type,
                          const uint64_t *signs)
 {
-    const uint8_t *place = (const uint8_t *)from + at * (type == LH_HADAMARD_F32 ? 4 : 2);
+    const size_t bytes = type == LH_HADAMARD_F32 ? 4 : 2;
+    const uint8_t *place = (const uint8_t *)from + at * bytes + more * bytes;
     if (type == LH_HADAMARD_BF16) {
         __m512i halves = _mm512_loadu_si512(place);
         if (signs)
-            halves = flip_halves(halves, signs, at);
+            halves = flip_halves(halves, signs, at, more);
         v[0] = _mm512_castsi512_ps(_mm512_slli_epi32(halves, 16));
         v[1] = _mm512_castsi512_ps(_mm512_and_si512(halves, _mm512_set1_epi32((int)0xffff0000u)));
         return;
@@ -82,7 +83,7 @@ TEMPLATE void load_typed(vector *v, const void *from, size_t at, enum lh_hadamar
                ? _mm512_loadu_ps(place)
                : _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i_u *)(const void *)place));
     if (signs)
-        v[0] = flip(v[0], signs, at);
+        v[0] = flip(v[0], signs, at, more);
 }
 
 struct range {
@@ -104,23 +105,24 @@ TEMPLATE __m512i rounded(vector v)
     return _mm512_mask_add_epi32(up, odd, up, _mm512_set1_epi32(1));
 }
 
-TEMPLATE void store_typed(const vector *v, void *to, size_t at, enum lh_hadamard_type type,
+TEMPLATE void store_typed(const vector *v, void *to, size_t at, size_t more, enum lh_hadamard_type type,
                           const uint64_t *signs, bool stream, struct range *range)
 {
-    uint8_t *place = (uint8_t *)to + at * (type == LH_HADAMARD_F32 ? 4 : 2);
+    const size_t bytes = type == LH_HADAMARD_F32 ? 4 : 2;
+    uint8_t *place = (uint8_t *)to + at * bytes + more * bytes;
     if (type == LH_HADAMARD_BF16) {
         __m512i halves =
             _mm512_mask_blend_epi16(0xaaaaaaaa, _mm512_srli_epi32(rounded(v[0]), 16), rounded(v[1]));
         range->peak = _mm512_max_epu16(range->peak, _mm512_add_epi16(halves, halves));
         if (signs)
-            halves = flip_halves(halves, signs, at);
+            halves = flip_halves(halves, signs, at, more);
         if (stream)
             _mm512_stream_si512((__m512i *)(void *)place, halves);
         else
             _mm512_storeu_si512(place, halves);
         return;
     }
-    const vector result = signs ? flip(v[0], signs, at) : v[0];
+    const vector result = signs ? flip(v[0], signs, at, more) : v[0];
     if (type == LH_HADAMARD_F32) {
         range->sum = _mm512_fmadd_ps(result, _mm512_setzero_ps(), range->sum);
         if (stream)

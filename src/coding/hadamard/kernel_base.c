@@ -71,20 +71,20 @@ TEMPLATE eight_halves flip_halves(eight_halves halves, const uint64_t *signs, si
 #define UPPER 0
 #endif
 
-TEMPLATE void load_typed(vector *v, const void *from, size_t at, enum lh_hadamard_type type,
+TEMPLATE void load_typed(vector *v, const void *from, size_t at, size_t more, enum lh_hadamard_type type,
                          const uint64_t *signs)
 {
     if (type == LH_HADAMARD_BF16) {
         eight_halves halves;
-        memcpy(&halves, (const uint8_t *)from + 2 * at, sizeof halves);
+        memcpy(&halves, (const uint8_t *)from + 2 * (at + more), sizeof halves);
         if (signs)
-            halves = flip_halves(halves, signs, at);
+            halves = flip_halves(halves, signs, at + more);
         v[!UPPER] = (vector)((four_words)halves << 16);
         v[UPPER] = (vector)((four_words)halves & 0xffff0000);
         return;
     }
-    const four_words bits = load_four(from, at, type);
-    v[0] = (vector)(signs ? flip(bits, signs, at) : bits);
+    const four_words bits = load_four(from, at + more, type);
+    v[0] = (vector)(signs ? flip(bits, signs, at + more) : bits);
 }
 
 struct range {
@@ -108,7 +108,7 @@ TEMPLATE bool range_ok(const struct range *range, enum lh_hadamard_type type)
     return (range->over[0] | range->over[1] | range->over[2] | range->over[3]) == 0;
 }
 
-TEMPLATE void store_typed(const vector *v, void *to, size_t at, enum lh_hadamard_type type,
+TEMPLATE void store_typed(const vector *v, void *to, size_t at, size_t more, enum lh_hadamard_type type,
                           const uint64_t *signs, bool stream, struct range *range)
 {
     (void)stream;
@@ -119,11 +119,11 @@ TEMPLATE void store_typed(const vector *v, void *to, size_t at, enum lh_hadamard
         const four_words upper = f32_to_bf16((four_words)v[UPPER]) << 16;
         eight_halves halves = (eight_halves)(upper | f32_to_bf16((four_words)v[!UPPER]));
         if (signs)
-            halves = flip_halves(halves, signs, at);
-        memcpy((uint8_t *)to + 2 * at, &halves, sizeof halves);
+            halves = flip_halves(halves, signs, at + more);
+        memcpy((uint8_t *)to + 2 * (at + more), &halves, sizeof halves);
         return;
     }
-    store_four(to, at, signs ? flip(bits, signs, at) : bits, type);
+    store_four(to, at + more, signs ? flip(bits, signs, at + more) : bits, type);
 }
 
 TEMPLATE vector lane_butterfly(vector v, uint32_t bit)

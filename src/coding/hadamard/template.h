@@ -5,10 +5,12 @@
  *   TARGET, TEMPLATE           attributes of functions; of those that are inlined with constant arguments
  *   vector                     the type; with + - * between vectors
  *   load_float, store_float    at a multiple of the vector's size
- *   load_typed(v, from, at, type, signs)
- *                              elements of any type, anywhere: a vector of F32 or F16; of BF16 two, those of
- *                              even and of odd numbers (type is constant). signs: NULL, or their bits
- *   store_typed(v, to, at, type, signs, stream, range)
+ *   load_typed(v, from, at, more, type, signs)
+ *                              elements at + more, … of any type, anywhere: a vector of F32 or F16; of BF16
+ *                              two, those of even and of odd numbers (type is constant). signs: NULL, or
+ *                              their bits: then `at` and `more` are multiples of LANES. `more` is constant,
+ *                              or does not change in a loop, and costs nothing by itself
+ *   store_typed(v, to, at, more, type, signs, stream, range)
  *                              the other way round; stream: at a multiple of the size. Adds to the range
  *   broadcast                  of a float
  *   multiply_add(a, b, c), multiply_subtract(a, b, c)
@@ -95,9 +97,10 @@ TEMPLATE struct shape shape_of(const struct group_task *task, enum lh_hadamard_t
 }
 
 /* What will be read soon. */
-TEMPLATE void fetch(const void *from, size_t at, enum lh_hadamard_type type)
+TEMPLATE void fetch(const void *from, size_t at, size_t more, enum lh_hadamard_type type)
 {
-    uintptr_t place = (uintptr_t)from + at * (type == LH_HADAMARD_F32 ? 4 : 2);
+    const size_t bytes = type == LH_HADAMARD_F32 ? 4 : 2;
+    uintptr_t place = (uintptr_t)from + at * bytes + more * bytes;
     __builtin_prefetch((const void *)place, 0, 2);
 }
 
@@ -149,18 +152,36 @@ TEMPLATE void exchanges(vector *v, uint32_t low, uint32_t shared_log, uint32_t s
             exchange(&v[i], &v[i | 1u << (low + t)], LANES_LOG - shared_log + t);
 }
 
-/* Where register i of the lines from `line` on is in the blocks of sub-group `sub`, before exchanges(): its
- * number's bits are that of a pair, those of the block, and those of the place in it. */
-TEMPLATE size_t block_place(const struct group_task *task, size_t sub, size_t line, uint32_t i,
-                            enum lh_hadamard_type type, uint32_t shared_log)
+/* Where the lines of a sub-group's blocks are: all but what registers of a set differ by. */
+struct block_rows {
+    size_t first; /* element of line 0 */
+    size_t pitch; /* elements between blocks that share lanes */
+};
+
+TEMPLATE struct block_rows block_rows_of(const struct group_task *task, size_t sub,
+                                         enum lh_hadamard_type type, uint32_t shared_log)
+{
+    if (PAIR_LOG(type) > 0 && task->run_log == 0) /* neighbours in a packet are of a pair */
+        return (struct block_rows){(sub >> 1 << (shared_log + 1) | (sub & 1)) << task->block_log,
+                                   (size_t)2 << task->block_log};
+    return (struct block_rows){sub << shared_log << task->block_log, (size_t)1 << task->block_log};
+}
+
+/* Of the set that begins with `line`. */
+TEMPLATE size_t block_place(const struct block_rows *rows, size_t line, enum lh_hadamard_type type,
+                            uint32_t shared_log)
+{
+    return rows->first + (line >> (shared_log + PAIR_LOG(type)) << (LANES_LOG + PAIR_LOG(type)));
+}
+
+/* From there to register i, before exchanges(): its number's bits are that of a pair, those of the block, and
+ * those of the place in it. */
+TEMPLATE size_t block_offset(const struct block_rows *rows, uint32_t i, enum lh_hadamard_type type,
+                             uint32_t shared_log)
 {
     const uint32_t pair_log = PAIR_LOG(type);
-    size_t block = i >> pair_log & ((1u << shared_log) - 1);
-    if (pair_log > 0 && task->run_log == 0) /* neighbours in a packet are of a pair */
-        block = sub >> 1 << (shared_log + 1) | block << 1 | (sub & 1);
-    else
-        block |= sub << shared_log;
-    return (block << task->block_log) + ((line + i) >> (shared_log + pair_log) << (LANES_LOG + pair_log));
+    const size_t block = i >> pair_log & ((1u << shared_log) - 1);
+    return block * rows->pitch + ((size_t)i >> (shared_log + pair_log) << (LANES_LOG + pair_log));
 }
 
 /* From the blocks of a sub-group to scratch: `lines` of them, a power of two. */
@@ -168,13 +189,18 @@ TEMPLATE void from_blocks(const struct group_task *task, size_t sub, size_t from
                           float *scratch, enum lh_hadamard_type type, uint32_t shared_log)
 {
     const uint32_t pair_log = PAIR_LOG(type), set_log = set_log_of(type, shared_log);
+    const struct block_rows rows = block_rows_of(task, sub, type, shared_log);
+    const size_t next_group = (size_t)task->blocks << task->block_log;
+    const uint64_t *signs = task->signs;
+    assert(signs);
     for (size_t line = from_line; line < from_line + lines; line += (size_t)1 << set_log) {
+        const size_t at = block_place(&rows, line, type, shared_log);
         vector v[REGISTERS_MAX];
         UNROLL(32)
         for (uint32_t i = 0; i < 1u << set_log; i += 1u << pair_log) {
-            const size_t at = block_place(task, sub, line, i, type, shared_log);
-            load_typed(v + i, task->in, at, type, task->signs);
-            fetch(task->in, at + ((size_t)task->blocks << task->block_log), type);
+            const size_t more = block_offset(&rows, i, type, shared_log);
+            load_typed(v + i, task->in, at, more, type, signs);
+            fetch(task->in, at + next_group, more, type);
         }
         exchanges(v, pair_log, shared_log, set_log);
         scaled_butterflies(v, set_log, task->scale);
@@ -192,7 +218,11 @@ TEMPLATE void to_blocks(const struct group_task *task, size_t sub, size_t from_l
 {
     const uint32_t pair_log = PAIR_LOG(type), set_log = set_log_of(type, shared_log);
     const uint32_t columns_log = set_log - shared_log - pair_log;
+    const struct block_rows rows = block_rows_of(task, sub, type, shared_log);
+    const uint64_t *signs = task->signs;
+    assert(signs);
     for (size_t line = from_line; line < from_line + lines; line += (size_t)1 << set_log) {
+        const size_t at = block_place(&rows, line, type, shared_log);
         vector v[REGISTERS_MAX];
         UNROLL(32)
         for (uint32_t i = 0; i < 1u << set_log; i++)
@@ -205,22 +235,33 @@ TEMPLATE void to_blocks(const struct group_task *task, size_t sub, size_t from_l
         for (uint32_t n = 0; n < 1u << (set_log - pair_log); n++) {
             const uint32_t column = n & ((1u << columns_log) - 1);
             const uint32_t i = (column << shared_log | n >> columns_log) << pair_log;
-            store_typed(v + i, task->out, block_place(task, sub, line, i, type, shared_log), type,
-                        task->signs, stream, range);
+            store_typed(v + i, task->out, at, block_offset(&rows, i, type, shared_log), type, signs, stream,
+                        range);
         }
     }
 }
 
-/* Where a line of a sub-group is in the packets. */
+/* Where a line of the first sub-group is in the packets: that of a sum of lines without common bits is the
+ * sum. */
 TEMPLATE size_t packet_place(const struct group_task *task, const struct shape *shape, size_t line,
-                             size_t sub, enum lh_hadamard_type type)
+                             enum lh_hadamard_type type)
 {
     const uint32_t pair_log = PAIR_LOG(type);
     const size_t pair = line & ((1u << pair_log) - 1);
     const size_t coefficient = line >> pair_log << (pair_log + shape->lane_log) | pair;
     const size_t packet = coefficient >> task->run_log;
     const size_t in_run = coefficient & (((size_t)1 << task->run_log) - 1);
-    return (packet << task->block_log) + (sub << shape->shared_log << task->run_log) + in_run;
+    return (packet << task->block_log) + in_run;
+}
+
+/* From a line to those `distance`, 2 * distance, … lines on. */
+TEMPLATE void packet_offsets(size_t *offset, const struct group_task *task, const struct shape *shape,
+                             size_t distance, uint32_t bits, enum lh_hadamard_type type)
+{
+    offset[0] = 0;
+    UNROLL(8)
+    for (uint32_t i = 1; i < 1u << bits; i++)
+        offset[i] = offset[i & (i - 1)] + packet_place(task, shape, (i & -i) * distance, type);
 }
 
 /* 2^bits vectors from `data` on, `distance` floats apart. */
@@ -279,7 +320,10 @@ TEMPLATE void to_packets(const struct group_task *task, const struct shape *shap
     const size_t lines = distance >> LANES_LOG;
     const uint32_t along_log = LINE_LOG - line_subs_log(shape);
     const uint32_t pair = 1u << PAIR_LOG(type);
+    size_t offset[1u << EDGE_LOG_MAX];
+    packet_offsets(offset, task, shape, lines, edge_log, type);
     for (size_t line = 0; line < lines; line += (size_t)1 << along_log) {
+        const size_t at = packet_place(task, shape, line, type);
         vector v[1u << LINE_LOG][1u << EDGE_LOG_MAX];
         UNROLL(8)
         for (uint32_t w = 0; w < 1u << LINE_LOG; w++) {
@@ -293,11 +337,10 @@ TEMPLATE void to_packets(const struct group_task *task, const struct shape *shap
         UNROLL(8)
         for (uint32_t i = 0; i < 1u << edge_log; i++) {
             /* Sub-groups and lines of a cache line are consecutive there. */
-            const size_t at = packet_place(task, shape, line + i * lines, 0, type);
             UNROLL(8)
             for (uint32_t w = 0; w < 1u << LINE_LOG; w += pair) {
                 const vector both[2] = {v[w][i], v[w + pair - 1][i]};
-                store_typed(both, task->out, at + w * LANES, type, NULL, stream, range);
+                store_typed(both, task->out, at + offset[i], w * LANES, type, NULL, stream, range);
             }
         }
     }
@@ -312,24 +355,24 @@ TEMPLATE void from_packets(const struct group_task *task, const struct shape *sh
     const size_t next_group = (size_t)task->blocks << task->run_log;
     const uint32_t along_log = LINE_LOG - line_subs_log(shape);
     const uint32_t pair = 1u << PAIR_LOG(type);
+    size_t offset[1u << EDGE_LOG_MAX];
+    packet_offsets(offset, task, shape, lines, edge_log, type);
     for (size_t line = 0; line < lines; line += (size_t)1 << along_log) {
+        const size_t at = packet_place(task, shape, line, type);
         const bool inside = line + FETCH_LINES < lines;
-        const size_t ahead = inside ? line + FETCH_LINES : (line + FETCH_LINES) & (lines - 1);
+        const size_t ahead =
+            packet_place(task, shape, (line + FETCH_LINES) & (lines - 1), type) + (inside ? 0 : next_group);
         UNROLL(8)
         for (uint32_t w = 0; w < 1u << LINE_LOG; w += pair) {
             vector v[2][1u << EDGE_LOG_MAX];
             UNROLL(8)
             for (uint32_t i = 0; i < 1u << edge_log; i++) {
                 vector both[2];
-                const size_t at = packet_place(task, shape, line + i * lines, 0, type);
-                load_typed(both, task->in, at + w * LANES, type, NULL);
+                load_typed(both, task->in, at + offset[i], w * LANES, type, NULL);
                 v[0][i] = both[0];
                 v[pair - 1][i] = both[pair - 1];
                 /* Of long runs, too: a CPU loses track of 2^edge_log places in a page. */
-                fetch(task->in,
-                      packet_place(task, shape, ahead + i * lines, 0, type) + w * LANES +
-                          (inside ? 0 : next_group),
-                      type);
+                fetch(task->in, ahead + offset[i], w * LANES, type);
             }
             UNROLL(2)
             for (uint32_t n = 0; n < pair; n++) {
@@ -485,11 +528,11 @@ TEMPLATE bool combine_bits(float *data, size_t distance, uint32_t bits, float sc
         vector v[16];
         UNROLL(16)
         for (uint32_t i = 0; i < 1u << bits; i++)
-            load_typed(v + i, data, at + i * distance, LH_HADAMARD_F32, NULL);
+            load_typed(v + i, data, at, i * distance, LH_HADAMARD_F32, NULL);
         scaled_butterflies(v, bits, scale);
         UNROLL(16)
         for (uint32_t i = 0; i < 1u << bits; i++)
-            store_typed(v + i, data, at + i * distance, LH_HADAMARD_F32, NULL, false, &range);
+            store_typed(v + i, data, at, i * distance, LH_HADAMARD_F32, NULL, false, &range);
     }
     return range_ok(&range, LH_HADAMARD_F32);
 }

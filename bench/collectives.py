@@ -154,6 +154,7 @@ def mpi_between(numbers):
 
 
 RATE, RTT_S, LOSS = 2e9, 0.025, "1e-3"
+SITE_LAUNCHES = 1 if QUICK else 2 # each part takes less than four minutes
 
 
 def measure_between(name, size, iterations, warmup):
@@ -187,25 +188,25 @@ def over_path(measure_all):
         path.wait()
 
 
-def sites_beside(controller, iterations, launches):
+def sites_beside(controller, iterations):
     size = 16 * MIB
     iterations = 10 if QUICK else iterations
     print(f"\n  two sites: {size // MIB} MiB, a rank each, 25 ms, 2 Gbit/s, loss {LOSS}", flush=True)
     names = ["longhaul auto", "longhaul auto told", "longhaul ec:mds told",
              *(f"{name} {controller}" for name in references())]
-    over_path(lambda: rows(names, lambda name: measure_between(name, size, iterations, 3), "16MiB two sites",
-                           1 if QUICK else launches))
+    over_path(lambda: rows(names, lambda name: measure_between(name, size, iterations, 3),
+                           f"{size // MIB}MiB two sites", 1))
 
 
 def sites_bound():
     """Direct exchange: the bytes at the path's rate, and half a round trip."""
     def measure_all():
         print("                       bound ms   mean ms    p99 ms   of bound   of fresh launches: median")
-        for size, iterations, warmup in ((1, 200, 20), (16, 100, 5), (64, 40, 3)):
+        for size, iterations, warmup in ((1, 200, 20), (16, 100, 5), (64, 25, 3)):
             bound = 1e3 * (8 * size * MIB / RATE + RTT_S / 2)
             for name in ("longhaul auto", "longhaul auto told"):
                 values = [measure_between(name, size * MIB, 10 if QUICK else iterations, warmup)
-                          for _ in range(LAUNCHES)]
+                          for _ in range(SITE_LAUNCHES)]
                 found = [tuple(1e3 * value[f"time_{figure}_s"] for figure in ("mean", "p99"))
                          for value in values if value]
                 if not found:
@@ -220,11 +221,11 @@ def sites_bound():
 
 
 def sites_bbr():
-    sites_beside("bbr", 100, LAUNCHES)
+    sites_beside("bbr", 100)
 
 
 def sites_cubic():
-    sites_beside("cubic", 20, 1) # 3 to 6 s each
+    sites_beside("cubic", 20) # 3 to 6 s each
 
 
 def sites():

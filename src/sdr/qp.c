@@ -451,14 +451,6 @@ void sdr_qp_takes_parts(struct sdr_qp *qp)
     qp->takes_parts = true;
 }
 
-void qp_upper_init(struct sdr_qp *qp, uint32_t upper_max)
-{
-    size_t bytes = sizeof(struct qp_upper_message) + upper_max;
-    qp->upper_max = upper_max;
-    ring_init(&qp->outbox.ring, bytes, QP_MESSAGES_WAITING);
-    ring_init(&qp->inbox.ring, bytes, QP_MESSAGES_WAITING);
-}
-
 bool sdr_qp_can_take_long(const struct sdr_qp *qp)
 {
     const struct fabric *fabric = qp->own_link ? qp->own_link : qp->context->fabric;
@@ -468,7 +460,7 @@ bool sdr_qp_can_take_long(const struct sdr_qp *qp)
 uint32_t sdr_qp_takes_long(struct sdr_qp *qp)
 {
     assert(sdr_qp_can_take_long(qp) && !atomic_load(&qp->connected));
-    qp_upper_init(qp, (uint32_t)lh_least(qp->shape.mtu_bytes, CONTROL_LONG_MAX));
+    qp->upper_max = (uint32_t)lh_least(qp->shape.mtu_bytes, CONTROL_LONG_MAX);
     return qp->upper_max - CONTROL_HEADER_BYTES;
 }
 

@@ -126,7 +126,7 @@ struct qp_peer {
 struct qp_upper_message {
     uint32_t bytes;         /* of the body */
     enum control_type type; /* CONTROL_UPPER, CONTROL_UPPERS, CONTROL_PART */
-    uint8_t datagram[];     /* the QP's upper_max bytes: the body stands behind room for the header */
+    uint8_t datagram[];     /* the body stands behind room for the header */
 };
 
 static inline uint8_t *qp_upper_body(struct qp_upper_message *message)
@@ -136,7 +136,8 @@ static inline uint8_t *qp_upper_body(struct qp_upper_message *message)
 
 /* A bounded queue of messages of the layer above. */
 struct qp_upper_queue {
-    struct ring ring; /* of struct qp_upper_message, from the tail on: QP_MESSAGES_WAITING at most */
+    struct ring ring; /* of struct qp_upper_message with CONTROL_MESSAGE_MAX bytes, or (since a longer one
+                         came) upper_max; from the tail on: QP_MESSAGES_WAITING at most */
     uint32_t head;
     uint32_t tail;
 };
@@ -314,8 +315,6 @@ int qp_usable(struct sdr_qp *qp);
 /* Something is not in use any more. True: the driver is to be kicked, without the lock, for nothing else is
  * due that would look. */
 bool qp_note_unused(struct sdr_qp *qp);
-/* Before the first message of the layer above: such messages may have that many bytes, with a header. */
-void qp_upper_init(struct sdr_qp *qp, uint32_t upper_max);
 /* Places of a ring of the QP, as ring_hold(). */
 bool qp_hold(struct sdr_qp *qp, struct ring *ring, uint32_t first, uint32_t count);
 /* Handles of receives, and slots. */

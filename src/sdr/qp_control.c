@@ -31,10 +31,27 @@ static bool is_full(const struct qp_upper_queue *queue)
     return queue->head - queue->tail == QP_MESSAGES_WAITING;
 }
 
+/* Room for a message of that many bytes in each entry. False: no memory. */
+static bool queue_widen(struct sdr_qp *qp, struct qp_upper_queue *queue, uint32_t bytes)
+{
+    struct ring wide, *ring = &queue->ring;
+    if (sizeof(struct qp_upper_message) + CONTROL_HEADER_BYTES + bytes <= ring->entry_bytes)
+        return true;
+    ring_init(&wide, sizeof(struct qp_upper_message) + qp->upper_max, QP_MESSAGES_WAITING);
+    if (queue->head != queue->tail && !qp_hold(qp, &wide, queue->tail, queue->head - queue->tail))
+        return false;
+    for (uint32_t n = queue->tail; n != queue->head; n++) /* QP_MESSAGES_WAITING */
+        memcpy(ring_at(&wide, n), ring_at(ring, n), ring->entry_bytes);
+    ring_free(ring, qp->store);
+    *ring = wide;
+    return true;
+}
+
 /* False: no memory. It is not full. */
 static bool queue_push(struct sdr_qp *qp, struct qp_upper_queue *queue, const void *data, uint32_t bytes)
 {
-    if (!qp_hold(qp, &queue->ring, queue->tail, queue->head - queue->tail + 1))
+    if (!queue_widen(qp, queue, bytes) ||
+        !qp_hold(qp, &queue->ring, queue->tail, queue->head - queue->tail + 1))
         return false;
     struct qp_upper_message *message = ring_at(&queue->ring, queue->head++);
     message->bytes = bytes;

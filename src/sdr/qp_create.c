@@ -75,7 +75,9 @@ static struct sdr_qp *allocate_qp(struct sdr_context *context, const struct qp_p
     message_table_init(&qp->table, &plan->shape, NULL);
     cts_announcer_init(&qp->announcer, window);
     cts_queue_init(&qp->cts, (uint64_t *)(qp + 1), window);
-    qp_upper_init(qp, CONTROL_MESSAGE_MAX);
+    qp->upper_max = CONTROL_MESSAGE_MAX;
+    ring_init(&qp->outbox.ring, sizeof(struct qp_upper_message) + CONTROL_MESSAGE_MAX, QP_MESSAGES_WAITING);
+    ring_init(&qp->inbox.ring, sizeof(struct qp_upper_message) + CONTROL_MESSAGE_MAX, QP_MESSAGES_WAITING);
     idle_init(&qp->idle);
     qp->channels = memory;
     for (uint32_t c = 0; c < channels; c++) {

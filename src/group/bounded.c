@@ -416,13 +416,15 @@ static int announce_to(struct lh_collective *op, uint32_t rank)
     return 0;
 }
 
-int bounded_announce_over(struct lh_collective *op)
+int bounded_announce_over(struct lh_collective *op, uint32_t *rank)
 {
     for (uint32_t r = 0; r < op->group->size; r++) {
         bool tells = bounded_hop(op, r) && !group_link(op->group, r)->error;
         int error = tells ? announce_to(op, r) : 0;
-        if (error)
+        if (error) {
+            *rank = r;
             return error;
+        }
     }
     return 0;
 }

@@ -75,8 +75,8 @@ int bounded_end(struct lh_collective *op, lh_time now);
 /* Ranges of the output that are missing, up to `count` from number `first` on. Returns their number. */
 uint64_t bounded_ranges(const struct lh_collective *op, uint64_t first, struct lh_range *ranges,
                         uint64_t count);
-/* Tells peers that did not get all, or sent in vain. */
-int bounded_announce_over(struct lh_collective *op);
+/* Tells peers that did not get all, or sent in vain. *rank: of an error, whose link it is of. */
+int bounded_announce_over(struct lh_collective *op, uint32_t *rank);
 
 /* ---- hops -------------------------------------------------------------------------------------------- */
 

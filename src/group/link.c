@@ -122,13 +122,15 @@ int link_open(struct link *link, uint32_t rank, const struct link_attr *attr)
     return error;
 }
 
-static void drop_backlog(struct link *link)
+void link_drop_backlog(struct link *link)
 {
     while (link->backlog) {
         struct control *control = link->backlog;
         link->backlog = control->next;
         free(control);
     }
+    link->backlog_bytes = 0;
+    link->overflowed = false;
 }
 
 void link_close(struct link *link)
@@ -143,7 +145,7 @@ void link_close(struct link *link)
 void link_free(struct link *link)
 {
     assert(!link->lanes[LANE_SMALL].connection && !link->lanes[LANE_BULK].connection);
-    drop_backlog(link);
+    link_drop_backlog(link);
     sent_store_end(&link->copies);
     if (link->registered)
         lh_deregister(link->registered);

@@ -132,6 +132,8 @@ int link_send(struct link *link, enum lane lane, const struct tag *tag, const st
 /* A short message that is copied. With as many in flight as there may be it waits; so none is lost.
  * -LH_EPEER: so many wait that the link has overflowed, and counts as failed. */
 int link_send_control(struct link *link, const struct tag *tag, const void *body, size_t bytes);
+/* What waits to be sent is not: of a link that has failed. */
+void link_drop_backlog(struct link *link);
 /* A send is over, and is freed. */
 void link_on_sent(struct sent *sent);
 

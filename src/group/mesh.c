@@ -35,16 +35,6 @@ static void announce(struct lh_group *group, uint32_t operation, const struct no
             link_send_control(group_link(group, r), &tag, body, bytes);
 }
 
-void mesh_abort(struct lh_collective *op, int error, uint32_t rank, const char *text)
-{
-    struct notice notice = {.error = error, .rank = rank};
-    if (op->state == OP_DONE)
-        return;
-    snprintf(notice.text, sizeof notice.text, "%s", text);
-    op_fail(op, mesh_now(op->group->mesh), &notice);
-    announce(op->group, op->number, &notice);
-}
-
 /* Of a rank that has failed, or has left while something of it is needed. */
 static void fail_with(struct lh_collective *op, uint32_t rank, int error)
 {
@@ -79,13 +69,15 @@ static void announce_failure(struct mesh *mesh, uint32_t failed)
             link_send_control(&mesh->links[r], &tag, body, bytes);
 }
 
-/* Its peer may live, and the connection be well: what it sends is dropped from now on, which it must know. */
+/* Its peer may live, and the connection be well: what it sends is dropped from now on, which it must know.
+ * What still waits for it is of no use, and may leave no room for this. */
 static void tell(struct link *link)
 {
     const struct notice notice = {.error = -LH_EPEER, .rank = link->rank};
     const struct tag tag = {.kind = TAG_FAILED};
     uint8_t body[NOTICE_BYTES_MAX];
     size_t bytes = notice_encode(&notice, body);
+    link_drop_backlog(link);
     link_send_control(link, &tag, body, bytes);
 }
 
@@ -108,6 +100,25 @@ static void on_link_failed(struct mesh *mesh, struct link *link, int error, bool
         announce_failure(mesh, link->rank);
     report_failed(mesh);
     pthread_cond_broadcast(&mesh->changed);
+}
+
+/* Who takes nothing has failed for the others, though it lives. */
+static void fail_overflowed(struct mesh *mesh)
+{
+    for (uint32_t r = 0; r < mesh->size; r++)
+        if (mesh->links[r].overflowed && !mesh->links[r].error)
+            on_link_failed(mesh, &mesh->links[r], -LH_EPEER, true);
+}
+
+void mesh_abort(struct lh_collective *op, int error, uint32_t rank, const char *text)
+{
+    struct notice notice = {.error = error, .rank = rank};
+    if (op->state == OP_DONE)
+        return;
+    snprintf(notice.text, sizeof notice.text, "%s", text);
+    op_fail(op, mesh_now(op->group->mesh), &notice);
+    announce(op->group, op->number, &notice);
+    fail_overflowed(op->group->mesh);
 }
 
 static void on_failed_notice(struct mesh *mesh, struct link *link, const struct notice *notice)
@@ -508,14 +519,6 @@ static void expire(struct lh_collective *op, lh_time now)
     int error = op->bounded ? bounded_on_expired(op, now) : 0;
     if (error)
         mesh_abort(op, error, LH_NO_RANK, lh_last_error());
-}
-
-/* Who takes nothing has failed for the others, though it lives. */
-static void fail_overflowed(struct mesh *mesh)
-{
-    for (uint32_t r = 0; r < mesh->size; r++)
-        if (mesh->links[r].overflowed && !mesh->links[r].error)
-            on_link_failed(mesh, &mesh->links[r], -LH_EPEER, true);
 }
 
 static void run_all(struct mesh *mesh)

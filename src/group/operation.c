@@ -434,11 +434,11 @@ int op_begin(struct lh_collective *op, lh_time now)
     return 0;
 }
 
-static int end_bounded(struct lh_collective *op, lh_time now)
+static int end_bounded(struct lh_collective *op, lh_time now, uint32_t *rank)
 {
     int error = bounded_end(op, now);
     if (!error)
-        error = bounded_announce_over(op);
+        error = bounded_announce_over(op, rank);
     return error ? error : deadlines_end(op);
 }
 
@@ -459,7 +459,7 @@ int op_run(struct lh_collective *op, lh_time now, uint32_t *rank)
     if (progress_is_complete(&op->progress) && op->unsent == 0 && op->waiting.count == 0 &&
         op->unsigned_peers == 0) {
         if (op->bounded)
-            error = end_bounded(op, now);
+            error = end_bounded(op, now, rank);
         if (error)
             return error;
         past_note(&op->group->past, op->number, &op->signature);

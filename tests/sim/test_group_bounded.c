@@ -534,6 +534,29 @@ static void test_death(void **state)
     group_world_close(&world);
 }
 
+/* Nor is there room for it to be told that an operation is over without it: its link has failed then. */
+static void test_overflow(void **state)
+{
+    (void)state;
+    struct group_world world;
+    struct run run = {.collective = COLLECTIVE_ALLREDUCE, .schedule = "ring", .count = 60000, .seed = 1};
+    open_world(&world, 2, LINK, "bounded:deadline=60ms", NULL);
+    fill(&run, 2);
+    start(&run, &world, 0);
+    struct link *link = group_link(world.groups[0], 1);
+    const uint32_t many = 1u << 20;
+    link->lanes[LANE_SMALL].unacknowledged += many;
+    link->backlog_bytes = (size_t)16 << 20;
+    assert_true(group_world_run(&world, run.ops, 1, LIMIT_NS));
+    assert_int_equal(lh_collective_test(run.ops[0], &run.results[0]), 1);
+    assert_int_equal(run.results[0].error, -LH_EPEER);
+    assert_int_equal(run.results[0].failed_rank, 1);
+    assert_int_equal(lh_group_error(world.groups[0], 1), -LH_EPEER);
+    link->lanes[LANE_SMALL].unacknowledged -= many;
+    release(&run, 2);
+    group_world_close(&world);
+}
+
 /* ---- what is refused --------------------------------------------------------------------------------- */
 
 static void test_refused(void **state)
@@ -588,6 +611,7 @@ int main(void)
         cmocka_unit_test(test_learned),      cmocka_unit_test(test_catches_up),
         cmocka_unit_test(test_death),        cmocka_unit_test(test_refused),
         cmocka_unit_test(test_stopped_host), cmocka_unit_test(test_rounds),
+        cmocka_unit_test(test_overflow),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -493,7 +493,8 @@ static void test_death(void **state)
 
 /* ---- a rank that never looks ------------------------------------------------------------------------- */
 
-/* Its engine lives, so it does not count as failed by silence. What is kept for it is bounded. */
+/* Its engine lives, so it does not count as failed by silence. What is kept for it is bounded; and when it
+ * looks, after all, it learns that it has failed for the other. */
 static void test_never_polls(void **state)
 {
     struct group_world world;
@@ -518,19 +519,54 @@ static void test_never_polls(void **state)
     assert_int_equal(error, -LH_EPEER);
     assert_true(calls > 10000);
     assert_int_equal(lh_group_error(world.groups[0], 1), -LH_EPEER);
+    lh_time until = group_world_now(&world) + LH_NS_PER_S;
+    while (!lh_group_error(world.groups[1], 0) && group_world_now(&world) < until)
+        group_world_turn(&world, until);
+    assert_int_equal(lh_group_error(world.groups[1], 0), -LH_EPEER);
+    group_world_close(&world);
+}
+
+/* Where there is no room for what a cancel tells it, what is pending with it ends at once. */
+static void test_cancel_overflows(void **state)
+{
+    struct group_world world;
+    struct lh_collective *ops[2];
+    const uint32_t many = 1u << 20;
+    (void)state;
+    open_world(&world, 2, 1);
+    struct link *link = group_link(world.groups[0], 1);
+    for (uint32_t i = 0; i < 2; i++)
+        sim_engines_must(lh_barrier(world.groups[0], NULL, &ops[i]), "lh_barrier");
+    link->lanes[LANE_SMALL].unacknowledged += many;
+    link->backlog_bytes = (size_t)16 << 20;
+    assert_int_equal(lh_collective_cancel(ops[0]), 0);
+    assert_int_equal(result_of(ops[0]).error, -LH_ECANCELED);
+    assert_int_equal(result_of(ops[1]).error, -LH_EPEER);
+    assert_int_equal(lh_group_error(world.groups[0], 1), -LH_EPEER);
+    link->lanes[LANE_SMALL].unacknowledged -= many;
+    for (uint32_t i = 0; i < 2; i++)
+        lh_collective_free(ops[i]);
     group_world_close(&world);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_disagreement),  cmocka_unit_test(test_deadline),
-        cmocka_unit_test(test_late),          cmocka_unit_test(test_cancel),
-        cmocka_unit_test(test_death),         cmocka_unit_test(test_shrink),
-        cmocka_unit_test(test_many_pending),  cmocka_unit_test(test_no_more_groups),
-        cmocka_unit_test(test_long_notice),   cmocka_unit_test(test_flood),
-        cmocka_unit_test(test_over_and_over), cmocka_unit_test(test_disagreement_with_done),
-        cmocka_unit_test(test_never_polls),   cmocka_unit_test(test_disagreement_about_parts),
+        cmocka_unit_test(test_disagreement),
+        cmocka_unit_test(test_deadline),
+        cmocka_unit_test(test_late),
+        cmocka_unit_test(test_cancel),
+        cmocka_unit_test(test_death),
+        cmocka_unit_test(test_shrink),
+        cmocka_unit_test(test_many_pending),
+        cmocka_unit_test(test_no_more_groups),
+        cmocka_unit_test(test_long_notice),
+        cmocka_unit_test(test_flood),
+        cmocka_unit_test(test_over_and_over),
+        cmocka_unit_test(test_disagreement_with_done),
+        cmocka_unit_test(test_never_polls),
+        cmocka_unit_test(test_cancel_overflows),
+        cmocka_unit_test(test_disagreement_about_parts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

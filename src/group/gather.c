@@ -3,6 +3,15 @@
 
 #include "base/error.h"
 
+int gather_begin(struct lh_group *group, const void *mine, size_t bytes, void *all,
+                 struct lh_collective **op)
+{
+    struct lh_collective_options options;
+    lh_collective_options_init(&options);
+    options.reliable = true;
+    return lh_allgather(group, mine, all, bytes, LH_U8, &options, op);
+}
+
 int gather_end(struct lh_collective *op, int waited)
 {
     struct lh_collective_result result = {0};
@@ -16,6 +25,6 @@ int gather_end(struct lh_collective *op, int waited)
 int group_gather(struct lh_group *group, const void *mine, size_t bytes, void *all)
 {
     struct lh_collective *op;
-    int error = lh_allgather(group, mine, all, bytes, LH_U8, NULL, &op);
+    int error = gather_begin(group, mine, bytes, all, &op);
     return error ? error : gather_end(op, lh_collective_wait(op, group->mesh->timeout_ns, NULL));
 }

@@ -96,7 +96,7 @@ int subgroup_begin_split(struct lh_group *group, uint32_t color, uint32_t key, s
     split->all = calloc(group->size, sizeof *split->all);
     if (!split->all)
         return lh_fail(LH_ENOMEM, "group: no memory for %u ranks", group->size);
-    int error = lh_allgather(group, &split->mine, split->all, sizeof split->mine, LH_U8, NULL, &split->op);
+    int error = gather_begin(group, &split->mine, sizeof split->mine, split->all, &split->op);
     if (error)
         free(split->all);
     return error;

@@ -18,6 +18,7 @@
 
 #include "base/prng.h"
 #include "collective/schedule/schedule_table.h"
+#include "group/gather.h"
 #include "group/group.h"
 #include "support/group_world.h"
 
@@ -430,6 +431,31 @@ static void test_stopped_host(void **state)
     group_world_close(&world);
 }
 
+/* What a group agrees on is whole, though a rank comes after the deadline. */
+static void test_own_gather(void **state)
+{
+    enum { BYTES = 8192 };
+    (void)state;
+    struct group_world world;
+    struct lh_collective *ops[2];
+    static uint8_t mine[2][BYTES], all[2][2 * BYTES];
+    open_world(&world, 2, LINK, "bounded:deadline=60ms", NULL);
+    for (uint32_t r = 0; r < 2; r++) {
+        memset(mine[r], 1 + (int)r, BYTES);
+        sim_engines_must(gather_begin(world.groups[r], mine[r], BYTES, all[r], &ops[r]), "gather_begin");
+        lh_time until = group_world_now(&world) + 200 * MS;
+        while (r == 0 && group_world_now(&world) < until)
+            group_world_turn(&world, until);
+    }
+    assert_true(group_world_run(&world, ops, 2, LIMIT_NS));
+    for (uint32_t r = 0; r < 2; r++) {
+        for (uint32_t from = 0; from < 2; from++)
+            assert_memory_equal(all[r] + from * BYTES, mine[from], BYTES);
+        assert_int_equal(gather_end(ops[r], 0), 0);
+    }
+    group_world_close(&world);
+}
+
 /* ---- deadlines that are learned ---------------------------------------------------------------------- */
 
 /* One of them at all ranks; a rank begins late by so much. Returns the longest time that another took. */
@@ -611,7 +637,7 @@ int main(void)
         cmocka_unit_test(test_learned),      cmocka_unit_test(test_catches_up),
         cmocka_unit_test(test_death),        cmocka_unit_test(test_refused),
         cmocka_unit_test(test_stopped_host), cmocka_unit_test(test_rounds),
-        cmocka_unit_test(test_overflow),
+        cmocka_unit_test(test_overflow),     cmocka_unit_test(test_own_gather),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

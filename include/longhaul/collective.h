@@ -99,8 +99,8 @@ LH_API int lh_alltoall(struct lh_group *group, const void *in, void *out, size_t
                        const struct lh_collective_options *options, struct lh_collective **op);
 /* The v-variants, with parts of any sizes, one after the other in rank order: counts[r] are the elements of
  * rank r's part, and may be 0. Each part goes straight from its source to its destination. A rank gives the
- * counts of what it has and gets; two that differ about a part are an error at all ranks (-LH_EPROTOCOL). in
- * and out may be NULL where there is nothing. */
+ * counts of what it has and gets; two that differ about a part are an error (-LH_EPROTOCOL) at all ranks that
+ * are not done by then. in and out may be NULL where there is nothing. */
 /* The root's out: all ranks' in[count]; counts: at the root alone, elsewhere out and counts may be NULL.
  * In place at the root: in == out + its part's place. */
 LH_API int lh_gatherv(struct lh_group *group, const void *in, size_t count, void *out, const size_t *counts,

@@ -19,7 +19,7 @@
 #include "fabric/udp/address.h"
 #include "wire/roce.h"
 
-#define UDP_POOL_PACKETS       4096u /* of data about 17 MiB, of control 4.5, taken as they are needed */
+#define UDP_POOL_PACKETS       4096u /* of data or control about 17 MiB, taken as they are needed */
 #define UDP_INBOX_SHARE        4u    /* an inbox holds at most a quarter of what is free */
 #define UDP_INBOX_PACKET_BYTES (ROCE_WRITE_IMM_HEADER_BYTES + ROCE_MTU_MAX + ROCE_ICRC_BYTES)
 

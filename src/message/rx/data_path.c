@@ -15,6 +15,7 @@
 #define SILENCE_MIN_NS  (2 * LH_NS_PER_S)
 #define SILENCE_OVERDUE 8u
 #define SILENCE_STEPS   8u /* at least: a clock that jumps, or a host that did not run, is no silence */
+#define SILENCE_WHOLE   (1 - 1e-12) /* of sums of shares, which are rounded */
 #define PORTS           "let UDP ports 4791 and 49152-65535 through"
 
 static void on_arrived(struct data_path_kind *kind)
@@ -24,7 +25,8 @@ static void on_arrived(struct data_path_kind *kind)
 }
 
 /* True when so many were announced, for so long, that all of them cannot just be lost. A path that worked
- * gets the time that a silent peer gets. */
+ * gets the time that a silent peer gets. A gap counts as a share of that, by the round trip as it is known
+ * when it ends: after a clock's jump that is long, and becomes shorter again. */
 static bool on_announced(struct data_path_kind *kind, uint32_t packets, const struct data_path_view *view,
                          lh_time now)
 {
@@ -33,16 +35,17 @@ static bool on_announced(struct data_path_kind *kind, uint32_t packets, const st
     if (packets == 0)
         return false;
     if (kind->evidence == 0) {
-        kind->silent_ns = 0;
+        kind->silent = 0;
         kind->last_ns = now;
     }
-    kind->silent_ns += now - kind->last_ns < step_max_ns ? now - kind->last_ns : step_max_ns;
+    lh_time step_ns = now - kind->last_ns < step_max_ns ? now - kind->last_ns : step_max_ns;
+    if (kind->passed && silence_ns < view->timeout_ns)
+        silence_ns = view->timeout_ns;
+    kind->silent += (double)step_ns / (double)silence_ns;
     kind->last_ns = now;
     if (kind->evidence < EVIDENCE_MIN)
         kind->evidence += packets < EVIDENCE_MAX ? packets : EVIDENCE_MAX;
-    if (kind->passed && silence_ns < view->timeout_ns)
-        silence_ns = view->timeout_ns;
-    return kind->evidence >= EVIDENCE_MIN && kind->silent_ns >= silence_ns;
+    return kind->evidence >= EVIDENCE_MIN && kind->silent >= SILENCE_WHOLE;
 }
 
 enum data_path_state data_path_on_announced(struct data_path *path, const struct data_path_view *view,

@@ -20,7 +20,7 @@
 struct data_path_kind {
     bool passed;       /* some did arrive */
     uint32_t evidence; /* packets of segments whose lengths came since */
-    lh_time silent_ns; /* from the first of them, of each gap no more than tells something */
+    double silent;     /* share of the silence that is needed, from the first of them on */
     lh_time last_ns;   /* the latest of them */
 };
 

@@ -60,7 +60,7 @@ static void test_a_segment_counts_at_most_four_packets(void **state)
     (void)state;
     for (lh_time i = 0; i < 7; i++)
         assert_int_equal(announce(1000 * MTU, 2 * i * STEP_NS), DATA_PATH_PASSES);
-    path.any.silent_ns = SILENCE_NS;
+    path.any.silent = 1;
     assert_int_equal(announce(MTU, 14 * STEP_NS), DATA_PATH_PASSES);
     assert_int_equal(announce(3 * MTU, 15 * STEP_NS), DATA_PATH_BLOCKED);
 }
@@ -73,6 +73,22 @@ static void test_a_clock_that_jumps(void **state)
     for (lh_time i = 1; i < 8; i++)
         assert_int_equal(announce(4 * MTU, i * 10 * SILENCE_NS), DATA_PATH_PASSES);
     assert_int_equal(announce(4 * MTU, 8 * 10 * SILENCE_NS), DATA_PATH_BLOCKED);
+}
+
+/* The round trip that was measured across the jump is as long as the jump, and is forgotten soon. */
+static void test_a_jump_that_lengthens_the_round_trip(void **state)
+{
+    (void)state;
+    view.packets = 1;
+    view.full = true;
+    announce(4 * MTU, 0);
+    view.full = false;
+    announce_times(100, 4 * MTU, 1);
+    view.overdue_ns = 10 * TIMEOUT_NS;
+    assert_int_equal(announce(4 * MTU, 10 * TIMEOUT_NS), DATA_PATH_PASSES);
+    view.overdue_ns = OVERDUE_NS;
+    for (lh_time i = 1; i <= 100; i++)
+        assert_int_equal(announce(4 * MTU, 10 * TIMEOUT_NS + i * OVERDUE_NS), DATA_PATH_PASSES);
 }
 
 static void test_long_silence_needs_evidence(void **state)
@@ -92,8 +108,10 @@ static void test_a_path_that_passed_once(void **state)
     view.full = true;
     announce_until(4 * MTU, SILENCE_NS, SILENCE_NS + TIMEOUT_NS - 1);
     assert_int_equal(announce(4 * MTU, SILENCE_NS + TIMEOUT_NS), DATA_PATH_BLOCKED);
+    path = (struct data_path){0};
     view.timeout_ns = LH_TIME_NEVER;
-    assert_int_equal(announce(4 * MTU, 100 * TIMEOUT_NS), DATA_PATH_PASSES);
+    view.full = true;
+    announce_until(4 * MTU, 0, 100 * TIMEOUT_NS);
 }
 
 /* Each packet that arrives begins the time again. */
@@ -174,6 +192,7 @@ int main(void)
         PATH_TEST(test_long_silence_needs_evidence),
         PATH_TEST(test_a_segment_counts_at_most_four_packets),
         PATH_TEST(test_a_clock_that_jumps),
+        PATH_TEST(test_a_jump_that_lengthens_the_round_trip),
         PATH_TEST(test_a_path_that_passed_once),
         PATH_TEST(test_a_path_of_many_losses),
         PATH_TEST(test_only_small_packets_pass),

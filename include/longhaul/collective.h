@@ -135,7 +135,7 @@ struct lh_collective_result {
      * contribution. By source: lh_collective_missing(); where: lh_collective_ranges() */
     uint64_t missing_bytes;
     const char *schedule;                    /* the one that was run, a literal */
-    size_t block_bytes;                      /* of the longest block */
+    size_t block_bytes;                      /* of the longest block; of a v-variant, at most */
     char message[LH_COLLECTIVE_MESSAGE_MAX]; /* of the error: cause and remedy; "" without one */
 };
 #define LH_NO_RANK UINT32_MAX

@@ -50,10 +50,13 @@ TEMPLATE vector multiply_subtract(vector a, vector b, vector c)
     return _mm512_fmsub_ps(a, b, c);
 }
 
+/* Masks are bits of the signs. */
+typedef __mmask16 __attribute__((may_alias)) mask16;
+typedef __mmask32 __attribute__((may_alias)) mask32;
+
 TEMPLATE vector flip(vector v, const uint64_t *signs, size_t at, size_t more)
 {
-    const __mmask16 minus =
-        _load_mask16((__mmask16 *)(uintptr_t)((const uint8_t *)signs + at / 8 + more / 8));
+    const __mmask16 minus = *(const mask16 *)((const uint8_t *)signs + at / 8 + more / 8);
     __m512i bits = _mm512_castps_si512(v);
     return _mm512_castsi512_ps(
         _mm512_mask_xor_epi32(bits, minus, bits, _mm512_set1_epi32((int)0x80000000u)));
@@ -61,8 +64,7 @@ TEMPLATE vector flip(vector v, const uint64_t *signs, size_t at, size_t more)
 
 TEMPLATE __m512i flip_halves(__m512i halves, const uint64_t *signs, size_t at, size_t more)
 {
-    const __mmask32 minus =
-        _load_mask32((__mmask32 *)(uintptr_t)((const uint8_t *)signs + at / 8 + more / 8));
+    const __mmask32 minus = *(const mask32 *)((const uint8_t *)signs + at / 8 + more / 8);
     return _mm512_mask_add_epi16(halves, minus, halves, _mm512_set1_epi16((short)0x8000));
 }
 

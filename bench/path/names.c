@@ -76,6 +76,17 @@ static bool give_name(const struct path_end *end, const char *path)
     return false;
 }
 
+/* As 'ip netns add' makes it. If that did so when the names are there already, it would mount them twice, and
+ * they could not be removed. */
+static void share_folder(void)
+{
+    mkdir(FOLDER, 0755);
+    if (mount("", FOLDER, "none", MS_SHARED | MS_REC, NULL) == 0 || errno != EINVAL)
+        return;
+    if (mount(FOLDER, FOLDER, "none", MS_BIND | MS_REC, NULL) == 0)
+        mount("", FOLDER, "none", MS_SHARED | MS_REC, NULL);
+}
+
 bool path_names_open(const struct path_end end[PATH_ENDS], const char *name, char *reason, size_t size)
 {
     static const char *const sides[PATH_ENDS] = {"left", "right"};
@@ -85,7 +96,7 @@ bool path_names_open(const struct path_end end[PATH_ENDS], const char *name, cha
                  PATH_NAME_MAX);
         return false;
     }
-    mkdir(FOLDER, 0755);
+    share_folder();
     bool done = true;
     for (unsigned side = 0; done && side < PATH_ENDS; side++) {
         snprintf(path, sizeof path, FOLDER "/%s-%s", name, sides[side]);

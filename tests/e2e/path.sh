@@ -82,6 +82,25 @@ for signal in TERM INT KILL; do
     wait_gone "SIG$signal"
 done
 
+say "where 'ip netns add' mounts the folder of names after it"
+cat >"$work/beside" <<'END'
+mount -t tmpfs none /run && mkdir /run/netns || exit 77
+"$1" --name "$2" >"$3" 2>&1 &
+for _ in $(seq 200); do
+    grep -q '^ready' "$3" && break
+    sleep 0.05
+done
+ip netns add "$2-other" || exit 77
+kill $!
+wait $!
+ip netns delete "$2-other"
+ls /run/netns
+END
+status=0
+left=$(unshare --mount sh "$work/beside" "$path" "$name" "$work/named" 2>"$work/beside.err") || status=$?
+[ "$status" -eq 0 ] || [ "$status" -eq 77 ] || fail "beside 'ip netns': $status: $(cat "$work/beside.err")"
+[ -z "$left" ] || fail "beside 'ip netns': $left"
+
 say "statistics while it runs"
 start_path
 rm -f "$work/path.json"

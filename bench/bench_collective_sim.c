@@ -52,13 +52,6 @@ static const struct cell cells[] = {
     {4, 1e-2, EC}, {2, 1e-3, SR}, {2, 1e-3, EC}, {8, 1e-3, SR}, {8, 1e-3, EC},
 };
 
-/* Of figure 13: a buffer of 128 MiB at 400 Gbit/s. */
-static const struct cell figure[] = {
-    {2, 1e-5, SR}, {2, 1e-5, EC}, {4, 1e-5, SR}, {4, 1e-5, EC}, {8, 1e-5, SR}, {8, 1e-5, EC},
-    {2, 1e-3, SR}, {2, 1e-3, EC}, {4, 1e-3, SR}, {4, 1e-3, EC}, {8, 1e-3, SR}, {8, 1e-3, EC},
-    {2, 1e-2, SR}, {2, 1e-2, EC}, {4, 1e-2, SR}, {4, 1e-2, EC}, {8, 1e-2, SR}, {8, 1e-2, EC},
-};
-
 static void fail(const char *what)
 {
     fprintf(stderr, "bench_collective_sim: %s: %s\n", what, lh_last_error());
@@ -229,19 +222,24 @@ static void print(FILE *json, const struct cell *cell, const struct lh_model_sum
             model->p99_s, model->p999_s, last ? "" : ",");
 }
 
+static void print_point(uint32_t datacenters, double loss)
+{
+    const struct cell cells_of[] = {{datacenters, loss, SR}, {datacenters, loss, EC}};
+    struct lh_model_summary sr = predict(&cells_of[0], FIGURE / datacenters, FIGURE_BPS);
+    struct lh_model_summary ec = predict(&cells_of[1], FIGURE / datacenters, FIGURE_BPS);
+    printf("%2u %7g %9.1f %9.1f %9.1f %9.1f %9.2f  %.2f\n", datacenters, loss, sr.p99_s * 1e3,
+           ec.p99_s * 1e3, sr.p999_s * 1e3, ec.p999_s * 1e3, sr.p99_s / ec.p99_s, sr.p999_s / ec.p999_s);
+    fflush(stdout);
+}
+
 static void print_figure(void)
 {
+    static const double losses[] = {1e-5, 1e-3, 1e-2};
     printf("\nfigure 13 by the model: 128 MiB at 400 Gbit/s, %s and %s; ms\n", SR, EC);
     printf("%2s %7s %9s %9s %9s %9s %9s  %s\n", "n", "loss", "p99", "ec", "p99.9", "ec", "times", "p99.9");
-    for (size_t i = 0; i < sizeof figure / sizeof figure[0]; i += 2) {
-        uint64_t bytes = FIGURE / figure[i].datacenters;
-        struct lh_model_summary sr = predict(&figure[i], bytes, FIGURE_BPS);
-        struct lh_model_summary ec = predict(&figure[i + 1], bytes, FIGURE_BPS);
-        printf("%2u %7g %9.1f %9.1f %9.1f %9.1f %9.2f  %.2f\n", figure[i].datacenters, figure[i].loss,
-               sr.p99_s * 1e3, ec.p99_s * 1e3, sr.p999_s * 1e3, ec.p999_s * 1e3, sr.p99_s / ec.p99_s,
-               sr.p999_s / ec.p999_s);
-        fflush(stdout);
-    }
+    for (size_t i = 0; i < sizeof losses / sizeof losses[0]; i++)
+        for (uint32_t datacenters = 2; datacenters <= DATACENTERS; datacenters *= 2)
+            print_point(datacenters, losses[i]);
 }
 
 int main(int argc, char **argv)

@@ -100,13 +100,13 @@ lh_time storage_step(struct lh_connection *c, lh_time now)
     return next;
 }
 
-/* Messages of the peer and its clear-to-sends are of no use any more. */
+/* Messages of the peer and its clear-to-sends are of no use any more: as many as the queue and its window
+ * hold. */
 static void drop_unread(struct lh_connection *c)
 {
     size_t bytes;
     uint32_t unread = 0;
-    while (
-        sdr_qp_message_peek(c->qp, unread, &bytes)) /* bounded by the queue, and the next by its window */
+    while (sdr_qp_message_peek(c->qp, unread, &bytes))
         unread++;
     sdr_qp_messages_drop(c->qp, unread);
     while (lh_sdr_cts_skip(c->qp) == 0)

@@ -142,13 +142,13 @@ static size_t encode_tokens(const struct control_message *message, uint8_t *out)
     return count * TOKEN_BYTES;
 }
 
-/* Bytes of the body, written at out. */
 /* Bytes behind the header. */
 static uint32_t payload_max(uint32_t type)
 {
     return type == CONTROL_UPPER ? CONTROL_LONG_MAX - CONTROL_HEADER_BYTES : CONTROL_PAYLOAD_MAX;
 }
 
+/* Bytes of the body, written at out. */
 static size_t encode_body(const struct control_message *message, uint8_t *out)
 {
     switch (message->header.type) {

@@ -50,6 +50,12 @@ LH_API const char *lh_reduction_name(enum lh_reduction reduction);
  * lh_collective_options.schedule; NULL: there are no more, or no such collective. */
 LH_API const char *lh_collective_schedule(const char *collective, uint32_t index);
 
+/* data may be NULL where bytes is 0. */
+struct lh_buffer {
+    const void *data;
+    size_t bytes;
+};
+
 /* Zero means the default; all ranks give the same schedule and block_bytes. */
 struct lh_collective_options {
     size_t struct_bytes;  /* set by lh_collective_options_init: lets the struct grow */
@@ -115,6 +121,14 @@ LH_API int lh_scatterv(struct lh_group *group, const void *in, const size_t *cou
 LH_API int lh_alltoallv(struct lh_group *group, const void *in, const size_t *in_counts, void *out,
                         const size_t *out_counts, enum lh_type type,
                         const struct lh_collective_options *options, struct lh_collective **op);
+/* Compares buffers that should be the same on all ranks, such as a model's weights: which ranks have drifted
+ * apart. Their digests (XXH3, 128 bits: against errors, not against an adversary), computed in the call, are
+ * all-gathered, without loss, by that collective's schedules. differs[size * count]: whether rank r's buffer
+ * b, at r * count + b, is not as on most ranks; where several contents are on as many, of those the lowest
+ * rank's counts. It belongs to the library until the operation is done; the buffers do not after the call. A
+ * rank without differences (lh_broadcast(3)) can be the source of what others lack. */
+LH_API int lh_compare(struct lh_group *group, const struct lh_buffer *buffers, uint32_t count, bool *differs,
+                      const struct lh_collective_options *options, struct lh_collective **op);
 /* Done when all ranks have called it. */
 LH_API int lh_barrier(struct lh_group *group, const struct lh_collective_options *options,
                       struct lh_collective **op);

@@ -47,13 +47,13 @@ static bool transforms(enum lh_type type, enum lh_hadamard_type *as)
 
 int bounded_check(const struct lh_group *group, const struct op_request *request, bool *is)
 {
-    const char *name = call_name(request->collective, request->uneven);
+    const char *name = call_name(request->collective, request->form);
     enum lh_hadamard_type type;
     uint64_t elements = layout_elements(request->collective, group->size, request->count);
     bool sums =
         request->collective == COLLECTIVE_ALLREDUCE || request->collective == COLLECTIVE_REDUCE_SCATTER;
     *is = group_is_bounded(group) && !(request->options && request->options->reliable) &&
-          (request->uneven || elements * lh_type_bytes(request->type) > BOUNDED_BYTES_MIN);
+          (request->form == CALL_UNEVEN || elements * lh_type_bytes(request->type) > BOUNDED_BYTES_MIN);
     if (!*is)
         return 0;
     if (!sums && request->collective != COLLECTIVE_ALLGATHER && request->collective != COLLECTIVE_BROADCAST)

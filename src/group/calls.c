@@ -5,9 +5,11 @@
  */
 #include "group/bounded.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
+#include "collective/run/digest.h"
 #include "collective/run/names.h"
 #include "collective/schedule/schedule_table.h"
 #include "group/waiting.h"
@@ -46,7 +48,7 @@ static bool has_elements(const struct lh_group *group, const size_t *counts, siz
 
 static int check(const struct lh_group *group, const struct op_request *request)
 {
-    const char *name = call_name(request->collective, request->uneven);
+    const char *name = call_name(request->collective, request->form);
     if ((unsigned)request->type >= LH_TYPES)
         return lh_fail(LH_EINVAL, "%s: type %d: out of range (0 to %d)", name, (int)request->type,
                        (int)LH_TYPES - 1);
@@ -74,12 +76,12 @@ static int find(struct lh_group *group, const struct op_request *request, const 
 {
     char names[128];
     const char *name = request->options ? request->options->schedule : NULL;
-    if (request->uneven) {
+    if (request->form == CALL_UNEVEN) {
         *schedule = parts_schedule(request->collective);
         return !name || strcmp(name, (*schedule)->name) == 0
                    ? 0
                    : lh_fail(LH_EINVAL, "%s: schedule \"%.32s\" is not known (%s)",
-                             call_name(request->collective, request->uneven), name, (*schedule)->name);
+                             call_name(request->collective, request->form), name, (*schedule)->name);
     }
     if (!name) {
         uint64_t elements = layout_elements(request->collective, group->size, request->count);
@@ -98,7 +100,7 @@ static int check_members(struct lh_group *group, const struct op_request *reques
         int error = r == group->rank ? 0 : group_link(group, r)->error;
         if (error && error != -LH_ECLOSED)
             return lh_fail((enum lh_error) - error, "%s: rank %u has failed: %s (lh_group_shrink(3))",
-                           call_name(request->collective, request->uneven), r, lh_strerror(error));
+                           call_name(request->collective, request->form), r, lh_strerror(error));
     }
     return 0;
 }
@@ -281,7 +283,7 @@ int lh_gatherv(struct lh_group *group, const void *in, size_t count, void *out, 
 {
     bool at_root = group->rank == root;
     const struct op_request request = {.collective = COLLECTIVE_GATHER,
-                                       .uneven = true,
+                                       .form = CALL_UNEVEN,
                                        .in_place = true,
                                        .in = in,
                                        .out = out,
@@ -302,7 +304,7 @@ int lh_scatterv(struct lh_group *group, const void *in, const size_t *counts, vo
 {
     bool at_root = group->rank == root;
     const struct op_request request = {.collective = COLLECTIVE_SCATTER,
-                                       .uneven = true,
+                                       .form = CALL_UNEVEN,
                                        .in = in,
                                        .out = out,
                                        .count = count,
@@ -321,7 +323,7 @@ int lh_alltoallv(struct lh_group *group, const void *in, const size_t *in_counts
                  struct lh_collective **op)
 {
     const struct op_request request = {.collective = COLLECTIVE_ALLTOALL,
-                                       .uneven = true,
+                                       .form = CALL_UNEVEN,
                                        .in = in,
                                        .out = out,
                                        .in_counts = in_counts,
@@ -332,6 +334,53 @@ int lh_alltoallv(struct lh_group *group, const void *in, const size_t *in_counts
                                        .needs_counts = true,
                                        .options = options};
     return start(group, &request, op);
+}
+
+/* ---- comparing --------------------------------------------------------------------------------------- */
+
+static int check_buffers(const struct lh_buffer *buffers, uint32_t count, const bool *differs)
+{
+    if (count > 0 && (!buffers || !differs))
+        return lh_fail(LH_EINVAL, "compare: no %s", buffers ? "memory for what differs" : "buffers");
+    for (uint32_t b = 0; b < count; b++)
+        if (!buffers[b].data && buffers[b].bytes > 0)
+            return lh_fail(LH_EINVAL, "compare: buffer %u: no data, and %zu bytes", b, buffers[b].bytes);
+    return 0;
+}
+
+int lh_compare(struct lh_group *group, const struct lh_buffer *buffers, uint32_t count, bool *differs,
+               const struct lh_collective_options *options, struct lh_collective **op)
+{
+    struct lh_collective_options reliable;
+    int error = check_buffers(buffers, count, differs);
+    if (error)
+        return error;
+    size_t bytes = (size_t)count * DIGEST_BYTES;
+    uint8_t *digests = calloc(group->size, bytes > 0 ? bytes : 1);
+    if (!digests)
+        return lh_fail(LH_ENOMEM, "compare: no memory for %u digests of %u ranks", count, group->size);
+    uint8_t *own = digests + group->rank * bytes;
+    for (uint32_t b = 0; b < count; b++)
+        digest_of(&buffers[b], own + (size_t)b * DIGEST_BYTES);
+    lh_collective_options_init(&reliable);
+    if (options)
+        reliable = *options;
+    reliable.reliable = true;
+    const struct op_request request = {.collective = COLLECTIVE_ALLGATHER,
+                                       .form = CALL_COMPARE,
+                                       .comparison = {digests, count, differs},
+                                       .in_place = true,
+                                       .in = own,
+                                       .out = digests,
+                                       .count = bytes,
+                                       .type = LH_U8,
+                                       .needs_in = true,
+                                       .needs_out = true,
+                                       .options = &reliable};
+    error = start(group, &request, op);
+    if (error)
+        free(digests);
+    return error;
 }
 
 int lh_barrier(struct lh_group *group, const struct lh_collective_options *options,

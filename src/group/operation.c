@@ -462,6 +462,9 @@ int op_run(struct lh_collective *op, lh_time now, uint32_t *rank)
             error = end_bounded(op, now, rank);
         if (error)
             return error;
+        if (op->comparison.digests)
+            digests_compare(op->comparison.digests, op->group->size, op->comparison.buffers,
+                            op->comparison.differs);
         past_note(&op->group->past, op->number, &op->signature);
         end(op, now, 0);
     }

@@ -42,6 +42,13 @@ struct op_peer {
     bool excused;          /* it is not waited for */
 };
 
+/* Of lh_compare(). */
+struct comparison {
+    uint8_t *digests; /* by rank and buffer, as `differs`; NULL: it is none. The operation's, once made */
+    uint32_t buffers;
+    bool *differs;
+};
+
 enum op_state {
     OP_RUNNING,
     OP_DONE,
@@ -57,6 +64,7 @@ struct lh_collective {
     struct parts parts; /* of a v-variant */
     void *parts_memory;
     const struct schedule *schedule;
+    struct comparison comparison;
     struct bounded *bounded; /* NULL: every byte arrives */
     struct schedule_shape shape;
     struct pieces pieces;
@@ -84,7 +92,8 @@ struct op_request {
     size_t count;
     const size_t *in_counts; /* of a v-variant, by rank; NULL: it needs none */
     const size_t *out_counts;
-    bool uneven; /* a v-variant */
+    enum call_form form;
+    struct comparison comparison;
     enum lh_type type;
     enum lh_reduction reduction;
     bool reduces;

@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 
 #include "base/error.h"
+#include "collective/run/digest.h"
 #include "group/bounded.h"
 #include "message/completion_queue.h"
 
@@ -200,7 +201,7 @@ static int set_parts(struct lh_collective *op, const struct op_request *request,
                                         .in_counts = request->in_counts,
                                         .out_counts = request->out_counts,
                                         .per_block = block_bytes / op->layout.element_bytes};
-    if (!request->uneven)
+    if (request->form != CALL_UNEVEN)
         return 0;
     op->parts_memory = calloc(1, parts_memory(&parts));
     if (!op->parts_memory)
@@ -214,7 +215,7 @@ static int set_parts(struct lh_collective *op, const struct op_request *request,
 
 static int set_shape(struct lh_collective *op, const struct op_request *request, size_t block_bytes)
 {
-    if (op->layout.elements == 0 && request->count > 0 && !request->uneven)
+    if (op->layout.elements == 0 && request->count > 0 && request->form != CALL_UNEVEN)
         return lh_fail(LH_EINVAL, "%s: %zu elements: out of range", op->schedule->name, request->count);
     op->layout.blocks = layout_blocks(&op->layout, block_bytes);
     if (op->layout.blocks == 0)
@@ -243,10 +244,12 @@ static void sign(struct lh_collective *op, const struct op_request *request, siz
         .count = request->count,
         .block_bytes = block_bytes,
         .reliable = options && options->reliable,
-        .uneven = request->uneven,
+        .form = request->form,
     };
-    if (request->uneven)
+    if (request->form == CALL_UNEVEN)
         op->signature.count = 0; /* to whom it has nothing for */
+    if (request->form == CALL_COMPARE)
+        op->signature.count = request->count / DIGEST_BYTES;
     strncpy(op->signature.schedule, op->schedule->name, SIGNATURE_NAME_MAX - 1);
 }
 
@@ -298,6 +301,7 @@ int op_create(struct lh_group *group, const struct op_request *request, const st
         op_destroy(made);
         return error;
     }
+    made->comparison = request->comparison;
     *op = made;
     return 0;
 }
@@ -308,5 +312,6 @@ void op_destroy(struct lh_collective *op)
     bounded_free(op->bounded);
     free(op->arrays);
     free(op->parts_memory);
+    free(op->comparison.digests);
     free(op);
 }

@@ -27,7 +27,7 @@ static void read_signature(const uint8_t *data, size_t size)
     assert(differs == (*text != '\0'));
     signature_encode(&signature, body);
     assert(signature_decode(body, sizeof body, &again));
-    if (again.uneven) { /* what one has for the other, that gets of it */
+    if (again.form == CALL_UNEVEN) { /* what one has for the other, that gets of it */
         again.count = signature.returned;
         again.returned = signature.count;
     }

@@ -48,9 +48,17 @@ const char *lh_collective_schedule(const char *collective, uint32_t index)
     return NULL;
 }
 
-const char *call_name(enum collective collective, bool uneven)
+bool call_exists(enum collective collective, enum call_form form)
 {
-    return uneven ? parts_collective_name(collective) : collective_name(collective);
+    return form == CALL_PLAIN || (form == CALL_UNEVEN && parts_collective_name(collective)) ||
+           (form == CALL_COMPARE && collective == COLLECTIVE_ALLGATHER);
+}
+
+const char *call_name(enum collective collective, enum call_form form)
+{
+    if (form == CALL_COMPARE)
+        return "compare";
+    return form == CALL_UNEVEN ? parts_collective_name(collective) : collective_name(collective);
 }
 
 const struct schedule *named_schedule(enum collective collective, const char *name, char *names,

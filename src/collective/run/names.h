@@ -10,8 +10,18 @@
 
 #include "collective/schedule/schedule.h"
 
-/* "gather"; uneven: of its v-variant, "gatherv". */
-const char *call_name(enum collective collective, bool uneven);
+/* What a call makes of a collective. */
+enum call_form {
+    CALL_PLAIN,
+    CALL_UNEVEN,  /* its v-variant */
+    CALL_COMPARE, /* lh_compare(): of an all-gather, of digests */
+    CALL_FORMS
+};
+
+/* Whether a collective has that form. */
+bool call_exists(enum collective collective, enum call_form form);
+/* "gather", "gatherv"; of one that exists. */
+const char *call_name(enum collective collective, enum call_form form);
 /* The schedule of a collective by its name. NULL: there is none, and names[size] has those that there are. */
 const struct schedule *named_schedule(enum collective collective, const char *name, char *names,
                                       size_t size);

@@ -8,18 +8,16 @@
 
 #include "base/big_endian.h"
 #include "collective/reduce/reduce.h"
-#include "collective/run/names.h"
-#include "collective/run/parts.h"
 
 /* version, collective, type, reduction: a byte each; root: 4, count, block_bytes: 8; the schedule's name;
- * reliable, uneven: a byte each; 6 of zeros; returned: 8 */
+ * reliable, form: a byte each; 6 of zeros; returned: 8 */
 #define SIGNATURE_VERSION 3u
 #define AT_ROOT           4u
 #define AT_COUNT          8u
 #define AT_BLOCK_BYTES    16u
 #define AT_SCHEDULE       24u
 #define AT_RELIABLE       (AT_SCHEDULE + SIGNATURE_NAME_MAX)
-#define AT_UNEVEN         (AT_RELIABLE + 1)
+#define AT_FORM           (AT_RELIABLE + 1)
 #define AT_RETURNED       (AT_RELIABLE + 8)
 _Static_assert(AT_RETURNED + 8 <= SIGNATURE_BYTES, "bytes");
 
@@ -35,7 +33,7 @@ void signature_encode(const struct signature *signature, uint8_t out[SIGNATURE_B
     lh_put_be64(out + AT_BLOCK_BYTES, signature->block_bytes);
     memcpy(out + AT_SCHEDULE, signature->schedule, strnlen(signature->schedule, SIGNATURE_NAME_MAX - 1));
     out[AT_RELIABLE] = signature->reliable;
-    out[AT_UNEVEN] = signature->uneven;
+    out[AT_FORM] = (uint8_t)signature->form;
     lh_put_be64(out + AT_RETURNED, signature->returned);
 }
 
@@ -43,7 +41,7 @@ bool signature_decode(const uint8_t *in, size_t bytes, struct signature *signatu
 {
     if (bytes != SIGNATURE_BYTES || in[0] != SIGNATURE_VERSION || in[1] >= COLLECTIVES ||
         in[2] >= ELEMENT_COUNT || in[3] >= LH_REDUCTIONS || in[AT_SCHEDULE + SIGNATURE_NAME_MAX - 1] != 0 ||
-        in[AT_RELIABLE] > 1 || in[AT_UNEVEN] > 1 || (in[AT_UNEVEN] && !parts_collective_name(in[1])))
+        in[AT_RELIABLE] > 1 || !call_exists(in[1], in[AT_FORM]))
         return false;
     for (const uint8_t *at = in + AT_SCHEDULE; *at != 0; at++)
         if (*at <= ' ' || *at > '~')
@@ -57,7 +55,7 @@ bool signature_decode(const uint8_t *in, size_t bytes, struct signature *signatu
         .block_bytes = lh_get_be64(in + AT_BLOCK_BYTES),
         .returned = lh_get_be64(in + AT_RETURNED),
         .reliable = in[AT_RELIABLE] == 1,
-        .uneven = in[AT_UNEVEN] == 1,
+        .form = in[AT_FORM],
     };
     memcpy(signature->schedule, in + AT_SCHEDULE, SIGNATURE_NAME_MAX);
     return true;
@@ -99,6 +97,13 @@ static bool parts_differ(const struct comparison *c, const struct signature *a, 
     return numbers_differ(c, what, a->returned, b->count);
 }
 
+static bool counts_differ(const struct comparison *c, const struct signature *a, const struct signature *b)
+{
+    return a->form == CALL_UNEVEN
+               ? parts_differ(c, a, b)
+               : numbers_differ(c, a->form == CALL_COMPARE ? "buffers" : "count", a->count, b->count);
+}
+
 bool signature_differs(const struct signature *one, uint32_t rank, const struct signature *other,
                        uint32_t other_rank, char *text, size_t size)
 {
@@ -106,10 +111,10 @@ bool signature_differs(const struct signature *one, uint32_t rank, const struct 
     const struct signature *a = turned ? other : one, *b = turned ? one : other;
     const struct comparison c = {
         .ranks = {turned ? other_rank : rank, turned ? rank : other_rank}, .text = text, .size = size};
-    return names_differ(&c, "collective", call_name(a->collective, a->uneven),
-                        call_name(b->collective, b->uneven)) ||
+    return names_differ(&c, "collective", call_name(a->collective, a->form),
+                        call_name(b->collective, b->form)) ||
            names_differ(&c, "type", element_name(a->type), element_name(b->type)) ||
-           (a->uneven ? parts_differ(&c, a, b) : numbers_differ(&c, "count", a->count, b->count)) ||
+           counts_differ(&c, a, b) ||
            names_differ(&c, "reduction", lh_reduction_name(a->reduction),
                         lh_reduction_name(b->reduction)) ||
            numbers_differ(&c, "root", a->root, b->root) ||

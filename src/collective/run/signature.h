@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "collective/run/names.h"
 #include "collective/schedule/schedule.h"
 
 #define SIGNATURE_NAME_MAX 32u /* of a schedule, with the final zero */
@@ -19,11 +20,11 @@ struct signature {
     uint32_t type;      /* enum element_type */
     uint32_t reduction; /* enum lh_reduction; 0 where there is none */
     uint32_t root;      /* 0 where there is none */
-    uint64_t count;     /* of a v-variant: that this rank has for the other */
+    uint64_t count;     /* of a v-variant: that this rank has for the other; of a comparison: buffers */
     uint64_t returned;  /* of a v-variant: that it gets of the other */
     uint64_t block_bytes;
     bool reliable; /* every byte arrives, whatever the hops */
-    bool uneven;   /* a v-variant */
+    enum call_form form;
     char schedule[SIGNATURE_NAME_MAX];
 };
 

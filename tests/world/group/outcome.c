@@ -26,7 +26,7 @@ static struct call *call_of(struct world *world, uint32_t host, uint32_t event)
 
 static const char *name_of(const struct call *call)
 {
-    return call_name(call->plan.call.collective, call->plan.call.uneven);
+    return call_name(call->plan.call.collective, call->plan.call.uneven ? CALL_UNEVEN : CALL_PLAIN);
 }
 
 /* ---- errors ------------------------------------------------------------------------------------------ */

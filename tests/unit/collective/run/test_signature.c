@@ -71,7 +71,7 @@ static void test_uneven(void **state)
                             .count = 5,
                             .returned = 9,
                             .block_bytes = 4096,
-                            .uneven = true,
+                            .form = CALL_UNEVEN,
                             .schedule = "pairwise"};
     struct signature other = one, back;
     uint8_t wire[SIGNATURE_BYTES];
@@ -91,10 +91,10 @@ static void test_uneven(void **state)
     assert_true(signature_differs(&one, 1, &other, 2, text, sizeof text));
     assert_string_equal(text, "count from rank 2 to rank 1: 9 at rank 1, 0 at rank 2");
     other = one;
-    other.uneven = false;
+    other.form = CALL_PLAIN;
     assert_true(signature_differs(&one, 1, &other, 2, text, sizeof text));
     assert_string_equal(text, "collective alltoallv at rank 1, alltoall at rank 2");
-    other.uneven = true; /* there is none */
+    other.form = CALL_UNEVEN; /* there is none */
     other.collective = COLLECTIVE_ALLREDUCE;
     signature_encode(&other, wire);
     assert_false(signature_decode(wire, sizeof wire, &back));

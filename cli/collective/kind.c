@@ -20,10 +20,10 @@ enum place {
 };
 
 static const struct cli_kind kinds[KINDS] = {
-    [ALLREDUCE] = {"allreduce", .reduces = true},
+    [ALLREDUCE] = {"allreduce", .reduces = true, .same = true},
     [REDUCE] = {"reduce", .reduces = true, .rooted = true, .out_root = true},
-    [BROADCAST] = {"broadcast", .rooted = true},
-    [ALLGATHER] = {"allgather", .out_parts = true},
+    [BROADCAST] = {"broadcast", .rooted = true, .same = true},
+    [ALLGATHER] = {"allgather", .out_parts = true, .same = true},
     [REDUCE_SCATTER] = {"reduce-scatter", .reduces = true, .in_parts = true},
     [GATHER] = {"gather", .rooted = true, .out_parts = true, .out_root = true},
     [SCATTER] = {"scatter", .rooted = true, .in_parts = true, .in_root = true},

@@ -15,6 +15,7 @@ struct cli_kind {
     bool in_parts, out_parts; /* a part per rank there, else one */
     bool in_root, out_root;   /* only the root has it */
     bool uneven;              /* a v-variant */
+    bool same;                /* all ranks get the same */
 };
 
 /* One call of a collective. */

@@ -127,8 +127,9 @@ LH_API int lh_alltoallv(struct lh_group *group, const void *in, const size_t *in
  * b, at r * count + b, is not as on most ranks; where several contents are on as many, of those the lowest
  * rank's counts. It belongs to the library until the operation is done; the buffers do not after the call. A
  * rank without differences (lh_broadcast(3)) can be the source of what others lack. */
-LH_API int lh_compare(struct lh_group *group, const struct lh_buffer *buffers, uint32_t count, bool *differs,
-                      const struct lh_collective_options *options, struct lh_collective **op);
+LH_API int lh_compare(struct lh_group *group, const struct lh_buffer *buffers, uint32_t count,
+                      bool *differs, const struct lh_collective_options *options,
+                      struct lh_collective **op);
 /* Done when all ranks have called it. */
 LH_API int lh_barrier(struct lh_group *group, const struct lh_collective_options *options,
                       struct lh_collective **op);

@@ -266,6 +266,46 @@ static void test_losses(void **state)
     check_error(LINK ",loss=1e-2,burst=16", "direct", 3, NULL);
 }
 
+/* Of eight all-reduces of 4 ranks over links that lose a packet in 50. */
+static uint64_t missing_by(const char *reliability, const char *schedule)
+{
+    struct group_world world;
+    uint64_t missing = 0;
+    open_world(&world, 4, LINK ",loss=2e-2", reliability, NULL);
+    for (uint32_t i = 0; i < 8; i++) {
+        struct run run = {
+            .collective = COLLECTIVE_ALLREDUCE, .schedule = schedule, .count = 65536, .seed = i};
+        run_all(&run, &world);
+        uint64_t own = 0;
+        for (uint32_t r = 0; r < 4; r++) {
+            assert_int_equal(ranges_of(run.ops[r], NULL), run.results[r].missing_bytes);
+            own += run.results[r].missing_bytes;
+        }
+        if (own == 0)
+            assert_true(worst_error(&run, 4) < 1e-5);
+        missing += own;
+        release(&run, 4);
+    }
+    group_world_close(&world);
+    return missing;
+}
+
+/* Parity brings back most of what was lost; what it does not is missing as without. */
+static void test_codes(void **state)
+{
+    static const char *const schedules[] = {"direct", "ring", "halving-doubling"};
+    (void)state;
+    for (size_t i = 0; i < sizeof schedules / sizeof *schedules; i++) {
+        uint64_t plain = missing_by("bounded:deadline=1s", schedules[i]);
+        uint64_t mds = missing_by("bounded:deadline=1s,code=mds,k=8,m=4", schedules[i]);
+        uint64_t xor = missing_by("bounded:deadline=1s,code=xor,k=8,m=2", schedules[i]);
+        printf("%s: missing %llu bytes, with mds %llu, with xor %llu\n", schedules[i],
+               (unsigned long long)plain, (unsigned long long)mds, (unsigned long long)xor);
+        assert_true(mds <= plain / 50);
+        assert_true(xor > 0 && xor <= plain / 4);
+    }
+}
+
 /* By source; all of it was to come. */
 static uint64_t missing_of_all(struct lh_collective *op, uint32_t ranks)
 {
@@ -632,12 +672,13 @@ static void test_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_exact),        cmocka_unit_test(test_losses),
-        cmocka_unit_test(test_zeroes),       cmocka_unit_test(test_straggler),
-        cmocka_unit_test(test_learned),      cmocka_unit_test(test_catches_up),
-        cmocka_unit_test(test_death),        cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_stopped_host), cmocka_unit_test(test_rounds),
-        cmocka_unit_test(test_overflow),     cmocka_unit_test(test_own_gather),
+        cmocka_unit_test(test_exact),      cmocka_unit_test(test_losses),
+        cmocka_unit_test(test_zeroes),     cmocka_unit_test(test_codes),
+        cmocka_unit_test(test_straggler),  cmocka_unit_test(test_learned),
+        cmocka_unit_test(test_catches_up), cmocka_unit_test(test_death),
+        cmocka_unit_test(test_refused),    cmocka_unit_test(test_stopped_host),
+        cmocka_unit_test(test_rounds),     cmocka_unit_test(test_overflow),
+        cmocka_unit_test(test_own_gather),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -130,11 +130,10 @@ static void test_number_of_buffers(void **state)
         lh_collective_free(ops[r]);
     }
     for (uint32_t r = 0; r < 4; r++) /* an all-gather of as many bytes is none */
-        sim_engines_must(
-            r == 2
-                ? lh_allgather(world.groups[r], in, out, sizeof in, LH_U8, NULL, &ops[r])
-                : lh_compare(world.groups[r], replicas[r].buffers, 1, replicas[r].differs, NULL, &ops[r]),
-            "calls");
+        sim_engines_must(r == 2 ? lh_allgather(world.groups[r], in, out, sizeof in, LH_U8, NULL, &ops[r])
+                                : lh_compare(world.groups[r], replicas[r].buffers, 1, replicas[r].differs,
+                                             NULL, &ops[r]),
+                         "calls");
     assert_true(group_world_run(&world, ops, 4, LIMIT_NS));
     for (uint32_t r = 0; r < 4; r++) {
         assert_int_equal(lh_collective_test(ops[r], &result), 1);

@@ -23,6 +23,7 @@ ALLOWED = re.compile(r"""^(
   | (a?(cos|sin|tan)h?|atan2|exp|exp2|exp10|expm1|log|log2|log10|log1p|logb|ilogb|pow|sqrt|cbrt|hypot|erfc?
      |lgamma|lgamma_r|tgamma|ceil|floor|trunc|l?l?round|l?l?rint|nearbyint|fmod|remainder|fm(a|in|ax)|fdim
      |fabs|ldexp|frexp|scalbl?n|modf|nextafter|copysign)[fl]?
+  | XXH3_128bits | XXH128_canonicalFromHash
   | crc32_gzip_refl\w* | ec_(init_tables|encode_data)\w* | gf_\w+ | xor_gen\w*
   | __(asan|ubsan|tsan|sanitizer|lsan)_\w+ | __gcov_\w+
   | __u?(div|mod|mul|divmod)[td]i\d | __(popcount|clz|ctz)[sdt]i2

@@ -81,6 +81,7 @@ static struct lh_netsim_config *configure(const struct cell *cell)
         {"workload.kind", "collective"},
         {"workload.collective", "allreduce"},
         {"workload.schedule", "ring"},
+        {"workload.wait", "steps"},
         {"workload.rounds", "2"},
         {"workload.compute", "1s"},
     };

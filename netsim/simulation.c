@@ -68,13 +68,19 @@ static int build_flows(struct lh_netsim *simulation, const struct netsim_config 
 {
     struct netsim_arena *arena = &simulation->arenas[1];
     const struct lh_prng own = lh_prng_fork(prng, NETSIM_COMPONENT_WORKLOAD);
-    int result =
-        netsim_workload_build(&config->workload, &simulation->graph, &own, arena, &simulation->flows);
+    struct netsim_arena scratch = {0};
+    int result = netsim_workload_scratch(&config->workload, &simulation->graph, &scratch);
+    if (result == 0)
+        result = arena_map(&scratch, "workload");
+    if (result == 0)
+        result = netsim_workload_build(&config->workload, &simulation->graph, &own, scratch.base, arena,
+                                       &simulation->flows);
     if (result == 0)
         result = arena_map(arena, "workload");
     if (result == 0)
-        result =
-            netsim_workload_build(&config->workload, &simulation->graph, &own, arena, &simulation->flows);
+        result = netsim_workload_build(&config->workload, &simulation->graph, &own, scratch.base, arena,
+                                       &simulation->flows);
+    arena_unmap(&scratch);
     return result;
 }
 

@@ -215,8 +215,10 @@ struct netsim_workload_config {
     struct netsim_text flows;                 /* flow list (flow_file.h) */
     char collective[NETSIM_COLLECTIVE_BYTES]; /* "allreduce", ... */
     char schedule[NETSIM_COLLECTIVE_BYTES];   /* "ring", ...; "default" */
-    uint32_t members;                         /* collective; 0: all hosts */
-    netsim_time compute_ps;                   /* collective: of each member, between two of them */
+    uint64_t block_bytes; /* collective: a flow has as many blocks as fit in that; 0: see the key */
+    uint32_t members;     /* collective; 0: all hosts */
+    bool by_steps;        /* collective: a flow waits for all of the steps before; round robin at a port */
+    netsim_time compute_ps; /* collective: of each member, between two of them */
 };
 
 /* See disturbance.h. Times between two: means. */

@@ -27,6 +27,7 @@ struct netsim_flow_list {
     uint32_t count;
     uint32_t dependents;   /* the first ones */
     uint32_t of_operation; /* flows of each operation, one after the other; 0: there are none */
+    bool in_order;         /* those of a host leave in the order of their numbers, else round robin */
     struct netsim_dependencies dependencies;
 };
 

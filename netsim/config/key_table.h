@@ -270,6 +270,12 @@
       0, NETSIM_COLLECTIVE_BYTES, NULL, 0)                                                                 \
     X("workload.schedule", "schedule", "default", "collective: ring, binomial-tree, ...", TEXT,            \
       workload.schedule, 0, NETSIM_COLLECTIVE_BYTES, NULL, 0)                                              \
+    X("workload.block", "size", "auto",                                                                    \
+      "collective: bytes of a flow; auto: 256KiB of a broadcast or reduce, else whole transfers", SIZE,    \
+      workload.block_bytes, 1, NETSIM_BYTES_MAX, "auto", 0)                                                \
+    X("workload.wait", "blocks|steps", "blocks",                                                           \
+      "collective: a flow waits for the blocks that it carries, or for all of the steps before", SWITCH,   \
+      workload.by_steps, 0, 0, NULL, 0)                                                                    \
     X("workload.members", "count", "all", "collective: hosts that take part, evenly spread", COUNT,        \
       workload.members, 2, 65536, "all", 0)                                                                \
     X("workload.compute", "time", "0", "collective: of each member, from its end to its next beginning",   \

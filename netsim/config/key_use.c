@@ -277,6 +277,8 @@ static const struct use {
     {"workload.flows", "workload.kind", ONLY(NETSIM_FLOWS_FILE), NULL},
     {"workload.collective", "workload.kind", GROUP, NULL},
     {"workload.schedule", "workload.kind", GROUP, NULL},
+    {"workload.block", "workload.kind", GROUP, NULL},
+    {"workload.wait", "workload.kind", GROUP, NULL},
     {"workload.members", "workload.kind", GROUP, NULL},
     {"workload.compute", "workload.kind", GROUP, NULL},
 };

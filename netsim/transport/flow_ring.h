@@ -8,7 +8,8 @@
 
 #include "netsim/transport/transport.h"
 
-/* Appends a flow that is in no ring to that of its source. */
+/* Adds a flow that is in no ring to that of its source: at its end, or where its number belongs
+ * (netsim_flow_list.in_order). */
 void netsim_flow_ring_add(struct netsim_transport *transport, uint32_t flow);
 /* Takes the first; NETSIM_NO_FLOW: the ring is empty. */
 uint32_t netsim_flow_ring_take(struct netsim_transport *transport, uint32_t host);

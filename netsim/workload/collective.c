@@ -11,61 +11,26 @@
 
 #include "base/error.h"
 #include "collective/schedule/schedule_table.h"
+#include "netsim/workload/collective_waits.h"
 
-/* The operation, several times. A member begins a step when it has received all of the one before, and then
- * sends what it has to; it begins an operation when it has ended the one before, and computed. */
+/* Of a broadcast and a reduce, as groups cut them. */
+#define BLOCK_BYTES (256u << 10)
+/* Members times blocks: there is a number for each (256 MiB). And blocks that all flows of an operation
+ * carry, each of which takes some time at set-up. */
+#define PLACES_MAX (UINT64_C(1) << 26)
+#define MOVED_MAX  (UINT64_C(1) << 28)
+#define EDGES_MAX  (UINT64_C(1) << 30)
+
+/* The operation, several times. */
 struct group {
-    const struct schedule *schedule;
-    struct schedule_shape shape; /* as many blocks as members; of a barrier one, its message */
-    uint32_t operations;
-    uint32_t steps;
-    uint32_t flows; /* of one operation; they stand together */
-    uint32_t hosts; /* of the network, among which the members are spread */
-    struct netsim_dependencies *graph;
-    bool counting; /* edges are counted first, and kept then */
+    const struct netsim_workload_config *config;
+    const struct netsim_graph *graph;
+    struct transfers transfers;
+    struct site_map map;
+    uint32_t members;
 };
 
 /* ---- the schedule ------------------------------------------------------------------------------------ */
-
-/* A transfer of an operation, and the next one; starts as {0}. */
-struct walk {
-    uint32_t step;
-    uint32_t place;
-    struct schedule_cursor cursor;
-    struct schedule_transfer transfer;
-};
-
-static bool next_transfer(const struct group *group, struct walk *walk)
-{
-    uint32_t steps = schedule_steps(group->schedule, &group->shape);
-    while (walk->step < steps) {
-        if (schedule_next_send(group->schedule, &group->shape, walk->place, walk->step, &walk->cursor,
-                               &walk->transfer))
-            return true;
-        walk->cursor = (struct schedule_cursor){0};
-        walk->place = (walk->place + 1) % group->shape.ranks;
-        walk->step += walk->place == 0;
-    }
-    return false;
-}
-
-static uint32_t count_transfers(const struct group *group)
-{
-    struct walk walk = {0};
-    uint32_t count = 0;
-    while (next_transfer(group, &walk))
-        count++;
-    return count;
-}
-
-/* Blocks are the tensor's bytes, shared out evenly. Products have at most 60 bits: 2^44 bytes, 2^16
- * blocks. */
-static uint64_t bytes_of(const struct schedule_shape *shape, const struct schedule_transfer *transfer,
-                         uint64_t bytes)
-{
-    uint64_t first = transfer->first % shape->blocks;
-    return bytes * (first + transfer->count) / shape->blocks - bytes * first / shape->blocks;
-}
 
 static int no_schedule(const char *key, const char *value, const char *names)
 {
@@ -109,88 +74,72 @@ static int find_schedule(const struct netsim_workload_config *config, const stru
     return *schedule != NULL ? 0 : no_such_schedule(config->schedule, collective);
 }
 
-/* ---- flows and steps --------------------------------------------------------------------------------- */
+/* ---- members, sites, blocks -------------------------------------------------------------------------- */
 
-/* The node at which a member begins a step of an operation; the step behind the last is the end. */
-static uint32_t task_of(const struct group *group, uint32_t operation, uint32_t place, uint32_t step)
+static uint32_t host_of(const struct group *group, uint32_t member)
 {
-    return group->graph->flows + (operation * group->shape.ranks + place) * (group->steps + 1) + step;
+    return (uint32_t)((uint64_t)member * group->graph->hosts / group->members);
 }
 
-static uint32_t host_of(const struct group *group, uint32_t place)
+/* Members of a site have consecutive numbers where hosts have. */
+static bool is_in_order(const struct group *group)
 {
-    return (uint32_t)((uint64_t)place * group->hosts / group->shape.ranks);
+    uint32_t member = 0;
+    while (member < group->members && group->map.place_of[member] == member)
+        member++;
+    return member == group->members;
 }
 
-static void add_flows(const struct group *group, const struct netsim_workload *workload)
+/* As groups do: a part is a rank's, wherever it is, so only what has none follows the order of sites. */
+static bool uses_map(const struct group *group)
 {
-    struct netsim_flow_request *flows = workload->list->flows;
-    struct walk walk = {0};
-    for (uint32_t i = 0; i < group->flows; i++) {
-        next_transfer(group, &walk);
-        flows[i] = (struct netsim_flow_request){
-            .bytes = bytes_of(&group->shape, &walk.transfer, workload->config->bytes),
-            .source = host_of(group, walk.place),
-            .destination = host_of(group, walk.transfer.peer),
-        };
-        for (uint32_t operation = 1; operation < group->operations; operation++)
-            flows[operation * group->flows + i] = flows[i];
+    switch (group->transfers.schedule->collective) {
+    case COLLECTIVE_BROADCAST:
+    case COLLECTIVE_REDUCE:
+    case COLLECTIVE_ALLREDUCE:
+        return group->map.sites > 1;
+    case COLLECTIVE_ALLTOALL:
+        return group->map.sites > 1 && is_in_order(group);
+    default:
+        return false;
     }
 }
 
-/* ---- the graph --------------------------------------------------------------------------------------- */
-
-static void edge(const struct group *group, uint32_t before, uint32_t after)
+static void find_sites(struct group *group, uint32_t *numbers)
 {
-    if (group->counting)
-        netsim_dependencies_count(group->graph, before, after);
-    else
-        netsim_dependencies_keep(group->graph, before, after);
+    uint32_t *sites = numbers + site_map_numbers(group->members);
+    if (group->graph->sites == 1)
+        return;
+    for (uint32_t member = 0; member < group->members; member++)
+        sites[member] = group->graph->nodes[host_of(group, member)].site;
+    site_map_build(&group->map, sites, group->members, numbers);
+    if (uses_map(group))
+        group->transfers.shape.map = &group->map;
 }
 
-static void add_operation(const struct group *group, uint32_t operation)
+static bool has_parts(enum collective collective)
 {
-    uint32_t number = operation * group->flows;
-    struct walk walk = {0};
-    for (; next_transfer(group, &walk); number++) {
-        edge(group, task_of(group, operation, walk.place, walk.step), number);
-        edge(group, number, task_of(group, operation, walk.transfer.peer, walk.step + 1));
-    }
-    for (uint32_t place = 0; place < group->shape.ranks; place++) {
-        for (uint32_t step = 0; step < group->steps; step++)
-            edge(group, task_of(group, operation, place, step), task_of(group, operation, place, step + 1));
-        if (operation + 1 < group->operations)
-            edge(group, task_of(group, operation, place, group->steps),
-                 task_of(group, operation + 1, place, 0));
-    }
+    return collective != COLLECTIVE_BROADCAST && collective != COLLECTIVE_REDUCE;
 }
 
-static void add_edges(struct group *group, bool counting)
+/* As many blocks as bytes at most; together: those of a flow. */
+static uint64_t blocks_of(const struct group *group, uint32_t *together)
 {
-    group->counting = counting;
-    for (uint32_t operation = 0; operation < group->operations; operation++)
-        add_operation(group, operation);
+    const struct netsim_workload_config *config = group->config;
+    enum collective collective = group->transfers.schedule->collective;
+    uint64_t parts = has_parts(collective) ? group->members : 1;
+    uint64_t most = config->block_bytes == 0 && !has_parts(collective) ? BLOCK_BYTES : config->block_bytes;
+    uint64_t part_bytes = (config->bytes + parts - 1) / parts;
+    *together = UINT32_MAX;
+    if (collective == COLLECTIVE_BARRIER)
+        return 1;
+    if (most == 0)
+        return parts;
+    uint64_t blocks = parts * ((part_bytes + most - 1) / most);
+    uint64_t fit = most / ((config->bytes + blocks - 1) / blocks);
+    *together = fit < UINT32_MAX ? (uint32_t)fit : UINT32_MAX;
+    return blocks;
 }
-
-static uint32_t tasks_of_operation(const struct group *group)
-{
-    return group->shape.ranks * (group->steps + 1);
-}
-
-static uint64_t count_edges(const struct group *group)
-{
-    uint64_t tasks = tasks_of_operation(group);
-    return group->operations * (2 * (uint64_t)group->flows + tasks) - group->shape.ranks;
-}
-
-static void add_spans(const struct group *group, netsim_time compute_ps)
-{
-    for (uint32_t operation = 1; operation < group->operations; operation++)
-        for (uint32_t place = 0; place < group->shape.ranks; place++)
-            group->graph->spans_ps[task_of(group, operation, place, 0) - group->graph->flows] = compute_ps;
-}
-
-/* ---- all --------------------------------------------------------------------------------------------- */
 
 static int check(const struct netsim_workload_config *config, uint32_t hosts, uint32_t members)
 {
@@ -209,47 +158,145 @@ static int check(const struct netsim_workload_config *config, uint32_t hosts, ui
     return netsim_workload_check_bytes(config);
 }
 
-static int prepare(struct group *group, const struct netsim_workload_config *config)
+static int check_blocks(const struct group *group, uint64_t blocks)
 {
-    uint32_t members = config->members != 0 ? config->members : group->hosts;
-    int rc = find_schedule(config, &group->schedule);
-    if (rc == 0)
-        rc = check(config, group->hosts, members);
-    if (rc != 0)
-        return rc;
-    bool data = group->schedule->collective != COLLECTIVE_BARRIER;
-    group->shape = (struct schedule_shape){.ranks = members, .blocks = data ? members : 1};
-    if (schedule_shape_check(group->schedule, &group->shape) != 0)
-        return lh_fail(LH_ERANGE, "workload.members %u: too many for %s (lower it)", members,
+    const struct netsim_workload_config *config = group->config;
+    if (blocks <= config->bytes && blocks * group->members <= PLACES_MAX && blocks <= SCHEDULE_BLOCKS_MAX)
+        return 0;
+    if (config->block_bytes == 0 && has_parts(group->transfers.schedule->collective))
+        return lh_fail(LH_ERANGE, "workload.members %u: too many for %s (lower it)", group->members,
                        config->collective);
-    group->operations = config->rounds;
-    group->steps = schedule_steps(group->schedule, &group->shape);
-    double tasks = (double)members * (group->steps + 1);
-    rc = netsim_workload_check_count(config->rounds * tasks);
+    return lh_fail(
+        LH_ERANGE,
+        "workload.block: %llu blocks of %llu bytes for %u members: out of range (1 to %llu, of a "
+        "byte at least; raise it)",
+        (unsigned long long)blocks, (unsigned long long)config->bytes, group->members,
+        (unsigned long long)(PLACES_MAX / group->members));
+}
+
+/* All but the map, for which memory is needed. */
+static int prepare(struct group *group)
+{
+    const struct netsim_workload_config *config = group->config;
+    group->members = config->members != 0 ? config->members : group->graph->hosts;
+    int rc = find_schedule(config, &group->transfers.schedule);
+    if (rc == 0)
+        rc = check(config, group->graph->hosts, group->members);
     if (rc != 0)
         return rc;
-    group->flows = count_transfers(group);
-    return netsim_workload_check_count((double)config->rounds * group->flows);
+    uint64_t blocks = blocks_of(group, &group->transfers.together);
+    rc = check_blocks(group, blocks);
+    if (rc != 0)
+        return rc;
+    group->transfers.shape = (struct schedule_shape){.ranks = group->members, .blocks = (uint32_t)blocks};
+    if (schedule_shape_check(group->transfers.schedule, &group->transfers.shape) != 0)
+        return lh_fail(LH_ERANGE, "workload.members %u: too many for %s (lower it)", group->members,
+                       config->collective);
+    return 0;
+}
+
+/* ---- flows ------------------------------------------------------------------------------------------- */
+
+static int count_flows(const struct group *group, uint32_t *flows)
+{
+    const struct transfers *transfers = &group->transfers;
+    uint32_t steps = schedule_steps(transfers->schedule, &transfers->shape);
+    uint64_t blocks = 0;
+    int rc = netsim_workload_check_count((double)group->config->rounds * group->members * (steps + 1));
+    if (rc != 0)
+        return rc;
+    *flows = transfers_count(transfers, NETSIM_FLOWS_MAX, &blocks);
+    if (blocks > MOVED_MAX)
+        return lh_fail(LH_ERANGE,
+                       "workload.members %u: flows of an operation carry %llu blocks, at most %llu (lower "
+                       "it, or raise workload.block)",
+                       group->members, (unsigned long long)blocks, (unsigned long long)MOVED_MAX);
+    return netsim_workload_check_count((double)group->config->rounds * *flows);
+}
+
+static int count_waits(struct collective_waits *waits)
+{
+    collective_waits_count(waits);
+    int rc = netsim_workload_check_count((double)waits->operations *
+                                         ((double)waits->joins + waits->transfers->shape.ranks));
+    if (rc == 0 && waits->edges > EDGES_MAX)
+        rc = lh_fail(
+            LH_ERANGE,
+            "workload.rounds %u: flows wait %llu times for others, at most %llu (lower it, or raise "
+            "workload.block)",
+            waits->operations, (unsigned long long)waits->edges, (unsigned long long)EDGES_MAX);
+    return rc;
+}
+
+static void add_flows(const struct group *group, struct netsim_flow_list *list)
+{
+    struct transfer transfer = {0};
+    for (uint32_t i = 0; i < list->of_operation; i++) {
+        transfers_next(&group->transfers, &transfer);
+        list->flows[i] = (struct netsim_flow_request){
+            .bytes = transfer_bytes(&group->transfers, &transfer, group->config->bytes),
+            .source = host_of(group, transfer.from),
+            .destination = host_of(group, transfer.to),
+        };
+    }
+    for (uint32_t i = list->of_operation; i < list->count; i++)
+        list->flows[i] = list->flows[i - list->of_operation];
+}
+
+static void add_spans(const struct group *group, const struct collective_waits *waits,
+                      struct netsim_dependencies *graph)
+{
+    for (uint32_t operation = 1; operation < waits->operations; operation++)
+        for (uint32_t member = 0; member < group->members; member++)
+            graph->spans_ps[collective_waits_begin(waits, operation, member)] = group->config->compute_ps;
+}
+
+/* ---- all --------------------------------------------------------------------------------------------- */
+
+/* The map of sites, and its members' sites. */
+static uint64_t map_numbers(uint32_t members)
+{
+    return site_map_numbers(members) + members;
+}
+
+int netsim_workload_collective_scratch(const struct netsim_workload_config *config,
+                                       const struct netsim_graph *graph, uint64_t *numbers)
+{
+    struct group group = {.config = config, .graph = graph};
+    int rc = prepare(&group);
+    if (rc == 0)
+        *numbers = map_numbers(group.members) + collective_waits_places(&group.transfers);
+    return rc;
 }
 
 int netsim_workload_collective(const struct netsim_workload *workload)
 {
     struct netsim_flow_list *list = workload->list;
-    struct group group = {.graph = &list->dependencies, .hosts = workload->graph->hosts};
-    int rc = prepare(&group, workload->config);
+    struct group group = {.config = workload->config, .graph = workload->graph};
+    int rc = prepare(&group);
     if (rc != 0)
         return rc;
-    list->count = list->dependents = group.operations * group.flows;
-    list->of_operation = group.flows;
+    find_sites(&group, workload->scratch);
+    rc = count_flows(&group, &list->of_operation);
+    if (rc != 0)
+        return rc;
+    struct collective_waits waits = {.transfers = &group.transfers,
+                                     .operations = group.config->rounds,
+                                     .flows = list->of_operation,
+                                     .by_steps = group.config->by_steps,
+                                     .holders = workload->scratch + map_numbers(group.members)};
+    rc = count_waits(&waits);
+    if (rc != 0)
+        return rc;
+    list->in_order = !waits.by_steps;
+    list->count = list->dependents = waits.operations * waits.flows;
     list->flows = netsim_arena_take(workload->arena, list->count, sizeof *list->flows);
-    netsim_dependencies_init(group.graph, list->count, group.operations * tasks_of_operation(&group),
-                             count_edges(&group), workload->arena);
+    netsim_dependencies_init(&list->dependencies, list->count, collective_waits_tasks(&waits), waits.edges,
+                             workload->arena);
     if (workload->arena->base == NULL)
         return 0;
-    add_flows(&group, workload);
-    add_spans(&group, workload->config->compute_ps);
-    add_edges(&group, true);
-    netsim_dependencies_lay_out(group.graph);
-    add_edges(&group, false);
+    add_flows(&group, list);
+    add_spans(&group, &waits, &list->dependencies);
+    collective_waits_fill(&waits, &list->dependencies);
     return 0;
 }

@@ -20,6 +20,7 @@ struct netsim_workload {
     const struct lh_prng *prng; /* forked for each component, never drawn from */
     struct netsim_arena *arena;
     struct netsim_flow_list *list;
+    uint32_t *scratch; /* memory that only lasts until the list is made; NULL: of kinds that need none */
 };
 
 /* Components that draw, each from a fork of the generator: none shifts another. */

@@ -19,11 +19,22 @@ static int (*const kinds[])(const struct netsim_workload *workload) = {
     [NETSIM_POISSON] = netsim_workload_poisson,    [NETSIM_COLLECTIVE] = netsim_workload_collective,
 };
 
+int netsim_workload_scratch(const struct netsim_workload_config *config, const struct netsim_graph *graph,
+                            struct netsim_arena *scratch)
+{
+    uint64_t numbers = 0;
+    int rc =
+        config->kind == NETSIM_COLLECTIVE ? netsim_workload_collective_scratch(config, graph, &numbers) : 0;
+    if (rc == 0)
+        netsim_arena_take(scratch, numbers, sizeof(uint32_t));
+    return rc;
+}
+
 int netsim_workload_build(const struct netsim_workload_config *config, const struct netsim_graph *graph,
-                          const struct lh_prng *prng, struct netsim_arena *arena,
+                          const struct lh_prng *prng, void *scratch, struct netsim_arena *arena,
                           struct netsim_flow_list *list)
 {
-    struct netsim_workload workload = {config, graph, prng, arena, list};
+    struct netsim_workload workload = {config, graph, prng, arena, list, scratch};
     assert(graph->hosts >= 2 && (size_t)config->kind < sizeof kinds / sizeof kinds[0]);
     *list = (struct netsim_flow_list){0};
     int rc = kinds[config->kind](&workload);

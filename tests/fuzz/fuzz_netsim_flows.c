@@ -23,7 +23,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct netsim_flow_list list;
     struct lh_prng prng;
     lh_prng_seed(&prng, 1);
-    int rc = netsim_workload_build(&config, &graph, &prng, &counting, &list);
+    int rc = netsim_workload_build(&config, &graph, &prng, NULL, &counting, &list);
     if (rc != 0) {
         assert(rc == -LH_EINVAL || rc == -LH_ERANGE);
         assert(lh_last_error()[0] != '\0');
@@ -33,7 +33,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct netsim_arena arena = {.base = aligned_alloc(64, counting.used_bytes),
                                  .capacity_bytes = counting.used_bytes};
     assert(arena.base != NULL);
-    rc = netsim_workload_build(&config, &graph, &prng, &arena, &list);
+    rc = netsim_workload_build(&config, &graph, &prng, NULL, &arena, &list);
     assert(rc == 0 && arena.used_bytes == counting.used_bytes && list.count == count && count > 0);
     assert(netsim_flow_list_is_sorted(&list));
     for (uint32_t i = 0; i < list.count; i++) {

@@ -57,12 +57,12 @@ static struct lh_netsim_flow flow_of(const struct lh_netsim *simulation, uint64_
     return flow;
 }
 
-/* In a ring each flow starts at the moment at which its sender has received those of all steps before (with
- * loss one may overtake another), and the first of a round when the last one has ended and the time for
- * computing has passed. */
-static void check_ring(const struct lh_netsim *simulation, uint32_t steps)
+/* In a ring each flow starts at the moment at which its sender has received what it carries, which came a
+ * step before, or all of the steps before; and no flow of a round before all of the last one has come and the
+ * time for computing has passed. */
+static void check_ring(const struct lh_netsim *simulation, uint32_t steps, bool by_steps)
 {
-    uint64_t bytes = 0, begun_ps[HOSTS] = {0};
+    uint64_t bytes = 0, begun_ps[ROUNDS + 1][HOSTS] = {{0}};
     assert_int_equal(lh_netsim_flows_count(simulation), ROUNDS * steps * HOSTS);
     for (uint32_t i = 0; i < ROUNDS * steps * HOSTS; i++) {
         struct lh_netsim_flow flow = flow_of(simulation, i);
@@ -70,17 +70,18 @@ static void check_ring(const struct lh_netsim *simulation, uint32_t steps)
         assert_int_equal(flow.source, i % HOSTS);
         assert_int_equal(flow.operation, i / (steps * HOSTS));
         assert_int_equal(flow.destination, (i + 1) % HOSTS);
-        if (i < HOSTS) {
-            assert_int_equal(flow.start_ps, 0);
-            continue;
+        uint64_t *begun = &begun_ps[flow.operation][flow.source], start_ps = *begun;
+        uint64_t *next_ps = &begun_ps[flow.operation + 1][flow.destination];
+        *next_ps = flow.received_ps + 5000000 > *next_ps ? flow.received_ps + 5000000 : *next_ps;
+        if (i / HOSTS % steps > 0) {
+            uint64_t before = i / HOSTS * HOSTS - HOSTS + (i + HOSTS - 1) % HOSTS;
+            assert_int_equal(flow_of(simulation, before).destination, flow.source);
+            if (flow_of(simulation, before).received_ps > start_ps)
+                start_ps = flow_of(simulation, before).received_ps;
+            if (by_steps)
+                *begun = start_ps;
         }
-        struct lh_netsim_flow before =
-            flow_of(simulation, i / HOSTS * HOSTS - HOSTS + (i + HOSTS - 1) % HOSTS);
-        assert_int_equal(before.destination, flow.source);
-        uint64_t *begun = &begun_ps[flow.source];
-        *begun = before.received_ps > *begun ? before.received_ps : *begun;
-        *begun += i / HOSTS % steps == 0 ? 5000000 : 0;
-        assert_int_equal(flow.start_ps, *begun);
+        assert_int_equal(flow.start_ps, start_ps);
     }
     assert_int_equal(bytes, (uint64_t)BYTES * ROUNDS * steps);
 }
@@ -89,13 +90,19 @@ static void test_rings(void **state)
 {
     (void)state;
     static setting settings[] = {
-        {"workload.collective", "allgather"}, {"transport.kind", "gbn"}, {"topology.link", "loss=1e-3"}};
+        {"workload.collective", "allgather"},
+        {"transport.kind", "gbn"},
+        {"topology.link", "loss=1e-3"},
+        {"workload.wait", "steps"},
+    };
     struct lh_netsim *simulation = finish(NULL, 0);
-    check_ring(simulation, 2 * (HOSTS - 1));
+    check_ring(simulation, 2 * (HOSTS - 1), false);
     lh_netsim_destroy(simulation);
-    simulation = finish(settings, 3);
-    check_ring(simulation, HOSTS - 1);
-    lh_netsim_destroy(simulation);
+    for (size_t by_steps = 0; by_steps < 2; by_steps++) {
+        simulation = finish(settings, 3 + by_steps);
+        check_ring(simulation, HOSTS - 1, by_steps == 1);
+        lh_netsim_destroy(simulation);
+    }
 }
 
 /* What a sender does in a step it does not do before it has received all of the step before. */
@@ -124,7 +131,7 @@ static void test_protocol(void **state)
     (void)state;
     static setting settings[] = {{"transport.kind", "longhaul"},
                                  {"transport.schemes", "sr-nack ec:mds,k=32,m=8"},
-                                 {"workload.collective", "alltoall"},
+                                 {"workload.collective", "allgather"},
                                  {"topology.link", "loss=1e-3"}};
     struct lh_netsim *simulation = finish(settings, 4);
     uint64_t flows = lh_netsim_flows_count(simulation);
@@ -134,6 +141,46 @@ static void test_protocol(void **state)
             if (flow_of(simulation, before).destination == flow_of(simulation, i).source)
                 assert_true(flow_of(simulation, i).start_ps >= flow_of(simulation, before).received_ps);
     lh_netsim_destroy(simulation);
+}
+
+/* Below one switch blocks take as long as the schedule has steps, and a packet or two for each host that
+ * they pass. Who has nothing to send yet in a step of the pipeline sends ahead, which delays others' blocks
+ * at their receivers: some blocks more. */
+static void check_ideal(const char *schedule, const char *block, uint32_t blocks, uint32_t steps,
+                        uint32_t more)
+{
+    setting settings[] = {{"topology.kind", "leaf-spine"},
+                          {"topology.leaves", "1"},
+                          {"topology.hosts", "16"},
+                          {"topology.delay", "10ns"},
+                          {"workload.collective", "broadcast"},
+                          {"workload.schedule", schedule},
+                          {"workload.bytes", "8MiB"},
+                          {"workload.block", block},
+                          {"workload.rounds", "1"},
+                          {"transport.window", "1MiB"},
+                          {"transport.payload", "4096"}};
+    struct lh_netsim *simulation = finish(settings, sizeof settings / sizeof *settings);
+    double packets = 2048.0 / blocks, packet_ps = 4174 * 8e12 / 100e9, end_ps = 0;
+    assert_int_equal(lh_netsim_flows_count(simulation), blocks * (HOSTS - 1));
+    for (uint64_t i = 0; i < blocks * (HOSTS - 1); i++)
+        if ((double)flow_of(simulation, i).received_ps > end_ps)
+            end_ps = (double)flow_of(simulation, i).received_ps;
+    double ideal_ps = steps * packets * packet_ps, hops_ps = 2 * HOSTS * (packet_ps + 20000);
+    print_message("%s %s: %.1f us, %u steps are %.1f\n", schedule, block, end_ps / 1e6, steps,
+                  ideal_ps / 1e6);
+    ideal_ps *= (double)(steps + more) / steps;
+    assert_true(end_ps >= steps * packets * packet_ps && end_ps <= 1.02 * ideal_ps + hops_ps);
+    lh_netsim_destroy(simulation);
+}
+
+static void test_ideal_times(void **state)
+{
+    (void)state;
+    check_ideal("binomial-pipeline", "256KiB", 32, 4 + 32 - 1, 3);
+    check_ideal("binomial-pipeline", "64KiB", 128, 4 + 128 - 1, 3);
+    check_ideal("chain", "256KiB", 32, HOSTS + 32 - 2, 0);
+    check_ideal("sequential", "256KiB", 32, (HOSTS - 1) * 32, 0);
 }
 
 /* A flow that fails ends, too: the run does not wait for what would have followed. */
@@ -162,6 +209,7 @@ static void test_bad_input(void **state)
         {{{"workload.schedule", "tree"}, {"workload.rounds", "1"}}, "halving-doubling"},
         {{{"workload.members", "17"}, {"workload.rounds", "1"}}, "2 to 16"},
         {{{"workload.bytes", "15"}, {"workload.rounds", "1"}}, "raise it"},
+        {{{"workload.block", "1B"}, {"workload.bytes", "1GiB"}}, "raise it"},
         {{{"workload.rounds", "16777216"}, {"workload.members", "16"}}, "at most"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -174,9 +222,9 @@ static void test_bad_input(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rings),     cmocka_unit_test(test_halving_doubling),
-        cmocka_unit_test(test_protocol),  cmocka_unit_test(test_failures_end),
-        cmocka_unit_test(test_bad_input),
+        cmocka_unit_test(test_rings),        cmocka_unit_test(test_halving_doubling),
+        cmocka_unit_test(test_protocol),     cmocka_unit_test(test_ideal_times),
+        cmocka_unit_test(test_failures_end), cmocka_unit_test(test_bad_input),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -49,7 +49,7 @@ static struct tail run(const char *transport)
         {"workload.bytes", "4MB"},       {"workload.rounds", "40"},
         {"disturb.stragglers", "1"},     {"disturb.pause", "1ms"},
         {"disturb.pause_every", "50ms"}, {"disturb.burst", "250kB"},
-        {"disturb.burst_every", "1ms"},
+        {"disturb.burst_every", "1ms"},  {"workload.wait", "steps"},
     };
     struct lh_netsim_config *config;
     struct lh_netsim *simulation;

@@ -59,12 +59,20 @@ int build_workload(const struct netsim_workload_config *config, const struct net
     struct lh_prng prng;
     *memory = NULL;
     lh_prng_seed(&prng, seed);
-    int rc = netsim_workload_build(config, graph, &prng, &counting, &counted);
+    struct netsim_arena scratch = {0};
+    int rc = netsim_workload_scratch(config, graph, &scratch);
     if (rc != 0)
         return rc;
+    scratch = real_arena(&scratch);
+    rc = netsim_workload_build(config, graph, &prng, scratch.base, &counting, &counted);
+    if (rc != 0) {
+        free(scratch.base);
+        return rc;
+    }
     assert(counted.flows == NULL);
     struct netsim_arena arena = real_arena(&counting);
-    rc = netsim_workload_build(config, graph, &prng, &arena, list);
+    rc = netsim_workload_build(config, graph, &prng, scratch.base, &arena, list);
+    free(scratch.base);
     assert(rc == 0 && arena.used_bytes == counting.used_bytes && list->count == counted.count);
     *memory = arena.base;
     return 0;

@@ -11,10 +11,13 @@
 #include "cli/group/options.h"
 #include "cli/results/json.h"
 #include "cli/results/result_file.h"
+#include "cli/run/hosts.h"
 #include "cli/terminal/diagnostic.h"
 #include "cli/terminal/output.h"
 #include "cli/terminal/stop.h"
 #include "cli/terminal/wait.h"
+
+#include <longhaul/launch.h>
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -25,7 +28,8 @@
 struct settings {
     struct cli_group group;
     struct cli_transfer_options transfer;
-    const char *json; /* NULL: none; "-": standard output */
+    const char *json;  /* NULL: none; "-": standard output */
+    const char *shell; /* that starts the other ranks; NULL: the default */
 };
 
 /* Of rank 0. */
@@ -130,6 +134,43 @@ static int run_first(struct settings *settings)
     return written == CLI_PROCEED ? CLI_EXIT_OK : written;
 }
 
+static bool is_host(const struct cli_operands *operands, const char *word)
+{
+    unsigned i = 1;
+    while (i < operands->count && operands->text[i] != word)
+        i++;
+    return i < operands->count;
+}
+
+/* Without hosts a launcher gives them. */
+static int check_launched(const char *host)
+{
+    uint32_t rank, size;
+    bool launched = lh_group_rank_env(&rank, &size) != -LH_ESTATE;
+    if (!launched && !host)
+        return cli_misused("missing HOST (usage: longhaul distribute FILE HOST...; or start the ranks with "
+                           "longhaul run, mpirun, srun or torchrun)");
+    if (launched && host)
+        return cli_misused("%s: a launcher has started this process, and has the hosts (omit HOST)", host);
+    return CLI_PROCEED;
+}
+
+/* What this process was called with, but for the hosts, is what each rank is. */
+static int run_on_hosts(const struct settings *settings, const struct cli_operands *operands, char **argv)
+{
+    struct cli_source source = {0};
+    uint32_t count = 0;
+    const char *path = settings->transfer.path;
+    if (!cli_source_open(&source, path))
+        return cli_failed("%s %s", path, source.reason);
+    cli_source_close(&source);
+    for (char **word = argv; *word; word++)
+        if (!is_host(operands, *word))
+            argv[count++] = *word;
+    argv[count] = NULL;
+    return cli_run_on_hosts(settings->shell, operands->text + 1, operands->count - 1, argv);
+}
+
 int cli_distribute(int argc, char **argv)
 {
     struct settings settings = {.transfer.incoming.output = "."};
@@ -147,23 +188,28 @@ int cli_distribute(int argc, char **argv)
          "who sends what to whom: hybrid, binomial-pipeline, chain, … (hybrid between sites, else "
          "binomial-pipeline)",
          &settings.transfer.schedule, .kind = CLI_TEXT},
+        {"rsh", "COMMAND", "remote shell that starts the command on each HOST (ssh)", &settings.shell,
+         .kind = CLI_TEXT},
         {"json", "FILE", "rank 0 writes the result to FILE; - is standard output", &settings.json,
          .kind = CLI_TEXT},
         {.name = NULL},
     };
     const struct cli_usage usage = {
         .command = "distribute",
-        .operands = "FILE",
+        .operands = "FILE [HOST...]",
         .about =
-            "Sends a file from rank 0 to all other ranks that a launcher has started. At each it appears "
-            "once it is\ncomplete, on disk and verified by its digest.",
-        .more =
-            "Start it with longhaul run -n 8 --sites 3 -- longhaul distribute FILE -o 'out/%r'; or with "
-            "mpirun, srun,\ntorchrun. Each long link carries the file once (LONGHAUL_SITE).",
+            "Sends a file to many machines: to each HOST, where ssh starts the same command; or from rank "
+            "0 "
+            "to all\nother ranks that a launcher has started. At each it appears once it is complete, on "
+            "disk and verified by\nits digest.",
+        .more = "longhaul distribute model.bin a b user@c -o /data\n"
+                "mpirun --host a:1,b:1,c:1 longhaul distribute model.bin -o /data\n"
+                "longhaul run -n 8 --sites 3 -- longhaul distribute FILE -o 'out/%r'\n"
+                "Each long link carries the file once.",
         .groups = {own, settings.group.options},
         .operands_min = 1,
-        .operands_max = 1,
-        .operands_taken = "one FILE (several files: one at a time, or as an archive)",
+        .operands_max = LH_GROUP_RANKS_MAX,
+        .operands_taken = "one FILE, and up to 255 HOSTs",
     };
     bool is_first = false;
     cli_group_options(&settings.group, false);
@@ -175,10 +221,15 @@ int cli_distribute(int argc, char **argv)
     if (status == CLI_PROCEED)
         status = cli_group_check_schedule("broadcast", settings.transfer.schedule);
     if (status == CLI_PROCEED)
+        settings.transfer.path = operands.text[0];
+    if (status == CLI_PROCEED)
+        status = check_launched(operands.text[1]);
+    if (status == CLI_PROCEED && operands.count > 1)
+        return run_on_hosts(&settings, &operands, argv);
+    if (status == CLI_PROCEED)
         status = cli_group_is_first(EXAMPLE, &is_first);
     if (status != CLI_PROCEED)
         return status;
-    settings.transfer.path = operands.text[0];
     incoming->umask = cli_umask();
     return is_first ? run_first(&settings) : run_group(&settings, NULL);
 }

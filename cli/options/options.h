@@ -57,7 +57,7 @@ struct cli_usage {
     const char *operands_taken; /* "one FILE and one HOST"; NULL where the most is none or one */
 };
 
-#define CLI_OPERANDS_MAX 2
+#define CLI_OPERANDS_MAX 256
 
 struct cli_operands {
     unsigned count;

@@ -1,37 +1,48 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "cli/run/process.h"
 
+#include "cli/run/remote.h"
+
 #include <errno.h>
 #include <fcntl.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #define EXIT_BY_SIGNAL 128
 
+/* What a child gets: read end of its input, write ends of its output; -1: nothing, and as this process. */
+struct ends {
+    int in, out, err;
+};
+
 /* In the child. Returns when the command cannot be executed. */
 static void become(const struct cli_run_job *job, uint32_t rank, char **command, const sigset_t *mask,
-                   const int ends[2])
+                   const struct ends *ends)
 {
     static const int changed[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGXFSZ, SIGCHLD};
-    int null = open("/dev/null", O_RDONLY);
-    if (null >= 0)
-        dup2(null, STDIN_FILENO);
-    dup2(ends[0], STDOUT_FILENO);
-    dup2(ends[1], STDERR_FILENO);
+    int in = ends->in >= 0 ? ends->in : open("/dev/null", O_RDONLY);
+    if (in >= 0)
+        dup2(in, STDIN_FILENO);
+    if (ends->out >= 0)
+        dup2(ends->out, STDOUT_FILENO);
+    if (ends->err >= 0)
+        dup2(ends->err, STDERR_FILENO);
     setpgid(0, 0);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     for (unsigned i = 0; i < sizeof changed / sizeof *changed; i++)
         signal(changed[i], SIG_DFL);
     sigprocmask(SIG_SETMASK, mask, NULL);
-    cli_run_set_variables(job, rank);
+    if (!cli_run_host(job, rank))
+        cli_run_set_variables(job, rank);
     execvp(command[0], command);
 }
 
-static void close_both(const int ends[2])
+static void close_if_open(int fd)
 {
-    close(ends[0]);
-    close(ends[1]);
+    if (fd >= 0)
+        close(fd);
 }
 
 /* The end that closes when the command is executed brings the errno when it is not. */
@@ -43,49 +54,100 @@ static int await_execution(int fd)
     return failed;
 }
 
-int cli_run_start(const struct cli_run_job *job, uint32_t rank, char **command, const sigset_t *mask,
-                  struct cli_run_process *process)
+/* 0, or the errno. */
+static int start(const struct cli_run_job *job, uint32_t rank, char **command, const sigset_t *mask,
+                 const struct ends *ends, pid_t *pid)
 {
-    int out[2], err[2], done[2];
-    if (pipe2(out, O_CLOEXEC))
+    int done[2];
+    if (pipe2(done, O_CLOEXEC))
         return errno;
-    if (pipe2(err, O_CLOEXEC)) {
-        int failed = errno;
-        close_both(out);
-        return failed;
-    }
-    if (pipe2(done, O_CLOEXEC)) {
-        int failed = errno;
-        close_both(out);
-        close_both(err);
-        return failed;
-    }
-    pid_t pid = fork();
-    if (pid == 0) {
-        become(job, rank, command, mask, (const int[]){out[1], err[1]});
+    *pid = fork();
+    if (*pid == 0) {
+        become(job, rank, command, mask, ends);
         int failed = errno;
         ssize_t ignored = write(done[1], &failed, sizeof failed);
         (void)ignored;
         _exit(127);
     }
-    int failed = pid < 0 ? errno : 0;
-    close(out[1]);
-    close(err[1]);
+    int failed = *pid < 0 ? errno : 0;
     close(done[1]);
     if (!failed)
         failed = await_execution(done[0]);
     close(done[0]);
+    if (failed && *pid > 0)
+        waitpid(*pid, NULL, 0);
+    return failed;
+}
+
+/* The secret, as a line: a pipe takes it at once. */
+static int make_input(const struct cli_run_job *job, int *in)
+{
+    int ends[2];
+    size_t length = strlen(job->secret);
+    if (pipe2(ends, O_CLOEXEC))
+        return errno;
+    *in = ends[0];
+    bool whole = write(ends[1], job->secret, length) == (ssize_t)length && write(ends[1], "\n", 1) == 1;
+    close(ends[1]);
+    return whole ? 0 : EIO;
+}
+
+static int start_there(const struct cli_run_job *job, uint32_t rank, char **command, const sigset_t *mask,
+                       pid_t *pid)
+{
+    struct cli_remote_command remote;
+    struct ends ends = {-1, -1, -1};
+    if (!cli_remote_make(job, rank, command, &remote))
+        return ENOMEM;
+    int failed = make_input(job, &ends.in);
+    if (!failed)
+        failed = start(job, rank, remote.words, mask, &ends, pid);
+    close_if_open(ends.in);
+    cli_remote_free(&remote);
+    return failed;
+}
+
+/* Its output comes through pipes, whose ends to read are kept. */
+static int start_piped(const struct cli_run_job *job, uint32_t rank, char **command, const sigset_t *mask,
+                       struct cli_run_process *process)
+{
+    int out[2] = {-1, -1}, err[2] = {-1, -1}, failed = 0;
+    if (pipe2(out, O_CLOEXEC) || pipe2(err, O_CLOEXEC))
+        failed = errno;
+    const struct ends ends = {-1, out[1], err[1]};
+    if (!failed)
+        failed = start(job, rank, command, mask, &ends, &process->pid);
+    close_if_open(out[1]);
+    close_if_open(err[1]);
     if (failed) {
-        if (pid > 0)
-            waitpid(pid, NULL, 0);
-        close(out[0]);
-        close(err[0]);
+        close_if_open(out[0]);
+        close_if_open(err[0]);
         return failed;
     }
-    setpgid(pid, pid); /* may be done already */
+    process->out[0] = out[0];
+    process->out[1] = err[0];
     fcntl(out[0], F_SETFL, O_NONBLOCK);
     fcntl(err[0], F_SETFL, O_NONBLOCK);
-    *process = (struct cli_run_process){.pid = pid, .group = pid, .out = {out[0], err[0]}};
+    return 0;
+}
+
+int cli_run_start(const struct cli_run_job *job, uint32_t rank, char **command, const sigset_t *mask,
+                  struct cli_run_process *process)
+{
+    struct cli_run_process started = {.out = {-1, -1}};
+    const struct ends none = {-1, -1, -1};
+    int failed;
+    if (!job->remotes)
+        failed = start_piped(job, rank, command, mask, &started);
+    else if (cli_run_host(job, rank))
+        failed = start_there(job, rank, command, mask, &started.pid);
+    else
+        failed = start(job, rank, command, mask, &none, &started.pid);
+    if (failed)
+        return failed;
+    started.group = started.pid;
+    setpgid(started.pid, started.pid); /* may be done already */
+    *process = started;
     return 0;
 }
 

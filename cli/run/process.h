@@ -15,11 +15,11 @@ struct cli_run_process {
     pid_t pid;   /* 0: not started, or it has ended */
     pid_t group; /* stays */
     int status;  /* after its end: its exit status, or 128 and the signal's number */
-    int out[2];  /* read ends: standard output, standard error; -1: closed */
+    int out[2];  /* read ends: standard output, standard error; -1: closed, or not taken */
 };
 
-/* Starts the command with the rank's variables, no standard input and this signal mask. 0, or the errno of
- * what failed: ENOENT, EACCES of the command. */
+/* Starts the command with the rank's variables, no standard input and this signal mask; on another machine,
+ * as remote.h does. 0, or the errno of what failed: ENOENT, EACCES of the command, or of the remote shell. */
 int cli_run_start(const struct cli_run_job *job, uint32_t rank, char **command, const sigset_t *mask,
                   struct cli_run_process *process);
 /* Whether it has ended by now. */

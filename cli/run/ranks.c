@@ -6,6 +6,7 @@
 #include "cli/run/ranks.h"
 
 #include "cli/run/lines.h"
+#include "cli/run/meeting.h"
 #include "cli/run/process.h"
 #include "cli/terminal/diagnostic.h"
 #include "cli/terminal/output.h"
@@ -93,11 +94,14 @@ static void on_end(struct ranks *ranks, uint32_t rank)
         return;
     relay_all(ranks);
     const char *others = ranks->running > 0 ? "; ending the other ranks" : "";
-    if (status > EXIT_BY_SIGNAL)
-        cli_failed("rank %" PRIu32 " was ended by signal %d (%s)%s", rank, status - EXIT_BY_SIGNAL,
-                   strsignal(status - EXIT_BY_SIGNAL), others);
+    const char *host = cli_run_host(ranks->job, rank);
+    const char *on = host ? " on " : "";
+    host = host ? host : "";
+    if (status > EXIT_BY_SIGNAL && status < 255) /* which is the remote shell's own */
+        cli_failed("rank %" PRIu32 "%s%s was ended by signal %d (%s)%s", rank, on, host,
+                   status - EXIT_BY_SIGNAL, strsignal(status - EXIT_BY_SIGNAL), others);
     else
-        cli_failed("rank %" PRIu32 " ended with exit status %d%s", rank, status, others);
+        cli_failed("rank %" PRIu32 "%s%s ended with exit status %d%s", rank, on, host, status, others);
     end_all(ranks, SIGTERM);
 }
 
@@ -153,7 +157,8 @@ static int start_all(struct ranks *ranks, char **command)
         int failed = cli_run_start(ranks->job, rank, command, &ranks->mask, &ranks->processes[rank]);
         if (failed) {
             end_all(ranks, SIGKILL);
-            return cli_failed("%s: %s", command[0], strerror(failed));
+            return cli_failed("%s: %s", cli_run_host(ranks->job, rank) ? ranks->job->shell : command[0],
+                              strerror(failed));
         }
         ranks->running++;
     }
@@ -178,7 +183,7 @@ static int run(struct ranks *ranks, char **command)
     return cli_stopped() ? cli_stopped() : ranks->status;
 }
 
-int cli_run_ranks(const struct cli_run_job *job, char **command, bool label)
+static int run_with_memory(const struct cli_run_job *job, char **command, bool label)
 {
     uint32_t outputs = job->ranks * OUTPUTS;
     int status = CLI_EXIT_FAILED;
@@ -199,5 +204,15 @@ int cli_run_ranks(const struct cli_run_job *job, char **command, bool label)
     free(ranks.polls);
     free(ranks.lines);
     free(ranks.processes);
+    return status;
+}
+
+int cli_run_ranks(struct cli_run_job *job, char **command, bool label)
+{
+    int fd, status = cli_meeting_choose(job, &fd);
+    if (status != CLI_PROCEED)
+        return status;
+    status = run_with_memory(job, command, label);
+    close(fd);
     return status;
 }

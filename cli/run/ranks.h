@@ -1,5 +1,5 @@
 /*
- * ranks.h - the ranks of a job on this machine, from their start to the end of the last one.
+ * ranks.h - the ranks of a job, from their start to the end of the last one.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -10,11 +10,10 @@
 
 #include <stdbool.h>
 
-#define CLI_RUN_RANKS_MAX 256
-
-/* Runs them. When one fails, or a signal comes, the others are ended: SIGTERM, or that signal, and SIGKILL
- * CLI_RUN_GRACE_S later. Returns the exit status: that of the first rank that failed, or as of the signal. */
-int cli_run_ranks(const struct cli_run_job *job, char **command, bool label);
+/* Runs them; sets port and secret of the job. When one fails, or a signal comes, the others are ended:
+ * SIGTERM, or that signal, and SIGKILL CLI_RUN_GRACE_S later. Returns the exit status: that of the first rank
+ * that failed, or as of the signal. */
+int cli_run_ranks(struct cli_run_job *job, char **command, bool label);
 #define CLI_RUN_GRACE_S 5
 
 #endif

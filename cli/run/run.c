@@ -11,53 +11,8 @@
 
 #include <longhaul/link.h>
 
-#include <arpa/inet.h>
-#include <errno.h>
 #include <inttypes.h>
-#include <netinet/in.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
-/* Keeps a free port while the ranks run: nobody else gets it, and rank 0 may listen there, since neither
- * socket minds that the address is in use (SO_REUSEADDR), and this one does not listen. -1: there is none. */
-static int reserve_port(uint16_t *port)
-{
-    struct sockaddr_in any = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t size = sizeof any;
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (fd >= 0) {
-        setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &(int){1}, sizeof(int));
-        if (!bind(fd, (struct sockaddr *)&any, size) && !getsockname(fd, (struct sockaddr *)&any, &size)) {
-            *port = ntohs(any.sin_port);
-            return fd;
-        }
-        close(fd);
-    }
-    cli_failed("no free port on 127.0.0.1: %s", strerror(errno));
-    return -1;
-}
-
-/* The user's, or a random one: other users of this machine cannot join. */
-static int make_secret(char secret[CLI_RUN_SECRET_MAX])
-{
-    uint8_t random[16];
-    const char *given = getenv("LONGHAUL_SECRET");
-    if (given && *given) {
-        if (strlen(given) >= CLI_RUN_SECRET_MAX)
-            return cli_failed("LONGHAUL_SECRET: longer than %d bytes", CLI_RUN_SECRET_MAX - 1);
-        strcpy(secret, given);
-        return CLI_PROCEED;
-    }
-    if (getrandom(random, sizeof random, 0) != sizeof random)
-        return cli_failed("getrandom: %s", strerror(errno));
-    for (size_t i = 0; i < sizeof random; i++)
-        snprintf(secret + 2 * i, 3, "%02x", random[i]);
-    return CLI_PROCEED;
-}
 
 /* Splits argv at "--": *count words before it; the command after it, or NULL. */
 static char **split(int argc, char **argv, int *count)
@@ -83,19 +38,6 @@ static int check(const struct cli_run_job *job, char **command, const struct lh_
     if (job->sites == 1 && !lh_link_is_none(link))
         return cli_misused("--link: emulated between sites (use --sites 2 or more)");
     return CLI_PROCEED;
-}
-
-static int run(struct cli_run_job *job, char **command, bool label)
-{
-    int status = make_secret(job->secret);
-    if (status != CLI_PROCEED)
-        return status;
-    int fd = reserve_port(&job->port);
-    if (fd < 0)
-        return CLI_EXIT_FAILED;
-    status = cli_run_ranks(job, command, label);
-    close(fd);
-    return status;
 }
 
 int cli_run(int argc, char **argv)
@@ -135,5 +77,5 @@ int cli_run(int argc, char **argv)
         return status;
     if (!lh_link_is_none(&link))
         job.link = lh_link_format(&link, text, sizeof text);
-    return run(&job, command, label);
+    return cli_run_ranks(&job, command, label);
 }

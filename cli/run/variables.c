@@ -9,6 +9,11 @@ uint32_t cli_run_site(const struct cli_run_job *job, uint32_t rank)
     return (uint32_t)((uint64_t)rank * job->sites / job->ranks);
 }
 
+const char *cli_run_host(const struct cli_run_job *job, uint32_t rank)
+{
+    return job->remotes ? job->remotes[rank].host : NULL;
+}
+
 static void set_count(const char *name, uint32_t value)
 {
     char text[16];
@@ -33,7 +38,7 @@ void cli_run_set_variables(const struct cli_run_job *job, uint32_t rank)
     set_count("WORLD_SIZE", job->ranks);
     set_count("LOCAL_RANK", rank);
     set_count("LOCAL_WORLD_SIZE", job->ranks);
-    setenv("MASTER_ADDR", "127.0.0.1", 1);
+    setenv("MASTER_ADDR", job->master ? job->master : "127.0.0.1", 1);
     set_count("MASTER_PORT", job->port);
     setenv("LONGHAUL_SECRET", job->secret, 1);
     set_or_not("LONGHAUL_SITE", job->sites > 1 ? site : NULL);

@@ -1,0 +1,28 @@
+/*
+ * remote.h - a rank on another machine, which a remote shell such as ssh starts.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef LH_CLI_RUN_REMOTE_H
+#define LH_CLI_RUN_REMOTE_H
+
+#include "cli/run/variables.h"
+
+#include <stdbool.h>
+
+/* Writes this machine's address, of packets to a host, "[USER@]HOST", in numbers. NULL, or why there is none.
+ */
+const char *cli_remote_address(const char *host, char address[CLI_RUN_ADDRESS_MAX]);
+/* The remote shell's words, with the host and a line that runs the command there: it reads the secret from
+ * standard input, as command lines are seen by all. */
+#define CLI_REMOTE_WORDS_MAX 32 /* of the remote shell; further ones are left out */
+struct cli_remote_command {
+    char *words[CLI_REMOTE_WORDS_MAX + 3];
+    char *shell, *line;
+};
+/* False: no memory. */
+bool cli_remote_make(const struct cli_run_job *job, uint32_t rank, char **command,
+                     struct cli_remote_command *remote);
+void cli_remote_free(struct cli_remote_command *remote);
+
+#endif

@@ -17,6 +17,9 @@
 #define FLOW_BYTES_MAX ((uint64_t)256 << 20) /* each is kept in memory, and compared */
 #define STEPS_MAX      100000u               /* of a connection at one moment: past it, it asks for ever */
 #define NO_WAY         UINT32_MAX
+/* From when connections are opened to the first flow: a path is known after one, and what is lost of that is
+ * retransmitted. */
+#define OPENING_RTTS 4u
 
 struct protocol {
     struct netsim *net;
@@ -29,6 +32,7 @@ struct protocol {
     uint32_t *dirty; /* ends that have something to do now */
     bool *is_dirty;
     uint32_t dirty_count;
+    lh_time begin_ns; /* no flow starts before */
     struct netsim_event_queue timers;
     void *timers_memory;
     uint8_t *pattern; /* the bytes of messages: see way.h */
@@ -177,6 +181,13 @@ static void mark(struct protocol *protocol, uint32_t end)
     protocol->dirty[protocol->dirty_count++] = end;
 }
 
+static void mark_both(struct protocol *protocol, const struct way *way)
+{
+    uint32_t place = (uint32_t)(way - protocol->ways);
+    mark(protocol, 2 * place);
+    mark(protocol, 2 * place + 1);
+}
+
 /* A packet arrived: at the receiving end of one way, or at the sending end of the other. */
 static void on_arrival(void *context, const struct sim_datagram *datagram, enum sim_arrival arrival)
 {
@@ -251,34 +262,72 @@ void protocol_destroy(struct protocol *protocol)
 
 /* ---- a run ------------------------------------------------------------------------------------------- */
 
+static int open_way(struct protocol *protocol, struct way *way, netsim_time rtt_ps)
+{
+    const char *scheme = scheme_list_of(&protocol->schemes, way->destination);
+    return way_open(way, protocol->net, rtt_ps, protocol->name, scheme);
+}
+
+static struct way *way_of_flow(struct protocol *protocol, uint32_t number)
+{
+    const struct netsim *net = protocol->net;
+    const struct netsim_sender *sender = &net->transport.flows[number].sender;
+    return &protocol
+                ->ways[protocol->way_of[sender->source * net->network.hosts_count + sender->destination]];
+}
+
+/* Ranks of a group are connected before anything is sent: flows start when paths are known, and the receives
+ * that are posted ahead, too. */
+static int open_ahead(struct protocol *protocol)
+{
+    struct netsim *net = protocol->net;
+    netsim_time longest_ps = 0;
+    for (uint32_t i = 0; i < net->transport.flows_count; i++) {
+        struct netsim_flow *flow = &net->transport.flows[i];
+        struct way *way = way_of_flow(protocol, i);
+        netsim_time slowest_ps = 0;
+        if (way->ends[0] != NULL)
+            continue;
+        way->is_ahead = strncmp(scheme_list_of(&protocol->schemes, way->destination), "bounded", 7) != 0;
+        netsim_ideal_fct(&net->transport, i, &flow->ideal_ps, &flow->sender.base_rtt_ps, &slowest_ps);
+        int result = open_way(protocol, way, flow->sender.base_rtt_ps);
+        if (result != 0)
+            return result;
+        if (flow->sender.base_rtt_ps > longest_ps)
+            longest_ps = flow->sender.base_rtt_ps;
+        mark_both(protocol, way);
+    }
+    protocol->begin_ns = OPENING_RTTS * longest_ps / NETSIM_PS_PER_NS;
+    return 0;
+}
+
 static int start_flow(struct protocol *protocol, uint32_t number)
 {
     struct netsim *net = protocol->net;
     struct netsim_flow *flow = &net->transport.flows[number];
     netsim_time slowest_ps = 0;
-    uint32_t place =
-        protocol->way_of[flow->sender.source * net->network.hosts_count + flow->sender.destination];
-    struct way *way = &protocol->ways[place];
+    struct way *way = way_of_flow(protocol, number);
     net->network.totals.flows_started++;
     if (number < net->transport.starts.list->dependents)
         flow->start_ps = sim_world_now(protocol->world) * NETSIM_PS_PER_NS;
     netsim_ideal_fct(&net->transport, number, &flow->ideal_ps, &flow->sender.base_rtt_ps, &slowest_ps);
     if (way->ends[0] == NULL) {
-        const char *scheme = scheme_list_of(&protocol->schemes, way->destination);
-        int result = way_open(way, net, flow->sender.base_rtt_ps, protocol->name, scheme);
+        int result = open_way(protocol, way, flow->sender.base_rtt_ps);
         if (result != 0)
             return result;
     }
-    mark(protocol, 2 * place);
-    mark(protocol, 2 * place + 1);
+    mark_both(protocol, way);
     return way_start(way, net, &protocol->messages[number], protocol->pattern);
 }
 
 /* In nanoseconds, rounded up: worlds know no shorter times. */
-static lh_time start_ns(const struct netsim *net)
+static lh_time start_ns(const struct protocol *protocol)
 {
-    netsim_time next_ps = netsim_starts_next_ps(&net->transport.starts);
-    return next_ps == NETSIM_NEVER ? LH_TIME_NEVER : (next_ps + NETSIM_PS_PER_NS - 1) / NETSIM_PS_PER_NS;
+    netsim_time next_ps = netsim_starts_next_ps(&protocol->net->transport.starts);
+    if (next_ps == NETSIM_NEVER)
+        return LH_TIME_NEVER;
+    lh_time next = (next_ps + NETSIM_PS_PER_NS - 1) / NETSIM_PS_PER_NS;
+    return next > protocol->begin_ns ? next : protocol->begin_ns;
 }
 
 /* Lets one end do what is due, and notes when it wants to be called again. */
@@ -309,6 +358,8 @@ static int start_due(struct protocol *protocol, lh_time now)
     struct netsim_starts *starts = &net->transport.starts;
     netsim_time now_ps = now * NETSIM_PS_PER_NS;
     int result = 0;
+    if (now < protocol->begin_ns)
+        return 0;
     for (uint32_t node; result == 0 && (node = netsim_starts_take(starts, now_ps)) != NETSIM_NO_NODE;) {
         if (netsim_starts_is_task(starts, node))
             netsim_starts_release(starts, node, now_ps);
@@ -338,7 +389,7 @@ static int work(struct protocol *protocol)
 static lh_time next_ns(struct protocol *protocol)
 {
     lh_time next = sim_world_next_event(protocol->world);
-    lh_time start = start_ns(protocol->net);
+    lh_time start = start_ns(protocol);
     netsim_time timer_ps = netsim_event_peek(&protocol->timers);
     lh_time timer = timer_ps >= NETSIM_TIME_MAX ? LH_TIME_NEVER : timer_ps / NETSIM_PS_PER_NS;
     next = start < next ? start : next;
@@ -353,6 +404,11 @@ int protocol_run(struct protocol *protocol, uint64_t until_ps, uint64_t events_m
     lh_time until_ns = until_ps / NETSIM_PS_PER_NS + (until_ps % NETSIM_PS_PER_NS != 0);
     if (net->network.out_of_packets)
         return netsim_used_up(net);
+    if (net->transport.starts.list->in_order && protocol->begin_ns == 0) {
+        int result = open_ahead(protocol);
+        if (result != 0)
+            return result;
+    }
     while (net->network.totals.events - first_event < events_max) {
         int result = work(protocol);
         if (result != 0)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "netsim/protocol/way.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +9,7 @@
 #include "base/error.h"
 
 #define SLOTS          16u
+#define SLOTS_AHEAD    256u /* as a link of a group */
 #define SLOT_BYTES_MIN 65536u
 #define SLOT_BYTES_MAX (1u << 20)
 /* Of a window of "bdp": room for acknowledgements that come in groups, and for repairs. */
@@ -65,6 +67,39 @@ static int open_end(struct way *way, int end, const struct lh_attr *attr, const 
     return lh_open(&own, &way->ends[end]);
 }
 
+/* What a call on a connection returned says that it has ended, and not that the call is wrong. */
+static bool has_ended(int result)
+{
+    switch (result) {
+    case 0:
+    case -LH_EINVAL:
+    case -LH_ENOMEM:
+    case -LH_EAGAIN:
+    case -LH_ERANGE:
+    case -LH_ESTATE:
+        return false;
+    default:
+        return true;
+    }
+}
+
+/* Posts receives for the next messages. */
+static int post_ahead(struct way *way)
+{
+    while (way->is_ahead && way->posted < way->flows && way->posted - way->taken < WAY_AHEAD_MAX) {
+        struct way_receive *next = &way->ahead[way->posted % WAY_AHEAD_MAX];
+        next->buffer = malloc(way->longest_bytes);
+        if (next->buffer == NULL)
+            return lh_fail(LH_ENOMEM, "host %u: no memory for %llu bytes", way->destination,
+                           (unsigned long long)way->longest_bytes);
+        way->posted++;
+        int result = lh_recv(way->ends[1], next->buffer, way->longest_bytes, NULL, &next->request);
+        if (result != 0)
+            return has_ended(result) ? 0 : result;
+    }
+    return 0;
+}
+
 static int attach(struct way *way)
 {
     uint8_t blobs[2][LH_BLOB_MAX];
@@ -85,7 +120,7 @@ int way_open(struct way *way, const struct netsim *net, netsim_time rtt_ps, cons
     attr.reliability = scheme;
     attr.workers = LH_NO_WORKERS;
     attr.mtu_bytes = net->transport.config.payload_bytes;
-    attr.slots = SLOTS;
+    attr.slots = way->is_ahead ? SLOTS_AHEAD : SLOTS;
     attr.slot_bytes = slot_bytes(way);
     attr.congestion = way_congestion(&net->transport.config);
     attr.rate_bps = rate_bps(way, net);
@@ -97,7 +132,9 @@ int way_open(struct way *way, const struct netsim *net, netsim_time rtt_ps, cons
     int result = open_end(way, 0, &attr, world);
     if (result == 0)
         result = open_end(way, 1, &attr, world);
-    return result == 0 ? attach(way) : result;
+    if (result == 0)
+        result = attach(way);
+    return result == 0 ? post_ahead(way) : result;
 }
 
 static void message_free(struct message *message)
@@ -113,6 +150,10 @@ void way_close(struct way *way)
 {
     for (struct message *message = way->first; message != NULL; message = message->next)
         message_free(message);
+    for (; way->taken < way->posted; way->taken++) {
+        lh_request_free(way->ahead[way->taken % WAY_AHEAD_MAX].request);
+        free(way->ahead[way->taken % WAY_AHEAD_MAX].buffer);
+    }
     for (int end = 0; end < 2; end++)
         if (way->ends[end] != NULL)
             lh_close(way->ends[end]);
@@ -123,30 +164,28 @@ static const uint8_t *data_of(const struct message *message, const uint8_t *patt
     return pattern + message->flow * 977u % WAY_PATTERN_SHIFTS;
 }
 
-/* What a call on a connection returned says that it has ended, and not that the call is wrong. */
-static bool has_ended(int result)
+/* The receive of a message that is sent now. */
+static int receive(struct way *way, struct message *message, uint64_t bytes)
 {
-    switch (result) {
-    case 0:
-    case -LH_EINVAL:
-    case -LH_ENOMEM:
-    case -LH_EAGAIN:
-    case -LH_ERANGE:
-    case -LH_ESTATE:
-        return false;
-    default:
-        return true;
+    if (way->is_ahead) {
+        struct way_receive *next = &way->ahead[way->taken++ % WAY_AHEAD_MAX];
+        assert(way->taken <= way->posted);
+        message->buffer = next->buffer;
+        message->receive = next->request;
+        *next = (struct way_receive){0};
+        return message->receive != NULL ? post_ahead(way) : -LH_ECLOSED;
     }
+    message->buffer = malloc(bytes);
+    if (message->buffer == NULL)
+        return lh_fail(LH_ENOMEM, "flow %u: no memory for %llu bytes", message->flow,
+                       (unsigned long long)bytes);
+    return lh_recv(way->ends[1], message->buffer, bytes, NULL, &message->receive);
 }
 
 int way_start(struct way *way, struct netsim *net, struct message *message, const uint8_t *pattern)
 {
     uint64_t bytes = net->transport.flows[message->flow].bytes;
-    message->buffer = malloc(bytes);
-    if (message->buffer == NULL)
-        return lh_fail(LH_ENOMEM, "flow %u: no memory for %llu bytes", message->flow,
-                       (unsigned long long)bytes);
-    int result = lh_recv(way->ends[1], message->buffer, bytes, NULL, &message->receive);
+    int result = receive(way, message, bytes);
     if (result == 0)
         result = lh_send(way->ends[0], data_of(message, pattern), bytes, NULL, &message->send);
     if (has_ended(result)) {

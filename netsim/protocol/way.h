@@ -4,7 +4,8 @@
  * A message is a flow of the workload. The receiving end chooses the scheme. What the sending end sends is a
  * pattern that begins elsewhere in each message; each byte that was received is compared with it.
  * A scheme with a deadline may deliver less; a receive is posted when its message is sent, so its deadline
- * counts from there.
+ * counts from there. Others of a collective have receives that are posted ahead, as those of groups: the next
+ * message takes the next one, whichever flow it is of.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -15,6 +16,7 @@
 
 #include "netsim/run/run.h"
 
+#define WAY_AHEAD_MAX      64u    /* as a link of a group (LINK_BULK_PLACES) */
 #define WAY_PATTERN_SHIFTS 65536u /* the pattern is that much longer than the longest message */
 
 struct message {
@@ -23,6 +25,12 @@ struct message {
     uint8_t *buffer;
     uint32_t flow;
     struct message *next; /* of the way, in the order of their start */
+};
+
+/* A receive of no message yet. */
+struct way_receive {
+    struct lh_request *request;
+    uint8_t *buffer; /* of longest_bytes */
 };
 
 /* What both connections have counted and no flow was given yet is in their lh_stats less this. */
@@ -41,6 +49,10 @@ struct way {
     uint32_t destination;
     uint32_t flows;
     uint64_t longest_bytes; /* of its flows */
+    bool is_ahead;          /* receives are posted before their messages are sent */
+    struct way_receive ahead[WAY_AHEAD_MAX];
+    uint32_t posted; /* receives so far, of `flows`; the next message takes number `taken` of these */
+    uint32_t taken;
     struct way_counted counted;
 };
 

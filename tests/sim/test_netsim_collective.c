@@ -183,6 +183,35 @@ static void test_ideal_times(void **state)
     check_ideal("sequential", "256KiB", 32, (HOSTS - 1) * 32, 0);
 }
 
+/* Members are connected before they begin, and post receives ahead: no block waits for a clear-to-send, which
+ * takes 10 ms here, but for those of a scheme with a deadline. */
+static void test_receives_ahead(void **state)
+{
+    (void)state;
+    for (int is_bounded = 0; is_bounded < 2; is_bounded++) {
+        setting settings[] = {
+            {"topology.kind", "dumbbell"},
+            {"topology.hosts", "1"},
+            {"topology.core_delay", "10ms"},
+            {"transport.kind", "longhaul"},
+            {"transport.schemes", is_bounded ? "bounded:deadline=100ms" : "sr-nack"},
+            {"transport.window", "64MiB"},
+            {"workload.collective", "broadcast"},
+            {"workload.bytes", "50MiB"}, /* 200 blocks, of which 64 are posted at a time */
+            {"workload.rounds", "1"}};
+        struct lh_netsim *simulation = finish(settings, sizeof settings / sizeof *settings);
+        assert_int_equal(lh_netsim_flows_count(simulation), 200);
+        struct lh_netsim_flow first = flow_of(simulation, 0);
+        assert_true(first.start_ps >= 40000000000); /* round trips in which connections are opened */
+        double took_ms = (double)(first.received_ps - first.start_ps) / 1e9;
+        if (is_bounded)
+            assert_true(took_ms > 20);
+        else
+            assert_true(took_ms > 10 && took_ms < 10.5);
+        lh_netsim_destroy(simulation);
+    }
+}
+
 /* A flow that fails ends, too: the run does not wait for what would have followed. */
 static void test_failures_end(void **state)
 {
@@ -222,9 +251,10 @@ static void test_bad_input(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rings),        cmocka_unit_test(test_halving_doubling),
-        cmocka_unit_test(test_protocol),     cmocka_unit_test(test_ideal_times),
-        cmocka_unit_test(test_failures_end), cmocka_unit_test(test_bad_input),
+        cmocka_unit_test(test_rings),          cmocka_unit_test(test_halving_doubling),
+        cmocka_unit_test(test_protocol),       cmocka_unit_test(test_ideal_times),
+        cmocka_unit_test(test_receives_ahead), cmocka_unit_test(test_failures_end),
+        cmocka_unit_test(test_bad_input),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

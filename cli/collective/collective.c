@@ -128,6 +128,8 @@ int cli_collective(int argc, char **argv)
          .min = 1, .max = CLI_COLLECTIVE_ITERATIONS_MAX},
         {"warmup", "N", "unmeasured operations before; one is always (5)", &sweep->warmup,
          .kind = CLI_COUNT, .max = CLI_COLLECTIVE_ITERATIONS_MAX},
+        {"measure", NULL, "measure the paths first, and order the ranks by them", &sweep->measure,
+         .kind = CLI_FLAG},
         {"json", "FILE", "write results to FILE; - is standard output", &sweep->json, .kind = CLI_TEXT},
         {.name = NULL},
     };

@@ -142,6 +142,8 @@ static int run_in(struct run *run, struct lh_group *group)
         return cli_misused("--begin %" PRIu64 ": less than an element for each rank (at least %zu)",
                            sweep->begin_bytes,
                            cli_call_elements_min(&run->call) * lh_type_bytes(sweep->type));
+    if (sweep->measure && lh_group_measure(group) != 0)
+        return cli_failed("measuring the paths: %s", lh_last_error());
     int status =
         allocate(run) ? measure_all(run) : cli_failed("no memory for %" PRIu64 " bytes", sweep->end_bytes);
     free(measure->in);

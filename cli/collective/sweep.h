@@ -17,6 +17,7 @@ struct cli_sweep {
     enum lh_reduction reduction;
     uint64_t begin_bytes, end_bytes;
     uint32_t factor, root, iterations, warmup;
+    bool measure; /* the paths, first */
     struct cli_group *group;
 };
 

@@ -38,7 +38,9 @@ struct lh_group_attr {
     uint32_t size;           /* number of ranks: 1 to LH_GROUP_RANKS_MAX */
     lh_exchange_fn exchange; /* needed for more than one rank; called by lh_group_create() alone */
     void *exchange_context;
-    const char *site; /* name of this rank's site; NULL: all ranks without a name are one site */
+    /* Name of this rank's site; NULL: all ranks without a name are one site. Where no rank has a name,
+     * schedules have sites by measured round trips. */
+    const char *site;
     /* Shared with other connections and groups: see longhaul/engine.h. NULL: one of its own, on `device`. */
     struct lh_engine *engine;
     const char *device; /* "udp:10.0.0.1": of an engine of its own, at an address that the peers reach */
@@ -85,6 +87,18 @@ LH_API int lh_group_shrink(struct lh_group *group, struct lh_group **smaller);
  * -LH_ETIMEDOUT; -LH_ESTATE: no workers. */
 LH_API int lh_group_split(struct lh_group *group, uint32_t color, uint32_t key, struct lh_group **part);
 #define LH_GROUP_NO_COLOR UINT32_MAX
+
+/* Measures the paths between all ranks, and orders the ranks by them; all ranks call it, in the same order
+ * as collectives. Pairs of ranks exchange bursts, one pair of a rank and of two sites at a time: up to 21
+ * MiB each way with the default block_bytes. From then on schedules are chosen by the rates, losses and
+ * round trips that were measured, in place of those of attributes; rings, trees and leaders avoid slow
+ * paths, then long ones. So a sum of floats may be rounded otherwise than before; ranks still have the
+ * same. Collectives that are pending keep their order, and disturb what is measured. Groups that are split
+ * from this one, or that it shrinks to, keep what it knows. Waits at most timeout_ns of the attributes for
+ * each burst. On an error nothing has changed, but ranks may differ: call it again. -LH_EPEER: a rank has
+ * failed; -LH_ECLOSED: has left; -LH_ETIMEDOUT; -LH_ECANCELED: another rank gave up; -LH_ESTATE: no
+ * workers. */
+LH_API int lh_group_measure(struct lh_group *group);
 
 /* Makes progress on a group whose engine has no workers, and on all connections of that engine. *next_ns:
  * time of the next call at the latest; NULL is allowed. -LH_ESTATE: the engine has workers. */

@@ -112,7 +112,7 @@ static void find_sites(struct group *group, uint32_t *numbers)
         return;
     for (uint32_t member = 0; member < group->members; member++)
         sites[member] = group->graph->nodes[host_of(group, member)].site;
-    site_map_build(&group->map, sites, group->members, numbers);
+    site_map_build(&group->map, sites, NULL, group->members, numbers);
     if (uses_map(group))
         group->transfers.shape.map = &group->map;
 }

@@ -63,7 +63,8 @@ static void send_report(struct lh_group *group, uint32_t rank)
     lh_put_be32(body, own->next_group);
     lh_put_be32(body + 4, own->round);
     lh_put_be32(body + 8, own->final);
-    memcpy(body + 12, own->failed.bits, AGREEMENT_SET_BYTES);
+    lh_put_be32(body + 12, own->measured);
+    memcpy(body + 16, own->failed.bits, AGREEMENT_SET_BYTES);
     link_send_control(group_link(group, rank), &tag, body, sizeof body); /* or its link fails */
 }
 
@@ -78,9 +79,11 @@ static bool read_report(const uint8_t *in, size_t bytes, struct agreement_report
 {
     if (bytes != AGREEMENT_BYTES || lh_get_be32(in) > 1u << TAG_GROUP_BITS || lh_get_be32(in + 8) > 1)
         return false;
-    *report = (struct agreement_report){
-        .next_group = lh_get_be32(in), .round = lh_get_be32(in + 4), .final = lh_get_be32(in + 8)};
-    memcpy(report->failed.bits, in + 12, AGREEMENT_SET_BYTES);
+    *report = (struct agreement_report){.next_group = lh_get_be32(in),
+                                        .round = lh_get_be32(in + 4),
+                                        .final = lh_get_be32(in + 8),
+                                        .measured = lh_get_be32(in + 12)};
+    memcpy(report->failed.bits, in + 16, AGREEMENT_SET_BYTES);
     return true;
 }
 
@@ -103,11 +106,18 @@ static void settle(struct lh_group *group)
     if (!agreement->active || agreement_missing(group) != LH_GROUP_RANKS_MAX)
         return;
     struct agreement_report *own = own_report(group);
-    for (uint32_t r = 0; r < group->size; r++)
-        if (is_left(group, r) && own->next_group < agreement->reports[r].next_group)
-            own->next_group = agreement->reports[r].next_group;
+    for (uint32_t r = 0; r < group->size; r++) {
+        const struct agreement_report *other = &agreement->reports[r];
+        if (!is_left(group, r))
+            continue;
+        if (own->next_group < other->next_group)
+            own->next_group = other->next_group;
+        if (own->measured != other->measured)
+            own->measured = 0;
+    }
     own->final = true;
     agreement->next_group = own->next_group;
+    agreement->measured = own->measured;
     agreement->active = false;
 }
 
@@ -119,6 +129,7 @@ static void take_over(struct lh_group *group, const struct agreement_report *rep
         return;
     *own_report(group) = *report;
     agreement->next_group = report->next_group;
+    agreement->measured = report->measured;
     agreement->active = false;
     agreement->taken = true;
 }
@@ -127,8 +138,10 @@ void agreement_begin(struct lh_group *group)
 {
     group->agreement.round++;
     group->agreement.active = true;
-    *own_report(group) = (struct agreement_report){
-        .round = group->agreement.round, .next_group = group->mesh->next_group, .failed = failed_of(group)};
+    *own_report(group) = (struct agreement_report){.round = group->agreement.round,
+                                                   .next_group = group->mesh->next_group,
+                                                   .measured = group->paths.measured,
+                                                   .failed = failed_of(group)};
     report(group);
     settle(group);
 }

@@ -16,7 +16,8 @@
 struct lh_group;
 
 #define AGREEMENT_SET_BYTES (LH_GROUP_RANKS_MAX / 8)
-#define AGREEMENT_BYTES     (12 + AGREEMENT_SET_BYTES) /* next_group, round, final: 4 each; the failed */
+/* next_group, round, final, measured: 4 each; the failed */
+#define AGREEMENT_BYTES (16 + AGREEMENT_SET_BYTES)
 
 struct agreement_set {
     uint8_t bits[AGREEMENT_SET_BYTES]; /* by rank of the group */
@@ -26,6 +27,7 @@ struct agreement_report {
     uint32_t round;      /* number of the agreement; 0: none has come */
     uint32_t next_group; /* id that its sender has not used */
     bool final;
+    uint32_t measured; /* what its sender knows of paths; 0: nothing that all do */
     struct agreement_set failed;
 };
 
@@ -35,6 +37,7 @@ struct agreement {
     bool taken;                       /* its result is another's, which the others are not told yet */
     struct agreement_report *reports; /* by rank, the last of each, and that of this rank */
     uint32_t next_group;              /* when it is reached: the highest of those that are left */
+    uint32_t measured;                /* likewise: what all of these know; 0: they differ */
 };
 
 /* -LH_ENOMEM. */

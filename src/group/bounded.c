@@ -24,7 +24,7 @@
 static bool group_is_bounded(const struct lh_group *group)
 {
     const bool *bounded = group->mesh->bounded;
-    uint32_t sites = group->map.sites;
+    uint32_t sites = group->paths.named ? group->paths.order->map.sites : 1;
     return (bounded[0] && group->size > sites) || (bounded[1] && sites > 1);
 }
 
@@ -197,7 +197,7 @@ uint32_t bounded_tag(const struct lh_collective *op, const struct piece *piece, 
 /* What receiving a piece takes, but for what its phase waits for anyway. */
 static uint64_t weight_of(const struct lh_collective *op, const struct piece *piece)
 {
-    uint64_t rate_bps = op->group->choosing.across.rate_bps;
+    uint64_t rate_bps = op->group->paths.across.rate_bps;
     return piece->bytes * BITS_A_SECOND / (rate_bps ? rate_bps : RATE_BPS);
 }
 

@@ -8,25 +8,16 @@
 #ifndef LH_GROUP_CHOOSING_H
 #define LH_GROUP_CHOOSING_H
 
-#include "collective/choose/paths.h"
 #include "collective/schedule/schedule.h"
 
 struct lh_group;
-struct lh_group_attr;
 
 /* The same at all members. */
 struct choosing {
-    struct path_figures inside, across;
     const struct schedule **chosen; /* by collective and size; NULL: none was asked for */
 };
 
 void choosing_free(struct choosing *choosing);
-#define CHOOSING_BYTES 48u
-/* What this rank knows of its paths; and all of them, gathered: the members agree on the longest round trip,
- * the lowest rate and the highest loss. */
-void choosing_measure(struct lh_group *group, const struct lh_group_attr *attr,
-                      uint8_t body[CHOOSING_BYTES]);
-void choosing_agree(struct lh_group *group, const uint8_t *all);
 /* Whether a collective follows the order of the group's map. */
 bool choosing_uses_map(const struct lh_group *group, enum collective collective);
 /* For an operation whose row has that many bytes. Under the lock of the mesh. -LH_ENOMEM. */

@@ -16,7 +16,7 @@
 
 /* version, size: 4 bytes each; block_bytes: 8; whether reliability is bounded, inside sites 1, across 2: 4;
  * the site */
-#define CARD_VERSION     4u
+#define CARD_VERSION     5u
 #define CARD_BOUNDED     16u
 #define CARD_SITE        20u
 #define PEER_TIMEOUT_NS  (10 * LH_NS_PER_S)
@@ -87,7 +87,7 @@ static void free_group(struct lh_group *group)
     choosing_free(&group->choosing);
     for (uint32_t i = 0; i < COLLECTIVES; i++)
         lh_timeout_destroy(group->timeouts[i]);
-    free(group->map_numbers);
+    paths_free(group);
     free(group->members);
     free(group->sites);
     free(group);
@@ -110,22 +110,6 @@ struct lh_group *create_member(struct mesh *mesh, uint32_t size)
     mesh->first_group = group;
     mesh->groups++;
     return group;
-}
-
-/* A site's number: its first member. */
-int create_map(struct lh_group *group)
-{
-    uint32_t site_of[LH_GROUP_RANKS_MAX];
-    for (uint32_t r = 0; r < group->size; r++) {
-        site_of[r] = 0;
-        while (strcmp(group->sites[site_of[r]], group->sites[r]) != 0)
-            site_of[r]++; /* up to r */
-    }
-    group->map_numbers = calloc(site_map_numbers(group->size), sizeof *group->map_numbers);
-    if (!group->map_numbers)
-        return lh_fail(LH_ENOMEM, "group: no memory for %u ranks", group->size);
-    site_map_build(&group->map, site_of, group->size, group->map_numbers);
-    return 0;
 }
 
 void create_remove(struct lh_group *group)
@@ -278,10 +262,11 @@ static int read_cards(struct lh_group *group, const uint8_t *cards)
 static int check_bounded(const struct lh_group *group, const uint8_t *cards)
 {
     const bool *own = group->mesh->bounded;
+    uint32_t sites = group->paths.order->map.sites;
     for (uint32_t r = 0; r < group->size; r++) {
         uint32_t other = lh_get_be32(cards + r * CREATE_CARD_BYTES + CARD_BOUNDED);
-        bool inside = own[0] != (other & 1) && group->size > group->map.sites;
-        bool across = own[1] != (other >> 1 & 1) && group->map.sites > 1;
+        bool inside = own[0] != (other & 1) && group->size > sites;
+        bool across = own[1] != (other >> 1 & 1) && sites > 1;
         if (inside || across)
             return lh_fail(
                 LH_EHANDSHAKE,
@@ -362,7 +347,7 @@ int create_links(struct lh_group *group, const struct lh_group_attr *attr, const
         buffer_bytes = BUFFER_BYTES_MAX;
     int error = read_cards(group, cards);
     if (!error)
-        error = create_map(group);
+        error = paths_create(group);
     if (!error)
         error = check_bounded(group, cards);
     *blob_bytes = 0;

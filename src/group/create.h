@@ -23,8 +23,6 @@ int create_attach(struct lh_group *group, const uint8_t *all, size_t stride);
 /* A group of a mesh, with places for its members; NULL: no memory. And its end. */
 struct lh_group *create_member(struct mesh *mesh, uint32_t size);
 void create_remove(struct lh_group *group);
-/* When the sites of all members are known. -LH_ENOMEM. */
-int create_map(struct lh_group *group);
 /* Ends a group, and, with the last of a mesh, closes the links. */
 void create_undo(struct lh_group *group);
 

@@ -9,6 +9,7 @@ int gather_begin(struct lh_group *group, const void *mine, size_t bytes, void *a
     struct lh_collective_options options;
     lh_collective_options_init(&options);
     options.reliable = true;
+    options.schedule = "bruck"; /* ranks may know different paths */
     return lh_allgather(group, mine, all, bytes, LH_U8, &options, op);
 }
 

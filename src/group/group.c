@@ -52,14 +52,15 @@ static int wait_connected(struct lh_group *group)
 
 static int agree_on_paths(struct lh_group *group, const struct lh_group_attr *attr)
 {
-    uint8_t body[CHOOSING_BYTES], *all = calloc(group->size, sizeof body);
-    if (!all)
+    size_t bytes = paths_row_bytes(group);
+    uint8_t *rows = calloc(group->size + 1, bytes), *mine = rows + group->size * bytes;
+    if (!rows)
         return lh_fail(LH_ENOMEM, "group: no memory for %u ranks", group->size);
-    choosing_measure(group, attr, body);
-    int error = group_gather(group, body, sizeof body, all);
+    paths_tell_given(group, attr, mine);
+    int error = group_gather(group, mine, bytes, rows);
     if (!error)
-        choosing_agree(group, all);
-    free(all);
+        error = paths_agree(group, rows, false);
+    free(rows);
     return error;
 }
 
@@ -126,8 +127,7 @@ int lh_group_create(const struct lh_group_attr *attr, struct lh_group **group)
     int error = create_group(attr, &made, card);
     if (error)
         return error;
-    if (attr->size > 1)
-        error = connect_all(made, attr, card);
+    error = attr->size > 1 ? connect_all(made, attr, card) : paths_create(made);
     if (!error && attr->thread)
         error = made->mesh->engine->workers == LH_NO_WORKERS
                     ? lh_fail(LH_ESTATE, "group: a thread needs workers in the engine")

@@ -12,11 +12,12 @@
 #include <longhaul/group.h>
 #include <longhaul/timeout.h>
 
+#include "collective/run/past.h"
 #include "group/agreement.h"
 #include "group/ahead.h"
 #include "group/choosing.h"
 #include "group/link.h"
-#include "group/past.h"
+#include "group/paths.h"
 
 struct mesh {
     pthread_mutex_t lock;   /* of all of it, its groups and operations; taken before any of a connection */
@@ -58,8 +59,7 @@ struct lh_group {
     struct lh_timeout *timeouts[COLLECTIVES]; /* of operations whose deadline is learned; NULL: none yet */
     struct agreement agreement;
     struct choosing choosing;
-    struct site_map map; /* by the names of sites; sites: 1 at least */
-    uint32_t *map_numbers;
+    struct group_paths paths;
 };
 
 static inline struct link *group_link(const struct lh_group *group, uint32_t rank)

@@ -432,6 +432,18 @@ struct loss *link_on_received(struct bounce *bounce, const struct lh_result *res
     return loss;
 }
 
+void link_on_piece(struct link *link, const struct tag *tag, size_t bytes, lh_time now)
+{
+    struct link_train *train = &link->train;
+    if (train->group == tag->group && train->operation == tag->operation && train->first_ns > 0) {
+        train->bytes += bytes;
+        train->last_ns = now;
+    } else {
+        *train = (struct link_train){
+            .group = tag->group, .operation = tag->operation, .first_ns = now, .last_ns = now};
+    }
+}
+
 bool link_is_short(const struct link *link, enum lane lane)
 {
     const struct link_lane *of = &link->lanes[lane];

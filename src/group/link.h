@@ -73,6 +73,15 @@ struct link_lane {
     uint32_t unacknowledged; /* sends */
 };
 
+/* The pieces of an operation that came over LANE_BULK, one after the other: the last that had some. */
+struct link_train {
+    uint32_t group;
+    uint32_t operation;
+    uint64_t bytes; /* behind the first piece */
+    lh_time first_ns;
+    lh_time last_ns;
+};
+
 struct link {
     uint32_t rank; /* of the peer, in the mesh */
     bool near;
@@ -87,6 +96,7 @@ struct link {
     lh_time deadline_ns; /* of operations over LANE_BOUNDED */
     size_t copied_bytes;
     struct sent_store copies;
+    struct link_train train;
     uint32_t early[LANES];   /* messages sent of operations that the peer has not begun */
     size_t kept_bytes;       /* of messages from the peer that are early here */
     struct control *backlog; /* waits for room, which sends that are acknowledged make */
@@ -144,6 +154,8 @@ int link_repost(struct bounce *bounce);
 /* A message has arrived in it, or none ever will: posts others in its place. What is missing of it is the
  * caller's, for loss_free(); NULL: nothing. */
 struct loss *link_on_received(struct bounce *bounce, const struct lh_result *result);
+/* A piece of an operation has arrived over LANE_BULK. */
+void link_on_piece(struct link *link, const struct tag *tag, size_t bytes, lh_time now);
 /* Whether buffers of a lane are so few that a message should be copied elsewhere, and its buffer posted
  * again. */
 bool link_is_short(const struct link *link, enum lane lane);

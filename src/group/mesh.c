@@ -440,6 +440,8 @@ void mesh_forget(const struct lh_collective *op)
 static void on_message(struct mesh *mesh, struct message *message)
 {
     struct notice notice;
+    if (message->tag.kind == TAG_PIECE && message->bounce->lane == LANE_BULK)
+        link_on_piece(message->link, &message->tag, message->bytes, mesh_now(mesh));
     bool known = message->tag.kind != TAG_FAILED || notice_decode(message->data, message->bytes, &notice);
     if (!known)
         on_link_failed(mesh, message->link, -LH_EPROTOCOL, true);

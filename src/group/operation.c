@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "collective/reduce/reduce.h"
+#include "collective/run/digest.h"
 #include "group/deadlines.h"
 #include "group/operation_create.h"
 #include "message/completion_queue.h"

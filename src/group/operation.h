@@ -9,10 +9,10 @@
 #ifndef LH_GROUP_OPERATION_H
 #define LH_GROUP_OPERATION_H
 
+#include "collective/run/notice.h"
 #include "collective/run/progress.h"
 #include "collective/run/signature.h"
 #include "group/group.h"
-#include "group/notice.h"
 
 /* A message that has arrived and is not applied yet. */
 struct arrival {
@@ -67,6 +67,7 @@ struct lh_collective {
     struct comparison comparison;
     struct bounded *bounded; /* NULL: every byte arrives */
     struct schedule_shape shape;
+    struct group_order *order; /* that it follows; NULL: none */
     struct pieces pieces;
     struct progress progress;
     struct arrival *arrivals; /* by receive */

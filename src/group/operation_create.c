@@ -225,8 +225,11 @@ static int set_shape(struct lh_collective *op, const struct op_request *request,
                                         .blocks = op->layout.blocks,
                                         .root = request->root,
                                         .extents = op->layout.parts ? op->parts.extents : NULL};
-    if (choosing_uses_map(op->group, request->collective))
-        op->shape.map = &op->group->map;
+    if (choosing_uses_map(op->group, request->collective)) {
+        op->order = op->group->paths.order;
+        op->order->users++;
+        op->shape.map = &op->order->map;
+    }
     op->result.schedule = op->schedule->name;
     op->result.block_bytes =
         op->layout.parts ? block_bytes : layout_bytes(&op->layout, op->layout.blocks - 1);
@@ -245,6 +248,7 @@ static void sign(struct lh_collective *op, const struct op_request *request, siz
         .block_bytes = block_bytes,
         .reliable = options && options->reliable,
         .form = request->form,
+        .paths = choosing_uses_map(op->group, request->collective) ? op->group->paths.measured : 0,
     };
     if (request->form == CALL_UNEVEN)
         op->signature.count = 0; /* to whom it has nothing for */
@@ -309,6 +313,7 @@ int op_create(struct lh_group *group, const struct op_request *request, const st
 void op_destroy(struct lh_collective *op)
 {
     op_give_work(op);
+    group_order_release(op->order);
     bounded_free(op->bounded);
     free(op->arrays);
     free(op->parts_memory);

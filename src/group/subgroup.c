@@ -14,8 +14,8 @@
 #include "group/waiting.h"
 #include "message/engine.h"
 
-/* Ranks of the group, in the order of the new one. */
-static int make(struct lh_group *group, const uint32_t *ranks, uint32_t count, uint32_t id,
+/* Ranks of the group, in the order of the new one. follows: what was measured in the group. */
+static int make(struct lh_group *group, const uint32_t *ranks, uint32_t count, uint32_t id, bool follows,
                 struct lh_group **made)
 {
     struct mesh *mesh = group->mesh;
@@ -31,8 +31,7 @@ static int make(struct lh_group *group, const uint32_t *ranks, uint32_t count, u
             part->rank = i;
     }
     part->id = id;
-    part->choosing = (struct choosing){.inside = group->choosing.inside, .across = group->choosing.across};
-    int error = create_map(part);
+    int error = paths_inherit(part, group, ranks, follows);
     if (error)
         create_remove(part);
     else
@@ -75,13 +74,17 @@ static int make_part(struct lh_group *group, const struct subgroup_choice *all, 
     uint32_t ranks[LH_GROUP_RANKS_MAX], id = 0;
     uint32_t count = sorted(all, group->size, color, ranks);
     int error = 0;
-    for (uint32_t r = 0; r < group->size; r++)
+    bool follows = true;
+    for (uint32_t r = 0; r < group->size; r++) {
         if (all[r].next_group > id)
             id = all[r].next_group;
+        if (all[r].measured != all[group->rank].measured)
+            follows = false;
+    }
     pthread_mutex_lock(&mesh->lock);
     *part = NULL;
     if (color != LH_GROUP_NO_COLOR)
-        error = make(group, ranks, count, id, part);
+        error = make(group, ranks, count, id, follows, part);
     use_id(mesh, id);
     pthread_mutex_unlock(&mesh->lock);
     return error;
@@ -90,8 +93,10 @@ static int make_part(struct lh_group *group, const struct subgroup_choice *all, 
 int subgroup_begin_split(struct lh_group *group, uint32_t color, uint32_t key, struct subgroup_split *split)
 {
     pthread_mutex_lock(&group->mesh->lock);
-    split->mine =
-        (struct subgroup_choice){.color = color, .key = key, .next_group = group->mesh->next_group};
+    split->mine = (struct subgroup_choice){.color = color,
+                                           .key = key,
+                                           .next_group = group->mesh->next_group,
+                                           .measured = group->paths.measured};
     pthread_mutex_unlock(&group->mesh->lock);
     split->all = calloc(group->size, sizeof *split->all);
     if (!split->all)
@@ -144,7 +149,8 @@ int subgroup_finish_shrink(struct lh_group *group, struct lh_group **smaller)
             ranks[count++] = r;
     /* Who agreed on more failures has another group: it has another id. */
     uint32_t id = group->agreement.next_group + failed;
-    int error = make(group, ranks, count, id, smaller);
+    bool follows = group->agreement.measured == group->paths.measured;
+    int error = make(group, ranks, count, id, follows, smaller);
     use_id(mesh, id);
     return error;
 }

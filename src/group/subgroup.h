@@ -19,6 +19,7 @@ struct subgroup_choice {
     uint32_t color;
     uint32_t key;
     uint32_t next_group;
+    uint32_t measured; /* of what it knows of paths */
 };
 
 struct subgroup_split {

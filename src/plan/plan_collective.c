@@ -178,7 +178,7 @@ static void set_up(const struct lh_plan_collective_question *question, const str
     scratch->sites = scratch->numbers + site_map_numbers(question->ranks);
     for (uint32_t rank = 0; rank < question->ranks; rank++)
         scratch->sites[rank] = (uint32_t)((uint64_t)rank * question->sites / question->ranks);
-    site_map_build(&scratch->map, scratch->sites, question->ranks, scratch->numbers);
+    site_map_build(&scratch->map, scratch->sites, NULL, question->ranks, scratch->numbers);
 }
 
 /* ---- a link ------------------------------------------------------------------------------------------ */

@@ -50,6 +50,15 @@ for name in allreduce reduce broadcast allgather reduce-scatter gather scatter a
     [ "$(grep -c ' 0$' "$work/run.out")" -eq "$rows" ] || fail "$name: not $rows rows without a wrong element"
 done
 
+say "measured paths"
+run -n 3 -- "$LONGHAUL" collective allreduce -b 300000 --iterations 2 --measure
+expect_status 0
+grep -q ' 0$' "$work/run.out" || fail "no right row after measuring"
+run -n 4 --sites 2 --link rtt=5ms,rate=1Gbit -- "$LONGHAUL" collective broadcast -b 300000 --iterations 2 \
+    --measure
+expect_status 0
+grep -q ' 0$' "$work/run.out" || fail "no right row after measuring two sites"
+
 say "types and reductions, with losses between sites"
 for type in f32 bf16 i64 u8; do
     run -n 4 --sites 2 --link rtt=2ms,loss=1e-2 -- "$LONGHAUL" collective allreduce -b 200000 --iterations 2 \

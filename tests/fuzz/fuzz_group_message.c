@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "collective/run/signature.h"
 #include "group/group.h"
-#include "group/notice.h"
+#include "collective/run/notice.h"
 
 #define RANKS 5u
 

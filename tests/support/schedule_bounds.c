@@ -454,7 +454,7 @@ void schedule_map_of(struct schedule_map *map, uint32_t ranks, uint32_t site, bo
     for (uint32_t rank = 0; rank < ranks; rank++)
         sites_of_rank[rank] =
             scattered ? (uint32_t)lh_prng_below(&prng, (ranks + site - 1) / site) : rank / site;
-    site_map_build(&map->map, sites_of_rank, ranks, map->numbers);
+    site_map_build(&map->map, sites_of_rank, NULL, ranks, map->numbers);
 }
 
 /* Any root has its turn, and sites of any size, also scattered, also none. */

@@ -55,7 +55,8 @@
     X(onesided, "memory is exposed to peers, who write to it and read from it")                            \
     X(group, "each host is a rank of a group, whose collectives they call")                                \
     X(sites, "ranks are in several sites")                                                                 \
-    X(bounded, "hops of a group may lose a part of what crosses them")
+    X(bounded, "hops of a group may lose a part of what crosses them")                                     \
+    X(measures, "ranks measure the paths between them, and go on in another order")
 
 enum plan_feature {
 #define PLAN_FEATURE_ENUM(name, words) FEATURE_##name,

@@ -64,11 +64,19 @@ static double *link_between(const struct flow *flow, uint32_t from, uint32_t to)
     return &flow->link[map->site_of[map->place_of[from]] * map->sites + map->site_of[map->place_of[to]]];
 }
 
-static double repair(const struct flow *flow, const struct flow_hop *hop)
+static struct flow_pair pair_of(const struct flow *flow, uint32_t from, uint32_t to, bool across)
 {
-    double lost = flow->block_bytes * hop->loss_byte;
+    const struct flow_hop *hop = across ? &flow->network->across : &flow->network->inside;
+    if (flow->network->pairs)
+        return flow->network->pairs[from * flow->shape->ranks + to];
+    return (struct flow_pair){hop->latency_s, hop->byte_s, hop->loss_byte};
+}
+
+static double repair(const struct flow *flow, const struct flow_hop *hop, const struct flow_pair *pair)
+{
+    double lost = flow->block_bytes * pair->loss_byte;
     if (!flow->prng || hop->samples == 0)
-        return hop->repair_s + (lost < 1 ? lost : 1) * 2 * hop->latency_s;
+        return hop->repair_s + (lost < 1 ? lost : 1) * 2 * pair->latency_s;
     return hop->samples_s[lh_prng_below(flow->prng, hop->samples)];
 }
 
@@ -76,16 +84,17 @@ static double repair(const struct flow *flow, const struct flow_hop *hop)
 static double carry(struct flow *flow, uint32_t from, uint32_t to, double ready, bool first, double *link)
 {
     const struct flow_hop *inside = &flow->network->inside, *across = &flow->network->across;
+    const struct flow_pair pair = pair_of(flow, from, to, link != NULL);
     double *out = &flow->ports[from * PORTS + (link ? OUT_ACROSS : OUT)];
     double message_s = first ? (link ? across : inside)->message_s : 0;
-    double port_s = flow->block_bytes * inside->byte_s + message_s;
+    double port_s = flow->block_bytes * (link ? inside->byte_s : pair.byte_s) + message_s;
     double sent = *out = later(ready, *out) + port_s;
     if (link) {
-        *link = later(sent - port_s, *link) + flow->block_bytes * across->byte_s;
-        return later(sent, *link) + across->latency_s;
+        *link = later(sent - port_s, *link) + flow->block_bytes * pair.byte_s;
+        return later(sent, *link) + pair.latency_s;
     }
     double *in = &flow->ports[to * PORTS + IN];
-    return *in = later(sent + inside->latency_s, *in + port_s);
+    return *in = later(sent + pair.latency_s, *in + port_s);
 }
 
 /* A contribution that is exchanged is there from the beginning. */
@@ -96,7 +105,8 @@ static void send_block(struct flow *flow, uint32_t from, const struct schedule_t
     double ready = flow->schedule->exchanges ? 0 : *held_by(flow, from, block);
     double *link = link_between(flow, from, transfer->peer), *held = held_by(flow, transfer->peer, block);
     double arrived = carry(flow, from, transfer->peer, ready, index % flow->together == 0, link);
-    arrived += repair(flow, link ? &flow->network->across : &flow->network->inside);
+    const struct flow_pair pair = pair_of(flow, from, transfer->peer, link != NULL);
+    arrived += repair(flow, link ? &flow->network->across : &flow->network->inside, &pair);
     if (transfer->reduce)
         arrived += flow->block_bytes * flow->network->sum_byte_s;
     *held = transfer->reduce ? later(*held, arrived) : arrived;

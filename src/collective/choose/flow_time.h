@@ -28,8 +28,18 @@ struct flow_hop {
     uint32_t samples;
 };
 
+/* The path between two ranks. */
+struct flow_pair {
+    double latency_s;
+    double byte_s;
+    double loss_byte;
+};
+
 struct flow_network {
     struct flow_hop inside, across;
+    /* Of all ranks, by sender * ranks + receiver, in place of what the hops say of these; NULL: as they
+     * say. */
+    const struct flow_pair *pairs;
     double message_bytes; /* blocks of a transfer go in one message up to that; 0: each has its own */
     double sum_byte_s;    /* until a received byte is part of a sum */
 };

@@ -23,9 +23,13 @@ struct path_figures {
     uint32_t packet_bytes; /* 0: none is lost */
 };
 
+/* Lowers the rate, raises loss and round trip to those of `other`, where these are known. */
+void paths_worsen(struct path_figures *figures, const struct path_figures *other);
 /* inside: between ranks of a site; across: of two. message_bytes: maximum of a message. A lost packet delays
  * its block by a round trip. The same on every processor: it has no functions but the four operations. */
 struct flow_network paths_network(const struct path_figures *inside, const struct path_figures *across,
                                   double message_bytes);
+/* One path of a network's `pairs`. */
+struct flow_pair paths_pair(const struct path_figures *path);
 
 #endif

@@ -10,14 +10,15 @@
 #include "collective/reduce/reduce.h"
 
 /* version, collective, type, reduction: a byte each; root: 4, count, block_bytes: 8; the schedule's name;
- * reliable, form: a byte each; 6 of zeros; returned: 8 */
-#define SIGNATURE_VERSION 3u
+ * reliable, form: a byte each; 2 of zeros; paths: 4; returned: 8 */
+#define SIGNATURE_VERSION 4u
 #define AT_ROOT           4u
 #define AT_COUNT          8u
 #define AT_BLOCK_BYTES    16u
 #define AT_SCHEDULE       24u
 #define AT_RELIABLE       (AT_SCHEDULE + SIGNATURE_NAME_MAX)
 #define AT_FORM           (AT_RELIABLE + 1)
+#define AT_PATHS          (AT_RELIABLE + 4)
 #define AT_RETURNED       (AT_RELIABLE + 8)
 _Static_assert(AT_RETURNED + 8 <= SIGNATURE_BYTES, "bytes");
 
@@ -34,6 +35,7 @@ void signature_encode(const struct signature *signature, uint8_t out[SIGNATURE_B
     memcpy(out + AT_SCHEDULE, signature->schedule, strnlen(signature->schedule, SIGNATURE_NAME_MAX - 1));
     out[AT_RELIABLE] = signature->reliable;
     out[AT_FORM] = (uint8_t)signature->form;
+    lh_put_be32(out + AT_PATHS, signature->paths);
     lh_put_be64(out + AT_RETURNED, signature->returned);
 }
 
@@ -56,6 +58,7 @@ bool signature_decode(const uint8_t *in, size_t bytes, struct signature *signatu
         .returned = lh_get_be64(in + AT_RETURNED),
         .reliable = in[AT_RELIABLE] == 1,
         .form = in[AT_FORM],
+        .paths = lh_get_be32(in + AT_PATHS),
     };
     memcpy(signature->schedule, in + AT_SCHEDULE, SIGNATURE_NAME_MAX);
     return true;
@@ -120,5 +123,6 @@ bool signature_differs(const struct signature *one, uint32_t rank, const struct 
            numbers_differ(&c, "root", a->root, b->root) ||
            names_differ(&c, "schedule", a->schedule, b->schedule) ||
            numbers_differ(&c, "block_bytes", a->block_bytes, b->block_bytes) ||
-           numbers_differ(&c, "reliable", a->reliable, b->reliable);
+           numbers_differ(&c, "reliable", a->reliable, b->reliable) ||
+           numbers_differ(&c, "paths measured by lh_group_measure()", a->paths, b->paths);
 }

@@ -25,6 +25,7 @@ struct signature {
     uint64_t block_bytes;
     bool reliable; /* every byte arrives, whatever the hops */
     enum call_form form;
+    uint32_t paths; /* hash of the measured paths whose order it follows; 0: none */
     char schedule[SIGNATURE_NAME_MAX];
 };
 

@@ -26,7 +26,9 @@ static inline uint32_t site_map_numbers(uint32_t ranks)
 }
 
 /* Makes the map of ranks whose sites are given by any numbers: sites in the order of their first ranks, ranks
- * of a site in their order. numbers: site_map_numbers(ranks) of them, which the map refers to. */
-void site_map_build(struct site_map *map, const uint32_t *site_of_rank, uint32_t ranks, uint32_t *numbers);
+ * of a site in their order. order: all ranks; NULL: 0, 1, 2 … numbers: site_map_numbers(ranks) of them, which
+ * the map refers to. */
+void site_map_build(struct site_map *map, const uint32_t *site_of_rank, const uint32_t *order,
+                    uint32_t ranks, uint32_t *numbers);
 
 #endif

@@ -24,8 +24,22 @@ static const struct path_figures NEAR = {.rtt_ns = 50000},
 struct fixture {
     struct mesh mesh;
     struct lh_group group;
-    uint32_t sites[RANKS], numbers[4 * RANKS + 1];
+    uint32_t sites[RANKS];
 };
+
+static void set_sites(struct fixture *f, const uint32_t *order)
+{
+    group_order_release(f->group.paths.order);
+    f->group.paths.order = group_order_create(f->sites, order, f->group.size);
+    assert_non_null(f->group.paths.order);
+}
+
+static void tear_down(struct fixture *f)
+{
+    choosing_free(&f->group.choosing);
+    group_order_release(f->group.paths.order);
+    f->group.paths.order = NULL;
+}
 
 static void set_up(struct fixture *f, uint32_t ranks, uint32_t of_site, const struct path_figures *across)
 {
@@ -33,10 +47,10 @@ static void set_up(struct fixture *f, uint32_t ranks, uint32_t of_site, const st
     f->group.mesh = &f->mesh;
     for (uint32_t r = 0; r < ranks; r++)
         f->sites[r] = r / of_site;
-    site_map_build(&f->group.map, f->sites, ranks, f->numbers);
-    f->group.choosing.inside = NEAR;
+    set_sites(f, NULL);
+    f->group.paths.inside = NEAR;
     if (across)
-        f->group.choosing.across = *across;
+        f->group.paths.across = *across;
 }
 
 static const char *ask(struct fixture *f, enum collective collective, uint64_t bytes)
@@ -54,7 +68,7 @@ static const char *best(uint32_t ranks, enum collective collective, uint64_t byt
     struct fixture f;
     set_up(&f, ranks, ranks, NULL);
     const char *name = ask(&f, collective, bytes);
-    choosing_free(&f.group.choosing);
+    tear_down(&f);
     return name;
 }
 
@@ -75,12 +89,12 @@ static void test_sites(void **state)
     (void)state;
     set_up(&f, 2, 1, &FAR);
     assert_string_equal(ask(&f, COLLECTIVE_ALLREDUCE, 1 << 20), "direct");
-    choosing_free(&f.group.choosing);
+    tear_down(&f);
     set_up(&f, 8, 4, &FAR);
     assert_string_equal(ask(&f, COLLECTIVE_ALLREDUCE, 1 << 24), "hierarchical");
     assert_string_equal(ask(&f, COLLECTIVE_BROADCAST, 1 << 24), "hybrid");
     assert_true(choosing_uses_map(&f.group, COLLECTIVE_ALLTOALL));
-    choosing_free(&f.group.choosing);
+    tear_down(&f);
 }
 
 /* The parts of an all-to-all are in the order of the ranks, so its places have to be. */
@@ -91,10 +105,10 @@ static void test_mixed_sites(void **state)
     set_up(&f, 64, 32, &FAR);
     for (uint32_t r = 0; r < 64; r++)
         f.sites[r] = r % 2;
-    site_map_build(&f.group.map, f.sites, 64, f.numbers);
+    set_sites(&f, NULL);
     assert_true(choosing_uses_map(&f.group, COLLECTIVE_ALLREDUCE));
     assert_false(choosing_uses_map(&f.group, COLLECTIVE_ALLTOALL));
-    choosing_free(&f.group.choosing);
+    tear_down(&f);
 }
 
 /* Each collective has a choice, for any size and number of ranks. */
@@ -108,7 +122,7 @@ static void test_all(void **state)
         for (enum collective each = 0; each < COLLECTIVES; each++)
             for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
                 ask(&f, each, sizes[i]);
-        choosing_free(&f.group.choosing);
+        tear_down(&f);
     }
 }
 
@@ -137,7 +151,7 @@ static void check_plan(const char *name, enum collective collective, uint64_t by
     while (same < count && strcmp(ask(&f, collective, bytes), choices[same].schedule) != 0)
         same++;
     assert_true(same < count && choices[same].mean_s <= choices[0].mean_s * 1.02);
-    choosing_free(&f.group.choosing);
+    tear_down(&f);
 }
 
 static void test_as_planned(void **state)

@@ -20,6 +20,8 @@ void draw_ranks(struct plan *plan, struct lh_prng *prng)
     plan->features |= 1u << FEATURE_group;
     if (draw_chance(prng, 0.4))
         plan->features |= 1u << FEATURE_sites;
+    if (draw_chance(prng, 0.3))
+        plan->features |= 1u << FEATURE_measures;
 }
 
 /* ---- the group --------------------------------------------------------------------------------------- */

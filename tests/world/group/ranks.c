@@ -9,12 +9,14 @@
 #include "world/group/outcome.h"
 #include "world/memory.h"
 
-#define ROUNDS_MAX   100000u /* of all ranks at one moment */
-#define HEALED_BPS   10000000000u
-#define BITS         8u
-#define ROUND_TRIPS  64u /* of a collective, with repeats */
-#define COLORS       2u
-#define REPEAT_TIMES 2u /* a timer that has backed off waits about as long again as it has waited */
+#define ROUNDS_MAX     100000u /* of all ranks at one moment */
+#define HEALED_BPS     10000000000u
+#define BITS           8u
+#define ROUND_TRIPS    64u /* of a collective, with repeats */
+#define COLORS         2u
+#define BURST_BYTES    8192u /* the first */
+#define MEASURED_BYTES (21 * BURST_BYTES)
+#define REPEAT_TIMES   2u /* a timer that has backed off waits about as long again as it has waited */
 
 typedef unsigned long long wide; /* for %llu */
 
@@ -26,7 +28,8 @@ static const struct plan_group *plan_of(const struct world *world)
 static void set_state(struct world *world, uint32_t host, enum rank_state state)
 {
     struct rank *rank = &world->ranks->of[host];
-    static const char *const names[] = {"joins", "calls", "agrees", "splits", "is over", "is dead"};
+    static const char *const names[] = {"joins",  "measures", "calls",  "agrees",
+                                        "splits", "is over",  "is dead"};
     rank->state = state;
     rank->since_ns = world->now;
     world_note(world, host * 8 + state, "rank of host %u %s, epoch %u", host, names[state], rank->epoch);
@@ -82,13 +85,80 @@ static void create_engine(struct world *world, uint32_t host)
     must(world, host, lh_engine_create(&attr, &world->ranks->of[host].engine), "lh_engine_create");
 }
 
+/* ---- measuring --------------------------------------------------------------------------------------- */
+
+/* Some rank has failed, or may have. */
+static bool may_break(const struct world *world, const struct rank *rank)
+{
+    bool dead = false;
+    for (uint32_t r = 0; r < rank->team->size; r++)
+        dead = dead || world->ranks->of[rank->team->hosts[r]].state == RANK_DEAD;
+    return dead || ranks_may_fail(world);
+}
+
+/* Who has measured the same has the same order. */
+static void check_order(struct world *world, uint32_t host)
+{
+    const struct lh_group *own = world->ranks->of[host].group;
+    for (uint32_t other = 0; other < world->plan->hosts; other++) {
+        const struct rank *rank = &world->ranks->of[other];
+        const struct lh_group *group = rank->state == RANK_DEAD ? NULL : rank->group;
+        if (!group || group->id != own->id || group->size != own->size ||
+            group->paths.measured != own->paths.measured)
+            continue;
+        if (memcmp(group->paths.order->map.rank_at, own->paths.order->map.rank_at,
+                   own->size * sizeof *own->paths.order->map.rank_at) != 0)
+            world_fail(world, "order", "host %u: its order is not that of host %u", host, other);
+    }
+}
+
+static void end_measure(struct world *world, uint32_t host, int error)
+{
+    struct rank *rank = &world->ranks->of[host];
+    measure_end(&rank->measure);
+    world_note(world, host, "host %u: measured: %d", host, error);
+    if (error && !may_break(world, rank))
+        world_fail(world, "error", "host %u: lh_group_measure: %s", host, lh_last_error());
+    if (!error)
+        check_order(world, host);
+    rank->broken = error != 0;
+    rank->due_ns = world->now;
+    set_state(world, host, RANK_CALLS);
+}
+
+/* As lh_group_measure(), with bursts that take little time. */
+static void begin_epoch(struct world *world, uint32_t host)
+{
+    struct rank *rank = &world->ranks->of[host];
+    bool over = rank->epoch > 0 && ranks_may_fail(world); /* it calls nothing more */
+    if (!plan_has(world->plan, FEATURE_measures) || rank->team->size == 1 || over) {
+        set_state(world, host, RANK_CALLS);
+        return;
+    }
+    set_state(world, host, RANK_MEASURES);
+    int error = measure_begin(rank->group, BURST_BYTES, &rank->measure);
+    if (error)
+        end_measure(world, host, error);
+}
+
+static void go_on_measuring(struct world *world, uint32_t host)
+{
+    struct rank *rank = &world->ranks->of[host];
+    if (!lh_collective_test(rank->measure.op, NULL))
+        return;
+    rank->due_ns = world->now;
+    int error = measure_go_on(&rank->measure, 0);
+    if (error || !rank->measure.op)
+        end_measure(world, host, error);
+}
+
 static void attach(struct world *world, uint32_t host)
 {
     struct rank *rank = &world->ranks->of[host];
     must(world, host, create_attach(rank->group, world->ranks->blobs, world->ranks->stride),
          "create_attach");
     rank->due_ns = world->now;
-    set_state(world, host, RANK_CALLS);
+    begin_epoch(world, host);
 }
 
 static struct team *make_team(struct world *world, const struct lh_group *group)
@@ -358,7 +428,7 @@ static void go_on_in(struct world *world, uint32_t host, struct lh_group *group)
     rank->next = 0;
     rank->broken = false;
     rank->due_ns = world->now;
-    set_state(world, host, RANK_CALLS);
+    begin_epoch(world, host);
 }
 
 static void finish_shrink(struct world *world, uint32_t host)
@@ -450,6 +520,9 @@ static void rank_acts(struct world *world, uint32_t host, lh_time *next)
             attach(world, host);
         else
             lh_keep_earlier(next, plan_of(world)->joins_ns[host]);
+        break;
+    case RANK_MEASURES:
+        go_on_measuring(world, host);
         break;
     case RANK_CALLS:
         if (!call_due(world, host, next) && rank->pending == 0)
@@ -560,6 +633,12 @@ lh_time ranks_bound(const struct world *world)
             ROUND_TRIPS * plan->hosts * rtt_ns + 4 * event->bytes * plan->hosts * BITS * LH_NS_PER_S / rate;
         late_ns = late_ns < event->span_ns ? event->span_ns : late_ns;
     }
+    if (plan_has(plan, FEATURE_measures)) {
+        uint64_t rate = plan->group.attr[0].rate_bps ? plan->group.attr[0].rate_bps : HEALED_BPS;
+        expected_ns +=
+            2 * (uint64_t)plan->hosts * plan->group.epochs *
+            (2 * MEASURE_BURSTS * ROUND_TRIPS * rtt_ns + 4 * MEASURED_BYTES * BITS * LH_NS_PER_S / rate);
+    }
     /* Who is impatient may wait for one who is not there any more, each time. */
     uint64_t waits = 2 + deaths + (ranks_may_fail(world) ? 2 * plan->hosts : 0);
     return waits * 3 * plan->group.peer_timeout_ns + expected_ns + late_ns + REPEAT_TIMES * world->now +
@@ -575,6 +654,8 @@ static void free_calls(struct world *world, uint32_t host)
         lh_collective_free(rank->calls[i].op);
         rank->calls[i].op = NULL;
     }
+    if (rank->state == RANK_MEASURES)
+        measure_end(&rank->measure);
     if (rank->state == RANK_SPLITS) {
         struct lh_group *part = NULL;
         lh_collective_cancel(rank->split.op);

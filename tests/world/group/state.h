@@ -9,14 +9,16 @@
 #include <longhaul/engine.h>
 #include <longhaul/group.h>
 
+#include "group/measure.h"
 #include "group/subgroup.h"
 #include "world/group/call.h"
 #include "world/group/ranks.h"
 
 enum rank_state {
-    RANK_JOINS,  /* not attached yet */
-    RANK_CALLS,  /* what its epoch has */
-    RANK_AGREES, /* on who is left */
+    RANK_JOINS,    /* not attached yet */
+    RANK_MEASURES, /* the paths, at the begin of its epoch */
+    RANK_CALLS,    /* what its epoch has */
+    RANK_AGREES,   /* on who is left */
     RANK_SPLITS,
     RANK_OVER, /* it has nothing to do, but to answer */
     RANK_DEAD,
@@ -50,6 +52,7 @@ struct rank {
     uint32_t pending;
     bool broken; /* a member has failed: another group is needed */
     struct subgroup_split split;
+    struct group_measure measure;
     lh_time due_ns;   /* of progress, the world's time */
     lh_time since_ns; /* the state */
     lh_time died_ns;

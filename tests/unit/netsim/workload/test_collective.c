@@ -206,7 +206,7 @@ static void check_waits(const struct schedule *schedule, uint32_t hosts, uint32_
         shape.blocks = 1;
     for (uint32_t i = 0; i < hosts; i++)
         site_of[i] = i * sites / hosts;
-    site_map_build(&map, site_of, hosts, numbers);
+    site_map_build(&map, site_of, NULL, hosts, numbers);
     if (sites > 1 && (!parts || schedule->collective == COLLECTIVE_ALLREDUCE ||
                       schedule->collective == COLLECTIVE_ALLTOALL))
         shape.map = &map;

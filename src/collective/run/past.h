@@ -4,8 +4,8 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#ifndef LH_GROUP_PAST_H
-#define LH_GROUP_PAST_H
+#ifndef LH_COLLECTIVE_RUN_PAST_H
+#define LH_COLLECTIVE_RUN_PAST_H
 
 #include "collective/run/signature.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "group/past.h"
+#include "collective/run/past.h"
 
 void past_note(struct past *past, uint32_t number, const struct signature *signature)
 {

@@ -3,8 +3,8 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#ifndef LH_GROUP_NOTICE_H
-#define LH_GROUP_NOTICE_H
+#ifndef LH_COLLECTIVE_RUN_NOTICE_H
+#define LH_COLLECTIVE_RUN_NOTICE_H
 
 #include <longhaul/collective.h>
 

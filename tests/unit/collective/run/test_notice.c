@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "group/notice.h"
+#include "collective/run/notice.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "group/paths.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/big_endian.h"
+#include "base/error.h"
+#include "collective/choose/found_sites.h"
+#include "collective/choose/place_order.h"
+#include "collective/choose/rounds.h"
+#include "group/group.h"
+
+/* Of a path, in a row: round trip, rate from the other rank: 8 bytes each; loss from it, bytes of a
+ * packet, loss to it, whether the other is on this machine: 4 each. */
+#define CELL_BYTES   32u
+#define LOSS_UNKNOWN UINT32_MAX
+#define FNV_BASIS    2166136261u
+#define FNV_PRIME    16777619u
+
+/* ---- orders ------------------------------------------------------------------------------------------ */
+
+struct group_order *group_order_create(const uint32_t *site_of, const uint32_t *order, uint32_t ranks)
+{
+    struct group_order *made = calloc(1, sizeof *made + site_map_numbers(ranks) * sizeof *made->numbers);
+    if (!made) {
+        lh_fail(LH_ENOMEM, "group: no memory for %u ranks", ranks);
+        return NULL;
+    }
+    made->users = 1;
+    site_map_build(&made->map, site_of, order, ranks, made->numbers);
+    return made;
+}
+
+void group_order_release(struct group_order *order)
+{
+    if (order && --order->users == 0)
+        free(order);
+}
+
+static void set_order(struct group_order **at, struct group_order *order)
+{
+    group_order_release(*at);
+    *at = order;
+}
+
+static uint32_t site_at(const struct site_map *map, uint32_t rank)
+{
+    return map->site_of[map->place_of[rank]];
+}
+
+static int create_by_sites(struct lh_group *group, const uint32_t *site_of)
+{
+    struct group_paths *paths = &group->paths;
+    for (uint32_t r = 0; r < group->size; r++)
+        paths->named = paths->named || group->sites[r][0] != 0;
+    struct group_order *order = group_order_create(site_of, NULL, group->size);
+    if (!order)
+        return -LH_ENOMEM;
+    order->users = 2;
+    set_order(&paths->created.order, order);
+    set_order(&paths->order, order);
+    return 0;
+}
+
+/* A site's number: its first member. */
+int paths_create(struct lh_group *group)
+{
+    uint32_t site_of[LH_GROUP_RANKS_MAX];
+    for (uint32_t r = 0; r < group->size; r++) {
+        site_of[r] = 0;
+        while (strcmp(group->sites[site_of[r]], group->sites[r]) != 0)
+            site_of[r]++; /* up to r */
+    }
+    return create_by_sites(group, site_of);
+}
+
+void paths_free(struct lh_group *group)
+{
+    group_order_release(group->paths.order);
+    group_order_release(group->paths.created.order);
+    free(group->paths.pairs);
+}
+
+/* ---- rows -------------------------------------------------------------------------------------------- */
+
+struct cell {
+    struct path_figures figures;
+    uint32_t loss_back;
+    bool near;
+};
+
+size_t paths_row_bytes(const struct lh_group *group)
+{
+    return (size_t)group->size * CELL_BYTES;
+}
+
+static void put(const struct cell *cell, uint8_t *to)
+{
+    lh_put_be64(to, cell->figures.rtt_ns);
+    lh_put_be64(to + 8, cell->figures.rate_bps);
+    lh_put_be32(to + 16, cell->figures.loss);
+    lh_put_be32(to + 20, cell->figures.packet_bytes);
+    lh_put_be32(to + 24, cell->loss_back);
+    lh_put_be32(to + 28, cell->near);
+}
+
+static struct cell get(const uint8_t *from)
+{
+    return (struct cell){.figures = {.rtt_ns = lh_get_be64(from),
+                                     .rate_bps = lh_get_be64(from + 8),
+                                     .loss = lh_get_be32(from + 16),
+                                     .packet_bytes = lh_get_be32(from + 20)},
+                         .loss_back = lh_get_be32(from + 24),
+                         .near = lh_get_be32(from + 28) != 0};
+}
+
+static struct cell cell_of(struct lh_group *group, uint32_t rank)
+{
+    struct link *link = group_link(group, rank);
+    struct cell cell = {.figures.rtt_ns = link_rtt_ns(link), .near = link->near};
+    struct lh_attr negotiated;
+    if (lh_connection_attr(link->lanes[LANE_BULK].connection, &negotiated) == 0)
+        cell.figures.packet_bytes = negotiated.mtu_bytes;
+    return cell;
+}
+
+void paths_tell_given(struct lh_group *group, const struct lh_group_attr *attr, uint8_t *row)
+{
+    memset(row, 0, paths_row_bytes(group));
+    for (uint32_t r = 0; r < group->size; r++) {
+        if (r == group->rank)
+            continue;
+        bool across = strcmp(group->sites[r], group->sites[group->rank]) != 0;
+        const struct lh_attr *given = across && attr->attr_across ? attr->attr_across : attr->attr;
+        struct cell cell = cell_of(group, r);
+        if (given) {
+            cell.figures.rate_bps = given->rate_bps ? given->rate_bps : given->link.rate_bps;
+            cell.figures.loss = cell.loss_back = (uint32_t)(given->link.loss / PATHS_LOSS_UNIT);
+        }
+        put(&cell, row + (size_t)r * CELL_BYTES);
+    }
+}
+
+/* Of packets: a chunk that lacks one is lost. */
+static uint32_t packet_loss(uint64_t lost, uint64_t seen, uint32_t packets)
+{
+    return seen == 0 ? LOSS_UNKNOWN : (uint32_t)((double)lost / (double)seen / packets / PATHS_LOSS_UNIT);
+}
+
+/* What came is known best where schemes are chosen by it; what was sent, by its retransmissions. */
+static void set_losses(struct link *link, struct cell *cell)
+{
+    struct lh_connection *connection = link->lanes[LANE_BULK].connection;
+    struct lh_scheme_report report;
+    struct lh_stats stats;
+    struct lh_attr attr;
+    cell->figures.loss = cell->loss_back = LOSS_UNKNOWN;
+    if (lh_connection_attr(connection, &attr) == 0 && lh_connection_scheme(connection, &report) == 0 &&
+        report.automatic)
+        cell->figures.loss =
+            packet_loss(report.chunks_lost, report.chunks_seen, attr.chunk_bytes / attr.mtu_bytes);
+    if (lh_connection_stats(connection, &stats) == 0)
+        cell->loss_back = packet_loss(stats.tx_retransmitted_packets, stats.tx_packets, 1);
+}
+
+void paths_tell_measured(struct lh_group *group, const uint64_t *rates_bps, uint8_t *row)
+{
+    memset(row, 0, paths_row_bytes(group));
+    for (uint32_t r = 0; r < group->size; r++) {
+        if (r == group->rank)
+            continue;
+        struct cell cell = cell_of(group, r);
+        cell.figures.rate_bps = rates_bps[r];
+        set_losses(group_link(group, r), &cell);
+        put(&cell, row + (size_t)r * CELL_BYTES);
+    }
+}
+
+/* near: ranks of a machine have no distance, however busy it is. */
+static void read_rows(const struct lh_group *group, const uint8_t *rows, bool near,
+                      struct path_figures *pairs)
+{
+    uint32_t size = group->size;
+    for (uint32_t from = 0; from < size; from++)
+        for (uint32_t to = 0; to < size; to++) {
+            struct cell cell = get(rows + ((size_t)to * size + from) * CELL_BYTES);
+            struct cell back = get(rows + ((size_t)from * size + to) * CELL_BYTES);
+            struct path_figures *pair = &pairs[from * size + to];
+            *pair = cell.figures;
+            if (near && cell.near && back.near)
+                pair->rtt_ns = 1;
+            if (pair->loss == LOSS_UNKNOWN)
+                pair->loss = back.loss_back == LOSS_UNKNOWN ? 0 : back.loss_back;
+        }
+}
+
+/* ---- agreeing ---------------------------------------------------------------------------------------- */
+
+static uint32_t hash_of(const uint8_t *data, size_t bytes)
+{
+    uint32_t hash = FNV_BASIS;
+    for (size_t i = 0; i < bytes; i++)
+        hash = (hash ^ data[i]) * FNV_PRIME;
+    return hash ? hash : 1;
+}
+
+static int find_sites(const struct lh_group *group, const uint8_t *rows, struct path_figures *pairs,
+                      uint32_t *site_of)
+{
+    const struct site_map *map = &group->paths.order->map;
+    if (group->paths.named) {
+        for (uint32_t r = 0; r < group->size; r++)
+            site_of[r] = site_at(map, r);
+        return 0;
+    }
+    uint64_t *joins = calloc(3 * (size_t)group->size, sizeof *joins);
+    if (!joins)
+        return lh_fail(LH_ENOMEM, "group: no memory for %u ranks", group->size);
+    read_rows(group, rows, true, pairs);
+    found_sites(pairs, group->size, site_of, joins);
+    free(joins);
+    return 0;
+}
+
+/* What was not measured is as was given. */
+static void fill_rates(const struct lh_group *group, struct path_figures *pairs)
+{
+    const struct group_paths *paths = &group->paths;
+    const struct site_map *map = &paths->order->map;
+    rounds_fill(map, pairs);
+    for (uint32_t from = 0; from < group->size; from++)
+        for (uint32_t to = 0; to < group->size; to++) {
+            struct path_figures *pair = &pairs[from * group->size + to];
+            bool across = site_at(map, from) != site_at(map, to);
+            if (pair->rate_bps == 0)
+                pair->rate_bps = across ? paths->created.across.rate_bps : paths->created.inside.rate_bps;
+        }
+}
+
+/* By the present order. */
+static struct group_order *find_order(const struct lh_group *group, const uint32_t *site_of,
+                                      const struct path_figures *pairs)
+{
+    uint32_t order[LH_GROUP_RANKS_MAX];
+    void *memory = malloc(place_order_memory(group->size));
+    struct group_order *present = group_order_create(site_of, group->paths.order->map.rank_at, group->size);
+    struct group_order *found = NULL;
+    if (memory && present) {
+        place_order(pairs, group->size, &present->map, order, memory);
+        found = group_order_create(site_of, order, group->size);
+    }
+    group_order_release(present);
+    free(memory);
+    return found;
+}
+
+static void set_worst(struct group_paths *paths, const struct path_figures *pairs, uint32_t size)
+{
+    const struct site_map *map = &paths->order->map;
+    paths->inside = paths->across = (struct path_figures){0};
+    for (uint32_t from = 0; from < size; from++)
+        for (uint32_t to = 0; to < size; to++)
+            if (from != to)
+                paths_worsen(site_at(map, from) != site_at(map, to) ? &paths->across : &paths->inside,
+                             &pairs[from * size + to]);
+}
+
+static void set_measured(struct lh_group *group, struct group_order *order, struct path_figures *pairs,
+                         uint32_t measured)
+{
+    struct group_paths *paths = &group->paths;
+    pthread_mutex_lock(&group->mesh->lock);
+    set_order(&paths->order, order);
+    free(paths->pairs);
+    paths->pairs = pairs;
+    paths->measured = measured;
+    set_worst(paths, pairs, group->size);
+    choosing_free(&group->choosing); /* chosen without */
+    pthread_mutex_unlock(&group->mesh->lock);
+}
+
+static int set_created(struct lh_group *group, const uint32_t *site_of, const struct path_figures *pairs)
+{
+    struct group_paths *paths = &group->paths;
+    pthread_mutex_lock(&group->mesh->lock);
+    int error = create_by_sites(group, site_of);
+    if (!error)
+        set_worst(paths, pairs, group->size);
+    paths->created.inside = paths->inside;
+    paths->created.across = paths->across;
+    choosing_free(&group->choosing);
+    pthread_mutex_unlock(&group->mesh->lock);
+    return error;
+}
+
+int paths_agree(struct lh_group *group, const uint8_t *rows, bool measured)
+{
+    uint32_t site_of[LH_GROUP_RANKS_MAX], size = group->size;
+    struct path_figures *pairs = calloc((size_t)size * size, sizeof *pairs);
+    struct group_order *order = NULL;
+    int error = pairs ? find_sites(group, rows, pairs, site_of)
+                      : lh_fail(LH_ENOMEM, "group: no memory for %u ranks", size);
+    if (!error) {
+        read_rows(group, rows, false, pairs);
+        if (measured)
+            fill_rates(group, pairs);
+        else
+            error = set_created(group, site_of, pairs);
+    }
+    if (!error && measured) {
+        order = find_order(group, site_of, pairs);
+        error = order ? 0 : lh_fail(LH_ENOMEM, "group: no memory to order %u ranks", size);
+    }
+    if (error || !measured)
+        free(pairs);
+    else
+        set_measured(group, order, pairs, hash_of(rows, size * paths_row_bytes(group)));
+    return error;
+}
+
+/* ---- of a part --------------------------------------------------------------------------------------- */
+
+/* Its ranks in the group's order, by its own numbers. */
+static void order_part(const struct site_map *map, const uint32_t *ranks, uint32_t count, uint32_t *order)
+{
+    for (uint32_t r = 0; r < count; r++) {
+        uint32_t at = r;
+        for (; at > 0 && map->place_of[ranks[order[at - 1]]] > map->place_of[ranks[r]]; at--)
+            order[at] = order[at - 1];
+        order[at] = r;
+    }
+}
+
+static int follow(struct lh_group *part, const struct lh_group *group, const uint32_t *ranks)
+{
+    const struct site_map *map = &group->paths.order->map;
+    uint32_t site_of[LH_GROUP_RANKS_MAX], order[LH_GROUP_RANKS_MAX], size = part->size;
+    struct group_paths *paths = &part->paths;
+    order_part(map, ranks, size, order);
+    for (uint32_t r = 0; r < size; r++)
+        site_of[r] = site_at(map, ranks[r]);
+    struct group_order *followed = group_order_create(site_of, order, size);
+    paths->pairs = calloc((size_t)size * size, sizeof *paths->pairs);
+    if (!followed || !paths->pairs) {
+        group_order_release(followed);
+        return lh_fail(LH_ENOMEM, "group: no memory for %u ranks", size);
+    }
+    for (uint32_t from = 0; from < size; from++)
+        for (uint32_t to = 0; to < size; to++)
+            paths->pairs[from * size + to] = group->paths.pairs[ranks[from] * group->size + ranks[to]];
+    set_order(&paths->order, followed);
+    set_worst(paths, paths->pairs, size);
+    paths->measured = group->paths.measured;
+    return 0;
+}
+
+int paths_inherit(struct lh_group *part, const struct lh_group *group, const uint32_t *ranks, bool follows)
+{
+    uint32_t site_of[LH_GROUP_RANKS_MAX];
+    struct group_paths *paths = &part->paths;
+    for (uint32_t r = 0; r < part->size; r++)
+        site_of[r] = site_at(&group->paths.created.order->map, ranks[r]);
+    int error = create_by_sites(part, site_of);
+    paths->inside = paths->created.inside = group->paths.created.inside;
+    paths->across = paths->created.across = group->paths.created.across;
+    if (!error && follows && group->paths.measured)
+        error = follow(part, group, ranks);
+    return error;
+}

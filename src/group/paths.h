@@ -1,0 +1,57 @@
+/*
+ * paths.h - what the members of a group know of the paths between them, and the order of ranks that follows.
+ *
+ * At creation they agree on round trips, and on the rates and losses that their attributes name; after
+ * lh_group_measure() on what was measured. All compute the same from the same rows.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef LH_GROUP_PATHS_H
+#define LH_GROUP_PATHS_H
+
+#include <longhaul/group.h>
+
+#include "collective/choose/paths.h"
+#include "collective/schedule/site_map.h"
+
+/* Kept by the group and by each operation that follows it. */
+struct group_order {
+    struct site_map map;
+    uint32_t users;
+    uint32_t numbers[];
+};
+
+/* The same at all members, as far as `measured` is. */
+struct group_paths {
+    struct path_figures inside, across; /* the worst, in sites and between */
+    struct path_figures *pairs;         /* by sender * size + receiver; NULL: not measured */
+    uint32_t measured;                  /* hash of what all told; 0: not measured */
+    struct group_order *order;          /* of operations that begin; sites: 1 at least */
+    bool named;                         /* a rank has a site's name: these are the sites */
+    struct {
+        struct path_figures inside, across;
+        struct group_order *order; /* by rank in sites */
+    } created;                     /* as of lh_group_create(), which all members have */
+};
+
+/* NULL: no memory. */
+struct group_order *group_order_create(const uint32_t *site_of, const uint32_t *order, uint32_t ranks);
+/* One user less, under the lock of the mesh. NULL is allowed. */
+void group_order_release(struct group_order *order);
+
+/* Sites by their names, when those of all members are known. -LH_ENOMEM. */
+int paths_create(struct lh_group *group);
+void paths_free(struct lh_group *group);
+
+/* What a rank tells of its paths: a row of so many bytes. */
+size_t paths_row_bytes(const struct lh_group *group);
+/* By attributes. */
+void paths_tell_given(struct lh_group *group, const struct lh_group_attr *attr, uint8_t *row);
+/* rates_bps: measured from each rank; 0: unknown. */
+void paths_tell_measured(struct lh_group *group, const uint64_t *rates_bps, uint8_t *row);
+/* The rows of all. measured: and the order of ranks follows it. -LH_ENOMEM. */
+int paths_agree(struct lh_group *group, const uint8_t *rows, bool measured);
+/* Of a group of these of its ranks. follows: all of them have measured the same. -LH_ENOMEM. */
+int paths_inherit(struct lh_group *part, const struct lh_group *group, const uint32_t *ranks, bool follows);
+
+#endif

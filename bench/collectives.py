@@ -7,10 +7,12 @@
 #   25 ms, 2 Gbit/s and a loss of 1e-3, of which sites-bound is 1, 16 and 64 MiB beside the bound, sites-bbr
 #   and sites-cubic 16 MiB beside TCP with either; distribute, 256 MiB to 8 ranks in three sites, joined by
 #   three paths of 25 ms and 200 Mbit/s, by each schedule and by one send after another, without loss and with
-#   1e-2; distribute-0 and distribute-1e-2 one of them. All by default.
+#   1e-2; distribute-0 and distribute-1e-2 one of them; order, 16 MiB over four ranks, a path of 10 ms and
+#   200 Mbit/s between each two but for one of 50 Mbit/s, without and with --measure. All by default.
 #   --json FILE   appends a line a result, as bench/run does
 #
 # SPDX-License-Identifier: BSD-3-Clause
+import itertools
 import json
 import os
 import shutil
@@ -238,7 +240,6 @@ def sites():
 
 SITE_COUNT = 3
 RANKS_PER_SITE = 3
-LINKS = [(0, 1), (0, 2), (1, 2)]
 METHODS = ("hybrid", "binomial-pipeline", "chain", "sequential", "send")
 LINK_RATE = 200e6
 LINK_DELAY_S = 0.0125
@@ -251,13 +252,16 @@ def ip(*words):
 
 
 class Sites:
-    """Three namespaces, each two joined by a longhaul-path, whose ends move there; site s is 10.98.s.1."""
+    """Namespaces, each two joined by a longhaul-path, whose ends move there; site s is 10.98.s.1."""
 
-    def __init__(self, loss):
-        self.paths, self.namespaces = [], []
-        for i, _ in enumerate(LINKS):
-            command = [PATH, "--rate", f"{LINK_RATE / 1e6:.0f}Mbit", "--delay", f"{LINK_DELAY_S * 1e6:.0f}us",
-                       "--loss", loss, "--name", f"{NAME}-{i}", "--seed", str(i + 1)]
+    def __init__(self, loss, count=SITE_COUNT, delay_s=LINK_DELAY_S, slow=None):
+        """slow: two of them, whose path has a quarter of the rate."""
+        self.paths, self.namespaces, self.count = [], [], count
+        links = list(itertools.combinations(range(count), 2))
+        for i, ends in enumerate(links):
+            rate = LINK_RATE / 4 if ends == slow else LINK_RATE
+            command = [PATH, "--rate", f"{rate / 1e6:.0f}Mbit", "--delay", f"{delay_s * 1e6:.0f}us", "--loss",
+                       loss, "--name", f"{NAME}-{i}", "--seed", str(i + 1)]
             self.paths.append(subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                                text=True))
         for path in self.paths:
@@ -265,12 +269,12 @@ class Sites:
                 reason = path.stderr.read().strip()
                 self.close()
                 raise PermissionError(reason)
-        for s in range(SITE_COUNT):
+        for s in range(count):
             ip("netns", "add", self.name(s))
             self.namespaces.append(self.name(s))
             ip("-n", self.name(s), "link", "set", "lo", "up")
             ip("-n", self.name(s), "address", "add", f"10.98.{s}.1/32", "dev", "lo")
-        for i, ends in enumerate(LINKS):
+        for i, ends in enumerate(links):
             for side, near, far in (("left", *ends), ("right", *reversed(ends))):
                 ip("-n", f"{NAME}-{i}-{side}", "link", "set", "path0", "netns", self.name(near),
                    "name", f"to{far}")
@@ -288,8 +292,8 @@ class Sites:
     def bytes_sent(self):
         """On each link, in each direction, as the kernel counts them: IP packets before the loss."""
         counts = {}
-        for near in range(SITE_COUNT):
-            for far in range(SITE_COUNT):
+        for near in range(self.count):
+            for far in range(self.count):
                 if near != far:
                     file = f"/sys/class/net/to{far}/statistics/tx_bytes"
                     counts[near, far] = int(subprocess.run(self.inside(near, ["cat", file]), check=True,
@@ -304,16 +308,14 @@ class Sites:
             ip("netns", "delete", namespace)
 
 
-def distribute_once(sites, folder, schedule):
-    """Seconds, as rank 0 reports them; None: it failed or took too long."""
+def run_ranks(sites, command, ranks_per_site, named):
+    """What rank 0 printed, as JSON; None: it failed or took too long. named: ranks know their sites."""
     ranks = []
-    total = SITE_COUNT * RANKS_PER_SITE
-    command = [LONGHAUL, "distribute", f"{folder}/file", "-o", f"{folder}/%r", "--schedule", schedule,
-               "--json", "-"]
+    total = sites.count * ranks_per_site
     for rank in range(total):
-        site = rank // RANKS_PER_SITE
+        site = rank // ranks_per_site
         variables = {"RANK": str(rank), "WORLD_SIZE": str(total), "MASTER_ADDR": "10.98.0.1",
-                     "MASTER_PORT": "29511", "LONGHAUL_SITE": f"site{site}"}
+                     "MASTER_PORT": "29511", "LONGHAUL_SITE": f"site{site}" if named else ""}
         ranks.append(subprocess.Popen(sites.inside(site, command), stdout=subprocess.PIPE, text=True,
                                       stderr=subprocess.PIPE, env={**os.environ, **variables}))
     try:
@@ -324,9 +326,17 @@ def distribute_once(sites, folder, schedule):
         rank.kill()
         rank.wait()
     if not outputs or any(rank.returncode for rank in ranks):
-        print(f"    {schedule}: {outputs[0][1].strip() if outputs else 'took too long'}")
+        print(f"    {' '.join(command[1:])}: {outputs[0][1].strip() if outputs else 'took too long'}")
         return None
-    return json.loads(outputs[0][0])["time_s"]
+    return json.loads(outputs[0][0])
+
+
+def distribute_once(sites, folder, schedule):
+    """Seconds, as rank 0 reports them; None: it failed or took too long."""
+    command = [LONGHAUL, "distribute", f"{folder}/file", "-o", f"{folder}/%r", "--schedule", schedule,
+               "--json", "-"]
+    result = run_ranks(sites, command, RANKS_PER_SITE, True)
+    return result and result["time_s"]
 
 
 def send_all(sites, folder):
@@ -398,9 +408,43 @@ def distribute(losses=("0", "1e-2")):
         distribute_over(loss, (32 if QUICK else 256) * MIB)
 
 
+# ---- a slow path among four ranks --------------------------------------------------------------------------
+
+ORDER_RANKS = 4
+ORDER_DELAY_S = 0.005
+
+
+def order():
+    try:
+        sites = Sites("0", ORDER_RANKS, ORDER_DELAY_S, (0, 1))
+    except PermissionError as reason:
+        print(f"    order: {reason}")
+        return
+    try:
+        for schedule in ("ring", None):
+            before = None
+            for measured in (False, True):
+                options = ["--schedule", schedule] if schedule else []
+                command = collective(16 * MIB, 3 if QUICK else 5, 2,
+                                     [*options, *(["--measure"] if measured else [])])
+                result = run_ranks(sites, command, 1, False)
+                if not result:
+                    continue
+                name = f"{schedule or 'chosen'}, {'measured' if measured else 'not measured'}"
+                result = result[0]
+                print(f"    {name}: {result['schedule']}, mean {result['time_mean_s']:.2f} s,"
+                      f" p99 {result['time_p99_s']:.2f} s")
+                report(f"allreduce 16MiB, a slow path: {name}", result["time_mean_s"], "s", "not measured",
+                       before, 1)
+                before = before or result["time_mean_s"]
+    finally:
+        sites.close()
+
+
 PARTS = {"loopback": loopback, "sites": sites, "sites-bound": sites_bound, "sites-bbr": sites_bbr,
          "sites-cubic": sites_cubic, "distribute": distribute,
-         "distribute-0": lambda: distribute(["0"]), "distribute-1e-2": lambda: distribute(["1e-2"])}
+         "order": order, "distribute-0": lambda: distribute(["0"]),
+         "distribute-1e-2": lambda: distribute(["1e-2"])}
 
 
 def main():

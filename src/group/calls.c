@@ -3,7 +3,7 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "group/bounded.h"
+#include "group/calls.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +12,7 @@
 #include "collective/run/digest.h"
 #include "collective/run/names.h"
 #include "collective/schedule/schedule_table.h"
+#include "group/bounded.h"
 #include "group/waiting.h"
 #include "message/completion_queue.h"
 #include "message/engine.h"
@@ -130,7 +131,7 @@ static int begin(struct lh_group *group, const struct op_request *request, struc
     return 0;
 }
 
-static int start(struct lh_group *group, const struct op_request *request, struct lh_collective **op)
+int calls_start(struct lh_group *group, const struct op_request *request, struct lh_collective **op)
 {
     int error = check(group, request);
     if (!error)
@@ -160,7 +161,7 @@ int lh_allreduce(struct lh_group *group, const void *in, void *out, size_t count
                                        .needs_in = true,
                                        .needs_out = true,
                                        .options = options};
-    return start(group, &request, op);
+    return calls_start(group, &request, op);
 }
 
 int lh_reduce(struct lh_group *group, const void *in, void *out, size_t count, enum lh_type type,
@@ -179,7 +180,7 @@ int lh_reduce(struct lh_group *group, const void *in, void *out, size_t count, e
                                        .needs_in = true,
                                        .needs_out = group->rank == root,
                                        .options = options};
-    return start(group, &request, op);
+    return calls_start(group, &request, op);
 }
 
 int lh_reduce_scatter(struct lh_group *group, const void *in, void *out, size_t count, enum lh_type type,
@@ -196,7 +197,7 @@ int lh_reduce_scatter(struct lh_group *group, const void *in, void *out, size_t 
                                        .needs_in = true,
                                        .needs_out = true,
                                        .options = options};
-    return start(group, &request, op);
+    return calls_start(group, &request, op);
 }
 
 int lh_broadcast(struct lh_group *group, void *buffer, size_t count, enum lh_type type, uint32_t root,
@@ -212,7 +213,7 @@ int lh_broadcast(struct lh_group *group, void *buffer, size_t count, enum lh_typ
                                        .needs_in = true,
                                        .needs_out = true,
                                        .options = options};
-    return start(group, &request, op);
+    return calls_start(group, &request, op);
 }
 
 int lh_allgather(struct lh_group *group, const void *in, void *out, size_t count, enum lh_type type,
@@ -227,7 +228,7 @@ int lh_allgather(struct lh_group *group, const void *in, void *out, size_t count
                                        .needs_in = true,
                                        .needs_out = true,
                                        .options = options};
-    return start(group, &request, op);
+    return calls_start(group, &request, op);
 }
 
 int lh_gather(struct lh_group *group, const void *in, void *out, size_t count, enum lh_type type,
@@ -243,7 +244,7 @@ int lh_gather(struct lh_group *group, const void *in, void *out, size_t count, e
                                        .needs_in = true,
                                        .needs_out = group->rank == root,
                                        .options = options};
-    return start(group, &request, op);
+    return calls_start(group, &request, op);
 }
 
 int lh_scatter(struct lh_group *group, const void *in, void *out, size_t count, enum lh_type type,
@@ -258,7 +259,7 @@ int lh_scatter(struct lh_group *group, const void *in, void *out, size_t count, 
                                        .needs_in = group->rank == root,
                                        .needs_out = true,
                                        .options = options};
-    return start(group, &request, op);
+    return calls_start(group, &request, op);
 }
 
 int lh_alltoall(struct lh_group *group, const void *in, void *out, size_t count, enum lh_type type,
@@ -272,7 +273,7 @@ int lh_alltoall(struct lh_group *group, const void *in, void *out, size_t count,
                                        .needs_in = true,
                                        .needs_out = true,
                                        .options = options};
-    return start(group, &request, op);
+    return calls_start(group, &request, op);
 }
 
 /* ---- with parts of any sizes ------------------------------------------------------------------------- */
@@ -295,7 +296,7 @@ int lh_gatherv(struct lh_group *group, const void *in, size_t count, void *out, 
                                        .needs_out = at_root,
                                        .needs_counts = at_root,
                                        .options = options};
-    return start(group, &request, op);
+    return calls_start(group, &request, op);
 }
 
 int lh_scatterv(struct lh_group *group, const void *in, const size_t *counts, void *out, size_t count,
@@ -315,7 +316,7 @@ int lh_scatterv(struct lh_group *group, const void *in, const size_t *counts, vo
                                        .needs_out = true,
                                        .needs_counts = at_root,
                                        .options = options};
-    return start(group, &request, op);
+    return calls_start(group, &request, op);
 }
 
 int lh_alltoallv(struct lh_group *group, const void *in, const size_t *in_counts, void *out,
@@ -333,7 +334,7 @@ int lh_alltoallv(struct lh_group *group, const void *in, const size_t *in_counts
                                        .needs_out = true,
                                        .needs_counts = true,
                                        .options = options};
-    return start(group, &request, op);
+    return calls_start(group, &request, op);
 }
 
 /* ---- comparing --------------------------------------------------------------------------------------- */
@@ -377,7 +378,7 @@ int lh_compare(struct lh_group *group, const struct lh_buffer *buffers, uint32_t
                                        .needs_in = true,
                                        .needs_out = true,
                                        .options = &reliable};
-    error = start(group, &request, op);
+    error = calls_start(group, &request, op);
     if (error)
         free(digests);
     return error;
@@ -387,7 +388,7 @@ int lh_barrier(struct lh_group *group, const struct lh_collective_options *optio
                struct lh_collective **op)
 {
     const struct op_request request = {.collective = COLLECTIVE_BARRIER, .type = LH_U8, .options = options};
-    return start(group, &request, op);
+    return calls_start(group, &request, op);
 }
 
 /* ---- their ends -------------------------------------------------------------------------------------- */

@@ -21,13 +21,6 @@ void choosing_free(struct choosing *choosing)
 
 /* ---- choosing ---------------------------------------------------------------------------------------- */
 
-/* Without a part per rank any order of ranks does. */
-static bool ranks_are_equal(enum collective collective)
-{
-    return collective == COLLECTIVE_ALLREDUCE || collective == COLLECTIVE_BROADCAST ||
-           collective == COLLECTIVE_REDUCE;
-}
-
 static bool is_in_order(const struct site_map *map, uint32_t ranks)
 {
     uint32_t rank = 0;
@@ -40,9 +33,9 @@ bool choosing_uses_map(const struct lh_group *group, enum collective collective)
 {
     const struct site_map *map = &group->paths.order->map;
     bool ordered = is_in_order(map, group->size);
-    if (map->sites == 1 && ordered)
+    if (collective == COLLECTIVE_BARRIER || (map->sites == 1 && ordered))
         return false;
-    return ranks_are_equal(collective) || (collective == COLLECTIVE_ALLTOALL && ordered);
+    return collective != COLLECTIVE_ALLTOALL || ordered; /* it sends parts of adjacent ranks together */
 }
 
 /* The first size of the list that is not below it, in bytes. *index: its place there. */

@@ -18,7 +18,7 @@ struct choosing {
 };
 
 void choosing_free(struct choosing *choosing);
-/* Whether a collective follows the order of the group's map. */
+/* Whether a collective follows the order of the group's map: unless that is by rank, in one site. */
 bool choosing_uses_map(const struct lh_group *group, enum collective collective);
 /* For an operation whose row has that many bytes. Under the lock of the mesh. -LH_ENOMEM. */
 int choosing_find(struct lh_group *group, enum collective collective, uint64_t bytes,

@@ -2,6 +2,7 @@
 #include "group/gather.h"
 
 #include "base/error.h"
+#include "group/calls.h"
 
 int gather_begin(struct lh_group *group, const void *mine, size_t bytes, void *all,
                  struct lh_collective **op)
@@ -10,7 +11,16 @@ int gather_begin(struct lh_group *group, const void *mine, size_t bytes, void *a
     lh_collective_options_init(&options);
     options.reliable = true;
     options.schedule = "bruck"; /* ranks may know different paths */
-    return lh_allgather(group, mine, all, bytes, LH_U8, &options, op);
+    const struct op_request request = {.collective = COLLECTIVE_ALLGATHER,
+                                       .in = mine,
+                                       .out = all,
+                                       .count = bytes,
+                                       .type = LH_U8,
+                                       .needs_in = true,
+                                       .needs_out = true,
+                                       .by_rank = true,
+                                       .options = &options};
+    return calls_start(group, &request, op);
 }
 
 int gather_end(struct lh_collective *op, int waited)

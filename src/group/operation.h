@@ -102,6 +102,7 @@ struct op_request {
     bool needs_in;
     bool needs_out;
     bool needs_counts;
+    bool by_rank; /* whatever is known of paths */
     uint32_t root;
     const struct lh_collective_options *options;
 };

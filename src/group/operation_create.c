@@ -213,6 +213,12 @@ static int set_parts(struct lh_collective *op, const struct op_request *request,
     return error;
 }
 
+static bool follows_order(const struct lh_group *group, const struct op_request *request)
+{
+    return !request->by_rank && request->form != CALL_UNEVEN &&
+           choosing_uses_map(group, request->collective);
+}
+
 static int set_shape(struct lh_collective *op, const struct op_request *request, size_t block_bytes)
 {
     if (op->layout.elements == 0 && request->count > 0 && request->form != CALL_UNEVEN)
@@ -225,7 +231,7 @@ static int set_shape(struct lh_collective *op, const struct op_request *request,
                                         .blocks = op->layout.blocks,
                                         .root = request->root,
                                         .extents = op->layout.parts ? op->parts.extents : NULL};
-    if (choosing_uses_map(op->group, request->collective)) {
+    if (follows_order(op->group, request)) {
         op->order = op->group->paths.order;
         op->order->users++;
         op->shape.map = &op->order->map;
@@ -248,7 +254,7 @@ static void sign(struct lh_collective *op, const struct op_request *request, siz
         .block_bytes = block_bytes,
         .reliable = options && options->reliable,
         .form = request->form,
-        .paths = choosing_uses_map(op->group, request->collective) ? op->group->paths.measured : 0,
+        .paths = follows_order(op->group, request) ? op->group->paths.measured : 0,
     };
     if (request->form == CALL_UNEVEN)
         op->signature.count = 0; /* to whom it has nothing for */

@@ -106,8 +106,43 @@ static void test_mixed_sites(void **state)
     for (uint32_t r = 0; r < 64; r++)
         f.sites[r] = r % 2;
     set_sites(&f, NULL);
+    for (enum collective each = 0; each < COLLECTIVES; each++)
+        assert_int_equal(choosing_uses_map(&f.group, each),
+                         each != COLLECTIVE_BARRIER && each != COLLECTIVE_ALLTOALL);
+    tear_down(&f);
+}
+
+/* In one site an order by rank is none. */
+static void test_order(void **state)
+{
+    static const uint32_t order[] = {0, 2, 1, 3};
+    struct fixture f;
+    (void)state;
+    set_up(&f, 4, 4, NULL);
+    assert_false(choosing_uses_map(&f.group, COLLECTIVE_ALLREDUCE));
+    set_sites(&f, order);
     assert_true(choosing_uses_map(&f.group, COLLECTIVE_ALLREDUCE));
-    assert_false(choosing_uses_map(&f.group, COLLECTIVE_ALLTOALL));
+    assert_true(choosing_uses_map(&f.group, COLLECTIVE_ALLGATHER));
+    tear_down(&f);
+}
+
+/* A measured path that is slow is avoided by the order, and by a schedule that does not use it. */
+static void test_measured(void **state)
+{
+    static const uint32_t order[] = {0, 2, 1, 3};
+    struct path_figures pairs[16];
+    struct fixture f;
+    (void)state;
+    for (uint32_t i = 0; i < 16; i++)
+        pairs[i] = (struct path_figures){.rtt_ns = 10000000, .rate_bps = 200000000};
+    pairs[1].rate_bps = pairs[4].rate_bps = 50000000;
+    set_up(&f, 4, 4, NULL);
+    f.group.paths.inside = (struct path_figures){.rtt_ns = 10000000, .rate_bps = 50000000};
+    assert_string_not_equal(ask(&f, COLLECTIVE_ALLREDUCE, 1 << 24), "ring");
+    choosing_free(&f.group.choosing);
+    f.group.paths.pairs = pairs;
+    set_sites(&f, order);
+    assert_string_equal(ask(&f, COLLECTIVE_ALLREDUCE, 1 << 24), "ring");
     tear_down(&f);
 }
 
@@ -167,8 +202,10 @@ static void test_as_planned(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sizes), cmocka_unit_test(test_sites),      cmocka_unit_test(test_mixed_sites),
-        cmocka_unit_test(test_all),   cmocka_unit_test(test_as_planned),
+        cmocka_unit_test(test_sizes),       cmocka_unit_test(test_sites),
+        cmocka_unit_test(test_mixed_sites), cmocka_unit_test(test_order),
+        cmocka_unit_test(test_measured),    cmocka_unit_test(test_all),
+        cmocka_unit_test(test_as_planned),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

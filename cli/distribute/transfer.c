@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "cli/distribute/transfer.h"
 
+#include "cli/distribute/site_progress.h"
 #include "cli/distribute/stream.h"
 #include "cli/file/summary.h"
 #include "cli/group/options.h"
 #include "cli/terminal/diagnostic.h"
-#include "cli/terminal/progress.h"
 #include "cli/terminal/stop.h"
 #include "cli/terminal/wait.h"
 
@@ -23,7 +23,7 @@ struct transfer {
     struct cli_file_message offer;
     struct cli_file_message *all; /* by rank */
     struct cli_stream stream;
-    struct cli_progress progress;
+    struct cli_site_progress progress; /* of rank 0 */
     uint64_t from_bytes;
     uint32_t failed_rank; /* all have seen that it has failed; LH_NO_RANK: none */
     bool agreed;          /* on the fault, by all */
@@ -182,17 +182,6 @@ static void take_block(struct transfer *t)
     cli_stream_take(&t->stream);
 }
 
-/* What all receivers have. */
-static void show_progress(struct transfer *t)
-{
-    uint64_t least = t->offer.size_bytes;
-    for (uint32_t rank = 1; rank < t->ranks; rank++)
-        if ((uint64_t)t->stream.positions[rank] < least)
-            least = (uint64_t)t->stream.positions[rank];
-    if (t->source)
-        cli_progress_show(&t->progress, least);
-}
-
 /* Until all are taken, or all have seen that a rank has failed. */
 static bool move_blocks(struct transfer *t)
 {
@@ -202,7 +191,7 @@ static bool move_blocks(struct transfer *t)
             if (!begin_block(t))
                 return false;
         int code = cli_stream_wait(stream, &t->fault);
-        show_progress(t);
+        cli_site_progress_show(&t->progress, stream->positions);
         if (!code)
             take_block(t);
         else if (code != -LH_ETIMEDOUT)
@@ -216,11 +205,12 @@ static bool stream(struct transfer *t)
     if (!t->source)
         check_incoming(t, cli_incoming_start(&t->incoming, t->from_bytes));
     else
-        cli_progress_start(&t->progress, t->source->name, t->offer.size_bytes, t->from_bytes);
+        cli_site_progress_start(&t->progress, t->group, t->source->name, t->offer.size_bytes,
+                                t->from_bytes);
     t->started_ns = cli_now();
     cli_stream_start(&t->stream, t->offer.size_bytes, t->from_bytes);
     bool moved = move_blocks(t);
-    cli_progress_clear(&t->progress);
+    cli_site_progress_clear(&t->progress);
     t->done.schedule = t->stream.schedule;
     cli_stream_close(&t->stream);
     return moved;

@@ -276,4 +276,31 @@ expect_status 0
 has big 1 2
 ! grep -q resumed "$work/run.out" || fail "it was resumed"
 
+say "on a terminal there is a bar for each site that gets the file"
+fresh 5
+(cd "$work" && python3 - "$LONGHAUL" >bars.out <<'P'
+import os, pty, sys
+
+# The ranks' standard error is the terminal itself, not the pipe of longhaul run.
+rank = 'exec 2>/dev/tty; exec "$0" distribute some -o out/%r'
+command = [sys.argv[1], "run", "-n", "5", "--sites", "4", "--", "sh", "-c", rank, sys.argv[1]]
+pid, terminal = pty.fork()
+if pid == 0:
+    os.execv(command[0], command)
+shown = b""
+while True:
+    try:
+        some = os.read(terminal, 65536)
+    except OSError:
+        break
+    shown += some
+sys.stdout.buffer.write(shown)
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+P
+) || fail "it failed on a terminal: $(cat "$work/bars.out")"
+has some 1 2 3 4
+for site in site0 site1 site2 site3; do
+    grep -q "some to $site .* of 293KiB" "$work/bars.out" || fail "no bar of $site: $(cat "$work/bars.out")"
+done
+
 echo "$checks checks"

@@ -94,3 +94,5 @@ expect_status 2
 expect_line "$work/run.err" "no host"
 distribute nothing-there 127.0.0.2
 expect_status 1
+
+echo "$checks checks"

@@ -86,7 +86,7 @@ LH_API int lh_reduce(struct lh_group *group, const void *in, void *out, size_t c
 LH_API int lh_reduce_scatter(struct lh_group *group, const void *in, void *out, size_t count,
                              enum lh_type type, enum lh_reduction reduction,
                              const struct lh_collective_options *options, struct lh_collective **op);
-/* The root's buffer[count] to all. */
+/* The root's buffer[count] to all. Where only the root knows the count, it broadcasts that first, at once. */
 LH_API int lh_broadcast(struct lh_group *group, void *buffer, size_t count, enum lh_type type,
                         uint32_t root, const struct lh_collective_options *options,
                         struct lh_collective **op);

@@ -18,7 +18,8 @@ struct flow {
     double end;
 };
 
-enum port { OUT, IN, OUT_ACROSS, PORTS };
+/* LOAD: when a rank has sent all, at the earliest: from when it had the first block on. */
+enum port { OUT, IN, OUT_ACROSS, LOAD, PORTS };
 
 static uint32_t sites_of(const struct schedule_shape *shape)
 {
@@ -80,15 +81,22 @@ static double repair(const struct flow *flow, const struct flow_hop *hop, const 
     return hop->samples_s[lh_prng_below(flow->prng, hop->samples)];
 }
 
+/* When a block has left: in both directions by turns, one behind the other in each. */
+static double leave(double *ports, bool across, double ready, double port_s)
+{
+    double *out = &ports[across ? OUT_ACROSS : OUT];
+    ports[LOAD] = (ports[LOAD] > 0 ? ports[LOAD] : ready) + port_s;
+    return *out = later(later(ready, *out) + port_s, ports[LOAD]);
+}
+
 /* When a block that leaves after `ready` arrives: through ports, and a link. first: of a message. */
 static double carry(struct flow *flow, uint32_t from, uint32_t to, double ready, bool first, double *link)
 {
     const struct flow_hop *inside = &flow->network->inside, *across = &flow->network->across;
     const struct flow_pair pair = pair_of(flow, from, to, link != NULL);
-    double *out = &flow->ports[from * PORTS + (link ? OUT_ACROSS : OUT)];
     double message_s = first ? (link ? across : inside)->message_s : 0;
     double port_s = flow->block_bytes * (link ? inside->byte_s : pair.byte_s) + message_s;
-    double sent = *out = later(ready, *out) + port_s;
+    double sent = leave(&flow->ports[from * PORTS], link != NULL, ready, port_s);
     if (link) {
         *link = later(sent - port_s, *link) + flow->block_bytes * pair.byte_s;
         return later(sent, *link) + pair.latency_s;

@@ -3,8 +3,9 @@
  *
  * A block leaves when its sender has it and the sender's port is free; inside a site the receiver's port
  * carries a block at a time, too, and between sites the link from the one to the other, which all their ranks
- * share. Ranks do not wait between steps. A rank's port inside its site and that across do not delay each
- * other: links are slower. What repairs of losses add to a block's time delays no others.
+ * share. Ranks do not wait between steps. What a rank sends inside its site and what it sends across take
+ * turns at its port, so that neither waits for the other to be there. What repairs of losses add to a block's
+ * time delays no others.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -75,6 +75,25 @@ static void test_shared_link(void **state)
                 0.01);
 }
 
+/* What a rank sends across, and inside its site, leaves by one port: the root of `hybrid` sends each block
+ * twice. Slower links take longer than that. */
+static void test_shared_port(void **state)
+{
+    (void)state;
+    struct schedule_map map;
+    struct flow_network network = {.inside = {.byte_s = BYTE},
+                                   .across = {.byte_s = BYTE / 1e3, .latency_s = 0.01}};
+    struct schedule_shape shape = {.ranks = 8, .blocks = 1000, .map = &map.map};
+    schedule_map_of(&map, 8, 4, false);
+    assert_near(time_of(COLLECTIVE_BROADCAST, "sequential", &shape, 1e6, &network, NULL), 0.01 + 7e6 * BYTE,
+                1e-3);
+    assert_near(time_of(COLLECTIVE_BROADCAST, "hybrid", &shape, 1e6, &network, NULL), 0.01 + 2e6 * BYTE,
+                1e-3);
+    network.across.byte_s = 4 * BYTE;
+    assert_near(time_of(COLLECTIVE_BROADCAST, "hybrid", &shape, 1e6, &network, NULL), 0.01 + 4e6 * BYTE,
+                1e-3);
+}
+
 /* A repair delays its block and what depends on it. */
 static void test_repairs(void **state)
 {
@@ -95,9 +114,8 @@ static void test_repairs(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_steps),
-        cmocka_unit_test(test_latency_once),
-        cmocka_unit_test(test_shared_link),
+        cmocka_unit_test(test_steps),       cmocka_unit_test(test_latency_once),
+        cmocka_unit_test(test_shared_link), cmocka_unit_test(test_shared_port),
         cmocka_unit_test(test_repairs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -204,7 +204,7 @@ static double predict(const struct cell *cell)
     struct lh_prng prng;
     for (uint32_t host = 0; host < HOSTS; host++)
         sites[host] = site_of(cell, host);
-    site_map_build(&map, sites, HOSTS, numbers);
+    site_map_build(&map, sites, NULL, HOSTS, numbers);
     struct schedule_shape shape = {.ranks = HOSTS, .blocks = (uint32_t)(cell->bytes / BLOCK), .map = &map};
     struct flow_network network = {
         .inside = {.latency_s = 2 * CABLE_S + packet_s, .byte_s = 8 * wire / HOST_BPS},

@@ -34,6 +34,49 @@ static double algorithm_bandwidth(const struct cli_call *call, const struct cli_
     return measured->mean_s > 0 ? (double)size_of(call) / measured->mean_s : 0;
 }
 
+/* ---- measured paths ---------------------------------------------------------------------------------- */
+
+static void print_order(FILE *out, struct lh_group *group)
+{
+    uint32_t ranks = lh_group_size(group), last_site = 0;
+    uint32_t rank_at[LH_GROUP_RANKS_MAX], site_at[LH_GROUP_RANKS_MAX];
+    for (uint32_t rank = 0; rank < ranks; rank++) {
+        uint32_t place = 0, site = 0;
+        lh_group_place(group, rank, &place, &site);
+        rank_at[place] = rank;
+        site_at[place] = site;
+    }
+    fprintf(out, " measured: order of ranks");
+    for (uint32_t place = 0; place < ranks; place++) {
+        fprintf(out, "%s %" PRIu32, site_at[place] != last_site ? " |" : "", rank_at[place]);
+        last_site = site_at[place];
+    }
+}
+
+void cli_collective_paths(FILE *out, struct lh_group *group)
+{
+    struct lh_group_path slowest = {0}, path;
+    uint32_t ranks = lh_group_size(group), slow_from = 0, slow_to = 0;
+    char rate[32], rtt[32];
+    for (uint32_t from = 0; from < ranks; from++)
+        for (uint32_t to = 0; to < ranks; to++) {
+            if (from == to || lh_group_path(group, from, to, &path) != 0 || path.rate_bps == 0 ||
+                (slowest.rate_bps > 0 && path.rate_bps >= slowest.rate_bps))
+                continue;
+            slowest = path;
+            slow_from = from;
+            slow_to = to;
+        }
+    print_order(out, group);
+    if (slowest.rate_bps > 0)
+        fprintf(out, "; slowest path %" PRIu32 " to %" PRIu32 ": %s, round trip %s, loss %.2g", slow_from,
+                slow_to, lh_format_rate((double)slowest.rate_bps, rate, sizeof rate),
+                lh_format_time((double)slowest.rtt_ns * 1e-9, rtt, sizeof rtt), slowest.loss);
+    fprintf(out, "\n");
+}
+
+/* ---- rows -------------------------------------------------------------------------------------------- */
+
 void cli_collective_titles(FILE *out, const struct cli_setup *setup)
 {
     struct cli_table table = make_table(out, setup);

@@ -18,6 +18,8 @@ struct cli_setup {
     bool partial;                /* one of them delivers parts of messages: a column for what is missing */
 };
 
+/* After lh_group_measure(): the ranks in their order, by sites, and the slowest path. */
+void cli_collective_paths(FILE *out, struct lh_group *group);
 void cli_collective_titles(FILE *out, const struct cli_setup *setup);
 void cli_collective_row(FILE *out, const struct cli_setup *setup, const struct cli_call *call,
                         const struct cli_measured *measured);

@@ -144,6 +144,8 @@ static int run_in(struct run *run, struct lh_group *group)
                            cli_call_elements_min(&run->call) * lh_type_bytes(sweep->type));
     if (sweep->measure && lh_group_measure(group) != 0)
         return cli_failed("measuring the paths: %s", lh_last_error());
+    if (sweep->measure && run->reports)
+        cli_collective_paths(run->out, group);
     int status =
         allocate(run) ? measure_all(run) : cli_failed("no memory for %" PRIu64 " bytes", sweep->end_bytes);
     free(measure->in);

@@ -100,6 +100,18 @@ LH_API int lh_group_split(struct lh_group *group, uint32_t color, uint32_t key, 
  * workers. */
 LH_API int lh_group_measure(struct lh_group *group);
 
+/* What was measured of the path from a rank to another. */
+struct lh_group_path {
+    lh_time rtt_ns;
+    uint64_t rate_bps; /* 0: unknown */
+    double loss;       /* of packets, 0 to 1 */
+};
+/* -LH_EINVAL: no such ranks; -LH_ESTATE: nothing was measured. */
+LH_API int lh_group_path(struct lh_group *group, uint32_t from, uint32_t to, struct lh_group_path *path);
+/* Place of a rank in the order that schedules follow, and the number of its site there; each may be NULL.
+ * -LH_EINVAL: no such rank. */
+LH_API int lh_group_place(struct lh_group *group, uint32_t rank, uint32_t *place, uint32_t *site);
+
 /* Makes progress on a group whose engine has no workers, and on all connections of that engine. *next_ns:
  * time of the next call at the latest; NULL is allowed. -LH_ESTATE: the engine has workers. */
 LH_API int lh_group_progress(struct lh_group *group, lh_time *next_ns);

@@ -187,6 +187,35 @@ const char *lh_group_site(const struct lh_group *group, uint32_t rank)
     return rank < group->size ? group->sites[rank] : NULL;
 }
 
+int lh_group_path(struct lh_group *group, uint32_t from, uint32_t to, struct lh_group_path *path)
+{
+    if (from >= group->size || to >= group->size || from == to)
+        return lh_fail(LH_EINVAL, "path from rank %u to rank %u: out of range (two of 0 to %u)", from, to,
+                       group->size - 1);
+    pthread_mutex_lock(&group->mesh->lock);
+    const struct path_figures *pairs = group->paths.pairs;
+    if (pairs)
+        *path = (struct lh_group_path){.rtt_ns = pairs[from * group->size + to].rtt_ns,
+                                       .rate_bps = pairs[from * group->size + to].rate_bps,
+                                       .loss = pairs[from * group->size + to].loss * PATHS_LOSS_UNIT};
+    pthread_mutex_unlock(&group->mesh->lock);
+    return pairs ? 0 : lh_fail(LH_ESTATE, "group: paths were not measured (lh_group_measure() first)");
+}
+
+int lh_group_place(struct lh_group *group, uint32_t rank, uint32_t *place, uint32_t *site)
+{
+    if (rank >= group->size)
+        return lh_fail(LH_EINVAL, "rank %u: out of range (0 to %u)", rank, group->size - 1);
+    pthread_mutex_lock(&group->mesh->lock);
+    const struct site_map *map = &group->paths.order->map;
+    if (place)
+        *place = map->place_of[rank];
+    if (site)
+        *site = map->site_of[map->place_of[rank]];
+    pthread_mutex_unlock(&group->mesh->lock);
+    return 0;
+}
+
 struct lh_engine *lh_group_engine(const struct lh_group *group)
 {
     return group->mesh->engine;

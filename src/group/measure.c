@@ -17,7 +17,9 @@
  * little beside that. */
 #define ENOUGH_TRIPS 8u
 #define ENOUGH_NS    (2 * LH_NS_PER_MS)
-#define BITS         8u
+/* In less several blocks may have arrived before this rank looked. */
+#define KNOWN_NS (LH_NS_PER_MS / 2)
+#define BITS     8u
 
 /* ---- memory ------------------------------------------------------------------------------------------ */
 
@@ -73,6 +75,17 @@ static int exchange(struct group_measure *m, size_t bytes, const void *in, void 
     return lh_alltoallv(m->group, in, m->counts, out, m->counts, LH_U8, &options, &m->op);
 }
 
+/* The best of those that lasted for a while; before one has, any. */
+static void note_rate(struct group_measure *m, uint64_t bytes, lh_time span_ns)
+{
+    double rate = (double)bytes * BITS * LH_NS_PER_S / (double)span_ns;
+    uint64_t rate_bps = rate < 1 ? 1 : (uint64_t)rate, *best_bps = &m->rates_bps[m->partner];
+    bool known = span_ns >= KNOWN_NS;
+    if ((known && !m->known) || (known == m->known && rate_bps > *best_bps))
+        *best_bps = rate_bps;
+    m->known = m->known || known;
+}
+
 /* What came of the burst that is done. */
 static void take_burst(struct group_measure *m)
 {
@@ -86,12 +99,8 @@ static void take_burst(struct group_measure *m)
     m->own = (struct measure_record){.rtt_ns = link_rtt_ns(link)};
     if (known)
         m->own.span_ns = train->last_ns - train->first_ns;
-    if (m->own.span_ns > 0) {
-        double rate = (double)train->bytes * BITS * LH_NS_PER_S / (double)m->own.span_ns;
-        uint64_t rate_bps = rate < 1 ? 1 : (uint64_t)rate;
-        if (rate_bps > m->rates_bps[m->partner])
-            m->rates_bps[m->partner] = rate_bps;
-    }
+    if (m->own.span_ns > 0)
+        note_rate(m, train->bytes, m->own.span_ns);
     pthread_mutex_unlock(&mesh->lock);
 }
 
@@ -137,7 +146,7 @@ static void enter_round(struct group_measure *m)
     uint32_t partner = rounds_partner(map_of(m), m->group->rank, m->round);
     m->step = m->round < rounds_inside(map_of(m)) ? 1 : 0;
     m->partner = partner == ROUNDS_NONE ? LH_NO_RANK : partner;
-    m->enough = false;
+    m->enough = m->known = false;
     m->own = m->other = (struct measure_record){0};
 }
 

@@ -29,6 +29,7 @@ struct group_measure {
     uint32_t step;    /* of the round */
     uint32_t partner; /* LH_NO_RANK: none */
     bool enough;      /* nothing more to exchange with it */
+    bool known;       /* its rate is that of a burst that lasted for a while */
     struct measure_record own, other;
     size_t *counts;      /* by rank */
     uint64_t *rates_bps; /* by rank */

@@ -177,6 +177,30 @@ void paths_tell_measured(struct lh_group *group, const uint64_t *rates_bps, uint
     }
 }
 
+static bool is_near(const struct lh_group *group, const uint8_t *rows, uint32_t one, uint32_t other)
+{
+    return get(rows + ((size_t)one * group->size + other) * CELL_BYTES).near &&
+           get(rows + ((size_t)other * group->size + one) * CELL_BYTES).near;
+}
+
+/* Between ranks of a machine what differs is when its scheduler let them run: all have the best. */
+static void level_near(const struct lh_group *group, const uint8_t *rows, struct path_figures *pairs)
+{
+    struct path_figures best = {.rtt_ns = UINT64_MAX};
+    uint32_t size = group->size;
+    for (uint32_t i = 0; i < size * size; i++) {
+        if (!is_near(group, rows, i / size, i % size))
+            continue;
+        best.rtt_ns = pairs[i].rtt_ns < best.rtt_ns ? pairs[i].rtt_ns : best.rtt_ns;
+        best.rate_bps = pairs[i].rate_bps > best.rate_bps ? pairs[i].rate_bps : best.rate_bps;
+    }
+    for (uint32_t i = 0; i < size * size; i++)
+        if (is_near(group, rows, i / size, i % size)) {
+            pairs[i].rtt_ns = best.rtt_ns;
+            pairs[i].rate_bps = best.rate_bps;
+        }
+}
+
 /* near: ranks of a machine have no distance, however busy it is. */
 static void read_rows(const struct lh_group *group, const uint8_t *rows, bool near,
                       struct path_figures *pairs)
@@ -188,7 +212,7 @@ static void read_rows(const struct lh_group *group, const uint8_t *rows, bool ne
             struct cell back = get(rows + ((size_t)from * size + to) * CELL_BYTES);
             struct path_figures *pair = &pairs[from * size + to];
             *pair = cell.figures;
-            if (near && cell.near && back.near)
+            if (near && is_near(group, rows, from, to))
                 pair->rtt_ns = 1;
             if (pair->loss == LOSS_UNKNOWN)
                 pair->loss = back.loss_back == LOSS_UNKNOWN ? 0 : back.loss_back;
@@ -303,10 +327,12 @@ int paths_agree(struct lh_group *group, const uint8_t *rows, bool measured)
                       : lh_fail(LH_ENOMEM, "group: no memory for %u ranks", size);
     if (!error) {
         read_rows(group, rows, false, pairs);
-        if (measured)
+        if (measured) {
+            level_near(group, rows, pairs);
             fill_rates(group, pairs);
-        else
+        } else {
             error = set_created(group, site_of, pairs);
+        }
     }
     if (!error && measured) {
         order = find_order(group, site_of, pairs);

@@ -54,10 +54,13 @@ say "measured paths"
 run -n 3 -- "$LONGHAUL" collective allreduce -b 300000 --iterations 2 --measure
 expect_status 0
 grep -q ' 0$' "$work/run.out" || fail "no right row after measuring"
+grep -q '^ measured: order of ranks 0 1 2; slowest path . to .: .*bit/s' "$work/run.out" ||
+    fail "no measured paths"
 run -n 4 --sites 2 --link rtt=5ms,rate=1Gbit -- "$LONGHAUL" collective broadcast -b 300000 --iterations 2 \
     --measure
 expect_status 0
 grep -q ' 0$' "$work/run.out" || fail "no right row after measuring two sites"
+grep -q 'order of ranks . . | . .;' "$work/run.out" || fail "not two sites"
 
 say "types and reductions, with losses between sites"
 for type in f32 bf16 i64 u8; do

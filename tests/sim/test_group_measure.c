@@ -133,6 +133,8 @@ static void test_slow_link(void **state)
     struct group_world world;
     (void)state;
     group_world_open(&world, "slow", 3, "delay=2ms,rate=2Gbit", 5, NULL, NULL);
+    struct lh_group_path none;
+    assert_int_equal(lh_group_path(world.groups[0], 0, 1, &none), -LH_ESTATE);
     set_path(&world, 1, 2, "delay=2ms,rate=500Mbit");
     set_link(&world, 0, 4, "delay=2ms,rate=2Gbit,loss=1e-3");
     measure(&world);
@@ -151,6 +153,17 @@ static void test_slow_link(void **state)
             else
                 assert_int_equal(pair->loss, 0);
         }
+    struct lh_group_path path;
+    uint32_t place, site;
+    sim_engines_must(lh_group_path(world.groups[3], 1, 2, &path), "lh_group_path");
+    assert_int_equal(path.rate_bps, pairs[1 * 5 + 2].rate_bps);
+    assert_int_equal(path.rtt_ns, pairs[1 * 5 + 2].rtt_ns);
+    assert_int_equal(lh_group_path(world.groups[3], 1, 1, &path), -LH_EINVAL);
+    assert_int_equal(lh_group_path(world.groups[3], 1, 5, &path), -LH_EINVAL);
+    sim_engines_must(lh_group_place(world.groups[3], 2, &place, &site), "lh_group_place");
+    assert_int_equal(place, map->place_of[2]);
+    assert_int_equal(site, 0);
+    assert_int_equal(lh_group_place(world.groups[3], 5, NULL, NULL), -LH_EINVAL);
     assert_int_equal(map->sites, 1);
     assert_false(are_neighbors(map, 5, 1, 2));
     assert_true(choosing_uses_map(world.groups[0], COLLECTIVE_ALLREDUCE));

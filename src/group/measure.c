@@ -128,9 +128,10 @@ static uint32_t kind_of(uint32_t step)
     return step == 0 ? STEP_BARRIER : step % 2 == 1 ? STEP_RECORD : STEP_BURST;
 }
 
+/* By what all ranks know, whatever they have measured. */
 static const struct site_map *map_of(const struct group_measure *m)
 {
-    return &m->group->paths.order->map;
+    return &m->group->paths.created.order->map;
 }
 
 static int begin_rows(struct group_measure *m)

@@ -11,8 +11,9 @@
 #include "collective/choose/rounds.h"
 #include "group/group.h"
 
-/* Of a path, in a row: round trip, rate from the other rank: 8 bytes each; loss from it, bytes of a
- * packet, loss to it, whether the other is on this machine: 4 each. */
+/* Of a path, in a row: round trip, rate from the other rank: 8 bytes each; loss from it, bytes of a packet,
+ * loss to it, whether the other is on this machine: 4 each. Of a rank to itself: what it had measured before,
+ * as a round trip. */
 #define CELL_BYTES   32u
 #define LOSS_UNKNOWN UINT32_MAX
 #define FNV_BASIS    2166136261u
@@ -166,7 +167,9 @@ static void set_losses(struct link *link, struct cell *cell)
 
 void paths_tell_measured(struct lh_group *group, const uint64_t *rates_bps, uint8_t *row)
 {
+    const struct cell own = {.figures.rtt_ns = group->paths.measured};
     memset(row, 0, paths_row_bytes(group));
+    put(&own, row + (size_t)group->rank * CELL_BYTES);
     for (uint32_t r = 0; r < group->size; r++) {
         if (r == group->rank)
             continue;
@@ -251,7 +254,7 @@ static int find_sites(const struct lh_group *group, const uint8_t *rows, struct 
 static void fill_rates(const struct lh_group *group, struct path_figures *pairs)
 {
     const struct group_paths *paths = &group->paths;
-    const struct site_map *map = &paths->order->map;
+    const struct site_map *map = &paths->created.order->map;
     rounds_fill(map, pairs);
     for (uint32_t from = 0; from < group->size; from++)
         for (uint32_t to = 0; to < group->size; to++) {
@@ -262,13 +265,25 @@ static void fill_rates(const struct lh_group *group, struct path_figures *pairs)
         }
 }
 
-/* By the present order. */
-static struct group_order *find_order(const struct lh_group *group, const uint32_t *site_of,
-                                      const struct path_figures *pairs)
+/* Whether all had measured the same before, and so have one order. */
+static bool had_same(const struct lh_group *group, const uint8_t *rows)
 {
+    size_t bytes = paths_row_bytes(group);
+    for (uint32_t r = 0; r < group->size; r++)
+        if (get(rows + r * (bytes + CELL_BYTES)).figures.rtt_ns != group->paths.measured)
+            return false;
+    return true;
+}
+
+/* By the present order, where all have that. */
+static struct group_order *find_order(const struct lh_group *group, const uint8_t *rows,
+                                      const uint32_t *site_of, const struct path_figures *pairs)
+{
+    const struct group_order *before =
+        had_same(group, rows) ? group->paths.order : group->paths.created.order;
     uint32_t order[LH_GROUP_RANKS_MAX];
     void *memory = malloc(place_order_memory(group->size));
-    struct group_order *present = group_order_create(site_of, group->paths.order->map.rank_at, group->size);
+    struct group_order *present = group_order_create(site_of, before->map.rank_at, group->size);
     struct group_order *found = NULL;
     if (memory && present) {
         place_order(pairs, group->size, &present->map, order, memory);
@@ -335,7 +350,7 @@ int paths_agree(struct lh_group *group, const uint8_t *rows, bool measured)
         }
     }
     if (!error && measured) {
-        order = find_order(group, site_of, pairs);
+        order = find_order(group, rows, site_of, pairs);
         error = order ? 0 : lh_fail(LH_ENOMEM, "group: no memory to order %u ranks", size);
     }
     if (error || !measured)

@@ -330,6 +330,38 @@ static uint32_t die(lh_time after_ns, lh_time *took_ns)
     return ended;
 }
 
+/* Ranks of which some have not measured what others have find that, and measure again. */
+static void test_apart(void **state)
+{
+    struct group_world world;
+    struct lh_collective *ops[4];
+    float in[4] = {1, 2, 3, 4}, out[4];
+    (void)state;
+    group_world_open(&world, "apart", 3, "delay=2ms,rate=1Gbit", 4, NULL, NULL);
+    set_path(&world, 0, 1, "delay=2ms,rate=100Mbit");
+    measure(&world);
+    struct group_paths *paths = &world.groups[2]->paths;
+    assert_ptr_not_equal(paths->order, paths->created.order);
+    group_order_release(paths->order);
+    paths->order = paths->created.order;
+    paths->order->users++;
+    paths->measured = 0;
+    for (uint32_t r = 0; r < 4; r++)
+        sim_engines_must(lh_allreduce(world.groups[r], &in[r], &out[r], 1, LH_F32, LH_SUM, NULL, &ops[r]),
+                         "lh_allreduce");
+    assert_true(group_world_run(&world, ops, 4, LIMIT_NS));
+    for (uint32_t r = 0; r < 4; r++) {
+        struct lh_collective_result result;
+        assert_true(lh_collective_test(ops[r], &result));
+        assert_int_equal(result.error, -LH_EPROTOCOL);
+        lh_collective_free(ops[r]);
+    }
+    measure(&world);
+    assert_false(are_neighbors(map_of(&world), 4, 0, 1));
+    check_sums(&world, "ring");
+    group_world_close(&world);
+}
+
 static void test_death(void **state)
 {
     lh_time whole_ns, took_ns;
@@ -347,7 +379,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_slow_link), cmocka_unit_test(test_sites), cmocka_unit_test(test_pending),
-        cmocka_unit_test(test_split),     cmocka_unit_test(test_death),
+        cmocka_unit_test(test_split),     cmocka_unit_test(test_apart), cmocka_unit_test(test_death),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -234,7 +234,7 @@ static void begin(struct world *world, const struct plan_event *event, struct ru
         break;
     case EVENT_gone:
         if (event->delay_ns > 0) {
-            ranks_die_agreeing(world, event);
+            ranks_die_later(world, event);
             break;
         }
         lose_ends(world, event->host, true);

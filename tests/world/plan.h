@@ -110,7 +110,9 @@ struct plan_event {
     uint8_t side; /* of the pair: who sends, exposes, closes, stalls; cancel: 0 the send, 1 the receive */
     uint8_t host; /* faults of a host; of a direction: from; collective: who calls another; giveup */
     uint8_t peer; /* of a direction: to */
-    uint16_t target; /* cancel: number of the message's event; write, read, revoke: of the expose */
+    uint16_t
+        target; /* cancel: number of the message's event; write, read, revoke: of the expose; gone, of a
+                        rank: 1, when it has measured the paths */
     lh_time at_ns;
     lh_time span_ns; /* how long a fault lasts; message: when the receive is posted; collective: within
                         which all ranks call it */

@@ -11,6 +11,7 @@
 #define LOSS_MOST   0.2      /* more, in long bursts, is the silence of a dead rank */
 #define BURST_MOST  3
 #define THREE_HOSTS 3u
+#define MEASURING   0x3EA5u
 
 void draw_ranks(struct plan *plan, struct lh_prng *prng)
 {
@@ -225,6 +226,20 @@ static void draw_death_agreeing(struct plan *plan, struct lh_prng *prng)
         event->at_ns /= 16;
 }
 
+/* When it has measured the paths, and the others may know that or not. From a generator of its own. */
+static void draw_death_measuring(struct plan *plan)
+{
+    struct lh_prng prng;
+    lh_prng_seed(&prng, plan->seed ^ MEASURING);
+    if (!plan_has(plan, FEATURE_measures) || plan->hosts < THREE_HOSTS || !draw_chance(&prng, 0.4))
+        return;
+    struct plan_event *event = draw_event(plan, EVENT_gone, &prng);
+    event->at_ns /= 64;
+    event->host = (uint8_t)lh_prng_below(&prng, plan->hosts);
+    event->delay_ns = draw_spread(&prng, LH_NS_PER_US, 50 * LH_NS_PER_MS);
+    event->target = 1;
+}
+
 void draw_group(struct plan *plan, struct lh_prng *prng, bool wild)
 {
     draw_attributes(plan, prng);
@@ -233,6 +248,7 @@ void draw_group(struct plan *plan, struct lh_prng *prng, bool wild)
     if (wild) {
         draw_faults(plan, prng);
         draw_death_agreeing(plan, prng);
+        draw_death_measuring(plan);
     }
 }
 

@@ -5,6 +5,7 @@
 
 #include "base/earlier.h"
 #include "base/prng.h"
+#include "collective/choose/rounds.h"
 #include "group/create.h"
 #include "world/group/outcome.h"
 #include "world/memory.h"
@@ -148,6 +149,10 @@ static void go_on_measuring(struct world *world, uint32_t host)
         return;
     rank->due_ns = world->now;
     int error = measure_go_on(&rank->measure, 0);
+    const struct site_map *map = &rank->group->paths.created.order->map;
+    bool last = rank->measure.op && rank->measure.round == rounds_count(map);
+    if (last && rank->last_measured && rank->dies_ns == 0)
+        rank->dies_ns = world->now + rank->last_measured->delay_ns;
     if (error || !rank->measure.op)
         end_measure(world, host, error);
 }
@@ -688,16 +693,19 @@ void ranks_die(struct world *world, uint32_t host)
     set_state(world, host, RANK_DEAD);
 }
 
-void ranks_die_agreeing(struct world *world, const struct plan_event *event)
+void ranks_die_later(struct world *world, const struct plan_event *event)
 {
-    if (world->ranks)
-        world->ranks->of[event->host].last = event;
+    struct rank *rank = world->ranks ? &world->ranks->of[event->host] : NULL;
+    if (rank && event->target == 1)
+        rank->last_measured = event;
+    else if (rank)
+        rank->last = event;
 }
 
 bool ranks_are_cut(const struct world *world, uint32_t from, uint32_t to)
 {
     const struct rank *rank = world->ranks ? &world->ranks->of[from] : NULL;
-    return rank && rank->dies_ns > 0 && rank->last->peer == to;
+    return rank && rank->last && rank->dies_ns > 0 && rank->last->peer == to;
 }
 
 void ranks_end(struct world *world)

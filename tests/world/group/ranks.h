@@ -19,8 +19,9 @@ bool ranks_over(const struct world *world);
 lh_time ranks_bound(const struct world *world);
 void ranks_on_arrival(struct world *world, uint32_t host);
 void ranks_die(struct world *world, uint32_t host);
-/* A host dies when it next agrees on who is left, and its last messages do not reach the event's peer. */
-void ranks_die_agreeing(struct world *world, const struct plan_event *event);
+/* A host dies when it next agrees on who is left, and its last messages do not reach the event's peer; or
+ * when it next has measured the paths. */
+void ranks_die_later(struct world *world, const struct plan_event *event);
 /* Whether they do not. */
 bool ranks_are_cut(const struct world *world, uint32_t from, uint32_t to);
 void ranks_give_up(struct world *world, const struct plan_event *event);

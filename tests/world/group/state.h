@@ -57,6 +57,7 @@ struct rank {
     lh_time since_ns; /* the state */
     lh_time died_ns;
     const struct plan_event *last;             /* it dies while it agrees; NULL: it does not */
+    const struct plan_event *last_measured;    /* likewise while ranks learn what all have measured */
     lh_time dies_ns;                           /* then; 0: it has not begun to agree */
     struct call *calls;                        /* by event */
     struct lh_group *made[2 * PLAN_HOSTS_MAX]; /* all of its groups */

@@ -90,19 +90,13 @@ static bool is_in_order(const struct group *group)
     return member == group->members;
 }
 
-/* As groups do: a part is a rank's, wherever it is, so only what has none follows the order of sites. */
+/* As groups do: an all-to-all sends parts of adjacent ranks together. */
 static bool uses_map(const struct group *group)
 {
-    switch (group->transfers.schedule->collective) {
-    case COLLECTIVE_BROADCAST:
-    case COLLECTIVE_REDUCE:
-    case COLLECTIVE_ALLREDUCE:
-        return group->map.sites > 1;
-    case COLLECTIVE_ALLTOALL:
-        return group->map.sites > 1 && is_in_order(group);
-    default:
+    enum collective collective = group->transfers.schedule->collective;
+    if (collective == COLLECTIVE_BARRIER || group->map.sites == 1)
         return false;
-    }
+    return collective != COLLECTIVE_ALLTOALL || is_in_order(group);
 }
 
 static void find_sites(struct group *group, uint32_t *numbers)

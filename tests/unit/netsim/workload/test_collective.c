@@ -207,8 +207,7 @@ static void check_waits(const struct schedule *schedule, uint32_t hosts, uint32_
     for (uint32_t i = 0; i < hosts; i++)
         site_of[i] = i * sites / hosts;
     site_map_build(&map, site_of, NULL, hosts, numbers);
-    if (sites > 1 && (!parts || schedule->collective == COLLECTIVE_ALLREDUCE ||
-                      schedule->collective == COLLECTIVE_ALLTOALL))
+    if (sites > 1 && schedule->collective != COLLECTIVE_BARRIER)
         shape.map = &map;
     uint32_t count = list_sent(schedule, &shape, sent);
     if (!parts) /* a flow is a block, a transfer may be more */

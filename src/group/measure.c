@@ -118,7 +118,7 @@ static void decide(struct group_measure *m)
 
 /* ---- rounds ------------------------------------------------------------------------------------------ */
 
-/* Steps of a round: between sites a barrier, so that the pairs of two sites come one after the other; then
+/* Steps of a round: a barrier, so that no pair disturbs another, and nobody waits for more than a round; then
  * for each burst a record and the burst. */
 enum { STEP_BARRIER, STEP_RECORD, STEP_BURST };
 #define STEPS (1 + 2 * MEASURE_BURSTS)
@@ -145,7 +145,7 @@ static int begin_rows(struct group_measure *m)
 static void enter_round(struct group_measure *m)
 {
     uint32_t partner = rounds_partner(map_of(m), m->group->rank, m->round);
-    m->step = m->round < rounds_inside(map_of(m)) ? 1 : 0;
+    m->step = 0;
     m->partner = partner == ROUNDS_NONE ? LH_NO_RANK : partner;
     m->enough = m->known = false;
     m->own = m->other = (struct measure_record){0};

@@ -14,7 +14,7 @@
 
 #define ROUNDS_NONE UINT32_MAX
 
-/* All rounds; the first rounds_inside() are inside sites, where pairs need not begin together. */
+/* All rounds; the first rounds_inside() are inside sites. */
 uint32_t rounds_count(const struct site_map *map);
 uint32_t rounds_inside(const struct site_map *map);
 /* The rank that a rank measures with in a round; ROUNDS_NONE: none. */

@@ -111,12 +111,34 @@ static void test_repairs(void **state)
     assert_near(sum / 1000, 0.502, 0.06);
 }
 
+/* Paths of their own: a chain takes what its slowest takes, each direction by itself, and not what others
+ * do; a lossy one a round trip more for what is lost. */
+static void test_pairs(void **state)
+{
+    (void)state;
+    struct flow_pair pairs[16];
+    struct flow_network network = {.pairs = pairs};
+    struct schedule_shape shape = {.ranks = 4, .blocks = 100};
+    for (uint32_t i = 0; i < 16; i++)
+        pairs[i] = (struct flow_pair){.latency_s = 0.01, .byte_s = BYTE};
+    double equal = time_of(COLLECTIVE_BROADCAST, "chain", &shape, 1e6, &network, NULL);
+    assert_near(equal, 0.031 + 2e-5, 1e-9);
+    pairs[2 * 4 + 1].byte_s = 10 * BYTE; /* back */
+    pairs[0 * 4 + 2].byte_s = 10 * BYTE; /* no hop of it */
+    assert_near(time_of(COLLECTIVE_BROADCAST, "chain", &shape, 1e6, &network, NULL), equal, 1e-9);
+    pairs[1 * 4 + 2].byte_s = 10 * BYTE;
+    assert_near(time_of(COLLECTIVE_BROADCAST, "chain", &shape, 1e6, &network, NULL), 0.04 + 2e-5, 1e-9);
+    pairs[1 * 4 + 2] = (struct flow_pair){.latency_s = 0.01, .byte_s = BYTE, .loss_byte = 1e-5};
+    assert_near(time_of(COLLECTIVE_BROADCAST, "chain", &shape, 1e6, &network, NULL), equal + 0.1 * 0.02,
+                1e-9);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_steps),       cmocka_unit_test(test_latency_once),
         cmocka_unit_test(test_shared_link), cmocka_unit_test(test_shared_port),
-        cmocka_unit_test(test_repairs),
+        cmocka_unit_test(test_repairs),     cmocka_unit_test(test_pairs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -41,7 +41,7 @@ struct report {
 /* ---- the report -------------------------------------------------------------------------------------- */
 
 static void print_summary(const struct settings *settings, const struct cli_transferred *done,
-                          const struct report *report, const struct lh_group *group)
+                          const struct report *report, struct lh_group *group)
 {
     struct cli_file_summary summary = {.done = "distributed",
                                        .name = report->source.name,
@@ -60,13 +60,13 @@ static void print_summary(const struct settings *settings, const struct cli_tran
         printf(", schedule %s", done->schedule);
     printf(", reliability %s", cli_group_inside(&settings->group));
     if (sites > 1)
-        printf(", between sites %s", cli_group_across(&settings->group));
+        printf(", between sites %s", cli_group_across(&settings->group, group));
     putchar('\n');
     cli_output_flush();
 }
 
 static void write_json(const struct settings *settings, const struct cli_transferred *done,
-                       const struct report *report, const struct lh_group *group)
+                       const struct report *report, struct lh_group *group)
 {
     char digest[CLI_DIGEST_TEXT_MAX];
     struct cli_json json = {.out = report->json};
@@ -81,7 +81,7 @@ static void write_json(const struct settings *settings, const struct cli_transfe
     cli_json_count(&json, "ranks", lh_group_size(group));
     cli_json_count(&json, "sites", cli_group_sites(group));
     cli_json_text(&json, "reliability", cli_group_inside(&settings->group));
-    cli_json_text(&json, "reliability_across", cli_group_across(&settings->group));
+    cli_json_text(&json, "reliability_across", cli_group_across(&settings->group, group));
     cli_json_number(&json, "time_s", seconds);
     cli_json_number(&json, "rate_bps", seconds > 0 ? 8 * moved / seconds : 0);
     cli_json_close(&json, '}');

@@ -4,31 +4,29 @@
 #include "cli/group/options.h"
 #include "cli/terminal/terminal.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static bool is_same_site(const struct lh_group *group, uint32_t one, uint32_t other)
-{
-    return strcmp(lh_group_site(group, one), lh_group_site(group, other)) == 0;
-}
-
 static struct cli_site_bar *bar_of(struct cli_site_progress *progress, uint32_t rank)
 {
-    uint32_t site = 0;
-    while (site < progress->sites && !is_same_site(progress->group, progress->bars[site].rank, rank))
-        site++;
-    return site < progress->sites ? &progress->bars[site] : NULL;
+    uint32_t site = cli_group_site(progress->group, rank), i = 0;
+    while (i < progress->sites && progress->bars[i].site != site)
+        i++;
+    return i < progress->sites ? &progress->bars[i] : NULL;
 }
 
-static void start_bar(struct cli_site_bar *bar, const struct lh_group *group, const char *name,
+static void start_bar(struct cli_site_bar *bar, struct lh_group *group, uint32_t rank, const char *name,
                       uint64_t size_bytes, uint64_t from_bytes)
 {
-    const char *site = lh_group_site(group, bar->rank);
-    if (cli_group_sites(group) > 1)
-        snprintf(bar->label, sizeof bar->label, "%s to %s", name, *site ? site : "other ranks");
-    else
+    const char *site = lh_group_site(group, rank);
+    if (cli_group_sites(group) == 1)
         snprintf(bar->label, sizeof bar->label, "%s", name);
+    else if (*site)
+        snprintf(bar->label, sizeof bar->label, "%s to %s", name, site);
+    else
+        snprintf(bar->label, sizeof bar->label, "%s to site %" PRIu32, name, bar->site);
     cli_text_clean(bar->label, strlen(bar->label));
     cli_progress_start(&bar->progress, bar->label, size_bytes, from_bytes);
 }
@@ -42,8 +40,8 @@ void cli_site_progress_start(struct cli_site_progress *progress, struct lh_group
         if (bar_of(progress, rank))
             continue;
         struct cli_site_bar *bar = &progress->bars[progress->sites++];
-        bar->rank = rank;
-        start_bar(bar, group, name, size_bytes, from_bytes);
+        bar->site = cli_group_site(group, rank);
+        start_bar(bar, group, rank, name, size_bytes, from_bytes);
     }
 }
 

@@ -14,7 +14,7 @@
 #define CLI_SITE_LABEL_MAX (256 + LH_GROUP_SITE_MAX + 8) /* "model.bin to site2" */
 
 struct cli_site_bar {
-    uint32_t rank; /* the site's first receiver */
+    uint32_t site;
     uint64_t least_bytes;
     char label[CLI_SITE_LABEL_MAX];
     struct cli_progress progress;

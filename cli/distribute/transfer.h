@@ -12,7 +12,7 @@
 
 struct cli_transfer_options {
     const char *path;
-    const char *schedule; /* NULL: hybrid between sites, else binomial-pipeline */
+    const char *schedule; /* NULL: hybrid between sites, named or found, else binomial-pipeline */
     struct cli_incoming_options incoming;
 };
 

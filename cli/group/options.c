@@ -113,16 +113,21 @@ int cli_group_create(struct cli_group *group, const char *example, struct lh_gro
 
 /* ---- what it is -------------------------------------------------------------------------------------- */
 
-uint32_t cli_group_sites(const struct lh_group *group)
+uint32_t cli_group_site(struct lh_group *group, uint32_t rank)
 {
-    uint32_t sites = 1;
-    for (uint32_t rank = 1; rank < lh_group_size(group); rank++) {
-        uint32_t other = 0;
-        while (other < rank && strcmp(lh_group_site(group, rank), lh_group_site(group, other)) != 0)
-            other++;
-        sites += other == rank;
+    uint32_t site = 0;
+    lh_group_place(group, rank, NULL, &site);
+    return site;
+}
+
+uint32_t cli_group_sites(struct lh_group *group)
+{
+    uint32_t last = 0;
+    for (uint32_t rank = 0; rank < lh_group_size(group); rank++) {
+        uint32_t site = cli_group_site(group, rank);
+        last = site > last ? site : last;
     }
-    return sites;
+    return last + 1;
 }
 
 const char *cli_group_inside(const struct cli_group *group)
@@ -131,7 +136,10 @@ const char *cli_group_inside(const struct cli_group *group)
     return scheme ? scheme : "auto";
 }
 
-const char *cli_group_across(const struct cli_group *group)
+const char *cli_group_across(const struct cli_group *group, const struct lh_group *created)
 {
-    return group->reliability_across ? group->reliability_across : cli_group_inside(group);
+    bool named = false;
+    for (uint32_t rank = 0; rank < lh_group_size(created); rank++)
+        named |= *lh_group_site(created, rank) != '\0';
+    return named && group->reliability_across ? group->reliability_across : cli_group_inside(group);
 }

@@ -37,10 +37,11 @@ int cli_group_is_first(const char *example, bool *is_first);
 /* CLI_PROCEED, and *created; else the exit status. */
 int cli_group_create(struct cli_group *group, const char *example, struct lh_group **created);
 
-/* Number of sites, by their names. */
-uint32_t cli_group_sites(const struct lh_group *group);
-/* The schemes inside a site, and between sites. */
+/* Number of sites, by their names or as found, and a rank's, from 0 on. */
+uint32_t cli_group_sites(struct lh_group *group);
+uint32_t cli_group_site(struct lh_group *group, uint32_t rank);
+/* The schemes inside a site, and between sites: the same where these have no names. */
 const char *cli_group_inside(const struct cli_group *group);
-const char *cli_group_across(const struct cli_group *group);
+const char *cli_group_across(const struct cli_group *group, const struct lh_group *created);
 
 #endif

@@ -42,7 +42,7 @@ static void test_each_bit_counts(void **state)
 /* contents: a letter a rank, for each buffer; expected: 'x' where it differs. */
 static void check(const char *const *contents, const char *const *expected, uint32_t buffers)
 {
-    uint8_t digests[RANKS_MAX * 3 * DIGEST_BYTES];
+    uint8_t digests[RANKS_MAX * 3 * DIGEST_BYTES] = {0};
     bool differs[RANKS_MAX * 3];
     uint32_t ranks = (uint32_t)strlen(contents[0]);
     for (uint32_t r = 0; r < ranks; r++)

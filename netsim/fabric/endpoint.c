@@ -152,6 +152,7 @@ bool sim_endpoint_arrive(struct sim_endpoint *endpoint, struct sim_packet *packe
     const struct fabric_endpoint_attr *attr = &endpoint->table.attr;
     uint32_t index = (uint32_t)packet->destination_port - endpoint->paths[0].port;
     assert(index <= attr->channels);
+    packet->arrived_ns = sim_host_shows(&endpoint->world->hosts[endpoint->host], sim_now(endpoint->world));
     if (!sim_queue_push(&endpoint->paths[index].arrived, packet)) {
         fabric_count(attr->stats, rx_socket_drops, 1);
         return false;

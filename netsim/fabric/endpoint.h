@@ -29,7 +29,8 @@ enum sim_refusal {
 
 /* One UDP port: a channel, or control. */
 struct sim_path {
-    struct sim_queue arrived; /* guarded by the world's lock */
+    struct sim_queue arrived; /* guarded by the world's lock, as what follows */
+    lh_time read_arrived_ns;  /* when that had arrived which was read last; 0: nothing was */
     uint16_t port;
     uint16_t peer_port;
     uint32_t

@@ -18,6 +18,7 @@ struct sim_packet {
     bool crosses_network; /* at the end of the link it enters the world's network, */
     bool ecn_capable;     /* which may mark it then, */
     bool marked;          /* and has: congestion experienced */
+    lh_time arrived_ns;   /* at its host, by that one's clock */
     uint32_t
         last_bytes; /* of data, the iCRC if it has one: kept here for the trace, as data is cold by then */
     _Alignas(64) uint8_t data[SIM_DATAGRAM_MAX]; /* BTH to iCRC */

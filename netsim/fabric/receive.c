@@ -23,6 +23,7 @@ static struct sim_packet *next_batch(struct sim_endpoint *endpoint, struct sim_p
         struct sim_packet *packet = sim_queue_pop(&path->arrived);
         if (packet == NULL)
             break;
+        path->read_arrived_ns = packet->arrived_ns;
         *end = packet;
         end = &packet->next;
     }
@@ -131,6 +132,15 @@ int sim_poll(struct fabric_endpoint *base, uint32_t channel, struct fabric_arriv
         }
     }
     return (int)got;
+}
+
+lh_time sim_arrived(struct fabric_endpoint *base, uint32_t channel)
+{
+    struct sim_endpoint *endpoint = (struct sim_endpoint *)base;
+    sim_lock(endpoint->world);
+    lh_time arrived_ns = sim_path_of(endpoint, channel)->read_arrived_ns;
+    sim_unlock(endpoint->world);
+    return arrived_ns;
 }
 
 static bool receive_send(struct sim_endpoint *endpoint, const struct sim_packet *packet,

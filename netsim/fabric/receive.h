@@ -11,6 +11,8 @@
 
 int sim_poll(struct fabric_endpoint *endpoint, uint32_t channel, struct fabric_arrival *arrivals,
              uint32_t count);
+/* See fabric_ops. */
+lh_time sim_arrived(struct fabric_endpoint *endpoint, uint32_t channel);
 int sim_control_poll(struct fabric_endpoint *endpoint, struct fabric_control_arrival *arrivals,
                      uint32_t count);
 

@@ -100,6 +100,7 @@ const struct fabric_ops fabric_sim_ops = {
     .slots_rest = sim_slots_rest,
     .post_writes = sim_post_writes,
     .poll = sim_poll,
+    .arrived = sim_arrived,
     .long_control = true,
     .control_send = sim_control_send,
     .control_poll = sim_control_poll,

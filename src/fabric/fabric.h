@@ -29,7 +29,7 @@
 #include "wire/qp_info.h"
 
 /* Raised with each change of a struct or of a meaning in this header: lh_fabric_register() compares it. */
-#define FABRIC_INTERFACE_VERSION 4u
+#define FABRIC_INTERFACE_VERSION 5u
 
 #define FABRIC_BATCH_MAX              64u /* writes in one call, arrivals from one poll */
 #define FABRIC_POLL_AGAIN             ((int)FABRIC_BATCH_MAX + 1) /* of a poll: see there */
@@ -165,6 +165,11 @@ struct fabric_ops {
      * them, it is FABRIC_POLL_AGAIN. */
     int (*poll)(struct fabric_endpoint *endpoint, uint32_t channel, struct fabric_arrival *arrivals,
                 uint32_t count);
+
+    /* When the packet that was read last of a channel, or of the control QP, had reached this host, by now():
+     * from then on it waited for its reader. Where endpoints share what is read, another's that was read
+     * later. A system call. 0: unknown. NULL ops: it is. */
+    lh_time (*arrived)(struct fabric_endpoint *endpoint, uint32_t channel);
 
     /* A control datagram costs this host a system call, so its owner puts several messages into one. False
      * where each is lost by itself on an emulated path. */

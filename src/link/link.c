@@ -262,6 +262,12 @@ static void link_control_proven(struct fabric_endpoint *endpoint,
         inner->fabric->ops->control_proven(inner, arrival);
 }
 
+static lh_time link_arrived(struct fabric_endpoint *endpoint, uint32_t channel)
+{
+    struct fabric_endpoint *inner = inner_of(endpoint);
+    return inner->fabric->ops->arrived != NULL ? inner->fabric->ops->arrived(inner, channel) : 0;
+}
+
 static void link_count_drops(struct fabric_endpoint *endpoint)
 {
     struct fabric_endpoint *inner = inner_of(endpoint);
@@ -314,6 +320,7 @@ static const struct fabric_ops link_ops = {
     .control_proven = link_control_proven,
     .poll_fds = link_poll_fds,
     .punch = link_punch,
+    .arrived = link_arrived,
     .count_drops = link_count_drops,
     .pump = link_pump,
     .warning = link_warning,

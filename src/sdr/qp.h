@@ -86,9 +86,10 @@ struct qp_sends {
 /* What a channel has received, for the peer's controller. Written under the channel's gate. */
 struct qp_arrivals {
     _Atomic uint64_t
-        packets; /* that crossed the path, whatever became of them; read without the gate, too */
-    lh_time newest_ns;
-    uint64_t late; /* packets of the queue pair that came too late, before the newest of these */
+        packets;        /* that crossed the path, whatever became of them; read without the gate, too */
+    lh_time newest_ns;  /* when it was read; from the first report of it on: */
+    lh_time reached_ns; /* when it had reached this host: of the last one that was reported */
+    uint64_t late;      /* packets of the queue pair that came too late, before the newest of these */
     uint32_t newest_immediate;
     uint8_t newest_generation;
 };

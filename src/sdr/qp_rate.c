@@ -16,6 +16,7 @@
 #define PACE_SPAN_NS     LH_NS_PER_MS
 #define GRANT_MAX_BYTES  ((uint64_t)1 << 30) /* of credit ahead of what arrived */
 #define UNREPORTED_SHARE 4u                  /* of the sockets' buffer: reported at once */
+#define PAUSE_ROUNDS     4u                  /* round trips without a read make no slower receiver */
 
 /* ---- the start --------------------------------------------------------------------------------------- */
 
@@ -253,6 +254,14 @@ static void note_learned(struct sdr_qp *qp, lh_time now)
     pthread_mutex_unlock(&context->paths_lock);
 }
 
+/* When what was read last had reached this host. While it waited for this host, it was not on its path. */
+static lh_time reached_ns(const struct sdr_qp *qp, uint32_t channel, lh_time read_ns)
+{
+    const struct fabric_ops *ops = qp->endpoint->fabric->ops;
+    lh_time arrived_ns = ops->arrived ? ops->arrived(qp->endpoint, channel) : 0;
+    return arrived_ns != 0 ? lh_least(arrived_ns, read_ns) : read_ns;
+}
+
 bool qp_rate_on_feedback(struct sdr_qp *qp, const struct control_feedback *feedback, bool newest,
                          lh_time now)
 {
@@ -266,7 +275,7 @@ bool qp_rate_on_feedback(struct sdr_qp *qp, const struct control_feedback *feedb
         .dropped_packets = feedback->dropped_packets,
         .credit_bytes = feedback->credit_bytes,
         .arrived_ns = feedback->arrived_ns,
-        .held_ns = feedback->held_ns,
+        .held_ns = feedback->held_ns + (now - reached_ns(qp, FABRIC_CONTROL, now)),
         .newest = newest,
     };
     const struct rate_path measured = measured_path(qp);
@@ -351,6 +360,18 @@ bool qp_rate_report_due(struct sdr_qp *qp, lh_time now)
     return qp_rate_report_next(qp) <= now;
 }
 
+/* A receiver that reads late by less than that paused; one that is later, or whose sockets had to drop, is
+ * slower than the path, and what the sender is to follow is how fast it reads. Under the channel's gate. */
+static void note_reached(const struct sdr_qp *qp, uint32_t channel, struct qp_arrivals *arrivals)
+{
+    lh_time read_ns = arrivals->newest_ns, pause_ns = PAUSE_ROUNDS * qp->path.rtt.minimum_ns;
+    bool dropped = __atomic_load_n(&qp->stats.rx_socket_drops, __ATOMIC_RELAXED) > 0;
+    if (read_ns == arrivals->reached_ns || dropped)
+        return;
+    lh_time least_ns = lh_most(lh_left(read_ns, pause_ns), arrivals->reached_ns);
+    arrivals->newest_ns = arrivals->reached_ns = lh_most(reached_ns(qp, channel, read_ns), least_ns);
+}
+
 struct control_feedback qp_rate_report(struct sdr_qp *qp, lh_time now)
 {
     struct control_feedback report = {
@@ -362,6 +383,7 @@ struct control_feedback qp_rate_report(struct sdr_qp *qp, lh_time now)
         struct qp_arrivals *arrivals = &qp->channels[c].arrivals;
         gate_enter(&qp->channels[c].gate);
         report.arrived_packets += atomic_load_explicit(&arrivals->packets, memory_order_relaxed);
+        note_reached(qp, c, arrivals);
         if (arrivals->newest_ns > report.arrived_ns) {
             report.arrived_ns = arrivals->newest_ns;
             late_then = arrivals->late;

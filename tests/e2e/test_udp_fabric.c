@@ -310,6 +310,32 @@ static void test_behind_late_packets(void **state)
     udp_pair_close(&pair);
 }
 
+/* However late it was read. A question that the scheduler interrupts gets a later time: one of many does
+ * not. */
+static void test_arrival_time(void **state)
+{
+    (void)state;
+    struct fabric_endpoint_attr attr = udp_pair_attr();
+    struct udp_pair pair;
+    udp_pair_open(&pair, devices[0], &attr);
+    struct fabric *fabric = pair.receiver.fabric;
+    struct udp_message *message = udp_pair_bind(&pair, 0, 0, 4096);
+    struct fabric_write write = udp_pair_write(&pair, message, 0);
+    lh_time sent_ns = fabric->ops->now(fabric);
+    udp_pair_send(&pair, &write, 1);
+    while (!waits(&pair))
+        ; /* bounded by the test's own time */
+    lh_time there_ns = fabric->ops->now(fabric), arrived_ns = LH_TIME_NEVER;
+    nanosleep(&(struct timespec){.tv_nsec = 20 * LH_NS_PER_MS}, NULL);
+    udp_pair_await(&pair, 0, 1);
+    for (uint32_t i = 0; i < 100; i++) {
+        lh_time answer_ns = fabric->ops->arrived(pair.receiver.endpoint, 0);
+        arrived_ns = answer_ns < arrived_ns ? answer_ns : arrived_ns;
+    }
+    assert_in_range(arrived_ns, sent_ns, there_ns);
+    udp_pair_close(&pair);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -317,6 +343,7 @@ int main(void)
         cmocka_unit_test(test_without_gro),    cmocka_unit_test(test_shuffled),
         cmocka_unit_test(test_receive_buffer), cmocka_unit_test(test_repair),
         cmocka_unit_test(test_slots_in_turn),  cmocka_unit_test(test_behind_late_packets),
+        cmocka_unit_test(test_arrival_time),
     };
     own_network();
     return cmocka_run_group_tests(tests, NULL, NULL);

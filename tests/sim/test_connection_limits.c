@@ -158,6 +158,36 @@ static void the_receivers_cpu(void **state)
     }
 }
 
+/* A quarter of the time it does not run, and then it reads all that waits. Nothing of that is the path's. */
+static void a_receiver_that_pauses(void **state)
+{
+    (void)state;
+    struct connection_pair pair;
+    struct lh_congestion_report report;
+    const size_t bytes = 128 * MIB;
+    open_pair(&pair, "delay=12.5ms,rate=1Gbit,drop=tail,queue=6MB", "bbr", 64 * MIB);
+    uint8_t *data = connection_pair_bytes(bytes, 1), *buffer = malloc(bytes);
+    struct lh_request *recv = connection_pair_recv(&pair, 1, buffer, bytes);
+    struct lh_request *send = connection_pair_send(&pair, 0, data, bytes);
+    struct lh_connection *receiver = pair.ends[1];
+    while (!lh_test(send, NULL)) {
+        lh_time phase = connection_pair_now(&pair) % (100 * MS);
+        bool pauses = phase >= 75 * MS;
+        pair.ends[1] = pauses ? NULL : receiver; /* connection_pair_turn() leaves it alone */
+        connection_pair_turn(&pair, connection_pair_now(&pair) - phase + (pauses ? 100 : 75) * MS);
+    }
+    pair.ends[1] = receiver;
+    assert_int_equal(lh_connection_congestion(pair.ends[0], &report), 0);
+    assert_true(report.bandwidth_bps > 850000000 && report.bandwidth_bps < 1050000000);
+    assert_true(report.queueing_delay_p99_ns < 10 * MS);
+    assert_string_not_equal(report.state, "share");
+    lh_request_free(send);
+    lh_request_free(recv);
+    free(data);
+    free(buffer);
+    connection_pair_close(&pair);
+}
+
 static void a_receiver_that_posts_late(void **state)
 {
     (void)state;
@@ -179,9 +209,9 @@ static void a_receiver_that_posts_late(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_competing_load),           cmocka_unit_test(this_hosts_cpu),
-        cmocka_unit_test(this_hosts_device),          cmocka_unit_test(the_receivers_cpu),
-        cmocka_unit_test(a_receiver_that_posts_late),
+        cmocka_unit_test(a_competing_load),       cmocka_unit_test(this_hosts_cpu),
+        cmocka_unit_test(this_hosts_device),      cmocka_unit_test(the_receivers_cpu),
+        cmocka_unit_test(a_receiver_that_pauses), cmocka_unit_test(a_receiver_that_posts_late),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

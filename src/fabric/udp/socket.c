@@ -2,9 +2,12 @@
 #include "fabric/udp/socket.h"
 
 #include <errno.h>
+#include <linux/sockios.h>
 #include <netinet/udp.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -87,6 +90,7 @@ static int make_socket(const union udp_address *local, uint64_t receive_bytes, s
     ask_buffer(made->fd, SO_RCVBUFFORCE, SO_RCVBUF, receive_bytes);
     ask_buffer(made->fd, SO_SNDBUFFORCE, SO_SNDBUF, SEND_BUFFER_BYTES);
     made->receive_bytes = granted_receive_bytes(made->fd);
+    udp_socket_ago(made->fd); /* the kernel stamps what comes after it was asked the first time */
     return 0;
 }
 
@@ -206,6 +210,17 @@ int udp_socket_open_front(const union udp_address *local, uint64_t receive_bytes
     set_option(fresh.fd, IPPROTO_UDP, UDP_GRO, 1); /* without it we are slower, nothing worse */
     *made = fresh;
     return 0;
+}
+
+/* The kernel stamps with the wall clock. */
+lh_time udp_socket_ago(int fd)
+{
+    struct timespec stamp, wall;
+    if (ioctl(fd, SIOCGSTAMPNS, &stamp) != 0 || clock_gettime(CLOCK_REALTIME, &wall) != 0)
+        return 0;
+    int64_t ago_ns = (wall.tv_sec - stamp.tv_sec) * (int64_t)LH_NS_PER_S + wall.tv_nsec - stamp.tv_nsec;
+    /* Somebody may set that clock. */
+    return ago_ns > 0 && ago_ns < (int64_t)LH_NS_PER_S ? (lh_time)ago_ns : 0;
 }
 
 void udp_socket_close(struct udp_socket *socket)

@@ -10,6 +10,8 @@
 #ifndef LH_FABRIC_UDP_SOCKET_H
 #define LH_FABRIC_UDP_SOCKET_H
 
+#include <longhaul/types.h>
+
 #include <sys/socket.h>
 
 #include "fabric/udp/address.h"
@@ -39,6 +41,8 @@ int udp_socket_open_direct(const union udp_address *local, uint16_t port, uint64
 /* On ROCE_UDP_PORT when that is free on this address, else on a port of the data range, which
  * firewalls let through as well. GRO is on where the kernel has it. */
 int udp_socket_open_front(const union udp_address *local, uint64_t receive_bytes, struct udp_socket *made);
+/* How long ago what was read last had come to the socket; 0: unknown. */
+lh_time udp_socket_ago(int fd);
 void udp_socket_close(struct udp_socket *socket);
 
 #define UDP_ECN_CONTROL_BYTES CMSG_SPACE(sizeof(int))

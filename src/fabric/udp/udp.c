@@ -85,6 +85,14 @@ static uint32_t poll_fds(struct fabric_endpoint *endpoint, uint32_t channel, int
     return 1;
 }
 
+static lh_time arrived(struct fabric_endpoint *endpoint, uint32_t channel)
+{
+    int fd;
+    poll_fds(endpoint, channel, &fd);
+    lh_time ago_ns = udp_socket_ago(fd);
+    return ago_ns != 0 ? now(endpoint->fabric) - ago_ns : 0;
+}
+
 static const char *warning(struct fabric *fabric)
 {
     const struct udp_fabric *udp = (const struct udp_fabric *)fabric;
@@ -108,6 +116,7 @@ const struct fabric_ops fabric_udp_ops = {
     .post_writes = udp_post_writes,
     .pace = udp_pace,
     .poll = udp_poll,
+    .arrived = arrived,
     .bundles_control = true,
     .long_control = true,
     .control_send = udp_control_send,

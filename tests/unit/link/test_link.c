@@ -152,6 +152,12 @@ static void inner_memory_deregister(struct fabric *fabric, void *handle)
     inner.memories--;
 }
 
+static lh_time inner_arrived(struct fabric_endpoint *which, uint32_t channel)
+{
+    (void)which;
+    return 1000 + channel;
+}
+
 static const struct fabric_ops inner_ops = {
     .name = "written",
     .close = inner_close,
@@ -162,6 +168,7 @@ static const struct fabric_ops inner_ops = {
     .endpoint_connect = inner_endpoint_connect,
     .post_writes = inner_post_writes,
     .control_send = inner_control_send,
+    .arrived = inner_arrived,
     .memory_register = inner_memory_register,
     .memory_deregister = inner_memory_deregister,
 };
@@ -703,6 +710,14 @@ static void an_endpoint_dies_with_packets_in_flight(void **state)
     close_link();
 }
 
+static void arrival_times_are_the_inner_fabrics(void **state)
+{
+    (void)state;
+    open_link("delay=1ms");
+    assert_int_equal(link_fabric->ops->arrived(endpoint, 1), 1001);
+    close_link();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -734,6 +749,7 @@ int main(void)
         cmocka_unit_test(a_change_can_start_emulation),
         cmocka_unit_test(a_longer_link_gets_more_memory_and_keeps_its_packets),
         cmocka_unit_test(an_endpoint_dies_with_packets_in_flight),
+        cmocka_unit_test(arrival_times_are_the_inner_fabrics),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

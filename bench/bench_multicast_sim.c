@@ -6,7 +6,8 @@
  * a NIC, in the simulator, and the schemes of the real protocol. The model is flow_time() with the same
  * network, where a block has samples of what the scheme adds by lh_model_sample(3).
  *
- * sr-rto is left out: inside a datacenter its timeouts are shorter than queues of ports.
+ * sr-rto is left out: half of its packets are retransmitted, most likely since inside a datacenter its
+ * timeouts are shorter than queues of ports.
  *
  *     bench_multicast_sim [--quick] [TRANSPORT ...]       gbn, sr-nack, ec, hybrid; all by default
  *

@@ -8,7 +8,8 @@
 #   and sites-cubic 16 MiB beside TCP with either; distribute, 256 MiB to 8 ranks in three sites, joined by
 #   three paths of 25 ms and 200 Mbit/s, by each schedule and by one send after another, without loss and with
 #   1e-2; distribute-0 and distribute-1e-2 one of them; order, 16 MiB over four ranks, a path of 10 ms and
-#   200 Mbit/s between each two but for one of 50 Mbit/s, without and with --measure. All by default.
+#   200 Mbit/s between each two but for one of 50 Mbit/s, without and with --measure;
+#   multicast, 128 hosts in the simulator. Default: loopback, sites, distribute.
 #   --json FILE   appends a line a result, as bench/run does
 #
 # SPDX-License-Identifier: BSD-3-Clause
@@ -441,9 +442,28 @@ def order():
         sites.close()
 
 
+# ---- multicast to 128 hosts, in virtual time ---------------------------------------------------------------
+
+def multicast():
+    program = os.path.join(BUILD, "bench", "bench_multicast_sim")
+    with subprocess.Popen([program, *(["--quick", "gbn"] if QUICK else [])], stdout=subprocess.PIPE,
+                          text=True) as running:
+        for line in running.stdout:
+            print(f"    {line}", end="", flush=True)
+            if line.startswith("#"):
+                continue
+            transport, site_count, mib, rtt_ms, loss, *figures = line.split()
+            for schedule, ms, model_ms in zip(METHODS[:4], figures[::3], figures[1::3]):
+                name = f"multicast {mib}MiB, {site_count} sites, {rtt_ms} ms, loss {loss}"
+                report(f"{name}: {transport}, {schedule}", float(ms) / 1e3, "s", "model",
+                       float(model_ms) / 1e3, 1)
+    if running.returncode:
+        sys.exit(f"bench: {program}: exit status {running.returncode}")
+
+
 PARTS = {"loopback": loopback, "sites": sites, "sites-bound": sites_bound, "sites-bbr": sites_bbr,
          "sites-cubic": sites_cubic, "distribute": distribute,
-         "order": order, "distribute-0": lambda: distribute(["0"]),
+         "order": order, "multicast": multicast, "distribute-0": lambda: distribute(["0"]),
          "distribute-1e-2": lambda: distribute(["1e-2"])}
 
 

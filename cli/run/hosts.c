@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 
 /* Rank 0 listens at all addresses where that of one host is no loopback address. */
 static bool is_loopback(const char *address)
@@ -16,23 +17,37 @@ static bool is_loopback(const char *address)
     return strncmp(address, "127.", 4) == 0 || strcmp(address, "::1") == 0;
 }
 
+/* NULL, or why there is none to some host. */
+static const char *find_by_family(struct cli_run_job *job, int family, uint32_t *rank)
+{
+    const char *failure = NULL;
+    for (*rank = 1; *rank < job->ranks; ++*rank) {
+        failure = cli_remote_address(job->remotes[*rank].host, family, job->remotes[*rank].master);
+        if (failure)
+            break;
+    }
+    return failure;
+}
+
+/* Ranks reach each other by one family. */
 static int find_addresses(struct cli_run_job *job)
 {
-    const char *given = getenv("MASTER_ADDR");
+    const char *given = getenv("MASTER_ADDR"), *failure = NULL;
+    uint32_t rank = 1;
     if (given && strlen(given) >= CLI_RUN_ADDRESS_MAX)
         return cli_misused("MASTER_ADDR: longer than %d bytes", CLI_RUN_ADDRESS_MAX - 1);
-    for (uint32_t rank = 1; rank < job->ranks; rank++) {
-        struct cli_run_remote *remote = &job->remotes[rank];
-        const char *failure = NULL;
+    if (!given || !*given)
+        failure = find_by_family(job, AF_INET, &rank);
+    if (failure && !find_by_family(job, AF_INET6, &rank))
+        failure = NULL;
+    if (failure)
+        return cli_failed("%s: %s (MASTER_ADDR: the address of this machine that the hosts reach)",
+                          job->remotes[rank].host, failure);
+    for (rank = 1; rank < job->ranks; rank++) {
         if (given && *given)
-            strcpy(remote->master, given);
-        else
-            failure = cli_remote_address(remote->host, remote->master);
-        if (failure)
-            return cli_failed("%s: %s (MASTER_ADDR: the address of this machine that the hosts reach)",
-                              remote->host, failure);
+            strcpy(job->remotes[rank].master, given);
         if (!job->master || is_loopback(job->master))
-            job->master = remote->master;
+            job->master = job->remotes[rank].master;
     }
     return CLI_PROCEED;
 }

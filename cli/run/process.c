@@ -33,6 +33,8 @@ static void become(const struct cli_run_job *job, uint32_t rank, char **command,
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     for (unsigned i = 0; i < sizeof changed / sizeof *changed; i++)
         signal(changed[i], SIG_DFL);
+    if (ends->out < 0) /* from its process group it may write to the terminal */
+        signal(SIGTTOU, SIG_IGN);
     sigprocmask(SIG_SETMASK, mask, NULL);
     if (!cli_run_host(job, rank))
         cli_run_set_variables(job, rank);
@@ -79,17 +81,18 @@ static int start(const struct cli_run_job *job, uint32_t rank, char **command, c
     return failed;
 }
 
-/* The secret, as a line: a pipe takes it at once. */
-static int make_input(const struct cli_run_job *job, int *in)
+/* What a pipe takes at once. */
+static int make_input(const char *text, int *in)
 {
     int ends[2];
-    size_t length = strlen(job->secret);
+    size_t length = strlen(text);
     if (pipe2(ends, O_CLOEXEC))
         return errno;
     *in = ends[0];
-    bool whole = write(ends[1], job->secret, length) == (ssize_t)length && write(ends[1], "\n", 1) == 1;
+    fcntl(ends[1], F_SETFL, O_NONBLOCK);
+    bool whole = write(ends[1], text, length) == (ssize_t)length;
     close(ends[1]);
-    return whole ? 0 : EIO;
+    return whole ? 0 : E2BIG;
 }
 
 static int start_there(const struct cli_run_job *job, uint32_t rank, char **command, const sigset_t *mask,
@@ -99,7 +102,7 @@ static int start_there(const struct cli_run_job *job, uint32_t rank, char **comm
     struct ends ends = {-1, -1, -1};
     if (!cli_remote_make(job, rank, command, &remote))
         return ENOMEM;
-    int failed = make_input(job, &ends.in);
+    int failed = make_input(remote.script, &ends.in);
     if (!failed)
         failed = start(job, rank, remote.words, mask, &ends, pid);
     close_if_open(ends.in);

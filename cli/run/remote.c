@@ -30,9 +30,9 @@ static const char *choose_address(const struct addrinfo *host, char address[CLI_
     return failure;
 }
 
-const char *cli_remote_address(const char *host, char address[CLI_RUN_ADDRESS_MAX])
+const char *cli_remote_address(const char *host, int family, char address[CLI_RUN_ADDRESS_MAX])
 {
-    const struct addrinfo hints = {.ai_socktype = SOCK_DGRAM};
+    const struct addrinfo hints = {.ai_family = family, .ai_socktype = SOCK_DGRAM};
     const char *at = strrchr(host, '@'), *failure = NULL;
     struct addrinfo *list;
     int failed = getaddrinfo(at ? at + 1 : host, "9", &hints, &list);
@@ -47,12 +47,12 @@ const char *cli_remote_address(const char *host, char address[CLI_RUN_ADDRESS_MA
     return failure;
 }
 
-/* ---- the line ---------------------------------------------------------------------------------------- */
+/* ---- the script -------------------------------------------------------------------------------------- */
 
 /* As one word of a shell. */
-static void put_word(FILE *out, const char *word)
+static void put_quoted(FILE *out, const char *word)
 {
-    fputs(" '", out);
+    fputc('\'', out);
     for (; *word; word++)
         fputs(*word == '\'' ? "'\\''" : (const char[]){*word, '\0'}, out);
     fputc('\'', out);
@@ -60,42 +60,34 @@ static void put_word(FILE *out, const char *word)
 
 static void put_variable(FILE *out, const char *name, const char *value)
 {
-    char text[64 + CLI_RUN_SECRET_MAX];
-    snprintf(text, sizeof text, "%s=%s", name, value);
-    put_word(out, text);
+    fprintf(out, "export %s=", name);
+    put_quoted(out, value);
+    fputc('\n', out);
 }
 
-/* What runs there: a script of a POSIX shell. */
-static void put_script(FILE *out, const struct cli_run_job *job, uint32_t rank, char **command)
+/* What runs there, of a POSIX shell. */
+static char *make_script(const struct cli_run_job *job, uint32_t rank, char **command)
 {
     const char *interfaces = getenv("LONGHAUL_SOCKET_IFNAME");
-    fputs("IFS= read -r LONGHAUL_SECRET && export LONGHAUL_SECRET && exec env", out);
-    fprintf(out, " RANK=%" PRIu32 " WORLD_SIZE=%" PRIu32 " MASTER_PORT=%u", rank, job->ranks, job->port);
-    put_variable(out, "MASTER_ADDR", job->remotes[rank].master);
-    if (interfaces)
-        put_variable(out, "LONGHAUL_SOCKET_IFNAME", interfaces);
-    while (*command)
-        put_word(out, *command++);
-}
-
-/* The login shell there may be any. */
-static char *make_line(const struct cli_run_job *job, uint32_t rank, char **command)
-{
-    char *script = NULL, *line = NULL;
+    char *script = NULL;
     size_t size;
     FILE *out = open_memstream(&script, &size);
     if (!out)
         return NULL;
-    put_script(out, job, rank, command);
-    fclose(out);
-    out = script ? open_memstream(&line, &size) : NULL;
-    if (out) {
-        fputs("exec sh -c", out);
-        put_word(out, script);
-        fclose(out);
+    fprintf(out, "export RANK=%" PRIu32 " WORLD_SIZE=%" PRIu32 " MASTER_PORT=%u\n", rank, job->ranks,
+            job->port);
+    put_variable(out, "MASTER_ADDR", job->remotes[rank].master);
+    put_variable(out, "LONGHAUL_SECRET", job->secret);
+    if (interfaces)
+        put_variable(out, "LONGHAUL_SOCKET_IFNAME", interfaces);
+    fputs("exec", out);
+    for (; *command; command++) {
+        fputc(' ', out);
+        put_quoted(out, *command);
     }
-    free(script);
-    return line;
+    fputs("\n", out);
+    fclose(out);
+    return script;
 }
 
 bool cli_remote_make(const struct cli_run_job *job, uint32_t rank, char **command,
@@ -104,8 +96,8 @@ bool cli_remote_make(const struct cli_run_job *job, uint32_t rank, char **comman
     size_t count = 0;
     char *rest;
     remote->shell = strdup(job->shell);
-    remote->line = make_line(job, rank, command);
-    if (!remote->shell || !remote->line) {
+    remote->script = make_script(job, rank, command);
+    if (!remote->shell || !remote->script) {
         cli_remote_free(remote);
         return false;
     }
@@ -113,7 +105,7 @@ bool cli_remote_make(const struct cli_run_job *job, uint32_t rank, char **comman
          word = strtok_r(NULL, " \t", &rest))
         remote->words[count++] = word;
     remote->words[count++] = (char *)job->remotes[rank].host;
-    remote->words[count++] = remote->line;
+    remote->words[count++] = (char *)"sh";
     remote->words[count] = NULL;
     return true;
 }
@@ -121,5 +113,5 @@ bool cli_remote_make(const struct cli_run_job *job, uint32_t rank, char **comman
 void cli_remote_free(struct cli_remote_command *remote)
 {
     free(remote->shell);
-    free(remote->line);
+    free(remote->script);
 }

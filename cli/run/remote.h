@@ -10,15 +10,16 @@
 
 #include <stdbool.h>
 
-/* Writes this machine's address, of packets to a host, "[USER@]HOST", in numbers. NULL, or why there is none.
- */
-const char *cli_remote_address(const char *host, char address[CLI_RUN_ADDRESS_MAX]);
-/* The remote shell's words, with the host and a line that runs the command there: it reads the secret from
- * standard input, as command lines are seen by all. */
+/* Writes this machine's address, of packets to a host, "[USER@]HOST", in numbers; family: AF_INET, AF_INET6.
+ * NULL, or why there is none. */
+const char *cli_remote_address(const char *host, int family, char address[CLI_RUN_ADDRESS_MAX]);
+/* The remote shell's words, with the host and "sh", and the script that this reads from standard input and
+ * that runs the command there: no login shell has to understand it, and command lines, which all see, have no
+ * secret. */
 #define CLI_REMOTE_WORDS_MAX 32 /* of the remote shell; further ones are left out */
 struct cli_remote_command {
     char *words[CLI_REMOTE_WORDS_MAX + 3];
-    char *shell, *line;
+    char *shell, *script;
 };
 /* False: no memory. */
 bool cli_remote_make(const struct cli_run_job *job, uint32_t rank, char **command,

@@ -21,7 +21,7 @@ static void set_count(const char *name, uint32_t value)
     setenv(name, text, 1);
 }
 
-/* Not what a launcher around this one has set. */
+/* Not what a launcher around this one has set: it places all ranks. */
 static void set_or_not(const char *name, const char *value)
 {
     if (value)
@@ -41,7 +41,9 @@ void cli_run_set_variables(const struct cli_run_job *job, uint32_t rank)
     setenv("MASTER_ADDR", job->master ? job->master : "127.0.0.1", 1);
     set_count("MASTER_PORT", job->port);
     setenv("LONGHAUL_SECRET", job->secret, 1);
-    set_or_not("LONGHAUL_SITE", job->sites > 1 ? site : NULL);
-    set_or_not("LONGHAUL_LINK", job->link);
+    if (!job->remotes) {
+        set_or_not("LONGHAUL_SITE", job->sites > 1 ? site : NULL);
+        set_or_not("LONGHAUL_LINK", job->link);
+    }
     unsetenv("TORCHELASTIC_USE_AGENT_STORE");
 }

@@ -354,6 +354,8 @@ int lh_compare(struct lh_group *group, const struct lh_buffer *buffers, uint32_t
 {
     struct lh_collective_options reliable;
     int error = check_buffers(buffers, count, differs);
+    if (!error && options)
+        error = check_options(group, options);
     if (error)
         return error;
     size_t bytes = (size_t)count * DIGEST_BYTES;

@@ -186,6 +186,14 @@ int measure_begin(struct lh_group *group, size_t first_bytes, struct group_measu
     return error;
 }
 
+static void leave_step(struct group_measure *m)
+{
+    if (++m->step < STEPS)
+        return;
+    if (++m->round < rounds_count(map_of(m)))
+        enter_round(m);
+}
+
 /* The step's operation is done. */
 static void finish_step(struct group_measure *m)
 {
@@ -193,23 +201,39 @@ static void finish_step(struct group_measure *m)
         take_burst(m);
     else if (kind_of(m->step) == STEP_RECORD && m->step > 1)
         decide(m);
-    if (++m->step < STEPS)
-        return;
-    if (++m->round < rounds_count(map_of(m)))
-        enter_round(m);
+    leave_step(m);
+}
+
+/* Others may be in operations that this rank has not begun: all that are left are begun and canceled, so that
+ * each has its number everywhere. */
+static void cancel_rest(struct group_measure *m)
+{
+    bool last = false;
+    while (!last) {
+        last = m->round == rounds_count(map_of(m));
+        m->enough = true;
+        if (begin_step(m) != 0)
+            return; /* a rank is gone: nothing more comes of this group */
+        lh_collective_free(m->op);
+        m->op = NULL;
+        if (!last)
+            leave_step(m);
+    }
 }
 
 int measure_go_on(struct group_measure *measure, int waited)
 {
     bool last = measure->round == rounds_count(map_of(measure));
-    if (!last && !waited)
+    if (!last)
         finish_step(measure);
     int error = gather_end(measure->op, waited);
     measure->op = NULL;
     if (!error && last)
-        error = paths_agree(measure->group, measure->rows, true);
-    else if (!error)
+        return paths_agree(measure->group, measure->rows, true);
+    if (!error)
         error = begin_step(measure);
+    if (error && !last)
+        cancel_rest(measure);
     return error;
 }
 

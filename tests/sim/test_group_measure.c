@@ -375,11 +375,71 @@ static void test_death(void **state)
     assert_true(partly);
 }
 
+/* Waits end with -LH_ETIMEDOUT after WAIT_NS, rank 0's first one, which is long, after FIRST_NS. */
+#define WAIT_NS  (5 * LH_NS_PER_S)
+#define FIRST_NS (300 * LH_NS_PER_MS)
+
+static void wait_for(struct measuring *m, uint32_t rank, lh_time waited_ns, bool *first)
+{
+    struct group_measure *of = &m->of[rank];
+    bool late = waited_ns > (*first && rank == 0 ? FIRST_NS : WAIT_NS);
+    if (lh_collective_test(of->op, NULL))
+        m->errors[rank] = measure_go_on(of, 0);
+    else if (late)
+        m->errors[rank] = measure_go_on(of, -LH_ETIMEDOUT);
+    if (late && rank == 0)
+        *first = false;
+}
+
+static void finish_late(struct measuring *m, bool first)
+{
+    struct group_world *world = m->world;
+    struct lh_collective *ops[SIM_ENGINES_MAX] = {0};
+    lh_time begun_ns[SIM_ENGINES_MAX] = {0}, until = group_world_now(world) + LIMIT_NS;
+    for (bool any = true; any;) {
+        lh_time now = group_world_now(world);
+        assert_true(now < until);
+        any = false;
+        for (uint32_t r = 0; r < world->size; r++) {
+            if (!m->of[r].op)
+                continue;
+            any = true;
+            begun_ns[r] = m->of[r].op == ops[r] ? begun_ns[r] : now;
+            ops[r] = m->of[r].op;
+            wait_for(m, r, now - begun_ns[r], &first);
+        }
+        group_world_turn(world, now + 100 * LH_NS_PER_MS);
+    }
+    for (uint32_t r = 0; r < world->size; r++)
+        measure_end(&m->of[r]);
+}
+
+/* A rank gives up while others are operations ahead: all end, and what is called next has one number. */
+static void test_gives_up(void **state)
+{
+    struct group_world world;
+    struct measuring m;
+    (void)state;
+    group_world_open(&world, "gives up", 3, "delay=2ms,rate=1Gbit", 4, NULL, NULL);
+    set_path(&world, 0, 3, "delay=2ms,rate=20Mbit");
+    begin(&m, &world);
+    finish_late(&m, true);
+    assert_int_equal(m.errors[0], -LH_ETIMEDOUT);
+    for (uint32_t r = 1; r < 4; r++) {
+        assert_int_not_equal(m.errors[r], 0);
+        assert_int_equal(world.groups[r]->next_operation, world.groups[0]->next_operation);
+    }
+    measure(&world);
+    check_sums(&world, "ring");
+    group_world_close(&world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_slow_link), cmocka_unit_test(test_sites), cmocka_unit_test(test_pending),
-        cmocka_unit_test(test_split),     cmocka_unit_test(test_apart), cmocka_unit_test(test_death),
+        cmocka_unit_test(test_gives_up), cmocka_unit_test(test_slow_link), cmocka_unit_test(test_sites),
+        cmocka_unit_test(test_pending),  cmocka_unit_test(test_split),     cmocka_unit_test(test_apart),
+        cmocka_unit_test(test_death),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "collective/choose/found_sites.h"
 
+#define RTT_NS_MAX (UINT64_MAX / 2) /* whatever a rank tells */
+
 static uint64_t rtt_of(const struct path_figures *pairs, uint32_t ranks, uint32_t a, uint32_t b)
 {
     uint64_t there = pairs[a * ranks + b].rtt_ns, back = pairs[b * ranks + a].rtt_ns;
-    return there == 0 || (back > 0 && back < there) ? back : there;
+    uint64_t rtt_ns = there == 0 || (back > 0 && back < there) ? back : there;
+    return rtt_ns < RTT_NS_MAX ? rtt_ns : RTT_NS_MAX;
 }
 
 /* ---- joining: the edges of a minimum spanning tree --------------------------------------------------- */

@@ -202,6 +202,8 @@ struct sdr_qp {
     struct rest rest;
     _Atomic lh_time rest_ns;      /* of its workers; LH_TIME_NEVER: as long as they like */
     struct arrival_report report; /* to a peer whose controller wants feedback */
+    lh_time dropped_ns;           /* when a report had more drops than the one before; 0: none had */
+    uint64_t dropped_noted;       /* by the last report */
     lh_time report_newest_ns;     /* when the newest packet of the last one had arrived */
     struct credit_grant grant;    /* to a peer whose controller wants credits */
     void *grant_memory;

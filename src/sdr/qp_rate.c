@@ -16,6 +16,7 @@
 #define PACE_SPAN_NS     LH_NS_PER_MS
 #define GRANT_MAX_BYTES  ((uint64_t)1 << 30) /* of credit ahead of what arrived */
 #define UNREPORTED_SHARE 4u                  /* of the sockets' buffer: reported at once */
+#define DROPPED_ROUNDS   64u                 /* since sockets had to drop: it is a slower one */
 #define PAUSE_ROUNDS     4u                  /* round trips without a read make no slower receiver */
 
 /* ---- the start --------------------------------------------------------------------------------------- */
@@ -365,7 +366,7 @@ bool qp_rate_report_due(struct sdr_qp *qp, lh_time now)
 static void note_reached(const struct sdr_qp *qp, uint32_t channel, struct qp_arrivals *arrivals)
 {
     lh_time read_ns = arrivals->newest_ns, pause_ns = PAUSE_ROUNDS * qp->path.rtt.minimum_ns;
-    bool dropped = __atomic_load_n(&qp->stats.rx_socket_drops, __ATOMIC_RELAXED) > 0;
+    bool dropped = qp->dropped_ns != 0 && read_ns < qp->dropped_ns + DROPPED_ROUNDS * qp->path.rtt.minimum_ns;
     if (read_ns == arrivals->reached_ns || dropped)
         return;
     lh_time least_ns = lh_most(lh_left(read_ns, pause_ns), arrivals->reached_ns);
@@ -379,6 +380,9 @@ struct control_feedback qp_rate_report(struct sdr_qp *qp, lh_time now)
         .dropped_packets = __atomic_load_n(&qp->stats.rx_socket_drops, __ATOMIC_RELAXED),
     };
     uint64_t late = qp_rate_late(qp), late_then = 0;
+    if (report.dropped_packets != qp->dropped_noted)
+        qp->dropped_ns = now;
+    qp->dropped_noted = report.dropped_packets;
     for (uint32_t c = 0; c < qp->channel_count; c++) {
         struct qp_arrivals *arrivals = &qp->channels[c].arrivals;
         gate_enter(&qp->channels[c].gate);

@@ -8,7 +8,7 @@
 
 #include "cli/run/variables.h"
 
-#define CLI_RUN_SHELL "ssh"
+#define CLI_RUN_SHELL "ssh -oBatchMode=yes" /* what asks gets no answer */
 
 /* Rank r runs on hosts[r - 1], "[USER@]HOST", by the remote shell: NULL, or with arguments, "ssh -p 2222".
  * words: those behind "longhaul", "distribute" the first; NULL ends them. There, too, the program is found

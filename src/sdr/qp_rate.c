@@ -366,7 +366,8 @@ bool qp_rate_report_due(struct sdr_qp *qp, lh_time now)
 static void note_reached(const struct sdr_qp *qp, uint32_t channel, struct qp_arrivals *arrivals)
 {
     lh_time read_ns = arrivals->newest_ns, pause_ns = PAUSE_ROUNDS * qp->path.rtt.minimum_ns;
-    bool dropped = qp->dropped_ns != 0 && read_ns < qp->dropped_ns + DROPPED_ROUNDS * qp->path.rtt.minimum_ns;
+    bool dropped =
+        qp->dropped_ns != 0 && read_ns < qp->dropped_ns + DROPPED_ROUNDS * qp->path.rtt.minimum_ns;
     if (read_ns == arrivals->reached_ns || dropped)
         return;
     lh_time least_ns = lh_most(lh_left(read_ns, pause_ns), arrivals->reached_ns);

@@ -3,7 +3,8 @@
  * rank is in one pair at a time, and so is the link between two sites.
  *
  * Inside a site each measures with each. Across, each rank measures with one at least of each other site:
- * that takes as many rounds as ranks and not their square, and rounds_fill() infers the rest.
+ * that takes, of sites of one size, as many rounds as ranks and not their square, and rounds_fill() infers
+ * the rest.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -99,9 +99,11 @@ static int check_members(struct lh_group *group, const struct op_request *reques
 {
     for (uint32_t r = 0; r < group->size; r++) {
         int error = r == group->rank ? 0 : group_link(group, r)->error;
-        if (error && error != -LH_ECLOSED)
+        if (error && error != -LH_ECLOSED) {
+            mesh_announce_failed(group->mesh, group->members[r]); /* they may wait for this rank */
             return lh_fail((enum lh_error) - error, "%s: rank %u has failed: %s (lh_group_shrink(3))",
                            call_name(request->collective, request->form), r, lh_strerror(error));
+        }
     }
     return 0;
 }

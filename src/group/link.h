@@ -103,6 +103,7 @@ struct link {
     struct control *backlog_last;
     size_t backlog_bytes;
     bool overflowed; /* it is at its bound: the peer lives, and takes nothing */
+    bool announced;  /* its failure, to the others */
     int error;       /* 0; -LH_ECLOSED: the peer has left in order; else it has failed */
     bool hello;      /* one has arrived */
 };

@@ -60,6 +60,7 @@ static void fail_operations(struct mesh *mesh, uint32_t mesh_rank)
 
 static void announce_failure(struct mesh *mesh, uint32_t failed)
 {
+    mesh->links[failed].announced = true;
     const struct notice notice = {.error = mesh->links[failed].error, .rank = failed};
     const struct tag tag = {.kind = TAG_FAILED};
     uint8_t body[NOTICE_BYTES_MAX];
@@ -108,6 +109,13 @@ static void fail_overflowed(struct mesh *mesh)
     for (uint32_t r = 0; r < mesh->size; r++)
         if (mesh->links[r].overflowed && !mesh->links[r].error)
             on_link_failed(mesh, &mesh->links[r], -LH_EPEER, true);
+}
+
+void mesh_announce_failed(struct mesh *mesh, uint32_t rank)
+{
+    if (!mesh->links[rank].announced)
+        announce_failure(mesh, rank);
+    fail_overflowed(mesh);
 }
 
 void mesh_abort(struct lh_collective *op, int error, uint32_t rank, const char *text)

@@ -21,6 +21,9 @@ lh_time mesh_next_deadline(const struct mesh *mesh);
 void mesh_begin(struct lh_collective *op);
 /* Ends an operation, if it is running, at all ranks. */
 void mesh_abort(struct lh_collective *op, int error, uint32_t rank, const char *text);
+/* Tells the others, once, that a rank of the mesh has failed for this one, which calls nothing with it any
+ * more: who does not know, as it told this rank alone, may wait for that. */
+void mesh_announce_failed(struct mesh *mesh, uint32_t rank);
 /* Members that others have reported to have failed count as failed here, too, while they agree. */
 void mesh_take_reports(struct lh_group *group);
 /* Takes reports of members that had the group before this rank. */

@@ -10,7 +10,7 @@
 
 static bool add_slab(struct packet_pool *pool)
 {
-    if (pool->slabs_count == SIM_SLABS_MAX)
+    if (pool->slabs_count == (pool->is_small ? 1 : SIM_SLABS_MAX))
         return false;
     bool small = pool->slabs_count == 0;
     size_t packets = small ? SIM_FIRST_PACKETS : SIM_SLAB_PACKETS;

@@ -34,11 +34,17 @@ struct sim_packet {
 struct packet_pool {
     struct sim_packet *free; /* last in, first out: the warmest first */
     uint32_t slabs_count;
+    bool is_small; /* one slab is all */
     struct sim_packet *slabs[SIM_SLABS_MAX];
 };
 
 /* NULL when SIM_SLABS_MAX slabs are in use or memory ran out. */
 struct sim_packet *packet_pool_get(struct packet_pool *pool);
+/* Whether one has been given back since. */
+static inline bool packet_pool_has_room(const struct packet_pool *pool)
+{
+    return pool->free != NULL;
+}
 void packet_pool_put(struct packet_pool *pool, struct sim_packet *packet);
 /* Frees every packet, used or not. */
 void packet_pool_clear(struct packet_pool *pool);

@@ -9,8 +9,9 @@
 #include "wire/roce.h"
 
 #define IPV6_AND_UDP_BYTES 48u
-/* When to look again for room in the packet pool while nothing is on the way: all wait to be polled. */
-#define POOL_RETRY_NS LH_NS_PER_US
+/* When to look again for room in the packet pool: packets come back one by one, and everybody waits for
+ * them. */
+#define POOL_RETRY_NS (16 * LH_NS_PER_US)
 
 _Static_assert(ROCE_WRITE_IMM_HEADER_BYTES + ROCE_MTU_MAX + ROCE_ICRC_BYTES <= SIM_DATAGRAM_MAX, "fits");
 
@@ -209,15 +210,15 @@ int sim_control_send(struct fabric_endpoint *base, const struct fabric_datagram 
     return (int)taken;
 }
 
-/* When what refused the last send of the path will take more, in the world's time. */
+/* When what refused the last send of the path will take more, in the world's time. While the pool is empty
+ * that is not now, though packets may arrive now: the world has to go on before one is given back. */
 static lh_time refusal_ends_ns(struct sim_endpoint *endpoint, enum sim_refusal refused)
 {
     struct sim_world *world = endpoint->world;
     lh_time now = sim_now(world);
     if (refused == SIM_REFUSED_BY_LINK)
         return lh_link_ready_ns(&sim_direction(world, endpoint->host, endpoint->peer_host)->link, now);
-    lh_time next_ns = sim_transit_next_ns(world);
-    return next_ns != LH_TIME_NEVER ? next_ns : now + POOL_RETRY_NS;
+    return packet_pool_has_room(&world->pool) ? now : now + POOL_RETRY_NS;
 }
 
 lh_time sim_pump(struct fabric_endpoint *base, uint32_t channel, lh_time now)

@@ -113,6 +113,8 @@ void sim_world_set_direction(struct sim_world *world, uint32_t from, uint32_t to
 void sim_world_cut(struct sim_world *world, uint32_t from, uint32_t to, bool cut);
 /* Cuts (or heals) every direction. */
 void sim_world_partition(struct sim_world *world, bool cut);
+/* Leaves 32 packets of SIM_PACKETS_MAX. Before any packet was sent (asserted). */
+void sim_world_few_packets(struct sim_world *world);
 
 /* Puts a switched network between the hosts: host h of the world is host h of the network, and a packet
  * that a link lets through crosses the network before it arrives. The world turns it from now on; the

@@ -218,6 +218,14 @@ void sim_world_partition(struct sim_world *world, bool cut)
     }
 }
 
+void sim_world_few_packets(struct sim_world *world)
+{
+    sim_lock(world);
+    assert(world->pool.slabs_count == 0);
+    world->pool.is_small = true;
+    sim_unlock(world);
+}
+
 void sim_world_tap(struct sim_world *world, sim_tap *tap, void *context)
 {
     sim_lock(world);

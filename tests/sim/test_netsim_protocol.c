@@ -11,9 +11,12 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
+
+#include "netsim/fabric/world.h"
 
 #define FLOW_BYTES 262144u
 #define PACKETS    64u /* of a flow, of 4096 bytes each */
@@ -325,6 +328,30 @@ static void test_packets_used_up(void **state)
     lh_netsim_destroy(simulation);
 }
 
+/* Who is refused since all packets are about goes on when some come back: a root that sends to seven at once
+ * holds many more at a time. */
+static void test_few_packets(void **state)
+{
+    (void)state;
+    static setting settings[] = {{"workload.kind", "collective"}, {"workload.collective", "broadcast"},
+                                 {"workload.members", "8"},       {"workload.schedule", "sequential"},
+                                 {"workload.gap", "0"},           {"transport.window", "1MiB"},
+                                 {"transport.payload", "1024"},   {"workload.rounds", "1"}};
+    struct lh_netsim *simulation = create(settings, sizeof settings / sizeof *settings, 1);
+    struct sim_world *world = NULL;
+    for (unsigned number = 0; world == NULL; number++) {
+        char name[SIM_WORLD_NAME_MAX];
+        int bytes = snprintf(name, sizeof name, "netsim-%u", number);
+        world = sim_world_enter(name, (size_t)bytes);
+    }
+    sim_world_few_packets(world);
+    sim_world_leave(world);
+    struct lh_netsim_totals totals = run(simulation);
+    assert_int_equal(totals.flows_done, 7);
+    assert_int_equal(totals.lost_packets, 0);
+    lh_netsim_destroy(simulation);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -339,6 +366,7 @@ int main(void)
         cmocka_unit_test(test_later_flows_fail),
         cmocka_unit_test(test_time_between_runs),
         cmocka_unit_test(test_packets_used_up),
+        cmocka_unit_test(test_few_packets),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -103,6 +103,33 @@ static void a_full_link_pushes_back_and_says_until_when(void **state)
     pair_close(&pair);
 }
 
+/* What arrives now is given back when time has gone on and it was read; until then nothing is due. */
+static void an_empty_pool_is_not_asked_again_at_this_moment(void **state)
+{
+    (void)state;
+    struct sim_pair pair;
+    open_pair(&pair, "none", 1);
+    sim_world_few_packets(pair.world);
+    const struct fabric_ops *ops = pair.ends[0].fabric->ops;
+    struct fabric_endpoint *endpoint = pair.ends[0].endpoint;
+    uint32_t taken = 0;
+    while (pair_post(&pair, 0, taken))
+        taken++;
+    uint32_t channel = pair_channel_of(&pair, taken);
+    assert_int_equal(taken, 32);
+    assert_int_equal(stats_of(&pair, 0)->tx_backpressure, 1);
+    assert_int_equal(sim_world_next_event(pair.world), 0);
+    lh_time again_ns = ops->pump(endpoint, channel, 0);
+    assert_true(again_ns > 0 && again_ns < LH_NS_PER_MS);
+    sim_world_advance(pair.world, 0);
+    assert_true(ops->pump(endpoint, channel, 0) > 0);
+    assert_int_equal(pair_poll(&pair, 1), 32);
+    assert_int_equal(ops->pump(endpoint, channel, 0), 0);
+    assert_true(pair_post(&pair, 0, taken));
+    assert_int_equal(ops->pump(endpoint, channel, 0), LH_TIME_NEVER);
+    pair_close(&pair);
+}
+
 static void the_link_loses_its_share(void **state)
 {
     (void)state;
@@ -699,6 +726,7 @@ int main(void)
         cmocka_unit_test(short_and_empty_packets_arrive),
         cmocka_unit_test(a_packet_arrives_at_its_nanosecond_and_no_sooner),
         cmocka_unit_test(a_full_link_pushes_back_and_says_until_when),
+        cmocka_unit_test(an_empty_pool_is_not_asked_again_at_this_moment),
         cmocka_unit_test(the_link_loses_its_share),
         cmocka_unit_test(damage_never_reaches_a_buffer),
         cmocka_unit_test(each_single_bit_is_caught),

@@ -16,7 +16,7 @@
 #include "netsim/run/run.h"
 #include "netsim/topology/topology.h"
 #include "netsim/transport/controller.h"
-#include "netsim/transport/xp.h"
+#include "netsim/transport/queue_pair.h"
 #include "netsim/workload/workload.h"
 
 struct lh_netsim {
@@ -88,9 +88,12 @@ static int build_flows(struct lh_netsim *simulation, const struct netsim_config 
 static int check_flows(const struct lh_netsim *simulation, const struct netsim_config *config)
 {
     uint64_t most = (uint64_t)config->transport.payload_bytes << 31;
-    if (config->transport.kind == NETSIM_XP && simulation->graph.hosts > NETSIM_XP_HOSTS_MAX)
-        return lh_fail(LH_ERANGE, "the topology has %u hosts: at most %u with transport.kind = xp",
-                       simulation->graph.hosts, NETSIM_XP_HOSTS_MAX);
+    bool has_pairs = config->transport.kind == NETSIM_XP || config->transport.one_queue_pair;
+    if (has_pairs && simulation->graph.hosts > NETSIM_PAIRS_HOSTS_MAX)
+        return lh_fail(LH_ERANGE,
+                       "the topology has %u hosts: at most %u with transport.kind = xp or "
+                       "transport.queue_pair = peer",
+                       simulation->graph.hosts, NETSIM_PAIRS_HOSTS_MAX);
     for (uint32_t i = 0; i < simulation->flows.count; i++) {
         uint64_t bytes = simulation->flows.flows[i].bytes;
         if (bytes > most)

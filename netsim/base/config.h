@@ -159,6 +159,7 @@ struct netsim_transport_config {
     uint32_t ack_bytes; /* on the wire; 0: no acknowledgements: flows are datagrams, nothing is repeated */
     uint64_t window_bytes;   /* payload in flight of one flow; 0: no limit; NETSIM_WINDOW_BDP */
     netsim_time deadline_ps; /* XP: of each message */
+    bool one_queue_pair;     /* sr, irn, gbn: of all flows from one host to another, see queue_pair.h */
     double rto;              /* retransmission timeout, in round trips of the flow (never below 1) */
     netsim_time rto_min_ps;  /* no timeout is shorter; nor shorter than a microsecond */
     netsim_time rto_low_ps;  /* irn: with at most rto_low_packets in flight, */

@@ -121,6 +121,20 @@ static int check_congestion(const struct netsim_config *config)
     return dcqcn_check(&dcqcn);
 }
 
+/* A later message would be the only sign of a loss, and a controller has one flow. */
+static int check_queue_pair(const struct netsim_transport_config *transport)
+{
+    bool applies = transport->kind != NETSIM_XP && transport->kind != NETSIM_LONGHAUL;
+    if (!transport->one_queue_pair || !applies)
+        return 0;
+    if (transport->ack_bytes == 0)
+        return lh_fail(LH_EINVAL, "transport.queue_pair = peer and transport.ack is 0 (set transport.ack)");
+    if (transport->congestion.kind != NETSIM_CONGESTION_NONE)
+        return lh_fail(LH_EINVAL, "transport.queue_pair = peer and transport.congestion is set, which each "
+                                  "flow has for itself (set transport.rate instead)");
+    return 0;
+}
+
 static int check_texts(const struct netsim_config *config)
 {
     const struct netsim_workload_config *workload = &config->workload;
@@ -163,6 +177,8 @@ int netsim_config_check(const struct netsim_config *config)
     int rc = check_transport(&config->transport);
     if (rc == 0)
         rc = check_congestion(config);
+    if (rc == 0)
+        rc = check_queue_pair(&config->transport);
     if (rc == 0)
         rc = check_switches(config);
     if (rc == 0)

@@ -178,6 +178,10 @@
       transport.ack_bytes, 0, 65000, NULL, 0)                                                              \
     X("transport.deadline", "time", "10ms", "xp: a message ends with what has come", TIME,                 \
       transport.deadline_ps, 1, NETSIM_SPAN_MAX, NULL, 0)                                                  \
+    X("transport.queue_pair", "flow|peer", "flow",                                                         \
+      "sr, irn, gbn: each flow has one of its own, or all flows from one host to another are its "         \
+      "messages, in order",                                                                                \
+      SWITCH, transport.one_queue_pair, 0, 0, NULL, 0)                                                     \
     X("transport.window", "size", "bdp",                                                                   \
       "payload in flight of a flow; bdp: what its path holds; none: any", SIZE, transport.window_bytes, 1, \
       NETSIM_BYTES_MAX, "bdp|none", NETSIM_WINDOW_BDP)                                                     \

@@ -236,6 +236,7 @@ static const struct use {
     {"transport.retries", "transport.kind", 0, has_acks},
     {"transport.ack_priority", "transport.kind", 0, has_acks},
     {"transport.window", "transport.kind", 0, has_window},
+    {"transport.queue_pair", "transport.kind", 0, has_acks},
     {"transport.congestion", "transport.kind", 0, has_window},
     {"transport.deadline", "transport.kind", 0, is_xp},
     {"transport.kind", "transport.ack", 0, acknowledges},

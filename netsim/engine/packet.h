@@ -27,6 +27,7 @@ enum netsim_packet_flag {
     NETSIM_COPY = 16,     /* made by a link: nobody had credit for it */
     NETSIM_CREDIT = 32,   /* ack: it answers no packet, and only tells of credit */
     NETSIM_CAPABLE = 64,  /* raw: may be marked; data always may */
+    NETSIM_BEHIND = 128,  /* ack: messages of its queue pair before its own have come whole */
 };
 
 struct netsim_packet {

@@ -61,7 +61,7 @@ struct netsim_flow {
     netsim_time received_ps; /* NETSIM_NEVER: not yet */
     netsim_time done_ps;
     netsim_time ideal_ps; /* 0: not computed yet */
-    uint32_t pair_before; /* XP: the flow between the same hosts that started before, and */
+    uint32_t pair_before; /* of the same queue pair: the flow that started before, and */
     uint32_t pair_after;  /* the one that did after it; NETSIM_NO_FLOW */
 };
 

@@ -18,9 +18,12 @@ static void flow_sent(struct netsim_transport *transport, uint32_t flow)
     struct netsim_network *network = transport->network;
     if (transport->config.kind == NETSIM_XP && sender->next == sender->packets)
         netsim_xp_on_sent(transport, flow);
+    else if (transport->config.one_queue_pair && sender->next == sender->packets &&
+             !netsim_sender_may_send(transport, flow))
+        netsim_sender_wake_next(transport, flow);
     else if (transport->paced && sender->pace_ps > network->now_ps)
         netsim_event_schedule(&network->events, transport->first_pace_event + flow, sender->pace_ps);
-    else if (netsim_sender_may_send(transport, sender))
+    else if (netsim_sender_may_send(transport, flow))
         netsim_flow_ring_add(transport, flow);
     else if (netsim_is_controlled(transport) && !sender->held)
         netsim_controller_on_limited(transport, flow);
@@ -30,7 +33,7 @@ uint32_t netsim_host_packet(struct netsim_transport *transport, uint32_t host)
 {
     /* Each round takes a flow out of the ring. */
     for (uint32_t flow; (flow = netsim_flow_ring_take(transport, host)) != NETSIM_NO_FLOW;) {
-        if (!netsim_sender_may_send(transport, &transport->flows[flow].sender))
+        if (!netsim_sender_may_send(transport, flow))
             continue; /* what it was to retransmit has arrived meanwhile */
         uint32_t packet = netsim_packet_new(transport->network);
         if (packet == NETSIM_NO_PACKET)

@@ -6,6 +6,7 @@
 #include "netsim/transport/receiver.h"
 
 #include "netsim/transport/controller.h"
+#include "netsim/transport/queue_pair.h"
 #include "netsim/transport/xp.h"
 
 static bool bit_take(uint64_t *bits, uint32_t number)
@@ -81,6 +82,23 @@ static void become_ack(const struct netsim_transport *transport, struct netsim_r
         packet->flags = 0;
     if (transport->config.kind == NETSIM_GBN && packet->echo > packet->sequence)
         packet->flags |= NETSIM_NACK;
+    if (transport->config.one_queue_pair &&
+        netsim_queue_pair_missing(transport, packet->flow) == packet->flow)
+        packet->flags |= NETSIM_BEHIND;
+}
+
+/* Go-back-N: a packet came before an earlier message of its queue pair was whole. */
+static bool on_early(struct netsim_transport *transport, struct netsim_packet *packet, uint32_t missing)
+{
+    struct netsim_flow *flow = &transport->flows[missing];
+    if (!reports_gap(transport, &flow->receiver))
+        return false;
+    transport->network->totals.ack_packets++;
+    packet->flow = missing;
+    packet->sequence = flow->sender.packets - 1; /* it was sent before */
+    become_ack(transport, &flow->receiver, packet);
+    packet->flags |= NETSIM_NACK;
+    return true;
 }
 
 /* What a packet carries that had not arrived before. */
@@ -116,10 +134,13 @@ bool netsim_receiver_on_data(struct netsim_transport *transport, struct netsim_p
     if (netsim_is_controlled(transport))
         netsim_controller_on_data(transport, packet);
     bool in_order_only = transport->config.kind == NETSIM_GBN;
+    uint32_t missing = in_order_only ? netsim_queue_pair_missing(transport, packet->flow) : packet->flow;
+    if (missing != packet->flow)
+        return on_early(transport, packet, missing);
     if (in_order_only ? note_in_order(receiver, packet->sequence) : note(receiver, packet->sequence)) {
         count_payload(transport, flow, packet->sequence);
         if (receiver->expected == flow->sender.packets)
-            netsim_flow_received(transport, packet->flow, transport->network->now_ps);
+            netsim_queue_pair_on_whole(transport, packet->flow);
     }
     if (transport->config.ack_bytes == 0) {
         if (flow->received_ps == transport->network->now_ps && flow->done_ps == NETSIM_NEVER)

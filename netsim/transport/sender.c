@@ -9,6 +9,7 @@
 #include "netsim/transport/flow_rate.h"
 #include "netsim/transport/flow_ring.h"
 #include "netsim/transport/ideal_fct.h"
+#include "netsim/transport/queue_pair.h"
 #include "netsim/transport/xp.h"
 
 /* Consecutive timeouts double the wait, up to this: the least maximum that RFC 6298 (2.5) allows. Without
@@ -50,32 +51,33 @@ static bool find_gap(const struct netsim_transport *transport, struct netsim_sen
     return sender->recovery_scan < end;
 }
 
-bool netsim_sender_may_send(const struct netsim_transport *transport, struct netsim_sender *sender)
+bool netsim_sender_may_send(const struct netsim_transport *transport, uint32_t number)
 {
+    struct netsim_sender *sender = &transport->flows[number].sender;
     if (sender->failed || sender->held)
         return false;
     if (sender->recovering && find_gap(transport, sender))
         return true;
-    return sender->next < sender->packets && sender->next - sender->acknowledged < sender->window_packets;
+    return sender->next < sender->packets && netsim_queue_pair_has_room(transport, number);
 }
 
-static bool has_few_in_flight(const struct netsim_transport *transport, const struct netsim_sender *sender)
+static bool has_few_in_flight(const struct netsim_transport *transport, uint32_t number)
 {
-    return sender->next - sender->acknowledged <= transport->config.rto_low_packets;
+    return netsim_queue_pair_has_few(transport, number, transport->config.rto_low_packets);
 }
 
-static netsim_time irn_timeout_ps(const struct netsim_transport *transport,
-                                  const struct netsim_sender *sender)
+static netsim_time irn_timeout_ps(const struct netsim_transport *transport, uint32_t number)
 {
     netsim_time wait_ps =
-        has_few_in_flight(transport, sender) ? transport->config.rto_low_ps : transport->config.rto_high_ps;
+        has_few_in_flight(transport, number) ? transport->config.rto_low_ps : transport->config.rto_high_ps;
     return wait_ps > TIMEOUT_MIN_PS ? wait_ps : TIMEOUT_MIN_PS;
 }
 
-static netsim_time timeout_ps(const struct netsim_transport *transport, const struct netsim_sender *sender)
+static netsim_time timeout_ps(const struct netsim_transport *transport, uint32_t number)
 {
+    const struct netsim_sender *sender = &transport->flows[number].sender;
     if (transport->config.kind == NETSIM_IRN)
-        return irn_timeout_ps(transport, sender);
+        return irn_timeout_ps(transport, number);
     netsim_time rtt_ps =
         sender->smoothed_rtt_ps > sender->base_rtt_ps ? sender->smoothed_rtt_ps : sender->base_rtt_ps;
     netsim_time least_ps = transport->config.rto_min_ps;
@@ -100,7 +102,7 @@ static void start_timer(struct netsim_transport *transport, uint32_t number)
     sender->progress_ps = transport->network->now_ps;
     if (transport->config.ack_bytes != 0 && !netsim_event_pending(&transport->network->events, event))
         netsim_event_schedule(&transport->network->events, event,
-                              transport->network->now_ps + timeout_ps(transport, sender));
+                              transport->network->now_ps + timeout_ps(transport, number));
 }
 
 void netsim_sender_fill(struct netsim_transport *transport, uint32_t number, struct netsim_packet *packet)
@@ -143,13 +145,21 @@ void netsim_sender_fill(struct netsim_transport *transport, uint32_t number, str
 static bool wake(struct netsim_transport *transport, uint32_t flow)
 {
     struct netsim_sender *sender = &transport->flows[flow].sender;
-    if (sender->in_ring || !netsim_sender_may_send(transport, sender))
+    if (sender->in_ring || !netsim_sender_may_send(transport, flow))
         return false;
     if (transport->paced &&
         netsim_event_pending(&transport->network->events, transport->first_pace_event + flow))
         return false; /* it will then */
     netsim_flow_ring_add(transport, flow);
     return true;
+}
+
+bool netsim_sender_wake_next(struct netsim_transport *transport, uint32_t number)
+{
+    if (!transport->config.one_queue_pair)
+        return false;
+    uint32_t unsent = netsim_queue_pair_unsent(transport, number);
+    return unsent != NETSIM_NO_FLOW && wake(transport, unsent);
 }
 
 static void take_sample(struct netsim_sender *sender, netsim_time sample_ps)
@@ -160,10 +170,12 @@ static void take_sample(struct netsim_sender *sender, netsim_time sample_ps)
         sender->smoothed_rtt_ps += (netsim_time)((int64_t)(sample_ps - sender->smoothed_rtt_ps) / 8);
 }
 
-static void recover(struct netsim_transport *transport, struct netsim_sender *sender, bool all_lost)
+static void recover(struct netsim_transport *transport, uint32_t number, bool all_lost)
 {
+    struct netsim_sender *sender = &transport->flows[number].sender;
     if (transport->config.kind == NETSIM_GBN) {
         sender->next = sender->acknowledged;
+        netsim_queue_pair_go_back(transport, number);
         return;
     }
     sender->recovering = 1;
@@ -180,13 +192,12 @@ static void advance_timer(struct netsim_transport *transport, uint32_t number)
         return;
     netsim_event_cancel(&transport->network->events, event);
     netsim_event_schedule(&transport->network->events, event,
-                          transport->network->now_ps +
-                              timeout_ps(transport, &transport->flows[number].sender));
+                          transport->network->now_ps + timeout_ps(transport, number));
 }
 
-static void on_selective_ack(struct netsim_transport *transport, struct netsim_sender *sender,
-                             const struct netsim_packet *ack)
+static void on_selective_ack(struct netsim_transport *transport, const struct netsim_packet *ack)
 {
+    struct netsim_sender *sender = &transport->flows[ack->flow].sender;
     if (ack->echo >= sender->acknowledged)
         sender->taken[ack->echo / 64] |= (uint64_t)1 << (ack->echo % 64);
     if (ack->echo >= sender->highest)
@@ -194,17 +205,52 @@ static void on_selective_ack(struct netsim_transport *transport, struct netsim_s
     if (sender->recovering && sender->acknowledged >= sender->recovery_end)
         sender->recovering = 0;
     if (!sender->recovering && sender->highest > sender->acknowledged + reorder_packets(transport))
-        recover(transport, sender, false);
+        recover(transport, ack->flow, false);
 }
 
 /* A packet sent before the gap was reported may be acknowledged after it: then going back was too far. */
-static void on_ordered_ack(struct netsim_transport *transport, struct netsim_sender *sender,
-                           const struct netsim_packet *ack)
+static void on_ordered_ack(struct netsim_transport *transport, const struct netsim_packet *ack)
 {
+    struct netsim_sender *sender = &transport->flows[ack->flow].sender;
     if (sender->next < sender->acknowledged)
         sender->next = sender->acknowledged;
     if ((ack->flags & NETSIM_NACK) != 0 && ack->sequence == sender->acknowledged)
-        recover(transport, sender, false);
+        recover(transport, ack->flow, false);
+}
+
+/* ---- messages of a queue pair ------------------------------------------------------------------------ */
+
+/* Packets of messages before it have numbers that end where the flow's begin. */
+static bool reveal(struct netsim_transport *transport, uint32_t number, uint64_t highest)
+{
+    struct netsim_sender *sender = &transport->flows[number].sender;
+    if (sender->failed || sender->acknowledged == sender->packets || transport->config.kind == NETSIM_GBN)
+        return false;
+    if (highest > sender->highest)
+        sender->highest = highest < UINT32_MAX ? (uint32_t)highest : UINT32_MAX;
+    if (!sender->recovering && sender->highest > sender->acknowledged + reorder_packets(transport))
+        recover(transport, number, false);
+    return wake(transport, number);
+}
+
+/* What an acknowledgement says of messages before its own: they have come, or some packets were lost. */
+static bool on_later_ack(struct netsim_transport *transport, const struct netsim_packet *ack)
+{
+    uint64_t highest = (uint64_t)ack->echo + 1;
+    bool woke = false;
+    uint32_t number = transport->flows[ack->flow].pair_before;
+    for (uint32_t before; number != NETSIM_NO_FLOW; number = before) {
+        struct netsim_flow *flow = &transport->flows[number];
+        before = flow->pair_before;
+        highest += flow->sender.packets;
+        if ((ack->flags & NETSIM_BEHIND) == 0)
+            woke = reveal(transport, number, highest) || woke;
+        else {
+            flow->sender.acknowledged = flow->sender.next = flow->sender.packets;
+            netsim_queue_pair_on_acknowledged(transport, number);
+        }
+    }
+    return woke;
 }
 
 bool netsim_sender_on_ack(struct netsim_transport *transport, const struct netsim_packet *ack)
@@ -225,20 +271,23 @@ bool netsim_sender_on_ack(struct netsim_transport *transport, const struct netsi
     take_sample(sender, transport->network->now_ps - ack->sent_ps);
     if (transport->rates != NULL && (ack->flags & NETSIM_MARKED) != 0)
         netsim_flow_rate_on_cnp(transport, ack->flow);
-    bool had_few = has_few_in_flight(transport, sender);
+    bool had_few = has_few_in_flight(transport, ack->flow);
+    bool woke = on_later_ack(transport, ack);
     if (ack->sequence > sender->acknowledged)
         sender->acknowledged = ack->sequence;
     if (sender->acknowledged == sender->packets) {
-        netsim_flow_done(transport, ack->flow, transport->network->now_ps);
-        return false;
+        sender->next = sender->packets;
+        netsim_queue_pair_on_acknowledged(transport, ack->flow);
+        return netsim_sender_wake_next(transport, ack->flow) || woke;
     }
     if (transport->config.kind == NETSIM_GBN)
-        on_ordered_ack(transport, sender, ack);
+        on_ordered_ack(transport, ack);
     else
-        on_selective_ack(transport, sender, ack);
-    if (transport->config.kind == NETSIM_IRN && !had_few && has_few_in_flight(transport, sender))
+        on_selective_ack(transport, ack);
+    if (transport->config.kind == NETSIM_IRN && !had_few && has_few_in_flight(transport, ack->flow))
         advance_timer(transport, ack->flow);
-    return wake(transport, ack->flow);
+    woke = wake(transport, ack->flow) || woke;
+    return netsim_sender_wake_next(transport, ack->flow) || woke;
 }
 
 /* ---- time -------------------------------------------------------------------------------------------- */
@@ -259,7 +308,7 @@ bool netsim_sender_on_timer_expired(struct netsim_transport *transport, uint32_t
         return netsim_xp_on_deadline_expired(transport, number);
     if (flow->done_ps != NETSIM_NEVER || !awaits_ack(sender))
         return false;
-    netsim_time deadline_ps = sender->progress_ps + timeout_ps(transport, sender);
+    netsim_time deadline_ps = sender->progress_ps + timeout_ps(transport, number);
     if (transport->network->now_ps < deadline_ps) {
         netsim_event_schedule(&transport->network->events, transport->first_timer_event + number,
                               deadline_ps);
@@ -269,9 +318,11 @@ bool netsim_sender_on_timer_expired(struct netsim_transport *transport, uint32_t
     sender->timeouts++;
     if (transport->config.retries != 0 && sender->backoff == transport->config.retries) {
         netsim_flow_failed(transport, number);
-        return false;
+        netsim_queue_pair_on_acknowledged(transport, number);
+        netsim_queue_pair_on_whole(transport, number);
+        return netsim_sender_wake_next(transport, number);
     }
-    recover(transport, sender, true);
+    recover(transport, number, true);
     if (sender->backoff < UINT8_MAX)
         sender->backoff++;
     return wake(transport, number);
@@ -312,10 +363,12 @@ void netsim_sender_start(struct netsim_transport *transport, uint32_t number)
     netsim_ideal_fct(transport, number, &flow->ideal_ps, &sender->base_rtt_ps, &slowest_ps);
     sender->window_packets = UINT32_MAX;
     flow->start_ps = transport->network->now_ps;
+    netsim_queue_pair_add(transport, number);
     transport->network->totals.flows_started++;
     netsim_flow_rate_start(transport, number);
     if (transport->config.ack_bytes != 0)
         sender->window_packets = window_packets(transport, sender->base_rtt_ps, slowest_ps);
-    if (transport->config.kind != NETSIM_XP || netsim_xp_start(transport, number))
+    if (transport->config.kind == NETSIM_XP ? netsim_xp_start(transport, number)
+                                            : netsim_sender_may_send(transport, number))
         netsim_flow_ring_add(transport, number);
 }

@@ -24,7 +24,7 @@
 
 #include "netsim/transport/transport.h"
 
-bool netsim_sender_may_send(const struct netsim_transport *transport, struct netsim_sender *sender);
+bool netsim_sender_may_send(const struct netsim_transport *transport, uint32_t flow);
 /* Fills in the packet that goes next. */
 void netsim_sender_fill(struct netsim_transport *transport, uint32_t flow, struct netsim_packet *packet);
 void netsim_sender_start(struct netsim_transport *transport, uint32_t flow);
@@ -34,5 +34,7 @@ bool netsim_sender_on_ack(struct netsim_transport *transport, const struct netsi
 bool netsim_sender_on_timer_expired(struct netsim_transport *transport, uint32_t flow);
 bool netsim_sender_on_controller_timer(struct netsim_transport *transport, uint32_t flow);
 bool netsim_sender_on_pace_expired(struct netsim_transport *transport, uint32_t flow);
+/* The flow has sent all that it may: the next message of its queue pair may be next. */
+bool netsim_sender_wake_next(struct netsim_transport *transport, uint32_t flow);
 
 #endif

@@ -49,6 +49,8 @@ void netsim_transport_init(struct netsim_transport *transport, struct netsim_net
                                            .unfinished = list->count};
     if (config->transport.kind == NETSIM_XP)
         transport->config.ack_bytes = 0;
+    if (config->transport.kind == NETSIM_XP || config->transport.kind == NETSIM_LONGHAUL)
+        transport->config.one_queue_pair = false; /* of their own kind */
     netsim_flow_rate_setup(transport);
     for (uint32_t i = 0; i < list->count; i++)
         words += 2 * ((packets_of(transport, list->flows[i].bytes) + 63) / 64);
@@ -62,7 +64,7 @@ void netsim_transport_init(struct netsim_transport *transport, struct netsim_net
     if (config->transport.congestion.kind == NETSIM_CONGESTION_CONTROLLER &&
         config->transport.kind != NETSIM_LONGHAUL)
         netsim_controller_setup(transport, list, config->packets_max, arena);
-    if (config->transport.kind == NETSIM_XP)
+    if (config->transport.kind == NETSIM_XP || transport->config.one_queue_pair)
         transport->last_of_pair = netsim_arena_take(
             arena, (size_t)network->hosts_count * network->hosts_count, sizeof *transport->last_of_pair);
     if (arena->base == NULL)

@@ -35,8 +35,8 @@ struct netsim_transport {
     struct dcqcn_config dcqcn;
     uint64_t pace_ps_per_byte_q16; /* of transport.rate; 0: none */
     struct netsim_controllers controllers;
-    uint32_t
-        *last_of_pair; /* XP: [source * hosts + destination]: the last flow that started, and 1; 0: none */
+    /* XP and one_queue_pair: [source * hosts + destination]: the last flow that started, and 1; 0: none */
+    uint32_t *last_of_pair;
     struct netsim_transport_config config;
 };
 

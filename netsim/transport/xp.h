@@ -14,8 +14,6 @@
 
 #include "netsim/transport/transport.h"
 
-#define NETSIM_XP_HOSTS_MAX 4096u /* the table of pairs is their square */
-
 /* Whether the flow may send now; else it will when the one before it is sent. */
 bool netsim_xp_start(struct netsim_transport *transport, uint32_t flow);
 /* The flow has sent its last packet. */

@@ -143,6 +143,8 @@ static void draw_kind(uint64_t seed, struct netsim_config *config)
     transport->dcqcn.increase_ps = PICK(&prng, 1, 55, 900) * NETSIM_PS_PER_US;
     transport->dcqcn.increase_bytes = PICK(&prng, 0, 1000, 100000);
     transport->dcqcn.clamp = coin(&prng, 0.5);
+    transport->one_queue_pair = transport->ack_bytes != 0 &&
+                                transport->congestion.kind == NETSIM_CONGESTION_NONE && coin(&prng, 0.5);
 }
 
 static void draw_workload(struct lh_prng *prng, struct netsim_config *config)

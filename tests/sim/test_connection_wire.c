@@ -222,6 +222,58 @@ static void goodbye_overtakes_an_acknowledgement(void **state)
     close_pair();
 }
 
+/* ---- many segments at once --------------------------------------------------------------------------- */
+
+#define SEGMENTS 80u /* of a packet each */
+#define PAST     70u /* more than a DONE's bitmap has bits */
+
+struct kept_back {
+    uint32_t later; /* packets of other segments than the first */
+    bool sent;      /* the first segment was, after PAST of the others */
+};
+
+static bool keep_first_back(void *context, struct sim_datagram *datagram)
+{
+    struct kept_back *kept = context;
+    if (datagram->from != 0 || datagram->control)
+        return true;
+    if (slot_of(datagram) > 0) {
+        kept->later++;
+        return true;
+    }
+    kept->sent = kept->later >= PAST;
+    return kept->sent;
+}
+
+/* The first segment and those past the bitmap that begins with it arrive in one step of the receiver. */
+static void segments_past_a_bitmap(void **state)
+{
+    (void)state;
+    struct kept_back kept = {0};
+    struct lh_attr attr;
+    connection_pair_attr(&attr);
+    attr.slots = 128;
+    attr.slot_bytes = attr.chunk_bytes = MTU;
+    attr.reliability = "sr-rto"; /* the first segment is sent again without a word of the receiver */
+    open_pair("rtt=10ms,rate=1Gbit", &attr);
+    sim_world_tap(pair.world, keep_first_back, &kept);
+    struct lh_request *recv = connection_pair_recv(&pair, 1, buffer, SEGMENTS * MTU);
+    connection_pair_run(&pair, 50 * MS);
+    struct lh_request *send = connection_pair_send(&pair, 0, data, SEGMENTS * MTU);
+    while (kept.later < PAST) /* the test's time limit ends what hangs */
+        connection_pair_run(&pair, MS);
+    struct lh_connection *receiver = pair.ends[1];
+    pair.ends[1] = NULL; /* it does nothing */
+    while (!kept.sent)
+        connection_pair_run(&pair, MS);
+    connection_pair_run(&pair, 20 * MS);
+    pair.ends[1] = receiver;
+    assert_int_equal(connection_pair_finish(&pair, send).error, 0);
+    assert_int_equal(connection_pair_finish(&pair, recv).error, 0);
+    assert_memory_equal(buffer, data, SEGMENTS * MTU);
+    close_pair();
+}
+
 /* ---- buffers ----------------------------------------------------------------------------------------- */
 
 /* Freed at once: the address sanitizer sees who still reads it; without it the packets are counted. */
@@ -391,6 +443,7 @@ int main(void)
         cmocka_unit_test(lengths_go_ahead),
         cmocka_unit_test(done_is_said_when_asked),
         cmocka_unit_test(goodbye_overtakes_an_acknowledgement),
+        cmocka_unit_test(segments_past_a_bitmap),
         cmocka_unit_test(canceled_send_is_not_read),
         cmocka_unit_test(silence_without_anything_pending),
         cmocka_unit_test(packets_that_contradict_the_length),

@@ -80,8 +80,8 @@ static void decode_segment(struct rx *rx, struct rx_segment *segment, lh_time no
 static void hand_over(struct rx *rx, struct rx_segment *segment, lh_time now)
 {
     rx_close_segment(rx, segment, SEGMENT_DONE);
-    done_note(rx, segment->sequence);
     rx_finish_segment(rx, segment, now);
+    done_note(rx, segment->sequence); /* last: it may free the place */
 }
 
 void decoding_segment_done(struct rx *rx, struct rx_segment *segment, bool whole, lh_time now)
@@ -139,9 +139,9 @@ void decoding_on_decoded(struct rx *rx, const struct coder_result *result, lh_ti
         return;
     parity_give(rx->parity, segment->coded.buffer);
     segment->coded.buffer = NULL;
-    if (rx->placed_first)
-        done_note(rx, segment->sequence);
     rx_finish_segment(rx, segment, now);
+    if (rx->placed_first)
+        done_note(rx, segment->sequence); /* last: it may free the place */
 }
 
 void decoding_finish(struct rx *rx, lh_time now)

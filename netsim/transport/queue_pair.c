@@ -50,7 +50,7 @@ bool netsim_queue_pair_has_room(const struct netsim_transport *transport, uint32
 {
     const struct netsim_flow *flow = &transport->flows[number];
     uint64_t in_flight = 0;
-    while (flow->pair_before != NETSIM_NO_FLOW) {
+    while (transport->config.one_queue_pair && flow->pair_before != NETSIM_NO_FLOW) {
         in_flight += flow->sender.next;
         flow = &transport->flows[flow->pair_before];
         if (!is_sent(&flow->sender))

@@ -26,13 +26,15 @@ fi
 
 library=$(dirname "$(find "$stage" -name liblonghaul.so)")
 [ -e "$library/liblonghaul.a" ] || { echo "liblonghaul.a was not installed"; exit 1; }
-# The prefix of a .pc file is fixed at configure time; pkg-config moves it to where the file stands.
+# The prefix is not the one that the tree was configured with: .pc files find theirs from where they stand.
 export PKG_CONFIG_PATH=$library/pkgconfig
-prefix="--define-variable=prefix=$stage/usr --define-variable=includedir=$stage/usr/include"
-prefix="$prefix --define-variable=libdir=$library"
-# shellcheck disable=SC2046,SC2086  # flags are words
+for name in longhaul longhaul-sim; do
+    prefix=$(realpath "$(pkg-config --variable=prefix $name)")
+    [ "$prefix" = "$(realpath "$stage/usr")" ] || { echo "$name.pc has the prefix $prefix"; exit 1; }
+done
+# shellcheck disable=SC2046  # flags are words
 "$CC" -std=c17 -Wall -Wextra -Wpedantic -Werror "$here/consumer.c" -o "$stage/consumer" \
-    $(pkg-config $prefix --cflags --libs longhaul)
+    $(pkg-config --cflags --libs longhaul)
 printed=$(LD_LIBRARY_PATH=$library "$stage/consumer")
 wanted=$(pkg-config --modversion longhaul)
 if [ "$printed" != "$wanted" ]; then
@@ -43,14 +45,14 @@ fi
 # A program of the simulator, by its own .pc file: with the shared libraries, and with the archives alone.
 sim_version=$(pkg-config --modversion longhaul-sim)
 [ "$sim_version" = "$wanted" ] || { echo "longhaul-sim.pc says '$sim_version'"; exit 1; }
-# shellcheck disable=SC2046,SC2086
+# shellcheck disable=SC2046
 "$CC" -std=c17 -Wall -Wextra -Wpedantic -Werror "$here/sim_consumer.c" -o "$stage/sim_consumer" \
-    $(pkg-config $prefix --cflags --libs longhaul-sim)
+    $(pkg-config --cflags --libs longhaul-sim)
 LD_LIBRARY_PATH=$library "$stage/sim_consumer"
-# shellcheck disable=SC2046,SC2086
-"$CC" "$here/sim_consumer.c" -o "$stage/sim_static" $(pkg-config $prefix --cflags longhaul-sim) \
+# shellcheck disable=SC2046
+"$CC" "$here/sim_consumer.c" -o "$stage/sim_static" $(pkg-config --cflags longhaul-sim) \
     -Wl,-Bstatic -L"$library" -llonghaul-sim -llonghaul -Wl,-Bdynamic \
-    $(pkg-config $prefix --static --libs longhaul-sim | tr ' ' '\n' | grep -v longhaul)
+    $(pkg-config --static --libs longhaul-sim | tr ' ' '\n' | grep -v longhaul)
 "$stage/sim_static"
 ldd "$stage/sim_static" | grep longhaul && { echo "sim_static is linked with a shared library"; exit 1; }
 if [ -e "$LH_BUILD_DIR/longhaul" ]; then

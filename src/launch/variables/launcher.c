@@ -25,6 +25,8 @@ static const struct launcher launchers[] = {
     {"PMIx", "PMIX_RANK", "WORLD_SIZE", NULL, NULL},
 };
 
+#define BY_HAND 0 /* torchrun's variables */
+
 /* The first that is set makes the port of a job without MASTER_PORT. */
 static const char *const job_numbers[] = {"PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid", "SLURM_JOB_ID",
                                           "FLUX_JOB_ID"};
@@ -107,6 +109,9 @@ static int find_host(const struct source *source, const struct launcher *launche
     size_t i = 0;
     while (i < COUNT(node_lists) && !list)
         list = value_of(source, node_lists[i++]);
+    if (!list && launcher == &launchers[BY_HAND]) /* torchrun sets it */
+        return lh_fail(LH_EINVAL, "MASTER_ADDR: not set (set it to the host of rank 0, the same for all "
+                                  "ranks; 127.0.0.1 where all are on this machine)");
     if (!list)
         return lh_fail(
             LH_EINVAL,

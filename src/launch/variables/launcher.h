@@ -12,9 +12,10 @@
 #ifndef LH_LAUNCH_VARIABLES_LAUNCHER_H
 #define LH_LAUNCH_VARIABLES_LAUNCHER_H
 
+#include <longhaul/group.h>
 #include <longhaul/link.h>
 
-#define LAUNCHER_SIZE_MAX   65536u
+#define LAUNCHER_SIZE_MAX   ((uint32_t)LH_GROUP_RANKS_MAX)
 #define LAUNCHER_PORT       29500u /* that of torchrun */
 #define LAUNCHER_PORT_FIRST 20000u /* made from the job's number; below those that systems give out */
 #define LAUNCHER_PORTS      10000u

@@ -81,7 +81,9 @@ static void rank_zero_without_an_address(void **state)
     expect("RANK=0\nWORLD_SIZE=1", "torchrun", 0, 1, "127.0.0.1:29500");
     expect("SLURM_PROCID=5\nSLURM_NTASKS=8\nSLURM_STEP_NODELIST=n[03-04]\nSLURM_JOB_NODELIST=n[01-04]",
            "SLURM", 5, 8, "n03:29500");
-    refuse("PMI_RANK=1\nPMI_SIZE=4\nMPI_LOCALNRANKS=2", -LH_EINVAL, "MASTER_ADDR: not set");
+    refuse("PMI_RANK=1\nPMI_SIZE=4\nMPI_LOCALNRANKS=2", -LH_EINVAL,
+           "MASTER_ADDR: not set, and MPICH does not tell the host of rank 0");
+    refuse("RANK=1\nWORLD_SIZE=4", -LH_EINVAL, "MASTER_ADDR: not set (set it to the host of rank 0");
     refuse("SLURM_PROCID=5\nSLURM_NTASKS=8\nSLURM_JOB_NODELIST=n[", -LH_EINVAL,
            "SLURM_JOB_NODELIST: \"n[\"");
 }
@@ -151,6 +153,8 @@ static void wrong_values(void **state)
     refuse(MASTER "RANK=1 \nWORLD_SIZE=2", -LH_EINVAL, "RANK: \"1 \" is not a number");
     refuse(MASTER "RANK=2\nWORLD_SIZE=2", -LH_EINVAL, "RANK: 2 is out of range (0 to 1)");
     refuse(MASTER "RANK=0\nWORLD_SIZE=0", -LH_EINVAL, "WORLD_SIZE: 0 is out of range");
+    expect(MASTER "RANK=255\nWORLD_SIZE=256", "torchrun", 255, 256, "10.0.0.1:4000");
+    refuse(MASTER "RANK=0\nWORLD_SIZE=257", -LH_EINVAL, "WORLD_SIZE: 257 is out of range (1 to 256)");
     refuse(MASTER "RANK=0\nWORLD_SIZE=99999999999", -LH_EINVAL, "WORLD_SIZE: \"99999999999\"");
     refuse("MASTER_ADDR=h\nMASTER_PORT=0\nRANK=0\nWORLD_SIZE=2", -LH_EINVAL,
            "MASTER_PORT: 0 is out of range");

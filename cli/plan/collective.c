@@ -6,6 +6,7 @@
 #include "cli/plan/collective.h"
 
 #include "cli/options/options.h"
+#include "cli/plan/choice.h"
 #include "cli/results/json.h"
 #include "cli/results/result_file.h"
 #include "cli/terminal/diagnostic.h"
@@ -54,12 +55,30 @@ static int take_loss(const struct settings *settings, struct lh_model_path *link
     return CLI_PROCEED;
 }
 
+static bool has_data(const struct lh_plan_collective_question *question)
+{
+    return strcmp(question->collective, "barrier") != 0;
+}
+
+/* An unknown name is wrong whatever else is missing. */
+static int check_name(const char *collective)
+{
+    struct lh_plan_collective_question question;
+    lh_plan_collective_init(&question);
+    question.collective = collective;
+    question.bytes = 1;
+    return lh_plan_collective_memory(&question) > 0 ? CLI_PROCEED : cli_misused("%s", lh_last_error());
+}
+
 /* In one site the link is that between its ranks. */
 static int take(struct settings *settings)
 {
     struct lh_plan_collective_question *question = &settings->question;
     struct lh_model_path *link = question->sites > 1 ? &question->across : &question->inside;
-    if (!question->bytes)
+    int status = check_name(question->collective);
+    if (status != CLI_PROCEED)
+        return status;
+    if (!question->bytes && has_data(question))
         return cli_misused("missing --size SIZE (example: --size 64MiB)");
     if (!settings->bandwidth_bps)
         return cli_misused("missing --bandwidth RATE (example: --bandwidth 2Gbit)");
@@ -74,7 +93,7 @@ static int take(struct settings *settings)
     link->bandwidth_bps = (double)settings->bandwidth_bps;
     link->rtt_s = 1e-9 * (double)settings->rtt_ns;
     question->inside.mtu_bytes = question->across.mtu_bytes = settings->mtu_bytes;
-    int status = take_loss(settings, link);
+    status = take_loss(settings, link);
     return status == CLI_PROCEED ? take_by(settings->by, &question->by) : status;
 }
 
@@ -84,6 +103,13 @@ static const struct cli_column columns[] = {
     {"schedule", 17, true}, {"blocks", 9, false}, {"across", 20, true}, {"without loss", 12, false},
     {"mean", 9, false},     {"p50", 9, false},    {"p99", 9, false},    {NULL, 0, false},
 };
+
+/* A chunk is a packet or more. */
+static bool loses_much(const struct lh_plan_collective_question *question)
+{
+    const struct lh_model_path *link = question->sites > 1 ? &question->across : &question->inside;
+    return link->loss > CLI_PLAN_CHUNK_LOSS_SURE;
+}
 
 static void put_time(struct cli_cell *cell, double seconds)
 {
@@ -115,8 +141,13 @@ static void print_all(const struct lh_plan_collective_question *question,
     lh_format_size(choices[0].block_bytes, block, sizeof block);
     lh_model_scheme_format(&choices[0].across, across, sizeof across);
     lh_model_scheme_format(&choices[0].inside, inside, sizeof inside);
-    printf("\n  %s, %s, %u ranks in %u site%s: %s, blocks of %s, ", question->collective, size,
-           question->ranks, question->sites, question->sites > 1 ? "s" : "", choices[0].schedule, block);
+    printf("\n  %s, ", question->collective);
+    if (has_data(question))
+        printf("%s, ", size);
+    printf("%u ranks in %u site%s: %s, ", question->ranks, question->sites, question->sites > 1 ? "s" : "",
+           choices[0].schedule);
+    if (has_data(question))
+        printf("blocks of %s, ", block);
     if (question->sites > 1)
         printf("%s across sites, %s inside\n\n", across, inside);
     else
@@ -125,6 +156,8 @@ static void print_all(const struct lh_plan_collective_question *question,
     cli_table_rule(&table);
     for (uint32_t i = 0; i < count; i++)
         print_choice(&table, &choices[i], i == 0);
+    if (loses_much(question))
+        printf("\n  Note: %s.\n", CLI_PLAN_CHUNK_LOSS_NOTE);
     printf("\n");
 }
 
@@ -158,6 +191,8 @@ static void put_all(FILE *out, const struct lh_plan_collective_question *questio
     for (uint32_t i = 0; i < count; i++)
         put_choice(&json, &choices[i]);
     cli_json_close(&json, ']');
+    if (loses_much(question))
+        cli_json_text(&json, "note", CLI_PLAN_CHUNK_LOSS_NOTE);
     cli_json_close(&json, '}');
     cli_json_end(&json);
 }
@@ -211,7 +246,8 @@ int cli_plan_collective(int argc, char **argv)
         {"ranks", "N", "number of ranks (2)", &question->ranks, .kind = CLI_COUNT, .min = 2, .max = 1024},
         {"sites", "N", "sites with as many ranks each (1)", &question->sites, .kind = CLI_COUNT, .min = 1,
          .max = 1024},
-        {"size", "SIZE", "data of a rank; example: 64MiB", &question->bytes, .kind = CLI_SIZE, .min = 1},
+        {"size", "SIZE", "data of a rank (not of a barrier); example: 64MiB", &question->bytes,
+         .kind = CLI_SIZE, .min = 1},
         {"block", "SIZE", "maximum of a message (256KiB)", &question->block_bytes, .kind = CLI_SIZE,
          .min = 16384, .max = UINT64_C(1) << 31},
         {"bandwidth", "RATE", "of the link between two sites; with one site, of a rank",

@@ -123,7 +123,8 @@ struct lh_plan_collective_question {
     const char *schedule;   /* NULL: any */
     uint32_t ranks;         /* 2 to 1024 */
     uint32_t sites;         /* 1 to ranks */
-    uint64_t bytes;       /* of a rank's input; of broadcast, scatter and all-gather of the whole result */
+    uint64_t bytes; /* of a rank's input; of broadcast, scatter and all-gather of the whole result; of a
+                     * barrier unused */
     uint64_t block_bytes; /* maximum of a message */
     /* Between ranks of a site, and of two sites; message_bytes and chunk_bytes are unused. The bandwidth
      * across is that of each pair of sites, for all their ranks; inside that of a rank. */
@@ -137,7 +138,8 @@ struct lh_plan_collective_choice {
     const char *schedule;
     uint64_t block_bytes;
     struct lh_model_scheme inside, across; /* for messages of a block */
-    double ideal_s;                        /* if nothing is lost, with the overhead of the schemes */
+    /* Until the last rank is done; ideal_s: if nothing is lost, with the overhead of the schemes. */
+    double ideal_s;
     double mean_s, p50_s, p99_s;
 };
 

@@ -114,14 +114,14 @@ static int find_schedule(const struct lh_plan_collective_question *question, enu
                    question->collective, names);
 }
 
-static int check(const struct lh_plan_collective_question *question)
+static int check(const struct lh_plan_collective_question *question, enum collective collective)
 {
     if (question->ranks < 2 || question->ranks > RANKS_MAX)
         return lh_fail(LH_ERANGE, "%u ranks: out of range (2 to %u)", question->ranks, RANKS_MAX);
     if (question->sites < 1 || question->sites > question->ranks)
         return lh_fail(LH_ERANGE, "%u sites: out of range (1 to %u ranks)", question->sites,
                        question->ranks);
-    if (question->bytes == 0 || question->bytes >> 48)
+    if ((question->bytes == 0 && collective != COLLECTIVE_BARRIER) || question->bytes >> 48)
         return lh_fail(LH_ERANGE, "%llu bytes: out of range (1 to 2^48)",
                        (unsigned long long)question->bytes);
     if (question->block_bytes < BLOCK_BYTES || question->block_bytes >> 32)
@@ -143,9 +143,9 @@ static int make_question(const struct lh_plan_collective_question *question, con
                                      .bytes = question->bytes,
                                      .unit_bytes = UNIT_BYTES,
                                      .block_bytes_max = question->block_bytes};
-    int failed = check(question);
+    int failed = find_collective(question->collective, &made->collective);
     if (!failed)
-        failed = find_collective(question->collective, &made->collective);
+        failed = check(question, made->collective);
     if (!failed && made->collective == COLLECTIVE_BARRIER)
         made->bytes = 1; /* its messages are empty */
     if (!failed)

@@ -32,7 +32,19 @@ assert all(one["mean_s"] >= one["ideal_s"] - 1e-9 and one["p99_s"] >= one["p50_s
 assert [one["mean_s"] for one in c] == sorted(one["mean_s"] for one in c)
 assert c[0]["mean_s"] < 0.15 and c[0]["across"] and c[0]["block_bytes"] <= 2**18' || fail "the JSON"
 
+say "a barrier has no size"
+timeout 60 "$LONGHAUL" plan --collective barrier --ranks 4 --sites 2 --rtt 25ms --bandwidth 2Gbit >plan.out ||
+    fail "status $?"
+expect_line plan.out "barrier, 4 ranks in 2 sites: dissemination, "
+
+say "a loss beyond the model"
+timeout 60 "$LONGHAUL" plan --collective allreduce --size 1MiB --rtt 25ms --bandwidth 2Gbit --loss 0.9 \
+    --json plan.json >plan.out || fail "status $?"
+expect_line plan.out "times are too short"
+expect_line plan.json "times are too short"
+
 say "what is refused"
+wrong 'collective "nosuch": not known (broadcast, ' --collective nosuch
 wrong 'collective "sum": not known (broadcast, ' --collective sum "${link[@]}"
 wrong '5 sites: out of range (1 to 4 ranks)' --collective allreduce --ranks 4 --sites 5 "${link[@]}"
 wrong '"chain": not one of allreduce (ring, ' --collective allreduce --schedule chain "${link[@]}"

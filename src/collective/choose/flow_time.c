@@ -12,9 +12,10 @@ struct flow {
     struct lh_prng *prng;
     double block_bytes;
     uint32_t together; /* blocks of a message */
-    double *held;      /* of a rank's block, of an all-to-all of the block: since when */
-    double *ports;     /* until when they are busy: of each rank PORTS */
-    double *link;      /* likewise, from site to site */
+    uint32_t step;
+    double *held;  /* of a rank's block, of an all-to-all of the block: since when */
+    double *ports; /* until when they are busy: of each rank PORTS */
+    double *link;  /* likewise, from site to site */
     double end;
 };
 
@@ -31,10 +32,20 @@ static bool is_alltoall(const struct schedule *schedule)
     return schedule->collective == COLLECTIVE_ALLTOALL;
 }
 
+static bool is_barrier(const struct schedule *schedule)
+{
+    return schedule->collective == COLLECTIVE_BARRIER;
+}
+
+/* Of a barrier, whose one block all ranks send and receive in each step: what they hold before the step, and
+ * after it. */
+#define BARRIER_ROWS 2u
+
 /* An all-to-all has a row of each rank, others as many places of each. */
 static size_t held_count(const struct schedule_shape *shape)
 {
-    return (size_t)shape->ranks * shape->blocks;
+    size_t places = shape->blocks < BARRIER_ROWS ? BARRIER_ROWS : shape->blocks;
+    return (size_t)shape->ranks * places;
 }
 
 static size_t numbers(const struct schedule_shape *shape)
@@ -54,7 +65,19 @@ static double later(double a, double b)
 
 static double *held_by(const struct flow *flow, uint32_t rank, uint32_t block)
 {
+    if (is_barrier(flow->schedule))
+        return &flow->held[(size_t)rank * BARRIER_ROWS + flow->step % BARRIER_ROWS];
     return &flow->held[is_alltoall(flow->schedule) ? block : (size_t)rank * flow->shape->blocks + block];
+}
+
+/* Each rank receives one message in each step of a barrier. */
+static void hold(struct flow *flow, const struct schedule_transfer *transfer, uint32_t block,
+                 double arrived)
+{
+    double *held = held_by(flow, transfer->peer, block), before = *held;
+    if (is_barrier(flow->schedule))
+        held = &flow->held[(size_t)transfer->peer * BARRIER_ROWS + (flow->step + 1) % BARRIER_ROWS];
+    *held = transfer->reduce || is_barrier(flow->schedule) ? later(before, arrived) : arrived;
 }
 
 static double *link_between(const struct flow *flow, uint32_t from, uint32_t to)
@@ -111,13 +134,13 @@ static void send_block(struct flow *flow, uint32_t from, const struct schedule_t
 {
     uint32_t block = transfer->first + index;
     double ready = flow->schedule->exchanges ? 0 : *held_by(flow, from, block);
-    double *link = link_between(flow, from, transfer->peer), *held = held_by(flow, transfer->peer, block);
+    double *link = link_between(flow, from, transfer->peer);
     double arrived = carry(flow, from, transfer->peer, ready, index % flow->together == 0, link);
     const struct flow_pair pair = pair_of(flow, from, transfer->peer, link != NULL);
     arrived += repair(flow, link ? &flow->network->across : &flow->network->inside, &pair);
     if (transfer->reduce)
         arrived += flow->block_bytes * flow->network->sum_byte_s;
-    *held = transfer->reduce ? later(*held, arrived) : arrived;
+    hold(flow, transfer, block, arrived);
     flow->end = later(flow->end, arrived);
 }
 
@@ -149,9 +172,9 @@ double flow_time(const struct schedule *schedule, const struct schedule_shape *s
     for (size_t i = 0; i < count; i++)
         flow.held[i] = 0;
     uint32_t steps = schedule_steps(schedule, shape);
-    for (uint32_t step = 0; step < steps; step++)
+    for (flow.step = 0; flow.step < steps; flow.step++)
         for (uint32_t rank = 0; rank < shape->ranks; rank++)
-            send_step(&flow, rank, step);
+            send_step(&flow, rank, flow.step);
     assert(flow.end > 0 || shape->ranks == 1);
     return flow.end;
 }

@@ -114,6 +114,18 @@ static void test_many(void **state)
         assert_true(choices[j - 1].p99_s <= choices[j].p99_s);
 }
 
+/* A barrier needs no size; its steps cost a way each, but for those inside a site. */
+static void test_barrier(void **state)
+{
+    (void)state;
+    struct lh_plan_collective_choice choices[LH_PLAN_SCHEDULES_MAX];
+    for (uint32_t ranks = 2; ranks <= 8; ranks += 2) {
+        struct lh_plan_collective_question question = question_of("barrier", ranks, 2, 0);
+        plan(&question, choices);
+        assert_near(choices[0].ideal_s, ranks == 2 ? 12.5e-3 : 25e-3, 0.02);
+    }
+}
+
 static void test_invalid(void **state)
 {
     (void)state;

@@ -94,6 +94,24 @@ static void test_shared_port(void **state)
                 1e-3);
 }
 
+/* A step of a barrier costs a way, also where all send in it; from two sites on, some steps stay inside. */
+static void test_barrier(void **state)
+{
+    (void)state;
+    struct schedule_map map;
+    struct flow_network network = {.across = {.latency_s = 0.01}};
+    for (uint32_t ranks = 2; ranks <= 64; ranks *= 2) {
+        struct schedule_shape shape = {.ranks = ranks, .blocks = 1, .map = &map.map};
+        schedule_map_of(&map, ranks, ranks / 2, false);
+        double ways = ranks == 2 ? 1 : 2; /* from the site's edge inwards, and by the last step */
+        assert_near(time_of(COLLECTIVE_BARRIER, "dissemination", &shape, 1, &network, NULL), ways * 0.01,
+                    1e-9);
+    }
+    struct flow_network one = {.inside = {.latency_s = 0.01}};
+    struct schedule_shape shape = {.ranks = 32, .blocks = 1};
+    assert_near(time_of(COLLECTIVE_BARRIER, "dissemination", &shape, 1, &one, NULL), 5 * 0.01, 1e-9);
+}
+
 /* A repair delays its block and what depends on it. */
 static void test_repairs(void **state)
 {
@@ -138,7 +156,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_steps),       cmocka_unit_test(test_latency_once),
         cmocka_unit_test(test_shared_link), cmocka_unit_test(test_shared_port),
-        cmocka_unit_test(test_repairs),     cmocka_unit_test(test_pairs),
+        cmocka_unit_test(test_barrier),     cmocka_unit_test(test_repairs),
+        cmocka_unit_test(test_pairs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -101,7 +101,7 @@ static int check_members(struct lh_group *group, const struct op_request *reques
         int error = r == group->rank ? 0 : group_link(group, r)->error;
         if (error && error != -LH_ECLOSED) {
             mesh_announce_failed(group->mesh, group->members[r]); /* they may wait for this rank */
-            return lh_fail((enum lh_error) - error, "%s: rank %u has failed: %s (lh_group_shrink(3))",
+            return lh_fail((enum lh_error) - error, "%s: rank %u has failed: %s",
                            call_name(request->collective, request->form), r, lh_strerror(error));
         }
     }

@@ -26,11 +26,12 @@ static int fail_missing(const struct mesh *mesh)
 {
     char ranks[64] = "";
     size_t used = 0;
+    uint32_t missing = 0;
     for (uint32_t r = 0; r < mesh->size && used < sizeof ranks - 16; r++)
         if (r != mesh->rank && !mesh->links[r].hello)
-            used += (size_t)snprintf(ranks + used, sizeof ranks - used, " %u", r);
-    return lh_fail(LH_ETIMEDOUT, "group of %u: no packets from ranks%s (start them, or let UDP pass)",
-                   mesh->size, ranks);
+            used += (size_t)snprintf(ranks + used, sizeof ranks - used, "%s %u", missing++ ? "," : "", r);
+    return lh_fail(LH_ETIMEDOUT, "group of %u: no packets from rank%s%s (start %s, or let UDP pass)",
+                   mesh->size, missing > 1 ? "s" : "", ranks, missing > 1 ? "them" : "it");
 }
 
 static int wait_connected(struct lh_group *group)

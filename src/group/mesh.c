@@ -39,9 +39,8 @@ static void announce(struct lh_group *group, uint32_t operation, const struct no
 static void fail_with(struct lh_collective *op, uint32_t rank, int error)
 {
     struct notice notice = {.error = error, .rank = rank};
-    snprintf(notice.text, sizeof notice.text, "%s: rank %u has %s: %s (go on with lh_group_shrink(3))",
-             op->schedule->name, rank, error == -LH_ECLOSED ? "left the group" : "failed",
-             lh_strerror(error));
+    snprintf(notice.text, sizeof notice.text, "%s: rank %u has %s: %s", op->schedule->name, rank,
+             error == -LH_ECLOSED ? "left the group" : "failed", lh_strerror(error));
     op_fail(op, mesh_now(op->group->mesh), &notice);
     if (error == -LH_ECLOSED) /* others may need nothing of it, and do of this rank */
         announce(op->group, op->number, &notice);

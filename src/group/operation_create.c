@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "collective/run/digest.h"
+#include "collective/run/names.h"
 #include "group/bounded.h"
 #include "message/completion_queue.h"
 
@@ -222,11 +223,12 @@ static bool follows_order(const struct lh_group *group, const struct op_request 
 static int set_shape(struct lh_collective *op, const struct op_request *request, size_t block_bytes)
 {
     if (op->layout.elements == 0 && request->count > 0 && request->form != CALL_UNEVEN)
-        return lh_fail(LH_EINVAL, "%s: %zu elements: out of range", op->schedule->name, request->count);
+        return lh_fail(LH_EINVAL, "%s: %zu elements: out of range",
+                       call_name(request->collective, request->form), request->count);
     op->layout.blocks = layout_blocks(&op->layout, block_bytes);
     if (op->layout.blocks == 0)
         return lh_fail(LH_EINVAL, "%s: %zu elements in blocks of %zu bytes: too many (raise block_bytes)",
-                       op->schedule->name, request->count, block_bytes);
+                       call_name(request->collective, request->form), request->count, block_bytes);
     op->shape = (struct schedule_shape){.ranks = op->group->size,
                                         .blocks = op->layout.blocks,
                                         .root = request->root,

@@ -213,9 +213,9 @@ static void a_rank_comes_twice(void **state)
     for (uint32_t r = 0; r < 3; r++)
         join(&ranks[r]);
     expect(&ranks[0], -LH_ETIMEDOUT, "rank 2 of 3: not joined");
-    expect(&ranks[0], -LH_ETIMEDOUT, "rank 1 joined twice: from 127.0.0.1:");
+    expect(&ranks[0], -LH_ETIMEDOUT, "rank 1 joined twice, first from 127.0.0.1:");
     bool second = strstr(ranks[2].message, "joined twice") && !strstr(ranks[2].message, "not joined");
-    expect(second ? &ranks[2] : &ranks[1], -LH_EHANDSHAKE, "rank 1 joined twice: from 127.0.0.1:");
+    expect(second ? &ranks[2] : &ranks[1], -LH_EHANDSHAKE, "rank 1 joined twice, first from 127.0.0.1:");
     expect(second ? &ranks[1] : &ranks[2], -LH_EHANDSHAKE, "rank 2 of 3: not joined");
 }
 

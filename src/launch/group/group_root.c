@@ -70,7 +70,7 @@ static int timed_out(const struct group_root *root, lh_time timeout_ns)
     bool joining = root->phase == PHASE_JOIN, refused = joining && *root->refusal;
     name_waiting(root, names, sizeof names);
     return lh_fail(LH_ETIMEDOUT, "%s of %u: %s within %g s%s%s", names, root->terms.size,
-                   joining ? "not joined" : "no answer", seconds, refused ? "; refused: " : "",
+                   joining ? "not joined" : "no answer", seconds, refused ? "; refused " : "",
                    refused ? root->refusal : " (start all ranks; is MASTER_ADDR the same for all?)");
 }
 
@@ -81,8 +81,8 @@ static void refuse_client(struct group_root *root, struct group_member *client, 
     char reason[REFUSAL_MAX];
     snprintf(reason, sizeof reason, "%.*s", (int)GROUP_REASON_MAX, lh_last_error());
     if (error != -LH_EPEER)
-        snprintf(root->refusal, sizeof root->refusal, "%.*s (from %.*s)", (int)GROUP_REASON_MAX, reason,
-                 (int)TCP_NAME_MAX - 16, client->name);
+        snprintf(root->refusal, sizeof root->refusal, "%.*s: %.*s", (int)TCP_NAME_MAX - 16, client->name,
+                 (int)GROUP_REASON_MAX, reason);
     group_member_refuse(client);
 }
 
@@ -116,8 +116,8 @@ static int join(struct group_root *root, struct group_member *client)
     struct group_member *rank = &root->ranks[client->claim.rank];
     if (rank->fd >= 0)
         return lh_fail(LH_EHANDSHAKE,
-                       "rank %u joined twice: from %s and from %s (each process has a rank of its own)",
-                       client->claim.rank, rank->name, client->name);
+                       "rank %u joined twice, first from %s (each process has a rank of its own)",
+                       client->claim.rank, rank->name);
     assert(root->phase == PHASE_JOIN && root->waiting > 0);
     *rank = *client;
     client->fd = -1;

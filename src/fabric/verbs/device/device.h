@@ -11,8 +11,8 @@
 
 #define VERBS_GIDS_MAX 256u /* entries of a port's table that are read */
 #define VERBS_NO_DEVICE                                                                                    \
-    "this machine has no RDMA device; with a NIC, load its driver and install ibverbs-providers; "         \
-    "without, "                                                                                            \
+    "this machine has no RDMA device (udp:ADDRESS needs none); with a NIC, load its driver and install "   \
+    "ibverbs-providers; without, "                                                                         \
     "\"modprobe rdma_rxe; rdma link add rxe0 type rxe netdev IFACE\" makes one in software"
 
 /* Opens the device, port and GID that fabric->name asks for. -LH_EDEVICE names the candidates. */

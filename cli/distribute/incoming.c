@@ -24,6 +24,26 @@ static bool give_reason(struct cli_incoming *incoming, const char *format, ...)
     return false;
 }
 
+/* What the partial file's call says, with the remedy that there is here. */
+static bool partial_failed(struct cli_incoming *incoming)
+{
+    const char *reason = incoming->partial.reason;
+    switch (incoming->partial.fault) {
+    case CLI_PARTIAL_EXISTS:
+        return give_reason(incoming, "%s (--force replaces it)", reason);
+    case CLI_PARTIAL_IN_USE:
+        return give_reason(incoming,
+                           "%s (ranks on one machine need folders of their own: --output 'DIR/%%r', %%r "
+                           "is the rank)",
+                           reason);
+    case CLI_PARTIAL_NO_SPACE:
+        return give_reason(incoming, "%s: %s", incoming->path, reason);
+    case CLI_PARTIAL_OTHER:
+        break;
+    }
+    return give_reason(incoming, "%s", reason);
+}
+
 void cli_incoming_init(struct cli_incoming *incoming, const struct cli_incoming_options *options)
 {
     *incoming =
@@ -56,6 +76,7 @@ static bool open_folder(struct cli_incoming *incoming, uint32_t rank)
     char path[PATH_MAX], reason[CLI_OUTPUT_FOLDER_REASON_MAX];
     if (!folder_of_rank(output, rank, path, sizeof path))
         return give_reason(incoming, "--output: longer than %d characters", PATH_MAX - 1);
+    snprintf(incoming->path, sizeof incoming->path, "%.*s", CLI_INCOMING_PATH_MAX - 1, path);
     return cli_output_folder_open(path, &incoming->folder, reason) || give_reason(incoming, "%s", reason);
 }
 
@@ -81,7 +102,7 @@ static bool check_partial(struct cli_incoming *incoming, uint64_t blocks, struct
     bool checked =
         cli_partial_check(&incoming->partial, blocks, block, &incoming->digest, cli_stopped, point);
     free(block);
-    return checked || give_reason(incoming, "%s", incoming->partial.reason);
+    return checked || partial_failed(incoming);
 }
 
 bool cli_incoming_open(struct cli_incoming *incoming, uint32_t rank, const struct cli_file_message *offer,
@@ -96,7 +117,7 @@ bool cli_incoming_open(struct cli_incoming *incoming, uint32_t rank, const struc
         return give_reason(incoming, "out of memory");
     if (!cli_partial_open(&incoming->partial, incoming->folder, offer->text, offer->size_bytes,
                           options->force, incoming->resumes))
-        return give_reason(incoming, "%s", incoming->partial.reason);
+        return partial_failed(incoming);
     if (incoming->resumes && !check_partial(incoming, UINT64_MAX, &point))
         return false;
     answer->offset_bytes = point.blocks * CLI_BLOCK_BYTES;
@@ -121,7 +142,7 @@ bool cli_incoming_start(struct cli_incoming *incoming, uint64_t offset_bytes)
         cli_digest_reset(&incoming->digest);
     incoming->written_bytes = offset_bytes;
     return cli_partial_start(&incoming->partial, offset_bytes / CLI_BLOCK_BYTES) ||
-           give_reason(incoming, "%s", incoming->partial.reason);
+           partial_failed(incoming);
 }
 
 /* ---- writing ----------------------------------------------------------------------------------------- */
@@ -130,14 +151,14 @@ bool cli_incoming_write(struct cli_incoming *incoming, const uint8_t *block, siz
 {
     struct cli_partial *partial = &incoming->partial;
     if (!cli_partial_append(partial, &incoming->digest, incoming->written_bytes, block, bytes))
-        return give_reason(incoming, "%s", partial->reason);
+        return partial_failed(incoming);
     incoming->written_bytes += bytes;
     return true;
 }
 
 bool cli_incoming_sync(struct cli_incoming *incoming)
 {
-    return cli_partial_sync(&incoming->partial) || give_reason(incoming, "%s", incoming->partial.reason);
+    return cli_partial_sync(&incoming->partial) || partial_failed(incoming);
 }
 
 bool cli_incoming_commit(struct cli_incoming *incoming)
@@ -146,7 +167,7 @@ bool cli_incoming_commit(struct cli_incoming *incoming)
     mode_t mode = (attributes->known ? attributes->mode : 0666) & ~incoming->options->umask;
     incoming->committed =
         cli_partial_commit(&incoming->partial, mode, attributes->known ? &attributes->written : NULL);
-    return incoming->committed || give_reason(incoming, "%s", incoming->partial.reason);
+    return incoming->committed || partial_failed(incoming);
 }
 
 uint64_t cli_incoming_end(struct cli_incoming *incoming, bool stopped)

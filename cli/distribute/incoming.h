@@ -16,13 +16,16 @@ struct cli_incoming_options {
     mode_t umask;
 };
 
+#define CLI_INCOMING_PATH_MAX 96 /* a longer one is cut */
+
 struct cli_incoming {
     const struct cli_incoming_options *options;
     struct cli_file_attributes attributes; /* that were offered */
     struct cli_partial partial;
     struct cli_digest digest; /* of what is written */
     uint64_t written_bytes;
-    int folder; /* -1: not open */
+    int folder;                       /* -1: not open */
+    char path[CLI_INCOMING_PATH_MAX]; /* of the folder, for messages */
     bool resumes;
     bool committed;
     char reason[CLI_FILE_TEXT_MAX + 1]; /* after a call that returned false */

@@ -9,6 +9,12 @@
 
 #define STAT_BLOCK_BYTES 512u /* of st_blocks, on every file system */
 
+uint64_t cli_disk_space_free(int file)
+{
+    struct statvfs system;
+    return fstatvfs(file, &system) ? 0 : system.f_bavail * system.f_frsize;
+}
+
 int cli_disk_space_check(int file, uint64_t size_bytes)
 {
     struct statvfs system;

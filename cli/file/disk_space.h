@@ -18,6 +18,9 @@
  * -ENOSPC. 0 where it is unknown: writing fails then. */
 int cli_disk_space_check(int file, uint64_t size_bytes);
 
+/* Bytes that are free; 0 where it is unknown. */
+uint64_t cli_disk_space_free(int file);
+
 /* Sets space aside for bytes up to end_bytes, and a step more, of a file of size_bytes; *reserved_bytes: how
  * far that went already. 0, or -errno. 0 where the file system cannot: writing fails then. */
 int cli_disk_space_reserve(int file, uint64_t size_bytes, uint64_t end_bytes, uint64_t *reserved_bytes);

@@ -10,9 +10,14 @@
 
 bool cli_output_folder_open(const char *path, int *folder, char reason[CLI_OUTPUT_FOLDER_REASON_MAX])
 {
+    if (!*path) {
+        snprintf(reason, CLI_OUTPUT_FOLDER_REASON_MAX, "--output: empty (example: --output .)");
+        return false;
+    }
     int opened = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (opened < 0) {
-        snprintf(reason, CLI_OUTPUT_FOLDER_REASON_MAX, "--output %s: %s", path, strerror(errno));
+        snprintf(reason, CLI_OUTPUT_FOLDER_REASON_MAX, "--output %s: %s%s", path, strerror(errno),
+                 errno == ENOENT ? " (create the folder first)" : "");
         return false;
     }
     if (faccessat(opened, ".", W_OK | X_OK, AT_EACCESS)) {

@@ -31,9 +31,17 @@ static void temporary_name(const struct cli_partial *partial, const char *suffix
 static bool give_reason(struct cli_partial *partial, const char *format, ...)
 {
     va_list arguments;
+    partial->fault = CLI_PARTIAL_OTHER;
     va_start(arguments, format);
     vsnprintf(partial->reason, sizeof partial->reason, format, arguments);
     va_end(arguments);
+    return false;
+}
+
+static bool fail_by(struct cli_partial *partial, enum cli_partial_fault fault, const char *reason)
+{
+    give_reason(partial, "%s", reason);
+    partial->fault = fault;
     return false;
 }
 
@@ -51,7 +59,7 @@ static bool check_final_name(struct cli_partial *partial)
     if (S_ISDIR(status.st_mode))
         return give_reason(partial, "a folder of that name exists");
     if (!partial->force)
-        return give_reason(partial, "a file of that name exists (--force at the receiver replaces it)");
+        return fail_by(partial, CLI_PARTIAL_EXISTS, "a file of that name exists");
     return true;
 }
 
@@ -109,7 +117,7 @@ static bool open_file(struct cli_partial *partial, bool *created)
     for (int tries = 0; tries < OPEN_TRIES && !code; tries++)
         code = open_locked(partial, name, &opened);
     if (code == -EWOULDBLOCK)
-        return give_reason(partial, "another transfer to that name is in progress");
+        return fail_by(partial, CLI_PARTIAL_IN_USE, "another transfer to that name is in progress");
     if (code == -EEXIST)
         return blocked(partial, opened.obstacle, name);
     if (code != 1)
@@ -154,11 +162,17 @@ static bool open_both(struct cli_partial *partial)
     return open_file(partial, &created) && open_sidecar(partial, created);
 }
 
-static bool no_space(struct cli_partial *partial, int error)
+/* doing: "writing the file"; bytes: that are still to find room. */
+static bool no_space(struct cli_partial *partial, const char *doing, uint64_t bytes, int error)
 {
-    char size[LH_FORMAT_MAX];
-    lh_format_size(partial->size_bytes, size, sizeof size);
-    return give_reason(partial, "allocating %s failed: %s", size, strerror(error));
+    char needed[LH_FORMAT_MAX], free[LH_FORMAT_MAX];
+    if (error != ENOSPC)
+        return system_failed(partial, doing, error);
+    lh_format_size(bytes, needed, sizeof needed);
+    lh_format_size(cli_disk_space_free(partial->file), free, sizeof free);
+    give_reason(partial, "%s failed: %s (%s needed, %s free)", doing, strerror(error), needed, free);
+    partial->fault = CLI_PARTIAL_NO_SPACE;
+    return false;
 }
 
 /* A disk that is too small is better found now than after an hour. Space is set aside as bytes come. */
@@ -167,7 +181,7 @@ static bool check_space(struct cli_partial *partial)
     if (partial->size_bytes > INT64_MAX)
         return give_reason(partial, "file size out of range");
     int code = cli_disk_space_check(partial->file, partial->size_bytes);
-    return !code || no_space(partial, -code);
+    return !code || no_space(partial, "allocating the file", partial->size_bytes, -code);
 }
 
 bool cli_partial_open(struct cli_partial *partial, int folder, const char *name, uint64_t size_bytes,
@@ -214,10 +228,10 @@ bool cli_partial_write(struct cli_partial *partial, uint64_t offset, const void 
     int code = cli_disk_space_reserve(partial->file, partial->size_bytes, offset + bytes,
                                       &partial->reserved_bytes);
     if (code)
-        return no_space(partial, -code);
+        return no_space(partial, "writing the file", partial->size_bytes - partial->reserved_bytes, -code);
     code = cli_write_at(partial->file, data, bytes, offset);
     if (code)
-        return system_failed(partial, "writing the file", -code);
+        return no_space(partial, "writing the file", partial->size_bytes - offset, -code);
     /* Starts the way to the disk now, so that little is left to do at the end. Only a hint. */
     sync_file_range(partial->file, (off_t)offset, (off_t)bytes, SYNC_FILE_RANGE_WRITE);
     return true;

@@ -23,6 +23,9 @@
 
 #define CLI_REASON_MAX 240
 
+/* What a caller has a remedy for. */
+enum cli_partial_fault { CLI_PARTIAL_OTHER, CLI_PARTIAL_EXISTS, CLI_PARTIAL_IN_USE, CLI_PARTIAL_NO_SPACE };
+
 struct cli_partial {
     int folder;  /* of the caller */
     int file;    /* -1: not open */
@@ -35,7 +38,9 @@ struct cli_partial {
     bool force;              /* may replace a file that exists */
     bool attributes_lost;    /* the committed file has not the mode and time that it was to have */
     char name[CLI_FILE_NAME_MAX + 1];
-    char reason[CLI_REASON_MAX]; /* after a call that returned false: why, in words that go to both sides */
+    /* After a call that returned false: why, in words that go to both sides. */
+    char reason[CLI_REASON_MAX];
+    enum cli_partial_fault fault;
 };
 
 /* Takes the name, which cli_file_name_wrong() has let pass, where there is room on disk for the file. With

@@ -104,7 +104,9 @@ static bool partial_failed(struct reception *r)
 {
     if (cli_stopped())
         return connection_failed(r, -LH_ECANCELED);
-    return give_reason(r, "%s", r->partial.reason);
+    return give_reason(r, "%s%s", r->partial.reason,
+                       r->partial.fault == CLI_PARTIAL_EXISTS ? " (--force at the receiver replaces it)"
+                                                              : "");
 }
 
 static bool open_partial(struct reception *r)

@@ -22,6 +22,16 @@ ended recv "$pid" 1 20
 expect_line "$work/recv.err" 'No space left'
 nothing "$work/small"
 
+expect_line "$work/recv.err" 'allocating the file failed: No space left on device (24MiB needed, 1'
+
+say "distribute: with the folder"
+status=0
+timeout 60 "$LONGHAUL" run -n 2 -- "$LONGHAUL" distribute "$work/big" -o "$work/small" 2>"$work/run.err" ||
+    status=$?
+[ "$status" -eq 1 ] || fail "distribute ended with $status"
+expect_line "$work/run.err" "rank 1: $work/small: allocating the file failed: No space left on device ("
+nothing "$work/small"
+
 say "the same with --resume"
 start_recv recv "$work/small" --resume
 send "$work/big" "$where" --resume

@@ -110,7 +110,7 @@ say "a file that exists at one rank is an error with its number at all"
 fresh 4
 echo other >"$work/out/2/some"
 FAILURE=true run -n 4 -- bash "$work/rank.sh" some -o out/%r
-refused "some: rank 2: a file of that name exists (--force at the receiver replaces it)"
+refused "some: rank 2: a file of that name exists (--force replaces it)"
 [ "$(find "$work/out" -type f)" = "$work/out/2/some" ] || fail "something is left"
 run -n 4 -- "$LONGHAUL" distribute some -o out/%r --force
 expect_status 0
@@ -120,8 +120,19 @@ say "so is a folder that is not there"
 fresh 4
 rmdir "$work/out/2"
 FAILURE=true run -n 4 -- bash "$work/rank.sh" some -o out/%r
-refused "some: rank 2: --output out/2: No such file or directory"
+refused "some: rank 2: --output out/2: No such file or directory (create the folder first)"
 [ -z "$(find "$work/out" -type f)" ] || fail "something is left"
+
+say "so are ranks in one folder, and an empty name of it"
+fresh 4
+FAILURE=true run -n 4 -- bash "$work/rank.sh" some -o out
+expect_status 1
+expect_line "$work/run.err" "another transfer to that name is in progress (ranks on one machine need"
+expect_line "$work/run.err" "--output 'DIR/%r'"
+[ -z "$(find "$work/out" -type f)" ] || fail "something is left"
+run -n 2 -- "$LONGHAUL" distribute some -o ''
+expect_status 1
+expect_line "$work/run.err" "some: rank 1: --output: empty (example: --output .)"
 
 say "a name that begins with a dot"
 cp "$work/some" "$work/.hidden"

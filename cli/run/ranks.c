@@ -157,8 +157,9 @@ static int start_all(struct ranks *ranks, char **command)
         int failed = cli_run_start(ranks->job, rank, command, &ranks->mask, &ranks->processes[rank]);
         if (failed) {
             end_all(ranks, SIGKILL);
-            return cli_failed("%s: %s", cli_run_host(ranks->job, rank) ? ranks->job->shell : command[0],
-                              strerror(failed));
+            ranks->status = CLI_EXIT_FAILED; /* the others' ends are no failures of theirs */
+            return cli_failed("%s: %s%s", cli_run_host(ranks->job, rank) ? ranks->job->shell : command[0],
+                              strerror(failed), ranks->running > 0 ? "; ending the other ranks" : "");
         }
         ranks->running++;
     }

@@ -68,6 +68,7 @@ int cli_run(int argc, char **argv)
                 "On several machines: mpirun, srun, torchrun.",
         .groups = {own},
         .operands_max = 0,
+        .operands_taken = "its COMMAND behind --",
     };
     char **command = split(argc, argv, &argc);
     int status = cli_options_parse(&usage, argc, argv, &operands);

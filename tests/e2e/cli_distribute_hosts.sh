@@ -74,7 +74,8 @@ expect_line "$work/run.err" "no way to 127.0.0.9"
 expect_line "$work/run.err" "rank 2 on 127.0.0.9 ended with exit status 255"
 distribute --rsh "$work/nothing there" some 127.0.0.2
 expect_status 1
-expect_line "$work/run.err" "No such file or directory"
+expect_line "$work/run.err" "nothing there: No such file or directory; ending the other ranks"
+! grep -q "was ended by signal" "$work/run.err" || fail "$(cat "$work/run.err")"
 distribute --rsh "$work/rsh" some no-such-host.invalid
 expect_status 1
 expect_line "$work/run.err" "no-such-host.invalid: "

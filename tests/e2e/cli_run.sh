@@ -77,6 +77,7 @@ expect_line "$work/run.err" "longhaul run: $work/nothing: No such file or direct
 say "usage errors"
 misused "missing -- COMMAND" -n 2
 misused "missing -- COMMAND" -n 2 --
+misused "true: unexpected argument 1: run takes its COMMAND behind --" -n 2 true
 misused "missing -n N" -- true
 misused "--sites 3: exceeds the number of ranks, 2" -n 2 --sites 3 -- true
 misused "--link: emulated between sites" -n 2 --link rtt=25ms -- true

@@ -17,12 +17,15 @@
 #include <string.h>
 
 #define SIZE_MAX_BYTES (64 * CLI_GIB)
+#define BEGIN_BYTES    (8 * CLI_MIB)
+#define FACTOR         2
+#define BARRIER_BYTES  8 /* has no data: one row */
 #define NAMES_MAX      256
 
 struct settings {
     struct cli_sweep sweep;
     struct cli_group group;
-    const char *type, *reduction;
+    const char *type, *reduction; /* NULL: not given */
 };
 
 static int find_type(struct settings *settings)
@@ -64,31 +67,72 @@ static int check_partial(const struct settings *settings)
     if (!cli_group_is_partial(&settings->group))
         return CLI_PROCEED;
     if (!known)
-        return cli_misused(
-            "%s: not with a scheme that delivers parts of messages (allreduce, reduce-scatter, "
-            "allgather, broadcast; or another --reliability)",
-            sweep->kind->name);
+        return cli_misused("%s: not with bounded, which delivers parts of messages (allreduce, "
+                           "reduce-scatter, allgather, broadcast; or another --reliability)",
+                           sweep->kind->name);
     bool is_float = sweep->type == LH_F32 || sweep->type == LH_F16 || sweep->type == LH_BF16;
     if (sweep->kind->reduces && (!adds || !is_float))
         return cli_misused(
-            "%s of %s: a scheme that delivers parts of messages has sum and avg of f32, f16, bf16",
+            "--op %s, --type %s: with bounded only sum and avg of f32, f16, bf16 (or another "
+            "--reliability)",
             lh_reduction_name(sweep->reduction), lh_type_name(sweep->type));
     return CLI_PROCEED;
+}
+
+/* Options that would say nothing. */
+static int check_unused(const struct settings *settings, bool has_data)
+{
+    const struct cli_sweep *sweep = &settings->sweep;
+    const char *name = sweep->kind->name;
+    const char *unused = sweep->begin_bytes ? "begin"
+                         : sweep->end_bytes ? "end"
+                         : sweep->factor    ? "factor"
+                                            : NULL;
+    if (settings->type)
+        unused = "type";
+    if (!has_data && unused)
+        return cli_misused("--%s: a %s has no data", unused, name);
+    if (settings->reduction && !sweep->kind->reduces)
+        return cli_misused("--op: %s reduces nothing (allreduce, reduce, reduce-scatter)", name);
+    if (sweep->root != LH_NO_RANK && !sweep->kind->rooted)
+        return cli_misused("--root: %s has no root (reduce, broadcast, gather, scatter, gatherv, scatterv)",
+                           name);
+    return CLI_PROCEED;
+}
+
+static void set_defaults(struct settings *settings, bool has_data)
+{
+    struct cli_sweep *sweep = &settings->sweep;
+    if (!has_data)
+        sweep->begin_bytes = BARRIER_BYTES;
+    if (!sweep->begin_bytes)
+        sweep->begin_bytes = BEGIN_BYTES;
+    if (!sweep->end_bytes)
+        sweep->end_bytes = sweep->begin_bytes;
+    if (!sweep->factor)
+        sweep->factor = FACTOR;
+    if (sweep->root == LH_NO_RANK)
+        sweep->root = 0;
+    if (!settings->type)
+        settings->type = "f32";
+    if (!settings->reduction)
+        settings->reduction = "sum";
 }
 
 static int check(struct settings *settings, const char *name)
 {
     struct cli_sweep *sweep = &settings->sweep;
+    bool has_data = strcmp(name, "barrier") != 0;
     sweep->kind = cli_kind_find(name);
     if (!sweep->kind)
         return cli_misused("%s: unknown collective (%s)", name, cli_kind_names());
-    if (sweep->end_bytes == 0)
-        sweep->end_bytes = sweep->begin_bytes;
+    int status = check_unused(settings, has_data);
+    if (status != CLI_PROCEED)
+        return status;
+    set_defaults(settings, has_data);
     if (sweep->end_bytes < sweep->begin_bytes)
         return cli_misused("--end: below --begin");
-    if (!strcmp(name, "barrier")) /* has no data: one row */
-        sweep->begin_bytes = sweep->end_bytes = 8;
-    int status = cli_group_check(&settings->group);
+    status = cli_group_check(&settings->group);
     if (status == CLI_PROCEED)
         status = find_type(settings);
     if (status == CLI_PROCEED)
@@ -102,18 +146,14 @@ static int check(struct settings *settings, const char *name)
 
 int cli_collective(int argc, char **argv)
 {
-    struct settings settings = {
-        .sweep = {.begin_bytes = 8 * CLI_MIB, .factor = 2, .iterations = 20, .warmup = 5},
-        .type = "f32",
-        .reduction = "sum",
-    };
+    struct settings settings = {.sweep = {.root = LH_NO_RANK, .iterations = 20, .warmup = 5}};
     struct cli_sweep *sweep = &settings.sweep;
     struct cli_operands operands;
     sweep->group = &settings.group;
     const struct cli_option own[] = {
-        {"begin", "SIZE", "first size (8MiB)", &sweep->begin_bytes, CLI_SIZE, 'b', .min = 8,
+        {"begin", "SIZE", "first size (8MiB)", &sweep->begin_bytes, CLI_SIZE, 'b', .min = 1,
          .max = SIZE_MAX_BYTES},
-        {"end", "SIZE", "last size at most (the first)", &sweep->end_bytes, CLI_SIZE, 'e', .min = 8,
+        {"end", "SIZE", "last size at most (the first)", &sweep->end_bytes, CLI_SIZE, 'e', .min = 1,
          .max = SIZE_MAX_BYTES},
         {"factor", "N", "from one size to the next (2)", &sweep->factor, CLI_COUNT, 'f', .min = 2,
          .max = 1024},

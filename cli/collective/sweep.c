@@ -20,8 +20,9 @@ struct run {
     struct cli_measure measure;
     struct cli_call call;
     struct cli_setup setup;
-    bool reports; /* rank 0 */
-    FILE *out;    /* the table's */
+    bool reports;  /* rank 0 */
+    bool complete; /* all sizes are measured */
+    FILE *out;     /* the table's */
     struct cli_json json;
     uint64_t wrong;
 };
@@ -43,11 +44,16 @@ static int open_json(struct run *run)
     return CLI_PROCEED;
 }
 
+/* What a file has of an earlier run stays where this one has not come to its end. */
 static int close_json(struct run *run)
 {
     FILE *out = run->json.out;
     if (!out)
         return CLI_PROCEED;
+    if (!run->complete && out != stdout) {
+        cli_result_drop(run->sweep->json, out);
+        return CLI_PROCEED;
+    }
     cli_json_close(&run->json, ']');
     cli_json_end(&run->json);
     return out == stdout ? CLI_PROCEED : cli_result_close("--json ", run->sweep->json, out);
@@ -96,6 +102,7 @@ static int measure_all(struct run *run)
         status = measure_size(run, bytes);
     if (status != CLI_PROCEED)
         return status;
+    run->complete = true;
     if (run->wrong && run->reports)
         return cli_failed("%s: %" PRIu64 " wrong elements", sweep->kind->name, run->wrong);
     return run->wrong ? CLI_EXIT_FAILED : CLI_EXIT_OK;
@@ -138,9 +145,9 @@ static int run_in(struct run *run, struct lh_group *group)
                            run->call.ranks - 1);
     size_t elements = sweep->begin_bytes / lh_type_bytes(sweep->type);
     bool in_parts = sweep->kind->in_parts || sweep->kind->out_parts;
-    if (in_parts && !cli_call_count(&run->call, elements))
-        return cli_misused("--begin %" PRIu64 ": less than an element for each rank (at least %zu)",
-                           sweep->begin_bytes,
+    if (strcmp(sweep->kind->name, "barrier") != 0 && !cli_call_count(&run->call, elements))
+        return cli_misused("--begin %" PRIu64 ": less than an element%s (at least %zu)", sweep->begin_bytes,
+                           in_parts ? " for each rank" : "",
                            cli_call_elements_min(&run->call) * lh_type_bytes(sweep->type));
     if (sweep->measure && lh_group_measure(group) != 0)
         return cli_failed("measuring the paths: %s", lh_last_error());

@@ -16,8 +16,9 @@ struct cli_sweep {
     enum lh_type type;
     enum lh_reduction reduction;
     uint64_t begin_bytes, end_bytes;
-    uint32_t factor, root, iterations, warmup;
-    bool measure; /* the paths, first */
+    uint32_t factor, iterations, warmup;
+    uint32_t root; /* LH_NO_RANK: not given */
+    bool measure;  /* the paths, first */
     struct cli_group *group;
 };
 

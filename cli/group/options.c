@@ -92,7 +92,8 @@ static int no_group(const char *example, int code)
         return cli_misused("no launcher has started this process (start ranks with: longhaul run -n 4 -- "
                            "longhaul %s; or with mpirun, srun, torchrun)",
                            example);
-    return code == -LH_EINVAL ? cli_misused("%s", lh_last_error()) : cli_failed("%s", lh_last_error());
+    bool misused = code == -LH_EINVAL || code == -LH_ERANGE || code == -LH_EDEVICE;
+    return misused ? cli_misused("%s", lh_last_error()) : cli_failed("%s", lh_last_error());
 }
 
 int cli_group_is_first(const char *example, bool *is_first)

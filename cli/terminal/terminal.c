@@ -9,10 +9,16 @@
 #define USUAL_COLUMNS 80
 #define USUAL_ROWS    24
 
+/* Launchers of MPI give a rank a terminal of their own, and copy it to what may be a file. */
+static bool is_launched(void)
+{
+    return getenv("PMIX_RANK") || getenv("OMPI_COMM_WORLD_RANK");
+}
+
 bool cli_terminal_colours(int descriptor)
 {
     const char *refused = getenv("NO_COLOR"), *terminal = getenv("TERM");
-    if (!isatty(descriptor) || (refused && *refused))
+    if (!isatty(descriptor) || (refused && *refused) || is_launched())
         return false;
     return terminal && *terminal && strcmp(terminal, "dumb") != 0;
 }

@@ -43,10 +43,14 @@ one_line() {
 say "every collective, checked"
 for name in allreduce reduce broadcast allgather reduce-scatter gather scatter alltoall barrier gatherv \
     scatterv alltoallv; do
-    run -n 3 -- "$LONGHAUL" collective "$name" -b 30000 -e 480000 -f 4 --iterations 2 --warmup 1 --root 0
-    expect_status 0
+    sizes=(-b 30000 -e 480000 -f 4)
     rows=3
-    [ "$name" != barrier ] || rows=1 # has no data
+    if [ "$name" = barrier ]; then # has no data
+        sizes=()
+        rows=1
+    fi
+    run -n 3 -- "$LONGHAUL" collective "$name" "${sizes[@]}" --iterations 2 --warmup 1
+    expect_status 0
     [ "$(grep -c ' 0$' "$work/run.out")" -eq "$rows" ] || fail "$name: not $rows rows without a wrong element"
 done
 
@@ -94,6 +98,23 @@ expect_line "$work/run.out" '"sites": 2,'
 expect_line "$work/run.out" '"reliability": "sr-nack",'
 expect_line "$work/run.out" '"reliability_across": "ec:mds",'
 
+say "a run that fails leaves the JSON file of an earlier one"
+echo kept >"$work/kept.json"
+run -n 2 -- "$LONGHAUL" collective allreduce -b 4KiB --device udp:192.0.2.1 --json "$work/kept.json"
+expect_status 1
+[ "$(cat "$work/kept.json")" = kept ] || fail "it was replaced by: $(cat "$work/kept.json")"
+[ ! -e "$work/kept.json.part" ] || fail "a part is left"
+
+say "one element"
+run -n 2 -- "$LONGHAUL" collective allreduce -b 4 --iterations 1 --root 0
+expect_status 2
+run -n 2 -- "$LONGHAUL" collective allreduce -b 4 --iterations 1
+expect_status 0
+grep -q '^ *4 *1 *f32 .* 0$' "$work/run.out" || fail "no row of one element"
+run -n 2 -- "$LONGHAUL" collective allreduce -b 3 --iterations 1
+expect_status 2
+expect_line "$work/run.err" "--begin 3: less than an element (at least 4)"
+
 say "a bounded scheme between sites"
 for type in f32 bf16; do
     run -n 4 --sites 2 --link rtt=2ms,rate=1Gbit,loss=1e-2 -- "$LONGHAUL" collective allreduce -b 1MiB \
@@ -139,8 +160,12 @@ for case in "allreduces|allreduces: unknown collective (allreduce," \
     "allreduce --op mean|--op mean: unknown reduction (sum," \
     "allreduce --schedule x|--schedule x: unknown schedule of allreduce (" \
     "allreduce -b 4KiB -e 1KiB|--end: below --begin" \
-    "alltoall --reliability bounded:deadline=9ms|alltoall: not with a scheme that delivers parts" \
-    "allreduce --op max --reliability-across bounded|max of f32: a scheme that delivers parts"; do
+    "allreduce --root 0|--root: allreduce has no root (reduce," \
+    "broadcast --op sum|--op: broadcast reduces nothing (allreduce," \
+    "barrier -b 8MiB|--begin: a barrier has no data" \
+    "barrier --type f32|--type: a barrier has no data" \
+    "alltoall --reliability bounded:deadline=9ms|alltoall: not with bounded, which delivers parts" \
+    "allreduce --op max --reliability-across bounded|--op max, --type f32: with bounded only sum and avg"; do
     status=0
     # shellcheck disable=SC2086  # words
     "$LONGHAUL" collective ${case%%|*} 2>"$work/misused.err" || status=$?
@@ -153,6 +178,23 @@ expect_line "$work/run.err" "--root 2: out of range (0 to 1)"
 run -n 3 -- "$LONGHAUL" collective alltoall -b 8
 expect_status 2
 expect_line "$work/run.err" "--begin 8: less than an element for each rank (at least 12)"
+
+say "more ranks than a group has, and no host of rank 0, are found at once"
+status=0
+env RANK=0 WORLD_SIZE=300 MASTER_ADDR=127.0.0.1 "$LONGHAUL" collective allreduce -b 4KiB --wait 50s \
+    2>"$work/many.err" || status=$?
+expect_status 2
+expect_line "$work/many.err" "WORLD_SIZE: 300 is out of range (1 to 256)"
+status=0
+env -u MASTER_ADDR RANK=0 WORLD_SIZE=2 "$LONGHAUL" collective allreduce --wait 50s 2>"$work/host.err" ||
+    status=$?
+expect_status 2
+expect_line "$work/host.err" "MASTER_ADDR: not set (set it to the host of rank 0"
+
+say "a device that there is not"
+run -n 1 -- "$LONGHAUL" collective allreduce -b 4KiB --device foo:bar
+expect_status 2
+expect_line "$work/run.err" "udp:"
 
 say "a missing rank is named at each"
 free_port
@@ -194,7 +236,8 @@ ended "rank 0" "$zero" 1 30
 one_line one
 one_line zero
 expect_line "$work/one.err" "rank 1 has another secret than rank 0"
-expect_line "$work/zero.err" "rank 1 of 2: not joined within 3 s; refused: rank 1 has another secret"
+expect_line "$work/zero.err" "rank 1 of 2: not joined within 3 s; refused 127.0.0.1:"
+expect_line "$work/zero.err" ": rank 1 has another secret"
 
 say "a port that is taken"
 mkdir "$work/out"

@@ -7,10 +7,13 @@
 
 # check NAME RANKS SCHEME: two rows of right results; a barrier, which has no data, has one.
 check() {
-    local rows=2
-    [ "$1" != barrier ] || rows=1
+    local rows=2 sizes=(-b 6000 -e 600000 -f 100 --type i32)
+    if [ "$1" = barrier ]; then
+        rows=1
+        sizes=()
+    fi
     timeout 60 "$LONGHAUL" run -n "$2" --sites "$2" --link rtt=1ms,loss=1e-2 -- \
-        "$LONGHAUL" collective "$1" -b 6000 -e 600000 -f 100 --type i32 --iterations 2 --warmup 1 \
+        "$LONGHAUL" collective "$1" "${sizes[@]}" --iterations 2 --warmup 1 \
         --reliability "$3" >"$work/run.out" 2>"$work/run.err" ||
         fail "$1 by $2 ranks over $3: $(cat "$work/run.err")"
     [ "$(grep -c ' 0$' "$work/run.out")" -eq "$rows" ] ||

@@ -12,9 +12,10 @@ under() {
     command -v "$1" >/dev/null || return 0
     found=$((found + 1))
     say "$name"
-    timeout 120 "$@" "$LONGHAUL" collective allreduce -b 4KiB -e 256KiB -f 8 --iterations 3 \
+    TERM=xterm timeout 120 "$@" "$LONGHAUL" collective allreduce -b 4KiB -e 256KiB -f 8 --iterations 3 \
         >"$work/$name.out" 2>"$work/$name.err" || fail "$name: exit status $?"
     expect_line "$work/$name.out" "ranks 4"
+    ! grep -q $'\e' "$work/$name.out" || fail "$name: escape codes in a file"
     [ "$(grep -cE '^ +[0-9]+ .* 0$' "$work/$name.out")" -eq 3 ] ||
         fail "$name: not three rows without a wrong element"
     rm -rf "$work/$name"

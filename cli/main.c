@@ -42,7 +42,7 @@ static const struct command commands[] = {
     {"probe", cli_probe, "measure rate, delay and loss of the path between two machines"},
     {"run", cli_run, "start the ranks of a group on this machine"},
     {"collective", cli_collective, "measure collectives of such a group, and check their results"},
-    {"distribute", cli_distribute, "send a file to all ranks of such a group"},
+    {"distribute", cli_distribute, "send a file to each HOST, or to all ranks of such a group"},
     {"demo", cli_demo, "transfer over an emulated ocean link, on this machine"},
     {"sim", cli_sim, "simulate a network of hosts and switches, packet by packet"},
     {"plan", cli_plan, "recommend a reliability scheme for a link and predict completion times"},

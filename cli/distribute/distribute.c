@@ -202,10 +202,12 @@ int cli_distribute(int argc, char **argv)
             "0 "
             "to all\nother ranks that a launcher has started. At each it appears once it is complete, on "
             "disk and verified by\nits digest.",
-        .more = "longhaul distribute model.bin a b user@c -o /data\n"
-                "mpirun --host a:1,b:1,c:1 longhaul distribute model.bin -o /data\n"
-                "longhaul run -n 8 --sites 3 -- longhaul distribute FILE -o 'out/%r'\n"
-                "Each long link carries the file once.",
+        .more =
+            "longhaul distribute model.bin a b user@c -o /data\n"
+            "mpirun --host a:1,b:1,c:1 longhaul distribute model.bin -o /data\n"
+            "longhaul run -n 8 --sites 3 -- longhaul distribute FILE -o 'out/%r'    (with folders out/1 to "
+            "out/7)\n"
+            "Each long link carries the file once.",
         .groups = {own, settings.group.options},
         .operands_min = 1,
         .operands_max = LH_GROUP_RANKS_MAX,

@@ -166,10 +166,8 @@ static void test_invalid(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_two_sites),
-        cmocka_unit_test(test_loss),
-        cmocka_unit_test(test_many),
-        cmocka_unit_test(test_invalid),
+        cmocka_unit_test(test_two_sites), cmocka_unit_test(test_loss),    cmocka_unit_test(test_many),
+        cmocka_unit_test(test_barrier),   cmocka_unit_test(test_invalid),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -234,6 +234,26 @@ static void test_leave(void **state)
     rank_threads_run(RANKS, leave);
 }
 
+/* ---- what is refused --------------------------------------------------------------------------------- */
+
+/* By its name, not by that of a schedule. */
+static void refuse(struct rank_thread *thread)
+{
+    struct lh_group *group = create(thread, false);
+    struct lh_collective *op;
+    int32_t in = 0, out = 0;
+    assert_int_equal(lh_allreduce(group, &in, &out, SIZE_MAX, LH_I32, LH_SUM, NULL, &op), -LH_EINVAL);
+    assert_string_equal(lh_last_error(), "allreduce: 18446744073709551615 elements: out of range");
+    rank_threads_meet(thread);
+    sim_engines_must(lh_group_destroy(group), "lh_group_destroy");
+}
+
+static void test_refuse(void **state)
+{
+    (void)state;
+    rank_threads_run(RANKS, refuse);
+}
+
 /* ---- threads of a rank ------------------------------------------------------------------------------- */
 
 struct impatient {
@@ -280,8 +300,8 @@ static void test_give_up(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_wait),  cmocka_unit_test(test_queue),   cmocka_unit_test(test_split),
-        cmocka_unit_test(test_leave), cmocka_unit_test(test_give_up),
+        cmocka_unit_test(test_wait),  cmocka_unit_test(test_queue),  cmocka_unit_test(test_split),
+        cmocka_unit_test(test_leave), cmocka_unit_test(test_refuse), cmocka_unit_test(test_give_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

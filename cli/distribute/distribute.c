@@ -86,34 +86,52 @@ static void write_json(const struct settings *settings, const struct cli_transfe
     cli_json_number(&json, "rate_bps", seconds > 0 ? 8 * moved / seconds : 0);
     cli_json_close(&json, '}');
     cli_json_end(&json);
+    cli_output_flush();
 }
 
 /* ---- ranks ------------------------------------------------------------------------------------------- */
 
-static int run_group(struct settings *settings, struct report *report)
+/* *group: for leave(). */
+static int run_group(struct settings *settings, struct report *report, struct lh_group **group)
 {
-    struct lh_group *group;
     struct cli_transferred done;
-    int status = cli_group_create(&settings->group, EXAMPLE, &group);
+    int status = cli_group_create(&settings->group, EXAMPLE, group);
     if (status != CLI_PROCEED)
         return status;
     cli_stop_at_once(false);
-    if (lh_group_size(group) == 1)
+    if (lh_group_size(*group) == 1)
         status = cli_misused("1 rank: no receiver (start two ranks or more)");
     else
-        status = cli_transfer(&settings->transfer, group, report ? &report->source : NULL, &done);
+        status = cli_transfer(&settings->transfer, *group, report ? &report->source : NULL, &done);
     if (status == CLI_EXIT_OK && report)
-        print_summary(settings, &done, report, group);
+        print_summary(settings, &done, report, *group);
     if (status == CLI_EXIT_OK && report && report->json)
-        write_json(settings, &done, report, group);
-    lh_group_destroy(group);
+        write_json(settings, &done, report, *group);
     return status;
+}
+
+/* The last: it waits for ranks of which a signal may tell that they are gone. */
+static void leave(struct lh_group *group)
+{
+    cli_stop_leaving();
+    lh_group_destroy(group);
+}
+
+static int close_json(const char *json, FILE *file, int status)
+{
+    if (status != CLI_EXIT_OK) {
+        cli_result_drop(json, file);
+        return status;
+    }
+    int written = cli_result_close("--json ", json, file);
+    return written == CLI_PROCEED ? CLI_EXIT_OK : written;
 }
 
 /* Of rank 0: what is wrong with its files ends it before there is a group. */
 static int run_first(struct settings *settings)
 {
     struct report report = {0};
+    struct lh_group *group = NULL;
     const char *path = settings->transfer.path, *json = settings->json;
     bool to_stdout = json && !strcmp(json, "-");
     if (!cli_source_open(&report.source, path))
@@ -122,16 +140,20 @@ static int run_first(struct settings *settings)
     if (json)
         report.json = to_stdout ? stdout : cli_result_open("--json ", json);
     if (!json || report.json)
-        status = run_group(settings, &report);
+        status = run_group(settings, &report, &group);
     cli_source_close(&report.source);
-    if (!report.json || to_stdout)
-        return status;
-    if (status != CLI_EXIT_OK) {
-        cli_result_drop(json, report.json);
-        return status;
-    }
-    int written = cli_result_close("--json ", json, report.json);
-    return written == CLI_PROCEED ? CLI_EXIT_OK : written;
+    if (report.json && !to_stdout)
+        status = close_json(json, report.json, status);
+    leave(group);
+    return status;
+}
+
+static int run_other(struct settings *settings)
+{
+    struct lh_group *group = NULL;
+    int status = run_group(settings, NULL, &group);
+    leave(group);
+    return status;
 }
 
 static bool is_host(const struct cli_operands *operands, const char *word)
@@ -233,5 +255,5 @@ int cli_distribute(int argc, char **argv)
     if (status != CLI_PROCEED)
         return status;
     incoming->umask = cli_umask();
-    return is_first ? run_first(&settings) : run_group(&settings, NULL);
+    return is_first ? run_first(&settings) : run_other(&settings);
 }

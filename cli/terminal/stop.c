@@ -1,4 +1,8 @@
-/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Timers: the grace of a process that a signal has stopped, GRACE_S.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
 #include "cli/terminal/stop.h"
 
 #include <signal.h>
@@ -7,6 +11,7 @@
 #include <unistd.h>
 
 #define EXIT_BY_SIGNAL 128
+#define GRACE_S        1u
 
 /* Any thread reads them, and any may be the one that a signal interrupts. */
 static _Atomic int stop_signal;
@@ -39,6 +44,23 @@ void cli_stop_install(void)
 void cli_stop_at_once(bool at_once)
 {
     stop_at_once = at_once;
+}
+
+static void on_grace_over(int number)
+{
+    (void)number;
+    _exit(EXIT_BY_SIGNAL + stop_signal);
+}
+
+void cli_stop_leaving(void)
+{
+    struct sigaction action = {.sa_handler = on_grace_over, .sa_flags = SA_RESTART};
+    sigemptyset(&action.sa_mask);
+    stop_at_once = 1;
+    if (!stop_signal)
+        return;
+    sigaction(SIGALRM, &action, NULL);
+    alarm(GRACE_S);
 }
 
 int cli_stopped(void)

@@ -17,6 +17,10 @@ void cli_stop_install(void);
  * peer needs a close: waiting for a first connection, for instance. */
 void cli_stop_at_once(bool at_once);
 
+/* Files are settled; what is left is that peers take what they were told, and they may be gone. From now on a
+ * signal ends the process at once; one that has come before does in a second, in which most peers take it. */
+void cli_stop_leaving(void);
+
 /* 0, or the exit status that the signal which came asks for: 130 for SIGINT, 143 for SIGTERM. */
 int cli_stopped(void);
 

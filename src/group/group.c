@@ -152,6 +152,15 @@ static bool is_flushed(const void *what)
     return true;
 }
 
+/* The thread tells nobody of acknowledgements: from here on this one polls. */
+static void flush(struct mesh *mesh)
+{
+    waiting_end_thread(mesh);
+    pthread_mutex_lock(&mesh->lock);
+    wait_until(mesh, is_flushed, mesh, mesh->peer_timeout_ns);
+    pthread_mutex_unlock(&mesh->lock);
+}
+
 int lh_group_destroy(struct lh_group *group)
 {
     if (!group)
@@ -161,14 +170,16 @@ int lh_group_destroy(struct lh_group *group)
     if (error)
         return error;
     pthread_mutex_lock(&mesh->lock);
+    bool last = mesh->groups == 1;
     if (group->first_op)
         error = lh_fail(LH_ESTATE, "group: collectives are left (lh_collective_free() first)");
-    else if (mesh->groups == 1 && mesh->engine->workers != LH_NO_WORKERS)
-        wait_until(mesh, is_flushed, mesh, mesh->peer_timeout_ns);
     pthread_mutex_unlock(&mesh->lock);
-    if (!error)
-        create_undo(group);
-    return error;
+    if (error)
+        return error;
+    if (last && mesh->engine->workers != LH_NO_WORKERS)
+        flush(mesh);
+    create_undo(group);
+    return 0;
 }
 
 /* ---- what can be asked ------------------------------------------------------------------------------- */

@@ -212,6 +212,40 @@ expect_line "$work/run.err" "ranks disagree: schedule"
 expect_line "$work/run.err" "chain at rank 2"
 [ -z "$(find "$work/out" -type f)" ] || fail "something is left"
 
+say "ranks end with the transfer: no acknowledgement is waited for that has come"
+for _ in 1 2 3; do
+    fresh 4
+    run -n 4 --sites 2 --link rtt=25ms -- "$LONGHAUL" distribute empty -o out/%r --peer-timeout 1h
+    expect_status 0
+    has empty 1 2 3
+done
+
+say "a signal ends the ranks that are left, though one was killed that they wait for"
+cat >"$work/stopped.sh" <<'R'
+"$LONGHAUL" distribute big -o out/%r --rate 40Mbit --peer-timeout 1h &
+echo $! >pid.$RANK
+status=0
+wait $! || status=$?
+echo $status >status.$RANK
+exit 0
+R
+fresh 4
+run_ranks() {
+    run -n 4 -- bash "$work/stopped.sh"
+}
+run_ranks &
+ranks=$!
+for rank in 1 2 3; do
+    until [ "$(stat -c %s "$work/out/$rank/.big.longhaul-partial" 2>/dev/null || echo 0)" -gt 0 ]; do
+        kill -0 $ranks || fail "they ended before"
+        sleep 0.02
+    done
+done
+kill -9 "$(cat "$work/pid.2")"
+kill -TERM "$(cat "$work/pid.0")" "$(cat "$work/pid.1")" "$(cat "$work/pid.3")"
+ended run $ranks 0 150
+[ "$(cat "$work"/status.[0-3] | paste -sd' ')" = "143 143 137 143" ] || fail "they ended otherwise"
+
 say "usage errors"
 for case in "|missing FILE" "a --schedule x|--schedule x: unknown schedule of broadcast (" \
     "a --reliability bounded:deadline=9ms|--reliability bounded:deadline=9ms: delivers parts"; do

@@ -23,22 +23,26 @@
 #include "support/collective_case.h"
 #include "support/rank_threads.h"
 
-#define RANKS    4u
-#define LIMIT_NS (60 * LH_NS_PER_S)
-#define CASES    (COLLECTIVES + 3u) /* with the v-variants */
+#define RANKS      4u
+#define LIMIT_NS   (60 * LH_NS_PER_S)
+#define PATIENT_NS (3600 * LH_NS_PER_S) /* longer than a test may take */
+#define CASES      (COLLECTIVES + 3u)   /* with the v-variants */
 
 static const enum collective with_parts[] = {COLLECTIVE_GATHER, COLLECTIVE_SCATTER, COLLECTIVE_ALLTOALL};
 static struct collective_case cases[CASES];
 static int32_t sums_of_ranks[RANKS];
 
-static struct lh_group *create(const struct rank_thread *thread, bool threaded)
+/* peer_timeout_ns: 0: the default. */
+static struct lh_group *create_over(const struct rank_thread *thread, const struct lh_link_spec *link,
+                                    lh_time peer_timeout_ns, bool threaded)
 {
     struct lh_group_attr attr;
     struct lh_attr connection;
     struct lh_group *group;
     lh_attr_init(&connection);
-    connection.link = (struct lh_link_spec){.loss = 0.01, .seed = thread->rank + 1};
+    connection.link = *link;
     lh_group_attr_init(&attr);
+    attr.peer_timeout_ns = peer_timeout_ns;
     attr.rank = thread->rank;
     attr.size = thread->size;
     attr.exchange = rank_threads_exchange;
@@ -49,6 +53,12 @@ static struct lh_group *create(const struct rank_thread *thread, bool threaded)
     attr.thread = threaded;
     sim_engines_must(lh_group_create(&attr, &group), "lh_group_create");
     return group;
+}
+
+static struct lh_group *create(const struct rank_thread *thread, bool threaded)
+{
+    struct lh_link_spec link = {.loss = 0.01, .seed = thread->rank + 1};
+    return create_over(thread, &link, 0, threaded);
 }
 
 static void start_cases(struct lh_group *group)
@@ -157,6 +167,31 @@ static void test_queue(void **state)
 {
     (void)state;
     rank_threads_run(RANKS, queue_all);
+}
+
+/* ---- the end ----------------------------------------------------------------------------------------- */
+
+/* Its message is on a long way, and no other news come: the acknowledgement alone ends the wait. */
+static void destroy_first(struct rank_thread *thread)
+{
+    struct lh_link_spec link = {.delay_ns = 100 * LH_NS_PER_MS};
+    struct lh_group *group = create_over(thread, &link, PATIENT_NS, true);
+    struct lh_collective *op;
+    int32_t value = 1;
+    sim_engines_must(lh_broadcast(group, &value, 1, LH_I32, 0, NULL, &op), "lh_broadcast");
+    sim_engines_must(lh_collective_wait(op, LIMIT_NS, NULL), "wait");
+    lh_collective_free(op);
+    if (thread->rank != 0)
+        rank_threads_meet(thread);
+    sim_engines_must(lh_group_destroy(group), "lh_group_destroy");
+    if (thread->rank == 0)
+        rank_threads_meet(thread);
+}
+
+static void test_destroy_first(void **state)
+{
+    (void)state;
+    rank_threads_run(2, destroy_first);
 }
 
 /* ---- smaller groups ---------------------------------------------------------------------------------- */
@@ -300,8 +335,9 @@ static void test_give_up(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_wait),  cmocka_unit_test(test_queue),  cmocka_unit_test(test_split),
-        cmocka_unit_test(test_leave), cmocka_unit_test(test_refuse), cmocka_unit_test(test_give_up),
+        cmocka_unit_test(test_wait),          cmocka_unit_test(test_queue),  cmocka_unit_test(test_split),
+        cmocka_unit_test(test_leave),         cmocka_unit_test(test_refuse), cmocka_unit_test(test_give_up),
+        cmocka_unit_test(test_destroy_first),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "world/large.h"
 
+#include <string.h>
+
 #include "wire/selective_repeat.h"
 #include "world/draw.h"
 
@@ -12,6 +14,8 @@
 #define HUGE_BYTES     ((uint64_t)3 << 20)
 #define HUGE_SLOTS_MAX 4u
 #define ROOMY_BYTES    ((uint64_t)8 << 20)
+#define MANY_SEGMENTS  66u /* a DONE's bitmap and more */
+#define MOST_SEGMENTS  240u
 #define STRETCH_MAX    6u
 #define SENDING_MAX_NS (2 * LH_NS_PER_S)
 #define BITS_PER_BYTE  8u
@@ -20,8 +24,14 @@ struct enlarger {
     struct plan *plan;
     struct lh_prng prng;
     bool huge;           /* slots of more chunks than one acknowledgement names */
+    bool many;           /* more of them than the bitmap of a DONE has bits, and short */
     uint64_t left_bytes; /* by which messages may still grow */
 };
+
+static uint32_t draw_many_slots(struct lh_prng *prng)
+{
+    return 128u << lh_prng_below(prng, 2);
+}
 
 static void enlarge_slots(struct enlarger *e, struct plan_pair *pair)
 {
@@ -30,6 +40,11 @@ static void enlarge_slots(struct enlarger *e, struct plan_pair *pair)
     uint32_t packets = 1u << lh_prng_below(&e->prng, huge ? 1 : 2);
     uint64_t wide = draw_spread(&e->prng, WORD_CHUNKS + 1, pair->raw ? RAW_CHUNKS : WIDE_CHUNKS);
     uint64_t most = draw_between(&e->prng, ACK_CHUNKS + 1, ACK_CHUNKS + 1000);
+    bool coded = strstr(pair->deadline[0], "code=") || strstr(pair->deadline[1], "code=");
+    if (e->many)
+        wide = coded ? 8 : draw_between(&e->prng, 1, 2); /* parity of a group fits */
+    if (e->many)
+        attr->slots = draw_many_slots(&e->prng);
     attr->mtu_bytes = 256;
     attr->chunk_bytes = attr->mtu_bytes * packets;
     attr->slot_bytes = attr->chunk_bytes * (huge ? most : wide);
@@ -53,9 +68,11 @@ static void enlarge_slots(struct enlarger *e, struct plan_pair *pair)
     }
 }
 
-/* Around an end of a segment, or any length of more than one word of chunks. */
+/* Around an end of a segment, or any length of more than one word of chunks, or segments. */
 static uint64_t draw_length(struct enlarger *e, const struct lh_attr *attr)
 {
+    if (e->many)
+        return draw_between(&e->prng, MANY_SEGMENTS * attr->slot_bytes, MOST_SEGMENTS * attr->slot_bytes);
     bool edge = lh_prng_chance(&e->prng, e->huge ? 0.8 : 0.3);
     uint64_t segments = draw_between(&e->prng, 1, e->huge ? 1 : 3);
     uint64_t nearby = lh_prng_below(&e->prng, 2 * attr->chunk_bytes);
@@ -112,13 +129,34 @@ static lh_time sending_ns(const struct plan *plan, uint64_t bytes)
     return most_ns < SENDING_MAX_NS ? most_ns : SENDING_MAX_NS;
 }
 
+/* As many slots as connections of groups have, and blocks of several segments. */
+static void enlarge_group(struct plan_group *group, struct lh_prng *prng)
+{
+    for (uint32_t across = 0; across < 2; across++) {
+        struct lh_attr *attr = &group->attr[across];
+        uint64_t shorter = attr->slot_bytes / draw_between(prng, 1, 8);
+        bool coded = strncmp(group->reliability[across], "sr-", 3) != 0; /* parity of a group fits */
+        attr->slots = draw_many_slots(prng);
+        attr->window_bytes = ROOMY_BYTES;
+        if (!coded && shorter >= attr->chunk_bytes)
+            attr->slot_bytes = shorter - shorter % attr->chunk_bytes;
+    }
+}
+
 void plan_enlarge(struct plan *plan)
 {
     struct enlarger e = {.plan = plan};
+    struct lh_prng scale; /* of its own: the others draw as before */
     if (!plan_has(plan, FEATURE_large))
         return;
     lh_prng_seed(&e.prng, plan->seed ^ 0x1A26E);
+    lh_prng_seed(&scale, plan->seed ^ 0x3B0);
+    if (plan_has(plan, FEATURE_group)) {
+        enlarge_group(&plan->group, &scale);
+        return;
+    }
     e.huge = lh_prng_chance(&e.prng, 0.1);
+    e.many = lh_prng_chance(&scale, 0.4) && !e.huge;
     uint64_t bytes = e.huge ? HUGE_BYTES : WIDE_BYTES;
     e.left_bytes = bytes;
     for (uint32_t i = 0; i < plan->pair_count; i++)

@@ -1,6 +1,6 @@
 /*
  * large.h - runs with sizes as users have them: several words of each bitmap, more chunks than one
- * acknowledgement names, several submessages, several segments.
+ * acknowledgement names, several submessages, several segments, or more of them than a DONE names.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

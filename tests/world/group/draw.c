@@ -12,6 +12,7 @@
 #define BURST_MOST  3
 #define THREE_HOSTS 3u
 #define MEASURING   0x3EA5u
+#define WIDTH       0x31DEu
 
 void draw_ranks(struct plan *plan, struct lh_prng *prng)
 {
@@ -240,9 +241,20 @@ static void draw_death_measuring(struct plan *plan)
     event->target = 1;
 }
 
+/* Connections as wide as groups have them: sizes are drawn when the life begins (large.h). From a generator
+ * of its own. */
+static void draw_width(struct plan *plan)
+{
+    struct lh_prng prng;
+    lh_prng_seed(&prng, plan->seed ^ WIDTH);
+    if (draw_chance(&prng, 0.2))
+        plan->features |= 1u << FEATURE_large;
+}
+
 void draw_group(struct plan *plan, struct lh_prng *prng, bool wild)
 {
     draw_attributes(plan, prng);
+    draw_width(plan);
     draw_patience(plan, prng);
     draw_calls(plan, prng);
     if (wild) {

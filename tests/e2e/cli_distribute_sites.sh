@@ -1,13 +1,14 @@
 #!/bin/bash
-# longhaul distribute FILE HOST... where nobody names sites: two machines, namespaces 20 ms apart, with two
-# ranks each. Their distance tells the sites, and the file crosses the long path once.
+# longhaul distribute FILE HOST... where nobody names sites: two machines, namespaces 200 ms apart, with two
+# ranks each. Their distance tells the sites, however busy this machine is, and the file crosses the long path
+# once.
 #
 # SPDX-License-Identifier: BSD-3-Clause
 . "$(dirname "$0")/lib_cli.sh"
 
 path=${LH_BUILD_DIR:-$(dirname "$LONGHAUL")}/bench/longhaul-path
 name=lhd$$
-"$path" --name $name --rate 200Mbit --delay 10ms --loss 1e-3 --json "$work/path.json" \
+"$path" --name $name --rate 200Mbit --delay 100ms --loss 1e-3 --json "$work/path.json" \
     >"$work/path.out" 2>"$work/path.err" &
 emulator=$!
 until grep -q ready "$work/path.out"; do

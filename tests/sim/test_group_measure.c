@@ -180,10 +180,6 @@ static void test_sites(void **state)
     group_world_open(&world, "sites", 3, "delay=50us,rate=2Gbit", 6, NULL, NULL);
     measure(&world);
     assert_int_equal(map_of(&world)->sites, 1);
-    for (uint32_t a = 0; a < 6; a++)
-        for (uint32_t b = 0; b < a; b++)
-            if (a % 2 != b % 2)
-                set_path(&world, a, b, "delay=8ms,rate=1Gbit");
     group_world_close(&world);
     group_world_open(&world, "sites", 3, "delay=50us,rate=2Gbit", 6, NULL, NULL);
     for (uint32_t a = 0; a < 6; a++)

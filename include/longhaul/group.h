@@ -79,8 +79,8 @@ LH_API struct lh_engine *lh_group_engine(const struct lh_group *group);
 /* Makes a group of the ranks that have not failed, in their order; all of these call it. Waits at most
  * timeout_ns of the group's attributes. Ranks of `group` keep their numbers there. One that fails while the
  * others agree may be a member: then what is called next fails, and this is called with that group.
- * -LH_ETIMEDOUT: the survivors do not agree in that time, since one of them does not call; -LH_ESTATE: no
- * workers. */
+ * -LH_ETIMEDOUT: the survivors do not agree in that time, since one of them does not call: call it again,
+ * before these ranks make another group; -LH_ESTATE: no workers. */
 LH_API int lh_group_shrink(struct lh_group *group, struct lh_group **smaller);
 /* Makes a group of the ranks with the same color, ordered by key, then rank; all ranks call it.
  * color: LH_GROUP_NO_COLOR: the rank is in none, and *part is NULL. -LH_EPEER: a rank has failed;

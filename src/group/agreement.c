@@ -136,14 +136,21 @@ static void take_over(struct lh_group *group, const struct agreement_report *rep
 
 void agreement_begin(struct lh_group *group)
 {
+    if (group->agreement.open)
+        return;
     group->agreement.round++;
-    group->agreement.active = true;
+    group->agreement.active = group->agreement.open = true;
     *own_report(group) = (struct agreement_report){.round = group->agreement.round,
                                                    .next_group = group->mesh->next_group,
                                                    .measured = group->paths.measured,
                                                    .failed = failed_of(group)};
     report(group);
     settle(group);
+}
+
+void agreement_end(struct lh_group *group)
+{
+    group->agreement.open = false;
 }
 
 void agreement_on_link_failed(struct lh_group *group)

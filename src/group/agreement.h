@@ -34,6 +34,7 @@ struct agreement_report {
 struct agreement {
     uint32_t round;                   /* number of agreements that this rank has begun */
     bool active;                      /* the last of them is not reached */
+    bool open;                        /* its result has not been taken by agreement_end() */
     bool taken;                       /* its result is another's, which the others are not told yet */
     struct agreement_report *reports; /* by rank, the last of each, and that of this rank */
     uint32_t next_group;              /* when it is reached: the highest of those that are left */
@@ -43,8 +44,11 @@ struct agreement {
 /* -LH_ENOMEM. */
 int agreement_init(struct agreement *agreement, uint32_t ranks);
 void agreement_free(struct agreement *agreement);
-/* Begins a round: reports. */
+/* Begins a round: reports. While the last one is open it goes on: the others may be in it, or have its
+ * result, though this rank has given up. */
 void agreement_begin(struct lh_group *group);
+/* The result, which is reached, has been taken. */
+void agreement_end(struct lh_group *group);
 /* A link has failed: reports again, while no agreement is reached. */
 void agreement_on_link_failed(struct lh_group *group);
 /* A report of a rank. Anything may be in `in`. False: it is none. */

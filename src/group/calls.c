@@ -95,14 +95,14 @@ static int find(struct lh_group *group, const struct op_request *request, const 
                    collective_name(request->collective), name, names);
 }
 
-static int check_members(struct lh_group *group, const struct op_request *request)
+static int check_members(struct lh_group *group, const char *name)
 {
     for (uint32_t r = 0; r < group->size; r++) {
         int error = r == group->rank ? 0 : group_link(group, r)->error;
         if (error && error != -LH_ECLOSED) {
             mesh_announce_failed(group->mesh, group->members[r]); /* they may wait for this rank */
-            return lh_fail((enum lh_error) - error, "%s: rank %u has failed: %s",
-                           call_name(request->collective, request->form), r, lh_strerror(error));
+            return lh_fail((enum lh_error) - error, "%s: rank %u has failed: %s", name, r,
+                           lh_strerror(error));
         }
     }
     return 0;
@@ -111,7 +111,7 @@ static int check_members(struct lh_group *group, const struct op_request *reques
 static int begin(struct lh_group *group, const struct op_request *request, struct lh_collective **op)
 {
     const struct schedule *schedule;
-    int error = check_members(group, request);
+    int error = check_members(group, call_name(request->collective, request->form));
     if (!error)
         error = find(group, request, &schedule);
     if (!error)
@@ -351,6 +351,18 @@ static int check_buffers(const struct lh_buffer *buffers, uint32_t count, const 
     return 0;
 }
 
+/* Digests take a pass over the memory: not for a call that is refused. */
+static int check_group(struct lh_group *group)
+{
+    int error = engine_check_process(group->mesh->engine);
+    if (error)
+        return error;
+    pthread_mutex_lock(&group->mesh->lock);
+    error = check_members(group, call_name(COLLECTIVE_ALLGATHER, CALL_COMPARE));
+    pthread_mutex_unlock(&group->mesh->lock);
+    return error;
+}
+
 int lh_compare(struct lh_group *group, const struct lh_buffer *buffers, uint32_t count, bool *differs,
                const struct lh_collective_options *options, struct lh_collective **op)
 {
@@ -358,6 +370,8 @@ int lh_compare(struct lh_group *group, const struct lh_buffer *buffers, uint32_t
     int error = check_buffers(buffers, count, differs);
     if (!error && options)
         error = check_options(group, options);
+    if (!error)
+        error = check_group(group);
     if (error)
         return error;
     size_t bytes = (size_t)count * DIGEST_BYTES;
@@ -418,8 +432,10 @@ int lh_collective_test(struct lh_collective *op, struct lh_collective_result *re
 int lh_collective_wait(struct lh_collective *op, lh_time timeout_ns, struct lh_collective_result *result)
 {
     struct mesh *mesh = op->group->mesh;
+    int error = engine_check_process(mesh->engine);
+    if (error)
+        return error;
     pthread_mutex_lock(&mesh->lock);
-    int error = 0;
     if (!is_done(op) && mesh->engine->workers == LH_NO_WORKERS)
         error = lh_fail(LH_ESTATE, "lh_collective_wait() without workers (use lh_group_progress())");
     else
@@ -460,8 +476,10 @@ int64_t lh_collective_ranges(struct lh_collective *op, uint64_t first, struct lh
 
 static void cancel(struct lh_collective *op)
 {
-    if (!is_done(op))
-        mesh_abort(op, -LH_ECANCELED, op->group->rank, "canceled");
+    if (is_done(op))
+        return;
+    mesh_abort(op, -LH_ECANCELED, op->group->rank, "canceled");
+    waiting_wake(op->group->mesh); /* who polls may wait for it, and nothing else may come */
 }
 
 int lh_collective_cancel(struct lh_collective *op)

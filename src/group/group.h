@@ -37,6 +37,7 @@ struct mesh {
     lh_time timeout_ns;
     lh_time peer_timeout_ns;
     bool polling; /* a thread waits at the queue */
+    bool woken;   /* and has been told to look */
     bool threaded;
     bool ending;
     pthread_t thread;

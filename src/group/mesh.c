@@ -87,8 +87,8 @@ static void report_failed(struct mesh *mesh)
         agreement_on_link_failed(group);
 }
 
-/* found: here, so that others may not know. */
-static void on_link_failed(struct mesh *mesh, struct link *link, int error, bool found)
+/* announces: others may not know; also of what another has found, who may have died before it told all. */
+static void on_link_failed(struct mesh *mesh, struct link *link, int error, bool announces)
 {
     if (link->error && (link->error != -LH_ECLOSED || error == -LH_ECLOSED))
         return;
@@ -96,7 +96,7 @@ static void on_link_failed(struct mesh *mesh, struct link *link, int error, bool
     if (error != -LH_ECLOSED)
         tell(link);
     fail_operations(mesh, link->rank);
-    if (found && error != -LH_ECLOSED)
+    if (announces && error != -LH_ECLOSED)
         announce_failure(mesh, link->rank);
     report_failed(mesh);
     pthread_cond_broadcast(&mesh->changed);
@@ -133,7 +133,7 @@ static void on_failed_notice(struct mesh *mesh, struct link *link, const struct 
     if (notice->rank == mesh->rank) /* to that peer this rank is gone */
         on_link_failed(mesh, link, -LH_EPEER, false);
     else if (notice->rank < mesh->size && !link->error)
-        on_link_failed(mesh, &mesh->links[notice->rank], notice->error, false);
+        on_link_failed(mesh, &mesh->links[notice->rank], notice->error, true);
 }
 
 /* ---- messages ---------------------------------------------------------------------------------------- */
@@ -260,7 +260,7 @@ static void deliver_over(struct lh_collective *op, uint32_t rank, const struct m
 void mesh_take_reports(struct lh_group *group)
 {
     uint32_t rank = 0;
-    while (agreement_next_failed(group, &rank)) /* each fails once */
+    while (agreement_next_failed(group, &rank)) /* each fails once; to others it may have left in order */
         on_link_failed(group->mesh, group_link(group, rank++), -LH_EPEER, false);
     pthread_cond_broadcast(&group->mesh->changed);
 }
@@ -590,7 +590,7 @@ void mesh_begin(struct lh_collective *op)
     lh_time now = mesh_now(mesh);
     int error = op_begin(op, now);
     fail_overflowed(mesh);
-    if (error && error != -LH_EPEER && error != -LH_ECLOSED) {
+    if (error) {
         mesh_abort(op, error, error == -LH_ERANGE ? op->group->rank : LH_NO_RANK, lh_last_error());
         return;
     }

@@ -429,7 +429,7 @@ int op_begin(struct lh_collective *op, lh_time now)
         const struct signature signature = signature_for(op, r);
         signature_encode(&signature, body);
         int error = link_send_control(group_link(op->group, r), &tag, body, sizeof body);
-        if (error)
+        if (error && error != -LH_EPEER && error != -LH_ECLOSED) /* the others wait for theirs */
             return error;
     }
     return 0;

@@ -32,11 +32,13 @@ static int make(struct lh_group *group, const uint32_t *ranks, uint32_t count, u
     }
     part->id = id;
     int error = paths_inherit(part, group, ranks, follows);
-    if (error)
+    if (error) {
         create_remove(part);
-    else
-        *made = part;
-    return error;
+        return error;
+    }
+    mesh_take_early_reports(part); /* before later ones come */
+    *made = part;
+    return 0;
 }
 
 /* Also where this rank has no group of it. At the end of the range none is left. */
@@ -120,9 +122,12 @@ int subgroup_finish_split(struct lh_group *group, struct subgroup_split *split, 
 int lh_group_split(struct lh_group *group, uint32_t color, uint32_t key, struct lh_group **part)
 {
     struct subgroup_split split;
+    int error = engine_check_process(group->mesh->engine);
+    if (error)
+        return error;
     if (group->mesh->engine->workers == LH_NO_WORKERS && group->size > 1)
         return lh_fail(LH_ESTATE, "lh_group_split() without workers");
-    int error = subgroup_begin_split(group, color, key, &split);
+    error = subgroup_begin_split(group, color, key, &split);
     if (error)
         return error;
     int waited = lh_collective_wait(split.op, group->mesh->timeout_ns, NULL);
@@ -133,7 +138,6 @@ int lh_group_split(struct lh_group *group, uint32_t color, uint32_t key, struct 
 
 void subgroup_begin_shrink(struct lh_group *group)
 {
-    mesh_take_early_reports(group);
     agreement_begin(group);
     mesh_take_reports(group);
 }
@@ -152,6 +156,7 @@ int subgroup_finish_shrink(struct lh_group *group, struct lh_group **smaller)
     bool follows = group->agreement.measured == group->paths.measured;
     int error = make(group, ranks, count, id, follows, smaller);
     use_id(mesh, id);
+    agreement_end(group);
     return error;
 }
 
@@ -172,11 +177,14 @@ static void fail_late(const struct lh_group *group)
 int lh_group_shrink(struct lh_group *group, struct lh_group **smaller)
 {
     struct mesh *mesh = group->mesh;
+    int error = engine_check_process(mesh->engine);
+    if (error)
+        return error;
     if (mesh->engine->workers == LH_NO_WORKERS && group->size > 1)
         return lh_fail(LH_ESTATE, "lh_group_shrink() without workers");
     pthread_mutex_lock(&mesh->lock);
     subgroup_begin_shrink(group);
-    int error = wait_until(mesh, is_reached, group, mesh->timeout_ns);
+    error = wait_until(mesh, is_reached, group, mesh->timeout_ns);
     if (error)
         fail_late(group);
     else

@@ -48,7 +48,7 @@ static void poll_for_all(struct mesh *mesh, lh_time timeout_ns)
     pthread_mutex_unlock(&mesh->lock);
     int n = lh_queue_wait(mesh->queue, entries, ENTRIES, timeout_ns);
     pthread_mutex_lock(&mesh->lock);
-    mesh->polling = false;
+    mesh->polling = mesh->woken = false;
     if (n > 0)
         mesh_on_entries(mesh, entries, (uint32_t)n);
     mesh_poll(mesh);
@@ -96,8 +96,10 @@ void waiting_wake(struct mesh *mesh)
 {
     struct completion_ring *ring = &mesh->queue->ring;
     const struct lh_completion nothing = {.operation = LH_OPERATION_COLLECTIVE};
-    if (!mesh->polling || completion_ring_reserve(ring, LH_OPERATION_COLLECTIVE) != 0)
+    if (!mesh->polling || mesh->woken || completion_ring_reserve(ring, LH_OPERATION_COLLECTIVE) != 0)
         return; /* a full queue wakes it */
+    /* Once: the queue has places for what links send. */
+    mesh->woken = true;
     completion_ring_begin(ring);
     completion_ring_put(ring, &nothing);
     completion_ring_end(ring);

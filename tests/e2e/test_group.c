@@ -12,7 +12,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -332,12 +334,40 @@ static void test_give_up(void **state)
     rank_threads_run(2, give_up);
 }
 
+/* ---- after a fork ------------------------------------------------------------------------------------ */
+
+/* A child's calls are refused: no thread of its works for it. */
+static void test_child(void **state)
+{
+    struct lh_group_attr attr;
+    struct lh_group *group, *made;
+    struct lh_collective *op;
+    int status;
+    (void)state;
+    lh_group_attr_init(&attr);
+    attr.size = 1;
+    attr.device = "udp:127.0.0.1";
+    sim_engines_must(lh_group_create(&attr, &group), "lh_group_create");
+    sim_engines_must(lh_barrier(group, NULL, &op), "lh_barrier");
+    pid_t child = fork();
+    if (child == 0)
+        _exit(lh_group_split(group, 0, 0, &made) == -LH_ESTATE &&
+                      lh_group_shrink(group, &made) == -LH_ESTATE &&
+                      lh_collective_wait(op, LIMIT_NS, NULL) == -LH_ESTATE
+                  ? 0
+                  : 1);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    lh_collective_free(op);
+    sim_engines_must(lh_group_destroy(group), "lh_group_destroy");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_wait),          cmocka_unit_test(test_queue),  cmocka_unit_test(test_split),
         cmocka_unit_test(test_leave),         cmocka_unit_test(test_refuse), cmocka_unit_test(test_give_up),
-        cmocka_unit_test(test_destroy_first),
+        cmocka_unit_test(test_destroy_first), cmocka_unit_test(test_child),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

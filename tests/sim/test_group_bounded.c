@@ -600,6 +600,41 @@ static void test_death(void **state)
     group_world_close(&world);
 }
 
+/* A rank whose operation is over leaves before another one begins: a third, which waits for that one over
+ * reliable hops, has its word all the same. */
+static void test_left(void **state)
+{
+    (void)state;
+    static const char *const sites[] = {"a", "b", "b"};
+    struct group_world world;
+    struct run run = {.collective = COLLECTIVE_ALLREDUCE, .schedule = "ring", .count = 60000, .seed = 1};
+    open_world(&world, 3, LINK, "bounded:deadline=60ms", sites);
+    fill(&run, 3);
+    start(&run, &world, 0);
+    start(&run, &world, 1);
+    assert_true(group_world_run(&world, run.ops, 1, LIMIT_NS));
+    lh_collective_free(run.ops[0]);
+    run.ops[0] = NULL;
+    sim_engines_must(lh_group_destroy(world.groups[0]), "lh_group_destroy");
+    world.groups[0] = NULL;
+    group_world_kill(&world, 0);
+    lh_time until = group_world_now(&world) + LH_NS_PER_S;
+    while (group_world_now(&world) < until) {
+        sim_engines_must(lh_engine_progress(world.net.engines[0], NULL), "lh_engine_progress");
+        group_world_turn(&world, until);
+    }
+    assert_int_equal(lh_group_error(world.groups[2], 0), -LH_ECLOSED);
+    assert_int_equal(lh_collective_test(run.ops[1], NULL), 0);
+    start(&run, &world, 2);
+    assert_true(group_world_run(&world, run.ops, 3, LIMIT_NS));
+    for (uint32_t r = 1; r < 3; r++) {
+        assert_int_equal(lh_collective_test(run.ops[r], &run.results[r]), 1);
+        assert_int_equal(run.results[r].error, 0);
+    }
+    release(&run, 3);
+    group_world_close(&world);
+}
+
 /* Nor is there room for it to be told that an operation is over without it: its link has failed then. */
 static void test_overflow(void **state)
 {
@@ -678,7 +713,7 @@ int main(void)
         cmocka_unit_test(test_catches_up), cmocka_unit_test(test_death),
         cmocka_unit_test(test_refused),    cmocka_unit_test(test_stopped_host),
         cmocka_unit_test(test_rounds),     cmocka_unit_test(test_overflow),
-        cmocka_unit_test(test_own_gather),
+        cmocka_unit_test(test_own_gather), cmocka_unit_test(test_left),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

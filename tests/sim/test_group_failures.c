@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include <cmocka.h>
 
@@ -459,6 +460,161 @@ static void test_shrink(void **state)
     group_world_close(&world);
 }
 
+static void run_for(struct group_world *world, lh_time span_ns)
+{
+    lh_time until = group_world_now(world) + span_ns;
+    while (group_world_now(world) < until)
+        group_world_turn(world, until);
+}
+
+static void run_until_agreed(struct group_world *world, struct lh_group *const *groups, uint32_t count)
+{
+    lh_time until = group_world_now(world) + 2 * PEER_TIMEOUT_NS;
+    for (uint32_t i = 0; i < count; i++) {
+        while (!agreement_is_reached(groups[i]) && group_world_now(world) < until)
+            group_world_turn(world, until);
+        assert_true(agreement_is_reached(groups[i]));
+    }
+}
+
+/* Makes the group of those that have agreed. */
+static void finish_shrink(struct lh_group *const *groups, struct lh_group **smaller, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        sim_engines_must(subgroup_finish_shrink(groups[i], &smaller[i]), "shrink");
+        assert_int_equal(lh_group_size(smaller[i]), count);
+        assert_int_equal(lh_group_rank(smaller[i]), i);
+    }
+}
+
+static void sum_and_destroy(struct group_world *world, struct lh_group **groups, uint32_t count)
+{
+    struct collective_case c = allreduce_of(30000);
+    for (uint32_t r = 0; r < count; r++)
+        collective_case_start_at(&c, groups[r]);
+    assert_true(group_world_run(world, c.ops, count, LIMIT_NS));
+    for (uint32_t r = 0; r < count; r++)
+        collective_case_check(&c, r);
+    collective_case_free(&c);
+    for (uint32_t r = 0; r < count; r++)
+        sim_engines_must(lh_group_destroy(groups[r]), "lh_group_destroy");
+}
+
+/* Who has waited in vain for one that is late calls again; that one may have the result by then. */
+static void shrink_again(uint32_t before, uint32_t after)
+{
+    struct group_world world;
+    struct lh_group *smaller[2];
+    open_world(&world, 3, 14);
+    run_for(&world, 20 * MS);
+    group_world_kill(&world, 2);
+    run_for(&world, 2 * PEER_TIMEOUT_NS);
+    for (uint32_t i = 0; i < before; i++) {
+        subgroup_begin_shrink(world.groups[0]);
+        run_for(&world, 20 * MS);
+        assert_false(agreement_is_reached(world.groups[0]));
+    }
+    subgroup_begin_shrink(world.groups[1]);
+    run_until_agreed(&world, &world.groups[1], 1);
+    for (uint32_t i = 0; i < after; i++)
+        subgroup_begin_shrink(world.groups[0]);
+    run_until_agreed(&world, world.groups, 2);
+    finish_shrink(world.groups, smaller, 2);
+    sum_and_destroy(&world, smaller, 2);
+    group_world_close(&world);
+}
+
+static void test_shrink_again(void **state)
+{
+    (void)state;
+    shrink_again(2, 0);
+    shrink_again(1, 1);
+}
+
+/* One that has the smaller group shrinks it before others have it, and once more when another one dies. */
+static void test_shrink_ahead(void **state)
+{
+    struct group_world world;
+    struct lh_group *smaller[4], *smallest[3];
+    (void)state;
+    open_world(&world, 4, 15);
+    run_for(&world, 20 * MS);
+    for (uint32_t r = 0; r < 4; r++)
+        subgroup_begin_shrink(world.groups[r]);
+    run_until_agreed(&world, world.groups, 4);
+    sim_engines_must(subgroup_finish_shrink(world.groups[0], &smaller[0]), "shrink");
+    subgroup_begin_shrink(smaller[0]);
+    run_for(&world, 20 * MS);
+    for (uint32_t r = 1; r < 4; r++)
+        sim_engines_must(subgroup_finish_shrink(world.groups[r], &smaller[r]), "shrink");
+    group_world_kill(&world, 3);
+    run_for(&world, 2 * PEER_TIMEOUT_NS);
+    subgroup_begin_shrink(smaller[1]);
+    subgroup_begin_shrink(smaller[2]);
+    run_until_agreed(&world, smaller, 3);
+    finish_shrink(smaller, smallest, 3);
+    sum_and_destroy(&world, smallest, 3);
+    for (uint32_t r = 0; r < 4; r++)
+        sim_engines_must(lh_group_destroy(smaller[r]), "lh_group_destroy");
+    group_world_close(&world);
+}
+
+/* Who finds that a rank has failed dies while it tells the others: one of them does not hear of it, and is in
+ * an operation of a group that the dead one is not in. */
+static void test_told_in_part(void **state)
+{
+    struct group_world world;
+    struct subgroup_split splits[4];
+    struct lh_collective *ops[4], *op;
+    struct lh_group *parts[4];
+    (void)state;
+    open_world(&world, 4, 16);
+    run_for(&world, 20 * MS);
+    for (uint32_t r = 0; r < 4; r++) {
+        sim_engines_must(subgroup_begin_split(world.groups[r], r == 0, 0, &splits[r]), "split");
+        ops[r] = splits[r].op;
+    }
+    assert_true(group_world_run(&world, ops, 4, LIMIT_NS));
+    for (uint32_t r = 0; r < 4; r++)
+        sim_engines_must(subgroup_finish_split(world.groups[r], &splits[r], 0, &parts[r]), "split");
+    sim_engines_must(lh_barrier(parts[1], NULL, &op), "lh_barrier");
+    sim_world_cut(world.net.world, 0, 3, true);
+    sim_world_cut(world.net.world, 3, 0, true);
+    run_for(&world, PEER_TIMEOUT_NS * 3 / 4);
+    sim_world_cut(world.net.world, 0, 1, true);
+    lh_time until = group_world_now(&world) + PEER_TIMEOUT_NS;
+    while (!lh_group_error(world.groups[2], 3) && group_world_now(&world) < until)
+        group_world_turn(&world, until);
+    group_world_kill(&world, 0);
+    assert_int_equal(lh_group_error(world.groups[2], 3), -LH_EPEER);
+    assert_true(group_world_run(&world, &op, 1, 2 * PEER_TIMEOUT_NS));
+    assert_int_equal(result_of(op).error, -LH_EPEER);
+    assert_int_equal(result_of(op).failed_rank, 2);
+    lh_collective_free(op);
+    for (uint32_t r = 0; r < 4; r++)
+        sim_engines_must(lh_group_destroy(parts[r]), "lh_group_destroy");
+    group_world_close(&world);
+}
+
+/* Of a group that has failed no buffer is read. */
+static void test_compare_refused(void **state)
+{
+    struct group_world world;
+    struct lh_collective *op;
+    bool differs[2];
+    void *memory = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    const struct lh_buffer buffer = {memory, 4096};
+    (void)state;
+    assert_true(memory != MAP_FAILED);
+    open_world(&world, 2, 17);
+    run_for(&world, 20 * MS);
+    group_world_kill(&world, 1);
+    run_for(&world, 2 * PEER_TIMEOUT_NS);
+    assert_int_equal(lh_compare(world.groups[0], &buffer, 1, differs, NULL, &op), -LH_EPEER);
+    munmap(memory, 4096);
+    group_world_close(&world);
+}
+
 /* When all numbers of groups are used, none fails for that. */
 static void test_no_more_groups(void **state)
 {
@@ -559,6 +715,10 @@ int main(void)
         cmocka_unit_test(test_cancel),
         cmocka_unit_test(test_death),
         cmocka_unit_test(test_shrink),
+        cmocka_unit_test(test_shrink_again),
+        cmocka_unit_test(test_shrink_ahead),
+        cmocka_unit_test(test_told_in_part),
+        cmocka_unit_test(test_compare_refused),
         cmocka_unit_test(test_many_pending),
         cmocka_unit_test(test_no_more_groups),
         cmocka_unit_test(test_long_notice),

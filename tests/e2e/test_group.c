@@ -173,16 +173,25 @@ static void test_queue(void **state)
 
 /* ---- the end ----------------------------------------------------------------------------------------- */
 
-/* Its message is on a long way, and no other news come: the acknowledgement alone ends the wait. */
+/* Rank 0 is done as soon as rank 1 has begun, half a round trip before its message is acknowledged. That alone
+ * ends its wait, for rank 1 stays; and the thread sees it, which has polled for the entry. */
 static void destroy_first(struct rank_thread *thread)
 {
     struct lh_link_spec link = {.delay_ns = 100 * LH_NS_PER_MS};
     struct lh_group *group = create_over(thread, &link, PATIENT_NS, true);
+    struct lh_collective_options options;
+    struct lh_completion_queue *queue;
+    struct lh_completion entry;
     struct lh_collective *op;
     int32_t value = 1;
-    sim_engines_must(lh_broadcast(group, &value, 1, LH_I32, 0, NULL, &op), "lh_broadcast");
-    sim_engines_must(lh_collective_wait(op, LIMIT_NS, NULL), "wait");
+    sim_engines_must(lh_completion_queue_create(lh_group_engine(group), 1, &queue), "queue");
+    lh_collective_options_init(&options);
+    options.queue = queue;
+    rank_threads_meet(thread);
+    sim_engines_must(lh_broadcast(group, &value, 1, LH_I32, 0, &options, &op), "lh_broadcast");
+    assert_int_equal(lh_queue_wait(queue, &entry, 1, LIMIT_NS), 1);
     lh_collective_free(op);
+    sim_engines_must(lh_completion_queue_destroy(queue), "queue");
     if (thread->rank != 0)
         rank_threads_meet(thread);
     sim_engines_must(lh_group_destroy(group), "lh_group_destroy");

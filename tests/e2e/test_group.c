@@ -173,8 +173,8 @@ static void test_queue(void **state)
 
 /* ---- the end ----------------------------------------------------------------------------------------- */
 
-/* Rank 0 is done as soon as rank 1 has begun, half a round trip before its message is acknowledged. That alone
- * ends its wait, for rank 1 stays; and the thread sees it, which has polled for the entry. */
+/* Rank 0 is done as soon as rank 1 has begun, half a round trip before its message is acknowledged. That
+ * alone ends its wait, for rank 1 stays; and the thread sees it, which has polled for the entry. */
 static void destroy_first(struct rank_thread *thread)
 {
     struct lh_link_spec link = {.delay_ns = 100 * LH_NS_PER_MS};

@@ -1,8 +1,8 @@
 /*
  * result_file.h - a file of results: complete, or not there.
  *
- * Written as PATH.part and renamed when closed. Anything but a regular file (a pipe, a device, a link) is
- * written to directly.
+ * Written as PATH.part and renamed when closed; a signal that ends the process removes it. Anything but a
+ * regular file (a pipe, a device, a link) is written to directly.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -16,11 +16,20 @@
 /* Any thread reads them, and any may be the one that a signal interrupts. */
 static _Atomic int stop_signal;
 static _Atomic int stop_at_once;
+static const char *_Atomic unfinished;
+
+static void end_process(int number)
+{
+    const char *path = unfinished;
+    if (path)
+        unlink(path);
+    _exit(EXIT_BY_SIGNAL + number);
+}
 
 static void on_stop_signal(int number)
 {
     if (stop_at_once)
-        _exit(EXIT_BY_SIGNAL + number);
+        end_process(number);
     stop_signal = number;
 }
 
@@ -49,7 +58,7 @@ void cli_stop_at_once(bool at_once)
 static void on_grace_over(int number)
 {
     (void)number;
-    _exit(EXIT_BY_SIGNAL + stop_signal);
+    end_process(stop_signal);
 }
 
 void cli_stop_leaving(void)
@@ -61,6 +70,11 @@ void cli_stop_leaving(void)
         return;
     sigaction(SIGALRM, &action, NULL);
     alarm(GRACE_S);
+}
+
+void cli_stop_removes(const char *path)
+{
+    unfinished = path;
 }
 
 int cli_stopped(void)

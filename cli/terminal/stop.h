@@ -21,6 +21,9 @@ void cli_stop_at_once(bool at_once);
  * signal ends the process at once; one that has come before does in a second, in which most peers take it. */
 void cli_stop_leaving(void);
 
+/* A file that is unfinished, which a signal that ends the process removes. NULL: none. Not copied. */
+void cli_stop_removes(const char *path);
+
 /* 0, or the exit status that the signal which came asks for: 130 for SIGINT, 143 for SIGTERM. */
 int cli_stopped(void);
 

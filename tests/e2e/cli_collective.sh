@@ -104,6 +104,18 @@ run -n 2 -- "$LONGHAUL" collective allreduce -b 4KiB --device udp:192.0.2.1 --js
 expect_status 1
 [ "$(cat "$work/kept.json")" = kept ] || fail "it was replaced by: $(cat "$work/kept.json")"
 [ ! -e "$work/kept.json.part" ] || fail "a part is left"
+free_port
+RANK=0 WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=$port "$LONGHAUL" collective barrier --wait 50s \
+    --json "$work/kept.json" >"$work/waits.out" 2>&1 &
+waits=$!
+until [ -e "$work/kept.json.part" ]; do
+    kill -0 $waits 2>/dev/null || fail "it did not wait: $(cat "$work/waits.out")"
+    sleep 0.01
+done
+kill -TERM $waits
+wait $waits && fail "a signal did not end it"
+[ "$(cat "$work/kept.json")" = kept ] || fail "it was replaced by: $(cat "$work/kept.json")"
+[ ! -e "$work/kept.json.part" ] || fail "a part is left by one that a signal ended"
 
 say "one element"
 run -n 2 -- "$LONGHAUL" collective allreduce -b 4 --iterations 1 --root 0

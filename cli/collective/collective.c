@@ -19,7 +19,7 @@
 #define SIZE_MAX_BYTES (64 * CLI_GIB)
 #define BEGIN_BYTES    (8 * CLI_MIB)
 #define FACTOR         2
-#define BARRIER_BYTES  8 /* has no data: one row */
+#define ROW_BYTES      8 /* without data: one row */
 #define NAMES_MAX      256
 
 struct settings {
@@ -80,7 +80,7 @@ static int check_partial(const struct settings *settings)
 }
 
 /* Options that would say nothing. */
-static int check_unused(const struct settings *settings, bool has_data)
+static int check_unused(const struct settings *settings)
 {
     const struct cli_sweep *sweep = &settings->sweep;
     const char *name = sweep->kind->name;
@@ -90,7 +90,7 @@ static int check_unused(const struct settings *settings, bool has_data)
                                             : NULL;
     if (settings->type)
         unused = "type";
-    if (!has_data && unused)
+    if (sweep->kind->no_data && unused)
         return cli_misused("--%s: a %s has no data", unused, name);
     if (settings->reduction && !sweep->kind->reduces)
         return cli_misused("--op: %s reduces nothing (allreduce, reduce, reduce-scatter)", name);
@@ -100,11 +100,11 @@ static int check_unused(const struct settings *settings, bool has_data)
     return CLI_PROCEED;
 }
 
-static void set_defaults(struct settings *settings, bool has_data)
+static void set_defaults(struct settings *settings)
 {
     struct cli_sweep *sweep = &settings->sweep;
-    if (!has_data)
-        sweep->begin_bytes = BARRIER_BYTES;
+    if (sweep->kind->no_data)
+        sweep->begin_bytes = ROW_BYTES;
     if (!sweep->begin_bytes)
         sweep->begin_bytes = BEGIN_BYTES;
     if (!sweep->end_bytes)
@@ -122,14 +122,13 @@ static void set_defaults(struct settings *settings, bool has_data)
 static int check(struct settings *settings, const char *name)
 {
     struct cli_sweep *sweep = &settings->sweep;
-    bool has_data = strcmp(name, "barrier") != 0;
     sweep->kind = cli_kind_find(name);
     if (!sweep->kind)
         return cli_misused("%s: unknown collective (%s)", name, cli_kind_names());
-    int status = check_unused(settings, has_data);
+    int status = check_unused(settings);
     if (status != CLI_PROCEED)
         return status;
-    set_defaults(settings, has_data);
+    set_defaults(settings);
     if (sweep->end_bytes < sweep->begin_bytes)
         return cli_misused("--end: below --begin");
     status = cli_group_check(&settings->group);

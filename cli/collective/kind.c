@@ -28,7 +28,7 @@ static const struct cli_kind kinds[KINDS] = {
     [GATHER] = {"gather", .rooted = true, .out_parts = true, .out_root = true},
     [SCATTER] = {"scatter", .rooted = true, .in_parts = true, .in_root = true},
     [ALLTOALL] = {"alltoall", .in_parts = true, .out_parts = true},
-    [BARRIER] = {"barrier"},
+    [BARRIER] = {"barrier", .no_data = true},
     [GATHERV] = {"gatherv", .rooted = true, .out_parts = true, .out_root = true, .uneven = true},
     [SCATTERV] = {"scatterv", .rooted = true, .in_parts = true, .in_root = true, .uneven = true},
     [ALLTOALLV] = {"alltoallv", .in_parts = true, .out_parts = true, .uneven = true},

@@ -16,6 +16,7 @@ struct cli_kind {
     bool in_root, out_root;   /* only the root has it */
     bool uneven;              /* a v-variant */
     bool same;                /* all ranks get the same */
+    bool no_data;
 };
 
 /* One call of a collective. */

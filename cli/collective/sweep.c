@@ -145,7 +145,7 @@ static int run_in(struct run *run, struct lh_group *group)
                            run->call.ranks - 1);
     size_t elements = sweep->begin_bytes / lh_type_bytes(sweep->type);
     bool in_parts = sweep->kind->in_parts || sweep->kind->out_parts;
-    if (strcmp(sweep->kind->name, "barrier") != 0 && !cli_call_count(&run->call, elements))
+    if (!sweep->kind->no_data && !cli_call_count(&run->call, elements))
         return cli_misused("--begin %" PRIu64 ": less than an element%s (at least %zu)", sweep->begin_bytes,
                            in_parts ? " for each rank" : "",
                            cli_call_elements_min(&run->call) * lh_type_bytes(sweep->type));

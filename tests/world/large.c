@@ -41,10 +41,10 @@ static void enlarge_slots(struct enlarger *e, struct plan_pair *pair)
     uint64_t wide = draw_spread(&e->prng, WORD_CHUNKS + 1, pair->raw ? RAW_CHUNKS : WIDE_CHUNKS);
     uint64_t most = draw_between(&e->prng, ACK_CHUNKS + 1, ACK_CHUNKS + 1000);
     bool coded = strstr(pair->deadline[0], "code=") || strstr(pair->deadline[1], "code=");
-    if (e->many)
+    if (e->many) {
         wide = coded ? 8 : draw_between(&e->prng, 1, 2); /* parity of a group fits */
-    if (e->many)
         attr->slots = draw_many_slots(&e->prng);
+    }
     attr->mtu_bytes = 256;
     attr->chunk_bytes = attr->mtu_bytes * packets;
     attr->slot_bytes = attr->chunk_bytes * (huge ? most : wide);

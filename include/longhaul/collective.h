@@ -71,8 +71,9 @@ LH_API void lh_collective_options_init(struct lh_collective_options *options);
 
 /* Start a collective. options: NULL: the defaults. *op is freed with lh_collective_free(), also after an
  * error of the operation. count: elements; of the collectives with a part per rank, of each part. in and out
- * do not overlap, but as `in place` says. -LH_EINVAL, -LH_ENOMEM: the others wait for this rank until it
- * calls again; -LH_EPEER: a rank has failed, which the message names (lh_group_shrink(3)). */
+ * do not overlap, but as `in place` says. -LH_EINVAL: an argument, which the message names, is out of range,
+ * or NULL where it is needed, and -LH_ENOMEM: the others wait for this rank until it calls again; -LH_EPEER:
+ * a rank has failed, which the message names (lh_group_shrink(3)). */
 
 /* out[count]: of all ranks' in[count]. In place: in == out. */
 LH_API int lh_allreduce(struct lh_group *group, const void *in, void *out, size_t count, enum lh_type type,
@@ -154,6 +155,8 @@ struct lh_collective_result {
     char message[LH_COLLECTIVE_MESSAGE_MAX]; /* of the error: cause and remedy; "" without one */
 };
 #define LH_NO_RANK UINT32_MAX
+
+/* Of an operation; -LH_EINVAL: it, or where a result goes, is NULL. */
 
 /* Tests an operation, and makes progress. 1: done, and *result is set; 0: pending. result may be NULL. */
 LH_API int lh_collective_test(struct lh_collective *op, struct lh_collective_result *result);

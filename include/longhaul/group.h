@@ -59,6 +59,8 @@ struct lh_group_attr {
 };
 
 LH_API void lh_group_attr_init(struct lh_group_attr *attr);
+/* Calls that return int: -LH_EINVAL where a pointer that they need is NULL, which the message names. */
+
 /* Connects all ranks with each other. Returns when each has a path to each. -LH_EINVAL; -LH_ETIMEDOUT: a rank
  * is missing, which the message names; what the exchange and lh_attach() return. */
 LH_API int lh_group_create(const struct lh_group_attr *attr, struct lh_group **group);

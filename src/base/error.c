@@ -25,6 +25,11 @@ int lh_fail(enum lh_error code, const char *format, ...)
     return lh_error_set((int)code, text);
 }
 
+int lh_fail_if_null(const char *call, const char *argument, const void *pointer)
+{
+    return pointer ? 0 : lh_fail(LH_EINVAL, "%s: %s is NULL", call, argument);
+}
+
 bool lh_error_known(int code)
 {
     switch (code) {

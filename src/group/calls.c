@@ -47,9 +47,32 @@ static bool has_elements(const struct lh_group *group, const size_t *counts, siz
     return !counts && count > 0;
 }
 
-static int check(const struct lh_group *group, const struct op_request *request)
+/* What the elements lie in, by the names of the call. */
+static int check_memory(const struct lh_group *group, const struct op_request *request)
 {
     const char *name = call_name(request->collective, request->form);
+    bool one = request->collective == COLLECTIVE_BROADCAST,
+         all = request->collective == COLLECTIVE_ALLTOALL;
+    int error = 0;
+    if (request->needs_counts && request->collective != COLLECTIVE_GATHER)
+        error = lh_fail_if_null(name, all ? "in_counts" : "counts", request->in_counts);
+    if (!error && request->needs_counts && request->collective != COLLECTIVE_SCATTER)
+        error = lh_fail_if_null(name, all ? "out_counts" : "counts", request->out_counts);
+    if (!error && request->needs_in && has_elements(group, request->in_counts, request->count))
+        error = lh_fail_if_null(name, one ? "buffer" : "in", request->in);
+    if (!error && request->needs_out && has_elements(group, request->out_counts, request->count))
+        error = lh_fail_if_null(name, "out", request->out);
+    return error;
+}
+
+static int check(const struct lh_group *group, const struct op_request *request, struct lh_collective **op)
+{
+    const char *name = call_name(request->collective, request->form);
+    int error = lh_fail_if_null(name, "group", group);
+    if (!error)
+        error = lh_fail_if_null(name, "op", op);
+    if (error)
+        return error;
     if ((unsigned)request->type >= LH_TYPES)
         return lh_fail(LH_EINVAL, "%s: type %d: out of range (0 to %d)", name, (int)request->type,
                        (int)LH_TYPES - 1);
@@ -59,14 +82,9 @@ static int check(const struct lh_group *group, const struct op_request *request)
     if (request->root >= group->size)
         return lh_fail(LH_EINVAL, "%s: root %u: out of range (0 to %u)", name, request->root,
                        group->size - 1);
-    if (request->needs_counts && (!request->in_counts && request->collective != COLLECTIVE_GATHER))
-        return lh_fail(LH_EINVAL, "%s: no counts of the input", name);
-    if (request->needs_counts && (!request->out_counts && request->collective != COLLECTIVE_SCATTER))
-        return lh_fail(LH_EINVAL, "%s: no counts of the output", name);
-    bool needs_in = request->needs_in && has_elements(group, request->in_counts, request->count);
-    bool needs_out = request->needs_out && has_elements(group, request->out_counts, request->count);
-    if ((needs_in && !request->in) || (needs_out && !request->out))
-        return lh_fail(LH_EINVAL, "%s: no %s", name, needs_in && !request->in ? "input" : "output");
+    error = check_memory(group, request);
+    if (error)
+        return error;
     if (request->in && request->in == request->out && !request->in_place)
         return lh_fail(LH_EINVAL, "%s: input and output are the same memory (use two buffers)", name);
     return request->options ? check_options(group, request->options) : 0;
@@ -135,7 +153,7 @@ static int begin(struct lh_group *group, const struct op_request *request, struc
 
 int calls_start(struct lh_group *group, const struct op_request *request, struct lh_collective **op)
 {
-    int error = check(group, request);
+    int error = check(group, request, op);
     if (!error)
         error = engine_check_process(group->mesh->engine);
     if (error)
@@ -144,6 +162,12 @@ int calls_start(struct lh_group *group, const struct op_request *request, struct
     error = begin(group, request, op);
     pthread_mutex_unlock(&group->mesh->lock);
     return error;
+}
+
+/* A group that is NULL is refused later. */
+static bool is_root(const struct lh_group *group, uint32_t root)
+{
+    return group && group->rank == root;
 }
 
 /* ---- the collectives --------------------------------------------------------------------------------- */
@@ -180,7 +204,7 @@ int lh_reduce(struct lh_group *group, const void *in, void *out, size_t count, e
                                        .reduces = true,
                                        .root = root,
                                        .needs_in = true,
-                                       .needs_out = group->rank == root,
+                                       .needs_out = is_root(group, root),
                                        .options = options};
     return calls_start(group, &request, op);
 }
@@ -244,7 +268,7 @@ int lh_gather(struct lh_group *group, const void *in, void *out, size_t count, e
                                        .type = type,
                                        .root = root,
                                        .needs_in = true,
-                                       .needs_out = group->rank == root,
+                                       .needs_out = is_root(group, root),
                                        .options = options};
     return calls_start(group, &request, op);
 }
@@ -258,7 +282,7 @@ int lh_scatter(struct lh_group *group, const void *in, void *out, size_t count, 
                                        .count = count,
                                        .type = type,
                                        .root = root,
-                                       .needs_in = group->rank == root,
+                                       .needs_in = is_root(group, root),
                                        .needs_out = true,
                                        .options = options};
     return calls_start(group, &request, op);
@@ -284,7 +308,7 @@ int lh_gatherv(struct lh_group *group, const void *in, size_t count, void *out, 
                enum lh_type type, uint32_t root, const struct lh_collective_options *options,
                struct lh_collective **op)
 {
-    bool at_root = group->rank == root;
+    bool at_root = is_root(group, root);
     const struct op_request request = {.collective = COLLECTIVE_GATHER,
                                        .form = CALL_UNEVEN,
                                        .in_place = true,
@@ -305,7 +329,7 @@ int lh_scatterv(struct lh_group *group, const void *in, const size_t *counts, vo
                 enum lh_type type, uint32_t root, const struct lh_collective_options *options,
                 struct lh_collective **op)
 {
-    bool at_root = group->rank == root;
+    bool at_root = is_root(group, root);
     const struct op_request request = {.collective = COLLECTIVE_SCATTER,
                                        .form = CALL_UNEVEN,
                                        .in = in,
@@ -343,18 +367,24 @@ int lh_alltoallv(struct lh_group *group, const void *in, const size_t *in_counts
 
 static int check_buffers(const struct lh_buffer *buffers, uint32_t count, const bool *differs)
 {
-    if (count > 0 && (!buffers || !differs))
-        return lh_fail(LH_EINVAL, "compare: no %s", buffers ? "memory for what differs" : "buffers");
+    int error = count > 0 ? lh_fail_if_null("compare", "buffers", buffers) : 0;
+    if (!error && count > 0)
+        error = lh_fail_if_null("compare", "differs", differs);
+    if (error)
+        return error;
     for (uint32_t b = 0; b < count; b++)
         if (!buffers[b].data && buffers[b].bytes > 0)
-            return lh_fail(LH_EINVAL, "compare: buffer %u: no data, and %zu bytes", b, buffers[b].bytes);
+            return lh_fail(LH_EINVAL, "compare: buffers[%u].data is NULL, and has %zu bytes", b,
+                           buffers[b].bytes);
     return 0;
 }
 
 /* Digests take a pass over the memory: not for a call that is refused. */
-static int check_group(struct lh_group *group)
+static int check_group(struct lh_group *group, const struct lh_collective_options *options)
 {
-    int error = engine_check_process(group->mesh->engine);
+    int error = options ? check_options(group, options) : 0;
+    if (!error)
+        error = engine_check_process(group->mesh->engine);
     if (error)
         return error;
     pthread_mutex_lock(&group->mesh->lock);
@@ -367,11 +397,13 @@ int lh_compare(struct lh_group *group, const struct lh_buffer *buffers, uint32_t
                const struct lh_collective_options *options, struct lh_collective **op)
 {
     struct lh_collective_options reliable;
-    int error = check_buffers(buffers, count, differs);
-    if (!error && options)
-        error = check_options(group, options);
+    int error = lh_fail_if_null("compare", "group", group);
     if (!error)
-        error = check_group(group);
+        error = lh_fail_if_null("compare", "op", op);
+    if (!error)
+        error = check_buffers(buffers, count, differs);
+    if (!error)
+        error = check_group(group, options);
     if (error)
         return error;
     size_t bytes = (size_t)count * DIGEST_BYTES;
@@ -418,6 +450,8 @@ static bool is_done(const void *what)
 
 int lh_collective_test(struct lh_collective *op, struct lh_collective_result *result)
 {
+    if (!op)
+        return lh_fail_if_null("lh_collective_test", "op", op);
     struct mesh *mesh = op->group->mesh;
     pthread_mutex_lock(&mesh->lock);
     if (!is_done(op) && !mesh->polling)
@@ -431,6 +465,8 @@ int lh_collective_test(struct lh_collective *op, struct lh_collective_result *re
 
 int lh_collective_wait(struct lh_collective *op, lh_time timeout_ns, struct lh_collective_result *result)
 {
+    if (!op)
+        return lh_fail_if_null("lh_collective_wait", "op", op);
     struct mesh *mesh = op->group->mesh;
     int error = engine_check_process(mesh->engine);
     if (error)
@@ -451,6 +487,8 @@ int lh_collective_wait(struct lh_collective *op, lh_time timeout_ns, struct lh_c
 
 int lh_collective_missing(struct lh_collective *op, uint32_t rank, uint64_t *bytes)
 {
+    if (!op || !bytes)
+        return lh_fail_if_null("lh_collective_missing", op ? "bytes" : "op", NULL);
     struct mesh *mesh = op->group->mesh;
     if (rank >= op->group->size)
         return lh_fail(LH_EINVAL, "rank %u: out of range (0 to %u)", rank, op->group->size - 1);
@@ -463,6 +501,8 @@ int lh_collective_missing(struct lh_collective *op, uint32_t rank, uint64_t *byt
 int64_t lh_collective_ranges(struct lh_collective *op, uint64_t first, struct lh_range *ranges,
                              uint64_t count)
 {
+    if (!op || (!ranges && count > 0))
+        return lh_fail_if_null("lh_collective_ranges", op ? "ranges" : "op", NULL);
     struct mesh *mesh = op->group->mesh;
     pthread_mutex_lock(&mesh->lock);
     int64_t found = 0;
@@ -484,6 +524,8 @@ static void cancel(struct lh_collective *op)
 
 int lh_collective_cancel(struct lh_collective *op)
 {
+    if (!op)
+        return lh_fail_if_null("lh_collective_cancel", "op", op);
     struct mesh *mesh = op->group->mesh;
     pthread_mutex_lock(&mesh->lock);
     cancel(op);

@@ -123,6 +123,8 @@ int lh_group_create(const struct lh_group_attr *attr, struct lh_group **group)
 {
     uint8_t card[CREATE_CARD_BYTES];
     struct lh_group *made;
+    if (!attr || !group)
+        return lh_fail_if_null("lh_group_create", attr ? "group" : "attr", NULL);
     if (attr->size > 1 && !attr->exchange)
         return lh_fail(LH_EINVAL, "group of %u ranks without exchange", attr->size);
     int error = create_group(attr, &made, card);
@@ -201,6 +203,8 @@ const char *lh_group_site(const struct lh_group *group, uint32_t rank)
 
 int lh_group_path(struct lh_group *group, uint32_t from, uint32_t to, struct lh_group_path *path)
 {
+    if (!group || !path)
+        return lh_fail_if_null("lh_group_path", group ? "path" : "group", NULL);
     if (from >= group->size || to >= group->size || from == to)
         return lh_fail(LH_EINVAL, "path from rank %u to rank %u: out of range (two of 0 to %u)", from, to,
                        group->size - 1);
@@ -216,6 +220,8 @@ int lh_group_path(struct lh_group *group, uint32_t from, uint32_t to, struct lh_
 
 int lh_group_place(struct lh_group *group, uint32_t rank, uint32_t *place, uint32_t *site)
 {
+    if (!group)
+        return lh_fail_if_null("lh_group_place", "group", group);
     if (rank >= group->size)
         return lh_fail(LH_EINVAL, "rank %u: out of range (0 to %u)", rank, group->size - 1);
     pthread_mutex_lock(&group->mesh->lock);
@@ -235,6 +241,8 @@ struct lh_engine *lh_group_engine(const struct lh_group *group)
 
 int lh_group_error(struct lh_group *group, uint32_t rank)
 {
+    if (!group)
+        return lh_fail_if_null("lh_group_error", "group", group);
     if (rank >= group->size)
         return lh_fail(LH_EINVAL, "rank %u: out of range (0 to %u)", rank, group->size - 1);
     pthread_mutex_lock(&group->mesh->lock);
@@ -245,6 +253,8 @@ int lh_group_error(struct lh_group *group, uint32_t rank)
 
 int lh_group_progress(struct lh_group *group, lh_time *next_ns)
 {
+    if (!group)
+        return lh_fail_if_null("lh_group_progress", "group", group);
     struct mesh *mesh = group->mesh;
     lh_time next = LH_TIME_NEVER;
     pthread_mutex_lock(&mesh->lock);

@@ -240,6 +240,8 @@ int measure_go_on(struct group_measure *measure, int waited)
 int lh_group_measure(struct lh_group *group)
 {
     struct group_measure measure;
+    if (!group)
+        return lh_fail_if_null("lh_group_measure", "group", group);
     if (group->size == 1)
         return 0;
     if (group->mesh->engine->workers == LH_NO_WORKERS)

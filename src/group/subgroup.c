@@ -122,6 +122,8 @@ int subgroup_finish_split(struct lh_group *group, struct subgroup_split *split, 
 int lh_group_split(struct lh_group *group, uint32_t color, uint32_t key, struct lh_group **part)
 {
     struct subgroup_split split;
+    if (!group || !part)
+        return lh_fail_if_null("lh_group_split", group ? "part" : "group", NULL);
     int error = engine_check_process(group->mesh->engine);
     if (error)
         return error;
@@ -176,6 +178,8 @@ static void fail_late(const struct lh_group *group)
 
 int lh_group_shrink(struct lh_group *group, struct lh_group **smaller)
 {
+    if (!group || !smaller)
+        return lh_fail_if_null("lh_group_shrink", group ? "smaller" : "group", NULL);
     struct mesh *mesh = group->mesh;
     int error = engine_check_process(mesh->engine);
     if (error)

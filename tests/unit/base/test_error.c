@@ -22,6 +22,16 @@ static void test_fail_returns_minus_code_and_keeps_words(void **state)
     assert_string_equal(lh_last_error(), "address ::1: port 4791 is taken");
 }
 
+static void test_null(void **state)
+{
+    const char *pointer = NULL;
+    (void)state;
+    assert_int_equal(lh_fail_if_null("broadcast", "buffer", pointer), -LH_EINVAL);
+    assert_string_equal(lh_last_error(), "broadcast: buffer is NULL");
+    pointer = "";
+    assert_int_equal(lh_fail_if_null("broadcast", "buffer", pointer), 0);
+}
+
 static void test_known_codes(void **state)
 {
     (void)state;
@@ -95,6 +105,7 @@ static void test_codes_count_from_one_without_gap(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_null),
         cmocka_unit_test(test_known_codes),
         cmocka_unit_test(test_fail_returns_minus_code_and_keeps_words),
         cmocka_unit_test(test_former_error_may_be_wrapped),

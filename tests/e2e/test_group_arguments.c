@@ -1,0 +1,193 @@
+/*
+ * test_group_arguments.c - calls of groups and collectives without a pointer that they need: refused by the
+ * argument's name; the other rank waits for the call that follows.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <longhaul/collective.h>
+
+#include "support/rank_threads.h"
+#include "support/sim_engines.h"
+
+#define RANKS    2u
+#define COUNT    8u
+#define LIMIT_NS (60 * LH_NS_PER_S)
+
+static struct lh_group *create(const struct rank_thread *thread)
+{
+    struct lh_group_attr attr;
+    struct lh_group *group;
+    lh_group_attr_init(&attr);
+    attr.rank = thread->rank;
+    attr.size = thread->size;
+    attr.exchange = rank_threads_exchange;
+    attr.exchange_context = (void *)(uintptr_t)thread;
+    attr.device = "udp:127.0.0.1";
+    sim_engines_must(lh_group_create(&attr, &group), "lh_group_create");
+    return group;
+}
+
+static void refused(int64_t code, const char *text)
+{
+    assert_int_equal(code, -LH_EINVAL);
+    assert_string_equal(lh_last_error(), text);
+}
+
+/* Of a rank that is the root. */
+static void refuse_memory(struct lh_group *g)
+{
+    const size_t counts[RANKS] = {0, COUNT};
+    const uint32_t root = lh_group_rank(g);
+    int32_t in[RANKS * COUNT] = {0}, out[RANKS * COUNT];
+    struct lh_collective *op;
+    refused(lh_allreduce(g, NULL, out, COUNT, LH_I32, LH_SUM, NULL, &op), "allreduce: in is NULL");
+    refused(lh_allreduce(g, in, NULL, COUNT, LH_I32, LH_SUM, NULL, &op), "allreduce: out is NULL");
+    refused(lh_reduce(g, NULL, out, COUNT, LH_I32, LH_SUM, root, NULL, &op), "reduce: in is NULL");
+    refused(lh_reduce(g, in, NULL, COUNT, LH_I32, LH_SUM, root, NULL, &op), "reduce: out is NULL");
+    refused(lh_reduce_scatter(g, NULL, out, COUNT, LH_I32, LH_SUM, NULL, &op),
+            "reduce-scatter: in is NULL");
+    refused(lh_reduce_scatter(g, in, NULL, COUNT, LH_I32, LH_SUM, NULL, &op),
+            "reduce-scatter: out is NULL");
+    refused(lh_broadcast(g, NULL, COUNT, LH_I32, root, NULL, &op), "broadcast: buffer is NULL");
+    refused(lh_allgather(g, NULL, out, COUNT, LH_I32, NULL, &op), "allgather: in is NULL");
+    refused(lh_allgather(g, in, NULL, COUNT, LH_I32, NULL, &op), "allgather: out is NULL");
+    refused(lh_gather(g, NULL, out, COUNT, LH_I32, root, NULL, &op), "gather: in is NULL");
+    refused(lh_gather(g, in, NULL, COUNT, LH_I32, root, NULL, &op), "gather: out is NULL");
+    refused(lh_scatter(g, NULL, out, COUNT, LH_I32, root, NULL, &op), "scatter: in is NULL");
+    refused(lh_scatter(g, in, NULL, COUNT, LH_I32, root, NULL, &op), "scatter: out is NULL");
+    refused(lh_alltoall(g, NULL, out, COUNT, LH_I32, NULL, &op), "alltoall: in is NULL");
+    refused(lh_alltoall(g, in, NULL, COUNT, LH_I32, NULL, &op), "alltoall: out is NULL");
+    refused(lh_gatherv(g, NULL, COUNT, out, counts, LH_I32, root, NULL, &op), "gatherv: in is NULL");
+    refused(lh_gatherv(g, in, COUNT, NULL, counts, LH_I32, root, NULL, &op), "gatherv: out is NULL");
+    refused(lh_gatherv(g, in, COUNT, out, NULL, LH_I32, root, NULL, &op), "gatherv: counts is NULL");
+    refused(lh_scatterv(g, NULL, counts, out, COUNT, LH_I32, root, NULL, &op), "scatterv: in is NULL");
+    refused(lh_scatterv(g, in, counts, NULL, COUNT, LH_I32, root, NULL, &op), "scatterv: out is NULL");
+    refused(lh_scatterv(g, in, NULL, out, COUNT, LH_I32, root, NULL, &op), "scatterv: counts is NULL");
+    refused(lh_alltoallv(g, NULL, counts, out, counts, LH_I32, NULL, &op), "alltoallv: in is NULL");
+    refused(lh_alltoallv(g, in, counts, NULL, counts, LH_I32, NULL, &op), "alltoallv: out is NULL");
+    refused(lh_alltoallv(g, in, NULL, out, counts, LH_I32, NULL, &op), "alltoallv: in_counts is NULL");
+    refused(lh_alltoallv(g, in, counts, out, NULL, LH_I32, NULL, &op), "alltoallv: out_counts is NULL");
+}
+
+static void refuse_compare(struct lh_group *g)
+{
+    const struct lh_buffer empty = {.bytes = COUNT};
+    bool differs[RANKS];
+    struct lh_collective *op;
+    refused(lh_compare(g, NULL, 1, differs, NULL, &op), "compare: buffers is NULL");
+    refused(lh_compare(g, &empty, 1, NULL, NULL, &op), "compare: differs is NULL");
+    refused(lh_compare(g, &empty, 1, differs, NULL, &op),
+            "compare: buffers[0].data is NULL, and has 8 bytes");
+    refused(lh_compare(g, NULL, 0, NULL, NULL, NULL), "compare: op is NULL");
+    refused(lh_compare(NULL, NULL, 0, NULL, NULL, &op), "compare: group is NULL");
+}
+
+/* Where the operation goes; and the group, whose rank tells what a root needs. */
+static void refuse_objects(struct lh_group *g)
+{
+    int32_t in[RANKS * COUNT] = {0}, out[RANKS * COUNT];
+    struct lh_collective *op;
+    refused(lh_barrier(g, NULL, NULL), "barrier: op is NULL");
+    refused(lh_barrier(NULL, NULL, &op), "barrier: group is NULL");
+    refused(lh_allreduce(NULL, in, out, COUNT, LH_I32, LH_SUM, NULL, &op), "allreduce: group is NULL");
+    refused(lh_reduce(NULL, in, out, COUNT, LH_I32, LH_SUM, 0, NULL, &op), "reduce: group is NULL");
+    refused(lh_gather(NULL, in, out, COUNT, LH_I32, 0, NULL, &op), "gather: group is NULL");
+    refused(lh_scatter(NULL, in, out, COUNT, LH_I32, 0, NULL, &op), "scatter: group is NULL");
+    refused(lh_gatherv(NULL, in, 0, out, NULL, LH_I32, 0, NULL, &op), "gatherv: group is NULL");
+    refused(lh_scatterv(NULL, in, NULL, out, 0, LH_I32, 0, NULL, &op), "scatterv: group is NULL");
+}
+
+static void refuse_group(struct lh_group *g)
+{
+    struct lh_group *made;
+    struct lh_group_attr attr;
+    struct lh_group_path path;
+    lh_group_attr_init(&attr);
+    refused(lh_group_create(NULL, &made), "lh_group_create: attr is NULL");
+    refused(lh_group_create(&attr, NULL), "lh_group_create: group is NULL");
+    refused(lh_group_error(NULL, 0), "lh_group_error: group is NULL");
+    refused(lh_group_shrink(NULL, &made), "lh_group_shrink: group is NULL");
+    refused(lh_group_shrink(g, NULL), "lh_group_shrink: smaller is NULL");
+    refused(lh_group_split(NULL, 0, 0, &made), "lh_group_split: group is NULL");
+    refused(lh_group_split(g, 0, 0, NULL), "lh_group_split: part is NULL");
+    refused(lh_group_measure(NULL), "lh_group_measure: group is NULL");
+    refused(lh_group_path(NULL, 0, 1, &path), "lh_group_path: group is NULL");
+    refused(lh_group_path(g, 0, 1, NULL), "lh_group_path: path is NULL");
+    refused(lh_group_place(NULL, 0, NULL, NULL), "lh_group_place: group is NULL");
+    refused(lh_group_progress(NULL, NULL), "lh_group_progress: group is NULL");
+}
+
+static void refuse_operation(struct lh_collective *op)
+{
+    uint64_t bytes;
+    refused(lh_collective_test(NULL, NULL), "lh_collective_test: op is NULL");
+    refused(lh_collective_wait(NULL, 0, NULL), "lh_collective_wait: op is NULL");
+    refused(lh_collective_missing(NULL, 0, &bytes), "lh_collective_missing: op is NULL");
+    refused(lh_collective_missing(op, 0, NULL), "lh_collective_missing: bytes is NULL");
+    refused(lh_collective_ranges(NULL, 0, NULL, 0), "lh_collective_ranges: op is NULL");
+    refused(lh_collective_ranges(op, 0, NULL, 1), "lh_collective_ranges: ranges is NULL");
+    refused(lh_collective_cancel(NULL), "lh_collective_cancel: op is NULL");
+}
+
+static void run(struct rank_thread *thread)
+{
+    struct lh_group *group = create(thread);
+    struct lh_collective *op;
+    struct lh_collective_result result;
+    int32_t in[COUNT] = {1, 2, 3}, out[COUNT];
+    if (thread->rank == 1) { /* the other waits */
+        refuse_memory(group);
+        refuse_compare(group);
+        refuse_objects(group);
+        refuse_group(group);
+    }
+    sim_engines_must(lh_allreduce(group, in, out, COUNT, LH_I32, LH_SUM, NULL, &op), "lh_allreduce");
+    sim_engines_must(lh_collective_wait(op, LIMIT_NS, &result), "wait");
+    sim_engines_must(result.error, result.message);
+    assert_int_equal(out[2], RANKS * 3);
+    refuse_operation(op);
+    lh_collective_free(op);
+    sim_engines_must(lh_group_destroy(group), "lh_group_destroy");
+}
+
+static void test_null(void **state)
+{
+    (void)state;
+    rank_threads_run(RANKS, run);
+}
+
+/* Without elements there is no memory. */
+static void run_empty(struct rank_thread *thread)
+{
+    struct lh_group *group = create(thread);
+    struct lh_collective *op;
+    struct lh_collective_result result;
+    sim_engines_must(lh_allreduce(group, NULL, NULL, 0, LH_I32, LH_SUM, NULL, &op), "lh_allreduce");
+    sim_engines_must(lh_collective_wait(op, LIMIT_NS, &result), "wait");
+    sim_engines_must(result.error, result.message);
+    lh_collective_free(op);
+    sim_engines_must(lh_group_destroy(group), "lh_group_destroy");
+}
+
+static void test_empty(void **state)
+{
+    (void)state;
+    rank_threads_run(RANKS, run_empty);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_null),
+        cmocka_unit_test(test_empty),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -92,6 +92,7 @@ static int ask(const struct lh_group *group, enum collective collective, uint64_
     struct flow_pair *pairs = pairs_of(group, &error);
     void *memory = NULL;
     network.pairs = pairs;
+    network.processors = group->paths.processors;
     if (!error)
         error = choose_check(&question);
     if (!error)

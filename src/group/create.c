@@ -16,7 +16,7 @@
 
 /* version, size: 4 bytes each; block_bytes: 8; whether reliability is bounded, inside sites 1, across 2: 4;
  * the site */
-#define CARD_VERSION     6u
+#define CARD_VERSION     7u
 #define CARD_BOUNDED     16u
 #define CARD_SITE        20u
 #define PEER_TIMEOUT_NS  (10 * LH_NS_PER_S)

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/sysinfo.h>
 
 #include "base/big_endian.h"
 #include "base/error.h"
@@ -13,7 +14,7 @@
 
 /* Of a path, in a row: round trip, rate from the other rank: 8 bytes each; loss from it, bytes of a packet,
  * loss to it, whether the other is on this machine: 4 each. Of a rank to itself: what it had measured before,
- * as a round trip. */
+ * as a round trip, and the processors of its machine, as the last number. */
 #define CELL_BYTES   32u
 #define LOSS_UNKNOWN UINT32_MAX
 #define FNV_BASIS    2166136261u
@@ -88,7 +89,7 @@ void paths_free(struct lh_group *group)
 struct cell {
     struct path_figures figures;
     uint32_t loss_back;
-    bool near;
+    uint32_t near; /* not 0: on this machine; of a rank to itself, its processors */
 };
 
 size_t paths_row_bytes(const struct lh_group *group)
@@ -113,7 +114,7 @@ static struct cell get(const uint8_t *from)
                                      .loss = lh_get_be32(from + 16),
                                      .packet_bytes = lh_get_be32(from + 20)},
                          .loss_back = lh_get_be32(from + 24),
-                         .near = lh_get_be32(from + 28) != 0};
+                         .near = lh_get_be32(from + 28)};
 }
 
 static struct cell cell_of(struct lh_group *group, uint32_t rank)
@@ -128,7 +129,9 @@ static struct cell cell_of(struct lh_group *group, uint32_t rank)
 
 void paths_tell_given(struct lh_group *group, const struct lh_group_attr *attr, uint8_t *row)
 {
+    const struct cell own = {.near = (uint32_t)get_nprocs()};
     memset(row, 0, paths_row_bytes(group));
+    put(&own, row + (size_t)group->rank * CELL_BYTES);
     for (uint32_t r = 0; r < group->size; r++) {
         if (r == group->rank)
             continue;
@@ -182,8 +185,22 @@ void paths_tell_measured(struct lh_group *group, const uint64_t *rates_bps, uint
 
 static bool is_near(const struct lh_group *group, const uint8_t *rows, uint32_t one, uint32_t other)
 {
-    return get(rows + ((size_t)one * group->size + other) * CELL_BYTES).near &&
+    return one != other && get(rows + ((size_t)one * group->size + other) * CELL_BYTES).near &&
            get(rows + ((size_t)other * group->size + one) * CELL_BYTES).near;
+}
+
+/* Of the machine of all; 0: not all are on one. */
+static uint32_t shared_processors(const struct lh_group *group, const uint8_t *rows)
+{
+    uint32_t least = UINT32_MAX;
+    for (uint32_t one = 0; one < group->size; one++) {
+        uint32_t own = get(rows + ((size_t)one * group->size + one) * CELL_BYTES).near;
+        least = own < least ? own : least;
+        for (uint32_t other = 0; other < one; other++)
+            if (!is_near(group, rows, one, other))
+                return 0;
+    }
+    return least;
 }
 
 /* Between ranks of a machine what differs is when its scheduler let them run: all have the best. */
@@ -346,6 +363,9 @@ int paths_agree(struct lh_group *group, const uint8_t *rows, bool measured)
             level_near(group, rows, pairs);
             fill_rates(group, pairs);
         } else {
+            group->paths.processors = shared_processors(group, rows);
+            if (group->paths.processors > 0)
+                level_near(group, rows, pairs);
             error = set_created(group, site_of, pairs);
         }
     }
@@ -403,6 +423,7 @@ int paths_inherit(struct lh_group *part, const struct lh_group *group, const uin
     for (uint32_t r = 0; r < part->size; r++)
         site_of[r] = site_at(&group->paths.created.order->map, ranks[r]);
     int error = create_by_sites(part, site_of);
+    paths->processors = group->paths.processors;
     paths->inside = paths->created.inside = group->paths.created.inside;
     paths->across = paths->created.across = group->paths.created.across;
     if (!error && follows && group->paths.measured)

@@ -16,6 +16,7 @@ struct flow {
     double *held;  /* of a rank's block, of an all-to-all of the block: since when */
     double *ports; /* until when they are busy: of each rank PORTS */
     double *link;  /* likewise, from site to site */
+    double work;   /* of all ranks, until now */
     double end;
 };
 
@@ -112,6 +113,13 @@ static double leave(double *ports, bool across, double ready, double port_s)
     return *out = later(later(ready, *out) + port_s, ports[LOAD]);
 }
 
+/* Before when the processors of a machine cannot have done this, and all before it. */
+static double work(struct flow *flow, double work_s)
+{
+    flow->work += work_s;
+    return flow->network->processors > 0 ? flow->work / flow->network->processors : 0;
+}
+
 /* When a block that leaves after `ready` arrives: through ports, and a link. first: of a message. */
 static double carry(struct flow *flow, uint32_t from, uint32_t to, double ready, bool first, double *link)
 {
@@ -119,13 +127,15 @@ static double carry(struct flow *flow, uint32_t from, uint32_t to, double ready,
     const struct flow_pair pair = pair_of(flow, from, to, link != NULL);
     double message_s = first ? (link ? across : inside)->message_s : 0;
     double port_s = flow->block_bytes * (link ? inside->byte_s : pair.byte_s) + message_s;
+    double worked = work(flow, port_s);
     double sent = leave(&flow->ports[from * PORTS], link != NULL, ready, port_s);
     if (link) {
         *link = later(sent - port_s, *link) + flow->block_bytes * pair.byte_s;
         return later(sent, *link) + pair.latency_s;
     }
     double *in = &flow->ports[to * PORTS + IN];
-    return *in = later(sent + pair.latency_s, *in + port_s);
+    *in = later(sent + pair.latency_s, *in + port_s);
+    return later(*in, worked);
 }
 
 /* A contribution that is exchanged is there from the beginning. */
@@ -138,8 +148,10 @@ static void send_block(struct flow *flow, uint32_t from, const struct schedule_t
     double arrived = carry(flow, from, transfer->peer, ready, index % flow->together == 0, link);
     const struct flow_pair pair = pair_of(flow, from, transfer->peer, link != NULL);
     arrived += repair(flow, link ? &flow->network->across : &flow->network->inside, &pair);
-    if (transfer->reduce)
-        arrived += flow->block_bytes * flow->network->sum_byte_s;
+    if (transfer->reduce) {
+        double sum_s = flow->block_bytes * flow->network->sum_byte_s;
+        arrived = later(arrived + sum_s, work(flow, sum_s));
+    }
     hold(flow, transfer, block, arrived);
     flow->end = later(flow->end, arrived);
 }

@@ -5,7 +5,9 @@
  * carries a block at a time, too, and between sites the link from the one to the other, which all their ranks
  * share. Ranks do not wait between steps. What a rank sends inside its site and what it sends across take
  * turns at its port, so that neither waits for the other to be there. What repairs of losses add to a block's
- * time delays no others.
+ * time delays no others. Ranks of one machine share its processors, too: what all of them do for a block, at
+ * a port and to sum, is work, and no block arrives before the processors together can have done that of all
+ * before it.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -43,6 +45,7 @@ struct flow_network {
     const struct flow_pair *pairs;
     double message_bytes; /* blocks of a transfer go in one message up to that; 0: each has its own */
     double sum_byte_s;    /* until a received byte is part of a sum */
+    uint32_t processors;  /* of the machine that all ranks are on; 0: each rank has its own */
 };
 
 /* Bytes of memory that flow_time() needs, aligned for double. */

@@ -12,6 +12,7 @@
 
 #include <longhaul/plan.h>
 
+#include "base/big_endian.h"
 #include "group/group.h"
 
 #define BLOCK ((size_t)256 << 10)
@@ -126,6 +127,59 @@ static void test_order(void **state)
     tear_down(&f);
 }
 
+/* Where the ranks share processors, what all of them do together counts: few messages, not few steps. */
+static void test_machine(void **state)
+{
+    struct fixture f;
+    (void)state;
+    set_up(&f, 8, 8, NULL);
+    assert_string_equal(ask(&f, COLLECTIVE_ALLREDUCE, 64), "direct");
+    choosing_free(&f.group.choosing);
+    f.group.paths.processors = 8;
+    assert_string_equal(ask(&f, COLLECTIVE_ALLREDUCE, 64), "direct");
+    choosing_free(&f.group.choosing);
+    f.group.paths.processors = 1;
+    assert_string_not_equal(ask(&f, COLLECTIVE_ALLREDUCE, 64), "direct");
+    tear_down(&f);
+}
+
+/* A row of each rank, on a machine of as many processors: one path had to wait for the scheduler. */
+static void put_rows(const struct fixture *f, uint32_t processors, bool apart, uint8_t *rows)
+{
+    uint32_t size = f->group.size;
+    size_t bytes = paths_row_bytes(&f->group), cell = bytes / size;
+    memset(rows, 0, size * bytes);
+    for (uint32_t r = 0; r < size; r++)
+        for (uint32_t to = 0; to < size; to++) {
+            uint8_t *at = rows + r * bytes + to * cell;
+            bool slow = r + to == 1;
+            if (r != to)
+                lh_put_be64(at, slow ? FAR.rtt_ns : NEAR.rtt_ns);
+            lh_put_be32(at + cell - 4, r == to ? processors + r : !(apart && slow));
+        }
+}
+
+/* Ranks that are all on one machine know how many processors it has, and the round trip of a quiet one. */
+static void test_one_machine(void **state)
+{
+    char sites[4][LH_GROUP_SITE_MAX] = {{0}};
+    uint8_t rows[4 * 4 * 32];
+    struct fixture f;
+    (void)state;
+    set_up(&f, 4, 4, NULL);
+    f.group.sites = sites;
+    assert_int_equal(4 * paths_row_bytes(&f.group), sizeof rows);
+    put_rows(&f, 2, false, rows);
+    assert_int_equal(paths_agree(&f.group, rows, false), 0);
+    assert_int_equal(f.group.paths.processors, 2);
+    assert_int_equal(f.group.paths.inside.rtt_ns, NEAR.rtt_ns);
+    put_rows(&f, 2, true, rows);
+    assert_int_equal(paths_agree(&f.group, rows, false), 0);
+    assert_int_equal(f.group.paths.processors, 0);
+    group_order_release(f.group.paths.created.order);
+    tear_down(&f);
+}
+
 /* A measured path that is slow is avoided by the order, and by a schedule that does not use it. */
 static void test_measured(void **state)
 {
@@ -205,7 +259,8 @@ int main(void)
         cmocka_unit_test(test_sizes),       cmocka_unit_test(test_sites),
         cmocka_unit_test(test_mixed_sites), cmocka_unit_test(test_order),
         cmocka_unit_test(test_measured),    cmocka_unit_test(test_all),
-        cmocka_unit_test(test_as_planned),
+        cmocka_unit_test(test_as_planned),  cmocka_unit_test(test_machine),
+        cmocka_unit_test(test_one_machine),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -94,6 +94,22 @@ static void test_shared_port(void **state)
                 1e-3);
 }
 
+/* Ranks that share processors take together what their work takes there, sums with it; enough processors
+ * change nothing. */
+static void test_shared_processors(void **state)
+{
+    (void)state;
+    struct flow_network network = {.inside = {.byte_s = BYTE}, .sum_byte_s = BYTE / 2, .processors = 2};
+    struct schedule_shape shape = {.ranks = 8, .blocks = 8};
+    assert_near(time_of(COLLECTIVE_ALLTOALL, "pairwise", &shape, 1e6, &network, NULL), 3.5e6 * BYTE, 1e-3);
+    /* the last sum is one processor's */
+    assert_near(time_of(COLLECTIVE_ALLREDUCE, "direct", &shape, 1e6, &network, NULL), 42e6 * BYTE, 1e-3);
+    network.processors = 1000;
+    double many = time_of(COLLECTIVE_ALLREDUCE, "ring", &shape, 1e6, &network, NULL);
+    network.processors = 0;
+    assert_near(time_of(COLLECTIVE_ALLREDUCE, "ring", &shape, 1e6, &network, NULL), many, 1e-12);
+}
+
 /* A step of a barrier costs a way, also where all send in it; from two sites on, some steps stay inside. */
 static void test_barrier(void **state)
 {
@@ -154,9 +170,13 @@ static void test_pairs(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_steps),       cmocka_unit_test(test_latency_once),
-        cmocka_unit_test(test_shared_link), cmocka_unit_test(test_shared_port),
-        cmocka_unit_test(test_barrier),     cmocka_unit_test(test_repairs),
+        cmocka_unit_test(test_steps),
+        cmocka_unit_test(test_latency_once),
+        cmocka_unit_test(test_shared_link),
+        cmocka_unit_test(test_shared_port),
+        cmocka_unit_test(test_shared_processors),
+        cmocka_unit_test(test_barrier),
+        cmocka_unit_test(test_repairs),
         cmocka_unit_test(test_pairs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

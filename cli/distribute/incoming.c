@@ -120,6 +120,7 @@ bool cli_incoming_open(struct cli_incoming *incoming, uint32_t rank, const struc
         return partial_failed(incoming);
     if (incoming->resumes && !check_partial(incoming, UINT64_MAX, &point))
         return false;
+    incoming->other_size_bytes = point.other_size_bytes;
     answer->offset_bytes = point.blocks * CLI_BLOCK_BYTES;
     memcpy(answer->digest, point.digest, sizeof answer->digest);
     return true;

@@ -27,6 +27,7 @@ struct cli_incoming {
     int folder;                       /* -1: not open */
     char path[CLI_INCOMING_PATH_MAX]; /* of the folder, for messages */
     bool resumes;
+    uint64_t other_size_bytes; /* what an earlier try left is of a file of that size; else 0 */
     bool committed;
     char reason[CLI_FILE_TEXT_MAX + 1]; /* after a call that returned false */
 };

@@ -98,6 +98,8 @@ static bool answer(struct transfer *t)
     uint64_t offset_bytes = *t->own.text ? 0 : mine.offset_bytes;
     if (!t->incoming.resumes && !*t->own.text)
         cli_file_note_replaced(t->offer.text, t->incoming.partial.found_bytes);
+    if (t->incoming.other_size_bytes > 0 && !*t->own.text)
+        cli_file_note_other_size(t->offer.text, t->incoming.other_size_bytes, t->offer.size_bytes);
     mine = message_of(t);
     mine.offset_bytes = offset_bytes;
     return agree(t, CLI_FILE_ANSWER, &mine);
@@ -148,7 +150,10 @@ static bool resume(struct transfer *t)
     if (!t->source)
         check_incoming(t, cli_incoming_rewind(&t->incoming, offset_bytes, digest));
     mine = message_of(t);
-    mine.offset_bytes = memcmp(digest, start.digest, sizeof digest) != 0 ? 0 : offset_bytes;
+    bool same = !memcmp(digest, start.digest, sizeof digest);
+    if (!same && !*t->own.text)
+        cli_file_note_other_digest(t->offer.text, offset_bytes);
+    mine.offset_bytes = same ? offset_bytes : 0;
     if (!agree(t, CLI_FILE_ANSWER, &mine))
         return false;
     t->from_bytes = least_offset(t);

@@ -125,6 +125,8 @@ static bool open_partial(struct reception *r)
     if (resume && !cli_partial_check(&r->partial, UINT64_MAX, cli_block_ring_head(&r->ring), &r->digest,
                                      cli_stopped, &r->resumed))
         return partial_failed(r);
+    if (r->resumed.other_size_bytes > 0)
+        cli_file_note_other_size(r->offer.text, r->resumed.other_size_bytes, r->offer.size_bytes);
     r->next_bytes = r->resumed.blocks * CLI_BLOCK_BYTES;
     return true;
 }
@@ -167,6 +169,8 @@ static bool take_start(struct reception *r)
         return connection_failed(r, -LH_EPROTOCOL);
     if (!start.offset_bytes) {
         /* Nothing to resume, or the file is not the one that the earlier try was about. */
+        if (r->next_bytes > 0)
+            cli_file_note_other_digest(r->offer.text, r->next_bytes);
         r->resumed.blocks = 0;
         cli_digest_reset(&r->digest);
     }

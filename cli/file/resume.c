@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #define RESUME_HEADER  24
+#define HEADER_SIZE_AT 16
 #define RESUME_VERSION 1
 
 static const char magic[8] = {'L', 'H', 'R', 'E', 'S', 'U', 'M', 'E'};
@@ -18,7 +19,7 @@ static void make_header(uint64_t size_bytes, uint8_t out[RESUME_HEADER])
     memcpy(out, magic, sizeof magic);
     cli_put_u32(out + 8, RESUME_VERSION);
     cli_put_u32(out + 12, (uint32_t)CLI_BLOCK_BYTES);
-    cli_put_u64(out + 16, size_bytes);
+    cli_put_u64(out + HEADER_SIZE_AT, size_bytes);
 }
 
 static uint64_t record_offset(uint64_t block)
@@ -40,15 +41,21 @@ int cli_resume_record(int sidecar, uint64_t block, const uint8_t digest[CLI_DIGE
     return cli_write_at(sidecar, digest, CLI_DIGEST_BYTES, record_offset(block));
 }
 
-/* 1: it belongs to a file of that size; 0: it does not; or -errno. */
-static int is_ours(int sidecar, uint64_t size_bytes)
+/* 1: it belongs to a file of that size; 0: it does not, perhaps to one of *other_bytes; or -errno. */
+static int is_ours(int sidecar, uint64_t size_bytes, uint64_t *other_bytes)
 {
-    uint8_t header[RESUME_HEADER], expected[RESUME_HEADER];
+    uint8_t header[RESUME_HEADER + CLI_DIGEST_BYTES], expected[RESUME_HEADER];
     int64_t got = cli_read_at(sidecar, header, sizeof header, 0);
     if (got < 0)
         return (int)got;
     make_header(size_bytes, expected);
-    return got == RESUME_HEADER && !memcmp(header, expected, sizeof header);
+    if (got < RESUME_HEADER || memcmp(header, expected, HEADER_SIZE_AT) != 0)
+        return 0;
+    if (!memcmp(header, expected, sizeof expected))
+        return 1;
+    if (got == (int64_t)sizeof header) /* there is a record */
+        *other_bytes = cli_get_u64(header + HEADER_SIZE_AT);
+    return 0;
 }
 
 /* 1: the block is there, whole, and as its record says (digest has taken it in); 0: it is not; or -errno.
@@ -74,7 +81,7 @@ int cli_resume_check(int sidecar, int file, uint64_t size_bytes, uint64_t blocks
     uint64_t whole = size_bytes / CLI_BLOCK_BYTES, blocks = blocks_max < whole ? blocks_max : whole;
     struct cli_digest before;
     struct cli_resume_point reached = {0};
-    int found = is_ours(sidecar, size_bytes);
+    int found = is_ours(sidecar, size_bytes, &reached.other_size_bytes);
     cli_digest_reset(digest);
     if (cli_digest_open(&before))
         return -ENOMEM;

@@ -26,6 +26,7 @@ int cli_resume_record(int sidecar, uint64_t block, const uint8_t digest[CLI_DIGE
 
 struct cli_resume_point {
     uint64_t blocks;                  /* that are right, from the start on */
+    uint64_t other_size_bytes;        /* the records are of a file of that size: not of this one; else 0 */
     uint8_t digest[CLI_DIGEST_BYTES]; /* of those */
 };
 

@@ -60,6 +60,22 @@ void cli_file_note_replaced(const char *name, uint64_t found_bytes)
     cli_note("%s: replacing %s of an unfinished transfer (--resume continues one)", name, found);
 }
 
+void cli_file_note_other_size(const char *name, uint64_t unfinished_bytes, uint64_t size_bytes)
+{
+    cli_note("%s: the file has changed since the unfinished transfer: %" PRIu64 " bytes then, %" PRIu64
+             " now; starting from the beginning",
+             name, unfinished_bytes, size_bytes);
+}
+
+void cli_file_note_other_digest(const char *name, uint64_t compared_bytes)
+{
+    char compared[LH_FORMAT_MAX];
+    lh_format_size(compared_bytes, compared, sizeof compared);
+    cli_note("%s: the file has changed since the unfinished transfer: its first %s have another digest; "
+             "starting from the beginning",
+             name, compared);
+}
+
 void cli_file_note_attributes_lost(const char *name)
 {
     cli_note("%s: permissions and time not preserved by the file system", name);

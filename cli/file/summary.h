@@ -32,9 +32,12 @@ void cli_file_summary_print(const struct cli_file_summary *summary);
 void cli_file_fate(uint64_t arrived_bytes, uint64_t kept_bytes, uint64_t size_bytes,
                    char out[CLI_FILE_FATE_MAX]);
 
-/* On stderr: an unfinished file of that many bytes is lost, if it is worth words; the file is right, but its
- * attributes are not those of the sender's. */
+/* On stderr: an unfinished file of that many bytes is lost, if it is worth words; it is of a file of another
+ * size, or whose start has another digest; the file is right, but its attributes are not those of the
+ * sender's. */
 void cli_file_note_replaced(const char *name, uint64_t found_bytes);
+void cli_file_note_other_size(const char *name, uint64_t unfinished_bytes, uint64_t size_bytes);
+void cli_file_note_other_digest(const char *name, uint64_t compared_bytes);
 void cli_file_note_attributes_lost(const char *name);
 
 #endif

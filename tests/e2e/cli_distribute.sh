@@ -320,6 +320,23 @@ run -n 3 -- "$LONGHAUL" distribute big -o out/%r --resume
 expect_status 0
 has big 1 2
 ! grep -q resumed "$work/run.out" || fail "it was resumed"
+changed="big: the file has changed since the unfinished transfer"
+digest="its first .*MiB have another digest; starting from the beginning"
+[ "$(grep -c "note: $changed: $digest" "$work/run.err")" -eq 2 ] ||
+    fail "not at each rank that had it"
+
+say "nor of the same file when it was shorter"
+fresh 3
+FAILURE='ulimit -f 20480' run -n 3 -- bash "$work/rank.sh" big -o out/%r --resume
+expect_status 1
+cp "$work/big" "$work/kept"
+echo more >>"$work/big"
+run -n 3 -- "$LONGHAUL" distribute big -o out/%r --resume
+expect_status 0
+has big 1 2
+! grep -q resumed "$work/run.out" || fail "it was resumed"
+expect_line "$work/run.err" "note: $changed: 50000001 bytes then, 50000006 now; starting from the beginning"
+mv "$work/kept" "$work/big"
 
 say "on a terminal there is a bar for each site that gets the file"
 fresh 5

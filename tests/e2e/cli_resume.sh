@@ -131,4 +131,5 @@ for source in "$work/big:$work/out" "$work/other/big:$work/out2"; do
     cmp "${source%:*}" "${source#*:}/big" || fail "it is another file"
     only "${source#*:}" big
 done
+expect_line "$work/recv.err" "big: the file has changed since the unfinished transfer: its first 4MiB have"
 echo "all well"

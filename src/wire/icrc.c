@@ -1,7 +1,7 @@
 /*
  * icrc.c - the invariant CRC, and the IP ID that a plain IPv4 socket does not show.
  *
- * States are what zlib calls a CRC: the final inversion is done, and ISA-L undoes it when it goes on.
+ * States are what zlib calls a CRC: the final inversion is done, and undone to go on.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -10,10 +10,8 @@
 #include <assert.h>
 #include <string.h>
 
-#include <isa-l/crc.h>
-
 #include "base/big_endian.h"
-#include "base/vzeroupper.h"
+#include "wire/crc32.h"
 
 #define ICRC_BYTES      4u
 #define BTH_BYTES       12u
@@ -24,9 +22,6 @@
 #define IP_PROTOCOL_UDP 17u
 /* Largest UDP payload of an IPv4 datagram; IPv6 takes 20 more, but no RoCE packet comes near. */
 #define UDP_PAYLOAD_MAX (65535u - UDP_BYTES - IPV4_BYTES)
-
-/* ISA-L's vector kernels take over from here on. */
-#define WIDE_KERNEL_BYTES 256u
 
 /* After eight bytes of ones, which stand for the InfiniBand local route header that Ethernet lacks. */
 #define STATE_AFTER_LRH 0x2144DF1Cu
@@ -70,7 +65,7 @@ uint32_t icrc_begin(const struct icrc_flow *flow, uint32_t udp_payload_bytes, ui
     lh_put_be16(udp + 2, flow->destination_port);
     lh_put_be16(udp + 4, (uint16_t)udp_bytes);
     lh_put_be16(udp + 6, 0xFFFF); /* checksum */
-    return crc32_gzip_refl(STATE_AFTER_LRH, pseudo, (uint64_t)(udp + UDP_BYTES - pseudo));
+    return crc32_add(STATE_AFTER_LRH, pseudo, (size_t)(udp + UDP_BYTES - pseudo));
 }
 
 uint32_t icrc_add_header(uint32_t state, const uint8_t *header, size_t bytes)
@@ -79,17 +74,13 @@ uint32_t icrc_add_header(uint32_t state, const uint8_t *header, size_t bytes)
     uint8_t masked[BTH_BYTES];
     memcpy(masked, header, BTH_BYTES);
     masked[BTH_MASKED_BYTE] = 0xFF;
-    state = crc32_gzip_refl(state, masked, BTH_BYTES);
+    state = crc32_add(state, masked, BTH_BYTES);
     return icrc_add(state, header + BTH_BYTES, bytes - BTH_BYTES);
 }
 
 uint32_t icrc_add(uint32_t state, const uint8_t *data, size_t bytes)
 {
-    state = crc32_gzip_refl(state, data, bytes);
-    /* Shorter pieces do not reach ISA-L's wide kernels. */
-    if (bytes >= WIDE_KERNEL_BYTES)
-        lh_vzeroupper();
-    return state;
+    return crc32_add(state, data, bytes);
 }
 
 uint32_t icrc_finish(uint32_t state)

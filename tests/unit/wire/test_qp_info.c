@@ -16,6 +16,8 @@
 
 #include <longhaul/error.h>
 
+#include "support/plain_crc.h"
+
 /* Written down by hand from the layout; the CRC is zlib's. */
 static const uint8_t small_blob[] = {
     0x4c, 0x48, 0x4c, 0x31, 0x00, 0x01, 0x00, 0x58, 0x01, 0x06, 0x02, 0x01, 0x0a, 0x04, 0x01,
@@ -65,17 +67,12 @@ static struct qp_info large_info(void)
     return info;
 }
 
-/* CRC-32 of IEEE 802.3 by its definition, put in the last four bytes. */
+/* The CRC-32 of all before it in the last four bytes. */
 static void fix_crc(uint8_t *blob, size_t bytes)
 {
-    uint32_t crc = UINT32_MAX;
-    for (size_t i = 0; i < bytes - 4; i++) {
-        crc ^= blob[i];
-        for (int bit = 0; bit < 8; bit++)
-            crc = crc >> 1 ^ (crc & 1 ? 0xEDB88320u : 0);
-    }
+    const uint32_t crc = plain_crc(0, blob, bytes - 4);
     for (int i = 0; i < 4; i++)
-        blob[bytes - 4 + (size_t)i] = (uint8_t)(~crc >> (24 - 8 * i));
+        blob[bytes - 4 + (size_t)i] = (uint8_t)(crc >> (24 - 8 * i));
 }
 
 /* Refused with that code, and the output stays. Decodes a copy of exactly that size, so that a sanitizer

@@ -165,8 +165,7 @@ int main(int argc, char **argv)
     memset(run.destination, 2, BENCH_MESSAGE_BYTES);
     double gbps = bench_run(&run.credit, send_all, receive_all, &run);
     const struct lh_stats *stats = &run.receiver.stats;
-    printf("guesses right %llu, wrong %llu; bad packets %llu; dropped by the kernel %llu\n",
-           (unsigned long long)stats->rx_guess_hits, (unsigned long long)stats->rx_guess_misses,
+    printf("bad packets %llu; dropped by the kernel %llu\n",
            (unsigned long long)lh_stats_bad_packets(stats), (unsigned long long)stats->rx_socket_drops);
     printf("udp fabric alone on %s, iCRC on: %.1f Gbit/s\n", device, gbps);
     FILE *json = report_open(argc, argv);

@@ -30,8 +30,6 @@ extern "C" {
     X(rx_late_packets, "data packets of a closed slot or an old generation")                               \
     X(rx_stale_packets, "data packets that the fabric accepted for a closed slot or beyond its buffer")    \
     X(rx_control, "control messages that passed every check")                                              \
-    X(rx_guess_hits, "payloads placed by the kernel without a copy")                                       \
-    X(rx_guess_misses, "payloads moved after a wrong prediction")                                          \
     X(rx_inbox_overflow, "packets dropped because a staging queue was full")                               \
     X(rx_socket_drops, "packets the kernel dropped for lack of receive buffer")                            \
     X(rx_marked_packets, "data packets that arrived marked: congestion experienced (ECN)")                 \

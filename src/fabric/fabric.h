@@ -74,10 +74,7 @@ struct fabric_slot {
     uint64_t length_bytes;
     uint32_t lkey;
     uint8_t generation;
-    const _Atomic uint64_t
-        *received; /* one bit a packet; speculative placement only of packets whose bit is 0 */
-    const _Atomic uint64_t
-        *expected; /* bytes of the buffer open to speculative placement now; NULL: all of them */
+    const _Atomic uint64_t *received; /* one bit a packet; no packet whose bit is 1 is put in place */
 };
 
 /* What the sender must put into its writes to reach a bound slot. */

@@ -54,11 +54,6 @@ struct sdr_qp_own {
 int sdr_qp_open(struct sdr_context *context, const struct sdr_qp_attr *attr, const struct lh_qp_attr *more,
                 const struct sdr_qp_own *own, struct sdr_qp **qp);
 
-/* lh_sdr_recv_post() of a receive whose message may be shorter than its buffer: until lh_sdr_recv_truncate()
- * sets its length, packets are placed only after validation, so that no byte behind the message changes. */
-int sdr_recv_post_unsized(struct sdr_qp *qp, struct sdr_recv_wr *wr,
-                          const uint8_t upper[LH_CTS_UPPER_BYTES], struct sdr_recv_handle **handle);
-
 /* Which packets of a receive have arrived, when it is closed. */
 struct sdr_recv_arrived {
     uint64_t *bitmap; /* bit first + i is set for packet i below `packets`; NULL: not wanted */

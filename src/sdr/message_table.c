@@ -164,7 +164,6 @@ void message_slot_open(struct message_table *table, uint32_t index, uint64_t byt
         atomic_store_explicit(&slot->chunk_left[i], table->shape.chunk_packets, memory_order_relaxed);
     atomic_store_explicit(&slot->chunks_arrived, 0, memory_order_relaxed);
     message_extent_open(&slot->extent, bytes);
-    atomic_store_explicit(&slot->expected, bytes, memory_order_relaxed);
     atomic_store_explicit(&slot->immediate, 0, memory_order_relaxed);
     atomic_store_explicit(&slot->fragments, 0, memory_order_relaxed);
     set_bit_range(table, slot, slot->packet_count, rounded);
@@ -190,7 +189,6 @@ bool message_slot_truncate(struct message_table *table, uint32_t index, uint64_t
         !message_extent_fix(&slot->extent, table->shape.mtu_bytes, bytes))
         return false;
     slot->message_packets = packets;
-    atomic_store_explicit(&slot->expected, bytes, memory_order_relaxed);
     /* First what is to be taken off, then the bits: a reader in between sees too few chunks, never too
      * many. */
     atomic_store_explicit(&slot->phantom_chunks, slot->chunk_count - chunks_of(&table->shape, packets),

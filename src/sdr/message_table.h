@@ -40,7 +40,6 @@ struct message_slot {
     _Atomic uint32_t phantom_chunks; /* past the end of a message that turned out shorter */
     _Atomic uint32_t chunks_arrived;
     struct message_extent extent; /* where the message ends */
-    _Atomic uint64_t expected;    /* bytes that packets may be placed in before they are validated */
     _Atomic uint32_t immediate;
     _Atomic uint32_t fragments; /* bit i: fragment i of the immediate is there */
     uint8_t generation;         /* of this use, or of the next one while it is closed */
@@ -69,12 +68,11 @@ size_t message_table_bytes(const struct message_table *table, uint32_t chunk_roo
 void *message_slot_set_memory(struct message_table *table, uint32_t slot, void *memory,
                               uint32_t chunk_room);
 
-/* Clears the bitmaps for a buffer of that many bytes, all of which are expected, and opens the slot. The
- * slot is closed, bytes at most slot_bytes, and its memory is for as many. */
+/* Clears the bitmaps for a buffer of that many bytes, and opens the slot. The slot is closed, bytes at most slot_bytes, and its memory is for as many. */
 void message_slot_open(struct message_table *table, uint32_t slot, uint64_t bytes);
 /* Closes it; the generation moves on. */
 void message_slot_close(struct message_table *table, uint32_t slot);
-/* The message has only that many bytes: they are expected, and the rest counts as arrived. Runs in parallel
+/* The message has only that many bytes, and the rest counts as arrived. Runs in parallel
  * with arrivals. False, and nothing is changed, when it was truncated to less before (what counts as arrived
  * cannot be missing again), or a packet came that does not fit this length. */
 bool message_slot_truncate(struct message_table *table, uint32_t slot, uint64_t bytes);

@@ -33,7 +33,7 @@ static int check_memory(struct sdr_qp *qp, const struct sdr_recv_wr *wr)
 }
 
 /* Opens the slot in the table and in the fabric, in that order: the fabric may let a packet in at once. */
-static int open_slot(struct sdr_qp *qp, uint32_t slot, const struct sdr_recv_wr *wr, bool sized,
+static int open_slot(struct sdr_qp *qp, uint32_t slot, const struct sdr_recv_wr *wr,
                      struct control_cts *cts)
 {
     struct message_slot *entry = &qp->table.slots[slot];
@@ -43,15 +43,12 @@ static int open_slot(struct sdr_qp *qp, uint32_t slot, const struct sdr_recv_wr 
         .lkey = wr->lkey,
         .generation = entry->generation,
         .received = entry->packets,
-        .expected = &entry->expected,
     };
     struct fabric_slot_key key;
     *cts = (struct control_cts){
         .slot = (uint16_t)slot, .generation = entry->generation, .length_bytes = wr->max_length};
     qp_gates_enter(qp);
     message_slot_open(&qp->table, slot, wr->max_length);
-    if (!sized)
-        atomic_store_explicit(&entry->expected, 0, memory_order_relaxed);
     int error = qp->endpoint->fabric->ops->slot_bind(qp->endpoint, slot, &bind, &key);
     if (error)
         message_slot_close(&qp->table, slot);
@@ -79,7 +76,7 @@ static void note_posted(struct sdr_qp *qp)
         sdk_warn(qp->context, SDK_WARNING_POSTED, "sdr_recv_post: %s", warning);
 }
 
-static int post_locked(struct sdr_qp *qp, const struct sdr_recv_wr *wr, const uint8_t *upper, bool sized,
+static int post_locked(struct sdr_qp *qp, const struct sdr_recv_wr *wr, const uint8_t *upper,
                        struct sdr_recv_handle **handle)
 {
     int error = check_memory(qp, wr);
@@ -100,7 +97,7 @@ static int post_locked(struct sdr_qp *qp, const struct sdr_recv_wr *wr, const ui
     if (!error && !qp_hold(qp, &qp->announcer.ring, acked, qp->announcer.next - acked + 1))
         error = -LH_ENOMEM;
     if (!error)
-        error = open_slot(qp, slot, wr, sized, &cts);
+        error = open_slot(qp, slot, wr, &cts);
     if (error)
         return error;
     qp->free_head = (qp->free_head + 1) % qp->shape.slots;
@@ -115,30 +112,18 @@ static int post_locked(struct sdr_qp *qp, const struct sdr_recv_wr *wr, const ui
     return 0;
 }
 
-static int post(struct sdr_qp *qp, const struct sdr_recv_wr *wr, const uint8_t *upper, bool sized,
-                struct sdr_recv_handle **handle)
+int lh_sdr_recv_post(struct sdr_qp *qp, struct sdr_recv_wr *wr, const uint8_t upper[LH_CTS_UPPER_BYTES],
+                     struct sdr_recv_handle **handle)
 {
     int error = check_recv(qp, wr);
     if (error)
         return error;
     qp_lock(qp);
-    error = post_locked(qp, wr, upper, sized, handle);
+    error = post_locked(qp, wr, upper, handle);
     qp_unlock(qp);
     if (!error)
         sdr_qp_driver_kick(qp);
     return error;
-}
-
-int lh_sdr_recv_post(struct sdr_qp *qp, struct sdr_recv_wr *wr, const uint8_t upper[LH_CTS_UPPER_BYTES],
-                     struct sdr_recv_handle **handle)
-{
-    return post(qp, wr, upper, true, handle);
-}
-
-int sdr_recv_post_unsized(struct sdr_qp *qp, struct sdr_recv_wr *wr,
-                          const uint8_t upper[LH_CTS_UPPER_BYTES], struct sdr_recv_handle **handle)
-{
-    return post(qp, wr, upper, false, handle);
 }
 
 int sdr_recv_post(struct sdr_qp *qp, struct sdr_recv_wr *wr, struct sdr_recv_handle **handle)

@@ -7,6 +7,8 @@
  */
 #include "wire/crc32.h"
 
+#include <string.h>
+
 #include <isa-l/crc.h>
 
 #include "base/vzeroupper.h"
@@ -28,7 +30,14 @@ static uint32_t add(uint32_t crc, const uint8_t *data, size_t bytes)
     return crc;
 }
 
-const struct crc32_kernel crc32_kernel_isal = {"isa-l", runs_here, 0, add};
+static uint32_t copy(uint32_t crc, uint8_t *to, const uint8_t *from, size_t bytes)
+{
+    if (bytes > 0)
+        memcpy(to, from, bytes);
+    return add(crc, from, bytes);
+}
+
+const struct crc32_kernel crc32_kernel_isal = {"isa-l", runs_here, 0, add, copy};
 
 const struct crc32_kernel *const crc32_kernels[] = {
 #if defined(__x86_64__)
@@ -39,10 +48,20 @@ const struct crc32_kernel *const crc32_kernels[] = {
     NULL,
 };
 
-uint32_t crc32_add(uint32_t crc, const uint8_t *data, size_t bytes)
+static const struct crc32_kernel *kernel_for(size_t bytes)
 {
     const struct crc32_kernel *const *kernel = crc32_kernels;
     while (bytes < (*kernel)->bytes_min || !(*kernel)->runs_here())
         kernel++;
-    return (*kernel)->add(crc, data, bytes);
+    return *kernel;
+}
+
+uint32_t crc32_add(uint32_t crc, const uint8_t *data, size_t bytes)
+{
+    return bytes == 0 ? crc : kernel_for(bytes)->add(crc, data, bytes);
+}
+
+uint32_t crc32_copy(uint32_t crc, uint8_t *to, const uint8_t *from, size_t bytes)
+{
+    return bytes == 0 ? crc : kernel_for(bytes)->copy(crc, to, from, bytes);
 }

@@ -15,6 +15,7 @@
 
 #define ICRC_BYTES      4u
 #define BTH_BYTES       12u
+#define HEADERS_BYTES   32u /* of a write with immediate, the longest */
 #define BTH_MASKED_BYTE 4u /* F, B and reserved bits: switches set congestion marks there */
 #define UDP_BYTES       8u
 #define IPV4_BYTES      20u
@@ -71,16 +72,23 @@ uint32_t icrc_begin(const struct icrc_flow *flow, uint32_t udp_payload_bytes, ui
 uint32_t icrc_add_header(uint32_t state, const uint8_t *header, size_t bytes)
 {
     assert(bytes >= BTH_BYTES);
-    uint8_t masked[BTH_BYTES];
-    memcpy(masked, header, BTH_BYTES);
+    /* Whole headers at once: a call for a few bytes costs as much as one for 64. */
+    uint8_t masked[HEADERS_BYTES];
+    const size_t first = bytes < HEADERS_BYTES ? bytes : HEADERS_BYTES;
+    memcpy(masked, header, first);
     masked[BTH_MASKED_BYTE] = 0xFF;
-    state = crc32_add(state, masked, BTH_BYTES);
-    return icrc_add(state, header + BTH_BYTES, bytes - BTH_BYTES);
+    state = crc32_add(state, masked, first);
+    return crc32_add(state, header + first, bytes - first);
 }
 
 uint32_t icrc_add(uint32_t state, const uint8_t *data, size_t bytes)
 {
     return crc32_add(state, data, bytes);
+}
+
+uint32_t icrc_copy(uint32_t state, uint8_t *to, const uint8_t *from, size_t bytes)
+{
+    return crc32_copy(state, to, from, bytes);
 }
 
 uint32_t icrc_finish(uint32_t state)

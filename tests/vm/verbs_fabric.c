@@ -116,7 +116,7 @@ static uint8_t *place(uint32_t message)
 
 static struct fabric_slot_key bind_slot(uint32_t slot, uint8_t *base, size_t bytes, uint8_t generation)
 {
-    const struct fabric_slot what = {base, bytes, receiver.lkey, generation, nothing_received, NULL};
+    const struct fabric_slot what = {base, bytes, receiver.lkey, generation, nothing_received};
     struct fabric_slot_key key;
     if (receiver.fabric->ops->slot_bind(receiver.endpoint, slot, &what, &key) != 0)
         fail_msg("%s", lh_last_error());
@@ -437,7 +437,7 @@ static void test_a_bind_that_fails(void **state)
     (void)state;
     struct fabric_slot_key key = bind_slot(1, place(0), SLOT_BYTES, 0);
     const struct fabric_slot elsewhere = {place(0) - 1000000, SLOT_BYTES, receiver.lkey, 0,
-                                          nothing_received,   NULL};
+                                          nothing_received};
     struct fabric_slot_key none;
     struct fabric_arrival arrival;
     if (receiver.fabric->ops->slot_bind(receiver.endpoint, 0, &elsewhere, &none) == 0)

@@ -8,7 +8,6 @@
 #include <assert.h>
 #include <string.h>
 
-#include "base/bitmap.h"
 #include "base/error.h"
 #include "fabric/endpoint_check.h"
 #include "fabric/random.h"
@@ -29,12 +28,7 @@ static int check_mtu(uint32_t mtu_bytes)
     return 0;
 }
 
-/* ---- its memory: itself, pointers to its channels, a bit for each slot, the channels ------------------- */
-
-static size_t open_offset(const struct fabric_endpoint_attr *attr)
-{
-    return sizeof(struct udp_endpoint) + attr->channels * sizeof(struct udp_channel *);
-}
+/* ---- its memory: itself, pointers to its channels, the channels ---------------------------------------- */
 
 static size_t to_cache_line(size_t bytes)
 {
@@ -43,7 +37,7 @@ static size_t to_cache_line(size_t bytes)
 
 static size_t channels_offset(const struct fabric_endpoint_attr *attr)
 {
-    return to_cache_line(open_offset(attr) + LH_BITMAP_WORDS(attr->slots) * sizeof(uint64_t));
+    return to_cache_line(sizeof(struct udp_endpoint) + attr->channels * sizeof(struct udp_channel *));
 }
 
 static size_t channel_bytes(const struct fabric_endpoint_attr *attr)
@@ -69,10 +63,8 @@ static int make_channel(struct udp_endpoint *endpoint, uint32_t index)
     channel->index = index;
     channel->port = udp_fabric_of(endpoint)->ports[index];
     channel->tx.gso = true;
-    channel->rx.taken = (struct udp_taken){&channel->rx.ready_one, &channel->rx.move_one, NULL, 1};
     atomic_store_explicit(&channel->rx.shared_drops, socket_drops(channel->port->shared.fd),
                           memory_order_relaxed);
-    placement_init(&channel->rx.placement, index);
     uint32_t psn[QP_INFO_GENERATIONS_MAX];
     int error = fabric_random(psn, sizeof psn);
     for (uint32_t i = 0; i < attr->generations && error == 0; i++)
@@ -182,7 +174,6 @@ int udp_endpoint_create(struct fabric *fabric, const struct fabric_endpoint_attr
     memset(endpoint, 0, endpoint_bytes(attr));
     endpoint->base.fabric = fabric;
     endpoint->table.attr = *attr;
-    endpoint->open = (uint64_t *)((uint8_t *)endpoint + open_offset(attr));
     endpoint->control_gso = true;
     atomic_store_explicit(&endpoint->pace_bps, UINT64_MAX, memory_order_relaxed);
     count_endpoint((struct udp_fabric *)fabric);
@@ -300,10 +291,7 @@ int udp_slot_bind(struct fabric_endpoint *endpoint, uint32_t slot, const struct 
     if (udp->table.slots[slot].open)
         return lh_fail(LH_ESTATE, "slot %u is bound already", slot);
     rx_table_bind(&udp->table, slot, what, key);
-    lh_bitmap_set(udp->open, slot);
     udp->open_count++;
-    for (uint32_t i = 0; i < attr->channels; i++)
-        placement_on_bind(&udp->channels[i]->rx.placement, slot);
     return 0;
 }
 
@@ -313,7 +301,6 @@ void udp_slot_unbind(struct fabric_endpoint *endpoint, uint32_t slot)
     assert(slot < udp->table.attr.slots);
     udp->open_count -= udp->table.slots[slot].open;
     rx_table_unbind(&udp->table, slot);
-    lh_bitmap_clear(udp->open, slot);
     for (uint32_t i = 0; i < udp->table.attr.channels; i++)
         udp_rx_forget(udp->channels[i], slot);
 }

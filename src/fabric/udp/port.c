@@ -75,7 +75,7 @@ static uint32_t add_seat(struct udp_fabric *fabric, struct udp_port *port)
     struct udp_direct *direct = malloc(sizeof *direct);
     if (direct == NULL)
         return UDP_SEATS_MAX;
-    memset(direct, 0, offsetof(struct udp_direct, scatter));
+    memset(direct, 0, offsetof(struct udp_direct, ready));
     if (udp_socket_open_direct(&fabric->local, port->shared.port, fabric->receive_buffer_bytes,
                                &direct->socket) != 0) {
         free(direct);
@@ -130,11 +130,10 @@ static void set_up(struct udp_channel *channel, struct udp_direct *direct)
 {
     struct udp_rx *rx = &channel->rx;
     assert(rx->ready_count == 0);
-    direct->scatter.mtu_bytes = channel->endpoint->table.attr.mtu_bytes;
-    direct->scatter.staging = direct->staging;
     atomic_store_explicit(&direct->leave, false, memory_order_relaxed);
     atomic_store_explicit(&direct->kernel_drops, socket_drops(direct->socket.fd), memory_order_relaxed);
-    rx->taken = (struct udp_taken){direct->ready, direct->moves, direct->aside, UDP_ARRIVALS_MAX};
+    rx->ready = direct->ready;
+    rx->ready_room = UDP_ARRIVALS_MAX;
     rx->shared_unread = true;
     rx->leaving = false;
     atomic_store_explicit(&channel->direct, direct, memory_order_release);
@@ -194,7 +193,8 @@ void udp_port_leave(struct udp_channel *channel)
     (void)udp_filter_attach(direct->socket.fd, NULL); /* the next owner's replaces it in any case */
     atomic_store_explicit(&channel->direct, NULL, memory_order_release);
     direct->channel = NULL;
-    rx->taken = (struct udp_taken){&rx->ready_one, &rx->move_one, NULL, 1};
+    rx->ready = NULL;
+    rx->ready_room = 0;
     rx->leaving = false;
     udp_seats_leave(&channel->port->seats, direct->seat, fabric->base.ops->now(&fabric->base));
 }

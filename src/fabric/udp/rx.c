@@ -1,11 +1,8 @@
 /*
- * rx.c - receiving data packets. On a direct socket each message of the kernel goes straight to where its
- * packets are expected to belong (placement.c), and is validated there (validate.c). What came to a socket
- * that several endpoints share (demux.c) waits in the channel's inbox, is validated there, and then copied.
- *
- * A poll reads a second message only when every packet before it in this poll was in its speculative place:
- * then the places go on behind them (see placement.h) and cannot hit a place that was received but whose bit
- * is not set yet.
+ * rx.c - receiving data packets. A direct socket is read message by message, each into the same memory, which
+ * so stays in the caches, and validated there (validate.c). What came to a socket that several endpoints
+ * share (demux.c) waits in the channel's inbox, and is validated there. From either place a payload is copied
+ * once, to where it belongs.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -127,40 +124,28 @@ static void count_marked(const struct udp_channel *channel)
         fabric_count(stats_of(channel), rx_marked_packets, channel->rx.proven);
 }
 
-enum received {
-    RECEIVED_NOTHING,
-    RECEIVED_AS_GUESSED,
-    RECEIVED_OTHERWISE,
-};
-
 static int on_receive_error(const struct udp_channel *channel, int error)
 {
     /* An error that the network reports belongs to no packet of ours: loss is no news here. */
     if (error == EAGAIN || error == EWOULDBLOCK || error == EINTR || udp_send_error_is_loss(error) ||
         error == ENOMEM || error == ENOBUFS)
-        return RECEIVED_NOTHING;
-    if (error == EFAULT)
-        return lh_fail(LH_EDEVICE,
-                       "posted receive buffer not writable (it must stay mapped until completion)");
+        return 0;
     return lh_fail(LH_EDEVICE, "cannot receive on UDP port %u: %s", channel->port->shared.port,
                    strerror(error));
 }
 
-/* Reads one message of the kernel. An enum received, or a negative error. */
+/* Reads one message of the kernel. 1, 0: there is none, or a negative error. */
 static int receive_message(struct udp_channel *channel, struct udp_direct *direct)
 {
-    struct udp_endpoint *endpoint = channel->endpoint;
     struct udp_rx *rx = &channel->rx;
     /* GRO's segment size, the drops, the traffic class. */
     _Alignas(struct cmsghdr) uint8_t control[3 * CMSG_SPACE(sizeof(int))];
-    struct udp_scatter *scatter = &direct->scatter;
-    scatter->place_count = placement_list(&rx->placement, &endpoint->table, endpoint->open, scatter->places,
-                                          udp_scatter_places_max(scatter->mtu_bytes));
+    struct iovec whole = {direct->staging, sizeof direct->staging};
     struct msghdr header = {
         .msg_name = &rx->from,
         .msg_namelen = sizeof rx->from,
-        .msg_iov = scatter->iov,
-        .msg_iovlen = udp_scatter_lay_out(scatter),
+        .msg_iov = &whole,
+        .msg_iovlen = 1,
         .msg_control = control,
         .msg_controllen = sizeof control,
     };
@@ -171,27 +156,32 @@ static int receive_message(struct udp_channel *channel, struct udp_direct *direc
     uint32_t segment_bytes = read_control(channel, direct, &header, bytes);
     if (bytes == 0) {
         fabric_count(stats_of(channel), bad_header, 1);
-        return RECEIVED_OTHERWISE;
+        return 1;
     }
     if (!note_peer(channel, &rx->from)) {
         fabric_count(stats_of(channel), bad_source, (bytes + segment_bytes - 1) / segment_bytes);
-        return RECEIVED_OTHERWISE;
+        return 1;
     }
     const struct udp_received message = {bytes, segment_bytes, 0};
-    bool guessed = udp_take_message(channel, scatter, &message);
+    udp_take_message(channel, direct->staging, &message);
     if (rx->marked)
         count_marked(channel);
-    return guessed ? RECEIVED_AS_GUESSED : RECEIVED_OTHERWISE;
+    return 1;
 }
 
-static uint32_t hand_out(struct udp_rx *rx, struct fabric_arrival *arrivals, uint32_t room)
+/* Where this poll puts arrivals; what waits comes first. Returns the number that did. */
+static uint32_t begin_poll(struct udp_rx *rx, struct fabric_arrival *arrivals, uint32_t room)
 {
     uint32_t waiting = rx->ready_count - rx->ready_next;
     uint32_t count = waiting < room ? waiting : room;
-    memcpy(arrivals, rx->taken.ready + rx->ready_next, count * sizeof *arrivals);
+    if (count > 0)
+        memcpy(arrivals, rx->ready + rx->ready_next, count * sizeof *arrivals);
     rx->ready_next += count;
     if (rx->ready_next == rx->ready_count)
         rx->ready_next = rx->ready_count = 0;
+    rx->out = arrivals;
+    rx->out_count = count;
+    rx->out_room = room;
     return count;
 }
 
@@ -204,32 +194,27 @@ static void take_from_inbox(struct udp_channel *channel, struct udp_packet *pack
         fabric_count(stats_of(channel), bad_source, 1);
         return;
     }
-    /* A message of one packet without speculative places, "staged" where it lies. */
-    struct udp_scatter scatter;
-    scatter.mtu_bytes = channel->endpoint->table.attr.mtu_bytes;
-    scatter.place_count = 0;
-    scatter.staging = packet->data;
+    const uint32_t before = rx->out_count;
     const struct udp_received message = {packet->bytes, packet->bytes, packet->place};
-    udp_take_message(channel, &scatter, &message);
+    udp_take_message(channel, packet->data, &message);
     if (!packet->marked)
         return;
     count_marked(channel);
-    if (rx->ready_count > 0 && channel->endpoint->peer.fabric == QP_INFO_VERBS)
-        udp_cnp_on_marked(channel, rx->taken.ready[rx->ready_count - 1].generation);
+    if (rx->out_count > before && channel->endpoint->peer.fabric == QP_INFO_VERBS)
+        udp_cnp_on_marked(channel, rx->out[before].generation);
 }
 
-static uint32_t poll_inbox(struct udp_channel *channel, struct fabric_arrival *arrivals, uint32_t count)
+static uint32_t poll_inbox(struct udp_channel *channel)
 {
-    uint32_t taken = 0;
-    for (uint32_t i = 0; i < INBOX_MAX && taken < count; i++) {
+    struct udp_rx *rx = &channel->rx;
+    for (uint32_t i = 0; i < INBOX_MAX && rx->out_count < rx->out_room; i++) {
         struct udp_packet *packet = udp_inbox_take(&channel->inbox);
         if (packet == NULL)
             break;
         take_from_inbox(channel, packet);
         udp_packet_return(&udp_fabric_of(channel->endpoint)->packets, packet);
-        taken += hand_out(&channel->rx, arrivals + taken, count - taken);
     }
-    return taken;
+    return rx->out_count;
 }
 
 /* A poll that took nothing after it read that many messages. Messages that were dropped may hide good ones
@@ -268,12 +253,12 @@ static void seek_promotion(struct udp_channel *channel, uint32_t packets)
         tell_of_change(channel);
 }
 
-static int poll_shared(struct udp_channel *channel, struct fabric_arrival *arrivals, uint32_t count)
+static int poll_shared(struct udp_channel *channel)
 {
     struct udp_rx *rx = &channel->rx;
     uint32_t messages = 0;
     enum udp_left left = udp_demux_shared(channel, &messages);
-    uint32_t taken = poll_inbox(channel, arrivals, count);
+    uint32_t taken = poll_inbox(channel);
     if (left == UDP_LEFT_NOTHING)
         rx->shared_unread = false;
     if (taken == 0 && udp_inbox_waiting(&channel->inbox) == 0)
@@ -313,40 +298,33 @@ static void end_leave(struct udp_channel *channel)
 }
 
 /* The direct socket had nothing, or only what was dropped. */
-static int poll_beside(struct udp_channel *channel, struct fabric_arrival *arrivals, uint32_t count)
+static int poll_beside(struct udp_channel *channel)
 {
     struct udp_rx *rx = &channel->rx;
     if (rx->leaving)
         end_leave(channel);
     else if (!rx->shared_unread && ++rx->empty_polls % SHARED_EVERY != 0)
         return nothing_taken(channel, 0, false);
-    return poll_shared(channel, arrivals, count);
+    return poll_shared(channel);
 }
 
-/* Messages of the direct socket, until one was not as expected, or the room is used. */
-static int poll_direct(struct udp_channel *channel, struct udp_direct *direct,
-                       struct fabric_arrival *arrivals, uint32_t count)
+/* Messages of the direct socket, as long as there is room for what is in them. */
+static int poll_direct(struct udp_channel *channel, struct udp_direct *direct)
 {
     struct udp_rx *rx = &channel->rx;
-    const uint32_t expected = udp_scatter_places_max(direct->scatter.mtu_bytes);
-    uint32_t taken = 0;
-    placement_on_poll(&rx->placement);
-    for (uint32_t messages = 0; messages < MESSAGES_MAX; messages++) {
+    uint32_t messages = 0;
+    for (; messages < MESSAGES_MAX && rx->ready_count == 0 && rx->out_count < rx->out_room; messages++) {
         int received = receive_message(channel, direct);
         if (received < 0)
-            return taken > 0 ? (int)taken : received;
-        taken += hand_out(rx, arrivals + taken, count - taken);
-        if (received == RECEIVED_NOTHING && taken == 0)
-            return poll_beside(channel, arrivals, count);
-        if (received == RECEIVED_NOTHING || (received == RECEIVED_OTHERWISE && taken > 0))
-            break;
-        if (rx->ready_count > 0 || count - taken < expected)
+            return rx->out_count > 0 ? (int)rx->out_count : received;
+        if (received == 0)
             break;
     }
-    if (taken == 0)
-        return nothing_taken(channel, MESSAGES_MAX, true);
-    rx->dropped_since = 0;
-    return (int)taken;
+    if (rx->out_count > 0)
+        rx->dropped_since = 0;
+    else if (messages < MESSAGES_MAX)
+        return poll_beside(channel);
+    return rx->out_count > 0 ? (int)rx->out_count : nothing_taken(channel, messages, true);
 }
 
 /* Nothing is posted, so what comes is late: it is read now and then. Through NAT a punch may come. */
@@ -369,26 +347,25 @@ int udp_poll(struct fabric_endpoint *endpoint, uint32_t index, struct fabric_arr
     struct udp_direct *direct = udp_direct_of(channel);
     if (!udp->connected || count == 0)
         return 0;
-    /* The bits of these are set only when they were returned, so speculative placement must wait for the
-     * next poll. */
-    uint32_t taken = hand_out(&channel->rx, arrivals, count);
+    /* The bits of these are set only when they were returned: nothing may be put into their places before. */
+    uint32_t taken = begin_poll(&channel->rx, arrivals, count);
     if (taken > 0)
         return (int)taken;
     if (udp->peer.fabric == QP_INFO_VERBS)
         udp_demux_try(udp);
-    taken = poll_inbox(channel, arrivals, count);
+    taken = poll_inbox(channel);
     if (taken > 0) {
         if (direct == NULL)
             seek_promotion(channel, taken);
         return (int)taken;
     }
     if (direct == NULL)
-        return poll_shared(channel, arrivals, count);
+        return poll_shared(channel);
     if (may_wait(channel, direct))
         return 0;
     bool again =
         atomic_load_explicit(&direct->leave, memory_order_relaxed) && !begin_leave(channel, direct);
-    int got = poll_direct(channel, direct, arrivals, count);
+    int got = poll_direct(channel, direct);
     if (got > 0 && !channel->rx.leaving)
         udp_seat_mark_active(&channel->port->seats.seats[direct->seat]);
     return got == 0 && again ? FABRIC_POLL_AGAIN : got;
@@ -400,8 +377,8 @@ void udp_rx_forget(struct udp_channel *channel, uint32_t slot)
     struct immediate_split split = channel->endpoint->table.attr.split;
     uint32_t kept = rx->ready_next;
     for (uint32_t i = rx->ready_next; i < rx->ready_count; i++) {
-        if (immediate_part(split, rx->taken.ready[i].immediate).message != slot)
-            rx->taken.ready[kept++] = rx->taken.ready[i];
+        if (immediate_part(split, rx->ready[i].immediate).message != slot)
+            rx->ready[kept++] = rx->ready[i];
         else
             fabric_count(stats_of(channel), rx_late_packets, 1);
     }

@@ -3,9 +3,8 @@
  *
  * Each channel index of a fabric has a port of its own: packets of that channel of all endpoints leave from
  * it and arrive at it, told apart by QPN. The port has one socket that is shared by all, and direct ones,
- * each of which belongs to one channel of one endpoint at a time; the kernel sorts by QPN (filter.h). On a
- * direct socket payload goes straight to where it belongs; what comes to the shared one is put into
- * inboxes. Which channels have a direct socket changes with what they do (port.c), and no peer sees it. One
+ * each of which belongs to one channel of one endpoint at a time; the kernel sorts by QPN (filter.h). A direct
+ * socket is read by its owner; what comes to the shared one is put into inboxes. Which channels have a direct socket changes with what they do (port.c), and no peer sees it. One
  * socket more for the whole fabric, the front, is bound to the RoCE port (4791) when that is free: control
  * datagrams of all endpoints come there, and so do the data packets of RoCE hardware, which knows no other
  * port. See tx.c, rx.c and demux.c.
@@ -24,10 +23,8 @@
 #include "fabric/fabric.h"
 #include "fabric/rx_check.h"
 #include "fabric/udp/inbox.h"
-#include "fabric/udp/placement.h"
 #include "fabric/udp/prefix.h"
 #include "fabric/udp/qpn_table.h"
-#include "fabric/udp/scatter.h"
 #include "fabric/udp/seats.h"
 #include "fabric/udp/socket.h"
 
@@ -36,8 +33,9 @@
 /* Before a packet in tx memory: pad (at most 3) and iCRC of the one before it, right aligned. */
 #define UDP_TRAILER_ROOM 8u
 #define UDP_PACKET_MAX   (ROCE_WRITE_IMM_HEADER_BYTES + ROCE_MTU_MAX + ROCE_ICRC_BYTES)
+#define UDP_MESSAGE_MAX  65535u /* no UDP datagram is longer, joined ones neither */
 /* Packets with immediate that one message can hold at most (each of them empty). */
-#define UDP_ARRIVALS_MAX (UDP_MESSAGE_MAX / UDP_RECORD_BYTES)
+#define UDP_ARRIVALS_MAX (UDP_MESSAGE_MAX / (ROCE_WRITE_IMM_HEADER_BYTES + ROCE_ICRC_BYTES))
 /* IP IDs that a UDP peer's packets have: the place in their GSO burst, of 128 at most in any kernel. */
 #define UDP_IP_ID_MAX 127u
 
@@ -48,38 +46,21 @@ struct udp_tx {
     struct udp_prefix prefix;
 };
 
-/* A payload that lies elsewhere than where it belongs. */
-struct udp_move {
-    uint8_t *place;
-    const uint8_t *bytes;
-    uint32_t count;
-};
-
-/* Where the packets of a message are written down. */
-struct udp_taken {
-    struct fabric_arrival *ready; /* wait to be returned: ready[next … count) */
-    struct udp_move *moves;
-    uint8_t *aside; /* payloads that landed in a place that another may need */
-    uint32_t room;  /* of ready and moves */
-};
-
 struct udp_rx {
-    struct placement placement;
     union udp_address from;
     struct icrc_flow flow;
     struct udp_prefix prefix;
-    uint64_t dropped_since; /* messages, by polls that found more behind them */
+    uint64_t dropped_since;     /* messages, by polls that found more behind them */
+    struct fabric_arrival *out; /* of the poll at hand: the caller's */
+    uint32_t out_count;
+    uint32_t out_room;
+    uint32_t proven; /* of the last message: packets that are the peer's */
+    /* What the caller had no room for: ready[ready_next … ready_count) wait to be returned. */
+    struct fabric_arrival *ready; /* the direct socket's; NULL: it has none */
     uint32_t ready_next;
     uint32_t ready_count;
-    uint32_t move_count;
-    uint32_t aside_bytes;                        /* used of aside */
-    uint32_t late;                               /* of the message at hand */
-    uint32_t proven;                             /* of the last message: packets that are the peer's */
-    bool marked;                                 /* the message at hand is */
-    uint8_t header[ROCE_WRITE_IMM_HEADER_BYTES]; /* of a packet whose own lies in pieces */
-    struct udp_taken taken;                      /* the direct socket's, or for one packet: */
-    struct fabric_arrival ready_one;
-    struct udp_move move_one;
+    uint32_t ready_room;
+    bool marked; /* the message at hand is */
     uint32_t from_inbox;     /* packets since a direct socket was wanted last */
     uint32_t empty_polls;    /* of the direct socket */
     uint32_t idle_polls;     /* of it, while no slot is open */
@@ -91,8 +72,8 @@ struct udp_rx {
 
 struct udp_channel;
 
-/* A socket of a port that one channel has for itself, and what receiving straight into place needs. Its
- * memory stays until the fabric is closed. */
+/* A socket of a port that one channel has for itself, and what it reads messages into. Its memory stays until
+ * the fabric is closed. */
 struct udp_direct {
     struct udp_socket socket;
     uint32_t seat;
@@ -100,11 +81,8 @@ struct udp_direct {
     _Atomic bool leave;            /* its owner is asked to give it up */
     _Atomic uint32_t kernel_drops; /* of the socket, those that were counted */
     uint64_t rate_bps;             /* that the kernel spaces it by */
-    struct udp_scatter scatter;
     struct fabric_arrival ready[UDP_ARRIVALS_MAX];
-    struct udp_move moves[UDP_ARRIVALS_MAX];
     uint8_t staging[UDP_MESSAGE_MAX];
-    uint8_t aside[UDP_MESSAGE_MAX];
 };
 
 /* The port of a channel index; under the lock, but for what never changes. */
@@ -154,8 +132,7 @@ struct udp_peer {
 struct udp_endpoint {
     struct fabric_endpoint base;
     struct rx_table table;
-    uint64_t *open; /* one bit a slot */
-    uint32_t open_count;
+    uint32_t open_count; /* slots */
     uint32_t control_qpn;
     bool connected;
     struct udp_peer peer;

@@ -1,20 +1,16 @@
 /*
  * A message of the kernel: every packet is validated, and put where it belongs.
  *
- * What the socket's filter let pass whole (filter.h) may lie in a user's buffer already, in its
- * speculative place (placement.h). For each packet in a message, in this order: header, QPN, iCRC over the
- * bytes where they lie, rx_check(). A payload that lies elsewhere than where it belongs is moved when the
- * whole message has been validated, by way of the `aside` buffer when it lies in a user's buffer: the
- * place it took may be another packet's, and the place it belongs to may hold another packet still. So
- * nothing is overwritten before it is moved. What a bad packet leaves in a speculative place does no harm:
- * that place has not been received, and nobody reads it yet.
+ * For each packet in a message, in this order: header, QPN, rx_check(), iCRC. The payload is copied to its
+ * place while the iCRC is computed, so each byte is read once more only. What a packet with a wrong iCRC leaves
+ * there does no harm: the place has not been received, and nobody reads it yet. Unless an earlier packet of
+ * this poll was put there, whose bit is set only when it has been returned: then that one is lost, too.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "fabric/udp/validate.h"
 
 #include <assert.h>
-#include <string.h>
 
 #include "base/big_endian.h"
 #include "fabric/udp/demux.h"
@@ -23,11 +19,10 @@
 
 /* One packet of a message. */
 struct segment {
-    uint32_t offset;
     uint32_t bytes;
-    uint32_t index;
-    const uint8_t *header;
-    struct roce_packet packet; /* its payload pointer means nothing: the payload is scattered */
+    uint32_t index; /* in the message of the kernel */
+    const uint8_t *data;
+    struct roce_packet packet;
     uint8_t generation;
 };
 
@@ -36,37 +31,33 @@ static struct lh_stats *stats_of(const struct udp_channel *channel)
     return channel->endpoint->table.attr.stats;
 }
 
-/* The finished iCRC of a segment that would have this IP ID (on IPv6: any). */
-static uint32_t icrc_of(struct udp_channel *channel, struct udp_scatter *scatter,
-                        const struct segment *segment, uint32_t ip_id)
+/* The finished iCRC of a segment that would have this IP ID (on IPv6: any). Copies the payload to `place`,
+ * where that is not NULL. */
+static uint32_t icrc_of(struct udp_channel *channel, const struct segment *segment, uint32_t ip_id,
+                        uint8_t *place)
 {
     struct udp_rx *rx = &channel->rx;
     uint32_t state = udp_prefix_get(&rx->prefix, &rx->flow, segment->bytes, rx->flow.source_port, ip_id);
-    state = icrc_add_header(state, segment->header, HEADER);
-    uint32_t offset = segment->offset + HEADER;
+    state = icrc_add_header(state, segment->data, HEADER);
+    const uint8_t *payload = segment->data + HEADER;
     uint32_t left = segment->bytes - HEADER - ROCE_ICRC_BYTES;
-    while (left > 0) { /* each round takes a byte or more */
-        uint32_t got;
-        const uint8_t *piece = udp_scatter_piece(scatter, offset, left, &got);
-        state = icrc_add(state, piece, got);
-        offset += got;
-        left -= got;
+    if (place != NULL) {
+        const uint32_t bytes = segment->packet.payload_bytes;
+        state = icrc_copy(state, place, payload, bytes);
+        payload += bytes;
+        left -= bytes;
     }
-    return icrc_finish(state);
+    return icrc_finish(icrc_add(state, payload, left));
 }
 
-static bool icrc_holds(struct udp_channel *channel, struct udp_scatter *scatter,
-                       const struct segment *segment)
+static bool icrc_holds(struct udp_channel *channel, const struct segment *segment, uint8_t *place)
 {
-    uint8_t trailer[ROCE_ICRC_BYTES];
-    udp_scatter_gather(scatter, segment->offset + segment->bytes - ROCE_ICRC_BYTES, ROCE_ICRC_BYTES,
-                       trailer);
-    uint32_t wanted = icrc_load(trailer);
+    uint32_t wanted = icrc_load(segment->data + segment->bytes - ROCE_ICRC_BYTES);
     bool ours = channel->endpoint->peer.fabric == QP_INFO_UDP;
     /* A peer of our kind sends GSO bursts with IDs 0, 1, 2 …, and the kernel most often joins them as they
      * were. */
     uint32_t ip_id = ours ? segment->index : 0;
-    uint32_t found = icrc_of(channel, scatter, segment, ip_id);
+    uint32_t found = icrc_of(channel, segment, ip_id, place);
     if (found == wanted)
         return true;
     /* A plain IPv4 socket does not see the ID. The iCRC is affine in it, so the difference can be solved
@@ -103,34 +94,24 @@ static void count_cut(const struct udp_channel *channel, const uint8_t header[HE
 
 /* Of the same peer host and port, which may have other connections to this fabric: the kernel joined their
  * packets. What is nobody's is counted there. */
-static void forward(struct udp_channel *channel, struct udp_scatter *scatter, const struct segment *segment)
+static void forward(struct udp_channel *channel, const struct segment *segment)
 {
-    uint8_t copy[UDP_INBOX_PACKET_BYTES];
     const struct udp_part part = {.from = &channel->rx.from,
-                                  .data = copy,
+                                  .data = segment->data,
                                   .bytes = segment->bytes,
                                   .place = segment->index,
                                   .marked = channel->rx.marked};
-    assert(segment->bytes <= sizeof copy); /* it was decoded */
-    udp_scatter_gather(scatter, segment->offset, segment->bytes, copy);
     udp_demux_forward(channel, &part);
 }
 
-/* Header, QPN and iCRC; counts what is wrong. */
-static bool read_segment(struct udp_channel *channel, struct udp_scatter *scatter, struct segment *segment)
+/* Header and QPN; counts what is wrong. */
+static bool read_segment(struct udp_channel *channel, struct segment *segment)
 {
-    uint32_t want = segment->bytes < HEADER ? segment->bytes : HEADER;
-    uint32_t got;
-    segment->header = udp_scatter_piece(scatter, segment->offset, want, &got);
-    if (got < want) {
-        udp_scatter_gather(scatter, segment->offset, want, channel->rx.header);
-        segment->header = channel->rx.header;
-    }
     if (segment->bytes == HEADER) {
-        count_cut(channel, segment->header);
+        count_cut(channel, segment->data);
         return false;
     }
-    switch (roce_decode(segment->header, segment->bytes, &segment->packet)) {
+    switch (roce_decode(segment->data, segment->bytes, &segment->packet)) {
     case ROCE_OK:
         break;
     case ROCE_BAD_HEADER:
@@ -145,11 +126,7 @@ static bool read_segment(struct udp_channel *channel, struct udp_scatter *scatte
         return false;
     }
     if (!find_generation(channel, segment->packet.dest_qpn, &segment->generation)) {
-        forward(channel, scatter, segment);
-        return false;
-    }
-    if (!icrc_holds(channel, scatter, segment)) {
-        fabric_count(stats_of(channel), bad_icrc, 1);
+        forward(channel, segment);
         return false;
     }
     return true;
@@ -180,86 +157,78 @@ static bool is_punch(const struct udp_channel *channel, const struct roce_packet
            packet->immediate == peer->proof;
 }
 
-/* The payload is in place (true), or put on the list of moves. */
-static bool settle_payload(struct udp_rx *rx, struct udp_scatter *scatter, const struct segment *segment,
-                           uint8_t *place)
+static uint32_t without(struct fabric_arrival *arrivals, uint32_t count, const struct segment *segment)
 {
-    uint32_t offset = segment->offset + HEADER;
-    uint32_t bytes = segment->packet.payload_bytes;
-    uint32_t got;
-    const uint8_t *where = udp_scatter_piece(scatter, offset, bytes, &got);
-    if (where == place && got == bytes)
-        return true;
-    if (udp_scatter_is_placed(scatter, offset)) {
-        assert(rx->taken.aside != NULL && rx->aside_bytes + bytes <= UDP_MESSAGE_MAX);
-        uint8_t *aside = rx->taken.aside + rx->aside_bytes;
-        udp_scatter_gather(scatter, offset, bytes, aside);
-        rx->aside_bytes += bytes;
-        where = aside;
-    }
-    assert(rx->move_count < rx->taken.room);
-    rx->taken.moves[rx->move_count++] = (struct udp_move){place, where, bytes};
-    return false;
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < count; i++)
+        if (arrivals[i].immediate != segment->packet.immediate ||
+            arrivals[i].generation != segment->generation)
+            arrivals[kept++] = arrivals[i];
+    return kept;
 }
 
-/* True: the packet is taken, and lies in its speculative place. */
-static bool validate_segment(struct udp_channel *channel, struct udp_scatter *scatter,
-                             struct segment *segment)
+/* The place of a damaged packet may be that of a good one which has no bit yet. */
+static void forget_damaged(struct udp_rx *rx, const struct segment *segment)
+{
+    rx->out_count = without(rx->out, rx->out_count, segment);
+    rx->ready_count = without(rx->ready, rx->ready_count, segment);
+}
+
+static void note_arrival(struct udp_rx *rx, const struct segment *segment)
+{
+    const struct fabric_arrival arrival = {
+        segment->packet.immediate, (uint16_t)segment->packet.payload_bytes, segment->generation};
+    if (rx->out_count < rx->out_room) {
+        rx->out[rx->out_count++] = arrival;
+    } else {
+        assert(rx->ready_count < rx->ready_room);
+        rx->ready[rx->ready_count++] = arrival;
+    }
+}
+
+static void validate_segment(struct udp_channel *channel, struct segment *segment)
 {
     struct udp_rx *rx = &channel->rx;
     const struct rx_table *table = &channel->endpoint->table;
-    if (!read_segment(channel, scatter, segment))
-        return false;
     const struct roce_packet *packet = &segment->packet;
+    uint8_t *place = NULL;
+    if (!read_segment(channel, segment))
+        return;
+    enum rx_verdict verdict = rx_check(table, packet, channel->index, segment->generation, &place);
+    if (verdict != RX_TAKE || packet->payload_bytes == 0)
+        place = NULL;
+    if (!icrc_holds(channel, segment, place)) {
+        fabric_count(stats_of(channel), bad_icrc, 1);
+        if (place != NULL)
+            forget_damaged(rx, segment);
+        return;
+    }
     if (is_punch(channel, packet)) {
         note_source(channel);
-        return false;
+        return;
     }
-    uint8_t *place;
-    enum rx_verdict verdict = rx_check(table, packet, channel->index, segment->generation, &place);
     rx_count(table->attr.stats, verdict);
     if (verdict == RX_LATE)
-        rx->late++;
+        rx->proven++;
     if (verdict != RX_TAKE && verdict != RX_DUPLICATE)
-        return false;
+        return;
     if (channel->endpoint->peer.translated)
         note_source(channel);
-    assert(rx->ready_count < rx->taken.room);
-    rx->taken.ready[rx->ready_count++] =
-        (struct fabric_arrival){packet->immediate, (uint16_t)packet->payload_bytes, segment->generation};
-    if (verdict == RX_DUPLICATE || packet->payload_bytes == 0)
-        return false;
-    struct immediate_fields fields = immediate_part(table->attr.split, packet->immediate);
-    placement_on_packet(&rx->placement, table, fields.message, fields.packet);
-    return settle_payload(rx, scatter, segment, place);
+    rx->proven++;
+    note_arrival(rx, segment);
 }
 
-bool udp_take_message(struct udp_channel *channel, struct udp_scatter *scatter,
-                      const struct udp_received *message)
+void udp_take_message(struct udp_channel *channel, const uint8_t *data, const struct udp_received *message)
 {
-    struct udp_rx *rx = &channel->rx;
-    uint32_t hits = 0;
-    uint32_t count = 0;
-    uint32_t ready_before = rx->ready_count;
-    rx->move_count = 0;
-    rx->aside_bytes = 0;
-    rx->late = 0;
-    for (uint32_t offset = 0; offset < message->bytes; offset += message->segment_bytes, count++) {
+    uint32_t index = message->first;
+    channel->rx.proven = 0;
+    for (uint32_t offset = 0; offset < message->bytes; offset += message->segment_bytes) {
         uint32_t left = message->bytes - offset;
         struct segment segment = {
-            .offset = offset,
+            .data = data + offset,
             .bytes = left < message->segment_bytes ? left : message->segment_bytes,
-            .index = message->first + count,
+            .index = index++,
         };
-        if (validate_segment(channel, scatter, &segment))
-            hits++;
+        validate_segment(channel, &segment);
     }
-    rx->proven = rx->ready_count - ready_before + rx->late;
-    for (uint32_t i = 0; i < rx->move_count; i++)
-        memcpy(rx->taken.moves[i].place, rx->taken.moves[i].bytes, rx->taken.moves[i].count);
-    if (hits > 0)
-        fabric_count(stats_of(channel), rx_guess_hits, hits);
-    if (rx->move_count > 0)
-        fabric_count(stats_of(channel), rx_guess_misses, rx->move_count);
-    return hits == count;
 }

@@ -84,8 +84,7 @@ static struct sdr_recv_handle *post(struct rx *rx, struct rx_message *message, s
     uint8_t upper[LH_CTS_UPPER_BYTES];
     uint32_t index = extra ? message->posted - 1 : message->posted;
     make_upper(message, index, extra, upper);
-    int error = extra ? lh_sdr_recv_post(rx->qp, wr, upper, &handle)
-                      : sdr_recv_post_unsized(rx->qp, wr, upper, &handle);
+    int error = lh_sdr_recv_post(rx->qp, wr, upper, &handle);
     rx->post_refused = error == -LH_EAGAIN || error == -LH_ENOMEM; /* there may be memory later */
     if (error == 0)
         return handle;

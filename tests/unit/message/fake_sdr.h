@@ -319,12 +319,6 @@ int lh_sdr_recv_post(struct sdr_qp *own, struct sdr_recv_wr *wr, const uint8_t u
     return 0;
 }
 
-int sdr_recv_post_unsized(struct sdr_qp *own, struct sdr_recv_wr *wr,
-                          const uint8_t upper[LH_CTS_UPPER_BYTES], struct sdr_recv_handle **handle)
-{
-    return lh_sdr_recv_post(own, wr, upper, handle);
-}
-
 uint32_t lh_sdr_recv_sequence(const struct sdr_recv_handle *handle)
 {
     return handle->sequence;

@@ -68,13 +68,14 @@ size_t message_table_bytes(const struct message_table *table, uint32_t chunk_roo
 void *message_slot_set_memory(struct message_table *table, uint32_t slot, void *memory,
                               uint32_t chunk_room);
 
-/* Clears the bitmaps for a buffer of that many bytes, and opens the slot. The slot is closed, bytes at most slot_bytes, and its memory is for as many. */
+/* Clears the bitmaps for a buffer of that many bytes, and opens the slot. The slot is closed, bytes at most
+ * slot_bytes, and its memory is for as many. */
 void message_slot_open(struct message_table *table, uint32_t slot, uint64_t bytes);
 /* Closes it; the generation moves on. */
 void message_slot_close(struct message_table *table, uint32_t slot);
-/* The message has only that many bytes, and the rest counts as arrived. Runs in parallel
- * with arrivals. False, and nothing is changed, when it was truncated to less before (what counts as arrived
- * cannot be missing again), or a packet came that does not fit this length. */
+/* The message has only that many bytes, and the rest counts as arrived. Runs in parallel with arrivals.
+ * False, and nothing is changed, when it was truncated to less before (what counts as arrived cannot be
+ * missing again), or a packet came that does not fit this length. */
 bool message_slot_truncate(struct message_table *table, uint32_t slot, uint64_t bytes);
 /* Whole chunks of the message, truncated or not. */
 uint32_t message_slot_chunks_arrived(const struct message_slot *slot);

@@ -11,12 +11,12 @@
 #include <string.h>
 
 #include "base/big_endian.h"
-#include "wire/crc32.h"
+#include "wire/crc32/crc32.h"
 
 #define ICRC_BYTES      4u
 #define BTH_BYTES       12u
 #define HEADERS_BYTES   32u /* of a write with immediate, the longest */
-#define BTH_MASKED_BYTE 4u /* F, B and reserved bits: switches set congestion marks there */
+#define BTH_MASKED_BYTE 4u  /* F, B and reserved bits: switches set congestion marks there */
 #define UDP_BYTES       8u
 #define IPV4_BYTES      20u
 #define IPV6_BYTES      40u

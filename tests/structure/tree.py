@@ -16,7 +16,7 @@ PURE = ["src/base", "src/wire", "src/congestion", "src/fabric/verbs/pure", "src/
         "src/message/onesided", "src/launch/variables", "src/message/tx", "src/message/rx",
         "netsim/base", "netsim/engine", "netsim/flowcontrol",
         *sorted(str(folder.relative_to(ROOT)) for folder in (ROOT / "src/schemes").glob("*/"))]
-CORE_PURE = ["src/history", "src/collective", "src/collective/reduce",
+CORE_PURE = ["src/wire/crc32", "src/history", "src/collective", "src/collective/reduce",
              "src/collective/schedule", "src/collective/choose", "src/collective/run", "src/xp",
              "src/model", "src/schemes", "src/plan", "src/coding", "src/coding/hadamard", "src/sdr",
              "src/probe", "netsim",

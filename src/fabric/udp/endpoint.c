@@ -89,7 +89,7 @@ static void end_channel(struct udp_channel *channel)
 {
     if (channel == NULL)
         return;
-    channel->rx.ready_count = 0;
+    channel->rx.arrivals.next = channel->rx.arrivals.end = 0;
     if (udp_direct_of(channel) != NULL) {
         (void)udp_port_begin_leave(channel); /* fails: the next owner of the socket drains it */
         udp_port_leave(channel);

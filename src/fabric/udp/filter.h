@@ -1,10 +1,10 @@
 /*
- * filter.h - what the kernel checks of a data packet before it copies a byte of it to where the packet is
- * expected to belong: a classic BPF program on the socket, which needs no privilege.
+ * filter.h - what the kernel checks of a data packet: a classic BPF program on the socket, which needs no
+ * privilege.
  *
- * A packet that is not the peer's is not dropped but cut down to its header, of which no byte goes to a
- * user's buffer: so it is counted under the name of what is wrong with it, like any other. The filter is
- * there before the socket has a port; until the peer is known, everything is cut.
+ * A packet that is not the peer's is not dropped but cut down to its header: it costs no copy, and is counted
+ * under the name of what is wrong with it, like any other. The filter is there before the socket has a port;
+ * until the peer is known, everything is cut.
  *
  * Its view is that of one kernel message. Packets that the kernel joined (GRO) come from one address and
  * port, and are filtered by the first one's header.

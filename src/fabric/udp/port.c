@@ -75,7 +75,7 @@ static uint32_t add_seat(struct udp_fabric *fabric, struct udp_port *port)
     struct udp_direct *direct = malloc(sizeof *direct);
     if (direct == NULL)
         return UDP_SEATS_MAX;
-    memset(direct, 0, offsetof(struct udp_direct, ready));
+    memset(direct, 0, offsetof(struct udp_direct, waiting));
     if (udp_socket_open_direct(&fabric->local, port->shared.port, fabric->receive_buffer_bytes,
                                &direct->socket) != 0) {
         free(direct);
@@ -129,11 +129,11 @@ static int attach_filter(const struct udp_channel *channel, const struct udp_dir
 static void set_up(struct udp_channel *channel, struct udp_direct *direct)
 {
     struct udp_rx *rx = &channel->rx;
-    assert(rx->ready_count == 0);
+    assert(!udp_arrivals_wait(&rx->arrivals));
     atomic_store_explicit(&direct->leave, false, memory_order_relaxed);
     atomic_store_explicit(&direct->kernel_drops, socket_drops(direct->socket.fd), memory_order_relaxed);
-    rx->ready = direct->ready;
-    rx->ready_room = UDP_ARRIVALS_MAX;
+    rx->arrivals.waiting = direct->waiting;
+    rx->arrivals.waiting_room = UDP_ARRIVALS_MAX;
     rx->shared_unread = true;
     rx->leaving = false;
     atomic_store_explicit(&channel->direct, direct, memory_order_release);
@@ -189,12 +189,12 @@ void udp_port_leave(struct udp_channel *channel)
     struct udp_fabric *fabric = udp_fabric_of(channel->endpoint);
     struct udp_direct *direct = udp_direct_of(channel);
     struct udp_rx *rx = &channel->rx;
-    assert(direct != NULL && rx->ready_count == 0);
+    assert(direct != NULL && !udp_arrivals_wait(&rx->arrivals));
     (void)udp_filter_attach(direct->socket.fd, NULL); /* the next owner's replaces it in any case */
     atomic_store_explicit(&channel->direct, NULL, memory_order_release);
     direct->channel = NULL;
-    rx->ready = NULL;
-    rx->ready_room = 0;
+    rx->arrivals.waiting = NULL;
+    rx->arrivals.waiting_room = 0;
     rx->leaving = false;
     udp_seats_leave(&channel->port->seats, direct->seat, fabric->base.ops->now(&fabric->base));
 }

@@ -169,22 +169,6 @@ static int receive_message(struct udp_channel *channel, struct udp_direct *direc
     return 1;
 }
 
-/* Where this poll puts arrivals; what waits comes first. Returns the number that did. */
-static uint32_t begin_poll(struct udp_rx *rx, struct fabric_arrival *arrivals, uint32_t room)
-{
-    uint32_t waiting = rx->ready_count - rx->ready_next;
-    uint32_t count = waiting < room ? waiting : room;
-    if (count > 0)
-        memcpy(arrivals, rx->ready + rx->ready_next, count * sizeof *arrivals);
-    rx->ready_next += count;
-    if (rx->ready_next == rx->ready_count)
-        rx->ready_next = rx->ready_count = 0;
-    rx->out = arrivals;
-    rx->out_count = count;
-    rx->out_room = room;
-    return count;
-}
-
 /* Judges one packet that somebody put into the inbox. */
 static void take_from_inbox(struct udp_channel *channel, struct udp_packet *packet)
 {
@@ -194,27 +178,27 @@ static void take_from_inbox(struct udp_channel *channel, struct udp_packet *pack
         fabric_count(stats_of(channel), bad_source, 1);
         return;
     }
-    const uint32_t before = rx->out_count;
+    const uint32_t before = rx->arrivals.count;
     const struct udp_received message = {packet->bytes, packet->bytes, packet->place};
     udp_take_message(channel, packet->data, &message);
     if (!packet->marked)
         return;
     count_marked(channel);
-    if (rx->out_count > before && channel->endpoint->peer.fabric == QP_INFO_VERBS)
-        udp_cnp_on_marked(channel, rx->out[before].generation);
+    if (rx->arrivals.count > before && channel->endpoint->peer.fabric == QP_INFO_VERBS)
+        udp_cnp_on_marked(channel, rx->arrivals.out[before].generation);
 }
 
 static uint32_t poll_inbox(struct udp_channel *channel)
 {
-    struct udp_rx *rx = &channel->rx;
-    for (uint32_t i = 0; i < INBOX_MAX && rx->out_count < rx->out_room; i++) {
+    const struct udp_arrivals *arrivals = &channel->rx.arrivals;
+    for (uint32_t i = 0; i < INBOX_MAX && arrivals->count < arrivals->room; i++) {
         struct udp_packet *packet = udp_inbox_take(&channel->inbox);
         if (packet == NULL)
             break;
         take_from_inbox(channel, packet);
         udp_packet_return(&udp_fabric_of(channel->endpoint)->packets, packet);
     }
-    return rx->out_count;
+    return arrivals->count;
 }
 
 /* A poll that took nothing after it read that many messages. Messages that were dropped may hide good ones
@@ -311,20 +295,19 @@ static int poll_beside(struct udp_channel *channel)
 /* Messages of the direct socket, as long as there is room for what is in them. */
 static int poll_direct(struct udp_channel *channel, struct udp_direct *direct)
 {
-    struct udp_rx *rx = &channel->rx;
+    const struct udp_arrivals *arrivals = &channel->rx.arrivals;
     uint32_t messages = 0;
-    for (; messages < MESSAGES_MAX && rx->ready_count == 0 && rx->out_count < rx->out_room; messages++) {
+    for (; messages < MESSAGES_MAX && arrivals->count < arrivals->room; messages++) {
         int received = receive_message(channel, direct);
         if (received < 0)
-            return rx->out_count > 0 ? (int)rx->out_count : received;
+            return arrivals->count > 0 ? (int)arrivals->count : received;
         if (received == 0)
             break;
     }
-    if (rx->out_count > 0)
-        rx->dropped_since = 0;
-    else if (messages < MESSAGES_MAX)
-        return poll_beside(channel);
-    return rx->out_count > 0 ? (int)rx->out_count : nothing_taken(channel, messages, true);
+    if (arrivals->count == 0)
+        return messages < MESSAGES_MAX ? poll_beside(channel) : nothing_taken(channel, messages, true);
+    channel->rx.dropped_since = 0;
+    return (int)arrivals->count;
 }
 
 /* Nothing is posted, so what comes is late: it is read now and then. Through NAT a punch may come. */
@@ -348,12 +331,12 @@ int udp_poll(struct fabric_endpoint *endpoint, uint32_t index, struct fabric_arr
     if (!udp->connected || count == 0)
         return 0;
     /* The bits of these are set only when they were returned: nothing may be put into their places before. */
-    uint32_t taken = begin_poll(&channel->rx, arrivals, count);
-    if (taken > 0)
-        return (int)taken;
+    udp_arrivals_begin(&channel->rx.arrivals, arrivals, count);
+    if (channel->rx.arrivals.count > 0)
+        return (int)channel->rx.arrivals.count;
     if (udp->peer.fabric == QP_INFO_VERBS)
         udp_demux_try(udp);
-    taken = poll_inbox(channel);
+    uint32_t taken = poll_inbox(channel);
     if (taken > 0) {
         if (direct == NULL)
             seek_promotion(channel, taken);
@@ -373,16 +356,8 @@ int udp_poll(struct fabric_endpoint *endpoint, uint32_t index, struct fabric_arr
 
 void udp_rx_forget(struct udp_channel *channel, uint32_t slot)
 {
-    struct udp_rx *rx = &channel->rx;
     struct immediate_split split = channel->endpoint->table.attr.split;
-    uint32_t kept = rx->ready_next;
-    for (uint32_t i = rx->ready_next; i < rx->ready_count; i++) {
-        if (immediate_part(split, rx->ready[i].immediate).message != slot)
-            rx->ready[kept++] = rx->ready[i];
-        else
-            fabric_count(stats_of(channel), rx_late_packets, 1);
-    }
-    rx->ready_count = kept;
-    if (rx->ready_next == rx->ready_count)
-        rx->ready_next = rx->ready_count = 0;
+    uint32_t late = udp_arrivals_withdraw_slot(&channel->rx.arrivals, split, slot);
+    if (late > 0)
+        fabric_count(stats_of(channel), rx_late_packets, late);
 }

@@ -3,11 +3,12 @@
  *
  * Each channel index of a fabric has a port of its own: packets of that channel of all endpoints leave from
  * it and arrive at it, told apart by QPN. The port has one socket that is shared by all, and direct ones,
- * each of which belongs to one channel of one endpoint at a time; the kernel sorts by QPN (filter.h). A direct
- * socket is read by its owner; what comes to the shared one is put into inboxes. Which channels have a direct socket changes with what they do (port.c), and no peer sees it. One
- * socket more for the whole fabric, the front, is bound to the RoCE port (4791) when that is free: control
- * datagrams of all endpoints come there, and so do the data packets of RoCE hardware, which knows no other
- * port. See tx.c, rx.c and demux.c.
+ * each of which belongs to one channel of one endpoint at a time; the kernel sorts by QPN (filter.h). A
+ * direct socket is read by its owner; what comes to the shared one is put into inboxes. Which channels have
+ * a direct socket changes with what they do (port.c), and no peer sees it. One socket more for the whole
+ * fabric, the front, is bound to the RoCE port (4791) when that is free: control datagrams of all endpoints
+ * come there, and so do the data packets of RoCE hardware, which knows no other port. See tx.c, rx.c and
+ * demux.c.
  *
  * Threads: everything in udp_channel, and in the direct socket that it has, belongs to the thread that holds
  * the channel; fields behind udp_fabric.lock are marked.
@@ -22,6 +23,7 @@
 
 #include "fabric/fabric.h"
 #include "fabric/rx_check.h"
+#include "fabric/udp/arrivals.h"
 #include "fabric/udp/inbox.h"
 #include "fabric/udp/prefix.h"
 #include "fabric/udp/qpn_table.h"
@@ -50,17 +52,10 @@ struct udp_rx {
     union udp_address from;
     struct icrc_flow flow;
     struct udp_prefix prefix;
-    uint64_t dropped_since;     /* messages, by polls that found more behind them */
-    struct fabric_arrival *out; /* of the poll at hand: the caller's */
-    uint32_t out_count;
-    uint32_t out_room;
-    uint32_t proven; /* of the last message: packets that are the peer's */
-    /* What the caller had no room for: ready[ready_next … ready_count) wait to be returned. */
-    struct fabric_arrival *ready; /* the direct socket's; NULL: it has none */
-    uint32_t ready_next;
-    uint32_t ready_count;
-    uint32_t ready_room;
-    bool marked; /* the message at hand is */
+    uint64_t dropped_since; /* messages, by polls that found more behind them */
+    struct udp_arrivals arrivals;
+    uint32_t proven;         /* of the last message: packets that are the peer's */
+    bool marked;             /* the message at hand is */
     uint32_t from_inbox;     /* packets since a direct socket was wanted last */
     uint32_t empty_polls;    /* of the direct socket */
     uint32_t idle_polls;     /* of it, while no slot is open */
@@ -81,7 +76,7 @@ struct udp_direct {
     _Atomic bool leave;            /* its owner is asked to give it up */
     _Atomic uint32_t kernel_drops; /* of the socket, those that were counted */
     uint64_t rate_bps;             /* that the kernel spaces it by */
-    struct fabric_arrival ready[UDP_ARRIVALS_MAX];
+    struct fabric_arrival waiting[UDP_ARRIVALS_MAX];
     uint8_t staging[UDP_MESSAGE_MAX];
 };
 

@@ -2,9 +2,10 @@
  * A message of the kernel: every packet is validated, and put where it belongs.
  *
  * For each packet in a message, in this order: header, QPN, rx_check(), iCRC. The payload is copied to its
- * place while the iCRC is computed, so each byte is read once more only. What a packet with a wrong iCRC leaves
- * there does no harm: the place has not been received, and nobody reads it yet. Unless an earlier packet of
- * this poll was put there, whose bit is set only when it has been returned: then that one is lost, too.
+ * place while the iCRC is computed, so each byte is read once more only. What a packet with a wrong iCRC
+ * leaves there does no harm: the place has not been received, and nobody reads it yet. Unless an earlier
+ * packet of this poll was put there, whose bit is set only when it has been returned: then that one is lost,
+ * too.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -157,35 +158,6 @@ static bool is_punch(const struct udp_channel *channel, const struct roce_packet
            packet->immediate == peer->proof;
 }
 
-static uint32_t without(struct fabric_arrival *arrivals, uint32_t count, const struct segment *segment)
-{
-    uint32_t kept = 0;
-    for (uint32_t i = 0; i < count; i++)
-        if (arrivals[i].immediate != segment->packet.immediate ||
-            arrivals[i].generation != segment->generation)
-            arrivals[kept++] = arrivals[i];
-    return kept;
-}
-
-/* The place of a damaged packet may be that of a good one which has no bit yet. */
-static void forget_damaged(struct udp_rx *rx, const struct segment *segment)
-{
-    rx->out_count = without(rx->out, rx->out_count, segment);
-    rx->ready_count = without(rx->ready, rx->ready_count, segment);
-}
-
-static void note_arrival(struct udp_rx *rx, const struct segment *segment)
-{
-    const struct fabric_arrival arrival = {
-        segment->packet.immediate, (uint16_t)segment->packet.payload_bytes, segment->generation};
-    if (rx->out_count < rx->out_room) {
-        rx->out[rx->out_count++] = arrival;
-    } else {
-        assert(rx->ready_count < rx->ready_room);
-        rx->ready[rx->ready_count++] = arrival;
-    }
-}
-
 static void validate_segment(struct udp_channel *channel, struct segment *segment)
 {
     struct udp_rx *rx = &channel->rx;
@@ -200,7 +172,7 @@ static void validate_segment(struct udp_channel *channel, struct segment *segmen
     if (!icrc_holds(channel, segment, place)) {
         fabric_count(stats_of(channel), bad_icrc, 1);
         if (place != NULL)
-            forget_damaged(rx, segment);
+            udp_arrivals_withdraw(&rx->arrivals, packet->immediate, segment->generation);
         return;
     }
     if (is_punch(channel, packet)) {
@@ -215,7 +187,9 @@ static void validate_segment(struct udp_channel *channel, struct segment *segmen
     if (channel->endpoint->peer.translated)
         note_source(channel);
     rx->proven++;
-    note_arrival(rx, segment);
+    const struct fabric_arrival arrival = {packet->immediate, (uint16_t)packet->payload_bytes,
+                                           segment->generation};
+    udp_arrivals_add(&rx->arrivals, &arrival);
 }
 
 void udp_take_message(struct udp_channel *channel, const uint8_t *data, const struct udp_received *message)

@@ -14,8 +14,8 @@ struct udp_received {
     uint32_t first;         /* the place of its first packet in the message that the kernel had */
 };
 
-/* Validates all packets of a message, puts payloads where they belong, and good packets into rx.out; when that
- * is full, into rx.ready. rx.proven: the number of those that are the peer's, late ones too. */
+/* Validates all packets of a message, puts payloads where they belong, and good packets into rx.arrivals.
+ * rx.proven: the number of those that are the peer's, late ones too. */
 void udp_take_message(struct udp_channel *channel, const uint8_t *data, const struct udp_received *message);
 
 #endif

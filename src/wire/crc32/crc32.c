@@ -5,7 +5,7 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "wire/crc32.h"
+#include "wire/crc32/crc32.h"
 
 #include <string.h>
 

@@ -3,7 +3,7 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "wire/crc32.h"
+#include "wire/crc32/crc32.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -41,7 +41,8 @@ static void check(uint32_t crc, const uint8_t *from, size_t bytes)
         if (bytes < (*kernel)->bytes_min || !(*kernel)->runs_here())
             continue;
         memset(to, 0xA5, sizeof to);
-        if ((*kernel)->add(crc, from, bytes) != wanted || (*kernel)->copy(crc, to + 1, from, bytes) != wanted)
+        if ((*kernel)->add(crc, from, bytes) != wanted ||
+            (*kernel)->copy(crc, to + 1, from, bytes) != wanted)
             fail_msg("%s: %zu bytes after %08x: not %08x", (*kernel)->name, bytes, crc, wanted);
         assert_memory_equal(to, guards, sizeof to);
     }
@@ -57,8 +58,8 @@ static void test_the_published_value(void **state)
     assert_int_equal(crc32_add(0, (const uint8_t *)"123456789", 9), 0xCBF43926u);
 }
 
-/* Past several strides of the widest vectors one by one, so that each number of vectors, lanes and single bytes
- * is left over once. */
+/* Past several strides of the widest vectors one by one, so that each number of vectors, lanes and single
+ * bytes is left over once. */
 static void test_every_length(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
 /*
- * crc32_fold.h - a crc32_kernel by carry-less multiplication of whole vectors (V. Gopal et al., "Fast CRC
+ * fold.h - a crc32_kernel by carry-less multiplication of whole vectors (V. Gopal et al., "Fast CRC
  * Computation for Generic Polynomials Using PCLMULQDQ Instruction", Intel 2009). Who includes it has defined
  *
  *   VECTOR_BYTES        of a vector
@@ -11,10 +11,10 @@
  *   broadcast(factors)  the same 16 bytes in each lane
  *   fold(x, factors, y) x, moved by as much as the factors stand for, plus y
  *
- * A lane of 16 bytes holds the polynomial of 128 bits in which bit i is the coefficient of x^(127 - i). To move
- * it by d bits is to multiply it with x^d mod P; its first 8 bytes, which stand 64 places higher, with
- * x^(d + 64) mod P. The product of two reflected numbers of 64 bits lies one place too low, hence the exponents
- * of the factors: d + 63 and d - 1.
+ * A lane of 16 bytes holds the polynomial of 128 bits in which bit i is the coefficient of x^(127 - i). To
+ * move it by d bits is to multiply it with x^d mod P; its first 8 bytes, which stand 64 places higher, with
+ * x^(d + 64) mod P. The product of two reflected numbers of 64 bits lies one place too low, hence the
+ * exponents of the factors: d + 63 and d - 1.
  *
  * Four vectors are moved side by side, for a multiplication takes four times as long as the CPU needs to
  * begin the next; at the end each is moved to the place of the next, then each lane of the last.
@@ -28,7 +28,7 @@
 #include <isa-l/crc.h>
 #include <string.h>
 
-#include "wire/crc32.h"
+#include "wire/crc32/crc32.h"
 
 #define LANE_BYTES   16u
 #define LANES        (VECTOR_BYTES / LANE_BYTES)
@@ -36,7 +36,8 @@
 #define STRIDE_BYTES (VECTORS * VECTOR_BYTES)
 
 /* x^(d + 63) mod P and x^(d - 1) mod P in the upper halves of their 8 bytes. */
-#define FACTORS(first_8, last_8) _mm_set_epi64x((long long)(last_8##ull << 32), (long long)(first_8##ull << 32))
+#define FACTORS(first_8, last_8)                                                                           \
+    _mm_set_epi64x((long long)(last_8##ull << 32), (long long)(first_8##ull << 32))
 #define MOVE_128  FACTORS(0x65673B46, 0x9BA54C6F)
 #define MOVE_256  FACTORS(0x9570D495, 0x01B5FD1D)
 #define MOVE_512  FACTORS(0x653D9822, 0xCAD38E8F)
@@ -45,9 +46,8 @@
 
 TEMPLATE __m128i fold_lane(__m128i x, __m128i factors, __m128i y)
 {
-    return _mm_xor_si128(_mm_xor_si128(_mm_clmulepi64_si128(x, factors, 0x00),
-                                       _mm_clmulepi64_si128(x, factors, 0x11)),
-                         y);
+    return _mm_xor_si128(
+        _mm_xor_si128(_mm_clmulepi64_si128(x, factors, 0x00), _mm_clmulepi64_si128(x, factors, 0x11)), y);
 }
 
 /* The vector from `from`; it goes to `to`, too, where that is not NULL. */

@@ -1,11 +1,11 @@
 /*
- * crc32.h - CRC-32 of IEEE 802.3, reflected: zlib's. What the iCRC of a packet is made of, and with it most of
- * the processor time that a packet takes outside the kernel.
+ * crc32.h - CRC-32 of IEEE 802.3, reflected: zlib's. What the iCRC of a packet is made of, and with it most
+ * of the processor time that a packet takes outside the kernel.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#ifndef LH_WIRE_CRC32_H
-#define LH_WIRE_CRC32_H
+#ifndef LH_WIRE_CRC32_CRC32_H
+#define LH_WIRE_CRC32_CRC32_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -13,7 +13,8 @@
 
 /* The CRC of what has the CRC crc, followed by these bytes; 0 for the first. Any length, any alignment. */
 uint32_t crc32_add(uint32_t crc, const uint8_t *data, size_t bytes);
-/* The same of `from`, which is copied meanwhile: the wait for memory and the arithmetic go on side by side. */
+/* The same of `from`, which is copied meanwhile: the wait for memory and the arithmetic go on side by
+ * side. */
 uint32_t crc32_copy(uint32_t crc, uint8_t *to, const uint8_t *from, size_t bytes);
 
 struct crc32_kernel {

@@ -179,7 +179,8 @@ static void act(struct lh_connection *c, lh_time now)
     onesided_exchange_step(c, now, &next);
     effects_carry_out(c);
     bool others = c->attr.workers != LH_NO_WORKERS && c->attr.workers > 1;
-    if (others && (tx->window_limited || tx->ending_count > 0 || tx->held_head != tx->held_tail))
+    if (others &&
+        (tx->window_limited || tx->timers_move || tx->ending_count > 0 || tx->held_head != tx->held_tail))
         lh_keep_earlier(&next, now + OTHERS_NS);
     if (c->rx.post_refused || tx->start_refused || tx->end_refused)
         lh_keep_earlier(&next, now + timing_refresh_interval(&c->path, 0) / POST_AGAIN_FRACTION);

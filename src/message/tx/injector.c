@@ -16,12 +16,11 @@
 /* Waiting in the SDR layer and the fabric: 40 us at 100 Gbit/s; or that many chunks, when they are larger. */
 #define QUEUE_BYTES ((uint64_t)512 << 10)
 /* At a controller's rate that may be long; what is sent again would wait behind it. */
-#define QUEUE_SPAN_NS      (4 * LH_NS_PER_MS)
-#define QUEUE_ROUND_TRIPS  8u /* or an eighth of one, when that is longer */
-#define BITS_PER_BYTE      8u
-#define QUEUE_CHUNKS       2u
-#define STEPS_A_ROUND_TRIP 256u
-#define ROUNDS_MAX         64u /* of a machine whose list was full, in one step */
+#define QUEUE_SPAN_NS     (4 * LH_NS_PER_MS)
+#define QUEUE_ROUND_TRIPS 8u /* or an eighth of one, when that is longer */
+#define BITS_PER_BYTE     8u
+#define QUEUE_CHUNKS      2u
+#define ROUNDS_MAX        64u /* of a machine whose list was full, in one step */
 
 static uint64_t queue_limit(const struct tx *tx)
 {
@@ -52,6 +51,11 @@ struct lh_path_view injector_path_view(struct tx *tx, lh_time now)
         return view;
     view.overdue_ns += queue_delay_now(&tx->delay, now);
     return view;
+}
+
+bool injector_timers_stop(const struct tx *tx)
+{
+    return queue_delay_ends(&tx->delay, tx->posted_bytes - sdr_qp_send_unsent_bytes(tx->qp));
 }
 
 uint32_t injector_budget_chunks(const struct tx *tx)
@@ -227,14 +231,14 @@ static void note_in_flight(struct tx *tx, struct tx_segment *segment, uint32_t c
     tx->in_flight_bytes += (uint64_t)chunks * tx->attr->chunk_bytes;
 }
 
-/* While something waits for the pace, or for a report, timers move on with its wait: a machine that is
- * stepped whenever one seems due is stepped for ever. */
-static lh_time next_of(const struct tx *tx, const struct lh_actions *actions,
-                       const struct lh_sender_view *view)
+/* While something waits for the pace, or for credit, timers move on with its wait: a machine that is stepped
+ * whenever one seems due is stepped for ever. What it wants sent would wait behind that, too. */
+static void note_next(struct tx *tx, struct tx_segment *segment, lh_time next_ns,
+                      const struct lh_sender_view *view)
 {
-    lh_time least_ns = view->now + view->path.rtt_ns / STEPS_A_ROUND_TRIP;
-    bool waits = queue_delay_waits(&tx->delay);
-    return waits && actions->next_ns < least_ns ? least_ns : actions->next_ns;
+    segment->next_ns = next_ns;
+    segment->moves = view->path.rtt_ns != 0 && queue_delay_moves(&tx->delay, next_ns, view->now);
+    segment->behind = queue_delay_oldest(&tx->delay);
 }
 
 static void step_machine(struct tx *tx, struct tx_segment *segment, lh_time now)
@@ -253,7 +257,7 @@ static void step_machine(struct tx *tx, struct tx_segment *segment, lh_time now)
     uint32_t chunks = chunks_of(actions);
     assert(actions->count <= LH_ACTIONS_MAX && chunks <= view.budget_chunks);
     note_in_flight(tx, segment, actions->in_flight_chunks);
-    segment->next_ns = next_of(tx, actions, &view);
+    note_next(tx, segment, actions->next_ns, &view);
     segment->rtt_ns = view.path.rtt_ns;
     segment->budget_limited = chunks == view.budget_chunks;
     segment->needs_step = actions->count == LH_ACTIONS_MAX;
@@ -269,6 +273,7 @@ int injector_run(struct tx *tx, struct tx_segment *segment, lh_time now)
             return rc == QUEUE_FULL ? 0 : rc;
     }
     segment->next_ns = now; /* not done yet, and others want their turn */
+    segment->moves = false;
     return 0;
 }
 

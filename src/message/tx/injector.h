@@ -18,6 +18,8 @@ bool injector_window_is_full(const struct tx *tx);
 /* The path as a sender's machine sees it: what it asks for waits in the injection queue first, and its
  * timers run meanwhile. */
 struct lh_path_view injector_path_view(struct tx *tx, lh_time now);
+/* Whether the oldest in the queue has left, so that timers move on with its wait no more. */
+bool injector_timers_stop(const struct tx *tx);
 /* Room for a good part of the queue: filling it by single chunks would cost a step each. */
 bool injector_has_room(const struct tx *tx);
 /* Lets the segment's machine act. 0, or the positive lh_error with which the caller aborts its message. */

@@ -53,3 +53,16 @@ lh_time queue_delay_now(const struct queue_delay *delay, lh_time now)
     lh_time waiting_ns = now - delay->marks[delay->tail % QUEUE_DELAY_MARKS].at_ns;
     return waiting_ns > known_ns ? waiting_ns : known_ns;
 }
+
+bool queue_delay_moves(const struct queue_delay *delay, lh_time expiry_ns, lh_time now)
+{
+    if (!queue_delay_waits(delay))
+        return false;
+    lh_time at_ns = delay->marks[delay->tail % QUEUE_DELAY_MARKS].at_ns;
+    return expiry_ns > at_ns && expiry_ns - at_ns > queue_delay_now(delay, now);
+}
+
+bool queue_delay_ends(const struct queue_delay *delay, uint64_t left)
+{
+    return queue_delay_waits(delay) && delay->marks[delay->tail % QUEUE_DELAY_MARKS].posted <= left;
+}

@@ -10,6 +10,7 @@
 #ifndef LH_MESSAGE_TX_QUEUE_DELAY_H
 #define LH_MESSAGE_TX_QUEUE_DELAY_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include <longhaul/types.h>
@@ -37,6 +38,11 @@ void queue_delay_on_posted(struct queue_delay *delay, uint64_t posted, lh_time n
 void queue_delay_on_left(struct queue_delay *delay, uint64_t left, lh_time left_ns);
 /* The longest that recently posted bytes wait, about; never less than what still waits has waited. */
 lh_time queue_delay_now(const struct queue_delay *delay, lh_time now);
+/* Whether a timer that ends then, with the delay as it is now, moves on as time passes until the oldest that
+ * waits has left: from when that has waited longer than the timer allows for, the delay grows with time. */
+bool queue_delay_moves(const struct queue_delay *delay, lh_time expiry_ns, lh_time now);
+/* Whether the oldest that waits has left, when that many bytes have; not yet noted. */
+bool queue_delay_ends(const struct queue_delay *delay, uint64_t left);
 /* All that was posted has left long ago, or never will: the marks are not read any more. */
 static inline void queue_delay_rest(struct queue_delay *delay)
 {
@@ -47,6 +53,11 @@ static inline void queue_delay_rest(struct queue_delay *delay)
 static inline bool queue_delay_waits(const struct queue_delay *delay)
 {
     return delay->tail != delay->head;
+}
+/* The number of the oldest that waits; another one from when it has left. */
+static inline uint32_t queue_delay_oldest(const struct queue_delay *delay)
+{
+    return delay->tail;
 }
 
 #endif

@@ -199,11 +199,17 @@ static bool is_late(const struct tx *tx, const struct tx_segment *segment)
     return tx->path->rtt_ns < segment->rtt_ns / 2;
 }
 
+/* Its time is over, but for the wait of the oldest in the queue. */
+static bool only_moves(const struct tx *tx, const struct tx_segment *segment, lh_time now)
+{
+    return segment->next_ns <= now && segment->moves && segment->behind == queue_delay_oldest(&tx->delay);
+}
+
 /* 0, or the positive lh_error with which the segment's message is to be aborted. */
 static int step_machine(struct tx *tx, struct tx_segment *segment, lh_time now)
 {
     bool fed = segment->budget_limited && injector_budget_chunks(tx) > 0;
-    bool due = segment->next_ns <= now || is_late(tx, segment);
+    bool due = (segment->next_ns <= now && !only_moves(tx, segment, now)) || is_late(tx, segment);
     if (segment->scheme && !tx->blocked && (segment->needs_step || fed || due))
         return injector_run(tx, segment, now);
     return 0;
@@ -222,7 +228,9 @@ static void step_segment(struct tx *tx, struct tx_segment *segment, lh_time now,
         to_receiver_lengths(tx, segment, now);
     tx->closed |= segment->budget_limited;
     tx->cts_wanted |= segment->coded.extra_chunks > 0 && !segment->coded.handle && !segment->sent;
-    if (!tx->blocked) /* else it runs when the injection queue has capacity, which sender_has_work() sees */
+    bool moves = only_moves(tx, segment, now);
+    tx->timers_move |= moves;
+    if (!tx->blocked && !moves) /* else it runs when the queue has moved, which sender_has_work() sees */
         lh_keep_earlier(next, segment->next_ns);
     lh_keep_earlier(next, segment->lengths_at);
 }
@@ -231,7 +239,7 @@ bool sender_has_work(const struct tx *tx)
 {
     struct lh_cts cts;
     if (tx->held_tail != tx->held_head || tx->ending_count > 0 || tx->leaving > 0 ||
-        (tx->window_limited && injector_has_room(tx)))
+        (tx->window_limited && injector_has_room(tx)) || (tx->timers_move && injector_timers_stop(tx)))
         return true;
     return tx->cts_wanted && lh_sdr_cts_peek(tx->qp, &cts) == 0;
 }
@@ -251,6 +259,7 @@ void sender_step(struct tx *tx, lh_time now, lh_time *next)
     tx->cts_wanted = false;
     tx->start_refused = false;
     tx->end_refused = false;
+    tx->timers_move = false;
     resume(tx, now);
     cts_use_parity(tx);
     /* Strictly in order: receivers conclude from a chunk of one segment that all before it were sent whole.

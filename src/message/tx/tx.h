@@ -16,7 +16,8 @@
  * is in `effects` when a call returns.
  *
  * Timers:
- *   segment.next_ns     the one that its machine asked for
+ *   segment.next_ns     the one that its machine asked for; nobody is woken for it while it only moves on with
+ *                       the wait of what is in the queue (queue_delay.h)
  *   segment.lengths_at  its lengths are announced again, when nothing did for an overdue round trip
  *   message.notice      CANCEL is sent again until it is answered (control/abort.h)
  *
@@ -95,6 +96,7 @@ struct tx_segment {
     bool leaving;        /* all of it was injected, and has not left yet */
     bool ended;          /* nothing is added to its send */
     bool sent;           /* it has left */
+    bool moves;          /* next_ns, until the oldest that waited when its machine ran has left: */
     uint32_t sequence;
     uint32_t message;
     const struct lh_scheme *scheme; /* NULL: no chunks to inject, only lengths are announced */
@@ -109,6 +111,7 @@ struct tx_segment {
     struct parity_buffer *copied; /* memory of what is copied, of a message in several parts; or NULL */
     struct pieces *pieces;        /* in its notes */
     uint32_t in_flight_chunks;
+    uint32_t behind; /* the number of that */
     lh_time next_ns;
     lh_time rtt_ns; /* of the path when its machine ran last */
     lh_time lengths_at;
@@ -159,6 +162,7 @@ struct tx {
     bool closed;         /* in this step: a segment wants more than the budget, so later ones get nothing */
     bool window_limited; /* some segment waits for capacity of the window or of the injection queue */
     bool window_full;    /* of these the window */
+    bool timers_move;    /* some are over, but for the oldest in the queue that has not left */
     bool cts_wanted;     /* a message, or parity, waits for a clear-to-send */
     bool start_refused;  /* the SDR layer has no place, or no memory, for a send */
     bool end_refused;    /* nor for the end of one */

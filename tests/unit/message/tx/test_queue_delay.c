@@ -98,6 +98,31 @@ static void test_looking_late_is_no_wait(void **state)
     assert_int_equal(queue_delay_now(&delay, 30000), 0);
 }
 
+/* One that allows for as long as the oldest has waited at most ends then; one that does not moves on. */
+static void test_timers_that_move(void **state)
+{
+    (void)state;
+    struct queue_delay_mark marks[QUEUE_DELAY_MARKS];
+    struct queue_delay delay = {.marks = marks, .hold_ns = 10000};
+    assert_false(queue_delay_moves(&delay, LH_TIME_NEVER, 50));
+    queue_delay_on_posted(&delay, 10, 100);
+    queue_delay_on_left(&delay, 10, 400); /* it had waited for 300 */
+    assert_false(queue_delay_moves(&delay, LH_TIME_NEVER, 500));
+    queue_delay_on_posted(&delay, 20, 1000);
+    queue_delay_on_posted(&delay, 30, 1100);
+    assert_false(queue_delay_moves(&delay, 1300, 1200));
+    assert_true(queue_delay_moves(&delay, 1301, 1200));
+    assert_true(queue_delay_moves(&delay, 2001, 2000));
+    assert_false(queue_delay_moves(&delay, 900, 2000)); /* of what had left before */
+    uint32_t oldest = queue_delay_oldest(&delay);
+    assert_true(!queue_delay_ends(&delay, 19) && queue_delay_ends(&delay, 20));
+    queue_delay_on_left(&delay, 20, 2000);
+    assert_int_not_equal(queue_delay_oldest(&delay), oldest);
+    assert_false(queue_delay_moves(&delay, 2001, 2000)); /* the next one is younger */
+    queue_delay_on_left(&delay, 30, 2000);
+    assert_false(queue_delay_ends(&delay, 30));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -107,6 +132,7 @@ int main(void)
         cmocka_unit_test(test_holds),
         cmocka_unit_test(test_many_marks),
         cmocka_unit_test(test_looking_late_is_no_wait),
+        cmocka_unit_test(test_timers_that_move),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -82,6 +82,52 @@ static void test_machine_timer(void **state)
     assert_int_equal(fake.steps, 2);
 }
 
+/* A machine that allows for the wait in the queue, which does not move. */
+static void test_a_timer_behind_a_queue_that_stands(void **state)
+{
+    (void)state;
+    send_bytes(SLOT, 0);
+    clear_segment(0, 0);
+    qp.queued_bytes = 4 * CHUNK;
+    fake_next_chunks(0, 4);
+    fake.next.next_ns = OVERDUE_NS;
+    (void)step_at(0);
+    fake.next.next_ns = OVERDUE_NS + 100;
+    assert_int_equal(step_at(OVERDUE_NS), OVERDUE_NS + 100);
+    assert_int_equal(fake.steps, 2);
+    /* Nobody is woken for it any more, and all else goes on. */
+    lh_time lengths_ns = step_at(OVERDUE_NS + 100);
+    assert_int_equal(lengths_ns, tx_segment_at(&tx, 0)->lengths_at);
+    assert_true(lengths_ns >= 2 * OVERDUE_NS);
+    (void)step_at(lengths_ns);
+    assert_true(fake.steps == 2 && !sender_has_work(&tx));
+    /* Until some of it has left. */
+    qp.queued_bytes = CHUNK;
+    assert_false(sender_has_work(&tx)); /* they were posted together, and wait as the last of them does */
+    qp.queued_bytes = 0;
+    assert_true(sender_has_work(&tx));
+    (void)step_at(lengths_ns);
+    assert_true(fake.steps == 3 && !sender_has_work(&tx));
+}
+
+/* What happens to its segment it learns of at once. */
+static void test_an_event_behind_a_queue_that_stands(void **state)
+{
+    (void)state;
+    send_bytes(SLOT, 0);
+    clear_segment(0, 0);
+    qp.queued_bytes = 4 * CHUNK;
+    fake_next_chunks(0, 4);
+    fake.next.next_ns = OVERDUE_NS;
+    (void)step_at(0);
+    fake.next.next_ns = OVERDUE_NS + 100;
+    (void)step_at(OVERDUE_NS);
+    tx_segment_at(&tx, 0)->needs_step = true;
+    fake.next.next_ns = OVERDUE_NS + 200;
+    (void)step_at(OVERDUE_NS + 100);
+    assert_int_equal(fake.steps, 3);
+}
+
 /* When it said was a multiple of a round trip that was too long. */
 static void test_a_round_trip_that_shrinks(void **state)
 {
@@ -278,6 +324,8 @@ int main(void)
         TX_TEST(test_a_message_from_clear_to_send_to_done),
         TX_TEST(test_done_covers_below_and_bitmap),
         TX_TEST(test_machine_timer),
+        TX_TEST(test_a_timer_behind_a_queue_that_stands),
+        TX_TEST(test_an_event_behind_a_queue_that_stands),
         TX_TEST(test_a_round_trip_that_shrinks),
         TX_TEST(test_lengths_timer),
         TX_TEST(test_a_limited_machine_steps_when_the_window_opens),

@@ -21,7 +21,7 @@
 #include "sdr/driver.h"
 
 #define MESSAGES_A_STEP 256u /* of the peer, so that a flood cannot hold the worker */
-/* How soon to look again for what another worker does (it injects, and does not wake this one). */
+/* How soon to look again for what another worker does, and does not tell. */
 #define OTHERS_NS           (20 * LH_NS_PER_US)
 #define POST_AGAIN_FRACTION 8u /* of a round trip */
 /* Between two candidates of a plan: what arrives comes first. */
@@ -151,6 +151,16 @@ static void plan(struct lh_connection *c, lh_time now, lh_time *next)
     auto_scheme_planned(&c->rx, ended, ended - began);
 }
 
+/* For what another worker does and does not tell: with a controller it tells what it lets out. */
+static bool waits_for_others(const struct lh_connection *c)
+{
+    const struct tx *tx = &c->tx;
+    if (c->attr.workers == LH_NO_WORKERS || c->attr.workers == 1)
+        return false;
+    bool queue = tx->window_limited || tx->timers_move || tx->held_head != tx->held_tail;
+    return tx->ending_count > 0 || (queue && !c->path.controlled);
+}
+
 /* With the path as it is now. */
 static void act(struct lh_connection *c, lh_time now)
 {
@@ -178,9 +188,7 @@ static void act(struct lh_connection *c, lh_time now)
     small_messages_step(c, now, &next);
     onesided_exchange_step(c, now, &next);
     effects_carry_out(c);
-    bool others = c->attr.workers != LH_NO_WORKERS && c->attr.workers > 1;
-    if (others &&
-        (tx->window_limited || tx->timers_move || tx->ending_count > 0 || tx->held_head != tx->held_tail))
+    if (waits_for_others(c))
         lh_keep_earlier(&next, now + OTHERS_NS);
     if (c->rx.post_refused || tx->start_refused || tx->end_refused)
         lh_keep_earlier(&next, now + timing_refresh_interval(&c->path, 0) / POST_AGAIN_FRACTION);

@@ -5,10 +5,9 @@
  * paper, sections 3.1.1 and 4.1). The connection owns buffers, slots, sockets and time; the scheme decides.
  * It is pure: it gets a view of the current state, and appends actions to a list. It is called again at once
  * when the list was full, after every event of its transfer (also budget after it had used all; the round
- * trip is less than half of what it was; data_waits ends, holds_up begins), and at next_ns; a sender whose
- * chunks, and messages, would wait behind others that a pace does not let out, when these have begun to
- * leave. Actions are carried out in the order of the list: a message leaves after the chunks before it. A
- * scheme depends on nothing but its state and its arguments.
+ * trip is less than half of what it was; data_waits ends, holds_up begins), and at next_ns: a sender, while a
+ * pace lets nothing out, when something has left. Actions are carried out in the order of the list: a message
+ * leaves after the chunks before it. A scheme depends on nothing but its state and its arguments.
  *
  * A scheme needs no final acknowledgement: after the receiver's LH_ACTION_COMPLETE the connection notifies
  * the sender, repeatedly as long as the sender probes, and ends the sender's machine.

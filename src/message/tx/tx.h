@@ -16,8 +16,8 @@
  * is in `effects` when a call returns.
  *
  * Timers:
- *   segment.next_ns     the one that its machine asked for; nobody is woken for it while it only moves on with
- *                       the wait of what is in the queue (queue_delay.h)
+ *   segment.next_ns     the one that its machine asked for; nobody is woken for it while it only moves on
+ *                       with the wait of what is in the queue (queue_delay.h)
  *   segment.lengths_at  its lengths are announced again, when nothing did for an overdue round trip
  *   message.notice      CANCEL is sent again until it is answered (control/abort.h)
  *

@@ -101,22 +101,28 @@ size_t elements_zero_non_finite(void *at, size_t from, size_t count, enum lh_had
     return zeroed;
 }
 
+/* Multiplies elements at … at + 3. Each that is finite then has all bits of its word set. */
+static four_words scale_four(void *in, size_t at, enum lh_hadamard_type type, float factor)
+{
+    const int32_t limit = (int32_t)hadamard_limit_bits(type);
+    const four_words product = (four_words)((four_floats)load_four(in, at, type) * factor);
+    const four_words in_range = (four_words)((four_ints)(product & 0x7fffffff) < (four_ints){0} + limit);
+    store_four(in, at, product & in_range, type);
+    return in_range;
+}
+
 bool elements_scale(void *at, size_t from, size_t count, enum lh_hadamard_type type, float factor)
 {
-    const uint32_t limit = hadamard_limit_bits(type);
-    const size_t bytes = element_bytes(type);
-    uint32_t fits = 1;
-    for (size_t i = 0; i < count; i += 4) {
-        uint8_t *place = (uint8_t *)at + (from + i) * bytes;
-        const size_t here = count - i < 4 ? count - i : 4;
-        uint8_t four[16] = {0};
-        memcpy(four, place, here * bytes);
-        four_words product = (four_words)((four_floats)load_four(four, 0, type) * factor);
-        four_words in_range =
-            (four_words)((four_ints)(product & 0x7fffffff) < (four_ints){0} + (int32_t)limit);
-        store_four(four, 0, product & in_range, type);
-        memcpy(place, four, here * bytes);
-        fits &= in_range[0] & in_range[1] & in_range[2] & in_range[3];
+    const size_t end = from + count, whole = end - count % 4;
+    four_words fit = (four_words){0} - 1;
+    for (size_t i = from; i < whole; i += 4)
+        fit &= scale_four(at, i, type, factor);
+    if (whole < end) {
+        uint8_t four[16] = {0}, *place = (uint8_t *)at + whole * element_bytes(type);
+        const size_t bytes = (end - whole) * element_bytes(type);
+        memcpy(four, place, bytes);
+        fit &= scale_four(four, 0, type, factor);
+        memcpy(place, four, bytes);
     }
-    return fits;
+    return (fit[0] & fit[1] & fit[2] & fit[3]) != 0;
 }

@@ -97,13 +97,31 @@ static void test_scale(void **state)
     assert_true(numbers[3] == 0 && numbers[6] == 14);
 }
 
+/* Fours and what is left of them, from any element on; others stay. */
+static void test_scale_any(void **state)
+{
+    static const enum lh_hadamard_type types[] = {LH_HADAMARD_F32, LH_HADAMARD_BF16, LH_HADAMARD_F16};
+    enum { COUNT = 16 };
+    (void)state;
+    for (unsigned t = 0; t < 3; t++)
+        for (unsigned from = 0; from < 4; from++)
+            for (unsigned count = 0; count <= 9; count++) {
+                uint32_t numbers[COUNT];
+                for (unsigned at = 0; at < COUNT; at++)
+                    tensor_put(numbers, at, at % 8 + 1, types[t]);
+                assert_true(elements_scale(numbers, from, count, types[t], 1.5f));
+                for (unsigned at = 0; at < COUNT; at++)
+                    assert_true(tensor_get(numbers, at, types[t]) ==
+                                (at % 8 + 1) * (at >= from && at < from + count ? 1.5 : 1));
+            }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_half),
-        cmocka_unit_test(test_rounding),
-        cmocka_unit_test(test_non_finite),
-        cmocka_unit_test(test_scale),
+        cmocka_unit_test(test_every_half), cmocka_unit_test(test_rounding),
+        cmocka_unit_test(test_non_finite), cmocka_unit_test(test_scale),
+        cmocka_unit_test(test_scale_any),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -487,7 +487,10 @@ static void test_damaged_copy_takes_its_packet_along(void **state)
                     udp_pair_packet(&pair, message, i < PACKETS ? i : damaged);
                 assert_int_equal(udp_pair_forge(&pair, 0, &packet, burst + i * PACKET_BYTES), PACKET_BYTES);
             }
-            burst[PACKETS * PACKET_BYTES + 100] ^= 4;
+            /* From the last byte of the header on, the fragment of the immediate, or behind it. */
+            uint8_t *damage = burst + PACKETS * PACKET_BYTES + 31 + (damaged + room) % 2;
+            damage[0] ^= 1;
+            damage[1] ^= 4;
             udp_pair_throw(&pair, 0, burst, sizeof burst, PACKET_BYTES);
             uint32_t got = 0, seen = 0;
             while (got < PACKETS - 1) { /* the test's time limit ends what hangs */

@@ -29,21 +29,21 @@ void udp_arrivals_add(struct udp_arrivals *arrivals, const struct fabric_arrival
     arrivals->waiting[arrivals->end++] = *arrival;
 }
 
-/* Of list[first … end); returns its new end. */
-static uint32_t without(struct fabric_arrival *list, uint32_t first, uint32_t end, uint32_t immediate,
-                        uint8_t generation)
+/* Of list[first … end), whatever their fragments; returns its new end. */
+static uint32_t without(struct fabric_arrival *list, uint32_t first, uint32_t end,
+                        struct immediate_split split, uint32_t immediate)
 {
     uint32_t kept = first;
     for (uint32_t i = first; i < end; i++)
-        if (list[i].immediate != immediate || list[i].generation != generation)
+        if ((list[i].immediate ^ immediate) >> split.fragment_bits != 0)
             list[kept++] = list[i];
     return kept;
 }
 
-void udp_arrivals_withdraw(struct udp_arrivals *arrivals, uint32_t immediate, uint8_t generation)
+void udp_arrivals_withdraw(struct udp_arrivals *arrivals, struct immediate_split split, uint32_t immediate)
 {
-    arrivals->count = without(arrivals->out, 0, arrivals->count, immediate, generation);
-    arrivals->end = without(arrivals->waiting, arrivals->next, arrivals->end, immediate, generation);
+    arrivals->count = without(arrivals->out, 0, arrivals->count, split, immediate);
+    arrivals->end = without(arrivals->waiting, arrivals->next, arrivals->end, split, immediate);
     hand_out(arrivals);
 }
 

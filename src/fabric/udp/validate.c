@@ -172,7 +172,7 @@ static void validate_segment(struct udp_channel *channel, struct segment *segmen
     if (!icrc_holds(channel, segment, place)) {
         fabric_count(stats_of(channel), bad_icrc, 1);
         if (place != NULL)
-            udp_arrivals_withdraw(&rx->arrivals, packet->immediate, segment->generation);
+            udp_arrivals_withdraw(&rx->arrivals, table->attr.split, packet->immediate);
         return;
     }
     if (is_punch(channel, packet)) {

@@ -29,7 +29,7 @@
 #include "wire/qp_info.h"
 
 /* Raised with each change of a struct or of a meaning in this header: lh_fabric_register() compares it. */
-#define FABRIC_INTERFACE_VERSION 5u
+#define FABRIC_INTERFACE_VERSION 6u
 
 #define FABRIC_BATCH_MAX              64u /* writes in one call, arrivals from one poll */
 #define FABRIC_POLL_AGAIN             ((int)FABRIC_BATCH_MAX + 1) /* of a poll: see there */
